@@ -1,0 +1,240 @@
+// Package storage holds the contracts of everything durable: the journal of
+// records (the truth, DESIGN §5), documents and blobs (DESIGN §12). Drivers live
+// below it (sqlite, blobdir); storagetest is the suite that each must pass.
+package storage
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/gowebpki/jcs"
+)
+
+// Kind says what a record is.
+type Kind string
+
+// The kinds of records.
+const (
+	KindOrder    Kind = "order"    // a decision about a signed intent: allow, deny or hold
+	KindOutcome  Kind = "outcome"  // how an order ended
+	KindRelease  Kind = "release"  // a held order goes on
+	KindTakeover Kind = "takeover" // another attempt at an open order begins
+	KindControl  Kind = "control"  // genesis, reloads, counters
+)
+
+// Parts of a record. Each part is one JSON document.
+const (
+	PartOrder    = "order"
+	PartGrant    = "grant"
+	PartDecision = "decision"
+	PartFacts    = "facts"
+	PartOutcome  = "outcome"
+	PartRelease  = "release"
+	PartTakeover = "takeover"
+	PartControl  = "control"
+)
+
+// Record is one entry of the journal. It never changes once committed.
+type Record struct {
+	Position int64                      // from 0, gap-free; set by Commit
+	Kind     Kind                       //
+	At       time.Time                  // millisecond UTC, by the router's clock
+	Parts    map[string]json.RawMessage // part name to its bytes
+	Salts    map[string][]byte          // part name to 32 random bytes; stays in the journal
+}
+
+// NewRecord salts the parts.
+func NewRecord(kind Kind, at time.Time, parts map[string]json.RawMessage) Record {
+	salts := make(map[string][]byte, len(parts))
+	for name := range parts {
+		salt := make([]byte, 32)
+		_, _ = rand.Read(salt) // crypto/rand.Read never fails
+		salts[name] = salt
+	}
+	return Record{Kind: kind, At: at.UTC().Truncate(time.Millisecond), Parts: parts, Salts: salts}
+}
+
+// Digest is the record's commitment (DESIGN §6): "sha256:" and the hex SHA-256
+// over the JCS map of part name to hex SHA-256(salt ‖ part bytes). It does not
+// depend on the position, so it is known before the record is committed.
+func (r Record) Digest() string {
+	parts := make(map[string]string, len(r.Parts))
+	for name, body := range r.Parts {
+		sum := sha256.Sum256(append(slices.Clone(r.Salts[name]), body...))
+		parts[name] = hex.EncodeToString(sum[:])
+	}
+	raw, err := json.Marshal(parts)
+	if err != nil {
+		return "" // a map of strings always marshals
+	}
+	canonical, err := jcs.Transform(raw)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(canonical)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// Key names something that at most one order may take: 128 bits of the SHA-256
+// over its length-prefixed parts. On a hit the caller compares the full key in
+// the record that holds it.
+type Key [16]byte
+
+// OrderKey is the idempotency key, scoped to tenant, user and type (DESIGN §3).
+func OrderKey(tenant, user, typ, key string) Key { return hashKey("order", tenant, user, typ, key) }
+
+// RefusalKey makes a refusal be recorded once per intent and code.
+func RefusalKey(intentID, code string) Key { return hashKey("refusal", intentID, code) }
+
+func hashKey(parts ...string) Key {
+	h := sha256.New()
+	var n [4]byte
+	for _, p := range parts {
+		binary.BigEndian.PutUint32(n[:], uint32(len(p))) //nolint:gosec // G115: parts are bounded by the 48 KiB envelope
+		h.Write(n[:])
+		h.Write([]byte(p))
+	}
+	return Key(h.Sum(nil)[:16])
+}
+
+// Nobody is the position of a subject that no record touched and the holder of a free key.
+const Nobody int64 = -1
+
+// Subject names one piece of the fold that decisions rely on, such as
+// "plan/acme/plan_1". The journal remembers the last position that touched it.
+type Subject string
+
+// Assert says what a decision relied on: the last record that touched Subject
+// is the one at At (Nobody: none did).
+type Assert struct {
+	Subject Subject
+	At      int64
+}
+
+// Entry is one record of a commit with what it takes and changes.
+type Entry struct {
+	Record Record
+	// Key is taken if Take is set. Holder is the position that held it when the
+	// decision was made (Nobody, or an order whose retryable failure freed it):
+	// if another position holds it now, the commit is lost.
+	Take   bool
+	Key    Key
+	Holder int64
+	// Touches are the subjects that this record changes.
+	Touches []Subject
+	// Open says that the order waits for an outcome; Of is the order that an
+	// outcome, release or takeover is about (Nobody otherwise).
+	Open bool
+	Of   int64
+	// OfPrevious makes Of the position of the previous entry of the same commit:
+	// an order whose outcome is in the same commit.
+	OfPrevious bool
+}
+
+// Commit is one durable compare-and-set over one or several records.
+type Commit struct {
+	ID      string // random; losing to one's own ID is winning
+	Asserts []Assert
+	Entries []Entry
+}
+
+// Verdict is what became of a commit.
+type Verdict int
+
+// The verdicts. Unknown comes with an error: the caller must answer IN_FLIGHT
+// and never treat it as a denial.
+const (
+	Unknown Verdict = iota
+	Won             // durable; Positions are set
+	Lost            // a key is held by Winner (asked before Stale)
+	Stale           // something asserted has changed: decide again
+)
+
+// Result of a commit.
+type Result struct {
+	Verdict   Verdict
+	Positions []int64 // Won: one per entry
+	Winner    int64   // Lost: the position that holds the key
+	Entry     int     // Lost: the index of the entry that lost
+}
+
+// State of an order.
+type State string
+
+// The states of an order that took a key.
+const (
+	StateOpen State = "open" // committed, no outcome yet
+	StateHeld State = "held" // waits for approval
+	StateDone State = "done" // has its outcome
+)
+
+// Holder is who holds a key.
+type Holder struct {
+	Position int64
+	State    State
+	Outcome  int64 // position of the outcome record; Nobody until StateDone
+}
+
+// ErrFull: below the floor of free disk no new order is taken; outcomes still fit.
+var ErrFull = errors.New("storage: not enough free disk for new orders")
+
+// ErrFinished: the order has an outcome already, or another attempt took it over.
+var ErrFinished = errors.New("storage: order already finished")
+
+// ErrNotFound: no such record, document or blob.
+var ErrNotFound = errors.New("storage: not found")
+
+// Journal is the append-only, linearizable log. Safe for concurrent use.
+//
+// Durability: when Commit, Finish or Take return without error their records
+// survive a crash and a power cut. A crash before leaves either nothing or the
+// whole commit, never a part of it. Cancelling the context stops the wait,
+// never the write. After a failed sync the process must exit: OnFatal of the
+// driver is called and every later call fails.
+//
+// Order: the observer given to the driver at opening sees every record exactly
+// once, in position order, after it is durable and before the call that wrote
+// it returns.
+type Journal interface {
+	// Lookup says who holds a key. Found false: the key is free.
+	Lookup(ctx context.Context, key Key) (h Holder, found bool, err error)
+	// Holder says in which state the order at a position is.
+	Holder(ctx context.Context, position int64) (Holder, error)
+	// Commit writes all entries or none.
+	Commit(ctx context.Context, c Commit) (Result, error)
+	// Finish writes the outcome of an open order; the first outcome wins and
+	// any later one is ErrFinished. attempt must be the current attempt. Touches
+	// are subjects that the outcome changes (a result of a plan step).
+	Finish(ctx context.Context, of int64, attempt int, outcome Record, touches []Subject) (int64, error)
+	// Take begins another attempt at an open order: it writes a takeover record
+	// and returns the new attempt number. Attempts start at 1.
+	Take(ctx context.Context, of int64, takeover Record) (attempt int, err error)
+}
+
+// Records reads the journal. Safe for concurrent use.
+type Records interface {
+	Get(ctx context.Context, position int64) (Record, error) // ErrNotFound
+	// OpenOrders lists the positions of open orders with their attempt, in order.
+	OpenOrders(ctx context.Context) ([]OpenOrder, error)
+	// Scan yields records from a position in order, up to what was durable when it began.
+	Scan(ctx context.Context, from int64) iter.Seq2[Record, error]
+	// Next is the position that the next record will have.
+	Next() int64
+}
+
+// OpenOrder is an order without outcome.
+type OpenOrder struct {
+	Position int64
+	Attempt  int
+}
+
+// Observer is told every durable record in order, with what it is about; see Journal.
+type Observer func(e Entry)
