@@ -1,0 +1,95 @@
+package catalog
+
+import (
+	"encoding/json"
+
+	"aob.dev/writ/intents"
+)
+
+var (
+	operators = []intents.Role{intents.RoleOperator}
+	adminRows = []Row{
+		{Type: "key.put", Title: "Put a root-signed key-set version in force", Capability: "admin:keys", Signers: operators, Executor: ExecutorRouter, Effect: Idempotent},
+		{Type: "admin.put", Title: "Change directory data", Capability: "admin:directory", Signers: operators, Executor: ExecutorRouter, Effect: Idempotent},
+		{Type: "skill.approve", Title: "Pin a skill's manifest", Capability: "admin:skills", Signers: operators, Executor: ExecutorRouter, Effect: Idempotent},
+		{Type: "grant.revoke", Title: "End a user's grants, plans and runs", Capability: "admin:grants", Signers: operators, Executor: ExecutorRouter, Effect: Idempotent},
+		{Type: "order.resolve", Title: "Say how an indeterminate order ended", Capability: "admin:orders", Signers: operators, Executor: ExecutorRouter, Effect: Idempotent},
+	}
+)
+
+// KeyPut are the arguments of key.put: a JWS by the root key (intents.SignKeySet).
+type KeyPut struct {
+	KeySet string `json:"key_set"`
+}
+
+// AdminPut are the arguments of admin.put: exactly one of the kinds. Tenant may
+// be named by operators of system only; others act on their own.
+type AdminPut struct {
+	Tenant string    `json:"tenant,omitempty"`
+	APIKey *APIKey   `json:"api_key,omitempty"`
+	User   *User     `json:"user,omitempty"`
+	Role   *RoleData `json:"role,omitempty"`
+	New    *Tenant   `json:"new_tenant,omitempty"`
+	Data   *Data     `json:"data,omitempty"`
+}
+
+// APIKey is a row of the directory: only the SHA-256 of the key is known.
+type APIKey struct {
+	ID            string   `json:"id"`
+	Hash          string   `json:"hash"` // "sha256:<hex>" of the key's text
+	UserID        string   `json:"user_id"`
+	MaxRoles      []string `json:"max_roles"`
+	MayAssertUser bool     `json:"may_assert_user,omitempty"`
+	Revoked       bool     `json:"revoked,omitempty"`
+}
+
+// User is a person of a tenant. Without a row a user has the API key's max_roles.
+type User struct {
+	UserID   string   `json:"user_id"`
+	Roles    []string `json:"roles"`
+	Disabled bool     `json:"disabled,omitempty"`
+}
+
+// RoleData maps a role to capabilities: area:verb[:resource], * for all of a part.
+type RoleData struct {
+	Role         string   `json:"role"`
+	Capabilities []string `json:"capabilities"`
+}
+
+// Tenant is a new tenant.
+type Tenant struct {
+	ID string `json:"id"`
+}
+
+// Data is a tenant's data for policies: data.tenants[<tenant>][<key>].
+type Data struct {
+	Key   string          `json:"key"`
+	Value json.RawMessage `json:"value"`
+}
+
+// SkillApprove are the arguments of skill.approve.
+type SkillApprove struct {
+	Tenant string `json:"tenant,omitempty"` // operators of system only
+	Skill  string `json:"skill"`
+	Digest string `json:"digest"`
+	Effect Effect `json:"effect"` // pure, idempotent, once
+}
+
+// GrantRevoke are the arguments of grant.revoke: grants of sub minted before.
+type GrantRevoke struct {
+	Tenant string `json:"tenant"`
+	Sub    string `json:"sub"`
+	Before string `json:"before"` // RFC 3339
+}
+
+// OrderResolve are the arguments of order.resolve.
+type OrderResolve struct {
+	IntentID string `json:"intent_id"`
+	Status   string `json:"status"` // done, failed
+	Reason   string `json:"reason"`
+}
+
+// Accepted is the result of every order whose effect is only the fold.
+type Accepted struct {
+	Accepted bool `json:"accepted"`
+}

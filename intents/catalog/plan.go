@@ -1,0 +1,231 @@
+package catalog
+
+import (
+	"encoding/json"
+	"time"
+
+	"aob.dev/writ/intents"
+)
+
+// Limits of plans (PLN-03, PLN-14).
+const (
+	MaxSteps   = 10
+	MaxReplans = 3
+)
+
+var planRows = []Row{
+	{Type: "plan.open", Title: "Open a plan for a user's request", Capability: "plans:write", Signers: []intents.Role{intents.RoleGateway}, Executor: ExecutorRouter, Effect: Idempotent},
+	{Type: "plan.close", Title: "Close a plan with its answer or failure", Capability: "plans:write", Signers: []intents.Role{intents.RoleManager}, Executor: ExecutorRouter, Effect: Idempotent},
+	{Type: "plan", Title: "Submit a plan or a revision of it", Capability: "plans:write", Signers: []intents.Role{intents.RolePlanner}, Executor: ExecutorRouter, Effect: Idempotent},
+	{Type: "plan.claim", Title: "Drive a plan from now on", Capability: "plans:run", Signers: []intents.Role{intents.RoleManager}, Executor: ExecutorRouter, Effect: Idempotent},
+	{Type: "step", Title: "Open a task for a step of the plan", Capability: "plans:run", Signers: []intents.Role{intents.RoleManager}, Executor: ExecutorRouter, Effect: Idempotent},
+	{Type: "step.finish", Title: "End a task", Capability: "plans:run", Signers: []intents.Role{intents.RoleTask, intents.RoleManager}, Executor: ExecutorRouter, Effect: Idempotent},
+	{Type: "cancel", Title: "Cancel a plan", Capability: "plans:run", Signers: []intents.Role{intents.RoleGateway, intents.RoleManager, intents.RoleOperator}, Executor: ExecutorRouter, Effect: Idempotent},
+	{Type: "plan.get", Title: "Read a plan", Capability: "plans:read", Signers: []intents.Role{intents.RoleGateway, intents.RoleManager}, Executor: "plans", Effect: Pure},
+	{Type: "plan.list", Title: "List plans", Capability: "plans:read", Signers: []intents.Role{intents.RoleGateway, intents.RoleManager}, Executor: "plans", Effect: Pure},
+}
+
+// PlanOpen are the arguments of plan.open.
+type PlanOpen struct {
+	PlanID string `json:"plan_id"`
+	Task   string `json:"task"` // the user's request, at most 16 KiB
+}
+
+// PlanClose are the arguments of plan.close. Response belongs to complete,
+// Failure to failed.
+type PlanClose struct {
+	PlanID   string   `json:"plan_id"`
+	Epoch    int      `json:"epoch"`
+	Status   string   `json:"status"` // complete, failed
+	Response string   `json:"response,omitempty"`
+	Failure  *Failure `json:"failure,omitempty"`
+}
+
+// Failure is the structured failure of a plan (PLN-18).
+type Failure struct {
+	Reason         string       `json:"reason"` // "max replan attempts reached", "infeasible: …", …
+	CompletedSteps []int        `json:"completed_steps"`
+	LastFailure    *LastFailure `json:"last_failure,omitempty"`
+}
+
+// LastFailure names the step that failed last.
+type LastFailure struct {
+	Step   int    `json:"step"`
+	Reason string `json:"reason"`
+}
+
+// ReturnSpec is the contract of a step's result (PLN-02).
+type ReturnSpec struct {
+	Shape  string `json:"shape"` // shorthand, see schemas.CompileShape
+	Reason string `json:"reason"`
+}
+
+// PlanStep is one step of a submitted plan.
+type PlanStep struct {
+	Step          int        `json:"step"`
+	Task          string     `json:"task"`
+	Skills        []string   `json:"skills"`
+	InputFromStep int        `json:"input_from_step,omitempty"`
+	ReturnSpec    ReturnSpec `json:"return_spec"`
+}
+
+// Plan are the arguments of plan: steps replace every step that is not done;
+// numbers run on from the last done one.
+type Plan struct {
+	PlanID   string     `json:"plan_id"`
+	Epoch    int        `json:"epoch"`
+	Revision int        `json:"revision"`
+	Steps    []PlanStep `json:"steps"`
+}
+
+// PlanClaim are the arguments of plan.claim; Driver is random per hand-out.
+type PlanClaim struct {
+	PlanID string `json:"plan_id"`
+	Epoch  int    `json:"epoch"` // current + 1
+	Driver string `json:"driver"`
+}
+
+// Step are the arguments of step. PoP is the new key's signature over the other
+// arguments (intents.SignPoP).
+type Step struct {
+	PlanID     string      `json:"plan_id"`
+	PlanDigest string      `json:"plan_digest"`
+	Step       int         `json:"step"`
+	Epoch      int         `json:"epoch"`
+	TaskID     string      `json:"task_id"`
+	JWK        intents.JWK `json:"jwk"`
+	PoP        string      `json:"pop,omitempty"`
+	Deadline   string      `json:"deadline"` // RFC 3339
+}
+
+// StepFinish are the arguments of step.finish. Done names the memory key.
+type StepFinish struct {
+	TaskID     string `json:"task_id"`
+	Status     string `json:"status"` // done, insufficient, failed
+	MemoryKey  string `json:"memory_key,omitempty"`
+	Reason     string `json:"reason,omitempty"`
+	Suggestion string `json:"suggestion,omitempty"`
+}
+
+// Cancel are the arguments of cancel.
+type Cancel struct {
+	PlanID string `json:"plan_id"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// PlanGet are the arguments of plan.get.
+type PlanGet struct {
+	PlanID string `json:"plan_id"`
+	Trace  bool   `json:"trace,omitempty"` // with the plan's events, in order
+}
+
+// PlanList are the arguments of plan.list, newest first.
+type PlanList struct {
+	Status string `json:"status,omitempty"`
+	Limit  int    `json:"limit,omitempty"` // 1..100, default 20
+	After  string `json:"after,omitempty"`
+}
+
+// PlanStatus and StepStatus are closed sets (PLN-05, DESIGN §10).
+type (
+	PlanStatus string
+	StepStatus string
+)
+
+// The states of plans.
+const (
+	PlanPending    PlanStatus = "pending"
+	PlanPlanning   PlanStatus = "planning"
+	PlanExecuting  PlanStatus = "executing"
+	PlanReplanning PlanStatus = "replanning"
+	PlanComplete   PlanStatus = "complete"
+	PlanFailed     PlanStatus = "failed"
+)
+
+// The states of steps.
+const (
+	StepPending      StepStatus = "pending"
+	StepRunning      StepStatus = "running"
+	StepHeld         StepStatus = "held"
+	StepDone         StepStatus = "done"
+	StepInsufficient StepStatus = "insufficient"
+	StepFailed       StepStatus = "failed"
+	StepInterrupted  StepStatus = "interrupted"
+)
+
+// PlanView is a plan as folded: the result of plan.claim and plan.get, and the
+// document of agent_plans (PLN-09, PLN-10).
+type PlanView struct {
+	PlanID      string      `json:"plan_id"`
+	TenantID    string      `json:"tenant_id"`
+	UserID      string      `json:"user_id"`
+	SessionID   string      `json:"session_id,omitempty"`
+	TurnID      string      `json:"turn_id,omitempty"`
+	Status      PlanStatus  `json:"status"`
+	Task        string      `json:"task"`
+	Epoch       int         `json:"epoch"`
+	Revision    int         `json:"revision"`
+	PlanDigest  string      `json:"plan_digest,omitempty"`
+	MaxSteps    int         `json:"max_steps"`
+	ReplanCount int         `json:"replan_count"`
+	Steps       []StepView  `json:"steps"`
+	History     []Replan    `json:"replan_history"`
+	Facts       []OrderFact `json:"facts,omitempty"` // orders with effects of interrupted and held steps
+	Response    string      `json:"response,omitempty"`
+	Failure     *Failure    `json:"failure,omitempty"`
+	CreatedAt   time.Time   `json:"created_at"`
+	CompletedAt *time.Time  `json:"completed_at,omitempty"`
+}
+
+// StepView is a step with what became of it.
+type StepView struct {
+	PlanStep
+	Status        StepStatus `json:"status"`
+	Revision      int        `json:"revision"`
+	TaskID        string     `json:"task_id,omitempty"`
+	MemoryKey     string     `json:"memory_key,omitempty"`
+	Validated     bool       `json:"validated"`
+	FailureReason string     `json:"failure_reason,omitempty"`
+	Suggestion    string     `json:"suggestion,omitempty"`
+	StartedAt     *time.Time `json:"started_at,omitempty"`
+	FinishedAt    *time.Time `json:"finished_at,omitempty"`
+}
+
+// Replan is one entry of replan_history.
+type Replan struct {
+	Attempt    int       `json:"attempt"`
+	Trigger    string    `json:"trigger"` // contract_violation, insufficient, failed, rejected, interrupted
+	FailedStep int       `json:"failed_step"`
+	Reason     string    `json:"reason"`
+	RevisedAt  time.Time `json:"revised_at"`
+}
+
+// OrderFact is a committed order of an interrupted or held step, told to the
+// next driver.
+type OrderFact struct {
+	Step     int             `json:"step"`
+	IntentID string          `json:"intent_id"`
+	Type     string          `json:"type"`
+	Effect   Effect          `json:"effect"`
+	Args     json.RawMessage `json:"args"`
+	Status   string          `json:"status"` // open, held, done, failed, indeterminate
+	Code     intents.Code    `json:"code,omitempty"`
+}
+
+// StepResult is the result of step: the task's scope.
+type StepResult struct {
+	TaskID   string `json:"task_id"`
+	InputKey string `json:"input_key,omitempty"` // memory key that the task may read (PLN-12)
+}
+
+// PlanGetResult is the result of plan.get.
+type PlanGetResult struct {
+	Plan   PlanView          `json:"plan"`
+	Events []json.RawMessage `json:"events,omitempty"`
+}
+
+// PlanListResult is the result of plan.list.
+type PlanListResult struct {
+	Plans  []PlanView `json:"plans"`
+	Cursor string     `json:"cursor,omitempty"`
+}

@@ -1,0 +1,118 @@
+package catalog
+
+import (
+	"encoding/json"
+	"time"
+
+	"aob.dev/writ/intents"
+)
+
+var (
+	sessionReaders = []intents.Role{intents.RoleManager, intents.RoleGateway}
+	sessionRows    = []Row{
+		{Type: "session.get", Title: "Read a session", Capability: "sessions:read", Signers: sessionReaders, Executor: "sessions", Effect: Pure},
+		{Type: "session.list", Title: "List sessions", Capability: "sessions:read", Signers: sessionReaders, Executor: "sessions", Effect: Pure},
+		{Type: "session.create", Title: "Begin a session", Capability: "sessions:write", Signers: sessionReaders, Executor: "sessions", Effect: Idempotent},
+		{Type: "session.append", Title: "Append a turn to a session", Capability: "sessions:write", Signers: sessionReaders, Executor: "sessions", Effect: Idempotent},
+		{Type: "session.update", Title: "Replace a session's workflow state", Capability: "sessions:write", Signers: sessionReaders, Executor: "sessions", Effect: Idempotent},
+		{Type: "session.close", Title: "End a session", Capability: "sessions:write", Signers: sessionReaders, Executor: "sessions", Effect: Idempotent},
+		{Type: "session.resume", Title: "Go on with an ended session", Capability: "sessions:write", Signers: sessionReaders, Executor: "sessions", Effect: Idempotent},
+		{Type: "soul.get", Title: "Read the persona", Capability: "souls:read", Signers: sessionReaders, Executor: "sessions", Effect: Pure},
+		{Type: "soul.put", Title: "Write the persona", Capability: "souls:write", Signers: []intents.Role{intents.RoleGateway, intents.RoleOperator}, Executor: "sessions", Effect: Idempotent},
+	}
+)
+
+// SessionRef are the arguments of session.get.
+type SessionRef struct {
+	SessionID string `json:"session_id"`
+}
+
+// SessionList are the arguments of session.list.
+type SessionList struct {
+	Limit int    `json:"limit,omitempty"`
+	After string `json:"after,omitempty"`
+}
+
+// SessionCreate are the arguments of session.create (SES-01).
+type SessionCreate struct {
+	SessionID  string `json:"session_id"`
+	Agent      string `json:"agent,omitempty"`
+	TTLMinutes int    `json:"ttl_minutes,omitempty"` // default 30
+}
+
+// Turn is one entry of a session's history (SES-05).
+type Turn struct {
+	Role          string    `json:"role"` // user, agent
+	Content       string    `json:"content"`
+	Timestamp     time.Time `json:"timestamp"`
+	IntentSummary string    `json:"intent_summary,omitempty"`
+}
+
+// SessionAppend are the arguments of session.append: atomic, refreshes the ttl.
+type SessionAppend struct {
+	SessionID string `json:"session_id"`
+	Turns     []Turn `json:"turns"` // 1..10
+}
+
+// SessionUpdate are the arguments of session.update (SES-02).
+type SessionUpdate struct {
+	SessionID     string          `json:"session_id"`
+	WorkflowState json.RawMessage `json:"workflow_state"`
+}
+
+// SessionClose are the arguments of session.close (SES-03).
+type SessionClose struct {
+	SessionID string `json:"session_id"`
+	Status    string `json:"status"` // COMPLETED, ABANDONED, ERROR
+}
+
+// SessionResume are the arguments of session.resume (SES-04).
+type SessionResume struct {
+	SessionID string `json:"session_id"` // the new one
+	From      string `json:"from_session_id"`
+}
+
+// Session is the result of every session order but session.list.
+type Session struct {
+	SessionID     string          `json:"session_id"`
+	UserID        string          `json:"user_id"`
+	Status        string          `json:"status"` // active, COMPLETED, ABANDONED, ERROR
+	TTL           *time.Time      `json:"ttl,omitempty"`
+	StartedAt     time.Time       `json:"started_at"`
+	LastActive    time.Time       `json:"last_active"`
+	Agent         string          `json:"agent,omitempty"`
+	TurnHistory   []Turn          `json:"turn_history"`
+	WorkflowState json.RawMessage `json:"workflow_state,omitempty"`
+}
+
+// SessionListResult is the result of session.list.
+type SessionListResult struct {
+	Sessions []Session `json:"sessions"`
+	Cursor   string    `json:"cursor,omitempty"`
+}
+
+// Persona of a soul (AGT-10).
+type Persona struct {
+	Name         string `json:"name"`
+	SystemPrompt string `json:"system_prompt"`
+	Tone         string `json:"tone,omitempty"`
+	Language     string `json:"language,omitempty"`
+}
+
+// SoulGet are the arguments of soul.get: the actor's soul, else the tenant's.
+type SoulGet struct{}
+
+// SoulPut are the arguments of soul.put; without UserID the tenant's soul.
+type SoulPut struct {
+	UserID   string          `json:"user_id,omitempty"`
+	Persona  Persona         `json:"persona"`
+	Policies json.RawMessage `json:"policies,omitempty"` // object
+}
+
+// Soul is the result of soul.get and soul.put; Persona nil: none is stored.
+type Soul struct {
+	UserID    string          `json:"user_id,omitempty"`
+	Persona   *Persona        `json:"persona,omitempty"`
+	Policies  json.RawMessage `json:"policies,omitempty"`
+	UpdatedAt *time.Time      `json:"updated_at,omitempty"`
+}

@@ -1,0 +1,61 @@
+package catalog
+
+import (
+	"encoding/json"
+
+	"aob.dev/writ/intents"
+)
+
+var skillRows = []Row{
+	{Type: "skill.find", Title: "Find skills for a task", Capability: "skills:read", Signers: []intents.Role{intents.RolePlanner, intents.RoleTask}, Executor: "skills", Effect: Pure},
+	{Type: "skill.load", Title: "Load a skill's manifest", Capability: "skills:read", Signers: []intents.Role{intents.RolePlanner, intents.RoleTask}, Executor: "skills", Effect: Pure},
+	{Type: "skill.call", Title: "Call a skill", Capability: "skills:call", Signers: []intents.Role{intents.RoleTask, intents.RoleWorkflow}, Executor: "skills", Effect: EffectPin},
+}
+
+// SkillFind are the arguments of skill.find (SKL-01).
+type SkillFind struct {
+	Query string `json:"query"`
+	Limit int    `json:"limit,omitempty"` // 1..50, default 20
+}
+
+// SkillHit is a candidate.
+type SkillHit struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+}
+
+// SkillFindResult is the result of skill.find, best first; only pinned skills.
+type SkillFindResult struct {
+	Skills []SkillHit `json:"skills"`
+}
+
+// SkillLoad are the arguments of skill.load.
+type SkillLoad struct {
+	Skill string `json:"skill"`
+}
+
+// Manifest is the result of skill.load (SKL-02).
+type Manifest struct {
+	Name          string          `json:"name"`
+	Description   string          `json:"description"`
+	InputSchema   json.RawMessage `json:"input_schema"`
+	OutputSchema  json.RawMessage `json:"output_schema,omitempty"`
+	ExecutionMode string          `json:"execution_mode"` // sync
+	Endpoint      string          `json:"endpoint"`       // the server's name, never an address
+	Digest        string          `json:"digest"`
+	Effect        Effect          `json:"effect"`
+}
+
+// SkillCall are the arguments of skill.call: at most one of Input and From.
+type SkillCall struct {
+	Skill string          `json:"skill"`
+	Input json.RawMessage `json:"input,omitempty"` // object
+	From  string          `json:"from,omitempty"`
+}
+
+// SkillCallResult is the result of skill.call: what the skill answered, or a
+// reference when that has 50,000 bytes or more (DAT-01).
+type SkillCallResult struct {
+	Output json.RawMessage `json:"output,omitempty"`
+	*Reference
+}

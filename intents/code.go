@@ -1,0 +1,109 @@
+package intents
+
+// Code is why an order was refused or how it ended. The set is closed: the same
+// string stands in HTTP bodies, metrics, records and docs/codes.md (RTR-03 to RTR-08, G-04, G-08).
+type Code string
+
+// Refusals, by the stage that gives them (DESIGN §4).
+const (
+	OK Code = "OK"
+
+	SchemaInvalid       Code = "SCHEMA_INVALID"       // 1, 3
+	PayloadTooLarge     Code = "PAYLOAD_TOO_LARGE"    // 1
+	SignatureInvalid    Code = "SIGNATURE_INVALID"    // 2
+	KeyUnknown          Code = "KEY_UNKNOWN"          // 2
+	KeyRevoked          Code = "KEY_REVOKED"          // 2, 5
+	GrantInvalid        Code = "GRANT_INVALID"        // 2
+	UnknownIntent       Code = "UNKNOWN_INTENT"       // 3
+	KeyRole             Code = "KEY_ROLE"             // 3
+	TaskScope           Code = "TASK_SCOPE"           // 3
+	ExpiredTTL          Code = "EXPIRED_TTL"          // 4
+	NotYetValid         Code = "NOT_YET_VALID"        // 4
+	ConflictIdempotency Code = "CONFLICT_IDEMPOTENCY" // 5
+	InFlight            Code = "IN_FLIGHT"            // 5, 8
+	MalformedArgs       Code = "MALFORMED_ARGS"       // 5, 9
+	RBACForbidden       Code = "RBAC_FORBIDDEN"       // 6
+	PolicyDenied        Code = "POLICY_DENIED"        // 7
+	ApprovalRequired    Code = "APPROVAL_REQUIRED"    // 7
+	Overloaded          Code = "OVERLOADED"           // 8
+	DispatchUnavailable Code = "DISPATCH_UNAVAILABLE" // 9
+	ExecutorTimeout     Code = "EXECUTOR_TIMEOUT"     // 9
+	ExecutorFailed      Code = "EXECUTOR_FAILED"      // 9
+	Indeterminate       Code = "INDETERMINATE"        // 9
+)
+
+// Outcomes, and what only an edge answers.
+const (
+	Abandoned         Code = "ABANDONED"
+	StaleWrite        Code = "STALE"
+	OversizedOutput   Code = "OVERSIZED_OUTPUT"
+	MemoryLock        Code = "MEMORY_LOCK"
+	ContractViolation Code = "CONTRACT_VIOLATION"
+	ApprovalRejected  Code = "APPROVAL_REJECTED"
+	ApprovalExpired   Code = "APPROVAL_EXPIRED"
+	Cancelled         Code = "CANCELLED"
+	RateLimited       Code = "RATE_LIMITED"
+	NotFound          Code = "NOT_FOUND"
+	Unauthorized      Code = "UNAUTHORIZED"
+	Internal          Code = "INTERNAL"
+)
+
+// CodeInfo is what a code means at the edges.
+type CodeInfo struct {
+	Code      Code
+	Status    int    // HTTP
+	Retryable bool   // the same order may succeed later, unchanged or signed anew
+	Title     string // one line, no values of the order
+	Hint      string // what to do
+}
+
+// Codes lists the closed set, in the order of the documentation.
+func Codes() []CodeInfo { return codes }
+
+// Info of a code; an unknown one is Internal.
+func (c Code) Info() CodeInfo {
+	for _, i := range codes {
+		if i.Code == c {
+			return i
+		}
+	}
+	return codes[len(codes)-1]
+}
+
+var codes = []CodeInfo{
+	{OK, 200, false, "done", ""},
+	{SchemaInvalid, 400, false, "the order does not match its schema", "correct the member at the pointer and sign again"},
+	{PayloadTooLarge, 413, false, "the order is larger than 48 KiB or deeper than 32", "send large data by reference: a member \"from\" with a file id, cas:// or an intent_id"},
+	{SignatureInvalid, 401, false, "the signature does not match the order", "sign the RFC 8785 bytes of the envelope without sig, with the key named by kid"},
+	{KeyUnknown, 401, false, "no such key is in force", "use a kid of /.well-known/jwks.json, or open a task for it first"},
+	{KeyRevoked, 401, false, "the key is revoked, expired, or its task has ended", "use a key that is in force"},
+	{GrantInvalid, 401, false, "the grant is missing, expired, revoked or for something else", "ask the gateway for a fresh grant and sign again"},
+	{UnknownIntent, 404, false, "no such intent type is in the catalog", "see GET /v1/catalog"},
+	{KeyRole, 403, false, "this key's role may not sign this type", "see signed_by in GET /v1/catalog"},
+	{TaskScope, 403, false, "outside what the task was opened for", "a task may touch its own step, plan, user and the step's skills only"},
+	{ExpiredTTL, 410, false, "the order is older than its ttl_sec", "sign again under the same idempotency key"},
+	{NotYetValid, 400, true, "issued_at lies in the future", "check the clock of the signer"},
+	{ConflictIdempotency, 422, false, "the idempotency key belongs to another order", "use another key, or set context.occurrence if the same order is meant twice"},
+	{InFlight, 409, true, "the same order is being carried out", "ask for the order by its intent_id, or send Prefer: wait=n"},
+	{MalformedArgs, 422, false, "well-formed, but not possible now", "see the reason"},
+	{RBACForbidden, 403, false, "the actor lacks the capability", "ask an administrator for a role that has it"},
+	{PolicyDenied, 403, false, "a policy denies it", "see policy_ids and `writ policy explain`"},
+	{ApprovalRequired, 202, false, "held until named people approve", "follow the approval; nothing has been carried out"},
+	{Overloaded, 429, true, "too much work is waiting", "try again after Retry-After"},
+	{DispatchUnavailable, 503, true, "no executor is there for this type", "start the executor; nothing has been carried out"},
+	{ExecutorTimeout, 504, true, "the executor did not answer in time", "see the order's outcome"},
+	{ExecutorFailed, 502, false, "the executor failed", "see the reason"},
+	{Indeterminate, 502, false, "it is not known whether the effect happened", "an operator resolves it with order.resolve"},
+	{Abandoned, 503, true, "a crash ended it before any effect", "send it again"},
+	{StaleWrite, 409, false, "a later order has written already", "read again and decide anew"},
+	{OversizedOutput, 422, false, "the output is larger than allowed", "narrow the script or the request"},
+	{MemoryLock, 409, true, "another task holds the memory lock", "try again"},
+	{ContractViolation, 422, false, "the data does not match return_spec", "see expected and actual"},
+	{ApprovalRejected, 403, false, "an approver rejected it", "see the reason"},
+	{ApprovalExpired, 410, false, "nobody approved it in time", "ask again"},
+	{Cancelled, 409, false, "cancelled", ""},
+	{RateLimited, 429, true, "too many requests", "try again after Retry-After"},
+	{NotFound, 404, false, "no such thing for this caller", ""},
+	{Unauthorized, 401, false, "no valid credential", "send X-Api-Key or a bearer grant"},
+	{Internal, 500, true, "the service failed; nothing was accepted", "try again; see the server's log"},
+}

@@ -1,0 +1,80 @@
+package intents
+
+import "errors"
+
+// Refusal is a "no" as data (DESIGN §4): one code of the closed set, where, and
+// what to do. Reason never holds values of the order or of other tenants. It is
+// the error of Parse, Verify and the router's stages.
+type Refusal struct {
+	Code      Code     `json:"code"`
+	Pointer   string   `json:"pointer,omitempty"` // JSON Pointer into the envelope, where one member is at fault
+	Reason    string   `json:"reason"`
+	PolicyIDs []string `json:"policy_ids,omitempty"`
+	Retryable bool     `json:"retryable"`
+	Hint      string   `json:"hint,omitempty"`
+}
+
+func (r *Refusal) Error() string {
+	if r.Pointer != "" {
+		return string(r.Code) + " at " + r.Pointer + ": " + r.Reason
+	}
+	return string(r.Code) + ": " + r.Reason
+}
+
+// Refuse makes a refusal with the code's hint.
+func Refuse(code Code, pointer, reason string) *Refusal {
+	i := code.Info()
+	return &Refusal{Code: code, Pointer: pointer, Reason: reason, Retryable: i.Retryable, Hint: i.Hint}
+}
+
+// CodeOf is the code of an error: its refusal's, else Internal; OK for nil.
+func CodeOf(err error) Code {
+	if err == nil {
+		return OK
+	}
+	var r *Refusal
+	if errors.As(err, &r) {
+		return r.Code
+	}
+	return Internal
+}
+
+// Verdict of a decision.
+type Verdict string
+
+// The verdicts of a decision.
+const (
+	Allow Verdict = "allow"
+	Deny  Verdict = "deny"
+	Hold  Verdict = "hold"
+)
+
+// Obligation is a duty that a policy attaches to an allowed order. Name is one
+// of mask, max_bytes, ttl_max, driver, notify; an executor refuses any other (DESIGN §7).
+type Obligation struct {
+	Name  string `json:"name"`
+	Value any    `json:"value"`
+}
+
+// Decision is what the router decided about an order; it is the record's part
+// "decision" and reproducible from the record alone.
+type Decision struct {
+	Verdict   Verdict  `json:"verdict"`
+	Code      Code     `json:"code"` // OK for allow
+	Pointer   string   `json:"pointer,omitempty"`
+	Reason    string   `json:"reason,omitempty"`
+	PolicyIDs []string `json:"policy_ids,omitempty"` // ids of the rules that fired
+	Retryable bool     `json:"retryable,omitempty"`
+	Hint      string   `json:"hint,omitempty"`
+
+	Obligations []Obligation `json:"obligations,omitempty"`
+	Approvers   []string     `json:"approvers,omitempty"` // hold: who may approve
+
+	IntentID     string `json:"intent_id"`
+	Fingerprint  string `json:"fingerprint"`
+	PolicyDigest string `json:"policy_digest"`
+	Catalog      string `json:"catalog_digest"`
+	Directory    int64  `json:"directory"` // position of the last record that the directory had folded
+	Effect       string `json:"effect,omitempty"`
+	Executor     string `json:"executor,omitempty"`
+}

@@ -1,0 +1,226 @@
+// Package intents is the signed intent: how an order and its papers (grant,
+// ticket, receipt, key set) are written, sealed and verified.
+//
+// An order travels as one JSON object (ENV-03):
+//
+//	{"version":"1.0","intent":{"type":"skill.call","args":{…}},"actor":{…},
+//	 "constraints":{…},"context":{…},"trace_id":"…","sig":"<header>..<signature>"}
+//
+// sig is a detached compact JWS (RFC 7515 appendix F) over the RFC 8785 bytes
+// of the envelope without sig. Its protected header is exactly the canonical
+// JSON of alg (EdDSA), kid and typ (writ-intent+jws).
+//
+// [Parse] takes bytes and trusts nothing: it gives an [Unverified]. Only
+// [Unverified.Verify] gives an [Envelope], so the compiler keeps unverified
+// input out of the router. What is signed is what is executed: an Envelope
+// carries the canonical bytes, and nothing re-reads the received text.
+package intents
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"time"
+)
+
+// Version of the envelope.
+const Version = "1.0"
+
+// Intent is the order itself.
+type Intent struct {
+	Type string          `json:"type"`
+	Args json.RawMessage `json:"args"`
+}
+
+// Actor is for whom; the router believes only the grant.
+type Actor struct {
+	UserID string   `json:"user_id"`
+	Tenant string   `json:"tenant"`
+	Roles  []string `json:"roles,omitempty"`
+	Grant  string   `json:"grant,omitempty"`
+}
+
+// Constraints bound the acceptance of the order, not its run.
+type Constraints struct {
+	IssuedAt       string   `json:"issued_at"` // RFC 3339 UTC with milliseconds
+	TTLSec         int      `json:"ttl_sec"`   // 1..300
+	Audience       string   `json:"audience"`  // log origin
+	IdempotencyKey string   `json:"idempotency_key"`
+	Capabilities   []string `json:"capabilities,omitempty"` // declared; a ceiling
+}
+
+// Context is where in the work the order stands. All members are optional.
+type Context struct {
+	SessionID  string            `json:"session_id,omitempty"`
+	TurnID     string            `json:"turn_id,omitempty"`
+	PlanID     string            `json:"plan_id,omitempty"`
+	Revision   int               `json:"revision,omitempty"`
+	Step       int               `json:"step,omitempty"`
+	TaskID     string            `json:"task_id,omitempty"`
+	RunID      string            `json:"run_id,omitempty"`
+	NodeID     string            `json:"node_id,omitempty"`
+	Occurrence int               `json:"occurrence,omitempty"`
+	Agent      *Agent            `json:"agent,omitempty"`
+	Cause      string            `json:"cause,omitempty"` // intent_id that led here
+	Labels     map[string]string `json:"labels,omitempty"`
+}
+
+// Agent names the definition that the signer ran.
+type Agent struct {
+	Name   string `json:"name"`
+	Digest string `json:"digest"`
+}
+
+// Body is the envelope without sig: the signed content.
+type Body struct {
+	Version     string      `json:"version"`
+	Intent      Intent      `json:"intent"`
+	Actor       Actor       `json:"actor"`
+	Constraints Constraints `json:"constraints"`
+	Context     *Context    `json:"context,omitempty"`
+	TraceID     string      `json:"trace_id,omitempty"`
+}
+
+// Unverified is a well-formed order that nobody vouches for yet.
+type Unverified struct {
+	body      Body
+	canonical []byte // RFC 8785 bytes without sig: the JWS payload
+	header    string // encoded protected header
+	sig       string // encoded signature
+	kid       string
+	id        string
+}
+
+// ID is the intent_id that the order would have.
+func (u *Unverified) ID() string { return u.id }
+
+// KID names the key that the order claims.
+func (u *Unverified) KID() string { return u.kid }
+
+// TraceID of the order, for answers about it.
+func (u *Unverified) TraceID() string { return u.body.TraceID }
+
+// Envelope is a verified order. It is immutable.
+type Envelope struct {
+	u         Unverified
+	signer    Key
+	grant     *Grant
+	principal Principal
+	issued    time.Time
+}
+
+// ID is the intent_id: it names content and signer.
+func (e *Envelope) ID() string { return e.u.id }
+
+// Type of the intent.
+func (e *Envelope) Type() string { return e.u.body.Intent.Type }
+
+// Args are the canonical bytes of the arguments. Do not modify.
+func (e *Envelope) Args() json.RawMessage { return e.u.body.Intent.Args }
+
+// Signer is the key that verified, as it was in force.
+func (e *Envelope) Signer() Key { return e.signer }
+
+// Principal is who the order acts for: from the grant, or the operator's key.
+// An operator's roles are empty here; the directory knows them.
+func (e *Envelope) Principal() Principal { return e.principal }
+
+// Grant is the verified grant; nil for operators.
+func (e *Envelope) Grant() *Grant { return e.grant }
+
+// GrantToken is the grant as received.
+func (e *Envelope) GrantToken() string { return e.u.body.Actor.Grant }
+
+// Constraints of the order.
+func (e *Envelope) Constraints() Constraints { return e.u.body.Constraints }
+
+// IssuedAt is constraints.issued_at.
+func (e *Envelope) IssuedAt() time.Time { return e.issued }
+
+// TTL is constraints.ttl_sec.
+func (e *Envelope) TTL() time.Duration {
+	return time.Duration(e.u.body.Constraints.TTLSec) * time.Second
+}
+
+// Context of the order; never nil.
+func (e *Envelope) Context() Context {
+	if e.u.body.Context == nil {
+		return Context{}
+	}
+	return *e.u.body.Context
+}
+
+// TraceID of the order, or one derived from its id (G-11): 32 hex digits.
+func (e *Envelope) TraceID() string {
+	if e.u.body.TraceID != "" {
+		return e.u.body.TraceID
+	}
+	return e.u.id[len("sha256:") : len("sha256:")+32]
+}
+
+// Header is the encoded protected header, Canonical the signed payload and Sig
+// the encoded signature: together they are the order.
+func (e *Envelope) Header() string { return e.u.header }
+
+// Canonical bytes of the envelope without sig. Do not modify.
+func (e *Envelope) Canonical() []byte { return e.u.canonical }
+
+// Sig is the encoded signature.
+func (e *Envelope) Sig() string { return e.u.sig }
+
+// Sealed is the part "order" of a record: everything needed to verify again.
+type Sealed struct {
+	Header  string          `json:"header"`
+	Payload json.RawMessage `json:"payload"` // canonical
+	Sig     string          `json:"sig"`
+}
+
+// Sealed returns the order for the journal.
+func (e *Envelope) Sealed() Sealed {
+	return Sealed{Header: e.u.header, Payload: e.u.canonical, Sig: e.u.sig}
+}
+
+// Open parses a recorded order again.
+func (s Sealed) Open() (*Unverified, error) { return newUnverified(s.Payload, s.Header, s.Sig) }
+
+// IntentID computes the intent_id from the encoded header and canonical payload.
+func IntentID(header string, canonical []byte) string {
+	h := sha256.New()
+	h.Write([]byte(header))
+	h.Write([]byte{'.'})
+	h.Write([]byte(b64.EncodeToString(canonical)))
+	return "sha256:" + hex.EncodeToString(h.Sum(nil))
+}
+
+// Fingerprint says what is asked, whoever signs (DESIGN §3): no roles, grant,
+// task or signer, so a re-signed or resumed step is the same order.
+func (e *Envelope) Fingerprint() string {
+	return Fingerprint(e.u.body.Intent, e.principal.UserID, e.Context())
+}
+
+// Fingerprint of an order that is not sealed yet.
+func Fingerprint(in Intent, userID string, c Context) string {
+	canonical, err := marshalCanonical(struct {
+		Type       string          `json:"type"`
+		Args       json.RawMessage `json:"args"`
+		User       string          `json:"user"`
+		SessionID  string          `json:"session_id,omitempty"`
+		TurnID     string          `json:"turn_id,omitempty"`
+		PlanID     string          `json:"plan_id,omitempty"`
+		Revision   int             `json:"revision,omitempty"`
+		Step       int             `json:"step,omitempty"`
+		RunID      string          `json:"run_id,omitempty"`
+		NodeID     string          `json:"node_id,omitempty"`
+		Occurrence int             `json:"occurrence,omitempty"`
+	}{in.Type, in.Args, userID, c.SessionID, c.TurnID, c.PlanID, c.Revision, c.Step, c.RunID, c.NodeID, c.Occurrence})
+	if err != nil {
+		return "" // args that are not JSON are refused before anything asks
+	}
+	return Digest(canonical)
+}
+
+// Digest is "sha256:" and the hex SHA-256 of b.
+func Digest(b []byte) string {
+	sum := sha256.Sum256(b)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}

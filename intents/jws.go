@@ -1,0 +1,140 @@
+package intents
+
+import (
+	"crypto"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/go-jose/go-jose/v4"
+	"github.com/gowebpki/jcs"
+)
+
+// Media types of the papers, the "typ" of their protected headers. A signature
+// over one can never pass as another.
+const (
+	TypIntent  = "writ-intent+jws"
+	TypGrant   = "writ-grant+jws"
+	TypTicket  = "writ-ticket+jws"
+	TypReceipt = "writ-receipt+jws"
+	TypKeySet  = "writ-keyset+jws"
+	TypGenesis = "writ-genesis+jws"
+	TypPoP     = "writ-pop+jws" // a task key's proof of possession
+)
+
+var b64 = base64.RawURLEncoding.Strict()
+
+// protectedHeader is the one legal spelling of a protected header: the JCS
+// bytes of exactly alg, kid and typ (DESIGN §3).
+func protectedHeader(typ, kid string) string {
+	return `{"alg":"EdDSA","kid":"` + kid + `","typ":"` + typ + `"}`
+}
+
+// parseHeader takes the kid out of an encoded protected header, refusing every
+// other member, spelling and algorithm.
+func parseHeader(encoded, typ string) (kid string, err error) {
+	raw, err := b64.DecodeString(encoded)
+	if err != nil {
+		return "", Refuse(SignatureInvalid, "/sig", "protected header is not base64url without padding")
+	}
+	s, ok := strings.CutPrefix(string(raw), `{"alg":"EdDSA","kid":"`)
+	if ok {
+		kid, ok = strings.CutSuffix(s, `","typ":"`+typ+`"}`)
+	}
+	if !ok || !validKID(kid) {
+		return "", Refuse(SignatureInvalid, "/sig", "protected header must be the canonical JSON of exactly alg EdDSA, kid and typ "+typ)
+	}
+	return kid, nil
+}
+
+// validKID: an RFC 7638 thumbprint, 43 base64url characters.
+func validKID(kid string) bool {
+	if len(kid) != 43 {
+		return false
+	}
+	_, err := b64.DecodeString(kid)
+	return err == nil
+}
+
+// sign makes protected header and signature over payload.
+func sign(key Signer, typ string, payload []byte) (header, sig string, err error) {
+	header = b64.EncodeToString([]byte(protectedHeader(typ, key.KID)))
+	input := header + "." + b64.EncodeToString(payload)
+	raw, err := key.Key.Sign(rand.Reader, []byte(input), crypto.Hash(0))
+	if err != nil {
+		return "", "", fmt.Errorf("sign %s: %w", typ, err)
+	}
+	if len(raw) != ed25519.SignatureSize {
+		return "", "", fmt.Errorf("sign %s: not an Ed25519 signer", typ)
+	}
+	return header, b64.EncodeToString(raw), nil
+}
+
+// SignCompact makes a compact JWS over the RFC 8785 bytes of claims.
+func SignCompact(key Signer, typ string, claims any) (string, error) {
+	payload, err := marshalCanonical(claims)
+	if err != nil {
+		return "", err
+	}
+	header, sig, err := sign(key, typ, payload)
+	if err != nil {
+		return "", err
+	}
+	return header + "." + b64.EncodeToString(payload) + "." + sig, nil
+}
+
+// OpenCompact verifies a compact JWS with the key that keys choose for its kid
+// and decodes its claims, refusing unknown members and payloads that are not
+// canonical. go-jose verifies; the algorithm list has one entry and the key is ours.
+func OpenCompact(token, typ string, keys Keys, claims any) (Key, error) {
+	encoded, rest, ok := strings.Cut(token, ".")
+	if !ok || strings.Count(rest, ".") != 1 || len(token) > maxToken {
+		return Key{}, Refuse(SignatureInvalid, "", "not a compact JWS")
+	}
+	kid, err := parseHeader(encoded, typ)
+	if err != nil {
+		return Key{}, err
+	}
+	key, err := keys.Key(kid)
+	if err != nil {
+		return Key{}, err
+	}
+	parsed, err := jose.ParseSignedCompact(token, []jose.SignatureAlgorithm{jose.EdDSA})
+	if err != nil {
+		return Key{}, Refuse(SignatureInvalid, "", "not a compact JWS")
+	}
+	payload, err := parsed.Verify(key.Public)
+	if err != nil {
+		return Key{}, Refuse(SignatureInvalid, "", "signature does not match")
+	}
+	if err := unmarshalStrict(payload, claims); err != nil {
+		return Key{}, Refuse(SignatureInvalid, "", "claims: "+err.Error())
+	}
+	return key, nil
+}
+
+// maxToken bounds compact tokens: a ticket with inline inputs is the largest.
+const maxToken = 512 << 10
+
+func marshalCanonical(v any) ([]byte, error) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return jcs.Transform(raw)
+}
+
+func unmarshalStrict(raw []byte, v any) error {
+	dec := json.NewDecoder(strings.NewReader(string(raw)))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(v); err != nil {
+		return err
+	}
+	if dec.More() {
+		return fmt.Errorf("trailing data")
+	}
+	return nil
+}

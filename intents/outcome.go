@@ -1,0 +1,59 @@
+package intents
+
+import "encoding/json"
+
+// Status of an outcome.
+type Status string
+
+// How an order ended.
+const (
+	Done               Status = "done"
+	Failed             Status = "failed"
+	StatusIndetermined Status = "indeterminate"
+)
+
+// Fact is a schema-checked member for events (DESIGN §9): sizes, lock waits, a
+// script's hash, rows. Facts never hold values of the data.
+type Fact struct {
+	Event   string          `json:"event"` // event type, such as "skill.called"
+	Payload json.RawMessage `json:"payload"`
+}
+
+// Outcome is how an order ended; it is the record's part "outcome".
+type Outcome struct {
+	Of        int64           `json:"of"`
+	Attempt   int             `json:"attempt"`
+	Status    Status          `json:"status"`
+	Code      Code            `json:"code"`
+	Reason    string          `json:"reason,omitempty"`
+	Retryable bool            `json:"retryable,omitempty"`
+	Result    json.RawMessage `json:"result,omitempty"`
+	Facts     []Fact          `json:"facts,omitempty"`
+	MS        int64           `json:"duration_ms"`
+}
+
+// Answer is what a submitter gets: the decision, and as far as it is known the
+// outcome. Receipt is a compact JWS (see Receipt).
+type Answer struct {
+	IntentID string    `json:"intent_id"`
+	Position *int64    `json:"position,omitempty"` // absent: no record was made
+	TraceID  string    `json:"trace_id,omitempty"`
+	Decision *Decision `json:"decision,omitempty"`
+	Outcome  *Outcome  `json:"outcome,omitempty"`
+	Replayed bool      `json:"replayed,omitempty"`
+	Receipt  string    `json:"receipt,omitempty"`
+
+	// Refused orders.
+	Code    Code   `json:"code"`
+	Pointer string `json:"pointer,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	Hint    string `json:"hint,omitempty"`
+
+	Violations []Violation `json:"violations,omitempty"` // of SCHEMA_INVALID: all of them
+}
+
+// Violation is one way in which a document breaks its schema.
+type Violation struct {
+	Pointer string `json:"pointer"`
+	Reason  string `json:"reason"`
+}

@@ -1,0 +1,79 @@
+package intents
+
+import (
+	"crypto/ed25519"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Seal signs an order: the envelope with sig, in canonical form, ready to
+// submit, and its intent_id. The body is validated as a router would.
+func Seal(key Signer, b Body) (sealed []byte, id string, err error) {
+	payload, err := marshalCanonical(b)
+	if err != nil {
+		return nil, "", fmt.Errorf("seal: %w", err)
+	}
+	header, sig, err := sign(key, TypIntent, payload)
+	if err != nil {
+		return nil, "", err
+	}
+	u, err := newUnverified(payload, header, sig)
+	if err != nil {
+		return nil, "", err
+	}
+	return u.Bytes(), u.id, nil
+}
+
+// Bytes is the order as it travels, canonical, sig included.
+func (u *Unverified) Bytes() []byte {
+	var top map[string]json.RawMessage
+	if err := json.Unmarshal(u.canonical, &top); err != nil {
+		return nil // canonical bytes always parse
+	}
+	top["sig"], _ = json.Marshal(u.header + ".." + u.sig)
+	out, err := marshalCanonical(top)
+	if err != nil {
+		return nil
+	}
+	return out
+}
+
+// FormatTime is how issued_at is written: RFC 3339, UTC, milliseconds.
+func FormatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// SignPoP proves possession of a task key: its signature over the other
+// arguments of a step order, as a detached JWS (header..signature).
+func SignPoP(key Signer, args any) (string, error) {
+	payload, err := marshalCanonical(args)
+	if err != nil {
+		return "", err
+	}
+	header, sig, err := sign(key, TypPoP, payload)
+	if err != nil {
+		return "", err
+	}
+	return header + ".." + sig, nil
+}
+
+// VerifyPoP checks a proof of possession over args with the key it introduces.
+func VerifyPoP(pop string, key Key, args any) error {
+	payload, err := marshalCanonical(args)
+	if err != nil {
+		return err
+	}
+	header, encoded, ok := strings.Cut(pop, "..")
+	if !ok {
+		return Refuse(SignatureInvalid, "/intent/args/pop", "proof of possession must be a detached compact JWS")
+	}
+	kid, err := parseHeader(header, TypPoP)
+	if err != nil || kid != key.KID {
+		return Refuse(SignatureInvalid, "/intent/args/pop", "proof of possession is not by the key that the step introduces")
+	}
+	sig, err := b64.DecodeString(encoded)
+	if err != nil || !ed25519.Verify(key.Public, []byte(header+"."+b64.EncodeToString(payload)), sig) {
+		return Refuse(SignatureInvalid, "/intent/args/pop", "proof of possession does not match")
+	}
+	return nil
+}
