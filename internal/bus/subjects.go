@@ -1,0 +1,36 @@
+// Package bus is the one grammar of NATS subjects and the one way to connect.
+// Accounts (DESIGN §9): AGENTS may publish orders, reads and its own turn's
+// frames; EXEC answers tickets; CORE holds routers and the only JetStream API.
+package bus
+
+import "strings"
+
+// Subjects. Tokens in angle brackets are filled by the functions below.
+const (
+	Orders          = "writ.orders"           // request: a sealed order; reply: an Answer
+	DirectoryAPIKey = "writ.directory.apikey" // request {hash}; reply {tenant, user_id, max_roles, may_assert_user}
+	DirectoryUser   = "writ.directory.user"   // request {tenant, user_id, roles}; reply {roles}
+	PlansSilent     = "writ.plans.silent"     // request {}; reply: open plans without a live driver
+	execPrefix      = "writ.exec."            // writ.exec.<type>: request: a dispatch; reply: a report
+	agentPrefix     = "writ.agent."           // writ.agent.<role>: a delegation
+	turnPrefix      = "writ.turn."            // writ.turn.<tenant>.<turn_id>: display frames
+	grantPrefix     = "writ.grant."           // writ.grant.<tenant>.<turn_id>: fresh standing grants
+)
+
+// FramesStream is the JetStream stream of display frames (memory, 10 minutes).
+const FramesStream = "FRAMES"
+
+// Exec is the subject of an intent type. Types hold dots; they stay tokens.
+func Exec(typ string) string { return execPrefix + typ }
+
+// Agent is the subject of an agent role.
+func Agent(role string) string { return agentPrefix + role }
+
+// Turn is the subject of a turn's frames.
+func Turn(tenant, turn string) string { return turnPrefix + token(tenant) + "." + token(turn) }
+
+// Grant is the subject of a turn's fresh grants.
+func Grant(tenant, turn string) string { return grantPrefix + token(tenant) + "." + token(turn) }
+
+// token keeps an identifier ([A-Za-z0-9_.-]) one subject token.
+func token(id string) string { return strings.ReplaceAll(id, ".", "~") }
