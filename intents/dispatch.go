@@ -1,0 +1,20 @@
+package intents
+
+import "encoding/json"
+
+// Dispatch is the message to an executor: the order as signed, and the ticket.
+type Dispatch struct {
+	Header  string          `json:"header"`  // encoded protected header
+	Payload json.RawMessage `json:"payload"` // canonical bytes of the envelope without sig
+	Ticket  string          `json:"ticket"`  // compact JWS
+}
+
+// Report is an executor's answer to a dispatch (DESIGN §9).
+type Report struct {
+	Status    Status          `json:"status"` // done, failed
+	Code      Code            `json:"code"`
+	Reason    string          `json:"reason,omitempty"`
+	Retryable bool            `json:"retryable,omitempty"`
+	Result    json.RawMessage `json:"result,omitempty"` // of a failure: its details
+	Facts     []Fact          `json:"facts,omitempty"`
+}

@@ -1,0 +1,53 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// ErrNoResponders: nobody listens on the subject; the request had no effect.
+var ErrNoResponders = errors.New("bus: nobody listens")
+
+// Handler answers one request. It runs concurrently with itself.
+type Handler func(ctx context.Context, data []byte) []byte
+
+// Service is a NATS micro service: `nats micro ls` shows it.
+type Service struct {
+	Name        string // [a-zA-Z0-9_-]+
+	Version     string // semver
+	Description string
+	Queue       string             // queue group: one member gets each request
+	Endpoints   map[string]Handler // subject to handler
+	Workers     int                // concurrent requests per endpoint; 0: 64
+}
+
+// Frame is one display frame of a turn (DESIGN §10), as read back.
+type Frame struct {
+	Seq  uint64 // the SSE id
+	Data []byte
+}
+
+// Conn is a connection of one user of one account. Safe for concurrent use.
+type Conn interface {
+	// Request waits for one reply; ErrNoResponders if nobody listens, ctx's error if it ends first.
+	Request(ctx context.Context, subject string, data []byte) ([]byte, error)
+	Publish(subject string, data []byte) error
+	// Serve runs a service until ctx ends, then lets running requests finish. It
+	// returns once the service is gone. ready, if not nil, is closed when it listens.
+	Serve(ctx context.Context, s Service, ready chan<- struct{}) error
+	// Subscribe calls fn for each message until ctx ends.
+	Subscribe(ctx context.Context, subject string, fn func(data []byte)) error
+	// Frames yields a subject's frames after a sequence number, waiting for new
+	// ones, until ctx ends or fn returns false.
+	Frames(ctx context.Context, subject string, after uint64, fn func(Frame) bool) error
+	// Services lists the micro services that answer within wait.
+	Services(ctx context.Context, wait time.Duration) ([]ServiceInfo, error)
+	Close()
+}
+
+// ServiceInfo is what a micro service says of itself.
+type ServiceInfo struct {
+	Name, ID, Version, Description string
+	Subjects                       []string
+}
