@@ -1,0 +1,153 @@
+"""First code in a finished box: receives one script and its input, runs it.
+
+fd 3: u32 script length, script, u8 has input, chunks of (u32 length, bytes)
+ended by a zero length; all integers big-endian. EOF before the first byte
+means that the worker is no longer wanted.
+fd 4: b"R" when ready, then at most one report: a kind byte and text.
+"""
+
+import os
+import sys
+
+CHUNK_END = 0
+REPORT_MAX = 8192
+FRAMES_MAX = 40
+
+
+def report(kind, text):
+    data = (kind + text).encode("utf-8", "replace")[:REPORT_MAX]
+    try:
+        os.write(4, data)
+    except OSError:
+        pass
+
+
+def exactly(feed, n):
+    data = feed.read(n)
+    if len(data) != n:
+        os._exit(0)  # the parent gave up half way: nobody reads a result
+    return data
+
+
+def number(feed):
+    return int.from_bytes(exactly(feed, 4), "big")
+
+
+def receive():
+    feed = open(3, "rb", buffering=65536)
+    head = feed.read(4)
+    if len(head) != 4:
+        os._exit(0)
+    script = exactly(feed, int.from_bytes(head, "big"))
+    path = None
+    if exactly(feed, 1) != b"\0":
+        path = os.path.join(os.getcwd(), "input")
+        try:
+            with open(path, "wb", buffering=0) as f:
+                while True:
+                    n = number(feed)
+                    if n == CHUNK_END:
+                        break
+                    data = memoryview(exactly(feed, n))
+                    while data:
+                        data = data[f.write(data):]
+        except OSError as e:
+            report("I", e.strerror or "input")
+            os._exit(1)
+    feed.close()
+    return script, path
+
+
+def script_frames(tb, lines):
+    frames = []
+    while tb is not None:
+        code = tb.tb_frame.f_code
+        if code.co_filename == "script.py":
+            frames.append((tb.tb_lineno, code.co_name))
+        tb = tb.tb_next
+    if len(frames) > FRAMES_MAX:
+        half = FRAMES_MAX // 2
+        frames = frames[:half] + [None] + frames[-half:]
+    out = []
+    for frame in frames:
+        if frame is None:
+            out.append("  ...")
+            continue
+        line, name = frame
+        out.append('  File "script.py", line %d, in %s' % (line, name))
+        if 0 < line <= len(lines):
+            out.append("    " + lines[line - 1].strip()[:200])
+    return out
+
+
+def describe(exc, script):
+    lines = script.decode("utf-8", "replace").splitlines()
+    out = script_frames(exc.__traceback__, lines)
+    if isinstance(exc, SyntaxError) and exc.filename == "script.py" and exc.lineno:
+        out.append('  File "script.py", line %d' % exc.lineno)
+        if exc.lineno <= len(lines):
+            out.append("    " + lines[exc.lineno - 1].strip()[:200])
+    try:
+        # str(SyntaxError) repeats the position already given.
+        text = exc.msg if isinstance(exc, SyntaxError) else str(exc)
+    except BaseException:
+        text = "<no text>"
+    name = type(exc).__name__
+    out.append(name + ": " + text[:2000] if text else name)
+    return "Traceback (most recent call last):\n" + "\n".join(out)
+
+
+def leave(code):
+    threading = sys.modules.get("threading")
+    try:
+        if threading is not None:
+            threading._shutdown()
+        import atexit
+
+        atexit._run_exitfuncs()
+    except BaseException:
+        pass
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BaseException:
+            pass
+    # Finalization of the interpreter takes as long as its start and frees
+    # only what the end of the process frees anyway.
+    os._exit(code & 0xFF)
+
+
+def run(script, path):
+    main = type(sys)("__main__")
+    main.__dict__.update(__builtins__=__builtins__, __file__="script.py", input_file=path)
+    sys.modules["__main__"] = main
+    sys.argv = ["script.py"]
+    # Given back before a traceback is put together, which takes memory too.
+    reserve = bytearray(1 << 20)
+    try:
+        exec(compile(script, "script.py", "exec", dont_inherit=True), main.__dict__)
+    except SystemExit as e:
+        if e.code is None:
+            return 0
+        if isinstance(e.code, int):
+            if e.code & 0xFF:
+                report("E", "SystemExit: %d" % e.code)
+            return e.code
+        report("E", "SystemExit: " + str(e.code)[:2000])
+        return 1
+    except BaseException as e:
+        del reserve
+        report("M" if isinstance(e, MemoryError) else "E", describe(e, script))
+        return 1
+    return 0
+
+
+def boot():
+    for name in sys.argv[1:]:
+        __import__(name)
+    os.write(4, b"R")
+    script, path = receive()
+    leave(run(script, path))
+
+
+boot()

@@ -1,0 +1,132 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	// setupTimeout bounds the time from clone to a waiting Python.
+	setupTimeout = 20 * time.Second
+
+	// drainGrace is how long output is still read after the end of the
+	// process, should something else hold the other end of a pipe.
+	drainGrace = 500 * time.Millisecond
+
+	// reportMax bounds what is kept of fd 4, in bytes.
+	reportMax = 16 << 10
+)
+
+// Box is one Python process in its finished sandbox. It takes one script.
+type Box struct {
+	cmd    *exec.Cmd
+	feed   *os.File // write ends and read ends of the parent
+	out    *os.File
+	errs   *os.File
+	report *os.File
+
+	limits  Limits
+	driver  string
+	python  string
+	cleanup func() error
+
+	exited chan struct{} // closed once cmd.ProcessState is set
+
+	closing  sync.Once
+	closeErr error
+}
+
+// boxEnds are the pipe ends that go to the box.
+type boxEnds struct{ feed, out, errs, report *os.File }
+
+func (e boxEnds) close() {
+	for _, f := range []*os.File{e.feed, e.out, e.errs, e.report} {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// newBox makes the pipes between parent and box.
+func newBox() (*Box, boxEnds, error) {
+	b := &Box{exited: make(chan struct{})}
+	var theirs boxEnds
+	var errs [4]error
+	theirs.feed, b.feed, errs[0] = os.Pipe()
+	b.out, theirs.out, errs[1] = os.Pipe()
+	b.errs, theirs.errs, errs[2] = os.Pipe()
+	b.report, theirs.report, errs[3] = os.Pipe()
+	if err := errors.Join(errs[:]...); err != nil {
+		theirs.close()
+		b.closePipes()
+		return nil, boxEnds{}, err
+	}
+	return b, theirs, nil
+}
+
+func (b *Box) closePipes() {
+	boxEnds{b.feed, b.out, b.errs, b.report}.close()
+}
+
+// wait collects the exit status. It ends with the process, which Close ensures.
+func (b *Box) wait() {
+	b.cmd.Wait() // the status is in ProcessState, whatever the error
+	close(b.exited)
+}
+
+// alive reports whether the process has not ended.
+func (b *Box) alive() bool {
+	select {
+	case <-b.exited:
+		return false
+	default:
+		return true
+	}
+}
+
+// awaitReady returns once boot.py has announced itself. What comes before that
+// byte was written by init, so it is our own error and not the script's.
+func (b *Box) awaitReady(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() { b.report.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if err := b.report.SetReadDeadline(time.Now().Add(setupTimeout)); err != nil {
+		return err
+	}
+	first := make([]byte, 1)
+	n, err := b.report.Read(first)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return errors.New("box was not ready in time")
+	case n == 1 && first[0] == 'R':
+		return b.report.SetReadDeadline(time.Time{})
+	}
+	// Everything may have gone wrong, so both channels are worth a line.
+	b.cmd.Process.Kill()
+	<-b.exited
+	b.report.SetReadDeadline(time.Now().Add(drainGrace))
+	b.errs.SetReadDeadline(time.Now().Add(drainGrace))
+	said, _ := io.ReadAll(io.LimitReader(b.report, reportMax))
+	stderr, _ := io.ReadAll(io.LimitReader(b.errs, reportMax))
+	return fmt.Errorf("build box: %s", strings.TrimSpace(fmt.Sprintf("%s%s %s (%v)", first[:n], said, stderr, b.cmd.ProcessState)))
+}
+
+// Close ends the process and frees what belongs to the box. It is safe to call
+// more than once, and after Run.
+func (b *Box) Close() error {
+	b.closing.Do(func() {
+		b.cmd.Process.Kill()
+		<-b.exited
+		b.closePipes()
+		b.closeErr = b.cleanup()
+	})
+	return b.closeErr
+}

@@ -1,0 +1,248 @@
+package sandbox
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// pruned are parts of the standard library that no analysis needs: tests,
+// graphics, installers, and what third parties added.
+var pruned = map[string]bool{
+	"test": true, "tests": true, "idlelib": true, "tkinter": true, "turtledemo": true, "lib2to3": true,
+	"ensurepip": true, "distutils": true, "pydoc_data": true, "site-packages": true, "dist-packages": true,
+	"__pycache__": true, "lib-dynload": true, "turtle.py": true, "sitecustomize.py": true,
+}
+
+// walkStdlib calls fn for each source file and extension module that belongs
+// into a runtime, in a fixed order; rel is its path below the library
+// directory.
+func walkStdlib(p python, fn func(src, rel string, info fs.FileInfo) error) error {
+	walk := func(dir, under, suffix string) error {
+		return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			if path != dir && (pruned[d.Name()] || strings.HasPrefix(d.Name(), "config-")) {
+				if d.IsDir() {
+					return fs.SkipDir
+				}
+				return nil
+			}
+			if d.IsDir() || !strings.HasSuffix(d.Name(), suffix) || strings.HasPrefix(d.Name(), "_test") {
+				return nil
+			}
+			info, err := os.Stat(path) // through the symlinks distributions use
+			if err != nil || !info.Mode().IsRegular() {
+				return nil
+			}
+			rel, err := filepath.Rel(dir, path)
+			if err != nil {
+				return err
+			}
+			return fn(path, filepath.Join(under, rel), info)
+		})
+	}
+	if err := walk(p.Stdlib, "", ".py"); err != nil {
+		return err
+	}
+	if p.Dynload == "" {
+		return nil
+	}
+	return walk(p.Dynload, "lib-dynload", ".so")
+}
+
+// buildRuntime fills dir, which is empty, with a file tree in which p runs.
+// Modes are set explicitly: the box runs as a uid that owns nothing here.
+func buildRuntime(ctx context.Context, dir string, p python) error {
+	stdlib := filepath.Join("usr", p.LibDir, "python"+p.Short)
+	m := image{Python: p.Version, Program: "usr/bin/python3", Library: "lib"}
+	loader, err := loaderOf(p.Executable)
+	if err != nil {
+		return fmt.Errorf("interpreter: %w", err)
+	}
+	libraries := map[string]bool{}
+	if loader != "" {
+		m.Loader = filepath.Join(m.Library, filepath.Base(loader))
+		if err := copyFile(loader, filepath.Join(dir, m.Loader), 0o555); err != nil {
+			return err
+		}
+		files, err := librariesOf(ctx, loader, p.Executable)
+		if err != nil {
+			return fmt.Errorf("libraries of the interpreter: %w", err)
+		}
+		add(libraries, files)
+		addThreadLibrary(libraries)
+	}
+	if err := copyFile(p.Executable, filepath.Join(dir, m.Program), 0o555); err != nil {
+		return err
+	}
+	err = walkStdlib(p, func(src, rel string, info fs.FileInfo) error {
+		if strings.HasSuffix(src, ".so") {
+			files, err := librariesOf(ctx, loader, src)
+			if err != nil {
+				return ctx.Err() // an extension whose library is not installed is left out
+			}
+			add(libraries, files)
+		}
+		if err := copyFile(src, filepath.Join(dir, stdlib, rel), 0o444); err != nil {
+			return err
+		}
+		return copyBytecode(p, src, filepath.Join(dir, stdlib, rel))
+	})
+	if err != nil {
+		return err
+	}
+	for _, file := range slices.Sorted(maps.Keys(libraries)) {
+		if err := copyFile(file, filepath.Join(dir, m.Library, filepath.Base(file)), 0o555); err != nil {
+			return err
+		}
+	}
+	if err := compileAll(ctx, p, dir, stdlib); err != nil {
+		return err
+	}
+	return finishRuntime(dir, m)
+}
+
+func add(set map[string]bool, files []string) {
+	for _, f := range files {
+		set[f] = true
+	}
+}
+
+// addThreadLibrary adds what glibc loads by name when a thread ends, and the
+// dynamic section of no file mentions.
+func addThreadLibrary(libraries map[string]bool) {
+	for file := range maps.Clone(libraries) {
+		beside := filepath.Join(filepath.Dir(file), "libgcc_s.so.1")
+		if _, err := os.Stat(beside); err == nil && strings.HasPrefix(filepath.Base(file), "libc.so") {
+			libraries[beside] = true
+		}
+	}
+}
+
+// copyBytecode takes over what the host compiled; it stays valid because
+// copyFile keeps the time of the source, which is recorded in it.
+func copyBytecode(p python, src, dst string) error {
+	cached := func(py string) string {
+		name := strings.TrimSuffix(filepath.Base(py), ".py") + "." + p.CacheTag + ".pyc"
+		return filepath.Join(filepath.Dir(py), "__pycache__", name)
+	}
+	if _, err := os.Stat(cached(src)); err != nil {
+		return nil // compileAll makes it
+	}
+	return copyFile(cached(src), cached(dst), 0o444)
+}
+
+// compileAll adds the bytecode that is missing or outdated: without it each
+// import would compile again, since the box cannot write any.
+func compileAll(ctx context.Context, p python, dir, stdlib string) error {
+	cmd := exec.CommandContext(ctx, p.Executable, "-I", "-S", "-m", "compileall", "-q",
+		"-s", dir, "-p", "/", filepath.Join(dir, stdlib))
+	cmd.Env = []string{}
+	// A file that does not compile, such as a template, is no reason to fail:
+	// the canary tells whether the runtime works.
+	if out, err := cmd.CombinedOutput(); err != nil && ctx.Err() != nil {
+		return fmt.Errorf("compile: %w: %s", ctx.Err(), out)
+	}
+	return nil
+}
+
+func finishRuntime(dir string, m image) error {
+	if err := os.WriteFile(filepath.Join(dir, bootFile), bootScript, 0o444); err != nil {
+		return err
+	}
+	// Scripts have /tmp in their fingers; in the box it is the scratch.
+	if err := os.Symlink(taskDir, filepath.Join(dir, "tmp")); err != nil {
+		return err
+	}
+	if err := os.Mkdir(filepath.Join(dir, taskDir), 0o711); err != nil {
+		return err
+	}
+	raw, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, imageFile), raw, 0o444); err != nil {
+		return err
+	}
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.Name() == taskDir && filepath.Dir(path) == dir:
+			return os.Chmod(path, 0o711) // runs must not list each other
+		case d.IsDir():
+			return os.Chmod(path, 0o755)
+		case d.Type().IsRegular() && d.Name() != filepath.Base(m.Loader):
+			return addRead(path, d)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return syncTree(dir)
+}
+
+// addRead makes a file readable for all, whatever umask made of it.
+func addRead(path string, d fs.DirEntry) error {
+	info, err := d.Info()
+	if err != nil {
+		return err
+	}
+	return os.Chmod(path, info.Mode().Perm()|0o444)
+}
+
+// syncTree puts the tree on disk before the rename makes it final, so that a
+// power failure cannot leave a runtime of empty files under its final name.
+func syncTree(dir string) error {
+	f, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return unix.Syncfs(int(f.Fd()))
+}
+
+// copyFile copies content and modification time, making parent directories.
+func copyFile(src, dst string, mode fs.FileMode) error {
+	if err := os.MkdirAll(filepath.Dir(dst), 0o755); err != nil {
+		return err
+	}
+	in, err := os.Open(src)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	info, err := in.Stat()
+	if err != nil {
+		return err
+	}
+	out, err := os.OpenFile(dst, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		out.Close()
+		return err
+	}
+	if err := out.Chmod(mode); err != nil {
+		out.Close()
+		return err
+	}
+	if err := out.Close(); err != nil {
+		return err
+	}
+	return os.Chtimes(dst, info.ModTime(), info.ModTime())
+}

@@ -1,0 +1,75 @@
+package sandbox
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+//go:embed canary.py
+var canaryScript string
+
+// canaryWall bounds one canary on a busy machine.
+const canaryWall = 20 * time.Second
+
+// Probe builds a real box and lets the canary try what must not work.
+func (d *linuxDriver) Probe(ctx context.Context) error {
+	// Beside the runtimes and readable for all, so that only the box keeps the
+	// canary from it.
+	secret, err := os.CreateTemp(filepath.Dir(d.host.runtime.path), "canary-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(secret.Name())
+	defer secret.Close()
+	if err := secret.Chmod(0o644); err != nil {
+		return err
+	}
+	limits, err := Limits{Wall: canaryWall, Memory: 256 << 20}.normalize()
+	if err != nil {
+		return err
+	}
+	box, err := d.Start(ctx, Profile{Limits: limits, Room: limits.Scratch})
+	if err != nil {
+		return err
+	}
+	script := "SECRET = " + strconv.QuoteToASCII(secret.Name()) + "\n" + canaryScript
+	res, err := box.Run(ctx, Job{Script: script, Input: strings.NewReader("arrived")})
+	switch {
+	case err != nil:
+		return err
+	case res.Outcome != OK:
+		return fmt.Errorf("canary: %s: %s", res.Outcome, res.Error)
+	case string(res.Output) != "input arrived\n":
+		return fmt.Errorf("canary: %q", res.Output)
+	}
+	return nil
+}
+
+// choose probes the drivers named in order and returns the first that holds.
+func choose(ctx context.Context, drivers []Driver, order []string) (Driver, error) {
+	var refused []error
+	for _, name := range order {
+		i := slices.IndexFunc(drivers, func(d Driver) bool { return d.Name() == name })
+		if i < 0 {
+			return nil, fmt.Errorf("unknown driver %q", name)
+		}
+		err := drivers[i].Probe(ctx)
+		if err == nil {
+			return drivers[i], nil
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		refused = append(refused, fmt.Errorf("driver %s: %w", name, err))
+	}
+	return nil, fmt.Errorf("no driver holds; enable unprivileged user namespaces "+
+		"(sysctl user.max_user_namespaces), or Landlock (Linux 6.2, landlock in lsm=), or run as root:\n%w", errors.Join(refused...))
+}

@@ -1,0 +1,71 @@
+package sandbox
+
+import (
+	"errors"
+	"io"
+	"time"
+)
+
+// Errors of Run that the caller can act on. Everything the script itself does
+// wrong is an Outcome, not an error.
+var (
+	ErrClosed    = errors.New("sandbox is closed")
+	ErrScript    = errors.New("script is larger than 1 MiB")
+	ErrInputSize = errors.New("input does not fit its scratch space")
+)
+
+// Job is one script and the data it works on.
+type Job struct {
+	// Script is Python source, at most 1 MiB. It finds the path of its input in
+	// the variable input_file (None without Input) and prints its result.
+	Script string
+
+	// Input is streamed to the box and never held whole in memory; nil for
+	// none. Run does not return while a Read is in progress, so a Reader that
+	// can block for long should be bound to the context given to Run.
+	Input io.Reader
+
+	// InputSize is the length of Input in bytes, or 0 if unknown; an input of
+	// unknown length has to fit into Limits.Scratch.
+	InputSize int64
+
+	// Limits of this run. A job whose limits are those of the sandbox can use
+	// a prewarmed worker.
+	Limits Limits
+}
+
+// Outcome says what ended a run.
+type Outcome string
+
+// The closed set of outcomes.
+const (
+	OK              Outcome = "ok"
+	Timeout         Outcome = "timeout"          // Wall or CPU
+	OversizedOutput Outcome = "oversized_output" // Output; the first bytes are kept
+	Memory          Outcome = "memory"           // MemoryError, or killed by the kernel for memory
+	Policy          Outcome = "policy"           // killed for a system call no script has reason to make
+	Crash           Outcome = "crash"            // ended by another signal
+	ScriptError     Outcome = "script_error"     // uncaught exception or non-zero exit status
+)
+
+// Result is the account of one run.
+type Result struct {
+	Outcome Outcome
+
+	// Output is what the script wrote to standard output, at most
+	// Limits.Output bytes, unescaped: treat it as hostile.
+	Output []byte
+
+	// Error is the traceback of a ScriptError or Memory outcome, reduced to
+	// frames of the script itself ("script.py", line N), or one line on how
+	// the run ended. Empty if the outcome is OK. Hostile like Output.
+	Error string
+
+	ScriptSHA256 string        // hex
+	Driver       string        // name of the driver that held the box
+	Python       string        // version, as in 3.11.2
+	Duration     time.Duration // wall time from hand-over to end
+	CPU          time.Duration // of the whole box, its start included
+	ExitCode     int           // -1 if ended by a signal
+	InputBytes   int64         // bytes of Input handed to the box
+}

@@ -1,0 +1,118 @@
+package sandbox
+
+import (
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Landlock ABI versions that a driver can insist on.
+const (
+	abiAny      = 1 // Linux 5.13
+	abiTruncate = 3 // Linux 6.2; before it a file that must not be written can be truncated
+	abiNet      = 4 // Linux 6.7: TCP
+	abiIoctl    = 5 // Linux 6.10: ioctl on devices
+	abiScope    = 6 // Linux 6.12: signals and abstract sockets
+)
+
+const (
+	fsRead  = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
+	fsWrite = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_READ_FILE
+	// fsOwn is what a script may do in a scratch directory of its own. No
+	// symlinks, devices, sockets or pipes: no analysis needs them.
+	fsOwn = fsRead | fsWrite | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_DIR |
+		unix.LANDLOCK_ACCESS_FS_REMOVE_FILE | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR
+	// fsV1 is every right of ABI 1: all are denied unless a rule grants them.
+	fsV1 = unix.LANDLOCK_ACCESS_FS_MAKE_SYM<<1 - 1
+)
+
+// landlockABI is the version of the running kernel, or an error if Landlock is
+// not compiled in or not enabled at boot.
+func landlockABI() (int, error) {
+	v, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if e != 0 {
+		return 0, fmt.Errorf("not available in this kernel (add landlock to lsm=): %w", e)
+	}
+	return int(v), nil
+}
+
+// restrictFiles lets the box read the runtime, execute the loader and use its
+// scratch directory, and nothing else of the file system, TCP, abstract
+// sockets and signals.
+func restrictFiles(s *boxSpec) error {
+	abi, err := landlockABI()
+	if err != nil {
+		return err
+	}
+	if abi < s.Landlock {
+		return fmt.Errorf("ABI %d, driver needs %d", abi, s.Landlock)
+	}
+	attr := unix.LandlockRulesetAttr{Handled_access_fs: fsV1}
+	write, own := uint64(fsWrite), uint64(fsOwn)
+	if abi >= 2 {
+		attr.Handled_access_fs |= unix.LANDLOCK_ACCESS_FS_REFER
+		own |= unix.LANDLOCK_ACCESS_FS_REFER
+	}
+	if abi >= abiTruncate {
+		attr.Handled_access_fs |= unix.LANDLOCK_ACCESS_FS_TRUNCATE
+		write |= unix.LANDLOCK_ACCESS_FS_TRUNCATE
+		own |= unix.LANDLOCK_ACCESS_FS_TRUNCATE
+	}
+	if abi >= abiNet {
+		attr.Handled_access_net = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
+	}
+	if abi >= abiIoctl {
+		attr.Handled_access_fs |= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+	}
+	if abi >= abiScope {
+		attr.Scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
+	}
+	// Fields unknown to an older kernel are zero, which it accepts.
+	fd, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
+	if e != 0 {
+		return fmt.Errorf("create ruleset: %w", e)
+	}
+	defer unix.Close(int(fd))
+
+	type grant struct {
+		path   string
+		access uint64
+	}
+	grants := []grant{
+		{s.inBox("usr"), fsRead},
+		{s.inBox("lib"), fsRead},
+		{s.inBox(bootFile), unix.LANDLOCK_ACCESS_FS_READ_FILE},
+		{s.inBox(s.Image.entry()), unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_EXECUTE},
+	}
+	if s.Root == rootPivot {
+		grants = append(grants, grant{s.inBox(s.Scratch), own})
+	} else {
+		// On a disk without quota the one file that RLIMIT_FSIZE bounds is all
+		// the script may write.
+		grants = append(grants, grant{s.inBox(s.Scratch), fsRead}, grant{s.inBox(s.Scratch + "/" + inputName), write})
+	}
+	for _, g := range grants {
+		if err := allowBeneath(int(fd), g.path, g.access); err != nil {
+			return fmt.Errorf("allow %s: %w", g.path, err)
+		}
+	}
+	if _, _, e := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0); e != 0 {
+		return fmt.Errorf("restrict: %w", e)
+	}
+	return nil
+}
+
+func allowBeneath(ruleset int, path string, access uint64) error {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	attr := unix.LandlockPathBeneathAttr{Allowed_access: access, Parent_fd: int32(fd)}
+	if _, _, e := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(ruleset), unix.LANDLOCK_RULE_PATH_BENEATH,
+		uintptr(unsafe.Pointer(&attr)), 0, 0, 0); e != 0 {
+		return e
+	}
+	return nil
+}

@@ -1,0 +1,107 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// refillPause is the wait after a worker that could not be started, so that a
+// machine out of memory or uids is not kept busy with trying.
+const refillPause = time.Second
+
+// pool keeps boxes of one profile that wait for a script. Each is used once.
+type pool struct {
+	driver  Driver
+	profile Profile
+	size    int
+
+	wake   chan struct{} // one pending request to fill up
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	mu    sync.Mutex
+	ready []*Box // guarded by mu; oldest first
+}
+
+// newPool starts the goroutine that fills the pool; close ends it.
+func newPool(d Driver, p Profile, size int) *pool {
+	ctx, cancel := context.WithCancel(context.Background())
+	l := &pool{driver: d, profile: p, size: size, wake: make(chan struct{}, 1), cancel: cancel, done: make(chan struct{})}
+	l.refill()
+	go l.run(ctx)
+	return l
+}
+
+func (l *pool) run(ctx context.Context) {
+	defer close(l.done)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.wake:
+		}
+		for l.short() {
+			box, err := l.driver.Start(ctx, l.profile)
+			if err != nil {
+				// Jobs start their own box meanwhile and report the error.
+				select {
+				case <-ctx.Done():
+					return
+				case <-time.After(refillPause):
+				}
+				continue
+			}
+			l.mu.Lock()
+			l.ready = append(l.ready, box)
+			l.mu.Unlock()
+		}
+	}
+}
+
+func (l *pool) short() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.ready) < l.size
+}
+
+func (l *pool) refill() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take returns a waiting box built for p, or nil.
+func (l *pool) take(p Profile) *Box {
+	if p.Limits != l.profile.Limits || p.Room != l.profile.Room {
+		return nil
+	}
+	defer l.refill()
+	for {
+		l.mu.Lock()
+		if len(l.ready) == 0 {
+			l.mu.Unlock()
+			return nil
+		}
+		box := l.ready[0]
+		l.ready = l.ready[1:]
+		l.mu.Unlock()
+		if box.alive() {
+			return box
+		}
+		box.Close() // killed while it waited, as by the kernel for memory
+	}
+}
+
+// close ends the goroutine and all waiting boxes. No take may follow.
+func (l *pool) close() error {
+	l.cancel()
+	<-l.done
+	var errs []error
+	for _, box := range l.ready {
+		errs = append(errs, box.Close())
+	}
+	return errors.Join(errs...)
+}

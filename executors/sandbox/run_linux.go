@@ -1,0 +1,221 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// chunkSize is the unit in which input crosses the pipe, in bytes: all of it
+// that the parent ever holds.
+const chunkSize = 256 << 10
+
+// Run hands job to the box, waits for its end and closes the box. The limits
+// are those that the box was built with.
+//
+// An error means that there is no result: ctx ended, the input could not be
+// read or did not fit, or the box was broken.
+func (b *Box) Run(ctx context.Context, job Job) (res Result, err error) {
+	defer func() { err = errors.Join(err, b.Close()) }()
+	start := time.Now()
+	end := &ending{kill: func() { b.cmd.Process.Kill() }}
+	stopCtx := context.AfterFunc(ctx, func() { end.by(canceled) })
+	defer stopCtx()
+	wall := time.AfterFunc(b.limits.Wall, func() { end.by(Timeout) })
+	defer wall.Stop()
+
+	budget := &budget{left: b.limits.Output, over: func() { end.by(OversizedOutput) }}
+	out, stderr := &capture{budget: budget, max: b.limits.Output}, &capture{budget: budget, max: 0}
+	report := &capture{max: reportMax}
+	var readers sync.WaitGroup
+	readers.Go(func() { io.Copy(out, b.out) })
+	readers.Go(func() { io.Copy(stderr, b.errs) })
+	readers.Go(func() { io.Copy(report, b.report) })
+	var sent int64
+	var feedErr error
+	var feeder sync.WaitGroup
+	feeder.Go(func() {
+		if sent, feedErr = feed(b.feed, job); feedErr != nil {
+			end.by(aborted)
+		}
+		b.feed.Close()
+	})
+
+	<-b.exited
+	duration := time.Since(start)
+	// The process is gone; whoever still holds a pipe gets no more attention.
+	deadline := time.Now().Add(drainGrace)
+	for _, f := range []*os.File{b.out, b.errs, b.report} {
+		f.SetReadDeadline(deadline)
+	}
+	readers.Wait()
+	feeder.Wait()
+
+	why := end.reason()
+	switch {
+	case why == canceled:
+		return Result{}, ctx.Err()
+	case why == aborted:
+		return Result{}, fmt.Errorf("read input: %w", feedErr)
+	}
+	state := b.cmd.ProcessState
+	verdict := judge(why, state, report.kept, b.limits)
+	if verdict.input {
+		return Result{}, fmt.Errorf("%w: %s", ErrInputSize, verdict.text)
+	}
+	sum := sha256.Sum256([]byte(job.Script))
+	return Result{
+		Outcome: verdict.outcome, Output: out.kept, Error: verdict.text, ScriptSHA256: hex.EncodeToString(sum[:]),
+		Driver: b.driver, Python: b.python, Duration: duration,
+		CPU: state.UserTime() + state.SystemTime(), ExitCode: state.ExitCode(), InputBytes: sent,
+	}, nil
+}
+
+// feed writes script and input in the framing of boot.py and returns the input
+// bytes written. The box may end at any time, which is not an error here.
+func feed(w io.Writer, job Job) (int64, error) {
+	frame := binary.BigEndian.AppendUint32(nil, uint32(len(job.Script)))
+	frame = append(frame, job.Script...)
+	if job.Input == nil {
+		_, _ = w.Write(append(frame, 0))
+		return 0, nil
+	}
+	if _, err := w.Write(append(frame, 1)); err != nil {
+		return 0, nil
+	}
+	var sent int64
+	buf := make([]byte, 4+chunkSize)
+	for {
+		n, err := io.ReadFull(job.Input, buf[4:])
+		if n > 0 {
+			binary.BigEndian.PutUint32(buf, uint32(n))
+			if _, err := w.Write(buf[:4+n]); err != nil {
+				return sent, nil
+			}
+			sent += int64(n)
+		}
+		switch {
+		case err == io.EOF || err == io.ErrUnexpectedEOF:
+			_, _ = w.Write([]byte{0, 0, 0, 0})
+			return sent, nil
+		case err != nil:
+			return sent, err
+		}
+	}
+}
+
+// Reasons of the parent that are not outcomes.
+const (
+	canceled Outcome = "canceled" // ctx ended
+	aborted  Outcome = "aborted"  // Input failed
+)
+
+// ending keeps the first reason for which the parent ends a run.
+type ending struct {
+	kill  func()
+	mu    sync.Mutex
+	first Outcome
+}
+
+func (e *ending) by(o Outcome) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.first == "" {
+		e.first = o
+		e.kill()
+	}
+}
+
+func (e *ending) reason() Outcome {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.first
+}
+
+// budget counts bytes over several captures.
+type budget struct {
+	mu   sync.Mutex
+	left int64
+	over func()
+}
+
+func (b *budget) spend(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.left -= int64(n); b.left < 0 {
+		b.over()
+	}
+}
+
+// capture keeps the first max bytes and swallows the rest.
+type capture struct {
+	budget *budget // nil: unlimited
+	max    int64
+	kept   []byte
+}
+
+func (c *capture) Write(p []byte) (int, error) {
+	if c.budget != nil {
+		c.budget.spend(len(p))
+	}
+	c.kept = append(c.kept, p[:min(int64(len(p)), c.max-int64(len(c.kept)))]...)
+	return len(p), nil
+}
+
+// verdict is how a run ended, from evidence that is all but why under the
+// control of the script.
+type verdict struct {
+	outcome Outcome
+	text    string
+	input   bool // boot.py could not store the input
+}
+
+// judge labels the end of a run: the parent's own reason first, then the
+// signal, then what boot.py reported.
+func judge(why Outcome, state *os.ProcessState, report []byte, l Limits) verdict {
+	switch why {
+	case Timeout:
+		return verdict{outcome: Timeout, text: fmt.Sprintf("ended after %s", l.Wall)}
+	case OversizedOutput:
+		return verdict{outcome: OversizedOutput, text: fmt.Sprintf("more than %d bytes of output", l.Output)}
+	}
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return judgeSignal(status.Signal(), state.UserTime()+state.SystemTime(), l)
+	}
+	var kind byte
+	if len(report) > 0 {
+		kind, report = report[0], report[1:]
+	}
+	switch {
+	case kind == 'I':
+		return verdict{input: true, text: string(report)}
+	case kind == 'M':
+		return verdict{outcome: Memory, text: string(report)}
+	case kind == 'E':
+		return verdict{outcome: ScriptError, text: string(report)}
+	case state.ExitCode() != 0:
+		return verdict{outcome: ScriptError, text: fmt.Sprintf("exit status %d", state.ExitCode())}
+	}
+	return verdict{outcome: OK}
+}
+
+func judgeSignal(sig syscall.Signal, cpu time.Duration, l Limits) verdict {
+	switch {
+	case sig == sigPolicy:
+		return verdict{outcome: Policy, text: "forbidden system call"}
+	// The kernel counts in ticks, so the account may fall short by one.
+	case sig == sigCPU || sig == syscall.SIGKILL && cpu+100*time.Millisecond >= l.CPU:
+		return verdict{outcome: Timeout, text: fmt.Sprintf("used %s of processor time", l.CPU)}
+	case sig == syscall.SIGKILL:
+		return verdict{outcome: Memory, text: "killed by the kernel"}
+	}
+	return verdict{outcome: Crash, text: "signal: " + sig.String()}
+}

@@ -1,0 +1,151 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+//go:embed boot.py
+var bootScript []byte
+
+// Names inside a runtime directory.
+const (
+	bootFile  = "boot.py"
+	taskDir   = "task" // scratch: mount point of the tmpfs, or parent of the scratch directories
+	imageFile = "image.json"
+	inputName = "input" // as in boot.py
+)
+
+// recipe changes whenever the code below would build something else from the
+// same interpreter, so that an old runtime is not taken for a new one.
+const recipe = "writ sandbox runtime 1"
+
+// staleBuild is the age after which an unfinished build belongs to nobody.
+const staleBuild = time.Hour
+
+// image says how to execute Python in a runtime; paths are relative to it. It
+// is written last, inside the build directory, before the rename.
+type image struct {
+	Python  string // version
+	Loader  string // empty for a static interpreter
+	Program string
+	Library string // directory of shared libraries
+}
+
+// entry is the file that execve is given.
+func (m image) entry() string {
+	if m.Loader != "" {
+		return m.Loader
+	}
+	return m.Program
+}
+
+// command is the argument vector for a box in which the runtime is at root.
+//
+// The loader is called by name because the path compiled into the program
+// names the host's, which the box may not have. -I -S -E -B: no user site, no
+// site module, no environment, no bytecode written.
+func (m image) command(root string, preload []string) []string {
+	var argv []string
+	if m.Loader != "" {
+		argv = append(argv, filepath.Join(root, m.Loader), "--library-path", filepath.Join(root, m.Library))
+	}
+	argv = append(argv, filepath.Join(root, m.Program), "-I", "-S", "-E", "-B", "-X", "utf8", filepath.Join(root, bootFile))
+	return append(argv, preload...)
+}
+
+// runtimeDir is a prepared runtime.
+type runtimeDir struct {
+	path  string
+	image image
+}
+
+// prepareRuntime returns the runtime for p below base, building it if it is not
+// there. Two processes may build at once: each works under a name of its own
+// and the first rename wins. A crash leaves a build directory that a later
+// call removes, never a half-built runtime.
+func prepareRuntime(ctx context.Context, base string, p python) (runtimeDir, error) {
+	key, err := runtimeKey(p)
+	if err != nil {
+		return runtimeDir{}, fmt.Errorf("hash python: %w", err)
+	}
+	final := filepath.Join(base, "python-"+p.Version+"-"+key)
+	if rt, err := openRuntime(final); !errors.Is(err, fs.ErrNotExist) {
+		return rt, err
+	}
+	sweepBuilds(base)
+	tmp, err := os.MkdirTemp(base, "build-")
+	if err != nil {
+		return runtimeDir{}, err
+	}
+	defer os.RemoveAll(tmp)
+	if err := buildRuntime(ctx, tmp, p); err != nil {
+		return runtimeDir{}, fmt.Errorf("build runtime: %w", err)
+	}
+	if err := os.Rename(tmp, final); err != nil && !errors.Is(err, fs.ErrExist) && !errors.Is(err, unix.ENOTEMPTY) {
+		return runtimeDir{}, err
+	}
+	return openRuntime(final)
+}
+
+// openRuntime accepts a runtime only if nobody but this user or root could
+// have written it.
+func openRuntime(path string) (runtimeDir, error) {
+	if err := checkOwned(path); err != nil {
+		return runtimeDir{}, err
+	}
+	raw, err := os.ReadFile(filepath.Join(path, imageFile))
+	if err != nil {
+		return runtimeDir{}, err
+	}
+	rt := runtimeDir{path: path}
+	if err := json.Unmarshal(raw, &rt.image); err != nil {
+		return runtimeDir{}, fmt.Errorf("%s: %w", imageFile, err)
+	}
+	return rt, nil
+}
+
+// runtimeKey identifies what a build would copy: the recipe, boot.py, the
+// content of the interpreter, and name, size and time of each library file.
+// Their content would take longer to read than a package manager needs to
+// change one of the other three.
+func runtimeKey(p python) (string, error) {
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n%x\n%+v\n", recipe, sha256.Sum256(bootScript), p)
+	f, err := os.Open(p.Executable)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	err = walkStdlib(p, func(src, rel string, info fs.FileInfo) error {
+		fmt.Fprintf(h, "%q %d %d\n", rel, info.Size(), info.ModTime().UnixNano())
+		return nil
+	})
+	return hex.EncodeToString(h.Sum(nil)[:8]), err
+}
+
+func sweepBuilds(base string) {
+	entries, _ := os.ReadDir(base)
+	for _, e := range entries {
+		info, err := e.Info()
+		if err == nil && strings.HasPrefix(e.Name(), "build-") && time.Since(info.ModTime()) > staleBuild {
+			os.RemoveAll(filepath.Join(base, e.Name()))
+		}
+	}
+}

@@ -1,0 +1,157 @@
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Signals by which judge tells one end from another.
+const (
+	sigPolicy = syscall.Signal(unix.SIGSYS)
+	sigCPU    = syscall.Signal(unix.SIGXCPU)
+)
+
+// Sandbox runs jobs in boxes of one driver. It is safe for concurrent use.
+type Sandbox struct {
+	cfg    Config
+	driver Driver
+	host   *host
+	pool   *pool
+	slots  chan struct{}
+
+	mu     sync.Mutex
+	closed bool           // guarded by mu; no run begins after it is set
+	runs   sync.WaitGroup // Add under mu
+}
+
+// Open prepares the runtime (some seconds the first time, then one start of
+// python3), removes what a crash left, and takes the first driver whose canary
+// holds. Close must be called.
+func Open(ctx context.Context, cfg Config) (*Sandbox, error) {
+	cfg, err := cfg.normalize()
+	if err != nil {
+		return nil, err
+	}
+	h, err := openHost(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("open sandbox: %w", err)
+	}
+	driver, err := choose(ctx, h.drivers(), cfg.Drivers)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open sandbox: %w", err), h.close())
+	}
+	profile := Profile{Limits: cfg.Limits, Room: cfg.Limits.Scratch, Preload: cfg.Preload}
+	return &Sandbox{
+		cfg: cfg, driver: driver, host: h, slots: make(chan struct{}, cfg.Concurrency),
+		pool: newPool(driver, profile, cfg.Workers),
+	}, nil
+}
+
+func openHost(ctx context.Context, cfg Config) (*host, error) {
+	p, err := findPython(ctx, cfg.Python)
+	if err != nil {
+		return nil, err
+	}
+	base, err := chooseBase(cfg.Dir)
+	if err != nil {
+		return nil, err
+	}
+	h := &host{}
+	if h.runtime, err = prepareRuntime(ctx, base, p); err != nil {
+		return nil, err
+	}
+	if os.Geteuid() == 0 {
+		if h.ids, err = newIDRange(); err != nil {
+			return nil, err
+		}
+	}
+	if h.scratch, err = newScratch(h.runtime.path); err != nil {
+		return nil, err
+	}
+	h.spawner = newSpawner()
+	return h, nil
+}
+
+func (h *host) close() error {
+	h.spawner.close()
+	return h.scratch.close()
+}
+
+// Driver is the name of the driver in use.
+func (s *Sandbox) Driver() string { return s.driver.Name() }
+
+// Python is the version of the interpreter in use.
+func (s *Sandbox) Python() string { return s.host.runtime.image.Python }
+
+// Run runs one job and returns what became of it. It waits while Concurrency
+// runs are under way. Whatever the script does is in the Result; an error
+// means that there is none: ErrScript, ErrInputSize, ErrClosed, the error of
+// ctx or of the input, or a box that could not be built.
+func (s *Sandbox) Run(ctx context.Context, job Job) (Result, error) {
+	if len(job.Script) > maxScript {
+		return Result{}, ErrScript
+	}
+	profile, err := s.profile(job)
+	if err != nil {
+		return Result{}, err
+	}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return Result{}, ErrClosed
+	}
+	s.runs.Add(1)
+	s.mu.Unlock()
+	defer s.runs.Done()
+
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	case <-ctx.Done():
+		return Result{}, ctx.Err()
+	}
+	box := s.pool.take(profile)
+	if box == nil {
+		if box, err = s.driver.Start(ctx, profile); err != nil {
+			return Result{}, err
+		}
+	}
+	return box.Run(ctx, job)
+}
+
+// profile is what the box for job needs. An input that is large for the
+// scratch gets its own room in addition.
+func (s *Sandbox) profile(job Job) (Profile, error) {
+	limits := s.cfg.Limits
+	if job.Limits != (Limits{}) {
+		var err error
+		if limits, err = job.Limits.normalize(); err != nil {
+			return Profile{}, err
+		}
+	}
+	p := Profile{Limits: limits, Room: limits.Scratch}
+	if job.InputSize > limits.Scratch/2 {
+		p.Room += job.InputSize
+	}
+	return p, nil
+}
+
+// Close waits for the runs under way, ends the waiting workers and removes
+// the scratch directories. The runtime stays for the next Open.
+func (s *Sandbox) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	s.mu.Unlock()
+	s.runs.Wait()
+	return errors.Join(s.pool.close(), s.host.close())
+}

@@ -1,0 +1,34 @@
+//go:build !linux
+
+package sandbox
+
+import (
+	"context"
+	"errors"
+)
+
+var errPlatform = errors.New("sandbox: scripts run on Linux only; use a Linux machine or container")
+
+// Sandbox cannot be opened on this platform.
+type Sandbox struct{}
+
+// Box does not exist on this platform.
+type Box struct{}
+
+// Init does nothing on this platform.
+func Init() {}
+
+// Open fails on this platform.
+func Open(context.Context, Config) (*Sandbox, error) { return nil, errPlatform }
+
+// Driver is empty on this platform.
+func (*Sandbox) Driver() string { return "" }
+
+// Python is empty on this platform.
+func (*Sandbox) Python() string { return "" }
+
+// Run fails on this platform.
+func (*Sandbox) Run(context.Context, Job) (Result, error) { return Result{}, errPlatform }
+
+// Close does nothing on this platform.
+func (*Sandbox) Close() error { return nil }

@@ -1,0 +1,112 @@
+package sandbox
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+)
+
+const sessionPrefix = "session-"
+
+// scratch hands out directories for the drivers that cannot mount a tmpfs. All
+// those of one Sandbox live in a session directory, whose lock the process
+// holds; a session without a holder is what a crash left.
+type scratch struct {
+	runtime string // host path
+	session string // relative to runtime
+	lock    *os.File
+	next    atomic.Int64
+}
+
+// newScratch sweeps the sessions of dead processes and begins one. It holds the
+// lock of their parent for that moment, so that no other process takes the new
+// session, not yet locked, for a leftover.
+func newScratch(runtime string) (*scratch, error) {
+	tasks := filepath.Join(runtime, taskDir)
+	parent, err := lockDir(tasks, unix.LOCK_EX)
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", tasks, err)
+	}
+	defer parent.Close()
+	sweepSessions(tasks)
+	dir, err := os.MkdirTemp(tasks, sessionPrefix)
+	if err != nil {
+		return nil, err
+	}
+	// Passable for the uid of a box, not listable: each box finds only its own.
+	if err := os.Chmod(dir, 0o711); err != nil {
+		return nil, err
+	}
+	lock, err := lockDir(dir, unix.LOCK_EX|unix.LOCK_NB)
+	if err != nil {
+		os.RemoveAll(dir)
+		return nil, fmt.Errorf("lock %s: %w", dir, err)
+	}
+	return &scratch{runtime: runtime, session: filepath.Join(taskDir, filepath.Base(dir)), lock: lock}, nil
+}
+
+// make creates a directory for one box with an empty input file in it, owned
+// by uid unless that is negative, and returns its path relative to the runtime.
+func (s *scratch) make(uid int) (string, error) {
+	rel := filepath.Join(s.session, fmt.Sprintf("box-%d", s.next.Add(1)))
+	dir := filepath.Join(s.runtime, rel)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", err
+	}
+	input := filepath.Join(dir, inputName)
+	if err := os.WriteFile(input, nil, 0o600); err != nil {
+		return rel, err
+	}
+	if uid < 0 {
+		return rel, nil
+	}
+	if err := os.Chown(input, uid, uid); err != nil {
+		return rel, err
+	}
+	return rel, os.Chown(dir, uid, uid)
+}
+
+func (s *scratch) remove(rel string) error {
+	return os.RemoveAll(filepath.Join(s.runtime, rel))
+}
+
+// close removes the session. A crash before it is done leaves it unlocked.
+func (s *scratch) close() error {
+	err := os.RemoveAll(filepath.Join(s.runtime, s.session))
+	s.lock.Close()
+	return err
+}
+
+// sweepSessions removes sessions that nobody holds.
+func sweepSessions(tasks string) {
+	entries, _ := os.ReadDir(tasks)
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), sessionPrefix) {
+			continue
+		}
+		dir := filepath.Join(tasks, e.Name())
+		lock, err := lockDir(dir, unix.LOCK_EX|unix.LOCK_NB)
+		if err != nil {
+			continue
+		}
+		os.RemoveAll(dir)
+		lock.Close()
+	}
+}
+
+// lockDir opens a directory and locks it until the file is closed.
+func lockDir(dir string, how int) (*os.File, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), how); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
