@@ -189,6 +189,9 @@ var ErrFull = errors.New("storage: not enough free disk for new orders")
 // ErrFinished: the order has an outcome already, or another attempt took it over.
 var ErrFinished = errors.New("storage: order already finished")
 
+// ErrHeld: the order waits for approval; only a commit releases or ends it.
+var ErrHeld = errors.New("storage: order is held")
+
 // ErrNotFound: no such record, document or blob.
 var ErrNotFound = errors.New("storage: not found")
 
@@ -206,16 +209,26 @@ var ErrNotFound = errors.New("storage: not found")
 type Journal interface {
 	// Lookup says who holds a key. Found false: the key is free.
 	Lookup(ctx context.Context, key Key) (h Holder, found bool, err error)
-	// Holder says in which state the order at a position is.
+	// Holder says in which state the order at a position is. ErrNotFound: no
+	// record, or one that is no order with a key, an opening or an outcome.
 	Holder(ctx context.Context, position int64) (Holder, error)
-	// Commit writes all entries or none.
+	// Commit writes all entries or none. It is judged in this order: an ID that
+	// was won before is won again; a taken key that another position than
+	// Entry.Holder holds, or one whose holder has no outcome, is lost; an assert
+	// that does not hold, or an entry whose order is no longer where the entry
+	// needs it (a release: held; a takeover: open; an outcome: open or held), is
+	// stale; then ErrFull. Other errors with Unknown mean a malformed commit
+	// (nothing was written), a cancelled wait, or a journal that failed.
+	// An order that takes its key and is neither open nor ended in its own
+	// commit is held.
 	Commit(ctx context.Context, c Commit) (Result, error)
 	// Finish writes the outcome of an open order; the first outcome wins and
-	// any later one is ErrFinished. attempt must be the current attempt. Touches
-	// are subjects that the outcome changes (a result of a plan step).
+	// any later one is ErrFinished. attempt must be the current attempt, else
+	// ErrFinished. Touches are subjects that the outcome changes (a result of a
+	// plan step). ErrNotFound where no order is, ErrHeld for a held one.
 	Finish(ctx context.Context, of int64, attempt int, outcome Record, touches []Subject) (int64, error)
 	// Take begins another attempt at an open order: it writes a takeover record
-	// and returns the new attempt number. Attempts start at 1.
+	// and returns the new attempt number. Attempts start at 1. Errors as Finish.
 	Take(ctx context.Context, of int64, takeover Record) (attempt int, err error)
 }
 
@@ -236,5 +249,8 @@ type OpenOrder struct {
 	Attempt  int
 }
 
-// Observer is told every durable record in order, with what it is about; see Journal.
+// Observer is told every durable record in order, with what it is about: Position
+// and Of are set, OfPrevious is not. It is called by one goroutine, must not change
+// the entry, and must not write to the journal that calls it. What an entry did is
+// seen by Lookup and Holder after the observer has returned. See Journal.
 type Observer func(e Entry)

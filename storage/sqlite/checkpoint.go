@@ -1,0 +1,94 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// checkpointEvery is how often the background copies the write-ahead log
+	// into the database, while there is something to copy.
+	checkpointEvery = 25 * time.Millisecond
+	// restartFrames is the length of the write-ahead log, in pages, from which
+	// the writer starts it over (64 MB).
+	restartFrames = 4000
+)
+
+// checkpointer keeps the write-ahead log short without making commits wait: a
+// second connection copies beside the writer, and only when the log is long and
+// nearly copied does the writer itself copy the rest and begin the log anew.
+// SQLite's own automatic checkpoint would do all of it inside a commit.
+type checkpointer struct {
+	conn    *sql.Conn
+	failed  func(error) // a failed sync; may be called more than once
+	dirty   atomic.Bool // something was written since the last copy
+	restart atomic.Bool // the writer should start the log over
+}
+
+// run copies until ctx ends.
+func (c *checkpointer) run(ctx context.Context) {
+	tick := time.NewTicker(checkpointEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if c.dirty.Swap(false) {
+				c.copy(ctx)
+			}
+		}
+	}
+}
+
+func (c *checkpointer) copy(ctx context.Context) {
+	// Not the caller's cancellation: interrupting a checkpoint gains nothing.
+	_, frames, copied, err := checkpoint(context.WithoutCancel(ctx), c.conn, "PASSIVE")
+	if err != nil {
+		if !isBusy(err) {
+			c.failed(err)
+			return
+		}
+		c.dirty.Store(true)
+		return
+	}
+	if copied < frames {
+		c.dirty.Store(true)
+	}
+	if frames > restartFrames && frames-copied < frames/4 {
+		c.restart.Store(true)
+	}
+}
+
+// between is called by the writer after a group was answered.
+func (c *checkpointer) between(ctx context.Context, writer *sql.Conn) {
+	c.dirty.Store(true)
+	if !c.restart.Swap(false) {
+		return
+	}
+	// Readers in the way are not waited for: the next round tries again.
+	if _, err := writer.ExecContext(ctx, "PRAGMA busy_timeout=0"); err != nil {
+		c.failed(err)
+		return
+	}
+	if _, _, _, err := checkpoint(ctx, writer, "RESTART"); err != nil && !isBusy(err) {
+		c.failed(err)
+		return
+	}
+	if _, err := writer.ExecContext(ctx, "PRAGMA busy_timeout=1000"); err != nil {
+		c.failed(err)
+	}
+}
+
+// checkpoint runs one checkpoint and says how long the log is and how much of it
+// is in the database, in pages.
+func checkpoint(ctx context.Context, c *sql.Conn, mode string) (busy bool, frames, copied int, err error) {
+	err = c.QueryRowContext(ctx, "PRAGMA wal_checkpoint("+mode+")").Scan(&busy, &frames, &copied)
+	if err != nil {
+		return false, 0, 0, fmt.Errorf("checkpoint: %w", err)
+	}
+	return busy, frames, copied, nil
+}

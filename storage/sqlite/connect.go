@@ -1,0 +1,163 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"modernc.org/sqlite" // registers the driver
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// pageSize is in bytes. A record of 2.5 KB fills a page of 4 KB alone; with 16 KB
+// pages a group of records shares them.
+const pageSize = 16384
+
+// cacheKiB bounds the page cache of a writing connection.
+const cacheKiB = 64 << 10
+
+// database is one file with the connections that use it. Connections have fixed
+// roles, because a prepared statement and a page cache belong to one connection.
+type database struct {
+	path    string
+	pool    *sql.DB   // owns writer and checkpoints
+	writer  *sql.Conn // used by the writer goroutine only
+	ckpt    *sql.Conn // used by the checkpointer only
+	readers *sql.DB   // everyone else; refuse to write
+}
+
+// connect opens or creates the file and brings its tables to the newest version.
+func connect(ctx context.Context, path string, readers int, steps []string) (*database, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := create(path); err != nil {
+		return nil, err
+	}
+	d := &database{path: path}
+	if d.pool, err = sql.Open("sqlite", dsn(path)); err != nil {
+		return nil, err
+	}
+	d.pool.SetMaxOpenConns(2)
+	if err := d.start(ctx, steps); err != nil {
+		return nil, errors.Join(err, d.close())
+	}
+	if d.readers, err = sql.Open("sqlite", dsn(path, "busy_timeout(5000)", "query_only(1)")); err != nil {
+		return nil, errors.Join(err, d.close())
+	}
+	d.readers.SetMaxOpenConns(readers)
+	d.readers.SetMaxIdleConns(readers)
+	return d, nil
+}
+
+func (d *database) start(ctx context.Context, steps []string) (err error) {
+	if d.writer, err = d.pool.Conn(ctx); err != nil {
+		return err
+	}
+	if err := setPragmas(ctx, d.writer); err != nil {
+		return err
+	}
+	if err := migrate(ctx, d.writer, steps); err != nil {
+		return err
+	}
+	if d.ckpt, err = d.pool.Conn(ctx); err != nil {
+		return err
+	}
+	return setPragmas(ctx, d.ckpt)
+}
+
+// close closes every connection. The last one checkpoints and removes the
+// write-ahead log.
+func (d *database) close() error {
+	var errs []error
+	if d.readers != nil {
+		errs = append(errs, d.readers.Close())
+	}
+	if d.ckpt != nil {
+		errs = append(errs, d.ckpt.Close())
+	}
+	if d.writer != nil {
+		errs = append(errs, d.writer.Close())
+	}
+	return errors.Join(append(errs, d.pool.Close())...)
+}
+
+// create makes an empty file that only its owner reads; SQLite gives the files
+// beside it the same mode. The directory is synced so that a power cut right
+// after does not lose the name.
+func create(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir) //nolint:gosec // G304: the operator's data directory
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+func dsn(path string, pragmas ...string) string {
+	u := url.URL{Scheme: "file", Path: path}
+	q := url.Values{}
+	for _, p := range pragmas {
+		q.Add("_pragma", p)
+	}
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// setPragmas runs the pragmas in order and reads each back: page_size must come
+// before journal_mode, and given in the file name it had no effect.
+func setPragmas(ctx context.Context, c *sql.Conn) error {
+	for _, p := range []struct{ name, set, want string }{
+		{"busy_timeout", "1000", "1000"},
+		{"page_size", strconv.Itoa(pageSize), strconv.Itoa(pageSize)},
+		{"journal_mode", "wal", "wal"},
+		{"synchronous", "full", "2"},
+		{"wal_autocheckpoint", "0", "0"},
+		{"cache_size", strconv.Itoa(-cacheKiB), strconv.Itoa(-cacheKiB)},
+	} {
+		if _, err := c.ExecContext(ctx, "PRAGMA "+p.name+"="+p.set); err != nil {
+			return fmt.Errorf("set %s: %w", p.name, err)
+		}
+		var got string
+		if err := c.QueryRowContext(ctx, "PRAGMA "+p.name).Scan(&got); err != nil {
+			return fmt.Errorf("read %s: %w", p.name, err)
+		}
+		if got != p.want {
+			return fmt.Errorf("%s is %q, not %q", p.name, got, p.want)
+		}
+	}
+	return nil
+}
+
+// primary is SQLite's result code without its extension, 0 for other errors.
+func primary(err error) int {
+	var e *sqlite.Error
+	if errors.As(err, &e) {
+		return e.Code() & 0xff
+	}
+	return 0
+}
+
+func isFull(err error) bool { return primary(err) == sqlite3.SQLITE_FULL }
+
+// isBusy: someone else holds a lock for now; nothing is broken.
+func isBusy(err error) bool {
+	c := primary(err)
+	return c == sqlite3.SQLITE_BUSY || c == sqlite3.SQLITE_LOCKED
+}

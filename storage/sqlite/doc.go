@@ -1,0 +1,36 @@
+// Package sqlite keeps the journal and the documents of one machine in SQLite.
+//
+// # Files
+//
+// The journal is one database, journal.db, in a directory that one process at a
+// time uses (the lock on that directory is the caller's). Documents have a
+// database and a writer of their own, so that a search index never slows an
+// order down. Both are opened with write-ahead logging and a sync on every
+// commit, and are readable by their owner only.
+//
+// # Journal format
+//
+//	records(position, kind, body)   one row per record, appended, never changed
+//	keylog(first, keys, commits)    one row per group of commits that took keys or carried IDs
+//
+// A body is, in this order: a version byte (1); a flags byte (1: takes a key,
+// 2: open); uvarint Of+1; uvarint Holder+1; varint milliseconds of At; uvarint
+// number of touched subjects, each with its length; uvarint number of parts in
+// name order, each as name, salt and bytes with their lengths.
+//
+// A keylog row belongs to the records from position first on. keys is a
+// sequence of uvarint offset, 16 bytes of key; commits is a sequence of uvarint
+// offset, uvarint number of records, the commit ID with its length.
+//
+// Keys are kept in memory and written in groups because any index over random
+// keys dirties about one page per key: at a million records that is what costs.
+//
+// # What a crash leaves
+//
+// A group of commits is one transaction. Before its last frame is synced the
+// write-ahead log holds frames without a commit mark: the next opening ignores
+// them, and nobody was told anything. After the sync, every record of the group
+// is there; a caller that had no answer yet asks again with its commit ID, or
+// looks its key up. A crash inside a checkpoint leaves the write-ahead log
+// complete, and the checkpoint is done again. There is no other state on disk.
+package sqlite

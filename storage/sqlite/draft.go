@@ -1,0 +1,236 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"aob.dev/writ/storage"
+)
+
+// commitIDLimit bounds a commit ID in bytes.
+const commitIDLimit = 128
+
+// draft is a group that is being judged: the durable state below, and above it
+// what the accepted requests of the group will change. Dropping it is the
+// rollback: the state was not touched.
+type draft struct {
+	base     *state
+	full     func() (bool, error) // is there too little free disk for new orders
+	entries  []storage.Entry      // accepted, positions set
+	taken    []taken
+	commits  []committed
+	ids      map[string]committed
+	keys     map[storage.Key]int64
+	subjects map[digest]int64
+	orders   map[int64]order
+}
+
+func newDraft(base *state, full func() (bool, error)) *draft {
+	return &draft{
+		base: base, full: full, ids: make(map[string]committed),
+		keys: make(map[storage.Key]int64), subjects: make(map[digest]int64), orders: make(map[int64]order),
+	}
+}
+
+func (d *draft) next() int64 { return d.base.next + int64(len(d.entries)) }
+
+func (d *draft) holder(k storage.Key) int64 {
+	if p, ok := d.keys[k]; ok {
+		return p
+	}
+	return d.base.holder(k)
+}
+
+func (d *draft) touched(s storage.Subject) int64 {
+	k := subjectDigest(s)
+	if p, ok := d.subjects[k]; ok {
+		return p
+	}
+	if p, ok := d.base.subjects[k]; ok {
+		return p
+	}
+	return storage.Nobody
+}
+
+func (d *draft) order(position int64) order {
+	if o, ok := d.orders[position]; ok {
+		return o
+	}
+	return d.base.order(position)
+}
+
+func (d *draft) seen(id string) (committed, bool) {
+	if c, ok := d.ids[id]; ok {
+		return c, true
+	}
+	c, ok := d.base.recent.byID[id]
+	return c, ok
+}
+
+// commit judges one commit, and adds it to the group if it wins. The order of
+// the questions is the contract's: own ID, lost, stale, then room.
+func (d *draft) commit(c storage.Commit) (storage.Result, error) {
+	if c.ID == "" || len(c.ID) > commitIDLimit {
+		return storage.Result{}, fmt.Errorf("commit: the ID must have 1 to %d bytes", commitIDLimit)
+	}
+	if before, ok := d.seen(c.ID); ok {
+		return before.result(), nil
+	}
+	entries, err := normal(c.Entries, d.next())
+	if err != nil {
+		return storage.Result{}, err
+	}
+	for i, e := range entries {
+		if !e.Take {
+			continue
+		}
+		// A holder without an outcome was never freed, whatever the caller says.
+		if now := d.holder(e.Key); now != storage.Nobody && (now != e.Holder || d.order(now).place < 0) {
+			return storage.Result{Verdict: storage.Lost, Winner: now, Entry: i}, nil
+		}
+	}
+	for _, a := range c.Asserts {
+		if d.touched(a.Subject) != a.At {
+			return storage.Result{Verdict: storage.Stale, Winner: storage.Nobody}, nil
+		}
+	}
+	moves, err := d.moves(entries)
+	if errors.Is(err, errMoved) {
+		return storage.Result{Verdict: storage.Stale, Winner: storage.Nobody}, nil
+	}
+	if err != nil {
+		return storage.Result{}, err
+	}
+	if slices.ContainsFunc(entries, func(e storage.Entry) bool { return e.Open || e.Take }) {
+		if full, err := d.full(); err != nil {
+			return storage.Result{}, err
+		} else if full {
+			return storage.Result{}, storage.ErrFull
+		}
+	}
+	mark := committed{id: c.ID, first: d.next(), n: len(entries)}
+	d.accept(entries, moves)
+	d.commits = append(d.commits, mark)
+	d.ids[mark.id] = mark
+	return mark.result(), nil
+}
+
+// finish judges the outcome of an open order.
+func (d *draft) finish(of int64, attempt int, e storage.Entry) (int64, error) {
+	o, err := d.openOrder(of)
+	if err != nil {
+		return storage.Nobody, err
+	}
+	if attempt != o.attempt {
+		return storage.Nobody, storage.ErrFinished
+	}
+	position := d.next()
+	return position, d.append(e)
+}
+
+// take judges a takeover and returns the attempt that begins.
+func (d *draft) take(of int64, e storage.Entry) (int, error) {
+	o, err := d.openOrder(of)
+	if err != nil {
+		return 0, err
+	}
+	return o.attempt + 1, d.append(e)
+}
+
+func (d *draft) openOrder(of int64) (order, error) {
+	o := d.order(of)
+	switch {
+	case o.place == notAnOrder:
+		return o, storage.ErrNotFound
+	case o.place == isHeld:
+		return o, storage.ErrHeld
+	case o.place != isOpen:
+		return o, storage.ErrFinished
+	}
+	return o, nil
+}
+
+// append adds a single entry about an order that was found open.
+func (d *draft) append(e storage.Entry) error {
+	entries, err := normal([]storage.Entry{e}, d.next())
+	if err != nil {
+		return err
+	}
+	moves, err := d.moves(entries)
+	if err != nil {
+		return err
+	}
+	d.accept(entries, moves)
+	return nil
+}
+
+func (d *draft) accept(entries []storage.Entry, moves map[int64]order) {
+	for _, e := range entries {
+		position := e.Record.Position
+		if e.Take {
+			d.keys[e.Key] = position
+			d.taken = append(d.taken, taken{e.Key, position})
+		}
+		for _, s := range e.Touches {
+			d.subjects[subjectDigest(s)] = position
+		}
+	}
+	for position, o := range moves {
+		d.orders[position] = o
+	}
+	d.entries = append(d.entries, entries...)
+}
+
+// errMoved: an order is no longer where an entry needs it.
+var errMoved = errors.New("order moved on")
+
+// moves folds the entries of one commit over the orders that they are about, in
+// order, without changing the draft.
+func (d *draft) moves(entries []storage.Entry) (map[int64]order, error) {
+	moves := make(map[int64]order, len(entries))
+	now := func(position int64) order {
+		if o, ok := moves[position]; ok {
+			return o
+		}
+		return d.order(position)
+	}
+	first := d.next()
+	for i, e := range entries {
+		if e.Of != storage.Nobody {
+			if err := legal(e, entries, first, now(e.Of)); err != nil {
+				return nil, fmt.Errorf("commit: entry %d: %w", i, err)
+			}
+		}
+		if about, o, ok := after(e, e.Record.Position, now); ok {
+			moves[about] = o
+		}
+	}
+	return moves, nil
+}
+
+// legal asks whether an entry may follow on what its order is now.
+func legal(e storage.Entry, entries []storage.Entry, first int64, o order) error {
+	if o.place == notAnOrder {
+		// An order that took no key and is not open may still end in its own commit.
+		own := e.Of >= first && e.Of < e.Record.Position && entries[e.Of-first].Record.Kind == storage.KindOrder
+		if own && e.Record.Kind == storage.KindOutcome {
+			return nil
+		}
+		return fmt.Errorf("no order at position %d", e.Of)
+	}
+	ok := false
+	switch e.Record.Kind {
+	case storage.KindOutcome:
+		ok = o.place == isOpen || o.place == isHeld
+	case storage.KindRelease:
+		ok = o.place == isHeld
+	case storage.KindTakeover:
+		ok = o.place == isOpen
+	case storage.KindOrder, storage.KindControl:
+	}
+	if !ok {
+		return errMoved
+	}
+	return nil
+}

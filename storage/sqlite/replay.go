@@ -1,0 +1,124 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"aob.dev/writ/storage"
+)
+
+// replay folds every stored record into the state and shows it to the observer,
+// reading records and keylog side by side so that neither is held in memory.
+func (j *Journal) replay(ctx context.Context) (err error) {
+	keys, err := j.db.readers.QueryContext(ctx, "SELECT first, keys, commits FROM keylog ORDER BY first")
+	if err != nil {
+		return fmt.Errorf("read keylog: %w", err)
+	}
+	defer func() { err = errors.Join(err, keys.Close()) }()
+	records, err := j.db.readers.QueryContext(ctx, "SELECT position, kind, body FROM records ORDER BY position")
+	if err != nil {
+		return fmt.Errorf("read records: %w", err)
+	}
+	defer func() { err = errors.Join(err, records.Close()) }()
+
+	log := keylog{rows: keys}
+	for records.Next() {
+		e, err := scanEntry(records)
+		if err != nil {
+			return err
+		}
+		if e.Record.Position != j.state.next {
+			return fmt.Errorf("gap: position %d follows %d", e.Record.Position, j.state.next-1)
+		}
+		if e.Take {
+			if e.Key, err = log.key(e.Record.Position); err != nil {
+				return err
+			}
+		}
+		j.state.apply(e)
+		j.observe(e)
+	}
+	if err := records.Err(); err != nil {
+		return fmt.Errorf("read records: %w", err)
+	}
+	if err := log.finish(); err != nil {
+		return err
+	}
+	for _, c := range log.commits {
+		j.state.recent.add(c)
+	}
+	return nil
+}
+
+// scanEntry reads one row of (position, kind, body).
+func scanEntry(rows *sql.Rows) (storage.Entry, error) {
+	var position int64
+	var kind int
+	var body []byte
+	if err := rows.Scan(&position, &kind, &body); err != nil {
+		return storage.Entry{}, fmt.Errorf("read record: %w", err)
+	}
+	return decodeBody(position, kind, body)
+}
+
+// keylog walks the keylog in step with the records.
+type keylog struct {
+	rows    *sql.Rows
+	keys    []taken
+	commits []committed // the last ones, at least as many as are remembered
+}
+
+// key is the key that the record at a position took.
+func (l *keylog) key(position int64) (storage.Key, error) {
+	for len(l.keys) == 0 {
+		more, err := l.next()
+		if err != nil {
+			return storage.Key{}, err
+		}
+		if !more {
+			break
+		}
+	}
+	if len(l.keys) == 0 || l.keys[0].position != position {
+		return storage.Key{}, fmt.Errorf("the keylog does not have the key of position %d", position)
+	}
+	k := l.keys[0].key
+	l.keys = l.keys[1:]
+	return k, nil
+}
+
+func (l *keylog) next() (bool, error) {
+	if !l.rows.Next() {
+		return false, l.rows.Err()
+	}
+	var first int64
+	var keys, commits []byte
+	if err := l.rows.Scan(&first, &keys, &commits); err != nil {
+		return false, fmt.Errorf("read keylog: %w", err)
+	}
+	row, err := decodeKeyRow(first, keys, commits)
+	if err != nil {
+		return false, err
+	}
+	l.keys = row.keys
+	l.commits = append(l.commits, row.commits...)
+	if extra := len(l.commits) - rememberCommits; extra > rememberCommits {
+		l.commits = append(l.commits[:0], l.commits[extra:]...)
+	}
+	return true, nil
+}
+
+// finish reads the rest, which must not have keys of records that are not there.
+func (l *keylog) finish() error {
+	for {
+		if len(l.keys) > 0 {
+			return fmt.Errorf("the keylog has a key of position %d that no record took", l.keys[0].position)
+		}
+		more, err := l.next()
+		if err != nil || !more {
+			return err
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package sqlite
+
+import (
+	"crypto/sha256"
+	"slices"
+
+	"aob.dev/writ/storage"
+)
+
+// Where an order is. Every other value is the position of its outcome.
+const (
+	notAnOrder int64 = -1
+	isOpen     int64 = -2
+	isHeld     int64 = -3
+)
+
+// order is what the journal knows about one order.
+type order struct {
+	place   int64 // notAnOrder, isOpen, isHeld or the position of the outcome
+	attempt int
+}
+
+func (o order) holder(position int64) storage.Holder {
+	h := storage.Holder{Position: position, Outcome: storage.Nobody}
+	switch o.place {
+	case isOpen:
+		h.State = storage.StateOpen
+	case isHeld:
+		h.State = storage.StateHeld
+	default:
+		h.State, h.Outcome = storage.StateDone, o.place
+	}
+	return h
+}
+
+// digest stands for a subject: it keeps the map free of pointers, which the
+// garbage collector would otherwise follow by the million.
+type digest [16]byte
+
+func subjectDigest(s storage.Subject) digest {
+	sum := sha256.Sum256([]byte(s))
+	return digest(sum[:16])
+}
+
+// chunk is how many places are allocated at a time: growing never copies what is there.
+const chunk = 1 << 16
+
+// state is the fold of the durable records that commits are judged by. It
+// knows nothing that is not on disk; what a group is about to write is in its draft.
+type state struct {
+	next     int64
+	keys     map[storage.Key]int64
+	subjects map[digest]int64
+	places   [][]int64     // by position, in chunks
+	open     map[int64]int // open orders with their attempt
+	recent   *recent
+}
+
+func newState() *state {
+	return &state{
+		keys:     make(map[storage.Key]int64),
+		subjects: make(map[digest]int64),
+		open:     make(map[int64]int),
+		recent:   newRecent(),
+	}
+}
+
+func (s *state) holder(k storage.Key) int64 {
+	if p, ok := s.keys[k]; ok {
+		return p
+	}
+	return storage.Nobody
+}
+
+func (s *state) order(position int64) order {
+	if position < 0 || position >= s.next {
+		return order{place: notAnOrder}
+	}
+	o := order{place: s.places[position/chunk][position%chunk], attempt: 1}
+	if o.place == isOpen {
+		o.attempt = s.open[position]
+	}
+	return o
+}
+
+func (s *state) setOrder(position int64, o order) {
+	s.places[position/chunk][position%chunk] = o.place
+	if o.place == isOpen {
+		s.open[position] = o.attempt
+	} else {
+		delete(s.open, position)
+	}
+}
+
+// apply folds the next durable entry in.
+func (s *state) apply(e storage.Entry) {
+	if s.next%chunk == 0 {
+		s.places = append(s.places, make([]int64, chunk))
+	}
+	position := s.next
+	s.next++
+	s.places[position/chunk][position%chunk] = notAnOrder
+	if e.Take {
+		s.keys[e.Key] = position
+	}
+	for _, t := range e.Touches {
+		s.subjects[subjectDigest(t)] = position
+	}
+	if about, o, ok := after(e, position, s.order); ok {
+		s.setOrder(about, o)
+	}
+}
+
+// openOrders lists the open orders by position.
+func (s *state) openOrders() []storage.OpenOrder {
+	list := make([]storage.OpenOrder, 0, len(s.open))
+	for position, attempt := range s.open {
+		list = append(list, storage.OpenOrder{Position: position, Attempt: attempt})
+	}
+	slices.SortFunc(list, func(a, b storage.OpenOrder) int { return int(a.Position - b.Position) })
+	return list
+}
+
+// after says what an entry at a position does to an order: which one, and how it
+// is afterwards. ok is false where the entry is about no order. The entry is one
+// that was accepted.
+func after(e storage.Entry, position int64, now func(int64) order) (about int64, o order, ok bool) {
+	switch e.Record.Kind {
+	case storage.KindOrder:
+		switch {
+		case e.Open:
+			return position, order{place: isOpen, attempt: 1}, true
+		case e.Take:
+			// Held, unless the next entry of the commit is its outcome.
+			return position, order{place: isHeld, attempt: 1}, true
+		}
+		return 0, order{}, false
+	case storage.KindOutcome:
+		return e.Of, order{place: position, attempt: now(e.Of).attempt}, true
+	case storage.KindRelease:
+		return e.Of, order{place: isOpen, attempt: 1}, true
+	case storage.KindTakeover:
+		return e.Of, order{place: isOpen, attempt: now(e.Of).attempt + 1}, true
+	default:
+		return 0, order{}, false
+	}
+}

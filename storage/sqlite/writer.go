@@ -1,0 +1,185 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+
+	"aob.dev/writ/storage"
+)
+
+// request is one call that waits for the writer.
+type request struct {
+	judge   func(*draft) answer // run by the writer; adds to the draft what it accepts
+	verdict answer
+	answer  chan answer // buffered: the writer never waits for a caller that went away
+}
+
+// answer of a request; each call reads its own member.
+type answer struct {
+	result   storage.Result
+	position int64
+	attempt  int
+	err      error
+}
+
+// ask hands a request to the writer and waits. An error of its own means that
+// nothing is known; the answer carries the judgement.
+func (j *Journal) ask(ctx context.Context, judge func(*draft) answer) (answer, error) {
+	if err := j.failure(); err != nil {
+		return answer{}, err
+	}
+	r := &request{judge: judge, answer: make(chan answer, 1)}
+	if err := j.requests.submit(ctx, r); err != nil {
+		return answer{}, err
+	}
+	return await(ctx, r.answer, j.requests.done)
+}
+
+// write judges a group against the state and against each other, makes what was
+// accepted durable in one transaction, shows it to the observer, and only then
+// answers. Only this goroutine changes the state, so it reads it without the lock.
+func (j *Journal) write(ctx context.Context, batch []*request) {
+	if err := j.failure(); err != nil {
+		refuse(batch, err)
+		return
+	}
+	d := newDraft(j.state, j.room())
+	for _, r := range batch {
+		r.verdict = r.judge(d)
+	}
+	if len(d.entries) > 0 {
+		// A crash in store leaves none of the group. A failure drops the draft,
+		// which is the rollback; also a request that lost to another one of
+		// the group gets the error, for its winner does not exist.
+		if err := j.store(ctx, d); err != nil {
+			refuse(batch, j.storeFailed(ctx, err))
+			return
+		}
+		// A crash from here on loses only the answers: the records are there,
+		// and callers find them by commit ID or key.
+		for _, e := range d.entries {
+			j.observe(e)
+		}
+		j.publish(d)
+	}
+	for _, r := range batch {
+		r.answer <- r.verdict
+	}
+	if len(d.entries) > 0 {
+		j.ckpt.between(ctx, j.db.writer)
+	}
+}
+
+func refuse(batch []*request, err error) {
+	for _, r := range batch {
+		r.answer <- answer{err: err}
+	}
+}
+
+// publish folds a durable draft into the state.
+func (j *Journal) publish(d *draft) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, e := range d.entries {
+		j.state.apply(e)
+	}
+	for _, c := range d.commits {
+		j.state.recent.add(c)
+	}
+}
+
+// store writes a draft in one transaction. COMMIT returns after the sync.
+func (j *Journal) store(ctx context.Context, d *draft) error {
+	if _, err := j.statements.begin.ExecContext(ctx); err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	for _, e := range d.entries {
+		j.body = appendBody(j.body[:0], e)
+		kind := slices.Index(kinds, e.Record.Kind)
+		if _, err := j.statements.record.ExecContext(ctx, e.Record.Position, kind, j.body); err != nil {
+			return fmt.Errorf("write record: %w", err)
+		}
+	}
+	if len(d.taken)+len(d.commits) > 0 {
+		first := d.base.next
+		keys, commits := []byte{}, []byte{}
+		for _, t := range d.taken {
+			keys = appendTaken(keys, first, t)
+		}
+		for _, c := range d.commits {
+			commits = appendCommitted(commits, first, c)
+		}
+		if _, err := j.statements.keylog.ExecContext(ctx, first, keys, commits); err != nil {
+			return fmt.Errorf("write keylog: %w", err)
+		}
+	}
+	if _, err := j.statements.commit.ExecContext(ctx); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	return nil
+}
+
+// storeFailed tells a full disk, after which the file is as before, from a
+// failed write or sync, after which nobody knows what a later sync would claim.
+func (j *Journal) storeFailed(ctx context.Context, err error) error {
+	// SQLite may have rolled back by itself, and then this fails; if a
+	// transaction is left open, the next BEGIN fails and is fatal.
+	_, _ = j.statements.rollback.ExecContext(ctx)
+	if isFull(err) {
+		return errors.Join(storage.ErrFull, err)
+	}
+	j.fail(err)
+	return j.failure()
+}
+
+// room says whether free disk is below the floor; it asks once per group.
+func (j *Journal) room() func() (bool, error) {
+	asked, full := false, false
+	return func() (bool, error) {
+		if asked || j.floor < 0 {
+			return full, nil
+		}
+		free, err := freeBytes(j.dir)
+		if err != nil {
+			return false, fmt.Errorf("free disk: %w", err)
+		}
+		asked, full = true, free < j.floor
+		return full, nil
+	}
+}
+
+// statements are prepared on the writer's connection.
+type statements struct {
+	begin, record, keylog, commit, rollback *sql.Stmt
+}
+
+func prepare(ctx context.Context, c *sql.Conn) (s statements, err error) {
+	for _, p := range []struct {
+		stmt **sql.Stmt
+		text string
+	}{
+		{&s.begin, "BEGIN IMMEDIATE"},
+		{&s.record, "INSERT INTO records(position, kind, body) VALUES (?, ?, ?)"},
+		{&s.keylog, "INSERT INTO keylog(first, keys, commits) VALUES (?, ?, ?)"},
+		{&s.commit, "COMMIT"},
+		{&s.rollback, "ROLLBACK"},
+	} {
+		if *p.stmt, err = c.PrepareContext(ctx, p.text); err != nil {
+			return s, errors.Join(fmt.Errorf("prepare %s: %w", p.text, err), s.close())
+		}
+	}
+	return s, nil
+}
+
+func (s statements) close() error {
+	var errs []error
+	for _, stmt := range []*sql.Stmt{s.begin, s.record, s.keylog, s.commit, s.rollback} {
+		if stmt != nil {
+			errs = append(errs, stmt.Close())
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,240 @@
+// Package storagetest holds the suites that every driver of the storage
+// contracts must pass, and a journal in memory that enforces the contract for
+// the tests of whoever uses one.
+package storagetest
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"aob.dev/writ/storage"
+)
+
+// Opened is an open journal of a driver.
+type Opened interface {
+	storage.Journal
+	storage.Records
+	Close() error
+}
+
+// OpenJournal opens the journal of a directory. Opened again after Close it must
+// hold what it held.
+type OpenJournal func(t testing.TB, dir string, observe storage.Observer) Opened
+
+// TestJournal checks every sentence of storage.Journal and storage.Records that
+// can be seen from outside. Durability beyond Close needs a crash test per driver.
+func TestJournal(t *testing.T, open OpenJournal) {
+	t.Helper()
+	for name, test := range map[string]func(*harness){
+		"CommitWins":           testCommitWins,
+		"CommitSeveral":        testCommitSeveral,
+		"OwnCommitWinsAgain":   testOwnCommitWinsAgain,
+		"KeyLost":              testKeyLost,
+		"LostBeforeStale":      testLostBeforeStale,
+		"LostNamesEntry":       testLostNamesEntry,
+		"HolderGivesKeyOn":     testHolderGivesKeyOn,
+		"OpenHolderKeepsKey":   testOpenHolderKeepsKey,
+		"Stale":                testStale,
+		"LosersWriteNothing":   testLosersWriteNothing,
+		"MalformedCommits":     testMalformedCommits,
+		"OutcomeInSameCommit":  testOutcomeInSameCommit,
+		"RefusalIsNoOrder":     testRefusalIsNoOrder,
+		"Finish":               testFinish,
+		"FinishTouches":        testFinishTouches,
+		"FirstOutcomeWins":     testFirstOutcomeWins,
+		"Attempts":             testAttempts,
+		"HeldAndReleased":      testHeldAndReleased,
+		"HeldEnds":             testHeldEnds,
+		"MovedOrderIsStale":    testMovedOrderIsStale,
+		"UnknownOrders":        testUnknownOrders,
+		"OpenOrders":           testOpenOrders,
+		"Get":                  testGet,
+		"Scan":                 testScan,
+		"ScanEndsWhereItBegan": testScanEndsWhereItBegan,
+		"ObserverBeforeAnswer": testObserverBeforeAnswer,
+		"Reopen":               testReopen,
+		"ReopenKnowsCommits":   testReopenKnowsCommits,
+		"CancelledBefore":      testCancelledBefore,
+		"CancelledWait":        testCancelledWait,
+		"OneKeyManyCallers":    testOneKeyManyCallers,
+		"OneSubjectManyWriter": testOneSubjectManyWriters,
+		"ManyCallersGapFree":   testManyCallersGapFree,
+		"OneOutcomeOfMany":     testOneOutcomeOfMany,
+		"Closed":               testClosed,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := &harness{T: t, open: open, dir: filepath.Join(t.TempDir(), "journal")}
+			h.start()
+			test(h)
+			h.checkSeen()
+		})
+	}
+}
+
+// harness is one journal under test and everything its observer was told.
+type harness struct {
+	*testing.T
+	open OpenJournal
+	dir  string
+	Opened
+
+	mu      sync.Mutex // guards seen and commits
+	seen    []storage.Entry
+	commits int
+}
+
+func (h *harness) start() {
+	h.Helper()
+	h.Opened = h.open(h.T, h.dir, func(e storage.Entry) {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.seen = append(h.seen, e)
+	})
+	h.Cleanup(func() { _ = h.Opened.Close() })
+}
+
+// reopen closes the journal, opens it again and returns what was seen before.
+func (h *harness) reopen() []storage.Entry {
+	h.Helper()
+	if err := h.Opened.Close(); err != nil {
+		h.Fatalf("close: %v", err)
+	}
+	before := h.observed()
+	h.mu.Lock()
+	h.seen = nil
+	h.mu.Unlock()
+	h.start()
+	return before
+}
+
+func (h *harness) observed() []storage.Entry {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return append([]storage.Entry(nil), h.seen...)
+}
+
+// checkSeen holds after every test: the observer saw each record once, in order,
+// and the stored records are the observed ones.
+func (h *harness) checkSeen() {
+	h.Helper()
+	seen := h.observed()
+	if int64(len(seen)) != h.Next() {
+		h.Fatalf("observer saw %d records, Next is %d", len(seen), h.Next())
+	}
+	position := int64(0)
+	for r, err := range h.Scan(h.Context(), 0) {
+		if err != nil {
+			return // a test that closed the journal
+		}
+		if r.Position != position || seen[position].Record.Position != position {
+			h.Fatalf("record %d has position %d, observed as %d", position, r.Position, seen[position].Record.Position)
+		}
+		h.same(r, seen[position].Record)
+		if seen[position].OfPrevious {
+			h.Fatalf("position %d was observed with OfPrevious", position)
+		}
+		position++
+	}
+}
+
+func (h *harness) same(got, want any) {
+	h.Helper()
+	if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
+		h.Fatalf("-want +got:\n%s", d)
+	}
+}
+
+// commitID is fresh.
+func (h *harness) commitID() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.commits++
+	return fmt.Sprintf("commit-%d", h.commits)
+}
+
+func (h *harness) commit(entries ...storage.Entry) (storage.Result, error) {
+	return h.Commit(h.Context(), storage.Commit{ID: h.commitID(), Entries: entries})
+}
+
+// wins commits and returns the position of the first entry.
+func (h *harness) wins(entries ...storage.Entry) int64 {
+	h.Helper()
+	r, err := h.commit(entries...)
+	if err != nil || r.Verdict != storage.Won || len(r.Positions) != len(entries) {
+		h.Fatalf("commit = %+v, %v; want it won", r, err)
+	}
+	return r.Positions[0]
+}
+
+func (h *harness) verdict(want storage.Verdict, c storage.Commit) storage.Result {
+	h.Helper()
+	r, err := h.Commit(h.Context(), c)
+	if err != nil || r.Verdict != want {
+		h.Fatalf("commit = %+v, %v; want verdict %d", r, err, want)
+	}
+	return r
+}
+
+func (h *harness) holds(position int64, want storage.Holder) {
+	h.Helper()
+	got, err := h.Holder(h.Context(), position)
+	if err != nil {
+		h.Fatalf("holder of %d: %v", position, err)
+	}
+	h.same(got, want)
+}
+
+var epoch = time.Date(2026, 11, 20, 10, 0, 0, 123_000_000, time.UTC)
+
+// record has a part that says what it is.
+func record(kind storage.Kind, text string) storage.Record {
+	body, err := json.Marshal(map[string]string{"text": text})
+	if err != nil {
+		panic(err) // a map of strings always marshals
+	}
+	return storage.NewRecord(kind, epoch, map[string]json.RawMessage{
+		string(kind): body, storage.PartFacts: json.RawMessage(`{"n":1}`),
+	})
+}
+
+func key(name string) storage.Key { return storage.OrderKey("acme", "u", "test", name) }
+
+// openOrder takes a key and waits for an outcome.
+func openOrder(name string) storage.Entry {
+	return storage.Entry{
+		Record: record(storage.KindOrder, name), Take: true, Key: key(name), Holder: storage.Nobody,
+		Open: true, Of: storage.Nobody,
+	}
+}
+
+// heldOrder takes a key and waits for approval.
+func heldOrder(name string) storage.Entry {
+	e := openOrder(name)
+	e.Open = false
+	return e
+}
+
+// refusal takes nothing.
+func refusal(name string, touches ...storage.Subject) storage.Entry {
+	return storage.Entry{Record: record(storage.KindOrder, name), Holder: storage.Nobody, Of: storage.Nobody, Touches: touches}
+}
+
+func about(kind storage.Kind, of int64) storage.Entry {
+	return storage.Entry{Record: record(kind, fmt.Sprint(of)), Of: of, Holder: storage.Nobody}
+}
+
+func done(position, outcome int64) storage.Holder {
+	return storage.Holder{Position: position, State: storage.StateDone, Outcome: outcome}
+}
+
+func waiting(position int64, s storage.State) storage.Holder {
+	return storage.Holder{Position: position, State: s, Outcome: storage.Nobody}
+}
