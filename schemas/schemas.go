@@ -1,0 +1,143 @@
+// Package schemas holds the JSON Schema 2020-12 documents of everything that
+// crosses a boundary, and their one compiler (ENV-10, CAT-02, STO-02).
+//
+//	envelope.schema.json          the order, https://aob.dev/schemas/envelope.json
+//	intents/<type>.json           the arguments of an intent type, …/schemas/intents/<type>.json
+//	intents/<type>.result.json    its result, …/schemas/intents/<type>.result.json
+//	storage/<index>.json          the documents of an index, …/schemas/storage/<index>.json
+//	plan, session, soul, return_spec, agent, policy_input (.schema.json): what several of them share
+//
+// Every object of ours is closed. A document that breaks its schema gives
+// [Violation]s: where, as a JSON Pointer (RFC 6901), and why, in words that
+// never hold a value of the document. [Compile] takes schemas that others
+// wrote, within bounds; [CompileShape] the shorthand of return_spec.
+package schemas
+
+import (
+	"embed"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// Base is the common beginning of every $id.
+const Base = "https://aob.dev/schemas/"
+
+//go:embed *.schema.json intents/*.json storage/*.json
+var files embed.FS
+
+// library is every embedded document by $id and the compiler that knows them all.
+type library struct {
+	docs map[string]document
+	ids  []string // sorted
+
+	mu       sync.Mutex // compiler and compiled; the compiler is not safe for concurrent use
+	compiler *jsonschema.Compiler
+	compiled map[string]*Schema
+}
+
+type document struct {
+	source json.RawMessage
+	tree   any
+}
+
+var embedded = sync.OnceValues(load)
+
+// load reads the embedded documents. Nothing is compiled yet: most processes
+// need a few of them only.
+func load() (*library, error) {
+	l := &library{docs: map[string]document{}, compiled: map[string]*Schema{}, compiler: newCompiler()}
+	l.compiler.AssertFormat()
+	err := fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		source, err := files.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		tree, err := decode(source)
+		if err != nil {
+			return fmt.Errorf("%s: %v", path, err)
+		}
+		id := Base + strings.Replace(path, ".schema.json", ".json", 1)
+		if object, ok := tree.(map[string]any); !ok || object["$id"] != id {
+			return fmt.Errorf("%s: $id is not %s", path, id)
+		}
+		l.docs[id] = document{source: source, tree: tree}
+		l.ids = append(l.ids, id)
+		return l.compiler.AddResource(id, tree)
+	})
+	slices.Sort(l.ids)
+	return l, err
+}
+
+// newCompiler makes a compiler that fetches nothing: a $ref to a document that
+// was not added is an error.
+func newCompiler() *jsonschema.Compiler {
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(jsonschema.Draft2020)
+	c.UseLoader(jsonschema.SchemeURLLoader{})
+	return c
+}
+
+// Lookup finds an embedded schema by $id and compiles it on first use. Safe for
+// concurrent use.
+func Lookup(id string) (*Schema, error) {
+	l, err := embedded()
+	if err != nil {
+		return nil, fmt.Errorf("schemas: %w", err)
+	}
+	doc, ok := l.docs[id]
+	if !ok {
+		return nil, fmt.Errorf("schemas: no schema %q", id)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s, ok := l.compiled[id]; ok {
+		return s, nil
+	}
+	compiled, err := l.compiler.Compile(id)
+	if err != nil {
+		return nil, fmt.Errorf("schemas: %v", err)
+	}
+	s := &Schema{id: id, source: doc.source, tree: doc.tree, compiled: compiled}
+	l.compiled[id] = s
+	return s, nil
+}
+
+// IDs lists the embedded schemas, sorted.
+func IDs() []string {
+	l, err := embedded()
+	if err != nil {
+		return nil // Lookup tells why
+	}
+	return slices.Clone(l.ids)
+}
+
+// Envelope is the order without sig (DESIGN §3).
+func Envelope() *Schema { return envelope() }
+
+var envelope = sync.OnceValue(func() *Schema {
+	s, err := Lookup(Base + "envelope.json")
+	if err != nil {
+		panic(err) // embedded at build time; TestEverySchemaCompiles fails first
+	}
+	return s
+})
+
+// IntentArgs is the schema of an intent type's arguments.
+func IntentArgs(typ string) (*Schema, error) { return Lookup(Base + "intents/" + typ + ".json") }
+
+// IntentResult is the schema of an intent type's result.
+func IntentResult(typ string) (*Schema, error) {
+	return Lookup(Base + "intents/" + typ + ".result.json")
+}
+
+// Storage is the schema of an index's documents.
+func Storage(index string) (*Schema, error) { return Lookup(Base + "storage/" + index + ".json") }

@@ -1,0 +1,212 @@
+package schemas
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+)
+
+// Violation is one way in which a document breaks its schema. Pointer is a JSON
+// Pointer into the document, for a missing or an unknown member the pointer
+// that the member has or would have. Reason is worded from the schema's
+// keyword and never holds a value of the document.
+type Violation struct{ Pointer, Reason string }
+
+func sortViolations(v []Violation) {
+	slices.SortFunc(v, func(a, b Violation) int {
+		return cmp.Or(cmp.Compare(a.Pointer, b.Pointer), cmp.Compare(a.Reason, b.Reason))
+	})
+}
+
+// collect flattens the validator's tree to its leaves. A failed anyOf, oneOf or
+// not is one leaf: what its branches would have wanted instead misleads.
+func collect(e *jsonschema.ValidationError, schema any) []Violation {
+	var out []Violation
+	var walk func(e *jsonschema.ValidationError)
+	walk = func(e *jsonschema.ValidationError) {
+		switch e.ErrorKind.(type) {
+		case *kind.AnyOf, *kind.OneOf, *kind.Not, *kind.Contains, *kind.MinContains, *kind.MaxContains:
+		default:
+			if len(e.Causes) > 0 {
+				for _, c := range e.Causes {
+					walk(c)
+				}
+				return
+			}
+		}
+		out = append(out, leaf(e, schema)...)
+	}
+	walk(e)
+	sortViolations(out)
+	return slices.Compact(out)
+}
+
+// leaf words one violation, or one for each member that it names.
+func leaf(e *jsonschema.ValidationError, schema any) []Violation {
+	at := pointer(e.InstanceLocation)
+	members := func(names []string, reason string) []Violation {
+		out := make([]Violation, len(names))
+		for i, name := range names {
+			out[i] = Violation{Pointer: at + "/" + escape(name), Reason: reason}
+		}
+		return out
+	}
+	switch k := e.ErrorKind.(type) {
+	case *kind.Required:
+		return members(k.Missing, "is required")
+	case *kind.DependentRequired:
+		return members(k.Missing, "is required here")
+	case *kind.Dependency:
+		return members(k.Missing, "is required here")
+	case *kind.AdditionalProperties:
+		return members(k.Properties, "unknown member")
+	case *kind.PropertyNames:
+		return members([]string{k.Property}, "member name is not allowed")
+	case *kind.OneOf:
+		return []Violation{{at, alternatives(e, schema)}}
+	}
+	return []Violation{{at, reason(e.ErrorKind)}}
+}
+
+// reason words the keywords that concern the value itself.
+func reason(k jsonschema.ErrorKind) string {
+	switch k := k.(type) {
+	case *kind.Type:
+		return "must be " + strings.Join(k.Want, " or ")
+	case *kind.Enum:
+		return "must be one of " + display(k.Want)
+	case *kind.Const:
+		return "must be " + display([]any{k.Want})
+	case *kind.Format:
+		return "must be in format " + k.Want
+	case *kind.Pattern:
+		return "must match " + k.Want
+	case *kind.MinLength:
+		return fmt.Sprintf("must have at least %d characters", k.Want)
+	case *kind.MaxLength:
+		return fmt.Sprintf("must have at most %d characters", k.Want)
+	case *kind.MinItems:
+		return fmt.Sprintf("must have at least %d items", k.Want)
+	case *kind.MaxItems:
+		return fmt.Sprintf("must have at most %d items", k.Want)
+	case *kind.MinProperties:
+		return fmt.Sprintf("must have at least %d members", k.Want)
+	case *kind.MaxProperties:
+		return fmt.Sprintf("must have at most %d members", k.Want)
+	case *kind.UniqueItems:
+		return "items must be unique"
+	case *kind.Minimum:
+		return "must be at least " + k.Want.RatString()
+	case *kind.Maximum:
+		return "must be at most " + k.Want.RatString()
+	case *kind.ExclusiveMinimum:
+		return "must be more than " + k.Want.RatString()
+	case *kind.ExclusiveMaximum:
+		return "must be less than " + k.Want.RatString()
+	case *kind.MultipleOf:
+		return "must be a multiple of " + k.Want.RatString()
+	case *kind.AdditionalItems:
+		return "has too many items"
+	case *kind.Contains, *kind.MinContains:
+		return "lacks an item that it must contain"
+	case *kind.MaxContains:
+		return "has too many items of a kind"
+	case *kind.AnyOf:
+		return "must have one of the allowed forms"
+	case *kind.Not:
+		return "has a form that is not allowed"
+	case *kind.FalseSchema:
+		return "is not allowed"
+	}
+	return "is not valid"
+}
+
+// display lists what the schema allows.
+func display(want []any) string {
+	var words []string
+	for _, w := range want {
+		switch w := w.(type) {
+		case string:
+			words = append(words, strconv.Quote(w))
+		case nil:
+			words = append(words, "null")
+		case []any, map[string]any:
+			words = append(words, "the constant of the schema")
+		default:
+			words = append(words, fmt.Sprint(w))
+		}
+	}
+	return strings.Join(words, ", ")
+}
+
+// alternatives words a failed oneOf. Where its branches only differ in the
+// members that they require, as in "exactly one of data and from", it names them.
+func alternatives(e *jsonschema.ValidationError, schema any) string {
+	const general = "must have exactly one of the allowed forms"
+	node, ok := resolve(schema, e.SchemaURL).(map[string]any)
+	if !ok {
+		return general
+	}
+	branches, _ := node["oneOf"].([]any)
+	var names []string
+	for _, b := range branches {
+		branch, _ := b.(map[string]any)
+		required, _ := branch["required"].([]any)
+		if len(required) == 0 {
+			return general
+		}
+		name, _ := required[0].(string)
+		names = append(names, name)
+	}
+	if len(names) == 0 {
+		return general
+	}
+	return "must have exactly one of the members " + strings.Join(names, ", ")
+}
+
+// resolve follows the fragment of a schema location within one document.
+func resolve(tree any, location string) any {
+	_, fragment, _ := strings.Cut(location, "#")
+	if fragment == "" {
+		return tree
+	}
+	for token := range strings.SplitSeq(strings.TrimPrefix(fragment, "/"), "/") {
+		if plain, err := url.PathUnescape(token); err == nil {
+			token = plain
+		}
+		token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
+		switch node := tree.(type) {
+		case map[string]any:
+			tree = node[token]
+		case []any:
+			i, err := strconv.Atoi(token)
+			if err != nil || i < 0 || i >= len(node) {
+				return nil
+			}
+			tree = node[i]
+		default:
+			return nil
+		}
+	}
+	return tree
+}
+
+// pointer joins tokens to a JSON Pointer (RFC 6901 §3).
+func pointer(tokens []string) string {
+	var b strings.Builder
+	for _, t := range tokens {
+		b.WriteByte('/')
+		b.WriteString(escape(t))
+	}
+	return b.String()
+}
+
+var escaper = strings.NewReplacer("~", "~0", "/", "~1")
+
+func escape(token string) string { return escaper.Replace(token) }
