@@ -1,0 +1,228 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/mark3labs/mcp-go/client/transport"
+	wire "github.com/mark3labs/mcp-go/mcp"
+)
+
+// CallMeta goes with a call but is not part of its input.
+type CallMeta struct {
+	// IntentID makes a repeated call recognisable: sent as _meta
+	// "aob.dev/intent_id" and, over HTTP, as Idempotency-Key.
+	IntentID string
+	// Principal is the user on whose behalf the call is made (SKL-16): sent
+	// as _meta "aob.dev/principal".
+	Principal string
+	// AllowedSkills is sent as _meta "aob.dev/allowed_skills"; the router has
+	// already refused others.
+	AllowedSkills []string
+	// Header goes with the HTTP request: credentials for this call.
+	Header http.Header
+	// Digest, where set, is the manifest digest that was approved; a tool with
+	// another one is not called (ErrChanged). It is compared with the last
+	// listing on this connection.
+	Digest string
+	// RetrySafe says that the skill may be run more than once. Without it a
+	// call is sent at most once.
+	RetrySafe bool
+}
+
+// Result is what a tool answered.
+type Result struct {
+	// Data is the structured content as JSON, else the text as received.
+	Data []byte
+	// IsJSON says that Data is JSON: structured content, or a text that is one
+	// JSON object or array.
+	IsJSON bool
+	// IsError says that the tool itself reports a failure.
+	IsError bool
+	// Text is all text content as received, one newline between parts.
+	Text string
+}
+
+// Call runs a tool with input, a JSON object (empty: {}). Structured output is
+// checked against the schema that the tool declares; a tool that declares one
+// may send its JSON as text instead. A tool's own failure is ErrTool together
+// with its result; every other error comes with a nil result.
+func (c *Client) Call(ctx context.Context, name string, input json.RawMessage, meta CallMeta) (*Result, error) {
+	input, err := object(input)
+	if err != nil {
+		return nil, &Error{Kind: ErrSchema, Tool: name, Reason: "bad input", Undelivered: true, Err: err}
+	}
+	t, err := c.lookup(ctx, name, meta.Digest)
+	if err != nil {
+		return nil, err
+	}
+	req := request(name, input, meta)
+	for n := 1; ; n++ {
+		res, err := c.callOnce(ctx, req)
+		if err == nil {
+			return t.accept(res)
+		}
+		err.Tool = name
+		if !err.Retryable() || !meta.RetrySafe || n == maxAttempts || ctx.Err() != nil || c.backoff(ctx, n) != nil {
+			return nil, err
+		}
+	}
+}
+
+func object(input json.RawMessage) (json.RawMessage, error) {
+	input = bytes.TrimSpace(input)
+	switch {
+	case len(input) == 0:
+		return json.RawMessage("{}"), nil
+	case !json.Valid(input):
+		return nil, errors.New("not JSON")
+	case input[0] != '{':
+		return nil, errors.New("not a JSON object")
+	}
+	return input, nil
+}
+
+// lookup finds the manifest, asking the server when this connection has not
+// listed its tools, or not this one in this version.
+func (c *Client) lookup(ctx context.Context, name, digest string) (*tool, error) {
+	c.mu.Lock()
+	t := c.tools[name]
+	c.mu.Unlock()
+	if t == nil || digest != "" && t.Digest() != digest {
+		list, err := c.list(ctx)
+		if err != nil {
+			e := asError(err)
+			e.Tool, e.Undelivered = name, true
+			return nil, e
+		}
+		t = nil
+		for _, l := range list {
+			if l.Name == name {
+				t = l
+			}
+		}
+	}
+	switch {
+	case t == nil:
+		return nil, &Error{Kind: ErrTool, Tool: name, Reason: "the server has no such tool", Undelivered: true}
+	case t.Err != nil:
+		e := *asError(t.Err)
+		e.Undelivered = true
+		return nil, &e
+	case digest != "" && t.Digest() != digest:
+		return nil, &Error{Kind: ErrChanged, Tool: name, Reason: "it needs approval", Undelivered: true}
+	}
+	return t, nil
+}
+
+func request(name string, input json.RawMessage, meta CallMeta) wire.CallToolRequest {
+	req := wire.CallToolRequest{Header: meta.Header.Clone()}
+	req.Params.Name, req.Params.Arguments = name, input
+	fields := map[string]any{}
+	if meta.IntentID != "" {
+		if req.Header == nil {
+			req.Header = http.Header{}
+		}
+		req.Header.Set("Idempotency-Key", meta.IntentID)
+		fields["aob.dev/intent_id"] = meta.IntentID
+	}
+	if meta.Principal != "" {
+		fields["aob.dev/principal"] = meta.Principal
+	}
+	if len(meta.AllowedSkills) > 0 {
+		fields["aob.dev/allowed_skills"] = meta.AllowedSkills
+	}
+	if len(fields) > 0 {
+		req.Params.Meta = &wire.Meta{AdditionalFields: fields}
+	}
+	return req
+}
+
+// callOnce sends the request once. Only a session that the server does not
+// know any more is sent again on a new connection: such a call was not run.
+func (c *Client) callOnce(ctx context.Context, req wire.CallToolRequest) (*wire.CallToolResult, *Error) {
+	res, ended, err := c.send(ctx, req)
+	if ended {
+		res, _, err = c.send(ctx, req)
+	}
+	return res, err
+}
+
+func (c *Client) send(ctx context.Context, req wire.CallToolRequest) (res *wire.CallToolResult, ended bool, failed *Error) {
+	cn, err := c.acquire(ctx)
+	if err != nil {
+		return nil, false, asError(err)
+	}
+	defer c.release(cn)
+	ctx, st := withState(ctx)
+	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
+	defer cancel()
+	res, err = cn.rpc.CallTool(ctx, req)
+	if err == nil {
+		return res, false, nil
+	}
+	e := classify(ctx, st, err, cn)
+	// A server that went away may come back as another one, of another protocol era.
+	if e.Retryable() && ctx.Err() == nil || st.status.Load() >= 400 {
+		c.drop(cn)
+	}
+	return nil, errors.Is(err, transport.ErrSessionTerminated), e
+}
+
+// accept turns the answer into a result, after checking it.
+func (t *tool) accept(r *wire.CallToolResult) (*Result, error) {
+	res := &Result{IsError: r.IsError}
+	other := ""
+	var texts []string
+	for _, content := range r.Content {
+		switch content := content.(type) {
+		case wire.TextContent:
+			texts = append(texts, content.Text)
+		case wire.EmbeddedResource:
+			if text, ok := content.Resource.(wire.TextResourceContents); ok {
+				texts = append(texts, text.Text)
+				continue
+			}
+			other = "binary resource"
+		case wire.ImageContent:
+			other = "image"
+		case wire.AudioContent:
+			other = "audio"
+		default:
+			other = "link"
+		}
+	}
+	res.Text = strings.Join(texts, "\n")
+	res.Data = []byte(res.Text)
+	text := bytes.TrimSpace(res.Data)
+	res.IsJSON = len(text) > 0 && (text[0] == '{' || text[0] == '[') && json.Valid(text)
+	if !none(r.RawStructuredContent) {
+		res.Data, res.IsJSON = r.RawStructuredContent, true
+	}
+	switch {
+	case r.IsError:
+		return res, &Error{Kind: ErrTool, Tool: t.Name, Reason: printable(res.Text, maxReason)}
+	case t.output != nil && !res.IsJSON:
+		return nil, &Error{Kind: ErrSchema, Tool: t.Name, Reason: "it declares an output schema and sent no structured content"}
+	case t.output != nil:
+		if err := check(t.output, res.Data); err != nil {
+			return nil, &Error{Kind: ErrSchema, Tool: t.Name, Reason: "output does not match the declared schema at " + err.Error()}
+		}
+	case len(res.Data) == 0 && other != "":
+		return nil, &Error{Kind: ErrSchema, Tool: t.Name, Reason: "it answered with nothing but " + other + " content, which is not supported"}
+	}
+	return res, nil
+}
+
+// asError returns the *Error that every method of Client fails with.
+func asError(err error) *Error {
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return &Error{Kind: ErrUnavailable, Err: err}
+}

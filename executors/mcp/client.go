@@ -1,0 +1,222 @@
+// Package mcp is how skills are called: a client of Model Context Protocol
+// servers, over streamable HTTP or over the standard streams of a child
+// process, in both protocol eras (2026-07-28 without sessions, and the
+// handshake before it).
+//
+//	c, err := mcp.Dial(ctx, src, mcp.Options{})     // src from mcp.ParseSource
+//	tools, err := c.Manifests(ctx)                  // what the server declares, with digests
+//	res, err := c.Call(ctx, "rank", input, mcp.CallMeta{IntentID: id})
+//
+// A server is not trusted: its responses are bounded in size and time, its
+// structured output is checked against the schema that it declared itself, its
+// words are escaped before they are logged, redirects are not followed, and a
+// child process sees four variables of our environment and no more. What goes
+// wrong is an [*Error] of one of the kinds of this package.
+package mcp
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/mark3labs/mcp-go/client"
+	wire "github.com/mark3labs/mcp-go/mcp"
+)
+
+// Client talks to one server. It is safe for concurrent use, connects again
+// when the server went away, and must be closed.
+type Client struct {
+	src Source
+	opt Options
+	log *slog.Logger
+
+	dialing chan struct{} // holds one token: who has it may dial
+
+	mu     sync.Mutex     // guards what follows, and refs of every conn
+	conn   *conn          // nil: connect before the next use
+	open   map[*conn]bool // conn, and older ones with calls in flight
+	tools  map[string]*tool
+	closed bool
+
+	closing sync.WaitGroup // connections being closed
+}
+
+// conn is one connection: to a server over HTTP, or to a child process.
+type conn struct {
+	rpc   *client.Client
+	gone  func() bool // reports that the other side can no longer answer
+	close func()      // ends the connection and all calls in flight; blocks until the child is dead
+	refs  int         // calls in flight
+}
+
+var errClosed = errors.New("the client is closed")
+
+// Dial connects to the server of src and shakes hands. A server that is down
+// is ErrUnavailable.
+func Dial(ctx context.Context, src Source, opt Options) (*Client, error) {
+	opt = opt.withDefaults()
+	c := &Client{src: src, opt: opt, log: opt.Log.With("skill_server", src.Endpoint()),
+		dialing: make(chan struct{}, 1), open: map[*conn]bool{}}
+	cn, err := c.acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.release(cn)
+	return c, nil
+}
+
+// Source is the server that this client talks to.
+func (c *Client) Source() Source { return c.src }
+
+// ProtocolVersion is the protocol revision agreed on, or empty while there is
+// no connection.
+func (c *Client) ProtocolVersion() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conn == nil {
+		return ""
+	}
+	return c.conn.rpc.ProtocolVersion()
+}
+
+// Close ends the connection and fails the calls in flight. A child process is
+// dead when Close returns.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	c.closed, c.conn = true, nil
+	for cn := range c.open {
+		c.shut(cn)
+	}
+	c.mu.Unlock()
+	c.closing.Wait()
+	return nil
+}
+
+// acquire returns a live connection, dialling if there is none. The caller
+// releases it.
+func (c *Client) acquire(ctx context.Context) (*conn, error) {
+	if cn, err := c.live(); cn != nil || err != nil {
+		return cn, err
+	}
+	select {
+	case c.dialing <- struct{}{}:
+		defer func() { <-c.dialing }()
+	case <-ctx.Done():
+		return nil, &Error{Kind: ErrUnavailable, Reason: "gave up while connecting", Undelivered: true, Err: ctx.Err()}
+	}
+	if cn, err := c.live(); cn != nil || err != nil {
+		return cn, err // another caller has just dialled
+	}
+	cn, err := c.dial(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open[cn] = true
+	if c.closed {
+		c.shut(cn)
+		return nil, &Error{Kind: ErrUnavailable, Reason: "not connected", Undelivered: true, Err: errClosed}
+	}
+	cn.refs++
+	c.conn = cn
+	c.tools = nil // another process may declare other tools
+	return cn, nil
+}
+
+// live returns the present connection, if it can still answer.
+func (c *Client) live() (*conn, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil, &Error{Kind: ErrUnavailable, Reason: "not connected", Undelivered: true, Err: errClosed}
+	}
+	if c.conn != nil && c.conn.gone() {
+		c.dropLocked(c.conn)
+	}
+	if c.conn != nil {
+		c.conn.refs++
+	}
+	return c.conn, nil
+}
+
+func (c *Client) release(cn *conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	cn.refs--
+	if cn.refs == 0 && c.conn != cn {
+		c.shut(cn)
+	}
+}
+
+// drop makes the next use connect again. Calls in flight on cn go on.
+func (c *Client) drop(cn *conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dropLocked(cn)
+}
+
+func (c *Client) dropLocked(cn *conn) {
+	if c.conn == cn {
+		c.conn = nil
+	}
+	if cn.refs == 0 {
+		c.shut(cn)
+	}
+}
+
+// shut closes cn once, on a goroutine that Close waits for. The caller holds mu.
+func (c *Client) shut(cn *conn) {
+	if c.open[cn] {
+		delete(c.open, cn)
+		c.closing.Go(cn.close)
+	}
+}
+
+// dial opens a connection and shakes hands, within the start timeout.
+func (c *Client) dial(ctx context.Context) (*conn, error) {
+	open := c.openHTTP
+	if c.src.URL == "" {
+		open = c.openStdio
+	}
+	cn, err := open()
+	if err != nil {
+		return nil, &Error{Kind: ErrUnavailable, Reason: "cannot start the server", Undelivered: true, Err: err}
+	}
+	ctx, st := withState(ctx)
+	ctx, cancel := context.WithTimeout(ctx, c.opt.StartTimeout)
+	defer cancel()
+	if err := shakeHands(ctx, cn.rpc); err != nil {
+		e := classify(ctx, st, err, cn)
+		e.Undelivered = true
+		cn.close()
+		return nil, e
+	}
+	c.log.Debug("connected", "protocol", cn.rpc.ProtocolVersion())
+	return cn, nil
+}
+
+func shakeHands(ctx context.Context, rpc *client.Client) error {
+	// The transport keeps its start context for as long as it lives.
+	if err := rpc.Start(context.WithoutCancel(ctx)); err != nil {
+		return err
+	}
+	req := wire.InitializeRequest{}
+	req.Params.ClientInfo = wire.Implementation{Name: "writ", Version: "1"}
+	_, err := rpc.Initialize(ctx, req)
+	return err
+}
+
+// backoff waits before attempt n+1 (n from 1), or until ctx ends.
+func (c *Client) backoff(ctx context.Context, n int) error {
+	t := time.NewTimer(c.opt.Backoff << (2 * (n - 1)))
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

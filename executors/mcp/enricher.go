@@ -1,0 +1,140 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Envelope is the enricher envelope without what is only checked (SKL-12).
+type Envelope struct {
+	Payload    json.RawMessage // what the skill is about; status ok or partial
+	Partial    bool            // some sources failed: the answer may say so (SKL-14)
+	DomainType string
+	EnricherID string
+	Version    string          // semver of the payload's schema, as sent
+	CacheMeta  json.RawMessage // for traces only (SKL-20)
+}
+
+// dataUnavailable is all that a user or a model may learn of a suppressed or
+// failed response (SKL-14, SKL-18).
+const dataUnavailable = "data unavailable"
+
+// DeclaresEnvelope says that the output schema is that of an enricher
+// response: it has the properties status, payload, domain_type and enricher_id.
+func (m *Manifest) DeclaresEnvelope() bool {
+	p := m.outputProperties()
+	return p["status"] && p["payload"] && p["domain_type"] && p["enricher_id"]
+}
+
+// DeclaresPrincipal says that responses name the principal they are for.
+func (m *Manifest) DeclaresPrincipal() bool {
+	return m.DeclaresEnvelope() && m.outputProperties()["principal"]
+}
+
+func (m *Manifest) outputProperties() map[string]bool {
+	var s struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	if len(m.OutputSchema) == 0 || json.Unmarshal(m.OutputSchema, &s) != nil {
+		return nil
+	}
+	names := make(map[string]bool, len(s.Properties))
+	for name := range s.Properties {
+		names[name] = true
+	}
+	return names
+}
+
+// Unwrap takes the payload out of an enricher response. It is the first thing
+// that happens to a skill's output: nothing else may see an envelope before.
+// A nil envelope and a nil error mean that data is no enricher response.
+//
+// The principal is checked first, whatever the status (SKL-17): one that
+// differs from the given principal, or is missing where the manifest declares
+// it, is ErrPrincipal, to be counted and alerted, never retried (SKL-18).
+// Status error is ErrTool; status alone decides (SKL-15).
+func (m *Manifest) Unwrap(data []byte, principal string) (*Envelope, error) {
+	members, err := topLevel(data)
+	_, status := members["status"]
+	_, domain := members["domain_type"]
+	_, id := members["enricher_id"]
+	isEnvelope := status && domain && id
+	if !isEnvelope && !m.DeclaresEnvelope() {
+		return nil, nil
+	}
+	if err != nil || !isEnvelope {
+		return nil, &Error{Kind: ErrSchema, Tool: m.Name, Reason: "not an enricher response", Err: err}
+	}
+	named, present := members["principal"]
+	if (present && !none(named) || m.DeclaresPrincipal()) && !isText(named, principal) {
+		return nil, &Error{Kind: ErrPrincipal, Tool: m.Name, Reason: dataUnavailable}
+	}
+	return m.open(members)
+}
+
+func (m *Manifest) open(members map[string]json.RawMessage) (*Envelope, error) {
+	var status string
+	if err := json.Unmarshal(members["status"], &status); err != nil {
+		status = ""
+	}
+	switch status {
+	case "ok", "partial":
+	case "error":
+		return nil, &Error{Kind: ErrTool, Tool: m.Name, Reason: dataUnavailable}
+	default:
+		return nil, &Error{Kind: ErrSchema, Tool: m.Name, Reason: "the status of an enricher response is ok, partial or error"}
+	}
+	if members["payload"] == nil {
+		return nil, &Error{Kind: ErrSchema, Tool: m.Name, Reason: "an enricher response without payload"}
+	}
+	e := &Envelope{Payload: members["payload"], Partial: status == "partial", CacheMeta: members["cache_meta"]}
+	for name, to := range map[string]*string{"domain_type": &e.DomainType, "enricher_id": &e.EnricherID, "version": &e.Version} {
+		if raw, ok := members[name]; ok && !none(raw) {
+			if err := json.Unmarshal(raw, to); err != nil {
+				return nil, &Error{Kind: ErrSchema, Tool: m.Name, Reason: fmt.Sprintf("%s of an enricher response is not a text", name)}
+			}
+		}
+	}
+	return e, nil
+}
+
+// isText reports whether raw is the JSON text want, which is not empty.
+func isText(raw json.RawMessage, want string) bool {
+	var got *string
+	return want != "" && json.Unmarshal(raw, &got) == nil && got != nil && *got == want
+}
+
+// topLevel splits an object into its members by exact name; a name that is
+// there twice is an error, since two readers could see two principals.
+func topLevel(data []byte) (map[string]json.RawMessage, error) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil, errors.New("not a JSON object")
+	}
+	members := map[string]json.RawMessage{}
+	for d.More() {
+		t, err := d.Token()
+		if err != nil {
+			return members, err
+		}
+		name, _ := t.(string)
+		var raw json.RawMessage
+		if err := d.Decode(&raw); err != nil {
+			return members, err
+		}
+		if _, twice := members[name]; twice {
+			return members, fmt.Errorf("member %q is there twice", printable(name, maxName))
+		}
+		members[name] = raw
+	}
+	if _, err := d.Token(); err != nil {
+		return members, err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return members, errors.New("data after the object")
+	}
+	return members, nil
+}

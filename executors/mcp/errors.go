@@ -1,0 +1,134 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mark3labs/mcp-go/client/transport"
+)
+
+// The kinds of [Error], for errors.Is. Only ErrUnavailable may go away by
+// itself.
+var (
+	ErrUnavailable = errors.New("skill server unavailable")              // down, too slow, overloaded, cut off
+	ErrRefused     = errors.New("skill server refused the request")      // credentials, address, protocol
+	ErrTool        = errors.New("skill failed")                          // the tool says so itself
+	ErrSchema      = errors.New("skill breaks its schema")               // output or manifest is not what it declares
+	ErrTooLarge    = errors.New("skill response too large")              // above MaxBytes
+	ErrChanged     = errors.New("skill differs from its pinned version") // the digest is another one
+	ErrPrincipal   = errors.New("skill answered for another principal")  // an incident: never retried, never shown
+)
+
+// Error is a failed request to a skill server.
+type Error struct {
+	Kind   error  // one of the above
+	Tool   string // empty where it is not about one
+	Reason string // one clause, without control characters
+	// Undelivered says that the tool has certainly not seen the call.
+	Undelivered bool
+	Err         error
+}
+
+func (e *Error) Error() string {
+	s := e.Kind.Error()
+	if e.Tool != "" {
+		s = fmt.Sprintf("%s: %s", e.Tool, s)
+	}
+	if e.Reason != "" {
+		s += ": " + e.Reason
+	}
+	if e.Err != nil {
+		s += ": " + printable(e.Err.Error(), maxReason)
+	}
+	return s
+}
+
+// Unwrap gives the kind and the cause.
+func (e *Error) Unwrap() []error {
+	if e.Err == nil {
+		return []error{e.Kind}
+	}
+	return []error{e.Kind, e.Err}
+}
+
+// Retryable says whether the same request may succeed later.
+func (e *Error) Retryable() bool { return errors.Is(e.Kind, ErrUnavailable) }
+
+// maxReason bounds words of a server inside an error, in bytes.
+const maxReason = 2048
+
+// printable cuts s and escapes its control characters, so that a server
+// cannot write to a terminal or forge a log line.
+func printable(s string, limit int) string {
+	cut := ""
+	if len(s) > limit {
+		for limit > 0 && !utf8.RuneStart(s[limit]) {
+			limit--
+		}
+		s, cut = s[:limit], "…"
+	}
+	var b strings.Builder
+	for _, r := range s {
+		switch {
+		case r == '\n' || r == '\t':
+			b.WriteByte(' ')
+		case strconv.IsPrint(r):
+			b.WriteRune(r)
+		default:
+			q := strconv.QuoteRuneToASCII(r)
+			b.WriteString(q[1 : len(q)-1])
+		}
+	}
+	return b.String() + cut
+}
+
+// classify says what went wrong with a request that gave err; ctx is the
+// context of the attempt, st what the transport saw of it.
+func classify(ctx context.Context, st *state, err error, cn *conn) *Error {
+	status := st.status.Load()
+	e := &Error{Kind: ErrUnavailable, Undelivered: st.undelivered.Load(), Err: err}
+	var broken *transport.Error
+	switch {
+	case st.tooLarge.Load():
+		*e = Error{Kind: ErrTooLarge, Reason: fmt.Sprintf("more than %d bytes", st.limit.Load())}
+	case ctx.Err() != nil:
+		e.Reason, e.Err = "no answer in time", ctx.Err()
+		if errors.Is(ctx.Err(), context.Canceled) {
+			e.Reason = "given up by the caller"
+		}
+	case errors.Is(err, transport.ErrAuthorizationRequired):
+		e.Kind, e.Reason = ErrRefused, "it asks for other credentials (401)"
+	case errors.Is(err, transport.ErrLegacySSEServer):
+		e.Kind, e.Reason, e.Err = ErrRefused, fmt.Sprintf("no MCP server at this address (HTTP %d)", status), nil
+	case status >= 300 && status < 400:
+		e.Kind, e.Reason, e.Err = ErrRefused, fmt.Sprintf("it redirects elsewhere (HTTP %d), which is not followed", status), nil
+	case refusal(int(status)):
+		e.Kind, e.Reason = ErrRefused, fmt.Sprintf("HTTP %d", status)
+	case status >= 400:
+		e.Reason = fmt.Sprintf("HTTP %d", status)
+	case st.rpc.Load() != nil:
+		r := st.rpc.Load()
+		*e = Error{Kind: ErrTool, Reason: fmt.Sprintf("%s (%d)", printable(r.Message, maxReason), r.Code)}
+	case errors.As(err, &broken):
+		if cn.gone() {
+			e.Reason = "the server process ended"
+		}
+	default:
+		e.Kind, e.Reason = ErrSchema, "malformed response"
+	}
+	return e
+}
+
+// refusal reports the statuses that stay as they are when asked again.
+func refusal(status int) bool {
+	switch status {
+	case http.StatusNotFound, http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return false
+	}
+	return status >= 400 && status < 500
+}

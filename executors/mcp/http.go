@@ -1,0 +1,131 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/client/transport"
+	wire "github.com/mark3labs/mcp-go/mcp"
+)
+
+// state is what the transport saw of one request, for [classify]; it travels
+// in the context because the protocol library passes on neither.
+type state struct {
+	status      atomic.Int64 // last HTTP status
+	limit       atomic.Int64
+	tooLarge    atomic.Bool
+	undelivered atomic.Bool // no connection could be made
+	rpc         atomic.Pointer[wire.JSONRPCErrorDetails]
+	result      atomic.Pointer[[]byte] // result of the last response, as received
+}
+
+type stateKey struct{}
+
+func withState(ctx context.Context) (context.Context, *state) {
+	st := &state{}
+	return context.WithValue(ctx, stateKey{}, st), st
+}
+
+func stateOf(ctx context.Context) *state {
+	if st, ok := ctx.Value(stateKey{}).(*state); ok {
+		return st
+	}
+	return &state{}
+}
+
+// see records a response for the caller.
+func (st *state) see(r *transport.JSONRPCResponse) {
+	if r == nil {
+		return
+	}
+	st.rpc.Store(r.Error)
+	b := []byte(r.Result)
+	st.result.Store(&b)
+}
+
+// tappedHTTP is the streamable HTTP transport, which also shows responses as
+// received: the library's own types keep only a part of a schema.
+type tappedHTTP struct{ *transport.StreamableHTTP }
+
+func (t tappedHTTP) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
+	r, err := t.StreamableHTTP.SendRequest(ctx, req)
+	stateOf(ctx).see(r)
+	return r, err
+}
+
+var (
+	_ transport.HTTPConnection         = tappedHTTP{}
+	_ transport.BidirectionalInterface = tappedHTTP{}
+)
+
+// openHTTP prepares a connection; nothing is sent yet.
+func (c *Client) openHTTP() (*conn, error) {
+	hc := &http.Client{
+		Transport:     bounded{c.opt.RoundTripper, c.opt.Header, c.opt.MaxBytes},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	tr, err := transport.NewStreamableHTTP(c.src.URL,
+		transport.WithHTTPBasicClient(hc), transport.WithHTTPLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return nil, err
+	}
+	rpc := client.NewClient(tappedHTTP{tr})
+	return &conn{rpc: rpc, gone: func() bool { return false }, close: func() { rpc.Close() }}, nil
+}
+
+// bounded adds the client's headers to requests and bounds responses.
+type bounded struct {
+	next   http.RoundTripper
+	header http.Header
+	limit  int64
+}
+
+func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
+	st := stateOf(req.Context())
+	req = req.Clone(req.Context())
+	for name, values := range b.header {
+		if _, set := req.Header[name]; !set { // a header of the call wins
+			req.Header[name] = values
+		}
+	}
+	st.status.Store(0)
+	resp, err := b.next.RoundTrip(req)
+	if err != nil {
+		var op *net.OpError
+		st.undelivered.Store(errors.As(err, &op) && op.Op == "dial")
+		return nil, err
+	}
+	st.undelivered.Store(false)
+	st.status.Store(int64(resp.StatusCode))
+	st.limit.Store(b.limit)
+	resp.Body = &boundedBody{resp.Body, b.limit, st}
+	return resp, nil
+}
+
+var errBody = errors.New("response too large")
+
+// boundedBody fails instead of giving more than left bytes.
+type boundedBody struct {
+	io.ReadCloser
+	left int64
+	st   *state
+}
+
+func (b *boundedBody) Read(p []byte) (int, error) {
+	if int64(len(p)) > b.left+1 {
+		p = p[:b.left+1]
+	}
+	n, err := b.ReadCloser.Read(p)
+	if int64(n) > b.left {
+		b.st.tooLarge.Store(true)
+		return 0, errBody
+	}
+	b.left -= int64(n)
+	return n, err
+}

@@ -1,0 +1,126 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	wire "github.com/mark3labs/mcp-go/mcp"
+)
+
+// Bounds of what one server may declare.
+const (
+	maxPages = 100
+	maxTools = 1000
+)
+
+// Manifests asks the server for all its tools, every page, in its order. A
+// tool that cannot be used is in the list with Err set. Listing has no effect,
+// so it is tried up to three times.
+func (c *Client) Manifests(ctx context.Context) ([]Manifest, error) {
+	list, err := c.list(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Manifest, len(list))
+	for i, t := range list {
+		out[i] = t.Manifest
+	}
+	return out, nil
+}
+
+// list fetches the tools and remembers them for Call.
+func (c *Client) list(ctx context.Context) ([]*tool, error) {
+	for n := 1; ; n++ {
+		list, err := c.listOnce(ctx)
+		if err == nil {
+			return list, nil
+		}
+		if !err.Retryable() || n == maxAttempts || ctx.Err() != nil || c.backoff(ctx, n) != nil {
+			return nil, err
+		}
+	}
+}
+
+func (c *Client) listOnce(ctx context.Context) ([]*tool, *Error) {
+	cn, err := c.acquire(ctx)
+	if err != nil {
+		return nil, asError(err)
+	}
+	defer c.release(cn)
+	list, failed := c.pages(ctx, cn)
+	if failed != nil {
+		return nil, failed
+	}
+	known := make(map[string]*tool, len(list))
+	for _, t := range list {
+		if t.Name == "" {
+			continue // nobody can call it; Err says so
+		}
+		if first, twice := known[t.Name]; twice {
+			t.Err = &Error{Kind: ErrSchema, Tool: t.Name, Reason: "the server declares two tools with this name"}
+			first.Err = t.Err
+		}
+		known[t.Name] = t
+	}
+	c.mu.Lock()
+	if c.conn == cn {
+		c.tools = known
+	}
+	c.mu.Unlock()
+	return list, nil
+}
+
+func (c *Client) pages(ctx context.Context, cn *conn) ([]*tool, *Error) {
+	var list []*tool
+	var cursor wire.Cursor
+	for range maxPages {
+		page, failed := c.page(ctx, cn, cursor)
+		if failed != nil {
+			return nil, failed
+		}
+		for _, raw := range page.Tools {
+			list = append(list, parseTool(raw, c.src.Endpoint()))
+		}
+		if len(list) > maxTools {
+			return nil, &Error{Kind: ErrTooLarge, Reason: fmt.Sprintf("the server declares more than %d tools", maxTools)}
+		}
+		if page.Next == "" {
+			return list, nil
+		}
+		if page.Next == cursor {
+			return nil, &Error{Kind: ErrSchema, Reason: "the list of tools repeats its page"}
+		}
+		cursor = page.Next
+	}
+	return nil, &Error{Kind: ErrTooLarge, Reason: fmt.Sprintf("the list of tools has more than %d pages", maxPages)}
+}
+
+type toolPage struct {
+	Tools []json.RawMessage `json:"tools"`
+	Next  wire.Cursor       `json:"nextCursor"`
+}
+
+// page reads the result as received: the library's own type would lose parts
+// of the schemas, and one malformed tool would hide all others.
+func (c *Client) page(ctx context.Context, cn *conn, cursor wire.Cursor) (toolPage, *Error) {
+	ctx, st := withState(ctx)
+	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
+	defer cancel()
+	req := wire.ListToolsRequest{}
+	req.Params.Cursor = cursor
+	_, err := cn.rpc.ListToolsByPage(ctx, req)
+	raw := st.result.Load()
+	if err != nil && (raw == nil || st.rpc.Load() != nil) {
+		e := classify(ctx, st, err, cn)
+		if e.Retryable() || e.Kind == ErrTool {
+			c.drop(cn)
+		}
+		return toolPage{}, e
+	}
+	var page toolPage
+	if err := json.Unmarshal(*raw, &page); err != nil {
+		return toolPage{}, &Error{Kind: ErrSchema, Reason: "the list of tools is malformed", Err: err}
+	}
+	return page, nil
+}

@@ -1,0 +1,158 @@
+package mcp
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/gowebpki/jcs"
+	wire "github.com/mark3labs/mcp-go/mcp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// Manifest is a tool as its server declares it (SKL-02).
+type Manifest struct {
+	Name         string          `json:"name"`
+	Description  string          `json:"description"`
+	InputSchema  json.RawMessage `json:"input_schema"`
+	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
+	// Annotations as declared. Hints are claims of the server; they become an
+	// effect only when somebody approves them.
+	Annotations    json.RawMessage `json:"annotations,omitempty"`
+	ReadOnlyHint   *bool           `json:"read_only_hint,omitempty"`
+	IdempotentHint *bool           `json:"idempotent_hint,omitempty"`
+	ExecutionMode  string          `json:"execution_mode"` // "mcp": by tools/call
+	Endpoint       string          `json:"endpoint"`       // Source.Endpoint
+
+	// Err is set where the tool cannot be used as declared: a schema that does
+	// not compile, a name that is taken or no name. It wraps ErrSchema.
+	Err error `json:"-"`
+}
+
+// executionMode is the only way this client runs a skill.
+const executionMode = "mcp"
+
+// maxName bounds a tool's name in bytes, as the protocol does.
+const maxName = 128
+
+// Digest identifies what was declared: "sha256:" and the hex SHA-256 of the
+// RFC 8785 canonical JSON of
+//
+//	{"annotations":…,"description":…,"input_schema":…,"name":…,"output_schema":…}
+//
+// with null for what is not declared. White space and the order of members do
+// not matter; any other change is another version, which needs approval. It is
+// empty for a manifest that has no canonical form.
+func (m *Manifest) Digest() string {
+	b, err := json.Marshal(struct {
+		Name         string          `json:"name"`
+		Description  string          `json:"description"`
+		InputSchema  json.RawMessage `json:"input_schema"`
+		OutputSchema json.RawMessage `json:"output_schema"`
+		Annotations  json.RawMessage `json:"annotations"`
+	}{m.Name, m.Description, m.InputSchema, m.OutputSchema, m.Annotations})
+	if err != nil {
+		return ""
+	}
+	canonical, err := jcs.Transform(b)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(canonical)
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+// tool is a manifest with its compiled output schema (nil: none declared).
+type tool struct {
+	Manifest
+	output *jsonschema.Schema
+}
+
+// parseTool reads one entry of tools/list. What is wrong with it is in Err.
+func parseTool(raw json.RawMessage, endpoint string) *tool {
+	t := &tool{Manifest: Manifest{ExecutionMode: executionMode, Endpoint: endpoint}}
+	if err := t.read(raw); err != nil {
+		t.Err = &Error{Kind: ErrSchema, Tool: printable(t.Name, maxName), Reason: "bad manifest", Err: err}
+	}
+	return t
+}
+
+func (t *tool) read(raw json.RawMessage) error {
+	var in struct {
+		Name         string
+		Description  string
+		InputSchema  json.RawMessage `json:"inputSchema"`
+		OutputSchema json.RawMessage `json:"outputSchema"`
+		Annotations  json.RawMessage
+	}
+	if err := json.Unmarshal(raw, &in); err != nil {
+		return err
+	}
+	t.Name, t.Description = in.Name, in.Description
+	t.InputSchema, t.OutputSchema, t.Annotations = in.InputSchema, in.OutputSchema, in.Annotations
+	if err := validName(in.Name); err != nil {
+		return err
+	}
+	var hints struct {
+		ReadOnlyHint   *bool `json:"readOnlyHint"`
+		IdempotentHint *bool `json:"idempotentHint"`
+	}
+	if len(in.Annotations) > 0 {
+		if err := json.Unmarshal(in.Annotations, &hints); err != nil {
+			return fmt.Errorf("annotations: %w", err)
+		}
+	}
+	t.ReadOnlyHint, t.IdempotentHint = hints.ReadOnlyHint, hints.IdempotentHint
+	if err := t.compile(); err != nil {
+		return err
+	}
+	if t.Digest() == "" {
+		return errors.New("no canonical form: a member is there twice, or a text is not UTF-8")
+	}
+	var known wire.Tool
+	if err := json.Unmarshal(raw, &known); err != nil {
+		return err
+	}
+	return wire.ValidateParamHeaderAnnotations(&known)
+}
+
+func (t *tool) compile() error {
+	if none(t.InputSchema) {
+		return errors.New("input schema: not declared")
+	}
+	if _, err := compile(t.InputSchema); err != nil {
+		return fmt.Errorf("input schema: %w", err)
+	}
+	if none(t.OutputSchema) {
+		return nil
+	}
+	s, err := compile(t.OutputSchema)
+	if err != nil {
+		return fmt.Errorf("output schema: %w", err)
+	}
+	t.output = s
+	return nil
+}
+
+func none(raw json.RawMessage) bool {
+	return len(raw) == 0 || bytes.Equal(raw, []byte("null"))
+}
+
+// validName accepts what the protocol recommends for names.
+func validName(name string) error {
+	if name == "" || len(name) > maxName {
+		return fmt.Errorf("a name has 1 to %d bytes", maxName)
+	}
+	for _, r := range name {
+		switch {
+		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
+		case r == '_', r == '-', r == '.', r == '/':
+		default:
+			return fmt.Errorf("the name %q: only letters, digits and _ - . / are allowed", printable(name, maxName))
+		}
+	}
+	return nil
+}

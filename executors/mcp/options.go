@@ -1,0 +1,70 @@
+package mcp
+
+import (
+	"log/slog"
+	"net/http"
+	"time"
+)
+
+// Defaults of [Options].
+const (
+	DefaultMaxBytes     = 64 << 20         // a response above that is ErrTooLarge
+	DefaultTimeout      = 30 * time.Second // one call, once
+	DefaultStartTimeout = time.Minute      // npx may have to download the server first
+	DefaultBackoff      = 200 * time.Millisecond
+)
+
+// maxAttempts bounds how often one request is sent.
+const maxAttempts = 3
+
+// Options of a client; the zero value works.
+type Options struct {
+	// MaxBytes bounds one response, as JSON: an HTTP body after
+	// decompression, or a line of a child's output.
+	MaxBytes int64
+	// Timeout bounds one attempt of a call; the caller's context bounds all.
+	Timeout time.Duration
+	// StartTimeout bounds connecting: start of the child and handshake.
+	StartTimeout time.Duration
+	// Backoff is the wait before the second attempt; four times that before
+	// the third. Negative: none.
+	Backoff time.Duration
+
+	// Header goes with every HTTP request: credentials of this server.
+	Header http.Header
+	// RoundTripper carries HTTP requests; nil is a transport of its own that
+	// uses no proxy. Serving processes pass one that checks addresses.
+	RoundTripper http.RoundTripper
+
+	// Env is given to a child process beside PATH, HOME, LANG and TMPDIR.
+	Env map[string]string
+	// Dir is the working directory of a child process; empty is ours.
+	Dir string
+
+	// Log receives a child's standard error and connection events; nil: none.
+	Log *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = DefaultMaxBytes
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = DefaultTimeout
+	}
+	if o.StartTimeout <= 0 {
+		o.StartTimeout = DefaultStartTimeout
+	}
+	if o.Backoff == 0 {
+		o.Backoff = DefaultBackoff
+	}
+	if o.RoundTripper == nil {
+		t := http.DefaultTransport.(*http.Transport).Clone()
+		t.Proxy = nil
+		o.RoundTripper = t
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}

@@ -1,0 +1,210 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	wire "github.com/mark3labs/mcp-go/mcp"
+	"github.com/mark3labs/mcp-go/server"
+)
+
+// stdioServer is the variable that makes the test binary a skill server.
+const stdioServer = "WRIT_TEST_STDIO_SERVER"
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(stdioServer) {
+	case "":
+		os.Exit(m.Run())
+	case "stubborn": // ignores the end of its input
+		go server.ServeStdio(testServer())
+		select {}
+	case "silent":
+		os.Exit(3)
+	default:
+		fmt.Fprintf(os.Stderr, "ready \x1b[31mred\x07\n")
+		if err := server.ServeStdio(testServer()); err != nil {
+			os.Exit(1)
+		}
+	}
+}
+
+const (
+	pairSchema = `{"type":"object","required":["n"],"properties":{"n":{"type":"integer"}},"additionalProperties":false}`
+	anySchema  = `{"type":"object"}`
+)
+
+func toolOf(name, output string) wire.Tool {
+	t := wire.NewToolWithRawSchema(name, "The tool "+name+".", json.RawMessage(anySchema))
+	t.Annotations = wire.ToolAnnotation{}
+	if output != "" {
+		t.RawOutputSchema = json.RawMessage(output)
+	}
+	return t
+}
+
+func answer(structured, text string) server.ToolHandlerFunc {
+	return func(context.Context, wire.CallToolRequest) (*wire.CallToolResult, error) {
+		r := wire.NewToolResultText(text)
+		if structured != "" {
+			r.RawStructuredContent = json.RawMessage(structured)
+		}
+		return r, nil
+	}
+}
+
+// testServer is a real server with well and badly behaved tools.
+func testServer(opts ...server.ServerOption) *server.MCPServer {
+	s := server.NewMCPServer("test", "1", opts...)
+	s.AddTool(toolOf("echo", ""), func(_ context.Context, req wire.CallToolRequest) (*wire.CallToolResult, error) {
+		seen := map[string]any{"input": req.Params.RawArguments, "key": req.Header.Get("Idempotency-Key"), "auth": req.Header.Get("Authorization")}
+		if m := req.Params.Meta; m != nil {
+			meta := maps.Clone(m.AdditionalFields)
+			maps.DeleteFunc(meta, func(k string, _ any) bool { return !strings.HasPrefix(k, "aob.dev/") })
+			seen["meta"] = meta
+		}
+		return wire.NewToolResultStructuredOnly(seen), nil
+	})
+	s.AddTool(toolOf("pair", pairSchema), answer(`{"n":1}`, "one"))
+	s.AddTool(toolOf("liar", pairSchema), answer(`{"n":"1\u001b[31m"}`, "one"))
+	s.AddTool(toolOf("mute", pairSchema), answer("", "just words"))
+	s.AddTool(toolOf("textual", pairSchema), answer("", ` {"n":2}`))
+	s.AddTool(toolOf("lines", ""), answer("", "a\nb\n\tc & <d>"))
+	s.AddTool(toolOf("large", ""), answer("", strings.Repeat("x", 100_000)))
+	s.AddTool(toolOf("broken", ""), func(context.Context, wire.CallToolRequest) (*wire.CallToolResult, error) {
+		return wire.NewToolResultError("no such outlet\x1b[2J"), nil
+	})
+	s.AddTool(toolOf("picture", ""), func(context.Context, wire.CallToolRequest) (*wire.CallToolResult, error) {
+		return &wire.CallToolResult{Content: []wire.Content{wire.NewImageContent("AAAA", "image/png")}}, nil
+	})
+	s.AddTool(toolOf("slow", ""), func(ctx context.Context, _ wire.CallToolRequest) (*wire.CallToolResult, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	})
+	s.AddTool(toolOf("environment", ""), func(context.Context, wire.CallToolRequest) (*wire.CallToolResult, error) {
+		return wire.NewToolResultText(strings.Join(os.Environ(), "\n")), nil
+	})
+	s.AddTool(toolOf("pid", ""), func(context.Context, wire.CallToolRequest) (*wire.CallToolResult, error) {
+		return wire.NewToolResultText(fmt.Sprint(os.Getpid())), nil
+	})
+	s.AddTool(toolOf("spawn", ""), func(context.Context, wire.CallToolRequest) (*wire.CallToolResult, error) {
+		cmd := exec.Command("sleep", "600") // inherits nothing of ours but the process group
+		if err := cmd.Start(); err != nil {
+			return nil, err
+		}
+		return wire.NewToolResultText(fmt.Sprint(cmd.Process.Pid)), nil
+	})
+	s.AddTool(toolOf("die", ""), func(context.Context, wire.CallToolRequest) (*wire.CallToolResult, error) {
+		os.Exit(7)
+		return nil, nil
+	})
+	return s
+}
+
+// legacyOnly answers as servers before protocol 2026-07-28 do: they do not
+// know server/discover.
+func legacyOnly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		var req struct {
+			ID     json.RawMessage `json:"id"`
+			Method string          `json:"method"`
+		}
+		if json.Unmarshal(body, &req) == nil && req.Method == "server/discover" {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"Method not found"}}`, req.ID)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		next.ServeHTTP(w, r)
+	})
+}
+
+// site is an HTTP server on a fixed port that can go down and come back.
+type site struct {
+	t    *testing.T
+	addr string
+	srv  *http.Server
+}
+
+func newSite(t *testing.T, h http.Handler) *site {
+	s := &site{t: t, addr: "127.0.0.1:0"}
+	s.up(h)
+	t.Cleanup(s.down)
+	return s
+}
+
+func (s *site) up(h http.Handler) {
+	s.t.Helper()
+	l, err := net.Listen("tcp", s.addr)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.addr = l.Addr().String()
+	s.srv = &http.Server{Handler: h}
+	go s.srv.Serve(l)
+}
+
+func (s *site) down()          { s.srv.Close() }
+func (s *site) source() Source { return Source{URL: "http://" + s.addr + "/mcp"} }
+
+func streamable(s *server.MCPServer, opts ...server.StreamableHTTPOption) http.Handler {
+	return server.NewStreamableHTTPServer(s, opts...)
+}
+
+func serve(t *testing.T, h http.Handler) Source {
+	t.Helper()
+	srv := httptest.NewServer(h)
+	t.Cleanup(func() {
+		srv.CloseClientConnections()
+		srv.Close()
+	})
+	return Source{URL: srv.URL + "/mcp"}
+}
+
+// self is the test binary as a stdio skill server.
+func self(t *testing.T) Source {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Source{Command: []string{exe, "-test.run=^$"}}
+}
+
+// quick are options for tests: no waits, and a bound that only a test of the
+// bound reaches.
+func quick() Options { return Options{Backoff: -1, StartTimeout: time.Minute, Timeout: time.Minute} }
+
+func dial(t *testing.T, src Source, opt Options) *Client {
+	t.Helper()
+	if src.URL == "" && opt.Env == nil {
+		opt.Env = map[string]string{stdioServer: "yes"}
+	}
+	c, err := Dial(t.Context(), src, opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// peers are the three ways to reach the test server.
+func peers(t *testing.T) map[string]Source {
+	return map[string]Source{
+		"http":   serve(t, streamable(testServer())),
+		"legacy": serve(t, legacyOnly(streamable(testServer(), server.WithStateful(true)))),
+		"stdio":  self(t),
+	}
+}

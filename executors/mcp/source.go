@@ -1,0 +1,113 @@
+package mcp
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+)
+
+// Source says where a server is: URL for streamable HTTP, else Command for a
+// child process.
+type Source struct {
+	URL     string
+	Command []string
+}
+
+// ParseSource reads what configuration and flags hold:
+//
+//	https://skills.example/mcp              streamable HTTP
+//	npx -y some-server "an argument"        a child process
+//
+// A command line is split at white space; single and double quotes and the
+// backslash work as in a shell, and nothing is expanded. Credentials in a URL
+// are refused: they would be shown; send them as a header.
+func ParseSource(s string) (Source, error) {
+	s = strings.TrimSpace(s)
+	if scheme, _, ok := strings.Cut(s, "://"); ok && !strings.ContainsAny(scheme, " \t\"'/") {
+		return parseURL(s)
+	}
+	words, err := split(s)
+	if err != nil {
+		return Source{}, fmt.Errorf("skill server %q: %w", s, err)
+	}
+	if len(words) == 0 || words[0] == "" {
+		return Source{}, errors.New("skill server: neither a URL nor a command")
+	}
+	return Source{Command: words}, nil
+}
+
+func parseURL(s string) (Source, error) {
+	u, err := url.Parse(s)
+	if err != nil {
+		return Source{}, errors.New("skill server: not a URL") // the text may hold a password
+	}
+	shown := Source{URL: s}.Endpoint()
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		return Source{}, fmt.Errorf("skill server %s: only http and https URLs, or a command", shown)
+	case u.Hostname() == "":
+		return Source{}, fmt.Errorf("skill server %s: the URL has no host", shown)
+	case u.User != nil:
+		return Source{}, fmt.Errorf("skill server %s: no credentials in a URL; configure a header", shown)
+	case u.Fragment != "":
+		return Source{}, fmt.Errorf("skill server %s: no fragment in a URL", shown)
+	}
+	return Source{URL: u.String()}, nil
+}
+
+// Endpoint names the server without what may be secret: the URL without
+// credentials and query, or "stdio:" and the name of the command.
+func (s Source) Endpoint() string {
+	if s.URL == "" {
+		if len(s.Command) == 0 {
+			return "stdio:"
+		}
+		return "stdio:" + filepath.Base(s.Command[0])
+	}
+	u, err := url.Parse(s.URL)
+	if err != nil {
+		return "http:"
+	}
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}
+
+// split cuts a command line into words.
+func split(s string) ([]string, error) {
+	var words []string
+	var word strings.Builder
+	started, quote := false, rune(0)
+	escaped := false
+	for _, r := range s {
+		switch {
+		case r == 0 || r == '\n' || r == '\r':
+			return nil, errors.New("a command is one line")
+		case escaped:
+			escaped = false
+			word.WriteRune(r)
+		case r == '\\' && quote != '\'':
+			escaped, started = true, true
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote == 0 && (r == '"' || r == '\''):
+			quote, started = r, true
+		case quote == 0 && (r == ' ' || r == '\t'):
+			if started {
+				words = append(words, word.String())
+				word.Reset()
+				started = false
+			}
+		default:
+			word.WriteRune(r)
+			started = true
+		}
+	}
+	if quote != 0 || escaped {
+		return nil, errors.New("a quote is not closed")
+	}
+	if started {
+		words = append(words, word.String())
+	}
+	return words, nil
+}
