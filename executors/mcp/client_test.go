@@ -246,7 +246,7 @@ func TestRetries(t *testing.T) {
 func TestServerDown(t *testing.T) {
 	s := newSite(t, streamable(testServer()))
 	s.down()
-	_, err := Dial(t.Context(), s.source(), quick())
+	_, err := Dial(t.Context(), s.source(), s.options())
 	if e := wantKind(t, err, ErrUnavailable); !e.Undelivered {
 		t.Error("nothing can have been delivered")
 	}
@@ -266,7 +266,7 @@ func TestServerRestartedBetweenCalls(t *testing.T) {
 	for peer, h := range handlers {
 		t.Run(peer, func(t *testing.T) {
 			s := newSite(t, h())
-			c := dial(t, s.source(), quick())
+			c := dial(t, s.source(), s.options())
 			call := func() error {
 				_, err := c.Call(t.Context(), "pair", nil, CallMeta{})
 				return err

@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -131,15 +132,16 @@ func legacyOnly(next http.Handler) http.Handler {
 	})
 }
 
-// site is an HTTP server on a fixed port that can go down and come back.
+// site is an HTTP server that can go down and come back, always under the
+// same URL; the port behind it may differ, since the old one may be taken.
 type site struct {
 	t    *testing.T
-	addr string
+	addr atomic.Value
 	srv  *http.Server
 }
 
 func newSite(t *testing.T, h http.Handler) *site {
-	s := &site{t: t, addr: "127.0.0.1:0"}
+	s := &site{t: t}
 	s.up(h)
 	t.Cleanup(s.down)
 	return s
@@ -147,17 +149,26 @@ func newSite(t *testing.T, h http.Handler) *site {
 
 func (s *site) up(h http.Handler) {
 	s.t.Helper()
-	l, err := net.Listen("tcp", s.addr)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.addr = l.Addr().String()
+	s.addr.Store(l.Addr().String())
 	s.srv = &http.Server{Handler: h}
 	go s.srv.Serve(l)
 }
 
 func (s *site) down()          { s.srv.Close() }
-func (s *site) source() Source { return Source{URL: "http://" + s.addr + "/mcp"} }
+func (s *site) source() Source { return Source{URL: "http://localhost/mcp"} }
+
+// options lead every connection to where the site is now.
+func (s *site) options() Options {
+	o := quick()
+	o.RoundTripper = &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, s.addr.Load().(string))
+	}}
+	return o
+}
 
 func streamable(s *server.MCPServer, opts ...server.StreamableHTTPOption) http.Handler {
 	return server.NewStreamableHTTPServer(s, opts...)
