@@ -1,0 +1,335 @@
+package catalog
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/schemas"
+)
+
+// at is when everything in the examples happens.
+var at = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+
+const digest = "sha256:8f434346648f6b96df89dda901c5176b10a6d83961dd3c1ac88b59b2dc327aa4"
+
+var (
+	accepted  = Accepted{Accepted: true}
+	reference = &Reference{FileID: "f_1", SizeBytes: 1_219_853, SHA256: digest, Sample: []string{"{"}}
+	specimen  = PlanStep{Step: 1, Task: "Find the strongest.", Skills: []string{"feed"}, InputFromStep: 1, ReturnSpec: ReturnSpec{Shape: "array<{place, magnitude: number}>", Reason: "ranking"}}
+	failure   = &Failure{Reason: "max replan attempts reached", CompletedSteps: []int{1}, LastFailure: &LastFailure{Step: 2, Reason: "no rows"}}
+	view      = PlanView{
+		PlanID: "plan_1", TenantID: "default", UserID: "ana", SessionID: "s", TurnID: "t", Status: PlanFailed, Task: "Which?", Epoch: 1, Revision: 1,
+		PlanDigest: digest, MaxSteps: MaxSteps, ReplanCount: 1,
+		Steps:   []StepView{{PlanStep: specimen, Status: StepDone, Revision: 1, TaskID: "task_1", MemoryKey: "default:s:task_1:strongest", Validated: true, FailureReason: "none", Suggestion: "none", StartedAt: &at, FinishedAt: &at}},
+		History: []Replan{{Attempt: 1, Trigger: "insufficient", FailedStep: 2, Reason: "no rows", RevisedAt: at}},
+		Facts:   []OrderFact{{Step: 2, IntentID: digest, Type: "skill.call", Effect: Once, Args: json.RawMessage(`{}`), Status: "failed", Code: intents.ExecutorFailed}},
+		Failure: failure, CreatedAt: at, CompletedAt: &at,
+	}
+	turn    = Turn{Role: "user", Content: "Hello", Timestamp: at, IntentSummary: "greets"}
+	session = Session{SessionID: "s", UserID: "ana", Status: "active", TTL: &at, StartedAt: at, LastActive: at, Agent: "general", TurnHistory: []Turn{turn}, WorkflowState: json.RawMessage(`{"page":2}`)}
+	persona = Persona{Name: "Ada", SystemPrompt: "Be brief.", Tone: "calm", Language: "en"}
+	jwk     = intents.JWK{KID: strings.Repeat("a", 43), Kty: "OKP", Crv: "Ed25519", X: strings.Repeat("b", 43), Alg: "EdDSA", Use: "sig"}
+)
+
+// example holds values of a row's Go types with every member set (in one of the
+// values, where members exclude each other), and those with as few as possible.
+type example struct {
+	args, results []any
+}
+
+var examples = map[string]example{
+	"plan.open": {[]any{PlanOpen{PlanID: "plan_1", Task: "Which?"}}, []any{accepted}},
+	"plan.close": {[]any{
+		PlanClose{PlanID: "plan_1", Epoch: 1, Status: "complete", Response: "These."},
+		PlanClose{PlanID: "plan_1", Epoch: 1, Status: "failed", Failure: failure},
+	}, []any{accepted}},
+	"plan":       {[]any{Plan{PlanID: "plan_1", Epoch: 1, Revision: 1, Steps: []PlanStep{specimen}}}, []any{accepted}},
+	"plan.claim": {[]any{PlanClaim{PlanID: "plan_1", Epoch: 1, Driver: "d1"}}, []any{view, PlanView{PlanID: "plan_1", TenantID: "default", UserID: "ana", Status: PlanPending, Task: "Which?", MaxSteps: MaxSteps, Steps: []StepView{}, History: []Replan{}, Response: "These.", CreatedAt: at}}},
+	"step": {[]any{Step{PlanID: "plan_1", PlanDigest: digest, Step: 1, Epoch: 1, TaskID: "task_1", JWK: jwk, PoP: "e30.." + strings.Repeat("A", 86), Deadline: "2026-11-20T10:05:00Z"}},
+		[]any{StepResult{TaskID: "task_1", InputKey: "default:s:task_1:strongest"}, StepResult{TaskID: "task_1"}}},
+	"step.finish": {[]any{
+		StepFinish{TaskID: "task_1", Status: "done", MemoryKey: "default:s:task_1:strongest"},
+		StepFinish{TaskID: "task_1", Status: "insufficient", Reason: "no rows", Suggestion: "ask the other feed"},
+	}, []any{accepted}},
+	"cancel":       {[]any{Cancel{PlanID: "plan_1", Reason: "enough"}, Cancel{PlanID: "plan_1"}}, []any{accepted}},
+	"plan.get":     {[]any{PlanGet{PlanID: "plan_1", Trace: true}, PlanGet{PlanID: "plan_1"}}, []any{PlanGetResult{Plan: view, Events: []json.RawMessage{json.RawMessage(`{}`)}}}},
+	"plan.list":    {[]any{PlanList{Status: "failed", Limit: 100, After: "c"}, PlanList{}}, []any{PlanListResult{Plans: []PlanView{view}, Cursor: "c"}}},
+	"write_memory": {[]any{WriteMemory{Label: "strongest", Data: json.RawMessage(`[1]`), Scope: "user"}, WriteMemory{Label: "strongest", From: digest}}, []any{WriteMemoryResult{Key: "default:s:task_1:strongest", SizeBytes: 3, Validated: true}}},
+	"read_memory": {[]any{ReadMemory{Key: "default:s:task_1:strongest", Confirm: true}, ReadMemory{Key: "default:s:task_1:strongest"}},
+		[]any{ReadMemoryResult{Key: "default:s:task_1:strongest", Data: json.RawMessage(`null`)}, ReadMemoryResult{Key: "default:s:task_1:strongest", Reference: reference}}},
+	"memory.query": {[]any{MemoryQuery{Text: "quakes", TopK: 5, Scope: "tenant"}, MemoryQuery{Text: "quakes"}}, []any{MemoryQueryResult{Hits: []MemoryHit{{Key: "default:s:task_1:strongest", Scope: "session", Text: "[1]", Source: "feed", CreatedAt: at}}}}},
+	"write_temp":   {[]any{WriteTemp{Data: json.RawMessage(`"a"`)}, WriteTemp{From: "cas://" + digest}}, []any{WriteTempResult{FileID: "f_1", SizeBytes: 1, SHA256: digest}}},
+	"read_lines":   {[]any{ReadLines{FileID: "f_1", Start: 0, N: 1000}}, []any{ReadLinesResult{Lines: []string{"a"}, More: true}}},
+	"exec_python": {[]any{ExecPython{Script: "print(1)", Input: json.RawMessage(`[]`), TimeoutSec: 30}, ExecPython{Script: "print(1)", From: "f_1"}, ExecPython{Script: "print(1)"}},
+		[]any{ExecPythonResult{Output: json.RawMessage(`1`)}, ExecPythonResult{Reference: reference}}},
+	"skill.find":      {[]any{SkillFind{Query: "quakes", Limit: 50}, SkillFind{Query: "quakes"}}, []any{SkillFindResult{Skills: []SkillHit{{Name: "feed", Description: "A feed."}}}}},
+	"skill.load":      {[]any{SkillLoad{Skill: "feed"}}, []any{Manifest{Name: "feed", Description: "A feed.", InputSchema: json.RawMessage(`{}`), OutputSchema: json.RawMessage(`{}`), ExecutionMode: "sync", Endpoint: "quakes", Digest: digest, Effect: Pure}}},
+	"skill.call":      {[]any{SkillCall{Skill: "feed", Input: json.RawMessage(`{}`)}, SkillCall{Skill: "feed", From: digest}, SkillCall{Skill: "feed"}}, []any{SkillCallResult{Output: json.RawMessage(`[]`)}, SkillCallResult{Reference: reference}}},
+	"session.get":     {[]any{SessionRef{SessionID: "s"}}, []any{session}},
+	"session.list":    {[]any{SessionList{Limit: 1, After: "c"}, SessionList{}}, []any{SessionListResult{Sessions: []Session{session}, Cursor: "c"}}},
+	"session.create":  {[]any{SessionCreate{SessionID: "s", Agent: "general", TTLMinutes: 30}, SessionCreate{SessionID: "s"}}, []any{session}},
+	"session.append":  {[]any{SessionAppend{SessionID: "s", Turns: []Turn{turn}}}, []any{session}},
+	"session.update":  {[]any{SessionUpdate{SessionID: "s", WorkflowState: json.RawMessage(`{"page":3}`)}}, []any{session}},
+	"session.close":   {[]any{SessionClose{SessionID: "s", Status: "COMPLETED"}}, []any{session}},
+	"session.resume":  {[]any{SessionResume{SessionID: "s2", From: "s"}}, []any{session}},
+	"soul.get":        {[]any{SoulGet{}}, []any{Soul{UserID: "ana", Persona: &persona, Policies: json.RawMessage(`{}`), UpdatedAt: &at}, Soul{}}},
+	"soul.put":        {[]any{SoulPut{UserID: "ana", Persona: persona, Policies: json.RawMessage(`{}`)}, SoulPut{Persona: Persona{Name: "Ada"}}}, []any{Soul{UserID: "ana", Persona: &persona, Policies: json.RawMessage(`{}`), UpdatedAt: &at}}},
+	"key.put":         {[]any{KeyPut{KeySet: "e30.e30.AA"}}, []any{accepted}},
+	"skill.approve":   {[]any{SkillApprove{Tenant: "default", Skill: "feed", Digest: digest, Effect: Pure}}, []any{accepted}},
+	"grant.revoke":    {[]any{GrantRevoke{Tenant: "default", Sub: "ana", Before: "2026-11-20T10:00:00Z"}}, []any{accepted}},
+	"order.resolve":   {[]any{OrderResolve{IntentID: digest, Status: "done", Reason: "seen at the bank"}}, []any{accepted}},
+	"admin.put": {[]any{
+		AdminPut{Tenant: "default", APIKey: &APIKey{ID: "k1", Hash: digest, UserID: "local", MaxRoles: []string{"user"}, MayAssertUser: true, Revoked: true}},
+		AdminPut{User: &User{UserID: "ana", Roles: []string{}, Disabled: true}},
+		AdminPut{Role: &RoleData{Role: "user", Capabilities: []string{"skills:call:*", "memory:*", "*"}}},
+		AdminPut{New: &Tenant{ID: "acme"}},
+		AdminPut{Data: &Data{Key: "limits", Value: json.RawMessage(`null`)}},
+	}, []any{accepted}},
+}
+
+func TestRowsHaveSchemas(t *testing.T) {
+	for _, r := range Rows() {
+		args, err := r.ArgsSchema()
+		if err != nil {
+			t.Errorf("%s: %v", r.Type, err)
+		} else if want := "https://aob.dev/schemas/intents/" + r.Type + ".json"; args.ID() != want {
+			t.Errorf("%s: $id %s", r.Type, args.ID())
+		}
+		if _, err := r.ResultSchema(); err != nil {
+			t.Errorf("%s: %v", r.Type, err)
+		}
+		if _, ok := examples[r.Type]; !ok {
+			t.Errorf("%s: no example", r.Type)
+		}
+	}
+	for _, id := range schemas.IDs() {
+		typ, ok := strings.CutPrefix(id, schemas.Base+"intents/")
+		if !ok {
+			continue
+		}
+		typ = strings.TrimSuffix(strings.TrimSuffix(typ, ".json"), ".result")
+		if _, ok := Lookup(typ); !ok {
+			t.Errorf("%s: no row", id)
+		}
+	}
+}
+
+// TestTypesFollowSchemas marshals every example and reads it back.
+func TestTypesFollowSchemas(t *testing.T) {
+	check := func(t *testing.T, s *schemas.Schema, v any) {
+		raw, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range s.ValidateBytes(raw) {
+			t.Errorf("%s: %s: %s in %s", s.ID(), x.Pointer, x.Reason, raw)
+		}
+		again := reflect.New(reflect.TypeOf(v))
+		dec := json.NewDecoder(bytes.NewReader(raw))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(again.Interface()); err != nil {
+			t.Errorf("%T: %v", v, err)
+		}
+		if diff := cmp.Diff(v, again.Elem().Interface()); diff != "" {
+			t.Errorf("%T changed (-sent +read):\n%s", v, diff)
+		}
+	}
+	for _, r := range Rows() {
+		t.Run(r.Type, func(t *testing.T) {
+			args, err1 := r.ArgsSchema()
+			result, err2 := r.ResultSchema()
+			if err1 != nil || err2 != nil {
+				t.Fatal(err1, err2)
+			}
+			for _, v := range examples[r.Type].args {
+				check(t, args, v)
+			}
+			for _, v := range examples[r.Type].results {
+				check(t, result, v)
+			}
+		})
+	}
+}
+
+// TestSchemasFollowTypes compares the members that a schema allows with those
+// that the Go type has, at every level, and what both may leave out.
+func TestSchemasFollowTypes(t *testing.T) {
+	for _, r := range Rows() {
+		for _, kind := range []struct {
+			id     string
+			values []any
+		}{{schemas.Base + "intents/" + r.Type + ".json", examples[r.Type].args}, {schemas.Base + "intents/" + r.Type + ".result.json", examples[r.Type].results}} {
+			compare(t, kind.id, reflect.TypeOf(kind.values[0]), node{id: kind.id, tree: document(t, kind.id)})
+		}
+	}
+}
+
+// node is a place in a schema document.
+type node struct {
+	id   string
+	tree map[string]any
+}
+
+func document(t *testing.T, id string) map[string]any {
+	t.Helper()
+	s, err := schemas.Lookup(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tree map[string]any
+	if err := json.Unmarshal(s.Source(), &tree); err != nil {
+		t.Fatal(err)
+	}
+	return tree
+}
+
+// follow resolves $ref.
+func (n node) follow(t *testing.T) node {
+	t.Helper()
+	ref, ok := n.tree["$ref"].(string)
+	if !ok {
+		return n
+	}
+	base, err1 := url.Parse(n.id)
+	target, err2 := base.Parse(ref)
+	if err1 != nil || err2 != nil {
+		t.Fatal(err1, err2)
+	}
+	fragment := target.Fragment
+	target.Fragment = ""
+	tree := document(t, target.String())
+	for token := range strings.SplitSeq(strings.TrimPrefix(fragment, "/"), "/") {
+		if token != "" {
+			tree = tree[token].(map[string]any)
+		}
+	}
+	return node{id: target.String(), tree: tree}.follow(t)
+}
+
+// compare walks a Go type and a schema side by side.
+func compare(t *testing.T, path string, typ reflect.Type, n node) {
+	t.Helper()
+	n = n.follow(t)
+	for typ.Kind() == reflect.Pointer {
+		typ = typ.Elem()
+	}
+	switch {
+	case typ == reflect.TypeFor[json.RawMessage](), typ == reflect.TypeFor[time.Time]():
+		return
+	case typ.Kind() == reflect.Slice:
+		items, ok := n.tree["items"].(map[string]any)
+		if !ok {
+			t.Errorf("%s: %s is no array in the schema", path, typ)
+			return
+		}
+		compare(t, path+"[]", typ.Elem(), node{n.id, items})
+		return
+	case typ.Kind() != reflect.Struct:
+		return
+	}
+	properties, _ := n.tree["properties"].(map[string]any)
+	required, _ := n.tree["required"].([]any)
+	if n.tree["additionalProperties"] != false {
+		t.Errorf("%s: not closed", path)
+	}
+	members := fields(typ)
+	for name, f := range members {
+		if typ == reflect.TypeFor[intents.JWK]() && slices.Contains([]string{"subject", "tenant", "not_after", "revoked"}, name) {
+			continue // a task's key has none
+		}
+		p, ok := properties[name].(map[string]any)
+		if !ok {
+			t.Errorf("%s: %s has member %q, the schema has not", path, typ, name)
+			continue
+		}
+		if !f.optional && !slices.Contains(required, any(name)) {
+			t.Errorf("%s: member %q is optional in the schema only", path, name)
+		}
+		compare(t, path+"/"+name, f.typ, node{n.id, p})
+	}
+	for name := range properties {
+		if _, ok := members[name]; !ok {
+			t.Errorf("%s: the schema has member %q, %s has not", path, name, typ)
+		}
+	}
+}
+
+type field struct {
+	typ      reflect.Type
+	optional bool
+}
+
+// fields lists the JSON members of a struct, embedded ones included.
+func fields(typ reflect.Type) map[string]field {
+	out := map[string]field{}
+	for _, f := range reflect.VisibleFields(typ) {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous || name == "" {
+			continue
+		}
+		optional := strings.Contains(options, "omitempty")
+		if len(f.Index) > 1 && typ.Field(f.Index[0]).Type.Kind() == reflect.Pointer {
+			optional = true // all or none of an embedded pointer's members
+		}
+		out[name] = field{f.Type, optional}
+	}
+	return out
+}
+
+// TestRowsAreSound: what the router relies on without asking.
+func TestRowsAreSound(t *testing.T) {
+	seen := map[string]bool{}
+	for _, r := range Rows() {
+		if seen[r.Type] {
+			t.Errorf("%s stands twice", r.Type)
+		}
+		seen[r.Type] = true
+		area, verb, ok := strings.Cut(r.Capability, ":")
+		if !ok || area == "" || verb == "" || strings.Contains(verb, ":") {
+			t.Errorf("%s: capability %q is not area:verb", r.Type, r.Capability)
+		}
+		if len(r.Signers) == 0 || r.Executor == "" || r.Title == "" {
+			t.Errorf("%s: a row names its signers, executor and title", r.Type)
+		}
+		if !slices.Contains([]Effect{Pure, Idempotent, Once, EffectPin}, r.Effect) {
+			t.Errorf("%s: effect %q", r.Type, r.Effect)
+		}
+		if r.MaySign(intents.RoleRouter) || r.MaySign(intents.RoleLedger) || r.MaySign(intents.RoleRoot) {
+			t.Errorf("%s: routers, ledgers and the root sign no orders", r.Type)
+		}
+		if r.TTL() <= 0 || r.TTL() > 300*time.Second || r.Run() <= 0 {
+			t.Errorf("%s: ttl %s, run %s", r.Type, r.TTL(), r.Run())
+		}
+		if strings.HasPrefix(r.Capability, "admin:") != slices.Equal(r.Signers, []intents.Role{intents.RoleOperator}) {
+			t.Errorf("%s: admin orders, and they alone, are for operators only", r.Type)
+		}
+	}
+}
+
+func TestDigestNamesTheDocument(t *testing.T) {
+	var doc struct {
+		Intents []struct {
+			Type   string          `json:"type"`
+			Args   json.RawMessage `json:"args_schema"`
+			Result json.RawMessage `json:"result_schema"`
+		} `json:"intents"`
+	}
+	if err := json.Unmarshal(Document(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	if len(doc.Intents) != len(Rows()) {
+		t.Errorf("document has %d of %d rows", len(doc.Intents), len(Rows()))
+	}
+	if d := Digest(); len(d) != len(digest) {
+		t.Errorf("digest %q", d)
+	}
+}
