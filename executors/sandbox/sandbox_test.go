@@ -3,27 +3,359 @@
 package sandbox
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
 	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
+
+// testBase keeps the runtime for all tests of this process.
+var testBase string
 
 func TestMain(m *testing.M) {
 	Init()
-	os.Exit(m.Run())
+	os.Exit(runTests(m))
 }
 
-func TestOpenRun(t *testing.T) {
-	s, err := Open(t.Context(), Config{Dir: t.TempDir()})
+func runTests(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "sandbox-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o755); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	testBase = dir
+	if os.Getenv(helperVar) != "" {
+		return helper()
+	}
+	return m.Run()
+}
+
+// open is a Sandbox that ends with the test.
+func open(t testing.TB, cfg Config) *Sandbox {
+	t.Helper()
+	if cfg.Dir == "" {
+		cfg.Dir = testBase
+	}
+	s, err := Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Log(s.Driver(), s.Python())
-	for range 3 {
-		r, err := s.Run(t.Context(), Job{Script: "print('hi', input_file)"})
-		t.Logf("%+v %v", r, err)
-		t.Logf("%s", r.Output)
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// available are the drivers whose canary holds here. At least one must.
+func available(t *testing.T) []string {
+	t.Helper()
+	var names []string
+	for _, name := range DriverNames() {
+		s, err := Open(t.Context(), Config{Dir: testBase, Drivers: []string{name}, Workers: -1})
+		if err != nil {
+			t.Logf("not on this machine: %v", err)
+			continue
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		names = append(names, name)
 	}
+	if len(names) == 0 {
+		t.Fatal("no driver holds on this machine")
+	}
+	return names
+}
+
+func run(t testing.TB, s *Sandbox, job Job) Result {
+	t.Helper()
+	res, err := s.Run(t.Context(), job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+func TestRunResult(t *testing.T) {
+	for _, name := range available(t) {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, Config{Drivers: []string{name}})
+			script := "import json, re, sys\nwith open(input_file) as f: print(sum(json.load(f)))"
+			for range 5 { // warm, then cold once the pool is drained
+				res := run(t, s, Job{Script: script, Input: strings.NewReader("[1, 2, 3]"), InputSize: 9})
+				want := Result{
+					Outcome: OK, Output: []byte("6\n"), Driver: name, Python: s.Python(), InputBytes: 9,
+					ScriptSHA256: "7e9d9c8be8b4f2a1d6d2a6a6e45e4c5d6b1a7d4a3e1e7a63a0d1d30a2a1e2a0b",
+				}
+				if res.Duration <= 0 || res.CPU <= 0 || len(res.ScriptSHA256) != 64 {
+					t.Errorf("incomplete account: %+v", res)
+				}
+				res.Duration, res.CPU, want.ScriptSHA256 = 0, 0, res.ScriptSHA256
+				if diff := cmp.Diff(want, res); diff != "" {
+					t.Error(diff)
+				}
+			}
+		})
+	}
+}
+
+func TestRunWithoutInput(t *testing.T) {
+	s := open(t, Config{})
+	if res := run(t, s, Job{Script: "print(input_file)"}); string(res.Output) != "None\n" {
+		t.Errorf("got %q, %s", res.Output, res.Error)
+	}
+}
+
+func TestStandardLibrary(t *testing.T) {
+	const script = `
+import array, base64, bisect, collections, csv, dataclasses, datetime, decimal, difflib, enum, fractions
+import functools, gzip, hashlib, heapq, html, io, itertools, json, lzma, math, operator, os, pathlib, pickle
+import random, re, shutil, sqlite3, statistics, string, struct, tempfile, textwrap, threading, time, typing
+import unicodedata, urllib.parse, uuid, xml.etree.ElementTree, zipfile, zlib, mmap, concurrent.futures, logging
+@dataclasses.dataclass
+class P:
+    x: int
+assert pickle.loads(pickle.dumps(P(1))) == P(1)
+db = sqlite3.connect(":memory:")
+assert db.execute("select 1 + 1").fetchone() == (2,)
+with concurrent.futures.ThreadPoolExecutor(4) as pool:
+    assert sum(pool.map(abs, range(-5, 0))) == 15
+with tempfile.TemporaryDirectory() as d:
+    p = pathlib.Path(d, "a.txt")
+    p.write_text("grüße")
+    shutil.copy2(p, "/tmp/b.txt")
+    with zipfile.ZipFile("c.zip", "w") as z:
+        z.write("/tmp/b.txt")
+assert hashlib.sha256(b"").hexdigest().startswith("e3b0c442")
+print("grüße", uuid.uuid4().version, time.tzname[0])
+`
+	res := run(t, open(t, Config{}), Job{Script: script})
+	if res.Outcome != OK || string(res.Output) != "grüße 4 UTC\n" {
+		t.Errorf("%s: %q\n%s", res.Outcome, res.Output, res.Error)
+	}
+}
+
+func TestTraceback(t *testing.T) {
+	s := open(t, Config{})
+	for _, tt := range []struct{ name, script, want string }{
+		{"nested", "import json\ndef load(x):\n    return json.loads(x)\n\nload('{')\n",
+			"Traceback (most recent call last):\n" +
+				"  File \"script.py\", line 5, in <module>\n    load('{')\n" +
+				"  File \"script.py\", line 3, in load\n    return json.loads(x)\n" +
+				"JSONDecodeError: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"},
+		{"syntax", "x = 1\ny = = 2\n",
+			"Traceback (most recent call last):\n  File \"script.py\", line 2\n    y = = 2\nSyntaxError: invalid syntax"},
+		{"exit text", "raise SystemExit('no rows')", "SystemExit: no rows"},
+		{"hard exit", "import os; os._exit(9)", "exit status 9"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			res := run(t, s, Job{Script: tt.script})
+			if res.Outcome != ScriptError || res.ExitCode == 0 {
+				t.Errorf("%s, exit %d", res.Outcome, res.ExitCode)
+			}
+			if diff := cmp.Diff(tt.want, res.Error); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestRunCanceled(t *testing.T) {
+	s := open(t, Config{})
+	ctx, cancel := context.WithCancel(t.Context())
+	// The input blocks until the box is up, which is when the run is ended.
+	_, err := s.Run(ctx, Job{Script: "while True: pass", Input: readFunc(func([]byte) (int, error) {
+		cancel()
+		return 0, io.EOF
+	})})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+type readFunc func([]byte) (int, error)
+
+func (f readFunc) Read(p []byte) (int, error) { return f(p) }
+
+func TestRunInputFails(t *testing.T) {
+	broken := errors.New("disk on fire")
+	s := open(t, Config{})
+	_, err := s.Run(t.Context(), Job{Script: "print(1)", Input: readFunc(func([]byte) (int, error) { return 0, broken })})
+	if !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+	big := io.LimitReader(zeros{}, 3<<20)
+	_, err = s.Run(t.Context(), Job{Script: "print(1)", Input: big, Limits: Limits{Scratch: 1 << 20}})
+	if !errors.Is(err, ErrInputSize) {
+		t.Errorf("too large: got %v", err)
+	}
+	if _, err := s.Run(t.Context(), Job{Script: strings.Repeat("#", maxScript+1)}); !errors.Is(err, ErrScript) {
+		t.Errorf("script: got %v", err)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+func TestRunAfterClose(t *testing.T) {
+	s := open(t, Config{Workers: -1})
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := s.Run(t.Context(), Job{Script: "print(1)"}); !errors.Is(err, ErrClosed) {
+		t.Errorf("got %v", err)
+	}
 }
+
+func TestRunsAreApart(t *testing.T) {
+	s := open(t, Config{Concurrency: 4})
+	var group sync.WaitGroup
+	for i := range 12 {
+		group.Go(func() {
+			res, err := s.Run(t.Context(), Job{
+				Script: "import os; print(sorted(os.listdir()), open(input_file).read()); open('mine', 'w').close()",
+				Input:  strings.NewReader(fmt.Sprint(i)),
+			})
+			if want := fmt.Sprintf("['input'] %d\n", i); err != nil || string(res.Output) != want {
+				t.Errorf("got %q, %s, %v; want %q", res.Output, res.Error, err, want)
+			}
+		})
+	}
+	group.Wait()
+}
+
+// TestUnprivileged runs the tests that matter again as a user with no rights.
+func TestUnprivileged(t *testing.T) {
+	dir, err := os.MkdirTemp("", "sandbox-user-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.v",
+		"-test.run=^(TestEscapes|TestLimits|TestRunResult|TestFilterRefusesTheRest|TestNothingIsLeft)$")
+	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "HOME="+dir)
+	cmd.Dir = dir
+	if os.Geteuid() == 0 {
+		const nobody = 65534
+		if err := os.Chown(dir, nobody, nobody); err != nil {
+			t.Fatal(err)
+		}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, driver := range []string{Namespaces, Landlock} {
+		if !strings.Contains(string(out), "--- PASS: TestEscapes/"+driver+"/") {
+			t.Logf("driver %s did not run as an unprivileged user here", driver)
+		}
+	}
+	if !strings.Contains(string(out), "--- PASS: TestEscapes/") {
+		t.Errorf("no driver was tried:\n%s", out)
+	}
+}
+
+func TestOpenWithoutPython(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	_, err := Open(t.Context(), Config{Dir: testBase})
+	if err == nil || !strings.Contains(err.Error(), "install CPython") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestOpenUnknownDriver(t *testing.T) {
+	if _, err := Open(t.Context(), Config{Dir: testBase, Drivers: []string{"magic"}}); err == nil {
+		t.Error("opened")
+	}
+}
+
+func TestLimitsAreRefused(t *testing.T) {
+	for _, l := range []Limits{{Wall: -1}, {Memory: 1 << 20}, {Files: 2}} {
+		if _, err := l.normalize(); err == nil {
+			t.Errorf("%+v accepted", l)
+		}
+	}
+}
+
+// TestSweep shows that a session without a living owner goes at the next Open,
+// and one with an owner stays.
+func TestSweep(t *testing.T) {
+	s := open(t, Config{})
+	tasks := filepath.Join(s.host.runtime.path, taskDir)
+	dead := filepath.Join(tasks, sessionPrefix+"dead")
+	if err := os.MkdirAll(filepath.Join(dead, "box-1"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	open(t, Config{})
+	if _, err := os.Stat(dead); !os.IsNotExist(err) {
+		t.Errorf("leftover is still there: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(s.host.runtime.path, s.host.scratch.session)); err != nil {
+		t.Errorf("living session: %v", err)
+	}
+}
+
+// TestPrepareAtOnce shows that several builders end with one runtime.
+func TestPrepareAtOnce(t *testing.T) {
+	base := t.TempDir()
+	p, err := findPython(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	for range 3 {
+		group.Go(func() {
+			if _, err := prepareRuntime(t.Context(), base, p); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	entries, err := os.ReadDir(base)
+	if err != nil || len(entries) != 1 {
+		t.Errorf("left behind: %v, %v", entries, err)
+	}
+}
+
+func TestBaseFallsBack(t *testing.T) {
+	t.Setenv("TMPDIR", testBase)
+	closed := filepath.Join(testBase, "closed")
+	if err := os.Mkdir(closed, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(closed, "data")
+	got, err := chooseBase(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := os.Geteuid() != 0; (got == dir) != want {
+		t.Errorf("got %s", got)
+	}
+	if err := os.Chmod(got, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := checkOwned(got); err == nil {
+		t.Error("accepted a directory that all may write to")
+	}
+}
+
+const waitLimit = 20 * time.Second

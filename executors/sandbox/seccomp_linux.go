@@ -27,11 +27,12 @@ type rule struct {
 }
 
 const (
-	actAllow = unix.SECCOMP_RET_ALLOW
-	actDeny  = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
-	actKill  = unix.SECCOMP_RET_KILL_PROCESS
-	actNoSys = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS) // makes libc fall back to an older call
-	actDone  = unix.SECCOMP_RET_ERRNO | 0                   // answers success and does nothing
+	actAllow  = unix.SECCOMP_RET_ALLOW
+	actDeny   = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
+	actKill   = unix.SECCOMP_RET_KILL_PROCESS
+	actNoSys  = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS) // makes libc fall back to an older call
+	actNotSup = unix.SECCOMP_RET_ERRNO | uint32(unix.EOPNOTSUPP)
+	actDone   = unix.SECCOMP_RET_ERRNO | 0 // answers success and does nothing
 )
 
 // Offsets in struct seccomp_data, little-endian.

@@ -22,6 +22,9 @@ func seccompRules(pid int) []rule {
 	for _, nr := range absent {
 		rules = append(rules, rule{nr: nr, action: actNoSys})
 	}
+	for _, nr := range unsupported {
+		rules = append(rules, rule{nr: nr, action: actNotSup})
+	}
 	for _, nr := range hostile {
 		rules = append(rules, rule{nr: nr, action: actKill})
 	}
@@ -64,9 +67,14 @@ var pretended = []uint32{
 }
 
 // absent have an older equivalent that libc takes when told ENOSYS, one whose
-// arguments a filter can see, or are features that callers test for.
+// arguments a filter can see.
 var absent = []uint32{
 	unix.SYS_CLONE3, unix.SYS_OPENAT2, unix.SYS_MEMFD_CREATE, unix.SYS_EPOLL_PWAIT2,
+}
+
+// unsupported are features of a file system that callers do without if told
+// that this one lacks them.
+var unsupported = []uint32{
 	unix.SYS_GETXATTR, unix.SYS_LGETXATTR, unix.SYS_FGETXATTR,
 	unix.SYS_LISTXATTR, unix.SYS_LLISTXATTR, unix.SYS_FLISTXATTR,
 }

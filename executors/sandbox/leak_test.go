@@ -1,0 +1,164 @@
+//go:build linux
+
+package sandbox
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+)
+
+const leakRuns = 200
+
+// remains are what a run could leave behind in this process and on disk.
+type remains struct {
+	Children, Descriptors, Scratch int
+	Mounts                         string
+}
+
+func count(t *testing.T, base string) remains {
+	t.Helper()
+	fds, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	boxes, err := filepath.Glob(filepath.Join(base, "*", taskDir, "*", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return remains{len(children(t, os.Getpid())), len(fds), len(boxes), string(mounts)}
+}
+
+// children are the direct children of a process, the dead but not yet
+// collected ones too.
+func children(t *testing.T, pid int) []int {
+	t.Helper()
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pids []int
+	for _, f := range files {
+		raw, err := os.ReadFile(f)
+		if err != nil {
+			continue // the thread ended
+		}
+		for _, word := range strings.Fields(string(raw)) {
+			n, err := strconv.Atoi(word)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pids = append(pids, n)
+		}
+	}
+	return pids
+}
+
+func TestNothingIsLeft(t *testing.T) {
+	scripts := []Job{
+		{Script: "print(1)"},
+		{Script: "raise ValueError"},
+		{Script: "open('kept', 'w').write('x')"},
+		{Script: "import os; os.abort()"},
+		{Script: "while True: print('x' * 1000)", Limits: Limits{Output: 1000}},
+	}
+	for _, name := range available(t) {
+		t.Run(name, func(t *testing.T) {
+			base := testBase
+			before := count(t, base)
+			s, err := Open(t.Context(), Config{Dir: base, Drivers: []string{name}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range leakRuns {
+				job := scripts[i%len(scripts)]
+				job.Input = strings.NewReader("data")
+				run(t, s, job)
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+			if diff := cmp.Diff(before, count(t, base)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// helperVar names the driver a helper process is to use; see helper.
+const helperVar = "WRIT_SANDBOX_TEST_HELPER"
+
+// helper is a parent that never ends by itself: it opens a sandbox, says so and
+// runs a script without end.
+func helper() int {
+	s, err := Open(context.Background(), Config{Dir: os.Getenv("WRIT_SANDBOX_TEST_BASE"), Drivers: []string{os.Getenv(helperVar)}, Workers: 1})
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	_, err = s.Run(context.Background(), Job{Script: "while True: pass", Limits: Limits{Wall: 10 * waitLimit, CPU: 10 * waitLimit},
+		Input: readFunc(func([]byte) (int, error) {
+			fmt.Println("running")
+			select {}
+		})})
+	fmt.Println(err)
+	return 1
+}
+
+// TestParentDies kills the parent of running and waiting boxes, which must not
+// survive it.
+func TestParentDies(t *testing.T) {
+	for _, name := range available(t) {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
+			cmd.Env = append(os.Environ(), helperVar+"="+name, "WRIT_SANDBOX_TEST_BASE="+testBase)
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if line, err := bufio.NewReader(out).ReadString('\n'); line != "running\n" {
+				t.Fatalf("helper: %q %v", line, err)
+			}
+			boxes := children(t, cmd.Process.Pid)
+			if len(boxes) == 0 {
+				t.Fatal("the helper has no box")
+			}
+			var fds []unix.PollFd
+			for _, pid := range boxes {
+				fd, err := unix.PidfdOpen(pid, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer unix.Close(fd)
+				fds = append(fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+			}
+			if err := cmd.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			cmd.Wait()
+			for i := range fds {
+				// Readable once the process ended.
+				n, err := unix.Poll(fds[i:i+1], int(waitLimit.Milliseconds()))
+				if n != 1 {
+					t.Errorf("box %d outlived its parent: %v", boxes[i], err)
+				}
+			}
+		})
+	}
+}

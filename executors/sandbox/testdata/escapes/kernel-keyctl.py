@@ -1,0 +1,3 @@
+# layer: seccomp
+# expect: policy
+attempt("keyctl", syscall, 250, 0, -3, 0)

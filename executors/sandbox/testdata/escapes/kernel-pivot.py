@@ -1,0 +1,3 @@
+# layer: seccomp
+# expect: policy
+attempt("pivot_root", syscall, 155, b".\0", b".\0")

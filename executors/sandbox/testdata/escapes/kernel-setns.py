@@ -1,0 +1,3 @@
+# layer: seccomp
+# expect: policy
+attempt("setns", syscall, 308, 0, 0)

@@ -1,0 +1,3 @@
+# layer: seccomp
+# expect: policy
+attempt("userfaultfd", syscall, 323, 1)

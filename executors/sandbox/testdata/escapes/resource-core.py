@@ -1,0 +1,4 @@
+# layer: rlimits
+# expect: crash
+ctypes.string_at(0)
+print("ESCAPED")

@@ -1,0 +1,5 @@
+# layer: rlimits
+# expect: timeout
+# cpu: 1s
+while True:
+    pass

@@ -1,0 +1,5 @@
+# layer: parent
+# expect: timeout
+# wall: 700ms
+while True:
+    pass
