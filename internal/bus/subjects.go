@@ -8,13 +8,13 @@ import "strings"
 // Subjects. Tokens in angle brackets are filled by the functions below.
 const (
 	Orders          = "writ.orders"           // request: a sealed order; reply: an Answer
-	DirectoryAPIKey = "writ.directory.apikey" // request {hash}; reply {tenant, user_id, max_roles, may_assert_user}
-	DirectoryUser   = "writ.directory.user"   // request {tenant, user_id, roles}; reply {roles}
-	PlansSilent     = "writ.plans.silent"     // request {}; reply: open plans without a live driver
+	DirectoryAPIKey = "writ.directory.apikey" // request: APIKeyRequest; reply: APIKeyReply
+	DirectoryUser   = "writ.directory.user"   // request: UserRequest; reply: UserReply
+	PlansSilent     = "writ.plans.silent"     // request: SilentRequest; reply: SilentReply
 	execPrefix      = "writ.exec."            // writ.exec.<type>: request: a dispatch; reply: a report
-	agentPrefix     = "writ.agent."           // writ.agent.<role>: a delegation
-	turnPrefix      = "writ.turn."            // writ.turn.<tenant>.<turn_id>: display frames
-	grantPrefix     = "writ.grant."           // writ.grant.<tenant>.<turn_id>: fresh standing grants
+	agentPrefix     = "writ.agent."           // writ.agent.<role>: a delegation; to the manager: HandOut
+	turnPrefix      = "writ.turn."            // writ.turn.<tenant>.<turn_id>: display frames: TurnFrame
+	grantPrefix     = "writ.grant."           // writ.grant.<tenant>.<turn_id>: fresh standing grants: FreshGrant
 )
 
 // FramesStream is the JetStream stream of display frames (memory, 10 minutes).

@@ -1,0 +1,221 @@
+package bus_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/bus/natsserver"
+)
+
+// Every way that DESIGN §9 has a message go, with an answer.
+func TestRequestReply(t *testing.T) {
+	s := start(t)
+	for _, way := range []struct{ from, to, subject string }{
+		{"gateway", "router", bus.Orders},
+		{"manager", "router", bus.Orders},
+		{"planner", "router", bus.Orders},
+		{"task", "router", bus.Orders},
+		{"gateway", "router", bus.DirectoryAPIKey},
+		{"gateway", "router", bus.DirectoryUser},
+		{"gateway", "router", bus.PlansSilent},
+		{"gateway", "manager", bus.Agent("manager")},
+		{"manager", "planner", bus.Agent("planner")},
+		{"manager", "task", bus.Agent("task")},
+		{"router", "python", bus.Exec("exec_python")},
+		{"router", "memory", bus.Exec("memory.query")},
+	} {
+		t.Run(way.from+" "+way.subject, func(t *testing.T) {
+			from, to := connect(t, s, way.from), connect(t, s, way.to)
+			if _, err := request(t, from, way.subject, "early"); !errors.Is(err, bus.ErrNoResponders) {
+				t.Errorf("nobody listens: %v, want ErrNoResponders", err)
+			}
+			stop := serve(t, to, echo(way.to, way.subject))
+			got, err := request(t, from, way.subject, "hello")
+			if want := way.to + " " + way.subject + " hello"; got != want || err != nil {
+				t.Errorf("got %q, %v, want %q", got, err, want)
+			}
+			stop()
+			if _, err := request(t, from, way.subject, "late"); !errors.Is(err, bus.ErrNoResponders) {
+				t.Errorf("nobody listens any more: %v, want ErrNoResponders", err)
+			}
+		})
+	}
+}
+
+func TestRequestEndsWithContext(t *testing.T) {
+	s := start(t)
+	asked := make(chan struct{})
+	release := make(chan struct{})
+	stop := serve(t, connect(t, s, "python"), bus.Service{Name: "python", Version: "1.0.0", Queue: "python", Endpoints: map[string]bus.Handler{
+		bus.Exec("exec_python"): func(context.Context, []byte) []byte { close(asked); <-release; return nil },
+	}})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-asked; cancel() }()
+	if _, err := connect(t, s, "router").Request(ctx, bus.Exec("exec_python"), nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want context.Canceled", err)
+	}
+	close(release)
+	stop()
+}
+
+// What a service may not listen on it does not serve, and says so.
+func TestServeForbidden(t *testing.T) {
+	s := start(t)
+	for name, svc := range map[string]bus.Service{
+		"another's subject": echo("python", bus.Exec("read_memory")),
+		"another's name":    echo("memory", bus.Exec("exec_python")),
+	} {
+		if err := connect(t, s, "python").Serve(t.Context(), svc, nil); err == nil {
+			t.Errorf("%s: served", name)
+		}
+	}
+	if err := connect(t, s, "task").Subscribe(t.Context(), "writ.turn.>", func([]byte) {}); err == nil {
+		t.Error("a task may read frames")
+	}
+}
+
+// No more than Workers run at once; all are answered; those that have begun end
+// although the service is told to stop.
+func TestServeBounded(t *testing.T) {
+	s := start(t)
+	const workers, requests = 3, 12
+	var running, most atomic.Int32
+	begun, release := make(chan struct{}, requests), make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	svc := bus.Service{Name: "python", Version: "1.0.0", Queue: "python", Workers: workers, Endpoints: map[string]bus.Handler{
+		bus.Exec("exec_python"): func(ctx context.Context, data []byte) []byte {
+			for n := running.Add(1); ; {
+				if m := most.Load(); n <= m || most.CompareAndSwap(m, n) {
+					break
+				}
+			}
+			begun <- struct{}{}
+			<-release
+			running.Add(-1)
+			if ctx.Err() != nil {
+				return []byte("cut")
+			}
+			return data
+		},
+	}}
+	exec, router := connect(t, s, "python"), connect(t, s, "router")
+	go func() { ended <- exec.Serve(ctx, svc, ready) }()
+	<-ready
+	var wg sync.WaitGroup
+	for range requests {
+		wg.Go(func() {
+			if got, err := request(t, router, bus.Exec("exec_python"), "x"); got != "x" || err != nil {
+				t.Errorf("got %q, %v", got, err)
+			}
+		})
+	}
+	for range workers {
+		<-begun
+	}
+	close(release)
+	for range requests - workers {
+		<-begun
+	}
+	cancel()
+	wg.Wait()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if most.Load() != workers {
+		t.Errorf("%d ran at once, want %d", most.Load(), workers)
+	}
+}
+
+// The router's discovery finds the executors and itself, not the agents.
+func TestServices(t *testing.T) {
+	s := start(t)
+	router := connect(t, s, natsserver.Router)
+	serve(t, router, echo("router", bus.Orders))
+	serve(t, connect(t, s, "python"), echo("python", bus.Exec("exec_python")))
+	serve(t, connect(t, s, "memory"), echo("memory", bus.Exec("read_memory"), bus.Exec("memory.query")))
+	serve(t, connect(t, s, "manager"), echo("manager", bus.Agent("manager")))
+
+	infos, err := router.Services(t.Context(), 500*1e6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string][]string{}
+	for _, i := range infos {
+		if i.ID == "" || i.Version != "1.0.0" {
+			t.Errorf("%s: id %q, version %q", i.Name, i.ID, i.Version)
+		}
+		got[i.Name] = i.Subjects
+	}
+	want := map[string][]string{
+		"router": {"writ.orders"},
+		"python": {"writ.exec.exec_python"},
+		"memory": {"writ.exec.memory.query", "writ.exec.read_memory"},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+// Fresh grants reach every role of the agentic layer.
+func TestGrantsReachAgents(t *testing.T) {
+	s := start(t)
+	gateway := connect(t, s, natsserver.Gateway)
+	subject := bus.Grant("acme", "t1")
+	heard := make(chan string)
+	for _, role := range []string{"manager", "planner", "task"} {
+		c := connect(t, s, role)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			err := c.Subscribe(ctx, subject, func(b []byte) {
+				select {
+				case heard <- role + " " + string(b):
+					cancel()
+				case <-ctx.Done():
+				}
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+	// Subscribe does not say when it listens: publish until all have heard, one
+	// round trip apart.
+	got := map[string]bool{}
+	for len(got) < 3 {
+		if err := gateway.Publish(subject, []byte("grant")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := request(t, gateway, bus.Agent("manager"), ""); !errors.Is(err, bus.ErrNoResponders) {
+			t.Fatal(err)
+		}
+		select {
+		case h := <-heard:
+			got[h] = true
+		default:
+		}
+	}
+	if d := cmp.Diff(map[string]bool{"manager grant": true, "planner grant": true, "task grant": true}, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestConnectOptions(t *testing.T) {
+	s := start(t)
+	for name, o := range map[string]bus.Options{
+		"neither":   {User: "router"},
+		"both":      {User: "router", URL: "nats://127.0.0.1:1", InProcess: s},
+		"no server": {User: "router", URL: "nats://127.0.0.1:1"},
+	} {
+		if c, err := bus.Connect(t.Context(), o); err == nil {
+			c.Close()
+			t.Errorf("%s: connected", name)
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// InProcess is a server of this process, such as natsserver's.
+type InProcess interface {
+	InProcessConn() (net.Conn, error)
+}
+
+// Options say where to connect and as whom. Exactly one of URL and InProcess.
+type Options struct {
+	URL       string    // nats://host:port, several separated by commas
+	InProcess InProcess // no socket at all
+
+	User     string // also names the inbox: InboxPrefix(User)
+	Password string
+	Name     string // shown by the server's monitoring; default: User
+
+	// Log receives what no caller can be told: lost connections and refused
+	// publishes. Nil: slog.Default.
+	Log *slog.Logger
+}
+
+// drainTimeout is how long Close waits for messages on their way.
+const drainTimeout = 5 * time.Second
+
+// InboxPrefix is where replies to a user arrive. No user may read another's.
+func InboxPrefix(user string) string { return "_INBOX_" + user }
+
+// conn is a Conn over nats.go.
+type conn struct {
+	nc     *nats.Conn
+	js     jetstream.JetStream
+	closed chan struct{} // closed when nc is gone for good
+}
+
+var _ Conn = (*conn)(nil)
+
+// Connect opens a connection of one user. A lost one is taken up again for as
+// long as it takes; requests made meanwhile wait for it until their ctx ends.
+func Connect(ctx context.Context, o Options) (Conn, error) {
+	if (o.URL == "") == (o.InProcess == nil) {
+		return nil, errors.New("bus: connect needs exactly one of a URL and a server in process")
+	}
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	c := &conn{closed: make(chan struct{})}
+	nc, err := nats.Connect(o.URL, c.natsOptions(ctx, o)...)
+	if err != nil {
+		return nil, fmt.Errorf("bus: connect as %q: %w", o.User, err)
+	}
+	c.nc = nc
+	if c.js, err = jetstream.New(nc); err != nil {
+		nc.Close()
+		return nil, fmt.Errorf("bus: %w", err)
+	}
+	return c, nil
+}
+
+func (c *conn) natsOptions(ctx context.Context, o Options) []nats.Option {
+	name := o.Name
+	if name == "" {
+		name = o.User
+	}
+	log := o.Log.With("bus", name)
+	opts := []nats.Option{
+		nats.Name(name),
+		nats.UserInfo(o.User, o.Password),
+		nats.CustomInboxPrefix(InboxPrefix(o.User)),
+		nats.MaxReconnects(-1),
+		nats.ReconnectWait(100 * time.Millisecond),
+		nats.DrainTimeout(drainTimeout),
+		nats.ClosedHandler(func(*nats.Conn) { close(c.closed) }),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil {
+				log.Warn("connection lost", "err", err)
+			}
+		}),
+		nats.ReconnectHandler(func(*nats.Conn) { log.Info("connected again") }),
+		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
+			subject := ""
+			if sub != nil {
+				subject = sub.Subject
+			}
+			log.Error("message lost or refused", "subject", subject, "err", err)
+		}),
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		opts = append(opts, nats.Timeout(time.Until(deadline)))
+	}
+	if o.InProcess != nil {
+		opts = append(opts, nats.InProcessServer(o.InProcess))
+	}
+	return opts
+}
+
+func (c *conn) Request(ctx context.Context, subject string, data []byte) ([]byte, error) {
+	m, err := c.nc.RequestWithContext(ctx, subject, data)
+	switch {
+	case errors.Is(err, nats.ErrNoResponders):
+		return nil, fmt.Errorf("%w on %s", ErrNoResponders, subject)
+	case err != nil && ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		return nil, fmt.Errorf("bus: request %s: %w", subject, err)
+	}
+	return m.Data, nil
+}
+
+func (c *conn) Publish(subject string, data []byte) error {
+	if err := c.nc.Publish(subject, data); err != nil {
+		return fmt.Errorf("bus: publish %s: %w", subject, err)
+	}
+	return nil
+}
+
+func (c *conn) Subscribe(ctx context.Context, subject string, fn func(data []byte)) error {
+	var sub *nats.Subscription
+	err := c.permitted(ctx, func() (err error) {
+		sub, err = c.nc.Subscribe(subject, func(m *nats.Msg) { fn(m.Data) })
+		return err
+	})
+	if err != nil {
+		if sub != nil {
+			_ = sub.Unsubscribe() // the error that counts is above
+		}
+		return fmt.Errorf("bus: subscribe %s: %w", subject, err)
+	}
+	select {
+	case <-ctx.Done():
+		_ = sub.Drain() // only fails if the connection is gone, and the subscription with it
+		return nil
+	case <-c.closed:
+		return fmt.Errorf("bus: subscribe %s: %w", subject, nats.ErrConnectionClosed)
+	}
+}
+
+// permitted runs subscribe and waits until the server has seen it. The server
+// refuses subjects after the fact and not by subscription; a refusal that comes
+// in between is taken for ours.
+func (c *conn) permitted(ctx context.Context, subscribe func() error) error {
+	before := c.nc.LastError()
+	if err := subscribe(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, drainTimeout)
+	defer cancel()
+	if err := c.nc.FlushWithContext(ctx); err != nil {
+		return err
+	}
+	if after := c.nc.LastError(); after != before && errors.Is(after, nats.ErrPermissionViolation) { //nolint:errorlint // identity: a new refusal
+		return after
+	}
+	return nil
+}
+
+// Close lets messages on their way arrive and gives the connection up.
+func (c *conn) Close() {
+	if err := c.nc.Drain(); err != nil {
+		c.nc.Close() // gone already, or not connected: nothing to wait for
+	}
+	<-c.closed
+}

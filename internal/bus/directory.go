@@ -1,0 +1,83 @@
+package bus
+
+import "time"
+
+// Questions of the gateway to CORE (DESIGN §9). They tell who somebody is and
+// change nothing; only the gateway's user may ask. An answer to a question that
+// cannot be read has Error set.
+
+// APIKeyRequest asks on DirectoryAPIKey whose a key is.
+type APIKeyRequest struct {
+	Hash string `json:"hash"` // "sha256:<hex>" of the key's text
+}
+
+// APIKeyReply answers it. A key that is unknown or revoked is not Found.
+type APIKeyReply struct {
+	Found         bool     `json:"found"`
+	ID            string   `json:"id,omitempty"`
+	Tenant        string   `json:"tenant,omitempty"`
+	UserID        string   `json:"user_id,omitempty"` // whose the key is
+	MaxRoles      []string `json:"max_roles,omitempty"`
+	MayAssertUser bool     `json:"may_assert_user,omitempty"` // may act for other users of its tenant
+	Error         string   `json:"error,omitempty"`
+}
+
+// UserRequest asks on DirectoryUser what roles a user has now. KeyID, if given,
+// is the API key that the user came with: its max_roles cut the roles as well,
+// and if it is gone nothing is left.
+type UserRequest struct {
+	Tenant string   `json:"tenant"`
+	UserID string   `json:"user_id"`
+	KeyID  string   `json:"key_id,omitempty"`
+	Roles  []string `json:"roles"`
+}
+
+// UserReply answers it: the roles asked for, cut to what the user's row allows;
+// a user without a row keeps them all. Disabled: the user, tenant or key may do
+// nothing any more.
+type UserReply struct {
+	Roles    []string `json:"roles"`
+	Disabled bool     `json:"disabled,omitempty"`
+	Error    string   `json:"error,omitempty"`
+}
+
+// SilentRequest asks on PlansSilent for open plans that nobody drives: begun
+// before this router started and not claimed since, never claimed though their
+// hand-out is long ago, or released from a hold. A plan that waits for a hold is
+// not one.
+type SilentRequest struct{}
+
+// SilentReply answers it, oldest first.
+type SilentReply struct {
+	Plans []SilentPlan `json:"plans"`
+	Error string       `json:"error,omitempty"`
+}
+
+// SilentPlan is what a gateway needs to hand a plan out again: the plan.open
+// that made it and what its grant said.
+type SilentPlan struct {
+	Tenant    string    `json:"tenant"`
+	UserID    string    `json:"user_id"`
+	PlanID    string    `json:"plan_id"`
+	SessionID string    `json:"session_id"`
+	TurnID    string    `json:"turn_id"`
+	Task      string    `json:"task"`   // the question
+	Roles     []string  `json:"roles"`  // of the first grant
+	Client    string    `json:"client"` // act.client of the first grant: ClientOfKey(id)
+	OpenedAt  time.Time `json:"opened_at"`
+	TraceID   string    `json:"trace_id,omitempty"`
+}
+
+// clientKey begins the act.client of a grant whose user came with an API key.
+const clientKey = "apikey:"
+
+// ClientOfKey is the act.client of grants for callers with an API key.
+func ClientOfKey(keyID string) string { return clientKey + keyID }
+
+// KeyOfClient is the API key's id in an act.client; empty if it names none.
+func KeyOfClient(client string) string {
+	if len(client) > len(clientKey) && client[:len(clientKey)] == clientKey {
+		return client[len(clientKey):]
+	}
+	return ""
+}

@@ -1,0 +1,91 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Limits of the stream of display frames. What is gone was only for show: the
+// plan's record is the truth.
+const (
+	framesAge   = 10 * time.Minute
+	framesBytes = 64 << 20
+)
+
+// readerAge is how long the server keeps the reader of a client that vanished.
+const readerAge = 30 * time.Second
+
+// EnsureFrames creates the stream of display frames where it is missing; c must
+// be CORE's router. The stream lives in memory, but a client may come back with
+// a sequence number of before a restart: counting from the microsecond of its
+// creation keeps numbers growing, and below 2^53 until the year 2255.
+func EnsureFrames(ctx context.Context, c Conn) error {
+	nc, ok := c.(*conn)
+	if !ok {
+		return errors.New("bus: frames: not a connection of this package")
+	}
+	_, err := nc.js.CreateStream(ctx, jetstream.StreamConfig{
+		Name:        FramesStream,
+		Description: "display frames of turns",
+		Subjects:    []string{turnPrefix + ">"},
+		Storage:     jetstream.MemoryStorage,
+		MaxAge:      framesAge,
+		MaxBytes:    framesBytes,
+		Discard:     jetstream.DiscardOld,
+		FirstSeq:    uint64(time.Now().UnixMicro()), //nolint:gosec // G115: after 1970
+	})
+	if err != nil && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+		return fmt.Errorf("bus: create stream %s: %w", FramesStream, err)
+	}
+	return nil
+}
+
+// Frames implements Conn. Only a user of CORE that may read the stream gets any.
+func (c *conn) Frames(ctx context.Context, subject string, after uint64, fn func(Frame) bool) error {
+	cons, err := c.js.OrderedConsumer(ctx, FramesStream, jetstream.OrderedConsumerConfig{
+		FilterSubjects:    []string{subject},
+		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
+		OptStartSeq:       after + 1,
+		InactiveThreshold: readerAge,
+	})
+	if err != nil {
+		return framesError(ctx, subject, err)
+	}
+	defer c.dropReader(ctx, cons)
+	it, err := cons.Messages()
+	if err != nil {
+		return framesError(ctx, subject, err)
+	}
+	defer it.Stop()
+	for {
+		m, err := it.Next(jetstream.NextContext(ctx))
+		if err != nil {
+			return framesError(ctx, subject, err)
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			return framesError(ctx, subject, err)
+		}
+		if !fn(Frame{Seq: meta.Sequence.Stream, Data: m.Data()}) {
+			return nil
+		}
+	}
+}
+
+// dropReader deletes the server's side of a reader at once instead of after readerAge.
+func (c *conn) dropReader(ctx context.Context, cons jetstream.Consumer) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+	defer cancel()
+	_ = c.js.DeleteConsumer(ctx, FramesStream, cons.CachedInfo().Name) // else readerAge does it
+}
+
+func framesError(ctx context.Context, subject string, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fmt.Errorf("bus: frames of %s: %w", subject, err)
+}

@@ -1,0 +1,133 @@
+package bus_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/bus/natsserver"
+)
+
+// read gives the next n frames after a sequence number.
+func read(t *testing.T, c bus.Conn, subject string, after uint64, n int) []bus.Frame {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var out []bus.Frame
+	err := c.Frames(ctx, subject, after, func(f bus.Frame) bool {
+		out = append(out, f)
+		return len(out) < n
+	})
+	if err != nil {
+		t.Fatalf("%d frames after %d: %v", len(out), after, err)
+	}
+	return out
+}
+
+func texts(frames []bus.Frame) (out []string) {
+	for _, f := range frames {
+		out = append(out, string(f.Data))
+	}
+	return out
+}
+
+// Frames are read from the first, from any other, and as they come; those of
+// other turns are not among them.
+func TestFramesResume(t *testing.T) {
+	s := start(t)
+	manager, task := connect(t, s, "manager"), connect(t, s, "task")
+	reader := connect(t, s, natsserver.Frames)
+	mine, other := bus.Turn("acme", "turn.1"), bus.Turn("other", "turn.1")
+	for i := range 6 {
+		for _, subject := range []string{mine, other} {
+			if err := manager.Publish(subject, []byte(strconv.Itoa(i))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	first := read(t, reader, mine, 0, 6)
+	if d := cmp.Diff([]string{"0", "1", "2", "3", "4", "5"}, texts(first)); d != "" {
+		t.Error(d)
+	}
+	for i := 1; i < len(first); i++ {
+		if first[i].Seq <= first[i-1].Seq {
+			t.Errorf("sequence does not grow: %d after %d", first[i].Seq, first[i-1].Seq)
+		}
+	}
+	if d := cmp.Diff([]string{"4", "5"}, texts(read(t, reader, mine, first[3].Seq, 2))); d != "" {
+		t.Error(d)
+	}
+
+	live := make(chan []bus.Frame, 1)
+	started := make(chan struct{})
+	go func() {
+		var out []bus.Frame
+		err := reader.Frames(t.Context(), mine, first[4].Seq, func(f bus.Frame) bool {
+			if out = append(out, f); len(out) == 1 {
+				close(started)
+			}
+			return len(out) < 3
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		live <- out
+	}()
+	<-started
+	for _, text := range []string{"6", "7"} {
+		if err := task.Publish(mine, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d := cmp.Diff([]string{"5", "6", "7"}, texts(<-live)); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestFramesEndWithContext(t *testing.T) {
+	s := start(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := connect(t, s, "manager").Publish(bus.Turn("acme", "t1"), []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	err := connect(t, s, natsserver.Frames).Frames(ctx, bus.Turn("acme", "t1"), 0, func(bus.Frame) bool { cancel(); return true })
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want context.Canceled", err)
+	}
+}
+
+// A client's Last-Event-ID outlives the server: numbers of the next start are higher.
+func TestFramesGrowOverRestarts(t *testing.T) {
+	var last uint64
+	for range 2 {
+		s := start(t)
+		if err := connect(t, s, "manager").Publish(bus.Turn("acme", "t1"), []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		f := read(t, connect(t, s, natsserver.Frames), bus.Turn("acme", "t1"), last, 1)
+		if f[0].Seq <= last || f[0].Seq >= 1<<53 {
+			t.Errorf("sequence %d after %d", f[0].Seq, last)
+		}
+		last = f[0].Seq
+	}
+}
+
+// Creating the stream again leaves it as it is.
+func TestEnsureFramesTwice(t *testing.T) {
+	s := start(t)
+	if err := connect(t, s, "manager").Publish(bus.Turn("acme", "t1"), []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	read(t, connect(t, s, natsserver.Frames), bus.Turn("acme", "t1"), 0, 1)
+	if err := bus.EnsureFrames(t.Context(), connect(t, s, natsserver.Router)); err != nil {
+		t.Fatal(err)
+	}
+	read(t, connect(t, s, natsserver.Frames), bus.Turn("acme", "t1"), 0, 1)
+	if err := bus.EnsureFrames(t.Context(), connect(t, s, natsserver.Frames)); err == nil {
+		t.Error("the reader of frames may create streams")
+	}
+}

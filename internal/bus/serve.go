@@ -1,0 +1,153 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+)
+
+// defaultWorkers is how many requests an endpoint works on at once unless its service says otherwise.
+const defaultWorkers = 64
+
+// Serve implements Conn. Handlers get a context that outlives ctx, so that a
+// request that has begun can end; what comes in beyond Workers waits its turn.
+func (c *conn) Serve(ctx context.Context, s Service, ready chan<- struct{}) error {
+	var running sync.WaitGroup
+	var svc micro.Service
+	err := c.permitted(ctx, func() (err error) {
+		svc, err = c.addService(context.WithoutCancel(ctx), s, &running)
+		return err
+	})
+	if err != nil {
+		if svc != nil {
+			_ = svc.Stop() // the error that counts is above
+		}
+		return fmt.Errorf("bus: serve %s: %w", s.Name, err)
+	}
+	if ready != nil {
+		close(ready)
+	}
+	select {
+	case <-ctx.Done():
+		err = c.stopService(svc)
+	case <-c.closed:
+		err = nats.ErrConnectionClosed
+	}
+	running.Wait()
+	if err != nil {
+		return fmt.Errorf("bus: serve %s: %w", s.Name, err)
+	}
+	return nil
+}
+
+func (c *conn) addService(ctx context.Context, s Service, running *sync.WaitGroup) (micro.Service, error) {
+	svc, err := micro.AddService(c.nc, micro.Config{
+		Name: s.Name, Version: s.Version, Description: s.Description, QueueGroup: s.Queue,
+	})
+	if err != nil {
+		return nil, err
+	}
+	workers := s.Workers
+	if workers == 0 {
+		workers = defaultWorkers
+	}
+	for _, subject := range slices.Sorted(maps.Keys(s.Endpoints)) {
+		h := pooled(ctx, s.Endpoints[subject], workers, running)
+		// Endpoint names may hold no dots; the subject tells them apart.
+		name := strings.ReplaceAll(subject, ".", "-")
+		if err := svc.AddEndpoint(name, h, micro.WithEndpointSubject(subject)); err != nil {
+			return svc, err
+		}
+	}
+	return svc, nil
+}
+
+// pooled runs a handler on at most n requests at once. It blocks the
+// subscription while all are busy, so that further requests stay in its buffer.
+func pooled(ctx context.Context, h Handler, n int, running *sync.WaitGroup) micro.Handler {
+	slots := make(chan struct{}, n)
+	return micro.HandlerFunc(func(r micro.Request) {
+		slots <- struct{}{}
+		running.Add(1)
+		go func() {
+			defer func() { <-slots; running.Done() }()
+			_ = r.Respond(h(ctx, r.Data())) // fails only with the connection, and then nobody waits
+		}()
+	})
+}
+
+// stopService ends a service's subscriptions and waits until every request that
+// the server had sent by then has reached its handler.
+func (c *conn) stopService(svc micro.Service) error {
+	if err := svc.Stop(); err != nil {
+		return err
+	}
+	if err := c.nc.FlushTimeout(drainTimeout); err != nil {
+		if errors.Is(err, nats.ErrConnectionClosed) {
+			return nil
+		}
+		return err
+	}
+	handed := make(chan struct{})
+	if err := c.nc.Barrier(func() { close(handed) }); err != nil {
+		return nil //nolint:nilerror // the connection is closed: nothing can come any more
+	}
+	select {
+	case <-handed:
+	case <-c.closed:
+	}
+	return nil
+}
+
+// Services implements Conn.
+func (c *conn) Services(ctx context.Context, wait time.Duration) ([]ServiceInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	inbox := c.nc.NewInbox()
+	sub, err := c.nc.SubscribeSync(inbox)
+	if err != nil {
+		return nil, fmt.Errorf("bus: list services: %w", err)
+	}
+	defer func() { _ = sub.Unsubscribe() }() // fails only with the connection
+	subject, err := micro.ControlSubject(micro.InfoVerb, "", "")
+	if err != nil {
+		return nil, fmt.Errorf("bus: list services: %w", err)
+	}
+	if err := c.nc.PublishRequest(subject, inbox, nil); err != nil {
+		return nil, fmt.Errorf("bus: list services: %w", err)
+	}
+	var out []ServiceInfo
+	for {
+		m, err := sub.NextMsgWithContext(ctx)
+		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrNoResponders) {
+			break // waited long enough; or nobody is there
+		}
+		if err != nil {
+			return nil, fmt.Errorf("bus: list services: %w", err)
+		}
+		var info micro.Info
+		if json.Unmarshal(m.Data, &info) == nil { // what is no info is none of ours
+			out = append(out, serviceInfo(info))
+		}
+	}
+	slices.SortFunc(out, func(a, b ServiceInfo) int { return strings.Compare(a.Name+a.ID, b.Name+b.ID) })
+	return out, nil
+}
+
+func serviceInfo(i micro.Info) ServiceInfo {
+	s := ServiceInfo{Name: i.Name, ID: i.ID, Version: i.Version, Description: i.Description}
+	for _, e := range i.Endpoints {
+		s.Subjects = append(s.Subjects, e.Subject)
+	}
+	slices.Sort(s.Subjects)
+	return s
+}

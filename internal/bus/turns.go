@@ -1,0 +1,126 @@
+package bus
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// HandOut gives a turn to a manager: a request on Agent("manager"). The manager
+// answers a HandOutReply at once and shows what becomes of the turn as frames on
+// Turn(Tenant, TurnID). A plan may be handed out again, with a fresh driver and
+// a standing grant, after a crash or when a held order has its outcome: then the
+// manager's plan.claim says where the plan stands.
+type HandOut struct {
+	Tenant    string `json:"tenant"`
+	UserID    string `json:"user_id"`
+	SessionID string `json:"session_id"`
+	TurnID    string `json:"turn_id"`
+	PlanID    string `json:"plan_id"` // opened by the gateway
+	Question  string `json:"question"`
+	Driver    string `json:"driver"` // random; for plan.claim
+	Grant     string `json:"grant"`  // compact JWS; fresh ones come as FreshGrant
+	TraceID   string `json:"trace_id,omitempty"`
+}
+
+// HandOutReply says whether the manager took the turn.
+type HandOutReply struct {
+	Accepted bool   `json:"accepted"`
+	Code     string `json:"code,omitempty"` // of a refusal, such as OVERLOADED
+	Reason   string `json:"reason,omitempty"`
+}
+
+// FreshGrant is published on Grant(tenant, turn) while a plan is open: from
+// then on its orders carry this grant.
+type FreshGrant struct {
+	PlanID  string    `json:"plan_id"`
+	Grant   string    `json:"grant"`
+	Expires time.Time `json:"expires"`
+}
+
+// FrameKind is what a display frame tells.
+type FrameKind string
+
+// The kinds of frames (DESIGN §10) with the type of their data. FrameDone is
+// the last one of a turn. FrameHeld ends a stream too, but not the turn: frames
+// go on when it is handed out again. Content and tokens are for show; the
+// answer is whole in FrameAnswer, once.
+const (
+	FrameStatus       FrameKind = "status"        // StatusData
+	FrameChildContent FrameKind = "child_content" // ContentData: of a task
+	FrameToken        FrameKind = "token"         // ContentData: a piece of the answer as the model writes it
+	FrameHeld         FrameKind = "held"          // HeldData
+	FrameAnswer       FrameKind = "answer"        // AnswerData
+	FrameError        FrameKind = "error"         // ErrorData
+	FrameDone         FrameKind = "done"          // DoneData
+)
+
+// TurnFrame is the message on a turn's subject. Its sequence number is given by
+// the stream (Frame.Seq).
+type TurnFrame struct {
+	Kind FrameKind       `json:"kind"`
+	Data json.RawMessage `json:"data,omitempty"`
+}
+
+// NewFrame marshals a frame; data is the type that belongs to kind.
+func NewFrame(kind FrameKind, data any) ([]byte, error) {
+	raw, err := json.Marshal(data)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(TurnFrame{kind, raw})
+}
+
+// StatusData says where a turn stands.
+type StatusData struct {
+	State   string `json:"state"`             // accepted, planning, executing, replanning, step_started, step_done, step_failed, …
+	Message string `json:"message,omitempty"` // one line for people
+	Step    int    `json:"step,omitempty"`
+	TaskID  string `json:"task_id,omitempty"`
+
+	// Of the first frame of a stream, by the gateway.
+	PlanID    string `json:"plan_id,omitempty"`
+	SessionID string `json:"session_id,omitempty"`
+	TurnID    string `json:"turn_id,omitempty"`
+}
+
+// ContentData is a piece of text.
+type ContentData struct {
+	Text   string `json:"text"`
+	Step   int    `json:"step,omitempty"`
+	TaskID string `json:"task_id,omitempty"`
+}
+
+// HeldData says that the plan waits for people.
+type HeldData struct {
+	PlanID   string   `json:"plan_id"`
+	Approval Approval `json:"approval"`
+}
+
+// Approval names a held order.
+type Approval struct {
+	IntentID  string   `json:"intent_id"`
+	Type      string   `json:"type,omitempty"` // intent type of the held order
+	Step      int      `json:"step,omitempty"`
+	Approvers []string `json:"approvers,omitempty"`
+	PolicyIDs []string `json:"policy_ids,omitempty"`
+	Reason    string   `json:"reason,omitempty"`
+}
+
+// AnswerData is the answer to the turn.
+type AnswerData struct {
+	Response string          `json:"response"`
+	Data     json.RawMessage `json:"data,omitempty"` // the rows behind it, where there are any
+}
+
+// ErrorData says why there is no answer.
+type ErrorData struct {
+	Code    string          `json:"code,omitempty"`
+	Reason  string          `json:"reason"`
+	Failure json.RawMessage `json:"failure,omitempty"` // catalog.Failure
+}
+
+// DoneData ends a turn.
+type DoneData struct {
+	PlanID string `json:"plan_id"`
+	Status string `json:"status"` // complete, failed
+}
