@@ -1,0 +1,32 @@
+package policies
+
+import "encoding/json"
+
+// Data is the directory as policies see it, at data.directory. It changes only
+// by operators' orders; every change makes a new generation of the engine
+// (Engine.WithData), so a remembered decision never outlives the data it read.
+type Data struct {
+	// Tenants holds each tenant's own data: data.directory.tenants[tenant][key].
+	Tenants map[string]map[string]json.RawMessage `json:"tenants"`
+	// Roles maps a role to its capabilities.
+	Roles map[string][]string `json:"roles"`
+	// Pins holds each tenant's approved skills: data.directory.pins[tenant][skill].
+	Pins map[string]map[string]Skill `json:"pins"`
+	// Approvers are the named people who may approve a tenant's held orders.
+	Approvers map[string][]string `json:"approvers"`
+}
+
+// document is the data as JSON values, with every member present.
+func (d Data) document() (map[string]any, error) {
+	raw, err := json.Marshal(d)
+	if err != nil {
+		return nil, err
+	}
+	doc, _ := decode(raw).(map[string]any)
+	for key, value := range doc {
+		if value == nil {
+			doc[key] = map[string]any{}
+		}
+	}
+	return doc, nil
+}

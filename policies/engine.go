@@ -1,0 +1,241 @@
+// Package policies decides orders with Rego (DESIGN §7). It can only narrow what
+// the router's own checks let through.
+//
+// A tree of Rego modules ([Source]) is compiled once into an [Engine], which
+// answers the query data.writ.authz.decision:
+//
+//	{"allow": true, "deny": [{"id", "reason", "hint"}], "hold": [{"id", "reason", "approvers"}], "obligations": [{"name", "value"}]}
+//
+// Deny beats hold, hold beats allow, and what no rule allows is denied. Modules
+// in packages data.writ.ext.<name> may add deny and hold, never allow. A policy
+// sees the order and the facts about it as input ([Input]) and the directory as
+// data.directory ([Data]); it has no network, no clock and no randomness, so a
+// decision is a function of its record. An error, an undefined decision or one
+// that takes longer than [Timeout] is a denial by "writ.engine".
+//
+// An engine never changes: a new tree is a new engine, new directory data a new
+// generation of the old one ([Engine.WithData]). [Live] holds the one in force.
+package policies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/metrics"
+	"github.com/open-policy-agent/opa/v1/storage"
+	"github.com/open-policy-agent/opa/v1/storage/inmem"
+	"github.com/open-policy-agent/opa/v1/topdown"
+)
+
+// Timeout bounds one decision; later is a denial.
+const Timeout = 50 * time.Millisecond
+
+// Query is the entry point of every tree.
+const Query = "data.writ.authz.decision"
+
+// extensions collects what extension packages add. They are asked here, and not
+// by the tree's own rules, so that no replaced tree can leave them out.
+const extensions = "deny = {x | x := data.writ.ext[_].deny[_]}; hold = {x | x := data.writ.ext[_].hold[_]}"
+
+// Engine is a compiled policy tree with one generation of directory data. It is
+// immutable and safe for concurrent use.
+type Engine struct {
+	*tree
+	data  Data
+	store storage.Store
+	memo  *memo
+}
+
+// tree is the part of an engine that new data does not change.
+type tree struct {
+	source   Source
+	digest   string
+	compiler *ast.Compiler
+	decision ast.Body
+	extended ast.Body // nil without extension packages
+	rules    map[string]RuleInfo
+	reads    ReadSet
+	static   map[string]any // data files
+	timeout  time.Duration
+}
+
+// New compiles a tree, with no directory data yet. It refuses what `opa check
+// --strict` refuses, built-ins that reach outside or depend on chance, and
+// deny and hold rules without METADATA.
+func New(ctx context.Context, source Source) (*Engine, error) {
+	t := &tree{source: source.Deciding(), digest: source.Digest(), timeout: Timeout}
+	modules, err := parse(t.source)
+	if err != nil {
+		return nil, err
+	}
+	if t.rules, err = describe(modules); err != nil {
+		return nil, err
+	}
+	if t.static, err = t.source.documents(); err != nil {
+		return nil, err
+	}
+	if _, taken := t.static["directory"]; taken {
+		return nil, errors.New("policies: data.directory is the router's; no data file may set it")
+	}
+	if t.compiler, err = compile(modules); err != nil {
+		return nil, err
+	}
+	if t.decision, err = t.query("decision = " + Query); err != nil {
+		return nil, err
+	}
+	if extends(modules) {
+		if t.extended, err = t.query(extensions); err != nil {
+			return nil, err
+		}
+	}
+	if len(t.compiler.GetRulesExact(ast.MustParseRef(Query))) == 0 {
+		return nil, fmt.Errorf("policies: the tree does not define %s", Query)
+	}
+	t.reads = readSet(t.compiler.Modules)
+	return (&Engine{tree: t}).WithData(ctx, Data{})
+}
+
+func (t *tree) query(text string) (ast.Body, error) {
+	body, err := ast.ParseBody(text)
+	if err != nil {
+		return nil, err
+	}
+	return t.compiler.QueryCompiler().Compile(body)
+}
+
+// WithData makes the next generation: the same tree over other directory data,
+// nothing remembered. Nothing is compiled again.
+func (e *Engine) WithData(_ context.Context, d Data) (*Engine, error) {
+	doc, err := d.document()
+	if err != nil {
+		return nil, fmt.Errorf("policies: directory data: %w", err)
+	}
+	root := map[string]any{"directory": doc}
+	for key, value := range e.static {
+		root[key] = value
+	}
+	store := inmem.NewFromObjectWithOpts(root, inmem.OptReturnASTValuesOnRead(true))
+	return &Engine{tree: e.tree, data: d, store: store, memo: newMemo(e.reads)}, nil
+}
+
+// Digest names the tree that decides (Source.Digest).
+func (e *Engine) Digest() string { return e.digest }
+
+// Source is the tree that decides. Do not modify.
+func (e *Engine) Source() Source { return e.source }
+
+// Data is the directory data of this generation. Do not modify.
+func (e *Engine) Data() Data { return e.data }
+
+// ReadSet says what of the input the tree can read.
+func (e *Engine) ReadSet() ReadSet { return e.reads }
+
+// Remembered counts how many decisions of this generation were remembered ones,
+// and how many had to be evaluated although they could have been.
+func (e *Engine) Remembered() (hits, misses int64) { return e.memo.hits.Load(), e.memo.misses.Load() }
+
+// Decide answers for an input as Input makes it. The result is shared: do not
+// modify it. The error is the caller's context's and nothing else: whatever
+// goes wrong in the policy is a denial.
+func (e *Engine) Decide(ctx context.Context, input map[string]any) (Result, error) {
+	var buf [512]byte
+	key, ok := e.memo.key(buf[:0], input)
+	if !ok {
+		r, _, err := e.evaluate(ctx, input)
+		return r, err
+	}
+	if r, ok := e.memo.get(key); ok {
+		return r, nil
+	}
+	r, sound, err := e.evaluate(ctx, input)
+	if err == nil && sound {
+		e.memo.put(key, r)
+	}
+	return r, err
+}
+
+// Evaluate answers like Decide, always anew.
+func (e *Engine) Evaluate(ctx context.Context, input map[string]any) (Result, error) {
+	r, _, err := e.evaluate(ctx, input)
+	return r, err
+}
+
+// evaluate asks OPA. Sound says that the policy itself answered: only then may
+// the result be remembered.
+func (e *Engine) evaluate(ctx context.Context, input map[string]any) (r Result, sound bool, err error) {
+	value, err := ast.InterfaceToValue(input)
+	if err != nil {
+		return broken("the input is not JSON"), false, nil
+	}
+	cancel := topdown.NewCancel()
+	watchdog := time.AfterFunc(e.timeout, cancel.Cancel)
+	defer watchdog.Stop()
+	defer context.AfterFunc(ctx, cancel.Cancel)()
+
+	txn, err := e.store.NewTransaction(ctx)
+	if err != nil {
+		return broken("the directory data cannot be read"), false, nil
+	}
+	defer e.store.Abort(ctx, txn)
+	run := func(body ast.Body) (topdown.QueryResultSet, error) {
+		return topdown.NewQuery(body).
+			WithCompiler(e.compiler).WithStore(e.store).WithTransaction(txn).
+			WithInput(ast.NewTerm(value)).WithCancel(cancel).WithMetrics(metrics.NoOp()).
+			WithStrictBuiltinErrors(true).WithTime(fixed).Run(ctx)
+	}
+	r, err = e.answer(run)
+	if err == nil {
+		return r, true, nil
+	}
+	if ctx.Err() != nil {
+		return Result{}, false, fmt.Errorf("policies: %w", context.Cause(ctx))
+	}
+	if topdown.IsCancel(err) {
+		return broken("the policy took too long"), false, nil
+	}
+	return broken("the policy did not answer"), false, nil
+}
+
+// fixed stands for the clock, which no policy can read.
+var fixed = time.Unix(0, 0)
+
+func (e *Engine) answer(run func(ast.Body) (topdown.QueryResultSet, error)) (Result, error) {
+	rows, err := run(e.decision)
+	if err != nil {
+		return Result{}, err
+	}
+	if len(rows) != 1 {
+		return Result{}, errors.New("undefined")
+	}
+	r, err := decodeDecision(rows[0]["decision"])
+	if err != nil {
+		return Result{}, err
+	}
+	if e.extended != nil {
+		rows, err := run(e.extended)
+		if err != nil {
+			return Result{}, err
+		}
+		if len(rows) != 1 {
+			return Result{}, errors.New("undefined extensions")
+		}
+		if err := r.tighten(rows[0]["deny"], rows[0]["hold"]); err != nil {
+			return Result{}, err
+		}
+	}
+	return r.settle(e.rules)
+}
+
+// extends says whether any module belongs to an extension package.
+func extends(modules map[string]*ast.Module) bool {
+	for _, m := range modules {
+		if strings.HasPrefix(m.Package.Path.String(), "data.writ.ext.") {
+			return true
+		}
+	}
+	return false
+}

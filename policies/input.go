@@ -1,0 +1,156 @@
+package policies
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"aob.dev/writ/intents"
+)
+
+// Facts are what the policy saw beyond the order. They are the record's part
+// "facts": together with the order they reproduce the input, so a decision can
+// be made again from its record alone. What does not apply to an order is absent.
+type Facts struct {
+	Signer    Signer     `json:"signer"`
+	Roles     []string   `json:"roles"` // of the actor, from grant or directory; empty: none
+	Task      *Task      `json:"task,omitempty"`
+	Plan      *Plan      `json:"plan,omitempty"`
+	Skill     *Skill     `json:"skill,omitempty"`
+	Approvals []Approval `json:"approvals"`
+	Now       string     `json:"now"` // RFC 3339 UTC with milliseconds, see intents.FormatTime
+}
+
+// Signer is the key that sealed the order.
+type Signer struct {
+	KID  string `json:"kid"`
+	Role string `json:"role"`
+}
+
+// Task is the live task of a task key's order.
+type Task struct {
+	TaskID   string   `json:"task_id"`
+	PlanID   string   `json:"plan_id"`
+	Revision int      `json:"revision"`
+	Step     int      `json:"step"`
+	Skills   []string `json:"skills"`
+	Deadline string   `json:"deadline"` // RFC 3339
+}
+
+// Plan is the plan that the order belongs to, as folded when it was decided.
+type Plan struct {
+	PlanID      string `json:"plan_id"`
+	Status      string `json:"status"`
+	Epoch       int    `json:"epoch"`
+	Revision    int    `json:"revision"`
+	ReplanCount int    `json:"replan_count"`
+	Steps       int    `json:"steps"` // how many it has
+}
+
+// Skill is the approved pin of the skill that the order names; of an unpinned
+// skill there is none, and policy sees no member "skill".
+type Skill struct {
+	Name   string `json:"name"`
+	Digest string `json:"digest"`
+	Effect string `json:"effect"`
+}
+
+// Approval is one named person's yes to a held order.
+type Approval struct {
+	UserID string `json:"user_id"`
+	At     string `json:"at"` // RFC 3339
+}
+
+// Input is the policy's input for an order (schemas/policy_input.schema.json).
+// It is pure: the same order and facts give the same document. The grant stays
+// outside: who the actor is has been settled before policy is asked.
+func Input(e *intents.Envelope, f Facts) map[string]any {
+	p, c := e.Principal(), e.Constraints()
+	in := map[string]any{
+		"intent": map[string]any{"type": e.Type(), "args": decode(e.Args())},
+		"actor":  map[string]any{"user_id": p.UserID, "tenant": p.Tenant, "roles": list(f.Roles)},
+		"constraints": map[string]any{
+			"issued_at": c.IssuedAt, "ttl_sec": c.TTLSec, "audience": c.Audience,
+			"idempotency_key": c.IdempotencyKey, "capabilities": list(c.Capabilities),
+		},
+		"context":   contextInput(e.Context()),
+		"signer":    map[string]any{"kid": f.Signer.KID, "role": f.Signer.Role},
+		"approvals": approvalsInput(f.Approvals),
+		"now":       f.Now,
+	}
+	if t := f.Task; t != nil {
+		in["task"] = map[string]any{
+			"task_id": t.TaskID, "plan_id": t.PlanID, "revision": t.Revision, "step": t.Step,
+			"skills": list(t.Skills), "deadline": t.Deadline,
+		}
+	}
+	if p := f.Plan; p != nil {
+		in["plan"] = map[string]any{
+			"plan_id": p.PlanID, "status": p.Status, "epoch": p.Epoch, "revision": p.Revision,
+			"replan_count": p.ReplanCount, "steps": p.Steps,
+		}
+	}
+	if s := f.Skill; s != nil && s.Digest != "" {
+		in["skill"] = map[string]any{"name": s.Name, "digest": s.Digest, "effect": s.Effect}
+	}
+	return in
+}
+
+// contextInput holds the members that the order carries, and no others.
+func contextInput(c intents.Context) map[string]any {
+	m := present(map[string]any{},
+		"session_id", c.SessionID, "turn_id", c.TurnID, "plan_id", c.PlanID, "task_id", c.TaskID,
+		"run_id", c.RunID, "node_id", c.NodeID, "cause", c.Cause)
+	for name, n := range map[string]int{"revision": c.Revision, "step": c.Step, "occurrence": c.Occurrence} {
+		if n != 0 {
+			m[name] = n
+		}
+	}
+	if c.Agent != nil {
+		m["agent"] = map[string]any{"name": c.Agent.Name, "digest": c.Agent.Digest}
+	}
+	if len(c.Labels) > 0 {
+		labels := make(map[string]any, len(c.Labels))
+		for k, v := range c.Labels {
+			labels[k] = v
+		}
+		m["labels"] = labels
+	}
+	return m
+}
+
+func approvalsInput(approvals []Approval) []any {
+	out := make([]any, len(approvals))
+	for i, a := range approvals {
+		out[i] = map[string]any{"user_id": a.UserID, "decision": "approve", "at": a.At}
+	}
+	return out
+}
+
+// decode keeps numbers as they are written: the canonical text is the value.
+func decode(raw json.RawMessage) any {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return nil // arguments of a verified order always parse
+	}
+	return v
+}
+
+func list(items []string) []any {
+	out := make([]any, len(items))
+	for i, s := range items {
+		out[i] = s
+	}
+	return out
+}
+
+// present adds the pairs whose value is not empty.
+func present(m map[string]any, pairs ...string) map[string]any {
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			m[pairs[i]] = pairs[i+1]
+		}
+	}
+	return m
+}

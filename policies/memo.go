@@ -1,0 +1,130 @@
+package policies
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+)
+
+// MemoSize is how many decisions one generation remembers. When it is full all
+// are forgotten: the traffic refills it, and no order of use need be kept.
+const MemoSize = 8192
+
+// maxKey keeps large values out of the memo: such an order is decided anew.
+const maxKey = 8 << 10
+
+// memo remembers decisions under exactly what the policy read. It belongs to
+// one engine generation and never to two. Denials are remembered as well,
+// errors and timeouts never.
+type memo struct {
+	reads ReadSet
+
+	mu   sync.RWMutex
+	rows map[string]Result // key in full: nothing is decided by a hash
+
+	hits, misses atomic.Int64
+}
+
+func newMemo(reads ReadSet) *memo { return &memo{reads: reads, rows: make(map[string]Result)} }
+
+// key of an input; not ok where the policy may read anything, or where the
+// values are too large to be worth remembering.
+func (m *memo) key(buf []byte, input map[string]any) ([]byte, bool) {
+	if m.reads.All {
+		return nil, false
+	}
+	for _, path := range m.reads.Paths {
+		v, ok := lookup(input, path)
+		if !ok {
+			buf = append(buf, '-') // missing is not null
+			continue
+		}
+		if buf, ok = appendValue(buf, v); !ok || len(buf) > maxKey {
+			return nil, false
+		}
+	}
+	return buf, true
+}
+
+func (m *memo) get(key []byte) (Result, bool) {
+	m.mu.RLock()
+	r, ok := m.rows[string(key)]
+	m.mu.RUnlock()
+	if ok {
+		m.hits.Add(1)
+	} else {
+		m.misses.Add(1)
+	}
+	return r, ok
+}
+
+func (m *memo) put(key []byte, r Result) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.rows) >= MemoSize {
+		clear(m.rows)
+	}
+	m.rows[string(key)] = r
+}
+
+func lookup(v any, path []string) (any, bool) {
+	for _, name := range path {
+		object, ok := v.(map[string]any)
+		if !ok {
+			return nil, false
+		}
+		if v, ok = object[name]; !ok {
+			return nil, false
+		}
+	}
+	return v, true
+}
+
+// appendValue writes a value so that different values never give the same
+// bytes: a tag, a length where it varies, the content. Not ok: a type that is
+// not JSON.
+func appendValue(b []byte, v any) ([]byte, bool) {
+	switch v := v.(type) {
+	case nil:
+		return append(b, 'n'), true
+	case bool:
+		if v {
+			return append(b, 't'), true
+		}
+		return append(b, 'f'), true
+	case string:
+		return appendString(append(b, 's'), v), true
+	case json.Number:
+		return appendString(append(b, '0'), string(v)), true
+	case int:
+		return appendString(append(b, '0'), strconv.Itoa(v)), true
+	case []any:
+		b = binary.AppendUvarint(append(b, 'a'), uint64(len(v)))
+		for _, x := range v {
+			var ok bool
+			if b, ok = appendValue(b, x); !ok {
+				return nil, false
+			}
+		}
+		return b, true
+	case map[string]any:
+		b = binary.AppendUvarint(append(b, 'o'), uint64(len(v)))
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			var ok bool
+			if b, ok = appendValue(appendString(b, k), v[k]); !ok {
+				return nil, false
+			}
+		}
+		return b, true
+	default:
+		return nil, false
+	}
+}
+
+func appendString(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}

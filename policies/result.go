@@ -1,0 +1,173 @@
+package policies
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+
+	"aob.dev/writ/intents"
+)
+
+// Ids of refusals that no rule of the tree makes.
+const (
+	// IDEngine: the policy failed, was undefined or took too long.
+	IDEngine = "writ.engine"
+	// IDDefault: no rule allows the order.
+	IDDefault = "writ.default"
+)
+
+// Obligations that a policy may attach; an unknown one denies (DESIGN §7).
+var obligations = []string{"mask", "max_bytes", "ttl_max", "driver", "notify"}
+
+// Rule is a deny or hold rule that fired. Reason is METADATA text: it holds no
+// value of the order.
+type Rule struct {
+	ID        string   `json:"id"`
+	Reason    string   `json:"reason"`
+	Hint      string   `json:"hint,omitempty"`
+	Approvers []string `json:"approvers,omitempty"` // hold: who may approve
+}
+
+// Result of a decision. At most one of Allow, Deny and Hold speaks: a denied
+// order holds nothing, a held one is not allowed.
+type Result struct {
+	Allow       bool                 `json:"allow"`
+	Deny        []Rule               `json:"deny,omitempty"`
+	Hold        []Rule               `json:"hold,omitempty"`
+	Obligations []intents.Obligation `json:"obligations,omitempty"`
+}
+
+// Verdict in one word.
+func (r Result) Verdict() intents.Verdict {
+	switch {
+	case r.Allow && len(r.Deny) == 0 && len(r.Hold) == 0:
+		return intents.Allow
+	case len(r.Deny) == 0 && len(r.Hold) > 0:
+		return intents.Hold
+	default:
+		return intents.Deny
+	}
+}
+
+// PolicyIDs of the rules that made the verdict, sorted; none for allow.
+func (r Result) PolicyIDs() []string {
+	var ids []string
+	for _, rule := range slices.Concat(r.Deny, r.Hold) {
+		ids = append(ids, rule.ID)
+	}
+	return ids
+}
+
+// Approvers of a held order: those whom every rule that holds it accepts.
+func (r Result) Approvers() []string {
+	if len(r.Hold) == 0 {
+		return nil
+	}
+	out := slices.Clone(r.Hold[0].Approvers)
+	for _, rule := range r.Hold[1:] {
+		out = slices.DeleteFunc(out, func(who string) bool { return !slices.Contains(rule.Approvers, who) })
+	}
+	return out
+}
+
+// Refusal is the result as the router answers it: POLICY_DENIED or
+// APPROVAL_REQUIRED; nil for allow.
+func (r Result) Refusal() *intents.Refusal {
+	var (
+		code  intents.Code
+		first Rule
+	)
+	switch r.Verdict() {
+	case intents.Allow:
+		return nil
+	case intents.Hold:
+		code, first = intents.ApprovalRequired, r.Hold[0]
+	default:
+		code, first = intents.PolicyDenied, r.Deny[0]
+	}
+	refusal := intents.Refuse(code, "", first.Reason)
+	refusal.PolicyIDs = r.PolicyIDs()
+	if first.Hint != "" {
+		refusal.Hint = first.Hint
+	}
+	return refusal
+}
+
+func broken(reason string) Result { return Result{Deny: []Rule{{ID: IDEngine, Reason: reason}}} }
+
+// decodeDecision reads the answer of the query. Members that the contract does
+// not name are refused: a misspelt "deny" must not pass for none.
+func decodeDecision(term *ast.Term) (Result, error) {
+	var d struct {
+		Allow       *bool                `json:"allow"`
+		Deny        *[]Rule              `json:"deny"`
+		Hold        *[]Rule              `json:"hold"`
+		Obligations []intents.Obligation `json:"obligations"`
+	}
+	if err := decodeTerm(term, &d); err != nil {
+		return Result{}, err
+	}
+	if d.Allow == nil || d.Deny == nil || d.Hold == nil {
+		return Result{}, errors.New("decision lacks allow, deny or hold")
+	}
+	return Result{Allow: *d.Allow, Deny: *d.Deny, Hold: *d.Hold, Obligations: d.Obligations}, nil
+}
+
+// tighten adds what extension packages deny and hold.
+func (r *Result) tighten(deny, hold *ast.Term) error {
+	var more, held []Rule
+	if err := errors.Join(decodeTerm(deny, &more), decodeTerm(hold, &held)); err != nil {
+		return err
+	}
+	r.Deny, r.Hold = append(r.Deny, more...), append(r.Hold, held...)
+	return nil
+}
+
+// settle checks the rules that fired against the tree's METADATA and lets deny
+// beat hold and hold beat allow.
+func (r Result) settle(known map[string]RuleInfo) (Result, error) {
+	for _, rule := range slices.Concat(r.Deny, r.Hold) {
+		if _, ok := known[rule.ID]; !ok || rule.Reason == "" {
+			return Result{}, fmt.Errorf("rule %q is not described by METADATA, or gives no reason", rule.ID)
+		}
+	}
+	for _, o := range r.Obligations {
+		if !slices.Contains(obligations, o.Name) {
+			return Result{}, fmt.Errorf("obligation %q is unknown", o.Name)
+		}
+	}
+	byID := func(a, b Rule) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Reason, b.Reason)) }
+	slices.SortFunc(r.Deny, byID)
+	slices.SortFunc(r.Hold, byID)
+	switch {
+	case len(r.Deny) > 0:
+		return Result{Deny: r.Deny}, nil
+	case len(r.Hold) > 0:
+		return Result{Hold: r.Hold, Obligations: r.Obligations}, nil
+	case !r.Allow:
+		return Result{Deny: []Rule{{ID: IDDefault, Reason: "no policy allows this order"}}}, nil
+	}
+	return Result{Allow: true, Obligations: r.Obligations}, nil
+}
+
+func decodeTerm(term *ast.Term, into any) error {
+	if term == nil {
+		return errors.New("undefined")
+	}
+	v, err := ast.JSON(term.Value)
+	if err != nil {
+		return err
+	}
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	return d.Decode(into)
+}

@@ -1,0 +1,40 @@
+# METADATA
+# title: Authorization of orders
+# description: >-
+#   Decides every order that the router's own checks let through. Rules in this
+#   package deny or hold; the directory of tenants is data.directory.
+package writ.authz
+
+# METADATA
+# description: The answer to the router.
+# entrypoint: true
+decision := {
+	"allow": allow,
+	"deny": deny,
+	"hold": hold,
+	"obligations": obligations,
+}
+
+default allow := false
+
+# METADATA
+# title: Orders of known signers
+# description: >-
+#   The router has verified the key, the grant and the capability; an order that
+#   a role key sealed for a tenant is allowed unless a rule denies or holds it.
+allow if {
+	input.signer.role in {"gateway", "manager", "planner", "task", "workflow", "operator"}
+	input.actor.tenant != ""
+}
+
+# METADATA
+# description: What the tenant's operators have put down for policies.
+tenant := object.get(data.directory.tenants, input.actor.tenant, {})
+
+# METADATA
+# description: The words of a rule, for the one who is refused.
+words(rule) := {
+	"id": rule.custom.id,
+	"reason": rule.description,
+	"hint": object.get(rule.custom, "hint", ""),
+}

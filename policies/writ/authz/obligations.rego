@@ -1,0 +1,16 @@
+package writ.authz
+
+# METADATA
+# title: Largest result
+# description: The tenant bounds the bytes of a result, by type or for all.
+obligations contains {"name": "max_bytes", "value": bytes} if {
+	bytes := min([bound |
+		some type in ["*", input.intent.type]
+		bound := tenant.max_bytes[type]
+	])
+}
+
+# METADATA
+# title: Sandbox driver
+# description: The tenant asks for a certain sandbox.
+obligations contains {"name": "driver", "value": tenant.driver} if input.intent.type == "exec_python"

@@ -1,0 +1,84 @@
+package writ.authz
+
+# METADATA
+# title: Unpinned skill
+# description: The skill has no approved pin, or its description has changed since it was approved.
+# custom:
+#   id: writ.skill.unpinned
+#   hint: have an operator approve the skill with skill.approve
+deny contains words(rego.metadata.rule()) if {
+	input.intent.type in {"skill.call", "skill.load"}
+	not input.skill.digest
+}
+
+# METADATA
+# title: Pin of another skill
+# description: The pin is for another skill than the one that the order names.
+# custom:
+#   id: writ.skill.pin
+deny contains words(rego.metadata.rule()) if {
+	input.intent.type in {"skill.call", "skill.load"}
+	input.skill.name != input.intent.args.skill
+}
+
+# METADATA
+# title: Skill outside the tenant's list
+# description: The tenant's operators allow other skills only.
+# custom:
+#   id: writ.skill.tenant
+#   hint: ask an operator to add the skill to the tenant's data skills_allow
+deny contains words(rego.metadata.rule()) if {
+	input.intent.type in {"skill.call", "skill.load"}
+	not input.intent.args.skill in object.get(tenant, "skills_allow", [input.intent.args.skill])
+}
+
+# METADATA
+# title: Skill outside the step
+# description: The task was opened for other skills.
+# custom:
+#   id: writ.skill.step
+#   hint: plan a step that names the skill
+deny contains words(rego.metadata.rule()) if {
+	input.intent.type in {"skill.call", "skill.load"}
+	input.signer.role == "task"
+	not input.intent.args.skill in object.get(input, ["task", "skills"], [])
+}
+
+# METADATA
+# title: Skill with an effect that cannot be repeated
+# description: The tenant wants named people to approve skills that act once.
+# custom:
+#   id: writ.skill.once
+#   hint: nothing is carried out until enough approvers have approved
+hold contains object.union(words(rego.metadata.rule()), {"approvers": approvers}) if {
+	input.intent.type == "skill.call"
+	input.skill.effect == "once"
+	tenant.approval.once
+	count(approved) < object.get(tenant.approval, "count", 1)
+}
+
+# METADATA
+# title: Skill that the tenant names
+# description: The tenant wants named people to approve calls of this skill.
+# custom:
+#   id: writ.skill.approval
+#   hint: nothing is carried out until enough approvers have approved
+hold contains object.union(words(rego.metadata.rule()), {"approvers": approvers}) if {
+	input.intent.type == "skill.call"
+	input.intent.args.skill in tenant.approval.skills
+	count(approved) < object.get(tenant.approval, "count", 1)
+}
+
+# METADATA
+# description: Who may approve for the tenant. The one who asked never may (four eyes).
+approvers := [who |
+	some who in object.get(data.directory.approvers, input.actor.tenant, [])
+	who != input.actor.user_id
+]
+
+# METADATA
+# description: The approvers who have approved, each once.
+approved contains approval.user_id if {
+	some approval in input.approvals
+	approval.user_id in approvers
+}

@@ -1,0 +1,86 @@
+package writ.authz_test
+
+import data.writ.authz
+
+once := object.union(order, {"skill": {"effect": "once"}})
+
+approved_by(people) := [{"user_id": who, "decision": "approve"} | some who in people]
+
+test_unpinned_skill if {
+	every type in ["skill.call", "skill.load"] {
+		unpinned := object.union(object.remove(order, ["skill"]), {"intent": {"type": type}})
+		deny := authz.deny with input as unpinned with data.directory as directory({})
+		ids(deny) == {"writ.skill.unpinned"}
+	}
+}
+
+test_pin_of_another_skill if {
+	other := object.union(order, {"skill": {"name": "order_list"}})
+	deny := authz.deny with input as other with data.directory as directory({})
+	ids(deny) == {"writ.skill.pin"}
+}
+
+test_skill_outside_the_tenant if {
+	deny := authz.deny with input as order with data.directory as directory({"skills_allow": ["order_list"]})
+	ids(deny) == {"writ.skill.tenant"}
+}
+
+test_skill_of_the_tenant if {
+	deny := authz.deny with input as order with data.directory as directory({"skills_allow": ["outlet_list"]})
+	deny == set()
+}
+
+test_skill_outside_the_step if {
+	other := object.union(order, {"task": {"skills": ["order_list"]}})
+	deny := authz.deny with input as other with data.directory as directory({})
+	ids(deny) == {"writ.skill.step"}
+}
+
+test_task_without_a_task if {
+	deny := authz.deny with input as object.remove(order, ["task"]) with data.directory as directory({})
+	ids(deny) == {"writ.skill.step"}
+}
+
+test_once_is_not_held_unasked if {
+	hold := authz.hold with input as once with data.directory as directory({})
+	hold == set()
+}
+
+test_once_is_held_where_the_tenant_says_so if {
+	hold := authz.hold with input as once with data.directory as directory({"approval": {"once": true}})
+	ids(hold) == {"writ.skill.once"}
+	some rule in hold
+	rule.approvers == ["ben", "cleo"]
+}
+
+test_pure_is_not_held if {
+	hold := authz.hold with input as order with data.directory as directory({"approval": {"once": true}})
+	hold == set()
+}
+
+test_released_by_an_approver if {
+	released := object.union(once, {"approvals": approved_by(["ben"])})
+	hold := authz.hold with input as released with data.directory as directory({"approval": {"once": true}})
+	hold == set()
+}
+
+test_not_released_by_the_one_who_asked if {
+	released := object.union(once, {"approvals": approved_by(["ana"])})
+	hold := authz.hold with input as released with data.directory as directory({"approval": {"once": true}})
+	ids(hold) == {"writ.skill.once"}
+}
+
+test_not_released_by_one_person_twice if {
+	tenant := {"approval": {"once": true, "count": 2}}
+	twice := object.union(once, {"approvals": approved_by(["ben", "ben"])})
+	hold := authz.hold with input as twice with data.directory as directory(tenant)
+	ids(hold) == {"writ.skill.once"}
+	both := object.union(once, {"approvals": approved_by(["ben", "cleo"])})
+	none := authz.hold with input as both with data.directory as directory(tenant)
+	none == set()
+}
+
+test_named_skill_is_held if {
+	hold := authz.hold with input as order with data.directory as directory({"approval": {"skills": ["outlet_list"]}})
+	ids(hold) == {"writ.skill.approval"}
+}
