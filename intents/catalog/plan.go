@@ -204,6 +204,7 @@ type Replan struct {
 // next driver.
 type OrderFact struct {
 	Step     int             `json:"step"`
+	Revision int             `json:"revision"`
 	IntentID string          `json:"intent_id"`
 	Type     string          `json:"type"`
 	Effect   Effect          `json:"effect"`

@@ -1,0 +1,194 @@
+package router
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
+)
+
+// systemTenant is the tenant whose operators may name another one.
+const systemTenant = "system"
+
+// adminTenant is the tenant that an operator's order acts on.
+func adminTenant(actor, named string) string {
+	if named == "" {
+		return actor
+	}
+	return named
+}
+
+// legalAdmin judges a control order on the fold and says its effect.
+func (v *View) legalAdmin(e *intents.Envelope) (effect, error) {
+	v.d.mu.RLock()
+	defer v.d.mu.RUnlock()
+	accepted := func(s ...storage.Subject) (effect, error) {
+		for _, x := range s {
+			v.rely(x)
+		}
+		return effect{catalog.Accepted{Accepted: true}, s}, nil
+	}
+	actor := e.Principal().Tenant
+	switch e.Type() {
+	case "key.put":
+		var a catalog.KeyPut
+		if err := json.Unmarshal(e.Args(), &a); err != nil {
+			return effect{}, err
+		}
+		set, _, err := intents.OpenKeySet(a.KeySet, v.d.root)
+		if err != nil {
+			return effect{}, illegal("/intent/args/key_set", err.Error())
+		}
+		if set.Version != v.d.keySet.Version+1 || set.Prev != intents.Digest([]byte(v.d.keySetToken)) {
+			return effect{}, illegal("/intent/args/key_set", "not the successor of the key set in force")
+		}
+		return accepted(subjectKeys)
+	case "admin.put":
+		var a catalog.AdminPut
+		if err := json.Unmarshal(e.Args(), &a); err != nil {
+			return effect{}, err
+		}
+		if a.New != nil {
+			return accepted(subjectTenant(a.New.ID))
+		}
+		t := adminTenant(actor, a.Tenant)
+		if v.d.tenants[t] == nil {
+			return effect{}, illegal("/intent/args/tenant", "no such tenant")
+		}
+		return accepted(subjectTenant(t))
+	case "skill.approve":
+		var a catalog.SkillApprove
+		if err := json.Unmarshal(e.Args(), &a); err != nil {
+			return effect{}, err
+		}
+		t := adminTenant(actor, a.Tenant)
+		if v.d.tenants[t] == nil {
+			return effect{}, illegal("/intent/args/tenant", "no such tenant")
+		}
+		return accepted(subjectTenant(t))
+	case "grant.revoke":
+		var a catalog.GrantRevoke
+		if err := json.Unmarshal(e.Args(), &a); err != nil {
+			return effect{}, err
+		}
+		touches := []storage.Subject{subjectGrants(a.Tenant, a.Sub)}
+		for _, p := range v.d.plansOf(a.Tenant, a.Sub) {
+			touches = append(touches, mover{v: v}.touching(p, true)...)
+		}
+		return accepted(touches...)
+	default:
+		return effect{}, fmt.Errorf("no control order %s", e.Type())
+	}
+}
+
+// foreignTenant is the tenant named by a control order that is not the actor's
+// own; only operators of system may name one (DESIGN §15).
+func foreignTenant(e *intents.Envelope) bool {
+	actor := e.Principal().Tenant
+	if actor == systemTenant {
+		return false
+	}
+	var a struct {
+		Tenant string          `json:"tenant"`
+		New    json.RawMessage `json:"new_tenant"`
+	}
+	if json.Unmarshal(e.Args(), &a) != nil {
+		return true
+	}
+	return a.New != nil || (a.Tenant != "" && a.Tenant != actor)
+}
+
+func (d *Directory) plansOf(tenant, user string) []*plan {
+	var out []*plan
+	for _, p := range d.plans {
+		if p.view.TenantID == tenant && p.view.UserID == user && !final(p.view.Status) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// foldAdmin applies a control order.
+func (d *Directory) foldAdmin(o decided) error {
+	switch o.typ {
+	case "key.put":
+		var a catalog.KeyPut
+		if err := json.Unmarshal(o.args, &a); err != nil {
+			return err
+		}
+		set, keys, err := intents.OpenKeySet(a.KeySet, d.root)
+		if err != nil {
+			return err
+		}
+		d.keySet, d.keySetToken, d.keys = set, a.KeySet, keys
+	case "admin.put":
+		var a catalog.AdminPut
+		if err := json.Unmarshal(o.args, &a); err != nil {
+			return err
+		}
+		return d.foldAdminPut(a, adminTenant(o.tenant, a.Tenant))
+	case "skill.approve":
+		var a catalog.SkillApprove
+		if err := json.Unmarshal(o.args, &a); err != nil {
+			return err
+		}
+		t := d.tenants[adminTenant(o.tenant, a.Tenant)]
+		if t == nil {
+			return fmt.Errorf("skill.approve for unknown tenant")
+		}
+		t.pins[a.Skill] = intents.Pin{Skill: a.Skill, Digest: a.Digest, Effect: string(a.Effect)}
+	case "grant.revoke":
+		var a catalog.GrantRevoke
+		if err := json.Unmarshal(o.args, &a); err != nil {
+			return err
+		}
+		before, err := time.Parse(time.RFC3339Nano, a.Before)
+		if err != nil {
+			return err
+		}
+		d.revoked[a.Tenant+"/"+a.Sub] = before
+		for _, p := range d.plansOf(a.Tenant, a.Sub) {
+			d.endPlan(p, catalog.PlanFailed, o.at)
+			p.view.Failure = &catalog.Failure{Reason: "the user's grants were revoked", CompletedSteps: p.doneSteps()}
+		}
+	default:
+		return fmt.Errorf("no fold for %s", o.typ)
+	}
+	return nil
+}
+
+func (d *Directory) foldAdminPut(a catalog.AdminPut, tenantID string) error {
+	if a.New != nil {
+		d.addTenant(a.New.ID, DefaultRoles())
+		return nil
+	}
+	t := d.tenants[tenantID]
+	if t == nil {
+		return fmt.Errorf("admin.put for unknown tenant")
+	}
+	switch {
+	case a.APIKey != nil:
+		d.apiKeys[a.APIKey.Hash] = apiKeyRow{*a.APIKey, tenantID}
+	case a.User != nil:
+		t.users[a.User.UserID] = *a.User
+	case a.Role != nil:
+		t.roles[a.Role.Role] = a.Role.Capabilities
+	case a.Data != nil:
+		t.data[a.Data.Key] = a.Data.Value
+	}
+	return nil
+}
+
+// DefaultRoles are the roles that every new tenant begins with.
+func DefaultRoles() []catalog.RoleData {
+	return []catalog.RoleData{
+		{Role: "user", Capabilities: []string{"plans:*", "memory:*", "files:*", "python:run", "skills:read", "skills:call", "sessions:*",
+			"souls:read", "souls:write:own", "logs:read"}},
+		{Role: "auditor", Capabilities: []string{"audit:read", "plans:read", "policy:explain"}},
+		{Role: "approver", Capabilities: []string{"runs:approve"}},
+		{Role: "admin", Capabilities: []string{"admin:*", "souls:*", "plans:*", "policy:explain"}},
+	}
+}

@@ -1,0 +1,123 @@
+package router
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/storage"
+)
+
+// recorded is the answer about an order that has a record.
+func (r *Router) recorded(o *order) (*intents.Answer, error) {
+	a := r.decided(o)
+	a.Position = &o.position
+	if o.decision.Verdict == intents.Deny {
+		return a, nil // a refusal is answered, not receipted: it changed nothing
+	}
+	if err := withOutcome(a, o.record.out); err != nil {
+		return nil, err
+	}
+	return a, r.receipt(a, o.position, o.decision, o.record)
+}
+
+// replay answers a duplicate with the winner's intent_id and receipt.
+func (r *Router) replay(o *order) (*intents.Answer, error) {
+	return r.answerDuplicate(o.duplicate, o.env.TraceID())
+}
+
+func (r *Router) answerDuplicate(d *duplicate, trace string) (*intents.Answer, error) {
+	a := &intents.Answer{IntentID: d.decision.IntentID, TraceID: trace, Position: &d.holder.Position,
+		Decision: &d.decision, Code: d.decision.Code, Reason: d.decision.Reason}
+	switch {
+	case d.outcome != nil:
+		a.Replayed = true
+		if err := withOutcome(a, d.outcome); err != nil {
+			return nil, err
+		}
+	case d.holder.State == storage.StateHeld:
+		a.Code = intents.ApprovalRequired
+	default:
+		a.Code, a.Reason, a.Hint = intents.InFlight, "the same order is being carried out", intents.InFlight.Info().Hint
+		return a, nil
+	}
+	return a, r.receipt(a, d.holder.Position, d.decision, d.digests)
+}
+
+// withOutcome puts an outcome into an answer; without one the order is open.
+func withOutcome(a *intents.Answer, out *intents.Outcome) error {
+	if out == nil {
+		if a.Code == intents.OK {
+			a.Code, a.Reason = intents.InFlight, "the outcome is not durable yet"
+		}
+		return nil
+	}
+	a.Outcome, a.Code, a.Reason = out, out.Code, out.Reason
+	return nil
+}
+
+// receipt signs what the records say. It is a pure function of them, and
+// Ed25519 is deterministic: the same order gives the same receipt.
+func (r *Router) receipt(a *intents.Answer, position int64, d intents.Decision, ref recordedRef) error {
+	token, err := intents.IssueReceipt(r.cfg.Key, intents.Receipt{Issuer: r.dir.Origin(), IntentID: d.IntentID, Position: position,
+		Code: a.Code, PolicyDigest: d.PolicyDigest, RecordDigest: ref.record, OutcomeDigest: ref.outcome, WithinSec: intents.PromiseSeconds})
+	a.Receipt = token
+	return err
+}
+
+// Await waits for the outcome of an order and answers as for a duplicate, until
+// ctx ends: then the answer is IN_FLIGHT.
+func (r *Router) Await(ctx context.Context, position int64) (*intents.Answer, error) {
+	done := r.waiters.wait(position)
+	defer r.waiters.forget(position, done)
+	h, err := r.cfg.Journal.Holder(ctx, position)
+	if err != nil {
+		return nil, err
+	}
+	if h.State == storage.StateOpen {
+		select {
+		case <-done:
+		case <-ctx.Done():
+		}
+		if h, err = r.cfg.Journal.Holder(context.WithoutCancel(ctx), position); err != nil {
+			return nil, err
+		}
+	}
+	d, err := r.readDuplicate(context.WithoutCancel(ctx), h)
+	if err != nil {
+		return nil, err
+	}
+	return r.answerDuplicate(d, "")
+}
+
+// Order answers about a recorded order by position, for reads.
+func (r *Router) Order(ctx context.Context, position int64) (*intents.Answer, error) {
+	rec, err := r.cfg.Records.Get(ctx, position)
+	if err != nil {
+		return nil, err
+	}
+	if rec.Kind != storage.KindOrder {
+		return nil, storage.ErrNotFound
+	}
+	var d intents.Decision
+	if err := json.Unmarshal(rec.Parts[storage.PartDecision], &d); err != nil {
+		return nil, fmt.Errorf("record %d: %w", position, err)
+	}
+	if d.Verdict == intents.Deny {
+		return &intents.Answer{IntentID: d.IntentID, Position: &position, Decision: &d, Code: d.Code, Pointer: d.Pointer, Reason: d.Reason, Hint: d.Hint}, nil
+	}
+	h, err := r.cfg.Journal.Holder(ctx, position)
+	if err != nil {
+		return nil, err
+	}
+	dup, err := r.readDuplicate(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	a, err := r.answerDuplicate(dup, "")
+	if a != nil {
+		a.Replayed = false
+	}
+	return a, err
+}

@@ -1,0 +1,136 @@
+package router
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/policies"
+)
+
+// authorize is stage 7: policy, which can only narrow. Default deny; deny beats
+// hold beats allow; an engine that cannot answer denies (DESIGN §7).
+func (r *Router) authorize(ctx context.Context, o *order) error {
+	if o.duplicate != nil {
+		return nil // judged when it was accepted
+	}
+	if o.pin != nil {
+		o.facts.Skill = &policies.Skill{Name: o.pin.Skill, Digest: o.pin.Digest, Effect: o.pin.Effect}
+	} else if s := skillArg(o.env); s != "" {
+		o.facts.Skill = &policies.Skill{Name: s}
+	}
+	o.view.PolicyDigest() // relied on
+	res, err := o.policy.Decide(ctx, policies.Input(o.env, o.facts))
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(res.Deny) > 0 || (!res.Allow && len(res.Hold) == 0):
+		x := intents.Refuse(intents.PolicyDenied, "", "a policy denies it")
+		for i, d := range res.Deny {
+			x.PolicyIDs = append(x.PolicyIDs, d.ID)
+			if i == 0 {
+				x.Reason, x.Hint = d.Reason, d.Hint
+			}
+		}
+		if len(res.Deny) == 0 {
+			x.Reason, x.PolicyIDs = "no policy allows it", []string{"writ.default"}
+		}
+		return x
+	case len(res.Hold) > 0:
+		x := intents.Refuse(intents.ApprovalRequired, "", res.Hold[0].Reason)
+		for _, h := range res.Hold {
+			x.PolicyIDs = append(x.PolicyIDs, h.ID)
+			o.decision.Approvers = append(o.decision.Approvers, h.Approvers...)
+		}
+		return x
+	}
+	o.decision.Obligations = res.Obligations
+	return nil
+}
+
+// generation is the policy engine over one state of the directory data.
+type generation struct {
+	mu     sync.Mutex // guards both
+	engine *policies.Engine
+	base   *policies.Engine
+	data   int64
+}
+
+// engine is the policy in force over the directory data of now: new data makes
+// a new generation, so nothing remembered outlives what it rested on.
+func (r *Router) engine(ctx context.Context) (*policies.Engine, error) {
+	base := r.cfg.Policy.Engine()
+	at := r.dir.dataVersion()
+	g := &r.generation
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.engine != nil && g.base == base && g.data == at {
+		return g.engine, nil
+	}
+	data, at := r.dir.policyData()
+	e, err := base.WithData(ctx, data)
+	if err != nil {
+		return nil, err
+	}
+	g.engine, g.base, g.data = e, base, at
+	return e, nil
+}
+
+// policyData is the directory as policies see it, and its version.
+func (d *Directory) policyData() (policies.Data, int64) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	out := policies.Data{Tenants: map[string]map[string]json.RawMessage{}, Roles: map[string][]string{},
+		Pins: map[string]map[string]policies.Skill{}, Approvers: map[string][]string{}}
+	for id, t := range d.tenants {
+		out.Tenants[id] = map[string]json.RawMessage{}
+		for k, v := range t.data {
+			out.Tenants[id][k] = v
+		}
+		out.Pins[id] = map[string]policies.Skill{}
+		for name, p := range t.pins {
+			out.Pins[id][name] = policies.Skill{Name: name, Digest: p.Digest, Effect: p.Effect}
+		}
+		for _, u := range t.users {
+			for _, role := range u.Roles {
+				if role == "approver" && !u.Disabled {
+					out.Approvers[id] = append(out.Approvers[id], u.UserID)
+				}
+			}
+		}
+	}
+	return out, d.dataVersionLocked()
+}
+
+func (d *Directory) dataVersion() int64 {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return d.dataVersionLocked()
+}
+
+// dataVersionLocked is the last position that touched directory data.
+func (d *Directory) dataVersionLocked() int64 { return d.dataAt }
+
+func skillArg(e *intents.Envelope) string {
+	var a struct {
+		Skill string `json:"skill"`
+	}
+	if row, ok := catalog.Lookup(e.Type()); ok && row.Executor == "skills" {
+		_ = json.Unmarshal(e.Args(), &a) // validated in stage 3
+	}
+	return a.Skill
+}
+
+func taskFacts(t Task) *policies.Task {
+	return &policies.Task{TaskID: t.ID, PlanID: t.Plan, Revision: t.Revision, Step: t.Step, Skills: t.Spec.Skills,
+		Deadline: t.Deadline.UTC().Format(time.RFC3339)}
+}
+
+func planFacts(p catalog.PlanView) *policies.Plan {
+	return &policies.Plan{PlanID: p.PlanID, Status: string(p.Status), Epoch: p.Epoch, Revision: p.Revision,
+		ReplanCount: p.ReplanCount, Steps: len(p.Steps)}
+}

@@ -1,0 +1,193 @@
+package router
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
+)
+
+// errStale: something that the decision relied on has changed.
+var errStale = errors.New("router: decide again")
+
+// commit is stage 8: one durable compare-and-set before anything happens. The
+// loser is a duplicate; what cannot be committed is not accepted. A denial is a
+// commit that takes no key, once per intent and code.
+//
+// Crash before it: nothing is left. After it: an allowed order is open and
+// recovery ends it; an order of the router has had its effect and its outcome.
+func (r *Router) commit(ctx context.Context, o *order) error {
+	if o.duplicate != nil {
+		return nil
+	}
+	if o.decision.Verdict == intents.Allow && o.row.Executor != catalog.ExecutorRouter {
+		if err := r.admit(o); err != nil {
+			return err
+		}
+	}
+	c, err := r.entries(o)
+	if err != nil {
+		r.release(o)
+		return err
+	}
+	res, err := r.cfg.Journal.Commit(ctx, c)
+	if errors.Is(err, storage.ErrFull) {
+		r.release(o)
+		return intents.Refuse(intents.Overloaded, "", "below the floor of free disk no new order is taken")
+	}
+	if err != nil {
+		r.release(o)
+		if o.decision.Verdict == intents.Deny {
+			return err
+		}
+		// Whether it was written is unknown: never answered as a denial.
+		return intents.Refuse(intents.InFlight, "", "it is not known whether the order was accepted: ask for it by its intent_id")
+	}
+	switch res.Verdict {
+	case storage.Won:
+		o.position = res.Positions[0]
+		return nil
+	case storage.Lost:
+		r.release(o)
+		return r.lost(ctx, o, res.Winner)
+	default:
+		r.release(o)
+		return errStale
+	}
+}
+
+// lost makes the order a duplicate of the winner, or leaves a refusal that was
+// recorded before as it is.
+func (r *Router) lost(ctx context.Context, o *order, winner int64) error {
+	if o.decision.Verdict == intents.Deny {
+		r.metrics.refused(o.decision.Code)
+		o.position = winner
+		return nil
+	}
+	h, err := r.cfg.Journal.Holder(ctx, winner)
+	if err != nil {
+		return err
+	}
+	dup, err := r.readDuplicate(ctx, h)
+	if err != nil {
+		return err
+	}
+	if dup.decision.Fingerprint != o.decision.Fingerprint {
+		return errStale // decided again, stage 5 refuses it and a record says so
+	}
+	o.duplicate = dup
+	return nil
+}
+
+// entries builds the records of the commit.
+func (r *Router) entries(o *order) (storage.Commit, error) {
+	parts := map[string]json.RawMessage{}
+	var err error
+	put := func(name string, v any) {
+		if err == nil {
+			parts[name], err = json.Marshal(v)
+		}
+	}
+	put(storage.PartOrder, o.env.Sealed())
+	if g := o.env.GrantToken(); g != "" {
+		put(storage.PartGrant, g)
+	}
+	put(storage.PartDecision, o.decision)
+	put(storage.PartFacts, o.facts)
+	if err != nil {
+		return storage.Commit{}, err
+	}
+	rec := storage.NewRecord(storage.KindOrder, o.now, parts)
+	o.record.record = rec.Digest()
+	entry := storage.Entry{Record: rec, Take: true, Key: o.key, Holder: o.holder, Of: storage.Nobody}
+	c := storage.Commit{ID: newCommitID(), Asserts: o.view.Asserts()}
+	switch {
+	case o.decision.Verdict == intents.Deny:
+		entry.Key, entry.Holder = storage.RefusalKey(o.env.ID(), string(o.decision.Code)), storage.Nobody
+		c.Asserts = nil // a refusal relies on nothing that must still hold
+		c.Entries = []storage.Entry{entry}
+	case o.decision.Verdict == intents.Hold:
+		entry.Touches = r.planSubjects(o)
+		c.Entries = []storage.Entry{entry}
+	case o.row.Executor == catalog.ExecutorRouter:
+		entry.Touches = o.effect.touches
+		out, err := r.routerOutcome(o)
+		if err != nil {
+			return c, err
+		}
+		c.Entries = []storage.Entry{entry, {Record: out, OfPrevious: true, Of: storage.Nobody}}
+	default:
+		entry.Open = true
+		if o.decision.Effect == string(catalog.Once) {
+			entry.Touches = r.planSubjects(o)
+		}
+		c.Entries = []storage.Entry{entry}
+	}
+	return c, nil
+}
+
+// planSubjects are touched by orders that later moves of their plan depend on.
+func (r *Router) planSubjects(o *order) []storage.Subject {
+	c, tenant := o.env.Context(), o.env.Principal().Tenant
+	if c.PlanID == "" {
+		return nil
+	}
+	out := []storage.Subject{subjectPlan(tenant, c.PlanID)}
+	if c.TaskID != "" && o.decision.Verdict == intents.Hold {
+		out = append(out, subjectTask(tenant, c.TaskID))
+	}
+	return out
+}
+
+// routerOutcome is the outcome record of an order that takes effect at commit.
+func (r *Router) routerOutcome(o *order) (storage.Record, error) {
+	result, err := json.Marshal(o.effect.result)
+	if err != nil {
+		return storage.Record{}, err
+	}
+	out := intents.Outcome{Of: -1, Attempt: 1, Status: intents.Done, Code: intents.OK, Result: result}
+	body, err := json.Marshal(out)
+	if err != nil {
+		return storage.Record{}, err
+	}
+	rec := storage.NewRecord(storage.KindOutcome, o.now, map[string]json.RawMessage{storage.PartOutcome: body})
+	o.record.outcome, o.record.out = rec.Digest(), &out
+	return rec, nil
+}
+
+func newCommitID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // crypto/rand.Read never fails
+	return hex.EncodeToString(b[:])
+}
+
+// admit takes a slot for the run, or refuses: nothing queues without bound, and
+// tasks' orders have slots of their own, so that work begun can end.
+func (r *Router) admit(o *order) error {
+	select {
+	case r.slotsFor(o) <- struct{}{}:
+		return nil
+	default:
+		return intents.Refuse(intents.Overloaded, "", "too many orders are being carried out")
+	}
+}
+
+// release gives the slot of an order that will not run (any more) back.
+func (r *Router) release(o *order) {
+	if o.decision.Verdict != intents.Allow || o.row.Executor == catalog.ExecutorRouter || o.row.Executor == "" {
+		return
+	}
+	<-r.slotsFor(o)
+}
+
+func (r *Router) slotsFor(o *order) chan struct{} {
+	if o.task != nil {
+		return r.childSlots
+	}
+	return r.slots
+}

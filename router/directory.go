@@ -1,0 +1,464 @@
+package router
+
+import (
+	"crypto/ed25519"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
+)
+
+// Subjects of the fold. A decision asserts the last position of each that it read.
+const (
+	subjectKeys   storage.Subject = "keys"
+	subjectPolicy storage.Subject = "policy"
+)
+
+const tenantPrefix = "dir/"
+
+func subjectTenant(tenant string) storage.Subject { return storage.Subject(tenantPrefix + tenant) }
+
+func subjectGrants(tenant, sub string) storage.Subject {
+	return storage.Subject("grants/" + tenant + "/" + sub)
+}
+
+func subjectPlan(tenant, plan string) storage.Subject {
+	return storage.Subject("plan/" + tenant + "/" + plan)
+}
+
+func subjectTask(tenant, task string) storage.Subject {
+	return storage.Subject("task/" + tenant + "/" + task)
+}
+
+// Directory is the fold of the journal: keys, directory data, plans and tasks,
+// as of the last record (DESIGN §5). It has one writer, the journal's observer,
+// and any number of readers.
+type Directory struct {
+	mu sync.RWMutex // guards everything below
+
+	next    int64 // position after the last folded record
+	dataAt  int64 // the last position that touched directory data
+	last    time.Time
+	touched map[storage.Subject]int64
+
+	origin       string
+	root         ed25519.PublicKey
+	keySet       intents.KeySet
+	keySetToken  string
+	keys         map[string]intents.Key
+	policyDigest string
+	catalog      string
+
+	tenants map[string]*tenant
+	apiKeys map[string]apiKeyRow // by hash
+	revoked map[string]time.Time // "tenant/sub": grants minted before are dead
+	plans   map[string]*plan     // "tenant/plan_id"
+	tasks   map[string]*task     // "tenant/task_id"
+	taskKID map[string]string    // kid to "tenant/task_id"
+	orders  map[int64]*openOrder // open orders of plans, by position
+	outcome func(of int64)       // told of every outcome, after the fold
+	faults  []error              // records that could not be folded; not ready while there are any
+}
+
+// tenant is the directory data of one tenant.
+type tenant struct {
+	roles map[string][]string
+	users map[string]catalog.User
+	pins  map[string]intents.Pin
+	data  map[string]json.RawMessage
+}
+
+type apiKeyRow struct {
+	catalog.APIKey
+	Tenant string
+}
+
+// openOrder remembers where an order that waits for its outcome belongs.
+type openOrder struct {
+	plan *plan
+	step int
+	rev  int
+	task string
+	typ  string
+	fact *catalog.OrderFact // nil: not told to later drivers
+}
+
+// NewDirectory is empty; Observe fills it.
+func NewDirectory() *Directory {
+	return &Directory{
+		touched: make(map[storage.Subject]int64), keys: make(map[string]intents.Key),
+		tenants: make(map[string]*tenant), apiKeys: make(map[string]apiKeyRow),
+		revoked: make(map[string]time.Time), plans: make(map[string]*plan), tasks: make(map[string]*task),
+		taskKID: make(map[string]string), orders: make(map[int64]*openOrder),
+	}
+}
+
+// Observe folds one durable record; it is the journal's storage.Observer. Records
+// come in order, once. A record that cannot be folded is remembered: the router
+// then refuses to be ready, since every later decision could be wrong.
+func (d *Directory) Observe(e storage.Entry) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.fold(e); err != nil {
+		d.faults = append(d.faults, fmt.Errorf("fold record %d: %w", e.Record.Position, err))
+	}
+	if e.Record.Kind == storage.KindOutcome && d.outcome != nil {
+		d.outcome(e.Of)
+	}
+	for _, s := range e.Touches {
+		d.touched[s] = e.Record.Position
+		if strings.HasPrefix(string(s), tenantPrefix) {
+			d.dataAt = e.Record.Position
+		}
+	}
+	d.next = e.Record.Position + 1
+	d.last = e.Record.At
+}
+
+// Err is set when a record could not be folded.
+func (d *Directory) Err() error {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if len(d.faults) > 0 {
+		return d.faults[0]
+	}
+	return nil
+}
+
+func (d *Directory) fold(e storage.Entry) error {
+	switch e.Record.Kind {
+	case storage.KindControl:
+		return d.foldControl(e.Record)
+	case storage.KindOrder:
+		return d.foldOrder(e)
+	case storage.KindOutcome:
+		return d.foldOutcome(e)
+	case storage.KindRelease, storage.KindTakeover:
+		return nil
+	default:
+		return fmt.Errorf("unknown kind %q", e.Record.Kind)
+	}
+}
+
+// foldControl applies genesis and reloads.
+func (d *Directory) foldControl(r storage.Record) error {
+	var c Control
+	if err := json.Unmarshal(r.Parts[storage.PartControl], &c); err != nil {
+		return err
+	}
+	if c.Genesis != nil {
+		if r.Position != 0 {
+			return fmt.Errorf("genesis at position %d", r.Position)
+		}
+		if err := d.foldGenesis(*c.Genesis); err != nil {
+			return err
+		}
+	}
+	if c.Policy != "" {
+		d.policyDigest = c.Policy
+	}
+	if c.Catalog != "" {
+		d.catalog = c.Catalog
+	}
+	return nil
+}
+
+func (d *Directory) foldGenesis(token string) error {
+	g, err := OpenGenesis(token)
+	if err != nil {
+		return err
+	}
+	set, keys, err := intents.OpenKeySet(g.KeySet, g.root)
+	if err != nil {
+		return err
+	}
+	d.origin, d.root = g.Origin, g.root
+	d.keySet, d.keySetToken, d.keys = set, g.KeySet, keys
+	d.policyDigest, d.catalog = g.Policy, g.Catalog
+	for _, t := range g.Tenants {
+		d.addTenant(t, g.Roles)
+	}
+	for _, u := range g.Users {
+		d.tenants[u.Tenant].users[u.UserID] = u.User
+	}
+	return nil
+}
+
+func (d *Directory) addTenant(id string, roles []catalog.RoleData) {
+	t := &tenant{roles: make(map[string][]string), users: make(map[string]catalog.User),
+		pins: make(map[string]intents.Pin), data: make(map[string]json.RawMessage)}
+	for _, r := range roles {
+		t.roles[r.Role] = r.Capabilities
+	}
+	d.tenants[id] = t
+}
+
+// decided is what the fold needs of an order record.
+type decided struct {
+	decision intents.Decision
+	typ      string
+	args     json.RawMessage
+	ctx      intents.Context
+	user     string
+	tenant   string
+	role     intents.Role
+	kid      string
+	roles    []string // of the actor, as decided
+	client   string   // act.client of the grant
+	trace    string
+	at       time.Time
+	position int64
+}
+
+// foldOrder applies an order record: allowed orders of the router have their
+// effect here, at their own position; others become open or held orders.
+func (d *Directory) foldOrder(e storage.Entry) error {
+	o, err := readDecided(e.Record)
+	if err != nil {
+		return err
+	}
+	switch o.decision.Verdict {
+	case intents.Deny:
+		return nil
+	case intents.Hold:
+		return d.foldHold(o)
+	case intents.Allow:
+	}
+	if o.decision.Executor == catalog.ExecutorRouter {
+		if move, ok := planMoves[o.typ]; ok {
+			return move(d, o)
+		}
+		return d.foldAdmin(o)
+	}
+	d.foldOpen(o)
+	return nil
+}
+
+func readDecided(r storage.Record) (decided, error) {
+	var o decided
+	if err := json.Unmarshal(r.Parts[storage.PartDecision], &o.decision); err != nil {
+		return o, err
+	}
+	var facts struct {
+		Signer struct {
+			KID  string       `json:"kid"`
+			Role intents.Role `json:"role"`
+		} `json:"signer"`
+		Roles []string `json:"roles"`
+	}
+	if err := json.Unmarshal(r.Parts[storage.PartFacts], &facts); err != nil {
+		return o, err
+	}
+	var sealed struct {
+		Payload intents.Body `json:"payload"`
+	}
+	if err := json.Unmarshal(r.Parts[storage.PartOrder], &sealed); err != nil {
+		return o, err
+	}
+	b := sealed.Payload
+	o.typ, o.args, o.user, o.tenant = b.Intent.Type, b.Intent.Args, b.Actor.UserID, b.Actor.Tenant
+	if b.Context != nil {
+		o.ctx = *b.Context
+	}
+	if raw, ok := r.Parts[storage.PartGrant]; ok {
+		var token string
+		var g intents.Grant
+		if err := json.Unmarshal(raw, &token); err != nil {
+			return o, err
+		}
+		if err := intents.PeekClaims(token, &g); err != nil { // verified before it was recorded
+			return o, err
+		}
+		o.client = g.Act.Client
+	}
+	o.roles, o.trace = facts.Roles, b.TraceID
+	o.role, o.kid, o.at, o.position = facts.Signer.Role, facts.Signer.KID, r.At, r.Position
+	return o, nil
+}
+
+// View reads the directory for one decision and remembers what it relied on.
+type View struct {
+	d       *Directory
+	asserts map[storage.Subject]int64
+}
+
+// View begins a decision.
+func (d *Directory) View() *View { return &View{d: d, asserts: make(map[storage.Subject]int64, 6)} }
+
+// rely remembers the position of a subject. The lock must be held.
+func (v *View) rely(s storage.Subject) {
+	if _, ok := v.asserts[s]; ok {
+		return // what was read first is what the decision rests on
+	}
+	at, ok := v.d.touched[s]
+	if !ok {
+		at = storage.Nobody
+	}
+	v.asserts[s] = at
+}
+
+// Asserts are what the decision relied on, for its commit.
+func (v *View) Asserts() []storage.Assert {
+	out := make([]storage.Assert, 0, len(v.asserts))
+	for _, s := range slices.Sorted(maps.Keys(v.asserts)) {
+		out = append(out, storage.Assert{Subject: s, At: v.asserts[s]})
+	}
+	return out
+}
+
+// Position is the last folded position.
+func (v *View) Position() int64 {
+	v.d.mu.RLock()
+	defer v.d.mu.RUnlock()
+	return v.d.next - 1
+}
+
+// Key implements intents.Keys: the key set in force, and task keys. That a task
+// has ended is asked in stage 5, since its orders' duplicates are still answered.
+func (v *View) Key(kid string) (intents.Key, error) {
+	v.d.mu.RLock()
+	defer v.d.mu.RUnlock()
+	v.rely(subjectKeys)
+	if k, ok := v.d.keys[kid]; ok {
+		if k.Revoked {
+			return intents.Key{}, intents.Refuse(intents.KeyRevoked, "/sig", "key is revoked")
+		}
+		return k, nil
+	}
+	if name, ok := v.d.taskKID[kid]; ok {
+		t := v.d.tasks[name]
+		return intents.Key{KID: kid, Role: intents.RoleTask, Public: t.public, Task: name}, nil
+	}
+	return intents.Key{}, intents.Refuse(intents.KeyUnknown, "/sig", "no key with this kid is in force")
+}
+
+// Revoked says since when grants of a user are dead; zero: they are not.
+func (v *View) Revoked(tenant, sub string) time.Time {
+	v.d.mu.RLock()
+	defer v.d.mu.RUnlock()
+	v.rely(subjectGrants(tenant, sub))
+	return v.d.revoked[tenant+"/"+sub]
+}
+
+// Capabilities of roles in a tenant; known is false for a tenant that is not there.
+func (v *View) Capabilities(tenant string, roles []string) (caps []string, known bool) {
+	v.d.mu.RLock()
+	defer v.d.mu.RUnlock()
+	v.rely(subjectTenant(tenant))
+	t, ok := v.d.tenants[tenant]
+	if !ok {
+		return nil, false
+	}
+	for _, r := range roles {
+		caps = append(caps, t.roles[r]...)
+	}
+	return caps, true
+}
+
+// UserRoles of a user with a row; found is false without one.
+func (v *View) UserRoles(tenant, user string) (roles []string, found, disabled bool) {
+	v.d.mu.RLock()
+	defer v.d.mu.RUnlock()
+	v.rely(subjectTenant(tenant))
+	t, ok := v.d.tenants[tenant]
+	if !ok {
+		return nil, false, false
+	}
+	u, ok := t.users[user]
+	return u.Roles, ok, u.Disabled
+}
+
+// Pin of a skill in a tenant.
+func (v *View) Pin(tenant, skill string) (intents.Pin, bool) {
+	v.d.mu.RLock()
+	defer v.d.mu.RUnlock()
+	v.rely(subjectTenant(tenant))
+	t, ok := v.d.tenants[tenant]
+	if !ok {
+		return intents.Pin{}, false
+	}
+	p, ok := t.pins[skill]
+	return p, ok
+}
+
+// Pins of a tenant, by name.
+func (v *View) Pins(tenant string) []intents.Pin {
+	v.d.mu.RLock()
+	defer v.d.mu.RUnlock()
+	v.rely(subjectTenant(tenant))
+	t, ok := v.d.tenants[tenant]
+	if !ok {
+		return nil
+	}
+	out := make([]intents.Pin, 0, len(t.pins))
+	for _, name := range slices.Sorted(maps.Keys(t.pins)) {
+		out = append(out, t.pins[name])
+	}
+	return out
+}
+
+// TenantData is what policies see of a tenant as data.
+func (v *View) TenantData(tenant string) map[string]json.RawMessage {
+	v.d.mu.RLock()
+	defer v.d.mu.RUnlock()
+	v.rely(subjectTenant(tenant))
+	t, ok := v.d.tenants[tenant]
+	if !ok {
+		return nil
+	}
+	return maps.Clone(t.data)
+}
+
+// PolicyDigest in force by the record.
+func (v *View) PolicyDigest() string {
+	v.d.mu.RLock()
+	defer v.d.mu.RUnlock()
+	v.rely(subjectPolicy)
+	return v.d.policyDigest
+}
+
+// Origin is the log origin; empty before the genesis.
+func (d *Directory) Origin() string {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return d.origin
+}
+
+// JWKS publishes the key set in force.
+func (d *Directory) JWKS() intents.JWKS {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return intents.JWKS{Origin: d.origin, Version: d.keySet.Version, Keys: slices.Clone(d.keySet.Keys)}
+}
+
+// LastAt is the time of the last record.
+func (d *Directory) LastAt() time.Time {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return d.last
+}
+
+// APIKey finds an API key by the hash of its text.
+func (d *Directory) APIKey(hash string) (key catalog.APIKey, tenant string, ok bool) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	row, ok := d.apiKeys[hash]
+	if !ok || row.Revoked {
+		return catalog.APIKey{}, "", false
+	}
+	return row.APIKey, row.Tenant, true
+}
+
+// onOutcome names who is told of outcomes. It must be called before orders are taken.
+func (d *Directory) onOutcome(fn func(of int64)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.outcome = fn
+}

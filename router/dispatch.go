@@ -1,0 +1,201 @@
+package router
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/storage"
+)
+
+// replyGrace is how long after the deadline an executor may still answer.
+const replyGrace = 2 * time.Second
+
+// perform is stages 9 and 10. The caller going away does not stop it: what is
+// committed is carried out.
+//
+// Crash in it: the order stays open and recovery ends it by its effect.
+func (r *Router) perform(ctx context.Context, o *order) (*intents.Answer, error) {
+	switch {
+	case o.duplicate != nil:
+		return r.replay(o)
+	case o.decision.Verdict != intents.Allow:
+		r.metrics.refused(o.decision.Code)
+		return r.recorded(o)
+	case o.row.Executor == catalog.ExecutorRouter:
+		r.metrics.accepted()
+		return r.recorded(o)
+	}
+	r.metrics.accepted()
+	defer r.release(o)
+	r.finish(context.WithoutCancel(ctx), o, r.dispatch(context.WithoutCancel(ctx), o))
+	return r.recorded(o)
+}
+
+// dispatch is stage 9: ticket, inputs, one request, one report.
+func (r *Router) dispatch(ctx context.Context, o *order) intents.Outcome {
+	started := r.cfg.Now()
+	out := intents.Outcome{Of: o.position, Attempt: o.attempt}
+	report, err := r.request(ctx, o)
+	out.MS = r.cfg.Now().Sub(started).Milliseconds()
+	if err == nil {
+		err = r.checked(o, report)
+	}
+	if err == nil {
+		out.Status, out.Code, out.Reason, out.Retryable = report.Status, report.Code, report.Reason, report.Retryable
+		out.Result, out.Facts = report.Result, report.Facts
+		return out
+	}
+	return r.failed(o, out, err)
+}
+
+// failed says what an order without a good report has come to. A once order is
+// failed only if nobody was listening or its executor said so (DESIGN §5).
+func (r *Router) failed(o *order, out intents.Outcome, err error) intents.Outcome {
+	var refusal *intents.Refusal
+	if !errors.As(err, &refusal) {
+		refusal = intents.Refuse(intents.ExecutorFailed, "", "the executor's answer is not valid")
+		r.cfg.Log.Error("dispatch", "intent_id", o.env.ID(), "type", o.env.Type(), "error", err.Error())
+	}
+	out.Status, out.Code, out.Reason, out.Retryable = intents.Failed, refusal.Code, refusal.Reason, refusal.Retryable
+	undelivered := refusal.Code == intents.DispatchUnavailable || refusal.Code == intents.MalformedArgs
+	if o.decision.Effect == string(catalog.Once) && !undelivered {
+		out.Status, out.Code, out.Retryable = intents.StatusIndetermined, intents.Indeterminate, false
+	}
+	return out
+}
+
+// request sends the order to its executor and waits for the report.
+func (r *Router) request(ctx context.Context, o *order) (intents.Report, error) {
+	var report intents.Report
+	inputs, err := r.inputs(ctx, o)
+	if err != nil {
+		return report, err
+	}
+	deadline := r.cfg.Now().Add(o.row.Run()).UTC()
+	ticket := intents.Ticket{Issuer: r.dir.Origin(), IntentID: o.env.ID(), Type: o.env.Type(), Executor: o.row.Executor,
+		Actor: o.env.Principal(), Position: o.position, Attempt: o.attempt, Deadline: deadline,
+		Obligations: o.decision.Obligations, PolicyDigest: o.decision.PolicyDigest, Inputs: inputs}
+	ticket.Actor.Roles = o.roles
+	if err := r.claims(o, &ticket); err != nil {
+		return report, err
+	}
+	token, err := intents.IssueTicket(r.cfg.Key, ticket)
+	if err != nil {
+		return report, err
+	}
+	msg, err := json.Marshal(intents.Dispatch{Header: o.env.Header(), Payload: o.env.Canonical(), Ticket: token})
+	if err != nil {
+		return report, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, o.row.Run()+replyGrace)
+	defer cancel()
+	reply, err := r.cfg.Bus.Request(ctx, bus.Exec(o.env.Type()), msg)
+	switch {
+	case errors.Is(err, bus.ErrNoResponders):
+		return report, intents.Refuse(intents.DispatchUnavailable, "", "no executor listens for "+o.env.Type())
+	case errors.Is(err, context.DeadlineExceeded):
+		return report, intents.Refuse(intents.ExecutorTimeout, "", "the executor did not answer before the deadline")
+	case err != nil:
+		return report, fmt.Errorf("request: %w", err)
+	}
+	return report, json.Unmarshal(reply, &report)
+}
+
+// claims adds what the order's task may touch, and the skills' pins.
+func (r *Router) claims(o *order, t *intents.Ticket) error {
+	if o.task != nil {
+		spec, err := json.Marshal(o.task.Spec.ReturnSpec)
+		if err != nil {
+			return err
+		}
+		t.Scope = &intents.TaskScopeClaim{Task: o.task.ID, Plan: o.task.Plan, Revision: o.task.Revision, Step: o.task.Step,
+			Skills: o.task.Spec.Skills, ReturnSpec: spec, InputKey: o.task.InputKey, Deadline: o.task.Deadline}
+	}
+	switch {
+	case o.pin != nil:
+		t.Pins = []intents.Pin{*o.pin}
+	case o.env.Type() == "skill.find":
+		t.Pins = o.view.Pins(o.env.Principal().Tenant)
+		if o.task != nil {
+			t.Pins = allowedPins(t.Pins, o.task.Spec.Skills)
+		}
+	}
+	return nil
+}
+
+func allowedPins(pins []intents.Pin, skills []string) []intents.Pin {
+	var out []intents.Pin
+	for _, p := range pins {
+		for _, s := range skills {
+			if p.Skill == s {
+				out = append(out, p)
+			}
+		}
+	}
+	return out
+}
+
+// checked holds a report to the type's result schema.
+func (r *Router) checked(o *order, report intents.Report) error {
+	switch report.Status {
+	case intents.Done:
+		s, err := o.row.ResultSchema()
+		if err != nil {
+			return err
+		}
+		if v := s.ValidateBytes(report.Result); len(v) > 0 {
+			return intents.Refuse(intents.ExecutorFailed, v[0].Pointer, "the executor's result does not match its schema: "+v[0].Reason)
+		}
+		return nil
+	case intents.Failed:
+		if report.Code == "" || report.Code == intents.OK {
+			return intents.Refuse(intents.ExecutorFailed, "", "the executor failed without a code")
+		}
+		return nil
+	default:
+		return intents.Refuse(intents.ExecutorFailed, "", "the executor's answer has no status")
+	}
+}
+
+// finish is stage 10: the outcome is durable before it is told. An outcome that
+// cannot be written leaves the order open, for recovery.
+func (r *Router) finish(ctx context.Context, o *order, out intents.Outcome) {
+	body, err := json.Marshal(out)
+	if err != nil {
+		r.cfg.Log.Error("outcome", "intent_id", o.env.ID(), "error", err.Error())
+		return
+	}
+	rec := storage.NewRecord(storage.KindOutcome, r.cfg.Now(), map[string]json.RawMessage{storage.PartOutcome: body})
+	if _, err := r.cfg.Journal.Finish(ctx, o.position, o.attempt, rec, r.outcomeTouches(o, out)); err != nil {
+		if !errors.Is(err, storage.ErrFinished) {
+			r.cfg.Log.Error("outcome", "intent_id", o.env.ID(), "error", err.Error())
+		}
+		return // the first outcome wins; recorded reads it
+	}
+	o.record.outcome, o.record.out = rec.Digest(), &out
+	r.metrics.finished(out.Code)
+}
+
+// outcomeTouches: a contract violation ends the task and moves the plan; the
+// outcome of a once order decides what an interruption means.
+func (r *Router) outcomeTouches(o *order, out intents.Outcome) []storage.Subject {
+	c, tenant := o.env.Context(), o.env.Principal().Tenant
+	if c.PlanID == "" {
+		return nil
+	}
+	violated := o.env.Type() == "write_memory" && out.Code == intents.ContractViolation
+	switch {
+	case violated:
+		return []storage.Subject{subjectPlan(tenant, c.PlanID), subjectTask(tenant, c.TaskID)}
+	case o.decision.Effect == string(catalog.Once), o.decision.Verdict == intents.Hold:
+		return []storage.Subject{subjectPlan(tenant, c.PlanID)}
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,143 @@
+package router
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
+)
+
+// duplicate is an order that was accepted before, as far as it has come.
+type duplicate struct {
+	holder   storage.Holder
+	decision intents.Decision
+	outcome  *intents.Outcome // nil until done
+	digests  recordedRef
+}
+
+// idempotency is stage 5. A duplicate goes on to stage 6 and is then answered
+// as the first was, whatever has ended since. Anything else must have a live
+// task and be a legal move on the fold.
+func (r *Router) idempotency(ctx context.Context, o *order) error {
+	pr := o.env.Principal()
+	o.key = storage.OrderKey(pr.Tenant, pr.UserID, o.env.Type(), o.env.Constraints().IdempotencyKey)
+	dup, err := r.lookup(ctx, o.key)
+	if err != nil {
+		return err
+	}
+	if dup != nil {
+		if dup.decision.Fingerprint != o.decision.Fingerprint {
+			return intents.Refuse(intents.ConflictIdempotency, "/constraints/idempotency_key", "the key belongs to "+dup.decision.IntentID)
+		}
+		if !dup.freed() {
+			o.duplicate = dup
+			return nil
+		}
+		o.holder = dup.holder.Position
+	}
+	return r.legal(o)
+}
+
+// freed: a retryable failure gives the key back to the same fingerprint.
+func (d *duplicate) freed() bool {
+	return d.outcome != nil && d.outcome.Status == intents.Failed && d.outcome.Retryable
+}
+
+// lookup reads who holds a key, with decision and outcome.
+func (r *Router) lookup(ctx context.Context, key storage.Key) (*duplicate, error) {
+	h, found, err := r.cfg.Journal.Lookup(ctx, key)
+	if err != nil || !found {
+		return nil, err
+	}
+	return r.readDuplicate(ctx, h)
+}
+
+func (r *Router) readDuplicate(ctx context.Context, h storage.Holder) (*duplicate, error) {
+	rec, err := r.cfg.Records.Get(ctx, h.Position)
+	if err != nil {
+		return nil, err
+	}
+	d := &duplicate{holder: h, digests: recordedRef{record: rec.Digest()}}
+	if err := json.Unmarshal(rec.Parts[storage.PartDecision], &d.decision); err != nil {
+		return nil, fmt.Errorf("record %d: %w", h.Position, err)
+	}
+	if h.State == storage.StateDone {
+		out, err := r.cfg.Records.Get(ctx, h.Outcome)
+		if err != nil {
+			return nil, err
+		}
+		d.outcome = new(intents.Outcome)
+		if err := json.Unmarshal(out.Parts[storage.PartOutcome], d.outcome); err != nil {
+			return nil, fmt.Errorf("record %d: %w", h.Outcome, err)
+		}
+		d.digests.outcome, d.digests.out = out.Digest(), d.outcome
+	}
+	return d, nil
+}
+
+// legal: a task that lives, and a move that the fold allows.
+func (r *Router) legal(o *order) error {
+	if t := o.task; t != nil {
+		if t.Ended != "" {
+			return intents.Refuse(intents.KeyRevoked, "/sig", "the task has ended: "+t.Ended)
+		}
+		if o.now.After(t.Deadline) {
+			return intents.Refuse(intents.KeyRevoked, "/sig", "the task is past its deadline")
+		}
+	}
+	if err := r.effectOf(o); err != nil {
+		return err
+	}
+	if o.decision.Effect == string(catalog.Once) && o.env.Context().PlanID != "" {
+		id, open := o.view.repeats(o.env)
+		if id != "" && (open || o.env.Context().Occurrence == 0) {
+			return intents.Refuse(intents.ConflictIdempotency, "/intent/args", "an equal order with an effect was committed before: "+id)
+		}
+	}
+	if o.row.Executor != catalog.ExecutorRouter {
+		return nil
+	}
+	var e effect
+	var err error
+	if _, ok := planMoves[o.env.Type()]; ok {
+		e, err = o.view.legalMove(o.env, o.now)
+	} else {
+		e, err = o.view.legalAdmin(o.env)
+	}
+	if err != nil {
+		return err
+	}
+	o.effect = &e
+	return nil
+}
+
+// effectOf takes a skill's effect from its approved pin.
+func (r *Router) effectOf(o *order) error {
+	if o.row.Executor != "skills" {
+		return nil
+	}
+	var a struct {
+		Skill string `json:"skill"`
+	}
+	if err := json.Unmarshal(o.env.Args(), &a); err != nil {
+		return err
+	}
+	if a.Skill == "" {
+		return nil // skill.find
+	}
+	pin, ok := o.view.Pin(o.env.Principal().Tenant, a.Skill)
+	if !ok {
+		if o.row.Effect == catalog.EffectPin {
+			o.decision.Effect = string(catalog.Once) // unknown is the worst; policy denies it
+		}
+		return nil
+	}
+	o.pin = &pin
+	if o.row.Effect == catalog.EffectPin {
+		o.decision.Effect = pin.Effect
+	}
+	return nil
+}

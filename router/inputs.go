@@ -1,0 +1,120 @@
+package router
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/storage"
+)
+
+// dataPointers says where a type's member "from" puts its data.
+var dataPointers = map[string]string{
+	"write_memory": "/data", "write_temp": "/data", "exec_python": "/input", "skill.call": "/input",
+}
+
+// inputs resolves the member "from" of the arguments: an order of the same plan
+// step, a file of the step, or a blob of the tenant (DESIGN §9).
+func (r *Router) inputs(ctx context.Context, o *order) ([]intents.Input, error) {
+	pointer, ok := dataPointers[o.env.Type()]
+	if !ok {
+		return nil, nil
+	}
+	var a struct {
+		From string `json:"from"`
+	}
+	if err := json.Unmarshal(o.env.Args(), &a); err != nil || a.From == "" {
+		return nil, err
+	}
+	in := intents.Input{Pointer: pointer}
+	var err error
+	switch {
+	case strings.HasPrefix(a.From, "cas://"):
+		err = r.fromBlob(ctx, o, a.From, &in)
+	case strings.HasPrefix(a.From, "sha256:"):
+		err = r.fromOrder(ctx, o, a.From, &in)
+	default:
+		err = r.fromFile(ctx, o, a.From, &in)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return []intents.Input{in}, nil
+}
+
+func noSuchInput() error {
+	return intents.Refuse(intents.MalformedArgs, "/intent/args/from", "names nothing that this step may read")
+}
+
+func (r *Router) scopeOf(o *order) storage.Scope {
+	c := o.env.Context()
+	return storage.Scope{Tenant: o.env.Principal().Tenant, Plan: c.PlanID, Revision: c.Revision, Step: c.Step}
+}
+
+func (r *Router) fromFile(ctx context.Context, o *order, id string, in *intents.Input) error {
+	f, info, err := r.cfg.Blobs.Open(ctx, r.scopeOf(o), id)
+	if errors.Is(err, storage.ErrNotFound) {
+		return noSuchInput()
+	}
+	if err != nil {
+		return err
+	}
+	in.Ref, in.SHA256, in.Size = id, info.SHA256, info.Size
+	return f.Close()
+}
+
+func (r *Router) fromBlob(ctx context.Context, o *order, ref string, in *intents.Input) error {
+	f, size, err := r.cfg.Blobs.Fetch(ctx, o.env.Principal().Tenant, ref)
+	if errors.Is(err, storage.ErrNotFound) {
+		return noSuchInput()
+	}
+	if err != nil {
+		return err
+	}
+	in.Ref, in.SHA256, in.Size = ref, strings.TrimPrefix(ref, "cas://"), size
+	_, err = io.Copy(io.Discard, f) // the digest is checked before use
+	return errors.Join(err, f.Close())
+}
+
+// fromOrder takes the result of an order of the same step: its data inline, or
+// the file that it went to.
+func (r *Router) fromOrder(ctx context.Context, o *order, id string, in *intents.Input) error {
+	c := o.env.Context()
+	pos, ok := o.view.OrderOf(o.env.Principal().Tenant, c.PlanID, c.Revision, c.Step, id)
+	if !ok {
+		return noSuchInput()
+	}
+	h, err := r.cfg.Journal.Holder(ctx, pos)
+	if err != nil {
+		return err
+	}
+	dup, err := r.readDuplicate(ctx, h)
+	if err != nil {
+		return err
+	}
+	if dup.outcome == nil || dup.outcome.Status != intents.Done {
+		return intents.Refuse(intents.MalformedArgs, "/intent/args/from", "that order has no result")
+	}
+	var result struct {
+		Output json.RawMessage `json:"output"`
+		Data   json.RawMessage `json:"data"`
+		Lines  json.RawMessage `json:"lines"`
+		FileID string          `json:"file_id"`
+	}
+	if err := json.Unmarshal(dup.outcome.Result, &result); err != nil {
+		return err
+	}
+	if result.FileID != "" {
+		return r.fromFile(ctx, o, result.FileID, in)
+	}
+	for _, v := range []json.RawMessage{result.Output, result.Data, result.Lines, dup.outcome.Result} {
+		if v != nil {
+			in.Value, in.SHA256, in.Size = v, intents.Digest(v), int64(len(v))
+			return nil
+		}
+	}
+	return noSuchInput()
+}

@@ -1,0 +1,167 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/policies"
+	"aob.dev/writ/storage"
+)
+
+// order is one order on its way through the stages.
+type order struct {
+	env   *intents.Envelope
+	view  *View
+	now   time.Time
+	row   catalog.Row
+	task  *Task
+	pin   *intents.Pin
+	roles []string
+	// policy is the engine that decides: one generation for the whole decision.
+	policy *policies.Engine
+
+	decision intents.Decision
+	facts    policies.Facts
+	violated []intents.Violation // of a SCHEMA_INVALID: all of them
+
+	key       storage.Key
+	holder    int64       // who held the key when this was decided
+	duplicate *duplicate  // the same order was accepted before
+	effect    *effect     // of a router order
+	position  int64       // after commit
+	attempt   int         // of the dispatch
+	record    recordedRef // digests for the receipt
+}
+
+// recordedRef is what a receipt says of an order's records.
+type recordedRef struct {
+	record, outcome string
+	out             *intents.Outcome
+}
+
+// stages of decide that end in a record when they refuse, in order (DESIGN §4).
+func (r *Router) stages() []func(context.Context, *order) error {
+	return []func(context.Context, *order) error{
+		r.schema,      // 3
+		r.freshness,   // 4: refusals are counted, not recorded
+		r.idempotency, // 5
+		r.rbac,        // 6
+		r.authorize,   // 7
+	}
+}
+
+// Submit takes a received order through the pipeline. The error is a *Refusal
+// that left no record (stages 1, 2 and 4), or one of ours: then nothing was
+// accepted. Everything else is an Answer, refusals included.
+//
+// Crash: before commit nothing is left; in perform an open order is left, which
+// recovery ends by its effect.
+func (r *Router) Submit(ctx context.Context, raw []byte) (*intents.Answer, error) {
+	for range maxDecisions {
+		o, err := r.decide(ctx, raw)
+		if err != nil {
+			r.metrics.refused(intents.CodeOf(err))
+			return nil, err
+		}
+		err = r.commit(ctx, o)
+		if errors.Is(err, errStale) {
+			continue // something that it relied on has changed: decide again
+		}
+		if err != nil {
+			return nil, err
+		}
+		return r.perform(ctx, o)
+	}
+	return nil, intents.Refuse(intents.Overloaded, "", "what the decision rests on changes too fast")
+}
+
+// maxDecisions bounds how often one submission is decided again.
+const maxDecisions = 8
+
+// DryRun decides an order and leaves no trace: nothing is committed or counted.
+func (r *Router) DryRun(ctx context.Context, raw []byte) (*intents.Answer, error) {
+	o, err := r.decide(ctx, raw)
+	if err != nil {
+		return nil, err
+	}
+	return r.decided(o), nil
+}
+
+// decide is stages 1 to 7. It writes nothing. A refusal in 3, 5, 6 or 7 and a
+// duplicate are decisions; the error is a refusal of 1, 2 or 4, or ours.
+func (r *Router) decide(ctx context.Context, raw []byte) (*order, error) {
+	u, err := intents.Parse(raw) // 1
+	if err != nil {
+		return nil, err
+	}
+	now := r.cfg.Now().UTC()
+	o := &order{view: r.dir.View(), now: now, holder: storage.Nobody, attempt: 1}
+	if o.env, err = r.verify(u, o.view, now); err != nil { // 2
+		return nil, err
+	}
+	if o.policy, err = r.engine(ctx); err != nil {
+		return nil, err // no policy: nothing is accepted
+	}
+	o.decision = intents.Decision{Verdict: intents.Allow, Code: intents.OK, IntentID: o.env.ID(), Fingerprint: o.env.Fingerprint(),
+		PolicyDigest: o.policy.Digest(), Catalog: catalog.Digest(), Directory: o.view.Position()}
+	o.facts.Signer = policies.Signer{KID: o.env.Signer().KID, Role: string(o.env.Signer().Role)}
+	o.facts.Now = intents.FormatTime(now)
+	for _, stage := range r.stages() {
+		err := stage(ctx, o)
+		if err == nil {
+			continue
+		}
+		var refusal *intents.Refusal
+		if !errors.As(err, &refusal) {
+			return nil, err // ours: fail closed
+		}
+		if refusal.Code == intents.ExpiredTTL || refusal.Code == intents.NotYetValid {
+			return nil, err
+		}
+		o.refuse(refusal)
+		o.violated = intents.ViolationsOf(err)
+		break
+	}
+	return o, nil
+}
+
+// refuse makes the decision a denial, or a hold where people must approve.
+func (o *order) refuse(x *intents.Refusal) {
+	d := &o.decision
+	d.Verdict = intents.Deny
+	if x.Code == intents.ApprovalRequired {
+		d.Verdict = intents.Hold
+	}
+	d.Code, d.Pointer, d.Reason, d.PolicyIDs, d.Retryable, d.Hint = x.Code, x.Pointer, x.Reason, x.PolicyIDs, x.Retryable, x.Hint
+}
+
+// verify is stage 2: signature, key and grant.
+func (r *Router) verify(u *intents.Unverified, v *View, now time.Time) (*intents.Envelope, error) {
+	e, err := u.Verify(intents.Verifier{Keys: v, Origin: r.dir.Origin(), Now: now})
+	if err != nil {
+		return nil, err
+	}
+	return e, revoked(e, v)
+}
+
+// revoked refuses orders whose grant was minted before its user's were revoked.
+func revoked(e *intents.Envelope, v *View) error {
+	g := e.Grant()
+	if g == nil {
+		return nil
+	}
+	if before := v.Revoked(g.Tenant, g.Subject); !before.IsZero() && time.Unix(g.IssuedAt, 0).Before(before) {
+		return intents.Refuse(intents.GrantInvalid, "/actor/grant", "grant is revoked")
+	}
+	return nil
+}
+
+// decided is the answer about a decision alone.
+func (r *Router) decided(o *order) *intents.Answer {
+	a := &intents.Answer{IntentID: o.env.ID(), TraceID: o.env.TraceID(), Decision: &o.decision, Code: o.decision.Code,
+		Pointer: o.decision.Pointer, Reason: o.decision.Reason, Hint: o.decision.Hint, Violations: o.violated}
+	return a
+}

@@ -1,0 +1,455 @@
+package router
+
+import (
+	"crypto/ed25519"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
+)
+
+// plan is a plan on the fold. View is what others are told; the rest decides
+// which moves are legal (DESIGN §10).
+type plan struct {
+	view      catalog.PlanView
+	opened    int64                    // position of plan.open
+	claimed   int64                    // position of the last plan.claim; Nobody before the first
+	unheld    bool                     // a hold has ended and nobody has claimed the plan since
+	roles     []string                 // of the grant that opened it
+	client    string                   // act.client of that grant
+	trace     string                   // trace_id of plan.open
+	exhausted bool                     // the fourth replan: only plan.close failed is legal
+	results   map[int][]string         // step to memory keys its tasks wrote
+	byIntent  map[string]orderRef      // dispatched orders, for "from"
+	facts     []*catalog.OrderFact     // once and held orders, told to later drivers
+	digests   map[string]revisionSteps // plan_digest to what was planned
+}
+
+type revisionSteps struct {
+	revision int
+	steps    []catalog.PlanStep
+}
+
+type orderRef struct {
+	position       int64
+	revision, step int
+}
+
+// task is what one ephemeral key may do.
+type task struct {
+	id, tenant, user string
+	kid              string
+	public           ed25519.PublicKey
+	plan             *plan
+	planID           string
+	session, turn    string
+	revision, step   int
+	spec             catalog.PlanStep
+	inputKey         string
+	deadline         time.Time
+	ended            string // why; empty while it lives
+}
+
+// final says that nothing can move a plan any more.
+func final(s catalog.PlanStatus) bool {
+	return s == catalog.PlanComplete || s == catalog.PlanFailed
+}
+
+// lastDone is the number of steps done; steps are done in order.
+func (p *plan) lastDone() int {
+	n := 0
+	for _, s := range p.view.Steps {
+		if s.Status == catalog.StepDone {
+			n = s.Step
+		}
+	}
+	return n
+}
+
+func (p *plan) step(n int) *catalog.StepView {
+	for i := range p.view.Steps {
+		if p.view.Steps[i].Step == n {
+			return &p.view.Steps[i]
+		}
+	}
+	return nil
+}
+
+// liveTasks of the plan.
+func (d *Directory) liveTasks(p *plan) []*task {
+	var out []*task
+	for _, t := range d.tasks {
+		if t.plan == p && t.ended == "" {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// move is the fold of one type of plan order. Legality was asserted by the commit.
+type move func(d *Directory, o decided) error
+
+var planMoves = map[string]move{
+	"plan.open": foldPlanOpen, "plan.claim": foldPlanClaim, "plan": foldPlan, "step": foldStep,
+	"step.finish": foldStepFinish, "plan.close": foldPlanClose, "cancel": foldCancel,
+}
+
+func foldPlanOpen(d *Directory, o decided) error {
+	var a catalog.PlanOpen
+	if err := json.Unmarshal(o.args, &a); err != nil {
+		return err
+	}
+	d.plans[o.tenant+"/"+a.PlanID] = &plan{
+		opened: o.position, claimed: storage.Nobody, roles: o.roles, client: o.client, trace: o.trace, results: make(map[int][]string),
+		byIntent: make(map[string]orderRef), digests: make(map[string]revisionSteps),
+		view: catalog.PlanView{PlanID: a.PlanID, TenantID: o.tenant, UserID: o.user, SessionID: o.ctx.SessionID,
+			TurnID: o.ctx.TurnID, Status: catalog.PlanPending, Task: a.Task, MaxSteps: catalog.MaxSteps,
+			Steps: []catalog.StepView{}, History: []catalog.Replan{}, CreatedAt: o.at},
+	}
+	return nil
+}
+
+func (d *Directory) planOf(o decided, id string) (*plan, error) {
+	p, ok := d.plans[o.tenant+"/"+id]
+	if !ok {
+		return nil, fmt.Errorf("no plan %s", id)
+	}
+	return p, nil
+}
+
+func foldPlanClaim(d *Directory, o decided) error {
+	var a catalog.PlanClaim
+	if err := json.Unmarshal(o.args, &a); err != nil {
+		return err
+	}
+	p, err := d.planOf(o, a.PlanID)
+	if err != nil {
+		return err
+	}
+	for _, t := range d.liveTasks(p) {
+		t.ended = "a newer plan.claim"
+	}
+	claim(p, a.Epoch, o.at)
+	p.claimed, p.unheld = o.position, false
+	return nil
+}
+
+// claim is the effect of plan.claim on a plan: running steps are interrupted,
+// and either run again or, where an order with an effect may have happened, the
+// plan replans (DESIGN §10, Crash). A held step whose order has ended runs again.
+func claim(p *plan, epoch int, at time.Time) {
+	v := &p.view
+	v.Epoch = epoch
+	if v.Status == catalog.PlanPending {
+		v.Status = catalog.PlanPlanning
+	}
+	for i := range v.Steps {
+		s := &v.Steps[i]
+		switch s.Status {
+		case catalog.StepRunning:
+			if p.effects(s.Step) {
+				s.Status = catalog.StepInterrupted
+				s.FailureReason = "interrupted after an order with an effect"
+				replan(p, s, "interrupted", s.FailureReason, at)
+			} else {
+				s.Status = catalog.StepPending
+			}
+		case catalog.StepHeld:
+			if !p.waiting(s.Step) {
+				s.Status = catalog.StepPending
+			}
+		default:
+		}
+	}
+}
+
+// effects says whether a once order of the step's current revision was
+// committed and not surely without effect.
+func (p *plan) effects(step int) bool {
+	for _, f := range p.facts {
+		if f.Step == step && f.Revision == p.view.Revision && f.Effect == catalog.Once && f.Status != "undelivered" && f.Status != "held" {
+			return true
+		}
+	}
+	return false
+}
+
+// waiting says whether a held order of the step has no outcome yet.
+func (p *plan) waiting(step int) bool {
+	for _, f := range p.facts {
+		if f.Step == step && f.Status == "held" {
+			return true
+		}
+	}
+	return false
+}
+
+// replan counts a trigger (PLN-13, PLN-14): below three it begins a revision,
+// at three the plan is exhausted and can only be closed.
+func replan(p *plan, s *catalog.StepView, trigger, reason string, at time.Time) {
+	v := &p.view
+	v.Status = catalog.PlanReplanning
+	v.History = append(slices.Clone(v.History), catalog.Replan{Attempt: len(v.History) + 1, Trigger: trigger, FailedStep: s.Step, Reason: reason, RevisedAt: at})
+	if v.ReplanCount >= catalog.MaxReplans {
+		p.exhausted = true
+		return
+	}
+	v.ReplanCount++
+}
+
+func foldPlan(d *Directory, o decided) error {
+	var a catalog.Plan
+	if err := json.Unmarshal(o.args, &a); err != nil {
+		return err
+	}
+	p, err := d.planOf(o, a.PlanID)
+	if err != nil {
+		return err
+	}
+	done := p.lastDone()
+	kept := slices.DeleteFunc(slices.Clone(p.view.Steps), func(s catalog.StepView) bool { return s.Step > done })
+	for _, s := range a.Steps {
+		kept = append(kept, catalog.StepView{PlanStep: s, Status: catalog.StepPending, Revision: a.Revision})
+	}
+	p.view.Steps, p.view.Revision, p.view.PlanDigest = kept, a.Revision, o.decision.IntentID
+	p.view.Status = catalog.PlanExecuting
+	p.digests[o.decision.IntentID] = revisionSteps{a.Revision, a.Steps}
+	return nil
+}
+
+func foldStep(d *Directory, o decided) error {
+	var a catalog.Step
+	if err := json.Unmarshal(o.args, &a); err != nil {
+		return err
+	}
+	p, err := d.planOf(o, a.PlanID)
+	if err != nil {
+		return err
+	}
+	s := p.step(a.Step)
+	key, err := a.JWK.ToKey()
+	if s == nil || err != nil {
+		return fmt.Errorf("step %d of %s: %v", a.Step, a.PlanID, err)
+	}
+	deadline, err := time.Parse(time.RFC3339Nano, a.Deadline)
+	if err != nil {
+		return err
+	}
+	at := o.at
+	s.Status, s.TaskID, s.StartedAt, s.FinishedAt = catalog.StepRunning, a.TaskID, &at, nil
+	name := o.tenant + "/" + a.TaskID
+	d.tasks[name] = &task{id: a.TaskID, tenant: o.tenant, user: o.user, kid: key.KID, public: key.Public, plan: p, planID: a.PlanID,
+		session: p.view.SessionID, turn: p.view.TurnID, revision: s.Revision, step: s.Step, spec: s.PlanStep,
+		inputKey: p.inputKey(s.PlanStep), deadline: deadline}
+	d.taskKID[key.KID] = name
+	return nil
+}
+
+// inputKey is the memory key of the step that a step reads from (PLN-12).
+func (p *plan) inputKey(s catalog.PlanStep) string {
+	if from := p.step(s.InputFromStep); s.InputFromStep > 0 && from != nil {
+		return from.MemoryKey
+	}
+	return ""
+}
+
+func foldStepFinish(d *Directory, o decided) error {
+	var a catalog.StepFinish
+	if err := json.Unmarshal(o.args, &a); err != nil {
+		return err
+	}
+	t, ok := d.tasks[o.tenant+"/"+a.TaskID]
+	if !ok {
+		return fmt.Errorf("no task %s", a.TaskID)
+	}
+	t.ended = "step.finish"
+	endStep(t.plan, t.step, a, o.at)
+	return nil
+}
+
+// endStep is the effect of step.finish on a plan.
+func endStep(p *plan, step int, a catalog.StepFinish, at time.Time) {
+	s := p.step(step)
+	if s == nil {
+		return
+	}
+	s.FinishedAt, s.FailureReason, s.Suggestion = &at, a.Reason, a.Suggestion
+	switch a.Status {
+	case "done":
+		s.Status, s.MemoryKey, s.Validated = catalog.StepDone, a.MemoryKey, true
+	case "insufficient":
+		s.Status = catalog.StepInsufficient
+		replan(p, s, "insufficient", a.Reason, at)
+	default:
+		s.Status = catalog.StepFailed
+		replan(p, s, "failed", a.Reason, at)
+	}
+}
+
+func foldPlanClose(d *Directory, o decided) error {
+	var a catalog.PlanClose
+	if err := json.Unmarshal(o.args, &a); err != nil {
+		return err
+	}
+	p, err := d.planOf(o, a.PlanID)
+	if err != nil {
+		return err
+	}
+	d.endPlan(p, catalog.PlanStatus(a.Status), o.at)
+	p.view.Response, p.view.Failure = a.Response, a.Failure
+	return nil
+}
+
+func foldCancel(d *Directory, o decided) error {
+	var a catalog.Cancel
+	if err := json.Unmarshal(o.args, &a); err != nil {
+		return err
+	}
+	p, err := d.planOf(o, a.PlanID)
+	if err != nil {
+		return err
+	}
+	d.endPlan(p, catalog.PlanFailed, o.at)
+	p.view.Failure = &catalog.Failure{Reason: "cancelled", CompletedSteps: p.doneSteps()}
+	return nil
+}
+
+func (p *plan) doneSteps() []int {
+	out := []int{}
+	for _, s := range p.view.Steps {
+		if s.Status == catalog.StepDone {
+			out = append(out, s.Step)
+		}
+	}
+	return out
+}
+
+func (d *Directory) endPlan(p *plan, status catalog.PlanStatus, at time.Time) {
+	for _, t := range d.liveTasks(p) {
+		t.ended = "plan " + string(status)
+	}
+	for i := range p.view.Steps {
+		if s := &p.view.Steps[i]; s.Status == catalog.StepRunning {
+			s.Status = catalog.StepInterrupted
+		}
+	}
+	p.view.Status, p.view.CompletedAt = status, &at
+}
+
+// foldOpen remembers a dispatched order of a plan until its outcome.
+func (d *Directory) foldOpen(o decided) {
+	p, ok := d.plans[o.tenant+"/"+o.ctx.PlanID]
+	if !ok || o.ctx.PlanID == "" {
+		return
+	}
+	ref := &openOrder{plan: p, step: o.ctx.Step, rev: o.ctx.Revision, task: o.tenant + "/" + o.ctx.TaskID, typ: o.typ}
+	p.byIntent[o.decision.IntentID] = orderRef{o.position, o.ctx.Revision, o.ctx.Step}
+	if o.decision.Effect == string(catalog.Once) {
+		ref.fact = &catalog.OrderFact{Step: o.ctx.Step, Revision: o.ctx.Revision, IntentID: o.decision.IntentID, Type: o.typ,
+			Effect: catalog.Once, Args: o.args, Status: "open"}
+		p.facts = append(p.facts, ref.fact)
+	}
+	d.orders[o.position] = ref
+}
+
+// foldHold ends the task of a held order: the step waits for people.
+func (d *Directory) foldHold(o decided) error {
+	p, ok := d.plans[o.tenant+"/"+o.ctx.PlanID]
+	if !ok || o.ctx.PlanID == "" {
+		return nil
+	}
+	fact := &catalog.OrderFact{Step: o.ctx.Step, Revision: o.ctx.Revision, IntentID: o.decision.IntentID, Type: o.typ,
+		Effect: catalog.Effect(o.decision.Effect), Args: o.args, Status: "held"}
+	p.facts = append(p.facts, fact)
+	p.byIntent[o.decision.IntentID] = orderRef{o.position, o.ctx.Revision, o.ctx.Step}
+	d.orders[o.position] = &openOrder{plan: p, step: o.ctx.Step, rev: o.ctx.Revision, task: o.tenant + "/" + o.ctx.TaskID, typ: o.typ, fact: fact}
+	if t, ok := d.tasks[o.tenant+"/"+o.ctx.TaskID]; ok {
+		t.ended = "held for approval"
+	}
+	if s := p.step(o.ctx.Step); s != nil {
+		s.Status = catalog.StepHeld
+	}
+	return nil
+}
+
+// foldOutcome closes an open order: memory keys become results of the step, a
+// contract violation fails it (MEM-06), a rejected hold makes the plan replan.
+func (d *Directory) foldOutcome(e storage.Entry) error {
+	ref, ok := d.orders[e.Of]
+	if !ok {
+		return nil
+	}
+	delete(d.orders, e.Of)
+	var out intents.Outcome
+	if err := json.Unmarshal(e.Record.Parts[storage.PartOutcome], &out); err != nil {
+		return err
+	}
+	if ref.fact != nil {
+		held := ref.fact.Status == "held"
+		ref.plan.unheld = ref.plan.unheld || held
+		ref.fact.Status, ref.fact.Code = factStatus(out), out.Code
+		s := ref.plan.step(ref.step)
+		if s != nil && held && s.Status == catalog.StepHeld && (out.Code == intents.ApprovalRejected || out.Code == intents.ApprovalExpired) {
+			s.Status, s.FailureReason = catalog.StepFailed, string(out.Code)
+			replan(ref.plan, s, "rejected", out.Reason, e.Record.At)
+		}
+	}
+	if ref.typ != "write_memory" {
+		return nil
+	}
+	switch {
+	case out.Status == intents.Done:
+		var res catalog.WriteMemoryResult
+		if err := json.Unmarshal(out.Result, &res); err != nil {
+			return err
+		}
+		ref.plan.results[ref.step] = append(ref.plan.results[ref.step], res.Key)
+	case out.Code == intents.ContractViolation:
+		t, live := d.tasks[ref.task]
+		s := ref.plan.step(ref.step)
+		if !live || t.ended != "" || s == nil || s.Status != catalog.StepRunning {
+			return nil
+		}
+		t.ended = "contract violation"
+		at := e.Record.At
+		s.Status, s.FailureReason, s.FinishedAt = catalog.StepFailed, out.Reason, &at
+		replan(ref.plan, s, "contract_violation", out.Reason, at)
+	}
+	return nil
+}
+
+func factStatus(out intents.Outcome) string {
+	if out.Status == intents.Failed && out.Code == intents.DispatchUnavailable {
+		return "undelivered"
+	}
+	return string(out.Status)
+}
+
+// clonePlan copies what a move changes, so that a legal move can be tried, and
+// its result told, before it is committed.
+func clonePlan(p *plan) *plan {
+	c := *p
+	c.view.Steps = slices.Clone(p.view.Steps)
+	c.view.History = slices.Clone(p.view.History)
+	c.results = maps.Clone(p.results)
+	return &c
+}
+
+// viewWithFacts is the plan as drivers are told it.
+func (p *plan) viewWithFacts() catalog.PlanView {
+	v := p.view
+	v.Steps = slices.Clone(p.view.Steps)
+	v.History = slices.Clone(p.view.History)
+	v.Facts = nil
+	for _, f := range p.facts {
+		if s := p.step(f.Step); s == nil || s.Status != catalog.StepDone {
+			v.Facts = append(v.Facts, *f)
+		}
+	}
+	return v
+}

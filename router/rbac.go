@@ -1,0 +1,86 @@
+package router
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"aob.dev/writ/intents"
+)
+
+// rbac is stage 6: the actor's roles must cover the type's capability and all
+// that the order declares; what is declared is also a ceiling (G-14). An
+// operator's roles come from the directory, everybody else's from the grant.
+func (r *Router) rbac(_ context.Context, o *order) error {
+	pr := o.env.Principal()
+	o.roles = pr.Roles
+	if o.env.Signer().Role == intents.RoleOperator {
+		roles, found, disabled := o.view.UserRoles(pr.Tenant, pr.UserID)
+		if !found || disabled {
+			return intents.Refuse(intents.RBACForbidden, "/actor/user_id", "the operator has no role in its tenant")
+		}
+		o.roles = roles
+		if foreignTenant(o.env) {
+			return intents.Refuse(intents.RBACForbidden, "/intent/args/tenant", "only operators of system may name another tenant")
+		}
+	}
+	caps, known := o.view.Capabilities(pr.Tenant, o.roles)
+	if !known {
+		return intents.Refuse(intents.RBACForbidden, "/actor/tenant", "no such tenant")
+	}
+	needed := capability(o)
+	if !covered(caps, needed) {
+		return intents.Refuse(intents.RBACForbidden, "/actor", "no role of the actor gives "+needed)
+	}
+	declared := o.env.Constraints().Capabilities
+	for _, c := range declared {
+		if !covered(caps, c) {
+			return intents.Refuse(intents.RBACForbidden, "/constraints/capabilities", "a declared capability is given by no role of the actor")
+		}
+	}
+	if len(declared) > 0 && !covered(declared, needed) {
+		return intents.Refuse(intents.RBACForbidden, "/constraints/capabilities", "the order needs "+needed+", which it does not declare")
+	}
+	o.facts.Roles = slices.Clone(o.roles)
+	return nil
+}
+
+// capability that the order needs: the row's, with the resource where the
+// arguments decide it. A soul of one's own is less than the tenant's.
+func capability(o *order) string {
+	switch o.env.Type() {
+	case "soul.put":
+		var a struct {
+			UserID string `json:"user_id"`
+		}
+		if json.Unmarshal(o.env.Args(), &a) == nil && a.UserID == o.env.Principal().UserID {
+			return o.row.Capability + ":own"
+		}
+		return o.row.Capability + ":tenant"
+	default:
+		return o.row.Capability
+	}
+}
+
+// covered: area:verb[:resource], where * stands for all of a part and a
+// capability without resource covers every resource.
+func covered(caps []string, needed string) bool {
+	return slices.ContainsFunc(caps, func(c string) bool { return covers(c, needed) })
+}
+
+func covers(have, need string) bool {
+	h, n := strings.SplitN(have, ":", 3), strings.SplitN(need, ":", 3)
+	if len(h) < 2 || len(n) < 2 {
+		return false
+	}
+	for i := range 2 {
+		if h[i] != "*" && h[i] != n[i] {
+			return false
+		}
+	}
+	if len(h) < 3 || h[2] == "*" {
+		return true
+	}
+	return len(n) == 3 && h[2] == n[2]
+}

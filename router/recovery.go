@@ -1,0 +1,132 @@
+package router
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/policies"
+	"aob.dev/writ/storage"
+)
+
+// maxAttempts at an idempotent order.
+const maxAttempts = 3
+
+// recover ends the orders that an earlier incarnation left open. The data
+// directory's lock proves it dead. By effect: pure is abandoned and may be sent
+// again; idempotent is dispatched again; once is indeterminate and never
+// retried by itself (DESIGN §5).
+//
+// Crash in it: what is not ended yet is still open, and the next start goes on.
+func (r *Router) recover(ctx context.Context) error {
+	open, err := r.cfg.Records.OpenOrders(ctx)
+	if err != nil {
+		return err
+	}
+	for _, x := range open {
+		if err := r.resume(ctx, x); err != nil {
+			return fmt.Errorf("recover order %d: %w", x.Position, err)
+		}
+	}
+	return nil
+}
+
+// resume carries an accepted order on after a crash. Signature, grant and task
+// are verified as of the order's own position, and expiry is not asked again;
+// an order whose signer, user or grant has been revoked since is indeterminate.
+func (r *Router) resume(ctx context.Context, x storage.OpenOrder) error {
+	o, err := r.reopen(ctx, x)
+	if err != nil {
+		var refusal *intents.Refusal
+		if !errors.As(err, &refusal) {
+			return err
+		}
+		r.finish(ctx, o, intents.Outcome{Of: x.Position, Attempt: x.Attempt, Status: intents.StatusIndetermined,
+			Code: intents.Indeterminate, Reason: "the signer or its grant was revoked: " + refusal.Reason})
+		return nil
+	}
+	out := intents.Outcome{Of: x.Position, Attempt: x.Attempt}
+	switch catalog.Effect(o.decision.Effect) {
+	case catalog.Pure:
+		out.Status, out.Code, out.Retryable = intents.Failed, intents.Abandoned, true
+		out.Reason = "a crash ended it; it has no effect and may be sent again"
+	case catalog.Idempotent:
+		if x.Attempt >= maxAttempts {
+			out.Status, out.Code, out.Reason = intents.StatusIndetermined, intents.Indeterminate, "no outcome after three attempts"
+			break
+		}
+		if o.attempt, err = r.take(ctx, o); err != nil {
+			return err
+		}
+		out = r.dispatch(ctx, o)
+	default:
+		out.Status, out.Code = intents.StatusIndetermined, intents.Indeterminate
+		out.Reason = "a crash came between dispatch and outcome: an operator must look"
+	}
+	out.Attempt = o.attempt
+	r.finish(ctx, o, out)
+	return nil
+}
+
+// take begins another attempt.
+func (r *Router) take(ctx context.Context, o *order) (int, error) {
+	body, err := json.Marshal(map[string]int64{"of": o.position})
+	if err != nil {
+		return 0, err
+	}
+	rec := storage.NewRecord(storage.KindTakeover, r.cfg.Now(), map[string]json.RawMessage{storage.PartTakeover: body})
+	return r.cfg.Journal.Take(ctx, o.position, rec)
+}
+
+// reopen reads an accepted order back from its record. The order is returned
+// with a refusal too, as far as it goes.
+func (r *Router) reopen(ctx context.Context, x storage.OpenOrder) (*order, error) {
+	rec, err := r.cfg.Records.Get(ctx, x.Position)
+	if err != nil {
+		return nil, err
+	}
+	o := &order{view: r.dir.View(), now: rec.At, position: x.Position, attempt: x.Attempt, record: recordedRef{record: rec.Digest()}}
+	var sealed intents.Sealed
+	if err := errors.Join(
+		json.Unmarshal(rec.Parts[storage.PartDecision], &o.decision),
+		json.Unmarshal(rec.Parts[storage.PartFacts], &o.facts),
+		json.Unmarshal(rec.Parts[storage.PartOrder], &sealed),
+	); err != nil {
+		return nil, err
+	}
+	u, err := sealed.Open()
+	if err != nil {
+		return nil, err
+	}
+	env, err := u.Verify(intents.Verifier{Keys: o.view, Origin: r.dir.Origin()})
+	if err != nil {
+		// The record's own bytes name the order even when its key is gone.
+		o.env = u.Recorded()
+		return o, err
+	}
+	o.env = env
+	if err := revoked(env, o.view); err != nil {
+		return o, err
+	}
+	row, ok := catalog.Lookup(env.Type())
+	if !ok {
+		return o, intents.Refuse(intents.UnknownIntent, "/intent/type", "the type has left the catalog")
+	}
+	o.row, o.roles = row, o.facts.Roles
+	if env.Signer().Role == intents.RoleTask {
+		if t, ok := o.view.Task(env.Signer().Task); ok {
+			o.task = &t
+		}
+	}
+	if s := o.facts.Skill; s != nil {
+		o.pin = pinOf(s)
+	}
+	return o, nil
+}
+
+func pinOf(s *policies.Skill) *intents.Pin {
+	return &intents.Pin{Skill: s.Name, Digest: s.Digest, Effect: s.Effect}
+}

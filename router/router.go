@@ -1,0 +1,172 @@
+// Package router is the policy enforcement point: one pipeline (pipeline.go)
+// that decides signed intents, commits the decision durably, has the order
+// carried out and makes the outcome durable before it is told (DESIGN §4).
+//
+//	decode → signature → schema → freshness → idempotency → RBAC → policy → commit → dispatch → outcome
+//
+// All that decisions rest on is a fold of the journal, the Directory. A decision
+// remembers which parts of it were read, and its commit asserts that they are
+// unchanged: nothing is accepted on a state that is gone.
+package router
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/policies"
+	"aob.dev/writ/storage"
+)
+
+// Slots bound how many orders are carried out at once; what is beyond is
+// answered OVERLOADED. Tasks' orders have slots of their own.
+const (
+	DefaultSlots      = 512
+	DefaultChildSlots = 1024
+)
+
+// Config of a router. Every member is required but Slots and ChildSlots.
+type Config struct {
+	Journal   storage.Journal
+	Records   storage.Records
+	Directory *Directory // fed by the journal's observer
+	Blobs     storage.Blobs
+	Bus       bus.Conn // CORE user "router"
+	Key       intents.Signer
+	Policy    *policies.Live
+	Now       func() time.Time
+	Log       *slog.Logger
+
+	Slots, ChildSlots int
+}
+
+// Router decides and carries out orders. Safe for concurrent use.
+type Router struct {
+	cfg        Config
+	dir        *Directory
+	slots      chan struct{}
+	childSlots chan struct{}
+	generation generation
+	waiters    waiters
+	metrics    Metrics
+	began      int64 // position at which this incarnation began
+	ready      atomic.Bool
+}
+
+// New checks nothing durable and starts nothing; see Start.
+func New(cfg Config) (*Router, error) {
+	if cfg.Key.Role != intents.RoleRouter {
+		return nil, fmt.Errorf("router: key has role %q", cfg.Key.Role)
+	}
+	if cfg.Slots == 0 {
+		cfg.Slots = DefaultSlots
+	}
+	if cfg.ChildSlots == 0 {
+		cfg.ChildSlots = DefaultChildSlots
+	}
+	r := &Router{cfg: cfg, dir: cfg.Directory, slots: make(chan struct{}, cfg.Slots), childSlots: make(chan struct{}, cfg.ChildSlots)}
+	r.dir.onOutcome(r.waiters.done)
+	return r, nil
+}
+
+// Start makes the router ready: the fold is whole, the clock has not gone back,
+// the policy and catalog in force are recorded, the router has proved itself,
+// and orders that an earlier incarnation left open have been ended or taken up
+// again (DESIGN §5, Recovery). The executors must be there. An error means: not ready.
+func (r *Router) Start(ctx context.Context) error {
+	if r.dir.Origin() == "" {
+		return errors.New("router: no genesis")
+	}
+	if err := r.dir.Err(); err != nil {
+		return err
+	}
+	if now := r.cfg.Now(); now.Add(intents.Leeway).Before(r.dir.LastAt()) {
+		return fmt.Errorf("router: the clock (%s) is before the last record (%s): set it right", now.UTC().Format(time.RFC3339), r.dir.LastAt().UTC().Format(time.RFC3339))
+	}
+	if err := r.recordVersions(ctx); err != nil {
+		return err
+	}
+	if err := r.SelfProof(ctx, r.cfg.Policy.Engine()); err != nil {
+		return err
+	}
+	r.began = r.cfg.Records.Next()
+	if err := r.recover(ctx); err != nil {
+		return err
+	}
+	r.ready.Store(true)
+	return nil
+}
+
+// Ready says whether the router takes orders.
+func (r *Router) Ready() bool { return r.ready.Load() && r.dir.Err() == nil }
+
+// recordVersions records the policy and catalog in force where they changed.
+func (r *Router) recordVersions(ctx context.Context) error {
+	var c Control
+	if d := r.cfg.Policy.Engine().Digest(); d != r.dir.View().PolicyDigest() {
+		c.Policy = d
+	}
+	if d := catalog.Digest(); d != r.dir.catalogDigest() {
+		c.Catalog = d
+	}
+	if c == (Control{}) {
+		return nil
+	}
+	return commitControl(ctx, r.cfg.Journal, c, r.cfg.Now(), subjectPolicy)
+}
+
+func (d *Directory) catalogDigest() string {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return d.catalog
+}
+
+// PolicyChanged records a policy that was put in force while running.
+func (r *Router) PolicyChanged(ctx context.Context) error { return r.recordVersions(ctx) }
+
+// waiters are told when an order has its outcome.
+type waiters struct {
+	mu sync.Mutex // guards by
+	by map[int64][]chan struct{}
+}
+
+func (w *waiters) wait(position int64) chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.by == nil {
+		w.by = make(map[int64][]chan struct{})
+	}
+	ch := make(chan struct{})
+	w.by[position] = append(w.by[position], ch)
+	return ch
+}
+
+func (w *waiters) forget(position int64, ch chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	kept := w.by[position][:0]
+	for _, c := range w.by[position] {
+		if c != ch {
+			kept = append(kept, c)
+		}
+	}
+	if w.by[position] = kept; len(kept) == 0 {
+		delete(w.by, position)
+	}
+}
+
+func (w *waiters) done(position int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, ch := range w.by[position] {
+		close(ch)
+	}
+	delete(w.by, position)
+}

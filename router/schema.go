@@ -1,0 +1,115 @@
+package router
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+)
+
+// schema is stage 3: the type is in the catalog, the key's role may sign it, a
+// task stays within its own step and skills, and the arguments match their
+// schema. In Go, not in Rego: no policy can widen it.
+func (r *Router) schema(_ context.Context, o *order) error {
+	row, ok := catalog.Lookup(o.env.Type())
+	if !ok {
+		return intents.Refuse(intents.UnknownIntent, "/intent/type", "no such type in the catalog")
+	}
+	o.row = row
+	o.decision.Executor, o.decision.Effect = row.Executor, string(row.Effect)
+	if !row.MaySign(o.env.Signer().Role) {
+		return intents.Refuse(intents.KeyRole, "/sig", fmt.Sprintf("a %s key may not sign this type", o.env.Signer().Role))
+	}
+	if err := r.scope(o); err != nil {
+		return err
+	}
+	s, err := row.ArgsSchema()
+	if err != nil {
+		return err
+	}
+	if v := s.ValidateBytes(o.env.Args()); len(v) > 0 {
+		return intents.Invalid(intents.SchemaInvalid, "/intent/args", v)
+	}
+	if o.env.TTL() > row.TTL() {
+		return intents.Refuse(intents.SchemaInvalid, "/constraints/ttl_sec", fmt.Sprintf("at most %d for this type", int(row.TTL().Seconds())))
+	}
+	return nil
+}
+
+// scope holds a task to what its step order opened it for, and every other
+// signer to plans of its own user.
+func (r *Router) scope(o *order) error {
+	c, pr := o.env.Context(), o.env.Principal()
+	if o.env.Signer().Role == intents.RoleTask {
+		return r.taskScope(o, c)
+	}
+	if o.env.Signer().Role == intents.RoleOperator || c.PlanID == "" || o.env.Type() == "plan.open" {
+		return nil
+	}
+	p, ok := o.view.Plan(pr.Tenant, c.PlanID)
+	if !ok {
+		return intents.Refuse(intents.TaskScope, "/context/plan_id", "no such plan of this user")
+	}
+	if p.UserID != pr.UserID {
+		return intents.Refuse(intents.TaskScope, "/context/plan_id", "the plan belongs to another user")
+	}
+	o.facts.Plan = planFacts(p)
+	return nil
+}
+
+func (r *Router) taskScope(o *order, c intents.Context) error {
+	t, ok := o.view.Task(o.env.Signer().Task)
+	if !ok {
+		return intents.Refuse(intents.TaskScope, "/sig", "the key belongs to no task")
+	}
+	o.task = &t
+	refuse := func(pointer, reason string) error { return intents.Refuse(intents.TaskScope, pointer, reason) }
+	pr := o.env.Principal()
+	switch {
+	case pr.Tenant != t.Tenant || pr.UserID != t.User:
+		return refuse("/actor", "the task belongs to another user")
+	case c.TaskID != t.ID:
+		return refuse("/context/task_id", "not the key's own task")
+	case c.PlanID != t.Plan || c.Revision != t.Revision || c.Step != t.Step:
+		return refuse("/context/step", "not the step that the task was opened for")
+	case c.SessionID != t.Session || c.TurnID != t.Turn:
+		return refuse("/context/session_id", "not the session and turn of the plan")
+	}
+	var a struct {
+		Skill  string `json:"skill"`
+		Key    string `json:"key"`
+		TaskID string `json:"task_id"`
+	}
+	_ = json.Unmarshal(o.env.Args(), &a) // what is malformed is refused by the schema below
+	switch o.env.Type() {
+	case "skill.call", "skill.load":
+		if !slices.Contains(t.Spec.Skills, a.Skill) {
+			return refuse("/intent/args/skill", "the skill is not among those of the planner's step")
+		}
+	case "read_memory":
+		if a.Key != t.InputKey && !slices.Contains(o.view.keysOfPlan(t.Tenant, t.Plan), a.Key) {
+			return refuse("/intent/args/key", "a task may read the result of the step named by input_from_step, and its own")
+		}
+		if a.Key != t.InputKey && !ownKey(a.Key, t) {
+			return refuse("/intent/args/key", "a task may read the result of the step named by input_from_step, and its own")
+		}
+	case "step.finish":
+		if a.TaskID != t.ID {
+			return refuse("/intent/args/task_id", "not the key's own task")
+		}
+	}
+	o.facts.Task = taskFacts(t)
+	if p, ok := o.view.Plan(t.Tenant, t.Plan); ok {
+		o.facts.Plan = planFacts(p)
+	}
+	return nil
+}
+
+// ownKey: memory keys are {tenant}:{session}:{task}:{label} (MEM-01).
+func ownKey(key string, t Task) bool {
+	prefix := t.Tenant + ":" + t.Session + ":" + t.ID + ":"
+	return len(key) > len(prefix) && key[:len(prefix)] == prefix
+}

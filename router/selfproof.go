@@ -1,0 +1,153 @@
+package router
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/policies"
+	"aob.dev/writ/storage"
+)
+
+// SelfProof shows that this router, with the real catalog and the given policy,
+// still refuses what must be refused: a bad signature, an expired order and a
+// forbidden one, each with its exact code, and accepts one good order. It works
+// on decide over a throw-away directory with keys, tenant and grant of its own,
+// in memory; it writes nothing. It runs before the router is ready and before
+// every policy swap (DESIGN §4).
+func (r *Router) SelfProof(ctx context.Context, engine *policies.Engine) error {
+	p, err := newProof(ctx, r, engine)
+	if err != nil {
+		return fmt.Errorf("self-proof: %w", err)
+	}
+	good, err := p.seal(p.now, nil)
+	if err != nil {
+		return fmt.Errorf("self-proof: %w", err)
+	}
+	expired, err := p.seal(p.now.Add(-time.Hour), nil)
+	if err != nil {
+		return fmt.Errorf("self-proof: %w", err)
+	}
+	denied, err := p.seal(p.now, map[string]string{ForbiddenLabel: forbidden})
+	if err != nil {
+		return fmt.Errorf("self-proof: %w", err)
+	}
+	for _, c := range []struct {
+		name string
+		raw  []byte
+		want intents.Code
+	}{
+		{"a good order", good, intents.OK},
+		{"a bad signature", spoil(good), intents.SignatureInvalid},
+		{"an expired order", expired, intents.ExpiredTTL},
+		{"a forbidden order", denied, intents.PolicyDenied},
+	} {
+		got := intents.CodeOf(nil)
+		o, err := p.router.decide(ctx, c.raw)
+		if err != nil {
+			got = intents.CodeOf(err)
+		} else {
+			got = o.decision.Code
+		}
+		if got != c.want {
+			return fmt.Errorf("self-proof: %s gives %s, must be %s: the router refuses to be ready", c.name, got, c.want)
+		}
+	}
+	return nil
+}
+
+// ForbiddenLabel marks an order that every policy tree must deny
+// (policies/writ, rule writ.selfproof.forbidden).
+const (
+	ForbiddenLabel = "writ.selfproof"
+	forbidden      = "forbidden"
+)
+
+// proof is a throw-away world to decide in.
+type proof struct {
+	router  *Router
+	planner intents.Signer
+	grant   string
+	origin  string
+	now     time.Time
+}
+
+func newProof(ctx context.Context, r *Router, engine *policies.Engine) (*proof, error) {
+	now := r.cfg.Now().UTC()
+	root, err := intents.GenerateSigner(intents.RoleRoot)
+	if err != nil {
+		return nil, err
+	}
+	set := intents.KeySet{Version: 1}
+	signers := map[intents.Role]intents.Signer{}
+	for _, role := range []intents.Role{intents.RoleGateway, intents.RolePlanner} {
+		s, err := intents.GenerateSigner(role)
+		if err != nil {
+			return nil, err
+		}
+		signers[role] = s
+		set.Keys = append(set.Keys, s.VerificationKey().ToJWK())
+	}
+	token, err := NewGenesis(root, set, engine.Digest())
+	if err != nil {
+		return nil, err
+	}
+	dir := NewDirectory()
+	body, err := json.Marshal(Control{Genesis: &token})
+	if err != nil {
+		return nil, err
+	}
+	dir.Observe(storage.Entry{Record: storage.NewRecord(storage.KindControl, now, map[string]json.RawMessage{storage.PartControl: body}),
+		Touches: []storage.Subject{subjectKeys, subjectPolicy, subjectTenant("default")}, Of: storage.Nobody})
+	if err := dir.Err(); err != nil {
+		return nil, err
+	}
+	origin := dir.Origin()
+	grant, err := intents.MintGrant(signers[intents.RoleGateway], intents.Grant{Issuer: origin, Audience: origin, Subject: "selfproof",
+		Tenant: "default", Roles: []string{"user"}, Act: intents.Act{Client: "selfproof", AMR: []string{"none"}},
+		Session: "selfproof", Turn: "selfproof", IssuedAt: now.Unix(), Expires: now.Add(time.Minute).Unix(), ID: "selfproof"})
+	if err != nil {
+		return nil, err
+	}
+	own := r.cfg
+	own.Directory, own.Journal, own.Policy = dir, emptyJournal{}, policies.NewLive(engine)
+	world := &Router{cfg: own, dir: dir}
+	return &proof{router: world, planner: signers[intents.RolePlanner], grant: grant, origin: origin, now: now}, nil
+}
+
+func (p *proof) seal(at time.Time, labels map[string]string) ([]byte, error) {
+	args, err := json.Marshal(catalog.SkillFind{Query: "self-proof"})
+	if err != nil {
+		return nil, err
+	}
+	in := intents.Intent{Type: "skill.find", Args: args}
+	ctx := intents.Context{SessionID: "selfproof", TurnID: "selfproof", Labels: labels}
+	raw, _, err := intents.Seal(p.planner, intents.Body{Version: intents.Version, Intent: in,
+		Actor: intents.Actor{UserID: "selfproof", Tenant: "default", Grant: p.grant},
+		Constraints: intents.Constraints{IssuedAt: intents.FormatTime(at), TTLSec: 60, Audience: p.origin,
+			IdempotencyKey: intents.Fingerprint(in, "selfproof", ctx)},
+		Context: &ctx})
+	return raw, err
+}
+
+// spoil changes one byte of the signed content.
+func spoil(raw []byte) []byte {
+	out := append([]byte(nil), raw...)
+	for i := range out {
+		if string(out[i:min(i+10, len(out))]) == "self-proof" {
+			out[i] = 'S'
+			break
+		}
+	}
+	return out
+}
+
+// emptyJournal is a journal in which no key is held and nothing can be written.
+type emptyJournal struct{ storage.Journal }
+
+func (emptyJournal) Lookup(context.Context, storage.Key) (storage.Holder, bool, error) {
+	return storage.Holder{}, false, nil
+}

@@ -1,0 +1,149 @@
+package router
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+)
+
+// Serve is the NATS entrance: orders, and what the gateway may ask of the
+// directory. It returns when ctx ends. ready is closed when it listens.
+func (r *Router) Serve(ctx context.Context, ready chan<- struct{}) error {
+	return r.cfg.Bus.Serve(ctx, bus.Service{
+		Name: "writ-router", Version: "1.0.0", Description: "decides signed intents", Queue: "router", Workers: r.cfg.Slots + r.cfg.ChildSlots,
+		Endpoints: map[string]bus.Handler{
+			bus.Orders:          r.serveOrder,
+			bus.DirectoryAPIKey: r.serveAPIKey,
+			bus.DirectoryUser:   r.serveUser,
+			bus.PlansSilent:     r.serveSilent,
+		},
+	}, ready)
+}
+
+// awaitOnBus is how long an order over NATS waits for the outcome of an equal
+// one in flight: our sealers always wait, to their own deadline.
+const awaitOnBus = 2 * time.Minute
+
+func (r *Router) serveOrder(ctx context.Context, raw []byte) []byte {
+	a, err := r.SubmitAndWait(ctx, raw, awaitOnBus)
+	if err != nil {
+		a = Refused(raw, err)
+	}
+	out, err := json.Marshal(a)
+	if err != nil {
+		r.cfg.Log.Error("answer", "error", err.Error())
+		return nil
+	}
+	return out
+}
+
+// SubmitAndWait submits an order; an equal one in flight is waited for.
+func (r *Router) SubmitAndWait(ctx context.Context, raw []byte, wait time.Duration) (*intents.Answer, error) {
+	if !r.Ready() {
+		return nil, intents.Refuse(intents.Overloaded, "", "the router is not ready")
+	}
+	a, err := r.Submit(ctx, raw)
+	if err != nil || a.Code != intents.InFlight || a.Position == nil || wait <= 0 {
+		return a, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	later, err := r.Await(ctx, *a.Position)
+	if err != nil {
+		return a, nil //nolint:nilerr // the answer that it is in flight stands
+	}
+	later.TraceID = a.TraceID
+	return later, nil
+}
+
+// Refused is the answer about an order that left no record. What is not ours to
+// tell is INTERNAL.
+func Refused(raw []byte, err error) *intents.Answer {
+	a := &intents.Answer{Code: intents.Internal, Reason: intents.Internal.Info().Title, Hint: intents.Internal.Info().Hint}
+	var refusal *intents.Refusal
+	if errors.As(err, &refusal) {
+		a.Code, a.Pointer, a.Reason, a.Hint = refusal.Code, refusal.Pointer, refusal.Reason, refusal.Hint
+		a.Violations = intents.ViolationsOf(err)
+	}
+	if u, perr := intents.Parse(raw); perr == nil {
+		a.IntentID, a.TraceID = u.ID(), u.TraceID()
+	}
+	return a
+}
+
+func (r *Router) serveAPIKey(_ context.Context, data []byte) []byte {
+	var q bus.APIKeyRequest
+	if err := json.Unmarshal(data, &q); err != nil {
+		return r.reply(bus.APIKeyReply{Error: "not an API key request"})
+	}
+	key, tenant, ok := r.dir.APIKey(q.Hash)
+	if !ok {
+		return r.reply(bus.APIKeyReply{})
+	}
+	return r.reply(bus.APIKeyReply{Found: true, ID: key.ID, Tenant: tenant, UserID: key.UserID, MaxRoles: key.MaxRoles, MayAssertUser: key.MayAssertUser})
+}
+
+func (r *Router) serveUser(_ context.Context, data []byte) []byte {
+	var q bus.UserRequest
+	if err := json.Unmarshal(data, &q); err != nil {
+		return r.reply(bus.UserReply{Error: "not a user request", Disabled: true})
+	}
+	roles, disabled := r.dir.rolesOf(q.Tenant, q.UserID, q.KeyID, q.Roles)
+	return r.reply(bus.UserReply{Roles: roles, Disabled: disabled})
+}
+
+// rolesOf cuts roles to what the API key and the user's row allow now; a user
+// without a row keeps what the key allows.
+func (d *Directory) rolesOf(tenantID, user, keyID string, roles []string) (kept []string, disabled bool) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	t, ok := d.tenants[tenantID]
+	if !ok {
+		return nil, true
+	}
+	if keyID != "" {
+		key, ok := d.apiKeyByID(tenantID, keyID)
+		if !ok {
+			return nil, true
+		}
+		roles = intersect(roles, key.MaxRoles)
+	}
+	if u, ok := t.users[user]; ok {
+		if u.Disabled {
+			return nil, true
+		}
+		roles = intersect(roles, u.Roles)
+	}
+	return roles, false
+}
+
+func (d *Directory) apiKeyByID(tenantID, id string) (catalog.APIKey, bool) {
+	for _, k := range d.apiKeys {
+		if k.Tenant == tenantID && k.ID == id && !k.Revoked {
+			return k.APIKey, true
+		}
+	}
+	return catalog.APIKey{}, false
+}
+
+func intersect(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(x string) bool { return !slices.Contains(b, x) })
+}
+
+func (r *Router) serveSilent(_ context.Context, _ []byte) []byte {
+	return r.reply(bus.SilentReply{Plans: r.dir.Silent(r.began)})
+}
+
+func (r *Router) reply(v any) []byte {
+	out, err := json.Marshal(v)
+	if err != nil {
+		r.cfg.Log.Error("reply", "error", err.Error())
+	}
+	return out
+}
