@@ -5,12 +5,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"sync"
-	"sync/atomic"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // Bounds of a schema that others wrote: manifests of skills, return_specs.
@@ -18,8 +14,6 @@ const (
 	MaxForeignSize  = 256 << 10 // bytes
 	MaxForeignDepth = 64        // nesting; the root is 1
 	MaxForeignNodes = 4096      // objects and arrays: the compiler is quadratic in them
-	MaxForeignRegex = 8 << 10   // bytes of all patterns together: a compiled one can be 10,000 times as large
-	MaxForeignWork  = 1 << 20   // visits of one validation: a few $ref can double the work at each level
 )
 
 // Compile compiles a schema that somebody else wrote. It fetches nothing: a
@@ -47,8 +41,8 @@ func compileForeign(source []byte, id string) (s *Schema, err error) {
 	if err != nil {
 		return nil, errors.New("schema is not JSON")
 	}
-	nodes := 0
-	if err := bounded(tree, 1, &nodes); err != nil {
+	size := extent{}
+	if err := size.measure(tree, 1); err != nil {
 		return nil, err
 	}
 	defer func() { // the compiler panics on some documents that the metaschema allows
@@ -56,10 +50,10 @@ func compileForeign(source []byte, id string) (s *Schema, err error) {
 			s, err = nil, errors.New("schema cannot be compiled")
 		}
 	}()
-	c, limits := newCompiler(), &regexLimits{}
-	c.UseRegexpEngine(limits.compile)
-	b := &budget{}
-	c.RegisterVocabulary(b.vocabulary())
+	c, patterns := newCompiler(), newPatterns()
+	c.UseRegexpEngine(patterns.compile)
+	work := &budget{patterns: patterns, enum: size.enum}
+	c.RegisterVocabulary(work.vocabulary())
 	c.AssertVocabs()
 	const location = "urn:writ:foreign"
 	if err := c.AddResource(location, tree); err != nil {
@@ -69,124 +63,44 @@ func compileForeign(source []byte, id string) (s *Schema, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("schema: %v", err)
 	}
-	limits.sealed.Store(true)
-	return &Schema{id: id, source: source, tree: tree, compiled: compiled, budget: b}, nil
+	patterns.sealed.Store(true)
+	return &Schema{id: id, source: source, tree: tree, compiled: compiled, budget: work}, nil
 }
 
-// bounded refuses trees that are too deep or have too many nodes.
-func bounded(v any, depth int, nodes *int) error {
+// extent is how large a schema is.
+type extent struct {
+	nodes int
+	enum  int // values of the longest enum
+}
+
+// measure refuses trees that are too deep or have too many nodes.
+func (e *extent) measure(v any, depth int) error {
 	var children []any
 	switch v := v.(type) {
 	case []any:
 		children = v
 	case map[string]any:
+		if values, ok := v["enum"].([]any); ok {
+			e.enum = max(e.enum, len(values))
+		}
 		for _, x := range v {
 			children = append(children, x)
 		}
 	default:
 		return nil
 	}
-	if *nodes++; *nodes > MaxForeignNodes {
-		return fmt.Errorf("schema has more than %d nodes", MaxForeignNodes)
+	if e.nodes++; e.nodes > MaxForeignNodes {
+		return fmt.Errorf("schema has more than %d objects and arrays", MaxForeignNodes)
 	}
 	if depth > MaxForeignDepth {
 		return fmt.Errorf("schema is deeper than %d", MaxForeignDepth)
 	}
 	for _, x := range children {
-		if err := bounded(x, depth+1, nodes); err != nil {
+		if err := e.measure(x, depth+1); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// regexLimits compiles patterns within MaxForeignRegex. The engine also judges
-// instances with format regex (asserted by old drafts): those are bounded singly.
-type regexLimits struct {
-	spent  int
-	sealed atomic.Bool
-}
-
-func (l *regexLimits) compile(pattern string) (jsonschema.Regexp, error) {
-	const single = 1 << 10
-	if !l.sealed.Load() {
-		l.spent += len(pattern)
-	}
-	if len(pattern) > single || l.spent > MaxForeignRegex {
-		return nil, errors.New("patterns are too long")
-	}
-	re, err := regexp.Compile(pattern)
-	if err != nil {
-		return nil, err
-	}
-	return re, nil
-}
-
-// budget counts the work of one validation. It hangs in the compiled schema as
-// a vocabulary whose only keyword is that there is none: the validator asks it
-// at every visit.
-type budget struct {
-	mu   sync.Mutex // one validation at a time
-	left int
-}
-
-// errSpent ends a validation that does too much, by panic: the validator has no other way out.
-var errSpent = errors.New("schemas: validation takes too much work")
-
-func (b *budget) vocabulary() *jsonschema.Vocabulary {
-	return &jsonschema.Vocabulary{
-		URL:    "urn:writ:budget",
-		Schema: anything(),
-		Compile: func(_ *jsonschema.CompilerContext, obj map[string]any) (jsonschema.SchemaExt, error) {
-			v := visit{budget: b, cost: 1}
-			if p, ok := obj["patternProperties"].(map[string]any); ok {
-				v.perMember = len(p)
-			}
-			if e, ok := obj["enum"].([]any); ok {
-				v.cost += len(e)
-			}
-			return v, nil
-		},
-	}
-}
-
-// anything accepts every schema: the vocabulary adds no keyword.
-func anything() *jsonschema.Schema {
-	yes := true
-	return &jsonschema.Schema{Bool: &yes}
-}
-
-// visit is one schema object's charge.
-type visit struct {
-	budget          *budget
-	cost, perMember int
-}
-
-// Validate implements jsonschema.SchemaExt; it runs under budget.mu.
-func (v visit) Validate(_ *jsonschema.ValidatorContext, value any) {
-	cost := v.cost
-	switch value := value.(type) {
-	case map[string]any:
-		cost += v.perMember * len(value)
-	case string:
-		cost += len(value) >> 10
-	}
-	if v.budget.left -= cost; v.budget.left < 0 {
-		panic(errSpent)
-	}
-}
-
-// validate runs one validation within the budget.
-func (b *budget) validate(s *Schema, value any) (found []Violation) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.left = MaxForeignWork
-	defer func() {
-		if r := recover(); r != nil {
-			found = []Violation{{Reason: "takes too much work to check"}}
-		}
-	}()
-	return s.violations(s.compiled.Validate(value))
 }
 
 // cache keeps the newest foreign schemas.

@@ -29,7 +29,7 @@ func (s *Schema) Source() json.RawMessage { return s.source }
 // Validate checks a value as decoded from JSON with json.Number. It returns
 // every violation, sorted by pointer; none means valid.
 func (s *Schema) Validate(v any) []Violation {
-	if found := unreasonable(v, "", nil); found != nil {
+	if found := unreasonable(v); len(found) > 0 {
 		return found
 	}
 	if s.budget != nil {
@@ -74,33 +74,57 @@ func decode(b []byte) (any, error) {
 	return v, nil
 }
 
-// unreasonable finds numbers that no double can hold. The validator compares
-// with exact rationals, so 1e999999 would cost it a megabyte and milliseconds.
-func unreasonable(v any, pointer string, found []Violation) []Violation {
+// maxDepth bounds documents; what the bus and the router take is far below.
+const maxDepth = 256
+
+// unreasonable finds what would cost the validator too much: numbers that no
+// double can hold (it compares exact rationals, so 1e999999 would take a
+// megabyte and milliseconds) and nesting beyond maxDepth.
+func unreasonable(v any) []Violation {
+	var found []Violation
+	walk(v, nil, &found)
+	sortViolations(found)
+	return found
+}
+
+func walk(v any, path []string, found *[]Violation) {
 	switch v := v.(type) {
 	case json.Number:
 		if !reasonable(string(v)) {
-			found = append(found, Violation{Pointer: pointer, Reason: "number is out of range"})
+			*found = append(*found, Violation{Pointer: pointer(path), Reason: "number is out of range"})
 		}
 	case []any:
+		if len(path) == maxDepth {
+			*found = append(*found, Violation{Pointer: pointer(path), Reason: "is nested too deeply"})
+			return
+		}
 		for i, x := range v {
-			switch x.(type) {
-			case json.Number, []any, map[string]any:
-				found = unreasonable(x, pointer+"/"+strconv.Itoa(i), found)
+			if !scalar(x) {
+				walk(x, append(path, strconv.Itoa(i)), found)
 			}
 		}
 	case map[string]any:
+		if len(path) == maxDepth {
+			*found = append(*found, Violation{Pointer: pointer(path), Reason: "is nested too deeply"})
+			return
+		}
 		for name, x := range v {
-			switch x.(type) {
-			case json.Number, []any, map[string]any:
-				found = unreasonable(x, pointer+"/"+escape(name), found)
+			if !scalar(x) {
+				walk(x, append(path, name), found)
 			}
 		}
 	}
-	if pointer == "" {
-		sortViolations(found)
+}
+
+// scalar values need no walk.
+func scalar(v any) bool {
+	switch v := v.(type) {
+	case json.Number:
+		return len(v) < 4 // "1e9" is the largest exponent of three bytes
+	case []any, map[string]any:
+		return false
 	}
-	return found
+	return true
 }
 
 // reasonable: at most 400 characters, and an exponent of at most three digits

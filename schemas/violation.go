@@ -31,7 +31,7 @@ func collect(e *jsonschema.ValidationError, schema any) []Violation {
 	var walk func(e *jsonschema.ValidationError)
 	walk = func(e *jsonschema.ValidationError) {
 		switch e.ErrorKind.(type) {
-		case *kind.AnyOf, *kind.OneOf, *kind.Not, *kind.Contains, *kind.MinContains, *kind.MaxContains:
+		case *kind.AnyOf, *kind.OneOf, *kind.Not, *kind.Contains, *kind.MinContains, *kind.MaxContains, *kind.PropertyNames:
 		default:
 			if len(e.Causes) > 0 {
 				for _, c := range e.Causes {
