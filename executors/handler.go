@@ -50,6 +50,8 @@ type Failure struct {
 	Retryable bool         // the order had no effect and may be sent again
 	Facts     []intents.Fact
 	Details   json.RawMessage // for the caller, such as {expected, actual} of a contract violation
+
+	cause error // for the log only
 }
 
 func (f *Failure) Error() string { return string(f.Code) + ": " + f.Reason }

@@ -1,0 +1,105 @@
+package executors
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"time"
+
+	"aob.dev/writ/intents"
+)
+
+// maxDispatch bounds a dispatch in bytes: an order of 48 KiB, and a ticket whose
+// inline inputs are bounded by the papers' own limit.
+const maxDispatch = 1 << 20
+
+// admit makes a dispatch an order, or says why it is not one. Nothing is
+// believed before the ticket is verified, and the ticket vouches for exactly
+// the bytes whose intent_id it names. left is the time until the deadline.
+func (s *Service) admit(typ string, dispatch []byte) (o *Order, left time.Duration, err error) {
+	if len(dispatch) > maxDispatch {
+		return nil, 0, intents.Refuse(intents.PayloadTooLarge, "", "dispatch has more than 1 MiB")
+	}
+	var d intents.Dispatch
+	if err := decodeStrict(dispatch, &d); err != nil {
+		return nil, 0, intents.Refuse(intents.SchemaInvalid, "", "dispatch is not {header, payload, ticket}")
+	}
+	t, err := intents.OpenTicket(d.Ticket, s.cfg.RouterKeys)
+	if err != nil {
+		return nil, 0, err
+	}
+	payload, ok := named(d, t.IntentID)
+	switch {
+	case t.Issuer != s.cfg.Origin:
+		return nil, 0, intents.Refuse(intents.SignatureInvalid, "", "ticket is of another log")
+	case t.Executor != s.cfg.Name:
+		return nil, 0, intents.Refuse(intents.SignatureInvalid, "", "ticket is for another executor")
+	case !ok:
+		return nil, 0, intents.Refuse(intents.SignatureInvalid, "", "order is not the one that the ticket names")
+	}
+	var b intents.Body
+	if err := decodeStrict(payload, &b); err != nil {
+		return nil, 0, intents.Refuse(intents.SchemaInvalid, "", "order does not match the envelope")
+	}
+	switch {
+	case t.Type != b.Intent.Type || typ != "" && typ != t.Type:
+		return nil, 0, intents.Refuse(intents.SignatureInvalid, "/intent/type", "ticket is for another type")
+	case s.handlers[t.Type] == nil:
+		return nil, 0, intents.Refuse(intents.UnknownIntent, "/intent/type", "this executor does not carry the type out")
+	}
+	if err := checkObligations(t.Obligations); err != nil {
+		return nil, 0, err
+	}
+	left = t.Deadline.Sub(s.cfg.Now())
+	if left <= 0 {
+		return nil, 0, intents.Refuse(intents.ExecutorTimeout, "", "the deadline has passed; nothing was started")
+	}
+	return newOrder(t, b), left, nil
+}
+
+// named finds the bytes that the intent_id names. A sender's JSON encoder may
+// have spelled a character of the payload differently; the canonical form is
+// what was signed, so it is tried as well. The digest decides.
+func named(d intents.Dispatch, id string) (payload []byte, ok bool) {
+	if intents.IntentID(d.Header, d.Payload) == id {
+		return d.Payload, true
+	}
+	canonical, err := intents.Canonical(d.Payload)
+	return canonical, err == nil && intents.IntentID(d.Header, canonical) == id
+}
+
+func newOrder(t intents.Ticket, b intents.Body) *Order {
+	o := &Order{ID: t.IntentID, Type: b.Intent.Type, Args: b.Intent.Args, TraceID: b.TraceID, Ticket: t}
+	if b.Context != nil {
+		o.Context = *b.Context
+	}
+	if o.TraceID == "" { // as Envelope.TraceID
+		o.TraceID = t.IntentID[len("sha256:") : len("sha256:")+32]
+	}
+	return o
+}
+
+var errTrailing = errors.New("trailing data")
+
+// decodeStrict reads one JSON document and refuses unknown members.
+func decodeStrict(raw []byte, v any) error {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(v); err != nil {
+		return err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return errTrailing
+	}
+	return nil
+}
+
+// Decode reads the arguments into v. The router has checked them against the
+// type's schema; what still does not fit is MALFORMED_ARGS.
+func (o *Order) Decode(v any) error {
+	if err := decodeStrict(o.Args, v); err != nil {
+		return Fail(intents.MalformedArgs, "the arguments are not those of "+o.Type)
+	}
+	return nil
+}

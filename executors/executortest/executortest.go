@@ -1,0 +1,217 @@
+// Package executortest sends handlers real orders in process: sealed, with a
+// ticket that a router's key signed, answered by an executors.Service. What
+// goes in and comes out is checked against the schemas of the type.
+package executortest
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"aob.dev/writ/executors"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+)
+
+// Origin is the log origin of every order here.
+const Origin = "writ/test"
+
+// Executor is one executor and the keys that its orders are signed with.
+type Executor struct {
+	Service *executors.Service
+	Router  intents.Signer
+	Task    intents.Signer
+	Name    string
+	Now     func() time.Time
+	next    int64 // position of the next order
+}
+
+// New makes an executor of handlers, on a clock (nil: the system's).
+func New(t testing.TB, name string, now func() time.Time, handlers map[string]executors.Handler) *Executor {
+	t.Helper()
+	if now == nil {
+		now = time.Now
+	}
+	e := &Executor{Router: signer(t, intents.RoleRouter), Task: signer(t, intents.RoleTask), Name: name, Now: now, next: 100}
+	var err error
+	e.Service, err = executors.New(executors.Config{Name: name, Version: "1.0.0", RouterKeys: e.Keys(), Origin: Origin, Now: now}, handlers)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func signer(t testing.TB, role intents.Role) intents.Signer {
+	t.Helper()
+	s, err := intents.GenerateSigner(role)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Keys knows the router's key only.
+func (e *Executor) Keys() intents.Keys {
+	return intents.KeysFunc(func(kid string) (intents.Key, error) {
+		if kid != e.Router.KID {
+			return intents.Key{}, intents.Refuse(intents.KeyUnknown, "", "no such key")
+		}
+		return e.Router.VerificationKey(), nil
+	})
+}
+
+// Order is an order to be sent. Zero members get what a usual order has.
+type Order struct {
+	Type     string
+	Args     any
+	Context  intents.Context
+	Ticket   intents.Ticket // what the router adds; Actor, Deadline and Position are filled in
+	NoScope  bool           // outside a task
+	Position int64          // 0: one more than the last
+}
+
+// Fill completes an order: tenant acme, user ana, session sess_1, plan plan_1,
+// step 1 of revision 1, task task_1, 10 seconds.
+func (e *Executor) Fill(in Order) Order {
+	c, t := &in.Context, &in.Ticket
+	fill(&c.SessionID, "sess_1")
+	fill(&c.TurnID, "turn_1")
+	fill(&c.PlanID, "plan_1")
+	fill(&t.Actor.Tenant, "acme")
+	fill(&t.Actor.UserID, "ana")
+	fill(&t.Actor.Session, c.SessionID)
+	if t.Scope == nil && !in.NoScope {
+		t.Scope = &intents.TaskScopeClaim{}
+	}
+	if s := t.Scope; s != nil {
+		fill(&s.Task, "task_1")
+		fill(&s.Plan, c.PlanID)
+		fill(&s.Revision, 1)
+		fill(&s.Step, 1)
+		if s.Skills == nil {
+			s.Skills = []string{}
+		}
+		c.TaskID, c.Revision, c.Step = s.Task, s.Revision, s.Step
+	}
+	if in.Position == 0 {
+		e.next++
+		in.Position = e.next
+	}
+	if t.Deadline.IsZero() {
+		t.Deadline = e.Now().Add(10 * time.Second)
+	}
+	t.Issuer, t.Type, t.Executor, t.Position, t.Attempt = Origin, in.Type, e.Name, in.Position, 1
+	t.PolicyDigest = intents.Digest(nil)
+	return in
+}
+
+func fill[T comparable](v *T, usual T) {
+	var zero T
+	if *v == zero {
+		*v = usual
+	}
+}
+
+// Seal signs the order and its ticket.
+func (e *Executor) Seal(t testing.TB, in Order) intents.Dispatch {
+	t.Helper()
+	args, err := json.Marshal(in.Args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed, id, err := intents.Seal(e.Task, intents.Body{
+		Version: intents.Version,
+		Intent:  intents.Intent{Type: in.Type, Args: args},
+		Actor:   intents.Actor{UserID: in.Ticket.Actor.UserID, Tenant: in.Ticket.Actor.Tenant, Grant: "a.b.c"},
+		Constraints: intents.Constraints{
+			IssuedAt: intents.FormatTime(e.Now()), TTLSec: 60, Audience: Origin, IdempotencyKey: intents.Digest(args),
+		},
+		Context: &in.Context,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var top map[string]json.RawMessage
+	var sig string
+	must(t, json.Unmarshal(sealed, &top))
+	must(t, json.Unmarshal(top["sig"], &sig))
+	delete(top, "sig")
+	payload, err := json.Marshal(top)
+	must(t, err)
+	payload, err = intents.Canonical(payload)
+	must(t, err)
+	in.Ticket.IntentID = id
+	ticket, err := intents.IssueTicket(e.Router, in.Ticket)
+	must(t, err)
+	header, _, _ := bytes.Cut([]byte(sig), []byte(".."))
+	return intents.Dispatch{Header: string(header), Payload: payload, Ticket: ticket}
+}
+
+// Send answers a dispatch.
+func (e *Executor) Send(t testing.TB, d intents.Dispatch) intents.Report {
+	t.Helper()
+	raw, err := json.Marshal(d)
+	must(t, err)
+	var r intents.Report
+	must(t, json.Unmarshal(e.Service.Handle(t.Context(), raw), &r))
+	return r
+}
+
+// Do fills, seals and sends an order.
+func (e *Executor) Do(t testing.TB, in Order) intents.Report {
+	t.Helper()
+	in = e.Fill(in)
+	row, known := catalog.Lookup(in.Type)
+	if known {
+		schema, err := row.ArgsSchema()
+		must(t, err)
+		args, err := json.Marshal(in.Args)
+		must(t, err)
+		if v := schema.ValidateBytes(args); len(v) > 0 {
+			t.Fatalf("arguments of %s: %v", in.Type, v)
+		}
+	}
+	r := e.Send(t, e.Seal(t, in))
+	if known && r.Status == intents.Done {
+		schema, err := row.ResultSchema()
+		must(t, err)
+		if v := schema.ValidateBytes(r.Result); len(v) > 0 {
+			t.Fatalf("result of %s: %v", in.Type, v)
+		}
+	}
+	return r
+}
+
+// Must is Do for an order that ends well, with its result decoded into v.
+func (e *Executor) Must(t testing.TB, in Order, v any) intents.Report {
+	t.Helper()
+	r := e.Do(t, in)
+	if r.Status != intents.Done {
+		t.Fatalf("%s: %s %s %s %s", in.Type, r.Status, r.Code, r.Reason, r.Result)
+	}
+	if v != nil {
+		must(t, json.Unmarshal(r.Result, v))
+	}
+	return r
+}
+
+// Fact is the payload of the report's fact of an event; nil: none.
+func Fact(t testing.TB, r intents.Report, event string) map[string]any {
+	t.Helper()
+	for _, f := range r.Facts {
+		if f.Event == event {
+			var v map[string]any
+			must(t, json.Unmarshal(f.Payload, &v))
+			return v
+		}
+	}
+	return nil
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,76 @@
+package executors
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"strings"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/storage"
+)
+
+// Data is what an order works on: resolved by the router from "from", or given
+// in the arguments. Close it.
+type Data struct {
+	io.ReadCloser
+	Size int64
+}
+
+// Data opens the order's data at a pointer: the ticket's input, else given (a
+// member of the arguments; empty: none). Nothing is read yet. ok is false where
+// the order has no data there.
+func (o *Order) Data(ctx context.Context, blobs storage.Blobs, pointer string, given []byte) (d Data, ok bool, err error) {
+	in, resolved := o.Input(pointer)
+	switch {
+	case resolved && in.Ref != "":
+		d, err = o.open(ctx, blobs, in)
+		return d, err == nil, err
+	case resolved:
+		given = in.Value
+	}
+	if len(given) == 0 {
+		return Data{}, false, nil
+	}
+	return Data{io.NopCloser(bytes.NewReader(given)), int64(len(given))}, true, nil
+}
+
+// open opens a reference: a blob of the tenant, or a file of the order's step.
+// The bytes must be those whose digest the router's decision named.
+func (o *Order) open(ctx context.Context, blobs storage.Blobs, in intents.Input) (Data, error) {
+	if strings.HasPrefix(in.Ref, "cas://") {
+		if in.SHA256 != "" && in.Ref != "cas://"+in.SHA256 {
+			return Data{}, Fail(intents.MalformedArgs, "the data is not what the ticket names")
+		}
+		r, size, err := blobs.Fetch(ctx, o.Ticket.Actor.Tenant, in.Ref)
+		if err != nil {
+			return Data{}, Store(err)
+		}
+		return Data{r, size}, nil
+	}
+	scope, err := o.Scope()
+	if err != nil {
+		return Data{}, err
+	}
+	r, file, err := blobs.Open(ctx, scope, in.Ref)
+	if err != nil {
+		return Data{}, Store(err)
+	}
+	if in.SHA256 != "" && file.SHA256 != in.SHA256 {
+		_ = r.Close()
+		return Data{}, Fail(intents.MalformedArgs, "the data is not what the ticket names")
+	}
+	return Data{r, file.Size}, nil
+}
+
+// ReadAll reads data of at most limit bytes; more is OVERSIZED_OUTPUT.
+func (d Data) ReadAll(limit int64) ([]byte, error) {
+	raw, err := io.ReadAll(io.LimitReader(d, limit+1))
+	if err != nil {
+		return nil, Store(err)
+	}
+	if int64(len(raw)) > limit {
+		return nil, Fail(intents.OversizedOutput, "the data is larger than this order takes")
+	}
+	return raw, nil
+}

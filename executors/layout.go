@@ -1,0 +1,53 @@
+package executors
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// layout writes a JSON document with one array element a line: the elements of
+// each array that stands in no other array. It stays the same document, and a
+// sample of its lines is a sample of its elements (DESIGN §9, skills).
+func layout(doc json.RawMessage) ([]byte, error) {
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, doc); err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	out.Grow(compact.Len() + compact.Len()/64)
+	var open []byte // brackets that are open
+	arrays := 0     // how many of them are [
+	text, escaped := false, false
+	in := compact.Bytes()
+	for i, c := range in {
+		if text {
+			out.WriteByte(c)
+			text, escaped = escaped || c != '"', !escaped && c == '\\'
+			continue
+		}
+		switch c {
+		case '"':
+			text = true
+		case '[', '{':
+			open = append(open, c)
+			if c == '[' {
+				arrays++
+			}
+		case ']':
+			if arrays == 1 && in[i-1] != '[' {
+				out.WriteByte('\n')
+			}
+			arrays--
+			open = open[:len(open)-1]
+		case '}':
+			open = open[:len(open)-1]
+		}
+		out.WriteByte(c)
+		element := c == ',' || c == '[' && in[i+1] != ']'
+		if element && arrays == 1 && open[len(open)-1] == '[' {
+			out.WriteByte('\n')
+		}
+	}
+	out.WriteByte('\n')
+	return out.Bytes(), nil
+}

@@ -1,0 +1,81 @@
+package executors
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
+)
+
+// Content is what a service answered, in the forms that it has: JSON, or text,
+// or JSON with the text in which it was received.
+type Content struct {
+	JSON json.RawMessage
+	Text string
+}
+
+// inline is the content as a JSON value, and its size as received.
+func (c Content) inline() (json.RawMessage, int, error) {
+	if len(c.JSON) > 0 {
+		return c.JSON, len(c.JSON), nil
+	}
+	raw, err := encode(c.Text)
+	return raw, len(c.Text), err
+}
+
+// file is the content as a file: the text as received where it says the same as
+// the JSON, else the JSON with one array element a line.
+func (c Content) file() ([]byte, error) {
+	if len(c.JSON) == 0 || sameJSON(c.JSON, []byte(c.Text)) {
+		return []byte(c.Text), nil
+	}
+	return layout(c.JSON)
+}
+
+// sameJSON compares documents but for white space.
+func sameJSON(a, b []byte) bool {
+	if len(b) == 0 {
+		return false
+	}
+	var x, y bytes.Buffer
+	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
+}
+
+// Gate is the content-length gate (DESIGN §3, DAT-01, DAT-03): content below
+// 50,000 bytes comes back inline; from there on it becomes a file of the scope,
+// and only its size, digest and first lines come back.
+func Gate(ctx context.Context, blobs storage.Blobs, s storage.Scope, c Content) (json.RawMessage, *catalog.Reference, error) {
+	inline, size, err := c.inline()
+	if err != nil {
+		return nil, nil, err
+	}
+	if size < storage.InlineLimit {
+		return inline, nil, nil
+	}
+	body, err := c.file()
+	if err != nil {
+		return nil, nil, err
+	}
+	file, err := blobs.Put(ctx, s, bytes.NewReader(body))
+	if err != nil {
+		return nil, nil, Store(err)
+	}
+	sample, _, err := Lines(ctx, bytes.NewReader(body), 0, catalog.SampleLines)
+	if err != nil {
+		return nil, nil, err
+	}
+	return nil, &catalog.Reference{FileID: file.ID, SizeBytes: file.Size, SHA256: file.SHA256, Sample: sample}, nil
+}
+
+// Scope is the step whose temporary files the order may touch: that of its
+// task. An order outside a task has none.
+func (o *Order) Scope() (storage.Scope, error) {
+	t := o.Ticket.Scope
+	if t == nil {
+		return storage.Scope{}, Fail(intents.MalformedArgs, "temporary files belong to a task, and the order has none")
+	}
+	return storage.Scope{Tenant: o.Ticket.Actor.Tenant, Plan: t.Plan, Revision: t.Revision, Step: t.Step}, nil
+}

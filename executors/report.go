@@ -1,0 +1,115 @@
+package executors
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+)
+
+// report is an executor's answer on its way out.
+type report intents.Report
+
+// encode never fails: a report that does not marshal is answered as a failure.
+func (r report) encode() []byte {
+	raw, err := encode(intents.Report(r))
+	if err != nil {
+		return []byte(`{"status":"failed","code":"EXECUTOR_FAILED","reason":"the report is not JSON"}`)
+	}
+	return raw
+}
+
+// encode marshals without rewriting characters for HTML, so that JSON passed
+// through keeps its bytes.
+func encode(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+}
+
+func succeeded(o *Order, res *Result) report {
+	if res == nil {
+		res = &Result{}
+	}
+	raw, err := encode(res.Value)
+	if err != nil {
+		return failed(Fail(intents.ExecutorFailed, "the result is not JSON"))
+	}
+	raw, f := oblige(o, raw)
+	if f != nil {
+		f.Facts = res.Facts
+		return failed(f)
+	}
+	return report{Status: intents.Done, Code: intents.OK, Result: raw, Facts: res.Facts}
+}
+
+func failed(f *Failure) report {
+	status := intents.Failed
+	if f.Code == intents.Indeterminate {
+		status = intents.StatusIndetermined
+	}
+	return report{Status: status, Code: f.Code, Reason: f.Reason, Retryable: f.Retryable, Result: f.Details, Facts: f.Facts}
+}
+
+// refused reports a dispatch that was not carried out. Only a deadline that
+// passed on the way may do better the next time.
+func refused(err error) report {
+	r := report{Status: intents.Failed, Code: intents.CodeOf(err), Reason: "dispatch refused"}
+	var refusal *intents.Refusal
+	if errors.As(err, &refusal) {
+		r.Reason, r.Retryable = refusal.Reason, refusal.Code == intents.ExecutorTimeout
+	}
+	return r
+}
+
+// failure reports a handler's error. Only a *Failure speaks for itself; the
+// words of any other error stay in the log.
+func (s *Service) failure(ctx context.Context, o *Order, err error) report {
+	var f *Failure
+	if errors.As(err, &f) {
+		if f.cause != nil {
+			s.cfg.Log.Error("handler failed", "intent_id", o.ID, "type", o.Type, "error", f.cause.Error())
+		}
+		return failed(f)
+	}
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return cut(ctx, o)
+	}
+	s.cfg.Log.Error("handler failed", "intent_id", o.ID, "type", o.Type, "error", err.Error())
+	return failed(Fail(intents.ExecutorFailed, "the executor failed; its log says why"))
+}
+
+// cut reports a run that was ended from outside: at its deadline
+// (EXECUTOR_TIMEOUT), or because the service stops (ABANDONED). An order that
+// must happen at most once may have happened: that is INDETERMINATE.
+func cut(ctx context.Context, o *Order) report {
+	if o.Effect() == catalog.Once {
+		return failed(Fail(intents.Indeterminate, "it was cut off, and its effect is not known"))
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return failed(Fail(intents.ExecutorTimeout, "it did not end before the deadline"))
+	}
+	return failed(Fail(intents.Abandoned, "the executor is stopping"))
+}
+
+// Effect of carrying the order out: that of its catalog row, or of the approved
+// pin of its one skill. What is unknown counts as once.
+func (o *Order) Effect() catalog.Effect {
+	row, ok := catalog.Lookup(o.Type)
+	switch {
+	case !ok:
+		return catalog.Once
+	case row.Effect != catalog.EffectPin:
+		return row.Effect
+	case len(o.Ticket.Pins) == 1:
+		return catalog.Effect(o.Ticket.Pins[0].Effect)
+	}
+	return catalog.Once
+}

@@ -1,0 +1,128 @@
+package executors
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/bus"
+)
+
+// Config of a service. All members but Workers, Log and Ready are required.
+type Config struct {
+	Bus        bus.Conn     // may be nil where only Handle is used
+	Name       string       // the executor, as catalog rows and tickets name it
+	Version    string       // semver
+	RouterKeys intents.Keys // who may sign tickets
+	Origin     string       // log origin: the only issuer of tickets believed
+	Now        func() time.Time
+	Workers    int          // concurrent requests per type; 0: the bus's default
+	Log        *slog.Logger // nil: none
+
+	// Ready, if not nil, is closed when the service listens.
+	Ready chan<- struct{}
+}
+
+// Service carries out the orders of one executor. Safe for concurrent use.
+type Service struct {
+	cfg      Config
+	handlers map[string]Handler
+	running  sync.WaitGroup // handlers, also those that overran their deadline
+}
+
+// New makes a service of handlers by intent type. It starts nothing.
+func New(cfg Config, handlers map[string]Handler) (*Service, error) {
+	switch {
+	case cfg.Name == "" || cfg.Version == "":
+		return nil, fmt.Errorf("executor: it needs a name and a version")
+	case cfg.RouterKeys == nil || cfg.Origin == "":
+		return nil, fmt.Errorf("executor %s: it needs the router's keys and the log origin", cfg.Name)
+	case cfg.Now == nil:
+		return nil, fmt.Errorf("executor %s: it needs a clock", cfg.Name)
+	case len(handlers) == 0:
+		return nil, fmt.Errorf("executor %s: it carries nothing out", cfg.Name)
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	cfg.Log = cfg.Log.With("executor", cfg.Name)
+	return &Service{cfg: cfg, handlers: handlers}, nil
+}
+
+// Serve answers dispatches until ctx ends and running handlers are done. It is
+// the NATS micro service writ-<Name>: one endpoint per type, one queue group
+// per executor, so that one of its instances gets each order (DESIGN §9).
+func Serve(ctx context.Context, cfg Config, handlers map[string]Handler) error {
+	s, err := New(cfg, handlers)
+	if err != nil {
+		return err
+	}
+	return s.Serve(ctx)
+}
+
+// Serve runs the service on the bus; see the function of the same name.
+func (s *Service) Serve(ctx context.Context) error {
+	if s.cfg.Bus == nil {
+		return fmt.Errorf("executor %s: it needs a bus", s.cfg.Name)
+	}
+	endpoints := make(map[string]bus.Handler, len(s.handlers))
+	for typ := range s.handlers {
+		endpoints[bus.Exec(typ)] = func(ctx context.Context, data []byte) []byte { return s.handle(ctx, typ, data) }
+	}
+	err := s.cfg.Bus.Serve(ctx, bus.Service{
+		Name: "writ-" + s.cfg.Name, Version: s.cfg.Version, Description: "carries out orders of executor " + s.cfg.Name,
+		Queue: "writ-" + s.cfg.Name, Endpoints: endpoints, Workers: s.cfg.Workers,
+	}, s.cfg.Ready)
+	s.running.Wait()
+	return err
+}
+
+// Handle answers one dispatch with a report. It returns at the ticket's
+// deadline at the latest, even where the handler does not.
+func (s *Service) Handle(ctx context.Context, dispatch []byte) []byte {
+	return s.handle(ctx, "", dispatch)
+}
+
+// handle answers a dispatch that came in for a type; "" is any.
+func (s *Service) handle(ctx context.Context, typ string, dispatch []byte) []byte {
+	o, left, err := s.admit(typ, dispatch)
+	if err != nil {
+		s.cfg.Log.Warn("dispatch refused", "code", string(intents.CodeOf(err)), "reason", err.Error())
+		return refused(err).encode()
+	}
+	ctx, cancel := context.WithTimeout(ctx, left)
+	defer cancel()
+	done := make(chan report, 1)
+	s.running.Go(func() { done <- s.run(ctx, o) })
+	select {
+	case r := <-done:
+		return r.encode()
+	case <-ctx.Done():
+	}
+	select { // both at once: the handler's own word is the better one
+	case r := <-done:
+		return r.encode()
+	default:
+		return cut(ctx, o).encode()
+	}
+}
+
+// run calls the handler. A panic costs this order, not the service; what it
+// says goes to the log only, since it may hold values of the order.
+func (s *Service) run(ctx context.Context, o *Order) (r report) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.cfg.Log.Error("handler panicked", "intent_id", o.ID, "type", o.Type, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			r = failed(Fail(intents.ExecutorFailed, "the executor failed; its log says why"))
+		}
+	}()
+	res, err := s.handlers[o.Type](ctx, o)
+	if err != nil {
+		return s.failure(ctx, o, err)
+	}
+	return succeeded(o, res)
+}

@@ -1,0 +1,268 @@
+package executors_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"aob.dev/writ/executors"
+	"aob.dev/writ/executors/executortest"
+	"aob.dev/writ/intents"
+)
+
+// readOrder is an order that the handlers of these tests take.
+func readOrder() executortest.Order {
+	return executortest.Order{Type: "read_lines", Args: map[string]any{"file_id": "f1", "start": 0, "n": 1}}
+}
+
+func answering(h executors.Handler) map[string]executors.Handler {
+	return map[string]executors.Handler{"read_lines": h, "skill.call": h}
+}
+
+func ok(context.Context, *executors.Order) (*executors.Result, error) {
+	return &executors.Result{Value: map[string]any{"lines": []string{"<a&b>"}, "more": false},
+		Facts: []intents.Fact{executors.NewFact("lines.read", map[string]int{"n": 1})}}, nil
+}
+
+func TestHandleDone(t *testing.T) {
+	var got *executors.Order
+	e := executortest.New(t, "files", nil, answering(func(ctx context.Context, o *executors.Order) (*executors.Result, error) {
+		got = o
+		return ok(ctx, o)
+	}))
+	in := e.Fill(readOrder())
+	d := e.Seal(t, in)
+	r := e.Send(t, d)
+	if r.Status != intents.Done || r.Code != intents.OK || len(r.Facts) != 1 || !strings.Contains(string(r.Result), "<a&b>") {
+		t.Fatalf("report: %+v", r)
+	}
+	if got.ID != intents.IntentID(d.Header, d.Payload) || got.Context.TaskID != "task_1" || got.Ticket.Position != in.Position || len(got.TraceID) != 32 {
+		t.Errorf("order: %+v", got)
+	}
+}
+
+// TestHandleRefuses lists what an executor must not carry out: the ticket vectors.
+func TestHandleRefuses(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(t *testing.T, e *executortest.Executor, in *executortest.Order)
+		spoil  func(t *testing.T, e *executortest.Executor, d *intents.Dispatch)
+		want   intents.Code
+	}{
+		{name: "ticket forged by another router", want: intents.KeyUnknown, spoil: func(t *testing.T, e *executortest.Executor, d *intents.Dispatch) {
+			other := executortest.New(t, "files", nil, answering(ok))
+			in := other.Fill(readOrder())
+			in.Ticket.IntentID = intents.IntentID(d.Header, d.Payload)
+			d.Ticket = issue(t, other.Router, in.Ticket)
+		}},
+		{name: "ticket forged under the router's kid", want: intents.SignatureInvalid, spoil: func(t *testing.T, e *executortest.Executor, d *intents.Dispatch) {
+			in := e.Fill(readOrder())
+			in.Ticket.IntentID = intents.IntentID(d.Header, d.Payload)
+			forger := executortest.New(t, "files", nil, answering(ok)).Router
+			forger.KID = e.Router.KID
+			d.Ticket = issue(t, forger, in.Ticket)
+		}},
+		{name: "ticket signature cut", want: intents.SignatureInvalid, spoil: func(_ *testing.T, _ *executortest.Executor, d *intents.Dispatch) {
+			d.Ticket = d.Ticket[:strings.LastIndexByte(d.Ticket, '.')+1]
+		}},
+		{name: "no ticket", want: intents.SignatureInvalid, spoil: func(_ *testing.T, _ *executortest.Executor, d *intents.Dispatch) { d.Ticket = "" }},
+		{name: "other executor's ticket", want: intents.SignatureInvalid, change: func(_ *testing.T, _ *executortest.Executor, in *executortest.Order) {
+			in.Ticket.Executor = "python"
+		}},
+		{name: "other log's ticket", want: intents.SignatureInvalid, change: func(_ *testing.T, _ *executortest.Executor, in *executortest.Order) {
+			in.Ticket.Issuer = "writ/other"
+		}},
+		{name: "ticket for another type", want: intents.SignatureInvalid, change: func(_ *testing.T, _ *executortest.Executor, in *executortest.Order) {
+			in.Ticket.Type = "write_temp"
+		}},
+		{name: "type not carried out here", want: intents.UnknownIntent, change: func(_ *testing.T, _ *executortest.Executor, in *executortest.Order) {
+			in.Type, in.Ticket.Type = "write_temp", "write_temp"
+		}},
+		{name: "payload byte changed", want: intents.SignatureInvalid, spoil: func(_ *testing.T, _ *executortest.Executor, d *intents.Dispatch) {
+			d.Payload = json.RawMessage(strings.Replace(string(d.Payload), `"n":1`, `"n":2`, 1))
+		}},
+		{name: "header changed", want: intents.SignatureInvalid, spoil: func(_ *testing.T, _ *executortest.Executor, d *intents.Dispatch) {
+			d.Header = "A" + d.Header[1:]
+		}},
+		{name: "deadline passed", want: intents.ExecutorTimeout, change: func(_ *testing.T, e *executortest.Executor, in *executortest.Order) {
+			in.Ticket.Deadline = e.Now().Add(-time.Millisecond)
+		}},
+		{name: "unknown obligation", want: intents.PolicyDenied, change: func(_ *testing.T, _ *executortest.Executor, in *executortest.Order) {
+			in.Ticket.Obligations = []intents.Obligation{{Name: "max_bytes", Value: 10}, {Name: "watermark", Value: true}}
+		}},
+		{name: "obligation that cannot be read", want: intents.PolicyDenied, change: func(_ *testing.T, _ *executortest.Executor, in *executortest.Order) {
+			in.Ticket.Obligations = []intents.Obligation{{Name: "max_bytes", Value: "much"}}
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			e := executortest.New(t, "files", nil, answering(func(context.Context, *executors.Order) (*executors.Result, error) {
+				t.Error("it was carried out")
+				return nil, nil
+			}))
+			in := e.Fill(readOrder())
+			if tt.change != nil {
+				tt.change(t, e, &in)
+			}
+			d := e.Seal(t, in)
+			if tt.spoil != nil {
+				tt.spoil(t, e, &d)
+			}
+			r := e.Send(t, d)
+			if r.Status != intents.Failed || r.Code != tt.want {
+				t.Errorf("%s %s (%s), want failed %s", r.Status, r.Code, r.Reason, tt.want)
+			}
+			if r.Retryable != (tt.want == intents.ExecutorTimeout) {
+				t.Errorf("retryable %t", r.Retryable)
+			}
+		})
+	}
+}
+
+func issue(t *testing.T, key intents.Signer, ticket intents.Ticket) string {
+	t.Helper()
+	token, err := intents.IssueTicket(key, ticket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+func TestHandleRefusesNoise(t *testing.T) {
+	e := executortest.New(t, "files", nil, answering(ok))
+	good, err := json.Marshal(e.Seal(t, e.Fill(readOrder())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, raw := range []string{"", "null", "[]", "{}x", string(good) + "{}", strings.Replace(string(good), `"header"`, `"extra":1,"header"`, 1), strings.Repeat("a", 2<<20)} {
+		var r intents.Report
+		if err := json.Unmarshal(e.Service.Handle(t.Context(), []byte(raw)), &r); err != nil || r.Status != intents.Failed {
+			t.Errorf("%.40q: %+v, %v", raw, r, err)
+		}
+	}
+}
+
+// A JSON encoder between router and executor may escape characters: the
+// canonical bytes count.
+func TestHandleEscapedPayload(t *testing.T) {
+	e := executortest.New(t, "files", nil, answering(ok))
+	in := e.Fill(readOrder())
+	in.Context.Labels = map[string]string{"note": "a<b & c"}
+	d := e.Seal(t, in)
+	d.Payload = json.RawMessage(strings.ReplaceAll(string(d.Payload), "<", `\u003c`))
+	if r := e.Send(t, d); r.Status != intents.Done {
+		t.Errorf("%s: %s", r.Code, r.Reason)
+	}
+}
+
+func TestHandlePanic(t *testing.T) {
+	e := executortest.New(t, "files", nil, answering(func(context.Context, *executors.Order) (*executors.Result, error) {
+		panic("secret value")
+	}))
+	r := e.Do(t, readOrder())
+	if r.Status != intents.Failed || r.Code != intents.ExecutorFailed || strings.Contains(r.Reason, "secret") {
+		t.Errorf("report: %+v", r)
+	}
+}
+
+func TestHandleErrors(t *testing.T) {
+	tests := []struct {
+		name string
+		err  error
+		want intents.Report
+	}{
+		{"plain error is not told", errors.New("secret value"), intents.Report{Status: intents.Failed, Code: intents.ExecutorFailed, Reason: "the executor failed; its log says why"}},
+		{"failure speaks", executors.Fail(intents.MemoryLock, "held"), intents.Report{Status: intents.Failed, Code: intents.MemoryLock, Reason: "held", Retryable: true}},
+		{"unknown effect", executors.Fail(intents.Indeterminate, "cut"), intents.Report{Status: intents.StatusIndetermined, Code: intents.Indeterminate, Reason: "cut"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			e := executortest.New(t, "files", nil, answering(func(context.Context, *executors.Order) (*executors.Result, error) { return nil, tt.err }))
+			r := e.Do(t, readOrder())
+			if r.Status != tt.want.Status || r.Code != tt.want.Code || r.Reason != tt.want.Reason || r.Retryable != tt.want.Retryable {
+				t.Errorf("got %+v, want %+v", r, tt.want)
+			}
+		})
+	}
+}
+
+// A handler that overruns is answered at the deadline, whether it heeds its
+// context or not; what must happen at most once is then not known.
+func TestHandleOverrun(t *testing.T) {
+	late := make(chan struct{})
+	tests := []struct {
+		name, typ string
+		handler   executors.Handler
+		want      intents.Code
+	}{
+		{"heeds", "read_lines", func(ctx context.Context, _ *executors.Order) (*executors.Result, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}, intents.ExecutorTimeout},
+		{"does not heed", "read_lines", func(ctx context.Context, o *executors.Order) (*executors.Result, error) {
+			<-late
+			return ok(ctx, o)
+		}, intents.ExecutorTimeout},
+		{"once", "skill.call", func(ctx context.Context, _ *executors.Order) (*executors.Result, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}, intents.Indeterminate},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			e := executortest.New(t, "files", nil, answering(tt.handler))
+			in := readOrder()
+			if tt.typ == "skill.call" {
+				in = executortest.Order{Type: tt.typ, Args: map[string]any{"skill": "pay"}}
+				in.Ticket.Pins = []intents.Pin{{Skill: "pay", Effect: "once"}}
+			}
+			in.Ticket.Deadline = time.Now().Add(50 * time.Millisecond)
+			if r := e.Do(t, in); r.Code != tt.want {
+				t.Errorf("%s: %s, want %s", r.Code, r.Reason, tt.want)
+			}
+		})
+	}
+	close(late)
+}
+
+func TestObligationsBindTheResult(t *testing.T) {
+	people := func(context.Context, *executors.Order) (*executors.Result, error) {
+		return &executors.Result{Value: json.RawMessage(`{"output":[{"mail":"a@x","n":12345678901234567890},{"mail":"b@x"}]}`)}, nil
+	}
+	e := executortest.New(t, "files", nil, answering(people))
+	in := executortest.Order{Type: "skill.call", Args: map[string]any{"skill": "people"}}
+	in.Ticket.Obligations = []intents.Obligation{{Name: "mask", Value: []string{"/output/*/mail"}}, {Name: "notify", Value: "ops"}}
+	if r := e.Do(t, in); string(r.Result) != `{"output":[{"mail":"[masked]","n":12345678901234567890},{"mail":"[masked]"}]}` {
+		t.Errorf("masked: %s", r.Result)
+	}
+	in.Ticket.Obligations = []intents.Obligation{{Name: "max_bytes", Value: 20}}
+	if r := e.Do(t, in); r.Code != intents.OversizedOutput || r.Result != nil {
+		t.Errorf("max_bytes: %+v", r)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	keys := intents.KeysFunc(func(string) (intents.Key, error) { return intents.Key{}, nil })
+	full := executors.Config{Name: "files", Version: "1.0.0", RouterKeys: keys, Origin: "o", Now: time.Now}
+	for name, spoil := range map[string]func(*executors.Config){
+		"no name":   func(c *executors.Config) { c.Name = "" },
+		"no keys":   func(c *executors.Config) { c.RouterKeys = nil },
+		"no origin": func(c *executors.Config) { c.Origin = "" },
+		"no clock":  func(c *executors.Config) { c.Now = nil },
+	} {
+		cfg := full
+		spoil(&cfg)
+		if _, err := executors.New(cfg, answering(ok)); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	if _, err := executors.New(full, nil); err == nil {
+		t.Error("no handlers: accepted")
+	}
+	if err := executors.Serve(t.Context(), full, answering(ok)); err == nil {
+		t.Error("no bus: served")
+	}
+}

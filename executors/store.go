@@ -1,0 +1,30 @@
+package executors
+
+import (
+	"context"
+	"errors"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/storage"
+)
+
+// Store is a storage error as the outcome of an order. A store that is down
+// fails orders retryably (DESIGN §12): writes are fenced, so a second one is
+// the same. nil stays nil; failures and the context's errors stay as they are.
+func Store(err error) error {
+	var (
+		f      *Failure
+		schema *storage.SchemaError
+	)
+	switch {
+	case err == nil, errors.As(err, &f), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.Is(err, storage.ErrNotFound):
+		return Fail(intents.NotFound, "no such thing for this caller")
+	case errors.Is(err, storage.ErrStale):
+		return Fail(intents.StaleWrite, "a later order has written already")
+	case errors.As(err, &schema):
+		return Fail(intents.ExecutorFailed, "StorageSchemaError at "+schema.Index+schema.Pointer+": "+schema.Reason)
+	}
+	return &Failure{Code: intents.ExecutorFailed, Reason: "the store does not answer", Retryable: true, cause: err}
+}
