@@ -1,0 +1,99 @@
+// Package files keeps temporary data of a step: write_temp and read_lines over
+// the blobs of the ticket's step (DESIGN §9, DAT-04, DAT-05). Files, skills and
+// python share that scope and none calls another. What a step leaves behind is
+// wiped when it ends, and swept where it never did (DAT-10, DAT-11).
+package files
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+
+	"aob.dev/writ/executors"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
+)
+
+// Name of the executor.
+const Name = "files"
+
+// Handlers of the executor. They keep no state: a file's id derives from its
+// content, so the same order twice is one file.
+func Handlers(blobs storage.Blobs) map[string]executors.Handler {
+	f := files{blobs}
+	return map[string]executors.Handler{"write_temp": f.write, "read_lines": f.read}
+}
+
+type files struct{ blobs storage.Blobs }
+
+// write streams the data into the step's scope. A JSON string is kept as the
+// text that it stands for, anything else as its JSON; a file stays as it is.
+func (f files) write(ctx context.Context, o *executors.Order) (*executors.Result, error) {
+	var args catalog.WriteTemp
+	if err := o.Decode(&args); err != nil {
+		return nil, err
+	}
+	scope, err := o.Scope()
+	if err != nil {
+		return nil, err
+	}
+	data, ok, err := o.Data(ctx, f.blobs, "/data", args.Data)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, executors.Fail(intents.MalformedArgs, "there is nothing to keep: data or from is needed")
+	}
+	defer data.Close()
+	from := io.Reader(data)
+	if in, resolved := o.Input("/data"); !resolved || in.Ref == "" {
+		if from, err = plain(data); err != nil {
+			return nil, err
+		}
+	}
+	file, err := f.blobs.Put(ctx, scope, from)
+	if err != nil {
+		return nil, executors.Store(err)
+	}
+	return &executors.Result{Value: catalog.WriteTempResult{FileID: file.ID, SizeBytes: file.Size, SHA256: file.SHA256}}, nil
+}
+
+// maxInline bounds a value that came inside an order or a ticket, in bytes.
+const maxInline = 1 << 20
+
+// plain takes a JSON string out of its quotes.
+func plain(data executors.Data) (io.Reader, error) {
+	raw, err := data.ReadAll(maxInline)
+	if err != nil {
+		return nil, err
+	}
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		raw = []byte(text)
+	}
+	return bytes.NewReader(raw), nil
+}
+
+// read gives lines of one of the step's files; another step's does not exist.
+func (f files) read(ctx context.Context, o *executors.Order) (*executors.Result, error) {
+	var args catalog.ReadLines
+	if err := o.Decode(&args); err != nil {
+		return nil, err
+	}
+	scope, err := o.Scope()
+	if err != nil {
+		return nil, err
+	}
+	r, _, err := f.blobs.Open(ctx, scope, args.FileID)
+	if err != nil {
+		return nil, executors.Store(err)
+	}
+	defer r.Close()
+	lines, more, err := executors.Lines(ctx, r, args.Start, args.N)
+	if err != nil {
+		return nil, executors.Store(err)
+	}
+	return &executors.Result{Value: catalog.ReadLinesResult{Lines: lines, More: more}}, nil
+}

@@ -1,0 +1,55 @@
+package files
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"aob.dev/writ/storage"
+)
+
+// Defaults of the sweep (DAT-11).
+const (
+	SweepEvery = 10 * time.Minute
+	SweepAge   = time.Hour // scopes that nothing was written to for longer are removed
+)
+
+// Sweeper removes what steps left behind that never ended.
+type Sweeper struct {
+	Blobs storage.Blobs
+	Every time.Duration // 0: SweepEvery
+	Age   time.Duration // 0: SweepAge
+	Log   *slog.Logger  // nil: none
+}
+
+// Run sweeps at once and then again and again, until ctx ends; that is no
+// error. A sweep that fails is logged and tried again.
+func (s Sweeper) Run(ctx context.Context) error {
+	if s.Every == 0 {
+		s.Every = SweepEvery
+	}
+	if s.Age == 0 {
+		s.Age = SweepAge
+	}
+	if s.Log == nil {
+		s.Log = slog.New(slog.DiscardHandler)
+	}
+	tick := time.NewTicker(s.Every)
+	defer tick.Stop()
+	for {
+		removed, err := s.Blobs.Sweep(ctx, s.Age)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			s.Log.Error("sweep of temporary files failed", "error", err.Error())
+		case removed > 0:
+			s.Log.Info("temporary files swept", "scopes", removed)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package memory
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"aob.dev/writ/executors"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/schemas"
+)
+
+// contractViolation is what the caller learns of a mismatch (MEM-06). Actual is
+// a shape: it never holds a value of the data.
+type contractViolation struct {
+	Status   string `json:"status"`
+	Expected string `json:"expected"`
+	Actual   string `json:"actual"`
+}
+
+// checkContract validates data against the step's return_spec (MEM-05): nothing
+// is written that breaks it. A mismatch is CONTRACT_VIOLATION; a spec that does
+// not compile is MALFORMED_ARGS, since the plan that carries it was accepted.
+func checkContract(task *intents.TaskScopeClaim, data json.RawMessage) error {
+	var spec catalog.ReturnSpec
+	if json.Unmarshal(task.ReturnSpec, &spec) != nil || spec.Shape == "" {
+		return executors.Fail(intents.MalformedArgs, "the step has no return_spec to check against")
+	}
+	source, err := schemas.CompileShape(spec.Shape)
+	if err != nil {
+		return executors.Fail(intents.MalformedArgs, "the step's return_spec cannot be read: "+err.Error())
+	}
+	schema, err := schemas.Compile(source)
+	if err != nil {
+		return executors.Fail(intents.MalformedArgs, "the step's return_spec cannot be read: "+err.Error())
+	}
+	broken := schema.ValidateBytes(data)
+	if len(broken) == 0 {
+		return nil
+	}
+	actual := shapeOf(data)
+	f := executors.Fail(intents.ContractViolation, "the data does not match return_spec at "+at(broken[0].Pointer)+": "+broken[0].Reason)
+	f.Details, _ = json.Marshal(contractViolation{"contract_violation", spec.Shape, actual}) // three strings always marshal
+	f.Facts = []intents.Fact{executors.NewFact("contract_violation", map[string]any{
+		"expected_shape": spec.Shape, "actual_shape": actual, "step_index": task.Step,
+	})}
+	return f
+}
+
+func at(pointer string) string {
+	if pointer == "" {
+		return "the top"
+	}
+	return pointer
+}
+
+// shapeOf words the shape of a document in the shorthand of return_spec.
+func shapeOf(data []byte) string {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	var v any
+	if dec.Decode(&v) != nil || dec.More() {
+		return "text"
+	}
+	return executors.Cut(infer(v, 0), maxShape)
+}

@@ -1,0 +1,110 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"aob.dev/writ/executors"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/storage"
+)
+
+// Times of the advisory lock (MEM-07, MEM-08, G-53).
+const (
+	LockWait  = 5 * time.Second  // then MEMORY_LOCK
+	LockLease = 30 * time.Second // a holder that is gone blocks no longer
+	lockPoll  = 50 * time.Millisecond
+)
+
+// lockID names what is locked: tenant (the store's), scope, owner and label, so
+// that sessions of one user contend although their keys differ (G-52).
+func lockID(r record) string {
+	owner := ""
+	switch r.Scope {
+	case scopeSession:
+		owner = r.Session
+	case scopeUser:
+		owner = r.User
+	}
+	return strings.Join([]string{"lock", r.Scope, owner, r.label()}, ":")
+}
+
+// holder names a task within its tenant.
+func holder(r record) string { return r.Session + ":" + r.Task }
+
+// lock takes the lock of a memory for its task, waiting up to LockWait while
+// another holds it, and says how long it waited. MEMORY_LOCK after that. The
+// lock is a compare-and-set on a document of its own: no transaction (MEM-09).
+func (m *memory) lock(ctx context.Context, r record) (waited time.Duration, err error) {
+	start := m.Now()
+	for {
+		held, err := m.tryLock(ctx, r)
+		waited = m.Now().Sub(start)
+		if err != nil || held {
+			return max(waited, 0), err
+		}
+		if waited >= LockWait {
+			return waited, executors.Fail(intents.MemoryLock, "another task holds the memory lock")
+		}
+		if err := m.Wait(ctx, min(lockPoll, LockWait-waited)); err != nil {
+			return waited, err
+		}
+	}
+}
+
+// tryLock takes the lock if it is free: nobody holds it, its lease is over, or
+// it is held by this task or by an older task of the same plan step. Of one
+// step only one task is alive, so the older one is gone.
+func (m *memory) tryLock(ctx context.Context, r record) (bool, error) {
+	id := lockID(r)
+	now := timestamp(m.Now())
+	old, version, err := m.get(ctx, r.Tenant, id)
+	if errors.Is(err, storage.ErrNotFound) {
+		version, err = storage.Nobody, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	taken := version != storage.Nobody && old.LockedBy != "" && old.LockExpires != nil && old.LockExpires.After(now)
+	mine := old.LockedBy == holder(r) || old.Session == r.Session && old.Plan == r.Plan && old.StepIndex == r.StepIndex
+	if taken && !mine {
+		return false, nil
+	}
+	ends := now.Add(LockLease)
+	return m.swapLock(ctx, version, record{
+		ID: id, Key: id, Tenant: r.Tenant, Session: r.Session, Task: r.Task, User: r.User, Scope: r.Scope, Plan: r.Plan,
+		StepIndex: r.StepIndex, LockedBy: holder(r), LockExpires: &ends, CreatedAt: now, TTLAt: &ends,
+	})
+}
+
+// unlock gives the lock of a memory back, if its task still holds it.
+func (m *memory) unlock(ctx context.Context, r record) error {
+	for {
+		held, version, err := m.get(ctx, r.Tenant, lockID(r))
+		if errors.Is(err, storage.ErrNotFound) || err == nil && held.LockedBy != holder(r) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		held.LockedBy = ""
+		if done, err := m.swapLock(ctx, version, held); done || err != nil {
+			return err
+		}
+	}
+}
+
+// swapLock writes the next version of a lock; false: somebody was faster.
+func (m *memory) swapLock(ctx context.Context, version int64, next record) (bool, error) {
+	doc, err := next.document(version + 1)
+	if err != nil {
+		return false, err
+	}
+	err = m.Documents.Swap(ctx, next.Tenant, storage.IndexMemory, version, doc)
+	if errors.Is(err, storage.ErrStale) {
+		return false, nil
+	}
+	return err == nil, err
+}

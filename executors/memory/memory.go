@@ -1,0 +1,129 @@
+// Package memory keeps the results of steps, and what a user or a tenant wants
+// remembered (DESIGN §10, MEM-01 to MEM-13). A memory is one document of
+// agent_memory under a key that is built here:
+//
+//	{tenant}:{session}:{task}:{label}     acme:sess_456:task_789:outlet_ids
+//
+// The parts are identifiers, so none holds a colon. Writing checks the data
+// against the ticket's return_spec, takes an advisory lock on tenant, scope,
+// owner and label, and is fenced by the ticket's position: the lock keeps two
+// tasks from overwriting what a manager has not read yet, the position is what
+// protects the document.
+package memory
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"aob.dev/writ/executors"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/storage"
+)
+
+// Name of the executor.
+const Name = "memory"
+
+// MaxSize bounds one memory in bytes of JSON: an extract, not raw data.
+const MaxSize = 1 << 20
+
+// How long memories are served (MEM-13, G-56).
+const (
+	SessionTTL = 7 * 24 * time.Hour
+	UserTTL    = 90 * 24 * time.Hour // user and tenant scope
+)
+
+// The scopes of memories; session is the default.
+const (
+	scopeSession = "session"
+	scopeUser    = "user"
+	scopeTenant  = "tenant"
+)
+
+// Config of the executor. All members but Wait are required.
+type Config struct {
+	Documents storage.Documents
+	Blobs     storage.Blobs
+	Now       func() time.Time
+	// Wait sleeps between two looks at a lock; nil: a timer. It returns ctx's
+	// error if that ends first.
+	Wait func(ctx context.Context, d time.Duration) error
+}
+
+// Handlers of the executor.
+func Handlers(cfg Config) map[string]executors.Handler {
+	if cfg.Wait == nil {
+		cfg.Wait = sleep
+	}
+	m := &memory{cfg}
+	return map[string]executors.Handler{"write_memory": m.write, "read_memory": m.read, "memory.query": m.query}
+}
+
+type memory struct{ Config }
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// record is a document of agent_memory (STO-04). Locks are records too: they
+// have a locked_by and no text.
+type record struct {
+	ID          string     `json:"id"`
+	Tenant      string     `json:"tenant_id"`
+	Session     string     `json:"session_id,omitempty"`
+	Task        string     `json:"task_id,omitempty"`
+	User        string     `json:"user_id,omitempty"`
+	Scope       string     `json:"scope"`
+	Key         string     `json:"key"`
+	Source      string     `json:"source,omitempty"` // intent_id of the order that wrote it
+	Plan        string     `json:"plan_id,omitempty"`
+	LockedBy    string     `json:"locked_by,omitempty"`
+	Text        string     `json:"text"` // the data as JSON (G-54)
+	StepIndex   int        `json:"step_index,omitempty"`
+	LockExpires *time.Time `json:"lock_expires,omitempty"`
+	CreatedAt   time.Time  `json:"created_at"`
+	TTLAt       *time.Time `json:"ttl_at,omitempty"`
+}
+
+// key builds the full key; callers choose the label only (MEM-01, MEM-02).
+func key(tenant, session, task, label string) string {
+	return strings.Join([]string{tenant, session, task, label}, ":")
+}
+
+// label is the last part of a key.
+func (r record) label() string { return r.Key[strings.LastIndexByte(r.Key, ':')+1:] }
+
+// expired memories are never served (MEM-13).
+func (r record) expired(now time.Time) bool { return r.TTLAt != nil && !r.TTLAt.After(now) }
+
+func (r record) document(position int64) (storage.Document, error) {
+	body, err := json.Marshal(r)
+	if err != nil {
+		return storage.Document{}, err
+	}
+	return storage.Document{ID: r.ID, Position: position, Body: body}, nil
+}
+
+// get reads a record and the version of its document.
+func (m *memory) get(ctx context.Context, tenant, id string) (record, int64, error) {
+	doc, err := m.Documents.Get(ctx, tenant, storage.IndexMemory, id)
+	if err != nil {
+		return record{}, 0, err
+	}
+	var r record
+	if err := json.Unmarshal(doc.Body, &r); err != nil {
+		return record{}, 0, executors.Fail(intents.ExecutorFailed, "a stored memory cannot be read")
+	}
+	return r, doc.Position, nil
+}
+
+// timestamp is how times are stored: UTC, milliseconds.
+func timestamp(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }

@@ -1,0 +1,74 @@
+package memory
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"aob.dev/writ/executors"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
+)
+
+// read serves one memory by its full key (MEM-03). A task may read the key that
+// its step takes as input, and its own; a manager those of its session, its
+// user and its tenant. What a caller may not read does not exist for it.
+// Confirm is the manager's word that it has read: the lock is released.
+func (m *memory) read(ctx context.Context, o *executors.Order) (*executors.Result, error) {
+	var args catalog.ReadMemory
+	if err := o.Decode(&args); err != nil {
+		return nil, err
+	}
+	task := o.Ticket.Scope
+	switch {
+	case task != nil && args.Key != task.InputKey && !ownKey(o, args.Key):
+		return nil, executors.Fail(intents.TaskScope, "a task reads its step's input and its own memories only")
+	case task != nil && args.Confirm:
+		return nil, executors.Fail(intents.MalformedArgs, "only the manager confirms")
+	}
+	r, _, err := m.get(ctx, o.Ticket.Actor.Tenant, args.Key)
+	if err != nil {
+		return nil, executors.Store(err)
+	}
+	if r.Key != args.Key || isLock(r) || r.expired(m.Now()) || task == nil && !visible(o, r) {
+		return nil, executors.Store(storage.ErrNotFound)
+	}
+	scope := storage.Scope{Tenant: o.Ticket.Actor.Tenant, Plan: o.Context.PlanID}
+	if task != nil {
+		if scope, err = o.Scope(); err != nil {
+			return nil, err
+		}
+	}
+	data, ref, err := executors.Gate(ctx, m.Blobs, scope, executors.Content{JSON: json.RawMessage(r.Text)})
+	if err != nil {
+		return nil, err
+	}
+	if args.Confirm {
+		if err := m.unlock(ctx, r); err != nil {
+			return nil, executors.Store(err)
+		}
+	}
+	return &executors.Result{Value: catalog.ReadMemoryResult{Key: r.Key, Data: data, Reference: ref}}, nil
+}
+
+// isLock: locks share the index, and are no memories.
+func isLock(r record) bool { return strings.HasPrefix(r.ID, "lock:") }
+
+// ownKey: the key was built for this very task.
+func ownKey(o *executors.Order, full string) bool {
+	return strings.HasPrefix(full, key(o.Ticket.Actor.Tenant, o.Context.SessionID, o.Ticket.Scope.Task, ""))
+}
+
+// visible says what an order outside a task may read.
+func visible(o *executors.Order, r record) bool {
+	user := r.User == o.Ticket.Actor.UserID
+	switch r.Scope {
+	case scopeTenant:
+		return true
+	case scopeUser:
+		return user
+	default:
+		return user && r.Session == o.Context.SessionID
+	}
+}

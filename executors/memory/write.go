@@ -1,0 +1,110 @@
+package memory
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"regexp"
+	"time"
+
+	"aob.dev/writ/executors"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
+)
+
+// labels keep key parts apart (G-51).
+var labels = regexp.MustCompile(`^[a-z0-9_]{1,64}$`)
+
+// write stores a step's result: validate, lock, write, report; the lock stays
+// until the manager confirms that it has read, or the lease ends (MEM-04). A
+// crash between lock and write leaves a lock that its own task takes again.
+func (m *memory) write(ctx context.Context, o *executors.Order) (*executors.Result, error) {
+	var args catalog.WriteMemory
+	if err := o.Decode(&args); err != nil {
+		return nil, err
+	}
+	r, err := m.draft(o, args)
+	if err != nil {
+		return nil, err
+	}
+	data, err := m.data(ctx, o, args)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkContract(o.Ticket.Scope, data); err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	if err := json.Compact(&text, data); err != nil {
+		return nil, err // checkContract has read it
+	}
+	r.Text = text.String()
+	waited, err := m.lock(ctx, r)
+	if err != nil {
+		return nil, executors.Store(err)
+	}
+	doc, err := r.document(o.Ticket.Position)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.Documents.Put(ctx, r.Tenant, storage.IndexMemory, doc); err != nil {
+		return nil, executors.Store(err)
+	}
+	return &executors.Result{
+		Value: catalog.WriteMemoryResult{Key: r.Key, SizeBytes: int64(len(r.Text)), Validated: true},
+		Facts: written(r, waited),
+	}, nil
+}
+
+// written is told twice: the audit event, and the confirmation that readers
+// of the store wait for (C-25).
+func written(r record, waited time.Duration) []intents.Fact {
+	return []intents.Fact{
+		executors.NewFact("memory.written", map[string]any{
+			"key": r.Key, "size_bytes": len(r.Text), "validated": true, "lock_wait_ms": waited.Milliseconds(),
+		}),
+		executors.NewFact("memory.upsert", map[string]any{"key": r.Key}),
+	}
+}
+
+// draft is what would be stored, all but the data.
+func (m *memory) draft(o *executors.Order, args catalog.WriteMemory) (record, error) {
+	task, actor, session := o.Ticket.Scope, o.Ticket.Actor, o.Context.SessionID
+	switch {
+	case task == nil:
+		return record{}, executors.Fail(intents.MalformedArgs, "only a task writes memories")
+	case session == "":
+		return record{}, executors.Fail(intents.MalformedArgs, "the order has no session, which the key needs")
+	case !labels.MatchString(args.Label):
+		return record{}, executors.Fail(intents.MalformedArgs, "a label has 1 to 64 of a-z, 0-9 and _")
+	}
+	scope, ttl := args.Scope, UserTTL
+	switch scope {
+	case "", scopeSession:
+		scope, ttl = scopeSession, SessionTTL
+	case scopeUser, scopeTenant:
+	default:
+		return record{}, executors.Fail(intents.MalformedArgs, "scope is session, user or tenant")
+	}
+	now := timestamp(m.Now())
+	ends := now.Add(ttl)
+	full := key(actor.Tenant, session, task.Task, args.Label)
+	return record{
+		ID: full, Key: full, Tenant: actor.Tenant, Session: session, Task: task.Task, User: actor.UserID, Scope: scope,
+		Source: o.ID, Plan: task.Plan, StepIndex: task.Step, CreatedAt: now, TTLAt: &ends,
+	}, nil
+}
+
+// data is the value to store; a file that is no JSON breaks any contract.
+func (m *memory) data(ctx context.Context, o *executors.Order, args catalog.WriteMemory) (json.RawMessage, error) {
+	d, ok, err := o.Data(ctx, m.Blobs, "/data", args.Data)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, executors.Fail(intents.MalformedArgs, "there is nothing to store: data or from is needed")
+	}
+	defer d.Close()
+	return d.ReadAll(MaxSize)
+}
