@@ -462,3 +462,10 @@ func (d *Directory) onOutcome(fn func(of int64)) {
 	defer d.mu.Unlock()
 	d.outcome = fn
 }
+
+// Tenants of the directory, sorted.
+func (d *Directory) Tenants() []string {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return slices.Sorted(maps.Keys(d.tenants))
+}

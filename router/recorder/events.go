@@ -1,0 +1,220 @@
+package recorder
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/router"
+	"aob.dev/writ/storage"
+)
+
+// event is one line of the blueprint's four layers (OBS-01 to OBS-12). Payloads
+// hold sizes, names and reasons, never the user's text or data (C-28).
+type event struct {
+	typ     string
+	payload map[string]any
+}
+
+// eventDoc is the document of agent_events (STO-11) with the order it comes from.
+type eventDoc struct {
+	EventID    string `json:"event_id"`
+	TenantID   string `json:"tenant_id"`
+	UserID     string `json:"user_id,omitempty"`
+	SessionID  string `json:"session_id,omitempty"`
+	PlanID     string `json:"plan_id,omitempty"`
+	TaskID     string `json:"task_id,omitempty"`
+	EventType  string `json:"event_type"`
+	SkillID    string `json:"skill_id,omitempty"`
+	ScriptHash string `json:"script_hash,omitempty"`
+	Payload    any    `json:"payload"`
+	TS         string `json:"ts"`
+	Position   int64  `json:"position"`
+	Seq        int    `json:"seq"`
+	IntentID   string `json:"intent_id,omitempty"`
+}
+
+// orderEvents are the events of an order record. before and after are the plan
+// around it.
+func orderEvents(s router.Summary, before, after *catalog.PlanView) []event {
+	if s.Decision.Verdict == intents.Deny {
+		return []event{{"intent.denied", map[string]any{"type": s.Type, "code": s.Decision.Code, "policy_ids": s.Decision.PolicyIDs}}}
+	}
+	if s.Decision.Verdict == intents.Hold {
+		return []event{{"intent.held", map[string]any{"type": s.Type, "policy_ids": s.Decision.PolicyIDs}}}
+	}
+	var out []event
+	switch s.Type {
+	case "plan.open":
+		var a catalog.PlanOpen
+		_ = json.Unmarshal(s.Args, &a) // recorded arguments matched their schema
+		out = append(out, event{"user_message.received", map[string]any{"size_bytes": len(a.Task)}})
+	case "plan.claim":
+		if before != nil && before.Status == catalog.PlanPending {
+			out = append(out, event{"subagent_a.spawned", map[string]any{"mode": "plan"}})
+		}
+	case "plan":
+		out = append(out, planEvents(s, after)...)
+	case "step":
+		out = append(out, stepStarted(s, after)...)
+	case "step.finish":
+		out = append(out, stepFinished(s, before, after)...)
+	case "plan.close":
+		out = append(out, planClosed(s, after)...)
+	case "cancel":
+		out = append(out, event{"plan.cancelled", map[string]any{}})
+	}
+	return append(out, replans(before, after)...)
+}
+
+func planEvents(s router.Summary, after *catalog.PlanView) []event {
+	var a catalog.Plan
+	_ = json.Unmarshal(s.Args, &a)
+	out := []event{{"plan.received", map[string]any{"plan_id": a.PlanID, "steps": len(a.Steps)}}}
+	if a.Revision > 1 {
+		out = append(out, event{"plan.revised", map[string]any{"revised_steps": len(a.Steps), "revision": a.Revision}})
+	}
+	if after != nil {
+		out = append(out, event{"plan.persisted", map[string]any{"status": after.Status}})
+	}
+	return out
+}
+
+func stepStarted(s router.Summary, after *catalog.PlanView) []event {
+	var a catalog.Step
+	_ = json.Unmarshal(s.Args, &a)
+	skills := []string{}
+	if v := stepOf(after, a.Step); v != nil {
+		skills = v.Skills
+	}
+	return []event{
+		{"subagent_b.spawned", map[string]any{"task_id": a.TaskID, "step_index": a.Step}},
+		{fmt.Sprintf("step_%d.started", a.Step), map[string]any{"task_id": a.TaskID, "skill": skills, "step_index": a.Step}},
+	}
+}
+
+func stepFinished(s router.Summary, before, after *catalog.PlanView) []event {
+	var a catalog.StepFinish
+	_ = json.Unmarshal(s.Args, &a)
+	var v *catalog.StepView
+	if before != nil {
+		for i := range before.Steps {
+			if before.Steps[i].TaskID == a.TaskID {
+				v = stepOf(after, before.Steps[i].Step)
+			}
+		}
+	}
+	if v == nil {
+		return nil
+	}
+	finish := map[string]any{"status": a.Status, "step_index": v.Step, "task_id": a.TaskID}
+	if v.StartedAt != nil {
+		finish["duration_ms"] = s.At.Sub(*v.StartedAt).Milliseconds()
+	}
+	switch a.Status {
+	case "done":
+		finish["memory_key"] = a.MemoryKey
+		return []event{{"subagent.finish", finish}, {fmt.Sprintf("step_%d.complete", v.Step), map[string]any{"task_id": a.TaskID, "step_index": v.Step}}}
+	case "insufficient":
+		return []event{
+			{"subagent.insufficient", map[string]any{"reason": a.Reason, "suggestion": a.Suggestion, "step_index": v.Step}},
+			{"subagent.finish", finish},
+			{fmt.Sprintf("step_%d.failed", v.Step), map[string]any{"reason": "insufficient", "step_index": v.Step}},
+		}
+	default:
+		return []event{{"subagent.finish", finish}, {fmt.Sprintf("step_%d.failed", v.Step), map[string]any{"reason": a.Reason, "step_index": v.Step}}}
+	}
+}
+
+func planClosed(s router.Summary, after *catalog.PlanView) []event {
+	if after == nil {
+		return nil
+	}
+	if after.Status == catalog.PlanComplete {
+		return []event{{"plan.complete", map[string]any{"steps": len(after.Steps), "replan_count": after.ReplanCount}}, {"reply.sent", map[string]any{"size_bytes": len(after.Response)}}}
+	}
+	reason := ""
+	if after.Failure != nil {
+		reason = after.Failure.Reason
+	}
+	return []event{{"plan.failed", map[string]any{"reason": reason, "replan_count": after.ReplanCount}}}
+}
+
+// replans tells every trigger that a record added to the plan's history.
+func replans(before, after *catalog.PlanView) []event {
+	if after == nil {
+		return nil
+	}
+	known := 0
+	if before != nil {
+		known = len(before.History)
+	}
+	var out []event
+	for _, h := range after.History[min(known, len(after.History)):] {
+		out = append(out, event{"replan.triggered", map[string]any{"attempt": h.Attempt, "failed_step": h.FailedStep, "trigger": h.Trigger}})
+		if h.Attempt <= catalog.MaxReplans {
+			out = append(out, event{"subagent_a.spawned", map[string]any{"mode": "replan"}})
+		}
+	}
+	return out
+}
+
+// outcomeEvents are the facts of an outcome, and what it did to the plan.
+func outcomeEvents(s router.Summary, o intents.Outcome, before, after *catalog.PlanView) []event {
+	var out []event
+	for _, f := range o.Facts {
+		var payload map[string]any
+		if json.Unmarshal(f.Payload, &payload) != nil || payload == nil {
+			payload = map[string]any{}
+		}
+		out = append(out, event{f.Event, payload})
+	}
+	if s.Type == "write_memory" {
+		switch {
+		case o.Status == intents.Done:
+			var res catalog.WriteMemoryResult
+			_ = json.Unmarshal(o.Result, &res) // matched its schema
+			out = append(out, event{"memory.upsert", map[string]any{"key": res.Key}})
+		case o.Code == intents.ContractViolation:
+			out = append(out, event{fmt.Sprintf("step_%d.failed", s.Context.Step), map[string]any{"reason": "contract_violation", "step_index": s.Context.Step}})
+		}
+	}
+	if o.Status != intents.Done {
+		out = append(out, event{"intent.failed", map[string]any{"type": s.Type, "code": o.Code, "status": o.Status}})
+	}
+	return append(out, replans(before, after)...)
+}
+
+func stepOf(p *catalog.PlanView, n int) *catalog.StepView {
+	if p == nil {
+		return nil
+	}
+	for i := range p.Steps {
+		if p.Steps[i].Step == n {
+			return &p.Steps[i]
+		}
+	}
+	return nil
+}
+
+// writeEvents appends events create-only under an id made of the position.
+func (r *Recorder) writeEvents(ctx context.Context, s router.Summary, events []event, rec storage.Record) error {
+	for i, e := range events {
+		d := eventDoc{EventID: fmt.Sprintf("%012d-%02d", rec.Position, i), TenantID: s.Tenant, UserID: s.User, SessionID: s.Context.SessionID,
+			PlanID: planID(s), TaskID: s.Context.TaskID, EventType: e.typ, Payload: e.payload, TS: rec.At.UTC().Format(time.RFC3339Nano),
+			Position: rec.Position, Seq: i, IntentID: s.IntentID}
+		d.SkillID, _ = e.payload["skill_id"].(string)
+		d.ScriptHash, _ = e.payload["script_hash"].(string)
+		body, err := marshal(d)
+		if err != nil {
+			return err
+		}
+		if err := r.put(ctx, s.Tenant, storage.IndexEvents, storage.Document{ID: d.EventID, Position: rec.Position, Body: body}, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,37 @@
+package recorder
+
+import (
+	"context"
+	"time"
+
+	"aob.dev/writ/router"
+	"aob.dev/writ/storage"
+)
+
+// Entry is one order in the search index (agent_orders).
+type Entry struct {
+	IntentID  string `json:"intent_id"`
+	Position  int64  `json:"position"`
+	TenantID  string `json:"tenant_id"`
+	UserID    string `json:"user_id"`
+	Type      string `json:"type"`
+	Code      string `json:"code"`
+	Verdict   string `json:"verdict"`
+	KID       string `json:"kid"`
+	Role      string `json:"role"`
+	PlanID    string `json:"plan_id,omitempty"`
+	SessionID string `json:"session_id,omitempty"`
+	At        string `json:"at"`
+}
+
+// writeIndex makes an order findable by its intent_id. An intent refused first
+// and accepted later has two records: the accepted one is the one to find.
+func (r *Recorder) writeIndex(ctx context.Context, s router.Summary) error {
+	body, err := marshal(Entry{IntentID: s.IntentID, Position: s.Position, TenantID: s.Tenant, UserID: s.User, Type: s.Type,
+		Code: string(s.Decision.Code), Verdict: string(s.Decision.Verdict), KID: s.KID, Role: string(s.Role), PlanID: s.Context.PlanID,
+		SessionID: s.Context.SessionID, At: s.At.UTC().Format(time.RFC3339Nano)})
+	if err != nil {
+		return err
+	}
+	return r.put(ctx, s.Tenant, storage.IndexOrders, storage.Document{ID: s.IntentID, Position: s.Position, Body: body}, false)
+}

@@ -1,0 +1,67 @@
+package recorder
+
+import (
+	"context"
+	"encoding/json"
+
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/router"
+	"aob.dev/writ/storage"
+)
+
+// plan is the plan of an order as folded now; nil if it belongs to none.
+func (r *Recorder) plan(s router.Summary) *catalog.PlanView {
+	p, ok := r.fold.View().Plan(s.Tenant, planID(s))
+	if !ok {
+		return nil
+	}
+	return &p
+}
+
+// planID of an order: its context's, or for orders about a plan without
+// context (an operator's cancel) the one in the arguments.
+func planID(s router.Summary) string {
+	if s.Context.PlanID != "" {
+		return s.Context.PlanID
+	}
+	var a struct {
+		PlanID string `json:"plan_id"`
+	}
+	_ = json.Unmarshal(s.Args, &a) // recorded arguments matched their schema
+	return a.PlanID
+}
+
+// planBefore is the plan that a record is about, before it is folded.
+func (r *Recorder) planBefore(ctx context.Context, rec storage.Record) *catalog.PlanView {
+	order := rec
+	if rec.Kind == storage.KindOutcome {
+		_, of, err := router.OutcomeOf(rec)
+		if err != nil {
+			return nil
+		}
+		if order, err = r.records.Get(ctx, of); err != nil {
+			return nil
+		}
+	}
+	if order.Kind != storage.KindOrder {
+		return nil
+	}
+	s, err := router.Summarize(order)
+	if err != nil {
+		return nil
+	}
+	return r.plan(s)
+}
+
+// writePlan writes the plan's document, fenced by the record's position.
+func (r *Recorder) writePlan(ctx context.Context, s router.Summary, rec storage.Record) error {
+	p := r.plan(s)
+	if p == nil {
+		return nil
+	}
+	body, err := marshal(p)
+	if err != nil {
+		return err
+	}
+	return r.put(ctx, s.Tenant, storage.IndexPlans, storage.Document{ID: p.PlanID, Position: rec.Position, Body: body}, false)
+}

@@ -1,0 +1,190 @@
+// Package recorder follows the journal and writes what can be made from it: the
+// documents of agent_plans, the events of agent_events and the search index of
+// orders (DESIGN §5, §13). Nobody else writes these, and all can be dropped and
+// built again with the same content.
+package recorder
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"aob.dev/writ/router"
+	"aob.dev/writ/storage"
+)
+
+// Recorder folds the journal into projections, in order and once: every write
+// is fenced by the position or create-only, so that after a crash it goes over
+// the last records again and changes nothing. Its outage delays reads, never orders.
+type Recorder struct {
+	records   storage.Records
+	documents storage.Documents
+	log       *slog.Logger
+	fold      *router.Directory // its own: a plan's document is the plan as of each record
+	wake      chan struct{}
+	reached   atomic.Int64 // position after the last projected record
+}
+
+// New begins with the first record; Run does the work.
+func New(records storage.Records, documents storage.Documents, log *slog.Logger) *Recorder {
+	return &Recorder{records: records, documents: documents, log: log, fold: router.NewDirectory(),
+		wake: make(chan struct{}, 1)}
+}
+
+// Wake says that there are new records. It never blocks.
+func (r *Recorder) Wake() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Reached is the position after the last projected record.
+func (r *Recorder) Reached() int64 { return r.reached.Load() }
+
+// retryAfter is how long a store that refuses is left alone.
+const retryAfter = time.Second
+
+// Run projects records until ctx ends. A store that is down is tried again; a
+// record that cannot be projected stops it with an error, as nothing may be
+// left out.
+func (r *Recorder) Run(ctx context.Context) error {
+	skip, err := r.projected(ctx)
+	if err != nil {
+		return fmt.Errorf("recorder: %w", err)
+	}
+	next := int64(0)
+	for {
+		for rec, err := range r.records.Scan(ctx, next) {
+			if err != nil {
+				return fmt.Errorf("recorder: %w", err)
+			}
+			if err := r.project(ctx, rec, rec.Position >= skip); err != nil {
+				if ctx.Err() != nil {
+					return nil
+				}
+				return fmt.Errorf("recorder: record %d: %w", rec.Position, err)
+			}
+			next = rec.Position + 1
+			r.reached.Store(next)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-r.wake:
+		}
+	}
+}
+
+// projected is a position up to which everything surely is projected: that of
+// the newest order in the search index, which is written last of its record.
+func (r *Recorder) projected(ctx context.Context) (int64, error) {
+	var newest int64
+	for _, tenant := range r.tenants(ctx) {
+		page, err := r.documents.Search(ctx, tenant, storage.IndexOrders, storage.Query{Sort: "-position", Limit: 1})
+		if err != nil {
+			return 0, err
+		}
+		if len(page.Documents) > 0 {
+			newest = max(newest, page.Documents[0].Position)
+		}
+	}
+	return newest, nil
+}
+
+// tenants that the journal's orders belong to are not known before it is read:
+// the fold is made first, without writing.
+func (r *Recorder) tenants(ctx context.Context) []string {
+	fold := router.NewDirectory()
+	for rec, err := range r.records.Scan(ctx, 0) {
+		if err != nil {
+			return nil
+		}
+		fold.Observe(entryOf(rec))
+	}
+	return fold.Tenants()
+}
+
+// entryOf is a record as the fold wants it.
+func entryOf(rec storage.Record) storage.Entry {
+	e := storage.Entry{Record: rec, Of: storage.Nobody}
+	if rec.Kind == storage.KindOutcome {
+		if _, of, err := router.OutcomeOf(rec); err == nil {
+			e.Of = of
+		}
+	}
+	return e
+}
+
+// project folds one record and, if write is set, writes what follows from it.
+func (r *Recorder) project(ctx context.Context, rec storage.Record, write bool) error {
+	before := r.planBefore(ctx, rec)
+	r.fold.Observe(entryOf(rec))
+	if err := r.fold.Err(); err != nil {
+		return err
+	}
+	if !write {
+		return nil
+	}
+	switch rec.Kind {
+	case storage.KindOrder:
+		s, err := router.Summarize(rec)
+		if err != nil {
+			return err
+		}
+		if err := r.writeEvents(ctx, s, orderEvents(s, before, r.plan(s)), rec); err != nil {
+			return err
+		}
+		if err := r.writePlan(ctx, s, rec); err != nil {
+			return err
+		}
+		return r.writeIndex(ctx, s)
+	case storage.KindOutcome:
+		out, of, err := router.OutcomeOf(rec)
+		if err != nil {
+			return err
+		}
+		order, err := r.records.Get(ctx, of)
+		if err != nil {
+			return err
+		}
+		s, err := router.Summarize(order)
+		if err != nil {
+			return err
+		}
+		if err := r.writeEvents(ctx, s, outcomeEvents(s, out, before, r.plan(s)), rec); err != nil {
+			return err
+		}
+		return r.writePlan(ctx, s, rec)
+	default:
+		return nil
+	}
+}
+
+// put writes with patience: a store that is down is tried again until ctx ends.
+func (r *Recorder) put(ctx context.Context, tenant, index string, doc storage.Document, createOnly bool) error {
+	for {
+		var err error
+		if createOnly {
+			_, err = r.documents.Create(ctx, tenant, index, doc)
+		} else if err = r.documents.Put(ctx, tenant, index, doc); errors.Is(err, storage.ErrStale) {
+			return nil // a later record has been projected before
+		}
+		var schema *storage.SchemaError
+		if err == nil || errors.As(err, &schema) {
+			return err
+		}
+		r.log.Warn("projection waits for its store", "index", index, "error", err.Error())
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(retryAfter):
+		}
+	}
+}
+
+func marshal(v any) (json.RawMessage, error) { return json.Marshal(v) }
