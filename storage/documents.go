@@ -43,9 +43,12 @@ type Document struct {
 }
 
 // Query selects documents of one tenant. Terms are exact matches on top-level
-// members (all must hold; several values: any of them). Text is a full-text
-// query, best match first; otherwise Sort gives the order. Deleted and expired
-// (member ttl_at in the past of Now) documents are never returned.
+// members (all must hold; several values: any of them; an array of strings
+// matches by any element, a number or a boolean by its JSON text). Text is a
+// full-text query over the text members of the index, any word matches, best
+// match first; otherwise Sort gives the order. Documents without the sorted
+// member come last in both directions. Deleted and expired (member ttl_at in the
+// past of Now) documents are never returned. A cursor belongs to its query.
 type Query struct {
 	Terms map[string][]string
 	Text  string
@@ -65,18 +68,22 @@ type Page struct {
 // carries the tenant and the driver adds the filter itself: another tenant's
 // document does not exist for the caller. Get reads its own writes; Search may
 // lag behind. Safe for concurrent use. A write that returned without error is
-// durable.
+// durable; cancelling the context stops the wait, not the write. A document that
+// its index does not allow, or whose member tenant_id is not the tenant, is
+// *SchemaError before anything is written.
 type Documents interface {
 	Get(ctx context.Context, tenant, index, id string) (Document, error) // ErrNotFound
 	// Put writes a document fenced by its position: a higher position replaces,
 	// an equal one is already applied (nil, nothing written), a lower one is ErrStale.
 	Put(ctx context.Context, tenant, index string, doc Document) error
 	// Swap writes only if the stored position equals expected (Nobody: must not
-	// exist), else ErrStale.
+	// exist), else ErrStale. It never lowers a position: that is ErrStale too.
 	Swap(ctx context.Context, tenant, index string, expected int64, doc Document) error
 	// Create writes only documents that do not exist; existing ones are left as
 	// they are (append-only events, projections). created counts the new ones.
+	// All documents of a call are written or none.
 	Create(ctx context.Context, tenant, index string, docs ...Document) (created int, err error)
 	Search(ctx context.Context, tenant, index string, q Query) (Page, error)
+	// Delete removes a document. Missing is fine.
 	Delete(ctx context.Context, tenant, index, id string) error
 }

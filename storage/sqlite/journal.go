@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 
 	"aob.dev/writ/storage"
 )
@@ -52,7 +51,7 @@ type Journal struct {
 	background context.CancelFunc
 	running    sync.WaitGroup
 
-	failed   atomic.Pointer[error] // set once: no call succeeds afterwards
+	failed   failure // once set no call succeeds
 	closing  sync.Once
 	closeErr error
 }
@@ -122,21 +121,14 @@ func (j *Journal) Close() error {
 // fail makes every later call fail and tells the owner once.
 func (j *Journal) fail(err error) {
 	err = fmt.Errorf("journal failed, the process must exit: %w", err)
-	if j.failed.CompareAndSwap(nil, &err) && j.onFatal != nil {
+	if j.failed.set(err) && j.onFatal != nil {
 		j.onFatal(err)
 	}
 }
 
-func (j *Journal) failure() error {
-	if err := j.failed.Load(); err != nil {
-		return *err
-	}
-	return nil
-}
-
 // Lookup says who holds a key; see storage.Journal.
 func (j *Journal) Lookup(ctx context.Context, key storage.Key) (storage.Holder, bool, error) {
-	if err := errors.Join(ctx.Err(), j.failure()); err != nil {
+	if err := errors.Join(ctx.Err(), j.failed.get()); err != nil {
 		return storage.Holder{}, false, err
 	}
 	j.mu.RLock()
@@ -150,7 +142,7 @@ func (j *Journal) Lookup(ctx context.Context, key storage.Key) (storage.Holder, 
 
 // Holder says in which state an order is; see storage.Journal.
 func (j *Journal) Holder(ctx context.Context, position int64) (storage.Holder, error) {
-	if err := errors.Join(ctx.Err(), j.failure()); err != nil {
+	if err := errors.Join(ctx.Err(), j.failed.get()); err != nil {
 		return storage.Holder{}, err
 	}
 	j.mu.RLock()

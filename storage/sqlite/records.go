@@ -17,7 +17,7 @@ const scanBatch = 256
 
 // Get reads one record; see storage.Records.
 func (j *Journal) Get(ctx context.Context, position int64) (storage.Record, error) {
-	if err := j.failure(); err != nil {
+	if err := j.failed.get(); err != nil {
 		return storage.Record{}, err
 	}
 	batch, err := j.read(ctx, position, position+1)
@@ -32,7 +32,7 @@ func (j *Journal) Get(ctx context.Context, position int64) (storage.Record, erro
 
 // OpenOrders lists the open orders; see storage.Records.
 func (j *Journal) OpenOrders(ctx context.Context) ([]storage.OpenOrder, error) {
-	if err := errors.Join(ctx.Err(), j.failure()); err != nil {
+	if err := errors.Join(ctx.Err(), j.failed.get()); err != nil {
 		return nil, err
 	}
 	j.mu.RLock()
@@ -54,7 +54,7 @@ func (j *Journal) Scan(ctx context.Context, from int64) iter.Seq2[storage.Record
 		for from = max(from, 0); from < end; from = min(from+scanBatch, end) {
 			batch, err := j.read(ctx, from, min(from+scanBatch, end))
 			if err == nil {
-				err = j.failure()
+				err = j.failed.get()
 			}
 			if err != nil {
 				yield(storage.Record{}, err)

@@ -28,7 +28,7 @@ type answer struct {
 // ask hands a request to the writer and waits. An error of its own means that
 // nothing is known; the answer carries the judgement.
 func (j *Journal) ask(ctx context.Context, judge func(*draft) answer) (answer, error) {
-	if err := j.failure(); err != nil {
+	if err := j.failed.get(); err != nil {
 		return answer{}, err
 	}
 	r := &request{judge: judge, answer: make(chan answer, 1)}
@@ -42,7 +42,7 @@ func (j *Journal) ask(ctx context.Context, judge func(*draft) answer) (answer, e
 // accepted durable in one transaction, shows it to the observer, and only then
 // answers. Only this goroutine changes the state, so it reads it without the lock.
 func (j *Journal) write(ctx context.Context, batch []*request) {
-	if err := j.failure(); err != nil {
+	if err := j.failed.get(); err != nil {
 		refuse(batch, err)
 		return
 	}
@@ -132,7 +132,7 @@ func (j *Journal) storeFailed(ctx context.Context, err error) error {
 		return errors.Join(storage.ErrFull, err)
 	}
 	j.fail(err)
-	return j.failure()
+	return j.failed.get()
 }
 
 // room says whether free disk is below the floor; it asks once per group.

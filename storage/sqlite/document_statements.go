@@ -1,0 +1,64 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+)
+
+// documentStatements are prepared on the writer's connection.
+type documentStatements struct {
+	begin, commit, rollback *sql.Stmt
+	space, member           *sql.Stmt
+	find, insert, update    *sql.Stmt
+	remove                  *sql.Stmt
+	addTerm, dropTerm       *sql.Stmt
+	addText, dropText       *sql.Stmt
+}
+
+// naming gives a name its number, new or old.
+const naming = "INSERT INTO %s(name) VALUES (?) ON CONFLICT(name) DO UPDATE SET name = name RETURNING number"
+
+func (s *documentStatements) texts() []struct {
+	stmt **sql.Stmt
+	text string
+} {
+	return []struct {
+		stmt **sql.Stmt
+		text string
+	}{
+		{&s.begin, "BEGIN IMMEDIATE"},
+		{&s.commit, "COMMIT"},
+		{&s.rollback, "ROLLBACK"},
+		{&s.space, fmt.Sprintf(naming, "spaces")},
+		{&s.member, fmt.Sprintf(naming, "members")},
+		{&s.find, "SELECT row, position, body FROM documents WHERE space = ? AND id = ?"},
+		{&s.insert, "INSERT INTO documents(space, id, position, ttl, body) VALUES (?, ?, ?, ?, ?)"},
+		{&s.update, "UPDATE documents SET position = ?, ttl = ?, body = ? WHERE row = ?"},
+		{&s.remove, "DELETE FROM documents WHERE row = ?"},
+		{&s.addTerm, "INSERT INTO terms(space, member, value, row) VALUES (?, ?, ?, ?)"},
+		{&s.dropTerm, "DELETE FROM terms WHERE space = ? AND member = ? AND value = ? AND row = ?"},
+		{&s.addText, "INSERT INTO text(rowid, space, words) VALUES (?, ?, ?)"},
+		{&s.dropText, "DELETE FROM text WHERE rowid = ?"},
+	}
+}
+
+func prepareDocuments(ctx context.Context, c *sql.Conn) (s documentStatements, err error) {
+	for _, p := range s.texts() {
+		if *p.stmt, err = c.PrepareContext(ctx, p.text); err != nil {
+			return s, errors.Join(fmt.Errorf("prepare %s: %w", p.text, err), s.close())
+		}
+	}
+	return s, nil
+}
+
+func (s *documentStatements) close() error {
+	var errs []error
+	for _, p := range s.texts() {
+		if *p.stmt != nil {
+			errs = append(errs, (*p.stmt).Close())
+		}
+	}
+	return errors.Join(errs...)
+}

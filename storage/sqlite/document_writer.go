@@ -1,0 +1,261 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"aob.dev/writ/storage"
+)
+
+// change is one call that waits for the writer: documents to write, or one to remove.
+type change struct {
+	space   string
+	index   string
+	fence   fence
+	docs    []prepared
+	remove  string
+	verdict written
+	answer  chan written // buffered: the writer never waits for a caller that went away
+}
+
+type written struct {
+	n   int
+	err error
+}
+
+// write makes a group of changes durable in one transaction and answers. Fences
+// are asked inside it, so a change sees the earlier ones of its group. A change
+// that its fence refuses has written nothing; an error of the database fails the
+// whole group.
+func (d *Documents) write(ctx context.Context, batch []*change) {
+	err := d.broken.get()
+	if err == nil {
+		err = d.transact(ctx, batch)
+	}
+	if err != nil {
+		for _, c := range batch {
+			c.answer <- written{err: err}
+		}
+		return
+	}
+	for _, c := range batch {
+		c.answer <- c.verdict
+	}
+	d.ckpt.between(ctx, d.db.writer)
+}
+
+func (d *Documents) transact(ctx context.Context, batch []*change) error {
+	err := func() error {
+		if _, err := d.statements.begin.ExecContext(ctx); err != nil {
+			return fmt.Errorf("begin: %w", err)
+		}
+		for _, c := range batch {
+			if err := d.apply(ctx, c); err != nil {
+				return err
+			}
+		}
+		if _, err := d.statements.commit.ExecContext(ctx); err != nil {
+			return fmt.Errorf("commit: %w", err)
+		}
+		return nil
+	}()
+	if err == nil {
+		return nil
+	}
+	// As in the journal: if SQLite has rolled back already this fails, and a
+	// transaction left open makes the next BEGIN fail.
+	_, _ = d.statements.rollback.ExecContext(ctx)
+	d.spaces, d.members = names{}, names{} // may hold numbers that were rolled back
+	if isFull(err) {
+		return errors.Join(storage.ErrFull, err)
+	}
+	d.broken.set(fmt.Errorf("documents failed and must be opened again: %w", err))
+	return d.broken.get()
+}
+
+// apply writes one change. Its error is the database's; a refusal is the verdict.
+// A fence that refuses guards a change of one document, so a refused change has
+// written nothing.
+func (d *Documents) apply(ctx context.Context, c *change) error {
+	space, err := d.spaces.number(ctx, d.statements.space, c.space)
+	if err != nil {
+		return err
+	}
+	if c.remove != "" {
+		old, err := d.stored(ctx, space, c.remove)
+		if err != nil || old == nil {
+			return err
+		}
+		return d.erase(ctx, space, c.index, old)
+	}
+	for _, doc := range c.docs {
+		old, err := d.stored(ctx, space, doc.ID)
+		if err != nil {
+			return err
+		}
+		var position *int64
+		if old != nil {
+			position = &old.position
+		}
+		write, refused := c.fence(position, doc.Position)
+		if refused != nil {
+			c.verdict.err = refused
+			return nil
+		}
+		if !write {
+			continue
+		}
+		if err := d.replace(ctx, space, c.index, old, doc); err != nil {
+			return err
+		}
+		c.verdict.n++
+	}
+	return nil
+}
+
+// row is a stored document.
+type row struct {
+	number   int64
+	position int64
+	body     []byte
+}
+
+func (d *Documents) stored(ctx context.Context, space int64, id string) (*row, error) {
+	var r row
+	err := d.statements.find.QueryRowContext(ctx, space, id).Scan(&r.number, &r.position, &r.body)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil //nolint:nilnil // no row is an answer
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find document: %w", err)
+	}
+	return &r, nil
+}
+
+// replace writes a document and brings terms and text in step with it.
+func (d *Documents) replace(ctx context.Context, space int64, index string, old *row, doc prepared) error {
+	if old == nil {
+		result, err := d.statements.insert.ExecContext(ctx, space, doc.ID, doc.Position, doc.ttl, string(doc.Body))
+		if err != nil {
+			return fmt.Errorf("insert document: %w", err)
+		}
+		number, err := result.LastInsertId()
+		if err != nil {
+			return fmt.Errorf("insert document: %w", err)
+		}
+		return d.index(ctx, space, number, nil, doc.terms, doc.words)
+	}
+	if _, err := d.statements.update.ExecContext(ctx, doc.Position, doc.ttl, string(doc.Body), old.number); err != nil {
+		return fmt.Errorf("update document: %w", err)
+	}
+	before, err := oldTerms(index, old.body)
+	if err != nil {
+		return err
+	}
+	if err := d.exec(ctx, d.statements.dropText, old.number); err != nil {
+		return err
+	}
+	return d.index(ctx, space, old.number, before, doc.terms, doc.words)
+}
+
+func (d *Documents) erase(ctx context.Context, space int64, index string, old *row) error {
+	before, err := oldTerms(index, old.body)
+	if err != nil {
+		return err
+	}
+	if err := d.index(ctx, space, old.number, before, nil, ""); err != nil {
+		return err
+	}
+	if err := d.exec(ctx, d.statements.dropText, old.number); err != nil {
+		return err
+	}
+	return d.exec(ctx, d.statements.remove, old.number)
+}
+
+// index replaces the terms of a row and adds its words.
+func (d *Documents) index(ctx context.Context, space, number int64, before, after []term, words string) error {
+	if err := d.eachTerm(ctx, d.statements.dropTerm, space, number, difference(before, after)); err != nil {
+		return err
+	}
+	if err := d.eachTerm(ctx, d.statements.addTerm, space, number, difference(after, before)); err != nil {
+		return err
+	}
+	if words == "" {
+		return nil
+	}
+	return d.exec(ctx, d.statements.addText, number, spaceToken(space), words)
+}
+
+func (d *Documents) eachTerm(ctx context.Context, s *sql.Stmt, space, number int64, list []term) error {
+	for _, t := range list {
+		member, err := d.members.number(ctx, d.statements.member, t.member)
+		if err != nil {
+			return err
+		}
+		if err := d.exec(ctx, s, space, member, t.value, number); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Documents) exec(ctx context.Context, s *sql.Stmt, args ...any) error {
+	if _, err := s.ExecContext(ctx, args...); err != nil {
+		return fmt.Errorf("index document: %w", err)
+	}
+	return nil
+}
+
+// difference is what a has and b has not.
+func difference(a, b []term) []term {
+	has := make(map[term]bool, len(b))
+	for _, t := range b {
+		has[t] = true
+	}
+	return slices.DeleteFunc(slices.Clone(a), func(t term) bool { return has[t] })
+}
+
+// oldTerms are the terms that a stored body was indexed under.
+func oldTerms(index string, body []byte) ([]term, error) {
+	var members map[string]any
+	dec := json.NewDecoder(strings.NewReader(string(body)))
+	dec.UseNumber()
+	if err := dec.Decode(&members); err != nil {
+		return nil, fmt.Errorf("stored document: %w", err)
+	}
+	return terms(index, members), nil
+}
+
+// spaceToken is the word that every text row of a space carries.
+func spaceToken(space int64) string { return "s" + strconv.FormatInt(space, 10) }
+
+// nameLimit bounds the cache of names; what falls out is read again.
+const nameLimit = 1 << 16
+
+// names are numbers of names, given out once and for good.
+type names map[string]int64
+
+// number finds or gives the number of a name.
+func (n *names) number(ctx context.Context, s *sql.Stmt, name string) (int64, error) {
+	if number, ok := (*n)[name]; ok {
+		return number, nil
+	}
+	var number int64
+	if err := s.QueryRowContext(ctx, name).Scan(&number); err != nil {
+		return 0, fmt.Errorf("number of a name: %w", err)
+	}
+	if *n == nil {
+		*n = make(names)
+	}
+	if len(*n) >= nameLimit {
+		clear(*n)
+	}
+	(*n)[name] = number
+	return number, nil
+}

@@ -1,0 +1,171 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+
+	"aob.dev/writ/storage"
+)
+
+// documentReaders is the number of connections that Get and Search share.
+const documentReaders = 4
+
+// Check says whether an index allows a document; if not, where and why. It is
+// called concurrently.
+type Check func(index string, body []byte) (pointer, reason string, ok bool)
+
+// Documents is storage.Documents in one SQLite file of its own. Writes of
+// concurrent callers share a transaction, so one sync serves them all; each is
+// judged by the fence on its own. A crash leaves a call's documents written
+// together or not at all, with their search entries.
+type Documents struct {
+	db    *database
+	check Check
+
+	statements documentStatements // used by the writer goroutine only
+	spaces     names              // likewise
+	members    names              // likewise
+
+	requests   *group[*change]
+	ckpt       *checkpointer
+	background context.CancelFunc
+	running    sync.WaitGroup
+
+	broken   failure
+	closing  sync.Once
+	closeErr error
+}
+
+var _ storage.Documents = (*Documents)(nil)
+
+// A space is one index of one tenant. Terms and text carry its number, so that a
+// search never meets another tenant's entries.
+//
+// terms has one row per scalar member of a document, its key in the order that
+// filters and sorting need. It is kept in step with the body by the writer.
+// text is contentless: it has the words, documents has the bodies.
+var documentSchema = []string{`
+	CREATE TABLE spaces(number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
+	CREATE TABLE members(number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
+	CREATE TABLE documents(
+		row INTEGER PRIMARY KEY, space INTEGER NOT NULL, id TEXT NOT NULL, position INTEGER NOT NULL,
+		ttl INTEGER, body TEXT NOT NULL, UNIQUE(space, id)) STRICT;
+	CREATE INDEX documents_position ON documents(space, position);
+	CREATE TABLE terms(
+		space INTEGER NOT NULL, member INTEGER NOT NULL, value ANY NOT NULL, row INTEGER NOT NULL,
+		PRIMARY KEY(space, member, value, row)) STRICT, WITHOUT ROWID;
+	CREATE VIRTUAL TABLE text USING fts5(
+		space, words, content='', contentless_delete=1, tokenize="unicode61 remove_diacritics 0");
+	INSERT INTO text(text, rank) VALUES ('rank', 'bm25(0.0, 1.0)')`}
+
+// OpenDocuments opens or creates the file. Two goroutines run until Close: the
+// writer and the checkpointer. After a failed write or sync every later call
+// fails until the file is opened again.
+func OpenDocuments(ctx context.Context, path string, check Check) (*Documents, error) {
+	db, err := connect(ctx, path, documentReaders, documentSchema)
+	if err != nil {
+		return nil, fmt.Errorf("open documents: %w", err)
+	}
+	d := &Documents{db: db, check: check}
+	if d.statements, err = prepareDocuments(ctx, db.writer); err != nil {
+		return nil, fmt.Errorf("open documents: %w", errors.Join(err, db.close()))
+	}
+	ctx, d.background = context.WithCancel(context.WithoutCancel(ctx))
+	write := context.WithoutCancel(ctx) // a write is never cancelled
+	d.ckpt = &checkpointer{conn: db.ckpt, failed: func(err error) { d.broken.set(err) }}
+	d.requests = newGroup(func(batch []*change) { d.write(write, batch) })
+	d.running.Go(d.requests.run)
+	d.running.Go(func() { d.ckpt.run(ctx) })
+	return d, nil
+}
+
+// Close writes what is queued, checkpoints, and closes the file. It may be
+// called twice.
+func (d *Documents) Close() error {
+	d.closing.Do(func() {
+		d.requests.close()
+		d.background()
+		d.running.Wait()
+		d.closeErr = errors.Join(d.statements.close(), d.db.close())
+	})
+	return d.closeErr
+}
+
+// Get reads one document; see storage.Documents.
+func (d *Documents) Get(ctx context.Context, tenant, index, id string) (storage.Document, error) {
+	if err := d.broken.get(); err != nil {
+		return storage.Document{}, err
+	}
+	doc := storage.Document{ID: id}
+	var body []byte
+	err := d.db.readers.QueryRowContext(ctx,
+		"SELECT position, body FROM documents WHERE space = (SELECT number FROM spaces WHERE name = ?) AND id = ?",
+		spaceName(tenant, index), id).Scan(&doc.Position, &body)
+	if errors.Is(err, sql.ErrNoRows) {
+		return storage.Document{}, storage.ErrNotFound
+	}
+	if err != nil {
+		return storage.Document{}, closedOr(fmt.Errorf("get document: %w", err), d.requests.stop)
+	}
+	doc.Body = body
+	return doc, nil
+}
+
+// Put writes a document fenced by its position; see storage.Documents.
+func (d *Documents) Put(ctx context.Context, tenant, index string, doc storage.Document) error {
+	_, err := d.ask(ctx, tenant, index, putFence, doc)
+	return err
+}
+
+// Swap writes a document over an expected version; see storage.Documents.
+func (d *Documents) Swap(ctx context.Context, tenant, index string, expected int64, doc storage.Document) error {
+	_, err := d.ask(ctx, tenant, index, swapFence(expected), doc)
+	return err
+}
+
+// Create writes documents that do not exist; see storage.Documents.
+func (d *Documents) Create(ctx context.Context, tenant, index string, docs ...storage.Document) (int, error) {
+	if len(docs) == 0 {
+		return 0, nil
+	}
+	return d.ask(ctx, tenant, index, createFence, docs...)
+}
+
+// Delete removes a document; see storage.Documents.
+func (d *Documents) Delete(ctx context.Context, tenant, index, id string) error {
+	_, err := d.submit(ctx, &change{space: spaceName(tenant, index), index: index, remove: id})
+	return err
+}
+
+// ask checks documents and has them written.
+func (d *Documents) ask(ctx context.Context, tenant, index string, f fence, docs ...storage.Document) (int, error) {
+	c := &change{space: spaceName(tenant, index), index: index, fence: f}
+	for _, doc := range docs {
+		p, err := d.prepare(tenant, index, doc)
+		if err != nil {
+			return 0, err
+		}
+		c.docs = append(c.docs, p)
+	}
+	return d.submit(ctx, c)
+}
+
+func (d *Documents) submit(ctx context.Context, c *change) (int, error) {
+	if err := d.broken.get(); err != nil {
+		return 0, err
+	}
+	c.answer = make(chan written, 1)
+	if err := d.requests.submit(ctx, c); err != nil {
+		return 0, err
+	}
+	w, err := await(ctx, c.answer, d.requests.done)
+	return w.n, errors.Join(err, w.err)
+}
+
+// spaceName keeps tenant and index apart whatever they hold.
+func spaceName(tenant, index string) string {
+	return fmt.Sprintf("%d:%s/%s", len(tenant), tenant, index)
+}

@@ -1,0 +1,164 @@
+package storagetest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/storage"
+)
+
+// OpenDocuments opens an empty store that checks documents with the schemas of
+// schemas/storage. The suite names tenants of its own, so that a shared server
+// can be used.
+type OpenDocuments func(t testing.TB) storage.Documents
+
+// Refresher is implemented by stores whose Search lags behind: after Refresh it
+// finds what was written before.
+type Refresher interface {
+	Refresh(ctx context.Context) error
+}
+
+// TestDocuments checks storage.Documents.
+func TestDocuments(t *testing.T, open OpenDocuments) {
+	t.Helper()
+	for name, test := range map[string]func(*documents){
+		"PutAndGet":         testPutAndGet,
+		"PutFence":          testPutFence,
+		"SwapFence":         testSwapFence,
+		"SwapMany":          testSwapMany,
+		"Create":            testCreate,
+		"CreateMany":        testCreateMany,
+		"Delete":            testDelete,
+		"SchemaError":       testSchemaError,
+		"OtherTenant":       testOtherTenant,
+		"OtherIndex":        testOtherIndex,
+		"Terms":             testTerms,
+		"TermsFollowWrites": testTermsFollowWrites,
+		"Sort":              testSort,
+		"SortMissing":       testSortMissing,
+		"Pages":             testPages,
+		"PagesOfMany":       testPagesOfMany,
+		"Text":              testText,
+		"TextPages":         testTextPages,
+		"TextIsNoSyntax":    testTextIsNoSyntax,
+		"Expired":           testExpired,
+		"BadQueries":        testBadQueries,
+		"CancelledDocument": testCancelledDocument,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(&documents{T: t, Documents: open(t), tenant: "t" + fmt.Sprint(len(name)) + name})
+		})
+	}
+}
+
+// documents is one store under test, seen by one tenant.
+type documents struct {
+	*testing.T
+	storage.Documents
+	tenant string
+}
+
+// memory is a document of agent_memory. Extra members replace the default ones.
+func (d *documents) memory(id string, position int64, extra ...any) storage.Document {
+	d.Helper()
+	m := map[string]any{
+		"id": id, "tenant_id": d.tenant, "scope": "session", "key": "k:" + id, "text": "nothing to say",
+		"created_at": "2026-11-20T10:00:00.000Z",
+	}
+	for i := 0; i < len(extra); i += 2 {
+		name, ok := extra[i].(string)
+		if !ok {
+			d.Fatalf("member name %v", extra[i])
+		}
+		m[name] = extra[i+1]
+	}
+	body, err := json.Marshal(m)
+	if err != nil {
+		d.Fatal(err)
+	}
+	return storage.Document{ID: id, Position: position, Body: body}
+}
+
+func (d *documents) put(docs ...storage.Document) {
+	d.Helper()
+	for _, doc := range docs {
+		if err := d.Put(d.Context(), d.tenant, storage.IndexMemory, doc); err != nil {
+			d.Fatalf("put %s: %v", doc.ID, err)
+		}
+	}
+}
+
+// holds checks what Get returns.
+func (d *documents) holds(want storage.Document) {
+	d.Helper()
+	got, err := d.Get(d.Context(), d.tenant, storage.IndexMemory, want.ID)
+	if err != nil {
+		d.Fatalf("get %s: %v", want.ID, err)
+	}
+	if got.ID != want.ID || got.Position != want.Position || !sameJSON(d.T, got.Body, want.Body) {
+		d.Fatalf("got %s at %d: %s; want %s at %d: %s", got.ID, got.Position, got.Body, want.ID, want.Position, want.Body)
+	}
+}
+
+func sameJSON(t *testing.T, a, b json.RawMessage) bool {
+	t.Helper()
+	var x, y any
+	if err := json.Unmarshal(a, &x); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, &y); err != nil {
+		t.Fatal(err)
+	}
+	return cmp.Equal(x, y)
+}
+
+// search returns one page of ids, after what was written has become visible.
+func (d *documents) search(q storage.Query) ([]string, string) {
+	d.Helper()
+	if r, ok := d.Documents.(Refresher); ok {
+		if err := r.Refresh(d.Context()); err != nil {
+			d.Fatal(err)
+		}
+	}
+	page, err := d.Search(d.Context(), d.tenant, storage.IndexMemory, q)
+	if err != nil {
+		d.Fatalf("search %+v: %v", q, err)
+	}
+	ids := []string{}
+	for _, doc := range page.Documents {
+		d.holds(doc) // Search and Get tell the same
+		ids = append(ids, doc.ID)
+	}
+	return ids, page.Cursor
+}
+
+// finds checks the ids of a query that fits a page, in order.
+func (d *documents) finds(q storage.Query, want ...string) {
+	d.Helper()
+	got, cursor := d.search(q)
+	if !slices.Equal(got, want) || cursor != "" {
+		d.Fatalf("search %+v = %v, cursor %q; want %v", q, got, cursor, want)
+	}
+}
+
+// pages follows the cursor to the end.
+func (d *documents) pages(q storage.Query) (all []string) {
+	d.Helper()
+	for {
+		ids, cursor := d.search(q)
+		all = append(all, ids...)
+		if cursor == "" {
+			return all
+		}
+		if len(ids) != q.Limit {
+			d.Fatalf("a page of %d before the last, limit %d", len(ids), q.Limit)
+		}
+		q.After = cursor
+	}
+}
