@@ -6,7 +6,7 @@ means that the worker is no longer wanted.
 fd 4: b"R" when ready, then at most one report: a kind byte and text.
 """
 
-import os
+import posix as os  # the os module proper costs a millisecond more
 import sys
 
 CHUNK_END = 0
@@ -41,7 +41,7 @@ def receive():
     script = exactly(feed, int.from_bytes(head, "big"))
     path = None
     if exactly(feed, 1) != b"\0":
-        path = os.path.join(os.getcwd(), "input")
+        path = os.getcwd() + "/input"
         try:
             with open(path, "wb", buffering=0) as f:
                 while True:

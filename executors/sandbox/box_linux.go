@@ -94,11 +94,11 @@ func (b *Box) alive() bool {
 // awaitReady returns once boot.py has announced itself. What comes before that
 // byte was written by init, so it is our own error and not the script's.
 func (b *Box) awaitReady(ctx context.Context) error {
-	stop := context.AfterFunc(ctx, func() { b.report.SetReadDeadline(time.Unix(1, 0)) })
-	defer stop()
 	if err := b.report.SetReadDeadline(time.Now().Add(setupTimeout)); err != nil {
 		return err
 	}
+	stop := context.AfterFunc(ctx, func() { b.report.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
 	first := make([]byte, 1)
 	n, err := b.report.Read(first)
 	switch {

@@ -144,24 +144,34 @@ func copyBytecode(p python, src, dst string) error {
 	return copyFile(cached(src), cached(dst), 0o444)
 }
 
-// compileAll adds the bytecode that is missing or outdated: without it each
-// import would compile again, since the box cannot write any.
+// compileProgram compiles boot.py, and what of the library at argv[2] lacks
+// valid bytecode, for a runtime that will be at / instead of argv[1]. A library
+// file that does not compile, such as a template, is no reason to fail.
+const compileProgram = `
+import compileall, py_compile, sys
+root, library, boot, compiled = sys.argv[1:]
+compileall.compile_dir(library, quiet=2, stripdir=root, prependdir="/")
+py_compile.compile(boot, compiled, "boot.py", doraise=True,
+    invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+`
+
+// compileAll writes the bytecode: without it each start and each import would
+// compile again, since the box cannot write any.
 func compileAll(ctx context.Context, p python, dir, stdlib string) error {
-	cmd := exec.CommandContext(ctx, p.Executable, "-I", "-S", "-m", "compileall", "-q",
-		"-s", dir, "-p", "/", filepath.Join(dir, stdlib))
+	boot := filepath.Join(dir, bootSource)
+	if err := os.WriteFile(boot, bootScript, 0o444); err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, p.Executable, "-I", "-S", "-c", compileProgram,
+		dir, filepath.Join(dir, stdlib), boot, filepath.Join(dir, bootFile))
 	cmd.Env = []string{}
-	// A file that does not compile, such as a template, is no reason to fail:
-	// the canary tells whether the runtime works.
-	if out, err := cmd.CombinedOutput(); err != nil && ctx.Err() != nil {
-		return fmt.Errorf("compile: %w: %s", ctx.Err(), out)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("compile: %w: %s", err, out)
 	}
 	return nil
 }
 
 func finishRuntime(dir string, m image) error {
-	if err := os.WriteFile(filepath.Join(dir, bootFile), bootScript, 0o444); err != nil {
-		return err
-	}
 	// Scripts have /tmp in their fingers; in the box it is the scratch.
 	if err := os.Symlink(taskDir, filepath.Join(dir, "tmp")); err != nil {
 		return err

@@ -58,10 +58,7 @@ func choose(ctx context.Context, drivers []Driver, order []string) (Driver, erro
 	var refused []error
 	for _, name := range order {
 		i := slices.IndexFunc(drivers, func(d Driver) bool { return d.Name() == name })
-		if i < 0 {
-			return nil, fmt.Errorf("unknown driver %q", name)
-		}
-		err := drivers[i].Probe(ctx)
+		err := drivers[i].Probe(ctx) // normalize refused unknown names
 		if err == nil {
 			return drivers[i], nil
 		}

@@ -1,6 +1,10 @@
 package sandbox
 
-import "runtime"
+import (
+	"fmt"
+	"runtime"
+	"slices"
+)
 
 // DefaultWorkers is the number of prewarmed workers.
 const DefaultWorkers = 2
@@ -17,8 +21,12 @@ type Config struct {
 	Python string
 
 	// Drivers are the only ones tried, in this order; empty means all,
-	// strongest first. A server that pins its isolation names one.
+	// strongest first.
 	Drivers []string
+
+	// Minimum is the weakest driver accepted: those after it in DriverNames are
+	// not tried. Empty means the weakest there is.
+	Minimum string
 
 	// Limits of jobs that set none, and of the prewarmed workers.
 	Limits Limits
@@ -41,8 +49,8 @@ func (c Config) normalize() (Config, error) {
 	if c.Limits, err = c.Limits.normalize(); err != nil {
 		return Config{}, err
 	}
-	if len(c.Drivers) == 0 {
-		c.Drivers = DriverNames()
+	if c.Drivers, err = atLeast(c.Drivers, c.Minimum); err != nil {
+		return Config{}, err
 	}
 	fill(&c.Workers, DefaultWorkers)
 	c.Workers = max(c.Workers, 0)
@@ -51,4 +59,33 @@ func (c Config) normalize() (Config, error) {
 	}
 	fill(&c.Concurrency, max(2, runtime.NumCPU()))
 	return c, nil
+}
+
+// atLeast are the drivers named, all if none is, without those weaker than
+// minimum.
+func atLeast(named []string, minimum string) ([]string, error) {
+	known := DriverNames()
+	if minimum != "" {
+		i := slices.Index(known, minimum)
+		if i < 0 {
+			return nil, fmt.Errorf("sandbox: unknown driver %q", minimum)
+		}
+		known = known[:i+1]
+	}
+	if len(named) == 0 {
+		return known, nil
+	}
+	var order []string
+	for _, name := range named {
+		if !slices.Contains(DriverNames(), name) {
+			return nil, fmt.Errorf("sandbox: unknown driver %q", name)
+		}
+		if slices.Contains(known, name) {
+			order = append(order, name)
+		}
+	}
+	if len(order) == 0 {
+		return nil, fmt.Errorf("sandbox: none of the drivers %q is as strong as %q", named, minimum)
+	}
+	return order, nil
 }

@@ -38,9 +38,10 @@
 // # Honest limits
 //
 // All four share the host's kernel: one kernel bug reachable through the
-// allowlist is an escape, and timers are precise enough for side channels. CPU
-// share, disk bandwidth and page cache are not bounded beyond the number of
-// concurrent runs. Under the landlock drivers the script cannot create files,
+// allowlist is an escape, and timers are precise enough for side channels. A
+// run may hold Limits.Memory and Limits.Scratch at the same time. CPU share,
+// disk bandwidth and page cache are not bounded beyond the number of concurrent
+// runs. Under the landlock drivers the script cannot create files,
 // because the scratch directory is on a disk without quota; under plain
 // landlock stat(2) still tells which host paths exist. Where hostile tenants
 // share a machine, a virtual machine or gVisor is the right box.

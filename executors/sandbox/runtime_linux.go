@@ -23,10 +23,11 @@ var bootScript []byte
 
 // Names inside a runtime directory.
 const (
-	bootFile  = "boot.py"
-	taskDir   = "task" // scratch: mount point of the tmpfs, or parent of the scratch directories
-	imageFile = "image.json"
-	inputName = "input" // as in boot.py
+	bootFile   = "boot.pyc"
+	bootSource = "boot.py"
+	taskDir    = "task" // scratch: mount point of the tmpfs, or parent of the scratch directories
+	imageFile  = "image.json"
+	inputName  = "input" // as in boot.py
 )
 
 // recipe changes whenever the code below would build something else from the
