@@ -392,7 +392,7 @@ func (d *Directory) Silent(since int64) []bus.SilentPlan {
 			continue
 		}
 		out = append(out, bus.SilentPlan{Tenant: p.view.TenantID, UserID: p.view.UserID, PlanID: p.view.PlanID, SessionID: p.view.SessionID,
-			TurnID: p.view.TurnID, Task: p.view.Task, Roles: p.roles, Client: p.client, OpenedAt: p.view.CreatedAt, TraceID: p.trace})
+			TurnID: p.view.TurnID, Task: p.view.Task, Epoch: p.view.Epoch, Roles: p.roles, Client: p.client, OpenedAt: p.view.CreatedAt, TraceID: p.trace})
 	}
 	slices.SortFunc(out, func(a, b bus.SilentPlan) int { return a.OpenedAt.Compare(b.OpenedAt) })
 	return out

@@ -62,6 +62,7 @@ type SilentPlan struct {
 	SessionID string    `json:"session_id"`
 	TurnID    string    `json:"turn_id"`
 	Task      string    `json:"task"`   // the question
+	Epoch     int       `json:"epoch"`  // for HandOut.Epoch
 	Roles     []string  `json:"roles"`  // of the first grant
 	Client    string    `json:"client"` // act.client of the first grant: ClientOfKey(id)
 	OpenedAt  time.Time `json:"opened_at"`

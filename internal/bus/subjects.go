@@ -26,6 +26,10 @@ func Exec(typ string) string { return execPrefix + typ }
 // Agent is the subject of an agent role.
 func Agent(role string) string { return agentPrefix + role }
 
+// AgentInstance is the subject of one process of an agent role: a task runs
+// where its key was made.
+func AgentInstance(role, id string) string { return agentPrefix + role + "." + token(id) }
+
 // Turn is the subject of a turn's frames.
 func Turn(tenant, turn string) string { return turnPrefix + token(tenant) + "." + token(turn) }
 

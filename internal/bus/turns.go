@@ -18,6 +18,7 @@ type HandOut struct {
 	PlanID    string `json:"plan_id"` // opened by the gateway
 	Question  string `json:"question"`
 	Driver    string `json:"driver"` // random; for plan.claim
+	Epoch     int    `json:"epoch"`  // of the plan, as last known: 0 for one just opened
 	Grant     string `json:"grant"`  // compact JWS; fresh ones come as FreshGrant
 	TraceID   string `json:"trace_id,omitempty"`
 }

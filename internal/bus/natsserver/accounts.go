@@ -117,7 +117,7 @@ func agents(password func(string) string) account {
 					bus.Agent("manager"), grantAll, turnAll}},
 				Subscribe: allow{[]string{inbox(Gateway)}},
 			}},
-			agent(Manager, password(Manager), bus.Agent("planner"), bus.Agent("task")),
+			agent(Manager, password(Manager), bus.Agent("planner"), bus.Agent("task"), bus.Agent("task")+".*"),
 			agent(Planner, password(Planner)),
 			agent(Task, password(Task)),
 		},
@@ -133,7 +133,7 @@ func agents(password func(string) string) account {
 func agent(role, password string, delegates ...string) user {
 	return user{role, password, permissions{
 		Publish:   allow{append([]string{bus.Orders, turnAll}, delegates...)},
-		Subscribe: allow{append([]string{bus.Agent(role), grantAll, inbox(role)}, discoverable(role)...)},
+		Subscribe: allow{append([]string{bus.Agent(role), bus.Agent(role) + ".*", grantAll, inbox(role)}, discoverable(role)...)},
 		Responses: &responses{1, delegationTime},
 	}}
 }
