@@ -75,7 +75,7 @@ func serve(t *testing.T, c bus.Conn, s bus.Service) (stop func()) {
 
 // echo answers with its name and what it was asked.
 func echo(name string, subjects ...string) bus.Service {
-	s := bus.Service{Name: name, Version: "1.0.0", Queue: name, Endpoints: map[string]bus.Handler{}}
+	s := bus.Service{Name: bus.ServiceName(name), Version: "1.0.0", Queue: name, Endpoints: map[string]bus.Handler{}}
 	for _, subject := range subjects {
 		s.Endpoints[subject] = func(_ context.Context, data []byte) []byte {
 			return append([]byte(name+" "+subject+" "), data...)

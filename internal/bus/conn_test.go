@@ -52,7 +52,7 @@ func TestRequestEndsWithContext(t *testing.T) {
 	s := start(t)
 	asked := make(chan struct{})
 	release := make(chan struct{})
-	stop := serve(t, connect(t, s, "python"), bus.Service{Name: "python", Version: "1.0.0", Queue: "python", Endpoints: map[string]bus.Handler{
+	stop := serve(t, connect(t, s, "python"), bus.Service{Name: "writ-python", Version: "1.0.0", Queue: "python", Endpoints: map[string]bus.Handler{
 		bus.Exec("exec_python"): func(context.Context, []byte) []byte { close(asked); <-release; return nil },
 	}})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -89,7 +89,7 @@ func TestServeBounded(t *testing.T) {
 	begun, release := make(chan struct{}, requests), make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, ended := make(chan struct{}), make(chan error, 1)
-	svc := bus.Service{Name: "python", Version: "1.0.0", Queue: "python", Workers: workers, Endpoints: map[string]bus.Handler{
+	svc := bus.Service{Name: "writ-python", Version: "1.0.0", Queue: "python", Workers: workers, Endpoints: map[string]bus.Handler{
 		bus.Exec("exec_python"): func(ctx context.Context, data []byte) []byte {
 			for n := running.Add(1); ; {
 				if m := most.Load(); n <= m || most.CompareAndSwap(m, n) {
@@ -154,9 +154,9 @@ func TestServices(t *testing.T) {
 		got[i.Name] = i.Subjects
 	}
 	want := map[string][]string{
-		"router": {"writ.orders"},
-		"python": {"writ.exec.exec_python"},
-		"memory": {"writ.exec.memory.query", "writ.exec.read_memory"},
+		"writ-router": {"writ.orders"},
+		"writ-python": {"writ.exec.exec_python"},
+		"writ-memory": {"writ.exec.memory.query", "writ.exec.read_memory"},
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)

@@ -23,31 +23,31 @@ var allowed = map[string]struct{ publish, subscribe []string }{
 	},
 	"manager": {
 		publish:   []string{"writ.orders", "writ.turn.acme.t1", "writ.agent.planner", "writ.agent.task"},
-		subscribe: []string{"writ.agent.manager", "writ.grant.acme.t1", "writ.grant.>", "$SRV.PING", "$SRV.INFO.manager", "_INBOX_manager.x"},
+		subscribe: []string{"writ.agent.manager", "writ.grant.acme.t1", "writ.grant.>", "$SRV.PING", "$SRV.INFO.writ-manager", "_INBOX_manager.x"},
 	},
 	"planner": {
 		publish:   []string{"writ.orders", "writ.turn.acme.t1"},
-		subscribe: []string{"writ.agent.planner", "writ.grant.acme.t1", "writ.grant.>", "$SRV.PING", "$SRV.INFO.planner", "_INBOX_planner.x"},
+		subscribe: []string{"writ.agent.planner", "writ.grant.acme.t1", "writ.grant.>", "$SRV.PING", "$SRV.INFO.writ-planner", "_INBOX_planner.x"},
 	},
 	"task": {
 		publish:   []string{"writ.orders", "writ.turn.acme.t1"},
-		subscribe: []string{"writ.agent.task", "writ.grant.acme.t1", "writ.grant.>", "$SRV.PING", "$SRV.INFO.task", "_INBOX_task.x"},
+		subscribe: []string{"writ.agent.task", "writ.grant.acme.t1", "writ.grant.>", "$SRV.PING", "$SRV.INFO.writ-task", "_INBOX_task.x"},
 	},
 	"python": {
-		subscribe: []string{"writ.exec.exec_python", "$SRV.PING", "$SRV.INFO.python", "_INBOX_python.x"},
+		subscribe: []string{"writ.exec.exec_python", "$SRV.PING", "$SRV.INFO.writ-python", "_INBOX_python.x"},
 	},
 	"memory": {
-		subscribe: []string{"writ.exec.write_memory", "writ.exec.memory.query", "$SRV.PING", "$SRV.INFO.memory", "_INBOX_memory.x"},
+		subscribe: []string{"writ.exec.write_memory", "writ.exec.memory.query", "$SRV.PING", "$SRV.INFO.writ-memory", "_INBOX_memory.x"},
 	},
 	"router": {
 		publish: []string{"writ.exec.exec_python", "writ.exec.write_memory", "writ.exec.memory.query", "writ.exec.admin",
-			"$SRV.PING", "$SRV.INFO.manager", "$SRV.INFO.planner", "$SRV.INFO.task", "$SRV.INFO.python", "$SRV.INFO.memory", "$SRV.INFO.router", "$SRV.>",
+			"$SRV.PING", "$SRV.INFO.writ-manager", "$SRV.INFO.writ-planner", "$SRV.INFO.writ-task", "$SRV.INFO.writ-python", "$SRV.INFO.writ-memory", "$SRV.INFO.writ-router", "$SRV.>",
 			"$JS.API.INFO", "$JS.API.STREAM.CREATE.JOURNAL", "$JS.API.STREAM.PURGE.FRAMES", "$JS.API.STREAM.MSG.GET.FRAMES", "$JS.API.DIRECT.GET.FRAMES",
 			"$JS.API.CONSUMER.CREATE.FRAMES.c.writ.turn.acme.t1", "$JS.API.CONSUMER.CREATE.FRAMES.c", "$JS.API.CONSUMER.CREATE.FRAMES",
 			"$JS.API.CONSUMER.MSG.NEXT.FRAMES.c", "$JS.API.CONSUMER.DELETE.FRAMES.c",
 			"$JS.API.CONSUMER.CREATE.JOURNAL.c.writ.turn.acme.t1", "$JS.API.CONSUMER.MSG.NEXT.JOURNAL.c", "$JS.ACK.FRAMES.c.1.1.1.1.1"},
 		subscribe: []string{"writ.orders", "writ.directory.apikey", "writ.directory.user", "writ.plans.silent",
-			"$SRV.PING", "$SRV.INFO.manager", "$SRV.INFO.planner", "$SRV.INFO.task", "$SRV.INFO.python", "$SRV.INFO.memory", "$SRV.INFO.router", "$SRV.>",
+			"$SRV.PING", "$SRV.INFO.writ-manager", "$SRV.INFO.writ-planner", "$SRV.INFO.writ-task", "$SRV.INFO.writ-python", "$SRV.INFO.writ-memory", "$SRV.INFO.writ-router", "$SRV.>",
 			"_INBOX_router.x"},
 	},
 	"frames": {
@@ -64,7 +64,7 @@ var subjects = []string{
 	"writ.exec.exec_python", "writ.exec.write_memory", "writ.exec.memory.query", "writ.exec.admin", "writ.exec.>",
 	"writ.agent.manager", "writ.agent.planner", "writ.agent.task", "writ.agent.*",
 	"writ.turn.acme.t1", "writ.turn.>", "writ.grant.acme.t1", "writ.grant.>",
-	"$SRV.PING", "$SRV.INFO.manager", "$SRV.INFO.planner", "$SRV.INFO.task", "$SRV.INFO.python", "$SRV.INFO.memory", "$SRV.INFO.router", "$SRV.>",
+	"$SRV.PING", "$SRV.INFO.writ-manager", "$SRV.INFO.writ-planner", "$SRV.INFO.writ-task", "$SRV.INFO.writ-python", "$SRV.INFO.writ-memory", "$SRV.INFO.writ-router", "$SRV.>",
 	"$JS.API.INFO", "$JS.API.STREAM.CREATE.JOURNAL", "$JS.API.STREAM.PURGE.FRAMES", "$JS.API.STREAM.MSG.GET.FRAMES", "$JS.API.DIRECT.GET.FRAMES",
 	"$JS.API.CONSUMER.CREATE.FRAMES.c.writ.turn.acme.t1", "$JS.API.CONSUMER.CREATE.FRAMES.c", "$JS.API.CONSUMER.CREATE.FRAMES",
 	"$JS.API.CONSUMER.MSG.NEXT.FRAMES.c", "$JS.API.CONSUMER.DELETE.FRAMES.c",

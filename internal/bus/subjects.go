@@ -30,6 +30,10 @@ func Agent(role string) string { return agentPrefix + role }
 // where its key was made.
 func AgentInstance(role, id string) string { return agentPrefix + role + "." + token(id) }
 
+// ServiceName is what the micro service of a user (an executor, an agent role,
+// the router) must be called: it may answer discovery under no other name.
+func ServiceName(user string) string { return "writ-" + user }
+
 // Turn is the subject of a turn's frames.
 func Turn(tenant, turn string) string { return turnPrefix + token(tenant) + "." + token(turn) }
 

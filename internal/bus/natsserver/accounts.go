@@ -187,8 +187,9 @@ func inbox(user string) string { return bus.InboxPrefix(user) + ".>" }
 
 // discoverable are the subjects on which a micro service tells of itself: those
 // for all, and those for its own name.
-func discoverable(name string) []string {
+func discoverable(user string) []string {
 	var out []string
+	name := bus.ServiceName(user)
 	for _, verb := range []string{"PING", "INFO", "STATS"} {
 		out = append(out, "$SRV."+verb, "$SRV."+verb+"."+name, "$SRV."+verb+"."+name+".*")
 	}

@@ -26,7 +26,7 @@ import (
 type Options struct {
 	Dir       string              // for JetStream; must exist
 	Listen    string              // host:port of a listener; empty: none
-	Executors map[string][]string // the executors' names and their intent types; a service bears the name of its user
+	Executors map[string][]string // the executors' names and their intent types; a user's service is called bus.ServiceName(name)
 	Log       *slog.Logger        // of connections made by Connect; nil: slog.Default
 }
 
