@@ -22,16 +22,16 @@ var allowed = map[string]struct{ publish, subscribe []string }{
 		subscribe: []string{"_INBOX_gateway.x"},
 	},
 	"manager": {
-		publish:   []string{"writ.orders", "writ.turn.acme.t1", "writ.agent.planner", "writ.agent.task"},
-		subscribe: []string{"writ.agent.manager", "writ.grant.acme.t1", "writ.grant.>", "$SRV.PING", "$SRV.INFO.writ-manager", "_INBOX_manager.x"},
+		publish:   []string{"writ.orders", "writ.turn.acme.t1", "writ.agent.planner", "writ.agent.task", "writ.agent.task.p1"},
+		subscribe: []string{"writ.agent.manager", "writ.agent.manager.p1", "writ.grant.acme.t1", "writ.grant.>", "$SRV.PING", "$SRV.INFO.writ-manager", "_INBOX_manager.x"},
 	},
 	"planner": {
 		publish:   []string{"writ.orders", "writ.turn.acme.t1"},
-		subscribe: []string{"writ.agent.planner", "writ.grant.acme.t1", "writ.grant.>", "$SRV.PING", "$SRV.INFO.writ-planner", "_INBOX_planner.x"},
+		subscribe: []string{"writ.agent.planner", "writ.agent.planner.p1", "writ.grant.acme.t1", "writ.grant.>", "$SRV.PING", "$SRV.INFO.writ-planner", "_INBOX_planner.x"},
 	},
 	"task": {
 		publish:   []string{"writ.orders", "writ.turn.acme.t1"},
-		subscribe: []string{"writ.agent.task", "writ.grant.acme.t1", "writ.grant.>", "$SRV.PING", "$SRV.INFO.writ-task", "_INBOX_task.x"},
+		subscribe: []string{"writ.agent.task", "writ.agent.task.p1", "writ.grant.acme.t1", "writ.grant.>", "$SRV.PING", "$SRV.INFO.writ-task", "_INBOX_task.x"},
 	},
 	"python": {
 		subscribe: []string{"writ.exec.exec_python", "$SRV.PING", "$SRV.INFO.writ-python", "_INBOX_python.x"},
@@ -63,6 +63,7 @@ var subjects = []string{
 	"writ.orders", "writ.directory.apikey", "writ.directory.user", "writ.plans.silent",
 	"writ.exec.exec_python", "writ.exec.write_memory", "writ.exec.memory.query", "writ.exec.admin", "writ.exec.>",
 	"writ.agent.manager", "writ.agent.planner", "writ.agent.task", "writ.agent.*",
+	"writ.agent.manager.p1", "writ.agent.planner.p1", "writ.agent.task.p1",
 	"writ.turn.acme.t1", "writ.turn.>", "writ.grant.acme.t1", "writ.grant.>",
 	"$SRV.PING", "$SRV.INFO.writ-manager", "$SRV.INFO.writ-planner", "$SRV.INFO.writ-task", "$SRV.INFO.writ-python", "$SRV.INFO.writ-memory", "$SRV.INFO.writ-router", "$SRV.>",
 	"$JS.API.INFO", "$JS.API.STREAM.CREATE.JOURNAL", "$JS.API.STREAM.PURGE.FRAMES", "$JS.API.STREAM.MSG.GET.FRAMES", "$JS.API.DIRECT.GET.FRAMES",
