@@ -31,7 +31,8 @@ import (
 	"github.com/open-policy-agent/opa/v1/topdown"
 )
 
-// Timeout bounds one decision; later is a denial.
+// Timeout bounds one evaluation. One that takes longer is tried once more, since
+// a process that stood still looks like a slow policy; then it is a denial.
 const Timeout = 50 * time.Millisecond
 
 // Query is the entry point of every tree.
@@ -171,6 +172,27 @@ func (e *Engine) evaluate(ctx context.Context, input map[string]any) (r Result, 
 	if err != nil {
 		return broken("the input is not JSON"), false, nil
 	}
+	r, err = e.ask(ctx, value)
+	if topdown.IsCancel(err) && ctx.Err() == nil {
+		r, err = e.ask(ctx, value)
+	}
+	switch {
+	case err == nil:
+		return r, true, nil
+	case ctx.Err() != nil:
+		return Result{}, false, fmt.Errorf("policies: %w", context.Cause(ctx))
+	case topdown.IsCancel(err):
+		return broken("the policy took too long"), false, nil
+	default:
+		return broken("the policy did not answer"), false, nil
+	}
+}
+
+// fixed stands for the clock, which no policy can read.
+var fixed = time.Unix(0, 0)
+
+// ask evaluates once, within the timeout.
+func (e *Engine) ask(ctx context.Context, input ast.Value) (Result, error) {
 	cancel := topdown.NewCancel()
 	watchdog := time.AfterFunc(e.timeout, cancel.Cancel)
 	defer watchdog.Stop()
@@ -178,30 +200,16 @@ func (e *Engine) evaluate(ctx context.Context, input map[string]any) (r Result, 
 
 	txn, err := e.store.NewTransaction(ctx)
 	if err != nil {
-		return broken("the directory data cannot be read"), false, nil
+		return Result{}, err
 	}
 	defer e.store.Abort(ctx, txn)
-	run := func(body ast.Body) (topdown.QueryResultSet, error) {
+	return e.answer(func(body ast.Body) (topdown.QueryResultSet, error) {
 		return topdown.NewQuery(body).
 			WithCompiler(e.compiler).WithStore(e.store).WithTransaction(txn).
-			WithInput(ast.NewTerm(value)).WithCancel(cancel).WithMetrics(metrics.NoOp()).
+			WithInput(ast.NewTerm(input)).WithCancel(cancel).WithMetrics(metrics.NoOp()).
 			WithStrictBuiltinErrors(true).WithTime(fixed).Run(ctx)
-	}
-	r, err = e.answer(run)
-	if err == nil {
-		return r, true, nil
-	}
-	if ctx.Err() != nil {
-		return Result{}, false, fmt.Errorf("policies: %w", context.Cause(ctx))
-	}
-	if topdown.IsCancel(err) {
-		return broken("the policy took too long"), false, nil
-	}
-	return broken("the policy did not answer"), false, nil
+	})
 }
-
-// fixed stands for the clock, which no policy can read.
-var fixed = time.Unix(0, 0)
 
 func (e *Engine) answer(run func(ast.Body) (topdown.QueryResultSet, error)) (Result, error) {
 	rows, err := run(e.decision)

@@ -41,8 +41,14 @@ deny contains words(rego.metadata.rule()) if {
 deny contains words(rego.metadata.rule()) if {
 	input.intent.type in {"skill.call", "skill.load"}
 	input.signer.role == "task"
-	not input.intent.args.skill in object.get(input, ["task", "skills"], [])
+	not input.intent.args.skill in step_skills
 }
+
+default step_skills := []
+
+# METADATA
+# description: The skills of the step that the task was opened for.
+step_skills := input.task.skills
 
 # METADATA
 # title: Skill with an effect that cannot be repeated

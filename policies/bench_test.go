@@ -1,0 +1,41 @@
+package policies
+
+import (
+	"fmt"
+	"testing"
+)
+
+// BenchmarkDecide measures a decision under the embedded tree: remembered, anew
+// each time, and with every fourth order unlike all before.
+func BenchmarkDecide(b *testing.B) {
+	e := engine(b, Embedded())
+	in := sample()
+	b.Run("remembered", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if r, err := e.Decide(b.Context(), in); err != nil || !r.Allow {
+				b.Fatal(r, err)
+			}
+		}
+	})
+	b.Run("anew", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if r, err := e.Evaluate(b.Context(), in); err != nil || !r.Allow {
+				b.Fatal(r, err)
+			}
+		}
+	})
+	b.Run("quarter_missed", func(b *testing.B) {
+		b.ReportAllocs()
+		actor := in["actor"].(map[string]any)
+		for i := 0; b.Loop(); i++ {
+			if actor["user_id"] = "ana"; i%4 == 0 {
+				actor["user_id"] = fmt.Sprint(i)
+			}
+			if r, err := e.Decide(b.Context(), in); err != nil || !r.Allow {
+				b.Fatal(r, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,131 @@
+package policies
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/schemas"
+)
+
+func signer(t *testing.T, role intents.Role) intents.Signer {
+	t.Helper()
+	s, err := intents.GenerateSigner(role)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// sealed is a verified order of a gateway's grant, by a task key.
+func sealed(t *testing.T, args string, c *intents.Context) *intents.Envelope {
+	t.Helper()
+	gateway, task := signer(t, intents.RoleGateway), signer(t, intents.RoleTask)
+	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	grant, err := intents.MintGrant(gateway, intents.Grant{
+		Issuer: "writ/test", Audience: "writ/test", Subject: "ana", Tenant: "acme", Roles: []string{"user"},
+		Session: c.SessionID, Turn: c.TurnID, IssuedAt: now.Unix(), Expires: now.Add(time.Minute).Unix(), ID: "g1",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, _, err := intents.Seal(task, intents.Body{
+		Version: intents.Version, Intent: intents.Intent{Type: "skill.call", Args: json.RawMessage(args)},
+		Actor: intents.Actor{UserID: "ana", Tenant: "acme", Grant: grant},
+		Constraints: intents.Constraints{
+			IssuedAt: intents.FormatTime(now), TTLSec: 120, Audience: "writ/test",
+			IdempotencyKey: intents.Digest([]byte("k")), Capabilities: []string{"skills:call"},
+		},
+		Context: c,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := intents.Parse(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := intents.KeysFunc(func(kid string) (intents.Key, error) {
+		for _, s := range []intents.Signer{gateway, task} {
+			if s.KID == kid {
+				return s.VerificationKey(), nil
+			}
+		}
+		return intents.Key{}, intents.Refuse(intents.KeyUnknown, "", "unknown")
+	})
+	e, err := u.Verify(intents.Verifier{Keys: keys, Origin: "writ/test", Now: now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func facts() Facts {
+	return Facts{
+		Signer: Signer{KID: "kid", Role: "task"}, Roles: []string{"user"},
+		Task:      &Task{TaskID: "task_1", PlanID: "plan_1", Revision: 1, Step: 2, Skills: []string{"outlet_list"}, Deadline: "2026-11-20T10:05:00Z"},
+		Plan:      &Plan{PlanID: "plan_1", Status: "executing", Epoch: 1, Revision: 1, Steps: 3},
+		Skill:     &Skill{Name: "outlet_list", Digest: intents.Digest(nil), Effect: "once"},
+		Approvals: []Approval{{UserID: "ben", At: "2026-11-20T10:00:00.000Z"}},
+		Now:       "2026-11-20T10:00:01.000Z",
+	}
+}
+
+// TestInputMatchesSchema holds Input to schemas/policy_input.schema.json, with
+// everything present and with as little as possible.
+func TestInputMatchesSchema(t *testing.T) {
+	schema, err := schemas.Lookup(schemas.Base + "policy_input.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := &intents.Context{
+		SessionID: "s", TurnID: "t", PlanID: "plan_1", Revision: 1, Step: 2, TaskID: "task_1", RunID: "r", NodeID: "n", Occurrence: 2,
+		Agent: &intents.Agent{Name: "task", Digest: intents.Digest(nil)}, Cause: intents.Digest(nil), Labels: map[string]string{"a": "b"},
+	}
+	for name, in := range map[string]map[string]any{
+		"full": Input(sealed(t, `{"skill":"outlet_list","input":{"n":1.5}}`, full), facts()),
+		"bare": Input(sealed(t, `{"skill":"outlet_list"}`, &intents.Context{}), Facts{Signer: Signer{KID: "kid", Role: "task"}, Now: facts().Now}),
+	} {
+		doc, err := json.Marshal(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range schema.ValidateBytes(doc) {
+			t.Errorf("%s: %s: %s\n%s", name, v.Pointer, v.Reason, doc)
+		}
+	}
+}
+
+// TestInputFromRecordedFacts: facts that went through the record give the same input.
+func TestInputFromRecordedFacts(t *testing.T) {
+	e := sealed(t, `{"skill":"outlet_list","input":{"n":1.5}}`, &intents.Context{PlanID: "plan_1"})
+	raw, err := json.Marshal(facts())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again Facts
+	if err := json.Unmarshal(raw, &again); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(Input(e, facts()), Input(e, again)); diff != "" {
+		t.Errorf("(-live +recorded):\n%s", diff)
+	}
+}
+
+// TestInputIsWhatIsDecided decides a real order from end to end.
+func TestInputIsWhatIsDecided(t *testing.T) {
+	e := engine(t, Embedded())
+	f := facts()
+	order := sealed(t, `{"skill":"outlet_list"}`, &intents.Context{PlanID: "plan_1"})
+	if r := decide(t, e, Input(order, f)); !r.Allow {
+		t.Errorf("pinned: %+v", r)
+	}
+	f.Skill = nil
+	r := decide(t, e, Input(order, f)).Refusal()
+	if r == nil || r.Code != intents.PolicyDenied || !cmp.Equal(r.PolicyIDs, []string{"writ.skill.unpinned"}) {
+		t.Errorf("unpinned: %+v", r)
+	}
+}
