@@ -1,16 +1,455 @@
 package intents
 
 import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
 	"github.com/gowebpki/jcs"
 )
 
-// Canonical gives the RFC 8785 bytes of a JSON document, refusing what is not
-// strict I-JSON: bytes that are not UTF-8, lone surrogates, duplicate member
-// names, depth over MaxDepth, and numbers whose value RFC 8785 would change.
+// Canonical gives the RFC 8785 bytes of a JSON text, refusing what is not
+// strict I-JSON (RFC 7493): bytes that are not UTF-8, lone surrogates, duplicate
+// member names, nesting over MaxDepth, and numbers whose value RFC 8785 would
+// change, such as 9007199254740993, -0 and 1e-400; 1.0 is 1. The error is a
+// *Refusal that quotes nothing of the text.
+//
+// Bytes that are canonical already are returned as they are, not copied.
 func Canonical(raw []byte) ([]byte, error) {
-	out, err := jcs.Transform(raw)
-	if err != nil {
-		return nil, Refuse(SchemaInvalid, "", "not strict JSON: "+err.Error())
+	c, err := canonicalize(raw)
+	return c.bytes, err
+}
+
+// canonical is a canonical JSON text and where its root has the member sig.
+type canonical struct {
+	bytes            []byte
+	sigStart, sigEnd int // of `"sig":…` without commas; sigEnd 0: there is none
+}
+
+// canonicalize takes the fast path for bytes that are canonical. Everything
+// else is transformed by jcs and the output scanned: what goes on has always
+// passed the one scanner, so nothing rests on two decoders agreeing.
+func canonicalize(raw []byte) (canonical, error) {
+	s := scanner{b: raw}
+	if s.document() {
+		return canonical{raw, s.sigStart, s.sigEnd}, nil
 	}
-	return out, nil
+	if nesting(raw) > MaxDepth {
+		return canonical{}, Refuse(PayloadTooLarge, "", "nested deeper than 32")
+	}
+	out, err := jcs.Transform(raw)
+	if err != nil || !exactNumbers(raw) {
+		pointer, reason := diagnose(raw)
+		return canonical{}, Refuse(SchemaInvalid, pointer, reason)
+	}
+	s = scanner{b: out}
+	if !s.document() {
+		return canonical{}, Refuse(SchemaInvalid, "", "not strict I-JSON")
+	}
+	return canonical{out, s.sigStart, s.sigEnd}, nil
+}
+
+// without removes the member sig from a canonical object: what is left is canonical.
+func (c canonical) without() (payload, sig []byte) {
+	start, end := c.sigStart, c.sigEnd
+	sig = c.bytes[start+len(`"sig":`) : end]
+	switch {
+	case c.bytes[end] == ',':
+		end++
+	case c.bytes[start-1] == ',':
+		start--
+	}
+	payload = make([]byte, 0, len(c.bytes)-(end-start))
+	payload = append(payload, c.bytes[:start]...)
+	return append(payload, c.bytes[end:]...), sig
+}
+
+// scanner accepts exactly the texts that RFC 8785 would not change, within
+// MaxDepth: no white space, members strictly ascending by UTF-16 code units
+// (§3.2.3; so none stands twice), strings with the shortest escapes (§3.2.2.2),
+// numbers as ECMAScript prints them (§3.2.2.3).
+type scanner struct {
+	b                []byte
+	i                int
+	sigStart, sigEnd int
+}
+
+func (s *scanner) document() bool { return s.value(1) && s.i == len(s.b) }
+
+func (s *scanner) value(depth int) bool {
+	if s.i >= len(s.b) {
+		return false
+	}
+	switch c := s.b[s.i]; {
+	case c == '{':
+		return depth <= MaxDepth && s.object(depth)
+	case c == '[':
+		return depth <= MaxDepth && s.array(depth)
+	case c == '"':
+		_, ok := s.text()
+		return ok
+	case c == 't':
+		return s.literal("true")
+	case c == 'f':
+		return s.literal("false")
+	case c == 'n':
+		return s.literal("null")
+	default:
+		return s.number()
+	}
+}
+
+func (s *scanner) literal(word string) bool {
+	if !bytes.HasPrefix(s.b[s.i:], []byte(word)) {
+		return false
+	}
+	s.i += len(word)
+	return true
+}
+
+// next consumes one byte if it is c.
+func (s *scanner) next(c byte) bool {
+	if s.i < len(s.b) && s.b[s.i] == c {
+		s.i++
+		return true
+	}
+	return false
+}
+
+func (s *scanner) array(depth int) bool {
+	s.i++
+	if s.next(']') {
+		return true
+	}
+	for {
+		if !s.value(depth + 1) {
+			return false
+		}
+		if !s.next(',') {
+			return s.next(']')
+		}
+	}
+}
+
+func (s *scanner) object(depth int) bool {
+	s.i++
+	if s.next('}') {
+		return true
+	}
+	var last []byte
+	for first := true; ; first = false {
+		start := s.i
+		name, ok := s.text()
+		if !ok || !s.next(':') || !first && !ascending(last, name) {
+			return false
+		}
+		if !s.value(depth + 1) {
+			return false
+		}
+		if depth == 1 && string(name) == "sig" {
+			s.sigStart, s.sigEnd = start, s.i
+		}
+		last = name
+		if !s.next(',') {
+			return s.next('}')
+		}
+	}
+}
+
+// text reads a string and gives what stands between the quotes.
+func (s *scanner) text() ([]byte, bool) {
+	if !s.next('"') {
+		return nil, false
+	}
+	start := s.i
+	for s.i < len(s.b) {
+		switch c := s.b[s.i]; {
+		case c == '"':
+			s.i++
+			return s.b[start : s.i-1], true
+		case c == '\\':
+			if !s.escape() {
+				return nil, false
+			}
+		case c < 0x20:
+			return nil, false
+		case c < utf8.RuneSelf:
+			s.i++
+		default:
+			r, size := utf8.DecodeRune(s.b[s.i:])
+			if r == utf8.RuneError && size == 1 {
+				return nil, false
+			}
+			s.i += size
+		}
+	}
+	return nil, false
+}
+
+// escape reads one of the escapes that RFC 8785 writes: two characters where
+// JSON has a short form, else \u00 and two lower-case digits for a control.
+func (s *scanner) escape() bool {
+	if len(s.b)-s.i < 2 {
+		return false
+	}
+	switch s.b[s.i+1] {
+	case '"', '\\', 'b', 'f', 'n', 'r', 't':
+		s.i += 2
+		return true
+	case 'u':
+		if len(s.b)-s.i < 6 {
+			return false
+		}
+		code := s.b[s.i+2 : s.i+6]
+		c, ok := control(code)
+		if !ok || strings.IndexByte("\b\f\n\r\t", c) >= 0 {
+			return false
+		}
+		s.i += 6
+		return true
+	}
+	return false
+}
+
+// control decodes 00xx below 0x20 in lower-case hexadecimal.
+func control(code []byte) (byte, bool) {
+	if code[0] != '0' || code[1] != '0' || code[2] != '0' && code[2] != '1' {
+		return 0, false
+	}
+	low := strings.IndexByte("0123456789abcdef", code[3])
+	if low < 0 {
+		return 0, false
+	}
+	return (code[2]-'0')<<4 | byte(low), true //nolint:gosec // G115: low is below 16
+}
+
+// number reads a number. Integers of up to 15 digits are what ECMAScript prints
+// for them; any other has to come back the same from the printer.
+func (s *scanner) number() bool {
+	start := s.i
+	s.next('-')
+	digits := s.i
+	for s.i < len(s.b) && '0' <= s.b[s.i] && s.b[s.i] <= '9' {
+		s.i++
+	}
+	n := s.i - digits
+	if n == 0 {
+		return false
+	}
+	if s.i == len(s.b) || strings.IndexByte(",]}", s.b[s.i]) >= 0 {
+		if n <= 15 {
+			return s.b[digits] != '0' || n == 1 && digits == start
+		}
+	}
+	for s.i < len(s.b) && strings.IndexByte("0123456789.e+-", s.b[s.i]) >= 0 {
+		s.i++
+	}
+	if s.i-start > longestNumber {
+		return false
+	}
+	literal := string(s.b[start:s.i])
+	printed, ok := printNumber(literal)
+	return ok && printed == literal
+}
+
+// longestNumber bounds what is parsed: ECMAScript prints at most 25 characters,
+// as in -1.2345678901234567e-300 or -0.0000012345678901234567.
+const longestNumber = 32
+
+// printNumber gives the RFC 8785 form of a number.
+func printNumber(literal string) (string, bool) {
+	f, err := strconv.ParseFloat(literal, 64)
+	if err != nil {
+		return "", false
+	}
+	printed, err := jcs.NumberToJSON(f)
+	return printed, err == nil
+}
+
+// ascending: a stands before b by UTF-16 code units (RFC 8785 §3.2.3). Both are
+// as written between quotes; without escapes and supplementary characters the
+// order of bytes is the same.
+func ascending(a, b []byte) bool {
+	if plain(a) && plain(b) {
+		return bytes.Compare(a, b) < 0
+	}
+	x, y := units(a), units(b)
+	for i := range min(len(x), len(y)) {
+		if x[i] != y[i] {
+			return x[i] < y[i]
+		}
+	}
+	return len(x) < len(y)
+}
+
+func plain(name []byte) bool {
+	for _, c := range name {
+		if c == '\\' || c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// units decodes the inside of a JSON string to UTF-16.
+func units(name []byte) []uint16 {
+	var s string
+	quoted := append(append([]byte{'"'}, name...), '"')
+	if err := json.Unmarshal(quoted, &s); err != nil {
+		return nil // the scanner has read it already
+	}
+	return utf16.Encode([]rune(s))
+}
+
+// nesting is how deep the brackets of a text go, strings left out.
+func nesting(raw []byte) int {
+	depth, deepest := 0, 0
+	skipStrings(raw, func(i int) int {
+		switch raw[i] {
+		case '{', '[':
+			depth++
+			deepest = max(deepest, depth)
+		case '}', ']':
+			depth--
+		}
+		return i + 1
+	})
+	return deepest
+}
+
+// exactNumbers says whether every number of a JSON text keeps its value in RFC
+// 8785. The text is JSON, so outside strings a digit or a minus begins a number.
+func exactNumbers(raw []byte) bool {
+	exact := true
+	skipStrings(raw, func(i int) int {
+		if raw[i] != '-' && (raw[i] < '0' || raw[i] > '9') {
+			return i + 1
+		}
+		end := i + 1
+		for end < len(raw) && strings.IndexByte("0123456789.eE+-", raw[end]) >= 0 {
+			end++
+		}
+		exact = exact && exactNumber(string(raw[i:end]))
+		return end
+	})
+	return exact
+}
+
+// skipStrings calls token at every byte outside strings; it returns where to go on.
+func skipStrings(raw []byte, token func(i int) int) {
+	for i := 0; i < len(raw); {
+		if raw[i] != '"' {
+			i = token(i)
+			continue
+		}
+		for i++; i < len(raw) && raw[i] != '"'; i++ {
+			if raw[i] == '\\' {
+				i++
+			}
+		}
+		i++
+	}
+}
+
+// exactNumber compares a number with its RFC 8785 form, as decimals.
+func exactNumber(literal string) bool {
+	printed, ok := printNumber(literal)
+	if !ok {
+		return false
+	}
+	digits1, exponent1 := decimal(literal)
+	digits2, exponent2 := decimal(printed)
+	negativeZero := digits1 == "" && literal[0] == '-'
+	return digits1 == digits2 && exponent1 == exponent2 && !negativeZero
+}
+
+// decimal normalizes a number to digits without zeros at either end, times a
+// power of ten; zero has no digits. The sign is left out: printing keeps it.
+func decimal(literal string) (digits string, exponent int) {
+	mantissa, e, scientific := strings.Cut(strings.ToLower(strings.TrimPrefix(literal, "-")), "e")
+	if scientific {
+		exponent, _ = strconv.Atoi(e) // out of range: zero, or no double is there and the digits differ
+	}
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	digits = strings.TrimLeft(whole+fraction, "0")
+	exponent -= len(fraction)
+	trimmed := strings.TrimRight(digits, "0")
+	exponent += len(digits) - len(trimmed)
+	if trimmed == "" {
+		exponent = 0
+	}
+	return trimmed, exponent
+}
+
+// diagnose says why a text was refused, and where if that can be told.
+func diagnose(raw []byte) (pointer, reason string) {
+	switch {
+	case !utf8.Valid(raw):
+		return "", "not UTF-8"
+	case !json.Valid(raw):
+		return "", "not JSON"
+	}
+	d := diagnosis{dec: json.NewDecoder(bytes.NewReader(raw))}
+	d.dec.UseNumber()
+	if d.value("") {
+		return d.pointer, d.reason
+	}
+	return "", "not strict I-JSON: a surrogate stands alone"
+}
+
+// diagnosis walks valid JSON for the first duplicate name or inexact number.
+type diagnosis struct {
+	dec             *json.Decoder
+	pointer, reason string
+}
+
+func (d *diagnosis) found(pointer, reason string) bool {
+	d.pointer, d.reason = pointer, reason
+	return true
+}
+
+func (d *diagnosis) value(at string) bool {
+	token, err := d.dec.Token()
+	if err != nil {
+		return false
+	}
+	switch token {
+	case json.Delim('{'):
+		return d.object(at)
+	case json.Delim('['):
+		for i := 0; d.dec.More(); i++ {
+			if d.value(at + "/" + strconv.Itoa(i)) {
+				return true
+			}
+		}
+		_, _ = d.dec.Token() // the bracket: the text is valid
+	}
+	if n, ok := token.(json.Number); ok && !exactNumber(string(n)) {
+		return d.found(at, "RFC 8785 would change this number: it is no IEEE 754 double, or -0")
+	}
+	return false
+}
+
+func (d *diagnosis) object(at string) bool {
+	seen := map[string]bool{}
+	for d.dec.More() {
+		token, err := d.dec.Token()
+		name, ok := token.(string)
+		if err != nil || !ok {
+			return false
+		}
+		here := at + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+		if seen[name] {
+			return d.found(here, "member stands twice")
+		}
+		seen[name] = true
+		if d.value(here) {
+			return true
+		}
+	}
+	_, _ = d.dec.Token()
+	return false
 }

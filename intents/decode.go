@@ -1,7 +1,6 @@
 package intents
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -18,53 +17,71 @@ const (
 // Parse reads a received order: strict I-JSON within the limits, the shape of
 // schemas/envelope.schema.json, a well-formed sig. It verifies nothing. The
 // error is a *Refusal with SCHEMA_INVALID, PAYLOAD_TOO_LARGE or SIGNATURE_INVALID.
+// Nothing of raw is kept.
 func Parse(raw []byte) (*Unverified, error) {
 	if len(raw) > MaxSize {
 		return nil, Refuse(PayloadTooLarge, "", "order has more than 49152 bytes")
 	}
-	canonical, err := Canonical(raw)
+	c, err := canonicalize(raw)
 	if err != nil {
 		return nil, err
 	}
-	var top map[string]json.RawMessage
-	if err := json.Unmarshal(canonical, &top); err != nil {
+	if c.bytes[0] != '{' {
 		return nil, Refuse(SchemaInvalid, "", "order is not a JSON object")
 	}
-	var sig string
-	if rawSig, ok := top["sig"]; !ok || json.Unmarshal(rawSig, &sig) != nil {
-		return nil, Refuse(SignatureInvalid, "/sig", "sig must be a string: <protected header>..<signature>")
+	if c.sigEnd == 0 {
+		return nil, Refuse(SignatureInvalid, "/sig", "sig is missing: <protected header>..<signature>")
 	}
-	delete(top, "sig")
-	payload, err := marshalCanonical(top)
+	payload, sig := c.without()
+	header, signature, err := cutSig(sig)
 	if err != nil {
-		return nil, Refuse(SchemaInvalid, "", "order is not canonicalizable JSON")
+		return nil, err
 	}
-	header, signature, ok := strings.Cut(sig, "..")
-	if !ok || strings.Contains(signature, ".") {
-		return nil, Refuse(SignatureInvalid, "/sig", "sig must be a detached compact JWS: <protected header>..<signature>")
-	}
-	return newUnverified(payload, header, signature)
+	return assemble(payload, header, signature)
 }
 
-// newUnverified checks a canonical payload and its signature parts.
-func newUnverified(payload []byte, header, sig string) (*Unverified, error) {
-	if again, err := Canonical(payload); err != nil {
-		return nil, err
-	} else if !bytes.Equal(again, payload) {
-		return nil, Refuse(SchemaInvalid, "", "payload is not canonical")
+// cutSig takes a detached compact JWS apart (RFC 7515 appendix F). sig is a
+// canonical JSON value: in a well-formed one nothing is escaped.
+func cutSig(sig []byte) (header, signature string, err error) {
+	text, ok := strings.CutPrefix(string(sig), `"`)
+	if !ok {
+		return "", "", Refuse(SignatureInvalid, "/sig", "sig must be a string: <protected header>..<signature>")
 	}
-	if len(payload) > MaxSize {
+	header, signature, ok = strings.Cut(strings.TrimSuffix(text, `"`), "..")
+	if !ok {
+		return "", "", Refuse(SignatureInvalid, "/sig", "sig must be a detached compact JWS: <protected header>..<signature>")
+	}
+	return header, signature, nil
+}
+
+// newUnverified checks a payload that nobody has scanned yet.
+func newUnverified(payload []byte, header, sig string) (*Unverified, error) {
+	if s := (scanner{b: payload}); !s.document() {
+		return nil, Refuse(SchemaInvalid, "", "payload is not canonical (RFC 8785)")
+	}
+	return assemble(payload, header, sig)
+}
+
+// signatureText is the length of 64 bytes in base64url without padding.
+const signatureText = 86
+
+// assemble makes an order of a canonical payload and its signature parts.
+func assemble(payload []byte, header, sig string) (*Unverified, error) {
+	if len(payload)+len(`"sig":"..",`)+len(header)+len(sig) > MaxSize {
 		return nil, Refuse(PayloadTooLarge, "", "order has more than 49152 canonical bytes")
 	}
 	if v := schemas.Envelope().ValidateBytes(payload); len(v) > 0 {
-		r := Refuse(SchemaInvalid, v[0].Pointer, v[0].Reason)
-		return nil, &InvalidError{Refusal: r, Violations: violations(v)}
+		return nil, Invalid(SchemaInvalid, "", v)
+	}
+	// The decoder skips line breaks, which would give one header many spellings.
+	if strings.ContainsAny(header, "\r\n") {
+		return nil, Refuse(SignatureInvalid, "/sig", "protected header is not base64url without padding")
 	}
 	kid, err := parseHeader(header, TypIntent)
 	if err != nil {
 		return nil, err
 	}
-	if raw, err := b64.DecodeString(sig); err != nil || len(raw) != 64 {
+	if raw, err := b64.DecodeString(sig); err != nil || len(raw) != 64 || len(sig) != signatureText {
 		return nil, Refuse(SignatureInvalid, "/sig", "signature must be 64 bytes in base64url without padding")
 	}
 	u := &Unverified{canonical: payload, header: header, sig: sig, kid: kid, id: IntentID(header, payload)}
