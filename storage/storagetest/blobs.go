@@ -1,0 +1,266 @@
+package storagetest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"aob.dev/writ/storage"
+)
+
+// OpenBlobs opens an empty store.
+type OpenBlobs func(t testing.TB) storage.Blobs
+
+// TestBlobs checks storage.Blobs.
+func TestBlobs(t *testing.T, open OpenBlobs) {
+	t.Helper()
+	for name, test := range map[string]func(*blobs){
+		"PutAndOpen":       testPutAndOpen,
+		"SameBytesOneFile": testSameBytesOneFile,
+		"OtherScope":       testOtherScope,
+		"Wipe":             testWipe,
+		"WipeUnderWriters": testWipeUnderWriters,
+		"Sweep":            testSweep,
+		"KeepAndFetch":     testKeepAndFetch,
+		"OtherTenantsBlob": testOtherTenantsBlob,
+		"NamesAreNoPaths":  testNamesAreNoPaths,
+		"FailedReader":     testFailedReader,
+		"CancelledBlob":    testCancelledBlob,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(&blobs{T: t, Blobs: open(t)})
+		})
+	}
+}
+
+type blobs struct {
+	*testing.T
+	storage.Blobs
+}
+
+var scope = storage.Scope{Tenant: "acme", Plan: "plan_1", Revision: 1, Step: 2}
+
+func digestOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+func (b *blobs) put(s storage.Scope, text string) storage.File {
+	b.Helper()
+	f, err := b.Put(b.Context(), s, strings.NewReader(text))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return f
+}
+
+// reads checks the content of an opened file or blob.
+func (b *blobs) reads(r io.ReadCloser, err error, want string) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+	got, err := io.ReadAll(r)
+	if err := errors.Join(err, r.Close()); err != nil || string(got) != want {
+		b.Fatalf("read %d bytes, %v; want %d", len(got), err, len(want))
+	}
+}
+
+func (b *blobs) missing(s storage.Scope, id string) {
+	b.Helper()
+	if _, _, err := b.Open(b.Context(), s, id); !errors.Is(err, storage.ErrNotFound) {
+		b.Fatalf("open %q of %+v: %v", id, s, err)
+	}
+}
+
+func testPutAndOpen(b *blobs) {
+	identifier := regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+	for _, text := range []string{"", "short", strings.Repeat("long ", 300_000)} {
+		f := b.put(scope, text)
+		if f.Size != int64(len(text)) || f.SHA256 != digestOf(text) || !identifier.MatchString(f.ID) {
+			b.Fatalf("put %d bytes: %+v", len(text), f)
+		}
+		r, again, err := b.Open(b.Context(), scope, f.ID)
+		b.reads(r, err, text)
+		if again != f {
+			b.Fatalf("opened %+v, put %+v", again, f)
+		}
+	}
+}
+
+func testSameBytesOneFile(b *blobs) {
+	first := b.put(scope, "x")
+	if again := b.put(scope, "x"); again != first {
+		b.Fatalf("%+v, then %+v", first, again)
+	}
+	if other := b.put(scope, "y"); other.ID == first.ID {
+		b.Fatal("other bytes have the same id")
+	}
+}
+
+func testOtherScope(b *blobs) {
+	f := b.put(scope, "x")
+	for _, other := range []storage.Scope{
+		{Tenant: "other", Plan: "plan_1", Revision: 1, Step: 2},
+		{Tenant: "acme", Plan: "plan_2", Revision: 1, Step: 2},
+		{Tenant: "acme", Plan: "plan_1", Revision: 2, Step: 2},
+		{Tenant: "acme", Plan: "plan_1", Revision: 1, Step: 3},
+		{Tenant: "acme", Plan: "plan_11", Step: 2},
+	} {
+		b.missing(other, f.ID)
+		if mine := b.put(other, "x"); mine.ID == f.ID {
+			b.Fatalf("the id is the same in %+v", other)
+		}
+	}
+}
+
+func testWipe(b *blobs) {
+	f := b.put(scope, "x")
+	next := scope
+	next.Step++
+	kept := b.put(next, "y")
+	for range 2 {
+		if err := b.Wipe(b.Context(), scope); err != nil {
+			b.Fatal(err)
+		}
+		b.missing(scope, f.ID)
+	}
+	r, _, err := b.Open(b.Context(), next, kept.ID)
+	b.reads(r, err, "y")
+	f = b.put(scope, "x") // a scope may begin again
+	r, _, err = b.Open(b.Context(), scope, f.ID)
+	b.reads(r, err, "x")
+}
+
+func testWipeUnderWriters(b *blobs) {
+	together(func(i int) {
+		if i%4 == 0 {
+			if err := b.Wipe(b.Context(), scope); err != nil {
+				b.Error(err)
+			}
+			return
+		}
+		if _, err := b.Put(b.Context(), scope, strings.NewReader(strings.Repeat("x", i))); err != nil {
+			b.Error(err)
+		}
+	})
+}
+
+func testSweep(b *blobs) {
+	f := b.put(scope, "x")
+	ref, _, err := b.Keep(b.Context(), "acme", strings.NewReader("kept"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	if n, err := b.Sweep(b.Context(), time.Hour); n != 0 || err != nil {
+		b.Fatalf("sweep of an hour = %d, %v", n, err)
+	}
+	r, _, err := b.Open(b.Context(), scope, f.ID)
+	b.reads(r, err, "x")
+	if n, err := b.Sweep(b.Context(), 0); n != 1 || err != nil {
+		b.Fatalf("sweep of everything = %d, %v", n, err)
+	}
+	b.missing(scope, f.ID)
+	r, _, err = b.Fetch(b.Context(), "acme", ref) // blobs have no age
+	b.reads(r, err, "kept")
+}
+
+func testKeepAndFetch(b *blobs) {
+	for range 2 {
+		ref, size, err := b.Keep(b.Context(), "acme", strings.NewReader("text"))
+		if err != nil || size != 4 || ref != "cas://"+digestOf("text") {
+			b.Fatalf("keep = %q, %d, %v", ref, size, err)
+		}
+		r, size, err := b.Fetch(b.Context(), "acme", ref)
+		if size != 4 {
+			b.Fatalf("fetch: %d bytes", size)
+		}
+		b.reads(r, err, "text")
+	}
+}
+
+func testOtherTenantsBlob(b *blobs) {
+	ref, _, err := b.Keep(b.Context(), "acme", strings.NewReader("text"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	if _, _, err := b.Fetch(b.Context(), "other", ref); !errors.Is(err, storage.ErrNotFound) {
+		b.Fatalf("fetch as another tenant: %v", err)
+	}
+	for _, bad := range []string{
+		"", "cas://", digestOf("text"), "cas://sha256:", "cas://sha256:../../x", strings.ToUpper(ref), ref + "0", ref[:len(ref)-1],
+		"cas://" + digestOf("other"),
+	} {
+		if _, _, err := b.Fetch(b.Context(), "acme", bad); !errors.Is(err, storage.ErrNotFound) {
+			b.Fatalf("fetch %q: %v", bad, err)
+		}
+	}
+}
+
+func testNamesAreNoPaths(b *blobs) {
+	f := b.put(scope, "x")
+	for _, id := range []string{"", ".", "..", "../" + f.ID, "./" + f.ID, f.ID + "/", f.ID[:len(f.ID)-1], "*", f.ID + ".", f.ID + "\x00"} {
+		b.missing(scope, id)
+	}
+	odd := storage.Scope{Tenant: "../../etc", Plan: "a/../b\x00*"}
+	f = b.put(odd, "odd")
+	r, _, err := b.Open(b.Context(), odd, f.ID)
+	b.reads(r, err, "odd")
+	if err := b.Wipe(b.Context(), odd); err != nil {
+		b.Fatal(err)
+	}
+	for _, err := range []error{
+		func() error { _, err := b.Put(b.Context(), storage.Scope{}, strings.NewReader("x")); return err }(),
+		func() error { _, _, err := b.Keep(b.Context(), "", strings.NewReader("x")); return err }(),
+	} {
+		if err == nil {
+			b.Fatal("bytes of no tenant were stored")
+		}
+	}
+}
+
+var errReader = errors.New("the reader broke")
+
+func testFailedReader(b *blobs) {
+	broken := func() io.Reader { return io.MultiReader(strings.NewReader("half"), failingReader{}) }
+	if _, err := b.Put(b.Context(), scope, broken()); !errors.Is(err, errReader) {
+		b.Fatalf("put: %v", err)
+	}
+	if _, _, err := b.Keep(b.Context(), "acme", broken()); !errors.Is(err, errReader) {
+		b.Fatalf("keep: %v", err)
+	}
+	if _, _, err := b.Fetch(b.Context(), "acme", "cas://"+digestOf("half")); !errors.Is(err, storage.ErrNotFound) {
+		b.Fatalf("half a blob was kept: %v", err)
+	}
+	if n, err := b.Sweep(b.Context(), time.Hour); n != 0 || err != nil {
+		b.Fatalf("something was left: %d, %v", n, err)
+	}
+}
+
+type failingReader struct{}
+
+func (failingReader) Read([]byte) (int, error) { return 0, errReader }
+
+func testCancelledBlob(b *blobs) {
+	ctx, cancel := context.WithCancel(b.Context())
+	cancel()
+	if _, err := b.Put(ctx, scope, strings.NewReader("x")); !errors.Is(err, context.Canceled) {
+		b.Fatalf("put: %v", err)
+	}
+	if _, _, err := b.Keep(ctx, "acme", strings.NewReader("x")); !errors.Is(err, context.Canceled) {
+		b.Fatalf("keep: %v", err)
+	}
+	if _, _, err := b.Open(ctx, scope, "f"); !errors.Is(err, context.Canceled) {
+		b.Fatalf("open: %v", err)
+	}
+	if _, err := b.Sweep(ctx, 0); err != nil && !errors.Is(err, context.Canceled) {
+		b.Fatalf("sweep: %v", err)
+	}
+}
