@@ -74,6 +74,9 @@ func listAnswer(rows []json.RawMessage, q query) string {
 
 func headline(n int, q query) string {
 	ordered := ""
+	if q.fold != foldNone && len(q.per) > 0 && q.limit == 0 {
+		return strings.ReplaceAll(fmt.Sprintf("This is the %s for each %s:", q.foldColumn(), strings.Join(q.per, " and ")), "_", " ")
+	}
 	if q.by != "" {
 		end := "highest"
 		if q.asc {

@@ -12,21 +12,25 @@ import (
 // why that is impossible, empty when it was done.
 func (p *planner) supplied(a *approach, src *source, missing []string) string {
 	why := fmt.Sprintf("%s needs %s, which the task does not say.", src.skill.Name, strings.Join(missing, " and "))
-	target := read(src, p.ws, nil, false)
 	var found *approach
+	cost := 0
 	for _, supplier := range p.sources {
 		columns, ok := supplier.supplies(missing)
 		if _, unmet, _ := fill(supplier.in, filling{ws: p.ws, src: supplier}); supplier == src || !ok || len(unmet) > 0 {
 			continue
 		}
+		target := read(src, p.ws, p.naming(supplier, src), false)
 		first := read(supplier, p.ws, target.used, true)
+		if target.entities == 0 {
+			return why
+		}
 		if len(first.q.where) == 0 && first.q.by == "" {
 			continue // nothing singles out the one that is meant
 		}
 		try := &approach{ws: p.ws, sources: []*source{src, supplier}, used: first.used, filled: a.filled, reading: target}
 		try.drafts = feeding(first, target, columns)
-		if found == nil || len(try.unused()) < len(found.unused()) {
-			found = try
+		if c := feedCost(try, first, missing[0]); found == nil || c < cost {
+			found, cost = try, c
 		}
 	}
 	if found == nil {
@@ -34,6 +38,29 @@ func (p *planner) supplied(a *approach, src *source, missing []string) string {
 	}
 	*a = *found
 	return ""
+}
+
+// naming marks the words for the records of one source, except where they are
+// also those of the other: in "orders of the outlet" the outlet is no column.
+func (p *planner) naming(one, other *source) []bool {
+	used := make([]bool, len(p.ws))
+	for i, w := range p.ws {
+		used[i] = one.entity[w.stem] && !other.entity[w.stem]
+	}
+	return used
+}
+
+// feedCost is low for a supplier that explains the task's words, knows which
+// of its columns they belong to, and lists what the input identifies.
+func feedCost(a *approach, first *reading, input string) int {
+	cost := 4 * len(a.unused())
+	if slices.ContainsFunc(first.q.where, func(c condition) bool { return c.column == anyText }) {
+		cost += 2
+	}
+	if !overlaps(split(input), first.src.entity) {
+		cost++
+	}
+	return cost
 }
 
 // feeding are the drafts of two readings, the first of which finds the one

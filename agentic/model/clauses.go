@@ -41,7 +41,8 @@ func (r *reading) orderBy(i int, s superlative) {
 	case s.generic && (r.names(i+1) || i+1 == len(r.ws) || !r.ws[i+1].content()) && r.src.sized(s.base) != nil:
 		r.order(r.src.sized(s.base), i, 1)
 	default:
-		r.unresolved = true
+		r.unresolved = true // the word stays free for another source
+		return
 	}
 	r.use(i, 1)
 }

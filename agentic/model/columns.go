@@ -78,14 +78,16 @@ func (r *reading) complete() {
 		f := r.src.records.field(c)
 		return f != nil && (!f.measure() || f.when())
 	})
-	if !telling && r.src.records.list {
+	if (!telling || !named) && r.src.records.list {
 		own := r.q.columns
 		r.q.columns = nil
 		add(r.src.label())
-		r.q.columns = append(r.q.columns, own...)
+		for _, c := range own {
+			add(r.src.records.field(c))
+		}
 	}
 	by := r.src.records.field(r.q.by)
-	if add(by); named || by != nil && r.superAt >= 0 {
+	if add(by); named || by != nil && r.superAt >= 0 && !by.when() {
 		return
 	}
 	if len(r.src.records.fields) < wideRecord {
@@ -95,14 +97,13 @@ func (r *reading) complete() {
 		return
 	}
 	for _, c := range r.q.where {
+		if c.op == opIs {
+			continue // the same in every row
+		}
 		add(r.src.records.field(c.column))
 	}
 	add(r.src.timed())
-	for _, f := range r.src.records.fields {
-		if f.measure() && len(r.q.columns) < 4 {
-			add(f)
-		}
-	}
+	add(r.src.sized("large"))
 }
 
 // shape is the shorthand of the query's result on a source.

@@ -35,11 +35,45 @@ func (r *reading) comparisons() {
 		switch w := r.ws[at]; {
 		case w.date:
 			r.compareDate(i, n, op)
-		case w.isNum && !slices.Contains([]string{"on", "from", "since", "before", "after", "until"}, r.lower(i)):
+		case slices.Contains([]string{"on", "from", "since", "before", "after", "until"}, r.lower(i)):
+		case w.isNum:
 			r.compareNumber(i, n, op, adjective)
+		default: // "at least magnitude 5"
+			if f, k := r.mention(at, (*field).measure); f != nil && at+k < len(r.ws) && r.ws[at+k].isNum {
+				r.compare(f, at+k, op)
+				r.use(i, n+k)
+			}
 		}
 	}
 	r.between()
+	r.equals()
+}
+
+// equals reads "magnitude 6" and "magnitude of 6 or more".
+func (r *reading) equals() {
+	for i, w := range r.ws {
+		if !w.digits || r.used[i] {
+			continue
+		}
+		f, at, n := r.before(i, 2, (*field).measure)
+		if f == nil || at+n != i && !stop[r.stem(i-1)] {
+			continue
+		}
+		op := opIs
+		if r.lower(i+1) == "or" {
+			switch after := r.lower(i + 2); {
+			case after == "more" || after == "above" || after == "over" || after == "higher" || after == "greater" || after == "larger" || after == "stronger":
+				op = opLeast
+			case after == "less" || after == "below" || after == "under" || after == "lower" || after == "fewer" || after == "smaller" || after == "weaker":
+				op = opMost
+			}
+			if op != opIs {
+				r.use(i+1, 2)
+			}
+		}
+		r.compare(f, i, op)
+		r.use(at, n)
+	}
 }
 
 // comparator recognises a comparison that starts at i and has n words.
@@ -68,12 +102,23 @@ func (r *reading) compareNumber(i, n int, op, adjective string) {
 	if f == nil {
 		return
 	}
+	r.compare(f, at, op)
+	r.use(i, n)
+	r.use(from, k)
+}
+
+// compare keeps the records whose measure compares so with the number at a place.
+func (r *reading) compare(f *field, at int, op string) {
 	r.where(f, op, number(r.ws[at].number))
 	r.fits += fitWord
-	r.use(i, n+1)
-	r.use(from, k)
-	if currency[r.stem(at+1)] || f.about[r.stem(at+1)] {
-		r.use(at+1, 1)
+	r.use(at, 1)
+	r.unit(f, at+1)
+}
+
+// unit uses up the unit of a number, where it is one of money or of the field.
+func (r *reading) unit(f *field, i int) {
+	if currency[r.stem(i)] || f.about[r.stem(i)] {
+		r.use(i, 1)
 	}
 }
 
@@ -126,6 +171,7 @@ func (r *reading) between() {
 				r.where(f, opMost, number(high.number))
 				r.use(from, n)
 				r.use(i, 4)
+				r.unit(f, i+4)
 			}
 		case low.date && high.date:
 			if f := r.src.timed(); f != nil {

@@ -34,7 +34,7 @@ func (f *field) when() bool {
 }
 
 func (f *field) where() bool {
-	return f.text() && (overlaps(f.name, placeWords) || overlaps(f.title, placeWords) || f.about["where"])
+	return f.text() && !f.when() && (overlaps(f.name, placeWords) || overlaps(f.title, placeWords) || f.about["where"])
 }
 
 // shape is the shorthand of the field's type, empty for any. known says that

@@ -16,6 +16,14 @@ type approach struct {
 	score   int
 }
 
+// about is one where the answer consists of the records that a noun names.
+func (a *approach) about(head string) int {
+	if knows(a.reading.src.entity, head) {
+		return 1
+	}
+	return 0
+}
+
 // speaks reports whether a declaration of the approach's skills has the word.
 func (a *approach) speaks(w word) bool {
 	stems := []string{w.stem}
@@ -23,8 +31,10 @@ func (a *approach) speaks(w word) bool {
 		stems = append(stems, stem(base))
 	}
 	for _, src := range a.sources {
-		if !w.quoted && !w.proper && (overlaps(stems, src.about) || overlaps(stems, src.entity)) {
-			return true
+		for _, s := range stems {
+			if !w.quoted && !w.proper && (knows(src.about, s) || src.entity[s]) {
+				return true
+			}
 		}
 	}
 	return false
@@ -66,17 +76,30 @@ func (a *approach) covered() int {
 func (a *approach) objection() string {
 	r, name := a.reading, a.reading.src.skill.Name
 	unused := a.unused()
-	switch {
+	switch value := a.unusedValue(); {
 	case len(r.missing) > 0:
 		return fmt.Sprintf("%s does not say %q.", name, r.missing[0])
 	case r.unresolved && len(a.sources) == 1:
 		return fmt.Sprintf("%s has nothing that %q could be measured by.", name, a.ws[r.superAt].text)
+	case value != "":
+		return fmt.Sprintf("No available skill knows what to do with %q.", value)
 	case a.verb() != "":
 		return fmt.Sprintf("No available skill can %q.", a.verb())
 	case a.covered() == 0:
 		return "No available skill has to do with this."
 	case len(unused)*2 > a.covered():
 		return fmt.Sprintf("No available skill covers %s.", quotedList(unused))
+	}
+	return ""
+}
+
+// unusedValue returns a name, quote or number that has no part in any query:
+// leaving it out would answer another, wider question.
+func (a *approach) unusedValue() string {
+	for i, w := range a.ws {
+		if (w.quoted || w.proper || w.digits || w.date) && !a.used[i] && !a.filled[i] {
+			return w.text
+		}
 	}
 	return ""
 }

@@ -254,7 +254,21 @@ func split(name string) []string {
 	return out
 }
 
-// content reports whether a word says what a task is about.
+// content reports whether a word says what a task is about. The plural "orders"
+// is a noun, where "order" and "ordered" may ask for an arrangement.
 func (w word) content() bool {
-	return !w.op && !stop[w.stem] && !stop[w.lower] && !asks[w.stem] && !w.isNum
+	return !w.op && !w.isNum && !stop[w.stem] && !stop[w.lower] && !asks[w.stem] && !sorts[w.lower]
+}
+
+// knows reports whether a set of stems has one, or a compound that ends in it.
+func knows(set map[string]bool, stem string) bool {
+	if set[stem] {
+		return true
+	}
+	for s := range set {
+		if len(stem) >= 4 && len(s) > len(stem)+2 && strings.HasSuffix(s, stem) {
+			return true
+		}
+	}
+	return false
 }

@@ -89,22 +89,36 @@ func (a *approach) reason() string {
 // words of the task unexplained, or the reason why none is good enough.
 func (p *planner) best() (*approach, string) {
 	var found []*approach
-	reason := "No available skill can do this."
+	reason := ""
 	for _, src := range p.sources {
 		a, why := p.approach(src)
 		if a != nil {
 			found = append(found, a)
-		} else if why != "" {
+		} else if reason == "" {
 			reason = why
 		}
 	}
 	if len(found) == 0 {
-		return nil, reason
+		return nil, either(reason, "No available skill can do this.")
 	}
+	head := p.head()
 	slices.SortStableFunc(found, func(a, b *approach) int {
-		return cmp.Or(cmp.Compare(len(a.unused()), len(b.unused())), cmp.Compare(b.score, a.score), cmp.Compare(len(a.drafts), len(b.drafts)))
+		return cmp.Or(cmp.Compare(len(a.unused()), len(b.unused())), cmp.Compare(b.about(head), a.about(head)), cmp.Compare(b.score, a.score), cmp.Compare(len(a.drafts), len(b.drafts)))
 	})
 	return found[0], ""
+}
+
+// head is the first noun of the task that some source has records of: what the
+// task asks for, where later ones only qualify it.
+func (p *planner) head() string {
+	for _, w := range p.ws {
+		for _, src := range p.sources {
+			if knows(src.entity, w.stem) {
+				return w.stem
+			}
+		}
+	}
+	return ""
 }
 
 // approach reads the task against one source and finds what the source needs.

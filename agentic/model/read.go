@@ -70,7 +70,7 @@ func (r *reading) names(i int) bool {
 	if i < 0 || i >= len(r.ws) || r.ws[i].quoted || r.ws[i].proper {
 		return false
 	}
-	return r.src.entity[r.ws[i].stem]
+	return knows(r.src.entity, r.ws[i].stem)
 }
 
 func (r *reading) findEntities() {

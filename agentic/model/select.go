@@ -68,7 +68,7 @@ func overlap(ws []word, c Candidate) int {
 		switch {
 		case name[base]:
 			score += 3
-		case about[base]:
+		case knows(name, base), knows(about, base):
 			score++
 		}
 	}

@@ -147,12 +147,13 @@ func (s *source) timed() *field {
 
 // label returns the field by which people know a record.
 func (s *source) label() *field {
-	texts := func(f *field) bool { return f.text() && !f.id() }
+	texts := func(f *field) bool { return f.text() && !f.id() && !f.when() }
 	for _, fit := range []func(*field) bool{
 		func(f *field) bool {
 			return texts(f) && len(f.name) == 1 && (f.name[0] == "nam" || f.name[0] == "name")
 		},
 		func(f *field) bool { return texts(f) && (overlaps(f.name, nameWords) || overlaps(f.title, nameWords)) },
+		func(f *field) bool { return f.scalar() && f.id() && overlaps(f.name, s.entity) },
 		func(f *field) bool { return f.scalar() && f.id() },
 		texts,
 	} {

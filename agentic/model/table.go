@@ -102,7 +102,7 @@ func plainValue(raw json.RawMessage) string {
 	case "false":
 		return "no"
 	}
-	return oneLine(string(raw))
+	return oneLine(strings.TrimSuffix(string(raw), ".0"))
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

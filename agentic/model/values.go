@@ -135,7 +135,9 @@ func (r *reading) named(i int) {
 	for lead > 0 && slices.Contains([]string{"is", "are", "was", "were", "be", "of", "the", "=", "to", "equal", "equals"}, r.lower(lead)) {
 		lead--
 	}
-	if f, _ := r.mention(lead, func(f *field) bool { return f.text() || f.when() }); f != nil && !r.names(lead) {
+	// A name is no identifier: "the outlet Mitte" gives no outlet_id.
+	want := func(f *field) bool { return (f.text() || f.when()) && (!f.id() || w.quoted || code(w)) }
+	if f, _ := r.mention(lead, want); f != nil && !r.names(lead) {
 		r.condition(f, i, 1, opMention, w.text)
 		r.use(lead, 1)
 		return

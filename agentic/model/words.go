@@ -46,7 +46,7 @@ var notSuperlative = set("west east best test rest guest forest interest request
 var dimensions = stemmed(map[string]string{
 	"strong": "strength magnitude force power", "long": "length duration", "wide": "width", "high": "height", "tall": "height",
 	"deep": "depth", "heavy": "weight mass", "old": "age", "fast": "speed velocity", "far": "distance", "hot": "temperature",
-	"expensive": "price cost", "price": "price cost", "large": "size magnitude amount quantity value total volume",
+	"expensive": "price cost amount total value", "price": "price cost amount total value", "large": "size magnitude amount quantity value total volume",
 	"big": "size magnitude amount quantity value total volume", "small": "size magnitude amount quantity value total volume",
 	"great": "size magnitude amount quantity value total volume", "much": "amount quantity value total",
 	"good": "score rating", "bad": "score rating", "popular": "popularity views", "recent": "time date",
@@ -70,7 +70,7 @@ var (
 	// stop are words that carry no content of their own in a question.
 	stop = stems(`a an the this that these those it its they them their there he she his her we us our you your i me my
 		is are was were be been being am do does did done have has had having will would can could should may might must shall
-		of in on at to from for with without by as into onto within among between during about per and or but nor not no so if than then
+		of in on at near around to from for with without by as into onto within among between during about per and or but nor not no so if than then
 		which what who whom whose where when how why many much all any some every each both other more most less few
 		please kindly just only also too very really exactly currently now ever yet still already overall altogether together out up down off over under
 		s t re ve ll d m n't same such own one ones here respectively e g ie eg etc vs
@@ -78,7 +78,7 @@ var (
 
 	// asks are the verbs and nouns by which a question asks for data or for an arrangement of it.
 	asks = stems(`list show give tell find get fetch display print return report name look want need like let query retrieve identify determine compute calculate
-		count number total sum average mean median combined top bottom first last rank ranking sort sorted order ordered arrange arranged group grouped
+		count number total sum average mean median combined top bottom first last rank ranking sort sorted arrange arranged group grouped
 		ascending descending alphabetical alphabetically highest lowest answer question table row result entry record item data detail information info
 		see pick select choose provide check compare respective value extract read use work`)
 
