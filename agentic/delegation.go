@@ -1,0 +1,99 @@
+package agentic
+
+import (
+	"encoding/json"
+
+	"aob.dev/writ/intents/catalog"
+)
+
+// Delegations travel between the roles (writ.agent.<role>). They carry text,
+// results, public keys and the turn's grant; without a role's key they carry no
+// authority (DESIGN §2).
+
+// planRequest asks a planner for a plan or a revision.
+type planRequest struct {
+	Turn      Turn               `json:"turn"`
+	Task      string             `json:"task"`
+	Soul      string             `json:"soul,omitempty"`
+	Epoch     int                `json:"epoch"`
+	Revision  int                `json:"revision"` // the one to write
+	FirstStep int                `json:"first_step"`
+	Completed []completedStep    `json:"completed,omitempty"`
+	Failed    *failedStep        `json:"failed,omitempty"`
+	Remaining []catalog.PlanStep `json:"remaining,omitempty"`
+}
+
+type completedStep struct {
+	Step   catalog.PlanStep `json:"step"`
+	Result json.RawMessage  `json:"result,omitempty"`
+}
+
+type failedStep struct {
+	Step       catalog.PlanStep    `json:"step"`
+	Trigger    string              `json:"trigger"`
+	Reason     string              `json:"reason"`
+	Suggestion string              `json:"suggestion,omitempty"`
+	Facts      []catalog.OrderFact `json:"facts,omitempty"`
+}
+
+// planReply: Digest names the committed plan order; without one the request is
+// infeasible, for Reason.
+type planReply struct {
+	Digest string             `json:"digest,omitempty"`
+	Steps  []catalog.PlanStep `json:"steps,omitempty"`
+	Reason string             `json:"reason,omitempty"`
+	Error  string             `json:"error,omitempty"` // the planner itself failed
+}
+
+// taskRequest is the first delegation to a task: make a key for this step.
+type taskRequest struct {
+	Turn Turn         `json:"turn"`
+	Step catalog.Step `json:"step"` // without jwk and pop
+}
+
+// taskReply brings the key, its proof of possession, and where the task waits.
+type taskReply struct {
+	Step     catalog.Step `json:"step"`
+	Instance string       `json:"instance"`
+	Error    string       `json:"error,omitempty"`
+}
+
+// runRequest is the second: the step is committed, go.
+type runRequest struct {
+	Turn     Turn                `json:"turn"`
+	TaskID   string              `json:"task_id"`
+	UserTask string              `json:"user_task"`
+	Soul     string              `json:"soul,omitempty"`
+	Revision int                 `json:"revision"`
+	Step     catalog.PlanStep    `json:"step"`
+	InputKey string              `json:"input_key,omitempty"`
+	Deadline string              `json:"deadline"`
+	Facts    []catalog.OrderFact `json:"facts,omitempty"` // orders of the step that were held or interrupted
+}
+
+// Results of a task, as its reply says them.
+const (
+	taskDone         = "done"
+	taskInsufficient = "insufficient"
+	taskFailed       = "failed"
+	taskViolation    = "contract_violation"
+	taskHeld         = "held"
+)
+
+// runReply is how a task ended. Finished says that it sealed its own step.finish.
+type runReply struct {
+	Status     string    `json:"status"`
+	MemoryKey  string    `json:"memory_key,omitempty"`
+	Reason     string    `json:"reason,omitempty"`
+	Suggestion string    `json:"suggestion,omitempty"`
+	Finished   bool      `json:"finished"`
+	Held       *heldInfo `json:"held,omitempty"`
+}
+
+type heldInfo struct {
+	IntentID  string   `json:"intent_id"`
+	Type      string   `json:"type"`
+	Approvers []string `json:"approvers,omitempty"`
+	PolicyIDs []string `json:"policy_ids,omitempty"`
+	Reason    string   `json:"reason,omitempty"`
+}

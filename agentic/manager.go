@@ -1,0 +1,367 @@
+package agentic
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+)
+
+// taskLife is how long a task may take before its key is dead.
+const taskLife = 15 * time.Minute
+
+// Manager takes turns, claims their plans and drives them: planner, one task
+// per step, replans, the answer. It never touches a skill (AGT-02).
+type Manager struct {
+	cfg   Config
+	turns sync.WaitGroup // drives that run
+}
+
+// NewManager needs the manager's key.
+func NewManager(cfg Config) *Manager { return &Manager{cfg: cfg} }
+
+// Serve takes hand-outs until ctx ends, then lets the drives end: ctx is theirs
+// too, so they stop at their next order and the plans go on after a restart.
+func (m *Manager) Serve(ctx context.Context, ready chan<- struct{}) error {
+	defer m.turns.Wait()
+	return m.cfg.Bus.Serve(ctx, bus.Service{Name: "manager", Version: "1.0.0", Description: "drives plans", Queue: "manager", Workers: workers,
+		Endpoints: map[string]bus.Handler{bus.Agent("manager"): answer(m.cfg.Log, func(_ context.Context, h bus.HandOut) bus.HandOutReply {
+			m.turns.Go(func() { m.take(ctx, h) })
+			return bus.HandOutReply{Accepted: true}
+		})}}, ready)
+}
+
+// take drives one handed-out plan to its end, to a hold, or until ctx ends.
+func (m *Manager) take(ctx context.Context, h bus.HandOut) {
+	d := &drive{cfg: m.cfg, driver: h.Driver, epoch: h.Epoch + 1, sealer: m.cfg.sealer(*m.cfg.Key),
+		turn: Turn{Tenant: h.Tenant, UserID: h.UserID, SessionID: h.SessionID, TurnID: h.TurnID, PlanID: h.PlanID, TraceID: h.TraceID, Grant: h.Grant}}
+	ctx, cancel := context.WithCancel(ctx)
+	followed := follow(ctx, m.cfg, d.turn, d.sealer)
+	defer followed()
+	defer cancel()
+	err := d.run(ctx)
+	if err == nil || ctx.Err() != nil {
+		return
+	}
+	m.cfg.Log.Warn("turn", "plan_id", h.PlanID, "error", err.Error())
+	var refused *OrderError
+	if errors.As(err, &refused) && refused.Type == "plan.claim" {
+		return // somebody else drives it
+	}
+	d.abandon(ctx, err)
+}
+
+// drive is one driver's work on a plan. plan mirrors the fold: this driver's
+// epoch is the only one whose moves are accepted.
+type drive struct {
+	cfg    Config
+	sealer *Sealer
+	turn   Turn
+	driver string
+	epoch  int
+
+	plan    catalog.PlanView
+	soul    string
+	results map[int]json.RawMessage
+}
+
+func (d *drive) order(ctx context.Context, typ string, args, result any) (*intents.Answer, error) {
+	return d.sealer.Order(ctx, d.turn, Place{}, typ, args, result)
+}
+
+// frame shows something of the turn. Display has no effect, so a frame that
+// cannot be published is only logged.
+func (d *drive) frame(kind bus.FrameKind, data any) {
+	msg, err := bus.NewFrame(kind, data)
+	if err == nil {
+		err = d.cfg.Bus.Publish(bus.Turn(d.turn.Tenant, d.turn.TurnID), msg)
+	}
+	if err != nil {
+		d.cfg.Log.Warn("frame", "plan_id", d.turn.PlanID, "error", err.Error())
+	}
+}
+
+func (d *drive) status(state, message string, step int) {
+	d.frame(bus.FrameStatus, bus.StatusData{State: state, Message: message, Step: step, PlanID: d.turn.PlanID})
+}
+
+// run claims the plan and moves it until it is final or held.
+func (d *drive) run(ctx context.Context) error {
+	if _, err := d.order(ctx, "plan.claim", catalog.PlanClaim{PlanID: d.turn.PlanID, Epoch: d.epoch, Driver: d.driver}, &d.plan); err != nil {
+		return err
+	}
+	if err := d.loadSoul(ctx); err != nil {
+		return err
+	}
+	if err := d.loadResults(ctx); err != nil {
+		return err
+	}
+	for {
+		switch d.plan.Status {
+		case catalog.PlanPlanning, catalog.PlanReplanning:
+			if over, err := d.planning(ctx); over || err != nil {
+				return err
+			}
+		case catalog.PlanExecuting:
+			s := d.next()
+			if s == nil {
+				return d.complete(ctx)
+			}
+			if s.Status == catalog.StepHeld {
+				return nil // its order still waits for people
+			}
+			if over, err := d.step(ctx, s); over || err != nil {
+				return err
+			}
+		default:
+			return fmt.Errorf("plan is %s", d.plan.Status)
+		}
+	}
+}
+
+// loadSoul: the persona feeds the prompts; without one the default holds.
+func (d *drive) loadSoul(ctx context.Context) error {
+	var soul catalog.Soul
+	if _, err := d.order(ctx, "soul.get", catalog.SoulGet{}, &soul); err != nil {
+		var refused *OrderError
+		if errors.As(err, &refused) {
+			return nil // the store of souls is down: orders that need it fail, others go on
+		}
+		return err
+	}
+	if p := soul.Persona; p != nil {
+		d.soul = fmt.Sprintf("%s\n%s\nTone: %s\nLanguage: %s", p.Name, p.SystemPrompt, p.Tone, p.Language)
+	}
+	return nil
+}
+
+// loadResults reads the results of steps that an earlier driver completed.
+func (d *drive) loadResults(ctx context.Context) error {
+	d.results = make(map[int]json.RawMessage)
+	for _, s := range d.plan.Steps {
+		if s.Status == catalog.StepDone {
+			if err := d.read(ctx, s.Step, s.MemoryKey); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// read reads a step's result and confirms it, so that its lock is released (MEM-04).
+func (d *drive) read(ctx context.Context, step int, key string) error {
+	var got catalog.ReadMemoryResult
+	if _, err := d.order(ctx, "read_memory", catalog.ReadMemory{Key: key, Confirm: true}, &got); err != nil {
+		return err
+	}
+	d.results[step] = got.Data
+	if got.Data == nil && got.Reference != nil {
+		d.results[step], _ = json.Marshal(got.Sample) // strings
+	}
+	return nil
+}
+
+func (d *drive) next() *catalog.StepView {
+	for i := range d.plan.Steps {
+		if d.plan.Steps[i].Status != catalog.StepDone {
+			return &d.plan.Steps[i]
+		}
+	}
+	return nil
+}
+
+func (d *drive) done() []int {
+	out := []int{}
+	for _, s := range d.plan.Steps {
+		if s.Status == catalog.StepDone {
+			out = append(out, s.Step)
+		}
+	}
+	return out
+}
+
+// planning has a plan or a revision written. over says that the turn has ended.
+func (d *drive) planning(ctx context.Context) (over bool, err error) {
+	exhausted := len(d.plan.History) > catalog.MaxReplans
+	if exhausted {
+		return true, d.fail(ctx, "max replan attempts reached")
+	}
+	d.status(string(d.plan.Status), "", 0)
+	req := planRequest{Turn: d.turn, Task: d.plan.Task, Soul: d.soul, Epoch: d.epoch, Revision: d.plan.Revision + 1, FirstStep: len(d.done()) + 1}
+	req.Turn.Grant = d.sealer.grantOf(d.turn)
+	for _, s := range d.plan.Steps {
+		if s.Status == catalog.StepDone {
+			req.Completed = append(req.Completed, completedStep{s.PlanStep, small(d.results[s.Step])})
+		} else if req.Failed == nil && d.plan.Status == catalog.PlanReplanning {
+			req.Failed = d.failedStep(s)
+		} else {
+			req.Remaining = append(req.Remaining, s.PlanStep)
+		}
+	}
+	var reply planReply
+	if err := delegate(ctx, d.cfg.Bus, bus.Agent("planner"), planTime, req, &reply); err != nil {
+		return false, err
+	}
+	switch {
+	case reply.Error != "":
+		return true, d.fail(ctx, "planning failed: "+reply.Error)
+	case reply.Digest == "":
+		return true, d.fail(ctx, "infeasible: "+reply.Reason)
+	}
+	d.plan.Steps = d.plan.Steps[:len(d.done())]
+	for _, s := range reply.Steps {
+		d.plan.Steps = append(d.plan.Steps, catalog.StepView{PlanStep: s, Status: catalog.StepPending, Revision: req.Revision})
+	}
+	d.plan.Revision, d.plan.PlanDigest, d.plan.Status = req.Revision, reply.Digest, catalog.PlanExecuting
+	d.status("executing", fmt.Sprintf("%d steps", len(reply.Steps)), 0)
+	return false, nil
+}
+
+func (d *drive) failedStep(s catalog.StepView) *failedStep {
+	f := &failedStep{Step: s.PlanStep, Reason: s.FailureReason, Suggestion: s.Suggestion, Trigger: "failed"}
+	if n := len(d.plan.History); n > 0 {
+		f.Trigger = d.plan.History[n-1].Trigger
+	}
+	for _, x := range d.plan.Facts {
+		if x.Step == s.Step {
+			f.Facts = append(f.Facts, x)
+		}
+	}
+	return f
+}
+
+// small keeps what goes to a model short.
+func small(raw json.RawMessage) json.RawMessage {
+	if len(raw) < 4<<10 {
+		return raw
+	}
+	out, _ := json.Marshal(cut(string(raw), 4<<10)) // a string
+	return out
+}
+
+// step opens a task for a step and mirrors how it ended.
+func (d *drive) step(ctx context.Context, s *catalog.StepView) (over bool, err error) {
+	deadline := d.cfg.Now().Add(taskLife).UTC()
+	args := catalog.Step{PlanID: d.turn.PlanID, PlanDigest: d.plan.PlanDigest, Step: s.Step, Epoch: d.epoch,
+		TaskID: "task_" + randomID()[:16], Deadline: deadline.Format(time.RFC3339)}
+	turn := d.turn
+	turn.Grant = d.sealer.grantOf(d.turn)
+	var ready taskReply
+	if err := delegate(ctx, d.cfg.Bus, bus.Agent("task"), planTime, taskRequest{turn, args}, &ready); err != nil {
+		return false, err
+	}
+	if ready.Error != "" {
+		return false, errors.New(ready.Error)
+	}
+	args.JWK, args.PoP = ready.Step.JWK, ready.Step.PoP // nothing else is taken from the reply
+	var opened catalog.StepResult
+	if _, err := d.order(ctx, "step", args, &opened); err != nil {
+		return false, err
+	}
+	d.status("step_started", s.Task, s.Step)
+	run := runRequest{Turn: turn, TaskID: args.TaskID, UserTask: d.plan.Task, Soul: d.soul, Revision: s.Revision, Step: s.PlanStep,
+		InputKey: opened.InputKey, Deadline: args.Deadline}
+	var end runReply
+	if err := delegate(ctx, d.cfg.Bus, bus.AgentInstance("task", ready.Instance), taskTime, run, &end); err != nil {
+		if ctx.Err() != nil {
+			return true, ctx.Err()
+		}
+		end = runReply{Status: taskFailed, Reason: "the task does not answer"}
+	}
+	return d.ended(ctx, s, args.TaskID, end)
+}
+
+// ended mirrors on the plan what the records say about the step.
+func (d *drive) ended(ctx context.Context, s *catalog.StepView, task string, end runReply) (over bool, err error) {
+	if end.Status == taskHeld && end.Held != nil {
+		d.frame(bus.FrameHeld, bus.HeldData{PlanID: d.turn.PlanID, Approval: bus.Approval{IntentID: end.Held.IntentID, Type: end.Held.Type,
+			Step: s.Step, Approvers: end.Held.Approvers, PolicyIDs: end.Held.PolicyIDs, Reason: end.Held.Reason}})
+		return true, nil
+	}
+	if end.Status == taskDone && end.Finished {
+		s.Status, s.MemoryKey, s.TaskID = catalog.StepDone, end.MemoryKey, task
+		d.status("step_done", s.Task, s.Step)
+		return false, d.read(ctx, s.Step, end.MemoryKey)
+	}
+	trigger := end.Status
+	if !end.Finished && end.Status != taskViolation {
+		// The task could not say its end itself: the manager may only say failed.
+		if end.Reason == "" {
+			end.Reason = "the task ended without a result"
+		}
+		if _, err := d.order(ctx, "step.finish", catalog.StepFinish{TaskID: task, Status: taskFailed, Reason: cut(end.Reason, 1000)}, nil); err != nil {
+			return false, err
+		}
+		trigger = taskFailed
+	}
+	s.Status, s.FailureReason, s.Suggestion = catalog.StepFailed, end.Reason, end.Suggestion
+	d.plan.Status = catalog.PlanReplanning
+	d.plan.History = append(d.plan.History, catalog.Replan{Attempt: len(d.plan.History) + 1, Trigger: trigger, FailedStep: s.Step, Reason: end.Reason})
+	d.status("step_failed", "", s.Step)
+	return false, nil
+}
+
+// complete composes the answer from the results of the steps (PLN-21).
+func (d *drive) complete(ctx context.Context) error {
+	in := model.ComposeInput{Task: d.plan.Task}
+	for _, s := range d.plan.Steps {
+		in.Results = append(in.Results, model.StepResult{Step: modelStep(s.PlanStep), Result: small(d.results[s.Step])})
+	}
+	out, _, err := model.Think[model.ComposeInput, model.ComposeOutput](ctx, d.cfg.Model, model.Compose, model.Instructions(model.Compose, d.soul), in)
+	if err != nil {
+		return err
+	}
+	if _, err := d.order(ctx, "plan.close", catalog.PlanClose{PlanID: d.turn.PlanID, Epoch: d.epoch, Status: string(catalog.PlanComplete), Response: out.Response}, nil); err != nil {
+		return err
+	}
+	var data json.RawMessage
+	if n := len(d.plan.Steps); n > 0 {
+		data = d.results[d.plan.Steps[n-1].Step]
+	}
+	d.frame(bus.FrameAnswer, bus.AnswerData{Response: out.Response, Data: data})
+	d.frame(bus.FrameDone, bus.DoneData{PlanID: d.turn.PlanID, Status: string(catalog.PlanComplete)})
+	return nil
+}
+
+// fail closes the plan with the structured failure (PLN-18) and tells the user
+// in plain language (C-29).
+func (d *drive) fail(ctx context.Context, reason string) error {
+	f := catalog.Failure{Reason: cut(reason, 1000), CompletedSteps: d.done()}
+	if n := len(d.plan.History); n > 0 {
+		h := d.plan.History[n-1]
+		f.LastFailure = &catalog.LastFailure{Step: h.FailedStep, Reason: cut(h.Reason, 1000)}
+	}
+	response := "I could not complete this request."
+	in := model.ComposeInput{Task: d.plan.Task, Failure: reason}
+	out, _, err := model.Think[model.ComposeInput, model.ComposeOutput](ctx, d.cfg.Model, model.Compose, model.Instructions(model.Compose, d.soul), in)
+	if err == nil {
+		response = out.Response
+	}
+	if _, err := d.order(ctx, "plan.close", catalog.PlanClose{PlanID: d.turn.PlanID, Epoch: d.epoch, Status: string(catalog.PlanFailed), Failure: &f}, nil); err != nil {
+		return err
+	}
+	raw, err := json.Marshal(f)
+	if err != nil {
+		return err
+	}
+	d.frame(bus.FrameError, bus.ErrorData{Reason: response, Failure: raw})
+	d.frame(bus.FrameDone, bus.DoneData{PlanID: d.turn.PlanID, Status: string(catalog.PlanFailed)})
+	return nil
+}
+
+// abandon ends a plan that this driver can do nothing more for.
+func (d *drive) abandon(ctx context.Context, cause error) {
+	reason := plain(cause)
+	if err := d.fail(ctx, reason); err != nil {
+		d.cfg.Log.Warn("plan.close", "plan_id", d.turn.PlanID, "error", err.Error())
+		d.frame(bus.FrameError, bus.ErrorData{Reason: "I could not complete this request."})
+		d.frame(bus.FrameDone, bus.DoneData{PlanID: d.turn.PlanID, Status: string(catalog.PlanFailed)})
+	}
+}

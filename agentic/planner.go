@@ -1,0 +1,182 @@
+package agentic
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+)
+
+// planAttempts bounds how often the model may correct a plan that cannot work.
+const planAttempts = 3
+
+// maxSkills is how many manifests a planner loads (SKL-02).
+const maxSkills = 6
+
+// Planner finds and loads skills, writes the plan, verifies that every
+// return_spec can be met, and seals it (AGT-03, AGT-04).
+type Planner struct {
+	cfg    Config
+	sealer *Sealer
+}
+
+// NewPlanner needs the planner's key.
+func NewPlanner(cfg Config) *Planner { return &Planner{cfg: cfg, sealer: cfg.sealer(*cfg.Key)} }
+
+// Serve takes delegations until ctx ends.
+func (p *Planner) Serve(ctx context.Context, ready chan<- struct{}) error {
+	return p.cfg.Bus.Serve(ctx, bus.Service{Name: "planner", Version: "1.0.0", Description: "writes plans", Queue: "planner", Workers: workers,
+		Endpoints: map[string]bus.Handler{bus.Agent("planner"): answer(p.cfg.Log, p.plan)}}, ready)
+}
+
+func (p *Planner) plan(ctx context.Context, req planRequest) planReply {
+	sealer := p.cfg.sealer(*p.cfg.Key)
+	sealer.Refresh(req.Turn.Grant)
+	reply, err := p.write(ctx, sealer, req)
+	if err != nil {
+		p.cfg.Log.Warn("planner", "plan_id", req.Turn.PlanID, "error", err.Error())
+		return planReply{Error: plain(err)}
+	}
+	return reply
+}
+
+// write is one planning: find, load, think, verify, seal.
+func (p *Planner) write(ctx context.Context, sealer *Sealer, req planRequest) (planReply, error) {
+	skills, err := p.skills(ctx, sealer, req)
+	if err != nil {
+		return planReply{}, err
+	}
+	in := model.PlanInput{Task: req.Task, Skills: skills, FirstStep: req.FirstStep, MaxSteps: catalog.MaxSteps - req.FirstStep + 1,
+		Completed: completed(req.Completed), Failed: failed(req.Failed), Remaining: modelSteps(req.Remaining)}
+	for range planAttempts {
+		out, _, err := model.Think[model.PlanInput, model.PlanOutput](ctx, p.cfg.Model, model.WritePlan, model.Instructions(model.WritePlan, req.Soul), in)
+		if err != nil {
+			return planReply{}, err
+		}
+		if !out.Feasible {
+			return planReply{Reason: out.Reason}, nil
+		}
+		if in.Violations = verifyPlan(out.Steps, req, skills); len(in.Violations) > 0 {
+			continue
+		}
+		steps := catalogSteps(out.Steps)
+		a, err := sealer.Order(ctx, req.Turn, Place{}, "plan", catalog.Plan{PlanID: req.Turn.PlanID, Epoch: req.Epoch, Revision: req.Revision, Steps: steps}, nil)
+		if err != nil {
+			return planReply{}, err
+		}
+		return planReply{Digest: a.IntentID, Steps: steps}, nil
+	}
+	return planReply{Reason: "no plan could be written that the skills can meet: " + in.Violations[0]}, nil
+}
+
+// skills finds candidates, has the model pick, and loads their manifests. A
+// skill that cannot be loaded is left out: its server may be down.
+func (p *Planner) skills(ctx context.Context, sealer *Sealer, req planRequest) ([]model.Skill, error) {
+	var found catalog.SkillFindResult
+	if _, err := sealer.Order(ctx, req.Turn, Place{}, "skill.find", catalog.SkillFind{Query: cut(req.Task, 1000)}, &found); err != nil {
+		return nil, err
+	}
+	if len(found.Skills) == 0 {
+		return nil, nil
+	}
+	in := model.SelectInput{Task: req.Task}
+	for _, h := range found.Skills {
+		in.Candidates = append(in.Candidates, model.Candidate{Name: h.Name, Description: h.Description})
+	}
+	picked, _, err := model.Think[model.SelectInput, model.SelectOutput](ctx, p.cfg.Model, model.SelectSkills, model.Instructions(model.SelectSkills, req.Soul), in)
+	if err != nil {
+		return nil, err
+	}
+	var out []model.Skill
+	for _, name := range picked.Skills[:min(len(picked.Skills), maxSkills)] {
+		if !slices.ContainsFunc(found.Skills, func(h catalog.SkillHit) bool { return h.Name == name }) {
+			continue // the model named one that was not offered
+		}
+		var m catalog.Manifest
+		_, err := sealer.Order(ctx, req.Turn, Place{}, "skill.load", catalog.SkillLoad{Skill: name}, &m)
+		var refused *OrderError
+		if errors.As(err, &refused) {
+			p.cfg.Log.Warn("skill cannot be loaded", "skill", name, "error", err.Error())
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, model.Skill{Name: m.Name, Description: m.Description, InputSchema: m.InputSchema, OutputSchema: m.OutputSchema, Effect: string(m.Effect)})
+	}
+	return out, nil
+}
+
+func completed(in []completedStep) []model.CompletedStep {
+	var out []model.CompletedStep
+	for _, c := range in {
+		out = append(out, model.CompletedStep{Step: modelStep(c.Step), Result: c.Result})
+	}
+	return out
+}
+
+func failed(f *failedStep) *model.FailedStep {
+	if f == nil {
+		return nil
+	}
+	out := &model.FailedStep{Step: modelStep(f.Step), Trigger: f.Trigger, Reason: f.Reason, Suggestion: f.Suggestion}
+	if len(f.Facts) > 0 {
+		out.Facts, _ = json.Marshal(f.Facts) // plain data
+	}
+	return out
+}
+
+func modelStep(s catalog.PlanStep) model.Step {
+	return model.Step{Step: s.Step, Task: s.Task, Skills: s.Skills, InputFromStep: s.InputFromStep,
+		ReturnSpec: model.ReturnSpec{Shape: s.ReturnSpec.Shape, Reason: s.ReturnSpec.Reason}}
+}
+
+func modelSteps(in []catalog.PlanStep) []model.Step {
+	var out []model.Step
+	for _, s := range in {
+		out = append(out, modelStep(s))
+	}
+	return out
+}
+
+func catalogSteps(in []model.Step) []catalog.PlanStep {
+	var out []catalog.PlanStep
+	for _, s := range in {
+		skills := s.Skills
+		if skills == nil {
+			skills = []string{}
+		}
+		out = append(out, catalog.PlanStep{Step: s.Step, Task: s.Task, Skills: skills, InputFromStep: s.InputFromStep,
+			ReturnSpec: catalog.ReturnSpec{Shape: s.ReturnSpec.Shape, Reason: s.ReturnSpec.Reason}})
+	}
+	return out
+}
+
+// plain is an error as another role may hear it.
+func plain(err error) string {
+	var refused *OrderError
+	if errors.As(err, &refused) {
+		return fmt.Sprintf("%s was refused: %s", refused.Type, refused.Answer.Code)
+	}
+	var thought *model.Error
+	if errors.As(err, &thought) {
+		return "the model could not answer: " + thought.Reason
+	}
+	return "internal error"
+}
+
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	r := []rune(s)
+	for len(string(r)) > n {
+		r = r[:len(r)-1]
+	}
+	return string(r)
+}

@@ -1,0 +1,174 @@
+package agentic
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+)
+
+// orderTTL is how long our orders may wait for acceptance.
+const orderTTL = 120
+
+// sealAttempts bounds how often an order that had no effect is sent again.
+const sealAttempts = 3
+
+// Turn is for whom and in which plan a role works. The grant changes when the
+// gateway publishes a fresh one.
+type Turn struct {
+	Tenant    string `json:"tenant"`
+	UserID    string `json:"user_id"`
+	SessionID string `json:"session_id"`
+	TurnID    string `json:"turn_id"`
+	PlanID    string `json:"plan_id"`
+	TraceID   string `json:"trace_id,omitempty"`
+	Grant     string `json:"grant"`
+}
+
+// Sealer seals orders with one key and submits them: the only way in which a
+// role acts. Safe for concurrent use.
+type Sealer struct {
+	key    intents.Signer
+	bus    bus.Conn
+	origin string
+	now    func() time.Time
+
+	mu    sync.Mutex // guards grant
+	grant string     // the freshest; empty: the turn's own
+}
+
+// OrderError is an order that was refused or failed.
+type OrderError struct {
+	Type   string
+	Answer *intents.Answer
+}
+
+func (e *OrderError) Error() string {
+	return fmt.Sprintf("%s: %s: %s", e.Type, e.Answer.Code, e.Answer.Reason)
+}
+
+// Refresh puts a fresh grant in place of the turn's.
+func (s *Sealer) Refresh(grant string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.grant = grant
+}
+
+func (s *Sealer) grantOf(t Turn) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.grant != "" {
+		return s.grant
+	}
+	return t.Grant
+}
+
+// Place is where in the plan an order stands; the zero Place is the turn itself.
+type Place struct {
+	Revision, Step int
+	TaskID         string
+}
+
+// Order seals an order, submits it and decodes its result. An order in flight
+// is waited for by the router. Failures without effect are sent again, under
+// the same idempotency key. The error is *OrderError where the router said no.
+func (s *Sealer) Order(ctx context.Context, t Turn, at Place, typ string, args, result any) (*intents.Answer, error) {
+	raw, err := json.Marshal(args)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", typ, err)
+	}
+	c := intents.Context{SessionID: t.SessionID, TurnID: t.TurnID, PlanID: t.PlanID, Revision: at.Revision, Step: at.Step, TaskID: at.TaskID}
+	in := intents.Intent{Type: typ, Args: raw}
+	key, err := idempotencyKey(in, t.UserID, c)
+	if err != nil {
+		return nil, err
+	}
+	var a *intents.Answer
+	for attempt := range sealAttempts {
+		if attempt > 0 {
+			select {
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			case <-time.After(time.Duration(attempt) * 250 * time.Millisecond):
+			}
+		}
+		if a, err = s.submit(ctx, t, in, c, key); err != nil {
+			return nil, err
+		}
+		if !again(a) {
+			break
+		}
+	}
+	if a.Code != intents.OK {
+		return a, &OrderError{typ, a}
+	}
+	if result != nil && a.Outcome != nil {
+		if err := json.Unmarshal(a.Outcome.Result, result); err != nil {
+			return a, fmt.Errorf("%s: result: %w", typ, err)
+		}
+	}
+	return a, nil
+}
+
+// again: the router or the executor says that it had no effect and may come again.
+func again(a *intents.Answer) bool {
+	if a.Outcome != nil {
+		return a.Outcome.Status == intents.Failed && a.Outcome.Retryable
+	}
+	return a.Code == intents.Overloaded || a.Code == intents.InFlight
+}
+
+func (s *Sealer) submit(ctx context.Context, t Turn, in intents.Intent, c intents.Context, key string) (*intents.Answer, error) {
+	sealed, id, err := intents.Seal(s.key, intents.Body{
+		Version: intents.Version, Intent: in,
+		Actor: intents.Actor{UserID: t.UserID, Tenant: t.Tenant, Grant: s.grantOf(t)},
+		Constraints: intents.Constraints{IssuedAt: intents.FormatTime(s.now()), TTLSec: orderTTL, Audience: s.origin,
+			IdempotencyKey: key},
+		Context: &c, TraceID: t.TraceID,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", in.Type, err)
+	}
+	reply, err := s.bus.Request(ctx, bus.Orders, sealed)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", in.Type, err)
+	}
+	var a intents.Answer
+	if err := json.Unmarshal(reply, &a); err != nil {
+		return nil, fmt.Errorf("%s: answer: %w", in.Type, err)
+	}
+	if a.IntentID == "" {
+		a.IntentID = id
+	}
+	return &a, nil
+}
+
+// idempotencyKey is the order's fingerprint, so that the same step is the same
+// order whoever seals it again; reads get a random key (DESIGN §3).
+func idempotencyKey(in intents.Intent, user string, c intents.Context) (string, error) {
+	row, ok := catalog.Lookup(in.Type)
+	if !ok {
+		return "", fmt.Errorf("%s: no such intent type", in.Type)
+	}
+	if row.Effect != catalog.Pure && !row.RandomKey {
+		canonical, err := intents.Canonical(in.Args)
+		if err != nil {
+			return "", err
+		}
+		return intents.Fingerprint(intents.Intent{Type: in.Type, Args: canonical}, user, c), nil
+	}
+	return "rnd_" + randomID(), nil
+}
+
+func randomID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // crypto/rand.Read never fails
+	return hex.EncodeToString(b[:])
+}

@@ -1,0 +1,92 @@
+// Package agentic is the layer that thinks and seals (DESIGN §10). A manager
+// drives a plan, a planner writes it, a task carries one step out; each is a
+// service of its own with a key of its own. None acts: what leaves this layer
+// are orders, model calls and display frames, and nothing else. It holds its
+// signing keys and no storage, no shell, no skill endpoint.
+package agentic
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/bus"
+)
+
+// Config of one role. Key is nil for the task role: its keys are ephemeral.
+type Config struct {
+	Bus    bus.Conn
+	Key    *intents.Signer
+	Origin string
+	Model  model.Model
+	Now    func() time.Time
+	Log    *slog.Logger
+}
+
+func (c Config) sealer(key intents.Signer) *Sealer {
+	return &Sealer{key: key, bus: c.Bus, origin: c.Origin, now: c.Now}
+}
+
+// Times that bound delegations. A manager that hears nothing for longer says
+// that the step failed.
+const (
+	planTime = 10 * time.Minute
+	taskTime = 20 * time.Minute
+)
+
+// workers bounds the turns that one process of a role works on at once.
+const workers = 64
+
+// delegate asks another role and decodes its reply.
+func delegate(ctx context.Context, conn bus.Conn, subject string, wait time.Duration, in, out any) error {
+	msg, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	reply, err := conn.Request(ctx, subject, msg)
+	if err != nil {
+		return fmt.Errorf("%s: %w", subject, err)
+	}
+	return json.Unmarshal(reply, out)
+}
+
+// answer makes a bus handler of a function over JSON.
+func answer[In, Out any](log *slog.Logger, fn func(context.Context, In) Out) bus.Handler {
+	return func(ctx context.Context, data []byte) []byte {
+		var in In
+		if err := json.Unmarshal(data, &in); err != nil {
+			log.Error("delegation", "error", err.Error())
+			return nil
+		}
+		out, err := json.Marshal(fn(ctx, in))
+		if err != nil {
+			log.Error("delegation", "error", err.Error())
+		}
+		return out
+	}
+}
+
+// follow gives a sealer every fresh grant of its turn until ctx ends; wait
+// returns when the subscription is gone.
+func follow(ctx context.Context, cfg Config, t Turn, s *Sealer) (wait func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		err := cfg.Bus.Subscribe(ctx, bus.Grant(t.Tenant, t.TurnID), func(data []byte) {
+			var g bus.FreshGrant
+			if json.Unmarshal(data, &g) == nil && g.PlanID == t.PlanID && g.Grant != "" {
+				s.Refresh(g.Grant)
+			}
+		})
+		if err != nil {
+			cfg.Log.Warn("fresh grants cannot be followed", "plan_id", t.PlanID, "error", err.Error())
+		}
+	}()
+	return func() { <-done }
+}

@@ -1,0 +1,121 @@
+package agentic
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/schemas"
+)
+
+// verifyPlan says what is wrong with a plan before it is sealed (AGT-04):
+// numbers, inputs, skills that were loaded, shapes that compile and that the
+// skill's declared output, or the step's input, can meet. Empty: nothing.
+func verifyPlan(steps []model.Step, req planRequest, skills []model.Skill) []string {
+	var wrong []string
+	say := func(n int, format string, a ...any) {
+		wrong = append(wrong, fmt.Sprintf("step %d: ", n)+fmt.Sprintf(format, a...))
+	}
+	if len(steps) == 0 {
+		return []string{"a feasible plan has at least one step"}
+	}
+	if last := req.FirstStep + len(steps) - 1; last > catalog.MaxSteps {
+		return []string{fmt.Sprintf("a plan has at most %d steps; say infeasible if the task does not fit", catalog.MaxSteps)}
+	}
+	shapes := make(map[int]string)
+	for _, c := range req.Completed {
+		shapes[c.Step.Step] = c.Step.ReturnSpec.Shape
+	}
+	for i, s := range steps {
+		if s.Step != req.FirstStep+i {
+			say(s.Step, "numbers must run on from %d", req.FirstStep)
+		}
+		if _, ok := shapes[s.InputFromStep]; s.InputFromStep != 0 && !ok {
+			say(s.Step, "input_from_step names no earlier step")
+		}
+		for _, name := range s.Skills {
+			if !slices.ContainsFunc(skills, func(k model.Skill) bool { return k.Name == name }) {
+				say(s.Step, "skill %q was not loaded", name)
+			}
+		}
+		if len(s.Skills) == 0 && s.InputFromStep == 0 {
+			say(s.Step, "a step without skills needs an input_from_step")
+		}
+		compiled, err := schemas.CompileShape(s.ReturnSpec.Shape)
+		if err != nil {
+			say(s.Step, "return_spec.shape: %v", err)
+		} else if !meetable(compiled, s, skills, shapes[s.InputFromStep]) {
+			say(s.Step, "nothing that the step can see declares any member of return_spec.shape")
+		}
+		shapes[s.Step] = s.ReturnSpec.Shape
+	}
+	return wrong
+}
+
+// meetable: a shape of records can be met if some member of it is declared by a
+// skill's output or by the input's shape. What declares nothing can hold all,
+// and scalars can be computed from anything.
+func meetable(shape json.RawMessage, s model.Step, skills []model.Skill, inputShape string) bool {
+	wanted := make(map[string]bool)
+	members(shape, wanted)
+	if len(wanted) == 0 {
+		return true
+	}
+	declared := make(map[string]bool)
+	for _, k := range skills {
+		if !slices.Contains(s.Skills, k.Name) {
+			continue
+		}
+		if len(k.OutputSchema) == 0 {
+			return true
+		}
+		members(k.OutputSchema, declared)
+		members(k.InputSchema, declared)
+	}
+	if compiled, err := schemas.CompileShape(inputShape); err == nil && inputShape != "" {
+		members(compiled, declared)
+	}
+	if len(declared) == 0 {
+		return true
+	}
+	aggregates := []string{"count", "sum", "total", "average", "min", "max", "value"}
+	for name := range wanted {
+		if declared[name] || slices.Contains(aggregates, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// members collects the property names and titles of a JSON Schema.
+func members(schema json.RawMessage, into map[string]bool) {
+	var v any
+	if json.Unmarshal(schema, &v) == nil {
+		walk(v, into)
+	}
+}
+
+func walk(v any, into map[string]bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		if props, ok := v["properties"].(map[string]any); ok {
+			for name, p := range props {
+				into[name] = true
+				if m, ok := p.(map[string]any); ok {
+					if title, ok := m["title"].(string); ok {
+						into[title] = true
+					}
+				}
+			}
+		}
+		for _, x := range v {
+			walk(x, into)
+		}
+	case []any:
+		for _, x := range v {
+			walk(x, into)
+		}
+	}
+}
