@@ -1,0 +1,161 @@
+package sqlite_test
+
+import (
+	"database/sql"
+	"errors"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/sqlite"
+)
+
+func commitOne(t *testing.T, j *sqlite.Journal, id string) int64 {
+	t.Helper()
+	r, err := j.Commit(t.Context(), crashCommit(id, 1))
+	if err != nil || r.Verdict != storage.Won {
+		t.Fatalf("commit %s = %+v, %v", id, r, err)
+	}
+	return r.Positions[0]
+}
+
+func closeJournal(t *testing.T, j *sqlite.Journal) {
+	t.Helper()
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFullDisk: below the floor no order is taken, everything else goes on.
+func TestFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	j := open(t, dir, sqlite.JournalOptions{})
+	commitOne(t, j, "before")
+	closeJournal(t, j)
+
+	j = open(t, dir, sqlite.JournalOptions{FreeFloor: math.MaxInt64})
+	if r, err := j.Commit(t.Context(), crashCommit("new", 1)); !errors.Is(err, storage.ErrFull) || r.Verdict != storage.Unknown {
+		t.Fatalf("commit = %+v, %v", r, err)
+	}
+	if r, err := j.Commit(t.Context(), crashCommit("before", 1)); err != nil || r.Verdict != storage.Won {
+		t.Fatalf("own commit = %+v, %v", r, err)
+	}
+	duplicate := crashCommit("before", 1)
+	duplicate.ID = "duplicate"
+	if r, err := j.Commit(t.Context(), duplicate); err != nil || r.Verdict != storage.Lost {
+		t.Fatalf("duplicate = %+v, %v", r, err)
+	}
+	refusal := crashCommit("refusal", 1)
+	refusal.Entries[0].Take, refusal.Entries[0].Open = false, false
+	if r, err := j.Commit(t.Context(), refusal); err != nil || r.Verdict != storage.Won {
+		t.Fatalf("refusal = %+v, %v", r, err)
+	}
+	if attempt, err := j.Take(t.Context(), 0, crashRecord(storage.KindTakeover, "t", 0, 1)); err != nil || attempt != 2 {
+		t.Fatalf("take = %d, %v", attempt, err)
+	}
+	if _, err := j.Finish(t.Context(), 0, 2, crashRecord(storage.KindOutcome, "o", 0, 1), nil); err != nil {
+		t.Fatal(err)
+	}
+	closeJournal(t, j)
+}
+
+// TestFailedWrite breaks the table under the writer: the group that meets it
+// leaves nothing behind, in memory or on disk, and the journal works no more.
+func TestFailedWrite(t *testing.T) {
+	dir := t.TempDir()
+	var fatal []error
+	j := open(t, dir, sqlite.JournalOptions{OnFatal: func(err error) { fatal = append(fatal, err) }})
+	commitOne(t, j, "before")
+	alter(t, dir, `CREATE TRIGGER broken BEFORE INSERT ON records WHEN NEW.position = 2
+		BEGIN SELECT RAISE(ABORT, 'no more'); END`)
+	if r, err := j.Commit(t.Context(), crashCommit("two", 2)); err == nil || r.Verdict != storage.Unknown {
+		t.Fatalf("commit = %+v, %v", r, err)
+	}
+	if n := j.Next(); n != 1 {
+		t.Fatalf("Next is %d", n)
+	}
+	if len(fatal) != 1 {
+		t.Fatalf("OnFatal was called %d times", len(fatal))
+	}
+	for name, err := range map[string]error{
+		"commit": func() error { _, err := j.Commit(t.Context(), crashCommit("x", 1)); return err }(),
+		"finish": func() error {
+			_, err := j.Finish(t.Context(), 0, 1, crashRecord(storage.KindOutcome, "o", 0, 1), nil)
+			return err
+		}(),
+		"take": func() error {
+			_, err := j.Take(t.Context(), 0, crashRecord(storage.KindTakeover, "o", 0, 1))
+			return err
+		}(),
+		"lookup": func() error { _, _, err := j.Lookup(t.Context(), crashKey("before")); return err }(),
+		"holder": func() error { _, err := j.Holder(t.Context(), 0); return err }(),
+		"get":    func() error { _, err := j.Get(t.Context(), 0); return err }(),
+		"open":   func() error { _, err := j.OpenOrders(t.Context()); return err }(),
+	} {
+		if err == nil {
+			t.Errorf("%s succeeded after a failed write", name)
+		}
+	}
+	if len(fatal) != 1 {
+		t.Fatalf("OnFatal was called %d times", len(fatal))
+	}
+	closeJournal(t, j)
+	alter(t, dir, "DROP TRIGGER broken")
+	j = open(t, dir, sqlite.JournalOptions{})
+	if p := commitOne(t, j, "two"); p != 1 {
+		t.Fatalf("the first free position is %d", p)
+	}
+	closeJournal(t, j)
+}
+
+// TestDamagedJournal: what cannot be the work of this program is not opened.
+func TestDamagedJournal(t *testing.T) {
+	for name, damage := range map[string]struct{ sql, says string }{
+		"gap":            {"DELETE FROM records WHERE position = 1", "gap"},
+		"first missing":  {"DELETE FROM records WHERE position = 0", "gap"},
+		"last missing":   {"DELETE FROM records WHERE position = 2", "keylog"},
+		"keylog missing": {"DELETE FROM keylog WHERE first = 1", "keylog"},
+		"other key row":  {"UPDATE keylog SET keys = x'00' WHERE first = 1", "keylog"},
+		"body":           {"UPDATE records SET body = substr(body, 1, 20) WHERE position = 1", "malformed"},
+		"longer body":    {"UPDATE records SET body = CAST(body || x'00' AS BLOB) WHERE position = 1", "malformed"},
+		"body version":   {"UPDATE records SET body = x'0900' WHERE position = 1", "version 9"},
+		"kind":           {"UPDATE records SET kind = 77 WHERE position = 1", "kind 77"},
+		"newer schema":   {"PRAGMA user_version = 9", "newer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			j := open(t, dir, sqlite.JournalOptions{})
+			for _, id := range []string{"a", "b", "c"} {
+				commitOne(t, j, id)
+			}
+			closeJournal(t, j)
+			alter(t, dir, damage.sql)
+			j, err := sqlite.OpenJournal(t.Context(), dir, sqlite.JournalOptions{})
+			if err == nil {
+				closeJournal(t, j)
+				t.Fatal("a damaged journal was opened")
+			}
+			if !strings.Contains(err.Error(), damage.says) {
+				t.Fatalf("%v; want it to say %q", err, damage.says)
+			}
+		})
+	}
+}
+
+// alter runs SQL on the journal's file as another program would.
+func alter(t *testing.T, dir, text string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", filepath.Join(dir, "journal.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.ExecContext(t.Context(), text); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
