@@ -1,0 +1,127 @@
+// Package problem is how every HTTP edge says no: RFC 9457 problem details.
+//
+//	HTTP/1.1 403 Forbidden
+//	Content-Type: application/problem+json
+//
+//	{"type":"https://aob.dev/codes/RBAC_FORBIDDEN","title":"the actor lacks the capability",
+//	 "status":403,"code":"RBAC_FORBIDDEN","pointer":"/tenant_id","detail":"…","hint":"…",
+//	 "retryable":false,"intent_id":"sha256:…","trace_id":"…"}
+//
+// The code is one of the closed set of package intents and decides the status.
+// What went wrong inside is never told: an error that is no refusal becomes
+// INTERNAL without detail.
+package problem
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"aob.dev/writ/intents"
+)
+
+// ContentType of the body.
+const ContentType = "application/problem+json"
+
+// typePrefix makes a code the problem's type, a page of the documentation.
+const typePrefix = "https://aob.dev/codes/"
+
+// Problem is one "no". It is an error, so that handlers can return it.
+type Problem struct {
+	Type      string       `json:"type"`
+	Title     string       `json:"title"`
+	Status    int          `json:"status"`
+	Code      intents.Code `json:"code"`
+	Pointer   string       `json:"pointer,omitempty"` // JSON Pointer into what was sent
+	Detail    string       `json:"detail,omitempty"`
+	Hint      string       `json:"hint,omitempty"`
+	Retryable bool         `json:"retryable"`
+	IntentID  string       `json:"intent_id,omitempty"`
+	TraceID   string       `json:"trace_id,omitempty"`
+
+	PolicyIDs  []string            `json:"policy_ids,omitempty"`
+	Violations []intents.Violation `json:"violations,omitempty"`
+
+	RetryAfter time.Duration `json:"-"` // the header Retry-After; 0: none
+}
+
+func (p *Problem) Error() string {
+	if p.Detail == "" {
+		return string(p.Code)
+	}
+	return string(p.Code) + ": " + p.Detail
+}
+
+// New makes a problem of a code. Pointer and detail may be empty and hold no
+// values of what was sent.
+func New(code intents.Code, pointer, detail string) *Problem {
+	i := code.Info()
+	return &Problem{
+		Type: typePrefix + string(i.Code), Title: i.Title, Status: i.Status, Code: i.Code,
+		Pointer: pointer, Detail: detail, Hint: i.Hint, Retryable: i.Retryable,
+	}
+}
+
+// Of is the problem of an error: itself, a refusal's, else INTERNAL.
+func Of(err error) *Problem {
+	var p *Problem
+	if errors.As(err, &p) {
+		return p
+	}
+	var r *intents.Refusal
+	if !errors.As(err, &r) {
+		return New(intents.Internal, "", "")
+	}
+	p = New(r.Code, r.Pointer, r.Reason)
+	p.PolicyIDs = r.PolicyIDs
+	p.Violations = intents.ViolationsOf(err)
+	if r.Hint != "" {
+		p.Hint = r.Hint
+	}
+	return p
+}
+
+// OfAnswer is the problem of an order's answer; nil if the order is done.
+func OfAnswer(a *intents.Answer) *Problem {
+	if a.Code == intents.OK {
+		return nil
+	}
+	p := New(a.Code, a.Pointer, a.Reason)
+	p.IntentID, p.TraceID, p.Violations = a.IntentID, a.TraceID, a.Violations
+	if a.Hint != "" {
+		p.Hint = a.Hint
+	}
+	if d := a.Decision; d != nil {
+		p.PolicyIDs = d.PolicyIDs
+		if p.Pointer == "" {
+			p.Pointer = d.Pointer
+		}
+	}
+	if o := a.Outcome; o != nil {
+		p.Retryable = o.Retryable // its executor knows better than the code
+	}
+	return p
+}
+
+// Write answers a request with the problem.
+func (p *Problem) Write(w http.ResponseWriter) {
+	h := w.Header()
+	h.Set("Content-Type", ContentType)
+	h.Set("Cache-Control", "no-store")
+	if wait := p.retryAfter(); wait > 0 {
+		h.Set("Retry-After", strconv.FormatInt(wait, 10))
+	}
+	w.WriteHeader(p.Status)
+	_ = json.NewEncoder(w).Encode(p) // fails only with the connection
+}
+
+// retryAfter in whole seconds, rounded up. Those who are to try again are told when.
+func (p *Problem) retryAfter() int64 {
+	if p.RetryAfter == 0 && (p.Status == http.StatusTooManyRequests || p.Code == intents.InFlight) {
+		return 1
+	}
+	return int64(math.Ceil(p.RetryAfter.Seconds()))
+}

@@ -1,0 +1,77 @@
+package problem_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/problem"
+)
+
+// Every code of the closed set has a page, a title and an HTTP status.
+func TestEveryCode(t *testing.T) {
+	for _, i := range intents.Codes() {
+		p := problem.New(i.Code, "", "")
+		w := httptest.NewRecorder()
+		p.Write(w)
+		var got problem.Problem
+		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil {
+			t.Fatal(err)
+		}
+		if w.Code != i.Status || got.Status != i.Status || got.Type != "https://aob.dev/codes/"+string(i.Code) || got.Title == "" {
+			t.Errorf("%s: %d %+v", i.Code, w.Code, got)
+		}
+		if ct := w.Header().Get("Content-Type"); ct != "application/problem+json" {
+			t.Errorf("%s: content type %q", i.Code, ct)
+		}
+		if (w.Code == 429) != (w.Header().Get("Retry-After") != "") && i.Code != intents.InFlight {
+			t.Errorf("%s: Retry-After %q", i.Code, w.Header().Get("Retry-After"))
+		}
+	}
+}
+
+// What went wrong inside stays inside.
+func TestOfForeignError(t *testing.T) {
+	p := problem.Of(errors.New("dial tcp 10.0.0.7:4222: password s3cret"))
+	if d := cmp.Diff(problem.New(intents.Internal, "", ""), p); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestOfRefusal(t *testing.T) {
+	want := problem.New(intents.TaskScope, "/intent/args/skill", "not a skill of the step")
+	if d := cmp.Diff(want, problem.Of(fmt.Errorf("stage 3: %w", intents.Refuse(intents.TaskScope, "/intent/args/skill", "not a skill of the step")))); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestOfAnswer(t *testing.T) {
+	if p := problem.OfAnswer(&intents.Answer{Code: intents.OK}); p != nil {
+		t.Errorf("done is a problem: %v", p)
+	}
+	p := problem.OfAnswer(&intents.Answer{
+		IntentID: "sha256:1", TraceID: "t", Code: intents.ExecutorFailed, Reason: "broken",
+		Decision: &intents.Decision{PolicyIDs: []string{"a.b"}}, Outcome: &intents.Outcome{Retryable: true},
+	})
+	want := problem.New(intents.ExecutorFailed, "", "broken")
+	want.IntentID, want.TraceID, want.PolicyIDs, want.Retryable = "sha256:1", "t", []string{"a.b"}, true
+	if d := cmp.Diff(want, p); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestRetryAfterRoundsUp(t *testing.T) {
+	p := problem.New(intents.RateLimited, "", "")
+	p.RetryAfter = 8100 * time.Millisecond
+	w := httptest.NewRecorder()
+	p.Write(w)
+	if got := w.Header().Get("Retry-After"); got != "9" {
+		t.Errorf("Retry-After %q, want 9", got)
+	}
+}
