@@ -209,8 +209,8 @@ func (t *tool) accept(r *wire.CallToolResult) (*Result, error) {
 	case t.output != nil && !res.IsJSON:
 		return nil, &Error{Kind: ErrSchema, Tool: t.Name, Reason: "it declares an output schema and sent no structured content"}
 	case t.output != nil:
-		if err := check(t.output, res.Data); err != nil {
-			return nil, &Error{Kind: ErrSchema, Tool: t.Name, Reason: "output does not match the declared schema at " + err.Error()}
+		if found := t.output.ValidateBytes(res.Data); len(found) > 0 {
+			return nil, &Error{Kind: ErrSchema, Tool: t.Name, Reason: "output does not match the declared schema at " + describe(found)}
 		}
 	case len(res.Data) == 0 && other != "":
 		return nil, &Error{Kind: ErrSchema, Tool: t.Name, Reason: "it answered with nothing but " + other + " content, which is not supported"}

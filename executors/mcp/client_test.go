@@ -96,7 +96,7 @@ func TestServerThatLies(t *testing.T) {
 		t.Run(peer, func(t *testing.T) {
 			c := dial(t, src, quick())
 			_, err := c.Call(t.Context(), "liar", nil, CallMeta{})
-			e := wantKind(t, err, ErrSchema, "liar", "/n", "want integer")
+			e := wantKind(t, err, ErrSchema, "liar", "/n: must be integer")
 			if e.Retryable() {
 				t.Error("a lie is not retryable")
 			}

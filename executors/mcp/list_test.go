@@ -86,8 +86,8 @@ func TestBadManifestsAreReported(t *testing.T) {
 	tests := []struct{ tool, want string }{
 		{`{"name":"a","inputSchema":{"type":"objekt"}}`, "input schema"},
 		{`{"name":"b","inputSchema":{"type":"object"},"outputSchema":{"type":"object","properties":{"x":{"pattern":"("}}}}`, "output schema"},
-		{`{"name":"c","inputSchema":{"type":"object","properties":{"x":{"$ref":"file:///etc/passwd"}}}}`, "another document"},
-		{`{"name":"d","inputSchema":{"type":"object","properties":{"x":{"$ref":"https://example.com/s.json"}}}}`, "another document"},
+		{`{"name":"c","inputSchema":{"type":"object","properties":{"x":{"$ref":"file:///etc/passwd"}}}}`, "failing loading"},
+		{`{"name":"d","inputSchema":{"type":"object","properties":{"x":{"$ref":"https://example.com/s.json"}}}}`, "failing loading"},
 		{`{"name":"e"}`, "not declared"},
 		{`{"name":"f\u001b[31m","inputSchema":{"type":"object"}}`, "only letters"},
 		{`{"name":"","inputSchema":{"type":"object"}}`, "1 to 128"},

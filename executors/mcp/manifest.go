@@ -8,9 +8,10 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/gowebpki/jcs"
 	wire "github.com/mark3labs/mcp-go/mcp"
-	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/schemas"
 )
 
 // Manifest is a tool as its server declares it (SKL-02).
@@ -57,7 +58,7 @@ func (m *Manifest) Digest() string {
 	if err != nil {
 		return ""
 	}
-	canonical, err := jcs.Transform(b)
+	canonical, err := intents.Canonical(b)
 	if err != nil {
 		return ""
 	}
@@ -68,7 +69,7 @@ func (m *Manifest) Digest() string {
 // tool is a manifest with its compiled output schema (nil: none declared).
 type tool struct {
 	Manifest
-	output *jsonschema.Schema
+	output *schemas.Schema
 }
 
 // parseTool reads one entry of tools/list. What is wrong with it is in Err.
@@ -110,7 +111,7 @@ func (t *tool) read(raw json.RawMessage) error {
 		return err
 	}
 	if t.Digest() == "" {
-		return errors.New("no canonical form: a member is there twice, or a text is not UTF-8")
+		return errors.New("no canonical form: a member stands twice, a number is no double, or it is nested too deeply")
 	}
 	var known wire.Tool
 	if err := json.Unmarshal(raw, &known); err != nil {
@@ -123,13 +124,13 @@ func (t *tool) compile() error {
 	if none(t.InputSchema) {
 		return errors.New("input schema: not declared")
 	}
-	if _, err := compile(t.InputSchema); err != nil {
+	if _, err := schemas.Compile(t.InputSchema); err != nil {
 		return fmt.Errorf("input schema: %w", err)
 	}
 	if none(t.OutputSchema) {
 		return nil
 	}
-	s, err := compile(t.OutputSchema)
+	s, err := schemas.Compile(t.OutputSchema)
 	if err != nil {
 		return fmt.Errorf("output schema: %w", err)
 	}
