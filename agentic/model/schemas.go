@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"strings"
 	"sync"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
+	"aob.dev/writ/schemas"
 )
 
 // stepSchema is a Step. input_from_step may be missing, meaning 0.
@@ -101,62 +99,29 @@ func OutputSchema(p Purpose) json.RawMessage {
 }
 
 // compiledOutputs are the output schemas, compiled once.
-var compiledOutputs = sync.OnceValues(func() (map[Purpose]*jsonschema.Schema, error) {
-	all := make(map[Purpose]*jsonschema.Schema, len(outputSchemas))
+var compiledOutputs = sync.OnceValues(func() (map[Purpose]*schemas.Schema, error) {
+	all := make(map[Purpose]*schemas.Schema, len(outputSchemas))
 	for p := range outputSchemas {
-		s, err := compileSchema(OutputSchema(p))
+		s, err := schemas.Compile(OutputSchema(p))
 		if err != nil {
-			return nil, fmt.Errorf("output schema of %s: %w", p, err)
+			return nil, fmt.Errorf("output of %s: %w", p, err)
 		}
 		all[p] = s
 	}
 	return all, nil
 })
 
-// compileSchema compiles a schema that refers to nothing outside itself.
-func compileSchema(raw json.RawMessage) (*jsonschema.Schema, error) {
-	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
-	if err != nil {
-		return nil, err
-	}
-	c := jsonschema.NewCompiler()
-	c.DefaultDraft(jsonschema.Draft2020)
-	c.UseLoader(jsonschema.SchemeURLLoader{}) // no scheme: nothing is loaded
-	if err := c.AddResource("urn:output", doc); err != nil {
-		return nil, err
-	}
-	return c.Compile("urn:output")
-}
-
 // maxViolations is how many violations a model is told.
 const maxViolations = 10
 
-// outputViolations says what is wrong with a document, as "pointer: reason"; empty
-// means that it satisfies the schema.
-func outputViolations(s *jsonschema.Schema, doc []byte) []string {
-	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(doc))
-	if err != nil {
-		return []string{"/: not one JSON document"}
-	}
-	var invalid *jsonschema.ValidationError
-	if err := s.Validate(v); err == nil {
-		return nil
-	} else if !errors.As(err, &invalid) {
-		return []string{"/: " + err.Error()}
-	}
+// outputViolations says what is wrong with a document, as "pointer: reason";
+// nil means that it satisfies the schema. No value of the document is quoted.
+func outputViolations(s *schemas.Schema, doc []byte) []string {
 	var found []string
-	for _, u := range invalid.BasicOutput().Errors {
-		if u.Error != nil && len(found) < maxViolations {
-			found = append(found, cutText(cmp.Or(u.InstanceLocation, "/")+": "+u.Error.String(), 300))
+	for _, v := range s.ValidateBytes(doc) {
+		if len(found) < maxViolations {
+			found = append(found, cmp.Or(v.Pointer, "/")+": "+v.Reason)
 		}
 	}
 	return found
-}
-
-// cutText bounds s to limit bytes of valid UTF-8.
-func cutText(s string, limit int) string {
-	if len(s) > limit {
-		s = s[:limit] + "…"
-	}
-	return strings.ToValidUTF8(s, "")
 }

@@ -3,6 +3,8 @@ package model
 import (
 	"encoding/json"
 	"testing"
+
+	"aob.dev/writ/schemas"
 )
 
 // TestGoOutputsSatisfyTheirSchemas holds the types against the schemas: what a
@@ -18,7 +20,7 @@ func TestGoOutputsSatisfyTheirSchemas(t *testing.T) {
 		WriteScript: {ScriptOutput{Script: "print(1)"}},
 		Compose:     {ComposeOutput{Response: "r"}},
 	} {
-		s, err := compileSchema(OutputSchema(p))
+		s, err := schemas.Compile(OutputSchema(p))
 		if err != nil {
 			t.Fatalf("%s: %v", p, err)
 		}
@@ -43,7 +45,7 @@ func TestSchemasRefuse(t *testing.T) {
 		WriteScript:  {`{"script":""}`},
 		Compose:      {`{"response":""}`, `{"response":null}`},
 	} {
-		s, err := compileSchema(OutputSchema(p))
+		s, err := schemas.Compile(OutputSchema(p))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -53,7 +53,7 @@ func askOnce(ctx context.Context, m Model, req Request, used *Usage, out any) (w
 	used.Latency += reply.Usage.Latency
 	switch {
 	case errors.Is(err, ErrOutput):
-		return []string{"/: not one JSON document"}, nil
+		return []string{"/: is not JSON"}, nil
 	case err != nil:
 		return nil, err
 	}
@@ -61,13 +61,12 @@ func askOnce(ctx context.Context, m Model, req Request, used *Usage, out any) (w
 		return wrong, nil
 	}
 	if err := json.Unmarshal(reply.Output, out); err != nil {
-		return []string{"/: " + cutText(err.Error(), 300)}, nil
+		return []string{"/: a number is out of range"}, nil // all that the schemas allow and the types do not
 	}
 	return nil, nil
 }
 
-// correction tells a model what was wrong. It quotes the validator, whose
-// words hold names of the schema and types, and values only within limits.
+// correction tells a model what was wrong, in the words of the schema.
 func correction(wrong []string) string {
 	return "Your previous answer could not be used:\n- " + strings.Join(wrong, "\n- ") + "\nAnswer again, completely, and satisfy the schema.\n"
 }

@@ -54,11 +54,11 @@ func TestThink(t *testing.T) {
 
 func TestThinkAsksOnceMore(t *testing.T) {
 	for name, first := range map[string]string{
-		"/skills":          `{"skills":"rank"}`,
-		"skills":           `{}`,
-		"additional":       `{"skills":[],"sql":"drop"}`,
-		"not one JSON":     `{"skills":[]`,
-		"not one JSON doc": `{"skills":[]} {}`,
+		"/skills: must be null or array": `{"skills":"rank"}`,
+		"/skills: is required":           `{}`,
+		"/sql: unknown member":           `{"skills":[],"sql":"drop"}`,
+		"/: is not JSON":                 `{"skills":[]`,
+		"- /: is not JSON":               `{"skills":[]} {}`,
 	} {
 		m := &scripted{outputs: []string{first, `{"skills":[]}`}}
 		_, used, err := Think[SelectInput, SelectOutput](t.Context(), m, SelectSkills, "Choose.", SelectInput{})
@@ -73,6 +73,17 @@ func TestThinkAsksOnceMore(t *testing.T) {
 		if !strings.HasPrefix(again, "Choose.\n") || !strings.Contains(again, name) {
 			t.Errorf("%s: the second question is %q, want the violation %q", first, again, name)
 		}
+	}
+}
+
+func TestThinkRefusesNumbersOutOfRange(t *testing.T) {
+	plan := func(step string) string {
+		return `{"feasible":true,"reason":"","steps":[{"step":` + step + `,"task":"t","skills":[],"return_spec":{"shape":"string","reason":""}}]}`
+	}
+	m := &scripted{outputs: []string{plan("1e30"), plan("1")}}
+	out, _, err := Think[PlanInput, PlanOutput](t.Context(), m, WritePlan, "", PlanInput{})
+	if err != nil || out.Steps[0].Step != 1 || !strings.Contains(m.got[1].Instructions, "out of range") {
+		t.Errorf("got %+v, %v", out, err)
 	}
 }
 
