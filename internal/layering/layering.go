@@ -1,0 +1,200 @@
+// Package layering knows which package may import which (DESIGN §14) and finds
+// the imports that break it. Imports point down: a package sees the floors below
+// its own and its own column, nothing beside it. Its test runs over this module.
+package layering
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"go/build"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Module is our import path.
+const Module = "aob.dev/writ"
+
+// column is a package with everything below it, on a floor. Where a longer path
+// fits as well, the longer one counts.
+type column struct {
+	path  string
+	floor int
+	// users limits who may import it from above; nil: every higher floor.
+	users []string
+}
+
+// columns is the house, floor by floor.
+var columns = []column{
+	{"cmd", 7, nil},
+	{"internal/e2e", 7, nil},
+	{"internal/cli", 6, nil},
+	{"internal/demo", 5, nil},
+	{"internal/bench", 5, nil},
+	{"internal/node", 4, nil},
+
+	{"router", 3, nil},
+	{"gateway", 3, nil},
+	{"agentic", 3, nil},
+	{"executors", 3, nil},
+	{"audit", 3, nil},
+	{"console", 3, nil},
+
+	{"policies", 2, []string{"router", "audit", "internal"}},
+	{"storage", 2, []string{"router", "executors", "audit", "internal"}},
+	{"storage/sqlite", 2, drivers},
+	{"storage/blobdir", 2, drivers},
+	{"storage/opensearch", 2, drivers},
+	{"storage/jetstream", 2, drivers},
+	{"storage/ledger", 2, append([]string{"audit"}, drivers...)},
+
+	{"internal/problem", 2, nil},
+	{"internal/keydir", 2, nil},
+
+	{"intents", 1, nil},
+
+	{"schemas", 0, nil},
+	{"internal/bus", 0, nil},
+	{"internal/bus/natsserver", 0, drivers},
+	{"internal/config", 0, nil},
+	{"internal/egress", 0, nil},
+	{"internal/failpoint", 0, nil},
+	{"internal/layering", 0, nil},
+	{"internal/ratelimit", 0, nil},
+	{"internal/telemetry", 0, nil},
+}
+
+// drivers are opened by the one who wires a process, and measured bare by bench.
+var drivers = []string{"internal/node", "internal/bench"}
+
+// only says who may import what others wrote. A path covers all below it.
+var only = map[string][]string{
+	"github.com/gin-gonic/gin":              {"router/httpapi", "gateway"},
+	"github.com/nats-io/nats.go":            {"internal/bus", "storage/jetstream"},
+	"github.com/nats-io/nats-server":        {"internal/bus/natsserver"},
+	"github.com/open-policy-agent/opa":      {"policies"},
+	"github.com/go-jose/go-jose":            {"intents"},
+	"github.com/gowebpki/jcs":               {"intents"},
+	"github.com/openai/openai-go":           {"agentic/model"},
+	"github.com/opensearch-project":         {"storage/opensearch"},
+	"github.com/mark3labs/mcp-go":           {"executors/mcp", "gateway", "internal/demo"},
+	"github.com/transparency-dev/tessera":   {"storage/ledger"},
+	"modernc.org/sqlite":                    {"storage/sqlite"},
+	"github.com/spf13/cobra":                {"internal/cli"},
+	"github.com/stretchr/testify":           {},
+	"github.com/santhosh-tekuri/jsonschema": {"schemas", "agentic/model", "executors/mcp"},
+}
+
+// Breach is one import that may not be.
+type Breach struct {
+	From, To, Why string
+}
+
+func (b Breach) String() string { return fmt.Sprintf("%s imports %s: %s", b.From, b.To, b.Why) }
+
+// Imports reads the imports of every package below root, tests left out, by
+// path inside the module ("" for root itself).
+func Imports(root string) (map[string][]string, error) {
+	out := map[string][]string{}
+	err := filepath.WalkDir(root, func(dir string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		if name := d.Name(); dir != root && (name == "testdata" || name == "node_modules" || strings.HasPrefix(name, ".")) {
+			return fs.SkipDir
+		}
+		pkg, err := build.ImportDir(dir, 0)
+		if nothing := (*build.NoGoError)(nil); errors.As(err, &nothing) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, dir)
+		if err != nil {
+			return err
+		}
+		out[strings.TrimPrefix(filepath.ToSlash(rel), ".")] = pkg.Imports
+		return nil
+	})
+	return out, err
+}
+
+// Check finds the breaches in the imports of a module, sorted.
+func Check(imports map[string][]string) []Breach {
+	var out []Breach
+	for from, list := range imports {
+		for _, to := range list {
+			if why := judge(from, to); why != "" {
+				out = append(out, Breach{from, to, why})
+			}
+		}
+		if _, ok := home(from); !ok {
+			out = append(out, Breach{from, "", "the package has no place in the house: give it a row in internal/layering"})
+		}
+	}
+	slices.SortFunc(out, func(a, b Breach) int { return cmp.Or(cmp.Compare(a.From, b.From), cmp.Compare(a.To, b.To)) })
+	return out
+}
+
+// judge says why an import may not be; empty: it may.
+func judge(from, to string) string {
+	inside, ours := strings.CutPrefix(to, Module+"/")
+	if !ours {
+		for lib, users := range only {
+			if below(to, lib) && !slices.ContainsFunc(users, func(u string) bool { return below(from, u) }) {
+				return fmt.Sprintf("only %v may", users)
+			}
+		}
+		return ""
+	}
+	a, ok := home(from)
+	b, known := home(inside)
+	switch {
+	case !ok || !known:
+		return "" // told once, as a package without a place
+	case top(a.path) == top(b.path) && (b.users == nil || !b.limits(from)):
+		return ""
+	case a.floor < b.floor:
+		return fmt.Sprintf("floor %d may not see floor %d", a.floor, b.floor)
+	case a.floor == b.floor:
+		return "there is no edge between the columns of a floor"
+	case b.users != nil && b.limits(from):
+		return fmt.Sprintf("only %v may", b.users)
+	}
+	return ""
+}
+
+// limits says that from is none of the users, and not inside the column either.
+func (c column) limits(from string) bool {
+	return !below(from, c.path) && !slices.ContainsFunc(c.users, func(u string) bool { return below(from, u) })
+}
+
+// home of a package: the longest column that covers it.
+func home(pkg string) (column, bool) {
+	var best column
+	for _, c := range columns {
+		if below(pkg, c.path) && len(c.path) > len(best.path) {
+			best = c
+		}
+	}
+	return best, best.path != ""
+}
+
+// top names the column as a whole: storage/sqlite belongs to storage, whereas
+// every folder of internal stands for itself.
+func top(column string) string {
+	if first, rest, ok := strings.Cut(column, "/"); ok {
+		if first == "internal" {
+			second, _, _ := strings.Cut(rest, "/")
+			return path.Join(first, second)
+		}
+		return first
+	}
+	return column
+}
+
+func below(pkg, root string) bool { return pkg == root || strings.HasPrefix(pkg, root+"/") }
