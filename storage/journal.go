@@ -15,7 +15,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/gowebpki/jcs"
+	"aob.dev/writ/intents"
 )
 
 // Kind says what a record is.
@@ -75,7 +75,7 @@ func (r Record) Digest() string {
 	if err != nil {
 		return "" // a map of strings always marshals
 	}
-	canonical, err := jcs.Transform(raw)
+	canonical, err := intents.Canonical(raw)
 	if err != nil {
 		return ""
 	}
