@@ -26,8 +26,10 @@ const feedLimit = 8 << 20
 const FeedSHA256 = "a42702a83ffbae679f95d1fa53e2cae0bae13b21e599a68cdd50a44fc52129f7"
 
 // Feed is the feed byte for byte as received: one JSON document of 1,219,853
-// bytes, one feature a line. Callers must not change it.
-var Feed = sync.OnceValues(func() ([]byte, error) {
+// bytes, one feature a line. It is decompressed once; callers must not change it.
+func Feed() ([]byte, error) { return feed() }
+
+var feed = sync.OnceValues(func() ([]byte, error) {
 	z, err := gzip.NewReader(bytes.NewReader(feedGzip))
 	if err != nil {
 		return nil, fmt.Errorf("demo feed: %w", err)
