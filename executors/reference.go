@@ -17,13 +17,20 @@ type Content struct {
 	Text string
 }
 
-// inline is the content as a JSON value, and its size as received.
-func (c Content) inline() (json.RawMessage, int, error) {
+// Large: its size as received is 50,000 bytes or more, so it travels as a file.
+func (c Content) Large() bool {
 	if len(c.JSON) > 0 {
-		return c.JSON, len(c.JSON), nil
+		return len(c.JSON) >= storage.InlineLimit
 	}
-	raw, err := encode(c.Text)
-	return raw, len(c.Text), err
+	return len(c.Text) >= storage.InlineLimit
+}
+
+// inline is the content as a JSON value.
+func (c Content) inline() (json.RawMessage, error) {
+	if len(c.JSON) > 0 {
+		return c.JSON, nil
+	}
+	return encode(c.Text)
 }
 
 // file is the content as a file: the text as received where it says the same as
@@ -48,12 +55,9 @@ func sameJSON(a, b []byte) bool {
 // 50,000 bytes comes back inline; from there on it becomes a file of the scope,
 // and only its size, digest and first lines come back.
 func Gate(ctx context.Context, blobs storage.Blobs, s storage.Scope, c Content) (json.RawMessage, *catalog.Reference, error) {
-	inline, size, err := c.inline()
-	if err != nil {
-		return nil, nil, err
-	}
-	if size < storage.InlineLimit {
-		return inline, nil, nil
+	if !c.Large() {
+		inline, err := c.inline()
+		return inline, nil, err
 	}
 	body, err := c.file()
 	if err != nil {

@@ -26,5 +26,11 @@ func Store(err error) error {
 	case errors.As(err, &schema):
 		return Fail(intents.ExecutorFailed, "StorageSchemaError at "+schema.Index+schema.Pointer+": "+schema.Reason)
 	}
-	return &Failure{Code: intents.ExecutorFailed, Reason: "the store does not answer", Retryable: true, cause: err}
+	return Unavailable("the store does not answer", err)
+}
+
+// Unavailable is a failure before any effect, of something that may be there
+// again later. The cause goes to the log only.
+func Unavailable(reason string, cause error) *Failure {
+	return &Failure{Code: intents.ExecutorFailed, Reason: reason, Retryable: true, cause: cause}
 }

@@ -1,0 +1,104 @@
+package python
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+
+	"aob.dev/writ/executors"
+	"aob.dev/writ/executors/sandbox"
+	"aob.dev/writ/intents"
+)
+
+// strongEnough refuses an order whose policy asks for a stronger driver than
+// the one in use.
+func strongEnough(have, wanted string) error {
+	if wanted == "" {
+		return nil
+	}
+	strongest := sandbox.DriverNames()
+	i, j := slices.Index(strongest, have), slices.Index(strongest, wanted)
+	if i < 0 || j < 0 || i > j {
+		return executors.Fail(intents.PolicyDenied, "a policy asks for a stronger sandbox than this machine has")
+	}
+	return nil
+}
+
+// keep stores the script under its digest before it runs, so that the hash in
+// the facts always names something that an auditor can read.
+func (p python) keep(ctx context.Context, o *executors.Order, script string) error {
+	_, _, err := p.blobs.Keep(ctx, o.Ticket.Actor.Tenant, strings.NewReader(script))
+	return executors.Store(err)
+}
+
+// runDetails is what the caller of a failed run learns. Error is the traceback,
+// reduced to lines of the script: the caller wrote it and has to mend it.
+type runDetails struct {
+	Outcome string `json:"outcome"`
+	Error   string `json:"error,omitempty"`
+}
+
+// failed is the failure of a run that did not end well; nil: it did.
+func failed(res sandbox.Result) *executors.Failure {
+	var f *executors.Failure
+	switch res.Outcome {
+	case sandbox.OK:
+		return nil
+	case sandbox.Timeout:
+		f = executors.Fail(intents.ExecutorTimeout, "the script did not end in time")
+		f.Retryable = false // the same script takes as long again
+	case sandbox.OversizedOutput:
+		f = executors.Fail(intents.OversizedOutput, "the script printed more than 500,000 bytes: print less")
+	case sandbox.Memory:
+		f = executors.Fail(intents.ExecutorFailed, "the script took more memory than it may")
+	case sandbox.Policy:
+		f = executors.Fail(intents.ExecutorFailed, "the script tried what no script may")
+	case sandbox.ScriptError:
+		f = executors.Fail(intents.ExecutorFailed, "the script failed: see its traceback")
+	case sandbox.Crash:
+		fallthrough
+	default:
+		f = executors.Fail(intents.ExecutorFailed, "the script crashed")
+	}
+	f.Details = details(string(res.Outcome), res.Error)
+	return f
+}
+
+func details(outcome, text string) json.RawMessage {
+	raw, err := json.Marshal(runDetails{outcome, text})
+	if err != nil {
+		return nil // two strings always marshal
+	}
+	return raw
+}
+
+// document is the one JSON document that a script must print (DAT-06).
+func document(output []byte) (json.RawMessage, *executors.Failure) {
+	dec := json.NewDecoder(bytes.NewReader(output))
+	var doc json.RawMessage
+	err := dec.Decode(&doc)
+	if err == nil {
+		if _, next := dec.Token(); errors.Is(next, io.EOF) {
+			return doc, nil
+		}
+		err = errors.New("more follows after the first document")
+	}
+	f := executors.Fail(intents.ExecutorFailed, "the script did not print exactly one JSON document")
+	f.Details = details("not_json", err.Error())
+	return nil, f
+}
+
+// executed is the event of every run, whatever became of it (OBS-09, AUD-08).
+func executed(res sandbox.Result, inputRows int) intents.Fact {
+	var out rows
+	_, _ = out.Write(res.Output) // never fails
+	return executors.NewFact("python_script.executed", map[string]any{
+		"script_hash": "sha256:" + res.ScriptSHA256, "driver": res.Driver, "python": res.Python,
+		"input_rows": inputRows, "output_rows": out.count(), "input_bytes": res.InputBytes, "output_bytes": len(res.Output),
+		"duration_ms": res.Duration.Milliseconds(), "exit_code": res.ExitCode,
+	})
+}

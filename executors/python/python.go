@@ -1,0 +1,108 @@
+// Package python is the executor of exec_python: one script, one run in the
+// sandbox, one JSON document (DESIGN §9, DAT-06 to DAT-09). The input is
+// streamed from blobs into the box and never held here; a large output becomes
+// a file. Script and output are hostile: what a failed run says goes to the
+// caller as details, never into a reason.
+package python
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"aob.dev/writ/executors"
+	"aob.dev/writ/executors/sandbox"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
+)
+
+// Name of the executor.
+const Name = "python"
+
+// Sandbox runs jobs, each in a box of its own; *sandbox.Sandbox is one.
+type Sandbox interface {
+	Run(ctx context.Context, job sandbox.Job) (sandbox.Result, error)
+	Driver() string // the name of the driver in use
+}
+
+var _ Sandbox = (*sandbox.Sandbox)(nil)
+
+// Handlers of the executor. They keep no state; a run has no effect but the
+// script, which is kept under its digest (AUD-08).
+func Handlers(box Sandbox, blobs storage.Blobs) map[string]executors.Handler {
+	p := python{box, blobs}
+	return map[string]executors.Handler{"exec_python": p.exec}
+}
+
+type python struct {
+	box   Sandbox
+	blobs storage.Blobs
+}
+
+// exec keeps the script, runs it, and gives what it printed.
+func (p python) exec(ctx context.Context, o *executors.Order) (*executors.Result, error) {
+	var args catalog.ExecPython
+	if err := o.Decode(&args); err != nil {
+		return nil, err
+	}
+	if err := strongEnough(p.box.Driver(), o.Driver()); err != nil {
+		return nil, err
+	}
+	job := sandbox.Job{Script: args.Script, Limits: sandbox.Limits{Wall: time.Duration(args.TimeoutSec) * time.Second}}
+	data, given, err := o.Data(ctx, p.blobs, "/input", args.Input)
+	if err != nil {
+		return nil, err
+	}
+	var in rows
+	if given {
+		defer data.Close()
+		job.Input, job.InputSize = io.TeeReader(data, &in), data.Size
+	}
+	if err := p.keep(ctx, o, args.Script); err != nil {
+		return nil, err
+	}
+	res, err := p.box.Run(ctx, job)
+	if err != nil {
+		return nil, broken(ctx, err)
+	}
+	return p.finish(ctx, o, res, in.count())
+}
+
+// finish turns the account of a run into the order's outcome.
+func (p python) finish(ctx context.Context, o *executors.Order, res sandbox.Result, inputRows int) (*executors.Result, error) {
+	facts := []intents.Fact{executed(res, inputRows)}
+	if f := failed(res); f != nil {
+		f.Facts = facts
+		return nil, f
+	}
+	doc, f := document(res.Output)
+	if f != nil {
+		f.Facts = facts
+		return nil, f
+	}
+	scope, err := o.Scope()
+	if err != nil {
+		return nil, err
+	}
+	output, ref, err := executors.Gate(ctx, p.blobs, scope, executors.Content{JSON: doc})
+	if err != nil {
+		return nil, err
+	}
+	return &executors.Result{Value: catalog.ExecPythonResult{Output: output, Reference: ref}, Facts: facts}, nil
+}
+
+// broken is a run without a result: the box or the input failed, not the
+// script. It had no effect.
+func broken(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, sandbox.ErrScript):
+		return executors.Fail(intents.MalformedArgs, "the script is larger than the sandbox takes")
+	case errors.Is(err, sandbox.ErrInputSize):
+		return executors.Fail(intents.MalformedArgs, "the input is larger than the sandbox takes")
+	}
+	return executors.Unavailable("the sandbox cannot run scripts now", err)
+}

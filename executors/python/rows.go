@@ -1,0 +1,125 @@
+package python
+
+// rows counts the rows of data that is written through it, in constant memory.
+// In JSON a row is an element of the longest array that stands in no other
+// array; without an array it is a document, of which there may be several in a
+// row (G-70). In any other text it is a line. What is not well-formed is
+// counted as far as it goes.
+type rows struct {
+	begun, isJSON bool
+	lines         int
+	midLine       bool // bytes since the last line end
+
+	text, escaped bool
+	open          []byte // brackets that are open, at most maxNesting of them
+	tooDeep       int    // brackets beyond
+	arrays        int    // how many of open are [
+	elements      int    // in the array that stands in no other
+	pending       bool   // something but white space since [ or ,
+	found         bool   // there was an array
+	longest       int
+	documents     int
+}
+
+// maxNesting bounds what is remembered of hostile data.
+const maxNesting = 10_000
+
+// Write implements io.Writer; it never fails.
+func (r *rows) Write(p []byte) (int, error) {
+	for _, c := range p {
+		r.byte(c)
+	}
+	return len(p), nil
+}
+
+func (r *rows) byte(c byte) {
+	if c == '\n' {
+		r.lines++
+	}
+	r.midLine = c != '\n'
+	space := c == ' ' || c == '\t' || c == '\r' || c == '\n'
+	if !r.begun && !space {
+		r.begun, r.isJSON = true, c == '[' || c == '{'
+	}
+	switch {
+	case !r.isJSON:
+	case r.text:
+		r.text, r.escaped = r.escaped || c != '"', !r.escaped && c == '\\'
+	case !space:
+		r.token(c)
+	}
+}
+
+func (r *rows) token(c byte) {
+	outermost := r.arrays == 1 && r.tooDeep == 0 && len(r.open) > 0 && r.open[len(r.open)-1] == '['
+	switch c {
+	case '[', '{':
+		r.pending = r.pending || outermost
+		r.push(c)
+	case ']', '}':
+		if outermost && c == ']' {
+			r.endElement()
+			r.longest, r.elements = max(r.longest, r.elements), 0
+		}
+		r.pop()
+	case ',':
+		if outermost {
+			r.endElement()
+		}
+	default:
+		r.text = c == '"'
+		if outermost {
+			r.pending = true
+		}
+	}
+}
+
+func (r *rows) endElement() {
+	if r.pending {
+		r.elements++
+	}
+	r.pending = false
+}
+
+func (r *rows) push(c byte) {
+	if len(r.open) == maxNesting {
+		r.tooDeep++
+		return
+	}
+	r.open = append(r.open, c)
+	if c == '[' {
+		r.found = true
+		if r.arrays++; r.arrays == 1 {
+			r.pending = false // nothing in it yet
+		}
+	}
+}
+
+func (r *rows) pop() {
+	switch {
+	case r.tooDeep > 0:
+		r.tooDeep--
+	case len(r.open) > 0:
+		if r.open[len(r.open)-1] == '[' {
+			r.arrays--
+		}
+		if r.open = r.open[:len(r.open)-1]; len(r.open) == 0 {
+			r.documents++
+		}
+	}
+}
+
+// count is the number of rows written so far.
+func (r *rows) count() int {
+	switch {
+	case !r.begun:
+		return 0
+	case !r.isJSON && r.midLine:
+		return r.lines + 1
+	case !r.isJSON:
+		return r.lines
+	case r.documents > 1 || !r.found:
+		return r.documents
+	}
+	return max(r.longest, r.elements)
+}

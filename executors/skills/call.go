@@ -1,0 +1,162 @@
+package skills
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"aob.dev/writ/executors"
+	"aob.dev/writ/executors/mcp"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/schemas"
+	"aob.dev/writ/storage"
+)
+
+// MaxInput bounds the input of a call in bytes.
+const MaxInput = 4 << 20
+
+// invocation is one call of a skill, as it goes on.
+type invocation struct {
+	order *executors.Order
+	skill Skill
+	pin   intents.Pin
+	input json.RawMessage
+	took  time.Duration
+}
+
+// call calls a pinned skill. The intent_id goes along, so that a server can
+// recognise an order that comes again; only skills whose pin says that twice is
+// the same as once are ever sent again from here.
+func (s *skills) call(ctx context.Context, o *executors.Order) (*executors.Result, error) {
+	var args catalog.SkillCall
+	if err := o.Decode(&args); err != nil {
+		return nil, err
+	}
+	if t := o.Ticket.Scope; t != nil && !slices.Contains(t.Skills, args.Skill) {
+		return nil, executors.Fail(intents.TaskScope, "the skill is none of the step's")
+	}
+	skill, pin, err := s.approved(ctx, o, args.Skill)
+	if err != nil {
+		return nil, err
+	}
+	input, err := s.input(ctx, o, skill, args)
+	if err != nil {
+		return nil, err
+	}
+	client, err := s.Registry.connect(ctx, skill.server)
+	if err != nil {
+		return nil, unreachable(ctx, err)
+	}
+	in := invocation{order: o, skill: skill, pin: pin, input: input}
+	began := s.Now()
+	res, err := client.Call(ctx, skill.Name, input, meta(o, pin))
+	in.took = s.Now().Sub(began)
+	if err != nil {
+		return nil, s.failure(in, res, err)
+	}
+	return s.answer(ctx, in, res)
+}
+
+// meta goes with a call beside its input (SKL-16).
+func meta(o *executors.Order, pin intents.Pin) mcp.CallMeta {
+	m := mcp.CallMeta{IntentID: o.ID, Principal: o.Ticket.Actor.UserID, Digest: pin.Digest, RetrySafe: repeatable(pin)}
+	if o.Ticket.Scope != nil {
+		m.AllowedSkills = o.Ticket.Scope.Skills
+	}
+	return m
+}
+
+// repeatable: the approved effect allows the skill to run more than once.
+func repeatable(pin intents.Pin) bool {
+	return pin.Effect == string(catalog.Pure) || pin.Effect == string(catalog.Idempotent)
+}
+
+// input is what the skill is called with, checked against its own schema.
+func (s *skills) input(ctx context.Context, o *executors.Order, skill Skill, args catalog.SkillCall) (json.RawMessage, error) {
+	input := json.RawMessage("{}")
+	data, given, err := o.Data(ctx, s.Blobs, "/input", args.Input)
+	if err != nil {
+		return nil, err
+	}
+	if given {
+		defer data.Close()
+		if input, err = data.ReadAll(MaxInput); err != nil {
+			return nil, err
+		}
+	}
+	schema, err := schemas.Compile(skill.InputSchema)
+	if err != nil {
+		return nil, executors.Fail(intents.ExecutorFailed, "the skill's input schema cannot be used")
+	}
+	broken := schema.ValidateBytes(input)
+	if trimmed := bytes.TrimSpace(input); len(broken) == 0 && (len(trimmed) == 0 || trimmed[0] != '{') {
+		broken = []schemas.Violation{{Reason: "must be object"}}
+	}
+	if len(broken) == 0 {
+		return input, nil
+	}
+	f := executors.Fail(intents.MalformedArgs, "the input does not match the skill's schema at /input"+broken[0].Pointer+": "+broken[0].Reason)
+	f.Details = violations(broken)
+	return nil, f
+}
+
+// maxViolations is how many violations of an input are told.
+const maxViolations = 20
+
+func violations(broken []schemas.Violation) json.RawMessage {
+	list := make([]intents.Violation, 0, maxViolations)
+	for _, v := range broken[:min(len(broken), maxViolations)] {
+		list = append(list, intents.Violation{Pointer: "/input" + v.Pointer, Reason: v.Reason})
+	}
+	raw, err := json.Marshal(map[string]any{"violations": list})
+	if err != nil {
+		return nil // texts always marshal
+	}
+	return raw
+}
+
+// answer turns what the skill answered into the result: the envelope is taken
+// off first, so that nothing reads an answer for another user; then the gate.
+func (s *skills) answer(ctx context.Context, in invocation, res *mcp.Result) (*executors.Result, error) {
+	content := executors.Content{Text: res.Text}
+	if res.IsJSON {
+		content.JSON = res.Data
+	}
+	envelope, err := in.skill.Unwrap(res.Data, in.order.Ticket.Actor.UserID)
+	if err != nil {
+		return nil, s.failure(in, res, err)
+	}
+	if envelope != nil {
+		content = executors.Content{JSON: envelope.Payload}
+	}
+	facts := []intents.Fact{called(in, len(res.Data), content.Large())}
+	output, ref, err := s.gate(ctx, in, content)
+	if err != nil {
+		return nil, s.lost(in, facts, err)
+	}
+	if ref != nil {
+		facts = append(facts, executors.NewFact("large_response.detected", map[string]any{
+			"file_id": ref.FileID, "size_bytes": ref.SizeBytes, "threshold_bytes": storage.InlineLimit, "strategy": "python_extract",
+		}))
+	}
+	return &executors.Result{Value: catalog.SkillCallResult{Output: output, Reference: ref}, Facts: facts}, nil
+}
+
+func (s *skills) gate(ctx context.Context, in invocation, c executors.Content) (json.RawMessage, *catalog.Reference, error) {
+	scope, err := in.order.Scope()
+	if err != nil && c.Large() {
+		return nil, nil, err
+	}
+	return executors.Gate(ctx, s.Blobs, scope, c)
+}
+
+// called is the event of every invocation (OBS-07, AUD-05, AUD-06).
+func called(in invocation, responseSize int, large bool) intents.Fact {
+	return executors.NewFact("skill.called", map[string]any{
+		"skill_id": in.skill.Name, "input_size_bytes": len(in.input), "response_size_bytes": responseSize,
+		"duration_ms": in.took.Milliseconds(), "large_response_triggered": large,
+	})
+}

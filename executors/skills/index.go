@@ -1,0 +1,108 @@
+package skills
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Weights of the ranking, BM25 without the length of the whole: descriptions
+// are short, and a long one should not lose by it.
+const (
+	nameWeight = 3.0
+	saturation = 1.2 // how soon further occurrences of a word stop to count
+)
+
+// stem is how many letters of a word count: "strong" meets "strongest", and a
+// singular its plural.
+const stem = 6
+
+// rank orders skills by the words that they share with the query, best first;
+// those that share none are left out. Equal ones keep their order.
+func rank(skills []Skill, query string) []Skill {
+	wanted := map[string]bool{}
+	for _, w := range words(query) {
+		wanted[w] = true
+	}
+	counts := make([]map[string]float64, len(skills))
+	carriers := map[string]float64{} // in how many skills a word stands
+	for i, s := range skills {
+		counts[i] = map[string]float64{}
+		for _, w := range words(s.Name) {
+			counts[i][w] += nameWeight
+		}
+		for _, w := range words(s.Description) {
+			counts[i][w]++
+		}
+		for w := range counts[i] {
+			carriers[w]++
+		}
+	}
+	type scored struct {
+		skill Skill
+		score float64
+	}
+	var found []scored
+	for i, s := range skills {
+		score := 0.0
+		for w := range wanted {
+			if n := counts[i][w]; n > 0 {
+				rarity := math.Log(1 + (float64(len(skills))-carriers[w]+0.5)/(carriers[w]+0.5))
+				score += rarity * n * (saturation + 1) / (n + saturation)
+			}
+		}
+		if score > 0 {
+			found = append(found, scored{s, score})
+		}
+	}
+	slices.SortStableFunc(found, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
+	out := make([]Skill, len(found))
+	for i, f := range found {
+		out[i] = f.skill
+	}
+	return out
+}
+
+// words of a text: lower case, camelCase and snake_case taken apart, stop words
+// and single letters left out, cut to their stem.
+func words(text string) []string {
+	var out []string
+	for _, field := range strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+		for _, part := range humps(field) {
+			w := []rune(strings.ToLower(part))
+			if len(w) > 1 && !common[string(w)] {
+				out = append(out, string(w[:min(len(w), stem)]))
+			}
+		}
+	}
+	return out
+}
+
+// humps splits a word where a lower-case letter meets an upper-case one.
+func humps(word string) []string {
+	var out []string
+	start, before := 0, rune(0)
+	for i, r := range word {
+		if unicode.IsUpper(r) && unicode.IsLower(before) {
+			out = append(out, word[start:i])
+			start = i
+		}
+		before = r
+	}
+	return append(out, word[start:])
+}
+
+// common words say nothing about what a task is about.
+var common = func() map[string]bool {
+	set := map[string]bool{}
+	for w := range strings.FieldsSeq(`a about all also an and any are as at be been but by can could did do does each for from
+		get give given gives had has have he her him his how i if in input into is it its let like list make many may me more
+		most must my no not of on one only or other our out output please return returned returns s same she should show so some
+		such take takes tell than that the their them then there these they this those to too us use used uses using very was
+		we were what when where which while who whom whose why will with would you your`) {
+		set[w] = true
+	}
+	return set
+}()

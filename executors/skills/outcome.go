@@ -1,0 +1,88 @@
+package skills
+
+import (
+	"encoding/json"
+	"errors"
+
+	"aob.dev/writ/executors"
+	"aob.dev/writ/executors/mcp"
+	"aob.dev/writ/intents"
+)
+
+// toolText bounds a skill's own words about its failure, in bytes.
+const toolText = 4 << 10
+
+// failure says how a call failed. Whether it may have run decides: what was
+// certainly not sent may be sent again, and a skill that must run at most once
+// and may have run is INDETERMINATE.
+func (s *skills) failure(in invocation, res *mcp.Result, err error) error {
+	var e *mcp.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	f := s.judge(in, e)
+	if !e.Undelivered {
+		size := 0
+		if res != nil {
+			size = len(res.Data)
+		}
+		f.Facts = append(f.Facts, called(in, size, false))
+	}
+	return f
+}
+
+func (s *skills) judge(in invocation, e *mcp.Error) *executors.Failure {
+	switch {
+	case errors.Is(e, mcp.ErrPrincipal):
+		// An incident: suppressed, counted, alerted, never retried (SKL-18).
+		s.Log.Error("a skill answered for another principal", "skill", in.skill.Name, "server", in.skill.Server, "intent_id", in.order.ID)
+		f := executors.Fail(intents.ExecutorFailed, "data unavailable")
+		f.Facts = []intents.Fact{executors.NewFact("skill.principal_mismatch", map[string]any{"skill_id": in.skill.Name})}
+		return f
+	case errors.Is(e, mcp.ErrChanged):
+		return executors.Fail(intents.ExecutorFailed, "manifest changed: approve the new version")
+	case errors.Is(e, mcp.ErrTooLarge):
+		return executors.Fail(intents.OversizedOutput, "the skill's answer is larger than can be taken")
+	case errors.Is(e, mcp.ErrRefused):
+		return executors.Fail(intents.ExecutorFailed, "the skill server refused the call: see its credentials and address")
+	case errors.Is(e, mcp.ErrTool):
+		f := executors.Fail(intents.ExecutorFailed, "the skill reports a failure")
+		f.Details = toolSays(e.Reason)
+		return f
+	case errors.Is(e, mcp.ErrSchema):
+		f := executors.Fail(intents.ExecutorFailed, "the skill's answer breaks its own schema")
+		f.Details = toolSays(e.Reason)
+		return f
+	case e.Undelivered:
+		return executors.Unavailable("the skill server does not answer", e)
+	case !repeatable(in.pin):
+		return executors.Fail(intents.Indeterminate, "the skill server did not answer, and the skill may have run")
+	}
+	f := executors.Unavailable("the skill server did not answer", e)
+	f.Retryable = false // it was sent, and sent again, as often as is sensible
+	return f
+}
+
+// toolSays is for the caller only: the server's words, already without control
+// characters.
+func toolSays(text string) json.RawMessage {
+	raw, err := json.Marshal(map[string]string{"error": executors.Cut(text, toolText)})
+	if err != nil {
+		return nil // a text always marshals
+	}
+	return raw
+}
+
+// lost is an answer that could not be kept. The skill ran: where that must not
+// happen twice, the order must not be sent again.
+func (s *skills) lost(in invocation, facts []intents.Fact, err error) error {
+	var f *executors.Failure
+	if !errors.As(err, &f) {
+		return err
+	}
+	f.Facts = append(f.Facts, facts...)
+	if !repeatable(in.pin) {
+		f.Retryable = false
+	}
+	return f
+}

@@ -1,0 +1,146 @@
+// Package skills finds, describes and calls skills: tools of MCP servers whose
+// manifests an operator has approved (DESIGN §9, SKL-01 to SKL-03). What may be
+// called stands in the ticket as pins {skill, digest, effect}; a manifest that
+// differs from its pin by one character is another version and is not called.
+// A server is not trusted: its input is checked before, its output after, what
+// it answers for another user is suppressed, and large answers become files of
+// the step that no agent ever holds (DAT-01, DAT-03).
+package skills
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"time"
+
+	"aob.dev/writ/executors"
+	"aob.dev/writ/executors/mcp"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
+)
+
+// Name of the executor.
+const Name = "skills"
+
+// Server is a skill server; *mcp.Client is one. Errors are *mcp.Error.
+type Server interface {
+	Manifests(ctx context.Context) ([]mcp.Manifest, error)
+	Call(ctx context.Context, name string, input json.RawMessage, meta mcp.CallMeta) (*mcp.Result, error)
+}
+
+var _ Server = (*mcp.Client)(nil)
+
+// Config of the executor. Log may be nil: none.
+type Config struct {
+	Registry *Registry
+	Blobs    storage.Blobs
+	Now      func() time.Time
+	Log      *slog.Logger
+}
+
+// Handlers of the executor.
+func Handlers(cfg Config) map[string]executors.Handler {
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &skills{cfg}
+	return map[string]executors.Handler{"skill.find": s.find, "skill.load": s.load, "skill.call": s.call}
+}
+
+type skills struct{ Config }
+
+// Bounds of what an answer says of a skill, in bytes.
+const (
+	shortDescription = 1 << 10
+	longDescription  = 16 << 10
+	endpointName     = 128
+	defaultFound     = 20
+)
+
+// find gives the pinned skills that share words with the query, best first. A
+// server that is down hides its skills; if none answers, the order fails.
+func (s *skills) find(ctx context.Context, o *executors.Order) (*executors.Result, error) {
+	var args catalog.SkillFind
+	if err := o.Decode(&args); err != nil {
+		return nil, err
+	}
+	if args.Limit == 0 {
+		args.Limit = defaultFound
+	}
+	live, err := s.Registry.Skills(ctx)
+	if err != nil && len(live) == 0 {
+		return nil, unreachable(ctx, err)
+	}
+	if err != nil {
+		s.Log.Warn("skill servers are down", "error", err.Error())
+	}
+	var pinned []Skill
+	for _, skill := range live {
+		if pin, ok := pinOf(o, skill.Name); ok && skill.Err == nil && pin.Digest == skill.Digest() {
+			pinned = append(pinned, skill)
+		}
+	}
+	hits := []catalog.SkillHit{}
+	for _, skill := range rank(pinned, args.Query) {
+		if len(hits) < args.Limit {
+			hits = append(hits, catalog.SkillHit{Name: skill.Name, Description: executors.Cut(skill.Description, shortDescription)})
+		}
+	}
+	return &executors.Result{Value: catalog.SkillFindResult{Skills: hits}}, nil
+}
+
+// load describes one pinned skill (SKL-02).
+func (s *skills) load(ctx context.Context, o *executors.Order) (*executors.Result, error) {
+	var args catalog.SkillLoad
+	if err := o.Decode(&args); err != nil {
+		return nil, err
+	}
+	skill, pin, err := s.approved(ctx, o, args.Skill)
+	if err != nil {
+		return nil, err
+	}
+	return &executors.Result{Value: catalog.Manifest{
+		Name: skill.Name, Description: executors.Cut(skill.Description, longDescription),
+		InputSchema: skill.InputSchema, OutputSchema: skill.OutputSchema, ExecutionMode: "sync",
+		Endpoint: executors.Cut(skill.Server, endpointName), Digest: pin.Digest, Effect: catalog.Effect(pin.Effect),
+	}}, nil
+}
+
+// approved finds the skill as it was approved: the pin of the ticket, and a
+// live manifest with the pin's digest.
+func (s *skills) approved(ctx context.Context, o *executors.Order, name string) (Skill, intents.Pin, error) {
+	pin, ok := pinOf(o, name)
+	if !ok {
+		return Skill{}, intents.Pin{}, executors.Fail(intents.PolicyDenied, "the skill is not approved for this tenant")
+	}
+	skill, found, err := s.Registry.Find(ctx, name, pin.Digest)
+	switch {
+	case found && skill.Err != nil:
+		return Skill{}, pin, executors.Fail(intents.ExecutorFailed, "the skill's manifest cannot be used")
+	case found && skill.Digest() == pin.Digest:
+		return skill, pin, nil
+	case found:
+		return Skill{}, pin, executors.Fail(intents.ExecutorFailed, "manifest changed: approve the new version")
+	case err != nil:
+		return Skill{}, pin, unreachable(ctx, err)
+	}
+	return Skill{}, pin, executors.Fail(intents.ExecutorFailed, "no skill server has this skill any more")
+}
+
+func pinOf(o *executors.Order, name string) (intents.Pin, bool) {
+	for _, pin := range o.Ticket.Pins {
+		if pin.Skill == name {
+			return pin, true
+		}
+	}
+	return intents.Pin{}, false
+}
+
+// unreachable: nothing was sent, so the same order may do better later.
+func unreachable(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return executors.Unavailable("the skill server does not answer", err)
+}
