@@ -77,9 +77,8 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 	for _, name := range available(t) {
 		t.Run(name, func(t *testing.T) {
-			base := testBase
-			before := count(t, base)
-			s, err := Open(t.Context(), Config{Dir: base, Drivers: []string{name}})
+			before := count(t, testBase)
+			s, err := Open(t.Context(), config(t, Config{Drivers: []string{name}}))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -91,7 +90,7 @@ func TestNothingIsLeft(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Error(err)
 			}
-			if diff := cmp.Diff(before, count(t, base)); diff != "" {
+			if diff := cmp.Diff(before, count(t, testBase)); diff != "" {
 				t.Error(diff)
 			}
 		})

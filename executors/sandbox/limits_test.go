@@ -11,7 +11,7 @@ import (
 )
 
 func TestLimits(t *testing.T) {
-	for _, tt := range []struct {
+	tests := []struct {
 		name, script string
 		limits       Limits
 		want         Outcome
@@ -28,10 +28,11 @@ func TestLimits(t *testing.T) {
 		{"policy", "import ctypes; ctypes.CDLL(None).ptrace(0, 0, 0, 0)", Limits{}, Policy, "forbidden"},
 		{"crash", "import ctypes; ctypes.string_at(0)", Limits{}, Crash, "segmentation fault"},
 		{"exit", "import sys; sys.exit(3)", Limits{}, ScriptError, "SystemExit: 3"},
-	} {
-		for _, name := range available(t) {
+	}
+	for _, name := range available(t) {
+		s := open(t, Config{Drivers: []string{name}, Workers: -1})
+		for _, tt := range tests {
 			t.Run(name+"/"+tt.name, func(t *testing.T) {
-				s := open(t, Config{Drivers: []string{name}, Workers: -1})
 				res := run(t, s, Job{Script: tt.script, Input: strings.NewReader("data"), Limits: tt.limits})
 				if res.Outcome != tt.want || !strings.Contains(res.Error, tt.text) {
 					t.Errorf("%s: %s; want %s with %q", res.Outcome, res.Error, tt.want, tt.text)

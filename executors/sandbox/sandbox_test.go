@@ -46,13 +46,27 @@ func runTests(m *testing.M) int {
 	return m.Run()
 }
 
+// testPython is found once: a shim in PATH takes longer than most tests.
+var testPython = sync.OnceValues(func() (string, error) {
+	p, err := findPython(context.Background(), "")
+	return p.Executable, err
+})
+
+// config completes cfg for a test.
+func config(t testing.TB, cfg Config) Config {
+	t.Helper()
+	interpreter, err := testPython()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Dir, cfg.Python = testBase, interpreter
+	return cfg
+}
+
 // open is a Sandbox that ends with the test.
 func open(t testing.TB, cfg Config) *Sandbox {
 	t.Helper()
-	if cfg.Dir == "" {
-		cfg.Dir = testBase
-	}
-	s, err := Open(t.Context(), cfg)
+	s, err := Open(t.Context(), config(t, cfg))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,12 +78,17 @@ func open(t testing.TB, cfg Config) *Sandbox {
 	return s
 }
 
+// availableNow is the answer of available, which does not change.
+var availableNow []string
+
 // available are the drivers whose canary holds here. At least one must.
 func available(t *testing.T) []string {
 	t.Helper()
-	var names []string
+	if availableNow != nil {
+		return availableNow
+	}
 	for _, name := range DriverNames() {
-		s, err := Open(t.Context(), Config{Dir: testBase, Drivers: []string{name}, Workers: -1})
+		s, err := Open(t.Context(), config(t, Config{Drivers: []string{name}, Workers: -1}))
 		if err != nil {
 			t.Logf("not on this machine: %v", err)
 			continue
@@ -77,12 +96,12 @@ func available(t *testing.T) []string {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
-		names = append(names, name)
+		availableNow = append(availableNow, name)
 	}
-	if len(names) == 0 {
+	if availableNow == nil {
 		t.Fatal("no driver holds on this machine")
 	}
-	return names
+	return availableNow
 }
 
 func run(t testing.TB, s *Sandbox, job Job) Result {
