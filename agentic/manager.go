@@ -31,7 +31,7 @@ func NewManager(cfg Config) *Manager { return &Manager{cfg: cfg} }
 // too, so they stop at their next order and the plans go on after a restart.
 func (m *Manager) Serve(ctx context.Context, ready chan<- struct{}) error {
 	defer m.turns.Wait()
-	return m.cfg.Bus.Serve(ctx, bus.Service{Name: "manager", Version: "1.0.0", Description: "drives plans", Queue: "manager", Workers: workers,
+	return m.cfg.Bus.Serve(ctx, bus.Service{Name: bus.ServiceName("manager"), Version: "1.0.0", Description: "drives plans", Queue: "manager", Workers: workers,
 		Endpoints: map[string]bus.Handler{bus.Agent("manager"): answer(m.cfg.Log, func(_ context.Context, h bus.HandOut) bus.HandOutReply {
 			m.turns.Go(func() { m.take(ctx, h) })
 			return bus.HandOutReply{Accepted: true}

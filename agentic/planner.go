@@ -30,7 +30,7 @@ func NewPlanner(cfg Config) *Planner { return &Planner{cfg: cfg, sealer: cfg.sea
 
 // Serve takes delegations until ctx ends.
 func (p *Planner) Serve(ctx context.Context, ready chan<- struct{}) error {
-	return p.cfg.Bus.Serve(ctx, bus.Service{Name: "planner", Version: "1.0.0", Description: "writes plans", Queue: "planner", Workers: workers,
+	return p.cfg.Bus.Serve(ctx, bus.Service{Name: bus.ServiceName("planner"), Version: "1.0.0", Description: "writes plans", Queue: "planner", Workers: workers,
 		Endpoints: map[string]bus.Handler{bus.Agent("planner"): answer(p.cfg.Log, p.plan)}}, ready)
 }
 

@@ -41,7 +41,7 @@ func NewTasks(cfg Config) *Tasks {
 
 // Serve takes delegations until ctx ends.
 func (t *Tasks) Serve(ctx context.Context, ready chan<- struct{}) error {
-	return t.cfg.Bus.Serve(ctx, bus.Service{Name: "task", Version: "1.0.0", Description: "carries steps out", Queue: "task", Workers: workers,
+	return t.cfg.Bus.Serve(ctx, bus.Service{Name: bus.ServiceName("task"), Version: "1.0.0", Description: "carries steps out", Queue: "task", Workers: workers,
 		Endpoints: map[string]bus.Handler{
 			bus.Agent("task"):                     answer(t.cfg.Log, t.prepare),
 			bus.AgentInstance("task", t.instance): answer(t.cfg.Log, t.run),

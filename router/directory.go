@@ -469,3 +469,10 @@ func (d *Directory) Tenants() []string {
 	defer d.mu.RUnlock()
 	return slices.Sorted(maps.Keys(d.tenants))
 }
+
+// HasAPIKeys says whether any API key was ever put.
+func (d *Directory) HasAPIKeys() bool {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return len(d.apiKeys) > 0
+}

@@ -87,6 +87,14 @@ func (r *Router) DryRun(ctx context.Context, raw []byte) (*intents.Answer, error
 	if err != nil {
 		return nil, err
 	}
+	roles := o.env.Principal().Roles
+	if o.env.Signer().Role == intents.RoleOperator {
+		roles, _, _ = o.view.UserRoles(o.env.Principal().Tenant, o.env.Principal().UserID)
+	}
+	caps, _ := o.view.Capabilities(o.env.Principal().Tenant, roles)
+	if o.env.Signer().Role == intents.RoleTask || !covered(caps, "policy:explain") {
+		return nil, intents.Refuse(intents.RBACForbidden, "", "a dry run needs policy:explain and is never for a task's key")
+	}
 	return r.decided(o), nil
 }
 

@@ -16,7 +16,7 @@ import (
 // directory. It returns when ctx ends. ready is closed when it listens.
 func (r *Router) Serve(ctx context.Context, ready chan<- struct{}) error {
 	return r.cfg.Bus.Serve(ctx, bus.Service{
-		Name: "writ-router", Version: "1.0.0", Description: "decides signed intents", Queue: "router", Workers: r.cfg.Slots + r.cfg.ChildSlots,
+		Name: bus.ServiceName("router"), Version: "1.0.0", Description: "decides signed intents", Queue: "router", Workers: r.cfg.Slots + r.cfg.ChildSlots,
 		Endpoints: map[string]bus.Handler{
 			bus.Orders:          r.serveOrder,
 			bus.DirectoryAPIKey: r.serveAPIKey,

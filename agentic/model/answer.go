@@ -123,10 +123,10 @@ func facts(members []member) string {
 
 var (
 	// A code is a word of capitals joined by underscores; an identifier is a digest or a prefixed name.
-	codes = regexp.MustCompile(`\b[A-Z][A-Z0-9]*(_[A-Z0-9]+)+\b:?|\b(sha256:[0-9a-f]+|(plan|task|turn|sess|step|file)_[A-Za-z0-9]+)\b`)
+	codes = regexp.MustCompile(`\b[A-Z][A-Z0-9]*(_[A-Z0-9]+)+\b:?|(\b(of|in|for|by) )?\b(sha256:[0-9a-f]+|(plan|task|turn|sess|file)_[A-Za-z0-9]+)\b`)
 	trace = regexp.MustCompile(`(?s)Traceback \(most recent call last\).*|goroutine \d+ \[.*|\bat 0x[0-9a-f]+.*`)
 	// A contract word is how the system names a failure to itself.
-	inner = regexp.MustCompile(`\b[a-z]+(_[a-z]+)+\b`)
+	inner = regexp.MustCompile(`\b[a-z]+(_[a-z0-9]+)+\b`)
 	gaps  = regexp.MustCompile(`\(\s*\)|[\s:;,]+([.!?])|\s{2,}|^\s*[:;,.]+\s*`)
 )
 

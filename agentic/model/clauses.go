@@ -161,7 +161,7 @@ func (r *reading) groups() {
 	for i := range r.ws {
 		at := 0
 		switch w := r.lower(i); {
-		case w == "per", w == "each" || w == "every":
+		case w == "per", r.q.fold != foldNone && (w == "each" || w == "every"):
 			at = i
 		case w == "by" && (strings.HasPrefix(r.stem(i-1), "group") || r.q.fold != foldNone && r.superAt < 0 && !sorts[r.lower(i-1)]):
 			at = i

@@ -171,7 +171,7 @@ func stem(w string) string {
 		w = w[:len(w)-3] + "y"
 	case len(w) > 4 && hasAnySuffix(w, "ses", "xes", "zes", "ches", "shes"):
 		w = w[:len(w)-2]
-	case len(w) > 3 && strings.HasSuffix(w, "s") && !hasAnySuffix(w, "ss", "us", "is"):
+	case len(w) > 2 && strings.HasSuffix(w, "s") && !hasAnySuffix(w, "ss", "us", "is"):
 		w = w[:len(w)-1]
 	}
 	switch {

@@ -74,9 +74,7 @@ func NewOpenAI(cfg OpenAIConfig) (*OpenAI, error) {
 		cfg.Timeout = DefaultTimeout
 	}
 	if cfg.RoundTripper == nil {
-		t := http.DefaultTransport.(*http.Transport).Clone()
-		t.Proxy = nil
-		cfg.RoundTripper = t
+		cfg.RoundTripper = &http.Transport{ForceAttemptHTTP2: true, TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 90 * time.Second}
 	}
 	opts := []option.RequestOption{
 		option.WithBaseURL(strings.TrimSuffix(cfg.BaseURL, "/") + "/"),
@@ -190,7 +188,7 @@ func (o *OpenAI) once(ctx context.Context, params openai.ChatCompletionNewParams
 	defer cancel()
 	attempt, seen := withLastResponse(attempt)
 	stream := o.svc.NewStreaming(attempt, params)
-	defer stream.Close()
+	defer func() { _ = stream.Close() }()
 	var ans completion
 	var text strings.Builder
 	finish, refused := "", false

@@ -52,6 +52,7 @@ func (r *reading) firstThe(i int) {
 	r.q.asc = s.asc
 	switch f := r.src.timed(); {
 	case r.q.by != "":
+	case r.byClauseOrder():
 	case len(r.q.per) > 0:
 		r.q.by = r.q.foldColumn()
 	case s.time && f != nil:
@@ -61,6 +62,16 @@ func (r *reading) firstThe(i int) {
 			r.q.by = f.column
 		}
 	}
+}
+
+// byClauseOrder reads "by revenue, highest first".
+func (r *reading) byClauseOrder() bool {
+	f, at, n := r.byClause(-1)
+	if f == nil || r.used[at] {
+		return false
+	}
+	r.order(f, at, n)
+	return true
 }
 
 // defaultLimit is how many records answer a plural question that gives no

@@ -262,6 +262,8 @@ func (s *script) grouped(item *node) {
 			expr = "fold(group)"
 		case len(rest) > 0:
 			expr = members[rest[0]]
+		default:
+			s.missing = either(s.missing, p.name)
 		}
 		rest = slices.DeleteFunc(rest, func(c string) bool { return members[c] == expr })
 		pairs = append(pairs, pyString(p.name)+": "+expr)

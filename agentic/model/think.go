@@ -53,7 +53,7 @@ func askOnce(ctx context.Context, m Model, req Request, used *Usage, out any) (w
 	used.Latency += reply.Usage.Latency
 	switch {
 	case errors.Is(err, ErrOutput):
-		return []string{"/: is not JSON"}, nil
+		return []string{"/: is not JSON"}, nil //nolint:nilerr // the model gets a second chance
 	case err != nil:
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func askOnce(ctx context.Context, m Model, req Request, used *Usage, out any) (w
 		return wrong, nil
 	}
 	if err := json.Unmarshal(reply.Output, out); err != nil {
-		return []string{"/: a number is out of range"}, nil // all that the schemas allow and the types do not
+		return []string{"/: a number is out of range"}, nil //nolint:nilerr // all that the schemas allow and the types do not
 	}
 	return nil, nil
 }

@@ -10,7 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"aob.dev/writ/router"
@@ -26,13 +26,16 @@ type Recorder struct {
 	log       *slog.Logger
 	fold      *router.Directory // its own: a plan's document is the plan as of each record
 	wake      chan struct{}
-	reached   atomic.Int64 // position after the last projected record
+
+	mu      sync.Mutex    // guards reached and moved
+	reached int64         // position after the last projected record
+	moved   chan struct{} // closed whenever reached grows
 }
 
 // New begins with the first record; Run does the work.
 func New(records storage.Records, documents storage.Documents, log *slog.Logger) *Recorder {
 	return &Recorder{records: records, documents: documents, log: log, fold: router.NewDirectory(),
-		wake: make(chan struct{}, 1)}
+		wake: make(chan struct{}, 1), moved: make(chan struct{})}
 }
 
 // Wake says that there are new records. It never blocks.
@@ -43,8 +46,30 @@ func (r *Recorder) Wake() {
 	}
 }
 
-// Reached is the position after the last projected record.
-func (r *Recorder) Reached() int64 { return r.reached.Load() }
+// Reach waits until every record before a position is projected.
+func (r *Recorder) Reach(ctx context.Context, position int64) error {
+	for {
+		r.mu.Lock()
+		reached, moved := r.reached, r.moved
+		r.mu.Unlock()
+		if reached >= position {
+			return nil
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (r *Recorder) reach(position int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reached = position
+	close(r.moved)
+	r.moved = make(chan struct{})
+}
 
 // retryAfter is how long a store that refuses is left alone.
 const retryAfter = time.Second
@@ -70,7 +95,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 				return fmt.Errorf("recorder: record %d: %w", rec.Position, err)
 			}
 			next = rec.Position + 1
-			r.reached.Store(next)
+			r.reach(next)
 		}
 		select {
 		case <-ctx.Done():

@@ -1,0 +1,46 @@
+package node
+
+import (
+	"context"
+	"fmt"
+
+	"aob.dev/writ/executors"
+	"aob.dev/writ/executors/files"
+	"aob.dev/writ/executors/memory"
+	"aob.dev/writ/executors/plans"
+	"aob.dev/writ/executors/python"
+	"aob.dev/writ/executors/sessions"
+	"aob.dev/writ/executors/skills"
+	"aob.dev/writ/intents"
+)
+
+// startExecutors serves every executor as a user of its own, which may hear its
+// own types and begin nothing.
+func (n *Node) startExecutors(g *group) error {
+	for name, handlers := range map[string]map[string]executors.Handler{
+		files.Name:    files.Handlers(n.blobs),
+		memory.Name:   memory.Handlers(memory.Config{Documents: n.documents, Blobs: n.blobs, Now: n.cfg.Now}),
+		plans.Name:    plans.Handlers(n.documents),
+		python.Name:   python.Handlers(n.box, n.blobs),
+		sessions.Name: sessions.Handlers(sessions.Config{Documents: n.documents, Now: n.cfg.Now}),
+		skills.Name:   skills.Handlers(skills.Config{Registry: n.registry, Blobs: n.blobs, Now: n.cfg.Now, Log: n.cfg.Log}),
+	} {
+		conn, err := n.connect(g.ctx, name)
+		if err != nil {
+			return err
+		}
+		if err := g.serve(name, func(ctx context.Context, ready chan<- struct{}) error {
+			return executors.Serve(ctx, executors.Config{Bus: conn, Name: name, Version: "1.0.0", RouterKeys: n.routerKeys(), Origin: n.Origin(),
+				Now: n.cfg.Now, Log: n.cfg.Log, Ready: ready}, handlers)
+		}); err != nil {
+			return fmt.Errorf("executor %s: %w", name, err)
+		}
+	}
+	g.run("files sweep", files.Sweeper{Blobs: n.blobs, Log: n.cfg.Log}.Run)
+	return nil
+}
+
+// routerKeys are the router keys of the key set in force.
+func (n *Node) routerKeys() intents.Keys {
+	return intents.KeysFunc(func(kid string) (intents.Key, error) { return n.directory.View().Key(kid) })
+}

@@ -1,0 +1,33 @@
+package node
+
+import (
+	"net/http"
+	"strings"
+
+	"aob.dev/writ/router/httpapi"
+)
+
+// handler is the one HTTP listener of `writ up`: what belongs to the router goes
+// to its own interface, everything else to the gateway.
+func (n *Node) handler() http.Handler {
+	api := httpapi.New(httpapi.Config{Router: n.router, Directory: n.directory, Documents: n.documents, Policy: n.policy,
+		Recorder: n.recorder, Now: n.cfg.Now, Log: n.cfg.Log})
+	gateway := n.gateway.Handler()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if routers(r.URL.Path) {
+			api.ServeHTTP(w, r)
+			return
+		}
+		gateway.ServeHTTP(w, r)
+	})
+}
+
+// routers says whether a path is of the router's interface (DESIGN §4).
+func routers(path string) bool {
+	for _, p := range []string{"/v1/intents", "/v1/batches", "/v1/approvals", "/v1/policy", "/v1/catalog", "/.well-known/", "/ledger/", "/openapi.json", "/readyz", "/livez"} {
+		if path == p || strings.HasPrefix(path, p) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,282 @@
+// Package node puts one process together: which roles run in it, how they are
+// connected, and where their data is. It is the only importer of store drivers
+// and of the NATS server.
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/executors/sandbox"
+	"aob.dev/writ/executors/skills"
+	"aob.dev/writ/gateway"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/bus/natsserver"
+	"aob.dev/writ/internal/keydir"
+	"aob.dev/writ/policies"
+	"aob.dev/writ/router"
+	"aob.dev/writ/router/recorder"
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/blobdir"
+	"aob.dev/writ/storage/sqlite"
+)
+
+// Config of `writ up`. Dir, Model, Now and Log are required.
+type Config struct {
+	Dir       string   // data directory; made with mode 0700
+	Listen    string   // HTTP, host:port
+	NATS      string   // host:port of a NATS listener; empty: none
+	Skills    []string // skill servers: URLs or commands
+	PolicyDir string   // replaces the embedded policies; watched
+	Driver    string   // minimum sandbox driver; empty: the best there is
+	Model     model.Model
+	Now       func() time.Time
+	Log       *slog.Logger
+}
+
+// Node is everything in one process.
+type Node struct {
+	cfg  Config
+	keys keydir.Keys
+
+	lock      *os.File
+	journal   *sqlite.Journal
+	documents *sqlite.Documents
+	blobs     *blobdir.Blobs
+	server    *natsserver.Server
+	box       *sandbox.Sandbox
+	registry  *skills.Registry
+	policy    *policies.Live
+	directory *router.Directory
+	recorder  *recorder.Recorder
+	router    *router.Router
+	gateway   *gateway.Gateway
+	listener  net.Listener
+	conns     map[string]bus.Conn
+	fatal     chan error
+
+	// APIKey is the key made at the first start; empty later.
+	APIKey string
+}
+
+// Open prepares a node: it takes the data directory, opens the stores, which
+// replays the journal, and on a first start makes keys and genesis. Nothing is
+// served yet. Close it even if Run is never called.
+//
+// Crash: before the genesis is committed the next start begins again with the
+// keys that are there; after it, the log has its origin for good.
+func Open(ctx context.Context, cfg Config) (n *Node, err error) {
+	n = &Node{cfg: cfg, conns: make(map[string]bus.Conn), fatal: make(chan error, 1)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, n.Close())
+			n = nil
+		}
+	}()
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		return n, fmt.Errorf("data directory: %w", err)
+	}
+	if n.lock, err = lockDir(cfg.Dir); err != nil {
+		return n, err
+	}
+	if n.listener, err = listen(ctx, cfg.Listen); err != nil {
+		return n, err
+	}
+	if n.policy, err = loadPolicy(ctx, cfg.PolicyDir); err != nil {
+		return n, err
+	}
+	if err := n.openStores(ctx); err != nil {
+		return n, err
+	}
+	if err := n.begin(ctx); err != nil {
+		return n, err
+	}
+	return n, n.openServices(ctx)
+}
+
+func listen(ctx context.Context, addr string) (net.Listener, error) {
+	if addr == "" {
+		return nil, nil
+	}
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("cannot listen on %s: %v: stop what uses the port, or name another with --listen", addr, err)
+	}
+	return l, nil
+}
+
+func loadPolicy(ctx context.Context, dir string) (*policies.Live, error) {
+	source := policies.Embedded()
+	if dir != "" {
+		var err error
+		if source, err = policies.ReadDir(dir); err != nil {
+			return nil, err
+		}
+	}
+	engine, err := policies.New(ctx, source)
+	if err != nil {
+		return nil, err
+	}
+	return policies.NewLive(engine), nil
+}
+
+func (n *Node) openStores(ctx context.Context) error {
+	var err error
+	n.directory = router.NewDirectory()
+	if n.documents, err = sqlite.OpenDocuments(ctx, filepath.Join(n.cfg.Dir, "documents.db"), checkDocument); err != nil {
+		return err
+	}
+	if n.blobs, err = blobdir.Open(filepath.Join(n.cfg.Dir, "blobs")); err != nil {
+		return err
+	}
+	n.journal, err = sqlite.OpenJournal(ctx, filepath.Join(n.cfg.Dir, "journal"), sqlite.JournalOptions{
+		Observer: func(e storage.Entry) {
+			n.directory.Observe(e)
+			if n.recorder != nil {
+				n.recorder.Wake()
+			}
+		},
+		OnFatal: func(err error) {
+			select {
+			case n.fatal <- fmt.Errorf("journal: %w", err):
+			default:
+			}
+		},
+	})
+	return err
+}
+
+// begin loads the keys, and makes keys and genesis at a first start.
+func (n *Node) begin(ctx context.Context) error {
+	dir := filepath.Join(n.cfg.Dir, "keys")
+	first := n.journal.Next() == 0
+	var err error
+	if first {
+		n.keys, err = keydir.Create(dir)
+	} else {
+		n.keys, err = keydir.Load(dir)
+	}
+	if err != nil || !first {
+		return err
+	}
+	token, err := router.NewGenesis(n.keys[intents.RoleRoot], n.keys.KeySet(), n.policy.Engine().Digest())
+	if err != nil {
+		return err
+	}
+	return router.Begin(ctx, n.journal, token, n.cfg.Now())
+}
+
+// Origin of the log.
+func (n *Node) Origin() string { return n.directory.Origin() }
+
+// Addr is where HTTP is served; nil without a listener.
+func (n *Node) Addr() net.Addr {
+	if n.listener == nil {
+		return nil
+	}
+	return n.listener.Addr()
+}
+
+// Run serves until ctx ends or something that must not fail does. ready, if not
+// nil, is closed when orders are taken. Shutdown goes from the outside in: HTTP,
+// gateway and agents, router, executors, recorder; stores close in Close.
+func (n *Node) Run(ctx context.Context, ready chan<- struct{}) error {
+	group := newGroup(ctx)
+	err := n.start(group)
+	if err == nil {
+		if ready != nil {
+			close(ready)
+		}
+		select {
+		case <-ctx.Done():
+		case err = <-n.fatal:
+		case err = <-group.failed:
+		}
+	}
+	return errors.Join(err, group.stop())
+}
+
+// start brings the services up, each listening before what depends on it.
+func (n *Node) start(g *group) error {
+	ctx := g.ctx
+	g.run("recorder", n.recorder.Run)
+	if err := n.startExecutors(g); err != nil {
+		return err
+	}
+	if err := g.serve("router", n.router.Serve); err != nil {
+		return err
+	}
+	if err := n.router.Start(ctx); err != nil {
+		return err
+	}
+	if err := n.firstKey(ctx); err != nil {
+		return err
+	}
+	if err := n.approveSkills(ctx); err != nil {
+		return err
+	}
+	if err := n.startAgents(g); err != nil {
+		return err
+	}
+	if n.cfg.PolicyDir != "" {
+		g.run("policies", n.followPolicy)
+	}
+	g.run("gateway", n.gateway.Run)
+	if n.listener != nil {
+		server := &http.Server{Handler: n.handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
+		g.http("http", server, n.listener)
+	}
+	return nil
+}
+
+func (n *Node) followPolicy(ctx context.Context) error {
+	return n.policy.Follow(ctx, n.cfg.PolicyDir, n.router.SelfProof, func(e *policies.Engine, err error) {
+		if err != nil {
+			n.cfg.Log.Error("policy not loaded, the old one stays", "error", err.Error())
+			return
+		}
+		n.cfg.Log.Info("policy in force", "digest", e.Digest())
+		if err := n.router.PolicyChanged(ctx); err != nil {
+			n.cfg.Log.Error("policy change not recorded", "error", err.Error())
+		}
+	})
+}
+
+// Close ends what Open began, in reverse.
+func (n *Node) Close() error {
+	var errs []error
+	for _, c := range n.conns {
+		c.Close()
+	}
+	if n.server != nil {
+		n.server.Close()
+	}
+	if n.registry != nil {
+		errs = append(errs, n.registry.Close())
+	}
+	if n.box != nil {
+		errs = append(errs, n.box.Close())
+	}
+	if n.journal != nil {
+		errs = append(errs, n.journal.Close())
+	}
+	if n.documents != nil {
+		errs = append(errs, n.documents.Close())
+	}
+	if n.listener != nil {
+		_ = n.listener.Close() // closed already where HTTP was served
+	}
+	if n.lock != nil {
+		errs = append(errs, n.lock.Close())
+	}
+	return errors.Join(errs...)
+}

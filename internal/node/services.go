@@ -1,0 +1,105 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"aob.dev/writ/executors/mcp"
+	"aob.dev/writ/executors/sandbox"
+	"aob.dev/writ/executors/skills"
+	"aob.dev/writ/gateway"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/bus/natsserver"
+	"aob.dev/writ/router"
+	"aob.dev/writ/router/recorder"
+	"aob.dev/writ/schemas"
+)
+
+// openServices makes what Run will start: bus, sandbox, skill servers, recorder,
+// router and gateway.
+func (n *Node) openServices(ctx context.Context) error {
+	n.recorder = recorder.New(n.journal, n.documents, n.cfg.Log)
+	var err error
+	if n.box, err = sandbox.Open(ctx, sandbox.Config{Dir: filepath.Join(n.cfg.Dir, "runtime"), Minimum: n.cfg.Driver}); err != nil {
+		return err
+	}
+	n.cfg.Log.Info("sandbox", "driver", n.box.Driver(), "python", n.box.Python())
+	if err := n.openSkills(ctx); err != nil {
+		return err
+	}
+	if n.server, err = natsserver.Start(ctx, natsserver.Options{Dir: filepath.Join(n.cfg.Dir, "nats"), Listen: n.cfg.NATS,
+		Executors: executorTypes(), Log: n.cfg.Log}); err != nil {
+		return err
+	}
+	core, err := n.connect(ctx, natsserver.Router)
+	if err != nil {
+		return err
+	}
+	if n.router, err = router.New(router.Config{Journal: n.journal, Records: n.journal, Directory: n.directory, Blobs: n.blobs, Bus: core,
+		Key: n.keys[intents.RoleRouter], Policy: n.policy, Now: n.cfg.Now, Log: n.cfg.Log}); err != nil {
+		return err
+	}
+	agents, err := n.connect(ctx, natsserver.Gateway)
+	if err != nil {
+		return err
+	}
+	frames, err := n.connect(ctx, natsserver.Frames)
+	if err != nil {
+		return err
+	}
+	n.gateway, err = gateway.New(gateway.Config{Bus: agents, Frames: frames, Key: n.keys[intents.RoleGateway], Origin: n.Origin(), Now: n.cfg.Now, Log: n.cfg.Log})
+	return err
+}
+
+func (n *Node) connect(ctx context.Context, user string) (bus.Conn, error) {
+	c, err := n.server.Connect(ctx, user)
+	if err != nil {
+		return nil, err
+	}
+	n.conns[user] = c
+	return c, nil
+}
+
+// executorTypes are the catalog's executors with their intent types.
+func executorTypes() map[string][]string {
+	out := make(map[string][]string)
+	for _, r := range catalog.Rows() {
+		if r.Executor != catalog.ExecutorRouter {
+			out[r.Executor] = append(out[r.Executor], r.Type)
+		}
+	}
+	return out
+}
+
+// openSkills registers the skill servers; they are dialled when first asked.
+func (n *Node) openSkills(ctx context.Context) error {
+	n.registry = skills.NewRegistry(ctx, n.cfg.Now)
+	for i, s := range n.cfg.Skills {
+		source, err := mcp.ParseSource(s)
+		if err != nil {
+			return err
+		}
+		err = n.registry.Add(fmt.Sprintf("skills-%d", i+1), func(ctx context.Context) (skills.Server, error) {
+			return mcp.Dial(ctx, source, mcp.Options{Log: n.cfg.Log})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkDocument holds a document to the schema of its index.
+func checkDocument(index string, body []byte) (pointer, reason string, ok bool) {
+	s, err := schemas.Storage(index)
+	if err != nil {
+		return "", "no such index", false
+	}
+	if v := s.ValidateBytes(body); len(v) > 0 {
+		return v[0].Pointer, v[0].Reason, false
+	}
+	return "", "", true
+}

@@ -1,0 +1,85 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/router/recorder"
+	"aob.dev/writ/storage"
+)
+
+// indexWait is how long a read waits for the recorder to reach what was durable
+// when it began.
+const indexWait = 2 * time.Second
+
+// get answers what became of an order. With a grant as bearer; another tenant's
+// order does not exist, nor does another user's without audit:read.
+func (s *server) get(c *gin.Context) {
+	grant, caps, err := s.reader(c)
+	if err != nil {
+		s.refuse(c, problem.Of(err))
+		return
+	}
+	entry, err := s.find(c.Request.Context(), grant.Tenant, c.Param("id"))
+	if errors.Is(err, storage.ErrNotFound) || (err == nil && entry.UserID != grant.Subject && !slices.ContainsFunc(caps, auditor)) {
+		s.refuse(c, problem.New(intents.NotFound, "", "no such order"))
+		return
+	}
+	if err != nil {
+		s.refuse(c, problem.Of(err))
+		return
+	}
+	a, err := s.cfg.Router.Order(c.Request.Context(), entry.Position)
+	if err != nil {
+		s.refuse(c, problem.Of(err))
+		return
+	}
+	c.JSON(http.StatusOK, a)
+}
+
+func auditor(capability string) bool {
+	return capability == "audit:read" || capability == "audit:*" || capability == "*:*"
+}
+
+// reader verifies the bearer grant.
+func (s *server) reader(c *gin.Context) (intents.Grant, []string, error) {
+	token, ok := strings.CutPrefix(c.GetHeader("Authorization"), "Bearer ")
+	if !ok {
+		return intents.Grant{}, nil, intents.Refuse(intents.Unauthorized, "", "a read carries a grant: Authorization: Bearer <grant>")
+	}
+	v := s.cfg.Directory.View()
+	g, err := intents.OpenGrant(token, s.cfg.Directory.Origin(), v, s.cfg.Now())
+	if err != nil {
+		return g, nil, err
+	}
+	if before := v.Revoked(g.Tenant, g.Subject); !before.IsZero() && time.Unix(g.IssuedAt, 0).Before(before) {
+		return g, nil, intents.Refuse(intents.GrantInvalid, "", "grant is revoked")
+	}
+	caps, _ := v.Capabilities(g.Tenant, g.Roles)
+	return g, caps, nil
+}
+
+// find looks an order up in the search index, once that has everything that was
+// durable when the read began.
+func (s *server) find(ctx context.Context, tenant, id string) (recorder.Entry, error) {
+	var e recorder.Entry
+	ctx, cancel := context.WithTimeout(ctx, indexWait)
+	defer cancel()
+	if err := s.cfg.Recorder.Reach(ctx, s.cfg.Directory.View().Position()+1); err != nil {
+		return e, err
+	}
+	doc, err := s.cfg.Documents.Get(ctx, tenant, storage.IndexOrders, id)
+	if err != nil {
+		return e, err
+	}
+	return e, json.Unmarshal(doc.Body, &e)
+}
