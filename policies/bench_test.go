@@ -28,10 +28,10 @@ func BenchmarkDecide(b *testing.B) {
 	})
 	b.Run("quarter_missed", func(b *testing.B) {
 		b.ReportAllocs()
-		actor := in["actor"].(map[string]any)
+		ana := in["actor"]
 		for i := 0; b.Loop(); i++ {
-			if actor["user_id"] = "ana"; i%4 == 0 {
-				actor["user_id"] = fmt.Sprint(i)
+			if in["actor"] = ana; i%4 == 0 {
+				in["actor"] = map[string]any{"user_id": fmt.Sprint(i), "tenant": "acme"}
 			}
 			if r, err := e.Decide(b.Context(), in); err != nil || !r.Allow {
 				b.Fatal(r, err)

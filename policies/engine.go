@@ -59,7 +59,7 @@ type tree struct {
 	decision ast.Body
 	extended ast.Body // nil without extension packages
 	rules    map[string]RuleInfo
-	reads    ReadSet
+	reads    *ReadSet
 	static   map[string]any // data files
 	timeout  time.Duration
 }
@@ -132,8 +132,8 @@ func (e *Engine) Source() Source { return e.source }
 // Data is the directory data of this generation. Do not modify.
 func (e *Engine) Data() Data { return e.data }
 
-// ReadSet says what of the input the tree can read.
-func (e *Engine) ReadSet() ReadSet { return e.reads }
+// ReadSet says what of the input the tree can read. Do not modify.
+func (e *Engine) ReadSet() *ReadSet { return e.reads }
 
 // Remembered counts how many decisions of this generation were remembered ones,
 // and how many had to be evaluated although they could have been.
@@ -169,10 +169,9 @@ func (e *Engine) Evaluate(ctx context.Context, input map[string]any) (Result, er
 // the result be remembered.
 func (e *Engine) evaluate(ctx context.Context, input map[string]any) (r Result, sound bool, err error) {
 	value, err := ast.InterfaceToValue(input)
-	if err != nil {
-		return broken("the input is not JSON"), false, nil
+	if err == nil {
+		r, err = e.ask(ctx, value)
 	}
-	r, err = e.ask(ctx, value)
 	if topdown.IsCancel(err) && ctx.Err() == nil {
 		r, err = e.ask(ctx, value)
 	}
@@ -196,7 +195,8 @@ func (e *Engine) ask(ctx context.Context, input ast.Value) (Result, error) {
 	cancel := topdown.NewCancel()
 	watchdog := time.AfterFunc(e.timeout, cancel.Cancel)
 	defer watchdog.Stop()
-	defer context.AfterFunc(ctx, cancel.Cancel)()
+	forget := context.AfterFunc(ctx, cancel.Cancel)
+	defer forget()
 
 	txn, err := e.store.NewTransaction(ctx)
 	if err != nil {
@@ -231,7 +231,7 @@ func (e *Engine) answer(run func(ast.Body) (topdown.QueryResultSet, error)) (Res
 		if len(rows) != 1 {
 			return Result{}, errors.New("undefined extensions")
 		}
-		if err := r.tighten(rows[0]["deny"], rows[0]["hold"]); err != nil {
+		if r, err = r.tighten(rows[0]["deny"], rows[0]["hold"]); err != nil {
 			return Result{}, err
 		}
 	}

@@ -50,29 +50,29 @@ func source(modules ...string) Source {
 	return s
 }
 
-func engine(t testing.TB, s Source) *Engine {
-	t.Helper()
-	e, err := New(t.Context(), s)
+func engine(tb testing.TB, s Source) *Engine {
+	tb.Helper()
+	e, err := New(tb.Context(), s)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return e
 }
 
-func withData(t testing.TB, e *Engine, d Data) *Engine {
-	t.Helper()
-	e, err := e.WithData(t.Context(), d)
+func withData(tb testing.TB, e *Engine, d Data) *Engine {
+	tb.Helper()
+	e, err := e.WithData(tb.Context(), d)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return e
 }
 
-func decide(t testing.TB, e *Engine, input map[string]any) Result {
-	t.Helper()
-	r, err := e.Decide(t.Context(), input)
+func decide(tb testing.TB, e *Engine, input map[string]any) Result {
+	tb.Helper()
+	r, err := e.Decide(tb.Context(), input)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return r
 }

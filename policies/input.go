@@ -97,9 +97,15 @@ func Input(e *intents.Envelope, f Facts) map[string]any {
 
 // contextInput holds the members that the order carries, and no others.
 func contextInput(c intents.Context) map[string]any {
-	m := present(map[string]any{},
-		"session_id", c.SessionID, "turn_id", c.TurnID, "plan_id", c.PlanID, "task_id", c.TaskID,
-		"run_id", c.RunID, "node_id", c.NodeID, "cause", c.Cause)
+	m := map[string]any{}
+	for name, s := range map[string]string{
+		"session_id": c.SessionID, "turn_id": c.TurnID, "plan_id": c.PlanID, "task_id": c.TaskID,
+		"run_id": c.RunID, "node_id": c.NodeID, "cause": c.Cause,
+	} {
+		if s != "" {
+			m[name] = s
+		}
+	}
 	for name, n := range map[string]int{"revision": c.Revision, "step": c.Step, "occurrence": c.Occurrence} {
 		if n != 0 {
 			m[name] = n
@@ -143,14 +149,4 @@ func list(items []string) []any {
 		out[i] = s
 	}
 	return out
-}
-
-// present adds the pairs whose value is not empty.
-func present(m map[string]any, pairs ...string) map[string]any {
-	for i := 0; i < len(pairs); i += 2 {
-		if pairs[i+1] != "" {
-			m[pairs[i]] = pairs[i+1]
-		}
-	}
-	return m
 }

@@ -21,7 +21,7 @@ const maxKey = 8 << 10
 // one engine generation and never to two. Denials are remembered as well,
 // errors and timeouts never.
 type memo struct {
-	reads ReadSet
+	reads *ReadSet
 
 	mu   sync.RWMutex
 	rows map[string]Result // key in full: nothing is decided by a hash
@@ -29,7 +29,7 @@ type memo struct {
 	hits, misses atomic.Int64
 }
 
-func newMemo(reads ReadSet) *memo { return &memo{reads: reads, rows: make(map[string]Result)} }
+func newMemo(reads *ReadSet) *memo { return &memo{reads: reads, rows: make(map[string]Result)} }
 
 // key of an input; not ok where the policy may read anything, or where the
 // values are too large to be worth remembering.

@@ -20,7 +20,7 @@ type ReadSet struct {
 }
 
 // String lists the paths, such as "input.intent.type".
-func (r ReadSet) String() string {
+func (r *ReadSet) String() string {
 	if r.All {
 		return "input"
 	}
@@ -33,7 +33,7 @@ func (r ReadSet) String() string {
 
 // Volatile lists the paths whose values hardly ever repeat: a policy that reads
 // one is asked again for nearly every order.
-func (r ReadSet) Volatile() []string {
+func (r *ReadSet) Volatile() []string {
 	var out []string
 	for _, p := range r.Paths {
 		switch path := strings.Join(p, "."); path {
@@ -48,8 +48,8 @@ func (r ReadSet) Volatile() []string {
 
 // readSet walks compiled modules. It errs on the side of more: a reference
 // whose names are not constants counts as a read of all below its constant part.
-func readSet(modules map[string]*ast.Module) ReadSet {
-	var r ReadSet
+func readSet(modules map[string]*ast.Module) *ReadSet {
+	r := &ReadSet{}
 	visitor := ast.NewGenericVisitor(nil)
 	visit := func(x any) bool {
 		switch x := x.(type) {

@@ -21,8 +21,8 @@ func TestRego(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runner := tester.NewRunner().SetStore(inmem.NewFromObject(data)).RaiseBuiltinErrors(true)
-	results, err := runner.Run(t.Context(), modules)
+	runner := tester.NewRunner().SetStore(inmem.NewFromObject(data)).SetModules(modules).RaiseBuiltinErrors(true)
+	results, err := runner.RunTests(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

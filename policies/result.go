@@ -119,13 +119,13 @@ func decodeDecision(term *ast.Term) (Result, error) {
 }
 
 // tighten adds what extension packages deny and hold.
-func (r *Result) tighten(deny, hold *ast.Term) error {
+func (r Result) tighten(deny, hold *ast.Term) (Result, error) {
 	var more, held []Rule
 	if err := errors.Join(decodeTerm(deny, &more), decodeTerm(hold, &held)); err != nil {
-		return err
+		return Result{}, err
 	}
 	r.Deny, r.Hold = append(r.Deny, more...), append(r.Hold, held...)
-	return nil
+	return r, nil
 }
 
 // settle checks the rules that fired against the tree's METADATA and lets deny

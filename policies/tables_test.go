@@ -20,7 +20,7 @@ func TestTables(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer f.Close() //nolint:errcheck // only read
+			defer f.Close()
 			table, err := ParseTable(f)
 			if err != nil {
 				t.Fatal(err)

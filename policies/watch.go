@@ -24,7 +24,7 @@ func Watch(ctx context.Context, dir string, onChange func()) error {
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", dir, err)
 	}
-	defer w.Close() //nolint:errcheck // nothing was written
+	defer w.Close()
 	if err := watchTree(w, dir); err != nil {
 		return fmt.Errorf("watch %s: %w", dir, err)
 	}
