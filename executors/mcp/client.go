@@ -57,7 +57,7 @@ var errClosed = errors.New("the client is closed")
 // is ErrUnavailable.
 func Dial(ctx context.Context, src Source, opt Options) (*Client, error) {
 	opt = opt.withDefaults()
-	c := &Client{src: src, opt: opt, log: opt.Log.With("skill_server", src.Endpoint()),
+	c := &Client{src: src, opt: opt, log: opt.Log.With(slog.String("skill_server", src.Endpoint())),
 		dialing: make(chan struct{}, 1), open: map[*conn]bool{}}
 	cn, err := c.acquire(ctx)
 	if err != nil {
@@ -181,7 +181,7 @@ func (c *Client) dial(ctx context.Context) (*conn, error) {
 	if c.src.URL == "" {
 		open = c.openStdio
 	}
-	cn, err := open()
+	cn, err := open(ctx)
 	if err != nil {
 		return nil, &Error{Kind: ErrUnavailable, Reason: "cannot start the server", Undelivered: true, Err: err}
 	}
@@ -194,7 +194,7 @@ func (c *Client) dial(ctx context.Context) (*conn, error) {
 		cn.close()
 		return nil, e
 	}
-	c.log.Debug("connected", "protocol", cn.rpc.ProtocolVersion())
+	c.log.DebugContext(ctx, "connected", slog.String("protocol", cn.rpc.ProtocolVersion()))
 	return cn, nil
 }
 

@@ -151,11 +151,11 @@ func asStream(next http.Handler) http.Handler {
 		next.ServeHTTP(rec, r)
 		if rec.header.Get("Content-Type") == "application/json" && rec.status == 200 {
 			w.Header().Set("Content-Type", "text/event-stream")
-			w.Write([]byte("event: message\ndata: " + strings.TrimSpace(string(rec.body)) + "\n\n"))
+			_, _ = w.Write([]byte("event: message\ndata: " + strings.TrimSpace(string(rec.body)) + "\n\n"))
 			return
 		}
 		w.WriteHeader(rec.status)
-		w.Write(rec.body)
+		_, _ = w.Write(rec.body)
 	})
 }
 

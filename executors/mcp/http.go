@@ -65,7 +65,7 @@ var (
 )
 
 // openHTTP prepares a connection; nothing is sent yet.
-func (c *Client) openHTTP() (*conn, error) {
+func (c *Client) openHTTP(context.Context) (*conn, error) {
 	hc := &http.Client{
 		Transport:     bounded{c.opt.RoundTripper, c.opt.Header, c.opt.MaxBytes},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -76,7 +76,7 @@ func (c *Client) openHTTP() (*conn, error) {
 		return nil, err
 	}
 	rpc := client.NewClient(tappedHTTP{tr})
-	return &conn{rpc: rpc, gone: func() bool { return false }, close: func() { rpc.Close() }}, nil
+	return &conn{rpc: rpc, gone: func() bool { return false }, close: func() { _ = rpc.Close() }}, nil
 }
 
 // bounded adds the client's headers to requests and bounds responses.

@@ -59,9 +59,7 @@ func (o Options) withDefaults() Options {
 		o.Backoff = DefaultBackoff
 	}
 	if o.RoundTripper == nil {
-		t := http.DefaultTransport.(*http.Transport).Clone()
-		t.Proxy = nil
-		o.RoundTripper = t
+		o.RoundTripper = &http.Transport{ForceAttemptHTTP2: true, TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 90 * time.Second}
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	case "":
 		os.Exit(m.Run())
 	case "stubborn": // ignores the end of its input
-		go server.ServeStdio(testServer())
+		go func() { _ = server.ServeStdio(testServer()) }()
 		select {}
 	case "silent":
 		os.Exit(3)
@@ -141,6 +141,7 @@ type site struct {
 }
 
 func newSite(t *testing.T, h http.Handler) *site {
+	t.Helper()
 	s := &site{t: t}
 	s.up(h)
 	t.Cleanup(s.down)
@@ -155,10 +156,10 @@ func (s *site) up(h http.Handler) {
 	}
 	s.addr.Store(l.Addr().String())
 	s.srv = &http.Server{Handler: h}
-	go s.srv.Serve(l)
+	go func(srv *http.Server) { _ = srv.Serve(l) }(s.srv) // until down
 }
 
-func (s *site) down()          { s.srv.Close() }
+func (s *site) down()          { _ = s.srv.Close() }
 func (s *site) source() Source { return Source{URL: "http://localhost/mcp"} }
 
 // options lead every connection to where the site is now.
@@ -213,6 +214,7 @@ func dial(t *testing.T, src Source, opt Options) *Client {
 
 // peers are the three ways to reach the test server.
 func peers(t *testing.T) map[string]Source {
+	t.Helper()
 	return map[string]Source{
 		"http":   serve(t, streamable(testServer())),
 		"legacy": serve(t, legacyOnly(streamable(testServer(), server.WithStateful(true)))),

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"log/slog"
 )
@@ -14,7 +15,7 @@ const (
 
 // drain logs a child's standard error until it ends. It always keeps reading,
 // since a full pipe would stop the child; control characters are escaped.
-func drain(in io.ReadCloser, log *slog.Logger) {
+func drain(ctx context.Context, in io.ReadCloser, log *slog.Logger) {
 	defer in.Close()
 	r := bufio.NewReaderSize(in, 2*maxStderrLine)
 	for n, rest := 0, false; ; {
@@ -26,9 +27,9 @@ func drain(in io.ReadCloser, log *slog.Logger) {
 			n++
 			switch {
 			case n <= maxStderrLines:
-				log.Info("skill server", "stderr", printable(string(line), maxStderrLine))
+				log.InfoContext(ctx, "skill server", slog.String("stderr", printable(string(line), maxStderrLine)))
 			case n == maxStderrLines+1:
-				log.Warn("skill server writes too much, the rest is not logged")
+				log.WarnContext(ctx, "skill server writes too much, the rest is not logged")
 			}
 		}
 		rest = more

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"slices"
@@ -42,8 +43,8 @@ func (t tappedStdio) SendRequest(ctx context.Context, req transport.JSONRPCReque
 var _ transport.BidirectionalInterface = tappedStdio{}
 
 // openStdio starts the child process in a process group of its own.
-func (c *Client) openStdio() (*conn, error) {
-	ch, err := c.start()
+func (c *Client) openStdio(ctx context.Context) (*conn, error) {
+	ch, err := c.start(context.WithoutCancel(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +54,7 @@ func (c *Client) openStdio() (*conn, error) {
 		rpc:  rpc,
 		gone: func() bool { return ch.dead() || out.ended.Load() },
 		close: func() {
-			rpc.Close() // fails the calls in flight, closes the child's input
+			_ = rpc.Close() // fails the calls in flight, closes the child's input
 			ch.stop()
 		},
 	}, nil
@@ -68,10 +69,12 @@ type child struct {
 	drains sync.WaitGroup
 }
 
-// start runs the command. The pipes are our own, so that reaping the process
+// start runs the command, which outlives no client but is not bound to ctx: a
+// connection is used by later calls. The pipes are our own, so that reaping the process
 // does not throw away what it wrote last.
-func (c *Client) start() (*child, error) {
-	cmd := exec.Command(c.src.Command[0], c.src.Command[1:]...)
+func (c *Client) start(ctx context.Context) (*child, error) {
+	//nolint:gosec // G204: the command is the configuration of whoever runs this process
+	cmd := exec.CommandContext(ctx, c.src.Command[0], c.src.Command[1:]...)
 	cmd.Env, cmd.Dir = environment(c.opt.Env), c.opt.Dir
 	ownGroup(cmd)
 	stdin, err := cmd.StdinPipe()
@@ -97,11 +100,11 @@ func (c *Client) start() (*child, error) {
 		return nil, err
 	}
 	ch := &child{cmd: cmd, stdin: stdin, stdout: outR, exited: make(chan struct{})}
-	ch.drains.Go(func() { drain(errR, c.log) })
+	ch.drains.Go(func() { drain(ctx, errR, c.log) })
 	go func() { // ends with the process, which stop kills
 		err := cmd.Wait()
 		killGroup(cmd) // what the child left behind would keep its pipes open
-		c.log.Debug("skill server process ended", "error", err)
+		c.log.DebugContext(ctx, "skill server process ended", slog.Any("error", err))
 		close(ch.exited)
 	}()
 	return ch, nil

@@ -104,10 +104,10 @@ func TestStderrIsBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	go func() {
-		w.WriteString(text)
-		w.Close()
+		_, _ = w.WriteString(text)
+		_ = w.Close()
 	}()
-	drain(r, slog.New(slog.NewTextHandler(&log, nil)))
+	drain(t.Context(), r, slog.New(slog.NewTextHandler(&log, nil)))
 	if got := strings.Count(log.String(), "\n"); got != maxStderrLines+1 {
 		t.Errorf("%d lines logged, want %d and a note", got, maxStderrLines)
 	}

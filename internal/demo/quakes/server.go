@@ -62,7 +62,7 @@ func Serve(ctx context.Context) (url string, err error) {
 		return "", fmt.Errorf("demo skill server: %w", err)
 	}
 	srv := &http.Server{Handler: h, ReadHeaderTimeout: headerTimeout}
-	context.AfterFunc(ctx, func() { srv.Close() })
-	go srv.Serve(l) // ends with srv.Close, so with ctx
+	context.AfterFunc(ctx, func() { _ = srv.Close() })
+	go func() { _ = srv.Serve(l) }() // ends with srv.Close, so with ctx
 	return "http://" + l.Addr().String() + Path, nil
 }
