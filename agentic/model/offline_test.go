@@ -1,0 +1,238 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+)
+
+func TestOfflineIsDeterministic(t *testing.T) {
+	w := quakeWorld(t)
+	skills := w.skills([]string{"earthquake_feed", "rank"})
+	requests := map[Purpose]any{
+		SelectSkills: SelectInput{strongest, []Candidate{{skills[0].Name, skills[0].Description}, {skills[1].Name, skills[1].Description}}},
+		WritePlan:    PlanInput{Task: strongest, Skills: skills, FirstStep: 1, MaxSteps: 10},
+		ChooseAction: ActionInput{Task: "Rank by magnitude", UserTask: strongest, Skills: skills[1:], Input: json.RawMessage(`[{"place":"a","magnitude":1}]`)},
+		WriteScript: ScriptInput{
+			Task: "The ten strongest", UserTask: strongest, Format: "json", DataSchema: skills[0].OutputSchema,
+			Schema: compile(t, "array<{place: string, magnitude: number}>"), Sample: sampleOf(readFile(t, "earthquakes.json.gz")),
+		},
+		Compose: ComposeInput{Task: strongest, Results: []StepResult{{Step{}, json.RawMessage(`[{"place":"a","magnitude":1}]`)}}},
+	}
+	for purpose, in := range requests {
+		raw, err := json.Marshal(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := ""
+		for range 100 {
+			r, err := Offline{}.Complete(t.Context(), Request{Purpose: purpose, Input: raw})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if first == "" {
+				first = string(r.Output)
+			}
+			if string(r.Output) != first {
+				t.Fatalf("%s: %s, then %s", purpose, first, r.Output)
+			}
+		}
+	}
+}
+
+// A schema that travelled through canonical JSON has its members sorted: the
+// plan must not depend on their order.
+func TestMemberOrderDoesNotMatter(t *testing.T) {
+	w := quakeWorld(t)
+	skills := w.skills([]string{"earthquake_feed", "rank"})
+	in := PlanInput{Task: strongest, Skills: skills, FirstStep: 1, MaxSteps: 10}
+	want := ask[PlanInput, PlanOutput](t, WritePlan, in)
+	for i, s := range skills {
+		for _, schema := range []*json.RawMessage{&s.InputSchema, &s.OutputSchema} {
+			var v any
+			if err := json.Unmarshal(*schema, &v); err != nil {
+				t.Fatal(err)
+			}
+			*schema, _ = json.Marshal(v)
+		}
+		skills[i] = s
+	}
+	if d := gocmp.Diff(want, ask[PlanInput, PlanOutput](t, WritePlan, in)); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestOfflineRefusesOtherInput(t *testing.T) {
+	for _, req := range []Request{
+		{Purpose: "dream", Input: json.RawMessage(`{}`)},
+		{Purpose: WritePlan, Input: json.RawMessage(`[]`)},
+		{Purpose: Compose},
+	} {
+		_, err := Offline{}.Complete(t.Context(), req)
+		var e *Error
+		if !errors.As(err, &e) || e.Retryable {
+			t.Errorf("%s: %v", req.Purpose, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := Offline{}.Complete(ctx, Request{Purpose: Compose, Input: json.RawMessage(`{}`)})
+	var e *Error
+	if !errors.As(err, &e) || !e.Retryable {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+func TestSelectSkills(t *testing.T) {
+	candidates := []Candidate{
+		{"rank", "Ranks rows by one of their members."},
+		{"outlet_list", "Lists the outlets with their city."},
+		{"order_list", "Every order with its outlet and amount."},
+		{"weather", "Tomorrow's weather at a place."},
+	}
+	tests := []struct {
+		task string
+		want []string
+	}{
+		{"List the outlets in Berlin", []string{"outlet_list", "order_list"}},
+		{"The 3 orders with the highest amount", []string{"order_list", "rank"}},
+		{"Rank my friends", []string{}},
+		{"Book me a flight to Rome", []string{}},
+	}
+	for _, tt := range tests {
+		got := ask[SelectInput, SelectOutput](t, SelectSkills, SelectInput{tt.task, candidates}).Skills
+		if d := gocmp.Diff(tt.want, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.task, d)
+		}
+	}
+}
+
+func TestQueryRoundTrip(t *testing.T) {
+	for _, q := range []query{
+		{skill: "feed", by: "magnitude", limit: 10, columns: []string{"place", "magnitude"}},
+		{skill: "rank", from: 1, arrange: true, by: "a", asc: true, columns: []string{"rank", "a"}},
+		{skill: "orders", from: 2, members: []string{"outlet_id"}, fold: foldCount},
+		{from: 3, fold: foldSum, of: "revenue", per: []string{"city", "status"}, by: "total_revenue"},
+		{skill: "x", where: []condition{{"name", opMention, `"a \"b\"; take 3; is over 5"`}, {"n", opLeast, "4.5"}, {"p", opKnown, ""}, {anyText, opIs, `"return x."`}, {"s", opNot, `"is known"`}}, columns: []string{"name"}},
+	} {
+		got, ok := readQuery(q.String())
+		if !ok {
+			t.Errorf("not read back: %s", q.String())
+			continue
+		}
+		if d := gocmp.Diff(q, got, gocmp.AllowUnexported(query{}, condition{})); d != "" {
+			t.Errorf("%s (-want +got):\n%s", q.String(), d)
+		}
+	}
+	for _, free := range []string{"", "Find the ten strongest.", "Call me; maybe.", "Call x; jump; return y.", "Call x; take many; return y."} {
+		if q, ok := readQuery(free); ok {
+			t.Errorf("%q was read as %+v", free, q)
+		}
+	}
+}
+
+// Another planner's words: no fixed form, columns named as its return spec likes.
+func TestFreeStepTasks(t *testing.T) {
+	rows := `{"outlets":[{"outlet_id":"o-1","name":"Mitte","city":"Berlin","revenue":2.5,"status":"open"},
+{"outlet_id":"o-2","name":"Altona","city":"Hamburg","revenue":7,"status":"closed"},
+{"outlet_id":"o-3","name":"Wedding","city":"Berlin","revenue":4,"status":"open"}]}`
+	tests := []struct{ task, shape, want string }{
+		{"Take the two outlets with the highest revenue", "array<{name: string, revenue: number}>", `[{"name":"Altona","revenue":7},{"name":"Wedding","revenue":4}]`},
+		{"Collect the ids of the outlets in Berlin", "array<string>", `["o-1","o-3"]`},
+		{"Count the outlets that are open", "{count: integer}", `{"count":2}`},
+		{"Count the outlets", "integer", `3`},
+		{"Get the total revenue", "number", `13.5`},
+		{"Number the outlets by revenue, highest first", "array<{position: integer, name}>", `[{"position":1,"name":"Altona"},{"position":2,"name":"Wedding"},{"position":3,"name":"Mitte"}]`},
+		{"List outlet names under one member", "{names: array<string>}", `{"names":["Mitte","Altona","Wedding"]}`},
+		{"Give each outlet's town", "array<{name, town}>", ``},
+	}
+	for _, tt := range tests {
+		in := ScriptInput{Task: tt.task, ReturnSpec: ReturnSpec{Shape: tt.shape}, Schema: compile(t, tt.shape), Format: "json", DataSchema: json.RawMessage(outletSchema), Sample: sampleOf([]byte(rows))}
+		script := ask[ScriptInput, ScriptOutput](t, WriteScript, in).Script
+		got, err := python(t, script, []byte(rows))
+		switch {
+		case errors.Is(err, exec.ErrNotFound):
+			continue
+		case tt.want == "":
+			if err == nil || !strings.Contains(err.Error(), "no field for town") {
+				t.Errorf("%s: %s %v", tt.task, got, err)
+			}
+		case err != nil:
+			t.Errorf("%s: %v\n%s", tt.task, err, script)
+		default:
+			sameJSON(t, json.RawMessage(tt.want), got)
+		}
+	}
+}
+
+func TestScriptWithoutSchema(t *testing.T) {
+	lines := `{"id": 1, "tags": ["x"], "size": 3, "owner": {"name": "a"}}
+{"id": 2, "tags": [], "size": 9.5, "owner": {"name": "b"}}
+{"id": 3, "tags": null, "size": null, "owner": {"name": "c"}}
+{"id": 4, "size": 9.5, "owner": {"name": "d"}}`
+	document := `{"meta": {"page": 1}, "found": [` + strings.ReplaceAll(lines, "\n", ",\n") + `]}`
+	in := ScriptInput{Task: "Take the 3 largest by size; return owner and size", Schema: compile(t, "array<{name: string, size: number}>")}
+	want := json.RawMessage(`[{"name":"b","size":9.5},{"name":"d","size":9.5},{"name":"a","size":3}]`)
+	for format, data := range map[string]string{"jsonl": lines, "json": document} {
+		in.Format, in.Sample = format, []string{data[:150]} // cut inside a record
+		script := ask[ScriptInput, ScriptOutput](t, WriteScript, in).Script
+		got, err := python(t, script, []byte(data))
+		if errors.Is(err, exec.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s: %v\n%s", format, err, script)
+			continue
+		}
+		sameJSON(t, want, got)
+	}
+}
+
+// After a failure the next script is narrower: it leaves out what cannot be returned.
+func TestScriptAfterError(t *testing.T) {
+	data := `[{"name":"a","n":1},{"name":null,"n":2},"odd",{"name":"` + strings.Repeat("é", 300) + `","n":3}]`
+	in := ScriptInput{Task: "Return name and n", Schema: compile(t, "array<{name: string, n: integer}>"), Format: "json", Sample: []string{data}}
+	in.Error = "contract_violation: /1/name: null is no string"
+	got, err := python(t, ask[ScriptInput, ScriptOutput](t, WriteScript, in).Script, []byte(data))
+	if errors.Is(err, exec.ErrNotFound) {
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameJSON(t, json.RawMessage(`[{"name":"a","n":1},{"name":"`+strings.Repeat("é", 300)+`","n":3}]`), got)
+	in.Error = "oversized_output"
+	got, err = python(t, ask[ScriptInput, ScriptOutput](t, WriteScript, in).Script, []byte(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sameJSON(t, json.RawMessage(`[{"name":"a","n":1},{"name":"`+strings.Repeat("é", 200)+`","n":3}]`), got)
+}
+
+func TestCompose(t *testing.T) {
+	rows := json.RawMessage(`[{"magnitude":6.4,"place":"A","rank":1},{"magnitude":6,"place":"B (twice)","rank":2}]`)
+	step := Step{Task: "Call rank with the rows of step 1; arrange highest magnitude first; return rank, place, magnitude."}
+	tests := []struct {
+		in   ComposeInput
+		want string
+	}{
+		{ComposeInput{Task: "Which?", Results: []StepResult{{step, rows}}}, "I found 2, highest magnitude first:\n\nrank  place      magnitude\n----  ---------  ---------\n   1  A                6.4\n   2  B (twice)          6"},
+		{ComposeInput{Task: "How many outlets are open?", Results: []StepResult{{Step{}, json.RawMessage(`{"count":4}`)}}}, "4 outlets are open."},
+		{ComposeInput{Task: "Average?", Results: []StepResult{{Step{}, json.RawMessage(`{"average_amount":4.0}`)}}}, "The average amount is 4."},
+		{ComposeInput{Task: "List?", Results: []StepResult{{Step{}, json.RawMessage(`[]`)}}}, "I found nothing that matches."},
+		{ComposeInput{Task: "Names?", Results: []StepResult{{Step{}, json.RawMessage(`["a","b"]`)}}}, "I found 2:\n\n- a\n- b"},
+		{ComposeInput{Task: "Do it", Failure: "CONTRACT_VIOLATION: step_2 of plan_ab12 failed: the rows have no place.\nTraceback (most recent call last):\n  File \"x\", line 1"}, `I could not do this: "Do it". step 2 failed: the rows have no place.`},
+		{ComposeInput{Task: "Do it", Failure: "EXECUTOR_TIMEOUT"}, `I could not do this: "Do it". The steps that it takes did not succeed.`},
+	}
+	for _, tt := range tests {
+		got := ask[ComposeInput, ComposeOutput](t, Compose, tt.in).Response
+		if d := gocmp.Diff(tt.want, got); d != "" {
+			t.Errorf("(-want +got):\n%s", d)
+		}
+	}
+}
