@@ -1,0 +1,91 @@
+# Everything here runs on one machine; `make` alone lists the targets.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+GO       ?= go
+FUZZTIME ?= 30s
+CACHE    := $(CURDIR)/.cache
+
+# Pinned tools. golangci-lint is built from the module proxy into .cache.
+GOLANGCI_VERSION := v2.15.0
+GOLANGCI         := $(CACHE)/bin/golangci-lint-$(GOLANGCI_VERSION)
+
+# The race detector needs a C compiler. Without one the tests still run, except
+# where CI=true says that they must not.
+CC_FOUND := $(shell command -v $${CC:-cc} 2>/dev/null || command -v gcc 2>/dev/null)
+RACE     := $(if $(CC_FOUND),-race)
+TEST     := $(GO) test -shuffle=on -timeout=20m $(RACE)
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: ## show the whole chain on real data (writ demo)
+	$(GO) run ./cmd/writ demo
+
+.PHONY: build
+build: ## build bin/writ
+	CGO_ENABLED=0 $(GO) build -trimpath -o bin/writ ./cmd/writ
+
+.PHONY: test
+test: race-or-say-so ## all tests that need nothing but Go
+	$(TEST) $(TESTFLAGS) ./...
+
+.PHONY: race-or-say-so
+race-or-say-so:
+ifeq ($(RACE),)
+ifeq ($(CI),true)
+	@echo "CI=true wants the race detector, which needs a C compiler: none found (CC, cc, gcc)" >&2; exit 1
+else
+	@echo "no C compiler found: the tests run without the race detector" >&2
+endif
+endif
+
+.PHONY: integration
+integration: ## tests against software of others (brings it into .cache)
+	./.ci/integration
+
+.PHONY: lint
+lint: $(GOLANGCI) ## vet, golangci-lint
+	$(GO) vet ./...
+	$(GOLANGCI) run ./...
+
+$(GOLANGCI):
+	@mkdir -p $(CACHE)/bin
+	GOBIN=$(CACHE)/bin/tmp $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	mv $(CACHE)/bin/tmp/golangci-lint $@
+
+.PHONY: policy
+policy: ## Rego: format, strict check, METADATA, tests, decision tables
+	$(GO) run github.com/open-policy-agent/opa fmt --fail --list policies/writ
+	$(GO) run github.com/open-policy-agent/opa check --strict policies/writ
+	$(GO) run github.com/open-policy-agent/opa test --fail-on-empty policies/writ
+	$(GO) test -count=1 -run 'TestRego|TestTables|TestEmbedded' ./policies
+
+.PHONY: fuzz
+fuzz: ## every fuzz target for FUZZTIME (30s)
+	@set -eu; found=0; \
+	for file in $$(git grep -l '^func Fuzz' -- '*_test.go'); do \
+	  for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\).*/\1/p' $$file); do \
+	    found=1; echo "== $$target in $$(dirname $$file)"; \
+	    $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) ./$$(dirname $$file); \
+	  done; \
+	done; \
+	test $$found = 1 || { echo "no fuzz target found" >&2; exit 1; }
+
+.PHONY: bench
+bench: ## benchmarks of every package
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: generate
+generate: ## documents that are made from the code
+	$(GO) generate ./...
+
+.PHONY: check
+check: ## everything that CI runs
+	./.ci/run
+
+.PHONY: clean
+clean: ## remove what the other targets made
+	rm -rf bin .cache
