@@ -5,7 +5,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -88,13 +87,9 @@ func TestValidationIsBounded(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			start := time.Now()
 			got := s.ValidateBytes([]byte(tt.doc))
 			if diff := cmp.Diff([]Violation{{"", "takes too much work to check"}}, got); diff != "" {
 				t.Errorf("violations (-want +got):\n%s", diff)
-			}
-			if took := time.Since(start); took > 30*time.Second {
-				t.Errorf("took %s", took)
 			}
 		})
 	}
