@@ -23,7 +23,7 @@ const canaryWall = 20 * time.Second
 func (d *linuxDriver) Probe(ctx context.Context) error {
 	// Beside the runtimes and readable for all, so that only the box keeps the
 	// canary from it.
-	secret, err := os.CreateTemp(filepath.Dir(d.host.runtime.path), "canary-")
+	secret, err := os.CreateTemp(filepath.Dir(d.host.runtime.path), canaryPrefix)
 	if err != nil {
 		return err
 	}

@@ -49,6 +49,9 @@ func (c Config) normalize() (Config, error) {
 	if c.Limits, err = c.Limits.normalize(); err != nil {
 		return Config{}, err
 	}
+	if c.Concurrency < 0 {
+		return Config{}, fmt.Errorf("sandbox: negative concurrency")
+	}
 	if c.Drivers, err = atLeast(c.Drivers, c.Minimum); err != nil {
 		return Config{}, err
 	}

@@ -17,7 +17,8 @@ var (
 // Job is one script and the data it works on.
 type Job struct {
 	// Script is Python source, at most 1 MiB. It finds the path of its input in
-	// the variable input_file (None without Input) and prints its result.
+	// the variable input_file (None without Input) and prints its result. It has
+	// the standard library, but no network, subprocess or asyncio.
 	Script string
 
 	// Input is streamed to the box and never held whole in memory; nil for
@@ -25,8 +26,8 @@ type Job struct {
 	// can block for long should be bound to the context given to Run.
 	Input io.Reader
 
-	// InputSize is the length of Input in bytes, or 0 if unknown; an input of
-	// unknown length has to fit into Limits.Scratch.
+	// InputSize is the length of Input in bytes, at most 1 GiB, or 0 if
+	// unknown; an input of unknown length has to fit into Limits.Scratch.
 	InputSize int64
 
 	// Limits of this run. A job whose limits are those of the sandbox can use

@@ -23,6 +23,10 @@ const minMemory = 48 << 20
 // sides; data belongs in Job.Input.
 const maxScript = 1 << 20
 
+// maxInput bounds Job.InputSize, in bytes: under the strong drivers the scratch
+// is memory of the host.
+const maxInput = 1 << 30
+
 // scratchFiles is the number of inodes of the scratch file system.
 const scratchFiles = 1024
 
@@ -68,5 +72,5 @@ func fill[T comparable](v *T, def T) {
 
 // cpuSeconds is CPU in the unit of RLIMIT_CPU.
 func (l Limits) cpuSeconds() uint64 {
-	return uint64((l.CPU + time.Second - 1) / time.Second)
+	return uint64((l.CPU-1)/time.Second + 1)
 }

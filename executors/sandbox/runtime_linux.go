@@ -34,8 +34,15 @@ const (
 // same interpreter, so that an old runtime is not taken for a new one.
 const recipe = "writ sandbox runtime 1"
 
-// staleBuild is the age after which an unfinished build belongs to nobody.
-const staleBuild = time.Hour
+// staleAge is after when an unfinished build or a canary's secret belongs to
+// nobody.
+const staleAge = time.Hour
+
+// Prefixes of the temporary names beside the runtimes.
+const (
+	buildPrefix  = "build-"
+	canaryPrefix = "canary-"
+)
 
 // image says how to execute Python in a runtime; paths are relative to it. It
 // is written last, inside the build directory, before the rename.
@@ -87,8 +94,7 @@ func prepareRuntime(ctx context.Context, base string, p python) (runtimeDir, err
 	if rt, err := openRuntime(final); !errors.Is(err, fs.ErrNotExist) {
 		return rt, err
 	}
-	sweepBuilds(base)
-	tmp, err := os.MkdirTemp(base, "build-")
+	tmp, err := os.MkdirTemp(base, buildPrefix)
 	if err != nil {
 		return runtimeDir{}, err
 	}
@@ -141,11 +147,14 @@ func runtimeKey(p python) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)[:8]), err
 }
 
-func sweepBuilds(base string) {
+// sweepBase removes what processes that crashed left beside the runtimes.
+func sweepBase(base string) {
 	entries, _ := os.ReadDir(base)
 	for _, e := range entries {
-		info, err := e.Info()
-		if err == nil && strings.HasPrefix(e.Name(), "build-") && time.Since(info.ModTime()) > staleBuild {
+		if !strings.HasPrefix(e.Name(), buildPrefix) && !strings.HasPrefix(e.Name(), canaryPrefix) {
+			continue
+		}
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > staleAge {
 			os.RemoveAll(filepath.Join(base, e.Name()))
 		}
 	}

@@ -62,6 +62,7 @@ func openHost(ctx context.Context, cfg Config) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
+	sweepBase(base)
 	h := &host{}
 	if h.runtime, err = prepareRuntime(ctx, base, p); err != nil {
 		return nil, err
@@ -136,6 +137,9 @@ func (s *Sandbox) profile(job Job) (Profile, error) {
 		}
 	}
 	p := Profile{Limits: limits, Room: limits.Scratch}
+	if job.InputSize > maxInput {
+		return Profile{}, ErrInputSize
+	}
 	if job.InputSize > limits.Scratch/2 {
 		p.Room += job.InputSize
 	}

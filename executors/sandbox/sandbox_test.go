@@ -227,6 +227,9 @@ func TestRunInputFails(t *testing.T) {
 	if !errors.Is(err, ErrInputSize) {
 		t.Errorf("too large: got %v", err)
 	}
+	if _, err := s.Run(t.Context(), Job{Input: big, InputSize: maxInput + 1}); !errors.Is(err, ErrInputSize) {
+		t.Errorf("far too large: got %v", err)
+	}
 	if _, err := s.Run(t.Context(), Job{Script: strings.Repeat("#", maxScript+1)}); !errors.Is(err, ErrScript) {
 		t.Errorf("script: got %v", err)
 	}
@@ -341,7 +344,18 @@ func TestSweep(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dead, "box-1"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	build := filepath.Join(testBase, buildPrefix+"dead")
+	if err := os.Mkdir(build, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	old := time.Now().Add(-2 * staleAge)
+	if err := os.Chtimes(build, old, old); err != nil {
+		t.Fatal(err)
+	}
 	open(t, Config{})
+	if _, err := os.Stat(build); !os.IsNotExist(err) {
+		t.Errorf("unfinished build is still there: %v", err)
+	}
 	if _, err := os.Stat(dead); !os.IsNotExist(err) {
 		t.Errorf("leftover is still there: %v", err)
 	}
