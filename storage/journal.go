@@ -200,7 +200,7 @@ var ErrNotFound = errors.New("storage: not found")
 // Durability: when Commit, Finish or Take return without error their records
 // survive a crash and a power cut. A crash before leaves either nothing or the
 // whole commit, never a part of it. Cancelling the context stops the wait,
-// never the write. After a failed sync the process must exit: OnFatal of the
+// never the write, so what was passed must not be changed afterwards. After a failed sync the process must exit: OnFatal of the
 // driver is called and every later call fails.
 //
 // Order: the observer given to the driver at opening sees every record exactly

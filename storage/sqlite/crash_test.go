@@ -114,8 +114,8 @@ func TestKilledWriter(t *testing.T) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	all := acknowledged{make(map[string]int64), make(map[string]int), make(map[int64]int64)}
-	for round := range 8 {
-		runUntilKilled(t, dir, round, random.IntN(2500), all)
+	for round := range 6 {
+		runUntilKilled(t, dir, round, random.IntN(1500), all)
 		checkAfterCrash(t, dir, random, all)
 	}
 	t.Logf("%d commits, %d outcomes acknowledged", len(all.commits), len(all.outcomes))

@@ -1,6 +1,8 @@
 package sqlite_test
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -29,6 +31,40 @@ func openDocuments(t testing.TB, path string) *sqlite.Documents {
 		}
 	})
 	return d
+}
+
+func TestDocumentsReopen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "documents.db")
+	d, err := sqlite.OpenDocuments(t.Context(), path, check)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for n := range 3 {
+		if err := d.Put(t.Context(), "acme", storage.IndexMemory, benchDocument(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Put(t.Context(), "acme", storage.IndexMemory, benchDocument(9)); !errors.Is(err, sqlite.ErrClosed) {
+		t.Fatalf("put after close: %v", err)
+	}
+	if _, err := d.Get(t.Context(), "acme", storage.IndexMemory, "1"); !errors.Is(err, sqlite.ErrClosed) {
+		t.Fatalf("get after close: %v", err)
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("%v, %v", info.Mode(), err)
+	}
+	d = openDocuments(t, path)
+	if err := d.Put(t.Context(), "acme", storage.IndexMemory, benchDocument(4)); err != nil {
+		t.Fatal(err)
+	}
+	page, err := d.Search(t.Context(), "acme", storage.IndexMemory, storage.Query{Text: "note"})
+	if err != nil || len(page.Documents) != 4 {
+		t.Fatalf("%d documents, %v", len(page.Documents), err)
+	}
 }
 
 // check is what the node passes: the schemas of the indices.

@@ -2,7 +2,9 @@ package sqlite_test
 
 import (
 	"database/sql"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"path/filepath"
 	"strings"
@@ -57,6 +59,38 @@ func TestFullDisk(t *testing.T) {
 	}
 	if _, err := j.Finish(t.Context(), 0, 2, crashRecord(storage.KindOutcome, "o", 0, 1), nil); err != nil {
 		t.Fatal(err)
+	}
+	closeJournal(t, j)
+}
+
+// TestDiskFillsUp meets the end of the disk inside a transaction: the caller is
+// told, nothing of the commit stays, and with room again the journal goes on.
+func TestDiskFillsUp(t *testing.T) {
+	dir := t.TempDir()
+	j := open(t, dir, sqlite.JournalOptions{})
+	commitOne(t, j, "before")
+	j.LimitPages(t, 2)
+	large := crashCommit("large", 3)
+	for i := range large.Entries {
+		large.Entries[i].Record.Parts["pad"] = json.RawMessage(fmt.Sprintf("%q", strings.Repeat("x", 20_000)))
+	}
+	if r, err := j.Commit(t.Context(), large); !errors.Is(err, storage.ErrFull) || r.Verdict != storage.Unknown {
+		t.Fatalf("commit = %+v, %v", r, err)
+	}
+	if _, found, err := j.Lookup(t.Context(), crashKey("large")); found || err != nil {
+		t.Fatalf("lookup = %v, %v", found, err)
+	}
+	if p := commitOne(t, j, "small"); p != 1 {
+		t.Fatalf("the next commit is at %d", p)
+	}
+	j.LimitPages(t, 1000)
+	if r, err := j.Commit(t.Context(), large); err != nil || r.Verdict != storage.Won || r.Positions[0] != 2 {
+		t.Fatalf("asked again = %+v, %v", r, err)
+	}
+	closeJournal(t, j)
+	j = open(t, dir, sqlite.JournalOptions{})
+	if n := j.Next(); n != 5 {
+		t.Fatalf("Next is %d", n)
 	}
 	closeJournal(t, j)
 }

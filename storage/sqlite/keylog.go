@@ -56,9 +56,13 @@ func decodeKeyRow(first int64, keys, commits []byte) (keyRow, error) {
 	}
 	c := reader{rest: commits}
 	for len(c.rest) > 0 {
+		offset, n := c.uvarint(), c.uvarint()
+		if n > entriesLimit {
+			c.fail()
+		}
 		row.commits = append(row.commits, committed{
-			first: first + int64(c.uvarint()), //nolint:gosec // G115: written by appendCommitted
-			n:     int(c.uvarint()),           //nolint:gosec // G115: written by appendCommitted
+			first: first + int64(offset), //nolint:gosec // G115: written by appendCommitted
+			n:     int(n),                //nolint:gosec // G115: bounded
 			id:    string(c.bytes()),
 		})
 	}

@@ -9,12 +9,15 @@ import (
 	"aob.dev/writ/storage"
 )
 
+// entriesLimit bounds the records of one commit; a batch of orders has up to 200.
+const entriesLimit = 1 << 16
+
 // normal checks that entries make sense on their own, gives them positions from
 // first on and clears what their kind does not use, so that an entry looks the
 // same to the observer now and after every opening.
 func normal(entries []storage.Entry, first int64) ([]storage.Entry, error) {
-	if len(entries) == 0 {
-		return nil, errors.New("commit: no entries")
+	if len(entries) == 0 || len(entries) > entriesLimit {
+		return nil, fmt.Errorf("commit: %d entries, must be 1 to %d", len(entries), entriesLimit)
 	}
 	out := slices.Clone(entries)
 	for i := range out {
