@@ -1,0 +1,61 @@
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/problem"
+)
+
+// readBody decodes a request's body: one JSON object, strict as an order is,
+// without members that into does not have.
+func readBody(c *gin.Context, into any) error {
+	raw, err := io.ReadAll(c.Request.Body)
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return problem.New(intents.PayloadTooLarge, "", "the body has more than 1 MiB")
+	case err != nil:
+		return problem.New(intents.SchemaInvalid, "", "the body ends early")
+	case len(raw) == 0:
+		return problem.New(intents.SchemaInvalid, "", "the body must be a JSON object")
+	}
+	canonical, err := intents.Canonical(raw)
+	if err != nil {
+		return problem.New(intents.SchemaInvalid, "", "the body is not strict JSON")
+	}
+	dec := json.NewDecoder(bytes.NewReader(canonical))
+	dec.DisallowUnknownFields()
+	err = dec.Decode(into)
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &wrong) && wrong.Field != "":
+		path := strings.TrimPrefix(wrong.Field, "claim.") // embedded: no member of that name
+		return problem.New(intents.SchemaInvalid, "/"+strings.ReplaceAll(path, ".", "/"), "must be a JSON "+jsonType(wrong))
+	case errors.As(err, &wrong):
+		return problem.New(intents.SchemaInvalid, "", "the body must be a JSON object")
+	case err != nil:
+		return problem.New(intents.SchemaInvalid, "", "the body has members that this route does not know")
+	}
+	return nil
+}
+
+func jsonType(e *json.UnmarshalTypeError) string {
+	switch e.Type.Kind().String() {
+	case "string":
+		return "string"
+	case "bool":
+		return "boolean"
+	case "int":
+		return "number"
+	default:
+		return "object"
+	}
+}

@@ -1,0 +1,56 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/problem"
+)
+
+// askTimeout bounds questions about people and plans, which CORE answers from memory.
+const askTimeout = 5 * time.Second
+
+// ask puts a question and decodes the answer.
+func ask[Reply any](ctx context.Context, conn bus.Conn, subject string, question any) (Reply, error) {
+	var reply Reply
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	raw, err := json.Marshal(question)
+	if err != nil {
+		return reply, err
+	}
+	raw, err = conn.Request(ctx, subject, raw)
+	if err != nil {
+		return reply, unanswered(err, "the router")
+	}
+	var failed struct {
+		Error string `json:"error"`
+	}
+	if err := json.Unmarshal(raw, &failed); err != nil {
+		return reply, fmt.Errorf("ask %s: %w", subject, err)
+	}
+	if failed.Error != "" {
+		return reply, fmt.Errorf("ask %s: %s", subject, failed.Error)
+	}
+	if err := json.Unmarshal(raw, &reply); err != nil {
+		return reply, fmt.Errorf("ask %s: %w", subject, err)
+	}
+	return reply, nil
+}
+
+// unanswered is the problem of a request that nobody answered.
+func unanswered(err error, who string) error {
+	switch {
+	case errors.Is(err, bus.ErrNoResponders):
+		return problem.New(intents.DispatchUnavailable, "", who+" is not there")
+	case errors.Is(err, context.DeadlineExceeded):
+		return problem.New(intents.ExecutorTimeout, "", who+" does not answer")
+	default:
+		return err
+	}
+}

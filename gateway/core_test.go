@@ -1,0 +1,222 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+)
+
+// The API keys of the tests, both of tenant acme.
+const (
+	anaKey = "key-of-ana"     // ana's own
+	appKey = "key-of-the-app" // may act for any user
+)
+
+// core answers as the router does: it takes no order that does not verify, is
+// not the gateway's to sign, or breaks its schema.
+type core struct {
+	t   *testing.T
+	key intents.Key
+	now func() time.Time
+
+	mu      sync.Mutex
+	apiKeys map[string]bus.APIKeyReply // by hash
+	users   map[string]bus.UserReply   // rows: roles allowed
+	plans   map[string]*catalog.PlanView
+	silent  []bus.SilentPlan
+	orders  []*intents.Envelope
+	refuse  map[string]*intents.Answer // by type: answered instead
+}
+
+func newCore(t *testing.T, gateway intents.Signer, now func() time.Time) *core {
+	roles := []string{"user", "auditor"}
+	return &core{
+		t: t, key: gateway.VerificationKey(), now: now,
+		apiKeys: map[string]bus.APIKeyReply{
+			intents.Digest([]byte(anaKey)): {Found: true, ID: "k1", Tenant: "acme", UserID: "ana", MaxRoles: roles},
+			intents.Digest([]byte(appKey)): {Found: true, ID: "k2", Tenant: "acme", MaxRoles: roles, MayAssertUser: true},
+		},
+		users:  map[string]bus.UserReply{"eve": {Disabled: true}, "bob": {Roles: []string{"user", "admin"}}},
+		plans:  map[string]*catalog.PlanView{},
+		refuse: map[string]*intents.Answer{},
+	}
+}
+
+func (c *core) keys() intents.Keys {
+	return intents.KeysFunc(func(kid string) (intents.Key, error) {
+		if kid != c.key.KID {
+			return intents.Key{}, intents.Refuse(intents.KeyUnknown, "", "not the gateway's")
+		}
+		return c.key, nil
+	})
+}
+
+func (c *core) endpoints() map[string]bus.Handler {
+	return map[string]bus.Handler{
+		bus.Orders:          c.order,
+		bus.DirectoryAPIKey: c.apiKey,
+		bus.DirectoryUser:   c.user,
+		bus.PlansSilent:     c.silentPlans,
+	}
+}
+
+func (c *core) apiKey(_ context.Context, data []byte) []byte {
+	var q bus.APIKeyRequest
+	if err := json.Unmarshal(data, &q); err != nil {
+		c.t.Error(err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return marshal(c.t, c.apiKeys[q.Hash])
+}
+
+func (c *core) user(_ context.Context, data []byte) []byte {
+	var q bus.UserRequest
+	if err := json.Unmarshal(data, &q); err != nil || q.KeyID == "" || q.Tenant == "" {
+		c.t.Errorf("user request %+v: %v", q, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	row, ok := c.users[q.UserID]
+	if !ok {
+		row.Roles = q.Roles
+	}
+	return marshal(c.t, row)
+}
+
+func (c *core) silentPlans(context.Context, []byte) []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return marshal(c.t, bus.SilentReply{Plans: c.silent})
+}
+
+func (c *core) order(_ context.Context, raw []byte) []byte {
+	answer, err := c.decide(raw)
+	if err != nil {
+		answer = &intents.Answer{Code: intents.CodeOf(err), Reason: err.Error(), Violations: intents.ViolationsOf(err)}
+		if len(answer.Violations) > 0 {
+			answer.Pointer = answer.Violations[0].Pointer
+		}
+	}
+	return marshal(c.t, answer)
+}
+
+func (c *core) decide(raw []byte) (*intents.Answer, error) {
+	u, err := intents.Parse(raw)
+	if err != nil {
+		return nil, err
+	}
+	e, err := u.Verify(intents.Verifier{Keys: c.keys(), Origin: origin, Now: c.now()})
+	if err != nil {
+		return nil, err
+	}
+	row, ok := catalog.Lookup(e.Type())
+	if !ok || !row.MaySign(e.Signer().Role) {
+		return nil, intents.Refuse(intents.KeyRole, "", "not the gateway's to sign")
+	}
+	schema, err := row.ArgsSchema()
+	if err != nil {
+		return nil, err
+	}
+	if v := schema.ValidateBytes(e.Args()); len(v) > 0 {
+		return nil, intents.Invalid(intents.SchemaInvalid, "/intent/args", v)
+	}
+	if fp := e.Constraints().IdempotencyKey == e.Fingerprint(); fp != (row.Effect == catalog.Idempotent && !row.RandomKey) {
+		c.t.Errorf("%s: idempotency key is the fingerprint: %v", e.Type(), fp)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.orders = append(c.orders, e)
+	if a, ok := c.refuse[e.Type()]; ok {
+		return a, nil
+	}
+	result, err := c.perform(e)
+	if err != nil {
+		return nil, err
+	}
+	return &intents.Answer{IntentID: e.ID(), TraceID: e.TraceID(), Code: intents.OK, Receipt: "receipt of " + e.Type(),
+		Decision: &intents.Decision{Verdict: intents.Allow, Code: intents.OK},
+		Outcome:  &intents.Outcome{Status: intents.Done, Code: intents.OK, Result: marshal(c.t, result)}}, nil
+}
+
+// perform is the fold, and the executors. It runs under mu.
+func (c *core) perform(e *intents.Envelope) (any, error) {
+	p := e.Principal()
+	switch e.Type() {
+	case "plan.open":
+		var a catalog.PlanOpen
+		if err := json.Unmarshal(e.Args(), &a); err != nil {
+			return nil, err
+		}
+		c.plans[a.PlanID] = &catalog.PlanView{PlanID: a.PlanID, TenantID: p.Tenant, UserID: p.UserID, SessionID: p.Session, TurnID: e.Context().TurnID,
+			Status: catalog.PlanPending, Task: a.Task, Steps: []catalog.StepView{}, History: []catalog.Replan{}, CreatedAt: c.now()}
+		return catalog.Accepted{Accepted: true}, nil
+	case "cancel", "plan.get":
+		var a catalog.PlanGet
+		if err := json.Unmarshal(e.Args(), &a); err != nil {
+			return nil, err
+		}
+		plan, ok := c.plans[a.PlanID]
+		if !ok || plan.UserID != p.UserID || plan.TenantID != p.Tenant {
+			return nil, intents.Refuse(intents.NotFound, "", "no such plan")
+		}
+		if e.Type() == "plan.get" {
+			out := catalog.PlanGetResult{Plan: *plan}
+			if a.Trace {
+				out.Events = []json.RawMessage{json.RawMessage(`{"type":"plan_opened"}`)}
+			}
+			return out, nil
+		}
+		if plan.Status == catalog.PlanComplete {
+			return nil, intents.Refuse(intents.MalformedArgs, "", "the plan is closed")
+		}
+		plan.Status, plan.Failure = catalog.PlanFailed, &catalog.Failure{Reason: "cancelled"}
+		return catalog.Accepted{Accepted: true}, nil
+	case "soul.put":
+		var a catalog.SoulPut
+		if err := json.Unmarshal(e.Args(), &a); err != nil {
+			return nil, err
+		}
+		return catalog.Soul{UserID: a.UserID, Persona: &a.Persona}, nil
+	case "memory.query":
+		return catalog.MemoryQueryResult{Hits: []catalog.MemoryHit{{Key: "acme:" + p.Session + ":t:l", Text: string(e.Args())}}}, nil
+	default:
+		return nil, intents.Refuse(intents.UnknownIntent, "", "not in this test")
+	}
+}
+
+// change edits a plan.
+func (c *core) change(planID string, f func(*catalog.PlanView)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f(c.plans[planID])
+}
+
+func (c *core) plan(planID string) (catalog.PlanView, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p, ok := c.plans[planID]; ok {
+		return *p, true
+	}
+	return catalog.PlanView{}, false
+}
+
+// ordered gives the orders of a type, in order.
+func (c *core) ordered(typ string) []*intents.Envelope {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(c.orders), func(e *intents.Envelope) bool { return e.Type() != typ })
+}
+
+func (c *core) set(f func(*core)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f(c)
+}

@@ -1,0 +1,127 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+)
+
+// event is a frame as a client sees it. Seq is the SSE id; 0: made by the
+// gateway, and nothing to resume after. A zero event says that nothing has come
+// for a while.
+type event struct {
+	Seq  uint64          `json:"seq,omitempty"`
+	Kind bus.FrameKind   `json:"kind"`
+	Data json.RawMessage `json:"data,omitempty"`
+}
+
+// newEvent makes an event of the gateway's own.
+func newEvent(kind bus.FrameKind, data any) (event, error) {
+	raw, err := json.Marshal(data)
+	return event{Kind: kind, Data: raw}, err
+}
+
+// follow calls fn with a turn's frames after a sequence number, until fn returns
+// false, ctx ends, or the plan has been closed and no more frames come: then it
+// gives the plan. Frames are for show and may be lost; the plan's record is the
+// truth, so in silence the plan itself is asked.
+func (g *Gateway) follow(ctx context.Context, t turn, after uint64, quiet time.Duration, fn func(event) bool) (*catalog.PlanView, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	reader := g.frames(ctx, t, after)
+	defer func() {
+		cancel()
+		for range reader { // until it has gone
+		}
+	}()
+	frames := reader
+	silence := time.NewTimer(quiet)
+	defer silence.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case e, ok := <-frames:
+			if !ok { // the stream is gone; the plan is still there to be asked
+				frames = nil
+				continue
+			}
+			if e.Kind == bus.FrameDone {
+				g.turns.forget(t.plan)
+			}
+			if !fn(e) || e.Kind == bus.FrameDone {
+				return nil, nil
+			}
+		case <-silence.C:
+			view, err := g.viewPlan(ctx, t.actor, t.plan)
+			switch {
+			case err != nil && ctx.Err() != nil:
+				return nil, ctx.Err()
+			case err != nil:
+				g.cfg.Log.Warn("ask for a plan", "plan_id", t.plan, "trace_id", t.trace, "err", err)
+			case closed(view):
+				g.turns.forget(t.plan)
+				return &view, nil
+			}
+			if !fn(event{}) {
+				return nil, nil
+			}
+		}
+		silence.Reset(g.pace.quiet)
+	}
+}
+
+// frames reads a turn's frames into a channel, which is closed when ctx has
+// ended or the stream cannot be read.
+func (g *Gateway) frames(ctx context.Context, t turn, after uint64) <-chan event {
+	out := make(chan event)
+	go func() {
+		defer close(out)
+		err := g.cfg.Frames.Frames(ctx, bus.Turn(t.tenant, t.id), after, func(f bus.Frame) bool {
+			e := event{Seq: f.Seq}
+			if json.Unmarshal(f.Data, &e) != nil || e.Kind == "" {
+				return true // not a frame: nothing to show
+			}
+			e.Seq = f.Seq
+			select {
+			case out <- e:
+				return true
+			case <-ctx.Done():
+				return false
+			}
+		})
+		if err != nil && ctx.Err() == nil {
+			g.cfg.Log.Warn("read frames", "plan_id", t.plan, "trace_id", t.trace, "err", err)
+		}
+	}()
+	return out
+}
+
+// closing are the events that end a stream whose own last frames are gone.
+func closing(v catalog.PlanView) ([]event, error) {
+	kind, data := bus.FrameAnswer, any(bus.AnswerData{Response: v.Response})
+	if v.Status == catalog.PlanFailed {
+		failed, err := failure(v)
+		if err != nil {
+			return nil, err
+		}
+		kind, data = bus.FrameError, failed
+	}
+	last, err := newEvent(kind, data)
+	if err != nil {
+		return nil, err
+	}
+	done, err := newEvent(bus.FrameDone, bus.DoneData{PlanID: v.PlanID, Status: string(v.Status)})
+	return []event{last, done}, err
+}
+
+// failure says why a plan has failed.
+func failure(v catalog.PlanView) (bus.ErrorData, error) {
+	if v.Failure == nil {
+		return bus.ErrorData{Reason: "the plan has failed"}, nil
+	}
+	raw, err := json.Marshal(v.Failure)
+	return bus.ErrorData{Reason: v.Failure.Reason, Failure: raw}, err
+}

@@ -1,0 +1,140 @@
+// Package gateway is where people and applications come in (API-01 to API-05):
+// it says who asks, opens a plan for the request, hands the turn to a manager,
+// and shows what becomes of it.
+//
+//	POST   /agent/run                     a turn: JSON, or SSE with "stream": true
+//	GET    /agent/plans/{plan_id}         the plan
+//	GET    /agent/plans/{plan_id}/trace   its events, in order
+//	GET    /agent/plans/{plan_id}/events  its stream again, after Last-Event-ID
+//	DELETE /agent/plans/{plan_id}         cancels it
+//	PUT    /agent/souls/{tenant_id}       the persona of a tenant, or of one of its users
+//	GET    /agent/memory/query            searches memories; POST takes the same as a body
+//	GET    /livez, /readyz
+//
+// Whoever calls brings an API key (X-Api-Key). The key decides the tenant and
+// bounds the roles; headers (X-Tenant-Id, X-User-Id, X-Session-Id) and members
+// of the body may name what it covers, and must agree.
+//
+// The gateway holds one key and no power: for every request it mints a grant,
+// the signed word that this user asked, of at most 15 minutes, and all it does
+// is an order of its own under such a grant, reads included. What it knows of
+// people and plans it asks CORE for; it keeps nothing that a restart would miss.
+//
+// A client that goes away leaves its plan going on. A plan whose driver is gone
+// is handed out again (resume.go).
+package gateway
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/ratelimit"
+)
+
+// Config of a gateway. Bus, Frames, Key and Origin are required.
+type Config struct {
+	Bus    bus.Conn       // as the user gateway
+	Frames bus.Conn       // as the user frames: reads display frames, nothing else
+	Key    intents.Signer // of role gateway
+	Origin string         // log origin
+	Now    func() time.Time
+	Log    *slog.Logger
+
+	// Requests per window for each pair of key and user (BRK-07, DEP-12).
+	RateLimit  int           // 0: DefaultRateLimit
+	RateWindow time.Duration // 0: DefaultRateWindow
+}
+
+// Defaults of the rate limit.
+const (
+	DefaultRateLimit  = 100
+	DefaultRateWindow = 900 * time.Second
+)
+
+// maxCallers bounds the memory of what the gateway remembers by caller.
+const maxCallers = 10_000
+
+// Gateway answers HTTP. Run keeps its plans going.
+type Gateway struct {
+	cfg   Config
+	keys  *keyCache
+	limit *ratelimit.Limiter
+	turns *openTurns
+	pace  pace
+}
+
+// pace is how often and how long; tests are more impatient.
+type pace struct {
+	wait    time.Duration // longest wait of a request without a stream
+	quiet   time.Duration // without frames for so long, the plan itself is asked
+	settled time.Duration // the same where the plan is known to be closed
+	resume  time.Duration // between two questions for plans without a driver
+	again   time.Duration // before the same plan is handed out once more
+	tick    time.Duration // between two looks at which grants are due
+	renew   time.Duration // age at which a plan's grant is replaced
+}
+
+var defaultPace = pace{
+	wait:    10 * time.Minute,
+	quiet:   15 * time.Second,
+	settled: 250 * time.Millisecond,
+	resume:  2 * time.Second,
+	again:   30 * time.Second,
+	tick:    30 * time.Second,
+	renew:   10 * time.Minute,
+}
+
+// New makes a gateway. It starts nothing.
+func New(cfg Config) (*Gateway, error) {
+	switch {
+	case cfg.Bus == nil || cfg.Frames == nil:
+		return nil, errors.New("gateway: needs its two connections")
+	case cfg.Key.Key == nil || cfg.Key.Role != intents.RoleGateway:
+		return nil, errors.New("gateway: needs a key of role gateway")
+	case cfg.Origin == "":
+		return nil, errors.New("gateway: needs the log origin")
+	case cfg.RateLimit < 0 || cfg.RateWindow < 0:
+		return nil, errors.New("gateway: rate limit and window must be positive")
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.Default()
+	}
+	if cfg.RateLimit == 0 {
+		cfg.RateLimit = DefaultRateLimit
+	}
+	if cfg.RateWindow == 0 {
+		cfg.RateWindow = DefaultRateWindow
+	}
+	return &Gateway{
+		cfg:   cfg,
+		keys:  newKeyCache(cfg.Now),
+		limit: ratelimit.New(cfg.RateLimit, cfg.RateWindow, maxCallers, cfg.Now),
+		turns: newOpenTurns(),
+		pace:  defaultPace,
+	}, nil
+}
+
+// Run hands out plans that nobody drives and keeps the grants of open ones
+// fresh, until ctx ends.
+func (g *Gateway) Run(ctx context.Context) error {
+	resume, tick := time.NewTicker(g.pace.resume), time.NewTicker(g.pace.tick)
+	defer resume.Stop()
+	defer tick.Stop()
+	for {
+		g.resumeSilent(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			g.renewGrants(ctx)
+		case <-resume.C:
+		}
+	}
+}

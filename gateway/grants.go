@@ -1,0 +1,89 @@
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/problem"
+)
+
+// standingLife is for how long after its opening a plan may go on without its user.
+const standingLife = 24 * time.Hour
+
+// newID is a fresh identifier: 26 letters and digits after a word for people.
+func newID(kind string) string { return kind + "_" + strings.ToLower(rand.Text()) }
+
+// mint signs who asked, for one turn. A standing grant names the plan that goes
+// on without the user and serves for nothing else.
+func (g *Gateway) mint(a actor, turnID, standing string) (string, time.Time, error) {
+	now := g.cfg.Now()
+	expires := now.Add(intents.MaxGrantLife)
+	gr := intents.Grant{
+		Issuer: g.cfg.Origin, Audience: g.cfg.Origin,
+		Subject: a.user, Tenant: a.tenant, Roles: a.roles,
+		Act:     intents.Act{Client: bus.ClientOfKey(a.keyID), AMR: []string{"api_key"}},
+		Session: a.session, Turn: turnID,
+		IssuedAt: now.Unix(), Expires: now.Unix() + int64(intents.MaxGrantLife/time.Second), ID: newID("grant"),
+	}
+	if standing != "" {
+		gr.For = "plan:" + standing
+	}
+	token, err := intents.MintGrant(g.cfg.Key, gr)
+	return token, expires, err
+}
+
+// renewGrants publishes a fresh grant for every plan of ours whose last one
+// grows old, and forgets those that are closed.
+func (g *Gateway) renewGrants(ctx context.Context) {
+	for _, t := range g.turns.mintedBefore(g.cfg.Now().Add(-g.pace.renew)) {
+		if err := g.renewGrant(ctx, t); err != nil && ctx.Err() == nil {
+			g.cfg.Log.Warn("renew grant", "plan_id", t.plan, "trace_id", t.trace, "err", err)
+		}
+	}
+}
+
+func (g *Gateway) renewGrant(ctx context.Context, t turn) error {
+	if g.cfg.Now().Sub(t.opened) > standingLife {
+		g.turns.forget(t.plan) // the user has to come back
+		return nil
+	}
+	var err error
+	if t.roles, err = g.rolesOf(ctx, t.actor, t.roles); err != nil {
+		if problem.Of(err).Code == intents.RBACForbidden {
+			g.turns.forget(t.plan) // its last grant runs out, and then it stops
+		}
+		return err
+	}
+	view, err := g.viewPlan(ctx, t.actor, t.plan)
+	if err != nil {
+		return err
+	}
+	if closed(view) {
+		g.turns.forget(t.plan)
+		return nil
+	}
+	token, expires, err := g.mint(t.actor, t.id, t.plan)
+	if err != nil {
+		return err
+	}
+	raw, err := json.Marshal(bus.FreshGrant{PlanID: t.plan, Grant: token, Expires: expires})
+	if err != nil {
+		return err
+	}
+	if err := g.cfg.Bus.Publish(bus.Grant(t.tenant, t.id), raw); err != nil {
+		return err
+	}
+	g.turns.minted(t.plan, g.cfg.Now())
+	return nil
+}
+
+// closed says whether a plan has ended.
+func closed(v catalog.PlanView) bool {
+	return v.Status == catalog.PlanComplete || v.Status == catalog.PlanFailed
+}

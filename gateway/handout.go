@@ -1,0 +1,34 @@
+package gateway
+
+import (
+	"context"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/problem"
+)
+
+// handOut gives a turn to a manager and notes it as ours. Each hand-out has a
+// driver of its own: if two managers come to hold one plan, plan.claim decides.
+func (g *Gateway) handOut(ctx context.Context, t turn, grant string) error {
+	now := g.cfg.Now()
+	reply, err := ask[bus.HandOutReply](ctx, g.cfg.Bus, bus.Agent("manager"), bus.HandOut{
+		Tenant: t.tenant, UserID: t.user, SessionID: t.session, TurnID: t.id, PlanID: t.plan,
+		Question: t.question, Driver: newID("driver"), Epoch: t.epoch, Grant: grant, TraceID: t.trace,
+	})
+	switch p := problem.Of(err); {
+	case err == nil && reply.Accepted:
+		g.turns.handed(t, now)
+		return nil
+	case err == nil && reply.Code != "":
+		return problem.New(intents.Code(reply.Code), "", reply.Reason)
+	case err == nil:
+		return problem.New(intents.Overloaded, "", "the manager takes no more turns")
+	case p.Code == intents.DispatchUnavailable:
+		return problem.New(p.Code, "", "no manager is there")
+	case p.Code == intents.ExecutorTimeout:
+		return problem.New(p.Code, "", "the manager does not answer")
+	default:
+		return err
+	}
+}

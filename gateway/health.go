@@ -1,0 +1,19 @@
+package gateway
+
+import (
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"aob.dev/writ/internal/bus"
+)
+
+// ready is GET /readyz: the router answers who somebody is.
+func (g *Gateway) ready(c *gin.Context) error {
+	_, err := ask[bus.APIKeyReply](c.Request.Context(), g.cfg.Bus, bus.DirectoryAPIKey, bus.APIKeyRequest{})
+	if err != nil {
+		return err
+	}
+	c.Status(http.StatusOK)
+	return nil
+}

@@ -1,0 +1,154 @@
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"net/http"
+	"regexp"
+	"runtime/debug"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/problem"
+)
+
+// Limits of a request.
+const (
+	maxBody       = 1 << 20
+	maxHeader     = 64 << 10
+	headerTimeout = 10 * time.Second
+	bodyTimeout   = 30 * time.Second
+	idleTimeout   = 2 * time.Minute
+)
+
+// NewServer is an http.Server with the gateway's limits. There is no limit on
+// writing: a stream lasts as long as its turn, and bounds each write itself.
+func NewServer(h http.Handler) *http.Server {
+	return &http.Server{
+		Handler: h, ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
+	}
+}
+
+// Handler is the gateway's HTTP interface.
+func (g *Gateway) Handler() http.Handler {
+	gin.SetMode(gin.ReleaseMode)
+	e := gin.New()
+	e.HandleMethodNotAllowed = true
+	_ = e.SetTrustedProxies(nil) // fails only on addresses that do not parse
+	e.Use(g.observe, g.recover)
+	e.NoRoute(g.open(func(*gin.Context) error { return problem.New(intents.NotFound, "", "no such route") }))
+	e.NoMethod(g.open(func(*gin.Context) error {
+		p := problem.New(intents.NotFound, "", "no such method on this route; see the header Allow")
+		p.Status = http.StatusMethodNotAllowed
+		return p
+	}))
+	e.GET("/livez", func(c *gin.Context) { c.Status(http.StatusOK) })
+	e.GET("/readyz", g.open(g.ready))
+	e.POST("/agent/run", g.authenticated(g.run))
+	e.GET("/agent/plans/:plan_id", g.authenticated(g.getPlan))
+	e.GET("/agent/plans/:plan_id/trace", g.authenticated(g.getTrace))
+	e.GET("/agent/plans/:plan_id/events", g.authenticated(g.getEvents))
+	e.DELETE("/agent/plans/:plan_id", g.authenticated(g.cancelPlan))
+	e.PUT("/agent/souls/:tenant_id", g.authenticated(g.putSoul))
+	e.GET("/agent/memory/query", g.authenticated(g.queryMemory))
+	e.POST("/agent/memory/query", g.authenticated(g.queryMemory))
+	return e
+}
+
+// open is a route that needs no key.
+func (g *Gateway) open(h func(*gin.Context) error) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		if err := h(c); err != nil {
+			g.refuse(c, err)
+		}
+	}
+}
+
+// authenticated is a route that does.
+func (g *Gateway) authenticated(h func(*gin.Context, caller) error) gin.HandlerFunc {
+	return g.open(func(c *gin.Context) error {
+		c.Request.Body = http.MaxBytesReader(c.Writer, c.Request.Body, maxBody)
+		who, err := g.authenticate(c)
+		if err != nil {
+			return err
+		}
+		return h(c, who)
+	})
+}
+
+// refuse answers with the problem of an error. A stream that has begun is
+// beyond that: it just ends, and the client comes back with Last-Event-ID.
+func (g *Gateway) refuse(c *gin.Context, err error) {
+	if c.Request.Context().Err() != nil {
+		c.Status(statusClientGone)
+		return
+	}
+	p := *problem.Of(err)
+	if p.Code == intents.Internal {
+		g.cfg.Log.Error("request", "route", c.FullPath(), "trace_id", traceID(c), "err", err)
+	}
+	if c.Writer.Written() {
+		return
+	}
+	if p.TraceID == "" {
+		p.TraceID = traceID(c)
+	}
+	p.Write(c.Writer)
+}
+
+// statusClientGone is for the log: nobody is there to read it.
+const statusClientGone = 499
+
+// observe gives each request a trace and logs it: its route and its end, nothing
+// that its sender wrote.
+func (g *Gateway) observe(c *gin.Context) {
+	began := g.cfg.Now()
+	c.Set(traceKey, newTraceID(c.GetHeader("Traceparent")))
+	c.Header("X-Trace-Id", traceID(c))
+	c.Header("Cache-Control", "no-store")
+	c.Header("X-Content-Type-Options", "nosniff")
+	c.Next()
+	g.cfg.Log.Info("request", "method", c.Request.Method, "route", c.FullPath(), "status", c.Writer.Status(),
+		"duration_ms", g.cfg.Now().Sub(began).Milliseconds(), "trace_id", traceID(c))
+}
+
+// recover turns a panic into INTERNAL. Its value may hold what a user wrote, so
+// only its type and where it came from are logged.
+func (g *Gateway) recover(c *gin.Context) {
+	defer func() {
+		switch v := recover(); v {
+		case nil:
+		case http.ErrAbortHandler:
+			panic(v)
+		default:
+			g.cfg.Log.Error("panic", "route", c.FullPath(), "trace_id", traceID(c), "stack", string(debug.Stack()))
+			g.refuse(c, problem.New(intents.Internal, "", ""))
+			c.Abort()
+		}
+	}()
+	c.Next()
+}
+
+const traceKey = "trace_id"
+
+func traceID(c *gin.Context) string { return c.GetString(traceKey) }
+
+// traceparent is W3C trace context: version, trace id, parent, flags.
+var traceparent = regexp.MustCompile(`^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}`)
+
+func newTraceID(header string) string {
+	if m := traceparent.FindStringSubmatch(header); m != nil && m[1] != "00000000000000000000000000000000" {
+		return m[1]
+	}
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// lasting is a context for what goes on although the client has gone away.
+func lasting(c *gin.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(c.Request.Context()), limit)
+}

@@ -1,0 +1,156 @@
+package gateway
+
+import (
+	"context"
+	"regexp"
+	"slices"
+
+	"github.com/gin-gonic/gin"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/problem"
+)
+
+// caller is who sent a request, as far as its API key says.
+type caller struct {
+	key    bus.APIKeyReply
+	header claim
+	trace  string
+}
+
+// claim is who a request says that it is for. All members are optional.
+type claim struct {
+	Tenant  string `json:"tenant_id"`
+	User    string `json:"user_id"`
+	Session string `json:"session_id"`
+}
+
+// actor is whom a request acts for: checked against the key and the directory.
+type actor struct {
+	tenant, user, session string
+	keyID                 string
+	roles                 []string
+	trace                 string
+}
+
+// authenticate finds out whose the API key is. Failures count against the
+// address that they come from.
+func (g *Gateway) authenticate(c *gin.Context) (caller, error) {
+	who := caller{
+		header: claim{c.GetHeader("X-Tenant-Id"), c.GetHeader("X-User-Id"), c.GetHeader("X-Session-Id")},
+		trace:  traceID(c),
+	}
+	secret := c.GetHeader("X-Api-Key")
+	if secret == "" {
+		return who, g.unauthorized(c, "the header X-Api-Key is missing")
+	}
+	hash := intents.Digest([]byte(secret))
+	key, ok := g.keys.get(hash)
+	if !ok {
+		var err error
+		if key, err = ask[bus.APIKeyReply](c.Request.Context(), g.cfg.Bus, bus.DirectoryAPIKey, bus.APIKeyRequest{Hash: hash}); err != nil {
+			return who, err
+		}
+		if !key.Found {
+			return who, g.unauthorized(c, "the API key is not known")
+		}
+		g.keys.put(hash, key)
+	}
+	who.key = key
+	return who, nil
+}
+
+func (g *Gateway) unauthorized(c *gin.Context, detail string) error {
+	if err := g.meter("address " + c.RemoteIP()); err != nil {
+		return err
+	}
+	return problem.New(intents.Unauthorized, "", detail)
+}
+
+// meter takes a request from somebody's rate.
+func (g *Gateway) meter(who string) error {
+	wait, ok := g.limit.Allow(who)
+	if ok {
+		return nil
+	}
+	p := problem.New(intents.RateLimited, "", "")
+	p.RetryAfter = wait
+	return p
+}
+
+// identifier is what names people, tenants, sessions and plans (DESIGN §3).
+var identifier = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+
+// identify settles whom a request acts for. What headers and body claim must be
+// the same, and no more than the key gives: its own tenant, and its own user
+// unless it may assert others. The roles are the key's, cut to what the user has now.
+func (g *Gateway) identify(ctx context.Context, who caller, body claim) (actor, error) {
+	a := actor{keyID: who.key.ID, trace: who.trace}
+	if err := body.check(); err != nil {
+		return a, err
+	}
+	if err := who.header.check(); err != nil {
+		return a, err
+	}
+	for _, tenant := range []string{who.header.Tenant, body.Tenant} {
+		if tenant != "" && tenant != who.key.Tenant {
+			return a, problem.New(intents.RBACForbidden, "/tenant_id", "the API key is of another tenant")
+		}
+	}
+	a.tenant = who.key.Tenant
+	var err error
+	if a.user, err = agreed("user_id", "X-User-Id", who.header.User, body.User); err != nil {
+		return a, err
+	}
+	if a.session, err = agreed("session_id", "X-Session-Id", who.header.Session, body.Session); err != nil {
+		return a, err
+	}
+	switch {
+	case a.user == "" && who.key.UserID == "":
+		return a, problem.New(intents.SchemaInvalid, "/user_id", "the API key is nobody's own: name the user")
+	case a.user == "":
+		a.user = who.key.UserID
+	case a.user != who.key.UserID && !who.key.MayAssertUser:
+		return a, problem.New(intents.RBACForbidden, "/user_id", "the API key may not act for other users")
+	}
+	if err := g.meter("key " + a.keyID + " user " + a.user); err != nil {
+		return a, err
+	}
+	a.roles, err = g.rolesOf(ctx, a, who.key.MaxRoles)
+	return a, err
+}
+
+// rolesOf asks what is left of roles now. A user who may do nothing is refused.
+func (g *Gateway) rolesOf(ctx context.Context, a actor, roles []string) ([]string, error) {
+	reply, err := ask[bus.UserReply](ctx, g.cfg.Bus, bus.DirectoryUser, bus.UserRequest{Tenant: a.tenant, UserID: a.user, KeyID: a.keyID, Roles: roles})
+	if err != nil {
+		return nil, err
+	}
+	if reply.Disabled {
+		return nil, problem.New(intents.RBACForbidden, "/user_id", "the user is disabled")
+	}
+	// Never more than was asked for, whatever the answer says.
+	left := slices.DeleteFunc(slices.Clone(reply.Roles), func(r string) bool { return !slices.Contains(roles, r) })
+	return append([]string{}, left...), nil
+}
+
+func (c claim) check() error {
+	for _, m := range []struct{ name, value string }{{"tenant_id", c.Tenant}, {"user_id", c.User}, {"session_id", c.Session}} {
+		if m.value != "" && !identifier.MatchString(m.value) {
+			return problem.New(intents.SchemaInvalid, "/"+m.name, "must match [A-Za-z0-9_.-]{1,64}")
+		}
+	}
+	return nil
+}
+
+// agreed is the one value of a header and a member, either of which may be absent.
+func agreed(member, header, fromHeader, fromBody string) (string, error) {
+	if fromHeader != "" && fromBody != "" && fromHeader != fromBody {
+		return "", problem.New(intents.SchemaInvalid, "/"+member, "differs from the header "+header)
+	}
+	if fromBody != "" {
+		return fromBody, nil
+	}
+	return fromHeader, nil
+}

@@ -1,0 +1,123 @@
+package gateway
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/intents"
+)
+
+// Who may be whom: the key, the headers and the body against each other.
+func TestIdentityMatrix(t *testing.T) {
+	w := newWorld(t, nil)
+	const path = "/agent/memory/query"
+	for _, row := range []struct {
+		name    string
+		key     string
+		header  claim
+		body    string // members besides query_text
+		code    intents.Code
+		pointer string
+		user    string // of the order, if allowed
+	}{
+		{name: "the key's own user", key: anaKey, user: "ana"},
+		{name: "all said twice", key: anaKey, header: claim{"acme", "ana", "s1"}, body: `,"tenant_id":"acme","user_id":"ana","session_id":"s1"`, user: "ana"},
+		{name: "any user, with a key that may", key: appKey, header: claim{User: "carl"}, user: "carl"},
+		{name: "any user, in the body", key: appKey, body: `,"user_id":"carl"`, user: "carl"},
+		{name: "no key", code: intents.Unauthorized},
+		{name: "wrong key", key: "key-of-nobody", code: intents.Unauthorized},
+		{name: "another tenant in a header", key: anaKey, header: claim{Tenant: "other"}, code: intents.RBACForbidden, pointer: "/tenant_id"},
+		{name: "another tenant in the body", key: anaKey, body: `,"tenant_id":"other"`, code: intents.RBACForbidden, pointer: "/tenant_id"},
+		{name: "another tenant, with a key that may assert users", key: appKey, header: claim{Tenant: "other", User: "carl"}, code: intents.RBACForbidden, pointer: "/tenant_id"},
+		{name: "tenants differ", key: anaKey, header: claim{Tenant: "acme"}, body: `,"tenant_id":"other"`, code: intents.RBACForbidden, pointer: "/tenant_id"},
+		{name: "another user in a header", key: anaKey, header: claim{User: "bob"}, code: intents.RBACForbidden, pointer: "/user_id"},
+		{name: "another user in the body", key: anaKey, body: `,"user_id":"bob"`, code: intents.RBACForbidden, pointer: "/user_id"},
+		{name: "users differ", key: appKey, header: claim{User: "carl"}, body: `,"user_id":"dora"`, code: intents.SchemaInvalid, pointer: "/user_id"},
+		{name: "sessions differ", key: anaKey, header: claim{Session: "s1"}, body: `,"session_id":"s2"`, code: intents.SchemaInvalid, pointer: "/session_id"},
+		{name: "a key of nobody's, and no user", key: appKey, code: intents.SchemaInvalid, pointer: "/user_id"},
+		{name: "a disabled user", key: appKey, header: claim{User: "eve"}, code: intents.RBACForbidden, pointer: "/user_id"},
+		{name: "not an identifier", key: appKey, header: claim{User: "carl@acme"}, code: intents.SchemaInvalid, pointer: "/user_id"},
+		{name: "a session too long", key: anaKey, body: `,"session_id":"` + strings.Repeat("s", 65) + `"`, code: intents.SchemaInvalid, pointer: "/session_id"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			header := http.Header{"X-Api-Key": {row.key}, "X-Tenant-Id": {row.header.Tenant}, "X-User-Id": {row.header.User}, "X-Session-Id": {row.header.Session}}
+			body := `{"query_text":"x"` + row.body + `}`
+			before := len(w.ordered("memory.query"))
+			if row.code != "" {
+				w.refused("POST", path, body, header, row.code, row.pointer)
+				if n := len(w.ordered("memory.query")); n != before {
+					t.Error("an order was sealed all the same")
+				}
+				return
+			}
+			if resp := w.call("POST", path, body, header, nil); resp.StatusCode != http.StatusOK {
+				t.Fatalf("status %d", resp.StatusCode)
+			}
+			p := w.ordered("memory.query")[before].Principal()
+			if p.UserID != row.user || p.Tenant != "acme" {
+				t.Errorf("order is for %+v, want %s of acme", p, row.user)
+			}
+		})
+	}
+}
+
+// Roles are the key's, cut to the user's row: an administrator's row gives
+// nothing that the key does not.
+func TestRolesAreCut(t *testing.T) {
+	w := newWorld(t, nil)
+	for user, want := range map[string][]string{"carl": {"user", "auditor"}, "bob": {"user"}} {
+		header := http.Header{"X-Api-Key": {appKey}, "X-User-Id": {user}}
+		if resp := w.call("GET", "/agent/memory/query?query_text=x", "", header, nil); resp.StatusCode != http.StatusOK {
+			t.Fatalf("status %d", resp.StatusCode)
+		}
+		orders := w.ordered("memory.query")
+		g := orders[len(orders)-1].Grant()
+		if d := cmp.Diff(want, g.Roles); d != "" {
+			t.Errorf("%s: %s", user, d)
+		}
+		if g.Act.Client != "apikey:k2" || g.For != "" || g.Expires-g.IssuedAt > 900 {
+			t.Errorf("%s: grant %+v", user, g)
+		}
+	}
+}
+
+// Each pair of key and user has a rate; strangers have one by address.
+func TestRateLimit(t *testing.T) {
+	w := newWorld(t, nil, func(c *Config, _ *pace) { c.RateLimit = 2 })
+	get := func(key, user string) int {
+		return w.call("GET", "/agent/memory/query?query_text=x", "", http.Header{"X-Api-Key": {key}, "X-User-Id": {user}}, nil).StatusCode
+	}
+	var got []int
+	for _, by := range []struct{ key, user string }{
+		{appKey, "carl"}, {appKey, "carl"}, {appKey, "carl"}, // the third is too much
+		{appKey, "dora"}, {anaKey, "ana"}, // others are not concerned
+		{"guess1", ""}, {"guess2", ""}, {"guess3", ""},
+	} {
+		got = append(got, get(by.key, by.user))
+	}
+	if want := []int{200, 200, 429, 200, 200, 401, 401, 429}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	resp := w.call("GET", "/agent/memory/query?query_text=x", "", http.Header{"X-Api-Key": {appKey}, "X-User-Id": {"carl"}}, nil)
+	if after := resp.Header.Get("Retry-After"); after != "450" {
+		t.Errorf("Retry-After %q, want 450", after)
+	}
+	w.clock.advance(DefaultRateWindow / 2)
+	if status := get(appKey, "carl"); status != http.StatusOK {
+		t.Errorf("%d after the wait", status)
+	}
+}
+
+// A key that is revoked stops working when what is known of it has aged.
+func TestRevokedKey(t *testing.T) {
+	w := newWorld(t, nil)
+	const path = "/agent/memory/query?query_text=x"
+	w.call("GET", path, "", nil, nil)
+	w.set(func(c *core) { delete(c.apiKeys, intents.Digest([]byte(anaKey))) })
+	w.clock.advance(keyLife)
+	w.refused("GET", path, "", nil, intents.Unauthorized, "")
+}

@@ -1,0 +1,45 @@
+package gateway
+
+import (
+	"sync"
+	"time"
+
+	"aob.dev/writ/internal/bus"
+)
+
+// keyLife is how long a known API key is believed without asking again, and so
+// how long a revoked one may still open turns. What is not known is always asked.
+const keyLife = 5 * time.Second
+
+// keyCache remembers by the hash of an API key whose it is.
+type keyCache struct {
+	now func() time.Time
+
+	mu   sync.Mutex
+	keys map[string]knownKey
+}
+
+type knownKey struct {
+	bus.APIKeyReply
+	until time.Time
+}
+
+func newKeyCache(now func() time.Time) *keyCache {
+	return &keyCache{now: now, keys: make(map[string]knownKey)}
+}
+
+func (k *keyCache) get(hash string) (bus.APIKeyReply, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	known, ok := k.keys[hash]
+	return known.APIKeyReply, ok && k.now().Before(known.until)
+}
+
+func (k *keyCache) put(hash string, reply bus.APIKeyReply) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.keys) >= maxCallers {
+		clear(k.keys) // all of them can be asked for again
+	}
+	k.keys[hash] = knownKey{reply, k.now().Add(keyLife)}
+}

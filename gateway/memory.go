@@ -1,0 +1,61 @@
+package gateway
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/gin-gonic/gin"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/problem"
+)
+
+// memoryRequest is a question to memory: parameters of GET, body of POST.
+type memoryRequest struct {
+	claim
+	QueryText string `json:"query_text"`
+	TopK      int    `json:"top_k"`
+	Scope     string `json:"scope"`
+}
+
+// queryMemory is GET and POST /agent/memory/query (API-05). What a user finds
+// is what the user may see: the actor's tenant, user and session bound it.
+func (g *Gateway) queryMemory(c *gin.Context, who caller) error {
+	q, err := memoryQuestion(c)
+	if err != nil {
+		return err
+	}
+	a, err := g.identify(c.Request.Context(), who, q.claim)
+	if err != nil {
+		return err
+	}
+	found, err := request[catalog.MemoryQueryResult](c.Request.Context(), g, a, "memory.query",
+		catalog.MemoryQuery{Text: q.QueryText, TopK: q.TopK, Scope: q.Scope}, "")
+	if err != nil {
+		return err
+	}
+	c.JSON(http.StatusOK, found)
+	return nil
+}
+
+// memoryQuestion reads the question from the body where there is one, also of a
+// GET, else from the parameters.
+func memoryQuestion(c *gin.Context) (memoryRequest, error) {
+	var q memoryRequest
+	if c.Request.Method == http.MethodPost || c.Request.ContentLength > 0 {
+		return q, readBody(c, &q)
+	}
+	q = memoryRequest{
+		claim:     claim{c.Query("tenant_id"), c.Query("user_id"), c.Query("session_id")},
+		QueryText: c.Query("query_text"), Scope: c.Query("scope"),
+	}
+	if raw := c.Query("top_k"); raw != "" {
+		n, err := strconv.Atoi(raw)
+		if err != nil {
+			return q, problem.New(intents.SchemaInvalid, "/top_k", "must be a number")
+		}
+		q.TopK = n
+	}
+	return q, nil
+}

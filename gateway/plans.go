@@ -1,0 +1,105 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/problem"
+)
+
+// getPlan is GET /agent/plans/{plan_id} (API-02).
+func (g *Gateway) getPlan(c *gin.Context, who caller) error {
+	a, planID, err := g.identifyForPlan(c, who)
+	if err != nil {
+		return err
+	}
+	view, err := g.viewPlan(c.Request.Context(), a, planID)
+	if err != nil {
+		return err
+	}
+	c.JSON(http.StatusOK, view)
+	return nil
+}
+
+// traceReply is the answer to GET /agent/plans/{plan_id}/trace (API-03).
+type traceReply struct {
+	PlanID string            `json:"plan_id"`
+	Events []json.RawMessage `json:"events"` // in order
+}
+
+func (g *Gateway) getTrace(c *gin.Context, who caller) error {
+	a, planID, err := g.identifyForPlan(c, who)
+	if err != nil {
+		return err
+	}
+	got, err := request[catalog.PlanGetResult](c.Request.Context(), g, a, "plan.get", catalog.PlanGet{PlanID: planID, Trace: true}, "")
+	if err != nil {
+		return err
+	}
+	c.JSON(http.StatusOK, traceReply{planID, append([]json.RawMessage{}, got.Events...)})
+	return nil
+}
+
+// cancelPlan is DELETE /agent/plans/{plan_id}. Who follows the turn is told.
+func (g *Gateway) cancelPlan(c *gin.Context, who caller) error {
+	a, planID, err := g.identifyForPlan(c, who)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := lasting(c, openTimeout)
+	defer cancel()
+	const reason = "cancelled by the user"
+	if _, err := request[catalog.Accepted](ctx, g, a, "cancel", catalog.Cancel{PlanID: planID, Reason: reason}, planID); err != nil {
+		return err
+	}
+	if t, ok := g.turns.find(planID); ok {
+		g.turns.forget(planID)
+		if err := g.tellCancelled(t, reason); err != nil {
+			g.cfg.Log.Warn("tell that a plan is cancelled", "plan_id", planID, "trace_id", a.trace, "err", err)
+		}
+	}
+	c.JSON(http.StatusOK, gin.H{"plan_id": planID, "status": catalog.PlanFailed, "reason": reason})
+	return nil
+}
+
+func (g *Gateway) tellCancelled(t turn, reason string) error {
+	for _, f := range []struct {
+		kind bus.FrameKind
+		data any
+	}{
+		{bus.FrameError, bus.ErrorData{Code: string(intents.Cancelled), Reason: reason}},
+		{bus.FrameDone, bus.DoneData{PlanID: t.plan, Status: string(catalog.PlanFailed)}},
+	} {
+		raw, err := bus.NewFrame(f.kind, f.data)
+		if err != nil {
+			return err
+		}
+		if err := g.cfg.Bus.Publish(bus.Turn(t.tenant, t.id), raw); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// viewPlan reads a plan for somebody; whose it is not gets no answer.
+func (g *Gateway) viewPlan(ctx context.Context, a actor, planID string) (catalog.PlanView, error) {
+	got, err := request[catalog.PlanGetResult](ctx, g, a, "plan.get", catalog.PlanGet{PlanID: planID}, "")
+	return got.Plan, err
+}
+
+// identifyForPlan settles who asks about the plan of the route. The session of
+// a read says nothing about the plan's.
+func (g *Gateway) identifyForPlan(c *gin.Context, who caller) (actor, string, error) {
+	planID := c.Param("plan_id")
+	if !identifier.MatchString(planID) {
+		return actor{}, "", problem.New(intents.NotFound, "", "no such plan")
+	}
+	a, err := g.identify(c.Request.Context(), who, claim{})
+	return a, planID, err
+}

@@ -1,0 +1,54 @@
+package gateway
+
+import (
+	"context"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/problem"
+)
+
+// resumeSilent hands out again the plans that nobody drives: those of before a
+// crash, and those whose held order has its outcome (DESIGN §10, §11). The user
+// is not there to ask, so the grant is a standing one: the roles of the first
+// grant, cut to what key and user have now, for this plan only, and no longer
+// than a day after it was opened.
+//
+// A crash in here leaves the plan silent, to be found again. Two gateways may
+// hand the same plan out: the manager's plan.claim lets one driver through.
+func (g *Gateway) resumeSilent(ctx context.Context) {
+	reply, err := ask[bus.SilentReply](ctx, g.cfg.Bus, bus.PlansSilent, bus.SilentRequest{})
+	if err != nil {
+		if ctx.Err() == nil && problem.Of(err).Code != intents.DispatchUnavailable { // a router that is not there yet is no news
+			g.cfg.Log.Warn("ask for plans without a driver", "err", err)
+		}
+		return
+	}
+	for _, p := range reply.Plans {
+		now := g.cfg.Now()
+		if now.Sub(p.OpenedAt) > standingLife || g.turns.handedSince(p.PlanID, p.Epoch, now.Add(-g.pace.again)) {
+			continue
+		}
+		if err := g.resumePlan(ctx, p); err != nil && ctx.Err() == nil {
+			g.cfg.Log.Warn("hand out again", "plan_id", p.PlanID, "trace_id", p.TraceID, "err", err)
+		}
+	}
+}
+
+func (g *Gateway) resumePlan(ctx context.Context, p bus.SilentPlan) error {
+	t := turn{
+		actor: actor{tenant: p.Tenant, user: p.UserID, session: p.SessionID, keyID: bus.KeyOfClient(p.Client), trace: p.TraceID},
+		id:    p.TurnID, plan: p.PlanID, question: p.Task, epoch: p.Epoch, opened: p.OpenedAt,
+	}
+	g.turns.handed(t, g.cfg.Now()) // tried, whatever comes of it: not again at once
+	roles, err := g.rolesOf(ctx, t.actor, p.Roles)
+	if err != nil {
+		return err
+	}
+	t.roles = roles
+	grant, _, err := g.mint(t.actor, t.id, t.plan)
+	if err != nil {
+		return err
+	}
+	return g.handOut(ctx, t, grant)
+}

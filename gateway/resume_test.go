@@ -1,0 +1,155 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/bus/natsserver"
+)
+
+// silentWorld is one in which plan_1 was opened before the gateway started.
+func silentWorld(t *testing.T, handed chan bus.HandOut, change ...func(*Config, *pace)) *world {
+	t.Helper()
+	w := newWorld(t, func(h bus.HandOut, _ func(bus.FrameKind, any)) { handed <- h }, change...)
+	w.set(func(c *core) {
+		c.plans["plan_1"] = &catalog.PlanView{PlanID: "plan_1", TenantID: "acme", UserID: "ana", SessionID: "s1", TurnID: "turn_1",
+			Status: catalog.PlanExecuting, Task: question, Steps: []catalog.StepView{}, History: []catalog.Replan{}, CreatedAt: w.clock.Now()}
+	})
+	w.goSilent("plan_1", 1)
+	return w
+}
+
+// A plan that nobody drives is handed out again under a standing grant, which
+// is good for nothing else.
+func TestResume(t *testing.T) {
+	handed := make(chan bus.HandOut, 9)
+	w := silentWorld(t, handed, func(_ *Config, p *pace) { p.resume = time.Millisecond })
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.gateway.Run(ctx) }()
+	first := wait(t, "the hand-out", handed)
+	want := bus.HandOut{Tenant: "acme", UserID: "ana", SessionID: "s1", TurnID: "turn_1", PlanID: "plan_1", Question: question,
+		Driver: first.Driver, Epoch: 1, Grant: first.Grant}
+	if d := cmp.Diff(want, first); d != "" {
+		t.Error(d)
+	}
+	g, err := intents.OpenGrant(first.Grant, origin, w.core.keys(), w.clock.Now())
+	if err != nil || g.For != "plan:plan_1" || g.Act.Client != "apikey:k1" || !cmp.Equal(g.Roles, []string{"user", "auditor"}) {
+		t.Errorf("grant %+v, %v", g, err)
+	}
+
+	// Not again at once, although it stays silent for a moment; but again when
+	// that driver came and went, with a driver of its own.
+	w.goSilent("plan_1", 2)
+	second := wait(t, "the second hand-out", handed)
+	if second.Epoch != 2 || second.Driver == first.Driver {
+		t.Errorf("%+v after %+v", second, first)
+	}
+	w.clock.advance(defaultPace.again + time.Second)
+	third := wait(t, "the third hand-out", handed)
+	if third.Epoch != 2 || third.Driver == second.Driver {
+		t.Errorf("%+v after %+v", third, second)
+	}
+	cancel()
+	if err := wait(t, "the end of Run", ended); err != nil {
+		t.Error(err)
+	}
+	if n := len(handed); n != 0 {
+		t.Errorf("%d more hand-outs", n)
+	}
+}
+
+// Users, keys and time may have moved on since the plan was opened.
+func TestResumeRefused(t *testing.T) {
+	for name, change := range map[string]func(*world){
+		"user disabled": func(w *world) {
+			w.set(func(c *core) { c.users["ana"] = bus.UserReply{Disabled: true} })
+		},
+		"a day has passed": func(w *world) { w.clock.advance(standingLife + time.Minute) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			handed := make(chan bus.HandOut, 9)
+			w := silentWorld(t, handed)
+			change(w)
+			w.gateway.resumeSilent(t.Context())
+			w.stopManager()
+			if n := len(handed); n != 0 {
+				t.Error("handed out")
+			}
+		})
+	}
+}
+
+func TestResumeCutsRoles(t *testing.T) {
+	handed := make(chan bus.HandOut, 1)
+	w := silentWorld(t, handed)
+	w.set(func(c *core) { c.users["ana"] = bus.UserReply{Roles: []string{"user", "admin"}} })
+	w.gateway.resumeSilent(t.Context())
+	g, err := intents.OpenGrant(wait(t, "the hand-out", handed).Grant, origin, w.core.keys(), w.clock.Now())
+	if err != nil || !cmp.Equal(g.Roles, []string{"user"}) {
+		t.Errorf("roles %v, %v", g.Roles, err)
+	}
+}
+
+// While a plan is open its agents get a fresh grant before the last one ends.
+func TestRenewGrants(t *testing.T) {
+	handed := make(chan bus.HandOut, 1)
+	w := silentWorld(t, handed)
+	w.gateway.resumeSilent(t.Context())
+	wait(t, "the hand-out", handed)
+
+	fresh := make(chan []byte, 1000)
+	agent := w.conn(natsserver.Task)
+	go func() {
+		if err := agent.Subscribe(t.Context(), bus.Grant("acme", "turn_1"), func(b []byte) { fresh <- b }); err != nil {
+			t.Error(err)
+		}
+	}()
+	for len(fresh) == 0 { // until the agent listens; each round ends with a round trip
+		if err := w.gateway.cfg.Bus.Publish(bus.Grant("acme", "turn_1"), []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+		w.call("GET", "/readyz", "", nil, nil)
+	}
+	w.clock.advance(defaultPace.renew)
+	w.gateway.renewGrants(t.Context())
+	var got bus.FreshGrant
+	for got.Grant == "" {
+		if err := json.Unmarshal(wait(t, "the grant", fresh), &got); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g, err := intents.OpenGrant(got.Grant, origin, w.core.keys(), time.Unix(got.Expires.Unix()-1, 0))
+	if err != nil || g.For != "plan:plan_1" || g.Session != "s1" || g.Turn != "turn_1" || got.PlanID != "plan_1" || g.Expires != got.Expires.Unix() {
+		t.Errorf("%+v, %v", g, err)
+	}
+}
+
+// Closed plans, users who may no longer, and plans of more than a day get none.
+func TestRenewEnds(t *testing.T) {
+	for name, change := range map[string]func(*world){
+		"closed":        func(w *world) { w.change("plan_1", func(p *catalog.PlanView) { p.Status = catalog.PlanComplete }) },
+		"user disabled": func(w *world) { w.set(func(c *core) { c.users["ana"] = bus.UserReply{Disabled: true} }) },
+		"a day":         func(w *world) { w.clock.advance(standingLife + time.Minute) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			handed := make(chan bus.HandOut, 1)
+			w := silentWorld(t, handed)
+			w.gateway.resumeSilent(t.Context())
+			wait(t, "the hand-out", handed)
+			w.clock.advance(defaultPace.renew)
+			change(w)
+			w.gateway.renewGrants(t.Context())
+			if _, ok := w.gateway.turns.find("plan_1"); ok {
+				t.Error("still thought open")
+			}
+		})
+	}
+}

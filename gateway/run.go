@@ -1,0 +1,199 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/problem"
+)
+
+// runRequest is the body of POST /agent/run.
+type runRequest struct {
+	claim
+	Message string `json:"message"`
+	Stream  bool   `json:"stream"`
+}
+
+// runReply answers it without a stream: 200 once the plan is closed, 202 while
+// it waits for people (status held) or takes longer than a request may
+// (status executing). A plan that failed is an answer too: the task could not
+// be done, the service did its work.
+type runReply struct {
+	PlanID    string          `json:"plan_id"`
+	SessionID string          `json:"session_id"`
+	TurnID    string          `json:"turn_id"`
+	TraceID   string          `json:"trace_id"`
+	Status    string          `json:"status"` // complete, failed, held, executing
+	Response  string          `json:"response,omitempty"`
+	Data      json.RawMessage `json:"data,omitempty"`
+	Reason    string          `json:"reason,omitempty"` // of a failure
+	Failure   json.RawMessage `json:"failure,omitempty"`
+	Approval  *bus.Approval   `json:"approval,omitempty"`
+	IntentID  string          `json:"intent_id"` // of plan.open
+	Receipt   string          `json:"receipt,omitempty"`
+}
+
+// Statuses of a reply besides those of closed plans.
+const (
+	statusHeld      = "held"
+	statusExecuting = "executing"
+)
+
+// maxMessage is what plan.open takes as a task.
+const maxMessage = 16 << 10
+
+// openTimeout bounds opening a plan and handing it out.
+const openTimeout = 2 * time.Minute
+
+// run is POST /agent/run.
+func (g *Gateway) run(c *gin.Context, who caller) error {
+	var body runRequest
+	if err := readBody(c, &body); err != nil {
+		return err
+	}
+	if body.Message == "" || len(body.Message) > maxMessage {
+		return problem.New(intents.SchemaInvalid, "/message", "must have 1 to 16384 bytes")
+	}
+	a, err := g.identify(c.Request.Context(), who, body.claim)
+	if err != nil {
+		return err
+	}
+	// From here on the work is the plan's, not the connection's.
+	ctx, cancel := lasting(c, openTimeout)
+	defer cancel()
+	t, reply, err := g.openTurn(ctx, a, body.Message)
+	if err != nil {
+		return err
+	}
+	c.Header("X-Plan-Id", t.plan)
+	if reply.Approval != nil {
+		return g.reply(c, reply)
+	}
+	if body.Stream {
+		return g.streamTurn(c, t)
+	}
+	if err := g.await(c.Request.Context(), t, &reply); err != nil {
+		return err
+	}
+	return g.reply(c, reply)
+}
+
+// openTurn makes a turn of a message: a plan, and a manager that drives it. A
+// plan that nobody takes is cancelled, so that what is answered with an error
+// does not go on behind the caller's back.
+func (g *Gateway) openTurn(ctx context.Context, a actor, message string) (turn, runReply, error) {
+	if a.session == "" {
+		a.session = newID("sess")
+	}
+	t := turn{actor: a, id: newID("turn"), plan: newID("plan"), question: message, opened: g.cfg.Now()}
+	reply := runReply{PlanID: t.plan, SessionID: a.session, TurnID: t.id, TraceID: a.trace}
+	grant, _, err := g.mint(a, t.id, "")
+	if err != nil {
+		return t, reply, err
+	}
+	at := intents.Context{TurnID: t.id, PlanID: t.plan}
+	answer, err := g.submit(ctx, a, order{"plan.open", catalog.PlanOpen{PlanID: t.plan, Task: message}, at, grant})
+	if err != nil {
+		return t, reply, err
+	}
+	reply.IntentID, reply.Receipt = answer.IntentID, answer.Receipt
+	if answer.Outcome == nil { // held: the plan is handed out once people have approved
+		reply.Status, reply.Approval = statusHeld, approvalOf(answer)
+		return t, reply, nil
+	}
+	if err := g.handOut(ctx, t, grant); err != nil {
+		if _, cerr := g.submit(ctx, a, order{"cancel", catalog.Cancel{PlanID: t.plan, Reason: "no manager took the turn"}, at, grant}); cerr != nil {
+			g.cfg.Log.Error("cancel a plan that nobody took", "plan_id", t.plan, "trace_id", a.trace, "err", cerr)
+		}
+		return t, reply, err
+	}
+	return t, reply, nil
+}
+
+func approvalOf(a *intents.Answer) *bus.Approval {
+	out := &bus.Approval{IntentID: a.IntentID, Type: "plan.open", Reason: a.Reason}
+	if d := a.Decision; d != nil {
+		out.Approvers, out.PolicyIDs = d.Approvers, d.PolicyIDs
+	}
+	return out
+}
+
+// await follows a turn to its end and puts it into a reply.
+func (g *Gateway) await(ctx context.Context, t turn, reply *runReply) error {
+	limited, cancel := context.WithTimeout(ctx, g.pace.wait)
+	defer cancel()
+	view, err := g.follow(limited, t, 0, g.pace.quiet, reply.take)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+		reply.Status = statusExecuting
+		return nil
+	case err != nil:
+		return err
+	}
+	if view == nil && reply.Status == string(catalog.PlanComplete) && reply.Response == "" {
+		// The frame with the answer is gone, the plan has it.
+		v, err := g.viewPlan(ctx, t.actor, t.plan)
+		if err != nil {
+			return err
+		}
+		view = &v
+	}
+	if view == nil {
+		return nil
+	}
+	events, err := closing(*view)
+	for _, e := range events {
+		reply.take(e)
+	}
+	return err
+}
+
+// take puts a frame into the reply and says whether more are to come. Data that
+// does not match its kind leaves the reply as it is.
+func (r *runReply) take(e event) bool {
+	switch e.Kind {
+	case bus.FrameAnswer:
+		var d bus.AnswerData
+		if json.Unmarshal(e.Data, &d) == nil {
+			r.Response, r.Data = d.Response, d.Data
+		}
+	case bus.FrameError:
+		var d bus.ErrorData
+		if json.Unmarshal(e.Data, &d) == nil {
+			r.Reason, r.Failure = d.Reason, d.Failure
+		}
+	case bus.FrameHeld:
+		var d bus.HeldData
+		if json.Unmarshal(e.Data, &d) == nil {
+			r.Status, r.Approval = statusHeld, &d.Approval
+			return false
+		}
+	case bus.FrameDone:
+		var d bus.DoneData
+		if json.Unmarshal(e.Data, &d) == nil {
+			r.Status = d.Status
+		}
+		return false
+	case bus.FrameStatus, bus.FrameChildContent, bus.FrameToken:
+	}
+	return true
+}
+
+// reply writes a reply; one that is not the end says where to look for it.
+func (g *Gateway) reply(c *gin.Context, r runReply) error {
+	status := http.StatusOK
+	if r.Status == statusHeld || r.Status == statusExecuting {
+		status = http.StatusAccepted
+		c.Header("Location", "/agent/plans/"+r.PlanID)
+	}
+	c.JSON(status, r)
+	return nil
+}

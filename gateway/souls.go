@@ -1,0 +1,38 @@
+package gateway
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"aob.dev/writ/intents/catalog"
+)
+
+// soulRequest is the body of PUT /agent/souls/{tenant_id}. Its user_id says
+// whose soul it is, not who asks; without one it is the tenant's.
+type soulRequest struct {
+	UserID   string          `json:"user_id,omitempty"`
+	Persona  catalog.Persona `json:"persona"`
+	Policies json.RawMessage `json:"policies,omitempty"`
+}
+
+// putSoul is PUT /agent/souls/{tenant_id} (API-04).
+func (g *Gateway) putSoul(c *gin.Context, who caller) error {
+	var body soulRequest
+	if err := readBody(c, &body); err != nil {
+		return err
+	}
+	a, err := g.identify(c.Request.Context(), who, claim{Tenant: c.Param("tenant_id")})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := lasting(c, openTimeout)
+	defer cancel()
+	soul, err := request[catalog.Soul](ctx, g, a, "soul.put", catalog.SoulPut(body), "")
+	if err != nil {
+		return err
+	}
+	c.JSON(http.StatusOK, soul)
+	return nil
+}

@@ -1,0 +1,168 @@
+package gateway
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/problem"
+)
+
+// A stream is server-sent events, one per frame:
+//
+//	id: 1792540800000007
+//	event: status
+//	data: {"seq":1792540800000007,"kind":"status","data":{…}}
+//
+// It ends after done, and after held, with which the plan waits for people.
+// A client that lost it goes on with GET /agent/plans/{plan_id}/events and the
+// header Last-Event-ID; without the header it gets the turn from its beginning,
+// as far back as ten minutes. The first event of POST /agent/run names the plan
+// and has no id. A closed plan whose frames are gone still gives its answer or
+// error and done; 204 says that there is nothing after Last-Event-ID.
+
+// writeTimeout is how long a client may take to read one event.
+const writeTimeout = 30 * time.Second
+
+// sse writes events to a client.
+type sse struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	begun   bool
+	err     error // the first one; then nothing more is written
+}
+
+func newSSE(w http.ResponseWriter) *sse {
+	return &sse{w: w, control: http.NewResponseController(w)}
+}
+
+// send writes an event and says whether more may follow: the client is there,
+// and the stream has not ended.
+func (s *sse) send(e event) bool {
+	if e.Kind == "" {
+		s.write(": nothing new\n\n")
+		return s.err == nil
+	}
+	data, err := json.Marshal(e) // one line: Marshal compacts what it is given
+	if err != nil {
+		s.err = err
+		return false
+	}
+	id := ""
+	if e.Seq > 0 {
+		id = fmt.Sprintf("id: %d\n", e.Seq)
+	}
+	s.write(fmt.Sprintf("%sevent: %s\ndata: %s\n\n", id, kindLine(e.Kind), data))
+	return s.err == nil && e.Kind != bus.FrameHeld && e.Kind != bus.FrameDone
+}
+
+// kindLine keeps a kind that no version of ours knows from writing lines.
+func kindLine(k bus.FrameKind) bus.FrameKind {
+	switch k {
+	case bus.FrameStatus, bus.FrameChildContent, bus.FrameToken, bus.FrameHeld, bus.FrameAnswer, bus.FrameError, bus.FrameDone:
+		return k
+	default:
+		return "unknown"
+	}
+}
+
+func (s *sse) write(text string) {
+	if s.err != nil {
+		return
+	}
+	if !s.begun {
+		s.begun = true
+		h := s.w.Header()
+		h.Set("Content-Type", "text/event-stream")
+		h.Set("X-Accel-Buffering", "no") // nginx would collect events
+		s.w.WriteHeader(http.StatusOK)
+	}
+	if err := s.control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		s.err = err
+		return
+	}
+	if _, s.err = s.w.Write([]byte(text)); s.err == nil {
+		s.err = s.control.Flush()
+	}
+}
+
+// streamTurn is the stream of POST /agent/run.
+func (g *Gateway) streamTurn(c *gin.Context, t turn) error {
+	first, err := newEvent(bus.FrameStatus, bus.StatusData{State: "accepted", PlanID: t.plan, SessionID: t.session, TurnID: t.id})
+	if err != nil {
+		return err
+	}
+	out := newSSE(c.Writer)
+	out.send(first)
+	return g.stream(c, t, 0, g.pace.quiet, out)
+}
+
+// getEvents is GET /agent/plans/{plan_id}/events.
+func (g *Gateway) getEvents(c *gin.Context, who caller) error {
+	after, err := lastEventID(c)
+	if err != nil {
+		return err
+	}
+	a, planID, err := g.identifyForPlan(c, who)
+	if err != nil {
+		return err
+	}
+	view, err := g.viewPlan(c.Request.Context(), a, planID)
+	if err != nil {
+		return err
+	}
+	t := turn{actor: a, id: view.TurnID, plan: view.PlanID}
+	out := newSSE(c.Writer)
+	if closed(view) {
+		return g.stream(c, t, after, g.pace.settled, out)
+	}
+	out.send(event{}) // so that the client knows that it is listening
+	return g.stream(c, t, after, g.pace.quiet, out)
+}
+
+// stream follows a turn to its end. If the frames end before the turn does, the
+// plan tells the rest.
+func (g *Gateway) stream(c *gin.Context, t turn, after uint64, quiet time.Duration, out *sse) error {
+	view, err := g.follow(c.Request.Context(), t, after, quiet, out.send)
+	switch {
+	case c.Request.Context().Err() != nil:
+		return nil // the client has gone; the plan goes on
+	case err != nil || view == nil:
+		return err
+	case after > 0 && !out.begun:
+		c.Status(http.StatusNoContent)
+		return nil
+	}
+	return sendClosing(out, *view)
+}
+
+func sendClosing(out *sse, v catalog.PlanView) error {
+	events, err := closing(v)
+	if err != nil {
+		return err
+	}
+	for _, e := range events {
+		out.send(e)
+	}
+	return nil
+}
+
+func lastEventID(c *gin.Context) (uint64, error) {
+	raw := c.GetHeader("Last-Event-ID")
+	if raw == "" {
+		return 0, nil
+	}
+	id, err := strconv.ParseUint(raw, 10, 53)
+	if err != nil {
+		return 0, problem.New(intents.SchemaInvalid, "", "the header Last-Event-ID must be the id of an event")
+	}
+	return id, nil
+}

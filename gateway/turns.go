@@ -1,0 +1,84 @@
+package gateway
+
+import (
+	"sync"
+	"time"
+)
+
+// turn is one request of a user that a plan was opened for.
+type turn struct {
+	actor
+	id, plan, question string
+	epoch              int // of the plan, as last known
+	opened             time.Time
+}
+
+// openTurns are the turns that this gateway has handed out and that are not
+// known to have ended. They are kept for their grants only: what is lost with
+// the process is found again by asking for plans without a driver.
+type openTurns struct {
+	mu sync.Mutex
+	m  map[string]*openTurn // by plan
+}
+
+type openTurn struct {
+	turn
+	grantAt  time.Time // when its last grant was minted
+	handedAt time.Time // when it was last handed out, or that was tried
+}
+
+func newOpenTurns() *openTurns { return &openTurns{m: make(map[string]*openTurn)} }
+
+// handed notes that a turn has just been handed out under a fresh grant.
+func (o *openTurns) handed(t turn, now time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.m[t.plan] = &openTurn{turn: t, grantAt: now, handedAt: now}
+}
+
+func (o *openTurns) forget(plan string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.m, plan)
+}
+
+// find gives the turn of a plan, if it is ours.
+func (o *openTurns) find(plan string) (turn, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if t, ok := o.m[plan]; ok {
+		return t.turn, true
+	}
+	return turn{}, false
+}
+
+// handedSince says whether a plan at an epoch was handed out after a time. A
+// later epoch says that the hand-out was taken and is over.
+func (o *openTurns) handedSince(plan string, epoch int, after time.Time) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t, ok := o.m[plan]
+	return ok && t.epoch >= epoch && t.handedAt.After(after)
+}
+
+// minted notes a fresh grant.
+func (o *openTurns) minted(plan string, now time.Time) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if t, ok := o.m[plan]; ok {
+		t.grantAt = now
+	}
+}
+
+// mintedBefore lists the turns whose last grant is of before a time.
+func (o *openTurns) mintedBefore(limit time.Time) []turn {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var out []turn
+	for _, t := range o.m {
+		if !t.grantAt.After(limit) {
+			out = append(out, t.turn)
+		}
+	}
+	return out
+}

@@ -1,0 +1,244 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/bus/natsserver"
+	"aob.dev/writ/internal/problem"
+)
+
+const origin = "writ/test"
+
+// patience bounds waits that a correct system ends at once.
+const patience = 20 * time.Second
+
+// world is a gateway between a real NATS server, a CORE that verifies every
+// order as the router does and keeps plans in a map, and a manager who follows
+// a script.
+type world struct {
+	*core
+	t       *testing.T
+	gateway *Gateway
+	http    *httptest.Server
+	nats    *natsserver.Server
+	clock   *clock
+	log     *logBook
+
+	stopManager, stopRouter func()
+}
+
+// script is what a manager does with a turn; say publishes a frame.
+type script func(h bus.HandOut, say func(bus.FrameKind, any))
+
+func newWorld(t *testing.T, manager script, change ...func(*Config, *pace)) *world {
+	t.Helper()
+	ns, err := natsserver.Start(t.Context(), natsserver.Options{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(ns.Close)
+	key, err := intents.GenerateSigner(intents.RoleGateway)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, nats: ns, clock: &clock{now: time.Now()}, log: &logBook{}}
+	w.core = newCore(t, key, w.clock.Now)
+	w.stopRouter = w.serve("router", w.core.endpoints())
+	if manager != nil {
+		w.startManager(manager)
+	}
+	cfg := Config{Bus: w.conn(natsserver.Gateway), Frames: w.conn(natsserver.Frames), Key: key, Origin: origin,
+		Now: w.clock.Now, Log: slog.New(slog.NewJSONHandler(w.log, nil))}
+	p := defaultPace
+	for _, f := range change {
+		f(&cfg, &p)
+	}
+	if w.gateway, err = New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	w.gateway.pace = p
+	w.http = httptest.NewServer(w.gateway.Handler())
+	t.Cleanup(w.http.Close)
+	return w
+}
+
+func (w *world) conn(user string) bus.Conn {
+	w.t.Helper()
+	c, err := w.nats.Connect(w.t.Context(), user)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(c.Close)
+	return c
+}
+
+func (w *world) serve(user string, endpoints map[string]bus.Handler) (stop func()) {
+	w.t.Helper()
+	c := w.conn(user)
+	ctx, cancel := context.WithCancel(w.t.Context())
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		ended <- c.Serve(ctx, bus.Service{Name: bus.ServiceName(user), Version: "1.0.0", Queue: user, Endpoints: endpoints}, ready)
+	}()
+	select {
+	case <-ready:
+	case err := <-ended:
+		w.t.Fatal(err)
+	}
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			w.t.Error(err)
+		}
+	})
+	w.t.Cleanup(stop)
+	return stop
+}
+
+// startManager takes every turn at once and plays the script beside.
+func (w *world) startManager(s script) {
+	frames := w.conn(natsserver.Manager)
+	var playing sync.WaitGroup
+	stop := w.serve("manager", map[string]bus.Handler{
+		bus.Agent("manager"): func(_ context.Context, data []byte) []byte {
+			var h bus.HandOut
+			if err := json.Unmarshal(data, &h); err != nil {
+				w.t.Error(err)
+			}
+			w.checkHandOut(h)
+			playing.Go(func() {
+				s(h, func(kind bus.FrameKind, data any) {
+					raw, err := bus.NewFrame(kind, data)
+					if err == nil {
+						err = frames.Publish(bus.Turn(h.Tenant, h.TurnID), raw)
+					}
+					if err != nil {
+						w.t.Error(err)
+					}
+				})
+			})
+			return marshal(w.t, bus.HandOutReply{Accepted: true})
+		},
+	})
+	w.stopManager = func() { stop(); playing.Wait() }
+	w.t.Cleanup(w.stopManager)
+}
+
+// checkHandOut: the grant is the user's, for this turn, and the plan is open.
+func (w *world) checkHandOut(h bus.HandOut) {
+	g, err := intents.OpenGrant(h.Grant, origin, w.core.keys(), w.clock.Now())
+	if err != nil {
+		w.t.Errorf("hand-out: %v", err)
+	}
+	plan, ok := w.plan(h.PlanID)
+	if !ok || plan.Task != h.Question || g.Subject != h.UserID || g.Tenant != h.Tenant || g.Turn != h.TurnID || g.Session != h.SessionID || h.Driver == "" {
+		w.t.Errorf("hand-out %+v does not fit grant %+v and plan %+v", h, g, plan)
+	}
+}
+
+// call sends a request with the key of ana and decodes the answer.
+func (w *world) call(method, path, body string, header http.Header, into any) *http.Response {
+	w.t.Helper()
+	resp := w.do(w.t.Context(), method, path, body, header)
+	defer resp.Body.Close()
+	if into != nil {
+		if err := json.NewDecoder(resp.Body).Decode(into); err != nil {
+			w.t.Errorf("%s %s: %d: %v", method, path, resp.StatusCode, err)
+		}
+	}
+	return resp
+}
+
+func (w *world) do(ctx context.Context, method, path, body string, header http.Header) *http.Response {
+	w.t.Helper()
+	req, err := http.NewRequestWithContext(ctx, method, w.http.URL+path, strings.NewReader(body))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	req.Header.Set("X-Api-Key", anaKey)
+	for name, values := range header {
+		req.Header[name] = values
+	}
+	resp, err := w.http.Client().Do(req)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return resp
+}
+
+// refused checks that a request is answered with a problem of a code.
+func (w *world) refused(method, path, body string, header http.Header, code intents.Code, pointer string) *problem.Problem {
+	w.t.Helper()
+	var p problem.Problem
+	resp := w.call(method, path, body, header, &p)
+	if resp.StatusCode != code.Info().Status || p.Code != code || p.Pointer != pointer || resp.Header.Get("Content-Type") != problem.ContentType || p.TraceID == "" {
+		w.t.Errorf("%s %s: %d %q %+v, want %s at %q", method, path, resp.StatusCode, resp.Header.Get("Content-Type"), p, code, pointer)
+	}
+	return &p
+}
+
+func marshal(t *testing.T, v any) []byte {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		t.Error(err)
+	}
+	return raw
+}
+
+// clock is moved by tests.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// logBook keeps what is logged.
+type logBook struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logBook) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *logBook) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func wait[T any](t *testing.T, what string, c <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(patience):
+		t.Fatal(fmt.Sprintf("%s does not come", what))
+		panic("unreachable")
+	}
+}
