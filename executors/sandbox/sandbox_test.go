@@ -29,6 +29,9 @@ func TestMain(m *testing.M) {
 }
 
 func runTests(m *testing.M) int {
+	if os.Getenv(helperVar) != "" {
+		return helper()
+	}
 	dir, err := os.MkdirTemp("", "sandbox-test-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -40,9 +43,6 @@ func runTests(m *testing.M) int {
 		return 1
 	}
 	testBase = dir
-	if os.Getenv(helperVar) != "" {
-		return helper()
-	}
 	return m.Run()
 }
 
