@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // compose words the answer from the last step's result: one sentence, and a
@@ -110,13 +109,9 @@ func valueAnswer(task, name, value string) string {
 }
 
 func facts(members []member) string {
-	wide := 0
-	for _, m := range members {
-		wide = max(wide, utf8.RuneCountInString(m.key))
-	}
 	lines := make([]string, len(members))
 	for i, m := range members {
-		lines[i] = pad(strings.ReplaceAll(m.key, "_", " "), wide) + "  " + plainValue(m.value)
+		lines[i] = "- " + strings.ReplaceAll(m.key, "_", " ") + ": " + plainValue(m.value)
 	}
 	return strings.Join(lines, "\n")
 }

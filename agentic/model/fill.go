@@ -175,8 +175,8 @@ func (f filling) fromWords(p prop, used []bool) json.RawMessage {
 	case p.node.is("string") && overlaps(split(p.name), queryWords):
 		return f.phrase(used)
 	case p.node.is("string"):
-		any := !overlaps(name, idWords)
-		if i := f.near(name, used, func(w word) bool { return w.quoted || any && w.proper || code(w) }, any); i >= 0 {
+		names := !overlaps(name, idWords)
+		if i := f.near(name, used, func(w word) bool { return w.quoted || names && w.proper || code(w) }, names); i >= 0 {
 			return pick(i)
 		}
 	}

@@ -221,7 +221,7 @@ func TestCompose(t *testing.T) {
 		in   ComposeInput
 		want string
 	}{
-		{ComposeInput{Task: "Which?", Results: []StepResult{{step, rows}}}, "I found 2, highest magnitude first:\n\nrank  place      magnitude\n----  ---------  ---------\n   1  A                6.4\n   2  B (twice)          6"},
+		{ComposeInput{Task: "Which?", Results: []StepResult{{step, rows}}}, "I found 2, highest magnitude first:\n\n| rank | place     | magnitude |\n| ---: | --------- | --------: |\n|    1 | A         |       6.4 |\n|    2 | B (twice) |         6 |"},
 		{ComposeInput{Task: "How many outlets are open?", Results: []StepResult{{Step{}, json.RawMessage(`{"count":4}`)}}}, "4 outlets are open."},
 		{ComposeInput{Task: "Average?", Results: []StepResult{{Step{}, json.RawMessage(`{"average_amount":4.0}`)}}}, "The average amount is 4."},
 		{ComposeInput{Task: "List?", Results: []StepResult{{Step{}, json.RawMessage(`[]`)}}}, "I found nothing that matches."},

@@ -57,11 +57,6 @@ func TestStrongestEarthquakes(t *testing.T) {
 	if two.ReturnSpec.Shape != "array<{rank: integer, place: string, magnitude: number}>" || two.InputFromStep != 1 {
 		t.Errorf("step 2: %+v", two)
 	}
-	t.Log(one.Task)
-	t.Log(two.Task)
-	if len(o.scripts) > 0 {
-		t.Log(o.scripts[0])
-	}
 	if o.partial {
 		if !strings.Contains(o.scripts[0], `"properties", "mag"), reverse=True)`) || !strings.Contains(o.scripts[0], "rows[:10]") {
 			t.Error("the script does not take the ten strongest")
@@ -88,8 +83,56 @@ func TestStrongestEarthquakes(t *testing.T) {
 	if d := gocmp.Diff(want, got); d != "" {
 		t.Errorf("step 2 (-want +got):\n%s", d)
 	}
-	t.Log(o.answer)
 	if !strings.HasPrefix(o.answer, "These are the 10 with the highest magnitude:") || !strings.Contains(o.answer, want[9].Place) {
 		t.Error(o.answer)
+	}
+}
+
+func TestEarthquakeQuestions(t *testing.T) {
+	all, kinds := feedQuakes(t)
+	var quakes []quake // the feed also lists blasts and explosions
+	for i, q := range all {
+		if kinds[i] == "earthquake" {
+			quakes = append(quakes, q)
+		}
+	}
+	count := func(keep func(quake) bool) map[string]int {
+		n := 0
+		for _, q := range quakes {
+			if keep(q) {
+				n++
+			}
+		}
+		return map[string]int{"count": n}
+	}
+	sorted := slices.Clone(quakes)
+	slices.SortStableFunc(sorted, func(a, b quake) int { return cmp.Compare(b.Magnitude, a.Magnitude) })
+	ranked := slices.Clone(sorted[:5])
+	for i := range ranked {
+		ranked[i].Rank = i + 1
+	}
+	tests := []struct {
+		task string
+		want any
+	}{
+		{"How many earthquakes were there?", count(func(quake) bool { return true })},
+		{"How many earthquakes had a magnitude above 5?", count(func(q quake) bool { return q.Magnitude > 5 })},
+		{"How many earthquakes of magnitude 6 or more were there?", count(func(q quake) bool { return q.Magnitude >= 6 })},
+		{"How many earthquakes stronger than 4 were in Taiwan?", count(func(q quake) bool { return q.Magnitude > 4 && strings.Contains(q.Place, "Taiwan") })},
+		{"What are the 5 biggest quakes of the week?", ranked},
+		{"Which place had the strongest earthquake?", sorted[:1]},
+	}
+	w := quakeWorld(t)
+	for _, tt := range tests {
+		o := w.turn(t, tt.task)
+		switch {
+		case !o.plan.Feasible || o.failed != nil:
+			t.Errorf("%s: %s %+v", tt.task, o.plan.Reason, o.failed)
+		case !o.partial:
+			sameJSON(t, tt.want, o.results[len(o.results)-1].Result)
+		}
+	}
+	if o := w.turn(t, "How deep was the strongest earthquake?"); o.plan.Feasible {
+		t.Errorf("no field says how deep: %+v", o.plan)
 	}
 }

@@ -77,7 +77,6 @@ func (s *script) mention(f *field, want string) {
 	v := value(f)
 	if f.when() {
 		s.line("rows = [r for r in rows if %s is not None and day(%s, %s) == %s]", v, v, unit(f), want)
-		s.day()
 		return
 	}
 	s.line("same = [r for r in rows if plain(%s) == plain(%s)]", v, want)
@@ -93,7 +92,6 @@ func (s *script) compare(f *field, c condition) {
 		return
 	}
 	s.line("rows = [r for r in rows if %s is not None and day(%s, %s) %s %s]", v, v, unit(f), comparisonSigns[c.op], c.value)
-	s.day()
 }
 
 // unit is how many of a numeric time field make a second, zero for texts.
@@ -105,26 +103,6 @@ func unit(f *field) string {
 		return "1000"
 	}
 	return "1"
-}
-
-// day moves the definition of the helper that turns any time into its date
-// (UTC) to the front of the program; only programs that compare dates have it.
-func (s *script) day() {
-	const def = `import datetime
-
-
-def day(value, unit):
-    if isinstance(value, str):
-        return value[:10]
-    start = datetime.datetime(1970, 1, 1)
-    return (start + datetime.timedelta(seconds=value / unit)).date().isoformat()
-
-
-`
-	if text := s.b.String(); !strings.HasPrefix(text, def) {
-		s.b.Reset()
-		s.b.WriteString(def + text)
-	}
 }
 
 // folded computes value over rows.

@@ -19,42 +19,6 @@ func writeScript(in ScriptInput) ScriptOutput {
 	return ScriptOutput{s.text(in.Format)}
 }
 
-// dataRecords is what the schema declares of the data, and what only the sample
-// shows of it: a schema may leave members open, or be missing.
-func dataRecords(in ScriptInput) records {
-	declared, seen := findRecords(readSchema(in.DataSchema)), findRecords(sampleNode(in.Sample, in.Format))
-	if len(declared.fields) == 0 {
-		return seen
-	}
-	if slices.Equal(declared.path, seen.path) || in.Format == "jsonl" {
-		for _, f := range seen.fields {
-			same := func(d *field) bool { return slices.Equal(d.path, f.path) || d.column == f.column }
-			if !slices.ContainsFunc(declared.fields, same) {
-				declared.fields = append(declared.fields, f)
-			}
-		}
-	}
-	return declared
-}
-
-// readStep reads a step task in free words, with the words of the user's task
-// where the step's own say nothing that the data knows.
-func readStep(src *source, task, userTask string) query {
-	for _, text := range []string{task, userTask} {
-		ws := words(text)
-		src.entity = map[string]bool{}
-		for _, w := range ws {
-			if src.records.about[w.stem] {
-				src.entity[w.stem] = true
-			}
-		}
-		if r := read(src, ws, nil, false); r.fits > 0 || r.q.fold != foldNone || r.q.limit > 0 {
-			return r.q
-		}
-	}
-	return query{}
-}
-
 // script is one Python program in the making.
 type script struct {
 	src     *source
@@ -71,9 +35,7 @@ func (s *script) line(format string, args ...any) {
 }
 
 func (s *script) text(format string) string {
-	s.line("import json\nimport math\n")
 	s.load(format)
-	s.line("%s", helpers)
 	s.line("rows = walk(data%s)", pathArgs(s.src.records.path))
 	s.line("if not isinstance(rows, list):\n    rows = [rows]")
 	if s.narrow && len(s.src.records.fields) > 0 && len(s.src.records.fields[0].path) > 0 {
@@ -89,52 +51,17 @@ func (s *script) text(format string) string {
 		return fmt.Sprintf("raise SystemExit(%s)\n", pyString("the data has no field for "+s.missing))
 	}
 	s.line("print(json.dumps(out, ensure_ascii=False, allow_nan=False))")
-	return s.b.String()
+	return withHelpers(s.b.String())
 }
 
 func (s *script) load(format string) {
 	s.line(`with open(input_file, encoding="utf-8") as f:`)
-	if format != "jsonl" {
-		s.line("    data = json.load(f)\n")
+	if format == "jsonl" {
+		s.line("    data = [json.loads(line) for line in f if line.strip()]")
 		return
 	}
-	s.line("    data = [json.loads(line) for line in f if line.strip()]\n")
+	s.line("    data = json.load(f)")
 }
-
-// helpers walk the data as far as it goes: a response may come without the
-// envelope that its schema declares, or with its records already apart.
-const helpers = `
-def walk(value, *path):
-    for name in path:
-        if isinstance(value, list) and len(value) == 1 and isinstance(value[0], dict) and name in value[0]:
-            value = value[0]
-        if isinstance(value, dict) and name in value:
-            value = value[name]
-    return value
-
-
-def get(row, *path):
-    for name in path:
-        row = row.get(name) if isinstance(row, dict) else None
-    return row
-
-
-def plain(value):
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return str(value).casefold()
-
-
-def mentions(value, words):
-    text = "".join(c if c.isalnum() else " " for c in plain(value)).split()
-    n = len(words)
-    return any(text[i:i + n] == words for i in range(len(text) - n + 1))
-
-
-def is_number(value):
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-`
 
 func pathArgs(path []string) string {
 	out := ""

@@ -11,7 +11,8 @@ import (
 // maxRows is how many rows an answer shows.
 const maxRows = 50
 
-// table sets objects as text, numbers to the right, the columns of lead first.
+// table sets objects as a Markdown table, numbers to the right, the columns of
+// lead first.
 func table(rows []json.RawMessage, lead []string) string {
 	columns := tableColumns(rows, lead)
 	wide := make([]int, len(columns))
@@ -26,7 +27,7 @@ func table(rows []json.RawMessage, lead []string) string {
 		_ = json.Unmarshal(r, &m) // a row that is no object has empty cells
 		line := make([]string, len(columns))
 		for i, c := range columns {
-			line[i] = plainValue(m[c])
+			line[i] = strings.ReplaceAll(plainValue(m[c]), "|", `\|`)
 			right[i] = right[i] && (isNull(m[c]) || observe(string(m[c])).is("number", "integer"))
 		}
 		lines = append(lines, line)
@@ -39,10 +40,14 @@ func table(rows []json.RawMessage, lead []string) string {
 	return typeset(lines, wide, right)
 }
 
+// typeset aligns the cells, so that the Markdown reads as a table as it stands.
 func typeset(lines [][]string, wide []int, right []bool) string {
 	rule := make([]string, len(wide))
-	for i, w := range wide {
-		rule[i] = strings.Repeat("-", w)
+	for i := range wide {
+		wide[i] = max(wide[i], 3)
+		if rule[i] = strings.Repeat("-", wide[i]); right[i] {
+			rule[i] = rule[i][1:] + ":"
+		}
 	}
 	var b strings.Builder
 	for _, l := range slices.Insert(slices.Clone(lines), 1, rule) {
@@ -52,7 +57,7 @@ func typeset(lines [][]string, wide []int, right []bool) string {
 				cells[i] = strings.Repeat(" ", wide[i]-utf8.RuneCountInString(cell)) + cell
 			}
 		}
-		b.WriteString(strings.TrimRight(strings.Join(cells, "  "), " ") + "\n")
+		b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
 	}
 	return strings.TrimSuffix(b.String(), "\n")
 }

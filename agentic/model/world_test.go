@@ -36,19 +36,12 @@ type outcome struct {
 	partial  bool // there was no python3 to run a script with
 }
 
+// ask puts a question as the agents do: the output must satisfy its schema.
 func ask[I, O any](t testing.TB, purpose Purpose, in I) O {
 	t.Helper()
-	raw, err := json.Marshal(in)
+	out, _, err := Think[I, O](t.Context(), Offline{}, purpose, "", in)
 	if err != nil {
 		t.Fatal(err)
-	}
-	reply, err := Offline{}.Complete(t.Context(), Request{Purpose: purpose, Input: raw})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out O
-	if err := json.Unmarshal(reply.Output, &out); err != nil {
-		t.Fatalf("%s: %v in %s", purpose, err, reply.Output)
 	}
 	return out
 }
