@@ -10,6 +10,9 @@ const Leeway = 5 * time.Second
 // MaxGrantLife is the longest life of one grant.
 const MaxGrantLife = 15 * time.Minute
 
+// maxUnix keeps times where adding to them cannot overflow: the year 9999.
+const maxUnix = 253402300799
+
 // Grant says who asked: minted by the gateway for one turn, or for a plan, run
 // or schedule that goes on without the user (For). Alone it does nothing: an
 // order also needs a role key.
@@ -56,10 +59,13 @@ func OpenGrant(token, audience string, keys Keys, now time.Time) (Grant, error) 
 		return Grant{}, Refuse(GrantInvalid, "/actor/grant", "grant is for another log")
 	case g.Subject == "" || g.Tenant == "" || g.ID == "":
 		return Grant{}, Refuse(GrantInvalid, "/actor/grant", "grant names no subject, tenant or id")
-	case g.Expires-g.IssuedAt > int64(MaxGrantLife/time.Second) || g.Expires <= g.IssuedAt:
+	case g.IssuedAt < 0 || g.IssuedAt > maxUnix || g.Expires <= g.IssuedAt || g.Expires > g.IssuedAt+int64(MaxGrantLife/time.Second):
 		return Grant{}, Refuse(GrantInvalid, "/actor/grant", "grant lives longer than 15 minutes")
 	}
 	if !now.IsZero() {
+		if !key.NotAfter.IsZero() && now.After(key.NotAfter) {
+			return Grant{}, Refuse(GrantInvalid, "/actor/grant", "the gateway's key is past its not_after")
+		}
 		if now.After(time.Unix(g.Expires, 0).Add(Leeway)) {
 			return Grant{}, Refuse(GrantInvalid, "/actor/grant", "grant has expired")
 		}

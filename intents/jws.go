@@ -1,6 +1,7 @@
 package intents
 
 import (
+	"bytes"
 	"crypto"
 	"crypto/ed25519"
 	"crypto/rand"
@@ -10,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/go-jose/go-jose/v4"
-	"github.com/gowebpki/jcs"
 )
 
 // Media types of the papers, the "typ" of their protected headers. A signature
@@ -37,7 +37,7 @@ func protectedHeader(typ, kid string) string {
 // other member, spelling and algorithm.
 func parseHeader(encoded, typ string) (kid string, err error) {
 	raw, err := b64.DecodeString(encoded)
-	if err != nil {
+	if err != nil || strings.ContainsAny(encoded, "\r\n") { // the decoder skips line ends
 		return "", Refuse(SignatureInvalid, "/sig", "protected header is not base64url without padding")
 	}
 	s, ok := strings.CutPrefix(string(raw), `{"alg":"EdDSA","kid":"`)
@@ -56,7 +56,7 @@ func validKID(kid string) bool {
 		return false
 	}
 	_, err := b64.DecodeString(kid)
-	return err == nil
+	return err == nil && !strings.ContainsAny(kid, "\r\n")
 }
 
 // sign makes protected header and signature over payload.
@@ -110,6 +110,9 @@ func OpenCompact(token, typ string, keys Keys, claims any) (Key, error) {
 	if err != nil {
 		return Key{}, Refuse(SignatureInvalid, "", "signature does not match")
 	}
+	if again, err := Canonical(payload); err != nil || !bytes.Equal(again, payload) {
+		return Key{}, Refuse(SignatureInvalid, "", "claims are not canonical JSON")
+	}
 	if err := unmarshalStrict(payload, claims); err != nil {
 		return Key{}, Refuse(SignatureInvalid, "", "claims: "+err.Error())
 	}
@@ -119,12 +122,13 @@ func OpenCompact(token, typ string, keys Keys, claims any) (Key, error) {
 // maxToken bounds compact tokens: a ticket with inline inputs is the largest.
 const maxToken = 512 << 10
 
+// marshalCanonical gives the RFC 8785 bytes of v and refuses what they would change.
 func marshalCanonical(v any) ([]byte, error) {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
 	}
-	return jcs.Transform(raw)
+	return Canonical(raw)
 }
 
 func unmarshalStrict(raw []byte, v any) error {

@@ -53,11 +53,11 @@ type Pin struct {
 // Input is an argument that the router resolved from a member "from": the value
 // itself, or a reference that the executor opens in Blobs.
 type Input struct {
-	Pointer string          `json:"pointer"` // where the data belongs in args, such as /data
-	Ref     string          `json:"ref,omitempty"`
-	Value   json.RawMessage `json:"value,omitempty"`
-	SHA256  string          `json:"sha256"`
-	Size    int64           `json:"size_bytes,omitempty"`
+	Pointer string `json:"pointer"` // where the data belongs in args, such as /data
+	Ref     string `json:"ref,omitempty"`
+	Value   []byte `json:"value,omitempty"` // the JSON text as it is, base64: signing must not change its numbers
+	SHA256  string `json:"sha256"`
+	Size    int64  `json:"size_bytes,omitempty"`
 }
 
 // IssueTicket signs a ticket with the router's key.
