@@ -10,10 +10,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/router"
+	"aob.dev/writ/storage"
 )
 
 // operator seals and submits an order as the operator "local" of system.
@@ -120,3 +122,18 @@ func effectOf(readOnly, idempotent *bool) catalog.Effect {
 		return catalog.Once
 	}
 }
+
+// LocalKey is the API key of user "local", as long as its file is there.
+func (n *Node) LocalKey() (string, error) { return ReadLocalKey(n.cfg.Dir) }
+
+// ReadLocalKey reads the first API key of a data directory.
+func ReadLocalKey(dir string) (string, error) {
+	raw, err := os.ReadFile(KeyFile(dir))
+	return strings.TrimSpace(string(raw)), err
+}
+
+// Records of the journal, for checks in the same process.
+func (n *Node) Records() storage.Records { return n.journal }
+
+// Router of the node, for checks in the same process.
+func (n *Node) Router() *router.Router { return n.router }

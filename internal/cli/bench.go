@@ -1,0 +1,37 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"aob.dev/writ/internal/bench"
+)
+
+func benchCommand(std IO) *cobra.Command {
+	var o bench.Options
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "bench NAME", Short: "Measure, as ratios taken within one run", Args: cobra.ExactArgs(1), ValidArgs: bench.Names(),
+		Long: "Measure one thing beside its baseline, in turns within one run:\n  decide  CPU of a decision over one bare ed25519.Verify\n  orders  whole orders a second, durable, beside bare fsync and JetStream sync-always",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			rows, err := bench.Run(cmd.Context(), args[0], o)
+			if err != nil {
+				return no(err)
+			}
+			if asJSON {
+				return printJSON(std.Out, rows)
+			}
+			t := table(std.Out)
+			fmt.Fprintln(t, "name\tours\tbaseline\tratio\tunit\tn")
+			for _, r := range rows {
+				fmt.Fprintf(t, "%s\t%.4g\t%.4g\t%.2f\t%s\t%d\n", r.Name, r.Ours, r.Baseline, r.Ratio, r.Unit, r.N)
+			}
+			flush(t)
+			return nil
+		},
+	}
+	cmd.Flags().DurationVar(&o.Time, "time", bench.DefaultTime, "how long each measurement runs")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print data")
+	return cmd
+}

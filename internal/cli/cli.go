@@ -1,0 +1,131 @@
+// Package cli is the command line: flags, printing, exit codes. Standard output
+// is data, standard error is messages (DESIGN §15).
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// Exit codes.
+const (
+	ExitOK        = 0
+	ExitNo        = 1 // a well-formed no: refused, invalid, failed
+	ExitUsage     = 2 // unknown command or flag, a value that cannot be
+	ExitMalformed = 3 // input that cannot be read
+)
+
+// IO is what a command may touch.
+type IO struct {
+	In       io.Reader
+	Out, Err io.Writer
+	Env      func(string) string
+}
+
+// exitError carries an exit code; it is printed unless silent.
+type exitError struct {
+	code   int
+	err    error
+	silent bool
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+
+func no(err error) error        { return &exitError{code: ExitNo, err: err} }
+func malformed(err error) error { return &exitError{code: ExitMalformed, err: err} }
+
+// Main runs one command and returns its exit code.
+func Main(ctx context.Context, args []string, std IO) int {
+	root := &cobra.Command{
+		Use: "writ", Short: "Signed intents between AI agents and the real world",
+		Long: "writ lets AI agents act without trusting them: they can only seal orders,\n" +
+			"which a router checks, records for good, and has carried out.",
+		SilenceErrors: true, SilenceUsage: true, Args: cobra.NoArgs,
+	}
+	root.SetArgs(args)
+	root.SetIn(std.In)
+	root.SetOut(std.Out)
+	root.SetErr(std.Err)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return &exitError{code: ExitUsage, err: fmt.Errorf("%w\nsee: %s --help", err, c.CommandPath())}
+	})
+	root.AddCommand(upCommand(std), demoCommand(std), runCommand(std), intentCommand(std), benchCommand(std), sandboxCommand(std), versionCommand(std))
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return ExitOK
+	}
+	var exit *exitError
+	if !errors.As(err, &exit) {
+		exit = &exitError{code: ExitNo, err: err}
+		if isUsage(err) {
+			exit.code = ExitUsage
+		}
+	}
+	if !exit.silent {
+		fmt.Fprintln(std.Err, "writ:", exit.err)
+	}
+	return exit.code
+}
+
+// isUsage: cobra's own errors about commands and arguments have no type.
+func isUsage(err error) bool {
+	var pathErr *os.PathError
+	return !errors.As(err, &pathErr) && (startsWith(err, "unknown command") || startsWith(err, "accepts ") || startsWith(err, "requires ") || startsWith(err, "required flag"))
+}
+
+func startsWith(err error, prefix string) bool {
+	s := err.Error()
+	return len(s) >= len(prefix) && s[:len(prefix)] == prefix
+}
+
+// printJSON writes data as one indented document.
+func printJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// logger writes messages to standard error: text for people, JSON elsewhere.
+func logger(std IO, level string) *slog.Logger {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		l = slog.LevelInfo
+	}
+	o := &slog.HandlerOptions{Level: l}
+	if terminal(std.Err) {
+		return slog.New(slog.NewTextHandler(std.Err, o))
+	}
+	return slog.New(slog.NewJSONHandler(std.Err, o).WithAttrs([]slog.Attr{slog.String("service", "writ")}))
+}
+
+func terminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd())) //nolint:gosec // G115: a file descriptor
+}
+
+// paint colours text for a terminal, unless NO_COLOR is set.
+type paint struct{ on bool }
+
+func painter(std IO, w io.Writer) paint { return paint{terminal(w) && std.Env("NO_COLOR") == ""} }
+
+func (p paint) wrap(code, s string) string {
+	if !p.on {
+		return s
+	}
+	return "\x1b[" + code + "m" + s + "\x1b[0m"
+}
+
+func (p paint) bold(s string) string  { return p.wrap("1", s) }
+func (p paint) dim(s string) string   { return p.wrap("2", s) }
+func (p paint) green(s string) string { return p.wrap("32", s) }
+func (p paint) red(s string) string   { return p.wrap("31", s) }

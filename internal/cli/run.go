@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/client"
+	"aob.dev/writ/internal/config"
+)
+
+func runCommand(std IO) *cobra.Command {
+	var url, key, data string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "run QUESTION", Short: "Ask a running writ to do a task", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			k, err := localKey(std, key, data)
+			if err != nil {
+				return no(err)
+			}
+			res := struct {
+				PlanID   string          `json:"plan_id"`
+				Status   string          `json:"status"`
+				Response string          `json:"response,omitempty"`
+				Data     json.RawMessage `json:"data,omitempty"`
+				Failure  json.RawMessage `json:"failure,omitempty"`
+			}{}
+			p := painter(std, std.Err)
+			res.PlanID, err = client.Client{URL: url, Key: k}.Run(cmd.Context(), args[0], func(f client.Frame) error {
+				switch bus.FrameKind(f.Event) {
+				case bus.FrameStatus:
+					var s bus.StatusData
+					if json.Unmarshal(f.Data, &s) == nil && !asJSON {
+						fmt.Fprintln(std.Err, p.dim(progress(s.State, s.Message, s.Step)))
+					}
+				case bus.FrameAnswer:
+					var a bus.AnswerData
+					if err := json.Unmarshal(f.Data, &a); err != nil {
+						return err
+					}
+					res.Response, res.Data = a.Response, a.Data
+				case bus.FrameError:
+					var e bus.ErrorData
+					if err := json.Unmarshal(f.Data, &e); err != nil {
+						return err
+					}
+					res.Response, res.Failure = e.Reason, e.Failure
+				case bus.FrameHeld:
+					res.Status = "held"
+					res.Data = f.Data
+				case bus.FrameDone:
+					var d bus.DoneData
+					if err := json.Unmarshal(f.Data, &d); err != nil {
+						return err
+					}
+					res.Status = d.Status
+				default:
+				}
+				return nil
+			})
+			if err != nil {
+				return no(err)
+			}
+			if asJSON {
+				err = printJSON(std.Out, res)
+			} else {
+				_, err = fmt.Fprintln(std.Out, res.Response)
+			}
+			if err == nil && res.Status != "complete" && res.Status != "held" {
+				return &exitError{code: ExitNo, err: errors.New("the task was not completed"), silent: true}
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&url, "url", "http://"+config.Default().Listen, "gateway")
+	cmd.Flags().StringVar(&key, "key", "", "API key (default WRIT_API_KEY, or the data directory's)")
+	cmd.Flags().StringVar(&data, "data", config.Default().Data, "data directory of a local writ, for its API key")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print data")
+	return cmd
+}
+
+// progress is one line about where a turn stands.
+func progress(state, message string, step int) string {
+	line := "· " + state
+	if step > 0 {
+		line = fmt.Sprintf("· step %d %s", step, state[len("step_"):])
+	}
+	if message != "" {
+		line += ": " + message
+	}
+	return line
+}

@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/internal/config"
+	"aob.dev/writ/internal/node"
+)
+
+func upCommand(std IO) *cobra.Command {
+	var file string
+	flags := config.Default()
+	cmd := &cobra.Command{
+		Use: "up", Short: "Run everything in one process", Args: cobra.NoArgs,
+		Long: "Run everything in one process: embedded NATS, SQLite, sandbox, agents, HTTP.\n" +
+			"Data is under --data; the first start makes keys, genesis and an API key.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := config.Load(file, std.Env)
+			if err != nil {
+				return malformed(err)
+			}
+			override(cmd, &c, flags)
+			if err := c.Validate(); err != nil {
+				return &exitError{code: ExitUsage, err: err}
+			}
+			return up(cmd.Context(), std, c)
+		},
+	}
+	cmd.Flags().StringVar(&file, "config", "", "configuration file (default writ.yaml, if there is one)")
+	cmd.Flags().StringVar(&flags.Data, "data", flags.Data, "data directory")
+	cmd.Flags().StringVar(&flags.Listen, "listen", flags.Listen, "HTTP address, host:port")
+	cmd.Flags().StringVar(&flags.NATS, "nats", "", "NATS address for executors of others, host:port; none by default")
+	cmd.Flags().StringArrayVar(&flags.Skills, "skills", nil, "skill server: URL of streamable HTTP, or a command (repeatable)")
+	cmd.Flags().StringVar(&flags.Policies, "policies", "", "directory of policies in place of the embedded ones; watched")
+	cmd.Flags().StringVar(&flags.Sandbox, "sandbox", "", "weakest sandbox driver accepted")
+	cmd.Flags().StringVar(&flags.Model, "model", flags.Model, "offline, or openai:<model name>")
+	cmd.Flags().StringVar(&flags.ModelURL, "model-url", flags.ModelURL, "base URL of an OpenAI-compatible API")
+	cmd.Flags().StringVar(&flags.LogLevel, "log-level", flags.LogLevel, "debug, info, warn, error")
+	return cmd
+}
+
+// override puts the flags that were given over file and environment.
+func override(cmd *cobra.Command, c *config.Config, flags config.Config) {
+	for name, set := range map[string]func(){
+		"data": func() { c.Data = flags.Data }, "listen": func() { c.Listen = flags.Listen }, "nats": func() { c.NATS = flags.NATS },
+		"skills": func() { c.Skills = flags.Skills }, "policies": func() { c.Policies = flags.Policies },
+		"sandbox": func() { c.Sandbox = flags.Sandbox }, "model": func() { c.Model = flags.Model },
+		"model-url": func() { c.ModelURL = flags.ModelURL }, "log-level": func() { c.LogLevel = flags.LogLevel },
+	} {
+		if cmd.Flags().Changed(name) {
+			set()
+		}
+	}
+}
+
+// newModel makes the model that the configuration names.
+func newModel(c config.Config) (model.Model, error) {
+	name, remote := strings.CutPrefix(c.Model, "openai:")
+	if !remote {
+		return model.Offline{}, nil
+	}
+	return model.NewOpenAI(model.OpenAIConfig{BaseURL: c.ModelURL, APIKey: c.ModelKey, Model: name})
+}
+
+func up(ctx context.Context, std IO, c config.Config) error {
+	log := logger(std, c.LogLevel)
+	m, err := newModel(c)
+	if err != nil {
+		return &exitError{code: ExitUsage, err: err}
+	}
+	started := time.Now()
+	n, err := node.Open(ctx, node.Config{Dir: c.Data, Listen: c.Listen, NATS: c.NATS, Skills: c.Skills, PolicyDir: c.Policies,
+		Driver: c.Sandbox, Model: m, Now: time.Now, Log: log})
+	if err != nil {
+		return no(err)
+	}
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	go func() { ended <- n.Run(ctx, ready) }()
+	select {
+	case <-ready:
+		announce(std, n, c, time.Since(started))
+		err = <-ended
+	case err = <-ended:
+	}
+	if err = errors.Join(err, n.Close()); err != nil {
+		return no(err)
+	}
+	return nil
+}
+
+// announce says on standard error where it listens, and prints the API key of a
+// first start on standard output, once.
+func announce(std IO, n *node.Node, c config.Config, took time.Duration) {
+	p := painter(std, std.Err)
+	fmt.Fprintf(std.Err, "%s on http://%s in %.1f s; data in %s\n", p.bold("writ is up"), n.Addr(), took.Seconds(), c.Data)
+	if n.APIKey == "" {
+		return
+	}
+	fmt.Fprintln(std.Out, n.APIKey)
+	fmt.Fprintf(std.Err, "first start: above is the API key of user local, shown this once (kept in %s, mode 0600)\n", node.KeyFile(c.Data))
+	fmt.Fprintf(std.Err, "the root key is in %s/keys/root.pem: take it offline\n", c.Data)
+	fmt.Fprintf(std.Err, "try: writ run \"…\" --data %s\n", c.Data)
+}
+
+// localKey is the API key to use: the flag, the environment, or the data
+// directory's own.
+func localKey(std IO, flag, data string) (string, error) {
+	if flag != "" {
+		return flag, nil
+	}
+	if key := std.Env("WRIT_API_KEY"); key != "" {
+		return key, nil
+	}
+	key, err := node.ReadLocalKey(data)
+	if errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("no API key: set WRIT_API_KEY, give --key, or name the data directory of a local `writ up` with --data")
+	}
+	return key, err
+}

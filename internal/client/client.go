@@ -1,0 +1,151 @@
+// Package client talks to a gateway over HTTP as any application would.
+package client
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// Client of one gateway, with one API key.
+type Client struct {
+	URL string // http://host:port
+	Key string
+}
+
+// Error is a problem that the gateway answered (RFC 9457).
+type Error struct {
+	Status  int
+	Code    string `json:"code"`
+	Detail  string `json:"detail"`
+	Hint    string `json:"hint"`
+	Pointer string `json:"pointer"`
+}
+
+func (e *Error) Error() string {
+	s := e.Code
+	if e.Detail != "" {
+		s += ": " + e.Detail
+	}
+	if e.Pointer != "" {
+		s += " (at " + e.Pointer + ")"
+	}
+	if e.Hint != "" {
+		s += "; " + e.Hint
+	}
+	return s
+}
+
+// Frame of a stream.
+type Frame struct {
+	ID    string
+	Event string
+	Data  json.RawMessage
+}
+
+// Run asks a question and yields the frames of its turn until the last one. It
+// returns the plan's id. fn returning an error ends it.
+func (c Client) Run(ctx context.Context, message string, fn func(Frame) error) (plan string, err error) {
+	body, err := json.Marshal(map[string]any{"message": message, "stream": true})
+	if err != nil {
+		return "", err
+	}
+	resp, err := c.do(ctx, http.MethodPost, "/agent/run", body)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	plan = resp.Header.Get("X-Plan-Id")
+	if !strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+		raw, err := io.ReadAll(io.LimitReader(resp.Body, 8<<20))
+		if err != nil {
+			return plan, err
+		}
+		return plan, fn(Frame{Event: "held", Data: raw})
+	}
+	return plan, frames(resp.Body, fn)
+}
+
+// frames reads server-sent events (WHATWG HTML, section 9.2).
+func frames(r io.Reader, fn func(Frame) error) error {
+	lines := bufio.NewScanner(r)
+	lines.Buffer(make([]byte, 64<<10), 8<<20)
+	var f Frame
+	for lines.Scan() {
+		line := lines.Text()
+		field, value, _ := strings.Cut(line, ":")
+		value = strings.TrimPrefix(value, " ")
+		switch {
+		case line == "":
+			if f.Event != "" || len(f.Data) > 0 {
+				if err := fn(f); err != nil {
+					return err
+				}
+			}
+			f = Frame{}
+		case field == "id":
+			f.ID = value
+		case field == "event":
+			f.Event = value
+		case field == "data":
+			f.Data = append(f.Data, value...)
+		}
+	}
+	return lines.Err()
+}
+
+// Get reads a JSON document of the API.
+func (c Client) Get(ctx context.Context, path string, out any) error {
+	resp, err := c.do(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	return json.NewDecoder(resp.Body).Decode(out)
+}
+
+// Submit sends a sealed order to the router's entrance and returns the answer
+// or problem as received.
+func (c Client) Submit(ctx context.Context, sealed []byte, query string) (status int, body []byte, err error) {
+	resp, err := c.do(ctx, http.MethodPost, "/v1/intents"+query, sealed)
+	var problem *Error
+	if errors.As(err, &problem) {
+		return problem.Status, nil, err
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	body, err = io.ReadAll(io.LimitReader(resp.Body, 8<<20))
+	return resp.StatusCode, body, err
+}
+
+func (c Client) do(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, method, c.URL+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if c.Key != "" {
+		req.Header.Set("X-Api-Key", c.Key)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("no answer from %s: %w", c.URL, err)
+	}
+	if resp.StatusCode < 400 {
+		return resp, nil
+	}
+	defer resp.Body.Close()
+	e := &Error{Status: resp.StatusCode}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(e); err != nil || e.Code == "" {
+		e.Code = resp.Status
+	}
+	return nil, e
+}

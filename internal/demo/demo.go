@@ -1,0 +1,213 @@
+// Package demo shows the whole system doing one job on real data: it starts an
+// embedded node and a skill server with a week of earthquakes, asks a question
+// through the public API, and then takes nothing on trust: every order and
+// receipt is verified again from the journal.
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/client"
+	"aob.dev/writ/internal/demo/quakes"
+	"aob.dev/writ/internal/node"
+)
+
+// Question of the demo.
+const Question = "Which ten places had the strongest earthquakes, and how strong were they?"
+
+// Options of a run.
+type Options struct {
+	Data string // kept; empty: a temporary directory that is removed
+	Log  *slog.Logger
+	// Progress is told what happens, for people; may be nil.
+	Progress func(Step)
+}
+
+// Step is one thing that happened.
+type Step struct {
+	State, Message string
+	Step           int
+}
+
+// Row is one line of the answer.
+type Row struct {
+	Rank      int     `json:"rank"`
+	Place     string  `json:"place"`
+	Magnitude float64 `json:"magnitude"`
+}
+
+// Result of the demo.
+type Result struct {
+	Question string           `json:"question"`
+	Response string           `json:"response"`
+	Answer   []Row            `json:"answer"`
+	Plan     catalog.PlanView `json:"plan"`
+	Orders   []Order          `json:"orders"`
+	Large    *Large           `json:"large_response,omitempty"`
+	Verified Verified         `json:"verified"`
+	Seconds  float64          `json:"seconds"`
+}
+
+// Large is the large-response event: what came, and which script read it.
+type Large struct {
+	SizeBytes  int64  `json:"size_bytes"`
+	FileID     string `json:"file_id"`
+	ScriptHash string `json:"script_hash"`
+	InputRows  int64  `json:"input_rows"`
+	OutputRows int64  `json:"output_rows"`
+}
+
+// Run does the whole job. An error means that something did not hold; the
+// result is as far as it came.
+func Run(ctx context.Context, o Options) (res Result, err error) {
+	started := time.Now()
+	res.Question = Question
+	dir := o.Data
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "writ-demo-"); err != nil {
+			return res, err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	url, err := quakes.Serve(ctx)
+	if err != nil {
+		return res, err
+	}
+	n, err := node.Open(ctx, node.Config{Dir: dir, Listen: "127.0.0.1:0", Skills: []string{url}, Model: model.Offline{}, Now: time.Now, Log: o.Log})
+	if err != nil {
+		return res, err
+	}
+	defer func() { err = errors.Join(err, n.Close()) }()
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	running, stop := context.WithCancel(ctx)
+	go func() { ended <- n.Run(running, ready) }()
+	defer func() {
+		stop()
+		err = errors.Join(err, <-ended)
+	}()
+	select {
+	case <-ready:
+	case err := <-ended:
+		ended <- nil
+		return res, err
+	}
+	key, err := n.LocalKey()
+	if err != nil {
+		return res, err
+	}
+	c := client.Client{URL: "http://" + n.Addr().String(), Key: key}
+	if err := ask(ctx, c, o, &res); err != nil {
+		return res, err
+	}
+	if err := read(ctx, c, n, &res); err != nil {
+		return res, err
+	}
+	res.Seconds = time.Since(started).Seconds()
+	return res, res.check()
+}
+
+// ask submits the question and follows its turn.
+func ask(ctx context.Context, c client.Client, o Options, res *Result) error {
+	var failure string
+	plan, err := c.Run(ctx, Question, func(f client.Frame) error {
+		switch bus.FrameKind(f.Event) {
+		case bus.FrameStatus:
+			var s bus.StatusData
+			if err := json.Unmarshal(f.Data, &s); err != nil {
+				return err
+			}
+			if o.Progress != nil {
+				o.Progress(Step{s.State, s.Message, s.Step})
+			}
+		case bus.FrameAnswer:
+			var a bus.AnswerData
+			if err := json.Unmarshal(f.Data, &a); err != nil {
+				return err
+			}
+			res.Response = a.Response
+			return json.Unmarshal(a.Data, &res.Answer)
+		case bus.FrameError:
+			var e bus.ErrorData
+			if err := json.Unmarshal(f.Data, &e); err != nil {
+				return err
+			}
+			failure = e.Reason
+		default:
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if failure != "" {
+		return fmt.Errorf("the task failed: %s", failure)
+	}
+	return c.Get(ctx, "/agent/plans/"+plan, &res.Plan)
+}
+
+// read collects the records and events of the turn and verifies them.
+func read(ctx context.Context, c client.Client, n *node.Node, res *Result) error {
+	var trace struct {
+		Events []struct {
+			Type    string         `json:"event_type"`
+			Payload map[string]any `json:"payload"`
+		} `json:"events"`
+	}
+	if err := c.Get(ctx, "/agent/plans/"+res.Plan.PlanID+"/trace", &trace); err != nil {
+		return err
+	}
+	large := Large{}
+	for _, e := range trace.Events {
+		switch e.Type {
+		case "large_response.detected":
+			large.SizeBytes, large.FileID = number(e.Payload["size_bytes"]), text(e.Payload["file_id"])
+		case "python_script.executed":
+			if large.ScriptHash == "" {
+				large.ScriptHash = text(e.Payload["script_hash"])
+				large.InputRows, large.OutputRows = number(e.Payload["input_rows"]), number(e.Payload["output_rows"])
+			}
+		}
+	}
+	if large.FileID != "" {
+		res.Large = &large
+	}
+	var err error
+	res.Orders, res.Verified, err = verify(ctx, n.Records(), n.Router())
+	return err
+}
+
+func number(v any) int64 {
+	f, _ := v.(float64)
+	return int64(f)
+}
+
+func text(v any) string {
+	s, _ := v.(string)
+	return s
+}
+
+// check says whether all of it holds.
+func (r Result) check() error {
+	switch {
+	case len(r.Answer) != 10:
+		return fmt.Errorf("the answer has %d rows, not 10", len(r.Answer))
+	case r.Plan.Status != catalog.PlanComplete:
+		return fmt.Errorf("the plan is %s", r.Plan.Status)
+	case r.Large == nil || r.Large.ScriptHash == "":
+		return errors.New("the large response did not take the large-response path")
+	case !r.Verified.OK:
+		return errors.New("not every order and receipt verified")
+	}
+	return nil
+}
