@@ -124,7 +124,7 @@ func (r *reading) grouped(i int) bool {
 	return f != nil && r.q.fold != foldNone
 }
 
-// impliedLimit is one for "the strongest earthquake" and "which outlet".
+// impliedLimit is one for "the cheapest outlet" and "which outlet".
 func (r *reading) impliedLimit() int {
 	for i, w := range r.ws {
 		if r.names(i) {

@@ -44,7 +44,7 @@ var notSuperlative = set("west east best test rest guest forest interest request
 
 // dimensions lead from an adjective to the nouns that name what it measures.
 var dimensions = stemmed(map[string]string{
-	"strong": "strength magnitude force power", "long": "length duration", "wide": "width", "high": "height", "tall": "height",
+	"strong": "strength force power", "long": "length duration", "wide": "width", "high": "height", "tall": "height",
 	"deep": "depth", "heavy": "weight mass", "old": "age", "fast": "speed velocity", "far": "distance", "hot": "temperature",
 	"expensive": "price cost amount total value", "price": "price cost amount total value", "large": "size magnitude amount quantity value total volume",
 	"big": "size magnitude amount quantity value total volume", "small": "size magnitude amount quantity value total volume",
