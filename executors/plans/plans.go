@@ -1,0 +1,179 @@
+// Package plans reads plans: the documents of agent_plans and agent_events,
+// which the recorder alone writes (DESIGN §12). Users see their own plans;
+// auditors and admins those of their tenant. Another's plan does not exist.
+package plans
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"time"
+
+	"aob.dev/writ/executors"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
+)
+
+// Name of the executor.
+const Name = "plans"
+
+// overseers are the roles that see the plans of the whole tenant.
+var overseers = []string{"auditor", "admin"}
+
+// Bounds of one answer.
+const (
+	defaultList = 20
+	maxList     = 100
+	maxEvents   = 10_000
+	eventPage   = 1000
+	maxBytes    = 4 << 20 // of a trace; half of what a message may hold
+	listBytes   = 1 << 20 // a list ends after the page that reaches it
+	listPage    = 5
+)
+
+// Handlers of the executor. They keep no state.
+func Handlers(docs storage.Documents) map[string]executors.Handler {
+	p := plans{docs}
+	return map[string]executors.Handler{"plan.get": p.get, "plan.list": p.list}
+}
+
+type plans struct{ docs storage.Documents }
+
+// get reads one plan, and with Trace its events in the order in which they
+// happened (OBS-02, G-65).
+func (p plans) get(ctx context.Context, o *executors.Order) (*executors.Result, error) {
+	var args catalog.PlanGet
+	if err := o.Decode(&args); err != nil {
+		return nil, err
+	}
+	doc, err := p.docs.Get(ctx, o.Ticket.Actor.Tenant, storage.IndexPlans, args.PlanID)
+	if err != nil {
+		return nil, executors.Store(err)
+	}
+	view, err := viewOf(doc)
+	if err != nil {
+		return nil, err
+	}
+	if view.UserID != o.Ticket.Actor.UserID && !oversees(o) {
+		return nil, executors.Store(storage.ErrNotFound)
+	}
+	out := catalog.PlanGetResult{Plan: view}
+	if args.Trace {
+		if out.Events, err = p.events(ctx, o.Ticket.Actor.Tenant, args.PlanID); err != nil {
+			return nil, err
+		}
+	}
+	return &executors.Result{Value: out}, nil
+}
+
+// viewOf reads a document of agent_plans; lists are never null.
+func viewOf(doc storage.Document) (catalog.PlanView, error) {
+	var view catalog.PlanView
+	if err := json.Unmarshal(doc.Body, &view); err != nil {
+		return view, executors.Fail(intents.ExecutorFailed, "a stored plan cannot be read")
+	}
+	if view.Steps == nil {
+		view.Steps = []catalog.StepView{}
+	}
+	if view.History == nil {
+		view.History = []catalog.Replan{}
+	}
+	return view, nil
+}
+
+func oversees(o *executors.Order) bool {
+	return slices.ContainsFunc(o.Ticket.Actor.Roles, func(role string) bool { return slices.Contains(overseers, role) })
+}
+
+// events reads all events of a plan. They are ordered here: by time, then by
+// the record and the place in it that they come from.
+func (p plans) events(ctx context.Context, tenant, plan string) ([]json.RawMessage, error) {
+	q := storage.Query{Terms: map[string][]string{"plan_id": {plan}}, Sort: "ts", Limit: eventPage}
+	var found []event
+	size := 0
+	for {
+		page, err := p.docs.Search(ctx, tenant, storage.IndexEvents, q)
+		if err != nil {
+			return nil, executors.Store(err)
+		}
+		for _, doc := range page.Documents {
+			e := event{body: doc.Body}
+			if err := json.Unmarshal(doc.Body, &e); err != nil {
+				return nil, executors.Fail(intents.ExecutorFailed, "a stored event cannot be read")
+			}
+			found = append(found, e)
+			size += len(doc.Body)
+		}
+		if len(found) > maxEvents || size > maxBytes {
+			return nil, executors.Fail(intents.OversizedOutput, "the plan has more events than one answer holds: ask without trace")
+		}
+		if page.Cursor == "" {
+			break
+		}
+		q.After = page.Cursor
+	}
+	slices.SortStableFunc(found, event.compare)
+	out := make([]json.RawMessage, len(found))
+	for i, e := range found {
+		out[i] = e.body
+	}
+	return out, nil
+}
+
+// event is what orders one.
+type event struct {
+	TS       time.Time `json:"ts"`
+	Position int64     `json:"position"`
+	Seq      int64     `json:"seq"`
+	body     json.RawMessage
+}
+
+func (e event) compare(f event) int {
+	return cmp.Or(e.TS.Compare(f.TS), cmp.Compare(e.Position, f.Position), cmp.Compare(e.Seq, f.Seq))
+}
+
+// list gives plans, newest first, without the orders of interrupted steps. It
+// may end before Limit; the cursor goes on where it ended.
+func (p plans) list(ctx context.Context, o *executors.Order) (*executors.Result, error) {
+	var args catalog.PlanList
+	if err := o.Decode(&args); err != nil {
+		return nil, err
+	}
+	if args.Limit == 0 {
+		args.Limit = defaultList
+	}
+	if args.Limit < 0 || args.Limit > maxList {
+		return nil, executors.Fail(intents.MalformedArgs, "limit is 1 to 100")
+	}
+	q := storage.Query{Terms: map[string][]string{}, Sort: "-created_at", After: args.After}
+	if !oversees(o) {
+		q.Terms["user_id"] = []string{o.Ticket.Actor.UserID}
+	}
+	if args.Status != "" {
+		q.Terms["status"] = []string{args.Status}
+	}
+	out := catalog.PlanListResult{Plans: []catalog.PlanView{}}
+	for size := 0; len(out.Plans) < args.Limit && size < listBytes; {
+		q.Limit = min(listPage, args.Limit-len(out.Plans))
+		page, err := p.docs.Search(ctx, o.Ticket.Actor.Tenant, storage.IndexPlans, q)
+		if err != nil {
+			return nil, executors.Store(err)
+		}
+		for _, doc := range page.Documents {
+			view, err := viewOf(doc)
+			if err != nil {
+				return nil, err
+			}
+			view.Facts = nil
+			out.Plans = append(out.Plans, view)
+			size += len(doc.Body)
+		}
+		out.Cursor, q.After = page.Cursor, page.Cursor
+		if page.Cursor == "" {
+			break
+		}
+	}
+	return &executors.Result{Value: out}, nil
+}

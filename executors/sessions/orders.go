@@ -1,0 +1,186 @@
+package sessions
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"aob.dev/writ/executors"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
+)
+
+// get reads a session with its whole history (SES-05).
+func (s *sessions) get(ctx context.Context, o *executors.Order) (*executors.Result, error) {
+	var args catalog.SessionRef
+	if err := o.Decode(&args); err != nil {
+		return nil, err
+	}
+	found, _, err := s.load(ctx, o, args.SessionID)
+	if err != nil {
+		return nil, err
+	}
+	return &executors.Result{Value: found.view(s.time())}, nil
+}
+
+// Limits of a list.
+const (
+	defaultList = 20
+	maxList     = 100
+)
+
+// list gives the user's sessions, the last active first, without histories and
+// workflow states: session.get has them.
+func (s *sessions) list(ctx context.Context, o *executors.Order) (*executors.Result, error) {
+	var args catalog.SessionList
+	if err := o.Decode(&args); err != nil {
+		return nil, err
+	}
+	if args.Limit == 0 {
+		args.Limit = defaultList
+	}
+	if args.Limit < 0 || args.Limit > maxList {
+		return nil, executors.Fail(intents.MalformedArgs, "limit is 1 to 100")
+	}
+	page, err := s.docs.Search(ctx, o.Ticket.Actor.Tenant, storage.IndexSessions, storage.Query{
+		Terms: map[string][]string{"user_id": {o.Ticket.Actor.UserID}}, Sort: "-last_active", After: args.After, Limit: args.Limit,
+	})
+	if err != nil {
+		return nil, executors.Store(err)
+	}
+	out := catalog.SessionListResult{Sessions: []catalog.Session{}, Cursor: page.Cursor}
+	for _, doc := range page.Documents {
+		var found session
+		if err := json.Unmarshal(doc.Body, &found); err != nil {
+			return nil, executors.Fail(intents.ExecutorFailed, "a stored session cannot be read")
+		}
+		found.Messages, found.Workflow = nil, nil
+		out.Sessions = append(out.Sessions, found.view(s.time()))
+	}
+	return &executors.Result{Value: out}, nil
+}
+
+// create begins a session: active, to be left after its time to live (SES-01).
+func (s *sessions) create(ctx context.Context, o *executors.Order) (*executors.Result, error) {
+	var args catalog.SessionCreate
+	if err := o.Decode(&args); err != nil {
+		return nil, err
+	}
+	return s.begin(ctx, o, s.fresh(o, args.SessionID, args.Agent, args.TTLMinutes))
+}
+
+func (s *sessions) fresh(o *executors.Order, id, agent string, ttlMinutes int) session {
+	now := s.time()
+	fresh := session{
+		ID: id, Tenant: o.Ticket.Actor.Tenant, User: o.Ticket.Actor.UserID, State: active, StartedAt: now,
+		Messages: []message{}, TTLMinutes: ttlMinutes, Agent: agent,
+	}
+	fresh.touch(now)
+	return fresh
+}
+
+// append adds turns, all or none, and counts the time to live anew (SES-01). A
+// session that is full takes no more: it is resumed under a new id (SES-07).
+func (s *sessions) append(ctx context.Context, o *executors.Order) (*executors.Result, error) {
+	var args catalog.SessionAppend
+	if err := o.Decode(&args); err != nil {
+		return nil, err
+	}
+	return s.change(ctx, o, args.SessionID, func(found *session) error {
+		if err := s.mustLive(*found); err != nil {
+			return err
+		}
+		for i, turn := range args.Turns {
+			found.Messages = append(found.Messages, message{
+				ID: messageID(o.ID, i), Role: turn.Role, Content: turn.Content, TS: turn.Timestamp.UTC(), Summary: turn.IntentSummary,
+			})
+		}
+		if len(found.Messages) > MaxTurns || historySize(found.Messages) > MaxHistory {
+			return executors.Fail(intents.MalformedArgs, "the session is full: resume it under a new id")
+		}
+		found.touch(s.time())
+		return nil
+	})
+}
+
+// messageID names a turn by the order that wrote it.
+func messageID(intentID string, i int) string {
+	return fmt.Sprintf("m_%s_%d", strings.TrimPrefix(intentID, "sha256:")[:32], i)
+}
+
+func historySize(messages []message) int {
+	size := 0
+	for _, m := range messages {
+		size += len(m.Content)
+	}
+	return size
+}
+
+// update replaces the workflow state, which is opaque (SES-02).
+func (s *sessions) update(ctx context.Context, o *executors.Order) (*executors.Result, error) {
+	var args catalog.SessionUpdate
+	if err := o.Decode(&args); err != nil {
+		return nil, err
+	}
+	return s.change(ctx, o, args.SessionID, func(found *session) error {
+		if err := s.mustLive(*found); err != nil {
+			return err
+		}
+		found.Workflow = args.WorkflowState
+		found.touch(s.time())
+		return nil
+	})
+}
+
+// close ends a session and takes its time to live away, so that it is kept
+// (SES-03). A session is closed once.
+func (s *sessions) close(ctx context.Context, o *executors.Order) (*executors.Result, error) {
+	var args catalog.SessionClose
+	if err := o.Decode(&args); err != nil {
+		return nil, err
+	}
+	return s.change(ctx, o, args.SessionID, func(found *session) error {
+		if found.State != active {
+			return executors.Fail(intents.MalformedArgs, "the session has ended")
+		}
+		found.State, found.TTLAt, found.LastActive = args.Status, nil, s.time()
+		return nil
+	})
+}
+
+// resume begins a new session with the history of one that has ended (SES-04),
+// and of a full one with its newest half, so that there is room to go on.
+func (s *sessions) resume(ctx context.Context, o *executors.Order) (*executors.Result, error) {
+	var args catalog.SessionResume
+	if err := o.Decode(&args); err != nil {
+		return nil, err
+	}
+	prior, _, err := s.load(ctx, o, args.From)
+	if err != nil {
+		return nil, err
+	}
+	full := len(prior.Messages)+10 > MaxTurns || historySize(prior.Messages) > MaxHistory/2
+	if prior.live(s.time()) && !full {
+		return nil, executors.Fail(intents.MalformedArgs, "the session has not ended: append to it")
+	}
+	fresh := s.fresh(o, args.SessionID, prior.Agent, prior.TTLMinutes)
+	fresh.From, fresh.Workflow = prior.ID, prior.Workflow
+	fresh.Messages = prior.Messages
+	if full {
+		fresh.Messages = slices.Clone(prior.Messages[max(0, len(prior.Messages)-carried):])
+	}
+	for len(fresh.Messages) > 1 && historySize(fresh.Messages) > MaxHistory/2 {
+		fresh.Messages = fresh.Messages[1:]
+	}
+	return s.begin(ctx, o, fresh)
+}
+
+func (s *sessions) mustLive(found session) error {
+	if !found.live(s.time()) {
+		return executors.Fail(intents.MalformedArgs, "the session has ended: resume it under a new id")
+	}
+	return nil
+}

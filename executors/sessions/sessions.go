@@ -1,0 +1,185 @@
+// Package sessions keeps conversations and personas (SES-01 to SES-08, AGT-10):
+// documents of agent_sessions and agent_souls. Changes read a document and
+// write it back over exactly the version that was read, fenced by the ticket's
+// position: an order that comes twice is applied once, and one that comes after
+// a later one is STALE.
+package sessions
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"aob.dev/writ/executors"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
+)
+
+// Name of the executor.
+const Name = "sessions"
+
+// Bounds of a session (SES-01, SES-07, G-43).
+const (
+	DefaultTTL = 30 * time.Minute
+	MaxTurns   = 100
+	MaxHistory = 1 << 20 // bytes of turns; a history is handed out whole
+	carried    = 50      // newest turns that resuming a full session keeps
+)
+
+// The states of sessions, as written (C-24).
+const (
+	active    = "active"
+	abandoned = "ABANDONED"
+)
+
+// Handlers of the executor. They keep no state.
+func Handlers(docs storage.Documents, now func() time.Time) map[string]executors.Handler {
+	s := &sessions{docs, now}
+	return map[string]executors.Handler{
+		"session.get": s.get, "session.list": s.list, "session.create": s.create, "session.append": s.append,
+		"session.update": s.update, "session.close": s.close, "session.resume": s.resume,
+		"soul.get": s.soul, "soul.put": s.putSoul,
+	}
+}
+
+type sessions struct {
+	docs storage.Documents
+	now  func() time.Time
+}
+
+// session is a document of agent_sessions (STO-10, STO-16).
+type session struct {
+	ID         string          `json:"session_id"`
+	Tenant     string          `json:"tenant_id"`
+	User       string          `json:"user_id"`
+	State      string          `json:"state"`
+	StartedAt  time.Time       `json:"started_at"`
+	LastActive time.Time       `json:"last_active"`
+	Messages   []message       `json:"messages"`
+	TTLAt      *time.Time      `json:"ttl_at,omitempty"`
+	TTLMinutes int             `json:"ttl_minutes,omitempty"`
+	Agent      string          `json:"agent,omitempty"`
+	Workflow   json.RawMessage `json:"workflow_state,omitempty"`
+	From       string          `json:"resumed_from,omitempty"`
+}
+
+// message is one turn (SES-05); its id derives from the order that wrote it.
+type message struct {
+	ID      string    `json:"msg_id"`
+	Role    string    `json:"role"`
+	Content string    `json:"content"`
+	TS      time.Time `json:"ts"`
+	Summary string    `json:"intent_summary,omitempty"`
+}
+
+// live says that turns may still be appended. A session whose time is over has
+// been left, whether or not anybody wrote that down (G-42).
+func (s session) live(now time.Time) bool {
+	return s.State == active && (s.TTLAt == nil || s.TTLAt.After(now))
+}
+
+// touch counts the time to live anew.
+func (s *session) touch(now time.Time) {
+	ttl := DefaultTTL
+	if s.TTLMinutes > 0 {
+		ttl = time.Duration(s.TTLMinutes) * time.Minute
+	}
+	ends := now.Add(ttl)
+	s.LastActive, s.TTLAt = now, &ends
+}
+
+// view is the session as its owner sees it.
+func (s session) view(now time.Time) catalog.Session {
+	v := catalog.Session{
+		SessionID: s.ID, UserID: s.User, Status: s.State, TTL: s.TTLAt, StartedAt: s.StartedAt, LastActive: s.LastActive,
+		Agent: s.Agent, TurnHistory: make([]catalog.Turn, len(s.Messages)), WorkflowState: s.Workflow,
+	}
+	if s.State == active && !s.live(now) {
+		v.Status = abandoned
+	}
+	for i, m := range s.Messages {
+		v.TurnHistory[i] = catalog.Turn{Role: m.Role, Content: m.Content, Timestamp: m.TS, IntentSummary: m.Summary}
+	}
+	return v
+}
+
+func (s *sessions) time() time.Time { return s.now().UTC().Truncate(time.Millisecond) }
+
+// load reads a session of the order's user and its version; another's does not exist.
+func (s *sessions) load(ctx context.Context, o *executors.Order, id string) (session, int64, error) {
+	doc, err := s.docs.Get(ctx, o.Ticket.Actor.Tenant, storage.IndexSessions, id)
+	if err != nil {
+		return session{}, 0, executors.Store(err)
+	}
+	var found session
+	if err := json.Unmarshal(doc.Body, &found); err != nil {
+		return session{}, 0, executors.Fail(intents.ExecutorFailed, "a stored session cannot be read")
+	}
+	if found.User != o.Ticket.Actor.UserID {
+		return session{}, 0, executors.Store(storage.ErrNotFound)
+	}
+	return found, doc.Position, nil
+}
+
+// change applies a change to a session once. It is called again with the newer
+// session where somebody else was faster; what it refuses is not written.
+func (s *sessions) change(ctx context.Context, o *executors.Order, id string, apply func(*session) error) (*executors.Result, error) {
+	for {
+		found, version, err := s.load(ctx, o, id)
+		if err != nil {
+			return nil, err
+		}
+		if version == o.Ticket.Position { // this very order has been here
+			return &executors.Result{Value: found.view(s.time())}, nil
+		}
+		if version > o.Ticket.Position {
+			return nil, executors.Store(storage.ErrStale)
+		}
+		if err := apply(&found); err != nil {
+			return nil, err
+		}
+		doc, err := document(o, found)
+		if err != nil {
+			return nil, err
+		}
+		err = s.docs.Swap(ctx, o.Ticket.Actor.Tenant, storage.IndexSessions, version, doc)
+		if errors.Is(err, storage.ErrStale) && ctx.Err() == nil {
+			continue
+		}
+		if err != nil {
+			return nil, executors.Store(err)
+		}
+		return &executors.Result{Value: found.view(s.time())}, nil
+	}
+}
+
+// begin writes a new session. One that exists is taken, unless this very order
+// made it.
+func (s *sessions) begin(ctx context.Context, o *executors.Order, fresh session) (*executors.Result, error) {
+	doc, err := document(o, fresh)
+	if err != nil {
+		return nil, err
+	}
+	err = s.docs.Swap(ctx, fresh.Tenant, storage.IndexSessions, storage.Nobody, doc)
+	if errors.Is(err, storage.ErrStale) {
+		found, version, err := s.load(ctx, o, fresh.ID)
+		if err == nil && version == o.Ticket.Position {
+			return &executors.Result{Value: found.view(s.time())}, nil
+		}
+		return nil, executors.Fail(intents.MalformedArgs, "a session of this id exists")
+	}
+	if err != nil {
+		return nil, executors.Store(err)
+	}
+	return &executors.Result{Value: fresh.view(s.time())}, nil
+}
+
+func document(o *executors.Order, s session) (storage.Document, error) {
+	body, err := json.Marshal(s)
+	if err != nil {
+		return storage.Document{}, err
+	}
+	return storage.Document{ID: s.ID, Position: o.Ticket.Position, Body: body}, nil
+}
