@@ -74,8 +74,8 @@ func (s *Service) Serve(ctx context.Context) error {
 		endpoints[bus.Exec(typ)] = func(ctx context.Context, data []byte) []byte { return s.handle(ctx, typ, data) }
 	}
 	err := s.cfg.Bus.Serve(ctx, bus.Service{
-		Name: "writ-" + s.cfg.Name, Version: s.cfg.Version, Description: "carries out orders of executor " + s.cfg.Name,
-		Queue: "writ-" + s.cfg.Name, Endpoints: endpoints, Workers: s.cfg.Workers,
+		Name: bus.ServiceName(s.cfg.Name), Version: s.cfg.Version, Description: "carries out orders of executor " + s.cfg.Name,
+		Queue: s.cfg.Name, Endpoints: endpoints, Workers: s.cfg.Workers,
 	}, s.cfg.Ready)
 	s.running.Wait()
 	return err
