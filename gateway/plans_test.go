@@ -16,7 +16,7 @@ func TestPlanAndTrace(t *testing.T) {
 	var w *world
 	w = newWorld(t, completing(&w))
 	var run runReply
-	w.call("POST", "/agent/run", ask1(""), nil, &run)
+	w.call("POST", "/agent/run", runBody(""), nil, &run)
 	var view catalog.PlanView
 	w.call("GET", "/agent/plans/"+run.PlanID, "", nil, &view)
 	if view.PlanID != run.PlanID || view.Status != catalog.PlanComplete || view.Task != question {
@@ -45,7 +45,7 @@ func TestCancel(t *testing.T) {
 	waited := make(chan runReply, 1)
 	go func() {
 		var got runReply
-		w.call("POST", "/agent/run", ask1(""), nil, &got)
+		w.call("POST", "/agent/run", runBody(""), nil, &got)
 		waited <- got
 	}()
 	planID := wait(t, "the hand-out", begun)
@@ -112,7 +112,7 @@ func TestHealth(t *testing.T) {
 	}
 	w.stopRouter()
 	w.refused("GET", "/readyz", "", nil, intents.DispatchUnavailable, "")
-	w.refused("POST", "/agent/run", ask1(""), nil, intents.DispatchUnavailable, "")
+	w.refused("POST", "/agent/run", runBody(""), nil, intents.DispatchUnavailable, "")
 	if resp := w.call("GET", "/livez", "", nil, nil); resp.StatusCode != http.StatusOK {
 		t.Errorf("/livez without a router: %d", resp.StatusCode)
 	}

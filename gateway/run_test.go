@@ -18,7 +18,7 @@ import (
 
 const question = "Which outlets are open?"
 
-func ask1(stream string) string {
+func runBody(stream string) string {
 	return `{"tenant_id":"acme","user_id":"ana","session_id":"s1","message":"` + question + `"` + stream + `}`
 }
 
@@ -37,7 +37,7 @@ func TestRun(t *testing.T) {
 	var w *world
 	w = newWorld(t, completing(&w))
 	var got runReply
-	resp := w.call("POST", "/agent/run", ask1(""), http.Header{"Traceparent": {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}}, &got)
+	resp := w.call("POST", "/agent/run", runBody(""), http.Header{"Traceparent": {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}}, &got)
 	if resp.StatusCode != http.StatusOK || resp.Header.Get("X-Plan-Id") != got.PlanID {
 		t.Errorf("%d, X-Plan-Id %q", resp.StatusCode, resp.Header.Get("X-Plan-Id"))
 	}
@@ -76,7 +76,7 @@ func TestRunFails(t *testing.T) {
 		say(bus.FrameDone, bus.DoneData{PlanID: h.PlanID, Status: "failed"})
 	})
 	var got runReply
-	resp := w.call("POST", "/agent/run", ask1(""), nil, &got)
+	resp := w.call("POST", "/agent/run", runBody(""), nil, &got)
 	if resp.StatusCode != http.StatusOK || got.Status != "failed" || got.Reason != "infeasible: no skill counts stars" || string(got.Failure) != string(failure) {
 		t.Errorf("%d %+v", resp.StatusCode, got)
 	}
@@ -88,7 +88,7 @@ func TestRunHeld(t *testing.T) {
 		say(bus.FrameHeld, bus.HeldData{PlanID: h.PlanID, Approval: approval})
 	})
 	var got runReply
-	resp := w.call("POST", "/agent/run", ask1(""), nil, &got)
+	resp := w.call("POST", "/agent/run", runBody(""), nil, &got)
 	if resp.StatusCode != http.StatusAccepted || got.Status != "held" || resp.Header.Get("Location") != "/agent/plans/"+got.PlanID {
 		t.Errorf("%d %q %+v", resp.StatusCode, resp.Header.Get("Location"), got)
 	}
@@ -105,7 +105,7 @@ func TestRunOpeningHeld(t *testing.T) {
 			Decision: &intents.Decision{Verdict: intents.Hold, Code: intents.ApprovalRequired, Approvers: []string{"bob"}, PolicyIDs: []string{"acme.night"}}}
 	})
 	var got runReply
-	resp := w.call("POST", "/agent/run", ask1(`,"stream":true`), nil, &got)
+	resp := w.call("POST", "/agent/run", runBody(`,"stream":true`), nil, &got)
 	want := &bus.Approval{IntentID: "sha256:2", Type: "plan.open", Approvers: []string{"bob"}, PolicyIDs: []string{"acme.night"}, Reason: "at night"}
 	if d := cmp.Diff(want, got.Approval); d != "" || resp.StatusCode != http.StatusAccepted {
 		t.Errorf("%d %s", resp.StatusCode, d)
@@ -117,7 +117,7 @@ func TestRunTakesLong(t *testing.T) {
 	release := make(chan struct{})
 	w := newWorld(t, func(bus.HandOut, func(bus.FrameKind, any)) { <-release }, func(_ *Config, p *pace) { p.wait = 20 * time.Millisecond })
 	var got runReply
-	resp := w.call("POST", "/agent/run", ask1(""), nil, &got)
+	resp := w.call("POST", "/agent/run", runBody(""), nil, &got)
 	if resp.StatusCode != http.StatusAccepted || got.Status != "executing" || got.Approval != nil {
 		t.Errorf("%d %+v", resp.StatusCode, got)
 	}
@@ -139,7 +139,7 @@ func TestRunWithoutFrames(t *testing.T) {
 				}
 			}, func(_ *Config, p *pace) { p.quiet = 20 * time.Millisecond })
 			var got runReply
-			w.call("POST", "/agent/run", ask1(""), nil, &got)
+			w.call("POST", "/agent/run", runBody(""), nil, &got)
 			if got.Status != "complete" || got.Response != "Two outlets." {
 				t.Errorf("%+v", got)
 			}
@@ -175,7 +175,7 @@ func TestRunRefused(t *testing.T) {
 			c.refuse["plan.open"] = &intents.Answer{IntentID: "sha256:3", Code: intents.PolicyDenied, Pointer: "/intent/args/task", Reason: "not on Sundays",
 				Decision: &intents.Decision{Verdict: intents.Deny, PolicyIDs: []string{"acme.sunday"}}}
 		})
-		p := w.refused("POST", "/agent/run", ask1(""), nil, intents.PolicyDenied, "/message")
+		p := w.refused("POST", "/agent/run", runBody(""), nil, intents.PolicyDenied, "/message")
 		if p.IntentID != "sha256:3" || p.Detail != "not on Sundays" || !cmp.Equal(p.PolicyIDs, []string{"acme.sunday"}) {
 			t.Errorf("%+v", p)
 		}
@@ -185,7 +185,7 @@ func TestRunRefused(t *testing.T) {
 // Without a manager the answer is 503, and nothing goes on later behind it.
 func TestRunWithoutManager(t *testing.T) {
 	w := newWorld(t, nil)
-	w.refused("POST", "/agent/run", ask1(""), nil, intents.DispatchUnavailable, "")
+	w.refused("POST", "/agent/run", runBody(""), nil, intents.DispatchUnavailable, "")
 	open, cancels := w.ordered("plan.open"), w.ordered("cancel")
 	if len(open) != 1 || len(cancels) != 1 || open[0].Context().PlanID != cancels[0].Context().PlanID {
 		t.Errorf("%d opened, %d cancelled", len(open), len(cancels))
@@ -198,7 +198,7 @@ func TestRunManagerBusy(t *testing.T) {
 	w.serve("manager", map[string]bus.Handler{bus.Agent("manager"): func(context.Context, []byte) []byte {
 		return marshal(t, bus.HandOutReply{Code: string(intents.Overloaded), Reason: "64 turns"})
 	}})
-	p := w.refused("POST", "/agent/run", ask1(""), nil, intents.Overloaded, "")
+	p := w.refused("POST", "/agent/run", runBody(""), nil, intents.Overloaded, "")
 	if p.Detail != "64 turns" || len(w.ordered("cancel")) != 1 {
 		t.Errorf("%+v", p)
 	}
@@ -212,7 +212,7 @@ func (breaking) Request(context.Context, string, []byte) ([]byte, error) { panic
 // What breaks inside is not told outside, nor is it written down.
 func TestPanicTellsNothing(t *testing.T) {
 	w := newWorld(t, nil, func(c *Config, _ *pace) { c.Bus = breaking{c.Bus} })
-	p := w.refused("POST", "/agent/run", ask1(""), nil, intents.Internal, "")
+	p := w.refused("POST", "/agent/run", runBody(""), nil, intents.Internal, "")
 	if d := cmp.Diff(problem.New(intents.Internal, "", "").Detail, p.Detail); d != "" {
 		t.Error(d)
 	}

@@ -20,7 +20,7 @@ import (
 // sseEvent is an event as a client reads it.
 type sseEvent struct {
 	id, event string
-	event2    event // of data
+	frame     event // of data
 }
 
 // nextEvent reads one event; io.EOF at the end of the stream.
@@ -39,11 +39,11 @@ func nextEvent(t *testing.T, r *bufio.Reader) (sseEvent, error) {
 		case "event":
 			e.event = value
 		case "data":
-			if err := json.Unmarshal([]byte(value), &e.event2); err != nil {
+			if err := json.Unmarshal([]byte(value), &e.frame); err != nil {
 				t.Errorf("data %q: %v", value, err)
 			}
-			if string(e.event2.Kind) != e.event {
-				t.Errorf("event %q has kind %q", e.event, e.event2.Kind)
+			if string(e.frame.Kind) != e.event {
+				t.Errorf("event %q has kind %q", e.event, e.frame.Kind)
 			}
 		case "":
 			if e.event != "" {
@@ -76,7 +76,7 @@ func kinds(events []sseEvent) (out []string) {
 func TestStream(t *testing.T) {
 	var w *world
 	w = newWorld(t, completing(&w))
-	resp := w.do(t.Context(), "POST", "/agent/run", ask1(`,"stream":true`), nil)
+	resp := w.do(t.Context(), "POST", "/agent/run", runBody(`,"stream":true`), nil)
 	defer resp.Body.Close()
 	if ct := resp.Header.Get("Content-Type"); ct != "text/event-stream" {
 		t.Errorf("content type %q", ct)
@@ -86,7 +86,7 @@ func TestStream(t *testing.T) {
 		t.Fatal(d)
 	}
 	var first bus.StatusData
-	if err := json.Unmarshal(events[0].event2.Data, &first); err != nil {
+	if err := json.Unmarshal(events[0].frame.Data, &first); err != nil {
 		t.Fatal(err)
 	}
 	planID := resp.Header.Get("X-Plan-Id")
@@ -94,8 +94,8 @@ func TestStream(t *testing.T) {
 		t.Errorf("first event %+v, id %q", first, events[0].id)
 	}
 	for i, e := range events[1:] {
-		if i > 0 && e.event2.Seq <= events[i].event2.Seq {
-			t.Errorf("sequence does not grow: %d after %d", e.event2.Seq, events[i].event2.Seq)
+		if i > 0 && e.frame.Seq <= events[i].frame.Seq {
+			t.Errorf("sequence does not grow: %d after %d", e.frame.Seq, events[i].frame.Seq)
 		}
 	}
 
@@ -135,7 +135,7 @@ func TestStreamClientGone(t *testing.T) {
 		completing(&w)(h, say)
 	})
 	ctx, cancel := context.WithCancel(t.Context())
-	resp := w.do(ctx, "POST", "/agent/run", ask1(`,"stream":true`), nil)
+	resp := w.do(ctx, "POST", "/agent/run", runBody(`,"stream":true`), nil)
 	r := bufio.NewReader(resp.Body)
 	var last sseEvent
 	for last.id == "" {
@@ -171,7 +171,7 @@ func TestStreamHeldAndBack(t *testing.T) {
 		}
 		completing(&w)(h, say)
 	})
-	resp := w.do(t.Context(), "POST", "/agent/run", ask1(`,"stream":true`), nil)
+	resp := w.do(t.Context(), "POST", "/agent/run", runBody(`,"stream":true`), nil)
 	defer resp.Body.Close()
 	events := allEvents(t, resp.Body)
 	if d := cmp.Diff([]string{"status", "held"}, kinds(events)); d != "" {
@@ -202,7 +202,7 @@ func TestStreamOfPlanWithoutFrames(t *testing.T) {
 		}, []string{"error", "done"}, `{"reason":"no","failure":{"reason":"no","completed_steps":[1]}}`},
 	} {
 		var run runReply
-		w.call("POST", "/agent/run", ask1(""), nil, &run)
+		w.call("POST", "/agent/run", runBody(""), nil, &run)
 		w.change(run.PlanID, row.end)
 		resp := w.do(t.Context(), "GET", "/agent/plans/"+run.PlanID+"/events", "", nil)
 		events := allEvents(t, resp.Body)
@@ -210,7 +210,7 @@ func TestStreamOfPlanWithoutFrames(t *testing.T) {
 		if d := cmp.Diff(row.want, kinds(events)); d != "" {
 			t.Fatal(d)
 		}
-		if got := string(events[0].event2.Data); got != row.data {
+		if got := string(events[0].frame.Data); got != row.data {
 			t.Errorf("data %s, want %s", got, row.data)
 		}
 	}
@@ -224,7 +224,7 @@ func TestStreamOfNonsense(t *testing.T) {
 		say("token\nevent: done", bus.ContentData{Text: "x\n\nid: 9\n\n"})
 		say(bus.FrameDone, "not an object")
 	})
-	resp := w.do(t.Context(), "POST", "/agent/run", ask1(`,"stream":true`), nil)
+	resp := w.do(t.Context(), "POST", "/agent/run", runBody(`,"stream":true`), nil)
 	defer resp.Body.Close()
 	raw, err := io.ReadAll(resp.Body)
 	if err != nil {

@@ -68,7 +68,9 @@ func newWorld(t *testing.T, manager script, change ...func(*Config, *pace)) *wor
 		t.Fatal(err)
 	}
 	w.gateway.pace = p
-	w.http = httptest.NewServer(w.gateway.Handler())
+	w.http = httptest.NewUnstartedServer(nil)
+	w.http.Config = NewServer(w.gateway.Handler())
+	w.http.Start()
 	t.Cleanup(w.http.Close)
 	return w
 }
