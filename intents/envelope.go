@@ -170,18 +170,18 @@ func (e *Envelope) Sig() string { return e.u.sig }
 
 // Sealed is the part "order" of a record: everything needed to verify again.
 type Sealed struct {
-	Header  string          `json:"header"`
-	Payload json.RawMessage `json:"payload"` // canonical
-	Sig     string          `json:"sig"`
+	Header  string `json:"header"`
+	Payload string `json:"payload"` // canonical bytes; a string, since raw JSON inside JSON is respelt
+	Sig     string `json:"sig"`
 }
 
 // Sealed returns the order for the journal.
 func (e *Envelope) Sealed() Sealed {
-	return Sealed{Header: e.u.header, Payload: e.u.canonical, Sig: e.u.sig}
+	return Sealed{Header: e.u.header, Payload: string(e.u.canonical), Sig: e.u.sig}
 }
 
 // Open parses a recorded order again.
-func (s Sealed) Open() (*Unverified, error) { return newUnverified(s.Payload, s.Header, s.Sig) }
+func (s Sealed) Open() (*Unverified, error) { return newUnverified([]byte(s.Payload), s.Header, s.Sig) }
 
 // IntentID computes the intent_id from the encoded header and canonical payload.
 func IntentID(header string, canonical []byte) string {

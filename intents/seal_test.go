@@ -111,7 +111,7 @@ func TestOpenRefusesPayloadsThatAreNotCanonical(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := Sealed{Header: u.header, Payload: append([]byte(" "), u.canonical...), Sig: u.sig}
+	s := Sealed{Header: u.header, Payload: " " + string(u.canonical), Sig: u.sig}
 	if _, err := s.Open(); CodeOf(err) != SchemaInvalid {
 		t.Errorf("white space: %v", err)
 	}

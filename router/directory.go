@@ -256,13 +256,14 @@ func readDecided(r storage.Record) (decided, error) {
 	if err := json.Unmarshal(r.Parts[storage.PartFacts], &facts); err != nil {
 		return o, err
 	}
-	var sealed struct {
-		Payload intents.Body `json:"payload"`
-	}
+	var sealed intents.Sealed
 	if err := json.Unmarshal(r.Parts[storage.PartOrder], &sealed); err != nil {
 		return o, err
 	}
-	b := sealed.Payload
+	var b intents.Body
+	if err := json.Unmarshal([]byte(sealed.Payload), &b); err != nil {
+		return o, err
+	}
 	o.typ, o.args, o.user, o.tenant = b.Intent.Type, b.Intent.Args, b.Actor.UserID, b.Actor.Tenant
 	if b.Context != nil {
 		o.ctx = *b.Context

@@ -42,7 +42,7 @@ func (e *Error) Error() string {
 	return s
 }
 
-// Frame of a stream.
+// Frame of a stream: Data is that of its kind (package bus).
 type Frame struct {
 	ID    string
 	Event string
@@ -84,6 +84,13 @@ func frames(r io.Reader, fn func(Frame) error) error {
 		switch {
 		case line == "":
 			if f.Event != "" || len(f.Data) > 0 {
+				var body struct {
+					Data json.RawMessage `json:"data"`
+				}
+				if err := json.Unmarshal(f.Data, &body); err != nil {
+					return fmt.Errorf("stream: %w", err)
+				}
+				f.Data = body.Data
 				if err := fn(f); err != nil {
 					return err
 				}

@@ -136,7 +136,9 @@ func ask(ctx context.Context, c client.Client, o Options, res *Result) error {
 				return err
 			}
 			res.Response = a.Response
-			return json.Unmarshal(a.Data, &res.Answer)
+			if err := json.Unmarshal(a.Data, &res.Answer); err != nil {
+				return fmt.Errorf("the answer is no list of places: %w", err)
+			}
 		case bus.FrameError:
 			var e bus.ErrorData
 			if err := json.Unmarshal(f.Data, &e); err != nil {

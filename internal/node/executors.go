@@ -22,7 +22,7 @@ func (n *Node) startExecutors(g *group) error {
 		memory.Name:   memory.Handlers(memory.Config{Documents: n.documents, Blobs: n.blobs, Now: n.cfg.Now}),
 		plans.Name:    plans.Handlers(n.documents),
 		python.Name:   python.Handlers(n.box, n.blobs),
-		sessions.Name: sessions.Handlers(sessions.Config{Documents: n.documents, Now: n.cfg.Now}),
+		sessions.Name: sessions.Handlers(n.documents, n.cfg.Now),
 		skills.Name:   skills.Handlers(skills.Config{Registry: n.registry, Blobs: n.blobs, Now: n.cfg.Now, Log: n.cfg.Log}),
 	} {
 		conn, err := n.connect(g.ctx, name)
