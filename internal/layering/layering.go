@@ -33,7 +33,9 @@ var columns = []column{
 	{"internal/e2e", 7, nil},
 	{"internal/cli", 6, nil},
 	{"internal/demo", 5, nil},
+	{"internal/docs", 5, nil},
 	{"internal/bench", 5, nil},
+	{"internal/client", 4, nil},
 	{"internal/node", 4, nil},
 
 	{"router", 3, nil},

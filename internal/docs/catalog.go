@@ -1,0 +1,128 @@
+package docs
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"aob.dev/writ/intents/catalog"
+)
+
+// schema is what the page tells of a JSON Schema.
+type schema struct {
+	ID          string            `json:"$id"`
+	Ref         string            `json:"$ref"`
+	Type        any               `json:"type"`
+	Description string            `json:"description"`
+	Enum        []any             `json:"enum"`
+	Const       any               `json:"const"`
+	Properties  map[string]schema `json:"properties"`
+	Required    []string          `json:"required"`
+	Items       *schema           `json:"items"`
+}
+
+// catalogPage lists every row of the catalog with the members of its arguments
+// and of its result.
+func catalogPage() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteString("# Catalog\n\n" + generated)
+	b.WriteString("What can be ordered. `GET /v1/catalog` publishes the same rows with their schemas in full; the schemas are in\n" +
+		"`schemas/intents/`. *Effect* says what carrying an order out does to the world: `pure` nothing, `idempotent` the\n" +
+		"same when done twice, `once` never to be repeated; `pin`: as the skill's approved pin says.\n\n" +
+		"| type | capability | signed by | executor | effect | ttl | run |\n| :-- | :-- | :-- | :-- | :-- | :-- | :-- |\n")
+	for _, r := range catalog.Rows() {
+		fmt.Fprintf(&b, "| [`%s`](#%s) | `%s` | %s | %s | %s | %d s | %d s |\n", r.Type, anchor(r.Type), r.Capability, signers(r),
+			r.Executor, r.Effect, int(r.TTL().Seconds()), int(r.Run().Seconds()))
+	}
+	for _, r := range catalog.Rows() {
+		args, err := r.ArgsSchema()
+		if err != nil {
+			return nil, err
+		}
+		result, err := r.ResultSchema()
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n%s.\n", r.Type, r.Title)
+		for _, part := range []struct {
+			name   string
+			source json.RawMessage
+		}{{"Arguments", args.Source()}, {"Result", result.Source()}} {
+			if err := members(&b, part.name, part.source); err != nil {
+				return nil, fmt.Errorf("%s: %w", r.Type, err)
+			}
+		}
+	}
+	return b.Bytes(), nil
+}
+
+func members(b *bytes.Buffer, name string, source json.RawMessage) error {
+	var s schema
+	if err := json.Unmarshal(source, &s); err != nil {
+		return err
+	}
+	fmt.Fprintf(b, "\n%s (`%s`):", name, s.ID)
+	if len(s.Properties) == 0 {
+		if s.Ref != "" {
+			fmt.Fprintf(b, " %s.\n", kind(s))
+			return nil
+		}
+		b.WriteString(" none.\n")
+		return nil
+	}
+	b.WriteString("\n\n")
+	for _, key := range slices.Sorted(maps.Keys(s.Properties)) {
+		p, need := s.Properties[key], ""
+		if slices.Contains(s.Required, key) {
+			need = ", required"
+		}
+		fmt.Fprintf(b, "* `%s`: %s%s", key, kind(p), need)
+		if p.Description != "" {
+			b.WriteString("; " + p.Description)
+		}
+		b.WriteByte('\n')
+	}
+	return nil
+}
+
+// kind names a schema's type in a word or two.
+func kind(s schema) string {
+	switch {
+	case len(s.Enum) > 0:
+		words := make([]string, len(s.Enum))
+		for i, v := range s.Enum {
+			words[i] = fmt.Sprintf("`%v`", v)
+		}
+		return strings.Join(words, " or ")
+	case s.Const != nil:
+		return fmt.Sprintf("`%v`", s.Const)
+	case s.Ref != "":
+		return "as `" + s.Ref + "`"
+	case s.Type == "array" && s.Items != nil:
+		return "list of " + kind(*s.Items)
+	case s.Type == nil:
+		return "any value"
+	}
+	if list, ok := s.Type.([]any); ok {
+		words := make([]string, len(list))
+		for i, v := range list {
+			words[i] = fmt.Sprint(v)
+		}
+		return strings.Join(words, " or ")
+	}
+	return fmt.Sprint(s.Type)
+}
+
+func signers(r catalog.Row) string {
+	words := make([]string, len(r.Signers))
+	for i, role := range r.Signers {
+		words[i] = string(role)
+	}
+	return strings.Join(words, ", ")
+}
+
+// anchor is the fragment that Markdown makes of a heading.
+func anchor(heading string) string { return strings.ReplaceAll(heading, ".", "") }

@@ -1,0 +1,90 @@
+package docs
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+const root = "../.."
+
+// TestGeneratedPages: what make generate would write is what is there.
+func TestGeneratedPages(t *testing.T) {
+	pages, err := Pages()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range pages {
+		have, err := os.ReadFile(filepath.Join(root, "docs", p.Name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(have, p.Text) {
+			t.Errorf("docs/%s is out of step with the code: run make generate", p.Name)
+		}
+	}
+}
+
+var link = regexp.MustCompile(`\]\(([^)#\s]+)(#[^)\s]*)?\)`)
+
+// TestLinks: every relative link of our Markdown leads to a file.
+func TestLinks(t *testing.T) {
+	pages, err := filepath.Glob(filepath.Join(root, "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pattern := range []string{"docs/*.md", "docs/*/*.md", "policies/*.md"} {
+		more, err := filepath.Glob(filepath.Join(root, pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, more...)
+	}
+	if len(pages) < 5 {
+		t.Fatalf("only %d pages found", len(pages))
+	}
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range link.FindAllSubmatch(text, -1) {
+			to := string(m[1])
+			if strings.Contains(to, "://") || strings.HasPrefix(to, "mailto:") {
+				continue
+			}
+			if _, err := os.Stat(filepath.Join(filepath.Dir(page), to)); err != nil {
+				t.Errorf("%s links to %s, which is not there", page, to)
+			}
+		}
+	}
+}
+
+var target = regexp.MustCompile("`make ([a-z]+)`")
+
+// TestMakeTargets: every target that the pages name is in the Makefile.
+func TestMakeTargets(t *testing.T) {
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := 0
+	for _, page := range []string{"README.md", "CONTRIBUTING.md"} {
+		text, err := os.ReadFile(filepath.Join(root, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range target.FindAllSubmatch(text, -1) {
+			named++
+			if !bytes.Contains(makefile, append([]byte("\n"), append(m[1], ':')...)) {
+				t.Errorf("%s names `make %s`, which the Makefile does not have", page, m[1])
+			}
+		}
+	}
+	if named == 0 {
+		t.Error("no page names a target")
+	}
+}
