@@ -41,3 +41,14 @@ func OutcomeOf(r storage.Record) (out intents.Outcome, of int64, err error) {
 	}
 	return out, out.Of, nil
 }
+
+// EntryOf is a record as the fold wants it, for folds other than the router's own.
+func EntryOf(rec storage.Record) storage.Entry {
+	e := storage.Entry{Record: rec, Of: storage.Nobody}
+	if rec.Kind == storage.KindOutcome {
+		if _, of, err := OutcomeOf(rec); err == nil {
+			e.Of = of
+		}
+	}
+	return e
+}

@@ -129,26 +129,15 @@ func (r *Recorder) tenants(ctx context.Context) []string {
 		if err != nil {
 			return nil
 		}
-		fold.Observe(entryOf(rec))
+		fold.Observe(router.EntryOf(rec))
 	}
 	return fold.Tenants()
-}
-
-// entryOf is a record as the fold wants it.
-func entryOf(rec storage.Record) storage.Entry {
-	e := storage.Entry{Record: rec, Of: storage.Nobody}
-	if rec.Kind == storage.KindOutcome {
-		if _, of, err := router.OutcomeOf(rec); err == nil {
-			e.Of = of
-		}
-	}
-	return e
 }
 
 // project folds one record and, if write is set, writes what follows from it.
 func (r *Recorder) project(ctx context.Context, rec storage.Record, write bool) error {
 	before := r.planBefore(ctx, rec)
-	r.fold.Observe(entryOf(rec))
+	r.fold.Observe(router.EntryOf(rec))
 	if err := r.fold.Err(); err != nil {
 		return err
 	}
