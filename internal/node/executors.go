@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"aob.dev/writ/executors"
 	"aob.dev/writ/executors/files"
@@ -20,7 +21,7 @@ func (n *Node) startExecutors(g *group) error {
 	for name, handlers := range map[string]map[string]executors.Handler{
 		files.Name:    files.Handlers(n.blobs),
 		memory.Name:   memory.Handlers(memory.Config{Documents: n.documents, Blobs: n.blobs, Now: n.cfg.Now}),
-		plans.Name:    plans.Handlers(n.documents),
+		plans.Name:    n.current(plans.Handlers(n.documents)),
 		python.Name:   python.Handlers(n.box, n.blobs),
 		sessions.Name: sessions.Handlers(n.documents, n.cfg.Now),
 		skills.Name:   skills.Handlers(skills.Config{Registry: n.registry, Blobs: n.blobs, Now: n.cfg.Now, Log: n.cfg.Log}),
@@ -43,4 +44,24 @@ func (n *Node) startExecutors(g *group) error {
 // routerKeys are the router keys of the key set in force.
 func (n *Node) routerKeys() intents.Keys {
 	return intents.KeysFunc(func(kid string) (intents.Key, error) { return n.directory.View().Key(kid) })
+}
+
+// projectionWait is how long a read waits for the recorder to catch up.
+const projectionWait = 2 * time.Second
+
+// current makes reads of projections see every record before their own: whoever
+// was told that a plan is complete reads it complete.
+func (n *Node) current(handlers map[string]executors.Handler) map[string]executors.Handler {
+	out := make(map[string]executors.Handler, len(handlers))
+	for typ, handle := range handlers {
+		out[typ] = func(ctx context.Context, o *executors.Order) (*executors.Result, error) {
+			wait, cancel := context.WithTimeout(ctx, projectionWait)
+			defer cancel()
+			if err := n.recorder.Reach(wait, o.Ticket.Position); err != nil && ctx.Err() == nil {
+				n.cfg.Log.Warn("the recorder lags; a read is answered with what there is", "position", o.Ticket.Position)
+			}
+			return handle(ctx, o)
+		}
+	}
+	return out
 }
