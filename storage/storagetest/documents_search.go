@@ -79,6 +79,17 @@ func testSortMissing(d *documents) {
 			}
 		}
 	}
+	// Those without the member may share a position: pages lose none of them.
+	d.put(d.memory("n3", 5), d.memory("n4", 5))
+	for _, terms := range []map[string][]string{nil, all} {
+		for _, sort := range []string{"step_index", "-step_index"} {
+			got := d.pages(storage.Query{Sort: sort, Terms: terms, Limit: 1})
+			slices.Sort(got)
+			if !slices.Equal(got, []string{"a", "b", "n1", "n2", "n3", "n4"}) {
+				d.Fatalf("%s: %v", sort, got)
+			}
+		}
+	}
 }
 
 func testPages(d *documents) {
@@ -92,14 +103,12 @@ func testPages(d *documents) {
 	session := map[string][]string{"session_id": {"s"}}
 	for _, q := range []storage.Query{
 		{}, {Sort: "step_index"}, {Terms: session}, {Sort: "step_index", Terms: session}, {Sort: "key"},
+		{Sort: "-step_index"}, {Sort: "-step_index", Terms: session}, {Sort: "-_position", Terms: session},
 	} {
 		for _, q.Limit = range []int{1, 4, 5, 24, 25, 26} {
 			got := d.pages(q)
-			if q.Sort == "" {
-				slices.Sort(got) // order within a position is the store's
-			}
-			if q.Sort == "step_index" {
-				slices.Sort(got)
+			if q.Sort != "key" {
+				slices.Sort(got) // order within equal values is the store's
 			}
 			if !slices.Equal(got, want) {
 				d.Fatalf("%+v: %v", q, got)

@@ -86,6 +86,8 @@ type harness struct {
 	dir  string
 	Opened
 
+	during func(storage.Entry) // run by the observer; set while no call is under way
+
 	mu      sync.Mutex // guards seen and commits
 	seen    []storage.Entry
 	commits int
@@ -94,6 +96,9 @@ type harness struct {
 func (h *harness) start() {
 	h.Helper()
 	h.Opened = h.open(h.T, h.dir, func(e storage.Entry) {
+		if h.during != nil {
+			h.during(e)
+		}
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.seen = append(h.seen, e)

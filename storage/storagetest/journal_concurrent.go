@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -27,20 +28,44 @@ func together(f func(i int)) {
 	running.Wait()
 }
 
+// testObserverBeforeAnswer holds the observer up: no call may return meanwhile.
 func testObserverBeforeAnswer(h *harness) {
-	together(func(i int) {
-		r, err := h.commit(openOrder(fmt.Sprint(i)))
-		if err != nil || r.Verdict != storage.Won {
-			h.Errorf("commit = %+v, %v", r, err)
-			return
+	var answered atomic.Bool
+	h.during = func(storage.Entry) {
+		for range 2000 { // many turns for a caller that could go on
+			runtime.Gosched()
 		}
-		if seen := h.observed(); int64(len(seen)) <= r.Positions[0] {
-			h.Errorf("position %d was answered before it was observed", r.Positions[0])
+		if answered.Load() {
+			h.Error("a call returned before its record was observed")
 		}
-		if _, err := h.Get(h.Context(), r.Positions[0]); err != nil {
-			h.Errorf("position %d was answered before it could be read: %v", r.Positions[0], err)
+	}
+	call := func(f func() error) {
+		h.Helper()
+		answered.Store(false)
+		err := f()
+		answered.Store(true)
+		if err != nil {
+			h.Fatal(err)
 		}
-	})
+	}
+	for i := range 10 {
+		var of int64
+		call(func() error {
+			r, err := h.commit(openOrder(fmt.Sprint(i)))
+			if err == nil {
+				of = r.Positions[0]
+			}
+			return err
+		})
+		if _, err := h.Get(h.Context(), of); err != nil {
+			h.Fatalf("position %d was answered before it could be read: %v", of, err)
+		}
+		call(func() error { _, err := h.Take(h.Context(), of, record(storage.KindTakeover, "x")); return err })
+		call(func() error {
+			_, err := h.Finish(h.Context(), of, 2, record(storage.KindOutcome, "x"), nil)
+			return err
+		})
+	}
 }
 
 func testCancelledBefore(h *harness) {

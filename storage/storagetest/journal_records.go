@@ -136,10 +136,22 @@ func testReopenKnowsCommits(h *harness) {
 	first := h.verdict(storage.Won, mine)
 	keyless := storage.Commit{ID: "keyless", Entries: []storage.Entry{refusal("x")}}
 	second := h.verdict(storage.Won, keyless)
+	// Commits that may have shared a transaction are told apart.
+	var many [callers]storage.Result
+	together(func(i int) {
+		r, err := h.Commit(h.Context(), storage.Commit{ID: fmt.Sprint(i), Entries: []storage.Entry{openOrder(fmt.Sprint(i))}})
+		if err != nil {
+			h.Error(err)
+		}
+		many[i] = r
+	})
 	h.reopen()
 	h.same(h.verdict(storage.Won, mine), first)
 	h.same(h.verdict(storage.Won, keyless), second)
-	h.same(h.Next(), int64(3))
+	for i, r := range many {
+		h.same(h.verdict(storage.Won, storage.Commit{ID: fmt.Sprint(i), Entries: []storage.Entry{refusal("x")}}), r)
+	}
+	h.same(h.Next(), int64(3+callers))
 }
 
 func testClosed(h *harness) {
