@@ -31,6 +31,7 @@ type column struct {
 var columns = []column{
 	{"cmd", 7, nil},
 	{"internal/e2e", 7, nil},
+	{"internal/testcount", 7, nil},
 	{"internal/cli", 6, nil},
 	{"internal/demo", 5, nil},
 	{"internal/docs", 5, nil},
