@@ -36,6 +36,7 @@ type core struct {
 }
 
 func newCore(t *testing.T, gateway intents.Signer, now func() time.Time) *core {
+	t.Helper()
 	roles := []string{"user", "auditor"}
 	return &core{
 		t: t, key: gateway.VerificationKey(), now: now,
@@ -141,9 +142,11 @@ func (c *core) decide(raw []byte) (*intents.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &intents.Answer{IntentID: e.ID(), TraceID: e.TraceID(), Code: intents.OK, Receipt: "receipt of " + e.Type(),
+	return &intents.Answer{
+		IntentID: e.ID(), TraceID: e.TraceID(), Code: intents.OK, Receipt: "receipt of " + e.Type(),
 		Decision: &intents.Decision{Verdict: intents.Allow, Code: intents.OK},
-		Outcome:  &intents.Outcome{Status: intents.Done, Code: intents.OK, Result: marshal(c.t, result)}}, nil
+		Outcome:  &intents.Outcome{Status: intents.Done, Code: intents.OK, Result: marshal(c.t, result)},
+	}, nil
 }
 
 // perform is the fold, and the executors. It runs under mu.
@@ -155,8 +158,10 @@ func (c *core) perform(e *intents.Envelope) (any, error) {
 		if err := json.Unmarshal(e.Args(), &a); err != nil {
 			return nil, err
 		}
-		c.plans[a.PlanID] = &catalog.PlanView{PlanID: a.PlanID, TenantID: p.Tenant, UserID: p.UserID, SessionID: p.Session, TurnID: e.Context().TurnID,
-			Status: catalog.PlanPending, Task: a.Task, Steps: []catalog.StepView{}, History: []catalog.Replan{}, CreatedAt: c.now()}
+		c.plans[a.PlanID] = &catalog.PlanView{
+			PlanID: a.PlanID, TenantID: p.Tenant, UserID: p.UserID, SessionID: p.Session, TurnID: e.Context().TurnID,
+			Status: catalog.PlanPending, Task: a.Task, Steps: []catalog.StepView{}, History: []catalog.Replan{}, CreatedAt: c.now(),
+		}
 		return catalog.Accepted{Accepted: true}, nil
 	case "cancel", "plan.get":
 		var a catalog.PlanGet

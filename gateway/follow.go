@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"time"
 
 	"aob.dev/writ/intents/catalog"
@@ -60,7 +61,7 @@ func (g *Gateway) follow(ctx context.Context, t turn, after uint64, quiet time.D
 			case err != nil && ctx.Err() != nil:
 				return nil, ctx.Err()
 			case err != nil:
-				g.cfg.Log.Warn("ask for a plan", "plan_id", t.plan, "trace_id", t.trace, "err", err)
+				g.cfg.Log.WarnContext(ctx, "ask for a plan", slog.String("plan_id", t.plan), slog.String("trace_id", t.trace), slog.String("error", err.Error()))
 			case closed(view):
 				g.turns.forget(t.plan)
 				return &view, nil
@@ -93,7 +94,7 @@ func (g *Gateway) frames(ctx context.Context, t turn, after uint64) <-chan event
 			}
 		})
 		if err != nil && ctx.Err() == nil {
-			g.cfg.Log.Warn("read frames", "plan_id", t.plan, "trace_id", t.trace, "err", err)
+			g.cfg.Log.WarnContext(ctx, "read frames", slog.String("plan_id", t.plan), slog.String("trace_id", t.trace), slog.String("error", err.Error()))
 		}
 	}()
 	return out

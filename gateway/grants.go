@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -43,7 +44,7 @@ func (g *Gateway) mint(a actor, turnID, standing string) (string, time.Time, err
 func (g *Gateway) renewGrants(ctx context.Context) {
 	for _, t := range g.turns.mintedBefore(g.cfg.Now().Add(-g.pace.renew)) {
 		if err := g.renewGrant(ctx, t); err != nil && ctx.Err() == nil {
-			g.cfg.Log.Warn("renew grant", "plan_id", t.plan, "trace_id", t.trace, "err", err)
+			g.cfg.Log.WarnContext(ctx, "renew grant", slog.String("plan_id", t.plan), slog.String("trace_id", t.trace), slog.String("error", err.Error()))
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"log/slog"
 	"net/http"
 	"regexp"
 	"runtime/debug"
@@ -88,7 +89,7 @@ func (g *Gateway) refuse(c *gin.Context, err error) {
 	}
 	p := *problem.Of(err)
 	if p.Code == intents.Internal {
-		g.cfg.Log.Error("request", "route", c.FullPath(), "trace_id", traceID(c), "err", err)
+		g.cfg.Log.ErrorContext(c.Request.Context(), "request", slog.String("route", c.FullPath()), slog.String("trace_id", traceID(c)), slog.String("error", err.Error()))
 	}
 	if c.Writer.Written() {
 		return
@@ -111,8 +112,9 @@ func (g *Gateway) observe(c *gin.Context) {
 	c.Header("Cache-Control", "no-store")
 	c.Header("X-Content-Type-Options", "nosniff")
 	c.Next()
-	g.cfg.Log.Info("request", "method", c.Request.Method, "route", c.FullPath(), "status", c.Writer.Status(),
-		"duration_ms", g.cfg.Now().Sub(began).Milliseconds(), "trace_id", traceID(c))
+	g.cfg.Log.InfoContext(c.Request.Context(), "request", slog.String("method", c.Request.Method), slog.String("route", c.FullPath()),
+		slog.Int("status", c.Writer.Status()), slog.Int64("duration_ms", g.cfg.Now().Sub(began).Milliseconds()),
+		slog.String("trace_id", traceID(c)))
 }
 
 // recover turns a panic into INTERNAL. Its value may hold what a user wrote, so
@@ -124,7 +126,7 @@ func (g *Gateway) recover(c *gin.Context) {
 		case http.ErrAbortHandler:
 			panic(v)
 		default:
-			g.cfg.Log.Error("panic", "route", c.FullPath(), "trace_id", traceID(c), "stack", string(debug.Stack()))
+			g.cfg.Log.ErrorContext(c.Request.Context(), "panic", slog.String("route", c.FullPath()), slog.String("trace_id", traceID(c)), slog.String("stack", string(debug.Stack())))
 			g.refuse(c, problem.New(intents.Internal, "", ""))
 			c.Abort()
 		}

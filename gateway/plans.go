@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
@@ -61,7 +62,7 @@ func (g *Gateway) cancelPlan(c *gin.Context, who caller) error {
 	if t, ok := g.turns.find(planID); ok {
 		g.turns.forget(planID)
 		if err := g.tellCancelled(t, reason); err != nil {
-			g.cfg.Log.Warn("tell that a plan is cancelled", "plan_id", planID, "trace_id", a.trace, "err", err)
+			g.cfg.Log.WarnContext(c.Request.Context(), "tell that a plan is cancelled", slog.String("plan_id", planID), slog.String("trace_id", a.trace), slog.String("error", err.Error()))
 		}
 	}
 	c.JSON(http.StatusOK, gin.H{"plan_id": planID, "status": catalog.PlanFailed, "reason": reason})

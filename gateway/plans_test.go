@@ -132,8 +132,10 @@ func TestRoutes(t *testing.T) {
 func (w *world) goSilent(planID string, epoch int) {
 	w.set(func(c *core) {
 		p := c.plans[planID]
-		c.silent = []bus.SilentPlan{{Tenant: p.TenantID, UserID: p.UserID, PlanID: p.PlanID, SessionID: p.SessionID, TurnID: p.TurnID,
-			Task: p.Task, Epoch: epoch, Roles: []string{"user", "auditor"}, Client: bus.ClientOfKey("k1"), OpenedAt: p.CreatedAt}}
+		c.silent = []bus.SilentPlan{{
+			Tenant: p.TenantID, UserID: p.UserID, PlanID: p.PlanID, SessionID: p.SessionID, TurnID: p.TurnID,
+			Task: p.Task, Epoch: epoch, Roles: []string{"user", "auditor"}, Client: bus.ClientOfKey("k1"), OpenedAt: p.CreatedAt,
+		}}
 	})
 }
 

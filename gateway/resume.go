@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"log/slog"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/bus"
@@ -20,7 +21,7 @@ func (g *Gateway) resumeSilent(ctx context.Context) {
 	reply, err := ask[bus.SilentReply](ctx, g.cfg.Bus, bus.PlansSilent, bus.SilentRequest{})
 	if err != nil {
 		if ctx.Err() == nil && problem.Of(err).Code != intents.DispatchUnavailable { // a router that is not there yet is no news
-			g.cfg.Log.Warn("ask for plans without a driver", "err", err)
+			g.cfg.Log.WarnContext(ctx, "ask for plans without a driver", slog.String("error", err.Error()))
 		}
 		return
 	}
@@ -30,7 +31,7 @@ func (g *Gateway) resumeSilent(ctx context.Context) {
 			continue
 		}
 		if err := g.resumePlan(ctx, p); err != nil && ctx.Err() == nil {
-			g.cfg.Log.Warn("hand out again", "plan_id", p.PlanID, "trace_id", p.TraceID, "err", err)
+			g.cfg.Log.WarnContext(ctx, "hand out again", slog.String("plan_id", p.PlanID), slog.String("trace_id", p.TraceID), slog.String("error", err.Error()))
 		}
 	}
 }

@@ -19,8 +19,10 @@ func silentWorld(t *testing.T, handed chan bus.HandOut, change ...func(*Config, 
 	t.Helper()
 	w := newWorld(t, func(h bus.HandOut, _ func(bus.FrameKind, any)) { handed <- h }, change...)
 	w.set(func(c *core) {
-		c.plans["plan_1"] = &catalog.PlanView{PlanID: "plan_1", TenantID: "acme", UserID: "ana", SessionID: "s1", TurnID: "turn_1",
-			Status: catalog.PlanExecuting, Task: question, Steps: []catalog.StepView{}, History: []catalog.Replan{}, CreatedAt: w.clock.Now()}
+		c.plans["plan_1"] = &catalog.PlanView{
+			PlanID: "plan_1", TenantID: "acme", UserID: "ana", SessionID: "s1", TurnID: "turn_1",
+			Status: catalog.PlanExecuting, Task: question, Steps: []catalog.StepView{}, History: []catalog.Replan{}, CreatedAt: w.clock.Now(),
+		}
 	})
 	w.goSilent("plan_1", 1)
 	return w
@@ -35,12 +37,14 @@ func TestResume(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- w.gateway.Run(ctx) }()
 	first := wait(t, "the hand-out", handed)
-	want := bus.HandOut{Tenant: "acme", UserID: "ana", SessionID: "s1", TurnID: "turn_1", PlanID: "plan_1", Question: question,
-		Driver: first.Driver, Epoch: 1, Grant: first.Grant}
+	want := bus.HandOut{
+		Tenant: "acme", UserID: "ana", SessionID: "s1", TurnID: "turn_1", PlanID: "plan_1", Question: question,
+		Driver: first.Driver, Epoch: 1, Grant: first.Grant,
+	}
 	if d := cmp.Diff(want, first); d != "" {
 		t.Error(d)
 	}
-	g, err := intents.OpenGrant(first.Grant, origin, w.core.keys(), w.clock.Now())
+	g, err := intents.OpenGrant(first.Grant, origin, w.keys(), w.clock.Now())
 	if err != nil || g.For != "plan:plan_1" || g.Act.Client != "apikey:k1" || !cmp.Equal(g.Roles, []string{"user", "auditor"}) {
 		t.Errorf("grant %+v, %v", g, err)
 	}
@@ -92,7 +96,7 @@ func TestResumeCutsRoles(t *testing.T) {
 	w := silentWorld(t, handed)
 	w.set(func(c *core) { c.users["ana"] = bus.UserReply{Roles: []string{"user", "admin"}} })
 	w.gateway.resumeSilent(t.Context())
-	g, err := intents.OpenGrant(wait(t, "the hand-out", handed).Grant, origin, w.core.keys(), w.clock.Now())
+	g, err := intents.OpenGrant(wait(t, "the hand-out", handed).Grant, origin, w.keys(), w.clock.Now())
 	if err != nil || !cmp.Equal(g.Roles, []string{"user"}) {
 		t.Errorf("roles %v, %v", g.Roles, err)
 	}
@@ -126,7 +130,7 @@ func TestRenewGrants(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	g, err := intents.OpenGrant(got.Grant, origin, w.core.keys(), time.Unix(got.Expires.Unix()-1, 0))
+	g, err := intents.OpenGrant(got.Grant, origin, w.keys(), time.Unix(got.Expires.Unix()-1, 0))
 	if err != nil || g.For != "plan:plan_1" || g.Session != "s1" || g.Turn != "turn_1" || got.PlanID != "plan_1" || g.Expires != got.Expires.Unix() {
 		t.Errorf("%+v, %v", g, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -111,7 +112,7 @@ func (g *Gateway) openTurn(ctx context.Context, a actor, message string) (turn, 
 	}
 	if err := g.handOut(ctx, t, grant); err != nil {
 		if _, cerr := g.submit(ctx, a, order{"cancel", catalog.Cancel{PlanID: t.plan, Reason: "no manager took the turn"}, at, grant}); cerr != nil {
-			g.cfg.Log.Error("cancel a plan that nobody took", "plan_id", t.plan, "trace_id", a.trace, "err", cerr)
+			g.cfg.Log.ErrorContext(ctx, "cancel a plan that nobody took", slog.String("plan_id", t.plan), slog.String("trace_id", a.trace), slog.String("error", cerr.Error()))
 		}
 		return t, reply, err
 	}

@@ -42,8 +42,10 @@ func TestRun(t *testing.T) {
 		t.Errorf("%d, X-Plan-Id %q", resp.StatusCode, resp.Header.Get("X-Plan-Id"))
 	}
 	open := w.ordered("plan.open")[0]
-	want := runReply{PlanID: open.Context().PlanID, SessionID: "s1", TurnID: open.Context().TurnID, TraceID: "0af7651916cd43dd8448eb211c80319c",
-		Status: "complete", Response: "Two outlets.", Data: json.RawMessage(`[{"id":1},{"id":2}]`), IntentID: open.ID(), Receipt: "receipt of plan.open"}
+	want := runReply{
+		PlanID: open.Context().PlanID, SessionID: "s1", TurnID: open.Context().TurnID, TraceID: "0af7651916cd43dd8448eb211c80319c",
+		Status: "complete", Response: "Two outlets.", Data: json.RawMessage(`[{"id":1},{"id":2}]`), IntentID: open.ID(), Receipt: "receipt of plan.open",
+	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
@@ -101,8 +103,10 @@ func TestRunHeld(t *testing.T) {
 func TestRunOpeningHeld(t *testing.T) {
 	w := newWorld(t, func(bus.HandOut, func(bus.FrameKind, any)) { t.Error("handed out") })
 	w.set(func(c *core) {
-		c.refuse["plan.open"] = &intents.Answer{IntentID: "sha256:2", Code: intents.ApprovalRequired, Reason: "at night",
-			Decision: &intents.Decision{Verdict: intents.Hold, Code: intents.ApprovalRequired, Approvers: []string{"bob"}, PolicyIDs: []string{"acme.night"}}}
+		c.refuse["plan.open"] = &intents.Answer{
+			IntentID: "sha256:2", Code: intents.ApprovalRequired, Reason: "at night",
+			Decision: &intents.Decision{Verdict: intents.Hold, Code: intents.ApprovalRequired, Approvers: []string{"bob"}, PolicyIDs: []string{"acme.night"}},
+		}
 	})
 	var got runReply
 	resp := w.call("POST", "/agent/run", runBody(`,"stream":true`), nil, &got)
@@ -165,15 +169,17 @@ func TestRunRefused(t *testing.T) {
 		{"member twice", `{"message":"x","user_id":"ana","user_id":"bob"}`, intents.SchemaInvalid, ""},
 		{"body too large", `{"message":"` + strings.Repeat("x", 1<<20) + `"}`, intents.PayloadTooLarge, ""},
 	} {
-		t.Run(row.name, func(t *testing.T) {
+		t.Run(row.name, func(*testing.T) {
 			w.refused("POST", "/agent/run", row.body, nil, row.code, row.pointer)
 		})
 	}
 
 	t.Run("plan.open denied", func(t *testing.T) {
 		w.set(func(c *core) {
-			c.refuse["plan.open"] = &intents.Answer{IntentID: "sha256:3", Code: intents.PolicyDenied, Pointer: "/intent/args/task", Reason: "not on Sundays",
-				Decision: &intents.Decision{Verdict: intents.Deny, PolicyIDs: []string{"acme.sunday"}}}
+			c.refuse["plan.open"] = &intents.Answer{
+				IntentID: "sha256:3", Code: intents.PolicyDenied, Pointer: "/intent/args/task", Reason: "not on Sundays",
+				Decision: &intents.Decision{Verdict: intents.Deny, PolicyIDs: []string{"acme.sunday"}},
+			}
 		})
 		p := w.refused("POST", "/agent/run", runBody(""), nil, intents.PolicyDenied, "/message")
 		if p.IntentID != "sha256:3" || p.Detail != "not on Sundays" || !cmp.Equal(p.PolicyIDs, []string{"acme.sunday"}) {

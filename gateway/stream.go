@@ -134,7 +134,7 @@ func (g *Gateway) stream(c *gin.Context, t turn, after uint64, quiet time.Durati
 	view, err := g.follow(c.Request.Context(), t, after, quiet, out.send)
 	switch {
 	case c.Request.Context().Err() != nil:
-		return nil // the client has gone; the plan goes on
+		return nil //nolint:nilerr // the client has gone; the plan goes on
 	case err != nil || view == nil:
 		return err
 	case after > 0 && !out.begun:

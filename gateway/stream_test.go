@@ -189,8 +189,7 @@ func TestStreamHeldAndBack(t *testing.T) {
 
 // A closed plan whose frames are gone still tells how it ended.
 func TestStreamOfPlanWithoutFrames(t *testing.T) {
-	var w *world
-	w = newWorld(t, func(bus.HandOut, func(bus.FrameKind, any)) {}, func(_ *Config, p *pace) { p.wait = time.Millisecond })
+	w := newWorld(t, func(bus.HandOut, func(bus.FrameKind, any)) {}, func(_ *Config, p *pace) { p.wait = time.Millisecond })
 	for _, row := range []struct {
 		end  func(*catalog.PlanView)
 		want []string
@@ -218,8 +217,7 @@ func TestStreamOfPlanWithoutFrames(t *testing.T) {
 
 // What is not a frame is not shown, and no agent can write lines of the stream.
 func TestStreamOfNonsense(t *testing.T) {
-	var w *world
-	w = newWorld(t, func(h bus.HandOut, say func(bus.FrameKind, any)) {
+	w := newWorld(t, func(_ bus.HandOut, say func(bus.FrameKind, any)) {
 		say("", "no kind")
 		say("token\nevent: done", bus.ContentData{Text: "x\n\nid: 9\n\n"})
 		say(bus.FrameDone, "not an object")

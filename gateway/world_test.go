@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -54,12 +53,14 @@ func newWorld(t *testing.T, manager script, change ...func(*Config, *pace)) *wor
 	}
 	w := &world{t: t, nats: ns, clock: &clock{now: time.Now()}, log: &logBook{}}
 	w.core = newCore(t, key, w.clock.Now)
-	w.stopRouter = w.serve("router", w.core.endpoints())
+	w.stopRouter = w.serve("router", w.endpoints())
 	if manager != nil {
 		w.startManager(manager)
 	}
-	cfg := Config{Bus: w.conn(natsserver.Gateway), Frames: w.conn(natsserver.Frames), Key: key, Origin: origin,
-		Now: w.clock.Now, Log: slog.New(slog.NewJSONHandler(w.log, nil))}
+	cfg := Config{
+		Bus: w.conn(natsserver.Gateway), Frames: w.conn(natsserver.Frames), Key: key, Origin: origin,
+		Now: w.clock.Now, Log: slog.New(slog.NewJSONHandler(w.log, nil)),
+	}
 	p := defaultPace
 	for _, f := range change {
 		f(&cfg, &p)
@@ -139,7 +140,7 @@ func (w *world) startManager(s script) {
 
 // checkHandOut: the grant is the user's, for this turn, and the plan is open.
 func (w *world) checkHandOut(h bus.HandOut) {
-	g, err := intents.OpenGrant(h.Grant, origin, w.core.keys(), w.clock.Now())
+	g, err := intents.OpenGrant(h.Grant, origin, w.keys(), w.clock.Now())
 	if err != nil {
 		w.t.Errorf("hand-out: %v", err)
 	}
@@ -149,8 +150,14 @@ func (w *world) checkHandOut(h bus.HandOut) {
 	}
 }
 
+// answered is a response whose body has been read.
+type answered struct {
+	StatusCode int
+	Header     http.Header
+}
+
 // call sends a request with the key of ana and decodes the answer.
-func (w *world) call(method, path, body string, header http.Header, into any) *http.Response {
+func (w *world) call(method, path, body string, header http.Header, into any) answered {
 	w.t.Helper()
 	resp := w.do(w.t.Context(), method, path, body, header)
 	defer resp.Body.Close()
@@ -159,7 +166,7 @@ func (w *world) call(method, path, body string, header http.Header, into any) *h
 			w.t.Errorf("%s %s: %d: %v", method, path, resp.StatusCode, err)
 		}
 	}
-	return resp
+	return answered{resp.StatusCode, resp.Header}
 }
 
 func (w *world) do(ctx context.Context, method, path, body string, header http.Header) *http.Response {
@@ -180,17 +187,18 @@ func (w *world) do(ctx context.Context, method, path, body string, header http.H
 }
 
 // refused checks that a request is answered with a problem of a code.
-func (w *world) refused(method, path, body string, header http.Header, code intents.Code, pointer string) *problem.Problem {
+func (w *world) refused(method, path, body string, header http.Header, code intents.Code, pointer string) problem.Problem {
 	w.t.Helper()
 	var p problem.Problem
 	resp := w.call(method, path, body, header, &p)
 	if resp.StatusCode != code.Info().Status || p.Code != code || p.Pointer != pointer || resp.Header.Get("Content-Type") != problem.ContentType || p.TraceID == "" {
 		w.t.Errorf("%s %s: %d %q %+v, want %s at %q", method, path, resp.StatusCode, resp.Header.Get("Content-Type"), p, code, pointer)
 	}
-	return &p
+	return p
 }
 
 func marshal(t *testing.T, v any) []byte {
+	t.Helper()
 	raw, err := json.Marshal(v)
 	if err != nil {
 		t.Error(err)
@@ -240,7 +248,7 @@ func wait[T any](t *testing.T, what string, c <-chan T) T {
 	case v := <-c:
 		return v
 	case <-time.After(patience):
-		t.Fatal(fmt.Sprintf("%s does not come", what))
+		t.Fatalf("%s does not come", what)
 		panic("unreachable")
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// ErrNoResponders: nobody listens on the subject; the request had no effect.
+// ErrNoResponders says that nobody listens on the subject: the request had no effect.
 var ErrNoResponders = errors.New("bus: nobody listens")
 
 // Handler answers one request. It runs concurrently with itself.

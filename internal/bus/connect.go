@@ -56,7 +56,11 @@ func Connect(ctx context.Context, o Options) (Conn, error) {
 		o.Log = slog.Default()
 	}
 	c := &conn{closed: make(chan struct{})}
-	nc, err := nats.Connect(o.URL, c.natsOptions(ctx, o)...)
+	opts := c.natsOptions(o)
+	if deadline, ok := ctx.Deadline(); ok {
+		opts = append(opts, nats.Timeout(time.Until(deadline)))
+	}
+	nc, err := nats.Connect(o.URL, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("bus: connect as %q: %w", o.User, err)
 	}
@@ -68,12 +72,12 @@ func Connect(ctx context.Context, o Options) (Conn, error) {
 	return c, nil
 }
 
-func (c *conn) natsOptions(ctx context.Context, o Options) []nats.Option {
+func (c *conn) natsOptions(o Options) []nats.Option {
 	name := o.Name
 	if name == "" {
 		name = o.User
 	}
-	log := o.Log.With("bus", name)
+	log := o.Log.With(slog.String("bus", name))
 	opts := []nats.Option{
 		nats.Name(name),
 		nats.UserInfo(o.User, o.Password),
@@ -84,7 +88,7 @@ func (c *conn) natsOptions(ctx context.Context, o Options) []nats.Option {
 		nats.ClosedHandler(func(*nats.Conn) { close(c.closed) }),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
-				log.Warn("connection lost", "err", err)
+				log.Warn("connection lost", slog.String("error", err.Error()))
 			}
 		}),
 		nats.ReconnectHandler(func(*nats.Conn) { log.Info("connected again") }),
@@ -93,11 +97,8 @@ func (c *conn) natsOptions(ctx context.Context, o Options) []nats.Option {
 			if sub != nil {
 				subject = sub.Subject
 			}
-			log.Error("message lost or refused", "subject", subject, "err", err)
+			log.Error("message lost or refused", slog.String("subject", subject), slog.String("error", err.Error()))
 		}),
-	}
-	if deadline, ok := ctx.Deadline(); ok {
-		opts = append(opts, nats.Timeout(time.Until(deadline)))
 	}
 	if o.InProcess != nil {
 		opts = append(opts, nats.InProcessServer(o.InProcess))

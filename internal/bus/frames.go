@@ -36,7 +36,7 @@ func EnsureFrames(ctx context.Context, c Conn) error {
 		MaxAge:      framesAge,
 		MaxBytes:    framesBytes,
 		Discard:     jetstream.DiscardOld,
-		FirstSeq:    uint64(time.Now().UnixMicro()), //nolint:gosec // G115: after 1970
+		FirstSeq:    uint64(time.Now().UnixMicro()),
 	})
 	if err != nil && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 		return fmt.Errorf("bus: create stream %s: %w", FramesStream, err)

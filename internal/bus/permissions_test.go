@@ -17,8 +17,10 @@ import (
 // subjects below. Everything else is forbidden, and tried.
 var allowed = map[string]struct{ publish, subscribe []string }{
 	"gateway": {
-		publish: []string{"writ.orders", "writ.directory.apikey", "writ.directory.user", "writ.plans.silent",
-			"writ.agent.manager", "writ.turn.acme.t1", "writ.grant.acme.t1"},
+		publish: []string{
+			"writ.orders", "writ.directory.apikey", "writ.directory.user", "writ.plans.silent",
+			"writ.agent.manager", "writ.turn.acme.t1", "writ.grant.acme.t1",
+		},
 		subscribe: []string{"_INBOX_gateway.x"},
 	},
 	"manager": {
@@ -40,19 +42,25 @@ var allowed = map[string]struct{ publish, subscribe []string }{
 		subscribe: []string{"writ.exec.write_memory", "writ.exec.memory.query", "$SRV.PING", "$SRV.INFO.writ-memory", "_INBOX_memory.x"},
 	},
 	"router": {
-		publish: []string{"writ.exec.exec_python", "writ.exec.write_memory", "writ.exec.memory.query", "writ.exec.admin",
+		publish: []string{
+			"writ.exec.exec_python", "writ.exec.write_memory", "writ.exec.memory.query", "writ.exec.admin",
 			"$SRV.PING", "$SRV.INFO.writ-manager", "$SRV.INFO.writ-planner", "$SRV.INFO.writ-task", "$SRV.INFO.writ-python", "$SRV.INFO.writ-memory", "$SRV.INFO.writ-router", "$SRV.>",
 			"$JS.API.INFO", "$JS.API.STREAM.CREATE.JOURNAL", "$JS.API.STREAM.PURGE.FRAMES", "$JS.API.STREAM.MSG.GET.FRAMES", "$JS.API.DIRECT.GET.FRAMES",
 			"$JS.API.CONSUMER.CREATE.FRAMES.c.writ.turn.acme.t1", "$JS.API.CONSUMER.CREATE.FRAMES.c", "$JS.API.CONSUMER.CREATE.FRAMES",
 			"$JS.API.CONSUMER.MSG.NEXT.FRAMES.c", "$JS.API.CONSUMER.DELETE.FRAMES.c",
-			"$JS.API.CONSUMER.CREATE.JOURNAL.c.writ.turn.acme.t1", "$JS.API.CONSUMER.MSG.NEXT.JOURNAL.c", "$JS.ACK.FRAMES.c.1.1.1.1.1"},
-		subscribe: []string{"writ.orders", "writ.directory.apikey", "writ.directory.user", "writ.plans.silent",
+			"$JS.API.CONSUMER.CREATE.JOURNAL.c.writ.turn.acme.t1", "$JS.API.CONSUMER.MSG.NEXT.JOURNAL.c", "$JS.ACK.FRAMES.c.1.1.1.1.1",
+		},
+		subscribe: []string{
+			"writ.orders", "writ.directory.apikey", "writ.directory.user", "writ.plans.silent",
 			"$SRV.PING", "$SRV.INFO.writ-manager", "$SRV.INFO.writ-planner", "$SRV.INFO.writ-task", "$SRV.INFO.writ-python", "$SRV.INFO.writ-memory", "$SRV.INFO.writ-router", "$SRV.>",
-			"_INBOX_router.x"},
+			"_INBOX_router.x",
+		},
 	},
 	"frames": {
-		publish: []string{"$JS.API.CONSUMER.CREATE.FRAMES.c.writ.turn.acme.t1",
-			"$JS.API.CONSUMER.MSG.NEXT.FRAMES.c", "$JS.API.CONSUMER.DELETE.FRAMES.c"},
+		publish: []string{
+			"$JS.API.CONSUMER.CREATE.FRAMES.c.writ.turn.acme.t1",
+			"$JS.API.CONSUMER.MSG.NEXT.FRAMES.c", "$JS.API.CONSUMER.DELETE.FRAMES.c",
+		},
 		subscribe: []string{"_INBOX_frames.x"},
 	},
 }

@@ -91,15 +91,12 @@ func (c *conn) stopService(svc micro.Service) error {
 	if err := svc.Stop(); err != nil {
 		return err
 	}
-	if err := c.nc.FlushTimeout(drainTimeout); err != nil {
-		if errors.Is(err, nats.ErrConnectionClosed) {
-			return nil
-		}
+	if err := c.nc.FlushTimeout(drainTimeout); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
 		return err
 	}
 	handed := make(chan struct{})
 	if err := c.nc.Barrier(func() { close(handed) }); err != nil {
-		return nil //nolint:nilerror // the connection is closed: nothing can come any more
+		return nil //nolint:nilerr // the connection is closed: nothing can come any more
 	}
 	select {
 	case <-handed:

@@ -30,7 +30,7 @@ const ContentType = "application/problem+json"
 const typePrefix = "https://aob.dev/codes/"
 
 // Problem is one "no". It is an error, so that handlers can return it.
-type Problem struct {
+type Problem struct { //nolint:errname // a problem first; an error so that handlers can return it
 	Type      string       `json:"type"`
 	Title     string       `json:"title"`
 	Status    int          `json:"status"`

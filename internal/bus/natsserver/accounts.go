@@ -113,8 +113,10 @@ func agents(password func(string) string) account {
 	a := account{
 		Users: []user{
 			{Gateway, password(Gateway), permissions{
-				Publish: allow{[]string{bus.Orders, bus.DirectoryAPIKey, bus.DirectoryUser, bus.PlansSilent,
-					bus.Agent("manager"), grantAll, turnAll}},
+				Publish: allow{[]string{
+					bus.Orders, bus.DirectoryAPIKey, bus.DirectoryUser, bus.PlansSilent,
+					bus.Agent("manager"), grantAll, turnAll,
+				}},
 				Subscribe: allow{[]string{inbox(Gateway)}},
 			}},
 			agent(Manager, password(Manager), bus.Agent("planner"), bus.Agent("task"), bus.Agent("task")+".*"),

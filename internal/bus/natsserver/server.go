@@ -54,7 +54,7 @@ var _ bus.InProcess = (*Server)(nil)
 // and the stream of display frames is there.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	s := &Server{users: make(map[string]Credentials), log: o.Log}
-	opts, err := s.serverOptions(o)
+	opts, err := s.serverOptions(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("nats server: %w", err)
 	}
@@ -73,7 +73,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	return s, nil
 }
 
-func (s *Server) serverOptions(o Options) (*server.Options, error) {
+func (s *Server) serverOptions(ctx context.Context, o Options) (*server.Options, error) {
 	doc := struct {
 		Accounts      map[string]account `json:"accounts"`
 		SystemAccount string             `json:"system_account"`
@@ -93,7 +93,7 @@ func (s *Server) serverOptions(o Options) (*server.Options, error) {
 		return nil, err
 	}
 	if o.Listen != "" {
-		addr, err := freeAddr(o.Listen)
+		addr, err := freeAddr(ctx, o.Listen)
 		if err != nil {
 			return nil, err
 		}
@@ -104,8 +104,8 @@ func (s *Server) serverOptions(o Options) (*server.Options, error) {
 
 // freeAddr resolves an address and checks that it can be listened on: the server
 // itself would only log it. Port 0 becomes a free one.
-func freeAddr(listen string) (*net.TCPAddr, error) {
-	l, err := net.Listen("tcp", listen)
+func freeAddr(ctx context.Context, listen string) (*net.TCPAddr, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", listen)
 	if err != nil {
 		return nil, err
 	}
