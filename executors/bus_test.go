@@ -95,8 +95,8 @@ func TestServeOnTheBus(t *testing.T) {
 	<-begun
 	stop()
 	select {
-	case <-ended:
-		t.Error("Serve returned before its order had ended")
+	case err := <-ended:
+		t.Errorf("Serve returned before its order had ended: %v", err)
 	default:
 	}
 	close(goOn)

@@ -44,7 +44,7 @@ type Result struct {
 }
 
 // Failure is a failed order as its executor reports it.
-type Failure struct {
+type Failure struct { //nolint:errname // an outcome that happens to be an error
 	Code      intents.Code // of the outcome codes
 	Reason    string       // no values of the data
 	Retryable bool         // the order had no effect and may be sent again

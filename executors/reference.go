@@ -17,7 +17,7 @@ type Content struct {
 	Text string
 }
 
-// Large: its size as received is 50,000 bytes or more, so it travels as a file.
+// Large says that its size as received is 50,000 bytes or more: it travels as a file.
 func (c Content) Large() bool {
 	if len(c.JSON) > 0 {
 		return len(c.JSON) >= storage.InlineLimit

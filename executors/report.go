@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -75,15 +76,24 @@ func (s *Service) failure(ctx context.Context, o *Order, err error) report {
 	var f *Failure
 	if errors.As(err, &f) {
 		if f.cause != nil {
-			s.cfg.Log.Error("handler failed", "intent_id", o.ID, "type", o.Type, "error", f.cause.Error())
+			s.logFailure(ctx, o, f.cause)
 		}
 		return failed(f)
 	}
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		return cut(ctx, o)
 	}
-	s.cfg.Log.Error("handler failed", "intent_id", o.ID, "type", o.Type, "error", err.Error())
+	s.logFailure(ctx, o, err)
 	return failed(Fail(intents.ExecutorFailed, "the executor failed; its log says why"))
+}
+
+func (s *Service) logFailure(ctx context.Context, o *Order, err error) {
+	s.cfg.Log.LogAttrs(ctx, slog.LevelError, "handler failed", o.attr(), slog.String("error", err.Error()))
+}
+
+// attr names the order in the log.
+func (o *Order) attr() slog.Attr {
+	return slog.Group("order", slog.String("intent_id", o.ID), slog.String("type", o.Type), slog.String("trace_id", o.TraceID))
 }
 
 // cut reports a run that was ended from outside: at its deadline

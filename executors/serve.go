@@ -49,7 +49,7 @@ func New(cfg Config, handlers map[string]Handler) (*Service, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	cfg.Log = cfg.Log.With("executor", cfg.Name)
+	cfg.Log = cfg.Log.With(slog.String("executor", cfg.Name))
 	return &Service{cfg: cfg, handlers: handlers}, nil
 }
 
@@ -91,7 +91,7 @@ func (s *Service) Handle(ctx context.Context, dispatch []byte) []byte {
 func (s *Service) handle(ctx context.Context, typ string, dispatch []byte) []byte {
 	o, left, err := s.admit(typ, dispatch)
 	if err != nil {
-		s.cfg.Log.Warn("dispatch refused", "code", string(intents.CodeOf(err)), "reason", err.Error())
+		s.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "dispatch refused", slog.String("reason", err.Error()))
 		return refused(err).encode()
 	}
 	ctx, cancel := context.WithTimeout(ctx, left)
@@ -116,7 +116,7 @@ func (s *Service) handle(ctx context.Context, typ string, dispatch []byte) []byt
 func (s *Service) run(ctx context.Context, o *Order) (r report) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.cfg.Log.Error("handler panicked", "intent_id", o.ID, "type", o.Type, "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+			s.cfg.Log.LogAttrs(ctx, slog.LevelError, "handler panicked", o.attr(), slog.Any("panic", p), slog.String("stack", string(debug.Stack())))
 			r = failed(Fail(intents.ExecutorFailed, "the executor failed; its log says why"))
 		}
 	}()

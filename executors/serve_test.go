@@ -23,8 +23,10 @@ func answering(h executors.Handler) map[string]executors.Handler {
 }
 
 func ok(context.Context, *executors.Order) (*executors.Result, error) {
-	return &executors.Result{Value: map[string]any{"lines": []string{"<a&b>"}, "more": false},
-		Facts: []intents.Fact{executors.NewFact("lines.read", map[string]int{"n": 1})}}, nil
+	return &executors.Result{
+		Value: map[string]any{"lines": []string{"<a&b>"}, "more": false},
+		Facts: []intents.Fact{executors.NewFact("lines.read", map[string]int{"n": 1})},
+	}, nil
 }
 
 func TestHandleDone(t *testing.T) {
@@ -52,13 +54,15 @@ func TestHandleRefuses(t *testing.T) {
 		spoil  func(t *testing.T, e *executortest.Executor, d *intents.Dispatch)
 		want   intents.Code
 	}{
-		{name: "ticket forged by another router", want: intents.KeyUnknown, spoil: func(t *testing.T, e *executortest.Executor, d *intents.Dispatch) {
+		{name: "ticket forged by another router", want: intents.KeyUnknown, spoil: func(t *testing.T, _ *executortest.Executor, d *intents.Dispatch) {
+			t.Helper()
 			other := executortest.New(t, "files", nil, answering(ok))
 			in := other.Fill(readOrder())
 			in.Ticket.IntentID = intents.IntentID(d.Header, d.Payload)
 			d.Ticket = issue(t, other.Router, in.Ticket)
 		}},
 		{name: "ticket forged under the router's kid", want: intents.SignatureInvalid, spoil: func(t *testing.T, e *executortest.Executor, d *intents.Dispatch) {
+			t.Helper()
 			in := e.Fill(readOrder())
 			in.Ticket.IntentID = intents.IntentID(d.Header, d.Payload)
 			forger := executortest.New(t, "files", nil, answering(ok)).Router

@@ -28,25 +28,25 @@ type Executor struct {
 }
 
 // New makes an executor of handlers, on a clock (nil: the system's).
-func New(t testing.TB, name string, now func() time.Time, handlers map[string]executors.Handler) *Executor {
-	t.Helper()
+func New(tb testing.TB, name string, now func() time.Time, handlers map[string]executors.Handler) *Executor {
+	tb.Helper()
 	if now == nil {
 		now = time.Now
 	}
-	e := &Executor{Router: signer(t, intents.RoleRouter), Task: signer(t, intents.RoleTask), Name: name, Now: now, next: 100}
+	e := &Executor{Router: signer(tb, intents.RoleRouter), Task: signer(tb, intents.RoleTask), Name: name, Now: now, next: 100}
 	var err error
 	e.Service, err = executors.New(executors.Config{Name: name, Version: "1.0.0", RouterKeys: e.Keys(), Origin: Origin, Now: now}, handlers)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return e
 }
 
-func signer(t testing.TB, role intents.Role) intents.Signer {
-	t.Helper()
+func signer(tb testing.TB, role intents.Role) intents.Signer {
+	tb.Helper()
 	s, err := intents.GenerateSigner(role)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return s
 }
@@ -114,11 +114,11 @@ func fill[T comparable](v *T, usual T) {
 }
 
 // Seal signs the order and its ticket.
-func (e *Executor) Seal(t testing.TB, in Order) intents.Dispatch {
-	t.Helper()
+func (e *Executor) Seal(tb testing.TB, in Order) intents.Dispatch {
+	tb.Helper()
 	args, err := json.Marshal(in.Args)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	sealed, id, err := intents.Seal(e.Task, intents.Body{
 		Version: intents.Version,
@@ -130,88 +130,88 @@ func (e *Executor) Seal(t testing.TB, in Order) intents.Dispatch {
 		Context: &in.Context,
 	})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	var top map[string]json.RawMessage
 	var sig string
-	must(t, json.Unmarshal(sealed, &top))
-	must(t, json.Unmarshal(top["sig"], &sig))
+	must(tb, json.Unmarshal(sealed, &top))
+	must(tb, json.Unmarshal(top["sig"], &sig))
 	delete(top, "sig")
 	payload, err := json.Marshal(top)
-	must(t, err)
+	must(tb, err)
 	payload, err = intents.Canonical(payload)
-	must(t, err)
+	must(tb, err)
 	in.Ticket.IntentID = id
 	ticket, err := intents.IssueTicket(e.Router, in.Ticket)
-	must(t, err)
+	must(tb, err)
 	header, _, _ := bytes.Cut([]byte(sig), []byte(".."))
 	return intents.Dispatch{Header: string(header), Payload: payload, Ticket: ticket}
 }
 
 // Send answers a dispatch.
-func (e *Executor) Send(t testing.TB, d intents.Dispatch) intents.Report {
-	t.Helper()
+func (e *Executor) Send(tb testing.TB, d intents.Dispatch) intents.Report {
+	tb.Helper()
 	raw, err := json.Marshal(d)
-	must(t, err)
+	must(tb, err)
 	var r intents.Report
-	must(t, json.Unmarshal(e.Service.Handle(t.Context(), raw), &r))
+	must(tb, json.Unmarshal(e.Service.Handle(tb.Context(), raw), &r))
 	return r
 }
 
 // Do fills, seals and sends an order.
-func (e *Executor) Do(t testing.TB, in Order) intents.Report {
-	t.Helper()
+func (e *Executor) Do(tb testing.TB, in Order) intents.Report {
+	tb.Helper()
 	in = e.Fill(in)
 	row, known := catalog.Lookup(in.Type)
 	if known {
 		schema, err := row.ArgsSchema()
-		must(t, err)
+		must(tb, err)
 		args, err := json.Marshal(in.Args)
-		must(t, err)
+		must(tb, err)
 		if v := schema.ValidateBytes(args); len(v) > 0 {
-			t.Fatalf("arguments of %s: %v", in.Type, v)
+			tb.Fatalf("arguments of %s: %v", in.Type, v)
 		}
 	}
-	r := e.Send(t, e.Seal(t, in))
+	r := e.Send(tb, e.Seal(tb, in))
 	if known && r.Status == intents.Done {
 		schema, err := row.ResultSchema()
-		must(t, err)
+		must(tb, err)
 		if v := schema.ValidateBytes(r.Result); len(v) > 0 {
-			t.Fatalf("result of %s: %v", in.Type, v)
+			tb.Fatalf("result of %s: %v", in.Type, v)
 		}
 	}
 	return r
 }
 
 // Must is Do for an order that ends well, with its result decoded into v.
-func (e *Executor) Must(t testing.TB, in Order, v any) intents.Report {
-	t.Helper()
-	r := e.Do(t, in)
+func (e *Executor) Must(tb testing.TB, in Order, v any) intents.Report {
+	tb.Helper()
+	r := e.Do(tb, in)
 	if r.Status != intents.Done {
-		t.Fatalf("%s: %s %s %s %s", in.Type, r.Status, r.Code, r.Reason, r.Result)
+		tb.Fatalf("%s: %s %s %s %s", in.Type, r.Status, r.Code, r.Reason, r.Result)
 	}
 	if v != nil {
-		must(t, json.Unmarshal(r.Result, v))
+		must(tb, json.Unmarshal(r.Result, v))
 	}
 	return r
 }
 
 // Fact is the payload of the report's fact of an event; nil: none.
-func Fact(t testing.TB, r intents.Report, event string) map[string]any {
-	t.Helper()
+func Fact(tb testing.TB, r intents.Report, event string) map[string]any {
+	tb.Helper()
 	for _, f := range r.Facts {
 		if f.Event == event {
 			var v map[string]any
-			must(t, json.Unmarshal(f.Payload, &v))
+			must(tb, json.Unmarshal(f.Payload, &v))
 			return v
 		}
 	}
 	return nil
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
+func must(tb testing.TB, err error) {
+	tb.Helper()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }

@@ -173,7 +173,7 @@ func TestSweepRemoves(t *testing.T) {
 	<-times // the first sweep has ended
 	cancel()
 	go func() {
-		for range times { //nolint:revive // what may still come
+		for range times { // what may still come
 		}
 	}()
 	if err := <-ended; err != nil {

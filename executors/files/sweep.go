@@ -42,9 +42,9 @@ func (s Sweeper) Run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
-			s.Log.Error("sweep of temporary files failed", "error", err.Error())
+			s.Log.LogAttrs(ctx, slog.LevelError, "sweep of temporary files failed", slog.String("error", err.Error()))
 		case removed > 0:
-			s.Log.Info("temporary files swept", "scopes", removed)
+			s.Log.LogAttrs(ctx, slog.LevelInfo, "temporary files swept", slog.Int("scopes", removed))
 		}
 		select {
 		case <-tick.C:

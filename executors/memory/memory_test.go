@@ -107,9 +107,10 @@ func write(scope *intents.TaskScopeClaim, label, data string) executortest.Order
 }
 
 func scoped(in executortest.Order, scope string) executortest.Order {
-	args := in.Args.(catalog.WriteMemory)
-	args.Scope = scope
-	in.Args = args
+	if args, ok := in.Args.(catalog.WriteMemory); ok {
+		args.Scope = scope
+		in.Args = args
+	}
 	return in
 }
 
@@ -346,12 +347,9 @@ func TestExpired(t *testing.T) {
 	}
 }
 
-func (b *bench) query(t *testing.T, text, scope string, topK int, change ...func(*executortest.Order)) []catalog.MemoryHit {
+func (b *bench) query(t *testing.T, text, scope string, topK int) []catalog.MemoryHit {
 	t.Helper()
 	in := executortest.Order{Type: "memory.query", NoScope: true, Args: catalog.MemoryQuery{Text: text, Scope: scope, TopK: topK}}
-	for _, c := range change {
-		c(&in)
-	}
 	var got catalog.MemoryQueryResult
 	b.Must(t, in, &got)
 	return got.Hits

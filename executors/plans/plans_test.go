@@ -47,9 +47,9 @@ func check(index string, body []byte) (pointer, reason string, ok bool) {
 }
 
 // view is a plan as the recorder would write it.
-func view(tenant, user string, n int, status catalog.PlanStatus) catalog.PlanView {
+func view(user string, n int, status catalog.PlanStatus) catalog.PlanView {
 	return catalog.PlanView{
-		PlanID: fmt.Sprintf("plan_%s_%d", user, n), TenantID: tenant, UserID: user, SessionID: "sess_1", Status: status, Task: "count",
+		PlanID: fmt.Sprintf("plan_%s_%d", user, n), TenantID: "acme", UserID: user, SessionID: "sess_1", Status: status, Task: "count",
 		Epoch: 1, Revision: 1, MaxSteps: catalog.MaxSteps, CreatedAt: start.Add(time.Duration(n) * time.Minute),
 		Steps: []catalog.StepView{{
 			PlanStep: catalog.PlanStep{Step: 1, Task: "t", Skills: []string{"s"}, ReturnSpec: catalog.ReturnSpec{Shape: "any", Reason: "r"}},
@@ -97,7 +97,7 @@ func get(who intents.Principal, plan string, trace bool) executortest.Order {
 
 func TestGet(t *testing.T) {
 	docs, e := open(t)
-	want := view("acme", "ana", 1, catalog.PlanExecuting)
+	want := view("ana", 1, catalog.PlanExecuting)
 	put(t, docs, want)
 	var got catalog.PlanGetResult
 	e.Must(t, get(as("ana"), want.PlanID, false), &got)
@@ -110,7 +110,7 @@ func TestGet(t *testing.T) {
 // another tenant's; what is not seen does not exist.
 func TestWhoSeesPlans(t *testing.T) {
 	docs, e := open(t)
-	v := view("acme", "ana", 1, catalog.PlanComplete)
+	v := view("ana", 1, catalog.PlanComplete)
 	put(t, docs, v)
 	for _, tt := range []struct {
 		who  intents.Principal
@@ -138,7 +138,7 @@ func TestWhoSeesPlans(t *testing.T) {
 // TestTrace: the plan's events, all pages, in order (OBS-02).
 func TestTrace(t *testing.T) {
 	docs, e := open(t)
-	v := view("acme", "ana", 1, catalog.PlanComplete)
+	v := view("ana", 1, catalog.PlanComplete)
 	put(t, docs, v)
 	event(t, docs, "acme", v.PlanID, "third", start.Add(time.Second), 7, 0)
 	event(t, docs, "acme", v.PlanID, "second", start, 5, 1)
@@ -183,9 +183,9 @@ func TestList(t *testing.T) {
 		if i%3 == 0 {
 			status = catalog.PlanFailed
 		}
-		put(t, docs, view("acme", "ana", i, status))
+		put(t, docs, view("ana", i, status))
 	}
-	put(t, docs, view("acme", "bob", 99, catalog.PlanComplete))
+	put(t, docs, view("bob", 99, catalog.PlanComplete))
 	list := func(args catalog.PlanList) (ids []string) {
 		t.Helper()
 		for pages := 0; pages == 0 || args.After != ""; pages++ {
@@ -218,7 +218,7 @@ func TestList(t *testing.T) {
 func TestListOfLargePlans(t *testing.T) {
 	docs, e := open(t)
 	for i := range 40 {
-		v := view("acme", "ana", i, catalog.PlanComplete)
+		v := view("ana", i, catalog.PlanComplete)
 		v.Response = strings.Repeat("x", 60_000)
 		put(t, docs, v)
 	}

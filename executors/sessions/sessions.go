@@ -76,7 +76,7 @@ type message struct {
 
 // live says that turns may still be appended. A session whose time is over has
 // been left, whether or not anybody wrote that down (G-42).
-func (s session) live(now time.Time) bool {
+func (s *session) live(now time.Time) bool {
 	return s.State == active && (s.TTLAt == nil || s.TTLAt.After(now))
 }
 
@@ -91,7 +91,7 @@ func (s *session) touch(now time.Time) {
 }
 
 // view is the session as its owner sees it.
-func (s session) view(now time.Time) catalog.Session {
+func (s *session) view(now time.Time) catalog.Session {
 	v := catalog.Session{
 		SessionID: s.ID, UserID: s.User, Status: s.State, TTL: s.TTLAt, StartedAt: s.StartedAt, LastActive: s.LastActive,
 		Agent: s.Agent, TurnHistory: make([]catalog.Turn, len(s.Messages)), WorkflowState: s.Workflow,

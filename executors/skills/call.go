@@ -55,7 +55,7 @@ func (s *skills) call(ctx context.Context, o *executors.Order) (*executors.Resul
 	res, err := client.Call(ctx, skill.Name, input, meta(o, pin))
 	in.took = s.Now().Sub(began)
 	if err != nil {
-		return nil, s.failure(in, res, err)
+		return nil, s.failure(ctx, in, res, err)
 	}
 	return s.answer(ctx, in, res)
 }
@@ -127,7 +127,7 @@ func (s *skills) answer(ctx context.Context, in invocation, res *mcp.Result) (*e
 	}
 	envelope, err := in.skill.Unwrap(res.Data, in.order.Ticket.Actor.UserID)
 	if err != nil {
-		return nil, s.failure(in, res, err)
+		return nil, s.failure(ctx, in, res, err)
 	}
 	if envelope != nil {
 		content = executors.Content{JSON: envelope.Payload}

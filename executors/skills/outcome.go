@@ -1,8 +1,10 @@
 package skills
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 
 	"aob.dev/writ/executors"
 	"aob.dev/writ/executors/mcp"
@@ -15,12 +17,12 @@ const toolText = 4 << 10
 // failure says how a call failed. Whether it may have run decides: what was
 // certainly not sent may be sent again, and a skill that must run at most once
 // and may have run is INDETERMINATE.
-func (s *skills) failure(in invocation, res *mcp.Result, err error) error {
+func (s *skills) failure(ctx context.Context, in invocation, res *mcp.Result, err error) error {
 	var e *mcp.Error
 	if !errors.As(err, &e) {
 		return err
 	}
-	f := s.judge(in, e)
+	f := s.judge(ctx, in, e)
 	if !e.Undelivered {
 		size := 0
 		if res != nil {
@@ -31,11 +33,12 @@ func (s *skills) failure(in invocation, res *mcp.Result, err error) error {
 	return f
 }
 
-func (s *skills) judge(in invocation, e *mcp.Error) *executors.Failure {
+func (s *skills) judge(ctx context.Context, in invocation, e *mcp.Error) *executors.Failure {
 	switch {
 	case errors.Is(e, mcp.ErrPrincipal):
 		// An incident: suppressed, counted, alerted, never retried (SKL-18).
-		s.Log.Error("a skill answered for another principal", "skill", in.skill.Name, "server", in.skill.Server, "intent_id", in.order.ID)
+		s.Log.LogAttrs(ctx, slog.LevelError, "a skill answered for another principal",
+			slog.String("skill", in.skill.Name), slog.String("server", in.skill.Server), slog.String("intent_id", in.order.ID))
 		f := executors.Fail(intents.ExecutorFailed, "data unavailable")
 		f.Facts = []intents.Fact{executors.NewFact("skill.principal_mismatch", map[string]any{"skill_id": in.skill.Name})}
 		return f
@@ -75,7 +78,7 @@ func toolSays(text string) json.RawMessage {
 
 // lost is an answer that could not be kept. The skill ran: where that must not
 // happen twice, the order must not be sent again.
-func (s *skills) lost(in invocation, facts []intents.Fact, err error) error {
+func (*skills) lost(in invocation, facts []intents.Fact, err error) error {
 	var f *executors.Failure
 	if !errors.As(err, &f) {
 		return err

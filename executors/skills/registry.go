@@ -31,7 +31,7 @@ type Skill struct {
 // Registry knows skill servers by name. It connects when it is first asked, and
 // again where a server was down. Safe for concurrent use; Close it.
 type Registry struct {
-	ctx     context.Context //nolint:containedctx // the life of connections, which is that of the registry
+	ctx     context.Context // the life of connections, which is that of the registry
 	end     context.CancelFunc
 	now     func() time.Time
 	dialing sync.WaitGroup
