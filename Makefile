@@ -54,6 +54,10 @@ lint: $(GOLANGCI) ## vet, golangci-lint
 	$(GO) vet ./...
 	$(GOLANGCI) run ./...
 
+.PHONY: fmt
+fmt: $(GOLANGCI) ## format Go (gofumpt, goimports)
+	$(GOLANGCI) fmt ./...
+
 $(GOLANGCI):
 	@mkdir -p $(CACHE)/bin
 	GOBIN=$(CACHE)/bin/tmp $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
