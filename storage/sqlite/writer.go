@@ -60,9 +60,6 @@ func (j *Journal) write(ctx context.Context, batch []*request) {
 		}
 		// A crash from here on loses only the answers: the records are there,
 		// and callers find them by commit ID or key.
-		for _, e := range d.entries {
-			j.observe(e)
-		}
 		j.publish(d)
 	}
 	for _, r := range batch {
@@ -79,11 +76,13 @@ func refuse(batch []*request, err error) {
 	}
 }
 
-// publish folds a durable draft into the state.
+// publish shows a durable draft to the observer and folds it into the state, as
+// one step for all readers: who was told of an outcome finds it.
 func (j *Journal) publish(d *draft) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, e := range d.entries {
+		j.observe(e)
 		j.state.apply(e)
 	}
 	for _, c := range d.commits {
