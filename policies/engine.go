@@ -123,6 +123,14 @@ func (e *Engine) WithData(_ context.Context, d Data) (*Engine, error) {
 	return &Engine{tree: e.tree, data: d, store: store, memo: newMemo(e.reads)}, nil
 }
 
+// Forgetful is the same tree and data, evaluated for every order: none of its
+// generations remembers a decision.
+func (e *Engine) Forgetful() *Engine {
+	t := *e.tree
+	t.reads = &ReadSet{All: true}
+	return &Engine{tree: &t, data: e.data, store: e.store, memo: newMemo(t.reads)}
+}
+
 // Digest names the tree that decides (Source.Digest).
 func (e *Engine) Digest() string { return e.digest }
 

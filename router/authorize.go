@@ -80,6 +80,18 @@ func (r *Router) engine(ctx context.Context) (*policies.Engine, error) {
 	return e, nil
 }
 
+// Remembered counts the decisions that the policy in force remembered, and
+// those that it had to evaluate although it could have remembered them.
+func (r *Router) Remembered() (hits, misses int64) {
+	g := &r.generation
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.engine == nil {
+		return 0, 0
+	}
+	return g.engine.Remembered()
+}
+
 // policyData is the directory as policies see it, and its version.
 func (d *Directory) policyData() (policies.Data, int64) {
 	d.mu.RLock()

@@ -98,6 +98,16 @@ func (r *Router) DryRun(ctx context.Context, raw []byte) (*intents.Answer, error
 	return r.decided(o), nil
 }
 
+// Decide gives the code of stages 1 to 7 and leaves no trace: what a decision
+// costs, with nothing else. The error is as that of Submit.
+func (r *Router) Decide(ctx context.Context, raw []byte) (intents.Code, error) {
+	o, err := r.decide(ctx, raw)
+	if err != nil {
+		return intents.CodeOf(err), err
+	}
+	return o.decision.Code, nil
+}
+
 // decide is stages 1 to 7. It writes nothing. A refusal in 3, 5, 6 or 7 and a
 // duplicate are decisions; the error is a refusal of 1, 2 or 4, or ours.
 func (r *Router) decide(ctx context.Context, raw []byte) (*order, error) {

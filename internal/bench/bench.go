@@ -1,0 +1,74 @@
+// Package bench measures what the product promises to be fast at, each thing
+// beside a baseline that is taken in turns with it in the same run:
+//
+//	decide   process CPU of a decision (decode to policy, no I/O) over one bare
+//	         ed25519.Verify of the same signing inputs
+//	orders   whole orders per second (in, decided, committed, dispatched with a
+//	         ticket, outcome durable, receipt) beside bare fdatasync of one
+//	         record and JetStream publishes that sync always
+//	journal  durable commits per second beside the same two
+//
+// Only the ratios carry over to another machine or another hour. Everything
+// runs in this process, on temporary files that are removed.
+package bench
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// DefaultTime is how long each measurement runs.
+const DefaultTime = 2 * time.Second
+
+// Options of a run. The zero value works.
+type Options struct {
+	Time time.Duration // of each measurement with its baselines; 0: DefaultTime
+}
+
+// Row is one measured thing beside its baseline.
+type Row struct {
+	Name     string  `json:"name"`
+	Ours     float64 `json:"ours"`     // in Unit
+	Baseline float64 `json:"baseline"` // in Unit
+	Ratio    float64 `json:"ratio"`    // Ours over Baseline
+	Unit     string  `json:"unit"`     // of Ours and Baseline
+	N        int64   `json:"n"`        // how many of ours were measured
+}
+
+func newRow(name string, ours, baseline float64, unit string, n int64) Row {
+	return Row{Name: name, Ours: ours, Baseline: baseline, Ratio: ours / baseline, Unit: unit, N: n}
+}
+
+var benchmarks = map[string]func(context.Context, Options) ([]Row, error){
+	"decide": decide,
+}
+
+// Names lists what can be measured.
+func Names() []string { return slices.Sorted(maps.Keys(benchmarks)) }
+
+// Run measures one of Names. It ends early with ctx's error.
+func Run(ctx context.Context, name string, o Options) ([]Row, error) {
+	run, ok := benchmarks[name]
+	if !ok {
+		return nil, fmt.Errorf("no benchmark %q: there are %s", name, strings.Join(Names(), ", "))
+	}
+	if o.Time <= 0 {
+		o.Time = DefaultTime
+	}
+	rows, err := run(ctx, o)
+	if err != nil {
+		return nil, fmt.Errorf("bench %s: %w", name, err)
+	}
+	return rows, nil
+}
+
+// median of at least one value; the values are sorted in place.
+func median(values []float64) float64 {
+	slices.Sort(values)
+	n := len(values)
+	return (values[(n-1)/2] + values[n/2]) / 2
+}

@@ -1,0 +1,170 @@
+package bench
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/policies"
+	"aob.dev/writ/router"
+)
+
+// The orders of a block come from so many turns, each with a grant of its own;
+// every user has asked turnsPerUser times.
+const (
+	decideTurns  = 32
+	turnsPerUser = 4
+)
+
+// minRounds is how often everything is measured at least, however short the time.
+const minRounds = 3
+
+// decide measures decisions in blocks. Each block decides every order once with
+// a new router, which remembers neither policy decisions nor grants: what it
+// saves is what this traffic repeats. Verify, decide and decide without the
+// memo take turns, and the medians of their blocks are compared.
+func decide(ctx context.Context, o Options) (rows []Row, err error) {
+	err = within(func(dir string) error {
+		w, err := newWorld(ctx, dir, ticking(time.Now()))
+		if err != nil {
+			return err
+		}
+		rows, err = w.decide(ctx, o)
+		return errors.Join(err, w.close())
+	})
+	return rows, err
+}
+
+// ticking is a clock that moves a millisecond with each look, and never past
+// what the orders and grants of a run live.
+func ticking(start time.Time) func() time.Time {
+	var looks atomic.Int64
+	return func() time.Time { return start.Add(time.Duration(looks.Add(1)%60_000) * time.Millisecond) }
+}
+
+func (w *world) decide(ctx context.Context, o Options) ([]Row, error) {
+	if err := w.start(ctx, nil, decideTurns); err != nil {
+		return nil, err
+	}
+	orders, err := w.sealMix()
+	if err != nil {
+		return nil, err
+	}
+	signed, err := w.signingInputs(orders)
+	if err != nil {
+		return nil, err
+	}
+	forgetful := w.config
+	forgetful.Policy = policies.NewLive(w.config.Policy.Engine().Forgetful())
+	var verify, remember, evaluate []float64
+	var hits, misses int64
+	until := time.Now().Add(o.Time)
+	for len(verify) < minRounds || time.Now().Before(until) {
+		b, err := block(len(signed), func(i int) error { return signed[i].verify() })
+		if err != nil {
+			return nil, err
+		}
+		verify = append(verify, b)
+		if b, hits, misses, err = decideAll(ctx, w.config, orders); err != nil {
+			return nil, err
+		}
+		remember = append(remember, b)
+		if b, _, _, err = decideAll(ctx, forgetful, orders); err != nil {
+			return nil, err
+		}
+		evaluate = append(evaluate, b)
+	}
+	n := int64(len(verify) * len(orders))
+	base := median(verify)
+	return []Row{
+		newRow("decide", median(remember), base, "µs CPU", n),
+		newRow("decide, every policy evaluated", median(evaluate), base, "µs CPU", n),
+		newRow("policy decisions remembered", float64(hits), float64(hits+misses), "decisions", int64(len(orders))),
+	}, nil
+}
+
+// decideAll decides every order once with a router of its own.
+func decideAll(ctx context.Context, config router.Config, orders [][]byte) (micros float64, hits, misses int64, err error) {
+	r, err := router.New(config)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	one := func(i int) error {
+		code, err := r.Decide(ctx, orders[i])
+		if err == nil && code != intents.OK {
+			err = fmt.Errorf("order %d is decided %s", i, code)
+		}
+		return err
+	}
+	if err := one(0); err != nil { // the directory's data is laid out for the policy once
+		return 0, 0, 0, err
+	}
+	micros, err = block(len(orders), one)
+	hits, misses = r.Remembered()
+	return micros, hits, misses, errors.Join(err, ctx.Err())
+}
+
+// signature is what a bare ed25519.Verify is given.
+type signature struct {
+	key        ed25519.PublicKey
+	input, sig []byte
+}
+
+func (s signature) verify() error {
+	if !ed25519.Verify(s.key, s.input, s.sig) {
+		return errors.New("a sealed order does not verify")
+	}
+	return nil
+}
+
+func (w *world) signingInputs(orders [][]byte) ([]signature, error) {
+	v := intents.Verifier{Keys: w.config.Directory.View(), Origin: w.config.Directory.Origin(), Now: w.config.Now()}
+	out := make([]signature, len(orders))
+	for i, raw := range orders {
+		u, err := intents.Parse(raw)
+		if err != nil {
+			return nil, err
+		}
+		e, err := u.Verify(v)
+		if err != nil {
+			return nil, err
+		}
+		sig, err := base64.RawURLEncoding.DecodeString(e.Sig())
+		if err != nil {
+			return nil, err
+		}
+		out[i] = signature{e.Signer().Public, []byte(e.Header() + "." + base64.RawURLEncoding.EncodeToString(e.Canonical())), sig}
+	}
+	return out, nil
+}
+
+// block runs fn n times and gives the microseconds of process CPU per call. The
+// collector stands still meanwhile and is charged by what was allocated: a
+// collection costs what one does now, and comes once per size of the live heap.
+// So no block pays for another's garbage, and every block for its own.
+func block(n int, fn func(i int) error) (micros float64, err error) {
+	runtime.GC()
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	start := cpuTime()
+	for i := range n {
+		if err := fn(i); err != nil {
+			return 0, err
+		}
+	}
+	worked := cpuTime() - start
+	runtime.ReadMemStats(&after)
+	start = cpuTime()
+	runtime.GC()
+	collected := cpuTime() - start
+	share := float64(after.TotalAlloc-before.TotalAlloc) / float64(max(before.HeapAlloc, 4<<20))
+	return (float64(worked) + share*float64(collected)) / float64(time.Microsecond) / float64(n), nil
+}
