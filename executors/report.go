@@ -110,7 +110,7 @@ func cut(ctx context.Context, o *Order) report {
 }
 
 // Effect of carrying the order out: that of its catalog row, or of the approved
-// pin of its one skill. What is unknown counts as once.
+// pin of the skill that it calls. What is unknown counts as once.
 func (o *Order) Effect() catalog.Effect {
 	row, ok := catalog.Lookup(o.Type)
 	switch {
@@ -118,8 +118,16 @@ func (o *Order) Effect() catalog.Effect {
 		return catalog.Once
 	case row.Effect != catalog.EffectPin:
 		return row.Effect
-	case len(o.Ticket.Pins) == 1:
-		return catalog.Effect(o.Ticket.Pins[0].Effect)
+	}
+	var call struct {
+		Skill string `json:"skill"`
+	}
+	if json.Unmarshal(o.Args, &call) == nil {
+		for _, pin := range o.Ticket.Pins {
+			if pin.Skill == call.Skill {
+				return catalog.Effect(pin.Effect)
+			}
+		}
 	}
 	return catalog.Once
 }

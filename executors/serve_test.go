@@ -270,3 +270,22 @@ func TestNewRefuses(t *testing.T) {
 		t.Error("no bus: served")
 	}
 }
+
+// FuzzHandle: whatever arrives, the answer is a failed report.
+func FuzzHandle(f *testing.F) {
+	e := executortest.New(f, "files", nil, answering(ok))
+	late := readOrder()
+	late.Ticket.Deadline = time.Now().Add(-time.Hour)
+	whole, err := json.Marshal(e.Seal(f, e.Fill(late)))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(whole)
+	f.Add([]byte(`{"header":"","payload":{},"ticket":"a.b.c"}`))
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var r intents.Report
+		if err := json.Unmarshal(e.Service.Handle(t.Context(), raw), &r); err != nil || r.Status != intents.Failed || r.Result != nil {
+			t.Errorf("%+v, %v", r, err)
+		}
+	})
+}

@@ -13,6 +13,9 @@ import (
 	"aob.dev/writ/executors/mcp"
 )
 
+// listingWait bounds how long all servers together are waited for.
+const listingWait = 5 * time.Second
+
 // listingAge is how long a server's list of tools is believed: a description
 // that changes is noticed within this time, and at once where it is called.
 const listingAge = 30 * time.Second
@@ -34,7 +37,7 @@ type Registry struct {
 	ctx     context.Context // the life of connections, which is that of the registry
 	end     context.CancelFunc
 	now     func() time.Time
-	dialing sync.WaitGroup
+	working sync.WaitGroup // attempts to connect, and lists that nobody waits for
 
 	mu      sync.Mutex
 	servers []*server // by name
@@ -49,7 +52,7 @@ type server struct {
 	client  Server
 	err     error         // of the last attempt to connect
 	opening chan struct{} // closed when the attempt under way has ended
-	tools   []mcp.Manifest
+	skills  []Skill
 	listed  time.Time
 }
 
@@ -72,74 +75,109 @@ func (r *Registry) Add(name string, open func(ctx context.Context) (Server, erro
 	return nil
 }
 
-// Skills lists the skills of all servers that answer, by server and in its
-// order, also those that cannot be used (Err). The error names the servers
-// that do not answer.
+// Skills lists the skills of all servers that answer within listingWait, by
+// server and in its order, also those that cannot be used (Err). The error
+// names the servers that do not answer.
 func (r *Registry) Skills(ctx context.Context) ([]Skill, error) {
-	return r.skills(ctx, listingAge)
+	ctx, cancel := context.WithTimeout(ctx, listingWait)
+	defer cancel()
+	servers := r.all()
+	lists, errs := make([][]Skill, len(servers)), make([]error, len(servers))
+	var asked sync.WaitGroup
+	for i, s := range servers {
+		asked.Go(func() { lists[i], errs[i] = r.list(ctx, s, listingAge) })
+	}
+	asked.Wait()
+	return slices.Concat(lists...), errors.Join(errs...)
+}
+
+func (r *Registry) all() []*server {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.servers)
 }
 
 // Find looks for a skill: with this digest, else any of the name. What is not
 // listed as asked for is looked up anew before it counts as missing; err says
-// which servers could not be asked.
+// which servers could not be asked. It returns with the first match, so that a
+// server that hangs does not hold up the skills of others.
 func (r *Registry) Find(ctx context.Context, name, digest string) (s Skill, found bool, err error) {
-	for _, age := range []time.Duration{listingAge, 0} {
-		var all []Skill
-		all, err = r.skills(ctx, age)
-		for _, skill := range all {
-			if skill.Name != name {
-				continue
+	servers := r.all()
+	for _, one := range servers {
+		if skills, ok := one.known(r.now(), listingAge); ok {
+			if s, found = pick(skills, name, digest); found && s.Digest() == digest {
+				return s, true, nil
 			}
-			if skill.Digest() == digest {
-				return skill, true, nil
+		}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type answer struct {
+		skills []Skill
+		err    error
+	}
+	answers := make(chan answer, len(servers))
+	for _, one := range servers {
+		r.working.Go(func() {
+			skills, err := r.list(ctx, one, 0)
+			answers <- answer{skills, err}
+		})
+	}
+	s, found = Skill{}, false
+	for range servers {
+		a := <-answers
+		err = errors.Join(err, a.err)
+		if other, ok := pick(a.skills, name, digest); ok {
+			s, found = other, true
+			if s.Digest() == digest {
+				return s, true, nil
 			}
-			s, found = skill, true
 		}
 	}
 	return s, found, err
 }
 
-func (r *Registry) skills(ctx context.Context, age time.Duration) ([]Skill, error) {
-	r.mu.Lock()
-	servers := slices.Clone(r.servers)
-	r.mu.Unlock()
-	lists, errs := make([][]mcp.Manifest, len(servers)), make([]error, len(servers))
-	var asked sync.WaitGroup
-	for i, s := range servers {
-		asked.Go(func() { lists[i], errs[i] = r.list(ctx, s, age) })
-	}
-	asked.Wait()
-	var out []Skill
-	for i, s := range servers {
-		for _, m := range lists[i] {
-			if !hidden[m.Name] {
-				out = append(out, Skill{Manifest: m, Server: s.name, server: s})
-			}
+// pick prefers the version asked for over another one of the name.
+func pick(skills []Skill, name, digest string) (s Skill, found bool) {
+	for _, skill := range skills {
+		if skill.Name == name && (!found || skill.Digest() == digest) {
+			s, found = skill, true
 		}
 	}
-	return out, errors.Join(errs...)
+	return s, found
 }
 
 // list gives a server's tools, no older than age.
-func (r *Registry) list(ctx context.Context, s *server, age time.Duration) ([]mcp.Manifest, error) {
-	s.mu.Lock()
-	tools, listed := s.tools, s.listed
-	s.mu.Unlock()
-	if since := r.now().Sub(listed); !listed.IsZero() && since >= 0 && since < age {
-		return tools, nil
+func (r *Registry) list(ctx context.Context, s *server, age time.Duration) ([]Skill, error) {
+	if skills, ok := s.known(r.now(), age); ok {
+		return skills, nil
 	}
 	client, err := r.connect(ctx, s)
 	if err != nil {
 		return nil, fmt.Errorf("skill server %s: %w", s.name, err)
 	}
-	tools, err = client.Manifests(ctx)
+	tools, err := client.Manifests(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("skill server %s: %w", s.name, err)
 	}
+	skills := make([]Skill, 0, len(tools))
+	for _, m := range tools {
+		if !hidden[m.Name] {
+			skills = append(skills, Skill{Manifest: m, Server: s.name, server: s})
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tools, s.listed = tools, r.now()
-	return tools, nil
+	s.skills, s.listed = skills, r.now()
+	return skills, nil
+}
+
+// known gives the skills as last listed, if that is no longer ago than age.
+func (s *server) known(now time.Time, age time.Duration) ([]Skill, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	since := now.Sub(s.listed)
+	return s.skills, !s.listed.IsZero() && since >= 0 && since < age
 }
 
 // connect gives the server's connection. One attempt serves all that wait; it
@@ -153,7 +191,7 @@ func (r *Registry) connect(ctx context.Context, s *server) (Server, error) {
 	}
 	if s.opening == nil {
 		s.opening = make(chan struct{})
-		r.dialing.Go(func() {
+		r.working.Go(func() {
 			client, err := s.open(r.ctx)
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -177,7 +215,7 @@ func (r *Registry) connect(ctx context.Context, s *server) (Server, error) {
 // Close ends all connections that can be closed.
 func (r *Registry) Close() error {
 	r.end()
-	r.dialing.Wait()
+	r.working.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var errs []error

@@ -376,3 +376,22 @@ func TestRegistrySlowStart(t *testing.T) {
 		t.Error("a closed registry answers")
 	}
 }
+
+// A server that hangs does not hold up the skills of the others.
+func TestRegistryHungServer(t *testing.T) {
+	s := newSite(t, serverOf(tool{name: "x", description: "Does it.", handle: answer("", "done")}))
+	b := open(t, map[string]*site{"good": s})
+	pins := b.pins(t, "pure")
+	if err := b.registry.Add("hung", func(ctx context.Context) (skills.Server, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, later := range []int64{0, 60} { // listed, and to be listed anew
+		b.clock.Add(later)
+		in := call(pins, "x", nil)
+		in.Ticket.Deadline = b.now().Add(3 * time.Second)
+		b.Must(t, in, nil)
+	}
+}
