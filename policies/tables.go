@@ -118,7 +118,7 @@ func (t *Table) Run(ctx context.Context, e *Engine) ([]Cell, error) {
 	var cells []Cell
 	for _, who := range slices.Sorted(maps.Keys(t.Principals)) {
 		for _, what := range slices.Sorted(maps.Keys(t.Orders)) {
-			in, err := plain(merge(merge(t.Base, t.Principals[who]), t.Orders[what]))
+			in, err := asInput(merge(merge(t.Base, t.Principals[who]), t.Orders[what]))
 			if err != nil {
 				return nil, fmt.Errorf("decision table: %s, %s: %w", who, what, err)
 			}
@@ -183,8 +183,8 @@ func merge(a, b map[string]any) map[string]any {
 	return out
 }
 
-// plain turns YAML's values into those of Input.
-func plain(m map[string]any) (map[string]any, error) {
+// asInput turns YAML's values into those of Input.
+func asInput(m map[string]any) (map[string]any, error) {
 	raw, err := json.Marshal(m)
 	if err != nil {
 		return nil, err
