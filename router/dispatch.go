@@ -1,6 +1,7 @@
 package router
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,12 +30,25 @@ func (r *Router) perform(ctx context.Context, o *order) (*intents.Answer, error)
 		return r.recorded(o)
 	case o.row.Executor == catalog.ExecutorRouter:
 		r.metrics.accepted()
+		r.wipe(ctx, o)
 		return r.recorded(o)
 	}
 	r.metrics.accepted()
 	defer r.release(o)
 	r.finish(context.WithoutCancel(ctx), o, r.dispatch(context.WithoutCancel(ctx), o))
 	return r.recorded(o)
+}
+
+// wipe removes the temporary files of a step that its task has finished (DAT-10).
+// Crash before it, or a store that is down: the sweep removes them.
+func (r *Router) wipe(ctx context.Context, o *order) {
+	if o.env.Type() != "step.finish" || o.task == nil {
+		return
+	}
+	s := storage.Scope{Tenant: o.task.Tenant, Plan: o.task.Plan, Revision: o.task.Revision, Step: o.task.Step}
+	if err := r.cfg.Blobs.Wipe(context.WithoutCancel(ctx), s); err != nil {
+		r.cfg.Log.Warn("files of a finished step stay until the sweep", "plan_id", s.Plan, "step", s.Step, "error", err.Error())
+	}
 }
 
 // dispatch is stage 9: ticket, inputs, one request, one report.
@@ -89,7 +103,7 @@ func (r *Router) request(ctx context.Context, o *order) (intents.Report, error) 
 	if err != nil {
 		return report, err
 	}
-	msg, err := json.Marshal(intents.Dispatch{Header: o.env.Header(), Payload: o.env.Canonical(), Ticket: token})
+	msg, err := marshalExact(intents.Dispatch{Header: o.env.Header(), Payload: o.env.Canonical(), Ticket: token})
 	if err != nil {
 		return report, err
 	}
@@ -105,6 +119,16 @@ func (r *Router) request(ctx context.Context, o *order) (intents.Report, error) 
 		return report, fmt.Errorf("request: %w", err)
 	}
 	return report, json.Unmarshal(reply, &report)
+}
+
+// marshalExact keeps the signed bytes as they are: the encoder would escape <, >
+// and & inside raw JSON, and an executor would have to undo it.
+func marshalExact(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return buf.Bytes(), err
 }
 
 // claims adds what the order's task may touch, and the skills' pins.
@@ -153,7 +177,7 @@ func (r *Router) checked(o *order, report intents.Report) error {
 			return intents.Refuse(intents.ExecutorFailed, v[0].Pointer, "the executor's result does not match its schema: "+v[0].Reason)
 		}
 		return nil
-	case intents.Failed:
+	case intents.Failed, intents.StatusIndetermined:
 		if report.Code == "" || report.Code == intents.OK {
 			return intents.Refuse(intents.ExecutorFailed, "", "the executor failed without a code")
 		}

@@ -89,6 +89,10 @@ type bounded struct {
 func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	st := stateOf(req.Context())
 	req = req.Clone(req.Context())
+	// The Idempotency-Key of a call makes net/http take a POST for replayable and
+	// send it again by itself when a reused connection breaks. What is sent
+	// again is decided above, by the skill's effect.
+	req.GetBody = nil
 	for name, values := range b.header {
 		if _, set := req.Header[name]; !set { // a header of the call wins
 			req.Header[name] = values

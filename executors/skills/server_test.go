@@ -47,7 +47,6 @@ func newSite(t *testing.T, h http.Handler) *site {
 		s.mu.Unlock()
 		next.ServeHTTP(w, r)
 	}))
-	s.srv.Config.SetKeepAlivesEnabled(false) // a request meets the server as it is then
 	t.Cleanup(s.srv.Close)
 	return s
 }
