@@ -76,11 +76,11 @@ hold contains object.union(words(rego.metadata.rule()), {"approvers": approvers}
 }
 
 # METADATA
-# description: Who may approve for the tenant. The one who asked never may (four eyes).
-approvers := [who |
+# description: Who may approve for the tenant, sorted. The one who asked never may (four eyes).
+approvers := sort([who |
 	some who in object.get(data.directory.approvers, input.actor.tenant, [])
 	who != input.actor.user_id
-]
+])
 
 # METADATA
 # description: The approvers who have approved, each once.
