@@ -1,7 +1,6 @@
 package intents
 
 import (
-	"encoding/json"
 	"errors"
 	"strings"
 
@@ -70,8 +69,9 @@ func assemble(payload []byte, header, sig string) (*Unverified, error) {
 	if len(payload)+len(`"sig":"..",`)+len(header)+len(sig) > MaxSize {
 		return nil, Refuse(PayloadTooLarge, "", "order has more than 49152 canonical bytes")
 	}
-	if v := schemas.Envelope().ValidateBytes(payload); len(v) > 0 {
-		return nil, Invalid(SchemaInvalid, "", v)
+	body, err := readBody(payload)
+	if err != nil {
+		return nil, err
 	}
 	// The decoder skips line breaks, which would give one header many spellings.
 	if strings.ContainsAny(header, "\r\n") {
@@ -84,11 +84,7 @@ func assemble(payload []byte, header, sig string) (*Unverified, error) {
 	if raw, err := b64.DecodeString(sig); err != nil || len(raw) != 64 || len(sig) != signatureText {
 		return nil, Refuse(SignatureInvalid, "/sig", "signature must be 64 bytes in base64url without padding")
 	}
-	u := &Unverified{canonical: payload, header: header, sig: sig, kid: kid, id: IntentID(header, payload)}
-	if err := json.Unmarshal(payload, &u.body); err != nil {
-		return nil, Refuse(SchemaInvalid, "", "order does not match the envelope")
-	}
-	return u, nil
+	return &Unverified{body: body, canonical: payload, header: header, sig: sig, kid: kid, id: IntentID(header, payload)}, nil
 }
 
 // InvalidError is a SCHEMA_INVALID refusal with all violations.
