@@ -43,16 +43,24 @@ type variable struct {
 
 var variables = []variable{
 	{[]string{"WRIT_DATA"}, func(c *Config, v string) { c.Data = v }},
-	{[]string{"PORT"}, func(c *Config, v string) { c.Listen = net.JoinHostPort("127.0.0.1", v) }},
+	{[]string{"PORT"}, func(c *Config, v string) { c.Listen = net.JoinHostPort(c.host(), v) }},
 	{[]string{"WRIT_LISTEN"}, func(c *Config, v string) { c.Listen = v }},
 	{[]string{"WRIT_NATS"}, func(c *Config, v string) { c.NATS = v }},
-	{[]string{"WRIT_SKILLS", "SKILL_SERVICE_URL", "CLOUD_SKILL_SERVICE"}, func(c *Config, v string) { c.Skills = lines(v) }},
+	{[]string{"WRIT_SKILLS", "SKILL_SERVICE_URL", "cloud_skill_service", "CLOUD_SKILL_SERVICE"}, func(c *Config, v string) { c.Skills = lines(v) }},
 	{[]string{"WRIT_POLICIES"}, func(c *Config, v string) { c.Policies = v }},
 	{[]string{"WRIT_SANDBOX"}, func(c *Config, v string) { c.Sandbox = v }},
 	{[]string{"WRIT_MODEL"}, func(c *Config, v string) { c.Model = v }},
 	{[]string{"WRIT_MODEL_URL"}, func(c *Config, v string) { c.ModelURL = v }},
 	{[]string{"WRIT_MODEL_KEY"}, func(c *Config, v string) { c.ModelKey = v }},
 	{[]string{"WRIT_LOG_LEVEL", "LOG_LEVEL"}, func(c *Config, v string) { c.LogLevel = v }},
+}
+
+// host to listen on, as far as it is known.
+func (c *Config) host() string {
+	if host, _, err := net.SplitHostPort(c.Listen); err == nil {
+		return host
+	}
+	return "127.0.0.1"
 }
 
 // lines splits a list in one variable: one entry a line, or separated by ";".
@@ -80,9 +88,7 @@ func Load(path string, getenv func(string) string) (Config, error) {
 	case err != nil:
 		return c, fmt.Errorf("configuration: %w", err)
 	default:
-		dec := yaml.NewDecoder(bytes.NewReader(raw))
-		dec.KnownFields(true)
-		if err := dec.Decode(&c); err != nil && !errors.Is(err, io.EOF) {
+		if err := decode(raw, &c); err != nil {
 			return c, fmt.Errorf("configuration %s: %v", path, err)
 		}
 	}
@@ -96,6 +102,22 @@ func Load(path string, getenv func(string) string) (Config, error) {
 	return c, nil
 }
 
+// decode reads one YAML document, which may be empty. What stands in a second
+// one would be ignored, so there must be none.
+func decode(raw []byte, c *Config) error {
+	dec := yaml.NewDecoder(bytes.NewReader(raw))
+	dec.KnownFields(true)
+	if err := dec.Decode(c); errors.Is(err, io.EOF) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	if err := dec.Decode(new(Config)); !errors.Is(err, io.EOF) {
+		return errors.New("more than one document")
+	}
+	return nil
+}
+
 // Validate says what is wrong, with the key at fault.
 func (c Config) Validate() error {
 	if c.Data == "" {
@@ -104,7 +126,10 @@ func (c Config) Validate() error {
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		return fmt.Errorf("listen: %q is not host:port", c.Listen)
 	}
-	if c.Model != "offline" && !strings.HasPrefix(c.Model, "openai:") {
+	if _, _, err := net.SplitHostPort(c.NATS); c.NATS != "" && err != nil {
+		return fmt.Errorf("nats: %q is not host:port", c.NATS)
+	}
+	if name, remote := strings.CutPrefix(c.Model, "openai:"); c.Model != "offline" && (!remote || name == "") {
 		return fmt.Errorf("model: %q is neither \"offline\" nor \"openai:<model name>\"", c.Model)
 	}
 	switch c.LogLevel {
