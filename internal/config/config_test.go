@@ -1,0 +1,197 @@
+package config
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// load reads a file with this text under these variables.
+func load(t *testing.T, text string, env map[string]string) (Config, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "writ.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return Load(path, func(name string) string { return env[name] })
+}
+
+// loaded is load where it must succeed.
+func loaded(t *testing.T, text string, env map[string]string) Config {
+	t.Helper()
+	c, err := load(t, text, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// everyKey sets each key to something that is not its default.
+const everyKey = `
+data: /srv/writ
+listen: 0.0.0.0:80
+nats: 127.0.0.1:4222
+skills: [https://skills.example/mcp, "npx -y server"]
+policies: ./policies
+sandbox: landlock
+model: openai:large
+model_url: https://models.example/v1
+model_key: secret
+log_level: debug
+`
+
+var everything = Config{Data: "/srv/writ", Listen: "0.0.0.0:80", NATS: "127.0.0.1:4222", Skills: []string{"https://skills.example/mcp", "npx -y server"},
+	Policies: "./policies", Sandbox: "landlock", Model: "openai:large", ModelURL: "https://models.example/v1", ModelKey: "secret", LogLevel: "debug"}
+
+func TestLoadDefaults(t *testing.T) {
+	t.Chdir(t.TempDir()) // no writ.yaml here
+	c, err := Load("", func(string) string { return "" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(Default(), c); d != "" {
+		t.Errorf("without file and environment (-default +got):\n%s", d)
+	}
+	if err := c.Validate(); err != nil {
+		t.Errorf("the defaults are not valid: %v", err)
+	}
+}
+
+func TestLoadWorkingDirectory(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("writ.yaml", []byte("data: here\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Load("", func(string) string { return "" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Data != "here" {
+		t.Errorf("data = %q: writ.yaml was not read", c.Data)
+	}
+}
+
+func TestLoadFileOverDefaults(t *testing.T) {
+	if d := cmp.Diff(everything, loaded(t, everyKey, nil)); d != "" {
+		t.Errorf("every key in the file (-want +got):\n%s", d)
+	}
+	want := Default()
+	want.Model = "openai:small"
+	if d := cmp.Diff(want, loaded(t, "model: openai:small\n", nil)); d != "" {
+		t.Errorf("one key in the file (-want +got):\n%s", d)
+	}
+}
+
+func TestLoadEnvironmentOverFile(t *testing.T) {
+	env := map[string]string{
+		"WRIT_DATA": "/srv/writ", "WRIT_LISTEN": "0.0.0.0:80", "WRIT_NATS": "127.0.0.1:4222",
+		"WRIT_SKILLS": " https://skills.example/mcp ; npx -y server \n", "WRIT_POLICIES": "./policies", "WRIT_SANDBOX": "landlock",
+		"WRIT_MODEL": "openai:large", "WRIT_MODEL_URL": "https://models.example/v1", "WRIT_MODEL_KEY": "secret", "WRIT_LOG_LEVEL": "debug",
+	}
+	file := "data: f\nlisten: f:1\nnats: f:2\nskills: [f]\npolicies: f\nsandbox: f\nmodel: f\nmodel_url: f\nmodel_key: f\nlog_level: error\n"
+	if d := cmp.Diff(everything, loaded(t, file, env)); d != "" {
+		t.Errorf("every variable (-want +got):\n%s", d)
+	}
+}
+
+// TestLoadAliases: the names of the source documents, and whose word counts
+// where two are set (DEP-01, DEP-09, DEP-20; C-37, C-40).
+func TestLoadAliases(t *testing.T) {
+	tests := []struct {
+		name string
+		env  map[string]string
+		want func(*Config)
+	}{
+		{"PORT", map[string]string{"PORT": "9000"}, func(c *Config) { c.Listen = "127.0.0.1:9000" }},
+		{"PORT and ours", map[string]string{"PORT": "9000", "WRIT_LISTEN": "[::1]:1"}, func(c *Config) { c.Listen = "[::1]:1" }},
+		{"LOG_LEVEL", map[string]string{"LOG_LEVEL": "warn"}, func(c *Config) { c.LogLevel = "warn" }},
+		{"LOG_LEVEL and ours", map[string]string{"LOG_LEVEL": "warn", "WRIT_LOG_LEVEL": "debug"}, func(c *Config) { c.LogLevel = "debug" }},
+		{"SKILL_SERVICE_URL", map[string]string{"SKILL_SERVICE_URL": "https://a"}, func(c *Config) { c.Skills = []string{"https://a"} }},
+		{"cloud_skill_service", map[string]string{"cloud_skill_service": "https://b"}, func(c *Config) { c.Skills = []string{"https://b"} }},
+		{"CLOUD_SKILL_SERVICE", map[string]string{"CLOUD_SKILL_SERVICE": "https://b"}, func(c *Config) { c.Skills = []string{"https://b"} }},
+		{"both skill services", map[string]string{"SKILL_SERVICE_URL": "https://a", "cloud_skill_service": "https://b"},
+			func(c *Config) { c.Skills = []string{"https://a"} }},
+		{"skill service and ours", map[string]string{"SKILL_SERVICE_URL": "https://a", "WRIT_SKILLS": "https://c"},
+			func(c *Config) { c.Skills = []string{"https://c"} }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			want := Default()
+			tt.want(&want)
+			if d := cmp.Diff(want, loaded(t, "", tt.env)); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// TestLoadPortKeepsHost: PORT is a port, and no word about who may connect.
+func TestLoadPortKeepsHost(t *testing.T) {
+	c := loaded(t, "listen: 0.0.0.0:80\n", map[string]string{"PORT": "9000"})
+	if c.Listen != "0.0.0.0:9000" {
+		t.Errorf("listen = %s", c.Listen)
+	}
+}
+
+func TestLoadRefuses(t *testing.T) {
+	tests := []struct{ name, text, says string }{
+		{"unknown key", "data: x\ndata_dir: x\n", "data_dir"},
+		{"a key in capitals", "Data: x\n", "Data"},
+		{"a key twice", "data: x\ndata: y\n", `"data" already defined`},
+		{"a list that is a string", "skills: https://a\n", "https://a"},
+		{"not YAML", "data: [x\n", "line 1"},
+		{"a second document", "data: x\n---\nmodel: y\n", "more than one document"},
+		{"an unknown key in a second document", "---\n---\ndata_dir: y\n", "more than one document"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := load(t, tt.text, nil)
+			if err == nil || !strings.Contains(err.Error(), tt.says) || !strings.Contains(err.Error(), "writ.yaml") {
+				t.Errorf("error = %v, which must name the file and %q", err, tt.says)
+			}
+		})
+	}
+}
+
+func TestLoadMissing(t *testing.T) {
+	_, err := Load(filepath.Join(t.TempDir(), "named.yaml"), func(string) string { return "" })
+	if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "named.yaml") {
+		t.Errorf("a file that was named and is not there: %v", err)
+	}
+}
+
+func TestLoadEmpty(t *testing.T) {
+	for _, text := range []string{"", "\n", "# nothing\n", "---\n"} {
+		if d := cmp.Diff(Default(), loaded(t, text, nil)); d != "" {
+			t.Errorf("%q (-default +got):\n%s", text, d)
+		}
+	}
+}
+
+func TestValidate(t *testing.T) {
+	tests := []struct {
+		key    string
+		change func(*Config)
+	}{
+		{"data", func(c *Config) { c.Data = "" }},
+		{"listen", func(c *Config) { c.Listen = "8080" }},
+		{"listen", func(c *Config) { c.Listen = "" }},
+		{"model", func(c *Config) { c.Model = "gpt" }},
+		{"model", func(c *Config) { c.Model = "" }},
+		{"model", func(c *Config) { c.Model = "openai:" }},
+		{"log_level", func(c *Config) { c.LogLevel = "loud" }},
+		{"nats", func(c *Config) { c.NATS = "4222" }},
+	}
+	for _, tt := range tests {
+		c := Default()
+		tt.change(&c)
+		if err := c.Validate(); err == nil || !strings.HasPrefix(err.Error(), tt.key+": ") {
+			t.Errorf("%+v: error = %v, which must begin with the key %s", c, err, tt.key)
+		}
+	}
+}
