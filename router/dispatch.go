@@ -23,6 +23,9 @@ const replyGrace = 2 * time.Second
 // Crash in it: the order stays open and recovery ends it by its effect.
 func (r *Router) perform(ctx context.Context, o *order) (*intents.Answer, error) {
 	switch {
+	case o.duplicate != nil && o.decision.Verdict == intents.Deny:
+		r.metrics.refused(o.decision.Code)
+		return r.decided(o), nil // stage 6 refused it: no record, and not a word of the first
 	case o.duplicate != nil:
 		return r.replay(o)
 	case o.decision.Verdict != intents.Allow:
