@@ -65,7 +65,6 @@ func (r *Router) commit(ctx context.Context, o *order) error {
 // recorded before as it is.
 func (r *Router) lost(ctx context.Context, o *order, winner int64) error {
 	if o.decision.Verdict == intents.Deny {
-		r.metrics.refused(o.decision.Code)
 		o.position = winner
 		return nil
 	}
