@@ -35,7 +35,9 @@ func (r *Router) commit(ctx context.Context, o *order) error {
 		r.release(o)
 		return err
 	}
-	res, err := r.cfg.Journal.Commit(ctx, c)
+	// The caller's going away would stop the wait, never the write: an order that
+	// is committed and that nobody carries out.
+	res, err := r.cfg.Journal.Commit(context.WithoutCancel(ctx), c)
 	if errors.Is(err, storage.ErrFull) {
 		r.release(o)
 		return intents.Refuse(intents.Overloaded, "", "below the floor of free disk no new order is taken")
