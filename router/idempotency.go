@@ -24,21 +24,37 @@ type duplicate struct {
 func (r *Router) idempotency(ctx context.Context, o *order) error {
 	pr := o.env.Principal()
 	o.key = storage.OrderKey(pr.Tenant, pr.UserID, o.env.Type(), o.env.Constraints().IdempotencyKey)
-	dup, err := r.lookup(ctx, o.key)
-	if err != nil {
+	if taken, err := r.taken(ctx, o); taken || err != nil {
 		return err
 	}
-	if dup != nil {
-		if dup.decision.Fingerprint != o.decision.Fingerprint {
-			return intents.Refuse(intents.ConflictIdempotency, "/constraints/idempotency_key", "the key belongs to "+dup.decision.IntentID)
-		}
-		if !dup.freed() {
-			o.duplicate = dup
-			return nil
-		}
-		o.holder = dup.holder.Position
+	refusal := r.legal(o)
+	if refusal == nil {
+		return nil
 	}
-	return r.legal(o)
+	// The same order may have been committed between the look-up and the fold:
+	// then its own effect is what makes it illegal now.
+	if taken, err := r.taken(ctx, o); taken || err != nil {
+		return err
+	}
+	return refusal
+}
+
+// taken says whether the key is held by an equal order, whose duplicate this one
+// then is; if another order holds it, the error refuses this one.
+func (r *Router) taken(ctx context.Context, o *order) (bool, error) {
+	dup, err := r.lookup(ctx, o.key)
+	if err != nil || dup == nil {
+		return false, err
+	}
+	if dup.decision.Fingerprint != o.decision.Fingerprint {
+		return true, intents.Refuse(intents.ConflictIdempotency, "/constraints/idempotency_key", "the key belongs to "+dup.decision.IntentID)
+	}
+	if dup.freed() {
+		o.holder = dup.holder.Position
+		return false, nil
+	}
+	o.duplicate = dup
+	return true, nil
 }
 
 // freed: a retryable failure gives the key back to the same fingerprint.
