@@ -358,7 +358,7 @@ func (v *View) repeats(e *intents.Envelope) (id string, indeterminate bool) {
 		return "", false
 	}
 	for _, f := range p.facts {
-		if f.Effect == catalog.Once && f.Type == e.Type() && f.Status != "undelivered" && string(f.Args) == string(e.Args()) {
+		if f.Effect == catalog.Once && f.Type == e.Type() && f.Status != undelivered && string(f.Args) == string(e.Args()) {
 			return f.IntentID, f.Status == string(intents.StatusIndetermined)
 		}
 	}

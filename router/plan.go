@@ -172,7 +172,7 @@ func claim(p *plan, epoch int, at time.Time) {
 // committed and not surely without effect.
 func (p *plan) effects(step int) bool {
 	for _, f := range p.facts {
-		if f.Step == step && f.Revision == p.view.Revision && f.Effect == catalog.Once && f.Status != "undelivered" && f.Status != "held" {
+		if f.Step == step && f.Revision == p.view.Revision && f.Effect == catalog.Once && f.Status != undelivered && f.Status != "held" {
 			return true
 		}
 	}
@@ -423,9 +423,13 @@ func (d *Directory) foldOutcome(e storage.Entry) error {
 	return nil
 }
 
+// undelivered is the status of a failed order that surely had no effect: nobody
+// listened, or its executor said that it may be sent again. Drivers are told failed.
+const undelivered = "undelivered"
+
 func factStatus(out intents.Outcome) string {
-	if out.Status == intents.Failed && out.Code == intents.DispatchUnavailable {
-		return "undelivered"
+	if out.Status == intents.Failed && (out.Code == intents.DispatchUnavailable || out.Retryable) {
+		return undelivered
 	}
 	return string(out.Status)
 }
@@ -448,7 +452,11 @@ func (p *plan) viewWithFacts() catalog.PlanView {
 	v.Facts = nil
 	for _, f := range p.facts {
 		if s := p.step(f.Step); s == nil || s.Status != catalog.StepDone {
-			v.Facts = append(v.Facts, *f)
+			told := *f
+			if told.Status == undelivered {
+				told.Status = string(intents.Failed)
+			}
+			v.Facts = append(v.Facts, told)
 		}
 	}
 	return v
