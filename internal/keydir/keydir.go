@@ -21,6 +21,8 @@ type Keys map[intents.Role]intents.Signer
 
 // Create makes the keys that are missing. It is for a first start only, before
 // the genesis: a crash in it leaves some keys, and the next start makes the rest.
+// A key is written under another name and gets its own when it is whole and
+// durable; all are durable when Create returns.
 func Create(dir string) (Keys, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -34,11 +36,36 @@ func Create(dir string) (Keys, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := intents.WriteKey(path, s); err != nil {
+		if err := writeWhole(path, s); err != nil {
 			return nil, err
 		}
 	}
+	if err := errors.Join(syncDir(dir), syncDir(filepath.Dir(dir))); err != nil {
+		return nil, err
+	}
 	return Load(dir)
+}
+
+// writeWhole gives a key its name in one step. A crash before it leaves a part
+// under another name, which the next start replaces.
+func writeWhole(path string, s intents.Signer) error {
+	part := path + ".part"
+	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := intents.WriteKey(part, s); err != nil {
+		return err
+	}
+	return os.Rename(part, path)
+}
+
+// syncDir makes the names in a directory durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir) //nolint:gosec // G304: the data directory
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
 }
 
 // Load reads the keys. The root key may be gone: it belongs offline.
