@@ -15,8 +15,7 @@ const (
 	saturation = 1.2 // how soon further occurrences of a word stop to count
 )
 
-// stem is how many letters of a word count: "strong" meets "strongest", and a
-// singular its plural.
+// stem is how many letters of a word count: "strong" meets "strongest".
 const stem = 6
 
 // rank orders skills by the words that they share with the query, best first;
@@ -66,18 +65,35 @@ func rank(skills []Skill, query string) []Skill {
 }
 
 // words of a text: lower case, camelCase and snake_case taken apart, stop words
-// and single letters left out, cut to their stem.
+// and single letters left out, in the singular, cut to their stem.
 func words(text string) []string {
 	var out []string
 	for _, field := range strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
 		for _, part := range humps(field) {
-			w := []rune(strings.ToLower(part))
-			if len(w) > 1 && !common[string(w)] {
+			low := strings.ToLower(part)
+			one := singular(low)
+			if w := []rune(one); len(w) > 1 && !common[low] && !common[one] {
 				out = append(out, string(w[:min(len(w), stem)]))
 			}
 		}
 	}
 	return out
+}
+
+// singular takes the ending of an English plural off, so that "orders" meets
+// "order" and "cities" meets "city". What it does to other words it does to all
+// their occurrences.
+func singular(w string) string {
+	switch {
+	case len(w) < 4 || strings.HasSuffix(w, "ss") || strings.HasSuffix(w, "us") || strings.HasSuffix(w, "is"):
+		return w
+	case strings.HasSuffix(w, "ies"):
+		return strings.TrimSuffix(w, "ies") + "y"
+	case strings.HasSuffix(w, "sses"), strings.HasSuffix(w, "shes"), strings.HasSuffix(w, "ches"), strings.HasSuffix(w, "xes"):
+		return strings.TrimSuffix(w, "es")
+	default:
+		return strings.TrimSuffix(w, "s")
+	}
 }
 
 // humps splits a word where a lower-case letter meets an upper-case one.
