@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents/catalog"
@@ -80,13 +81,25 @@ func meetable(shape json.RawMessage, s model.Step, skills []model.Skill, inputSh
 	if len(declared) == 0 {
 		return true
 	}
-	aggregates := []string{"count", "sum", "total", "average", "min", "max", "value"}
 	for name := range wanted {
-		if declared[name] || slices.Contains(aggregates, name) {
+		if declared[name] || folded(name, declared) {
 			return true
 		}
 	}
 	return false
+}
+
+// folds are what a script can compute from many values of one member.
+var folds = []string{"count", "sum", "total", "average", "mean", "min", "max", "value"}
+
+// folded: the name of a fold, alone or joined with a declared member, such as
+// average_amount or amount_max.
+func folded(name string, declared map[string]bool) bool {
+	return slices.ContainsFunc(folds, func(fold string) bool {
+		after, first := strings.CutPrefix(name, fold+"_")
+		before, last := strings.CutSuffix(name, "_"+fold)
+		return name == fold || first && declared[after] || last && declared[before]
+	})
 }
 
 // members collects the property names and titles of a JSON Schema.
