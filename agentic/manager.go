@@ -191,7 +191,7 @@ func (d *drive) done() []int {
 func (d *drive) planning(ctx context.Context) (over bool, err error) {
 	exhausted := len(d.plan.History) > catalog.MaxReplans
 	if exhausted {
-		return true, d.fail(ctx, "max replan attempts reached")
+		return true, d.fail(ctx, "max replan attempts reached", "Several attempts did not succeed. The last one: "+d.plan.History[len(d.plan.History)-1].Reason)
 	}
 	d.status(string(d.plan.Status), "", 0)
 	req := planRequest{Turn: d.turn, Task: d.plan.Task, Soul: d.soul, Epoch: d.epoch, Revision: d.plan.Revision + 1, FirstStep: len(d.done()) + 1}
@@ -211,9 +211,9 @@ func (d *drive) planning(ctx context.Context) (over bool, err error) {
 	}
 	switch {
 	case reply.Error != "":
-		return true, d.fail(ctx, "planning failed: "+reply.Error)
+		return true, d.fail(ctx, "planning failed: "+reply.Error, reply.Error)
 	case reply.Digest == "":
-		return true, d.fail(ctx, "infeasible: "+reply.Reason)
+		return true, d.fail(ctx, "infeasible: "+reply.Reason, reply.Reason)
 	}
 	d.plan.Steps = d.plan.Steps[:len(d.done())]
 	for _, s := range reply.Steps {
@@ -330,16 +330,16 @@ func (d *drive) complete(ctx context.Context) error {
 	return nil
 }
 
-// fail closes the plan with the structured failure (PLN-18) and tells the user
-// in plain language (C-29).
-func (d *drive) fail(ctx context.Context, reason string) error {
+// fail closes the plan with the structured failure (PLN-18), for machines, and
+// tells the user why in plain language (C-29).
+func (d *drive) fail(ctx context.Context, reason, why string) error {
 	f := catalog.Failure{Reason: cut(reason, 1000), CompletedSteps: d.done()}
 	if n := len(d.plan.History); n > 0 {
 		h := d.plan.History[n-1]
 		f.LastFailure = &catalog.LastFailure{Step: h.FailedStep, Reason: cut(h.Reason, 1000)}
 	}
 	response := "I could not complete this request."
-	in := model.ComposeInput{Task: d.plan.Task, Failure: reason}
+	in := model.ComposeInput{Task: d.plan.Task, Failure: why}
 	out, _, err := model.Think[model.ComposeInput, model.ComposeOutput](ctx, d.cfg.Model, model.Compose, model.Instructions(model.Compose, d.soul), in)
 	if err == nil {
 		response = out.Response
@@ -359,7 +359,7 @@ func (d *drive) fail(ctx context.Context, reason string) error {
 // abandon ends a plan that this driver can do nothing more for.
 func (d *drive) abandon(ctx context.Context, cause error) {
 	reason := plain(cause)
-	if err := d.fail(ctx, reason); err != nil {
+	if err := d.fail(ctx, reason, reason); err != nil {
 		d.cfg.Log.Warn("plan.close", "plan_id", d.turn.PlanID, "error", err.Error())
 		d.frame(bus.FrameError, bus.ErrorData{Reason: "I could not complete this request."})
 		d.frame(bus.FrameDone, bus.DoneData{PlanID: d.turn.PlanID, Status: string(catalog.PlanFailed)})
