@@ -47,7 +47,7 @@ func (n *Node) routerKeys() intents.Keys {
 }
 
 // projectionWait is how long a read waits for the recorder to catch up.
-const projectionWait = 2 * time.Second
+const projectionWait = 10 * time.Second
 
 // current makes reads of projections see every record before their own: whoever
 // was told that a plan is complete reads it complete.
