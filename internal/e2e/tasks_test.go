@@ -1,0 +1,137 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+)
+
+// overheard is a model whose requests are kept.
+type overheard struct {
+	model.Model
+
+	mu       sync.Mutex // guards requests
+	requests []model.Request
+}
+
+func (o *overheard) Complete(ctx context.Context, req model.Request) (model.Reply, error) {
+	o.mu.Lock()
+	o.requests = append(o.requests, req)
+	o.mu.Unlock()
+	return o.Model.Complete(ctx, req)
+}
+
+// heard says how many requests there were, and whether one held a text.
+func (o *overheard) heard(text string) (n int, found bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.requests), slices.ContainsFunc(o.requests, func(r model.Request) bool {
+		return strings.Contains(string(r.Input), text) || strings.Contains(r.Instructions, text)
+	})
+}
+
+// TestTasks asks one domain many ways. Every answer is compared with what this
+// package computes from the same rows.
+func TestTasks(t *testing.T) {
+	spy := &overheard{Model: model.Offline{}}
+	s := start(t, setup{Skills: []string{serveShop(t).url}, Model: spy})
+	who := s.as("ana")
+	for _, q := range questions() {
+		t.Run(q.task, func(t *testing.T) {
+			got := s.ask(who, q.task)
+			if got.HTTP != http.StatusOK || got.Status != "complete" || got.Plan.Status != catalog.PlanComplete {
+				t.Fatalf("HTTP %d, %s: %s %+v", got.HTTP, got.Status, got.Reason, got.Plan.Failure)
+			}
+			if planned(got.Plan) != q.skills {
+				t.Errorf("skills %q, want %q", planned(got.Plan), q.skills)
+			}
+			sameJSON(t, q.want, got.Data)
+			if got.Response == "" || got.Plan.Response != got.Response {
+				t.Errorf("response %q, plan says %q", got.Response, got.Plan.Response)
+			}
+			checkOrders(t, got)
+			if q.skills == "order_list" {
+				checkLarge(t, got)
+			}
+		})
+	}
+	if n, found := spy.heard(deep); n == 0 || found {
+		t.Errorf("of %d requests to the model one holds what stands deep in the large response: %v", n, found)
+	}
+}
+
+// checkOrders: whatever was done was an order, allowed and done.
+func checkOrders(t *testing.T, got turn) {
+	t.Helper()
+	for _, o := range got.Orders {
+		if o.Decision.Verdict != intents.Allow || o.Outcome == nil || o.Outcome.Status != intents.Done {
+			t.Errorf("%s at %d: %+v %+v", o.Type, o.Position, o.Decision, o.Outcome)
+		}
+	}
+	for _, typ := range []string{"plan.open", "plan.claim", "plan", "plan.close"} {
+		if n := len(got.called(typ)); n != 1 {
+			t.Errorf("%d orders %s", n, typ)
+		}
+	}
+	for _, typ := range []string{"step", "write_memory", "step.finish"} {
+		if n := len(got.called(typ)); n != len(got.Plan.Steps) {
+			t.Errorf("%d orders %s for %d steps", n, typ, len(got.Plan.Steps))
+		}
+	}
+}
+
+// checkLarge: the response passed the gate, and a script read it in the sandbox.
+func checkLarge(t *testing.T, got turn) {
+	t.Helper()
+	raw, err := json.Marshal(map[string]any{"orders": sales})
+	if err != nil {
+		t.Fatal(err)
+	}
+	large := got.events("large_response.detected")
+	if len(large) != 1 || large[0]["size_bytes"] != float64(len(raw)) {
+		t.Fatalf("large responses %v, want one of %d bytes", large, len(raw))
+	}
+	ran := got.events("python_script.executed")
+	if len(ran) != 1 || ran[0]["script_hash"] == "" || ran[0]["input_rows"] != float64(len(sales)) {
+		t.Errorf("scripts %v", ran)
+	}
+	if calls := got.called("exec_python"); len(calls) != 1 || !strings.Contains(string(calls[0].Args), large[0]["file_id"].(string)) {
+		t.Errorf("exec_python orders %+v", calls)
+	}
+}
+
+// TestNoSkillCanDoIt: the service did its work, the task could not be done.
+func TestNoSkillCanDoIt(t *testing.T) {
+	shop := serveShop(t)
+	s := start(t, setup{Skills: []string{shop.url}})
+	for _, task := range []string{"Book me a flight to Rome", "How many outlets have a parking lot?"} {
+		got := s.ask(s.as("ana"), task)
+		if got.HTTP != http.StatusOK || got.Status != "failed" || got.Plan.Status != catalog.PlanFailed {
+			t.Errorf("%s: HTTP %d, %s, plan %s", task, got.HTTP, got.Status, got.Plan.Status)
+		}
+		for _, f := range []*catalog.Failure{got.Failure, got.Plan.Failure} {
+			if f == nil || !strings.HasPrefix(f.Reason, "infeasible: ") || len(f.CompletedSteps) != 0 || f.LastFailure != nil {
+				t.Errorf("%s: failure %+v", task, f)
+			}
+		}
+		if !strings.HasPrefix(got.Reason, "I could not") || strings.Contains(got.Reason, "infeasible") || strings.ContainsAny(got.Reason, "{}") {
+			t.Errorf("%s: not plain language: %q", task, got.Reason)
+		}
+		if len(got.called("skill.call")) != 0 || len(got.called("plan")) != 0 {
+			t.Errorf("%s: something was called", task)
+		}
+	}
+	for _, name := range []string{"outlet_list", "order_list", "orders_for_outlet"} {
+		if n := shop.count(name); n != 0 {
+			t.Errorf("%s was called %d times", name, n)
+		}
+	}
+}
