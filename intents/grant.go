@@ -43,11 +43,16 @@ func MintGrant(key Signer, g Grant) (string, error) { return SignCompact(key, Ty
 // OpenGrant verifies a grant for an audience at a time. A zero now leaves out
 // expiry: orders that were accepted are judged as of their own position.
 func OpenGrant(token, audience string, keys Keys, now time.Time) (Grant, error) {
-	var g Grant
-	key, err := OpenCompact(token, TypGrant, keys, &g)
+	return (*Grants)(nil).open(token, audience, keys, now)
+}
+
+// open is OpenGrant that asks the remembered grants first. The lists of the grant
+// are shared: do not modify them.
+func (m *Grants) open(token, audience string, keys Keys, now time.Time) (Grant, error) {
+	g, key, err := m.verified(token, keys)
 	if err != nil {
 		reason := "grant is not valid"
-		if r, ok := err.(*Refusal); ok { //nolint:errorlint // OpenCompact returns it unwrapped
+		if r, ok := err.(*Refusal); ok { //nolint:errorlint // verified returns it unwrapped
 			reason = "grant: " + r.Reason
 		}
 		return Grant{}, Refuse(GrantInvalid, "/actor/grant", reason)

@@ -13,6 +13,8 @@ type Verifier struct {
 	// Now judges the expiry of keys and grants; zero leaves it out, for orders
 	// that were accepted before and are judged as of their own position.
 	Now time.Time
+	// Grants, if not nil, saves verifying a grant that was verified before.
+	Grants *Grants
 }
 
 // Verify makes an unverified order an Envelope: the key is chosen by us, the
@@ -63,7 +65,7 @@ func (e *Envelope) setPrincipal(v Verifier) error {
 	if a.Grant == "" {
 		return Refuse(GrantInvalid, "/actor/grant", "order carries no grant")
 	}
-	g, err := OpenGrant(a.Grant, v.Origin, v.Keys, v.Now)
+	g, err := v.Grants.open(a.Grant, v.Origin, v.Keys, v.Now)
 	if err != nil {
 		return err
 	}

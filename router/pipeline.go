@@ -158,7 +158,7 @@ func (o *order) refuse(x *intents.Refusal) {
 
 // verify is stage 2: signature, key and grant.
 func (r *Router) verify(u *intents.Unverified, v *View, now time.Time) (*intents.Envelope, error) {
-	e, err := u.Verify(intents.Verifier{Keys: v, Origin: r.dir.Origin(), Now: now})
+	e, err := u.Verify(intents.Verifier{Keys: v, Origin: r.dir.Origin(), Now: now, Grants: &r.grants})
 	if err != nil {
 		return nil, err
 	}

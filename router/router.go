@@ -54,6 +54,7 @@ type Router struct {
 	slots      chan struct{}
 	childSlots chan struct{}
 	generation generation
+	grants     intents.Grants
 	waiters    waiters
 	metrics    Metrics
 	began      int64 // position at which this incarnation began
