@@ -94,13 +94,13 @@ func Open(ctx context.Context, cfg Config) (n *Node, err error) {
 	if n.policy, err = loadPolicy(ctx, cfg.PolicyDir); err != nil {
 		return n, err
 	}
-	if err := n.openStores(ctx); err != nil {
-		return n, err
+	// What may be wrong with the configuration is found before the first record.
+	for _, step := range []func(context.Context) error{n.openSkills, n.openSandbox, n.openStores, n.checkSkills, n.begin, n.openServices} {
+		if err := step(ctx); err != nil {
+			return n, err
+		}
 	}
-	if err := n.begin(ctx); err != nil {
-		return n, err
-	}
-	return n, n.openServices(ctx)
+	return n, nil
 }
 
 func listen(ctx context.Context, addr string) (net.Listener, error) {

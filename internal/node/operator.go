@@ -77,52 +77,6 @@ func removeIfThere(path string) error {
 	return nil
 }
 
-// approveSkills pins the manifests that the skill servers of the command line
-// show for the first time: naming a server to `writ up` is the operator's word
-// for it. A manifest that changed since is another version and waits for
-// skill.approve (DESIGN §9). A server that is down is reported and asked again
-// when it is used.
-func (n *Node) approveSkills(ctx context.Context) error {
-	if len(n.cfg.Skills) == 0 {
-		return nil
-	}
-	found, err := n.registry.Skills(ctx)
-	if err != nil {
-		n.cfg.Log.Warn("a skill server does not answer; its skills are not there until it does: start it and restart writ", "error", err.Error())
-	}
-	for _, s := range found {
-		if s.Err != nil {
-			n.cfg.Log.Warn("skill left out", "skill", s.Name, "server", s.Server, "error", s.Err.Error())
-			continue
-		}
-		digest := s.Digest()
-		pin, pinned := n.directory.View().Pin("default", s.Name)
-		switch {
-		case pinned && pin.Digest == digest:
-		case pinned:
-			n.cfg.Log.Warn("skill has changed and is refused until it is approved again", "skill", s.Name, "digest", digest)
-		default:
-			if err := n.operator(ctx, "skill.approve", catalog.SkillApprove{Tenant: "default", Skill: s.Name, Digest: digest, Effect: effectOf(s.ReadOnlyHint, s.IdempotentHint)}); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// effectOf takes a server's hints at their word, because the operator named the
-// server; what they leave unsaid is once.
-func effectOf(readOnly, idempotent *bool) catalog.Effect {
-	switch {
-	case readOnly != nil && *readOnly:
-		return catalog.Pure
-	case idempotent != nil && *idempotent:
-		return catalog.Idempotent
-	default:
-		return catalog.Once
-	}
-}
-
 // LocalKey is the API key of user "local", as long as its file is there.
 func (n *Node) LocalKey() (string, error) { return ReadLocalKey(n.cfg.Dir) }
 

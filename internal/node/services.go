@@ -2,12 +2,9 @@ package node
 
 import (
 	"context"
-	"fmt"
 	"path/filepath"
 
-	"aob.dev/writ/executors/mcp"
 	"aob.dev/writ/executors/sandbox"
-	"aob.dev/writ/executors/skills"
 	"aob.dev/writ/gateway"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -18,18 +15,20 @@ import (
 	"aob.dev/writ/schemas"
 )
 
-// openServices makes what Run will start: bus, sandbox, skill servers, recorder,
-// router and gateway.
-func (n *Node) openServices(ctx context.Context) error {
-	n.recorder = recorder.New(n.journal, n.documents, n.cfg.Log)
+// openSandbox finds out how scripts can be isolated here.
+func (n *Node) openSandbox(ctx context.Context) error {
 	var err error
 	if n.box, err = sandbox.Open(ctx, sandbox.Config{Dir: filepath.Join(n.cfg.Dir, "runtime"), Minimum: n.cfg.Driver}); err != nil {
 		return err
 	}
 	n.cfg.Log.Info("sandbox", "driver", n.box.Driver(), "python", n.box.Python())
-	if err := n.openSkills(ctx); err != nil {
-		return err
-	}
+	return nil
+}
+
+// openServices makes what Run will start: bus, recorder, router and gateway.
+func (n *Node) openServices(ctx context.Context) error {
+	n.recorder = recorder.New(n.journal, n.documents, n.cfg.Log)
+	var err error
 	if n.server, err = natsserver.Start(ctx, natsserver.Options{Dir: filepath.Join(n.cfg.Dir, "nats"), Listen: n.cfg.NATS,
 		Executors: executorTypes(), Log: n.cfg.Log}); err != nil {
 		return err
@@ -72,24 +71,6 @@ func executorTypes() map[string][]string {
 		}
 	}
 	return out
-}
-
-// openSkills registers the skill servers; they are dialled when first asked.
-func (n *Node) openSkills(ctx context.Context) error {
-	n.registry = skills.NewRegistry(ctx, n.cfg.Now)
-	for i, s := range n.cfg.Skills {
-		source, err := mcp.ParseSource(s)
-		if err != nil {
-			return err
-		}
-		err = n.registry.Add(fmt.Sprintf("skills-%d", i+1), func(ctx context.Context) (skills.Server, error) {
-			return mcp.Dial(ctx, source, mcp.Options{Log: n.cfg.Log})
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // checkDocument holds a document to the schema of its index.

@@ -1,0 +1,116 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"aob.dev/writ/executors/mcp"
+	"aob.dev/writ/executors/skills"
+	"aob.dev/writ/intents/catalog"
+)
+
+// openSkills registers the skill servers; they are dialled when first asked.
+func (n *Node) openSkills(ctx context.Context) error {
+	n.registry = skills.NewRegistry(ctx, n.cfg.Now)
+	for i, s := range n.cfg.Skills {
+		source, err := mcp.ParseSource(s)
+		if err != nil {
+			return err
+		}
+		err = n.registry.Add(fmt.Sprintf("skills-%d", i+1), func(ctx context.Context) (skills.Server, error) {
+			c, err := mcp.Dial(ctx, source, mcp.Options{Log: n.cfg.Log})
+			if err != nil {
+				return nil, err // not c, which as a Server would be no nil
+			}
+			return c, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startWait is how long a new skill server may take to answer: one that npx has
+// to download first does.
+const startWait = time.Minute
+
+// checkSkills refuses a skill server that does not answer while it is new:
+// most likely it is misspelt or was not started. Where an approved skill is
+// missing, the server may be the one that had it, and must not keep everything
+// else from running: approveSkills reports it.
+func (n *Node) checkSkills(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startWait)
+	defer cancel()
+	for {
+		found, err := n.registry.Skills(ctx)
+		if err == nil || n.missing(found) {
+			return nil
+		}
+		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			return fmt.Errorf("%w: start it, correct --skills, or leave it out", err)
+		}
+	}
+}
+
+// missing says whether an approved skill is not among those found.
+func (n *Node) missing(found []skills.Skill) bool {
+	there := make(map[string]bool, len(found))
+	for _, s := range found {
+		there[s.Name] = true
+	}
+	for _, pin := range n.directory.View().Pins("default") {
+		if !there[pin.Skill] {
+			return true
+		}
+	}
+	return false
+}
+
+// approveSkills pins the manifests that the skill servers of the command line
+// show for the first time: naming a server to `writ up` is the operator's word
+// for it. A manifest that changed since is another version and waits for
+// skill.approve (DESIGN §9). A server that is down is reported and asked again
+// when it is used.
+func (n *Node) approveSkills(ctx context.Context) error {
+	if len(n.cfg.Skills) == 0 {
+		return nil
+	}
+	found, err := n.registry.Skills(ctx)
+	if err != nil {
+		n.cfg.Log.Warn("a skill server does not answer; its skills are not there until it does: start it and restart writ", "error", err.Error())
+	}
+	for _, s := range found {
+		if s.Err != nil {
+			n.cfg.Log.Warn("skill left out", "skill", s.Name, "server", s.Server, "error", s.Err.Error())
+			continue
+		}
+		digest := s.Digest()
+		pin, pinned := n.directory.View().Pin("default", s.Name)
+		switch {
+		case pinned && pin.Digest == digest:
+		case pinned:
+			n.cfg.Log.Warn("skill has changed and is refused until it is approved again", "skill", s.Name, "digest", digest)
+		default:
+			if err := n.operator(ctx, "skill.approve", catalog.SkillApprove{Tenant: "default", Skill: s.Name, Digest: digest, Effect: effectOf(s.ReadOnlyHint, s.IdempotentHint)}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// effectOf takes a server's hints at their word, because the operator named the
+// server; what they leave unsaid is once.
+func effectOf(readOnly, idempotent *bool) catalog.Effect {
+	switch {
+	case readOnly != nil && *readOnly:
+		return catalog.Pure
+	case idempotent != nil && *idempotent:
+		return catalog.Idempotent
+	default:
+		return catalog.Once
+	}
+}
