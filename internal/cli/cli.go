@@ -49,7 +49,7 @@ func Main(ctx context.Context, args []string, std IO) int {
 		Use: "writ", Short: "Signed intents between AI agents and the real world",
 		Long: "writ lets AI agents act without trusting them: they can only seal orders,\n" +
 			"which a router checks, records for good, and has carried out.",
-		SilenceErrors: true, SilenceUsage: true, Args: cobra.NoArgs,
+		SilenceErrors: true, SilenceUsage: true, Args: cobra.NoArgs, RunE: help,
 	}
 	root.SetArgs(args)
 	root.SetIn(std.In)
@@ -59,7 +59,7 @@ func Main(ctx context.Context, args []string, std IO) int {
 		return &exitError{code: ExitUsage, err: fmt.Errorf("%w\nsee: %s --help", err, c.CommandPath())}
 	})
 	root.AddCommand(upCommand(std), demoCommand(std), runCommand(std), intentCommand(std), benchCommand(std), sandboxCommand(std), versionCommand(std))
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return ExitOK
 	}
@@ -67,7 +67,7 @@ func Main(ctx context.Context, args []string, std IO) int {
 	if !errors.As(err, &exit) {
 		exit = &exitError{code: ExitNo, err: err}
 		if isUsage(err) {
-			exit.code = ExitUsage
+			exit = &exitError{code: ExitUsage, err: fmt.Errorf("%w\nsee: %s --help", err, cmd.CommandPath())}
 		}
 	}
 	if !exit.silent {
@@ -75,6 +75,10 @@ func Main(ctx context.Context, args []string, std IO) int {
 	}
 	return exit.code
 }
+
+// help is what a command does that only holds others: with it, cobra refuses
+// words that name none of them instead of printing help and exiting 0.
+func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 
 // isUsage: cobra's own errors about commands and arguments have no type.
 func isUsage(err error) bool {

@@ -16,7 +16,7 @@ import (
 )
 
 func intentCommand(std IO) *cobra.Command {
-	cmd := &cobra.Command{Use: "intent", Short: "Verify and submit sealed orders", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "intent", Short: "Verify and submit sealed orders", Args: cobra.NoArgs, RunE: help}
 	cmd.AddCommand(verifyCommand(std), submitCommand(std))
 	return cmd
 }
@@ -45,7 +45,6 @@ func verifyCommand(std IO) *cobra.Command {
 			if err != nil {
 				return malformed(err)
 			}
-			verifier.Now = time.Now()
 			if at != "" {
 				if verifier.Now, err = time.Parse(time.RFC3339, at); err != nil {
 					return &exitError{code: ExitUsage, err: fmt.Errorf("--at: %q is not an RFC 3339 time", at)}
@@ -55,7 +54,7 @@ func verifyCommand(std IO) *cobra.Command {
 			u, err := intents.Parse(raw)
 			if err == nil {
 				v.IntentID, v.KID = u.ID(), u.KID()
-				_, err = u.Verify(verifier)
+				err = verify(u, verifier)
 			}
 			var refusal *intents.Refusal
 			if errors.As(err, &refusal) {
@@ -74,10 +73,25 @@ func verifyCommand(std IO) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&keys, "keys", "", "JWKS file, as /.well-known/jwks.json serves it")
-	cmd.Flags().StringVar(&at, "at", "", "judge expiry at this RFC 3339 time (default now)")
+	cmd.Flags().StringVar(&at, "at", "", "judge key, grant and ttl_sec at this RFC 3339 time (default: not judged)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print data")
 	_ = cmd.MarkFlagRequired("keys") // the flag exists
 	return cmd
+}
+
+// verify checks an order by itself; at the verifier's time, if it has one, the
+// order must also be fresh.
+func verify(u *intents.Unverified, v intents.Verifier) error {
+	e, err := u.Verify(v)
+	switch {
+	case err != nil || v.Now.IsZero():
+		return err
+	case e.IssuedAt().After(v.Now.Add(intents.Leeway)):
+		return intents.Refuse(intents.NotYetValid, "/constraints/issued_at", "issued_at lies after --at")
+	case v.Now.After(e.IssuedAt().Add(e.TTL()).Add(intents.Leeway)):
+		return intents.Refuse(intents.ExpiredTTL, "/constraints/ttl_sec", "the order was older than its ttl_sec")
+	}
+	return nil
 }
 
 func line(v verdict) string {

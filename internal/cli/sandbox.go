@@ -16,7 +16,7 @@ import (
 )
 
 func sandboxCommand(std IO) *cobra.Command {
-	cmd := &cobra.Command{Use: "sandbox", Short: "Try the sandbox", Args: cobra.NoArgs}
+	cmd := &cobra.Command{Use: "sandbox", Short: "Try the sandbox", Args: cobra.NoArgs, RunE: help}
 	cmd.AddCommand(sandboxRunCommand(std))
 	return cmd
 }
