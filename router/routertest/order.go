@@ -1,0 +1,221 @@
+package routertest
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/router"
+)
+
+// Order is an order to be sealed. Zero members get what a usual order has: user
+// ana of tenant default with role user, session S and turn T, a grant of ten
+// minutes and, as our sealers do, the fingerprint or a random key.
+type Order struct {
+	By   intents.Signer
+	Type string
+	Args any
+	Ctx  intents.Context
+
+	User, Tenant string
+	Roles        []string // of the grant
+	Key          string   // idempotency key
+	At           time.Time
+	TTL          int
+	Capabilities []string
+	Claim        []string             // roles that the actor claims
+	Audience     string               // of the order
+	Grant        func(*intents.Grant) // changes the grant before it is minted
+	MintedBy     *intents.Signer      // nil: the gateway
+	NoGrant      bool
+}
+
+// Session and turn of orders that name none.
+const (
+	Session = "S"
+	Turn    = "T"
+)
+
+func or[T comparable](v, usual T) T {
+	var zero T
+	if v == zero {
+		return usual
+	}
+	return v
+}
+
+// Seal signs an order.
+func (w *World) Seal(o Order) []byte {
+	w.Helper()
+	raw, _ := w.SealID(o)
+	return raw
+}
+
+// SealID signs an order and names it.
+func (w *World) SealID(o Order) (raw []byte, id string) {
+	w.Helper()
+	b := w.body(o)
+	raw, id, err := intents.Seal(o.By, b)
+	w.Must(err)
+	return raw, id
+}
+
+func (w *World) body(o Order) intents.Body {
+	w.Helper()
+	args, err := json.Marshal(o.Args)
+	w.Must(err)
+	in := intents.Intent{Type: o.Type, Args: args}
+	operator := o.By.Role == intents.RoleOperator
+	b := intents.Body{Version: intents.Version, Intent: in}
+	if operator {
+		b.Actor = intents.Actor{UserID: or(o.User, "local"), Tenant: or(o.Tenant, "system")}
+	} else {
+		o.Ctx.SessionID, o.Ctx.TurnID = or(o.Ctx.SessionID, Session), or(o.Ctx.TurnID, Turn)
+		b.Actor = intents.Actor{UserID: or(o.User, "ana"), Tenant: or(o.Tenant, "default")}
+		if !o.NoGrant {
+			b.Actor.Grant = w.Grant(b.Actor.UserID, b.Actor.Tenant, o)
+		}
+	}
+	b.Actor.Roles = o.Claim
+	if !operator || o.Ctx.PlanID != "" || o.Ctx.Labels != nil {
+		b.Context = &o.Ctx
+	}
+	key := o.Key
+	if row, known := catalog.Lookup(o.Type); key == "" && (operator || known && (row.Effect == catalog.Pure || row.RandomKey)) {
+		key = rand.Text()
+	}
+	if key == "" {
+		key = intents.Fingerprint(in, b.Actor.UserID, o.Ctx)
+	}
+	at := o.At
+	if at.IsZero() {
+		at = w.Clock.Now()
+	}
+	b.Constraints = intents.Constraints{IssuedAt: intents.FormatTime(at), TTLSec: or(o.TTL, 60), Audience: or(o.Audience, w.Origin),
+		IdempotencyKey: key, Capabilities: o.Capabilities}
+	return b
+}
+
+// Grant mints the grant of an order.
+func (w *World) Grant(user, tenant string, o Order) string {
+	w.Helper()
+	roles := o.Roles
+	if roles == nil {
+		roles = []string{"user"}
+	}
+	now := w.Clock.Now()
+	g := intents.Grant{Issuer: w.Origin, Audience: w.Origin, Subject: user, Tenant: tenant, Roles: roles,
+		Act: intents.Act{Client: "apikey:k1", AMR: []string{"key"}}, Session: or(o.Ctx.SessionID, Session), Turn: or(o.Ctx.TurnID, Turn),
+		IssuedAt: now.Unix(), Expires: now.Add(10 * time.Minute).Unix(), ID: rand.Text()}
+	if o.Grant != nil {
+		o.Grant(&g)
+	}
+	by := w.Gateway
+	if o.MintedBy != nil {
+		by = *o.MintedBy
+	}
+	token, err := intents.MintGrant(by, g)
+	w.Must(err)
+	return token
+}
+
+// Do submits an order. What left no record is an answer too, without position.
+func (w *World) Do(o Order) *intents.Answer {
+	w.Helper()
+	return w.Send(w.Seal(o))
+}
+
+// Send submits sealed bytes.
+func (w *World) Send(raw []byte) *intents.Answer {
+	w.Helper()
+	return w.SendContext(w.Context(), raw)
+}
+
+// SendContext submits sealed bytes under a context.
+func (w *World) SendContext(ctx context.Context, raw []byte) *intents.Answer {
+	a, err := w.Router.Submit(ctx, raw)
+	if err != nil {
+		return router.Refused(raw, err)
+	}
+	return a
+}
+
+// Want stops the test unless an answer has a code.
+func (w *World) Want(a *intents.Answer, code intents.Code) *intents.Answer {
+	w.Helper()
+	if a.Code != code {
+		w.Fatalf("code %s, want %s: %s %s", a.Code, code, a.Pointer, a.Reason)
+	}
+	return a
+}
+
+// OK submits an order that must be done.
+func (w *World) OK(o Order) *intents.Answer {
+	w.Helper()
+	return w.Want(w.Do(o), intents.OK)
+}
+
+// Result decodes the result of a done order.
+func Result[T any](w *World, a *intents.Answer) T {
+	w.Helper()
+	var v T
+	w.Want(a, intents.OK)
+	w.Must(json.Unmarshal(a.Outcome.Result, &v))
+	return v
+}
+
+// Admin submits an order of the operator local of system.
+func (w *World) Admin(typ string, args any) *intents.Answer {
+	w.Helper()
+	return w.Do(Order{By: w.Operator, Type: typ, Args: args})
+}
+
+// Pin approves a skill of tenant default with an effect.
+func (w *World) Pin(skill string, effect catalog.Effect) {
+	w.Helper()
+	w.Want(w.Admin("skill.approve", catalog.SkillApprove{Tenant: "default", Skill: skill, Digest: intents.Digest([]byte(skill)), Effect: effect}), intents.OK)
+}
+
+// Data puts tenant data of default.
+func (w *World) Data(key, value string) {
+	w.Helper()
+	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", Data: &catalog.Data{Key: key, Value: json.RawMessage(value)}}), intents.OK)
+}
+
+// Keys puts the next version of the key set in force, as changed.
+func (w *World) Keys(change func(*intents.KeySet)) *intents.Answer {
+	w.Helper()
+	set := intents.KeySet{Version: w.set.Version + 1, Prev: intents.Digest([]byte(w.setJWS)), Keys: append([]intents.JWK(nil), w.set.Keys...)}
+	change(&set)
+	token, err := intents.SignKeySet(w.Root, set)
+	w.Must(err)
+	a := w.Admin("key.put", catalog.KeyPut{KeySet: token})
+	if a.Code == intents.OK {
+		w.set, w.setJWS = set, token
+	}
+	return a
+}
+
+// RevokeKey puts a key set in force in which a key is revoked.
+func (w *World) RevokeKey(s intents.Signer) {
+	w.Helper()
+	w.Want(w.Keys(func(set *intents.KeySet) {
+		for i := range set.Keys {
+			set.Keys[i].Revoked = set.Keys[i].Revoked || set.Keys[i].KID == s.KID
+		}
+	}), intents.OK)
+}
+
+// AddOperator puts a named person's operator key in force.
+func (w *World) AddOperator(tenant, user string, roles ...string) intents.Signer {
+	w.Helper()
+	s := w.NewKey(intents.RoleOperator)
+	k := s.VerificationKey()
+	k.Subject, k.Tenant = user, tenant
+	w.Want(w.Keys(func(set *intents.KeySet) { set.Keys = append(set.Keys, k.ToJWK()) }), intents.OK)
+	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: tenant, User: &catalog.User{UserID: user, Roles: roles}}), intents.OK)
+	return s
+}

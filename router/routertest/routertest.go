@@ -1,0 +1,216 @@
+// Package routertest is a router with everything around it in process, for the
+// tests of the router, its recorder and its HTTP entrance: a journal in memory
+// that enforces the contract, the embedded policies, real signatures, and a bus
+// whose executors verify the ticket that they are sent. Nothing here decides.
+package routertest
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/policies"
+	"aob.dev/writ/router"
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/storagetest"
+)
+
+// Began is when every world begins.
+var Began = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+
+// Journal is what a world needs of its journal.
+type Journal interface {
+	storage.Journal
+	storage.Records
+}
+
+// Options of a world; the zero value is the usual one.
+type Options struct {
+	// Open opens the journal; nil: one in memory.
+	Open func(observe storage.Observer) Journal
+	// Wrap stands between router and journal, to let calls fail or wait.
+	Wrap func(storage.Journal) storage.Journal
+	// Blobs of the router; nil: none are there.
+	Blobs storage.Blobs
+	// Also is told every record after the directory.
+	Also storage.Observer
+
+	Slots, ChildSlots int
+}
+
+// World is one log with its keys and one router over it.
+type World struct {
+	testing.TB
+	Clock   *Clock
+	Journal Journal
+	Dir     *router.Directory
+	Router  *router.Router
+	Bus     *Bus
+	Policy  *policies.Live
+	Origin  string
+
+	Root, Gateway, Manager, Planner, Workflow, Operator, Signer intents.Signer
+
+	options Options
+	token   string // genesis
+	set     intents.KeySet
+	setJWS  string
+	task    atomic.Int64
+}
+
+// engine of the embedded policies, compiled once for all tests.
+var engine = sync.OnceValues(func() (*policies.Engine, error) {
+	return policies.New(context.Background(), policies.Embedded())
+})
+
+// New is a world whose router is ready: position 0 holds its genesis.
+func New(t testing.TB, o Options) *World {
+	t.Helper()
+	w := NewEmpty(t, o)
+	w.Must(router.Begin(t.Context(), w.Journal, w.token, w.Clock.Now()))
+	w.Must(w.Router.Start(t.Context()))
+	return w
+}
+
+// NewEmpty is a world before its genesis.
+func NewEmpty(t testing.TB, o Options) *World {
+	t.Helper()
+	e, err := engine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &World{TB: t, Clock: NewClock(Began), Policy: policies.NewLive(e), options: o}
+	for role, s := range map[intents.Role]*intents.Signer{
+		intents.RoleRoot: &w.Root, intents.RoleGateway: &w.Gateway, intents.RoleManager: &w.Manager, intents.RolePlanner: &w.Planner,
+		intents.RoleWorkflow: &w.Workflow, intents.RoleOperator: &w.Operator, intents.RoleRouter: &w.Signer,
+	} {
+		*s = w.NewKey(role)
+	}
+	local := w.Operator.VerificationKey()
+	local.Subject, local.Tenant = "local", "system"
+	w.set = intents.KeySet{Version: 1, Keys: []intents.JWK{local.ToJWK()}}
+	for _, s := range []intents.Signer{w.Gateway, w.Manager, w.Planner, w.Workflow, w.Signer} {
+		w.set.Keys = append(w.set.Keys, s.VerificationKey().ToJWK())
+	}
+	if w.setJWS, err = intents.SignKeySet(w.Root, w.set); err != nil {
+		t.Fatal(err)
+	}
+	if w.token, err = router.NewGenesis(w.Root, w.set, e.Digest()); err != nil {
+		t.Fatal(err)
+	}
+	w.Origin = router.Origin(w.Root.Public())
+	w.Bus = newBus(w)
+	w.open(func(observe storage.Observer) Journal {
+		if o.Open != nil {
+			return o.Open(observe)
+		}
+		return storagetest.NewJournal(observe)
+	})
+	return w
+}
+
+// open makes directory, journal and router; the router is not started.
+func (w *World) open(journal func(storage.Observer) Journal) {
+	w.Helper()
+	dir := router.NewDirectory()
+	w.Dir = dir
+	w.Journal = journal(func(e storage.Entry) {
+		dir.Observe(e)
+		if w.options.Also != nil {
+			w.options.Also(e)
+		}
+	})
+	var wrapped storage.Journal = w.Journal
+	if w.options.Wrap != nil {
+		wrapped = w.options.Wrap(wrapped)
+	}
+	blobs := w.options.Blobs
+	if blobs == nil {
+		blobs = noBlobs{}
+	}
+	var err error
+	w.Router, err = router.New(router.Config{Journal: wrapped, Records: w.Journal, Directory: dir, Blobs: blobs, Bus: w.Bus, Key: w.Signer,
+		Policy: w.Policy, Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler), Slots: w.options.Slots, ChildSlots: w.options.ChildSlots})
+	w.Must(err)
+}
+
+// Reopen is what the next process finds: the same records, keys, clock and
+// executors, and a router that has not been started. The journal must be the
+// one in memory.
+func (w *World) Reopen() *World {
+	w.Helper()
+	memory, ok := w.Journal.(*storagetest.Journal)
+	if !ok {
+		w.Fatal("only the journal in memory is reopened")
+	}
+	next := &World{TB: w.TB, Clock: w.Clock, Policy: w.Policy, Origin: w.Origin, Bus: w.Bus, options: w.options, token: w.token,
+		set: w.set, setJWS: w.setJWS, Root: w.Root, Gateway: w.Gateway, Manager: w.Manager, Planner: w.Planner, Workflow: w.Workflow,
+		Operator: w.Operator, Signer: w.Signer}
+	next.options.Wrap = nil
+	next.task.Store(w.task.Load())
+	next.open(func(observe storage.Observer) Journal { return memory.Reopen(observe) })
+	w.Bus.world.Store(next)
+	return next
+}
+
+// Restart reopens and starts the router.
+func (w *World) Restart() *World {
+	w.Helper()
+	next := w.Reopen()
+	next.Must(next.Router.Start(next.Context()))
+	return next
+}
+
+// NewKey makes a key.
+func (w *World) NewKey(role intents.Role) intents.Signer {
+	w.Helper()
+	s, err := intents.GenerateSigner(role)
+	w.Must(err)
+	return s
+}
+
+// Must stops the test on an error.
+func (w *World) Must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// Records are all records.
+func (w *World) Records() []storage.Record {
+	w.Helper()
+	var out []storage.Record
+	for r, err := range w.Journal.Scan(w.Context(), 0) {
+		w.Must(err)
+		out = append(out, r)
+	}
+	return out
+}
+
+// Clock stands until it is moved.
+type Clock struct {
+	mu  sync.Mutex // guards now
+	now time.Time
+}
+
+// NewClock shows a time.
+func NewClock(at time.Time) *Clock { return &Clock{now: at} }
+
+// Now is the time that it shows.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+// Move moves it, back if d is negative.
+func (c *Clock) Move(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}

@@ -1,0 +1,225 @@
+package routertest
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+)
+
+// Plan is one plan of a user, moved by the keys of the agents' side. Its methods
+// submit one order each and say what was answered.
+type Plan struct {
+	*World
+	ID, User string
+	Epoch    int
+	Revision int
+	Digest   string // of the current revision
+	Roles    []string
+}
+
+// NewPlan is a plan that nobody has opened yet, of user ana.
+func (w *World) NewPlan(id string) *Plan { return &Plan{World: w, ID: id, User: "ana"} }
+
+// On is the same plan in another world, as after a restart.
+func (p *Plan) On(w *World) *Plan {
+	c := *p
+	c.World = w
+	return &c
+}
+
+// order is an order about the plan.
+func (p *Plan) order(by intents.Signer, typ string, args any) Order {
+	return Order{By: by, Type: typ, Args: args, User: p.User, Roles: p.Roles, Ctx: intents.Context{PlanID: p.ID}}
+}
+
+// OpenOrder is plan.open.
+func (p *Plan) OpenOrder() Order {
+	return p.order(p.Gateway, "plan.open", catalog.PlanOpen{PlanID: p.ID, Task: "Which ten?"})
+}
+
+// Open opens the plan.
+func (p *Plan) Open() *intents.Answer { p.Helper(); return p.Do(p.OpenOrder()) }
+
+// ClaimOrder is plan.claim for an epoch.
+func (p *Plan) ClaimOrder(epoch int) Order {
+	return p.order(p.Manager, "plan.claim", catalog.PlanClaim{PlanID: p.ID, Epoch: epoch, Driver: fmt.Sprintf("d%d", epoch)})
+}
+
+// Claim makes the manager the plan's driver.
+func (p *Plan) Claim() *intents.Answer {
+	p.Helper()
+	a := p.Do(p.ClaimOrder(p.Epoch + 1))
+	if a.Code == intents.OK {
+		p.Epoch++
+	}
+	return a
+}
+
+// Steps makes steps of given skills, numbered from first.
+func Steps(first int, skills ...string) []catalog.PlanStep {
+	var out []catalog.PlanStep
+	for i, s := range skills {
+		step := catalog.PlanStep{Step: first + i, Task: "Do " + s, Skills: []string{s}, ReturnSpec: catalog.ReturnSpec{Shape: "array<number>", Reason: "the next step"}}
+		if step.Step > 1 {
+			step.InputFromStep = step.Step - 1
+		}
+		out = append(out, step)
+	}
+	return out
+}
+
+// PlanOrder is the next revision with steps.
+func (p *Plan) PlanOrder(steps []catalog.PlanStep) Order {
+	return p.order(p.Planner, "plan", catalog.Plan{PlanID: p.ID, Epoch: p.Epoch, Revision: p.Revision + 1, Steps: steps})
+}
+
+// Plan submits the next revision.
+func (p *Plan) Plan(steps []catalog.PlanStep) *intents.Answer {
+	p.Helper()
+	a := p.Do(p.PlanOrder(steps))
+	if a.Code == intents.OK {
+		p.Revision++
+		p.Digest = a.IntentID
+	}
+	return a
+}
+
+// Begun opens, claims and plans with one skill a step.
+func (w *World) Begun(id string, skills ...string) *Plan {
+	w.Helper()
+	p := w.NewPlan(id)
+	p.Want(p.Open(), intents.OK)
+	p.Want(p.Claim(), intents.OK)
+	p.Want(p.Plan(Steps(1, skills...)), intents.OK)
+	return p
+}
+
+// Task is an opened task and its key.
+type Task struct {
+	*Plan
+	TaskID   string
+	Key      intents.Signer
+	Step     int
+	Revision int
+}
+
+// NewTask makes the key of a task for a step; nothing is submitted.
+func (p *Plan) NewTask(step int) *Task {
+	p.Helper()
+	return &Task{Plan: p, TaskID: fmt.Sprintf("task_%d", p.task.Add(1)), Key: p.NewKey(intents.RoleTask), Step: step, Revision: p.Revision}
+}
+
+// StepArgs are the arguments that open the task, with proof of possession.
+func (t *Task) StepArgs() catalog.Step {
+	t.Helper()
+	return t.Proved(catalog.Step{PlanID: t.ID, PlanDigest: t.Digest, Step: t.Step, Epoch: t.Epoch, TaskID: t.TaskID,
+		JWK: t.Key.VerificationKey().ToJWK(), Deadline: t.Clock.Now().Add(5 * time.Minute).Format(time.RFC3339)})
+}
+
+// Proved adds the key's proof of possession.
+func (t *Task) Proved(a catalog.Step) catalog.Step {
+	t.Helper()
+	a.PoP = ""
+	pop, err := intents.SignPoP(t.Key, a)
+	t.Must(err)
+	a.PoP = pop
+	return a
+}
+
+// StepOrder is step with given arguments.
+func (p *Plan) StepOrder(a catalog.Step) Order { return p.order(p.Manager, "step", a) }
+
+// Started opens a task that must be accepted.
+func (p *Plan) Started(step int) *Task {
+	p.Helper()
+	t := p.NewTask(step)
+	p.Want(p.Do(p.StepOrder(t.StepArgs())), intents.OK)
+	return t
+}
+
+// Order is an order of the task.
+func (t *Task) Order(typ string, args any) Order {
+	o := t.order(t.Key, typ, args)
+	o.Ctx = intents.Context{PlanID: t.ID, Revision: t.Revision, Step: t.Step, TaskID: t.TaskID}
+	return o
+}
+
+// CallOrder is skill.call with an input.
+func (t *Task) CallOrder(skill, input string) Order {
+	return t.Order("skill.call", catalog.SkillCall{Skill: skill, Input: json.RawMessage(input)})
+}
+
+// Call calls a skill.
+func (t *Task) Call(skill, input string) *intents.Answer { t.Helper(); return t.Do(t.CallOrder(skill, input)) }
+
+// Write stores a result.
+func (t *Task) Write(label string) *intents.Answer {
+	t.Helper()
+	return t.Do(t.Order("write_memory", catalog.WriteMemory{Label: label, Data: json.RawMessage(`[1,2]`)}))
+}
+
+// MemoryKey of a label of the task.
+func (t *Task) MemoryKey(label string) string { return MemoryKey("default", Session, t.TaskID, label) }
+
+// Finish ends the task.
+func (t *Task) Finish(status, key, reason string) *intents.Answer {
+	t.Helper()
+	return t.Do(t.Order("step.finish", catalog.StepFinish{TaskID: t.TaskID, Status: status, MemoryKey: key, Reason: reason}))
+}
+
+// Done writes a result and finishes the task with it.
+func (t *Task) Done() string {
+	t.Helper()
+	t.Want(t.Write("result"), intents.OK)
+	t.Want(t.Finish("done", t.MemoryKey("result"), ""), intents.OK)
+	return t.MemoryKey("result")
+}
+
+// Read is the manager's read_memory.
+func (p *Plan) Read(key string) *intents.Answer {
+	p.Helper()
+	return p.Do(p.order(p.Manager, "read_memory", catalog.ReadMemory{Key: key, Confirm: true}))
+}
+
+// Complete closes the plan with an answer.
+func (p *Plan) Complete() *intents.Answer {
+	p.Helper()
+	return p.Do(p.order(p.Manager, "plan.close", catalog.PlanClose{PlanID: p.ID, Epoch: p.Epoch, Status: "complete", Response: "These."}))
+}
+
+// Fail closes the plan as failed.
+func (p *Plan) Fail() *intents.Answer {
+	p.Helper()
+	return p.Do(p.order(p.Manager, "plan.close", catalog.PlanClose{PlanID: p.ID, Epoch: p.Epoch, Status: "failed",
+		Failure: &catalog.Failure{Reason: "infeasible", CompletedSteps: []int{}}}))
+}
+
+// Cancel by a signer.
+func (p *Plan) Cancel(by intents.Signer) *intents.Answer {
+	p.Helper()
+	return p.Do(p.order(by, "cancel", catalog.Cancel{PlanID: p.ID}))
+}
+
+// View is the plan on the fold.
+func (p *Plan) View() catalog.PlanView {
+	p.Helper()
+	v, ok := p.Dir.View().Plan("default", p.ID)
+	if !ok {
+		p.Fatalf("no plan %s", p.ID)
+	}
+	return v
+}
+
+// Status of the plan and of its steps on the fold.
+func (p *Plan) Status() (catalog.PlanStatus, []catalog.StepStatus) {
+	p.Helper()
+	v := p.View()
+	var steps []catalog.StepStatus
+	for _, s := range v.Steps {
+		steps = append(steps, s.Status)
+	}
+	return v.Status, steps
+}
