@@ -84,7 +84,8 @@ func assemble(payload []byte, header, sig string) (*Unverified, error) {
 	if raw, err := b64.DecodeString(sig); err != nil || len(raw) != 64 || len(sig) != signatureText {
 		return nil, Refuse(SignatureInvalid, "/sig", "signature must be 64 bytes in base64url without padding")
 	}
-	return &Unverified{body: body, canonical: payload, header: header, sig: sig, kid: kid, id: IntentID(header, payload)}, nil
+	input := signingInput(header, payload)
+	return &Unverified{body: body, canonical: payload, header: header, sig: sig, input: input, kid: kid, id: Digest(input)}, nil
 }
 
 // InvalidError is a SCHEMA_INVALID refusal with all violations.

@@ -87,6 +87,7 @@ type Unverified struct {
 	canonical []byte // RFC 8785 bytes without sig: the JWS payload
 	header    string // encoded protected header
 	sig       string // encoded signature
+	input     []byte // JWS signing input of header and canonical
 	kid       string
 	id        string
 }
@@ -184,40 +185,7 @@ func (e *Envelope) Sealed() Sealed {
 func (s Sealed) Open() (*Unverified, error) { return newUnverified([]byte(s.Payload), s.Header, s.Sig) }
 
 // IntentID computes the intent_id from the encoded header and canonical payload.
-func IntentID(header string, canonical []byte) string {
-	h := sha256.New()
-	h.Write([]byte(header))
-	h.Write([]byte{'.'})
-	h.Write([]byte(b64.EncodeToString(canonical)))
-	return "sha256:" + hex.EncodeToString(h.Sum(nil))
-}
-
-// Fingerprint says what is asked, whoever signs (DESIGN §3): no roles, grant,
-// task or signer, so a re-signed or resumed step is the same order.
-func (e *Envelope) Fingerprint() string {
-	return Fingerprint(e.u.body.Intent, e.principal.UserID, e.Context())
-}
-
-// Fingerprint of an order that is not sealed yet.
-func Fingerprint(in Intent, userID string, c Context) string {
-	canonical, err := marshalCanonical(struct {
-		Type       string          `json:"type"`
-		Args       json.RawMessage `json:"args"`
-		User       string          `json:"user"`
-		SessionID  string          `json:"session_id,omitempty"`
-		TurnID     string          `json:"turn_id,omitempty"`
-		PlanID     string          `json:"plan_id,omitempty"`
-		Revision   int             `json:"revision,omitempty"`
-		Step       int             `json:"step,omitempty"`
-		RunID      string          `json:"run_id,omitempty"`
-		NodeID     string          `json:"node_id,omitempty"`
-		Occurrence int             `json:"occurrence,omitempty"`
-	}{in.Type, in.Args, userID, c.SessionID, c.TurnID, c.PlanID, c.Revision, c.Step, c.RunID, c.NodeID, c.Occurrence})
-	if err != nil {
-		return "" // args that are not JSON are refused before anything asks
-	}
-	return Digest(canonical)
-}
+func IntentID(header string, canonical []byte) string { return Digest(signingInput(header, canonical)) }
 
 // Digest is "sha256:" and the hex SHA-256 of b.
 func Digest(b []byte) string {

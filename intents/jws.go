@@ -59,11 +59,17 @@ func validKID(kid string) bool {
 	return err == nil && !strings.ContainsAny(kid, "\r\n")
 }
 
+// signingInput is what is signed (RFC 7515 §5.1).
+func signingInput(header string, payload []byte) []byte {
+	input := make([]byte, 0, len(header)+1+b64.EncodedLen(len(payload)))
+	input = append(append(input, header...), '.')
+	return b64.AppendEncode(input, payload)
+}
+
 // sign makes protected header and signature over payload.
 func sign(key Signer, typ string, payload []byte) (header, sig string, err error) {
 	header = b64.EncodeToString([]byte(protectedHeader(typ, key.KID)))
-	input := header + "." + b64.EncodeToString(payload)
-	raw, err := key.Key.Sign(rand.Reader, []byte(input), crypto.Hash(0))
+	raw, err := key.Key.Sign(rand.Reader, signingInput(header, payload), crypto.Hash(0))
 	if err != nil {
 		return "", "", fmt.Errorf("sign %s: %w", typ, err)
 	}

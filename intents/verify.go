@@ -29,7 +29,7 @@ func (u *Unverified) Verify(v Verifier) (*Envelope, error) {
 	if err != nil {
 		return nil, Refuse(SignatureInvalid, "/sig", "signature is not base64url")
 	}
-	if !ed25519.Verify(key.Public, []byte(u.header+"."+b64.EncodeToString(u.canonical)), sig) {
+	if !ed25519.Verify(key.Public, u.input, sig) {
 		return nil, Refuse(SignatureInvalid, "/sig", "signature does not match the canonical bytes")
 	}
 	if !v.Now.IsZero() && !key.NotAfter.IsZero() && v.Now.After(key.NotAfter) {
