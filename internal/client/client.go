@@ -11,6 +11,9 @@ import (
 	"io"
 	"net/http"
 	"strings"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/bus"
 )
 
 // Client of one gateway, with one API key.
@@ -19,13 +22,20 @@ type Client struct {
 	Key string
 }
 
-// Error is a problem that the gateway answered (RFC 9457).
+// Error is a problem that the gateway or the router answered (RFC 9457). An
+// answer of something between, such as a proxy, has its status line as code.
 type Error struct {
-	Status  int
-	Code    string `json:"code"`
-	Detail  string `json:"detail"`
-	Hint    string `json:"hint"`
-	Pointer string `json:"pointer"`
+	Status    int    `json:"status"`
+	Code      string `json:"code"`
+	Detail    string `json:"detail,omitempty"`
+	Hint      string `json:"hint,omitempty"`
+	Pointer   string `json:"pointer,omitempty"`
+	Retryable bool   `json:"retryable"`
+	IntentID  string `json:"intent_id,omitempty"`
+	TraceID   string `json:"trace_id,omitempty"`
+
+	PolicyIDs  []string            `json:"policy_ids,omitempty"`
+	Violations []intents.Violation `json:"violations,omitempty"`
 }
 
 func (e *Error) Error() string {
@@ -49,8 +59,11 @@ type Frame struct {
 	Data  json.RawMessage
 }
 
-// Run asks a question and yields the frames of its turn until the last one. It
-// returns the plan's id. fn returning an error ends it.
+// ErrCut is a stream that ended before its last frame. The plan goes on.
+var ErrCut = errors.New("the connection broke off before the answer; the plan goes on")
+
+// Run asks a question and yields the frames of its turn until the last one:
+// done, or held. It returns the plan's id. fn returning an error ends it.
 func (c Client) Run(ctx context.Context, message string, fn func(Frame) error) (plan string, err error) {
 	body, err := json.Marshal(map[string]any{"message": message, "stream": true})
 	if err != nil {
@@ -69,10 +82,20 @@ func (c Client) Run(ctx context.Context, message string, fn func(Frame) error) (
 		}
 		return plan, fn(Frame{Event: "held", Data: raw})
 	}
-	return plan, frames(resp.Body, fn)
+	last := ""
+	err = frames(resp.Body, func(f Frame) error {
+		last = f.Event
+		return fn(f)
+	})
+	if last != string(bus.FrameDone) && last != string(bus.FrameHeld) && (err == nil || errors.Is(err, io.ErrUnexpectedEOF)) {
+		err = ErrCut
+	}
+	return plan, err
 }
 
-// frames reads server-sent events (WHATWG HTML, section 9.2).
+// frames reads server-sent events (WHATWG HTML, section 9.2): an event ends with
+// an empty line, one without data is none, and what the stream's end cuts off
+// does not count.
 func frames(r io.Reader, fn func(Frame) error) error {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 64<<10), 8<<20)
@@ -83,7 +106,7 @@ func frames(r io.Reader, fn func(Frame) error) error {
 		value = strings.TrimPrefix(value, " ")
 		switch {
 		case line == "":
-			if f.Event != "" || len(f.Data) > 0 {
+			if len(f.Data) > 0 {
 				var body struct {
 					Data json.RawMessage `json:"data"`
 				}
@@ -101,7 +124,7 @@ func frames(r io.Reader, fn func(Frame) error) error {
 		case field == "event":
 			f.Event = value
 		case field == "data":
-			f.Data = append(f.Data, value...)
+			f.Data = append(append(f.Data, value...), '\n')
 		}
 	}
 	return lines.Err()
@@ -150,9 +173,10 @@ func (c Client) do(ctx context.Context, method, path string, body []byte) (*http
 		return resp, nil
 	}
 	defer resp.Body.Close()
-	e := &Error{Status: resp.StatusCode}
+	e := &Error{}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(e); err != nil || e.Code == "" {
-		e.Code = resp.Status
+		e = &Error{Code: resp.Status}
 	}
+	e.Status = resp.StatusCode
 	return nil, e
 }
