@@ -153,7 +153,10 @@ func (t *Task) CallOrder(skill, input string) Order {
 }
 
 // Call calls a skill.
-func (t *Task) Call(skill, input string) *intents.Answer { t.Helper(); return t.Do(t.CallOrder(skill, input)) }
+func (t *Task) Call(skill, input string) *intents.Answer {
+	t.Helper()
+	return t.Do(t.CallOrder(skill, input))
+}
 
 // Write stores a result.
 func (t *Task) Write(label string) *intents.Answer {

@@ -1,0 +1,161 @@
+package router_test
+
+import (
+	"testing"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/router/routertest"
+)
+
+// A task's order stays within its own task, step, plan and user.
+func TestTaskScope(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	w.Pin("feed", catalog.Pure)
+	w.Pin("other", catalog.Pure)
+	p := w.Begun("p1", "feed", "other")
+	task := p.Started(1)
+	foreign := w.Begun("p2", "other").Started(1)
+	for _, c := range []struct {
+		name, pointer string
+		change        func(*routertest.Order)
+	}{
+		{"another task", "/context/task_id", func(o *routertest.Order) { o.Ctx.TaskID = foreign.TaskID }},
+		{"no task", "/context/task_id", func(o *routertest.Order) { o.Ctx.TaskID = "" }},
+		{"another step", "/context/step", func(o *routertest.Order) { o.Ctx.Step = 2 }},
+		{"another revision", "/context/step", func(o *routertest.Order) { o.Ctx.Revision = 2 }},
+		{"another plan", "/context/step", func(o *routertest.Order) { o.Ctx.PlanID = "p2" }},
+		{"another session", "/context/session_id", func(o *routertest.Order) { o.Ctx.SessionID = "S2" }},
+		{"another turn", "/context/session_id", func(o *routertest.Order) { o.Ctx.TurnID = "T2" }},
+		{"another user", "/actor", func(o *routertest.Order) { o.User = "bob" }},
+		{"another tenant", "/actor", func(o *routertest.Order) { o.Tenant = "system" }},
+		{"a skill of another step", "/intent/args/skill", func(o *routertest.Order) { o.Args = catalog.SkillCall{Skill: "other"} }},
+		{"loads a skill of another step", "/intent/args/skill", func(o *routertest.Order) { o.Type, o.Args = "skill.load", catalog.SkillLoad{Skill: "other"} }},
+		{"finishes another task", "/intent/args/task_id", func(o *routertest.Order) {
+			o.Type, o.Args = "step.finish", catalog.StepFinish{TaskID: foreign.TaskID, Status: "failed", Reason: "x"}
+		}},
+	} {
+		o := task.CallOrder("feed", `{}`)
+		c.change(&o)
+		if a := w.Do(o); a.Code != intents.TaskScope || a.Pointer != c.pointer {
+			t.Errorf("%s: %s at %s: %s", c.name, a.Code, a.Pointer, a.Reason)
+		}
+	}
+	w.Want(task.Call("feed", `{}`), intents.OK)
+}
+
+// A task cannot open tasks, plan, close or approve: its key cannot.
+func TestTaskKeyIsNoAgent(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	task := started(w, catalog.Pure)
+	next := task.NewTask(1)
+	for typ, args := range map[string]any{
+		"step": next.StepArgs(), "plan": catalog.Plan{PlanID: "p1", Epoch: 1, Revision: 2, Steps: routertest.Steps(1, "feed")},
+		"plan.claim": catalog.PlanClaim{PlanID: "p1", Epoch: 2, Driver: "d"}, "plan.open": catalog.PlanOpen{PlanID: "p3", Task: "t"},
+		"cancel": catalog.Cancel{PlanID: "p1"}, "soul.get": catalog.SoulGet{},
+		"skill.approve": catalog.SkillApprove{Skill: "x", Digest: intents.Digest(nil), Effect: catalog.Pure},
+	} {
+		if a := w.Do(task.Order(typ, args)); a.Code != intents.KeyRole {
+			t.Errorf("%s: %s", typ, a.Code)
+		}
+	}
+}
+
+// The task's key is dead after every end, and says so.
+func TestTaskEnds(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		end  func(w *routertest.World, task *routertest.Task)
+	}{
+		{"done", func(_ *routertest.World, task *routertest.Task) { task.Done() }},
+		{"insufficient", func(w *routertest.World, task *routertest.Task) {
+			w.Want(task.Finish("insufficient", "", "no rows"), intents.OK)
+		}},
+		{"deadline", func(w *routertest.World, _ *routertest.Task) { w.Clock.Move(5*time.Minute + time.Millisecond) }},
+		{"newer claim", func(w *routertest.World, task *routertest.Task) { w.Want(task.Claim(), intents.OK) }},
+		{"cancel", func(w *routertest.World, task *routertest.Task) { w.Want(task.Cancel(w.Gateway), intents.OK) }},
+		{"plan closed", func(w *routertest.World, task *routertest.Task) { w.Want(task.Fail(), intents.OK) }},
+		{"the manager says failed", func(w *routertest.World, task *routertest.Task) {
+			o := task.ClaimOrder(0)
+			o.Type, o.Args = "step.finish", catalog.StepFinish{TaskID: task.TaskID, Status: "failed", Reason: "lost"}
+			w.OK(o)
+		}},
+		{"grants revoked", func(w *routertest.World, _ *routertest.Task) {
+			w.Want(w.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "default", Sub: "ana", Before: "2026-11-20T09:00:00Z"}), intents.OK)
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := routertest.New(t, routertest.Options{})
+			task := started(w, catalog.Pure)
+			call := w.Seal(task.CallOrder("feed", `{"first":true}`))
+			w.Want(w.Send(call), intents.OK)
+			c.end(w, task)
+			w.Want(task.Call("feed", `{"second":true}`), intents.KeyRevoked)
+			w.Want(task.Finish("failed", "", "late"), intents.KeyRevoked)
+			if c.name != "deadline" { // by then the order itself has expired
+				if a := w.Want(w.Send(call), intents.OK); !a.Replayed {
+					t.Error("the duplicate is not replayed")
+				}
+			}
+		})
+	}
+}
+
+// No leeway on deadlines.
+func TestTaskDeadlineHasNoLeeway(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	task := started(w, catalog.Pure)
+	w.Clock.Move(5 * time.Minute)
+	w.Want(task.Call("feed", `{}`), intents.OK)
+	w.Clock.Move(time.Millisecond)
+	w.Want(task.Call("feed", `{"late":true}`), intents.KeyRevoked)
+}
+
+// done must name a result that was written in this step; the manager may only say failed.
+func TestFinish(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	w.Pin("feed", catalog.Pure)
+	p := w.Begun("p1", "feed", "feed")
+	t1 := p.Started(1)
+	a := w.Want(t1.Finish("done", t1.MemoryKey("nothing"), ""), intents.MalformedArgs)
+	if a.Pointer != "/intent/args/memory_key" {
+		t.Errorf("pointer %s", a.Pointer)
+	}
+	manager := t1.ClaimOrder(0)
+	manager.Type, manager.Args = "step.finish", catalog.StepFinish{TaskID: t1.TaskID, Status: "insufficient", Reason: "x"}
+	w.Want(w.Do(manager), intents.MalformedArgs)
+	manager.User, manager.Ctx.PlanID, manager.Args = "bob", "", catalog.StepFinish{TaskID: t1.TaskID, Status: "failed", Reason: "x"}
+	w.Want(w.Do(manager), intents.TaskScope)
+	k1 := t1.Done()
+	t2 := p.Started(2)
+	w.Want(t2.Finish("done", k1, ""), intents.MalformedArgs)
+	t2.Done()
+	w.Want(p.Complete(), intents.OK)
+}
+
+// A task reads its step's input and what it wrote itself, and nothing else.
+func TestTaskReadsMemory(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	w.Pin("feed", catalog.Pure)
+	p := w.NewPlan("p1")
+	w.Want(p.Open(), intents.OK)
+	w.Want(p.Claim(), intents.OK)
+	steps := routertest.Steps(1, "feed", "feed", "feed")
+	steps[2].InputFromStep = 1
+	w.Want(p.Plan(steps), intents.OK)
+	k1 := p.Started(1).Done()
+	k2 := p.Started(2).Done()
+	t3 := p.Started(3)
+	read := func(key string) *intents.Answer { return w.Do(t3.Order("read_memory", catalog.ReadMemory{Key: key})) }
+	w.Want(read(k1), intents.OK)
+	w.Want(read(k2), intents.TaskScope)
+	w.Want(read(t3.MemoryKey("draft")), intents.TaskScope)
+	w.Want(t3.Write("draft"), intents.OK)
+	w.Want(read(t3.MemoryKey("draft")), intents.OK)
+	w.Want(read("default:S:task_9:other"), intents.TaskScope)
+	// A step without input_from_step reads no earlier result.
+	q := w.Begun("p2", "feed")
+	q1 := q.Started(1)
+	w.Want(w.Do(q1.Order("read_memory", catalog.ReadMemory{Key: k1})), intents.TaskScope)
+}
