@@ -94,6 +94,9 @@ func (m mover) open() (effect, error) {
 	if err := json.Unmarshal(m.e.Args(), &a); err != nil {
 		return effect{}, err
 	}
+	if c := m.e.Context(); c.PlanID != "" && c.PlanID != a.PlanID {
+		return effect{}, intents.Refuse(intents.TaskScope, "/context/plan_id", "context names another plan")
+	}
 	s := subjectPlan(m.e.Principal().Tenant, a.PlanID)
 	m.v.rely(s)
 	if _, ok := m.v.d.plans[m.e.Principal().Tenant+"/"+a.PlanID]; ok {
