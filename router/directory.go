@@ -37,6 +37,9 @@ func subjectTask(tenant, task string) storage.Subject {
 	return storage.Subject("task/" + tenant + "/" + task)
 }
 
+// subjectTaskKey is touched by the step that introduces a key: no second step may.
+func subjectTaskKey(kid string) storage.Subject { return storage.Subject("taskkey/" + kid) }
+
 // Directory is the fold of the journal: keys, directory data, plans and tasks,
 // as of the last record (DESIGN §5). It has one writer, the journal's observer,
 // and any number of readers.

@@ -204,6 +204,7 @@ func (m mover) step() (effect, error) {
 	s := p.step(a.Step)
 	task := m.e.Principal().Tenant + "/" + a.TaskID
 	m.v.rely(subjectTask(m.e.Principal().Tenant, a.TaskID))
+	m.v.rely(subjectTaskKey(key.KID))
 	switch {
 	case p.view.Status != catalog.PlanExecuting:
 		return effect{}, illegal("/intent/args/plan_id", "the plan is "+string(p.view.Status)+", steps run while it is executing")
@@ -219,7 +220,7 @@ func (m mover) step() (effect, error) {
 		return effect{}, illegal("/intent/args/jwk", "the key was used for another task")
 	}
 	return effect{catalog.StepResult{TaskID: a.TaskID, InputKey: p.inputKey(s.PlanStep)},
-		append(m.touching(p, false), subjectTask(m.e.Principal().Tenant, a.TaskID))}, nil
+		append(m.touching(p, false), subjectTask(m.e.Principal().Tenant, a.TaskID), subjectTaskKey(key.KID))}, nil
 }
 
 // taskKey admits the key that a step introduces: canonical, of prime order,
