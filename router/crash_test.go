@@ -1,0 +1,148 @@
+package router_test
+
+import (
+	"testing"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/router/routertest"
+)
+
+// left commits an order that no router carries out: the process died between
+// commit and outcome. The records are in the journal of the world returned,
+// whose router has not been started.
+func left(w *routertest.World, o routertest.Order) (*routertest.World, *intents.Answer) {
+	w.Helper()
+	died := make(chan struct{})
+	position := make(chan struct{})
+	w.Bus.On(o.Type, dies(position, died))
+	raw, id := w.SealID(o)
+	go w.Send(raw)
+	<-position
+	at := w.Journal.Next() - 1
+	next := w.Reopen()
+	w.Must(w.Journal.(interface{ Close() error }).Close())
+	close(died)
+	return next, &intents.Answer{IntentID: id, Position: &at}
+}
+
+// A pure order left open is abandoned; the plan is claimed by a new driver, the
+// step runs again, and what was done before is replayed to the new task.
+func TestCrashAndReclaim(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	task := started(w, catalog.Pure)
+	w.Want(task.Call("feed", `{}`), intents.OK)
+	script := task.Order("exec_python", catalog.ExecPython{Script: "print(1)"})
+	w, open := left(w, script)
+	w.Must(w.Router.Start(t.Context()))
+	w.Bus.On("exec_python", routertest.Always(routertest.Done(catalog.ExecPythonResult{Output: []byte(`[1,2]`)})))
+	a, err := w.Router.Order(t.Context(), *open.Position)
+	w.Must(err)
+	if a.Code != intents.Abandoned || !a.Outcome.Retryable || a.Outcome.Attempt != 1 {
+		t.Errorf("%+v", a.Outcome)
+	}
+	p := task.Plan.On(w)
+	v := routertest.Result[catalog.PlanView](w, p.Claim())
+	if v.Epoch != 2 || v.Status != catalog.PlanExecuting || v.Steps[0].Status != catalog.StepPending || v.ReplanCount != 0 || len(v.Facts) != 0 {
+		t.Errorf("%+v", v)
+	}
+	again := p.Started(1)
+	if call := w.Want(again.Call("feed", `{}`), intents.OK); !call.Replayed {
+		t.Error("the earlier task's call was made again")
+	}
+	w.OK(again.Order("exec_python", catalog.ExecPython{Script: "print(1)"}))
+	if k := again.Done(); p.View().Steps[0].MemoryKey != k {
+		t.Errorf("memory key %s", p.View().Steps[0].MemoryKey)
+	}
+	w.Want(p.Complete(), intents.OK)
+}
+
+// After a once order of the step the plan replans, given that order, and an
+// equal one is refused under whatever revision unless it is meant twice.
+func TestCrashAfterOnce(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	w.Pin("pay", catalog.Once)
+	w.Pin("feed", catalog.Pure)
+	p := w.Begun("p1", "feed", "pay")
+	p.Started(1).Done()
+	paid := w.Want(p.Started(2).Call("pay", `{"n":1}`), intents.OK)
+	v := routertest.Result[catalog.PlanView](w, p.Claim())
+	if v.Status != catalog.PlanReplanning || v.ReplanCount != 1 || v.Steps[0].Status != catalog.StepDone || v.Steps[1].Status != catalog.StepInterrupted {
+		t.Fatalf("%+v", v)
+	}
+	if h := v.History[0]; h.Trigger != "interrupted" || h.FailedStep != 2 || h.Attempt != 1 {
+		t.Errorf("%+v", h)
+	}
+	if len(v.Facts) != 1 || v.Facts[0].IntentID != paid.IntentID || v.Facts[0].Status != "done" || v.Facts[0].Effect != catalog.Once || string(v.Facts[0].Args) != `{"input":{"n":1},"skill":"pay"}` {
+		t.Errorf("facts %+v", v.Facts)
+	}
+	w.Want(p.Plan(routertest.Steps(2, "pay")), intents.OK)
+	task := p.Started(2)
+	if a := w.Want(task.Call("pay", `{"n":1}`), intents.ConflictIdempotency); a.Pointer != "/intent/args" {
+		t.Errorf("pointer %s", a.Pointer)
+	}
+	w.Want(task.Call("pay", `{"n":2}`), intents.OK)
+	meant := task.CallOrder("pay", `{"n":1}`)
+	meant.Ctx.Occurrence = 1
+	w.OK(meant)
+}
+
+// A once order left open is indeterminate: nobody knows, so nobody repeats it,
+// not even as another occurrence.
+func TestCrashDuringOnce(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	task := started(w, catalog.Once)
+	w, open := left(w, task.CallOrder("feed", `{"n":1}`))
+	w.Must(w.Router.Start(t.Context()))
+	w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)})))
+	p := task.Plan.On(w)
+	v := routertest.Result[catalog.PlanView](w, p.Claim())
+	if v.Status != catalog.PlanReplanning || len(v.Facts) != 1 || v.Facts[0].IntentID != open.IntentID || v.Facts[0].Status != "indeterminate" || v.Facts[0].Code != intents.Indeterminate {
+		t.Fatalf("%+v", v)
+	}
+	w.Want(p.Plan(routertest.Steps(1, "feed")), intents.OK)
+	next := p.Started(1).CallOrder("feed", `{"n":1}`)
+	w.Want(w.Do(next), intents.ConflictIdempotency)
+	next.Ctx.Occurrence = 1
+	w.Want(w.Do(next), intents.ConflictIdempotency)
+}
+
+// A once order that was surely not delivered does not stop its step.
+func TestCrashAfterUndelivered(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	task := started(w, catalog.Once)
+	w.Bus.On("skill.call", nil)
+	w.Want(task.Call("feed", `{}`), intents.DispatchUnavailable)
+	v := routertest.Result[catalog.PlanView](w, task.Claim())
+	if v.Status != catalog.PlanExecuting || v.Steps[0].Status != catalog.StepPending || v.Facts[0].Status != "failed" {
+		t.Errorf("%+v", v)
+	}
+	w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)})))
+	w.Want(task.Plan.Started(1).Call("feed", `{}`), intents.OK)
+}
+
+// Plans that nobody drives are listed for the gateway, with what it needs.
+func TestSilent(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	pending, driven, over := w.NewPlan("pending"), w.NewPlan("driven"), w.NewPlan("over")
+	for _, p := range []*routertest.Plan{pending, driven, over} {
+		w.Want(p.Open(), intents.OK)
+	}
+	w.Want(driven.Claim(), intents.OK)
+	w.Want(over.Cancel(w.Gateway), intents.OK)
+	before := w.Journal.Next()
+	w.Want(w.NewPlan("new").Open(), intents.OK)
+	if got := w.Dir.Silent(0); len(got) != 0 {
+		t.Errorf("before any restart: %+v", got)
+	}
+	got := w.Dir.Silent(before)
+	if len(got) != 2 || got[0].PlanID == got[1].PlanID {
+		t.Fatalf("%+v", got)
+	}
+	for _, s := range got {
+		if s.Tenant != "default" || s.UserID != "ana" || s.Task != "Which ten?" || s.SessionID != routertest.Session || s.TurnID != routertest.Turn ||
+			s.Client != "apikey:k1" || len(s.Roles) != 1 || s.TraceID == "" && s.PlanID == "" || (s.PlanID == "driven") != (s.Epoch == 1) {
+			t.Errorf("%+v", s)
+		}
+	}
+}
