@@ -15,8 +15,10 @@ import (
 // until the output is what return_spec says (DAT-02): sample, script, run,
 // check. The data itself never reaches the model.
 func (w *worker) extract(ctx context.Context, m *material) (string, error) {
-	in := model.ScriptInput{Task: w.req.Step.Task, UserTask: w.req.UserTask, Schema: w.schema, DataSchema: m.schema,
-		ReturnSpec: model.ReturnSpec{Shape: w.req.Step.ReturnSpec.Shape, Reason: w.req.Step.ReturnSpec.Reason}}
+	in := model.ScriptInput{
+		Task: w.req.Step.Task, UserTask: w.req.UserTask, Schema: w.schema, DataSchema: m.schema,
+		ReturnSpec: model.ReturnSpec{Shape: w.req.Step.ReturnSpec.Shape, Reason: w.req.Step.ReturnSpec.Reason},
+	}
 	if err := w.sample(ctx, m, &in); err != nil {
 		return "", err
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -31,17 +32,21 @@ func NewManager(cfg Config) *Manager { return &Manager{cfg: cfg} }
 // too, so they stop at their next order and the plans go on after a restart.
 func (m *Manager) Serve(ctx context.Context, ready chan<- struct{}) error {
 	defer m.turns.Wait()
-	return m.cfg.Bus.Serve(ctx, bus.Service{Name: bus.ServiceName("manager"), Version: "1.0.0", Description: "drives plans", Queue: "manager", Workers: workers,
+	return m.cfg.Bus.Serve(ctx, bus.Service{
+		Name: bus.ServiceName("manager"), Version: "1.0.0", Description: "drives plans", Queue: "manager", Workers: workers,
 		Endpoints: map[string]bus.Handler{bus.Agent("manager"): answer(m.cfg.Log, func(_ context.Context, h bus.HandOut) bus.HandOutReply {
 			m.turns.Go(func() { m.take(ctx, h) })
 			return bus.HandOutReply{Accepted: true}
-		})}}, ready)
+		})},
+	}, ready)
 }
 
 // take drives one handed-out plan to its end, to a hold, or until ctx ends.
 func (m *Manager) take(ctx context.Context, h bus.HandOut) {
-	d := &drive{cfg: m.cfg, driver: h.Driver, epoch: h.Epoch + 1, sealer: m.cfg.sealer(*m.cfg.Key),
-		turn: Turn{Tenant: h.Tenant, UserID: h.UserID, SessionID: h.SessionID, TurnID: h.TurnID, PlanID: h.PlanID, TraceID: h.TraceID, Grant: h.Grant}}
+	d := &drive{
+		cfg: m.cfg, driver: h.Driver, epoch: h.Epoch + 1, sealer: m.cfg.sealer(*m.cfg.Key),
+		turn: Turn{Tenant: h.Tenant, UserID: h.UserID, SessionID: h.SessionID, TurnID: h.TurnID, PlanID: h.PlanID, TraceID: h.TraceID, Grant: h.Grant},
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	followed := follow(ctx, m.cfg, d.turn, d.sealer)
 	defer followed()
@@ -50,7 +55,7 @@ func (m *Manager) take(ctx context.Context, h bus.HandOut) {
 	if err == nil || ctx.Err() != nil {
 		return
 	}
-	m.cfg.Log.Warn("turn", "plan_id", h.PlanID, "error", err.Error())
+	m.cfg.Log.WarnContext(ctx, "turn", slog.String("plan_id", h.PlanID), slog.String("error", err.Error()))
 	var refused *OrderError
 	if errors.As(err, &refused) && refused.Type == "plan.claim" {
 		return // somebody else drives it
@@ -84,7 +89,7 @@ func (d *drive) frame(kind bus.FrameKind, data any) {
 		err = d.cfg.Bus.Publish(bus.Turn(d.turn.Tenant, d.turn.TurnID), msg)
 	}
 	if err != nil {
-		d.cfg.Log.Warn("frame", "plan_id", d.turn.PlanID, "error", err.Error())
+		d.cfg.Log.Warn("frame", slog.String("plan_id", d.turn.PlanID), slog.String("error", err.Error()))
 	}
 }
 
@@ -249,8 +254,10 @@ func small(raw json.RawMessage) json.RawMessage {
 // step opens a task for a step and mirrors how it ended.
 func (d *drive) step(ctx context.Context, s *catalog.StepView) (over bool, err error) {
 	deadline := d.cfg.Now().Add(taskLife).UTC()
-	args := catalog.Step{PlanID: d.turn.PlanID, PlanDigest: d.plan.PlanDigest, Step: s.Step, Epoch: d.epoch,
-		TaskID: "task_" + randomID()[:16], Deadline: deadline.Format(time.RFC3339)}
+	args := catalog.Step{
+		PlanID: d.turn.PlanID, PlanDigest: d.plan.PlanDigest, Step: s.Step, Epoch: d.epoch,
+		TaskID: "task_" + randomID()[:16], Deadline: deadline.Format(time.RFC3339),
+	}
 	turn := d.turn
 	turn.Grant = d.sealer.grantOf(d.turn)
 	var ready taskReply
@@ -266,8 +273,10 @@ func (d *drive) step(ctx context.Context, s *catalog.StepView) (over bool, err e
 		return false, err
 	}
 	d.status("step_started", s.Task, s.Step)
-	run := runRequest{Turn: turn, TaskID: args.TaskID, UserTask: d.plan.Task, Soul: d.soul, Revision: s.Revision, Step: s.PlanStep,
-		InputKey: opened.InputKey, Deadline: args.Deadline}
+	run := runRequest{
+		Turn: turn, TaskID: args.TaskID, UserTask: d.plan.Task, Soul: d.soul, Revision: s.Revision, Step: s.PlanStep,
+		InputKey: opened.InputKey, Deadline: args.Deadline,
+	}
 	var end runReply
 	if err := delegate(ctx, d.cfg.Bus, bus.AgentInstance("task", ready.Instance), taskTime, run, &end); err != nil {
 		if ctx.Err() != nil {
@@ -281,8 +290,10 @@ func (d *drive) step(ctx context.Context, s *catalog.StepView) (over bool, err e
 // ended mirrors on the plan what the records say about the step.
 func (d *drive) ended(ctx context.Context, s *catalog.StepView, task string, end runReply) (over bool, err error) {
 	if end.Status == taskHeld && end.Held != nil {
-		d.frame(bus.FrameHeld, bus.HeldData{PlanID: d.turn.PlanID, Approval: bus.Approval{IntentID: end.Held.IntentID, Type: end.Held.Type,
-			Step: s.Step, Approvers: end.Held.Approvers, PolicyIDs: end.Held.PolicyIDs, Reason: end.Held.Reason}})
+		d.frame(bus.FrameHeld, bus.HeldData{PlanID: d.turn.PlanID, Approval: bus.Approval{
+			IntentID: end.Held.IntentID, Type: end.Held.Type,
+			Step: s.Step, Approvers: end.Held.Approvers, PolicyIDs: end.Held.PolicyIDs, Reason: end.Held.Reason,
+		}})
 		return true, nil
 	}
 	if end.Status == taskDone && end.Finished {
@@ -360,7 +371,7 @@ func (d *drive) fail(ctx context.Context, reason, why string) error {
 func (d *drive) abandon(ctx context.Context, cause error) {
 	reason := plain(cause)
 	if err := d.fail(ctx, reason, reason); err != nil {
-		d.cfg.Log.Warn("plan.close", "plan_id", d.turn.PlanID, "error", err.Error())
+		d.cfg.Log.WarnContext(ctx, "plan.close", slog.String("plan_id", d.turn.PlanID), slog.String("error", err.Error()))
 		d.frame(bus.FrameError, bus.ErrorData{Reason: "I could not complete this request."})
 		d.frame(bus.FrameDone, bus.DoneData{PlanID: d.turn.PlanID, Status: string(catalog.PlanFailed)})
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"aob.dev/writ/agentic/model"
@@ -30,8 +31,10 @@ func NewPlanner(cfg Config) *Planner { return &Planner{cfg: cfg, sealer: cfg.sea
 
 // Serve takes delegations until ctx ends.
 func (p *Planner) Serve(ctx context.Context, ready chan<- struct{}) error {
-	return p.cfg.Bus.Serve(ctx, bus.Service{Name: bus.ServiceName("planner"), Version: "1.0.0", Description: "writes plans", Queue: "planner", Workers: workers,
-		Endpoints: map[string]bus.Handler{bus.Agent("planner"): answer(p.cfg.Log, p.plan)}}, ready)
+	return p.cfg.Bus.Serve(ctx, bus.Service{
+		Name: bus.ServiceName("planner"), Version: "1.0.0", Description: "writes plans", Queue: "planner", Workers: workers,
+		Endpoints: map[string]bus.Handler{bus.Agent("planner"): answer(p.cfg.Log, p.plan)},
+	}, ready)
 }
 
 func (p *Planner) plan(ctx context.Context, req planRequest) planReply {
@@ -39,7 +42,7 @@ func (p *Planner) plan(ctx context.Context, req planRequest) planReply {
 	sealer.Refresh(req.Turn.Grant)
 	reply, err := p.write(ctx, sealer, req)
 	if err != nil {
-		p.cfg.Log.Warn("planner", "plan_id", req.Turn.PlanID, "error", err.Error())
+		p.cfg.Log.WarnContext(ctx, "planner", slog.String("plan_id", req.Turn.PlanID), slog.String("error", err.Error()))
 		return planReply{Error: plain(err)}
 	}
 	return reply
@@ -51,8 +54,10 @@ func (p *Planner) write(ctx context.Context, sealer *Sealer, req planRequest) (p
 	if err != nil {
 		return planReply{}, err
 	}
-	in := model.PlanInput{Task: req.Task, Skills: skills, FirstStep: req.FirstStep, MaxSteps: catalog.MaxSteps - req.FirstStep + 1,
-		Completed: completed(req.Completed), Failed: failed(req.Failed), Remaining: modelSteps(req.Remaining)}
+	in := model.PlanInput{
+		Task: req.Task, Skills: skills, FirstStep: req.FirstStep, MaxSteps: catalog.MaxSteps - req.FirstStep + 1,
+		Completed: completed(req.Completed), Failed: failed(req.Failed), Remaining: modelSteps(req.Remaining),
+	}
 	for range planAttempts {
 		out, _, err := model.Think[model.PlanInput, model.PlanOutput](ctx, p.cfg.Model, model.WritePlan, model.Instructions(model.WritePlan, req.Soul), in)
 		if err != nil {
@@ -101,7 +106,7 @@ func (p *Planner) skills(ctx context.Context, sealer *Sealer, req planRequest) (
 		_, err := sealer.Order(ctx, req.Turn, Place{}, "skill.load", catalog.SkillLoad{Skill: name}, &m)
 		var refused *OrderError
 		if errors.As(err, &refused) {
-			p.cfg.Log.Warn("skill cannot be loaded", "skill", name, "error", err.Error())
+			p.cfg.Log.WarnContext(ctx, "skill cannot be loaded", slog.String("skill", name), slog.String("error", err.Error()))
 			continue
 		}
 		if err != nil {
@@ -132,8 +137,10 @@ func failed(f *failedStep) *model.FailedStep {
 }
 
 func modelStep(s catalog.PlanStep) model.Step {
-	return model.Step{Step: s.Step, Task: s.Task, Skills: s.Skills, InputFromStep: s.InputFromStep,
-		ReturnSpec: model.ReturnSpec{Shape: s.ReturnSpec.Shape, Reason: s.ReturnSpec.Reason}}
+	return model.Step{
+		Step: s.Step, Task: s.Task, Skills: s.Skills, InputFromStep: s.InputFromStep,
+		ReturnSpec: model.ReturnSpec{Shape: s.ReturnSpec.Shape, Reason: s.ReturnSpec.Reason},
+	}
 }
 
 func modelSteps(in []catalog.PlanStep) []model.Step {
@@ -151,8 +158,10 @@ func catalogSteps(in []model.Step) []catalog.PlanStep {
 		if skills == nil {
 			skills = []string{}
 		}
-		out = append(out, catalog.PlanStep{Step: s.Step, Task: s.Task, Skills: skills, InputFromStep: s.InputFromStep,
-			ReturnSpec: catalog.ReturnSpec{Shape: s.ReturnSpec.Shape, Reason: s.ReturnSpec.Reason}})
+		out = append(out, catalog.PlanStep{
+			Step: s.Step, Task: s.Task, Skills: skills, InputFromStep: s.InputFromStep,
+			ReturnSpec: catalog.ReturnSpec{Shape: s.ReturnSpec.Shape, Reason: s.ReturnSpec.Reason},
+		})
 	}
 	return out
 }

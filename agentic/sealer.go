@@ -129,8 +129,10 @@ func (s *Sealer) submit(ctx context.Context, t Turn, in intents.Intent, c intent
 	sealed, id, err := intents.Seal(s.key, intents.Body{
 		Version: intents.Version, Intent: in,
 		Actor: intents.Actor{UserID: t.UserID, Tenant: t.Tenant, Grant: s.grantOf(t)},
-		Constraints: intents.Constraints{IssuedAt: intents.FormatTime(s.now()), TTLSec: orderTTL, Audience: s.origin,
-			IdempotencyKey: key},
+		Constraints: intents.Constraints{
+			IssuedAt: intents.FormatTime(s.now()), TTLSec: orderTTL, Audience: s.origin,
+			IdempotencyKey: key,
+		},
 		Context: &c, TraceID: t.TraceID,
 	})
 	if err != nil {

@@ -61,12 +61,12 @@ func answer[In, Out any](log *slog.Logger, fn func(context.Context, In) Out) bus
 	return func(ctx context.Context, data []byte) []byte {
 		var in In
 		if err := json.Unmarshal(data, &in); err != nil {
-			log.Error("delegation", "error", err.Error())
+			log.ErrorContext(ctx, "delegation", slog.String("error", err.Error()))
 			return nil
 		}
 		out, err := json.Marshal(fn(ctx, in))
 		if err != nil {
-			log.Error("delegation", "error", err.Error())
+			log.ErrorContext(ctx, "delegation", slog.String("error", err.Error()))
 		}
 		return out
 	}
@@ -85,7 +85,7 @@ func follow(ctx context.Context, cfg Config, t Turn, s *Sealer) (wait func()) {
 			}
 		})
 		if err != nil {
-			cfg.Log.Warn("fresh grants cannot be followed", "plan_id", t.PlanID, "error", err.Error())
+			cfg.Log.WarnContext(ctx, "fresh grants cannot be followed", slog.String("plan_id", t.PlanID), slog.String("error", err.Error()))
 		}
 	}()
 	return func() { <-done }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"regexp"
 	"strings"
 	"sync"
@@ -41,11 +42,13 @@ func NewTasks(cfg Config) *Tasks {
 
 // Serve takes delegations until ctx ends.
 func (t *Tasks) Serve(ctx context.Context, ready chan<- struct{}) error {
-	return t.cfg.Bus.Serve(ctx, bus.Service{Name: bus.ServiceName("task"), Version: "1.0.0", Description: "carries steps out", Queue: "task", Workers: workers,
+	return t.cfg.Bus.Serve(ctx, bus.Service{
+		Name: bus.ServiceName("task"), Version: "1.0.0", Description: "carries steps out", Queue: "task", Workers: workers,
 		Endpoints: map[string]bus.Handler{
 			bus.Agent("task"):                     answer(t.cfg.Log, t.prepare),
 			bus.AgentInstance("task", t.instance): answer(t.cfg.Log, t.run),
-		}}, ready)
+		},
+	}, ready)
 }
 
 // prepare makes the key of a task and proves that it is possessed.
@@ -138,7 +141,7 @@ func (w *worker) work(ctx context.Context) runReply {
 	case errors.As(err, &refused) && refused.Answer.Code == intents.ContractViolation:
 		return runReply{Status: taskViolation, Reason: refused.Answer.Reason} // the record ended the step
 	default:
-		w.cfg.Log.Warn("task", "plan_id", w.req.Turn.PlanID, "step", w.req.Step.Step, "error", err.Error())
+		w.cfg.Log.WarnContext(ctx, "task", slog.String("plan_id", w.req.Turn.PlanID), slog.Int("step", w.req.Step.Step), slog.String("error", err.Error()))
 		return w.finish(ctx, catalog.StepFinish{TaskID: w.req.TaskID, Status: taskFailed, Reason: plain(err)})
 	}
 }
@@ -159,7 +162,7 @@ func (w *worker) finish(ctx context.Context, f catalog.StepFinish) runReply {
 	_, err := w.order(ctx, "step.finish", f, nil)
 	out.Finished = err == nil
 	if err != nil {
-		w.cfg.Log.Warn("step.finish", "plan_id", w.req.Turn.PlanID, "step", w.req.Step.Step, "error", err.Error())
+		w.cfg.Log.WarnContext(ctx, "step.finish", slog.String("plan_id", w.req.Turn.PlanID), slog.Int("step", w.req.Step.Step), slog.String("error", err.Error()))
 	}
 	return out
 }
@@ -238,9 +241,11 @@ func (w *worker) load(ctx context.Context) error {
 }
 
 func (w *worker) choose(ctx context.Context, violations []string) (model.ActionOutput, error) {
-	in := model.ActionInput{Task: w.req.Step.Task, UserTask: w.req.UserTask, Step: w.req.Step.Step, Skills: w.skills,
+	in := model.ActionInput{
+		Task: w.req.Step.Task, UserTask: w.req.UserTask, Step: w.req.Step.Step, Skills: w.skills,
 		ReturnSpec: model.ReturnSpec{Shape: w.req.Step.ReturnSpec.Shape, Reason: w.req.Step.ReturnSpec.Reason},
-		Schema:     w.schema, Calls: w.calls, Violations: violations}
+		Schema:     w.schema, Calls: w.calls, Violations: violations,
+	}
 	if w.input != nil {
 		in.Input = w.input.inline
 		if in.Input == nil && w.input.ref != nil {
@@ -260,7 +265,7 @@ func (w *worker) call(ctx context.Context, act model.ActionOutput) error {
 	var refused *OrderError
 	switch {
 	case errors.As(err, &refused) && tellable(refused.Answer.Code):
-		result.Error = refused.Answer.Reason
+		result.Error = told(refused)
 		w.calls = append(w.calls, result)
 		return nil
 	case err != nil:
@@ -278,6 +283,25 @@ func (w *worker) call(ctx context.Context, act model.ActionOutput) error {
 	}
 	w.calls = append(w.calls, result)
 	return nil
+}
+
+// told is why a call was refused or failed: the code, the reason, and what the
+// skill itself or its schema says.
+func told(e *OrderError) string {
+	s := string(e.Answer.Code) + ": " + e.Answer.Reason
+	var said struct {
+		Error      string              `json:"error"`
+		Violations []intents.Violation `json:"violations"`
+	}
+	if o := e.Answer.Outcome; o != nil && json.Unmarshal(o.Result, &said) == nil {
+		if said.Error != "" {
+			s += ": " + said.Error
+		}
+		for _, v := range said.Violations {
+			s += "; " + v.Pointer + " " + v.Reason
+		}
+	}
+	return cut(s, 4000)
 }
 
 // tellable codes are about the call, and the model may try something else.

@@ -30,8 +30,10 @@ func TestViolationsOfTheEnvelope(t *testing.T) {
 		{"not an object", `[]`, []Violation{{"", "must be object"}}},
 		{"unknown member", change(`"version"`, `"VERSION":1,"a/b~c":1,"version"`), []Violation{{"/VERSION", "unknown member"}, {"/a~1b~0c", "unknown member"}}},
 		{"no actor", change(`"actor":{"user_id":"ana","tenant":"default"},`, ``), []Violation{{"/actor", "is required"}}},
-		{"all at once", `{"version":"2","intent":{"type":"plan"},"actor":{"user_id":7,"tenant":"default"},"constraints":{"issued_at":"2026-11-20T10:00:00.000Z","ttl_sec":301,"audience":"","idempotency_key":"k1"}}`,
-			[]Violation{{"/actor/user_id", "must be string"}, {"/constraints/audience", "must have at least 1 characters"}, {"/constraints/ttl_sec", "must be at most 300"}, {"/intent/args", "is required"}, {"/version", `must be "1.0"`}}},
+		{
+			"all at once", `{"version":"2","intent":{"type":"plan"},"actor":{"user_id":7,"tenant":"default"},"constraints":{"issued_at":"2026-11-20T10:00:00.000Z","ttl_sec":301,"audience":"","idempotency_key":"k1"}}`,
+			[]Violation{{"/actor/user_id", "must be string"}, {"/constraints/audience", "must have at least 1 characters"}, {"/constraints/ttl_sec", "must be at most 300"}, {"/intent/args", "is required"}, {"/version", `must be "1.0"`}},
+		},
 		{"ttl of zero", change(`120`, `0`), []Violation{{"/constraints/ttl_sec", "must be at least 1"}}},
 		{"ttl of a half", change(`120`, `1.5`), []Violation{{"/constraints/ttl_sec", "must be integer"}}},
 		{"seconds only", change(`00.000Z`, `00Z`), []Violation{{"/constraints/issued_at", "must match ^[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\\.[0-9]{3}Z$"}}},

@@ -28,10 +28,10 @@ func (e *SchemaError) Error() string {
 	return fmt.Sprintf("StorageSchemaError: %s%s: %s", e.Index, e.Pointer, e.Reason)
 }
 
-// ErrStale: a fenced write carried a lower position than the stored one.
+// ErrStale is that a fenced write carried a lower position than the stored one.
 var ErrStale = errors.New("storage: stale write")
 
-// ErrExists: a create-only write met an existing document.
+// ErrExists is that a create-only write met an existing document.
 var ErrExists = errors.New("storage: document exists")
 
 // Document is one JSON document of an index, owned by one tenant. Position is

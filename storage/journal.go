@@ -183,16 +183,16 @@ type Holder struct {
 	Outcome  int64 // position of the outcome record; Nobody until StateDone
 }
 
-// ErrFull: below the floor of free disk no new order is taken; outcomes still fit.
+// ErrFull is that below the floor of free disk no new order is taken; outcomes still fit.
 var ErrFull = errors.New("storage: not enough free disk for new orders")
 
-// ErrFinished: the order has an outcome already, or another attempt took it over.
+// ErrFinished is that the order has an outcome already, or another attempt took it over.
 var ErrFinished = errors.New("storage: order already finished")
 
-// ErrHeld: the order waits for approval; only a commit releases or ends it.
+// ErrHeld is that the order waits for approval; only a commit releases or ends it.
 var ErrHeld = errors.New("storage: order is held")
 
-// ErrNotFound: no such record, document or blob.
+// ErrNotFound is that there is no such record, document or blob.
 var ErrNotFound = errors.New("storage: not found")
 
 // Journal is the append-only, linearizable log. Safe for concurrent use.

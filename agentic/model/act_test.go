@@ -8,13 +8,17 @@ import (
 
 func TestFillFromTask(t *testing.T) {
 	tests := []struct{ name, description, schema, task, want string }{
-		{"forecast", "Weather forecast of a city.", `{"required":["city","days"],"properties":{"city":{"type":"string"},"days":{"type":"integer"},"unit":{"enum":["celsius","kelvin"]}}}`,
-			"What is the weather forecast for New York for 3 days in kelvin?", `{"city":"New York","days":3,"unit":"kelvin"}`},
+		{
+			"forecast", "Weather forecast of a city.", `{"required":["city","days"],"properties":{"city":{"type":"string"},"days":{"type":"integer"},"unit":{"enum":["celsius","kelvin"]}}}`,
+			"What is the weather forecast for New York for 3 days in kelvin?", `{"city":"New York","days":3,"unit":"kelvin"}`,
+		},
 		{"echo", "Echoes a message.", `{"required":["message"],"properties":{"message":{"type":"string"}}}`, `Echo "hello there"`, `{"message":"hello there"}`},
 		{"echo", "Echoes a message.", `{"required":["message"],"properties":{"message":{"type":"string"}}}`, `echo hello`, `{"message":"hello"}`},
 		{"add", "Adds two numbers.", `{"required":["a","b"],"properties":{"a":{"type":"number"},"b":{"type":"number"}}}`, "Add 2.5 and 40", `{"a":2.5,"b":40}`},
-		{"report", "Report of a day.", `{"required":["day","verbose"],"properties":{"day":{"type":"string","format":"date"},"verbose":{"type":"boolean","default":false}}}`,
-			"Report for 2026-03-01", `{"day":"2026-03-01","verbose":false}`},
+		{
+			"report", "Report of a day.", `{"required":["day","verbose"],"properties":{"day":{"type":"string","format":"date"},"verbose":{"type":"boolean","default":false}}}`,
+			"Report for 2026-03-01", `{"day":"2026-03-01","verbose":false}`,
+		},
 		{"orders_for_outlet", "Orders.", `{"required":["outlet_id"],"properties":{"outlet_id":{"type":"string"}}}`, "Orders of outlet o-3", `{"outlet_id":"o-3"}`},
 		{"orders_for_outlet", "Orders.", `{"required":["outlet_id"],"properties":{"outlet_id":{"type":"string"}}}`, "Orders of the outlet in Berlin", ``},
 	}

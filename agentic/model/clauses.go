@@ -140,7 +140,7 @@ func (r *reading) foldColumn(kind fold, f *field, at, n int) {
 // counts reports whether a count is asked for at i. "How many employees does
 // it have" asks for a column where there is one of that name.
 func (r *reading) counts(i int) bool {
-	n := 0
+	var n int
 	switch {
 	case r.lower(i) == "how" && r.lower(i+1) == "many", r.lower(i) == "number" && r.lower(i+1) == "of":
 		n = 2
@@ -159,7 +159,7 @@ func (r *reading) counts(i int) bool {
 // groups reads "per outlet", "for each city", "by status".
 func (r *reading) groups() {
 	for i := range r.ws {
-		at := 0
+		var at int
 		switch w := r.lower(i); {
 		case w == "per", r.q.fold != foldNone && (w == "each" || w == "every"):
 			at = i
@@ -190,7 +190,7 @@ func (r *reading) grouping(i int) (*field, int) {
 		return f, n
 	}
 	if i < len(r.ws) && r.vocabulary(i) {
-		if f, _ := r.src.best(r.ws[i].stem, fitWord, want); f != nil {
+		if f := r.src.best(r.ws[i].stem, fitWord, want); f != nil {
 			return f, 1
 		}
 	}

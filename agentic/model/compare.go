@@ -11,22 +11,47 @@ var comparators = []struct {
 	words []string
 	op    string
 }{
-	{[]string{"no", "more", "than"}, opMost}, {[]string{"not", "more", "than"}, opMost}, {[]string{"no", "less", "than"}, opLeast},
-	{[]string{"greater", "than", "or", "equal", "to"}, opLeast}, {[]string{"less", "than", "or", "equal", "to"}, opMost},
-	{[]string{"more", "than"}, opOver}, {[]string{"less", "than"}, opUnder}, {[]string{"fewer", "than"}, opUnder},
-	{[]string{"at", "least"}, opLeast}, {[]string{"at", "most"}, opMost}, {[]string{"up", "to"}, opMost},
-	{[]string{"over"}, opOver}, {[]string{"above"}, opOver}, {[]string{"exceeding"}, opOver}, {[]string{"exceed"}, opOver}, {[]string{"beyond"}, opOver},
-	{[]string{"under"}, opUnder}, {[]string{"below"}, opUnder}, {[]string{"after"}, opOver}, {[]string{"since"}, opLeast},
-	{[]string{"before"}, opUnder}, {[]string{"until"}, opMost}, {[]string{"from"}, opLeast}, {[]string{"on"}, opMention},
-	{[]string{">="}, opLeast}, {[]string{"≥"}, opLeast}, {[]string{"<="}, opMost}, {[]string{"≤"}, opMost}, {[]string{">"}, opOver}, {[]string{"<"}, opUnder},
-	{[]string{"equal", "to"}, opIs}, {[]string{"equals"}, opIs}, {[]string{"exactly"}, opIs}, {[]string{"="}, opIs},
+	{[]string{"no", "more", "than"}, opMost},
+	{[]string{"not", "more", "than"}, opMost},
+	{[]string{"no", "less", "than"}, opLeast},
+	{[]string{"greater", "than", "or", "equal", "to"}, opLeast},
+	{[]string{"less", "than", "or", "equal", "to"}, opMost},
+	{[]string{"more", "than"}, opOver},
+	{[]string{"less", "than"}, opUnder},
+	{[]string{"fewer", "than"}, opUnder},
+	{[]string{"at", "least"}, opLeast},
+	{[]string{"at", "most"}, opMost},
+	{[]string{"up", "to"}, opMost},
+	{[]string{"over"}, opOver},
+	{[]string{"above"}, opOver},
+	{[]string{"exceeding"}, opOver},
+	{[]string{"exceed"}, opOver},
+	{[]string{"beyond"}, opOver},
+	{[]string{"under"}, opUnder},
+	{[]string{"below"}, opUnder},
+	{[]string{"after"}, opOver},
+	{[]string{"since"}, opLeast},
+	{[]string{"before"}, opUnder},
+	{[]string{"until"}, opMost},
+	{[]string{"from"}, opLeast},
+	{[]string{"on"}, opMention},
+	{[]string{">="}, opLeast},
+	{[]string{"≥"}, opLeast},
+	{[]string{"<="}, opMost},
+	{[]string{"≤"}, opMost},
+	{[]string{">"}, opOver},
+	{[]string{"<"}, opUnder},
+	{[]string{"equal", "to"}, opIs},
+	{[]string{"equals"}, opIs},
+	{[]string{"exactly"}, opIs},
+	{[]string{"="}, opIs},
 }
 
 // smaller are the comparatives that look for the small end.
 var smaller = stems("small low short weak cheap light slow young few little less near old early shallow")
 
 func (r *reading) comparisons() {
-	for i := 0; i < len(r.ws); i++ {
+	for i := range r.ws {
 		op, n, adjective := r.comparator(i)
 		at := i + n
 		if op == "" || at >= len(r.ws) || r.used[at] {
@@ -138,7 +163,7 @@ func (r *reading) compared(i, at int, adjective string) (f *field, from, n int) 
 		return f, from, n
 	}
 	next := at + 1
-	if next < len(r.ws) && r.ws[next].content() && !currency[r.stem(next)] && (r.names(next) || r.ws[next].proper == false && !r.src.about[r.stem(next)]) {
+	if next < len(r.ws) && r.ws[next].content() && !currency[r.stem(next)] && (r.names(next) || !r.ws[next].proper && !r.src.about[r.stem(next)]) {
 		return nil, 0, 0
 	}
 	return r.src.sized("large"), i, 0

@@ -19,6 +19,7 @@ type field struct {
 func (f *field) numeric() bool {
 	return f.node.is("number", "integer") && !f.node.is("string", "boolean")
 }
+
 func (f *field) text() bool    { return f.node.is("string") && !f.node.is("number", "integer", "boolean") }
 func (f *field) boolean() bool { return f.node.is("boolean") && len(f.node.types) == 1 }
 func (f *field) scalar() bool  { return !f.node.is("array", "object") }

@@ -113,8 +113,10 @@ func (m *mock) check(r *http.Request) completionRequest {
 }
 
 // strictKeywords are those of the strict part of JSON Schema that we use.
-var strictKeywords = []string{"type", "properties", "required", "additionalProperties", "items", "enum", "description",
-	"minimum", "maximum", "minItems", "maxItems"}
+var strictKeywords = []string{
+	"type", "properties", "required", "additionalProperties", "items", "enum", "description",
+	"minimum", "maximum", "minItems", "maxItems",
+}
 
 // checkStrict fails where the real API would refuse a strict schema.
 func checkStrict(t *testing.T, at string, s map[string]any) {

@@ -189,7 +189,9 @@ func TestFinalErrors(t *testing.T) {
 		{"bad request", []reply{fails(400, "no \x1b[31m word")}, false, "HTTP 400 (some_error)"},
 		{"quota", []reply{fails(429, "insufficient_quota")}, false, "insufficient_quota"},
 		{"an hour's wait", []reply{fails(429, "", "Retry-After", "3600")}, true, "HTTP 429"},
-		{"redirect", []reply{func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://127.0.0.1:1/", 307) }}, false, "redirects"},
+		{"redirect", []reply{func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusTemporaryRedirect)
+		}}, false, "redirects"},
 		{"refusal", []reply{refuses}, false, "refused"},
 		{"length", []reply{ends("length")}, false, "token limit"},
 		{"content filter", []reply{ends("content_filter")}, false, "content filter"},

@@ -61,7 +61,7 @@ const (
 
 // foldColumn is how results name the folded value.
 func (q *query) foldColumn() string {
-	switch q.fold {
+	switch q.fold { //nolint:exhaustive // the rest share a case below
 	case foldNone:
 		return ""
 	case foldCount:
@@ -218,7 +218,7 @@ func (q *query) readClause(c string) bool {
 		q.per = columnsOf(rest)
 		return true
 	}
-	switch f := fold(verb); f {
+	switch f := fold(verb); f { //nolint:exhaustive // foldNone is no verb
 	case foldCount, foldSum, foldAverage, foldMin, foldMax:
 		q.fold, q.of = f, rest
 		return (f == foldCount) == (rest == "")

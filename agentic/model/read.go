@@ -103,7 +103,7 @@ func (r *reading) mention(i int, want func(*field) bool) (*field, int) {
 	if r.names(i) {
 		least = fitWhole
 	}
-	if f, _ := r.src.best(r.ws[i].stem, least, want); f != nil {
+	if f := r.src.best(r.ws[i].stem, least, want); f != nil {
 		return f, 1
 	}
 	for _, f := range r.src.records.fields {

@@ -6,13 +6,13 @@ import (
 	"testing"
 )
 
-func planned(t *testing.T, w world, task string) (PlanInput, []Step) {
+func planned(t *testing.T, w world) (PlanInput, []Step) {
 	t.Helper()
 	var names []string
 	for _, s := range w {
 		names = append(names, s.Name)
 	}
-	in := PlanInput{Task: task, Skills: w.skills(names), FirstStep: 1, MaxSteps: 10}
+	in := PlanInput{Task: strongest, Skills: w.skills(names), FirstStep: 1, MaxSteps: 10}
 	out := ask[PlanInput, PlanOutput](t, WritePlan, in)
 	if !out.Feasible {
 		t.Fatal(out.Reason)
@@ -22,7 +22,7 @@ func planned(t *testing.T, w world, task string) (PlanInput, []Step) {
 
 // The second step failed: the first stays, and the rows are ranked without the skill.
 func TestReplanKeepsCompletedSteps(t *testing.T) {
-	in, steps := planned(t, quakeWorld(t), strongest)
+	in, steps := planned(t, quakeWorld(t))
 	in.FirstStep = 2
 	in.Completed = []CompletedStep{{Step: steps[0]}}
 	in.Failed = &FailedStep{Step: steps[1], Trigger: "insufficient", Reason: "rank could not be used: it is down."}
@@ -49,7 +49,7 @@ func TestReplanTriesAnotherSkill(t *testing.T) {
 	w := quakeWorld(t)
 	other := w[0]
 	other.Name = "earthquake_archive"
-	in, steps := planned(t, append(w, other), strongest)
+	in, steps := planned(t, append(w, other))
 	if steps[0].Skills[0] != "earthquake_feed" {
 		t.Fatalf("%+v", steps)
 	}
@@ -61,7 +61,7 @@ func TestReplanTriesAnotherSkill(t *testing.T) {
 }
 
 func TestReplanGivesUp(t *testing.T) {
-	in, steps := planned(t, quakeWorld(t), strongest)
+	in, steps := planned(t, quakeWorld(t))
 	in.Failed = &FailedStep{Step: steps[0], Trigger: "failed", Reason: "earthquake_feed is down"}
 	out := ask[PlanInput, PlanOutput](t, WritePlan, in)
 	if out.Feasible || !strings.Contains(out.Reason, "earthquake_feed is down.") {
@@ -70,7 +70,7 @@ func TestReplanGivesUp(t *testing.T) {
 }
 
 func TestPlanAfterViolations(t *testing.T) {
-	in, _ := planned(t, quakeWorld(t), strongest)
+	in, _ := planned(t, quakeWorld(t))
 	in.Violations = []string{"step 2: place is not in the output schema of rank"}
 	out := ask[PlanInput, PlanOutput](t, WritePlan, in)
 	if !out.Feasible || planSkills(out) != "earthquake_feed" {

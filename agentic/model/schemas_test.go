@@ -15,8 +15,12 @@ func TestGoOutputsSatisfyTheirSchemas(t *testing.T) {
 	for p, outputs := range map[Purpose][]any{
 		SelectSkills: {SelectOutput{}, SelectOutput{Skills: []string{"a"}}},
 		WritePlan:    {PlanOutput{Reason: "no"}, PlanOutput{Feasible: true, Steps: []Step{step, later}}},
-		ChooseAction: {ActionOutput{Action: ActFinish}, ActionOutput{Action: ActCall, Skill: "s", Input: json.RawMessage(`{"a":1}`)},
-			ActionOutput{Action: ActExtract}, ActionOutput{Action: ActInsufficient, Reason: "r", Suggestion: "s"}},
+		ChooseAction: {
+			ActionOutput{Action: ActFinish},
+			ActionOutput{Action: ActCall, Skill: "s", Input: json.RawMessage(`{"a":1}`)},
+			ActionOutput{Action: ActExtract},
+			ActionOutput{Action: ActInsufficient, Reason: "r", Suggestion: "s"},
+		},
 		WriteScript: {ScriptOutput{Script: "print(1)"}},
 		Compose:     {ComposeOutput{Response: "r"}},
 	} {
@@ -39,8 +43,10 @@ func TestGoOutputsSatisfyTheirSchemas(t *testing.T) {
 func TestSchemasRefuse(t *testing.T) {
 	for p, docs := range map[Purpose][]string{
 		SelectSkills: {`{"skills":["a","b","c","d","e","f","g"]}`, `{"Skills":[]}`, `[]`},
-		WritePlan: {`{"feasible":true,"reason":"","steps":[{"step":0,"task":"t","skills":[],"return_spec":{"shape":"string","reason":""}}]}`,
-			`{"feasible":true,"reason":"","steps":[{"step":1,"task":"t","skills":[],"return_spec":{"shape":"string","reason":"","strict":false}}]}`},
+		WritePlan: {
+			`{"feasible":true,"reason":"","steps":[{"step":0,"task":"t","skills":[],"return_spec":{"shape":"string","reason":""}}]}`,
+			`{"feasible":true,"reason":"","steps":[{"step":1,"task":"t","skills":[],"return_spec":{"shape":"string","reason":"","strict":false}}]}`,
+		},
 		ChooseAction: {`{"action":"delete","skill":"","input":{},"reason":"","suggestion":""}`, `{"action":"call","skill":"s","input":[1],"reason":"","suggestion":""}`},
 		WriteScript:  {`{"script":""}`},
 		Compose:      {`{"response":""}`, `{"response":null}`},

@@ -94,12 +94,16 @@ func ordersOf(in json.RawMessage) (json.RawMessage, error) {
 // shopWorld has three skills; only the listed ones are on offer.
 func shopWorld(names ...string) world {
 	all := world{
-		{Skill{"outlet_list", "Lists the outlets of the chain with their city, status, revenue and seats.", json.RawMessage(noInput), json.RawMessage(outletSchema), "pure"},
+		{
+			Skill{"outlet_list", "Lists the outlets of the chain with their city, status, revenue and seats.", json.RawMessage(noInput), json.RawMessage(outletSchema), "pure"},
 			func(json.RawMessage) (json.RawMessage, error) {
 				return respond(map[string]any{"outlets": outlets, "page": 1})
-			}},
-		{Skill{"order_list", "Every order of the chain: its outlet, amount and when it was placed.", json.RawMessage(noInput), json.RawMessage(orderSchema), "pure"},
-			func(json.RawMessage) (json.RawMessage, error) { return respond(orders) }},
+			},
+		},
+		{
+			Skill{"order_list", "Every order of the chain: its outlet, amount and when it was placed.", json.RawMessage(noInput), json.RawMessage(orderSchema), "pure"},
+			func(json.RawMessage) (json.RawMessage, error) { return respond(orders) },
+		},
 		{Skill{"orders_for_outlet", "The orders of one outlet.", json.RawMessage(`{"type":"object","required":["outlet_id"],"properties":{"outlet_id":{"type":"string"}}}`), json.RawMessage(orderSchema), "pure"}, ordersOf},
 	}
 	if len(names) == 0 {
@@ -157,6 +161,7 @@ func size[R any](list []R) any { return len(list) }
 func wholeOutlet(o outlet) cols {
 	return cols{"outlet_id": o.OutletID, "name": o.Name, "city": o.City, "status": o.Status, "revenue": o.Revenue, "seats": o.Seats}
 }
+
 func wholeOrder(o order) cols {
 	return cols{"order_id": o.OrderID, "outlet_id": o.OutletID, "amount": o.Total, "paid": o.Paid, "placed_at": o.Placed}
 }

@@ -89,9 +89,9 @@ func abbreviates(part, stem string) bool {
 	return len(part) >= 3 && len(part) <= 5 && len(stem) >= len(part)+3 && stem[:len(part)] == part
 }
 
-// best returns the field that the stem names best among those wanted, and how
-// well; the first of equals by the shortest name, then in schema order.
-func (s *source) best(stem string, least int, want func(*field) bool) (*field, int) {
+// best returns the field that the stem names best among those wanted; the first
+// of equals by the shortest name, then in schema order.
+func (s *source) best(stem string, least int, want func(*field) bool) *field {
 	var found *field
 	fit := 0
 	for _, f := range s.records.fields {
@@ -99,7 +99,7 @@ func (s *source) best(stem string, least int, want func(*field) bool) (*field, i
 			found, fit = f, n
 		}
 	}
-	return found, fit
+	return found
 }
 
 func anyField(*field) bool    { return true }

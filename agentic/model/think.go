@@ -53,7 +53,7 @@ func askOnce(ctx context.Context, m Model, req Request, used *Usage, out any) (w
 	used.Latency += reply.Usage.Latency
 	switch {
 	case errors.Is(err, ErrOutput):
-		return []string{"/: is not JSON"}, nil //nolint:nilerr // the model gets a second chance
+		return []string{"/: is not JSON"}, nil
 	case err != nil:
 		return nil, err
 	}

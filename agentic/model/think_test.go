@@ -106,7 +106,7 @@ func TestThinkPassesErrorsOn(t *testing.T) {
 	limit := &Error{Reason: "rate limit", Retryable: true}
 	m := &scripted{errs: []error{limit}}
 	_, used, err := Think[SelectInput, SelectOutput](t.Context(), m, SelectSkills, "", SelectInput{})
-	if err != limit || used.InputTokens != 10 {
+	if !errors.Is(err, limit) || used.InputTokens != 10 {
 		t.Errorf("got %v, %+v", err, used)
 	}
 	m = &scripted{errs: []error{&Error{Reason: "no JSON", Err: ErrOutput}}, outputs: []string{"", `{"skills":[]}`}}

@@ -8,7 +8,7 @@ import (
 // values finds the words that are values of fields: enumerated ones, flags,
 // names, quotes and identifiers.
 func (r *reading) values() {
-	for i := 0; i < len(r.ws); i++ {
+	for i := range r.ws {
 		if r.used[i] {
 			continue
 		}
@@ -86,13 +86,16 @@ func (r *reading) flag(i int) bool {
 		word  string
 		value bool
 	}{
-		{w.lower, true}, {opposites[w.lower], false},
-		{strings.TrimPrefix(w.lower, "un"), false}, {strings.TrimPrefix(w.lower, "in"), false}, {strings.TrimPrefix(w.lower, "non-"), false},
+		{w.lower, true},
+		{opposites[w.lower], false},
+		{strings.TrimPrefix(w.lower, "un"), false},
+		{strings.TrimPrefix(w.lower, "in"), false},
+		{strings.TrimPrefix(w.lower, "non-"), false},
 	} {
 		if try.word == "" || !try.value && try.word == w.lower {
 			continue
 		}
-		if f, _ := r.src.best(stem(try.word), fitWord, (*field).boolean); f != nil {
+		if f := r.src.best(stem(try.word), fitWord, (*field).boolean); f != nil {
 			value := "true"
 			if try.value == r.negated(i) {
 				value = "false"

@@ -281,6 +281,7 @@ func readFile(t testing.TB, name string) []byte {
 
 // quakeWorld is the demo's domain: a large feed and a skill that ranks rows.
 func quakeWorld(t testing.TB) world {
+	t.Helper()
 	feed := readFile(t, "earthquakes.json.gz")
 	return world{
 		{Skill{

@@ -57,8 +57,10 @@ var errClosed = errors.New("the client is closed")
 // is ErrUnavailable.
 func Dial(ctx context.Context, src Source, opt Options) (*Client, error) {
 	opt = opt.withDefaults()
-	c := &Client{src: src, opt: opt, log: opt.Log.With(slog.String("skill_server", src.Endpoint())),
-		dialing: make(chan struct{}, 1), open: map[*conn]bool{}}
+	c := &Client{
+		src: src, opt: opt, log: opt.Log.With(slog.String("skill_server", src.Endpoint())),
+		dialing: make(chan struct{}, 1), open: map[*conn]bool{},
+	}
 	cn, err := c.acquire(ctx)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"encoding/json"
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -61,7 +62,7 @@ func TestUnwrap(t *testing.T) {
 			if e.Retryable() {
 				t.Error("never retried")
 			}
-			if (tt.kind == ErrPrincipal || tt.kind == ErrTool) && e.Reason != "data unavailable" {
+			if (errors.Is(tt.kind, ErrPrincipal) || errors.Is(tt.kind, ErrTool)) && e.Reason != "data unavailable" {
 				t.Errorf("reason %q", e.Reason)
 			}
 		})

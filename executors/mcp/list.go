@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	wire "github.com/mark3labs/mcp-go/mcp"
@@ -113,7 +114,7 @@ func (c *Client) page(ctx context.Context, cn *conn, cursor wire.Cursor) (toolPa
 	raw := st.result.Load()
 	if err != nil && (raw == nil || st.rpc.Load() != nil) {
 		e := classify(ctx, st, err, cn)
-		if e.Retryable() || e.Kind == ErrTool {
+		if e.Retryable() || errors.Is(e.Kind, ErrTool) {
 			c.drop(cn)
 		}
 		return toolPage{}, e

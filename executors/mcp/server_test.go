@@ -66,8 +66,8 @@ func answer(structured, text string) server.ToolHandlerFunc {
 }
 
 // testServer is a real server with well and badly behaved tools.
-func testServer(opts ...server.ServerOption) *server.MCPServer {
-	s := server.NewMCPServer("test", "1", opts...)
+func testServer() *server.MCPServer {
+	s := server.NewMCPServer("test", "1")
 	s.AddTool(toolOf("echo", ""), func(_ context.Context, req wire.CallToolRequest) (*wire.CallToolResult, error) {
 		seen := map[string]any{"input": req.Params.RawArguments, "key": req.Header.Get("Idempotency-Key"), "auth": req.Header.Get("Authorization")}
 		if m := req.Params.Meta; m != nil {

@@ -52,6 +52,7 @@ func BenchmarkOrder(b *testing.B) {
 }
 
 func benchmark(b *testing.B, callers int, call func(*sqlite.Journal, int) error) {
+	b.Helper()
 	dir := b.TempDir()
 	j := open(b, filepath.Join(dir, "journal"), sqlite.JournalOptions{FreeFloor: -1})
 	b.Cleanup(func() {

@@ -46,7 +46,7 @@ func (c *checkpointer) run(ctx context.Context) {
 
 func (c *checkpointer) copy(ctx context.Context) {
 	// Not the caller's cancellation: interrupting a checkpoint gains nothing.
-	_, frames, copied, err := checkpoint(context.WithoutCancel(ctx), c.conn, "PASSIVE")
+	frames, copied, err := checkpoint(context.WithoutCancel(ctx), c.conn, "PASSIVE")
 	if err != nil {
 		if !isBusy(err) {
 			c.failed(err)
@@ -74,7 +74,7 @@ func (c *checkpointer) between(ctx context.Context, writer *sql.Conn) {
 		c.failed(err)
 		return
 	}
-	if _, _, _, err := checkpoint(ctx, writer, "RESTART"); err != nil && !isBusy(err) {
+	if _, _, err := checkpoint(ctx, writer, "RESTART"); err != nil && !isBusy(err) {
 		c.failed(err)
 		return
 	}
@@ -85,10 +85,11 @@ func (c *checkpointer) between(ctx context.Context, writer *sql.Conn) {
 
 // checkpoint runs one checkpoint and says how long the log is and how much of it
 // is in the database, in pages.
-func checkpoint(ctx context.Context, c *sql.Conn, mode string) (busy bool, frames, copied int, err error) {
+func checkpoint(ctx context.Context, c *sql.Conn, mode string) (frames, copied int, err error) {
+	var busy bool
 	err = c.QueryRowContext(ctx, "PRAGMA wal_checkpoint("+mode+")").Scan(&busy, &frames, &copied)
 	if err != nil {
-		return false, 0, 0, fmt.Errorf("checkpoint: %w", err)
+		return 0, 0, fmt.Errorf("checkpoint: %w", err)
 	}
-	return busy, frames, copied, nil
+	return frames, copied, nil
 }

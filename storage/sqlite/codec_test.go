@@ -17,8 +17,10 @@ func bodies() []storage.Entry {
 	parts := map[string]json.RawMessage{"order": json.RawMessage(`{"a":1}`), "grant": json.RawMessage(`"x"`)}
 	return []storage.Entry{
 		{Record: storage.Record{Kind: storage.KindControl, At: at}, Of: storage.Nobody, Holder: storage.Nobody},
-		{Record: storage.NewRecord(storage.KindOrder, at, parts), Take: true, Holder: 1 << 40, Open: true, Of: storage.Nobody,
-			Touches: []storage.Subject{"plan/acme/p", ""}},
+		{
+			Record: storage.NewRecord(storage.KindOrder, at, parts), Take: true, Holder: 1 << 40, Open: true, Of: storage.Nobody,
+			Touches: []storage.Subject{"plan/acme/p", ""},
+		},
 		{Record: storage.NewRecord(storage.KindOutcome, time.UnixMilli(-5).UTC(), parts), Of: 0, Holder: storage.Nobody},
 	}
 }

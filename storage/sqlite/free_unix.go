@@ -15,5 +15,5 @@ func freeBytes(dir string) (int64, error) {
 		return 0, err
 	}
 	free := uint64(st.Bavail) * uint64(st.Bsize) //nolint:gosec,unconvert // G115: signed or not depending on the system
-	return int64(min(free, math.MaxInt64)), nil  //nolint:gosec // G115: bounded
+	return int64(min(free, math.MaxInt64)), nil
 }

@@ -76,7 +76,7 @@ func (d *documents) memory(id string, position int64, extra ...any) storage.Docu
 		if !ok {
 			d.Fatalf("member name %v", extra[i])
 		}
-		m[name] = extra[i+1]
+		m[name] = extra[i+1] //nolint:gosec // G602: extra comes in pairs
 	}
 	body, err := json.Marshal(m)
 	if err != nil {

@@ -102,8 +102,14 @@ func testPages(d *documents) {
 	}
 	session := map[string][]string{"session_id": {"s"}}
 	for _, q := range []storage.Query{
-		{}, {Sort: "step_index"}, {Terms: session}, {Sort: "step_index", Terms: session}, {Sort: "key"},
-		{Sort: "-step_index"}, {Sort: "-step_index", Terms: session}, {Sort: "-_position", Terms: session},
+		{},
+		{Sort: "step_index"},
+		{Terms: session},
+		{Sort: "step_index", Terms: session},
+		{Sort: "key"},
+		{Sort: "-step_index"},
+		{Sort: "-step_index", Terms: session},
+		{Sort: "-_position", Terms: session},
 	} {
 		for _, q.Limit = range []int{1, 4, 5, 24, 25, 26} {
 			got := d.pages(q)

@@ -39,8 +39,10 @@ func testCommitSeveral(h *harness) {
 }
 
 func testOwnCommitWinsAgain(h *harness) {
-	c := storage.Commit{ID: "mine", Entries: []storage.Entry{openOrder("a"), refusal("b", "s")},
-		Asserts: []storage.Assert{{Subject: "s", At: storage.Nobody}}}
+	c := storage.Commit{
+		ID: "mine", Entries: []storage.Entry{openOrder("a"), refusal("b", "s")},
+		Asserts: []storage.Assert{{Subject: "s", At: storage.Nobody}},
+	}
 	first := h.verdict(storage.Won, c)
 	h.wins(refusal("between", "s"))
 	// Its key is taken and its assert no longer holds: it has won all the same.
@@ -64,8 +66,10 @@ func testKeyLost(h *harness) {
 
 func testLostBeforeStale(h *harness) {
 	h.wins(openOrder("a"))
-	h.verdict(storage.Lost, storage.Commit{ID: "both", Entries: []storage.Entry{openOrder("a")},
-		Asserts: []storage.Assert{{Subject: "s", At: 7}}})
+	h.verdict(storage.Lost, storage.Commit{
+		ID: "both", Entries: []storage.Entry{openOrder("a")},
+		Asserts: []storage.Assert{{Subject: "s", At: 7}},
+	})
 }
 
 func testLostNamesEntry(h *harness) {
@@ -118,11 +122,15 @@ func testStale(h *harness) {
 	h.verdict(storage.Stale, storage.Commit{ID: "3", Entries: []storage.Entry{refusal("x", "s")}, Asserts: at("s", storage.Nobody)})
 	h.verdict(storage.Won, storage.Commit{ID: "4", Entries: []storage.Entry{refusal("x", "s", "t")}, Asserts: at("s", 0)})
 	h.verdict(storage.Stale, storage.Commit{ID: "5", Entries: []storage.Entry{refusal("x")}, Asserts: at("s", 0)})
-	h.verdict(storage.Stale, storage.Commit{ID: "6", Entries: []storage.Entry{refusal("x")},
-		Asserts: append(at("s", 1), at("t", storage.Nobody)...)})
+	h.verdict(storage.Stale, storage.Commit{
+		ID: "6", Entries: []storage.Entry{refusal("x")},
+		Asserts: append(at("s", 1), at("t", storage.Nobody)...),
+	})
 	// A commit that was stale may be tried again under its ID.
-	h.verdict(storage.Won, storage.Commit{ID: "6", Entries: []storage.Entry{refusal("x")},
-		Asserts: append(at("s", 1), at("t", 1)...)})
+	h.verdict(storage.Won, storage.Commit{
+		ID: "6", Entries: []storage.Entry{refusal("x")},
+		Asserts: append(at("s", 1), at("t", 1)...),
+	})
 }
 
 func testLosersWriteNothing(h *harness) {
@@ -132,12 +140,16 @@ func testLosersWriteNothing(h *harness) {
 	h.verdict(storage.Lost, storage.Commit{ID: "lost", Entries: []storage.Entry{
 		openOrder("b"), openOrder("a"), refusal("y", "s", "u"),
 	}})
-	h.verdict(storage.Stale, storage.Commit{ID: "stale", Asserts: []storage.Assert{{Subject: "s", At: storage.Nobody}},
-		Entries: []storage.Entry{openOrder("b"), refusal("y", "s", "u")}})
+	h.verdict(storage.Stale, storage.Commit{
+		ID: "stale", Asserts: []storage.Assert{{Subject: "s", At: storage.Nobody}},
+		Entries: []storage.Entry{openOrder("b"), refusal("y", "s", "u")},
+	})
 	h.same(h.observed(), before)
 	// Neither key nor subject of theirs has moved.
-	h.verdict(storage.Won, storage.Commit{ID: "after", Entries: []storage.Entry{openOrder("b")},
-		Asserts: []storage.Assert{{Subject: "s", At: 1}, {Subject: "u", At: storage.Nobody}}})
+	h.verdict(storage.Won, storage.Commit{
+		ID: "after", Entries: []storage.Entry{openOrder("b")},
+		Asserts: []storage.Assert{{Subject: "s", At: 1}, {Subject: "u", At: storage.Nobody}},
+	})
 }
 
 func testMalformedCommits(h *harness) {

@@ -65,10 +65,14 @@ func testFinishTouches(h *harness) {
 	if _, err := h.Finish(h.Context(), 0, 1, record(storage.KindOutcome, "x"), []storage.Subject{"s"}); err != nil {
 		h.Fatal(err)
 	}
-	h.verdict(storage.Stale, storage.Commit{ID: "1", Entries: []storage.Entry{refusal("x")},
-		Asserts: []storage.Assert{{Subject: "s", At: storage.Nobody}}})
-	h.verdict(storage.Won, storage.Commit{ID: "2", Entries: []storage.Entry{refusal("x")},
-		Asserts: []storage.Assert{{Subject: "s", At: 1}}})
+	h.verdict(storage.Stale, storage.Commit{
+		ID: "1", Entries: []storage.Entry{refusal("x")},
+		Asserts: []storage.Assert{{Subject: "s", At: storage.Nobody}},
+	})
+	h.verdict(storage.Won, storage.Commit{
+		ID: "2", Entries: []storage.Entry{refusal("x")},
+		Asserts: []storage.Assert{{Subject: "s", At: 1}},
+	})
 }
 
 func testFirstOutcomeWins(h *harness) {

@@ -55,7 +55,7 @@ func testScan(h *harness) {
 		}
 	}
 	seen := 0
-	for range h.Scan(h.Context(), 0) {
+	for range h.Scan(h.Context(), 0) { //nolint:errcheck // an iterator: its errors are looked at above
 		if seen++; seen == 3 {
 			break
 		}
@@ -126,8 +126,10 @@ func testReopen(h *harness) {
 			h.Fatal(err)
 		}
 		h.same(orders, []storage.OpenOrder{{Position: 1, Attempt: 1}, {Position: 3, Attempt: 2}, {Position: 8, Attempt: 1}, {Position: 12, Attempt: 1}})
-		h.verdict(storage.Won, storage.Commit{ID: fmt.Sprint("round ", round), Entries: []storage.Entry{refusal("x")},
-			Asserts: []storage.Assert{{Subject: "s", At: 4}, {Subject: "t", At: 11}, {Subject: "u", At: storage.Nobody}}})
+		h.verdict(storage.Won, storage.Commit{
+			ID: fmt.Sprint("round ", round), Entries: []storage.Entry{refusal("x")},
+			Asserts: []storage.Assert{{Subject: "s", At: 4}, {Subject: "t", At: 11}, {Subject: "u", At: storage.Nobody}},
+		})
 	}
 }
 

@@ -8,20 +8,34 @@ import (
 
 func TestRank(t *testing.T) {
 	tests := []struct{ name, in, want string }{
-		{"largest first", `{"rows":[{"p":"a","m":5.4},{"p":"b","m":6.4}],"by":"m"}`,
-			`{"rows":[{"m":6.4,"p":"b","rank":1},{"m":5.4,"p":"a","rank":2}]}`},
-		{"smallest first", `{"rows":[{"m":2},{"m":1}],"by":"m","descending":false}`,
-			`{"rows":[{"m":1,"rank":1},{"m":2,"rank":2}]}`},
-		{"ties keep their order", `{"rows":[{"p":"a","m":5.4},{"p":"b","m":5.4},{"p":"c","m":5.40}],"by":"m"}`,
-			`{"rows":[{"m":5.4,"p":"a","rank":1},{"m":5.4,"p":"b","rank":2},{"m":5.40,"p":"c","rank":3}]}`},
-		{"no value comes last", `{"rows":[{"m":null},{"x":1},{"m":-3}],"by":"m"}`,
-			`{"rows":[{"m":-3,"rank":1},{"m":null,"rank":2},{"rank":3,"x":1}]}`},
-		{"no value comes last upwards", `{"rows":[{"m":null},{"m":-3}],"by":"m","descending":false}`,
-			`{"rows":[{"m":-3,"rank":1},{"m":null,"rank":2}]}`},
-		{"texts", `{"rows":[{"n":"a"},{"n":"b"}],"by":"n"}`,
-			`{"rows":[{"n":"b","rank":1},{"n":"a","rank":2}]}`},
-		{"large integers", `{"rows":[{"n":9007199254740992},{"n":9007199254740993}],"by":"n"}`,
-			`{"rows":[{"n":9007199254740993,"rank":1},{"n":9007199254740992,"rank":2}]}`},
+		{
+			"largest first", `{"rows":[{"p":"a","m":5.4},{"p":"b","m":6.4}],"by":"m"}`,
+			`{"rows":[{"m":6.4,"p":"b","rank":1},{"m":5.4,"p":"a","rank":2}]}`,
+		},
+		{
+			"smallest first", `{"rows":[{"m":2},{"m":1}],"by":"m","descending":false}`,
+			`{"rows":[{"m":1,"rank":1},{"m":2,"rank":2}]}`,
+		},
+		{
+			"ties keep their order", `{"rows":[{"p":"a","m":5.4},{"p":"b","m":5.4},{"p":"c","m":5.40}],"by":"m"}`,
+			`{"rows":[{"m":5.4,"p":"a","rank":1},{"m":5.4,"p":"b","rank":2},{"m":5.40,"p":"c","rank":3}]}`,
+		},
+		{
+			"no value comes last", `{"rows":[{"m":null},{"x":1},{"m":-3}],"by":"m"}`,
+			`{"rows":[{"m":-3,"rank":1},{"m":null,"rank":2},{"rank":3,"x":1}]}`,
+		},
+		{
+			"no value comes last upwards", `{"rows":[{"m":null},{"m":-3}],"by":"m","descending":false}`,
+			`{"rows":[{"m":-3,"rank":1},{"m":null,"rank":2}]}`,
+		},
+		{
+			"texts", `{"rows":[{"n":"a"},{"n":"b"}],"by":"n"}`,
+			`{"rows":[{"n":"b","rank":1},{"n":"a","rank":2}]}`,
+		},
+		{
+			"large integers", `{"rows":[{"n":9007199254740992},{"n":9007199254740993}],"by":"n"}`,
+			`{"rows":[{"n":9007199254740993,"rank":1},{"n":9007199254740992,"rank":2}]}`,
+		},
 		{"no rows", `{"rows":[],"by":"n"}`, `{"rows":[]}`},
 	}
 	c := connect(t)
