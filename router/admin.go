@@ -74,6 +74,10 @@ func (v *View) legalAdmin(e *intents.Envelope) (effect, error) {
 		if err := json.Unmarshal(e.Args(), &a); err != nil {
 			return effect{}, err
 		}
+		// The schema's times are RFC 3339's; the fold's are Go's, which are fewer.
+		if _, err := time.Parse(time.RFC3339Nano, a.Before); err != nil {
+			return effect{}, illegal("/intent/args/before", "not a time of the calendar with upper-case T and Z")
+		}
 		touches := []storage.Subject{subjectGrants(a.Tenant, a.Sub)}
 		for _, p := range v.d.plansOf(a.Tenant, a.Sub) {
 			touches = append(touches, mover{v: v}.touching(p, true)...)

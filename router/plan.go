@@ -404,7 +404,10 @@ func (d *Directory) foldOutcome(e storage.Entry) error {
 	}
 	switch {
 	case out.Status == intents.Done:
-		var res catalog.WriteMemoryResult
+		// The key alone: Go reads fewer numbers as integers than the result's schema.
+		var res struct {
+			Key string `json:"key"`
+		}
 		if err := json.Unmarshal(out.Result, &res); err != nil {
 			return err
 		}

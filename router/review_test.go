@@ -1,0 +1,35 @@
+package router_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/router/routertest"
+)
+
+// What the schema takes for a time and the fold cannot read must be refused: a
+// record that cannot be folded ends the log for everybody.
+func TestRevokeWithATimeThatTheFoldCannotRead(t *testing.T) {
+	for _, before := range []string{"2026-11-20t10:00:00z", "2016-12-31T23:59:60Z"} {
+		w := routertest.New(t, routertest.Options{})
+		w.Want(w.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "default", Sub: "ana", Before: before}), intents.MalformedArgs)
+		if err := w.Dir.Err(); err != nil || !w.Router.Ready() {
+			t.Errorf("%s: fold: %v, ready %v", before, err, w.Router.Ready())
+		}
+	}
+}
+
+// An executor's number that the schema takes for an integer and Go does not must
+// not end the log.
+func TestMemoryResultThatTheFoldCannotRead(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	task := started(w, catalog.Pure)
+	w.Bus.On("write_memory", routertest.Always(intents.Report{Status: intents.Done, Code: intents.OK,
+		Result: json.RawMessage(`{"key":"` + task.MemoryKey("result") + `","size_bytes":1.0,"validated":true}`)}))
+	task.Write("result")
+	if err := w.Dir.Err(); err != nil || !w.Router.Ready() {
+		t.Errorf("fold: %v, ready %v", err, w.Router.Ready())
+	}
+}
