@@ -153,7 +153,9 @@ func (d *Directory) foldAdmin(o decided) error {
 		if err != nil {
 			return err
 		}
-		d.revoked[a.Tenant+"/"+a.Sub] = before
+		if name := a.Tenant + "/" + a.Sub; before.After(d.revoked[name]) {
+			d.revoked[name] = before // the latest stands
+		}
 		for _, p := range d.plansOf(a.Tenant, a.Sub) {
 			d.endPlan(p, catalog.PlanFailed, o.at)
 			p.view.Failure = &catalog.Failure{Reason: "the user's grants were revoked", CompletedSteps: p.doneSteps()}

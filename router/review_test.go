@@ -3,6 +3,7 @@ package router_test
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -19,6 +20,16 @@ func TestRevokeWithATimeThatTheFoldCannotRead(t *testing.T) {
 			t.Errorf("%s: fold: %v, ready %v", before, err, w.Router.Ready())
 		}
 	}
+}
+
+// A revocation is never taken back by one of an earlier time.
+func TestRevocationIsNotTakenBack(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	raw := w.Seal(routertest.Order{By: w.Manager, Type: "soul.get", Args: catalog.SoulGet{}})
+	for _, d := range []time.Duration{time.Minute, -time.Hour} {
+		w.Want(w.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "default", Sub: "ana", Before: intents.FormatTime(w.Clock.Now().Add(d))}), intents.OK)
+	}
+	w.Want(w.Send(raw), intents.GrantInvalid)
 }
 
 // An executor's number that the schema takes for an integer and Go does not must
