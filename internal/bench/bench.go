@@ -44,7 +44,9 @@ func newRow(name string, ours, baseline float64, unit string, n int64) Row {
 }
 
 var benchmarks = map[string]func(context.Context, Options) ([]Row, error){
-	"decide": decide,
+	"decide":  decide,
+	"journal": journal,
+	"orders":  orders,
 }
 
 // Names lists what can be measured.

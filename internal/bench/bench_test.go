@@ -74,4 +74,6 @@ func benchmark(b *testing.B, name string) {
 	}
 }
 
-func BenchmarkDecide(b *testing.B) { benchmark(b, "decide") }
+func BenchmarkDecide(b *testing.B)  { benchmark(b, "decide") }
+func BenchmarkJournal(b *testing.B) { benchmark(b, "journal") }
+func BenchmarkOrders(b *testing.B)  { benchmark(b, "orders") }

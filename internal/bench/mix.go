@@ -66,7 +66,7 @@ func (w *world) sealMix() ([][]byte, error) {
 	for _, t := range w.turns {
 		for _, s := range mix {
 			for range s.count {
-				order, _, err := w.seal(s.role, t, s.typ, s.args(t, w.orders))
+				order, _, err := w.seal(s.role, t, s.typ, s.args(t, w.sealed))
 				if err != nil {
 					return nil, fmt.Errorf("%s: %w", s.typ, err)
 				}

@@ -34,7 +34,7 @@ type world struct {
 	config  router.Config
 	router  *router.Router
 	turns   []turn
-	orders  int // sealed so far
+	sealed  int // orders so far
 }
 
 // turn is one user's turn with a running task (plan) and a plan that waits for
@@ -169,11 +169,11 @@ func (w *world) seal(role intents.Role, t turn, typ string, args any) (raw []byt
 	if err != nil {
 		return nil, "", err
 	}
-	w.orders++
+	w.sealed++
 	body := intents.Body{Version: intents.Version, Intent: intents.Intent{Type: typ, Args: encoded},
 		Constraints: intents.Constraints{IssuedAt: intents.FormatTime(w.config.Now()), TTLSec: 120, Audience: w.config.Directory.Origin(),
-			IdempotencyKey: intents.Digest(fmt.Append(nil, w.orders))},
-		TraceID: fmt.Sprintf("%032x", w.orders)}
+			IdempotencyKey: intents.Digest(fmt.Append(nil, w.sealed))},
+		TraceID: fmt.Sprintf("%032x", w.sealed)}
 	key := w.keys[role]
 	switch role {
 	case intents.RoleOperator:

@@ -1,0 +1,53 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/sqlite"
+)
+
+// journal measures durable commits: one order record each, which takes a key
+// that no other has and touches a subject of its own.
+func journal(ctx context.Context, o Options) (rows []Row, err error) {
+	err = within(func(dir string) error {
+		j, err := sqlite.OpenJournal(ctx, filepath.Join(dir, "journal"), sqlite.JournalOptions{})
+		if err != nil {
+			return err
+		}
+		commits := committer{journal: j, body: json.RawMessage(fmt.Sprintf("%q", strings.Repeat("x", recordBytes)))}
+		rows, err = against(ctx, dir, o.Time, "commits", commits.lane(1), commits.lane(16), commits.lane(64), commits.lane(128))
+		return errors.Join(err, j.Close())
+	})
+	return rows, err
+}
+
+type committer struct {
+	journal *sqlite.Journal
+	body    json.RawMessage
+	last    atomic.Int64
+}
+
+func (c *committer) lane(callers int) *lane {
+	return &lane{callers: callers, do: func(ctx context.Context) (bool, error) { return false, c.commit(ctx) }}
+}
+
+func (c *committer) commit(ctx context.Context) error {
+	id := fmt.Sprint(c.last.Add(1))
+	record := storage.NewRecord(storage.KindOrder, time.Now(), map[string]json.RawMessage{storage.PartOrder: c.body})
+	res, err := c.journal.Commit(ctx, storage.Commit{ID: id, Entries: []storage.Entry{{
+		Record: record, Take: true, Key: storage.OrderKey(tenant, "u", "t", id), Holder: storage.Nobody, Open: true, Of: storage.Nobody,
+		Touches: []storage.Subject{storage.Subject("plan/" + tenant + "/" + id)},
+	}}})
+	if err == nil && res.Verdict != storage.Won {
+		err = fmt.Errorf("commit %s: verdict %d", id, res.Verdict)
+	}
+	return err
+}

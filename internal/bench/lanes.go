@@ -1,0 +1,164 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/bus/natsserver"
+)
+
+// recordBytes is about the size of an order with grant, decision and facts.
+const recordBytes = 2500
+
+// windows is how many turns each lane gets.
+const windows = 8
+
+// lane is one thing that is measured in turns with others.
+type lane struct {
+	callers int
+	// prepare, if not nil, readies for a window in which about n operations are expected.
+	prepare func(n int) error
+	// do is one operation; done says that what was prepared is used up.
+	do func(ctx context.Context) (done bool, err error)
+
+	rates []float64 // operations per second of each window
+	n     int64     // operations in all
+}
+
+func (l *lane) rate() float64 { return median(l.rates) }
+
+// race measures the lanes in turns, each for so long in all.
+func race(ctx context.Context, each time.Duration, lanes ...*lane) error {
+	for range windows {
+		for _, l := range lanes {
+			if err := l.window(ctx, each/windows); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// firstGuess of what a lane does, per second and caller, before it was measured.
+const firstGuess = 2000
+
+// window lets all callers work for about d, at least once each.
+func (l *lane) window(ctx context.Context, d time.Duration) error {
+	if l.prepare != nil {
+		expected := float64(firstGuess * l.callers)
+		if len(l.rates) > 0 {
+			expected = l.rates[len(l.rates)-1]
+		}
+		if err := l.prepare(max(int(1.2*expected*d.Seconds()), 2*l.callers)); err != nil {
+			return err
+		}
+	}
+	var n atomic.Int64
+	var running sync.WaitGroup
+	failed := make([]error, l.callers)
+	start := time.Now()
+	for i := range l.callers {
+		running.Go(func() {
+			for {
+				done, err := l.do(ctx)
+				if err != nil || done {
+					failed[i] = err
+					return
+				}
+				n.Add(1)
+				if time.Since(start) >= d || ctx.Err() != nil {
+					return
+				}
+			}
+		})
+	}
+	running.Wait()
+	l.rates = append(l.rates, float64(n.Load())/time.Since(start).Seconds())
+	l.n += n.Load()
+	return errors.Join(append(failed, ctx.Err())...)
+}
+
+// syncs appends records to a file, one fdatasync each.
+func syncs(dir string) (l *lane, closing func() error, err error) {
+	f, err := os.CreateTemp(dir, "bare-")
+	if err != nil {
+		return nil, nil, err
+	}
+	record := make([]byte, recordBytes)
+	return &lane{callers: 1, do: func(context.Context) (bool, error) {
+		_, err := f.Write(record)
+		return false, errors.Join(err, syncData(f))
+	}}, f.Close, nil
+}
+
+// jetStream is a server that syncs always, with a stream to publish to.
+type jetStream struct {
+	server *natsserver.Server
+	conn   bus.Conn
+	stream *bus.Durable
+}
+
+func startJetStream(ctx context.Context, dir string) (j *jetStream, err error) {
+	j = &jetStream{}
+	if j.server, err = natsserver.StartSyncAlways(filepath.Join(dir, "jetstream")); err != nil {
+		return nil, err
+	}
+	if j.conn, err = j.server.Connect(ctx, natsserver.Publisher); err == nil {
+		j.stream, err = bus.OpenDurable(ctx, j.conn, "bench")
+	}
+	if err != nil {
+		j.close()
+		return nil, err
+	}
+	return j, nil
+}
+
+func (j *jetStream) lane(callers int) *lane {
+	record := make([]byte, recordBytes)
+	return &lane{callers: callers, do: func(ctx context.Context) (bool, error) { return false, j.stream.Publish(ctx, record) }}
+}
+
+func (j *jetStream) close() {
+	if j.conn != nil {
+		j.conn.Close()
+	}
+	j.server.Close()
+}
+
+// against makes the rows of lanes that do the same at so many callers, each
+// beside bare syncs and beside JetStream with as many callers.
+func against(ctx context.Context, dir string, each time.Duration, name string, ours ...*lane) (rows []Row, err error) {
+	bare, closing, err := syncs(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, closing()) }()
+	js, err := startJetStream(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	defer js.close()
+	lanes := []*lane{bare}
+	var theirs []*lane
+	for _, l := range ours {
+		publish := js.lane(l.callers)
+		theirs = append(theirs, publish)
+		lanes = append(lanes, l, publish)
+	}
+	if err := race(ctx, each, lanes...); err != nil {
+		return nil, err
+	}
+	for i, l := range ours {
+		at := name + ", " + callers(l.callers)
+		rows = append(rows,
+			newRow(at+" / fdatasync", l.rate(), bare.rate(), "per second", l.n),
+			newRow(at+" / JetStream sync-always", l.rate(), theirs[i].rate(), "per second", l.n))
+	}
+	return rows, nil
+}

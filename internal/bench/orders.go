@@ -1,0 +1,147 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"aob.dev/writ/executors"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus/natsserver"
+)
+
+// orderTurns is how many turns the orders come from.
+const orderTurns = 16
+
+func callers(n int) string {
+	if n == 1 {
+		return "1 caller"
+	}
+	return fmt.Sprint(n, " callers")
+}
+
+// orders measures whole orders: each is a read_lines of a task, submitted in
+// process, decided, committed, dispatched over NATS with a ticket to a service
+// that verifies it and answers at once, its outcome made durable and receipted.
+// The orders are sealed beforehand, outside what is measured.
+func orders(ctx context.Context, o Options) (rows []Row, err error) {
+	err = within(func(dir string) error {
+		w, err := newWorld(ctx, dir, time.Now)
+		if err != nil {
+			return err
+		}
+		rows, err = w.orders(ctx, o)
+		return errors.Join(err, w.close())
+	})
+	return rows, err
+}
+
+func (w *world) orders(ctx context.Context, o Options) (rows []Row, err error) {
+	nats := filepath.Join(w.dir, "nats")
+	if err := os.Mkdir(nats, 0o700); err != nil {
+		return nil, err
+	}
+	row, _ := catalog.Lookup("read_lines")
+	server, err := natsserver.Start(ctx, natsserver.Options{Dir: nats, Executors: map[string][]string{row.Executor: {row.Type}},
+		Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, err
+	}
+	defer server.Close()
+	core, err := server.Connect(ctx, natsserver.Router)
+	if err != nil {
+		return nil, err
+	}
+	defer core.Close()
+	stop, err := w.serveLines(ctx, server, row)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, stop()) }()
+	if err := w.start(ctx, core, orderTurns); err != nil {
+		return nil, err
+	}
+	return against(ctx, w.dir, o.Time, "orders", w.lane(1), w.lane(64))
+}
+
+// serveLines runs the executor. stop ends it and waits for it.
+func (w *world) serveLines(ctx context.Context, server *natsserver.Server, row catalog.Row) (stop func() error, err error) {
+	conn, err := server.Connect(ctx, row.Executor)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	directory := w.config.Directory
+	go func() {
+		ended <- executors.Serve(ctx, executors.Config{Bus: conn, Name: row.Executor, Version: "1.0.0", Origin: directory.Origin(), Now: w.config.Now,
+			RouterKeys: intents.KeysFunc(func(kid string) (intents.Key, error) { return directory.View().Key(kid) }), Ready: ready},
+			map[string]executors.Handler{row.Type: func(context.Context, *executors.Order) (*executors.Result, error) {
+				return &executors.Result{Value: catalog.ReadLinesResult{Lines: []string{"a line of the file"}}}, nil
+			}})
+	}()
+	stop = func() error {
+		cancel()
+		defer conn.Close()
+		return <-ended
+	}
+	select {
+	case <-ready:
+		return stop, nil
+	case err := <-ended:
+		cancel()
+		conn.Close()
+		return nil, errors.Join(err, ctx.Err())
+	}
+}
+
+// lane has orders submitted by so many callers.
+func (w *world) lane(callers int) *lane {
+	var sealed [][]byte
+	var next atomic.Int64
+	return &lane{
+		callers: callers,
+		prepare: func(n int) (err error) {
+			next.Store(0)
+			sealed, err = w.sealLines(n)
+			return err
+		},
+		do: func(ctx context.Context) (done bool, err error) {
+			i := int(next.Add(1)) - 1
+			if i >= len(sealed) {
+				return true, nil
+			}
+			a, err := w.router.Submit(ctx, sealed[i])
+			if err == nil && (a.Code != intents.OK || a.Receipt == "") {
+				err = fmt.Errorf("an order ended %s: %s", a.Code, a.Reason)
+			}
+			return false, err
+		},
+	}
+}
+
+// sealLines seals n reads, with fresh grants.
+func (w *world) sealLines(n int) ([][]byte, error) {
+	for i := range w.turns {
+		grant, err := w.mint(w.turns[i])
+		if err != nil {
+			return nil, err
+		}
+		w.turns[i].grant = grant
+	}
+	out := make([][]byte, n)
+	for i := range out {
+		var err error
+		out[i], _, err = w.seal(intents.RoleTask, w.turns[i%len(w.turns)], "read_lines", catalog.ReadLines{FileID: "file_3f9a1c", Start: i, N: 50})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
