@@ -1,0 +1,77 @@
+package e2e
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/keydir"
+)
+
+// operate seals an order with the operator's key of the data directory and
+// submits it as anybody would.
+func (s *system) operate(typ string, args any) {
+	s.t.Helper()
+	keys, err := keydir.Load(filepath.Join(s.dir, "keys"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	raw, err := json.Marshal(args)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	sealed, _, err := intents.Seal(keys[intents.RoleOperator], intents.Body{
+		Version: intents.Version, Intent: intents.Intent{Type: typ, Args: raw}, Actor: intents.Actor{UserID: "local", Tenant: "system"},
+		Constraints: intents.Constraints{IssuedAt: intents.FormatTime(time.Now()), TTLSec: 60, Audience: s.node.Origin(), IdempotencyKey: "rnd_" + rand.Text()},
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var a intents.Answer
+	if status, p := s.call(person{}, http.MethodPost, "/v1/intents", json.RawMessage(sealed), &a); status != http.StatusOK || a.Code != intents.OK {
+		s.t.Fatalf("%s: HTTP %d %+v %+v", typ, status, p, a)
+	}
+}
+
+// addTenant makes a tenant.
+func (s *system) addTenant(id string) {
+	s.t.Helper()
+	s.operate("admin.put", catalog.AdminPut{New: &catalog.Tenant{ID: id}})
+}
+
+// addPerson makes an API key that is one user's own.
+func (s *system) addPerson(tenant, user string, roles ...string) person {
+	s.t.Helper()
+	key := "writ_test_" + rand.Text()
+	s.operate("admin.put", catalog.AdminPut{Tenant: tenant, APIKey: &catalog.APIKey{
+		ID: tenant + "-" + user, Hash: intents.Digest([]byte(key)), UserID: user, MaxRoles: roles,
+	}})
+	return person{key: key, user: user}
+}
+
+// approveFor pins for a tenant what is pinned for tenant default.
+func (s *system) approveFor(tenant string) {
+	s.t.Helper()
+	pins := 0
+	for _, o := range s.orders("") {
+		var pin catalog.SkillApprove
+		if o.Type != "skill.approve" {
+			continue
+		}
+		if err := json.Unmarshal(o.Args, &pin); err != nil {
+			s.t.Fatal(err)
+		}
+		if pin.Tenant == "default" {
+			pin.Tenant = tenant
+			s.operate("skill.approve", pin)
+			pins++
+		}
+	}
+	if pins == 0 {
+		s.t.Fatal("tenant default has no pins")
+	}
+}

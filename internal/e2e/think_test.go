@@ -1,0 +1,229 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+)
+
+// What the system does with a model that errs.
+
+// TestBadScriptThenGood: the traceback goes back to the model, and the next
+// script is the one that counts.
+func TestBadScriptThenGood(t *testing.T) {
+	m := &mind{
+		plan: func(model.PlanInput) model.PlanOutput {
+			return steps(step(1, "count the stock", "stock_list", 0, "{total: integer}"))
+		},
+		act: func(in model.ActionInput) model.ActionOutput {
+			if len(in.Calls) == 0 {
+				return call("stock_list", "{}")
+			}
+			return do(model.ActExtract)
+		},
+		script: func(in model.ScriptInput) model.ScriptOutput {
+			switch {
+			case in.Error == "":
+				return model.ScriptOutput{Script: "raise ValueError('no such column')"}
+			case strings.Contains(in.Error, "no such column"):
+				return model.ScriptOutput{Script: `print('{"total": "twelve"}')`}
+			}
+			return model.ScriptOutput{Script: totalScript}
+		},
+	}
+	s := start(t, setup{Skills: []string{serveStock(t).url}, Model: m})
+	got := s.ask(s.as("ana"), stockTask)
+	if got.Status != "complete" {
+		t.Fatalf("%s: %s", got.Status, got.Reason)
+	}
+	sameJSON(t, map[string]int{"total": 12}, got.Data)
+	checkHistory(t, got.Plan, 0)
+	ran := got.called("exec_python")
+	if len(ran) != 3 || ran[0].Outcome.Code != intents.ExecutorFailed || ran[1].Outcome.Code != intents.OK || ran[2].Outcome.Code != intents.OK {
+		t.Fatalf("exec_python orders %+v", ran)
+	}
+	told := asked[model.ScriptInput](t, m, model.WriteScript)
+	if !strings.Contains(told[1].Error, "ValueError") || !strings.Contains(told[2].Error, "/total") {
+		t.Errorf("the model was told %q, then %q", told[1].Error, told[2].Error)
+	}
+}
+
+// TestSkillOutsideTheStep: the plan gave the step one skill; the model is told
+// that the other is none of its own, and nothing is called.
+func TestSkillOutsideTheStep(t *testing.T) {
+	var said string
+	m := &mind{
+		plan: func(model.PlanInput) model.PlanOutput {
+			return steps(step(1, "list the stock", "stock_list", 0, stockShape))
+		},
+		act: func(in model.ActionInput) model.ActionOutput {
+			switch len(in.Calls) {
+			case 0:
+				return call("price_list", "{}")
+			case 1:
+				said = in.Calls[0].Error
+				return call("stock_list", "{}")
+			}
+			return do(model.ActFinish)
+		},
+	}
+	server := serveStock(t)
+	s := start(t, setup{Skills: []string{server.url}, Model: m})
+	got := s.ask(s.as("ana"), stockTask)
+	if got.Status != "complete" {
+		t.Fatalf("%s: %s", got.Status, got.Reason)
+	}
+	sameJSON(t, stock, got.Data)
+	if !strings.Contains(said, string(intents.TaskScope)) {
+		t.Errorf("the model was told %q", said)
+	}
+	if n := server.count("price_list"); n != 0 {
+		t.Errorf("price_list was called %d times", n)
+	}
+	calls := got.called("skill.call")
+	if len(calls) != 2 || calls[0].Decision.Code != intents.TaskScope || calls[0].Decision.Verdict != intents.Deny || calls[1].Decision.Code != intents.OK {
+		t.Errorf("skill.call orders %+v", calls)
+	}
+	if denied := got.events("intent.denied"); len(denied) != 1 || denied[0]["code"] != string(intents.TaskScope) {
+		t.Errorf("events %v", denied)
+	}
+}
+
+// many steps, each after the one before it.
+func many(first, n int) model.PlanOutput {
+	var list []model.Step
+	for i := range n {
+		s := step(first+i, fmt.Sprintf("list the stock, part %d", i+1), "stock_list", 0, stockShape)
+		list = append(list, s)
+	}
+	return steps(list...)
+}
+
+// TestElevenSteps: a plan that is too long never reaches the record.
+func TestElevenSteps(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		plans []model.PlanOutput
+		steps int // of the plan in the end; 0: it failed
+	}{
+		{"corrected", []model.PlanOutput{many(1, 11), many(1, 2)}, 2},
+		{"ten are allowed", []model.PlanOutput{many(1, 10)}, 10},
+		{"said twice", []model.PlanOutput{many(1, 11), many(1, 11)}, 0},
+		{"said to be too much", []model.PlanOutput{many(1, 11), {Feasible: false, Reason: "It takes more steps than there may be."}}, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			said := 0
+			m := &mind{
+				plan: func(model.PlanInput) model.PlanOutput {
+					said++
+					return tt.plans[min(said, len(tt.plans))-1]
+				},
+				act: listStock,
+			}
+			s := start(t, setup{Skills: []string{serveStock(t).url}, Model: m})
+			got := s.ask(s.as("ana"), stockTask)
+			if said != len(tt.plans) {
+				t.Errorf("the model was asked %d times", said)
+			}
+			if tt.steps > 0 {
+				if got.Status != "complete" || len(got.Plan.Steps) != tt.steps {
+					t.Fatalf("%s with %d steps: %s", got.Status, len(got.Plan.Steps), got.Reason)
+				}
+				return
+			}
+			if got.Status != "failed" || got.Failure == nil || len(got.called("plan")) != 0 || len(got.called("step")) != 0 {
+				t.Errorf("%s, failure %+v, %d plans", got.Status, got.Failure, len(got.called("plan")))
+			}
+		})
+	}
+}
+
+// TestElevenStepsInAll: ten new ones after one that is done are one too many.
+func TestElevenStepsInAll(t *testing.T) {
+	m := &mind{
+		plan: func(in model.PlanInput) model.PlanOutput {
+			switch {
+			case in.Failed == nil:
+				return stockPlan("value the stock")
+			case len(in.Violations) == 0:
+				return many(2, 10)
+			}
+			return many(2, 9)
+		},
+		act: func(in model.ActionInput) model.ActionOutput {
+			if in.Task == "value the stock" {
+				return insufficient("there is no price for a bolt", "")
+			}
+			return listStock(in)
+		},
+	}
+	s := start(t, setup{Skills: []string{serveStock(t).url}, Model: m})
+	got := s.ask(s.as("ana"), stockTask)
+	if got.Status != "complete" || len(got.Plan.Steps) != catalog.MaxSteps {
+		t.Fatalf("%s with %d steps: %s", got.Status, len(got.Plan.Steps), got.Reason)
+	}
+	if n := len(got.called("plan")); n != 2 {
+		t.Errorf("%d plans were sealed", n)
+	}
+	asked := asked[model.PlanInput](t, m, model.WritePlan)
+	if last := asked[len(asked)-1]; len(asked) != 3 || !slices.ContainsFunc(last.Violations, func(v string) bool { return strings.Contains(v, "at most 10 steps") }) {
+		t.Errorf("asked %d times, the last time with violations %q", len(asked), last.Violations)
+	}
+}
+
+// TestLargeDataStaysOutside: the model sees the first lines of a large response
+// and nothing of what lies deep in it, whatever it asks for.
+func TestLargeDataStaysOutside(t *testing.T) {
+	const first = "the first row of all"
+	list := make([]map[string]any, 0, 3000)
+	for i := range cap(list) {
+		list = append(list, map[string]any{"item": fmt.Sprintf("item number %d", i), "quantity": i})
+	}
+	list[0]["item"], list[2900]["item"] = first, deep
+	scripts := 0
+	m := &mind{
+		plan: func(model.PlanInput) model.PlanOutput {
+			return steps(step(1, "list the stock", "stock_list", 0, "{total: integer, deepest: integer}"))
+		},
+		act: func(in model.ActionInput) model.ActionOutput {
+			if len(in.Calls) == 0 {
+				return call("stock_list", "{}")
+			}
+			return do(model.ActFinish) // which it is not: it has to be extracted
+		},
+		script: func(model.ScriptInput) model.ScriptOutput {
+			if scripts++; scripts == 1 {
+				return model.ScriptOutput{Script: "print(open(input_file).read())"} // an attempt to see it all
+			}
+			return model.ScriptOutput{Script: strings.ReplaceAll(totalScript, "}))", `, "deepest": max(r["quantity"] for r in rows if r["item"].startswith("marker"))}))`)}
+		},
+	}
+	s := start(t, setup{Model: m, Skills: []string{serveSkills(t, skill{name: "stock_list", about: "The stock of the warehouse.", do: always(list)}).url}})
+	got := s.ask(s.as("ana"), stockTask)
+	if got.Status != "complete" {
+		t.Fatalf("%s: %s", got.Status, got.Reason)
+	}
+	sameJSON(t, map[string]int{"total": 3000 * 2999 / 2, "deepest": 2900}, got.Data)
+	if !m.told(first) {
+		t.Error("the model saw no sample")
+	}
+	if m.told(deep) {
+		t.Error("the model was shown what stands deep in the large response")
+	}
+	if large := got.events("large_response.detected"); len(large) == 0 || scripts != 2 || len(got.Plan.History) != 1 {
+		t.Errorf("large responses %v, %d scripts, history %+v", large, scripts, got.Plan.History)
+	}
+	var result catalog.SkillCallResult
+	if err := json.Unmarshal(got.called("skill.call")[0].Outcome.Result, &result); err != nil {
+		t.Fatal(err)
+	}
+	if result.Reference == nil || len(result.Output) != 0 || len(strings.Join(result.Sample, "")) > catalog.SampleLines*catalog.MaxLine {
+		t.Errorf("the outcome of the call holds %d bytes of data and the reference %+v", len(result.Output), result.Reference)
+	}
+}
