@@ -24,7 +24,7 @@ type plan struct {
 	client    string                   // act.client of that grant
 	trace     string                   // trace_id of plan.open
 	exhausted bool                     // the fourth replan: only plan.close failed is legal
-	results   map[int][]string         // step to memory keys its tasks wrote
+	results   map[int][]string         // step to memory keys its tasks wrote, of the step's revision
 	byIntent  map[string]orderRef      // dispatched orders, for "from"
 	facts     []*catalog.OrderFact     // once and held orders, told to later drivers
 	digests   map[string]revisionSteps // plan_digest to what was planned
@@ -213,6 +213,7 @@ func foldPlan(d *Directory, o decided) error {
 	}
 	done := p.lastDone()
 	kept := slices.DeleteFunc(slices.Clone(p.view.Steps), func(s catalog.StepView) bool { return s.Step > done })
+	maps.DeleteFunc(p.results, func(step int, _ []string) bool { return step > done })
 	for _, s := range a.Steps {
 		kept = append(kept, catalog.StepView{PlanStep: s, Status: catalog.StepPending, Revision: a.Revision})
 	}
@@ -411,7 +412,9 @@ func (d *Directory) foldOutcome(e storage.Entry) error {
 		if err := json.Unmarshal(out.Result, &res); err != nil {
 			return err
 		}
-		ref.plan.results[ref.step] = append(ref.plan.results[ref.step], res.Key)
+		if s := ref.plan.step(ref.step); s != nil && s.Revision == ref.rev { // a replaced step has no results
+			ref.plan.results[ref.step] = append(ref.plan.results[ref.step], res.Key)
+		}
 	case out.Code == intents.ContractViolation:
 		t, live := d.tasks[ref.task]
 		s := ref.plan.step(ref.step)
