@@ -12,7 +12,7 @@ func benchCommand(std IO) *cobra.Command {
 	var o bench.Options
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use: "bench NAME", Short: "Measure, as ratios taken within one run", Args: cobra.ExactArgs(1), ValidArgs: bench.Names(),
+		Use: "bench NAME", Short: "Measure, as ratios taken within one run", Args: cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs), ValidArgs: bench.Names(),
 		Long: "Measure one thing beside its baseline, in turns within one run:\n  decide  CPU of a decision over one bare ed25519.Verify\n  orders  whole orders a second, durable, beside bare fsync and JetStream sync-always",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			rows, err := bench.Run(cmd.Context(), args[0], o)

@@ -83,7 +83,7 @@ func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 // isUsage: cobra's own errors about commands and arguments have no type.
 func isUsage(err error) bool {
 	var pathErr *os.PathError
-	return !errors.As(err, &pathErr) && (startsWith(err, "unknown command") || startsWith(err, "accepts ") || startsWith(err, "requires ") || startsWith(err, "required flag"))
+	return !errors.As(err, &pathErr) && (startsWith(err, "unknown command") || startsWith(err, "accepts ") || startsWith(err, "invalid argument") || startsWith(err, "requires ") || startsWith(err, "required flag"))
 }
 
 func startsWith(err error, prefix string) bool {

@@ -145,6 +145,19 @@ func input(std IO, args []string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(r, 1<<20))
 }
 
+// refused is the answer about an order that was refused, in the shape of one
+// that was not.
+type refused struct {
+	intents.Answer
+	PolicyIDs []string `json:"policy_ids,omitempty"`
+	Retryable bool     `json:"retryable"`
+}
+
+func refusedBy(p *client.Error) refused {
+	return refused{intents.Answer{IntentID: p.IntentID, TraceID: p.TraceID, Code: intents.Code(p.Code), Pointer: p.Pointer, Reason: p.Detail,
+		Hint: p.Hint, Violations: p.Violations}, p.PolicyIDs, p.Retryable}
+}
+
 func submitCommand(std IO) *cobra.Command {
 	var url string
 	var dry, asJSON bool
@@ -163,9 +176,7 @@ func submitCommand(std IO) *cobra.Command {
 			var problem *client.Error
 			if errors.As(err, &problem) {
 				if asJSON {
-					if perr := printJSON(std.Out, problem); perr != nil {
-						return perr
-					}
+					err = errors.Join(printJSON(std.Out, refusedBy(problem)), err)
 				}
 				return no(err)
 			}
@@ -173,13 +184,17 @@ func submitCommand(std IO) *cobra.Command {
 				return no(err)
 			}
 			var a intents.Answer
-			if err := json.Unmarshal(body, &a); err != nil {
-				return malformed(err)
+			if err := json.Unmarshal(body, &a); err != nil || a.Code == "" {
+				return malformed(fmt.Errorf("what %s answers is no answer to an order", url))
 			}
 			if asJSON {
-				return printJSON(std.Out, a)
+				err = printJSON(std.Out, a)
+			} else {
+				_, err = fmt.Fprintln(std.Out, a.Code, a.IntentID)
 			}
-			_, err = fmt.Fprintln(std.Out, a.Code, a.IntentID)
+			if err == nil && a.Code != intents.OK {
+				return no(fmt.Errorf("%s: %s", a.Code, a.Reason))
+			}
 			return err
 		},
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -62,13 +64,19 @@ func runCommand(std IO) *cobra.Command {
 				}
 				return nil
 			})
+			if errors.Is(err, client.ErrCut) {
+				err = fmt.Errorf("%w: %s", err, res.PlanID)
+			}
 			if err != nil {
 				return no(err)
 			}
-			if asJSON {
+			switch {
+			case asJSON:
 				err = printJSON(std.Out, res)
-			} else {
-				_, err = fmt.Fprintln(std.Out, res.Response)
+			case res.Status == "held":
+				_, err = fmt.Fprintf(std.Err, "plan %s waits until people approve an order of it\n", res.PlanID)
+			default:
+				_, err = fmt.Fprintln(std.Out, printable(res.Response))
 			}
 			if err == nil && res.Status != "complete" && res.Status != "held" {
 				return &exitError{code: ExitNo, err: errors.New("the task was not completed"), silent: true}
@@ -87,10 +95,21 @@ func runCommand(std IO) *cobra.Command {
 func progress(state, message string, step int) string {
 	line := "· " + state
 	if step > 0 {
-		line = fmt.Sprintf("· step %d %s", step, state[len("step_"):])
+		line = fmt.Sprintf("· step %d %s", step, strings.TrimPrefix(state, "step_"))
 	}
 	if message != "" {
 		line += ": " + message
 	}
-	return line
+	return printable(strings.ReplaceAll(line, "\n", " "))
+}
+
+// printable leaves out what would steer a terminal: texts of models and servers
+// are shown, and no more than that.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return -1
+		}
+		return r
+	}, s)
 }

@@ -16,35 +16,49 @@ import (
 )
 
 func upCommand(std IO) *cobra.Command {
-	var file string
-	flags := config.Default()
 	cmd := &cobra.Command{
 		Use: "up", Short: "Run everything in one process", Args: cobra.NoArgs,
 		Long: "Run everything in one process: embedded NATS, SQLite, sandbox, agents, HTTP.\n" +
 			"Data is under --data; the first start makes keys, genesis and an API key.",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := config.Load(file, std.Env)
-			if err != nil {
-				return malformed(err)
-			}
-			override(cmd, &c, flags)
-			if err := c.Validate(); err != nil {
-				return &exitError{code: ExitUsage, err: err}
-			}
-			return up(cmd.Context(), std, c)
-		},
 	}
-	cmd.Flags().StringVar(&file, "config", "", "configuration file (default writ.yaml, if there is one)")
-	cmd.Flags().StringVar(&flags.Data, "data", flags.Data, "data directory")
-	cmd.Flags().StringVar(&flags.Listen, "listen", flags.Listen, "HTTP address, host:port")
-	cmd.Flags().StringVar(&flags.NATS, "nats", "", "NATS address for executors of others, host:port; none by default")
-	cmd.Flags().StringArrayVar(&flags.Skills, "skills", nil, "skill server: URL of streamable HTTP, or a command (repeatable)")
-	cmd.Flags().StringVar(&flags.Policies, "policies", "", "directory of policies in place of the embedded ones; watched")
-	cmd.Flags().StringVar(&flags.Sandbox, "sandbox", "", "weakest sandbox driver accepted")
-	cmd.Flags().StringVar(&flags.Model, "model", flags.Model, "offline, or openai:<model name>")
-	cmd.Flags().StringVar(&flags.ModelURL, "model-url", flags.ModelURL, "base URL of an OpenAI-compatible API")
-	cmd.Flags().StringVar(&flags.LogLevel, "log-level", flags.LogLevel, "debug, info, warn, error")
+	load := configFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		c, err := load(std.Env)
+		if err != nil {
+			return malformed(err)
+		}
+		if err := c.Validate(); err != nil {
+			return &exitError{code: ExitUsage, err: err}
+		}
+		return up(cmd.Context(), std, c)
+	}
 	return cmd
+}
+
+// configFlags declares the flags of the configuration. load reads it: the flags
+// that were given over environment over file (docs/configuration.md).
+func configFlags(cmd *cobra.Command) (load func(env func(string) string) (config.Config, error)) {
+	var file string
+	flags := config.Default()
+	f := cmd.Flags()
+	f.StringVar(&file, "config", "", "configuration file (default writ.yaml, if there is one)")
+	f.StringVar(&flags.Data, "data", flags.Data, "data directory")
+	f.StringVar(&flags.Listen, "listen", flags.Listen, "HTTP address, host:port")
+	f.StringVar(&flags.NATS, "nats", "", "NATS address for executors of others, host:port; none by default")
+	f.StringArrayVar(&flags.Skills, "skills", nil, "skill server: URL of streamable HTTP, or a command (repeatable)")
+	f.StringVar(&flags.Policies, "policies", "", "directory of policies in place of the embedded ones; watched")
+	f.StringVar(&flags.Sandbox, "sandbox", "", "weakest sandbox driver accepted")
+	f.StringVar(&flags.Model, "model", flags.Model, "offline, or openai:<model name>")
+	f.StringVar(&flags.ModelURL, "model-url", flags.ModelURL, "base URL of an OpenAI-compatible API")
+	f.StringVar(&flags.LogLevel, "log-level", flags.LogLevel, "debug, info, warn, error")
+	return func(env func(string) string) (config.Config, error) {
+		c, err := config.Load(file, env)
+		if err != nil {
+			return c, err
+		}
+		override(cmd, &c, flags)
+		return c, nil
+	}
 }
 
 // override puts the flags that were given over file and environment.
