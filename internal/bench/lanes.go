@@ -45,13 +45,13 @@ func race(ctx context.Context, each time.Duration, lanes ...*lane) error {
 	return nil
 }
 
-// firstGuess of what a lane does, per second and caller, before it was measured.
-const firstGuess = 2000
+// firstGuess of what a lane does per second, before it was measured.
+const firstGuess = 2000.0
 
 // window lets all callers work for about d, at least once each.
 func (l *lane) window(ctx context.Context, d time.Duration) error {
 	if l.prepare != nil {
-		expected := float64(firstGuess * l.callers)
+		expected := firstGuess
 		if len(l.rates) > 0 {
 			expected = l.rates[len(l.rates)-1]
 		}
