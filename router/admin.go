@@ -52,11 +52,17 @@ func (v *View) legalAdmin(e *intents.Envelope) (effect, error) {
 			return effect{}, err
 		}
 		if a.New != nil {
+			if v.d.tenants[a.New.ID] != nil {
+				return effect{}, illegal("/intent/args/new_tenant/id", "a tenant with this id exists")
+			}
 			return accepted(subjectTenant(a.New.ID))
 		}
 		t := adminTenant(actor, a.Tenant)
 		if v.d.tenants[t] == nil {
 			return effect{}, illegal("/intent/args/tenant", "no such tenant")
+		}
+		if err := v.d.legalAPIKey(a.APIKey, t); err != nil {
+			return effect{}, err
 		}
 		return accepted(subjectTenant(t))
 	case "skill.approve":
@@ -86,6 +92,21 @@ func (v *View) legalAdmin(e *intents.Envelope) (effect, error) {
 	default:
 		return effect{}, fmt.Errorf("no control order %s", e.Type())
 	}
+}
+
+// legalAPIKey: a key stays with the tenant that put it, and of the keys of a
+// tenant that are not revoked only one has an id.
+func (d *Directory) legalAPIKey(k *catalog.APIKey, tenant string) error {
+	if k == nil {
+		return nil
+	}
+	if row, ok := d.apiKeys[k.Hash]; ok && row.Tenant != tenant {
+		return illegal("/intent/args/api_key/hash", "not a key of this tenant")
+	}
+	if other, ok := d.apiKeyByID(tenant, k.ID); ok && other.Hash != k.Hash {
+		return illegal("/intent/args/api_key/id", "another key has this id: revoke it first")
+	}
+	return nil
 }
 
 // foreignTenant is the tenant named by a control order that is not the actor's

@@ -44,3 +44,42 @@ func TestMemoryResultThatTheFoldCannotRead(t *testing.T) {
 		t.Errorf("fold: %v, ready %v", err, w.Router.Ready())
 	}
 }
+
+// A tenant is made once: making it again would forget its people, roles and pins.
+func TestTenantIsMadeOnce(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "eve", Roles: []string{"user"}, Disabled: true}}), intents.OK)
+	for _, id := range []string{"default", "system"} {
+		w.Want(w.Admin("admin.put", catalog.AdminPut{New: &catalog.Tenant{ID: id}}), intents.MalformedArgs)
+	}
+	if _, found, disabled := w.Dir.View().UserRoles("default", "eve"); !found || !disabled {
+		t.Errorf("eve: found %v, disabled %v", found, disabled)
+	}
+	w.Want(w.Admin("admin.put", catalog.AdminPut{New: &catalog.Tenant{ID: "acme"}}), intents.OK)
+}
+
+// An API key belongs to the tenant that put it, and its id names one key.
+func TestAPIKeyBelongsToItsTenant(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	key := func(id, text string) catalog.AdminPut {
+		return catalog.AdminPut{APIKey: &catalog.APIKey{ID: id, Hash: intents.Digest([]byte(text)), UserID: "ana", MaxRoles: []string{"user"}}}
+	}
+	own := key("k1", "secret")
+	own.Tenant = "default"
+	w.Want(w.Admin("admin.put", own), intents.OK)
+	w.Want(w.Admin("admin.put", catalog.AdminPut{New: &catalog.Tenant{ID: "acme"}}), intents.OK)
+	bob := w.AddOperator("acme", "bob", "admin")
+	put := func(a catalog.AdminPut) *intents.Answer {
+		return w.Do(routertest.Order{By: bob, User: "bob", Tenant: "acme", Type: "admin.put", Args: a})
+	}
+	w.Want(put(key("mine", "secret")), intents.MalformedArgs)
+	if _, tenant, ok := w.Dir.APIKey(intents.Digest([]byte("secret"))); !ok || tenant != "default" {
+		t.Errorf("the key is of %q, %v", tenant, ok)
+	}
+	w.Want(put(key("k1", "other")), intents.OK)
+	w.Want(put(key("k1", "third")), intents.MalformedArgs) // which of the two would k1 be?
+	gone := key("k1", "other")
+	gone.APIKey.Revoked = true
+	w.Want(put(gone), intents.OK)
+	w.Want(put(key("k1", "third")), intents.OK)
+}
