@@ -1,0 +1,294 @@
+package router_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/storagetest"
+)
+
+// between is a journal on which something happens between decision and commit,
+// or after a look-up, once.
+type between struct {
+	storage.Journal
+	beforeCommit, afterLookup func()
+}
+
+func (j *between) Commit(ctx context.Context, c storage.Commit) (storage.Result, error) {
+	if f := j.beforeCommit; f != nil {
+		j.beforeCommit = nil
+		f()
+	}
+	return j.Journal.Commit(ctx, c)
+}
+
+func (j *between) Lookup(ctx context.Context, k storage.Key) (storage.Holder, bool, error) {
+	h, found, err := j.Journal.Lookup(ctx, k)
+	if f := j.afterLookup; f != nil {
+		j.afterLookup = nil
+		f()
+	}
+	return h, found, err
+}
+
+// withBetween is a world whose journal does what the test says in between.
+func withBetween(t *testing.T) (*routertest.World, *between) {
+	t.Helper()
+	j := &between{}
+	w := routertest.New(t, routertest.Options{Wrap: func(inner storage.Journal) storage.Journal {
+		j.Journal = inner
+		return j
+	}})
+	return w, j
+}
+
+// What a decision relied on may change before its commit: then it is decided
+// again, and falls with what it stood on.
+func TestStale(t *testing.T) {
+	w, j := withBetween(t)
+	task := started(w, catalog.Pure)
+	for _, c := range []struct {
+		name   string
+		change func()
+		order  func() routertest.Order
+		code   intents.Code
+	}{
+		{"pin", func() { w.Pin("feed", catalog.Once) }, func() routertest.Order { return task.CallOrder("feed", `{"n":1}`) }, intents.OK},
+		{"tenant data", func() { w.Data("skills_allow", `["other"]`) }, func() routertest.Order { return task.CallOrder("feed", `{"n":2}`) }, intents.PolicyDenied},
+		{"epoch", func() { w.OK(task.ClaimOrder(2)) }, func() routertest.Order {
+			o := task.ClaimOrder(2)
+			o.Args = catalog.PlanClaim{PlanID: "p1", Epoch: 2, Driver: "other"}
+			return o
+		}, intents.MalformedArgs},
+		{"task", func() { w.Want(task.Cancel(w.Gateway), intents.OK) }, func() routertest.Order {
+			return task.Order("read_lines", catalog.ReadLines{FileID: "f", N: 1})
+		}, intents.KeyRevoked},
+		{"grant", func() {
+			w.Want(w.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "default", Sub: "bob", Before: "2026-11-20T11:00:00Z"}), intents.OK)
+		}, func() routertest.Order { o := find(w); o.User = "bob"; return o }, intents.GrantInvalid},
+		{"role", func() {
+			w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: "user", Capabilities: []string{"plans:*"}}}), intents.OK)
+		}, func() routertest.Order { return find(w) }, intents.RBACForbidden},
+		{"key", func() { w.RevokeKey(w.Gateway) }, func() routertest.Order { return w.NewPlan("p8").OpenOrder() }, intents.KeyRevoked},
+	} {
+		raw := w.Seal(c.order())
+		j.beforeCommit = c.change
+		if a := w.Send(raw); a.Code != c.code {
+			t.Errorf("%s: %s, want %s", c.name, a.Code, c.code)
+		}
+		if j.beforeCommit != nil {
+			t.Errorf("%s: nothing was committed", c.name)
+		}
+	}
+	if last := w.Bus.Calls("skill.call"); len(last) != 1 || last[0].Ticket.Pins[0].Effect != "once" {
+		t.Errorf("dispatched under %+v", last)
+	}
+}
+
+// What changes for ever is not decided for ever.
+func TestStaleForEver(t *testing.T) {
+	j := &restless{}
+	w := routertest.New(t, routertest.Options{Wrap: func(inner storage.Journal) storage.Journal { j.Journal = inner; return j }})
+	j.on = true
+	before := w.Journal.Next()
+	w.Want(w.Do(find(w)), intents.Overloaded)
+	if w.Journal.Next() != before || j.commits > 20 {
+		t.Errorf("%d records, %d commits tried", w.Journal.Next()-before, j.commits)
+	}
+	j.on = false
+	w.OK(find(w)) // every slot was given back
+}
+
+type restless struct {
+	storage.Journal
+	on      bool
+	commits int
+}
+
+func (j *restless) Commit(ctx context.Context, c storage.Commit) (storage.Result, error) {
+	if j.on {
+		j.commits++
+		return storage.Result{Verdict: storage.Stale}, nil
+	}
+	return j.Journal.Commit(ctx, c)
+}
+
+// The loser of the commit is a duplicate of the winner.
+func TestLost(t *testing.T) {
+	w, j := withBetween(t)
+	task := started(w, catalog.Once)
+	for name, o := range map[string]routertest.Order{"dispatched": task.CallOrder("feed", `{}`), "by the router": task.ClaimOrder(2)} {
+		winner, loser := w.Seal(o), w.Seal(o)
+		var won *intents.Answer
+		j.beforeCommit = func() { won = w.Want(w.Send(winner), intents.OK) }
+		a := w.Want(w.Send(loser), intents.OK)
+		if won == nil || !a.Replayed || a.Receipt != won.Receipt || a.IntentID != won.IntentID {
+			t.Errorf("%s: %+v", name, a)
+		}
+	}
+	if n := len(w.Bus.Calls("skill.call")); n != 1 {
+		t.Errorf("%d effects", n)
+	}
+}
+
+// The key may be lost to another order: that one is named, and a record says so.
+func TestLostToAnotherOrder(t *testing.T) {
+	w, j := withBetween(t)
+	o := find(w)
+	o.Key = "k"
+	other := o
+	other.Args = catalog.SkillFind{Query: "other"}
+	j.beforeCommit = func() { w.OK(other) }
+	if a := w.Want(w.Do(o), intents.ConflictIdempotency); a.Position == nil {
+		t.Error("not recorded")
+	}
+}
+
+// An equal order that is committed between look-up and fold makes the move
+// illegal by its own effect: still a duplicate, no refusal.
+func TestTwinBetweenLookupAndFold(t *testing.T) {
+	w, j := withBetween(t)
+	task := started(w, catalog.Once)
+	for name, o := range map[string]routertest.Order{"once": task.CallOrder("feed", `{}`), "claim": task.ClaimOrder(2), "open": w.NewPlan("p7").OpenOrder()} {
+		winner, loser := w.Seal(o), w.Seal(o)
+		j.afterLookup = func() { w.Want(w.Send(winner), intents.OK) }
+		if a := w.Want(w.Send(loser), intents.OK); !a.Replayed {
+			t.Errorf("%s: %+v", name, a)
+		}
+	}
+}
+
+var errDisk = errors.New("the disk is gone")
+
+// Whether a commit that failed was written is unknown: never a denial. If it was
+// not, the order can be sent again; if it was, recovery ends it.
+func TestUnknownCommit(t *testing.T) {
+	for _, persists := range []bool{false, true} {
+		for _, name := range []string{"dispatched", "by the router"} {
+			w := routertest.New(t, routertest.Options{})
+			task := started(w, catalog.Once)
+			o := task.CallOrder("feed", `{}`)
+			if name == "by the router" {
+				o = task.ClaimOrder(2)
+			}
+			raw := w.Seal(o)
+			memory(w).FailNext(errDisk, persists)
+			a := w.Want(w.Send(raw), intents.InFlight)
+			if a.Position != nil || a.Receipt != "" || a.Decision != nil {
+				t.Errorf("%s, persists %v: %+v", name, persists, a)
+			}
+			again := w.Send(raw)
+			switch {
+			case !persists || name == "by the router":
+				if w.Want(again, intents.OK); again.Replayed != persists {
+					t.Errorf("%s, persists %v: replayed %v", name, persists, again.Replayed)
+				}
+			default:
+				w.Want(again, intents.InFlight)
+				if out := outcome(w.Restart(), *again.Position); out.Code != intents.Indeterminate {
+					t.Errorf("after the restart: %+v", out)
+				}
+			}
+		}
+	}
+}
+
+// A refusal that cannot be recorded is no refusal but our failure; nothing is told.
+func TestUnrecordedRefusalIsOurFailure(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	o := find(w)
+	o.Roles = []string{"auditor"}
+	memory(w).FailNext(errDisk, false)
+	a := w.Want(w.Do(o), intents.Internal)
+	if a.Position != nil || a.Decision != nil {
+		t.Errorf("%+v", a)
+	}
+}
+
+func TestNoDisk(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	memory(w).FailNext(storage.ErrFull, false)
+	w.Want(w.Do(find(w)), intents.Overloaded)
+	w.OK(find(w))
+}
+
+// An outcome that cannot be written is not told: the order is in flight until
+// recovery ends it.
+func TestOutcomeNotDurable(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	task := started(w, catalog.Once)
+	w.Bus.On("skill.call", func(context.Context, routertest.Call) intents.Report {
+		memory(w).FailNext(errDisk, false)
+		return routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)})
+	})
+	a := w.Want(task.Call("feed", `{}`), intents.InFlight)
+	if a.Outcome != nil {
+		t.Errorf("told %+v", a.Outcome)
+	}
+	if out := outcome(w.Restart(), *a.Position); out.Code != intents.Indeterminate {
+		t.Errorf("%+v", out)
+	}
+}
+
+func memory(w *routertest.World) *storagetest.Journal {
+	w.Helper()
+	j, ok := w.Journal.(*storagetest.Journal)
+	if !ok {
+		w.Fatal("not the journal in memory")
+	}
+	return j
+}
+
+// A caller who goes away while the order is committed does not stop it.
+func TestCallerGoesAway(t *testing.T) {
+	w, j := withBetween(t)
+	task := started(w, catalog.Once)
+	ctx, cancel := context.WithCancel(t.Context())
+	j.beforeCommit = cancel
+	raw := w.Seal(task.CallOrder("feed", `{}`))
+	w.Want(w.SendContext(ctx, raw), intents.OK)
+	if a := w.Want(w.Send(raw), intents.OK); !a.Replayed {
+		t.Error("it was not carried out")
+	}
+	// Gone before the decision, nothing is left of it.
+	before := w.Journal.Next()
+	w.Want(w.SendContext(ctx, w.Seal(task.CallOrder("feed", `{"n":2}`))), intents.Internal)
+	if w.Journal.Next() != before {
+		t.Error("records were made")
+	}
+}
+
+// Slots bound what runs at once; tasks have slots of their own, orders of the
+// router need none, and every slot comes back.
+func TestOverloaded(t *testing.T) {
+	w := routertest.New(t, routertest.Options{Slots: 1, ChildSlots: 1})
+	task := started(w, catalog.Pure)
+	g := newGate()
+	w.Bus.On("soul.get", g.executor(routertest.Done(catalog.Soul{})))
+	soul := routertest.Order{By: w.Manager, Type: "soul.get", Args: catalog.SoulGet{}}
+	first := make(chan *intents.Answer, 1)
+	raw := w.Seal(soul)
+	go func() { first <- w.Send(raw) }()
+	<-g.began
+	before := w.Journal.Next()
+	a := w.Want(w.Do(find(w)), intents.Overloaded)
+	if a.Position != nil || w.Journal.Next() != before || !a.Code.Info().Retryable {
+		t.Errorf("%+v", a)
+	}
+	w.Want(task.Call("feed", `{}`), intents.OK)
+	w.Want(w.NewPlan("p2").Open(), intents.OK)
+	if a := w.Want(w.Send(raw), intents.InFlight); a.Position == nil {
+		t.Error("a duplicate needs no slot")
+	}
+	close(g.answer)
+	w.Want(<-first, intents.OK)
+	for range 3 {
+		w.OK(find(w))
+		w.OK(soul)
+	}
+}

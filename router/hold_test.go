@@ -1,0 +1,152 @@
+package router_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/storage"
+)
+
+// held makes a once skill of default wait for people.
+func held(w *routertest.World) (*routertest.Task, *intents.Answer) {
+	w.Helper()
+	w.Pin("pay", catalog.Once)
+	w.Data("approval", `{"once":true}`)
+	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "bob", Roles: []string{"approver"}}}), intents.OK)
+	task := w.Begun("p1", "pay", "pay").Started(1)
+	return task, w.Want(task.Call("pay", `{"n":1}`), intents.ApprovalRequired)
+}
+
+// A hold is a commit: it takes the key, ends the task and holds the step; nothing
+// is carried out, and nobody but people can go on.
+func TestHold(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	task, a := held(w)
+	if a.Decision.Verdict != intents.Hold || len(a.Decision.PolicyIDs) != 1 || a.Decision.PolicyIDs[0] != "writ.skill.once" ||
+		len(a.Decision.Approvers) != 1 || a.Decision.Approvers[0] != "bob" {
+		t.Errorf("%+v", a.Decision)
+	}
+	if r := receipt(w, a); r.Code != intents.ApprovalRequired || r.OutcomeDigest != "" {
+		t.Errorf("receipt %+v", r)
+	}
+	if n := len(w.Bus.Calls("skill.call")); n != 0 {
+		t.Errorf("%d dispatches", n)
+	}
+	h, err := w.Journal.Holder(t.Context(), *a.Position)
+	w.Must(err)
+	if h.State != storage.StateHeld {
+		t.Errorf("state %s", h.State)
+	}
+	w.Want(task.Call("pay", `{"n":2}`), intents.KeyRevoked)
+	if s, steps := task.Status(); s != catalog.PlanExecuting || steps[0] != catalog.StepHeld {
+		t.Errorf("plan %s, steps %v", s, steps)
+	}
+	w.Want(w.Do(task.StepOrder(task.NewTask(1).StepArgs())), intents.MalformedArgs)
+	w.Want(task.Complete(), intents.MalformedArgs)
+}
+
+// The held order again is the held order, not a second request.
+func TestHeldDuplicate(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	task, a := held(w)
+	before := w.Journal.Next()
+	dup := w.Want(task.Call("pay", `{"n":1}`), intents.ApprovalRequired)
+	if dup.IntentID != a.IntentID || dup.Receipt != a.Receipt || dup.Replayed || w.Journal.Next() != before {
+		t.Errorf("%+v", dup)
+	}
+	waited, err := w.Router.Await(t.Context(), *a.Position)
+	w.Must(err)
+	w.Want(waited, intents.ApprovalRequired)
+}
+
+// A plan that waits for a hold is no silent one; a claim leaves its step held,
+// counts no interruption, and tells the driver.
+func TestHeldPlan(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	task, a := held(w)
+	w = w.Restart()
+	p := task.Plan.On(w)
+	if got := w.Dir.Silent(w.Journal.Next()); len(got) != 0 {
+		t.Errorf("silent: %+v", got)
+	}
+	v := routertest.Result[catalog.PlanView](w, p.Claim())
+	if v.Status != catalog.PlanExecuting || v.ReplanCount != 0 || v.Steps[0].Status != catalog.StepHeld {
+		t.Errorf("%+v", v)
+	}
+	if len(v.Facts) != 1 || v.Facts[0].IntentID != a.IntentID || v.Facts[0].Status != "held" {
+		t.Errorf("facts %+v", v.Facts)
+	}
+	w.Want(p.Cancel(w.Gateway), intents.OK)
+}
+
+// A restart does not touch held orders.
+func TestHeldSurvivesRestart(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	task, a := held(w)
+	before := w.Journal.Next()
+	w = w.Restart()
+	if w.Journal.Next() != before {
+		t.Errorf("%d records more", w.Journal.Next()-before)
+	}
+	task.Plan = task.Plan.On(w)
+	if dup := w.Want(task.Call("pay", `{"n":1}`), intents.ApprovalRequired); dup.Receipt != a.Receipt {
+		t.Error("another receipt after the restart")
+	}
+}
+
+// ended writes the outcome of a held order as a release or a rejection would.
+func ended(w *routertest.World, a *intents.Answer, out string) {
+	w.Helper()
+	res, err := w.Journal.Commit(w.Context(), storage.Commit{ID: "test " + out, Entries: []storage.Entry{{
+		Record: storage.NewRecord(storage.KindOutcome, w.Clock.Now(), map[string]json.RawMessage{storage.PartOutcome: json.RawMessage(out)}),
+		Of:     *a.Position, Touches: []storage.Subject{"plan/default/p1"}, Holder: storage.Nobody,
+	}}})
+	w.Must(err)
+	if res.Verdict != storage.Won {
+		w.Fatalf("%+v", res)
+	}
+}
+
+// Rejected or expired, the plan replans; the plan waits for a driver again.
+func TestHoldRejected(t *testing.T) {
+	for _, code := range []string{"APPROVAL_REJECTED", "APPROVAL_EXPIRED"} {
+		w := routertest.New(t, routertest.Options{})
+		task, a := held(w)
+		ended(w, a, `{"of":1,"attempt":1,"status":"failed","code":"`+code+`","reason":"no","duration_ms":0}`)
+		v := task.View()
+		if v.Status != catalog.PlanReplanning || v.Steps[0].Status != catalog.StepFailed || v.History[0].Trigger != "rejected" {
+			t.Errorf("%s: %+v", code, v)
+		}
+		if got := w.Dir.Silent(0); len(got) != 1 {
+			t.Errorf("%s: silent %+v", code, got)
+		}
+	}
+}
+
+// Approved and done, the step runs again and its equal order gets the result.
+func TestHoldDone(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	task, a := held(w)
+	ended(w, a, `{"of":1,"attempt":1,"status":"done","code":"OK","result":{"output":7},"duration_ms":0}`)
+	if got := w.Dir.Silent(0); len(got) != 1 {
+		t.Errorf("silent %+v", got)
+	}
+	p := task.Plan
+	v := routertest.Result[catalog.PlanView](w, p.Claim())
+	if v.Status != catalog.PlanExecuting || v.ReplanCount != 0 || v.Steps[0].Status != catalog.StepPending || v.Facts[0].Status != "done" {
+		t.Errorf("%+v", v)
+	}
+	if got := w.Dir.Silent(0); len(got) != 0 {
+		t.Errorf("claimed and silent: %+v", got)
+	}
+	again := p.Started(1)
+	dup := w.Want(again.Call("pay", `{"n":1}`), intents.OK)
+	if !dup.Replayed || string(dup.Outcome.Result) != `{"output":7}` {
+		t.Errorf("%+v", dup)
+	}
+	w.OK(again.Order("write_memory", catalog.WriteMemory{Label: "result", From: a.IntentID}))
+	w.Want(again.Finish("done", again.MemoryKey("result"), ""), intents.OK)
+}

@@ -1,0 +1,115 @@
+package router_test
+
+import (
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/policies"
+	"aob.dev/writ/router"
+	"aob.dev/writ/router/routertest"
+)
+
+func TestStartWithoutGenesis(t *testing.T) {
+	w := routertest.NewEmpty(t, routertest.Options{})
+	if err := w.Router.Start(t.Context()); err == nil || w.Router.Ready() {
+		t.Errorf("%v, ready %v", err, w.Router.Ready())
+	}
+	a, err := w.Router.SubmitAndWait(t.Context(), w.Seal(find(w)), 0)
+	if a != nil || intents.CodeOf(err) != intents.Overloaded {
+		t.Errorf("%+v, %v", a, err)
+	}
+}
+
+// A clock before the last record's would let expired orders live again.
+func TestStartWithTheClockBack(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	w.OK(find(w))
+	w.Clock.Move(-intents.Leeway - time.Millisecond)
+	next := w.Reopen()
+	if err := next.Router.Start(t.Context()); err == nil || next.Router.Ready() {
+		t.Errorf("%v, ready %v", err, next.Router.Ready())
+	}
+	w.Clock.Move(time.Millisecond)
+	w.Must(next.Router.Start(t.Context()))
+}
+
+// changed are the embedded policies with one module replaced.
+func changed(t *testing.T, name, content string) *policies.Engine {
+	t.Helper()
+	source := maps.Clone(policies.Embedded())
+	if _, ok := source[name]; !ok {
+		t.Fatalf("no module %s", name)
+	}
+	source[name] = []byte(content)
+	e, err := policies.New(t.Context(), source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// The router proves itself with the policy in force: one that allows the
+// forbidden order, or denies the good one, keeps it from being ready.
+func TestSelfProof(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	before := w.Journal.Next()
+	w.Must(w.Router.SelfProof(t.Context(), w.Policy.Engine()))
+	for name, c := range map[string]struct {
+		engine *policies.Engine
+		want   string
+	}{
+		"allows the forbidden": {changed(t, "authz/selfproof.rego", "package writ.authz\n"), "a forbidden order"},
+		"denies all":           {changed(t, "authz/authz.rego", strings.Replace(string(policies.Embedded()["authz/authz.rego"]), `input.actor.tenant != ""`, `input.actor.tenant == ""`, 1)), "a good order"},
+	} {
+		err := w.Router.SelfProof(t.Context(), c.engine)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if w.Journal.Next() != before {
+		t.Error("the proof left records")
+	}
+}
+
+func TestStartWithAPolicyThatFailsTheProof(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	next := w.Reopen()
+	r, err := router.New(router.Config{Journal: next.Journal, Records: next.Journal, Directory: next.Dir, Bus: next.Bus, Key: next.Signer,
+		Policy: policies.NewLive(changed(t, "authz/selfproof.rego", "package writ.authz\n")), Now: next.Clock.Now})
+	w.Must(err)
+	if err := r.Start(t.Context()); err == nil || r.Ready() {
+		t.Errorf("%v, ready %v", err, r.Ready())
+	}
+}
+
+// A changed policy is recorded at the start, once; decisions name it.
+func TestStartRecordsThePolicy(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	next := w.Reopen()
+	engine := changed(t, "authz/steps.rego", "package writ.authz\n")
+	next.Policy = policies.NewLive(engine)
+	r, err := router.New(router.Config{Journal: next.Journal, Records: next.Journal, Directory: next.Dir, Bus: next.Bus, Key: next.Signer,
+		Policy: next.Policy, Now: next.Clock.Now})
+	w.Must(err)
+	before := next.Journal.Next()
+	w.Must(r.Start(t.Context()))
+	w.Must(r.PolicyChanged(t.Context()))
+	if made := next.Journal.Next() - before; made != 1 || next.Dir.View().PolicyDigest() != engine.Digest() {
+		t.Errorf("%d records, digest in force %s", made, next.Dir.View().PolicyDigest())
+	}
+	a, err := r.Submit(t.Context(), next.Seal(find(next)))
+	w.Must(err)
+	if a.Decision.PolicyDigest != engine.Digest() {
+		t.Errorf("decided by %s", a.Decision.PolicyDigest)
+	}
+}
+
+func TestNewNeedsARouterKey(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	if _, err := router.New(router.Config{Key: w.Manager, Directory: router.NewDirectory()}); err == nil {
+		t.Error("a manager's key makes a router")
+	}
+}
