@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -30,21 +31,27 @@ func chooseBase(dir string) (string, error) {
 			return dir, checkOwned(dir)
 		}
 	}
-	fallback := filepath.Join(os.TempDir(), "writ-sandbox-"+strconv.Itoa(os.Geteuid()))
-	if err := os.Mkdir(fallback, 0o755); err != nil && !os.IsExist(err) {
+	// A temporary directory of one's own may be closed to others too.
+	shared := []string{os.TempDir(), "/tmp", "/var/tmp"}
+	for _, tmp := range shared {
+		if os.Geteuid() != 0 || traversable(tmp) {
+			return ownBelow(tmp)
+		}
+	}
+	return "", fmt.Errorf("none of %s can be entered by other users, as which scripts run: set TMPDIR to a directory that they can enter", strings.Join(shared, ", "))
+}
+
+// ownBelow is this user's directory for runtimes below one that is shared.
+func ownBelow(tmp string) (string, error) {
+	dir := filepath.Join(tmp, "writ-sandbox-"+strconv.Itoa(os.Geteuid()))
+	if err := os.Mkdir(dir, 0o755); err != nil && !os.IsExist(err) {
 		return "", err
 	}
 	// Somebody else may have made it first, in a directory all may write to.
-	if err := checkOwned(fallback); err != nil {
+	if err := checkOwned(dir); err != nil {
 		return "", err
 	}
-	if err := os.Chmod(fallback, 0o755); err != nil {
-		return "", err
-	}
-	if !traversable(fallback) {
-		return "", fmt.Errorf("%s: other users cannot enter it; set a data directory they can", fallback)
-	}
-	return fallback, nil
+	return dir, os.Chmod(dir, 0o755) //nolint:gosec // G302: others must pass, and find nothing of anybody's
 }
 
 // traversable reports whether every directory down to path lets others pass.
