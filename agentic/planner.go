@@ -1,6 +1,7 @@
 package agentic
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -166,11 +167,12 @@ func catalogSteps(in []model.Step) []catalog.PlanStep {
 	return out
 }
 
-// plain is an error as another role may hear it.
+// plain is an error as another role may hear it, and in the end the user: the
+// reason in words, and which order it was.
 func plain(err error) string {
 	var refused *OrderError
 	if errors.As(err, &refused) {
-		return fmt.Sprintf("%s was refused: %s", refused.Type, refused.Answer.Code)
+		return fmt.Sprintf("%s (%s)", cmp.Or(refused.Answer.Reason, refused.Answer.Code.Info().Title), refused.Type)
 	}
 	var thought *model.Error
 	if errors.As(err, &thought) {
