@@ -185,7 +185,7 @@ func read(ctx context.Context, c client.Client, n *node.Node, res *Result) error
 		res.Large = &large
 	}
 	var err error
-	res.Orders, res.Verified, err = verify(ctx, n.Records(), n.Router())
+	res.Orders, res.Verified, err = Verify(ctx, n.Records(), n.Router())
 	return err
 }
 

@@ -30,11 +30,11 @@ type Verified struct {
 	Receipts int   `json:"receipts"`
 }
 
-// verify folds the journal anew and checks, record by record, what an auditor
+// Verify folds the journal anew and checks, record by record, what an auditor
 // would: each order's signature and grant under the keys that were in force at
 // its position, its intent_id, and each receipt against the digests of the
 // records that it speaks of.
-func verify(ctx context.Context, records storage.Records, r *router.Router) ([]Order, Verified, error) {
+func Verify(ctx context.Context, records storage.Records, r *router.Router) ([]Order, Verified, error) {
 	fold := router.NewDirectory()
 	var orders []Order
 	var v Verified
