@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/keydir"
+	"aob.dev/writ/internal/node"
+)
+
+// get prints "HTTP <status> <content type>" and the body.
+func get(ts *testscript.TestScript, w *world, args []string) {
+	want(ts, args, 1, "get PATH")
+	key := must[string](ts)(node.ReadLocalKey(w.data))
+	status, header, raw := request(ts, w, http.MethodGet, args[0], http.Header{"X-Api-Key": {key}}, nil)
+	must[int](ts)(fmt.Fprintf(ts.Stdout(), "HTTP %d %s\n%s\n", status, header.Get("Content-Type"), raw))
+}
+
+// save writes what a path answers to a file: save FILE PATH.
+func save(ts *testscript.TestScript, w *world, args []string) {
+	want(ts, args, 2, "save FILE PATH")
+	var raw json.RawMessage
+	fetch(ts, w, args[1], nil, &raw)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), raw, 0o600))
+}
+
+func request(ts *testscript.TestScript, w *world, method, path string, header http.Header, body []byte) (int, http.Header, []byte) {
+	if w.up == nil {
+		ts.Fatalf("it is not up")
+	}
+	req, err := http.NewRequest(method, w.url+path, bytes.NewReader(body)) //nolint:noctx // the client has a timeout
+	ts.Check(err)
+	req.Header = header
+	client := http.Client{Timeout: patience}
+	resp, err := client.Do(req)
+	ts.Check(err)
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(resp.Body)
+	ts.Check(err)
+	return resp.StatusCode, resp.Header, raw
+}
+
+// fetch decodes what a path answers.
+func fetch(ts *testscript.TestScript, w *world, path string, header http.Header, out any) {
+	status, _, raw := request(ts, w, http.MethodGet, path, header, nil)
+	if status != http.StatusOK {
+		ts.Fatalf("%s: HTTP %d %s", path, status, raw)
+	}
+	ts.Check(json.Unmarshal(raw, out))
+}
+
+// checkCatalog: every type that is built is there, with both its schemas.
+func checkCatalog(ts *testscript.TestScript, w *world, _ []string) {
+	var doc struct {
+		Intents []struct {
+			Type   string         `json:"type"`
+			Args   map[string]any `json:"args_schema"`
+			Result map[string]any `json:"result_schema"`
+			Signed []string       `json:"signed_by"`
+		} `json:"intents"`
+	}
+	fetch(ts, w, "/v1/catalog", nil, &doc)
+	rows := catalog.Rows()
+	if len(rows) == 0 || len(doc.Intents) != len(rows) {
+		ts.Fatalf("%d types, of %d in the catalog", len(doc.Intents), len(rows))
+	}
+	for i, row := range rows {
+		got := doc.Intents[i]
+		if got.Type != row.Type || got.Args["$id"] == nil || got.Result["$id"] == nil || len(got.Signed) != len(row.Signers) {
+			ts.Fatalf("%s is served as %+v", row.Type, got)
+		}
+	}
+}
+
+// checkJWKS: the keys served are those of the data directory, but the root's,
+// and nothing private.
+func checkJWKS(ts *testscript.TestScript, w *world, _ []string) {
+	var raw json.RawMessage
+	fetch(ts, w, "/.well-known/jwks.json", nil, &raw)
+	var got intents.JWKS
+	ts.Check(json.Unmarshal(raw, &got))
+	keys := must[keydir.Keys](ts)(keydir.Load(w.data + "/keys"))
+	if bytes.Contains(raw, []byte(`"d":`)) {
+		ts.Fatalf("a private key is served: %s", raw)
+	}
+	byKID := cmpopts.SortSlices(func(a, b intents.JWK) bool { return a.KID < b.KID })
+	if d := gocmp.Diff(keys.KeySet().Keys, got.Keys, byKID); d != "" {
+		ts.Fatalf("JWKS (-want +got):\n%s", d)
+	}
+	if root := keys[intents.RoleRoot]; got.Origin != "writ/"+root.KID {
+		ts.Fatalf("origin %s is not that of the root key %s", got.Origin, root.KID)
+	}
+}
+
+// reader is the header of a read as an auditor of tenant default: a grant.
+func reader(ts *testscript.TestScript, w *world) http.Header {
+	return http.Header{"Authorization": {"Bearer " + w.grant(ts, grantFor{user: "local", tenant: "default", roles: []string{"user", "auditor"}, at: time.Now()})}}
+}
+
+// accepted posts an order that must be carried out; its answer is printed.
+func accepted(ts *testscript.TestScript, w *world, args []string) {
+	want(ts, args, 1, "accepted FILE")
+	status, _, raw := request(ts, w, http.MethodPost, "/v1/intents", nil, []byte(ts.ReadFile(args[0])))
+	must[int](ts)(ts.Stdout().Write(raw))
+	if status != http.StatusOK {
+		ts.Fatalf("HTTP %d %s", status, raw)
+	}
+}
+
+// refused posts an order that must be refused with this code, as its problem,
+// and that must not have been carried out.
+func refused(ts *testscript.TestScript, w *world, args []string) {
+	want(ts, args, 2, "refused FILE CODE")
+	code := codeNamed(ts, args[1])
+	status, header, raw := request(ts, w, http.MethodPost, "/v1/intents", nil, []byte(ts.ReadFile(args[0])))
+	var p struct {
+		Type, Title, Detail, Hint string
+		Status                    int
+		Code                      intents.Code
+		IntentID                  string `json:"intent_id"`
+	}
+	must[int](ts)(ts.Stdout().Write(raw))
+	ts.Check(json.Unmarshal(raw, &p))
+	info := code.Info()
+	switch {
+	case p.Code != code, status != info.Status, p.Status != info.Status:
+		ts.Fatalf("HTTP %d %s, not %d %s: %s", status, p.Code, info.Status, code, raw)
+	case header.Get("Content-Type") != "application/problem+json" || p.Type != "https://aob.dev/codes/"+string(code) || p.Title != info.Title:
+		ts.Fatalf("not the problem of %s: %s %s", code, header.Get("Content-Type"), raw)
+	case p.Detail == "" && len(info.Hint) > 0 && p.Hint == "":
+		ts.Fatalf("it does not say what to do: %s", raw)
+	}
+	if p.IntentID == "" {
+		return // it could not be read, so it has no name
+	}
+	status, _, raw = request(ts, w, http.MethodGet, "/v1/intents/"+p.IntentID, reader(ts, w), nil)
+	var a intents.Answer
+	ts.Check(json.Unmarshal(raw, &a))
+	if status != http.StatusNotFound && (status != http.StatusOK || a.Outcome != nil || a.Receipt != "" || a.Code != code) {
+		ts.Fatalf("after the refusal the router says HTTP %d %s", status, raw)
+	}
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"aob.dev/writ/executors/sandbox"
+	"aob.dev/writ/intents"
+)
+
+// TestMain makes this test binary the writ of the scripts: they run the real
+// command line in processes of their own.
+func TestMain(m *testing.M) {
+	sandbox.Init() // does not return in the child that becomes a sandbox
+	testscript.Main(m, map[string]func(){"writ": main})
+}
+
+// TestScripts runs testdata/script. Beside the usual commands they have those
+// of this folder's tests:
+//
+//	exits N PROGRAM ARGS…      the program ends with exactly this exit code
+//	skills KIND                a skill server, at $SKILLS
+//	up ARGS…                   writ up on $WORK/data and a free port, at $URL, in the background
+//	down, die                  end it: told to, or with kill -9
+//	get PATH, save FILE PATH   HTTP, with the API key of $WORK/data
+//	seal, step, spoil, large   orders sealed with the keys of $WORK/data
+//	accepted, refused          what the router says to them
+//	verify                     checks the journal of $WORK/data and prints its orders
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("ELEVEN", planOf(11))
+			e.Setenv("NOW", time.Now().UTC().Format(time.RFC3339))
+			e.Values[worldKey{}] = &world{vars: e.Vars, dir: e.WorkDir, data: e.WorkDir + "/data"}
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": positive(exits), "skills": positive(serveSkills), "calls": positive(calls),
+			"up": positive(up), "down": positive(down), "die": positive(die), "occupy": positive(occupy),
+			"get": positive(get), "save": positive(save), "catalog": positive(checkCatalog), "jwks": positive(checkJWKS),
+			"seal": positive(seal), "step": positive(openStep), "spoil": positive(spoil), "large": positive(large), "accepted": positive(accepted), "refused": positive(refused),
+			"verify": positive(verifyJournal), "demo": positive(checkDemo), "verdict": positive(checkVerdict),
+		},
+	})
+}
+
+// world is what one script has running.
+type world struct {
+	vars      []string // environment of a script's commands
+	dir, data string
+	up        *process
+	url       string
+	calls     func() int64 // of the skill server
+	task      *task        // that step opened
+}
+
+type worldKey struct{}
+
+func worldOf(ts *testscript.TestScript) *world {
+	w, ok := ts.Value(worldKey{}).(*world)
+	if !ok {
+		ts.Fatalf("the script has no world")
+	}
+	return w
+}
+
+// positive is a command that "!" makes no sense for.
+func positive(fn func(ts *testscript.TestScript, w *world, args []string)) func(*testscript.TestScript, bool, []string) {
+	return func(ts *testscript.TestScript, neg bool, args []string) {
+		if neg {
+			ts.Fatalf("this command is not to be negated")
+		}
+		fn(ts, worldOf(ts), args)
+	}
+}
+
+// want checks the number of a command's arguments.
+func want(ts *testscript.TestScript, args []string, n int, usage string) {
+	if len(args) < n {
+		ts.Fatalf("usage: %s", usage)
+	}
+}
+
+// patience bounds what is to end by itself.
+const patience = time.Minute
+
+func exits(ts *testscript.TestScript, w *world, args []string) {
+	want(ts, args, 2, "exits CODE PROGRAM ARGS…")
+	code, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, args[1], args[2:]...)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = ts.MkAbs("."), environ(ts, w), ts.Stdout(), ts.Stderr()
+	err = cmd.Run()
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		ts.Fatalf("it did not end within %s", patience)
+	case err != nil && !errors.As(err, &exit):
+		ts.Fatalf("%v", err)
+	case cmd.ProcessState.ExitCode() != code:
+		ts.Fatalf("exit code %d, not %d", cmd.ProcessState.ExitCode(), code)
+	}
+}
+
+// environ is the script's environment with what scripts set.
+func environ(ts *testscript.TestScript, w *world) []string {
+	env := append([]string{}, w.vars...)
+	for _, name := range []string{"NO_COLOR", "WRIT_API_KEY", "WRIT_DATA", "WRIT_SKILLS"} {
+		if v := ts.Getenv(name); v != "" {
+			env = append(env, name+"="+v)
+		}
+	}
+	return env
+}
+
+// codeNamed is a code of the closed set.
+func codeNamed(ts *testscript.TestScript, name string) intents.Code {
+	c := intents.Code(name)
+	if c.Info().Code != c {
+		ts.Fatalf("no such code: %s", name)
+	}
+	return c
+}
+
+func must[T any](ts *testscript.TestScript) func(v T, err error) T {
+	return func(v T, err error) T {
+		ts.Check(err)
+		return v
+	}
+}
