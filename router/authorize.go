@@ -22,7 +22,6 @@ func (r *Router) authorize(ctx context.Context, o *order) error {
 	} else if s := skillArg(o.env); s != "" {
 		o.facts.Skill = &policies.Skill{Name: s}
 	}
-	o.view.PolicyDigest() // relied on
 	res, err := o.policy.Decide(ctx, policies.Input(o.env, o.facts))
 	if err != nil {
 		return err

@@ -420,6 +420,16 @@ func (v *View) TenantData(tenant string) map[string]json.RawMessage {
 	return maps.Clone(t.data)
 }
 
+// relyPolicy makes a decision rest on all that its policy answers from: the tree
+// in force and the tenant's data. A decision calls it before it takes an engine,
+// so that an engine older than what it relies on is never committed on.
+func (v *View) relyPolicy(tenant string) {
+	v.d.mu.RLock()
+	defer v.d.mu.RUnlock()
+	v.rely(subjectPolicy)
+	v.rely(subjectTenant(tenant))
+}
+
 // PolicyDigest in force by the record.
 func (v *View) PolicyDigest() string {
 	v.d.mu.RLock()

@@ -120,6 +120,7 @@ func (r *Router) decide(ctx context.Context, raw []byte) (*order, error) {
 	if o.env, err = r.verify(u, o.view, now); err != nil { // 2
 		return nil, err
 	}
+	o.view.relyPolicy(o.env.Principal().Tenant) // before the engine is made of it
 	if o.policy, err = r.engine(ctx); err != nil {
 		return nil, err // no policy: nothing is accepted
 	}
