@@ -1,0 +1,133 @@
+package ledger
+
+import (
+	"crypto"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/transparency-dev/formats/log"
+	"golang.org/x/mod/sumdb/note"
+
+	"aob.dev/writ/intents"
+)
+
+// MaxCheckpoint bounds the text of a checkpoint with its signatures.
+const MaxCheckpoint = 16 << 10
+
+// Checkpoint is a signed statement about the whole log (C2SP tlog-checkpoint):
+// so many leaves, this root.
+type Checkpoint struct {
+	Origin string
+	Size   int64
+	Root   []byte // of the Merkle tree (RFC 6962)
+	Note   string // the text with its signatures, as published
+	KID    string // of the ledger key that signed it
+}
+
+// NoteSigner signs checkpoints with the ledger key of the key set. Its name is
+// the log's origin, so the vkey that clients use follows from origin and key.
+func NoteSigner(origin string, key intents.Signer) (note.Signer, error) {
+	if key.Role != intents.RoleLedger {
+		return nil, fmt.Errorf("ledger: key has role %q", key.Role)
+	}
+	v, err := NoteVerifier(origin, key.Public())
+	if err != nil {
+		return nil, err
+	}
+	return noteSigner{v, key.Key}, nil
+}
+
+type noteSigner struct {
+	note.Verifier
+	key crypto.Signer
+}
+
+func (s noteSigner) Sign(msg []byte) ([]byte, error) {
+	return s.key.Sign(rand.Reader, msg, crypto.Hash(0))
+}
+
+// VKey is the text by which other tools know the log's key (C2SP signed-note).
+func VKey(origin string, public ed25519.PublicKey) (string, error) {
+	return note.NewEd25519VerifierKey(origin, public)
+}
+
+// NoteVerifier checks signatures of a ledger key.
+func NoteVerifier(origin string, public ed25519.PublicKey) (note.Verifier, error) {
+	vkey, err := VKey(origin, public)
+	if err != nil {
+		return nil, err
+	}
+	return note.NewVerifier(vkey)
+}
+
+// OpenCheckpoint verifies a checkpoint of a log with one of its ledger keys.
+func OpenCheckpoint(text, origin string, keys ...intents.Key) (Checkpoint, error) {
+	if len(text) > MaxCheckpoint {
+		return Checkpoint{}, errors.New("checkpoint is too long")
+	}
+	for _, key := range keys {
+		if key.Role != intents.RoleLedger {
+			continue
+		}
+		v, err := NoteVerifier(origin, key.Public)
+		if err != nil {
+			return Checkpoint{}, err
+		}
+		n, err := note.Open([]byte(text), note.VerifierList(v))
+		if err != nil {
+			continue
+		}
+		c, err := readCheckpoint(n.Text)
+		if err != nil {
+			return c, err
+		}
+		if c.Origin != origin {
+			return c, errors.New("checkpoint is another log's")
+		}
+		c.Note, c.KID = text, key.KID
+		return c, nil
+	}
+	return Checkpoint{}, errors.New("checkpoint is not signed by a ledger key of the log")
+}
+
+// readCheckpoint reads the signed text: three lines, no extensions.
+func readCheckpoint(text string) (Checkpoint, error) {
+	var c log.Checkpoint
+	rest, err := c.Unmarshal([]byte(text))
+	if err != nil {
+		return Checkpoint{}, fmt.Errorf("checkpoint: %v", err)
+	}
+	if len(rest) > 0 || c.Size > math.MaxInt64 || len(c.Hash) != sha256.Size || string(c.Marshal()) != text {
+		return Checkpoint{}, errors.New("checkpoint is not origin, size and root")
+	}
+	return Checkpoint{Origin: c.Origin, Size: int64(c.Size), Root: c.Hash}, nil //nolint:gosec // G115: bounded above
+}
+
+// unverified reads a checkpoint and believes it.
+func unverified(text string) (Checkpoint, error) {
+	i := strings.Index(text, "\n\n")
+	if i < 0 {
+		return Checkpoint{}, errors.New("checkpoint is not a signed note")
+	}
+	return readCheckpoint(text[:i+1])
+}
+
+// sign makes the checkpoint of a size and root. It says nothing that the log
+// has not said: the tree of an earlier size follows from the tree of today.
+func sign(origin string, size int64, root []byte, key intents.Signer) (Checkpoint, error) {
+	s, err := NoteSigner(origin, key)
+	if err != nil {
+		return Checkpoint{}, err
+	}
+	text := log.Checkpoint{Origin: origin, Size: uint64(size), Hash: root}.Marshal() //nolint:gosec // G115: not negative
+	signed, err := note.Sign(&note.Note{Text: string(text)}, s)
+	if err != nil {
+		return Checkpoint{}, err
+	}
+	return Checkpoint{Origin: origin, Size: size, Root: root, Note: string(signed), KID: key.KID}, nil
+}

@@ -1,0 +1,175 @@
+// Package ledger is the transparency log over the journal (DESIGN §6): record i
+// is leaf i of a Merkle tree (RFC 6962), kept as C2SP tlog-tiles with signed
+// checkpoints, so that whoever holds a checkpoint can be shown that a record is
+// in the log, and that the log has only grown since.
+//
+// A leaf is the canonical JSON of
+//
+//	{"at":"2026-11-20T10:00:00.000Z","kind":"order","position":23,
+//	 "record_digest":"sha256:…","tenant_tag":"…","v":1}
+//
+// It gives away neither content nor tenant: record_digest hashes salted parts,
+// and tenant_tag is a MAC under the tenant's tag key.
+//
+// [Ledger] follows the journal and appends, [Reader] reads and proves, and
+// [Reader.Handler] serves the directory to any tlog client. The directory is
+// written by Tessera, which nothing else imports.
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/transparency-dev/tessera"
+	"github.com/transparency-dev/tessera/storage/posix"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/storage"
+)
+
+// CheckpointInterval is how often a growing log publishes a checkpoint.
+const CheckpointInterval = 250 * time.Millisecond
+
+// Batches: what the sequencer adds at once is at most one batch. An unfinished
+// batch waits this long for more.
+const (
+	batchSize = 256
+	batchAge  = 50 * time.Millisecond
+)
+
+// Config of a ledger. All members are required.
+type Config struct {
+	Dir     string // made if missing
+	Origin  string
+	Key     intents.Signer // role ledger
+	Secret  []byte         // tag secret, see CreateSecret
+	Records storage.Records
+	Log     *slog.Logger
+}
+
+// Ledger appends a leaf for every record of the journal, in order, each exactly
+// once. It never holds up the journal: its outage delays proofs, never orders.
+type Ledger struct {
+	*Reader
+	cfg     Config
+	tags    Tags
+	tenants *Tenants
+
+	append     tessera.AddFn
+	integrated func(context.Context) (uint64, error)
+	shutdown   func(context.Context) error
+	cancel     context.CancelFunc
+	wake       chan struct{}
+
+	mu   sync.Mutex // guards what follows
+	size int64      // leaves that are integrated
+	halt error      // why the sequencer has stopped for good
+}
+
+// ErrAhead: the ledger has leaves whose records the journal does not have. The
+// journal has been restored from a copy older than the ledger; nothing may be
+// accepted, since positions that have been proved would be given out again.
+var ErrAhead = errors.New("the ledger is ahead of the journal")
+
+// ErrDiverged: a leaf is not the commitment to its record.
+var ErrDiverged = errors.New("the ledger and the journal have diverged")
+
+// CheckAhead compares the published size of a ledger's directory with the
+// journal before anything is written to either. A missing ledger is fine.
+func CheckAhead(dir string, next int64) error {
+	text, err := os.ReadFile(filepath.Join(dir, "checkpoint")) //nolint:gosec // G304: the data directory
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	c, err := unverified(string(text))
+	if err != nil {
+		return fmt.Errorf("ledger: %w", err)
+	}
+	return ahead(c.Size, next)
+}
+
+func ahead(size, next int64) error {
+	if size <= next {
+		return nil
+	}
+	return fmt.Errorf("%w: it has %d leaves, the journal %d records. Put back a copy of the journal that was made after the ledger's "+
+		"(backups copy the ledger first), or begin a new log in a new data directory: nothing is ever sequenced again", ErrAhead, size, next)
+}
+
+// Open opens or creates the ledger of a directory and compares its last leaf
+// with its record. Tessera's goroutines run from here to Close; nothing is
+// appended before Run. The error wraps ErrAhead or ErrDiverged where an operator
+// must decide.
+func Open(ctx context.Context, cfg Config) (*Ledger, error) {
+	quiet()
+	signer, err := NoteSigner(cfg.Origin, cfg.Key)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	driver, err := posix.New(ctx, posix.Config{Path: cfg.Dir})
+	if err != nil {
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	l := &Ledger{Reader: NewReader(cfg.Dir, cfg.Origin), cfg: cfg, tags: NewTags(cfg.Secret, cfg.Origin), tenants: NewTenants(cfg.Records),
+		wake: make(chan struct{}, 1)}
+	ctx, l.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	appender, shutdown, reader, err := tessera.NewAppender(ctx, driver, tessera.NewAppendOptions().
+		WithCheckpointSigner(signer).WithCheckpointInterval(CheckpointInterval).WithBatching(batchSize, batchAge))
+	if err != nil {
+		l.cancel()
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	l.append, l.shutdown, l.integrated = appender.Add, shutdown, reader.IntegratedSize
+	if err := l.resume(ctx); err != nil {
+		l.cancel()
+		return nil, err
+	}
+	return l, nil
+}
+
+// Close waits until what was appended is in a published checkpoint, for at most
+// five seconds, and ends Tessera's goroutines. Run must have ended.
+func (l *Ledger) Close() error {
+	defer l.cancel()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if err := l.shutdown(ctx); err != nil {
+		return fmt.Errorf("ledger: last checkpoint: %w", err)
+	}
+	return nil
+}
+
+// Wake says that there are new records. It never blocks.
+func (l *Ledger) Wake() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Size is how many leaves are integrated; a checkpoint may still be missing.
+func (l *Ledger) Size() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.size
+}
+
+// Err is set once the sequencer has halted: it found a leaf that is not the
+// commitment to its record, and appends nothing any more.
+func (l *Ledger) Err() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.halt
+}

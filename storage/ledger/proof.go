@@ -1,0 +1,173 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/transparency-dev/merkle/compact"
+	"github.com/transparency-dev/merkle/proof"
+	"github.com/transparency-dev/merkle/rfc6962"
+	"github.com/transparency-dev/tessera/api/layout"
+	"github.com/transparency-dev/tessera/client"
+
+	"aob.dev/writ/intents"
+)
+
+// ErrPending: no published checkpoint covers the position yet. The next one
+// comes within the checkpoint interval.
+var ErrPending = errors.New("ledger: not in a checkpoint yet")
+
+// Inclusion shows that a leaf stands at a position of the tree of a checkpoint.
+type Inclusion struct {
+	Position   int64      `json:"position"`
+	Leaf       string     `json:"leaf"`       // its bytes
+	Hashes     [][]byte   `json:"hashes"`     // RFC 6962, section 2.1.1
+	Checkpoint Checkpoint `json:"-"`          // whose tree it is
+	Note       string     `json:"checkpoint"` // as text
+}
+
+// VerifyInclusion checks an inclusion proof against a verified checkpoint.
+func VerifyInclusion(c Checkpoint, position int64, leafHash []byte, hashes [][]byte) error {
+	if position < 0 || position >= c.Size {
+		return fmt.Errorf("position %d is not in the checkpoint of %d leaves", position, c.Size)
+	}
+	return proof.VerifyInclusion(rfc6962.DefaultHasher, uint64(position), uint64(c.Size), leafHash, hashes, c.Root)
+}
+
+// VerifyConsistency checks that the log of the first checkpoint is the beginning
+// of the log of the second.
+func VerifyConsistency(first, second Checkpoint, hashes [][]byte) error {
+	if first.Size < 0 || first.Size > second.Size {
+		return fmt.Errorf("the first checkpoint has %d leaves, the second %d", first.Size, second.Size)
+	}
+	return proof.VerifyConsistency(rfc6962.DefaultHasher, uint64(first.Size), uint64(second.Size), hashes, first.Root, second.Root)
+}
+
+// Reader reads a ledger's directory; whoever writes to it need not stop for
+// that. Safe for concurrent use.
+type Reader struct {
+	origin string
+	files  client.FileFetcher
+	dir    string
+}
+
+// NewReader of a directory. Nothing is opened yet.
+func NewReader(dir, origin string) *Reader {
+	return &Reader{origin: origin, files: client.FileFetcher{Root: dir}, dir: dir}
+}
+
+// Checkpoint that is published, verified with one of the log's ledger keys.
+func (r *Reader) Checkpoint(ctx context.Context, keys ...intents.Key) (Checkpoint, error) {
+	text, err := r.files.ReadCheckpoint(ctx)
+	if err != nil {
+		return Checkpoint{}, fmt.Errorf("ledger: %w", err)
+	}
+	c, err := OpenCheckpoint(string(text), r.origin, keys...)
+	if err != nil {
+		return c, fmt.Errorf("ledger: %w", err)
+	}
+	return c, nil
+}
+
+// CheckpointAt signs the checkpoint that the log had, or could have had, at an
+// earlier size.
+func (r *Reader) CheckpointAt(ctx context.Context, size int64, key intents.Signer) (Checkpoint, error) {
+	root, err := r.root(ctx, size)
+	if err != nil {
+		return Checkpoint{}, err
+	}
+	return sign(r.origin, size, root, key)
+}
+
+// root of the tree of a size.
+func (r *Reader) root(ctx context.Context, size int64) ([]byte, error) {
+	if size <= 0 {
+		return rfc6962.DefaultHasher.EmptyRoot(), nil
+	}
+	nodes, err := client.FetchRangeNodes(ctx, uint64(size), r.files.ReadTile)
+	if err != nil {
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	f := compact.RangeFactory{Hash: rfc6962.DefaultHasher.HashChildren}
+	tree, err := f.NewRange(0, uint64(size), nodes)
+	if err != nil {
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	return tree.GetRootHash(nil)
+}
+
+// Prover makes proofs in the tree of one checkpoint. It keeps the tiles that it
+// has read: use one for positions that lie near each other.
+type Prover struct {
+	size    int64
+	builder *client.ProofBuilder
+}
+
+// Prover for the tree of a size.
+func (r *Reader) Prover(ctx context.Context, size int64) (*Prover, error) {
+	b, err := client.NewProofBuilder(ctx, uint64(size), r.files.ReadTile) //nolint:gosec // G115: of a checkpoint
+	if err != nil {
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	return &Prover{size, b}, nil
+}
+
+// Inclusion is the proof for a position.
+func (p *Prover) Inclusion(ctx context.Context, position int64) ([][]byte, error) {
+	if position < 0 || position >= p.size {
+		return nil, ErrPending
+	}
+	return p.builder.InclusionProof(ctx, uint64(position))
+}
+
+// Consistency is the proof that the tree of an earlier size is the beginning of this one.
+func (p *Prover) Consistency(ctx context.Context, first int64) ([][]byte, error) {
+	if first <= 0 || first >= p.size {
+		return nil, nil // nothing to show: RFC 6962 proves neither
+	}
+	return p.builder.ConsistencyProof(ctx, uint64(first), uint64(p.size))
+}
+
+// Inclusion proves one position against a checkpoint.
+func (r *Reader) Inclusion(ctx context.Context, position int64, c Checkpoint) (Inclusion, error) {
+	if position >= c.Size {
+		return Inclusion{}, ErrPending
+	}
+	p, err := r.Prover(ctx, c.Size)
+	if err != nil {
+		return Inclusion{}, err
+	}
+	hashes, err := p.Inclusion(ctx, position)
+	if err != nil {
+		return Inclusion{}, fmt.Errorf("ledger: %w", err)
+	}
+	leaves, err := r.Leaves(ctx, position, position+1, c.Size)
+	if err != nil {
+		return Inclusion{}, err
+	}
+	return Inclusion{Position: position, Leaf: string(leaves[0]), Hashes: hashes, Checkpoint: c, Note: c.Note}, nil
+}
+
+// Leaves of a range, in a tree of a size. Ranges of one bundle of 256 are the cheapest.
+func (r *Reader) Leaves(ctx context.Context, from, to, size int64) ([][]byte, error) {
+	if from < 0 || to > size || from > to {
+		return nil, ErrPending
+	}
+	var out [][]byte
+	for from < to {
+		index := from / layout.EntryBundleWidth
+		b, err := client.GetEntryBundle(ctx, r.files.ReadEntryBundle, uint64(index), uint64(size))
+		if err != nil {
+			return nil, fmt.Errorf("ledger: %w", err)
+		}
+		first := from - index*layout.EntryBundleWidth
+		last := min(to-index*layout.EntryBundleWidth, layout.EntryBundleWidth)
+		if int64(len(b.Entries)) < last {
+			return nil, fmt.Errorf("ledger: entry bundle %d has %d leaves, not %d", index, len(b.Entries), last)
+		}
+		out = append(out, b.Entries[first:last]...)
+		from += last - first
+	}
+	return out, nil
+}

@@ -1,0 +1,197 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/transparency-dev/tessera"
+
+	"aob.dev/writ/storage"
+)
+
+// retryAfter is how long a disk that refuses is left alone.
+const retryAfter = time.Second
+
+// resume takes the integrated size and compares the last leaf with its record.
+// That leaf's record digest stands for one record; that the earlier ones were
+// compared when they were appended is what the checks of indexes are for.
+func (l *Ledger) resume(ctx context.Context) error {
+	n, err := l.integrated(ctx)
+	if err != nil {
+		return fmt.Errorf("ledger: %w", err)
+	}
+	size := int64(n) //nolint:gosec // G115: a tree of 2^63 leaves fits no disk
+	if err := ahead(size, l.cfg.Records.Next()); err != nil {
+		return err
+	}
+	if size > 0 {
+		if err := l.compare(ctx, size-1, size); err != nil {
+			return err
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.size = size
+	return nil
+}
+
+// compare a leaf with its record.
+func (l *Ledger) compare(ctx context.Context, position, size int64) error {
+	leaves, err := l.Leaves(ctx, position, position+1, size)
+	if err != nil {
+		return err
+	}
+	rec, err := l.cfg.Records.Get(ctx, position)
+	if err != nil {
+		return fmt.Errorf("ledger: %w", err)
+	}
+	leaf, err := ParseLeaf(leaves[0])
+	if err != nil {
+		return fmt.Errorf("ledger: leaf %d: %w", position, err)
+	}
+	// The tag is not compared: whose record it is changes nothing, and the tag
+	// secret may have been lost.
+	if !bytes.Equal(NewLeaf(rec, leaf.TenantTag).Bytes(), leaves[0]) {
+		return fmt.Errorf("%w: leaf %d is not the commitment to record %d. The journal is not the one that this ledger was made from: "+
+			"put the journal back that was", ErrDiverged, position, position)
+	}
+	return nil
+}
+
+// Run appends what the journal has and the ledger does not, until ctx ends. A
+// disk that refuses is tried again. A leaf at another index than its record's
+// position halts it for good: Err says so, and only ctx ends Run then.
+//
+// Crash anywhere in it: Tessera has integrated whole batches or nothing of them,
+// and the next start goes on behind the last integrated leaf.
+func (l *Ledger) Run(ctx context.Context) error {
+	var err error
+	for {
+		if err != nil {
+			err = l.resume(ctx) // what a failed batch has left is not known
+		}
+		if err == nil {
+			err = l.catchUp(ctx)
+		}
+		wait := (<-chan time.Time)(nil)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, ErrDiverged) || errors.Is(err, ErrAhead):
+			l.halted(err)
+			<-ctx.Done()
+			return nil
+		case err != nil:
+			l.cfg.Log.Warn("the ledger waits for its disk", slog.String("error", err.Error()))
+			wait = time.After(retryAfter)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-wait:
+		case <-l.wake:
+		}
+	}
+}
+
+func (l *Ledger) halted(err error) {
+	l.cfg.Log.Error("the ledger has halted; orders go on without proofs", slog.String("error", err.Error()))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.halt = err
+}
+
+// catchUp appends all that is durable, a batch at a time.
+func (l *Ledger) catchUp(ctx context.Context) error {
+	batch := make([]Leaf, 0, batchSize)
+	for rec, err := range l.cfg.Records.Scan(ctx, l.Size()) {
+		if err != nil {
+			return err
+		}
+		leaf, err := l.leaf(ctx, rec)
+		if err != nil {
+			return err
+		}
+		if batch = append(batch, leaf); len(batch) < batchSize {
+			continue
+		}
+		if err := l.add(ctx, batch); err != nil {
+			return err
+		}
+		batch = batch[:0]
+	}
+	return l.add(ctx, batch)
+}
+
+func (l *Ledger) leaf(ctx context.Context, rec storage.Record) (Leaf, error) {
+	tenant, err := l.tenants.Of(ctx, rec)
+	if err != nil {
+		return Leaf{}, err
+	}
+	tag, err := l.tags.Tag(tenant)
+	if err != nil {
+		return Leaf{}, err
+	}
+	leaf := NewLeaf(rec, tag)
+	if n := len(leaf.Bytes()); n > MaxLeaf {
+		return leaf, fmt.Errorf("leaf %d has %d bytes", rec.Position, n)
+	}
+	return leaf, nil
+}
+
+// add appends leaves and waits until all are integrated, each at its position.
+// It is not cut short by ctx: what was begun must be known to have ended. The
+// leaves are one batch, unless adding them takes longer than batchAge; so one
+// that fails leaves nothing of itself behind.
+func (l *Ledger) add(ctx context.Context, leaves []Leaf) error {
+	if len(leaves) == 0 {
+		return nil
+	}
+	ctx = context.WithoutCancel(ctx)
+	futures := make([]tessera.IndexFuture, len(leaves))
+	for i, leaf := range leaves {
+		futures[i] = l.append(ctx, tessera.NewEntry(leaf.Bytes()))
+	}
+	var failed, moved error
+	for i, future := range futures {
+		index, err := future()
+		switch {
+		case err != nil:
+			failed = errors.Join(failed, err)
+		case index.Index != uint64(leaves[i].Position): //nolint:gosec // G115: not negative
+			moved = fmt.Errorf("%w: record %d became leaf %d", ErrDiverged, leaves[i].Position, index.Index)
+		}
+	}
+	if moved != nil || failed != nil {
+		return errors.Join(moved, failed)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.size = leaves[len(leaves)-1].Position + 1
+	return nil
+}
+
+// Published waits until a checkpoint of at least size leaves is published, and
+// gives it. The error is the context's, or why the ledger has halted.
+func (l *Ledger) Published(ctx context.Context, size int64) (Checkpoint, error) {
+	look := time.NewTicker(CheckpointInterval / 10)
+	defer look.Stop()
+	for {
+		c, err := l.Checkpoint(ctx, l.cfg.Key.VerificationKey())
+		if err == nil && c.Size >= size {
+			return c, nil
+		}
+		if halt := l.Err(); halt != nil {
+			return c, halt
+		}
+		select {
+		case <-ctx.Done():
+			return c, errors.Join(ctx.Err(), err)
+		case <-look.C:
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package ledger
+
+import (
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// tagInfo separates tag keys from whatever else is ever derived from the secret.
+const tagInfo = "writ ledger tenant tag v1\n"
+
+const secretSize = 32
+
+// Tags makes tenants' tags: leaves of one tenant have one tag, and only who
+// holds the tenant's tag key can tell which tenant that is. Every tenant's key is
+// derived from one random secret, so giving one away says nothing of the others.
+type Tags struct {
+	secret []byte
+	origin string
+}
+
+// NewTags of a log. The secret has 32 bytes.
+func NewTags(secret []byte, origin string) Tags { return Tags{secret, origin} }
+
+// Key is the tag key of a tenant.
+func (t Tags) Key(tenant string) ([]byte, error) {
+	return hkdf.Key(sha256.New, t.secret, nil, tagInfo+tenant, sha256.Size)
+}
+
+// Tag of a tenant.
+func (t Tags) Tag(tenant string) (string, error) {
+	key, err := t.Key(tenant)
+	if err != nil {
+		return "", err
+	}
+	return Tag(key, t.origin), nil
+}
+
+// Tag is HMAC-SHA-256(tag key, origin) in hex.
+func Tag(key []byte, origin string) string {
+	m := hmac.New(sha256.New, key)
+	m.Write([]byte(origin)) // never fails
+	return hex.EncodeToString(m.Sum(nil))
+}
+
+// CreateSecret reads the tag secret of a data directory, and makes it where
+// there is none, mode 0600. It is durable when CreateSecret returns; a crash in
+// it leaves a part under another name, which the next start replaces. Losing it
+// loses which leaves are whose, and no proof.
+func CreateSecret(path string) ([]byte, error) {
+	secret, err := ReadSecret(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return secret, err
+	}
+	secret = make([]byte, secretSize)
+	_, _ = rand.Read(secret) // crypto/rand.Read never fails
+	part := path + ".part"
+	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // G304: the data directory
+	if err != nil {
+		return nil, err
+	}
+	_, err = f.WriteString(hex.EncodeToString(secret) + "\n")
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return nil, err
+	}
+	if err := os.Rename(part, path); err != nil {
+		return nil, err
+	}
+	return secret, syncDir(filepath.Dir(path))
+}
+
+// ReadSecret reads the tag secret, refusing a file that others can read.
+func ReadSecret(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("%s: readable by others (mode %04o): chmod 600 it", path, info.Mode().Perm())
+	}
+	raw, err := os.ReadFile(path) //nolint:gosec // G304: the data directory
+	if err != nil {
+		return nil, err
+	}
+	secret, err := hex.DecodeString(string(raw[:max(len(raw)-1, 0)]))
+	if err != nil || len(secret) != secretSize {
+		return nil, fmt.Errorf("%s: not a tag secret", path)
+	}
+	return secret, nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir) //nolint:gosec // G304: the data directory
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

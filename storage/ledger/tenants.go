@@ -1,0 +1,90 @@
+package ledger
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/storage"
+)
+
+// SystemTenant owns control records.
+const SystemTenant = "system"
+
+// maxTenants is how many orders' tenants are remembered; then all are forgotten
+// and looked up again.
+const maxTenants = 1 << 16
+
+// Tenants says whose a record is: an order is its actor's tenant's, and what
+// follows on it belongs with it. One goroutine at a time.
+type Tenants struct {
+	records storage.Records
+	seen    map[int64]string
+}
+
+// NewTenants looks up in records what it has not seen.
+func NewTenants(records storage.Records) *Tenants {
+	return &Tenants{records: records, seen: make(map[int64]string)}
+}
+
+// Of a record.
+func (t *Tenants) Of(ctx context.Context, r storage.Record) (string, error) {
+	switch r.Kind {
+	case storage.KindControl:
+		return SystemTenant, nil
+	case storage.KindOrder:
+		return t.order(r)
+	case storage.KindOutcome, storage.KindRelease, storage.KindTakeover:
+		of, err := About(r)
+		if err != nil {
+			return "", err
+		}
+		if tenant, ok := t.seen[of]; ok {
+			return tenant, nil
+		}
+		order, err := t.records.Get(ctx, of)
+		if err != nil {
+			return "", fmt.Errorf("record %d is about %d: %w", r.Position, of, err)
+		}
+		return t.order(order)
+	default:
+		return "", fmt.Errorf("record %d: unknown kind %q", r.Position, r.Kind)
+	}
+}
+
+func (t *Tenants) order(r storage.Record) (string, error) {
+	var sealed intents.Sealed
+	if err := json.Unmarshal(r.Parts[storage.PartOrder], &sealed); err != nil {
+		return "", fmt.Errorf("record %d: %w", r.Position, err)
+	}
+	var body struct {
+		Actor struct {
+			Tenant string `json:"tenant"`
+		} `json:"actor"`
+	}
+	if err := json.Unmarshal([]byte(sealed.Payload), &body); err != nil {
+		return "", fmt.Errorf("record %d: %w", r.Position, err)
+	}
+	if len(t.seen) >= maxTenants {
+		clear(t.seen)
+	}
+	t.seen[r.Position] = body.Actor.Tenant
+	return body.Actor.Tenant, nil
+}
+
+// About is the position of the order that an outcome, release or takeover is
+// about. An outcome committed with its order stands right behind it and says -1.
+func About(r storage.Record) (int64, error) {
+	part := map[storage.Kind]string{storage.KindOutcome: storage.PartOutcome, storage.KindRelease: storage.PartRelease, storage.KindTakeover: storage.PartTakeover}[r.Kind]
+	var p struct {
+		Of *int64 `json:"of"`
+	}
+	if err := json.Unmarshal(r.Parts[part], &p); err != nil || p.Of == nil {
+		return 0, fmt.Errorf("record %d: part %q does not say which order it is about: %w", r.Position, part, err)
+	}
+	if *p.Of < 0 {
+		return r.Position - 1, nil
+	}
+	return *p.Of, nil
+}
