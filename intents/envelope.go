@@ -108,6 +108,7 @@ type Envelope struct {
 	grant     *Grant
 	principal Principal
 	issued    time.Time
+	args      any // of the intent, decoded
 }
 
 // ID is the intent_id: it names content and signer.

@@ -46,6 +46,7 @@ func (u *Unverified) Verify(v Verifier) (*Envelope, error) {
 	if err := e.setPrincipal(v); err != nil {
 		return nil, err
 	}
+	e.args = decodeCanonical(u.body.Intent.Args)
 	return e, nil
 }
 

@@ -66,7 +66,7 @@ type Approval struct {
 func Input(e *intents.Envelope, f Facts) map[string]any {
 	p, c := e.Principal(), e.Constraints()
 	in := map[string]any{
-		"intent": map[string]any{"type": e.Type(), "args": decode(e.Args())},
+		"intent": map[string]any{"type": e.Type(), "args": e.Decoded()},
 		"actor":  map[string]any{"user_id": p.UserID, "tenant": p.Tenant, "roles": list(f.Roles)},
 		"constraints": map[string]any{
 			"issued_at": c.IssuedAt, "ttl_sec": c.TTLSec, "audience": c.Audience,
@@ -98,19 +98,26 @@ func Input(e *intents.Envelope, f Facts) map[string]any {
 // contextInput holds the members that the order carries, and no others.
 func contextInput(c intents.Context) map[string]any {
 	m := map[string]any{}
-	for name, s := range map[string]string{
-		"session_id": c.SessionID, "turn_id": c.TurnID, "plan_id": c.PlanID, "task_id": c.TaskID,
-		"run_id": c.RunID, "node_id": c.NodeID, "cause": c.Cause,
-	} {
+	text := func(name, s string) {
 		if s != "" {
 			m[name] = s
 		}
 	}
-	for name, n := range map[string]int{"revision": c.Revision, "step": c.Step, "occurrence": c.Occurrence} {
+	number := func(name string, n int) {
 		if n != 0 {
 			m[name] = n
 		}
 	}
+	text("session_id", c.SessionID)
+	text("turn_id", c.TurnID)
+	text("plan_id", c.PlanID)
+	number("revision", c.Revision)
+	number("step", c.Step)
+	text("task_id", c.TaskID)
+	text("run_id", c.RunID)
+	text("node_id", c.NodeID)
+	number("occurrence", c.Occurrence)
+	text("cause", c.Cause)
 	if c.Agent != nil {
 		m["agent"] = map[string]any{"name": c.Agent.Name, "digest": c.Agent.Digest}
 	}
@@ -138,7 +145,7 @@ func decode(raw json.RawMessage) any {
 	d.UseNumber()
 	var v any
 	if err := d.Decode(&v); err != nil {
-		return nil // arguments of a verified order always parse
+		return nil // who calls has marshalled it
 	}
 	return v
 }

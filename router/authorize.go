@@ -19,7 +19,7 @@ func (r *Router) authorize(ctx context.Context, o *order) error {
 	}
 	if o.pin != nil {
 		o.facts.Skill = &policies.Skill{Name: o.pin.Skill, Digest: o.pin.Digest, Effect: o.pin.Effect}
-	} else if s := skillArg(o.env); s != "" {
+	} else if s := o.env.StringArg("skill"); s != "" && o.row.Executor == "skills" {
 		o.facts.Skill = &policies.Skill{Name: s}
 	}
 	res, err := o.policy.Decide(ctx, policies.Input(o.env, o.facts))
@@ -125,16 +125,6 @@ func (d *Directory) dataVersion() int64 {
 
 // dataVersionLocked is the last position that touched directory data.
 func (d *Directory) dataVersionLocked() int64 { return d.dataAt }
-
-func skillArg(e *intents.Envelope) string {
-	var a struct {
-		Skill string `json:"skill"`
-	}
-	if row, ok := catalog.Lookup(e.Type()); ok && row.Executor == "skills" {
-		_ = json.Unmarshal(e.Args(), &a) // validated in stage 3
-	}
-	return a.Skill
-}
 
 func taskFacts(t Task) *policies.Task {
 	return &policies.Task{TaskID: t.ID, PlanID: t.Plan, Revision: t.Revision, Step: t.Step, Skills: t.Spec.Skills,

@@ -135,16 +135,11 @@ func (r *Router) effectOf(o *order) error {
 	if o.row.Executor != "skills" {
 		return nil
 	}
-	var a struct {
-		Skill string `json:"skill"`
-	}
-	if err := json.Unmarshal(o.env.Args(), &a); err != nil {
-		return err
-	}
-	if a.Skill == "" {
+	skill := o.env.StringArg("skill")
+	if skill == "" {
 		return nil // skill.find
 	}
-	pin, ok := o.view.Pin(o.env.Principal().Tenant, a.Skill)
+	pin, ok := o.view.Pin(o.env.Principal().Tenant, skill)
 	if !ok {
 		if o.row.Effect == catalog.EffectPin {
 			o.decision.Effect = string(catalog.Once) // unknown is the worst; policy denies it

@@ -2,7 +2,6 @@ package router
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -30,7 +29,7 @@ func (r *Router) schema(_ context.Context, o *order) error {
 	if err != nil {
 		return err
 	}
-	if v := s.ValidateBytes(o.env.Args()); len(v) > 0 {
+	if v := s.Validate(o.env.Decoded()); len(v) > 0 {
 		return intents.Invalid(intents.SchemaInvalid, "/intent/args", v)
 	}
 	if o.env.TTL() > row.TTL() {
@@ -78,26 +77,21 @@ func (r *Router) taskScope(o *order, c intents.Context) error {
 	case c.SessionID != t.Session || c.TurnID != t.Turn:
 		return refuse("/context/session_id", "not the session and turn of the plan")
 	}
-	var a struct {
-		Skill  string `json:"skill"`
-		Key    string `json:"key"`
-		TaskID string `json:"task_id"`
-	}
-	_ = json.Unmarshal(o.env.Args(), &a) // what is malformed is refused by the schema below
 	switch o.env.Type() {
 	case "skill.call", "skill.load":
-		if !slices.Contains(t.Spec.Skills, a.Skill) {
+		if !slices.Contains(t.Spec.Skills, o.env.StringArg("skill")) {
 			return refuse("/intent/args/skill", "the skill is not among those of the planner's step")
 		}
 	case "read_memory":
-		if a.Key != t.InputKey && !slices.Contains(o.view.keysOfPlan(t.Tenant, t.Plan), a.Key) {
+		key := o.env.StringArg("key")
+		if key != t.InputKey && !slices.Contains(o.view.keysOfPlan(t.Tenant, t.Plan), key) {
 			return refuse("/intent/args/key", "a task may read the result of the step named by input_from_step, and its own")
 		}
-		if a.Key != t.InputKey && !ownKey(a.Key, t) {
+		if key != t.InputKey && !ownKey(key, t) {
 			return refuse("/intent/args/key", "a task may read the result of the step named by input_from_step, and its own")
 		}
 	case "step.finish":
-		if a.TaskID != t.ID {
+		if o.env.StringArg("task_id") != t.ID {
 			return refuse("/intent/args/task_id", "not the key's own task")
 		}
 	}

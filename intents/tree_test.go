@@ -1,0 +1,53 @@
+package intents
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// sameTree compares with encoding/json, for texts that are canonical.
+func sameTree(t *testing.T, text []byte) bool {
+	t.Helper()
+	if s := (scanner{b: text}); !s.document() {
+		return false
+	}
+	if diff := cmp.Diff(decodeSlowly(text), decodeCanonical(text)); diff != "" {
+		t.Fatalf("%s (-encoding/json +ours):\n%s", text, diff)
+	}
+	return true
+}
+
+func TestDecodeCanonical(t *testing.T) {
+	for _, text := range []string{`{}`, `[]`, `""`, `null`, `true`, `false`, `0`, `-1.5e-300`, `{"a":{"b":[1,"é\n",null,[]]}}`, `{"\n":1}`, `"\u001f"`, `"😀"`} {
+		if !sameTree(t, []byte(text)) {
+			t.Errorf("%s is not canonical", text)
+		}
+	}
+	r := rand.New(rand.NewPCG(1, 8785)) //nolint:gosec // G404: reproducible
+	same := 0
+	for range 20_000 {
+		d := document{r: r, kinds: 18 + r.IntN(8)}
+		d.value(0)
+		text, err := Canonical([]byte(d.b.String()))
+		if err == nil && sameTree(t, text) {
+			same++
+		}
+	}
+	if same < 5000 {
+		t.Errorf("only %d documents are canonical", same)
+	}
+}
+
+func FuzzDecodeCanonical(f *testing.F) {
+	f.Add([]byte(`{"a":[1,"é\n",null,true,false,{}],"b":-1.5}`))
+	f.Fuzz(func(t *testing.T, text []byte) { sameTree(t, text) })
+}
+
+func TestStringArg(t *testing.T) {
+	e := &Envelope{args: decodeCanonical([]byte(`{"a":"x","b":1}`))}
+	if e.StringArg("a") != "x" || e.StringArg("b") != "" || e.StringArg("c") != "" || (&Envelope{}).StringArg("a") != "" {
+		t.Error("StringArg")
+	}
+}
