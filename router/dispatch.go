@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -65,7 +66,7 @@ func (r *Router) dispatch(ctx context.Context, o *order) intents.Outcome {
 	}
 	if err == nil {
 		out.Status, out.Code, out.Reason, out.Retryable = report.Status, report.Code, report.Reason, report.Retryable
-		out.Result, out.Facts = report.Result, report.Facts
+		out.Result, out.Facts = report.Result, r.sound(o, report.Facts)
 		return out
 	}
 	return r.failed(o, out, err)
@@ -188,6 +189,26 @@ func (r *Router) checked(o *order, report intents.Report) error {
 	default:
 		return intents.Refuse(intents.ExecutorFailed, "", "the executor's answer has no status")
 	}
+}
+
+// maxFacts of one report; factName is what the event of a fact may be called.
+const maxFacts = 64
+
+var factName = regexp.MustCompile(`^[a-z][a-z0-9_.]{0,63}$`)
+
+// sound leaves out facts that are no events. The outcome stands without them: an
+// executor's slip in its facts undoes no effect and must not stop the recorder.
+func (r *Router) sound(o *order, facts []intents.Fact) []intents.Fact {
+	var out []intents.Fact
+	for _, f := range facts {
+		var payload map[string]json.RawMessage
+		if len(out) == maxFacts || !factName.MatchString(f.Event) || json.Unmarshal(f.Payload, &payload) != nil || payload == nil {
+			r.cfg.Log.Warn("fact left out", "intent_id", o.env.ID(), "type", o.env.Type(), "executor", o.row.Executor)
+			continue
+		}
+		out = append(out, f)
+	}
+	return out
 }
 
 // finish is stage 10: the outcome is durable before it is told. An outcome that
