@@ -12,14 +12,14 @@ import (
 	"aob.dev/writ/storage/storagetest"
 )
 
-// between is a journal on which something happens between decision and commit,
+// meanwhile is a journal on which something happens between decision and commit,
 // or after a look-up, once.
-type between struct {
+type meanwhile struct {
 	storage.Journal
 	beforeCommit, afterLookup func()
 }
 
-func (j *between) Commit(ctx context.Context, c storage.Commit) (storage.Result, error) {
+func (j *meanwhile) Commit(ctx context.Context, c storage.Commit) (storage.Result, error) {
 	if f := j.beforeCommit; f != nil {
 		j.beforeCommit = nil
 		f()
@@ -27,7 +27,7 @@ func (j *between) Commit(ctx context.Context, c storage.Commit) (storage.Result,
 	return j.Journal.Commit(ctx, c)
 }
 
-func (j *between) Lookup(ctx context.Context, k storage.Key) (storage.Holder, bool, error) {
+func (j *meanwhile) Lookup(ctx context.Context, k storage.Key) (storage.Holder, bool, error) {
 	h, found, err := j.Journal.Lookup(ctx, k)
 	if f := j.afterLookup; f != nil {
 		j.afterLookup = nil
@@ -36,10 +36,10 @@ func (j *between) Lookup(ctx context.Context, k storage.Key) (storage.Holder, bo
 	return h, found, err
 }
 
-// withBetween is a world whose journal does what the test says in between.
-func withBetween(t *testing.T) (*routertest.World, *between) {
+// withMeanwhile is a world whose journal does what the test says in between.
+func withMeanwhile(t *testing.T) (*routertest.World, *meanwhile) {
 	t.Helper()
-	j := &between{}
+	j := &meanwhile{}
 	w := routertest.New(t, routertest.Options{Wrap: func(inner storage.Journal) storage.Journal {
 		j.Journal = inner
 		return j
@@ -50,7 +50,7 @@ func withBetween(t *testing.T) (*routertest.World, *between) {
 // What a decision relied on may change before its commit: then it is decided
 // again, and falls with what it stood on.
 func TestStale(t *testing.T) {
-	w, j := withBetween(t)
+	w, j := withMeanwhile(t)
 	task := started(w, catalog.Pure)
 	for _, c := range []struct {
 		name   string
@@ -120,9 +120,9 @@ func (j *restless) Commit(ctx context.Context, c storage.Commit) (storage.Result
 
 // The loser of the commit is a duplicate of the winner.
 func TestLost(t *testing.T) {
-	w, j := withBetween(t)
+	w, j := withMeanwhile(t)
 	task := started(w, catalog.Once)
-	for name, o := range map[string]routertest.Order{"dispatched": task.CallOrder("feed", `{}`), "by the router": task.ClaimOrder(2)} {
+	for name, o := range map[string]routertest.Order{"dispatched": task.CallOrder("feed", `{}`), "by the router": w.NewPlan("p2").OpenOrder()} {
 		winner, loser := w.Seal(o), w.Seal(o)
 		var won *intents.Answer
 		j.beforeCommit = func() { won = w.Want(w.Send(winner), intents.OK) }
@@ -138,7 +138,7 @@ func TestLost(t *testing.T) {
 
 // The key may be lost to another order: that one is named, and a record says so.
 func TestLostToAnotherOrder(t *testing.T) {
-	w, j := withBetween(t)
+	w, j := withMeanwhile(t)
 	o := find(w)
 	o.Key = "k"
 	other := o
@@ -152,9 +152,9 @@ func TestLostToAnotherOrder(t *testing.T) {
 // An equal order that is committed between look-up and fold makes the move
 // illegal by its own effect: still a duplicate, no refusal.
 func TestTwinBetweenLookupAndFold(t *testing.T) {
-	w, j := withBetween(t)
+	w, j := withMeanwhile(t)
 	task := started(w, catalog.Once)
-	for name, o := range map[string]routertest.Order{"once": task.CallOrder("feed", `{}`), "claim": task.ClaimOrder(2), "open": w.NewPlan("p7").OpenOrder()} {
+	for name, o := range map[string]routertest.Order{"once": task.CallOrder("feed", `{}`), "open": w.NewPlan("p7").OpenOrder()} {
 		winner, loser := w.Seal(o), w.Seal(o)
 		j.afterLookup = func() { w.Want(w.Send(winner), intents.OK) }
 		if a := w.Want(w.Send(loser), intents.OK); !a.Replayed {
@@ -246,7 +246,7 @@ func memory(w *routertest.World) *storagetest.Journal {
 
 // A caller who goes away while the order is committed does not stop it.
 func TestCallerGoesAway(t *testing.T) {
-	w, j := withBetween(t)
+	w, j := withMeanwhile(t)
 	task := started(w, catalog.Once)
 	ctx, cancel := context.WithCancel(t.Context())
 	j.beforeCommit = cancel

@@ -35,6 +35,7 @@ type Bus struct {
 	mu        sync.Mutex // guards what follows
 	executors map[string]Executor
 	calls     []Call
+	broken    func(context.Context) ([]byte, error)
 }
 
 func newBus(w *World) *Bus {
@@ -48,6 +49,13 @@ func (b *Bus) On(typ string, e Executor) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.executors[typ] = e
+}
+
+// Fail lets every request have the given end.
+func (b *Bus) Fail(end func(context.Context) ([]byte, error)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.broken = end
 }
 
 // Calls are the dispatches of a type so far.
@@ -70,8 +78,11 @@ func (b *Bus) Request(ctx context.Context, subject string, data []byte) ([]byte,
 	}
 	typ := strings.TrimPrefix(subject, "writ.exec.")
 	b.mu.Lock()
-	run := b.executors[typ]
+	run, broken := b.executors[typ], b.broken
 	b.mu.Unlock()
+	if broken != nil {
+		return broken(ctx)
+	}
 	if run == nil {
 		return nil, bus.ErrNoResponders
 	}

@@ -1,0 +1,224 @@
+package router_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/router"
+	"aob.dev/writ/router/routertest"
+)
+
+// A key set is the root-signed successor of the one in force, or nothing.
+func TestKeyPut(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	for name, change := range map[string]func(*intents.KeySet){
+		"skips a version": func(s *intents.KeySet) { s.Version++ },
+		"same version":    func(s *intents.KeySet) { s.Version-- },
+		"other prev":      func(s *intents.KeySet) { s.Prev = intents.Digest(nil) },
+	} {
+		if a := w.Keys(change); a.Code != intents.MalformedArgs || a.Pointer != "/intent/args/key_set" {
+			t.Errorf("%s: %s at %s", name, a.Code, a.Pointer)
+		}
+	}
+	root := w.Root
+	w.Root = w.NewKey(intents.RoleRoot)
+	w.Want(w.Keys(func(*intents.KeySet) {}), intents.MalformedArgs)
+	w.Root = root
+	w.Want(w.Keys(func(*intents.KeySet) {}), intents.OK)
+	if v := w.Dir.JWKS(); v.Version != 2 || v.Origin != w.Origin || len(v.Keys) != 6 {
+		t.Errorf("%+v", v)
+	}
+}
+
+// Rotation: the new key signs from its position on, the old one no more; what the
+// old one signed stays, in a new fold too, and is still answered by GET.
+func TestKeyRotation(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	p := w.Begun("p1", "a")
+	old, fresh := w.Manager, w.NewKey(intents.RoleManager)
+	soul := routertest.Order{By: old, Type: "soul.get", Args: catalog.SoulGet{}}
+	before := w.OK(soul)
+	w.Want(w.Keys(func(s *intents.KeySet) {
+		for i := range s.Keys {
+			s.Keys[i].Revoked = s.Keys[i].KID == old.KID
+		}
+		s.Keys = append(s.Keys, fresh.VerificationKey().ToJWK())
+	}), intents.OK)
+	w.Want(w.Do(soul), intents.KeyRevoked)
+	w.Manager = fresh
+	w.Want(p.Claim(), intents.OK)
+	next := w.Restart()
+	if got := p.On(next).View(); got.Epoch != 2 {
+		t.Errorf("%+v", got)
+	}
+	a, err := next.Router.Order(t.Context(), *before.Position)
+	w.Must(err)
+	if a.Code != intents.OK || a.IntentID != before.IntentID || a.Receipt != before.Receipt {
+		t.Errorf("%+v", a)
+	}
+	// A key that left the set is unknown.
+	w = next
+	w.Want(w.Keys(func(s *intents.KeySet) { s.Keys = s.Keys[:len(s.Keys)-1] }), intents.OK)
+	soul.By = fresh
+	w.Want(w.Do(soul), intents.KeyUnknown)
+}
+
+// admin.put, one row of each kind, and what it does to who may what.
+func TestAdminPut(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	put := func(a catalog.AdminPut) *intents.Answer { return w.Admin("admin.put", a) }
+	hash := intents.Digest([]byte("secret"))
+	key := catalog.APIKey{ID: "k1", Hash: hash, UserID: "ana", MaxRoles: []string{"user"}}
+	w.Want(put(catalog.AdminPut{Tenant: "default", APIKey: &key}), intents.OK)
+	if got, tenant, ok := w.Dir.APIKey(hash); !ok || tenant != "default" || !cmp.Equal(got, key) {
+		t.Errorf("%+v %s %v", got, tenant, ok)
+	}
+	key.Revoked = true
+	w.Want(put(catalog.AdminPut{Tenant: "default", APIKey: &key}), intents.OK)
+	if _, _, ok := w.Dir.APIKey(hash); ok || !w.Dir.HasAPIKeys() {
+		t.Error("a revoked key is found")
+	}
+	w.Want(put(catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: "finder", Capabilities: []string{"skills:read"}}}), intents.OK)
+	o := find(w)
+	o.Roles = []string{"finder"}
+	w.OK(o)
+	w.Want(put(catalog.AdminPut{New: &catalog.Tenant{ID: "acme"}}), intents.OK)
+	o.Tenant, o.Roles = "acme", []string{"user"}
+	w.OK(o)
+	o.Roles = []string{"finder"} // a role of default's
+	w.Want(w.Do(o), intents.RBACForbidden)
+	w.Data("python", "false")
+	w.Pin("feed", catalog.Pure)
+	task := w.Begun("p1", "feed").Started(1)
+	if a := w.Want(w.Do(task.Order("exec_python", catalog.ExecPython{Script: "print(1)"})), intents.PolicyDenied); a.Decision.PolicyIDs[0] != "writ.python.off" {
+		t.Errorf("%v", a.Decision.PolicyIDs)
+	}
+	if got := w.Dir.Tenants(); !cmp.Equal(got, []string{"acme", "default", "system"}) {
+		t.Errorf("tenants %v", got)
+	}
+	for name, a := range map[string]catalog.AdminPut{
+		"no such tenant": {Tenant: "nowhere", User: &catalog.User{UserID: "x", Roles: []string{}}},
+		"a tenant twice": {New: &catalog.Tenant{ID: "default"}},
+	} {
+		if got := put(a); got.Code != intents.MalformedArgs {
+			t.Errorf("%s: %s", name, got.Code)
+		}
+	}
+	w.Want(put(catalog.AdminPut{User: &catalog.User{UserID: "x", Roles: []string{}}, New: &catalog.Tenant{ID: "two"}}), intents.SchemaInvalid)
+	w.Want(put(catalog.AdminPut{}), intents.SchemaInvalid)
+}
+
+// A tenant's operator administers that tenant; only system's name another.
+func TestForeignTenant(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	bob := w.AddOperator("default", "bob", "admin")
+	as := func(typ string, args any) *intents.Answer {
+		return w.Do(routertest.Order{By: bob, User: "bob", Tenant: "default", Type: typ, Args: args})
+	}
+	digest := intents.Digest(nil)
+	user := &catalog.User{UserID: "carl", Roles: []string{"user"}}
+	w.Want(as("admin.put", catalog.AdminPut{User: user}), intents.OK)
+	w.Want(as("admin.put", catalog.AdminPut{Tenant: "default", User: user}), intents.OK)
+	w.Want(as("skill.approve", catalog.SkillApprove{Skill: "feed", Digest: digest, Effect: catalog.Pure}), intents.OK)
+	w.Want(as("grant.revoke", catalog.GrantRevoke{Tenant: "default", Sub: "carl", Before: "2026-11-20T10:00:00Z"}), intents.OK)
+	before := w.Dir.View().Pins("system")
+	for typ, args := range map[string]any{
+		"admin.put":     catalog.AdminPut{Tenant: "system", User: user},
+		"skill.approve": catalog.SkillApprove{Tenant: "system", Skill: "feed", Digest: digest, Effect: catalog.Pure},
+		"grant.revoke":  catalog.GrantRevoke{Tenant: "system", Sub: "local", Before: "2026-11-20T10:00:00Z"},
+	} {
+		if a := as(typ, args); a.Code != intents.RBACForbidden || a.Pointer != "/intent/args/tenant" {
+			t.Errorf("%s: %s at %s", typ, a.Code, a.Pointer)
+		}
+	}
+	w.Want(as("admin.put", catalog.AdminPut{New: &catalog.Tenant{ID: "mine"}}), intents.RBACForbidden)
+	if _, found, _ := w.Dir.View().UserRoles("system", "carl"); found || len(before) != 0 || len(w.Dir.View().Pins("system")) != 0 {
+		t.Error("system was changed")
+	}
+}
+
+// An operator's roles are the directory's of now: gone, disabled or cut, the key
+// is good for nothing.
+func TestOperatorRoles(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	bob := w.AddOperator("default", "bob", "admin")
+	order := routertest.Order{By: bob, User: "bob", Tenant: "default", Type: "skill.approve",
+		Args: catalog.SkillApprove{Skill: "feed", Digest: intents.Digest(nil), Effect: catalog.Pure}}
+	w.OK(order)
+	for _, u := range []catalog.User{{UserID: "bob", Roles: []string{"approver"}}, {UserID: "bob", Roles: []string{"admin"}, Disabled: true}} {
+		w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &u}), intents.OK)
+		w.Want(w.Do(order), intents.RBACForbidden)
+	}
+	w.OK(routertest.Order{By: w.Operator, Type: "skill.approve", Args: order.Args})
+}
+
+// grant.revoke ends the grants minted before, and the user's open plans with
+// their tasks; others' go on.
+func TestGrantRevoke(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	w.Pin("a", catalog.Pure)
+	mine := w.Begun("mine", "a")
+	mine.Started(1)
+	old := w.Seal(find(w))
+	other := w.NewPlan("other")
+	other.User = "bob"
+	w.Want(other.Open(), intents.OK)
+	w.Want(w.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "default", Sub: "ana", Before: "2026-11-20T10:00:01Z"}), intents.OK)
+	v := mine.View()
+	if v.Status != catalog.PlanFailed || v.Failure.Reason == "" || v.Steps[0].Status != catalog.StepInterrupted || v.CompletedAt == nil {
+		t.Errorf("%+v", v)
+	}
+	if s, _ := other.Status(); s != catalog.PlanPending {
+		t.Errorf("bob's plan is %s", s)
+	}
+	w.Want(w.Send(old), intents.GrantInvalid)
+	w.Clock.Move(1e9)
+	w.OK(find(w)) // minted after
+}
+
+// The pin in force is what policy judges and executors get.
+func TestSkillApprove(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	task := started(w, catalog.Pure)
+	if a := w.Want(task.Call("feed", `{"n":1}`), intents.OK); a.Decision.Effect != "pure" {
+		t.Errorf("effect %s", a.Decision.Effect)
+	}
+	w.Want(w.Admin("skill.approve", catalog.SkillApprove{Tenant: "default", Skill: "feed", Digest: intents.Digest([]byte("v2")), Effect: catalog.Once}), intents.OK)
+	if a := w.Want(task.Call("feed", `{"n":2}`), intents.OK); a.Decision.Effect != "once" {
+		t.Errorf("effect %s", a.Decision.Effect)
+	}
+	if pin := w.Bus.Calls("skill.call")[1].Ticket.Pins[0]; pin.Digest != intents.Digest([]byte("v2")) {
+		t.Errorf("%+v", pin)
+	}
+	w.Want(w.Admin("skill.approve", catalog.SkillApprove{Tenant: "nowhere", Skill: "x", Digest: intents.Digest(nil), Effect: catalog.Pure}), intents.MalformedArgs)
+}
+
+// The genesis verifies with the root that it names and with no other word.
+func TestGenesis(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	var c router.Control
+	w.Must(json.Unmarshal(w.Records()[0].Parts["control"], &c))
+	g, err := router.OpenGenesis(*c.Genesis)
+	w.Must(err)
+	if g.Origin != w.Origin || g.Policy != w.Policy.Engine().Digest() || g.Catalog != catalog.Digest() || !cmp.Equal(g.Tenants, []string{"system", "default"}) {
+		t.Errorf("%+v", g)
+	}
+	forged, err := intents.SignCompact(w.NewKey(intents.RoleRoot), intents.TypGenesis, g)
+	w.Must(err)
+	if _, err := router.OpenGenesis(forged); err == nil {
+		t.Error("a genesis that another key signed opens")
+	}
+	g.Origin = "writ/other"
+	forged, err = intents.SignCompact(w.Root, intents.TypGenesis, g)
+	w.Must(err)
+	if _, err := router.OpenGenesis(forged); err == nil {
+		t.Error("a genesis with another origin opens")
+	}
+	if err := router.Begin(t.Context(), w.Journal, *c.Genesis, w.Clock.Now()); err == nil && w.Dir.Err() == nil {
+		t.Error("a second genesis is taken")
+	}
+}

@@ -1,0 +1,184 @@
+package router_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/blobdir"
+)
+
+// How an order ends by what its executor says, or does not say: a once order is
+// failed only by its executor's own word, or if nobody was listening.
+func TestExecutorAnswers(t *testing.T) {
+	done := routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)}))
+	for _, c := range []struct {
+		name       string
+		executor   routertest.Executor
+		pure, once intents.Code
+	}{
+		{"done", done, intents.OK, intents.OK},
+		{"failed", routertest.Always(routertest.Failed(intents.ExecutorFailed)), intents.ExecutorFailed, intents.ExecutorFailed},
+		{"nobody", nil, intents.DispatchUnavailable, intents.DispatchUnavailable},
+		{"indeterminate", routertest.Always(intents.Report{Status: intents.StatusIndetermined, Code: intents.Indeterminate, Reason: "cut off",
+			Facts: []intents.Fact{routertest.Fact("skill.called", `{}`)}}), intents.Indeterminate, intents.Indeterminate},
+		{"result outside its schema", routertest.Always(routertest.Done(map[string]int{"size": 1})), intents.ExecutorFailed, intents.Indeterminate},
+		{"no result", routertest.Always(intents.Report{Status: intents.Done, Code: intents.OK}), intents.ExecutorFailed, intents.Indeterminate},
+		{"no status", routertest.Always(intents.Report{}), intents.ExecutorFailed, intents.Indeterminate},
+		{"failed without a code", routertest.Always(intents.Report{Status: intents.Failed}), intents.ExecutorFailed, intents.Indeterminate},
+		{"failed and OK", routertest.Always(intents.Report{Status: intents.Failed, Code: intents.OK}), intents.ExecutorFailed, intents.Indeterminate},
+	} {
+		for effect, want := range map[catalog.Effect]intents.Code{catalog.Pure: c.pure, catalog.Once: c.once} {
+			w := routertest.New(t, routertest.Options{})
+			task := started(w, effect)
+			w.Bus.On("skill.call", c.executor)
+			a := task.Call("feed", `{}`)
+			if a.Code != want || a.Outcome == nil || a.Receipt == "" {
+				t.Errorf("%s, %s: %s (%s), want %s", c.name, effect, a.Code, a.Reason, want)
+				continue
+			}
+			if (a.Code == intents.Indeterminate) != (a.Outcome.Status == intents.StatusIndetermined) || a.Outcome.Retryable && a.Code == intents.Indeterminate {
+				t.Errorf("%s, %s: %+v", c.name, effect, a.Outcome)
+			}
+			if c.name == "indeterminate" && (a.Reason != "cut off" || len(a.Outcome.Facts) != 1) {
+				t.Errorf("the executor's own word is lost: %+v", a.Outcome)
+			}
+		}
+	}
+}
+
+// A bus that breaks, or answers late or no JSON, tells nothing about the effect.
+func TestBusFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		reply      func(context.Context) ([]byte, error)
+		pure, once intents.Code
+	}{
+		"breaks":  {func(context.Context) ([]byte, error) { return nil, errors.New("connection closed") }, intents.ExecutorFailed, intents.Indeterminate},
+		"is late": {func(context.Context) ([]byte, error) { return nil, context.DeadlineExceeded }, intents.ExecutorTimeout, intents.Indeterminate},
+		"is mute": {func(context.Context) ([]byte, error) { return nil, nil }, intents.ExecutorFailed, intents.Indeterminate},
+	} {
+		for effect, want := range map[catalog.Effect]intents.Code{catalog.Pure: c.pure, catalog.Once: c.once} {
+			w := routertest.New(t, routertest.Options{})
+			task := started(w, effect)
+			w.Bus.Fail(c.reply)
+			if a := task.Call("feed", `{}`); a.Code != want {
+				t.Errorf("%s, %s: %s, want %s", name, effect, a.Code, want)
+			}
+		}
+	}
+}
+
+// Facts become events: what is no event's name or no object is left out, since
+// an executor's slip must not stop the recorder.
+func TestFactsAreChecked(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	task := started(w, catalog.Pure)
+	w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)},
+		routertest.Fact("skill.called", `{"skill_id":"feed"}`), routertest.Fact("Not An Event", `{}`), routertest.Fact("x", `[1]`), routertest.Fact("", `{}`), routertest.Fact("bare", `null`))))
+	a := w.Want(task.Call("feed", `{}`), intents.OK)
+	if len(a.Outcome.Facts) != 1 || a.Outcome.Facts[0].Event != "skill.called" {
+		t.Errorf("%+v", a.Outcome.Facts)
+	}
+}
+
+// withBlobs is a running task of a world with a blob store.
+func withBlobs(t *testing.T) (*routertest.World, *blobdir.Blobs, *routertest.Task) {
+	t.Helper()
+	blobs, err := blobdir.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := routertest.New(t, routertest.Options{Blobs: blobs})
+	return w, blobs, started(w, catalog.Pure)
+}
+
+// from names a file of the step, a blob of the tenant, or an order of the step;
+// the ticket carries what it resolves to with its digest.
+func TestInputs(t *testing.T) {
+	w, blobs, task := withBlobs(t)
+	scope := storage.Scope{Tenant: "default", Plan: "p1", Revision: 1, Step: 1}
+	text := strings.Repeat("x", 60_000)
+	file, err := blobs.Put(t.Context(), scope, strings.NewReader(text))
+	w.Must(err)
+	ref, _, err := blobs.Keep(t.Context(), "default", strings.NewReader("kept"))
+	w.Must(err)
+	inline := w.Want(task.Call("feed", `{"n":1}`), intents.OK)
+	w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Reference: &catalog.Reference{FileID: file.ID, SizeBytes: file.Size, SHA256: file.SHA256, Sample: []string{"x"}}})))
+	large := w.Want(task.Call("feed", `{"n":2}`), intents.OK)
+	for _, c := range []struct {
+		name, from string
+		want       intents.Input
+	}{
+		{"file", file.ID, intents.Input{Pointer: "/input", Ref: file.ID, SHA256: file.SHA256, Size: file.Size}},
+		{"blob", ref, intents.Input{Pointer: "/input", Ref: ref, SHA256: strings.TrimPrefix(ref, "cas://"), Size: 4}},
+		{"order", inline.IntentID, intents.Input{Pointer: "/input", Value: []byte(`[{"place":"x"}]`), SHA256: intents.Digest([]byte(`[{"place":"x"}]`)), Size: 15}},
+		{"order with a large result", large.IntentID, intents.Input{Pointer: "/input", Ref: file.ID, SHA256: file.SHA256, Size: file.Size}},
+	} {
+		w.OK(task.Order("exec_python", catalog.ExecPython{Script: "print(1)", From: c.from}))
+		calls := w.Bus.Calls("exec_python")
+		in := calls[len(calls)-1].Ticket.Inputs
+		if len(in) != 1 || in[0].Pointer != c.want.Pointer || in[0].Ref != c.want.Ref || in[0].SHA256 != c.want.SHA256 || in[0].Size != c.want.Size || !bytes.Equal(in[0].Value, c.want.Value) {
+			t.Errorf("%s: %+v", c.name, in)
+		}
+	}
+}
+
+// What a step may not read is not dispatched: MALFORMED_ARGS, and the key stays
+// taken by an order that failed for good.
+func TestInputsOutOfReach(t *testing.T) {
+	w, blobs, task := withBlobs(t)
+	other, err := blobs.Put(t.Context(), storage.Scope{Tenant: "default", Plan: "p1", Revision: 1, Step: 2}, strings.NewReader("x"))
+	w.Must(err)
+	foreign, _, err := blobs.Keep(t.Context(), "system", strings.NewReader("theirs"))
+	w.Must(err)
+	w.Bus.On("skill.call", routertest.Always(routertest.Failed(intents.ExecutorFailed)))
+	failed := w.Want(task.Call("feed", `{"n":1}`), intents.ExecutorFailed)
+	elsewhere := w.Begun("p2", "feed").Started(1)
+	w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)})))
+	theirs := w.Want(elsewhere.Call("feed", `{}`), intents.OK)
+	for name, from := range map[string]string{
+		"file of another step": other.ID, "no such file": "f_00000000000000000000000000000000", "blob of another tenant": foreign,
+		"no such order": intents.Digest([]byte("nothing")), "failed order": failed.IntentID, "order of another plan": theirs.IntentID,
+	} {
+		a := w.Do(task.Order("exec_python", catalog.ExecPython{Script: "print(1)", From: from}))
+		if a.Code != intents.MalformedArgs || a.Outcome == nil || a.Outcome.Retryable {
+			t.Errorf("%s: %s %s", name, a.Code, a.Reason)
+		}
+	}
+	if n := len(w.Bus.Calls("exec_python")); n != 0 {
+		t.Errorf("%d dispatches", n)
+	}
+}
+
+// An inline result of just under the limit fits into a ticket.
+func TestLargestInlineInput(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	task := started(w, catalog.Pure)
+	big, err := json.Marshal(strings.Repeat("\"", (storage.InlineLimit-4)/2))
+	w.Must(err)
+	w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: big})))
+	a := w.Want(task.Call("feed", `{}`), intents.OK)
+	w.OK(task.Order("exec_python", catalog.ExecPython{Script: "print(1)", From: a.IntentID}))
+	if in := w.Bus.Calls("exec_python")[0].Ticket.Inputs; len(in) != 1 || !bytes.Equal(in[0].Value, big) {
+		t.Errorf("%d inputs", len(in))
+	}
+}
+
+// Obligations of the policy reach the executor.
+func TestObligations(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	w.Data("max_bytes", `{"*":1000}`)
+	task := started(w, catalog.Pure)
+	w.Want(task.Call("feed", `{}`), intents.OK)
+	got := w.Bus.Calls("skill.call")[0].Ticket.Obligations
+	if len(got) != 1 || got[0].Name != "max_bytes" || got[0].Value != 1000.0 {
+		t.Errorf("%+v", got)
+	}
+}
