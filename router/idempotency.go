@@ -107,7 +107,9 @@ func (r *Router) legal(o *order) error {
 	if err := r.effectOf(o); err != nil {
 		return err
 	}
-	if o.decision.Effect == string(catalog.Once) && o.env.Context().PlanID != "" {
+	// Also where the pin says something else by now: what was once has been done.
+	once := o.decision.Effect == string(catalog.Once) || o.row.Effect == catalog.EffectPin
+	if once && o.env.Context().PlanID != "" {
 		id, open := o.view.repeats(o.env)
 		if id != "" && (open || o.env.Context().Occurrence == 0) {
 			return intents.Refuse(intents.ConflictIdempotency, "/intent/args", "an equal order with an effect was committed before: "+id)

@@ -357,16 +357,22 @@ func (v *View) OrderOf(tenant, plan string, revision, step int, intentID string)
 func (v *View) repeats(e *intents.Envelope) (id string, indeterminate bool) {
 	v.d.mu.RLock()
 	defer v.d.mu.RUnlock()
-	p, ok := v.d.plans[e.Principal().Tenant+"/"+e.Context().PlanID]
+	tenant, plan := e.Principal().Tenant, e.Context().PlanID
+	v.rely(subjectPlan(tenant, plan)) // every once order touches it
+	p, ok := v.d.plans[tenant+"/"+plan]
 	if !ok {
 		return "", false
 	}
 	for _, f := range p.facts {
-		if f.Effect == catalog.Once && f.Type == e.Type() && f.Status != undelivered && string(f.Args) == string(e.Args()) {
-			return f.IntentID, f.Status == string(intents.StatusIndetermined)
+		if f.Effect != catalog.Once || f.Type != e.Type() || f.Status == undelivered || string(f.Args) != string(e.Args()) {
+			continue
 		}
+		if f.Status == string(intents.StatusIndetermined) {
+			return f.IntentID, true
+		}
+		id = f.IntentID
 	}
-	return "", false
+	return id, false
 }
 
 // keysOfPlan are the memory keys that a plan's steps have written.

@@ -2,6 +2,7 @@ package router_test
 
 import (
 	"context"
+	"encoding/json"
 	"testing"
 
 	"aob.dev/writ/intents"
@@ -10,13 +11,13 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// between runs something else between two steps of one submission, once.
-type between struct {
+// meanwhile runs something else between two steps of one submission, once.
+type meanwhile struct {
 	storage.Journal
 	lookup, commit func()
 }
 
-func (b *between) Lookup(ctx context.Context, k storage.Key) (storage.Holder, bool, error) {
+func (b *meanwhile) Lookup(ctx context.Context, k storage.Key) (storage.Holder, bool, error) {
 	if run := b.lookup; run != nil {
 		b.lookup = nil
 		run()
@@ -24,7 +25,7 @@ func (b *between) Lookup(ctx context.Context, k storage.Key) (storage.Holder, bo
 	return b.Journal.Lookup(ctx, k)
 }
 
-func (b *between) Commit(ctx context.Context, c storage.Commit) (storage.Result, error) {
+func (b *meanwhile) Commit(ctx context.Context, c storage.Commit) (storage.Result, error) {
 	if run := b.commit; run != nil {
 		b.commit = nil
 		run()
@@ -32,9 +33,9 @@ func (b *between) Commit(ctx context.Context, c storage.Commit) (storage.Result,
 	return b.Journal.Commit(ctx, c)
 }
 
-func interposed(t *testing.T) (*routertest.World, *between) {
+func interposed(t *testing.T) (*routertest.World, *meanwhile) {
 	t.Helper()
-	b := &between{}
+	b := &meanwhile{}
 	return routertest.New(t, routertest.Options{Wrap: func(j storage.Journal) storage.Journal {
 		b.Journal = j
 		return b
@@ -51,4 +52,35 @@ func TestPolicyDataChangesDuringADecision(t *testing.T) {
 	if n := len(w.Bus.Calls("exec_python")); n != 0 {
 		t.Errorf("%d scripts ran", n)
 	}
+}
+
+// Of two equal orders with an effect, sealed under two keys and decided at once,
+// one is carried out.
+func TestEqualOnceOrdersAtOnce(t *testing.T) {
+	w, b := interposed(t)
+	task := started(w, catalog.Once)
+	first, second := task.CallOrder("feed", `{}`), task.CallOrder("feed", `{}`)
+	first.Key, second.Key = "one", "two"
+	b.commit = func() { w.OK(first) }
+	w.Want(w.Do(second), intents.ConflictIdempotency)
+	if n := len(w.Bus.Calls("skill.call")); n != 1 {
+		t.Errorf("%d effects", n)
+	}
+}
+
+// While one of several equal orders is indeterminate, none more is taken.
+func TestRepeatWhileOneIsIndeterminate(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	task := started(w, catalog.Once)
+	call := func(occurrence int) *intents.Answer {
+		o := task.CallOrder("feed", `{}`)
+		o.Ctx.Occurrence = occurrence
+		return w.Do(o)
+	}
+	w.Want(call(0), intents.OK)
+	w.Bus.On("skill.call", routertest.Always(intents.Report{Status: intents.Done, Code: intents.OK, Result: json.RawMessage(`{"no":"result"}`)}))
+	w.Want(call(1), intents.Indeterminate)
+	w.Want(call(2), intents.ConflictIdempotency)
+	w.Pin("feed", catalog.Idempotent) // what the skill is from now on does not say what that one did
+	w.Want(call(2), intents.ConflictIdempotency)
 }
