@@ -329,10 +329,11 @@ func (v *View) Task(name string) (Task, bool) {
 		Step: t.step, Spec: t.spec, InputKey: t.inputKey, Deadline: t.deadline, Ended: t.ended}, true
 }
 
-// Plan as others are told it; rely false leaves it out of what is asserted.
+// Plan as others are told it. What is decided after seeing it rests on it.
 func (v *View) Plan(tenant, id string) (catalog.PlanView, bool) {
 	v.d.mu.RLock()
 	defer v.d.mu.RUnlock()
+	v.rely(subjectPlan(tenant, id))
 	p, ok := v.d.plans[tenant+"/"+id]
 	if !ok {
 		return catalog.PlanView{}, false

@@ -11,13 +11,13 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// meanwhile runs something else between two steps of one submission, once.
-type meanwhile struct {
+// interposer runs something else between two steps of one submission, once.
+type interposer struct {
 	storage.Journal
 	lookup, commit func()
 }
 
-func (b *meanwhile) Lookup(ctx context.Context, k storage.Key) (storage.Holder, bool, error) {
+func (b *interposer) Lookup(ctx context.Context, k storage.Key) (storage.Holder, bool, error) {
 	if run := b.lookup; run != nil {
 		b.lookup = nil
 		run()
@@ -25,7 +25,7 @@ func (b *meanwhile) Lookup(ctx context.Context, k storage.Key) (storage.Holder, 
 	return b.Journal.Lookup(ctx, k)
 }
 
-func (b *meanwhile) Commit(ctx context.Context, c storage.Commit) (storage.Result, error) {
+func (b *interposer) Commit(ctx context.Context, c storage.Commit) (storage.Result, error) {
 	if run := b.commit; run != nil {
 		b.commit = nil
 		run()
@@ -33,9 +33,9 @@ func (b *meanwhile) Commit(ctx context.Context, c storage.Commit) (storage.Resul
 	return b.Journal.Commit(ctx, c)
 }
 
-func interposed(t *testing.T) (*routertest.World, *meanwhile) {
+func interposed(t *testing.T) (*routertest.World, *interposer) {
 	t.Helper()
-	b := &meanwhile{}
+	b := &interposer{}
 	return routertest.New(t, routertest.Options{Wrap: func(j storage.Journal) storage.Journal {
 		b.Journal = j
 		return b
@@ -83,4 +83,21 @@ func TestRepeatWhileOneIsIndeterminate(t *testing.T) {
 	w.Want(call(2), intents.ConflictIdempotency)
 	w.Pin("feed", catalog.Idempotent) // what the skill is from now on does not say what that one did
 	w.Want(call(2), intents.ConflictIdempotency)
+}
+
+// What a decision says of the plan is so when it is committed.
+func TestPlanChangesDuringADecision(t *testing.T) {
+	w, b := interposed(t)
+	p := w.Begun("p1", "feed")
+	b.commit = func() { w.Want(p.Cancel(w.Gateway), intents.OK) }
+	a := w.OK(routertest.Order{By: w.Manager, Type: "soul.get", Args: catalog.SoulGet{}, Ctx: intents.Context{PlanID: "p1"}})
+	var facts struct {
+		Plan struct {
+			Status string `json:"status"`
+		} `json:"plan"`
+	}
+	w.Must(json.Unmarshal(w.Records()[*a.Position].Parts[storage.PartFacts], &facts))
+	if facts.Plan.Status != string(catalog.PlanFailed) {
+		t.Errorf("the record says that the plan was %s", facts.Plan.Status)
+	}
 }
