@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package sandbox
 
 import (
@@ -6,10 +8,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"time"
+
+	"aob.dev/writ/executors/sandbox/spawn"
 )
 
 const (
@@ -26,7 +29,7 @@ const (
 
 // Box is one Python process in its finished sandbox. It takes one script.
 type Box struct {
-	cmd    *exec.Cmd
+	proc   *os.Process
 	feed   *os.File // write ends and read ends of the parent
 	out    *os.File
 	errs   *os.File
@@ -36,8 +39,11 @@ type Box struct {
 	driver  string
 	python  string
 	cleanup func() error
+	explain func(spawn.Failure) error
 
-	exited chan struct{} // closed once cmd.ProcessState is set
+	exited  chan struct{} // closed once state and waitErr are set
+	state   *os.ProcessState
+	waitErr error
 
 	closing  sync.Once
 	closeErr error
@@ -77,7 +83,7 @@ func (b *Box) closePipes() {
 
 // wait collects the exit status. It ends with the process, which Close ensures.
 func (b *Box) wait() {
-	b.cmd.Wait() // the status is in ProcessState, whatever the error
+	b.state, b.waitErr = b.proc.Wait()
 	close(b.exited)
 }
 
@@ -110,23 +116,33 @@ func (b *Box) awaitReady(ctx context.Context) error {
 		return b.report.SetReadDeadline(time.Time{})
 	}
 	// Everything may have gone wrong, so both channels are worth a line.
-	b.cmd.Process.Kill()
+	b.kill()
 	<-b.exited
+	if b.waitErr != nil {
+		return fmt.Errorf("wait for box: %w", b.waitErr)
+	}
 	b.report.SetReadDeadline(time.Now().Add(drainGrace))
 	b.errs.SetReadDeadline(time.Now().Add(drainGrace))
-	said, _ := io.ReadAll(io.LimitReader(b.report, reportMax))
+	rest, _ := io.ReadAll(io.LimitReader(b.report, reportMax))
 	stderr, _ := io.ReadAll(io.LimitReader(b.errs, reportMax))
-	return fmt.Errorf("build box: %s", strings.TrimSpace(fmt.Sprintf("%s%s %s (%v)", first[:n], said, stderr, b.cmd.ProcessState)))
+	said := append(first[:n], rest...)
+	if f, ok := spawn.ParseFailure(said); ok {
+		return fmt.Errorf("build box: %w", b.explain(f))
+	}
+	return fmt.Errorf("build box: %s", strings.TrimSpace(fmt.Sprintf("%s %s (%v)", said, stderr, b.state)))
 }
+
+// kill ends the process; one that ended already is left alone.
+func (b *Box) kill() { _ = b.proc.Kill() }
 
 // Close ends the process and frees what belongs to the box. It is safe to call
 // more than once, and after Run.
 func (b *Box) Close() error {
 	b.closing.Do(func() {
-		b.cmd.Process.Kill()
+		b.kill()
 		<-b.exited
 		b.closePipes()
-		b.closeErr = b.cleanup()
+		b.closeErr = errors.Join(b.waitErr, b.cleanup())
 	})
 	return b.closeErr
 }

@@ -1,15 +1,16 @@
+//go:build amd64 || arm64
+
 package sandbox
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"aob.dev/writ/executors/sandbox/spawn"
 )
 
 // linuxDriver is all four drivers: they differ in data only.
@@ -20,6 +21,7 @@ type linuxDriver struct {
 	needRoot bool
 	root     string
 	landlock int // lowest ABI
+	layers   layers
 	host     *host
 }
 
@@ -41,33 +43,27 @@ const insideID = 1000
 
 func (h *host) drivers() []Driver {
 	return []Driver{
-		&linuxDriver{name: Namespaces, clone: boxNamespaces, user: true, root: rootPivot, landlock: abiAny, host: h},
-		&linuxDriver{name: Rootful, clone: boxNamespaces, needRoot: true, root: rootPivot, landlock: abiAny, host: h},
-		&linuxDriver{name: LandlockChroot, needRoot: true, root: rootChroot, landlock: abiTruncate, host: h},
-		&linuxDriver{name: Landlock, root: rootKeep, landlock: abiTruncate, host: h},
+		&linuxDriver{name: Namespaces, clone: boxNamespaces, user: true, root: rootPivot, landlock: abiAny, layers: allLayers, host: h},
+		&linuxDriver{name: Rootful, clone: boxNamespaces, needRoot: true, root: rootPivot, landlock: abiAny, layers: allLayers, host: h},
+		&linuxDriver{name: LandlockChroot, needRoot: true, root: rootChroot, landlock: abiTruncate, layers: allLayers, host: h},
+		&linuxDriver{name: Landlock, root: rootKeep, landlock: abiTruncate, layers: allLayers, host: h},
 	}
 }
 
 func (d *linuxDriver) Name() string { return d.name }
 
 func (d *linuxDriver) Start(ctx context.Context, p Profile) (*Box, error) {
-	if auditArch == 0 {
-		return nil, errArch
-	}
 	if d.needRoot && os.Geteuid() != 0 {
 		return nil, errors.New("needs root")
 	}
 	id := -1
-	if d.host.ids != nil {
+	if d.host.ids != nil && d.layers&layerUser != 0 {
 		id = d.host.ids.next()
 	}
 	spec := boxSpec{
-		Runtime: d.host.runtime.path, Image: d.host.runtime.image, Root: d.root, Scratch: taskDir, ID: id,
-		OwnUser: d.user || id >= 0, Limits: p.Limits, Room: p.Room, Preload: p.Preload, Landlock: d.landlock,
-	}
-	attr := &syscall.SysProcAttr{Cloneflags: d.clone, Pdeathsig: syscall.SIGKILL}
-	if d.user {
-		d.mapIDs(attr, &spec)
+		Runtime: d.host.runtime.path, Image: d.host.runtime.image, Root: d.root, Layers: d.layers, Scratch: taskDir, ID: id,
+		OwnUser: d.user || id >= 0, OwnRoot: d.user, OwnPIDs: d.clone&unix.CLONE_NEWPID != 0,
+		Limits: p.Limits, Room: p.Room, Preload: p.Preload, Landlock: d.landlock,
 	}
 	cleanup := func() error { return nil }
 	if d.root != rootPivot {
@@ -81,7 +77,7 @@ func (d *linuxDriver) Start(ctx context.Context, p Profile) (*Box, error) {
 		}
 		spec.Scratch = rel
 	}
-	box, err := d.launch(spec, attr, cleanup)
+	box, err := d.launch(spec, cleanup)
 	if err != nil {
 		return nil, errors.Join(err, cleanup())
 	}
@@ -92,54 +88,46 @@ func (d *linuxDriver) Start(ctx context.Context, p Profile) (*Box, error) {
 	return box, nil
 }
 
-// mapIDs puts the box into a user namespace. Root maps itself, because init
-// keeps its capabilities across execve only as uid 0, and one uid that nobody
-// else has, which init takes on before Python starts. Anybody else can map but
-// their own uid.
-func (d *linuxDriver) mapIDs(attr *syscall.SysProcAttr, spec *boxSpec) {
-	attr.Cloneflags |= unix.CLONE_NEWUSER
-	ids := func(own int) []syscall.SysProcIDMap {
-		list := []syscall.SysProcIDMap{{ContainerID: 0, HostID: own, Size: 1}}
+// mapIDs puts the box into a user namespace. Root maps itself, because only uid
+// 0 may mount there, and one uid that nobody else has, which the box takes on
+// before Python starts. Anybody else can map but their own uid.
+func (d *linuxDriver) mapIDs(p *spawn.Program, spec *boxSpec) {
+	p.Clone |= unix.CLONE_NEWUSER
+	ids := func(own int) string {
+		lines := fmt.Sprintf("0 %d 1\n", own)
 		if spec.ID >= 0 {
-			list = append(list, syscall.SysProcIDMap{ContainerID: insideID, HostID: spec.ID, Size: 1})
+			lines += fmt.Sprintf("%d %d 1\n", insideID, spec.ID)
 		}
-		return list
+		return lines
 	}
-	attr.UidMappings, attr.GidMappings = ids(os.Geteuid()), ids(os.Getegid())
-	if spec.ID >= 0 {
-		attr.GidMappingsEnableSetgroups = true
-		spec.ID = insideID
-	}
+	p.UIDMap, p.GIDMap = ids(os.Geteuid()), ids(os.Getegid())
 }
 
-// launch starts init and returns the box without waiting for it.
-func (d *linuxDriver) launch(spec boxSpec, attr *syscall.SysProcAttr, cleanup func() error) (*Box, error) {
-	raw, err := json.Marshal(spec)
+// launch starts the box and returns without waiting for it.
+func (d *linuxDriver) launch(spec boxSpec, cleanup func() error) (*Box, error) {
+	ns := spawn.Program{Clone: d.clone}
+	if d.user {
+		d.mapIDs(&ns, &spec)
+		if spec.ID >= 0 {
+			spec.ID = insideID
+		}
+	}
+	prog, err := spec.compile()
 	if err != nil {
 		return nil, err
 	}
+	prog.Clone, prog.UIDMap, prog.GIDMap = ns.Clone, ns.UIDMap, ns.GIDMap
 	b, theirs, err := newBox()
 	if err != nil {
 		return nil, err
 	}
-	b.cmd = &exec.Cmd{
-		// The running program, even if its file was replaced since.
-		Path: "/proc/self/exe",
-		Args: []string{initName, string(raw)},
-		// For the Go runtime of init only; Python gets another environment.
-		Env:         []string{"GOGC=off", "GOMAXPROCS=1"},
-		Stdout:      theirs.out,
-		Stderr:      theirs.errs,
-		ExtraFiles:  []*os.File{theirs.feed, theirs.report},
-		SysProcAttr: attr,
-	}
-	err = d.host.spawner.start(b.cmd)
+	b.explain, b.cleanup = prog.explain, cleanup
+	b.proc, err = d.host.spawner.start(prog, theirs)
 	theirs.close()
 	if err != nil {
 		b.closePipes()
 		return nil, fmt.Errorf("start box: %w", err)
 	}
-	b.cleanup = cleanup
 	go b.wait()
 	return b, nil
 }

@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package sandbox
 
 import (
@@ -5,6 +7,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"aob.dev/writ/executors/sandbox/spawn"
 )
 
 // Landlock ABI versions that a driver can insist on.
@@ -37,16 +41,22 @@ func landlockABI() (int, error) {
 	return int(v), nil
 }
 
+// Descriptors that restrictFiles opens: the lowest that are free.
+const (
+	rulesetFD = spawn.ReportFD + 1
+	grantFD   = rulesetFD + 1
+)
+
 // restrictFiles lets the box read the runtime, execute the loader and use its
 // scratch directory, and nothing else of the file system, TCP, abstract
 // sockets and signals.
-func restrictFiles(s *boxSpec) error {
+func restrictFiles(p *program, s *boxSpec) error {
 	abi, err := landlockABI()
 	if err != nil {
-		return err
+		return fmt.Errorf("landlock: %w", err)
 	}
 	if abi < s.Landlock {
-		return fmt.Errorf("ABI %d, driver needs %d", abi, s.Landlock)
+		return fmt.Errorf("landlock: ABI %d, driver needs %d", abi, s.Landlock)
 	}
 	attr := unix.LandlockRulesetAttr{Handled_access_fs: fsV1}
 	write, own := uint64(fsWrite), uint64(fsOwn)
@@ -68,12 +78,9 @@ func restrictFiles(s *boxSpec) error {
 	if abi >= abiScope {
 		attr.Scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
 	}
+	p.step = "landlock ruleset"
 	// Fields unknown to an older kernel are zero, which it accepts.
-	fd, _, e := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
-	if e != 0 {
-		return fmt.Errorf("create ruleset: %w", e)
-	}
-	defer unix.Close(int(fd))
+	p.call(unix.SYS_LANDLOCK_CREATE_RULESET, value(p, &attr), num(unsafe.Sizeof(attr)), num(0))
 
 	type grant struct {
 		path   string
@@ -93,26 +100,25 @@ func restrictFiles(s *boxSpec) error {
 		grants = append(grants, grant{s.inBox(s.Scratch), fsRead}, grant{s.inBox(s.Scratch + "/" + inputName), write})
 	}
 	for _, g := range grants {
-		if err := allowBeneath(int(fd), g.path, g.access); err != nil {
-			return fmt.Errorf("allow %s: %w", g.path, err)
+		p.step = "landlock " + g.path
+		if err := allowBeneath(p, g.path, g.access); err != nil {
+			return err
 		}
 	}
-	if _, _, e := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0); e != 0 {
-		return fmt.Errorf("restrict: %w", e)
-	}
+	p.step = "landlock"
+	p.call(unix.SYS_LANDLOCK_RESTRICT_SELF, num(rulesetFD), num(0))
+	p.call(unix.SYS_CLOSE, num(rulesetFD))
 	return nil
 }
 
-func allowBeneath(ruleset int, path string, access uint64) error {
-	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+func allowBeneath(p *program, path string, access uint64) error {
+	at, err := p.text(path)
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd)
-	attr := unix.LandlockPathBeneathAttr{Allowed_access: access, Parent_fd: int32(fd)}
-	if _, _, e := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(ruleset), unix.LANDLOCK_RULE_PATH_BENEATH,
-		uintptr(unsafe.Pointer(&attr)), 0, 0, 0); e != 0 {
-		return e
-	}
+	p.call(unix.SYS_OPENAT, num(unix.AT_FDCWD), at, num(unix.O_PATH|unix.O_CLOEXEC), num(0))
+	rule := unix.LandlockPathBeneathAttr{Allowed_access: access, Parent_fd: grantFD}
+	p.call(unix.SYS_LANDLOCK_ADD_RULE, num(rulesetFD), num(unix.LANDLOCK_RULE_PATH_BENEATH), value(p, &rule), num(0))
+	p.call(unix.SYS_CLOSE, num(grantFD))
 	return nil
 }

@@ -1,64 +1,77 @@
+//go:build amd64 || arm64
+
 package sandbox
 
 import (
 	"fmt"
 	"path/filepath"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
 // changeRoot leaves the host's file tree as far as the driver can, and enters
 // the scratch directory.
-func changeRoot(s *boxSpec) error {
+func changeRoot(p *program, s *boxSpec) error {
 	switch s.Root {
 	case rootPivot:
-		if err := pivot(s); err != nil {
+		if err := pivot(p, s); err != nil {
 			return err
 		}
 	case rootChroot:
-		if err := unix.Chroot(s.Runtime); err != nil {
-			return fmt.Errorf("chroot: %w", err)
+		runtime, err := p.text(s.Runtime)
+		if err != nil {
+			return err
 		}
+		p.step = "chroot"
+		p.call(unix.SYS_CHROOT, runtime)
 	case rootKeep:
 	default:
 		return fmt.Errorf("unknown root %q", s.Root)
 	}
-	if err := unix.Chdir(s.inBox(s.Scratch)); err != nil {
-		return fmt.Errorf("enter scratch: %w", err)
+	scratch, err := p.text(s.inBox(s.Scratch))
+	if err != nil {
+		return err
 	}
+	p.step = "enter scratch"
+	p.call(unix.SYS_CHDIR, scratch)
 	return nil
 }
 
 // pivot makes the runtime directory the only mount of the namespace, read-only,
 // with a bounded tmpfs as scratch. No /proc, /dev or /sys is mounted.
-func pivot(s *boxSpec) error {
-	if err := unix.Mount("", "/", "", unix.MS_PRIVATE|unix.MS_REC, ""); err != nil {
-		return fmt.Errorf("private mounts: %w", err)
-	}
-	// Without MS_REC: a mount someone made below the runtime is not wanted.
-	if err := unix.Mount(s.Runtime, s.Runtime, "", unix.MS_BIND, ""); err != nil {
-		return fmt.Errorf("bind runtime: %w", err)
-	}
-	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
-	if err := unix.MountSetattr(unix.AT_FDCWD, s.Runtime, 0, &attr); err != nil {
-		return fmt.Errorf("read-only runtime: %w", err)
-	}
+func pivot(p *program, s *boxSpec) error {
 	id := max(s.ID, 0)
-	options := fmt.Sprintf("size=%d,nr_inodes=%d,mode=0700,uid=%d,gid=%d", s.Room, scratchFiles, id, id)
-	err := unix.Mount("scratch", filepath.Join(s.Runtime, s.Scratch), "tmpfs",
-		unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, options)
-	if err != nil {
-		return fmt.Errorf("mount scratch: %w", err)
+	texts := [...]string{
+		"/", s.Runtime, filepath.Join(s.Runtime, s.Scratch), "tmpfs", ".", "box",
+		fmt.Sprintf("size=%d,nr_inodes=%d,mode=0700,uid=%d,gid=%d", s.Room, scratchFiles, id, id),
 	}
-	if err := unix.Chdir(s.Runtime); err != nil {
-		return fmt.Errorf("enter runtime: %w", err)
+	var at [len(texts)]arg
+	for i, text := range texts {
+		var err error
+		if at[i], err = p.text(text); err != nil {
+			return err
+		}
 	}
+	root, runtime, scratch, tmpfs, here, host, options := at[0], at[1], at[2], at[3], at[4], at[5], at[6]
+	p.step = "private mounts"
+	p.call(unix.SYS_MOUNT, num(0), root, num(0), num(unix.MS_PRIVATE|unix.MS_REC), num(0))
+	p.step = "bind runtime"
+	// Without MS_REC: a mount someone made below the runtime is not wanted.
+	p.call(unix.SYS_MOUNT, runtime, runtime, num(0), num(unix.MS_BIND), num(0))
+	p.step = "read-only runtime"
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
+	p.call(unix.SYS_MOUNT_SETATTR, num(unix.AT_FDCWD), runtime, num(0), value(p, &attr), num(unsafe.Sizeof(attr)))
+	p.step = "mount scratch"
+	p.call(unix.SYS_MOUNT, tmpfs, scratch, tmpfs, num(unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC), options)
+	p.step = "enter runtime"
+	p.call(unix.SYS_CHDIR, runtime)
+	p.step = "pivot_root"
 	// The old root ends up on top of the new one and is detached from there.
-	if err := unix.PivotRoot(".", "."); err != nil {
-		return fmt.Errorf("pivot_root: %w", err)
-	}
-	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
-		return fmt.Errorf("detach old root: %w", err)
-	}
-	return unix.Sethostname([]byte("box"))
+	p.call(unix.SYS_PIVOT_ROOT, here, here)
+	p.step = "detach old root"
+	p.call(unix.SYS_UMOUNT2, here, num(unix.MNT_DETACH))
+	p.step = "host name"
+	p.call(unix.SYS_SETHOSTNAME, host, num(len("box")))
+	return nil
 }

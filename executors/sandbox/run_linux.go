@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package sandbox
 
 import (
@@ -26,7 +28,7 @@ const chunkSize = 256 << 10
 func (b *Box) Run(ctx context.Context, job Job) (res Result, err error) {
 	defer func() { err = errors.Join(err, b.Close()) }()
 	start := time.Now()
-	end := &ending{kill: func() { b.cmd.Process.Kill() }}
+	end := &ending{kill: b.kill}
 	stopCtx := context.AfterFunc(ctx, func() { end.by(canceled) })
 	defer stopCtx()
 	wall := time.AfterFunc(b.limits.Wall, func() { end.by(Timeout) })
@@ -66,7 +68,10 @@ func (b *Box) Run(ctx context.Context, job Job) (res Result, err error) {
 	case why == aborted:
 		return Result{}, fmt.Errorf("read input: %w", feedErr)
 	}
-	state := b.cmd.ProcessState
+	if b.waitErr != nil {
+		return Result{}, nil // Close tells
+	}
+	state := b.state
 	verdict := judge(why, state, report.kept, b.limits)
 	if verdict.input {
 		return Result{}, fmt.Errorf("%w: %s", ErrInputSize, verdict.text)

@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package sandbox
 
 import (
@@ -159,3 +161,6 @@ func (s *Sandbox) Close() error {
 	s.runs.Wait()
 	return errors.Join(s.pool.close(), s.host.close())
 }
+
+// Init does nothing; importing the package is enough.
+func Init() {}

@@ -1,4 +1,4 @@
-//go:build !linux
+//go:build !linux || !(amd64 || arm64)
 
 package sandbox
 
@@ -14,9 +14,6 @@ type Sandbox struct{}
 
 // Box does not exist on this platform.
 type Box struct{}
-
-// Init does nothing on this platform.
-func Init() {}
 
 // Open fails on this platform.
 func Open(context.Context, Config) (*Sandbox, error) { return nil, errPlatform }

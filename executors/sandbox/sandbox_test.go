@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux && (amd64 || arm64)
 
 package sandbox
 
@@ -24,7 +24,6 @@ import (
 var testBase string
 
 func TestMain(m *testing.M) {
-	Init()
 	os.Exit(runTests(m))
 }
 

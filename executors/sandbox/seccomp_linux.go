@@ -1,6 +1,9 @@
+//go:build amd64 || arm64
+
 package sandbox
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -46,12 +49,52 @@ const (
 // table of 64-bit ones.
 const x32Bit = 0x40000000
 
-// seccompFilter compiles the rules for a process with the given pid, as the
-// process itself sees it.
-func seccompFilter(pid int) ([]unix.SockFilter, error) {
-	if auditArch == 0 {
-		return nil, fmt.Errorf("seccomp: %w", errArch)
+// installFilter puts the filter over all that follows. Outside a pid namespace
+// the box learns its pid, to which it may send signals, only when it runs.
+func installFilter(p *program, s *boxSpec) error {
+	const firstPID = 1
+	filter, err := seccompFilter(seccompRules(firstPID))
+	if err != nil {
+		return err
 	}
+	var code []byte
+	for _, f := range filter {
+		code = binary.NativeEndian.AppendUint16(code, f.Code)
+		code = append(code, f.Jt, f.Jf)
+		code = binary.NativeEndian.AppendUint32(code, f.K)
+	}
+	at := p.bytes(code)
+	if !s.OwnPIDs {
+		for _, i := range pidOperands(filter) {
+			p.call(unix.SYS_GETPID)
+			p.store(at, uint64(i*unix.SizeofSockFilter+4))
+		}
+	}
+	// struct sock_fprog: u16 length, padding, pointer.
+	header := binary.NativeEndian.AppendUint16(nil, uint16(len(filter)))
+	header = append(header, make([]byte, 6)...)
+	fprog := p.bytes(binary.NativeEndian.AppendUint64(header, at.value))
+	p.pointerAt(fprog, 8)
+	p.call(unix.SYS_SECCOMP, num(unix.SECCOMP_SET_MODE_FILTER), num(0), fprog)
+	return nil
+}
+
+// pidOperands are the instructions that compare with the pid: the comparison in
+// each rule about signals.
+func pidOperands(filter []unix.SockFilter) []int {
+	var at []int
+	for i, f := range filter {
+		if f.Code != unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K || f.K != unix.SYS_KILL && f.K != unix.SYS_TGKILL {
+			continue
+		}
+		// load, mask, compare: as compile writes a check.
+		at = append(at, i+3)
+	}
+	return at
+}
+
+// seccompFilter compiles rules.
+func seccompFilter(rules []rule) ([]unix.SockFilter, error) {
 	prog := []unix.SockFilter{
 		load(dataArch),
 		jump(unix.BPF_JEQ, auditArch, 1, 0),
@@ -60,7 +103,7 @@ func seccompFilter(pid int) ([]unix.SockFilter, error) {
 		jump(unix.BPF_JGE, x32Bit, 0, 1),
 		give(actKill),
 	}
-	for _, r := range seccompRules(pid) {
+	for _, r := range rules {
 		body, err := r.compile()
 		if err != nil {
 			return nil, err

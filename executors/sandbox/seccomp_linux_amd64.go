@@ -1,14 +1,8 @@
 package sandbox
 
-import (
-	"errors"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 const auditArch = unix.AUDIT_ARCH_X86_64
-
-var errArch = errors.New("not supported on this architecture")
 
 // archAllowed are calls that newer architectures no longer have.
 var archAllowed = []uint32{

@@ -1,21 +1,44 @@
+//go:build amd64 || arm64
+
 package sandbox
 
 import (
+	"errors"
+	"fmt"
+	"os"
 	"os/exec"
 	"runtime"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"aob.dev/writ/executors/sandbox/spawn"
 )
 
-// spawner starts all boxes from one operating system thread. The parent death
-// signal fires when the thread that forked ends, not the process, and Go ends
-// threads when it likes; so this one belongs to a goroutine that lives as long
-// as the sandbox. When it ends, the kernel kills every box that is left.
+// spawnerName is argv[0] of the process that forks the boxes, for whoever looks
+// at a list of processes.
+const spawnerName = "writ-sandbox-spawner"
+
+// spawner is the client of the process that forks the boxes.
+//
+// That process is started from one operating system thread, which is also the
+// parent of its boxes. The parent death signal fires when that thread ends, not
+// the process, and Go ends threads when it likes; so this one belongs to a
+// goroutine that lives as long as the sandbox. When it ends, the kernel kills
+// every box that is left.
 type spawner struct {
-	requests chan func()
+	launches chan func()
 	done     chan struct{}
+
+	mu     sync.Mutex // one request at a time
+	cmd    *exec.Cmd  // nil: not running
+	socket int
 }
 
+// newSpawner starts the goroutine; the process starts with the first box.
 func newSpawner() *spawner {
-	s := &spawner{requests: make(chan func()), done: make(chan struct{})}
+	s := &spawner{launches: make(chan func()), done: make(chan struct{}), socket: -1}
 	go s.run()
 	return s
 }
@@ -24,19 +47,94 @@ func (s *spawner) run() {
 	// Never unlocked: the thread ends with the goroutine.
 	runtime.LockOSThread()
 	defer close(s.done)
-	for do := range s.requests {
+	for do := range s.launches {
 		do()
 	}
 }
 
-func (s *spawner) start(cmd *exec.Cmd) error {
-	result := make(chan error, 1)
-	s.requests <- func() { result <- cmd.Start() }
-	return <-result
+// start forks a box with the given ends of its pipes.
+func (s *spawner) start(p *program, e boxEnds) (*os.Process, error) {
+	files := [4]int{int(e.out.Fd()), int(e.errs.Fd()), int(e.feed.Fd()), int(e.report.Fd())}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pid, err := s.ask(p, files)
+	if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
+		// Somebody ended it, such as the kernel for memory.
+		s.stop()
+		pid, err = s.ask(p, files)
+	}
+	runtime.KeepAlive(e)
+	if pid == 0 {
+		return nil, err
+	}
+	// It cannot be another process: nobody else waits for our children.
+	proc, findErr := os.FindProcess(pid)
+	if findErr != nil {
+		return nil, errors.Join(err, findErr)
+	}
+	if err != nil {
+		_ = proc.Kill()
+		_, _ = proc.Wait()
+		return nil, fmt.Errorf("map ids: %w", err)
+	}
+	return proc, nil
 }
 
-// close ends the thread. No start may follow.
+func (s *spawner) ask(p *program, files [4]int) (int, error) {
+	if s.cmd == nil {
+		if err := s.launch(); err != nil {
+			return 0, fmt.Errorf("start spawner: %w", err)
+		}
+	}
+	return spawn.Start(s.socket, &p.Program, files)
+}
+
+// launch starts the process. It leaves the process group, whose interrupt is
+// for this process to handle, and takes nothing along but its socket.
+func (s *spawner) launch() error {
+	ours, theirs, err := spawn.Socket()
+	if err != nil {
+		return err
+	}
+	end := os.NewFile(uintptr(theirs), "spawner")
+	defer end.Close()
+	timeout := unix.NsecToTimeval(setupTimeout.Nanoseconds())
+	cmd := &exec.Cmd{
+		// The running program, even if its file was replaced since.
+		Path:        "/proc/self/exe",
+		Args:        []string{spawnerName},
+		Env:         spawn.Environment(),
+		Dir:         "/",
+		ExtraFiles:  []*os.File{end},
+		SysProcAttr: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true},
+	}
+	if err = unix.SetsockoptTimeval(ours, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout); err == nil {
+		started := make(chan error, 1)
+		s.launches <- func() { started <- cmd.Start() }
+		err = <-started
+	}
+	if err != nil {
+		_ = unix.Close(ours)
+		return err
+	}
+	s.cmd, s.socket = cmd, ours
+	return nil
+}
+
+// stop ends the process. Boxes go on; close ends those.
+func (s *spawner) stop() {
+	if s.cmd == nil {
+		return
+	}
+	_ = unix.Close(s.socket)
+	_ = s.cmd.Process.Kill()
+	_ = s.cmd.Wait() // killed
+	s.cmd, s.socket = nil, -1
+}
+
+// close ends process and thread. No start may follow.
 func (s *spawner) close() {
-	close(s.requests)
+	s.stop()
+	close(s.launches)
 	<-s.done
 }

@@ -1,0 +1,100 @@
+//go:build linux && (amd64 || arm64)
+
+package spawn
+
+import (
+	"syscall"
+	"unsafe"
+)
+
+const (
+	sigBlockAll = ^uint64(0)
+	signals     = 64
+	sigSetSize  = 8
+)
+
+// child is what a forked process works with. All of it is made before.
+type child struct {
+	calls []Call
+	data  unsafe.Pointer // that Store is an offset in
+	fds   [4]int         // for OutFD, ErrFD, FeedFD and ReportFD; none is below lowFDs
+	hold  [2]int         // pipe: a byte releases the child; -1, -1: nothing to wait for
+}
+
+// fork clones the process and returns its pid. The child never returns.
+//
+// Signals are blocked across the clone, so that no handler of the Go runtime
+// runs in the child, where the threads that the runtime counts on do not exist.
+//
+//go:noinline
+//go:norace
+//go:nocheckptr
+func fork(flags uintptr, c *child) (int, syscall.Errno) {
+	all, old, def := sigBlockAll, uint64(0), [4]uint64{}
+	syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, sigSetmask, uintptr(unsafe.Pointer(&all)), uintptr(unsafe.Pointer(&old)), sigSetSize, 0, 0)
+	pid, _, errno := syscall.RawSyscall6(syscall.SYS_CLONE, flags|syscall.CLONE_PARENT|uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
+	if errno == 0 && pid == 0 {
+		c.become(&def)
+	}
+	syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, sigSetmask, uintptr(unsafe.Pointer(&old)), 0, sigSetSize, 0, 0)
+	return int(pid), errno
+}
+
+const sigSetmask = 2
+
+// become runs the child to its end. Nothing here may allocate, grow the stack or
+// take a lock: raw system calls only.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func (c *child) become(def *[4]uint64) {
+	for s := uintptr(1); s <= signals; s++ {
+		// SIGKILL and SIGSTOP refuse, which is as well.
+		syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, s, uintptr(unsafe.Pointer(def)), 0, sigSetSize, 0, 0)
+	}
+	syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, sigSetmask, uintptr(unsafe.Pointer(&def[0])), 0, sigSetSize, 0, 0)
+	for i := range c.fds {
+		if _, _, errno := syscall.RawSyscall(syscall.SYS_DUP3, uintptr(c.fds[i]), uintptr(OutFD+i), 0); errno != 0 {
+			leave(-1, errno)
+		}
+	}
+	if c.hold[0] >= 0 {
+		// The write end first: else this process would keep itself waiting if the
+		// spawner ended.
+		syscall.RawSyscall(syscall.SYS_CLOSE, uintptr(c.hold[1]), 0, 0)
+		var b byte
+		n, _, errno := syscall.RawSyscall(syscall.SYS_READ, uintptr(c.hold[0]), uintptr(unsafe.Pointer(&b)), 1)
+		if n != 1 {
+			leave(-1, errno)
+		}
+	}
+	for i := range c.calls {
+		call := &c.calls[i]
+		r, _, errno := syscall.RawSyscall6(uintptr(call.Number), uintptr(call.Args[0]), uintptr(call.Args[1]), uintptr(call.Args[2]),
+			uintptr(call.Args[3]), uintptr(call.Args[4]), uintptr(call.Args[5]))
+		if errno != 0 {
+			leave(i, errno)
+		}
+		if call.Store != 0 {
+			*(*uint32)(unsafe.Add(c.data, call.Store-1)) = uint32(r)
+		}
+	}
+	leave(-1, 0)
+}
+
+// leave tells why on ReportFD and ends the process.
+//
+//go:nosplit
+//go:norace
+//go:nocheckptr
+func leave(call int, errno syscall.Errno) {
+	b := [failureSize]byte{failureMark, byte(call), byte(call >> 8), byte(errno), byte(errno >> 8)}
+	syscall.RawSyscall(syscall.SYS_WRITE, ReportFD, uintptr(unsafe.Pointer(&b)), failureSize)
+	for {
+		syscall.RawSyscall(syscall.SYS_EXIT_GROUP, exitStatus, 0, 0)
+	}
+}
+
+// exitStatus of a box that was not built.
+const exitStatus = 125

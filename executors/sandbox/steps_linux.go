@@ -1,0 +1,151 @@
+//go:build amd64 || arm64
+
+package sandbox
+
+import (
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"aob.dev/writ/executors/sandbox/spawn"
+)
+
+// How the box changes its root directory.
+const (
+	rootPivot  = "pivot"  // own mount namespace: the runtime becomes /, scratch is a tmpfs
+	rootChroot = "chroot" // the runtime becomes /
+	rootKeep   = "keep"   // paths stay those of the host
+)
+
+// layers are the parts of a box that a driver may lack, besides its namespaces
+// and root.
+type layers uint
+
+const (
+	layerLandlock layers = 1 << iota
+	layerSeccomp
+	layerUser // an own uid
+	layerCapabilities
+	layerRlimits
+
+	allLayers = layerLandlock | layerSeccomp | layerUser | layerCapabilities | layerRlimits
+)
+
+// boxSpec is what a box is made from.
+type boxSpec struct {
+	Runtime  string   // host path of the runtime directory
+	Image    image    // what to execute in it
+	Root     string   // rootPivot, rootChroot or rootKeep
+	Layers   layers   // those it gets
+	Scratch  string   // scratch directory below Runtime, relative; the tmpfs mount point if rootPivot
+	ID       int      // uid and gid to become, as seen inside; -1 keeps them
+	OwnUser  bool     // no process outside has the box's uid, so RLIMIT_NPROC counts its threads only
+	OwnRoot  bool     // starts with all capabilities, in a user namespace
+	OwnPIDs  bool     // in a pid namespace
+	Limits   Limits   // normalized
+	Room     int64    // bytes of scratch, the input included
+	Preload  []string // modules imported before the script arrives
+	Landlock int      // lowest Landlock ABI that this driver accepts
+}
+
+// inBox is the path that a file of the runtime has once the box is entered.
+func (s *boxSpec) inBox(rel string) string {
+	if s.Root == rootKeep {
+		return filepath.Join(s.Runtime, rel)
+	}
+	return filepath.Join("/", rel)
+}
+
+// compile writes the program of a box. The order matters: each step still has
+// the rights that the steps before it needed, and none that a later one takes
+// away.
+func (s *boxSpec) compile() (*program, error) {
+	p := &program{}
+	steps := []struct {
+		name  string
+		layer layers // 0: in every box
+		write func(*program, *boxSpec) error
+	}{
+		{"descriptors", 0, closeDescriptors},
+		{"session", 0, newSession},
+		{"root", 0, changeRoot},
+		{"no_new_privs", 0, forbidNewPrivileges},
+		{"landlock", layerLandlock, restrictFiles},
+		{"bounding capabilities", layerCapabilities, dropBounding},
+		{"ids", layerUser, becomeUser},
+		{"parent death signal", 0, dieWithParent},
+		{"rlimits", layerRlimits, limitResources},
+		{"capabilities", layerCapabilities, dropCapabilities},
+		{"seccomp", layerSeccomp, installFilter},
+		{"execute the interpreter", 0, execute},
+	}
+	for _, step := range steps {
+		if step.layer != 0 && s.Layers&step.layer == 0 {
+			continue
+		}
+		p.step = step.name
+		if err := step.write(p, s); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// closeDescriptors closes all but those of the box. What is opened afterwards
+// is known by number: the lowest that is free.
+func closeDescriptors(p *program, _ *boxSpec) error {
+	p.call(unix.SYS_UMASK, num(0o077))
+	p.call(unix.SYS_CLOSE_RANGE, num(spawn.ReportFD+1), num(^uint32(0)), num(0))
+	return nil
+}
+
+// newSession leaves the process group of the parent.
+func newSession(p *program, _ *boxSpec) error {
+	p.call(unix.SYS_SETSID)
+	return nil
+}
+
+func forbidNewPrivileges(p *program, _ *boxSpec) error {
+	p.call(unix.SYS_PRCTL, num(unix.PR_SET_NO_NEW_PRIVS), num(1), num(0), num(0), num(0))
+	return nil
+}
+
+// dieWithParent has to come after setresuid, which clears it. The parent's death
+// before is seen as the end of the feed.
+func dieWithParent(p *program, _ *boxSpec) error {
+	p.call(unix.SYS_PRCTL, num(unix.PR_SET_PDEATHSIG), num(int(unix.SIGKILL)), num(0), num(0), num(0))
+	return nil
+}
+
+// environment is all of the box's environment.
+func (s *boxSpec) environment() []string {
+	scratch := s.inBox(s.Scratch)
+	return []string{
+		"HOME=" + scratch,
+		"TMPDIR=" + scratch,
+		"PATH=/nonexistent",
+		"LANG=C.UTF-8",
+		"TZ=UTC",
+		// A malloc arena per thread reserves 64 MiB of the address space limit.
+		"MALLOC_ARENA_MAX=1",
+	}
+}
+
+// execute becomes Python.
+func execute(p *program, s *boxSpec) error {
+	argv := s.Image.command(s.inBox(""), s.Preload)
+	path, err := p.text(argv[0])
+	if err != nil {
+		return err
+	}
+	args, err := p.texts(argv)
+	if err != nil {
+		return err
+	}
+	env, err := p.texts(s.environment())
+	if err != nil {
+		return err
+	}
+	p.call(unix.SYS_EXECVE, path, args, env)
+	return nil
+}
