@@ -115,7 +115,7 @@ func (r *Router) decide(ctx context.Context, raw []byte) (*order, error) {
 	if err != nil {
 		return nil, err
 	}
-	now := r.cfg.Now().UTC()
+	now := r.cfg.Now().UTC().Truncate(time.Millisecond) // as records keep it: what is told is what is folded
 	o := &order{view: r.dir.View(), now: now, holder: storage.Nobody, attempt: 1}
 	if o.env, err = r.verify(u, o.view, now); err != nil { // 2
 		return nil, err
