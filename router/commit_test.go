@@ -12,14 +12,14 @@ import (
 	"aob.dev/writ/storage/storagetest"
 )
 
-// meanwhile is a journal on which something happens between decision and commit,
+// hookedJournal is a journal on which something happens between decision and commit,
 // or after a look-up, once.
-type meanwhile struct {
+type hookedJournal struct {
 	storage.Journal
 	beforeCommit, afterLookup func()
 }
 
-func (j *meanwhile) Commit(ctx context.Context, c storage.Commit) (storage.Result, error) {
+func (j *hookedJournal) Commit(ctx context.Context, c storage.Commit) (storage.Result, error) {
 	if f := j.beforeCommit; f != nil {
 		j.beforeCommit = nil
 		f()
@@ -27,7 +27,7 @@ func (j *meanwhile) Commit(ctx context.Context, c storage.Commit) (storage.Resul
 	return j.Journal.Commit(ctx, c)
 }
 
-func (j *meanwhile) Lookup(ctx context.Context, k storage.Key) (storage.Holder, bool, error) {
+func (j *hookedJournal) Lookup(ctx context.Context, k storage.Key) (storage.Holder, bool, error) {
 	h, found, err := j.Journal.Lookup(ctx, k)
 	if f := j.afterLookup; f != nil {
 		j.afterLookup = nil
@@ -36,10 +36,10 @@ func (j *meanwhile) Lookup(ctx context.Context, k storage.Key) (storage.Holder, 
 	return h, found, err
 }
 
-// withMeanwhile is a world whose journal does what the test says in between.
-func withMeanwhile(t *testing.T) (*routertest.World, *meanwhile) {
+// withHooks is a world whose journal does what the test says in between.
+func withHooks(t *testing.T) (*routertest.World, *hookedJournal) {
 	t.Helper()
-	j := &meanwhile{}
+	j := &hookedJournal{}
 	w := routertest.New(t, routertest.Options{Wrap: func(inner storage.Journal) storage.Journal {
 		j.Journal = inner
 		return j
@@ -50,7 +50,7 @@ func withMeanwhile(t *testing.T) (*routertest.World, *meanwhile) {
 // What a decision relied on may change before its commit: then it is decided
 // again, and falls with what it stood on.
 func TestStale(t *testing.T) {
-	w, j := withMeanwhile(t)
+	w, j := withHooks(t)
 	task := started(w, catalog.Pure)
 	for _, c := range []struct {
 		name   string
@@ -120,7 +120,7 @@ func (j *restless) Commit(ctx context.Context, c storage.Commit) (storage.Result
 
 // The loser of the commit is a duplicate of the winner.
 func TestLost(t *testing.T) {
-	w, j := withMeanwhile(t)
+	w, j := withHooks(t)
 	task := started(w, catalog.Once)
 	for name, o := range map[string]routertest.Order{"dispatched": task.CallOrder("feed", `{}`), "by the router": w.NewPlan("p2").OpenOrder()} {
 		winner, loser := w.Seal(o), w.Seal(o)
@@ -138,7 +138,7 @@ func TestLost(t *testing.T) {
 
 // The key may be lost to another order: that one is named, and a record says so.
 func TestLostToAnotherOrder(t *testing.T) {
-	w, j := withMeanwhile(t)
+	w, j := withHooks(t)
 	o := find(w)
 	o.Key = "k"
 	other := o
@@ -152,7 +152,7 @@ func TestLostToAnotherOrder(t *testing.T) {
 // An equal order that is committed between look-up and fold makes the move
 // illegal by its own effect: still a duplicate, no refusal.
 func TestTwinBetweenLookupAndFold(t *testing.T) {
-	w, j := withMeanwhile(t)
+	w, j := withHooks(t)
 	task := started(w, catalog.Once)
 	for name, o := range map[string]routertest.Order{"once": task.CallOrder("feed", `{}`), "open": w.NewPlan("p7").OpenOrder()} {
 		winner, loser := w.Seal(o), w.Seal(o)
@@ -246,7 +246,7 @@ func memory(w *routertest.World) *storagetest.Journal {
 
 // A caller who goes away while the order is committed does not stop it.
 func TestCallerGoesAway(t *testing.T) {
-	w, j := withMeanwhile(t)
+	w, j := withHooks(t)
 	task := started(w, catalog.Once)
 	ctx, cancel := context.WithCancel(t.Context())
 	j.beforeCommit = cancel

@@ -51,6 +51,13 @@ func (b *Bus) On(typ string, e Executor) {
 	b.executors[typ] = e
 }
 
+// Executor of a type; nil: nobody listens.
+func (b *Bus) Executor(typ string) Executor {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.executors[typ]
+}
+
 // Fail lets every request have the given end.
 func (b *Bus) Fail(end func(context.Context) ([]byte, error)) {
 	b.mu.Lock()
