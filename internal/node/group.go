@@ -37,6 +37,7 @@ func (g *group) run(name string, fn func(context.Context) error) {
 			}
 			select {
 			case g.failed <- err:
+				err = nil // told once
 			default:
 			}
 		}

@@ -145,14 +145,17 @@ func (n *Node) openStores(ctx context.Context) error {
 				n.recorder.Wake()
 			}
 		},
-		OnFatal: func(err error) {
-			select {
-			case n.fatal <- fmt.Errorf("journal: %w", err):
-			default:
-			}
-		},
+		OnFatal: n.journalFailed,
 	})
 	return err
+}
+
+// journalFailed ends the node: nothing can be recorded any more.
+func (n *Node) journalFailed(err error) {
+	select {
+	case n.fatal <- fmt.Errorf("journal: %w", err):
+	default: // it ends already
+	}
 }
 
 // begin loads the keys, and makes keys and genesis at a first start.
@@ -192,7 +195,9 @@ func (n *Node) Addr() net.Addr {
 func (n *Node) Run(ctx context.Context, ready chan<- struct{}) error {
 	group := newGroup(ctx)
 	err := n.start(group)
-	if err == nil {
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		err = nil // told to end before it was up
+	} else if err == nil {
 		if ready != nil {
 			close(ready)
 		}
