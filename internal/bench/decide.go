@@ -6,8 +6,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"runtime"
-	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -145,26 +143,15 @@ func (w *world) signingInputs(orders [][]byte) ([]signature, error) {
 	return out, nil
 }
 
-// block runs fn n times and gives the microseconds of process CPU per call. The
-// collector stands still meanwhile and is charged by what was allocated: a
-// collection costs what one does now, and comes once per size of the live heap.
-// So no block pays for another's garbage, and every block for its own.
+// block runs fn n times and gives the microseconds of process CPU per call, the
+// collector's included: the blocks are long enough that it comes in nearly each
+// that leaves garbage.
 func block(n int, fn func(i int) error) (micros float64, err error) {
-	runtime.GC()
-	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
 	start := cpuTime()
 	for i := range n {
 		if err := fn(i); err != nil {
 			return 0, err
 		}
 	}
-	worked := cpuTime() - start
-	runtime.ReadMemStats(&after)
-	start = cpuTime()
-	runtime.GC()
-	collected := cpuTime() - start
-	share := float64(after.TotalAlloc-before.TotalAlloc) / float64(max(before.HeapAlloc, 4<<20))
-	return (float64(worked) + share*float64(collected)) / float64(time.Microsecond) / float64(n), nil
+	return float64(cpuTime()-start) / float64(time.Microsecond) / float64(n), nil
 }
