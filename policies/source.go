@@ -98,9 +98,9 @@ func (s Source) Deciding() Source {
 	return out
 }
 
-// Digest names what decides: SHA-256 over the JCS map of path to SHA-256 of the
-// content. Tests do not count.
-func (s Source) Digest() string {
+// Manifest lists what decides: the JCS map of path to "sha256:" and the hex
+// SHA-256 of the content. Tests do not count. It is nil if a path is not UTF-8.
+func (s Source) Manifest() []byte {
 	hashes := make(map[string]string, len(s))
 	for name, content := range s.Deciding() {
 		sum := sha256.Sum256(content)
@@ -111,7 +111,17 @@ func (s Source) Digest() string {
 		doc, err = intents.Canonical(doc)
 	}
 	if err != nil {
-		return "" // no digest matches the empty one; paths that are not UTF-8 end here
+		return nil
+	}
+	return doc
+}
+
+// Digest names what decides: SHA-256 over the manifest, so that blobs kept by
+// digest are enough to find a tree by its own.
+func (s Source) Digest() string {
+	doc := s.Manifest()
+	if doc == nil {
+		return "" // no digest matches the empty one
 	}
 	return intents.Digest(doc)
 }

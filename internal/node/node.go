@@ -27,6 +27,7 @@ import (
 	"aob.dev/writ/router/recorder"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/blobdir"
+	"aob.dev/writ/storage/ledger"
 	"aob.dev/writ/storage/sqlite"
 )
 
@@ -58,6 +59,7 @@ type Node struct {
 	policy    *policies.Live
 	directory *router.Directory
 	recorder  *recorder.Recorder
+	ledger    *ledger.Ledger
 	router    *router.Router
 	gateway   *gateway.Gateway
 	listener  net.Listener
@@ -95,7 +97,7 @@ func Open(ctx context.Context, cfg Config) (n *Node, err error) {
 		return n, err
 	}
 	// What may be wrong with the configuration is found before the first record.
-	for _, step := range []func(context.Context) error{n.openSkills, n.openSandbox, n.openStores, n.checkSkills, n.begin, n.openServices} {
+	for _, step := range []func(context.Context) error{n.openSkills, n.openSandbox, n.openStores, n.checkSkills, n.checkLedger, n.begin, n.openLedger, n.openServices} {
 		if err := step(ctx); err != nil {
 			return n, err
 		}
@@ -144,6 +146,9 @@ func (n *Node) openStores(ctx context.Context) error {
 			if n.recorder != nil {
 				n.recorder.Wake()
 			}
+			if n.ledger != nil {
+				n.ledger.Wake()
+			}
 		},
 		OnFatal: n.journalFailed,
 	})
@@ -167,6 +172,9 @@ func (n *Node) begin(ctx context.Context) error {
 		n.keys, err = keydir.Create(dir)
 	} else {
 		n.keys, err = keydir.Load(dir)
+	}
+	if err == nil {
+		err = n.keepVersions(ctx, n.policy.Engine())
 	}
 	if err != nil || !first {
 		return err
@@ -213,6 +221,7 @@ func (n *Node) Run(ctx context.Context, ready chan<- struct{}) error {
 // start brings the services up, each listening before what depends on it.
 func (n *Node) start(g *group) error {
 	ctx := g.ctx
+	g.run("ledger", n.ledger.Run)
 	g.run("recorder", n.recorder.Run)
 	if err := n.startExecutors(g); err != nil {
 		return err
@@ -244,7 +253,7 @@ func (n *Node) start(g *group) error {
 }
 
 func (n *Node) followPolicy(ctx context.Context) error {
-	return n.policy.Follow(ctx, n.cfg.PolicyDir, n.router.SelfProof, func(e *policies.Engine, err error) {
+	return n.policy.Follow(ctx, n.cfg.PolicyDir, n.prove, func(e *policies.Engine, err error) {
 		if err != nil {
 			n.cfg.Log.Error("policy not loaded, the old one stays", "error", err.Error())
 			return
@@ -270,6 +279,9 @@ func (n *Node) Close() error {
 	}
 	if n.box != nil {
 		errs = append(errs, n.box.Close())
+	}
+	if n.ledger != nil {
+		errs = append(errs, n.ledger.Close())
 	}
 	if n.journal != nil {
 		errs = append(errs, n.journal.Close())

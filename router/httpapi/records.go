@@ -21,29 +21,36 @@ import (
 // when it began.
 const indexWait = 2 * time.Second
 
-// get answers what became of an order. With a grant as bearer; another tenant's
-// order does not exist, nor does another user's without audit:read.
+// get answers what became of an order.
 func (s *server) get(c *gin.Context) {
+	if a := s.order(c); a != nil {
+		c.JSON(http.StatusOK, a)
+	}
+}
+
+// order reads an order for the bearer of a grant; another tenant's order does
+// not exist, nor does another user's without audit:read. Nil: it has answered.
+func (s *server) order(c *gin.Context) *intents.Answer {
 	grant, caps, err := s.reader(c)
 	if err != nil {
 		s.refuse(c, problem.Of(err))
-		return
+		return nil
 	}
 	entry, err := s.find(c.Request.Context(), grant.Tenant, c.Param("id"))
 	if errors.Is(err, storage.ErrNotFound) || (err == nil && entry.UserID != grant.Subject && !slices.ContainsFunc(caps, auditor)) {
 		s.refuse(c, problem.New(intents.NotFound, "", "no such order"))
-		return
+		return nil
 	}
 	if err != nil {
 		s.refuse(c, problem.Of(err))
-		return
+		return nil
 	}
 	a, err := s.cfg.Router.Order(c.Request.Context(), entry.Position)
 	if err != nil {
 		s.refuse(c, problem.Of(err))
-		return
+		return nil
 	}
-	c.JSON(http.StatusOK, a)
+	return a
 }
 
 func auditor(capability string) bool {

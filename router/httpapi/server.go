@@ -3,12 +3,16 @@
 //
 //	POST /v1/intents              a sealed order; ?dry_run=true, Prefer: wait=n
 //	GET  /v1/intents/{intent_id}  what became of it
+//	GET  /v1/intents/{intent_id}/receipt, …/proof
+//	GET  /ledger/checkpoint, /ledger/tile/…
 //	GET  /v1/catalog              every type with its schemas
 //	GET  /.well-known/jwks.json   the keys in force
 //	GET  /livez, /readyz
 package httpapi
 
 import (
+	"context"
+	"encoding/json"
 	"log/slog"
 	"net/http"
 	"time"
@@ -24,12 +28,22 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// Config of the entrance. All members are required.
+// Ledger proves and serves the log; package storage/ledger has it.
+type Ledger interface {
+	// Proof of a position against the published checkpoint; published is false
+	// as long as that does not cover it.
+	Proof(ctx context.Context, position int64) (doc json.RawMessage, published bool, err error)
+	// Handler serves checkpoint and tiles.
+	Handler() http.Handler
+}
+
+// Config of the entrance. All members but Ledger are required.
 type Config struct {
 	Router    *router.Router
 	Directory *router.Directory
 	Documents storage.Documents // the search index of orders
 	Recorder  *recorder.Recorder
+	Ledger    Ledger // nil: this process has none, and its routes are not there
 	Policy    *policies.Live
 	Now       func() time.Time
 	Log       *slog.Logger
@@ -52,6 +66,13 @@ func New(cfg Config) http.Handler {
 	e.NoRoute(func(c *gin.Context) { s.refuse(c, problem.New(intents.NotFound, "", "no such path")) })
 	e.POST("/v1/intents", s.submit)
 	e.GET("/v1/intents/:id", s.get)
+	e.GET("/v1/intents/:id/receipt", s.receipt)
+	if cfg.Ledger != nil {
+		e.GET("/v1/intents/:id/proof", s.proof)
+		tiles := gin.WrapH(http.StripPrefix("/ledger", cfg.Ledger.Handler()))
+		e.GET("/ledger/*path", tiles)
+		e.HEAD("/ledger/*path", tiles)
+	}
 	e.GET("/v1/catalog", func(c *gin.Context) { c.Data(http.StatusOK, "application/json", catalog.Document()) })
 	e.GET("/v1/policy", func(c *gin.Context) { c.JSON(http.StatusOK, gin.H{"digest": cfg.Policy.Engine().Digest()}) })
 	e.GET("/.well-known/jwks.json", func(c *gin.Context) { c.JSON(http.StatusOK, cfg.Directory.JWKS()) })

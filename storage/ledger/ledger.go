@@ -159,6 +159,9 @@ func (l *Ledger) Wake() {
 	}
 }
 
+// Key that checkpoints are signed with.
+func (l *Ledger) Key() intents.Key { return l.cfg.Key.VerificationKey() }
+
 // Size is how many leaves are integrated; a checkpoint may still be missing.
 func (l *Ledger) Size() int64 {
 	l.mu.Lock()

@@ -1,0 +1,94 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"iter"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"aob.dev/writ/storage"
+)
+
+// Records reads the journal of a directory beside the process that writes it,
+// or when none does. It takes no lock of the directory and changes no record.
+type Records struct {
+	db   *sql.DB
+	next int64
+}
+
+var _ storage.Records = (*Records)(nil)
+
+// OpenRecords opens the journal of a directory for reading, as far as it is
+// durable now. The error wraps fs.ErrNotExist where there is none.
+func OpenRecords(ctx context.Context, dir string) (*Records, error) {
+	path, err := filepath.Abs(filepath.Join(dir, "journal.db"))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(path); err != nil {
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	u := url.URL{Scheme: "file", Path: path, RawQuery: url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(5000)", "query_only(1)"}}.Encode()}
+	r := &Records{}
+	if r.db, err = sql.Open("sqlite", u.String()); err != nil {
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	if err := r.db.QueryRowContext(ctx, "SELECT coalesce(max(position)+1, 0) FROM records").Scan(&r.next); err != nil {
+		return nil, fmt.Errorf("open journal: %w", errors.Join(err, r.db.Close()))
+	}
+	return r, nil
+}
+
+// Close ends reading.
+func (r *Records) Close() error { return r.db.Close() }
+
+// Next is the position behind the last record that was durable at opening.
+func (r *Records) Next() int64 { return r.next }
+
+// Get reads one record; see storage.Records.
+func (r *Records) Get(ctx context.Context, position int64) (storage.Record, error) {
+	batch, err := r.read(ctx, position, position+1)
+	if err == nil && len(batch) == 0 {
+		err = storage.ErrNotFound
+	}
+	if err != nil {
+		return storage.Record{}, err
+	}
+	return batch[0], nil
+}
+
+// OpenOrders is for the process that owns the journal.
+func (r *Records) OpenOrders(context.Context) ([]storage.OpenOrder, error) {
+	return nil, errors.ErrUnsupported
+}
+
+// Scan yields records in order; see storage.Records.
+func (r *Records) Scan(ctx context.Context, from int64) iter.Seq2[storage.Record, error] {
+	return func(yield func(storage.Record, error) bool) {
+		for from = max(from, 0); from < r.next; from += scanBatch {
+			batch, err := r.read(ctx, from, min(from+scanBatch, r.next))
+			if err != nil {
+				yield(storage.Record{}, err)
+				return
+			}
+			for _, rec := range batch {
+				if !yield(rec, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (r *Records) read(ctx context.Context, from, to int64) (batch []storage.Record, err error) {
+	rows, err := r.db.QueryContext(ctx, "SELECT position, kind, body FROM records WHERE position >= ? AND position < ? ORDER BY position", from, to)
+	if err != nil {
+		return nil, fmt.Errorf("read records: %w", err)
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	return collect(rows)
+}
