@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -65,8 +66,10 @@ func (r *Router) dispatch(ctx context.Context, o *order) intents.Outcome {
 		err = r.checked(o, report)
 	}
 	if err == nil {
-		out.Status, out.Code, out.Reason, out.Retryable = report.Status, report.Code, report.Reason, report.Retryable
-		out.Result, out.Facts = report.Result, r.sound(o, report.Facts)
+		out.Status, out.Code, out.Result, out.Facts = report.Status, intents.OK, report.Result, r.sound(o, report.Facts)
+		if report.Status != intents.Done {
+			out.Code, out.Reason, out.Retryable = report.Code, clip(report.Reason), report.Retryable
+		}
 		return out
 	}
 	return r.failed(o, out, err)
@@ -182,17 +185,34 @@ func (r *Router) checked(o *order, report intents.Report) error {
 		}
 		return nil
 	case intents.Failed, intents.StatusIndetermined:
-		if report.Code == "" || report.Code == intents.OK {
-			return intents.Refuse(intents.ExecutorFailed, "", "the executor failed without a code")
+		switch report.Code {
+		case intents.OK, intents.InFlight, intents.ApprovalRequired: // they say that it has not failed
+		case report.Code.Info().Code:
+			return nil
 		}
-		return nil
+		return intents.Refuse(intents.ExecutorFailed, "", "the executor failed without a code that says so")
 	default:
 		return intents.Refuse(intents.ExecutorFailed, "", "the executor's answer has no status")
 	}
 }
 
+// maxReason bounds an executor's reason in bytes: it stands in records and plans.
+const maxReason = 2 << 10
+
+func clip(reason string) string {
+	if len(reason) > maxReason {
+		reason = strings.ToValidUTF8(reason[:maxReason], "")
+	}
+	return reason
+}
+
 // maxFacts of one report; factName is what the event of a fact may be called.
+// factIDs are the members of its payload that events are searched by.
 const maxFacts = 64
+
+var factIDs = map[string]*regexp.Regexp{
+	"skill_id": regexp.MustCompile(`^.{0,128}$`), "script_hash": regexp.MustCompile(`^sha256:[0-9a-f]{64}$`),
+}
 
 var factName = regexp.MustCompile(`^[a-z][a-z0-9_.]{0,63}$`)
 
@@ -201,8 +221,14 @@ var factName = regexp.MustCompile(`^[a-z][a-z0-9_.]{0,63}$`)
 func (r *Router) sound(o *order, facts []intents.Fact) []intents.Fact {
 	var out []intents.Fact
 	for _, f := range facts {
-		var payload map[string]json.RawMessage
-		if len(out) == maxFacts || !factName.MatchString(f.Event) || json.Unmarshal(f.Payload, &payload) != nil || payload == nil {
+		var payload map[string]any
+		ok := len(out) < maxFacts && factName.MatchString(f.Event) && json.Unmarshal(f.Payload, &payload) == nil && payload != nil
+		for name, id := range factIDs {
+			if v, said := payload[name].(string); said && v != "" {
+				ok = ok && id.MatchString(v)
+			}
+		}
+		if !ok {
 			r.cfg.Log.Warn("fact left out", "intent_id", o.env.ID(), "type", o.env.Type(), "executor", o.row.Executor)
 			continue
 		}

@@ -457,7 +457,7 @@ func (p *plan) viewWithFacts() catalog.PlanView {
 	v.History = slices.Clone(p.view.History)
 	v.Facts = nil
 	for _, f := range p.facts {
-		if s := p.step(f.Step); s == nil || s.Status != catalog.StepDone {
+		if s := p.step(f.Step); f.Step > 0 && (s == nil || s.Status != catalog.StepDone) { // of steps only
 			told := *f
 			if told.Status == undelivered {
 				told.Status = string(intents.Failed)
