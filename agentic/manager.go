@@ -74,7 +74,7 @@ type drive struct {
 
 	plan    catalog.PlanView
 	soul    string
-	results map[int]json.RawMessage
+	results map[int]result
 }
 
 func (d *drive) order(ctx context.Context, typ string, args, result any) (*intents.Answer, error) {
@@ -149,7 +149,7 @@ func (d *drive) loadSoul(ctx context.Context) error {
 
 // loadResults reads the results of steps that an earlier driver completed.
 func (d *drive) loadResults(ctx context.Context) error {
-	d.results = make(map[int]json.RawMessage)
+	d.results = make(map[int]result)
 	for _, s := range d.plan.Steps {
 		if s.Status == catalog.StepDone {
 			if err := d.read(ctx, s.Step, s.MemoryKey); err != nil {
@@ -166,10 +166,7 @@ func (d *drive) read(ctx context.Context, step int, key string) error {
 	if _, err := d.order(ctx, "read_memory", catalog.ReadMemory{Key: key, Confirm: true}, &got); err != nil {
 		return err
 	}
-	d.results[step] = got.Data
-	if got.Data == nil && got.Reference != nil {
-		d.results[step], _ = json.Marshal(got.Sample) // strings
-	}
+	d.results[step] = result{got.Data, got.Reference}
 	return nil
 }
 
@@ -203,7 +200,7 @@ func (d *drive) planning(ctx context.Context) (over bool, err error) {
 	req.Turn.Grant = d.sealer.grantOf(d.turn)
 	for _, s := range d.plan.Steps {
 		if s.Status == catalog.StepDone {
-			req.Completed = append(req.Completed, completedStep{s.PlanStep, small(d.results[s.Step])})
+			req.Completed = append(req.Completed, completedStep{s.PlanStep, d.results[s.Step].show(planShow).Result})
 		} else if req.Failed == nil && d.plan.Status == catalog.PlanReplanning {
 			req.Failed = d.failedStep(s)
 		} else {
@@ -240,15 +237,6 @@ func (d *drive) failedStep(s catalog.StepView) *failedStep {
 		}
 	}
 	return f
-}
-
-// small keeps what goes to a model short.
-func small(raw json.RawMessage) json.RawMessage {
-	if len(raw) < 4<<10 {
-		return raw
-	}
-	out, _ := json.Marshal(cut(string(raw), 4<<10)) // a string
-	return out
 }
 
 // step opens a task for a step and mirrors how it ended.
@@ -323,7 +311,9 @@ func (d *drive) ended(ctx context.Context, s *catalog.StepView, task string, end
 func (d *drive) complete(ctx context.Context) error {
 	in := model.ComposeInput{Task: d.plan.Task}
 	for _, s := range d.plan.Steps {
-		in.Results = append(in.Results, model.StepResult{Step: modelStep(s.PlanStep), Result: small(d.results[s.Step])})
+		shown := d.results[s.Step].show(composeShow)
+		shown.Step = modelStep(s.PlanStep)
+		in.Results = append(in.Results, shown)
 	}
 	out, _, err := model.Think[model.ComposeInput, model.ComposeOutput](ctx, d.cfg.Model, model.Compose, model.Instructions(model.Compose, d.soul), in)
 	if err != nil {
@@ -334,7 +324,7 @@ func (d *drive) complete(ctx context.Context) error {
 	}
 	var data json.RawMessage
 	if n := len(d.plan.Steps); n > 0 {
-		data = d.results[d.plan.Steps[n-1].Step]
+		data = d.results[d.plan.Steps[n-1].Step].answer()
 	}
 	d.frame(bus.FrameAnswer, bus.AnswerData{Response: out.Response, Data: data})
 	d.frame(bus.FrameDone, bus.DoneData{PlanID: d.turn.PlanID, Status: string(catalog.PlanComplete)})

@@ -18,13 +18,16 @@ func compose(in ComposeInput) ComposeOutput {
 	q := asked(in.Results)
 	var rows []json.RawMessage
 	if json.Unmarshal(last.Result, &rows) == nil && rows != nil {
-		return ComposeOutput{listAnswer(rows, q)}
+		return ComposeOutput{listAnswer(rows, last, q)}
+	}
+	if last.Partial {
+		return ComposeOutput{"The result is too large to show here. It begins:\n\n" + plainValue(last.Result)}
 	}
 	members := keysOf(last.Result)
 	switch {
 	case len(members) == 1 && listed(members[0].value):
 		_ = json.Unmarshal(members[0].value, &rows) // listed just checked it
-		return ComposeOutput{listAnswer(rows, q)}
+		return ComposeOutput{listAnswer(rows, last, q)}
 	case len(members) == 1:
 		return ComposeOutput{valueAnswer(in.Task, members[0].key, plainValue(members[0].value))}
 	case len(members) > 1:
@@ -57,18 +60,28 @@ func listed(raw json.RawMessage) bool {
 	return json.Unmarshal(raw, &rows) == nil && rows != nil
 }
 
-func listAnswer(rows []json.RawMessage, q query) string {
+// listAnswer shows rows, of a partial result the first ones.
+func listAnswer(rows []json.RawMessage, of StepResult, q query) string {
 	if len(rows) == 0 {
 		return "I found nothing that matches."
 	}
+	n := max(len(rows), of.Rows)
+	shown := rows[:min(len(rows), maxRows)]
+	text := ""
 	if len(keysOf(rows[0])) == 0 {
-		lines := make([]string, 0, len(rows))
-		for _, r := range rows[:min(len(rows), maxRows)] {
+		q = query{}
+		lines := make([]string, 0, len(shown))
+		for _, r := range shown {
 			lines = append(lines, "- "+plainValue(r))
 		}
-		return headline(len(rows), query{}) + "\n\n" + strings.Join(lines, "\n") + rest(len(rows))
+		text = strings.Join(lines, "\n")
+	} else {
+		text = table(shown, q.output())
 	}
-	return headline(len(rows), q) + "\n\n" + table(rows, q.output()) + rest(len(rows))
+	if of.Partial && of.Rows == 0 {
+		return fmt.Sprintf("There are too many to show here. These are the first %d:", len(shown)) + "\n\n" + text
+	}
+	return headline(n, q) + "\n\n" + text + rest(n-len(shown))
 }
 
 func headline(n int, q query) string {

@@ -30,6 +30,6 @@ func FuzzOffline(f *testing.F) {
 			writeScript(ScriptInput{Task: task, Schema: json.RawMessage(schema), Sample: []string{data}, Format: format})
 		}
 		compose(ComposeInput{Task: task, Failure: desc})
-		compose(ComposeInput{Task: task, Results: []StepResult{{Step{Task: desc}, json.RawMessage(data)}}})
+		compose(ComposeInput{Task: task, Results: []StepResult{{Step: Step{Task: desc}, Result: json.RawMessage(data)}}})
 	})
 }

@@ -22,7 +22,7 @@ func TestOfflineIsDeterministic(t *testing.T) {
 			Task: "The ten strongest", UserTask: strongest, Format: "json", DataSchema: skills[0].OutputSchema,
 			Schema: compile(t, "array<{place: string, magnitude: number}>"), Sample: sampleOf(readFile(t, "earthquakes.json.gz")),
 		},
-		Compose: ComposeInput{Task: strongest, Results: []StepResult{{Step{}, json.RawMessage(`[{"place":"a","magnitude":1}]`)}}},
+		Compose: ComposeInput{Task: strongest, Results: []StepResult{{Step: Step{}, Result: json.RawMessage(`[{"place":"a","magnitude":1}]`)}}},
 	}
 	for purpose, in := range requests {
 		raw, err := json.Marshal(in)
@@ -221,11 +221,14 @@ func TestCompose(t *testing.T) {
 		in   ComposeInput
 		want string
 	}{
-		{ComposeInput{Task: "Which?", Results: []StepResult{{step, rows}}}, "I found 2, highest magnitude first:\n\n| rank | place     | magnitude |\n| ---: | --------- | --------: |\n|    1 | A         |       6.4 |\n|    2 | B (twice) |         6 |"},
-		{ComposeInput{Task: "How many outlets are open?", Results: []StepResult{{Step{}, json.RawMessage(`{"count":4}`)}}}, "4 outlets are open."},
-		{ComposeInput{Task: "Average?", Results: []StepResult{{Step{}, json.RawMessage(`{"average_amount":4.0}`)}}}, "The average amount is 4."},
-		{ComposeInput{Task: "List?", Results: []StepResult{{Step{}, json.RawMessage(`[]`)}}}, "I found nothing that matches."},
-		{ComposeInput{Task: "Names?", Results: []StepResult{{Step{}, json.RawMessage(`["a","b"]`)}}}, "I found 2:\n\n- a\n- b"},
+		{ComposeInput{Task: "Which?", Results: []StepResult{{Step: step, Result: rows}}}, "I found 2, highest magnitude first:\n\n| rank | place     | magnitude |\n| ---: | --------- | --------: |\n|    1 | A         |       6.4 |\n|    2 | B (twice) |         6 |"},
+		{ComposeInput{Task: "How many outlets are open?", Results: []StepResult{{Step: Step{}, Result: json.RawMessage(`{"count":4}`)}}}, "4 outlets are open."},
+		{ComposeInput{Task: "Average?", Results: []StepResult{{Step: Step{}, Result: json.RawMessage(`{"average_amount":4.0}`)}}}, "The average amount is 4."},
+		{ComposeInput{Task: "List?", Results: []StepResult{{Step: Step{}, Result: json.RawMessage(`[]`)}}}, "I found nothing that matches."},
+		{ComposeInput{Task: "Names?", Results: []StepResult{{Step: Step{}, Result: json.RawMessage(`["a","b"]`)}}}, "I found 2:\n\n- a\n- b"},
+		{ComposeInput{Task: "Names?", Results: []StepResult{{Result: json.RawMessage(`["a","b"]`), Partial: true, Rows: 9}}}, "I found 9:\n\n- a\n- b\n… and 7 more."},
+		{ComposeInput{Task: "Names?", Results: []StepResult{{Result: json.RawMessage(`["a","b"]`), Partial: true}}}, "There are too many to show here. These are the first 2:\n\n- a\n- b"},
+		{ComposeInput{Task: "Text?", Results: []StepResult{{Result: json.RawMessage(`"once upon"`), Partial: true}}}, "The result is too large to show here. It begins:\n\nonce upon"},
 		{ComposeInput{Task: "Do it", Failure: "CONTRACT_VIOLATION: step_2 of plan_ab12 failed: the rows have no place.\nTraceback (most recent call last):\n  File \"x\", line 1"}, `I could not do this: "Do it". step 2 failed: the rows have no place.`},
 		{ComposeInput{Task: "Do it", Failure: "EXECUTOR_TIMEOUT"}, `I could not do this: "Do it". The steps that it takes did not succeed.`},
 	}

@@ -35,7 +35,7 @@ func TestReplanKeepsCompletedSteps(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	rows := json.RawMessage(`[{"place":"a","magnitude":1},{"place":"b","magnitude":3},{"place":"c","magnitude":3}]`)
-	o := outcome{results: []StepResult{{steps[0], rows}}}
+	o := outcome{results: []StepResult{{Step: steps[0], Result: rows}}}
 	if !(world{}).step(t, &o, strongest, s) {
 		if o.partial {
 			return

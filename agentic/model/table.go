@@ -113,8 +113,8 @@ func plainValue(raw json.RawMessage) string {
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 func rest(n int) string {
-	if n <= maxRows {
+	if n <= 0 {
 		return ""
 	}
-	return fmt.Sprintf("\n… and %d more.", n-maxRows)
+	return fmt.Sprintf("\n… and %d more.", n)
 }

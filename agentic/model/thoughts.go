@@ -152,10 +152,14 @@ type ScriptOutput struct {
 	Script string `json:"script"`
 }
 
-// StepResult is the validated result of a step.
+// StepResult is the validated result of a step; of a Partial one, which is too
+// large to show, Result is the first rows, and Rows how many there are in all,
+// where that is known.
 type StepResult struct {
-	Step   Step            `json:"step"`
-	Result json.RawMessage `json:"result"`
+	Step    Step            `json:"step"`
+	Result  json.RawMessage `json:"result"`
+	Partial bool            `json:"partial,omitempty"`
+	Rows    int             `json:"rows,omitempty"`
 }
 
 // ComposeInput asks for the user's answer from the results of the steps (PLN-21).

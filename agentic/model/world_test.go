@@ -125,7 +125,7 @@ func (w world) step(t testing.TB, o *outcome, task string, s Step) bool {
 		if !fits(readSchema(in.Schema), result) {
 			t.Errorf("step %d: %s does not fit %s", s.Step, result, s.ReturnSpec.Shape)
 		}
-		o.results = append(o.results, StepResult{s, result})
+		o.results = append(o.results, StepResult{Step: s, Result: result})
 		return true
 	}
 	t.Errorf("step %d never ended", s.Step)

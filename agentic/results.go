@@ -1,0 +1,76 @@
+package agentic
+
+import (
+	"encoding/json"
+	"strings"
+
+	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents/catalog"
+)
+
+// How much of a result a model is shown, in bytes.
+const (
+	planShow    = 4 << 10  // for a replan, where results are background
+	composeShow = 16 << 10 // for the answer
+)
+
+// result is a step's result as the manager read it: data, or the reference of
+// what is too large to be inline.
+type result struct {
+	data json.RawMessage
+	ref  *catalog.Reference
+}
+
+// answer is what the user gets as data: by the one rule of DESIGN §3 the data
+// itself, or the reference with the first lines.
+func (r result) answer() json.RawMessage {
+	if r.ref == nil {
+		return r.data
+	}
+	out, _ := json.Marshal(r.ref) // strings and a number
+	return out
+}
+
+// show is as much of a result as fits into limit bytes: all of it, its first
+// rows, or the beginning of its text.
+func (r result) show(limit int) model.StepResult {
+	if r.ref == nil && len(r.data) <= limit {
+		return model.StepResult{Result: r.data}
+	}
+	var rows []json.RawMessage
+	out := model.StepResult{Partial: true}
+	text := string(r.data)
+	if r.ref != nil {
+		rows, text = sampled(r.ref.Sample), strings.Join(r.ref.Sample, "\n")
+	} else if json.Unmarshal(r.data, &rows) == nil {
+		out.Rows = len(rows)
+	}
+	size, n := 0, 0
+	for ; n < len(rows) && size+len(rows[n]) <= limit; n++ {
+		size += len(rows[n])
+	}
+	if n == 0 {
+		out.Rows = 0
+		out.Result, _ = json.Marshal(cut(text, limit)) // a string
+		return out
+	}
+	out.Result, _ = json.Marshal(rows[:n]) // they were JSON
+	return out
+}
+
+// sampled are the rows among the first lines of a file that holds one array
+// element a line; the last line may be cut.
+func sampled(lines []string) []json.RawMessage {
+	var rows []json.RawMessage
+	for i, line := range lines {
+		line = strings.TrimSuffix(strings.TrimSpace(line), ",")
+		switch {
+		case i == 0 && line == "[":
+		case json.Valid([]byte(line)):
+			rows = append(rows, json.RawMessage(line))
+		default:
+			return rows
+		}
+	}
+	return rows
+}
