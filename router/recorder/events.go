@@ -172,15 +172,8 @@ func outcomeEvents(s router.Summary, o intents.Outcome, before, after *catalog.P
 		}
 		out = append(out, event{f.Event, payload})
 	}
-	if s.Type == "write_memory" {
-		switch {
-		case o.Status == intents.Done:
-			var res catalog.WriteMemoryResult
-			_ = json.Unmarshal(o.Result, &res) // matched its schema
-			out = append(out, event{"memory.upsert", map[string]any{"key": res.Key}})
-		case o.Code == intents.ContractViolation:
-			out = append(out, event{fmt.Sprintf("step_%d.failed", s.Context.Step), map[string]any{"reason": "contract_violation", "step_index": s.Context.Step}})
-		}
+	if s.Type == "write_memory" && o.Code == intents.ContractViolation {
+		out = append(out, event{fmt.Sprintf("step_%d.failed", s.Context.Step), map[string]any{"reason": "contract_violation", "step_index": s.Context.Step}})
 	}
 	if o.Status != intents.Done {
 		out = append(out, event{"intent.failed", map[string]any{"type": s.Type, "code": o.Code, "status": o.Status}})
