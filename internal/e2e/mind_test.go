@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 // mind is a language model that a test plays: one function for each thought.
 // Without one, all candidates are selected and the offline model answers.
 type mind struct {
+	pick   []string // the candidates to select; nil: all
 	plan   func(model.PlanInput) model.PlanOutput
 	act    func(model.ActionInput) model.ActionOutput
 	script func(model.ScriptInput) model.ScriptOutput
@@ -37,7 +39,9 @@ func (m *mind) Complete(ctx context.Context, req model.Request) (model.Reply, er
 	case req.Purpose == model.SelectSkills:
 		return answer(req, func(in model.SelectInput) (out model.SelectOutput) {
 			for _, c := range in.Candidates {
-				out.Skills = append(out.Skills, c.Name)
+				if m.pick == nil || slices.Contains(m.pick, c.Name) {
+					out.Skills = append(out.Skills, c.Name)
+				}
 			}
 			return out
 		})

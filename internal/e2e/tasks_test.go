@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -81,10 +82,36 @@ func checkOrders(t *testing.T, got turn) {
 			t.Errorf("%d orders %s", n, typ)
 		}
 	}
+	for _, typ := range []string{"memory.written", "memory.upsert"} {
+		if n := len(got.events(typ)); n != len(got.Plan.Steps) {
+			t.Errorf("%d events %s for %d steps", n, typ, len(got.Plan.Steps))
+		}
+	}
 	for _, typ := range []string{"step", "write_memory", "step.finish"} {
 		if n := len(got.called(typ)); n != len(got.Plan.Steps) {
 			t.Errorf("%d orders %s for %d steps", n, typ, len(got.Plan.Steps))
 		}
+	}
+}
+
+// TestLongAnswers: what is too long for an answer is told honestly, with its
+// first rows; what is too large to be inline is data by reference.
+func TestLongAnswers(t *testing.T) {
+	s := start(t, setup{Skills: []string{serveShop(t).url}})
+	inline := s.ask(s.as("ana"), "List the orders that are not paid")
+	unpaid := where(sales, func(s sale) bool { return !s.Paid })
+	sameJSON(t, rows(unpaid, wholeSale), inline.Data)
+	if !strings.HasPrefix(inline.Response, fmt.Sprintf("I found %d", len(unpaid))) || !strings.Contains(inline.Response, " more.") || !strings.Contains(inline.Response, " 1000 |") {
+		t.Errorf("%d rows are told as %q", len(unpaid), inline.Response)
+	}
+
+	all := s.ask(s.as("ana"), "List all orders")
+	var ref catalog.Reference
+	if err := json.Unmarshal(all.Data, &ref); err != nil || ref.FileID == "" || ref.SizeBytes < 50_000 || len(ref.Sample) == 0 {
+		t.Fatalf("data %q: %v", all.Data, err)
+	}
+	if !strings.HasPrefix(all.Response, "There are too many to show here. These are the first ") || !strings.Contains(all.Response, " 1000 |") {
+		t.Errorf("%d bytes are told as %q", ref.SizeBytes, all.Response)
 	}
 }
 
