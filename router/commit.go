@@ -139,7 +139,7 @@ func (r *Router) planSubjects(o *order) []storage.Subject {
 		return nil
 	}
 	out := []storage.Subject{subjectPlan(tenant, c.PlanID)}
-	if c.TaskID != "" && o.decision.Verdict == intents.Hold {
+	if o.task != nil && o.decision.Verdict == intents.Hold {
 		out = append(out, subjectTask(tenant, c.TaskID))
 	}
 	return out

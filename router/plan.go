@@ -369,6 +369,9 @@ func (d *Directory) foldHold(o decided) error {
 	p.facts = append(p.facts, fact)
 	p.byIntent[o.decision.IntentID] = orderRef{o.position, o.ctx.Revision, o.ctx.Step}
 	d.orders[o.position] = &openOrder{plan: p, step: o.ctx.Step, rev: o.ctx.Revision, task: o.tenant + "/" + o.ctx.TaskID, typ: o.typ, fact: fact}
+	if o.role != intents.RoleTask {
+		return nil // its context names what it likes
+	}
 	if t, ok := d.tasks[o.tenant+"/"+o.ctx.TaskID]; ok {
 		t.ended = "held for approval"
 	}

@@ -83,3 +83,20 @@ func TestAPIKeyBelongsToItsTenant(t *testing.T) {
 	w.Want(put(gone), intents.OK)
 	w.Want(put(key("k1", "third")), intents.OK)
 }
+
+// A held order ends the task that sealed it, and no task that its context names.
+func TestHoldEndsItsOwnTaskOnly(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	w.Pin("held", catalog.Pure)
+	w.Data("approval", `{"skills":["held"]}`)
+	ana := started(w, catalog.Pure)
+	bob := w.NewPlan("p2")
+	bob.User = "bob"
+	w.Want(bob.Open(), intents.OK)
+	w.Want(w.Do(routertest.Order{By: w.Workflow, User: "bob", Type: "skill.call", Args: catalog.SkillCall{Skill: "held"},
+		Ctx: intents.Context{PlanID: "p2", TaskID: ana.TaskID}}), intents.ApprovalRequired)
+	w.Want(ana.Write("result"), intents.OK)
+	w.Want(w.Do(routertest.Order{By: w.Workflow, Type: "skill.call", Args: catalog.SkillCall{Skill: "held"},
+		Ctx: intents.Context{PlanID: "p1", TaskID: ana.TaskID, Revision: 1, Step: 1}}), intents.ApprovalRequired)
+	w.Want(ana.Finish("done", ana.MemoryKey("result"), ""), intents.OK)
+}
