@@ -30,6 +30,7 @@ import (
 
 func TestMain(m *testing.M) {
 	sandbox.Init() // does not return in the child that becomes a sandbox
+	beWrit()       // nor in a process that was started as the command line
 	code := m.Run()
 	if left := leaked(); code == 0 && left != "" {
 		fmt.Fprintln(os.Stderr, "goroutines that did not end:\n"+left)

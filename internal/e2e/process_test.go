@@ -1,0 +1,222 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/cli"
+	"aob.dev/writ/internal/demo"
+	"aob.dev/writ/internal/node"
+)
+
+// beWrit does not return in a process that was started as writ: this test
+// binary then is the command line.
+func beWrit() {
+	if filepath.Base(os.Args[0]) != "writ" {
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	os.Exit(cli.Main(ctx, os.Args[1:], cli.IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Getenv})) //nolint:gocritic // exitAfterDefer: nobody is left to be signalled
+}
+
+// patience bounds what must happen by itself.
+const patience = time.Minute
+
+// machine is a data directory and the writ that runs on it, in a process of its
+// own that can be killed.
+type machine struct {
+	*system
+	args   []string
+	cmd    *exec.Cmd
+	ended  chan struct{}
+	stderr bytes.Buffer // of the last process; complete when ended is closed
+}
+
+// boot makes a machine whose model is m, over HTTP, and starts it.
+func boot(t *testing.T, m model.Model, skills string) *machine {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "data")
+	x := &machine{system: &system{t: t, dir: dir}, args: []string{"up", "--data", dir, "--listen", "127.0.0.1:0", "--skills", skills,
+		"--model", "openai:mock", "--model-url", serveModel(t, m)}}
+	t.Cleanup(func() {
+		if x.cmd != nil {
+			x.end(syscall.SIGKILL)
+		}
+		if t.Failed() {
+			t.Logf("the last writ said:\n%s", x.stderr.Bytes())
+		}
+	})
+	x.start()
+	return x
+}
+
+var announcement = regexp.MustCompile(`^writ is up on (http://\S+) in `)
+
+// start runs writ and waits until it says where it listens.
+func (x *machine) start() {
+	x.t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	x.cmd = exec.Command(exe) //nolint:noctx // killed by end
+	x.cmd.Args = append([]string{"writ"}, x.args...)
+	x.cmd.Env = append(os.Environ(), "WRIT_MODEL_KEY=sk-test")
+	x.stderr.Reset()
+	stderr, err := x.cmd.StderrPipe()
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	if err := x.cmd.Start(); err != nil {
+		x.t.Fatal(err)
+	}
+	announced := make(chan string, 1)
+	x.ended = make(chan struct{})
+	go x.follow(stderr, announced)
+	select {
+	case x.url = <-announced:
+	case <-x.ended:
+		x.t.Fatalf("writ up ended: %v", x.cmd.ProcessState)
+	case <-time.After(patience):
+		x.t.Fatal("writ up says nothing")
+	}
+	if x.key, err = node.ReadLocalKey(x.dir); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+func (x *machine) follow(stderr io.Reader, announced chan<- string) {
+	defer close(x.ended)
+	lines := bufio.NewScanner(io.TeeReader(stderr, &x.stderr))
+	lines.Buffer(nil, 1<<20)
+	var once sync.Once
+	for lines.Scan() {
+		if m := announcement.FindStringSubmatch(lines.Text()); m != nil {
+			once.Do(func() { announced <- m[1] })
+		}
+	}
+	_ = x.cmd.Wait() // its state is asked for
+}
+
+// kill is kill -9: nothing of the process gets a chance to end well.
+func (x *machine) kill() {
+	x.t.Helper()
+	x.end(syscall.SIGKILL)
+}
+
+func (x *machine) end(sig syscall.Signal) {
+	x.t.Helper()
+	_ = x.cmd.Process.Signal(sig) // it may have ended by itself, which is seen below
+	select {
+	case <-x.ended:
+	case <-time.After(patience):
+		x.t.Fatal("writ up does not end")
+	}
+	if status, ok := x.cmd.ProcessState.Sys().(syscall.WaitStatus); sig == syscall.SIGKILL && (!ok || !status.Signaled()) {
+		x.t.Fatalf("writ up had ended by itself: %v", x.cmd.ProcessState)
+	}
+	x.cmd = nil
+}
+
+// ask submits a question and follows its stream until fn says that it has seen
+// enough; it returns the plan's id.
+func (x *machine) ask(message string, enough func(event, data string) bool) (plan string) {
+	x.t.Helper()
+	req, err := http.NewRequestWithContext(x.t.Context(), http.MethodPost, x.url+"/agent/run", bytes.NewReader([]byte(`{"stream":true,"message":"`+message+`"}`)))
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	req.Header.Set("X-Api-Key", x.key)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	plan = resp.Header.Get("X-Plan-Id")
+	if resp.StatusCode != http.StatusOK || plan == "" {
+		x.t.Fatalf("HTTP %d, plan %q", resp.StatusCode, plan)
+	}
+	var name string
+	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+		switch field, value, _ := bytes.Cut(lines.Bytes(), []byte(": ")); string(field) {
+		case "event":
+			name = string(value)
+		case "data":
+			if enough(name, string(value)) {
+				return plan
+			}
+		}
+	}
+	x.t.Fatal("the stream ended before enough was seen")
+	return ""
+}
+
+// accepted has seen enough when the plan is there.
+func accepted(string, string) bool { return true }
+
+// plan reads a plan.
+func (x *machine) plan(id string) catalog.PlanView {
+	x.t.Helper()
+	var v catalog.PlanView
+	if status, p := x.call(x.as("local"), http.MethodGet, "/agent/plans/"+id, nil, &v); status != http.StatusOK {
+		x.t.Fatalf("plan: HTTP %d %+v", status, p)
+	}
+	return v
+}
+
+// finished waits until a plan is complete or failed.
+func (x *machine) finished(id string) catalog.PlanView {
+	x.t.Helper()
+	deadline := time.After(patience)
+	look := time.NewTicker(50 * time.Millisecond)
+	defer look.Stop()
+	for {
+		v := x.plan(id)
+		if v.Status == catalog.PlanComplete || v.Status == catalog.PlanFailed {
+			return v
+		}
+		select {
+		case <-look.C:
+		case <-deadline:
+			x.t.Fatalf("the plan does not end: %+v", v)
+		}
+	}
+}
+
+// records stops writ and reads the orders of a plan from its data directory,
+// after every order and receipt of the journal has been verified again.
+func (x *machine) records(plan string) []order {
+	x.t.Helper()
+	x.end(syscall.SIGTERM)
+	n, err := node.Open(x.t.Context(), node.Config{Dir: x.dir, Model: model.Offline{}, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	defer func() {
+		if err := n.Close(); err != nil {
+			x.t.Error(err)
+		}
+	}()
+	orders, v, err := demo.Verify(x.t.Context(), n.Records(), n.Router())
+	if err != nil || !v.OK || v.Orders != len(orders) {
+		x.t.Fatalf("journal: %+v %v", v, err)
+	}
+	return (&system{t: x.t, node: n}).orders(plan)
+}

@@ -1,0 +1,40 @@
+package e2e
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"aob.dev/writ/agentic/model"
+)
+
+// serveModel serves a model over the chat completions API, for a writ in another
+// process. It gives the base URL.
+func serveModel(t *testing.T, m model.Model) string {
+	t.Helper()
+	c := &completions{t: t}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var req completionRequest
+		if err := json.NewDecoder(r.Body).Decode(&req); err != nil || len(req.Messages) != 2 {
+			t.Errorf("%s: %v", r.URL.Path, err)
+			http.Error(w, "{}", http.StatusBadRequest)
+			return
+		}
+		p := req.ResponseFormat.JSONSchema.Name
+		reply, err := m.Complete(r.Context(), model.Request{Purpose: p, Input: json.RawMessage(req.Messages[1].Content), Schema: model.OutputSchema(p)})
+		if err != nil {
+			t.Errorf("%s: %v", p, err)
+			http.Error(w, "{}", http.StatusInternalServerError)
+			return
+		}
+		if r.Context().Err() == nil { // who asked may be dead
+			c.stream(w, c.strict(reply.Output, req.ResponseFormat.JSONSchema.Schema), false)
+		}
+	}))
+	t.Cleanup(func() {
+		srv.CloseClientConnections()
+		srv.Close()
+	})
+	return srv.URL + "/v1"
+}
