@@ -91,16 +91,10 @@ func (r *reader) plainText() (string, bool) {
 	if !r.next('"') {
 		return "", false
 	}
-	for start := r.i; r.i < len(r.text); r.i++ {
-		switch c := r.text[r.i]; {
-		case c == '"':
-			r.i++
-			return r.text[start : r.i-1], true
-		case c == '\\', c < ' ', c > '~':
-			return "", false
-		}
-	}
-	return "", false
+	start := r.i
+	r.i += verbatim(r.b[start:])
+	s := r.text[start:r.i]
+	return s, r.next('"')
 }
 
 func (r *reader) string(to *string, valid func(string) bool) bool {
@@ -179,7 +173,7 @@ func (r *reader) constraints(c *Constraints) bool {
 		case "audience":
 			return r.string(&c.Audience, func(s string) bool { return 1 <= len(s) && len(s) <= 256 })
 		case "idempotency_key":
-			return r.string(&c.IdempotencyKey, func(s string) bool { return isDigest(s) || consists(s, 128, idByte) })
+			return r.string(&c.IdempotencyKey, func(s string) bool { return isDigest(s) || consists(s, 128, inID) })
 		case "capabilities":
 			return r.strings(&c.Capabilities, 32, isCapability)
 		}
@@ -245,45 +239,74 @@ func (r *reader) labels(to map[string]string) bool {
 	return ok && len(to) <= 32
 }
 
+// Sets of bytes, one bit each.
+const (
+	inText   = 1 << iota // stands in a JSON string as it is, and is one character
+	inID                 // identifiers
+	inArea               // parts of capabilities
+	inBase64             // base64url
+	inHex                // lower-case hexadecimal
+)
+
+var sets = func() (of [256]byte) {
+	for c := range 256 {
+		if ' ' <= c && c < 0x80 && c != '"' && c != '\\' {
+			of[c] |= inText
+		}
+	}
+	add := func(bytes string, set byte) {
+		for i := range len(bytes) {
+			of[bytes[i]] |= set
+		}
+	}
+	add("0123456789abcdef", inHex)
+	add("0123456789abcdefghijklmnopqrstuvwxyz_-", inArea|inID|inBase64)
+	add("ABCDEFGHIJKLMNOPQRSTUVWXYZ", inID|inBase64)
+	add(".", inArea|inID)
+	return of
+}()
+
+// verbatim is how many bytes from the start are in inText.
+func verbatim(b []byte) int {
+	for i, c := range b {
+		if sets[c]&inText == 0 {
+			return i
+		}
+	}
+	return len(b)
+}
+
 // consists: from one to most bytes, each of a set.
-func consists(s string, most int, set func(byte) bool) bool {
+func consists(s string, most int, set byte) bool {
 	for i := range len(s) {
-		if !set(s[i]) {
+		if sets[s[i]]&set == 0 {
 			return false
 		}
 	}
 	return 1 <= len(s) && len(s) <= most
 }
 
-func lower(c byte) bool { return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' }
-func plus(c byte) bool  { return c == '_' || c == '.' || c == '-' }
+func isID(s string) bool { return consists(s, 64, inID) }
 
-func idByte(c byte) bool     { return lower(c) || 'A' <= c && c <= 'Z' || plus(c) }
-func areaByte(c byte) bool   { return lower(c) || plus(c) }
-func base64Byte(c byte) bool { return idByte(c) && c != '.' }
-func hexByte(c byte) bool    { return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' }
-
-func isID(s string) bool { return consists(s, 64, idByte) }
-
-func isTraceID(s string) bool { return len(s) == 32 && consists(s, 32, hexByte) }
+func isTraceID(s string) bool { return len(s) == 32 && consists(s, 32, inHex) }
 
 func isDigest(s string) bool {
 	digits, ok := strings.CutPrefix(s, "sha256:")
-	return ok && len(digits) == 64 && consists(digits, 64, hexByte)
+	return ok && len(digits) == 64 && consists(digits, 64, inHex)
 }
 
 // isCompact: three parts of base64url.
 func isCompact(s string) bool {
 	header, rest, ok1 := strings.Cut(s, ".")
 	payload, sig, ok2 := strings.Cut(rest, ".")
-	return ok1 && ok2 && len(s) <= 16384 && consists(header, len(s), base64Byte) && consists(payload, len(s), base64Byte) && consists(sig, len(s), base64Byte)
+	return ok1 && ok2 && len(s) <= 16384 && consists(header, len(s), inBase64) && consists(payload, len(s), inBase64) && consists(sig, len(s), inBase64)
 }
 
 // isCapability: area:verb or area:verb:resource.
 func isCapability(s string) bool {
 	area, rest, ok := strings.Cut(s, ":")
 	verb, resource, resourced := strings.Cut(rest, ":")
-	return ok && consists(area, 64, areaByte) && consists(verb, 64, areaByte) && (!resourced || isID(resource))
+	return ok && consists(area, 64, inArea) && consists(verb, 64, inArea) && (!resourced || isID(resource))
 }
 
 // isTime: a day and time of the calendar as FormatTime writes it.

@@ -165,7 +165,11 @@ func (s *scanner) text() ([]byte, bool) {
 		return nil, false
 	}
 	start := s.i
-	for s.i < len(s.b) {
+	for {
+		s.i += verbatim(s.b[s.i:])
+		if s.i == len(s.b) {
+			return nil, false
+		}
 		switch c := s.b[s.i]; {
 		case c == '"':
 			s.i++
@@ -176,8 +180,6 @@ func (s *scanner) text() ([]byte, bool) {
 			}
 		case c < 0x20:
 			return nil, false
-		case c < utf8.RuneSelf:
-			s.i++
 		default:
 			r, size := utf8.DecodeRune(s.b[s.i:])
 			if r == utf8.RuneError && size == 1 {
@@ -186,7 +188,6 @@ func (s *scanner) text() ([]byte, bool) {
 			s.i += size
 		}
 	}
-	return nil, false
 }
 
 // escape reads one of the escapes that RFC 8785 writes: two characters where
