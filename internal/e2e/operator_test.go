@@ -75,3 +75,18 @@ func (s *system) approveFor(tenant string) {
 		s.t.Fatal("tenant default has no pins")
 	}
 }
+
+// await looks again until something holds that nobody tells us of.
+func (s *system) await(what string, holds func() bool) {
+	s.t.Helper()
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	late := time.After(20 * time.Second)
+	for !holds() {
+		select {
+		case <-look.C:
+		case <-late:
+			s.t.Fatalf("not in twenty seconds: %s", what)
+		}
+	}
+}
