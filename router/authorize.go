@@ -26,26 +26,14 @@ func (r *Router) authorize(ctx context.Context, o *order) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case len(res.Deny) > 0 || (!res.Allow && len(res.Hold) == 0):
-		x := intents.Refuse(intents.PolicyDenied, "", "a policy denies it")
-		for i, d := range res.Deny {
-			x.PolicyIDs = append(x.PolicyIDs, d.ID)
-			if i == 0 {
-				x.Reason, x.Hint = d.Reason, d.Hint
-			}
-		}
-		if len(res.Deny) == 0 {
-			x.Reason, x.PolicyIDs = "no policy allows it", []string{"writ.default"}
-		}
+	if x := res.Refusal(); x != nil {
+		o.decision.Approvers = res.Approvers()
 		return x
-	case len(res.Hold) > 0:
-		x := intents.Refuse(intents.ApprovalRequired, "", res.Hold[0].Reason)
-		for _, h := range res.Hold {
-			x.PolicyIDs = append(x.PolicyIDs, h.ID)
-			o.decision.Approvers = append(o.decision.Approvers, h.Approvers...)
+	}
+	for _, ob := range res.Obligations {
+		if limit, ok := ob.Value.(float64); ob.Name == "ttl_max" && (!ok || o.env.TTL().Seconds() > limit) {
+			return intents.Refuse(intents.PolicyDenied, "/constraints/ttl_sec", "the order asks for a longer ttl_sec than a policy allows")
 		}
-		return x
 	}
 	o.decision.Obligations = res.Obligations
 	return nil

@@ -1,0 +1,61 @@
+package router_test
+
+import (
+	"maps"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/policies"
+	"aob.dev/writ/router/routertest"
+)
+
+// with is the embedded tree and one module more.
+func with(module string) policies.Source {
+	source := maps.Clone(policies.Embedded())
+	source["review/more.rego"] = []byte(module)
+	return source
+}
+
+// Where two rules hold an order, only those may approve whom both accept.
+func TestApproversSatisfyEveryRule(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	_, err := w.Policy.Replace(t.Context(), with(`package writ.ext.hold
+
+# METADATA
+# title: Held twice
+# description: Only cleo may.
+# custom:
+#   id: ext.hold
+hold contains {"id": "ext.hold", "reason": "Only cleo may.", "approvers": ["cleo", "eve"]} if input.intent.type == "skill.call"
+`), w.Router.SelfProof)
+	w.Must(err)
+	w.Data("approval", `{"skills":["feed"]}`)
+	for _, user := range []string{"ben", "cleo"} {
+		w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: user, Roles: []string{"approver"}}}), intents.OK)
+	}
+	a := w.Want(started(w, catalog.Pure).Call("feed", `{}`), intents.ApprovalRequired)
+	if diff := cmp.Diff([]string{"cleo"}, a.Decision.Approvers); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// ttl_max is the router's duty: nobody else can carry it out.
+func TestObligationTTLMax(t *testing.T) {
+	for value, code := range map[string]intents.Code{"60": intents.OK, "59": intents.PolicyDenied, `"soon"`: intents.PolicyDenied} {
+		w := routertest.New(t, routertest.Options{})
+		_, err := w.Policy.Replace(t.Context(), with(`package writ.authz
+
+# METADATA
+# description: Souls are read at once.
+obligations contains {"name": "ttl_max", "value": `+value+`} if input.intent.type == "soul.get"
+`), w.Router.SelfProof)
+		w.Must(err)
+		a := w.Do(routertest.Order{By: w.Manager, Type: "soul.get", Args: catalog.SoulGet{}, TTL: 60})
+		if a.Code != code {
+			t.Errorf("ttl_max %s for 60 s: %s, want %s", value, a.Code, code)
+		}
+	}
+}
