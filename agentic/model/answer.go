@@ -67,7 +67,7 @@ func listAnswer(rows []json.RawMessage, of StepResult, q query) string {
 	}
 	n := max(len(rows), of.Rows)
 	shown := rows[:min(len(rows), maxRows)]
-	text := ""
+	var text string
 	if len(keysOf(rows[0])) == 0 {
 		q = query{}
 		lines := make([]string, 0, len(shown))

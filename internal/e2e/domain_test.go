@@ -83,12 +83,18 @@ func salesOf(id string) []sale {
 }
 
 func serveShop(t *testing.T) *skillServer {
+	t.Helper()
 	return serveSkills(t,
-		skill{name: "outlet_list", about: "Lists the outlets of the chain with their city, status, revenue and seats.", output: outletSchema,
-			do: always(map[string]any{"outlets": outlets})},
-		skill{name: "order_list", about: "Every order of the chain: its outlet, amount and when it was placed.", output: saleSchema,
-			do: always(map[string]any{"orders": sales})},
-		skill{name: "orders_for_outlet", about: "The orders of one outlet.", output: saleSchema,
+		skill{
+			name: "outlet_list", about: "Lists the outlets of the chain with their city, status, revenue and seats.", output: outletSchema,
+			do: always(map[string]any{"outlets": outlets}),
+		},
+		skill{
+			name: "order_list", about: "Every order of the chain: its outlet, amount and when it was placed.", output: saleSchema,
+			do: always(map[string]any{"orders": sales}),
+		},
+		skill{
+			name: "orders_for_outlet", about: "The orders of one outlet.", output: saleSchema,
 			input: `{"type":"object","required":["outlet_id"],"properties":{"outlet_id":{"type":"string","description":"Identifier of the outlet."}},"additionalProperties":false}`,
 			do: func(input json.RawMessage) (any, error) {
 				var in struct {
@@ -98,7 +104,8 @@ func serveShop(t *testing.T) *skillServer {
 					return nil, errors.New("outlet_id is required")
 				}
 				return map[string]any{"orders": salesOf(in.OutletID)}, nil
-			}},
+			},
+		},
 	)
 }
 

@@ -159,8 +159,10 @@ func conform(v any, schema map[string]any) any {
 func (c *completions) stream(w http.ResponseWriter, text string, cut bool) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	chunk := func(delta any, finish any) {
-		raw, err := json.Marshal(map[string]any{"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "mock",
-			"choices": []any{map[string]any{"index": 0, "delta": delta, "finish_reason": finish}}})
+		raw, err := json.Marshal(map[string]any{
+			"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "mock",
+			"choices": []any{map[string]any{"index": 0, "delta": delta, "finish_reason": finish}},
+		})
 		if err != nil {
 			c.t.Error(err)
 		}

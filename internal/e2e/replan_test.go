@@ -29,17 +29,20 @@ var stock = []stockItem{{"bolt", 7}, {"nut", 2}, {"washer", 3}}
 
 // serveStock has two skills that declare no output, and one that is down.
 func serveStock(t *testing.T) *skillServer {
+	t.Helper()
 	return serveSkills(t,
 		skill{name: "stock_list", about: "The stock of the warehouse: items and their quantities.", do: always(stock)},
 		skill{name: "price_list", about: "The prices of today.", do: always([]any{})},
-		skill{name: "stock_archive", about: "The stock as it was in the past.",
-			do: func(json.RawMessage) (any, error) { return nil, errors.New("the archive is closed") }},
+		skill{
+			name: "stock_archive", about: "The stock as it was in the past.",
+			do: func(json.RawMessage) (any, error) { return nil, errors.New("the archive is closed") },
+		},
 	)
 }
 
 // stockPlan begins with the stock; then comes what the test is about.
-func stockPlan(second string) model.PlanOutput {
-	return steps(step(1, "list the stock", "stock_list", 0, stockShape), step(2, second, "price_list", 1, "{total: integer}"))
+func stockPlan() model.PlanOutput {
+	return steps(step(1, "list the stock", "stock_list", 0, stockShape), step(2, "value the stock", "price_list", 1, "{total: integer}"))
 }
 
 // listStock is step 1 done well.
@@ -61,7 +64,7 @@ func TestInsufficientReplansTheRest(t *testing.T) {
 	m := &mind{
 		plan: func(in model.PlanInput) model.PlanOutput {
 			if in.Failed == nil {
-				return stockPlan("value the stock")
+				return stockPlan()
 			}
 			return steps(step(2, "count the stock", "", 1, "{total: integer}"))
 		},
@@ -135,7 +138,7 @@ func TestContractViolationReplans(t *testing.T) {
 	m := &mind{
 		plan: func(in model.PlanInput) model.PlanOutput {
 			if in.Failed == nil {
-				return stockPlan("value the stock")
+				return stockPlan()
 			}
 			return steps(step(2, "count the stock", "", 1, "{total: integer}"))
 		},
@@ -242,7 +245,7 @@ func TestThirdReplanIsTheLast(t *testing.T) {
 	m := &mind{
 		plan: func(in model.PlanInput) model.PlanOutput {
 			if in.Failed == nil {
-				return stockPlan("value the stock")
+				return stockPlan()
 			}
 			return steps(step(2, "value the stock again", "price_list", 1, "{total: integer}"))
 		},
@@ -259,8 +262,10 @@ func TestThirdReplanIsTheLast(t *testing.T) {
 	if got.HTTP != http.StatusOK || got.Status != "failed" || got.Plan.Status != catalog.PlanFailed {
 		t.Fatalf("HTTP %d, %s, plan %s", got.HTTP, got.Status, got.Plan.Status)
 	}
-	want := &catalog.Failure{Reason: "max replan attempts reached", CompletedSteps: []int{1},
-		LastFailure: &catalog.LastFailure{Step: 2, Reason: "there is no price for a bolt"}}
+	want := &catalog.Failure{
+		Reason: "max replan attempts reached", CompletedSteps: []int{1},
+		LastFailure: &catalog.LastFailure{Step: 2, Reason: "there is no price for a bolt"},
+	}
 	for _, f := range []*catalog.Failure{got.Failure, got.Plan.Failure} {
 		if d := cmp.Diff(want, f); d != "" {
 			t.Errorf("failure (-want +got):\n%s", d)

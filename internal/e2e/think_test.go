@@ -150,7 +150,7 @@ func TestElevenStepsInAll(t *testing.T) {
 		plan: func(in model.PlanInput) model.PlanOutput {
 			switch {
 			case in.Failed == nil:
-				return stockPlan("value the stock")
+				return stockPlan()
 			case len(in.Violations) == 0:
 				return many(2, 10)
 			}
