@@ -47,7 +47,7 @@ func Verify(ctx context.Context, records storage.Records, r *router.Router) ([]O
 		}
 		v.Records++
 		if rec.Kind == storage.KindOrder {
-			o, err := verifyOrder(ctx, fold, records, r, rec)
+			o, err := verifyOrder(ctx, fold, r, rec)
 			if err != nil {
 				return orders, v, fmt.Errorf("record %d: %w", rec.Position, err)
 			}
@@ -66,7 +66,7 @@ func Verify(ctx context.Context, records storage.Records, r *router.Router) ([]O
 	return orders, v, nil
 }
 
-func verifyOrder(ctx context.Context, fold *router.Directory, records storage.Records, r *router.Router, rec storage.Record) (Order, error) {
+func verifyOrder(ctx context.Context, fold *router.Directory, r *router.Router, rec storage.Record) (Order, error) {
 	var sealed intents.Sealed
 	if err := json.Unmarshal(rec.Parts[storage.PartOrder], &sealed); err != nil {
 		return Order{}, err
