@@ -39,7 +39,7 @@ func request(ts *testscript.TestScript, w *world, method, path string, header ht
 	if w.up == nil {
 		ts.Fatalf("it is not up")
 	}
-	req, err := http.NewRequest(method, w.url+path, bytes.NewReader(body)) //nolint:noctx // the client has a timeout
+	req, err := http.NewRequest(method, w.url+path, bytes.NewReader(body))
 	ts.Check(err)
 	req.Header = header
 	client := http.Client{Timeout: patience}

@@ -25,7 +25,7 @@ func verifyJournal(ts *testscript.TestScript, w *world, _ []string) {
 	defer cancel()
 	n, err := node.Open(ctx, node.Config{Dir: w.data, Model: model.Offline{}, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 	ts.Check(err)
-	defer n.Close() //nolint:errcheck // only read from
+	defer n.Close()
 	orders, v, err := demo.Verify(ctx, n.Records(), n.Router())
 	ts.Check(err)
 	if !v.OK || v.Orders != len(orders) {

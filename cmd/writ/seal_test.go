@@ -49,9 +49,11 @@ func (w *world) grant(ts *testscript.TestScript, g grantFor) string {
 		g.by = intents.RoleGateway
 	}
 	origin := w.origin(ts)
-	return must[string](ts)(intents.MintGrant(w.keys(ts)[g.by], intents.Grant{Issuer: origin, Audience: origin, Subject: g.user, Tenant: g.tenant,
+	return must[string](ts)(intents.MintGrant(w.keys(ts)[g.by], intents.Grant{
+		Issuer: origin, Audience: origin, Subject: g.user, Tenant: g.tenant,
 		Roles: g.roles, Act: intents.Act{Client: "key:local", AMR: []string{"api_key"}}, Session: sessionID, Turn: turnID,
-		IssuedAt: g.at.Unix(), Expires: g.at.Add(intents.MaxGrantLife).Unix(), ID: "grant_" + rand.Text()}))
+		IssuedAt: g.at.Unix(), Expires: g.at.Add(intents.MaxGrantLife).Unix(), ID: "grant_" + rand.Text(),
+	}))
 }
 
 // order is what seal makes, member by member.
@@ -131,14 +133,16 @@ func (w *world) seal(ts *testscript.TestScript, o order) (sealed []byte, id stri
 	if o.claimed != "" {
 		actor.Tenant = o.claimed
 	}
-	sealed, id, err := intents.Seal(signer, intents.Body{Version: intents.Version, Intent: intents.Intent{Type: o.typ, Args: json.RawMessage(o.args)}, Actor: actor,
-		Constraints: intents.Constraints{IssuedAt: intents.FormatTime(now.Add(o.issued)), TTLSec: 120, Audience: w.origin(ts), IdempotencyKey: o.key}, Context: &c})
+	sealed, id, err := intents.Seal(signer, intents.Body{
+		Version: intents.Version, Intent: intents.Intent{Type: o.typ, Args: json.RawMessage(o.args)}, Actor: actor,
+		Constraints: intents.Constraints{IssuedAt: intents.FormatTime(now.Add(o.issued)), TTLSec: 120, Audience: w.origin(ts), IdempotencyKey: o.key}, Context: &c,
+	})
 	ts.Check(err)
 	return sealed, id
 }
 
-// openStep has a plan of one step with these skills, and the step's task, as
-// gateway, manager and planner would: step PLAN SKILL…
+// openStep, as "step PLAN SKILL…", makes a plan of one step with these skills,
+// and the step's task, as gateway, manager and planner would.
 func openStep(ts *testscript.TestScript, w *world, args []string) {
 	want(ts, args, 2, "step PLAN SKILL…")
 	plan := args[0]
@@ -153,10 +157,13 @@ func openStep(ts *testscript.TestScript, w *world, args []string) {
 	do(intents.RoleGateway, "plan.open", catalog.PlanOpen{PlanID: plan, Task: "a script's"})
 	do(intents.RoleManager, "plan.claim", catalog.PlanClaim{PlanID: plan, Epoch: 1, Driver: "driver_script"})
 	digest := do(intents.RolePlanner, "plan", catalog.Plan{PlanID: plan, Epoch: 1, Revision: 1, Steps: []catalog.PlanStep{
-		{Step: 1, Task: "call it", Skills: args[1:], ReturnSpec: catalog.ReturnSpec{Shape: "array<string>", Reason: "a script's"}}}})
+		{Step: 1, Task: "call it", Skills: args[1:], ReturnSpec: catalog.ReturnSpec{Shape: "array<string>", Reason: "a script's"}},
+	}})
 	w.task = &task{id: "task_" + strings.ToLower(rand.Text()[:16]), plan: plan, key: must[intents.Signer](ts)(intents.GenerateSigner(intents.RoleTask))}
-	a := catalog.Step{PlanID: plan, PlanDigest: digest, Step: 1, Epoch: 1, TaskID: w.task.id, JWK: w.task.key.VerificationKey().ToJWK(),
-		Deadline: time.Now().Add(10 * time.Minute).UTC().Format(time.RFC3339)}
+	a := catalog.Step{
+		PlanID: plan, PlanDigest: digest, Step: 1, Epoch: 1, TaskID: w.task.id, JWK: w.task.key.VerificationKey().ToJWK(),
+		Deadline: time.Now().Add(10 * time.Minute).UTC().Format(time.RFC3339),
+	}
 	a.JWK.Role = ""
 	a.PoP = must[string](ts)(intents.SignPoP(w.task.key, a))
 	do(intents.RoleManager, "step", a)

@@ -17,8 +17,6 @@ import (
 // it dies is not left to chance: it dies while a skill server or a model, which
 // are outside, hold it up.
 
-const parcels = "Weigh the parcels"
-
 // porter is a mind for plans of two steps: list the parcels, then do something
 // with them by the skill named second.
 func porter(second string) *mind {
@@ -91,7 +89,7 @@ func TestKillWhilePlanning(t *testing.T) {
 	}
 	d := serveDepot(t, nil)
 	x := boot(t, m, d.url)
-	id := x.ask(parcels, accepted)
+	id := x.ask(accepted)
 	g.wait(t)
 	if v := x.plan(id); v.Status != catalog.PlanPlanning || v.Epoch != 1 {
 		t.Fatalf("plan is %s in epoch %d", v.Status, v.Epoch)
@@ -128,7 +126,7 @@ func TestKillBetweenSteps(t *testing.T) {
 	}
 	d := serveDepot(t, nil)
 	x := boot(t, m, d.url)
-	id := x.ask(parcels, func(_, data string) bool { return strings.Contains(data, `"step_done"`) })
+	id := x.ask(func(_, data string) bool { return strings.Contains(data, `"step_done"`) })
 	x.kill()
 	close(g.open)
 	x.start()
@@ -151,7 +149,7 @@ func TestKillDuringPureCall(t *testing.T) {
 	g := newGate()
 	d := serveDepot(t, map[string]*gate{"parcel_weigh": g})
 	x := boot(t, porter("parcel_weigh"), d.url)
-	id := x.ask(parcels, accepted)
+	id := x.ask(accepted)
 	g.wait(t)
 	before := x.plan(id)
 	x.kill()
@@ -182,7 +180,7 @@ func TestKillDuringIdempotentCall(t *testing.T) {
 	g := newGate()
 	d := serveDepot(t, map[string]*gate{"parcel_label": g})
 	x := boot(t, porter("parcel_label"), d.url)
-	id := x.ask(parcels, accepted)
+	id := x.ask(accepted)
 	g.wait(t)
 	x.kill()
 	x.start()
@@ -220,7 +218,7 @@ func TestKillDuringOnceCall(t *testing.T) {
 	}
 	d := serveDepot(t, map[string]*gate{"parcel_send": g})
 	x := boot(t, m, d.url)
-	id := x.ask(parcels, accepted)
+	id := x.ask(accepted)
 	g.wait(t)
 	x.kill()
 	x.start()
@@ -239,8 +237,10 @@ func TestKillDuringOnceCall(t *testing.T) {
 	if d := gocmp.Diff(stepDone, lines(orders, 1)); d != "" {
 		t.Errorf("step 1 (-want +got):\n%s", d)
 	}
-	want := []string{"read_memory OK", "skill.call INDETERMINATE",
-		"read_memory OK", "skill.call CONFLICT_IDEMPOTENCY", "skill.call OK", "write_memory OK", "step.finish OK"}
+	want := []string{
+		"read_memory OK", "skill.call INDETERMINATE",
+		"read_memory OK", "skill.call CONFLICT_IDEMPOTENCY", "skill.call OK", "write_memory OK", "step.finish OK",
+	}
 	if d := gocmp.Diff(want, lines(orders, 2)); d != "" {
 		t.Errorf("step 2 (-want +got):\n%s", d)
 	}

@@ -60,9 +60,11 @@ var depotSkills = []struct {
 	name, about, output, result string
 	effect                      catalog.Effect
 }{
-	{"parcel_list", "Lists the parcels with their weights.", `{"type":"object","properties":{"parcels":{"type":"array","items":{"type":"object",` +
-		`"properties":{"parcel":{"type":"string"},"weight":{"type":"integer"}},"required":["parcel","weight"]}}},"required":["parcels"]}`,
-		`{"parcels":[{"parcel":"p-1","weight":3},{"parcel":"p-2","weight":4}]}`, catalog.Pure},
+	{
+		"parcel_list", "Lists the parcels with their weights.", `{"type":"object","properties":{"parcels":{"type":"array","items":{"type":"object",` +
+			`"properties":{"parcel":{"type":"string"},"weight":{"type":"integer"}},"required":["parcel","weight"]}}},"required":["parcels"]}`,
+		`{"parcels":[{"parcel":"p-1","weight":3},{"parcel":"p-2","weight":4}]}`, catalog.Pure,
+	},
 	{"parcel_weigh", "Weighs parcels.", `{"type":"object","properties":{"total":{"type":"integer"}},"required":["total"]}`, `{"total":7}`, catalog.Pure},
 	{"parcel_label", "Labels parcels; a label that is there stays.", `{"type":"object","properties":{"total":{"type":"integer"}},"required":["total"]}`, `{"total":7}`, catalog.Idempotent},
 	{"parcel_send", "Sends parcels away.", `{"type":"object","properties":{"total":{"type":"integer"}},"required":["total"]}`, `{"total":7}`, catalog.Once},

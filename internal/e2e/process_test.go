@@ -52,8 +52,10 @@ type machine struct {
 func boot(t *testing.T, m model.Model, skills string) *machine {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
-	x := &machine{system: &system{t: t, dir: dir}, args: []string{"up", "--data", dir, "--listen", "127.0.0.1:0", "--skills", skills,
-		"--model", "openai:mock", "--model-url", serveModel(t, m)}}
+	x := &machine{system: &system{t: t, dir: dir}, args: []string{
+		"up", "--data", dir, "--listen", "127.0.0.1:0", "--skills", skills,
+		"--model", "openai:mock", "--model-url", serveModel(t, m),
+	}}
 	t.Cleanup(func() {
 		if x.cmd != nil {
 			x.end(syscall.SIGKILL)
@@ -75,7 +77,7 @@ func (x *machine) start() {
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	x.cmd = exec.Command(exe) //nolint:noctx // killed by end
+	x.cmd = exec.Command(exe)
 	x.cmd.Args = append([]string{"writ"}, x.args...)
 	x.cmd.Env = append(os.Environ(), "WRIT_MODEL_KEY=sk-test")
 	x.stderr.Reset()
@@ -134,11 +136,11 @@ func (x *machine) end(sig syscall.Signal) {
 	x.cmd = nil
 }
 
-// ask submits a question and follows its stream until fn says that it has seen
+// ask has the parcels weighed and follows its stream until fn says that it has seen
 // enough; it returns the plan's id.
-func (x *machine) ask(message string, enough func(event, data string) bool) (plan string) {
+func (x *machine) ask(enough func(event, data string) bool) (plan string) {
 	x.t.Helper()
-	req, err := http.NewRequestWithContext(x.t.Context(), http.MethodPost, x.url+"/agent/run", bytes.NewReader([]byte(`{"stream":true,"message":"`+message+`"}`)))
+	req, err := http.NewRequestWithContext(x.t.Context(), http.MethodPost, x.url+"/agent/run", bytes.NewReader([]byte(`{"stream":true,"message":"Weigh the parcels"}`)))
 	if err != nil {
 		x.t.Fatal(err)
 	}
