@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"unicode/utf8"
 
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents/catalog"
@@ -23,12 +24,11 @@ const maxSkills = 6
 // Planner finds and loads skills, writes the plan, verifies that every
 // return_spec can be met, and seals it (AGT-03, AGT-04).
 type Planner struct {
-	cfg    Config
-	sealer *Sealer
+	cfg Config
 }
 
 // NewPlanner needs the planner's key.
-func NewPlanner(cfg Config) *Planner { return &Planner{cfg: cfg, sealer: cfg.sealer(*cfg.Key)} }
+func NewPlanner(cfg Config) *Planner { return &Planner{cfg: cfg} }
 
 // Serve takes delegations until ctx ends.
 func (p *Planner) Serve(ctx context.Context, ready chan<- struct{}) error {
@@ -40,7 +40,10 @@ func (p *Planner) Serve(ctx context.Context, ready chan<- struct{}) error {
 
 func (p *Planner) plan(ctx context.Context, req planRequest) planReply {
 	sealer := p.cfg.sealer(*p.cfg.Key)
-	sealer.Refresh(req.Turn.Grant)
+	ctx, cancel := context.WithCancel(ctx)
+	followed := follow(ctx, p.cfg, req.Turn, sealer)
+	defer followed()
+	defer cancel()
 	reply, err := p.write(ctx, sealer, req)
 	if err != nil {
 		p.cfg.Log.WarnContext(ctx, "planner", slog.String("plan_id", req.Turn.PlanID), slog.String("error", err.Error()))
@@ -174,6 +177,10 @@ func plain(err error) string {
 	if errors.As(err, &refused) {
 		return fmt.Sprintf("%s (%s)", cmp.Or(refused.Answer.Reason, refused.Answer.Code.Info().Title), refused.Type)
 	}
+	var silent *silentError
+	if errors.As(err, &silent) {
+		return "the " + silent.role + " does not answer"
+	}
 	var thought *model.Error
 	if errors.As(err, &thought) {
 		return "the model could not answer: " + thought.Reason
@@ -181,13 +188,13 @@ func plain(err error) string {
 	return "internal error"
 }
 
+// cut is the beginning of a text: at most n bytes, whole characters.
 func cut(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
-	r := []rune(s)
-	for len(string(r)) > n {
-		r = r[:len(r)-1]
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
 	}
-	return string(r)
+	return s[:n]
 }

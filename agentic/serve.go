@@ -8,8 +8,8 @@ package agentic
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"aob.dev/writ/agentic/model"
@@ -51,10 +51,20 @@ func delegate(ctx context.Context, conn bus.Conn, subject string, wait time.Dura
 	defer cancel()
 	reply, err := conn.Request(ctx, subject, msg)
 	if err != nil {
-		return fmt.Errorf("%s: %w", subject, err)
+		role, _, _ := strings.Cut(strings.TrimPrefix(subject, bus.Agent("")), ".")
+		return &silentError{role, err}
 	}
 	return json.Unmarshal(reply, out)
 }
+
+// silentError is a role that nobody serves, or that did not answer in time.
+type silentError struct {
+	role string
+	err  error
+}
+
+func (e *silentError) Error() string { return "no answer from the " + e.role + ": " + e.err.Error() }
+func (e *silentError) Unwrap() error { return e.err }
 
 // answer makes a bus handler of a function over JSON.
 func answer[In, Out any](log *slog.Logger, fn func(context.Context, In) Out) bus.Handler {

@@ -1,11 +1,13 @@
 package agentic
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"regexp"
 	"strings"
 	"sync"
@@ -32,12 +34,19 @@ type Tasks struct {
 	instance string
 
 	mu   sync.Mutex // guards keys
-	keys map[string]intents.Signer
+	keys map[string]prepared
+}
+
+// prepared is the key of a task that has not begun. Where its step is refused it
+// never does; then the key is forgotten when it would be dead.
+type prepared struct {
+	key   intents.Signer
+	until time.Time
 }
 
 // NewTasks needs no key.
 func NewTasks(cfg Config) *Tasks {
-	return &Tasks{cfg: cfg, instance: randomID(), keys: make(map[string]intents.Signer)}
+	return &Tasks{cfg: cfg, instance: randomID(), keys: make(map[string]prepared)}
 }
 
 // Serve takes delegations until ctx ends.
@@ -53,6 +62,10 @@ func (t *Tasks) Serve(ctx context.Context, ready chan<- struct{}) error {
 
 // prepare makes the key of a task and proves that it is possessed.
 func (t *Tasks) prepare(_ context.Context, req taskRequest) taskReply {
+	until, err := time.Parse(time.RFC3339Nano, req.Step.Deadline)
+	if err != nil {
+		return taskReply{Error: "the task has no deadline"}
+	}
 	key, err := intents.GenerateSigner(intents.RoleTask)
 	if err != nil {
 		return taskReply{Error: "no key could be made"}
@@ -64,16 +77,18 @@ func (t *Tasks) prepare(_ context.Context, req taskRequest) taskReply {
 	if step.PoP, err = intents.SignPoP(key, step); err != nil {
 		return taskReply{Error: "no proof of possession could be made"}
 	}
+	now := t.cfg.Now()
 	t.mu.Lock()
-	t.keys[step.TaskID] = key
-	t.mu.Unlock()
+	defer t.mu.Unlock()
+	maps.DeleteFunc(t.keys, func(_ string, p prepared) bool { return p.until.Before(now) })
+	t.keys[step.TaskID] = prepared{key, until}
 	return taskReply{Step: step, Instance: t.instance}
 }
 
 // run carries the step out and forgets the key.
 func (t *Tasks) run(ctx context.Context, req runRequest) runReply {
 	t.mu.Lock()
-	key, ok := t.keys[req.TaskID]
+	task, ok := t.keys[req.TaskID]
 	delete(t.keys, req.TaskID)
 	t.mu.Unlock()
 	if !ok {
@@ -84,7 +99,7 @@ func (t *Tasks) run(ctx context.Context, req runRequest) runReply {
 		return runReply{Status: taskFailed, Reason: "the task has no deadline"}
 	}
 	ctx, cancel := context.WithDeadline(ctx, deadline)
-	w := &worker{cfg: t.cfg, req: req, sealer: t.cfg.sealer(key), at: Place{req.Revision, req.Step.Step, req.TaskID}}
+	w := &worker{cfg: t.cfg, req: req, sealer: t.cfg.sealer(task.key), at: Place{req.Revision, req.Step.Step, req.TaskID}}
 	followed := follow(ctx, t.cfg, req.Turn, w.sealer)
 	defer followed()
 	defer cancel()
@@ -135,14 +150,18 @@ func (w *worker) work(ctx context.Context) runReply {
 	case err == nil:
 		return w.finish(ctx, catalog.StepFinish{TaskID: w.req.TaskID, Status: taskDone, MemoryKey: key})
 	case errors.As(err, &stop):
-		return w.finish(ctx, catalog.StepFinish{TaskID: w.req.TaskID, Status: taskInsufficient, Reason: cut(stop.reason, 1000), Suggestion: cut(stop.suggestion, 1000)})
+		return w.finish(ctx, catalog.StepFinish{TaskID: w.req.TaskID, Status: taskInsufficient, Reason: cut(cmp.Or(stop.reason, "the step cannot be done"), 1000), Suggestion: cut(stop.suggestion, 1000)})
 	case errors.As(err, &refused) && refused.Answer.Code == intents.ApprovalRequired:
 		return runReply{Status: taskHeld, Held: heldOf(refused)}
 	case errors.As(err, &refused) && refused.Answer.Code == intents.ContractViolation:
 		return runReply{Status: taskViolation, Reason: refused.Answer.Reason} // the record ended the step
 	default:
 		w.cfg.Log.WarnContext(ctx, "task", slog.String("plan_id", w.req.Turn.PlanID), slog.Int("step", w.req.Step.Step), slog.String("error", err.Error()))
-		return w.finish(ctx, catalog.StepFinish{TaskID: w.req.TaskID, Status: taskFailed, Reason: plain(err)})
+		reason := plain(err)
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			reason = "the step was not done by its deadline"
+		}
+		return w.finish(ctx, catalog.StepFinish{TaskID: w.req.TaskID, Status: taskFailed, Reason: cut(reason, 1000)})
 	}
 }
 
