@@ -1,0 +1,225 @@
+package agentic
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/bus/natsserver"
+)
+
+// layer starts roles of the agentic layer over a core.
+func layer(c *core, m model.Model, roles ...string) {
+	c.t.Helper()
+	for _, role := range roles {
+		cfg := c.config(role, m)
+		serve := map[string]func(context.Context, chan<- struct{}) error{
+			natsserver.Task: NewTasks(cfg).Serve, natsserver.Planner: NewPlanner(cfg).Serve, natsserver.Manager: NewManager(cfg).Serve,
+		}[role]
+		c.serve(role, func(ctx context.Context, _ bus.Conn, ready chan<- struct{}) error { return serve(ctx, ready) })
+	}
+}
+
+var allRoles = []string{natsserver.Task, natsserver.Planner, natsserver.Manager}
+
+// handOut gives the turn to the manager, as a gateway does.
+func handOut(c *core) {
+	c.t.Helper()
+	turn := c.turn()
+	raw, err := c.connect(natsserver.Gateway).Request(c.t.Context(), bus.Agent("manager"), marshal(bus.HandOut{Tenant: turn.Tenant, UserID: turn.UserID,
+		SessionID: turn.SessionID, TurnID: turn.TurnID, PlanID: turn.PlanID, Question: "How many outlets are there?", Driver: "d1", Grant: turn.Grant}))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	var r bus.HandOutReply
+	if err := json.Unmarshal(raw, &r); err != nil || !r.Accepted {
+		c.t.Fatalf("%+v, error %v", r, err)
+	}
+}
+
+// shown are the frames of the turn to the one with which its stream ends.
+func shown(c *core) []bus.TurnFrame {
+	c.t.Helper()
+	ctx, cancel := context.WithTimeout(c.t.Context(), patience)
+	defer cancel()
+	var out []bus.TurnFrame
+	err := c.connect(natsserver.Frames).Frames(ctx, bus.Turn(theTurn.Tenant, theTurn.TurnID), 0, func(f bus.Frame) bool {
+		var t bus.TurnFrame
+		if err := json.Unmarshal(f.Data, &t); err != nil {
+			c.t.Error(err)
+		}
+		out = append(out, t)
+		return t.Kind != bus.FrameDone && t.Kind != bus.FrameHeld
+	})
+	if err != nil || ctx.Err() != nil {
+		c.t.Fatalf("after %d frames: %v, orders %v", len(out), err, types(c.taken()))
+	}
+	return out
+}
+
+// kinds are frames in short: a status by its state.
+func kinds(t *testing.T, frames []bus.TurnFrame) []string {
+	t.Helper()
+	var out []string
+	for _, f := range frames {
+		kind := string(f.Kind)
+		if f.Kind == bus.FrameStatus {
+			kind = dataOf[bus.StatusData](t, f).State
+		}
+		out = append(out, kind)
+	}
+	return out
+}
+
+func dataOf[T any](t *testing.T, f bus.TurnFrame) T {
+	t.Helper()
+	var v T
+	if err := json.Unmarshal(f.Data, &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// managed has the core answer a manager as where all goes well.
+func managed(c *core) {
+	working(c)
+	c.on("plan.claim", done(catalog.PlanView{PlanID: "plan_1", Status: catalog.PlanPlanning, Task: "How many outlets are there?"}))
+	c.on("soul.get", refuse(intents.NotFound, "no soul"))
+	c.on("read_memory", done(catalog.ReadMemoryResult{Key: taskKey, Data: json.RawMessage(`{"count":10}`)}))
+}
+
+// wellDone is a model for which all goes well.
+func wellDone() *script {
+	return says(map[model.Purpose][]any{model.SelectSkills: {pick}, model.WritePlan: {onePlan}, model.ChooseAction: {callIt, finishIt}, model.Compose: {composed}})
+}
+
+// closed is the plan.close that ended the plan.
+func closed(c *core) catalog.PlanClose {
+	c.t.Helper()
+	all := c.of("plan.close")
+	if len(all) != 1 {
+		c.t.Fatalf("%d times plan.close among %v", len(all), types(c.taken()))
+	}
+	var args catalog.PlanClose
+	if err := json.Unmarshal(all[0].Args, &args); err != nil {
+		c.t.Fatal(err)
+	}
+	return args
+}
+
+func TestTurn(t *testing.T) {
+	c := newCore(t)
+	managed(c)
+	layer(c, wellDone(), allRoles...)
+	handOut(c)
+	frames := shown(c)
+	if d := cmp.Diff([]string{"planning", "executing", "step_started", "step_done", "answer", "done"}, kinds(t, frames)); d != "" {
+		t.Errorf("frames (-want +got):\n%s", d)
+	}
+	want := []string{"plan.claim", "soul.get", "skill.find", "skill.load", "plan", "step", "skill.load", "skill.call", "write_memory", "step.finish", "read_memory", "plan.close"}
+	orders := c.taken()
+	if d := cmp.Diff(want, types(orders)); d != "" {
+		t.Errorf("orders (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff(catalog.PlanClose{PlanID: "plan_1", Epoch: 1, Status: "complete", Response: "There are ten."}, closed(c)); d != "" {
+		t.Errorf("plan.close (-want +got):\n%s", d)
+	}
+	answer := dataOf[bus.AnswerData](t, frames[len(frames)-2])
+	if answer.Response != "There are ten." || string(answer.Data) != `{"count":10}` {
+		t.Errorf("answer %+v", answer)
+	}
+	if d := dataOf[bus.DoneData](t, frames[len(frames)-1]); d.Status != "complete" || d.PlanID != "plan_1" {
+		t.Errorf("done %+v", d)
+	}
+	// The manager never touches a skill, and only what it has to sign is its own (AGT-02).
+	for _, o := range orders {
+		of := map[string]intents.Role{"skill.find": intents.RolePlanner, "plan": intents.RolePlanner, "skill.call": intents.RoleTask, "write_memory": intents.RoleTask,
+			"step.finish": intents.RoleTask}
+		role, other := of[o.Type]
+		if !other && o.Type != "skill.load" {
+			role = intents.RoleManager
+		}
+		if o.Type != "skill.load" && o.Role != role || o.Type == "skill.load" && o.Role == intents.RoleManager {
+			t.Errorf("%s was signed by a %s key", o.Type, o.Role)
+		}
+	}
+}
+
+// TestClaimRefused: somebody else drives the plan. Nothing is sealed and nothing
+// is shown.
+func TestClaimRefused(t *testing.T) {
+	c := newCore(t)
+	managed(c)
+	c.on("plan.claim", refuse(intents.MalformedArgs, "the epoch is taken"))
+	cfg := c.config(natsserver.Manager, wellDone())
+	m := NewManager(cfg)
+	turn := c.turn()
+	m.take(t.Context(), bus.HandOut{Tenant: turn.Tenant, UserID: turn.UserID, SessionID: turn.SessionID, TurnID: turn.TurnID, PlanID: turn.PlanID, Driver: "d1", Grant: turn.Grant})
+	if d := cmp.Diff([]string{"plan.claim"}, types(c.taken())); d != "" {
+		t.Errorf("orders (-want +got):\n%s", d)
+	}
+	// What comes now is the first frame of the turn.
+	(&drive{cfg: cfg, turn: turn}).frame(bus.FrameDone, bus.DoneData{PlanID: "plan_1", Status: "test"})
+	if d := cmp.Diff([]string{"done"}, kinds(t, shown(c))); d != "" {
+		t.Errorf("frames (-want +got):\n%s", d)
+	}
+}
+
+// TestNoPlanner: the plan is closed, and the user told in plain words.
+func TestNoPlanner(t *testing.T) {
+	c := newCore(t)
+	managed(c)
+	layer(c, says(map[model.Purpose][]any{model.Compose: {model.ComposeOutput{Response: "Nobody can plan this now."}}}), natsserver.Manager)
+	handOut(c)
+	frames := shown(c)
+	if d := cmp.Diff([]string{"planning", "error", "done"}, kinds(t, frames)); d != "" {
+		t.Errorf("frames (-want +got):\n%s", d)
+	}
+	want := catalog.PlanClose{PlanID: "plan_1", Epoch: 1, Status: "failed", Failure: &catalog.Failure{Reason: "the planner does not answer", CompletedSteps: []int{}}}
+	if d := cmp.Diff(want, closed(c)); d != "" {
+		t.Errorf("plan.close (-want +got):\n%s", d)
+	}
+	e := dataOf[bus.ErrorData](t, frames[1])
+	var f catalog.Failure
+	if err := json.Unmarshal(e.Failure, &f); err != nil || f.Reason != "the planner does not answer" || e.Reason != "Nobody can plan this now." {
+		t.Errorf("error %+v", e)
+	}
+	if d := dataOf[bus.DoneData](t, frames[2]); d.Status != "failed" {
+		t.Errorf("done %+v", d)
+	}
+}
+
+// TestNoModel: even without a model to put it into words.
+func TestNoModel(t *testing.T) {
+	c := newCore(t)
+	managed(c)
+	layer(c, says(nil), allRoles...)
+	handOut(c)
+	frames := shown(c)
+	if d := cmp.Diff([]string{"planning", "error", "done"}, kinds(t, frames)); d != "" {
+		t.Errorf("frames (-want +got):\n%s", d)
+	}
+	if e := dataOf[bus.ErrorData](t, frames[1]); e.Reason != "I could not complete this request." {
+		t.Errorf("error %+v", e)
+	}
+}
+
+// TestCloseRefused: whoever waits for the turn still hears that it is over.
+func TestCloseRefused(t *testing.T) {
+	c := newCore(t)
+	managed(c)
+	c.on("plan.close", refuse(intents.MalformedArgs, "the plan is over"))
+	layer(c, wellDone(), allRoles...)
+	handOut(c)
+	frames := shown(c)
+	if got := kinds(t, frames); !slices.Equal(got[len(got)-2:], []string{"error", "done"}) || slices.Contains(got, "answer") {
+		t.Errorf("frames %v", got)
+	}
+}

@@ -1,0 +1,192 @@
+package agentic
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/bus/natsserver"
+)
+
+// TestReplan: a step that says insufficient is planned anew, and the planner told why.
+func TestReplan(t *testing.T) {
+	c := newCore(t)
+	managed(c)
+	m := wellDone()
+	m.answers[model.ChooseAction] = []any{giveUp, callIt, finishIt}
+	layer(c, m, allRoles...)
+	handOut(c)
+	want := []string{"planning", "executing", "step_started", "step_failed", "replanning", "executing", "step_started", "step_done", "answer", "done"}
+	if d := cmp.Diff(want, kinds(t, shown(c))); d != "" {
+		t.Errorf("frames (-want +got):\n%s", d)
+	}
+	var in model.PlanInput
+	if err := json.Unmarshal(m.inputs(model.WritePlan)[1], &in); err != nil {
+		t.Fatal(err)
+	}
+	if f := in.Failed; f == nil || f.Trigger != "insufficient" || f.Reason != "no such outlets" || f.Suggestion != "ask for others" || f.Step.Step != 1 {
+		t.Errorf("the planner was told %+v", f)
+	}
+	var second catalog.Step
+	if err := json.Unmarshal(c.of("step")[1].Args, &second); err != nil || second.PlanDigest != c.of("plan")[1].ID {
+		t.Errorf("the second task is of plan %s, error %v", second.PlanDigest, err)
+	}
+	if finished := c.of("step.finish"); len(finished) != 2 || finished[0].Place.Revision != 1 || finished[1].Place.Revision != 2 {
+		t.Errorf("%+v", finished)
+	}
+}
+
+// TestReplanExhausted: after the fourth failure the plan is closed.
+func TestReplanExhausted(t *testing.T) {
+	c := newCore(t)
+	managed(c)
+	m := wellDone()
+	m.answers[model.ChooseAction] = []any{giveUp}
+	layer(c, m, allRoles...)
+	handOut(c)
+	shown(c)
+	want := catalog.PlanClose{PlanID: "plan_1", Epoch: 1, Status: "failed", Failure: &catalog.Failure{Reason: "max replan attempts reached",
+		CompletedSteps: []int{}, LastFailure: &catalog.LastFailure{Step: 1, Reason: "no such outlets"}}}
+	if d := cmp.Diff(want, closed(c)); d != "" {
+		t.Errorf("plan.close (-want +got):\n%s", d)
+	}
+	if n := len(c.of("plan")); n != catalog.MaxReplans+1 {
+		t.Errorf("%d plans were written", n)
+	}
+}
+
+// TestInfeasible: the planner's no is the user's, in words.
+func TestInfeasible(t *testing.T) {
+	c := newCore(t)
+	managed(c)
+	m := wellDone()
+	m.answers[model.WritePlan] = []any{model.PlanOutput{Reason: "nothing knows outlets", Steps: []model.Step{}}}
+	layer(c, m, allRoles...)
+	handOut(c)
+	shown(c)
+	if got := closed(c); got.Failure == nil || got.Failure.Reason != "infeasible: nothing knows outlets" || got.Status != "failed" {
+		t.Errorf("%+v", got)
+	}
+	var in model.ComposeInput
+	if err := json.Unmarshal(m.inputs(model.Compose)[0], &in); err != nil || !strings.HasSuffix(in.Failure, "nothing knows outlets") {
+		t.Errorf("composed from %+v, error %v", in, err)
+	}
+}
+
+// TestHeld: the turn's stream ends, the plan does not: it waits for people.
+func TestHeld(t *testing.T) {
+	c := newCore(t)
+	managed(c)
+	c.on("skill.call", func(p placed) *intents.Answer {
+		a := refuse(intents.ApprovalRequired, "two people must agree")(p)
+		a.Decision = &intents.Decision{Approvers: []string{"bob"}, PolicyIDs: []string{"a.b"}}
+		return a
+	})
+	layer(c, wellDone(), allRoles...)
+	handOut(c)
+	frames := shown(c)
+	want := bus.HeldData{PlanID: "plan_1", Approval: bus.Approval{IntentID: c.of("skill.call")[0].ID, Type: "skill.call", Step: 1, Approvers: []string{"bob"},
+		PolicyIDs: []string{"a.b"}, Reason: "two people must agree"}}
+	if d := cmp.Diff(want, dataOf[bus.HeldData](t, frames[len(frames)-1])); d != "" {
+		t.Errorf("held (-want +got):\n%s", d)
+	}
+	if got := types(c.taken()); slices.Contains(got, "plan.close") || slices.Contains(got, "step.finish") {
+		t.Errorf("orders %v", got)
+	}
+}
+
+// TestTaskSilent: a task that cannot say its end itself has failed, and only the
+// manager can say so.
+func TestTaskSilent(t *testing.T) {
+	c := newCore(t)
+	managed(c)
+	// It makes a key and never listens where that is.
+	c.serve(natsserver.Task, func(ctx context.Context, conn bus.Conn, ready chan<- struct{}) error {
+		w := NewTasks(c.config(natsserver.Task, nil))
+		return conn.Serve(ctx, bus.Service{Name: bus.ServiceName(natsserver.Task), Version: "1.0.0", Queue: "task",
+			Endpoints: map[string]bus.Handler{bus.Agent("task"): answer(w.cfg.Log, w.prepare)}}, ready)
+	})
+	m := wellDone()
+	m.answers[model.WritePlan] = []any{onePlan, model.PlanOutput{Reason: "no task runs", Steps: []model.Step{}}}
+	layer(c, m, natsserver.Planner, natsserver.Manager)
+	handOut(c)
+	want := []string{"planning", "executing", "step_started", "step_failed", "replanning", "error", "done"}
+	if d := cmp.Diff(want, kinds(t, shown(c))); d != "" {
+		t.Errorf("frames (-want +got):\n%s", d)
+	}
+	finished := c.of("step.finish")
+	if len(finished) != 1 || finished[0].Role != intents.RoleManager {
+		t.Fatalf("%+v", finished)
+	}
+	var args catalog.StepFinish
+	if err := json.Unmarshal(finished[0].Args, &args); err != nil || args.Status != taskFailed || args.Reason != "the task does not answer" {
+		t.Errorf("%+v, error %v", args, err)
+	}
+}
+
+// TestGoOn: a plan that an earlier driver began. What is done stays and is read;
+// the step that waits for people is left alone.
+func TestGoOn(t *testing.T) {
+	steps := []catalog.StepView{
+		{PlanStep: catalog.PlanStep{Step: 1, Task: "list", Skills: []string{"outlets"}, ReturnSpec: catalog.ReturnSpec{Shape: "array<{name: string}>"}}, Status: catalog.StepDone, Revision: 1, MemoryKey: taskKey},
+		{PlanStep: catalog.PlanStep{Step: 2, Task: "count", Skills: []string{"outlets"}, InputFromStep: 1, ReturnSpec: catalog.ReturnSpec{Shape: "{count: integer}"}}, Status: catalog.StepHeld, Revision: 1},
+	}
+	view := catalog.PlanView{PlanID: "plan_1", Status: catalog.PlanExecuting, Task: "x", Epoch: 1, Revision: 1, PlanDigest: ofStep(time.Now()).PlanDigest, Steps: steps}
+	c := newCore(t)
+	managed(c)
+	c.on("plan.claim", done(view))
+	cfg := c.config(natsserver.Manager, wellDone())
+	turn := c.turn()
+	h := bus.HandOut{Tenant: turn.Tenant, UserID: turn.UserID, SessionID: turn.SessionID, TurnID: turn.TurnID, PlanID: turn.PlanID, Driver: "d2", Epoch: 1, Grant: turn.Grant}
+	NewManager(cfg).take(t.Context(), h)
+	if d := cmp.Diff([]string{"plan.claim", "soul.get", "read_memory"}, types(c.taken())); d != "" {
+		t.Errorf("a held plan (-want +got):\n%s", d)
+	}
+
+	steps[1].Status = catalog.StepPending
+	c.on("step", done(catalog.StepResult{TaskID: "x", InputKey: taskKey}))
+	layer(c, wellDone(), natsserver.Task)
+	NewManager(cfg).take(t.Context(), h)
+	var claimed catalog.PlanClaim
+	var opened catalog.Step
+	if err := json.Unmarshal(c.of("plan.claim")[1].Args, &claimed); err != nil || claimed.Epoch != 2 || claimed.Driver != "d2" {
+		t.Errorf("%+v, error %v", claimed, err)
+	}
+	all := c.of("step")
+	if len(all) != 1 {
+		t.Fatalf("%d steps were opened", len(all))
+	}
+	if err := json.Unmarshal(all[0].Args, &opened); err != nil || opened.Step != 2 || opened.Epoch != 2 || opened.PlanDigest != view.PlanDigest {
+		t.Errorf("%+v, error %v", opened, err)
+	}
+	if got := closed(c); got.Status != "complete" || got.Epoch != 2 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestTold: a manager that is told to end stops without a word; the plan goes on
+// after a restart.
+func TestTold(t *testing.T) {
+	c := newCore(t)
+	managed(c)
+	ctx, cancel := context.WithCancel(t.Context())
+	c.on("soul.get", func(p placed) *intents.Answer {
+		cancel()
+		return refuse(intents.NotFound, "no soul")(p)
+	})
+	turn := c.turn()
+	NewManager(c.config(natsserver.Manager, wellDone())).take(ctx, bus.HandOut{Tenant: turn.Tenant, UserID: turn.UserID, SessionID: turn.SessionID,
+		TurnID: turn.TurnID, PlanID: turn.PlanID, Driver: "d1", Grant: turn.Grant})
+	if d := cmp.Diff([]string{"plan.claim", "soul.get"}, types(c.taken())); d != "" {
+		t.Errorf("orders (-want +got):\n%s", d)
+	}
+}

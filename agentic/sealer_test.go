@@ -1,0 +1,245 @@
+package agentic
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/bus/natsserver"
+)
+
+// claim seals a plan.claim.
+func claim(t *testing.T, s *Sealer, turn Turn, epoch int) (*intents.Answer, error) {
+	t.Helper()
+	return s.Order(t.Context(), turn, Place{}, "plan.claim", catalog.PlanClaim{PlanID: turn.PlanID, Epoch: epoch, Driver: "d"}, nil)
+}
+
+func manager(c *core) *Sealer {
+	cfg := c.config(natsserver.Manager, nil)
+	return cfg.sealer(*cfg.Key)
+}
+
+// TestIdempotencyKey: the fingerprint, so that the same order is the same
+// whoever seals it again; a random key for what is pure or a read (DESIGN §3).
+func TestIdempotencyKey(t *testing.T) {
+	in := func(typ, args string) intents.Intent {
+		return intents.Intent{Type: typ, Args: json.RawMessage(args)}
+	}
+	at := intents.Context{SessionID: "s", TurnID: "t", PlanID: "p", Revision: 1, Step: 2, TaskID: "task_1"}
+	seen := 0
+	for _, row := range catalog.Rows() {
+		a, err := idempotencyKey(in(row.Type, `{}`), "ana", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := idempotencyKey(in(row.Type, `{ }`), "ana", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		random := row.Effect == catalog.Pure || row.RandomKey
+		if random != (a != b) || random != strings.HasPrefix(a, "rnd_") {
+			t.Errorf("%s (%s): %s and %s", row.Type, row.Effect, a, b)
+		}
+		seen++
+	}
+	if seen == 0 {
+		t.Fatal("no rows")
+	}
+	for _, typ := range []string{"read_memory", "read_lines", "skill.find"} {
+		if k, err := idempotencyKey(in(typ, `{}`), "ana", at); err != nil || !strings.HasPrefix(k, "rnd_") {
+			t.Errorf("%s: key %s, error %v", typ, k, err)
+		}
+	}
+	base, err := idempotencyKey(in("skill.call", `{"skill":"a","n":1.0}`), "ana", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := intents.Fingerprint(in("skill.call", `{"n":1,"skill":"a"}`), "ana", at); base != want {
+		t.Errorf("key %s is not the fingerprint %s", base, want)
+	}
+	other := at
+	other.TaskID = "task_2"
+	if k, err := idempotencyKey(in("skill.call", `{"skill":"a","n":1}`), "ana", other); err != nil || k != base {
+		t.Errorf("the same order of another task: key %s, error %v", k, err)
+	}
+	other.Revision = 2
+	if k, err := idempotencyKey(in("skill.call", `{"skill":"a","n":1}`), "ana", other); err != nil || k == base {
+		t.Errorf("the order of another revision has the same key, error %v", err)
+	}
+	if _, err := idempotencyKey(in("no.such", `{}`), "ana", at); err == nil {
+		t.Error("an unknown type has a key")
+	}
+}
+
+func TestOrder(t *testing.T) {
+	c := newCore(t)
+	s := manager(c)
+	c.on("plan.claim", done(catalog.PlanView{PlanID: "plan_1", Status: catalog.PlanPlanning}))
+	var got catalog.PlanView
+	a, err := s.Order(t.Context(), c.turn(), Place{}, "plan.claim", catalog.PlanClaim{PlanID: "plan_1", Epoch: 1, Driver: "d"}, &got)
+	if err != nil || got.Status != catalog.PlanPlanning {
+		t.Fatalf("%+v, error %v", got, err)
+	}
+	o := c.taken()[0]
+	if o.ID != a.IntentID || o.Role != intents.RoleManager || o.Grant != "first" || o.Place != (Place{}) {
+		t.Errorf("%+v", o)
+	}
+	if _, err := claim(t, s, c.turn(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if both := c.taken(); both[0].Key != both[1].Key {
+		t.Error("the same order has two keys")
+	}
+	c.on("plan.claim", done("no plan"))
+	if _, err := s.Order(t.Context(), c.turn(), Place{}, "plan.claim", catalog.PlanClaim{PlanID: "plan_1", Epoch: 1, Driver: "d"}, &got); err == nil {
+		t.Error("a result of another type is taken")
+	}
+}
+
+// TestOrderAgain: only what had no effect is sent again, under the same key.
+func TestOrderAgain(t *testing.T) {
+	ok := done(struct{}{})
+	tests := []struct {
+		name   string
+		answer func(placed) *intents.Answer
+		times  int
+		code   intents.Code
+	}{
+		{"done", ok, 1, intents.OK},
+		{"retryable, then done", inTurn(outcome(intents.Abandoned, intents.Failed, true), ok), 2, intents.OK},
+		{"retryable for good", outcome(intents.DispatchUnavailable, intents.Failed, true), sealAttempts, intents.DispatchUnavailable},
+		{"overloaded, then done", inTurn(refuse(intents.Overloaded, "later"), ok), 2, intents.OK},
+		{"in flight, then done", inTurn(refuse(intents.InFlight, "wait"), refuse(intents.InFlight, "wait"), ok), 3, intents.OK},
+		{"failed for good", outcome(intents.ExecutorFailed, intents.Failed, false), 1, intents.ExecutorFailed},
+		{"indeterminate", outcome(intents.Indeterminate, intents.StatusIndetermined, false), 1, intents.Indeterminate},
+		{"indeterminate, said to be retryable", outcome(intents.Indeterminate, intents.StatusIndetermined, true), 1, intents.Indeterminate},
+		{"denied", refuse(intents.PolicyDenied, "no"), 1, intents.PolicyDenied},
+		{"not yet valid", refuse(intents.NotYetValid, "no"), 1, intents.NotYetValid},
+		{"held", refuse(intents.ApprovalRequired, "ask"), 1, intents.ApprovalRequired},
+	}
+	c := newCore(t)
+	s := manager(c)
+	for i, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			before := len(c.taken())
+			c.on("plan.claim", tt.answer)
+			a, err := claim(t, s, c.turn(), i+1)
+			var refused *OrderError
+			if a == nil || a.Code != tt.code || (tt.code == intents.OK) != (err == nil) || err != nil && (!errors.As(err, &refused) || refused.Type != "plan.claim") {
+				t.Errorf("answer %+v, error %v", a, err)
+			}
+			sent := c.taken()[before:]
+			if len(sent) != tt.times {
+				t.Fatalf("sent %d times, not %d", len(sent), tt.times)
+			}
+			for _, o := range sent[1:] {
+				if o.Key != sent[0].Key {
+					t.Error("sent again under another key")
+				}
+			}
+		})
+	}
+}
+
+// TestRefresh: a fresh grant counts from then on, also for an order that is sent
+// again, and whatever the turn says.
+func TestRefresh(t *testing.T) {
+	c := newCore(t)
+	s := manager(c)
+	fresh := c.grant("second")
+	c.on("plan.claim", inTurn(func(placed) *intents.Answer {
+		s.Refresh(fresh)
+		return &intents.Answer{Code: intents.Overloaded}
+	}, done(struct{}{})))
+	if _, err := claim(t, s, c.turn(), 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := claim(t, s, c.turn(), 2); err != nil {
+		t.Fatal(err)
+	}
+	var grants []string
+	for _, o := range c.taken() {
+		grants = append(grants, o.Grant)
+	}
+	if d := cmp.Diff([]string{"first", "second", "second"}, grants); d != "" {
+		t.Errorf("grants (-want +got):\n%s", d)
+	}
+}
+
+// heard is a connection on which everything was said before anybody listened.
+type heard struct {
+	bus.Conn
+	messages [][]byte
+}
+
+func (h heard) Subscribe(_ context.Context, _ string, fn func([]byte)) error {
+	for _, m := range h.messages {
+		fn(m)
+	}
+	return nil
+}
+
+// TestFollowIgnores: what is for another plan, holds no grant or is no message.
+func TestFollowIgnores(t *testing.T) {
+	fresh := marshal(bus.FreshGrant{PlanID: theTurn.PlanID, Grant: "fresh"})
+	cfg := Config{Log: slog.New(slog.DiscardHandler), Bus: heard{messages: [][]byte{fresh, marshal(bus.FreshGrant{PlanID: "plan_2", Grant: "of another plan"}),
+		marshal(bus.FreshGrant{PlanID: theTurn.PlanID}), []byte("oops"), nil}}}
+	s := &Sealer{}
+	follow(t.Context(), cfg, theTurn, s)()
+	if got := s.grantOf(theTurn); got != "fresh" {
+		t.Errorf("grant %q", got)
+	}
+}
+
+// TestFollow: a grant that the gateway publishes reaches the sealer of its turn.
+func TestFollow(t *testing.T) {
+	c := newCore(t)
+	gateway := c.connect(natsserver.Gateway)
+	for _, user := range []string{natsserver.Manager, natsserver.Planner, natsserver.Task} {
+		ctx, cancel := context.WithCancel(t.Context())
+		s := &Sealer{}
+		followed := follow(ctx, c.config(user, nil), theTurn, s)
+		until := time.Now().Add(patience)
+		for s.grantOf(theTurn) != "fresh" { // nobody says when the subscription has begun
+			if err := gateway.Publish(bus.Grant(theTurn.Tenant, theTurn.TurnID), marshal(bus.FreshGrant{PlanID: theTurn.PlanID, Grant: "fresh"})); err != nil {
+				t.Fatal(err)
+			}
+			if time.Now().After(until) {
+				t.Fatalf("%s hears nothing", user)
+			}
+			runtime.Gosched()
+		}
+		cancel()
+		followed()
+	}
+}
+
+// TestOrderUnheard: without a router an order fails, and says which.
+func TestOrderUnheard(t *testing.T) {
+	s, err := natsserver.Start(t.Context(), natsserver.Options{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	c := newCore(t)
+	conn, err := s.Connect(t.Context(), natsserver.Manager)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	sealer := manager(c)
+	sealer.bus = conn
+	if _, err := claim(t, sealer, c.turn(), 1); !errors.Is(err, bus.ErrNoResponders) || !strings.HasPrefix(err.Error(), "plan.claim: ") {
+		t.Errorf("error = %v", err)
+	}
+}

@@ -1,0 +1,236 @@
+package agentic
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus/natsserver"
+	"aob.dev/writ/schemas"
+)
+
+const taskKey = "acme:sess_1:task_1:count_the_outlets"
+
+func tasks(c *core, m model.Model) *Tasks { return NewTasks(c.config(natsserver.Task, m)) }
+
+// ofStep are the arguments of the step that opens task_1.
+func ofStep(deadline time.Time) catalog.Step {
+	return catalog.Step{PlanID: "plan_1", PlanDigest: "sha256:" + strings.Repeat("0", 64), Step: 1, Epoch: 1, TaskID: "task_1", Deadline: deadline.UTC().Format(time.RFC3339)}
+}
+
+// opened prepares task_1 and takes its key into force.
+func opened(c *core, w *Tasks, deadline time.Time) runRequest {
+	c.t.Helper()
+	r := w.prepare(c.t.Context(), taskRequest{c.turn(), ofStep(deadline)})
+	if r.Error != "" {
+		c.t.Fatal(r.Error)
+	}
+	c.admit(r.Step)
+	return runRequest{Turn: c.turn(), TaskID: "task_1", UserTask: "How many outlets are there?", Revision: 1,
+		Step: catalogSteps(onePlan.Steps)[0], Deadline: r.Step.Deadline}
+}
+
+// working has the core answer as where all goes well.
+func working(c *core) {
+	skillsOf(c, []string{"outlets"})
+	c.on("skill.call", done(catalog.SkillCallResult{Output: json.RawMessage(`{"count":10}`)}))
+	c.on("write_memory", done(catalog.WriteMemoryResult{Key: taskKey, Validated: true}))
+}
+
+func TestPrepare(t *testing.T) {
+	c := newCore(t)
+	w := tasks(c, nil)
+	asked := ofStep(time.Now().Add(time.Minute))
+	r := w.prepare(t.Context(), taskRequest{c.turn(), asked})
+	if r.Error != "" || r.Instance != w.instance || len(r.Instance) != 32 {
+		t.Fatalf("%+v", r)
+	}
+	step, pop := r.Step, r.Step.PoP
+	step.PoP = ""
+	key, err := step.JWK.ToKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := intents.VerifyPoP(pop, key, step); err != nil {
+		t.Error(err)
+	}
+	changed := step
+	changed.Step = 2
+	if err := intents.VerifyPoP(pop, key, changed); err == nil {
+		t.Error("the proof is good for another step")
+	}
+	step.JWK = intents.JWK{}
+	if d := cmp.Diff(asked, step); d != "" {
+		t.Errorf("the arguments were changed (-want +got):\n%s", d)
+	}
+	s, err := schemas.IntentArgs("step")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := s.ValidateBytes(marshal(r.Step)); len(v) > 0 {
+		t.Errorf("no step could be sealed with it: %v", v)
+	}
+	other := tasks(c, nil).prepare(t.Context(), taskRequest{c.turn(), asked})
+	if other.Step.JWK.KID == r.Step.JWK.KID || other.Instance == r.Instance {
+		t.Error("two tasks have one key or one place")
+	}
+}
+
+func TestTask(t *testing.T) {
+	c := newCore(t)
+	working(c)
+	m := says(map[model.Purpose][]any{model.ChooseAction: {callIt, finishIt}})
+	w := tasks(c, m)
+	got := w.run(t.Context(), opened(c, w, time.Now().Add(time.Minute)))
+	if d := cmp.Diff(runReply{Status: taskDone, MemoryKey: taskKey, Finished: true}, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if d := cmp.Diff([]string{"skill.load", "skill.call", "write_memory", "step.finish"}, types(c.taken())); d != "" {
+		t.Errorf("orders (-want +got):\n%s", d)
+	}
+	for _, o := range c.taken() {
+		if o.Role != intents.RoleTask || o.Place != (Place{1, 1, "task_1"}) || o.Grant != "first" {
+			t.Errorf("%+v", o)
+		}
+	}
+	var wrote catalog.WriteMemory
+	if err := json.Unmarshal(c.of("write_memory")[0].Args, &wrote); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(catalog.WriteMemory{Label: "count_the_outlets", From: c.of("skill.call")[0].ID}, wrote); d != "" {
+		t.Errorf("write_memory (-want +got):\n%s", d)
+	}
+}
+
+// TestTaskKeyForgotten: a key is good for one run, wherever that ends, and a task
+// that was never prepared here has none.
+func TestTaskKeyForgotten(t *testing.T) {
+	c := newCore(t)
+	working(c)
+	w := tasks(c, says(map[model.Purpose][]any{model.ChooseAction: {giveUp}}))
+	req := opened(c, w, time.Now().Add(time.Minute))
+	if got := w.run(t.Context(), req); !got.Finished {
+		t.Fatalf("%+v", got)
+	}
+	orders := len(c.taken())
+	for _, id := range []string{"task_1", "task_2", ""} {
+		req.TaskID = id
+		got := w.run(t.Context(), req)
+		if d := cmp.Diff(runReply{Status: taskFailed, Reason: "the task's key is not here"}, got); d != "" {
+			t.Errorf("%q (-want +got):\n%s", id, d)
+		}
+	}
+	if len(w.keys) != 0 || len(c.taken()) != orders {
+		t.Errorf("%d keys are kept, %d orders were sealed", len(w.keys), len(c.taken())-orders)
+	}
+}
+
+// TestTaskNeverRun: where the step is refused the task never runs. Its key goes
+// when it would be dead.
+func TestTaskNeverRun(t *testing.T) {
+	c := newCore(t)
+	cfg := c.config(natsserver.Task, nil)
+	now := time.Now()
+	cfg.Now = func() time.Time { return now }
+	w := NewTasks(cfg)
+	for i, id := range []string{"task_1", "task_2", "task_3"} {
+		step := ofStep(now.Add(time.Minute))
+		step.TaskID = id
+		if r := w.prepare(t.Context(), taskRequest{c.turn(), step}); r.Error != "" {
+			t.Fatal(r.Error)
+		}
+		if i == 1 {
+			now = now.Add(2 * time.Minute)
+		}
+	}
+	if _, kept := w.keys["task_3"]; !kept || len(w.keys) != 1 {
+		t.Errorf("%d keys are kept, the last one: %t", len(w.keys), kept)
+	}
+}
+
+func TestTaskDeadline(t *testing.T) {
+	c := newCore(t)
+	working(c)
+	slow := func(ctx context.Context) error {
+		<-ctx.Done()
+		return &model.Error{Reason: "cut off", Err: ctx.Err()}
+	}
+	w := tasks(c, says(map[model.Purpose][]any{model.ChooseAction: {slow}}))
+	got := w.run(t.Context(), opened(c, w, time.Now().Add(2*time.Second)))
+	if d := cmp.Diff(runReply{Status: taskFailed, Reason: "the step was not done by its deadline", Finished: true}, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	for _, bad := range []string{"", "tomorrow"} {
+		req := opened(c, w, time.Now().Add(time.Minute))
+		req.Deadline = bad
+		if got := w.run(t.Context(), req); got.Status != taskFailed || got.Finished || len(w.keys) != 0 {
+			t.Errorf("deadline %q: %+v", bad, got)
+		}
+		step := ofStep(time.Now())
+		step.Deadline = bad
+		if r := w.prepare(t.Context(), taskRequest{c.turn(), step}); r.Error == "" {
+			t.Errorf("deadline %q: a key was made", bad)
+		}
+	}
+}
+
+// TestTaskEnds: how a step can end otherwise than done.
+func TestTaskEnds(t *testing.T) {
+	held := func(p placed) *intents.Answer {
+		a := refuse(intents.ApprovalRequired, "two people must agree")(p)
+		a.Decision = &intents.Decision{Approvers: []string{"bob"}, PolicyIDs: []string{"a.b"}}
+		return a
+	}
+	tests := []struct {
+		name    string
+		answers map[string]func(placed) *intents.Answer
+		actions []any
+		want    runReply
+		finish  int
+	}{
+		{"insufficient", nil, []any{giveUp}, runReply{Status: taskInsufficient, Reason: "no such outlets", Suggestion: "ask for others", Finished: true}, 1},
+		{"insufficient without words", nil, []any{model.ActionOutput{Action: model.ActInsufficient, Input: json.RawMessage(`{}`)}},
+			runReply{Status: taskInsufficient, Reason: "the step cannot be done", Finished: true}, 1},
+		{"nothing to finish with", nil, []any{finishIt}, runReply{Status: taskInsufficient, Reason: "no result after many attempts",
+			Suggestion: "split the step, or use another skill", Finished: true}, 1},
+		{"held", map[string]func(placed) *intents.Answer{"skill.call": held}, []any{callIt}, runReply{Status: taskHeld,
+			Held: &heldInfo{Type: "skill.call", Approvers: []string{"bob"}, PolicyIDs: []string{"a.b"}, Reason: "two people must agree"}}, 0},
+		{"contract violation", map[string]func(placed) *intents.Answer{"write_memory": outcome(intents.ContractViolation, intents.Failed, false)}, []any{callIt, finishIt},
+			runReply{Status: taskViolation, Reason: "it did not work"}, 0},
+		{"a manifest that is refused", map[string]func(placed) *intents.Answer{"skill.load": refuse(intents.PolicyDenied, "not approved")}, nil,
+			runReply{Status: taskFailed, Reason: "not approved (skill.load)", Finished: true}, 1},
+		{"a model that is down", nil, []any{&model.Error{Reason: "rate limit"}}, runReply{Status: taskFailed, Reason: "the model could not answer: rate limit", Finished: true}, 1},
+		{"its own end refused", map[string]func(placed) *intents.Answer{"step.finish": refuse(intents.KeyRevoked, "cancelled")}, []any{giveUp},
+			runReply{Status: taskInsufficient, Reason: "no such outlets", Suggestion: "ask for others"}, 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := newCore(t)
+			working(c)
+			for typ, fn := range tt.answers {
+				c.on(typ, fn)
+			}
+			w := tasks(c, says(map[model.Purpose][]any{model.ChooseAction: tt.actions}))
+			got := w.run(t.Context(), opened(c, w, time.Now().Add(time.Minute)))
+			if got.Held != nil {
+				if got.Held.IntentID != c.of("skill.call")[0].ID {
+					t.Error("the held order is not named")
+				}
+				got.Held.IntentID = ""
+			}
+			if d := cmp.Diff(tt.want, got); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+			if n := len(c.of("step.finish")); n != tt.finish {
+				t.Errorf("step.finish was sealed %d times", n)
+			}
+		})
+	}
+}
