@@ -90,7 +90,10 @@ func Open(ctx context.Context, cfg Config) (n *Node, err error) {
 	if n.lock, err = lockDir(cfg.Dir); err != nil {
 		return n, err
 	}
-	if n.listener, err = listen(ctx, cfg.Listen); err != nil {
+	if n.listener, err = listen(ctx, cfg.Listen, "--listen"); err != nil {
+		return n, err
+	}
+	if err := canListen(ctx, cfg.NATS, "--nats"); err != nil {
 		return n, err
 	}
 	if n.policy, err = loadPolicy(ctx, cfg.PolicyDir); err != nil {
@@ -105,15 +108,26 @@ func Open(ctx context.Context, cfg Config) (n *Node, err error) {
 	return n, nil
 }
 
-func listen(ctx context.Context, addr string) (net.Listener, error) {
+// listen opens a listener, if there is an address; flag is where that comes from.
+func listen(ctx context.Context, addr, flag string) (net.Listener, error) {
 	if addr == "" {
 		return nil, nil
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("cannot listen on %s: %v: stop what uses the port, or name another with --listen", addr, err)
+		return nil, fmt.Errorf("cannot listen on %s: %v: stop what uses the port, or name another with %s", addr, err, flag)
 	}
 	return l, nil
+}
+
+// canListen looks before the first record; the server of NATS, which listens
+// later and by itself, would find out after it.
+func canListen(ctx context.Context, addr, flag string) error {
+	l, err := listen(ctx, addr, flag)
+	if l == nil {
+		return err
+	}
+	return l.Close()
 }
 
 func loadPolicy(ctx context.Context, dir string) (*policies.Live, error) {
