@@ -28,6 +28,7 @@ const (
 //	quakes  the demo's
 //	cities  a skill that lists cities
 //	liar    the same, whose output is not what its schema says
+//	changed the same as cities, with another schema
 //	broken  the same, whose schema is none
 //	down    nobody: the address of a server that is gone
 func serveSkills(ts *testscript.TestScript, w *world, args []string) {
@@ -40,6 +41,8 @@ func serveSkills(ts *testscript.TestScript, w *world, args []string) {
 		h = cityServer(citySchema, cities)
 	case "liar":
 		h = cityServer(citySchema, lie)
+	case "changed":
+		h = cityServer(`{"type":"object"}`, cities)
 	case "broken":
 		h = cityServer(noSchema, cities)
 	default:
