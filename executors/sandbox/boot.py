@@ -97,6 +97,17 @@ def describe(exc, script):
     return "Traceback (most recent call last):\n" + "\n".join(out)
 
 
+def kind_of(exc):
+    if isinstance(exc, MemoryError):
+        return "M"
+    if isinstance(exc, OSError):
+        # EFBIG and ENOSPC, EMFILE: the limits that a script meets as errors
+        return {27: "S", 28: "S", 24: "D"}.get(exc.errno, "E")
+    if isinstance(exc, RuntimeError) and "new thread" in str(exc):
+        return "T"
+    return "E"
+
+
 def leave(code):
     threading = sys.modules.get("threading")
     try:
@@ -137,7 +148,7 @@ def run(script, path):
         return 1
     except BaseException as e:
         del reserve
-        report("M" if isinstance(e, MemoryError) else "E", describe(e, script))
+        report(kind_of(e), describe(e, script))
         return 1
     return 0
 

@@ -16,6 +16,10 @@ var (
 
 // Job is one script and the data it works on.
 type Job struct {
+	// Tenant takes turns with others where runs have to wait; otherwise it makes
+	// no difference.
+	Tenant string
+
 	// Script is Python source, at most 1 MiB. It finds the path of its input in
 	// the variable input_file (None without Input) and prints its result. It has
 	// the standard library, but no network, subprocess or asyncio.
@@ -49,9 +53,27 @@ const (
 	ScriptError     Outcome = "script_error"     // uncaught exception or non-zero exit status
 )
 
+// Limit names what a run was ended for.
+type Limit string
+
+// The closed set of limits, by their fields in Limits.
+const (
+	NoLimit     Limit = ""
+	WallLimit   Limit = "wall"
+	CPULimit    Limit = "cpu"
+	MemoryLimit Limit = "memory"
+	OutputLimit Limit = "output"
+
+	// The script met these as an exception that it did not catch.
+	ScratchLimit Limit = "scratch"
+	FilesLimit   Limit = "files"
+	ThreadsLimit Limit = "threads"
+)
+
 // Result is the account of one run.
 type Result struct {
 	Outcome Outcome
+	Limit   Limit // the one that ended it, with Timeout, OversizedOutput, Memory and some ScriptErrors
 
 	// Output is what the script wrote to standard output, at most
 	// Limits.Output bytes, unescaped: treat it as hostile.
@@ -69,4 +91,5 @@ type Result struct {
 	CPU          time.Duration // of the whole box, its start included
 	ExitCode     int           // -1 if ended by a signal
 	InputBytes   int64         // bytes of Input handed to the box
+	Warm         bool          // a prewarmed worker took it
 }

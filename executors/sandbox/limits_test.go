@@ -15,27 +15,28 @@ func TestLimits(t *testing.T) {
 		name, script string
 		limits       Limits
 		want         Outcome
+		limit        Limit
 		text         string
 	}{
-		{"wall", "import time; time.sleep(600)", Limits{Wall: 300 * time.Millisecond}, Timeout, "300ms"},
-		{"cpu", "while True: pass", Limits{CPU: time.Second}, Timeout, "processor time"},
-		{"memory", "x = [0] * (1 << 28)", Limits{}, Memory, "MemoryError"},
-		{"memory slowly", "x = []\nwhile True: x.append(bytes(1000))", Limits{Memory: 100 << 20}, Memory, "MemoryError"},
-		{"output at the limit", "print('x' * 99999)", Limits{Output: 100_000}, OK, ""},
-		{"output above it", "print('x' * 100000)", Limits{Output: 100_000}, OversizedOutput, "100000 bytes"},
-		{"scratch", "open(input_file, 'wb').write(bytes(3 << 20))", Limits{Scratch: 1 << 20}, ScriptError, "OSError"},
-		{"files", "f = [open(input_file) for _ in range(50)]", Limits{Files: 20}, ScriptError, "Too many open files"},
-		{"policy", "import ctypes; ctypes.CDLL(None).ptrace(0, 0, 0, 0)", Limits{}, Policy, "forbidden"},
-		{"crash", "import ctypes; ctypes.string_at(0)", Limits{}, Crash, "segmentation fault"},
-		{"exit", "import sys; sys.exit(3)", Limits{}, ScriptError, "SystemExit: 3"},
+		{"wall", "import time; time.sleep(600)", Limits{Wall: 300 * time.Millisecond}, Timeout, WallLimit, "300ms"},
+		{"cpu", "while True: pass", Limits{CPU: time.Second}, Timeout, CPULimit, "processor time"},
+		{"memory", "x = [0] * (1 << 28)", Limits{}, Memory, MemoryLimit, "MemoryError"},
+		{"memory slowly", "x = []\nwhile True: x.append(bytes(1000))", Limits{Memory: 100 << 20}, Memory, MemoryLimit, "MemoryError"},
+		{"output at the limit", "print('x' * 99999)", Limits{Output: 100_000}, OK, NoLimit, ""},
+		{"output above it", "print('x' * 100000)", Limits{Output: 100_000}, OversizedOutput, OutputLimit, "100000 bytes"},
+		{"scratch", "open(input_file, 'wb').write(bytes(3 << 20))", Limits{Scratch: 1 << 20}, ScriptError, ScratchLimit, "OSError"},
+		{"files", "f = [open(input_file) for _ in range(50)]", Limits{Files: 20}, ScriptError, FilesLimit, "Too many open files"},
+		{"policy", "import ctypes; ctypes.CDLL(None).ptrace(0, 0, 0, 0)", Limits{}, Policy, NoLimit, "forbidden"},
+		{"crash", "import ctypes; ctypes.string_at(0)", Limits{}, Crash, NoLimit, "segmentation fault"},
+		{"exit", "import sys; sys.exit(3)", Limits{}, ScriptError, NoLimit, "SystemExit: 3"},
 	}
 	for _, name := range available(t) {
 		s := open(t, Config{Drivers: []string{name}, Workers: -1})
 		for _, tt := range tests {
 			t.Run(name+"/"+tt.name, func(t *testing.T) {
 				res := run(t, s, Job{Script: tt.script, Input: strings.NewReader("data"), Limits: tt.limits})
-				if res.Outcome != tt.want || !strings.Contains(res.Error, tt.text) {
-					t.Errorf("%s: %s; want %s with %q", res.Outcome, res.Error, tt.want, tt.text)
+				if res.Outcome != tt.want || res.Limit != tt.limit || !strings.Contains(res.Error, tt.text) {
+					t.Errorf("%s by %q: %s; want %s by %q with %q", res.Outcome, res.Limit, res.Error, tt.want, tt.limit, tt.text)
 				}
 			})
 		}

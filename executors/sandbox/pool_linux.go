@@ -13,6 +13,10 @@ import (
 // machine out of memory or uids is not kept busy with trying.
 const refillPause = time.Second
 
+// workerAge is after when a worker that nobody used is replaced by a new one: an
+// old process is one more thing to wonder about, such as swapped out memory.
+const workerAge = 10 * time.Minute
+
 // pool keeps boxes of one profile that wait for a script. Each is used once.
 type pool struct {
 	driver  Driver
@@ -24,7 +28,12 @@ type pool struct {
 	done   chan struct{}
 
 	mu    sync.Mutex
-	ready []*Box // guarded by mu; oldest first
+	ready []worker // guarded by mu; oldest first
+}
+
+type worker struct {
+	box  *Box
+	born time.Time
 }
 
 // newPool starts the goroutine that fills the pool; close ends it.
@@ -38,11 +47,15 @@ func newPool(d Driver, p Profile, size int) *pool {
 
 func (l *pool) run(ctx context.Context) {
 	defer close(l.done)
+	tick := time.NewTicker(workerAge / 10)
+	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-l.wake:
+		case now := <-tick.C:
+			l.recycle(now)
 		}
 		for l.short() {
 			box, err := l.driver.Start(ctx, l.profile)
@@ -56,7 +69,7 @@ func (l *pool) run(ctx context.Context) {
 				continue
 			}
 			l.mu.Lock()
-			l.ready = append(l.ready, box)
+			l.ready = append(l.ready, worker{box, time.Now()})
 			l.mu.Unlock()
 		}
 	}
@@ -87,7 +100,7 @@ func (l *pool) take(p Profile) *Box {
 			l.mu.Unlock()
 			return nil
 		}
-		box := l.ready[0]
+		box := l.ready[0].box
 		l.ready = l.ready[1:]
 		l.mu.Unlock()
 		if box.alive() {
@@ -97,13 +110,26 @@ func (l *pool) take(p Profile) *Box {
 	}
 }
 
+// recycle ends the workers that are too old at now.
+func (l *pool) recycle(now time.Time) {
+	l.mu.Lock()
+	var old []worker
+	for len(l.ready) > 0 && now.Sub(l.ready[0].born) > workerAge {
+		old, l.ready = append(old, l.ready[0]), l.ready[1:]
+	}
+	l.mu.Unlock()
+	for _, w := range old {
+		w.box.Close()
+	}
+}
+
 // close ends the goroutine and all waiting boxes. No take may follow.
 func (l *pool) close() error {
 	l.cancel()
 	<-l.done
 	var errs []error
-	for _, box := range l.ready {
-		errs = append(errs, box.Close())
+	for _, w := range l.ready {
+		errs = append(errs, w.box.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -78,7 +78,7 @@ func (b *Box) Run(ctx context.Context, job Job) (res Result, err error) {
 	}
 	sum := sha256.Sum256([]byte(job.Script))
 	return Result{
-		Outcome: verdict.outcome, Output: out.kept, Error: verdict.text, ScriptSHA256: hex.EncodeToString(sum[:]),
+		Outcome: verdict.outcome, Limit: verdict.limit, Output: out.kept, Error: verdict.text, ScriptSHA256: hex.EncodeToString(sum[:]),
 		Driver: b.driver, Python: b.python, Duration: duration,
 		CPU: state.UserTime() + state.SystemTime(), ExitCode: state.ExitCode(), InputBytes: sent,
 	}, nil
@@ -175,10 +175,15 @@ func (c *capture) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// reported are the limits that a script meets as an exception, by the kind under
+// which boot.py reports that.
+var reported = map[byte]Limit{'S': ScratchLimit, 'D': FilesLimit, 'T': ThreadsLimit}
+
 // verdict is how a run ended, from evidence that is all but why under the
 // control of the script.
 type verdict struct {
 	outcome Outcome
+	limit   Limit
 	text    string
 	input   bool // boot.py could not store the input
 }
@@ -188,9 +193,9 @@ type verdict struct {
 func judge(why Outcome, state *os.ProcessState, report []byte, l Limits) verdict {
 	switch why {
 	case Timeout:
-		return verdict{outcome: Timeout, text: fmt.Sprintf("ended after %s", l.Wall)}
+		return verdict{outcome: Timeout, limit: WallLimit, text: fmt.Sprintf("ended after %s", l.Wall)}
 	case OversizedOutput:
-		return verdict{outcome: OversizedOutput, text: fmt.Sprintf("more than %d bytes of output", l.Output)}
+		return verdict{outcome: OversizedOutput, limit: OutputLimit, text: fmt.Sprintf("more than %d bytes of output", l.Output)}
 	}
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return judgeSignal(status.Signal(), state.UserTime()+state.SystemTime(), l)
@@ -203,9 +208,9 @@ func judge(why Outcome, state *os.ProcessState, report []byte, l Limits) verdict
 	case kind == 'I':
 		return verdict{input: true, text: string(report)}
 	case kind == 'M':
-		return verdict{outcome: Memory, text: string(report)}
-	case kind == 'E':
-		return verdict{outcome: ScriptError, text: string(report)}
+		return verdict{outcome: Memory, limit: MemoryLimit, text: string(report)}
+	case kind == 'E' || reported[kind] != NoLimit:
+		return verdict{outcome: ScriptError, limit: reported[kind], text: string(report)}
 	case state.ExitCode() != 0:
 		return verdict{outcome: ScriptError, text: fmt.Sprintf("exit status %d", state.ExitCode())}
 	}
@@ -220,9 +225,9 @@ func judgeSignal(sig syscall.Signal, cpu time.Duration, l Limits) verdict {
 	// which on a busy or virtual machine can be far less. Half is a safe sign:
 	// the other SIGKILL that is not ours comes from the memory killer.
 	case sig == sigCPU || sig == syscall.SIGKILL && cpu >= l.CPU/2:
-		return verdict{outcome: Timeout, text: fmt.Sprintf("used %s of processor time", l.CPU)}
+		return verdict{outcome: Timeout, limit: CPULimit, text: fmt.Sprintf("used %s of processor time", l.CPU)}
 	case sig == syscall.SIGKILL:
-		return verdict{outcome: Memory, text: "killed by the kernel"}
+		return verdict{outcome: Memory, limit: MemoryLimit, text: "killed by the kernel"}
 	}
 	return verdict{outcome: Crash, text: "signal: " + sig.String()}
 }

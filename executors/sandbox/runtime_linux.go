@@ -40,10 +40,15 @@ const recipe = "writ sandbox runtime 1"
 // nobody.
 const staleAge = time.Hour
 
+// idleAge is after when a runtime that no Open used goes: that of a Python which
+// was upgraded or of an older version of this program.
+const idleAge = 7 * 24 * time.Hour
+
 // Prefixes of the temporary names beside the runtimes.
 const (
 	buildPrefix  = "build-"
 	canaryPrefix = "canary-"
+	readyPrefix  = "python-" // of a finished runtime
 )
 
 // image says how to execute Python in a runtime; paths are relative to it. It
@@ -92,7 +97,7 @@ func prepareRuntime(ctx context.Context, base string, p python) (runtimeDir, err
 	if err != nil {
 		return runtimeDir{}, fmt.Errorf("hash python: %w", err)
 	}
-	final := filepath.Join(base, "python-"+p.Version+"-"+key)
+	final := filepath.Join(base, readyPrefix+p.Version+"-"+key)
 	if rt, err := openRuntime(final); !errors.Is(err, fs.ErrNotExist) {
 		return rt, err
 	}
@@ -149,15 +154,43 @@ func runtimeKey(p python) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)[:8]), err
 }
 
-// sweepBase removes what processes that crashed left beside the runtimes.
-func sweepBase(base string) {
+// sweepBase removes what processes that crashed left beside the runtimes, and
+// runtimes that are no longer used.
+func sweepBase(base string, now time.Time) {
 	entries, _ := os.ReadDir(base)
 	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), buildPrefix) && !strings.HasPrefix(e.Name(), canaryPrefix) {
-			continue
+		path := filepath.Join(base, e.Name())
+		switch name := e.Name(); {
+		case strings.HasPrefix(name, buildPrefix), strings.HasPrefix(name, canaryPrefix):
+			if info, err := e.Info(); err == nil && now.Sub(info.ModTime()) > staleAge {
+				_ = os.RemoveAll(path) // the next Open tries again
+			}
+		case strings.HasPrefix(name, readyPrefix):
+			sweepRuntime(path, now)
 		}
-		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > staleAge {
-			os.RemoveAll(filepath.Join(base, e.Name()))
-		}
+	}
+}
+
+// sweepRuntime removes a runtime in whose tasks nothing began or ended for
+// idleAge, and which holds no session of a living process.
+func sweepRuntime(path string, now time.Time) {
+	tasks := filepath.Join(path, taskDir)
+	info, err := os.Stat(tasks)
+	if err != nil || now.Sub(info.ModTime()) <= idleAge {
+		return
+	}
+	lock, err := lockDir(tasks, unix.LOCK_EX|unix.LOCK_NB)
+	if err != nil {
+		return
+	}
+	defer lock.Close()
+	sweepSessions(tasks)
+	if left, err := os.ReadDir(tasks); err != nil || len(left) > 0 {
+		return
+	}
+	// Out of reach in one step: half a runtime must not be found under its name.
+	gone := filepath.Join(filepath.Dir(path), buildPrefix+filepath.Base(path))
+	if os.Rename(path, gone) == nil {
+		_ = os.RemoveAll(gone) // what is left is swept as a build
 	}
 }

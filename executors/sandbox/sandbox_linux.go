@@ -9,6 +9,7 @@ import (
 	"os"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -25,7 +26,7 @@ type Sandbox struct {
 	driver Driver
 	host   *host
 	pool   *pool
-	slots  chan struct{}
+	queue  *queue
 
 	mu     sync.Mutex
 	closed bool           // guarded by mu; no run begins after it is set
@@ -50,7 +51,7 @@ func Open(ctx context.Context, cfg Config) (*Sandbox, error) {
 	}
 	profile := Profile{Limits: cfg.Limits, Room: cfg.Limits.Scratch, Preload: cfg.Preload}
 	return &Sandbox{
-		cfg: cfg, driver: driver, host: h, slots: make(chan struct{}, cfg.Concurrency),
+		cfg: cfg, driver: driver, host: h, queue: newQueue(cfg.Concurrency),
 		pool: newPool(driver, profile, cfg.Workers),
 	}, nil
 }
@@ -64,7 +65,7 @@ func openHost(ctx context.Context, cfg Config) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
-	sweepBase(base)
+	sweepBase(base, time.Now())
 	h := &host{}
 	if h.runtime, err = prepareRuntime(ctx, base, p); err != nil {
 		return nil, err
@@ -93,7 +94,7 @@ func (s *Sandbox) Driver() string { return s.driver.Name() }
 func (s *Sandbox) Python() string { return s.host.runtime.image.Python }
 
 // Run runs one job and returns what became of it. It waits while Concurrency
-// runs are under way. Whatever the script does is in the Result; an error
+// runs are under way; tenants that wait take turns. Whatever the script does is in the Result; an error
 // means that there is none: ErrScript, ErrInputSize, ErrClosed, the error of
 // ctx or of the input, or a box that could not be built.
 func (s *Sandbox) Run(ctx context.Context, job Job) (Result, error) {
@@ -113,19 +114,20 @@ func (s *Sandbox) Run(ctx context.Context, job Job) (Result, error) {
 	s.mu.Unlock()
 	defer s.runs.Done()
 
-	select {
-	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
-	case <-ctx.Done():
-		return Result{}, ctx.Err()
+	if err := s.queue.enter(ctx, job.Tenant); err != nil {
+		return Result{}, err
 	}
+	defer s.queue.leave()
 	box := s.pool.take(profile)
-	if box == nil {
+	warm := box != nil
+	if !warm {
 		if box, err = s.driver.Start(ctx, profile); err != nil {
 			return Result{}, err
 		}
 	}
-	return box.Run(ctx, job)
+	res, err := box.Run(ctx, job)
+	res.Warm = warm
+	return res, err
 }
 
 // profile is what the box for job needs. An input that is large for the

@@ -1,0 +1,4 @@
+package escape
+
+// archNumbers are calls that newer architectures no longer have.
+var archNumbers map[string]int

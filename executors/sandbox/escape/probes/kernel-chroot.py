@@ -1,0 +1,3 @@
+# layer: seccomp
+# expect: policy
+attempt("chroot", syscall, "chroot", b".\0")

@@ -1,0 +1,3 @@
+# layer: seccomp
+# expect: policy
+attempt("clock_settime", syscall, "clock_settime", 0, b"\0" * 16)

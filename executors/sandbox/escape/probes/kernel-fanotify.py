@@ -1,0 +1,3 @@
+# layer: seccomp
+# expect: policy
+attempt("fanotify_init", syscall, "fanotify_init", 0, 0)

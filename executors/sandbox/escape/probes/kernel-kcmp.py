@@ -1,0 +1,3 @@
+# layer: seccomp
+# expect: policy
+attempt("kcmp", syscall, "kcmp", PARENT, PARENT, 0, 0, 0)

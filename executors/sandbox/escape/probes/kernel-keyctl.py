@@ -1,0 +1,3 @@
+# layer: seccomp
+# expect: policy
+attempt("keyctl", syscall, "keyctl", 0, -3, 0)

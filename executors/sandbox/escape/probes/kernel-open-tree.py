@@ -1,0 +1,3 @@
+# layer: seccomp
+# expect: policy
+attempt("open_tree", syscall, "open_tree", -100, b"/\0", 1)

@@ -1,0 +1,3 @@
+# layer: seccomp
+# expect: policy
+attempt("reboot", syscall, "reboot", 0, 0, 0)

@@ -1,0 +1,3 @@
+# layer: seccomp
+# expect: policy
+attempt("setns", syscall, "setns", 0, 0)

@@ -1,0 +1,3 @@
+# layer: seccomp
+# expect: policy
+attempt("unshare", syscall, "unshare", 0x10000000)

@@ -1,0 +1,3 @@
+# layer: seccomp
+# expect: policy
+attempt("userfaultfd", syscall, "userfaultfd", 1)

@@ -1,0 +1,5 @@
+# layer: seccomp, namespaces
+import socket
+def connect():
+    socket.socket(socket.AF_UNIX).connect(ABSTRACT)
+attempt("abstract socket", connect)

@@ -1,0 +1,3 @@
+# layer: seccomp, namespaces
+import socket
+attempt("resolve", socket.getaddrinfo, "example.com", 80)

@@ -1,0 +1,14 @@
+# layer: rlimits, user
+# open: landlock
+import threading
+threading.stack_size(65536)
+gate = threading.Event()
+n = 0
+try:
+    for n in range(400):
+        threading.Thread(target=gate.wait, daemon=True).start()
+except (RuntimeError, MemoryError):
+    print("blocked threads", n)
+else:
+    print("ESCAPED threads", n)
+gate.set()

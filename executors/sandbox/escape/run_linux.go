@@ -1,0 +1,103 @@
+//go:build amd64 || arm64
+
+package escape
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"aob.dev/writ/executors/sandbox"
+)
+
+// Runner runs jobs in boxes of one driver; *sandbox.Sandbox is one.
+type Runner interface {
+	Driver() string
+	Run(ctx context.Context, job sandbox.Job) (sandbox.Result, error)
+}
+
+var _ Runner = (*sandbox.Sandbox)(nil)
+
+// Verdict on one probe under one driver.
+type Verdict string
+
+// The closed set of verdicts.
+const (
+	Blocked Verdict = "blocked"
+	Known   Verdict = "open"    // got through where it is known to
+	Escaped Verdict = "ESCAPED" // got through
+	Broken  Verdict = "broken"  // ended otherwise than expected, so that it proves nothing
+)
+
+// Finding is what became of one probe.
+type Finding struct {
+	Probe   string   `json:"probe"`
+	Group   string   `json:"group"`
+	Layers  []string `json:"layers"`
+	Driver  string   `json:"driver"`
+	Verdict Verdict  `json:"verdict"`
+	Outcome string   `json:"outcome"` // of the run
+	Detail  string   `json:"detail"`  // if it was not blocked; under control of the probe
+}
+
+// Holds reports whether the finding is as promised.
+func (f Finding) Holds() bool { return f.Verdict == Blocked || f.Verdict == Known }
+
+// Try runs one probe. An error means that there is no finding.
+func (p Probe) Try(ctx context.Context, box Runner, b *Bait) (Finding, error) {
+	before, err := b.victim()
+	if err != nil {
+		return Finding{}, err
+	}
+	script, err := p.script(b)
+	if err != nil {
+		return Finding{}, err
+	}
+	res, err := box.Run(ctx, sandbox.Job{Script: script, Input: strings.NewReader("data"), Limits: p.Limits})
+	if err != nil {
+		return Finding{}, fmt.Errorf("probe %s: %w", p.Name, err)
+	}
+	after, err := b.victim()
+	if err != nil {
+		return Finding{}, err
+	}
+	f := Finding{Probe: p.Name, Group: p.Group, Layers: p.Layers, Driver: box.Driver(), Outcome: string(res.Outcome)}
+	f.Verdict, f.Detail = p.judge(res)
+	if before != after {
+		f.Verdict, f.Detail = Escaped, fmt.Sprintf("victim changed from %+v to %+v", before, after)
+	}
+	if f.Verdict == Escaped && slices.Contains(p.Open, f.Driver) {
+		f.Verdict = Known
+	}
+	return f, nil
+}
+
+func (p Probe) script(b *Bait) (string, error) {
+	prelude, err := files.ReadFile("prelude.py")
+	return b.definitions() + string(prelude) + p.Script, err
+}
+
+// judge reads a run's result.
+func (p Probe) judge(res sandbox.Result) (Verdict, string) {
+	out := string(res.Output)
+	switch {
+	case strings.Contains(out, "ESCAPED") || strings.Contains(out, secret):
+		return Escaped, remarkable(out)
+	// A sandbox with a kernel of its own answers an error where ours kills.
+	case p.Expect == sandbox.Policy && res.Outcome == sandbox.OK && strings.Contains(out, "blocked"):
+		return Blocked, ""
+	case res.Outcome != p.Expect:
+		return Broken, fmt.Sprintf("%s, expected %s: %s", res.Outcome, p.Expect, res.Error)
+	case p.Expect == sandbox.OK && !strings.Contains(out, "blocked"):
+		return Broken, fmt.Sprintf("nothing was tried: %q", out)
+	}
+	return Blocked, ""
+}
+
+// remarkable are the first lines of a probe's output that are not "blocked".
+func remarkable(out string) string {
+	const most = 5
+	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(out), "\n"), func(l string) bool { return strings.HasPrefix(l, "blocked") })
+	return strings.Join(lines[:min(len(lines), most)], "; ")
+}

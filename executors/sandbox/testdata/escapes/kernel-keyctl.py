@@ -1,3 +1,0 @@
-# layer: seccomp
-# expect: policy
-attempt("keyctl", syscall, 250, 0, -3, 0)

@@ -1,3 +1,0 @@
-# layer: seccomp
-# expect: policy
-attempt("mount", syscall, 165, b"none\0", b"/task\0", b"tmpfs\0", 0, 0)

@@ -1,3 +1,0 @@
-# layer: seccomp
-# expect: policy
-attempt("userfaultfd", syscall, 323, 1)
