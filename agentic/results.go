@@ -45,9 +45,9 @@ func (r result) show(limit int) model.StepResult {
 	} else if json.Unmarshal(r.data, &rows) == nil {
 		out.Rows = len(rows)
 	}
-	size, n := 0, 0
-	for ; n < len(rows) && size+len(rows[n]) <= limit; n++ {
-		size += len(rows[n])
+	size, n := len("["), 0
+	for ; n < len(rows) && size+len(rows[n])+len(",") <= limit; n++ {
+		size += len(rows[n]) + len(",")
 	}
 	if n == 0 {
 		out.Rows = 0
