@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/router"
 	"aob.dev/writ/storage"
@@ -19,9 +20,10 @@ func (r *Recorder) plan(s router.Summary) *catalog.PlanView {
 }
 
 // planID of an order: its context's, or for orders about a plan without
-// context (an operator's cancel) the one in the arguments.
+// context (an operator's cancel) the one in the arguments. The arguments of a
+// refused order may be anything.
 func planID(s router.Summary) string {
-	if s.Context.PlanID != "" {
+	if s.Context.PlanID != "" || s.Decision.Verdict == intents.Deny {
 		return s.Context.PlanID
 	}
 	var a struct {
