@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"aob.dev/writ/intents"
 	"aob.dev/writ/router"
 	"aob.dev/writ/storage"
 )
@@ -24,8 +25,9 @@ type Entry struct {
 	At        string `json:"at"`
 }
 
-// writeIndex makes an order findable by its intent_id. An intent refused first
-// and accepted later has two records: the accepted one is the one to find.
+// writeIndex makes an order findable by its intent_id. An intent that was refused
+// as well, before or after, has several records: the accepted one is the one to
+// find, else the first refusal.
 func (r *Recorder) writeIndex(ctx context.Context, s router.Summary) error {
 	body, err := marshal(Entry{IntentID: s.IntentID, Position: s.Position, TenantID: s.Tenant, UserID: s.User, Type: s.Type,
 		Code: string(s.Decision.Code), Verdict: string(s.Decision.Verdict), KID: s.KID, Role: string(s.Role), PlanID: s.Context.PlanID,
@@ -33,5 +35,5 @@ func (r *Recorder) writeIndex(ctx context.Context, s router.Summary) error {
 	if err != nil {
 		return err
 	}
-	return r.put(ctx, s.Tenant, storage.IndexOrders, storage.Document{ID: s.IntentID, Position: s.Position, Body: body}, false)
+	return r.put(ctx, s.Tenant, storage.IndexOrders, storage.Document{ID: s.IntentID, Position: s.Position, Body: body}, s.Decision.Verdict == intents.Deny)
 }
