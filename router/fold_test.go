@@ -60,7 +60,7 @@ func refold(w *routertest.World) *router.Directory {
 // from the bare records it is the same.
 func TestFoldIsDeterministic(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
-	twoSteps(w)
+	w.TwoSteps()
 	w.Data("approval", `{"once":true}`)
 	w.Pin("pay", catalog.Once)
 	p := w.Begun("p2", "pay")

@@ -15,42 +15,6 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// twoSteps plays a whole turn of two steps after the pins of its skills.
-func twoSteps(w *routertest.World) *routertest.Plan {
-	w.Helper()
-	w.Pin("earthquake_feed", catalog.Pure)
-	w.Pin("rank", catalog.Pure)
-	p := w.NewPlan("plan_1")
-	w.Want(p.Open(), intents.OK)
-	w.Want(p.Claim(), intents.OK)
-	soul := routertest.Order{By: w.Manager, Type: "soul.get", Args: catalog.SoulGet{}, Ctx: intents.Context{PlanID: p.ID}}
-	w.OK(soul)
-	plan := intents.Context{PlanID: p.ID}
-	w.OK(routertest.Order{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "strongest earthquakes"}, Ctx: plan})
-	w.OK(routertest.Order{By: w.Planner, Type: "skill.load", Args: catalog.SkillLoad{Skill: "earthquake_feed"}, Ctx: plan})
-	w.OK(routertest.Order{By: w.Planner, Type: "skill.load", Args: catalog.SkillLoad{Skill: "rank"}, Ctx: plan})
-	w.Want(p.Plan(routertest.Steps(1, "earthquake_feed", "rank")), intents.OK)
-
-	t1 := p.Started(1)
-	w.Want(t1.Call("earthquake_feed", `{}`), intents.OK)
-	w.OK(t1.Order("read_lines", catalog.ReadLines{FileID: "f_1", Start: 0, N: 20}))
-	script := w.OK(t1.Order("exec_python", catalog.ExecPython{Script: "print([1,2])"}))
-	w.OK(t1.Order("write_memory", catalog.WriteMemory{Label: "strongest", From: script.IntentID}))
-	k1 := t1.MemoryKey("strongest")
-	w.Want(t1.Finish("done", k1, ""), intents.OK)
-	w.Want(p.Read(k1), intents.OK)
-
-	t2 := p.Started(2)
-	w.OK(t2.Order("read_memory", catalog.ReadMemory{Key: k1}))
-	ranked := w.Want(t2.Call("rank", `{"by":"magnitude"}`), intents.OK)
-	w.OK(t2.Order("write_memory", catalog.WriteMemory{Label: "ranking", From: ranked.IntentID}))
-	k2 := t2.MemoryKey("ranking")
-	w.Want(t2.Finish("done", k2, ""), intents.OK)
-	w.Want(p.Read(k2), intents.OK)
-	w.Want(p.Complete(), intents.OK)
-	return p
-}
-
 // line of the table of one turn: position, kind and, for orders, type and role.
 func line(t *testing.T, r storage.Record) string {
 	t.Helper()
@@ -75,7 +39,7 @@ func line(t *testing.T, r storage.Record) string {
 // One turn, record by record: docs have the same table.
 func TestOneTurn(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
-	p := twoSteps(w)
+	p := w.TwoSteps()
 	want := strings.Split(strings.TrimSpace(`
 0 control
 1 skill.approve operator idempotent OK
@@ -145,7 +109,7 @@ func TestOneTurn(t *testing.T) {
 // What a ticket says is what was decided, and of a task what its step allows.
 func TestTickets(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
-	p := twoSteps(w)
+	p := w.TwoSteps()
 	digest := w.Policy.Engine().Digest()
 	for _, typ := range []string{"soul.get", "skill.find", "skill.load", "skill.call", "read_lines", "exec_python", "write_memory", "read_memory"} {
 		row, _ := catalog.Lookup(typ)

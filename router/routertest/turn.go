@@ -226,3 +226,39 @@ func (p *Plan) Status() (catalog.PlanStatus, []catalog.StepStatus) {
 	}
 	return v.Status, steps
 }
+
+// TwoSteps plays a whole turn of two steps, from the pins of its skills to the
+// answer: one-turn of the documentation.
+func (w *World) TwoSteps() *Plan {
+	w.Helper()
+	w.Pin("earthquake_feed", catalog.Pure)
+	w.Pin("rank", catalog.Pure)
+	p := w.NewPlan("plan_1")
+	w.Want(p.Open(), intents.OK)
+	w.Want(p.Claim(), intents.OK)
+	plan := intents.Context{PlanID: p.ID}
+	w.OK(Order{By: w.Manager, Type: "soul.get", Args: catalog.SoulGet{}, Ctx: plan})
+	w.OK(Order{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "strongest earthquakes"}, Ctx: plan})
+	w.OK(Order{By: w.Planner, Type: "skill.load", Args: catalog.SkillLoad{Skill: "earthquake_feed"}, Ctx: plan})
+	w.OK(Order{By: w.Planner, Type: "skill.load", Args: catalog.SkillLoad{Skill: "rank"}, Ctx: plan})
+	w.Want(p.Plan(Steps(1, "earthquake_feed", "rank")), intents.OK)
+
+	t1 := p.Started(1)
+	w.Want(t1.Call("earthquake_feed", `{}`), intents.OK)
+	w.OK(t1.Order("read_lines", catalog.ReadLines{FileID: "f_1", Start: 0, N: 20}))
+	script := w.OK(t1.Order("exec_python", catalog.ExecPython{Script: "print([1,2])"}))
+	w.OK(t1.Order("write_memory", catalog.WriteMemory{Label: "strongest", From: script.IntentID}))
+	k1 := t1.MemoryKey("strongest")
+	w.Want(t1.Finish("done", k1, ""), intents.OK)
+	w.Want(p.Read(k1), intents.OK)
+
+	t2 := p.Started(2)
+	w.OK(t2.Order("read_memory", catalog.ReadMemory{Key: k1}))
+	ranked := w.Want(t2.Call("rank", `{"by":"magnitude"}`), intents.OK)
+	w.OK(t2.Order("write_memory", catalog.WriteMemory{Label: "ranking", From: ranked.IntentID}))
+	k2 := t2.MemoryKey("ranking")
+	w.Want(t2.Finish("done", k2, ""), intents.OK)
+	w.Want(p.Read(k2), intents.OK)
+	w.Want(p.Complete(), intents.OK)
+	return p
+}

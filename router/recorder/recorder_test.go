@@ -1,0 +1,350 @@
+package recorder_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/router/recorder"
+	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/schemas"
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/sqlite"
+)
+
+// indices that the recorder writes.
+var indices = []string{storage.IndexPlans, storage.IndexEvents, storage.IndexOrders}
+
+// documents is an empty store that knows the schemas.
+func documents(t *testing.T) *sqlite.Documents {
+	t.Helper()
+	d, err := sqlite.OpenDocuments(t.Context(), filepath.Join(t.TempDir(), "documents.db"), func(index string, body []byte) (string, string, bool) {
+		s, err := schemas.Storage(index)
+		if err != nil {
+			return "", "no such index", false
+		}
+		if v := s.ValidateBytes(body); len(v) > 0 {
+			return v[0].Pointer, v[0].Reason, false
+		}
+		return "", "", true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// follower is a recorder that runs.
+type follower struct {
+	*recorder.Recorder
+	t     *testing.T
+	world *routertest.World
+	end   context.CancelFunc
+	done  chan error
+}
+
+// follow runs a recorder over a world's records.
+func follow(t *testing.T, w *routertest.World, d storage.Documents) *follower {
+	t.Helper()
+	f := &follower{Recorder: recorder.New(w.Journal, d, slog.New(slog.DiscardHandler)), t: t, world: w, done: make(chan error, 1)}
+	ctx, cancel := context.WithCancel(t.Context())
+	f.end = cancel
+	go func() { f.done <- f.Run(ctx) }()
+	return f
+}
+
+// stop ends it, without an error.
+func (f *follower) stop() {
+	f.t.Helper()
+	f.end()
+	if err := <-f.done; err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// caughtUp waits until all that is durable now is projected.
+func (f *follower) caughtUp() {
+	f.t.Helper()
+	reached := make(chan error, 1)
+	go func() { reached <- f.Reach(f.t.Context(), f.world.Journal.Next()) }()
+	select {
+	case err := <-reached:
+		if err != nil {
+			f.t.Fatal(err)
+		}
+	case err := <-f.done:
+		f.t.Fatalf("the recorder ended: %v", err)
+	}
+}
+
+// woken is a world that wakes a recorder, and the recorder.
+func woken(t *testing.T, d storage.Documents) (*routertest.World, *follower) {
+	t.Helper()
+	var r atomic.Pointer[follower]
+	w := routertest.New(t, routertest.Options{Also: func(storage.Entry) {
+		if f := r.Load(); f != nil {
+			f.Wake()
+		}
+	}})
+	f := follow(t, w, d)
+	r.Store(f)
+	return w, f
+}
+
+// dump is everything that was projected.
+func dump(t *testing.T, d storage.Documents, tenants ...string) map[string][]storage.Document {
+	t.Helper()
+	out := map[string][]storage.Document{}
+	for _, tenant := range tenants {
+		for _, index := range indices {
+			q := storage.Query{Limit: 1000}
+			for {
+				page, err := d.Search(t.Context(), tenant, index, q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				out[tenant+"/"+index] = append(out[tenant+"/"+index], page.Documents...)
+				if q.After = page.Cursor; q.After == "" {
+					break
+				}
+			}
+		}
+	}
+	return out
+}
+
+// eventful does a bit of everything: a whole turn, a refusal, a hold, replans, a
+// contract violation, control orders.
+func eventful(w *routertest.World) {
+	w.Helper()
+	w.TwoSteps()
+	w.Want(w.NewPlan("plan_1").Open(), intents.OK) // a duplicate
+	w.Pin("pay", catalog.Once)
+	p := w.Begun("p2", "pay")
+	w.Want(p.Started(1).Call("other", `{}`), intents.TaskScope)
+	w.Want(p.Claim(), intents.OK)
+	task := p.Started(1)
+	w.Want(task.Call("pay", `{}`), intents.OK)
+	w.Want(p.Claim(), intents.OK) // interrupted
+	w.Want(p.Plan(routertest.Steps(1, "pay")), intents.OK)
+	write := w.Bus.Executor("write_memory")
+	w.Bus.On("write_memory", routertest.Always(routertest.Failed(intents.ContractViolation)))
+	w.Want(p.Started(1).Write("result"), intents.ContractViolation)
+	w.Bus.On("write_memory", write)
+	w.Want(p.Plan(routertest.Steps(1, "pay")), intents.OK)
+	call := w.Bus.Executor("skill.call")
+	w.Bus.On("skill.call", nil)
+	w.Want(p.Started(1).Call("pay", `{"n":2}`), intents.DispatchUnavailable)
+	w.Bus.On("skill.call", call)
+	w.Want(p.Cancel(w.Gateway), intents.OK)
+	w.Data("approval", `{"once":true}`)
+	w.Want(w.Begun("p3", "pay").Started(1).Call("pay", `{"n":3}`), intents.ApprovalRequired)
+}
+
+// What is projected live is what is projected from the records afterwards: the
+// documents may be dropped and built again.
+func TestRebuild(t *testing.T) {
+	live := documents(t)
+	w, f := woken(t, live)
+	eventful(w)
+	f.caughtUp()
+	f.stop()
+	again := documents(t)
+	g := follow(t, w, again)
+	g.caughtUp()
+	g.stop()
+	want := dump(t, live, "default", "system")
+	if d := cmp.Diff(want, dump(t, again, "default", "system")); d != "" {
+		t.Error(d)
+	}
+	if len(want["default/agent_plans"]) != 3 || len(want["default/agent_events"]) < 50 || len(want["system/agent_orders"]) < 4 {
+		t.Errorf("plans %d, events %d, orders %d", len(want["default/agent_plans"]), len(want["default/agent_events"]), len(want["system/agent_orders"]))
+	}
+}
+
+// The document of a plan is the plan on the fold.
+func TestPlanDocument(t *testing.T) {
+	d := documents(t)
+	w, f := woken(t, d)
+	eventful(w)
+	f.caughtUp()
+	f.stop()
+	for _, id := range []string{"plan_1", "p2", "p3"} {
+		doc, err := d.Get(t.Context(), "default", storage.IndexPlans, id)
+		w.Must(err)
+		var got catalog.PlanView
+		w.Must(json.Unmarshal(doc.Body, &got))
+		want, _ := w.Dir.View().Plan("default", id)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", id, diff)
+		}
+	}
+}
+
+// counting counts what was really written.
+type counting struct {
+	storage.Documents
+	mu      sync.Mutex // guards what follows
+	created int
+	fail    error // while set, every write fails
+	failed  chan struct{}
+}
+
+func (c *counting) broken() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fail != nil {
+		select {
+		case c.failed <- struct{}{}:
+		default:
+		}
+	}
+	return c.fail
+}
+
+func (c *counting) set(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.fail = err
+}
+
+func (c *counting) Create(ctx context.Context, tenant, index string, docs ...storage.Document) (int, error) {
+	if err := c.broken(); err != nil {
+		return 0, err
+	}
+	n, err := c.Documents.Create(ctx, tenant, index, docs...)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.created += n
+	return n, err
+}
+
+func (c *counting) Put(ctx context.Context, tenant, index string, doc storage.Document) error {
+	if err := c.broken(); err != nil {
+		return err
+	}
+	return c.Documents.Put(ctx, tenant, index, doc)
+}
+
+// A recorder that is stopped and started again at every turn writes every event
+// once and ends where one that never stopped does.
+func TestRestarts(t *testing.T) {
+	c := &counting{Documents: documents(t)}
+	w := routertest.New(t, routertest.Options{})
+	for _, part := range []func(){func() { w.TwoSteps() }, func() { w.Begun("p5", "rank").Started(1) }, func() { w.Data("x", "1") }, func() {}} {
+		part()
+		f := follow(t, w, c)
+		f.caughtUp()
+		f.stop()
+	}
+	straight := documents(t)
+	f := follow(t, w, straight)
+	f.caughtUp()
+	f.stop()
+	want := dump(t, straight, "default", "system")
+	if d := cmp.Diff(want, dump(t, c, "default", "system")); d != "" {
+		t.Error(d)
+	}
+	if events := len(want["default/agent_events"]) + len(want["system/agent_events"]); c.created != events {
+		t.Errorf("%d events created, %d are there", c.created, events)
+	}
+}
+
+// A crash between two documents of one record leaves the rest to the next start.
+func TestCrashWithinARecord(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	w.TwoSteps()
+	want := documents(t)
+	f := follow(t, w, want)
+	f.caughtUp()
+	f.stop()
+	c := &counting{Documents: documents(t), failed: make(chan struct{}, 1)}
+	for n := 0; n < 60; n += 7 { // the store takes n writes, then the process ends
+		limited := &limited{Documents: c, left: n, out: make(chan struct{})}
+		f := follow(t, w, limited)
+		all := make(chan error, 1)
+		go func() { all <- f.Reach(t.Context(), w.Journal.Next()) }()
+		select {
+		case <-limited.out:
+		case err := <-all: // nothing is left to write
+			w.Must(err)
+		}
+		f.stop()
+	}
+	f = follow(t, w, c)
+	f.caughtUp()
+	f.stop()
+	if d := cmp.Diff(dump(t, want, "default", "system"), dump(t, c, "default", "system")); d != "" {
+		t.Error(d)
+	}
+}
+
+// limited takes some writes and fails all later ones.
+type limited struct {
+	storage.Documents
+	left int // used by the recorder's goroutine only
+	out  chan struct{}
+}
+
+func (l *limited) spend() error {
+	if l.left--; l.left == -1 {
+		close(l.out)
+	}
+	if l.left < 0 {
+		return errDown
+	}
+	return nil
+}
+
+func (l *limited) Create(ctx context.Context, tenant, index string, docs ...storage.Document) (int, error) {
+	if err := l.spend(); err != nil {
+		return 0, err
+	}
+	return l.Documents.Create(ctx, tenant, index, docs...)
+}
+
+func (l *limited) Put(ctx context.Context, tenant, index string, doc storage.Document) error {
+	if err := l.spend(); err != nil {
+		return err
+	}
+	return l.Documents.Put(ctx, tenant, index, doc)
+}
+
+var errDown = errors.New("the store is down")
+
+// A store that is down stops no order; when it is back nothing is missing.
+func TestStoreDown(t *testing.T) {
+	c := &counting{Documents: documents(t), failed: make(chan struct{}, 1)}
+	w, f := woken(t, c)
+	c.set(errDown)
+	p := w.TwoSteps()
+	<-c.failed
+	if s, _ := p.Status(); s != catalog.PlanComplete {
+		t.Errorf("plan %s", s)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := f.Reach(gone, w.Journal.Next()); err == nil {
+		t.Error("reached without a store")
+	}
+	c.set(nil)
+	f.caughtUp()
+	f.stop()
+	if got := dump(t, c, "default"); len(got["default/agent_plans"]) != 1 {
+		t.Errorf("%d plans", len(got["default/agent_plans"]))
+	}
+}
