@@ -1,6 +1,7 @@
 package router
 
 import (
+	"log/slog"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -52,7 +53,7 @@ func (r *Router) wipe(ctx context.Context, o *order) {
 	}
 	s := storage.Scope{Tenant: o.task.Tenant, Plan: o.task.Plan, Revision: o.task.Revision, Step: o.task.Step}
 	if err := r.cfg.Blobs.Wipe(context.WithoutCancel(ctx), s); err != nil {
-		r.cfg.Log.Warn("files of a finished step stay until the sweep", "plan_id", s.Plan, "step", s.Step, "error", err.Error())
+		r.cfg.Log.WarnContext(ctx, "files of a finished step stay until the sweep", slog.String("plan_id", s.Plan), slog.Int("step", s.Step), slog.String("error", err.Error()))
 	}
 }
 
@@ -81,7 +82,7 @@ func (r *Router) failed(o *order, out intents.Outcome, err error) intents.Outcom
 	var refusal *intents.Refusal
 	if !errors.As(err, &refusal) {
 		refusal = intents.Refuse(intents.ExecutorFailed, "", "the executor's answer is not valid")
-		r.cfg.Log.Error("dispatch", "intent_id", o.env.ID(), "type", o.env.Type(), "error", err.Error())
+		r.cfg.Log.Error("dispatch", slog.String("intent_id", o.env.ID()), slog.String("type", o.env.Type()), slog.String("error", err.Error()))
 	}
 	out.Status, out.Code, out.Reason, out.Retryable = intents.Failed, refusal.Code, refusal.Reason, refusal.Retryable
 	undelivered := refusal.Code == intents.DispatchUnavailable || refusal.Code == intents.MalformedArgs
@@ -229,7 +230,7 @@ func (r *Router) sound(o *order, facts []intents.Fact) []intents.Fact {
 			}
 		}
 		if !ok {
-			r.cfg.Log.Warn("fact left out", "intent_id", o.env.ID(), "type", o.env.Type(), "executor", o.row.Executor)
+			r.cfg.Log.Warn("fact left out", slog.String("intent_id", o.env.ID()), slog.String("type", o.env.Type()), slog.String("executor", o.row.Executor))
 			continue
 		}
 		out = append(out, f)
@@ -242,13 +243,13 @@ func (r *Router) sound(o *order, facts []intents.Fact) []intents.Fact {
 func (r *Router) finish(ctx context.Context, o *order, out intents.Outcome) {
 	body, err := json.Marshal(out)
 	if err != nil {
-		r.cfg.Log.Error("outcome", "intent_id", o.env.ID(), "error", err.Error())
+		r.cfg.Log.ErrorContext(ctx, "outcome", slog.String("intent_id", o.env.ID()), slog.String("error", err.Error()))
 		return
 	}
 	rec := storage.NewRecord(storage.KindOutcome, r.cfg.Now(), map[string]json.RawMessage{storage.PartOutcome: body})
 	if _, err := r.cfg.Journal.Finish(ctx, o.position, o.attempt, rec, r.outcomeTouches(o, out)); err != nil {
 		if !errors.Is(err, storage.ErrFinished) {
-			r.cfg.Log.Error("outcome", "intent_id", o.env.ID(), "error", err.Error())
+			r.cfg.Log.ErrorContext(ctx, "outcome", slog.String("intent_id", o.env.ID()), slog.String("error", err.Error()))
 		}
 		return // the first outcome wins; recorded reads it
 	}

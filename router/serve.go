@@ -1,6 +1,7 @@
 package router
 
 import (
+	"log/slog"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,7 +38,7 @@ func (r *Router) serveOrder(ctx context.Context, raw []byte) []byte {
 	}
 	out, err := json.Marshal(a)
 	if err != nil {
-		r.cfg.Log.Error("answer", "error", err.Error())
+		r.cfg.Log.ErrorContext(ctx, "answer", slog.String("error", err.Error()))
 		return nil
 	}
 	return out
@@ -143,7 +144,7 @@ func (r *Router) serveSilent(_ context.Context, _ []byte) []byte {
 func (r *Router) reply(v any) []byte {
 	out, err := json.Marshal(v)
 	if err != nil {
-		r.cfg.Log.Error("reply", "error", err.Error())
+		r.cfg.Log.Error("reply", slog.String("error", err.Error()))
 	}
 	return out
 }

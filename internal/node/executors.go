@@ -1,6 +1,7 @@
 package node
 
 import (
+	"log/slog"
 	"context"
 	"fmt"
 	"time"
@@ -58,7 +59,7 @@ func (n *Node) current(handlers map[string]executors.Handler) map[string]executo
 			wait, cancel := context.WithTimeout(ctx, projectionWait)
 			defer cancel()
 			if err := n.recorder.Reach(wait, o.Ticket.Position); err != nil && ctx.Err() == nil {
-				n.cfg.Log.Warn("the recorder lags; a read is answered with what there is", "position", o.Ticket.Position)
+				n.cfg.Log.WarnContext(ctx, "the recorder lags; a read is answered with what there is", slog.Int64("position", o.Ticket.Position))
 			}
 			return handle(ctx, o)
 		}

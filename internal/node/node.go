@@ -269,12 +269,12 @@ func (n *Node) start(g *group) error {
 func (n *Node) followPolicy(ctx context.Context) error {
 	return n.policy.Follow(ctx, n.cfg.PolicyDir, n.prove, func(e *policies.Engine, err error) {
 		if err != nil {
-			n.cfg.Log.Error("policy not loaded, the old one stays", "error", err.Error())
+			n.cfg.Log.ErrorContext(ctx, "policy not loaded, the old one stays", slog.String("error", err.Error()))
 			return
 		}
-		n.cfg.Log.Info("policy in force", "digest", e.Digest())
+		n.cfg.Log.InfoContext(ctx, "policy in force", slog.String("digest", e.Digest()))
 		if err := n.router.PolicyChanged(ctx); err != nil {
-			n.cfg.Log.Error("policy change not recorded", "error", err.Error())
+			n.cfg.Log.ErrorContext(ctx, "policy change not recorded", slog.String("error", err.Error()))
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"log/slog"
 	"context"
 	"path/filepath"
 
@@ -21,7 +22,7 @@ func (n *Node) openSandbox(ctx context.Context) error {
 	if n.box, err = sandbox.Open(ctx, sandbox.Config{Dir: filepath.Join(n.cfg.Dir, "runtime"), Minimum: n.cfg.Driver}); err != nil {
 		return err
 	}
-	n.cfg.Log.Info("sandbox", "driver", n.box.Driver(), "python", n.box.Python())
+	n.cfg.Log.InfoContext(ctx, "sandbox", slog.String("driver", n.box.Driver()), slog.String("python", n.box.Python()))
 	return nil
 }
 

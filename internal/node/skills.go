@@ -1,6 +1,7 @@
 package node
 
 import (
+	"log/slog"
 	"context"
 	"errors"
 	"fmt"
@@ -80,11 +81,11 @@ func (n *Node) approveSkills(ctx context.Context) error {
 	}
 	found, err := n.registry.Skills(ctx)
 	if err != nil {
-		n.cfg.Log.Warn("a skill server does not answer; its skills are not there until it does: start it and restart writ", "error", err.Error())
+		n.cfg.Log.WarnContext(ctx, "a skill server does not answer; its skills are not there until it does: start it and restart writ", slog.String("error", err.Error()))
 	}
 	for _, s := range found {
 		if s.Err != nil {
-			n.cfg.Log.Warn("skill left out", "skill", s.Name, "server", s.Server, "error", s.Err.Error())
+			n.cfg.Log.WarnContext(ctx, "skill left out", slog.String("skill", s.Name), slog.String("server", s.Server), slog.String("error", s.Err.Error()))
 			continue
 		}
 		digest := s.Digest()
@@ -92,7 +93,7 @@ func (n *Node) approveSkills(ctx context.Context) error {
 		switch {
 		case pinned && pin.Digest == digest:
 		case pinned:
-			n.cfg.Log.Warn("skill has changed and is refused until it is approved again", "skill", s.Name, "digest", digest)
+			n.cfg.Log.WarnContext(ctx, "skill has changed and is refused until it is approved again", slog.String("skill", s.Name), slog.String("digest", digest))
 		default:
 			if err := n.operator(ctx, "skill.approve", catalog.SkillApprove{Tenant: "default", Skill: s.Name, Digest: digest, Effect: effectOf(s.ReadOnlyHint, s.IdempotentHint)}); err != nil {
 				return err

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"log/slog"
 	"net/http"
 
 	"github.com/gin-gonic/gin"
@@ -32,7 +33,7 @@ func (s *server) proof(c *gin.Context) {
 	}
 	doc, published, err := s.cfg.Ledger.Proof(c.Request.Context(), *a.Position)
 	if err != nil {
-		s.cfg.Log.Error("proof", "position", *a.Position, "error", err.Error())
+		s.cfg.Log.Error("proof", slog.Int64("position", *a.Position), slog.String("error", err.Error()))
 		s.refuse(c, problem.Of(err))
 		return
 	}

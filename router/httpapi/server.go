@@ -60,7 +60,7 @@ func New(cfg Config) http.Handler {
 	e.ContextWithFallback = true
 	_ = e.SetTrustedProxies(nil) // a constant
 	e.Use(gin.CustomRecoveryWithWriter(nil, func(c *gin.Context, cause any) {
-		cfg.Log.Error("panic", "path", c.FullPath(), "cause", cause)
+		cfg.Log.Error("panic", slog.String("path", c.FullPath()), slog.Any("cause", cause))
 		s.refuse(c, problem.New(intents.Internal, "", ""))
 	}))
 	e.NoRoute(func(c *gin.Context) { s.refuse(c, problem.New(intents.NotFound, "", "no such path")) })

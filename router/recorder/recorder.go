@@ -192,7 +192,7 @@ func (r *Recorder) put(ctx context.Context, tenant, index string, doc storage.Do
 		if err == nil || errors.As(err, &schema) {
 			return err
 		}
-		r.log.Warn("projection waits for its store", "index", index, "error", err.Error())
+		r.log.WarnContext(ctx, "projection waits for its store", slog.String("index", index), slog.String("error", err.Error()))
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
