@@ -22,8 +22,10 @@ func fullBody() Body {
 	b.Actor.Roles = []string{"user", "auditor"}
 	b.Constraints.Capabilities = []string{"skills:call", "skills:call:feed"}
 	b.Constraints.IdempotencyKey = digest
-	b.Context = &Context{SessionID: "s", TurnID: "t", PlanID: "p", Revision: 1, Step: 1_000_000, TaskID: "k", RunID: "r", NodeID: "n",
-		Occurrence: 2, Agent: &Agent{Name: "ranker", Digest: digest}, Cause: digest, Labels: map[string]string{"team": "x y", "empty": ""}}
+	b.Context = &Context{
+		SessionID: "s", TurnID: "t", PlanID: "p", Revision: 1, Step: 1_000_000, TaskID: "k", RunID: "r", NodeID: "n",
+		Occurrence: 2, Agent: &Agent{Name: "ranker", Digest: digest}, Cause: digest, Labels: map[string]string{"team": "x y", "empty": ""},
+	}
 	return b
 }
 
@@ -105,11 +107,16 @@ func TestBodyVectors(t *testing.T) {
 // values that stand at the borders of what members may be.
 var values = func() []any {
 	digest := "sha256:" + strings.Repeat("0f", 32)
-	out := []any{nil, true, []any{}, map[string]any{}, "", " ", "é", "\n", "\"", "\x7f", "a:b", "a:b:c", "a:b:", "A:b", "a:b:C", "a:b:c:d", "a.b.c", "a..c", "a.b.c.d", "a.b=.c",
+	out := []any{
+		nil, true,
+		[]any{},
+		map[string]any{},
+		"", " ", "é", "\n", "\"", "\x7f", "a:b", "a:b:c", "a:b:", "A:b", "a:b:C", "a:b:c:d", "a.b.c", "a..c", "a.b.c.d", "a.b=.c",
 		digest, strings.ToUpper(digest), digest[:70], digest + "0", strings.Repeat("0a", 16), strings.Repeat("0A", 16), strings.Repeat("0", 31),
 		"2026-11-20T10:00:00.000Z", "2026-02-30T10:00:00.000Z", "2024-02-29T23:59:59.999Z", "2026-02-29T10:00:00.000Z", "2026-11-20T24:00:00.000Z",
 		"0000-01-01T00:00:00.000Z", "2026-11-20T10:00:60.000Z", "2026-11-20T10:00:00Z", "2026-11-20T10:00:00,000Z", "2026-11-20t10:00:00.000Z", "2026-13-01T10:00:00.000Z",
-		"2026-00-10T10:00:00.000Z", "2026-01-00T10:00:00.000Z", "1.0", "1.1"}
+		"2026-00-10T10:00:00.000Z", "2026-01-00T10:00:00.000Z", "1.0", "1.1",
+	}
 	for _, n := range []int{63, 64, 65, 128, 129, 255, 256, 257} {
 		out = append(out, strings.Repeat("a", n), strings.Repeat("é", n))
 	}
@@ -132,9 +139,11 @@ var values = func() []any {
 		map[string]any{"a b": "c"}, map[string]any{"é": "c"}, map[string]any{"name": "a"}, map[string]any{"name": "a", "digest": digest})
 }()
 
-var names = []string{"version", "intent", "actor", "constraints", "context", "trace_id", "sig", "type", "args", "user_id", "tenant", "roles", "grant", "issued_at",
+var names = []string{
+	"version", "intent", "actor", "constraints", "context", "trace_id", "sig", "type", "args", "user_id", "tenant", "roles", "grant", "issued_at",
 	"ttl_sec", "audience", "idempotency_key", "capabilities", "session_id", "turn_id", "plan_id", "revision", "step", "task_id", "run_id", "node_id",
-	"occurrence", "agent", "cause", "labels", "name", "digest", "Type", "", "x"}
+	"occurrence", "agent", "cause", "labels", "name", "digest", "Type", "", "x",
+}
 
 // mutateBody changes one place of a document.
 func mutateBody(rnd *rand.Rand, object map[string]any) {
@@ -172,7 +181,7 @@ func mutateBody(rnd *rand.Rand, object map[string]any) {
 
 // TestBodyMutations: a member at a time, and bytes at random.
 func TestBodyMutations(t *testing.T) {
-	rnd := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // G404: reproducible
+	rnd := rand.New(rand.NewPCG(1, 2))
 	base := canonicalBody(t, fullBody())
 	plain, refused := 0, 0
 	count := func(payload []byte) {
@@ -196,7 +205,7 @@ func TestBodyMutations(t *testing.T) {
 			}
 		}
 		payload := bytes.Clone(base)
-		payload[rnd.IntN(len(payload))] = byte(rnd.IntN(128)) //nolint:gosec // G115: below 128
+		payload[rnd.IntN(len(payload))] = byte(rnd.IntN(128))
 		count(payload)
 	}
 	if plain < 1000 || refused < 1000 {

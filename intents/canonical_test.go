@@ -3,6 +3,7 @@ package intents
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -23,7 +24,9 @@ func TestCanonical(t *testing.T) {
 		{`"\u0041\/\u000a\u001F\u00e9\ud83d\ude00\u007f"`, `"A/\n` + `\u001f` + "é😀\x7f" + `"`},
 		{`{"\ud83d\ude00":1,"\ufb33":2,"é":3,"\n":4,"a":5}`, `{"\n":4,"a":5,"é":3,"😀":1,"` + "\ufb33" + `":2}`},
 		{`{"":1}`, `{"":1}`},
-		{`true`, `true`}, {`null`, `null`}, {`false`, `false`},
+		{`true`, `true`},
+		{`null`, `null`},
+		{`false`, `false`},
 		{strings.Repeat("[", MaxDepth) + strings.Repeat("]", MaxDepth), strings.Repeat("[", MaxDepth) + strings.Repeat("]", MaxDepth)},
 	} {
 		got, err := Canonical([]byte(tt.in))
@@ -71,8 +74,8 @@ func TestCanonicalRefuses(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := Canonical([]byte(tt.in))
-			r, ok := err.(*Refusal)
-			if !ok || got != nil {
+			var r *Refusal
+			if !errors.As(err, &r) || got != nil {
 				t.Fatalf("Canonical = %s, %v", got, err)
 			}
 			if r.Code != tt.code || r.Pointer != tt.pointer || r.Reason != tt.reason {

@@ -5,7 +5,7 @@ import "errors"
 // Refusal is a "no" as data (DESIGN §4): one code of the closed set, where, and
 // what to do. Reason never holds values of the order or of other tenants. It is
 // the error of Parse, Verify and the router's stages.
-type Refusal struct {
+type Refusal struct { //nolint:errname // the field says refusal
 	Code      Code     `json:"code"`
 	Pointer   string   `json:"pointer,omitempty"` // JSON Pointer into the envelope, where one member is at fault
 	Reason    string   `json:"reason"`

@@ -23,8 +23,10 @@ type JWK struct {
 
 // ToJWK publishes a key.
 func (k Key) ToJWK() JWK {
-	j := JWK{KID: k.KID, Kty: "OKP", Crv: "Ed25519", X: b64.EncodeToString(k.Public), Alg: "EdDSA", Use: "sig",
-		Role: k.Role, Subject: k.Subject, Tenant: k.Tenant, Revoked: k.Revoked}
+	j := JWK{
+		KID: k.KID, Kty: "OKP", Crv: "Ed25519", X: b64.EncodeToString(k.Public), Alg: "EdDSA", Use: "sig",
+		Role: k.Role, Subject: k.Subject, Tenant: k.Tenant, Revoked: k.Revoked,
+	}
 	if !k.NotAfter.IsZero() {
 		j.NotAfter = k.NotAfter.UTC().Format(time.RFC3339)
 	}

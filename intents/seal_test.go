@@ -16,8 +16,10 @@ func testBody() Body {
 		Version: Version,
 		Intent:  Intent{Type: "skill.call", Args: json.RawMessage(`{"skill":"feed","input":{"q":"<a> & \u00e4","n":1.0}}`)},
 		Actor:   Actor{UserID: "ana", Tenant: "default", Grant: vectorGrant(unchanged)},
-		Constraints: Constraints{IssuedAt: FormatTime(vectorNow), TTLSec: 120, Audience: vectorOrigin,
-			IdempotencyKey: "k1", Capabilities: []string{"skills:call"}},
+		Constraints: Constraints{
+			IssuedAt: FormatTime(vectorNow), TTLSec: 120, Audience: vectorOrigin,
+			IdempotencyKey: "k1", Capabilities: []string{"skills:call"},
+		},
 		Context: &Context{SessionID: "s", TurnID: "t", PlanID: "plan_1", Revision: 1, Step: 2, TaskID: "task_2", Labels: map[string]string{"team": "x"}},
 		TraceID: strings.Repeat("0a", 16),
 	}

@@ -33,7 +33,7 @@ import (
 //	now          when it is verified
 //	expect       the code; OK comes with the intent_id
 //
-// They are made by this file with fixed keys: go test ./intents -run TestVectors -update
+// They are made by this file with fixed keys: go test ./intents -run TestVectors -update.
 type vector struct {
 	Name     string          `json:"name"`
 	Doc      string          `json:"doc"`
@@ -110,8 +110,10 @@ type object = map[string]any
 func vectorGrant(change func(g *Grant)) string { return grantBy(vGateway, TypGrant, change) }
 
 func grantBy(key Signer, typ string, change func(g *Grant)) string {
-	g := Grant{Issuer: vectorOrigin, Audience: vectorOrigin, Subject: "ana", Tenant: "default", Roles: []string{"user", "auditor"},
-		Act: Act{Client: "api", AMR: []string{"key"}}, Session: "s", Turn: "t", IssuedAt: vectorNow.Unix() - 60, Expires: vectorNow.Unix() + 600, ID: "g1"}
+	g := Grant{
+		Issuer: vectorOrigin, Audience: vectorOrigin, Subject: "ana", Tenant: "default", Roles: []string{"user", "auditor"},
+		Act: Act{Client: "api", AMR: []string{"key"}}, Session: "s", Turn: "t", IssuedAt: vectorNow.Unix() - 60, Expires: vectorNow.Unix() + 600, ID: "g1",
+	}
 	change(&g)
 	token, err := SignCompact(key, typ, g)
 	if err != nil {
@@ -524,6 +526,7 @@ func TestVectors(t *testing.T) {
 
 // run tries every way in which the order may arrive.
 func (v vector) run(t *testing.T) {
+	t.Helper()
 	now, err := time.Parse(time.RFC3339, v.Now)
 	if err != nil {
 		t.Fatal(err)

@@ -212,8 +212,10 @@ func (d *Directory) foldAdminPut(a catalog.AdminPut, tenantID string) error {
 // DefaultRoles are the roles that every new tenant begins with.
 func DefaultRoles() []catalog.RoleData {
 	return []catalog.RoleData{
-		{Role: "user", Capabilities: []string{"plans:*", "memory:*", "files:*", "python:run", "skills:read", "skills:call", "sessions:*",
-			"souls:read", "souls:write:own", "logs:read"}},
+		{Role: "user", Capabilities: []string{
+			"plans:*", "memory:*", "files:*", "python:run", "skills:read", "skills:call", "sessions:*",
+			"souls:read", "souls:write:own", "logs:read",
+		}},
 		{Role: "auditor", Capabilities: []string{"audit:read", "plans:read", "policy:explain"}},
 		{Role: "approver", Capabilities: []string{"runs:approve"}},
 		{Role: "admin", Capabilities: []string{"admin:*", "souls:*", "plans:*", "policy:explain"}},

@@ -146,8 +146,10 @@ func TestForeignTenant(t *testing.T) {
 func TestOperatorRoles(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	bob := w.AddOperator("default", "bob", "admin")
-	order := routertest.Order{By: bob, User: "bob", Tenant: "default", Type: "skill.approve",
-		Args: catalog.SkillApprove{Skill: "feed", Digest: intents.Digest(nil), Effect: catalog.Pure}}
+	order := routertest.Order{
+		By: bob, User: "bob", Tenant: "default", Type: "skill.approve",
+		Args: catalog.SkillApprove{Skill: "feed", Digest: intents.Digest(nil), Effect: catalog.Pure},
+	}
 	w.OK(order)
 	for _, u := range []catalog.User{{UserID: "bob", Roles: []string{"approver"}}, {UserID: "bob", Roles: []string{"admin"}, Disabled: true}} {
 		w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &u}), intents.OK)

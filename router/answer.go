@@ -16,9 +16,7 @@ func (r *Router) recorded(o *order) (*intents.Answer, error) {
 	if o.decision.Verdict == intents.Deny {
 		return a, nil // a refusal is answered, not receipted: it changed nothing
 	}
-	if err := withOutcome(a, o.record.out); err != nil {
-		return nil, err
-	}
+	withOutcome(a, o.record.out)
 	return a, r.receipt(a, o.position, o.decision, o.record)
 }
 
@@ -28,14 +26,14 @@ func (r *Router) replay(o *order) (*intents.Answer, error) {
 }
 
 func (r *Router) answerDuplicate(d *duplicate, trace string) (*intents.Answer, error) {
-	a := &intents.Answer{IntentID: d.decision.IntentID, TraceID: trace, Position: &d.holder.Position,
-		Decision: &d.decision, Code: d.decision.Code, Reason: d.decision.Reason}
+	a := &intents.Answer{
+		IntentID: d.decision.IntentID, TraceID: trace, Position: &d.holder.Position,
+		Decision: &d.decision, Code: d.decision.Code, Reason: d.decision.Reason,
+	}
 	switch {
 	case d.outcome != nil:
 		a.Replayed = true
-		if err := withOutcome(a, d.outcome); err != nil {
-			return nil, err
-		}
+		withOutcome(a, d.outcome)
 	case d.holder.State == storage.StateHeld:
 		a.Code = intents.ApprovalRequired
 	default:
@@ -46,22 +44,23 @@ func (r *Router) answerDuplicate(d *duplicate, trace string) (*intents.Answer, e
 }
 
 // withOutcome puts an outcome into an answer; without one the order is open.
-func withOutcome(a *intents.Answer, out *intents.Outcome) error {
+func withOutcome(a *intents.Answer, out *intents.Outcome) {
 	if out == nil {
 		if a.Code == intents.OK {
 			a.Code, a.Reason = intents.InFlight, "the outcome is not durable yet"
 		}
-		return nil
+		return
 	}
 	a.Outcome, a.Code, a.Reason = out, out.Code, out.Reason
-	return nil
 }
 
 // receipt signs what the records say. It is a pure function of them, and
 // Ed25519 is deterministic: the same order gives the same receipt.
 func (r *Router) receipt(a *intents.Answer, position int64, d intents.Decision, ref recordedRef) error {
-	token, err := intents.IssueReceipt(r.cfg.Key, intents.Receipt{Issuer: r.dir.Origin(), IntentID: d.IntentID, Position: position,
-		Code: a.Code, PolicyDigest: d.PolicyDigest, RecordDigest: ref.record, OutcomeDigest: ref.outcome, WithinSec: intents.PromiseSeconds})
+	token, err := intents.IssueReceipt(r.cfg.Key, intents.Receipt{
+		Issuer: r.dir.Origin(), IntentID: d.IntentID, Position: position,
+		Code: a.Code, PolicyDigest: d.PolicyDigest, RecordDigest: ref.record, OutcomeDigest: ref.outcome, WithinSec: intents.PromiseSeconds,
+	})
 	a.Receipt = token
 	return err
 }

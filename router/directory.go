@@ -195,8 +195,10 @@ func (d *Directory) foldGenesis(token string) error {
 }
 
 func (d *Directory) addTenant(id string, roles []catalog.RoleData) {
-	t := &tenant{roles: make(map[string][]string), users: make(map[string]catalog.User),
-		pins: make(map[string]intents.Pin), data: make(map[string]json.RawMessage)}
+	t := &tenant{
+		roles: make(map[string][]string), users: make(map[string]catalog.User),
+		pins: make(map[string]intents.Pin), data: make(map[string]json.RawMessage),
+	}
 	for _, r := range roles {
 		t.roles[r.Role] = r.Capabilities
 	}

@@ -1,12 +1,12 @@
 package router
 
 import (
-	"log/slog"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"regexp"
 	"strings"
 	"time"
@@ -100,9 +100,11 @@ func (r *Router) request(ctx context.Context, o *order) (intents.Report, error) 
 		return report, err
 	}
 	deadline := r.cfg.Now().Add(o.row.Run()).UTC()
-	ticket := intents.Ticket{Issuer: r.dir.Origin(), IntentID: o.env.ID(), Type: o.env.Type(), Executor: o.row.Executor,
+	ticket := intents.Ticket{
+		Issuer: r.dir.Origin(), IntentID: o.env.ID(), Type: o.env.Type(), Executor: o.row.Executor,
 		Actor: o.env.Principal(), Position: o.position, Attempt: o.attempt, Deadline: deadline,
-		Obligations: o.decision.Obligations, PolicyDigest: o.decision.PolicyDigest, Inputs: inputs}
+		Obligations: o.decision.Obligations, PolicyDigest: o.decision.PolicyDigest, Inputs: inputs,
+	}
 	ticket.Actor.Roles = o.roles
 	if err := r.claims(o, &ticket); err != nil {
 		return report, err
@@ -146,8 +148,10 @@ func (r *Router) claims(o *order, t *intents.Ticket) error {
 		if err != nil {
 			return err
 		}
-		t.Scope = &intents.TaskScopeClaim{Task: o.task.ID, Plan: o.task.Plan, Revision: o.task.Revision, Step: o.task.Step,
-			Skills: o.task.Spec.Skills, ReturnSpec: spec, InputKey: o.task.InputKey, Deadline: o.task.Deadline}
+		t.Scope = &intents.TaskScopeClaim{
+			Task: o.task.ID, Plan: o.task.Plan, Revision: o.task.Revision, Step: o.task.Step,
+			Skills: o.task.Spec.Skills, ReturnSpec: spec, InputKey: o.task.InputKey, Deadline: o.task.Deadline,
+		}
 	}
 	switch {
 	case o.pin != nil:
@@ -186,7 +190,7 @@ func (r *Router) checked(o *order, report intents.Report) error {
 		}
 		return nil
 	case intents.Failed, intents.StatusIndetermined:
-		switch report.Code {
+		switch report.Code { //nolint:exhaustive // the codes that say no failure, then any known one
 		case intents.OK, intents.InFlight, intents.ApprovalRequired: // they say that it has not failed
 		case report.Code.Info().Code:
 			return nil

@@ -27,8 +27,10 @@ func TestExecutorAnswers(t *testing.T) {
 		{"done", done, intents.OK, intents.OK},
 		{"failed", routertest.Always(routertest.Failed(intents.ExecutorFailed)), intents.ExecutorFailed, intents.ExecutorFailed},
 		{"nobody", nil, intents.DispatchUnavailable, intents.DispatchUnavailable},
-		{"indeterminate", routertest.Always(intents.Report{Status: intents.StatusIndetermined, Code: intents.Indeterminate, Reason: "cut off",
-			Facts: []intents.Fact{routertest.Fact("skill.called", `{}`)}}), intents.Indeterminate, intents.Indeterminate},
+		{"indeterminate", routertest.Always(intents.Report{
+			Status: intents.StatusIndetermined, Code: intents.Indeterminate, Reason: "cut off",
+			Facts: []intents.Fact{routertest.Fact("skill.called", `{}`)},
+		}), intents.Indeterminate, intents.Indeterminate},
 		{"result outside its schema", routertest.Always(routertest.Done(map[string]int{"size": 1})), intents.ExecutorFailed, intents.Indeterminate},
 		{"no result", routertest.Always(intents.Report{Status: intents.Done, Code: intents.OK}), intents.ExecutorFailed, intents.Indeterminate},
 		{"no status", routertest.Always(intents.Report{}), intents.ExecutorFailed, intents.Indeterminate},

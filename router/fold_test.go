@@ -79,8 +79,10 @@ func TestFoldIsDeterministic(t *testing.T) {
 // A record that cannot be folded makes the router unready, not wrong.
 func TestFoldFault(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
-	_, err := w.Journal.Commit(t.Context(), storage.Commit{ID: "bad", Entries: []storage.Entry{{Of: storage.Nobody, Holder: storage.Nobody,
-		Record: storage.NewRecord(storage.KindControl, w.Clock.Now(), map[string]json.RawMessage{storage.PartControl: json.RawMessage(`[]`)})}}})
+	_, err := w.Journal.Commit(t.Context(), storage.Commit{ID: "bad", Entries: []storage.Entry{{
+		Of: storage.Nobody, Holder: storage.Nobody,
+		Record: storage.NewRecord(storage.KindControl, w.Clock.Now(), map[string]json.RawMessage{storage.PartControl: json.RawMessage(`[]`)}),
+	}}})
 	w.Must(err)
 	if w.Dir.Err() == nil || w.Router.Ready() {
 		t.Errorf("err %v, ready %v", w.Dir.Err(), w.Router.Ready())
@@ -264,7 +266,7 @@ func playWalk(t *testing.T, seed uint64) map[catalog.PlanStatus]int {
 		}
 		return write(ctx, c)
 	})
-	r := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // G404: a repeatable walk, no secret
+	r := rand.New(rand.NewPCG(seed, 1))
 	var plans []string
 	ends := map[catalog.PlanStatus]int{}
 	for i := range 3 {

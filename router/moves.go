@@ -219,8 +219,10 @@ func (m mover) step() (effect, error) {
 	case m.v.d.taskKID[key.KID] != "":
 		return effect{}, illegal("/intent/args/jwk", "the key was used for another task")
 	}
-	return effect{catalog.StepResult{TaskID: a.TaskID, InputKey: p.inputKey(s.PlanStep)},
-		append(m.touching(p, false), subjectTask(m.e.Principal().Tenant, a.TaskID), subjectTaskKey(key.KID))}, nil
+	return effect{
+		catalog.StepResult{TaskID: a.TaskID, InputKey: p.inputKey(s.PlanStep)},
+		append(m.touching(p, false), subjectTask(m.e.Principal().Tenant, a.TaskID), subjectTaskKey(key.KID)),
+	}, nil
 }
 
 // taskKey admits the key that a step introduces: canonical, of prime order,
@@ -325,8 +327,10 @@ func (v *View) Task(name string) (Task, bool) {
 		return Task{}, false
 	}
 	v.rely(subjectTask(t.tenant, t.id))
-	return Task{ID: t.id, Plan: t.planID, User: t.user, Tenant: t.tenant, Session: t.session, Turn: t.turn, Revision: t.revision,
-		Step: t.step, Spec: t.spec, InputKey: t.inputKey, Deadline: t.deadline, Ended: t.ended}, true
+	return Task{
+		ID: t.id, Plan: t.planID, User: t.user, Tenant: t.tenant, Session: t.session, Turn: t.turn, Revision: t.revision,
+		Step: t.step, Spec: t.spec, InputKey: t.inputKey, Deadline: t.deadline, Ended: t.ended,
+	}, true
 }
 
 // Plan as others are told it. What is decided after seeing it rests on it.
@@ -402,8 +406,10 @@ func (d *Directory) Silent(since int64) []bus.SilentPlan {
 		if final(p.view.Status) || p.held() || (!p.unheld && max(p.opened, p.claimed) >= since) {
 			continue
 		}
-		out = append(out, bus.SilentPlan{Tenant: p.view.TenantID, UserID: p.view.UserID, PlanID: p.view.PlanID, SessionID: p.view.SessionID,
-			TurnID: p.view.TurnID, Task: p.view.Task, Epoch: p.view.Epoch, Roles: p.roles, Client: p.client, OpenedAt: p.view.CreatedAt, TraceID: p.trace})
+		out = append(out, bus.SilentPlan{
+			Tenant: p.view.TenantID, UserID: p.view.UserID, PlanID: p.view.PlanID, SessionID: p.view.SessionID,
+			TurnID: p.view.TurnID, Task: p.view.Task, Epoch: p.view.Epoch, Roles: p.roles, Client: p.client, OpenedAt: p.view.CreatedAt, TraceID: p.trace,
+		})
 	}
 	slices.SortFunc(out, func(a, b bus.SilentPlan) int { return a.OpenedAt.Compare(b.OpenedAt) })
 	return out

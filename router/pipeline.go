@@ -124,8 +124,10 @@ func (r *Router) decide(ctx context.Context, raw []byte) (*order, error) {
 	if o.policy, err = r.engine(ctx); err != nil {
 		return nil, err // no policy: nothing is accepted
 	}
-	o.decision = intents.Decision{Verdict: intents.Allow, Code: intents.OK, IntentID: o.env.ID(), Fingerprint: o.env.Fingerprint(),
-		PolicyDigest: o.policy.Digest(), Catalog: catalog.Digest(), Directory: o.view.Position()}
+	o.decision = intents.Decision{
+		Verdict: intents.Allow, Code: intents.OK, IntentID: o.env.ID(), Fingerprint: o.env.Fingerprint(),
+		PolicyDigest: o.policy.Digest(), Catalog: catalog.Digest(), Directory: o.view.Position(),
+	}
 	o.facts.Signer = policies.Signer{KID: o.env.Signer().KID, Role: string(o.env.Signer().Role)}
 	o.facts.Now = intents.FormatTime(now)
 	for _, stage := range r.stages() {
@@ -180,7 +182,9 @@ func revoked(e *intents.Envelope, v *View) error {
 
 // decided is the answer about a decision alone.
 func (r *Router) decided(o *order) *intents.Answer {
-	a := &intents.Answer{IntentID: o.env.ID(), TraceID: o.env.TraceID(), Decision: &o.decision, Code: o.decision.Code,
-		Pointer: o.decision.Pointer, Reason: o.decision.Reason, Hint: o.decision.Hint, Violations: o.violated}
+	a := &intents.Answer{
+		IntentID: o.env.ID(), TraceID: o.env.TraceID(), Decision: &o.decision, Code: o.decision.Code,
+		Pointer: o.decision.Pointer, Reason: o.decision.Reason, Hint: o.decision.Hint, Violations: o.violated,
+	}
 	return a
 }

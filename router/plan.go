@@ -107,9 +107,11 @@ func foldPlanOpen(d *Directory, o decided) error {
 	d.plans[o.tenant+"/"+a.PlanID] = &plan{
 		opened: o.position, claimed: storage.Nobody, roles: o.roles, client: o.client, trace: o.trace, results: make(map[int][]string),
 		byIntent: make(map[string]orderRef), digests: make(map[string]revisionSteps),
-		view: catalog.PlanView{PlanID: a.PlanID, TenantID: o.tenant, UserID: o.user, SessionID: o.ctx.SessionID,
+		view: catalog.PlanView{
+			PlanID: a.PlanID, TenantID: o.tenant, UserID: o.user, SessionID: o.ctx.SessionID,
 			TurnID: o.ctx.TurnID, Status: catalog.PlanPending, Task: a.Task, MaxSteps: catalog.MaxSteps,
-			Steps: []catalog.StepView{}, History: []catalog.Replan{}, CreatedAt: o.at},
+			Steps: []catalog.StepView{}, History: []catalog.Replan{}, CreatedAt: o.at,
+		},
 	}
 	return nil
 }
@@ -244,9 +246,11 @@ func foldStep(d *Directory, o decided) error {
 	at := o.at
 	s.Status, s.TaskID, s.StartedAt, s.FinishedAt = catalog.StepRunning, a.TaskID, &at, nil
 	name := o.tenant + "/" + a.TaskID
-	d.tasks[name] = &task{id: a.TaskID, tenant: o.tenant, user: o.user, kid: key.KID, public: key.Public, plan: p, planID: a.PlanID,
+	d.tasks[name] = &task{
+		id: a.TaskID, tenant: o.tenant, user: o.user, kid: key.KID, public: key.Public, plan: p, planID: a.PlanID,
 		session: p.view.SessionID, turn: p.view.TurnID, revision: s.Revision, step: s.Step, spec: s.PlanStep,
-		inputKey: p.inputKey(s.PlanStep), deadline: deadline}
+		inputKey: p.inputKey(s.PlanStep), deadline: deadline,
+	}
 	d.taskKID[key.KID] = name
 	return nil
 }
@@ -351,8 +355,10 @@ func (d *Directory) foldOpen(o decided) {
 	ref := &openOrder{plan: p, step: o.ctx.Step, rev: o.ctx.Revision, task: o.tenant + "/" + o.ctx.TaskID, typ: o.typ}
 	p.byIntent[o.decision.IntentID] = orderRef{o.position, o.ctx.Revision, o.ctx.Step}
 	if o.decision.Effect == string(catalog.Once) {
-		ref.fact = &catalog.OrderFact{Step: o.ctx.Step, Revision: o.ctx.Revision, IntentID: o.decision.IntentID, Type: o.typ,
-			Effect: catalog.Once, Args: o.args, Status: "open"}
+		ref.fact = &catalog.OrderFact{
+			Step: o.ctx.Step, Revision: o.ctx.Revision, IntentID: o.decision.IntentID, Type: o.typ,
+			Effect: catalog.Once, Args: o.args, Status: "open",
+		}
 		p.facts = append(p.facts, ref.fact)
 	}
 	d.orders[o.position] = ref
@@ -364,8 +370,10 @@ func (d *Directory) foldHold(o decided) error {
 	if !ok || o.ctx.PlanID == "" {
 		return nil
 	}
-	fact := &catalog.OrderFact{Step: o.ctx.Step, Revision: o.ctx.Revision, IntentID: o.decision.IntentID, Type: o.typ,
-		Effect: catalog.Effect(o.decision.Effect), Args: o.args, Status: "held"}
+	fact := &catalog.OrderFact{
+		Step: o.ctx.Step, Revision: o.ctx.Revision, IntentID: o.decision.IntentID, Type: o.typ,
+		Effect: catalog.Effect(o.decision.Effect), Args: o.args, Status: "held",
+	}
 	p.facts = append(p.facts, fact)
 	p.byIntent[o.decision.IntentID] = orderRef{o.position, o.ctx.Revision, o.ctx.Step}
 	d.orders[o.position] = &openOrder{plan: p, step: o.ctx.Step, rev: o.ctx.Revision, task: o.tenant + "/" + o.ctx.TaskID, typ: o.typ, fact: fact}

@@ -44,8 +44,10 @@ func (r *Router) resume(ctx context.Context, x storage.OpenOrder) error {
 		if !errors.As(err, &refusal) {
 			return err
 		}
-		r.finish(ctx, o, intents.Outcome{Of: x.Position, Attempt: x.Attempt, Status: intents.StatusIndetermined,
-			Code: intents.Indeterminate, Reason: "the signer or its grant was revoked: " + refusal.Reason})
+		r.finish(ctx, o, intents.Outcome{
+			Of: x.Position, Attempt: x.Attempt, Status: intents.StatusIndetermined,
+			Code: intents.Indeterminate, Reason: "the signer or its grant was revoked: " + refusal.Reason,
+		})
 		return nil
 	}
 	out := intents.Outcome{Of: x.Position, Attempt: x.Attempt}

@@ -37,8 +37,10 @@ func TestRevocationIsNotTakenBack(t *testing.T) {
 func TestMemoryResultThatTheFoldCannotRead(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task := started(w, catalog.Pure)
-	w.Bus.On("write_memory", routertest.Always(intents.Report{Status: intents.Done, Code: intents.OK,
-		Result: json.RawMessage(`{"key":"` + task.MemoryKey("result") + `","size_bytes":1.0,"validated":true}`)}))
+	w.Bus.On("write_memory", routertest.Always(intents.Report{
+		Status: intents.Done, Code: intents.OK,
+		Result: json.RawMessage(`{"key":"` + task.MemoryKey("result") + `","size_bytes":1.0,"validated":true}`),
+	}))
 	task.Write("result")
 	if err := w.Dir.Err(); err != nil || !w.Router.Ready() {
 		t.Errorf("fold: %v, ready %v", err, w.Router.Ready())
@@ -93,10 +95,14 @@ func TestHoldEndsItsOwnTaskOnly(t *testing.T) {
 	bob := w.NewPlan("p2")
 	bob.User = "bob"
 	w.Want(bob.Open(), intents.OK)
-	w.Want(w.Do(routertest.Order{By: w.Workflow, User: "bob", Type: "skill.call", Args: catalog.SkillCall{Skill: "held"},
-		Ctx: intents.Context{PlanID: "p2", TaskID: ana.TaskID}}), intents.ApprovalRequired)
+	w.Want(w.Do(routertest.Order{
+		By: w.Workflow, User: "bob", Type: "skill.call", Args: catalog.SkillCall{Skill: "held"},
+		Ctx: intents.Context{PlanID: "p2", TaskID: ana.TaskID},
+	}), intents.ApprovalRequired)
 	w.Want(ana.Write("result"), intents.OK)
-	w.Want(w.Do(routertest.Order{By: w.Workflow, Type: "skill.call", Args: catalog.SkillCall{Skill: "held"},
-		Ctx: intents.Context{PlanID: "p1", TaskID: ana.TaskID, Revision: 1, Step: 1}}), intents.ApprovalRequired)
+	w.Want(w.Do(routertest.Order{
+		By: w.Workflow, Type: "skill.call", Args: catalog.SkillCall{Skill: "held"},
+		Ctx: intents.Context{PlanID: "p1", TaskID: ana.TaskID, Revision: 1, Step: 1},
+	}), intents.ApprovalRequired)
 	w.Want(ana.Finish("done", ana.MemoryKey("result"), ""), intents.OK)
 }

@@ -19,7 +19,7 @@ import (
 // in memory; it writes nothing. It runs before the router is ready and before
 // every policy swap (DESIGN §4).
 func (r *Router) SelfProof(ctx context.Context, engine *policies.Engine) error {
-	p, err := newProof(ctx, r, engine)
+	p, err := newProof(r, engine)
 	if err != nil {
 		return fmt.Errorf("self-proof: %w", err)
 	}
@@ -45,11 +45,9 @@ func (r *Router) SelfProof(ctx context.Context, engine *policies.Engine) error {
 		{"an expired order", expired, intents.ExpiredTTL},
 		{"a forbidden order", denied, intents.PolicyDenied},
 	} {
-		got := intents.CodeOf(nil)
 		o, err := p.router.decide(ctx, c.raw)
-		if err != nil {
-			got = intents.CodeOf(err)
-		} else {
+		got := intents.CodeOf(err)
+		if err == nil {
 			got = o.decision.Code
 		}
 		if got != c.want {
@@ -75,7 +73,7 @@ type proof struct {
 	now     time.Time
 }
 
-func newProof(ctx context.Context, r *Router, engine *policies.Engine) (*proof, error) {
+func newProof(r *Router, engine *policies.Engine) (*proof, error) {
 	now := r.cfg.Now().UTC()
 	root, err := intents.GenerateSigner(intents.RoleRoot)
 	if err != nil {
@@ -100,15 +98,19 @@ func newProof(ctx context.Context, r *Router, engine *policies.Engine) (*proof, 
 	if err != nil {
 		return nil, err
 	}
-	dir.Observe(storage.Entry{Record: storage.NewRecord(storage.KindControl, now, map[string]json.RawMessage{storage.PartControl: body}),
-		Touches: []storage.Subject{subjectKeys, subjectPolicy, subjectTenant("default")}, Of: storage.Nobody})
+	dir.Observe(storage.Entry{
+		Record:  storage.NewRecord(storage.KindControl, now, map[string]json.RawMessage{storage.PartControl: body}),
+		Touches: []storage.Subject{subjectKeys, subjectPolicy, subjectTenant("default")}, Of: storage.Nobody,
+	})
 	if err := dir.Err(); err != nil {
 		return nil, err
 	}
 	origin := dir.Origin()
-	grant, err := intents.MintGrant(signers[intents.RoleGateway], intents.Grant{Issuer: origin, Audience: origin, Subject: "selfproof",
+	grant, err := intents.MintGrant(signers[intents.RoleGateway], intents.Grant{
+		Issuer: origin, Audience: origin, Subject: "selfproof",
 		Tenant: "default", Roles: []string{"user"}, Act: intents.Act{Client: "selfproof", AMR: []string{"none"}},
-		Session: "selfproof", Turn: "selfproof", IssuedAt: now.Unix(), Expires: now.Add(time.Minute).Unix(), ID: "selfproof"})
+		Session: "selfproof", Turn: "selfproof", IssuedAt: now.Unix(), Expires: now.Add(time.Minute).Unix(), ID: "selfproof",
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -125,11 +127,15 @@ func (p *proof) seal(at time.Time, labels map[string]string) ([]byte, error) {
 	}
 	in := intents.Intent{Type: "skill.find", Args: args}
 	ctx := intents.Context{SessionID: "selfproof", TurnID: "selfproof", Labels: labels}
-	raw, _, err := intents.Seal(p.planner, intents.Body{Version: intents.Version, Intent: in,
+	raw, _, err := intents.Seal(p.planner, intents.Body{
+		Version: intents.Version, Intent: in,
 		Actor: intents.Actor{UserID: "selfproof", Tenant: "default", Grant: p.grant},
-		Constraints: intents.Constraints{IssuedAt: intents.FormatTime(at), TTLSec: 60, Audience: p.origin,
-			IdempotencyKey: intents.Fingerprint(in, "selfproof", ctx)},
-		Context: &ctx})
+		Constraints: intents.Constraints{
+			IssuedAt: intents.FormatTime(at), TTLSec: 60, Audience: p.origin,
+			IdempotencyKey: intents.Fingerprint(in, "selfproof", ctx),
+		},
+		Context: &ctx,
+	})
 	return raw, err
 }
 

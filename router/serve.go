@@ -1,10 +1,10 @@
 package router
 
 import (
-	"log/slog"
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -57,7 +57,7 @@ func (r *Router) SubmitAndWait(ctx context.Context, raw []byte, wait time.Durati
 	defer cancel()
 	later, err := r.Await(ctx, *a.Position)
 	if err != nil {
-		return a, nil //nolint:nilerr // the answer that it is in flight stands
+		return a, nil // the answer that it is in flight stands
 	}
 	later.TraceID = a.TraceID
 	return later, nil

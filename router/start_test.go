@@ -77,8 +77,10 @@ func TestSelfProof(t *testing.T) {
 func TestStartWithAPolicyThatFailsTheProof(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	next := w.Reopen()
-	r, err := router.New(router.Config{Journal: next.Journal, Records: next.Journal, Directory: next.Dir, Bus: next.Bus, Key: next.Signer,
-		Policy: policies.NewLive(changed(t, "authz/selfproof.rego", "package writ.authz\n")), Now: next.Clock.Now})
+	r, err := router.New(router.Config{
+		Journal: next.Journal, Records: next.Journal, Directory: next.Dir, Bus: next.Bus, Key: next.Signer,
+		Policy: policies.NewLive(changed(t, "authz/selfproof.rego", "package writ.authz\n")), Now: next.Clock.Now,
+	})
 	w.Must(err)
 	if err := r.Start(t.Context()); err == nil || r.Ready() {
 		t.Errorf("%v, ready %v", err, r.Ready())
@@ -91,8 +93,10 @@ func TestStartRecordsThePolicy(t *testing.T) {
 	next := w.Reopen()
 	engine := changed(t, "authz/steps.rego", "package writ.authz\n")
 	next.Policy = policies.NewLive(engine)
-	r, err := router.New(router.Config{Journal: next.Journal, Records: next.Journal, Directory: next.Dir, Bus: next.Bus, Key: next.Signer,
-		Policy: next.Policy, Now: next.Clock.Now})
+	r, err := router.New(router.Config{
+		Journal: next.Journal, Records: next.Journal, Directory: next.Dir, Bus: next.Bus, Key: next.Signer,
+		Policy: next.Policy, Now: next.Clock.Now,
+	})
 	w.Must(err)
 	before := next.Journal.Next()
 	w.Must(r.Start(t.Context()))

@@ -26,8 +26,10 @@ func Summarize(r storage.Record) (Summary, error) {
 	if err != nil {
 		return Summary{}, err
 	}
-	return Summary{IntentID: o.decision.IntentID, Tenant: o.tenant, User: o.user, Type: o.typ, TraceID: o.trace, Role: o.role, KID: o.kid,
-		Context: o.ctx, Args: o.args, Decision: o.decision, At: o.at, Position: o.position}, nil
+	return Summary{
+		IntentID: o.decision.IntentID, Tenant: o.tenant, User: o.user, Type: o.typ, TraceID: o.trace, Role: o.role, KID: o.kid,
+		Context: o.ctx, Args: o.args, Decision: o.decision, At: o.at, Position: o.position,
+	}, nil
 }
 
 // OutcomeOf reads an outcome record; of is the position of its order, which for

@@ -54,8 +54,10 @@ var examples = map[string]example{
 	}, []any{accepted}},
 	"plan":       {[]any{Plan{PlanID: "plan_1", Epoch: 1, Revision: 1, Steps: []PlanStep{specimen}}}, []any{accepted}},
 	"plan.claim": {[]any{PlanClaim{PlanID: "plan_1", Epoch: 1, Driver: "d1"}}, []any{view, PlanView{PlanID: "plan_1", TenantID: "default", UserID: "ana", Status: PlanPending, Task: "Which?", MaxSteps: MaxSteps, Steps: []StepView{}, History: []Replan{}, Response: "These.", CreatedAt: at}}},
-	"step": {[]any{Step{PlanID: "plan_1", PlanDigest: digest, Step: 1, Epoch: 1, TaskID: "task_1", JWK: jwk, PoP: "e30.." + strings.Repeat("A", 86), Deadline: "2026-11-20T10:05:00Z"}},
-		[]any{StepResult{TaskID: "task_1", InputKey: "default:s:task_1:strongest"}, StepResult{TaskID: "task_1"}}},
+	"step": {
+		[]any{Step{PlanID: "plan_1", PlanDigest: digest, Step: 1, Epoch: 1, TaskID: "task_1", JWK: jwk, PoP: "e30.." + strings.Repeat("A", 86), Deadline: "2026-11-20T10:05:00Z"}},
+		[]any{StepResult{TaskID: "task_1", InputKey: "default:s:task_1:strongest"}, StepResult{TaskID: "task_1"}},
+	},
 	"step.finish": {[]any{
 		StepFinish{TaskID: "task_1", Status: "done", MemoryKey: "default:s:task_1:strongest"},
 		StepFinish{TaskID: "task_1", Status: "insufficient", Reason: "no rows", Suggestion: "ask the other feed"},
@@ -64,13 +66,17 @@ var examples = map[string]example{
 	"plan.get":     {[]any{PlanGet{PlanID: "plan_1", Trace: true}, PlanGet{PlanID: "plan_1"}}, []any{PlanGetResult{Plan: view, Events: []json.RawMessage{json.RawMessage(`{}`)}}}},
 	"plan.list":    {[]any{PlanList{Status: "failed", Limit: 100, After: "c"}, PlanList{}}, []any{PlanListResult{Plans: []PlanView{view}, Cursor: "c"}}},
 	"write_memory": {[]any{WriteMemory{Label: "strongest", Data: json.RawMessage(`[1]`), Scope: "user"}, WriteMemory{Label: "strongest", From: digest}}, []any{WriteMemoryResult{Key: "default:s:task_1:strongest", SizeBytes: 3, Validated: true}}},
-	"read_memory": {[]any{ReadMemory{Key: "default:s:task_1:strongest", Confirm: true}, ReadMemory{Key: "default:s:task_1:strongest"}},
-		[]any{ReadMemoryResult{Key: "default:s:task_1:strongest", Data: json.RawMessage(`null`)}, ReadMemoryResult{Key: "default:s:task_1:strongest", Reference: reference}}},
+	"read_memory": {
+		[]any{ReadMemory{Key: "default:s:task_1:strongest", Confirm: true}, ReadMemory{Key: "default:s:task_1:strongest"}},
+		[]any{ReadMemoryResult{Key: "default:s:task_1:strongest", Data: json.RawMessage(`null`)}, ReadMemoryResult{Key: "default:s:task_1:strongest", Reference: reference}},
+	},
 	"memory.query": {[]any{MemoryQuery{Text: "quakes", TopK: 5, Scope: "tenant"}, MemoryQuery{Text: "quakes"}}, []any{MemoryQueryResult{Hits: []MemoryHit{{Key: "default:s:task_1:strongest", Scope: "session", Text: "[1]", Source: "feed", CreatedAt: at}}}}},
 	"write_temp":   {[]any{WriteTemp{Data: json.RawMessage(`"a"`)}, WriteTemp{From: "cas://" + digest}}, []any{WriteTempResult{FileID: "f_1", SizeBytes: 1, SHA256: digest}}},
 	"read_lines":   {[]any{ReadLines{FileID: "f_1", Start: 0, N: 1000}}, []any{ReadLinesResult{Lines: []string{"a"}, More: true}}},
-	"exec_python": {[]any{ExecPython{Script: "print(1)", Input: json.RawMessage(`[]`), TimeoutSec: 30}, ExecPython{Script: "print(1)", From: "f_1"}, ExecPython{Script: "print(1)"}},
-		[]any{ExecPythonResult{Output: json.RawMessage(`1`)}, ExecPythonResult{Reference: reference}}},
+	"exec_python": {
+		[]any{ExecPython{Script: "print(1)", Input: json.RawMessage(`[]`), TimeoutSec: 30}, ExecPython{Script: "print(1)", From: "f_1"}, ExecPython{Script: "print(1)"}},
+		[]any{ExecPythonResult{Output: json.RawMessage(`1`)}, ExecPythonResult{Reference: reference}},
+	},
 	"skill.find":     {[]any{SkillFind{Query: "quakes", Limit: 50}, SkillFind{Query: "quakes"}}, []any{SkillFindResult{Skills: []SkillHit{{Name: "feed", Description: "A feed."}}}}},
 	"skill.load":     {[]any{SkillLoad{Skill: "feed"}}, []any{Manifest{Name: "feed", Description: "A feed.", InputSchema: json.RawMessage(`{}`), OutputSchema: json.RawMessage(`{}`), ExecutionMode: "sync", Endpoint: "quakes", Digest: digest, Effect: Pure}}},
 	"skill.call":     {[]any{SkillCall{Skill: "feed", Input: json.RawMessage(`{}`)}, SkillCall{Skill: "feed", From: digest}, SkillCall{Skill: "feed"}}, []any{SkillCallResult{Output: json.RawMessage(`[]`)}, SkillCallResult{Reference: reference}}},
@@ -126,6 +132,7 @@ func TestRowsHaveSchemas(t *testing.T) {
 // TestTypesFollowSchemas marshals every example and reads it back.
 func TestTypesFollowSchemas(t *testing.T) {
 	check := func(t *testing.T, s *schemas.Schema, v any) {
+		t.Helper()
 		raw, err := json.Marshal(v)
 		if err != nil {
 			t.Fatal(err)

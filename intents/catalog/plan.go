@@ -126,11 +126,11 @@ type PlanList struct {
 	After  string `json:"after,omitempty"`
 }
 
-// PlanStatus and StepStatus are closed sets (PLN-05, DESIGN §10).
-type (
-	PlanStatus string
-	StepStatus string
-)
+// PlanStatus is a closed set (PLN-05).
+type PlanStatus string
+
+// StepStatus is a closed set (DESIGN §10).
+type StepStatus string
 
 // The states of plans.
 const (

@@ -62,6 +62,7 @@ func TestRunEndsWithContext(t *testing.T) {
 }
 
 func benchmark(b *testing.B, name string) {
+	b.Helper()
 	var rows []bench.Row
 	for b.Loop() {
 		var err error

@@ -81,7 +81,7 @@ func (l *lane) window(ctx context.Context, d time.Duration) error {
 	running.Wait()
 	l.rates = append(l.rates, float64(n.Load())/time.Since(start).Seconds())
 	l.n += n.Load()
-	return errors.Join(append(failed, ctx.Err())...)
+	return errors.Join(errors.Join(failed...), ctx.Err())
 }
 
 // syncs appends records to a file, one fdatasync each.

@@ -48,8 +48,10 @@ func (w *world) orders(ctx context.Context, o Options) (rows []Row, err error) {
 		return nil, err
 	}
 	row, _ := catalog.Lookup("read_lines")
-	server, err := natsserver.Start(ctx, natsserver.Options{Dir: nats, Executors: map[string][]string{row.Executor: {row.Type}},
-		Log: slog.New(slog.DiscardHandler)})
+	server, err := natsserver.Start(ctx, natsserver.Options{
+		Dir: nats, Executors: map[string][]string{row.Executor: {row.Type}},
+		Log: slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -80,8 +82,10 @@ func (w *world) serveLines(ctx context.Context, server *natsserver.Server, row c
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	directory := w.config.Directory
 	go func() {
-		ended <- executors.Serve(ctx, executors.Config{Bus: conn, Name: row.Executor, Version: "1.0.0", Origin: directory.Origin(), Now: w.config.Now,
-			RouterKeys: intents.KeysFunc(func(kid string) (intents.Key, error) { return directory.View().Key(kid) }), Ready: ready},
+		ended <- executors.Serve(ctx, executors.Config{
+			Bus: conn, Name: row.Executor, Version: "1.0.0", Origin: directory.Origin(), Now: w.config.Now,
+			RouterKeys: intents.KeysFunc(func(kid string) (intents.Key, error) { return directory.View().Key(kid) }), Ready: ready,
+		},
 			map[string]executors.Handler{row.Type: func(context.Context, *executors.Order) (*executors.Result, error) {
 				return &executors.Result{Value: catalog.ReadLinesResult{Lines: []string{"a line of the file"}}}, nil
 			}})

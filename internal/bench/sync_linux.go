@@ -8,4 +8,4 @@ import (
 
 // syncData makes what was written to a file durable, and of its metadata only
 // what reading it needs.
-func syncData(f *os.File) error { return unix.Fdatasync(int(f.Fd())) } //nolint:gosec // G115: a descriptor
+func syncData(f *os.File) error { return unix.Fdatasync(int(f.Fd())) }

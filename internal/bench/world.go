@@ -70,8 +70,10 @@ func newWorld(ctx context.Context, dir string, now func() time.Time) (w *world, 
 	if err != nil {
 		return w, err
 	}
-	w.config = router.Config{Journal: w.journal, Records: w.journal, Directory: directory, Blobs: blobs, Key: w.keys[intents.RoleRouter],
-		Policy: policies.NewLive(engine), Now: now, Log: slog.New(slog.DiscardHandler)}
+	w.config = router.Config{
+		Journal: w.journal, Records: w.journal, Directory: directory, Blobs: blobs, Key: w.keys[intents.RoleRouter],
+		Policy: policies.NewLive(engine), Now: now, Log: slog.New(slog.DiscardHandler),
+	}
 	token, err := router.NewGenesis(w.keys[intents.RoleRoot], w.keys.KeySet(), engine.Digest())
 	if err != nil {
 		return w, err
@@ -134,8 +136,10 @@ func (w *world) open(ctx context.Context, i int) (t turn, err error) {
 	if err != nil {
 		return t, err
 	}
-	step := catalog.Step{PlanID: t.plan, PlanDigest: digest, Step: 1, Epoch: 1, TaskID: t.taskID(), JWK: t.task.VerificationKey().ToJWK(),
-		Deadline: intents.FormatTime(w.config.Now().Add(router.MaxTaskLife))}
+	step := catalog.Step{
+		PlanID: t.plan, PlanDigest: digest, Step: 1, Epoch: 1, TaskID: t.taskID(), JWK: t.task.VerificationKey().ToJWK(),
+		Deadline: intents.FormatTime(w.config.Now().Add(router.MaxTaskLife)),
+	}
 	if step.PoP, err = intents.SignPoP(t.task, step); err != nil {
 		return t, err
 	}
@@ -157,9 +161,11 @@ func planSteps(about string) []catalog.PlanStep {
 // mint makes a fresh grant for a turn.
 func (w *world) mint(t turn) (string, error) {
 	now, origin := w.config.Now(), w.config.Directory.Origin()
-	return intents.MintGrant(w.keys[intents.RoleGateway], intents.Grant{Issuer: origin, Audience: origin, Subject: t.user, Tenant: tenant,
+	return intents.MintGrant(w.keys[intents.RoleGateway], intents.Grant{
+		Issuer: origin, Audience: origin, Subject: t.user, Tenant: tenant,
 		Roles: []string{"user"}, Act: intents.Act{Client: "bench", AMR: []string{"api_key"}}, Session: t.session, Turn: t.id,
-		IssuedAt: now.Unix(), Expires: now.Add(intents.MaxGrantLife).Unix(), ID: "grant_" + t.id})
+		IssuedAt: now.Unix(), Expires: now.Add(intents.MaxGrantLife).Unix(), ID: "grant_" + t.id,
+	})
 }
 
 // seal makes an order of a turn, ready to submit. Every order has an
@@ -170,10 +176,14 @@ func (w *world) seal(role intents.Role, t turn, typ string, args any) (raw []byt
 		return nil, "", err
 	}
 	w.sealed++
-	body := intents.Body{Version: intents.Version, Intent: intents.Intent{Type: typ, Args: encoded},
-		Constraints: intents.Constraints{IssuedAt: intents.FormatTime(w.config.Now()), TTLSec: 120, Audience: w.config.Directory.Origin(),
-			IdempotencyKey: intents.Digest(fmt.Append(nil, w.sealed))},
-		TraceID: fmt.Sprintf("%032x", w.sealed)}
+	body := intents.Body{
+		Version: intents.Version, Intent: intents.Intent{Type: typ, Args: encoded},
+		Constraints: intents.Constraints{
+			IssuedAt: intents.FormatTime(w.config.Now()), TTLSec: 120, Audience: w.config.Directory.Origin(),
+			IdempotencyKey: intents.Digest(fmt.Append(nil, w.sealed)),
+		},
+		TraceID: fmt.Sprintf("%032x", w.sealed),
+	}
 	key := w.keys[role]
 	switch role {
 	case intents.RoleOperator:

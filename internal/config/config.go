@@ -56,7 +56,7 @@ var variables = []variable{
 }
 
 // host to listen on, as far as it is known.
-func (c *Config) host() string {
+func (c Config) host() string {
 	if host, _, err := net.SplitHostPort(c.Listen); err == nil {
 		return host
 	}

@@ -45,8 +45,10 @@ model_key: secret
 log_level: debug
 `
 
-var everything = Config{Data: "/srv/writ", Listen: "0.0.0.0:80", NATS: "127.0.0.1:4222", Skills: []string{"https://skills.example/mcp", "npx -y server"},
-	Policies: "./policies", Sandbox: "landlock", Model: "openai:large", ModelURL: "https://models.example/v1", ModelKey: "secret", LogLevel: "debug"}
+var everything = Config{
+	Data: "/srv/writ", Listen: "0.0.0.0:80", NATS: "127.0.0.1:4222", Skills: []string{"https://skills.example/mcp", "npx -y server"},
+	Policies: "./policies", Sandbox: "landlock", Model: "openai:large", ModelURL: "https://models.example/v1", ModelKey: "secret", LogLevel: "debug",
+}
 
 func TestLoadDefaults(t *testing.T) {
 	t.Chdir(t.TempDir()) // no writ.yaml here
@@ -114,10 +116,16 @@ func TestLoadAliases(t *testing.T) {
 		{"SKILL_SERVICE_URL", map[string]string{"SKILL_SERVICE_URL": "https://a"}, func(c *Config) { c.Skills = []string{"https://a"} }},
 		{"cloud_skill_service", map[string]string{"cloud_skill_service": "https://b"}, func(c *Config) { c.Skills = []string{"https://b"} }},
 		{"CLOUD_SKILL_SERVICE", map[string]string{"CLOUD_SKILL_SERVICE": "https://b"}, func(c *Config) { c.Skills = []string{"https://b"} }},
-		{"both skill services", map[string]string{"SKILL_SERVICE_URL": "https://a", "cloud_skill_service": "https://b"},
-			func(c *Config) { c.Skills = []string{"https://a"} }},
-		{"skill service and ours", map[string]string{"SKILL_SERVICE_URL": "https://a", "WRIT_SKILLS": "https://c"},
-			func(c *Config) { c.Skills = []string{"https://c"} }},
+		{
+			"both skill services",
+			map[string]string{"SKILL_SERVICE_URL": "https://a", "cloud_skill_service": "https://b"},
+			func(c *Config) { c.Skills = []string{"https://a"} },
+		},
+		{
+			"skill service and ours",
+			map[string]string{"SKILL_SERVICE_URL": "https://a", "WRIT_SKILLS": "https://c"},
+			func(c *Config) { c.Skills = []string{"https://c"} },
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

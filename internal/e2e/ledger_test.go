@@ -152,8 +152,10 @@ func (s *system) read(path, tenant, user string, out any) int {
 		s.t.Fatal(err)
 	}
 	now := time.Now()
-	grant, err := intents.MintGrant(key, intents.Grant{Issuer: s.node.Origin(), Audience: s.node.Origin(), Subject: user, Tenant: tenant,
-		Roles: []string{"user"}, Act: intents.Act{Client: "test", AMR: []string{"none"}}, IssuedAt: now.Unix(), Expires: now.Add(time.Minute).Unix(), ID: "g"})
+	grant, err := intents.MintGrant(key, intents.Grant{
+		Issuer: s.node.Origin(), Audience: s.node.Origin(), Subject: user, Tenant: tenant,
+		Roles: []string{"user"}, Act: intents.Act{Client: "test", AMR: []string{"none"}}, IssuedAt: now.Unix(), Expires: now.Add(time.Minute).Unix(), ID: "g",
+	})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -201,6 +203,7 @@ func keyOf(t *testing.T, set intents.JWKS, kid string) intents.Key {
 }
 
 func keysFunc(t *testing.T, set intents.JWKS) intents.Keys {
+	t.Helper()
 	return intents.KeysFunc(func(kid string) (intents.Key, error) { return keyOf(t, set, kid), nil })
 }
 

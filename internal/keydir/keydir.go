@@ -13,8 +13,10 @@ import (
 )
 
 // Roles whose keys a data directory holds. The operator is "local" of system.
-var Roles = []intents.Role{intents.RoleRoot, intents.RoleGateway, intents.RoleManager, intents.RolePlanner, intents.RoleWorkflow,
-	intents.RoleOperator, intents.RoleRouter, intents.RoleLedger}
+var Roles = []intents.Role{
+	intents.RoleRoot, intents.RoleGateway, intents.RoleManager, intents.RolePlanner, intents.RoleWorkflow,
+	intents.RoleOperator, intents.RoleRouter, intents.RoleLedger,
+}
 
 // Keys of a data directory by role.
 type Keys map[intents.Role]intents.Signer

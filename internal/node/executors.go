@@ -1,9 +1,9 @@
 package node
 
 import (
-	"log/slog"
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"aob.dev/writ/executors"
@@ -32,8 +32,10 @@ func (n *Node) startExecutors(g *group) error {
 			return err
 		}
 		if err := g.serve(name, func(ctx context.Context, ready chan<- struct{}) error {
-			return executors.Serve(ctx, executors.Config{Bus: conn, Name: name, Version: "1.0.0", RouterKeys: n.routerKeys(), Origin: n.Origin(),
-				Now: n.cfg.Now, Log: n.cfg.Log, Ready: ready}, handlers)
+			return executors.Serve(ctx, executors.Config{
+				Bus: conn, Name: name, Version: "1.0.0", RouterKeys: n.routerKeys(), Origin: n.Origin(),
+				Now: n.cfg.Now, Log: n.cfg.Log, Ready: ready,
+			}, handlers)
 		}); err != nil {
 			return fmt.Errorf("executor %s: %w", name, err)
 		}

@@ -10,8 +10,10 @@ import (
 // handler is the one HTTP listener of `writ up`: what belongs to the router goes
 // to its own interface, everything else to the gateway.
 func (n *Node) handler() http.Handler {
-	api := httpapi.New(httpapi.Config{Router: n.router, Directory: n.directory, Documents: n.documents, Policy: n.policy,
-		Recorder: n.recorder, Ledger: proofs{n.ledger}, Now: n.cfg.Now, Log: n.cfg.Log})
+	api := httpapi.New(httpapi.Config{
+		Router: n.router, Directory: n.directory, Documents: n.documents, Policy: n.policy,
+		Recorder: n.recorder, Ledger: proofs{n.ledger}, Now: n.cfg.Now, Log: n.cfg.Log,
+	})
 	gateway := n.gateway.Handler()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if routers(r.URL.Path) {

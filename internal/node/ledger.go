@@ -32,8 +32,10 @@ func (n *Node) openLedger(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("tag secret: %w", err)
 	}
-	n.ledger, err = ledger.Open(ctx, ledger.Config{Dir: ledgerDir(n.cfg.Dir), Origin: n.Origin(), Key: n.keys[intents.RoleLedger],
-		Secret: secret, Records: n.journal, Log: n.cfg.Log})
+	n.ledger, err = ledger.Open(ctx, ledger.Config{
+		Dir: ledgerDir(n.cfg.Dir), Origin: n.Origin(), Key: n.keys[intents.RoleLedger],
+		Secret: secret, Records: n.journal, Log: n.cfg.Log,
+	})
 	return err
 }
 

@@ -216,7 +216,7 @@ func (n *Node) Addr() net.Addr {
 // gateway and agents, router, executors, recorder; stores close in Close.
 func (n *Node) Run(ctx context.Context, ready chan<- struct{}) error {
 	group := newGroup(ctx)
-	err := n.start(group)
+	err := n.start(group) //nolint:contextcheck // the group carries ctx
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		err = nil // told to end before it was up
 	} else if err == nil {

@@ -26,10 +26,14 @@ func (n *Node) operator(ctx context.Context, typ string, args any) error {
 	}
 	var nonce [16]byte
 	_, _ = rand.Read(nonce[:]) // crypto/rand.Read never fails
-	sealed, _, err := intents.Seal(n.keys[intents.RoleOperator], intents.Body{Version: intents.Version,
-		Intent: intents.Intent{Type: typ, Args: raw}, Actor: intents.Actor{UserID: "local", Tenant: "system"},
-		Constraints: intents.Constraints{IssuedAt: intents.FormatTime(n.cfg.Now()), TTLSec: 60, Audience: n.Origin(),
-			IdempotencyKey: "rnd_" + hex.EncodeToString(nonce[:])}})
+	sealed, _, err := intents.Seal(n.keys[intents.RoleOperator], intents.Body{
+		Version: intents.Version,
+		Intent:  intents.Intent{Type: typ, Args: raw}, Actor: intents.Actor{UserID: "local", Tenant: "system"},
+		Constraints: intents.Constraints{
+			IssuedAt: intents.FormatTime(n.cfg.Now()), TTLSec: 60, Audience: n.Origin(),
+			IdempotencyKey: "rnd_" + hex.EncodeToString(nonce[:]),
+		},
+	})
 	if err != nil {
 		return err
 	}
@@ -61,8 +65,10 @@ func (n *Node) firstKey(ctx context.Context) error {
 	if err := errors.Join(removeIfThere(path), os.WriteFile(path, []byte(key+"\n"), 0o600)); err != nil {
 		return err
 	}
-	err := n.operator(ctx, "admin.put", catalog.AdminPut{Tenant: "default", APIKey: &catalog.APIKey{ID: "local",
-		Hash: intents.Digest([]byte(key)), UserID: "local", MaxRoles: []string{"user", "auditor", "approver"}, MayAssertUser: true}})
+	err := n.operator(ctx, "admin.put", catalog.AdminPut{Tenant: "default", APIKey: &catalog.APIKey{
+		ID:   "local",
+		Hash: intents.Digest([]byte(key)), UserID: "local", MaxRoles: []string{"user", "auditor", "approver"}, MayAssertUser: true,
+	}})
 	if err != nil {
 		return err
 	}

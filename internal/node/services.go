@@ -1,8 +1,8 @@
 package node
 
 import (
-	"log/slog"
 	"context"
+	"log/slog"
 	"path/filepath"
 
 	"aob.dev/writ/executors/sandbox"
@@ -30,16 +30,20 @@ func (n *Node) openSandbox(ctx context.Context) error {
 func (n *Node) openServices(ctx context.Context) error {
 	n.recorder = recorder.New(n.journal, n.documents, n.cfg.Log)
 	var err error
-	if n.server, err = natsserver.Start(ctx, natsserver.Options{Dir: filepath.Join(n.cfg.Dir, "nats"), Listen: n.cfg.NATS,
-		Executors: executorTypes(), Log: n.cfg.Log}); err != nil {
+	if n.server, err = natsserver.Start(ctx, natsserver.Options{
+		Dir: filepath.Join(n.cfg.Dir, "nats"), Listen: n.cfg.NATS,
+		Executors: executorTypes(), Log: n.cfg.Log,
+	}); err != nil {
 		return err
 	}
 	core, err := n.connect(ctx, natsserver.Router)
 	if err != nil {
 		return err
 	}
-	if n.router, err = router.New(router.Config{Journal: n.journal, Records: n.journal, Directory: n.directory, Blobs: n.blobs, Bus: core,
-		Key: n.keys[intents.RoleRouter], Policy: n.policy, Now: n.cfg.Now, Log: n.cfg.Log}); err != nil {
+	if n.router, err = router.New(router.Config{
+		Journal: n.journal, Records: n.journal, Directory: n.directory, Blobs: n.blobs, Bus: core,
+		Key: n.keys[intents.RoleRouter], Policy: n.policy, Now: n.cfg.Now, Log: n.cfg.Log,
+	}); err != nil {
 		return err
 	}
 	agents, err := n.connect(ctx, natsserver.Gateway)

@@ -1,10 +1,10 @@
 package node
 
 import (
-	"log/slog"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"aob.dev/writ/executors/mcp"

@@ -52,7 +52,7 @@ func (s *skillServer) start(addr string) {
 		s.t.Fatal(err)
 	}
 	s.addr = l.Addr().String()
-	s.http = &httptest.Server{Listener: l, Config: &http.Server{Handler: s}} //nolint:gosec // G112: nobody but the test
+	s.http = &httptest.Server{Listener: l, Config: &http.Server{Handler: s}}
 	s.http.Start()
 }
 
@@ -77,8 +77,10 @@ func (s *skillServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var result any
 	switch req.Method {
 	case "initialize":
-		result = map[string]any{"protocolVersion": "2025-03-26", "capabilities": map[string]any{"tools": map[string]any{}},
-			"serverInfo": map[string]any{"name": "test", "version": "1"}}
+		result = map[string]any{
+			"protocolVersion": "2025-03-26", "capabilities": map[string]any{"tools": map[string]any{}},
+			"serverInfo": map[string]any{"name": "test", "version": "1"},
+		}
 	case "tools/list":
 		result = map[string]any{"tools": s.list()}
 	case "ping":

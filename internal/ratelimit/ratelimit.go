@@ -53,12 +53,12 @@ func (l *Limiter) Allow(key string) (retryAfter time.Duration, ok bool) {
 func (l *Limiter) bucket(key string) *rate.Limiter {
 	if e, ok := l.buckets[key]; ok {
 		l.recent.MoveToFront(e)
-		return e.Value.(*bucket).lim //nolint:forcetypeassert,errcheck // the list holds nothing else
+		return e.Value.(*bucket).lim //nolint:forcetypeassert // the list holds nothing else
 	}
 	if len(l.buckets) >= l.max {
 		last := l.recent.Back()
 		l.recent.Remove(last)
-		delete(l.buckets, last.Value.(*bucket).key) //nolint:forcetypeassert,errcheck // the list holds nothing else
+		delete(l.buckets, last.Value.(*bucket).key) //nolint:forcetypeassert // the list holds nothing else
 	}
 	b := &bucket{key, rate.NewLimiter(l.limit, l.burst)}
 	l.buckets[key] = l.recent.PushFront(b)

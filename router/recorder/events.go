@@ -63,7 +63,7 @@ func orderEvents(s router.Summary, before, after *catalog.PlanView) []event {
 	case "step.finish":
 		out = append(out, stepFinished(s, before, after)...)
 	case "plan.close":
-		out = append(out, planClosed(s, after)...)
+		out = append(out, planClosed(after)...)
 	case "cancel":
 		out = append(out, event{"plan.cancelled", map[string]any{}})
 	}
@@ -129,7 +129,7 @@ func stepFinished(s router.Summary, before, after *catalog.PlanView) []event {
 	}
 }
 
-func planClosed(s router.Summary, after *catalog.PlanView) []event {
+func planClosed(after *catalog.PlanView) []event {
 	if after == nil {
 		return nil
 	}
@@ -196,9 +196,11 @@ func stepOf(p *catalog.PlanView, n int) *catalog.StepView {
 // writeEvents appends events create-only under an id made of the position.
 func (r *Recorder) writeEvents(ctx context.Context, s router.Summary, events []event, rec storage.Record) error {
 	for i, e := range events {
-		d := eventDoc{EventID: fmt.Sprintf("%012d-%02d", rec.Position, i), TenantID: s.Tenant, UserID: s.User, SessionID: s.Context.SessionID,
+		d := eventDoc{
+			EventID: fmt.Sprintf("%012d-%02d", rec.Position, i), TenantID: s.Tenant, UserID: s.User, SessionID: s.Context.SessionID,
 			PlanID: planID(s), TaskID: s.Context.TaskID, EventType: e.typ, Payload: e.payload, TS: rec.At.UTC().Format(time.RFC3339Nano),
-			Position: rec.Position, Seq: i, IntentID: s.IntentID}
+			Position: rec.Position, Seq: i, IntentID: s.IntentID,
+		}
 		d.SkillID, _ = e.payload["skill_id"].(string)
 		d.ScriptHash, _ = e.payload["script_hash"].(string)
 		body, err := marshal(d)

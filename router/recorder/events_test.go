@@ -122,8 +122,10 @@ func TestEventsOfFailures(t *testing.T) {
 	insufficient := p.Started(1)
 	w.OK(insufficient.Order("step.finish", catalog.StepFinish{TaskID: insufficient.TaskID, Status: "insufficient", Reason: "no rows", Suggestion: "ask another"}))
 	w.Want(p.Plan(routertest.Steps(1, "feed")), intents.OK)
-	w.Bus.On("write_memory", routertest.Always(intents.Report{Status: intents.Failed, Code: intents.ContractViolation, Reason: "no array",
-		Facts: []intents.Fact{routertest.Fact("contract_violation", `{"expected_shape":"array<number>","actual_shape":"string","step_index":1}`)}}))
+	w.Bus.On("write_memory", routertest.Always(intents.Report{
+		Status: intents.Failed, Code: intents.ContractViolation, Reason: "no array",
+		Facts: []intents.Fact{routertest.Fact("contract_violation", `{"expected_shape":"array<number>","actual_shape":"string","step_index":1}`)},
+	}))
 	w.Want(p.Started(1).Write("result"), intents.ContractViolation)
 	w.Want(p.Plan(routertest.Steps(1, "feed")), intents.OK)
 	w.Want(p.Started(1).Finish("failed", "", "skill_timeout"), intents.OK)
@@ -201,8 +203,11 @@ func TestOddOrders(t *testing.T) {
 	d := documents(t)
 	w, f := woken(t, d)
 	for _, args := range []any{
-		map[string]any{"plan_id": "no/../identifier", "epoch": 1, "driver": "d"}, map[string]any{"plan_id": strings.Repeat("x", 5000)},
-		map[string]any{"plan_id": 7}, map[string]any{}, map[string]any{"plan_id": ""},
+		map[string]any{"plan_id": "no/../identifier", "epoch": 1, "driver": "d"},
+		map[string]any{"plan_id": strings.Repeat("x", 5000)},
+		map[string]any{"plan_id": 7},
+		map[string]any{},
+		map[string]any{"plan_id": ""},
 	} {
 		w.Want(w.Do(routertest.Order{By: w.Manager, Type: "plan.claim", Args: args}), intents.SchemaInvalid)
 	}

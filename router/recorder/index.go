@@ -29,9 +29,11 @@ type Entry struct {
 // as well, before or after, has several records: the accepted one is the one to
 // find, else the first refusal.
 func (r *Recorder) writeIndex(ctx context.Context, s router.Summary) error {
-	body, err := marshal(Entry{IntentID: s.IntentID, Position: s.Position, TenantID: s.Tenant, UserID: s.User, Type: s.Type,
+	body, err := marshal(Entry{
+		IntentID: s.IntentID, Position: s.Position, TenantID: s.Tenant, UserID: s.User, Type: s.Type,
 		Code: string(s.Decision.Code), Verdict: string(s.Decision.Verdict), KID: s.KID, Role: string(s.Role), PlanID: s.Context.PlanID,
-		SessionID: s.Context.SessionID, At: s.At.UTC().Format(time.RFC3339Nano)})
+		SessionID: s.Context.SessionID, At: s.At.UTC().Format(time.RFC3339Nano),
+	})
 	if err != nil {
 		return err
 	}

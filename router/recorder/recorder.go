@@ -34,8 +34,10 @@ type Recorder struct {
 
 // New begins with the first record; Run does the work.
 func New(records storage.Records, documents storage.Documents, log *slog.Logger) *Recorder {
-	return &Recorder{records: records, documents: documents, log: log, fold: router.NewDirectory(),
-		wake: make(chan struct{}, 1), moved: make(chan struct{})}
+	return &Recorder{
+		records: records, documents: documents, log: log, fold: router.NewDirectory(),
+		wake: make(chan struct{}, 1), moved: make(chan struct{}),
+	}
 }
 
 // Wake says that there are new records. It never blocks.

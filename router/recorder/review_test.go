@@ -79,7 +79,8 @@ func TestRecorderOutlivesAnExecutorsReport(t *testing.T) {
 		"code":        {Status: intents.Failed, Code: "no code of ours", Reason: "x"},
 		"facts": {Status: intents.Failed, Code: intents.ExecutorFailed, Reason: "x", Facts: []intents.Fact{
 			routertest.Fact("skill.called", `{"skill_id":"`+strings.Repeat("x", 200)+`"}`),
-			routertest.Fact("python_script.executed", `{"script_hash":"none"}`), routertest.Fact("Not An Event", `{}`), routertest.Fact("list", `[]`)}},
+			routertest.Fact("python_script.executed", `{"script_hash":"none"}`), routertest.Fact("Not An Event", `{}`), routertest.Fact("list", `[]`),
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := routertest.New(t, routertest.Options{})
@@ -102,8 +103,10 @@ func TestRecorderProjectsOrdersWithoutAStep(t *testing.T) {
 	w.Data("approval", `{"skills":["held"]}`)
 	w.Begun("p1", "feed")
 	for skill, code := range map[string]intents.Code{"feed": intents.OK, "held": intents.ApprovalRequired} {
-		w.Want(w.Do(routertest.Order{By: w.Workflow, Type: "skill.call", Args: catalog.SkillCall{Skill: skill, Input: json.RawMessage(`{}`)},
-			Ctx: intents.Context{PlanID: "p1"}}), code)
+		w.Want(w.Do(routertest.Order{
+			By: w.Workflow, Type: "skill.call", Args: catalog.SkillCall{Skill: skill, Input: json.RawMessage(`{}`)},
+			Ctx: intents.Context{PlanID: "p1"},
+		}), code)
 	}
 	projects(w)
 }

@@ -162,8 +162,10 @@ func usual() map[string]Executor {
 			Fact("skill.called", `{"skill_id":"feed","input_size_bytes":2,"response_size_bytes":15,"duration_ms":1}`))),
 		"skill.load": func(_ context.Context, c Call) intents.Report {
 			p := c.Ticket.Pins[0]
-			return Done(catalog.Manifest{Name: p.Skill, Description: "A skill.", InputSchema: json.RawMessage(`{}`), ExecutionMode: "sync",
-				Endpoint: "e", Digest: p.Digest, Effect: catalog.Effect(p.Effect)})
+			return Done(catalog.Manifest{
+				Name: p.Skill, Description: "A skill.", InputSchema: json.RawMessage(`{}`), ExecutionMode: "sync",
+				Endpoint: "e", Digest: p.Digest, Effect: catalog.Effect(p.Effect),
+			})
 		},
 		"write_memory": func(_ context.Context, c Call) intents.Report {
 			var a catalog.WriteMemory

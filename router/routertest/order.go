@@ -94,8 +94,10 @@ func (w *World) body(o Order) intents.Body {
 	if at.IsZero() {
 		at = w.Clock.Now()
 	}
-	b.Constraints = intents.Constraints{IssuedAt: intents.FormatTime(at), TTLSec: or(o.TTL, 60), Audience: or(o.Audience, w.Origin),
-		IdempotencyKey: key, Capabilities: o.Capabilities}
+	b.Constraints = intents.Constraints{
+		IssuedAt: intents.FormatTime(at), TTLSec: or(o.TTL, 60), Audience: or(o.Audience, w.Origin),
+		IdempotencyKey: key, Capabilities: o.Capabilities,
+	}
 	return b
 }
 
@@ -107,9 +109,11 @@ func (w *World) Grant(user, tenant string, o Order) string {
 		roles = []string{"user"}
 	}
 	now := w.Clock.Now()
-	g := intents.Grant{Issuer: w.Origin, Audience: w.Origin, Subject: user, Tenant: tenant, Roles: roles,
+	g := intents.Grant{
+		Issuer: w.Origin, Audience: w.Origin, Subject: user, Tenant: tenant, Roles: roles,
 		Act: intents.Act{Client: "apikey:k1", AMR: []string{"key"}}, Session: or(o.Ctx.SessionID, Session), Turn: or(o.Ctx.TurnID, Turn),
-		IssuedAt: now.Unix(), Expires: now.Add(10 * time.Minute).Unix(), ID: rand.Text()}
+		IssuedAt: now.Unix(), Expires: now.Add(10 * time.Minute).Unix(), ID: rand.Text(),
+	}
 	if o.Grant != nil {
 		o.Grant(&g)
 	}

@@ -133,8 +133,10 @@ func (w *World) open(journal func(storage.Observer) Journal) {
 		blobs = noBlobs{}
 	}
 	var err error
-	w.Router, err = router.New(router.Config{Journal: wrapped, Records: w.Journal, Directory: dir, Blobs: blobs, Bus: w.Bus, Key: w.Signer,
-		Policy: w.Policy, Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler), Slots: w.options.Slots, ChildSlots: w.options.ChildSlots})
+	w.Router, err = router.New(router.Config{
+		Journal: wrapped, Records: w.Journal, Directory: dir, Blobs: blobs, Bus: w.Bus, Key: w.Signer,
+		Policy: w.Policy, Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler), Slots: w.options.Slots, ChildSlots: w.options.ChildSlots,
+	})
 	w.Must(err)
 }
 
@@ -147,9 +149,11 @@ func (w *World) Reopen() *World {
 	if !ok {
 		w.Fatal("only the journal in memory is reopened")
 	}
-	next := &World{TB: w.TB, Clock: w.Clock, Policy: w.Policy, Origin: w.Origin, Bus: w.Bus, options: w.options, token: w.token,
+	next := &World{
+		TB: w.TB, Clock: w.Clock, Policy: w.Policy, Origin: w.Origin, Bus: w.Bus, options: w.options, token: w.token,
 		set: w.set, setJWS: w.setJWS, Root: w.Root, Gateway: w.Gateway, Manager: w.Manager, Planner: w.Planner, Workflow: w.Workflow,
-		Operator: w.Operator, Signer: w.Signer}
+		Operator: w.Operator, Signer: w.Signer,
+	}
 	next.options.Wrap = nil
 	next.task.Store(w.task.Load())
 	next.open(func(observe storage.Observer) Journal { return memory.Reopen(observe) })

@@ -115,8 +115,10 @@ func (p *Plan) NewTask(step int) *Task {
 // StepArgs are the arguments that open the task, with proof of possession.
 func (t *Task) StepArgs() catalog.Step {
 	t.Helper()
-	return t.Proved(catalog.Step{PlanID: t.ID, PlanDigest: t.Digest, Step: t.Step, Epoch: t.Epoch, TaskID: t.TaskID,
-		JWK: t.Key.VerificationKey().ToJWK(), Deadline: t.Clock.Now().Add(5 * time.Minute).Format(time.RFC3339)})
+	return t.Proved(catalog.Step{
+		PlanID: t.ID, PlanDigest: t.Digest, Step: t.Step, Epoch: t.Epoch, TaskID: t.TaskID,
+		JWK: t.Key.VerificationKey().ToJWK(), Deadline: t.Clock.Now().Add(5 * time.Minute).Format(time.RFC3339),
+	})
 }
 
 // Proved adds the key's proof of possession.
@@ -196,8 +198,10 @@ func (p *Plan) Complete() *intents.Answer {
 // Fail closes the plan as failed.
 func (p *Plan) Fail() *intents.Answer {
 	p.Helper()
-	return p.Do(p.order(p.Manager, "plan.close", catalog.PlanClose{PlanID: p.ID, Epoch: p.Epoch, Status: "failed",
-		Failure: &catalog.Failure{Reason: "infeasible", CompletedSteps: []int{}}}))
+	return p.Do(p.order(p.Manager, "plan.close", catalog.PlanClose{
+		PlanID: p.ID, Epoch: p.Epoch, Status: "failed",
+		Failure: &catalog.Failure{Reason: "infeasible", CompletedSteps: []int{}},
+	}))
 }
 
 // Cancel by a signer.

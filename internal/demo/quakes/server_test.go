@@ -115,7 +115,7 @@ func TestFeedSchemaRefusesOtherData(t *testing.T) {
 func TestFeedOverMCP(t *testing.T) {
 	for name, opts := range map[string][]client.ClientOption{
 		"2026-07-28": nil,
-		"legacy":     {client.WithLegacyProtocolOnly()},
+		"legacy":     {client.WithLegacyProtocolOnly()}, //nolint:staticcheck // SA1019: servers of that era are out there
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := call(t, connect(t, opts...), "earthquake_feed", `{}`)
