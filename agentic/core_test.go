@@ -56,8 +56,10 @@ func newCore(t *testing.T) *core {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	c := &core{t: t, server: s, signers: map[intents.Role]intents.Signer{}, keys: map[string]intents.Key{}, moved: make(chan struct{}),
-		reply: map[string]func(placed) *intents.Answer{}}
+	c := &core{
+		t: t, server: s, signers: map[intents.Role]intents.Signer{}, keys: map[string]intents.Key{}, moved: make(chan struct{}),
+		reply: map[string]func(placed) *intents.Answer{},
+	}
 	for _, role := range []intents.Role{intents.RoleGateway, intents.RoleManager, intents.RolePlanner} {
 		key, err := intents.GenerateSigner(role)
 		if err != nil {
@@ -66,8 +68,10 @@ func newCore(t *testing.T) *core {
 		c.signers[role], c.keys[key.KID] = key, key.VerificationKey()
 	}
 	c.serve(natsserver.Router, func(ctx context.Context, conn bus.Conn, ready chan<- struct{}) error {
-		return conn.Serve(ctx, bus.Service{Name: bus.ServiceName(natsserver.Router), Version: "1.0.0", Queue: "router",
-			Endpoints: map[string]bus.Handler{bus.Orders: c.take}}, ready)
+		return conn.Serve(ctx, bus.Service{
+			Name: bus.ServiceName(natsserver.Router), Version: "1.0.0", Queue: "router",
+			Endpoints: map[string]bus.Handler{bus.Orders: c.take},
+		}, ready)
 	})
 	return c
 }
@@ -116,8 +120,10 @@ func (c *core) config(user string, m model.Model) Config {
 func (c *core) grant(id string) string {
 	c.t.Helper()
 	now := time.Now()
-	token, err := intents.MintGrant(c.signers[intents.RoleGateway], intents.Grant{Issuer: origin, Audience: origin, Subject: theTurn.UserID, Tenant: theTurn.Tenant,
-		Roles: []string{"user"}, Session: theTurn.SessionID, Turn: theTurn.TurnID, IssuedAt: now.Unix(), Expires: now.Add(time.Minute).Unix(), ID: id})
+	token, err := intents.MintGrant(c.signers[intents.RoleGateway], intents.Grant{
+		Issuer: origin, Audience: origin, Subject: theTurn.UserID, Tenant: theTurn.Tenant,
+		Roles: []string{"user"}, Session: theTurn.SessionID, Turn: theTurn.TurnID, IssuedAt: now.Unix(), Expires: now.Add(time.Minute).Unix(), ID: id,
+	})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -180,8 +186,10 @@ func (c *core) verify(raw []byte) (placed, error) {
 		return placed{}, err
 	}
 	at := e.Context()
-	p := placed{Type: e.Type(), Role: e.Signer().Role, Place: Place{at.Revision, at.Step, at.TaskID}, Key: e.Constraints().IdempotencyKey,
-		Args: e.Args(), Grant: e.Grant().ID, ID: e.ID()}
+	p := placed{
+		Type: e.Type(), Role: e.Signer().Role, Place: Place{at.Revision, at.Step, at.TaskID}, Key: e.Constraints().IdempotencyKey,
+		Args: e.Args(), Grant: e.Grant().ID, ID: e.ID(),
+	}
 	row, ok := catalog.Lookup(p.Type)
 	if !ok || !row.MaySign(p.Role) {
 		return p, intents.Refuse(intents.KeyRole, "", "may not sign "+p.Type)

@@ -33,8 +33,10 @@ var allRoles = []string{natsserver.Task, natsserver.Planner, natsserver.Manager}
 func handOut(c *core) {
 	c.t.Helper()
 	turn := c.turn()
-	raw, err := c.connect(natsserver.Gateway).Request(c.t.Context(), bus.Agent("manager"), marshal(bus.HandOut{Tenant: turn.Tenant, UserID: turn.UserID,
-		SessionID: turn.SessionID, TurnID: turn.TurnID, PlanID: turn.PlanID, Question: "How many outlets are there?", Driver: "d1", Grant: turn.Grant}))
+	raw, err := c.connect(natsserver.Gateway).Request(c.t.Context(), bus.Agent("manager"), marshal(bus.HandOut{
+		Tenant: turn.Tenant, UserID: turn.UserID,
+		SessionID: turn.SessionID, TurnID: turn.TurnID, PlanID: turn.PlanID, Question: "How many outlets are there?", Driver: "d1", Grant: turn.Grant,
+	}))
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -140,8 +142,10 @@ func TestTurn(t *testing.T) {
 	}
 	// The manager never touches a skill, and only what it has to sign is its own (AGT-02).
 	for _, o := range orders {
-		of := map[string]intents.Role{"skill.find": intents.RolePlanner, "plan": intents.RolePlanner, "skill.call": intents.RoleTask, "write_memory": intents.RoleTask,
-			"step.finish": intents.RoleTask}
+		of := map[string]intents.Role{
+			"skill.find": intents.RolePlanner, "plan": intents.RolePlanner, "skill.call": intents.RoleTask, "write_memory": intents.RoleTask,
+			"step.finish": intents.RoleTask,
+		}
 		role, other := of[o.Type]
 		if !other && o.Type != "skill.load" {
 			role = intents.RoleManager

@@ -159,8 +159,10 @@ func TestPlannerRevision(t *testing.T) {
 	req := asked(c)
 	req.Revision, req.Epoch, req.FirstStep = 2, 3, 2
 	req.Completed = []completedStep{{Step: catalog.PlanStep{Step: 1, Task: "list", ReturnSpec: catalog.ReturnSpec{Shape: "array<{name: string}>"}}, Result: json.RawMessage(`["a"]`)}}
-	req.Failed = &failedStep{Step: catalog.PlanStep{Step: 2, Task: "count"}, Trigger: "insufficient", Reason: "too many", Suggestion: "count them elsewhere",
-		Facts: []catalog.OrderFact{{Step: 2, Type: "skill.call", Status: "done"}}}
+	req.Failed = &failedStep{
+		Step: catalog.PlanStep{Step: 2, Task: "count"}, Trigger: "insufficient", Reason: "too many", Suggestion: "count them elsewhere",
+		Facts: []catalog.OrderFact{{Step: 2, Type: "skill.call", Status: "done"}},
+	}
 	req.Remaining = []catalog.PlanStep{{Step: 3, Task: "tell"}}
 	if got := planner(c, m).plan(t.Context(), req); got.Digest == "" {
 		t.Fatalf("%+v", got)

@@ -54,8 +54,10 @@ func TestReplanExhausted(t *testing.T) {
 	layer(c, m, allRoles...)
 	handOut(c)
 	shown(c)
-	want := catalog.PlanClose{PlanID: "plan_1", Epoch: 1, Status: "failed", Failure: &catalog.Failure{Reason: "max replan attempts reached",
-		CompletedSteps: []int{}, LastFailure: &catalog.LastFailure{Step: 1, Reason: "no such outlets"}}}
+	want := catalog.PlanClose{PlanID: "plan_1", Epoch: 1, Status: "failed", Failure: &catalog.Failure{
+		Reason:         "max replan attempts reached",
+		CompletedSteps: []int{}, LastFailure: &catalog.LastFailure{Step: 1, Reason: "no such outlets"},
+	}}
 	if d := cmp.Diff(want, closed(c)); d != "" {
 		t.Errorf("plan.close (-want +got):\n%s", d)
 	}
@@ -94,8 +96,10 @@ func TestHeld(t *testing.T) {
 	layer(c, wellDone(), allRoles...)
 	handOut(c)
 	frames := shown(c)
-	want := bus.HeldData{PlanID: "plan_1", Approval: bus.Approval{IntentID: c.of("skill.call")[0].ID, Type: "skill.call", Step: 1, Approvers: []string{"bob"},
-		PolicyIDs: []string{"a.b"}, Reason: "two people must agree"}}
+	want := bus.HeldData{PlanID: "plan_1", Approval: bus.Approval{
+		IntentID: c.of("skill.call")[0].ID, Type: "skill.call", Step: 1, Approvers: []string{"bob"},
+		PolicyIDs: []string{"a.b"}, Reason: "two people must agree",
+	}}
 	if d := cmp.Diff(want, dataOf[bus.HeldData](t, frames[len(frames)-1])); d != "" {
 		t.Errorf("held (-want +got):\n%s", d)
 	}
@@ -110,10 +114,12 @@ func TestTaskSilent(t *testing.T) {
 	c := newCore(t)
 	managed(c)
 	// It makes a key and never listens where that is.
+	w := NewTasks(c.config(natsserver.Task, nil))
 	c.serve(natsserver.Task, func(ctx context.Context, conn bus.Conn, ready chan<- struct{}) error {
-		w := NewTasks(c.config(natsserver.Task, nil))
-		return conn.Serve(ctx, bus.Service{Name: bus.ServiceName(natsserver.Task), Version: "1.0.0", Queue: "task",
-			Endpoints: map[string]bus.Handler{bus.Agent("task"): answer(w.cfg.Log, w.prepare)}}, ready)
+		return conn.Serve(ctx, bus.Service{
+			Name: bus.ServiceName(natsserver.Task), Version: "1.0.0", Queue: "task",
+			Endpoints: map[string]bus.Handler{bus.Agent("task"): answer(w.cfg.Log, w.prepare)},
+		}, ready)
 	})
 	m := wellDone()
 	m.answers[model.WritePlan] = []any{onePlan, model.PlanOutput{Reason: "no task runs", Steps: []model.Step{}}}
@@ -184,8 +190,10 @@ func TestTold(t *testing.T) {
 		return refuse(intents.NotFound, "no soul")(p)
 	})
 	turn := c.turn()
-	NewManager(c.config(natsserver.Manager, wellDone())).take(ctx, bus.HandOut{Tenant: turn.Tenant, UserID: turn.UserID, SessionID: turn.SessionID,
-		TurnID: turn.TurnID, PlanID: turn.PlanID, Driver: "d1", Grant: turn.Grant})
+	NewManager(c.config(natsserver.Manager, wellDone())).take(ctx, bus.HandOut{
+		Tenant: turn.Tenant, UserID: turn.UserID, SessionID: turn.SessionID,
+		TurnID: turn.TurnID, PlanID: turn.PlanID, Driver: "d1", Grant: turn.Grant,
+	})
 	if d := cmp.Diff([]string{"plan.claim", "soul.get"}, types(c.taken())); d != "" {
 		t.Errorf("orders (-want +got):\n%s", d)
 	}

@@ -192,8 +192,10 @@ func (h heard) Subscribe(_ context.Context, _ string, fn func([]byte)) error {
 // TestFollowIgnores: what is for another plan, holds no grant or is no message.
 func TestFollowIgnores(t *testing.T) {
 	fresh := marshal(bus.FreshGrant{PlanID: theTurn.PlanID, Grant: "fresh"})
-	cfg := Config{Log: slog.New(slog.DiscardHandler), Bus: heard{messages: [][]byte{fresh, marshal(bus.FreshGrant{PlanID: "plan_2", Grant: "of another plan"}),
-		marshal(bus.FreshGrant{PlanID: theTurn.PlanID}), []byte("oops"), nil}}}
+	cfg := Config{Log: slog.New(slog.DiscardHandler), Bus: heard{messages: [][]byte{
+		fresh, marshal(bus.FreshGrant{PlanID: "plan_2", Grant: "of another plan"}),
+		marshal(bus.FreshGrant{PlanID: theTurn.PlanID}), []byte("oops"), nil,
+	}}}
 	s := &Sealer{}
 	follow(t.Context(), cfg, theTurn, s)()
 	if got := s.grantOf(theTurn); got != "fresh" {

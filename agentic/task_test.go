@@ -33,8 +33,10 @@ func opened(c *core, w *Tasks, deadline time.Time) runRequest {
 		c.t.Fatal(r.Error)
 	}
 	c.admit(r.Step)
-	return runRequest{Turn: c.turn(), TaskID: "task_1", UserTask: "How many outlets are there?", Revision: 1,
-		Step: catalogSteps(onePlan.Steps)[0], Deadline: r.Step.Deadline}
+	return runRequest{
+		Turn: c.turn(), TaskID: "task_1", UserTask: "How many outlets are there?", Revision: 1,
+		Step: catalogSteps(onePlan.Steps)[0], Deadline: r.Step.Deadline,
+	}
 }
 
 // working has the core answer as where all goes well.
@@ -196,19 +198,42 @@ func TestTaskEnds(t *testing.T) {
 		finish  int
 	}{
 		{"insufficient", nil, []any{giveUp}, runReply{Status: taskInsufficient, Reason: "no such outlets", Suggestion: "ask for others", Finished: true}, 1},
-		{"insufficient without words", nil, []any{model.ActionOutput{Action: model.ActInsufficient, Input: json.RawMessage(`{}`)}},
-			runReply{Status: taskInsufficient, Reason: "the step cannot be done", Finished: true}, 1},
-		{"nothing to finish with", nil, []any{finishIt}, runReply{Status: taskInsufficient, Reason: "no result after many attempts",
-			Suggestion: "split the step, or use another skill", Finished: true}, 1},
-		{"held", map[string]func(placed) *intents.Answer{"skill.call": held}, []any{callIt}, runReply{Status: taskHeld,
-			Held: &heldInfo{Type: "skill.call", Approvers: []string{"bob"}, PolicyIDs: []string{"a.b"}, Reason: "two people must agree"}}, 0},
-		{"contract violation", map[string]func(placed) *intents.Answer{"write_memory": outcome(intents.ContractViolation, intents.Failed, false)}, []any{callIt, finishIt},
-			runReply{Status: taskViolation, Reason: "it did not work"}, 0},
-		{"a manifest that is refused", map[string]func(placed) *intents.Answer{"skill.load": refuse(intents.PolicyDenied, "not approved")}, nil,
-			runReply{Status: taskFailed, Reason: "not approved (skill.load)", Finished: true}, 1},
+		{
+			"insufficient without words", nil,
+			[]any{model.ActionOutput{Action: model.ActInsufficient, Input: json.RawMessage(`{}`)}},
+			runReply{Status: taskInsufficient, Reason: "the step cannot be done", Finished: true},
+			1,
+		},
+		{"nothing to finish with", nil, []any{finishIt}, runReply{
+			Status: taskInsufficient, Reason: "no result after many attempts",
+			Suggestion: "split the step, or use another skill", Finished: true,
+		}, 1},
+		{"held", map[string]func(placed) *intents.Answer{"skill.call": held}, []any{callIt}, runReply{
+			Status: taskHeld,
+			Held:   &heldInfo{Type: "skill.call", Approvers: []string{"bob"}, PolicyIDs: []string{"a.b"}, Reason: "two people must agree"},
+		}, 0},
+		{
+			"contract violation",
+			map[string]func(placed) *intents.Answer{"write_memory": outcome(intents.ContractViolation, intents.Failed, false)},
+			[]any{callIt, finishIt},
+			runReply{Status: taskViolation, Reason: "it did not work"},
+			0,
+		},
+		{
+			"a manifest that is refused",
+			map[string]func(placed) *intents.Answer{"skill.load": refuse(intents.PolicyDenied, "not approved")},
+			nil,
+			runReply{Status: taskFailed, Reason: "not approved (skill.load)", Finished: true},
+			1,
+		},
 		{"a model that is down", nil, []any{&model.Error{Reason: "rate limit"}}, runReply{Status: taskFailed, Reason: "the model could not answer: rate limit", Finished: true}, 1},
-		{"its own end refused", map[string]func(placed) *intents.Answer{"step.finish": refuse(intents.KeyRevoked, "cancelled")}, []any{giveUp},
-			runReply{Status: taskInsufficient, Reason: "no such outlets", Suggestion: "ask for others"}, 1},
+		{
+			"its own end refused",
+			map[string]func(placed) *intents.Answer{"step.finish": refuse(intents.KeyRevoked, "cancelled")},
+			[]any{giveUp},
+			runReply{Status: taskInsufficient, Reason: "no such outlets", Suggestion: "ask for others"},
+			1,
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -20,8 +20,15 @@ func TestCut(t *testing.T) {
 		n    int
 		want string
 	}{
-		{"", 3, ""}, {"abc", 3, "abc"}, {"abcd", 3, "abc"}, {"abc", 0, ""},
-		{"äöü", 6, "äöü"}, {"äöü", 5, "äö"}, {"äöü", 1, ""}, {"a€b", 3, "a"}, {"a€b", 4, "a€"},
+		{"", 3, ""},
+		{"abc", 3, "abc"},
+		{"abcd", 3, "abc"},
+		{"abc", 0, ""},
+		{"äöü", 6, "äöü"},
+		{"äöü", 5, "äö"},
+		{"äöü", 1, ""},
+		{"a€b", 3, "a"},
+		{"a€b", 4, "a€"},
 	}
 	for _, tt := range tests {
 		if got := cut(tt.in, tt.n); got != tt.want {

@@ -11,8 +11,10 @@ import (
 
 // outlets lists places, rank arranges any rows, mute declares no output.
 var known = []model.Skill{
-	{Name: "outlets", InputSchema: json.RawMessage(`{"type":"object","properties":{"active":{"type":"boolean"}}}`),
-		OutputSchema: json.RawMessage(`{"type":"array","items":{"type":"object","properties":{"name":{"type":"string","title":"Outlet"},"city":{"type":"string"}}}}`)},
+	{
+		Name: "outlets", InputSchema: json.RawMessage(`{"type":"object","properties":{"active":{"type":"boolean"}}}`),
+		OutputSchema: json.RawMessage(`{"type":"array","items":{"type":"object","properties":{"name":{"type":"string","title":"Outlet"},"city":{"type":"string"}}}}`),
+	},
 	{Name: "mute", InputSchema: json.RawMessage(`{"type":"object"}`)},
 	{Name: "empty", InputSchema: json.RawMessage(`{"type":"object"}`), OutputSchema: json.RawMessage(`{"type":"object"}`)},
 }
@@ -26,7 +28,8 @@ func TestVerifyPlan(t *testing.T) {
 	const names = "array<{name: string}>"
 	fresh := planRequest{FirstStep: 1}
 	after := planRequest{FirstStep: 3, Completed: []completedStep{
-		{Step: catalog.PlanStep{Step: 1, ReturnSpec: catalog.ReturnSpec{Shape: names}}}, {Step: catalog.PlanStep{Step: 2, ReturnSpec: catalog.ReturnSpec{Shape: "integer"}}}}}
+		{Step: catalog.PlanStep{Step: 1, ReturnSpec: catalog.ReturnSpec{Shape: names}}}, {Step: catalog.PlanStep{Step: 2, ReturnSpec: catalog.ReturnSpec{Shape: "integer"}}},
+	}}
 	many := func(n int) (steps []model.Step) {
 		for i := range n {
 			steps = append(steps, planned(i+1, names, 0, "outlets"))

@@ -35,8 +35,10 @@ func configured(t *testing.T, env map[string]string, args ...string) config.Conf
 func layers(t *testing.T) (path string, env map[string]string) {
 	t.Helper()
 	path = file(t, "writ.yaml", "data: f\nlisten: f:1\nnats: f:2\nskills: [f]\npolicies: f\nsandbox: f\nmodel: f\nmodel_url: f\nmodel_key: f\nlog_level: f\n")
-	return path, map[string]string{"WRIT_DATA": "e", "WRIT_LISTEN": "e:1", "WRIT_NATS": "e:2", "WRIT_SKILLS": "e", "WRIT_POLICIES": "e", "WRIT_SANDBOX": "e",
-		"WRIT_MODEL": "e", "WRIT_MODEL_URL": "e", "WRIT_MODEL_KEY": "e", "WRIT_LOG_LEVEL": "e"}
+	return path, map[string]string{
+		"WRIT_DATA": "e", "WRIT_LISTEN": "e:1", "WRIT_NATS": "e:2", "WRIT_SKILLS": "e", "WRIT_POLICIES": "e", "WRIT_SANDBOX": "e",
+		"WRIT_MODEL": "e", "WRIT_MODEL_URL": "e", "WRIT_MODEL_KEY": "e", "WRIT_LOG_LEVEL": "e",
+	}
 }
 
 // TestFlagsOverEnvironment gives each flag alone: it changes its own key and
@@ -44,8 +46,10 @@ func layers(t *testing.T) (path string, env map[string]string) {
 func TestFlagsOverEnvironment(t *testing.T) {
 	path, env := layers(t)
 	base := configured(t, env, "--config", path)
-	if want := (config.Config{Data: "e", Listen: "e:1", NATS: "e:2", Skills: []string{"e"}, Policies: "e", Sandbox: "e", Model: "e", ModelURL: "e",
-		ModelKey: "e", LogLevel: "e"}); !reflect.DeepEqual(base, want) {
+	if want := (config.Config{
+		Data: "e", Listen: "e:1", NATS: "e:2", Skills: []string{"e"}, Policies: "e", Sandbox: "e", Model: "e", ModelURL: "e",
+		ModelKey: "e", LogLevel: "e",
+	}); !reflect.DeepEqual(base, want) {
 		t.Fatalf("without flags: %+v", base)
 	}
 	tests := map[string]func(*config.Config){

@@ -23,9 +23,11 @@ func sealed(t *testing.T, at time.Time) (order, keys string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, _, err := intents.Seal(s, intents.Body{Version: intents.Version,
-		Intent: intents.Intent{Type: "cancel", Args: json.RawMessage(`{"plan_id":"plan_1"}`)}, Actor: intents.Actor{UserID: "bob", Tenant: "acme"},
-		Constraints: intents.Constraints{IssuedAt: intents.FormatTime(at), TTLSec: 60, Audience: origin, IdempotencyKey: "k"}})
+	raw, _, err := intents.Seal(s, intents.Body{
+		Version: intents.Version,
+		Intent:  intents.Intent{Type: "cancel", Args: json.RawMessage(`{"plan_id":"plan_1"}`)}, Actor: intents.Actor{UserID: "bob", Tenant: "acme"},
+		Constraints: intents.Constraints{IssuedAt: intents.FormatTime(at), TTLSec: 60, Audience: origin, IdempotencyKey: "k"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -52,11 +52,19 @@ func TestRun(t *testing.T) {
 		out, err string
 		members  []string
 	}{
-		{"complete", []string{working, news, answered, done("complete")}, ExitOK, "**Ten**[2J\n", "· step 1 started: count\n· step 2 paused\n",
-			[]string{"data", "plan_id", "response", "status"}},
+		{
+			"complete",
+			[]string{working, news, answered, done("complete")},
+			ExitOK, "**Ten**[2J\n", "· step 1 started: count\n· step 2 paused\n",
+			[]string{"data", "plan_id", "response", "status"},
+		},
 		{"failed", []string{refused1, done("failed")}, ExitNo, "I could not.\n", "", []string{"failure", "plan_id", "response", "status"}},
-		{"held", []string{working, waits}, ExitOK, "", "· step 1 started: count\nplan plan_1 waits until people approve an order of it\n",
-			[]string{"data", "plan_id", "status"}},
+		{
+			"held",
+			[]string{working, waits},
+			ExitOK, "", "· step 1 started: count\nplan plan_1 waits until people approve an order of it\n",
+			[]string{"data", "plan_id", "status"},
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
