@@ -133,7 +133,7 @@ func readKeys(path string) (intents.Verifier, error) {
 
 // input reads a named file, or standard input for "-" and nothing.
 func input(std IO, args []string) ([]byte, error) {
-	r := io.Reader(std.In)
+	r := std.In
 	if len(args) > 0 && args[0] != "-" {
 		f, err := os.Open(args[0])
 		if err != nil {
@@ -154,8 +154,10 @@ type refused struct {
 }
 
 func refusedBy(p *client.Error) refused {
-	return refused{intents.Answer{IntentID: p.IntentID, TraceID: p.TraceID, Code: intents.Code(p.Code), Pointer: p.Pointer, Reason: p.Detail,
-		Hint: p.Hint, Violations: p.Violations}, p.PolicyIDs, p.Retryable}
+	return refused{intents.Answer{
+		IntentID: p.IntentID, TraceID: p.TraceID, Code: intents.Code(p.Code), Pointer: p.Pointer, Reason: p.Detail,
+		Hint: p.Hint, Violations: p.Violations,
+	}, p.PolicyIDs, p.Retryable}
 }
 
 func submitCommand(std IO) *cobra.Command {

@@ -16,22 +16,23 @@ import (
 )
 
 func upCommand(std IO) *cobra.Command {
+	var load func(env func(string) string) (config.Config, error)
 	cmd := &cobra.Command{
 		Use: "up", Short: "Run everything in one process", Args: cobra.NoArgs,
 		Long: "Run everything in one process: embedded NATS, SQLite, sandbox, agents, HTTP.\n" +
 			"Data is under --data; the first start makes keys, genesis and an API key.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := load(std.Env)
+			if err != nil {
+				return malformed(err)
+			}
+			if err := c.Validate(); err != nil {
+				return &exitError{code: ExitUsage, err: err}
+			}
+			return up(cmd.Context(), std, c)
+		},
 	}
-	load := configFlags(cmd)
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		c, err := load(std.Env)
-		if err != nil {
-			return malformed(err)
-		}
-		if err := c.Validate(); err != nil {
-			return &exitError{code: ExitUsage, err: err}
-		}
-		return up(cmd.Context(), std, c)
-	}
+	load = configFlags(cmd)
 	return cmd
 }
 
@@ -91,8 +92,10 @@ func up(ctx context.Context, std IO, c config.Config) error {
 		return &exitError{code: ExitUsage, err: err}
 	}
 	started := time.Now()
-	n, err := node.Open(ctx, node.Config{Dir: c.Data, Listen: c.Listen, NATS: c.NATS, Skills: c.Skills, PolicyDir: c.Policies,
-		Driver: c.Sandbox, Model: m, Now: time.Now, Log: log})
+	n, err := node.Open(ctx, node.Config{
+		Dir: c.Data, Listen: c.Listen, NATS: c.NATS, Skills: c.Skills, PolicyDir: c.Policies,
+		Driver: c.Sandbox, Model: m, Now: time.Now, Log: log,
+	})
 	if err != nil {
 		return no(err)
 	}
