@@ -103,9 +103,9 @@ func TestRecoverRevoked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := routertest.New(t, routertest.Options{})
-			order := routertest.Order{By: w.Manager, Type: "read_memory", Args: catalog.ReadMemory{Key: "default:S:task_1:x"}}
+			order := routertest.Order{By: w.Manager, Type: "session.create", Args: catalog.SessionCreate{SessionID: "s1"}}
 			began, died := make(chan struct{}), make(chan struct{})
-			w.Bus.On("read_memory", dies(began, died))
+			w.Bus.On("session.create", dies(began, died))
 			go w.Send(w.Seal(order))
 			<-began
 			position := w.Journal.Next() - 1
@@ -117,7 +117,7 @@ func TestRecoverRevoked(t *testing.T) {
 			if out := outcome(next, position); out.Code != intents.Indeterminate || out.Retryable {
 				t.Errorf("%+v", out)
 			}
-			if n := len(next.Bus.Calls("read_memory")); n != 1 {
+			if n := len(next.Bus.Calls("session.create")); n != 1 {
 				t.Errorf("%d dispatches", n)
 			}
 		})

@@ -106,3 +106,15 @@ func TestHoldEndsItsOwnTaskOnly(t *testing.T) {
 	}), intents.ApprovalRequired)
 	w.Want(ana.Finish("done", ana.MemoryKey("result"), ""), intents.OK)
 }
+
+// The manager reads the results of its plan, and no other memory of the user.
+func TestManagerReadsItsPlansMemoriesOnly(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	task := started(w, catalog.Pure)
+	key := task.Done()
+	w.Want(task.Read(key), intents.OK)
+	w.Want(task.Read(routertest.MemoryKey("default", routertest.Session, "task_other", "secret")), intents.TaskScope)
+	other := w.Begun("p2", "feed")
+	w.Want(other.Read(key), intents.TaskScope)
+	w.Want(w.Do(routertest.Order{By: w.Manager, Type: "read_memory", Args: catalog.ReadMemory{Key: key}}), intents.TaskScope)
+}

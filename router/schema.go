@@ -45,6 +45,9 @@ func (r *Router) scope(o *order) error {
 	if o.env.Signer().Role == intents.RoleTask {
 		return r.taskScope(o, c)
 	}
+	if o.env.Type() == "read_memory" && !slices.Contains(o.view.keysOfPlan(pr.Tenant, c.PlanID), o.env.StringArg("key")) {
+		return intents.Refuse(intents.TaskScope, "/intent/args/key", "a manager may read the results of its plan")
+	}
 	if o.env.Signer().Role == intents.RoleOperator || c.PlanID == "" || o.env.Type() == "plan.open" {
 		return nil
 	}

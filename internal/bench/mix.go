@@ -47,8 +47,8 @@ var mix = []sample{
 		return catalog.Plan{PlanID: t.draft, Epoch: 1, Revision: 1, Steps: planSteps(fmt.Sprint(" of region ", n))}
 	}},
 	{2, intents.RoleManager, "soul.get", func(turn, int) any { return catalog.SoulGet{} }},
-	{1, intents.RoleManager, "read_memory", func(t turn, _ int) any {
-		return catalog.ReadMemory{Key: tenant + ":" + t.session + ":" + t.taskID() + ":ranked", Confirm: true}
+	{1, intents.RoleManager, "memory.query", func(_ turn, n int) any {
+		return catalog.MemoryQuery{Text: fmt.Sprint("ranking of week ", n), Scope: "session"}
 	}},
 	{1, intents.RoleManager, "plan.list", func(turn, int) any { return catalog.PlanList{} }},
 	{1, intents.RoleGateway, "plan.open", func(_ turn, n int) any {
