@@ -82,11 +82,14 @@ const retryAfter = time.Second
 func (r *Recorder) Run(ctx context.Context) error {
 	skip, err := r.projected(ctx)
 	if err != nil {
-		return fmt.Errorf("recorder: %w", err)
+		return nil //nolint:nilerr // the only error is that ctx has ended
 	}
 	next := int64(0)
 	for {
 		for rec, err := range r.records.Scan(ctx, next) {
+			if ctx.Err() != nil {
+				return nil
+			}
 			if err != nil {
 				return fmt.Errorf("recorder: %w", err)
 			}
@@ -112,7 +115,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 func (r *Recorder) projected(ctx context.Context) (int64, error) {
 	var newest int64
 	for _, tenant := range r.tenants(ctx) {
-		page, err := r.documents.Search(ctx, tenant, storage.IndexOrders, storage.Query{Sort: "-position", Limit: 1})
+		page, err := r.newest(ctx, tenant)
 		if err != nil {
 			return 0, err
 		}
@@ -121,6 +124,19 @@ func (r *Recorder) projected(ctx context.Context) (int64, error) {
 		}
 	}
 	return newest, nil
+}
+
+// newest order of a tenant in the index. The error is ctx's.
+func (r *Recorder) newest(ctx context.Context, tenant string) (storage.Page, error) {
+	for {
+		page, err := r.documents.Search(ctx, tenant, storage.IndexOrders, storage.Query{Sort: "-position", Limit: 1})
+		if err == nil {
+			return page, nil
+		}
+		if err := r.pause(ctx, storage.IndexOrders, err); err != nil {
+			return page, err
+		}
+	}
 }
 
 // tenants that the journal's orders belong to are not known before it is read:
@@ -194,12 +210,22 @@ func (r *Recorder) put(ctx context.Context, tenant, index string, doc storage.Do
 		if err == nil || errors.As(err, &schema) {
 			return err
 		}
-		r.log.WarnContext(ctx, "projection waits for its store", slog.String("index", index), slog.String("error", err.Error()))
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(retryAfter):
+		if err := r.pause(ctx, index, err); err != nil {
+			return err
 		}
+	}
+}
+
+// pause leaves a store that is down alone for a while. The error is ctx's.
+func (r *Recorder) pause(ctx context.Context, index string, cause error) error {
+	if ctx.Err() == nil {
+		r.log.WarnContext(ctx, "projection waits for its store", slog.String("index", index), slog.String("error", cause.Error()))
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(retryAfter):
+		return nil
 	}
 }
 

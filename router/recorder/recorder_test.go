@@ -200,7 +200,7 @@ type counting struct {
 	storage.Documents
 	mu      sync.Mutex // guards what follows
 	created int
-	fail    error // while set, every write fails
+	fail    error // while set, every call fails
 	failed  chan struct{}
 }
 
@@ -325,6 +325,29 @@ func (l *limited) Put(ctx context.Context, tenant, index string, doc storage.Doc
 }
 
 var errDown = errors.New("the store is down")
+
+func (c *counting) Search(ctx context.Context, tenant, index string, q storage.Query) (storage.Page, error) {
+	if err := c.broken(); err != nil {
+		return storage.Page{}, err
+	}
+	return c.Documents.Search(ctx, tenant, index, q)
+}
+
+// A store that is down at the start is waited for too.
+func TestStoreDownAtTheStart(t *testing.T) {
+	c := &counting{Documents: documents(t), fail: errDown, failed: make(chan struct{}, 1)}
+	w := routertest.New(t, routertest.Options{})
+	w.TwoSteps()
+	f := follow(t, w, c)
+	<-c.failed
+	c.set(nil)
+	f.caughtUp()
+	f.stop()
+	c.set(errDown)
+	g := follow(t, w, c) // ended while it waits, it ends well
+	<-c.failed
+	g.stop()
+}
 
 // A store that is down stops no order; when it is back nothing is missing.
 func TestStoreDown(t *testing.T) {
