@@ -1,0 +1,333 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/router/httpapi"
+	"aob.dev/writ/router/recorder"
+	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/schemas"
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/sqlite"
+)
+
+// entrance is a router's HTTP interface with its recorder behind it.
+type entrance struct {
+	*routertest.World
+	handler http.Handler
+}
+
+func open(t *testing.T) *entrance {
+	t.Helper()
+	docs, err := sqlite.OpenDocuments(t.Context(), filepath.Join(t.TempDir(), "documents.db"), func(index string, body []byte) (string, string, bool) {
+		s, err := schemas.Storage(index)
+		if err != nil {
+			return "", "no such index", false
+		}
+		v := s.ValidateBytes(body)
+		return "", "not of its schema", len(v) == 0
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rec atomic.Pointer[recorder.Recorder]
+	w := routertest.New(t, routertest.Options{Also: func(storage.Entry) {
+		if r := rec.Load(); r != nil {
+			r.Wake()
+		}
+	}})
+	r := recorder.New(w.Journal, docs, slog.New(slog.DiscardHandler))
+	rec.Store(r)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if err := docs.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &entrance{w, httpapi.New(httpapi.Config{Router: w.Router, Directory: w.Dir, Documents: docs, Recorder: r, Policy: w.Policy,
+		Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler)})}
+}
+
+// do sends one request; headers come in pairs.
+func (e *entrance) do(method, path string, body []byte, headers ...string) *httptest.ResponseRecorder {
+	e.Helper()
+	req := httptest.NewRequestWithContext(e.Context(), method, path, bytes.NewReader(body))
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	e.handler.ServeHTTP(w, req)
+	return w
+}
+
+func (e *entrance) post(raw []byte, headers ...string) *httptest.ResponseRecorder {
+	e.Helper()
+	return e.do(http.MethodPost, "/v1/intents", raw, headers...)
+}
+
+// decoded is the body as T.
+func decoded[T any](t *testing.T, w *httptest.ResponseRecorder) T {
+	t.Helper()
+	var v T
+	if err := json.Unmarshal(w.Body.Bytes(), &v); err != nil {
+		t.Fatalf("%d %s: %v", w.Code, w.Body, err)
+	}
+	return v
+}
+
+// refused checks a problem: status and code.
+func refused(t *testing.T, w *httptest.ResponseRecorder, code intents.Code) problem.Problem {
+	t.Helper()
+	p := decoded[problem.Problem](t, w)
+	if w.Code != code.Info().Status || p.Code != code || p.Status != w.Code || w.Header().Get("Content-Type") != problem.ContentType {
+		t.Fatalf("%d %s %s, want %s", w.Code, w.Header().Get("Content-Type"), w.Body, code)
+	}
+	return p
+}
+
+func find(e *entrance) routertest.Order {
+	return routertest.Order{By: e.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "quakes"}}
+}
+
+func TestSubmit(t *testing.T) {
+	e := open(t)
+	raw, id := e.SealID(find(e))
+	w := e.post(raw)
+	a := decoded[intents.Answer](t, w)
+	if w.Code != http.StatusOK || a.IntentID != id || a.Code != intents.OK || a.Receipt == "" || a.Outcome == nil || a.Replayed {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	again := decoded[intents.Answer](t, e.post(raw))
+	if !again.Replayed || again.Receipt != a.Receipt {
+		t.Errorf("%+v", again)
+	}
+}
+
+// Every refusal is a problem with its status, code and pointer, the order's id
+// and trace, and what the policy said.
+func TestSubmitRefused(t *testing.T) {
+	e := open(t)
+	for _, c := range []struct {
+		name, pointer string
+		code          intents.Code
+		change        func(*routertest.Order)
+	}{
+		{"schema", "/intent/args/query", intents.SchemaInvalid, func(o *routertest.Order) { o.Args = struct{}{} }},
+		{"type", "/intent/type", intents.UnknownIntent, func(o *routertest.Order) { o.Type = "no.such" }},
+		{"role", "/sig", intents.KeyRole, func(o *routertest.Order) { o.By = e.Manager }},
+		{"key", "/sig", intents.KeyUnknown, func(o *routertest.Order) { o.By = e.NewKey(intents.RolePlanner) }},
+		{"grant", "/actor/grant", intents.GrantInvalid, func(o *routertest.Order) { o.NoGrant = true }},
+		{"expired", "/constraints/ttl_sec", intents.ExpiredTTL, func(o *routertest.Order) { o.At = routertest.Began.Add(-3600e9) }},
+		{"rbac", "/actor", intents.RBACForbidden, func(o *routertest.Order) { o.Roles = []string{"auditor"} }},
+		{"policy", "", intents.PolicyDenied, func(o *routertest.Order) { o.Type, o.Args = "skill.load", catalog.SkillLoad{Skill: "x"} }},
+	} {
+		o := find(e)
+		c.change(&o)
+		raw, id := e.SealID(o)
+		p := refused(t, e.post(raw), c.code)
+		if p.Pointer != c.pointer || p.IntentID != id || p.TraceID == "" && c.code == intents.PolicyDenied || p.Detail == "" {
+			t.Errorf("%s: %+v", c.name, p)
+		}
+		if (c.code == intents.PolicyDenied) != (len(p.PolicyIDs) > 0) {
+			t.Errorf("%s: policy ids %v", c.name, p.PolicyIDs)
+		}
+	}
+	refused(t, e.post([]byte("not an order")), intents.SchemaInvalid)
+	refused(t, e.post(bytes.Repeat([]byte("x"), intents.MaxSize+2)), intents.PayloadTooLarge)
+	refused(t, e.post(bytes.Repeat([]byte(" "), intents.MaxSize+1)), intents.PayloadTooLarge)
+}
+
+func TestSubmitHeld(t *testing.T) {
+	e := open(t)
+	e.Pin("pay", catalog.Once)
+	e.Data("approval", `{"once":true}`)
+	task := e.Begun("p1", "pay").Started(1)
+	raw, id := e.SealID(task.CallOrder("pay", `{}`))
+	w := e.post(raw)
+	a := decoded[intents.Answer](t, w)
+	if w.Code != http.StatusAccepted || a.Code != intents.ApprovalRequired || w.Header().Get("Location") != "/v1/intents/"+id {
+		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
+	}
+}
+
+// An order in flight is 409 with where and when to ask; with Prefer: wait the
+// answer comes when there is one.
+func TestSubmitInFlight(t *testing.T) {
+	e := open(t)
+	began, answer := make(chan struct{}), make(chan struct{})
+	e.Bus.On("skill.find", func(context.Context, routertest.Call) intents.Report {
+		close(began)
+		<-answer
+		return routertest.Done(catalog.SkillFindResult{Skills: []catalog.SkillHit{}})
+	})
+	raw, id := e.SealID(find(e))
+	first, waited := make(chan *httptest.ResponseRecorder, 1), make(chan *httptest.ResponseRecorder, 1)
+	go func() { first <- e.post(raw) }()
+	<-began
+	w := e.post(raw)
+	p := refused(t, w, intents.InFlight)
+	if w.Header().Get("Retry-After") == "" || w.Header().Get("Location") != "/v1/intents/"+id || p.IntentID != id || !p.Retryable {
+		t.Errorf("%v %+v", w.Header(), p)
+	}
+	go func() { waited <- e.post(raw, "Prefer", "respond-async, wait=30") }()
+	close(answer)
+	a, b := decoded[intents.Answer](t, <-first), decoded[intents.Answer](t, <-waited)
+	if a.Code != intents.OK || b.Code != intents.OK || !b.Replayed || a.Receipt != b.Receipt {
+		t.Errorf("%+v %+v", a, b)
+	}
+}
+
+func TestDryRun(t *testing.T) {
+	e := open(t)
+	before := e.Journal.Next()
+	dry := func(o routertest.Order) *httptest.ResponseRecorder {
+		return e.do(http.MethodPost, "/v1/intents?dry_run=true", e.Seal(o))
+	}
+	o := find(e)
+	refused(t, dry(o), intents.RBACForbidden)
+	o.Roles = []string{"user", "auditor"}
+	if a := decoded[intents.Answer](t, dry(o)); a.Code != intents.OK || a.Position != nil || a.Outcome != nil || a.Decision == nil {
+		t.Errorf("%+v", a)
+	}
+	o.Type, o.Args = "skill.load", catalog.SkillLoad{Skill: "x"}
+	refused(t, dry(o), intents.PolicyDenied)
+	if e.Journal.Next() != before || len(e.Bus.Calls("skill.find")) != 0 {
+		t.Error("a dry run left a trace")
+	}
+}
+
+// bearer is a grant for reading.
+func (e *entrance) bearer(user, tenant string, roles ...string) []string {
+	return []string{"Authorization", "Bearer " + e.Grant(user, tenant, routertest.Order{Roles: roles})}
+}
+
+// A read carries a grant and sees its tenant's orders: its own, with audit:read all.
+func TestGet(t *testing.T) {
+	e := open(t)
+	e.Want(e.Admin("admin.put", catalog.AdminPut{New: &catalog.Tenant{ID: "acme"}}), intents.OK)
+	mine := decoded[intents.Answer](t, e.post(e.Seal(find(e))))
+	path := "/v1/intents/" + mine.IntentID
+	got := decoded[intents.Answer](t, e.do(http.MethodGet, path, nil, e.bearer("ana", "default", "user")...))
+	if got.Code != intents.OK || got.Receipt != mine.Receipt || got.Replayed || got.Outcome == nil || *got.Position != *mine.Position {
+		t.Errorf("%+v", got)
+	}
+	if w := e.do(http.MethodGet, path, nil, e.bearer("audrey", "default", "auditor")...); w.Code != http.StatusOK {
+		t.Errorf("an auditor gets %d", w.Code)
+	}
+	for name, headers := range map[string][]string{
+		"another user": e.bearer("bob", "default", "user"), "another tenant": e.bearer("ana", "acme", "user"), "another tenant's auditor": e.bearer("ana", "acme", "auditor"),
+	} {
+		if p := refused(t, e.do(http.MethodGet, path, nil, headers...), intents.NotFound); strings.Contains(p.Detail, "sha256") {
+			t.Errorf("%s: %s", name, p.Detail)
+		}
+	}
+	refused(t, e.do(http.MethodGet, "/v1/intents/"+intents.Digest([]byte("none")), nil, e.bearer("ana", "default", "user")...), intents.NotFound)
+	refused(t, e.do(http.MethodGet, path, nil), intents.Unauthorized)
+	refused(t, e.do(http.MethodGet, path, nil, "Authorization", "Bearer a.b.c"), intents.GrantInvalid)
+	old := e.bearer("ana", "default", "user")
+	e.Want(e.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "default", Sub: "ana", Before: "2026-11-20T10:00:01Z"}), intents.OK)
+	refused(t, e.do(http.MethodGet, path, nil, old...), intents.GrantInvalid)
+}
+
+// Refused and held orders are found too, and a read sees what was durable before it.
+func TestGetRefused(t *testing.T) {
+	e := open(t)
+	for range 20 {
+		o := find(e)
+		o.Roles = []string{"auditor"}
+		raw, id := e.SealID(o)
+		refused(t, e.post(raw), intents.RBACForbidden)
+		a := decoded[intents.Answer](t, e.do(http.MethodGet, "/v1/intents/"+id, nil, e.bearer("ana", "default", "user")...))
+		if a.Code != intents.RBACForbidden || a.Outcome != nil || a.Receipt != "" || a.Decision.Verdict != intents.Deny {
+			t.Fatalf("%+v", a)
+		}
+	}
+}
+
+// The catalog lists every type with its limits and both schemas.
+func TestCatalog(t *testing.T) {
+	e := open(t)
+	doc := decoded[struct {
+		Intents []struct {
+			Type       string
+			Capability string
+			SignedBy   []string        `json:"signed_by"`
+			TTLSec     int             `json:"ttl_sec"`
+			RunSec     int             `json:"run_sec"`
+			Args       json.RawMessage `json:"args_schema"`
+			Result     json.RawMessage `json:"result_schema"`
+		}
+	}](t, e.do(http.MethodGet, "/v1/catalog", nil))
+	if len(doc.Intents) != len(catalog.Rows()) {
+		t.Fatalf("%d types of %d", len(doc.Intents), len(catalog.Rows()))
+	}
+	for i, r := range catalog.Rows() {
+		if x := doc.Intents[i]; x.Type != r.Type || x.Capability == "" || len(x.SignedBy) == 0 || x.TTLSec == 0 || x.RunSec == 0 || !strings.Contains(string(x.Args), "$schema") || !strings.Contains(string(x.Result), "$schema") {
+			t.Errorf("%+v", x)
+		}
+	}
+}
+
+func TestWellKnown(t *testing.T) {
+	e := open(t)
+	set := decoded[intents.JWKS](t, e.do(http.MethodGet, "/.well-known/jwks.json", nil))
+	if set.Origin != e.Origin || set.Version != 1 || len(set.Keys) != 6 {
+		t.Errorf("%+v", set)
+	}
+	if !slices.ContainsFunc(set.Keys, func(k intents.JWK) bool { return k.KID == e.Signer.KID && k.Role == intents.RoleRouter }) {
+		t.Error("the router's key is not published")
+	}
+	if got := decoded[map[string]string](t, e.do(http.MethodGet, "/v1/policy", nil)); got["digest"] != e.Policy.Engine().Digest() {
+		t.Errorf("%v", got)
+	}
+	for _, path := range []string{"/livez", "/readyz"} {
+		if w := e.do(http.MethodGet, path, nil); w.Code != http.StatusOK {
+			t.Errorf("%s: %d", path, w.Code)
+		}
+	}
+}
+
+func TestNotReady(t *testing.T) {
+	w := routertest.NewEmpty(t, routertest.Options{})
+	e := &entrance{w, httpapi.New(httpapi.Config{Router: w.Router, Directory: w.Dir, Policy: w.Policy, Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler)})}
+	if got := e.do(http.MethodGet, "/readyz", nil); got.Code != http.StatusServiceUnavailable {
+		t.Errorf("readyz %d", got.Code)
+	}
+	if got := e.do(http.MethodGet, "/livez", nil); got.Code != http.StatusOK {
+		t.Errorf("livez %d", got.Code)
+	}
+	raw := e.Seal(find(e))
+	if got := e.post(raw); got.Code != http.StatusTooManyRequests || got.Header().Get("Retry-After") == "" {
+		t.Errorf("submit %d %v", got.Code, got.Header())
+	}
+	if got := e.do(http.MethodPost, "/v1/intents?dry_run=true", raw); got.Code < 400 {
+		t.Errorf("dry run %d", got.Code)
+	}
+}
+
+func TestNoSuchPath(t *testing.T) {
+	e := open(t)
+	refused(t, e.do(http.MethodGet, "/v1/nothing", nil), intents.NotFound)
+	if w := e.do(http.MethodDelete, "/v1/intents", nil); w.Code != http.StatusMethodNotAllowed {
+		t.Errorf("DELETE %d", w.Code)
+	}
+}
