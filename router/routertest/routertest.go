@@ -71,9 +71,15 @@ var engine = sync.OnceValues(func() (*policies.Engine, error) {
 func New(t testing.TB, o Options) *World {
 	t.Helper()
 	w := NewEmpty(t, o)
-	w.Must(router.Begin(t.Context(), w.Journal, w.token, w.Clock.Now()))
+	w.Begin()
 	w.Must(w.Router.Start(t.Context()))
 	return w
+}
+
+// Begin commits the genesis.
+func (w *World) Begin() {
+	w.Helper()
+	w.Must(router.Begin(w.Context(), w.Journal, w.token, w.Clock.Now()))
 }
 
 // NewEmpty is a world before its genesis.
