@@ -26,9 +26,9 @@ func verifyJournal(ts *testscript.TestScript, w *world, _ []string) {
 	n, err := node.Open(ctx, node.Config{Dir: w.data, Model: model.Offline{}, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 	ts.Check(err)
 	defer n.Close()
-	orders, v, err := demo.Verify(ctx, n.Records(), n.Router())
+	orders, v, err := demo.Verify(ctx, n)
 	ts.Check(err)
-	if !v.OK || v.Orders != len(orders) {
+	if !v.OK || v.Orders != int64(len(orders)) {
 		ts.Fatalf("not verified: %+v", v)
 	}
 	for _, o := range orders {

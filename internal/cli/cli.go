@@ -58,7 +58,7 @@ func Main(ctx context.Context, args []string, std IO) int {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return &exitError{code: ExitUsage, err: fmt.Errorf("%w\nsee: %s --help", err, c.CommandPath())}
 	})
-	root.AddCommand(upCommand(std), demoCommand(std), runCommand(std), intentCommand(std), benchCommand(std), sandboxCommand(std), versionCommand(std))
+	root.AddCommand(upCommand(std), demoCommand(std), runCommand(std), intentCommand(std), benchCommand(std), sandboxCommand(std), auditCommand(std), versionCommand(std))
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return ExitOK

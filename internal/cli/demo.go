@@ -18,7 +18,7 @@ func demoCommand(std IO) *cobra.Command {
 		Use: "demo", Short: "Show the whole system on real data, then verify all of it", Args: cobra.NoArgs,
 		Long: "Start an embedded writ and a skill server with a week of real earthquakes (USGS),\n" +
 			"ask a question through the public API, print the answer, the plan and every sealed\n" +
-			"order, and verify each order and receipt again from the journal.",
+			"order, export the record as a bundle, verify it offline and decide it again.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			level := "error"
 			if asJSON {
@@ -71,8 +71,8 @@ func printDemo(std IO, r demo.Result) {
 		fmt.Fprintf(w, "\n%s %d bytes stayed in a file of the step; script %s read %d rows and gave %d\n", p.bold("Large response"),
 			l.SizeBytes, short(l.ScriptHash), l.InputRows, l.OutputRows)
 	}
-	fmt.Fprintf(w, "\n%s %d records, %d orders and %d receipts checked again from the journal, in %.1f s in all\n", p.green("Verified"),
-		r.Verified.Records, r.Verified.Orders, r.Verified.Receipts, r.Seconds)
+	fmt.Fprintf(w, "\n%s offline, from an exported bundle: %d records and their Merkle proofs, %d orders, %d receipts; %d decisions come out the same again; %.1f s in all\n",
+		p.green("Verified"), r.Verified.Records, r.Verified.Orders, r.Verified.Receipts, r.Verified.Replayed, r.Seconds)
 }
 
 func table(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 4, 2, ' ', 0) }

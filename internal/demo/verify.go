@@ -2,10 +2,13 @@ package demo
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
+	"errors"
+	"io"
+	"os"
 
+	"aob.dev/writ/audit"
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/node"
 	"aob.dev/writ/router"
 	"aob.dev/writ/storage"
 )
@@ -22,87 +25,63 @@ type Order struct {
 	DurationMS int64          `json:"duration_ms"`
 }
 
-// Verified is what the final check found.
-type Verified struct {
-	OK       bool  `json:"ok"`
-	Records  int64 `json:"records"`
-	Orders   int   `json:"orders"`
-	Receipts int   `json:"receipts"`
+// Verified is what the final check found: the report of `writ audit replay` on a
+// bundle of everything.
+type Verified = audit.Report
+
+// Verify exports the whole record as a bundle and verifies that as an auditor
+// would who has pinned the root key and holds nothing else: every signature, key,
+// grant, task, receipt and Merkle proof, and every decision decided again.
+func Verify(ctx context.Context, n *node.Node) (orders []Order, v Verified, err error) {
+	a, err := n.Archive(ctx)
+	if err != nil {
+		return nil, v, err
+	}
+	if orders, err = list(ctx, a.Records); err != nil {
+		return orders, v, err
+	}
+	f, err := os.CreateTemp("", "writ-demo-*.bundle")
+	if err != nil {
+		return orders, v, err
+	}
+	defer func() { err = errors.Join(err, f.Close(), os.Remove(f.Name())) }()
+	if _, err := audit.Export(ctx, f, a.Source, audit.Selection{}); err != nil {
+		return orders, v, err
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return orders, v, err
+	}
+	trust := audit.NewTrust(a.Root)
+	v, err = audit.Verify(ctx, f, audit.Options{Trust: &trust, Replay: true})
+	return orders, v, err
 }
 
-// Verify folds the journal anew and checks, record by record, what an auditor
-// would: each order's signature and grant under the keys that were in force at
-// its position, its intent_id, and each receipt against the digests of the
-// records that it speaks of.
-func Verify(ctx context.Context, records storage.Records, r *router.Router) ([]Order, Verified, error) {
-	fold := router.NewDirectory()
+// list reads the orders of the record with their outcomes.
+func list(ctx context.Context, records storage.Records) ([]Order, error) {
 	var orders []Order
-	var v Verified
+	at := map[int64]int{} // position to index
 	for rec, err := range records.Scan(ctx, 0) {
 		if err != nil {
-			return orders, v, err
+			return orders, err
 		}
-		if rec.Position != v.Records {
-			return orders, v, fmt.Errorf("record %d stands at position %d", v.Records, rec.Position)
-		}
-		v.Records++
-		if rec.Kind == storage.KindOrder {
-			o, err := verifyOrder(ctx, fold, r, rec)
+		switch rec.Kind {
+		case storage.KindOrder:
+			s, err := router.Summarize(rec)
 			if err != nil {
-				return orders, v, fmt.Errorf("record %d: %w", rec.Position, err)
+				return orders, err
 			}
-			orders = append(orders, o)
-			v.Orders++
-			if o.Code == intents.OK || o.Status != "" {
-				v.Receipts++
+			at[rec.Position] = len(orders)
+			orders = append(orders, Order{Position: rec.Position, Type: s.Type, IntentID: s.IntentID, Role: s.Role, Code: s.Decision.Code, PolicyIDs: s.Decision.PolicyIDs})
+		case storage.KindOutcome:
+			out, of, err := router.OutcomeOf(rec)
+			if err != nil {
+				return orders, err
 			}
+			if i, ok := at[of]; ok {
+				orders[i].Status, orders[i].Code, orders[i].DurationMS = out.Status, out.Code, out.MS
+			}
+		case storage.KindRelease, storage.KindTakeover, storage.KindControl:
 		}
-		fold.Observe(router.EntryOf(rec))
-		if err := fold.Err(); err != nil {
-			return orders, v, err
-		}
 	}
-	v.OK = v.Orders > 0 && v.Receipts > 0
-	return orders, v, nil
-}
-
-func verifyOrder(ctx context.Context, fold *router.Directory, r *router.Router, rec storage.Record) (Order, error) {
-	var sealed intents.Sealed
-	if err := json.Unmarshal(rec.Parts[storage.PartOrder], &sealed); err != nil {
-		return Order{}, err
-	}
-	u, err := sealed.Open()
-	if err != nil {
-		return Order{}, err
-	}
-	e, err := u.Verify(intents.Verifier{Keys: fold.View(), Origin: fold.Origin(), Now: rec.At})
-	if err != nil {
-		return Order{}, err
-	}
-	s, err := router.Summarize(rec)
-	if err != nil {
-		return Order{}, err
-	}
-	if s.IntentID != e.ID() {
-		return Order{}, fmt.Errorf("the record names another intent_id")
-	}
-	o := Order{Position: rec.Position, Type: e.Type(), IntentID: e.ID(), Role: e.Signer().Role, Code: s.Decision.Code, PolicyIDs: s.Decision.PolicyIDs}
-	if s.Decision.Verdict == intents.Deny {
-		return o, nil
-	}
-	a, err := r.Order(ctx, rec.Position)
-	if err != nil {
-		return o, err
-	}
-	receipt, err := intents.OpenReceipt(a.Receipt, fold.View())
-	if err != nil {
-		return o, fmt.Errorf("receipt: %w", err)
-	}
-	if receipt.IntentID != e.ID() || receipt.Position != rec.Position || receipt.RecordDigest != rec.Digest() {
-		return o, fmt.Errorf("the receipt speaks of another record")
-	}
-	if a.Outcome != nil {
-		o.Status, o.Code, o.DurationMS = a.Outcome.Status, a.Outcome.Code, a.Outcome.MS
-	}
-	return o, nil
+	return orders, nil
 }

@@ -216,8 +216,8 @@ func (x *machine) records(plan string) []order {
 			x.t.Error(err)
 		}
 	}()
-	orders, v, err := demo.Verify(x.t.Context(), n.Records(), n.Router())
-	if err != nil || !v.OK || v.Orders != len(orders) {
+	orders, v, err := demo.Verify(x.t.Context(), n)
+	if err != nil || !v.OK || v.Orders != int64(len(orders)) {
 		x.t.Fatalf("journal: %+v %v", v, err)
 	}
 	return (&system{t: x.t, node: n}).orders(plan)

@@ -108,13 +108,15 @@ func readCheckpoint(text string) (Checkpoint, error) {
 	return Checkpoint{Origin: c.Origin, Size: int64(c.Size), Root: c.Hash}, nil //nolint:gosec // G115: bounded above
 }
 
-// unverified reads a checkpoint and believes it.
-func unverified(text string) (Checkpoint, error) {
+// ReadCheckpoint reads a checkpoint and believes it. OpenCheckpoint does not.
+func ReadCheckpoint(text string) (Checkpoint, error) {
 	i := strings.Index(text, "\n\n")
 	if i < 0 {
 		return Checkpoint{}, errors.New("checkpoint is not a signed note")
 	}
-	return readCheckpoint(text[:i+1])
+	c, err := readCheckpoint(text[:i+1])
+	c.Note = text
+	return c, err
 }
 
 // sign makes the checkpoint of a size and root. It says nothing that the log

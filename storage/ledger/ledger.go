@@ -67,6 +67,8 @@ type Ledger struct {
 	cancel     context.CancelFunc
 	wake       chan struct{}
 
+	appending sync.Mutex // one appends at a time
+
 	mu   sync.Mutex // guards what follows
 	size int64      // leaves that are integrated
 	halt error      // why the sequencer has stopped for good
@@ -90,7 +92,7 @@ func CheckAhead(dir string, next int64) error {
 	if err != nil {
 		return err
 	}
-	c, err := unverified(string(text))
+	c, err := ReadCheckpoint(string(text))
 	if err != nil {
 		return fmt.Errorf("ledger: %w", err)
 	}
@@ -139,14 +141,21 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 	return l, nil
 }
 
-// Close waits until what was appended is in a published checkpoint, for at most
-// five seconds, and ends Tessera's goroutines. Run must have ended.
+// closeWait is how long Close may take.
+const closeWait = 5 * time.Second
+
+// Close appends what is durable, waits until that is in a published checkpoint,
+// and ends Tessera's goroutines. Run must have ended, and the journal be open.
 func (l *Ledger) Close() error {
 	defer l.cancel()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), closeWait)
 	defer cancel()
-	if err := l.shutdown(ctx); err != nil {
-		return fmt.Errorf("ledger: last checkpoint: %w", err)
+	var err error
+	if l.Err() == nil {
+		err = l.catchUp(ctx)
+	}
+	if err := errors.Join(err, l.shutdown(ctx)); err != nil {
+		return fmt.Errorf("ledger: close: %w", err)
 	}
 	return nil
 }

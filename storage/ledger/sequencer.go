@@ -105,8 +105,20 @@ func (l *Ledger) halted(err error) {
 	l.halt = err
 }
 
+// Sync appends what is durable now and waits until it is in a published
+// checkpoint, whether Run runs or not.
+func (l *Ledger) Sync(ctx context.Context) (Checkpoint, error) {
+	next := l.cfg.Records.Next()
+	if err := l.catchUp(ctx); err != nil {
+		return Checkpoint{}, err
+	}
+	return l.Published(ctx, next)
+}
+
 // catchUp appends all that is durable, a batch at a time.
 func (l *Ledger) catchUp(ctx context.Context) error {
+	l.appending.Lock()
+	defer l.appending.Unlock()
 	batch := make([]Leaf, 0, batchSize)
 	for rec, err := range l.cfg.Records.Scan(ctx, l.Size()) {
 		if err != nil {

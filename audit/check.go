@@ -1,0 +1,177 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage/ledger"
+)
+
+// included: the leaf that follows from the line is the log's at this position.
+func (v *verifier) included(it *item) error {
+	if ledger.VerifyInclusion(v.last, it.position, it.hash, it.proof) != nil {
+		return errors.New("it is not the record that the log has at this position")
+	}
+	return nil
+}
+
+// checkAll verifies records in order, up to the first bad one, on a worker.
+func (v *verifier) checkAll(ctx context.Context, jobs []*job) {
+	for _, j := range jobs {
+		if err := v.check(ctx, j); err != nil {
+			v.fail(j.position, j.id(), err.Error())
+			return
+		}
+	}
+}
+
+func (v *verifier) check(ctx context.Context, j *job) error {
+	switch {
+	case j.entry == nil:
+		if v.tag != "" && j.leaf.TenantTag == v.tag {
+			return errors.New("a record of the tenant is left out")
+		}
+		return nil
+	case j.order != nil:
+		if v.tag != "" && j.order.body.Actor.Tenant == v.head.Tenant && j.entry.Tag != v.tag {
+			return errors.New("its leaf does not carry the tenant's tag")
+		}
+		e, err := v.checkOrder(j)
+		if err == nil && v.opts.Replay {
+			err = v.replayer.redecide(ctx, j, e)
+		}
+		return err
+	case j.outcome != nil:
+		return j.checkOutcome()
+	default:
+		return nil
+	}
+}
+
+// key chooses keys as of the record's own position.
+func (j *job) key(kid string) (intents.Key, error) {
+	if k, ok := j.keys.keys[kid]; ok {
+		if k.Revoked {
+			return intents.Key{}, intents.Refuse(intents.KeyRevoked, "/sig", "the key was revoked at this position")
+		}
+		return k, nil
+	}
+	if t := j.task; t != nil && intents.Thumbprint(t.public) == kid {
+		return intents.Key{KID: kid, Role: intents.RoleTask, Public: t.public, Task: t.name}, nil
+	}
+	return intents.Key{}, intents.Refuse(intents.KeyUnknown, "/sig", "no key with this kid was in force at this position")
+}
+
+// checkOrder verifies an order as the router had to: its signature, its key and
+// grant as they were in force, its task, and that the record says of it what it
+// says itself.
+func (v *verifier) checkOrder(j *job) (*intents.Envelope, error) {
+	o := j.order
+	e, err := o.opened.Verify(intents.Verifier{Keys: intents.KeysFunc(j.key), Origin: v.head.Origin, Now: j.at, Grants: &v.grants})
+	if err != nil {
+		return nil, err
+	}
+	if g := e.Grant(); g != nil && !j.revoked.IsZero() && time.Unix(g.IssuedAt, 0).Before(j.revoked) {
+		return nil, errors.New("its grant was revoked before")
+	}
+	d, f := o.decision, o.facts
+	switch {
+	case d.IntentID != e.ID():
+		return nil, errors.New("the record names another intent_id")
+	case d.Fingerprint != e.Fingerprint():
+		return nil, errors.New("the record gives another fingerprint")
+	case o.grant != e.GrantToken():
+		return nil, errors.New("the record holds another grant than the order")
+	case f.Signer.KID != e.Signer().KID || f.Signer.Role != string(e.Signer().Role):
+		return nil, errors.New("the record names another signer")
+	case f.Now != j.entry.At:
+		return nil, errors.New("the decision was made at another time than its record says")
+	}
+	if d.Verdict == intents.Deny {
+		if d.Code == intents.OK || d.Code == "" {
+			return nil, errors.New("a refusal without a code")
+		}
+		return e, nil
+	}
+	if err := j.fresh(e); err != nil {
+		return nil, err
+	}
+	if row, ok := catalog.Lookup(e.Type()); ok && d.Catalog == catalog.Digest() && !row.MaySign(e.Signer().Role) {
+		return nil, fmt.Errorf("a %s key may not sign %s", e.Signer().Role, e.Type())
+	}
+	if g := e.Grant(); g != nil && len(f.Roles) > 0 && !subset(f.Roles, g.Roles) {
+		return nil, errors.New("decided with roles that the grant does not give")
+	}
+	return e, j.scope(e)
+}
+
+// fresh: issued_at and ttl_sec bound acceptance.
+func (j *job) fresh(e *intents.Envelope) error {
+	switch {
+	case e.IssuedAt().After(j.at.Add(intents.Leeway + time.Millisecond)):
+		return errors.New("accepted before it was issued")
+	case j.at.After(e.IssuedAt().Add(e.TTL()).Add(intents.Leeway)):
+		return errors.New("accepted after its ttl_sec")
+	default:
+		return nil
+	}
+}
+
+// scope holds an accepted order of a task to the step that opened the task.
+func (j *job) scope(e *intents.Envelope) error {
+	if e.Signer().Role != intents.RoleTask {
+		return nil
+	}
+	t, c, f := j.task, e.Context(), j.order.facts
+	pr := e.Principal()
+	switch {
+	case j.ended != "":
+		return errors.New("its task had ended: " + j.ended)
+	case j.at.After(t.deadline):
+		return errors.New("its task was past its deadline")
+	case pr.Tenant != t.tenant || pr.UserID != t.user:
+		return errors.New("its task is another user's")
+	case c.TaskID != t.id || c.PlanID != t.planID || c.Revision != t.revision || c.Step != t.step || c.SessionID != t.session || c.TurnID != t.turn:
+		return errors.New("its context is not that of the step that opened its task")
+	case f.Task == nil || f.Task.TaskID != t.id || f.Task.PlanID != t.planID || f.Task.Revision != t.revision || f.Task.Step != t.step ||
+		!slices.Equal(f.Task.Skills, t.skills):
+		return errors.New("decided with another task than the step's")
+	default:
+		return nil
+	}
+}
+
+// checkOutcome verifies the receipt of the order that an outcome ends.
+func (j *job) checkOutcome() error {
+	if j.entry.Receipt == "" {
+		return nil
+	}
+	r, err := intents.OpenReceipt(j.entry.Receipt, intents.KeysFunc(j.key))
+	if err != nil {
+		return fmt.Errorf("receipt: %w", err)
+	}
+	switch {
+	case r.OutcomeDigest != j.leaf.RecordDigest || r.Position != j.of:
+		return errors.New("its receipt speaks of another record")
+	case r.Code != j.outcome.Code:
+		return errors.New("its receipt gives another code")
+	case j.about != nil && (r.IntentID != j.about.intentID || r.RecordDigest != j.about.digest || r.PolicyDigest != j.about.policy):
+		return errors.New("its receipt speaks of another order")
+	default:
+		return nil
+	}
+}
+
+func subset(a, b []string) bool {
+	for _, x := range a {
+		if !slices.Contains(b, x) {
+			return false
+		}
+	}
+	return true
+}

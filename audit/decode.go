@@ -1,0 +1,215 @@
+package audit
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/policies"
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/ledger"
+)
+
+// item is one record or bare leaf of a bundle, taken apart. Nothing is verified yet.
+type item struct {
+	position int64
+	entry    *Entry
+	leaf     ledger.Leaf
+	hash     []byte // of the leaf, in the tree
+	proof    [][]byte
+	at       time.Time
+	withheld bool // at least one part is
+	err      error
+
+	order    *order
+	outcome  *intents.Outcome
+	of       int64 // outcome, release, takeover: the order
+	control  *control
+	released bool // a release record
+}
+
+// order is the content of an order record.
+type order struct {
+	sealed   intents.Sealed
+	opened   *intents.Unverified
+	body     intents.Body
+	ctx      intents.Context
+	decision intents.Decision
+	facts    policies.Facts
+	grant    string
+}
+
+// control is the content of a control record.
+type control struct {
+	Genesis *string `json:"genesis,omitempty"`
+	Policy  string  `json:"policy_digest,omitempty"`
+	Catalog string  `json:"catalog_digest,omitempty"`
+	Refused int64   `json:"refused,omitempty"`
+}
+
+// bareItem takes a leaf line apart.
+func bareItem(b *Bare) *item {
+	leaf, err := ledger.ParseLeaf([]byte(b.Leaf))
+	it := &item{position: leaf.Position, leaf: leaf, hash: ledger.LeafHash([]byte(b.Leaf)), err: err}
+	if it.err == nil {
+		it.proof, it.err = splitProof(b.Proof)
+	}
+	return it
+}
+
+// recordItem takes a record line apart. Its leaf is made from what the line
+// holds, so whatever was changed in it is another leaf than the log's.
+func recordItem(e *Entry) *item {
+	it := &item{position: e.Position, entry: e}
+	digest, bodies, err := digestParts(e.Parts)
+	if err == nil {
+		it.proof, err = splitProof(e.Proof)
+	}
+	if err == nil {
+		if it.at, err = time.Parse(time.RFC3339Nano, e.At); err == nil && intents.FormatTime(it.at) != e.At {
+			err = errors.New("time is not RFC 3339 in UTC with milliseconds")
+		}
+	}
+	it.withheld = len(bodies) < len(e.Parts)
+	it.leaf = ledger.Leaf{At: e.At, Kind: e.Kind, Position: e.Position, RecordDigest: digest, TenantTag: e.Tag, V: ledger.LeafVersion}
+	it.hash = it.leaf.Hash()
+	if err == nil {
+		err = it.read(bodies)
+	}
+	it.err = err
+	return it
+}
+
+// digestParts is the record digest (storage.Record.Digest) over parts of which
+// some may be withheld, and the bytes of those that are there.
+func digestParts(parts map[string]Part) (string, map[string][]byte, error) {
+	sums := make(map[string]string, len(parts))
+	bodies := make(map[string][]byte, len(parts))
+	for name, p := range parts {
+		body := p.Base64
+		if p.Text != nil {
+			body = []byte(*p.Text)
+		}
+		switch {
+		case p.Digest != "" && (p.Text != nil || p.Base64 != nil || p.Salt != nil):
+			return "", nil, fmt.Errorf("part %q is both there and withheld", name)
+		case p.Text != nil && p.Base64 != nil:
+			return "", nil, fmt.Errorf("part %q is there twice", name)
+		case p.Digest != "":
+			sums[name] = p.Digest
+			continue
+		case len(p.Salt) != hashSize:
+			return "", nil, fmt.Errorf("part %q has no salt of 32 bytes", name)
+		}
+		h := sha256.New()
+		h.Write(p.Salt)
+		h.Write(body)
+		sums[name] = hex.EncodeToString(h.Sum(nil))
+		bodies[name] = body
+	}
+	raw, err := json.Marshal(sums)
+	if err == nil {
+		raw, err = intents.Canonical(raw)
+	}
+	if err != nil {
+		return "", nil, errors.New("parts have no digest")
+	}
+	return intents.Digest(raw), bodies, nil
+}
+
+// read decodes the parts that the kind must have, unless they are withheld.
+func (it *item) read(bodies map[string][]byte) error {
+	switch it.entry.Kind {
+	case storage.KindOrder:
+		if it.withheld {
+			return nil
+		}
+		return it.readOrder(bodies)
+	case storage.KindOutcome:
+		if bodies[storage.PartOutcome] == nil {
+			return it.missing(storage.PartOutcome)
+		}
+		it.outcome = new(intents.Outcome)
+		if err := json.Unmarshal(bodies[storage.PartOutcome], it.outcome); err != nil {
+			return errors.New("part outcome is not an outcome")
+		}
+		return it.about(it.outcome.Of)
+	case storage.KindRelease, storage.KindTakeover:
+		part := string(it.entry.Kind)
+		if bodies[part] == nil {
+			return it.missing(part)
+		}
+		var p struct {
+			Of *int64 `json:"of"`
+		}
+		if err := json.Unmarshal(bodies[part], &p); err != nil || p.Of == nil {
+			return fmt.Errorf("part %s names no order", part)
+		}
+		it.released = it.entry.Kind == storage.KindRelease
+		return it.about(*p.Of)
+	case storage.KindControl:
+		if bodies[storage.PartControl] == nil {
+			return it.missing(storage.PartControl)
+		}
+		it.control = new(control)
+		if err := json.Unmarshal(bodies[storage.PartControl], it.control); err != nil {
+			return errors.New("part control is not one")
+		}
+		return nil
+	default:
+		return errors.New("unknown kind of record")
+	}
+}
+
+// missing: a withheld part says nothing, one that is not there should be.
+func (it *item) missing(part string) error {
+	if _, there := it.entry.Parts[part]; there {
+		return nil
+	}
+	return fmt.Errorf("part %q is missing", part)
+}
+
+func (it *item) about(of int64) error {
+	if of < 0 {
+		of = it.position - 1
+	}
+	if of < 0 || of >= it.position {
+		return errors.New("is about an order that does not come before it")
+	}
+	it.of = of
+	return nil
+}
+
+func (it *item) readOrder(bodies map[string][]byte) error {
+	o := &order{}
+	for name, into := range map[string]any{storage.PartOrder: &o.sealed, storage.PartDecision: &o.decision, storage.PartFacts: &o.facts} {
+		if err := json.Unmarshal(bodies[name], into); err != nil {
+			return fmt.Errorf("part %q cannot be read", name)
+		}
+	}
+	if raw, ok := bodies[storage.PartGrant]; ok {
+		if err := json.Unmarshal(raw, &o.grant); err != nil {
+			return errors.New("part grant is no string")
+		}
+	}
+	var err error
+	if o.opened, err = o.sealed.Open(); err != nil {
+		return fmt.Errorf("order: %w", err)
+	}
+	if err := json.Unmarshal([]byte(o.sealed.Payload), &o.body); err != nil {
+		return errors.New("order is no envelope")
+	}
+	if o.body.Context != nil {
+		o.ctx = *o.body.Context
+	}
+	// Everything that is remembered of an order is copied: else one string would
+	// keep its whole line.
+	o.decision.IntentID, o.decision.Effect = strings.Clone(o.decision.IntentID), strings.Clone(o.decision.Effect)
+	it.order = o
+	return nil
+}

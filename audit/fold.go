@@ -1,0 +1,287 @@
+package audit
+
+import (
+	"crypto/ed25519"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+)
+
+// slack is how far a record's time may lie before the latest so far: decisions
+// are timed when they begin and take their place when they are committed.
+const slack = time.Minute
+
+// keySet is a version of the key set with where it came into force.
+type keySet struct {
+	token string
+	set   intents.KeySet
+	keys  map[string]intents.Key
+}
+
+// fold is what a bundle's records make, up to a position: which keys, tasks,
+// policy and directory are in force. One goroutine uses it.
+type fold struct {
+	origin  string
+	root    ed25519.PublicKey
+	keys    *keySet
+	policy  string // digests in force
+	catalog string
+	dir     *directory
+	dirs    []*directory // earlier ones that decisions may still rest on
+	roles   []catalog.RoleData
+
+	policies map[string]bool  // that were ever in force
+	early    map[string]int64 // policies that decided before a record said so: where first
+
+	plans   map[string]*plan // "tenant/plan_id"
+	tasks   map[string]*task // kid
+	byTask  map[string]*task // "tenant/task_id"
+	orders  map[int64]*open  // without outcome
+	revoked map[string]time.Time
+	latest  time.Time
+	whole   bool // every record so far is there
+}
+
+// plan is what a task's rights come from.
+type plan struct {
+	tenant, user, session, turn string
+	revisions                   map[string]*revision // by plan_digest
+	current                     string
+	tasks                       []*task // that live
+}
+
+type revision struct {
+	number int
+	steps  []catalog.PlanStep
+}
+
+// task is an ephemeral key and what it is good for. The immutable part is read
+// by the workers too; ended is the fold's.
+type task struct {
+	name, id, tenant, user string // name is "tenant/task_id"
+	public                 ed25519.PublicKey
+	planID, session, turn  string
+	revision, step         int
+	skills                 []string
+	deadline               time.Time
+	ended                  string
+}
+
+// open is an order that may still get an outcome.
+type open struct {
+	intentID string
+	verdict  intents.Verdict
+	released bool
+	digest   string // of its record
+	policy   string
+	task     *task
+	typ      string
+}
+
+func newFold() *fold {
+	return &fold{policies: map[string]bool{}, early: map[string]int64{}, plans: map[string]*plan{}, tasks: map[string]*task{}, byTask: map[string]*task{},
+		orders: map[int64]*open{}, revoked: map[string]time.Time{}, whole: true, dir: &directory{tenants: map[string]*tenantData{}}}
+}
+
+// job is one record for the workers: what was in force when it was made.
+type job struct {
+	*item
+	keys    *keySet
+	task    *task // of a task key's order
+	ended   string
+	dir     *directory // that the decision rests on
+	policy  string
+	revoked time.Time // grants of its user minted before are dead
+	about   *open     // of an outcome: its order
+	roles   []catalog.RoleData
+}
+
+// take folds an item and says what the workers must check it against.
+func (f *fold) take(it *item) (*job, error) {
+	j := &job{item: it}
+	if it.entry == nil {
+		f.whole = false
+		return j, nil
+	}
+	if it.at.Before(f.latest.Add(-slack)) {
+		return j, fmt.Errorf("its time is %s, more than a minute before an earlier record's", it.entry.At)
+	}
+	if it.at.After(f.latest) {
+		f.latest = it.at
+	}
+	if it.position == 0 {
+		if err := f.genesis(it); err != nil {
+			return j, err
+		}
+	}
+	if f.keys == nil {
+		return j, errors.New("the bundle does not begin with the genesis")
+	}
+	j.keys = f.keys
+	switch {
+	case it.control != nil && it.position > 0:
+		return j, f.takeControl(it.control)
+	case it.order != nil:
+		return j, f.takeOrder(it, j)
+	case it.outcome != nil:
+		return j, f.takeOutcome(it, j)
+	case it.released:
+		if o := f.orders[it.of]; o != nil {
+			if o.verdict != intents.Hold || o.released {
+				return j, errors.New("releases an order that is not held")
+			}
+			o.released = true
+		} else if f.whole {
+			return j, errors.New("releases an order that is not open")
+		}
+	}
+	return j, nil
+}
+
+// genesis pins everything that follows to the root key.
+func (f *fold) genesis(it *item) error {
+	if it.control == nil || it.control.Genesis == nil {
+		return errors.New("record 0 is no genesis")
+	}
+	g, root, err := openGenesis(*it.control.Genesis)
+	if err != nil {
+		return err
+	}
+	if g.Origin != f.origin || (f.root != nil && !f.root.Equal(root)) {
+		return errors.New("the genesis is not signed by the pinned root key")
+	}
+	f.root = root
+	set, keys, err := intents.OpenKeySet(g.KeySet, root)
+	if err != nil {
+		return fmt.Errorf("key set of the genesis: %w", err)
+	}
+	if set.Version != 1 || set.Prev != "" {
+		return errors.New("the genesis does not hold key set 1")
+	}
+	f.keys = &keySet{g.KeySet, set, keys}
+	f.policy, f.catalog, f.roles = g.Policy, g.Catalog, g.Roles
+	f.policies[g.Policy] = true
+	for _, t := range g.Tenants {
+		f.dir = f.dir.with(0, t, func(t *tenantData) { t.setRoles(g.Roles) })
+	}
+	for _, u := range g.Users {
+		f.dir = f.dir.with(0, u.Tenant, func(t *tenantData) { t.users[u.UserID] = u.User })
+	}
+	return nil
+}
+
+// genesis as the router writes it.
+type genesis struct {
+	Origin  string             `json:"origin"`
+	RootJWK intents.JWK        `json:"root"`
+	KeySet  string             `json:"key_set"`
+	Policy  string             `json:"policy_digest"`
+	Catalog string             `json:"catalog_digest"`
+	Tenants []string           `json:"tenants"`
+	Roles   []catalog.RoleData `json:"roles"`
+	Users   []genesisUser      `json:"users"`
+}
+
+type genesisUser struct {
+	Tenant string `json:"tenant"`
+	catalog.User
+}
+
+// openGenesis verifies a genesis with the root key that it names itself.
+func openGenesis(token string) (g genesis, root ed25519.PublicKey, err error) {
+	var claimed struct {
+		Root intents.JWK `json:"root"`
+	}
+	if err := intents.PeekClaims(token, &claimed); err != nil {
+		return g, nil, fmt.Errorf("genesis: %w", err)
+	}
+	key, err := claimed.Root.ToKey()
+	if err != nil {
+		return g, nil, fmt.Errorf("genesis: %w", err)
+	}
+	only := intents.KeysFunc(func(kid string) (intents.Key, error) {
+		if kid != key.KID {
+			return intents.Key{}, intents.Refuse(intents.KeyUnknown, "", "not signed by the root key that it names")
+		}
+		return key, nil
+	})
+	if _, err := intents.OpenCompact(token, intents.TypGenesis, only, &g); err != nil {
+		return g, nil, fmt.Errorf("genesis: %w", err)
+	}
+	if g.Origin != originOf(key.Public) {
+		return g, nil, errors.New("genesis: its origin is not its root key's")
+	}
+	return g, key.Public, nil
+}
+
+func (f *fold) takeControl(c *control) error {
+	if c.Genesis != nil {
+		return errors.New("a second genesis")
+	}
+	if c.Policy != "" {
+		f.policy = c.Policy
+		f.policies[c.Policy] = true
+		delete(f.early, c.Policy)
+	}
+	if c.Catalog != "" {
+		f.catalog = c.Catalog
+	}
+	return nil
+}
+
+// takeOutcome closes an order: of one that was allowed, or held and released or
+// turned down, and only once.
+func (f *fold) takeOutcome(it *item, j *job) error {
+	o := f.orders[it.of]
+	if o == nil {
+		if f.whole {
+			return errors.New("an outcome of no open order: no decision allows this effect, or it has an outcome already")
+		}
+		return nil
+	}
+	delete(f.orders, it.of)
+	j.about = o
+	refused := it.outcome.Code == intents.ApprovalRejected || it.outcome.Code == intents.ApprovalExpired || it.outcome.Code == intents.Cancelled
+	if o.verdict == intents.Hold && !o.released && it.outcome.Status == intents.Done && !refused {
+		return errors.New("a held order was carried out without release")
+	}
+	if o.typ == "write_memory" && it.outcome.Code == intents.ContractViolation && o.task != nil && o.task.ended == "" {
+		o.task.ended = "contract violation"
+	}
+	return nil
+}
+
+// generation is the directory that a decision rests on: its own position says
+// which records it had seen.
+func (f *fold) generation(seen int64) *directory {
+	if f.dir.at <= seen {
+		return f.dir
+	}
+	for _, d := range slices.Backward(f.dirs) {
+		if d.at <= seen {
+			return d
+		}
+	}
+	return f.dir
+}
+
+// maxGenerations of the directory are remembered.
+const maxGenerations = 64
+
+func (f *fold) putDirectory(d *directory) {
+	if d == f.dir {
+		return
+	}
+	f.dirs = append(f.dirs, f.dir)
+	if len(f.dirs) > maxGenerations {
+		f.dirs = slices.Delete(f.dirs, 0, 1)
+	}
+	f.dir = d
+}
+
+func unmarshal[T any](raw json.RawMessage) (v T, err error) { return v, json.Unmarshal(raw, &v) }

@@ -1,0 +1,250 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+)
+
+// takeOrder says what was in force for an order and, if it is an allowed order
+// of the router, applies it: keys, directory, plans and tasks. What the worker
+// finds wrong with it later makes the bundle bad at its position all the same.
+func (f *fold) takeOrder(it *item, j *job) error {
+	o := it.order
+	tenant, user := o.body.Actor.Tenant, o.body.Actor.UserID
+	j.dir, j.policy, j.roles = f.generation(o.decision.Directory), f.policy, f.roles
+	j.revoked = f.revoked[tenant+"/"+user]
+	if _, known := f.keys.keys[o.opened.KID()]; !known {
+		if j.task = f.tasks[o.opened.KID()]; j.task != nil {
+			j.ended = j.task.ended
+		}
+	}
+	if o.decision.Directory >= it.position {
+		return errors.New("the decision rests on records that come after it")
+	}
+	if err := f.versions(it); err != nil {
+		return err
+	}
+	switch o.decision.Verdict {
+	case intents.Deny:
+		return nil
+	case intents.Allow, intents.Hold:
+	default:
+		return fmt.Errorf("unknown verdict %q", o.decision.Verdict)
+	}
+	f.orders[it.position] = &open{intentID: o.decision.IntentID, verdict: o.decision.Verdict, digest: it.leaf.RecordDigest,
+		policy: o.decision.PolicyDigest, task: j.task, typ: o.body.Intent.Type}
+	if o.decision.Verdict == intents.Hold {
+		if j.task != nil {
+			j.task.ended = "held for approval"
+		}
+		return nil
+	}
+	if o.decision.Executor != catalog.ExecutorRouter {
+		return nil
+	}
+	if err := f.apply(it, tenant, user); err != nil {
+		return fmt.Errorf("%s: %w", o.body.Intent.Type, err)
+	}
+	return nil
+}
+
+// versions: the policy that decided is in force, or was for a refusal, or a
+// record soon says so, since one is put in force before its record.
+func (f *fold) versions(it *item) error {
+	d := it.order.decision
+	if d.Catalog != f.catalog {
+		return errors.New("decided under a catalog that is not in force")
+	}
+	if d.PolicyDigest == f.policy || (d.Verdict == intents.Deny && f.policies[d.PolicyDigest]) {
+		return nil
+	}
+	if _, waiting := f.early[d.PolicyDigest]; !waiting {
+		f.early[d.PolicyDigest] = it.position
+	}
+	return nil
+}
+
+// apply is the effect of an order of the router.
+func (f *fold) apply(it *item, tenant, user string) error {
+	o := it.order
+	args := o.body.Intent.Args
+	switch o.body.Intent.Type {
+	case "key.put":
+		a, err := unmarshal[catalog.KeyPut](args)
+		if err != nil {
+			return err
+		}
+		set, keys, err := intents.OpenKeySet(a.KeySet, f.root)
+		if err != nil {
+			return err
+		}
+		if set.Version != f.keys.set.Version+1 || set.Prev != intents.Digest([]byte(f.keys.token)) {
+			return errors.New("not the successor of the key set in force")
+		}
+		f.keys = &keySet{a.KeySet, set, keys}
+		return nil
+	case "admin.put":
+		d, err := f.dir.adminPut(it.position, args, tenant, f.roles)
+		if err == nil {
+			f.putDirectory(d)
+		}
+		return err
+	case "skill.approve":
+		d, err := f.dir.approve(it.position, args, tenant)
+		if err == nil {
+			f.putDirectory(d)
+		}
+		return err
+	case "grant.revoke":
+		a, err := unmarshal[catalog.GrantRevoke](args)
+		if err != nil {
+			return err
+		}
+		before, err := time.Parse(time.RFC3339Nano, a.Before)
+		f.revoked[a.Tenant+"/"+a.Sub] = before
+		for _, p := range f.plans {
+			if p.tenant == a.Tenant && p.user == a.Sub {
+				p.end("the user's grants were revoked")
+			}
+		}
+		return err
+	default:
+		return f.applyPlan(it, tenant, user)
+	}
+}
+
+// applyPlan is the effect of a plan order.
+func (f *fold) applyPlan(it *item, tenant, user string) error {
+	o := it.order
+	args := o.body.Intent.Args
+	switch o.body.Intent.Type {
+	case "plan.open":
+		a, err := unmarshal[catalog.PlanOpen](args)
+		if err != nil {
+			return err
+		}
+		if f.plans[tenant+"/"+a.PlanID] != nil {
+			return errors.New("a plan with this id exists")
+		}
+		f.plans[tenant+"/"+a.PlanID] = &plan{tenant: tenant, user: user, session: o.ctx.SessionID, turn: o.ctx.TurnID, revisions: map[string]*revision{}}
+		return nil
+	case "plan":
+		a, err := unmarshal[catalog.Plan](args)
+		if err != nil {
+			return err
+		}
+		p, err := f.plan(tenant, a.PlanID, it)
+		if err != nil {
+			return err
+		}
+		p.current = o.decision.IntentID
+		p.revisions[p.current] = &revision{a.Revision, a.Steps}
+		return nil
+	case "step":
+		return f.applyStep(it, tenant, user)
+	case "step.finish":
+		a, err := unmarshal[catalog.StepFinish](args)
+		if t := f.byTask[tenant+"/"+a.TaskID]; t != nil {
+			t.ended = "step.finish"
+		}
+		return err
+	case "plan.claim":
+		a, err := unmarshal[catalog.PlanClaim](args)
+		if err != nil {
+			return err
+		}
+		return f.endTasks(tenant, a.PlanID, it, "a newer plan.claim")
+	case "plan.close":
+		a, err := unmarshal[catalog.PlanClose](args)
+		if err != nil {
+			return err
+		}
+		return f.endTasks(tenant, a.PlanID, it, "the plan was closed")
+	case "cancel":
+		a, err := unmarshal[catalog.Cancel](args)
+		if err != nil {
+			return err
+		}
+		return f.endTasks(tenant, a.PlanID, it, "the plan was cancelled")
+	default:
+		return nil // other orders of the router change nothing that is verified here
+	}
+}
+
+// plan of an order's actor; an operator may act on any plan of the tenant.
+func (f *fold) plan(tenant, id string, it *item) (*plan, error) {
+	p := f.plans[tenant+"/"+id]
+	if p == nil {
+		return nil, errors.New("no such plan was opened")
+	}
+	if p.user != it.order.body.Actor.UserID && it.order.facts.Signer.Role != string(intents.RoleOperator) {
+		return nil, errors.New("the plan belongs to another user")
+	}
+	return p, nil
+}
+
+func (f *fold) endTasks(tenant, id string, it *item, why string) error {
+	p, err := f.plan(tenant, id, it)
+	if err == nil {
+		p.end(why)
+	}
+	return err
+}
+
+func (p *plan) end(why string) {
+	for _, t := range p.tasks {
+		if t.ended == "" {
+			t.ended = why
+		}
+	}
+	p.tasks = nil
+}
+
+// applyStep opens a task: manager's key → plan of a planner's key → step → the
+// task's own key. That the signers have these roles is checked with their
+// signatures; that the order names a plan that is there, here.
+func (f *fold) applyStep(it *item, tenant, user string) error {
+	a, err := unmarshal[catalog.Step](it.order.body.Intent.Args)
+	if err != nil {
+		return err
+	}
+	p, err := f.plan(tenant, a.PlanID, it)
+	if err != nil {
+		return err
+	}
+	r := p.revisions[a.PlanDigest]
+	if r == nil || a.PlanDigest != p.current {
+		return errors.New("plan_digest names no plan in force")
+	}
+	key, err := a.JWK.ToKey()
+	if err != nil {
+		return err
+	}
+	deadline, err := time.Parse(time.RFC3339Nano, a.Deadline)
+	if err != nil {
+		return err
+	}
+	if f.tasks[key.KID] != nil || f.keys.keys[key.KID].KID != "" || f.byTask[tenant+"/"+a.TaskID] != nil {
+		return errors.New("the key or the task id was used before")
+	}
+	unproved := a
+	unproved.PoP = ""
+	if err := intents.VerifyPoP(a.PoP, key, unproved); err != nil {
+		return err
+	}
+	for _, s := range r.steps {
+		if s.Step != a.Step {
+			continue
+		}
+		t := &task{name: tenant + "/" + a.TaskID, id: a.TaskID, tenant: tenant, user: user, public: key.Public, planID: a.PlanID,
+			session: p.session, turn: p.turn, revision: r.number, step: a.Step, skills: s.Skills, deadline: deadline}
+		f.tasks[key.KID], f.byTask[t.name] = t, t
+		p.tasks = append(p.tasks, t)
+		return nil
+	}
+	return errors.New("the plan has no such step")
+}

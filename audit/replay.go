@@ -1,0 +1,298 @@
+package audit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/policies"
+	"aob.dev/writ/schemas"
+)
+
+// replayer decides recorded orders again: with the catalog, the directory and
+// the policy that were in force, on the facts of the record. It carries nothing
+// out and asks nothing of the world.
+type replayer struct {
+	instead *policies.Engine // in place of the policies of then
+
+	mu       sync.Mutex // guards what follows
+	blobs    map[string][]byte
+	engines  map[engineKey]*policies.Engine
+	catalogs map[string]map[string]row
+	agree    int64
+	why      map[string]int64
+}
+
+type engineKey struct {
+	policy string
+	data   *directory
+}
+
+func newReplayer(instead *policies.Engine) *replayer {
+	return &replayer{instead: instead, blobs: map[string][]byte{}, engines: map[engineKey]*policies.Engine{}, catalogs: map[string]map[string]row{}, why: map[string]int64{}}
+}
+
+// keep a blob of the bundle.
+func (r *replayer) keep(digest string, data []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.blobs[digest] = data
+}
+
+func (r *replayer) count() (agree int64, why map[string]int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.agree, maps.Clone(r.why)
+}
+
+// unreplayable says why an order cannot be decided again.
+type unreplayable string
+
+func (u unreplayable) Error() string { return string(u) }
+
+// redecide is an error if the decision comes out otherwise.
+func (r *replayer) redecide(ctx context.Context, j *job, e *intents.Envelope) error {
+	err := r.decide(ctx, j, e)
+	var cannot unreplayable
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case err == nil:
+		r.agree++
+	case errors.As(err, &cannot):
+		r.why[string(cannot)]++
+		return nil
+	}
+	return err
+}
+
+// ofState are the codes of what rests on the state of plans and keys, which a
+// bundle need not have all of (stages 3 and 5).
+var ofState = []intents.Code{intents.TaskScope, intents.ConflictIdempotency, intents.InFlight, intents.KeyRevoked, intents.MalformedArgs, intents.SignatureInvalid}
+
+// decide takes an order through stages 3, 6 and 7.
+func (r *replayer) decide(ctx context.Context, j *job, e *intents.Envelope) error {
+	d, f := j.order.decision, j.order.facts
+	rows, err := r.catalog(d.Catalog)
+	if err != nil {
+		return err
+	}
+	row, known := rows[e.Type()]
+	code, err := row.judge(e, known)
+	if err != nil {
+		return err
+	}
+	if slices.Contains(ofState, d.Code) && (code == intents.OK || code == intents.SchemaInvalid) {
+		return unreplayable("refused for the state that plans or keys were in (" + string(d.Code) + ")")
+	}
+	if code == intents.OK {
+		code = j.rbac(e, row)
+	}
+	if code != intents.OK {
+		return agree(d, intents.Deny, code, nil, nil)
+	}
+	if f.Skill != nil && f.Skill.Digest != "" {
+		t := j.dir.tenants[e.Principal().Tenant]
+		if t == nil || t.pins[f.Skill.Name] != *f.Skill {
+			return errors.New("replay: decided with another pin of the skill than the approved one")
+		}
+	}
+	engine, err := r.engine(ctx, d.PolicyDigest, j.dir)
+	if err != nil {
+		return err
+	}
+	res, err := engine.Decide(ctx, policies.Input(e, f))
+	if err != nil {
+		return err
+	}
+	code = intents.OK
+	if x := res.Refusal(); x != nil {
+		code = x.Code
+	}
+	return agree(d, res.Verdict(), code, res.PolicyIDs(), res.Obligations)
+}
+
+// agree compares what was decided with what comes out.
+func agree(d intents.Decision, verdict intents.Verdict, code intents.Code, ids []string, duties []intents.Obligation) error {
+	was, err1 := json.Marshal(d.Obligations)
+	is, err2 := json.Marshal(duties)
+	switch {
+	case d.Verdict != verdict || d.Code != code:
+		return fmt.Errorf("replay: decided %s (%s), and comes out %s (%s)", d.Verdict, d.Code, verdict, code)
+	case !slices.Equal(d.PolicyIDs, ids):
+		return fmt.Errorf("replay: decided by rules %v, and comes out by %v", d.PolicyIDs, ids)
+	case err1 != nil || err2 != nil || verdict == intents.Allow && len(d.Obligations)+len(duties) > 0 && string(was) != string(is):
+		return errors.New("replay: decided with other obligations than come out")
+	default:
+		return nil
+	}
+}
+
+// engine is a policy of then over the directory of then.
+func (r *replayer) engine(ctx context.Context, digest string, data *directory) (*policies.Engine, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := engineKey{digest, data}
+	if e := r.engines[key]; e != nil {
+		return e, nil
+	}
+	base := r.instead
+	if base == nil {
+		source, err := r.source(digest)
+		if err != nil {
+			return nil, err
+		}
+		for k, e := range r.engines { // compiled before, over other data
+			if k.policy == digest {
+				base = e
+				break
+			}
+		}
+		if base == nil {
+			if base, err = policies.New(ctx, source); err != nil {
+				return nil, unreplayable("the policy cannot be compiled any more")
+			}
+		}
+	}
+	e, err := base.WithData(ctx, data.policyData())
+	if err != nil {
+		return nil, err
+	}
+	if len(r.engines) >= maxEngines {
+		clear(r.engines)
+	}
+	r.engines[key] = e
+	return e, nil
+}
+
+// maxEngines are kept; then all are made again.
+const maxEngines = 64
+
+// source of a policy, from the blobs. The lock is held.
+func (r *replayer) source(digest string) (policies.Source, error) {
+	var manifest map[string]string
+	doc, there := r.blobs[digest]
+	if !there || json.Unmarshal(doc, &manifest) != nil {
+		return nil, unreplayable("the policy is not in the bundle")
+	}
+	s := policies.Source{}
+	for name, file := range manifest {
+		content, there := r.blobs[file]
+		if !there {
+			return nil, unreplayable("a file of the policy is not in the bundle")
+		}
+		s[name] = content
+	}
+	return s, nil
+}
+
+// row of a catalog of then.
+type row struct {
+	Type       string         `json:"type"`
+	Capability string         `json:"capability"`
+	Signers    []intents.Role `json:"signed_by"`
+	Executor   string         `json:"executor"`
+	TTLSec     int            `json:"ttl_sec"`
+	args       func() (*schemas.Schema, error)
+}
+
+// catalog of then: our own, or one that the bundle holds.
+func (r *replayer) catalog(digest string) (map[string]row, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if rows := r.catalogs[digest]; rows != nil {
+		return rows, nil
+	}
+	rows := map[string]row{}
+	if digest == catalog.Digest() {
+		for _, own := range catalog.Rows() {
+			rows[own.Type] = row{Type: own.Type, Capability: own.Capability, Signers: own.Signers, Executor: own.Executor,
+				TTLSec: int(own.TTL().Seconds()), args: own.ArgsSchema}
+		}
+		r.catalogs[digest] = rows
+		return rows, nil
+	}
+	var doc struct {
+		Intents []struct {
+			row
+			Args json.RawMessage `json:"args_schema"`
+		} `json:"intents"`
+	}
+	if raw, there := r.blobs[digest]; !there || json.Unmarshal(raw, &doc) != nil {
+		return nil, unreplayable("the catalog is not in the bundle")
+	}
+	for _, x := range doc.Intents {
+		x.args = sync.OnceValues(func() (*schemas.Schema, error) { return schemas.Compile(x.Args) })
+		rows[x.Type] = x.row
+	}
+	r.catalogs[digest] = rows
+	return rows, nil
+}
+
+// judge is what of stage 3 the order alone decides.
+func (w row) judge(e *intents.Envelope, known bool) (intents.Code, error) {
+	if !known {
+		return intents.UnknownIntent, nil
+	}
+	if !slices.Contains(w.Signers, e.Signer().Role) {
+		return intents.KeyRole, nil
+	}
+	s, err := w.args()
+	if err != nil {
+		return "", unreplayable("a schema of the catalog cannot be compiled any more")
+	}
+	if len(s.ValidateBytes(e.Args())) > 0 || int(e.TTL().Seconds()) > w.TTLSec {
+		return intents.SchemaInvalid, nil
+	}
+	return intents.OK, nil
+}
+
+// rbac is stage 6 on the directory of then.
+func (j *job) rbac(e *intents.Envelope, w row) intents.Code {
+	pr := e.Principal()
+	roles := pr.Roles
+	if e.Signer().Role == intents.RoleOperator {
+		t := j.dir.tenants[pr.Tenant]
+		if t == nil {
+			return intents.RBACForbidden
+		}
+		u, found := t.users[pr.UserID]
+		if !found || u.Disabled || foreign(pr.Tenant, e.Args()) {
+			return intents.RBACForbidden
+		}
+		roles = u.Roles
+	}
+	caps, known := j.dir.capabilities(pr.Tenant, roles)
+	need := w.need(e)
+	declared := e.Constraints().Capabilities
+	if !known || !covered(caps, need) || (len(declared) > 0 && !covered(declared, need)) {
+		return intents.RBACForbidden
+	}
+	for _, c := range declared {
+		if !covered(caps, c) {
+			return intents.RBACForbidden
+		}
+	}
+	return intents.OK
+}
+
+// need is the capability that an order needs; a soul of one's own is less than
+// the tenant's.
+func (w row) need(e *intents.Envelope) string {
+	if e.Type() != "soul.put" {
+		return w.Capability
+	}
+	var a struct {
+		UserID string `json:"user_id"`
+	}
+	if json.Unmarshal(e.Args(), &a) == nil && a.UserID == e.Principal().UserID {
+		return w.Capability + ":own"
+	}
+	return w.Capability + ":tenant"
+}

@@ -1,0 +1,97 @@
+package audit
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Report is what a verification found; scripts rely on its first members
+// (DESIGN §15).
+type Report struct {
+	OK           bool    `json:"ok"`
+	Anchored     bool    `json:"anchored"`  // to a root key that the auditor has pinned
+	Witnessed    bool    `json:"witnessed"` // by third parties' cosignatures; none are checked yet
+	Complete     bool    `json:"complete"`  // nothing of the log, or of the tenant, is left out
+	Records      int64   `json:"records"`
+	Withheld     int64   `json:"withheld"` // records of which a part is not shown
+	FirstBad     *Bad    `json:"first_bad"`
+	Unreplayable int64   `json:"unreplayable"`
+	Seconds      float64 `json:"seconds"`
+
+	Origin   string           `json:"origin"`
+	Tenant   string           `json:"tenant,omitempty"`
+	From     int64            `json:"from"`
+	Size     int64            `json:"size"` // leaves of the last checkpoint
+	Orders   int64            `json:"orders"`
+	Receipts int64            `json:"receipts"`
+	Replayed int64            `json:"replayed"`
+	Why      map[string]int64 `json:"unreplayable_why,omitempty"`
+}
+
+// Bad names the first record at which the bundle does not hold. Position -1: it
+// is not a record, but the bundle as a whole.
+type Bad struct {
+	Position int64  `json:"position"`
+	IntentID string `json:"intent_id"`
+	Reason   string `json:"reason"`
+}
+
+func (b *Bad) Error() string {
+	if b.Position < 0 {
+		return b.Reason
+	}
+	s := fmt.Sprintf("record %d", b.Position)
+	if b.IntentID != "" {
+		s += " (" + b.IntentID + ")"
+	}
+	return s + ": " + b.Reason
+}
+
+// before says that b is to be named rather than another.
+func (b *Bad) before(other *Bad) bool {
+	if other == nil || other.Position < 0 {
+		return other == nil || b.Position >= 0
+	}
+	return b.Position >= 0 && b.Position < other.Position
+}
+
+// String is the report for people: what holds, and what it does not say.
+func (r Report) String() string {
+	var b strings.Builder
+	word := "valid"
+	if !r.OK {
+		word = "NOT VALID"
+	}
+	fmt.Fprintf(&b, "%s: %d records, %d orders, %d receipts of %s up to position %d, in %.1f s\n", word, r.Records, r.Orders, r.Receipts, r.Origin, r.Size-1, r.Seconds)
+	if r.FirstBad != nil {
+		fmt.Fprintf(&b, "first bad: %s\n", r.FirstBad)
+	}
+	if r.Replayed+r.Unreplayable > 0 {
+		fmt.Fprintf(&b, "replayed: %d decisions agree", r.Replayed)
+		if r.Unreplayable > 0 {
+			fmt.Fprintf(&b, "; %d cannot be decided again", r.Unreplayable)
+		}
+		b.WriteString("\n")
+	}
+	for reason, n := range r.Why {
+		fmt.Fprintf(&b, "  %d: %s\n", n, reason)
+	}
+	if r.Withheld > 0 {
+		fmt.Fprintf(&b, "withheld: parts of %d records are not shown; of these only that they are in the log is known\n", r.Withheld)
+	}
+	if !r.Anchored {
+		b.WriteString("unanchored: the bundle agrees with itself; pin its root key with --trust to know whose it is\n")
+	}
+	if !r.Witnessed {
+		b.WriteString("unwitnessed: no third party has cosigned the checkpoint; compare it with one that you got before\n")
+	}
+	if !r.Complete {
+		b.WriteString("completeness: unproven: records may have been left out of this bundle\n")
+	}
+	return b.String()
+}
+
+func since(t time.Time) float64 {
+	return float64(time.Since(t).Milliseconds()) / 1000
+}

@@ -1,0 +1,216 @@
+package audit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/ledger"
+)
+
+// ErrNotFound: no order with this intent_id is in the journal.
+var ErrNotFound = errors.New("no such order")
+
+// Shown is one record, opened for reading.
+type Shown struct {
+	Position int64                      `json:"position"`
+	Kind     storage.Kind               `json:"kind"`
+	At       string                     `json:"at"`
+	Tenant   string                     `json:"tenant"`
+	IntentID string                     `json:"intent_id,omitempty"` // of an order
+	Type     string                     `json:"type,omitempty"`
+	User     string                     `json:"user,omitempty"`
+	Code     intents.Code               `json:"code,omitempty"`
+	Of       *int64                     `json:"of,omitempty"` // the order that it is about
+	Digest   string                     `json:"record_digest"`
+	Parts    map[string]json.RawMessage `json:"parts,omitempty"`
+	Order    *intents.Body              `json:"order,omitempty"` // what was signed
+}
+
+// Read opens the records of a journal from a position on.
+func Read(ctx context.Context, records storage.Records, from int64) iter.Seq2[Shown, error] {
+	tenants := ledger.NewTenants(records)
+	return func(yield func(Shown, error) bool) {
+		for rec, err := range records.Scan(ctx, from) {
+			var s Shown
+			if err == nil {
+				s, err = read(ctx, tenants, rec)
+			}
+			if !yield(s, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+func read(ctx context.Context, tenants *ledger.Tenants, rec storage.Record) (Shown, error) {
+	s := Shown{Position: rec.Position, Kind: rec.Kind, At: intents.FormatTime(rec.At), Digest: rec.Digest(), Parts: rec.Parts}
+	var err error
+	if s.Tenant, err = tenants.Of(ctx, rec); err != nil {
+		return s, err
+	}
+	switch rec.Kind {
+	case storage.KindOrder:
+		var sealed intents.Sealed
+		var d intents.Decision
+		s.Order = new(intents.Body)
+		if err := errors.Join(json.Unmarshal(rec.Parts[storage.PartOrder], &sealed), json.Unmarshal(rec.Parts[storage.PartDecision], &d)); err != nil {
+			return s, fmt.Errorf("record %d: %w", rec.Position, err)
+		}
+		if err := json.Unmarshal([]byte(sealed.Payload), s.Order); err != nil {
+			return s, fmt.Errorf("record %d: %w", rec.Position, err)
+		}
+		s.IntentID, s.Code, s.Type, s.User = d.IntentID, d.Code, s.Order.Intent.Type, s.Order.Actor.UserID
+	case storage.KindOutcome, storage.KindRelease, storage.KindTakeover:
+		of, err := ledger.About(rec)
+		if err != nil {
+			return s, err
+		}
+		s.Of = &of
+		var out struct {
+			Code intents.Code `json:"code"`
+		}
+		if err := json.Unmarshal(rec.Parts[string(rec.Kind)], &out); err != nil {
+			return s, fmt.Errorf("record %d: %w", rec.Position, err)
+		}
+		s.Code = out.Code
+	case storage.KindControl:
+	}
+	return s, nil
+}
+
+// Find reads everything about an order: its own record, and what follows on it.
+func Find(ctx context.Context, records storage.Records, id string) ([]Shown, error) {
+	tenants := ledger.NewTenants(records)
+	var out []Shown
+	for rec, err := range records.Scan(ctx, 0) {
+		if err != nil {
+			return nil, err
+		}
+		if len(out) == 0 && rec.Kind != storage.KindOrder {
+			continue
+		}
+		s, err := read(ctx, tenants, rec)
+		if err != nil {
+			return nil, err
+		}
+		if s.IntentID == id || (len(out) > 0 && s.Of != nil && *s.Of == out[0].Position) {
+			out = append(out, s)
+		}
+	}
+	if len(out) == 0 {
+		return nil, ErrNotFound
+	}
+	return out, nil
+}
+
+// Proof of one order: that its records are in the log, and what the router said
+// of them. Whoever has pinned the root key needs nothing else; the parts of the
+// records are not in it.
+type Proof struct {
+	Origin    string             `json:"origin"`
+	IntentID  string             `json:"intent_id"`
+	Receipt   string             `json:"receipt,omitempty"`
+	KeySets   []string           `json:"key_sets"` // signed by the root key, oldest first
+	Inclusion []ledger.Inclusion `json:"inclusion"`
+}
+
+// Prove one order. A record that is in no checkpoint yet gives ledger.ErrPending.
+func Prove(ctx context.Context, s Source, id string) (Proof, error) {
+	p := Proof{Origin: s.Origin, IntentID: id}
+	x := &exporter{Source: s}
+	shown, err := Find(ctx, s.Records, id)
+	if err != nil {
+		return p, err
+	}
+	c, err := s.Ledger.Checkpoint(ctx, s.LedgerKey.VerificationKey())
+	if err != nil {
+		return p, err
+	}
+	for _, r := range shown {
+		in, err := s.Ledger.Inclusion(ctx, r.Position, c)
+		if err != nil {
+			return p, err
+		}
+		p.Inclusion = append(p.Inclusion, in)
+	}
+	for rec, err := range s.Records.Scan(ctx, 0) {
+		if err != nil {
+			return p, err
+		}
+		if _, _, err := x.reads(rec); err != nil {
+			return p, err
+		}
+		if n := len(p.KeySets); x.token != "" && (n == 0 || p.KeySets[n-1] != x.token) {
+			p.KeySets = append(p.KeySets, x.token)
+		}
+		if last := shown[len(shown)-1]; rec.Position == last.Position && last.Kind == storage.KindOutcome {
+			if p.Receipt, err = x.receipt(ctx, rec); err != nil {
+				return p, err
+			}
+		}
+	}
+	return p, nil
+}
+
+// Check verifies a proof by the root key that trust has pinned.
+func (p Proof) Check(trust Trust) error {
+	if p.Origin != trust.Origin {
+		return errors.New("the proof is of another log than the pinned one")
+	}
+	var all []intents.Key
+	known := map[string]intents.Key{}
+	prev := ""
+	for i, token := range p.KeySets {
+		set, keys, err := intents.OpenKeySet(token, trust.public)
+		if err != nil {
+			return fmt.Errorf("key set %d: %w", i+1, err)
+		}
+		if set.Version != int64(i+1) || set.Prev != prev {
+			return fmt.Errorf("key set %d does not follow on the one before", i+1)
+		}
+		prev = intents.Digest([]byte(token))
+		for kid, k := range keys {
+			all, known[kid] = append(all, k), k
+		}
+	}
+	if len(p.Inclusion) == 0 {
+		return errors.New("the proof proves nothing")
+	}
+	var leaves []ledger.Leaf
+	for _, in := range p.Inclusion {
+		c, err := ledger.OpenCheckpoint(in.Note, p.Origin, all...)
+		if err != nil {
+			return err
+		}
+		leaf, err := ledger.ParseLeaf([]byte(in.Leaf))
+		if err != nil {
+			return err
+		}
+		if leaf.Position != in.Position || ledger.VerifyInclusion(c, in.Position, leaf.Hash(), in.Hashes) != nil {
+			return fmt.Errorf("record %d is not in the log of the checkpoint", in.Position)
+		}
+		leaves = append(leaves, leaf)
+	}
+	if p.Receipt == "" {
+		return nil
+	}
+	r, err := intents.OpenReceipt(p.Receipt, intents.KeysFunc(func(kid string) (intents.Key, error) {
+		if k, ok := known[kid]; ok {
+			return k, nil
+		}
+		return intents.Key{}, intents.Refuse(intents.KeyUnknown, "", "no such key in the key sets")
+	}))
+	if err != nil {
+		return fmt.Errorf("receipt: %w", err)
+	}
+	last := leaves[len(leaves)-1]
+	if r.IntentID != p.IntentID || r.Position != leaves[0].Position || r.RecordDigest != leaves[0].RecordDigest || r.OutcomeDigest != last.RecordDigest {
+		return errors.New("the receipt speaks of other records")
+	}
+	return nil
+}

@@ -1,0 +1,219 @@
+package cli
+
+import (
+	"bufio"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"aob.dev/writ/audit"
+	"aob.dev/writ/internal/config"
+	"aob.dev/writ/internal/node"
+	"aob.dev/writ/policies"
+)
+
+func auditCommand(std IO) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "audit", Short: "Export, verify, replay and prove the record", Args: cobra.NoArgs, RunE: help,
+		Long: "Read the record of a data directory (export, show, prove, tail, trust), or check a\n" +
+			"bundle that was exported from one, with nothing else at hand (verify, replay).",
+	}
+	cmd.AddCommand(auditExport(std), auditVerify(std, false), auditVerify(std, true), auditShow(std), auditProve(std), auditTail(std), auditTrust(std))
+	return cmd
+}
+
+// withArchive opens the data directory for a command.
+func withArchive(ctx context.Context, dir string, fn func(*node.Archive) error) error {
+	a, err := node.OpenArchive(ctx, dir)
+	if err != nil {
+		return malformed(err)
+	}
+	return errors.Join(fn(a), a.Close())
+}
+
+func dataFlag(cmd *cobra.Command, dir *string) {
+	cmd.Flags().StringVar(dir, "data", config.Default().Data, "data directory; the process that uses it may be running")
+}
+
+func jsonFlag(cmd *cobra.Command, asJSON *bool) {
+	cmd.Flags().BoolVar(asJSON, "json", false, "print data")
+}
+
+func auditExport(std IO) *cobra.Command {
+	var dir, out, since, checkpoint string
+	var sel audit.Selection
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "export --out FILE", Short: "Write a bundle that verifies with nothing else at hand", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if since != "" {
+				at, err := sinceTime(since, time.Now())
+				if err != nil {
+					return &exitError{code: ExitUsage, err: err}
+				}
+				sel.Since = at
+			}
+			if checkpoint != "" {
+				text, err := os.ReadFile(checkpoint) //nolint:gosec // G304: the user names the file
+				if err != nil {
+					return malformed(err)
+				}
+				sel.Checkpoint = string(text)
+			}
+			return withArchive(cmd.Context(), dir, func(a *node.Archive) error {
+				done, err := exportTo(cmd.Context(), std, out, a, sel)
+				if err != nil {
+					return no(err)
+				}
+				if asJSON && out != "-" {
+					return printJSON(std.Out, done)
+				}
+				fmt.Fprintf(std.Err, "%d records, %d bare leaves, %d bytes, up to position %d\n", done.Records, done.Leaves, done.Bytes, done.Size-1)
+				if done.Pending > 0 {
+					fmt.Fprintf(std.Err, "%d records are in no checkpoint yet and not in the bundle\n", done.Pending)
+				}
+				return nil
+			})
+		},
+	}
+	dataFlag(cmd, &dir)
+	jsonFlag(cmd, &asJSON)
+	cmd.Flags().StringVarP(&out, "out", "o", "-", "file; - is standard output")
+	cmd.Flags().StringVar(&sel.Tenant, "tenant", "", "records of this tenant, and what they rest on")
+	cmd.Flags().StringVar(&since, "since", "", "records from this RFC 3339 time, or from so long ago (7d, 12h)")
+	cmd.Flags().BoolVar(&sel.Complete, "complete", false, "with --tenant: prove that no record of the tenant is left out")
+	cmd.Flags().StringVar(&checkpoint, "since-checkpoint", "", "file with a checkpoint: show that the log has only grown since")
+	return cmd
+}
+
+// exportTo writes a bundle to a file, whole or not at all, or to standard output.
+func exportTo(ctx context.Context, std IO, out string, a *node.Archive, sel audit.Selection) (audit.Exported, error) {
+	if out == "-" {
+		return audit.Export(ctx, std.Out, a.Source, sel)
+	}
+	part := out + ".part"
+	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // G304: the user names the file
+	if err != nil {
+		return audit.Exported{}, err
+	}
+	w := bufio.NewWriterSize(f, 1<<20)
+	done, err := audit.Export(ctx, w, a.Source, sel)
+	if err := errors.Join(err, w.Flush(), f.Close()); err != nil {
+		return done, errors.Join(err, os.Remove(part))
+	}
+	return done, os.Rename(part, out)
+}
+
+// sinceTime reads a time, or a duration before now; days too.
+func sinceTime(s string, now time.Time) (time.Time, error) {
+	if at, err := time.Parse(time.RFC3339, s); err == nil {
+		return at, nil
+	}
+	var days int
+	if n, err := fmt.Sscanf(s, "%dd", &days); n == 1 && err == nil && s == fmt.Sprintf("%dd", days) {
+		return now.AddDate(0, 0, -days), nil
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 {
+		return now, fmt.Errorf("--since: %q is neither an RFC 3339 time nor a duration such as 7d or 12h", s)
+	}
+	return now.Add(-d), nil
+}
+
+func auditVerify(std IO, replay bool) *cobra.Command {
+	var trust, policy string
+	var asJSON bool
+	cmd := &cobra.Command{Use: "verify BUNDLE", Short: "Check a bundle offline: every signature, key, grant, task, receipt and Merkle proof", Args: cobra.ExactArgs(1)}
+	if replay {
+		cmd.Use, cmd.Short = "replay BUNDLE", "Verify a bundle and decide every order in it again; nothing is carried out"
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o := audit.Options{Replay: replay}
+		if trust != "" {
+			raw, err := os.ReadFile(trust) //nolint:gosec // G304: the user names the file
+			if err != nil {
+				return malformed(err)
+			}
+			if o.Trust, err = audit.ReadTrust(raw); err != nil {
+				return malformed(err)
+			}
+		}
+		if policy != "" {
+			source, err := policies.ReadDir(policy)
+			if err != nil {
+				return malformed(err)
+			}
+			if o.Policy, err = policies.New(cmd.Context(), source); err != nil {
+				return malformed(err)
+			}
+		}
+		r, closeAll, err := openBundle(std, args[0])
+		if err != nil {
+			return malformed(err)
+		}
+		defer closeAll()
+		if terminal(std.Err) && !asJSON {
+			o.Progress = func(n int64) { fmt.Fprintf(std.Err, "\r%d records", n) }
+			defer fmt.Fprint(std.Err, "\r")
+		}
+		report, err := audit.Verify(cmd.Context(), r, o)
+		if err != nil {
+			return malformed(err)
+		}
+		if asJSON {
+			err = printJSON(std.Out, report)
+		} else {
+			_, err = fmt.Fprint(std.Out, report)
+		}
+		if err == nil && !report.OK {
+			return &exitError{code: ExitNo, err: errors.New("not valid"), silent: true}
+		}
+		return err
+	}
+	cmd.Flags().StringVar(&trust, "trust", "", "trust file: the pinned root key and log origin (see writ audit trust)")
+	if replay {
+		cmd.Flags().StringVar(&policy, "policy", "", "directory of policies to decide with, in place of those of then")
+	}
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+// openBundle opens a file or standard input; gzip is taken off.
+func openBundle(std IO, name string) (io.Reader, func(), error) {
+	in, closer := std.In, func() {}
+	if name != "-" {
+		f, err := os.Open(name) //nolint:gosec // G304: the user names the file
+		if err != nil {
+			return nil, nil, err
+		}
+		in, closer = f, func() { _ = f.Close() } // only read
+	}
+	r := bufio.NewReaderSize(in, 1<<20)
+	if magic, err := r.Peek(2); err == nil && magic[0] == 0x1f && magic[1] == 0x8b {
+		z, err := gzip.NewReader(r)
+		if err != nil {
+			closer()
+			return nil, nil, err
+		}
+		return z, closer, nil
+	}
+	return r, closer, nil
+}
+
+func auditTrust(std IO) *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use: "trust", Short: "Print the trust file of a log, for auditors to pin over another way than the bundles", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return withArchive(cmd.Context(), dir, func(a *node.Archive) error { return printJSON(std.Out, audit.NewTrust(a.Root)) })
+		},
+	}
+	dataFlag(cmd, &dir)
+	return cmd
+}

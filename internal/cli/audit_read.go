@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"aob.dev/writ/audit"
+	"aob.dev/writ/internal/node"
+)
+
+func auditShow(std IO) *cobra.Command {
+	var dir string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "show INTENT_ID", Short: "Show an order's records", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withArchive(cmd.Context(), dir, func(a *node.Archive) error {
+				found, err := audit.Find(cmd.Context(), a.Records, args[0])
+				if err != nil {
+					return no(err)
+				}
+				if asJSON {
+					return printJSON(std.Out, found)
+				}
+				for _, s := range found {
+					fmt.Fprintln(std.Out, shownLine(s))
+					if s.Order != nil {
+						if err := printJSON(std.Out, s.Order); err != nil {
+							return err
+						}
+					}
+					for name, part := range s.Parts {
+						if name != "order" && name != "grant" {
+							fmt.Fprintf(std.Out, "%s: %s\n", name, part)
+						}
+					}
+				}
+				return nil
+			})
+		},
+	}
+	dataFlag(cmd, &dir)
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+// shownLine is a record in one line.
+func shownLine(s audit.Shown) string {
+	what := s.Type
+	if s.Of != nil {
+		what = fmt.Sprintf("of %d", *s.Of)
+	}
+	return fmt.Sprintf("%6d  %s  %-8s  %-10s %-14s %-20s %s", s.Position, s.At, s.Kind, s.Tenant, what, s.Code, short(s.IntentID))
+}
+
+func auditProve(std IO) *cobra.Command {
+	var dir string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "prove INTENT_ID", Short: "Print the receipt, inclusion proofs and keys of one order as one JSON document", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return withArchive(cmd.Context(), dir, func(a *node.Archive) error {
+				p, err := audit.Prove(cmd.Context(), a.Source, args[0])
+				if err == nil {
+					err = p.Check(audit.NewTrust(a.Root))
+				}
+				if err != nil {
+					return no(err)
+				}
+				return printJSON(std.Out, p)
+			})
+		},
+	}
+	dataFlag(cmd, &dir)
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+// tailPause is how long tail waits before it looks again.
+const tailPause = 500 * time.Millisecond
+
+func auditTail(std IO) *cobra.Command {
+	var dir, tenant, typ, code string
+	var follow, asJSON bool
+	cmd := &cobra.Command{
+		Use: "tail", Short: "Print the record, a line each", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			next := int64(0)
+			wanted := func(s audit.Shown) bool {
+				return (tenant == "" || s.Tenant == tenant) && (typ == "" || s.Type == typ) && (code == "" || string(s.Code) == code)
+			}
+			for {
+				err := withArchive(cmd.Context(), dir, func(a *node.Archive) error {
+					from := next
+					next = a.Records.Next()
+					return tailFrom(cmd.Context(), std, a, from, wanted, asJSON)
+				})
+				if err != nil && (!follow || !errors.Is(err, fs.ErrNotExist)) {
+					return err
+				}
+				if !follow {
+					return nil
+				}
+				select {
+				case <-cmd.Context().Done():
+					return nil
+				case <-time.After(tailPause):
+				}
+			}
+		},
+	}
+	dataFlag(cmd, &dir)
+	jsonFlag(cmd, &asJSON)
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what comes")
+	cmd.Flags().StringVar(&tenant, "tenant", "", "of this tenant")
+	cmd.Flags().StringVar(&typ, "type", "", "orders of this type")
+	cmd.Flags().StringVar(&code, "code", "", "with this code")
+	return cmd
+}
+
+func tailFrom(ctx context.Context, std IO, a *node.Archive, from int64, wanted func(audit.Shown) bool, asJSON bool) error {
+	for s, err := range audit.Read(ctx, a.Records, from) {
+		if err != nil {
+			return err
+		}
+		if !wanted(s) {
+			continue
+		}
+		if asJSON {
+			err = printLine(std.Out, s)
+		} else {
+			_, err = fmt.Fprintln(std.Out, shownLine(s))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printLine writes data as one line.
+func printLine(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}

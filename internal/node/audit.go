@@ -1,0 +1,97 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+
+	"aob.dev/writ/audit"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/keydir"
+	"aob.dev/writ/router"
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/blobdir"
+	"aob.dev/writ/storage/ledger"
+	"aob.dev/writ/storage/sqlite"
+)
+
+// Archive is a data directory as an auditor's tools read it, beside the process
+// that writes it or when none does.
+type Archive struct {
+	audit.Source
+	Root    intents.Key // that signed the genesis
+	records *sqlite.Records
+}
+
+// OpenArchive opens a data directory for reading.
+func OpenArchive(ctx context.Context, dir string) (*Archive, error) {
+	keys, err := keydir.Load(filepath.Join(dir, "keys"))
+	if err != nil {
+		return nil, fmt.Errorf("%w: name a data directory with --data", err)
+	}
+	secret, err := ledger.ReadSecret(tagFile(dir))
+	if err != nil {
+		return nil, err
+	}
+	blobs, err := blobdir.Open(filepath.Join(dir, "blobs"))
+	if err != nil {
+		return nil, err
+	}
+	records, err := sqlite.OpenRecords(ctx, filepath.Join(dir, "journal"))
+	if err != nil {
+		return nil, err
+	}
+	root, err := rootOf(ctx, records)
+	if err != nil {
+		return nil, errors.Join(err, records.Close())
+	}
+	origin := router.Origin(root.Public)
+	return &Archive{Root: root, records: records, Source: audit.Source{
+		Origin: origin, Records: records, Ledger: ledger.NewReader(ledgerDir(dir), origin),
+		Blobs: blobs, Tags: ledger.NewTags(secret, origin), LedgerKey: keys[intents.RoleLedger], RouterKey: keys[intents.RoleRouter],
+	}}, nil
+}
+
+// rootOf is the root key that the genesis names.
+func rootOf(ctx context.Context, records storage.Records) (intents.Key, error) {
+	rec, err := records.Get(ctx, 0)
+	if err != nil {
+		return intents.Key{}, fmt.Errorf("genesis: %w", err)
+	}
+	var c router.Control
+	if err := json.Unmarshal(rec.Parts[storage.PartControl], &c); err != nil || c.Genesis == nil {
+		return intents.Key{}, errors.New("record 0 is no genesis")
+	}
+	g, err := router.OpenGenesis(*c.Genesis)
+	if err != nil {
+		return intents.Key{}, err
+	}
+	return g.RootJWK.ToKey()
+}
+
+// Close ends reading.
+func (a *Archive) Close() error {
+	if a.records == nil {
+		return nil
+	}
+	return a.records.Close()
+}
+
+// Archive of a node that is open, for checks in the same process, once
+// everything that is durable is in a published checkpoint.
+func (n *Node) Archive(ctx context.Context) (*Archive, error) {
+	if _, err := n.ledger.Sync(ctx); err != nil {
+		return nil, err
+	}
+	secret, err := ledger.ReadSecret(tagFile(n.cfg.Dir))
+	if err != nil {
+		return nil, err
+	}
+	root, err := rootOf(ctx, n.journal)
+	return &Archive{Root: root, Source: audit.Source{
+		Origin: n.Origin(), Records: n.journal, Ledger: n.ledger.Reader, Blobs: n.blobs,
+		Tags: ledger.NewTags(secret, n.Origin()), LedgerKey: n.keys[intents.RoleLedger], RouterKey: n.keys[intents.RoleRouter],
+	}}, err
+}
