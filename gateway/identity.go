@@ -114,7 +114,7 @@ func (g *Gateway) identify(ctx context.Context, who caller, body claim) (actor, 
 	case a.user != who.key.UserID && !who.key.MayAssertUser:
 		return a, problem.New(intents.RBACForbidden, "/user_id", "the API key may not act for other users")
 	}
-	if err := g.meter("key " + a.keyID + " user " + a.user); err != nil {
+	if err := g.meter("tenant " + a.tenant + " key " + a.keyID + " user " + a.user); err != nil {
 		return a, err
 	}
 	a.roles, err = g.rolesOf(ctx, a, who.key.MaxRoles)
