@@ -55,6 +55,9 @@ func (o *Order) Driver() string {
 func oblige(o *Order, result json.RawMessage) (json.RawMessage, *Failure) {
 	for _, ob := range o.Ticket.Obligations {
 		if pointers, ok := texts(ob.Value); ok && ob.Name == ObligationMask {
+			if isReference(result) {
+				return nil, Fail(intents.OversizedOutput, "a policy masks the result, which is too large for that")
+			}
 			result = mask(result, pointers)
 		}
 	}
@@ -64,6 +67,15 @@ func oblige(o *Order, result json.RawMessage) (json.RawMessage, *Failure) {
 		}
 	}
 	return result, nil
+}
+
+// isReference: the data of a result is in a file, where no mask reaches.
+func isReference(result json.RawMessage) bool {
+	var ref struct {
+		FileID string   `json:"file_id"`
+		Sample []string `json:"sample"`
+	}
+	return json.Unmarshal(result, &ref) == nil && ref.FileID != "" && ref.Sample != nil
 }
 
 // wholeNumber reads a count of bytes; JSON numbers arrive as float64.
