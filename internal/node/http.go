@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"aob.dev/writ/gateway"
 	"aob.dev/writ/router/httpapi"
 )
 
@@ -14,13 +15,13 @@ func (n *Node) handler() http.Handler {
 		Router: n.router, Directory: n.directory, Documents: n.documents, Policy: n.policy,
 		Recorder: n.recorder, Ledger: proofs{n.ledger}, Now: n.cfg.Now, Log: n.cfg.Log,
 	})
-	gateway := n.gateway.Handler()
+	others := n.gateway.Handler()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if routers(r.URL.Path) {
 			api.ServeHTTP(w, r)
 			return
 		}
-		gateway.ServeHTTP(w, r)
+		others.ServeHTTP(w, r)
 	})
 }
 
@@ -33,3 +34,7 @@ func routers(path string) bool {
 	}
 	return false
 }
+
+// newServer bounds what a client may take its time with: the gateway's limits,
+// also for what belongs to the router.
+func newServer(h http.Handler) *http.Server { return gateway.NewServer(h) }

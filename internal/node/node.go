@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"time"
@@ -260,8 +259,7 @@ func (n *Node) start(g *group) error {
 	}
 	g.run("gateway", n.gateway.Run)
 	if n.listener != nil {
-		server := &http.Server{Handler: n.handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
-		g.http("http", server, n.listener)
+		g.http("http", newServer(n.handler()), n.listener)
 	}
 	return nil
 }
