@@ -30,6 +30,7 @@ const (
 // Box is one Python process in its finished sandbox. It takes one script.
 type Box struct {
 	proc   *os.Process
+	shell  bool     // proc tells signal n as exit status 128+n, as a shell does
 	feed   *os.File // write ends and read ends of the parent
 	out    *os.File
 	errs   *os.File

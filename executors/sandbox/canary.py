@@ -1,6 +1,7 @@
 """Tried in a real box at start: prints one line per right it should not have.
 
-SECRET, defined in front by Go, is a file of the host that any user may read.
+Defined in front by Go: SECRET is a file of the host that any user may read,
+PROC a directory about its processes.
 """
 import errno
 import os
@@ -29,7 +30,7 @@ def unix_sockets():
 refused("socket", sockets)
 refused("unix socket", unix_sockets)
 refused("file of the host", open, SECRET)
-refused("/proc", os.listdir, "/proc")
+refused("/proc", os.listdir, PROC)
 refused("list /", os.listdir, "/etc")
 refused("write outside", open, "/escaped", "w")
 refused("signal the parent", os.kill, os.getppid() or 2, 0)

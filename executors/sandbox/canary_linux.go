@@ -22,10 +22,12 @@ var canaryScript string
 const canaryWall = 20 * time.Second
 
 // Probe builds a real box and lets the canary try what must not work.
-func (d *linuxDriver) Probe(ctx context.Context) error {
+func (d *linuxDriver) Probe(ctx context.Context) error { return probe(ctx, d, d.host) }
+
+func probe(ctx context.Context, d Driver, h *host) error {
 	// Beside the runtimes and readable for all, so that only the box keeps the
 	// canary from it.
-	secret, err := os.CreateTemp(filepath.Dir(d.host.runtime.path), canaryPrefix)
+	secret, err := os.CreateTemp(filepath.Dir(h.runtime.path), canaryPrefix)
 	if err != nil {
 		return err
 	}
@@ -42,7 +44,12 @@ func (d *linuxDriver) Probe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	script := "SECRET = " + strconv.QuoteToASCII(secret.Name()) + "\n" + canaryScript
+	// gVisor shows a /proc of its own.
+	procs := "/proc"
+	if d.Name() == GVisor {
+		procs = "/proc/" + strconv.Itoa(os.Getpid())
+	}
+	script := fmt.Sprintf("SECRET, PROC = %s, %q\n", strconv.QuoteToASCII(secret.Name()), procs) + canaryScript
 	res, err := box.Run(ctx, Job{Script: script, Input: strings.NewReader("arrived")})
 	switch {
 	case err != nil:

@@ -4,6 +4,7 @@ import "context"
 
 // Names of the drivers, strongest first: the order in which Open tries them.
 const (
+	GVisor         = "gvisor" // only where it is asked for: see Config
 	Namespaces     = "namespaces"
 	Rootful        = "rootful"
 	LandlockChroot = "landlock+chroot"
@@ -12,7 +13,7 @@ const (
 
 // DriverNames are all drivers, strongest first.
 func DriverNames() []string {
-	return []string{Namespaces, Rootful, LandlockChroot, Landlock}
+	return []string{GVisor, Namespaces, Rootful, LandlockChroot, Landlock}
 }
 
 // Profile is what a box is built with, before it gets a script.

@@ -43,6 +43,7 @@ const insideID = 1000
 
 func (h *host) drivers() []Driver {
 	return []Driver{
+		gvisorDriver{h},
 		&linuxDriver{name: Namespaces, clone: boxNamespaces, user: true, root: rootPivot, landlock: abiAny, layers: allLayers, host: h},
 		&linuxDriver{name: Rootful, clone: boxNamespaces, needRoot: true, root: rootPivot, landlock: abiAny, layers: allLayers, host: h},
 		&linuxDriver{name: LandlockChroot, needRoot: true, root: rootChroot, landlock: abiTruncate, layers: allLayers, host: h},

@@ -5,6 +5,7 @@ package sandbox
 import (
 	"context"
 	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -90,3 +91,6 @@ func (r bareRunner) Run(ctx context.Context, job Job) (Result, error) {
 	out, err := exec.CommandContext(ctx, p.Executable, "-I", "-S", "-E", "-B", "-c", job.Script).Output()
 	return Result{Outcome: OK, Output: out}, err
 }
+
+// Scratch is the directory of the sessions.
+func (s *Sandbox) Scratch() string { return filepath.Join(s.host.runtime.path, taskDir) }

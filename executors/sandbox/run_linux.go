@@ -71,8 +71,8 @@ func (b *Box) Run(ctx context.Context, job Job) (res Result, err error) {
 	if b.waitErr != nil {
 		return Result{}, nil // Close tells
 	}
-	state := b.state
-	verdict := judge(why, state, report.kept, b.limits)
+	ended := b.ended()
+	verdict := judge(why, ended, report.kept, b.limits)
 	if verdict.input {
 		return Result{}, fmt.Errorf("%w: %s", ErrInputSize, verdict.text)
 	}
@@ -80,7 +80,7 @@ func (b *Box) Run(ctx context.Context, job Job) (res Result, err error) {
 	return Result{
 		Outcome: verdict.outcome, Limit: verdict.limit, Output: out.kept, Error: verdict.text, ScriptSHA256: hex.EncodeToString(sum[:]),
 		Driver: b.driver, Python: b.python, Duration: duration,
-		CPU: state.UserTime() + state.SystemTime(), ExitCode: state.ExitCode(), InputBytes: sent,
+		CPU: ended.cpu, ExitCode: ended.code, InputBytes: sent,
 	}, nil
 }
 
@@ -188,17 +188,40 @@ type verdict struct {
 	input   bool // boot.py could not store the input
 }
 
+// end is how a process ended.
+type end struct {
+	code   int            // -1 if ended by a signal
+	signal syscall.Signal // 0: none
+	cpu    time.Duration
+	// foreign: cpu is not that of the script, and nothing but its limit kills it.
+	foreign bool
+}
+
+// ended reads the state of a process that ended.
+func (b *Box) ended() end {
+	e := end{code: b.state.ExitCode(), cpu: b.state.UserTime() + b.state.SystemTime()}
+	if status, ok := b.state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		e.signal = status.Signal()
+	}
+	const first, last = 129, 128 + 64
+	e.foreign = b.shell
+	if b.shell && e.code >= first && e.code <= last {
+		e.code, e.signal = -1, syscall.Signal(e.code-128)
+	}
+	return e
+}
+
 // judge labels the end of a run: the parent's own reason first, then the
 // signal, then what boot.py reported.
-func judge(why Outcome, state *os.ProcessState, report []byte, l Limits) verdict {
+func judge(why Outcome, e end, report []byte, l Limits) verdict {
 	switch why {
 	case Timeout:
 		return verdict{outcome: Timeout, limit: WallLimit, text: fmt.Sprintf("ended after %s", l.Wall)}
 	case OversizedOutput:
 		return verdict{outcome: OversizedOutput, limit: OutputLimit, text: fmt.Sprintf("more than %d bytes of output", l.Output)}
 	}
-	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return judgeSignal(status.Signal(), state.UserTime()+state.SystemTime(), l)
+	if e.signal != 0 {
+		return judgeSignal(e, l)
 	}
 	var kind byte
 	if len(report) > 0 {
@@ -211,20 +234,21 @@ func judge(why Outcome, state *os.ProcessState, report []byte, l Limits) verdict
 		return verdict{outcome: Memory, limit: MemoryLimit, text: string(report)}
 	case kind == 'E' || reported[kind] != NoLimit:
 		return verdict{outcome: ScriptError, limit: reported[kind], text: string(report)}
-	case state.ExitCode() != 0:
-		return verdict{outcome: ScriptError, text: fmt.Sprintf("exit status %d", state.ExitCode())}
+	case e.code != 0:
+		return verdict{outcome: ScriptError, text: fmt.Sprintf("exit status %d", e.code)}
 	}
 	return verdict{outcome: OK}
 }
 
-func judgeSignal(sig syscall.Signal, cpu time.Duration, l Limits) verdict {
+func judgeSignal(e end, l Limits) verdict {
+	sig := e.signal
 	switch {
 	case sig == sigPolicy:
 		return verdict{outcome: Policy, text: "forbidden system call"}
 	// The kernel enforces the limit on sampled ticks but reports exact time,
 	// which on a busy or virtual machine can be far less. Half is a safe sign:
 	// the other SIGKILL that is not ours comes from the memory killer.
-	case sig == sigCPU || sig == syscall.SIGKILL && cpu >= l.CPU/2:
+	case sig == sigCPU || sig == syscall.SIGKILL && (e.foreign || e.cpu >= l.CPU/2):
 		return verdict{outcome: Timeout, limit: CPULimit, text: fmt.Sprintf("used %s of processor time", l.CPU)}
 	case sig == syscall.SIGKILL:
 		return verdict{outcome: Memory, limit: MemoryLimit, text: "killed by the kernel"}

@@ -29,3 +29,9 @@ func (*Sandbox) Run(context.Context, Job) (Result, error) { return Result{}, err
 
 // Close does nothing on this platform.
 func (*Sandbox) Close() error { return nil }
+
+// Prepared says what Prepare found or made.
+type Prepared struct{ Path, Python string }
+
+// Prepare fails on this platform.
+func Prepare(context.Context, Config) (Prepared, error) { return Prepared{}, errPlatform }

@@ -127,7 +127,7 @@ func TestRunResult(t *testing.T) {
 				if res.Duration <= 0 || res.CPU <= 0 {
 					t.Errorf("incomplete account: %+v", res)
 				}
-				res.Duration, res.CPU = 0, 0
+				res.Duration, res.CPU, res.Warm = 0, 0, false
 				if diff := cmp.Diff(want, res); diff != "" {
 					t.Error(diff)
 				}
@@ -311,7 +311,9 @@ func TestDriversAccepted(t *testing.T) {
 		minimum string
 		want    []string // nil: refused
 	}{
-		{nil, "", DriverNames()},
+		{nil, "", DriverNames()[1:]},
+		{nil, GVisor, []string{GVisor}},
+		{[]string{GVisor, Namespaces}, "", []string{GVisor, Namespaces}},
 		{nil, Rootful, []string{Namespaces, Rootful}},
 		{[]string{Landlock, Namespaces}, "", []string{Landlock, Namespaces}},
 		{[]string{Landlock, Namespaces}, Namespaces, []string{Namespaces}},

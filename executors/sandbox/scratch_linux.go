@@ -95,6 +95,7 @@ func sweepSessions(tasks string) {
 		if err != nil {
 			continue
 		}
+		sweepContainers(dir)
 		os.RemoveAll(dir)
 		lock.Close()
 	}

@@ -109,9 +109,7 @@ func (s *spawner) launch() error {
 		SysProcAttr: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true},
 	}
 	if err = unix.SetsockoptTimeval(ours, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout); err == nil {
-		started := make(chan error, 1)
-		s.launches <- func() { started <- cmd.Start() }
-		err = <-started
+		err = s.command(cmd)
 	}
 	if err != nil {
 		_ = unix.Close(ours)
@@ -119,6 +117,14 @@ func (s *spawner) launch() error {
 	}
 	s.cmd, s.socket = cmd, ours
 	return nil
+}
+
+// command starts another command whose parent death signal has to mean the
+// process, not a thread.
+func (s *spawner) command(cmd *exec.Cmd) error {
+	started := make(chan error, 1)
+	s.launches <- func() { started <- cmd.Start() }
+	return <-started
 }
 
 // stop ends the process. Boxes go on; close ends those.

@@ -17,7 +17,7 @@ import (
 
 func sandboxCommand(std IO) *cobra.Command {
 	cmd := &cobra.Command{Use: "sandbox", Short: "Try the sandbox", Args: cobra.NoArgs, RunE: help}
-	cmd.AddCommand(sandboxRunCommand(std))
+	cmd.AddCommand(sandboxRunCommand(std), sandboxProbeCommand(std), sandboxPrepareCommand(std))
 	return cmd
 }
 

@@ -1,4 +1,5 @@
 # layer: environment
+# open: gvisor
 for k, v in os.environ.items():
     if "TOPSECRET" in k or "TOPSECRET" in v:
         print("ESCAPED", k)
