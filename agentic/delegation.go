@@ -68,7 +68,6 @@ type runRequest struct {
 	Step     catalog.PlanStep    `json:"step"`
 	InputKey string              `json:"input_key,omitempty"`
 	Deadline string              `json:"deadline"`
-	Facts    []catalog.OrderFact `json:"facts,omitempty"` // orders of the step that were held or interrupted
 }
 
 // Results of a task, as its reply says them.

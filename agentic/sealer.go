@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -99,12 +100,16 @@ func (s *Sealer) Order(ctx context.Context, t Turn, at Place, typ string, args, 
 			case <-time.After(time.Duration(attempt) * 250 * time.Millisecond):
 			}
 		}
-		if a, err = s.submit(ctx, t, in, c, key); err != nil {
+		a, err = s.submit(ctx, t, in, c, key)
+		if err != nil && !errors.Is(err, bus.ErrNoResponders) { // nobody listened: it had no effect
 			return nil, err
 		}
-		if !again(a) {
+		if err == nil && !again(a) {
 			break
 		}
+	}
+	if err != nil {
+		return nil, err
 	}
 	if a.Code != intents.OK {
 		return a, &OrderError{typ, a}
