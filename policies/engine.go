@@ -29,6 +29,8 @@ import (
 	"github.com/open-policy-agent/opa/v1/storage"
 	"github.com/open-policy-agent/opa/v1/storage/inmem"
 	"github.com/open-policy-agent/opa/v1/topdown"
+
+	"aob.dev/writ/intents"
 )
 
 // Timeout bounds one evaluation. One that takes longer is tried once more, since
@@ -151,16 +153,26 @@ func (e *Engine) Remembered() (hits, misses int64) { return e.memo.hits.Load(), 
 // modify it. The error is the caller's context's and nothing else: whatever
 // goes wrong in the policy is a denial.
 func (e *Engine) Decide(ctx context.Context, input map[string]any) (Result, error) {
+	return e.decide(ctx, func(path []string) (any, bool) { return lookup(input, path) }, func() map[string]any { return input })
+}
+
+// DecideOrder is Decide for the Input of an order, which it makes only if the
+// policy has to be asked.
+func (e *Engine) DecideOrder(ctx context.Context, order *intents.Envelope, f Facts) (Result, error) {
+	return e.decide(ctx, func(path []string) (any, bool) { return valueAt(order, f, path) }, func() map[string]any { return Input(order, f) })
+}
+
+func (e *Engine) decide(ctx context.Context, at func(path []string) (any, bool), input func() map[string]any) (Result, error) {
 	var buf [512]byte
-	key, ok := e.memo.key(buf[:0], input)
+	key, ok := e.memo.key(buf[:0], at)
 	if !ok {
-		r, _, err := e.evaluate(ctx, input)
+		r, _, err := e.evaluate(ctx, input())
 		return r, err
 	}
 	if r, ok := e.memo.get(key); ok {
 		return r, nil
 	}
-	r, sound, err := e.evaluate(ctx, input)
+	r, sound, err := e.evaluate(ctx, input())
 	if err == nil && sound {
 		e.memo.put(key, r)
 	}

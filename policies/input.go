@@ -64,35 +64,111 @@ type Approval struct {
 // It is pure: the same order and facts give the same document. The grant stays
 // outside: who the actor is has been settled before policy is asked.
 func Input(e *intents.Envelope, f Facts) map[string]any {
-	p, c := e.Principal(), e.Constraints()
-	in := map[string]any{
-		"intent": map[string]any{"type": e.Type(), "args": e.Decoded()},
-		"actor":  map[string]any{"user_id": p.UserID, "tenant": p.Tenant, "roles": list(f.Roles)},
-		"constraints": map[string]any{
-			"issued_at": c.IssuedAt, "ttl_sec": c.TTLSec, "audience": c.Audience,
-			"idempotency_key": c.IdempotencyKey, "capabilities": list(c.Capabilities),
-		},
-		"context":   contextInput(e.Context()),
-		"signer":    map[string]any{"kid": f.Signer.KID, "role": f.Signer.Role},
-		"approvals": approvalsInput(f.Approvals),
-		"now":       f.Now,
-	}
-	if t := f.Task; t != nil {
-		in["task"] = map[string]any{
-			"task_id": t.TaskID, "plan_id": t.PlanID, "revision": t.Revision, "step": t.Step,
-			"skills": list(t.Skills), "deadline": t.Deadline,
+	in := make(map[string]any, len(members))
+	for _, name := range members {
+		if v, ok := member(e, f, name); ok {
+			in[name] = v
 		}
-	}
-	if p := f.Plan; p != nil {
-		in["plan"] = map[string]any{
-			"plan_id": p.PlanID, "status": p.Status, "epoch": p.Epoch, "revision": p.Revision,
-			"replan_count": p.ReplanCount, "steps": p.Steps,
-		}
-	}
-	if s := f.Skill; s != nil && s.Digest != "" {
-		in["skill"] = map[string]any{"name": s.Name, "digest": s.Digest, "effect": s.Effect}
 	}
 	return in
+}
+
+var members = []string{"intent", "actor", "constraints", "context", "signer", "approvals", "now", "task", "plan", "skill"}
+
+// member makes one member of the input.
+func member(e *intents.Envelope, f Facts, name string) (v any, ok bool) {
+	switch name {
+	case "intent":
+		return map[string]any{"type": e.Type(), "args": e.Decoded()}, true
+	case "actor":
+		p := e.Principal()
+		return map[string]any{"user_id": p.UserID, "tenant": p.Tenant, "roles": list(f.Roles)}, true
+	case "constraints":
+		c := e.Constraints()
+		return map[string]any{
+			"issued_at": c.IssuedAt, "ttl_sec": c.TTLSec, "audience": c.Audience,
+			"idempotency_key": c.IdempotencyKey, "capabilities": list(c.Capabilities),
+		}, true
+	case "context":
+		return contextInput(e.Context()), true
+	case "signer":
+		return map[string]any{"kid": f.Signer.KID, "role": f.Signer.Role}, true
+	case "approvals":
+		return approvalsInput(f.Approvals), true
+	case "now":
+		return f.Now, true
+	case "task":
+		if t := f.Task; t != nil {
+			return map[string]any{
+				"task_id": t.TaskID, "plan_id": t.PlanID, "revision": t.Revision, "step": t.Step,
+				"skills": list(t.Skills), "deadline": t.Deadline,
+			}, true
+		}
+	case "plan":
+		if p := f.Plan; p != nil {
+			return map[string]any{
+				"plan_id": p.PlanID, "status": p.Status, "epoch": p.Epoch, "revision": p.Revision,
+				"replan_count": p.ReplanCount, "steps": p.Steps,
+			}, true
+		}
+	case "skill":
+		if s := f.Skill; s != nil && s.Digest != "" {
+			return map[string]any{"name": s.Name, "digest": s.Digest, "effect": s.Effect}, true
+		}
+	}
+	return nil, false
+}
+
+// valueAt is what lookup finds in the input of an order. What policies commonly
+// read is taken from where it stands, and no member is made for it.
+func valueAt(e *intents.Envelope, f Facts, path []string) (any, bool) {
+	if len(path) > 1 {
+		if v, ok := common(e, f, path[0], path[1]); ok {
+			return lookup(v, path[2:])
+		}
+	}
+	v, ok := member(e, f, path[0])
+	if !ok {
+		return nil, false
+	}
+	return lookup(v, path[1:])
+}
+
+// common gives members that stand two names deep, of those that always do.
+func common(e *intents.Envelope, f Facts, first, second string) (any, bool) {
+	switch first {
+	case "intent":
+		switch second {
+		case "type":
+			return e.Type(), true
+		case "args":
+			return e.Decoded(), true
+		}
+	case "actor":
+		switch second {
+		case "user_id":
+			return e.Principal().UserID, true
+		case "tenant":
+			return e.Principal().Tenant, true
+		}
+	case "constraints":
+		if second == "ttl_sec" {
+			return e.Constraints().TTLSec, true
+		}
+	case "signer":
+		if second == "role" {
+			return f.Signer.Role, true
+		}
+	case "plan":
+		if second == "status" && f.Plan != nil {
+			return f.Plan.Status, true
+		}
+	case "task":
+		if second == "skills" && f.Task != nil {
+			return list(f.Task.Skills), true
+		}
+	}
+	return nil, false
 }
 
 // contextInput holds the members that the order carries, and no others.

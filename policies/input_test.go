@@ -129,3 +129,44 @@ func TestInputIsWhatIsDecided(t *testing.T) {
 		t.Errorf("unpinned: %+v", r)
 	}
 }
+
+// TestValueAt finds at every path what the input has there, with every fact
+// present and absent.
+func TestValueAt(t *testing.T) {
+	orders := []*intents.Envelope{
+		sealed(t, `{"skill":"outlet_list","input":{"a":[1,null],"type":"x"}}`, &intents.Context{SessionID: "s", TurnID: "t",
+			PlanID: "p", Revision: 1, Step: 2, TaskID: "k", Occurrence: 1, Labels: map[string]string{"team": "x"}}),
+		sealed(t, `{}`, &intents.Context{}),
+	}
+	unpinned := facts()
+	unpinned.Skill.Digest = ""
+	engine, err := New(t.Context(), Embedded())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range orders {
+		for _, f := range []Facts{facts(), unpinned, {}} {
+			input := Input(e, f)
+			paths := append([][]string{{"none"}, {"none", "type"}, {"intent", "none"}, {"intent", "type", "x"}, {"intent", "args", "skill", "x"},
+				{"actor", "none"}, {"plan", "status", "x"}, {"task", "skills", "0"}, {"skill", "name"}}, engine.ReadSet().Paths...)
+			for _, first := range members {
+				paths = append(paths, []string{first})
+				object, _ := input[first].(map[string]any)
+				full, _ := Input(orders[0], facts())[first].(map[string]any)
+				for second := range full {
+					paths = append(paths, []string{first, second}, []string{first, second, "skill"})
+				}
+				for second := range object {
+					paths = append(paths, []string{first, second})
+				}
+			}
+			for _, path := range paths {
+				want, there := lookup(input, path)
+				got, ok := valueAt(e, f, path)
+				if ok != there || cmp.Diff(want, got) != "" {
+					t.Errorf("%v: %v, %v; want %v, %v", path, got, ok, want, there)
+				}
+			}
+		}
+	}
+}

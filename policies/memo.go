@@ -31,14 +31,14 @@ type memo struct {
 
 func newMemo(reads *ReadSet) *memo { return &memo{reads: reads, rows: make(map[string]Result)} }
 
-// key of an input; not ok where the policy may read anything, or where the
-// values are too large to be worth remembering.
-func (m *memo) key(buf []byte, input map[string]any) ([]byte, bool) {
+// key of an input, whose values at gives by path; not ok where the policy may
+// read anything, or where the values are too large to be worth remembering.
+func (m *memo) key(buf []byte, at func(path []string) (any, bool)) ([]byte, bool) {
 	if m.reads.All {
 		return nil, false
 	}
 	for _, path := range m.reads.Paths {
-		v, ok := lookup(input, path)
+		v, ok := at(path)
 		if !ok {
 			buf = append(buf, '-') // missing is not null
 			continue

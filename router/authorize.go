@@ -22,7 +22,7 @@ func (r *Router) authorize(ctx context.Context, o *order) error {
 	} else if s := o.env.StringArg("skill"); s != "" && o.row.Executor == "skills" {
 		o.facts.Skill = &policies.Skill{Name: s}
 	}
-	res, err := o.policy.Decide(ctx, policies.Input(o.env, o.facts))
+	res, err := o.policy.DecideOrder(ctx, o.env, o.facts)
 	if err != nil {
 		return err
 	}
