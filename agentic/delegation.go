@@ -60,14 +60,14 @@ type taskReply struct {
 
 // runRequest is the second: the step is committed, go.
 type runRequest struct {
-	Turn     Turn                `json:"turn"`
-	TaskID   string              `json:"task_id"`
-	UserTask string              `json:"user_task"`
-	Soul     string              `json:"soul,omitempty"`
-	Revision int                 `json:"revision"`
-	Step     catalog.PlanStep    `json:"step"`
-	InputKey string              `json:"input_key,omitempty"`
-	Deadline string              `json:"deadline"`
+	Turn     Turn             `json:"turn"`
+	TaskID   string           `json:"task_id"`
+	UserTask string           `json:"user_task"`
+	Soul     string           `json:"soul,omitempty"`
+	Revision int              `json:"revision"`
+	Step     catalog.PlanStep `json:"step"`
+	InputKey string           `json:"input_key,omitempty"`
+	Deadline string           `json:"deadline"`
 }
 
 // Results of a task, as its reply says them.
