@@ -224,3 +224,24 @@ func TestGenesis(t *testing.T) {
 		t.Error("a second genesis is taken")
 	}
 }
+
+// One's own soul is less than the tenant's: the resource decides the capability.
+func TestSoulCapability(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	w.Bus.On("soul.put", routertest.Always(routertest.Done(catalog.Soul{})))
+	for _, c := range []struct {
+		user  string
+		roles []string
+		code  intents.Code
+	}{
+		{"ana", []string{"user"}, intents.OK},
+		{"bob", []string{"user"}, intents.RBACForbidden},
+		{"", []string{"user"}, intents.RBACForbidden},
+		{"", []string{"admin"}, intents.OK},
+	} {
+		a := w.Do(routertest.Order{By: w.Gateway, Type: "soul.put", Args: catalog.SoulPut{UserID: c.user, Persona: catalog.Persona{Name: "Ada"}}, Roles: c.roles})
+		if a.Code != c.code {
+			t.Errorf("soul of %q by %v: %s", c.user, c.roles, a.Code)
+		}
+	}
+}

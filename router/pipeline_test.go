@@ -57,7 +57,7 @@ var unrecorded = []vector{
 	sealed("revoked key", intents.KeyRevoked, "/sig", func(w *routertest.World, _ *routertest.Order) { w.RevokeKey(w.Planner) }),
 	sealed("no grant", intents.GrantInvalid, "/actor/grant", func(_ *routertest.World, o *routertest.Order) { o.NoGrant = true }),
 	sealed("grant by the manager", intents.GrantInvalid, "/actor/grant", func(w *routertest.World, o *routertest.Order) { o.MintedBy = &w.Manager }),
-	granted("expired grant", intents.GrantInvalid, "/actor/grant", func(w *routertest.World, g *intents.Grant) {
+	granted("expired grant", intents.GrantInvalid, "/actor/grant", func(_ *routertest.World, g *intents.Grant) {
 		g.IssuedAt -= 3600
 		g.Expires -= 3600
 	}),

@@ -51,8 +51,10 @@ func serve(t *testing.T) *cluster {
 		t.Cleanup(conn.Close)
 		return conn
 	}}
-	r, err := router.New(router.Config{Journal: w.Journal, Records: w.Journal, Directory: w.Dir, Bus: c.connect(natsserver.Router), Key: w.Signer,
-		Policy: policies.NewLive(w.Policy.Engine()), Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler)})
+	r, err := router.New(router.Config{
+		Journal: w.Journal, Records: w.Journal, Directory: w.Dir, Bus: c.connect(natsserver.Router), Key: w.Signer,
+		Policy: policies.NewLive(w.Policy.Engine()), Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler),
+	})
 	w.Must(err)
 	w.Router = r
 	c.run(r.Serve)

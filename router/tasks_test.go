@@ -159,3 +159,14 @@ func TestTaskReadsMemory(t *testing.T) {
 	q1 := q.Started(1)
 	w.Want(w.Do(q1.Order("read_memory", catalog.ReadMemory{Key: k1})), intents.TaskScope)
 }
+
+// A task finds only the skills of its step among the tenant's pins.
+func TestTaskFindsItsSkills(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	w.Pin("other", catalog.Pure)
+	task := started(w, catalog.Pure)
+	w.OK(task.Order("skill.find", catalog.SkillFind{Query: "all"}))
+	if pins := w.Bus.Calls("skill.find")[0].Ticket.Pins; len(pins) != 1 || pins[0].Skill != "feed" {
+		t.Errorf("%+v", pins)
+	}
+}

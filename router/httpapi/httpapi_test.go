@@ -63,8 +63,10 @@ func open(t *testing.T) *entrance {
 			t.Error(err)
 		}
 	})
-	return &entrance{w, httpapi.New(httpapi.Config{Router: w.Router, Directory: w.Dir, Documents: docs, Recorder: r, Policy: w.Policy,
-		Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler)})}
+	return &entrance{w, httpapi.New(httpapi.Config{
+		Router: w.Router, Directory: w.Dir, Documents: docs, Recorder: r, Policy: w.Policy,
+		Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler),
+	})}
 }
 
 // do sends one request; headers come in pairs.
@@ -330,4 +332,20 @@ func TestNoSuchPath(t *testing.T) {
 	if w := e.do(http.MethodDelete, "/v1/intents", nil); w.Code != http.StatusMethodNotAllowed {
 		t.Errorf("DELETE %d", w.Code)
 	}
+}
+
+// The receipt alone, for whoever may read the order; a refused one has none.
+func TestReceipt(t *testing.T) {
+	e := open(t)
+	mine := decoded[intents.Answer](t, e.post(e.Seal(find(e))))
+	got := decoded[map[string]any](t, e.do(http.MethodGet, "/v1/intents/"+mine.IntentID+"/receipt", nil, e.bearer("ana", "default", "user")...))
+	if got["receipt"] != mine.Receipt || got["intent_id"] != mine.IntentID {
+		t.Errorf("%v", got)
+	}
+	refused(t, e.do(http.MethodGet, "/v1/intents/"+mine.IntentID+"/receipt", nil, e.bearer("bob", "default", "user")...), intents.NotFound)
+	o := find(e)
+	o.Roles = []string{"auditor"}
+	raw, id := e.SealID(o)
+	refused(t, e.post(raw), intents.RBACForbidden)
+	refused(t, e.do(http.MethodGet, "/v1/intents/"+id+"/receipt", nil, e.bearer("ana", "default", "user")...), intents.NotFound)
 }

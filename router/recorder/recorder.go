@@ -82,7 +82,7 @@ const retryAfter = time.Second
 func (r *Recorder) Run(ctx context.Context) error {
 	skip, err := r.projected(ctx)
 	if err != nil {
-		return nil //nolint:nilerr // the only error is that ctx has ended
+		return nil // the only error is that ctx has ended
 	}
 	next := int64(0)
 	for {
