@@ -28,6 +28,10 @@ func TestMain(m *testing.M) {
 }
 
 func runTests(m *testing.M) int {
+	if os.Getenv(dockerVar) != "" {
+		fmt.Fprintln(os.Stderr, enterDocker())
+		return 1
+	}
 	if os.Getenv(helperVar) != "" {
 		return helper()
 	}
@@ -267,22 +271,10 @@ func TestRunsAreApart(t *testing.T) {
 
 // TestUnprivileged runs the tests that matter again as a user with no rights.
 func TestUnprivileged(t *testing.T) {
-	dir, err := os.MkdirTemp("", "sandbox-user-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.v",
 		"-test.run=^(TestEscapes|TestEveryLayerCarriesWeight|TestLimits|TestRunResult|TestFilterRefusesTheRest|TestNothingIsLeft)$")
-	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "HOME="+dir)
-	cmd.Dir = dir
-	if os.Geteuid() == 0 {
-		const nobody = 65534
-		if err := os.Chown(dir, nobody, nobody); err != nil {
-			t.Fatal(err)
-		}
-		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-	}
+	cmd.Env = os.Environ()
+	asNobody(t, cmd)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -295,6 +287,27 @@ func TestUnprivileged(t *testing.T) {
 	if !strings.Contains(string(out), "--- PASS: TestEscapes/") {
 		t.Errorf("no driver was tried:\n%s", out)
 	}
+}
+
+// asNobody has cmd run as a user without rights, in a directory of its own; if
+// this process is such a user already, as that one.
+func asNobody(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "sandbox-user-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	cmd.Env = append(cmd.Env, "TMPDIR="+dir, "HOME="+dir)
+	cmd.Dir = dir
+	if os.Geteuid() != 0 {
+		return
+	}
+	const nobody = 65534
+	if err := os.Chown(dir, nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 }
 
 func TestOpenWithoutPython(t *testing.T) {
