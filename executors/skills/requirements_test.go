@@ -1,0 +1,49 @@
+package skills_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	wire "github.com/mark3labs/mcp-go/mcp"
+
+	"aob.dev/writ/executors/executortest"
+	"aob.dev/writ/intents/catalog"
+)
+
+// A manifest is all that a planner needs (SKL-02).
+func TestManifestIsWhole(t *testing.T) {
+	const input, output = `{"type":"object","properties":{"q":{"type":"string"}}}`, `{"type":"object","properties":{"n":{"type":"integer"}}}`
+	s := newSite(t, serverOf(tool{name: "x", description: "Does it.", input: input, output: output, handle: answer(`{"n":1}`, "")}))
+	b := open(t, map[string]*site{"s": s})
+	in := executortest.Order{Type: "skill.load", NoScope: true, Args: catalog.SkillLoad{Skill: "x"}}
+	in.Ticket.Pins = b.pins(t, "idempotent")
+	var m catalog.Manifest
+	b.Must(t, in, &m)
+	if m.Name != "x" || m.Description != "Does it." || len(m.InputSchema) == 0 || len(m.OutputSchema) == 0 || m.ExecutionMode == "" || m.Endpoint == "" || m.Effect != catalog.Idempotent {
+		t.Errorf("%+v", m)
+	}
+}
+
+// Every call names the user of the ticket and the skills of the step to the
+// server, whatever the arguments say (SKL-16, POL-07), and every call is told,
+// also one that failed (OBS-07).
+func TestEveryCallNamesItsPrincipal(t *testing.T) {
+	var seen map[string]any
+	s := newSite(t, serverOf(tool{name: "x", description: "Does it.", handle: func(_ context.Context, req wire.CallToolRequest) (*wire.CallToolResult, error) {
+		if req.Params.Meta != nil {
+			seen = req.Params.Meta.AdditionalFields
+		}
+		return wire.NewToolResultError("no such outlet"), nil
+	}}))
+	b := open(t, map[string]*site{"s": s})
+	in := call(b.pins(t, "pure"), "x", map[string]any{"principal": "mallory"})
+	in.Ticket.Scope.Skills = []string{"x", "y"}
+	r := b.Do(t, in)
+	if seen["aob.dev/principal"] != b.Fill(in).Ticket.Actor.UserID || cmp.Diff([]any{"x", "y"}, seen["aob.dev/allowed_skills"]) != "" {
+		t.Errorf("the server was told %v", seen)
+	}
+	if fact := executortest.Fact(t, r, "skill.called"); fact["skill_id"] != "x" || fact["large_response_triggered"] != false {
+		t.Errorf("%v", fact)
+	}
+}
