@@ -108,6 +108,9 @@ func (f *fold) take(it *item) (*job, error) {
 		f.whole = false
 		return j, nil
 	}
+	if it.withheld {
+		f.whole = false // what it is, and so what follows from it, is not known
+	}
 	if it.at.Before(f.latest.Add(-slack)) {
 		return j, fmt.Errorf("its time is %s, more than a minute before an earlier record's", it.entry.At)
 	}

@@ -174,15 +174,17 @@ func (v *verifier) foldBatch(b *batch) []*job {
 	var jobs []*job
 	for i := range b.parsed {
 		p := &b.parsed[i]
+		position, id := v.next, "" // where the line should be
 		if err := v.foldLine(p, &jobs); err != nil {
-			position, id := v.next, ""
-			if p.item != nil {
-				position = p.item.position
-				if p.item.order != nil {
-					id = p.item.order.opened.ID()
+			if it := p.item; it != nil {
+				if it.position > position && !v.head.Complete {
+					position = it.position
+				}
+				if it.order != nil {
+					id = it.order.opened.ID()
 				}
 			}
-			v.fail(max(position, 0), id, err.Error())
+			v.fail(position, id, err.Error())
 			break
 		}
 	}

@@ -80,12 +80,36 @@ func (r *Reader) CheckpointAt(ctx context.Context, size int64, key intents.Signe
 	return sign(r.origin, size, root, key)
 }
 
+// tile reads a tile as it was at an earlier size: a partial one of today has it
+// at its beginning, and the file that it had then may never have been written.
+func (r *Reader) tile(ctx context.Context, level, index uint64, p uint8) ([]byte, error) {
+	if p == 0 {
+		return r.files.ReadTile(ctx, level, index, 0)
+	}
+	text, err := r.files.ReadCheckpoint(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c, err := ReadCheckpoint(string(text))
+	if err != nil {
+		return nil, err
+	}
+	tile, err := r.files.ReadTile(ctx, level, index, layout.PartialTileSize(level, index, uint64(c.Size))) //nolint:gosec // G115: not negative
+	if err != nil {
+		return nil, err
+	}
+	if n := int(p) * rfc6962.DefaultHasher.Size(); len(tile) > n {
+		tile = tile[:n]
+	}
+	return tile, nil
+}
+
 // root of the tree of a size.
 func (r *Reader) root(ctx context.Context, size int64) ([]byte, error) {
 	if size <= 0 {
 		return rfc6962.DefaultHasher.EmptyRoot(), nil
 	}
-	nodes, err := client.FetchRangeNodes(ctx, uint64(size), r.files.ReadTile)
+	nodes, err := client.FetchRangeNodes(ctx, uint64(size), r.tile)
 	if err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
@@ -106,7 +130,7 @@ type Prover struct {
 
 // Prover for the tree of a size.
 func (r *Reader) Prover(ctx context.Context, size int64) (*Prover, error) {
-	b, err := client.NewProofBuilder(ctx, uint64(size), r.files.ReadTile) //nolint:gosec // G115: of a checkpoint
+	b, err := client.NewProofBuilder(ctx, uint64(size), r.tile) //nolint:gosec // G115: of a checkpoint
 	if err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}

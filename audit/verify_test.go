@@ -1,0 +1,365 @@
+package audit_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/audit"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/policies"
+	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/storage"
+)
+
+// TestBundleVerifies: an export of the whole log verifies with nothing but the
+// pinned root key, every decision comes out the same, and both are complete.
+func TestBundleVerifies(t *testing.T) {
+	w := newWorld(t)
+	w.live(120)
+	bundle := w.export(w.Journal, audit.Selection{})
+	r := w.verify(bundle, audit.Options{Trust: w.trust(), Replay: true})
+	if !r.OK || !r.Anchored || !r.Complete || r.Witnessed || r.FirstBad != nil || r.Withheld != 0 {
+		t.Fatalf("%+v %v", r, r.FirstBad)
+	}
+	if r.Records != w.Journal.Next() || r.Orders < 1000 || r.Receipts < 1000 || r.Replayed+r.Unreplayable != r.Orders {
+		t.Fatalf("%+v", r)
+	}
+	// What cannot be decided again are refusals for the state of plans, and only these.
+	want := map[string]int64{"refused for the state that plans or keys were in (TASK_SCOPE)": 30, "refused for the state that plans or keys were in (KEY_REVOKED)": 30}
+	if diff := cmp.Diff(want, r.Why); diff != "" {
+		t.Error(diff)
+	}
+	t.Logf("%d records, %d orders, %d bytes: %.2f s with replay", r.Records, r.Orders, len(bundle), r.Seconds)
+
+	alone := w.verify(bundle, audit.Options{})
+	if !alone.OK || alone.Anchored || !strings.Contains(alone.String(), "unanchored") || !strings.Contains(alone.String(), "unwitnessed") {
+		t.Errorf("without trust: %s", alone)
+	}
+	strict := policies.Embedded()
+	strict["ext/none.rego"] = []byte(`package writ.ext.none
+
+import rego.v1
+
+# METADATA
+# title: No scripts
+# description: Nobody may run scripts.
+# custom:
+#   id: test.none
+deny contains {"id": "test.none", "reason": "Nobody may run scripts."} if {
+	input.intent.type == "exec_python"
+}
+`)
+	engine, err := policies.New(t.Context(), strict)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := w.verify(bundle, audit.Options{Trust: w.trust(), Replay: true, Policy: engine})
+	if other.OK || other.FirstBad == nil || !strings.Contains(other.FirstBad.Reason, "POLICY_DENIED") {
+		t.Errorf("another policy: %+v %v", other, other.FirstBad)
+	}
+}
+
+// TestChangedBit: wherever a bit of a bundle is changed, verification says no
+// and names the record that it stands in.
+func TestChangedBit(t *testing.T) {
+	for _, c := range []struct{ plans, flips, ends int }{{4, 120, 120}, {250, 12, 3}} {
+		w := newWorld(t)
+		w.live(c.plans)
+		changeBits(t, w, c.flips, c.ends)
+	}
+}
+
+// line of a bundle: where it ends, and the record that it is, or that comes next.
+type lineAt struct {
+	end      int
+	position int64
+	record   bool
+}
+
+// changeBits changes a bit in so many places anywhere, and in so many of each of
+// the first lines and of the last.
+func changeBits(t *testing.T, w *world, anywhere, ends int) {
+	t.Helper()
+	bundle := w.export(w.Journal, audit.Selection{})
+	var lines []lineAt
+	next, at := int64(0), 0
+	for line := range bytes.Lines(bundle) {
+		at += len(line)
+		record := bytes.HasPrefix(line, []byte(`{"record":`))
+		lines = append(lines, lineAt{at, next, record})
+		if record {
+			next++
+		}
+	}
+	t.Logf("%d records, %d bytes", next, len(bundle))
+	random := rand.New(rand.NewPCG(3, 4))
+	var flips []int
+	for range anywhere {
+		flips = append(flips, random.IntN(len(bundle)))
+	}
+	for i := range ends {
+		flips = append(flips, len(bundle)-1-i)
+		for _, l := range lines[:3] {
+			flips = append(flips, l.end-1-i)
+		}
+	}
+	for _, i := range flips {
+		changed := bytes.Clone(bundle)
+		changed[i] ^= 1 << random.IntN(8)
+		in := lines[slices.IndexFunc(lines, func(l lineAt) bool { return i < l.end })]
+		r, err := audit.Verify(t.Context(), bytes.NewReader(changed), audit.Options{Trust: w.trust()})
+		switch {
+		case errors.Is(err, audit.ErrMalformed) && i < lines[0].end:
+		case err != nil:
+			t.Fatalf("byte %d: %v", i, err)
+		case r.OK || r.FirstBad == nil:
+			t.Fatalf("byte %d (record %d) was changed and not found: %q", i, in.position, changed[max(i-40, 0):min(i+40, len(changed))])
+		case in.record && r.FirstBad.Position != in.position:
+			t.Fatalf("byte %d is in record %d, named is %v", i, in.position, r.FirstBad)
+		}
+	}
+}
+
+// TestForged: what a log's own operator can do, who has every key but the root's
+// or even that one, is found by whoever has pinned the root or a checkpoint.
+func TestForged(t *testing.T) {
+	w := newWorld(t)
+	w.live(12)
+	records := w.Records()
+	honest := w.export(w.Journal, audit.Selection{})
+	pinned := w.trust()
+	pinned.Checkpoint = header(t, honest).Last
+	denied, allowed := int64(-1), int64(-1)
+	for _, r := range records {
+		if r.Kind != storage.KindOrder {
+			continue
+		}
+		d := decision(t, r)
+		if d.Code == intents.PolicyDenied {
+			denied = r.Position
+		}
+		if d.Verdict == intents.Allow && d.Executor == "python" {
+			allowed = r.Position
+		}
+	}
+	change := func(at int64, part string, change func(map[string]any)) slice {
+		return w.rewritten(at, func(r *storage.Record) {
+			var v map[string]any
+			w.Must(json.Unmarshal(r.Parts[part], &v))
+			change(v)
+			raw, err := json.Marshal(v)
+			w.Must(err)
+			r.Parts[part] = raw
+		})
+	}
+	old := records[allowed].At.Add(-time.Hour)
+	for name, c := range map[string]struct {
+		records slice
+		at      int64
+		reason  string
+	}{
+		"a refusal turned into permission": {change(denied, storage.PartDecision, func(d map[string]any) {
+			d["verdict"], d["code"] = "allow", "OK"
+			delete(d, "policy_ids")
+			delete(d, "reason")
+		}), denied, "replay: decided allow"},
+		"a permission turned into a refusal": {change(allowed, storage.PartDecision, func(d map[string]any) {
+			d["verdict"], d["code"] = "deny", "POLICY_DENIED"
+		}), allowed, "replay: decided deny"},
+		"another signer": {change(allowed, storage.PartFacts, func(f map[string]any) {
+			f["signer"] = map[string]any{"kid": w.Planner.KID, "role": "planner"}
+		}), allowed, "another signer"},
+		"another order": {w.rewritten(allowed, func(r *storage.Record) {
+			r.Parts[storage.PartOrder] = records[allowed-4].Parts[storage.PartOrder]
+		}), allowed, ""},
+		"another payload": {change(allowed, storage.PartOrder, func(o map[string]any) {
+			o["payload"] = strings.Replace(o["payload"].(string), "print(", "prin_(", 1)
+		}), allowed, "signature does not match"},
+		"backdated":         {w.rewritten(allowed, func(r *storage.Record) { r.At = old }), allowed, "before an earlier record"},
+		"a second outcome":  {change(allowed+1, storage.PartOutcome, func(o map[string]any) { o["of"] = records[1].Position }), allowed + 1, "no open order"},
+		"without its grant": {w.rewritten(allowed, func(r *storage.Record) { delete(r.Parts, storage.PartGrant) }), allowed, "another grant"},
+	} {
+		bundle := w.export(c.records, audit.Selection{})
+		r := w.verify(bundle, audit.Options{Trust: w.trust(), Replay: true})
+		if r.OK || r.FirstBad == nil || r.FirstBad.Position != c.at || !strings.Contains(r.FirstBad.Reason, c.reason) {
+			t.Errorf("%s at %d: %v", name, c.at, r.FirstBad)
+		}
+		if r := w.verify(bundle, audit.Options{Trust: pinned}); r.OK {
+			t.Errorf("%s: not found by who has an earlier checkpoint", name)
+		}
+	}
+
+	// Cut short: fewer records under a checkpoint of their own.
+	short := w.export(slice(records[:len(records)-5]), audit.Selection{})
+	if r := w.verify(short, audit.Options{Trust: w.trust()}); !r.OK {
+		t.Errorf("a shorter log is one: %v", r.FirstBad)
+	}
+	if r := w.verify(short, audit.Options{Trust: pinned}); r.OK || !strings.Contains(r.FirstBad.Reason, "cut short") {
+		t.Errorf("cut short: %v", r.FirstBad)
+	}
+	for _, n := range []int{1, len(honest) / 2, len(honest) - 1, len(honest) - 80} {
+		r, err := audit.Verify(t.Context(), bytes.NewReader(honest[:n]), audit.Options{Trust: w.trust()})
+		if err == nil && r.OK {
+			t.Errorf("the first %d bytes verify", n)
+		}
+	}
+
+	// The same facts, signed anew by somebody with keys of his own.
+	other := newWorld(t)
+	other.live(12)
+	forged := other.export(other.Journal, audit.Selection{})
+	if r := w.verify(forged, audit.Options{}); !r.OK || r.Anchored {
+		t.Errorf("on its own a forgery agrees with itself: %v", r.FirstBad)
+	}
+	if r := w.verify(forged, audit.Options{Trust: w.trust()}); r.OK || !strings.Contains(r.FirstBad.Reason, "another log") {
+		t.Errorf("forged: %v", r.FirstBad)
+	}
+	renamed := bytes.ReplaceAll(forged, []byte(other.Origin), []byte(w.Origin))
+	if r, err := audit.Verify(t.Context(), bytes.NewReader(renamed), audit.Options{Trust: w.trust()}); err == nil && r.OK {
+		t.Error("a forgery under the pinned name verifies")
+	}
+}
+
+// TestTenant: one tenant's export holds nothing of another's, is provably
+// complete where it carries the leaves, and says so where it is not.
+func TestTenant(t *testing.T) {
+	w := newWorld(t)
+	w.live(16)
+	some := w.export(w.Journal, audit.Selection{Tenant: "acme"})
+	r := w.verify(some, audit.Options{Trust: w.trust(), Replay: true})
+	if !r.OK || r.Complete || r.Orders < 2 || !strings.Contains(r.String(), "completeness: unproven") {
+		t.Fatalf("%+v %v", r, r.FirstBad)
+	}
+	if bytes.Contains(some, []byte(`plan_1\"`)) {
+		t.Error("the export of acme holds a plan of default")
+	}
+	all := w.export(w.Journal, audit.Selection{Tenant: "acme", Complete: true})
+	if r := w.verify(all, audit.Options{Trust: w.trust(), Replay: true}); !r.OK || !r.Complete {
+		t.Fatalf("%+v %v", r, r.FirstBad)
+	}
+	// Leave one of the tenant's orders out, and keep its leaf.
+	var out bytes.Buffer
+	hidden := int64(-1)
+	for line := range bytes.Lines(all) {
+		var l struct {
+			Record *audit.Entry `json:"record"`
+		}
+		w.Must(json.Unmarshal(line, &l))
+		if e := l.Record; e != nil && hidden < 0 && e.Kind == storage.KindOrder && strings.Contains(*e.Parts["order"].Text, `\"tenant\":\"acme\",\"user_id\":\"ana\"`) {
+			hidden = e.Position
+			leaves, err := w.source(w.Journal).Ledger.Leaves(t.Context(), hidden, hidden+1, w.Journal.Next())
+			w.Must(err)
+			enc := json.NewEncoder(&out)
+			enc.SetEscapeHTML(false)
+			w.Must(enc.Encode(map[string]audit.Bare{"leaf": {Leaf: string(leaves[0]), Proof: e.Proof}}))
+			continue
+		}
+		out.Write(line)
+	}
+	if r := w.verify(out.Bytes(), audit.Options{Trust: w.trust()}); r.OK || r.FirstBad.Position != hidden || !strings.Contains(r.FirstBad.Reason, "left out") {
+		t.Errorf("record %d is hidden: %v", hidden, r.FirstBad)
+	}
+}
+
+// TestSince: an export from a time on carries what its records rest on, and
+// shows that the log continues the auditor's last checkpoint.
+func TestSince(t *testing.T) {
+	w := newWorld(t)
+	w.live(10)
+	before := header(t, w.export(w.Journal, audit.Selection{})).Last
+	half := w.Begun("plan_half", "earthquake_feed").Started(1)
+	w.Clock.Move(time.Second)
+	since := w.Clock.Now()
+	w.Want(half.Call("earthquake_feed", `{}`), intents.OK)
+	half.Done()
+	w.live2()
+	whole := w.export(w.Journal, audit.Selection{})
+	bundle := w.export(w.Journal, audit.Selection{Since: since, Checkpoint: before})
+	trust := w.trust()
+	trust.Checkpoint = before
+	r := w.verify(bundle, audit.Options{Trust: trust, Replay: true})
+	if !r.OK || r.Complete || r.From == 0 || r.Records >= w.Journal.Next() || len(bundle) >= len(whole) {
+		t.Fatalf("%+v %v", r, r.FirstBad)
+	}
+	if r := w.verify(w.export(w.Journal, audit.Selection{Since: since}), audit.Options{Trust: trust}); r.OK || !strings.Contains(r.FirstBad.Reason, "--since-checkpoint") {
+		t.Errorf("no way from the pinned checkpoint: %v", r.FirstBad)
+	}
+}
+
+// live2 is some more of the same, with plans of other names.
+func (w *world) live2() {
+	w.Helper()
+	for i := range 5 {
+		w.plan(1000 + i)
+	}
+}
+
+// TestWithheld: a part that is not shown is said to be withheld, never valid;
+// another digest in its place is another record.
+func TestWithheld(t *testing.T) {
+	w := newWorld(t)
+	w.live(3)
+	bundle := w.export(w.Journal, audit.Selection{})
+	for _, c := range []struct {
+		digest string
+		ok     bool
+	}{{"", true}, {strings.Repeat("ab", 32), false}} {
+		var lines [][]byte
+		position := int64(-1)
+		for line := range bytes.Lines(bundle) {
+			var l struct {
+				Record *audit.Entry `json:"record"`
+			}
+			w.Must(json.Unmarshal(line, &l))
+			if e := l.Record; e != nil && position < 0 && e.Kind == storage.KindOrder && strings.Contains(*e.Parts["order"].Text, "exec_python") {
+				position = e.Position
+				digest := c.digest
+				if digest == "" {
+					digest = partDigest(e.Parts["order"])
+				}
+				e.Parts["order"] = audit.Part{Digest: digest}
+				line = encode(t, map[string]any{"record": e})
+			}
+			lines = append(lines, line)
+		}
+		r := w.verify(resum(t, lines), audit.Options{Trust: w.trust(), Replay: true})
+		if r.OK != c.ok || (c.ok && (r.Withheld != 1 || !strings.Contains(r.String(), "withheld"))) || (!c.ok && r.FirstBad.Position != position) {
+			t.Errorf("record %d: %+v %v", position, r, r.FirstBad)
+		}
+	}
+}
+
+// TestProve: receipt, inclusion and keys of one order in one document.
+func TestProve(t *testing.T) {
+	w := newWorld(t)
+	w.live(3)
+	a := w.Want(w.Do(routertest.Order{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "one"}}), intents.OK)
+	s := w.source(w.Journal)
+	p, err := audit.Prove(t.Context(), s, a.IntentID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Check(*w.trust()); err != nil || p.Receipt != a.Receipt || len(p.Inclusion) != 2 {
+		t.Fatalf("%v %+v", err, p)
+	}
+	other := newWorld(t)
+	if p.Check(*other.trust()) == nil {
+		t.Error("the proof holds under another root key")
+	}
+	p.Inclusion[0].Leaf = strings.Replace(p.Inclusion[0].Leaf, `"kind":"order"`, `"kind":"other"`, 1)
+	if p.Check(*w.trust()) == nil {
+		t.Error("another leaf is proved")
+	}
+	if _, err := audit.Prove(t.Context(), s, "sha256:"+strings.Repeat("0", 64)); !errors.Is(err, audit.ErrNotFound) {
+		t.Errorf("an unknown order: %v", err)
+	}
+}
