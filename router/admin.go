@@ -89,6 +89,20 @@ func (v *View) legalAdmin(e *intents.Envelope) (effect, error) {
 			touches = append(touches, mover{v: v}.touching(p, true)...)
 		}
 		return accepted(touches...)
+	case "order.resolve":
+		var a catalog.OrderResolve
+		if err := json.Unmarshal(e.Args(), &a); err != nil {
+			return effect{}, err
+		}
+		x, ok := v.d.unknown[a.IntentID]
+		if !ok || (x.tenant != actor && actor != systemTenant) {
+			return effect{}, illegal("/intent/args/intent_id", "no indeterminate order of this tenant has this intent_id")
+		}
+		touches := []storage.Subject{subjectOrder(a.IntentID)}
+		if x.plan != nil {
+			touches = append(touches, subjectPlan(x.tenant, x.plan.view.PlanID))
+		}
+		return accepted(touches...)
 	default:
 		return effect{}, fmt.Errorf("no control order %s", e.Type())
 	}
@@ -180,6 +194,23 @@ func (d *Directory) foldAdmin(o decided) error {
 		for _, p := range d.plansOf(a.Tenant, a.Sub) {
 			d.endPlan(p, catalog.PlanFailed, o.at)
 			p.view.Failure = &catalog.Failure{Reason: "the user's grants were revoked", CompletedSteps: p.doneSteps()}
+		}
+	case "order.resolve":
+		var a catalog.OrderResolve
+		if err := json.Unmarshal(o.args, &a); err != nil {
+			return err
+		}
+		x, ok := d.unknown[a.IntentID]
+		if !ok {
+			return fmt.Errorf("order.resolve of an order that is not indeterminate")
+		}
+		delete(d.unknown, a.IntentID)
+		d.settled[x.position] = a.Status
+		if x.fact != nil {
+			x.fact.Status, x.fact.Code = string(intents.Done), intents.OK
+			if a.Status == string(intents.Failed) {
+				x.fact.Status, x.fact.Code = undelivered, intents.Indeterminate
+			}
 		}
 	default:
 		return fmt.Errorf("no fold for %s", o.typ)

@@ -83,8 +83,10 @@ func (r *Router) Remembered() (hits, misses int64) {
 func (d *Directory) policyData() (policies.Data, int64) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	out := policies.Data{Tenants: map[string]map[string]json.RawMessage{}, Roles: map[string][]string{},
-		Pins: map[string]map[string]policies.Skill{}, Approvers: map[string][]string{}}
+	out := policies.Data{
+		Tenants: map[string]map[string]json.RawMessage{}, Roles: map[string][]string{},
+		Pins: map[string]map[string]policies.Skill{}, Approvers: map[string][]string{},
+	}
 	for id, t := range d.tenants {
 		out.Tenants[id] = map[string]json.RawMessage{}
 		for k, v := range t.data {
@@ -115,11 +117,15 @@ func (d *Directory) dataVersion() int64 {
 func (d *Directory) dataVersionLocked() int64 { return d.dataAt }
 
 func taskFacts(t Task) *policies.Task {
-	return &policies.Task{TaskID: t.ID, PlanID: t.Plan, Revision: t.Revision, Step: t.Step, Skills: t.Spec.Skills,
-		Deadline: t.Deadline.UTC().Format(time.RFC3339)}
+	return &policies.Task{
+		TaskID: t.ID, PlanID: t.Plan, Revision: t.Revision, Step: t.Step, Skills: t.Spec.Skills,
+		Deadline: t.Deadline.UTC().Format(time.RFC3339),
+	}
 }
 
 func planFacts(p catalog.PlanView) *policies.Plan {
-	return &policies.Plan{PlanID: p.PlanID, Status: string(p.Status), Epoch: p.Epoch, Revision: p.Revision,
-		ReplanCount: p.ReplanCount, Steps: len(p.Steps)}
+	return &policies.Plan{
+		PlanID: p.PlanID, Status: string(p.Status), Epoch: p.Epoch, Revision: p.Revision,
+		ReplanCount: p.ReplanCount, Steps: len(p.Steps),
+	}
 }

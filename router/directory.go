@@ -33,6 +33,8 @@ func subjectPlan(tenant, plan string) storage.Subject {
 	return storage.Subject("plan/" + tenant + "/" + plan)
 }
 
+func subjectOrder(intentID string) storage.Subject { return storage.Subject("order/" + intentID) }
+
 func subjectTask(tenant, task string) storage.Subject {
 	return storage.Subject("task/" + tenant + "/" + task)
 }
@@ -66,6 +68,8 @@ type Directory struct {
 	tasks   map[string]*task     // "tenant/task_id"
 	taskKID map[string]string    // kid to "tenant/task_id"
 	orders  map[int64]*openOrder // open orders of plans, by position
+	unknown map[string]unknown   // indeterminate orders by intent_id, until order.resolve
+	settled map[int64]string     // resolved orders by position: done, failed
 	outcome func(of int64)       // told of every outcome, after the fold
 	faults  []error              // records that could not be folded; not ready while there are any
 }
@@ -85,12 +89,22 @@ type apiKeyRow struct {
 
 // openOrder remembers where an order that waits for its outcome belongs.
 type openOrder struct {
-	plan *plan
-	step int
-	rev  int
-	task string
-	typ  string
-	fact *catalog.OrderFact // nil: not told to later drivers
+	id     string // intent_id
+	tenant string
+	plan   *plan // nil: an order of no plan
+	step   int
+	rev    int
+	task   string
+	typ    string
+	fact   *catalog.OrderFact // nil: not told to later drivers
+}
+
+// unknown is an indeterminate order that an operator may resolve.
+type unknown struct {
+	position int64
+	tenant   string
+	plan     *plan
+	fact     *catalog.OrderFact
 }
 
 // NewDirectory is empty; Observe fills it.
@@ -99,7 +113,7 @@ func NewDirectory() *Directory {
 		touched: make(map[storage.Subject]int64), keys: make(map[string]intents.Key),
 		tenants: make(map[string]*tenant), apiKeys: make(map[string]apiKeyRow),
 		revoked: make(map[string]time.Time), plans: make(map[string]*plan), tasks: make(map[string]*task),
-		taskKID: make(map[string]string), orders: make(map[int64]*openOrder),
+		taskKID: make(map[string]string), orders: make(map[int64]*openOrder), unknown: make(map[string]unknown), settled: make(map[int64]string),
 	}
 }
 

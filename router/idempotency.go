@@ -49,6 +49,7 @@ func (r *Router) taken(ctx context.Context, o *order) (bool, error) {
 	if dup.decision.Fingerprint != o.decision.Fingerprint {
 		return true, intents.Refuse(intents.ConflictIdempotency, "/constraints/idempotency_key", "the key belongs to "+dup.decision.IntentID)
 	}
+	o.view.relyOnOrder(dup.decision.IntentID) // order.resolve may free its key
 	if dup.freed() {
 		o.holder = dup.holder.Position
 		return false, nil
@@ -89,9 +90,32 @@ func (r *Router) readDuplicate(ctx context.Context, h storage.Holder) (*duplicat
 		if err := json.Unmarshal(out.Parts[storage.PartOutcome], d.outcome); err != nil {
 			return nil, fmt.Errorf("record %d: %w", h.Outcome, err)
 		}
+		r.dir.resolve(h.Position, d.outcome)
 		d.digests.outcome, d.digests.out = out.Digest(), d.outcome
 	}
 	return d, nil
+}
+
+// resolve puts an operator's word (order.resolve) in the place of an
+// indeterminate outcome: what surely failed gives its key back, what was done
+// is done and never repeated.
+func (d *Directory) resolve(position int64, out *intents.Outcome) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	switch d.settled[position] {
+	case string(intents.Done):
+		out.Status, out.Code, out.Reason = intents.Done, intents.OK, "resolved as done by an operator"
+	case string(intents.Failed):
+		out.Status, out.Code, out.Retryable = intents.Failed, intents.Indeterminate, true
+		out.Reason = "resolved as failed by an operator"
+	}
+}
+
+// relyOnOrder makes the decision rest on what is known of another order.
+func (v *View) relyOnOrder(intentID string) {
+	v.d.mu.RLock()
+	defer v.d.mu.RUnlock()
+	v.rely(subjectOrder(intentID))
 }
 
 // legal: a task that lives, and a move that the fold allows.

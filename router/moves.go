@@ -357,8 +357,10 @@ func (v *View) OrderOf(tenant, plan string, revision, step int, intentID string)
 	return ref.position, ok && ref.revision == revision && ref.step == step
 }
 
-// repeats finds a once order of the plan that is equal in type and arguments
-// and may have had its effect (DESIGN §10, Crash).
+// repeats finds a once order of the plan that is equal in type and arguments,
+// may have had its effect, and whose step did not end as done: what planned it
+// may plan it again (DESIGN §10, Crash). A step that is done had what it asked
+// for; another step may ask for the same anew.
 func (v *View) repeats(e *intents.Envelope) (id string, indeterminate bool) {
 	v.d.mu.RLock()
 	defer v.d.mu.RUnlock()
@@ -369,7 +371,7 @@ func (v *View) repeats(e *intents.Envelope) (id string, indeterminate bool) {
 		return "", false
 	}
 	for _, f := range p.facts {
-		if f.Effect != catalog.Once || f.Type != e.Type() || f.Status == undelivered || string(f.Args) != string(e.Args()) {
+		if f.Effect != catalog.Once || f.Type != e.Type() || f.Status == undelivered || p.settled[f.IntentID] || string(f.Args) != string(e.Args()) {
 			continue
 		}
 		if f.Status == string(intents.StatusIndetermined) {

@@ -17,22 +17,17 @@ import (
 // which moves are legal (DESIGN §10).
 type plan struct {
 	view      catalog.PlanView
-	opened    int64                    // position of plan.open
-	claimed   int64                    // position of the last plan.claim; Nobody before the first
-	unheld    bool                     // a hold has ended and nobody has claimed the plan since
-	roles     []string                 // of the grant that opened it
-	client    string                   // act.client of that grant
-	trace     string                   // trace_id of plan.open
-	exhausted bool                     // the fourth replan: only plan.close failed is legal
-	results   map[int][]string         // step to memory keys its tasks wrote, of the step's revision
-	byIntent  map[string]orderRef      // dispatched orders, for "from"
-	facts     []*catalog.OrderFact     // once and held orders, told to later drivers
-	digests   map[string]revisionSteps // plan_digest to what was planned
-}
-
-type revisionSteps struct {
-	revision int
-	steps    []catalog.PlanStep
+	opened    int64                // position of plan.open
+	claimed   int64                // position of the last plan.claim; Nobody before the first
+	unheld    bool                 // a hold has ended and nobody has claimed the plan since
+	roles     []string             // of the grant that opened it
+	client    string               // act.client of that grant
+	trace     string               // trace_id of plan.open
+	exhausted bool                 // the fourth replan: only plan.close failed is legal
+	results   map[int][]string     // step to memory keys its tasks wrote, of the step's revision
+	byIntent  map[string]orderRef  // dispatched orders, for "from"
+	facts     []*catalog.OrderFact // once and held orders, told to later drivers
+	settled   map[string]bool      // intent_ids of facts whose step is done
 }
 
 type orderRef struct {
@@ -106,7 +101,7 @@ func foldPlanOpen(d *Directory, o decided) error {
 	}
 	d.plans[o.tenant+"/"+a.PlanID] = &plan{
 		opened: o.position, claimed: storage.Nobody, roles: o.roles, client: o.client, trace: o.trace, results: make(map[int][]string),
-		byIntent: make(map[string]orderRef), digests: make(map[string]revisionSteps),
+		byIntent: make(map[string]orderRef), settled: make(map[string]bool),
 		view: catalog.PlanView{
 			PlanID: a.PlanID, TenantID: o.tenant, UserID: o.user, SessionID: o.ctx.SessionID,
 			TurnID: o.ctx.TurnID, Status: catalog.PlanPending, Task: a.Task, MaxSteps: catalog.MaxSteps,
@@ -221,7 +216,6 @@ func foldPlan(d *Directory, o decided) error {
 	}
 	p.view.Steps, p.view.Revision, p.view.PlanDigest = kept, a.Revision, o.decision.IntentID
 	p.view.Status = catalog.PlanExecuting
-	p.digests[o.decision.IntentID] = revisionSteps{a.Revision, a.Steps}
 	return nil
 }
 
@@ -287,6 +281,11 @@ func endStep(p *plan, step int, a catalog.StepFinish, at time.Time) {
 	switch a.Status {
 	case "done":
 		s.Status, s.MemoryKey, s.Validated = catalog.StepDone, a.MemoryKey, true
+		for _, f := range p.facts {
+			if f.Step == step && f.Revision == s.Revision {
+				p.settled[f.IntentID] = true
+			}
+		}
 	case "insufficient":
 		s.Status = catalog.StepInsufficient
 		replan(p, s, "insufficient", a.Reason, at)
@@ -346,13 +345,15 @@ func (d *Directory) endPlan(p *plan, status catalog.PlanStatus, at time.Time) {
 	p.view.Status, p.view.CompletedAt = status, &at
 }
 
-// foldOpen remembers a dispatched order of a plan until its outcome.
+// foldOpen remembers a dispatched order until its outcome.
 func (d *Directory) foldOpen(o decided) {
+	ref := &openOrder{id: o.decision.IntentID, tenant: o.tenant, typ: o.typ}
+	d.orders[o.position] = ref
 	p, ok := d.plans[o.tenant+"/"+o.ctx.PlanID]
 	if !ok || o.ctx.PlanID == "" {
 		return
 	}
-	ref := &openOrder{plan: p, step: o.ctx.Step, rev: o.ctx.Revision, task: o.tenant + "/" + o.ctx.TaskID, typ: o.typ}
+	*ref = openOrder{id: ref.id, tenant: o.tenant, plan: p, step: o.ctx.Step, rev: o.ctx.Revision, task: o.tenant + "/" + o.ctx.TaskID, typ: o.typ}
 	p.byIntent[o.decision.IntentID] = orderRef{o.position, o.ctx.Revision, o.ctx.Step}
 	if o.decision.Effect == string(catalog.Once) {
 		ref.fact = &catalog.OrderFact{
@@ -361,7 +362,6 @@ func (d *Directory) foldOpen(o decided) {
 		}
 		p.facts = append(p.facts, ref.fact)
 	}
-	d.orders[o.position] = ref
 }
 
 // foldHold ends the task of a held order: the step waits for people.
@@ -376,7 +376,7 @@ func (d *Directory) foldHold(o decided) error {
 	}
 	p.facts = append(p.facts, fact)
 	p.byIntent[o.decision.IntentID] = orderRef{o.position, o.ctx.Revision, o.ctx.Step}
-	d.orders[o.position] = &openOrder{plan: p, step: o.ctx.Step, rev: o.ctx.Revision, task: o.tenant + "/" + o.ctx.TaskID, typ: o.typ, fact: fact}
+	d.orders[o.position] = &openOrder{id: o.decision.IntentID, tenant: o.tenant, plan: p, step: o.ctx.Step, rev: o.ctx.Revision, task: o.tenant + "/" + o.ctx.TaskID, typ: o.typ, fact: fact}
 	if o.role != intents.RoleTask {
 		return nil // its context names what it likes
 	}
@@ -400,6 +400,12 @@ func (d *Directory) foldOutcome(e storage.Entry) error {
 	var out intents.Outcome
 	if err := json.Unmarshal(e.Record.Parts[storage.PartOutcome], &out); err != nil {
 		return err
+	}
+	if out.Status == intents.StatusIndetermined {
+		d.unknown[ref.id] = unknown{e.Of, ref.tenant, ref.plan, ref.fact}
+	}
+	if ref.plan == nil {
+		return nil
 	}
 	if ref.fact != nil {
 		held := ref.fact.Status == "held"

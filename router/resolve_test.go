@@ -1,0 +1,70 @@
+package router_test
+
+import (
+	"testing"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/router/routertest"
+)
+
+// unknownCall makes a once call of a skill indeterminate.
+func unknownCall(t *testing.T) (*routertest.World, routertest.Order, *intents.Answer) {
+	t.Helper()
+	w := routertest.New(t, routertest.Options{})
+	task := started(w, catalog.Once)
+	order := task.CallOrder("feed", `{"n":1}`)
+	w, open := left(w, order)
+	w.Must(w.Router.Start(t.Context()))
+	w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)})))
+	return w, order, open
+}
+
+func TestResolveDone(t *testing.T) {
+	w, order, open := unknownCall(t)
+	w.Want(w.Do(order), intents.Indeterminate)
+	w.Want(w.Admin("order.resolve", catalog.OrderResolve{IntentID: open.IntentID, Status: "done", Reason: "seen at the other end"}), intents.OK)
+	again := w.Want(w.Do(order), intents.OK)
+	if !again.Replayed || again.IntentID != open.IntentID {
+		t.Errorf("%+v", again)
+	}
+	if calls := len(w.Bus.Calls("skill.call")); calls != 1 { // the one that died
+		t.Errorf("called %d times", calls)
+	}
+	w.Want(w.Admin("order.resolve", catalog.OrderResolve{IntentID: open.IntentID, Status: "failed", Reason: "twice"}), intents.MalformedArgs)
+}
+
+func TestResolveFailed(t *testing.T) {
+	w, order, open := unknownCall(t)
+	w.Want(w.Admin("order.resolve", catalog.OrderResolve{IntentID: open.IntentID, Status: "failed", Reason: "never arrived"}), intents.OK)
+	again := w.Want(w.Do(order), intents.OK) // the key is free for the same order
+	if again.Replayed || *again.Position == *open.Position {
+		t.Errorf("%+v", again)
+	}
+}
+
+func TestResolveOfAnother(t *testing.T) {
+	w, _, open := unknownCall(t)
+	w.Want(w.Admin("admin.put", catalog.AdminPut{New: &catalog.Tenant{ID: "acme"}}), intents.OK)
+	stranger := w.AddOperator("acme", "eve", "admin")
+	w.Want(w.Do(routertest.Order{
+		By: stranger, Tenant: "acme", User: "eve", Type: "order.resolve",
+		Args: catalog.OrderResolve{IntentID: open.IntentID, Status: "failed", Reason: "x"},
+	}), intents.MalformedArgs)
+	w.Want(w.Admin("order.resolve", catalog.OrderResolve{IntentID: "sha256:" + open.IntentID[7:70] + "0", Status: "failed", Reason: "x"}), intents.MalformedArgs)
+}
+
+// A step that is done had its effect; another step may ask for the same anew.
+func TestEqualOnceOrderOfAnotherStep(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)})))
+	w.Pin("feed", catalog.Once)
+	p := w.Begun("p1", "feed", "feed")
+	task := p.Started(1)
+	w.Want(task.Call("feed", `{"n":1}`), intents.OK)
+	task.Done()
+	w.Want(p.Started(2).Call("feed", `{"n":1}`), intents.OK)
+	if calls := len(w.Bus.Calls("skill.call")); calls != 2 {
+		t.Errorf("called %d times", calls)
+	}
+}
