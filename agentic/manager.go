@@ -23,10 +23,15 @@ const taskLife = 15 * time.Minute
 type Manager struct {
 	cfg   Config
 	turns sync.WaitGroup // drives that run
+	room  chan struct{}  // one place per drive
 }
 
+// maxTurns is how many plans one manager drives at once; what is beyond is
+// refused and cancelled by the gateway, so that nobody waits unseen.
+const maxTurns = 1024
+
 // NewManager needs the manager's key.
-func NewManager(cfg Config) *Manager { return &Manager{cfg: cfg} }
+func NewManager(cfg Config) *Manager { return &Manager{cfg: cfg, room: make(chan struct{}, maxTurns)} }
 
 // Serve takes hand-outs until ctx ends, then lets the drives end: ctx is theirs
 // too, so they stop at their next order and the plans go on after a restart.
@@ -35,7 +40,15 @@ func (m *Manager) Serve(ctx context.Context, ready chan<- struct{}) error {
 	return m.cfg.Bus.Serve(ctx, bus.Service{
 		Name: bus.ServiceName("manager"), Version: "1.0.0", Description: "drives plans", Queue: "manager", Workers: workers,
 		Endpoints: map[string]bus.Handler{bus.Agent("manager"): answer(m.cfg.Log, func(_ context.Context, h bus.HandOut) bus.HandOutReply {
-			m.turns.Go(func() { m.take(ctx, h) })
+			select {
+			case m.room <- struct{}{}:
+			default:
+				return bus.HandOutReply{Code: string(intents.Overloaded), Reason: "the manager takes no more turns"}
+			}
+			m.turns.Go(func() {
+				defer func() { <-m.room }()
+				m.take(ctx, h)
+			})
 			return bus.HandOutReply{Accepted: true}
 		})},
 	}, ready)

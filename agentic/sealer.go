@@ -18,6 +18,10 @@ import (
 // orderTTL is how long our orders may wait for acceptance.
 const orderTTL = 120
 
+// answerTime is how long an order may go without an answer: the longest run, and
+// what the router waits for an equal order in flight.
+const answerTime = 4 * time.Minute
+
 // sealAttempts bounds how often an order that had no effect is sent again.
 const sealAttempts = 3
 
@@ -143,6 +147,8 @@ func (s *Sealer) submit(ctx context.Context, t Turn, in intents.Intent, c intent
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", in.Type, err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
 	reply, err := s.bus.Request(ctx, bus.Orders, sealed)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", in.Type, err)
