@@ -8,12 +8,10 @@ import (
 	"os/signal"
 	"syscall"
 
-	"aob.dev/writ/executors/sandbox"
 	"aob.dev/writ/internal/cli"
 )
 
 func main() {
-	sandbox.Init() // does not return in the child that becomes a sandbox
 	os.Exit(run())
 }
 

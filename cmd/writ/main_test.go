@@ -10,14 +10,12 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"aob.dev/writ/executors/sandbox"
 	"aob.dev/writ/intents"
 )
 
 // TestMain makes this test binary the writ of the scripts: they run the real
 // command line in processes of their own.
 func TestMain(m *testing.M) {
-	sandbox.Init() // does not return in the child that becomes a sandbox
 	testscript.Main(m, map[string]func(){"writ": main})
 }
 

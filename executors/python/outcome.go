@@ -39,6 +39,7 @@ func (p python) keep(ctx context.Context, o *executors.Order, script string) err
 // reduced to lines of the script: the caller wrote it and has to mend it.
 type runDetails struct {
 	Outcome string `json:"outcome"`
+	Limit   string `json:"limit,omitempty"` // the one that ended it
 	Error   string `json:"error,omitempty"`
 }
 
@@ -64,14 +65,14 @@ func failed(res sandbox.Result) *executors.Failure {
 	default:
 		f = executors.Fail(intents.ExecutorFailed, "the script crashed")
 	}
-	f.Details = details(string(res.Outcome), res.Error)
+	f.Details = details(string(res.Outcome), string(res.Limit), res.Error)
 	return f
 }
 
-func details(outcome, text string) json.RawMessage {
-	raw, err := json.Marshal(runDetails{outcome, text})
+func details(outcome, limit, text string) json.RawMessage {
+	raw, err := json.Marshal(runDetails{outcome, limit, text})
 	if err != nil {
-		return nil // two strings always marshal
+		return nil // strings always marshal
 	}
 	return raw
 }
@@ -88,7 +89,7 @@ func document(output []byte) (json.RawMessage, *executors.Failure) {
 		err = errors.New("more follows after the first document")
 	}
 	f := executors.Fail(intents.ExecutorFailed, "the script did not print exactly one JSON document")
-	f.Details = details("not_json", err.Error())
+	f.Details = details("not_json", "", err.Error())
 	return nil, f
 }
 
@@ -100,5 +101,6 @@ func executed(res sandbox.Result, inputRows int) intents.Fact {
 		"script_hash": "sha256:" + res.ScriptSHA256, "driver": res.Driver, "python": res.Python,
 		"input_rows": inputRows, "output_rows": out.count(), "input_bytes": res.InputBytes, "output_bytes": len(res.Output),
 		"duration_ms": res.Duration.Milliseconds(), "exit_code": res.ExitCode,
+		"outcome": string(res.Outcome), "limit": string(res.Limit),
 	})
 }

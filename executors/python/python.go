@@ -50,7 +50,7 @@ func (p python) exec(ctx context.Context, o *executors.Order) (*executors.Result
 	if err := strongEnough(p.box.Driver(), o.Driver()); err != nil {
 		return nil, err
 	}
-	job := sandbox.Job{Script: args.Script, Limits: sandbox.Limits{Wall: time.Duration(args.TimeoutSec) * time.Second}}
+	job := sandbox.Job{Tenant: o.Ticket.Actor.Tenant, Script: args.Script, Limits: sandbox.Limits{Wall: time.Duration(args.TimeoutSec) * time.Second}}
 	data, given, err := o.Data(ctx, p.blobs, "/input", args.Input)
 	if err != nil {
 		return nil, err

@@ -17,15 +17,6 @@ import (
 
 const hello = "print('hi')"
 
-// waitFull returns when the pool has all its workers ready.
-func (l *pool) waitFull() {
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for l.short() {
-		<-tick.C
-	}
-}
-
 // bare is one run of the real interpreter without any box.
 func bare(b *testing.B, interpreter, script string, input io.Reader) time.Duration {
 	b.Helper()
@@ -56,7 +47,9 @@ func compare(b *testing.B, s *Sandbox, script, bareScript, input string) {
 	var ours, theirs []time.Duration
 	for b.Loop() {
 		theirs = append(theirs, bare(b, p.Executable, bareScript, strings.NewReader(input)))
-		s.pool.waitFull()
+		if err := s.WaitWarm(b.Context()); err != nil {
+			b.Fatal(err)
+		}
 		start := time.Now()
 		if res := run(b, s, job()); res.Outcome != OK {
 			b.Fatalf("%s: %s", res.Outcome, res.Error)

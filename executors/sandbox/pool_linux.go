@@ -88,12 +88,12 @@ func (l *pool) refill() {
 	}
 }
 
-// take returns a waiting box built for p, or nil.
+// take returns a waiting box built for p, or nil. The caller asks for a refill
+// after the run: a start at the same time would slow it.
 func (l *pool) take(p Profile) *Box {
 	if p.Limits != l.profile.Limits || p.Room != l.profile.Room {
 		return nil
 	}
-	defer l.refill()
 	for {
 		l.mu.Lock()
 		if len(l.ready) == 0 {
@@ -108,6 +108,20 @@ func (l *pool) take(p Profile) *Box {
 		}
 		box.Close() // killed while it waited, as by the kernel for memory
 	}
+}
+
+// waitFull returns when all workers wait, or with ctx's error.
+func (l *pool) waitFull(ctx context.Context) error {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for l.short() {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
 }
 
 // recycle ends the workers that are too old at now.

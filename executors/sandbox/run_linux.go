@@ -14,11 +14,17 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // chunkSize is the unit in which input crosses the pipe, in bytes: all of it
 // that the parent ever holds.
 const chunkSize = 256 << 10
+
+// feedPipe is what the pipe of a large input should hold, in bytes: the most that
+// a user may ask for.
+const feedPipe = 1 << 20
 
 // Run hands job to the box, waits for its end and closes the box. The limits
 // are those that the box was built with.
@@ -41,6 +47,9 @@ func (b *Box) Run(ctx context.Context, job Job) (res Result, err error) {
 	readers.Go(func() { io.Copy(out, b.out) })
 	readers.Go(func() { io.Copy(stderr, b.errs) })
 	readers.Go(func() { io.Copy(report, b.report) })
+	if job.InputSize > chunkSize {
+		widen(b.feed)
+	}
 	var sent int64
 	var feedErr error
 	var feeder sync.WaitGroup
@@ -82,6 +91,14 @@ func (b *Box) Run(ctx context.Context, job Job) (res Result, err error) {
 		Driver: b.driver, Python: b.python, Duration: duration,
 		CPU: ended.cpu, ExitCode: ended.code, InputBytes: sent,
 	}, nil
+}
+
+// widen lets a pipe hold more. It is refused where the user has many, and then
+// the run is only slower.
+func widen(pipe *os.File) {
+	if c, err := pipe.SyscallConn(); err == nil {
+		_ = c.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, feedPipe) })
+	}
 }
 
 // feed writes script and input in the framing of boot.py and returns the input

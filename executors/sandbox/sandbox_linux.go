@@ -120,6 +120,7 @@ func (s *Sandbox) Run(ctx context.Context, job Job) (Result, error) {
 	defer s.queue.leave()
 	box := s.pool.take(profile)
 	warm := box != nil
+	defer s.pool.refill()
 	if !warm {
 		if box, err = s.driver.Start(ctx, profile); err != nil {
 			return Result{}, err
@@ -129,6 +130,10 @@ func (s *Sandbox) Run(ctx context.Context, job Job) (Result, error) {
 	res.Warm = warm
 	return res, err
 }
+
+// WaitWarm returns when all prewarmed workers wait for a script, or with ctx's
+// error.
+func (s *Sandbox) WaitWarm(ctx context.Context) error { return s.pool.waitFull(ctx) }
 
 // profile is what the box for job needs. An input that is large for the
 // scratch gets its own room in addition.
@@ -163,6 +168,3 @@ func (s *Sandbox) Close() error {
 	s.runs.Wait()
 	return errors.Join(s.pool.close(), s.host.close())
 }
-
-// Init does nothing; importing the package is enough.
-func Init() {}

@@ -27,6 +27,9 @@ func (*Sandbox) Python() string { return "" }
 // Run fails on this platform.
 func (*Sandbox) Run(context.Context, Job) (Result, error) { return Result{}, errPlatform }
 
+// WaitWarm fails on this platform.
+func (*Sandbox) WaitWarm(context.Context) error { return errPlatform }
+
 // Close does nothing on this platform.
 func (*Sandbox) Close() error { return nil }
 

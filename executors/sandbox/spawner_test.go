@@ -112,7 +112,9 @@ func TestSweepRuntimes(t *testing.T) {
 // TestWorkersAreReplaced: a worker that nobody used for long gives way.
 func TestWorkersAreReplaced(t *testing.T) {
 	s := open(t, Config{Workers: 1})
-	s.pool.waitFull()
+	if err := s.WaitWarm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	first := s.pool.ready[0].box
 	s.pool.recycle(time.Now().Add(workerAge / 2))
 	if s.pool.short() || !first.alive() {
@@ -123,7 +125,9 @@ func TestWorkersAreReplaced(t *testing.T) {
 		t.Error("the old worker is still there")
 	}
 	s.pool.refill()
-	s.pool.waitFull()
+	if err := s.WaitWarm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	if res := run(t, s, Job{Script: "print(1)"}); !res.Warm || res.Outcome != OK {
 		t.Errorf("%+v", res)
 	}

@@ -7,6 +7,7 @@
 //	         ticket, outcome durable, receipt) beside bare fdatasync of one
 //	         record and JetStream publishes that sync always
 //	journal  durable commits per second beside the same two
+//	python   scripts in the sandbox beside the same in bare python3 -I -S -E -B
 //
 // Only the ratios carry over to another machine or another hour. Everything
 // runs in this process, on temporary files that are removed.
@@ -47,6 +48,7 @@ var benchmarks = map[string]func(context.Context, Options) ([]Row, error){
 	"decide":  decide,
 	"journal": journal,
 	"orders":  orders,
+	"python":  python,
 }
 
 // Names lists what can be measured.

@@ -12,12 +12,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"aob.dev/writ/executors/sandbox"
 )
 
 func TestMain(m *testing.M) {
-	sandbox.Init() // does not return in the child that becomes a sandbox
 	os.Exit(m.Run())
 }
 

@@ -20,7 +20,6 @@ import (
 	"time"
 
 	"aob.dev/writ/agentic/model"
-	"aob.dev/writ/executors/sandbox"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/node"
@@ -29,8 +28,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	sandbox.Init() // does not return in the child that becomes a sandbox
-	beWrit()       // nor in a process that was started as the command line
+	beWrit() // nor in a process that was started as the command line
 	code := m.Run()
 	if left := leaked(); code == 0 && left != "" {
 		fmt.Fprintln(os.Stderr, "goroutines that did not end:\n"+left)

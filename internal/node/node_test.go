@@ -10,14 +10,12 @@ import (
 	"time"
 
 	"aob.dev/writ/agentic/model"
-	"aob.dev/writ/executors/sandbox"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/router"
 	"aob.dev/writ/storage"
 )
 
 func TestMain(m *testing.M) {
-	sandbox.Init() // does not return in the child that becomes a sandbox
 	os.Exit(m.Run())
 }
 

@@ -1,0 +1,199 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"aob.dev/writ/executors/sandbox"
+)
+
+// Names of the rows of bench python. What is bare is python3 -I -S -E -B.
+const (
+	pythonHello   = "print('hi')"
+	pythonCallers = 4
+	pythonRows    = 20_688 // of some 400 bytes: 8 MB
+)
+
+// pythonExtract is the work on 8 MB; how the text gets there comes before it.
+const pythonExtract = `
+import json, re
+rows = json.loads(text)
+print(sum(1 for r in rows if re.search(r"9+$", r["name"])), sum(r["n"] for r in rows))`
+
+// python measures scripts in the sandbox beside the same in bare Python, in
+// turns: print('hi') in a new box (cold) and in a waiting one (warm), an
+// extraction from 8 MB of JSON, and how many of the first four callers get done.
+func python(ctx context.Context, o Options) (rows []Row, err error) {
+	err = within(func(dir string) error {
+		// Boxes of another user walk through it.
+		if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // G302: it holds a copy of Python
+			return err
+		}
+		b := pythonBench{interpreter: "python3"}
+		cold, err := sandbox.Open(ctx, sandbox.Config{Dir: dir, Workers: -1, Concurrency: pythonCallers})
+		if err != nil {
+			return err
+		}
+		defer cold.Close()
+		warm, err := sandbox.Open(ctx, sandbox.Config{Dir: dir, Workers: 2})
+		if err != nil {
+			return err
+		}
+		defer warm.Close()
+		if b.interpreter, err = realPython(ctx); err != nil {
+			return err
+		}
+		rows, err = b.measure(ctx, cold, warm, o)
+		return err
+	})
+	return rows, err
+}
+
+// realPython is the interpreter behind a shim, which would be measured too.
+func realPython(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, "python3", "-c", "import os, sys; print(os.path.realpath(sys.executable))").Output()
+	return strings.TrimSpace(string(out)), err
+}
+
+type pythonBench struct{ interpreter string }
+
+func (b pythonBench) measure(ctx context.Context, cold, warm *sandbox.Sandbox, o Options) ([]Row, error) {
+	record := `{"name": "order 1234599", "n": 17, "text": "` + strings.Repeat("lorem ipsum ", 28) + `"}`
+	input := "[" + strings.Repeat(record+",", pythonRows) + record + "]"
+	hello := func() sandbox.Job { return sandbox.Job{Script: pythonHello} }
+	extract := func() sandbox.Job {
+		return sandbox.Job{Script: "text = open(input_file).read()" + pythonExtract, Input: strings.NewReader(input), InputSize: int64(len(input))}
+	}
+	var rows []Row
+	for _, m := range []struct {
+		name   string
+		box    *sandbox.Sandbox
+		warm   bool
+		job    func() sandbox.Job
+		script string
+		input  string
+	}{
+		{"cold", cold, false, hello, pythonHello, ""},
+		{"warm", warm, true, hello, pythonHello, ""},
+		{"extract_8mb", warm, true, extract, "import sys; text = sys.stdin.read()" + pythonExtract, input},
+	} {
+		var ours, theirs []float64
+		until := time.Now().Add(o.Time)
+		for len(ours) < minRounds || time.Now().Before(until) {
+			took, err := b.bare(ctx, m.script, m.input)
+			if err != nil {
+				return nil, err
+			}
+			theirs = append(theirs, took)
+			if m.warm {
+				if err := m.box.WaitWarm(ctx); err != nil {
+					return nil, err
+				}
+			}
+			if took, err = boxed(ctx, m.box, m.job()); err != nil {
+				return nil, err
+			}
+			ours = append(ours, took)
+		}
+		n := int64(len(ours))
+		rows = append(rows, newRow(m.name+"_p50", median(ours), median(theirs), "ms", n),
+			newRow(m.name+"_p95", high(ours), high(theirs), "ms", n))
+	}
+	row, err := b.throughput(ctx, cold, o)
+	return append(rows, row), err
+}
+
+// high is the 95th percentile of values that median has sorted.
+func high(values []float64) float64 { return values[len(values)*95/100] }
+
+// bare is one run without any box, in milliseconds.
+func (b pythonBench) bare(ctx context.Context, script, input string) (float64, error) {
+	cmd := exec.CommandContext(ctx, b.interpreter, "-I", "-S", "-E", "-B", "-c", script) //nolint:gosec // G204: found in PATH
+	cmd.Stdin = strings.NewReader(input)
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	start := time.Now()
+	if err := cmd.Run(); err != nil || out.Len() == 0 {
+		return 0, fmt.Errorf("bare python: %w", errors.Join(err, emptyIf(out.Len() == 0)))
+	}
+	return sinceMS(start), nil
+}
+
+func emptyIf(empty bool) error {
+	if empty {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
+
+// boxed is one run in the sandbox, in milliseconds.
+func boxed(ctx context.Context, box *sandbox.Sandbox, job sandbox.Job) (float64, error) {
+	start := time.Now()
+	res, err := box.Run(ctx, job)
+	if err == nil && res.Outcome != sandbox.OK {
+		err = fmt.Errorf("script: %s: %s", res.Outcome, res.Error)
+	}
+	return sinceMS(start), err
+}
+
+func sinceMS(start time.Time) float64 { return float64(time.Since(start).Microseconds()) / 1000 }
+
+// throughput is how many print('hi') a second the callers get done together, in
+// windows that take turns.
+func (b pythonBench) throughput(ctx context.Context, box *sandbox.Sandbox, o Options) (Row, error) {
+	const windows = 4
+	var ours, theirs []float64
+	var n int64
+	for range windows {
+		bare, err := rate(o.Time/windows, func() error { _, err := b.bare(ctx, pythonHello, ""); return err })
+		if err != nil {
+			return Row{}, err
+		}
+		boxes, err := rate(o.Time/windows, func() error { _, err := boxed(ctx, box, sandbox.Job{Script: pythonHello}); return err })
+		if err != nil {
+			return Row{}, err
+		}
+		theirs, ours = append(theirs, bare.perSecond), append(ours, boxes.perSecond)
+		n += boxes.n
+	}
+	return newRow(fmt.Sprintf("throughput_%d", pythonCallers), median(ours), median(theirs), "1/s", n), nil
+}
+
+type rated struct {
+	perSecond float64
+	n         int64
+}
+
+// rate has the callers do something for a time, and each at least once.
+func rate(d time.Duration, do func() error) (rated, error) {
+	var mu sync.Mutex
+	var n int64
+	var failed error
+	start := time.Now()
+	var group sync.WaitGroup
+	for range pythonCallers {
+		group.Go(func() {
+			for {
+				err := do()
+				mu.Lock()
+				n++
+				failed = errors.Join(failed, err)
+				stop := failed != nil
+				mu.Unlock()
+				if stop || time.Since(start) > d {
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	return rated{float64(n) / time.Since(start).Seconds(), n}, failed
+}
