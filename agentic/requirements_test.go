@@ -1,6 +1,7 @@
 package agentic
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
 )
 
 // The soul of the user stands in what the manager's and the other roles' model
@@ -58,5 +60,35 @@ func TestOversizedOutputIsNarrowed(t *testing.T) {
 	var lines catalog.ReadLines
 	if err := json.Unmarshal(c.of("read_lines")[0].Args, &lines); err != nil || lines != (catalog.ReadLines{FileID: "f1", Start: 0, N: 20}) {
 		t.Errorf("%+v, error %v", lines, err)
+	}
+}
+
+// taking is a bus that takes every order.
+type taking struct {
+	bus.Conn
+	raw []byte
+}
+
+func (c *taking) Request(_ context.Context, _ string, raw []byte) ([]byte, error) {
+	c.raw = raw
+	return marshal(intents.Answer{Code: intents.OK}), nil
+}
+
+// Our orders may wait 120 seconds for acceptance, and their key names what is
+// asked (ENV-11).
+func TestReferenceValues(t *testing.T) {
+	c := newCore(t)
+	took := &taking{}
+	s := manager(c)
+	s.bus = took
+	if _, err := claim(t, s, c.turn(), 1); err != nil {
+		t.Fatal(err)
+	}
+	var sealed intents.Body
+	if err := json.Unmarshal(took.raw, &sealed); err != nil {
+		t.Fatal(err)
+	}
+	if k := sealed.Constraints; k.TTLSec != 120 || k.IdempotencyKey != intents.Fingerprint(sealed.Intent, "ana", *sealed.Context) {
+		t.Errorf("%+v", k)
 	}
 }
