@@ -67,6 +67,9 @@ func auditExport(std IO) *cobra.Command {
 				sel.Checkpoint = string(text)
 			}
 			return withArchive(cmd.Context(), dir, func(a *node.Archive) error {
+				if err := a.Settle(cmd.Context()); err != nil {
+					return no(err)
+				}
 				done, err := exportTo(cmd.Context(), std, out, a, sel)
 				if err != nil {
 					return no(err)

@@ -67,6 +67,9 @@ func auditProve(std IO) *cobra.Command {
 		Use: "prove INTENT_ID", Short: "Print the receipt, inclusion proofs and keys of one order as one JSON document", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return withArchive(cmd.Context(), dir, func(a *node.Archive) error {
+				if err := a.Settle(cmd.Context()); err != nil {
+					return no(err)
+				}
 				p, err := audit.Prove(cmd.Context(), a.Source, args[0])
 				if err == nil {
 					err = p.Check(audit.NewTrust(a.Root))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
 	"aob.dev/writ/audit"
 	"aob.dev/writ/intents"
@@ -69,6 +70,30 @@ func rootOf(ctx context.Context, records storage.Records) (intents.Key, error) {
 		return intents.Key{}, err
 	}
 	return g.RootJWK.ToKey()
+}
+
+// settleWait is how long Settle waits for a checkpoint: several intervals.
+const settleWait = 3 * time.Second
+
+// Settle waits until the published checkpoint covers what was durable at
+// opening. Where no process runs that would publish one, it gives up after a
+// while, and what is pending stays so.
+func (a *Archive) Settle(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, settleWait)
+	defer cancel()
+	look := time.NewTicker(ledger.CheckpointInterval / 10)
+	defer look.Stop()
+	for {
+		c, err := a.Ledger.Checkpoint(ctx, a.LedgerKey.VerificationKey())
+		if err != nil || c.Size >= a.Records.Next() {
+			return err
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
 }
 
 // Close ends reading.

@@ -3,6 +3,7 @@ package ledger_test
 import (
 	"bytes"
 	"encoding/hex"
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -66,4 +67,20 @@ func FuzzOpenCheckpoint(f *testing.F) {
 			t.Fatalf("%q opens", text)
 		}
 	})
+}
+
+// TestRecordDigestVector is the vector of docs/spec/journal.md.
+func TestRecordDigestVector(t *testing.T) {
+	r := storage.Record{
+		Kind:  storage.KindTakeover,
+		Parts: map[string]json.RawMessage{"takeover": json.RawMessage(`{"of":23}`)},
+		Salts: map[string][]byte{"takeover": bytes.Repeat([]byte{0x11}, 32)},
+	}
+	if d := r.Digest(); d != "sha256:dc3f8387d93d0f59d6f83064ae5be77f2f447536fe1fcf92ae1659750c4c6cba" {
+		t.Error(d)
+	}
+	r.Parts["facts"], r.Salts["facts"] = json.RawMessage(`{}`), bytes.Repeat([]byte{0x22}, 32)
+	if d := r.Digest(); d != "sha256:dc60428d9a343493e8fb3fb539e456966c6e31049a59b5abf8f352b41d71806c" {
+		t.Error(d)
+	}
 }
