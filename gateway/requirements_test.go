@@ -12,8 +12,14 @@ import (
 func TestEveryRouteAsksForTheKey(t *testing.T) {
 	w := newWorld(t, nil)
 	for _, r := range []struct{ method, path string }{
-		{"POST", "/agent/run"}, {"GET", "/agent/plans/plan_1"}, {"GET", "/agent/plans/plan_1/trace"}, {"GET", "/agent/plans/plan_1/events"},
-		{"DELETE", "/agent/plans/plan_1"}, {"PUT", "/agent/souls/acme"}, {"GET", "/agent/memory/query"}, {"POST", "/agent/memory/query"},
+		{"POST", "/agent/run"},
+		{"GET", "/agent/plans/plan_1"},
+		{"GET", "/agent/plans/plan_1/trace"},
+		{"GET", "/agent/plans/plan_1/events"},
+		{"DELETE", "/agent/plans/plan_1"},
+		{"PUT", "/agent/souls/acme"},
+		{"GET", "/agent/memory/query"},
+		{"POST", "/agent/memory/query"},
 	} {
 		for name, header := range map[string]http.Header{"none": {"X-Api-Key": nil}, "wrong": {"X-Api-Key": {"writ_wrong"}}} {
 			p := w.refused(r.method, r.path, "{}", header, intents.Unauthorized, "")
