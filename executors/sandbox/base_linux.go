@@ -22,7 +22,7 @@ func chooseBase(dir string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if err := os.MkdirAll(dir, 0o755); err != nil {
+		if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // G301: boxes of another user pass
 			return "", err
 		}
 		// Only root gives its boxes a uid of their own.
@@ -46,14 +46,14 @@ func chooseBase(dir string) (string, error) {
 // ownBelow is this user's directory for runtimes below one that is shared.
 func ownBelow(tmp string) (string, error) {
 	dir := filepath.Join(tmp, "writ-sandbox-"+strconv.Itoa(os.Geteuid()))
-	if err := os.Mkdir(dir, 0o755); err != nil && !os.IsExist(err) {
+	if err := os.Mkdir(dir, 0o755); err != nil && !os.IsExist(err) { //nolint:gosec // G301: boxes of another user pass
 		return "", err
 	}
 	// Somebody else may have made it first, in a directory all may write to.
 	if err := checkOwned(dir); err != nil {
 		return "", err
 	}
-	return dir, os.Chmod(dir, 0o755) //nolint:gosec // G302: others must pass, and find nothing of anybody's
+	return dir, os.Chmod(dir, 0o755) //nolint:gosec // G302: boxes of another user pass
 }
 
 // traversable reports whether every directory down to path lets others pass.
@@ -81,7 +81,7 @@ func checkOwned(path string) error {
 	switch {
 	case st.Mode&unix.S_IFMT != unix.S_IFDIR:
 		return fmt.Errorf("%s is not a directory", path)
-	case st.Uid != uint32(os.Geteuid()) && st.Uid != 0:
+	case st.Uid != uint32(os.Geteuid()) && st.Uid != 0: //nolint:gosec // G115: within range
 		return fmt.Errorf("%s belongs to uid %d", path, st.Uid)
 	case st.Mode&0o022 != 0:
 		return fmt.Errorf("%s is writable by others", path)

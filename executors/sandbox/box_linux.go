@@ -104,7 +104,7 @@ func (b *Box) awaitReady(ctx context.Context) error {
 	if err := b.report.SetReadDeadline(time.Now().Add(setupTimeout)); err != nil {
 		return err
 	}
-	stop := context.AfterFunc(ctx, func() { b.report.SetReadDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(ctx, func() { _ = b.report.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
 	first := make([]byte, 1)
 	n, err := b.report.Read(first)
@@ -122,8 +122,7 @@ func (b *Box) awaitReady(ctx context.Context) error {
 	if b.waitErr != nil {
 		return fmt.Errorf("wait for box: %w", b.waitErr)
 	}
-	b.report.SetReadDeadline(time.Now().Add(drainGrace))
-	b.errs.SetReadDeadline(time.Now().Add(drainGrace))
+	cut(b.report, b.errs)
 	rest, _ := io.ReadAll(io.LimitReader(b.report, reportMax))
 	stderr, _ := io.ReadAll(io.LimitReader(b.errs, reportMax))
 	said := append(first[:n], rest...)
@@ -131,6 +130,15 @@ func (b *Box) awaitReady(ctx context.Context) error {
 		return fmt.Errorf("build box: %w", b.explain(f))
 	}
 	return fmt.Errorf("build box: %s", strings.TrimSpace(fmt.Sprintf("%s %s (%v)", said, stderr, b.state)))
+}
+
+// cut ends reading after the grace: the process is gone, and whoever still holds
+// the other end of a pipe gets no more attention.
+func cut(pipes ...*os.File) {
+	deadline := time.Now().Add(drainGrace)
+	for _, f := range pipes {
+		_ = f.SetReadDeadline(deadline) // a pipe of ours takes one
+	}
 }
 
 // kill ends the process; one that ended already is left alone.

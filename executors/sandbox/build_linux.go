@@ -46,7 +46,7 @@ func walkStdlib(p python, fn func(src, rel string, info fs.FileInfo) error) erro
 			}
 			info, err := os.Stat(path) // through the symlinks distributions use
 			if err != nil || !info.Mode().IsRegular() {
-				return nil
+				return nil //nolint:nilerr // a dangling link is no part of the library
 			}
 			rel, err := filepath.Rel(dir, path)
 			if err != nil {
@@ -89,7 +89,7 @@ func buildRuntime(ctx context.Context, dir string, p python) error {
 	if err := copyFile(p.Executable, filepath.Join(dir, m.Program), 0o555); err != nil {
 		return err
 	}
-	err = walkStdlib(p, func(src, rel string, info fs.FileInfo) error {
+	err = walkStdlib(p, func(src, rel string, _ fs.FileInfo) error {
 		if strings.HasSuffix(src, ".so") {
 			files, err := librariesOf(ctx, loader, src)
 			if err != nil {
@@ -141,7 +141,7 @@ func copyBytecode(p python, src, dst string) error {
 		return filepath.Join(filepath.Dir(py), "__pycache__", name)
 	}
 	if _, err := os.Stat(cached(src)); err != nil {
-		return nil // compileAll makes it
+		return nil //nolint:nilerr // compileAll makes it
 	}
 	return copyFile(cached(src), cached(dst), 0o444)
 }
@@ -161,10 +161,10 @@ py_compile.compile(boot, compiled, "boot.py", doraise=True,
 // compile again, since the box cannot write any.
 func compileAll(ctx context.Context, p python, dir, stdlib string) error {
 	boot := filepath.Join(dir, bootSource)
-	if err := os.WriteFile(boot, bootScript, 0o444); err != nil {
+	if err := os.WriteFile(boot, bootScript, 0o444); err != nil { //nolint:gosec // G306: boxes of another user read it
 		return err
 	}
-	cmd := exec.CommandContext(ctx, p.Executable, "-I", "-S", "-c", compileProgram,
+	cmd := exec.CommandContext(ctx, p.Executable, "-I", "-S", "-c", compileProgram, //nolint:gosec // G204: found in PATH
 		dir, filepath.Join(dir, stdlib), boot, filepath.Join(dir, bootFile))
 	cmd.Env = []string{}
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -178,14 +178,14 @@ func finishRuntime(dir string, m image) error {
 	if err := os.Symlink(taskDir, filepath.Join(dir, "tmp")); err != nil {
 		return err
 	}
-	if err := os.Mkdir(filepath.Join(dir, taskDir), 0o711); err != nil {
+	if err := os.Mkdir(filepath.Join(dir, taskDir), 0o711); err != nil { //nolint:gosec // G301: boxes of another user pass
 		return err
 	}
 	raw, err := json.Marshal(m)
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, imageFile), raw, 0o444); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, imageFile), raw, 0o444); err != nil { //nolint:gosec // G306: boxes of another user read it
 		return err
 	}
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -193,9 +193,9 @@ func finishRuntime(dir string, m image) error {
 		case err != nil:
 			return err
 		case d.Name() == taskDir && filepath.Dir(path) == dir:
-			return os.Chmod(path, 0o711) // runs must not list each other
+			return os.Chmod(path, 0o711) //nolint:gosec // G302: boxes of another user pass; runs must not list each other
 		case d.IsDir():
-			return os.Chmod(path, 0o755)
+			return os.Chmod(path, 0o755) //nolint:gosec // G302: boxes of another user pass
 		case d.Type().IsRegular() && d.Name() != filepath.Base(m.Loader):
 			return addRead(path, d)
 		}
@@ -219,7 +219,7 @@ func addRead(path string, d fs.DirEntry) error {
 // syncTree puts the tree on disk before the rename makes it final, so that a
 // power failure cannot leave a runtime of empty files under its final name.
 func syncTree(dir string) error {
-	f, err := os.Open(dir)
+	f, err := os.Open(dir) //nolint:gosec // G304: a path of ours
 	if err != nil {
 		return err
 	}
@@ -229,10 +229,10 @@ func syncTree(dir string) error {
 
 // copyFile copies content and modification time, making parent directories.
 func copyFile(src, dst string, mode fs.FileMode) error {
-	if err := os.MkdirAll(filepath.Dir(dst), 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(dst), 0o755); err != nil { //nolint:gosec // G301: boxes of another user pass
 		return err
 	}
-	in, err := os.Open(src)
+	in, err := os.Open(src) //nolint:gosec // G304: a path of ours
 	if err != nil {
 		return err
 	}
@@ -241,7 +241,7 @@ func copyFile(src, dst string, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	out, err := os.OpenFile(dst, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	out, err := os.OpenFile(dst, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // G304: a path of ours
 	if err != nil {
 		return err
 	}

@@ -120,8 +120,8 @@ func writeBundle(dir string, rt runtimeDir, p Profile) error {
 		}},
 	}
 	for kind, n := range map[string]uint64{
-		"RLIMIT_AS": uint64(p.Limits.Memory), "RLIMIT_CPU": p.Limits.cpuSeconds(), "RLIMIT_FSIZE": uint64(p.Room), //nolint:gosec // G115: not negative
-		"RLIMIT_NOFILE": uint64(p.Limits.Files), "RLIMIT_NPROC": uint64(p.Limits.Threads), "RLIMIT_CORE": 0, //nolint:gosec // G115: as above
+		"RLIMIT_AS": uint64(p.Limits.Memory), "RLIMIT_CPU": p.Limits.cpuSeconds(), "RLIMIT_FSIZE": uint64(p.Room), //nolint:gosec // G115: within range
+		"RLIMIT_NOFILE": uint64(p.Limits.Files), "RLIMIT_NPROC": uint64(p.Limits.Threads), "RLIMIT_CORE": 0, //nolint:gosec // G115: within range
 	} {
 		c.Process.Rlimits = append(c.Process.Rlimits, ociRlimit{kind, n, n})
 	}

@@ -72,7 +72,7 @@ func (d *linuxDriver) Start(ctx context.Context, p Profile) (*Box, error) {
 		cleanup = func() error { return d.host.scratch.remove(rel) }
 		if err != nil {
 			if rel != "" {
-				cleanup()
+				err = errors.Join(err, cleanup())
 			}
 			return nil, fmt.Errorf("scratch: %w", err)
 		}

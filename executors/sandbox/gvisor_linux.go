@@ -43,7 +43,7 @@ func (d gvisorDriver) Start(ctx context.Context, p Profile) (*Box, error) {
 		return nil, fmt.Errorf("bundle: %w", err)
 	}
 	remove := func() error { return d.host.scratch.remove(bundle) }
-	box, err := d.launch(runsc, bundle, p)
+	box, err := d.launch(runsc, bundle, p) //nolint:contextcheck // what is cleaned up outlives the start
 	if err != nil {
 		return nil, errors.Join(err, remove())
 	}
@@ -109,7 +109,7 @@ func deleteContainer(runsc, state, id string) error {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, runsc, "--root="+state, "delete", "-force", id) //nolint:gosec // G204: found in PATH
 	if os.Geteuid() != 0 {
-		cmd = exec.CommandContext(ctx, runsc, "--rootless", "--root="+state, "delete", "-force", id) //nolint:gosec // G204: as above
+		cmd = exec.CommandContext(ctx, runsc, "--rootless", "--root="+state, "delete", "-force", id) //nolint:gosec // G204: found in PATH
 	}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("delete container: %w: %s", err, out)

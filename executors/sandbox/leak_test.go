@@ -112,11 +112,13 @@ func helper() int {
 		fmt.Println(err)
 		return 1
 	}
-	_, err = s.Run(context.Background(), Job{Script: "while True: pass", Limits: Limits{Wall: 10 * waitLimit, CPU: 10 * waitLimit},
+	_, err = s.Run(context.Background(), Job{
+		Script: "while True: pass", Limits: Limits{Wall: 10 * waitLimit, CPU: 10 * waitLimit},
 		Input: readFunc(func([]byte) (int, error) {
 			fmt.Println("running")
 			select {}
-		})})
+		}),
+	})
 	fmt.Println(err)
 	return 1
 }

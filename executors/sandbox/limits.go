@@ -72,5 +72,5 @@ func fill[T comparable](v *T, def T) {
 
 // cpuSeconds is CPU in the unit of RLIMIT_CPU.
 func (l Limits) cpuSeconds() uint64 {
-	return uint64((l.CPU-1)/time.Second + 1)
+	return uint64((l.CPU-1)/time.Second + 1) //nolint:gosec // G115: within range
 }

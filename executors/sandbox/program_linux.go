@@ -88,7 +88,7 @@ func (p *program) texts(list []string) (arg, error) {
 // pointerAt says that the word at a, which holds an offset, has to become an
 // address.
 func (p *program) pointerAt(a arg, offset int) {
-	p.Pointers = append(p.Pointers, a.value+uint64(offset)) //nolint:gosec // G115: an offset into Data
+	p.Pointers = append(p.Pointers, a.value+uint64(offset)) //nolint:gosec // G115: within range
 }
 
 // value puts v, which holds no pointers, into Data as the kernel reads it.

@@ -56,7 +56,7 @@ func findPython(ctx context.Context, path string) (python, error) {
 	}
 	var refused []error
 	for _, c := range candidates {
-		if _, err := os.Stat(c); path == "" && err != nil {
+		if _, err := os.Stat(c); path == "" && err != nil { //nolint:gosec // G703: the operator's PATH
 			continue
 		}
 		p, err := askPython(ctx, c)
@@ -72,7 +72,7 @@ func findPython(ctx context.Context, path string) (python, error) {
 }
 
 func askPython(ctx context.Context, path string) (python, error) {
-	out, err := exec.CommandContext(ctx, path, "-I", "-S", "-c", describePython).Output()
+	out, err := exec.CommandContext(ctx, path, "-I", "-S", "-c", describePython).Output() //nolint:gosec // G702: the operator's PATH
 	if err != nil {
 		return python{}, err
 	}
@@ -108,7 +108,7 @@ func loaderOf(path string) (string, error) {
 // librariesOf are the files that loader would map for the program or shared
 // object at path. An error means that one is missing, so it cannot be used.
 func librariesOf(ctx context.Context, loader, path string) ([]string, error) {
-	out, err := exec.CommandContext(ctx, loader, "--list", path).Output()
+	out, err := exec.CommandContext(ctx, loader, "--list", path).Output() //nolint:gosec // G204: found in PATH
 	if err != nil {
 		return nil, err
 	}

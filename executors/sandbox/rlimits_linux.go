@@ -15,8 +15,8 @@ func limitResources(p *program, s *boxSpec) error {
 		resource int
 		most     uint64
 	}{
-		{unix.RLIMIT_FSIZE, uint64(s.Room)},
-		{unix.RLIMIT_NOFILE, uint64(s.Limits.Files)},
+		{unix.RLIMIT_FSIZE, uint64(s.Room)},          //nolint:gosec // G115: within range
+		{unix.RLIMIT_NOFILE, uint64(s.Limits.Files)}, //nolint:gosec // G115: within range
 		// 1, not 0: a core_pattern that is a pipe ignores 0 but obeys 1.
 		{unix.RLIMIT_CORE, 1},
 		{unix.RLIMIT_STACK, 8 << 20},
@@ -24,8 +24,8 @@ func limitResources(p *program, s *boxSpec) error {
 		{unix.RLIMIT_MSGQUEUE, 0},
 		{unix.RLIMIT_SIGPENDING, 64},
 		{unix.RLIMIT_CPU, s.Limits.cpuSeconds()},
-		{unix.RLIMIT_AS, uint64(s.Limits.Memory)},
-		{unix.RLIMIT_NPROC, uint64(s.Limits.Threads)},
+		{unix.RLIMIT_AS, uint64(s.Limits.Memory)},     //nolint:gosec // G115: within range
+		{unix.RLIMIT_NPROC, uint64(s.Limits.Threads)}, //nolint:gosec // G115: within range
 	}
 	for _, l := range limits {
 		if l.resource == unix.RLIMIT_NPROC && !s.OwnUser {

@@ -44,9 +44,10 @@ func (b *Box) Run(ctx context.Context, job Job) (res Result, err error) {
 	out, stderr := &capture{budget: budget, max: b.limits.Output}, &capture{budget: budget, max: 0}
 	report := &capture{max: reportMax}
 	var readers sync.WaitGroup
-	readers.Go(func() { io.Copy(out, b.out) })
-	readers.Go(func() { io.Copy(stderr, b.errs) })
-	readers.Go(func() { io.Copy(report, b.report) })
+	// A read that fails ends what is kept, as the end of the pipe does.
+	readers.Go(func() { _, _ = io.Copy(out, b.out) })
+	readers.Go(func() { _, _ = io.Copy(stderr, b.errs) })
+	readers.Go(func() { _, _ = io.Copy(report, b.report) })
 	if job.InputSize > chunkSize {
 		widen(b.feed)
 	}
@@ -62,11 +63,7 @@ func (b *Box) Run(ctx context.Context, job Job) (res Result, err error) {
 
 	<-b.exited
 	duration := time.Since(start)
-	// The process is gone; whoever still holds a pipe gets no more attention.
-	deadline := time.Now().Add(drainGrace)
-	for _, f := range []*os.File{b.out, b.errs, b.report} {
-		f.SetReadDeadline(deadline)
-	}
+	cut(b.out, b.errs, b.report)
 	readers.Wait()
 	feeder.Wait()
 
@@ -104,23 +101,23 @@ func widen(pipe *os.File) {
 // feed writes script and input in the framing of boot.py and returns the input
 // bytes written. The box may end at any time, which is not an error here.
 func feed(w io.Writer, job Job) (int64, error) {
-	frame := binary.BigEndian.AppendUint32(nil, uint32(len(job.Script)))
+	frame := binary.BigEndian.AppendUint32(nil, uint32(len(job.Script))) //nolint:gosec // G115: within range
 	frame = append(frame, job.Script...)
 	if job.Input == nil {
 		_, _ = w.Write(append(frame, 0))
 		return 0, nil
 	}
 	if _, err := w.Write(append(frame, 1)); err != nil {
-		return 0, nil
+		return 0, nil //nolint:nilerr // the box ended
 	}
 	var sent int64
 	buf := make([]byte, 4+chunkSize)
 	for {
 		n, err := io.ReadFull(job.Input, buf[4:])
 		if n > 0 {
-			binary.BigEndian.PutUint32(buf, uint32(n))
+			binary.BigEndian.PutUint32(buf, uint32(n)) //nolint:gosec // G115: within range
 			if _, err := w.Write(buf[:4+n]); err != nil {
-				return sent, nil
+				return sent, nil //nolint:nilerr // the box ended
 			}
 			sent += int64(n)
 		}
@@ -236,6 +233,7 @@ func judge(why Outcome, e end, report []byte, l Limits) verdict {
 		return verdict{outcome: Timeout, limit: WallLimit, text: fmt.Sprintf("ended after %s", l.Wall)}
 	case OversizedOutput:
 		return verdict{outcome: OversizedOutput, limit: OutputLimit, text: fmt.Sprintf("more than %d bytes of output", l.Output)}
+	default: // it ended by itself
 	}
 	if e.signal != 0 {
 		return judgeSignal(e, l)

@@ -121,7 +121,7 @@ func openRuntime(path string) (runtimeDir, error) {
 	if err := checkOwned(path); err != nil {
 		return runtimeDir{}, err
 	}
-	raw, err := os.ReadFile(filepath.Join(path, imageFile))
+	raw, err := os.ReadFile(filepath.Join(path, imageFile)) //nolint:gosec // G304: a path of ours
 	if err != nil {
 		return runtimeDir{}, err
 	}
@@ -147,7 +147,7 @@ func runtimeKey(p python) (string, error) {
 	if _, err := io.Copy(h, f); err != nil {
 		return "", err
 	}
-	err = walkStdlib(p, func(src, rel string, info fs.FileInfo) error {
+	err = walkStdlib(p, func(_, rel string, info fs.FileInfo) error {
 		fmt.Fprintf(h, "%q %d %d\n", rel, info.Size(), info.ModTime().UnixNano())
 		return nil
 	})

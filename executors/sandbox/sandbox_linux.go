@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,8 +15,8 @@ import (
 
 // Signals by which judge tells one end from another.
 const (
-	sigPolicy = syscall.Signal(unix.SIGSYS)
-	sigCPU    = syscall.Signal(unix.SIGXCPU)
+	sigPolicy = unix.SIGSYS
+	sigCPU    = unix.SIGXCPU
 )
 
 // Sandbox runs jobs in boxes of one driver. It is safe for concurrent use.
@@ -52,7 +51,7 @@ func Open(ctx context.Context, cfg Config) (*Sandbox, error) {
 	profile := Profile{Limits: cfg.Limits, Room: cfg.Limits.Scratch, Preload: cfg.Preload}
 	return &Sandbox{
 		cfg: cfg, driver: driver, host: h, queue: newQueue(cfg.Concurrency),
-		pool: newPool(driver, profile, cfg.Workers),
+		pool: newPool(driver, profile, cfg.Workers), //nolint:contextcheck // workers wait longer than Open
 	}, nil
 }
 
@@ -65,7 +64,7 @@ func openHost(ctx context.Context, cfg Config) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
-	sweepBase(base, time.Now())
+	sweepBase(base, time.Now()) //nolint:contextcheck // bounded by itself
 	h := &host{}
 	if h.runtime, err = prepareRuntime(ctx, base, p); err != nil {
 		return nil, err
@@ -75,7 +74,7 @@ func openHost(ctx context.Context, cfg Config) (*host, error) {
 			return nil, err
 		}
 	}
-	if h.scratch, err = newScratch(h.runtime.path); err != nil {
+	if h.scratch, err = newScratch(h.runtime.path); err != nil { //nolint:contextcheck // as above
 		return nil, err
 	}
 	h.spawner = newSpawner()

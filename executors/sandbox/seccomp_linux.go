@@ -35,7 +35,7 @@ const (
 	actKill   = unix.SECCOMP_RET_KILL_PROCESS
 	actNoSys  = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS) // makes libc fall back to an older call
 	actNotSup = unix.SECCOMP_RET_ERRNO | uint32(unix.EOPNOTSUPP)
-	actDone   = unix.SECCOMP_RET_ERRNO | 0 // answers success and does nothing
+	actDone   = uint32(unix.SECCOMP_RET_ERRNO) // errno 0: answers success and does nothing
 )
 
 // Offsets in struct seccomp_data, little-endian.
@@ -67,11 +67,11 @@ func installFilter(p *program, s *boxSpec) error {
 	if !s.OwnPIDs {
 		for _, i := range pidOperands(filter) {
 			p.call(unix.SYS_GETPID)
-			p.store(at, uint64(i*unix.SizeofSockFilter+4))
+			p.store(at, uint64(i*unix.SizeofSockFilter+4)) //nolint:gosec // G115: within range
 		}
 	}
 	// struct sock_fprog: u16 length, padding, pointer.
-	header := binary.NativeEndian.AppendUint16(nil, uint16(len(filter)))
+	header := binary.NativeEndian.AppendUint16(nil, uint16(len(filter))) //nolint:gosec // G115: within range
 	header = append(header, make([]byte, 6)...)
 	fprog := p.bytes(binary.NativeEndian.AppendUint64(header, at.value))
 	p.pointerAt(fprog, 8)
@@ -108,7 +108,7 @@ func seccompFilter(rules []rule) ([]unix.SockFilter, error) {
 		if err != nil {
 			return nil, err
 		}
-		prog = append(prog, jump(unix.BPF_JEQ, r.nr, 0, uint8(len(body))))
+		prog = append(prog, jump(unix.BPF_JEQ, r.nr, 0, uint8(len(body)))) //nolint:gosec // G115: within range
 		prog = append(prog, body...)
 	}
 	prog = append(prog, give(actDeny))
@@ -136,7 +136,7 @@ func (r rule) compile() ([]unix.SockFilter, error) {
 			left := end - perCheck*(i+1) // instructions to skip to the next alternative
 			body = append(body, load(offset),
 				unix.SockFilter{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: c.mask},
-				jump(unix.BPF_JEQ, c.want, 0, uint8(left)))
+				jump(unix.BPF_JEQ, c.want, 0, uint8(left))) //nolint:gosec // G115: within range
 		}
 		body = append(body, give(r.action))
 	}

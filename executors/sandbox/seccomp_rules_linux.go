@@ -17,7 +17,7 @@ func seccompRules(pid int) []rule {
 	for _, nr := range slices.Concat(allowed, archAllowed) {
 		rules = append(rules, rule{nr: nr, action: actAllow})
 	}
-	rules = append(rules, byArgument(uint32(pid))...)
+	rules = append(rules, byArgument(uint32(pid))...) //nolint:gosec // G115: within range
 	for _, nr := range slices.Concat(pretended, archPretended) {
 		rules = append(rules, rule{nr: nr, action: actDone})
 	}

@@ -57,14 +57,14 @@ func (b *Bait) path(name string) string { return filepath.Join(b.dir, name) }
 
 func (b *Bait) layFiles() error {
 	const everybody, pass = 0o666, 0o755
-	if err := os.Chmod(b.dir, pass); err != nil { //nolint:gosec // G302: a bait is for all
+	if err := os.Chmod(b.dir, pass); err != nil {
 		return err
 	}
 	for _, name := range []string{"secret", "victim"} {
-		if err := os.WriteFile(b.path(name), []byte(secret), everybody); err != nil { //nolint:gosec // G306: as above
+		if err := os.WriteFile(b.path(name), []byte(secret), everybody); err != nil {
 			return err
 		}
-		if err := os.Chmod(b.path(name), everybody); err != nil { //nolint:gosec // G302: as above
+		if err := os.Chmod(b.path(name), everybody); err != nil {
 			return err
 		}
 	}
@@ -79,7 +79,7 @@ func (b *Bait) leak() error {
 	if err != nil {
 		return err
 	}
-	leaked, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD, above) //nolint:gosec // G115: a descriptor
+	leaked, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD, above)
 	if err := errors.Join(err, unix.Close(fd), os.Setenv(variable, secret)); err != nil {
 		return err
 	}
@@ -100,9 +100,7 @@ func (b *Bait) listen() error {
 	}
 	b.closers = append(b.closers, udp.Close)
 	go echo(udp)
-	if b.tcp, b.udp, err = portOf(tcp.Addr()), portOf(udp.LocalAddr()), nil; err != nil {
-		return err
-	}
+	b.tcp, b.udp = portOf(tcp.Addr()), portOf(udp.LocalAddr())
 	for _, name := range []string{"@" + b.abstract, b.path("socket")} {
 		l, err := net.ListenUnix("unix", &net.UnixAddr{Name: name, Net: "unix"})
 		if err != nil {
@@ -110,7 +108,7 @@ func (b *Bait) listen() error {
 		}
 		b.closers = append(b.closers, l.Close)
 	}
-	return os.Chmod(b.path("socket"), 0o666) //nolint:gosec // G302: as above
+	return os.Chmod(b.path("socket"), 0o666) //nolint:gosec // G302: boxes of another user pass
 }
 
 // echo answers each datagram until the socket is closed.

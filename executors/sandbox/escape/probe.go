@@ -95,7 +95,7 @@ func Parse(name, script string) (Probe, error) {
 		if !ok || !strings.HasPrefix(line, "# ") || strings.Contains(key, " ") {
 			break
 		}
-		if err := p.set(key, value); err != nil {
+		if err := set(&p, key, value); err != nil {
 			return Probe{}, fmt.Errorf("probe %s: %s: %w", name, key, err)
 		}
 	}
@@ -108,7 +108,7 @@ func Parse(name, script string) (Probe, error) {
 	return p, nil
 }
 
-func (p *Probe) set(key, value string) (err error) {
+func set(p *Probe, key, value string) (err error) {
 	switch key {
 	case "layer":
 		p.Layers, err = subset(value, Layers())

@@ -39,7 +39,7 @@ func Start(socket int, p *Program, files [4]int) (pid int, err error) {
 		return 0, err
 	}
 	var r reply
-	buf := unsafe.Slice((*byte)(unsafe.Pointer(&r)), unsafe.Sizeof(r))
+	buf := unsafe.Slice((*byte)(unsafe.Pointer(&r)), unsafe.Sizeof(r)) //nolint:gosec // G103: the layout is the kernel's
 	var n int
 	err = retry(func() error {
 		var err error
@@ -52,7 +52,7 @@ func Start(socket int, p *Program, files [4]int) (pid int, err error) {
 	case n != len(buf):
 		return 0, syscall.EPIPE
 	case r.errno != 0:
-		return int(r.pid), syscall.Errno(r.errno)
+		return int(r.pid), syscall.Errno(r.errno) //nolint:gosec // G115: within range
 	}
 	return int(r.pid), nil
 }

@@ -31,12 +31,12 @@ type child struct {
 //go:nocheckptr
 func fork(flags uintptr, c *child) (int, syscall.Errno) {
 	all, old, def := sigBlockAll, uint64(0), [4]uint64{}
-	syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, sigSetmask, uintptr(unsafe.Pointer(&all)), uintptr(unsafe.Pointer(&old)), sigSetSize, 0, 0)
+	_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, sigSetmask, uintptr(unsafe.Pointer(&all)), uintptr(unsafe.Pointer(&old)), sigSetSize, 0, 0) //nolint:gosec // G103: the layout is the kernel's
 	pid, _, errno := syscall.RawSyscall6(syscall.SYS_CLONE, flags|syscall.CLONE_PARENT|uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
 	if errno == 0 && pid == 0 {
 		c.become(&def)
 	}
-	syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, sigSetmask, uintptr(unsafe.Pointer(&old)), 0, sigSetSize, 0, 0)
+	_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, sigSetmask, uintptr(unsafe.Pointer(&old)), 0, sigSetSize, 0, 0) //nolint:gosec // G103: the layout is the kernel's
 	return int(pid), errno
 }
 
@@ -51,9 +51,9 @@ const sigSetmask = 2
 func (c *child) become(def *[4]uint64) {
 	for s := uintptr(1); s <= signals; s++ {
 		// SIGKILL and SIGSTOP refuse, which is as well.
-		syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, s, uintptr(unsafe.Pointer(def)), 0, sigSetSize, 0, 0)
+		_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, s, uintptr(unsafe.Pointer(def)), 0, sigSetSize, 0, 0) //nolint:gosec // G103: the layout is the kernel's
 	}
-	syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, sigSetmask, uintptr(unsafe.Pointer(&def[0])), 0, sigSetSize, 0, 0)
+	_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, sigSetmask, uintptr(unsafe.Pointer(&def[0])), 0, sigSetSize, 0, 0) //nolint:gosec // G103: the layout is the kernel's
 	for i := range c.fds {
 		if _, _, errno := syscall.RawSyscall(syscall.SYS_DUP3, uintptr(c.fds[i]), uintptr(OutFD+i), 0); errno != 0 {
 			leave(-1, errno)
@@ -62,9 +62,9 @@ func (c *child) become(def *[4]uint64) {
 	if c.hold[0] >= 0 {
 		// The write end first: else this process would keep itself waiting if the
 		// spawner ended.
-		syscall.RawSyscall(syscall.SYS_CLOSE, uintptr(c.hold[1]), 0, 0)
+		_, _, _ = syscall.RawSyscall(syscall.SYS_CLOSE, uintptr(c.hold[1]), 0, 0)
 		var b byte
-		n, _, errno := syscall.RawSyscall(syscall.SYS_READ, uintptr(c.hold[0]), uintptr(unsafe.Pointer(&b)), 1)
+		n, _, errno := syscall.RawSyscall(syscall.SYS_READ, uintptr(c.hold[0]), uintptr(unsafe.Pointer(&b)), 1) //nolint:gosec // G103: the layout is the kernel's
 		if n != 1 {
 			leave(-1, errno)
 		}
@@ -77,7 +77,7 @@ func (c *child) become(def *[4]uint64) {
 			leave(i, errno)
 		}
 		if call.Store != 0 {
-			*(*uint32)(unsafe.Add(c.data, call.Store-1)) = uint32(r)
+			*(*uint32)(unsafe.Add(c.data, call.Store-1)) = uint32(r) //nolint:gosec // G115: within range
 		}
 	}
 	leave(-1, 0)
@@ -89,10 +89,10 @@ func (c *child) become(def *[4]uint64) {
 //go:norace
 //go:nocheckptr
 func leave(call int, errno syscall.Errno) {
-	b := [failureSize]byte{failureMark, byte(call), byte(call >> 8), byte(errno), byte(errno >> 8)}
-	syscall.RawSyscall(syscall.SYS_WRITE, ReportFD, uintptr(unsafe.Pointer(&b)), failureSize)
+	b := [failureSize]byte{failureMark, byte(call), byte(call >> 8), byte(errno), byte(errno >> 8)}     //nolint:gosec // G115: within range
+	_, _, _ = syscall.RawSyscall(syscall.SYS_WRITE, ReportFD, uintptr(unsafe.Pointer(&b)), failureSize) //nolint:gosec // G103: the layout is the kernel's
 	for {
-		syscall.RawSyscall(syscall.SYS_EXIT_GROUP, exitStatus, 0, 0)
+		_, _, _ = syscall.RawSyscall(syscall.SYS_EXIT_GROUP, exitStatus, 0, 0)
 	}
 }
 

@@ -69,7 +69,7 @@ func ParseFailure(b []byte) (Failure, bool) {
 		return Failure{}, false
 	}
 	return Failure{
-		Call:  int(int16(uint16(b[1]) | uint16(b[2])<<8)), //nolint:gosec // G115: -1 is 0xffff
+		Call:  int(int16(uint16(b[1]) | uint16(b[2])<<8)), //nolint:gosec // G115: within range
 		Errno: syscall.Errno(uint16(b[3]) | uint16(b[4])<<8),
 	}, true
 }
@@ -92,12 +92,12 @@ func (p *Program) marshal() []byte {
 		uint64(p.Clone), uint64(len(p.Calls)), uint64(len(p.Pointers)),
 		uint64(len(p.Data)), uint64(len(p.UIDMap)), uint64(len(p.GIDMap)),
 	}
-	msg := append([]byte(nil), unsafe.Slice((*byte)(unsafe.Pointer(&h)), unsafe.Sizeof(h))...)
+	msg := append([]byte(nil), unsafe.Slice((*byte)(unsafe.Pointer(&h)), unsafe.Sizeof(h))...) //nolint:gosec // G103: the layout is the kernel's
 	if len(p.Calls) > 0 {
-		msg = append(msg, unsafe.Slice((*byte)(unsafe.Pointer(&p.Calls[0])), uintptr(len(p.Calls))*unsafe.Sizeof(Call{}))...)
+		msg = append(msg, unsafe.Slice((*byte)(unsafe.Pointer(&p.Calls[0])), uintptr(len(p.Calls))*unsafe.Sizeof(Call{}))...) //nolint:gosec // G103: the layout is the kernel's
 	}
 	if len(p.Pointers) > 0 {
-		msg = append(msg, unsafe.Slice((*byte)(unsafe.Pointer(&p.Pointers[0])), 8*len(p.Pointers))...)
+		msg = append(msg, unsafe.Slice((*byte)(unsafe.Pointer(&p.Pointers[0])), 8*len(p.Pointers))...) //nolint:gosec // G103: the layout is the kernel's
 	}
 	msg = append(msg, p.Data...)
 	msg = append(msg, p.UIDMap...)
@@ -107,12 +107,12 @@ func (p *Program) marshal() []byte {
 // unmarshal reads a message into p; false: its lengths do not add up. The slices
 // share memory with words, which has to be aligned for a Call.
 func (p *Program) unmarshal(words []uint64, size int) bool {
-	msg := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), size)
+	msg := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), size) //nolint:gosec // G103: the layout is the kernel's
 	var h header
 	if len(msg) < int(unsafe.Sizeof(h)) {
 		return false
 	}
-	h = *(*header)(unsafe.Pointer(&words[0]))
+	h = *(*header)(unsafe.Pointer(&words[0])) //nolint:gosec // G103: the layout is the kernel's
 	rest := uint64(len(msg)) - uint64(unsafe.Sizeof(h))
 	for _, n := range []uint64{h.calls, h.pointers, h.data, h.uidMap, h.gidMap} {
 		if n > maxMessage {
@@ -130,10 +130,10 @@ func (p *Program) unmarshal(words []uint64, size int) bool {
 		return part
 	}
 	p.Clone = uintptr(h.clone)
-	p.Calls = unsafe.Slice((*Call)(unsafe.Pointer(&next(callBytes)[0])), h.calls)
+	p.Calls = unsafe.Slice((*Call)(unsafe.Pointer(&next(callBytes)[0])), h.calls) //nolint:gosec // G103: the layout is the kernel's
 	p.Pointers = nil
 	if part := next(8 * h.pointers); len(part) > 0 {
-		p.Pointers = unsafe.Slice((*uint64)(unsafe.Pointer(&part[0])), h.pointers)
+		p.Pointers = unsafe.Slice((*uint64)(unsafe.Pointer(&part[0])), h.pointers) //nolint:gosec // G103: the layout is the kernel's
 	}
 	p.Data, p.UIDMap, p.GIDMap = next(h.data), string(next(h.uidMap)), string(next(h.gidMap))
 	return p.relocate()
@@ -146,12 +146,12 @@ func (p *Program) relocate() bool {
 	if size == 0 {
 		return len(p.Pointers) == 0
 	}
-	base := uint64(uintptr(unsafe.Pointer(&p.Data[0])))
+	base := uint64(uintptr(unsafe.Pointer(&p.Data[0]))) //nolint:gosec // G103: the layout is the kernel's
 	for _, off := range p.Pointers {
 		if off%8 != 0 || off+8 > size {
 			return false
 		}
-		word := (*uint64)(unsafe.Pointer(&p.Data[off]))
+		word := (*uint64)(unsafe.Pointer(&p.Data[off])) //nolint:gosec // G103: the layout is the kernel's
 		if *word >= size {
 			return false
 		}

@@ -44,11 +44,11 @@ type reply struct {
 // serve forks boxes until the client closes the socket.
 func serve() {
 	words := make([]uint64, maxMessage/8)
-	msg := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), maxMessage)
+	msg := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), maxMessage) //nolint:gosec // G103: the layout is the kernel's
 	oob := make([]byte, syscall.CmsgSpace(4*descriptors))
 	for {
 		n, oobn, _, _, err := syscall.Recvmsg(socketFD, msg, oob, syscall.MSG_CMSG_CLOEXEC)
-		if err == syscall.EINTR { //nolint:errorlint // package errors would come before us
+		if err == syscall.EINTR {
 			continue
 		}
 		if err != nil || n == 0 {
@@ -63,7 +63,7 @@ func serve() {
 		for _, fd := range fds {
 			_ = syscall.Close(fd)
 		}
-		if err := syscall.Sendmsg(socketFD, unsafe.Slice((*byte)(unsafe.Pointer(&r)), unsafe.Sizeof(r)), nil, nil, syscall.MSG_NOSIGNAL); err != nil {
+		if err := syscall.Sendmsg(socketFD, unsafe.Slice((*byte)(unsafe.Pointer(&r)), unsafe.Sizeof(r)), nil, nil, syscall.MSG_NOSIGNAL); err != nil { //nolint:gosec // G103: the layout is the kernel's
 			return
 		}
 	}
@@ -87,7 +87,7 @@ func received(oob []byte) (fds [descriptors]int, ok bool) {
 			ok = false
 			continue
 		}
-		fds[i] = high
+		fds[i] = high //nolint:gosec // G602: checked before
 	}
 	return fds, ok
 }
@@ -108,7 +108,7 @@ func raise(fd int) int {
 
 // start forks one box and, in a user namespace, maps its ids before it goes on.
 func start(p *Program, fds [descriptors]int) reply {
-	c := &child{calls: p.Calls, data: unsafe.Pointer(unsafe.SliceData(p.Data)), fds: fds, hold: [2]int{-1, -1}}
+	c := &child{calls: p.Calls, data: unsafe.Pointer(unsafe.SliceData(p.Data)), fds: fds, hold: [2]int{-1, -1}} //nolint:gosec // G103: the layout is the kernel's
 	mapped := p.Clone&syscall.CLONE_NEWUSER != 0
 	if mapped {
 		if err := holdPipe(c); err != nil {
@@ -119,7 +119,7 @@ func start(p *Program, fds [descriptors]int) reply {
 	if errno != 0 {
 		pid = 0
 	}
-	r := reply{pid: int64(pid), errno: int64(errno)}
+	r := reply{pid: int64(pid), errno: int64(errno)} //nolint:gosec // G115: within range
 	if !mapped {
 		return r
 	}
@@ -188,7 +188,7 @@ func decimal(n int) string {
 
 func errnoOf(err error) int64 {
 	if e, ok := err.(syscall.Errno); ok { //nolint:errorlint // as above
-		return int64(e)
+		return int64(e) //nolint:gosec // G115: within range
 	}
 	return int64(syscall.EINVAL)
 }
