@@ -52,8 +52,10 @@ func (d *directory) capabilities(tenant string, roles []string) (caps []string, 
 
 // policyData is the directory as policies see it.
 func (d *directory) policyData() policies.Data {
-	out := policies.Data{Tenants: map[string]map[string]json.RawMessage{}, Roles: map[string][]string{},
-		Pins: map[string]map[string]policies.Skill{}, Approvers: map[string][]string{}}
+	out := policies.Data{
+		Tenants: map[string]map[string]json.RawMessage{}, Roles: map[string][]string{},
+		Pins: map[string]map[string]policies.Skill{}, Approvers: map[string][]string{},
+	}
 	for id, t := range d.tenants {
 		out.Tenants[id], out.Pins[id] = t.data, t.pins
 		for _, u := range t.users {

@@ -327,8 +327,10 @@ func (x *exporter) receipt(ctx context.Context, rec storage.Record) (string, err
 	if err := errors.Join(json.Unmarshal(order.Parts[storage.PartDecision], &d), json.Unmarshal(rec.Parts[storage.PartOutcome], &out)); err != nil {
 		return "", err
 	}
-	return intents.IssueReceipt(x.RouterKey, intents.Receipt{Issuer: x.Origin, IntentID: d.IntentID, Position: of, Code: out.Code,
-		PolicyDigest: d.PolicyDigest, RecordDigest: order.Digest(), OutcomeDigest: rec.Digest(), WithinSec: intents.PromiseSeconds})
+	return intents.IssueReceipt(x.RouterKey, intents.Receipt{
+		Issuer: x.Origin, IntentID: d.IntentID, Position: of, Code: out.Code,
+		PolicyDigest: d.PolicyDigest, RecordDigest: order.Digest(), OutcomeDigest: rec.Digest(), WithinSec: intents.PromiseSeconds,
+	})
 }
 
 // blob writes something that decided, once. What was not kept is left out, and

@@ -84,8 +84,10 @@ type open struct {
 }
 
 func newFold() *fold {
-	return &fold{policies: map[string]bool{}, early: map[string]int64{}, plans: map[string]*plan{}, tasks: map[string]*task{}, byTask: map[string]*task{},
-		orders: map[int64]*open{}, revoked: map[string]time.Time{}, whole: true, dir: &directory{tenants: map[string]*tenantData{}}}
+	return &fold{
+		policies: map[string]bool{}, early: map[string]int64{}, plans: map[string]*plan{}, tasks: map[string]*task{}, byTask: map[string]*task{},
+		orders: map[int64]*open{}, revoked: map[string]time.Time{}, whole: true, dir: &directory{tenants: map[string]*tenantData{}},
+	}
 }
 
 // job is one record for the workers: what was in force when it was made.

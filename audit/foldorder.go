@@ -35,8 +35,10 @@ func (f *fold) takeOrder(it *item, j *job) error {
 	default:
 		return fmt.Errorf("unknown verdict %q", o.decision.Verdict)
 	}
-	f.orders[it.position] = &open{intentID: o.decision.IntentID, verdict: o.decision.Verdict, digest: it.leaf.RecordDigest,
-		policy: o.decision.PolicyDigest, task: j.task, typ: o.body.Intent.Type}
+	f.orders[it.position] = &open{
+		intentID: o.decision.IntentID, verdict: o.decision.Verdict, digest: it.leaf.RecordDigest,
+		policy: o.decision.PolicyDigest, task: j.task, typ: o.body.Intent.Type,
+	}
 	if o.decision.Verdict == intents.Hold {
 		if j.task != nil {
 			j.task.ended = "held for approval"
@@ -240,8 +242,10 @@ func (f *fold) applyStep(it *item, tenant, user string) error {
 		if s.Step != a.Step {
 			continue
 		}
-		t := &task{name: tenant + "/" + a.TaskID, id: a.TaskID, tenant: tenant, user: user, public: key.Public, planID: a.PlanID,
-			session: p.session, turn: p.turn, revision: r.number, step: a.Step, skills: s.Skills, deadline: deadline}
+		t := &task{
+			name: tenant + "/" + a.TaskID, id: a.TaskID, tenant: tenant, user: user, public: key.Public, planID: a.PlanID,
+			session: p.session, turn: p.turn, revision: r.number, step: a.Step, skills: s.Skills, deadline: deadline,
+		}
 		f.tasks[key.KID], f.byTask[t.name] = t, t
 		p.tasks = append(p.tasks, t)
 		return nil

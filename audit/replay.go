@@ -212,8 +212,10 @@ func (r *replayer) catalog(digest string) (map[string]row, error) {
 	rows := map[string]row{}
 	if digest == catalog.Digest() {
 		for _, own := range catalog.Rows() {
-			rows[own.Type] = row{Type: own.Type, Capability: own.Capability, Signers: own.Signers, Executor: own.Executor,
-				TTLSec: int(own.TTL().Seconds()), args: own.ArgsSchema}
+			rows[own.Type] = row{
+				Type: own.Type, Capability: own.Capability, Signers: own.Signers, Executor: own.Executor,
+				TTLSec: int(own.TTL().Seconds()), args: own.ArgsSchema,
+			}
 		}
 		r.catalogs[digest] = rows
 		return rows, nil

@@ -31,7 +31,7 @@ type Report struct {
 
 // Bad names the first record at which the bundle does not hold. Position -1: it
 // is not a record, but the bundle as a whole.
-type Bad struct {
+type Bad struct { //nolint:errname // a finding first, an error where one is wanted
 	Position int64  `json:"position"`
 	IntentID string `json:"intent_id"`
 	Reason   string `json:"reason"`

@@ -12,7 +12,7 @@ import (
 	"aob.dev/writ/storage/ledger"
 )
 
-// ErrNotFound: no order with this intent_id is in the journal.
+// ErrNotFound says that no order with this intent_id is in the journal.
 var ErrNotFound = errors.New("no such order")
 
 // Shown is one record, opened for reading.

@@ -15,7 +15,7 @@ import (
 	"aob.dev/writ/storage/ledger"
 )
 
-// ErrMalformed: what was read is no bundle at all.
+// ErrMalformed says that what was read is no bundle at all.
 var ErrMalformed = errors.New("not a bundle")
 
 // Options of a verification.

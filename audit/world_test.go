@@ -135,8 +135,10 @@ func (w *world) source(records storage.Records) audit.Source {
 	w.Must(err)
 	_, err = l.Sync(w.Context())
 	w.Must(errors.Join(err, l.Close()))
-	return audit.Source{Origin: w.Origin, Records: records, Ledger: ledger.NewReader(dir, w.Origin), Blobs: blobs{kept: w.blobs},
-		Tags: ledger.NewTags(secret, w.Origin), LedgerKey: w.ledgerKey, RouterKey: w.Signer}
+	return audit.Source{
+		Origin: w.Origin, Records: records, Ledger: ledger.NewReader(dir, w.Origin), Blobs: blobs{kept: w.blobs},
+		Tags: ledger.NewTags(secret, w.Origin), LedgerKey: w.ledgerKey, RouterKey: w.Signer,
+	}
 }
 
 func (w *world) export(records storage.Records, sel audit.Selection) []byte {

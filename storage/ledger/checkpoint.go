@@ -105,7 +105,7 @@ func readCheckpoint(text string) (Checkpoint, error) {
 	if len(rest) > 0 || c.Size > math.MaxInt64 || len(c.Hash) != sha256.Size || string(c.Marshal()) != text {
 		return Checkpoint{}, errors.New("checkpoint is not origin, size and root")
 	}
-	return Checkpoint{Origin: c.Origin, Size: int64(c.Size), Root: c.Hash}, nil //nolint:gosec // G115: bounded above
+	return Checkpoint{Origin: c.Origin, Size: int64(c.Size), Root: c.Hash}, nil
 }
 
 // ReadCheckpoint reads a checkpoint and believes it. OpenCheckpoint does not.

@@ -45,8 +45,10 @@ func child(dir string) error {
 	if err != nil {
 		return err
 	}
-	l, err := ledger.Open(ctx, ledger.Config{Dir: filepath.Join(dir, "ledger"), Origin: "writ/test", Key: key, Secret: bytes.Repeat([]byte{7}, 32),
-		Records: j, Log: slog.New(slog.DiscardHandler)})
+	l, err := ledger.Open(ctx, ledger.Config{
+		Dir: filepath.Join(dir, "ledger"), Origin: "writ/test", Key: key, Secret: bytes.Repeat([]byte{7}, 32),
+		Records: j, Log: slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		return err
 	}

@@ -63,8 +63,7 @@ type Ledger struct {
 
 	append     tessera.AddFn
 	integrated func(context.Context) (uint64, error)
-	shutdown   func(context.Context) error
-	cancel     context.CancelFunc
+	end        func() error // waits for the last checkpoint and ends what runs
 	wake       chan struct{}
 
 	appending sync.Mutex // one appends at a time
@@ -74,12 +73,12 @@ type Ledger struct {
 	halt error      // why the sequencer has stopped for good
 }
 
-// ErrAhead: the ledger has leaves whose records the journal does not have. The
+// ErrAhead says that the ledger has leaves whose records the journal does not have. The
 // journal has been restored from a copy older than the ledger; nothing may be
 // accepted, since positions that have been proved would be given out again.
 var ErrAhead = errors.New("the ledger is ahead of the journal")
 
-// ErrDiverged: a leaf is not the commitment to its record.
+// ErrDiverged says that a leaf is not the commitment to its record.
 var ErrDiverged = errors.New("the ledger and the journal have diverged")
 
 // CheckAhead compares the published size of a ledger's directory with the
@@ -124,18 +123,30 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
-	l := &Ledger{Reader: NewReader(cfg.Dir, cfg.Origin), cfg: cfg, tags: NewTags(cfg.Secret, cfg.Origin), tenants: NewTenants(cfg.Records),
-		wake: make(chan struct{}, 1)}
-	ctx, l.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	l := &Ledger{
+		Reader: NewReader(cfg.Dir, cfg.Origin), cfg: cfg, tags: NewTags(cfg.Secret, cfg.Origin), tenants: NewTenants(cfg.Records),
+		wake: make(chan struct{}, 1),
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	appender, shutdown, reader, err := tessera.NewAppender(ctx, driver, tessera.NewAppendOptions().
 		WithCheckpointSigner(signer).WithCheckpointInterval(CheckpointInterval).WithBatching(batchSize, batchAge))
 	if err != nil {
-		l.cancel()
+		cancel()
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
-	l.append, l.shutdown, l.integrated = appender.Add, shutdown, reader.IntegratedSize
+	l.append, l.integrated = appender.Add, reader.IntegratedSize
+	l.end = func() error {
+		defer cancel()
+		ctx, stop := context.WithTimeout(ctx, closeWait)
+		defer stop()
+		var err error
+		if l.Err() == nil {
+			err = l.catchUp(ctx)
+		}
+		return errors.Join(err, shutdown(ctx))
+	}
 	if err := l.resume(ctx); err != nil {
-		l.cancel()
+		cancel()
 		return nil, err
 	}
 	return l, nil
@@ -147,14 +158,7 @@ const closeWait = 5 * time.Second
 // Close appends what is durable, waits until that is in a published checkpoint,
 // and ends Tessera's goroutines. Run must have ended, and the journal be open.
 func (l *Ledger) Close() error {
-	defer l.cancel()
-	ctx, cancel := context.WithTimeout(context.Background(), closeWait)
-	defer cancel()
-	var err error
-	if l.Err() == nil {
-		err = l.catchUp(ctx)
-	}
-	if err := errors.Join(err, l.shutdown(ctx)); err != nil {
+	if err := l.end(); err != nil {
 		return fmt.Errorf("ledger: close: %w", err)
 	}
 	return nil

@@ -32,6 +32,7 @@ import (
 var at = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 
 func must[T any](t testing.TB) func(v T, err error) T {
+	t.Helper()
 	return func(v T, err error) T {
 		t.Helper()
 		if err != nil {
@@ -76,8 +77,10 @@ type world struct {
 func newWorld(t *testing.T, records storage.Records) *world {
 	t.Helper()
 	key := must[intents.Signer](t)(intents.GenerateSigner(intents.RoleLedger))
-	return &world{t: t, cfg: ledger.Config{Dir: filepath.Join(t.TempDir(), "ledger"), Origin: "writ/test", Key: key,
-		Secret: bytes.Repeat([]byte{7}, 32), Records: records, Log: slog.New(slog.DiscardHandler)}}
+	return &world{t: t, cfg: ledger.Config{
+		Dir: filepath.Join(t.TempDir(), "ledger"), Origin: "writ/test", Key: key,
+		Secret: bytes.Repeat([]byte{7}, 32), Records: records, Log: slog.New(slog.DiscardHandler),
+	}}
 }
 
 func (w *world) start() {

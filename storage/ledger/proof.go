@@ -14,7 +14,7 @@ import (
 	"aob.dev/writ/intents"
 )
 
-// ErrPending: no published checkpoint covers the position yet. The next one
+// ErrPending says that no published checkpoint covers the position yet. The next one
 // comes within the checkpoint interval.
 var ErrPending = errors.New("ledger: not in a checkpoint yet")
 
@@ -32,7 +32,7 @@ func VerifyInclusion(c Checkpoint, position int64, leafHash []byte, hashes [][]b
 	if position < 0 || position >= c.Size {
 		return fmt.Errorf("position %d is not in the checkpoint of %d leaves", position, c.Size)
 	}
-	return proof.VerifyInclusion(rfc6962.DefaultHasher, uint64(position), uint64(c.Size), leafHash, hashes, c.Root)
+	return proof.VerifyInclusion(rfc6962.DefaultHasher, uint64(position), uint64(c.Size), leafHash, hashes, c.Root) //nolint:gosec // G115: checked above
 }
 
 // VerifyConsistency checks that the log of the first checkpoint is the beginning
@@ -41,7 +41,7 @@ func VerifyConsistency(first, second Checkpoint, hashes [][]byte) error {
 	if first.Size < 0 || first.Size > second.Size {
 		return fmt.Errorf("the first checkpoint has %d leaves, the second %d", first.Size, second.Size)
 	}
-	return proof.VerifyConsistency(rfc6962.DefaultHasher, uint64(first.Size), uint64(second.Size), hashes, first.Root, second.Root)
+	return proof.VerifyConsistency(rfc6962.DefaultHasher, uint64(first.Size), uint64(second.Size), hashes, first.Root, second.Root) //nolint:gosec // G115: checked above
 }
 
 // Reader reads a ledger's directory; whoever writes to it need not stop for
@@ -150,7 +150,7 @@ func (p *Prover) Consistency(ctx context.Context, first int64) ([][]byte, error)
 	if first <= 0 || first >= p.size {
 		return nil, nil // nothing to show: RFC 6962 proves neither
 	}
-	return p.builder.ConsistencyProof(ctx, uint64(first), uint64(p.size))
+	return p.builder.ConsistencyProof(ctx, uint64(first), uint64(p.size)) //nolint:gosec // G115: larger than first
 }
 
 // Inclusion proves one position against a checkpoint.
@@ -181,7 +181,7 @@ func (r *Reader) Leaves(ctx context.Context, from, to, size int64) ([][]byte, er
 	var out [][]byte
 	for from < to {
 		index := from / layout.EntryBundleWidth
-		b, err := client.GetEntryBundle(ctx, r.files.ReadEntryBundle, uint64(index), uint64(size))
+		b, err := client.GetEntryBundle(ctx, r.files.ReadEntryBundle, uint64(index), uint64(size)) //nolint:gosec // G115: not negative
 		if err != nil {
 			return nil, fmt.Errorf("ledger: %w", err)
 		}

@@ -80,13 +80,13 @@ func (l *Ledger) Run(ctx context.Context) error {
 		wait := (<-chan time.Time)(nil)
 		switch {
 		case ctx.Err() != nil:
-			return nil
+			return nil //nolint:nilerr // told to end
 		case errors.Is(err, ErrDiverged) || errors.Is(err, ErrAhead):
-			l.halted(err)
+			l.halted(ctx, err)
 			<-ctx.Done()
 			return nil
 		case err != nil:
-			l.cfg.Log.Warn("the ledger waits for its disk", slog.String("error", err.Error()))
+			l.cfg.Log.WarnContext(ctx, "the ledger waits for its disk", slog.String("error", err.Error()))
 			wait = time.After(retryAfter)
 		}
 		select {
@@ -98,8 +98,8 @@ func (l *Ledger) Run(ctx context.Context) error {
 	}
 }
 
-func (l *Ledger) halted(err error) {
-	l.cfg.Log.Error("the ledger has halted; orders go on without proofs", slog.String("error", err.Error()))
+func (l *Ledger) halted(ctx context.Context, err error) {
+	l.cfg.Log.ErrorContext(ctx, "the ledger has halted; orders go on without proofs", slog.String("error", err.Error()))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.halt = err
