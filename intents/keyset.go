@@ -40,7 +40,7 @@ func (j JWK) ToKey() (Key, error) {
 		return Key{}, fmt.Errorf("key %q: must be OKP Ed25519, alg EdDSA, use sig", j.KID)
 	}
 	raw, err := b64.DecodeString(j.X)
-	if err != nil {
+	if err != nil || !oneSpelling(j.X) {
 		return Key{}, fmt.Errorf("key %q: x is not base64url without padding", j.KID)
 	}
 	pub := ed25519.PublicKey(raw)
@@ -76,9 +76,15 @@ type JWKS struct {
 
 // Admit checks every key and returns them by kid. Two keys with one kid, a role
 // outside the set, an operator without subject and tenant are refused.
-func (s KeySet) Admit() (map[string]Key, error) {
-	out := make(map[string]Key, len(s.Keys))
-	for _, j := range s.Keys {
+func (s KeySet) Admit() (map[string]Key, error) { return admit(s.Keys, false) }
+
+// Admit is that of a key set for keys that a verifier was given: those of tasks,
+// which stand in step orders and in no key set, may be among them.
+func (s JWKS) Admit() (map[string]Key, error) { return admit(s.Keys, true) }
+
+func admit(keys []JWK, tasks bool) (map[string]Key, error) {
+	out := make(map[string]Key, len(keys))
+	for _, j := range keys {
 		k, err := j.ToKey()
 		if err != nil {
 			return nil, err
@@ -89,7 +95,11 @@ func (s KeySet) Admit() (map[string]Key, error) {
 			if k.Subject == "" || k.Tenant == "" {
 				return nil, fmt.Errorf("key %q: an operator key names its subject and tenant", k.KID)
 			}
-		case RoleTask, RoleRoot:
+		case RoleTask:
+			if !tasks {
+				return nil, fmt.Errorf("key %q: a task's key has no place in a key set", k.KID)
+			}
+		case RoleRoot:
 			fallthrough
 		default:
 			return nil, fmt.Errorf("key %q: role %q has no place in a key set", k.KID, k.Role)

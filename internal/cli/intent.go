@@ -115,7 +115,7 @@ func readKeys(path string) (intents.Verifier, error) {
 	if err := json.Unmarshal(raw, &set); err != nil {
 		return intents.Verifier{}, fmt.Errorf("%s: not a JWKS: %v", path, err)
 	}
-	keys, err := intents.KeySet{Version: set.Version, Keys: set.Keys}.Admit()
+	keys, err := set.Admit()
 	if err != nil {
 		return intents.Verifier{}, fmt.Errorf("%s: %v", path, err)
 	}
