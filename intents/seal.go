@@ -72,7 +72,7 @@ func VerifyPoP(pop string, key Key, args any) error {
 		return Refuse(SignatureInvalid, "/intent/args/pop", "proof of possession is not by the key that the step introduces")
 	}
 	sig, err := b64.DecodeString(encoded)
-	if err != nil || !ed25519.Verify(key.Public, signingInput(header, payload), sig) {
+	if err != nil || !oneSpelling(encoded) || !ed25519.Verify(key.Public, signingInput(header, payload), sig) {
 		return Refuse(SignatureInvalid, "/intent/args/pop", "proof of possession does not match")
 	}
 	return nil
