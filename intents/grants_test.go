@@ -20,6 +20,7 @@ func TestGrantsVectors(t *testing.T) {
 		t.Fatalf("no vectors: %v", err)
 	}
 	var grants Grants
+	keys := ring(vectorKeys()...)
 	for range 3 {
 		for _, file := range files {
 			raw, err := os.ReadFile(file)
@@ -37,13 +38,7 @@ func TestGrantsVectors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			keys := keyring{}
-			for _, j := range v.Keys {
-				if keys[j.KID], err = j.ToKey(); err != nil {
-					t.Fatal(err)
-				}
-			}
-			id, err := verifyRaw(v.Order, Verifier{Keys: keys, Origin: v.Origin, Now: now, Grants: &grants})
+			id, err := verifyRaw(v.Order, Verifier{Keys: keys, Origin: vectorOrigin, Now: now, Grants: &grants})
 			if CodeOf(err) != v.Expect || err == nil && id != v.IntentID {
 				t.Errorf("%s: %v, want %s", v.Name, err, v.Expect)
 			}
