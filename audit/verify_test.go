@@ -71,7 +71,7 @@ deny contains {"id": "test.none", "reason": "Nobody may run scripts."} if {
 // TestChangedBit: wherever a bit of a bundle is changed, verification says no
 // and names the record that it stands in.
 func TestChangedBit(t *testing.T) {
-	for _, c := range []struct{ plans, flips, ends int }{{4, 120, 120}, {250, 12, 3}} {
+	for _, c := range []struct{ plans, flips, ends int }{{4, 100, 100}, {250, 8, 2}} {
 		w := newWorld(t)
 		w.live(c.plans)
 		changeBits(t, w, c.flips, c.ends)

@@ -218,3 +218,38 @@ func leafHashes(bundle []byte) ([][]byte, error) {
 	}
 	return out, nil
 }
+
+// TestLedgerOutage: while the ledger cannot be written, orders, plans and events
+// go on, and their proofs wait; when it can again, every record gets its leaf.
+func TestLedgerOutage(t *testing.T) {
+	s := start(t, setup{})
+	keys, origin := s.jwks(), s.node.Origin()
+	s.checkpoint(origin, keys, s.node.Records().Next())
+	state := filepath.Join(s.dir, "ledger", ".state", "treeState")
+	good, err := os.ReadFile(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(state, []byte("no tree"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	turn := s.ask(s.as("ann"), "What is the largest of 3, 7 and 5?")
+	if len(turn.Events) == 0 || len(turn.Orders) == 0 {
+		t.Fatalf("%+v", turn)
+	}
+	last := turn.Orders[len(turn.Orders)-1]
+	path := "/v1/intents/" + last.Decision.IntentID
+	if status := s.read(path+"/receipt", "default", "ann", nil); status != http.StatusOK {
+		t.Errorf("receipt during the outage: HTTP %d", status)
+	}
+	if status := s.read(path+"/proof", "default", "ann", nil); status != http.StatusConflict {
+		t.Errorf("proof during the outage: HTTP %d", status)
+	}
+	if err := os.WriteFile(state, good, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.checkpoint(origin, keys, s.node.Records().Next())
+	if status := s.read(path+"/proof", "default", "ann", nil); status != http.StatusOK {
+		t.Errorf("proof after the outage: HTTP %d", status)
+	}
+}
