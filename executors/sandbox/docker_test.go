@@ -74,8 +74,10 @@ func enterDocker() error {
 // TestDockerDefaults shows that the drivers which need no namespace hold under
 // what Docker gives a container by default, and that Open finds that out.
 func TestDockerDefaults(t *testing.T) {
+	t.Parallel()
 	run := func(name, want, probes string, change func(*exec.Cmd)) {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.v",
 				"-test.run=^(TestEscapes|TestRunResult|TestOpensTheBest)$/^"+strings.ReplaceAll(want, "+", "[+]")+"$/"+probes)
 			cmd.Env = append(os.Environ(), dockerVar+"=1")

@@ -42,18 +42,21 @@ func bait(t *testing.T) *escape.Bait {
 func TestEscapes(t *testing.T) {
 	list, b := probes(t), bait(t)
 	for _, name := range sandbox.Available(t) {
-		s := sandbox.OpenFor(t, sandbox.Config{Drivers: []string{name}})
-		for _, p := range list {
-			t.Run(name+"/"+p.Name, func(t *testing.T) {
-				f, err := p.Try(t.Context(), s, b)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if !f.Holds() {
-					t.Errorf("%s: %s", f.Verdict, f.Detail)
-				}
-			})
-		}
+		t.Run(name, func(t *testing.T) {
+			s := sandbox.OpenFor(t, sandbox.Config{Drivers: []string{name}, Workers: -1})
+			for _, p := range list {
+				t.Run(p.Name, func(t *testing.T) {
+					t.Parallel()
+					f, err := p.Try(t.Context(), s, b)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if !f.Holds() {
+						t.Errorf("%s: %s", f.Verdict, f.Detail)
+					}
+				})
+			}
+		})
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const leakRuns = 200
+const leakRuns = 100
 
 // remains are what a run could leave behind in this process and on disk.
 type remains struct {

@@ -275,6 +275,7 @@ func TestRunsAreApart(t *testing.T) {
 
 // TestUnprivileged runs the tests that matter again as a user with no rights.
 func TestUnprivileged(t *testing.T) {
+	t.Parallel()
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.v",
 		"-test.run=^(TestEscapes|TestEveryLayerCarriesWeight|TestLimits|TestRunResult|TestFilterRefusesTheRest)$")
 	cmd.Env = os.Environ()

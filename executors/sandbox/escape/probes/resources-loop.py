@@ -1,5 +1,5 @@
 # layer: parent
 # expect: timeout
-# wall: 700ms
+# wall: 300ms
 while True:
     pass

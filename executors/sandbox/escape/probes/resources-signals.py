@@ -1,6 +1,6 @@
 # layer: parent
 # expect: timeout
-# wall: 700ms
+# wall: 300ms
 import signal, time
 for s in range(1, 65):
     try:
