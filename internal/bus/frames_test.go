@@ -39,7 +39,7 @@ func texts(frames []bus.Frame) (out []string) {
 // other turns are not among them.
 func TestFramesResume(t *testing.T) {
 	s := start(t)
-	manager, task := connect(t, s, "manager"), connect(t, s, "task")
+	manager, gateway := connect(t, s, "manager"), connect(t, s, "gateway")
 	reader := connect(t, s, natsserver.Frames)
 	mine, other := bus.Turn("acme", "turn.1"), bus.Turn("other", "turn.1")
 	for i := range 6 {
@@ -79,7 +79,7 @@ func TestFramesResume(t *testing.T) {
 	}()
 	<-started
 	for _, text := range []string{"6", "7"} {
-		if err := task.Publish(mine, []byte(text)); err != nil {
+		if err := gateway.Publish(mine, []byte(text)); err != nil {
 			t.Fatal(err)
 		}
 	}

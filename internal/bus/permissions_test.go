@@ -28,11 +28,11 @@ var allowed = map[string]struct{ publish, subscribe []string }{
 		subscribe: []string{"writ.agent.manager", "writ.agent.manager.p1", "writ.grant.acme.t1", "writ.grant.>", "$SRV.PING", "$SRV.INFO.writ-manager", "_INBOX_manager.x"},
 	},
 	"planner": {
-		publish:   []string{"writ.orders", "writ.turn.acme.t1"},
+		publish:   []string{"writ.orders"},
 		subscribe: []string{"writ.agent.planner", "writ.agent.planner.p1", "writ.grant.acme.t1", "writ.grant.>", "$SRV.PING", "$SRV.INFO.writ-planner", "_INBOX_planner.x"},
 	},
 	"task": {
-		publish:   []string{"writ.orders", "writ.turn.acme.t1"},
+		publish:   []string{"writ.orders"},
 		subscribe: []string{"writ.agent.task", "writ.agent.task.p1", "writ.grant.acme.t1", "writ.grant.>", "$SRV.PING", "$SRV.INFO.writ-task", "_INBOX_task.x"},
 	},
 	"python": {

@@ -119,7 +119,7 @@ func agents(password func(string) string) account {
 				}},
 				Subscribe: allow{[]string{inbox(Gateway)}},
 			}},
-			agent(Manager, password(Manager), bus.Agent("planner"), bus.Agent("task"), bus.Agent("task")+".*"),
+			agent(Manager, password(Manager), bus.Agent("planner"), bus.Agent("task"), bus.Agent("task")+".*", turnAll),
 			agent(Planner, password(Planner)),
 			agent(Task, password(Task)),
 		},
@@ -130,11 +130,13 @@ func agents(password func(string) string) account {
 	return a
 }
 
-// agent is a role of the agentic layer: it seals, shows frames, takes
-// delegations on its own subject, hears of fresh grants, and may delegate.
-func agent(role, password string, delegates ...string) user {
+// agent is a role of the agentic layer: it seals, takes delegations on its own
+// subject, and hears of fresh grants. speaks are the subjects of its delegations,
+// and of frames where it may show any: only the manager may, so that a stolen
+// task or planner cannot answer the user.
+func agent(role, password string, speaks ...string) user {
 	return user{role, password, permissions{
-		Publish:   allow{append([]string{bus.Orders, turnAll}, delegates...)},
+		Publish:   allow{append([]string{bus.Orders}, speaks...)},
 		Subscribe: allow{append([]string{bus.Agent(role), bus.Agent(role) + ".*", grantAll, inbox(role)}, discoverable(role)...)},
 		Responses: &responses{1, delegationTime},
 	}}
