@@ -47,6 +47,9 @@ func (n *Node) checkSkills(ctx context.Context) error {
 	defer cancel()
 	for {
 		found, err := n.registry.Skills(ctx)
+		if twice := servedTwice(found); twice != nil {
+			return twice
+		}
 		if err == nil || n.missing(found) {
 			return nil
 		}
@@ -54,6 +57,19 @@ func (n *Node) checkSkills(ctx context.Context) error {
 			return fmt.Errorf("%w: start it, correct --skills, or leave it out", err)
 		}
 	}
+}
+
+// servedTwice refuses a skill that two servers offer: a pin names the manifest
+// and not the server, so one that copies another's manifest would get its calls.
+func servedTwice(found []skills.Skill) error {
+	by := make(map[string]string, len(found))
+	for _, s := range found {
+		if other, ok := by[s.Name]; ok && other != s.Server {
+			return fmt.Errorf("skill %q is offered by two skill servers: leave one of them out of --skills", s.Name)
+		}
+		by[s.Name] = s.Server
+	}
+	return nil
 }
 
 // missing says whether an approved skill is not among those found.

@@ -144,3 +144,15 @@ func TestSkillsMisspelt(t *testing.T) {
 		}
 	}
 }
+
+// TestSkillServedTwice: a pin names a manifest, not a server, so a second server
+// with a copy of it would get calls meant for the first.
+func TestSkillServedTwice(t *testing.T) {
+	one, two := newSkillServer(t, tool{Name: "feed", ReadOnly: true}), newSkillServer(t, tool{Name: "feed", ReadOnly: true})
+	cfg, _ := withSkills(t.TempDir(), one)
+	cfg.Skills = append(cfg.Skills, two.url())
+	n, err := Open(t.Context(), cfg)
+	if n != nil || err == nil || !strings.Contains(err.Error(), `"feed"`) || !strings.Contains(err.Error(), "--skills") {
+		t.Errorf("error = %v, which must name the skill and say what to do", err)
+	}
+}
