@@ -29,7 +29,12 @@ type cluster struct {
 
 func serve(t *testing.T) *cluster {
 	t.Helper()
-	w := routertest.NewEmpty(t, routertest.Options{Open: func(observe storage.Observer) routertest.Journal {
+	return serveWith(t, routertest.Options{})
+}
+
+func serveWith(t *testing.T, o routertest.Options) *cluster {
+	t.Helper()
+	o.Open = func(observe storage.Observer) routertest.Journal {
 		j, err := sqlite.OpenJournal(t.Context(), t.TempDir(), sqlite.JournalOptions{Observer: observe, FreeFloor: -1})
 		if err != nil {
 			t.Fatal(err)
@@ -40,7 +45,8 @@ func serve(t *testing.T) *cluster {
 			}
 		})
 		return j
-	}})
+	}
+	w := routertest.NewEmpty(t, o)
 	w.Begin()
 	s, err := natsserver.Start(t.Context(), natsserver.Options{Dir: t.TempDir(), Executors: map[string][]string{"sessions": {"soul.get"}}, Log: slog.New(slog.DiscardHandler)})
 	w.Must(err)

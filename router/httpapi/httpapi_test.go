@@ -32,6 +32,11 @@ type entrance struct {
 
 func open(t *testing.T) *entrance {
 	t.Helper()
+	return openWith(t, routertest.Options{})
+}
+
+func openWith(t *testing.T, o routertest.Options) *entrance {
+	t.Helper()
 	docs, err := sqlite.OpenDocuments(t.Context(), filepath.Join(t.TempDir(), "documents.db"), func(index string, body []byte) (string, string, bool) {
 		s, err := schemas.Storage(index)
 		if err != nil {
@@ -44,11 +49,12 @@ func open(t *testing.T) *entrance {
 		t.Fatal(err)
 	}
 	var rec atomic.Pointer[recorder.Recorder]
-	w := routertest.New(t, routertest.Options{Also: func(storage.Entry) {
+	o.Also = func(storage.Entry) {
 		if r := rec.Load(); r != nil {
 			r.Wake()
 		}
-	}})
+	}
+	w := routertest.New(t, o)
 	r := recorder.New(w.Journal, docs, slog.New(slog.DiscardHandler))
 	rec.Store(r)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))

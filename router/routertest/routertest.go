@@ -38,6 +38,8 @@ type Options struct {
 	Blobs storage.Blobs
 	// Also is told every record after the directory.
 	Also storage.Observer
+	// Root signs the genesis and gives the log its origin; nil: a fresh key.
+	Root *intents.Signer
 
 	Slots, ChildSlots int
 }
@@ -95,6 +97,9 @@ func NewEmpty(t testing.TB, o Options) *World {
 		intents.RoleWorkflow: &w.Workflow, intents.RoleOperator: &w.Operator, intents.RoleRouter: &w.Signer,
 	} {
 		*s = w.NewKey(role)
+	}
+	if o.Root != nil {
+		w.Root = *o.Root
 	}
 	local := w.Operator.VerificationKey()
 	local.Subject, local.Tenant = "local", "system"

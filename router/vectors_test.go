@@ -1,0 +1,53 @@
+package router_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/intentstest"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/bus/natsserver"
+	"aob.dev/writ/router/routertest"
+)
+
+// TestServeVectors: over NATS every vector gets its code; an order that verifies
+// comes back with the decision about it, or is refused for its age.
+func TestServeVectors(t *testing.T) {
+	c := serveWith(t, routertest.Options{Root: routertest.VectorRoot(t)})
+	c.KnowVectors()
+	agent := c.connect(natsserver.Task)
+	c.Vectors(func(raw []byte) (intents.Code, bool) {
+		answer, err := agent.Request(c.Context(), bus.Orders, raw)
+		c.Must(err)
+		var a intents.Answer
+		c.Must(json.Unmarshal(answer, &a))
+		return a.Code, a.Decision != nil || a.Code == intents.ExpiredTTL || a.Code == intents.NotYetValid
+	})
+}
+
+// TestRefusedKeysOpenNothing: a key that a vector says must not be admitted comes
+// in neither with a key set that the root has signed, nor as the key of a task.
+func TestRefusedKeysOpenNothing(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	p := w.Begun("plan_1", "feed")
+	tried := 0
+	for _, v := range intentstest.Vectors(t) {
+		for _, bad := range v.Refused {
+			tried++
+			if a := w.PutKey(bad); a.Code != intents.MalformedArgs || !strings.Contains(a.Reason, "key ") {
+				t.Errorf("%s: in a key set: %s %s", v.Name, a.Code, a.Reason)
+			}
+			args := p.NewTask(1).StepArgs()
+			args.JWK = bad
+			args.JWK.Role = intents.RoleTask
+			if a := w.Do(p.StepOrder(args)); a.Code != intents.MalformedArgs && a.Code != intents.SchemaInvalid || a.Pointer == "" {
+				t.Errorf("%s: as a task's key: %s %s %s", v.Name, a.Code, a.Pointer, a.Reason)
+			}
+		}
+	}
+	if tried < 30 {
+		t.Errorf("%d keys tried", tried)
+	}
+}
