@@ -38,8 +38,11 @@ func (v *verifier) check(ctx context.Context, j *job) error {
 		}
 		return nil
 	case j.order != nil:
-		if v.tag != "" && j.order.body.Actor.Tenant == v.head.Tenant && j.entry.Tag != v.tag {
-			return errors.New("its leaf does not carry the tenant's tag")
+		if v.tag != "" && j.order.body.Actor.Tenant == v.head.Tenant {
+			if j.entry.Tag != v.tag {
+				return errors.New("its leaf does not carry the tenant's tag")
+			}
+			v.tagged.Store(true)
 		}
 		e, err := v.checkOrder(j)
 		if err == nil && v.opts.Replay {
@@ -101,13 +104,34 @@ func (v *verifier) checkOrder(j *job) (*intents.Envelope, error) {
 	if err := j.fresh(e); err != nil {
 		return nil, err
 	}
-	if row, ok := catalog.Lookup(e.Type()); ok && d.Catalog == catalog.Digest() && !row.MaySign(e.Signer().Role) {
-		return nil, fmt.Errorf("a %s key may not sign %s", e.Signer().Role, e.Type())
+	if err := mayDo(e, d); err != nil {
+		return nil, err
 	}
 	if g := e.Grant(); g != nil && len(f.Roles) > 0 && !subset(f.Roles, g.Roles) {
 		return nil, errors.New("decided with roles that the grant does not give")
 	}
 	return e, j.scope(e)
+}
+
+// mayDo: the signer's role may sign the type, and the decision sends it where
+// the catalog says. Of another catalog than ours only what the fold rests on is
+// known: that is the same in all.
+func mayDo(e *intents.Envelope, d intents.Decision) error {
+	row, known := catalog.Lookup(e.Type())
+	if !known || (d.Catalog != catalog.Digest() && row.Executor != catalog.ExecutorRouter) {
+		if d.Executor == catalog.ExecutorRouter {
+			return errors.New("carried out by the router, which knows no such type")
+		}
+		return nil
+	}
+	switch {
+	case !row.MaySign(e.Signer().Role):
+		return fmt.Errorf("a %s key may not sign %s", e.Signer().Role, e.Type())
+	case row.Executor != d.Executor:
+		return errors.New("decided for another executor than the catalog's")
+	default:
+		return nil
+	}
 }
 
 // fresh: issued_at and ttl_sec bound acceptance.

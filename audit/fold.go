@@ -10,6 +10,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
 )
 
 // slack is how far a record's time may lie before the latest so far: decisions
@@ -43,9 +44,19 @@ type fold struct {
 	byTask  map[string]*task // "tenant/task_id"
 	orders  map[int64]*open  // without outcome
 	revoked map[string]time.Time
+	taken   map[storage.Key]holder // idempotency keys
 	latest  time.Time
 	whole   bool // every record so far is there
 }
+
+// holder is the order that took an idempotency key; ended is zero while it is open.
+type holder struct {
+	position int64
+	ended    int64 // Unix seconds
+}
+
+// keyLife is how long a key stays taken, at the least, after its order has ended.
+const keyLife = 24 * time.Hour
 
 // plan is what a task's rights come from.
 type plan struct {
@@ -81,12 +92,13 @@ type open struct {
 	policy   string
 	task     *task
 	typ      string
+	key      storage.Key
 }
 
 func newFold() *fold {
 	return &fold{
 		policies: map[string]bool{}, early: map[string]int64{}, plans: map[string]*plan{}, tasks: map[string]*task{}, byTask: map[string]*task{},
-		orders: map[int64]*open{}, revoked: map[string]time.Time{}, whole: true, dir: &directory{tenants: map[string]*tenantData{}},
+		orders: map[int64]*open{}, revoked: map[string]time.Time{}, taken: map[storage.Key]holder{}, whole: true, dir: &directory{tenants: map[string]*tenantData{}},
 	}
 }
 
@@ -251,6 +263,11 @@ func (f *fold) takeOutcome(it *item, j *job) error {
 	}
 	delete(f.orders, it.of)
 	j.about = o
+	if it.outcome.Status == intents.Failed && it.outcome.Retryable {
+		delete(f.taken, o.key)
+	} else if h := f.taken[o.key]; h.position == it.of {
+		f.taken[o.key] = holder{it.of, it.at.Unix()}
+	}
 	refused := it.outcome.Code == intents.ApprovalRejected || it.outcome.Code == intents.ApprovalExpired || it.outcome.Code == intents.Cancelled
 	if o.verdict == intents.Hold && !o.released && it.outcome.Status == intents.Done && !refused {
 		return errors.New("a held order was carried out without release")

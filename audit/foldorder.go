@@ -7,6 +7,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
 )
 
 // takeOrder says what was in force for an order and, if it is an allowed order
@@ -35,7 +36,13 @@ func (f *fold) takeOrder(it *item, j *job) error {
 	default:
 		return fmt.Errorf("unknown verdict %q", o.decision.Verdict)
 	}
+	key := storage.OrderKey(tenant, user, o.body.Intent.Type, o.body.Constraints.IdempotencyKey)
+	if h, taken := f.taken[key]; f.whole && taken && (h.ended == 0 || it.at.Before(time.Unix(h.ended, 0).Add(keyLife))) {
+		return fmt.Errorf("a second order under the idempotency key of record %d", h.position)
+	}
+	f.taken[key] = holder{position: it.position}
 	f.orders[it.position] = &open{
+		key:      key,
 		intentID: o.decision.IntentID, verdict: o.decision.Verdict, digest: it.leaf.RecordDigest,
 		policy: o.decision.PolicyDigest, task: j.task, typ: o.body.Intent.Type,
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -69,9 +70,12 @@ type verifier struct {
 	next  int64 // position after the last item
 	gaps  bool
 	ended bool
-	tag   string        // of the tenant, where the bundle carries its tag key
-	keys  []intents.Key // ledger keys of all versions of the key set
-	known *keySet
+	tag   string // of the tenant, where the bundle carries its tag key
+	// tagged: a signed order of the tenant carries that tag. Without one nothing
+	// shows that the key is the tenant's.
+	tagged atomic.Bool
+	keys   []intents.Key // ledger keys of all versions of the key set
+	known  *keySet
 
 	grants   intents.Grants
 	replayer *replayer
@@ -169,7 +173,7 @@ func (v *verifier) finish() {
 	}
 	r := &v.report
 	r.FirstBad, r.OK = v.bad, v.bad == nil
-	r.Complete = r.OK && v.head.Complete && !v.gaps && v.next == v.head.Size && (v.head.Tenant == "" || v.tag != "")
+	r.Complete = r.OK && v.head.Complete && !v.gaps && v.next == v.head.Size && (v.head.Tenant == "" || v.tagged.Load())
 	r.Replayed, r.Why = v.replayer.count()
 	for _, n := range r.Why {
 		r.Unreplayable += n

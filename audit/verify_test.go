@@ -134,6 +134,7 @@ func changeBits(t *testing.T, w *world, anywhere, ends int) {
 func TestForged(t *testing.T) {
 	w := newWorld(t)
 	w.live(12)
+	w.Want(w.Do(routertest.Order{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "last"}}), intents.OK)
 	records := w.Records()
 	honest := w.export(w.Journal, audit.Selection{})
 	pinned := w.trust()
@@ -196,6 +197,17 @@ func TestForged(t *testing.T) {
 		if r := w.verify(bundle, audit.Options{Trust: pinned}); r.OK {
 			t.Errorf("%s: not found by who has an earlier checkpoint", name)
 		}
+	}
+
+	// Twice: the last order and its outcome once more, under the same key.
+	twice := slice(w.Records())
+	for _, r := range twice[len(twice)-2:] {
+		r.Position += 2
+		twice = append(twice, r)
+	}
+	again := w.verify(w.export(twice, audit.Selection{}), audit.Options{Trust: w.trust()})
+	if again.OK || again.FirstBad.Position != int64(len(twice)-2) || !strings.Contains(again.FirstBad.Reason, "a second order under the idempotency key") {
+		t.Errorf("twice: %v", again.FirstBad)
 	}
 
 	// Cut short: fewer records under a checkpoint of their own.
@@ -264,6 +276,10 @@ func TestTenant(t *testing.T) {
 			continue
 		}
 		out.Write(line)
+	}
+	none := w.export(w.Journal, audit.Selection{Tenant: "nobody", Complete: true})
+	if r := w.verify(none, audit.Options{Trust: w.trust()}); !r.OK || r.Complete {
+		t.Errorf("nothing shows that the tag key is the tenant's: %+v %v", r, r.FirstBad)
 	}
 	if r := w.verify(out.Bytes(), audit.Options{Trust: w.trust()}); r.OK || r.FirstBad.Position != hidden || !strings.Contains(r.FirstBad.Reason, "left out") {
 		t.Errorf("record %d is hidden: %v", hidden, r.FirstBad)
