@@ -9,11 +9,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -273,48 +270,6 @@ func TestRunsAreApart(t *testing.T) {
 	group.Wait()
 }
 
-// TestUnprivileged runs the tests that matter again as a user with no rights.
-func TestUnprivileged(t *testing.T) {
-	t.Parallel()
-	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.v",
-		"-test.run=^(TestEscapes|TestEveryLayerCarriesWeight|TestLimits|TestRunResult|TestFilterRefusesTheRest)$")
-	cmd.Env = os.Environ()
-	asNobody(t, cmd)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	for _, driver := range []string{Namespaces, Landlock} {
-		if !strings.Contains(string(out), "--- PASS: TestEscapes/"+driver+"/") {
-			t.Logf("driver %s did not run as an unprivileged user here", driver)
-		}
-	}
-	if !strings.Contains(string(out), "--- PASS: TestEscapes/") {
-		t.Errorf("no driver was tried:\n%s", out)
-	}
-}
-
-// asNobody has cmd run as a user without rights, in a directory of its own; if
-// this process is such a user already, as that one.
-func asNobody(t *testing.T, cmd *exec.Cmd) {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "sandbox-user-") //nolint:usetesting // below t.TempDir nobody could not pass
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	cmd.Env = append(cmd.Env, "TMPDIR="+dir, "HOME="+dir)
-	cmd.Dir = dir
-	if os.Geteuid() != 0 {
-		return
-	}
-	const nobody = 65534
-	if err := os.Chown(dir, nobody, nobody); err != nil {
-		t.Fatal(err)
-	}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-}
-
 func TestOpenWithoutPython(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	_, err := Open(t.Context(), Config{Dir: testBase})
@@ -351,79 +306,6 @@ func TestLimitsAreRefused(t *testing.T) {
 		if _, err := l.normalize(); err == nil {
 			t.Errorf("%+v accepted", l)
 		}
-	}
-}
-
-// TestSweep shows that a session without a living owner goes at the next Open,
-// and one with an owner stays.
-func TestSweep(t *testing.T) {
-	s := open(t, Config{})
-	tasks := filepath.Join(s.host.runtime.path, taskDir)
-	dead := filepath.Join(tasks, sessionPrefix+"dead")
-	if err := os.MkdirAll(filepath.Join(dead, "box-1"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	build := filepath.Join(testBase, buildPrefix+"dead")
-	if err := os.Mkdir(build, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	old := time.Now().Add(-2 * staleAge)
-	if err := os.Chtimes(build, old, old); err != nil {
-		t.Fatal(err)
-	}
-	open(t, Config{})
-	if _, err := os.Stat(build); !os.IsNotExist(err) {
-		t.Errorf("unfinished build is still there: %v", err)
-	}
-	if _, err := os.Stat(dead); !os.IsNotExist(err) {
-		t.Errorf("leftover is still there: %v", err)
-	}
-	if _, err := os.Stat(filepath.Join(s.host.runtime.path, s.host.scratch.session)); err != nil {
-		t.Errorf("living session: %v", err)
-	}
-}
-
-// TestPrepareAtOnce shows that several builders end with one runtime.
-func TestPrepareAtOnce(t *testing.T) {
-	base := t.TempDir()
-	p, err := findPython(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var group sync.WaitGroup
-	for range 3 {
-		group.Go(func() {
-			if _, err := prepareRuntime(t.Context(), base, p); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	group.Wait()
-	entries, err := os.ReadDir(base)
-	if err != nil || len(entries) != 1 {
-		t.Errorf("left behind: %v, %v", entries, err)
-	}
-}
-
-func TestBaseFallsBack(t *testing.T) {
-	t.Setenv("TMPDIR", testBase)
-	closed := filepath.Join(testBase, "closed")
-	if err := os.Mkdir(closed, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	dir := filepath.Join(closed, "data")
-	got, err := chooseBase(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := os.Geteuid() != 0; (got == dir) != want {
-		t.Errorf("got %s", got)
-	}
-	if err := os.Chmod(got, 0o777); err != nil {
-		t.Fatal(err)
-	}
-	if err := checkOwned(got); err == nil {
-		t.Error("accepted a directory that all may write to")
 	}
 }
 
