@@ -1,0 +1,81 @@
+// The closed shape of an order, without a schema library.
+
+const all = (...checks) => (v) => checks.every((check) => check(v));
+const text = (pattern) => (v) => typeof v === "string" && pattern.test(v);
+const characters = (least, most) => (v) => typeof v === "string" && [...v].length >= least && [...v].length <= most;
+const whole = (least, most) => (v) => Number.isInteger(v) && v >= least && v <= most;
+const list = (most, each) => (v) => Array.isArray(v) && v.length <= most && new Set(v).size === v.length && v.every(each);
+const isObject = (v) => typeof v === "object" && v !== null && !Array.isArray(v);
+
+// closed: members as named, those with a ! must be there.
+function closed(members) {
+  const checks = new Map(Object.entries(members).map(([name, check]) => [name.replace("!", ""), check]));
+  const required = Object.keys(members).filter((name) => name.endsWith("!")).map((name) => name.slice(0, -1));
+  return (v) => isObject(v) && required.every((name) => Object.hasOwn(v, name)) && Object.keys(v).every((name) => checks.has(name) && checks.get(name)(v[name]));
+}
+
+const id = text(/^[A-Za-z0-9_.-]{1,64}$/);
+const digest = text(/^sha256:[0-9a-f]{64}$/);
+const count = whole(1, 1000000);
+
+// time: a day and time of the calendar, in the one spelling of ISO 8601 that
+// ECMAScript writes itself.
+function time(v) {
+  if (typeof v !== "string" || !/^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$/.test(v)) return false;
+  const at = new Date(v);
+  return !Number.isNaN(at.getTime()) && at.toISOString() === v;
+}
+
+export const isEnvelope = closed({
+  "version!": (v) => v === "1.0",
+  "intent!": closed({ "type!": id, "args!": isObject }),
+  "actor!": closed({
+    "user_id!": id,
+    "tenant!": id,
+    roles: list(64, id),
+    grant: all(characters(1, 16384), text(/^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+$/)),
+  }),
+  "constraints!": closed({
+    "issued_at!": time,
+    "ttl_sec!": whole(1, 300),
+    "audience!": characters(1, 256),
+    "idempotency_key!": text(/^(sha256:[0-9a-f]{64}|[A-Za-z0-9_.-]{1,128})$/),
+    capabilities: list(32, text(/^[a-z0-9_.-]{1,64}:[a-z0-9_.-]{1,64}(:[A-Za-z0-9_.-]{1,64})?$/)),
+  }),
+  context: closed({
+    session_id: id,
+    turn_id: id,
+    plan_id: id,
+    revision: count,
+    step: count,
+    task_id: id,
+    run_id: id,
+    node_id: id,
+    occurrence: count,
+    agent: closed({ "name!": id, "digest!": digest }),
+    cause: digest,
+    labels: (v) => isObject(v) && Object.keys(v).length <= 32 && Object.entries(v).every(([name, label]) => id(name) && characters(0, 256)(label)),
+  }),
+  trace_id: text(/^[0-9a-f]{32}$/),
+});
+
+// A claim that is null is as one that is not there.
+const or = (check) => (v) => v === null || check(v);
+const string = or((v) => typeof v === "string");
+const strings = or((v) => Array.isArray(v) && v.every((s) => typeof s === "string"));
+const seconds = or((v) => Number.isInteger(v));
+
+export const isGrant = closed({
+  iss: string,
+  aud: string,
+  sub: string,
+  tenant: string,
+  roles: strings,
+  act: or(closed({ client: string, amr: strings })),
+  session_id: string,
+  turn_id: string,
+  iat: seconds,
+  exp: seconds,
+  jti: string,
+  for: string,
+});
