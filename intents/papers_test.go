@@ -1,6 +1,8 @@
 package intents
 
 import (
+	"bytes"
+	"crypto"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -142,4 +144,38 @@ func TestGrantTimes(t *testing.T) {
 			t.Errorf("%s: %+v", tt.name, g)
 		}
 	}
+}
+
+// FuzzTicket: no text is a ticket but one that a router has signed, and of that
+// only canonical claims with exact names, so that it says the same to everybody.
+func FuzzTicket(f *testing.F) {
+	keys := ring(vectorKeys()...)
+	token, err := IssueTicket(vRouter, testTicket())
+	if err != nil {
+		f.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(token, ".")
+	encoded, _, _ := strings.Cut(rest, ".")
+	f.Add(token, mustDecode(encoded))
+	f.Add(token+"=", []byte(`{}`))
+	f.Add(plainOrder(), []byte(`{"iss":"a","Iss":"b"}`))
+	f.Add("..", []byte(`{"deadline":"2026-11-20T10:00:00Z","position":1e3}`))
+	f.Fuzz(func(t *testing.T, text string, claims []byte) {
+		if got, err := OpenTicket(text, keys); err == nil {
+			if again, err := IssueTicket(vRouter, got); err != nil || again != text {
+				t.Errorf("%q is a second spelling of %q (%v)", text, again, err)
+			}
+		}
+		header := b64.EncodeToString([]byte(protectedHeader(TypTicket, vRouter.KID)))
+		sig, err := vRouter.Key.Sign(nil, signingInput(header, claims), crypto.Hash(0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := OpenTicket(header+"."+b64.EncodeToString(claims)+"."+b64.EncodeToString(sig), keys); err != nil {
+			return
+		}
+		if canonical, err := Canonical(claims); err != nil || !bytes.Equal(canonical, claims) {
+			t.Errorf("claims %q", claims)
+		}
+	})
 }
