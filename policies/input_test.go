@@ -134,8 +134,10 @@ func TestInputIsWhatIsDecided(t *testing.T) {
 // present and absent.
 func TestValueAt(t *testing.T) {
 	orders := []*intents.Envelope{
-		sealed(t, `{"skill":"outlet_list","input":{"a":[1,null],"type":"x"}}`, &intents.Context{SessionID: "s", TurnID: "t",
-			PlanID: "p", Revision: 1, Step: 2, TaskID: "k", Occurrence: 1, Labels: map[string]string{"team": "x"}}),
+		sealed(t, `{"skill":"outlet_list","input":{"a":[1,null],"type":"x"}}`, &intents.Context{
+			SessionID: "s", TurnID: "t",
+			PlanID: "p", Revision: 1, Step: 2, TaskID: "k", Occurrence: 1, Labels: map[string]string{"team": "x"},
+		}),
 		sealed(t, `{}`, &intents.Context{}),
 	}
 	unpinned := facts()
@@ -147,8 +149,17 @@ func TestValueAt(t *testing.T) {
 	for _, e := range orders {
 		for _, f := range []Facts{facts(), unpinned, {}} {
 			input := Input(e, f)
-			paths := append([][]string{{"none"}, {"none", "type"}, {"intent", "none"}, {"intent", "type", "x"}, {"intent", "args", "skill", "x"},
-				{"actor", "none"}, {"plan", "status", "x"}, {"task", "skills", "0"}, {"skill", "name"}}, engine.ReadSet().Paths...)
+			paths := append([][]string{
+				{"none"},
+				{"none", "type"},
+				{"intent", "none"},
+				{"intent", "type", "x"},
+				{"intent", "args", "skill", "x"},
+				{"actor", "none"},
+				{"plan", "status", "x"},
+				{"task", "skills", "0"},
+				{"skill", "name"},
+			}, engine.ReadSet().Paths...)
 			for _, first := range members {
 				paths = append(paths, []string{first})
 				object, _ := input[first].(map[string]any)

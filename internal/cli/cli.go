@@ -58,7 +58,7 @@ func Main(ctx context.Context, args []string, std IO) int {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return &exitError{code: ExitUsage, err: fmt.Errorf("%w\nsee: %s --help", err, c.CommandPath())}
 	})
-	root.AddCommand(upCommand(std), demoCommand(std), runCommand(std), intentCommand(std), benchCommand(std), sandboxCommand(std), auditCommand(std), versionCommand(std))
+	root.AddCommand(upCommand(std), demoCommand(std), runCommand(std), intentCommand(std), benchCommand(std), sandboxCommand(std), auditCommand(std), versionCommand(std)) //nolint:contextcheck // cobra hands commands their context
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return ExitOK
@@ -114,7 +114,7 @@ func logger(std IO, level string) *slog.Logger {
 
 func terminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd())) //nolint:gosec // G115: a file descriptor
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // paint colours text for a terminal, unless NO_COLOR is set.
