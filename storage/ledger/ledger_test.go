@@ -6,11 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -240,129 +238,4 @@ func get(l *ledger.Ledger, path string) *httptest.ResponseRecorder {
 func tlogTree(text string) (tlog.Tree, error) {
 	_, rest, _ := bytes.Cut([]byte(text), []byte("\n"))
 	return tlog.ParseTree(append([]byte("go.sum database tree\n"), rest...))
-}
-
-// TestResume: a ledger goes on behind its last leaf, and refuses to where the
-// journal is not the one that it was made from.
-func TestResume(t *testing.T) {
-	j := storagetest.NewJournal(nil)
-	w := newWorld(t, j)
-	for n := range 3 {
-		if err := commit(t.Context(), j, "acme", n); err != nil {
-			t.Fatal(err)
-		}
-	}
-	w.start()
-	w.published(6)
-	w.end()
-	if err := commit(t.Context(), j, "acme", 3); err != nil {
-		t.Fatal(err)
-	}
-	w.start()
-	w.published(8)
-	w.end()
-	w.check(j, 8)
-
-	behind := storagetest.NewJournal(nil)
-	for n := range 3 {
-		if err := commit(t.Context(), behind, "acme", n); err != nil {
-			t.Fatal(err)
-		}
-	}
-	w.cfg.Records = behind
-	if _, err := ledger.Open(t.Context(), w.cfg); !errors.Is(err, ledger.ErrAhead) {
-		t.Fatalf("a journal behind its ledger: %v", err)
-	}
-	if err := ledger.CheckAhead(w.cfg.Dir, behind.Next()); !errors.Is(err, ledger.ErrAhead) {
-		t.Fatalf("CheckAhead: %v", err)
-	}
-	if err := ledger.CheckAhead(w.cfg.Dir, j.Next()); err != nil {
-		t.Fatal(err)
-	}
-	if err := ledger.CheckAhead(t.TempDir(), 0); err != nil {
-		t.Fatal(err)
-	}
-	for n := range 2 {
-		if err := commit(t.Context(), behind, "acme", 10+n); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := ledger.Open(t.Context(), w.cfg); !errors.Is(err, ledger.ErrDiverged) {
-		t.Fatalf("another journal: %v", err)
-	}
-}
-
-// TestHalt: leaves that somebody else put into the log are found, and nothing
-// is appended behind them.
-func TestHalt(t *testing.T) {
-	j := storagetest.NewJournal(nil)
-	w := newWorld(t, j)
-	other := newWorld(t, storagetest.NewJournal(nil))
-	other.cfg.Dir, other.cfg.Key = w.cfg.Dir, w.cfg.Key
-	w.start()
-	if err := commit(t.Context(), j, "acme", 0); err != nil {
-		t.Fatal(err)
-	}
-	w.published(2)
-	// The intruder's journal has two records more.
-	intruder := storagetest.NewJournal(nil)
-	other.cfg.Records = shifted{j, intruder}
-	for n := range 2 {
-		if err := commit(t.Context(), intruder, "acme", n+5); err != nil {
-			t.Fatal(err)
-		}
-	}
-	other.start()
-	other.published(4)
-	other.end()
-	if err := commit(t.Context(), j, "acme", 1); err != nil {
-		t.Fatal(err)
-	}
-	w.ledger.Wake()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	if _, err := w.ledger.Published(ctx, 1000); !errors.Is(err, ledger.ErrDiverged) {
-		t.Fatalf("the sequencer goes on: %v", err)
-	}
-	w.end()
-}
-
-// shifted has the first two records of one journal, then another's.
-type shifted struct {
-	storage.Records
-	then storage.Records
-}
-
-func (s shifted) Next() int64 { return s.then.Next() }
-func (s shifted) Get(ctx context.Context, p int64) (storage.Record, error) {
-	if p < 2 {
-		return s.Records.Get(ctx, p)
-	}
-	return s.then.Get(ctx, p)
-}
-
-func (s shifted) Scan(ctx context.Context, from int64) iter.Seq2[storage.Record, error] {
-	return s.then.Scan(ctx, from)
-}
-
-// TestTagSecret: made once, kept, refused where others can read it; tags tell
-// tenants apart and logs too.
-func TestTagSecret(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "tags")
-	secret := must[[]byte](t)(ledger.CreateSecret(path))
-	if again := must[[]byte](t)(ledger.CreateSecret(path)); !bytes.Equal(secret, again) || len(secret) != 32 {
-		t.Fatal("the secret has changed")
-	}
-	a := must[string](t)(ledger.NewTags(secret, "writ/a").Tag("acme"))
-	for _, other := range []string{must[string](t)(ledger.NewTags(secret, "writ/b").Tag("acme")), must[string](t)(ledger.NewTags(secret, "writ/a").Tag("acm"))} {
-		if a == other || len(a) != 64 {
-			t.Fatal("two tags are one")
-		}
-	}
-	if err := os.Chmod(path, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := ledger.ReadSecret(path); err == nil {
-		t.Fatal("a secret that others can read is taken")
-	}
 }

@@ -1,0 +1,155 @@
+package audit_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"aob.dev/writ/audit"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/storage"
+)
+
+// TestTenant: one tenant's export holds nothing of another's, is provably
+// complete where it carries the leaves, and says so where it is not.
+func TestTenant(t *testing.T) {
+	w := newWorld(t)
+	w.live(16)
+	some := w.export(w.Journal, audit.Selection{Tenant: "acme"})
+	r := w.verify(some, audit.Options{Trust: w.trust(), Replay: true})
+	if !r.OK || r.Complete || r.Orders < 2 || !strings.Contains(r.String(), "completeness: unproven") {
+		t.Fatalf("%+v %v", r, r.FirstBad)
+	}
+	if bytes.Contains(some, []byte(`plan_1\"`)) {
+		t.Error("the export of acme holds a plan of default")
+	}
+	all := w.export(w.Journal, audit.Selection{Tenant: "acme", Complete: true})
+	if r := w.verify(all, audit.Options{Trust: w.trust(), Replay: true}); !r.OK || !r.Complete {
+		t.Fatalf("%+v %v", r, r.FirstBad)
+	}
+	// Leave one of the tenant's orders out, and keep its leaf.
+	var out bytes.Buffer
+	hidden := int64(-1)
+	for line := range bytes.Lines(all) {
+		var l struct {
+			Record *audit.Entry `json:"record"`
+		}
+		w.Must(json.Unmarshal(line, &l))
+		if e := l.Record; e != nil && hidden < 0 && e.Kind == storage.KindOrder && strings.Contains(*e.Parts["order"].Text, `\"tenant\":\"acme\",\"user_id\":\"ana\"`) {
+			hidden = e.Position
+			leaves, err := w.source(w.Journal).Ledger.Leaves(t.Context(), hidden, hidden+1, w.Journal.Next())
+			w.Must(err)
+			enc := json.NewEncoder(&out)
+			enc.SetEscapeHTML(false)
+			w.Must(enc.Encode(map[string]audit.Bare{"leaf": {Leaf: string(leaves[0]), Proof: e.Proof}}))
+			continue
+		}
+		out.Write(line)
+	}
+	none := w.export(w.Journal, audit.Selection{Tenant: "nobody", Complete: true})
+	if r := w.verify(none, audit.Options{Trust: w.trust()}); !r.OK || r.Complete {
+		t.Errorf("nothing shows that the tag key is the tenant's: %+v %v", r, r.FirstBad)
+	}
+	if r := w.verify(out.Bytes(), audit.Options{Trust: w.trust()}); r.OK || r.FirstBad.Position != hidden || !strings.Contains(r.FirstBad.Reason, "left out") {
+		t.Errorf("record %d is hidden: %v", hidden, r.FirstBad)
+	}
+}
+
+// TestSince: an export from a time on carries what its records rest on, and
+// shows that the log continues the auditor's last checkpoint.
+func TestSince(t *testing.T) {
+	w := newWorld(t)
+	w.live(10)
+	before := header(t, w.export(w.Journal, audit.Selection{})).Last
+	half := w.Begun("plan_half", "earthquake_feed").Started(1)
+	w.Clock.Move(time.Second)
+	since := w.Clock.Now()
+	w.Want(half.Call("earthquake_feed", `{}`), intents.OK)
+	half.Done()
+	w.live2()
+	whole := w.export(w.Journal, audit.Selection{})
+	bundle := w.export(w.Journal, audit.Selection{Since: since, Checkpoint: before})
+	trust := w.trust()
+	trust.Checkpoint = before
+	r := w.verify(bundle, audit.Options{Trust: trust, Replay: true})
+	if !r.OK || r.Complete || r.From == 0 || r.Records >= w.Journal.Next() || len(bundle) >= len(whole) {
+		t.Fatalf("%+v %v", r, r.FirstBad)
+	}
+	if r := w.verify(w.export(w.Journal, audit.Selection{Since: since}), audit.Options{Trust: trust}); r.OK || !strings.Contains(r.FirstBad.Reason, "--since-checkpoint") {
+		t.Errorf("no way from the pinned checkpoint: %v", r.FirstBad)
+	}
+}
+
+// live2 is some more of the same, with plans of other names.
+func (w *world) live2() {
+	w.Helper()
+	for i := range 5 {
+		w.plan(1000 + i)
+	}
+}
+
+// TestWithheld: a part that is not shown is said to be withheld, never valid;
+// another digest in its place is another record.
+func TestWithheld(t *testing.T) {
+	w := newWorld(t)
+	w.live(3)
+	bundle := w.export(w.Journal, audit.Selection{})
+	for _, c := range []struct {
+		digest string
+		ok     bool
+	}{{"", true}, {strings.Repeat("ab", 32), false}} {
+		var lines [][]byte
+		position := int64(-1)
+		for line := range bytes.Lines(bundle) {
+			var l struct {
+				Record *audit.Entry `json:"record"`
+			}
+			w.Must(json.Unmarshal(line, &l))
+			if e := l.Record; e != nil && position < 0 && e.Kind == storage.KindOrder && strings.Contains(*e.Parts["order"].Text, "exec_python") {
+				position = e.Position
+				digest := c.digest
+				if digest == "" {
+					digest = partDigest(e.Parts["order"])
+				}
+				e.Parts["order"] = audit.Part{Digest: digest}
+				line = encode(t, map[string]any{"record": e})
+			}
+			lines = append(lines, line)
+		}
+		r := w.verify(resum(t, lines), audit.Options{Trust: w.trust(), Replay: true})
+		if r.OK != c.ok || (c.ok && (r.Withheld != 1 || !strings.Contains(r.String(), "withheld"))) || (!c.ok && r.FirstBad.Position != position) {
+			t.Errorf("record %d: %+v %v", position, r, r.FirstBad)
+		}
+	}
+}
+
+// TestProve: receipt, inclusion and keys of one order in one document.
+func TestProve(t *testing.T) {
+	w := newWorld(t)
+	w.live(3)
+	a := w.Want(w.Do(routertest.Order{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "one"}}), intents.OK)
+	s := w.source(w.Journal)
+	p, err := audit.Prove(t.Context(), s, a.IntentID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Check(*w.trust()); err != nil || p.Receipt != a.Receipt || len(p.Inclusion) != 2 {
+		t.Fatalf("%v %+v", err, p)
+	}
+	other := newWorld(t)
+	if p.Check(*other.trust()) == nil {
+		t.Error("the proof holds under another root key")
+	}
+	p.Inclusion[0].Leaf = strings.Replace(p.Inclusion[0].Leaf, `"kind":"order"`, `"kind":"other"`, 1)
+	if p.Check(*w.trust()) == nil {
+		t.Error("another leaf is proved")
+	}
+	if _, err := audit.Prove(t.Context(), s, "sha256:"+strings.Repeat("0", 64)); !errors.Is(err, audit.ErrNotFound) {
+		t.Errorf("an unknown order: %v", err)
+	}
+}
