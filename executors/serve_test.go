@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -282,6 +283,21 @@ func FuzzHandle(f *testing.F) {
 	}
 	f.Add(whole)
 	f.Add([]byte(`{"header":"","payload":{},"ticket":"a.b.c"}`))
+	files, err := filepath.Glob(filepath.Join(ticketFolder, "*.json"))
+	if err != nil || len(files) == 0 {
+		f.Fatalf("no seeds: %v", err)
+	}
+	for _, path := range files {
+		var v ticketVector
+		readStrict(f, path, &v)
+		raw := []byte(v.Raw)
+		if v.Dispatch != nil {
+			if raw, err = json.Marshal(v.Dispatch); err != nil {
+				f.Fatal(err)
+			}
+		}
+		f.Add(raw)
+	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var r intents.Report
 		if err := json.Unmarshal(e.Service.Handle(t.Context(), raw), &r); err != nil || r.Status != intents.Failed || r.Result != nil {

@@ -146,7 +146,7 @@ func (v *ticketVector) run(t *testing.T, origin string, keys map[string]intents.
 	}
 }
 
-func readStrict(t *testing.T, path string, v any) {
+func readStrict(t testing.TB, path string, v any) {
 	t.Helper()
 	raw, err := os.ReadFile(path)
 	if err != nil {
