@@ -127,6 +127,10 @@ func (e *Envelope) Signer() Key { return e.signer }
 // An operator's roles are empty here; the directory knows them.
 func (e *Envelope) Principal() Principal { return e.principal }
 
+// Claimed are the roles that the order says its actor has: never more than those
+// of the grant. What an operator claims the directory judges. Do not modify.
+func (e *Envelope) Claimed() []string { return e.u.body.Actor.Roles }
+
 // Grant is the verified grant; nil for operators.
 func (e *Envelope) Grant() *Grant { return e.grant }
 

@@ -21,6 +21,9 @@ func (r *Router) rbac(_ context.Context, o *order) error {
 			return intents.Refuse(intents.RBACForbidden, "/actor/user_id", "the operator has no role in its tenant")
 		}
 		o.roles = roles
+		if slices.ContainsFunc(o.env.Claimed(), func(role string) bool { return !slices.Contains(roles, role) }) {
+			return intents.Refuse(intents.RBACForbidden, "/actor/roles", "actor claims roles that the operator does not have")
+		}
 		if foreignTenant(o.env) {
 			return intents.Refuse(intents.RBACForbidden, "/intent/args/tenant", "only operators of system may name another tenant")
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/intents/intentstest"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/bus/natsserver"
@@ -49,5 +50,21 @@ func TestRefusedKeysOpenNothing(t *testing.T) {
 	}
 	if tried < 30 {
 		t.Errorf("%d keys tried", tried)
+	}
+}
+
+// TestOperatorClaims: an operator's order may name roles, but none that the
+// directory does not give.
+func TestOperatorClaims(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	data := catalog.AdminPut{Data: &catalog.Data{Key: "k", Value: json.RawMessage(`1`)}}
+	for _, c := range []struct {
+		claim []string
+		want  intents.Code
+	}{{nil, intents.OK}, {[]string{"admin"}, intents.OK}, {[]string{"admin", "user"}, intents.RBACForbidden}} {
+		a := w.Want(w.Do(routertest.Order{By: w.Operator, Type: "admin.put", Args: data, Claim: c.claim}), c.want)
+		if c.want != intents.OK && a.Pointer != "/actor/roles" {
+			t.Errorf("%v: %s", c.claim, a.Pointer)
+		}
 	}
 }
