@@ -38,12 +38,13 @@ func start(t *testing.T, data string) started {
 	go func() {
 		var all bytes.Buffer
 		buf := make([]byte, 4096)
+		told := false
 		for {
 			n, err := r.Read(buf)
 			all.Write(buf[:n])
-			if m := listening.FindSubmatch(all.Bytes()); m != nil && ready != nil {
+			if m := listening.FindSubmatch(all.Bytes()); m != nil && !told {
 				ready <- string(m[1])
-				ready = nil
+				told = true
 			}
 			if err != nil {
 				text <- all.String()
