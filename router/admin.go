@@ -34,8 +34,8 @@ func (v *View) legalAdmin(e *intents.Envelope) (effect, error) {
 	actor := e.Principal().Tenant
 	switch e.Type() {
 	case "key.put":
-		var a catalog.KeyPut
-		if err := json.Unmarshal(e.Args(), &a); err != nil {
+		a, err := argsOf[catalog.KeyPut](e)
+		if err != nil {
 			return effect{}, err
 		}
 		set, _, err := intents.OpenKeySet(a.KeySet, v.d.root)
@@ -47,8 +47,8 @@ func (v *View) legalAdmin(e *intents.Envelope) (effect, error) {
 		}
 		return accepted(subjectKeys)
 	case "admin.put":
-		var a catalog.AdminPut
-		if err := json.Unmarshal(e.Args(), &a); err != nil {
+		a, err := argsOf[catalog.AdminPut](e)
+		if err != nil {
 			return effect{}, err
 		}
 		if a.New != nil {
@@ -66,8 +66,8 @@ func (v *View) legalAdmin(e *intents.Envelope) (effect, error) {
 		}
 		return accepted(subjectTenant(t))
 	case "skill.approve":
-		var a catalog.SkillApprove
-		if err := json.Unmarshal(e.Args(), &a); err != nil {
+		a, err := argsOf[catalog.SkillApprove](e)
+		if err != nil {
 			return effect{}, err
 		}
 		t := adminTenant(actor, a.Tenant)
@@ -76,8 +76,8 @@ func (v *View) legalAdmin(e *intents.Envelope) (effect, error) {
 		}
 		return accepted(subjectTenant(t))
 	case "grant.revoke":
-		var a catalog.GrantRevoke
-		if err := json.Unmarshal(e.Args(), &a); err != nil {
+		a, err := argsOf[catalog.GrantRevoke](e)
+		if err != nil {
 			return effect{}, err
 		}
 		// The schema's times are RFC 3339's; the fold's are Go's, which are fewer.
@@ -90,8 +90,8 @@ func (v *View) legalAdmin(e *intents.Envelope) (effect, error) {
 		}
 		return accepted(touches...)
 	case "order.resolve":
-		var a catalog.OrderResolve
-		if err := json.Unmarshal(e.Args(), &a); err != nil {
+		a, err := argsOf[catalog.OrderResolve](e)
+		if err != nil {
 			return effect{}, err
 		}
 		x, ok := v.d.unknown[a.IntentID]

@@ -49,6 +49,12 @@ func (v *View) legalMove(e *intents.Envelope, now time.Time) (effect, error) {
 	}
 }
 
+// argsOf decodes arguments that stage 3 has held to their schema.
+func argsOf[T any](e *intents.Envelope) (args T, err error) {
+	err = json.Unmarshal(e.Args(), &args)
+	return args, err
+}
+
 // mover judges one move. The directory's lock is held.
 type mover struct {
 	v   *View
@@ -90,8 +96,8 @@ func (m mover) touching(p *plan, tasks bool) []storage.Subject {
 }
 
 func (m mover) open() (effect, error) {
-	var a catalog.PlanOpen
-	if err := json.Unmarshal(m.e.Args(), &a); err != nil {
+	a, err := argsOf[catalog.PlanOpen](m.e)
+	if err != nil {
 		return effect{}, err
 	}
 	if c := m.e.Context(); c.PlanID != "" && c.PlanID != a.PlanID {
@@ -106,8 +112,8 @@ func (m mover) open() (effect, error) {
 }
 
 func (m mover) claim() (effect, error) {
-	var a catalog.PlanClaim
-	if err := json.Unmarshal(m.e.Args(), &a); err != nil {
+	a, err := argsOf[catalog.PlanClaim](m.e)
+	if err != nil {
 		return effect{}, err
 	}
 	p, err := m.own(a.PlanID)
@@ -139,8 +145,8 @@ func driven(p *plan, epoch int) error {
 }
 
 func (m mover) plan() (effect, error) {
-	var a catalog.Plan
-	if err := json.Unmarshal(m.e.Args(), &a); err != nil {
+	a, err := argsOf[catalog.Plan](m.e)
+	if err != nil {
 		return effect{}, err
 	}
 	p, err := m.own(a.PlanID)
@@ -186,8 +192,8 @@ func legalSteps(steps []catalog.PlanStep, done int) error {
 }
 
 func (m mover) step() (effect, error) {
-	var a catalog.Step
-	if err := json.Unmarshal(m.e.Args(), &a); err != nil {
+	a, err := argsOf[catalog.Step](m.e)
+	if err != nil {
 		return effect{}, err
 	}
 	p, err := m.own(a.PlanID)
@@ -248,8 +254,8 @@ func (m mover) taskKey(a catalog.Step) (intents.Key, error) {
 }
 
 func (m mover) finish() (effect, error) {
-	var a catalog.StepFinish
-	if err := json.Unmarshal(m.e.Args(), &a); err != nil {
+	a, err := argsOf[catalog.StepFinish](m.e)
+	if err != nil {
 		return effect{}, err
 	}
 	tenant := m.e.Principal().Tenant
@@ -273,8 +279,8 @@ func (m mover) finish() (effect, error) {
 }
 
 func (m mover) close() (effect, error) {
-	var a catalog.PlanClose
-	if err := json.Unmarshal(m.e.Args(), &a); err != nil {
+	a, err := argsOf[catalog.PlanClose](m.e)
+	if err != nil {
 		return effect{}, err
 	}
 	p, err := m.own(a.PlanID)
@@ -293,8 +299,8 @@ func (m mover) close() (effect, error) {
 }
 
 func (m mover) cancel() (effect, error) {
-	var a catalog.Cancel
-	if err := json.Unmarshal(m.e.Args(), &a); err != nil {
+	a, err := argsOf[catalog.Cancel](m.e)
+	if err != nil {
 		return effect{}, err
 	}
 	p, err := m.own(a.PlanID)
