@@ -88,3 +88,18 @@ func TestMakeTargets(t *testing.T) {
 		t.Error("no page names a target")
 	}
 }
+
+// TestDiagrams: the two sequences that DEP-24 asks for are drawn.
+func TestDiagrams(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root, "docs", "diagrams.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, title := range []string{"## An agentic session", "## Two calls"} {
+		_, section, found := strings.Cut(string(page), title)
+		section, _, _ = strings.Cut(section, "\n## ")
+		if !found || !strings.Contains(section, "```mermaid\nsequenceDiagram\n") {
+			t.Errorf("docs/diagrams.md does not draw %q", title)
+		}
+	}
+}
