@@ -68,6 +68,8 @@ type runRequest struct {
 	Step     catalog.PlanStep `json:"step"`
 	InputKey string           `json:"input_key,omitempty"`
 	Deadline string           `json:"deadline"`
+	// Done are orders of the step that people have approved and that are done.
+	Done []catalog.OrderFact `json:"done,omitempty"`
 }
 
 // Results of a task, as its reply says them.
@@ -93,6 +95,8 @@ type heldInfo struct {
 	IntentID  string   `json:"intent_id"`
 	Type      string   `json:"type"`
 	Approvers []string `json:"approvers,omitempty"`
+	Deadline  string   `json:"deadline,omitempty"`
+	URL       string   `json:"url,omitempty"`
 	PolicyIDs []string `json:"policy_ids,omitempty"`
 	Reason    string   `json:"reason,omitempty"`
 }

@@ -276,7 +276,7 @@ func (d *drive) step(ctx context.Context, s *catalog.StepView) (over bool, err e
 	d.status("step_started", s.Task, s.Step)
 	run := runRequest{
 		Turn: turn, TaskID: args.TaskID, UserTask: d.plan.Task, Soul: d.soul, Revision: s.Revision, Step: s.PlanStep,
-		InputKey: opened.InputKey, Deadline: args.Deadline,
+		InputKey: opened.InputKey, Deadline: args.Deadline, Done: d.approved(s),
 	}
 	var end runReply
 	if err := delegate(ctx, d.cfg.Bus, bus.AgentInstance("task", ready.Instance), taskTime, run, &end); err != nil {
@@ -288,12 +288,24 @@ func (d *drive) step(ctx context.Context, s *catalog.StepView) (over bool, err e
 	return d.ended(ctx, s, args.TaskID, end)
 }
 
+// approved are the orders of a step that was held, which have their outcome now.
+func (d *drive) approved(s *catalog.StepView) []catalog.OrderFact {
+	var out []catalog.OrderFact
+	for _, f := range d.plan.Facts {
+		if f.Step == s.Step && f.Revision == s.Revision && f.Status == string(intents.Done) {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
 // ended mirrors on the plan what the records say about the step.
 func (d *drive) ended(ctx context.Context, s *catalog.StepView, task string, end runReply) (over bool, err error) {
 	if end.Status == taskHeld && end.Held != nil {
 		d.frame(bus.FrameHeld, bus.HeldData{PlanID: d.turn.PlanID, Approval: bus.Approval{
 			IntentID: end.Held.IntentID, Type: end.Held.Type,
 			Step: s.Step, Approvers: end.Held.Approvers, PolicyIDs: end.Held.PolicyIDs, Reason: end.Held.Reason,
+			Deadline: end.Held.Deadline, URL: end.Held.URL,
 		}})
 		return true, nil
 	}

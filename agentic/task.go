@@ -168,7 +168,10 @@ func (w *worker) work(ctx context.Context) runReply {
 func heldOf(e *OrderError) *heldInfo {
 	h := &heldInfo{IntentID: e.Answer.IntentID, Type: e.Type, Reason: e.Answer.Reason}
 	if d := e.Answer.Decision; d != nil {
-		h.Approvers, h.PolicyIDs = d.Approvers, d.PolicyIDs
+		h.Approvers, h.PolicyIDs, h.URL = d.Approvers, d.PolicyIDs, e.Answer.Approval
+		if d.Hold != nil {
+			h.Deadline = d.Hold.Deadline
+		}
 	}
 	return h
 }
@@ -203,6 +206,9 @@ func (w *worker) attempt(ctx context.Context) (string, error) {
 	if err := w.load(ctx); err != nil {
 		return "", err
 	}
+	if err := w.again(ctx); err != nil {
+		return "", err
+	}
 	var violations []string
 	for range maxActions {
 		act, err := w.choose(ctx, violations)
@@ -235,6 +241,22 @@ func (w *worker) attempt(ctx context.Context) (string, error) {
 		}
 	}
 	return "", &stopError{"no result after many attempts", "split the step, or use another skill"}
+}
+
+// again makes the calls that people have approved exactly as they were: each is
+// the order that was held, and gets its result. A model could word it otherwise,
+// and people would be asked anew.
+func (w *worker) again(ctx context.Context) error {
+	for _, f := range w.req.Done {
+		var a catalog.SkillCall
+		if f.Type != "skill.call" || json.Unmarshal(f.Args, &a) != nil || a.From != "" {
+			continue
+		}
+		if err := w.call(ctx, model.ActionOutput{Action: model.ActCall, Skill: a.Skill, Input: a.Input}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // load reads what the step starts from: the manifests of its skills and the

@@ -9,25 +9,36 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/storage/ledger"
 )
 
-// included: the leaf that follows from the line is the log's at this position.
-func (v *verifier) included(it *item) error {
-	if ledger.VerifyInclusion(v.last, it.position, it.hash, it.proof) != nil {
-		return errors.New("it is not the record that the log has at this position")
-	}
-	return nil
-}
-
-// checkAll verifies records in order, up to the first bad one, on a worker.
+// checkAll verifies records in order, up to the first bad one, on a worker. The
+// receipts among them are verified together, and one by one only if that fails.
 func (v *verifier) checkAll(ctx context.Context, jobs []*job) {
-	for _, j := range jobs {
+	together := v.receipts(jobs)
+	for i, j := range jobs {
+		if j.outcome != nil && together[i] {
+			continue
+		}
 		if err := v.check(ctx, j); err != nil {
 			v.fail(j.position, j.id(), err.Error())
 			return
 		}
 	}
+}
+
+// receipts says which of them need not be looked at any more.
+func (v *verifier) receipts(jobs []*job) []bool {
+	var batch intents.Receipts
+	added := make([]bool, len(jobs))
+	for i, j := range jobs {
+		if j.outcome != nil && j.about != nil && j.entry.Receipt != "" {
+			added[i] = batch.Add(j.entry.Receipt, v.expected(j), intents.KeysFunc(j.key))
+		}
+	}
+	if !batch.Verify() {
+		clear(added)
+	}
+	return added
 }
 
 func (v *verifier) check(ctx context.Context, j *job) error {
@@ -51,6 +62,12 @@ func (v *verifier) check(ctx context.Context, j *job) error {
 		return err
 	case j.outcome != nil:
 		return j.checkOutcome()
+	case j.release != nil && j.about != nil:
+		e, err := v.checkRelease(j)
+		if err == nil && v.opts.Replay {
+			err = v.replayer.rerelease(ctx, j, e)
+		}
+		return err
 	default:
 		return nil
 	}
@@ -104,7 +121,7 @@ func (v *verifier) checkOrder(j *job) (*intents.Envelope, error) {
 	if err := j.fresh(e); err != nil {
 		return nil, err
 	}
-	if err := mayDo(e, d); err != nil {
+	if err := errors.Join(mayDo(e, d), present(e, j.at)); err != nil {
 		return nil, err
 	}
 	if g := e.Grant(); g != nil && len(f.Roles) > 0 && !subset(f.Roles, g.Roles) {
@@ -188,6 +205,14 @@ func (j *job) checkOutcome() error {
 		return errors.New("its receipt speaks of another order")
 	default:
 		return nil
+	}
+}
+
+// expected is the receipt that follows from the two records.
+func (v *verifier) expected(j *job) intents.Receipt {
+	return intents.Receipt{
+		Issuer: v.head.Origin, IntentID: j.about.intentID, Position: j.of, Code: j.outcome.Code, PolicyDigest: j.about.policy,
+		RecordDigest: j.about.digest, OutcomeDigest: j.leaf.RecordDigest, WithinSec: intents.PromiseSeconds,
 	}
 }
 

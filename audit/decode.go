@@ -21,7 +21,8 @@ type item struct {
 	entry    *Entry
 	leaf     ledger.Leaf
 	hash     []byte // of the leaf, in the tree
-	proof    [][]byte
+	proof    []byte // inclusion hashes, one after another
+	out      bool   // of the log: the leaf is not in it at this position
 	at       time.Time
 	withheld bool // at least one part is
 	err      error
@@ -31,6 +32,7 @@ type item struct {
 	of       int64 // outcome, release, takeover: the order
 	control  *control
 	released bool // a release record
+	release  *release
 }
 
 // order is the content of an order record.
@@ -49,27 +51,23 @@ type control struct {
 	Genesis *string `json:"genesis,omitempty"`
 	Policy  string  `json:"policy_digest,omitempty"`
 	Catalog string  `json:"catalog_digest,omitempty"`
-	Refused int64   `json:"refused,omitempty"`
+
+	Counters json.RawMessage `json:"counters,omitempty"` // refusals without a record of their own: nothing rests on them
 }
 
 // bareItem takes a leaf line apart.
 func bareItem(b *Bare) *item {
 	leaf, err := ledger.ParseLeaf([]byte(b.Leaf))
 	it := &item{position: leaf.Position, leaf: leaf, hash: ledger.LeafHash([]byte(b.Leaf)), err: err}
-	if it.err == nil {
-		it.proof, it.err = splitProof(b.Proof)
-	}
+	it.proof = b.Proof
 	return it
 }
 
 // recordItem takes a record line apart. Its leaf is made from what the line
 // holds, so whatever was changed in it is another leaf than the log's.
 func recordItem(e *Entry) *item {
-	it := &item{position: e.Position, entry: e}
+	it := &item{position: e.Position, entry: e, proof: e.Proof}
 	digest, bodies, err := digestParts(e.Parts)
-	if err == nil {
-		it.proof, err = splitProof(e.Proof)
-	}
 	if err == nil {
 		if it.at, err = time.Parse(time.RFC3339Nano, e.At); err == nil && intents.FormatTime(it.at) != e.At {
 			err = errors.New("time is not RFC 3339 in UTC with milliseconds")
@@ -91,9 +89,11 @@ func digestParts(parts map[string]Part) (string, map[string][]byte, error) {
 	sums := make(map[string]string, len(parts))
 	bodies := make(map[string][]byte, len(parts))
 	for name, p := range parts {
-		body := p.Base64
+		body := p.body
 		if p.Text != nil {
 			body = []byte(*p.Text)
+		} else if body == nil {
+			body = p.Base64
 		}
 		switch {
 		case p.Digest != "" && (p.Text != nil || p.Base64 != nil || p.Salt != nil):
@@ -106,20 +106,20 @@ func digestParts(parts map[string]Part) (string, map[string][]byte, error) {
 		case len(p.Salt) != hashSize:
 			return "", nil, fmt.Errorf("part %q has no salt of 32 bytes", name)
 		}
-		h := sha256.New()
-		h.Write(p.Salt)
-		h.Write(body)
-		sums[name] = hex.EncodeToString(h.Sum(nil))
+		sums[name] = partDigest(p.Salt, body)
 		bodies[name] = body
 	}
-	raw, err := json.Marshal(sums)
-	if err == nil {
-		raw, err = intents.Canonical(raw)
-	}
-	if err != nil {
-		return "", nil, errors.New("parts have no digest")
-	}
-	return intents.Digest(raw), bodies, nil
+	digest, err := storage.DigestOf(sums)
+	return digest, bodies, err
+}
+
+// partDigest is hex SHA-256(salt ‖ bytes).
+func partDigest(salt, body []byte) string {
+	var sum [hashSize]byte
+	h := sha256.New()
+	h.Write(salt) // never fails
+	h.Write(body)
+	return hex.EncodeToString(h.Sum(sum[:0]))
 }
 
 // read decodes the parts that the kind must have, unless they are withheld.
@@ -150,7 +150,12 @@ func (it *item) read(bodies map[string][]byte) error {
 		if err := json.Unmarshal(bodies[part], &p); err != nil || p.Of == nil {
 			return fmt.Errorf("part %s names no order", part)
 		}
-		it.released = it.entry.Kind == storage.KindRelease
+		if it.released = it.entry.Kind == storage.KindRelease; it.released {
+			var err error
+			if it.release, err = readReleasePart(bodies[part]); err != nil {
+				return err
+			}
+		}
 		return it.about(*p.Of)
 	case storage.KindControl:
 		if bodies[storage.PartControl] == nil {
@@ -185,11 +190,27 @@ func (it *item) about(of int64) error {
 	return nil
 }
 
+// either reads a part quickly, or else as encoding/json does.
+func either[T any](raw []byte, into *T, quick func([]byte, *T) bool) error {
+	if quick(raw, into) {
+		return nil
+	}
+	*into = *new(T)
+	return json.Unmarshal(raw, into)
+}
+
 func (it *item) readOrder(bodies map[string][]byte) error {
 	o := &order{}
-	for name, into := range map[string]any{storage.PartOrder: &o.sealed, storage.PartDecision: &o.decision, storage.PartFacts: &o.facts} {
-		if err := json.Unmarshal(bodies[name], into); err != nil {
-			return fmt.Errorf("part %q cannot be read", name)
+	for _, part := range []struct {
+		name string
+		read func([]byte) error
+	}{
+		{storage.PartOrder, func(b []byte) error { return either(b, &o.sealed, quickSealed) }},
+		{storage.PartDecision, func(b []byte) error { return either(b, &o.decision, quickDecision) }},
+		{storage.PartFacts, func(b []byte) error { return either(b, &o.facts, quickFacts) }},
+	} {
+		if err := part.read(bodies[part.name]); err != nil {
+			return fmt.Errorf("part %q cannot be read", part.name)
 		}
 	}
 	if raw, ok := bodies[storage.PartGrant]; ok {
@@ -201,9 +222,7 @@ func (it *item) readOrder(bodies map[string][]byte) error {
 	if o.opened, err = o.sealed.Open(); err != nil {
 		return fmt.Errorf("order: %w", err)
 	}
-	if err := json.Unmarshal([]byte(o.sealed.Payload), &o.body); err != nil {
-		return errors.New("order is no envelope")
-	}
+	o.body = o.opened.Body()
 	if o.body.Context != nil {
 		o.ctx = *o.body.Context
 	}

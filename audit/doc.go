@@ -56,6 +56,10 @@ type Header struct {
 	First       string   `json:"first"` // signed checkpoint of an earlier size
 	Last        string   `json:"last"`  // signed checkpoint that the proofs are for
 	Consistency [][]byte `json:"consistency"`
+	// Cosigned is the newest checkpoint that witnesses have cosigned, and Way shows
+	// that the log of Last continues its.
+	Cosigned string   `json:"cosigned,omitempty"`
+	Way      [][]byte `json:"way,omitempty"`
 }
 
 // Blob is something that decided, by digest: policy files and their list, catalogs.
@@ -70,6 +74,8 @@ type Part struct {
 	Base64 []byte  `json:"base64,omitempty"` // bytes that are no UTF-8
 	Salt   []byte  `json:"salt,omitempty"`
 	Digest string  `json:"digest,omitempty"` // withheld: hex SHA-256(salt ‖ bytes)
+
+	body []byte // of one that was read quickly, in place of Text
 }
 
 // Entry is a record with the proof that it is in the log.
@@ -114,6 +120,14 @@ func (l line) encode() ([]byte, error) {
 
 // decodeLine reads a line with its line end, in its one spelling.
 func decodeLine(raw []byte) (line, error) {
+	if l, ok := quickLine(raw); ok {
+		return l, nil
+	}
+	return decodeSlowly(raw)
+}
+
+// decodeSlowly is what decodeLine means.
+func decodeSlowly(raw []byte) (line, error) {
 	var l line
 	if err := json.Unmarshal(raw, &l); err != nil {
 		return l, errors.New("not a line of a bundle")
@@ -157,17 +171,6 @@ func splitProof(proof []byte) ([][]byte, error) {
 		out = append(out, proof[:hashSize:hashSize])
 	}
 	return out, nil
-}
-
-// keysOf lists the ledger keys of a key set.
-func keysOf(set map[string]intents.Key, role intents.Role) []intents.Key {
-	var out []intents.Key
-	for _, k := range set {
-		if k.Role == role {
-			out = append(out, k)
-		}
-	}
-	return out
 }
 
 // join makes one string of inclusion hashes; never nil.

@@ -22,8 +22,10 @@ type Source struct {
 	Ledger  *ledger.Reader
 	Blobs   storage.Blobs
 	Tags    ledger.Tags
-	// Keys of the log: LedgerKey signs the first checkpoint, RouterKey receipts.
-	LedgerKey, RouterKey intents.Signer
+	// LedgerKey signed the published checkpoint and signs the first one of a bundle;
+	// RouterKeys are those of the log so far: a receipt is by the one in force.
+	LedgerKey  intents.Signer
+	RouterKeys []intents.Signer
 }
 
 // Selection says what a bundle is about. The zero value is the whole log.
@@ -34,13 +36,18 @@ type Selection struct {
 	// Checkpoint that the auditor has: the bundle shows that the log has only
 	// grown since. Empty: the log as it was at the first record.
 	Checkpoint string
+	// Masked withholds the arguments of orders of which a policy has masked some,
+	// unless later records rest on them: for auditors who may not see what it masks.
+	Masked bool
 }
 
 // Exported says what an export wrote.
 type Exported struct {
 	Records int64 `json:"records"`
 	Leaves  int64 `json:"leaves"` // without their records
-	Size    int64 `json:"size"`   // leaves of the last checkpoint
+	// Withheld records have a part that is not shown.
+	Withheld int64 `json:"withheld"`
+	Size     int64 `json:"size"` // leaves of the last checkpoint
 	// Pending records are durable, but in no checkpoint yet: they are not in the bundle.
 	Pending int64 `json:"pending"`
 	Bytes   int64 `json:"bytes"`
@@ -50,7 +57,7 @@ type Exported struct {
 // and by which tenants' orders are open. The error leaves a part of a bundle,
 // which verifies as cut short.
 func Export(ctx context.Context, w io.Writer, s Source, sel Selection) (Exported, error) {
-	x := &exporter{Source: s, sel: sel, out: w, sum: sha256.New(), tenants: ledger.NewTenants(s.Records), blobs: map[string]bool{}, earlier: map[int64]bool{}}
+	x := &exporter{Source: s, sel: sel, out: w, sum: sha256.New(), tenants: ledger.NewTenants(s.Records), blobs: map[string]bool{}, earlier: map[int64]bool{}, waiting: map[int64]waiting{}}
 	err := x.run(ctx)
 	return x.done, err
 }
@@ -65,6 +72,7 @@ type exporter struct {
 	tenants *ledger.Tenants
 	blobs   map[string]bool // that are in the bundle
 	earlier map[int64]bool  // orders before the first record that later records are about
+	waiting map[int64]waiting
 	from    int64
 	last    ledger.Checkpoint
 	prover  *ledger.Prover
@@ -155,7 +163,20 @@ func (x *exporter) header(ctx context.Context) error {
 	if hashes != nil {
 		h.Consistency = hashes
 	}
+	if h.Cosigned, h.Way, err = x.cosigned(ctx, p); err != nil {
+		return err
+	}
 	return x.write(line{Bundle: &h})
+}
+
+// cosigned is what witnesses have cosigned, as far as the bundle goes.
+func (x *exporter) cosigned(ctx context.Context, p *ledger.Prover) (note string, way [][]byte, err error) {
+	c, err := x.Ledger.Cosigned(ctx, x.LedgerKey.VerificationKey())
+	if err != nil || c.Size > x.last.Size {
+		return "", nil, nil //nolint:nilerr // there is none: the bundle is unwitnessed
+	}
+	way, err = p.Consistency(ctx, c.Size)
+	return c.Note, way, err
 }
 
 // first is the checkpoint that the log is shown to continue.
@@ -208,6 +229,10 @@ func (x *exporter) record(ctx context.Context, rec storage.Record) error {
 		}
 	}
 	e := newEntry(rec, tag, proof)
+	if x.sel.Masked && !restsOn && masked(rec) {
+		e.withhold(rec, storage.PartOrder)
+		x.done.Withheld++
+	}
 	if rec.Kind == storage.KindOutcome {
 		if e.Receipt, err = x.receipt(ctx, rec); err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -41,7 +42,14 @@ func (x *exporter) reads(rec storage.Record) (versions []string, restsOn bool, e
 		if err := json.Unmarshal([]byte(sealed.Payload), &body); err != nil {
 			return nil, false, err
 		}
+		x.await(rec, d)
 		return []string{d.PolicyDigest, d.Catalog}, x.restsOn(body, d), nil
+	case storage.KindRelease:
+		rel, err := readReleasePart(rec.Parts[storage.PartRelease])
+		if err != nil {
+			return nil, false, err
+		}
+		return []string{rel.Decision.PolicyDigest, rel.Decision.Catalog}, false, nil
 	default:
 		return nil, false, nil
 	}
@@ -59,6 +67,8 @@ func (x *exporter) restsOn(body intents.Body, d intents.Decision) bool {
 			x.know(a.KeySet)
 		}
 		return true
+	case "policy.push":
+		return true // every tenant's
 	case "admin.put", "skill.approve", "grant.revoke":
 		var a struct {
 			Tenant string          `json:"tenant"`
@@ -90,29 +100,57 @@ func (x *exporter) know(token string) {
 }
 
 // receipt of the order that an outcome ends: what the router told its submitter,
-// a pure function of the two records. None where the router's key is not the
-// one that was in force.
+// a pure function of the two records. None where no router
+// key that is here was in force.
 func (x *exporter) receipt(ctx context.Context, rec storage.Record) (string, error) {
-	if !x.keys[x.RouterKey.KID] {
+	inForce := slices.IndexFunc(x.RouterKeys, func(s intents.Signer) bool { return x.keys[s.KID] })
+	if inForce < 0 {
 		return "", nil
 	}
 	of, err := ledger.About(rec)
 	if err != nil {
 		return "", err
 	}
-	order, err := x.Records.Get(ctx, of)
+	o, err := x.ended(ctx, of)
 	if err != nil {
 		return "", err
 	}
-	var d intents.Decision
 	var out intents.Outcome
-	if err := errors.Join(json.Unmarshal(order.Parts[storage.PartDecision], &d), json.Unmarshal(rec.Parts[storage.PartOutcome], &out)); err != nil {
+	if err := json.Unmarshal(rec.Parts[storage.PartOutcome], &out); err != nil {
 		return "", err
 	}
-	return intents.IssueReceipt(x.RouterKey, intents.Receipt{
-		Issuer: x.Origin, IntentID: d.IntentID, Position: of, Code: out.Code,
-		PolicyDigest: d.PolicyDigest, RecordDigest: order.Digest(), OutcomeDigest: rec.Digest(), WithinSec: intents.PromiseSeconds,
+	return intents.IssueReceipt(x.RouterKeys[inForce], intents.Receipt{
+		Issuer: x.Origin, IntentID: o.intentID, Position: of, Code: out.Code,
+		PolicyDigest: o.policy, RecordDigest: o.digest, OutcomeDigest: rec.Digest(), WithinSec: intents.PromiseSeconds,
 	})
+}
+
+// waiting is what a receipt says of an order whose outcome has not come yet.
+type waiting struct{ intentID, policy, digest string }
+
+// maxWaiting orders are remembered; others are read again.
+const maxWaiting = 1 << 16
+
+// await remembers an order until its outcome.
+func (x *exporter) await(rec storage.Record, d intents.Decision) {
+	if d.Verdict != intents.Deny && len(x.waiting) < maxWaiting {
+		x.waiting[rec.Position] = waiting{d.IntentID, d.PolicyDigest, rec.Digest()}
+	}
+}
+
+// ended gives an order whose outcome is here, and forgets it.
+func (x *exporter) ended(ctx context.Context, of int64) (waiting, error) {
+	if o, there := x.waiting[of]; there {
+		delete(x.waiting, of)
+		return o, nil
+	}
+	order, err := x.Records.Get(ctx, of)
+	if err != nil {
+		return waiting{}, err
+	}
+	var d intents.Decision
+	err = json.Unmarshal(order.Parts[storage.PartDecision], &d)
+	return waiting{d.IntentID, d.PolicyDigest, order.Digest()}, err
 }
 
 // blob writes something that decided, once. What was not kept is left out, and

@@ -22,6 +22,7 @@ type keySet struct {
 	token string
 	set   intents.KeySet
 	keys  map[string]intents.Key
+	at    int64 // position of the record that put it in force
 }
 
 // fold is what a bundle's records make, up to a position: which keys, tasks,
@@ -43,8 +44,11 @@ type fold struct {
 	tasks   map[string]*task // kid
 	byTask  map[string]*task // "tenant/task_id"
 	orders  map[int64]*open  // without outcome
+	held    map[string]*open // of these, those that wait for people, by intent_id
 	revoked map[string]time.Time
 	taken   map[storage.Key]holder // idempotency keys
+	batch   inBatch
+	next    int64 // position after the last item
 	latest  time.Time
 	whole   bool // every record so far is there
 }
@@ -93,12 +97,18 @@ type open struct {
 	task     *task
 	typ      string
 	key      storage.Key
+
+	held     *order // what waits for people
+	deadline time.Time
+	said     []said // who said yes
+	last     string // the intent_id of the last yes
+	refused  bool   // somebody said no
 }
 
 func newFold() *fold {
 	return &fold{
 		policies: map[string]bool{}, early: map[string]int64{}, plans: map[string]*plan{}, tasks: map[string]*task{}, byTask: map[string]*task{},
-		orders: map[int64]*open{}, revoked: map[string]time.Time{}, taken: map[storage.Key]holder{}, whole: true, dir: &directory{tenants: map[string]*tenantData{}},
+		orders: map[int64]*open{}, held: map[string]*open{}, revoked: map[string]time.Time{}, taken: map[storage.Key]holder{}, whole: true, dir: &directory{tenants: map[string]*tenantData{}},
 	}
 }
 
@@ -118,6 +128,7 @@ type job struct {
 // take folds an item and says what the workers must check it against.
 func (f *fold) take(it *item) (*job, error) {
 	j := &job{item: it}
+	apart := f.takeBatch(it)
 	if it.entry == nil {
 		f.whole = false
 		return j, nil
@@ -141,6 +152,8 @@ func (f *fold) take(it *item) (*job, error) {
 	}
 	j.keys = f.keys
 	switch {
+	case apart != nil:
+		return j, apart
 	case it.control != nil && it.position > 0:
 		return j, f.takeControl(it.control)
 	case it.order != nil:
@@ -148,14 +161,7 @@ func (f *fold) take(it *item) (*job, error) {
 	case it.outcome != nil:
 		return j, f.takeOutcome(it, j)
 	case it.released:
-		if o := f.orders[it.of]; o != nil {
-			if o.verdict != intents.Hold || o.released {
-				return j, errors.New("releases an order that is not held")
-			}
-			o.released = true
-		} else if f.whole {
-			return j, errors.New("releases an order that is not open")
-		}
+		return j, f.takeRelease(it, j)
 	}
 	return j, nil
 }
@@ -186,15 +192,17 @@ func (f *fold) takeOutcome(it *item, j *job) error {
 		return nil
 	}
 	delete(f.orders, it.of)
+	delete(f.held, o.intentID)
 	j.about = o
 	if it.outcome.Status == intents.Failed && it.outcome.Retryable {
 		delete(f.taken, o.key)
 	} else if h := f.taken[o.key]; h.position == it.of {
 		f.taken[o.key] = holder{it.of, it.at.Unix()}
 	}
-	refused := it.outcome.Code == intents.ApprovalRejected || it.outcome.Code == intents.ApprovalExpired || it.outcome.Code == intents.Cancelled
-	if o.verdict == intents.Hold && !o.released && it.outcome.Status == intents.Done && !refused {
-		return errors.New("a held order was carried out without release")
+	if o.verdict == intents.Hold && !o.released {
+		if err := f.turnedDown(o, it); err != nil {
+			return err
+		}
 	}
 	if o.typ == "write_memory" && it.outcome.Code == intents.ContractViolation && o.task != nil && o.task.ended == "" {
 		o.task.ended = "contract violation"

@@ -50,7 +50,7 @@ func (f *fold) takeOrder(it *item, j *job) error {
 		if j.task != nil {
 			j.task.ended = "held for approval"
 		}
-		return nil
+		return f.hold(it, f.orders[it.position])
 	}
 	if o.decision.Executor != catalog.ExecutorRouter {
 		return nil
@@ -82,6 +82,8 @@ func (f *fold) apply(it *item, tenant, user string) error {
 	o := it.order
 	args := o.body.Intent.Args
 	switch o.body.Intent.Type {
+	case typeApprove:
+		return f.approve(it)
 	case "key.put":
 		a, err := unmarshal[catalog.KeyPut](args)
 		if err != nil {
@@ -94,7 +96,7 @@ func (f *fold) apply(it *item, tenant, user string) error {
 		if set.Version != f.keys.set.Version+1 || set.Prev != intents.Digest([]byte(f.keys.token)) {
 			return errors.New("not the successor of the key set in force")
 		}
-		f.keys = &keySet{a.KeySet, set, keys}
+		f.keys = &keySet{a.KeySet, set, keys, it.position}
 		return nil
 	case "admin.put":
 		d, err := f.dir.adminPut(it.position, args, tenant, f.roles)
@@ -108,19 +110,30 @@ func (f *fold) apply(it *item, tenant, user string) error {
 			f.putDirectory(d)
 		}
 		return err
+	case "policy.push":
+		a, err := unmarshal[catalog.PolicyPush](args)
+		if err != nil {
+			return err
+		}
+		return f.takeControl(&control{Policy: a.Digest})
 	case "grant.revoke":
 		a, err := unmarshal[catalog.GrantRevoke](args)
 		if err != nil {
 			return err
 		}
 		before, err := time.Parse(time.RFC3339Nano, a.Before)
-		f.revoked[a.Tenant+"/"+a.Sub] = before
+		if err != nil {
+			return err
+		}
+		if name := a.Tenant + "/" + a.Sub; before.After(f.revoked[name]) {
+			f.revoked[name] = before // the latest stands
+		}
 		for _, p := range f.plans {
 			if p.tenant == a.Tenant && p.user == a.Sub {
 				p.end("the user's grants were revoked")
 			}
 		}
-		return err
+		return nil
 	default:
 		return f.applyPlan(it, tenant, user)
 	}

@@ -29,7 +29,7 @@ func (f *fold) genesis(it *item) error {
 	if set.Version != 1 || set.Prev != "" {
 		return errors.New("the genesis does not hold key set 1")
 	}
-	f.keys = &keySet{g.KeySet, set, keys}
+	f.keys = &keySet{g.KeySet, set, keys, 0}
 	f.policy, f.catalog, f.roles = g.Policy, g.Catalog, g.Roles
 	f.policies[g.Policy] = true
 	for _, t := range g.Tenants {

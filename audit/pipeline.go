@@ -1,12 +1,8 @@
 package audit
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
-	"hash"
 	"io"
 
 	"aob.dev/writ/intents"
@@ -18,53 +14,11 @@ const (
 	batchBytes = 2 << 20
 )
 
-// errCut: the last line has no end, or a line is longer than any may be.
-var errCut = errors.New("cut short")
-
-// endMark begins the last line.
-var endMark = []byte(`{"end":`)
-
-// lines reads a bundle line by line and hashes what it has read.
-type lines struct {
-	r        *bufio.Reader
-	sum      hash.Hash
-	count    int64
-	endSum   []byte // of everything before the line that may be the last
-	endCount int64
-}
-
-func newLines(r io.Reader) *lines { return &lines{r: bufio.NewReaderSize(r, 1<<20), sum: sha256.New()} }
-
-// next is a copy of a line with its end: io.EOF after the last one.
-func (l *lines) next() ([]byte, error) {
-	var out []byte
-	for {
-		chunk, err := l.r.ReadSlice('\n')
-		out = append(out, chunk...)
-		switch {
-		case err == nil:
-			if bytes.HasPrefix(out, endMark) {
-				l.endSum, l.endCount = l.sum.Sum(nil), l.count
-			}
-			l.sum.Write(out) // never fails
-			l.count++
-			return out, nil
-		case errors.Is(err, bufio.ErrBufferFull) && len(out) < maxLine:
-			continue
-		case errors.Is(err, io.EOF) && len(out) == 0:
-			return nil, io.EOF
-		case errors.Is(err, io.EOF), errors.Is(err, bufio.ErrBufferFull):
-			return out, errCut
-		default:
-			return nil, err
-		}
-	}
-}
-
 // batch is some lines on their way.
 type batch struct {
 	raw     [][]byte
-	cut     bool // the last line is not whole
+	cut     bool     // the last line is not whole
+	climber *climber // nil: whether leaves are in the log is not asked
 	parsed  []parsed
 	decoded chan struct{}
 }
@@ -121,6 +75,9 @@ func (b *batch) decode() {
 			p.err = errors.New("a blob is not what its digest says: " + p.Blob.Digest)
 			return
 		}
+		if p.item != nil && b.climber != nil {
+			p.item.out = !b.climber.includes(p.item)
+		}
 	}
 }
 
@@ -141,6 +98,7 @@ func (v *verifier) run(ctx context.Context) error {
 				return err
 			}
 			if more = b != nil; more {
+				b.climber = &climber{log: v.last}
 				queue = append(queue, b)
 				work(slots, b.decode)
 			}
@@ -154,7 +112,7 @@ func (v *verifier) run(ctx context.Context) error {
 		jobs := v.foldBatch(b)
 		work(slots, func() { v.checkAll(ctx, jobs) })
 		if v.opts.Progress != nil {
-			v.opts.Progress(v.next)
+			v.opts.Progress(v.next, v.head.Size)
 		}
 	}
 	return ctx.Err()
@@ -223,8 +181,8 @@ func (v *verifier) foldLine(p *parsed, jobs *[]*job) error {
 	j, err := v.fold.take(it)
 	// What the fold finds wrong may follow from a record that was changed: that
 	// it is not in the log is then the better reason.
-	if in := v.included(it); in != nil {
-		return in
+	if it.out {
+		return errNotIncluded
 	}
 	if err != nil {
 		return err
@@ -246,13 +204,12 @@ func (v *verifier) foldLine(p *parsed, jobs *[]*job) error {
 	return nil
 }
 
-// know remembers the ledger keys of a version of the key set.
+// know remembers the versions of the key set.
 func (v *verifier) know(set *keySet) {
-	if set == nil || set == v.known {
+	if set == nil || len(v.sets) > 0 && v.sets[len(v.sets)-1] == set {
 		return
 	}
-	v.known = set
-	v.keys = append(v.keys, keysOf(set.keys, intents.RoleLedger)...)
+	v.sets = append(v.sets, set)
 }
 
 func (j *job) id() string {

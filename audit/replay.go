@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,6 +21,8 @@ import (
 // out and asks nothing of the world.
 type replayer struct {
 	instead *policies.Engine // in place of the policies of then
+	// find looks for what decided where no blob was kept; may be nil.
+	find func(digest string) ([]byte, error)
 
 	mu       sync.Mutex // guards what follows
 	blobs    map[string][]byte
@@ -58,7 +61,11 @@ func (u unreplayable) Error() string { return string(u) }
 
 // redecide is an error if the decision comes out otherwise.
 func (r *replayer) redecide(ctx context.Context, j *job, e *intents.Envelope) error {
-	err := r.decide(ctx, j, e)
+	return r.tally(r.decide(ctx, j, e))
+}
+
+// tally counts what came of deciding again.
+func (r *replayer) tally(err error) error {
 	var cannot unreplayable
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,6 +101,9 @@ func (r *replayer) decide(ctx context.Context, j *job, e *intents.Envelope) erro
 	if code == intents.OK {
 		code = j.rbac(e, row)
 	}
+	if e.Type() == typeApprove && code == intents.OK && (d.Code == intents.RBACForbidden || d.Code == intents.GrantInvalid) {
+		return unreplayable("refused for who may approve the held order (" + string(d.Code) + ")")
+	}
 	if code != intents.OK {
 		return agree(d, intents.Deny, code, nil, nil)
 	}
@@ -107,15 +117,50 @@ func (r *replayer) decide(ctx context.Context, j *job, e *intents.Envelope) erro
 	if err != nil {
 		return err
 	}
-	res, err := engine.Decide(ctx, policies.Input(e, f))
+	res, err := ask(ctx, engine, e, f)
 	if err != nil {
 		return err
+	}
+	if ids := []string{policies.IDEngine}; slices.Equal(d.PolicyIDs, ids) != slices.Equal(res.PolicyIDs(), ids) {
+		return unreplayable("the policy failed or took too long, then or now")
+	}
+	if e.Type() == typeApprove {
+		res = res.Unheld()
 	}
 	code = intents.OK
 	if x := res.Refusal(); x != nil {
 		code = x.Code
 	}
-	return agree(d, res.Verdict(), code, res.PolicyIDs(), res.Obligations)
+	if err := agree(d, res.Verdict(), code, res.PolicyIDs(), res.Obligations); err != nil {
+		return err
+	}
+	return sameTerms(d, res.HoldAt(j.at))
+}
+
+// sameTerms compares what a held order waits for with what comes out.
+func sameTerms(d intents.Decision, comes *intents.HoldTerms) error {
+	if d.Verdict != intents.Hold {
+		return nil
+	}
+	was, err1 := json.Marshal(d.Hold)
+	is, err2 := json.Marshal(comes)
+	if err1 != nil || err2 != nil || string(was) != string(is) {
+		return errors.New("replay: held on other terms than come out")
+	}
+	return nil
+}
+
+// patience is how often a policy is asked that took too long: the machine that
+// replays may be a busy one.
+const patience = 5
+
+func ask(ctx context.Context, engine *policies.Engine, e *intents.Envelope, f policies.Facts) (res policies.Result, err error) {
+	for range patience {
+		if res, err = engine.DecideOrder(ctx, e, f); err != nil || !slices.Equal(res.PolicyIDs(), []string{policies.IDEngine}) {
+			break
+		}
+	}
+	return res, err
 }
 
 // agree compares what was decided with what comes out.
@@ -160,7 +205,7 @@ func (r *replayer) engine(ctx context.Context, digest string, data *directory) (
 			}
 		}
 	}
-	e, err := base.WithData(ctx, data.policyData())
+	e, err := base.Unhurried().WithData(ctx, data.policyData())
 	if err != nil {
 		return nil, err
 	}
@@ -177,19 +222,28 @@ const maxEngines = 64
 // source of a policy, from the blobs. The lock is held.
 func (r *replayer) source(digest string) (policies.Source, error) {
 	var manifest map[string]string
-	doc, there := r.blobs[digest]
+	doc, there := r.blob(digest)
 	if !there || json.Unmarshal(doc, &manifest) != nil {
 		return nil, unreplayable("the policy is not in the bundle")
 	}
 	s := policies.Source{}
 	for name, file := range manifest {
-		content, there := r.blobs[file]
+		content, there := r.blob(file)
 		if !there {
 			return nil, unreplayable("a file of the policy is not in the bundle")
 		}
 		s[name] = content
 	}
 	return s, nil
+}
+
+// blob that was kept, or that find finds. The lock is held.
+func (r *replayer) blob(digest string) ([]byte, bool) {
+	if data, there := r.blobs[digest]; there || r.find == nil {
+		return data, there
+	}
+	data, err := r.find(digest)
+	return data, err == nil
 }
 
 // row of a catalog of then.
@@ -231,10 +285,24 @@ func (r *replayer) catalog(digest string) (map[string]row, error) {
 	}
 	for _, x := range doc.Intents {
 		x.args = sync.OnceValues(func() (*schemas.Schema, error) { return schemas.Compile(x.Args) })
+		if own, known := catalog.Lookup(x.Type); known && sameArgs(own, x.Args) {
+			x.args = own.ArgsSchema // ours may refer to documents that the bundle does not hold
+		}
 		rows[x.Type] = x.row
 	}
 	r.catalogs[digest] = rows
 	return rows, nil
+}
+
+// sameArgs: the arguments of then have the schema of today.
+func sameArgs(own catalog.Row, then json.RawMessage) bool {
+	s, err := own.ArgsSchema()
+	if err != nil {
+		return false
+	}
+	a, err1 := intents.Canonical(s.Source())
+	b, err2 := intents.Canonical(then)
+	return err1 == nil && err2 == nil && bytes.Equal(a, b)
 }
 
 // judge is what of stage 3 the order alone decides.
@@ -249,7 +317,7 @@ func (w row) judge(e *intents.Envelope, known bool) (intents.Code, error) {
 	if err != nil {
 		return "", unreplayable("a schema of the catalog cannot be compiled any more")
 	}
-	if len(s.ValidateBytes(e.Args())) > 0 || int(e.TTL().Seconds()) > w.TTLSec {
+	if len(s.Validate(e.Decoded())) > 0 || int(e.TTL().Seconds()) > w.TTLSec {
 		return intents.SchemaInvalid, nil
 	}
 	return intents.OK, nil
@@ -265,7 +333,7 @@ func (j *job) rbac(e *intents.Envelope, w row) intents.Code {
 			return intents.RBACForbidden
 		}
 		u, found := t.users[pr.UserID]
-		if !found || u.Disabled || foreign(pr.Tenant, e.Args()) {
+		if !found || u.Disabled || foreign(pr.Tenant, e.Type(), e.Args()) {
 			return intents.RBACForbidden
 		}
 		roles = u.Roles

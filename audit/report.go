@@ -11,7 +11,7 @@ import (
 type Report struct {
 	OK           bool    `json:"ok"`
 	Anchored     bool    `json:"anchored"`  // to a root key that the auditor has pinned
-	Witnessed    bool    `json:"witnessed"` // by third parties' cosignatures; none are checked yet
+	Witnessed    bool    `json:"witnessed"` // all of the log: by third parties whom the auditor has pinned
 	Complete     bool    `json:"complete"`  // nothing of the log, or of the tenant, is left out
 	Records      int64   `json:"records"`
 	Withheld     int64   `json:"withheld"` // records of which a part is not shown
@@ -27,6 +27,9 @@ type Report struct {
 	Receipts int64            `json:"receipts"`
 	Replayed int64            `json:"replayed"`
 	Why      map[string]int64 `json:"unreplayable_why,omitempty"`
+
+	WitnessedBy   []string `json:"witnessed_by,omitempty"`
+	WitnessedSize int64    `json:"witnessed_size,omitempty"` // leaves of the log that they vouch for
 }
 
 // Bad names the first record at which the bundle does not hold. Position -1: it
@@ -83,7 +86,10 @@ func (r Report) String() string {
 	if !r.Anchored {
 		b.WriteString("unanchored: the bundle agrees with itself; pin its root key with --trust to know whose it is\n")
 	}
-	if !r.Witnessed {
+	switch {
+	case r.OK && len(r.WitnessedBy) > 0:
+		fmt.Fprintf(&b, "witnessed: by %s up to position %d\n", strings.Join(r.WitnessedBy, ", "), r.WitnessedSize-1)
+	default:
 		b.WriteString("unwitnessed: no third party has cosigned the checkpoint; compare it with one that you got before\n")
 	}
 	if !r.Complete {

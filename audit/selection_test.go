@@ -128,6 +128,46 @@ func TestWithheld(t *testing.T) {
 	}
 }
 
+// TestMaskedExport: for who may not see it, the arguments of a masked order are
+// withheld, and of no other; what later records rest on is shown.
+func TestMaskedExport(t *testing.T) {
+	w := newWorld(t)
+	w.live(3)
+	mask := func(at int64) slice {
+		return w.rewritten(at, func(r *storage.Record) {
+			var d intents.Decision
+			w.Must(json.Unmarshal(r.Parts[storage.PartDecision], &d))
+			d.Obligations = []intents.Obligation{{Name: "mask", Value: []string{"/script"}}}
+			raw, err := json.Marshal(d)
+			w.Must(err)
+			r.Parts[storage.PartDecision] = raw
+		})
+	}
+	at := map[string]int64{}
+	for _, r := range w.Records() {
+		for _, typ := range []string{"exec_python", "plan.open"} {
+			if r.Kind == storage.KindOrder && bytes.Contains(r.Parts[storage.PartOrder], []byte(`\"type\":\"`+typ+`\"`)) {
+				at[typ] = r.Position
+			}
+		}
+	}
+	for _, c := range []struct {
+		typ    string
+		masked bool
+		want   int64
+	}{{"exec_python", true, 1}, {"exec_python", false, 0}, {"plan.open", true, 0}} {
+		bundle := w.export(mask(at[c.typ]), audit.Selection{Masked: c.masked})
+		r := w.verify(bundle, audit.Options{Trust: w.trust()})
+		if !r.OK || r.Withheld != c.want || r.Records != w.Journal.Next() {
+			t.Errorf("%s, masked %v: %+v %v", c.typ, c.masked, r, r.FirstBad)
+		}
+		shown := bytes.Contains(bundle, []byte("print(2)"))
+		if shown != (c.want == 0) {
+			t.Errorf("%s, masked %v: the script is shown: %v", c.typ, c.masked, shown)
+		}
+	}
+}
+
 // TestProve: receipt, inclusion and keys of one order in one document.
 func TestProve(t *testing.T) {
 	w := newWorld(t)

@@ -21,9 +21,11 @@ type Shown struct {
 	Kind     storage.Kind               `json:"kind"`
 	At       string                     `json:"at"`
 	Tenant   string                     `json:"tenant"`
-	IntentID string                     `json:"intent_id,omitempty"` // of an order
+	IntentID string                     `json:"intent_id,omitempty"` // of an order, as are the next four
 	Type     string                     `json:"type,omitempty"`
 	User     string                     `json:"user,omitempty"`
+	Plan     string                     `json:"plan_id,omitempty"`
+	Session  string                     `json:"session_id,omitempty"`
 	Code     intents.Code               `json:"code,omitempty"`
 	Of       *int64                     `json:"of,omitempty"` // the order that it is about
 	Digest   string                     `json:"record_digest"`
@@ -65,6 +67,9 @@ func read(ctx context.Context, tenants *ledger.Tenants, rec storage.Record) (Sho
 			return s, fmt.Errorf("record %d: %w", rec.Position, err)
 		}
 		s.IntentID, s.Code, s.Type, s.User = d.IntentID, d.Code, s.Order.Intent.Type, s.Order.Actor.UserID
+		if c := s.Order.Context; c != nil {
+			s.Plan, s.Session = c.PlanID, c.SessionID
+		}
 	case storage.KindOutcome, storage.KindRelease, storage.KindTakeover:
 		of, err := ledger.About(rec)
 		if err != nil {
@@ -122,7 +127,7 @@ type Proof struct {
 // Prove one order. A record that is in no checkpoint yet gives ledger.ErrPending.
 func Prove(ctx context.Context, s Source, id string) (Proof, error) {
 	p := Proof{Origin: s.Origin, IntentID: id}
-	x := &exporter{Source: s}
+	x := &exporter{Source: s, waiting: map[int64]waiting{}}
 	shown, err := Find(ctx, s.Records, id)
 	if err != nil {
 		return p, err

@@ -5,8 +5,10 @@ import (
 	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/storage/ledger"
 )
 
 // Trust is what an auditor has pinned: got once, over another way than the
@@ -17,8 +19,13 @@ type Trust struct {
 	// Checkpoint, if any, is the last one that the auditor has seen: the bundle's
 	// log must be a continuation of that one.
 	Checkpoint string `json:"checkpoint,omitempty"`
+	// Witnesses, if any, are the verifier keys (C2SP, type 0x04) of third parties of
+	// whom Quorum must have cosigned; 0: all of them.
+	Witnesses []string `json:"witnesses,omitempty"`
+	Quorum    int      `json:"quorum,omitempty"`
 
-	public ed25519.PublicKey
+	public    ed25519.PublicKey
+	witnesses []*ledger.WitnessKey
 }
 
 // ReadTrust reads a trust file.
@@ -37,6 +44,19 @@ func ReadTrust(raw []byte) (*Trust, error) {
 		return nil, fmt.Errorf("trust file: origin is not writ/ and the root key's thumbprint")
 	}
 	t.public = key.Public
+	for _, vkey := range t.Witnesses {
+		w, err := ledger.ParseWitnessKey(vkey)
+		if err != nil {
+			return nil, fmt.Errorf("trust file: witnesses: %v", err)
+		}
+		if slices.ContainsFunc(t.witnesses, func(x *ledger.WitnessKey) bool { return x.Name() == w.Name() }) {
+			return nil, fmt.Errorf("trust file: witnesses: %s stands twice", w.Name())
+		}
+		t.witnesses = append(t.witnesses, w)
+	}
+	if t.Quorum < 0 || t.Quorum > len(t.witnesses) {
+		return nil, fmt.Errorf("trust file: quorum: must be from 0 to the number of witnesses")
+	}
 	return &t, nil
 }
 

@@ -25,8 +25,8 @@ type Options struct {
 	Replay  bool             // decide every order again
 	Policy  *policies.Engine // with Replay: in place of the policies of then
 	Workers int              // 0: one per processor
-	// Progress is told how many records have been taken so far; may be nil.
-	Progress func(records int64)
+	// Progress is told how many records of how many have been taken; may be nil.
+	Progress func(done, total int64)
 }
 
 // Verify reads a bundle once, from beginning to end, and says whether it holds.
@@ -74,8 +74,7 @@ type verifier struct {
 	// tagged: a signed order of the tenant carries that tag. Without one nothing
 	// shows that the key is the tenant's.
 	tagged atomic.Bool
-	keys   []intents.Key // ledger keys of all versions of the key set
-	known  *keySet
+	sets   []*keySet // all versions so far
 
 	grants   intents.Grants
 	replayer *replayer
@@ -132,6 +131,9 @@ func (v *verifier) header() error {
 	if len(h.TagKey) > 0 && h.Tenant != "" {
 		v.tag = ledger.Tag(h.TagKey, h.Origin)
 	}
+	if v.bad == nil {
+		v.cosigned()
+	}
 	v.pinned()
 	return nil
 }
@@ -173,6 +175,7 @@ func (v *verifier) finish() {
 	}
 	r := &v.report
 	r.FirstBad, r.OK = v.bad, v.bad == nil
+	r.Witnessed = r.OK && r.WitnessedSize == v.head.Size && r.WitnessedSize > 0
 	r.Complete = r.OK && v.head.Complete && !v.gaps && v.next == v.head.Size && (v.head.Tenant == "" || v.tagged.Load())
 	r.Replayed, r.Why = v.replayer.count()
 	for _, n := range r.Why {
@@ -193,12 +196,13 @@ func (v *verifier) closing() {
 		name string
 		text string
 	}{{"first", v.head.First}, {"last", v.head.Last}} {
-		if _, err := ledger.OpenCheckpoint(c.text, v.head.Origin, v.keys...); err != nil {
+		if _, err := v.openCheckpoint(c.text); err != nil {
 			v.fail(-1, "", "the "+c.name+" checkpoint is not signed by a ledger key of the key set")
 		}
 	}
+	v.witnessed()
 	if t := v.opts.Trust; t != nil && t.Checkpoint != "" {
-		if _, err := ledger.OpenCheckpoint(t.Checkpoint, v.head.Origin, v.keys...); err != nil {
+		if _, err := v.openCheckpoint(t.Checkpoint); err != nil {
 			v.fail(-1, "", "the pinned checkpoint is not signed by a ledger key of the key set")
 		}
 	}

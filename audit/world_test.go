@@ -27,6 +27,7 @@ type world struct {
 	*routertest.World
 	ledgerKey intents.Signer
 	blobs     kept
+	logDir    string // of the last source
 }
 
 // kept are blobs of tenant system.
@@ -81,6 +82,17 @@ func (w *world) live(plans int) {
 		w.Clock.Move(2 * time.Second)
 		find := routertest.Order{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "q"}}
 		switch i % 8 {
+		case 0:
+			one, other := w.Seal(find), w.Seal(w.NewPlan(fmt.Sprintf("batched_%d", i)).OpenOrder())
+			if b := w.Router.SubmitBatch(w.Context(), fmt.Appendf(nil, `{"atomic":true,"orders":[%s,%s]}`, one, other), 0); b.Code != intents.OK {
+				w.Fatalf("%+v", b)
+			}
+			before := w.Journal.Next()
+			stop := w.RunRouter()
+			w.Want(w.Send([]byte("{")), intents.SchemaInvalid)
+			if stop(); w.Journal.Next() != before+1 {
+				w.Fatal("no counter record")
+			}
 		case 1:
 			find.Tenant = "acme"
 			w.Want(w.Do(find), intents.OK)
@@ -130,6 +142,7 @@ func (w *world) plan(i int) {
 func (w *world) source(records storage.Records) audit.Source {
 	w.Helper()
 	dir := filepath.Join(w.TempDir(), "ledger")
+	w.logDir = dir
 	secret := bytes.Repeat([]byte{9}, 32)
 	l, err := ledger.Open(w.Context(), ledger.Config{Dir: dir, Origin: w.Origin, Key: w.ledgerKey, Secret: secret, Records: records, Log: slog.New(slog.DiscardHandler)})
 	w.Must(err)
@@ -137,7 +150,7 @@ func (w *world) source(records storage.Records) audit.Source {
 	w.Must(errors.Join(err, l.Close()))
 	return audit.Source{
 		Origin: w.Origin, Records: records, Ledger: ledger.NewReader(dir, w.Origin), Blobs: blobs{kept: w.blobs},
-		Tags: ledger.NewTags(secret, w.Origin), LedgerKey: w.ledgerKey, RouterKey: w.Signer,
+		Tags: ledger.NewTags(secret, w.Origin), LedgerKey: w.ledgerKey, RouterKeys: []intents.Signer{w.Signer},
 	}
 }
 

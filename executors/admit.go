@@ -21,11 +21,11 @@ func (s *Service) admit(typ string, dispatch []byte) (o *Order, left time.Durati
 	if len(dispatch) > maxDispatch {
 		return nil, 0, intents.Refuse(intents.PayloadTooLarge, "", "dispatch has more than 1 MiB")
 	}
-	var d intents.Dispatch
-	if err := decodeStrict(dispatch, &d); err != nil {
-		return nil, 0, intents.Refuse(intents.SchemaInvalid, "", "dispatch is not {header, payload, ticket}")
+	d, err := parts(dispatch)
+	if err != nil {
+		return nil, 0, notDispatch()
 	}
-	t, err := intents.OpenTicket(d.Ticket, s.cfg.RouterKeys)
+	t, err := intents.OpenTicket(d.Ticket, intents.KeysFunc(s.routerKey))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -35,6 +35,8 @@ func (s *Service) admit(typ string, dispatch []byte) (o *Order, left time.Durati
 		return nil, 0, intents.Refuse(intents.SignatureInvalid, "", "ticket is of another log")
 	case t.Executor != s.cfg.Name:
 		return nil, 0, intents.Refuse(intents.SignatureInvalid, "", "ticket is for another executor")
+	case !ok && decodeStrict(dispatch, &intents.Dispatch{}) != nil: // parts has cut what is no document
+		return nil, 0, notDispatch()
 	case !ok:
 		return nil, 0, intents.Refuse(intents.SignatureInvalid, "", "order is not the one that the ticket names")
 	}
@@ -58,6 +60,29 @@ func (s *Service) admit(typ string, dispatch []byte) (o *Order, left time.Durati
 	return newOrder(t, b), left, nil
 }
 
+func notDispatch() error {
+	return intents.Refuse(intents.SchemaInvalid, "", "dispatch is not {header, payload, ticket}")
+}
+
+// parts takes a dispatch apart. That of our router has one spelling, which is cut
+// where its members end; what is cut wrong is not what the ticket names. Any
+// other spelling is decoded.
+func parts(dispatch []byte) (d intents.Dispatch, err error) {
+	const header, payload, ticket, end = `{"header":"`, `","payload":`, `,"ticket":"`, `"}`
+	rest, ours := bytes.CutPrefix(bytes.TrimSuffix(dispatch, []byte("\n")), []byte(header))
+	h, rest, cut := bytes.Cut(rest, []byte(payload))
+	rest, whole := bytes.CutSuffix(rest, []byte(end))
+	at := bytes.LastIndex(rest, []byte(ticket))
+	if !ours || !cut || !whole || at < 0 {
+		return d, decodeStrict(dispatch, &d)
+	}
+	t := rest[at+len(ticket):]
+	if bytes.ContainsAny(h, `"\\`) || bytes.ContainsAny(t, `"\\`) {
+		return d, decodeStrict(dispatch, &d)
+	}
+	return intents.Dispatch{Header: string(h), Payload: rest[:at], Ticket: string(t)}, nil
+}
+
 // named finds the bytes that the intent_id names. A sender's JSON encoder may
 // have spelled a character of the payload differently; the canonical form is
 // what was signed, so it is tried as well. The digest decides.
@@ -70,7 +95,7 @@ func named(d intents.Dispatch, id string) (payload []byte, ok bool) {
 }
 
 func newOrder(t intents.Ticket, b intents.Body) *Order {
-	o := &Order{ID: t.IntentID, Type: b.Intent.Type, Args: b.Intent.Args, TraceID: b.TraceID, Ticket: t}
+	o := &Order{ID: t.IntentID, Type: b.Intent.Type, Args: b.Intent.Args, Key: b.Constraints.IdempotencyKey, TraceID: b.TraceID, Ticket: t}
 	if b.Context != nil {
 		o.Context = *b.Context
 	}
@@ -102,4 +127,14 @@ func (o *Order) Decode(v any) error {
 		return Fail(intents.MalformedArgs, "the arguments are not those of "+o.Type)
 	}
 	return nil
+}
+
+// routerKey is a key that may sign tickets now: one past its not_after may not,
+// also where this executor's key set is an old one.
+func (s *Service) routerKey(kid string) (intents.Key, error) {
+	k, err := s.cfg.RouterKeys.Key(kid)
+	if err == nil && !k.NotAfter.IsZero() && s.cfg.Now().After(k.NotAfter) {
+		return intents.Key{}, intents.Refuse(intents.KeyRevoked, "", "the router's key is past its not_after")
+	}
+	return k, err
 }

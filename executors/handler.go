@@ -22,6 +22,7 @@ type Order struct {
 	ID      string // intent_id, recomputed from the bytes
 	Type    string
 	Args    json.RawMessage // canonical
+	Key     string          // idempotency key: that of an order sent again, under whatever intent_id (DESIGN §3)
 	Context intents.Context
 	TraceID string
 	Ticket  intents.Ticket // verified; Ticket.Actor is for whom

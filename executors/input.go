@@ -3,6 +3,7 @@ package executors
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"strings"
 
@@ -33,6 +34,34 @@ func (o *Order) Data(ctx context.Context, blobs storage.Blobs, pointer string, g
 		return Data{}, false, nil
 	}
 	return Data{io.NopCloser(bytes.NewReader(given)), int64(len(given))}, true, nil
+}
+
+// maxInline bounds a value that came inside an order or a ticket, in bytes.
+const maxInline = 1 << 20
+
+// Content opens the order's data at a pointer as the bytes that are to be kept: a
+// JSON string as the text that it stands for, any other value as its JSON, and
+// what came by reference as it is. Without data it is MALFORMED_ARGS.
+func (o *Order) Content(ctx context.Context, blobs storage.Blobs, pointer string, given []byte) (io.ReadCloser, error) {
+	d, ok, err := o.Data(ctx, blobs, pointer, given)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, Fail(intents.MalformedArgs, "there is nothing to keep: data or from is needed")
+	}
+	if in, resolved := o.Input(pointer); resolved && in.Ref != "" {
+		return d, nil
+	}
+	raw, err := d.ReadAll(maxInline)
+	if err != nil {
+		return nil, err
+	}
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		raw = []byte(text)
+	}
+	return io.NopCloser(bytes.NewReader(raw)), nil
 }
 
 // open opens a reference: a blob of the tenant, or a file of the order's step.

@@ -58,7 +58,7 @@ func oblige(o *Order, result json.RawMessage) (json.RawMessage, *Failure) {
 			if isReference(result) {
 				return nil, Fail(intents.OversizedOutput, "a policy masks the result, which is too large for that")
 			}
-			result = mask(result, pointers)
+			result = intents.Mask(result, pointers)
 		}
 	}
 	for _, ob := range o.Ticket.Obligations {

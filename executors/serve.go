@@ -10,6 +10,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/failpoint"
 )
 
 // Config of a service. All members but Workers, Log and Ready are required.
@@ -121,6 +122,7 @@ func (s *Service) run(ctx context.Context, o *Order) (r report) {
 		}
 	}()
 	res, err := s.handlers[o.Type](ctx, o)
+	failpoint.Hit(failpoint.ExecutorDone)
 	if err != nil {
 		return s.failure(ctx, o, err)
 	}

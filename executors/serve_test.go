@@ -11,6 +11,7 @@ import (
 
 	"aob.dev/writ/executors"
 	"aob.dev/writ/executors/executortest"
+	"aob.dev/writ/executors/ticketvectors"
 	"aob.dev/writ/intents"
 )
 
@@ -288,13 +289,11 @@ func FuzzHandle(f *testing.F) {
 		f.Fatalf("no seeds: %v", err)
 	}
 	for _, path := range files {
-		var v ticketVector
+		var v ticketvectors.Vector
 		readStrict(f, path, &v)
-		raw := []byte(v.Raw)
-		if v.Dispatch != nil {
-			if raw, err = json.Marshal(v.Dispatch); err != nil {
-				f.Fatal(err)
-			}
+		raw, err := v.Bytes()
+		if err != nil {
+			f.Fatal(err)
 		}
 		f.Add(raw)
 	}
@@ -304,4 +303,31 @@ func FuzzHandle(f *testing.F) {
 			t.Errorf("%+v, %v", r, err)
 		}
 	})
+}
+
+// A router's key that is past its not_after signs no tickets any more.
+func TestTicketOfAnOldKey(t *testing.T) {
+	e := executortest.New(t, "files", nil, answering(ok))
+	for _, c := range []struct {
+		end  time.Duration // from now
+		want intents.Code
+	}{{time.Hour, intents.OK}, {-time.Second, intents.KeyRevoked}} {
+		keys := intents.KeysFunc(func(kid string) (intents.Key, error) {
+			k, err := e.Keys().Key(kid)
+			k.NotAfter = time.Now().Add(c.end)
+			return k, err
+		})
+		s, err := executors.New(executors.Config{Name: "files", Version: "1.0.0", RouterKeys: keys, Origin: executortest.Origin, Now: time.Now}, answering(ok))
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := json.Marshal(e.Seal(t, e.Fill(readOrder())))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var r intents.Report
+		if err := json.Unmarshal(s.Handle(t.Context(), raw), &r); err != nil || r.Code != c.want {
+			t.Errorf("%s: %s %s, %v", c.end, r.Code, r.Reason, err)
+		}
+	}
 }

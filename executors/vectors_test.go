@@ -11,21 +11,20 @@ import (
 	"time"
 
 	"aob.dev/writ/executors"
+	"aob.dev/writ/executors/ticketvectors"
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/intentstest"
 )
 
-// ticketVector is a dispatch with the code that every executor must report, one
-// failure each. docs/spec/envelope.md says what the members mean. They are made
-// by vectors_made_test.go: go test ./executors -run TestTicketVectors -update.
-type ticketVector struct {
-	Name     string            `json:"name"`
-	Doc      string            `json:"doc"`
-	Dispatch *intents.Dispatch `json:"dispatch,omitempty"`
-	Raw      string            `json:"raw,omitempty"` // instead: its exact text
-	Executor string            `json:"executor"`
-	Types    []string          `json:"types"`
-	Now      string            `json:"now"`
-	Expect   intents.Code      `json:"expect"`
+// fixedKeys are those of all vectors.
+func fixedKeys(t *testing.T) ticketvectors.Keys {
+	t.Helper()
+	key := func(role intents.Role, name string) intents.Signer { return intentstest.Signer(t, role, name) }
+	return ticketvectors.Keys{
+		Root: key(intents.RoleRoot, "root"), Router: key(intents.RoleRouter, "router"), Revoked: key(intents.RoleRouter, "revoked router"),
+		Gateway: key(intents.RoleGateway, "gateway"), Manager: key(intents.RoleManager, "manager"), Task: key(intents.RoleTask, "task"),
+		Operator: key(intents.RoleOperator, "operator"), Stranger: key(intents.RoleRouter, "stranger router"),
+	}
 }
 
 var update = flag.Bool("update", false, "write testdata/vectors anew")
@@ -34,6 +33,9 @@ const (
 	ticketFolder  = "testdata/vectors"
 	ticketKeyFile = "testdata/keys.json"
 )
+
+// The vectors are made by package ticketvectors; docs/spec/envelope.md says what
+// their members mean: go test ./executors -run TestTicketVectors -update.
 
 // ticketFiles are all files that the generator makes, by path.
 func ticketFiles(t *testing.T) map[string][]byte {
@@ -49,9 +51,16 @@ func ticketFiles(t *testing.T) map[string][]byte {
 		}
 		files[path] = append(raw, '\n')
 	}
-	m := newMaker(t)
-	add(ticketKeyFile, m.keys())
-	for _, v := range m.vectors() {
+	keys := fixedKeys(t)
+	vectors, err := ticketvectors.Make(keys, ticketvectors.Target{
+		Executor: "files", Types: []string{"read_lines", "write_temp"}, Args: json.RawMessage(`{"file_id":"f1","n":1,"start":0}`),
+		Now: time.Date(2026, 11, 20, 10, 0, 1, 0, time.UTC),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	add(ticketKeyFile, keys.JWKS())
+	for _, v := range vectors {
 		add(filepath.Join(ticketFolder, v.Name+".json"), v)
 	}
 	return files
@@ -91,19 +100,19 @@ func TestTicketVectors(t *testing.T) {
 	}
 	failing := 0
 	for _, path := range files {
-		var v ticketVector
+		var v ticketvectors.Vector
 		readStrict(t, path, &v)
 		if v.Expect != intents.OK {
 			failing++
 		}
-		t.Run(v.Name, func(t *testing.T) { v.run(t, set.Origin, keys) })
+		t.Run(v.Name, func(t *testing.T) { runVector(t, &v, set.Origin, keys) })
 	}
 	if len(files) < 70 || failing*5 < len(files)*4 {
 		t.Errorf("%d vectors, %d of them fail: want 70 or more, four in five failing", len(files), failing)
 	}
 }
 
-func (v *ticketVector) run(t *testing.T, origin string, keys map[string]intents.Key) {
+func runVector(t *testing.T, v *ticketvectors.Vector, origin string, keys map[string]intents.Key) {
 	t.Helper()
 	now, err := time.Parse(time.RFC3339, v.Now)
 	if err != nil {
@@ -131,11 +140,9 @@ func (v *ticketVector) run(t *testing.T, origin string, keys map[string]intents.
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw := []byte(v.Raw)
-	if v.Dispatch != nil {
-		if raw, err = json.Marshal(v.Dispatch); err != nil {
-			t.Fatal(err)
-		}
+	raw, err := v.Bytes()
+	if err != nil {
+		t.Fatal(err)
 	}
 	var r intents.Report
 	if err := json.Unmarshal(s.Handle(t.Context(), raw), &r); err != nil {

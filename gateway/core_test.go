@@ -65,6 +65,8 @@ func (c *core) endpoints() map[string]bus.Handler {
 		bus.DirectoryAPIKey: c.apiKey,
 		bus.DirectoryUser:   c.user,
 		bus.PlansSilent:     c.silentPlans,
+
+		bus.DirectoryApprovals: c.approvals,
 	}
 }
 
@@ -190,8 +192,16 @@ func (c *core) perform(e *intents.Envelope) (any, error) {
 			return nil, err
 		}
 		return catalog.Soul{UserID: a.UserID, Persona: &a.Persona}, nil
+	case "artifact.put":
+		var a catalog.ArtifactPut
+		err := json.Unmarshal(e.Args(), &a)
+		return catalog.ArtifactPutResult{Artifact: a.From, MediaType: a.MediaType, Name: a.Name}, err
+	case "artifact.get":
+		var a catalog.ArtifactGet
+		err := json.Unmarshal(e.Args(), &a)
+		return catalog.ArtifactGetResult{Artifact: a.Artifact, URL: "/"}, err
 	case "memory.query":
-		return catalog.MemoryQueryResult{Hits: []catalog.MemoryHit{{Key: "acme:" + p.Session + ":t:l", Text: string(e.Args())}}}, nil
+		return catalog.MemoryQueryResult{Hits: []catalog.MemoryHit{{Key: "acme:" + p.Session + ":t:l", Text: string(e.Args())}}, By: catalog.ByWords}, nil
 	default:
 		return nil, intents.Refuse(intents.UnknownIntent, "", "not in this test")
 	}

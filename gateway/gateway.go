@@ -7,8 +7,13 @@
 //	GET    /agent/plans/{plan_id}/trace   its events, in order
 //	GET    /agent/plans/{plan_id}/events  its stream again, after Last-Event-ID
 //	DELETE /agent/plans/{plan_id}         cancels it
+//	GET    /agent/approvals               held orders that the user may decide, and own ones
+//	GET    /agent/approvals/{intent_id}   one of them
+//	POST   /agent/approvals/{intent_id}   approve, reject or request_changes
 //	PUT    /agent/souls/{tenant_id}       the persona of a tenant, or of one of its users
 //	GET    /agent/memory/query            searches memories; POST takes the same as a body
+//	POST   /agent/artifacts               keeps the body for good
+//	GET    /agent/artifacts/{digest}      its bytes: with a key, or by a link
 //	GET    /livez, /readyz
 //
 // Whoever calls brings an API key (X-Api-Key). The key decides the tenant and
@@ -44,8 +49,13 @@ type Config struct {
 	Now    func() time.Time
 	Log    *slog.Logger
 
+	// Artifacts are what people keep and read; nil: none. Links are to them, and
+	// are for whoever has one.
+	Artifacts Artifacts
+	Links     Links
+
 	// Requests per window for each pair of key and user (BRK-07, DEP-12).
-	RateLimit  int           // 0: DefaultRateLimit
+	RateLimit  int           // 0: DefaultRateLimit; negative: no limit
 	RateWindow time.Duration // 0: DefaultRateWindow
 }
 
@@ -97,8 +107,8 @@ func New(cfg Config) (*Gateway, error) {
 		return nil, errors.New("gateway: needs a key of role gateway")
 	case cfg.Origin == "":
 		return nil, errors.New("gateway: needs the log origin")
-	case cfg.RateLimit < 0 || cfg.RateWindow < 0:
-		return nil, errors.New("gateway: rate limit and window must be positive")
+	case cfg.RateWindow < 0:
+		return nil, errors.New("gateway: the window of the rate limit must be positive")
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now

@@ -14,6 +14,6 @@ func (g *Gateway) ready(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	c.Status(http.StatusOK)
+	c.JSON(http.StatusOK, gin.H{"status": "ok"})
 	return nil
 }

@@ -2,11 +2,8 @@ package gateway
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"log/slog"
 	"net/http"
-	"regexp"
 	"runtime/debug"
 	"time"
 
@@ -14,30 +11,18 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/internal/problem/edge"
+	"aob.dev/writ/schemas"
 )
 
-// Limits of a request.
-const (
-	maxBody       = 1 << 20
-	maxHeader     = 64 << 10
-	headerTimeout = 10 * time.Second
-	bodyTimeout   = 30 * time.Second
-	idleTimeout   = 2 * time.Minute
-)
-
-// NewServer is an http.Server with the gateway's limits. There is no limit on
-// writing: a stream lasts as long as its turn, and bounds each write itself.
-func NewServer(h http.Handler) *http.Server {
-	return &http.Server{
-		Handler: h, ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeader,
-	}
-}
+// maxBody of a request, in bytes.
+const maxBody = 1 << 20
 
 // Handler is the gateway's HTTP interface.
 func (g *Gateway) Handler() http.Handler {
 	gin.SetMode(gin.ReleaseMode)
 	e := gin.New()
-	e.HandleMethodNotAllowed = true
+	e.HandleMethodNotAllowed, e.RedirectTrailingSlash = true, false
 	_ = e.SetTrustedProxies(nil) // fails only on addresses that do not parse
 	e.Use(g.observe, g.recover)
 	e.NoRoute(g.open(func(*gin.Context) error { return problem.New(intents.NotFound, "", "no such route") }))
@@ -46,14 +31,20 @@ func (g *Gateway) Handler() http.Handler {
 		p.Status = http.StatusMethodNotAllowed
 		return p
 	}))
-	e.GET("/livez", func(c *gin.Context) { c.Status(http.StatusOK) })
+	e.GET("/openapi.json", func(c *gin.Context) { c.Data(http.StatusOK, "application/json", schemas.OpenAPI()) })
+	e.GET("/livez", func(c *gin.Context) { c.JSON(http.StatusOK, gin.H{"status": "ok"}) })
 	e.GET("/readyz", g.open(g.ready))
 	e.POST("/agent/run", g.authenticated(g.run))
 	e.GET("/agent/plans/:plan_id", g.authenticated(g.getPlan))
 	e.GET("/agent/plans/:plan_id/trace", g.authenticated(g.getTrace))
 	e.GET("/agent/plans/:plan_id/events", g.authenticated(g.getEvents))
 	e.DELETE("/agent/plans/:plan_id", g.authenticated(g.cancelPlan))
+	e.GET("/agent/approvals", g.authenticated(g.listApprovals))
+	e.GET("/agent/approvals/:intent_id", g.authenticated(g.getApproval))
+	e.POST("/agent/approvals/:intent_id", g.authenticated(g.decideApproval))
 	e.PUT("/agent/souls/:tenant_id", g.authenticated(g.putSoul))
+	e.POST("/agent/artifacts", g.open(g.putArtifact))
+	e.GET("/agent/artifacts/:digest", g.open(g.getArtifact))
 	e.GET("/agent/memory/query", g.authenticated(g.queryMemory))
 	e.POST("/agent/memory/query", g.authenticated(g.queryMemory))
 	return e
@@ -107,11 +98,16 @@ const statusClientGone = 499
 // that its sender wrote.
 func (g *Gateway) observe(c *gin.Context) {
 	began := g.cfg.Now()
-	c.Set(traceKey, newTraceID(c.GetHeader("Traceparent")))
+	c.Set(traceKey, edge.TraceID(c.Request))
 	c.Header("X-Trace-Id", traceID(c))
 	c.Header("Cache-Control", "no-store")
 	c.Header("X-Content-Type-Options", "nosniff")
-	c.Next()
+	if p := edge.Check(withoutUpload(c)); p != nil {
+		g.refuse(c, p)
+		c.Abort()
+	} else {
+		c.Next()
+	}
 	g.cfg.Log.InfoContext(c.Request.Context(), "request", slog.String("method", c.Request.Method), slog.String("route", c.FullPath()),
 		slog.Int("status", c.Writer.Status()), slog.Int64("duration_ms", g.cfg.Now().Sub(began).Milliseconds()),
 		slog.String("trace_id", traceID(c)))
@@ -137,18 +133,6 @@ func (g *Gateway) recover(c *gin.Context) {
 const traceKey = "trace_id"
 
 func traceID(c *gin.Context) string { return c.GetString(traceKey) }
-
-// traceparent is W3C trace context: version, trace id, parent, flags.
-var traceparent = regexp.MustCompile(`^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}`)
-
-func newTraceID(header string) string {
-	if m := traceparent.FindStringSubmatch(header); m != nil && m[1] != "00000000000000000000000000000000" {
-		return m[1]
-	}
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
-}
 
 // lasting is a context for what goes on although the client has gone away.
 func lasting(c *gin.Context, limit time.Duration) (context.Context, context.CancelFunc) {

@@ -70,6 +70,9 @@ func (g *Gateway) unauthorized(c *gin.Context, detail string) error {
 
 // meter takes a request from somebody's rate.
 func (g *Gateway) meter(who string) error {
+	if g.cfg.RateLimit < 0 {
+		return nil
+	}
 	wait, ok := g.limit.Allow(who)
 	if ok {
 		return nil

@@ -120,9 +120,12 @@ func (g *Gateway) openTurn(ctx context.Context, a actor, message string) (turn, 
 }
 
 func approvalOf(a *intents.Answer) *bus.Approval {
-	out := &bus.Approval{IntentID: a.IntentID, Type: "plan.open", Reason: a.Reason}
+	out := &bus.Approval{IntentID: a.IntentID, Type: "plan.open", Reason: a.Reason, URL: a.Approval}
 	if d := a.Decision; d != nil {
 		out.Approvers, out.PolicyIDs = d.Approvers, d.PolicyIDs
+		if d.Hold != nil {
+			out.Deadline = d.Hold.Deadline
+		}
 	}
 	return out
 }

@@ -15,6 +15,7 @@ import (
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/bus/natsserver"
 	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/internal/problem/edge"
 )
 
 const origin = "writ/test"
@@ -70,7 +71,7 @@ func newWorld(t *testing.T, manager script, change ...func(*Config, *pace)) *wor
 	}
 	w.gateway.pace = p
 	w.http = httptest.NewUnstartedServer(nil)
-	w.http.Config = NewServer(w.gateway.Handler())
+	w.http.Config = edge.Default.Server(contract(t).Handler(t, w.gateway.Handler()))
 	w.http.Start()
 	t.Cleanup(w.http.Close)
 	return w

@@ -1,6 +1,10 @@
 package intents
 
-import "errors"
+import (
+	"errors"
+	"math"
+	"time"
+)
 
 // Refusal is a "no" as data (DESIGN §4): one code of the closed set, where, and
 // what to do. Reason never holds values of the order or of other tenants. It is
@@ -12,7 +16,12 @@ type Refusal struct { //nolint:errname // the field says refusal
 	PolicyIDs []string `json:"policy_ids,omitempty"`
 	Retryable bool     `json:"retryable"`
 	Hint      string   `json:"hint,omitempty"`
+
+	RetryAfter time.Duration `json:"-"` // when it may succeed; 0: not known
 }
+
+// Seconds until it may succeed, rounded up; 0: not known.
+func (r *Refusal) Seconds() int { return int(math.Ceil(r.RetryAfter.Seconds())) }
 
 func (r *Refusal) Error() string {
 	if r.Pointer != "" {
@@ -69,6 +78,9 @@ type Decision struct {
 
 	Obligations []Obligation `json:"obligations,omitempty"`
 	Approvers   []string     `json:"approvers,omitempty"` // hold: who may approve
+	Hold        *HoldTerms   `json:"hold,omitempty"`      // hold: what it waits for
+
+	Batch *BatchRef `json:"batch,omitempty"` // accepted together with others
 
 	IntentID     string `json:"intent_id"`
 	Fingerprint  string `json:"fingerprint"`

@@ -77,11 +77,24 @@ func assemble(payload []byte, header, sig string) (*Unverified, error) {
 	if err != nil {
 		return nil, err
 	}
-	if raw, err := b64.DecodeString(sig); err != nil || len(raw) != 64 || len(sig) != signatureText {
+	u := &Unverified{body: body, canonical: payload, header: header, sig: sig, kid: kid}
+	if !u.decodeSignature() {
 		return nil, Refuse(SignatureInvalid, "/sig", "signature must be 64 bytes in base64url without padding")
 	}
-	input := signingInput(header, payload)
-	return &Unverified{body: body, canonical: payload, header: header, sig: sig, input: input, kid: kid, id: Digest(input)}, nil
+	u.input = signingInput(header, payload)
+	u.id = Digest(u.input)
+	return u, nil
+}
+
+// decodeSignature reads sig in its one spelling.
+func (u *Unverified) decodeSignature() bool {
+	var text [signatureText]byte
+	if len(u.sig) != len(text) {
+		return false
+	}
+	copy(text[:], u.sig)
+	n, err := b64.Decode(u.signature[:], text[:]) // line ends would leave it short
+	return err == nil && n == len(u.signature)
 }
 
 // InvalidError is a SCHEMA_INVALID refusal with all violations.

@@ -88,6 +88,7 @@ type Unverified struct {
 	header    string // encoded protected header
 	sig       string // encoded signature
 	input     []byte // JWS signing input of header and canonical
+	signature [64]byte
 	kid       string
 	id        string
 }
@@ -98,12 +99,15 @@ func (u *Unverified) ID() string { return u.id }
 // KID names the key that the order claims.
 func (u *Unverified) KID() string { return u.kid }
 
+// Body is what the order says, unverified. Do not modify.
+func (u *Unverified) Body() Body { return u.body }
+
 // TraceID of the order, for answers about it.
 func (u *Unverified) TraceID() string { return u.body.TraceID }
 
 // Envelope is a verified order. It is immutable.
 type Envelope struct {
-	u         Unverified
+	u         *Unverified
 	signer    Key
 	grant     *Grant
 	principal Principal
@@ -156,6 +160,15 @@ func (e *Envelope) Context() Context {
 	return *e.u.body.Context
 }
 
+// Label of the context.
+func (e *Envelope) Label(name string) (value string, there bool) {
+	if e.u.body.Context == nil {
+		return "", false
+	}
+	value, there = e.u.body.Context.Labels[name]
+	return value, there
+}
+
 // TraceID of the order, or one derived from its id (G-11): 32 hex digits.
 func (e *Envelope) TraceID() string {
 	if e.u.body.TraceID != "" {
@@ -195,10 +208,13 @@ func IntentID(header string, canonical []byte) string { return Digest(signingInp
 // Digest is "sha256:" and the hex SHA-256 of b.
 func Digest(b []byte) string {
 	sum := sha256.Sum256(b)
-	return "sha256:" + hex.EncodeToString(sum[:])
+	var text [len("sha256:") + 2*sha256.Size]byte
+	copy(text[:], "sha256:")
+	hex.Encode(text[len("sha256:"):], sum[:])
+	return string(text[:])
 }
 
 // Recorded gives a recorded order whose key no longer verifies it, so that it
 // can still be named and ended. Nothing may be carried out from it: it has no
 // signer and no principal.
-func (u *Unverified) Recorded() *Envelope { return &Envelope{u: *u} }
+func (u *Unverified) Recorded() *Envelope { return &Envelope{u: u} }

@@ -3,6 +3,7 @@ package intents
 import (
 	"encoding/json"
 	"strconv"
+	"sync"
 )
 
 // Fingerprint says what is asked, whoever signs (DESIGN §3): no roles, grant,
@@ -13,7 +14,9 @@ func (e *Envelope) Fingerprint() string {
 
 // Fingerprint of an order that is not sealed yet.
 func Fingerprint(in Intent, userID string, c Context) string {
-	w := fingerprint{json: make([]byte, 0, len(in.Args)+512), plain: true}
+	buf := fingerprints.Get().(*[]byte) //nolint:forcetypeassert // nothing else is put there
+	defer fingerprints.Put(buf)
+	w := fingerprint{json: (*buf)[:0], plain: true}
 	w.args(in.Args)
 	w.text("node_id", c.NodeID)
 	w.number("occurrence", c.Occurrence)
@@ -28,8 +31,12 @@ func Fingerprint(in Intent, userID string, c Context) string {
 	if !w.plain {
 		return fingerprintSlowly(in, userID, c)
 	}
-	return Digest(append(w.json, '}'))
+	*buf = append(w.json, '}') // kept as it has grown, for the next
+	return Digest(*buf)
 }
+
+// fingerprints are buffers that one is made in: up to MaxSize, of orders in flight.
+var fingerprints = sync.Pool{New: func() any { b := make([]byte, 0, 2<<10); return &b }}
 
 // fingerprint writes the canonical JSON of what fingerprintSlowly marshals,
 // members in order, as long as nothing in it needs an escape.

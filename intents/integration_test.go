@@ -12,6 +12,9 @@ import (
 	"testing"
 )
 
+// TestIntegrationScanner is TestScannerAgreesWithJCS at length.
+func TestIntegrationScanner(t *testing.T) { scannerAgrees(t, 1_000_000) }
+
 // TestIntegrationSecondImplementation: JavaScript with jose and canonicalize says
 // of every vector what Go says.
 func TestIntegrationSecondImplementation(t *testing.T) {

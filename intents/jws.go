@@ -37,7 +37,8 @@ func protectedHeader(typ, kid string) string {
 // parseHeader takes the kid out of an encoded protected header, refusing every
 // other member, spelling and algorithm.
 func parseHeader(encoded, typ string) (kid string, err error) {
-	raw, err := b64.DecodeString(encoded)
+	var room [128]byte // more than the longest legal one takes
+	raw, err := b64.AppendDecode(room[:0], []byte(encoded))
 	if err != nil || strings.ContainsAny(encoded, "\r\n") { // the decoder skips line ends
 		return "", Refuse(SignatureInvalid, "/sig", "protected header is not base64url without padding")
 	}
@@ -62,7 +63,8 @@ func validKID(kid string) bool {
 // oneSpelling: base64url as it is encoded. The decoder skips line ends, and a
 // lenient one ignores unused bits: either would give one paper many spellings.
 func oneSpelling(encoded string) bool {
-	_, err := b64.DecodeString(encoded)
+	var room [64]byte // for a kid or a signature; what is longer is allocated
+	_, err := b64.AppendDecode(room[:0], []byte(encoded))
 	return err == nil && !strings.ContainsAny(encoded, "\r\n")
 }
 
@@ -75,6 +77,7 @@ func signingInput(header string, payload []byte) []byte {
 
 // sign makes protected header and signature over payload.
 func sign(key Signer, typ string, payload []byte) (header, sig string, err error) {
+	key = key.Now() // once: header and signature are of the same key
 	header = b64.EncodeToString([]byte(protectedHeader(typ, key.KID)))
 	raw, err := key.Key.Sign(rand.Reader, signingInput(header, payload), crypto.Hash(0))
 	if err != nil {
@@ -132,6 +135,9 @@ func OpenCompact(token, typ string, keys Keys, claims any) (Key, error) {
 	if err := unmarshalStrict(payload, claims); err != nil {
 		return Key{}, Refuse(SignatureInvalid, "", "claims: "+err.Error())
 	}
+	if again, err := marshalPlain(claims); err == nil && bytes.Equal(again, payload) {
+		return key, nil // it is what we would have written: no name can differ
+	}
 	if !exactNames(payload, reflect.TypeOf(claims)) {
 		return Key{}, Refuse(SignatureInvalid, "", "claims: a name differs in case")
 	}
@@ -143,11 +149,20 @@ const maxToken = 512 << 10
 
 // marshalCanonical gives the RFC 8785 bytes of v and refuses what they would change.
 func marshalCanonical(v any) ([]byte, error) {
-	raw, err := json.Marshal(v)
+	raw, err := marshalPlain(v)
 	if err != nil {
 		return nil, err
 	}
 	return Canonical(raw)
+}
+
+// marshalPlain leaves <, > and & as they are, as RFC 8785 does.
+func marshalPlain(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
 }
 
 func unmarshalStrict(raw []byte, v any) error {

@@ -64,6 +64,22 @@ type Signer struct {
 	Key  crypto.Signer
 }
 
+// Rolling is a private key that is replaced while it is in use. Now gives the key
+// that signs now; it must be safe for concurrent use and quick, since it is
+// asked at each signature. The KID of a Signer that holds one is its first key's.
+type Rolling interface {
+	crypto.Signer
+	Now() Signer
+}
+
+// Now is the key that signs now: the signer itself, unless its key is Rolling.
+func (s Signer) Now() Signer {
+	if r, ok := s.Key.(Rolling); ok {
+		return r.Now()
+	}
+	return s
+}
+
 // Public is the verification half.
 func (s Signer) Public() ed25519.PublicKey {
 	pub, _ := s.Key.Public().(ed25519.PublicKey)
@@ -71,7 +87,10 @@ func (s Signer) Public() ed25519.PublicKey {
 }
 
 // VerificationKey is the signer's key as Keys would return it.
-func (s Signer) VerificationKey() Key { return Key{KID: s.KID, Role: s.Role, Public: s.Public()} }
+func (s Signer) VerificationKey() Key {
+	s = s.Now()
+	return Key{KID: s.KID, Role: s.Role, Public: s.Public()}
+}
 
 // NewSigner wraps a crypto.Signer after admission of its public key.
 func NewSigner(role Role, key crypto.Signer) (Signer, error) {

@@ -72,6 +72,7 @@ type JWKS struct {
 	Origin  string `json:"origin"`
 	Version int64  `json:"version"`
 	Keys    []JWK  `json:"keys"`
+	KeySet  string `json:"key_set,omitempty"` // the version as the root signed it; its digest is the next one's prev
 }
 
 // Admit checks every key and returns them by kid. Two keys with one kid, a role

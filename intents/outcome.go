@@ -42,6 +42,7 @@ type Answer struct {
 	Outcome  *Outcome  `json:"outcome,omitempty"`
 	Replayed bool      `json:"replayed,omitempty"`
 	Receipt  string    `json:"receipt,omitempty"`
+	Approval string    `json:"approval,omitempty"` // of a held order: the path at which its approval is followed
 
 	// Refused orders.
 	Code    Code   `json:"code"`
@@ -49,7 +50,8 @@ type Answer struct {
 	Reason  string `json:"reason,omitempty"`
 	Hint    string `json:"hint,omitempty"`
 
-	Violations []Violation `json:"violations,omitempty"` // of SCHEMA_INVALID: all of them
+	Violations []Violation `json:"violations,omitempty"`      // of SCHEMA_INVALID: all of them
+	RetryAfter int         `json:"retry_after_sec,omitempty"` // of RATE_LIMITED
 }
 
 // Violation is one way in which a document breaks its schema.

@@ -3,14 +3,15 @@ package intents
 // Receipt is the router's signed word about an order: a pure function of its
 // records (DESIGN §6). Claims of a JWS of type writ-receipt+jws.
 type Receipt struct {
-	Issuer        string `json:"iss"` // log origin
-	IntentID      string `json:"intent_id"`
-	Position      int64  `json:"position"`
+	// Members stand in the order of RFC 8785.
 	Code          Code   `json:"code"`
-	PolicyDigest  string `json:"policy_digest"`
-	RecordDigest  string `json:"record_digest"`
+	IntentID      string `json:"intent_id"`
+	Issuer        string `json:"iss"`                      // log origin
 	OutcomeDigest string `json:"outcome_digest,omitempty"` // record digest of the outcome, once there is one
-	WithinSec     int    `json:"within_sec"`               // promise to be in the log
+	PolicyDigest  string `json:"policy_digest"`
+	Position      int64  `json:"position"`
+	RecordDigest  string `json:"record_digest"`
+	WithinSec     int    `json:"within_sec"` // promise to be in the log
 }
 
 // PromiseSeconds is the receipt's promise: the records are leaves of the log within this time.

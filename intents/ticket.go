@@ -8,46 +8,48 @@ import (
 // Ticket is the router's word to an executor that one order is to be carried
 // out now (DESIGN §9). Claims of a JWS of type writ-ticket+jws.
 type Ticket struct {
-	Issuer       string          `json:"iss"`
-	IntentID     string          `json:"intent_id"`
-	Type         string          `json:"type"`
-	Executor     string          `json:"executor"`
+	// Members stand in the order of RFC 8785, here and below, so that encoding
+	// a ticket gives its canonical bytes at once.
 	Actor        Principal       `json:"actor"`
-	Position     int64           `json:"position"`
 	Attempt      int             `json:"attempt"`
 	Deadline     time.Time       `json:"deadline"`
-	Obligations  []Obligation    `json:"obligations,omitempty"`
-	PolicyDigest string          `json:"policy_digest"`
-	Scope        *TaskScopeClaim `json:"scope,omitempty"`
-	Pins         []Pin           `json:"pins,omitempty"`
+	Executor     string          `json:"executor"`
 	Inputs       []Input         `json:"inputs,omitempty"`
+	IntentID     string          `json:"intent_id"`
+	Issuer       string          `json:"iss"`
+	Obligations  []Obligation    `json:"obligations,omitempty"`
+	Pins         []Pin           `json:"pins,omitempty"`
+	PolicyDigest string          `json:"policy_digest"`
+	Position     int64           `json:"position"`
+	Scope        *TaskScopeClaim `json:"scope,omitempty"`
+	Type         string          `json:"type"`
 }
 
 // Principal is who an order acts for, as the grant says (C-32).
 type Principal struct {
-	UserID  string   `json:"user_id"`
-	Tenant  string   `json:"tenant"`
 	Roles   []string `json:"roles,omitempty"`
 	Session string   `json:"session_id,omitempty"`
+	Tenant  string   `json:"tenant"`
+	UserID  string   `json:"user_id"`
 }
 
 // TaskScopeClaim is what the task of an order may touch.
 type TaskScopeClaim struct {
-	Task       string          `json:"task_id"`
-	Plan       string          `json:"plan_id"`
-	Revision   int             `json:"revision"`
-	Step       int             `json:"step"`
-	Skills     []string        `json:"skills"`
-	ReturnSpec json.RawMessage `json:"return_spec,omitempty"` // {shape, reason}
-	InputKey   string          `json:"input_key,omitempty"`   // the memory key that it may read
 	Deadline   time.Time       `json:"deadline"`
+	InputKey   string          `json:"input_key,omitempty"` // the memory key that it may read
+	Plan       string          `json:"plan_id"`
+	ReturnSpec json.RawMessage `json:"return_spec,omitempty"` // {reason, shape}
+	Revision   int             `json:"revision"`
+	Skills     []string        `json:"skills"`
+	Step       int             `json:"step"`
+	Task       string          `json:"task_id"`
 }
 
 // Pin is an approved skill manifest.
 type Pin struct {
-	Skill  string `json:"skill"`
 	Digest string `json:"digest"`
 	Effect string `json:"effect"`
+	Skill  string `json:"skill"`
 }
 
 // Input is an argument that the router resolved from a member "from": the value
@@ -55,9 +57,9 @@ type Pin struct {
 type Input struct {
 	Pointer string `json:"pointer"` // where the data belongs in args, such as /data
 	Ref     string `json:"ref,omitempty"`
-	Value   []byte `json:"value,omitempty"` // the JSON text as it is, base64: signing must not change its numbers
 	SHA256  string `json:"sha256"`
 	Size    int64  `json:"size_bytes,omitempty"`
+	Value   []byte `json:"value,omitempty"` // the JSON text as it is, base64: signing must not change its numbers
 }
 
 // IssueTicket signs a ticket with the router's key.

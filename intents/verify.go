@@ -25,11 +25,7 @@ func (u *Unverified) Verify(v Verifier) (*Envelope, error) {
 	if err != nil {
 		return nil, err
 	}
-	sig, err := b64.DecodeString(u.sig)
-	if err != nil {
-		return nil, Refuse(SignatureInvalid, "/sig", "signature is not base64url")
-	}
-	if !ed25519.Verify(key.Public, u.input, sig) {
+	if !ed25519.Verify(key.Public, u.input, u.signature[:]) {
 		return nil, Refuse(SignatureInvalid, "/sig", "signature does not match the canonical bytes")
 	}
 	if !v.Now.IsZero() && !key.NotAfter.IsZero() && v.Now.After(key.NotAfter) {
@@ -42,7 +38,7 @@ func (u *Unverified) Verify(v Verifier) (*Envelope, error) {
 	if err != nil {
 		return nil, Refuse(SchemaInvalid, "/constraints/issued_at", "not an RFC 3339 time")
 	}
-	e := &Envelope{u: *u, signer: key, issued: issued}
+	e := &Envelope{u: u, signer: key, issued: issued}
 	if err := e.setPrincipal(v); err != nil {
 		return nil, err
 	}

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/cover"
 	"github.com/open-policy-agent/opa/v1/metrics"
 	"github.com/open-policy-agent/opa/v1/storage"
 	"github.com/open-policy-agent/opa/v1/storage/inmem"
@@ -51,26 +52,35 @@ type Engine struct {
 	data  Data
 	store storage.Store
 	memo  *memo
+	log   *DecisionLog // nil: none
 }
 
 // tree is the part of an engine that new data does not change.
 type tree struct {
 	source   Source
 	digest   string
+	revision int64 // 0: none
 	compiler *ast.Compiler
 	decision ast.Body
 	extended ast.Body // nil without extension packages
+	masks    ast.Body // of the decision log; nil without
 	rules    map[string]RuleInfo
 	reads    *ReadSet
 	static   map[string]any // data files
 	timeout  time.Duration
 }
 
-// New compiles a tree, with no directory data yet. It refuses what `opa check
+// New is NewTree of a source without revision.
+func New(ctx context.Context, source Source) (*Engine, error) {
+	return NewTree(ctx, Tree{Source: source})
+}
+
+// NewTree compiles a tree, with no directory data yet. It refuses what `opa check
 // --strict` refuses, built-ins that reach outside or depend on chance, and
 // deny and hold rules without METADATA.
-func New(ctx context.Context, source Source) (*Engine, error) {
-	t := &tree{source: source.Deciding(), digest: source.Digest(), timeout: Timeout}
+func NewTree(ctx context.Context, from Tree) (*Engine, error) {
+	source := from.Source
+	t := &tree{source: source.Deciding(), digest: source.Digest(), revision: from.Revision, timeout: Timeout}
 	modules, err := parse(t.source)
 	if err != nil {
 		return nil, err
@@ -87,22 +97,27 @@ func New(ctx context.Context, source Source) (*Engine, error) {
 	if t.compiler, err = compile(modules); err != nil {
 		return nil, err
 	}
-	if t.decision, err = t.query("decision = " + Query); err != nil {
+	if t.decision, err = t.prepare("decision = " + Query); err != nil {
 		return nil, err
 	}
 	if extends(modules) {
-		if t.extended, err = t.query(extensions); err != nil {
+		if t.extended, err = t.prepare(extensions); err != nil {
+			return nil, err
+		}
+	}
+	if len(t.compiler.GetRulesExact(ast.MustParseRef(maskQuery))) > 0 {
+		if t.masks, err = t.prepare("mask = " + maskQuery); err != nil {
 			return nil, err
 		}
 	}
 	if len(t.compiler.GetRulesExact(ast.MustParseRef(Query))) == 0 {
 		return nil, fmt.Errorf("policies: the tree does not define %s", Query)
 	}
-	t.reads = readSet(t.compiler.Modules)
+	t.reads = readSet(t.compiler.Modules, t.decision, t.extended)
 	return (&Engine{tree: t}).WithData(ctx, Data{})
 }
 
-func (t *tree) query(text string) (ast.Body, error) {
+func (t *tree) prepare(text string) (ast.Body, error) {
 	body, err := ast.ParseBody(text)
 	if err != nil {
 		return nil, err
@@ -122,7 +137,15 @@ func (e *Engine) WithData(_ context.Context, d Data) (*Engine, error) {
 		root[key] = value
 	}
 	store := inmem.NewFromObjectWithOpts(root, inmem.OptReturnASTValuesOnRead(true))
-	return &Engine{tree: e.tree, data: d, store: store, memo: newMemo(e.reads)}, nil
+	return &Engine{tree: e.tree, data: d, store: store, memo: newMemo(e.reads), log: e.log}, nil
+}
+
+// Logged is the same engine with its decisions about orders, and those of its
+// later generations, written to a log.
+func (e *Engine) Logged(l *DecisionLog) *Engine {
+	next := *e
+	next.log = l
+	return &next
 }
 
 // Forgetful is the same tree and data, evaluated for every order: none of its
@@ -133,8 +156,19 @@ func (e *Engine) Forgetful() *Engine {
 	return &Engine{tree: &t, data: e.data, store: e.store, memo: newMemo(t.reads)}
 }
 
+// Unhurried is the same tree and data with a minute for each evaluation: for
+// deciding again what was decided in time, on a machine that may be busy.
+func (e *Engine) Unhurried() *Engine {
+	t := *e.tree
+	t.timeout = time.Minute
+	return &Engine{tree: &t, data: e.data, store: e.store, memo: newMemo(t.reads), log: e.log}
+}
+
 // Digest names the tree that decides (Source.Digest).
 func (e *Engine) Digest() string { return e.digest }
+
+// Revision of the tree, which only increases; 0: it has none.
+func (e *Engine) Revision() int64 { return e.revision }
 
 // Source is the tree that decides. Do not modify.
 func (e *Engine) Source() Source { return e.source }
@@ -153,18 +187,35 @@ func (e *Engine) Remembered() (hits, misses int64) { return e.memo.hits.Load(), 
 // modify it. The error is the caller's context's and nothing else: whatever
 // goes wrong in the policy is a denial.
 func (e *Engine) Decide(ctx context.Context, input map[string]any) (Result, error) {
-	return e.decide(ctx, func(path []string) (any, bool) { return lookup(input, path) }, func() map[string]any { return input })
+	at := func(b []byte, path []string) ([]byte, bool) { return appendAt(b, input, path) }
+	typ, _ := lookup(input, typePath)
+	name, _ := typ.(string)
+	return e.decide(ctx, name, at, func() map[string]any { return input })
 }
 
 // DecideOrder is Decide for the Input of an order, which it makes only if the
-// policy has to be asked.
+// policy has to be asked, or the decision is logged.
 func (e *Engine) DecideOrder(ctx context.Context, order *intents.Envelope, f Facts) (Result, error) {
-	return e.decide(ctx, func(path []string) (any, bool) { return valueAt(order, f, path) }, func() map[string]any { return Input(order, f) })
+	if e.log == nil {
+		return e.decideOrder(ctx, order, f)
+	}
+	began := time.Now()
+	r, err := e.decideOrder(ctx, order, f)
+	if err == nil {
+		e.log.write(ctx, e, order, f, r, time.Since(began))
+	}
+	return r, err
 }
 
-func (e *Engine) decide(ctx context.Context, at func(path []string) (any, bool), input func() map[string]any) (Result, error) {
-	var buf [512]byte
-	key, ok := e.memo.key(buf[:0], at)
+func (e *Engine) decideOrder(ctx context.Context, order *intents.Envelope, f Facts) (Result, error) {
+	at := func(b []byte, path []string) ([]byte, bool) { return appendOf(b, order, &f, path) }
+	return e.decide(ctx, order.Type(), at, func() map[string]any { return Input(order, f) })
+}
+
+func (e *Engine) decide(ctx context.Context, typ string, at appender, input func() map[string]any) (Result, error) {
+	buf := keys.Get().(*[]byte) //nolint:forcetypeassert // nothing else is put there
+	defer keys.Put(buf)
+	key, ok := e.memo.key((*buf)[:0], typ, at)
 	if !ok {
 		r, _, err := e.evaluate(ctx, input())
 		return r, err
@@ -185,15 +236,30 @@ func (e *Engine) Evaluate(ctx context.Context, input map[string]any) (Result, er
 	return r, err
 }
 
+// watched decides an input anew, seen by c, if there is one.
+func (e *Engine) watched(ctx context.Context, input map[string]any, c *cover.Cover) (Result, error) {
+	if c == nil {
+		return e.Evaluate(ctx, input)
+	}
+	value, err := ast.InterfaceToValue(input)
+	if err != nil {
+		return Result{}, err
+	}
+	if _, err := e.ask(ctx, value, c); err != nil && ctx.Err() != nil {
+		return Result{}, err
+	}
+	return e.Evaluate(ctx, input)
+}
+
 // evaluate asks OPA. Sound says that the policy itself answered: only then may
 // the result be remembered.
 func (e *Engine) evaluate(ctx context.Context, input map[string]any) (r Result, sound bool, err error) {
 	value, err := ast.InterfaceToValue(input)
 	if err == nil {
-		r, err = e.ask(ctx, value)
+		r, err = e.ask(ctx, value, nil)
 	}
 	if topdown.IsCancel(err) && ctx.Err() == nil {
-		r, err = e.ask(ctx, value)
+		r, err = e.ask(ctx, value, nil)
 	}
 	switch {
 	case err == nil:
@@ -210,25 +276,50 @@ func (e *Engine) evaluate(ctx context.Context, input map[string]any) (r Result, 
 // fixed stands for the clock, which no policy can read.
 var fixed = time.Unix(0, 0)
 
-// ask evaluates once, within the timeout.
-func (e *Engine) ask(ctx context.Context, input ast.Value) (Result, error) {
-	cancel := topdown.NewCancel()
-	watchdog := time.AfterFunc(e.timeout, cancel.Cancel)
-	defer watchdog.Stop()
-	forget := context.AfterFunc(ctx, cancel.Cancel)
-	defer forget()
-
-	txn, err := e.store.NewTransaction(ctx)
+// ask evaluates once, within the timeout. A tracer, if there is one, sees it.
+func (e *Engine) ask(ctx context.Context, input ast.Value, tracer topdown.QueryTracer) (Result, error) {
+	run, end, err := e.begin(ctx, input, tracer)
 	if err != nil {
 		return Result{}, err
 	}
-	defer e.store.Abort(ctx, txn)
-	return e.answer(func(body ast.Body) (topdown.QueryResultSet, error) {
-		return topdown.NewQuery(body).
+	defer end()
+	return e.answer(run)
+}
+
+// query runs another body of the tree, within the timeout.
+func (e *Engine) query(ctx context.Context, body ast.Body, input ast.Value) (topdown.QueryResultSet, error) {
+	run, end, err := e.begin(ctx, input, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	return run(body)
+}
+
+// begin makes what bodies are run with, all within one timeout, until end.
+func (e *Engine) begin(ctx context.Context, input ast.Value, tracer topdown.QueryTracer) (run func(ast.Body) (topdown.QueryResultSet, error), end func(), err error) {
+	txn, err := e.store.NewTransaction(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	cancel := topdown.NewCancel()
+	watchdog := time.AfterFunc(e.timeout, cancel.Cancel)
+	forget := context.AfterFunc(ctx, cancel.Cancel)
+	run = func(body ast.Body) (topdown.QueryResultSet, error) {
+		q := topdown.NewQuery(body).
 			WithCompiler(e.compiler).WithStore(e.store).WithTransaction(txn).
 			WithInput(ast.NewTerm(input)).WithCancel(cancel).WithMetrics(metrics.NoOp()).
-			WithStrictBuiltinErrors(true).WithTime(fixed).Run(ctx)
-	})
+			WithStrictBuiltinErrors(true).WithTime(fixed)
+		if tracer != nil {
+			q = q.WithQueryTracer(tracer)
+		}
+		return q.Run(ctx)
+	}
+	return run, func() {
+		watchdog.Stop()
+		forget()
+		e.store.Abort(ctx, txn)
+	}, nil
 }
 
 func (e *Engine) answer(run func(ast.Body) (topdown.QueryResultSet, error)) (Result, error) {

@@ -2,6 +2,7 @@ package policies
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 
 	"aob.dev/writ/intents"
@@ -18,6 +19,19 @@ type Facts struct {
 	Skill     *Skill     `json:"skill,omitempty"`
 	Approvals []Approval `json:"approvals"`
 	Now       string     `json:"now"` // RFC 3339 UTC with milliseconds, see intents.FormatTime
+
+	// Inputs that an order named when it was held; no policy sees them.
+	Inputs []HeldInput `json:"inputs,omitempty"`
+}
+
+// HeldInput is what the member "from" of a held order stood for when it was
+// held: exactly these bytes go to its executor.
+type HeldInput struct {
+	Pointer string `json:"pointer"` // where the data belongs in the arguments
+	Ref     string `json:"ref"`     // cas://sha256:<hex>, of the order's tenant
+	SHA256  string `json:"sha256"`
+	Size    int64  `json:"size_bytes"`
+	Inline  bool   `json:"inline,omitempty"` // the executor gets the value, not the reference
 }
 
 // Signer is the key that sealed the order.
@@ -56,8 +70,9 @@ type Skill struct {
 
 // Approval is one named person's yes to a held order.
 type Approval struct {
-	UserID string `json:"user_id"`
-	At     string `json:"at"` // RFC 3339
+	UserID string   `json:"user_id"`
+	At     string   `json:"at"`              // RFC 3339
+	Roles  []string `json:"roles,omitempty"` // as of the release; no policy sees them
 }
 
 // Input is the policy's input for an order (schemas/policy_input.schema.json).
@@ -119,56 +134,84 @@ func member(e *intents.Envelope, f Facts, name string) (v any, ok bool) {
 	return nil, false
 }
 
-// valueAt is what lookup finds in the input of an order. What policies commonly
-// read is taken from where it stands, and no member is made for it.
-func valueAt(e *intents.Envelope, f Facts, path []string) (any, bool) {
-	if len(path) > 1 {
-		if v, ok := common(e, f, path[0], path[1]); ok {
-			return lookup(v, path[2:])
-		}
+// appendOf writes what appendAt writes of the input of an order. What policies
+// commonly read is taken from where it stands, and no member is made for it.
+func appendOf(b []byte, e *intents.Envelope, f *Facts, path []string) ([]byte, bool) {
+	if out, ok := appendCommon(b, e, f, path); ok {
+		return out, true
 	}
-	v, ok := member(e, f, path[0])
-	if !ok {
-		return nil, false
+	if path[0] == "intent" && len(path) > 1 && path[1] == "args" {
+		return appendPattern(b, e.Decoded(), true, path[2:])
 	}
-	return lookup(v, path[1:])
+	v, there := member(e, *f, path[0])
+	return appendPattern(b, v, there, path[1:])
 }
 
-// common gives members that stand two names deep, of those that always do.
-func common(e *intents.Envelope, f Facts, first, second string) (any, bool) {
-	switch first {
-	case "intent":
-		switch second {
-		case "type":
-			return e.Type(), true
-		case "args":
-			return e.Decoded(), true
+// appendCommon writes members that stand one to three names deep; not ok: it
+// knows nothing of the path.
+func appendCommon(b []byte, e *intents.Envelope, f *Facts, path []string) (_ []byte, ok bool) {
+	text := func(s string) ([]byte, bool) { return appendString(append(b, 's'), s), true }
+	switch path[0] {
+	case "now":
+		if len(path) == 1 {
+			return text(f.Now)
 		}
-	case "actor":
-		switch second {
-		case "user_id":
-			return e.Principal().UserID, true
-		case "tenant":
-			return e.Principal().Tenant, true
-		}
-	case "constraints":
-		if second == "ttl_sec" {
-			return e.Constraints().TTLSec, true
-		}
-	case "signer":
-		if second == "role" {
-			return f.Signer.Role, true
-		}
-	case "plan":
-		if second == "status" && f.Plan != nil {
-			return f.Plan.Status, true
+	case "approvals":
+		if len(f.Approvals) == 0 {
+			return append(b, 'a', 0), len(path) == 1 || path[1] == each
 		}
 	case "task":
-		if second == "skills" && f.Task != nil {
-			return list(f.Task.Skills), true
+		if f.Task == nil {
+			return append(b, '-'), true
+		}
+	case "plan":
+		if f.Plan == nil {
+			return append(b, '-'), true
+		}
+	case "skill":
+		if f.Skill == nil || f.Skill.Digest == "" {
+			return append(b, '-'), true
+		}
+	case "context":
+		if len(path) == 3 && path[1] == "labels" && path[2] != each {
+			if s, there := e.Label(path[2]); there {
+				return text(s)
+			}
+			return append(b, '-'), true
 		}
 	}
-	return nil, false
+	if len(path) != 2 {
+		return b, false
+	}
+	switch path[0] + "." + path[1] {
+	case "intent.type":
+		return text(e.Type())
+	case "actor.user_id":
+		return text(e.Principal().UserID)
+	case "actor.tenant":
+		return text(e.Principal().Tenant)
+	case "signer.kid":
+		return text(f.Signer.KID)
+	case "signer.role":
+		return text(f.Signer.Role)
+	case "constraints.ttl_sec":
+		return appendValue(b, e.Constraints().TTLSec)
+	case "plan.status":
+		return text(f.Plan.Status)
+	case "skill.name":
+		return text(f.Skill.Name)
+	case "skill.digest":
+		return text(f.Skill.Digest)
+	case "skill.effect":
+		return text(f.Skill.Effect)
+	case "task.skills":
+		b = binary.AppendUvarint(append(b, 'a'), uint64(len(f.Task.Skills)))
+		for _, s := range f.Task.Skills {
+			b = appendString(append(b, 's'), s)
+		}
+		return b, true
+	}
+	return b, false
 }
 
 // contextInput holds the members that the order carries, and no others.

@@ -168,14 +168,15 @@ func TestValueAt(t *testing.T) {
 					paths = append(paths, []string{first, second}, []string{first, second, "skill"})
 				}
 				for second := range object {
-					paths = append(paths, []string{first, second})
+					paths = append(paths, []string{first, second}, []string{first, second, each}, []string{first, second, each, "skill"})
 				}
+				paths = append(paths, []string{first, each}, []string{first, each, "user_id"}, []string{first, "labels", "a"}, []string{first, "labels", "b"})
 			}
 			for _, path := range paths {
-				want, there := lookup(input, path)
-				got, ok := valueAt(e, f, path)
-				if ok != there || cmp.Diff(want, got) != "" {
-					t.Errorf("%v: %v, %v; want %v, %v", path, got, ok, want, there)
+				want, there := appendAt(nil, input, path)
+				got, ok := appendOf(nil, e, &f, path)
+				if ok != there || string(want) != string(got) {
+					t.Errorf("%v: %q, %v; want %q, %v", path, got, ok, want, there)
 				}
 			}
 		}

@@ -2,8 +2,10 @@ package policies
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // Proof tries an engine before it is put in force (DESIGN §4: the self-proof).
@@ -13,13 +15,15 @@ type Proof func(ctx context.Context, candidate *Engine) error
 // engine or nothing.
 type Live struct {
 	engine atomic.Pointer[Engine]
+	since  atomic.Pointer[time.Time]
+	refuse atomic.Int64
 	change sync.Mutex // one change at a time, so that none is lost
 }
 
 // NewLive puts a first engine in force.
 func NewLive(e *Engine) *Live {
 	l := &Live{}
-	l.engine.Store(e)
+	l.put(e)
 	return l
 }
 
@@ -38,38 +42,47 @@ func (l *Live) SetData(ctx context.Context, d Data) error {
 	return nil
 }
 
-// Replace compiles a tree, gives it the data in force, has it proved and swaps.
-// On an error the old engine stays.
+// Since says when the tree in force came into force; new directory data is no
+// new tree.
+func (l *Live) Since() time.Time { return *l.since.Load() }
+
+// Refused counts the trees that were to replace the one in force and did not.
+func (l *Live) Refused() int64 { return l.refuse.Load() }
+
+// Replace is ReplaceTree of a source without revision.
 func (l *Live) Replace(ctx context.Context, source Source, prove Proof) (*Engine, error) {
-	next, err := New(ctx, source)
-	if err != nil {
+	return l.ReplaceTree(ctx, Tree{Source: source, Revision: l.Engine().Revision()}, prove)
+}
+
+// ReplaceTree compiles a tree, gives it the data in force, has it proved and
+// swaps. On an error, which an older revision is too, the old engine stays.
+func (l *Live) ReplaceTree(ctx context.Context, tree Tree, prove Proof) (next *Engine, err error) {
+	defer func() {
+		if err != nil {
+			l.refuse.Add(1)
+		}
+	}()
+	if next, err = NewTree(ctx, tree); err != nil {
 		return nil, err
 	}
 	l.change.Lock()
 	defer l.change.Unlock()
+	if now := l.Engine(); next.revision < now.revision {
+		return nil, fmt.Errorf("policies: revision %d after %d: %w", next.revision, now.revision, ErrOlder)
+	}
 	if next, err = next.WithData(ctx, l.Engine().Data()); err != nil {
 		return nil, err
 	}
 	if err := prove(ctx, next); err != nil {
 		return nil, err
 	}
-	l.engine.Store(next)
+	next = next.Logged(l.Engine().log)
+	l.put(next)
 	return next, nil
 }
 
-// Follow reloads the tree from a directory whenever it changes, until ctx ends.
-// Every attempt is reported: the engine now in force, or why the old one stays.
-// A tree whose digest is in force already is no change.
-func (l *Live) Follow(ctx context.Context, dir string, prove Proof, report func(*Engine, error)) error {
-	return Watch(ctx, dir, func() {
-		source, err := ReadDir(dir)
-		if err != nil {
-			report(nil, err)
-			return
-		}
-		if source.Digest() == l.Engine().Digest() {
-			return
-		}
-		report(l.Replace(ctx, source, prove))
-	})
+func (l *Live) put(e *Engine) {
+	now := time.Now()
+	l.since.Store(&now)
+	l.engine.Store(e)
 }

@@ -17,6 +17,9 @@ const MemoSize = 8192
 // maxKey keeps large values out of the memo: such an order is decided anew.
 const maxKey = 8 << 10
 
+// keys are buffers that a key is made in.
+var keys = sync.Pool{New: func() any { b := make([]byte, 0, 512); return &b }}
+
 // memo remembers decisions under exactly what the policy read. It belongs to
 // one engine generation and never to two. Denials are remembered as well,
 // errors and timeouts never.
@@ -31,23 +34,69 @@ type memo struct {
 
 func newMemo(reads *ReadSet) *memo { return &memo{reads: reads, rows: make(map[string]Result)} }
 
-// key of an input, whose values at gives by path; not ok where the policy may
+// appender writes what stands at a path of an input; not ok: it is not JSON.
+type appender func(b []byte, path []string) ([]byte, bool)
+
+// key of an input of a type, whose values at writes; not ok where the policy may
 // read anything, or where the values are too large to be worth remembering.
-func (m *memo) key(buf []byte, at func(path []string) (any, bool)) ([]byte, bool) {
+func (m *memo) key(buf []byte, typ string, at appender) ([]byte, bool) {
 	if m.reads.All {
 		return nil, false
 	}
-	for _, path := range m.reads.Paths {
-		v, ok := at(path)
-		if !ok {
-			buf = append(buf, '-') // missing is not null
-			continue
-		}
-		if buf, ok = appendValue(buf, v); !ok || len(buf) > maxKey {
+	buf, ok := appendAll(buf, m.reads.Paths, at) // the type is among them, if more is read of some
+	if !ok || m.reads.ByType == nil {
+		return buf, ok
+	}
+	return appendAll(buf, m.reads.ByType[typ], at)
+}
+
+func appendAll(buf []byte, paths [][]string, at appender) (_ []byte, ok bool) {
+	for _, path := range paths {
+		if buf, ok = at(buf, path); !ok || len(buf) > maxKey {
 			return nil, false
 		}
 	}
 	return buf, true
+}
+
+// appendAt writes what stands at a path of a document.
+func appendAt(b []byte, doc any, path []string) ([]byte, bool) {
+	return appendPattern(b, doc, true, path)
+}
+
+// appendPattern writes what stands at the rest of a path: of each only how many
+// elements or which members there are, and what the path goes on to.
+func appendPattern(b []byte, v any, there bool, path []string) (_ []byte, ok bool) {
+	switch {
+	case !there:
+		return append(b, '-'), true // missing is not null
+	case len(path) == 0:
+		return appendValue(b, v)
+	case path[0] != each:
+		object, _ := v.(map[string]any)
+		v, there = object[path[0]]
+		return appendPattern(b, v, there, path[1:])
+	}
+	switch v := v.(type) {
+	case []any:
+		b = binary.AppendUvarint(append(b, 'a'), uint64(len(v)))
+		for _, x := range v {
+			if b, ok = appendPattern(b, x, true, path[1:]); !ok {
+				return nil, false
+			}
+		}
+		return b, true
+	case map[string]any:
+		b = binary.AppendUvarint(append(b, 'o'), uint64(len(v)))
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			if b, ok = appendPattern(appendString(b, k), v[k], true, path[1:]); !ok {
+				return nil, false
+			}
+		}
+		return b, true
+	default:
+		return append(b, 'x'), true // has no elements
+	}
 }
 
 func (m *memo) get(key []byte) (Result, bool) {

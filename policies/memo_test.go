@@ -28,11 +28,31 @@ func TestReadSet(t *testing.T) {
 		`every s in input.task.skills { s != "x" }`:          "input.task.skills",
 		`[s | some s in input.task.skills] == []`:            "input.task.skills",
 		`not input.skill.digest`:                             "input.skill.digest",
-		`input.approvals[0].user_id == "a"`:                  "input.approvals",
-		`1 == 1`:                                             "",
+		`input.approvals[0].user_id == "a"`:                  "input.approvals[_].user_id",
+		`some s in input.task.skills; s != "x"`:              "input.task.skills",
+		`input.a[_].b[_].c; input.a[_].b[0].d == 1`:          "input.a[_].b[_].c\ninput.a[_].b[_].d",
+		`input.a[_].b; count(input.a) == 1`:                  "input.a",
+		`input[input.signer.role].x`:                         "input",
+
+		// What is read only behind a question for the type counts for that type.
+		`input.intent.type == "x"; input.now`:                          "input.intent.type\ninput.now (of x)",
+		`"x" == input.intent.type; input.now`:                          "input.intent.type\ninput.now (of x)",
+		`input.now; input.intent.type == "x"`:                          "input.intent.type\ninput.now",
+		`input.intent.type != "x"; input.now`:                          "input.intent.type\ninput.now",
+		`not input.intent.type == "x"; input.now`:                      "input.intent.type\ninput.now",
+		`input.intent.type in {"x", "y"}; input.now`:                   "input.intent.type\ninput.now (of x, y)",
+		`input.intent.type in ["x", 1]; input.now`:                     "input.intent.type\ninput.now",
+		`input.intent.type in {"x", input.now}; input.now`:             "input.intent.type\ninput.now",
+		`input.intent.type in {"x", "y"}; input.intent.type == "y"; g`: "input.intent.type\ninput.signer.kid (of y)",
+		`input.intent.type == "x"; input.intent.type == "y"; g`:        "input.intent.type",
+		`input.intent.type == "x"; g; input.signer.kid != ""`:          "input.intent.type\ninput.signer.kid (of x)",
+		`input.intent.type == "x"; g with data.x as 1`:                 "input.intent.type\ninput.signer.kid",
+		`[1 | input.intent.type == "x"; input.now] == []`:              "input.intent.type\ninput.now",
+		`input.intent.type == "x"; g with input as {"intent": 1}`:      "input",
+		`1 == 1`: "",
 	} {
 		module := "package writ.authz\n\ndecision := {\"allow\": allow, \"deny\": [], \"hold\": []}\n\ndefault allow := false\n\n" +
-			"allow if { " + body + " }\n\nf(x) if x == 1\n"
+			"allow if { " + body + " }\n\nf(x) if x == 1\n\ng if input.signer.kid == \"k\"\n"
 		if got := engine(t, source(module)).ReadSet().String(); got != want {
 			t.Errorf("%s\nreads\n%s\nwant\n%s", body, got, want)
 		}
@@ -60,7 +80,7 @@ func TestMemoKeyDistinct(t *testing.T) {
 		`{"a":{"x":"y"}}`, `{"a":{"xy":""}}`, `{"a":{"x":{"y":1}}}`, `{"a":{"x":1,"y":2}}`, `{"a":{"x":2,"y":1}}`, `{"a":[1,2]}`, `{"a":[12]}`, `{"a":1,"b":2}`,
 	} {
 		in, _ := decode(json.RawMessage(doc)).(map[string]any)
-		key, ok := m.key(nil, func(path []string) (any, bool) { return lookup(in, path) })
+		key, ok := m.key(nil, "", func(b []byte, path []string) ([]byte, bool) { return appendAt(b, in, path) })
 		if !ok {
 			t.Fatalf("%s has no key", doc)
 		}
@@ -106,6 +126,30 @@ deny contains {"id": "m.same", "reason": "All are the same."} if {
 }
 
 obligations contains {"name": "max_bytes", "value": input.constraints.ttl_sec}
+
+# METADATA
+# title: Types
+# description: What types read differs.
+# custom:
+#   id: m.type
+deny contains {"id": "m.type", "reason": "What types read differs."} if {
+	input.intent.type in {"plan", "held"}
+	some step in input.intent.args.steps
+	step.step > 1
+	late
+}
+
+# METADATA
+# title: Types
+# description: Skills too.
+# custom:
+#   id: m.type
+deny contains {"id": "m.type", "reason": "Skills too."} if {
+	input.intent.type == "plan"
+	input.intent.args.steps[_].skills[_] == "y"
+}
+
+late if input.now < "5"
 `
 
 // TestMemoAgrees compares remembered decisions with fresh ones on random inputs
@@ -114,7 +158,7 @@ func TestMemoAgrees(t *testing.T) {
 	data := []Data{
 		{},
 		{Tenants: map[string]map[string]json.RawMessage{
-			"a": {"open": json.RawMessage(`true`), "skills_allow": json.RawMessage(`["x"]`), "python": json.RawMessage(`false`)},
+			"a": {"open": json.RawMessage(`true`), "skills_allow": json.RawMessage(`["x"]`), "python": json.RawMessage(`false`), "max_steps": json.RawMessage(`1`)},
 			"b": {"approval": json.RawMessage(`{"once":true}`), "ttl_max": json.RawMessage(`{"*":2}`), "max_bytes": json.RawMessage(`{"*":1}`)},
 		}, Approvers: map[string][]string{"b": {"y", "x"}}},
 	}
@@ -159,10 +203,16 @@ func randomInput(rng *rand.Rand) map[string]any {
 		return members
 	}
 	word := func() any { return pick("a", "b", "x") }
+	steps := func() any {
+		one := func() any {
+			return pick(object(map[string]any{"step": rng.IntN(3), "skills": pick([]any{"x"}, []any{"x", "y"}, []any{}), "task": fmt.Sprint(rng.IntN(9))}), "x")
+		}
+		return pick([]any{}, []any{one()}, []any{one(), one()}, map[string]any{"1": one()}, "x", nil)
+	}
 	return object(map[string]any{
 		"intent": object(map[string]any{
 			"type": pick("skill.call", "plan", "exec_python", "held", "denied", "both"),
-			"args": object(map[string]any{"skill": pick("x", "y"), "off": pick(nil, true, false, "")}),
+			"args": object(map[string]any{"skill": pick("x", "y"), "off": pick(nil, true, false, ""), "steps": steps()}),
 		}),
 		"actor":       object(map[string]any{"tenant": word(), "user_id": pick("x", "y")}),
 		"constraints": object(map[string]any{"ttl_sec": pick(1, json.Number("1"), 3)}),
@@ -172,7 +222,7 @@ func randomInput(rng *rand.Rand) map[string]any {
 		"plan":        object(map[string]any{"status": pick("executing", "failed")}),
 		"skill":       object(map[string]any{"name": pick("x", "y"), "digest": "d", "effect": pick("pure", "once")}),
 		"approvals":   pick([]any{}, []any{map[string]any{"user_id": "y"}}),
-		"now":         fmt.Sprint(rng.IntN(1000)),
+		"now":         fmt.Sprint(rng.IntN(10)),
 	})
 }
 

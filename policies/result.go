@@ -31,6 +31,12 @@ type Rule struct {
 	Reason    string   `json:"reason"`
 	Hint      string   `json:"hint,omitempty"`
 	Approvers []string `json:"approvers,omitempty"` // hold: who may approve
+	// Of hold rules; see intents.HoldRule.
+	Roles     []string `json:"roles,omitempty"`
+	Count     int      `json:"count,omitempty"`
+	FourEyes  bool     `json:"four_eyes,omitempty"`
+	Mask      []string `json:"mask,omitempty"`
+	WithinSec int      `json:"within_sec,omitempty"` // the hold's deadline, from when it begins; 0: a day
 }
 
 // Result of a decision. At most one of Allow, Deny and Hold speaks: a denied
@@ -162,6 +168,11 @@ func (r Result) settle(known map[string]RuleInfo) (Result, error) {
 			return Result{}, fmt.Errorf("rule %q is not described by METADATA, or gives no reason", rule.ID)
 		}
 	}
+	for _, rule := range r.Hold {
+		if rule.Count < 0 || rule.WithinSec < 0 || rule.within() > intents.MaxHold {
+			return Result{}, fmt.Errorf("rule %q: count and within_sec (at most a day) must be positive", rule.ID)
+		}
+	}
 	for _, o := range r.Obligations {
 		if !slices.Contains(obligations, o.Name) {
 			return Result{}, fmt.Errorf("obligation %q is unknown", o.Name)
@@ -173,10 +184,10 @@ func (r Result) settle(known map[string]RuleInfo) (Result, error) {
 	switch {
 	case len(r.Deny) > 0:
 		return Result{Deny: r.Deny}, nil
+	case !r.Allow: // nor is it worth anybody's approval
+		return Result{Deny: []Rule{{ID: IDDefault, Reason: "no policy allows this order"}}}, nil
 	case len(r.Hold) > 0:
 		return Result{Hold: r.Hold, Obligations: r.Obligations}, nil
-	case !r.Allow:
-		return Result{Deny: []Rule{{ID: IDDefault, Reason: "no policy allows this order"}}}, nil
 	}
 	return Result{Allow: true, Obligations: r.Obligations}, nil
 }

@@ -128,7 +128,7 @@ func TestLiveFollow(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() {
-		done <- l.Follow(ctx, dir, func(context.Context, *Engine) error { return nil }, func(e *Engine, err error) { reports <- report{e, err} })
+		done <- (&Feed{Main: Place{At: dir}}).Follow(ctx, l, func(context.Context, *Engine) error { return nil }, func(e *Engine, err error) { reports <- report{e, err} })
 	}()
 
 	before := l.Engine()

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/open-policy-agent/opa/v1/cover"
 	"go.yaml.in/yaml/v3"
 
 	"aob.dev/writ/intents"
@@ -107,7 +108,10 @@ type Cell struct {
 }
 
 // Run decides every pair under the tree of e and the table's own data.
-func (t *Table) Run(ctx context.Context, e *Engine) ([]Cell, error) {
+func (t *Table) Run(ctx context.Context, e *Engine) ([]Cell, error) { return t.run(ctx, e, nil) }
+
+// run is Run, seen by c, if there is one.
+func (t *Table) run(ctx context.Context, e *Engine, c *cover.Cover) ([]Cell, error) {
 	data, err := t.directory()
 	if err != nil {
 		return nil, err
@@ -122,7 +126,7 @@ func (t *Table) Run(ctx context.Context, e *Engine) ([]Cell, error) {
 			if err != nil {
 				return nil, fmt.Errorf("decision table: %s, %s: %w", who, what, err)
 			}
-			r, err := e.Decide(ctx, in)
+			r, err := e.watched(ctx, in, c)
 			if err != nil {
 				return nil, err
 			}

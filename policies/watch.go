@@ -16,8 +16,8 @@ import (
 // write several files for one change.
 const quiet = 150 * time.Millisecond
 
-// Watch calls onChange after changes below a directory have come to rest, until
-// ctx ends. The calls come from one goroutine, this one.
+// Watch calls onChange after changes of a file, or below a directory, have come
+// to rest, until ctx ends. The calls come from one goroutine, this one.
 // It is called once at the start, so that no change before the watch is missed.
 func Watch(ctx context.Context, dir string, onChange func()) error {
 	w, err := fsnotify.NewWatcher()
@@ -25,7 +25,14 @@ func Watch(ctx context.Context, dir string, onChange func()) error {
 		return fmt.Errorf("watch %s: %w", dir, err)
 	}
 	defer w.Close()
-	if err := watchTree(w, dir); err != nil {
+	only := "" // the file, if it is one
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		only = filepath.Clean(dir)
+		err = w.Add(filepath.Dir(only)) // a file that is replaced is another one
+		if err != nil {
+			return fmt.Errorf("watch %s: %w", dir, err)
+		}
+	} else if err := watchTree(w, dir); err != nil {
 		return fmt.Errorf("watch %s: %w", dir, err)
 	}
 	rest := time.NewTimer(0) // what changed before the watch began is noticed too
@@ -42,6 +49,9 @@ func Watch(ctx context.Context, dir string, onChange func()) error {
 		case event, ok := <-w.Events:
 			if !ok {
 				return nil
+			}
+			if only != "" && filepath.Clean(event.Name) != only {
+				continue
 			}
 			if event.Has(fsnotify.Create) {
 				if info, err := os.Stat(event.Name); err == nil && info.IsDir() {

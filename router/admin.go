@@ -31,6 +31,9 @@ func (v *View) legalAdmin(e *intents.Envelope) (effect, error) {
 		}
 		return effect{catalog.Accepted{Accepted: true}, s}, nil
 	}
+	if foreignTenant(e) {
+		return effect{}, errForeign() // and not a word of whether it is there
+	}
 	actor := e.Principal().Tenant
 	switch e.Type() {
 	case "key.put":
@@ -75,6 +78,11 @@ func (v *View) legalAdmin(e *intents.Envelope) (effect, error) {
 			return effect{}, illegal("/intent/args/tenant", "no such tenant")
 		}
 		return accepted(subjectTenant(t))
+	case typePush:
+		if err := v.legalPush(e); err != nil {
+			return effect{}, err
+		}
+		return accepted(subjectPolicy)
 	case "grant.revoke":
 		a, err := argsOf[catalog.GrantRevoke](e)
 		if err != nil {
@@ -123,12 +131,19 @@ func (d *Directory) legalAPIKey(k *catalog.APIKey, tenant string) error {
 	return nil
 }
 
+func errForeign() error {
+	return intents.Refuse(intents.RBACForbidden, "/intent/args/tenant", "only operators of system may name another tenant")
+}
+
 // foreignTenant is the tenant named by a control order that is not the actor's
 // own; only operators of system may name one (DESIGN §15).
 func foreignTenant(e *intents.Envelope) bool {
 	actor := e.Principal().Tenant
 	if actor == systemTenant {
 		return false
+	}
+	if e.Type() == typePush {
+		return true // a policy is every tenant's
 	}
 	var a struct {
 		Tenant string          `json:"tenant"`
@@ -179,6 +194,8 @@ func (d *Directory) foldAdmin(o decided) error {
 			return fmt.Errorf("skill.approve for unknown tenant")
 		}
 		t.pins[a.Skill] = intents.Pin{Skill: a.Skill, Digest: a.Digest, Effect: string(a.Effect)}
+	case typePush:
+		return d.foldPush(o.args)
 	case "grant.revoke":
 		var a catalog.GrantRevoke
 		if err := json.Unmarshal(o.args, &a); err != nil {
@@ -244,7 +261,7 @@ func (d *Directory) foldAdminPut(a catalog.AdminPut, tenantID string) error {
 func DefaultRoles() []catalog.RoleData {
 	return []catalog.RoleData{
 		{Role: "user", Capabilities: []string{
-			"plans:*", "memory:*", "files:*", "python:run", "skills:read", "skills:call", "sessions:*",
+			"plans:*", "memory:*", "files:*", "artifacts:*", "python:run", "skills:read", "skills:call", "sessions:*",
 			"souls:read", "souls:write:own", "logs:read",
 		}},
 		{Role: "auditor", Capabilities: []string{"audit:read", "plans:read", "policy:explain"}},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/storage"
 )
 
@@ -17,6 +18,9 @@ func (r *Router) recorded(o *order) (*intents.Answer, error) {
 		return a, nil // a refusal is answered, not receipted: it changed nothing
 	}
 	withOutcome(a, o.record.out)
+	if o.decision.Verdict == intents.Hold {
+		a.Approval = bus.ApprovalURL(a.IntentID)
+	}
 	return a, r.receipt(a, o.position, o.decision, o.record)
 }
 
@@ -35,7 +39,7 @@ func (r *Router) answerDuplicate(d *duplicate, trace string) (*intents.Answer, e
 		a.Replayed = true
 		withOutcome(a, d.outcome)
 	case d.holder.State == storage.StateHeld:
-		a.Code = intents.ApprovalRequired
+		a.Code, a.Approval = intents.ApprovalRequired, bus.ApprovalURL(a.IntentID)
 	default:
 		a.Code, a.Reason, a.Hint = intents.InFlight, "the same order is being carried out", intents.InFlight.Info().Hint
 		return a, nil

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
-	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/policies"
 )
 
@@ -26,8 +25,11 @@ func (r *Router) authorize(ctx context.Context, o *order) error {
 	if err != nil {
 		return err
 	}
+	if o.env.Type() == typeApprove {
+		res = res.Unheld()
+	}
 	if x := res.Refusal(); x != nil {
-		o.decision.Approvers = res.Approvers()
+		holdFor(&o.decision, res, o.now)
 		return x
 	}
 	for _, ob := range res.Obligations {
@@ -50,7 +52,10 @@ type generation struct {
 // engine is the policy in force over the directory data of now: new data makes
 // a new generation, so nothing remembered outlives what it rested on.
 func (r *Router) engine(ctx context.Context) (*policies.Engine, error) {
-	base := r.cfg.Policy.Engine()
+	base, err := r.inForce(ctx)
+	if err != nil {
+		return nil, err
+	}
 	at := r.dir.dataVersion()
 	g := &r.generation
 	g.mu.Lock()
@@ -123,9 +128,18 @@ func taskFacts(t Task) *policies.Task {
 	}
 }
 
-func planFacts(p catalog.PlanView) *policies.Plan {
-	return &policies.Plan{
-		PlanID: p.PlanID, Status: string(p.Status), Epoch: p.Epoch, Revision: p.Revision,
-		ReplanCount: p.ReplanCount, Steps: len(p.Steps),
+// planSeen is what a policy sees of a plan, and whose plan it is. The decision
+// rests on it.
+func (v *View) planSeen(tenant, id string) (facts *policies.Plan, user string, ok bool) {
+	v.d.mu.RLock()
+	defer v.d.mu.RUnlock()
+	v.rely(subjectPlan(tenant, id))
+	p, ok := v.d.plans[tenant+"/"+id]
+	if !ok {
+		return nil, "", false
 	}
+	return &policies.Plan{
+		PlanID: p.view.PlanID, Status: string(p.view.Status), Epoch: p.view.Epoch, Revision: p.view.Revision,
+		ReplanCount: p.view.ReplanCount, Steps: len(p.view.Steps),
+	}, p.view.UserID, true
 }

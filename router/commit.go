@@ -30,6 +30,9 @@ func (r *Router) commit(ctx context.Context, o *order) error {
 			return err
 		}
 	}
+	if err := r.prepare(ctx, o); err != nil {
+		return err
+	}
 	c, err := r.entries(o)
 	if err != nil {
 		r.release(o)
@@ -63,11 +66,27 @@ func (r *Router) commit(ctx context.Context, o *order) error {
 	}
 }
 
+// prepare does what a commit needs beyond the decision: an order that is held
+// takes its inputs with it, and an approval says what becomes of its order.
+func (r *Router) prepare(ctx context.Context, o *order) error {
+	switch {
+	case o.decision.Verdict == intents.Hold:
+		if err := r.mayHold(o); err != nil {
+			return err
+		}
+		return r.holdInputs(ctx, o)
+	case o.decision.Verdict == intents.Allow && o.env.Type() == typeApprove:
+		return r.settle(ctx, o)
+	default:
+		return nil
+	}
+}
+
 // lost makes the order a duplicate of the winner, or leaves a refusal that was
 // recorded before as it is.
 func (r *Router) lost(ctx context.Context, o *order, winner int64) error {
 	if o.decision.Verdict == intents.Deny {
-		o.position = winner
+		o.position, o.repeated = winner, true
 		return nil
 	}
 	h, err := r.cfg.Journal.Holder(ctx, winner)
@@ -113,7 +132,7 @@ func (r *Router) entries(o *order) (storage.Commit, error) {
 		c.Asserts = nil // a refusal relies on nothing that must still hold
 		c.Entries = []storage.Entry{entry}
 	case o.decision.Verdict == intents.Hold:
-		entry.Touches = r.planSubjects(o)
+		entry.Touches = planSubjects(o)
 		c.Entries = []storage.Entry{entry}
 	case o.row.Executor == catalog.ExecutorRouter:
 		entry.Touches = o.effect.touches
@@ -122,10 +141,18 @@ func (r *Router) entries(o *order) (storage.Commit, error) {
 			return c, err
 		}
 		c.Entries = []storage.Entry{entry, {Record: out, OfPrevious: true, Of: storage.Nobody}}
+		more, err := r.endings(o)
+		if err != nil {
+			return c, err
+		}
+		c.Entries, c.Asserts = append(c.Entries, more...), o.view.Asserts()
+		if o.settled != nil {
+			c.Entries = append(c.Entries, o.settled.entries...)
+		}
 	default:
 		entry.Open = true
 		if o.decision.Effect == string(catalog.Once) {
-			entry.Touches = r.planSubjects(o)
+			entry.Touches = planSubjects(o)
 		}
 		c.Entries = []storage.Entry{entry}
 	}
@@ -133,7 +160,7 @@ func (r *Router) entries(o *order) (storage.Commit, error) {
 }
 
 // planSubjects are touched by orders that later moves of their plan depend on.
-func (r *Router) planSubjects(o *order) []storage.Subject {
+func planSubjects(o *order) []storage.Subject {
 	c, tenant := o.env.Context(), o.env.Principal().Tenant
 	if c.PlanID == "" {
 		return nil
@@ -180,6 +207,10 @@ func (r *Router) admit(o *order) error {
 
 // release gives the slot of an order that will not run (any more) back.
 func (r *Router) release(o *order) {
+	if o.settled != nil && o.settled.released != nil {
+		<-r.slotsFor(o.settled.released)
+		o.settled.released = nil
+	}
 	if o.decision.Verdict != intents.Allow || o.row.Executor == catalog.ExecutorRouter || o.row.Executor == "" {
 		return
 	}

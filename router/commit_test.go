@@ -39,12 +39,17 @@ func (j *hookedJournal) Lookup(ctx context.Context, k storage.Key) (storage.Hold
 // withHooks is a world whose journal does what the test says in between.
 func withHooks(t *testing.T) (*routertest.World, *hookedJournal) {
 	t.Helper()
+	return withHooksAnd(t, routertest.Options{})
+}
+
+func withHooksAnd(t *testing.T, o routertest.Options) (*routertest.World, *hookedJournal) {
+	t.Helper()
 	j := &hookedJournal{}
-	w := routertest.New(t, routertest.Options{Wrap: func(inner storage.Journal) storage.Journal {
+	o.Wrap = func(inner storage.Journal) storage.Journal {
 		j.Journal = inner
 		return j
-	}})
-	return w, j
+	}
+	return routertest.New(t, o), j
 }
 
 // What a decision relied on may change before its commit: then it is decided

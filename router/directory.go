@@ -59,7 +59,10 @@ type Directory struct {
 	keySetToken  string
 	keys         map[string]intents.Key
 	policyDigest string
-	catalog      string
+	// policyRevision is the highest that was ever in force; 0: none had one.
+	policyRevision int64
+	pushed         *pushed // nil: the policy in force comes from a place, or is the embedded one
+	catalog        string
 
 	tenants map[string]*tenant
 	apiKeys map[string]apiKeyRow // by hash
@@ -69,9 +72,10 @@ type Directory struct {
 	taskKID map[string]string    // kid to "tenant/task_id"
 	orders  map[int64]*openOrder // open orders of plans, by position
 	unknown map[string]unknown   // indeterminate orders by intent_id, until order.resolve
-	settled map[int64]string     // resolved orders by position: done, failed
-	outcome func(of int64)       // told of every outcome, after the fold
-	faults  []error              // records that could not be folded; not ready while there are any
+	holds   holds
+	settled map[int64]string // resolved orders by position: done, failed
+	outcome func(of int64)   // told of every outcome, after the fold
+	faults  []error          // records that could not be folded; not ready while there are any
 }
 
 // tenant is the directory data of one tenant.
@@ -113,7 +117,7 @@ func NewDirectory() *Directory {
 		touched: make(map[storage.Subject]int64), keys: make(map[string]intents.Key),
 		tenants: make(map[string]*tenant), apiKeys: make(map[string]apiKeyRow),
 		revoked: make(map[string]time.Time), plans: make(map[string]*plan), tasks: make(map[string]*task),
-		taskKID: make(map[string]string), orders: make(map[int64]*openOrder), unknown: make(map[string]unknown), settled: make(map[int64]string),
+		taskKID: make(map[string]string), orders: make(map[int64]*openOrder), unknown: make(map[string]unknown), settled: make(map[int64]string), holds: newHolds(),
 	}
 }
 
@@ -157,7 +161,9 @@ func (d *Directory) fold(e storage.Entry) error {
 		return d.foldOrder(e)
 	case storage.KindOutcome:
 		return d.foldOutcome(e)
-	case storage.KindRelease, storage.KindTakeover:
+	case storage.KindRelease:
+		return d.foldRelease(e)
+	case storage.KindTakeover:
 		return nil
 	default:
 		return fmt.Errorf("unknown kind %q", e.Record.Kind)
@@ -179,7 +185,7 @@ func (d *Directory) foldControl(r storage.Record) error {
 		}
 	}
 	if c.Policy != "" {
-		d.policyDigest = c.Policy
+		d.foldPolicy(c.Policy, c.Revision)
 	}
 	if c.Catalog != "" {
 		d.catalog = c.Catalog
@@ -231,6 +237,7 @@ type decided struct {
 	kid      string
 	roles    []string // of the actor, as decided
 	client   string   // act.client of the grant
+	minted   minted   // the grant
 	trace    string
 	at       time.Time
 	position int64
@@ -238,33 +245,72 @@ type decided struct {
 
 // foldOrder applies an order record: allowed orders of the router have their
 // effect here, at their own position; others become open or held orders.
+//
+// It runs in the journal's writer, and most orders are dispatched: of those, and
+// of refusals, only what the fold keeps is read.
 func (d *Directory) foldOrder(e storage.Entry) error {
-	o, err := readDecided(e.Record)
-	if err != nil {
+	var o decided
+	if err := o.readDecision(e.Record); err != nil || o.decision.Verdict == intents.Deny {
+		return err
+	}
+	if err := o.readOrder(e.Record); err != nil {
+		return err
+	}
+	if o.decision.Verdict == intents.Allow && o.decision.Executor != catalog.ExecutorRouter && o.typ != typeApprove {
+		d.foldOpen(o)
+		return nil
+	}
+	if err := o.readActor(e.Record); err != nil {
 		return err
 	}
 	switch o.decision.Verdict {
-	case intents.Deny:
-		return nil
 	case intents.Hold:
 		return d.foldHold(o)
-	case intents.Allow:
+	case intents.Allow, intents.Deny:
 	}
-	if o.decision.Executor == catalog.ExecutorRouter {
-		if move, ok := planMoves[o.typ]; ok {
-			return move(d, o)
+	if o.typ == typeApprove {
+		return d.foldApproval(o)
+	}
+	if move, ok := planMoves[o.typ]; ok {
+		return move(d, o)
+	}
+	return d.foldAdmin(o)
+}
+
+// readDecided reads all of it.
+func readDecided(r storage.Record) (o decided, err error) {
+	for _, read := range []func(storage.Record) error{o.readDecision, o.readOrder, o.readActor} {
+		if err := read(r); err != nil {
+			return o, err
 		}
-		return d.foldAdmin(o)
 	}
-	d.foldOpen(o)
+	return o, nil
+}
+
+func (o *decided) readDecision(r storage.Record) error {
+	o.at, o.position = r.At, r.Position
+	return json.Unmarshal(r.Parts[storage.PartDecision], &o.decision)
+}
+
+// readOrder reads what the order says.
+func (o *decided) readOrder(r storage.Record) error {
+	var sealed intents.Sealed
+	if err := json.Unmarshal(r.Parts[storage.PartOrder], &sealed); err != nil {
+		return err
+	}
+	var b intents.Body
+	if err := json.Unmarshal([]byte(sealed.Payload), &b); err != nil {
+		return err
+	}
+	o.typ, o.args, o.user, o.tenant, o.trace = b.Intent.Type, b.Intent.Args, b.Actor.UserID, b.Actor.Tenant, b.TraceID
+	if b.Context != nil {
+		o.ctx = *b.Context
+	}
 	return nil
 }
 
-func readDecided(r storage.Record) (decided, error) {
-	var o decided
-	if err := json.Unmarshal(r.Parts[storage.PartDecision], &o.decision); err != nil {
-		return o, err
-	}
+// readActor reads who sealed it and for whom.
+func (o *decided) readActor(r storage.Record) error {
 	var facts struct {
 		Signer struct {
 			KID  string       `json:"kid"`
@@ -273,34 +319,23 @@ func readDecided(r storage.Record) (decided, error) {
 		Roles []string `json:"roles"`
 	}
 	if err := json.Unmarshal(r.Parts[storage.PartFacts], &facts); err != nil {
-		return o, err
+		return err
 	}
-	var sealed intents.Sealed
-	if err := json.Unmarshal(r.Parts[storage.PartOrder], &sealed); err != nil {
-		return o, err
+	o.roles, o.role, o.kid = facts.Roles, facts.Signer.Role, facts.Signer.KID
+	raw, ok := r.Parts[storage.PartGrant]
+	if !ok {
+		return nil
 	}
-	var b intents.Body
-	if err := json.Unmarshal([]byte(sealed.Payload), &b); err != nil {
-		return o, err
+	var token string
+	var g intents.Grant
+	if err := json.Unmarshal(raw, &token); err != nil {
+		return err
 	}
-	o.typ, o.args, o.user, o.tenant = b.Intent.Type, b.Intent.Args, b.Actor.UserID, b.Actor.Tenant
-	if b.Context != nil {
-		o.ctx = *b.Context
+	if err := intents.PeekClaims(token, &g); err != nil { // verified before it was recorded
+		return err
 	}
-	if raw, ok := r.Parts[storage.PartGrant]; ok {
-		var token string
-		var g intents.Grant
-		if err := json.Unmarshal(raw, &token); err != nil {
-			return o, err
-		}
-		if err := intents.PeekClaims(token, &g); err != nil { // verified before it was recorded
-			return o, err
-		}
-		o.client = g.Act.Client
-	}
-	o.roles, o.trace = facts.Roles, b.TraceID
-	o.role, o.kid, o.at, o.position = facts.Signer.Role, facts.Signer.KID, r.At, r.Position
-	return o, nil
+	o.client, o.minted = g.Act.Client, mintedBy(token, &g)
+	return nil
 }
 
 // Origin is the log origin; empty before the genesis.
@@ -314,7 +349,14 @@ func (d *Directory) Origin() string {
 func (d *Directory) JWKS() intents.JWKS {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	return intents.JWKS{Origin: d.origin, Version: d.keySet.Version, Keys: slices.Clone(d.keySet.Keys)}
+	return intents.JWKS{Origin: d.origin, Version: d.keySet.Version, Keys: slices.Clone(d.keySet.Keys), KeySet: d.keySetToken}
+}
+
+// KeySetVersion is the version of the key set in force.
+func (d *Directory) KeySetVersion() int64 {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return d.keySet.Version
 }
 
 // LastAt is the time of the last record.

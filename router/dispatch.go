@@ -14,6 +14,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/storage"
 )
 
@@ -27,19 +28,23 @@ const replyGrace = 2 * time.Second
 func (r *Router) perform(ctx context.Context, o *order) (*intents.Answer, error) {
 	switch {
 	case o.duplicate != nil && o.decision.Verdict == intents.Deny:
-		r.metrics.refused(o.decision.Code)
+		r.countRefusal(o)
 		return r.decided(o), nil // stage 6 refused it: no record, and not a word of the first
 	case o.duplicate != nil:
 		return r.replay(o)
 	case o.decision.Verdict != intents.Allow:
-		r.metrics.refused(o.decision.Code)
+		r.countRefusal(o)
 		return r.recorded(o)
 	case o.row.Executor == catalog.ExecutorRouter:
 		r.metrics.accepted()
 		r.wipe(ctx, o)
+		if o.settled != nil && o.settled.released != nil {
+			r.goOn(ctx, o.settled.released)
+		}
 		return r.recorded(o)
 	}
 	r.metrics.accepted()
+	failpoint.Hit(failpoint.OrderCommitted)
 	defer r.release(o)
 	r.finish(context.WithoutCancel(ctx), o, r.dispatch(context.WithoutCancel(ctx), o))
 	return r.recorded(o)
@@ -51,6 +56,7 @@ func (r *Router) wipe(ctx context.Context, o *order) {
 	if o.env.Type() != "step.finish" || o.task == nil {
 		return
 	}
+	failpoint.Hit(failpoint.StepFinished)
 	s := storage.Scope{Tenant: o.task.Tenant, Plan: o.task.Plan, Revision: o.task.Revision, Step: o.task.Step}
 	if err := r.cfg.Blobs.Wipe(context.WithoutCancel(ctx), s); err != nil {
 		r.cfg.Log.WarnContext(ctx, "files of a finished step stay until the sweep", slog.String("plan_id", s.Plan), slog.Int("step", s.Step), slog.String("error", err.Error()))
@@ -119,7 +125,9 @@ func (r *Router) request(ctx context.Context, o *order) (intents.Report, error) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.row.Run()+replyGrace)
 	defer cancel()
+	failpoint.Hit(failpoint.OrderTicketed)
 	reply, err := r.cfg.Bus.Request(ctx, bus.Exec(o.env.Type()), msg)
+	failpoint.Hit(failpoint.OrderReported)
 	switch {
 	case errors.Is(err, bus.ErrNoResponders):
 		return report, intents.Refuse(intents.DispatchUnavailable, "", "no executor listens for "+o.env.Type())
@@ -144,7 +152,10 @@ func marshalExact(v any) ([]byte, error) {
 // claims adds what the order's task may touch, and the skills' pins.
 func (r *Router) claims(o *order, t *intents.Ticket) error {
 	if o.task != nil {
-		spec, err := json.Marshal(o.task.Spec.ReturnSpec)
+		spec, err := marshalExact(struct { // in the order that is signed
+			Reason string `json:"reason"`
+			Shape  string `json:"shape"`
+		}{o.task.Spec.ReturnSpec.Reason, o.task.Spec.ReturnSpec.Shape})
 		if err != nil {
 			return err
 		}
@@ -257,6 +268,7 @@ func (r *Router) finish(ctx context.Context, o *order, out intents.Outcome) {
 		}
 		return // the first outcome wins; recorded reads it
 	}
+	failpoint.Hit(failpoint.OrderFinished)
 	o.record.outcome, o.record.out = rec.Digest(), &out
 	r.metrics.finished(out.Code)
 }
@@ -272,7 +284,7 @@ func (r *Router) outcomeTouches(o *order, out intents.Outcome) []storage.Subject
 	switch {
 	case violated:
 		return []storage.Subject{subjectPlan(tenant, c.PlanID), subjectTask(tenant, c.TaskID)}
-	case o.decision.Effect == string(catalog.Once), o.decision.Verdict == intents.Hold:
+	case o.decision.Effect == string(catalog.Once), len(o.facts.Approvals) > 0: // a released order's plan waits for it
 		return []storage.Subject{subjectPlan(tenant, c.PlanID)}
 	default:
 		return nil

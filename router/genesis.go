@@ -39,7 +39,10 @@ type Control struct {
 	Genesis *string `json:"genesis,omitempty"` // compact JWS of a Genesis
 	Policy  string  `json:"policy_digest,omitempty"`
 	Catalog string  `json:"catalog_digest,omitempty"`
-	Refused int64   `json:"refused,omitempty"` // orders that were refused before they could be recorded
+	// Revision of the policy, as a bundle gives it; with Policy.
+	Revision int64 `json:"policy_revision,omitempty"`
+
+	Counters *Counters `json:"counters,omitempty"` // refusals without a record of their own
 }
 
 // Origin is the log origin of a root key.

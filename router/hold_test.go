@@ -1,7 +1,6 @@
 package router_test
 
 import (
-	"encoding/json"
 	"testing"
 
 	"aob.dev/writ/intents"
@@ -95,58 +94,4 @@ func TestHeldSurvivesRestart(t *testing.T) {
 	if dup := w.Want(task.Call("pay", `{"n":1}`), intents.ApprovalRequired); dup.Receipt != a.Receipt {
 		t.Error("another receipt after the restart")
 	}
-}
-
-// ended writes the outcome of a held order as a release or a rejection would.
-func ended(w *routertest.World, a *intents.Answer, out string) {
-	w.Helper()
-	res, err := w.Journal.Commit(w.Context(), storage.Commit{ID: "test " + out, Entries: []storage.Entry{{
-		Record: storage.NewRecord(storage.KindOutcome, w.Clock.Now(), map[string]json.RawMessage{storage.PartOutcome: json.RawMessage(out)}),
-		Of:     *a.Position, Touches: []storage.Subject{"plan/default/p1"}, Holder: storage.Nobody,
-	}}})
-	w.Must(err)
-	if res.Verdict != storage.Won {
-		w.Fatalf("%+v", res)
-	}
-}
-
-// Rejected or expired, the plan replans; the plan waits for a driver again.
-func TestHoldRejected(t *testing.T) {
-	for _, code := range []string{"APPROVAL_REJECTED", "APPROVAL_EXPIRED"} {
-		w := routertest.New(t, routertest.Options{})
-		task, a := held(w)
-		ended(w, a, `{"of":1,"attempt":1,"status":"failed","code":"`+code+`","reason":"no","duration_ms":0}`)
-		v := task.View()
-		if v.Status != catalog.PlanReplanning || v.Steps[0].Status != catalog.StepFailed || v.History[0].Trigger != "rejected" {
-			t.Errorf("%s: %+v", code, v)
-		}
-		if got := w.Dir.Silent(0); len(got) != 1 {
-			t.Errorf("%s: silent %+v", code, got)
-		}
-	}
-}
-
-// Approved and done, the step runs again and its equal order gets the result.
-func TestHoldDone(t *testing.T) {
-	w := routertest.New(t, routertest.Options{})
-	task, a := held(w)
-	ended(w, a, `{"of":1,"attempt":1,"status":"done","code":"OK","result":{"output":7},"duration_ms":0}`)
-	if got := w.Dir.Silent(0); len(got) != 1 {
-		t.Errorf("silent %+v", got)
-	}
-	p := task.Plan
-	v := routertest.Result[catalog.PlanView](w, p.Claim())
-	if v.Status != catalog.PlanExecuting || v.ReplanCount != 0 || v.Steps[0].Status != catalog.StepPending || v.Facts[0].Status != "done" {
-		t.Errorf("%+v", v)
-	}
-	if got := w.Dir.Silent(0); len(got) != 0 {
-		t.Errorf("claimed and silent: %+v", got)
-	}
-	again := p.Started(1)
-	dup := w.Want(again.Call("pay", `{"n":1}`), intents.OK)
-	if !dup.Replayed || string(dup.Outcome.Result) != `{"output":7}` {
-		t.Errorf("%+v", dup)
-	}
-	w.OK(again.Order("write_memory", catalog.WriteMemory{Label: "result", From: a.IntentID}))
-	w.Want(again.Finish("done", again.MemoryKey("result"), ""), intents.OK)
 }

@@ -29,7 +29,7 @@ func (r *Router) idempotency(ctx context.Context, o *order) error {
 	}
 	refusal := r.legal(o)
 	if refusal == nil {
-		return nil
+		return r.provePush(ctx, o)
 	}
 	// The same order may have been committed between the look-up and the fold:
 	// then its own effect is what makes it illegal now.
@@ -142,10 +142,17 @@ func (r *Router) legal(o *order) error {
 	if o.row.Executor != catalog.ExecutorRouter {
 		return nil
 	}
+	return r.move(o)
+}
+
+// move judges an order of the router on the fold and says its effect.
+func (r *Router) move(o *order) error {
 	var e effect
 	var err error
 	if _, ok := planMoves[o.env.Type()]; ok {
 		e, err = o.view.legalMove(o.env, o.now)
+	} else if o.env.Type() == typeApprove {
+		e, err = o.view.legalApproval(o.env, o.now)
 	} else {
 		e, err = o.view.legalAdmin(o.env)
 	}

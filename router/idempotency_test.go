@@ -2,7 +2,6 @@ package router_test
 
 import (
 	"context"
-	"sync"
 	"testing"
 	"time"
 
@@ -208,46 +207,5 @@ func TestInFlight(t *testing.T) {
 	a, b := <-first, <-waited
 	if a.Code != intents.OK || b == nil || b.Code != intents.OK || !b.Replayed || a.Receipt != b.Receipt {
 		t.Errorf("first %+v, waited %+v", a, b)
-	}
-}
-
-// 200 submissions of one key at once: one effect, and each is told of it.
-func TestOneKeyManySubmissions(t *testing.T) {
-	for _, typ := range []string{"dispatched", "by the router"} {
-		t.Run(typ, func(t *testing.T) {
-			w := routertest.New(t, routertest.Options{})
-			task := started(w, catalog.Once)
-			order := task.CallOrder("feed", `{}`)
-			if typ == "by the router" {
-				order = task.ClaimOrder(2)
-			}
-			before := w.Journal.Next()
-			answers := make([]*intents.Answer, 200)
-			var all sync.WaitGroup
-			for i := range answers {
-				raw := w.Seal(order)
-				all.Go(func() {
-					a, err := w.Router.SubmitAndWait(t.Context(), raw, time.Minute)
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					answers[i] = a
-				})
-			}
-			all.Wait()
-			fresh := 0
-			for _, a := range answers {
-				if a == nil || a.Code != intents.OK || a.IntentID != answers[0].IntentID || a.Receipt != answers[0].Receipt {
-					t.Fatalf("%+v", a)
-				}
-				if !a.Replayed {
-					fresh++
-				}
-			}
-			if made := w.Journal.Next() - before; fresh != 1 || made != 2 {
-				t.Errorf("%d fresh answers, %d records", fresh, made)
-			}
-		})
 	}
 }

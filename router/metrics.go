@@ -1,6 +1,10 @@
 package router
 
 import (
+	"cmp"
+	"errors"
+	"maps"
+	"slices"
 	"sync"
 
 	"aob.dev/writ/intents"
@@ -12,6 +16,8 @@ type Metrics struct {
 	accept   int64
 	refusals map[intents.Code]int64
 	outcomes map[intents.Code]int64
+	pending  Counters       // refusals without a record of their own since the last counter record
+	flood    map[string]int // of pending: refused orders by the key that signed them
 }
 
 func (m *Metrics) accepted() {
@@ -20,22 +26,83 @@ func (m *Metrics) accepted() {
 	m.mu.Unlock()
 }
 
+// refused counts a refusal that has a record of its own.
 func (m *Metrics) refused(c intents.Code) {
 	m.mu.Lock()
-	if m.refusals == nil {
-		m.refusals = make(map[intents.Code]int64)
-	}
-	m.refusals[c]++
+	count(&m.refusals, c, 1)
 	m.mu.Unlock()
+}
+
+// maxFlood bounds how many signers are remembered between two counter records.
+const maxFlood = 1024
+
+// unrecorded counts a refusal that has none: the next counter record has it.
+func (m *Metrics) unrecorded(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := intents.CodeOf(err)
+	count(&m.refusals, c, 1)
+	count(&m.pending.Refused, c, 1)
+	var signed *signedError
+	if !errors.As(err, &signed) {
+		return
+	}
+	if _, known := m.flood[signed.kid]; known || len(m.flood) < maxFlood {
+		count(&m.flood, signed.kid, 1)
+	}
+}
+
+// countRefusal counts a decision that refuses, as having a record or not.
+func (r *Router) countRefusal(o *order) {
+	if o.duplicate == nil && !o.repeated {
+		r.metrics.refused(o.decision.Code)
+		return
+	}
+	r.metrics.unrecorded(signed(o, intents.Refuse(o.decision.Code, "", "")))
 }
 
 func (m *Metrics) finished(c intents.Code) {
 	m.mu.Lock()
-	if m.outcomes == nil {
-		m.outcomes = make(map[intents.Code]int64)
-	}
-	m.outcomes[c]++
+	count(&m.outcomes, c, 1)
 	m.mu.Unlock()
+}
+
+func count[K comparable, N int | int64](m *map[K]N, k K, n N) {
+	if *m == nil {
+		*m = make(map[K]N)
+	}
+	(*m)[k] += n
+}
+
+// take empties what is to be recorded; nil: there is nothing.
+func (m *Metrics) take() *Counters {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.pending.Refused) == 0 {
+		return nil
+	}
+	c := m.pending
+	for kid, n := range m.flood {
+		c.Signers = append(c.Signers, SignerCount{kid, int64(n)})
+	}
+	slices.SortFunc(c.Signers, func(a, b SignerCount) int {
+		return cmp.Or(cmp.Compare(b.Refused, a.Refused), cmp.Compare(a.KID, b.KID))
+	})
+	c.Signers = c.Signers[:min(len(c.Signers), maxSigners)]
+	m.pending, m.flood = Counters{}, nil
+	return &c
+}
+
+// giveBack returns what could not be recorded.
+func (m *Metrics) giveBack(c *Counters) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for code, n := range c.Refused {
+		count(&m.pending.Refused, code, n)
+	}
+	for _, s := range c.Signers {
+		count(&m.flood, s.KID, int(s.Refused))
+	}
 }
 
 // Counts are the metrics of a router since it began.
@@ -51,11 +118,7 @@ func (r *Router) Counts() Counts {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := Counts{Accepted: m.accept, Refused: make(map[intents.Code]int64), Outcomes: make(map[intents.Code]int64)}
-	for k, v := range m.refusals {
-		c.Refused[k] = v
-	}
-	for k, v := range m.outcomes {
-		c.Outcomes[k] = v
-	}
+	maps.Copy(c.Refused, m.refusals)
+	maps.Copy(c.Outcomes, m.outcomes)
 	return c
 }

@@ -88,7 +88,7 @@ func (m mover) own(id string) (*plan, error) {
 func (m mover) touching(p *plan, tasks bool) []storage.Subject {
 	out := []storage.Subject{subjectPlan(p.view.TenantID, p.view.PlanID)}
 	if tasks {
-		for _, t := range m.v.d.liveTasks(p) {
+		for _, t := range p.liveTasks() {
 			out = append(out, subjectTask(t.tenant, t.id))
 		}
 	}

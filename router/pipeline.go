@@ -3,10 +3,12 @@ package router
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/storage"
 )
@@ -33,7 +35,11 @@ type order struct {
 	effect    *effect     // of a router order
 	position  int64       // after commit
 	attempt   int         // of the dispatch
+	again     bool        // what it relied on has changed: decided before
+	repeated  bool        // a refusal that has a record already
 	record    recordedRef // digests for the receipt
+	released  bool        // people have approved it: judged with today's roles
+	settled   *settlement // of an approval: what it does to its held order
 }
 
 // recordedRef is what a receipt says of an order's records.
@@ -47,6 +53,7 @@ func (r *Router) stages() []func(context.Context, *order) error {
 	return []func(context.Context, *order) error{
 		r.schema,      // 3
 		r.freshness,   // 4: refusals are counted, not recorded
+		r.rate,        // likewise
 		r.idempotency, // 5
 		r.rbac,        // 6
 		r.authorize,   // 7
@@ -59,23 +66,34 @@ func (r *Router) stages() []func(context.Context, *order) error {
 //
 // Crash: before commit nothing is left; in perform an open order is left, which
 // recovery ends by its effect.
-func (r *Router) Submit(ctx context.Context, raw []byte) (*intents.Answer, error) {
-	for range maxDecisions {
-		o, err := r.decide(ctx, raw)
+func (r *Router) Submit(ctx context.Context, raw []byte) (a *intents.Answer, err error) {
+	defer func() {
+		if err != nil && intents.CodeOf(err) == intents.Internal { // the caller is told no more than the code
+			r.cfg.Log.ErrorContext(ctx, "order", slog.String("error", err.Error()))
+		}
+	}()
+	for i := range maxDecisions {
+		o, err := r.decide(ctx, raw, i > 0)
 		if err != nil {
-			r.metrics.refused(intents.CodeOf(err))
+			r.metrics.unrecorded(err)
 			return nil, err
 		}
+		failpoint.Hit(failpoint.OrderDecided)
 		err = r.commit(ctx, o)
 		if errors.Is(err, errStale) {
 			continue // something that it relied on has changed: decide again
 		}
 		if err != nil {
+			if intents.CodeOf(err) == intents.Overloaded {
+				r.metrics.unrecorded(signed(o, err))
+			}
 			return nil, err
 		}
 		return r.perform(ctx, o)
 	}
-	return nil, intents.Refuse(intents.Overloaded, "", "what the decision rests on changes too fast")
+	err = intents.Refuse(intents.Overloaded, "", "what the decision rests on changes too fast")
+	r.metrics.unrecorded(err)
+	return nil, err
 }
 
 // maxDecisions bounds how often one submission is decided again.
@@ -83,25 +101,33 @@ const maxDecisions = 8
 
 // DryRun decides an order and leaves no trace: nothing is committed or counted.
 func (r *Router) DryRun(ctx context.Context, raw []byte) (*intents.Answer, error) {
-	o, err := r.decide(ctx, raw)
+	o, err := r.decide(ctx, raw, false)
 	if err != nil {
 		return nil, err
 	}
+	if err := mayExplain(o); err != nil {
+		return nil, err
+	}
+	return r.decided(o), nil
+}
+
+// mayExplain refuses a dry run to who may not see decisions.
+func mayExplain(o *order) error {
 	roles := o.env.Principal().Roles
 	if o.env.Signer().Role == intents.RoleOperator {
 		roles, _, _ = o.view.UserRoles(o.env.Principal().Tenant, o.env.Principal().UserID)
 	}
 	caps, _ := o.view.Capabilities(o.env.Principal().Tenant, roles)
 	if o.env.Signer().Role == intents.RoleTask || !covered(caps, "policy:explain") {
-		return nil, intents.Refuse(intents.RBACForbidden, "", "a dry run needs policy:explain and is never for a task's key")
+		return intents.Refuse(intents.RBACForbidden, "", "a dry run needs policy:explain and is never for a task's key")
 	}
-	return r.decided(o), nil
+	return nil
 }
 
 // Decide gives the code of stages 1 to 7 and leaves no trace: what a decision
 // costs, with nothing else. The error is as that of Submit.
 func (r *Router) Decide(ctx context.Context, raw []byte) (intents.Code, error) {
-	o, err := r.decide(ctx, raw)
+	o, err := r.decide(ctx, raw, false)
 	if err != nil {
 		return intents.CodeOf(err), err
 	}
@@ -109,14 +135,15 @@ func (r *Router) Decide(ctx context.Context, raw []byte) (intents.Code, error) {
 }
 
 // decide is stages 1 to 7. It writes nothing. A refusal in 3, 5, 6 or 7 and a
-// duplicate are decisions; the error is a refusal of 1, 2 or 4, or ours.
-func (r *Router) decide(ctx context.Context, raw []byte) (*order, error) {
+// duplicate are decisions; the error is a refusal of 1, 2 or 4, a rate that is
+// exceeded, or ours. again: the same submission was decided before.
+func (r *Router) decide(ctx context.Context, raw []byte, again bool) (*order, error) {
 	u, err := intents.Parse(raw) // 1
 	if err != nil {
 		return nil, err
 	}
 	now := r.cfg.Now().UTC().Truncate(time.Millisecond) // as records keep it: what is told is what is folded
-	o := &order{view: r.dir.View(), now: now, holder: storage.Nobody, attempt: 1}
+	o := &order{view: r.dir.View(), now: now, holder: storage.Nobody, attempt: 1, again: again}
 	if o.env, err = r.verify(u, o.view, now); err != nil { // 2
 		return nil, err
 	}
@@ -139,8 +166,9 @@ func (r *Router) decide(ctx context.Context, raw []byte) (*order, error) {
 		if !errors.As(err, &refusal) {
 			return nil, err // ours: fail closed
 		}
-		if refusal.Code == intents.ExpiredTTL || refusal.Code == intents.NotYetValid {
-			return nil, err
+		switch refusal.Code { //nolint:exhaustive // all others are decisions
+		case intents.ExpiredTTL, intents.NotYetValid, intents.RateLimited:
+			return nil, signed(o, err)
 		}
 		o.refuse(refusal)
 		o.violated = intents.ViolationsOf(err)
@@ -148,6 +176,16 @@ func (r *Router) decide(ctx context.Context, raw []byte) (*order, error) {
 	}
 	return o, nil
 }
+
+// signedError is a refusal of an order whose signature holds: who floods is known.
+type signedError struct {
+	error
+	kid string
+}
+
+func (e *signedError) Unwrap() error { return e.error }
+
+func signed(o *order, err error) error { return &signedError{err, o.env.Signer().KID} }
 
 // refuse makes the decision a denial, or a hold where people must approve.
 func (o *order) refuse(x *intents.Refusal) {

@@ -19,11 +19,12 @@ type plan struct {
 	view      catalog.PlanView
 	opened    int64                // position of plan.open
 	claimed   int64                // position of the last plan.claim; Nobody before the first
-	unheld    bool                 // a hold has ended and nobody has claimed the plan since
+	unheld    bool                 // a hold has ended, or was of plan.open, and nobody has claimed the plan since
 	roles     []string             // of the grant that opened it
 	client    string               // act.client of that grant
 	trace     string               // trace_id of plan.open
 	exhausted bool                 // the fourth replan: only plan.close failed is legal
+	tasks     []*task              // that its steps opened
 	results   map[int][]string     // step to memory keys its tasks wrote, of the step's revision
 	byIntent  map[string]orderRef  // dispatched orders, for "from"
 	facts     []*catalog.OrderFact // once and held orders, told to later drivers
@@ -76,10 +77,10 @@ func (p *plan) step(n int) *catalog.StepView {
 }
 
 // liveTasks of the plan.
-func (d *Directory) liveTasks(p *plan) []*task {
+func (p *plan) liveTasks() []*task {
 	var out []*task
-	for _, t := range d.tasks {
-		if t.plan == p && t.ended == "" {
+	for _, t := range p.tasks {
+		if t.ended == "" {
 			out = append(out, t)
 		}
 	}
@@ -100,7 +101,7 @@ func foldPlanOpen(d *Directory, o decided) error {
 		return err
 	}
 	d.plans[o.tenant+"/"+a.PlanID] = &plan{
-		opened: o.position, claimed: storage.Nobody, roles: o.roles, client: o.client, trace: o.trace, results: make(map[int][]string),
+		opened: o.position, claimed: storage.Nobody, unheld: o.decision.Verdict == intents.Hold, roles: o.roles, client: o.client, trace: o.trace, results: make(map[int][]string),
 		byIntent: make(map[string]orderRef), settled: make(map[string]bool),
 		view: catalog.PlanView{
 			PlanID: a.PlanID, TenantID: o.tenant, UserID: o.user, SessionID: o.ctx.SessionID,
@@ -128,7 +129,7 @@ func foldPlanClaim(d *Directory, o decided) error {
 	if err != nil {
 		return err
 	}
-	for _, t := range d.liveTasks(p) {
+	for _, t := range p.liveTasks() {
 		t.ended = "a newer plan.claim"
 	}
 	claim(p, a.Epoch, o.at)
@@ -240,11 +241,13 @@ func foldStep(d *Directory, o decided) error {
 	at := o.at
 	s.Status, s.TaskID, s.StartedAt, s.FinishedAt = catalog.StepRunning, a.TaskID, &at, nil
 	name := o.tenant + "/" + a.TaskID
-	d.tasks[name] = &task{
+	t := &task{
 		id: a.TaskID, tenant: o.tenant, user: o.user, kid: key.KID, public: key.Public, plan: p, planID: a.PlanID,
 		session: p.view.SessionID, turn: p.view.TurnID, revision: s.Revision, step: s.Step, spec: s.PlanStep,
 		inputKey: p.inputKey(s.PlanStep), deadline: deadline,
 	}
+	p.tasks = append(p.tasks, t)
+	d.tasks[name] = t
 	d.taskKID[key.KID] = name
 	return nil
 }
@@ -334,7 +337,7 @@ func (p *plan) doneSteps() []int {
 }
 
 func (d *Directory) endPlan(p *plan, status catalog.PlanStatus, at time.Time) {
-	for _, t := range d.liveTasks(p) {
+	for _, t := range p.liveTasks() {
 		t.ended = "plan " + string(status)
 	}
 	for i := range p.view.Steps {
@@ -343,6 +346,7 @@ func (d *Directory) endPlan(p *plan, status catalog.PlanStatus, at time.Time) {
 		}
 	}
 	p.view.Status, p.view.CompletedAt = status, &at
+	clear(p.byIntent) // nobody orders from a step of it any more
 }
 
 // foldOpen remembers a dispatched order until its outcome.
@@ -366,8 +370,12 @@ func (d *Directory) foldOpen(o decided) {
 
 // foldHold ends the task of a held order: the step waits for people.
 func (d *Directory) foldHold(o decided) error {
+	if err := d.addHold(o); err != nil {
+		return err
+	}
 	p, ok := d.plans[o.tenant+"/"+o.ctx.PlanID]
 	if !ok || o.ctx.PlanID == "" {
+		d.orders[o.position] = &openOrder{id: o.decision.IntentID, tenant: o.tenant, typ: o.typ}
 		return nil
 	}
 	fact := &catalog.OrderFact{
@@ -397,6 +405,8 @@ func (d *Directory) foldOutcome(e storage.Entry) error {
 		return nil
 	}
 	delete(d.orders, e.Of)
+	dispatched := d.dropHold(e.Of) == nil
+	delete(d.holds.released, e.Of)
 	var out intents.Outcome
 	if err := json.Unmarshal(e.Record.Parts[storage.PartOutcome], &out); err != nil {
 		return err
@@ -411,9 +421,12 @@ func (d *Directory) foldOutcome(e storage.Entry) error {
 		held := ref.fact.Status == "held"
 		ref.plan.unheld = ref.plan.unheld || held
 		ref.fact.Status, ref.fact.Code = factStatus(out), out.Code
+		if !dispatched && out.Code != intents.ApprovalRejected { // what people have said no to is not asked for again
+			ref.fact.Status = undelivered
+		}
 		s := ref.plan.step(ref.step)
-		if s != nil && held && s.Status == catalog.StepHeld && (out.Code == intents.ApprovalRejected || out.Code == intents.ApprovalExpired) {
-			s.Status, s.FailureReason = catalog.StepFailed, string(out.Code)
+		if s != nil && held && s.Status == catalog.StepHeld && !final(ref.plan.view.Status) && (out.Code == intents.ApprovalRejected || out.Code == intents.ApprovalExpired) {
+			s.Status, s.FailureReason = catalog.StepFailed, out.Reason
 			replan(ref.plan, s, "rejected", out.Reason, e.Record.At)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/bus"
 )
 
 // rbac is stage 6: the actor's roles must cover the type's capability and all
@@ -25,8 +26,15 @@ func (r *Router) rbac(_ context.Context, o *order) error {
 			return intents.Refuse(intents.RBACForbidden, "/actor/roles", "actor claims roles that the operator does not have")
 		}
 		if foreignTenant(o.env) {
-			return intents.Refuse(intents.RBACForbidden, "/intent/args/tenant", "only operators of system may name another tenant")
+			return errForeign()
 		}
+	}
+	if g := o.env.Grant(); o.released && g != nil {
+		roles, disabled := o.view.d.rolesOf(pr.Tenant, pr.UserID, bus.KeyOfClient(g.Act.Client), g.Roles)
+		if disabled {
+			return intents.Refuse(intents.RBACForbidden, "/actor/user_id", "the user or the API key is not there any more")
+		}
+		o.roles = roles
 	}
 	caps, known := o.view.Capabilities(pr.Tenant, o.roles)
 	if !known {
@@ -73,17 +81,12 @@ func covered(caps []string, needed string) bool {
 }
 
 func covers(have, need string) bool {
-	h, n := strings.SplitN(have, ":", 3), strings.SplitN(need, ":", 3)
-	if len(h) < 2 || len(n) < 2 {
+	area, haveRest, ok1 := strings.Cut(have, ":")
+	needArea, needRest, ok2 := strings.Cut(need, ":")
+	verb, resource, limited := strings.Cut(haveRest, ":")
+	needVerb, needResource, named := strings.Cut(needRest, ":")
+	if !ok1 || !ok2 || area != "*" && area != needArea || verb != "*" && verb != needVerb {
 		return false
 	}
-	for i := range 2 {
-		if h[i] != "*" && h[i] != n[i] {
-			return false
-		}
-	}
-	if len(h) < 3 || h[2] == "*" {
-		return true
-	}
-	return len(n) == 3 && h[2] == n[2]
+	return !limited || resource == "*" || named && resource == needResource
 }

@@ -8,6 +8,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/storage"
 )
@@ -26,8 +27,13 @@ func (r *Router) recover(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	batches := make(map[int64]bool)
 	for _, x := range open {
-		if err := r.resume(ctx, x); err != nil {
+		stopped, err := r.stoppedBatch(ctx, x, batches)
+		if err == nil && !stopped {
+			err = r.resume(ctx, x)
+		}
+		if err != nil {
 			return fmt.Errorf("recover order %d: %w", x.Position, err)
 		}
 	}
@@ -63,6 +69,7 @@ func (r *Router) resume(ctx context.Context, x storage.OpenOrder) error {
 		if o.attempt, err = r.take(ctx, o); err != nil {
 			return err
 		}
+		failpoint.Hit(failpoint.RecoveryTaken)
 		out = r.dispatch(ctx, o)
 	default:
 		out.Status, out.Code = intents.StatusIndetermined, intents.Indeterminate
@@ -70,6 +77,7 @@ func (r *Router) resume(ctx context.Context, x storage.OpenOrder) error {
 	}
 	out.Attempt = o.attempt
 	r.finish(ctx, o, out)
+	failpoint.Hit(failpoint.RecoveryEnded)
 	return nil
 }
 
@@ -86,17 +94,25 @@ func (r *Router) take(ctx context.Context, o *order) (int, error) {
 // reopen reads an accepted order back from its record. The order is returned
 // with a refusal too, as far as it goes.
 func (r *Router) reopen(ctx context.Context, x storage.OpenOrder) (*order, error) {
+	return r.reopenIn(ctx, r.dir.View(), x)
+}
+
+// reopenIn is reopen for a decision that rests on what a view sees.
+func (r *Router) reopenIn(ctx context.Context, v *View, x storage.OpenOrder) (*order, error) {
 	rec, err := r.cfg.Records.Get(ctx, x.Position)
 	if err != nil {
 		return nil, err
 	}
-	o := &order{view: r.dir.View(), now: rec.At, position: x.Position, attempt: x.Attempt, record: recordedRef{record: rec.Digest()}}
+	o := &order{view: v, now: rec.At, position: x.Position, attempt: x.Attempt, record: recordedRef{record: rec.Digest()}}
 	var sealed intents.Sealed
 	if err := errors.Join(
 		json.Unmarshal(rec.Parts[storage.PartDecision], &o.decision),
 		json.Unmarshal(rec.Parts[storage.PartFacts], &o.facts),
 		json.Unmarshal(rec.Parts[storage.PartOrder], &sealed),
 	); err != nil {
+		return nil, err
+	}
+	if err := r.asReleased(ctx, o); err != nil {
 		return nil, err
 	}
 	u, err := sealed.Open()
@@ -127,6 +143,22 @@ func (r *Router) reopen(ctx context.Context, x storage.OpenOrder) (*order, error
 		o.pin = pinOf(s)
 	}
 	return o, nil
+}
+
+// asReleased puts what was decided at the release of a held order in the place
+// of what was decided when it was held.
+func (r *Router) asReleased(ctx context.Context, o *order) error {
+	at, ok := o.view.releasedAt(o.position)
+	if !ok {
+		return nil
+	}
+	rec, err := r.cfg.Records.Get(ctx, at)
+	if err != nil {
+		return err
+	}
+	rel, err := ReleaseOf(rec)
+	o.decision, o.facts = rel.Decision, rel.Facts
+	return err
 }
 
 func pinOf(s *policies.Skill) *intents.Pin {

@@ -51,7 +51,7 @@ func TestResolveOfAnother(t *testing.T) {
 		By: stranger, Tenant: "acme", User: "eve", Type: "order.resolve",
 		Args: catalog.OrderResolve{IntentID: open.IntentID, Status: "failed", Reason: "x"},
 	}), intents.MalformedArgs)
-	w.Want(w.Admin("order.resolve", catalog.OrderResolve{IntentID: "sha256:" + open.IntentID[7:70] + "0", Status: "failed", Reason: "x"}), intents.MalformedArgs)
+	w.Want(w.Admin("order.resolve", catalog.OrderResolve{IntentID: intents.Digest([]byte(open.IntentID)), Status: "failed", Reason: "x"}), intents.MalformedArgs)
 }
 
 // A step that is done had its effect; another step may ask for the same anew.

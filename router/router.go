@@ -32,7 +32,12 @@ const (
 	DefaultChildSlots = 1024
 )
 
-// Config of a router. Every member is required but Slots and ChildSlots.
+// DefaultWaits is how many callers may wait for the outcome of an order that
+// another one submitted; who comes then is told IN_FLIGHT at once.
+const DefaultWaits = 512
+
+// Config of a router. Every member is required but Slots, ChildSlots, Waits, Rates,
+// UserHolds and TenantHolds.
 type Config struct {
 	Journal   storage.Journal
 	Records   storage.Records
@@ -41,10 +46,17 @@ type Config struct {
 	Bus       bus.Conn // CORE user "router"
 	Key       intents.Signer
 	Policy    *policies.Live
-	Now       func() time.Time
-	Log       *slog.Logger
+	// PolicyPlace is where the policy comes from. Empty: it is the embedded one,
+	// or what policy.push has put in its place.
+	PolicyPlace string
+	// KeepPolicy keeps a pushed policy by its digest before it decides; may be nil.
+	KeepPolicy func(ctx context.Context, e *policies.Engine) error
+	Now        func() time.Time
+	Log        *slog.Logger
 
-	Slots, ChildSlots int
+	Slots, ChildSlots, Waits int
+	Rates                    Rates
+	UserHolds, TenantHolds   int // how many orders may wait for people; 0: the defaults; negative: no bound
 }
 
 // Router decides and carries out orders. Safe for concurrent use.
@@ -53,9 +65,13 @@ type Router struct {
 	dir        *Directory
 	slots      chan struct{}
 	childSlots chan struct{}
+	waits      chan struct{}
+	meters     meters
 	generation generation
+	adoption   adoption
 	grants     intents.Grants
 	waiters    waiters
+	running    sync.WaitGroup // released orders that are being carried out
 	metrics    Metrics
 	began      int64 // position at which this incarnation began
 	ready      atomic.Bool
@@ -72,7 +88,19 @@ func New(cfg Config) (*Router, error) {
 	if cfg.ChildSlots == 0 {
 		cfg.ChildSlots = DefaultChildSlots
 	}
-	r := &Router{cfg: cfg, dir: cfg.Directory, slots: make(chan struct{}, cfg.Slots), childSlots: make(chan struct{}, cfg.ChildSlots)}
+	if cfg.Waits == 0 {
+		cfg.Waits = DefaultWaits
+	}
+	if cfg.UserHolds == 0 {
+		cfg.UserHolds = DefaultUserHolds
+	}
+	if cfg.TenantHolds == 0 {
+		cfg.TenantHolds = DefaultTenantHolds
+	}
+	r := &Router{
+		cfg: cfg, dir: cfg.Directory, meters: newMeters(cfg.Rates, cfg.Now),
+		slots: make(chan struct{}, cfg.Slots), childSlots: make(chan struct{}, cfg.ChildSlots), waits: make(chan struct{}, cfg.Waits),
+	}
 	r.dir.onOutcome(r.waiters.done)
 	return r, nil
 }
@@ -98,7 +126,7 @@ func (r *Router) Start(ctx context.Context) error {
 		return err
 	}
 	r.began = r.cfg.Records.Next()
-	if err := r.recover(ctx); err != nil {
+	if err := errors.Join(r.recover(ctx), r.ExpireHolds(ctx)); err != nil {
 		return err
 	}
 	r.ready.Store(true)
@@ -110,9 +138,17 @@ func (r *Router) Ready() bool { return r.ready.Load() && r.dir.Err() == nil }
 
 // recordVersions records the policy and catalog in force where they changed.
 func (r *Router) recordVersions(ctx context.Context) error {
+	engine, err := r.inForce(ctx)
+	if err != nil {
+		return err
+	}
+	_, revision := r.dir.policyPushed()
+	if is := engine.Revision(); is > 0 && is < revision {
+		return fmt.Errorf("router: policy revision %d after %d: %w", is, revision, policies.ErrOlder)
+	}
 	var c Control
-	if d := r.cfg.Policy.Engine().Digest(); d != r.dir.View().PolicyDigest() {
-		c.Policy = d
+	if d := engine.Digest(); d != r.dir.View().PolicyDigest() || engine.Revision() > revision {
+		c.Policy, c.Revision = d, engine.Revision()
 	}
 	if d := catalog.Digest(); d != r.dir.catalogDigest() {
 		c.Catalog = d

@@ -51,14 +51,14 @@ func (r *Router) scope(o *order) error {
 	if o.env.Signer().Role == intents.RoleOperator || c.PlanID == "" || o.env.Type() == "plan.open" {
 		return nil
 	}
-	p, ok := o.view.Plan(pr.Tenant, c.PlanID)
+	p, user, ok := o.view.planSeen(pr.Tenant, c.PlanID)
 	if !ok {
 		return intents.Refuse(intents.TaskScope, "/context/plan_id", "no such plan of this user")
 	}
-	if p.UserID != pr.UserID {
+	if user != pr.UserID {
 		return intents.Refuse(intents.TaskScope, "/context/plan_id", "the plan belongs to another user")
 	}
-	o.facts.Plan = planFacts(p)
+	o.facts.Plan = p
 	return nil
 }
 
@@ -99,9 +99,7 @@ func (r *Router) taskScope(o *order, c intents.Context) error {
 		}
 	}
 	o.facts.Task = taskFacts(t)
-	if p, ok := o.view.Plan(t.Tenant, t.Plan); ok {
-		o.facts.Plan = planFacts(p)
-	}
+	o.facts.Plan, _, _ = o.view.planSeen(t.Tenant, t.Plan)
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -45,7 +46,7 @@ func (r *Router) SelfProof(ctx context.Context, engine *policies.Engine) error {
 		{"an expired order", expired, intents.ExpiredTTL},
 		{"a forbidden order", denied, intents.PolicyDenied},
 	} {
-		o, err := p.router.decide(ctx, c.raw)
+		o, err := p.router.decide(ctx, c.raw, false)
 		got := intents.CodeOf(err)
 		if err == nil {
 			got = o.decision.Code
@@ -55,6 +56,11 @@ func (r *Router) SelfProof(ctx context.Context, engine *policies.Engine) error {
 		}
 	}
 	return nil
+}
+
+// Prove is SelfProof without a router, for who asks whether one would be ready.
+func Prove(ctx context.Context, engine *policies.Engine, now func() time.Time) error {
+	return (&Router{cfg: Config{Now: now, Log: slog.New(slog.DiscardHandler)}}).SelfProof(ctx, engine)
 }
 
 // ForbiddenLabel marks an order that every policy tree must deny
@@ -115,7 +121,7 @@ func newProof(r *Router, engine *policies.Engine) (*proof, error) {
 		return nil, err
 	}
 	own := r.cfg
-	own.Directory, own.Journal, own.Policy = dir, emptyJournal{}, policies.NewLive(engine)
+	own.Directory, own.Journal, own.Policy = dir, emptyJournal{}, policies.NewLive(engine.Logged(nil))
 	world := &Router{cfg: own, dir: dir}
 	return &proof{router: world, planner: signers[intents.RolePlanner], grant: grant, origin: origin, now: now}, nil
 }

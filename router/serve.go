@@ -17,12 +17,14 @@ import (
 // directory. It returns when ctx ends. ready is closed when it listens.
 func (r *Router) Serve(ctx context.Context, ready chan<- struct{}) error {
 	return r.cfg.Bus.Serve(ctx, bus.Service{
-		Name: bus.ServiceName("router"), Version: "1.0.0", Description: "decides signed intents", Queue: "router", Workers: r.cfg.Slots + r.cfg.ChildSlots,
+		Name: bus.ServiceName("router"), Version: "1.0.0", Description: "decides signed intents", Queue: "router", Workers: r.cfg.Slots + r.cfg.ChildSlots + r.cfg.Waits,
 		Endpoints: map[string]bus.Handler{
-			bus.Orders:          r.serveOrder,
-			bus.DirectoryAPIKey: r.serveAPIKey,
-			bus.DirectoryUser:   r.serveUser,
-			bus.PlansSilent:     r.serveSilent,
+			bus.Orders:             r.serveOrder,
+			bus.Batches:            r.serveBatch,
+			bus.DirectoryAPIKey:    r.serveAPIKey,
+			bus.DirectoryUser:      r.serveUser,
+			bus.DirectoryApprovals: r.serveApprovals,
+			bus.PlansSilent:        r.serveSilent,
 		},
 	}, ready)
 }
@@ -44,7 +46,12 @@ func (r *Router) serveOrder(ctx context.Context, raw []byte) []byte {
 	return out
 }
 
-// SubmitAndWait submits an order; an equal one in flight is waited for.
+func (r *Router) serveBatch(ctx context.Context, raw []byte) []byte {
+	return r.reply(r.SubmitBatch(ctx, raw, awaitOnBus))
+}
+
+// SubmitAndWait submits an order; an equal one in flight is waited for, unless
+// too many wait already: then the answer is IN_FLIGHT at once.
 func (r *Router) SubmitAndWait(ctx context.Context, raw []byte, wait time.Duration) (*intents.Answer, error) {
 	if !r.Ready() {
 		return nil, intents.Refuse(intents.Overloaded, "", "the router is not ready")
@@ -52,6 +59,12 @@ func (r *Router) SubmitAndWait(ctx context.Context, raw []byte, wait time.Durati
 	a, err := r.Submit(ctx, raw)
 	if err != nil || a.Code != intents.InFlight || a.Position == nil || wait <= 0 {
 		return a, err
+	}
+	select {
+	case r.waits <- struct{}{}:
+		defer func() { <-r.waits }()
+	default:
+		return a, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -70,7 +83,7 @@ func Refused(raw []byte, err error) *intents.Answer {
 	var refusal *intents.Refusal
 	if errors.As(err, &refusal) {
 		a.Code, a.Pointer, a.Reason, a.Hint = refusal.Code, refusal.Pointer, refusal.Reason, refusal.Hint
-		a.Violations = intents.ViolationsOf(err)
+		a.Violations, a.RetryAfter = intents.ViolationsOf(err), refusal.Seconds()
 	}
 	if u, perr := intents.Parse(raw); perr == nil {
 		a.IntentID, a.TraceID = u.ID(), u.TraceID()
@@ -104,6 +117,11 @@ func (r *Router) serveUser(_ context.Context, data []byte) []byte {
 func (d *Directory) rolesOf(tenantID, user, keyID string, roles []string) (kept []string, disabled bool) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
+	return d.rolesNow(tenantID, user, keyID, roles)
+}
+
+// rolesNow is rolesOf with the lock held.
+func (d *Directory) rolesNow(tenantID, user, keyID string, roles []string) (kept []string, disabled bool) {
 	t, ok := d.tenants[tenantID]
 	if !ok {
 		return nil, true

@@ -169,3 +169,22 @@ func TestServeDirectory(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// A batch over NATS, as over HTTP.
+func TestServeBatch(t *testing.T) {
+	c := serve(t)
+	soul := func(user string) []byte {
+		return c.Seal(routertest.Order{By: c.Manager, Type: "soul.get", Args: catalog.SoulGet{}, User: user})
+	}
+	raw := batchOf(soul("ana"), soul("bob"))
+	b := ask[intents.BatchAnswer](c, natsserver.Manager, bus.Batches, raw)
+	if b.Code != intents.OK || codes(&b) != "[OK OK]" {
+		t.Fatalf("%+v", b)
+	}
+	if again := ask[intents.BatchAnswer](c, natsserver.Manager, bus.Batches, raw); !again.Answers[1].Replayed || again.Answers[1].Receipt != b.Answers[1].Receipt {
+		t.Errorf("%+v", again)
+	}
+	if bad := ask[intents.BatchAnswer](c, natsserver.Gateway, bus.Batches, []byte("{")); bad.Code != intents.SchemaInvalid || bad.Answers != nil {
+		t.Errorf("%+v", bad)
+	}
+}

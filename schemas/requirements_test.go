@@ -15,7 +15,7 @@ type tree struct {
 	Format      string           `json:"format"`
 	Enum        []any            `json:"enum"`
 	Default     any              `json:"default"`
-	Minimum     float64          `json:"minItems"`
+	Kind        string           `json:"x-writ-kind"`
 	Required    []string         `json:"required"`
 	Properties  map[string]*tree `json:"properties"`
 	Definitions map[string]*tree `json:"definitions"`
@@ -97,7 +97,7 @@ func typeOf(n *tree) string {
 		return "date"
 	case n.Type == "string" || len(n.Enum) > 0:
 		return "string"
-	case n.Type == "array" && n.Minimum == 1536 && n.Items.Type == "number":
+	case n.Type == "array" && n.Kind == "vector" && n.Items.Type == "number":
 		return "knn_vector"
 	case n.Type == "array" && n.Items.Type == "string":
 		return "list"

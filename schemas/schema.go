@@ -18,6 +18,7 @@ type Schema struct {
 	tree     any // source, decoded
 	compiled *jsonschema.Schema
 	budget   *budget // of a foreign schema; nil: ours
+	plain    *plain  // nil: the validator is asked each time
 }
 
 // ID is the $id of an embedded schema; of a foreign one "sha256:" and the digest of its source.
@@ -29,6 +30,9 @@ func (s *Schema) Source() json.RawMessage { return s.source }
 // Validate checks a value as decoded from JSON with json.Number. It returns
 // every violation, sorted by pointer; none means valid.
 func (s *Schema) Validate(v any) []Violation {
+	if s.plain != nil && s.plain.judge(v) == yes && shallow(v, maxDepth) {
+		return nil
+	}
 	if found := unreasonable(v); len(found) > 0 {
 		return found
 	}
@@ -114,6 +118,30 @@ func walk(v any, path []string, found *[]Violation) {
 			}
 		}
 	}
+}
+
+// shallow is what unreasonable asks of a document that is valid, without saying
+// where it is not so.
+func shallow(v any, depth int) bool {
+	switch v := v.(type) {
+	case json.Number:
+		return len(v) < 4 || reasonable(string(v))
+	case []any:
+		for _, x := range v {
+			if depth == 0 || !shallow(x, depth-1) {
+				return false
+			}
+		}
+		return depth > 0
+	case map[string]any:
+		for _, x := range v {
+			if depth == 0 || !shallow(x, depth-1) {
+				return false
+			}
+		}
+		return depth > 0
+	}
+	return true
 }
 
 // scalar values need no walk.

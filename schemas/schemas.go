@@ -106,7 +106,7 @@ func Lookup(id string) (*Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("schemas: %v", err)
 	}
-	s := &Schema{id: id, source: doc.source, tree: doc.tree, compiled: compiled}
+	s := &Schema{id: id, source: doc.source, tree: doc.tree, compiled: compiled, plain: plainOf(compiled)}
 	l.compiled[id] = s
 	return s, nil
 }

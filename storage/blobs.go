@@ -28,7 +28,8 @@ type File struct {
 
 // Blobs keeps bytes: temporary files of a step, and content-addressed blobs of
 // a tenant. Safe for concurrent use. Put and Keep are durable when they return;
-// a crash inside leaves a partial file that the next Sweep removes.
+// a crash inside leaves a partial file that the next Sweep removes. Kept blobs are
+// removed by Collect alone, where the store is a Collector.
 type Blobs interface {
 	// Put streams a temporary file into a scope. The id derives from the
 	// content and scope, so the same bytes twice are one file.

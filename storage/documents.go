@@ -9,14 +9,24 @@ import (
 
 // The indices (DESIGN §12, STO-03). Each has a JSON Schema in schemas/storage.
 const (
-	IndexMemory   = "agent_memory"
-	IndexPlans    = "agent_plans"
-	IndexSouls    = "agent_souls"
-	IndexSessions = "agent_sessions"
-	IndexMessages = "agent_messages"
-	IndexEvents   = "agent_events"
-	IndexOrders   = "agent_orders" // the search index of the journal: one entry per order record
+	IndexMemory     = "agent_memory"
+	IndexPlans      = "agent_plans"
+	IndexSouls      = "agent_souls"
+	IndexSessions   = "agent_sessions"
+	IndexMessages   = "agent_messages"
+	IndexEvents     = "agent_events"
+	IndexOrders     = "agent_orders"      // the search index of the journal: one entry per order record
+	IndexSkillCalls = "agent_skill_calls" // the typed audit of skill calls (G-71)
+	IndexSchemas    = "agent_schemas"
+	IndexRuns       = "workflow_runs"
+	IndexChunks     = "kb_chunks"
 )
+
+// Indices are all of them, the five of the blueprint first.
+var Indices = []string{
+	IndexMemory, IndexSouls, IndexSessions, IndexPlans, IndexEvents,
+	IndexMessages, IndexOrders, IndexSkillCalls, IndexSchemas, IndexRuns, IndexChunks,
+}
 
 // SchemaError is the StorageSchemaError of the blueprint (STO-02): a document
 // that its index does not allow. Nothing was written.
@@ -34,28 +44,58 @@ var ErrStale = errors.New("storage: stale write")
 // ErrExists is that a create-only write met an existing document.
 var ErrExists = errors.New("storage: document exists")
 
+// ErrUnavailable is that the store cannot be reached, or has no room for now. The
+// same call may work later; whether a write took place is open, and its fence
+// makes the second one the same.
+var ErrUnavailable = errors.New("storage: unavailable")
+
 // Document is one JSON document of an index, owned by one tenant. Position is
 // the journal position that last wrote it (DESIGN §5, fencing).
 type Document struct {
 	ID       string
 	Position int64
 	Body     json.RawMessage
+	// Score tells how well a document that a search returned fits: of Query.Text
+	// its BM25 weight, comparable within one answer only; of Query.Vector the
+	// cosine of the angle, -1 to 1. Higher is better. Writes ignore it.
+	Score float64
 }
 
 // Query selects documents of one tenant. Terms are exact matches on top-level
 // members (all must hold; several values: any of them; an array of strings
-// matches by any element, a number or a boolean by its JSON text). Text is a
+// matches by any element, a number or a boolean by its JSON text, a time by the
+// millisecond). Ranges bound members; of an array any element. Text is a
 // full-text query over the text members of the index, any word matches, best
-// match first; otherwise Sort gives the order. Documents without the sorted
-// member come last in both directions. Deleted and expired (member ttl_at in the
-// past of Now) documents are never returned. A cursor belongs to its query.
+// match first; Vector finds the nearest; with neither, Sort gives the order.
+// Documents without the sorted member come last in both directions. Deleted and
+// expired (member ttl_at in the past of Now) documents are never returned. A
+// cursor belongs to its query; a walk by text over an index that is written to
+// meanwhile may miss or repeat documents, as the weights change. A member that the
+// index has not matches nothing.
 type Query struct {
-	Terms map[string][]string
-	Text  string
-	Sort  string // member name, "-" in front for descending; default "_position"
-	After string // cursor of the previous page
-	Limit int    // 1..1000, default 100
-	Now   string // RFC 3339 time for ttl_at; empty: expired documents are not filtered
+	Terms  map[string][]string
+	Ranges map[string]Range
+	Text   string
+	Vector *Vector // not together with Text, Sort or After
+	Sort   string  // member name, "-" in front for descending; default "_position"
+	After  string  // cursor of the previous page
+	Limit  int     // 1..1000, default 100
+	Now    string  // RFC 3339 time for ttl_at; empty: expired documents are not filtered
+}
+
+// Range bounds a keyword (in the order of its bytes), a number or a time (RFC
+// 3339, to the millisecond). At least one bound is set.
+type Range struct {
+	GTE, GT, LTE, LT string
+}
+
+// Vector asks for the documents whose member is nearest by cosine, Query.Limit
+// of them at most, best first, on one page. All other conditions of the query hold
+// before neighbours are counted, so a filter never makes an answer shorter than
+// it has to be (MEM-12).
+type Vector struct {
+	Member string
+	Values []float32 // as many as the index is made for, not all zero
 }
 
 // Page is one page of results; Cursor is empty on the last.
@@ -64,13 +104,42 @@ type Page struct {
 	Cursor    string
 }
 
+// Aggregation puts the documents of a query into buckets: by a member's value,
+// or by the calendar interval (UTC; weeks begin on Monday) that a time is in, or
+// all into one. A document without the member is in no bucket; one whose member
+// is an array of strings is in one for each of them.
+type Aggregation struct {
+	By    string // member; empty: one bucket
+	Every string // minute, hour, day, week or month of a time; empty: its values
+	Of    string // numeric member to compute over; empty: documents are only counted
+}
+
+// Bucket is the documents that have Key: the JSON text of a value, or the RFC
+// 3339 time at which an interval begins. Sum to Avg are over the Values documents
+// that have the number; without any they are 0.
+type Bucket struct {
+	Key                string
+	Count              int64
+	Values             int64
+	Sum, Min, Max, Avg float64
+}
+
+// MaxBuckets bounds the buckets of one answer.
+const MaxBuckets = 10_000
+
 // Documents keeps schema-checked documents per index and tenant. Every call
 // carries the tenant and the driver adds the filter itself: another tenant's
-// document does not exist for the caller. Get reads its own writes; Search may
-// lag behind. Safe for concurrent use. A write that returned without error is
-// durable; cancelling the context stops the wait, not the write. A document that
-// its index does not allow, or whose member tenant_id is not the tenant, is
-// *SchemaError before anything is written.
+// document does not exist for the caller. Safe for concurrent use.
+//
+// Get, and the fences of Put, Swap and Create, see every write that has returned.
+// Search, Aggregate and Purge may lag behind: what was just written may be
+// missing, and a document that has changed since may be returned as it was.
+//
+// A write that returned without error is durable; cancelling the context stops
+// the wait, not the write. Indices in Appended take Create alone. A document that its index does not allow, or whose
+// member tenant_id is not the tenant, is *SchemaError before anything is written.
+// An error that is neither this nor ErrStale leaves open whether the write took
+// place; the same write again is safe.
 type Documents interface {
 	Get(ctx context.Context, tenant, index, id string) (Document, error) // ErrNotFound
 	// Put writes a document fenced by its position: a higher position replaces,
@@ -81,9 +150,22 @@ type Documents interface {
 	Swap(ctx context.Context, tenant, index string, expected int64, doc Document) error
 	// Create writes only documents that do not exist; existing ones are left as
 	// they are (append-only events, projections). created counts the new ones.
-	// All documents of a call are written or none.
+	// None is written unless all keep their schema. After another error some may
+	// have been: the same call again writes the rest.
 	Create(ctx context.Context, tenant, index string, docs ...Document) (created int, err error)
 	Search(ctx context.Context, tenant, index string, q Query) (Page, error)
+	// Aggregate counts what a query selects, whatever its order, in order of the
+	// keys. More than MaxBuckets is an error.
+	Aggregate(ctx context.Context, tenant, index string, q Query, a Aggregation) ([]Bucket, error)
 	// Delete removes a document. Missing is fine.
 	Delete(ctx context.Context, tenant, index, id string) error
+	// Purge removes what a query selects, all pages of it, and returns how many
+	// that were. A document that was written meanwhile stays.
+	Purge(ctx context.Context, tenant, index string, q Query) (int, error)
+}
+
+// Refresher is implemented by stores whose searches lag behind: after Refresh they
+// find what had been written to the indices before.
+type Refresher interface {
+	Refresh(ctx context.Context, indices ...string) error
 }

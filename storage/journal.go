@@ -68,19 +68,58 @@ func NewRecord(kind Kind, at time.Time, parts map[string]json.RawMessage) Record
 func (r Record) Digest() string {
 	parts := make(map[string]string, len(r.Parts))
 	for name, body := range r.Parts {
-		sum := sha256.Sum256(append(slices.Clone(r.Salts[name]), body...))
-		parts[name] = hex.EncodeToString(sum[:])
+		h := sha256.New()
+		h.Write(r.Salts[name]) // never fails
+		h.Write(body)
+		parts[name] = hex.EncodeToString(h.Sum(nil))
 	}
+	digest, err := DigestOf(parts)
+	if err != nil {
+		return "" // our own parts have plain names
+	}
+	return digest
+}
+
+// DigestOf is the record digest over part name to part digest. The error is
+// that of names or digests that are no I-JSON.
+func DigestOf(parts map[string]string) (string, error) {
+	names := make([]string, 0, len(parts))
+	raw := make([]byte, 0, 96*len(parts)+2)
+	for name, digest := range parts {
+		if !plain(name) || !plain(digest) {
+			return digestSlowly(parts)
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	sep := byte('{')
+	for _, name := range names {
+		raw = append(append(append(raw, sep, '"'), name...), `":"`...)
+		raw = append(append(raw, parts[name]...), '"')
+		sep = ','
+	}
+	if sep == '{' {
+		raw = append(raw, sep)
+	}
+	return intents.Digest(append(raw, '}')), nil
+}
+
+// plain texts stand in JSON as they are, and sort as RFC 8785 sorts them.
+func plain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c <= ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return true
+}
+
+func digestSlowly(parts map[string]string) (string, error) {
 	raw, err := json.Marshal(parts)
-	if err != nil {
-		return "" // a map of strings always marshals
+	if err == nil {
+		raw, err = intents.Canonical(raw)
 	}
-	canonical, err := intents.Canonical(raw)
-	if err != nil {
-		return ""
-	}
-	sum := sha256.Sum256(canonical)
-	return "sha256:" + hex.EncodeToString(sum[:])
+	return intents.Digest(raw), err
 }
 
 // Key names something that at most one order may take: 128 bits of the SHA-256

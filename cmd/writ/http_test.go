@@ -31,8 +31,17 @@ func get(ts *testscript.TestScript, w *world, args []string) {
 func save(ts *testscript.TestScript, w *world, args []string) {
 	want(ts, args, 2, "save FILE PATH")
 	var raw json.RawMessage
-	fetch(ts, w, args[1], nil, &raw)
+	fetch(ts, w, args[1], &raw)
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), raw, 0o600))
+}
+
+// upload sends a file to a path and prints as get does: upload FILE PATH.
+func upload(ts *testscript.TestScript, w *world, args []string) {
+	want(ts, args, 2, "upload FILE PATH")
+	key := must[string](ts)(node.ReadLocalKey(w.data))
+	header := http.Header{"X-Api-Key": {key}, "Content-Type": {"text/csv"}}
+	status, got, raw := request(ts, w, http.MethodPost, args[1], header, []byte(ts.ReadFile(args[0])))
+	must[int](ts)(fmt.Fprintf(ts.Stdout(), "HTTP %d %s\n%s\n", status, got.Get("Content-Type"), raw))
 }
 
 func request(ts *testscript.TestScript, w *world, method, path string, header http.Header, body []byte) (int, http.Header, []byte) {
@@ -52,8 +61,8 @@ func request(ts *testscript.TestScript, w *world, method, path string, header ht
 }
 
 // fetch decodes what a path answers.
-func fetch(ts *testscript.TestScript, w *world, path string, header http.Header, out any) {
-	status, _, raw := request(ts, w, http.MethodGet, path, header, nil)
+func fetch(ts *testscript.TestScript, w *world, path string, out any) {
+	status, _, raw := request(ts, w, http.MethodGet, path, nil, nil)
 	if status != http.StatusOK {
 		ts.Fatalf("%s: HTTP %d %s", path, status, raw)
 	}
@@ -70,7 +79,7 @@ func checkCatalog(ts *testscript.TestScript, w *world, _ []string) {
 			Signed []string       `json:"signed_by"`
 		} `json:"intents"`
 	}
-	fetch(ts, w, "/v1/catalog", nil, &doc)
+	fetch(ts, w, "/v1/catalog", &doc)
 	rows := catalog.Rows()
 	if len(rows) == 0 || len(doc.Intents) != len(rows) {
 		ts.Fatalf("%d types, of %d in the catalog", len(doc.Intents), len(rows))
@@ -87,7 +96,7 @@ func checkCatalog(ts *testscript.TestScript, w *world, _ []string) {
 // and nothing private.
 func checkJWKS(ts *testscript.TestScript, w *world, _ []string) {
 	var raw json.RawMessage
-	fetch(ts, w, "/.well-known/jwks.json", nil, &raw)
+	fetch(ts, w, "/.well-known/jwks.json", &raw)
 	var got intents.JWKS
 	ts.Check(json.Unmarshal(raw, &got))
 	keys := must[keydir.Keys](ts)(keydir.Load(w.data + "/keys"))

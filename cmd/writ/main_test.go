@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -22,6 +23,7 @@ func TestMain(m *testing.M) {
 // TestScripts runs testdata/script. Beside the usual commands they have those
 // of this folder's tests:
 //
+//	capture NAME REGEXP        a variable gets the first group's match in the last output
 //	exits N PROGRAM ARGS…      the program ends with exactly this exit code
 //	skills KIND                a skill server, at $SKILLS
 //	up ARGS…                   writ up on $WORK/data and a free port, at $URL, in the background
@@ -29,26 +31,42 @@ func TestMain(m *testing.M) {
 //	get PATH, save FILE PATH   HTTP, with the API key of $WORK/data
 //	seal, step, spoil, large   orders sealed with the keys of $WORK/data
 //	accepted, refused          what the router says to them
+//	acme, outside SEED CMD…    a service of somebody else: built, and run
+//	port                       a free port, at $PORT
+//	admitted, barred SEED      whether a NATS seed connects to $PORT, in the end
+//	resubmit ROLE TYPE ARGS…   seal and submit until the executor is there
+//	rotate, revoke ROLE…       new keys with writ keys, and the end of the first ones
+//	signed ROLE…               who signed the last order
 //	verify                     checks the journal of $WORK/data and prints its orders
-func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata/script",
+func TestScripts(t *testing.T) { testscript.Run(t, scripts("testdata/script")) }
+
+// scripts are those of a folder, with our commands.
+func scripts(dir string) testscript.Params {
+	return testscript.Params{
+		Dir:                 dir,
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("ELEVEN", planOf(11))
 			// Later than whatever the script seals, and within its ttl.
 			e.Setenv("NOW", time.Now().Add(time.Minute).UTC().Format(time.RFC3339))
+			rules, err := filepath.Abs("../../policies/writ")
+			if err != nil {
+				return err
+			}
+			e.Setenv("POLICIES", rules)
 			e.Values[worldKey{}] = &world{vars: e.Vars, dir: e.WorkDir, data: e.WorkDir + "/data"}
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": positive(exits), "skills": positive(serveSkills), "calls": positive(calls),
 			"up": positive(up), "down": positive(down), "die": positive(die), "occupy": positive(occupy),
-			"get": positive(get), "save": positive(save), "catalog": positive(checkCatalog), "jwks": positive(checkJWKS),
+			"get": positive(get), "upload": positive(upload), "save": positive(save), "catalog": positive(checkCatalog), "jwks": positive(checkJWKS),
 			"seal": positive(seal), "step": positive(openStep), "spoil": positive(spoil), "large": positive(large), "accepted": positive(accepted), "refused": positive(refused),
-			"verify": positive(verifyJournal), "demo": positive(checkDemo), "verdict": positive(checkVerdict),
+			"acme": positive(acme), "port": positive(port), "outside": positive(outside), "admitted": positive(admitted), "barred": positive(barred), "resubmit": positive(resubmit),
+			"rotate": positive(rotate), "revoke": positive(revoke), "signed": positive(signed),
+			"capture": positive(capture), "verify": positive(verifyJournal), "demo": positive(checkDemo), "verdict": positive(checkVerdict),
 		},
-	})
+	}
 }
 
 // world is what one script has running.
@@ -114,7 +132,7 @@ func exits(ts *testscript.TestScript, w *world, args []string) {
 // environ is the script's environment with what scripts set.
 func environ(ts *testscript.TestScript, w *world) []string {
 	env := append([]string{}, w.vars...)
-	for _, name := range []string{"NO_COLOR", "WRIT_API_KEY", "WRIT_DATA", "WRIT_SKILLS"} {
+	for _, name := range []string{"NO_COLOR", "WRIT_API_KEY", "WRIT_DATA", "WRIT_SKILLS", "ACME_LAX"} {
 		if v := ts.Getenv(name); v != "" {
 			env = append(env, name+"="+v)
 		}

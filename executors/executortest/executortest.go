@@ -6,6 +6,7 @@ package executortest
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -69,6 +70,7 @@ type Order struct {
 	Ticket   intents.Ticket // what the router adds; Actor, Deadline and Position are filled in
 	NoScope  bool           // outside a task
 	Position int64          // 0: one more than the last
+	Key      string         // idempotency key; empty: one that no order of another position has
 }
 
 // Fill completes an order: tenant acme, user ana, session sess_1, plan plan_1,
@@ -103,6 +105,7 @@ func (e *Executor) Fill(in Order) Order {
 	}
 	t.Issuer, t.Type, t.Executor, t.Position, t.Attempt = Origin, in.Type, e.Name, in.Position, 1
 	t.PolicyDigest = intents.Digest(nil)
+	fill(&in.Key, intents.Digest(fmt.Appendf(nil, "%s %d", in.Type, in.Position)))
 	return in
 }
 
@@ -125,7 +128,7 @@ func (e *Executor) Seal(tb testing.TB, in Order) intents.Dispatch {
 		Intent:  intents.Intent{Type: in.Type, Args: args},
 		Actor:   intents.Actor{UserID: in.Ticket.Actor.UserID, Tenant: in.Ticket.Actor.Tenant, Grant: "a.b.c"},
 		Constraints: intents.Constraints{
-			IssuedAt: intents.FormatTime(e.Now()), TTLSec: 60, Audience: Origin, IdempotencyKey: intents.Digest(args),
+			IssuedAt: intents.FormatTime(e.Now()), TTLSec: 60, Audience: Origin, IdempotencyKey: in.Key,
 		},
 		Context: &in.Context,
 	})

@@ -5,13 +5,9 @@
 package files
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"io"
 
 	"aob.dev/writ/executors"
-	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/storage"
 )
@@ -28,8 +24,7 @@ func Handlers(blobs storage.Blobs) map[string]executors.Handler {
 
 type files struct{ blobs storage.Blobs }
 
-// write streams the data into the step's scope. A JSON string is kept as the
-// text that it stands for, anything else as its JSON; a file stays as it is.
+// write streams the data into the step's scope.
 func (f files) write(ctx context.Context, o *executors.Order) (*executors.Result, error) {
 	var args catalog.WriteTemp
 	if err := o.Decode(&args); err != nil {
@@ -39,41 +34,16 @@ func (f files) write(ctx context.Context, o *executors.Order) (*executors.Result
 	if err != nil {
 		return nil, err
 	}
-	data, ok, err := o.Data(ctx, f.blobs, "/data", args.Data)
+	data, err := o.Content(ctx, f.blobs, "/data", args.Data)
 	if err != nil {
 		return nil, err
 	}
-	if !ok {
-		return nil, executors.Fail(intents.MalformedArgs, "there is nothing to keep: data or from is needed")
-	}
 	defer data.Close()
-	from := io.Reader(data)
-	if in, resolved := o.Input("/data"); !resolved || in.Ref == "" {
-		if from, err = plain(data); err != nil {
-			return nil, err
-		}
-	}
-	file, err := f.blobs.Put(ctx, scope, from)
+	file, err := f.blobs.Put(ctx, scope, data)
 	if err != nil {
 		return nil, executors.Store(err)
 	}
 	return &executors.Result{Value: catalog.WriteTempResult{FileID: file.ID, SizeBytes: file.Size, SHA256: file.SHA256}}, nil
-}
-
-// maxInline bounds a value that came inside an order or a ticket, in bytes.
-const maxInline = 1 << 20
-
-// plain takes a JSON string out of its quotes.
-func plain(data executors.Data) (io.Reader, error) {
-	raw, err := data.ReadAll(maxInline)
-	if err != nil {
-		return nil, err
-	}
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		raw = []byte(text)
-	}
-	return bytes.NewReader(raw), nil
 }
 
 // read gives lines of one of the step's files; another step's does not exist.

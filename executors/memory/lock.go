@@ -18,6 +18,12 @@ const (
 	lockPoll  = 50 * time.Millisecond
 )
 
+// What is no memory has an id that begins as no key does: a tenant has a name.
+const (
+	ownPrefix  = ":"
+	lockPrefix = ownPrefix + "lock:"
+)
+
 // lockID names what is locked: tenant (the store's), scope, owner and label, so
 // that sessions of one user contend although their keys differ (G-52).
 func lockID(r record) string {
@@ -28,7 +34,7 @@ func lockID(r record) string {
 	case scopeUser:
 		owner = r.User
 	}
-	return strings.Join([]string{"lock", r.Scope, owner, r.label()}, ":")
+	return lockPrefix + strings.Join([]string{r.Scope, owner, r.label()}, ":")
 }
 
 // holder names a task within its tenant.
@@ -46,7 +52,11 @@ func (m *memory) lock(ctx context.Context, r record) (waited time.Duration, err 
 			return max(waited, 0), err
 		}
 		if waited >= LockWait {
-			return waited, executors.Fail(intents.MemoryLock, "another task holds the memory lock")
+			f := executors.Fail(intents.MemoryLock, "another task holds the memory lock")
+			f.Facts = []intents.Fact{executors.NewFact("memory.lock_timeout", map[string]any{
+				"scope": r.Scope, "label": r.label(), "lock_wait_ms": waited.Milliseconds(),
+			})}
+			return waited, f
 		}
 		if err := m.Wait(ctx, min(lockPoll, LockWait-waited)); err != nil {
 			return waited, err

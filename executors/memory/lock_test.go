@@ -34,6 +34,9 @@ func TestLockWaits(t *testing.T) {
 	if waited := b.clock().Sub(began); waited != memory.LockWait {
 		t.Errorf("waited %s", waited)
 	}
+	if f := executortest.Fact(t, r, "memory.lock_timeout"); f["lock_wait_ms"] != 5000.0 || f["label"] != "x" || f["scope"] != "user" {
+		t.Errorf("fact %v", f)
+	}
 	if r := b.Do(t, of(read("acme:sess_2:task_9:x", false), "sess_2")); r.Code != intents.NotFound {
 		t.Errorf("it was written: %+v", r)
 	}
@@ -147,7 +150,7 @@ func TestLockRace(t *testing.T) {
 func TestLocksAreNoMemories(t *testing.T) {
 	b := open(t)
 	b.Must(t, scoped(write(task("task_1", 1), "x", rows), "user"), nil)
-	doc, err := b.docs.Get(t.Context(), "acme", storage.IndexMemory, "lock:user:ana:x")
+	doc, err := b.docs.Get(t.Context(), "acme", storage.IndexMemory, ":lock:user:ana:x")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,5 +168,25 @@ func TestLocksAreNoMemories(t *testing.T) {
 		if hit.Key != "acme:sess_1:task_1:x" {
 			t.Errorf("found %+v", hit)
 		}
+	}
+}
+
+// TestProvenance: a memory says who wrote it, by which order, and what the step
+// could call; its fact says so too.
+func TestProvenance(t *testing.T) {
+	b := open(t)
+	scope := task("task_1", 1)
+	scope.Skills = []string{"feed", "prices"}
+	in := b.Fill(write(scope, "x", rows))
+	dispatch := b.Seal(t, in)
+	r := b.Send(t, dispatch)
+	if skills, ok := executortest.Fact(t, r, "memory.written")["skills"].([]any); !ok || len(skills) != 2 || skills[0] != "feed" {
+		t.Errorf("%+v", r)
+	}
+	page, err := b.docs.Search(t.Context(), "acme", storage.IndexMemory, storage.Query{Terms: map[string][]string{
+		"skills": {"prices"}, "user_id": {"ana"}, "source": {intents.IntentID(dispatch.Header, dispatch.Payload)},
+	}})
+	if err != nil || len(page.Documents) != 1 || page.Documents[0].ID != "acme:sess_1:task_1:x" {
+		t.Errorf("%+v, %v", page, err)
 	}
 }

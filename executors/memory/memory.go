@@ -19,6 +19,7 @@ import (
 
 	"aob.dev/writ/executors"
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/embed"
 	"aob.dev/writ/storage"
 )
 
@@ -41,9 +42,10 @@ const (
 	scopeTenant  = "tenant"
 )
 
-// Config of the executor. All members but Wait are required.
+// Config of the executor. All members but Embedder and Wait are required.
 type Config struct {
 	Documents storage.Documents
+	Embedder  embed.Embedder // of vectors as the store takes them; nil: memories are found by their words
 	Blobs     storage.Blobs
 	Now       func() time.Time
 	// Wait sleeps between two looks at a lock; nil: a timer. It returns ctx's
@@ -84,6 +86,7 @@ type record struct {
 	Scope       string     `json:"scope"`
 	Key         string     `json:"key"`
 	Source      string     `json:"source,omitempty"` // intent_id of the order that wrote it
+	Skills      []string   `json:"skills,omitempty"` // that the step could call
 	Plan        string     `json:"plan_id,omitempty"`
 	LockedBy    string     `json:"locked_by,omitempty"`
 	Text        string     `json:"text"` // the data as JSON (G-54)
@@ -91,6 +94,7 @@ type record struct {
 	LockExpires *time.Time `json:"lock_expires,omitempty"`
 	CreatedAt   time.Time  `json:"created_at"`
 	TTLAt       *time.Time `json:"ttl_at,omitempty"`
+	Embedding   []float32  `json:"embedding,omitempty"` // of embeddable
 }
 
 // key builds the full key; callers choose the label only (MEM-01, MEM-02).

@@ -15,7 +15,7 @@ import (
 	"aob.dev/writ/executors/memory"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/schemas"
+	"aob.dev/writ/internal/embed"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/blobdir"
 	"aob.dev/writ/storage/sqlite"
@@ -34,7 +34,16 @@ type bench struct {
 
 func open(t *testing.T) *bench {
 	t.Helper()
-	docs, err := sqlite.OpenDocuments(t.Context(), filepath.Join(t.TempDir(), "documents.db"), check)
+	return on(t, embedded(t), nil)
+}
+
+// dimension of vectors in tests: few features of a text share a number.
+const dimension = 512
+
+// embedded is the store of one process.
+func embedded(t *testing.T) *sqlite.Documents {
+	t.Helper()
+	docs, err := sqlite.OpenDocuments(t.Context(), filepath.Join(t.TempDir(), "documents.db"), storage.NewCheck(dimension))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,26 +52,21 @@ func open(t *testing.T) *bench {
 			t.Error(err)
 		}
 	})
+	return docs
+}
+
+// on is the executor on a store, with an embedder or none.
+func on(t *testing.T, docs storage.Documents, e embed.Embedder) *bench {
+	t.Helper()
 	blobs, err := blobdir.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := &bench{docs: docs, blobs: blobs, now: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)}
 	b.Executor = executortest.New(t, memory.Name, b.clock, memory.Handlers(memory.Config{
-		Documents: docs, Blobs: blobs, Now: b.clock, Wait: b.wait,
+		Documents: docs, Embedder: e, Blobs: blobs, Now: b.clock, Wait: b.wait,
 	}))
 	return b
-}
-
-func check(index string, body []byte) (pointer, reason string, ok bool) {
-	schema, err := schemas.Storage(index)
-	if err != nil {
-		return "", err.Error(), false
-	}
-	if v := schema.ValidateBytes(body); len(v) > 0 {
-		return v[0].Pointer, v[0].Reason, false
-	}
-	return "", "", true
 }
 
 func (b *bench) clock() time.Time {

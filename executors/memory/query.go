@@ -1,8 +1,10 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 
 	"aob.dev/writ/executors"
 	"aob.dev/writ/intents"
@@ -16,9 +18,10 @@ const (
 	hitText     = 2 << 10 // bytes of a memory in an answer
 )
 
-// query finds memories by their words, best first: of this session, of this
+// query finds memories that are near a text, best first: of this session, of this
 // user, of the tenant. The filters are part of the search, not of what becomes
-// of its results (MEM-12), and expired memories are none of them (MEM-13).
+// of its results (MEM-12), and expired memories are none of them (MEM-13). Without
+// vectors it finds by words, and says so.
 func (m *memory) query(ctx context.Context, o *executors.Order) (*executors.Result, error) {
 	var args catalog.MemoryQuery
 	if err := o.Decode(&args); err != nil {
@@ -30,15 +33,28 @@ func (m *memory) query(ctx context.Context, o *executors.Order) (*executors.Resu
 	if args.TopK < 0 || args.TopK > maxTopK {
 		return nil, executors.Fail(intents.MalformedArgs, "top_k is 1 to 50")
 	}
+	near, reason, err := m.vector(ctx, args.Text)
+	if err != nil {
+		return nil, err
+	}
 	var found [][]catalog.MemoryHit
 	for _, terms := range filters(o, args.Scope) {
-		hits, err := m.search(ctx, o.Ticket.Actor.Tenant, args, terms)
+		q := storage.Query{Terms: terms, Limit: args.TopK, Now: intents.FormatTime(m.Now())}
+		if near != nil {
+			q.Vector = &storage.Vector{Member: "embedding", Values: near}
+		} else {
+			q.Text = args.Text
+		}
+		hits, err := m.search(ctx, o.Ticket.Actor.Tenant, q)
 		if err != nil {
 			return nil, err
 		}
 		found = append(found, hits)
 	}
-	return &executors.Result{Value: catalog.MemoryQueryResult{Hits: interleave(found, args.TopK)}}, nil
+	if near == nil {
+		return &executors.Result{Value: catalog.MemoryQueryResult{Hits: interleave(found, args.TopK), By: catalog.ByWords, Reason: reason}}, nil
+	}
+	return &executors.Result{Value: catalog.MemoryQueryResult{Hits: nearest(found, args.TopK), By: catalog.ByVectors, Embedder: m.Embedder.Name()}}, nil
 }
 
 // filters are the searches that together cover what the actor may see.
@@ -59,10 +75,8 @@ func filters(o *executors.Order, scope string) []map[string][]string {
 	return out
 }
 
-func (m *memory) search(ctx context.Context, tenant string, args catalog.MemoryQuery, terms map[string][]string) ([]catalog.MemoryHit, error) {
-	page, err := m.Documents.Search(ctx, tenant, storage.IndexMemory, storage.Query{
-		Terms: terms, Text: args.Text, Limit: args.TopK, Now: intents.FormatTime(m.Now()),
-	})
+func (m *memory) search(ctx context.Context, tenant string, q storage.Query) ([]catalog.MemoryHit, error) {
+	page, err := m.Documents.Search(ctx, tenant, storage.IndexMemory, q)
 	if err != nil {
 		return nil, executors.Store(err)
 	}
@@ -72,9 +86,23 @@ func (m *memory) search(ctx context.Context, tenant string, args catalog.MemoryQ
 		if err := json.Unmarshal(doc.Body, &r); err != nil || isLock(r) || r.expired(m.Now()) {
 			continue
 		}
-		hits = append(hits, catalog.MemoryHit{Key: r.Key, Scope: r.Scope, Text: executors.Cut(r.Text, hitText), Source: r.Source, CreatedAt: r.CreatedAt})
+		hit := catalog.MemoryHit{Key: r.Key, Scope: r.Scope, Text: executors.Cut(r.Text, hitText), Source: r.Source, CreatedAt: r.CreatedAt}
+		if q.Vector != nil {
+			if doc.Score <= 0 {
+				continue // it has nothing in common with the question
+			}
+			hit.Score = min(doc.Score, 1)
+		}
+		hits = append(hits, hit)
 	}
 	return hits, nil
+}
+
+// nearest merges lists by their scores, which are cosines and so of one measure.
+func nearest(lists [][]catalog.MemoryHit, limit int) []catalog.MemoryHit {
+	all := append([]catalog.MemoryHit{}, slices.Concat(lists...)...)
+	slices.SortStableFunc(all, func(a, b catalog.MemoryHit) int { return cmp.Compare(b.Score, a.Score) })
+	return all[:min(len(all), limit)]
 }
 
 // interleave merges lists that are each ordered by a rank of their own: the

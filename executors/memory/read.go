@@ -52,8 +52,8 @@ func (m *memory) read(ctx context.Context, o *executors.Order) (*executors.Resul
 	return &executors.Result{Value: catalog.ReadMemoryResult{Key: r.Key, Data: data, Reference: ref}}, nil
 }
 
-// isLock: locks share the index, and are no memories.
-func isLock(r record) bool { return strings.HasPrefix(r.ID, "lock:") }
+// isLock: locks, and what is kept about vectors, share the index and are no memories.
+func isLock(r record) bool { return strings.HasPrefix(r.ID, ownPrefix) }
 
 // ownKey: the key was built for this very task.
 func ownKey(o *executors.Order, full string) bool {

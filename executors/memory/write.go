@@ -10,14 +10,15 @@ import (
 	"aob.dev/writ/executors"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/storage"
 )
 
 // labels keep key parts apart (G-51).
 var labels = regexp.MustCompile(`^[a-z0-9_]{1,64}$`)
 
-// write stores a step's result: validate, lock, write, report; the lock stays
-// until the manager confirms that it has read, or the lease ends (MEM-04). A
+// write stores a step's result: validate, embed, lock, write, report; the lock
+// stays until the manager confirms that it has read, or the lease ends (MEM-04). A
 // crash between lock and write leaves a lock that its own task takes again.
 func (m *memory) write(ctx context.Context, o *executors.Order) (*executors.Result, error) {
 	var args catalog.WriteMemory
@@ -40,10 +41,15 @@ func (m *memory) write(ctx context.Context, o *executors.Order) (*executors.Resu
 		return nil, err // checkContract has read it
 	}
 	r.Text = text.String()
+	var unembedded string
+	if r.Embedding, unembedded, err = m.vector(ctx, r.embeddable()); err != nil {
+		return nil, err
+	}
 	waited, err := m.lock(ctx, r)
 	if err != nil {
 		return nil, executors.Store(err)
 	}
+	failpoint.Hit(failpoint.MemoryLocked)
 	doc, err := r.document(o.Ticket.Position)
 	if err != nil {
 		return nil, err
@@ -51,19 +57,30 @@ func (m *memory) write(ctx context.Context, o *executors.Order) (*executors.Resu
 	if err := m.Documents.Put(ctx, r.Tenant, storage.IndexMemory, doc); err != nil {
 		return nil, executors.Store(err)
 	}
+	failpoint.Hit(failpoint.MemoryWritten)
 	return &executors.Result{
 		Value: catalog.WriteMemoryResult{Key: r.Key, SizeBytes: int64(len(r.Text)), Validated: true},
-		Facts: written(r, waited),
+		Facts: m.written(r, waited, unembedded),
 	}, nil
 }
 
 // written is told twice: the audit event, and the confirmation that readers
 // of the store wait for (C-25).
-func written(r record, waited time.Duration) []intents.Fact {
+func (m *memory) written(r record, waited time.Duration, unembedded string) []intents.Fact {
+	payload := map[string]any{
+		"key": r.Key, "size_bytes": len(r.Text), "validated": true, "lock_wait_ms": waited.Milliseconds(),
+	}
+	if len(r.Skills) > 0 {
+		payload["skills"] = r.Skills
+	}
+	switch {
+	case len(r.Embedding) > 0:
+		payload["embedder"] = m.Embedder.Name()
+	case m.Embedder != nil:
+		payload["unembedded"] = unembedded
+	}
 	return []intents.Fact{
-		executors.NewFact("memory.written", map[string]any{
-			"key": r.Key, "size_bytes": len(r.Text), "validated": true, "lock_wait_ms": waited.Milliseconds(),
-		}),
+		executors.NewFact("memory.written", payload),
 		executors.NewFact("memory.upsert", map[string]any{"key": r.Key}),
 	}
 }
@@ -92,7 +109,7 @@ func (m *memory) draft(o *executors.Order, args catalog.WriteMemory) (record, er
 	full := key(actor.Tenant, session, task.Task, args.Label)
 	return record{
 		ID: full, Key: full, Tenant: actor.Tenant, Session: session, Task: task.Task, User: actor.UserID, Scope: scope,
-		Source: o.ID, Plan: task.Plan, StepIndex: task.Step, CreatedAt: now, TTLAt: &ends,
+		Source: o.ID, Skills: task.Skills, Plan: task.Plan, StepIndex: task.Step, CreatedAt: now, TTLAt: &ends,
 	}, nil
 }
 

@@ -41,7 +41,7 @@ func walkStdlib(p python, fn func(src, rel string, info fs.FileInfo) error) erro
 				}
 				return nil
 			}
-			if d.IsDir() || !strings.HasSuffix(d.Name(), suffix) || strings.HasPrefix(d.Name(), "_test") {
+			if d.IsDir() || !strings.HasSuffix(d.Name(), suffix) || strings.Contains(d.Name(), "_test") || strings.HasPrefix(d.Name(), "_tkinter.") {
 				return nil
 			}
 			info, err := os.Stat(path) // through the symlinks distributions use
@@ -68,7 +68,7 @@ func walkStdlib(p python, fn func(src, rel string, info fs.FileInfo) error) erro
 // Modes are set explicitly: the box runs as a uid that owns nothing here.
 func buildRuntime(ctx context.Context, dir string, p python) error {
 	stdlib := filepath.Join("usr", p.LibDir, "python"+p.Short)
-	m := image{Python: p.Version, Program: "usr/bin/python3", Library: "lib"}
+	m := image{Python: p.Version, Program: "usr/bin/python3", Library: "lib", Urandom: p.Urandom}
 	loader, err := loaderOf(p.Executable)
 	if err != nil {
 		return fmt.Errorf("interpreter: %w", err)
@@ -112,6 +112,11 @@ func buildRuntime(ctx context.Context, dir string, p python) error {
 	}
 	if err := compileAll(ctx, p, dir, stdlib); err != nil {
 		return err
+	}
+	if p.Urandom {
+		if err := makeRandomDevice(dir); err != nil {
+			return err
+		}
 	}
 	return finishRuntime(dir, m)
 }

@@ -97,7 +97,7 @@ var gvisorHostile = []string{
 // writeBundle describes a box in gVisor.
 func writeBundle(dir string, rt runtimeDir, p Profile) error {
 	scratch := filepath.Join("/", taskDir)
-	spec := boxSpec{Root: rootPivot, Scratch: taskDir}
+	spec := boxSpec{Root: rootPivot, Scratch: taskDir, Layers: allLayers}
 	c := ociConfig{
 		Version: "1.0.2", Root: ociRoot{rt.path, true}, Hostname: "box",
 		Process: ociProcess{

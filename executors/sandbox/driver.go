@@ -34,3 +34,26 @@ type Driver interface {
 	// Start builds a box and returns when Python in it waits for a script.
 	Start(ctx context.Context, p Profile) (*Box, error)
 }
+
+// Surveyed says what Survey found.
+type Surveyed struct {
+	Driver  string           // what Open would take; empty: none
+	Python  string           // version
+	Refused map[string]error // drivers that do not hold here, and why
+}
+
+// Uncovered says what a driver does not protect from, as docs/sandbox.md has it.
+func Uncovered(driver string) string {
+	const kernel = "a bug of the host's kernel, which it shares"
+	switch driver {
+	case GVisor:
+		return "the number of files in its scratch, which takes memory"
+	case Namespaces, Rootful:
+		return kernel
+	case LandlockChroot:
+		return kernel + "; the network, but for seccomp, which refuses every socket"
+	case Landlock:
+		return kernel + "; the network, but for seccomp, which refuses every socket; it can tell which paths exist; for a plain user only memory bounds its threads"
+	}
+	return ""
+}

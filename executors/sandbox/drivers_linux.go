@@ -31,7 +31,8 @@ var _ Driver = (*linuxDriver)(nil)
 type host struct {
 	runtime runtimeDir
 	scratch *scratch
-	spawner *spawner
+	spawner *spawner // of boxes in the network of the host
+	offline *spawner // of boxes in none
 	ids     *idRange // nil if not root
 }
 
@@ -123,7 +124,11 @@ func (d *linuxDriver) launch(spec boxSpec, cleanup func() error) (*Box, error) {
 		return nil, err
 	}
 	b.explain, b.cleanup = prog.explain, cleanup
-	b.proc, err = d.host.spawner.start(prog, theirs)
+	forks := d.host.spawner
+	if d.clone&unix.CLONE_NEWNET != 0 {
+		forks = d.host.offline
+	}
+	b.proc, err = forks.start(prog, theirs)
 	theirs.close()
 	if err != nil {
 		b.closePipes()

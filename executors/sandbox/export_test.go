@@ -6,6 +6,7 @@ import (
 	"context"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -23,6 +24,9 @@ func Available(t *testing.T) []string { t.Helper(); return available(t) }
 type Weakening struct {
 	Root, Namespaces                               bool
 	Landlock, Seccomp, User, Capabilities, Rlimits bool
+	Code                                           bool // which seccomp keeps new code out with
+	Descriptors, Session, Environment              bool
+	Parent                                         bool  // who counts output
 	Room                                           int64 // of the scratch
 }
 
@@ -31,13 +35,15 @@ type Weak struct {
 	driver  *linuxDriver
 	profile func(Job) (Profile, error)
 	room    int64
+	patient bool
 }
 
 // Weaken takes layers from the driver in use.
 func (s *Sandbox) Weaken(w Weakening) Weak {
 	d := *s.driver.(*linuxDriver)
 	for l, gone := range map[layers]bool{
-		layerLandlock: w.Landlock, layerSeccomp: w.Seccomp, layerUser: w.User, layerCapabilities: w.Capabilities, layerRlimits: w.Rlimits,
+		layerLandlock: w.Landlock, layerSeccomp: w.Seccomp, layerCode: w.Code, layerUser: w.User, layerCapabilities: w.Capabilities, layerRlimits: w.Rlimits,
+		layerDescriptors: w.Descriptors, layerSession: w.Session, layerEnvironment: w.Environment,
 	} {
 		if gone {
 			d.layers &^= l
@@ -49,7 +55,23 @@ func (s *Sandbox) Weaken(w Weakening) Weak {
 	if w.Namespaces {
 		d.clone &= unix.CLONE_NEWNS | unix.CLONE_NEWUTS
 	}
-	return Weak{&d, s.profile, w.Room}
+	return Weak{&d, s.profile, w.Room, w.Parent}
+}
+
+// Runner runs jobs in boxes of one driver.
+type Runner interface {
+	Driver() string
+	Run(ctx context.Context, job Job) (Result, error)
+}
+
+// Native is the sandbox with as much of the box as the ctypes of its Python, by
+// which tests make system calls, can be imported in. The embedded one writes
+// machine code for that.
+func (s *Sandbox) Native() Runner {
+	if s.host.runtime.image.Urandom {
+		return s.Weaken(Weakening{Code: true})
+	}
+	return s
 }
 
 // Driver is the name of the whole driver.
@@ -62,6 +84,9 @@ func (w Weak) Run(ctx context.Context, job Job) (Result, error) {
 		return Result{}, err
 	}
 	p.Room = max(p.Room, w.room)
+	if w.patient {
+		p.Limits.Output = 64 << 20
+	}
 	box, err := w.driver.Start(ctx, p)
 	if err != nil {
 		return Result{}, err
@@ -70,25 +95,23 @@ func (w Weak) Run(ctx context.Context, job Job) (Result, error) {
 }
 
 // bareRunner runs scripts in Python as it is.
-type bareRunner struct{ t *testing.T }
+type bareRunner struct{ argv []string }
 
 // Bare is no sandbox at all. It leaks what the process has leaked.
-func Bare(t *testing.T) interface {
-	Driver() string
-	Run(context.Context, Job) (Result, error)
-} {
+func Bare(t *testing.T) Runner {
 	t.Helper()
-	return bareRunner{t}
+	p, err := Prepare(t.Context(), config(t, Config{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bareRunner{p.Bare}
 }
 
 func (bareRunner) Driver() string { return "none" }
 
 func (r bareRunner) Run(ctx context.Context, job Job) (Result, error) {
-	p, err := findPython(ctx, "")
-	if err != nil {
-		return Result{}, err
-	}
-	out, err := exec.CommandContext(ctx, p.Executable, "-I", "-S", "-E", "-B", "-c", job.Script).Output()
+	argv := slices.Concat(r.argv, []string{"-I", "-S", "-E", "-B", "-c", job.Script})
+	out, err := exec.CommandContext(ctx, argv[0], argv[1:]...).Output()
 	return Result{Outcome: OK, Output: out}, err
 }
 

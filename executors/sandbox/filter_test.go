@@ -3,6 +3,7 @@
 package sandbox
 
 import (
+	_ "embed"
 	"fmt"
 	"strings"
 	"testing"
@@ -32,17 +33,17 @@ func TestFilterRefusesTheRest(t *testing.T) {
 	if len(rest) < 150 {
 		t.Fatalf("only %d calls are refused", len(rest))
 	}
-	script := `
-import ctypes, errno
-libc = ctypes.CDLL(None, use_errno=True)
+	script := prelude + `
 for nr in [` + strings.Join(rest, ",") + `]:
-    r = libc.syscall(ctypes.c_long(nr), 0, 0, 0, 0, 0, 0)
-    if r != -1 or ctypes.get_errno() != errno.EPERM:
-        print(nr, r, ctypes.get_errno())
+    try:
+        print(nr, syscall(nr, 0, 0, 0, 0, 0, 0))
+    except OSError as e:
+        if e.errno != errno.EPERM:
+            print(nr, e)
 `
 	for _, name := range available(t) {
 		t.Run(name, func(t *testing.T) {
-			res := run(t, open(t, Config{Drivers: []string{name}, Workers: -1}), Job{Script: script})
+			res := run(t, open(t, Config{Drivers: []string{name}, Workers: -1}).Native(), Job{Script: script})
 			if res.Outcome != OK || len(res.Output) > 0 {
 				t.Errorf("%s %s\n%s", res.Outcome, res.Error, res.Output)
 			}
@@ -52,11 +53,16 @@ for nr in [` + strings.Join(rest, ",") + `]:
 
 // TestFilterKillsHostile tries each call of the hostile list.
 func TestFilterKillsHostile(t *testing.T) {
-	s := open(t, Config{Workers: -1})
+	s := open(t, Config{Workers: -1}).Native()
 	for _, nr := range hostile {
-		res := run(t, s, Job{Script: fmt.Sprintf("import ctypes; ctypes.CDLL(None).syscall(%d, 0, 0, 0, 0, 0, 0)", nr)})
+		res := run(t, s, Job{Script: prelude + fmt.Sprintf("syscall(%d, 0, 0, 0, 0, 0, 0)", nr)})
 		if res.Outcome != Policy {
 			t.Errorf("call %d: %s %s", nr, res.Outcome, res.Error)
 		}
 	}
 }
+
+// prelude is what probes make system calls with.
+//
+//go:embed escape/prelude.py
+var prelude string

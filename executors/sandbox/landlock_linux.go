@@ -92,6 +92,13 @@ func restrictFiles(p *program, s *boxSpec) error {
 		{s.inBox(bootFile), unix.LANDLOCK_ACCESS_FS_READ_FILE},
 		{s.inBox(s.Image.entry()), unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_EXECUTE},
 	}
+	if s.Image.Urandom {
+		device := s.inBox(randomDevice)
+		if s.Root == rootKeep {
+			device = "/" + randomDevice
+		}
+		grants = append(grants, grant{device, unix.LANDLOCK_ACCESS_FS_READ_FILE})
+	}
 	if s.Root == rootPivot {
 		grants = append(grants, grant{s.inBox(s.Scratch), own})
 	} else {

@@ -8,6 +8,10 @@ import "context"
 type Prepared struct {
 	Path   string // of the runtime directory
 	Python string // version
+
+	// Bare executes this Python without a box: the words of a command to which
+	// Python's own arguments are added. No script of a model belongs there.
+	Bare []string
 }
 
 // Prepare makes the runtime that Open would make, so that the first start does
@@ -21,5 +25,6 @@ func Prepare(ctx context.Context, cfg Config) (Prepared, error) {
 	if err != nil {
 		return Prepared{}, err
 	}
-	return Prepared{Path: h.runtime.path, Python: h.runtime.image.Python}, h.close()
+	rt := h.runtime
+	return Prepared{Path: rt.path, Python: rt.image.Python, Bare: rt.image.interpreter(rt.path)}, h.close()
 }

@@ -25,6 +25,7 @@ type python struct {
 	Dynload    string `json:"dynload"` // directory of extension modules; empty if all are built in
 	LibDir     string `json:"libdir"`  // lib or lib64: where this build looks below its prefix
 	Minor      int    `json:"minor"`
+	Urandom    bool   `json:"-"` // reads /dev/urandom: it does not know getrandom
 }
 
 // minMinor is the oldest supported Python 3: compileall learned to rewrite
@@ -66,7 +67,7 @@ func findPython(ctx context.Context, path string) (python, error) {
 		refused = append(refused, fmt.Errorf("%s: %w", c, err))
 	}
 	if len(refused) == 0 {
-		return python{}, fmt.Errorf("no python3 in PATH: install CPython 3.%d or later with its standard library (package python3)", minMinor)
+		return python{}, fmt.Errorf("no python3 in PATH: install CPython 3.%d or later with its standard library (package python3), or build this program with -tags embedpython", minMinor)
 	}
 	return python{}, fmt.Errorf("no usable python3, install CPython 3.%d or later with its standard library: %w", minMinor, errors.Join(refused...))
 }

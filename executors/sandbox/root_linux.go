@@ -64,6 +64,11 @@ func pivot(p *program, s *boxSpec) error {
 	p.call(unix.SYS_MOUNT_SETATTR, num(unix.AT_FDCWD), runtime, num(0), value(p, &attr), num(unsafe.Sizeof(attr)))
 	p.step = "mount scratch"
 	p.call(unix.SYS_MOUNT, tmpfs, scratch, tmpfs, num(unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC), options)
+	if s.Image.Urandom {
+		if err := mountRandomDevice(p, s); err != nil {
+			return err
+		}
+	}
 	p.step = "enter runtime"
 	p.call(unix.SYS_CHDIR, runtime)
 	p.step = "pivot_root"
@@ -73,5 +78,23 @@ func pivot(p *program, s *boxSpec) error {
 	p.call(unix.SYS_UMOUNT2, here, num(unix.MNT_DETACH))
 	p.step = "host name"
 	p.call(unix.SYS_SETHOSTNAME, host, num(len("box")))
+	return nil
+}
+
+// mountRandomDevice gives the box the one device that its Python cannot do
+// without.
+func mountRandomDevice(p *program, s *boxSpec) error {
+	p.step = "mount /" + randomDevice
+	device, err := p.text("/" + randomDevice)
+	if err != nil {
+		return err
+	}
+	place, err := p.text(filepath.Join(s.Runtime, randomDevice))
+	if err != nil {
+		return err
+	}
+	p.call(unix.SYS_MOUNT, device, place, num(0), num(unix.MS_BIND), num(0))
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NOEXEC}
+	p.call(unix.SYS_MOUNT_SETATTR, num(unix.AT_FDCWD), place, num(0), value(p, &attr), num(unsafe.Sizeof(attr)))
 	return nil
 }

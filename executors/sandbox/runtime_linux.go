@@ -34,7 +34,7 @@ const (
 
 // recipe changes whenever the code below would build something else from the
 // same interpreter, so that an old runtime is not taken for a new one.
-const recipe = "writ sandbox runtime 1"
+const recipe = "writ sandbox runtime 2"
 
 // staleAge is after when an unfinished build or a canary's secret belongs to
 // nobody.
@@ -58,6 +58,7 @@ type image struct {
 	Loader  string // empty for a static interpreter
 	Program string
 	Library string // directory of shared libraries
+	Urandom bool   // it reads /dev/urandom
 }
 
 // entry is the file that execve is given.
@@ -74,12 +75,17 @@ func (m image) entry() string {
 // names the host's, which the box may not have. -I -S -E -B: no user site, no
 // site module, no environment, no bytecode written.
 func (m image) command(root string, preload []string) []string {
+	argv := append(m.interpreter(root), "-I", "-S", "-E", "-B", "-X", "utf8", filepath.Join(root, bootFile))
+	return append(argv, preload...)
+}
+
+// interpreter is how such a vector begins.
+func (m image) interpreter(root string) []string {
 	var argv []string
 	if m.Loader != "" {
 		argv = append(argv, filepath.Join(root, m.Loader), "--library-path", filepath.Join(root, m.Library))
 	}
-	argv = append(argv, filepath.Join(root, m.Program), "-I", "-S", "-E", "-B", "-X", "utf8", filepath.Join(root, bootFile))
-	return append(argv, preload...)
+	return append(argv, filepath.Join(root, m.Program))
 }
 
 // runtimeDir is a prepared runtime.
@@ -101,6 +107,11 @@ func prepareRuntime(ctx context.Context, base string, p python) (runtimeDir, err
 	if rt, err := openRuntime(final); !errors.Is(err, fs.ErrNotExist) {
 		return rt, err
 	}
+	return makeRuntime(ctx, base, final, p)
+}
+
+// makeRuntime builds the runtime for p and gives it its name.
+func makeRuntime(ctx context.Context, base, final string, p python) (runtimeDir, error) {
 	tmp, err := os.MkdirTemp(base, buildPrefix)
 	if err != nil {
 		return runtimeDir{}, err

@@ -56,17 +56,13 @@ func Open(ctx context.Context, cfg Config) (*Sandbox, error) {
 }
 
 func openHost(ctx context.Context, cfg Config) (*host, error) {
-	p, err := findPython(ctx, cfg.Python)
-	if err != nil {
-		return nil, err
-	}
 	base, err := chooseBase(cfg.Dir)
 	if err != nil {
 		return nil, err
 	}
 	sweepBase(base, time.Now()) //nolint:contextcheck // bounded by itself
 	h := &host{}
-	if h.runtime, err = prepareRuntime(ctx, base, p); err != nil {
+	if h.runtime, err = findRuntime(ctx, base, cfg.Python); err != nil {
 		return nil, err
 	}
 	if os.Geteuid() == 0 {
@@ -77,12 +73,13 @@ func openHost(ctx context.Context, cfg Config) (*host, error) {
 	if h.scratch, err = newScratch(h.runtime.path); err != nil { //nolint:contextcheck // as above
 		return nil, err
 	}
-	h.spawner = newSpawner()
+	h.spawner, h.offline = newSpawner(false), newSpawner(true)
 	return h, nil
 }
 
 func (h *host) close() error {
 	h.spawner.close()
+	h.offline.close()
 	return h.scratch.close()
 }
 

@@ -34,7 +34,13 @@ func (*Sandbox) WaitWarm(context.Context) error { return errPlatform }
 func (*Sandbox) Close() error { return nil }
 
 // Prepared says what Prepare found or made.
-type Prepared struct{ Path, Python string }
+type Prepared struct {
+	Path, Python string
+	Bare         []string
+}
 
 // Prepare fails on this platform.
 func Prepare(context.Context, Config) (Prepared, error) { return Prepared{}, errPlatform }
+
+// Survey fails on this platform.
+func Survey(context.Context, Config) (Surveyed, error) { return Surveyed{}, errPlatform }

@@ -3,115 +3,15 @@
 package sandbox
 
 import (
-	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
-
-// testBase keeps the runtime for all tests of this process.
-var testBase string
-
-func TestMain(m *testing.M) {
-	os.Exit(runTests(m))
-}
-
-func runTests(m *testing.M) int {
-	if os.Getenv(dockerVar) != "" {
-		fmt.Fprintln(os.Stderr, enterDocker())
-		return 1
-	}
-	if os.Getenv(helperVar) != "" {
-		return helper()
-	}
-	dir, err := os.MkdirTemp("", "sandbox-test-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer os.RemoveAll(dir)
-	if err := os.Chmod(dir, 0o755); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	testBase = dir
-	return m.Run()
-}
-
-// testPython is found once: a shim in PATH takes longer than most tests.
-var testPython = sync.OnceValues(func() (string, error) {
-	p, err := findPython(context.Background(), "")
-	return p.Executable, err
-})
-
-// config completes cfg for a test.
-func config(t testing.TB, cfg Config) Config {
-	t.Helper()
-	interpreter, err := testPython()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg.Dir, cfg.Python = testBase, interpreter
-	return cfg
-}
-
-// open is a Sandbox that ends with the test.
-func open(t testing.TB, cfg Config) *Sandbox {
-	t.Helper()
-	s, err := Open(t.Context(), config(t, cfg))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
-}
-
-// availableNow is the answer of available, which does not change.
-var availableNow []string
-
-// available are the drivers whose canary holds here. At least one must.
-func available(t *testing.T) []string {
-	t.Helper()
-	if availableNow != nil {
-		return availableNow
-	}
-	for _, name := range DriverNames() {
-		s, err := Open(t.Context(), config(t, Config{Drivers: []string{name}, Workers: -1}))
-		if err != nil {
-			t.Logf("not on this machine: %v", err)
-			continue
-		}
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-		availableNow = append(availableNow, name)
-	}
-	if availableNow == nil {
-		t.Fatal("no driver holds on this machine")
-	}
-	return availableNow
-}
-
-func run(t testing.TB, s *Sandbox, job Job) Result {
-	t.Helper()
-	res, err := s.Run(t.Context(), job)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return res
-}
 
 func TestRunResult(t *testing.T) {
 	for _, name := range available(t) {
@@ -187,6 +87,17 @@ func TestTraceback(t *testing.T) {
 			"syntax", "x = 1\ny = = 2\n",
 			"Traceback (most recent call last):\n  File \"script.py\", line 2\n    y = = 2\nSyntaxError: invalid syntax",
 		},
+		{
+			"text that it executes", "def f():\n    exec('\\n\\n\\n1/0')\n\nf()\n",
+			"Traceback (most recent call last):\n" +
+				"  File \"script.py\", line 4, in <module>\n    f()\n" +
+				"  File \"script.py\", line 2, in f\n    exec('\\n\\n\\n1/0')\n" +
+				"ZeroDivisionError: division by zero",
+		},
+		{
+			"syntax of such text", "eval('1 +')\n",
+			"Traceback (most recent call last):\n  File \"script.py\", line 1, in <module>\n    eval('1 +')\nSyntaxError: invalid syntax",
+		},
 		{"exit text", "raise SystemExit('no rows')", "SystemExit: no rows"},
 		{"hard exit", "import os; os._exit(9)", "exit status 9"},
 	} {
@@ -201,47 +112,6 @@ func TestTraceback(t *testing.T) {
 		})
 	}
 }
-
-func TestRunCanceled(t *testing.T) {
-	s := open(t, Config{})
-	ctx, cancel := context.WithCancel(t.Context())
-	// The input blocks until the box is up, which is when the run is ended.
-	_, err := s.Run(ctx, Job{Script: "while True: pass", Input: readFunc(func([]byte) (int, error) {
-		cancel()
-		return 0, io.EOF
-	})})
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
-}
-
-type readFunc func([]byte) (int, error)
-
-func (f readFunc) Read(p []byte) (int, error) { return f(p) }
-
-func TestRunInputFails(t *testing.T) {
-	broken := errors.New("disk on fire")
-	s := open(t, Config{})
-	_, err := s.Run(t.Context(), Job{Script: "print(1)", Input: readFunc(func([]byte) (int, error) { return 0, broken })})
-	if !errors.Is(err, broken) {
-		t.Errorf("got %v", err)
-	}
-	big := io.LimitReader(zeros{}, 3<<20)
-	_, err = s.Run(t.Context(), Job{Script: "print(1)", Input: big, Limits: Limits{Scratch: 1 << 20}})
-	if !errors.Is(err, ErrInputSize) {
-		t.Errorf("too large: got %v", err)
-	}
-	if _, err := s.Run(t.Context(), Job{Input: big, InputSize: maxInput + 1}); !errors.Is(err, ErrInputSize) {
-		t.Errorf("far too large: got %v", err)
-	}
-	if _, err := s.Run(t.Context(), Job{Script: strings.Repeat("#", maxScript+1)}); !errors.Is(err, ErrScript) {
-		t.Errorf("script: got %v", err)
-	}
-}
-
-type zeros struct{}
-
-func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
 func TestRunAfterClose(t *testing.T) {
 	s := open(t, Config{Workers: -1})
@@ -272,41 +142,19 @@ func TestRunsAreApart(t *testing.T) {
 
 func TestOpenWithoutPython(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
-	_, err := Open(t.Context(), Config{Dir: testBase})
-	if err == nil || !strings.Contains(err.Error(), "install CPython") {
-		t.Errorf("got %v", err)
-	}
-}
-
-func TestDriversAccepted(t *testing.T) {
-	for _, tt := range []struct {
-		named   []string
-		minimum string
-		want    []string // nil: refused
-	}{
-		{nil, "", DriverNames()[1:]},
-		{nil, GVisor, []string{GVisor}},
-		{[]string{GVisor, Namespaces}, "", []string{GVisor, Namespaces}},
-		{nil, Rootful, []string{Namespaces, Rootful}},
-		{[]string{Landlock, Namespaces}, "", []string{Landlock, Namespaces}},
-		{[]string{Landlock, Namespaces}, Namespaces, []string{Namespaces}},
-		{[]string{Landlock}, Rootful, nil},
-		{[]string{"magic"}, "", nil},
-		{nil, "magic", nil},
-	} {
-		c, err := Config{Drivers: tt.named, Minimum: tt.minimum}.normalize()
-		if diff := cmp.Diff(tt.want, c.Drivers); diff != "" || (err == nil) != (tt.want != nil) {
-			t.Errorf("%q from %q: %v %s", tt.named, tt.minimum, err, diff)
+	s, err := Open(t.Context(), Config{Dir: testBase, Workers: -1})
+	if embeddedPython == "" {
+		if err == nil || !strings.Contains(err.Error(), "install CPython") {
+			t.Errorf("got %v", err)
 		}
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	version, _, _ := strings.Cut(embeddedPython, "-")
+	if res := run(t, s, Job{Script: "print(__import__('os').urandom(4) != bytes(4))"}); string(res.Output) != "True\n" || res.Python != version {
+		t.Errorf("%+v", res)
 	}
 }
-
-func TestLimitsAreRefused(t *testing.T) {
-	for _, l := range []Limits{{Wall: -1}, {Memory: 1 << 20}, {Files: 2}} {
-		if _, err := l.normalize(); err == nil {
-			t.Errorf("%+v accepted", l)
-		}
-	}
-}
-
-const waitLimit = 20 * time.Second

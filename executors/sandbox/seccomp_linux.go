@@ -53,7 +53,15 @@ const x32Bit = 0x40000000
 // the box learns its pid, to which it may send signals, only when it runs.
 func installFilter(p *program, s *boxSpec) error {
 	const firstPID = 1
-	filter, err := seccompFilter(seccompRules(firstPID))
+	rules := seccompRules(firstPID)
+	if s.Layers&layerCode == 0 {
+		for i, r := range rules {
+			if r.nr == unix.SYS_MMAP || r.nr == unix.SYS_MPROTECT {
+				rules[i].any = nil
+			}
+		}
+	}
+	filter, err := seccompFilter(rules)
 	if err != nil {
 		return err
 	}

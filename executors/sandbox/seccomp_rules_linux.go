@@ -18,6 +18,7 @@ func seccompRules(pid int) []rule {
 		rules = append(rules, rule{nr: nr, action: actAllow})
 	}
 	rules = append(rules, byArgument(uint32(pid))...) //nolint:gosec // G115: within range
+	rules = append(rules, archByArgument...)
 	for _, nr := range slices.Concat(pretended, archPretended) {
 		rules = append(rules, rule{nr: nr, action: actDone})
 	}
@@ -45,14 +46,13 @@ var allowed = []uint32{
 	unix.SYS_STATFS, unix.SYS_FSTATFS, unix.SYS_SENDFILE, unix.SYS_COPY_FILE_RANGE, unix.SYS_FADVISE64,
 	unix.SYS_DUP, unix.SYS_DUP3, unix.SYS_PIPE2, unix.SYS_PPOLL, unix.SYS_PSELECT6,
 	unix.SYS_BRK, unix.SYS_MUNMAP, unix.SYS_MREMAP, unix.SYS_MINCORE, unix.SYS_MSYNC,
-	unix.SYS_FUTEX, unix.SYS_SET_ROBUST_LIST, unix.SYS_GET_ROBUST_LIST, unix.SYS_SET_TID_ADDRESS, unix.SYS_RSEQ,
-	unix.SYS_SCHED_YIELD, unix.SYS_SCHED_GETAFFINITY, unix.SYS_SCHED_GETPARAM, unix.SYS_SCHED_GETSCHEDULER,
-	unix.SYS_SCHED_GET_PRIORITY_MAX, unix.SYS_SCHED_GET_PRIORITY_MIN, unix.SYS_GETPRIORITY, unix.SYS_GETCPU,
+	unix.SYS_FUTEX, unix.SYS_SET_ROBUST_LIST, unix.SYS_SET_TID_ADDRESS, unix.SYS_RSEQ,
+	unix.SYS_SCHED_YIELD, unix.SYS_SCHED_GET_PRIORITY_MAX, unix.SYS_SCHED_GET_PRIORITY_MIN, unix.SYS_GETCPU,
 	unix.SYS_RT_SIGACTION, unix.SYS_RT_SIGPROCMASK, unix.SYS_RT_SIGRETURN, unix.SYS_RT_SIGPENDING,
 	unix.SYS_RT_SIGTIMEDWAIT, unix.SYS_RT_SIGSUSPEND, unix.SYS_SIGALTSTACK, unix.SYS_RESTART_SYSCALL,
 	unix.SYS_GETITIMER, unix.SYS_SETITIMER, unix.SYS_NANOSLEEP, unix.SYS_CLOCK_NANOSLEEP,
 	unix.SYS_CLOCK_GETTIME, unix.SYS_CLOCK_GETRES, unix.SYS_GETTIMEOFDAY, unix.SYS_TIMES,
-	unix.SYS_GETPID, unix.SYS_GETPPID, unix.SYS_GETTID, unix.SYS_GETPGID, unix.SYS_GETSID,
+	unix.SYS_GETPID, unix.SYS_GETPPID, unix.SYS_GETTID,
 	unix.SYS_GETUID, unix.SYS_GETEUID, unix.SYS_GETGID, unix.SYS_GETEGID, unix.SYS_GETRESUID, unix.SYS_GETRESGID,
 	unix.SYS_GETGROUPS, unix.SYS_GETRUSAGE, unix.SYS_UNAME, unix.SYS_SYSINFO, unix.SYS_GETRANDOM,
 	unix.SYS_WAIT4, unix.SYS_WAITID, unix.SYS_EXIT, unix.SYS_EXIT_GROUP,
@@ -132,8 +132,15 @@ func byArgument(pid uint32) []rule {
 		// So not the parent death signal.
 		{unix.SYS_PRCTL, equals(0, unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_GET_DUMPABLE,
 			unix.PR_GET_NO_NEW_PRIVS, unix.PR_GET_SECCOMP, unix.PR_CAPBSET_READ), actAllow},
-		// Reading, not setting: a null new_limit.
-		{unix.SYS_PRLIMIT64, [][]check{{bits(2, all32, 0), {arg: 2, high: true, mask: all32, want: 0}}}, actAllow},
+		// Reading its own, not setting: a null new_limit.
+		{unix.SYS_PRLIMIT64, [][]check{{bits(0, all32, 0), bits(2, all32, 0), {arg: 2, high: true, mask: all32, want: 0}}}, actAllow},
+		// About itself: of another, the answer would tell that there is one.
+		{unix.SYS_SCHED_GETAFFINITY, equals(0, 0), actAllow},
+		{unix.SYS_SCHED_GETPARAM, equals(0, 0), actAllow},
+		{unix.SYS_SCHED_GETSCHEDULER, equals(0, 0), actAllow},
+		{unix.SYS_GETPRIORITY, equals(1, 0), actAllow},
+		{unix.SYS_GETPGID, equals(0, 0), actAllow},
+		{unix.SYS_GETSID, equals(0, 0), actAllow},
 		// Signals to itself.
 		{unix.SYS_KILL, equals(0, pid), actAllow},
 		{unix.SYS_TGKILL, equals(0, pid), actAllow},

@@ -20,7 +20,7 @@ func TestIntegrationSoak(t *testing.T) {
 		{Script: "raise ValueError"},
 		{Script: "open('kept', 'w').write('x')"},
 		{Script: "import os; os.abort()"},
-		{Script: "import ctypes; ctypes.CDLL(None).ptrace(0, 0, 0, 0)"},
+		{Script: "import time; time.clock_settime(time.CLOCK_REALTIME, 0)"},
 		{Script: "while True: print('x' * 1000)", Limits: Limits{Output: 1000}},
 	}
 	before := count(t, testBase)

@@ -27,18 +27,23 @@ const spawnerName = "writ-sandbox-spawner"
 // the process, and Go ends threads when it likes; so this one belongs to a
 // goroutine that lives as long as the sandbox. When it ends, the kernel kills
 // every box that is left.
+//
+// It can live in an empty network namespace that its boxes inherit, because to
+// make and to end one for each costs a tenth of a start.
 type spawner struct {
+	offline  bool // in such a namespace, if the machine permits
 	launches chan func()
 	done     chan struct{}
 
 	mu     sync.Mutex // one request at a time
 	cmd    *exec.Cmd  // nil: not running
 	socket int
+	shared bool // it is in such a namespace
 }
 
 // newSpawner starts the goroutine; the process starts with the first box.
-func newSpawner() *spawner {
-	s := &spawner{launches: make(chan func()), done: make(chan struct{}), socket: -1}
+func newSpawner(offline bool) *spawner {
+	s := &spawner{offline: offline, launches: make(chan func()), done: make(chan struct{}), socket: -1}
 	go s.run()
 	return s
 }
@@ -86,18 +91,47 @@ func (s *spawner) ask(p *program, files [4]int) (int, error) {
 			return 0, fmt.Errorf("start spawner: %w", err)
 		}
 	}
-	return spawn.Start(s.socket, &p.Program, files)
+	inherits := p.Program
+	if s.shared {
+		inherits.Clone &^= unix.CLONE_NEWNET
+	}
+	return spawn.Start(s.socket, &inherits, files)
 }
 
-// launch starts the process. It leaves the process group, whose interrupt is
-// for this process to handle, and takes nothing along but its socket.
 func (s *spawner) launch() error {
+	if s.offline {
+		if err := s.launchIn(networkOnly()); err == nil {
+			s.shared = true
+			return nil
+		}
+		// Each box makes one of its own then, or fails.
+	}
+	s.shared = false
+	return s.launchIn(&syscall.SysProcAttr{})
+}
+
+// networkOnly has a process begin in a network namespace of its own. Only root
+// makes one without a user namespace, in which everybody else stays who they are.
+func networkOnly() *syscall.SysProcAttr {
+	attr := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+	if uid, gid := os.Geteuid(), os.Getegid(); uid != 0 {
+		attr.Cloneflags |= syscall.CLONE_NEWUSER
+		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
+		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
+	}
+	return attr
+}
+
+// launchIn starts the process. It leaves the process group, whose interrupt is
+// for this process to handle, and takes nothing along but its socket.
+func (s *spawner) launchIn(attr *syscall.SysProcAttr) error {
 	ours, theirs, err := spawn.Socket()
 	if err != nil {
 		return err
 	}
 	end := os.NewFile(uintptr(theirs), "spawner")
 	defer end.Close()
+	attr.Pdeathsig, attr.Setsid = syscall.SIGKILL, true
 	timeout := unix.NsecToTimeval(setupTimeout.Nanoseconds())
 	cmd := &exec.Cmd{
 		// The running program, even if its file was replaced since.
@@ -106,7 +140,7 @@ func (s *spawner) launch() error {
 		Env:         spawn.Environment(),
 		Dir:         "/",
 		ExtraFiles:  []*os.File{end},
-		SysProcAttr: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true},
+		SysProcAttr: attr,
 	}
 	if err = unix.SetsockoptTimeval(ours, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &timeout); err == nil {
 		err = s.command(cmd)

@@ -19,7 +19,7 @@ import (
 func TestSpawnerComesBack(t *testing.T) {
 	s := open(t, Config{Workers: -1})
 	once := sync.OnceFunc(func() {
-		if err := s.host.spawner.cmd.Process.Kill(); err != nil {
+		if err := s.host.offline.cmd.Process.Kill(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -3,6 +3,7 @@
 package sandbox
 
 import (
+	"os"
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
@@ -24,11 +25,15 @@ type layers uint
 const (
 	layerLandlock layers = 1 << iota
 	layerSeccomp
+	layerCode // of the seccomp rules, those that admit no new machine code
 	layerUser // an own uid
 	layerCapabilities
 	layerRlimits
+	layerDescriptors
+	layerSession
+	layerEnvironment
 
-	allLayers = layerLandlock | layerSeccomp | layerUser | layerCapabilities | layerRlimits
+	allLayers = 1<<iota - 1
 )
 
 // boxSpec is what a box is made from.
@@ -66,8 +71,8 @@ func (s *boxSpec) compile() (*program, error) {
 		layer layers // 0: in every box
 		write func(*program, *boxSpec) error
 	}{
-		{"descriptors", 0, closeDescriptors},
-		{"session", 0, newSession},
+		{"descriptors", layerDescriptors, closeDescriptors},
+		{"session", layerSession, newSession},
 		{"root", 0, changeRoot},
 		{"no_new_privs", 0, forbidNewPrivileges},
 		{"landlock", layerLandlock, restrictFiles},
@@ -119,6 +124,9 @@ func dieWithParent(p *program, _ *boxSpec) error {
 
 // environment is all of the box's environment.
 func (s *boxSpec) environment() []string {
+	if s.Layers&layerEnvironment == 0 {
+		return os.Environ()
+	}
 	scratch := s.inBox(s.Scratch)
 	return []string{
 		"HOME=" + scratch,

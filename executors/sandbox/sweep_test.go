@@ -42,14 +42,14 @@ func TestSweep(t *testing.T) {
 // TestPrepareAtOnce shows that several builders end with one runtime.
 func TestPrepareAtOnce(t *testing.T) {
 	base := t.TempDir()
-	p, err := findPython(t.Context(), "")
+	interpreter, err := testPython()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var group sync.WaitGroup
 	for range 3 {
 		group.Go(func() {
-			if _, err := prepareRuntime(t.Context(), base, p); err != nil {
+			if _, err := findRuntime(t.Context(), base, interpreter); err != nil {
 				t.Error(err)
 			}
 		})

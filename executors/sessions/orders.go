@@ -3,9 +3,7 @@ package sessions
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
-	"strings"
 
 	"aob.dev/writ/executors"
 	"aob.dev/writ/intents"
@@ -13,7 +11,8 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// get reads a session with its whole history (SES-05).
+// get reads a session with its whole history (SES-05), or with a page of it: the
+// newest turns before a cursor, in the order in which they were said.
 func (s *sessions) get(ctx context.Context, o *executors.Order) (*executors.Result, error) {
 	var args catalog.SessionRef
 	if err := o.Decode(&args); err != nil {
@@ -23,7 +22,30 @@ func (s *sessions) get(ctx context.Context, o *executors.Order) (*executors.Resu
 	if err != nil {
 		return nil, err
 	}
-	return &executors.Result{Value: found.view(s.time())}, nil
+	older, err := found.page(args.Before, args.Limit)
+	if err != nil {
+		return nil, err
+	}
+	view := found.view(s.time())
+	view.Cursor = older
+	return &executors.Result{Value: view}, nil
+}
+
+// page leaves the newest turns before a cursor, and returns that of the older ones;
+// empty: there are none.
+func (s *session) page(before string, limit int) (older string, err error) {
+	if before != "" {
+		end := slices.IndexFunc(s.Messages, func(m message) bool { return m.ID == before })
+		if end < 0 {
+			return "", executors.Fail(intents.MalformedArgs, "before is no cursor of this session")
+		}
+		s.Messages = s.Messages[:end]
+	}
+	if limit <= 0 || limit >= len(s.Messages) {
+		return "", nil
+	}
+	s.Messages = s.Messages[len(s.Messages)-limit:]
+	return s.Messages[0].ID, nil
 }
 
 // Limits of a list.
@@ -83,32 +105,32 @@ func (s *sessions) fresh(o *executors.Order, id, agent string, ttlMinutes int) s
 }
 
 // append adds turns, all or none, and counts the time to live anew (SES-01). A
-// session that is full takes no more: it is resumed under a new id (SES-07).
+// session that is full takes no more: it is resumed under a new id (SES-07). The
+// rows of the turns follow the session; who is told that all is well has both.
 func (s *sessions) append(ctx context.Context, o *executors.Order) (*executors.Result, error) {
 	var args catalog.SessionAppend
 	if err := o.Decode(&args); err != nil {
 		return nil, err
 	}
-	return s.change(ctx, o, args.SessionID, func(found *session) error {
+	turns := messages(o, args.Turns)
+	result, err := s.change(ctx, o, args.SessionID, func(found *session) error {
+		if found.has(turns) {
+			return errApplied
+		}
 		if err := s.mustLive(*found); err != nil {
 			return err
 		}
-		for i, turn := range args.Turns {
-			found.Messages = append(found.Messages, message{
-				ID: messageID(o.ID, i), Role: turn.Role, Content: turn.Content, TS: turn.Timestamp.UTC(), Summary: turn.IntentSummary,
-			})
-		}
+		found.Messages = append(found.Messages, turns...)
 		if len(found.Messages) > MaxTurns || historySize(found.Messages) > MaxHistory {
 			return executors.Fail(intents.MalformedArgs, "the session is full: resume it under a new id")
 		}
 		found.touch(s.time())
 		return nil
 	})
-}
-
-// messageID names a turn by the order that wrote it.
-func messageID(intentID string, i int) string {
-	return fmt.Sprintf("m_%s_%d", strings.TrimPrefix(intentID, "sha256:")[:32], i)
+	if err != nil {
+		return nil, err
+	}
+	return result, s.keepRows(ctx, o, args.SessionID, turns)
 }
 
 func historySize(messages []message) int {
@@ -136,13 +158,16 @@ func (s *sessions) update(ctx context.Context, o *executors.Order) (*executors.R
 }
 
 // close ends a session and takes its time to live away, so that it is kept
-// (SES-03). A session is closed once.
+// (SES-03). A session is closed once; the same end again is no other.
 func (s *sessions) close(ctx context.Context, o *executors.Order) (*executors.Result, error) {
 	var args catalog.SessionClose
 	if err := o.Decode(&args); err != nil {
 		return nil, err
 	}
 	return s.change(ctx, o, args.SessionID, func(found *session) error {
+		if found.State == args.Status {
+			return errApplied
+		}
 		if found.State != active {
 			return executors.Fail(intents.MalformedArgs, "the session has ended")
 		}

@@ -1,19 +1,23 @@
 // Package sessions keeps conversations and personas (SES-01 to SES-08, AGT-10):
-// documents of agent_sessions and agent_souls. Changes read a document and
-// write it back over exactly the version that was read, fenced by the ticket's
-// position: an order that comes twice is applied once, and one that comes after
-// a later one is STALE.
+// documents of agent_sessions and agent_souls, and a row of agent_messages for
+// each turn. Changes read a document and write it back over exactly the version
+// that was read, fenced by the ticket's position: an order that comes twice is
+// applied once, and one that comes after a later one is STALE. An order that had
+// its effect although its sender was told to try again is known by its idempotency
+// key, under whatever position and intent_id it comes again.
 package sessions
 
 import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"aob.dev/writ/executors"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/storage"
 )
 
@@ -65,7 +69,8 @@ type session struct {
 	From       string          `json:"resumed_from,omitempty"`
 }
 
-// message is one turn (SES-05); its id derives from the order that wrote it.
+// message is one turn (SES-05); its id derives from the order that wrote it, however
+// often that was sent.
 type message struct {
 	ID      string    `json:"msg_id"`
 	Role    string    `json:"role"`
@@ -78,6 +83,12 @@ type message struct {
 // been left, whether or not anybody wrote that down (G-42).
 func (s *session) live(now time.Time) bool {
 	return s.State == active && (s.TTLAt == nil || s.TTLAt.After(now))
+}
+
+// untouched: s is as the order left it that would make fresh now.
+func (s *session) untouched(fresh session) bool {
+	return s.StartedAt.Equal(s.LastActive) && s.Agent == fresh.Agent && s.TTLMinutes == fresh.TTLMinutes && s.From == fresh.From &&
+		slices.EqualFunc(s.Messages, fresh.Messages, func(a, b message) bool { return a.ID == b.ID })
 }
 
 // touch counts the time to live anew.
@@ -94,7 +105,7 @@ func (s *session) touch(now time.Time) {
 func (s *session) view(now time.Time) catalog.Session {
 	v := catalog.Session{
 		SessionID: s.ID, UserID: s.User, Status: s.State, TTL: s.TTLAt, StartedAt: s.StartedAt, LastActive: s.LastActive,
-		Agent: s.Agent, TurnHistory: make([]catalog.Turn, len(s.Messages)), WorkflowState: s.Workflow,
+		Agent: s.Agent, TurnHistory: make([]catalog.Turn, len(s.Messages)), WorkflowState: s.Workflow, ResumedFrom: s.From,
 	}
 	if s.State == active && !s.live(now) {
 		v.Status = abandoned
@@ -123,6 +134,9 @@ func (s *sessions) load(ctx context.Context, o *executors.Order, id string) (ses
 	return found, doc.Position, nil
 }
 
+// errApplied is what a change says that finds its effect there.
+var errApplied = errors.New("applied before")
+
 // change applies a change to a session once. It is called again with the newer
 // session where somebody else was faster; what it refuses is not written.
 func (s *sessions) change(ctx context.Context, o *executors.Order, id string, apply func(*session) error) (*executors.Result, error) {
@@ -134,11 +148,14 @@ func (s *sessions) change(ctx context.Context, o *executors.Order, id string, ap
 		if version == o.Ticket.Position { // this very order has been here
 			return &executors.Result{Value: found.view(s.time())}, nil
 		}
-		if version > o.Ticket.Position {
+		refused := apply(&found)
+		switch {
+		case errors.Is(refused, errApplied):
+			return &executors.Result{Value: found.view(s.time())}, nil
+		case version > o.Ticket.Position:
 			return nil, executors.Store(storage.ErrStale)
-		}
-		if err := apply(&found); err != nil {
-			return nil, err
+		case refused != nil:
+			return nil, refused
 		}
 		doc, err := document(o, found)
 		if err != nil {
@@ -151,12 +168,13 @@ func (s *sessions) change(ctx context.Context, o *executors.Order, id string, ap
 		if err != nil {
 			return nil, executors.Store(err)
 		}
+		failpoint.Hit(failpoint.SessionWritten)
 		return &executors.Result{Value: found.view(s.time())}, nil
 	}
 }
 
-// begin writes a new session. One that exists is taken, unless this very order
-// made it.
+// begin writes a new session. One that exists is taken, unless this order made it:
+// at this position, or before, and then nothing has become of it yet.
 func (s *sessions) begin(ctx context.Context, o *executors.Order, fresh session) (*executors.Result, error) {
 	doc, err := document(o, fresh)
 	if err != nil {
@@ -165,8 +183,11 @@ func (s *sessions) begin(ctx context.Context, o *executors.Order, fresh session)
 	err = s.docs.Swap(ctx, fresh.Tenant, storage.IndexSessions, storage.Nobody, doc)
 	if errors.Is(err, storage.ErrStale) {
 		found, version, err := s.load(ctx, o, fresh.ID)
-		if err == nil && version == o.Ticket.Position {
+		switch {
+		case err == nil && (version == o.Ticket.Position || found.live(s.time()) && found.untouched(fresh)):
 			return &executors.Result{Value: found.view(s.time())}, nil
+		case isUnavailable(err):
+			return nil, err
 		}
 		return nil, executors.Fail(intents.MalformedArgs, "a session of this id exists")
 	}

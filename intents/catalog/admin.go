@@ -12,6 +12,7 @@ var (
 		{Type: "key.put", Title: "Put a root-signed key-set version in force", Capability: "admin:keys", Signers: operators, Executor: ExecutorRouter, Effect: Idempotent},
 		{Type: "admin.put", Title: "Change directory data", Capability: "admin:directory", Signers: operators, Executor: ExecutorRouter, Effect: Idempotent},
 		{Type: "skill.approve", Title: "Pin a skill's manifest", Capability: "admin:skills", Signers: operators, Executor: ExecutorRouter, Effect: Idempotent},
+		{Type: "policy.push", Title: "Put a policy in force for all tenants", Capability: "admin:policy", Signers: operators, Executor: ExecutorRouter, Effect: Idempotent},
 		{Type: "grant.revoke", Title: "End a user's grants, plans and runs", Capability: "admin:grants", Signers: operators, Executor: ExecutorRouter, Effect: Idempotent},
 		{Type: "order.resolve", Title: "Say how an indeterminate order ended", Capability: "admin:orders", Signers: operators, Executor: ExecutorRouter, Effect: Idempotent},
 	}
@@ -87,6 +88,14 @@ type OrderResolve struct {
 	IntentID string `json:"intent_id"`
 	Status   string `json:"status"` // done, failed
 	Reason   string `json:"reason"`
+}
+
+// PolicyPush are the arguments of policy.push: a policy for all tenants, as an
+// OPA bundle. The order's signature is the bundle's.
+type PolicyPush struct {
+	Revision int64  `json:"revision"` // higher than the one in force; the bundle's manifest says the same
+	Digest   string `json:"digest"`   // of the tree (policies.Source.Digest)
+	Bundle   string `json:"bundle"`   // gzipped tar, base64
 }
 
 // Accepted is the result of every order whose effect is only the fold.

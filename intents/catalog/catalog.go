@@ -6,8 +6,12 @@ package catalog
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gowebpki/jcs"
@@ -43,6 +47,8 @@ type Row struct {
 	RandomKey bool          `json:"random_key,omitempty"`
 	MaxTTL    time.Duration `json:"-"` // 0: 300 s
 	MaxRun    time.Duration `json:"-"` // the run; 0: DefaultRun
+
+	args, result *schemas.Schema // a vendor's own
 }
 
 // DefaultRun bounds a run whose row says nothing.
@@ -64,48 +70,95 @@ func (r Row) TTL() time.Duration {
 	return r.MaxTTL
 }
 
+// Vendor says whether the type is somebody else's (x.<vendor>.<name>).
+func (r Row) Vendor() bool { return strings.HasPrefix(r.Type, "x.") }
+
 // MaySign says whether keys of a role may sign the type.
 func (r Row) MaySign(role intents.Role) bool { return slices.Contains(r.Signers, role) }
 
-// ArgsSchema and ResultSchema are JSON Schema 2020-12 documents of schemas/intents.
-func (r Row) ArgsSchema() (*schemas.Schema, error) { return schemas.IntentArgs(r.Type) }
+// ArgsSchema and ResultSchema are JSON Schema 2020-12 documents: of schemas/intents,
+// or the vendor's.
+func (r Row) ArgsSchema() (*schemas.Schema, error) {
+	if r.args != nil {
+		return r.args, nil
+	}
+	return schemas.IntentArgs(r.Type)
+}
 
 // ResultSchema of the row.
-func (r Row) ResultSchema() (*schemas.Schema, error) { return schemas.IntentResult(r.Type) }
+func (r Row) ResultSchema() (*schemas.Schema, error) {
+	if r.result != nil {
+		return r.result, nil
+	}
+	return schemas.IntentResult(r.Type)
+}
+
+// edition is the catalog of this process: the built-in rows, and vendors'.
+type edition struct {
+	rows     []Row
+	byType   map[string]Row
+	document func() []byte
+	digest   func() string
+}
+
+func newEdition(vendors []Row) *edition {
+	e := &edition{rows: slices.Concat(builtIn, vendors), byType: make(map[string]Row)}
+	for _, r := range e.rows {
+		e.byType[r.Type] = r
+	}
+	e.document = sync.OnceValue(func() []byte { return publish(e.rows) })
+	e.digest = sync.OnceValue(func() string {
+		canonical, err := jcs.Transform(e.document())
+		if err != nil {
+			return ""
+		}
+		return intents.Digest(canonical)
+	})
+	return e
+}
+
+var builtIn = slices.Concat(planRows, memoryRows, fileRows, pythonRows, skillRows, sessionRows, artifactRows, approvalRows, adminRows)
+
+var current = func() *atomic.Pointer[edition] {
+	var p atomic.Pointer[edition]
+	p.Store(newEdition(nil))
+	return &p
+}()
+
+// Extend puts vendors' rows (ReadVendors) beside the built-in ones, in place of
+// those of an earlier call. It is for the start of a process, before anything is
+// decided: a process has one catalog, whose digest stands in each decision.
+func Extend(vendors []Row) error {
+	for _, r := range vendors {
+		if !r.Vendor() {
+			return fmt.Errorf("catalog: %s is no vendor's type", r.Type)
+		}
+	}
+	e := newEdition(vendors)
+	if len(e.byType) != len(e.rows) {
+		return errors.New("catalog: a type stands twice")
+	}
+	current.Store(e)
+	return nil
+}
 
 // Rows lists the catalog in documentation order. Do not modify.
-func Rows() []Row { return rows() }
+func Rows() []Row { return current.Load().rows }
 
 // Lookup finds a type.
 func Lookup(typ string) (Row, bool) {
-	r, ok := byType()[typ]
+	r, ok := current.Load().byType[typ]
 	return r, ok
 }
 
-var rows = sync.OnceValue(func() []Row {
-	return slices.Concat(planRows, memoryRows, fileRows, pythonRows, skillRows, sessionRows, adminRows)
-})
-
-var byType = sync.OnceValue(func() map[string]Row {
-	m := make(map[string]Row)
-	for _, r := range rows() {
-		m[r.Type] = r
-	}
-	return m
-})
-
 // Digest names the catalog that decided: SHA-256 over the JCS of all rows with their schemas.
-var Digest = sync.OnceValue(func() string {
-	canonical, err := jcs.Transform(Document())
-	if err != nil {
-		return ""
-	}
-	return intents.Digest(canonical)
-})
+func Digest() string { return current.Load().digest() }
 
 // Document is the catalog as GET /v1/catalog publishes it: every row with its
-// limits in seconds and both schemas.
-var Document = sync.OnceValue(func() []byte {
+// limits in seconds and both schemas. Do not modify.
+func Document() []byte { return current.Load().document() }
+
+func publish(rows []Row) []byte {
 	type row struct {
 		Row
 		TTLSec int             `json:"ttl_sec"`
@@ -114,7 +167,7 @@ var Document = sync.OnceValue(func() []byte {
 		Result json.RawMessage `json:"result_schema"`
 	}
 	var out []row
-	for _, r := range Rows() {
+	for _, r := range rows {
 		args, err1 := r.ArgsSchema()
 		result, err2 := r.ResultSchema()
 		if err1 != nil || err2 != nil {
@@ -127,4 +180,4 @@ var Document = sync.OnceValue(func() []byte {
 		return nil
 	}
 	return doc
-})
+}

@@ -70,7 +70,7 @@ var examples = map[string]example{
 		[]any{ReadMemory{Key: "default:s:task_1:strongest", Confirm: true}, ReadMemory{Key: "default:s:task_1:strongest"}},
 		[]any{ReadMemoryResult{Key: "default:s:task_1:strongest", Data: json.RawMessage(`null`)}, ReadMemoryResult{Key: "default:s:task_1:strongest", Reference: reference}},
 	},
-	"memory.query": {[]any{MemoryQuery{Text: "quakes", TopK: 5, Scope: "tenant"}, MemoryQuery{Text: "quakes"}}, []any{MemoryQueryResult{Hits: []MemoryHit{{Key: "default:s:task_1:strongest", Scope: "session", Text: "[1]", Source: "feed", CreatedAt: at}}}}},
+	"memory.query": {[]any{MemoryQuery{Text: "quakes", TopK: 5, Scope: "tenant"}, MemoryQuery{Text: "quakes"}}, []any{MemoryQueryResult{Hits: []MemoryHit{{Key: "default:s:task_1:strongest", Scope: "session", Text: "[1]", Source: "feed", CreatedAt: at, Score: 0.5}}, By: ByVectors, Embedder: "hashed"}, MemoryQueryResult{Hits: []MemoryHit{}, By: ByWords, Reason: "there is no embedder"}}},
 	"write_temp":   {[]any{WriteTemp{Data: json.RawMessage(`"a"`)}, WriteTemp{From: "cas://" + digest}}, []any{WriteTempResult{FileID: "f_1", SizeBytes: 1, SHA256: digest}}},
 	"read_lines":   {[]any{ReadLines{FileID: "f_1", Start: 0, N: 1000}}, []any{ReadLinesResult{Lines: []string{"a"}, More: true}}},
 	"exec_python": {
@@ -80,7 +80,7 @@ var examples = map[string]example{
 	"skill.find":     {[]any{SkillFind{Query: "quakes", Limit: 50}, SkillFind{Query: "quakes"}}, []any{SkillFindResult{Skills: []SkillHit{{Name: "feed", Description: "A feed."}}}}},
 	"skill.load":     {[]any{SkillLoad{Skill: "feed"}}, []any{Manifest{Name: "feed", Description: "A feed.", InputSchema: json.RawMessage(`{}`), OutputSchema: json.RawMessage(`{}`), ExecutionMode: "sync", Endpoint: "quakes", Digest: digest, Effect: Pure}}},
 	"skill.call":     {[]any{SkillCall{Skill: "feed", Input: json.RawMessage(`{}`)}, SkillCall{Skill: "feed", From: digest}, SkillCall{Skill: "feed"}}, []any{SkillCallResult{Output: json.RawMessage(`[]`)}, SkillCallResult{Reference: reference}}},
-	"session.get":    {[]any{SessionRef{SessionID: "s"}}, []any{session}},
+	"session.get":    {[]any{SessionRef{SessionID: "s"}, SessionRef{SessionID: "s", Limit: 20, Before: "m_0"}}, []any{session, Session{SessionID: "s", UserID: "u", Status: "active", StartedAt: at, LastActive: at, TurnHistory: []Turn{}, ResumedFrom: "r", Cursor: "m_0"}}},
 	"session.list":   {[]any{SessionList{Limit: 1, After: "c"}, SessionList{}}, []any{SessionListResult{Sessions: []Session{session}, Cursor: "c"}}},
 	"session.create": {[]any{SessionCreate{SessionID: "s", Agent: "general", TTLMinutes: 30}, SessionCreate{SessionID: "s"}}, []any{session}},
 	"session.append": {[]any{SessionAppend{SessionID: "s", Turns: []Turn{turn}}}, []any{session}},
@@ -93,6 +93,14 @@ var examples = map[string]example{
 	"skill.approve":  {[]any{SkillApprove{Tenant: "default", Skill: "feed", Digest: digest, Effect: Pure}}, []any{accepted}},
 	"grant.revoke":   {[]any{GrantRevoke{Tenant: "default", Sub: "ana", Before: "2026-11-20T10:00:00Z"}}, []any{accepted}},
 	"order.resolve":  {[]any{OrderResolve{IntentID: digest, Status: "done", Reason: "seen at the bank"}}, []any{accepted}},
+	"policy.push":    {[]any{PolicyPush{Revision: 7, Digest: digest, Bundle: "H4sI"}}, []any{accepted}},
+	"hitl.approve": {[]any{
+		Approve{IntentID: digest, Decision: DecisionApprove},
+		Approve{RunID: "r", NodeID: "n", Decision: DecisionRequestChanges, Reason: "another day"},
+	}, []any{
+		ApproveResult{IntentID: digest, State: ApprovalHeld, Approved: []string{"ben"}, Missing: []string{"writ.skill.once"}},
+		ApproveResult{IntentID: digest, State: ApprovalEnded, Code: intents.ApprovalRejected, Reason: "no", Approved: []string{}},
+	}},
 	"admin.put": {[]any{
 		AdminPut{Tenant: "default", APIKey: &APIKey{ID: "k1", Hash: digest, UserID: "local", MaxRoles: []string{"user"}, MayAssertUser: true, Revoked: true}},
 		AdminPut{User: &User{UserID: "ana", Roles: []string{}, Disabled: true}},

@@ -59,6 +59,12 @@ type MemoryQuery struct {
 	Scope string `json:"scope,omitempty"` // session, user, tenant; absent: all that the user may see
 }
 
+// How memory.query found what it found.
+const (
+	ByVectors = "vectors" // by how alike the texts are, as far as the embedder knows
+	ByWords   = "words"   // by the words of the question
+)
+
 // MemoryHit is one memory found.
 type MemoryHit struct {
 	Key       string    `json:"key"`
@@ -66,9 +72,13 @@ type MemoryHit struct {
 	Text      string    `json:"text"` // the stored JSON, cut at 2 KiB
 	Source    string    `json:"source,omitempty"`
 	CreatedAt time.Time `json:"created_at"`
+	Score     float64   `json:"score,omitempty"` // by vectors: the cosine, above 0, at most 1
 }
 
 // MemoryQueryResult is the result of memory.query.
 type MemoryQueryResult struct {
-	Hits []MemoryHit `json:"hits"`
+	Hits     []MemoryHit `json:"hits"`               // best first
+	By       string      `json:"by"`                 // vectors, words
+	Embedder string      `json:"embedder,omitempty"` // by vectors: what made them; hashed ones are lexical
+	Reason   string      `json:"reason,omitempty"`   // by words: why not by vectors
 }

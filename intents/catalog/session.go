@@ -22,9 +22,12 @@ var (
 	}
 )
 
-// SessionRef are the arguments of session.get.
+// SessionRef are the arguments of session.get: the newest turns, or those before
+// a cursor.
 type SessionRef struct {
 	SessionID string `json:"session_id"`
+	Limit     int    `json:"limit,omitempty"` // turns, 1 to 100; absent: all
+	Before    string `json:"before,omitempty"`
 }
 
 // SessionList are the arguments of session.list.
@@ -83,6 +86,8 @@ type Session struct {
 	Agent         string          `json:"agent,omitempty"`
 	TurnHistory   []Turn          `json:"turn_history"`
 	WorkflowState json.RawMessage `json:"workflow_state,omitempty"`
+	ResumedFrom   string          `json:"resumed_from,omitempty"` // the session that it goes on with, which may hold older turns
+	Cursor        string          `json:"cursor,omitempty"`       // of session.get: there are older turns before it
 }
 
 // SessionListResult is the result of session.list.

@@ -7,6 +7,10 @@
 //	         ticket, outcome durable, receipt) beside bare fdatasync of one
 //	         record and JetStream publishes that sync always
 //	journal  durable commits per second beside the same two
+//	audit    verifying and replaying a bundle of real orders beside bare
+//	         ed25519.Verify of as many, on every processor
+//	storage  durable writes of many callers beside one, text search as documents
+//	         grow, neighbours beside text; and OpenSearch beside SQLite
 //	python   scripts in the sandbox beside the same in bare python3 -I -S -E -B
 //
 // Only the ratios carry over to another machine or another hour. Everything
@@ -27,7 +31,15 @@ const DefaultTime = 2 * time.Second
 
 // Options of a run. The zero value works.
 type Options struct {
-	Time time.Duration // of each measurement with its baselines; 0: DefaultTime
+	Time   time.Duration // of each measurement with its baselines; 0: DefaultTime
+	Orders int64         // of the log that audit verifies; 0: DefaultOrders
+	// Records that the journal grows to; 0: its growth is not measured. Each is
+	// some 1.6 KB on disk.
+	Records int64
+	// Documents that storage searches; 0: DefaultDocuments. With their embeddings
+	// each is some 6 KB on disk.
+	Documents  int64
+	OpenSearch string // URL of one that storage measures, too
 }
 
 // Row is one measured thing beside its baseline.
@@ -45,10 +57,12 @@ func newRow(name string, ours, baseline float64, unit string, n int64) Row {
 }
 
 var benchmarks = map[string]func(context.Context, Options) ([]Row, error){
+	"audit":   audited,
 	"decide":  decide,
 	"journal": journal,
 	"orders":  orders,
 	"python":  python,
+	"storage": store,
 }
 
 // Names lists what can be measured.
@@ -62,6 +76,12 @@ func Run(ctx context.Context, name string, o Options) ([]Row, error) {
 	}
 	if o.Time <= 0 {
 		o.Time = DefaultTime
+	}
+	if o.Orders <= 0 {
+		o.Orders = DefaultOrders
+	}
+	if o.Documents <= 0 {
+		o.Documents = DefaultDocuments
 	}
 	rows, err := run(ctx, o)
 	if err != nil {

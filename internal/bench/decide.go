@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -28,7 +29,11 @@ const minRounds = 3
 // a new router, which remembers neither policy decisions nor grants: what it
 // saves is what this traffic repeats. Verify, decide and decide without the
 // memo take turns, and the medians of their blocks are compared.
+//
+// All of it runs on one core, the collector too: beside a second one that is idle
+// the collector would mark on it for nothing, and be charged for it.
 func decide(ctx context.Context, o Options) (rows []Row, err error) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	err = within(func(dir string) error {
 		w, err := newWorld(ctx, dir, ticking(time.Now()))
 		if err != nil {

@@ -15,23 +15,33 @@ import (
 )
 
 // journal measures durable commits: one order record each, which takes a key
-// that no other has and touches a subject of its own.
+// that no other has and touches a subject of its own. With a number of records
+// it measures instead what becomes of them as the journal grows.
 func journal(ctx context.Context, o Options) (rows []Row, err error) {
 	err = within(func(dir string) error {
+		if o.Records > 0 {
+			rows, err = growth(ctx, dir, o)
+			return err
+		}
 		j, err := sqlite.OpenJournal(ctx, filepath.Join(dir, "journal"), sqlite.JournalOptions{})
 		if err != nil {
 			return err
 		}
-		commits := committer{journal: j, body: json.RawMessage(fmt.Sprintf("%q", strings.Repeat("x", recordBytes)))}
+		commits := committer{journal: j, body: recordBody()}
 		rows, err = against(ctx, dir, o.Time, "commits", commits.lane(1), commits.lane(16), commits.lane(64), commits.lane(128))
 		return errors.Join(err, j.Close())
 	})
 	return rows, err
 }
 
+func recordBody() json.RawMessage {
+	return json.RawMessage(fmt.Sprintf("%q", strings.Repeat("x", recordBytes)))
+}
+
 type committer struct {
 	journal *sqlite.Journal
 	body    json.RawMessage
+	ends    bool // every order has its outcome in its own commit
 	last    atomic.Int64
 }
 
@@ -42,10 +52,15 @@ func (c *committer) lane(callers int) *lane {
 func (c *committer) commit(ctx context.Context) error {
 	id := fmt.Sprint(c.last.Add(1))
 	record := storage.NewRecord(storage.KindOrder, time.Now(), map[string]json.RawMessage{storage.PartOrder: c.body})
-	res, err := c.journal.Commit(ctx, storage.Commit{ID: id, Entries: []storage.Entry{{
+	entries := []storage.Entry{{
 		Record: record, Take: true, Key: storage.OrderKey(tenant, "u", "t", id), Holder: storage.Nobody, Open: true, Of: storage.Nobody,
 		Touches: []storage.Subject{storage.Subject("plan/" + tenant + "/" + id)},
-	}}})
+	}}
+	if c.ends {
+		outcome := storage.NewRecord(storage.KindOutcome, time.Now(), map[string]json.RawMessage{storage.PartOutcome: c.body[:recordBytes/10]})
+		entries = append(entries, storage.Entry{Record: outcome, OfPrevious: true, Of: storage.Nobody})
+	}
+	res, err := c.journal.Commit(ctx, storage.Commit{ID: id, Entries: entries})
 	if err == nil && res.Verdict != storage.Won {
 		err = fmt.Errorf("commit %s: verdict %d", id, res.Verdict)
 	}

@@ -14,6 +14,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus/natsserver"
+	"aob.dev/writ/storage/ledger"
 )
 
 // orderTurns is how many turns the orders come from.
@@ -29,7 +30,8 @@ func callers(n int) string {
 // orders measures whole orders: each is a read_lines of a task, submitted in
 // process, decided, committed, dispatched over NATS with a ticket to a service
 // that verifies it and answers at once, its outcome made durable and receipted.
-// The orders are sealed beforehand, outside what is measured.
+// The ledger follows, as it does in production. The orders are sealed
+// beforehand, outside what is measured.
 func orders(ctx context.Context, o Options) (rows []Row, err error) {
 	err = within(func(dir string) error {
 		w, err := newWorld(ctx, dir, time.Now)
@@ -69,7 +71,32 @@ func (w *world) orders(ctx context.Context, o Options) (rows []Row, err error) {
 	if err := w.start(ctx, core, orderTurns); err != nil {
 		return nil, err
 	}
+	end, err := w.follow(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, end()) }()
 	return against(ctx, w.dir, o.Time, "orders", w.lane(1), w.lane(64))
+}
+
+// follow runs the ledger over the journal. end stops it and waits for it.
+func (w *world) follow(ctx context.Context) (end func() error, err error) {
+	l, err := ledger.Open(ctx, ledger.Config{
+		Dir: filepath.Join(w.dir, "ledger"), Origin: w.config.Directory.Origin(), Key: w.keys[intents.RoleLedger],
+		Secret: make([]byte, 32), Records: w.journal, Log: w.config.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- l.Run(ctx) }()
+	w.written.Store(l)
+	return func() error {
+		w.written.Store(nil)
+		cancel()
+		return errors.Join(<-ended, l.Close())
+	}, nil
 }
 
 // serveLines runs the executor. stop ends it and waits for it.

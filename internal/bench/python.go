@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -37,7 +38,7 @@ func python(ctx context.Context, o Options) (rows []Row, err error) {
 		if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // G302: it holds a copy of Python
 			return err
 		}
-		b := pythonBench{interpreter: "python3"}
+		var b pythonBench
 		cold, err := sandbox.Open(ctx, sandbox.Config{Dir: dir, Workers: -1, Concurrency: pythonCallers})
 		if err != nil {
 			return err
@@ -48,7 +49,7 @@ func python(ctx context.Context, o Options) (rows []Row, err error) {
 			return err
 		}
 		defer warm.Close()
-		if b.interpreter, err = realPython(ctx); err != nil {
+		if b.interpreter, err = realPython(ctx, dir); err != nil {
 			return err
 		}
 		rows, err = b.measure(ctx, cold, warm, o)
@@ -57,13 +58,18 @@ func python(ctx context.Context, o Options) (rows []Row, err error) {
 	return rows, err
 }
 
-// realPython is the interpreter behind a shim, which would be measured too.
-func realPython(ctx context.Context) (string, error) {
+// realPython is the interpreter behind a shim, which would be measured too; where
+// there is no python3, the one of the boxes outside them.
+func realPython(ctx context.Context, dir string) ([]string, error) {
 	out, err := exec.CommandContext(ctx, "python3", "-c", "import os, sys; print(os.path.realpath(sys.executable))").Output()
-	return strings.TrimSpace(string(out)), err
+	if errors.Is(err, exec.ErrNotFound) {
+		p, err := sandbox.Prepare(ctx, sandbox.Config{Dir: dir})
+		return p.Bare, err
+	}
+	return []string{strings.TrimSpace(string(out))}, err
 }
 
-type pythonBench struct{ interpreter string }
+type pythonBench struct{ interpreter []string }
 
 func (b pythonBench) measure(ctx context.Context, cold, warm *sandbox.Sandbox, o Options) ([]Row, error) {
 	record := `{"name": "order 1234599", "n": 17, "text": "` + strings.Repeat("lorem ipsum ", 28) + `"}`
@@ -116,7 +122,8 @@ func high(values []float64) float64 { return values[len(values)*95/100] }
 
 // bare is one run without any box, in milliseconds.
 func (b pythonBench) bare(ctx context.Context, script, input string) (float64, error) {
-	cmd := exec.CommandContext(ctx, b.interpreter, "-I", "-S", "-E", "-B", "-c", script) //nolint:gosec // G204: found in PATH
+	args := slices.Concat(b.interpreter[1:], []string{"-I", "-S", "-E", "-B", "-c", script})
+	cmd := exec.CommandContext(ctx, b.interpreter[0], args...) //nolint:gosec // G204: found in PATH
 	cmd.Stdin = strings.NewReader(input)
 	var out bytes.Buffer
 	cmd.Stdout = &out

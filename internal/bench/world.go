@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -16,7 +17,9 @@ import (
 	"aob.dev/writ/internal/keydir"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/router"
+	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/blobdir"
+	"aob.dev/writ/storage/ledger"
 	"aob.dev/writ/storage/sqlite"
 )
 
@@ -34,7 +37,8 @@ type world struct {
 	config  router.Config
 	router  *router.Router
 	turns   []turn
-	sealed  int // orders so far
+	sealed  int                           // orders so far
+	written atomic.Pointer[ledger.Ledger] // that follows the journal; nil: none does
 }
 
 // turn is one user's turn with a running task (plan) and a plan that waits for
@@ -44,6 +48,7 @@ type turn struct {
 	plan, draft       string
 	task              intents.Signer
 	grant             string
+	named             bool // every order names the plan in its context
 }
 
 // newWorld opens a log below dir and makes its genesis; start makes it take orders.
@@ -62,7 +67,12 @@ func newWorld(ctx context.Context, dir string, now func() time.Time) (w *world, 
 		return w, err
 	}
 	directory := router.NewDirectory()
-	w.journal, err = sqlite.OpenJournal(ctx, filepath.Join(dir, "journal"), sqlite.JournalOptions{Observer: directory.Observe})
+	w.journal, err = sqlite.OpenJournal(ctx, filepath.Join(dir, "journal"), sqlite.JournalOptions{Observer: func(e storage.Entry) {
+		directory.Observe(e)
+		if l := w.written.Load(); l != nil {
+			l.Wake()
+		}
+	}})
 	if err != nil {
 		return w, err
 	}
@@ -73,6 +83,7 @@ func newWorld(ctx context.Context, dir string, now func() time.Time) (w *world, 
 	w.config = router.Config{
 		Journal: w.journal, Records: w.journal, Directory: directory, Blobs: blobs, Key: w.keys[intents.RoleRouter],
 		Policy: policies.NewLive(engine), Now: now, Log: slog.New(slog.DiscardHandler),
+		Rates: router.Rates{Signer: -1, Tenant: -1}, // one signer is all the load there is
 	}
 	token, err := router.NewGenesis(w.keys[intents.RoleRoot], w.keys.KeySet(), engine.Digest())
 	if err != nil {
@@ -171,18 +182,24 @@ func (w *world) mint(t turn) (string, error) {
 // seal makes an order of a turn, ready to submit. Every order has an
 // idempotency key of its own.
 func (w *world) seal(role intents.Role, t turn, typ string, args any) (raw []byte, id string, err error) {
+	w.sealed++
+	return w.sealAs(role, t, typ, args, w.sealed)
+}
+
+// sealAs seals the order of a number, which no other order of the world has. It
+// is safe for concurrent use.
+func (w *world) sealAs(role intents.Role, t turn, typ string, args any, n int) (raw []byte, id string, err error) {
 	encoded, err := json.Marshal(args)
 	if err != nil {
 		return nil, "", err
 	}
-	w.sealed++
 	body := intents.Body{
 		Version: intents.Version, Intent: intents.Intent{Type: typ, Args: encoded},
 		Constraints: intents.Constraints{
 			IssuedAt: intents.FormatTime(w.config.Now()), TTLSec: 120, Audience: w.config.Directory.Origin(),
-			IdempotencyKey: intents.Digest(fmt.Append(nil, w.sealed)),
+			IdempotencyKey: intents.Digest(fmt.Append(nil, n)),
 		},
-		TraceID: fmt.Sprintf("%032x", w.sealed),
+		TraceID: fmt.Sprintf("%032x", n),
 	}
 	key := w.keys[role]
 	switch role {
@@ -194,6 +211,9 @@ func (w *world) seal(role intents.Role, t turn, typ string, args any) (raw []byt
 		body.Context = &intents.Context{SessionID: t.session, TurnID: t.id, PlanID: t.plan, Revision: 1, Step: 1, TaskID: t.taskID()}
 	default:
 		body.Context = &intents.Context{SessionID: t.session, TurnID: t.id}
+		if t.named {
+			body.Context.PlanID = t.plan
+		}
 	}
 	body.Actor = intents.Actor{UserID: t.user, Tenant: tenant, Grant: t.grant}
 	return intents.Seal(key, body)

@@ -18,6 +18,7 @@ func TestRequestReply(t *testing.T) {
 	s := start(t)
 	for _, way := range []struct{ from, to, subject string }{
 		{"gateway", "router", bus.Orders},
+		{"planner", "router", bus.Batches},
 		{"manager", "router", bus.Orders},
 		{"planner", "router", bus.Orders},
 		{"task", "router", bus.Orders},

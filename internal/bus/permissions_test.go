@@ -18,21 +18,21 @@ import (
 var allowed = map[string]struct{ publish, subscribe []string }{
 	"gateway": {
 		publish: []string{
-			"writ.orders", "writ.directory.apikey", "writ.directory.user", "writ.plans.silent",
+			"writ.orders", "writ.batches", "writ.directory.apikey", "writ.directory.user", "writ.plans.silent",
 			"writ.agent.manager", "writ.turn.acme.t1", "writ.grant.acme.t1",
 		},
 		subscribe: []string{"_INBOX_gateway.x"},
 	},
 	"manager": {
-		publish:   []string{"writ.orders", "writ.turn.acme.t1", "writ.agent.planner", "writ.agent.task", "writ.agent.task.p1"},
+		publish:   []string{"writ.orders", "writ.batches", "writ.turn.acme.t1", "writ.agent.planner", "writ.agent.task", "writ.agent.task.p1"},
 		subscribe: []string{"writ.agent.manager", "writ.agent.manager.p1", "writ.grant.acme.t1", "writ.grant.>", "$SRV.PING", "$SRV.INFO.writ-manager", "_INBOX_manager.x"},
 	},
 	"planner": {
-		publish:   []string{"writ.orders"},
+		publish:   []string{"writ.orders", "writ.batches"},
 		subscribe: []string{"writ.agent.planner", "writ.agent.planner.p1", "writ.grant.acme.t1", "writ.grant.>", "$SRV.PING", "$SRV.INFO.writ-planner", "_INBOX_planner.x"},
 	},
 	"task": {
-		publish:   []string{"writ.orders"},
+		publish:   []string{"writ.orders", "writ.batches"},
 		subscribe: []string{"writ.agent.task", "writ.agent.task.p1", "writ.grant.acme.t1", "writ.grant.>", "$SRV.PING", "$SRV.INFO.writ-task", "_INBOX_task.x"},
 	},
 	"python": {
@@ -41,18 +41,21 @@ var allowed = map[string]struct{ publish, subscribe []string }{
 	"memory": {
 		subscribe: []string{"writ.exec.write_memory", "writ.exec.memory.query", "$SRV.PING", "$SRV.INFO.writ-memory", "_INBOX_memory.x"},
 	},
+	outsiderName: {
+		subscribe: []string{"writ.exec.x.acme.echo", "$SRV.PING", "$SRV.INFO.writ-x-acme", "_INBOX_x-acme.x"},
+	},
 	"router": {
 		publish: []string{
-			"writ.exec.exec_python", "writ.exec.write_memory", "writ.exec.memory.query", "writ.exec.admin",
-			"$SRV.PING", "$SRV.INFO.writ-manager", "$SRV.INFO.writ-planner", "$SRV.INFO.writ-task", "$SRV.INFO.writ-python", "$SRV.INFO.writ-memory", "$SRV.INFO.writ-router", "$SRV.>",
+			"writ.exec.exec_python", "writ.exec.write_memory", "writ.exec.memory.query", "writ.exec.admin", "writ.exec.x.acme.echo", "writ.exec.x.other.echo",
+			"$SRV.INFO.writ-x-acme", "$SRV.PING", "$SRV.INFO.writ-manager", "$SRV.INFO.writ-planner", "$SRV.INFO.writ-task", "$SRV.INFO.writ-python", "$SRV.INFO.writ-memory", "$SRV.INFO.writ-router", "$SRV.>",
 			"$JS.API.INFO", "$JS.API.STREAM.CREATE.JOURNAL", "$JS.API.STREAM.PURGE.FRAMES", "$JS.API.STREAM.MSG.GET.FRAMES", "$JS.API.DIRECT.GET.FRAMES",
 			"$JS.API.CONSUMER.CREATE.FRAMES.c.writ.turn.acme.t1", "$JS.API.CONSUMER.CREATE.FRAMES.c", "$JS.API.CONSUMER.CREATE.FRAMES",
 			"$JS.API.CONSUMER.MSG.NEXT.FRAMES.c", "$JS.API.CONSUMER.DELETE.FRAMES.c",
 			"$JS.API.CONSUMER.CREATE.JOURNAL.c.writ.turn.acme.t1", "$JS.API.CONSUMER.MSG.NEXT.JOURNAL.c", "$JS.ACK.FRAMES.c.1.1.1.1.1",
 		},
 		subscribe: []string{
-			"writ.orders", "writ.directory.apikey", "writ.directory.user", "writ.plans.silent",
-			"$SRV.PING", "$SRV.INFO.writ-manager", "$SRV.INFO.writ-planner", "$SRV.INFO.writ-task", "$SRV.INFO.writ-python", "$SRV.INFO.writ-memory", "$SRV.INFO.writ-router", "$SRV.>",
+			"writ.orders", "writ.batches", "writ.directory.apikey", "writ.directory.user", "writ.plans.silent",
+			"$SRV.INFO.writ-x-acme", "$SRV.PING", "$SRV.INFO.writ-manager", "$SRV.INFO.writ-planner", "$SRV.INFO.writ-task", "$SRV.INFO.writ-python", "$SRV.INFO.writ-memory", "$SRV.INFO.writ-router", "$SRV.>",
 			"_INBOX_router.x",
 		},
 	},
@@ -68,26 +71,29 @@ var allowed = map[string]struct{ publish, subscribe []string }{
 // subjects are all that the grammar knows, one of each kind, and what an
 // intruder would try besides.
 var subjects = []string{
-	"writ.orders", "writ.directory.apikey", "writ.directory.user", "writ.plans.silent",
-	"writ.exec.exec_python", "writ.exec.write_memory", "writ.exec.memory.query", "writ.exec.admin", "writ.exec.>",
+	"writ.orders", "writ.batches", "writ.directory.apikey", "writ.directory.user", "writ.plans.silent",
+	"writ.exec.exec_python", "writ.exec.write_memory", "writ.exec.memory.query", "writ.exec.admin", "writ.exec.x.acme.echo", "writ.exec.x.other.echo", "writ.exec.>",
 	"writ.agent.manager", "writ.agent.planner", "writ.agent.task", "writ.agent.*",
 	"writ.agent.manager.p1", "writ.agent.planner.p1", "writ.agent.task.p1",
 	"writ.turn.acme.t1", "writ.turn.>", "writ.grant.acme.t1", "writ.grant.>",
-	"$SRV.PING", "$SRV.INFO.writ-manager", "$SRV.INFO.writ-planner", "$SRV.INFO.writ-task", "$SRV.INFO.writ-python", "$SRV.INFO.writ-memory", "$SRV.INFO.writ-router", "$SRV.>",
+	"$SRV.INFO.writ-x-acme", "$SRV.PING", "$SRV.INFO.writ-manager", "$SRV.INFO.writ-planner", "$SRV.INFO.writ-task", "$SRV.INFO.writ-python", "$SRV.INFO.writ-memory", "$SRV.INFO.writ-router", "$SRV.>",
 	"$JS.API.INFO", "$JS.API.STREAM.CREATE.JOURNAL", "$JS.API.STREAM.PURGE.FRAMES", "$JS.API.STREAM.MSG.GET.FRAMES", "$JS.API.DIRECT.GET.FRAMES",
 	"$JS.API.CONSUMER.CREATE.FRAMES.c.writ.turn.acme.t1", "$JS.API.CONSUMER.CREATE.FRAMES.c", "$JS.API.CONSUMER.CREATE.FRAMES",
 	"$JS.API.CONSUMER.MSG.NEXT.FRAMES.c", "$JS.API.CONSUMER.DELETE.FRAMES.c",
 	"$JS.API.CONSUMER.CREATE.JOURNAL.c.writ.turn.acme.t1", "$JS.API.CONSUMER.MSG.NEXT.JOURNAL.c", "$JS.ACK.FRAMES.c.1.1.1.1.1",
-	"_INBOX_gateway.x", "_INBOX_manager.x", "_INBOX_planner.x", "_INBOX_task.x", "_INBOX_python.x", "_INBOX_memory.x", "_INBOX_router.x", "_INBOX_frames.x",
+	"_INBOX_gateway.x", "_INBOX_manager.x", "_INBOX_planner.x", "_INBOX_task.x", "_INBOX_python.x", "_INBOX_memory.x", "_INBOX_router.x", "_INBOX_frames.x", "_INBOX_x-acme.x",
 	"_R_.x", "_INBOX.>", "$SYS.REQ.SERVER.PING", "$SYS.>", "writ.>", "elsewhere", ">",
 }
 
 // wildcards cannot be published to in a way that means more than themselves.
 var wildcards = []string{"writ.exec.>", "writ.agent.*", "writ.turn.>", "writ.grant.>", "_INBOX.>", "$SYS.>", "writ.>", ">", "$SRV.>"}
 
+// TestEveryPair tries every subject as every user: in process, and with their
+// credentials over a listener, where outsiders come from too.
 func TestEveryPair(t *testing.T) {
-	s := start(t)
-	if got, want := len(s.Users()), len(allowed); got != want {
+	s := startOn(t, "127.0.0.1:0")
+	seed := admit(t, s, "x.acme.echo")
+	if got, want := len(s.Users())+1, len(allowed); got != want {
 		t.Fatalf("server has %d users, the table %d", got, want)
 	}
 	for user, may := range allowed {
@@ -96,22 +102,33 @@ func TestEveryPair(t *testing.T) {
 				t.Fatalf("%s: %s is not among the subjects tried", user, subject)
 			}
 		}
-		t.Run(user, func(t *testing.T) {
-			nc := raw(t, s, user)
-			for _, subject := range subjects {
-				if !slices.Contains(wildcards, subject) {
-					err := refused(t, nc, func() error { return nc.Publish(subject, nil) })
-					check(t, "publish", subject, err, slices.Contains(may.publish, subject))
-				}
-				for _, queue := range []string{"", "q"} {
-					err := refused(t, nc, func() error { _, err := nc.QueueSubscribeSync(subject, queue); return err })
-					if queue == "" {
-						err = refused(t, nc, func() error { _, err := nc.SubscribeSync(subject); return err })
-					}
-					check(t, "subscribe "+queue, subject, err, slices.Contains(may.subscribe, subject))
-				}
-			}
+		if user == outsiderName {
+			t.Run(user, func(t *testing.T) { everySubject(t, outside(t, s, seed), may.publish, may.subscribe) })
+			continue
+		}
+		t.Run(user, func(t *testing.T) { everySubject(t, raw(t, s, user), may.publish, may.subscribe) })
+		t.Run(user+" over the listener", func(t *testing.T) {
+			cred := s.Users()[user]
+			everySubject(t, dial(t, s, nats.UserInfo(cred.User, cred.Password)), may.publish, may.subscribe)
 		})
+	}
+}
+
+// everySubject publishes and subscribes, alone and in a queue group, to all of them.
+func everySubject(t *testing.T, nc *nats.Conn, publish, subscribe []string) {
+	t.Helper()
+	for _, subject := range subjects {
+		if !slices.Contains(wildcards, subject) {
+			err := refused(t, nc, func() error { return nc.Publish(subject, nil) })
+			check(t, "publish", subject, err, slices.Contains(publish, subject))
+		}
+		for _, queue := range []string{"", "q"} {
+			err := refused(t, nc, func() error { _, err := nc.QueueSubscribeSync(subject, queue); return err })
+			if queue == "" {
+				err = refused(t, nc, func() error { _, err := nc.SubscribeSync(subject); return err })
+			}
+			check(t, "subscribe "+queue, subject, err, slices.Contains(subscribe, subject))
+		}
 	}
 }
 

@@ -7,14 +7,16 @@ import "strings"
 
 // Subjects. Tokens in angle brackets are filled by the functions below.
 const (
-	Orders          = "writ.orders"           // request: a sealed order; reply: an Answer
-	DirectoryAPIKey = "writ.directory.apikey" // request: APIKeyRequest; reply: APIKeyReply
-	DirectoryUser   = "writ.directory.user"   // request: UserRequest; reply: UserReply
-	PlansSilent     = "writ.plans.silent"     // request: SilentRequest; reply: SilentReply
-	execPrefix      = "writ.exec."            // writ.exec.<type>: request: a dispatch; reply: a report
-	agentPrefix     = "writ.agent."           // writ.agent.<role>: a delegation; to the manager: HandOut
-	turnPrefix      = "writ.turn."            // writ.turn.<tenant>.<turn_id>: display frames: TurnFrame
-	grantPrefix     = "writ.grant."           // writ.grant.<tenant>.<turn_id>: fresh standing grants: FreshGrant
+	Orders             = "writ.orders"              // request: a sealed order; reply: an Answer
+	Batches            = "writ.batches"             // request: a batch of sealed orders; reply: a BatchAnswer
+	DirectoryAPIKey    = "writ.directory.apikey"    // request: APIKeyRequest; reply: APIKeyReply
+	DirectoryUser      = "writ.directory.user"      // request: UserRequest; reply: UserReply
+	DirectoryApprovals = "writ.directory.approvals" // request: ApprovalsRequest; reply: ApprovalsReply
+	PlansSilent        = "writ.plans.silent"        // request: SilentRequest; reply: SilentReply
+	execPrefix         = "writ.exec."               // writ.exec.<type>: request: a dispatch; reply: a report
+	agentPrefix        = "writ.agent."              // writ.agent.<role>: a delegation; to the manager: HandOut
+	turnPrefix         = "writ.turn."               // writ.turn.<tenant>.<turn_id>: display frames: TurnFrame
+	grantPrefix        = "writ.grant."              // writ.grant.<tenant>.<turn_id>: fresh standing grants: FreshGrant
 )
 
 // FramesStream is the JetStream stream of display frames (memory, 10 minutes).

@@ -105,6 +105,8 @@ type Approval struct {
 	Approvers []string `json:"approvers,omitempty"`
 	PolicyIDs []string `json:"policy_ids,omitempty"`
 	Reason    string   `json:"reason,omitempty"`
+	Deadline  string   `json:"deadline,omitempty"` // RFC 3339
+	URL       string   `json:"url,omitempty"`      // path at which the approval is followed
 }
 
 // AnswerData is the answer to the turn.

@@ -24,7 +24,7 @@ func auditCommand(std IO) *cobra.Command {
 		Long: "Read the record of a data directory (export, show, prove, tail, trust), or check a\n" +
 			"bundle that was exported from one, with nothing else at hand (verify, replay).",
 	}
-	cmd.AddCommand(auditExport(std), auditVerify(std, false), auditVerify(std, true), auditShow(std), auditProve(std), auditTail(std), auditTrust(std))
+	cmd.AddCommand(auditExport(std), auditVerify(std, false), auditVerify(std, true), auditShow(std), auditSearch(std), auditFsck(std), auditProve(std), auditTail(std), auditTrust(std))
 	return cmd
 }
 
@@ -91,6 +91,7 @@ func auditExport(std IO) *cobra.Command {
 	cmd.Flags().StringVar(&sel.Tenant, "tenant", "", "records of this tenant, and what they rest on")
 	cmd.Flags().StringVar(&since, "since", "", "records from this RFC 3339 time, or from so long ago (7d, 12h)")
 	cmd.Flags().BoolVar(&sel.Complete, "complete", false, "with --tenant: prove that no record of the tenant is left out")
+	cmd.Flags().BoolVar(&sel.Masked, "masked", false, "withhold the arguments of orders of which a policy masks some")
 	cmd.Flags().StringVar(&checkpoint, "since-checkpoint", "", "file with a checkpoint: show that the log has only grown since")
 	return cmd
 }
@@ -130,13 +131,28 @@ func sinceTime(s string, now time.Time) (time.Time, error) {
 }
 
 func auditVerify(std IO, replay bool) *cobra.Command {
-	var trust, policy string
-	var asJSON bool
+	var trust, policy, dir string
+	var asJSON, execute bool
 	cmd := &cobra.Command{Use: "verify BUNDLE", Short: "Check a bundle offline: every signature, key, grant, task, receipt and Merkle proof", Args: cobra.ExactArgs(1)}
 	if replay {
-		cmd.Use, cmd.Short = "replay BUNDLE", "Verify a bundle and decide every order in it again; nothing is carried out"
+		cmd.Use, cmd.Short = "replay [BUNDLE]", "Verify a bundle and decide every order in it again; nothing is carried out"
+		cmd.Args = cobra.MaximumNArgs(1)
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0 && !execute:
+			return &exitError{code: ExitUsage, err: errors.New("name a bundle; only replay --execute can read a data directory")}
+		case len(args) == 0 && (trust != "" || policy != ""):
+			return &exitError{code: ExitUsage, err: errors.New("--trust and --policy need a bundle")}
+		case len(args) == 0:
+			e, err := executed(cmd.Context(), std, "", dir)
+			if err != nil {
+				return err
+			}
+			return printExecuted(std, e, asJSON)
+		case execute && args[0] == "-":
+			return &exitError{code: ExitUsage, err: errors.New("--execute reads the bundle twice: name a file")}
+		}
 		o := audit.Options{Replay: replay}
 		if trust != "" {
 			raw, err := os.ReadFile(trust) //nolint:gosec // G304: the user names the file
@@ -161,20 +177,33 @@ func auditVerify(std IO, replay bool) *cobra.Command {
 			return malformed(err)
 		}
 		defer closeAll()
-		if terminal(std.Err) && !asJSON {
-			o.Progress = func(n int64) { fmt.Fprintf(std.Err, "\r%d records", n) }
-			defer fmt.Fprint(std.Err, "\r")
-		}
+		show, done := bar(std, asJSON)
+		o.Progress = show
 		report, err := audit.Verify(cmd.Context(), r, o)
+		done()
 		if err != nil {
 			return malformed(err)
 		}
-		if asJSON {
-			err = printJSON(std.Out, report)
-		} else {
-			_, err = fmt.Fprint(std.Out, report)
+		var shadow *audit.Executed
+		if execute && report.OK {
+			if !cmd.Flags().Changed("data") {
+				dir = ""
+			}
+			e, err := executed(cmd.Context(), std, args[0], dir)
+			if err != nil {
+				return err
+			}
+			shadow = &e
 		}
-		if err == nil && !report.OK {
+		if asJSON {
+			err = printJSON(std.Out, struct {
+				audit.Report
+				Execution *audit.Executed `json:"execution,omitempty"`
+			}{report, shadow})
+		} else if _, err = fmt.Fprint(std.Out, report); err == nil && shadow != nil {
+			_, err = fmt.Fprint(std.Out, shadow)
+		}
+		if err == nil && (!report.OK || shadow != nil && !shadow.OK) {
 			return &exitError{code: ExitNo, err: errors.New("not valid"), silent: true}
 		}
 		return err
@@ -182,6 +211,8 @@ func auditVerify(std IO, replay bool) *cobra.Command {
 	cmd.Flags().StringVar(&trust, "trust", "", "trust file: the pinned root key and log origin (see writ audit trust)")
 	if replay {
 		cmd.Flags().StringVar(&policy, "policy", "", "directory of policies to decide with, in place of those of then")
+		cmd.Flags().BoolVar(&execute, "execute", false, "run the recorded scripts again in the sandbox, and compare their results")
+		cmd.Flags().StringVar(&dir, "data", config.Default().Data, "with --execute: data directory for files and blobs, which no bundle holds")
 	}
 	jsonFlag(cmd, &asJSON)
 	return cmd

@@ -90,20 +90,18 @@ func auditProve(std IO) *cobra.Command {
 const tailPause = 500 * time.Millisecond
 
 func auditTail(std IO) *cobra.Command {
-	var dir, tenant, typ, code string
+	var dir string
+	var filter audit.Filter
 	var follow, asJSON bool
 	cmd := &cobra.Command{
 		Use: "tail", Short: "Print the record, a line each", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			next := int64(0)
-			wanted := func(s audit.Shown) bool {
-				return (tenant == "" || s.Tenant == tenant) && (typ == "" || s.Type == typ) && (code == "" || string(s.Code) == code)
-			}
 			for {
 				err := withArchive(cmd.Context(), dir, func(a *node.Archive) error {
 					from := next
 					next = a.Records.Next()
-					return tailFrom(cmd.Context(), std, a, from, wanted, asJSON)
+					return tailFrom(cmd.Context(), std, a, from, filter, asJSON)
 				})
 				if err != nil && (!follow || !errors.Is(err, fs.ErrNotExist)) {
 					return err
@@ -122,18 +120,16 @@ func auditTail(std IO) *cobra.Command {
 	dataFlag(cmd, &dir)
 	jsonFlag(cmd, &asJSON)
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what comes")
-	cmd.Flags().StringVar(&tenant, "tenant", "", "of this tenant")
-	cmd.Flags().StringVar(&typ, "type", "", "orders of this type")
-	cmd.Flags().StringVar(&code, "code", "", "with this code")
+	filterFlags(cmd, &filter)
 	return cmd
 }
 
-func tailFrom(ctx context.Context, std IO, a *node.Archive, from int64, wanted func(audit.Shown) bool, asJSON bool) error {
+func tailFrom(ctx context.Context, std IO, a *node.Archive, from int64, filter audit.Filter, asJSON bool) error {
 	for s, err := range audit.Read(ctx, a.Records, from) {
 		if err != nil {
 			return err
 		}
-		if !wanted(s) {
+		if !filter.Wants(s) {
 			continue
 		}
 		if asJSON {

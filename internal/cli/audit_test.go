@@ -128,6 +128,52 @@ func TestAuditReads(t *testing.T) {
 	if r := writ(t, "audit", "show", "sha256:0", "--data", data); r.code != ExitNo {
 		t.Errorf("an unknown order: %+v", r)
 	}
+	auditSearches(t, data, order)
+	var h audit.Health
+	r = writ(t, "audit", "fsck", "--data", data, "--json")
+	if err := json.Unmarshal([]byte(r.out), &h); err != nil || r.code != 0 || !h.OK || !h.Compared || h.Records < 3 || r.err != "" {
+		t.Errorf("fsck: %+v %v", r, err)
+	}
+	if err := os.Remove(filepath.Join(data, "ledger", "checkpoint")); err != nil {
+		t.Fatal(err)
+	}
+	if r := writ(t, "audit", "fsck", "--data", data); r.code != ExitNo || !strings.HasPrefix(r.out, "NOT SOUND: ") {
+		t.Errorf("fsck without checkpoint: %+v", r)
+	}
+}
+
+// auditSearches: every filter finds the order, and leaves it out when it is
+// asked for something else.
+func auditSearches(t *testing.T, data string, order audit.Shown) {
+	t.Helper()
+	for _, c := range []struct{ right, wrong []string }{
+		{[]string{order.IntentID}, []string{"sha256:0000"}},
+		{[]string{"API_KEY", "max_roles"}, []string{"api_key", "nowhere"}},
+		{[]string{"--user", "local"}, []string{"--user", "ana"}},
+		{[]string{"--tenant", "system"}, []string{"--tenant", "default"}},
+		{[]string{"--kind", "order"}, []string{"--kind", "release"}},
+		{[]string{"--code", "OK"}, []string{"--code", "POLICY_DENIED"}},
+		{[]string{"--type", "admin.put"}, []string{"--type", "plan"}},
+		{[]string{"--since", "1h"}, []string{"--until", "1h"}},
+		{[]string{"--limit", "50"}, []string{"--plan", "p"}},
+		{nil, []string{"--session", "s"}},
+	} {
+		r := writ(t, append([]string{"audit", "search", "--data", data, "--json"}, c.right...)...)
+		if r.code != 0 || !strings.Contains(r.out, `"intent_id":"`+order.IntentID+`"`) {
+			t.Errorf("%v: %+v", c.right, r)
+		}
+		if r := writ(t, append([]string{"audit", "search", "--data", data, "--json"}, c.wrong...)...); r.code != ExitNo || r.out != "" {
+			t.Errorf("%v: %+v", c.wrong, r)
+		}
+	}
+	if r := writ(t, "audit", "search", "--data", data, "--limit", "1"); r.code != 0 || strings.Count(r.out, "\n") != 1 {
+		t.Errorf("--limit: %+v", r)
+	}
+	for _, bad := range [][]string{{"--limit", "0"}, {"--since", "yesterday"}} {
+		if r := writ(t, append([]string{"audit", "search", "--data", data}, bad...)...); r.code != ExitUsage {
+			t.Errorf("%v: %+v", bad, r)
+		}
+	}
 }
 
 func TestSinceTime(t *testing.T) {

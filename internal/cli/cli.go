@@ -58,7 +58,7 @@ func Main(ctx context.Context, args []string, std IO) int {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return &exitError{code: ExitUsage, err: fmt.Errorf("%w\nsee: %s --help", err, c.CommandPath())}
 	})
-	root.AddCommand(upCommand(std), demoCommand(std), runCommand(std), intentCommand(std), benchCommand(std), sandboxCommand(std), auditCommand(std), versionCommand(std)) //nolint:contextcheck // cobra hands commands their context
+	root.AddCommand(commands(std)...) //nolint:contextcheck // cobra hands commands their context
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return ExitOK
@@ -133,3 +133,29 @@ func (p paint) bold(s string) string  { return p.wrap("1", s) }
 func (p paint) dim(s string) string   { return p.wrap("2", s) }
 func (p paint) green(s string) string { return p.wrap("32", s) }
 func (p paint) red(s string) string   { return p.wrap("31", s) }
+
+// commands are all of them; help sorts them by name.
+func commands(std IO) []*cobra.Command {
+	list := directoryCommands(std)
+	for _, command := range []func(IO) *cobra.Command{
+		upCommand,
+		demoCommand,
+		runCommand,
+		intentCommand,
+		benchCommand,
+		sandboxCommand,
+		auditCommand,
+		policyCommand,
+		keysCommand,
+		approvalsCommand,
+		executorCommand,
+		doctorCommand,
+		backupCommand,
+		restoreCommand,
+		storageCommand,
+		versionCommand,
+	} {
+		list = append(list, command(std))
+	}
+	return list
+}

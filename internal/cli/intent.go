@@ -16,8 +16,8 @@ import (
 )
 
 func intentCommand(std IO) *cobra.Command {
-	cmd := &cobra.Command{Use: "intent", Short: "Verify and submit sealed orders", Args: cobra.NoArgs, RunE: help}
-	cmd.AddCommand(verifyCommand(std), submitCommand(std))
+	cmd := &cobra.Command{Use: "intent", Short: "Write, check, seal, show, verify and submit orders", Args: cobra.NoArgs, RunE: help}
+	cmd.AddCommand(newCommand(std), lintCommand(std), signCommand(std), showCommand(std), verifyCommand(std), submitCommand(std))
 	return cmd
 }
 
@@ -156,7 +156,7 @@ type refused struct {
 func refusedBy(p *client.Error) refused {
 	return refused{intents.Answer{
 		IntentID: p.IntentID, TraceID: p.TraceID, Code: intents.Code(p.Code), Pointer: p.Pointer, Reason: p.Detail,
-		Hint: p.Hint, Violations: p.Violations,
+		Hint: p.Hint, Violations: p.Violations, Position: p.Position, Decision: p.Decision, Outcome: p.Outcome, Receipt: p.Receipt,
 	}, p.PolicyIDs, p.Retryable}
 }
 

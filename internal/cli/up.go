@@ -36,46 +36,6 @@ func upCommand(std IO) *cobra.Command {
 	return cmd
 }
 
-// configFlags declares the flags of the configuration. load reads it: the flags
-// that were given over environment over file (docs/configuration.md).
-func configFlags(cmd *cobra.Command) (load func(env func(string) string) (config.Config, error)) {
-	var file string
-	flags := config.Default()
-	f := cmd.Flags()
-	f.StringVar(&file, "config", "", "configuration file (default writ.yaml, if there is one)")
-	f.StringVar(&flags.Data, "data", flags.Data, "data directory")
-	f.StringVar(&flags.Listen, "listen", flags.Listen, "HTTP address, host:port")
-	f.StringVar(&flags.NATS, "nats", "", "NATS address for executors of others, host:port; none by default")
-	f.StringArrayVar(&flags.Skills, "skills", nil, "skill server: URL of streamable HTTP, or a command (repeatable)")
-	f.StringVar(&flags.Policies, "policies", "", "directory of policies in place of the embedded ones; watched")
-	f.StringVar(&flags.Sandbox, "sandbox", "", "weakest sandbox driver accepted")
-	f.StringVar(&flags.Model, "model", flags.Model, "offline, or openai:<model name>")
-	f.StringVar(&flags.ModelURL, "model-url", flags.ModelURL, "base URL of an OpenAI-compatible API")
-	f.StringVar(&flags.LogLevel, "log-level", flags.LogLevel, "debug, info, warn, error")
-	return func(env func(string) string) (config.Config, error) {
-		c, err := config.Load(file, env)
-		if err != nil {
-			return c, err
-		}
-		override(cmd, &c, flags)
-		return c, nil
-	}
-}
-
-// override puts the flags that were given over file and environment.
-func override(cmd *cobra.Command, c *config.Config, flags config.Config) {
-	for name, set := range map[string]func(){
-		"data": func() { c.Data = flags.Data }, "listen": func() { c.Listen = flags.Listen }, "nats": func() { c.NATS = flags.NATS },
-		"skills": func() { c.Skills = flags.Skills }, "policies": func() { c.Policies = flags.Policies },
-		"sandbox": func() { c.Sandbox = flags.Sandbox }, "model": func() { c.Model = flags.Model },
-		"model-url": func() { c.ModelURL = flags.ModelURL }, "log-level": func() { c.LogLevel = flags.LogLevel },
-	} {
-		if cmd.Flags().Changed(name) {
-			set()
-		}
-	}
-}
-
 // newModel makes the model that the configuration names.
 func newModel(c config.Config) (model.Model, error) {
 	name, remote := strings.CutPrefix(c.Model, "openai:")
@@ -91,10 +51,27 @@ func up(ctx context.Context, std IO, c config.Config) error {
 	if err != nil {
 		return &exitError{code: ExitUsage, err: err}
 	}
+	feed, events, err := policyFeed(std, c)
+	if err != nil {
+		return malformed(err)
+	}
+	defer func() { _ = events.Close() }() // every line was written by itself
+	docs, err := documents(c)
+	if err != nil {
+		return &exitError{code: ExitUsage, err: err}
+	}
+	witnesses, err := witnessesOf(c)
+	if err != nil {
+		return &exitError{code: ExitUsage, err: err}
+	}
+	embedder, err := newEmbedder(c)
+	if err != nil {
+		return &exitError{code: ExitUsage, err: err}
+	}
 	started := time.Now()
 	n, err := node.Open(ctx, node.Config{
-		Dir: c.Data, Listen: c.Listen, NATS: c.NATS, Skills: c.Skills, PolicyDir: c.Policies,
-		Driver: c.Sandbox, Model: m, Now: time.Now, Log: log,
+		Dir: c.Data, Documents: docs, Embedder: embedder, Listen: c.Listen, NATS: c.NATS, NATSCert: c.NATSCert, NATSKey: c.NATSKey, Catalog: c.Catalog, Skills: c.Skills, Policy: feed.Main, PolicyExtensions: feed.Extensions, PolicyLog: events.log(),
+		Driver: c.Sandbox, Limits: limits(c), Witnesses: witnesses, Model: m, Now: time.Now, Log: log,
 	})
 	if err != nil {
 		return no(err)

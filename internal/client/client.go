@@ -36,6 +36,12 @@ type Error struct {
 
 	PolicyIDs  []string            `json:"policy_ids,omitempty"`
 	Violations []intents.Violation `json:"violations,omitempty"`
+
+	// Of an order that was recorded.
+	Position *int64            `json:"position,omitempty"`
+	Decision *intents.Decision `json:"decision,omitempty"`
+	Outcome  *intents.Outcome  `json:"outcome,omitempty"`
+	Receipt  string            `json:"receipt,omitempty"`
 }
 
 func (e *Error) Error() string {
@@ -133,6 +139,20 @@ func frames(r io.Reader, fn func(Frame) error) error {
 // Get reads a JSON document of the API.
 func (c Client) Get(ctx context.Context, path string, out any) error {
 	resp, err := c.do(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	return json.NewDecoder(resp.Body).Decode(out)
+}
+
+// Post sends a JSON document and reads the answer.
+func (c Client) Post(ctx context.Context, path string, in, out any) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	resp, err := c.do(ctx, http.MethodPost, path, body)
 	if err != nil {
 		return err
 	}

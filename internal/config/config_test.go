@@ -43,11 +43,30 @@ model: openai:large
 model_url: https://models.example/v1
 model_key: secret
 log_level: debug
+rate_limit: 7
+rate_window_ms: 1000
+signer_rate: 8
+tenant_rate: 9
+user_holds: 10
+tenant_holds: 11
+free_disk_mb: 0
+documents: https://search.example:9200
+documents_auth: Bearer secret
+documents_ca: ca.pem
+documents_prefix: writ-
+vector_engine: faiss
+vector_dimension: 384
+embedder: openai:small
+embedder_url: https://vectors.example/v1
+embedder_key: hidden
 `
 
 var everything = Config{
 	Data: "/srv/writ", Listen: "0.0.0.0:80", NATS: "127.0.0.1:4222", Skills: []string{"https://skills.example/mcp", "npx -y server"},
 	Policies: "./policies", Sandbox: "landlock", Model: "openai:large", ModelURL: "https://models.example/v1", ModelKey: "secret", LogLevel: "debug",
+	RateLimit: 7, RateWindowMS: 1000, SignerRate: 8, TenantRate: 9, UserHolds: 10, TenantHolds: 11, FreeDiskMB: 0,
+	Documents: "https://search.example:9200", DocumentsAuth: "Bearer secret", DocumentsCA: "ca.pem", DocumentsPrefix: "writ-", VectorEngine: "faiss", VectorDimension: 384,
+	Embedder: "openai:small", EmbedderURL: "https://vectors.example/v1", EmbedderKey: "hidden",
 }
 
 func TestLoadDefaults(t *testing.T) {
@@ -94,8 +113,12 @@ func TestLoadEnvironmentOverFile(t *testing.T) {
 		"WRIT_DATA": "/srv/writ", "WRIT_LISTEN": "0.0.0.0:80", "WRIT_NATS": "127.0.0.1:4222",
 		"WRIT_SKILLS": " https://skills.example/mcp ; npx -y server \n", "WRIT_POLICIES": "./policies", "WRIT_SANDBOX": "landlock",
 		"WRIT_MODEL": "openai:large", "WRIT_MODEL_URL": "https://models.example/v1", "WRIT_MODEL_KEY": "secret", "WRIT_LOG_LEVEL": "debug",
+		"WRIT_RATE_LIMIT": "7", "WRIT_RATE_WINDOW_MS": "1000", "WRIT_SIGNER_RATE": "8", "WRIT_TENANT_RATE": "9", "WRIT_USER_HOLDS": "10", "WRIT_TENANT_HOLDS": "11", "WRIT_FREE_DISK_MB": "0",
+		"WRIT_DOCUMENTS": "https://search.example:9200", "WRIT_DOCUMENTS_AUTH": "Bearer secret", "WRIT_DOCUMENTS_CA": "ca.pem", "WRIT_DOCUMENTS_PREFIX": "writ-",
+		"WRIT_VECTOR_ENGINE": "faiss", "WRIT_VECTOR_DIMENSION": "384",
+		"WRIT_EMBEDDER": "openai:small", "WRIT_EMBEDDER_URL": "https://vectors.example/v1", "WRIT_EMBEDDER_KEY": "hidden",
 	}
-	file := "data: f\nlisten: f:1\nnats: f:2\nskills: [f]\npolicies: f\nsandbox: f\nmodel: f\nmodel_url: f\nmodel_key: f\nlog_level: error\n"
+	file := "data: f\nlisten: f:1\nnats: f:2\nskills: [f]\npolicies: f\nsandbox: f\nmodel: f\nmodel_url: f\nmodel_key: f\nlog_level: error\nrate_limit: 1\nrate_window_ms: 1\nsigner_rate: 1\ntenant_rate: 1\nuser_holds: 1\ntenant_holds: 1\nfree_disk_mb: 1\ndocuments: f\nvector_engine: f\nvector_dimension: 1\n"
 	if d := cmp.Diff(everything, loaded(t, file, env)); d != "" {
 		t.Errorf("every variable (-want +got):\n%s", d)
 	}
@@ -113,6 +136,7 @@ func TestLoadAliases(t *testing.T) {
 		{"PORT and ours", map[string]string{"PORT": "9000", "WRIT_LISTEN": "[::1]:1"}, func(c *Config) { c.Listen = "[::1]:1" }},
 		{"LOG_LEVEL", map[string]string{"LOG_LEVEL": "warn"}, func(c *Config) { c.LogLevel = "warn" }},
 		{"LOG_LEVEL and ours", map[string]string{"LOG_LEVEL": "warn", "WRIT_LOG_LEVEL": "debug"}, func(c *Config) { c.LogLevel = "debug" }},
+		{"RATE_LIMIT_*", map[string]string{"RATE_LIMIT_MAX_REQUESTS": "5", "RATE_LIMIT_WINDOW_MS": "60000"}, func(c *Config) { c.RateLimit, c.RateWindowMS = 5, 60_000 }},
 		{"SKILL_SERVICE_URL", map[string]string{"SKILL_SERVICE_URL": "https://a"}, func(c *Config) { c.Skills = []string{"https://a"} }},
 		{"cloud_skill_service", map[string]string{"cloud_skill_service": "https://b"}, func(c *Config) { c.Skills = []string{"https://b"} }},
 		{"CLOUD_SKILL_SERVICE", map[string]string{"CLOUD_SKILL_SERVICE": "https://b"}, func(c *Config) { c.Skills = []string{"https://b"} }},
@@ -192,8 +216,15 @@ func TestValidate(t *testing.T) {
 		{"model", func(c *Config) { c.Model = "gpt" }},
 		{"model", func(c *Config) { c.Model = "" }},
 		{"model", func(c *Config) { c.Model = "openai:" }},
+		{"embedder", func(c *Config) { c.Embedder = "bert" }},
+		{"embedder", func(c *Config) { c.Embedder = "openai:" }},
 		{"log_level", func(c *Config) { c.LogLevel = "loud" }},
 		{"nats", func(c *Config) { c.NATS = "4222" }},
+		{"rate_limit", func(c *Config) { c.RateLimit = number("many") }},
+		{"rate_window_ms", func(c *Config) { c.RateWindowMS = 0 }},
+		{"signer_rate", func(c *Config) { c.SignerRate = -1 }},
+		{"tenant_rate", func(c *Config) { c.TenantRate = maxNumber + 1 }},
+		{"free_disk_mb", func(c *Config) { c.FreeDiskMB = -1 }},
 	}
 	for _, tt := range tests {
 		c := Default()

@@ -4,6 +4,7 @@ import (
 	"os"
 	"reflect"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -59,8 +60,11 @@ func TestDocumented(t *testing.T) {
 	c := reflect.ValueOf(Default())
 	for i := range c.NumField() {
 		row := documented{Key: c.Type().Field(i).Tag.Get("yaml")}
-		if s, ok := c.Field(i).Interface().(string); ok {
-			row.Default = s
+		switch v := c.Field(i).Interface().(type) {
+		case string:
+			row.Default = v
+		case int:
+			row.Default = strconv.Itoa(v)
 		}
 		row.Variables = namesOf(c.Type().Field(i).Name)
 		want = append(want, row)

@@ -26,8 +26,9 @@ const Question = "Which ten places had the strongest earthquakes, and how strong
 
 // Options of a run.
 type Options struct {
-	Data string // kept; empty: a temporary directory that is removed
-	Log  *slog.Logger
+	Data      string // kept; empty: a temporary directory that is removed
+	Documents node.Documents
+	Log       *slog.Logger
 	// Progress is told what happens, for people; may be nil.
 	Progress func(Step)
 }
@@ -84,7 +85,7 @@ func Run(ctx context.Context, o Options) (res Result, err error) {
 	if err != nil {
 		return res, err
 	}
-	n, err := node.Open(ctx, node.Config{Dir: dir, Listen: "127.0.0.1:0", Skills: []string{url}, Model: model.Offline{}, Now: time.Now, Log: o.Log})
+	n, err := node.Open(ctx, node.Config{Dir: dir, Documents: o.Documents, Listen: "127.0.0.1:0", Skills: []string{url}, Model: model.Offline{}, Now: time.Now, Log: o.Log})
 	if err != nil {
 		return res, err
 	}

@@ -42,7 +42,7 @@ func TestDemo(t *testing.T) {
 	for i := range want {
 		want[i].Rank = i + 1
 	}
-	res, err := demo.Run(t.Context(), demo.Options{Data: t.TempDir(), Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	res, err := demo.Run(t.Context(), demo.Options{Data: t.TempDir(), Documents: documents(t.TempDir()), Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	if err != nil {
 		t.Fatal(err)
 	}

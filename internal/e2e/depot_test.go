@@ -48,7 +48,8 @@ func (g *gate) wait(t *testing.T) {
 type depot struct {
 	t     *testing.T
 	url   string
-	gates map[string]*gate // by skill
+	gates map[string]*gate   // by skill
+	watch func(skill string) // if not nil, told of every call
 
 	mu    sync.Mutex // guards calls
 	calls map[string][]string
@@ -89,6 +90,9 @@ func serveDepot(t *testing.T, gates map[string]*gate) *depot {
 		}
 		m.AddTool(tool, func(ctx context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			d.called(req)
+			if d.watch != nil {
+				d.watch(s.name)
+			}
 			if g := d.gates[s.name]; g != nil {
 				g.pass(ctx)
 			}

@@ -101,7 +101,7 @@ func TestJournalBehindLedger(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(dir, "journal")); err != nil {
 		t.Fatal(err)
 	}
-	n, err := node.Open(t.Context(), node.Config{Dir: dir, Model: model.Offline{}, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	n, err := node.Open(t.Context(), node.Config{Dir: dir, Documents: documents(dir), Model: model.Offline{}, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 	if err == nil {
 		_ = n.Close()
 	}

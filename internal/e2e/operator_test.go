@@ -24,9 +24,11 @@ func (s *system) operate(typ string, args any) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
+	var jwks intents.JWKS
+	s.call(person{}, http.MethodGet, "/.well-known/jwks.json", nil, &jwks)
 	sealed, _, err := intents.Seal(keys[intents.RoleOperator], intents.Body{
 		Version: intents.Version, Intent: intents.Intent{Type: typ, Args: raw}, Actor: intents.Actor{UserID: "local", Tenant: "system"},
-		Constraints: intents.Constraints{IssuedAt: intents.FormatTime(time.Now()), TTLSec: 60, Audience: s.node.Origin(), IdempotencyKey: "rnd_" + rand.Text()},
+		Constraints: intents.Constraints{IssuedAt: intents.FormatTime(time.Now()), TTLSec: 60, Audience: jwks.Origin, IdempotencyKey: "rnd_" + rand.Text()},
 	})
 	if err != nil {
 		s.t.Fatal(err)

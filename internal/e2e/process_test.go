@@ -42,6 +42,7 @@ const patience = time.Minute
 // own that can be killed.
 type machine struct {
 	*system
+	exe    string // the writ to run; empty: this binary
 	args   []string
 	cmd    *exec.Cmd
 	ended  chan struct{}
@@ -73,13 +74,33 @@ var announcement = regexp.MustCompile(`^writ is up on (http://\S+) in `)
 // start runs writ and waits until it says where it listens.
 func (x *machine) start() {
 	x.t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
+	announced := x.run(append(append(os.Environ(), "WRIT_MODEL_KEY=sk-test"), documentsEnv(x.dir)...))
+	select {
+	case x.url = <-announced:
+	case <-x.ended:
+		x.t.Fatalf("writ up ended: %v", x.cmd.ProcessState)
+	case <-time.After(patience):
+		x.t.Fatal("writ up says nothing")
+	}
+	var err error
+	if x.key, err = node.ReadLocalKey(x.dir); err != nil {
 		x.t.Fatal(err)
+	}
+}
+
+// run starts a process, which says where it listens unless it ends before.
+func (x *machine) run(env []string) (announced chan string) {
+	x.t.Helper()
+	exe := x.exe
+	if exe == "" {
+		var err error
+		if exe, err = os.Executable(); err != nil {
+			x.t.Fatal(err)
+		}
 	}
 	x.cmd = exec.Command(exe)
 	x.cmd.Args = append([]string{"writ"}, x.args...)
-	x.cmd.Env = append(os.Environ(), "WRIT_MODEL_KEY=sk-test")
+	x.cmd.Env = env
 	x.stderr.Reset()
 	stderr, err := x.cmd.StderrPipe()
 	if err != nil {
@@ -88,19 +109,10 @@ func (x *machine) start() {
 	if err := x.cmd.Start(); err != nil {
 		x.t.Fatal(err)
 	}
-	announced := make(chan string, 1)
+	announced = make(chan string, 1)
 	x.ended = make(chan struct{})
 	go x.follow(stderr, announced)
-	select {
-	case x.url = <-announced:
-	case <-x.ended:
-		x.t.Fatalf("writ up ended: %v", x.cmd.ProcessState)
-	case <-time.After(patience):
-		x.t.Fatal("writ up says nothing")
-	}
-	if x.key, err = node.ReadLocalKey(x.dir); err != nil {
-		x.t.Fatal(err)
-	}
+	return announced
 }
 
 func (x *machine) follow(stderr io.Reader, announced chan<- string) {
@@ -207,7 +219,7 @@ func (x *machine) finished(id string) catalog.PlanView {
 func (x *machine) records(plan string) []order {
 	x.t.Helper()
 	x.end(syscall.SIGTERM)
-	n, err := node.Open(x.t.Context(), node.Config{Dir: x.dir, Model: model.Offline{}, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	n, err := node.Open(x.t.Context(), node.Config{Dir: x.dir, Documents: documents(x.dir), Model: model.Offline{}, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		x.t.Fatal(err)
 	}

@@ -1,13 +1,22 @@
-// Package keydir keeps the private keys of one data directory: a PEM file per
-// role, mode 0600, in a directory of mode 0700.
+// Package keydir keeps the private keys of one data directory, mode 0600, in a
+// directory of mode 0700:
+//
+//	ROLE.pem          the first key of a role
+//	ROLE.<kid>.pem    one that followed it (writ keys rotate)
+//
+// Which of a role's keys signs is not said here but by the key set in force: the
+// last one in it whose private half is held (Held.InForce).
 package keydir
 
 import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"aob.dev/writ/intents"
 )
@@ -18,8 +27,17 @@ var Roles = []intents.Role{
 	intents.RoleOperator, intents.RoleRouter, intents.RoleLedger,
 }
 
+// Whom the operator key of a data directory stands for.
+const (
+	LocalSubject = "local"
+	LocalTenant  = "system"
+)
+
 // Keys of a data directory by role.
 type Keys map[intents.Role]intents.Signer
+
+// Held are private keys by kid.
+type Held map[string]intents.Signer
 
 // Create makes the keys that are missing. It is for a first start only, before
 // the genesis: a crash in it leaves some keys, and the next start makes the rest.
@@ -48,6 +66,16 @@ func Create(dir string) (Keys, error) {
 	return Load(dir)
 }
 
+// Add keeps a key beside those of its role and gives its file. It is durable
+// when Add returns; it signs once it is in the key set in force.
+func Add(dir string, s intents.Signer) (path string, err error) {
+	path = filepath.Join(dir, string(s.Role)+"."+s.KID+".pem")
+	if err := writeWhole(path, s); err != nil {
+		return "", err
+	}
+	return path, syncDir(dir)
+}
+
 // writeWhole gives a key its name in one step. A crash before it leaves a part
 // under another name, which the next start replaces.
 func writeWhole(path string, s intents.Signer) error {
@@ -70,7 +98,7 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Load reads the keys. The root key may be gone: it belongs offline.
+// Load reads the first keys. The root key may be gone: it belongs offline.
 func Load(dir string) (Keys, error) {
 	keys := make(Keys, len(Roles))
 	for _, role := range Roles {
@@ -86,7 +114,77 @@ func Load(dir string) (Keys, error) {
 	return keys, nil
 }
 
+// LoadAll reads every key, the root's too if it is there. A role without any
+// file is an error.
+func LoadAll(dir string) (Held, error) {
+	held := make(Held)
+	for _, role := range Roles {
+		later, err := filepath.Glob(filepath.Join(globbed(dir), string(role)+".*.pem"))
+		if err != nil {
+			return nil, fmt.Errorf("keys: %w", err)
+		}
+		first := file(dir, role)
+		if _, err := os.Stat(first); err == nil || (len(later) == 0 && role != intents.RoleRoot) {
+			later = append(later, first)
+		}
+		for _, path := range later {
+			s, err := intents.ReadKey(path, role)
+			if err != nil {
+				return nil, fmt.Errorf("keys: %w", err)
+			}
+			held[s.KID] = s
+		}
+	}
+	return held, nil
+}
+
+// globbed keeps the characters of a directory's name that Glob takes for its own.
+func globbed(dir string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(dir)
+}
+
+// InForce chooses the keys that sign: of each role the last of the key set that
+// is held and not revoked, of operators that of "local" of system. The root key
+// is in no set and is given where it is held.
+func (h Held) InForce(set []intents.JWK) (Keys, error) {
+	keys := make(Keys, len(Roles))
+	for _, j := range set {
+		s, held := h[j.KID]
+		switch {
+		case !held || j.Revoked || s.Role != j.Role:
+		case j.Role == intents.RoleOperator && (j.Subject != LocalSubject || j.Tenant != LocalTenant):
+		default:
+			keys[j.Role] = s
+		}
+	}
+	for _, s := range h {
+		if s.Role == intents.RoleRoot {
+			keys[s.Role] = s
+		}
+	}
+	for _, role := range Roles {
+		if _, there := keys[role]; !there && role != intents.RoleRoot {
+			return keys, fmt.Errorf("keys: none of the %s keys that are here is in force: put back the file of one, or rotate (writ keys rotate %s)", role, role)
+		}
+	}
+	return keys, nil
+}
+
+// Of a role, all that are held, by kid.
+func (h Held) Of(role intents.Role) []intents.Signer {
+	var out []intents.Signer
+	for _, kid := range slices.Sorted(maps.Keys(h)) {
+		if s := h[kid]; s.Role == role {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
 func file(dir string, role intents.Role) string { return filepath.Join(dir, string(role)+".pem") }
+
+// RootFile is where the root key is until it is taken offline.
+func RootFile(dir string) string { return file(dir, intents.RoleRoot) }
 
 // KeySet is version 1 of the key set: every key but the root's.
 func (k Keys) KeySet() intents.KeySet {
@@ -97,7 +195,7 @@ func (k Keys) KeySet() intents.KeySet {
 		}
 		key := k[role].VerificationKey()
 		if role == intents.RoleOperator {
-			key.Subject, key.Tenant = "local", "system"
+			key.Subject, key.Tenant = LocalSubject, LocalTenant
 		}
 		set.Keys = append(set.Keys, key.ToJWK())
 	}

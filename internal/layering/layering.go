@@ -64,6 +64,7 @@ var columns = []column{
 	{"internal/bus/natsserver", 0, drivers},
 	{"internal/config", 0, nil},
 	{"internal/egress", 0, nil},
+	{"internal/embed", 0, []string{"executors/memory", "internal"}},
 	{"internal/failpoint", 0, nil},
 	{"internal/layering", 0, nil},
 	{"internal/ratelimit", 0, nil},
@@ -88,6 +89,7 @@ var only = map[string][]string{
 	"modernc.org/sqlite":                    {"storage/sqlite"},
 	"github.com/spf13/cobra":                {"internal/cli"},
 	"github.com/stretchr/testify":           {},
+	"github.com/getkin/kin-openapi":         {"internal/problem/edge/edgetest"},
 	"github.com/santhosh-tekuri/jsonschema": {"schemas", "agentic/model", "executors/mcp"},
 }
 

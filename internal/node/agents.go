@@ -13,7 +13,8 @@ func (n *Node) startAgents(g *group) error {
 	config := func(user string, role intents.Role) (agentic.Config, error) {
 		conn, err := n.connect(g.ctx, user)
 		c := agentic.Config{Bus: conn, Origin: n.Origin(), Model: n.cfg.Model, Now: n.cfg.Now, Log: n.cfg.Log}
-		if key, ok := n.keys[role]; ok {
+		if role != intents.RoleTask { // whose keys are made by the step
+			key := n.keys.signer(role)
 			c.Key = &key
 		}
 		return c, err

@@ -28,7 +28,7 @@ type Archive struct {
 
 // OpenArchive opens a data directory for reading.
 func OpenArchive(ctx context.Context, dir string) (*Archive, error) {
-	keys, err := keydir.Load(filepath.Join(dir, "keys"))
+	held, err := keydir.LoadAll(keysDir(dir))
 	if err != nil {
 		return nil, fmt.Errorf("%w: name a data directory with --data", err)
 	}
@@ -49,10 +49,27 @@ func OpenArchive(ctx context.Context, dir string) (*Archive, error) {
 		return nil, errors.Join(err, records.Close())
 	}
 	origin := router.Origin(root.Public)
-	return &Archive{Root: root, records: records, Source: audit.Source{
+	a := &Archive{Root: root, records: records, Source: audit.Source{
 		Origin: origin, Records: records, Ledger: ledger.NewReader(ledgerDir(dir), origin),
-		Blobs: blobs, Tags: ledger.NewTags(secret, origin), LedgerKey: keys[intents.RoleLedger], RouterKey: keys[intents.RoleRouter],
-	}}, nil
+		Blobs: blobs, Tags: ledger.NewTags(secret, origin), RouterKeys: held.Of(intents.RoleRouter),
+	}}
+	a.chooseLedgerKey(ctx, held.Of(intents.RoleLedger))
+	return a, nil
+}
+
+// chooseLedgerKey takes the one of the log's ledger keys that signed the
+// published checkpoint. Where there is none yet, it is any.
+func (a *Archive) chooseLedgerKey(ctx context.Context, held []intents.Signer) {
+	keys := make([]intents.Key, 0, len(held))
+	for _, s := range held {
+		keys = append(keys, s.VerificationKey())
+	}
+	c, err := a.Ledger.Checkpoint(ctx, keys...)
+	for _, s := range held {
+		if err != nil || s.KID == c.KID {
+			a.LedgerKey = s
+		}
+	}
 }
 
 // rootOf is the root key that the genesis names.
@@ -75,9 +92,10 @@ func rootOf(ctx context.Context, records storage.Records) (intents.Key, error) {
 // settleWait is how long Settle waits for a checkpoint: several intervals.
 const settleWait = 3 * time.Second
 
-// Settle waits until the published checkpoint covers what was durable at
-// opening. Where no process runs that would publish one, it gives up after a
-// while, and what is pending stays so.
+// Settle waits until the published checkpoint covers what was durable at opening
+// and, where witnesses cosign, until they have cosigned that. Where no process
+// runs that would publish one it gives up after a while, and what is pending
+// stays so.
 func (a *Archive) Settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, settleWait)
 	defer cancel()
@@ -85,7 +103,7 @@ func (a *Archive) Settle(ctx context.Context) error {
 	defer look.Stop()
 	for {
 		c, err := a.Ledger.Checkpoint(ctx, a.LedgerKey.VerificationKey())
-		if err != nil || c.Size >= a.Records.Next() {
+		if err != nil || c.Size >= a.Records.Next() && a.witnessed(ctx, c.Size) {
 			return err
 		}
 		select {
@@ -94,6 +112,12 @@ func (a *Archive) Settle(ctx context.Context) error {
 			return nil
 		}
 	}
+}
+
+// witnessed: no witness has ever cosigned, or one has cosigned so many leaves.
+func (a *Archive) witnessed(ctx context.Context, size int64) bool {
+	c, err := a.Ledger.Cosigned(ctx, a.LedgerKey.VerificationKey())
+	return err != nil || c.Size >= size
 }
 
 // Close ends reading.
@@ -114,9 +138,15 @@ func (n *Node) Archive(ctx context.Context) (*Archive, error) {
 	if err != nil {
 		return nil, err
 	}
+	held, err := keydir.LoadAll(keysDir(n.cfg.Dir))
+	if err != nil {
+		return nil, err
+	}
 	root, err := rootOf(ctx, n.journal)
-	return &Archive{Root: root, Source: audit.Source{
+	a := &Archive{Root: root, Source: audit.Source{
 		Origin: n.Origin(), Records: n.journal, Ledger: n.ledger.Reader, Blobs: n.blobs,
-		Tags: ledger.NewTags(secret, n.Origin()), LedgerKey: n.keys[intents.RoleLedger], RouterKey: n.keys[intents.RoleRouter],
-	}}, err
+		Tags: ledger.NewTags(secret, n.Origin()), RouterKeys: held.Of(intents.RoleRouter),
+	}}
+	a.chooseLedgerKey(ctx, held.Of(intents.RoleLedger))
+	return a, err
 }

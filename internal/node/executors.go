@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"aob.dev/writ/executors"
+	"aob.dev/writ/executors/artifacts"
 	"aob.dev/writ/executors/files"
 	"aob.dev/writ/executors/memory"
 	"aob.dev/writ/executors/plans"
@@ -14,18 +15,24 @@ import (
 	"aob.dev/writ/executors/sessions"
 	"aob.dev/writ/executors/skills"
 	"aob.dev/writ/intents"
+	"aob.dev/writ/storage"
 )
 
 // startExecutors serves every executor as a user of its own, which may hear its
 // own types and begin nothing.
 func (n *Node) startExecutors(g *group) error {
+	links, err := n.links()
+	if err != nil {
+		return err
+	}
 	for name, handlers := range map[string]map[string]executors.Handler{
-		files.Name:    files.Handlers(n.blobs),
-		memory.Name:   memory.Handlers(memory.Config{Documents: n.documents, Blobs: n.blobs, Now: n.cfg.Now}),
-		plans.Name:    n.current(plans.Handlers(n.documents)),
-		python.Name:   python.Handlers(n.box, n.blobs),
-		sessions.Name: sessions.Handlers(n.documents, n.cfg.Now),
-		skills.Name:   skills.Handlers(skills.Config{Registry: n.registry, Blobs: n.blobs, Now: n.cfg.Now, Log: n.cfg.Log}),
+		artifacts.Name: artifacts.Handlers(artifacts.Config{Blobs: n.blobs, Link: links.Link, Now: n.cfg.Now}),
+		files.Name:     files.Handlers(n.blobs),
+		memory.Name:    n.fresh(memory.Handlers(memory.Config{Documents: n.documents, Embedder: n.cfg.Embedder, Blobs: n.blobs, Now: n.cfg.Now}), map[string]string{"memory.query": storage.IndexMemory}),
+		plans.Name:     n.current(n.fresh(plans.Handlers(n.documents), map[string]string{"plan.get": storage.IndexEvents, "plan.list": storage.IndexPlans})),
+		python.Name:    python.Handlers(n.box, n.blobs),
+		sessions.Name:  n.fresh(sessions.Handlers(n.documents, n.cfg.Now), map[string]string{"session.list": storage.IndexSessions}),
+		skills.Name:    skills.Handlers(skills.Config{Registry: n.registry, Blobs: n.blobs, Now: n.cfg.Now, Log: n.cfg.Log}),
 	} {
 		conn, err := n.connect(g.ctx, name)
 		if err != nil {
@@ -40,7 +47,13 @@ func (n *Node) startExecutors(g *group) error {
 			return fmt.Errorf("executor %s: %w", name, err)
 		}
 	}
+	g.run("expiry", n.expire)
 	g.run("files sweep", files.Sweeper{Blobs: n.blobs, Log: n.cfg.Log}.Run)
+	if n.cfg.Embedder != nil {
+		g.run("embeddings", memory.Embeddings{
+			Documents: n.documents, Embedder: n.cfg.Embedder, Tenants: n.directory.Tenants, Now: n.cfg.Now, Log: n.cfg.Log,
+		}.Run)
+	}
 	return nil
 }
 

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"strings"
 
-	"aob.dev/writ/gateway"
+	"aob.dev/writ/internal/problem/edge"
 	"aob.dev/writ/router/httpapi"
 )
 
@@ -35,6 +35,5 @@ func routers(path string) bool {
 	return false
 }
 
-// newServer bounds what a client may take its time with: the gateway's limits,
-// also for what belongs to the router.
-func newServer(h http.Handler) *http.Server { return gateway.NewServer(h) }
+// newServer bounds what a client may take its time with.
+func newServer(h http.Handler) *http.Server { return edge.Default.Server(h) }

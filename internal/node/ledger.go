@@ -18,7 +18,7 @@ import (
 func ledgerDir(data string) string { return filepath.Join(data, "ledger") }
 
 // tagFile holds the secret that tenants' tag keys are derived from.
-func tagFile(data string) string { return filepath.Join(data, "keys", "tags") }
+func tagFile(data string) string { return filepath.Join(keysDir(data), "tags") }
 
 // checkLedger refuses a journal that is behind its ledger, before anything is
 // written: a genesis in an emptied journal would be a second beginning.
@@ -33,7 +33,7 @@ func (n *Node) openLedger(ctx context.Context) error {
 		return fmt.Errorf("tag secret: %w", err)
 	}
 	n.ledger, err = ledger.Open(ctx, ledger.Config{
-		Dir: ledgerDir(n.cfg.Dir), Origin: n.Origin(), Key: n.keys[intents.RoleLedger],
+		Dir: ledgerDir(n.cfg.Dir), Origin: n.Origin(), Key: n.keys.signer(intents.RoleLedger), Known: n.keys.ledgerKeys,
 		Secret: secret, Records: n.journal, Log: n.cfg.Log,
 	})
 	return err
@@ -87,7 +87,7 @@ func (n *Node) prove(ctx context.Context, engine *policies.Engine) error {
 type proofs struct{ *ledger.Ledger }
 
 func (p proofs) Proof(ctx context.Context, position int64) (doc json.RawMessage, published bool, err error) {
-	c, err := p.Checkpoint(ctx, p.Key())
+	c, err := p.Checkpoint(ctx, p.Keys()...)
 	if err != nil {
 		return nil, false, err
 	}

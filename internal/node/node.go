@@ -20,41 +20,67 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/bus/natsserver"
+	"aob.dev/writ/internal/embed"
+	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/internal/keydir"
+	"aob.dev/writ/internal/problem/edge"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/router"
 	"aob.dev/writ/router/recorder"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/blobdir"
 	"aob.dev/writ/storage/ledger"
+	"aob.dev/writ/storage/opensearch"
 	"aob.dev/writ/storage/sqlite"
 )
 
 // Config of `writ up`. Dir, Model, Now and Log are required.
 type Config struct {
-	Dir       string   // data directory; made with mode 0700
-	Listen    string   // HTTP, host:port
-	NATS      string   // host:port of a NATS listener; empty: none
+	Dir       string         // data directory; made with mode 0700
+	Listen    string         // HTTP, host:port
+	Documents Documents      // an OpenSearch; the zero value: documents are in Dir
+	Embedder  embed.Embedder // of what is to be found by vectors, as the documents take them; nil: none
+	NATS      string         // host:port of a NATS listener; empty: none
+	NATSCert  string         // PEM files of that listener; empty: no TLS
+	NATSKey   string
+	Catalog   string   // directory of vendors' intent types; empty: none
 	Skills    []string // skill servers: URLs or commands
-	PolicyDir string   // replaces the embedded policies; watched
-	Driver    string   // minimum sandbox driver; empty: the best there is
-	Model     model.Model
-	Now       func() time.Time
-	Log       *slog.Logger
+	// Policy is the place of the policies in place of the embedded ones, watched;
+	// PolicyExtensions are further ones that tighten them.
+	Policy           policies.Place
+	PolicyExtensions []policies.Extension
+	PolicyLog        *policies.DecisionLog // nil: none
+	Driver           string                // minimum sandbox driver; empty: the best there is
+	Limits           Limits
+	Witnesses        []Witness // who cosigns checkpoints
+	Model            model.Model
+	Now              func() time.Time
+	Log              *slog.Logger
+}
+
+// Limits of a node. 0: the default; negative: none.
+type Limits struct {
+	Requests               int           // of one user in a window, at the gateway
+	Window                 time.Duration // that window
+	Rates                  router.Rates
+	UserHolds, TenantHolds int   // orders that may wait for approval at once
+	FreeFloor              int64 // bytes of disk below which no new order is taken
 }
 
 // Node is everything in one process.
 type Node struct {
 	cfg  Config
-	keys keydir.Keys
+	keys *keyring
 
 	lock      *os.File
 	journal   *sqlite.Journal
-	documents *sqlite.Documents
+	documents documents
+	remote    *opensearch.Documents // whose indices are still to be made; nil: none are
 	blobs     *blobdir.Blobs
 	server    *natsserver.Server
 	box       *sandbox.Sandbox
 	registry  *skills.Registry
+	feed      *policies.Feed
 	policy    *policies.Live
 	directory *router.Directory
 	recorder  *recorder.Recorder
@@ -95,11 +121,11 @@ func Open(ctx context.Context, cfg Config) (n *Node, err error) {
 	if err := canListen(ctx, cfg.NATS, "--nats"); err != nil {
 		return n, err
 	}
-	if n.policy, err = loadPolicy(ctx, cfg.PolicyDir); err != nil {
+	if err := n.loadPolicy(ctx); err != nil {
 		return n, err
 	}
 	// What may be wrong with the configuration is found before the first record.
-	for _, step := range []func(context.Context) error{n.openSkills, n.openSandbox, n.openStores, n.checkSkills, n.checkLedger, n.begin, n.openLedger, n.openServices} {
+	for _, step := range []func(context.Context) error{n.openCatalog, n.openSkills, n.openSandbox, n.openStores, n.checkSkills, n.checkLedger, n.begin, n.openLedger, n.openServices} {
 		if err := step(ctx); err != nil {
 			return n, err
 		}
@@ -129,25 +155,13 @@ func canListen(ctx context.Context, addr, flag string) error {
 	return l.Close()
 }
 
-func loadPolicy(ctx context.Context, dir string) (*policies.Live, error) {
-	source := policies.Embedded()
-	if dir != "" {
-		var err error
-		if source, err = policies.ReadDir(dir); err != nil {
-			return nil, err
-		}
-	}
-	engine, err := policies.New(ctx, source)
-	if err != nil {
-		return nil, err
-	}
-	return policies.NewLive(engine), nil
-}
-
 func (n *Node) openStores(ctx context.Context) error {
 	var err error
 	n.directory = router.NewDirectory()
-	if n.documents, err = sqlite.OpenDocuments(ctx, filepath.Join(n.cfg.Dir, "documents.db"), checkDocument); err != nil {
+	if err = n.openDocuments(ctx); err != nil {
+		return err
+	}
+	if err = n.checkEmbedder(ctx); err != nil {
 		return err
 	}
 	if n.blobs, err = blobdir.Open(filepath.Join(n.cfg.Dir, "blobs")); err != nil {
@@ -163,7 +177,8 @@ func (n *Node) openStores(ctx context.Context) error {
 				n.ledger.Wake()
 			}
 		},
-		OnFatal: n.journalFailed,
+		OnFatal:   n.journalFailed,
+		FreeFloor: n.cfg.Limits.FreeFloor,
 	})
 	return err
 }
@@ -178,26 +193,40 @@ func (n *Node) journalFailed(err error) {
 
 // begin loads the keys, and makes keys and genesis at a first start.
 func (n *Node) begin(ctx context.Context) error {
-	dir := filepath.Join(n.cfg.Dir, "keys")
-	first := n.journal.Next() == 0
+	if n.journal.Next() == 0 {
+		if err := n.beginLog(ctx); err != nil {
+			return err
+		}
+	}
 	var err error
-	if first {
-		n.keys, err = keydir.Create(dir)
-	} else {
-		n.keys, err = keydir.Load(dir)
-	}
-	if err == nil {
-		err = n.keepVersions(ctx, n.policy.Engine())
-	}
-	if err != nil || !first {
+	if n.keys, err = openKeyring(keysDir(n.cfg.Dir), n.directory, n.cfg.Log); err != nil {
 		return err
 	}
-	token, err := router.NewGenesis(n.keys[intents.RoleRoot], n.keys.KeySet(), n.policy.Engine().Digest())
+	return n.keepVersions(ctx, n.policy.Engine())
+}
+
+// beginLog makes the keys that are missing, and the genesis.
+func (n *Node) beginLog(ctx context.Context) error {
+	keys, err := keydir.Create(keysDir(n.cfg.Dir))
 	if err != nil {
 		return err
 	}
-	return router.Begin(ctx, n.journal, token, n.cfg.Now())
+	if err := n.keepVersions(ctx, n.policy.Engine()); err != nil {
+		return err
+	}
+	token, err := router.NewGenesis(keys[intents.RoleRoot], keys.KeySet(), n.policy.Engine().Digest())
+	if err != nil {
+		return err
+	}
+	failpoint.Hit(failpoint.GenesisKeys)
+	if err := router.Begin(ctx, n.journal, token, n.cfg.Now()); err != nil {
+		return err
+	}
+	failpoint.Hit(failpoint.GenesisCommitted)
+	return nil
 }
+
+func keysDir(data string) string { return filepath.Join(data, "keys") }
 
 // Origin of the log.
 func (n *Node) Origin() string { return n.directory.Origin() }
@@ -235,6 +264,10 @@ func (n *Node) Run(ctx context.Context, ready chan<- struct{}) error {
 func (n *Node) start(g *group) error {
 	ctx := g.ctx
 	g.run("ledger", n.ledger.Run)
+	g.run("witnesses", n.witnesses().Run)
+	if n.remote != nil {
+		g.run("documents", n.migrateDocuments)
+	}
 	g.run("recorder", n.recorder.Run)
 	if err := n.startExecutors(g); err != nil {
 		return err
@@ -245,6 +278,8 @@ func (n *Node) start(g *group) error {
 	if err := n.router.Start(ctx); err != nil {
 		return err
 	}
+	g.run("holds", n.router.WatchHolds)
+	g.run("counters", n.router.Run)
 	if err := n.firstKey(ctx); err != nil {
 		return err
 	}
@@ -254,27 +289,15 @@ func (n *Node) start(g *group) error {
 	if err := n.startAgents(g); err != nil {
 		return err
 	}
-	if n.cfg.PolicyDir != "" {
+	if n.policyPlace() != "" {
 		g.run("policies", n.followPolicy)
 	}
+	g.run("outsiders", n.followOutsiders)
 	g.run("gateway", n.gateway.Run)
 	if n.listener != nil {
-		g.http("http", newServer(n.handler()), n.listener)
+		g.http("http", newServer(n.handler()), edge.Default.Listener(n.listener))
 	}
 	return nil
-}
-
-func (n *Node) followPolicy(ctx context.Context) error {
-	return n.policy.Follow(ctx, n.cfg.PolicyDir, n.prove, func(e *policies.Engine, err error) {
-		if err != nil {
-			n.cfg.Log.ErrorContext(ctx, "policy not loaded, the old one stays", slog.String("error", err.Error()))
-			return
-		}
-		n.cfg.Log.InfoContext(ctx, "policy in force", slog.String("digest", e.Digest()))
-		if err := n.router.PolicyChanged(ctx); err != nil {
-			n.cfg.Log.ErrorContext(ctx, "policy change not recorded", slog.String("error", err.Error()))
-		}
-	})
 }
 
 // Close ends what Open began, in reverse.

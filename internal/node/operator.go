@@ -26,7 +26,7 @@ func (n *Node) operator(ctx context.Context, typ string, args any) error {
 	}
 	var nonce [16]byte
 	_, _ = rand.Read(nonce[:]) // crypto/rand.Read never fails
-	sealed, _, err := intents.Seal(n.keys[intents.RoleOperator], intents.Body{
+	sealed, _, err := intents.Seal(n.keys.now(intents.RoleOperator), intents.Body{
 		Version: intents.Version,
 		Intent:  intents.Intent{Type: typ, Args: raw}, Actor: intents.Actor{UserID: "local", Tenant: "system"},
 		Constraints: intents.Constraints{
@@ -49,7 +49,7 @@ func (n *Node) operator(ctx context.Context, typ string, args any) error {
 
 // KeyFile holds the first API key, mode 0600, beside the private keys: whoever
 // can read it can read those. Commands on this machine use it.
-func KeyFile(dir string) string { return filepath.Join(dir, "keys", "api_key") }
+func KeyFile(dir string) string { return filepath.Join(keysDir(dir), "api_key") }
 
 // firstKey makes the API key of user "local" at the first start (DESIGN §15).
 // Only its hash is sent. Crash before the order is committed: the next start

@@ -29,11 +29,17 @@ func (n *Node) openSandbox(ctx context.Context) error {
 // openServices makes what Run will start: bus, recorder, router and gateway.
 func (n *Node) openServices(ctx context.Context) error {
 	n.recorder = recorder.New(n.journal, n.documents, n.cfg.Log)
-	var err error
+	secure, err := listenerTLS(n.cfg.NATSCert, n.cfg.NATSKey)
+	if err != nil {
+		return err
+	}
 	if n.server, err = natsserver.Start(ctx, natsserver.Options{
-		Dir: filepath.Join(n.cfg.Dir, "nats"), Listen: n.cfg.NATS,
+		Dir: filepath.Join(n.cfg.Dir, "nats"), Listen: n.cfg.NATS, TLS: secure,
 		Executors: executorTypes(), Log: n.cfg.Log,
 	}); err != nil {
+		return err
+	}
+	if err := n.admitOutsiders(); err != nil {
 		return err
 	}
 	core, err := n.connect(ctx, natsserver.Router)
@@ -42,7 +48,8 @@ func (n *Node) openServices(ctx context.Context) error {
 	}
 	if n.router, err = router.New(router.Config{
 		Journal: n.journal, Records: n.journal, Directory: n.directory, Blobs: n.blobs, Bus: core,
-		Key: n.keys[intents.RoleRouter], Policy: n.policy, Now: n.cfg.Now, Log: n.cfg.Log,
+		Key: n.keys.signer(intents.RoleRouter), Policy: n.policy, PolicyPlace: n.policyPlace(), KeepPolicy: n.keepVersions, Now: n.cfg.Now, Log: n.cfg.Log,
+		Rates: n.cfg.Limits.Rates, UserHolds: n.cfg.Limits.UserHolds, TenantHolds: n.cfg.Limits.TenantHolds,
 	}); err != nil {
 		return err
 	}
@@ -54,7 +61,15 @@ func (n *Node) openServices(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.gateway, err = gateway.New(gateway.Config{Bus: agents, Frames: frames, Key: n.keys[intents.RoleGateway], Origin: n.Origin(), Now: n.cfg.Now, Log: n.cfg.Log})
+	links, err := n.links()
+	if err != nil {
+		return err
+	}
+	n.gateway, err = gateway.New(gateway.Config{
+		Bus: agents, Frames: frames, Key: n.keys.signer(intents.RoleGateway), Origin: n.Origin(), Now: n.cfg.Now, Log: n.cfg.Log,
+		Artifacts: kept{n.blobs}, Links: links,
+		RateLimit: n.cfg.Limits.Requests, RateWindow: n.cfg.Limits.Window,
+	})
 	return err
 }
 
@@ -67,11 +82,12 @@ func (n *Node) connect(ctx context.Context, user string) (bus.Conn, error) {
 	return c, nil
 }
 
-// executorTypes are the catalog's executors with their intent types.
+// executorTypes are our own executors with their intent types; those of vendors
+// are outsiders.
 func executorTypes() map[string][]string {
 	out := make(map[string][]string)
 	for _, r := range catalog.Rows() {
-		if r.Executor != catalog.ExecutorRouter {
+		if r.Executor != catalog.ExecutorRouter && !r.Vendor() {
 			out[r.Executor] = append(out[r.Executor], r.Type)
 		}
 	}

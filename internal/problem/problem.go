@@ -45,6 +45,18 @@ type Problem struct { //nolint:errname // a problem first; an error so that hand
 	PolicyIDs  []string            `json:"policy_ids,omitempty"`
 	Violations []intents.Violation `json:"violations,omitempty"`
 
+	// Of an order that was recorded, where its submitter is told (the router's
+	// entrance): where the record is, what was decided, how it ended.
+	Position *int64            `json:"position,omitempty"`
+	Decision *intents.Decision `json:"decision,omitempty"`
+	Outcome  *intents.Outcome  `json:"outcome,omitempty"`
+	Receipt  string            `json:"receipt,omitempty"`
+
+	// Of a batch: the order that stopped it, from 0, and what became of each if
+	// the batch was accepted.
+	Index   *int              `json:"index,omitempty"`
+	Answers []*intents.Answer `json:"answers,omitempty"`
+
 	RetryAfter time.Duration `json:"-"` // the header Retry-After; 0: none
 }
 
@@ -77,7 +89,7 @@ func Of(err error) *Problem {
 	}
 	p = New(r.Code, r.Pointer, r.Reason)
 	p.PolicyIDs = r.PolicyIDs
-	p.Violations = intents.ViolationsOf(err)
+	p.Violations, p.RetryAfter = intents.ViolationsOf(err), r.RetryAfter
 	if r.Hint != "" {
 		p.Hint = r.Hint
 	}
@@ -91,6 +103,7 @@ func OfAnswer(a *intents.Answer) *Problem {
 	}
 	p := New(a.Code, a.Pointer, a.Reason)
 	p.IntentID, p.TraceID, p.Violations = a.IntentID, a.TraceID, a.Violations
+	p.RetryAfter = time.Duration(a.RetryAfter) * time.Second
 	if a.Hint != "" {
 		p.Hint = a.Hint
 	}

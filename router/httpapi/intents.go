@@ -20,17 +20,13 @@ const maxWait = 60 * time.Second
 
 // submit takes a sealed order. No bearer: the order is the credential.
 func (s *server) submit(c *gin.Context) {
-	raw, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, intents.MaxSize+1))
-	if err != nil {
-		var large *http.MaxBytesError
-		if errors.As(err, &large) {
-			s.refuse(c, problem.New(intents.PayloadTooLarge, "", "an order has at most 49152 bytes"))
-			return
-		}
-		s.refuse(c, problem.New(intents.SchemaInvalid, "", "the body could not be read"))
+	raw, ok := s.body(c, intents.MaxSize, "an order has at most 49152 bytes")
+	if !ok {
 		return
 	}
-	if c.Query("dry_run") == "true" {
+	if dry, ok := s.wantsDryRun(c); !ok {
+		return
+	} else if dry {
 		s.dryRun(c, raw)
 		return
 	}
@@ -39,6 +35,30 @@ func (s *server) submit(c *gin.Context) {
 		a = router.Refused(raw, err)
 	}
 	s.answer(c, a)
+}
+
+// wantsDryRun reads ?dry_run. Not ok: it has answered, since what is misspelt must
+// not be carried out.
+func (s *server) wantsDryRun(c *gin.Context) (dry, ok bool) {
+	v, given := c.GetQuery("dry_run")
+	if given && v != "true" && v != "false" {
+		s.refuse(c, problem.New(intents.SchemaInvalid, "", "dry_run is true or false"))
+		return false, false
+	}
+	return v == "true", true
+}
+
+// body reads a request's, up to a size in bytes. Not ok: it has answered.
+func (s *server) body(c *gin.Context, size int64, tooLarge string) ([]byte, bool) {
+	raw, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, size+1))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		s.refuse(c, problem.New(intents.PayloadTooLarge, "", tooLarge))
+	case err != nil:
+		s.refuse(c, problem.New(intents.SchemaInvalid, "", "the body could not be read"))
+	}
+	return raw, err == nil
 }
 
 // dryRun decides and leaves no trace. It is never for a task's key, and its
@@ -74,5 +94,7 @@ func (s *server) answer(c *gin.Context, a *intents.Answer) {
 		c.JSON(a.Code.Info().Status, a)
 		return
 	}
-	s.refuse(c, problem.OfAnswer(a))
+	p := problem.OfAnswer(a)
+	p.Position, p.Decision, p.Outcome, p.Receipt = a.Position, a.Decision, a.Outcome, a.Receipt
+	s.refuse(c, p)
 }

@@ -2,11 +2,16 @@
 // they are sealed, since the order is the credential; reads carry a grant.
 //
 //	POST /v1/intents              a sealed order; ?dry_run=true, Prefer: wait=n
+//	POST /v1/batches              up to 100 of them, all or none; likewise
+//	GET  /v1/intents              a list of orders; ?type, code, verdict, plan_id, user, since, until, limit, cursor
 //	GET  /v1/intents/{intent_id}  what became of it
 //	GET  /v1/intents/{intent_id}/receipt, …/proof
 //	GET  /ledger/checkpoint, /ledger/tile/…
+//	GET  /v1/approvals            held orders that the bearer may decide, and own ones
+//	GET  /v1/approvals/{intent_id}
 //	GET  /v1/catalog              every type with its schemas
 //	GET  /.well-known/jwks.json   the keys in force
+//	GET  /openapi.json            this interface
 //	GET  /livez, /readyz
 package httpapi
 
@@ -25,6 +30,7 @@ import (
 	"aob.dev/writ/policies"
 	"aob.dev/writ/router"
 	"aob.dev/writ/router/recorder"
+	"aob.dev/writ/schemas"
 	"aob.dev/writ/storage"
 )
 
@@ -49,33 +55,46 @@ type Config struct {
 	Log       *slog.Logger
 }
 
-type server struct{ cfg Config }
+type server struct {
+	cfg     Config
+	batches chan struct{} // one for each batch that is being read or carried out
+}
 
 // New is the router's HTTP interface.
 func New(cfg Config) http.Handler {
 	gin.SetMode(gin.ReleaseMode)
-	s := &server{cfg}
+	s := &server{cfg, make(chan struct{}, maxBatches)}
 	e := gin.New()
-	e.HandleMethodNotAllowed = true
+	e.HandleMethodNotAllowed, e.RedirectTrailingSlash = true, false
 	e.ContextWithFallback = true
 	_ = e.SetTrustedProxies(nil) // a constant
-	e.Use(gin.CustomRecoveryWithWriter(nil, func(c *gin.Context, cause any) {
+	e.Use(guard, gin.CustomRecoveryWithWriter(nil, func(c *gin.Context, cause any) {
 		cfg.Log.Error("panic", slog.String("path", c.FullPath()), slog.Any("cause", cause))
 		s.refuse(c, problem.New(intents.Internal, "", ""))
 	}))
 	e.NoRoute(func(c *gin.Context) { s.refuse(c, problem.New(intents.NotFound, "", "no such path")) })
+	e.NoMethod(func(c *gin.Context) {
+		p := problem.New(intents.NotFound, "", "no such method on this path; see the header Allow")
+		p.Status = http.StatusMethodNotAllowed
+		s.refuse(c, p)
+	})
 	e.POST("/v1/intents", s.submit)
+	e.GET("/v1/intents", s.list)
+	e.POST("/v1/batches", s.batch)
 	e.GET("/v1/intents/:id", s.get)
 	e.GET("/v1/intents/:id/receipt", s.receipt)
+	e.GET("/v1/approvals", s.listApprovals)
+	e.GET("/v1/approvals/:id", s.getApproval)
 	if cfg.Ledger != nil {
 		e.GET("/v1/intents/:id/proof", s.proof)
-		tiles := gin.WrapH(http.StripPrefix("/ledger", cfg.Ledger.Handler()))
+		tiles := s.tiles(http.StripPrefix("/ledger", cfg.Ledger.Handler()))
 		e.GET("/ledger/*path", tiles)
 		e.HEAD("/ledger/*path", tiles)
 	}
 	e.GET("/v1/catalog", func(c *gin.Context) { c.Data(http.StatusOK, "application/json", catalog.Document()) })
-	e.GET("/v1/policy", func(c *gin.Context) { c.JSON(http.StatusOK, gin.H{"digest": cfg.Policy.Engine().Digest()}) })
+	e.GET("/v1/policy", s.policy)
 	e.GET("/.well-known/jwks.json", func(c *gin.Context) { c.JSON(http.StatusOK, cfg.Directory.JWKS()) })
+	e.GET("/openapi.json", func(c *gin.Context) { c.Data(http.StatusOK, "application/json", schemas.OpenAPI()) })
 	e.GET("/livez", func(c *gin.Context) { c.JSON(http.StatusOK, gin.H{"status": "ok"}) })
 	e.GET("/readyz", s.ready)
 	return e
@@ -91,6 +110,12 @@ func (s *server) ready(c *gin.Context) {
 
 // refuse writes a problem.
 func (s *server) refuse(c *gin.Context, p *problem.Problem) {
+	if p.TraceID == "" {
+		p.TraceID = c.GetString(traceKey)
+	}
+	if id := c.Param("id"); p.IntentID == "" && intentID.MatchString(id) {
+		p.IntentID = id
+	}
 	p.Write(c.Writer)
 	c.Abort()
 }

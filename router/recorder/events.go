@@ -44,7 +44,10 @@ func orderEvents(s router.Summary, before, after *catalog.PlanView) []event {
 		return []event{{"intent.denied", map[string]any{"type": s.Type, "code": s.Decision.Code, "policy_ids": s.Decision.PolicyIDs}}}
 	}
 	if s.Decision.Verdict == intents.Hold {
-		return []event{{"intent.held", map[string]any{"type": s.Type, "policy_ids": s.Decision.PolicyIDs}}}
+		return []event{
+			{"intent.held", map[string]any{"type": s.Type, "policy_ids": s.Decision.PolicyIDs}},
+			{"approval.requested", map[string]any{"type": s.Type, "policy_ids": s.Decision.PolicyIDs, "deadline": deadline(s)}},
+		}
 	}
 	var out []event
 	switch s.Type {
@@ -64,10 +67,22 @@ func orderEvents(s router.Summary, before, after *catalog.PlanView) []event {
 		out = append(out, stepFinished(s, before, after)...)
 	case "plan.close":
 		out = append(out, planClosed(after)...)
+	case "hitl.approve":
+		var a catalog.Approve
+		_ = json.Unmarshal(s.Args, &a)
+		out = append(out, event{"approval.decided", map[string]any{"held_intent_id": a.IntentID, "decision": a.Decision, "by": s.User}})
 	case "cancel":
 		out = append(out, event{"plan.cancelled", map[string]any{}})
 	}
 	return append(out, replans(before, after)...)
+}
+
+// deadline of a held order; empty: it is not held.
+func deadline(s router.Summary) string {
+	if s.Decision.Hold == nil {
+		return ""
+	}
+	return s.Decision.Hold.Deadline
 }
 
 func planEvents(s router.Summary, after *catalog.PlanView) []event {
@@ -162,6 +177,43 @@ func replans(before, after *catalog.PlanView) []event {
 	return out
 }
 
+// released tells that a held order goes on; an order of the router has had its
+// effect on the plan.
+func (r *Recorder) released(ctx context.Context, rec storage.Record) error {
+	rel, err := router.ReleaseOf(rec)
+	if err != nil {
+		return err
+	}
+	order, err := r.records.Get(ctx, rel.Of)
+	if err != nil {
+		return err
+	}
+	s, err := router.Summarize(order)
+	if err != nil {
+		return err
+	}
+	people := make([]string, 0, len(rel.Facts.Approvals))
+	for _, a := range rel.Facts.Approvals {
+		people = append(people, a.UserID)
+	}
+	if err := r.writeEvents(s, []event{{"approval.released", map[string]any{"type": s.Type, "approved_by": people}}}, rec); err != nil {
+		return err
+	}
+	return r.writePlan(s, rec)
+}
+
+// ofApproval puts an approval's events where those of its held order are.
+func (r *Recorder) ofApproval(s router.Summary) router.Summary {
+	var a catalog.Approve
+	if s.Type != "hitl.approve" || s.Decision.Verdict != intents.Allow || json.Unmarshal(s.Args, &a) != nil {
+		return s
+	}
+	if c, ok := r.fold.View().HeldContext(s.Tenant, a.IntentID); ok {
+		s.Context.PlanID, s.Context.SessionID, s.Context.TaskID = c.PlanID, c.SessionID, c.TaskID
+	}
+	return s
+}
+
 // outcomeEvents are the facts of an outcome, and what it did to the plan.
 func outcomeEvents(s router.Summary, o intents.Outcome, before, after *catalog.PlanView) []event {
 	var out []event
@@ -174,6 +226,9 @@ func outcomeEvents(s router.Summary, o intents.Outcome, before, after *catalog.P
 	}
 	if s.Type == "write_memory" && o.Code == intents.ContractViolation {
 		out = append(out, event{fmt.Sprintf("step_%d.failed", s.Context.Step), map[string]any{"reason": "contract_violation", "step_index": s.Context.Step}})
+	}
+	if o.Code == intents.ApprovalExpired {
+		out = append(out, event{"approval.expired", map[string]any{"type": s.Type}})
 	}
 	if o.Status != intents.Done {
 		out = append(out, event{"intent.failed", map[string]any{"type": s.Type, "code": o.Code, "status": o.Status}})
@@ -193,12 +248,14 @@ func stepOf(p *catalog.PlanView, n int) *catalog.StepView {
 	return nil
 }
 
-// writeEvents appends events create-only under an id made of the position.
-func (r *Recorder) writeEvents(ctx context.Context, s router.Summary, events []event, rec storage.Record) error {
+// writeEvents gathers events, create-only under an id made of the position.
+func (r *Recorder) writeEvents(s router.Summary, events []event, rec storage.Record) error {
+	docs := make([]storage.Document, len(events))
+	plan, task := r.eventOf(s)
 	for i, e := range events {
 		d := eventDoc{
 			EventID: fmt.Sprintf("%012d-%02d", rec.Position, i), TenantID: s.Tenant, UserID: s.User, SessionID: s.Context.SessionID,
-			PlanID: planID(s), TaskID: s.Context.TaskID, EventType: e.typ, Payload: e.payload, TS: rec.At.UTC().Format(time.RFC3339Nano),
+			PlanID: plan, TaskID: task, EventType: e.typ, Payload: e.payload, TS: rec.At.UTC().Format(time.RFC3339Nano),
 			Position: rec.Position, Seq: i, IntentID: s.IntentID,
 		}
 		d.SkillID, _ = e.payload["skill_id"].(string)
@@ -207,9 +264,20 @@ func (r *Recorder) writeEvents(ctx context.Context, s router.Summary, events []e
 		if err != nil {
 			return err
 		}
-		if err := r.put(ctx, s.Tenant, storage.IndexEvents, storage.Document{ID: d.EventID, Position: rec.Position, Body: body}, true); err != nil {
-			return err
+		docs[i] = storage.Document{ID: d.EventID, Position: rec.Position, Body: body}
+	}
+	r.batch.create(s.Tenant, storage.IndexEvents, docs...)
+	return nil
+}
+
+// eventOf is the plan and task whose trace an order's events are in. A refused
+// order may claim any: it is in none but its own user's, so that nobody writes
+// into another's trace.
+func (r *Recorder) eventOf(s router.Summary) (plan, task string) {
+	if s.Decision.Verdict == intents.Deny && s.Role != intents.RoleOperator {
+		if p := r.plan(s); p == nil || p.UserID != s.User {
+			return "", ""
 		}
 	}
-	return nil
+	return planID(s), s.Context.TaskID
 }

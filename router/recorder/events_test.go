@@ -254,3 +254,34 @@ func TestIndexFindsTheAcceptedOrder(t *testing.T) {
 		t.Errorf("%s, accepted at %d", doc.Body, *accepted.Position)
 	}
 }
+
+// A refused order may claim any plan; its event is in the trace of none but its
+// own user's.
+func TestRefusalsStayOutOfTraces(t *testing.T) {
+	d := documents(t)
+	w, f := woken(t, d)
+	w.Begun("p1", "feed")
+	for _, user := range []string{"bob", "ana"} {
+		w.Want(w.Do(routertest.Order{
+			By: w.Manager, Type: "plan.claim", User: user, Args: catalog.PlanClaim{PlanID: "p1", Epoch: 9, Driver: "d"},
+			Ctx: intents.Context{PlanID: "p1", TaskID: "task_1"},
+		}), map[string]intents.Code{"bob": intents.TaskScope, "ana": intents.MalformedArgs}[user])
+	}
+	f.caughtUp()
+	f.stop()
+	page, err := d.Search(t.Context(), "default", storage.IndexEvents, storage.Query{Terms: map[string][]string{"event_type": {"intent.denied"}}, Sort: "event_id"})
+	w.Must(err)
+	var got []string
+	for _, doc := range page.Documents {
+		var e struct {
+			UserID string `json:"user_id"`
+			PlanID string `json:"plan_id"`
+			TaskID string `json:"task_id"`
+		}
+		w.Must(json.Unmarshal(doc.Body, &e))
+		got = append(got, e.UserID+" "+e.PlanID+" "+e.TaskID)
+	}
+	if diff := cmp.Diff([]string{"bob  ", "ana p1 task_1"}, got); diff != "" {
+		t.Error(diff)
+	}
+}

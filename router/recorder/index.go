@@ -1,7 +1,6 @@
 package recorder
 
 import (
-	"context"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -28,7 +27,7 @@ type Entry struct {
 // writeIndex makes an order findable by its intent_id. An intent that was refused
 // as well, before or after, has several records: the accepted one is the one to
 // find, else the first refusal.
-func (r *Recorder) writeIndex(ctx context.Context, s router.Summary) error {
+func (r *Recorder) writeIndex(s router.Summary) error {
 	body, err := marshal(Entry{
 		IntentID: s.IntentID, Position: s.Position, TenantID: s.Tenant, UserID: s.User, Type: s.Type,
 		Code: string(s.Decision.Code), Verdict: string(s.Decision.Verdict), KID: s.KID, Role: string(s.Role), PlanID: s.Context.PlanID,
@@ -37,5 +36,11 @@ func (r *Recorder) writeIndex(ctx context.Context, s router.Summary) error {
 	if err != nil {
 		return err
 	}
-	return r.put(ctx, s.Tenant, storage.IndexOrders, storage.Document{ID: s.IntentID, Position: s.Position, Body: body}, s.Decision.Verdict == intents.Deny)
+	doc := storage.Document{ID: s.IntentID, Position: s.Position, Body: body}
+	if s.Decision.Verdict == intents.Deny {
+		r.batch.refuse(s.Tenant, doc)
+	} else {
+		r.batch.orders[place{s.Tenant, s.IntentID}] = doc
+	}
+	return nil
 }

@@ -55,8 +55,9 @@ func (r *Recorder) planBefore(ctx context.Context, rec storage.Record) *catalog.
 	return r.plan(s)
 }
 
-// writePlan writes the plan's document, fenced by the record's position.
-func (r *Recorder) writePlan(ctx context.Context, s router.Summary, rec storage.Record) error {
+// writePlan gathers the plan's document, fenced by the record's position. It
+// takes the place of an earlier one of the batch.
+func (r *Recorder) writePlan(s router.Summary, rec storage.Record) error {
 	p := r.plan(s)
 	if p == nil {
 		return nil
@@ -65,5 +66,6 @@ func (r *Recorder) writePlan(ctx context.Context, s router.Summary, rec storage.
 	if err != nil {
 		return err
 	}
-	return r.put(ctx, s.Tenant, storage.IndexPlans, storage.Document{ID: p.PlanID, Position: rec.Position, Body: body}, false)
+	r.batch.plans[place{s.Tenant, p.PlanID}] = storage.Document{ID: p.PlanID, Position: rec.Position, Body: body}
+	return nil
 }

@@ -25,6 +25,7 @@ type Recorder struct {
 	documents storage.Documents
 	log       *slog.Logger
 	fold      *router.Directory // its own: a plan's document is the plan as of each record
+	batch     *batch            // gathered and not written; of Run's goroutine
 	wake      chan struct{}
 
 	mu      sync.Mutex    // guards reached and moved
@@ -35,7 +36,7 @@ type Recorder struct {
 // New begins with the first record; Run does the work.
 func New(records storage.Records, documents storage.Documents, log *slog.Logger) *Recorder {
 	return &Recorder{
-		records: records, documents: documents, log: log, fold: router.NewDirectory(),
+		records: records, documents: documents, log: log, fold: router.NewDirectory(), batch: newBatch(),
 		wake: make(chan struct{}, 1), moved: make(chan struct{}),
 	}
 }
@@ -100,7 +101,15 @@ func (r *Recorder) Run(ctx context.Context) error {
 				return fmt.Errorf("recorder: record %d: %w", rec.Position, err)
 			}
 			next = rec.Position + 1
-			r.reach(next)
+			if r.batch.records, r.batch.next = r.batch.records+1, next; r.batch.records < maxBatch {
+				continue
+			}
+			if err := r.flush(ctx); err != nil {
+				return r.stopped(ctx, err)
+			}
+		}
+		if err := r.flush(ctx); err != nil {
+			return r.stopped(ctx, err)
 		}
 		select {
 		case <-ctx.Done():
@@ -110,8 +119,17 @@ func (r *Recorder) Run(ctx context.Context) error {
 	}
 }
 
-// projected is a position up to which everything surely is projected: that of
-// the newest order in the search index, which is written last of its record.
+// stopped is the error that ends Run, if it is not that ctx has ended.
+func (r *Recorder) stopped(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return fmt.Errorf("recorder: before record %d: %w", r.reached, err)
+	}
+	return nil
+}
+
+// projected is a position up to which everything surely is projected: a batch
+// before the newest order in the search index, which is written last of its
+// batch, in no order.
 func (r *Recorder) projected(ctx context.Context) (int64, error) {
 	var newest int64
 	for _, tenant := range r.tenants(ctx) {
@@ -123,7 +141,7 @@ func (r *Recorder) projected(ctx context.Context) (int64, error) {
 			newest = max(newest, page.Documents[0].Position)
 		}
 	}
-	return newest, nil
+	return max(0, newest-maxBatch), nil
 }
 
 // newest order of a tenant in the index. The error is ctx's.
@@ -152,7 +170,7 @@ func (r *Recorder) tenants(ctx context.Context) []string {
 	return fold.Tenants()
 }
 
-// project folds one record and, if write is set, writes what follows from it.
+// project folds one record and, if write is set, gathers what follows from it.
 func (r *Recorder) project(ctx context.Context, rec storage.Record, write bool) error {
 	before := r.planBefore(ctx, rec)
 	r.fold.Observe(router.EntryOf(rec))
@@ -168,13 +186,15 @@ func (r *Recorder) project(ctx context.Context, rec storage.Record, write bool) 
 		if err != nil {
 			return err
 		}
-		if err := r.writeEvents(ctx, s, orderEvents(s, before, r.plan(s)), rec); err != nil {
+		if err := r.writeEvents(r.ofApproval(s), orderEvents(s, before, r.plan(s)), rec); err != nil {
 			return err
 		}
-		if err := r.writePlan(ctx, s, rec); err != nil {
+		if err := r.writePlan(s, rec); err != nil {
 			return err
 		}
-		return r.writeIndex(ctx, s)
+		return r.writeIndex(s)
+	case storage.KindRelease:
+		return r.released(ctx, rec)
 	case storage.KindOutcome:
 		out, of, err := router.OutcomeOf(rec)
 		if err != nil {
@@ -188,24 +208,40 @@ func (r *Recorder) project(ctx context.Context, rec storage.Record, write bool) 
 		if err != nil {
 			return err
 		}
-		if err := r.writeEvents(ctx, s, outcomeEvents(s, out, before, r.plan(s)), rec); err != nil {
+		if err := r.writeEvents(s, outcomeEvents(s, out, before, r.plan(s)), rec); err != nil {
 			return err
 		}
-		return r.writePlan(ctx, s, rec)
+		return r.writePlan(s, rec)
 	default:
 		return nil
 	}
 }
 
 // put writes with patience: a store that is down is tried again until ctx ends.
-func (r *Recorder) put(ctx context.Context, tenant, index string, doc storage.Document, createOnly bool) error {
-	for {
-		var err error
-		if createOnly {
-			_, err = r.documents.Create(ctx, tenant, index, doc)
-		} else if err = r.documents.Put(ctx, tenant, index, doc); errors.Is(err, storage.ErrStale) {
+func (r *Recorder) put(ctx context.Context, tenant, index string, doc storage.Document) error {
+	return r.patiently(ctx, index, func() error {
+		err := r.documents.Put(ctx, tenant, index, doc)
+		if errors.Is(err, storage.ErrStale) {
 			return nil // a later record has been projected before
 		}
+		return err
+	})
+}
+
+// create is put for documents that never change.
+func (r *Recorder) create(ctx context.Context, tenant, index string, docs ...storage.Document) error {
+	if len(docs) == 0 {
+		return nil
+	}
+	return r.patiently(ctx, index, func() error {
+		_, err := r.documents.Create(ctx, tenant, index, docs...)
+		return err
+	})
+}
+
+func (r *Recorder) patiently(ctx context.Context, index string, write func() error) error {
+	for {
+		err := write()
 		var schema *storage.SchemaError
 		if err == nil || errors.As(err, &schema) {
 			return err

@@ -24,7 +24,7 @@ import (
 var indices = []string{storage.IndexPlans, storage.IndexEvents, storage.IndexOrders}
 
 // documents is an empty store that knows the schemas.
-func documents(t *testing.T) *sqlite.Documents {
+func documents(t testing.TB) *sqlite.Documents {
 	t.Helper()
 	d, err := sqlite.OpenDocuments(t.Context(), filepath.Join(t.TempDir(), "documents.db"), func(index string, body []byte) (string, string, bool) {
 		s, err := schemas.Storage(index)
@@ -50,14 +50,14 @@ func documents(t *testing.T) *sqlite.Documents {
 // follower is a recorder that runs.
 type follower struct {
 	*recorder.Recorder
-	t     *testing.T
+	t     testing.TB
 	world *routertest.World
 	end   context.CancelFunc
 	done  chan error
 }
 
 // follow runs a recorder over a world's records.
-func follow(t *testing.T, w *routertest.World, d storage.Documents) *follower {
+func follow(t testing.TB, w *routertest.World, d storage.Documents) *follower {
 	t.Helper()
 	f := &follower{Recorder: recorder.New(w.Journal, d, slog.New(slog.DiscardHandler)), t: t, world: w, done: make(chan error, 1)}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -105,7 +105,7 @@ func woken(t *testing.T, d storage.Documents) (*routertest.World, *follower) {
 }
 
 // dump is everything that was projected.
-func dump(t *testing.T, d storage.Documents, tenants ...string) map[string][]storage.Document {
+func dump(t testing.TB, d storage.Documents, tenants ...string) map[string][]storage.Document {
 	t.Helper()
 	out := map[string][]storage.Document{}
 	for _, tenant := range tenants {

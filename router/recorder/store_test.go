@@ -55,11 +55,14 @@ func (c *counting) Put(ctx context.Context, tenant, index string, doc storage.Do
 // limited takes some writes and fails all later ones.
 type limited struct {
 	storage.Documents
-	left int // used by the recorder's goroutine only
+	mu   sync.Mutex // guards left
+	left int
 	out  chan struct{}
 }
 
 func (l *limited) spend() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.left--; l.left == -1 {
 		close(l.out)
 	}

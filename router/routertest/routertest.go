@@ -41,7 +41,15 @@ type Options struct {
 	// Root signs the genesis and gives the log its origin; nil: a fresh key.
 	Root *intents.Signer
 
-	Slots, ChildSlots int
+	// Twice makes a second router over the same journal, World.Other, with a
+	// directory of its own. It is started with the first.
+	Twice bool
+
+	Slots, ChildSlots, Waits int
+	// Rates of the router; the zero value is no limit, since the clock stands.
+	Rates router.Rates
+	// How many orders of a user may wait for people; 0: the default.
+	UserHolds int
 }
 
 // World is one log with its keys and one router over it.
@@ -51,6 +59,7 @@ type World struct {
 	Journal Journal
 	Dir     *router.Directory
 	Router  *router.Router
+	Other   *router.Router // see Options.Twice
 	Bus     *Bus
 	Policy  *policies.Live
 	Origin  string
@@ -75,6 +84,9 @@ func New(t testing.TB, o Options) *World {
 	w := NewEmpty(t, o)
 	w.Begin()
 	w.Must(w.Router.Start(t.Context()))
+	if w.Other != nil {
+		w.Must(w.Other.Start(t.Context()))
+	}
 	return w
 }
 
@@ -127,10 +139,13 @@ func NewEmpty(t testing.TB, o Options) *World {
 // open makes directory, journal and router; the router is not started.
 func (w *World) open(journal func(storage.Observer) Journal) {
 	w.Helper()
-	dir := router.NewDirectory()
+	dir, other := router.NewDirectory(), router.NewDirectory()
 	w.Dir = dir
 	w.Journal = journal(func(e storage.Entry) {
 		dir.Observe(e)
+		if w.options.Twice {
+			other.Observe(e)
+		}
 		if w.options.Also != nil {
 			w.options.Also(e)
 		}
@@ -143,12 +158,30 @@ func (w *World) open(journal func(storage.Observer) Journal) {
 	if blobs == nil {
 		blobs = noBlobs{}
 	}
-	var err error
-	w.Router, err = router.New(router.Config{
+	config := router.Config{
 		Journal: wrapped, Records: w.Journal, Directory: dir, Blobs: blobs, Bus: w.Bus, Key: w.Signer,
 		Policy: w.Policy, Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler), Slots: w.options.Slots, ChildSlots: w.options.ChildSlots,
-	})
+		Waits: w.options.Waits, Rates: w.rates(), UserHolds: w.options.UserHolds,
+	}
+	var err error
+	w.Router, err = router.New(config)
 	w.Must(err)
+	if w.options.Twice {
+		config.Directory = other
+		w.Other, err = router.New(config)
+		w.Must(err)
+	}
+}
+
+func (w *World) rates() router.Rates {
+	r := w.options.Rates
+	if r.Signer == 0 {
+		r.Signer = -1
+	}
+	if r.Tenant == 0 {
+		r.Tenant = -1
+	}
+	return r
 }
 
 // Reopen is what the next process finds: the same records, keys, clock and
@@ -160,6 +193,12 @@ func (w *World) Reopen() *World {
 	if !ok {
 		w.Fatal("only the journal in memory is reopened")
 	}
+	return w.ReopenOn(func(observe storage.Observer) Journal { return memory.Reopen(observe) })
+}
+
+// ReopenOn is Reopen with a journal that the test opens.
+func (w *World) ReopenOn(journal func(storage.Observer) Journal) *World {
+	w.Helper()
 	next := &World{
 		TB: w.TB, Clock: w.Clock, Policy: w.Policy, Origin: w.Origin, Bus: w.Bus, options: w.options, token: w.token,
 		set: w.set, setJWS: w.setJWS, Root: w.Root, Gateway: w.Gateway, Manager: w.Manager, Planner: w.Planner, Workflow: w.Workflow,
@@ -167,7 +206,7 @@ func (w *World) Reopen() *World {
 	}
 	next.options.Wrap = nil
 	next.task.Store(w.task.Load())
-	next.open(func(observe storage.Observer) Journal { return memory.Reopen(observe) })
+	next.open(journal)
 	w.Bus.world.Store(next)
 	return next
 }
@@ -178,6 +217,20 @@ func (w *World) Restart() *World {
 	next := w.Reopen()
 	next.Must(next.Router.Start(next.Context()))
 	return next
+}
+
+// RunRouter runs the router beside the test; stop ends it and waits.
+func (w *World) RunRouter() (stop func()) {
+	ctx, cancel := context.WithCancel(w.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Router.Run(ctx) }()
+	return func() {
+		w.Helper()
+		cancel()
+		if err := <-ended; err != nil {
+			w.Error(err)
+		}
+	}
 }
 
 // NewKey makes a key.

@@ -204,10 +204,15 @@ func (p *Plan) Fail() *intents.Answer {
 	}))
 }
 
+// CancelOrder is cancel by a signer.
+func (p *Plan) CancelOrder(by intents.Signer) Order {
+	return p.order(by, "cancel", catalog.Cancel{PlanID: p.ID})
+}
+
 // Cancel by a signer.
 func (p *Plan) Cancel(by intents.Signer) *intents.Answer {
 	p.Helper()
-	return p.Do(p.order(by, "cancel", catalog.Cancel{PlanID: p.ID}))
+	return p.Do(p.CancelOrder(by))
 }
 
 // View is the plan on the fold.

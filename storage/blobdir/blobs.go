@@ -29,6 +29,7 @@ import (
 	"strings"
 	"sync"
 
+	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/storage"
 )
 
@@ -149,10 +150,16 @@ func (b *Blobs) settle(path, dir, name string) error {
 	if err := makeDir(dir); err != nil {
 		return err
 	}
+	failpoint.Hit(failpoint.BlobReceived)
 	if err := os.Rename(path, filepath.Join(dir, name)); err != nil {
 		return err
 	}
-	return syncDir(dir)
+	failpoint.Hit(failpoint.BlobRenamed)
+	if err := syncDir(dir); err != nil {
+		return err
+	}
+	failpoint.Hit(failpoint.BlobKept)
+	return nil
 }
 
 var errNoTenant = errors.New("blobdir: no tenant")

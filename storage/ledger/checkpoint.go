@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync"
 
 	"github.com/transparency-dev/formats/log"
 	"golang.org/x/mod/sumdb/note"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/failpoint"
 )
 
 // MaxCheckpoint bounds the text of a checkpoint with its signatures.
@@ -35,20 +37,53 @@ func NoteSigner(origin string, key intents.Signer) (note.Signer, error) {
 	if key.Role != intents.RoleLedger {
 		return nil, fmt.Errorf("ledger: key has role %q", key.Role)
 	}
-	v, err := NoteVerifier(origin, key.Public())
-	if err != nil {
-		return nil, err
-	}
-	return noteSigner{v, key.Key}, nil
+	s := &noteSigner{origin: origin, key: key}
+	_, err := s.choose()
+	return s, err
 }
 
+// noteSigner signs with the key that signs now. note.Sign asks for the hash of
+// the key and then for the signature: the first chooses the key for both. One
+// note is signed at a time.
 type noteSigner struct {
-	note.Verifier
-	key crypto.Signer
+	origin string
+	key    intents.Signer
+
+	mu  sync.Mutex // guards now
+	now intents.Signer
 }
 
-func (s noteSigner) Sign(msg []byte) ([]byte, error) {
-	return s.key.Sign(rand.Reader, msg, crypto.Hash(0))
+func (s *noteSigner) choose() (hash uint32, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now = s.key.Now()
+	v, err := NoteVerifier(s.origin, s.now.Public())
+	if err != nil {
+		return 0, err
+	}
+	return v.KeyHash(), nil
+}
+
+// Name of the log.
+func (s *noteSigner) Name() string { return s.origin }
+
+// KeyHash of the key that the next signature is made with; 0, which no verifier
+// has, where it cannot be used.
+func (s *noteSigner) KeyHash() uint32 {
+	hash, err := s.choose()
+	if err != nil {
+		return 0
+	}
+	return hash
+}
+
+// Sign implements note.Signer.
+func (s *noteSigner) Sign(msg []byte) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	signature, err := s.now.Key.Sign(rand.Reader, msg, crypto.Hash(0))
+	failpoint.Hit(failpoint.LedgerSigned)
+	return signature, err
 }
 
 // VKey is the text by which other tools know the log's key (C2SP signed-note).
@@ -131,5 +166,5 @@ func sign(origin string, size int64, root []byte, key intents.Signer) (Checkpoin
 	if err != nil {
 		return Checkpoint{}, err
 	}
-	return Checkpoint{Origin: origin, Size: size, Root: root, Note: string(signed), KID: key.KID}, nil
+	return Checkpoint{Origin: origin, Size: size, Root: root, Note: string(signed), KID: key.Now().KID}, nil
 }

@@ -43,14 +43,18 @@ const (
 	batchAge  = 50 * time.Millisecond
 )
 
-// Config of a ledger. All members are required.
+// Config of a ledger. All members but Known are required.
 type Config struct {
 	Dir     string // made if missing
 	Origin  string
-	Key     intents.Signer // role ledger
+	Key     intents.Signer // role ledger; may be intents.Rolling
 	Secret  []byte         // tag secret, see CreateSecret
 	Records storage.Records
 	Log     *slog.Logger
+
+	// Known are the ledger keys of the log so far: the published checkpoint may
+	// be signed by one that Key has followed. Nil: Key alone.
+	Known func() []intents.Key
 }
 
 // Ledger appends a leaf for every record of the journal, in order, each exactly
@@ -172,8 +176,13 @@ func (l *Ledger) Wake() {
 	}
 }
 
-// Key that checkpoints are signed with.
-func (l *Ledger) Key() intents.Key { return l.cfg.Key.VerificationKey() }
+// Keys that the published checkpoint may be signed with.
+func (l *Ledger) Keys() []intents.Key {
+	if l.cfg.Known == nil {
+		return []intents.Key{l.cfg.Key.VerificationKey()}
+	}
+	return l.cfg.Known()
+}
 
 // Size is how many leaves are integrated; a checkpoint may still be missing.
 func (l *Ledger) Size() int64 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/transparency-dev/tessera"
 
+	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/storage"
 )
 
@@ -168,6 +169,7 @@ func (l *Ledger) add(ctx context.Context, leaves []Leaf) error {
 	for i, leaf := range leaves {
 		futures[i] = l.append(ctx, tessera.NewEntry(leaf.Bytes()))
 	}
+	failpoint.Hit(failpoint.LedgerAdded)
 	var failed, moved error
 	for i, future := range futures {
 		index, err := future()
@@ -181,6 +183,7 @@ func (l *Ledger) add(ctx context.Context, leaves []Leaf) error {
 	if moved != nil || failed != nil {
 		return errors.Join(moved, failed)
 	}
+	failpoint.Hit(failpoint.LedgerIntegrated)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.size = leaves[len(leaves)-1].Position + 1
@@ -193,7 +196,7 @@ func (l *Ledger) Published(ctx context.Context, size int64) (Checkpoint, error) 
 	look := time.NewTicker(CheckpointInterval / 10)
 	defer look.Stop()
 	for {
-		c, err := l.Checkpoint(ctx, l.cfg.Key.VerificationKey())
+		c, err := l.Checkpoint(ctx, l.Keys()...)
 		if err == nil && c.Size >= size {
 			return c, nil
 		}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"aob.dev/writ/internal/failpoint"
 )
 
 const (
@@ -55,6 +57,7 @@ func (c *checkpointer) copy(ctx context.Context) {
 		c.dirty.Store(true)
 		return
 	}
+	failpoint.Hit(failpoint.JournalCopied)
 	if copied < frames {
 		c.dirty.Store(true)
 	}

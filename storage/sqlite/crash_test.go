@@ -106,6 +106,26 @@ type acknowledged struct {
 	outcomes map[int64]int64
 }
 
+func newAcknowledged() acknowledged {
+	return acknowledged{make(map[string]int64), make(map[string]int), make(map[int64]int64)}
+}
+
+// note reads a line of writeUntilKilled: "commit ID records first" or "finish ID of outcome".
+func (a acknowledged) note(line string) bool {
+	var what, id string
+	var x, y int64
+	if _, err := fmt.Sscanf(line, "%s %s %d %d", &what, &id, &x, &y); err != nil {
+		return false
+	}
+	switch what {
+	case "commit":
+		a.commits[id], a.sizes[id] = y, int(x)
+	case "finish":
+		a.outcomes[x] = y
+	}
+	return true
+}
+
 // TestKilledWriter kills a writer under load at random points and opens what it
 // left, again and again in one directory.
 func TestKilledWriter(t *testing.T) {
@@ -113,7 +133,7 @@ func TestKilledWriter(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	all := acknowledged{make(map[string]int64), make(map[string]int), make(map[int64]int64)}
+	all := newAcknowledged()
 	for round := range 6 {
 		runUntilKilled(t, dir, round, random.IntN(1500), all)
 		checkAfterCrash(t, dir, random, all)
@@ -141,17 +161,7 @@ func runUntilKilled(t *testing.T, dir string, round, lines int, all acknowledged
 				t.Fatal(err)
 			}
 		}
-		var what, id string
-		var a, b int64
-		if _, err := fmt.Sscanf(scan.Text(), "%s %s %d %d", &what, &id, &a, &b); err != nil {
-			continue // the line that was being written
-		}
-		switch what {
-		case "commit":
-			all.commits[id], all.sizes[id] = b, int(a)
-		case "finish":
-			all.outcomes[a] = b
-		}
+		all.note(scan.Text()) // or it is the line that was being written
 	}
 	if err := child.Wait(); err == nil || seen <= lines {
 		t.Fatalf("the writer ended by itself after %d lines: %v", seen, err)

@@ -43,11 +43,11 @@ func parseCursor(s string) (*cursor, error) {
 	switch k := c.Key.(type) {
 	case nil, string:
 	case json.Number:
-		n, ok := number(k)
-		if !ok {
+		if n, err := k.Int64(); err == nil {
+			c.Key = n
+		} else if c.Key, err = k.Float64(); err != nil {
 			return nil, errCursor
 		}
-		c.Key = n
 	default:
 		return nil, errCursor
 	}

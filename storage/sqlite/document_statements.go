@@ -15,6 +15,7 @@ type documentStatements struct {
 	remove                  *sql.Stmt
 	addTerm, dropTerm       *sql.Stmt
 	addText, dropText       *sql.Stmt
+	addVector, dropVector   *sql.Stmt
 }
 
 // naming gives a name its number, new or old.
@@ -40,6 +41,8 @@ func (s *documentStatements) texts() []struct {
 		{&s.addTerm, "INSERT INTO terms(space, member, value, row) VALUES (?, ?, ?, ?)"},
 		{&s.dropTerm, "DELETE FROM terms WHERE space = ? AND member = ? AND value = ? AND row = ?"},
 		{&s.addText, "INSERT INTO text(rowid, space, words) VALUES (?, ?, ?)"},
+		{&s.addVector, "INSERT INTO vectors(space, member, value, row) VALUES (?, ?, ?, ?)"},
+		{&s.dropVector, "DELETE FROM vectors WHERE space = ? AND member = ? AND ? IS NULL AND row = ?"},
 		{&s.dropText, "DELETE FROM text WHERE rowid = ?"},
 	}
 }

@@ -3,25 +3,29 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
+	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/storage"
 )
 
-// change is one call that waits for the writer: documents to write, or one to remove.
+// change is one call that waits for the writer: documents to write or to remove.
 type change struct {
 	space   string
-	index   string
-	fence   fence
+	fence   storage.Fence
 	docs    []prepared
-	remove  string
+	remove  []removal
 	verdict written
 	answer  chan written // buffered: the writer never waits for a caller that went away
+}
+
+// removal of a document, only if it is at a position where one is given.
+type removal struct {
+	id       string
+	position *int64
 }
 
 type written struct {
@@ -60,9 +64,11 @@ func (d *Documents) transact(ctx context.Context, batch []*change) error {
 				return err
 			}
 		}
+		failpoint.Hit(failpoint.DocumentWritten)
 		if _, err := d.statements.commit.ExecContext(ctx); err != nil {
 			return fmt.Errorf("commit: %w", err)
 		}
+		failpoint.Hit(failpoint.DocumentDurable)
 		return nil
 	}()
 	if err == nil {
@@ -87,12 +93,18 @@ func (d *Documents) apply(ctx context.Context, c *change) error {
 	if err != nil {
 		return err
 	}
-	if c.remove != "" {
-		old, err := d.stored(ctx, space, c.remove)
-		if err != nil || old == nil {
+	for _, r := range c.remove {
+		old, err := d.stored(ctx, space, r.id)
+		if err != nil {
 			return err
 		}
-		return d.erase(ctx, space, c.index, old)
+		if old == nil || r.position != nil && *r.position != old.position {
+			continue
+		}
+		if err := d.erase(ctx, space, c.index(), old); err != nil {
+			return err
+		}
+		c.verdict.n++
 	}
 	for _, doc := range c.docs {
 		old, err := d.stored(ctx, space, doc.ID)
@@ -111,7 +123,7 @@ func (d *Documents) apply(ctx context.Context, c *change) error {
 		if !write {
 			continue
 		}
-		if err := d.replace(ctx, space, c.index, old, doc); err != nil {
+		if err := d.replace(ctx, space, c.index(), old, doc); err != nil {
 			return err
 		}
 		c.verdict.n++
@@ -138,7 +150,7 @@ func (d *Documents) stored(ctx context.Context, space int64, id string) (*row, e
 	return &r, nil
 }
 
-// replace writes a document and brings terms and text in step with it.
+// replace writes a document and brings its entries in step with it.
 func (d *Documents) replace(ctx context.Context, space int64, index string, old *row, doc prepared) error {
 	if old == nil {
 		result, err := d.statements.insert.ExecContext(ctx, space, doc.ID, doc.Position, doc.ttl, string(doc.Body))
@@ -149,47 +161,58 @@ func (d *Documents) replace(ctx context.Context, space int64, index string, old 
 		if err != nil {
 			return fmt.Errorf("insert document: %w", err)
 		}
-		return d.index(ctx, space, number, nil, doc.terms, doc.words)
+		return d.index(ctx, space, number, entries{}, doc.entries)
 	}
 	if _, err := d.statements.update.ExecContext(ctx, doc.Position, doc.ttl, string(doc.Body), old.number); err != nil {
 		return fmt.Errorf("update document: %w", err)
 	}
-	before, err := oldTerms(index, old.body)
+	before, err := entriesOfBody(index, old.body)
 	if err != nil {
 		return err
 	}
-	if err := d.exec(ctx, d.statements.dropText, old.number); err != nil {
-		return err
-	}
-	return d.index(ctx, space, old.number, before, doc.terms, doc.words)
+	return d.index(ctx, space, old.number, before, doc.entries)
 }
 
 func (d *Documents) erase(ctx context.Context, space int64, index string, old *row) error {
-	before, err := oldTerms(index, old.body)
+	before, err := entriesOfBody(index, old.body)
 	if err != nil {
 		return err
 	}
-	if err := d.index(ctx, space, old.number, before, nil, ""); err != nil {
-		return err
-	}
-	if err := d.exec(ctx, d.statements.dropText, old.number); err != nil {
+	if err := d.index(ctx, space, old.number, before, entries{}); err != nil {
 		return err
 	}
 	return d.exec(ctx, d.statements.remove, old.number)
 }
 
-// index replaces the terms of a row and adds its words.
-func (d *Documents) index(ctx context.Context, space, number int64, before, after []term, words string) error {
-	if err := d.eachTerm(ctx, d.statements.dropTerm, space, number, difference(before, after)); err != nil {
+// index replaces the entries of a row.
+func (d *Documents) index(ctx context.Context, space, number int64, before, after entries) error {
+	if err := d.eachTerm(ctx, d.statements.dropTerm, space, number, difference(before.terms, after.terms)); err != nil {
 		return err
 	}
-	if err := d.eachTerm(ctx, d.statements.addTerm, space, number, difference(after, before)); err != nil {
+	if err := d.eachTerm(ctx, d.statements.addTerm, space, number, difference(after.terms, before.terms)); err != nil {
 		return err
 	}
-	if words == "" {
-		return nil
+	if before.words != after.words {
+		if err := d.exec(ctx, d.statements.dropText, number); err != nil {
+			return err
+		}
+		if after.words != "" {
+			if err := d.exec(ctx, d.statements.addText, number, spaceToken(space), after.words); err != nil {
+				return err
+			}
+		}
 	}
-	return d.exec(ctx, d.statements.addText, number, spaceToken(space), words)
+	for _, v := range before.vectors {
+		if err := d.eachTerm(ctx, d.statements.dropVector, space, number, []term{{member: v.member}}); err != nil {
+			return err
+		}
+	}
+	for _, v := range after.vectors {
+		if err := d.eachTerm(ctx, d.statements.addVector, space, number, []term{{v.member, v.value}}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (d *Documents) eachTerm(ctx context.Context, s *sql.Stmt, space, number int64, list []term) error {
@@ -221,15 +244,10 @@ func difference(a, b []term) []term {
 	return slices.DeleteFunc(slices.Clone(a), func(t term) bool { return has[t] })
 }
 
-// oldTerms are the terms that a stored body was indexed under.
-func oldTerms(index string, body []byte) ([]term, error) {
-	var members map[string]any
-	dec := json.NewDecoder(strings.NewReader(string(body)))
-	dec.UseNumber()
-	if err := dec.Decode(&members); err != nil {
-		return nil, fmt.Errorf("stored document: %w", err)
-	}
-	return terms(index, members), nil
+// index of a change: every space is one of an index.
+func (c *change) index() string {
+	index, _ := indexOf(c.space)
+	return index
 }
 
 // spaceToken is the word that every text row of a space carries.

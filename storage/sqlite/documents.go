@@ -10,12 +10,11 @@ import (
 	"aob.dev/writ/storage"
 )
 
+// purgeBatch is how many documents one transaction removes.
+const purgeBatch = 500
+
 // documentReaders is the number of connections that Get and Search share.
 const documentReaders = 4
-
-// Check says whether an index allows a document; if not, where and why. It is
-// called concurrently.
-type Check func(index string, body []byte) (pointer, reason string, ok bool)
 
 // Documents is storage.Documents in one SQLite file of its own. Writes of
 // concurrent callers share a transaction, so one sync serves them all; each is
@@ -23,7 +22,7 @@ type Check func(index string, body []byte) (pointer, reason string, ok bool)
 // together or not at all, with their search entries.
 type Documents struct {
 	db    *database
-	check Check
+	check storage.Check
 
 	statements documentStatements // used by the writer goroutine only
 	spaces     names              // likewise
@@ -46,7 +45,11 @@ var _ storage.Documents = (*Documents)(nil)
 //
 // terms has one row per scalar member of a document, its key in the order that
 // filters and sorting need. It is kept in step with the body by the writer.
-// text is contentless: it has the words, documents has the bodies.
+// text is contentless: it has the words, documents has the bodies. vectors has the
+// embeddings, by space: a search compares with those of one tenant only.
+// documents_ttl has what expires, for searches that read no body before its rank
+// is known. made says which fields terms, text and vectors were made by; see
+// reindex.
 var documentSchema = []string{`
 	CREATE TABLE spaces(number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
 	CREATE TABLE members(number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
@@ -59,12 +62,17 @@ var documentSchema = []string{`
 		PRIMARY KEY(space, member, value, row)) STRICT, WITHOUT ROWID;
 	CREATE VIRTUAL TABLE text USING fts5(
 		space, words, content='', contentless_delete=1, tokenize="unicode61 remove_diacritics 0");
-	INSERT INTO text(text, rank) VALUES ('rank', 'bm25(0.0, 1.0)')`}
+	INSERT INTO text(text, rank) VALUES ('rank', 'bm25(0.0, 1.0)')`, `
+	CREATE TABLE vectors(
+		space INTEGER NOT NULL, member INTEGER NOT NULL, row INTEGER NOT NULL, value BLOB NOT NULL,
+		PRIMARY KEY(space, member, row)) STRICT;
+	CREATE TABLE made(what TEXT PRIMARY KEY, by TEXT NOT NULL) STRICT, WITHOUT ROWID`, `
+	CREATE INDEX documents_ttl ON documents(space, ttl) WHERE ttl IS NOT NULL`}
 
 // OpenDocuments opens or creates the file. Two goroutines run until Close: the
 // writer and the checkpointer. After a failed write or sync every later call
 // fails until the file is opened again.
-func OpenDocuments(ctx context.Context, path string, check Check) (*Documents, error) {
+func OpenDocuments(ctx context.Context, path string, check storage.Check) (*Documents, error) {
 	db, err := connect(ctx, path, documentReaders, documentSchema)
 	if err != nil {
 		return nil, fmt.Errorf("open documents: %w", err)
@@ -72,6 +80,9 @@ func OpenDocuments(ctx context.Context, path string, check Check) (*Documents, e
 	d := &Documents{db: db, check: check}
 	if d.statements, err = prepareDocuments(ctx, db.writer); err != nil {
 		return nil, fmt.Errorf("open documents: %w", errors.Join(err, db.close()))
+	}
+	if err := d.reindex(ctx); err != nil {
+		return nil, fmt.Errorf("open documents: %w", errors.Join(err, d.statements.close(), db.close()))
 	}
 	ctx, d.background = context.WithCancel(context.WithoutCancel(ctx))
 	write := context.WithoutCancel(ctx) // a write is never cancelled
@@ -116,13 +127,19 @@ func (d *Documents) Get(ctx context.Context, tenant, index, id string) (storage.
 
 // Put writes a document fenced by its position; see storage.Documents.
 func (d *Documents) Put(ctx context.Context, tenant, index string, doc storage.Document) error {
-	_, err := d.ask(ctx, tenant, index, putFence, doc)
+	if err := storage.MayChange(index); err != nil {
+		return err
+	}
+	_, err := d.ask(ctx, tenant, index, storage.PutFence, doc)
 	return err
 }
 
 // Swap writes a document over an expected version; see storage.Documents.
 func (d *Documents) Swap(ctx context.Context, tenant, index string, expected int64, doc storage.Document) error {
-	_, err := d.ask(ctx, tenant, index, swapFence(expected), doc)
+	if err := storage.MayChange(index); err != nil {
+		return err
+	}
+	_, err := d.ask(ctx, tenant, index, storage.SwapFence(expected), doc)
 	return err
 }
 
@@ -131,18 +148,41 @@ func (d *Documents) Create(ctx context.Context, tenant, index string, docs ...st
 	if len(docs) == 0 {
 		return 0, nil
 	}
-	return d.ask(ctx, tenant, index, createFence, docs...)
+	return d.ask(ctx, tenant, index, storage.CreateFence, docs...)
 }
 
 // Delete removes a document; see storage.Documents.
 func (d *Documents) Delete(ctx context.Context, tenant, index, id string) error {
-	_, err := d.submit(ctx, &change{space: spaceName(tenant, index), index: index, remove: id})
+	_, err := d.submit(ctx, &change{space: spaceName(tenant, index), remove: []removal{{id: id}}})
 	return err
 }
 
+// Purge removes what a query selects, a page at a time; see storage.Documents.
+func (d *Documents) Purge(ctx context.Context, tenant, index string, q storage.Query) (int, error) {
+	if q.Vector != nil {
+		return 0, errors.New("purge: a vector selects no documents")
+	}
+	total := 0
+	for q.Limit = purgeBatch; ; {
+		page, err := d.Search(ctx, tenant, index, q)
+		if err != nil {
+			return total, err
+		}
+		c := &change{space: spaceName(tenant, index)}
+		for _, doc := range page.Documents {
+			c.remove = append(c.remove, removal{doc.ID, &doc.Position})
+		}
+		n, err := d.submit(ctx, c)
+		if total += n; err != nil || page.Cursor == "" {
+			return total, err
+		}
+		q.After = page.Cursor
+	}
+}
+
 // ask checks documents and has them written.
-func (d *Documents) ask(ctx context.Context, tenant, index string, f fence, docs ...storage.Document) (int, error) {
-	c := &change{space: spaceName(tenant, index), index: index, fence: f}
+func (d *Documents) ask(ctx context.Context, tenant, index string, f storage.Fence, docs ...storage.Document) (int, error) {
+	c := &change{space: spaceName(tenant, index), fence: f}
 	for _, doc := range docs {
 		p, err := d.prepare(tenant, index, doc)
 		if err != nil {

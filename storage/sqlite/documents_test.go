@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"aob.dev/writ/schemas"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/sqlite"
 	"aob.dev/writ/storage/storagetest"
@@ -67,14 +66,5 @@ func TestDocumentsReopen(t *testing.T) {
 	}
 }
 
-// check is what the node passes: the schemas of the indices.
-func check(index string, body []byte) (pointer, reason string, ok bool) {
-	s, err := schemas.Storage(index)
-	if err != nil {
-		return "", "no such index", false
-	}
-	if v := s.ValidateBytes(body); len(v) > 0 {
-		return v[0].Pointer, v[0].Reason, false
-	}
-	return "", "", true
-}
+// check is what the node passes, for embeddings of the suite.
+var check = storage.NewCheck(storagetest.Dimension)

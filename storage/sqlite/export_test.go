@@ -18,3 +18,7 @@ func (j *Journal) LimitPages(t *testing.T, more int) {
 		t.Fatal(err)
 	}
 }
+
+// StartLogOver has the writer start the write-ahead log over after its next
+// group, as it does by itself when the log is long.
+func (j *Journal) StartLogOver() { j.ckpt.restart.Store(true) }

@@ -2,19 +2,17 @@ package sqlite
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
-	"time"
-	"unicode/utf8"
 
 	"aob.dev/writ/storage"
 )
 
 const (
-	// idLimit bounds a document's id in bytes.
-	idLimit = 1024
 	// termLimit bounds a term in bytes. Longer strings are no terms, and sort as
 	// if they were missing; every keyword member of the schemas is shorter.
 	termLimit = 1024
@@ -25,87 +23,102 @@ const (
 	arrayMark = "[]"
 )
 
-// textMembers are what full-text search reads, at any depth. They are no terms.
-// An index that is not listed is searched in all its strings.
-var textMembers = map[string][]string{
-	storage.IndexMemory:   {"text"},
-	storage.IndexPlans:    {"task", "failure_reason", "reason", "response"},
-	storage.IndexSouls:    {"system_prompt"},
-	storage.IndexSessions: {"content"},
-	storage.IndexMessages: {"content"},
-	storage.IndexEvents:   {},
-}
-
 // term is one value of one member.
 type term struct {
 	member string
 	value  any // string, int64 or float64
 }
 
+// vector is the embedding of one member, its numbers as SQLite's functions have them.
+type vector struct {
+	member string
+	value  []byte
+}
+
+// entries are what a document is found by. They follow from its body and the
+// fields of its index, so that they can be made again.
+type entries struct {
+	terms   []term
+	words   string
+	vectors []vector
+}
+
 // prepared is a document with everything that is stored beside it.
 type prepared struct {
 	storage.Document
-	ttl   *int64 // milliseconds
-	terms []term
-	words string
+	entries
+	ttl *int64 // milliseconds
 }
 
 // prepare refuses what the index does not allow, and takes the rest apart.
 func (d *Documents) prepare(tenant, index string, doc storage.Document) (prepared, error) {
-	refuse := func(pointer, reason string) (prepared, error) {
-		return prepared{}, &storage.SchemaError{Index: index, Pointer: pointer, Reason: reason}
+	a, err := storage.Admit(d.check, tenant, index, doc)
+	if err != nil {
+		return prepared{}, err
 	}
-	if tenant == "" || doc.ID == "" || len(doc.ID) > idLimit {
-		return prepared{}, fmt.Errorf("a document needs a tenant and an id of 1 to %d bytes", idLimit)
+	e, err := entriesOf(index, a.Members)
+	if err != nil {
+		return prepared{}, err
 	}
-	if pointer, reason, ok := d.check(index, doc.Body); !ok {
-		return refuse(pointer, reason)
-	}
-	if !utf8.Valid(doc.Body) {
-		return refuse("", "not UTF-8")
-	}
-	var members map[string]any
-	dec := json.NewDecoder(bytes.NewReader(doc.Body))
-	dec.UseNumber()
-	if err := dec.Decode(&members); err != nil || members == nil || dec.More() {
-		return refuse("", "not a JSON object")
-	}
-	if owner, ok := members["tenant_id"]; ok && owner != tenant {
-		return refuse("/tenant_id", "is not the tenant that writes")
-	}
-	p := prepared{Document: doc, terms: terms(index, members), words: words(index, members)}
-	if at, ok := members["ttl_at"].(string); ok {
-		t, err := time.Parse(time.RFC3339, at)
-		if err != nil {
-			return refuse("/ttl_at", "not an RFC 3339 time")
-		}
-		ms := t.UnixMilli()
+	p := prepared{Document: a.Document, entries: e}
+	if !a.Expires.IsZero() {
+		ms := a.Expires.UnixMilli()
 		p.ttl = &ms
 	}
 	return p, nil
 }
 
-// terms of a document, sorted by member, no two alike.
-func terms(index string, members map[string]any) []term {
-	var list []term
-	for name, v := range members {
-		if slices.Contains(textMembers[index], name) {
+// entriesOfBody are those of a stored document.
+func entriesOfBody(index string, body []byte) (entries, error) {
+	var members map[string]any
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.UseNumber()
+	if err := dec.Decode(&members); err != nil {
+		return entries{}, fmt.Errorf("stored document: %w", err)
+	}
+	return entriesOf(index, members)
+}
+
+func entriesOf(index string, members map[string]any) (entries, error) {
+	fields, err := storage.Fields(index)
+	if err != nil {
+		return entries{}, err
+	}
+	var e entries
+	for _, f := range fields {
+		v, ok := members[f.Name]
+		if !ok {
 			continue
 		}
-		if value, ok := termValue(v); ok {
+		if f.Kind == storage.Dense {
+			if value := vectorOf(v); value != nil {
+				e.vectors = append(e.vectors, vector{f.Name, value})
+			}
+			continue
+		}
+		e.terms = append(e.terms, terms(f, v)...)
+	}
+	slices.SortFunc(e.terms, compareTerms)
+	e.terms = slices.Compact(e.terms)
+	var words strings.Builder
+	writeWords(&words, fields, members)
+	e.words = words.String()
+	return e, nil
+}
+
+// terms of one member.
+func terms(f storage.Field, v any) (list []term) {
+	name, values := f.Name, []any{v}
+	if elements, ok := v.([]any); ok {
+		name, values = name+arrayMark, elements[:min(len(elements), elementLimit)]
+	}
+	for _, v := range values {
+		value, ok := f.Value(v)
+		if s, text := value.(string); ok && (!text || len(s) <= termLimit) {
 			list = append(list, term{name, value})
 		}
-		if elements, ok := v.([]any); ok {
-			for _, e := range elements[:min(len(elements), elementLimit)] {
-				// Only strings: an embedding is no set of terms.
-				if s, ok := e.(string); ok && len(s) <= termLimit {
-					list = append(list, term{name + arrayMark, s})
-				}
-			}
-		}
 	}
-	slices.SortFunc(list, compareTerms)
-	return slices.Compact(list)
+	return list
 }
 
 func compareTerms(a, b term) int {
@@ -115,50 +128,52 @@ func compareTerms(a, b term) int {
 	return strings.Compare(fmt.Sprint(a.value), fmt.Sprint(b.value))
 }
 
-func termValue(v any) (any, bool) {
-	switch v := v.(type) {
-	case string:
-		return v, len(v) <= termLimit
-	case bool:
-		return fmt.Sprint(v), true
-	case json.Number:
-		return number(v)
-	default:
-		return nil, false
+// vectorOf is nil for what is no vector: a check has refused that.
+func vectorOf(v any) []byte {
+	list, ok := v.([]any)
+	if !ok {
+		return nil
 	}
+	values := make([]float32, len(list))
+	for i, v := range list {
+		n, ok := v.(json.Number)
+		if !ok {
+			return nil
+		}
+		f, err := n.Float64()
+		if err != nil {
+			return nil
+		}
+		values[i] = float32(f)
+	}
+	return vectorBytes(values)
 }
 
-// number is an int64 where it can be, as SQLite's own JSON functions have it.
-func number(n json.Number) (any, bool) {
-	if i, err := n.Int64(); err == nil {
-		return i, true
+func vectorBytes(values []float32) []byte {
+	b := make([]byte, 0, 4*len(values))
+	for _, v := range values {
+		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
 	}
-	f, err := n.Float64()
-	return f, err == nil
+	return b
 }
 
-// words joins what full-text search reads.
-func words(index string, members map[string]any) string {
-	names, listed := textMembers[index]
-	var b strings.Builder
-	var walk func(name string, v any)
-	walk = func(name string, v any) {
-		switch v := v.(type) {
-		case string:
-			if !listed || slices.Contains(names, name) {
-				b.WriteString(v)
-				b.WriteByte('\n')
-			}
-		case []any:
-			for _, e := range v {
-				walk(name, e)
-			}
-		case map[string]any:
-			for n, e := range v {
-				walk(n, e)
+// writeWords joins what full-text search reads, at any depth.
+func writeWords(b *strings.Builder, fields []storage.Field, members map[string]any) {
+	for _, f := range fields {
+		elements, many := members[f.Name].([]any)
+		if !many {
+			elements = []any{members[f.Name]}
+		}
+		for _, v := range elements {
+			switch v := v.(type) {
+			case string:
+				if f.Kind == storage.Text {
+					b.WriteString(v)
+					b.WriteByte('\n')
+				}
+			case map[string]any:
+				writeWords(b, f.Fields, v)
 			}
 		}
 	}
-	walk("", members)
-	return b.String()
 }

@@ -1,72 +1,64 @@
 package sqlite
 
 import (
-	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
-	"unicode"
+
+	"aob.dev/writ/storage"
 )
 
-const (
-	// maxValues bounds the values of one member in a query.
-	maxValues = 256
-	// maxWords bounds the words of a full-text query; the rest is ignored.
-	maxWords = 64
-)
-
-// filter is one member of Query.Terms.
+// filter is one condition on a member: any of some values, or bounds.
 type filter struct {
 	member string
 	values []any
+	bounds []bound
 }
 
-func filters(terms map[string][]string) ([]filter, error) {
-	list := make([]filter, 0, len(terms))
-	for _, member := range slices.Sorted(maps.Keys(terms)) {
-		if !memberName.MatchString(member) {
-			return nil, fmt.Errorf("term %q is no member", member)
-		}
-		if len(terms[member]) > maxValues {
-			return nil, fmt.Errorf("term %s: more than %d values", member, maxValues)
-		}
-		f := filter{member: member}
-		for _, v := range terms[member] {
-			f.values = append(f.values, v)
-			if n, ok := number(json.Number(v)); ok && json.Valid([]byte(v)) {
-				f.values = append(f.values, n)
+type bound struct {
+	operator string
+	value    any
+}
+
+func filters(q storage.Selection) []filter {
+	list := make([]filter, 0, len(q.Terms)+len(q.Ranges))
+	for _, t := range q.Terms {
+		list = append(list, filter{member: t.Field.Name, values: t.Values})
+	}
+	for _, r := range q.Ranges {
+		f := filter{member: r.Field.Name}
+		for _, b := range []bound{{">=", r.GTE}, {">", r.GT}, {"<=", r.LTE}, {"<", r.LT}} {
+			if b.value != nil {
+				f.bounds = append(f.bounds, b)
 			}
 		}
 		list = append(list, f)
 	}
-	return list, nil
+	return list
 }
 
-// where adds the condition on the table terms. Without values nothing matches.
+// where adds the condition on the table terms.
 func (f filter) where(b *statement, space int64) {
-	b.add("terms.space = ? AND terms.member IN (SELECT number FROM members WHERE name IN (?, ?)) AND terms.value IN (",
-		space, f.member, f.member+arrayMark)
+	b.add("terms.space = ? AND terms.member IN (SELECT number FROM members WHERE name IN (?, ?))", space, f.member, f.member+arrayMark)
 	for i, v := range f.values {
-		if i > 0 {
-			b.add(", ")
-		}
-		b.add("?", v)
+		b.add(map[bool]string{true: " AND terms.value IN (?", false: ", ?"}[i == 0], v)
 	}
-	b.add(")")
+	if len(f.values) > 0 {
+		b.add(")")
+	}
+	for _, bound := range f.bounds {
+		b.add(" AND terms.value "+bound.operator+" ?", bound.value)
+	}
 }
 
 // matchQuery is the FTS5 query for any word of the text in a space; empty if the
 // text has no word. Words are quoted, so nothing in them is an operator.
 func matchQuery(space int64, text string) string {
-	list := strings.FieldsFunc(text, func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r)
-	})
+	list := storage.Words(text)
 	if len(list) == 0 {
 		return ""
 	}
 	for i, w := range list {
 		list[i] = `"` + w + `"`
 	}
-	return fmt.Sprintf("space : %s AND words : (%s)", spaceToken(space), strings.Join(list[:min(len(list), maxWords)], " OR "))
+	return fmt.Sprintf("space : %s AND words : (%s)", spaceToken(space), strings.Join(list, " OR "))
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"sync"
 
+	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/storage"
 )
 
@@ -87,12 +88,14 @@ func OpenJournal(ctx context.Context, dir string, o JournalOptions) (*Journal, e
 	if j.floor == 0 {
 		j.floor = DefaultFreeFloor
 	}
+	failpoint.Hit(failpoint.JournalOpening)
 	if err := j.replay(ctx); err != nil {
 		return nil, fmt.Errorf("open journal: %w", errors.Join(err, db.close()))
 	}
 	if j.statements, err = prepare(ctx, db.writer); err != nil {
 		return nil, fmt.Errorf("open journal: %w", errors.Join(err, db.close()))
 	}
+	failpoint.Hit(failpoint.JournalReplayed)
 	j.start(context.WithoutCancel(ctx))
 	return j, nil
 }

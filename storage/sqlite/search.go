@@ -6,31 +6,23 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
 	"strings"
-	"time"
 
 	"aob.dev/writ/storage"
 )
 
-const (
-	defaultLimit = 100
-	maxLimit     = 1000
-	// narrowLimit is how many documents may be sorted for one page. If a term
-	// leaves fewer, they are looked up and sorted; else the order is walked by
-	// its index and the terms are asked per document. Both give the same pages.
-	narrowLimit = 2000
-	byPosition  = "_position"
-)
+// narrowLimit is how many documents may be sorted for one page. If a condition
+// leaves fewer, they are looked up and sorted; else the order is walked by its
+// index and the conditions are asked per document. Both give the same pages.
+const narrowLimit = 2000
 
-var memberName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
+// compareLimit is how many documents a filter may leave for a vector search to
+// enter by it, instead of walking all vectors of the space.
+const compareLimit = 50_000
 
 // Search selects documents; see storage.Documents. It reads what was durable
 // when it began. A malformed query is an error; an unknown member matches nothing.
 func (d *Documents) Search(ctx context.Context, tenant, index string, q storage.Query) (storage.Page, error) {
-	if err := d.broken.get(); err != nil {
-		return storage.Page{}, err
-	}
 	page, err := d.search(ctx, tenant, index, q)
 	if err != nil {
 		return storage.Page{}, closedOr(fmt.Errorf("search %s: %w", index, err), d.requests.stop)
@@ -39,59 +31,51 @@ func (d *Documents) Search(ctx context.Context, tenant, index string, q storage.
 }
 
 func (d *Documents) search(ctx context.Context, tenant, index string, q storage.Query) (storage.Page, error) {
-	s := selection{index: index, limit: q.Limit}
-	if s.limit == 0 {
-		s.limit = defaultLimit
-	}
-	if s.limit < 1 || s.limit > maxLimit {
-		return storage.Page{}, fmt.Errorf("limit must be 1 to %d", maxLimit)
-	}
-	var err error
-	if s.after, err = parseCursor(q.After); err != nil {
+	s, err := d.selection(ctx, tenant, index, q)
+	if err != nil || s == nil {
 		return storage.Page{}, err
 	}
-	if q.Now != "" {
-		now, err := time.Parse(time.RFC3339, q.Now)
-		if err != nil {
-			return storage.Page{}, fmt.Errorf("now: %w", err)
-		}
-		s.now = now.UnixMilli()
-	} else {
-		s.now = math.MinInt64
-	}
-	if s.filters, err = filters(q.Terms); err != nil {
-		return storage.Page{}, err
-	}
-	s.member, s.descending = strings.CutPrefix(q.Sort, "-")
-	if s.member == "" {
-		s.member = byPosition
-	}
-	if !memberName.MatchString(s.member) {
-		return storage.Page{}, fmt.Errorf("sort %q is no member", q.Sort)
-	}
-	err = d.db.readers.QueryRowContext(ctx, "SELECT number FROM spaces WHERE name = ?", spaceName(tenant, index)).Scan(&s.space)
-	if errors.Is(err, sql.ErrNoRows) {
-		return storage.Page{}, nil
-	}
-	if err != nil {
-		return storage.Page{}, err
-	}
-	if q.Text != "" {
+	switch {
+	case q.Vector != nil:
+		return s.byVector(ctx, d.db.readers, *q.Vector)
+	case q.Text != "":
 		return s.byText(ctx, d.db.readers, q.Text)
+	default:
+		return s.byOrder(ctx, d.db.readers)
 	}
-	return s.byOrder(ctx, d.db.readers)
 }
 
-// selection is a query that was understood.
+// selection understands a query; nil without an error: it selects nothing.
+func (d *Documents) selection(ctx context.Context, tenant, index string, q storage.Query) (*selection, error) {
+	if err := d.broken.get(); err != nil {
+		return nil, err
+	}
+	understood, err := q.Understand(index)
+	if err != nil {
+		return nil, err
+	}
+	s := &selection{Selection: understood, filters: filters(understood), now: math.MinInt64}
+	if !s.Now.IsZero() {
+		s.now = s.Now.UnixMilli()
+	}
+	if s.after, err = parseCursor(q.After); err != nil {
+		return nil, err
+	}
+	err = d.db.readers.QueryRowContext(ctx, "SELECT number FROM spaces WHERE name = ?", spaceName(tenant, index)).Scan(&s.space)
+	if errors.Is(err, sql.ErrNoRows) || err == nil && s.Nothing {
+		return nil, nil //nolint:nilnil // nothing is an answer
+	}
+	return s, err
+}
+
+// selection is a query that was understood, in one space.
 type selection struct {
-	space      int64
-	index      string
-	filters    []filter
-	now        int64 // milliseconds
-	member     string
-	descending bool
-	after      *cursor
-	limit      int
+	storage.Selection
+	space   int64
+	filters []filter
+	now     int64 // milliseconds
+	after   *cursor
+	score   func(key float64) float64 // of the order's key; nil: there is none
 }
 
 // statement is SQL with its arguments, built in one go so that they stay together.
@@ -113,17 +97,16 @@ func (s *selection) visible(b *statement) {
 
 // byOrder answers a query without text.
 func (s *selection) byOrder(ctx context.Context, db *sql.DB) (storage.Page, error) {
-	narrow, err := s.narrowest(ctx, db)
+	narrow, err := s.narrowest(ctx, db, narrowLimit)
 	if err != nil {
 		return storage.Page{}, err
 	}
-	if narrow >= 0 {
+	switch {
+	case narrow >= 0:
 		return s.page(ctx, db, s.narrow(narrow), nil)
-	}
-	if s.member == byPosition {
+	case s.ByPosition:
 		return s.page(ctx, db, s.wideByPosition(), nil)
-	}
-	if s.after != nil && s.after.Key == nil {
+	case s.Sort == nil, s.after != nil && s.after.Key == nil:
 		return s.page(ctx, db, s.wideMissing(), nil)
 	}
 	page, err := s.page(ctx, db, s.wideByMember(), nil)
@@ -138,7 +121,7 @@ func (s *selection) byOrder(ctx context.Context, db *sql.DB) (storage.Page, erro
 // page runs a statement that yields row, id, position, body and key in order,
 // and appends up to the limit.
 func (s *selection) page(ctx context.Context, db *sql.DB, b *statement, docs []storage.Document) (p storage.Page, err error) {
-	b.add(" LIMIT ?", s.limit-len(docs)+1) // one more shows whether there is a next page
+	b.add(" LIMIT ?", s.Limit-len(docs)+1) // one more shows whether there is a next page
 	rows, err := db.QueryContext(ctx, b.text.String(), b.args...)
 	if err != nil {
 		return storage.Page{}, err
@@ -147,7 +130,7 @@ func (s *selection) page(ctx context.Context, db *sql.DB, b *statement, docs []s
 	p.Documents = docs
 	last := cursor{Position: math.MinInt64} // before all that have no key
 	for rows.Next() {
-		if len(p.Documents) == s.limit {
+		if len(p.Documents) == s.Limit {
 			p.Cursor = last.String()
 			break
 		}
@@ -160,6 +143,9 @@ func (s *selection) page(ctx context.Context, db *sql.DB, b *statement, docs []s
 		doc.Body = body
 		if last.Key == nil {
 			last.Position = doc.Position
+		}
+		if key, ok := last.Key.(float64); ok && s.score != nil {
+			doc.Score = s.score(key)
 		}
 		p.Documents = append(p.Documents, doc)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"slices"
 
 	"aob.dev/writ/storage"
 )
@@ -13,33 +12,39 @@ const columns = "SELECT d.row, d.id, d.position, d.body, "
 
 // direction is the SQL for the order and for what comes after a place in it.
 func (s *selection) direction() (order, after string) {
-	if s.descending {
+	if s.Descending {
 		return "DESC", "<"
 	}
 	return "ASC", ">"
 }
 
+// unexpired adds what visible asks, for rows that are of the space already. It
+// reads no document: those lie far apart, and a search meets many to return few.
+func (s *selection) unexpired(b *statement, row string) {
+	b.add(" AND "+row+" NOT IN (SELECT row FROM documents INDEXED BY documents_ttl WHERE space = ? AND ttl < ?)", s.space, s.now)
+}
+
 // filtered adds the filters but the one that the statement enters by.
-func (s *selection) filtered(b *statement, but int) {
+func (s *selection) filtered(b *statement, row string, but int) {
 	for i, f := range s.filters {
 		if i == but {
 			continue
 		}
-		b.add(" AND EXISTS (SELECT 1 FROM terms WHERE terms.row = d.row AND ")
+		b.add(" AND EXISTS (SELECT 1 FROM terms WHERE terms.row = " + row + " AND ")
 		f.where(b, s.space)
 		b.add(")")
 	}
 }
 
 // narrowest returns the filter that leaves the fewest documents, or -1 if every
-// one leaves too many to sort.
-func (s *selection) narrowest(ctx context.Context, db *sql.DB) (int, error) {
-	best, fewest := -1, int64(narrowLimit)
+// one leaves the limit or more.
+func (s *selection) narrowest(ctx context.Context, db *sql.DB, limit int64) (int, error) {
+	best, fewest := -1, limit
 	for i, f := range s.filters {
 		b := &statement{}
 		b.add("SELECT count(*) FROM (SELECT 1 FROM terms WHERE ")
 		f.where(b, s.space)
-		b.add(" LIMIT ?)", narrowLimit)
+		b.add(" LIMIT ?)", fewest)
 		var n int64
 		if err := db.QueryRowContext(ctx, b.text.String(), b.args...).Scan(&n); err != nil {
 			return 0, err
@@ -57,7 +62,7 @@ func (s *selection) narrow(by int) *statement {
 	b := &statement{}
 	b.add("SELECT row, id, position, body, k FROM (")
 	b.add(columns)
-	if s.member == byPosition {
+	if s.ByPosition {
 		b.add("d.position")
 	} else {
 		s.key(b)
@@ -66,7 +71,7 @@ func (s *selection) narrow(by int) *statement {
 	s.filters[by].where(b, s.space)
 	b.add(") AND")
 	s.visible(b)
-	s.filtered(b, by)
+	s.filtered(b, "d.row", by)
 	b.add(")")
 	if c := s.after; c != nil && c.Key != nil {
 		b.add(" WHERE k IS NULL OR (k, row) "+after+" (?, ?)", c.Key, c.Row)
@@ -75,7 +80,7 @@ func (s *selection) narrow(by int) *statement {
 	}
 	// Documents without the member go by position, ascending in both directions.
 	row := "row"
-	if s.descending {
+	if s.Descending {
 		row = "iif(k IS NULL, row, -row)"
 	}
 	b.add(fmt.Sprintf(" ORDER BY k IS NULL, k %s, iif(k IS NULL, position, 0), %s", order, row))
@@ -85,11 +90,15 @@ func (s *selection) narrow(by int) *statement {
 // key adds the expression that equals the document's term of the sorted member,
 // NULL where it has none.
 func (s *selection) key(b *statement) {
-	if slices.Contains(textMembers[s.index], s.member) {
+	if s.Sort == nil {
 		b.add("NULL")
 		return
 	}
-	path := `$."` + s.member + `"`
+	path := `$."` + s.Sort.Name + `"`
+	if s.Sort.Kind == storage.Date {
+		b.add("writ_time(d.body ->> ?)", path)
+		return
+	}
 	b.add(`CASE json_type(d.body, ?)
 		WHEN 'text' THEN iif(octet_length(d.body ->> ?) <= ?, d.body ->> ?, NULL)
 		WHEN 'integer' THEN d.body ->> ? WHEN 'real' THEN d.body ->> ?
@@ -103,7 +112,7 @@ func (s *selection) wideByPosition() *statement {
 	b := &statement{}
 	b.add(columns+"d.position FROM documents d WHERE d.space = ? AND", s.space)
 	s.visible(b)
-	s.filtered(b, -1)
+	s.filtered(b, "d.row", -1)
 	if s.after != nil {
 		b.add(" AND (d.position, d.row) "+after+" (?, ?)", s.after.Key, s.after.Row)
 	}
@@ -116,9 +125,9 @@ func (s *selection) wideByMember() *statement {
 	order, after := s.direction()
 	b := &statement{}
 	b.add(columns+`s.value FROM terms s CROSS JOIN documents d ON d.row = s.row
-		WHERE s.space = ? AND s.member = (SELECT number FROM members WHERE name = ?) AND`, s.space, s.member)
+		WHERE s.space = ? AND s.member = (SELECT number FROM members WHERE name = ?) AND`, s.space, s.Sort.Name)
 	s.visible(b)
-	s.filtered(b, -1)
+	s.filtered(b, "d.row", -1)
 	if s.after != nil {
 		b.add(" AND (s.value, s.row) "+after+" (?, ?)", s.after.Key, s.after.Row)
 	}
@@ -131,7 +140,7 @@ func (s *selection) wideMissing() *statement {
 	b := &statement{}
 	b.add(columns+"NULL FROM documents d WHERE d.space = ? AND", s.space)
 	s.visible(b)
-	s.filtered(b, -1)
+	s.filtered(b, "d.row", -1)
 	b.add(" AND ")
 	s.key(b)
 	b.add(" IS NULL")
@@ -149,12 +158,40 @@ func (s *selection) byText(ctx context.Context, db *sql.DB, text string) (storag
 		return storage.Page{}, nil
 	}
 	b := &statement{}
-	b.add(columns+"text.rank FROM text CROSS JOIN documents d ON d.row = text.rowid WHERE text MATCH ? AND", match)
-	s.visible(b)
-	s.filtered(b, -1)
+	// The bodies are read of the best only. The plus keeps a row from being a way in.
+	b.add(columns+"n.rank FROM (SELECT text.rowid AS row, text.rank AS rank FROM text WHERE text MATCH ?", match)
+	s.unexpired(b, "+text.rowid")
+	s.filtered(b, "+text.rowid", -1)
 	if s.after != nil {
-		b.add(" AND (text.rank, d.row) > (?, ?)", s.after.Key, s.after.Row)
+		b.add(" AND (text.rank, +text.rowid) > (?, ?)", s.after.Key, s.after.Row)
 	}
-	b.add(" ORDER BY text.rank, d.row")
+	b.add(` ORDER BY text.rank, text.rowid LIMIT ?) n CROSS JOIN documents d ON d.row = n.row
+		WHERE +d.space = ? ORDER BY n.rank, n.row`, s.Limit+1, s.space)
+	s.score = func(rank float64) float64 { return -rank }
+	return s.page(ctx, db, b, nil)
+}
+
+// byVector compares with every vector that the filters leave: the answer is exact.
+func (s *selection) byVector(ctx context.Context, db *sql.DB, v storage.Vector) (storage.Page, error) {
+	narrow, err := s.narrowest(ctx, db, compareLimit)
+	if err != nil {
+		return storage.Page{}, err
+	}
+	value := vectorBytes(v.Values)
+	b := &statement{}
+	// The bodies are read of the nearest only.
+	b.add(columns+`n.distance FROM (SELECT v.row, vec_distance_cosine(v.value, ?) AS distance
+		FROM vectors v WHERE v.space = ? AND v.member = (SELECT number FROM members WHERE name = ?) AND length(v.value) = ?`,
+		value, s.space, v.Member, len(value))
+	s.unexpired(b, "+v.row")
+	if narrow >= 0 {
+		b.add(" AND v.row IN (SELECT row FROM terms WHERE ")
+		s.filters[narrow].where(b, s.space)
+		b.add(")")
+	}
+	s.filtered(b, "+v.row", narrow)
+	b.add(` ORDER BY distance, v.row LIMIT ?) n CROSS JOIN documents d ON d.row = n.row
+		WHERE +d.space = ? ORDER BY n.distance, n.row`, s.Limit, s.space)
+	s.score = func(distance float64) float64 { return 1 - distance }
 	return s.page(ctx, db, b, nil)
 }

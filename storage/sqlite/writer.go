@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/storage"
 )
 
@@ -54,18 +55,22 @@ func (j *Journal) write(ctx context.Context, batch []*request) {
 		// A crash in store leaves none of the group. A failure drops the draft,
 		// which is the rollback; also a request that lost to another one of
 		// the group gets the error, for its winner does not exist.
+		failpoint.Hit(failpoint.JournalJudged)
 		if err := j.store(ctx, d); err != nil {
 			refuse(batch, j.storeFailed(ctx, err))
 			return
 		}
 		// A crash from here on loses only the answers: the records are there,
 		// and callers find them by commit ID or key.
+		failpoint.Hit(failpoint.JournalDurable)
 		j.publish(d)
+		failpoint.Hit(failpoint.JournalPublished)
 	}
 	for _, r := range batch {
 		r.answer <- r.verdict
 	}
 	if len(d.entries) > 0 {
+		failpoint.Hit(failpoint.JournalAnswered)
 		j.ckpt.between(ctx, j.db.writer)
 	}
 }
@@ -102,6 +107,7 @@ func (j *Journal) store(ctx context.Context, d *draft) error {
 			return fmt.Errorf("write record: %w", err)
 		}
 	}
+	failpoint.Hit(failpoint.JournalRecords)
 	if len(d.taken)+len(d.commits) > 0 {
 		first := d.base.next
 		keys, commits := []byte{}, []byte{}
@@ -115,6 +121,7 @@ func (j *Journal) store(ctx context.Context, d *draft) error {
 			return fmt.Errorf("write keylog: %w", err)
 		}
 	}
+	failpoint.Hit(failpoint.JournalKeylog)
 	if _, err := j.statements.commit.ExecContext(ctx); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}

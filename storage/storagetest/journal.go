@@ -61,6 +61,7 @@ func TestJournal(t *testing.T, open OpenJournal) {
 		"ObserverBeforeAnswer": testObserverBeforeAnswer,
 		"Reopen":               testReopen,
 		"ReopenKnowsCommits":   testReopenKnowsCommits,
+		"KeysLast":             testKeysLast,
 		"CancelledBefore":      testCancelledBefore,
 		"CancelledWait":        testCancelledWait,
 		"OneKeyManyCallers":    testOneKeyManyCallers,

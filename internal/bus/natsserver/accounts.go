@@ -109,12 +109,12 @@ func accounts(executors map[string][]string, password func(name string) string) 
 }
 
 func agents(password func(string) string) account {
-	crossing := []string{bus.Orders, directory, bus.PlansSilent, turnAll}
+	crossing := []string{bus.Orders, bus.Batches, directory, bus.PlansSilent, turnAll}
 	a := account{
 		Users: []user{
 			{Gateway, password(Gateway), permissions{
 				Publish: allow{[]string{
-					bus.Orders, bus.DirectoryAPIKey, bus.DirectoryUser, bus.PlansSilent,
+					bus.Orders, bus.Batches, bus.DirectoryAPIKey, bus.DirectoryUser, bus.DirectoryApprovals, bus.PlansSilent,
 					bus.Agent("manager"), grantAll, turnAll,
 				}},
 				Subscribe: allow{[]string{inbox(Gateway)}},
@@ -136,7 +136,7 @@ func agents(password func(string) string) account {
 // task or planner cannot answer the user.
 func agent(role, password string, speaks ...string) user {
 	return user{role, password, permissions{
-		Publish:   allow{append([]string{bus.Orders}, speaks...)},
+		Publish:   allow{append([]string{bus.Orders, bus.Batches}, speaks...)},
 		Subscribe: allow{append([]string{bus.Agent(role), bus.Agent(role) + ".*", grantAll, inbox(role)}, discoverable(role)...)},
 		Responses: &responses{1, delegationTime},
 	}}
@@ -162,7 +162,7 @@ func core(password func(string) string) account {
 		Users: []user{
 			{Router, password(Router), permissions{
 				Publish:   allow{[]string{execAll, discovery, "$JS.API.>", "$JS.ACK.>", "$JS.FC.>"}},
-				Subscribe: allow{[]string{bus.Orders, directory, bus.PlansSilent, discovery, inbox(Router)}},
+				Subscribe: allow{[]string{bus.Orders, bus.Batches, directory, bus.PlansSilent, discovery, inbox(Router)}},
 				Responses: &responses{1, orderTime},
 			}},
 			{Frames, password(Frames), permissions{
@@ -176,6 +176,7 @@ func core(password func(string) string) account {
 		},
 		Exports: []export{
 			{Service: bus.Orders, Threshold: orderTime, Accounts: toAgents},
+			{Service: bus.Batches, Threshold: orderTime, Accounts: toAgents},
 			{Service: directory, Accounts: toAgents},
 			{Service: bus.PlansSilent, Accounts: toAgents},
 			{Service: turnAll, Accounts: toAgents}, // one way: the stream FRAMES listens, nobody answers

@@ -3,13 +3,15 @@
 // asked to. Its accounts and users (accounts.go) are those of a cluster.
 //
 // Passwords are random and live as long as the server; whoever holds a *Server
-// connects as any user, and nobody else as one.
+// connects as any user, and nobody else as one. Services of others come by the
+// listener, each with a key of its own (SetOutsiders).
 package natsserver
 
 import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,6 +28,7 @@ import (
 type Options struct {
 	Dir       string              // for JetStream; must exist
 	Listen    string              // host:port of a listener; empty: none
+	TLS       *tls.Config         // of the listener; nil: none
 	Executors map[string][]string // the executors' names and their intent types; a user's service is called bus.ServiceName(name)
 	Log       *slog.Logger        // of connections made by Connect; nil: slog.Default
 }
@@ -36,6 +39,9 @@ const maxPayload = 8 << 20
 // startTimeout bounds the wait for the server to take connections.
 const startTimeout = 10 * time.Second
 
+// tlsTimeout bounds a handshake.
+const tlsTimeout = 5 * time.Second
+
 // Credentials of one user.
 type Credentials struct {
 	User, Password string
@@ -44,6 +50,7 @@ type Credentials struct {
 // Server is a running server.
 type Server struct {
 	ns    *server.Server
+	auth  *authority
 	users map[string]Credentials
 	log   *slog.Logger
 }
@@ -91,6 +98,14 @@ func (s *Server) serverOptions(ctx context.Context, o Options) (*server.Options,
 	}
 	if err := opts.ProcessConfigString(config.String()); err != nil {
 		return nil, err
+	}
+	s.auth = &authority{users: make(map[string]*server.User), account: func(name string) (*server.Account, error) { return s.ns.LookupAccount(name) }}
+	for _, u := range opts.Users {
+		s.auth.users[u.Username] = closed(u)
+	}
+	opts.CustomClientAuthentication, opts.AlwaysEnableNonce = s.auth, true
+	if o.TLS != nil {
+		opts.TLS, opts.TLSConfig, opts.TLSTimeout = true, o.TLS, tlsTimeout.Seconds()
 	}
 	if o.Listen != "" {
 		addr, err := freeAddr(ctx, o.Listen)

@@ -56,11 +56,11 @@ step_skills := input.task.skills
 # custom:
 #   id: writ.skill.once
 #   hint: nothing is carried out until enough approvers have approved
-hold contains object.union(words(rego.metadata.rule()), {"approvers": approvers}) if {
+hold contains object.union(words(rego.metadata.rule()), terms) if {
 	input.intent.type == "skill.call"
 	input.skill.effect == "once"
 	tenant.approval.once
-	count(approved) < object.get(tenant.approval, "count", 1)
+	count(approved) < terms.count
 }
 
 # METADATA
@@ -69,11 +69,20 @@ hold contains object.union(words(rego.metadata.rule()), {"approvers": approvers}
 # custom:
 #   id: writ.skill.approval
 #   hint: nothing is carried out until enough approvers have approved
-hold contains object.union(words(rego.metadata.rule()), {"approvers": approvers}) if {
+hold contains object.union(words(rego.metadata.rule()), terms) if {
 	input.intent.type == "skill.call"
 	input.intent.args.skill in tenant.approval.skills
-	count(approved) < object.get(tenant.approval, "count", 1)
+	count(approved) < terms.count
 }
+
+# METADATA
+# description: >-
+#   What a hold waits for; the router counts. four_eyes says the same as
+#   approvers does, also of an operator who signed the order.
+terms := object.union(
+	{"approvers": approvers, "count": object.get(tenant.approval, "count", 1), "four_eyes": true},
+	{"within_sec": within | within := tenant.approval.within_sec},
+)
 
 # METADATA
 # description: Who may approve for the tenant, sorted. The one who asked never may (four eyes).

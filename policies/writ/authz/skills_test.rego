@@ -49,8 +49,22 @@ test_once_is_not_held_unasked if {
 test_once_is_held_where_the_tenant_says_so if {
 	hold := authz.hold with input as once with data.directory as directory({"approval": {"once": true}})
 	ids(hold) == {"writ.skill.once"}
-	some rule in hold
-	rule.approvers == ["ben", "cleo"]
+	every rule in hold {
+		rule.approvers == ["ben", "cleo"]
+		rule.count == 1
+		rule.four_eyes
+		not rule.within_sec
+	}
+}
+
+test_a_hold_says_how_many_and_how_long if {
+	tenant := {"approval": {"once": true, "count": 2, "within_sec": 600}}
+	hold := authz.hold with input as once with data.directory as directory(tenant)
+	ids(hold) == {"writ.skill.once"}
+	every rule in hold {
+		rule.count == 2
+		rule.within_sec == 600
+	}
 }
 
 test_pure_is_not_held if {

@@ -18,7 +18,7 @@ deny contains words(rego.metadata.rule()) if {
 #   hint: plan with fewer steps
 deny contains words(rego.metadata.rule()) if {
 	input.intent.type == "plan"
-	count(input.intent.args.steps) > tenant.max_steps
+	count([1 | input.intent.args.steps[_].step]) > tenant.max_steps
 }
 
 # METADATA
@@ -29,8 +29,7 @@ deny contains words(rego.metadata.rule()) if {
 #   hint: plan with skills of the tenant's list
 deny contains words(rego.metadata.rule()) if {
 	input.intent.type == "plan"
-	some step in input.intent.args.steps
-	some skill in step.skills
+	some skill in input.intent.args.steps[_].skills
 	not skill in object.get(tenant, "skills_allow", [skill])
 }
 

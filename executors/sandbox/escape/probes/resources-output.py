@@ -1,4 +1,5 @@
 # layer: parent
 # expect: oversized_output
-while True:
+for _ in range(160):
     os.write(1, b"x" * 65536)
+print("\nESCAPED")

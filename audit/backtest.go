@@ -1,0 +1,284 @@
+package audit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/policies"
+)
+
+// Trial says what a new policy is tried on.
+type Trial struct {
+	New     *policies.Engine
+	Today   *policies.Engine // nil: of every record the policy of then
+	Since   time.Time        // orders from then on; zero: all
+	Tenant  string           // empty: all
+	Workers int              // 0: one per processor
+	// Progress is told how many records have been read so far; may be nil.
+	Progress func(records int64)
+}
+
+// Backtest is what a new policy would have decided otherwise; scripts rely on
+// its first members (DESIGN §15).
+type Backtest struct {
+	Records      int64   `json:"records"` // decisions that were tried
+	Flips        []Flip  `json:"flips"`   // by position; at most maxFlips
+	Unreplayable int64   `json:"unreplayable"`
+	PerSecond    float64 `json:"per_second"`
+
+	Flipped int64            `json:"flipped"` // all of them
+	Groups  []FlipGroup      `json:"groups"`  // new allows first, then by count
+	Why     map[string]int64 `json:"unreplayable_why,omitempty"`
+	Policy  string           `json:"policy_digest"` // of the new policy
+	Seconds float64          `json:"seconds"`
+}
+
+// Flip is an order that the new policy decides otherwise.
+type Flip struct {
+	IntentID string          `json:"intent_id"`
+	Rule     string          `json:"rule"` // that speaks now, or, where the order is allowed now, that no longer does
+	Before   intents.Verdict `json:"before"`
+	After    intents.Verdict `json:"after"`
+	Tenant   string          `json:"tenant"`
+	Type     string          `json:"type"`
+	Position int64           `json:"position"`
+}
+
+// FlipGroup counts the flips of one rule and tenant.
+type FlipGroup struct {
+	Rule    string          `json:"rule"`
+	Tenant  string          `json:"tenant"`
+	Before  intents.Verdict `json:"before"`
+	After   intents.Verdict `json:"after"`
+	Count   int64           `json:"count"`
+	Samples []string        `json:"samples"` // intent_ids, the first ones
+}
+
+// Bounds of what is kept.
+const (
+	maxFlips   = 100_000
+	maxSamples = 5
+	trialBatch = 256 // records that a worker takes at once
+)
+
+// trial decides records under two policies. Records are folded in order by one
+// goroutine; signatures and policies are the workers'.
+type trial struct {
+	Trial
+	fold   *fold
+	origin string
+	grants intents.Grants
+	before *replayer // today's policy, or the policies of then
+	after  *replayer
+
+	mu     sync.Mutex // guards what follows
+	out    Backtest
+	groups map[flipKey]*FlipGroup
+}
+
+func newTrial(origin string, o Trial) *trial {
+	if o.Workers <= 0 {
+		o.Workers = runtime.GOMAXPROCS(0)
+	}
+	t := &trial{Trial: o, origin: origin, fold: newFold(), before: newReplayer(o.Today), after: newReplayer(o.New), groups: map[flipKey]*FlipGroup{}}
+	t.fold.origin = origin
+	t.out = Backtest{Flips: []Flip{}, Groups: []FlipGroup{}, Why: map[string]int64{}, Policy: o.New.Digest()}
+	return t
+}
+
+// run decides batches of items, which next takes apart on the workers.
+func (t *trial) run(ctx context.Context, next func() (read func() []*item, err error)) (Backtest, error) {
+	began := time.Now()
+	slots := make(chan struct{}, t.Workers)
+	var err error
+	var queue []chan []*item
+	for more := true; err == nil && ctx.Err() == nil; {
+		for more && len(queue) <= t.Workers {
+			var read func() []*item
+			if read, err = next(); err != nil || read == nil {
+				more = false
+				break
+			}
+			items := make(chan []*item, 1)
+			queue = append(queue, items)
+			work(slots, func() { items <- read() })
+		}
+		if len(queue) == 0 || err != nil {
+			break
+		}
+		items := <-queue[0]
+		queue = queue[1:]
+		var jobs []*job
+		if jobs, err = t.take(items); err == nil {
+			work(slots, func() { t.decideAll(ctx, jobs) })
+		}
+	}
+	for range cap(slots) { // wait for the workers
+		slots <- struct{}{}
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	return t.finish(began), err
+}
+
+// take folds items in order and picks the orders that are tried.
+func (t *trial) take(items []*item) ([]*job, error) {
+	var jobs []*job
+	for _, it := range items {
+		if it.err != nil {
+			return nil, &Bad{it.position, "", it.err.Error()}
+		}
+		j, err := t.fold.take(it)
+		if err != nil {
+			return nil, &Bad{it.position, j.id(), err.Error()}
+		}
+		if t.Progress != nil && it.position%10_000 == 0 {
+			t.Progress(it.position)
+		}
+		if it.withheld && it.entry != nil && !it.at.Before(t.Since) {
+			t.cannot("a part of the record is withheld")
+		}
+		if j.order != nil && !j.at.Before(t.Since) && (t.Tenant == "" || j.order.body.Actor.Tenant == t.Tenant) {
+			jobs = append(jobs, j)
+		}
+	}
+	return jobs, nil
+}
+
+func (t *trial) decideAll(ctx context.Context, jobs []*job) {
+	for _, j := range jobs {
+		flip, err := t.decide(ctx, j)
+		var cannot unreplayable
+		switch {
+		case ctx.Err() != nil:
+			return
+		case errors.As(err, &cannot):
+			t.cannot(string(cannot))
+		case err != nil:
+			t.cannot("its signature, key or grant does not hold")
+		default:
+			t.count(flip)
+		}
+	}
+}
+
+// decide tries one order; nil: both policies say the same of it.
+func (t *trial) decide(ctx context.Context, j *job) (*Flip, error) {
+	if !slices.Contains(byPolicy, j.order.decision.Code) {
+		return nil, nil // refused before policy was asked, and so it stays
+	}
+	e, err := j.order.opened.Verify(intents.Verifier{Keys: intents.KeysFunc(j.key), Origin: t.origin, Now: j.at, Grants: &t.grants})
+	if err != nil {
+		return nil, err
+	}
+	before, err := t.before.policy(ctx, j, e)
+	if err != nil {
+		return nil, err
+	}
+	after, err := t.after.policy(ctx, j, e)
+	if err != nil {
+		return nil, err
+	}
+	x := Flip{
+		IntentID: e.ID(), Before: before.Verdict(), After: after.Verdict(),
+		Tenant: e.Principal().Tenant, Type: e.Type(), Position: j.position,
+	}
+	if x.Before == x.After {
+		return nil, nil
+	}
+	if x.Rule = firstOther(after.PolicyIDs(), before.PolicyIDs()); x.After == intents.Allow {
+		x.Rule = firstOther(before.PolicyIDs(), nil)
+	}
+	return &x, nil
+}
+
+// firstOther is the first id that is not among others, or else the first.
+func firstOther(ids, others []string) string {
+	for _, id := range ids {
+		if !slices.Contains(others, id) {
+			return id
+		}
+	}
+	if len(ids) == 0 {
+		return ""
+	}
+	return ids[0]
+}
+
+// policy is stage 7 alone, over the directory of then.
+func (r *replayer) policy(ctx context.Context, j *job, e *intents.Envelope) (policies.Result, error) {
+	engine, err := r.engine(ctx, j.order.decision.PolicyDigest, j.dir)
+	if err != nil {
+		return policies.Result{}, err
+	}
+	return engine.DecideOrder(ctx, e, j.order.facts)
+}
+
+func (t *trial) cannot(why string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.out.Unreplayable++
+	t.out.Why[why]++
+}
+
+func (t *trial) count(x *Flip) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.out.Records++
+	if x == nil {
+		return
+	}
+	t.out.Flipped++
+	if len(t.out.Flips) < maxFlips {
+		t.out.Flips = append(t.out.Flips, *x)
+	}
+	key := flipKey{x.Rule, x.Tenant, x.Before, x.After}
+	g := t.groups[key]
+	if g == nil {
+		g = &FlipGroup{Rule: x.Rule, Tenant: x.Tenant, Before: x.Before, After: x.After}
+		t.groups[key] = g
+	}
+	g.Count++
+}
+
+type flipKey struct {
+	rule, tenant  string
+	before, after intents.Verdict
+}
+
+func (t *trial) finish(began time.Time) Backtest {
+	out := t.out
+	out.Seconds = since(began)
+	out.PerSecond = float64(out.Records) / time.Since(began).Seconds()
+	slices.SortFunc(out.Flips, func(a, b Flip) int { return cmp.Compare(a.Position, b.Position) })
+	for _, x := range out.Flips {
+		if g := t.groups[flipKey{x.Rule, x.Tenant, x.Before, x.After}]; len(g.Samples) < maxSamples {
+			g.Samples = append(g.Samples, x.IntentID)
+		}
+	}
+	for _, g := range t.groups {
+		out.Groups = append(out.Groups, *g)
+	}
+	slices.SortFunc(out.Groups, func(a, b FlipGroup) int {
+		return cmp.Or(
+			cmp.Compare(rank(a.After), rank(b.After)), cmp.Compare(b.Count, a.Count),
+			cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Tenant, b.Tenant), cmp.Compare(a.After, b.After),
+		)
+	})
+	return out
+}
+
+// rank puts what is allowed now, and was not, before all else.
+func rank(after intents.Verdict) int {
+	if after == intents.Allow {
+		return 0
+	}
+	return 1
+}

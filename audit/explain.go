@@ -1,0 +1,69 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/policies"
+)
+
+// Explained is a recorded decision with the rules that made it.
+type Explained struct {
+	IntentID string                `json:"intent_id"`
+	Position int64                 `json:"position"`
+	Recorded intents.Decision      `json:"recorded"`
+	Policy   *policies.Explanation `json:"policy,omitempty"` // absent: refused before policy was asked
+}
+
+// Explain decides a recorded order anew, by the policy of then or, if there is
+// one, by another, over the directory and the facts of then.
+func Explain(ctx context.Context, s Source, id string, instead *policies.Engine) (Explained, error) {
+	f, r := newFold(), newReplayer(instead)
+	f.origin = s.Origin
+	r.find = func(digest string) ([]byte, error) { return fetch(ctx, s.Blobs, digest) }
+	for rec, err := range s.Records.Scan(ctx, 0) {
+		if err != nil {
+			return Explained{}, err
+		}
+		it := ownItem(rec)
+		if it.err != nil {
+			return Explained{}, &Bad{it.position, "", it.err.Error()}
+		}
+		j, err := f.take(it)
+		if err != nil {
+			return Explained{}, &Bad{it.position, j.id(), err.Error()}
+		}
+		if j.order != nil && j.order.decision.IntentID == id {
+			return r.explain(ctx, j, s.Origin)
+		}
+	}
+	return Explained{}, ErrNotFound
+}
+
+// byPolicy are the codes of decisions that policy made.
+var byPolicy = []intents.Code{intents.OK, intents.PolicyDenied, intents.ApprovalRequired}
+
+func (r *replayer) explain(ctx context.Context, j *job, origin string) (Explained, error) {
+	d := j.order.decision
+	x := Explained{IntentID: d.IntentID, Position: j.position, Recorded: d}
+	if !slices.Contains(byPolicy, d.Code) {
+		return x, nil
+	}
+	e, err := j.order.opened.Verify(intents.Verifier{Keys: intents.KeysFunc(j.key), Origin: origin, Now: j.at, Grants: new(intents.Grants)})
+	if err != nil {
+		return x, err
+	}
+	engine, err := r.engine(ctx, d.PolicyDigest, j.dir)
+	var cannot unreplayable
+	if errors.As(err, &cannot) {
+		return x, errors.New(string(cannot))
+	}
+	if err != nil {
+		return x, err
+	}
+	p, err := engine.Explain(ctx, policies.Input(e, j.order.facts))
+	x.Policy = &p
+	return x, err
+}

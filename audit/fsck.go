@@ -1,0 +1,226 @@
+package audit
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/ledger"
+)
+
+// Health is what a check of a data directory found; scripts rely on it.
+type Health struct {
+	OK       bool  `json:"ok"`
+	Records  int64 `json:"records"`
+	Leaves   int64 `json:"leaves"` // of the published checkpoint
+	Pending  int64 `json:"pending"`
+	Blobs    int64 `json:"blobs"`     // that records name, each once
+	FirstBad *Bad  `json:"first_bad"` // position -1: no record, but the directory
+	// Projections are documents that were made again and compared; Behind are those
+	// that the recorder has still to write. Not compared while a process uses the
+	// directory.
+	Compared    bool    `json:"compared"`
+	Projections int64   `json:"projections"`
+	Behind      int64   `json:"behind"`
+	Seconds     float64 `json:"seconds"`
+}
+
+// Fsck reads a whole data directory and names the first thing that is wrong:
+// the journal (positions without gaps, records that can be read, outcomes of
+// orders that were open), the ledger (every leaf its record's, tiles and root by
+// Tessera's own judge), and the blobs that records name. It writes nothing. The
+// error is the context's or the reader's; what is wrong is no error. progress,
+// if not nil, is told how many records of how many have been read.
+func Fsck(ctx context.Context, s Source, keys []intents.Key, progress func(done, total int64)) (Health, error) {
+	x := &checker{Source: s, tenants: ledger.NewTenants(s.Records), fold: newFold(), seen: map[string]bool{}, progress: progress}
+	x.fold.origin = s.Origin
+	bad := x.run(ctx, keys)
+	if err := ctx.Err(); err != nil {
+		return x.found, err
+	}
+	if bad != nil {
+		var at *Bad
+		if !errors.As(bad, &at) {
+			at = &Bad{-1, "", bad.Error()}
+		}
+		x.found.FirstBad = at
+	}
+	x.found.OK = bad == nil
+	return x.found, nil
+}
+
+type checker struct {
+	Source
+	tenants  *ledger.Tenants
+	fold     *fold
+	leaves   [][]byte // from first on
+	first    int64
+	seen     map[string]bool // blobs, by tenant and digest
+	found    Health
+	progress func(done, total int64)
+}
+
+func (x *checker) run(ctx context.Context, keys []intents.Key) error {
+	c, err := x.Ledger.Fsck(ctx, keys...)
+	if err != nil {
+		return err
+	}
+	x.found.Leaves = c.Size
+	if next := x.Records.Next(); c.Size > next {
+		return fmt.Errorf("the ledger has %d leaves, the journal %d records: the journal was put back from an older copy", c.Size, next)
+	}
+	next := int64(0)
+	for rec, err := range x.Records.Scan(ctx, 0) {
+		if err != nil {
+			return &Bad{next, "", err.Error()}
+		}
+		if rec.Position != next {
+			return &Bad{next, "", fmt.Sprintf("the journal has no record here; the next one is %d", rec.Position)}
+		}
+		next++
+		if err := x.record(ctx, rec, c.Size); err != nil {
+			return &Bad{rec.Position, "", err.Error()}
+		}
+		x.found.Records = next
+		if x.progress != nil && next%1000 == 0 {
+			x.progress(next, x.Records.Next())
+		}
+	}
+	if next != x.Records.Next() {
+		return &Bad{next, "", fmt.Sprintf("the journal ends here, and should have %d records", x.Records.Next())}
+	}
+	x.found.Pending = next - c.Size
+	return nil
+}
+
+// record holds one to its leaf, to the records before it, and to its blobs.
+func (x *checker) record(ctx context.Context, rec storage.Record, size int64) error {
+	for name := range rec.Parts {
+		if len(rec.Salts[name]) != hashSize {
+			return fmt.Errorf("part %q has no salt of 32 bytes", name)
+		}
+	}
+	tenant, err := x.tenants.Of(ctx, rec)
+	if err != nil {
+		return err
+	}
+	if rec.Position < size {
+		if err := x.leaf(ctx, rec, tenant, size); err != nil {
+			return err
+		}
+	}
+	it := ownItem(rec)
+	if it.err != nil {
+		return it.err
+	}
+	if _, err := x.fold.take(it); err != nil {
+		return err
+	}
+	return x.named(ctx, it, tenant)
+}
+
+// leafSpan is how many leaves are read at once: those of one entry bundle.
+const leafSpan = 256
+
+func (x *checker) leaf(ctx context.Context, rec storage.Record, tenant string, size int64) error {
+	at := rec.Position - x.first
+	if x.leaves == nil || at >= int64(len(x.leaves)) {
+		var err error
+		x.first, at = rec.Position, 0
+		if x.leaves, err = x.Ledger.Leaves(ctx, x.first, min(x.first+leafSpan, size), size); err != nil {
+			return err
+		}
+	}
+	tag, err := x.Tags.Tag(tenant)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(ledger.NewLeaf(rec, tag).Bytes(), x.leaves[at]) {
+		return errors.New("its leaf in the ledger is not the commitment to it: the record was changed, or belongs to another log")
+	}
+	return nil
+}
+
+// reference to a blob that an order names.
+var reference = regexp.MustCompile(`"cas://(sha256:[0-9a-f]{64})"`)
+
+// named looks for the blobs that a record rests on: what decided, and what the
+// arguments of an accepted order name.
+func (x *checker) named(ctx context.Context, it *item, tenant string) error {
+	if c := it.control; c != nil {
+		if c.Genesis != nil {
+			g, _, err := openGenesis(*c.Genesis)
+			if err != nil {
+				return err
+			}
+			return x.versions(ctx, g.Policy, g.Catalog)
+		}
+		return x.versions(ctx, c.Policy, c.Catalog)
+	}
+	o := it.order
+	if o == nil {
+		return nil
+	}
+	if err := x.versions(ctx, o.decision.PolicyDigest, o.decision.Catalog); err != nil {
+		return err
+	}
+	if o.decision.Verdict == intents.Deny {
+		return nil // it may name anything
+	}
+	for _, m := range reference.FindAllSubmatch(o.body.Intent.Args, -1) {
+		if _, err := x.blob(ctx, tenant, string(m[1])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// versions that decided: a policy with all files of its list, and a catalog.
+func (x *checker) versions(ctx context.Context, policy, catalog string) error {
+	if _, err := x.blob(ctx, ledger.SystemTenant, catalog); err != nil {
+		return err
+	}
+	list, err := x.blob(ctx, ledger.SystemTenant, policy)
+	if err != nil || list == nil {
+		return err
+	}
+	var files map[string]string
+	if err := json.Unmarshal(list, &files); err != nil {
+		return fmt.Errorf("policy %s is no list of files", policy)
+	}
+	for _, file := range files {
+		if _, err := x.blob(ctx, ledger.SystemTenant, file); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// blob must be there and be what its digest says. One that was looked at before
+// is nil.
+func (x *checker) blob(ctx context.Context, tenant, digest string) ([]byte, error) {
+	key := tenant + "/" + digest
+	if digest == "" || x.seen[key] {
+		return nil, nil
+	}
+	x.seen[key] = true
+	f, _, err := x.Blobs.Fetch(ctx, tenant, "cas://"+digest)
+	if err != nil {
+		return nil, fmt.Errorf("blob %s of %s: %w", digest, tenant, err)
+	}
+	data, err := io.ReadAll(f)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return nil, fmt.Errorf("blob %s of %s: %w", digest, tenant, err)
+	}
+	if intents.Digest(data) != digest {
+		return nil, fmt.Errorf("blob %s of %s is not what its digest says", digest, tenant)
+	}
+	x.found.Blobs++
+	return data, nil
+}

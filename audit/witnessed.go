@@ -1,0 +1,44 @@
+package audit
+
+import (
+	"aob.dev/writ/storage/ledger"
+)
+
+// cosigned holds the header's cosigned checkpoint to the last one. By whom it is
+// cosigned is said at the end, when the log's keys are known.
+func (v *verifier) cosigned() {
+	h := v.head
+	if h.Cosigned == "" {
+		return
+	}
+	c, err := ledger.ReadCheckpoint(h.Cosigned)
+	switch {
+	case err != nil || c.Origin != h.Origin:
+		v.fail(-1, "", "the cosigned checkpoint cannot be read, or is another log's")
+	case ledger.VerifyConsistency(c, v.last, h.Way) != nil:
+		v.fail(-1, "", "the log of the last checkpoint is no continuation of what witnesses have cosigned: something was changed or cut off")
+	}
+}
+
+// witnessed says how far the pinned witnesses vouch for the log: that there is one
+// for everybody. Where none are pinned nobody does.
+func (v *verifier) witnessed() {
+	t := v.opts.Trust
+	if t == nil || len(t.witnesses) == 0 || v.head.Cosigned == "" {
+		return
+	}
+	c, err := v.openCheckpoint(v.head.Cosigned)
+	if err != nil {
+		v.fail(-1, "", "the cosigned checkpoint is not signed by a ledger key of the key set")
+		return
+	}
+	names := ledger.Cosigners(v.head.Cosigned, t.witnesses...)
+	quorum := t.Quorum
+	if quorum == 0 {
+		quorum = len(t.witnesses)
+	}
+	if len(names) < quorum {
+		return
+	}
+	v.report.WitnessedBy, v.report.WitnessedSize = names, c.Size
+}

@@ -1,0 +1,22 @@
+package main
+
+import (
+	"regexp"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// capture is "capture NAME REGEXP": a variable gets what the first group matches
+// in what the last command printed.
+func capture(ts *testscript.TestScript, _ *world, args []string) {
+	if len(args) != 2 {
+		ts.Fatalf("usage: capture NAME REGEXP")
+	}
+	re, err := regexp.Compile(args[1])
+	ts.Check(err)
+	m := re.FindStringSubmatch(ts.ReadFile("stdout"))
+	if len(m) != 2 {
+		ts.Fatalf("%s does not match what was printed", args[1])
+	}
+	ts.Setenv(args[0], m[1])
+}

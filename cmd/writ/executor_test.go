@@ -1,0 +1,104 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// acme builds the service of testdata/acme, a module of its own, with what is in
+// the module cache alone, at $ACME; $CATALOG is the directory of its rows.
+func acme(ts *testscript.TestScript, w *world, _ []string) {
+	here := must[string](ts)(os.Getwd())
+	root := must[string](ts)(filepath.Abs(filepath.Join(here, "..", "..")))
+	module := filepath.Join(w.dir, "module")
+	ts.Check(os.CopyFS(module, os.DirFS(filepath.Join(here, "testdata", "acme"))))
+	text := string(must[[]byte](ts)(os.ReadFile(filepath.Join(module, "go.mod"))))
+	ts.Check(os.WriteFile(filepath.Join(module, "go.mod"), []byte(strings.Replace(text, "../../../..", root, 1)), 0o600))
+	ts.Check(os.WriteFile(filepath.Join(module, "go.sum"), must[[]byte](ts)(os.ReadFile(filepath.Join(root, "go.sum"))), 0o600))
+	binary := filepath.Join(w.dir, "acme")
+	cmd := exec.Command("go", "build", "-o", binary, ".")
+	cmd.Dir, cmd.Stdout, cmd.Stderr = module, ts.Stdout(), ts.Stderr()
+	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off")
+	ts.Check(cmd.Run())
+	ts.Setenv("ACME", binary)
+	ts.Setenv("CATALOG", filepath.Join(module, "catalog"))
+}
+
+// port finds a free port for a listener, at $PORT as host:port.
+func port(ts *testscript.TestScript, _ *world, _ []string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	ts.Setenv("PORT", l.Addr().String())
+	ts.Check(l.Close())
+}
+
+// outside starts a service of somebody else in the background, told where the
+// running writ is: outside SEEDFILE COMMAND ARGS….
+func outside(ts *testscript.TestScript, w *world, args []string) {
+	want(ts, args, 2, "outside SEEDFILE COMMAND ARGS…")
+	cmd := exec.Command(args[1], args[2:]...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = ts.MkAbs("."), ts.Stdout(), ts.Stderr()
+	cmd.Env = append(environ(ts, w), "WRIT_NATS_URL=nats://"+ts.Getenv("PORT"), "WRIT_NATS_SEED_FILE="+ts.MkAbs(args[0]), "WRIT_URL="+w.url, "WRIT_EXECUTOR=x-acme")
+	ts.Check(cmd.Start())
+	ended := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(ended) }()
+	ts.Defer(func() { _ = cmd.Process.Kill(); <-ended })
+}
+
+// admitted waits until a seed connects to $PORT, barred until it does not:
+// credentials are taken up while writ runs.
+func admitted(ts *testscript.TestScript, _ *world, args []string) { connecting(ts, args, true) }
+
+func barred(ts *testscript.TestScript, _ *world, args []string) { connecting(ts, args, false) }
+
+func connecting(ts *testscript.TestScript, args []string, in bool) {
+	want(ts, args, 1, "admitted|barred SEEDFILE")
+	option := must[nats.Option](ts)(nats.NkeyOptionFromSeed(ts.MkAbs(args[0])))
+	until(ts, func() (bool, string) {
+		nc, err := nats.Connect("nats://"+ts.Getenv("PORT"), option)
+		if err == nil {
+			nc.Close()
+		} else if !errors.Is(err, nats.ErrAuthorization) {
+			ts.Fatalf("%v", err)
+		}
+		return (err == nil) == in, "connecting: " + fmt.Sprint(err)
+	})
+}
+
+// resubmit seals an order anew and submits it until its executor is there: as
+// seal, without a file.
+func resubmit(ts *testscript.TestScript, w *world, args []string) {
+	until(ts, func() (bool, string) {
+		seal(ts, w, append([]string{"resubmitted.json"}, args...))
+		status, _, raw := request(ts, w, http.MethodPost, "/v1/intents", nil, []byte(ts.ReadFile("resubmitted.json")))
+		if status == http.StatusOK {
+			must[int](ts)(ts.Stdout().Write(raw))
+		} else if !strings.Contains(string(raw), `"code":"DISPATCH_UNAVAILABLE"`) {
+			ts.Fatalf("HTTP %d %s", status, raw)
+		}
+		return status == http.StatusOK, string(raw)
+	})
+}
+
+// until asks again and again, for as long as patience lasts.
+func until(ts *testscript.TestScript, done func() (bool, string)) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		ok, why := done()
+		if ok {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("not within %s: %s", patience, why)
+		}
+	}
+}

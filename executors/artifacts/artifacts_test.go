@@ -1,0 +1,85 @@
+package artifacts_test
+
+import (
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"aob.dev/writ/executors/artifacts"
+	"aob.dev/writ/executors/executortest"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage/blobdir"
+)
+
+func open(t *testing.T) (*blobdir.Blobs, *executortest.Executor) {
+	t.Helper()
+	b, err := blobdir.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := func(tenant, ref string, before time.Time) (string, error) {
+		return "/" + tenant + "/" + ref + "/" + before.Format(time.RFC3339Nano), nil
+	}
+	return b, executortest.New(t, artifacts.Name, nil, artifacts.Handlers(artifacts.Config{Blobs: b, Link: link, Now: time.Now}))
+}
+
+func put(args catalog.ArtifactPut, inputs ...intents.Input) executortest.Order {
+	in := executortest.Order{Type: "artifact.put", Args: args}
+	in.Ticket.Inputs = inputs
+	return in
+}
+
+func TestPutThenGet(t *testing.T) {
+	b, e := open(t)
+	ref, _, err := b.Keep(t.Context(), "acme", strings.NewReader(`"kept"`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		order executortest.Order
+		want  string
+	}{
+		"text":  {put(catalog.ArtifactPut{Data: json.RawMessage(`"a\nb"`), MediaType: "text/plain", Name: "a.txt"}), "a\nb"},
+		"JSON":  {put(catalog.ArtifactPut{Data: json.RawMessage(`{"n":1}`)}), `{"n":1}`},
+		"blob":  {put(catalog.ArtifactPut{From: ref}, intents.Input{Pointer: "/data", Ref: ref, SHA256: strings.TrimPrefix(ref, "cas://")}), `"kept"`},
+		"value": {put(catalog.ArtifactPut{From: ref}, intents.Input{Pointer: "/data", Value: []byte(`"v"`), SHA256: intents.Digest(nil)}), "v"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var kept catalog.ArtifactPutResult
+			e.Must(t, tt.order, &kept)
+			if want := "cas://" + intents.Digest([]byte(tt.want)); kept.Artifact != want || kept.SizeBytes != int64(len(tt.want)) {
+				t.Fatalf("%+v, want %s", kept, want)
+			}
+			f, _, err := b.Fetch(t.Context(), "acme", kept.Artifact)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := io.ReadAll(f)
+			if err != nil || string(got) != tt.want || f.Close() != nil {
+				t.Fatalf("%q, %v", got, err)
+			}
+			var at catalog.ArtifactGetResult
+			e.Must(t, executortest.Order{Type: "artifact.get", Args: catalog.ArtifactGet{Artifact: kept.Artifact}}, &at)
+			if at.SizeBytes != kept.SizeBytes || at.URL != "/acme/"+kept.Artifact+"/"+at.ExpiresAt.Format(time.RFC3339) || !at.ExpiresAt.After(time.Now()) {
+				t.Fatalf("%+v", at)
+			}
+		})
+	}
+}
+
+// Another tenant's artifact and one that never was are the same: not there.
+func TestGetOfAnotherTenant(t *testing.T) {
+	b, e := open(t)
+	ref, _, err := b.Keep(t.Context(), "other", strings.NewReader("theirs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ref := range []string{ref, "cas://" + intents.Digest([]byte("never"))} {
+		if r := e.Do(t, executortest.Order{Type: "artifact.get", Args: catalog.ArtifactGet{Artifact: ref}}); r.Code != intents.NotFound {
+			t.Errorf("%s: %+v", ref, r)
+		}
+	}
+}

@@ -1,0 +1,167 @@
+package memory
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/embed"
+	"aob.dev/writ/storage"
+)
+
+// EmbedWait bounds how long an order waits for its vector. A memory is then
+// written without one, and a question is answered by words.
+const EmbedWait = 5 * time.Second
+
+// embeddable is what a memory's vector is made of: its label is the one part of
+// its key that somebody chose words for.
+func (r record) embeddable() string {
+	return strings.ReplaceAll(r.label(), "_", " ") + "\n" + r.Text
+}
+
+// vector of a text; nil: there is none, for the reason given. Only the end of ctx
+// is an error: nothing is lost or left unanswered because an embedder fails.
+func (m *memory) vector(ctx context.Context, text string) (v []float32, reason string, err error) {
+	if m.Embedder == nil {
+		return nil, "there is no embedder", nil
+	}
+	wait, cancel := context.WithTimeout(ctx, EmbedWait)
+	defer cancel()
+	vectors, err := m.Embedder.Embed(wait, []string{text})
+	switch {
+	case err == nil:
+		return vectors[0], "", nil
+	case ctx.Err() != nil:
+		return nil, "", ctx.Err()
+	case errors.Is(err, embed.ErrUnavailable) || wait.Err() != nil:
+		return nil, "the embedder does not answer", nil
+	default:
+		return nil, "the embedder gives no vector", nil
+	}
+}
+
+// Times of Embeddings.
+const (
+	FillEvery = time.Hour
+	fillAgain = time.Minute // after a failure
+	fillPage  = 50          // memories that are read and embedded at a time
+)
+
+// Embeddings makes the vectors that memories lack: of those that were written
+// while the embedder failed or there was none, and all of them where another
+// embedder made them.
+type Embeddings struct {
+	Documents storage.Documents
+	Embedder  embed.Embedder
+	Tenants   func() []string
+	Now       func() time.Time
+	Log       *slog.Logger
+}
+
+// Run goes through the memories of all tenants at once and then again and again,
+// until ctx ends; that is no error. What fails is logged and tried again.
+func (e Embeddings) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		next := FillEvery
+		for _, tenant := range e.Tenants() {
+			made, err := e.Fill(ctx, tenant)
+			switch {
+			case err != nil && ctx.Err() == nil:
+				next = fillAgain
+				e.Log.LogAttrs(ctx, slog.LevelWarn, "memories have no vectors yet", slog.String("tenant", tenant), slog.String("error", err.Error()))
+			case made > 0:
+				e.Log.LogAttrs(ctx, slog.LevelInfo, "vectors of memories made", slog.String("tenant", tenant), slog.Int("memories", made))
+			}
+		}
+		_ = sleep(ctx, next) // the loop looks whether ctx has ended
+	}
+	return nil
+}
+
+// markID is the document that says, as its source, what made the vectors of a
+// tenant. It is no memory, as locks are none.
+const markID = ownPrefix + "embedder"
+
+// Fill makes the vectors that memories of a tenant lack, all of them where it is
+// not known that this embedder made them, and returns how many that were. The documents keep their positions: no writer is fenced off by it. A
+// memory that is written meanwhile is left as it is. After an error, or a crash,
+// the same call makes the rest.
+func (e Embeddings) Fill(ctx context.Context, tenant string) (made int, err error) {
+	m := &memory{Config{Documents: e.Documents}}
+	mark, version, err := m.get(ctx, tenant, markID)
+	if errors.Is(err, storage.ErrNotFound) {
+		version, err = storage.Nobody, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	others := mark.Source != e.Embedder.Name() // or nobody knows: then nobody has asked for long
+	for after := ""; ; {
+		page, err := e.Documents.Search(ctx, tenant, storage.IndexMemory, storage.Query{After: after, Limit: fillPage, Now: intents.FormatTime(e.Now())})
+		if err != nil {
+			return made, err
+		}
+		n, err := e.fill(ctx, tenant, page.Documents, others)
+		made += n
+		if err != nil {
+			return made, err
+		}
+		if after = page.Cursor; after == "" {
+			break
+		}
+	}
+	if mark.Source == e.Embedder.Name() {
+		return made, nil
+	}
+	doc, err := record{
+		ID: markID, Key: markID, Tenant: tenant, Scope: scopeTenant, Source: e.Embedder.Name(), CreatedAt: timestamp(e.Now()),
+	}.document(version + 1)
+	if err != nil {
+		return made, err
+	}
+	if err := e.Documents.Swap(ctx, tenant, storage.IndexMemory, version, doc); !errors.Is(err, storage.ErrStale) {
+		return made, err
+	}
+	return made, nil // another process has said so
+}
+
+// fill makes the vectors of one page; all: also where there is one.
+func (e Embeddings) fill(ctx context.Context, tenant string, docs []storage.Document, all bool) (made int, err error) {
+	var (
+		lacking  []record
+		versions []int64
+		texts    []string
+	)
+	for _, doc := range docs {
+		var r record
+		if err := json.Unmarshal(doc.Body, &r); err != nil || isLock(r) || len(r.Embedding) > 0 && !all {
+			continue
+		}
+		lacking, versions, texts = append(lacking, r), append(versions, doc.Position), append(texts, r.embeddable())
+	}
+	if len(texts) == 0 {
+		return 0, nil
+	}
+	vectors, err := e.Embedder.Embed(ctx, texts)
+	if err != nil {
+		return 0, err
+	}
+	for i, r := range lacking {
+		r.Embedding = vectors[i]
+		doc, err := r.document(versions[i])
+		if err != nil {
+			return made, err
+		}
+		switch err := e.Documents.Swap(ctx, tenant, storage.IndexMemory, versions[i], doc); {
+		case err == nil:
+			made++
+		case !errors.Is(err, storage.ErrStale):
+			return made, err
+		}
+	}
+	return made, nil
+}

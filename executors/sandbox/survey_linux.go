@@ -1,0 +1,32 @@
+//go:build amd64 || arm64
+
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"slices"
+)
+
+// Survey tries every driver with its canary, also those that cfg does not accept.
+// An error means that there is no runtime to try them with.
+func Survey(ctx context.Context, cfg Config) (Surveyed, error) {
+	cfg, err := cfg.normalize()
+	if err != nil {
+		return Surveyed{}, err
+	}
+	h, err := openHost(ctx, cfg)
+	if err != nil {
+		return Surveyed{}, err
+	}
+	s := Surveyed{Python: h.runtime.image.Python, Refused: map[string]error{}}
+	for _, d := range h.drivers() {
+		if err := d.Probe(ctx); err != nil {
+			s.Refused[d.Name()] = err
+		}
+	}
+	if i := slices.IndexFunc(cfg.Drivers, func(name string) bool { return s.Refused[name] == nil }); i >= 0 {
+		s.Driver = cfg.Drivers[i]
+	}
+	return s, errors.Join(ctx.Err(), h.close())
+}

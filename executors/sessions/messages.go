@@ -1,0 +1,79 @@
+package sessions
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"aob.dev/writ/executors"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
+)
+
+// messages are the turns of an order as they are stored.
+func messages(o *executors.Order, turns []catalog.Turn) []message {
+	out := make([]message, len(turns))
+	for i, t := range turns {
+		out[i] = message{ID: messageID(o, i), Role: t.Role, Content: t.Content, TS: t.Timestamp.UTC(), Summary: t.IntentSummary}
+	}
+	return out
+}
+
+// messageID names a turn by the order that wrote it: by its idempotency key, which
+// is one user's, because an order that is sealed again has another intent_id.
+func messageID(o *executors.Order, i int) string {
+	sum := sha256.Sum256([]byte(o.Ticket.Actor.UserID + "\n" + o.Key))
+	return fmt.Sprintf("m_%x_%d", sum[:16], i)
+}
+
+// has says that the turns stand in the session. They came together.
+func (s *session) has(turns []message) bool {
+	return len(turns) > 0 && slices.ContainsFunc(s.Messages, func(m message) bool { return m.ID == turns[0].ID })
+}
+
+// row is a document of agent_messages (SES-09, STO-14): one turn, for good, also
+// when the window of its session has gone on.
+type row struct {
+	ID        string    `json:"message_id"`
+	Tenant    string    `json:"tenant_id"`
+	User      string    `json:"user_id"`
+	Session   string    `json:"session_id"`
+	Turn      string    `json:"turn_id,omitempty"`
+	Plan      string    `json:"plan_id,omitempty"`
+	Type      string    `json:"message_type"`
+	Content   string    `json:"content"`
+	Position  int64     `json:"position"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// messageTypes by the roles of turns (C-23).
+var messageTypes = map[string]string{"user": "user", "agent": "assistant"}
+
+// keepRows writes the rows of turns, in one call and in their order (SES-10). Rows
+// that are there stay as they are, so the same order may come again.
+func (s *sessions) keepRows(ctx context.Context, o *executors.Order, sessionID string, turns []message) error {
+	docs := make([]storage.Document, len(turns))
+	for i, m := range turns {
+		body, err := json.Marshal(row{
+			ID: m.ID, Tenant: o.Ticket.Actor.Tenant, User: o.Ticket.Actor.UserID, Session: sessionID, Turn: o.Context.TurnID, Plan: o.Context.PlanID,
+			Type: messageTypes[m.Role], Content: m.Content, Position: o.Ticket.Position, CreatedAt: m.TS,
+		})
+		if err != nil {
+			return err
+		}
+		docs[i] = storage.Document{ID: m.ID, Position: o.Ticket.Position, Body: body}
+	}
+	_, err := s.docs.Create(ctx, o.Ticket.Actor.Tenant, storage.IndexMessages, docs...)
+	return executors.Store(err)
+}
+
+// isUnavailable: the store did not answer, so nothing is known.
+func isUnavailable(err error) bool {
+	var f *executors.Failure
+	return err != nil && (!errors.As(err, &f) || f.Code != intents.NotFound)
+}

@@ -1,0 +1,199 @@
+// Package ticketvectors makes dispatches that an executor must carry out and ones
+// that it must not, one failure each, with the code that each deserves: for the
+// vectors of executors/testdata, and for services of others in any language
+// (writ executor check).
+package ticketvectors
+
+import (
+	"crypto"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"aob.dev/writ/intents"
+)
+
+// Keys that tickets are signed with, rightly and wrongly. Root names the log.
+type Keys struct {
+	Root, Router, Revoked, Gateway, Manager, Task, Operator, Stranger intents.Signer
+}
+
+// NewKeys makes keys for one use.
+func NewKeys() (Keys, error) {
+	var k Keys
+	for _, x := range []struct {
+		to   *intents.Signer
+		role intents.Role
+	}{
+		{&k.Root, intents.RoleRoot},
+		{&k.Router, intents.RoleRouter},
+		{&k.Revoked, intents.RoleRouter},
+		{&k.Gateway, intents.RoleGateway},
+		{&k.Manager, intents.RoleManager},
+		{&k.Task, intents.RoleTask},
+		{&k.Operator, intents.RoleOperator},
+		{&k.Stranger, intents.RoleRouter},
+	} {
+		var err error
+		if *x.to, err = intents.GenerateSigner(x.role); err != nil {
+			return k, err
+		}
+	}
+	return k, nil
+}
+
+// Origin of the log that the tickets are of.
+func (k Keys) Origin() string { return "writ/" + k.Root.KID }
+
+// JWKS are the keys that an executor is to know: all but the stranger's.
+func (k Keys) JWKS() intents.JWKS {
+	set := intents.JWKS{Origin: k.Origin(), Version: 1}
+	for _, s := range []intents.Signer{k.Router, k.Revoked, k.Gateway, k.Manager, k.Task, k.Operator} {
+		key := s.VerificationKey()
+		key.Revoked = s.KID == k.Revoked.KID
+		if s.Role == intents.RoleOperator {
+			key.Subject, key.Tenant = "bob", "default"
+		}
+		set.Keys = append(set.Keys, key.ToJWK())
+	}
+	return set
+}
+
+// Target is whom the vectors are for.
+type Target struct {
+	Executor string
+	Types    []string        // the first is ordered; there must be one
+	Args     json.RawMessage // of that order, canonical
+	Now      time.Time       // whole seconds; deadlines are ten seconds later
+}
+
+// Vector is a dispatch with the code that every executor must report.
+type Vector struct {
+	Name     string            `json:"name"`
+	Doc      string            `json:"doc"`
+	Dispatch *intents.Dispatch `json:"dispatch,omitempty"`
+	Raw      string            `json:"raw,omitempty"` // instead: its exact text
+	Executor string            `json:"executor"`
+	Types    []string          `json:"types"`
+	Now      string            `json:"now"`
+	Expect   intents.Code      `json:"expect"`
+}
+
+// Bytes is the dispatch as it travels.
+func (v *Vector) Bytes() ([]byte, error) {
+	if v.Dispatch == nil {
+		return []byte(v.Raw), nil
+	}
+	return json.Marshal(v.Dispatch)
+}
+
+// Make makes all of them: what is in the ticket, who signed it and how, what it
+// was put to, and what is no dispatch at all.
+func Make(k Keys, t Target) ([]*Vector, error) {
+	if t.Executor == "" || len(t.Types) == 0 {
+		return nil, errors.New("ticket vectors: for which executor and type?")
+	}
+	m := &maker{Keys: k, t: t}
+	if header, payload := m.order(same); m.err == nil {
+		m.issue(m.Router, m.ticket(header, payload, func(*intents.Ticket) {}))
+	}
+	if m.err != nil {
+		return nil, m.err // the rest would fail likewise
+	}
+	m.claimVectors()
+	m.obligationVectors()
+	m.tokenVectors()
+	m.orderVectors()
+	m.dispatchVectors()
+	return m.list, m.err
+}
+
+// maker collects vectors; the first error is what counts.
+type maker struct {
+	Keys
+	t    Target
+	list []*Vector
+	err  error
+}
+
+func (m *maker) must(err error) {
+	if m.err == nil && err != nil {
+		m.err = fmt.Errorf("ticket vectors: %w", err)
+	}
+}
+
+// elsewhere is a type that the executor does not carry out.
+const elsewhere = "x.writ-check.elsewhere"
+
+// order is a sealed order in its parts.
+func (m *maker) order(change func(b *intents.Body)) (header string, payload []byte) {
+	b := intents.Body{
+		Version: intents.Version,
+		Intent:  intents.Intent{Type: m.t.Types[0], Args: m.t.Args},
+		Actor:   intents.Actor{UserID: "ana", Tenant: "default", Grant: "e30.e30.AA"},
+		Constraints: intents.Constraints{
+			IssuedAt: intents.FormatTime(m.t.Now), TTLSec: 60, Audience: m.Origin(), IdempotencyKey: "k1",
+		},
+		Context: &intents.Context{SessionID: "s", TurnID: "t", PlanID: "plan_1", Revision: 1, Step: 1, TaskID: "task_1", Labels: map[string]string{"note": "ä"}},
+	}
+	change(&b)
+	sealed, _, err := intents.Seal(m.Task, b)
+	m.must(err)
+	var top map[string]json.RawMessage
+	var sig string
+	m.must(json.Unmarshal(sealed, &top))
+	m.must(json.Unmarshal(top["sig"], &sig))
+	delete(top, "sig")
+	payload, err = json.Marshal(top)
+	m.must(err)
+	payload, err = intents.Canonical(payload)
+	m.must(err)
+	header, _, _ = strings.Cut(sig, "..")
+	return header, payload
+}
+
+func same(*intents.Body) {}
+
+// ticket for an order, changed.
+func (m *maker) ticket(header string, payload []byte, change func(t *intents.Ticket)) intents.Ticket {
+	t := intents.Ticket{
+		Issuer: m.Origin(), IntentID: intents.IntentID(header, payload), Type: m.t.Types[0], Executor: m.t.Executor,
+		Actor: intents.Principal{UserID: "ana", Tenant: "default", Roles: []string{"user"}, Session: "s"}, Position: 7, Attempt: 1,
+		Deadline: m.t.Now.Add(10 * time.Second), PolicyDigest: intents.Digest(nil),
+		Scope: &intents.TaskScopeClaim{Task: "task_1", Plan: "plan_1", Revision: 1, Step: 1, Skills: []string{}, Deadline: m.t.Now.Add(time.Minute)},
+	}
+	change(&t)
+	return t
+}
+
+func (m *maker) issue(key intents.Signer, t intents.Ticket) string {
+	token, err := intents.IssueTicket(key, t)
+	m.must(err)
+	return token
+}
+
+// signed signs any text as claims under any header.
+func (m *maker) signed(header, claims string) string {
+	b64 := base64.RawURLEncoding
+	input := b64.EncodeToString([]byte(header)) + "." + b64.EncodeToString([]byte(claims))
+	sig, err := m.Router.Key.Sign(nil, []byte(input), crypto.Hash(0))
+	m.must(err)
+	return input + "." + b64.EncodeToString(sig)
+}
+
+func (m *maker) add(name, doc string, expect intents.Code, d intents.Dispatch) *Vector {
+	v := &Vector{Name: name, Doc: doc, Dispatch: &d, Executor: m.t.Executor, Types: m.t.Types, Now: m.t.Now.Format(time.RFC3339), Expect: expect}
+	m.list = append(m.list, v)
+	return v
+}
+
+// other is another type of the executor, or one of nobody.
+func (m *maker) other() string {
+	if len(m.t.Types) > 1 {
+		return m.t.Types[1]
+	}
+	return elsewhere
+}

@@ -1,0 +1,101 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+)
+
+var heldID = intents.Digest([]byte("held"))
+
+// approvals answers as the router's inbox: one order, which its reader may decide.
+func (c *core) approvals(_ context.Context, data []byte) []byte {
+	var q bus.ApprovalsRequest
+	if err := json.Unmarshal(data, &q); err != nil {
+		c.t.Error(err)
+	}
+	g, err := intents.OpenGrant(q.Grant, origin, c.keys(), c.now())
+	if err != nil || g.For != "" {
+		return marshal(c.t, bus.ApprovalsReply{Code: string(intents.GrantInvalid)})
+	}
+	if q.Limit > 100 {
+		return marshal(c.t, bus.ApprovalsReply{Code: string(intents.SchemaInvalid), Reason: "must be 1 to 100"})
+	}
+	out := bus.ApprovalsReply{Approvals: []bus.HeldOrder{}}
+	if !q.Mine && (q.IntentID == "" || q.IntentID == heldID) {
+		out.Approvals = append(out.Approvals, bus.HeldOrder{
+			IntentID: heldID, TenantID: g.Tenant, UserID: "ana", Type: "skill.call", Args: json.RawMessage(`{}`), Rules: []bus.HeldRule{},
+			Approved: []bus.Approved{}, HeldAt: intents.FormatTime(c.now()), Deadline: intents.FormatTime(c.now()), MayDecide: true, URL: bus.ApprovalURL(heldID),
+		})
+	}
+	return marshal(c.t, out)
+}
+
+func TestInbox(t *testing.T) {
+	w := newWorld(t, nil)
+	var page bus.ApprovalsReply
+	if resp := w.call("GET", "/agent/approvals?limit=5&type=skill.call", "", nil, &page); resp.StatusCode != http.StatusOK || len(page.Approvals) != 1 || page.Approvals[0].IntentID != heldID {
+		t.Errorf("%d %+v", resp.StatusCode, page)
+	}
+	if resp := w.call("GET", "/agent/approvals?mine=true", "", nil, &page); resp.StatusCode != http.StatusOK || len(page.Approvals) != 0 {
+		t.Errorf("%d %+v", resp.StatusCode, page)
+	}
+	var one bus.HeldOrder
+	if resp := w.call("GET", "/agent/approvals/"+heldID, "", nil, &one); resp.StatusCode != http.StatusOK || !one.MayDecide {
+		t.Errorf("%d %+v", resp.StatusCode, one)
+	}
+	for path, want := range map[string]intents.Code{
+		"/agent/approvals/" + intents.Digest(nil): intents.NotFound, "/agent/approvals?limit=101": intents.SchemaInvalid,
+	} {
+		var p struct {
+			Code intents.Code `json:"code"`
+		}
+		if resp := w.call("GET", path, "", nil, &p); p.Code != want || resp.StatusCode != want.Info().Status {
+			t.Errorf("%s: %d %+v", path, resp.StatusCode, p)
+		}
+	}
+}
+
+// A person's word is an order of its own, under a grant of this moment that is
+// theirs: what the body says of others is held to the key.
+func TestDecide(t *testing.T) {
+	w := newWorld(t, nil)
+	result := catalog.ApproveResult{IntentID: heldID, State: catalog.ApprovalReleased, Approved: []string{"ben"}}
+	w.set(func(c *core) {
+		c.refuse["hitl.approve"] = &intents.Answer{
+			IntentID: "sha256:1", Code: intents.OK, Decision: &intents.Decision{Verdict: intents.Allow, Code: intents.OK},
+			Outcome: &intents.Outcome{Status: intents.Done, Code: intents.OK, Result: marshal(t, result)},
+		}
+	})
+	var got catalog.ApproveResult
+	if resp := w.call("POST", "/agent/approvals/"+heldID, `{"decision":"approve"}`, nil, &got); resp.StatusCode != http.StatusOK || got.State != catalog.ApprovalReleased {
+		t.Errorf("%d %+v", resp.StatusCode, got)
+	}
+	sealed := w.ordered("hitl.approve")
+	if len(sealed) != 1 {
+		t.Fatalf("%d orders", len(sealed))
+	}
+	var args catalog.Approve
+	if err := json.Unmarshal(sealed[0].Args(), &args); err != nil || args.IntentID != heldID || args.Decision != "approve" {
+		t.Errorf("%+v %v", args, err)
+	}
+	if g := sealed[0].Grant(); g == nil || g.For != "" || g.IssuedAt != w.clock.Now().Unix() || len(g.Act.AMR) == 0 {
+		t.Errorf("grant %+v", g)
+	}
+	for path, body := range map[string]string{
+		"/agent/approvals/" + heldID: `{"decision":"reject"}`, // no reason
+		"/agent/approvals/x":         `{"decision":"approve"}`,
+	} {
+		if resp := w.call("POST", path, body, nil, nil); resp.StatusCode < 400 {
+			t.Errorf("%s %s: %d", path, body, resp.StatusCode)
+		}
+	}
+	if n := len(w.ordered("hitl.approve")); n != 1 {
+		t.Errorf("%d orders", n)
+	}
+}

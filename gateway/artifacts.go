@@ -1,0 +1,270 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/problem"
+)
+
+// Artifacts are bytes of a tenant under cas://sha256:<hex>.
+type Artifacts interface {
+	Keep(ctx context.Context, tenant string, r io.Reader) (ref string, size int64, err error)
+	// Fetch is ErrNoArtifact for what is not there, or another tenant's.
+	Fetch(ctx context.Context, tenant, ref string) (io.ReadCloser, int64, error)
+}
+
+// ErrNoArtifact says that a tenant has no such artifact.
+var ErrNoArtifact = errors.New("no such artifact")
+
+// maxArtifact that is taken, in bytes, and how long it may take to send it.
+const (
+	maxArtifact = 256 << 20
+	uploadTime  = 10 * time.Minute
+)
+
+const uploadRoute = "/agent/artifacts"
+
+// withoutUpload is a request as its header is checked: what is kept for good may
+// be of any type.
+func withoutUpload(c *gin.Context) *http.Request {
+	if c.FullPath() != uploadRoute || c.Request.Method != http.MethodPost {
+		return c.Request
+	}
+	r := *c.Request
+	r.Header = r.Header.Clone()
+	r.Header.Del("Content-Type")
+	return &r
+}
+
+// artifactReply is the answer to POST /agent/artifacts.
+type artifactReply struct {
+	catalog.ArtifactPutResult
+	URL string `json:"url"` // for whoever brings a key
+}
+
+// putArtifact is POST /agent/artifacts: the body, whatever it is, is kept, and an
+// order under the user's grant names it. What the order's refusal leaves
+// unnamed is collected later.
+func (g *Gateway) putArtifact(c *gin.Context) error {
+	who, err := g.authenticate(c)
+	if err != nil {
+		return err
+	}
+	a, err := g.identify(c.Request.Context(), who, claim{})
+	if err != nil {
+		return err
+	}
+	if g.cfg.Artifacts == nil {
+		return problem.New(intents.DispatchUnavailable, "", "no artifacts are kept here")
+	}
+	put := catalog.ArtifactPut{Name: c.Query("name")}
+	if t := c.GetHeader("Content-Type"); t != "" {
+		if put.MediaType, _, err = mime.ParseMediaType(t); err != nil {
+			return problem.New(intents.SchemaInvalid, "/media_type", "Content-Type is no media type")
+		}
+	}
+	if put.From, err = g.receive(c, a.tenant); err != nil {
+		return err
+	}
+	ctx, cancel := lasting(c, openTimeout)
+	defer cancel()
+	kept, err := request[catalog.ArtifactPutResult](ctx, g, a, "artifact.put", put, "")
+	if err != nil {
+		return err
+	}
+	at := uploadRoute + "/" + kept.Artifact[len("cas://"):]
+	c.Header("Location", at)
+	c.JSON(http.StatusCreated, artifactReply{kept, at})
+	return nil
+}
+
+// receive streams the body into the tenant's artifacts.
+func (g *Gateway) receive(c *gin.Context, tenant string) (ref string, err error) {
+	tooLarge := problem.New(intents.PayloadTooLarge, "", "an artifact has at most 256 MiB")
+	if c.Request.ContentLength > maxArtifact {
+		return "", tooLarge
+	}
+	if err := http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(uploadTime)); err != nil {
+		return "", err
+	}
+	body := &sent{r: http.MaxBytesReader(c.Writer, c.Request.Body, maxArtifact)}
+	ref, _, err = g.cfg.Artifacts.Keep(c.Request.Context(), tenant, body)
+	var over *http.MaxBytesError
+	switch {
+	case errors.As(body.err, &over):
+		return "", tooLarge
+	case body.err != nil:
+		return "", problem.New(intents.SchemaInvalid, "", "the body ends early")
+	}
+	return ref, err
+}
+
+// sent remembers why a body could not be read, so that it is not taken for the
+// store's failure.
+type sent struct {
+	r   io.Reader
+	err error
+}
+
+func (s *sent) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		s.err = err
+	}
+	return n, err
+}
+
+// getArtifact is GET /agent/artifacts/{digest}: by a link, or with a key, by an
+// order under the user's grant.
+func (g *Gateway) getArtifact(c *gin.Context) error {
+	digest := c.Param("digest")
+	if c.Query("mac") != "" {
+		tenant, ok := g.cfg.Links.open(digest, c.Request.URL.Query(), g.cfg.Now())
+		if !ok {
+			return problem.New(intents.Unauthorized, "", "the link is not valid, or no longer")
+		}
+		return g.serveArtifact(c, tenant, digest)
+	}
+	who, err := g.authenticate(c)
+	if err != nil {
+		return err
+	}
+	a, err := g.identify(c.Request.Context(), who, claim{})
+	if err != nil {
+		return err
+	}
+	if !digestName.MatchString(digest) {
+		return problem.New(intents.NotFound, "", "no such artifact")
+	}
+	if _, err := request[catalog.ArtifactGetResult](c.Request.Context(), g, a, "artifact.get", catalog.ArtifactGet{Artifact: "cas://" + digest}, ""); err != nil {
+		return err
+	}
+	return g.serveArtifact(c, a.tenant, digest)
+}
+
+// serveArtifact gives the bytes, or a range of them. All are checked before the
+// first is sent: a range of a damaged artifact would not be seen to be wrong.
+func (g *Gateway) serveArtifact(c *gin.Context, tenant, digest string) error {
+	if g.cfg.Artifacts == nil {
+		return problem.New(intents.DispatchUnavailable, "", "no artifacts are kept here")
+	}
+	content := &content{open: func() (io.ReadCloser, int64, error) {
+		return g.cfg.Artifacts.Fetch(c.Request.Context(), tenant, "cas://"+digest)
+	}}
+	defer content.Close()
+	err := content.check()
+	if errors.Is(err, ErrNoArtifact) {
+		return problem.New(intents.NotFound, "", "no such artifact")
+	}
+	if err != nil {
+		return err
+	}
+	c.Header("Content-Type", "application/octet-stream") // never what a browser would run
+	c.Header("Content-Disposition", "attachment")
+	c.Header("ETag", `"`+digest+`"`)
+	w := &ranged{ResponseWriter: c.Writer}
+	http.ServeContent(w, c.Request, "", time.Time{}, content)
+	if w.refused {
+		p := problem.New(intents.SchemaInvalid, "", "the artifact has no such range")
+		p.Status = http.StatusRequestedRangeNotSatisfiable
+		return p
+	}
+	return nil
+}
+
+// ranged keeps back the plain text in which net/http refuses a range.
+type ranged struct {
+	http.ResponseWriter
+	refused bool
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *ranged) WriteHeader(status int) {
+	if status == http.StatusRequestedRangeNotSatisfiable {
+		w.refused = true
+		return
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *ranged) Write(p []byte) (int, error) {
+	if w.refused {
+		return len(p), nil
+	}
+	return w.ResponseWriter.Write(p)
+}
+
+// content is an artifact that can be read from anywhere: what lies before is
+// read and dropped.
+type content struct {
+	open         func() (io.ReadCloser, int64, error)
+	r            io.ReadCloser
+	at, to, size int64
+}
+
+func (s *content) check() error {
+	r, size, err := s.open()
+	if err != nil {
+		return err
+	}
+	s.size = size
+	_, err = io.Copy(io.Discard, r)
+	return errors.Join(err, r.Close())
+}
+
+// Seek implements io.Seeker.
+func (s *content) Seek(offset int64, whence int) (int64, error) {
+	switch whence {
+	case io.SeekCurrent:
+		offset += s.to
+	case io.SeekEnd:
+		offset += s.size
+	}
+	if offset < 0 {
+		return 0, errors.New("seek before the beginning")
+	}
+	s.to = offset
+	return offset, nil
+}
+
+func (s *content) Read(p []byte) (int, error) {
+	if s.r == nil || s.at > s.to {
+		if err := s.Close(); err != nil {
+			return 0, err
+		}
+		var err error
+		if s.r, _, err = s.open(); err != nil {
+			return 0, err
+		}
+		s.at = 0
+	}
+	if s.at < s.to {
+		n, err := io.CopyN(io.Discard, s.r, s.to-s.at)
+		s.at += n
+		if err != nil {
+			return 0, err
+		}
+	}
+	n, err := s.r.Read(p)
+	s.at, s.to = s.at+int64(n), s.to+int64(n)
+	return n, err
+}
+
+// Close implements io.Closer.
+func (s *content) Close() error {
+	if s.r == nil {
+		return nil
+	}
+	r := s.r
+	s.r = nil
+	return r.Close()
+}

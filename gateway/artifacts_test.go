@@ -1,0 +1,151 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"aob.dev/writ/intents"
+)
+
+// shelf keeps artifacts in memory.
+type shelf struct{ m sync.Map }
+
+func (s *shelf) Keep(_ context.Context, tenant string, r io.Reader) (string, int64, error) {
+	b, err := io.ReadAll(r)
+	ref := "cas://" + intents.Digest(b)
+	if err == nil {
+		s.m.Store(tenant+ref, b)
+	}
+	return ref, int64(len(b)), err
+}
+
+func (s *shelf) Fetch(_ context.Context, tenant, ref string) (io.ReadCloser, int64, error) {
+	b, ok := s.m.Load(tenant + ref)
+	if !ok {
+		return nil, 0, ErrNoArtifact
+	}
+	return io.NopCloser(bytes.NewReader(b.([]byte))), int64(len(b.([]byte))), nil
+}
+
+func withShelf(t *testing.T) (*world, *shelf) {
+	t.Helper()
+	s := &shelf{}
+	return newWorld(t, nil, func(c *Config, _ *pace) {
+		c.Artifacts, c.Links = s, Links{Key: []byte("a key of this test")}
+	}), s
+}
+
+func (w *world) bytes(path string, header http.Header) (int, string, http.Header) {
+	w.t.Helper()
+	resp := w.do(w.t.Context(), "GET", path, "", header)
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return resp.StatusCode, string(b), resp.Header
+}
+
+func TestArtifactIsKeptAndRead(t *testing.T) {
+	w, _ := withShelf(t)
+	var kept artifactReply
+	resp := w.call("POST", "/agent/artifacts?name=a.txt", "0123456789", http.Header{"Content-Type": {"text/plain; charset=utf-8"}}, &kept)
+	digest := intents.Digest([]byte("0123456789"))
+	if resp.StatusCode != http.StatusCreated || kept.Artifact != "cas://"+digest || kept.Name != "a.txt" || kept.MediaType != "text/plain" || resp.Header.Get("Location") != kept.URL {
+		t.Fatalf("%d %+v", resp.StatusCode, kept)
+	}
+	for name, tt := range map[string]struct {
+		header http.Header
+		status int
+		want   string
+	}{
+		"all":      {nil, 200, "0123456789"},
+		"range":    {http.Header{"Range": {"bytes=3-5"}}, 206, "345"},
+		"suffix":   {http.Header{"Range": {"bytes=-2"}}, 206, "89"},
+		"the same": {http.Header{"If-None-Match": {`"` + digest + `"`}}, 304, ""},
+	} {
+		status, got, header := w.bytes(kept.URL, tt.header)
+		if status != tt.status || got != tt.want || header.Get("ETag") != `"`+digest+`"` {
+			t.Errorf("%s: %d %q %v", name, status, got, header)
+		}
+	}
+	if status, _, header := w.bytes(kept.URL, http.Header{"Range": {"bytes=10-"}}); status != 416 || header.Get("Content-Type") != "application/problem+json" {
+		t.Errorf("beyond the end: %d %v", status, header)
+	}
+	if n := len(w.ordered("artifact.get")); n != 5 {
+		t.Errorf("%d orders to read", n)
+	}
+	w.refused("GET", kept.URL, "", http.Header{"X-Api-Key": nil}, intents.Unauthorized, "")
+	w.refused("POST", "/agent/artifacts", "x", http.Header{"X-Api-Key": nil}, intents.Unauthorized, "")
+	w.refused("GET", "/agent/artifacts/"+intents.Digest([]byte("never")), "", nil, intents.NotFound, "")
+	w.refused("GET", "/agent/artifacts/x", "", nil, intents.NotFound, "")
+}
+
+// A link needs no key, and is of one tenant, digest and second, and of GET.
+func TestArtifactLink(t *testing.T) {
+	w, s := withShelf(t)
+	ref, _, err := s.Keep(t.Context(), "acme", strings.NewReader("theirs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, _, err := s.Keep(t.Context(), "other", strings.NewReader("theirs"))
+	if err != nil || other != ref {
+		t.Fatal(err)
+	}
+	anyone := http.Header{"X-Api-Key": nil}
+	before := w.clock.Now().Add(time.Minute)
+	link, err := w.gateway.cfg.Links.Link("acme", ref, before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, got, _ := w.bytes(link, anyone); status != 200 || got != "theirs" {
+		t.Fatalf("%d %q", status, got)
+	}
+	u, err := url.Parse(link)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := func(name, value string) string {
+		q := u.Query()
+		q.Set(name, value)
+		return u.Path + "?" + q.Encode()
+	}
+	for _, forged := range []string{
+		changed("tenant", "other"), changed("before", "99999999999"), changed("mac", "AAAA"), changed("more", "x"),
+		strings.Replace(link, intents.Digest([]byte("theirs")), intents.Digest([]byte("x")), 1),
+	} {
+		w.refused("GET", forged, "", anyone, intents.Unauthorized, "")
+	}
+	digest := strings.TrimPrefix(ref, "cas://")
+	if _, ok := w.gateway.cfg.Links.open(digest, u.Query(), before.Truncate(time.Second)); ok {
+		t.Error("open at its second")
+	}
+	if _, ok := (Links{}).open(digest, u.Query(), w.clock.Now()); ok {
+		t.Error("no key opens")
+	}
+	if n := len(w.ordered("artifact.get")); n != 0 {
+		t.Errorf("%d orders for links", n)
+	}
+}
+
+// What says that it is too large is refused before it is read, and nothing is kept.
+func TestArtifactTooLarge(t *testing.T) {
+	w, s := withShelf(t)
+	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/agent/artifacts", strings.NewReader("x"))
+	req.Header.Set("X-Api-Key", anaKey)
+	req.ContentLength = maxArtifact + 1
+	got := httptest.NewRecorder()
+	w.gateway.Handler().ServeHTTP(got, req)
+	if got.Code != http.StatusRequestEntityTooLarge || len(w.ordered("artifact.put")) != 0 {
+		t.Fatalf("%d %s", got.Code, got.Body)
+	}
+	s.m.Range(func(ref, _ any) bool { t.Errorf("kept %v", ref); return true })
+}

@@ -1,0 +1,132 @@
+package intents
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"strconv"
+)
+
+// Limits of a batch (DESIGN §4). MaxBatchSize is in bytes as received, and what
+// a message of the bus can hold.
+const (
+	MaxBatch     = 100
+	MaxBatchSize = 1 << 20
+)
+
+// BatchAnswer is what the submitter of a batch gets. Without answers nothing was
+// accepted, and fault says what became of the order that was to blame.
+type BatchAnswer struct {
+	Code    Code      `json:"code"`              // OK: all are done; else of the order that stopped it
+	Index   *int      `json:"index,omitempty"`   // of that order, from 0
+	Pointer string    `json:"pointer,omitempty"` // into the batch: /orders/<index>/…
+	Reason  string    `json:"reason,omitempty"`
+	Hint    string    `json:"hint,omitempty"`
+	Answers []*Answer `json:"answers,omitempty"` // one per order, in order
+	Fault   *Answer   `json:"fault,omitempty"`
+}
+
+// BatchRef says in a decision that the order was accepted as one of a batch.
+type BatchRef struct {
+	Index  int   `json:"index"`  // in the batch, from 0
+	Offset int64 `json:"offset"` // of its record from the first of the batch
+}
+
+// BatchPointer points at a member of an order of a batch; pointer is into the order.
+func BatchPointer(index int, pointer string) string {
+	return "/orders/" + strconv.Itoa(index) + pointer
+}
+
+// ParseBatch takes {"atomic": true, "orders": [...]} apart and leaves each order
+// as the bytes that came: it is for Parse to judge them. The error is a *Refusal
+// with SCHEMA_INVALID or PAYLOAD_TOO_LARGE.
+func ParseBatch(raw []byte) ([][]byte, error) {
+	if len(raw) > MaxBatchSize {
+		return nil, Refuse(PayloadTooLarge, "", "a batch has at most 1048576 bytes")
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	b := batchReader{dec: dec}
+	if err := b.read(); err != nil {
+		var refusal *Refusal
+		if errors.As(err, &refusal) {
+			return nil, err
+		}
+		return nil, Refuse(SchemaInvalid, "", "the batch is not JSON")
+	}
+	switch {
+	case !b.atomic:
+		return nil, Refuse(SchemaInvalid, "/atomic", `must be true: all orders of a batch are accepted or none`)
+	case len(b.orders) == 0:
+		return nil, Refuse(SchemaInvalid, "/orders", "a batch has 1 to 100 orders")
+	}
+	return b.orders, nil
+}
+
+// batchReader reads a batch token by token: its members are known, and each
+// comes once.
+type batchReader struct {
+	dec    *json.Decoder
+	orders [][]byte
+	atomic bool
+	seen   map[string]bool
+}
+
+func (b *batchReader) read() error {
+	if t, err := b.dec.Token(); err != nil || t != json.Delim('{') {
+		return Refuse(SchemaInvalid, "", `a batch is a JSON object {"atomic": true, "orders": [...]}`)
+	}
+	b.seen = map[string]bool{}
+	for b.dec.More() {
+		t, err := b.dec.Token()
+		if err != nil {
+			return err
+		}
+		name, _ := t.(string) // a member's name always is one
+		if b.seen[name] {
+			return Refuse(SchemaInvalid, "", "a member of the batch comes twice")
+		}
+		b.seen[name] = true
+		if err := b.member(name); err != nil {
+			return err
+		}
+	}
+	if _, err := b.dec.Token(); err != nil {
+		return err
+	}
+	if _, err := b.dec.Token(); !errors.Is(err, io.EOF) {
+		return Refuse(SchemaInvalid, "", "something follows the batch")
+	}
+	return nil
+}
+
+func (b *batchReader) member(name string) error {
+	switch name {
+	case "atomic":
+		t, err := b.dec.Token()
+		b.atomic = t == true
+		return err
+	case "orders":
+		return b.list()
+	default:
+		return Refuse(SchemaInvalid, "", "a batch has the members atomic and orders")
+	}
+}
+
+func (b *batchReader) list() error {
+	if t, err := b.dec.Token(); err != nil || t != json.Delim('[') {
+		return Refuse(SchemaInvalid, "/orders", "must be an array of sealed orders")
+	}
+	for b.dec.More() {
+		if len(b.orders) == MaxBatch {
+			return Refuse(PayloadTooLarge, "/orders", "a batch has at most 100 orders")
+		}
+		var order json.RawMessage
+		if err := b.dec.Decode(&order); err != nil {
+			return err
+		}
+		b.orders = append(b.orders, order)
+	}
+	_, err := b.dec.Token()
+	return err
+}

@@ -1,0 +1,45 @@
+package catalog
+
+import (
+	"encoding/json"
+	"time"
+
+	"aob.dev/writ/intents"
+)
+
+var artifactRows = []Row{
+	{Type: "artifact.put", Title: "Keep data for good", Capability: "artifacts:write", Signers: []intents.Role{intents.RoleTask, intents.RoleManager, intents.RoleGateway}, Executor: "artifacts", Effect: Idempotent},
+	{Type: "artifact.get", Title: "Get an address to read an artifact at", Capability: "artifacts:read", Signers: []intents.Role{intents.RoleTask, intents.RoleManager, intents.RoleGateway}, Executor: "artifacts", Effect: Pure},
+}
+
+// ArtifactPut are the arguments of artifact.put: exactly one of Data and From. A
+// string is kept as text, anything else as JSON. What it is called and of which
+// type it is, the record says: bytes have one digest under any name.
+type ArtifactPut struct {
+	Data      json.RawMessage `json:"data,omitempty"`
+	From      string          `json:"from,omitempty"`
+	MediaType string          `json:"media_type,omitempty"`
+	Name      string          `json:"name,omitempty"`
+}
+
+// ArtifactPutResult is the result of artifact.put.
+type ArtifactPutResult struct {
+	Artifact  string `json:"artifact"` // cas://sha256:<hex>
+	SizeBytes int64  `json:"size_bytes"`
+	MediaType string `json:"media_type,omitempty"`
+	Name      string `json:"name,omitempty"`
+}
+
+// ArtifactGet are the arguments of artifact.get.
+type ArtifactGet struct {
+	Artifact string `json:"artifact"` // cas://sha256:<hex>, of the actor's tenant
+}
+
+// ArtifactGetResult is the result of artifact.get. URL is a path of the gateway
+// that gives the bytes to whoever has it, by GET, before ExpiresAt.
+type ArtifactGetResult struct {
+	Artifact  string    `json:"artifact"`
+	SizeBytes int64     `json:"size_bytes"`
+	URL       string    `json:"url"`
+	ExpiresAt time.Time `json:"expires_at"` // whole seconds
+}

@@ -1,0 +1,65 @@
+package intents
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+)
+
+// Masked stands where a policy took a value away.
+const Masked = "[masked]"
+
+// Mask replaces what the pointers name in a value. A pointer is an RFC 6901 JSON
+// Pointer into it; the token * stands for every member or element at its place.
+// Numbers keep their spelling. What cannot be read, and what a pointer without a
+// leading "/" is about, is masked whole: nothing is let through.
+func Mask(value json.RawMessage, pointers []string) json.RawMessage {
+	if len(pointers) == 0 {
+		return value
+	}
+	whole := json.RawMessage(`"` + Masked + `"`)
+	dec := json.NewDecoder(bytes.NewReader(value))
+	dec.UseNumber()
+	var doc any
+	if err := dec.Decode(&doc); err != nil {
+		return whole
+	}
+	for _, p := range pointers {
+		path, ok := strings.CutPrefix(p, "/")
+		if !ok {
+			return whole
+		}
+		doc = maskAt(doc, strings.Split(path, "/"))
+	}
+	out, err := marshalPlain(doc)
+	if err != nil {
+		return whole
+	}
+	return out
+}
+
+// unescape reads a token of a JSON Pointer.
+var unescape = strings.NewReplacer("~1", "/", "~0", "~")
+
+func maskAt(v any, path []string) any {
+	if len(path) == 0 {
+		return Masked
+	}
+	token := unescape.Replace(path[0])
+	switch v := v.(type) {
+	case map[string]any:
+		for name := range v {
+			if token == "*" || name == token {
+				v[name] = maskAt(v[name], path[1:])
+			}
+		}
+	case []any:
+		for i := range v {
+			if token == "*" || strconv.Itoa(i) == token {
+				v[i] = maskAt(v[i], path[1:])
+			}
+		}
+	}
+	return v
+}

@@ -1,0 +1,122 @@
+package bench
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/metrics"
+	"sync"
+	"time"
+
+	"aob.dev/writ/audit"
+)
+
+// DefaultOrders of the log that audit verifies.
+const DefaultOrders = 10_000
+
+// mebibytes that an audit may need, however long the log (the goal).
+const auditMemory = 1 << 10
+
+// audited makes a log of o.Orders decisions and measures its verification with
+// and without replay, beside as many bare signatures on all processors.
+func audited(ctx context.Context, o Options) (rows []Row, err error) {
+	err = within(func(dir string) error {
+		log, err := makeLog(ctx, dir, o.Orders)
+		if err != nil {
+			return err
+		}
+		rows, err = log.measure(ctx)
+		return err
+	})
+	return rows, err
+}
+
+func (m madeLog) measure(ctx context.Context) ([]Row, error) {
+	bare, err := bareVerify(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var rows []Row
+	for _, replay := range []bool{false, true} {
+		name := "verify"
+		if replay {
+			name = "verify and replay"
+		}
+		runtime.GC()
+		peak := watchHeap()
+		r, err := m.verify(ctx, replay)
+		top := peak()
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows,
+			newRow(name+" / ed25519.Verify on all processors", float64(r.Orders)/r.Seconds, bare, "decisions per second", r.Orders),
+			newRow(name+", peak heap / 1 GiB", top, auditMemory, "MiB", r.Records))
+	}
+	return rows, nil
+}
+
+func (m madeLog) verify(ctx context.Context, replay bool) (r audit.Report, err error) {
+	f, err := os.Open(m.bundle)
+	if err != nil {
+		return r, err
+	}
+	r, err = audit.Verify(ctx, f, audit.Options{Trust: m.trust, Replay: replay})
+	if err == nil && (!r.OK || r.Orders < m.orders || replay && r.Replayed == 0) {
+		err = fmt.Errorf("%d orders were made: %v", m.orders, r)
+	}
+	return r, errors.Join(err, f.Close())
+}
+
+// bareVerify is how many signatures over 1.5 kB all processors verify a second.
+func bareVerify(ctx context.Context) (float64, error) {
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		return 0, err
+	}
+	msg := make([]byte, 1500)
+	sig := ed25519.Sign(private, msg)
+	const each = 4000
+	var verifying sync.WaitGroup
+	start := time.Now()
+	for range runtime.GOMAXPROCS(0) {
+		verifying.Go(func() {
+			for i := 0; i < each && ctx.Err() == nil; i++ {
+				ed25519.Verify(public, msg, sig)
+			}
+		})
+	}
+	verifying.Wait()
+	return float64(each*runtime.GOMAXPROCS(0)) / time.Since(start).Seconds(), ctx.Err()
+}
+
+// heapLook is how often the heap is looked at.
+const heapLook = 50 * time.Millisecond
+
+// watchHeap follows the bytes of the heap, until peak is called for the most, in MiB.
+func watchHeap() (peak func() float64) {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	stop, most := make(chan struct{}), make(chan uint64)
+	go func() {
+		look := time.NewTicker(heapLook)
+		defer look.Stop()
+		var top uint64
+		for {
+			metrics.Read(sample)
+			top = max(top, sample[0].Value.Uint64())
+			select {
+			case <-look.C:
+			case <-stop:
+				most <- top
+				return
+			}
+		}
+	}()
+	return func() float64 {
+		close(stop)
+		return float64(<-most) / (1 << 20)
+	}
+}

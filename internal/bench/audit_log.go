@@ -1,0 +1,129 @@
+package bench
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"aob.dev/writ/audit"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/policies"
+	"aob.dev/writ/storage/ledger"
+)
+
+// auditCallers is how many turns of a generated log go on at once.
+const auditCallers = 16
+
+// madeLog is a log that a router has made, and its bundle.
+type madeLog struct {
+	orders int64
+	bundle string // file
+	trust  *audit.Trust
+}
+
+// makeLog plays turns until so many orders have been decided, over the
+// product's own router, journal and ledger, and exports all of it to a file
+// below dir: real signatures, a grant for each turn, plans, tasks with keys of
+// their own, and refusals of every stage that leaves a record.
+func makeLog(ctx context.Context, dir string, orders int64) (m madeLog, err error) {
+	w, err := newWorld(ctx, dir, time.Now)
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, w.close()) }()
+	if err := w.keepVersions(ctx); err != nil {
+		return m, err
+	}
+	if err := w.start(ctx, answering{}, 0); err != nil {
+		return m, err
+	}
+	if m.orders, err = w.play(ctx, orders); err != nil {
+		return m, err
+	}
+	source, err := w.ledger(ctx)
+	if err != nil {
+		return m, err
+	}
+	m.bundle = filepath.Join(dir, "bundle.jsonl")
+	f, err := os.Create(m.bundle)
+	if err != nil {
+		return m, err
+	}
+	out := bufio.NewWriterSize(f, 1<<20)
+	_, err = audit.Export(ctx, out, source, audit.Selection{})
+	if err := errors.Join(err, out.Flush(), f.Close()); err != nil {
+		return m, err
+	}
+	trust := audit.NewTrust(w.keys[intents.RoleRoot].VerificationKey())
+	m.trust = &trust
+	return m, nil
+}
+
+// keepVersions keeps what decides, so that the bundle has it.
+func (w *world) keepVersions(ctx context.Context) error {
+	source := policies.Embedded().Deciding()
+	doc, err := intents.Canonical(catalog.Document())
+	if err != nil {
+		return err
+	}
+	for _, content := range source {
+		if _, _, err := w.config.Blobs.Keep(ctx, ledger.SystemTenant, bytes.NewReader(content)); err != nil {
+			return err
+		}
+	}
+	for _, content := range [][]byte{source.Manifest(), doc} {
+		if _, _, err := w.config.Blobs.Keep(ctx, ledger.SystemTenant, bytes.NewReader(content)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// play has turns played by auditCallers at once until n orders are decided.
+func (w *world) play(ctx context.Context, n int64) (int64, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var decided, next atomic.Int64
+	var playing sync.WaitGroup
+	for range auditCallers {
+		playing.Go(func() {
+			for ctx.Err() == nil && decided.Load() < n {
+				p := &player{world: w, n: int(next.Add(1)), decided: &decided}
+				if err := p.turn(ctx); err != nil {
+					cancel(fmt.Errorf("turn %d: %w", p.n, err))
+				}
+			}
+		})
+	}
+	playing.Wait()
+	return decided.Load(), context.Cause(ctx)
+}
+
+// ledger writes the ledger over the whole journal.
+func (w *world) ledger(ctx context.Context) (s audit.Source, err error) {
+	secret, err := ledger.CreateSecret(filepath.Join(w.dir, "tags"))
+	if err != nil {
+		return s, err
+	}
+	origin, dir := w.config.Directory.Origin(), filepath.Join(w.dir, "ledger")
+	l, err := ledger.Open(ctx, ledger.Config{
+		Dir: dir, Origin: origin, Key: w.keys[intents.RoleLedger], Secret: secret, Records: w.journal, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return s, err
+	}
+	_, err = l.Sync(ctx)
+	return audit.Source{
+		Origin: origin, Records: w.journal, Ledger: ledger.NewReader(dir, origin), Blobs: w.config.Blobs,
+		Tags: ledger.NewTags(secret, origin), LedgerKey: w.keys[intents.RoleLedger], RouterKeys: []intents.Signer{w.keys[intents.RoleRouter]},
+	}, errors.Join(err, l.Close())
+}

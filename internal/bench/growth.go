@@ -1,0 +1,117 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"aob.dev/writ/storage/sqlite"
+)
+
+// Growth is measured at two sizes of one journal: few records, and as many as
+// asked for.
+const (
+	fewRecords    = 10_000
+	growthCallers = 128
+)
+
+// sized is what a journal of a size is like.
+type sized struct {
+	rate float64       // durable commits a second
+	p99  time.Duration // of one commit
+	open time.Duration // from nothing to the first answer
+	n    int64
+}
+
+// growth measures durable commits at the first size and at as many records as
+// asked for, and how long opening takes at both. A commit is an order with its
+// outcome: two records.
+func growth(ctx context.Context, dir string, o Options) (rows []Row, err error) {
+	var at [2]sized
+	c := &committer{body: recordBody(), ends: true}
+	for i, size := range []int64{fewRecords, o.Records} {
+		if at[i], err = c.at(ctx, filepath.Join(dir, "growing"), size, o.Time); err != nil {
+			return nil, err
+		}
+	}
+	few, many := at[0], at[1]
+	name := func(what string) string { return fmt.Sprintf("%s, %d records / %d", what, o.Records, fewRecords) }
+	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+	return []Row{
+		newRow(name(fmt.Sprintf("commits, %d callers", growthCallers)), many.rate, few.rate, "per second", many.n),
+		newRow(name("p99"), ms(many.p99), ms(few.p99), "ms", many.n),
+		newRow(name("opening"), ms(many.open), ms(few.open), "ms", 1),
+	}, nil
+}
+
+// at fills the journal up to a size, opens it anew and measures it.
+func (c *committer) at(ctx context.Context, dir string, size int64, d time.Duration) (s sized, err error) {
+	for _, step := range []func() error{
+		func() error { return c.fill(ctx, size) },
+		func() error { s, err = c.measure(ctx, d); return err },
+	} {
+		began := time.Now()
+		if c.journal, err = sqlite.OpenJournal(ctx, dir, sqlite.JournalOptions{}); err != nil {
+			return s, err
+		}
+		opened := time.Since(began)
+		if err := errors.Join(step(), c.journal.Close()); err != nil {
+			return s, err
+		}
+		s.open = opened
+	}
+	return s, nil
+}
+
+// fill commits until the journal has so many records.
+func (c *committer) fill(ctx context.Context, size int64) error {
+	var left atomic.Int64
+	left.Store((size - c.journal.Next()) / 2) // an order and its outcome
+	return c.callers(func() (bool, error) {
+		if left.Add(-1) < 0 {
+			return false, nil
+		}
+		return true, errors.Join(c.commit(ctx), ctx.Err())
+	})
+}
+
+func (c *committer) measure(ctx context.Context, d time.Duration) (s sized, err error) {
+	var mu sync.Mutex // guards took
+	var took []time.Duration
+	began := time.Now()
+	err = c.callers(func() (bool, error) {
+		start := time.Now()
+		err := c.commit(ctx)
+		mu.Lock()
+		defer mu.Unlock()
+		took = append(took, time.Since(start))
+		return time.Since(began) < d, errors.Join(err, ctx.Err())
+	})
+	if err != nil {
+		return s, err
+	}
+	s.rate, s.n = float64(len(took))/time.Since(began).Seconds(), int64(len(took))
+	slices.Sort(took)
+	s.p99 = took[len(took)*99/100]
+	return s, nil
+}
+
+// callers do something again and again until it says that it is enough.
+func (c *committer) callers(do func() (more bool, err error)) error {
+	failed := make([]error, growthCallers)
+	var running sync.WaitGroup
+	for i := range failed {
+		running.Go(func() {
+			for more := true; more && failed[i] == nil; {
+				more, failed[i] = do()
+			}
+		})
+	}
+	running.Wait()
+	return errors.Join(failed...)
+}

@@ -1,0 +1,165 @@
+package natsserver
+
+import (
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nkeys"
+)
+
+// Outsider is a service of somebody else: an executor that holds a key of its
+// own (NATS nkey), of which the server knows the public half.
+type Outsider struct {
+	Name  string   // of the executor; a user's service is called bus.ServiceName(name)
+	NKey  string   // public
+	Types []string // intent types that it carries out
+}
+
+// authority says who a connection is: our own users by the passwords of this
+// start, outsiders by their keys. That is looked up at each connection, so that
+// outsiders come and go without touching the connections of anybody else.
+type authority struct {
+	users   map[string]*server.User // as the configuration has them
+	account func(name string) (*server.Account, error)
+
+	mu        sync.RWMutex            // guards outsiders
+	outsiders map[string]*server.User // by public key
+}
+
+var _ server.Authentication = (*authority)(nil)
+
+// closed makes of a list of nothing what it says: the server's configuration
+// leaves it out, and what is left out would be everything.
+func closed(u *server.User) *server.User {
+	p := u.Permissions
+	if p.Publish == nil {
+		p.Publish = &server.SubjectPermission{}
+	}
+	if p.Publish.Allow == nil {
+		p.Publish.Allow = []string{}
+	}
+	return u
+}
+
+// Check implements server.Authentication.
+func (a *authority) Check(c server.ClientAuthentication) bool {
+	o := c.GetOpts()
+	known := a.known(o, c.GetNonce())
+	if known == nil {
+		return false
+	}
+	acc, err := a.account(known.Account.Name)
+	if err != nil {
+		return false
+	}
+	user := *known
+	user.Account = acc
+	c.RegisterUser(&user)
+	// Who was ended in between was not yet there to be disconnected.
+	now := a.known(o, c.GetNonce())
+	return now == known || now != nil && sameSubjects(now, known)
+}
+
+func (a *authority) known(o *server.ClientOpts, nonce []byte) *server.User {
+	if o.Nkey == "" {
+		u := a.users[o.Username]
+		if u == nil || u.Password == "" || subtle.ConstantTimeCompare([]byte(u.Password), []byte(o.Password)) != 1 {
+			return nil
+		}
+		return u
+	}
+	a.mu.RLock()
+	u := a.outsiders[o.Nkey]
+	a.mu.RUnlock()
+	if u == nil || !signed(o.Nkey, o.Sig, nonce) {
+		return nil
+	}
+	return u
+}
+
+// signed: the connection has signed the nonce that it was given.
+func signed(public, sig string, nonce []byte) bool {
+	raw, err := base64.RawURLEncoding.DecodeString(sig)
+	if err != nil { // as old clients spell it
+		raw, err = base64.StdEncoding.DecodeString(sig)
+	}
+	if err != nil || len(nonce) == 0 {
+		return false
+	}
+	key, err := nkeys.FromPublicKey(public)
+	return err == nil && key.Verify(nonce, raw) == nil
+}
+
+// SetOutsiders says which services of others may connect from now on, in place
+// of those of before. Who may no longer, or no longer for the same types, is
+// disconnected. The error names those who cannot be let in; it concerns no other.
+func (s *Server) SetOutsiders(list []Outsider) error {
+	next := make(map[string]*server.User, len(list))
+	var wrong []error
+	for _, o := range list {
+		switch {
+		case !nkeys.IsValidPublicUserKey(o.NKey):
+			wrong = append(wrong, fmt.Errorf("nats server: outsider %s: not a public user key", o.Name))
+		case s.auth.users[o.Name] != nil:
+			wrong = append(wrong, fmt.Errorf("nats server: outsider %s: the name is one of our own", o.Name))
+		default:
+			next[o.NKey] = outsider(o)
+		}
+	}
+	s.auth.mu.Lock()
+	before := s.auth.outsiders
+	s.auth.outsiders = next
+	s.auth.mu.Unlock()
+	gone := make(map[string]bool)
+	for key, u := range before {
+		if n := next[key]; n == nil || !sameSubjects(n, u) {
+			gone[key] = true
+		}
+	}
+	return errors.Join(append(wrong, s.disconnect(gone))...)
+}
+
+func sameSubjects(a, b *server.User) bool {
+	return a.Username == b.Username && fmt.Sprint(a.Permissions.Subscribe.Allow) == fmt.Sprint(b.Permissions.Subscribe.Allow)
+}
+
+// outsider may do what our own executors may.
+func outsider(o Outsider) *server.User {
+	may := executor(o.Name, o.Types, "").Permissions
+	expires, err := time.ParseDuration(may.Responses.Expires)
+	if err != nil {
+		panic("natsserver: orderTime is a duration") // a constant
+	}
+	return &server.User{Username: o.Name, Account: &server.Account{Name: accountExec}, Permissions: &server.Permissions{
+		Publish:   &server.SubjectPermission{Allow: []string{}},
+		Subscribe: &server.SubjectPermission{Allow: may.Subscribe.Allow},
+		Response:  &server.ResponsePermission{MaxMsgs: may.Responses.Max, Expires: expires},
+	}}
+}
+
+// disconnect ends the connections of some keys.
+func (s *Server) disconnect(keys map[string]bool) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	const page = 1024
+	for offset := 0; ; offset += page {
+		conns, err := s.ns.Connz(&server.ConnzOptions{Username: true, Limit: page, Offset: offset})
+		if err != nil {
+			return fmt.Errorf("nats server: %w", err)
+		}
+		for _, c := range conns.Conns {
+			if keys[c.AuthorizedUser] {
+				_ = s.ns.DisconnectClientByID(c.Cid) // fails only where it is gone already
+			}
+		}
+		if len(conns.Conns) < page {
+			return nil
+		}
+	}
+}

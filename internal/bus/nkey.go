@@ -1,0 +1,23 @@
+package bus
+
+import (
+	"fmt"
+
+	"github.com/nats-io/nkeys"
+)
+
+// NewNKey makes the key by which a service of somebody else connects: the seed,
+// which is the service's alone, and the public half, which the server knows.
+func NewNKey() (seed, public string, err error) {
+	pair, err := nkeys.CreateUser()
+	if err != nil {
+		return "", "", fmt.Errorf("bus: nkey: %w", err)
+	}
+	defer pair.Wipe()
+	raw, err := pair.Seed()
+	if err != nil {
+		return "", "", fmt.Errorf("bus: nkey: %w", err)
+	}
+	public, err = pair.PublicKey()
+	return string(raw), public, err
+}

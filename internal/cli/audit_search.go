@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"aob.dev/writ/audit"
+	"aob.dev/writ/internal/node"
+)
+
+// filterFlags choose records.
+func filterFlags(cmd *cobra.Command, f *audit.Filter) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.Tenant, "tenant", "", "of this tenant")
+	flags.StringVar(&f.User, "user", "", "orders of this user")
+	flags.StringVar(&f.Type, "type", "", "orders of this type")
+	flags.StringVar((*string)(&f.Code), "code", "", "with this code")
+	flags.StringVar((*string)(&f.Kind), "kind", "", "of this kind: order, outcome, release, takeover, control")
+	flags.StringVar(&f.Plan, "plan", "", "orders of this plan")
+	flags.StringVar(&f.Session, "session", "", "orders of this session")
+}
+
+func auditSearch(std IO) *cobra.Command {
+	var dir, since, until string
+	var filter audit.Filter
+	var limit int
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "search [TEXT …]", Short: "Find records by filters and by words in them",
+		Long: "Print the records that every filter and every word fits, in order. Words are looked\nfor in all parts of a record, whatever their case.",
+		RunE: func(cmd *cobra.Command, words []string) error {
+			now := time.Now()
+			for _, at := range []struct {
+				text string
+				into *time.Time
+			}{{since, &filter.Since}, {until, &filter.Until}} {
+				if at.text == "" {
+					continue
+				}
+				var err error
+				if *at.into, err = sinceTime(at.text, now); err != nil {
+					return &exitError{code: ExitUsage, err: err}
+				}
+			}
+			if limit < 1 {
+				return &exitError{code: ExitUsage, err: fmt.Errorf("--limit must be at least 1")}
+			}
+			filter.Words = words
+			return withArchive(cmd.Context(), dir, func(a *node.Archive) error {
+				return search(cmd, std, a, filter, limit, asJSON)
+			})
+		},
+	}
+	dataFlag(cmd, &dir)
+	jsonFlag(cmd, &asJSON)
+	filterFlags(cmd, &filter)
+	cmd.Flags().StringVar(&since, "since", "", "from this RFC 3339 time, or from so long ago (7d, 12h)")
+	cmd.Flags().StringVar(&until, "until", "", "before this RFC 3339 time, or so long ago")
+	cmd.Flags().IntVar(&limit, "limit", 100, "at most so many records")
+	return cmd
+}
+
+// search prints what fits, a line each. Finding nothing is a no.
+func search(cmd *cobra.Command, std IO, a *node.Archive, filter audit.Filter, limit int, asJSON bool) error {
+	show, done := bar(std, asJSON)
+	defer done()
+	found := 0
+	for s, err := range audit.Read(cmd.Context(), a.Records, 0) {
+		if err != nil {
+			return err
+		}
+		if show != nil && s.Position%1000 == 0 {
+			show(s.Position, a.Records.Next())
+		}
+		if !filter.Wants(s) {
+			continue
+		}
+		if asJSON {
+			err = printLine(std.Out, s)
+		} else {
+			_, err = fmt.Fprintln(std.Out, shownLine(s))
+		}
+		if found++; err != nil || found == limit {
+			return err
+		}
+	}
+	if found == 0 {
+		return &exitError{code: ExitNo, err: fmt.Errorf("no record fits"), silent: asJSON}
+	}
+	return nil
+}

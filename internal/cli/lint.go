@@ -1,0 +1,258 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/schemas"
+)
+
+// finding is one thing that is wrong with an order, and what to do.
+type finding struct {
+	Pointer string `json:"pointer"`
+	Reason  string `json:"reason"`
+	Fix     string `json:"fix"`
+}
+
+func lintCommand(std IO) *cobra.Command {
+	var f catalogFlags
+	var role string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "lint [FILE|-]", Short: "Say everything that is wrong with an order, and what to do", Args: cobra.MaximumNArgs(1),
+		Long: "Check an order, sealed or not, as far as it can be without a router: form, numbers,\n" +
+			"envelope, type, arguments, ttl_sec and capabilities. Exit 0: nothing is wrong with it.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			raw, err := input(std, args)
+			if err != nil {
+				return malformed(err)
+			}
+			rows, err := f.rows(cmd.Context())
+			if err != nil {
+				return err
+			}
+			found, err := lint(bytes.TrimSpace(raw), rows, intents.Role(role))
+			if err != nil {
+				return malformed(err)
+			}
+			if asJSON {
+				err = printJSON(std.Out, struct {
+					Valid    bool      `json:"valid"`
+					Findings []finding `json:"findings"`
+				}{len(found) == 0, append([]finding{}, found...)})
+			} else {
+				err = printLint(std, found)
+			}
+			if err == nil && len(found) > 0 {
+				return &exitError{code: ExitNo, err: errors.New("not valid"), silent: true}
+			}
+			return err
+		},
+	}
+	f.add(cmd)
+	jsonFlag(cmd, &asJSON)
+	cmd.Flags().StringVar(&role, "role", "", "role of the key that is to sign it")
+	return cmd
+}
+
+func printLint(std IO, found []finding) error {
+	p := painter(std, std.Out)
+	for _, x := range found {
+		at := x.Pointer
+		if at == "" {
+			at = "/"
+		}
+		if _, err := fmt.Fprintf(std.Out, "%s: %s\n    fix: %s\n", p.bold(printable(at)), printable(x.Reason), printable(x.Fix)); err != nil {
+			return err
+		}
+	}
+	if len(found) == 0 {
+		fmt.Fprintln(std.Err, "nothing is wrong with it")
+	}
+	return nil
+}
+
+// lint finds everything at once. The error is a text that is not JSON.
+func lint(raw []byte, rows map[string]typeRow, role intents.Role) ([]finding, error) {
+	found, err := lintText(raw)
+	if err != nil {
+		return nil, err
+	}
+	if len(raw) > intents.MaxSize {
+		found = append(found, finding{"", fmt.Sprintf("has %d bytes, and at most %d are taken", len(raw), intents.MaxSize), `send large data by reference: a member "from" of args with a file id, cas:// or an intent_id`})
+	}
+	tree, err := decoded(raw)
+	if err != nil {
+		return nil, err
+	}
+	top, ok := tree.(map[string]any)
+	if !ok {
+		return append(found, finding{"", "is not a JSON object", "write {\"version\": \"1.0\", …}: see writ intent new"}), nil
+	}
+	sig, sealed := top["sig"]
+	delete(top, "sig")
+	var shape map[string]any
+	if err := json.Unmarshal(schemas.Envelope().Source(), &shape); err != nil {
+		return nil, err
+	}
+	for _, v := range schemas.Envelope().Validate(tree) {
+		found = append(found, finding{v.Pointer, v.Reason, fix(shape, v.Pointer, v.Reason, tree)})
+	}
+	more, err := lintType(top, rows, role)
+	found = append(found, more...)
+	if _, text := sig.(string); sealed && len(found) == 0 {
+		if _, err := intents.Parse(raw); err != nil || !text {
+			found = append(found, finding{"/sig", reasonOf(err), "sign it again: writ intent sign --key FILE"})
+		}
+	}
+	return found, err
+}
+
+func reasonOf(err error) string {
+	var r *intents.Refusal
+	if errors.As(err, &r) {
+		return r.Reason
+	}
+	return "must be a string: <protected header>..<signature>"
+}
+
+// lintType checks what the type's row says.
+func lintType(top map[string]any, rows map[string]typeRow, role intents.Role) ([]finding, error) {
+	in, _ := top["intent"].(map[string]any)
+	typ, _ := in["type"].(string)
+	if typ == "" {
+		return nil, nil // the envelope's schema has told
+	}
+	row, ok := rows[typ]
+	if !ok {
+		return []finding{{"/intent/type", "no such type in the catalog", "use a type of GET /v1/catalog" + meant(typ, slices.Collect(maps.Keys(rows)))}}, nil
+	}
+	var found []finding
+	if role != "" && !slices.Contains(row.Signers, role) {
+		found = append(found, finding{"/intent/type", fmt.Sprintf("a %s key may not sign %s", role, typ), fmt.Sprintf("sign it with a key of one of these roles: %v", row.Signers)})
+	}
+	if args, ok := in["args"]; ok {
+		s, err := row.schema()
+		if err != nil {
+			return nil, err
+		}
+		var shape map[string]any
+		if err := json.Unmarshal(row.Args, &shape); err != nil {
+			return nil, err
+		}
+		for _, v := range s.Validate(args) {
+			found = append(found, finding{"/intent/args" + v.Pointer, v.Reason, fix(shape, v.Pointer, v.Reason, args)})
+		}
+	}
+	c, _ := top["constraints"].(map[string]any)
+	if ttl, ok := c["ttl_sec"].(json.Number); ok {
+		if n, err := ttl.Int64(); err == nil && n > int64(row.TTLSec) && n <= 300 {
+			found = append(found, finding{"/constraints/ttl_sec", fmt.Sprintf("%s takes at most %d", typ, row.TTLSec), fmt.Sprintf("write %d", row.TTLSec)})
+		}
+	}
+	if declared, ok := c["capabilities"].([]any); ok && !declares(declared, row.Capability) {
+		found = append(found, finding{"/constraints/capabilities", "what is declared is a ceiling, and " + typ + " needs " + row.Capability, fmt.Sprintf("add %q, or leave capabilities out", row.Capability)})
+	}
+	return found, nil
+}
+
+// declares: what is needed, or what it is a resource of.
+func declares(declared []any, needed string) bool {
+	return slices.ContainsFunc(declared, func(d any) bool {
+		s, _ := d.(string)
+		return s == needed || strings.HasPrefix(s, needed+":")
+	})
+}
+
+// lintText finds what strict I-JSON forbids, wherever it stands: members that
+// stand twice, and numbers that RFC 8785 would change.
+func lintText(raw []byte) ([]finding, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	t := texts{dec: dec}
+	if err := t.value("", 1); err != nil {
+		return nil, fmt.Errorf("not JSON: %v", err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("not JSON: something follows the order")
+	}
+	if len(t.found) == 0 {
+		if _, err := intents.Canonical(raw); err != nil { // what is left: bytes that are not UTF-8, lone surrogates
+			var r *intents.Refusal
+			if errors.As(err, &r) {
+				t.found = append(t.found, finding{r.Pointer, r.Reason, r.Hint})
+			}
+		}
+	}
+	return t.found, nil
+}
+
+type texts struct {
+	dec   *json.Decoder
+	found []finding
+}
+
+func (t *texts) value(at string, depth int) error {
+	if depth > intents.MaxDepth+1 {
+		return errors.New("nested deeper than 32")
+	}
+	tok, err := t.dec.Token()
+	if err != nil {
+		return err
+	}
+	switch tok := tok.(type) {
+	case json.Number:
+		if _, err := intents.Canonical([]byte(tok)); err != nil {
+			t.found = append(t.found, finding{at, "RFC 8785 would change this number", "send it as a string, or as a number that an IEEE 754 double holds exactly"})
+		}
+	case json.Delim:
+		if tok == '{' {
+			return t.members(at, depth)
+		}
+		for i := 0; t.dec.More(); i++ {
+			if err := t.value(at+"/"+strconv.Itoa(i), depth+1); err != nil {
+				return err
+			}
+		}
+		_, err = t.dec.Token()
+	}
+	return err
+}
+
+func (t *texts) members(at string, depth int) error {
+	seen := map[string]bool{}
+	for t.dec.More() {
+		tok, err := t.dec.Token()
+		if err != nil {
+			return err
+		}
+		name, _ := tok.(string)
+		here := at + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+		if seen[name] {
+			t.found = append(t.found, finding{here, "the member stands twice", "remove one of them"})
+		}
+		seen[name] = true
+		if err := t.value(here, depth+1); err != nil {
+			return err
+		}
+	}
+	_, err := t.dec.Token()
+	return err
+}
+
+func decoded(raw []byte) (any, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	return v, dec.Decode(&v)
+}

@@ -1,0 +1,143 @@
+package cli
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/intents"
+)
+
+// lintWell is an order that nothing is wrong with.
+const lintWell = `{"version":"1.0","intent":{"type":"skill.call","args":{"skill":"feed","input":{"n":1}}},
+ "actor":{"user_id":"ana","tenant":"acme"},
+ "constraints":{"issued_at":"2026-11-20T10:00:00.000Z","ttl_sec":120,"audience":"writ/x","idempotency_key":"k","capabilities":["skills:call"]}}`
+
+// TestLint: each fault is found where it is, with what to do about it.
+func TestLint(t *testing.T) {
+	swap := func(old, with string) string {
+		if !strings.Contains(lintWell, old) {
+			t.Fatalf("no %s", old)
+		}
+		return strings.Replace(lintWell, old, with, 1)
+	}
+	for name, x := range map[string]struct {
+		order, pointer, reason, fix string
+	}{
+		"unknown member":   {swap(`"skill":`, `"skil":"x","skill":`), "/intent/args/skil", "unknown member", `rename it: did you mean "skill"?`},
+		"unknown, far":     {swap(`"version"`, `"colour":1,"version"`), "/colour", "unknown member", "remove it; the members here are actor, constraints, context, intent, sig, trace_id, version"},
+		"missing":          {swap(`"skill":"feed",`, ``), "/intent/args/skill", "is required", `add "skill"`},
+		"missing audience": {swap(`"audience":"writ/x",`, ``), "/constraints/audience", "is required", `add "audience": "writ/<root thumbprint>`},
+		"number":           {swap(`"n":1`, `"n":9007199254740993`), "/intent/args/input/n", "RFC 8785 would change this number", "send it as a string"},
+		"twice":            {swap(`"n":1`, `"n":1,"n":2`), "/intent/args/input/n", "the member stands twice", "remove one of them"},
+		"type of a member": {swap(`"ttl_sec":120`, `"ttl_sec":"120"`), "/constraints/ttl_sec", "must be integer", "change it: it must be integer"},
+		"pattern":          {swap(`"2026-11-20T10:00:00.000Z"`, `"yesterday"`), "/constraints/issued_at", "must be in format", "write it such as \"20"},
+		"type":             {swap(`"skill.call"`, `"skill.cal"`), "/intent/type", "no such type in the catalog", `did you mean "skill.call"?`},
+		"capability":       {swap(`"skills:call"`, `"files:read"`), "/constraints/capabilities", "needs skills:call", `add "skills:call", or leave capabilities out`},
+		"signature":        {swap(`"version"`, `"sig":"x","version"`), "/sig", "detached compact JWS", "sign it again"},
+		"excluding":        {swap(`"skill":"feed"`, `"from":"f1","skill":"feed"`), "/intent/args", "has a form that is not allowed", "leave out members that exclude each other"},
+		"surrogate":        {swap(`"feed"`, `"\ud800"`), "", "", ""},
+	} {
+		found, err := lint([]byte(x.order), must(t)((&catalogFlags{}).rows(t.Context())), "task")
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		hit := false
+		for _, f := range found {
+			hit = hit || (f.Pointer == x.pointer || x.pointer == "") && strings.Contains(f.Reason, x.reason) && strings.Contains(f.Fix, x.fix)
+			if f.Fix == "" {
+				t.Errorf("%s: %+v says not what to do", name, f)
+			}
+		}
+		if !hit {
+			t.Errorf("%s: %+v", name, found)
+		}
+	}
+	for name, x := range map[string]struct{ order, role string }{"well": {lintWell, "task"}, "no role": {lintWell, ""}} {
+		if found, err := lint([]byte(x.order), must(t)((&catalogFlags{}).rows(t.Context())), intents.Role(x.role)); len(found) > 0 || err != nil {
+			t.Errorf("%s: %+v %v", name, found, err)
+		}
+	}
+	if found, _ := lint([]byte(lintWell), must(t)((&catalogFlags{}).rows(t.Context())), "manager"); len(found) != 1 || !strings.Contains(found[0].Fix, "[task workflow]") {
+		t.Errorf("a manager signs it: %+v", found)
+	}
+	if _, err := lint([]byte(`{"version":`), nil, ""); err == nil {
+		t.Error("what is cut off is an order")
+	}
+}
+
+// TestLintAll: everything is told at once.
+func TestLintAll(t *testing.T) {
+	order := `{"version":"2","intent":{"type":"read_lines","args":{"file":"f","n":1e400,"start":-0}},"actor":{"user":"ana","tenant":"acme"},"constraints":{"ttl_sec":900}}`
+	found, err := lint([]byte(order), must(t)((&catalogFlags{}).rows(t.Context())), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := map[string]bool{}
+	for _, f := range found {
+		have[f.Pointer] = true
+	}
+	want := map[string]bool{}
+	for _, p := range []string{
+		"/version", "/intent/args/file", "/intent/args/file_id", "/intent/args/n", "/intent/args/start", "/actor/user", "/actor/user_id",
+		"/constraints/ttl_sec", "/constraints/issued_at", "/constraints/audience", "/constraints/idempotency_key",
+	} {
+		want[p] = true
+	}
+	if d := cmp.Diff(want, have); d != "" {
+		t.Errorf("(-want +got):\n%s\n%+v", d, found)
+	}
+}
+
+// conditional members are asked for by the value of another, or by a document
+// that the schema refers to: lint tells of them.
+var conditional = map[string]bool{
+	"plan.close/intent/args/response": true, "step.finish/intent/args/memory_key": true,
+	"soul.put/intent/args/persona/name": true, "soul.put/intent/args/persona/system_prompt": true,
+}
+
+// TestSkeletons: every type of the catalog has a skeleton, and what lint says of
+// it concerns values that only the author knows, never its shape.
+func TestSkeletons(t *testing.T) {
+	rows := must(t)((&catalogFlags{}).rows(t.Context()))
+	for typ, row := range rows {
+		args, err := skeleton(row)
+		if err != nil {
+			t.Errorf("%s: %v", typ, err)
+			continue
+		}
+		var v map[string]any
+		if err := json.Unmarshal(args, &v); err != nil {
+			t.Errorf("%s: %s", typ, args)
+		}
+		order := `{"intent":{"type":"` + typ + `","args":` + string(args) + `}}`
+		found, err := lint([]byte(order), rows, "")
+		if err != nil {
+			t.Error(err)
+		}
+		for _, f := range found {
+			if strings.HasPrefix(f.Pointer, "/intent/args") && (f.Reason == "unknown member" || strings.HasPrefix(f.Reason, "is required")) {
+				if !conditional[typ+f.Pointer] {
+					t.Errorf("%s: %s: %+v", typ, args, f)
+				}
+			}
+		}
+	}
+	if len(rows) < 20 {
+		t.Errorf("only %d types", len(rows))
+	}
+}
+
+func must(t *testing.T) func(map[string]typeRow, error) map[string]typeRow {
+	t.Helper()
+	return func(rows map[string]typeRow, err error) map[string]typeRow {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rows
+	}
+}

@@ -1,0 +1,177 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"aob.dev/writ/intents"
+)
+
+// fix says what to do about a violation of a schema: the words of the reason say
+// which keyword it was (package schemas).
+func fix(shape map[string]any, pointer, reason string, doc any) string {
+	parent, name := cutPointer(pointer)
+	switch {
+	case reason == "unknown member":
+		known := slices.Sorted(maps.Keys(propertiesAt(shape, parent)))
+		if m := meant(name, known); m != "" {
+			return "rename it" + m
+		}
+		if len(known) == 0 {
+			return "remove it"
+		}
+		return "remove it; the members here are " + strings.Join(known, ", ")
+	case strings.HasPrefix(reason, "is required"):
+		return "add " + quoted(name) + ": " + example(shape, pointer)
+	case strings.HasPrefix(reason, "must be one of "):
+		if given, ok := valueAt(doc, pointer).(string); ok {
+			if m := meant(given, enumAt(shape, pointer)); m != "" {
+				return "change it" + m
+			}
+		}
+		return "use one of " + strings.TrimPrefix(reason, "must be one of ")
+	case strings.HasPrefix(reason, "must match ") || strings.HasPrefix(reason, "must be in format "):
+		return "write it such as " + example(shape, pointer)
+	case strings.HasPrefix(reason, "must have at most ") && strings.HasSuffix(reason, "characters"):
+		return `shorten it, or send the data by reference: a member "from" of args`
+	case strings.HasPrefix(reason, "must have exactly one of the members "):
+		return "give one of " + strings.TrimPrefix(reason, "must have exactly one of the members ") + " and leave out the others"
+	case reason == "has a form that is not allowed":
+		return "leave out members that exclude each other: see the type's schema in docs/catalog.md"
+	case strings.HasPrefix(reason, "must be "), strings.HasPrefix(reason, "must have "):
+		return "change it: it " + reason
+	}
+	return "see the type's schema in GET /v1/catalog"
+}
+
+// examples of members whose pattern says little to a reader.
+var examples = map[string]func() string{
+	"issued_at":       func() string { return intents.FormatTime(time.Now()) },
+	"trace_id":        func() string { return strings.Repeat("0a", 16) },
+	"idempotency_key": func() string { return "rnd_" + strings.Repeat("0a", 16) },
+	"audience":        func() string { return "writ/<root thumbprint>, the origin in /.well-known/jwks.json" },
+	"digest":          func() string { return intents.Digest(nil) },
+	"hash":            func() string { return intents.Digest(nil) },
+	"intent_id":       func() string { return intents.Digest(nil) },
+	"capabilities":    func() string { return "skills:call" },
+	"grant":           func() string { return "<header>.<claims>.<signature>" },
+	"user_id":         func() string { return "u_123" },
+	"tenant":          func() string { return "default" },
+}
+
+// example is a value of a member, as JSON.
+func example(shape map[string]any, pointer string) string {
+	parent, name := cutPointer(pointer)
+	if strings.Trim(name, "0123456789") == "" { // an item: of its list
+		_, name = cutPointer(parent)
+	}
+	if e, ok := examples[name]; ok {
+		return quoted(e())
+	}
+	raw, err := json.Marshal(specimen(shape, schemaAt(shape, pointer), 0))
+	if err != nil || string(raw) == `""` {
+		return quoted("an-identifier_1")
+	}
+	return string(raw)
+}
+
+func quoted(s string) string { return fmt.Sprintf("%q", s) }
+
+func cutPointer(pointer string) (parent, name string) {
+	i := strings.LastIndexByte(pointer, '/')
+	if i < 0 {
+		return "", ""
+	}
+	return pointer[:i], strings.NewReplacer("~1", "/", "~0", "~").Replace(pointer[i+1:])
+}
+
+// schemaAt follows a pointer into a document through the schema's properties and
+// items; empty where it does not say.
+func schemaAt(root map[string]any, pointer string) map[string]any {
+	at := root
+	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		if ref, ok := at["$ref"].(string); ok {
+			at = resolved(root, ref)
+		}
+		if pointer == "" {
+			break
+		}
+		properties, _ := at["properties"].(map[string]any)
+		next, ok := properties[token].(map[string]any)
+		if !ok {
+			next, _ = at["items"].(map[string]any)
+		}
+		at = next
+	}
+	if ref, ok := at["$ref"].(string); ok {
+		return resolved(root, ref)
+	}
+	return at
+}
+
+func propertiesAt(root map[string]any, pointer string) map[string]any {
+	p, _ := schemaAt(root, pointer)["properties"].(map[string]any)
+	return p
+}
+
+func enumAt(root map[string]any, pointer string) []string {
+	list, _ := schemaAt(root, pointer)["enum"].([]any)
+	var out []string
+	for _, v := range list {
+		if s, ok := v.(string); ok {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func valueAt(doc any, pointer string) any {
+	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
+		object, ok := doc.(map[string]any)
+		if !ok {
+			return nil
+		}
+		doc = object[token]
+	}
+	return doc
+}
+
+// meant is ": did you mean …?" with the nearest name, if one is near.
+func meant(name string, known []string) string {
+	best, least := "", len(name)/3+1
+	for _, k := range slices.Sorted(slices.Values(known)) {
+		if d := distance(name, k); d <= least && (best == "" || d < distance(name, best)) {
+			best = k
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(": did you mean %q?", best)
+}
+
+// distance of Levenshtein, letter case not counted.
+func distance(a, b string) int {
+	x, y := []rune(strings.ToLower(a)), []rune(strings.ToLower(b))
+	row := make([]int, len(y)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range x {
+		before := row[0]
+		row[0] = i + 1
+		for j := range y {
+			cost := before
+			if x[i] != y[j] {
+				cost++
+			}
+			before = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(y)]
+}

@@ -1,0 +1,268 @@
+package cli
+
+import (
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"aob.dev/writ/policies"
+)
+
+// suiteFlags name a tree with its decision tables.
+type suiteFlags struct{ tables []string }
+
+func (f *suiteFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&f.tables, "tables", nil, "decision tables: a file, or a directory of *.yaml (default: testdata in the tree or beside it)")
+}
+
+func (f *suiteFlags) read(args []string) (policies.Suite, error) {
+	tree, err := readTree(args)
+	if err != nil {
+		return policies.Suite{}, err
+	}
+	s := policies.Suite{Source: tree.Source, Tables: map[string]*policies.Table{}}
+	places := f.tables
+	if len(places) == 0 && len(args) > 0 {
+		for _, dir := range []string{filepath.Join(args[0], "testdata"), filepath.Join(filepath.Dir(filepath.Clean(args[0])), "testdata")} {
+			if info, err := os.Stat(dir); err == nil && info.IsDir() {
+				places = append(places, dir)
+			}
+		}
+	}
+	for _, place := range places {
+		if err := readTables(place, s.Tables); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// readTables reads a decision table, or all *.yaml below a directory.
+func readTables(place string, into map[string]*policies.Table) error {
+	return filepath.WalkDir(place, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || name != place && filepath.Ext(name) != ".yaml" {
+			return err
+		}
+		f, err := os.Open(name) //nolint:gosec // G304: the user names it
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		table, err := policies.ParseTable(f)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		into[name] = table
+		return nil
+	})
+}
+
+func policyTest(std IO) *cobra.Command {
+	var suite suiteFlags
+	var format string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "test [DIR|BUNDLE]", Short: "Run Rego tests and decision tables; a tree without tests fails", Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if asJSON {
+				format = "json"
+			}
+			print, known := map[string]func(io.Writer, []policies.Case) error{"tree": printTree, "json": printCases, "junit": printJUnit}[format]
+			if !known {
+				return &exitError{code: ExitUsage, err: fmt.Errorf("--format: %q is none of tree, json, junit", format)}
+			}
+			s, err := suite.read(args)
+			if err != nil {
+				return malformed(err)
+			}
+			cases, err := s.Run(cmd.Context())
+			if err != nil {
+				return no(err)
+			}
+			if err := print(std.Out, cases); err != nil {
+				return err
+			}
+			return verdictOf(cases)
+		},
+	}
+	suite.add(cmd)
+	cmd.Flags().StringVar(&format, "format", "tree", "tree, json, junit")
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+// verdictOf is exit 1 for a failure, and for nothing that could have failed.
+func verdictOf(cases []policies.Case) error {
+	failed := 0
+	for _, c := range cases {
+		if !c.Passed {
+			failed++
+		}
+	}
+	switch {
+	case len(cases) == 0:
+		return no(errors.New("no tests: neither rules test_* nor decision tables"))
+	case failed > 0:
+		return no(fmt.Errorf("%d of %d failed", failed, len(cases)))
+	}
+	return nil
+}
+
+// tested is `writ policy test --json`.
+type tested struct {
+	Tests  int             `json:"tests"`
+	Failed int             `json:"failed"`
+	Cases  []policies.Case `json:"cases"`
+}
+
+func printCases(w io.Writer, cases []policies.Case) error {
+	t := tested{Tests: len(cases), Cases: append([]policies.Case{}, cases...)}
+	for _, c := range cases {
+		if !c.Passed {
+			t.Failed++
+		}
+	}
+	return printJSON(w, t)
+}
+
+func printTree(w io.Writer, cases []policies.Case) error {
+	by := bySuite(cases)
+	for _, suite := range slices.Sorted(maps.Keys(by)) {
+		passed := 0
+		var lines strings.Builder
+		for _, c := range by[suite] {
+			if c.Passed {
+				passed++
+				continue
+			}
+			fmt.Fprintf(&lines, "  FAIL %s\n       %s\n", c.Name, c.Reason)
+		}
+		if _, err := fmt.Fprintf(w, "%s: %d of %d passed\n%s", suite, passed, len(by[suite]), lines.String()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func bySuite(cases []policies.Case) map[string][]policies.Case {
+	by := map[string][]policies.Case{}
+	for _, c := range cases {
+		by[c.Suite] = append(by[c.Suite], c)
+	}
+	return by
+}
+
+// JUnit's XML, as far as CI systems read it.
+type (
+	junitSuites struct {
+		XMLName  xml.Name     `xml:"testsuites"`
+		Tests    int          `xml:"tests,attr"`
+		Failures int          `xml:"failures,attr"`
+		Suites   []junitSuite `xml:"testsuite"`
+	}
+	junitSuite struct {
+		Name     string      `xml:"name,attr"`
+		Tests    int         `xml:"tests,attr"`
+		Failures int         `xml:"failures,attr"`
+		Cases    []junitCase `xml:"testcase"`
+	}
+	junitCase struct {
+		Suite   string        `xml:"classname,attr"`
+		Name    string        `xml:"name,attr"`
+		Time    string        `xml:"time,attr"` // seconds
+		Failure *junitFailure `xml:"failure,omitempty"`
+	}
+	junitFailure struct {
+		Message string `xml:"message,attr"`
+	}
+)
+
+func printJUnit(w io.Writer, cases []policies.Case) error {
+	var doc junitSuites
+	by := bySuite(cases)
+	for _, name := range slices.Sorted(maps.Keys(by)) {
+		s := junitSuite{Name: name, Tests: len(by[name])}
+		for _, c := range by[name] {
+			x := junitCase{Suite: name, Name: c.Name, Time: fmt.Sprintf("%.6f", c.Took.Seconds())}
+			if !c.Passed {
+				s.Failures++
+				x.Failure = &junitFailure{c.Reason}
+			}
+			s.Cases = append(s.Cases, x)
+		}
+		doc.Tests += s.Tests
+		doc.Failures += s.Failures
+		doc.Suites = append(doc.Suites, s)
+	}
+	raw, err := xml.MarshalIndent(doc, "", "  ")
+	if err == nil {
+		_, err = fmt.Fprintf(w, "%s%s\n", xml.Header, raw)
+	}
+	return err
+}
+
+func policyCoverage(std IO) *cobra.Command {
+	var suite suiteFlags
+	var threshold float64
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "coverage [DIR|BUNDLE]", Short: "Say which lines of the rules no test and no table reaches", Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := suite.read(args)
+			if err != nil {
+				return malformed(err)
+			}
+			cases, c, err := s.Coverage(cmd.Context())
+			if err != nil {
+				return no(err)
+			}
+			if asJSON {
+				err = printJSON(std.Out, c)
+			} else {
+				err = printCoverage(std.Out, c)
+			}
+			if err == nil {
+				err = verdictOf(cases)
+			}
+			if err == nil && c.Percent < threshold {
+				err = no(fmt.Errorf("%.1f %% of the lines are covered, less than %g %%", c.Percent, threshold))
+			}
+			return err
+		},
+	}
+	suite.add(cmd)
+	cmd.Flags().Float64Var(&threshold, "threshold", 0, "fail below this percentage")
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}
+
+func printCoverage(w io.Writer, c policies.Coverage) error {
+	t := table(w)
+	for _, name := range slices.Sorted(maps.Keys(c.Files)) {
+		f := c.Files[name]
+		fmt.Fprintf(t, "%s\t%d of %d lines\t", name, f.Covered, f.Covered+f.Missed)
+		for i, x := range c.Missed[name] {
+			if i > 0 {
+				fmt.Fprint(t, ", ")
+			}
+			if x[0] == x[1] {
+				fmt.Fprintf(t, "not %d", x[0])
+			} else {
+				fmt.Fprintf(t, "not %d-%d", x[0], x[1])
+			}
+		}
+		fmt.Fprintln(t)
+	}
+	flush(t)
+	_, err := fmt.Fprintf(w, "%.1f %%\n", c.Percent)
+	return err
+}

@@ -1,0 +1,182 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"aob.dev/writ/internal/config"
+	"aob.dev/writ/internal/node"
+)
+
+// storageCommand looks after what a data directory keeps.
+func storageCommand(std IO) *cobra.Command {
+	return group("storage", "Look after what is kept: sizes, versions, projections, copies",
+		storageStatus(std), storageMigrate(std), storageReindex(std), storageCollect(std), storageCopy(std))
+}
+
+// stored is a command over the stores of a configuration: run returns data, lines
+// for people, and whether all is well.
+func stored(std IO, cmd *cobra.Command, run func(ctx context.Context, c config.Config, at node.Documents, args []string) (data any, text string, ok bool, err error)) *cobra.Command {
+	var asJSON bool
+	load := configFlags(cmd)
+	jsonFlag(cmd, &asJSON)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := load(std.Env)
+		if err != nil {
+			return malformed(err)
+		}
+		if err := c.Validate(); err != nil {
+			return &exitError{code: ExitUsage, err: err}
+		}
+		at, err := documents(c)
+		if err != nil {
+			return &exitError{code: ExitUsage, err: err}
+		}
+		data, text, ok, err := run(cmd.Context(), c, at, args)
+		var exit *exitError
+		switch {
+		case errors.As(err, &exit):
+			return err
+		case err != nil:
+			return no(err)
+		case asJSON:
+			err = printJSON(std.Out, data)
+		default:
+			_, err = fmt.Fprint(std.Out, text)
+		}
+		if err == nil && !ok {
+			return &exitError{code: ExitNo, err: errors.New("not well"), silent: true}
+		}
+		return err
+	}
+	return cmd
+}
+
+func storageStatus(std IO) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "status", Short: "Tell sizes, versions, what is behind, and how much disk is free", Args: cobra.NoArgs,
+		Long: "Tell sizes and versions of the stores, how many documents each index has, what the\n" +
+			"ledger and the projections have still to take up, and how much disk is free. writ may\n" +
+			"run meanwhile. Exit 1 below the floor of free disk.",
+	}
+	return stored(std, cmd, func(ctx context.Context, c config.Config, at node.Documents, _ []string) (any, string, bool, error) {
+		s, err := node.ReadStorageStatus(ctx, c.Data, at, int64(c.FreeDiskMB)<<20)
+		if err != nil {
+			return nil, "", false, malformed(err)
+		}
+		var b strings.Builder
+		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+		fmt.Fprintf(w, "journal\t%d records\t%d bytes\tversion %d\n", s.Journal.Count, s.Journal.Bytes, s.Journal.Version)
+		fmt.Fprintf(w, "ledger\t%d leaves\t%d bytes\t%d behind\n", s.Ledger.Count, s.Ledger.Bytes, s.Ledger.Behind)
+		fmt.Fprintf(w, "documents\t%d in %s\t%d bytes\t%d orders behind\n", s.Documents.Count, s.Backend, s.Documents.Bytes, s.Projections.Behind)
+		fmt.Fprintf(w, "blobs\t%d files\t%d bytes\n", s.Blobs.Count, s.Blobs.Bytes)
+		fmt.Fprintf(w, "disk\t%d bytes free\tfloor %d\n", s.Disk.Free, s.Disk.Floor)
+		for _, index := range s.Indices {
+			fmt.Fprintf(w, "%s\t%d\n", index.Index, index.Documents)
+		}
+		err = w.Flush()
+		return s, b.String(), s.Disk.Free >= s.Disk.Floor, err
+	})
+}
+
+func storageMigrate(std IO) *cobra.Command {
+	var check bool
+	cmd := &cobra.Command{
+		Use: "migrate", Short: "Bring tables and indices to the version of this program; there is no way back", Args: cobra.NoArgs,
+		Long: "Bring tables and indices to the version of this program, as every start does; a way\n" +
+			"back is a backup alone. With --check nothing is written, writ may run, and the exit\n" +
+			"code is 1 if a version is not this program's. An OpenSearch has no versions to look at.",
+	}
+	stored(std, cmd, func(ctx context.Context, c config.Config, at node.Documents, _ []string) (any, string, bool, error) {
+		m, err := node.Migrate(ctx, c.Data, at, check)
+		text := fmt.Sprintf("journal: version %d of %d\n", m.Journal.Found, m.Journal.Known)
+		if at.URL == "" {
+			text += fmt.Sprintf("documents: version %d of %d\n", m.Documents.Found, m.Documents.Known)
+		}
+		return m, text, !check || !m.Pending, err
+	})
+	cmd.Flags().BoolVar(&check, "check", false, "only look")
+	return cmd
+}
+
+func storageReindex(std IO) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "reindex INDEX", Short: "Make a projection of the journal again; writ must not run", Args: cobra.ExactArgs(1),
+	}
+	return stored(std, cmd, func(ctx context.Context, c config.Config, at node.Documents, args []string) (any, string, bool, error) {
+		removed, made, err := node.Reindex(ctx, c.Data, at, args[0])
+		if errors.Is(err, node.ErrNoProjection) {
+			err = &exitError{code: ExitUsage, err: err}
+		}
+		return map[string]any{"index": args[0], "removed": removed, "made": made}, fmt.Sprintf("%s: %d removed, %d made\n", args[0], removed, made), true, err
+	})
+}
+
+func storageCollect(std IO) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "gc", Short: "Remove expired memories, left temporary files and unnamed blobs; writ must not run", Args: cobra.NoArgs,
+		Long: "Remove memories that have expired and temporary files of steps that never ended, as\n" +
+			"a running writ does by itself, and content that no record has named for two days.\n" +
+			"Journal and ledger are never touched.",
+	}
+	return stored(std, cmd, func(ctx context.Context, c config.Config, at node.Documents, _ []string) (any, string, bool, error) {
+		g, err := node.Collect(ctx, c.Data, at, time.Now())
+		return g, fmt.Sprintf("%d expired memories, %d left temporary files, %d unnamed blobs removed\n", g.Expired, g.Scopes, g.Blobs), true, err
+	})
+}
+
+func storageCopy(std IO) *cobra.Command {
+	var from, to string
+	var resume bool
+	cmd := &cobra.Command{
+		Use: "copy --from URL|DIR --to URL|DIR", Short: "Copy all documents to another store and compare both; writ must not run", Args: cobra.NoArgs,
+		Long: "Copy the documents of all tenants of the record in --data from one store to another,\n" +
+			"and compare both by count and digest, for each index and tenant. DIR is a data\n" +
+			"directory, URL an OpenSearch with the settings of the configuration. writ must not run\n" +
+			"on either store. Exit 1 if they differ.",
+	}
+	stored(std, cmd, func(ctx context.Context, c config.Config, _ node.Documents, _ []string) (any, string, bool, error) {
+		source, err1 := place(c, "--from", from)
+		target, err2 := place(c, "--to", to)
+		if err := errors.Join(err1, err2); err != nil {
+			return nil, "", false, &exitError{code: ExitUsage, err: err}
+		}
+		rows, err := node.CopyDocuments(ctx, c.Data, source, target, resume)
+		ok := true
+		var b strings.Builder
+		for _, r := range rows {
+			word := "the same"
+			if !r.OK {
+				word, ok = "DIFFERENT", false
+			}
+			if r.Documents > 0 || !r.OK {
+				fmt.Fprintf(&b, "%s\t%s\t%d of %d documents\t%s\n", r.Tenant, r.Index, r.Copied, r.Documents, word)
+			}
+		}
+		return rows, b.String(), ok, err
+	})
+	cmd.Flags().StringVar(&from, "from", "", "data directory, or URL of an OpenSearch")
+	cmd.Flags().StringVar(&to, "to", "", "data directory, or URL of an OpenSearch")
+	cmd.Flags().BoolVar(&resume, "resume", false, "the target may hold documents: go on with a copy that was cut off")
+	_, _ = cmd.MarkFlagRequired("from"), cmd.MarkFlagRequired("to") // the flags exist
+	return cmd
+}
+
+// place reads a flag of copy; settings of an OpenSearch are the configuration's.
+func place(c config.Config, flag, value string) (node.Place, error) {
+	if !strings.Contains(value, "://") {
+		return node.Place{Dir: value, Remote: node.Documents{Dimension: c.VectorDimension}}, nil
+	}
+	c.Documents = value
+	remote, err := documents(c)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", flag, err)
+	}
+	return node.Place{Remote: remote}, err
+}

@@ -1,0 +1,26 @@
+package e2e
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"os"
+
+	"aob.dev/writ/internal/node"
+)
+
+// documents of a data directory are in SQLite, or, where the whole suite is run
+// again on an OpenSearch (see TestIntegrationOnOpenSearch), in indices of its own.
+func documents(dir string) node.Documents {
+	url := os.Getenv("WRIT_TEST_OPENSEARCH")
+	if url == "" {
+		return node.Documents{}
+	}
+	sum := sha256.Sum256([]byte(dir))
+	return node.Documents{URL: url, Prefix: fmt.Sprintf("t%x-", sum[:6])}
+}
+
+// documentsEnv says the same to a process.
+func documentsEnv(dir string) []string {
+	d := documents(dir)
+	return []string{"WRIT_DOCUMENTS=" + d.URL, "WRIT_DOCUMENTS_PREFIX=" + d.Prefix}
+}

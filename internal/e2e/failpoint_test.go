@@ -1,0 +1,106 @@
+package e2e
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"aob.dev/writ/internal/failpoint"
+)
+
+// death is one way to die: at the n-th pass of a point, after an earlier death
+// that left something for recovery where the point is in that.
+type death struct {
+	point failpoint.Point
+	n     int
+	after string // passes count when step 2 is about to act (chosen) or its skill server was called (acted)
+	skill string // what step 2 of the plan calls
+	first string // the death before, as WRIT_FAILPOINT has it
+	held  bool   // step 2 waits for a person, who approves at once
+}
+
+// From when on passes count.
+const (
+	chosen = "chosen"
+	acted  = "acted"
+)
+
+// deaths are one for each point at least. The numbers take most of them to the
+// middle of a plan; the start itself passes some of the points a few times.
+var deaths = []death{
+	{point: failpoint.GenesisKeys, n: 1},
+	{point: failpoint.GenesisCommitted, n: 1},
+	{point: failpoint.BlobReceived, n: 2},
+	{point: failpoint.BlobRenamed, n: 3},
+	{point: failpoint.BlobKept, n: 1},
+	{point: failpoint.JournalOpening, n: 1},
+	{point: failpoint.JournalReplayed, n: 1},
+	{point: failpoint.JournalJudged, n: 20},
+	{point: failpoint.JournalJudged, n: 1, after: acted},
+	{point: failpoint.JournalRecords, n: 24},
+	{point: failpoint.JournalKeylog, n: 18},
+	{point: failpoint.JournalDurable, n: 22},
+	{point: failpoint.JournalDurable, n: 1},
+	{point: failpoint.JournalDurable, n: 1, after: acted},
+	{point: failpoint.JournalPublished, n: 26},
+	{point: failpoint.JournalAnswered, n: 16},
+	{point: failpoint.JournalCopied, n: 3},
+	{point: failpoint.OrderDecided, n: 14},
+	{point: failpoint.OrderDecided, n: 1, after: chosen},
+	{point: failpoint.OrderCommitted, n: 6},
+	{point: failpoint.OrderCommitted, n: 1, after: chosen},
+	{point: failpoint.OrderCommitted, n: 1, after: chosen, skill: "parcel_label"},
+	{point: failpoint.OrderTicketed, n: 1, after: chosen},
+	{point: failpoint.OrderReported, n: 8},
+	{point: failpoint.OrderReported, n: 1, after: acted},
+	{point: failpoint.OrderReported, n: 1, after: acted, skill: "parcel_label"},
+	{point: failpoint.OrderFinished, n: 9},
+	{point: failpoint.StepFinished, n: 1},
+	{point: failpoint.HoldReleased, n: 1, held: true},
+	{point: failpoint.RecoveryTaken, n: 1, skill: "parcel_label", first: "executor.done", after: acted},
+	{point: failpoint.RecoveryEnded, n: 1, first: "executor.done", after: acted},
+	{point: failpoint.ExecutorDone, n: 8},
+	{point: failpoint.ExecutorDone, n: 1, after: acted},
+	{point: failpoint.DocumentWritten, n: 12},
+	{point: failpoint.DocumentDurable, n: 15},
+	{point: failpoint.MemoryLocked, n: 2},
+	{point: failpoint.MemoryWritten, n: 1},
+	{point: failpoint.SessionWritten, n: 2},
+	{point: failpoint.LedgerAdded, n: 5},
+	{point: failpoint.LedgerIntegrated, n: 4},
+	{point: failpoint.LedgerSigned, n: 3},
+	{point: failpoint.RecorderEvents, n: 5},
+	{point: failpoint.RecorderPlan, n: 6},
+	{point: failpoint.RecorderIndex, n: 5},
+	{point: failpoint.RecorderReached, n: 8},
+}
+
+// TestFailpoints kills writ at every durable step that has a name, under load,
+// starts it again, and finds that nothing acknowledged was lost, that no effect
+// came twice or without a record before it, and that everything has come to an end.
+func TestFailpoints(t *testing.T) {
+	t.Parallel()
+	for _, p := range failpoint.Points() {
+		if !slices.ContainsFunc(deaths, func(d death) bool { return d.point == p }) {
+			t.Errorf("nobody dies at %s", p)
+		}
+	}
+	exe := filepath.Join(t.TempDir(), "writ")
+	build := exec.CommandContext(t.Context(), "go", "build", "-tags", "failpoint", "-o", exe, "aob.dev/writ/cmd/writ")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build with failpoints: %v\n%s", err, out)
+	}
+	for _, d := range deaths {
+		t.Run(fmt.Sprintf("%s:%d%s", d.point, d.n, d.after), func(t *testing.T) {
+			t.Parallel()
+			l := newLoad(t, exe, d)
+			if d.first != "" {
+				l.die(d.first)
+			}
+			l.die(fmt.Sprintf("%s:%d", d.point, d.n))
+			l.survive()
+		})
+	}
+}

@@ -1,0 +1,243 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/failpoint"
+	"aob.dev/writ/internal/node"
+)
+
+// load is a machine and what is asked of it: a plan whose last step acts, and
+// orders that the test seals itself. It notes what was acknowledged.
+type load struct {
+	*machine
+	how      death
+	mark     string // WRIT_FAILPOINT_AFTER
+	approver person // of those that are held; no key: nothing is held yet
+	depot    *depot
+	sessions [][]byte // sealed once, sent again after every death
+
+	mu       sync.Mutex // guards what follows
+	plans    []string
+	accepted map[string]intents.Answer // by intent_id
+}
+
+func newLoad(t *testing.T, exe string, how death) *load {
+	t.Helper()
+	skill := how.skill
+	if skill == "" {
+		skill = "parcel_send"
+	}
+	dir := filepath.Join(t.TempDir(), "data")
+	mark := ""
+	reached := func(when string) {
+		if when != how.after {
+			return
+		}
+		if err := os.WriteFile(mark, nil, 0o600); err != nil {
+			t.Error(err)
+		}
+	}
+	if how.after != "" {
+		mark = filepath.Join(t.TempDir(), "mark")
+	}
+	d := serveDepot(t, nil)
+	d.watch = func(called string) {
+		if called == skill {
+			reached(acted)
+		}
+	}
+	l := &load{
+		how: how, mark: mark,
+		machine: &machine{system: &system{t: t, dir: dir}, exe: exe, args: []string{
+			"up", "--data", dir, "--listen", "127.0.0.1:0", "--skills", d.url, "--model", "openai:mock", "--model-url", serveModel(t, sender(skill, func() { reached(chosen) })),
+		}},
+		depot: d, accepted: make(map[string]intents.Answer),
+	}
+	t.Cleanup(func() {
+		if l.cmd != nil {
+			l.end(syscall.SIGKILL)
+		}
+		if t.Failed() {
+			t.Logf("the last writ said:\n%s", l.stderr.Bytes())
+		}
+	})
+	return l
+}
+
+// sender is a porter that looks instead where it may not send again. It says
+// when it has chosen to act.
+func sender(skill string, chosen func()) *mind {
+	m := porter(skill)
+	write, decide := m.plan, m.act
+	m.plan = func(in model.PlanInput) model.PlanOutput {
+		out := write(in)
+		if last := &out.Steps[len(out.Steps)-1]; in.Failed != nil {
+			last.Skills = append(last.Skills, "parcel_state")
+		}
+		return out
+	}
+	m.act = func(in model.ActionInput) model.ActionOutput {
+		if len(in.Calls) == 1 && in.Calls[0].Error != "" {
+			return call("parcel_state", `{}`)
+		}
+		if in.Step > 1 && len(in.Calls) == 0 {
+			chosen()
+		}
+		return decide(in)
+	}
+	return m
+}
+
+// die runs writ under load until it has died at the point.
+func (l *load) die(at string) {
+	l.t.Helper()
+	if l.launch(failpoint.Variable + "=" + at) {
+		if l.how.held && l.approver.key == "" {
+			l.approver = l.addPerson("default", "ben", "user", "approver")
+			l.operate("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "ben", Roles: []string{"user", "approver"}}})
+			l.holdBack("parcel_send")
+		}
+		asked, stop := context.WithCancel(l.t.Context())
+		var asking sync.WaitGroup
+		asking.Go(func() {
+			for asked.Err() == nil && l.askPlan(asked) {
+				l.approve(asked)
+			}
+		})
+		asking.Go(func() { l.sendSessions(asked) })
+		select {
+		case <-l.ended:
+		case <-time.After(patience):
+			stop()
+			l.t.Fatalf("writ does not come to %s", at)
+		}
+		stop()
+		asking.Wait()
+	}
+	if status, ok := l.cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || !status.Signaled() || status.Signal() != syscall.SIGKILL {
+		l.t.Fatalf("writ did not die at %s: %v\n%s", at, l.cmd.ProcessState, l.stderr.Bytes())
+	}
+	l.cmd = nil
+}
+
+// survive starts writ again, has everything come to its end and judges what is left.
+func (l *load) survive() {
+	l.t.Helper()
+	l.start()
+	if l.approver.key != "" {
+		l.holdBack() // nothing any more
+	}
+	for _, id := range l.plans {
+		l.finished(id)
+	}
+	l.askPlan(l.t.Context())
+	l.sendSessions(l.t.Context())
+	for _, id := range l.plans {
+		l.finished(id)
+	}
+	if len(l.plans) == 0 || len(l.accepted) != len(l.sessions) {
+		l.t.Fatalf("after its death writ took %d plans and %d of %d orders", len(l.plans), len(l.accepted), len(l.sessions))
+	}
+	l.end(syscall.SIGTERM)
+	l.judge()
+}
+
+// holdBack makes calls of skills wait for people.
+func (l *load) holdBack(skills ...string) {
+	l.t.Helper()
+	value, err := json.Marshal(map[string][]string{"skills": append([]string{}, skills...)})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.operate("admin.put", catalog.AdminPut{Tenant: "default", Data: &catalog.Data{Key: "approval", Value: value}})
+}
+
+// approve says yes to all that is held, where something is.
+func (l *load) approve(ctx context.Context) {
+	if l.approver.key == "" {
+		return
+	}
+	var page bus.ApprovalsReply
+	l.send(ctx, http.MethodGet, "/agent/approvals", "", &page)
+	for _, o := range page.Approvals {
+		l.send(ctx, http.MethodPost, "/agent/approvals/"+o.IntentID, `{"decision":"approve","reason":"go on"}`, nil)
+	}
+}
+
+// send asks as the approver. It fails silently: writ may have died.
+func (l *load) send(ctx context.Context, method, path, body string, out any) {
+	req, err := http.NewRequestWithContext(ctx, method, l.url+path, strings.NewReader(body))
+	if err != nil {
+		l.t.Error(err)
+		return
+	}
+	req.Header.Set("X-Api-Key", l.approver.key)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return
+	}
+	defer resp.Body.Close()
+	if out != nil {
+		_ = json.NewDecoder(resp.Body).Decode(out)
+	}
+}
+
+// askPlan asks for a plan and follows it while there is somebody to follow, and
+// says whether the plan was taken.
+func (l *load) askPlan(ctx context.Context) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, l.url+"/agent/run", strings.NewReader(`{"stream":true,"message":"Weigh the parcels"}`))
+	if err != nil {
+		l.t.Error(err)
+		return false
+	}
+	req.Header.Set("X-Api-Key", l.key)
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false // it died before it had acknowledged anything
+	}
+	defer resp.Body.Close()
+	id := resp.Header.Get("X-Plan-Id")
+	if id == "" {
+		return false
+	}
+	l.mu.Lock()
+	l.plans = append(l.plans, id)
+	l.mu.Unlock()
+	_, _ = io.Copy(io.Discard, resp.Body) // it ends with the plan or with writ
+	return true
+}
+
+// launch starts writ with a variable and says whether it came up before it died.
+func (l *load) launch(variable string) bool {
+	l.t.Helper()
+	announced := l.run(append(os.Environ(), "WRIT_MODEL_KEY=sk-test", variable, failpoint.After+"="+l.mark))
+	select {
+	case l.url = <-announced:
+	case <-l.ended:
+		return false
+	case <-time.After(patience):
+		l.t.Fatal("writ up says nothing")
+	}
+	var err error
+	if l.key, err = node.ReadLocalKey(l.dir); err != nil {
+		l.t.Fatal(err)
+	}
+	return true
+}

@@ -1,0 +1,114 @@
+package embed
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Hashed counts the words of a text and the three letters in a row of each, and
+// adds each to the number of the vector that its hash names, with the sign that
+// the hash names. The same text has the same vector on every machine, for ever:
+// vectors are stored.
+type Hashed struct {
+	dimension int
+}
+
+var _ Embedder = Hashed{}
+
+// NewHashed makes vectors of so many numbers, 1 to MaxDimension.
+func NewHashed(dimension int) (Hashed, error) {
+	if dimension < 1 || dimension > MaxDimension {
+		return Hashed{}, fmt.Errorf("embed: a dimension is 1 to %d", MaxDimension)
+	}
+	return Hashed{dimension}, nil
+}
+
+// Dimension implements Embedder.
+func (h Hashed) Dimension() int { return h.dimension }
+
+// Name implements Embedder.
+func (h Hashed) Name() string { return "hashed" }
+
+// Embed implements Embedder. It fails only where ctx has ended.
+func (h Hashed) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	out := make([][]float32, len(texts))
+	for i, text := range texts {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		out[i] = h.vector(cut(text))
+	}
+	return out, nil
+}
+
+func (h Hashed) vector(text string) []float32 {
+	counts := map[string]int{}
+	words := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r)
+	})
+	for _, w := range words {
+		counts[w]++
+	}
+	sums := make([]float64, h.dimension)
+	for _, word := range slices.Sorted(maps.Keys(counts)) { // sums of fractions depend on their order
+		// A word that comes often says little more than one that comes twice.
+		weight := 1 + math.Log(float64(counts[word]))
+		h.add(sums, "word:"+word, weight)
+		parts := grams(word)
+		for _, part := range parts {
+			h.add(sums, "part:"+part, weight/math.Sqrt(float64(len(parts)))) // together as heavy as the word
+		}
+	}
+	return normal(sums)
+}
+
+// grams are the three letters in a row of a word, its edges marked.
+func grams(word string) []string {
+	letters := []rune("^" + word + "$")
+	var out []string
+	for i := range len(letters) - 2 {
+		out = append(out, string(letters[i:i+3]))
+	}
+	return out
+}
+
+func (h Hashed) add(sums []float64, feature string, weight float64) {
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(feature)) // never fails
+	x := mix(hash.Sum64())
+	if x>>63 == 1 {
+		weight = -weight
+	}
+	sums[x%uint64(len(sums))] += weight
+}
+
+// mix spreads the bits: those of FNV depend too much on the last letter.
+func mix(x uint64) uint64 {
+	x = (x ^ x>>33) * 0xff51afd7ed558ccd
+	x = (x ^ x>>33) * 0xc4ceb9fe1a85ec53
+	return x ^ x>>33
+}
+
+// normal is the vector at length 1. Nothing to count, or all of it cancelled out,
+// is the first axis: stores refuse a vector that points nowhere.
+func normal(sums []float64) []float32 {
+	squares := 0.0
+	for _, s := range sums {
+		squares += s * s
+	}
+	out := make([]float32, len(sums))
+	if length := math.Sqrt(squares); length > 1e-9 {
+		for i, s := range sums {
+			out[i] = float32(s / length)
+		}
+		return out
+	}
+	out[0] = 1
+	return out
+}

@@ -1,0 +1,115 @@
+package embed
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Bounds of calls to a service.
+const (
+	RequestTimeout = 10 * time.Second // of one request
+	maxBatch       = 64               // texts in one request
+	maxAnswer      = 64 << 20         // bytes: 64 vectors of 16,000 numbers with all their digits
+	maxTries       = 3                // of one request
+	firstPause     = 200 * time.Millisecond
+	maxPause       = 5 * time.Second // a service that asks for more is unavailable
+)
+
+// OpenAIConfig of a service that speaks OpenAI's embeddings API. BaseURL, Model
+// and Dimension are required.
+type OpenAIConfig struct {
+	BaseURL   string // http or https; "/embeddings" is added
+	Key       string // bearer token; empty: none is sent
+	Model     string
+	Dimension int // that the store is made for
+	// Wait pauses before a request is sent again; nil: a timer. It returns ctx's
+	// error if that ends first.
+	Wait func(ctx context.Context, d time.Duration) error
+}
+
+// OpenAI asks a service. The request is sent again, at most twice, after no
+// answer, 429 and 5xx: it changes nothing there.
+type OpenAI struct {
+	cfg    OpenAIConfig
+	url    string
+	client *http.Client
+}
+
+var _ Embedder = (*OpenAI)(nil)
+
+// NewOpenAI sends nothing yet.
+func NewOpenAI(cfg OpenAIConfig) (*OpenAI, error) {
+	u, err := url.Parse(cfg.BaseURL)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "":
+		return nil, errors.New("embed: the base URL is none of http or https")
+	case cfg.Model == "":
+		return nil, errors.New("embed: there is no model")
+	case cfg.Dimension < 1 || cfg.Dimension > MaxDimension:
+		return nil, fmt.Errorf("embed: a dimension is 1 to %d", MaxDimension)
+	}
+	if cfg.Wait == nil {
+		cfg.Wait = sleep
+	}
+	return &OpenAI{cfg: cfg, url: strings.TrimRight(cfg.BaseURL, "/") + "/embeddings", client: &http.Client{
+		Timeout:       RequestTimeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // texts go to the host that was named
+	}}, nil
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Dimension implements Embedder.
+func (o *OpenAI) Dimension() int { return o.cfg.Dimension }
+
+// Name implements Embedder.
+func (o *OpenAI) Name() string { return "openai:" + o.cfg.Model }
+
+// Embed implements Embedder. A text of nothing but space is sent as one that
+// services take.
+func (o *OpenAI) Embed(ctx context.Context, texts []string) ([][]float32, error) {
+	out := make([][]float32, 0, len(texts))
+	for batch := range slices.Chunk(texts, maxBatch) {
+		input := make([]string, len(batch))
+		for i, text := range batch {
+			input[i] = cmp.Or(strings.TrimSpace(cut(text)), "-")
+		}
+		vectors, err := o.patient(ctx, input)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, vectors...)
+	}
+	return out, nil
+}
+
+// patient sends a request again where that may help.
+func (o *OpenAI) patient(ctx context.Context, input []string) ([][]float32, error) {
+	pause := firstPause
+	for try := 1; ; try++ {
+		vectors, after, err := o.ask(ctx, input)
+		if err == nil || !errors.Is(err, ErrUnavailable) || try == maxTries || after > maxPause {
+			return vectors, err
+		}
+		if wait := o.cfg.Wait(ctx, max(pause, after)); wait != nil {
+			return nil, fmt.Errorf("%w (%w)", err, wait)
+		}
+		pause *= 2
+	}
+}

@@ -1,0 +1,106 @@
+package embed
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+)
+
+type request struct {
+	Model  string   `json:"model"`
+	Input  []string `json:"input"`
+	Format string   `json:"encoding_format"`
+}
+
+type answer struct {
+	Data []struct {
+		Index     *int      `json:"index"`
+		Embedding []float32 `json:"embedding"`
+	} `json:"data"`
+}
+
+// ask sends one request. after is how long the service wants to be left alone. No
+// error holds what the service said: it may repeat the text.
+func (o *OpenAI) ask(ctx context.Context, input []string) (vectors [][]float32, after time.Duration, err error) {
+	body, err := json.Marshal(request{o.cfg.Model, input, "float"})
+	if err != nil {
+		return nil, 0, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, o.url, bytes.NewReader(body))
+	if err != nil {
+		return nil, 0, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if o.cfg.Key != "" {
+		req.Header.Set("Authorization", "Bearer "+o.cfg.Key)
+	}
+	resp, err := o.client.Do(req)
+	if err != nil {
+		return nil, 0, fmt.Errorf("%w: no answer", ErrUnavailable)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 64<<10)) // so that the connection is used again
+		return nil, retryAfter(resp.Header.Get("Retry-After")), refusal(resp.StatusCode)
+	}
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	if err != nil {
+		return nil, 0, fmt.Errorf("%w: the answer broke off", ErrUnavailable)
+	}
+	vectors, err = o.read(raw, len(input))
+	return vectors, 0, err
+}
+
+// refusal says whether the same request may work later.
+func refusal(status int) error {
+	if status == http.StatusTooManyRequests || status == http.StatusRequestTimeout || status >= 500 && status != http.StatusNotImplemented {
+		return fmt.Errorf("%w: the service answers %d", ErrUnavailable, status)
+	}
+	return fmt.Errorf("embed: the service answers %d", status)
+}
+
+// retryAfter in seconds; a date, or nothing that can be read, is no wish.
+func retryAfter(header string) time.Duration {
+	seconds, err := strconv.ParseUint(header, 10, 31)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+var errMalformed = errors.New("embed: the service answers with something that is no list of embeddings")
+
+// read an answer: each text has exactly one vector, of the right size, that
+// points somewhere. Without indices the order counts.
+func (o *OpenAI) read(raw []byte, texts int) ([][]float32, error) {
+	var a answer
+	if len(raw) > maxAnswer || json.Unmarshal(raw, &a) != nil {
+		return nil, errMalformed
+	}
+	if len(a.Data) != texts {
+		return nil, fmt.Errorf("embed: the service answers with %d embeddings of %d texts", len(a.Data), texts)
+	}
+	out := make([][]float32, texts)
+	for i, d := range a.Data {
+		if d.Index != nil {
+			i = *d.Index
+		}
+		switch {
+		case i < 0 || i >= texts || out[i] != nil || d.Embedding == nil:
+			return nil, errMalformed
+		case len(d.Embedding) != o.cfg.Dimension:
+			return nil, &DimensionError{Got: len(d.Embedding), Want: o.cfg.Dimension}
+		case !slices.ContainsFunc(d.Embedding, func(v float32) bool { return v != 0 }):
+			return nil, errors.New("embed: the service answers with an embedding that is all zero")
+		}
+		out[i] = d.Embedding
+	}
+	return out, nil
+}

@@ -1,0 +1,39 @@
+package node
+
+import (
+	"context"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"errors"
+	"io"
+
+	"aob.dev/writ/gateway"
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/ledger"
+)
+
+// linkKeyInfo separates the key of links from tenants' tag keys: both are derived
+// from the secret of the data directory.
+const linkKeyInfo = "writ artifact link key v1\n"
+
+// links to artifacts: the executor makes them, the gateway opens them.
+func (n *Node) links() (gateway.Links, error) {
+	secret, err := ledger.CreateSecret(tagFile(n.cfg.Dir))
+	if err != nil {
+		return gateway.Links{}, err
+	}
+	key, err := hkdf.Key(sha256.New, secret, nil, linkKeyInfo, sha256.Size)
+	return gateway.Links{Key: key}, err
+}
+
+// kept are the node's blobs as the gateway sees them.
+type kept struct{ storage.Blobs }
+
+// Fetch implements gateway.Artifacts.
+func (k kept) Fetch(ctx context.Context, tenant, ref string) (io.ReadCloser, int64, error) {
+	r, size, err := k.Blobs.Fetch(ctx, tenant, ref)
+	if errors.Is(err, storage.ErrNotFound) {
+		err = gateway.ErrNoArtifact
+	}
+	return r, size, err
+}

@@ -1,0 +1,103 @@
+package node
+
+import (
+	"crypto"
+	"io"
+	"log/slog"
+	"sync"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/keydir"
+	"aob.dev/writ/router"
+)
+
+// keyring holds the private keys of this process and signs with those that the
+// key set in force names. A key.put takes effect at the next signature: the
+// fold has the new version before the order is answered, and each signature
+// compares versions first.
+type keyring struct {
+	dir       string
+	directory *router.Directory
+	log       *slog.Logger
+
+	mu      sync.Mutex // guards what follows
+	version int64      // of the key set that keys were chosen by
+	keys    keydir.Keys
+}
+
+// openKeyring reads the keys of a data directory whose log has begun.
+func openKeyring(dir string, d *router.Directory, log *slog.Logger) (*keyring, error) {
+	k := &keyring{dir: dir, directory: d, log: log}
+	return k, k.load()
+}
+
+// load chooses the keys anew. The lock is held, or nobody else has the keyring.
+func (k *keyring) load() error {
+	set := k.directory.JWKS()
+	held, err := keydir.LoadAll(k.dir)
+	if err != nil {
+		return err
+	}
+	keys, err := held.InForce(set.Keys)
+	if err != nil {
+		return err
+	}
+	k.version, k.keys = set.Version, keys
+	return nil
+}
+
+// now is the key of a role that signs now. Where the keys of a new version
+// cannot be read the old ones go on, and are refused once they are revoked.
+func (k *keyring) now(role intents.Role) intents.Signer {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if v := k.directory.KeySetVersion(); v != k.version {
+		if err := k.load(); err != nil {
+			k.log.Error("the keys of the new key set cannot be used; the old ones sign on", slog.Int64("version", v), slog.String("error", err.Error()))
+			k.version = v // told once; the next version tries again
+		} else {
+			k.log.Info("key set in force", slog.Int64("version", v))
+		}
+	}
+	return k.keys[role]
+}
+
+// signer of a role, for as long as the process runs.
+func (k *keyring) signer(role intents.Role) intents.Signer {
+	s := k.now(role)
+	s.Key = rolling{k, role}
+	return s
+}
+
+// ledgerKeys are those of the log so far: keys stay in the set when others follow them.
+func (k *keyring) ledgerKeys() []intents.Key {
+	var out []intents.Key
+	for _, j := range k.directory.JWKS().Keys {
+		if j.Role != intents.RoleLedger {
+			continue
+		}
+		if key, err := j.ToKey(); err == nil { // admitted before
+			out = append(out, key)
+		}
+	}
+	return out
+}
+
+// rolling is the key of a role that signs now.
+type rolling struct {
+	ring *keyring
+	role intents.Role
+}
+
+var _ intents.Rolling = rolling{}
+
+// Now implements intents.Rolling.
+func (r rolling) Now() intents.Signer { return r.ring.now(r.role) }
+
+// Public implements crypto.Signer.
+func (r rolling) Public() crypto.PublicKey { return r.Now().Key.Public() }
+
+// Sign implements crypto.Signer.
+func (r rolling) Sign(rand io.Reader, digest []byte, opts crypto.SignerOpts) ([]byte, error) {
+	return r.Now().Key.Sign(rand, digest, opts)
+}

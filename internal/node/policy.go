@@ -1,0 +1,45 @@
+package node
+
+import (
+	"context"
+	"log/slog"
+
+	"aob.dev/writ/policies"
+)
+
+// loadPolicy reads the policy from its place and compiles it.
+func (n *Node) loadPolicy(ctx context.Context) error {
+	n.feed = &policies.Feed{Main: n.cfg.Policy, Extensions: n.cfg.PolicyExtensions}
+	tree, err := n.feed.Load(ctx)
+	if err != nil {
+		return err
+	}
+	engine, err := policies.NewTree(ctx, tree)
+	if err != nil {
+		return err
+	}
+	n.policy = policies.NewLive(engine.Logged(n.cfg.PolicyLog))
+	return nil
+}
+
+// policyPlace is where the policy comes from; empty: it is the embedded one, and
+// policy.push may replace it.
+func (n *Node) policyPlace() string {
+	if n.feed.Main.At == "" && len(n.feed.Extensions) > 0 {
+		return "the embedded tree with its extensions"
+	}
+	return n.feed.Main.At
+}
+
+func (n *Node) followPolicy(ctx context.Context) error {
+	return n.feed.Follow(ctx, n.policy, n.prove, func(e *policies.Engine, err error) {
+		if err != nil {
+			n.cfg.Log.ErrorContext(ctx, "policy not loaded, the old one stays", slog.String("error", err.Error()))
+			return
+		}
+		n.cfg.Log.InfoContext(ctx, "policy in force", slog.String("digest", e.Digest()), slog.Int64("revision", e.Revision()))
+		if err := n.router.PolicyChanged(ctx); err != nil {
+			n.cfg.Log.ErrorContext(ctx, "policy change not recorded", slog.String("error", err.Error()))
+		}
+	})
+}

@@ -1,0 +1,56 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"aob.dev/writ/executors/files"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/blobdir"
+	"aob.dev/writ/storage/ledger"
+)
+
+// Collected says what `writ storage gc` removed.
+type Collected struct {
+	Expired int `json:"expired"` // memories whose time was over
+	Scopes  int `json:"scopes"`  // temporary files of steps that never ended, and what a crash left
+	Blobs   int `json:"blobs"`   // content that no record names
+}
+
+// Collect removes what nobody can reach any more, while no node uses the
+// directory: memories that have expired, temporary files that are older than an
+// hour, and blobs older than blobAge that no record names. Journal and ledger are
+// never touched.
+func Collect(ctx context.Context, dir string, at Documents, now time.Time) (c Collected, err error) {
+	u, err := openUpkeep(ctx, dir, at)
+	if err != nil {
+		return c, err
+	}
+	defer func() { err = errors.Join(err, u.Close()) }()
+	if c.Expired, err = removeExpired(ctx, u.documents, u.tenants, now); err != nil {
+		return c, err
+	}
+	blobs, err := blobdir.Open(filepath.Join(dir, "blobs"))
+	if err != nil {
+		return c, err
+	}
+	if c.Scopes, err = blobs.Sweep(ctx, files.SweepAge); err != nil {
+		return c, err
+	}
+	c.Blobs, err = storage.Collect(ctx, blobs, u.records, ownTenants(u.tenants), blobAge)
+	return c, err
+}
+
+// blobAge is how long a blob stays that no record names yet: longer than an
+// order lives, a hold included (DESIGN §11).
+const blobAge = 2 * intents.MaxHold
+
+// ownTenants are those but the one whose blobs are policies and catalogs, which
+// records name through others.
+func ownTenants(all []string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(t string) bool { return t == ledger.SystemTenant })
+}

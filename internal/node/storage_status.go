@@ -1,0 +1,197 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/ledger"
+	"aob.dev/writ/storage/sqlite"
+)
+
+// StorageStatus is what a data directory and its documents hold; scripts rely on it.
+type StorageStatus struct {
+	Backend     string      `json:"backend"` // of documents: sqlite or opensearch
+	Journal     StoreSize   `json:"journal"`
+	Ledger      StoreSize   `json:"ledger"`
+	Documents   StoreSize   `json:"documents"`
+	Blobs       StoreSize   `json:"blobs"`
+	Indices     []IndexSize `json:"indices"`
+	Projections struct {
+		Behind int64 `json:"behind"` // orders that are not in agent_orders yet
+	} `json:"projections"`
+	Disk struct {
+		Free  int64 `json:"free"`  // bytes that may still be filled
+		Floor int64 `json:"floor"` // bytes below which no new order is taken; 0: none
+	} `json:"disk"`
+}
+
+// StoreSize of one store. Count is of records, leaves, documents or files.
+type StoreSize struct {
+	Version int64 `json:"version,omitempty"` // of its tables
+	Count   int64 `json:"count"`
+	Bytes   int64 `json:"bytes"` // 0 where another server keeps it
+	Behind  int64 `json:"behind,omitempty"`
+}
+
+// IndexSize is what an index holds of all tenants.
+type IndexSize struct {
+	Index     string `json:"index"`
+	Documents int64  `json:"documents"`
+}
+
+// ReadStorageStatus looks at a data directory, beside the process that uses it or
+// when none does. floor is in bytes; negative: none.
+func ReadStorageStatus(ctx context.Context, dir string, at Documents, floor int64) (s StorageStatus, err error) {
+	records, err := sqlite.OpenRecords(ctx, filepath.Join(dir, "journal"))
+	if err != nil {
+		return s, err
+	}
+	defer func() { err = errors.Join(err, records.Close()) }()
+	s.Disk.Floor = max(floor, 0)
+	if s.Disk.Free, err = sqlite.Free(dir); err != nil {
+		return s, err
+	}
+	if s.Journal, err = journalSize(ctx, dir); err != nil {
+		return s, err
+	}
+	if s.Ledger, err = ledgerSize(dir, s.Journal.Count); err != nil {
+		return s, err
+	}
+	if s.Blobs.Count, s.Blobs.Bytes, err = below(filepath.Join(dir, "blobs")); err != nil {
+		return s, err
+	}
+	spaces, err := s.spaces(ctx, dir, at, records)
+	if err != nil {
+		return s, err
+	}
+	counts, newest := map[string]int64{}, storage.Nobody
+	for _, space := range spaces {
+		counts[space.Index] += space.Documents
+		s.Documents.Count += space.Documents
+		if space.Index == storage.IndexOrders {
+			newest = max(newest, space.Newest)
+		}
+	}
+	for _, index := range storage.Indices {
+		s.Indices = append(s.Indices, IndexSize{index, counts[index]})
+	}
+	s.Projections.Behind, err = ordersAfter(ctx, records, newest)
+	return s, err
+}
+
+func journalSize(ctx context.Context, dir string) (size StoreSize, err error) {
+	j, err := sqlite.OpenSnapshot(ctx, filepath.Join(dir, "journal", "journal.db"))
+	if err != nil {
+		return size, err
+	}
+	defer func() { err = errors.Join(err, j.Close()) }()
+	var err1, err2, err3 error
+	size.Count, err1 = j.Records(ctx)
+	size.Version, err2 = j.Version(ctx)
+	size.Bytes, err3 = j.Bytes(ctx)
+	return size, errors.Join(err1, err2, err3)
+}
+
+func ledgerSize(dir string, records int64) (size StoreSize, err error) {
+	text, err := os.ReadFile(filepath.Join(ledgerDir(dir), "checkpoint"))
+	if err == nil {
+		var c ledger.Checkpoint
+		c, err = ledger.ReadCheckpoint(string(text))
+		size.Count = c.Size
+	} else if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	size.Behind = max(records-size.Count, 0)
+	if err != nil {
+		return size, err
+	}
+	_, size.Bytes, err = below(ledgerDir(dir))
+	return size, err
+}
+
+// below counts the files of a directory and what they hold; those that go away
+// meanwhile are not counted.
+func below(dir string) (files, bytes int64, err error) {
+	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			var info fs.FileInfo
+			if info, err = d.Info(); err == nil {
+				files, bytes = files+1, bytes+info.Size()
+			}
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+	return files, bytes, err
+}
+
+// spaces of the store of documents, and what is known of the store as a whole.
+func (s *StorageStatus) spaces(ctx context.Context, dir string, at Documents, records storage.Records) (out []sqlite.Space, err error) {
+	if at.URL != "" {
+		s.Backend = "opensearch"
+		return remoteSpaces(ctx, dir, at, records)
+	}
+	s.Backend = "sqlite"
+	d, err := sqlite.OpenSnapshot(ctx, filepath.Join(dir, "documents.db"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	var err1, err2 error
+	s.Documents.Version, err1 = d.Version(ctx)
+	s.Documents.Bytes, err2 = d.Bytes(ctx)
+	out, err = d.Spaces(ctx)
+	return out, errors.Join(err, err1, err2)
+}
+
+func remoteSpaces(ctx context.Context, dir string, at Documents, records storage.Records) (out []sqlite.Space, err error) {
+	tenants, err := tenantsOf(ctx, records)
+	if err != nil {
+		return nil, err
+	}
+	d, err := openStore(ctx, dir, at)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	for _, tenant := range tenants {
+		for _, index := range storage.Indices {
+			space := sqlite.Space{Index: index, Newest: storage.Nobody}
+			all, err := d.Aggregate(ctx, tenant, index, storage.Query{}, storage.Aggregation{})
+			if err != nil {
+				return nil, err
+			}
+			for _, bucket := range all {
+				space.Documents += bucket.Count
+			}
+			last, err := d.Search(ctx, tenant, index, storage.Query{Sort: "-" + storage.ByPosition, Limit: 1})
+			if err != nil {
+				return nil, err
+			}
+			if len(last.Documents) > 0 {
+				space.Newest = last.Documents[0].Position
+			}
+			out = append(out, space)
+		}
+	}
+	return out, nil
+}
+
+// ordersAfter a position in the journal.
+func ordersAfter(ctx context.Context, records storage.Records, position int64) (n int64, err error) {
+	for rec, err := range records.Scan(ctx, position+1) {
+		if err != nil {
+			return n, err
+		}
+		if rec.Kind == storage.KindOrder {
+			n++
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,235 @@
+package edge_test
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/internal/problem/edge"
+)
+
+// Headers that no handler needs to see are refused as problems.
+func TestCheck(t *testing.T) {
+	var bomb bytes.Buffer
+	z := gzip.NewWriter(&bomb)
+	if _, err := io.CopyN(z, zeros{}, 10<<20); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, header, value string
+		body                []byte
+		status              int // 0: not refused
+	}{
+		{"nothing", "", "", []byte("{}"), 0},
+		{"JSON", "Content-Type", "application/json; charset=utf-8", []byte("{}"), 0},
+		{"a JSON of its own", "Content-Type", "application/jose+json", []byte("{}"), 0},
+		{"identity", "Content-Encoding", "identity", []byte("{}"), 0},
+		{"no body", "Content-Type", "text/plain", nil, 0},
+		{"a bomb", "Content-Encoding", "gzip", bomb.Bytes(), http.StatusUnsupportedMediaType},
+		{"two encodings", "Content-Encoding", "gzip, br", []byte("x"), http.StatusUnsupportedMediaType},
+		{"a form", "Content-Type", "application/x-www-form-urlencoded", []byte("a=b"), http.StatusUnsupportedMediaType},
+		{"plain text", "Content-Type", "text/plain", []byte("{}"), http.StatusUnsupportedMediaType},
+		{"no media type", "Content-Type", "json", []byte("{}"), http.StatusUnsupportedMediaType},
+		{"JSON of others", "Content-Type", "image/svg+json", []byte("{}"), http.StatusUnsupportedMediaType},
+		{"large", "X-Large", strings.Repeat("a", 33<<10), nil, http.StatusRequestHeaderFieldsTooLarge},
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", bytes.NewReader(c.body))
+		r.Header.Set("X-Any", "thing")
+		if c.header != "" {
+			r.Header.Set(c.header, c.value)
+		}
+		p := edge.Check(r)
+		if (p == nil) != (c.status == 0) || p != nil && (p.Status != c.status || p.Hint == "" || p.Detail == "" || p.Type == "") {
+			t.Errorf("%s: %+v", c.name, p)
+		}
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
+
+func TestTraceID(t *testing.T) {
+	for header, want := range map[string]string{
+		"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01": "0af7651916cd43dd8448eb211c80319c",
+		"00-00000000000000000000000000000000-b7ad6b7169203331-01": "",
+		"nonsense": "", "": "",
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+		r.Header.Set("Traceparent", header)
+		got := edge.TraceID(r)
+		if len(got) != 32 || (want != "") != (got == want) {
+			t.Errorf("%q: %s", header, got)
+		}
+	}
+}
+
+// impatient limits for sockets of a test.
+var impatient = edge.Limits{Header: 200 * time.Millisecond, Body: 500 * time.Millisecond, Idle: 200 * time.Millisecond, Connections: 2}
+
+// listen serves echoes of what was read of a body, or a problem.
+func listen(t *testing.T) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := impatient.Server(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if p := edge.Check(r); p != nil {
+			p.Write(w)
+			return
+		}
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			problem.New(intents.SchemaInvalid, "", "the body could not be read").Write(w)
+			return
+		}
+		_, _ = w.Write([]byte("read"))
+	}))
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(impatient.Listener(l)) }()
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		<-ended
+	})
+	return l.Addr().String()
+}
+
+func dial(t *testing.T, addr string) net.Conn {
+	t.Helper()
+	c, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// A client that sends its header byte by byte loses the connection.
+func TestSlowHeader(t *testing.T) {
+	c := dial(t, listen(t))
+	if _, err := io.WriteString(c, "POST / HTTP/1.1\r\nHost: x\r\nX-Slow: "); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(c); err != nil || bytes.Contains(got, []byte("200 OK")) {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// One that never ends its body gets a problem, and loses the connection.
+func TestSlowBody(t *testing.T) {
+	c := dial(t, listen(t))
+	if _, err := io.WriteString(c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{"); err != nil {
+		t.Fatal(err)
+	}
+	r := bufio.NewReader(c)
+	resp, err := http.ReadResponse(r, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p problem.Problem
+	if err := json.NewDecoder(resp.Body).Decode(&p); err != nil || resp.StatusCode != http.StatusBadRequest || p.Code != intents.SchemaInvalid {
+		t.Errorf("%d %+v, %v", resp.StatusCode, p, err)
+	}
+	if err := resp.Body.Close(); err != nil {
+		t.Error(err)
+	}
+	if rest, err := io.ReadAll(r); len(rest) > 0 || err != nil {
+		t.Errorf("%q, %v", rest, err)
+	}
+}
+
+// A connection without a request ends.
+func TestIdle(t *testing.T) {
+	c := dial(t, listen(t))
+	if _, err := fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := io.ReadAll(c); err != nil || !bytes.HasPrefix(got, []byte("HTTP/1.1 200")) {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+// Connections beyond the bound wait until another one ends, and are taken then.
+func TestManyConnections(t *testing.T) {
+	inner, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := impatient.Listener(inner)
+	t.Cleanup(func() { _ = l.Close() })
+	accept := func() net.Conn {
+		c, err := l.Accept()
+		if err != nil {
+			t.Error(err)
+		}
+		return c
+	}
+	one, first := dial(t, l.Addr().String()), accept()
+	dial(t, l.Addr().String())
+	second := accept()
+	dial(t, l.Addr().String())
+	var ended atomic.Bool
+	early := make(chan bool, 1)
+	go func() {
+		c := accept()
+		early <- !ended.Load()
+		_ = c.Close()
+	}()
+	b := []byte{0}
+	for range 1000 { // a third that is let in would be by now
+		if _, err := one.Write(b); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := first.Read(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ended.Store(true)
+	_ = second.Close()
+	if <-early {
+		t.Error("three at once")
+	}
+	_ = first.Close()
+}
+
+// A header beyond what net/http reads is answered, not read on.
+func TestHugeHeader(t *testing.T) {
+	c := dial(t, listen(t))
+	go func() {
+		_, _ = io.Copy(c, io.MultiReader(strings.NewReader("GET / HTTP/1.1\r\nX: "), io.LimitReader(letters{}, 1<<20)))
+	}()
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		return // reset while it still wrote
+	}
+	if resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("%d", resp.StatusCode)
+	}
+	_ = resp.Body.Close()
+}
+
+type letters struct{}
+
+func (letters) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = 'a'
+	}
+	return len(b), nil
+}

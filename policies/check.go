@@ -1,0 +1,75 @@
+package policies
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/format"
+)
+
+// Report is what Check finds out about a tree that compiles.
+type Report struct {
+	Digest   string     `json:"digest"`
+	Rules    []RuleInfo `json:"rules"`    // deny and hold, by id
+	Reads    []string   `json:"reads"`    // paths of the input that decide
+	Volatile []string   `json:"volatile"` // of these, those that hardly ever repeat
+}
+
+// Check compiles a tree as strictly as New does, its tests too, and says what it
+// reads. The error holds everything that is wrong, a line each.
+func Check(ctx context.Context, s Source) (Report, error) {
+	e, err := New(ctx, s)
+	if err != nil {
+		return Report{}, explained(err)
+	}
+	modules, err := parse(s)
+	if err == nil {
+		_, err = compile(modules)
+	}
+	if err != nil {
+		return Report{}, explained(err)
+	}
+	reads := e.ReadSet()
+	return Report{
+		Digest: e.Digest(), Rules: e.Rules(), Reads: strings.Split(reads.String(), "\n"), Volatile: append([]string{}, reads.Volatile()...),
+	}, nil
+}
+
+// Rules that deny or hold, by id.
+func (e *Engine) Rules() []RuleInfo {
+	return slices.SortedFunc(maps.Values(e.rules), func(a, b RuleInfo) int { return cmp.Compare(a.ID, b.ID) })
+}
+
+// explained says of a built-in that OPA has and a policy may not call why the
+// compiler does not know it.
+func explained(err error) error {
+	var all ast.Errors
+	if !errors.As(err, &all) {
+		return err
+	}
+	allowed := map[string]bool{}
+	for _, b := range Capabilities().Builtins {
+		allowed[b.Name] = true
+	}
+	lines := make([]error, 0, len(all))
+	for _, one := range all {
+		name, unknown := strings.CutPrefix(one.Message, "undefined function ")
+		if unknown && !allowed[name] && ast.BuiltinMap[name] != nil {
+			lines = append(lines, fmt.Errorf("%w: forbidden, since it reaches outside or depends on clock or chance", one))
+			continue
+		}
+		lines = append(lines, one)
+	}
+	return errors.Join(lines...)
+}
+
+// Format is the one formatting of a module, that of `opa fmt`.
+func Format(name string, content []byte) ([]byte, error) {
+	return format.SourceWithOpts(name, content, format.Opts{RegoVersion: ast.RegoV1})
+}

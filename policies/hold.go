@@ -1,0 +1,69 @@
+package policies
+
+import (
+	"slices"
+	"time"
+
+	"aob.dev/writ/intents"
+)
+
+func (r Rule) within() time.Duration {
+	if r.WithinSec == 0 {
+		return intents.DefaultHold
+	}
+	return time.Duration(r.WithinSec) * time.Second
+}
+
+func (r Rule) holdRule() intents.HoldRule {
+	return intents.HoldRule{
+		ID: r.ID, Reason: r.Reason, Approvers: r.Approvers, Roles: r.Roles, Count: r.Count, FourEyes: r.FourEyes, Mask: r.Mask,
+	}
+}
+
+// HoldAt is what an order that is held at a time waits for; the nearest of its
+// rules' deadlines is its own. Nil unless the verdict is hold.
+func (r Result) HoldAt(now time.Time) *intents.HoldTerms {
+	if r.Verdict() != intents.Hold {
+		return nil
+	}
+	within := intents.MaxHold
+	h := &intents.HoldTerms{}
+	for _, rule := range r.Hold {
+		within = min(within, rule.within())
+		h.Rules = append(h.Rules, rule.holdRule())
+	}
+	h.Deadline = intents.FormatTime(now.Add(within))
+	return h
+}
+
+// Approved is the result once people have approved: rules that they satisfy
+// hold no more, and what nothing holds any more is allowed. asked are those who
+// asked for the order.
+func (r Result) Approved(by []Approval, asked []string) Result {
+	if r.Verdict() != intents.Hold {
+		return r
+	}
+	r.Hold = slices.DeleteFunc(slices.Clone(r.Hold), func(rule Rule) bool { return Satisfied(rule.holdRule(), by, asked) })
+	r.Allow = len(r.Hold) == 0
+	return r
+}
+
+// Unheld is the result for an approval: one that waited for approvals itself
+// would have no end, so what holds it denies it.
+func (r Result) Unheld() Result {
+	if r.Verdict() != intents.Hold {
+		return r
+	}
+	return Result{Deny: r.Hold}
+}
+
+// Satisfied says whether people have done what a rule wants, each counted once.
+func Satisfied(rule intents.HoldRule, by []Approval, asked []string) bool {
+	var people []string
+	for _, a := range by {
+		if rule.Accepts(a.UserID, a.Roles, asked) && !slices.Contains(people, a.UserID) {
+			people = append(people, a.UserID)
+		}
+	}
+	return len(people) >= rule.Needed()
+}

@@ -1,0 +1,84 @@
+package policies
+
+import (
+	"testing"
+	"time"
+
+	"aob.dev/writ/intents"
+)
+
+// Each person counts once, and only those whom the rule accepts.
+func TestSatisfied(t *testing.T) {
+	yes := func(who ...string) []Approval {
+		var out []Approval
+		for _, w := range who {
+			out = append(out, Approval{UserID: w, Roles: []string{"approver"}})
+		}
+		return out
+	}
+	two := intents.HoldRule{Approvers: []string{"ana", "ben", "cleo"}, Count: 2, FourEyes: true}
+	for name, c := range map[string]struct {
+		rule intents.HoldRule
+		by   []Approval
+		want bool
+	}{
+		"nobody":              {two, nil, false},
+		"one":                 {two, yes("ben"), false},
+		"one twice":           {two, yes("ben", "ben"), false},
+		"two":                 {two, yes("cleo", "ben"), true},
+		"with the asker":      {two, yes("ana", "ben"), false},
+		"with a stranger":     {two, yes("ben", "eve"), false},
+		"one is the default":  {intents.HoldRule{Approvers: []string{"ben"}}, yes("ben"), true},
+		"without four eyes":   {intents.HoldRule{Approvers: []string{"ana"}}, yes("ana"), true},
+		"by role":             {intents.HoldRule{Roles: []string{"approver"}}, yes("eve"), true},
+		"by another role":     {intents.HoldRule{Roles: []string{"admin"}}, yes("eve"), false},
+		"by role, four eyes":  {intents.HoldRule{Roles: []string{"approver"}, FourEyes: true}, yes("ana"), false},
+		"nobody is named":     {intents.HoldRule{}, yes("ben", "cleo"), false},
+		"role or name, mixed": {intents.HoldRule{Roles: []string{"approver"}, Approvers: []string{"zoe"}, Count: 2}, yes("ben", "zoe"), true},
+	} {
+		if got := Satisfied(c.rule, c.by, []string{"ana"}); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// All rules that hold must be satisfied; the nearest deadline is the order's.
+func TestHoldOfSeveralRules(t *testing.T) {
+	at := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+	held := Result{Hold: []Rule{
+		{ID: "a", Reason: "a", Approvers: []string{"ben"}, WithinSec: 600}, {ID: "b", Reason: "b", Approvers: []string{"cleo"}},
+	}}
+	if h := held.HoldAt(at); h.Deadline != "2026-11-20T10:10:00.000Z" || len(h.Rules) != 2 {
+		t.Errorf("%+v", h)
+	}
+	ben, both := []Approval{{UserID: "ben"}}, []Approval{{UserID: "ben"}, {UserID: "cleo"}}
+	if r := held.Approved(ben, nil); r.Verdict() != intents.Hold || len(r.Hold) != 1 || r.Hold[0].ID != "b" || len(held.Hold) != 2 {
+		t.Errorf("%+v", r)
+	}
+	if r := held.Approved(both, nil); r.Verdict() != intents.Allow {
+		t.Errorf("%+v", r)
+	}
+	denied := Result{Deny: []Rule{{ID: "d", Reason: "d"}}}
+	if r := denied.Approved(both, nil); r.Verdict() != intents.Deny || denied.HoldAt(at) != nil {
+		t.Errorf("%+v", r)
+	}
+	if r := held.Unheld(); r.Verdict() != intents.Deny || len(r.PolicyIDs()) != 2 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// A hold without end, or one that no rule would allow, is none.
+func TestHoldRefused(t *testing.T) {
+	known := map[string]RuleInfo{"a": {}}
+	for name, rule := range map[string]Rule{
+		"longer than a day": {ID: "a", Reason: "a", WithinSec: 86401}, "negative": {ID: "a", Reason: "a", WithinSec: -1}, "count": {ID: "a", Reason: "a", Count: -1},
+	} {
+		if _, err := (Result{Allow: true, Hold: []Rule{rule}}).settle(known); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	r, err := (Result{Hold: []Rule{{ID: "a", Reason: "a"}}}).settle(known)
+	if err != nil || r.Verdict() != intents.Deny || r.Deny[0].ID != IDDefault {
+		t.Errorf("%+v %v", r, err)
+	}
+}

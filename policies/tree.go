@@ -1,0 +1,53 @@
+package policies
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+)
+
+// Tree is a source with its revision, as a signed bundle gives it. A directory
+// has none: revision 0.
+type Tree struct {
+	Source   Source
+	Revision int64
+}
+
+// extensionRoot is where the packages of further trees must stand.
+const extensionRoot = "data.writ.ext."
+
+// Extend adds further trees to a source, each below ext/ and its name. A further
+// tree can only tighten: every module of it is in a package data.writ.ext.<name>
+// and below, of which the engine asks deny and hold and nothing else, and it has
+// no data files, since those could stand where other rules read.
+func Extend(base Source, more map[string]Source) (Source, error) {
+	out := maps.Clone(base)
+	for name, ext := range more {
+		for file, content := range ext {
+			if isData(file) {
+				return nil, fmt.Errorf("extension %s: %s: an extension has no data files", name, file)
+			}
+			m, err := ast.ParseModuleWithOpts(file, string(content), ast.ParserOptions{RegoVersion: ast.RegoV1, Capabilities: Capabilities()})
+			if err != nil {
+				return nil, fmt.Errorf("extension %s: %w", name, err)
+			}
+			if pkg := m.Package.Path.String(); !strings.HasPrefix(pkg, extensionRoot) {
+				return nil, fmt.Errorf("extension %s: %s is in package %s: an extension is in packages %s<name>",
+					name, file, strings.TrimPrefix(pkg, "data."), strings.TrimPrefix(extensionRoot, "data."))
+			}
+			at := path.Join("ext", name, file)
+			if _, taken := out[at]; taken {
+				return nil, fmt.Errorf("extension %s: %s stands in the tree already", name, at)
+			}
+			out[at] = content
+		}
+	}
+	return out, nil
+}
+
+// ErrOlder refuses a tree because what is in force is newer.
+var ErrOlder = errors.New("an older revision never replaces a newer one")

@@ -1,0 +1,114 @@
+package router
+
+import (
+	"bytes"
+	"fmt"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
+)
+
+// fit says whether decided orders can be accepted together: none is refused, none
+// would wait for people, no two share a key, none rests on what another one of
+// them changes, and none comes after one that was submitted before and is not
+// done. The error is a *batchError.
+func (r *Router) fit(orders []*order) error {
+	for i, o := range orders {
+		if o.decision.Verdict == intents.Deny {
+			return &batchError{index: i, err: denial(o.decision), answer: r.decided(o), recorded: o.duplicate == nil && !o.repeated}
+		}
+	}
+	fresh := false
+	for i, o := range orders {
+		if o.duplicate == nil {
+			fresh = true
+			if err := o.fits(orders[:i]); err != nil {
+				return &batchError{index: i, err: err}
+			}
+		}
+	}
+	if !fresh {
+		return nil // all were submitted before: each is answered as it was
+	}
+	for i, o := range orders {
+		if d := o.duplicate; d != nil {
+			if err := d.unfinished(); err != nil {
+				return &batchError{index: i, err: err, open: d.holder.State == storage.StateOpen, position: d.holder.Position}
+			}
+		}
+	}
+	return nil
+}
+
+// fits refuses an order beside those before it.
+func (o *order) fits(before []*order) error {
+	if o.decision.Verdict == intents.Hold {
+		return intents.Refuse(intents.MalformedArgs, "", "the order needs approval, and a batch waits for nobody: submit it alone")
+	}
+	if o.env.Type() == typeApprove {
+		return intents.Refuse(intents.MalformedArgs, "", "an approval goes alone: submit it by itself")
+	}
+	if o.row.Executor == catalog.ExecutorRouter && o.env.Type() == "hitl.approve" {
+		return intents.Refuse(intents.MalformedArgs, "/intent/type", "an approval is submitted alone")
+	}
+	for i, b := range before {
+		if b.duplicate != nil {
+			continue
+		}
+		if b.key == o.key {
+			return intents.Refuse(intents.ConflictIdempotency, "/constraints/idempotency_key", fmt.Sprintf("order %d of the batch has the same key", i))
+		}
+		if o.restsOn(b) {
+			return intents.Refuse(intents.MalformedArgs, "", fmt.Sprintf("rests on what order %d of the batch changes: submit it after that", i))
+		}
+	}
+	return nil
+}
+
+// restsOn says whether the decision relied on something that b changes when it
+// is committed. Of orders that executors carry out only an equal one matters: it
+// would have been refused as a repetition.
+func (o *order) restsOn(b *order) bool {
+	if o.dispatched() && b.dispatched() {
+		one, other := o.env, b.env
+		return o.decision.Effect == string(catalog.Once) && b.decision.Effect == string(catalog.Once) && one.Context().PlanID != "" &&
+			one.Context().PlanID == other.Context().PlanID && one.Type() == other.Type() && bytes.Equal(one.Args(), other.Args()) &&
+			one.Context().Occurrence == 0
+	}
+	for _, s := range b.changes() {
+		if _, relied := o.view.asserts[s]; relied {
+			return true
+		}
+	}
+	return false
+}
+
+// changes are the subjects that the order's commit touches.
+func (o *order) changes() []storage.Subject {
+	if o.effect != nil {
+		return o.effect.touches
+	}
+	if o.decision.Effect == string(catalog.Once) {
+		return planSubjects(o)
+	}
+	return nil
+}
+
+// unfinished refuses to go on after an order that is not done.
+func (d *duplicate) unfinished() error {
+	switch {
+	case d.holder.State == storage.StateHeld:
+		return intents.Refuse(intents.InFlight, "", "the order was submitted before and waits for approval")
+	case d.outcome == nil:
+		return intents.Refuse(intents.InFlight, "", "the order was submitted before and is being carried out")
+	case d.outcome.Status != intents.Done:
+		return intents.Refuse(d.outcome.Code, "", "the order was submitted before and is not done: "+d.outcome.Reason)
+	default:
+		return nil
+	}
+}
+
+func denial(d intents.Decision) *intents.Refusal {
+	return &intents.Refusal{Code: d.Code, Pointer: d.Pointer, Reason: d.Reason, PolicyIDs: d.PolicyIDs, Retryable: d.Retryable, Hint: d.Hint}
+}

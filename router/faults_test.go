@@ -1,0 +1,117 @@
+package router_test
+
+import (
+	"context"
+	"testing"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/storage"
+)
+
+// faulty lets the nth call of an order fail: before it does anything, or after
+// it has done everything.
+type faulty struct {
+	storage.Journal
+	on      bool
+	at      int // which call, from 1
+	persist bool
+	calls   []string
+}
+
+// fails says whether this call is the one.
+func (j *faulty) fails(name string) bool {
+	if !j.on {
+		return false
+	}
+	j.calls = append(j.calls, name)
+	return len(j.calls) == j.at
+}
+
+func (j *faulty) Lookup(ctx context.Context, k storage.Key) (storage.Holder, bool, error) {
+	if j.fails("lookup") {
+		return storage.Holder{}, false, errDisk
+	}
+	return j.Journal.Lookup(ctx, k)
+}
+
+func (j *faulty) Holder(ctx context.Context, position int64) (storage.Holder, error) {
+	if j.fails("holder") {
+		return storage.Holder{}, errDisk
+	}
+	return j.Journal.Holder(ctx, position)
+}
+
+func (j *faulty) Commit(ctx context.Context, c storage.Commit) (storage.Result, error) {
+	if !j.fails("commit") {
+		return j.Journal.Commit(ctx, c)
+	}
+	if j.persist {
+		_, _ = j.Journal.Commit(ctx, c)
+	}
+	return storage.Result{}, errDisk
+}
+
+func (j *faulty) Finish(ctx context.Context, of int64, attempt int, out storage.Record, touches []storage.Subject) (int64, error) {
+	if !j.fails("finish") {
+		return j.Journal.Finish(ctx, of, attempt, out, touches)
+	}
+	if j.persist {
+		_, _ = j.Journal.Finish(ctx, of, attempt, out, touches)
+	}
+	return storage.Nobody, errDisk
+}
+
+// At each call that an order makes, the journal fails once, and does or does not
+// do what it was asked. The submitter is never told that the order was refused;
+// what was accepted ends once; sent again it has one effect at most, and none is
+// told that is not on record.
+func TestJournalFailsAtEachCall(t *testing.T) {
+	for name, order := range map[string]func(w *routertest.World, task *routertest.Task) routertest.Order{
+		"dispatched":    func(_ *routertest.World, task *routertest.Task) routertest.Order { return task.CallOrder("feed", `{}`) },
+		"by the router": func(_ *routertest.World, task *routertest.Task) routertest.Order { return task.ClaimOrder(2) },
+	} {
+		for _, persist := range []bool{false, true} {
+			reached := 0
+			for at := 1; ; at++ {
+				j := &faulty{at: at, persist: persist}
+				w := routertest.New(t, routertest.Options{Wrap: func(inner storage.Journal) storage.Journal { j.Journal = inner; return j }})
+				task := started(w, catalog.Once)
+				raw := w.Seal(order(w, task))
+				j.on = true
+				first := w.Send(raw)
+				j.on = false
+				if len(j.calls) < at {
+					break // it makes no more calls
+				}
+				reached++
+				failed := j.calls[at-1]
+				if first.Code != intents.InFlight && first.Code != intents.Internal {
+					t.Errorf("%s, %s fails (persists %v): told %s", name, failed, persist, first.Code)
+				}
+				if first.Outcome != nil {
+					t.Errorf("%s, %s fails (persists %v): told %+v", name, failed, persist, first)
+				}
+				again := w.Send(raw)
+				if again.Code == intents.InFlight { // accepted, and nobody carries it out any more
+					w = w.Restart()
+					again = w.Send(raw)
+				}
+				if again.Code != intents.OK && again.Code != intents.Indeterminate {
+					t.Errorf("%s, %s fails (persists %v): then %s %s", name, failed, persist, again.Code, again.Reason)
+				}
+				if again.Receipt == "" || again.Outcome == nil {
+					t.Errorf("%s, %s fails (persists %v): then without outcome", name, failed, persist)
+				}
+				if n := len(w.Bus.Calls("skill.call")); n > 1 {
+					t.Errorf("%s, %s fails (persists %v): %d effects", name, failed, persist, n)
+				}
+				noneOpen(w)
+			}
+			if reached < 2 {
+				t.Errorf("%s: only %d calls failed", name, reached)
+			}
+		}
+	}
+}

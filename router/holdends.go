@@ -1,0 +1,128 @@
+package router
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/storage"
+)
+
+// ending is the outcome of a held order that is not carried out. It is final:
+// what is wanted after it is another order.
+func ending(w waiting, x *intents.Refusal, now time.Time) (storage.Entry, error) {
+	body, err := json.Marshal(intents.Outcome{Of: w.position, Attempt: 1, Status: intents.Failed, Code: x.Code, Reason: x.Reason})
+	if err != nil {
+		return storage.Entry{}, err
+	}
+	rec := storage.NewRecord(storage.KindOutcome, now, map[string]json.RawMessage{storage.PartOutcome: body})
+	return storage.Entry{Record: rec, Of: w.position, Holder: storage.Nobody, Touches: w.touches()}, nil
+}
+
+// endings are the outcomes of held orders that end with what an order of the
+// router does: those of a plan that ends (DESIGN §10).
+func (r *Router) endings(o *order) ([]storage.Entry, error) {
+	var held []waiting
+	tenant := o.env.Principal().Tenant
+	switch o.env.Type() {
+	case "cancel", "plan.close":
+		held = o.view.heldOf(tenant, o.env.StringArg("plan_id"))
+	case "grant.revoke":
+		held = o.view.heldBy(o.env.StringArg("tenant"), o.env.StringArg("sub"))
+	}
+	var out []storage.Entry
+	for _, w := range held {
+		if o.released && w.position == o.position {
+			continue // it was held itself, and is what ends them
+		}
+		e, err := ending(w, intents.Refuse(intents.Cancelled, "", "its plan has ended"), o.now)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, e)
+	}
+	return out, nil
+}
+
+// heldBy lists the held orders of a user's plans, which end with them.
+func (v *View) heldBy(tenant, user string) []waiting {
+	return v.heldWhere(func(h *hold) bool {
+		p := v.d.plans[tenant+"/"+h.ctx.PlanID]
+		return h.tenant == tenant && p != nil && p.view.UserID == user && !final(p.view.Status)
+	})
+}
+
+// expiryPace is how often holds are looked at for deadlines that have passed.
+const expiryPace = time.Second
+
+// WatchHolds ends holds whose deadline passes, until ctx ends; then it waits
+// for released orders that are being carried out.
+func (r *Router) WatchHolds(ctx context.Context) error {
+	defer r.running.Wait()
+	tick := time.NewTicker(expiryPace)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+			if err := r.ExpireHolds(ctx); err != nil && ctx.Err() == nil {
+				r.cfg.Log.WarnContext(ctx, "holds past their deadline stay", slog.String("error", err.Error()))
+			}
+		}
+	}
+}
+
+// ExpireHolds ends every hold that is past its deadline. One that somebody else
+// ends or releases at the same time is left to them.
+func (r *Router) ExpireHolds(ctx context.Context) error {
+	now := r.cfg.Now().UTC().Truncate(time.Millisecond)
+	for _, w := range r.dir.View().expired(now) {
+		v := r.dir.View()
+		if _, still := v.held(w.tenant, w.decision.IntentID); !still {
+			continue
+		}
+		e, err := ending(w, intents.Refuse(intents.ApprovalExpired, "", "nobody approved it in time"), now)
+		if err != nil {
+			return err
+		}
+		if _, err := r.cfg.Journal.Commit(ctx, storage.Commit{ID: newCommitID(), Asserts: v.Asserts(), Entries: []storage.Entry{e}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// DefaultUserHolds and DefaultTenantHolds bound how many orders may wait for
+// people at once: nobody reads more, and none of them expires unread.
+const (
+	DefaultUserHolds   = 20
+	DefaultTenantHolds = 200
+)
+
+// mayHold bounds the holds of a user and of a tenant. Orders that are decided at
+// once may go beyond it by as many.
+func (r *Router) mayHold(o *order) error {
+	pr := o.env.Principal()
+	user, tenant := 0, 0
+	for _, w := range r.dir.View().heldWhere(func(h *hold) bool { return h.tenant == pr.Tenant }) {
+		tenant++
+		if w.user == pr.UserID {
+			user++
+		}
+	}
+	if below(user, r.cfg.UserHolds) && below(tenant, r.cfg.TenantHolds) {
+		return nil
+	}
+	x := intents.Refuse(intents.Overloaded, "", "too many orders of this user or tenant wait for approval")
+	x.RetryAfter = holdRetry
+	return x
+}
+
+// below a bound; a negative one is none.
+func below(n, bound int) bool { return bound < 0 || n < bound }
+
+// holdRetry is when to try again where too much waits for people.
+const holdRetry = time.Minute

@@ -1,0 +1,172 @@
+package router_test
+
+import (
+	"strings"
+	"testing"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/router/routertest"
+)
+
+// rules is a world with one more module of hold rules, and its people.
+func rules(t *testing.T, hold string) *routertest.World {
+	t.Helper()
+	w := routertest.New(t, routertest.Options{})
+	people(w)
+	_, err := w.Policy.Replace(t.Context(), with("package writ.ext.ours\n\n# METADATA\n# title: Ours\n# description: We want to know.\n# custom:\n#   id: ext.ours\nhold contains "+hold+"\n"), w.Router.SelfProof)
+	w.Must(err)
+	w.Must(w.Router.PolicyChanged(t.Context()))
+	return w
+}
+
+// A rule may name roles: who has one today may approve, appointed before or after.
+func TestHoldByRole(t *testing.T) {
+	w := rules(t, `{"id": "ext.ours", "reason": "We want to know.", "roles": ["approver"], "count": 2, "four_eyes": true} if input.intent.type == "skill.call"`)
+	x := asked{w, started(w, catalog.Once), nil}
+	x.held = w.Want(x.task.Call("feed", `{}`), intents.ApprovalRequired)
+	w.Want(x.says("ben", catalog.DecisionApprove), intents.OK)
+	user(w, "dora", "approver")
+	if got := x.state(x.says("dora", catalog.DecisionApprove)); got.State != catalog.ApprovalReleased {
+		t.Errorf("%+v", got)
+	}
+	w.Want(x.outcome(), intents.OK)
+}
+
+// A policy of one's own need not read approvals: the router counts them. It may
+// shorten the deadline, let who asked approve, and mask what people see.
+func TestHoldTerms(t *testing.T) {
+	w := rules(t, `{"id": "ext.ours", "reason": "We want to know.", "approvers": ["ana"], "within_sec": 60, "mask": ["/input/card", "/input/items/*/secret"]} if input.intent.type == "skill.call"`)
+	user(w, "ana", "user", "approver")
+	x := asked{w, started(w, catalog.Once), nil}
+	x.held = w.Want(x.task.Call("feed", `{"card":"4111","n":1,"items":[{"secret":"s1","k":2}]}`), intents.ApprovalRequired)
+	if got := x.held.Decision.Hold.Deadline; got != "2026-11-20T10:01:00.000Z" {
+		t.Errorf("deadline %s", got)
+	}
+	if x.held.Approval != "/v1/approvals/"+x.held.IntentID {
+		t.Errorf("approval at %q", x.held.Approval)
+	}
+	page, err := w.Router.Inbox(intents.Grant{Subject: "ana", Tenant: "default", Roles: []string{"user", "approver"}}, bus.ApprovalsRequest{})
+	w.Must(err)
+	if len(page.Approvals) != 1 {
+		t.Fatalf("%+v", page)
+	}
+	h := page.Approvals[0]
+	if args := string(h.Args); strings.Contains(args, "4111") || strings.Contains(args, "s1") || !strings.Contains(args, `"k":2`) || !strings.Contains(args, `"card":"[masked]"`) {
+		t.Errorf("shown %s", args)
+	}
+	if !h.MayDecide || !h.Mine || h.Rules[0].Satisfied {
+		t.Errorf("%+v", h)
+	}
+	if got := x.state(x.says("ana", catalog.DecisionApprove)); got.State != catalog.ApprovalReleased {
+		t.Errorf("%+v", got)
+	}
+	w.Want(x.outcome(), intents.OK)
+}
+
+// An order of the router that was held has its effect at its release: a plan
+// that was held is opened then, and waits for a driver.
+func TestReleaseOfAPlan(t *testing.T) {
+	w := rules(t, `{"id": "ext.ours", "reason": "We want to know.", "approvers": ["ben"]} if input.intent.type == "plan.open"`)
+	p := w.NewPlan("p1")
+	x := asked{w, nil, w.Want(p.Open(), intents.ApprovalRequired)}
+	w.Want(p.Claim(), intents.TaskScope) // there is no such plan yet
+	if got := x.state(x.says("ben", catalog.DecisionApprove)); got.State != catalog.ApprovalReleased {
+		t.Errorf("%+v", got)
+	}
+	w.Want(x.outcome(), intents.OK)
+	if got := w.Dir.Silent(0); len(got) != 1 || got[0].PlanID != "p1" || got[0].Roles[0] != "user" {
+		t.Errorf("silent %+v", got)
+	}
+	p = p.On(w.Restart())
+	p.Want(p.Claim(), intents.OK)
+	if got := p.Dir.Silent(0); len(got) != 0 {
+		t.Errorf("claimed and silent %+v", got)
+	}
+}
+
+// One that is impossible by then ends.
+func TestReleaseOfAnImpossiblePlan(t *testing.T) {
+	w := rules(t, `{"id": "ext.ours", "reason": "We want to know.", "approvers": ["ben"]} if {
+	input.intent.type == "plan.open"
+	input.context.labels.careful == "yes"
+}`)
+	p := w.NewPlan("p1")
+	o := p.OpenOrder()
+	o.Ctx.Labels = map[string]string{"careful": "yes"}
+	x := asked{w, nil, w.Want(w.Do(o), intents.ApprovalRequired)}
+	other := p.OpenOrder()
+	other.Key = "another"
+	w.OK(other)
+	if got := x.state(x.says("ben", catalog.DecisionApprove)); got.State != catalog.ApprovalEnded || got.Code != intents.MalformedArgs {
+		t.Errorf("%+v", got)
+	}
+	w.Want(x.outcome(), intents.MalformedArgs)
+}
+
+// What holds an approval denies it: nobody approves approvals.
+func TestApprovalIsNeverHeld(t *testing.T) {
+	w := rules(t, `{"id": "ext.ours", "reason": "We want to know.", "approvers": ["ben"]} if input.intent.type in {"skill.call", "hitl.approve"}`)
+	x := asked{w, started(w, catalog.Once), nil}
+	x.held = w.Want(x.task.Call("feed", `{}`), intents.ApprovalRequired)
+	a := w.Want(x.says("ben", catalog.DecisionApprove), intents.PolicyDenied)
+	if len(a.Decision.PolicyIDs) != 1 || a.Decision.PolicyIDs[0] != "ext.ours" {
+		t.Errorf("%+v", a.Decision)
+	}
+}
+
+// The inbox shows people what is theirs to see, newest first, page by page.
+func TestInbox(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	x := heldCall(w, catalog.Once, `{"once":true}`)
+	second := w.NewPlan("p2")
+	second.User = "dora"
+	for _, a := range []*intents.Answer{second.Open(), second.Claim(), second.Plan(routertest.Steps(1, "pay"))} {
+		w.Want(a, intents.OK)
+	}
+	w.Want(second.Started(1).Call("pay", `{"n":2}`), intents.ApprovalRequired)
+	seen := func(user string, q bus.ApprovalsRequest, roles ...string) bus.ApprovalsReply {
+		page, err := w.Router.Inbox(intents.Grant{Subject: user, Tenant: "default", Roles: roles}, q)
+		w.Must(err)
+		return page
+	}
+	for name, c := range map[string]struct {
+		page bus.ApprovalsReply
+		want int
+	}{
+		"an approver":      {seen("ben", bus.ApprovalsRequest{}, "approver"), 2},
+		"of one type":      {seen("ben", bus.ApprovalsRequest{Type: "plan.open"}, "approver"), 0},
+		"one of them":      {seen("ben", bus.ApprovalsRequest{IntentID: x.held.IntentID}, "approver"), 1},
+		"mine alone":       {seen("ben", bus.ApprovalsRequest{Mine: true}, "approver"), 0},
+		"who asked":        {seen("ana", bus.ApprovalsRequest{}, "user"), 1},
+		"without the role": {seen("ben", bus.ApprovalsRequest{}, "user"), 0},
+		"a stranger":       {seen("emil", bus.ApprovalsRequest{}, "user", "approver"), 0},
+		"another tenant's ben": {func() bus.ApprovalsReply {
+			p, _ := w.Router.Inbox(intents.Grant{Subject: "ben", Tenant: "acme", Roles: []string{"approver"}}, bus.ApprovalsRequest{})
+			return p
+		}(), 0},
+	} {
+		if len(c.page.Approvals) != c.want {
+			t.Errorf("%s: %+v", name, c.page)
+		}
+	}
+	first := seen("ben", bus.ApprovalsRequest{Limit: 1}, "approver")
+	then := seen("ben", bus.ApprovalsRequest{Limit: 1, After: first.Cursor}, "approver")
+	if len(first.Approvals) != 1 || first.Approvals[0].UserID != "dora" || len(then.Approvals) != 1 || then.Approvals[0].UserID != "ana" || then.Cursor != "" {
+		t.Errorf("%+v, then %+v", first, then)
+	}
+	w.Want(x.says("ben", catalog.DecisionApprove), intents.OK)
+	if got := seen("ben", bus.ApprovalsRequest{}, "approver"); len(got.Approvals) != 1 {
+		t.Errorf("after one was decided: %+v", got)
+	}
+	w.Clock.Move(intents.MaxHold)
+	if got := seen("ben", bus.ApprovalsRequest{}, "approver"); len(got.Approvals) != 0 {
+		t.Errorf("past the deadline: %+v", got)
+	}
+	for _, q := range []bus.ApprovalsRequest{{After: "x"}, {After: "-2"}, {Limit: 101}, {Limit: -1}} {
+		if _, err := w.Router.Inbox(intents.Grant{Subject: "ben", Tenant: "default"}, q); intents.CodeOf(err) != intents.SchemaInvalid {
+			t.Errorf("%+v: %v", q, err)
+		}
+	}
+}

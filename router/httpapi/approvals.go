@@ -1,0 +1,97 @@
+package httpapi
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/gin-gonic/gin"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/storage"
+)
+
+// listApprovals is GET /v1/approvals: the held orders that the bearer of a grant
+// may decide, and the bearer's own. ?mine=true, ?type=, ?limit=, ?after=.
+func (s *server) listApprovals(c *gin.Context) {
+	g, _, err := s.reader(c)
+	if err != nil {
+		s.refuse(c, problem.Of(err))
+		return
+	}
+	q := bus.ApprovalsRequest{Mine: c.Query("mine") == "true", Type: c.Query("type"), After: c.Query("after")}
+	if raw := c.Query("limit"); raw != "" {
+		if q.Limit, err = strconv.Atoi(raw); err != nil || q.Limit == 0 {
+			q.Limit = -1 // refused
+		}
+	}
+	page, err := s.cfg.Router.Inbox(g, q)
+	if err != nil {
+		s.refuse(c, problem.Of(err))
+		return
+	}
+	c.JSON(http.StatusOK, page)
+}
+
+// ended is the approval of an order that waits no more.
+type ended struct {
+	IntentID string       `json:"intent_id"`
+	State    string       `json:"state"` // released, ended
+	Code     intents.Code `json:"code"`
+	Reason   string       `json:"reason,omitempty"`
+}
+
+// getApproval is GET /v1/approvals/{intent_id}: as the list has it while the
+// order waits, and afterwards how that has ended, for the one who asked, for
+// approvers of the tenant and for auditors.
+func (s *server) getApproval(c *gin.Context) {
+	g, caps, err := s.reader(c)
+	if err != nil {
+		s.refuse(c, problem.Of(err))
+		return
+	}
+	page, err := s.cfg.Router.Inbox(g, bus.ApprovalsRequest{IntentID: c.Param("id")})
+	if err == nil && len(page.Approvals) == 1 {
+		c.JSON(http.StatusOK, page.Approvals[0])
+		return
+	}
+	if err == nil {
+		var out ended
+		if out, err = s.endedApproval(c, g, caps); err == nil {
+			c.JSON(http.StatusOK, out)
+			return
+		}
+	}
+	if errors.Is(err, storage.ErrNotFound) {
+		err = problem.New(intents.NotFound, "", "no approval of this order for you")
+	}
+	s.refuse(c, problem.Of(err))
+}
+
+func (s *server) endedApproval(c *gin.Context, g intents.Grant, caps []string) (ended, error) {
+	e, err := s.find(c.Request.Context(), g.Tenant, c.Param("id"))
+	if err != nil {
+		return ended{}, err
+	}
+	reads := func(have string) bool {
+		return auditor(have) || have == "runs:approve" || have == "runs:*"
+	}
+	if e.UserID != g.Subject && !slices.ContainsFunc(caps, reads) {
+		return ended{}, storage.ErrNotFound
+	}
+	a, err := s.cfg.Router.Order(c.Request.Context(), e.Position)
+	switch {
+	case err != nil:
+		return ended{}, err
+	case a.Decision.Verdict != intents.Hold || a.Code == intents.ApprovalRequired: // held, and not for this reader
+		return ended{}, storage.ErrNotFound
+	}
+	out := ended{IntentID: a.IntentID, State: "released", Code: a.Code, Reason: a.Reason}
+	if a.Outcome != nil {
+		out.State = "ended"
+	}
+	return out, nil
+}

@@ -1,0 +1,57 @@
+package httpapi
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/problem"
+)
+
+// maxBatches are read and carried out at once: a batch is large, and takes long.
+const maxBatches = 64
+
+// batch takes sealed orders that are accepted together or not at all.
+func (s *server) batch(c *gin.Context) {
+	select {
+	case s.batches <- struct{}{}:
+		defer func() { <-s.batches }()
+	default:
+		s.refuse(c, problem.New(intents.Overloaded, "", "too many batches are being carried out"))
+		return
+	}
+	raw, ok := s.body(c, intents.MaxBatchSize, "a batch has at most 1048576 bytes")
+	if !ok {
+		return
+	}
+	dry, ok := s.wantsDryRun(c)
+	if !ok {
+		return
+	}
+	var b *intents.BatchAnswer
+	if dry {
+		b = s.cfg.Router.DryRunBatch(c.Request.Context(), raw)
+	} else {
+		b = s.cfg.Router.SubmitBatch(c.Request.Context(), raw, wait(c.GetHeader("Prefer")))
+	}
+	if b.Code == intents.OK {
+		c.JSON(http.StatusOK, b)
+		return
+	}
+	p := problem.New(b.Code, b.Pointer, b.Reason)
+	at := b.Fault
+	if at == nil && b.Index != nil {
+		at = b.Answers[*b.Index]
+	}
+	if at != nil {
+		p = problem.OfAnswer(at)
+		p.Pointer, p.RetryAfter = b.Pointer, time.Duration(at.RetryAfter)*time.Second
+	}
+	if b.Hint != "" {
+		p.Hint = b.Hint
+	}
+	p.Index, p.Answers = b.Index, b.Answers
+	s.refuse(c, p)
+}

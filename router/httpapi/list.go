@@ -1,0 +1,127 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/router/recorder"
+	"aob.dev/writ/storage"
+)
+
+// orderList is the answer of GET /v1/intents, newest first.
+type orderList struct {
+	Orders []recorder.Entry `json:"orders"`
+	Cursor string           `json:"cursor,omitempty"` // of the next page, with the same parameters
+}
+
+// terms are the parameters that name a member of the index.
+var terms = map[string]string{"type": "type", "code": "code", "verdict": "verdict", "plan_id": "plan_id", "user": "user_id"}
+
+// parameters of a list.
+var parameters = []string{"type", "code", "verdict", "plan_id", "user", "since", "until", "limit", "cursor"}
+
+// parameter is what a value of a term may be.
+var parameter = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+
+// list finds orders of the grant's tenant: those of its own user, or with
+// audit:read of all. Of whom it may not see there are none.
+func (s *server) list(c *gin.Context) {
+	grant, caps, err := s.reader(c)
+	if err != nil {
+		s.refuse(c, problem.Of(err))
+		return
+	}
+	q, p := query(c)
+	if p != nil {
+		s.refuse(c, p)
+		return
+	}
+	out := orderList{Orders: []recorder.Entry{}}
+	if !slices.ContainsFunc(caps, auditor) {
+		if u := q.Terms["user_id"]; u != nil && u[0] != grant.Subject {
+			c.JSON(http.StatusOK, out)
+			return
+		}
+		q.Terms["user_id"] = []string{grant.Subject}
+	}
+	ctx, cancel := context.WithTimeout(c.Request.Context(), indexWait)
+	defer cancel()
+	if err := s.cfg.Recorder.Reach(ctx, s.cfg.Directory.View().Position()+1); err != nil {
+		s.refuse(c, problem.New(intents.Overloaded, "", "the index of orders is behind"))
+		return
+	}
+	page, err := s.cfg.Documents.Search(ctx, grant.Tenant, storage.IndexOrders, q)
+	if err != nil && q.After != "" && ctx.Err() == nil && !errors.Is(err, storage.ErrUnavailable) {
+		s.refuse(c, problem.New(intents.SchemaInvalid, "", "cursor is of no such list"))
+		return
+	}
+	if err != nil {
+		s.refuse(c, problem.Of(err))
+		return
+	}
+	for _, d := range page.Documents {
+		var e recorder.Entry
+		if err := json.Unmarshal(d.Body, &e); err != nil {
+			s.refuse(c, problem.Of(err))
+			return
+		}
+		out.Orders = append(out.Orders, e)
+	}
+	out.Cursor = page.Cursor
+	c.JSON(http.StatusOK, out)
+}
+
+// query reads the parameters of a list.
+func query(c *gin.Context) (storage.Query, *problem.Problem) {
+	q := storage.Query{Terms: map[string][]string{}, Sort: "-position", Limit: defaultPage}
+	var at storage.Range
+	for name, values := range c.Request.URL.Query() {
+		if !slices.Contains(parameters, name) || len(values) != 1 {
+			return q, problem.New(intents.SchemaInvalid, "", "the list has no such parameter, or it comes twice")
+		}
+		v := values[0]
+		member, term := terms[name]
+		var ok bool
+		switch name {
+		case "since":
+			at.GTE, ok = v, isTime(v)
+		case "until":
+			at.LTE, ok = v, isTime(v)
+		case "cursor":
+			q.After, ok = v, v != "" && len(v) <= maxCursor
+		case "limit":
+			n, err := strconv.Atoi(v)
+			q.Limit, ok = n, err == nil && n >= 1 && n <= maxPage
+		default:
+			q.Terms[member], ok = []string{v}, term && parameter.MatchString(v)
+		}
+		if !ok {
+			return q, problem.New(intents.SchemaInvalid, "", name+" has no such value")
+		}
+	}
+	if at != (storage.Range{}) {
+		q.Ranges = map[string]storage.Range{"at": at}
+	}
+	return q, nil
+}
+
+const (
+	defaultPage = 100
+	maxPage     = 1000
+	maxCursor   = 1024 // bytes
+)
+
+func isTime(v string) bool {
+	_, err := time.Parse(time.RFC3339, v)
+	return err == nil
+}

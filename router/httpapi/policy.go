@@ -1,0 +1,28 @@
+package httpapi
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"aob.dev/writ/internal/problem"
+)
+
+// inForce is GET /v1/policy: the policy that decides now.
+type inForce struct {
+	Digest   string `json:"digest"`
+	Revision int64  `json:"revision,omitempty"` // absent: the tree has none
+	Since    string `json:"since"`              // RFC 3339: when this process put it in force
+	Refused  int64  `json:"refused"`            // trees that were not put in force since it began
+}
+
+func (s *server) policy(c *gin.Context) {
+	if _, _, err := s.reader(c); err != nil {
+		s.refuse(c, problem.Of(err))
+		return
+	}
+	live := s.cfg.Policy
+	e := live.Engine()
+	c.JSON(http.StatusOK, inForce{e.Digest(), e.Revision(), live.Since().UTC().Format(time.RFC3339), live.Refused()})
+}

@@ -1,0 +1,89 @@
+package router
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/policies"
+	"aob.dev/writ/storage"
+)
+
+// holdInputs resolves the inputs of an order that is being held and keeps their
+// bytes under their digest: what people approve is what is carried out, whatever
+// becomes of the file or step that it came from. An order whose input is not
+// there is refused, not held.
+//
+// Crash after it: blobs that no record names.
+func (r *Router) holdInputs(ctx context.Context, o *order) error {
+	in, err := r.inputs(ctx, o)
+	var refusal *intents.Refusal
+	if errors.As(err, &refusal) {
+		o.decision.Approvers, o.decision.Hold = nil, nil
+		o.refuse(refusal)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, x := range in {
+		kept, err := r.keepInput(ctx, o, x)
+		if err != nil {
+			return err
+		}
+		o.facts.Inputs = append(o.facts.Inputs, kept)
+	}
+	return nil
+}
+
+func (r *Router) keepInput(ctx context.Context, o *order, in intents.Input) (policies.HeldInput, error) {
+	held := policies.HeldInput{Pointer: in.Pointer, Ref: in.Ref, SHA256: in.SHA256, Size: in.Size, Inline: in.Value != nil}
+	if strings.HasPrefix(in.Ref, "cas://") {
+		return held, nil
+	}
+	var from io.Reader = bytes.NewReader(in.Value)
+	if in.Value == nil {
+		f, _, err := r.cfg.Blobs.Open(ctx, r.scopeOf(o), in.Ref)
+		if err != nil {
+			return held, err
+		}
+		defer f.Close()
+		from = f
+	}
+	var err error
+	held.Ref, held.Size, err = r.cfg.Blobs.Keep(ctx, o.env.Principal().Tenant, from)
+	held.SHA256 = strings.TrimPrefix(held.Ref, "cas://")
+	return held, err
+}
+
+// heldInputs are the inputs of a released order: the bytes of when it was held.
+func (r *Router) heldInputs(ctx context.Context, o *order) ([]intents.Input, error) {
+	var out []intents.Input
+	for _, h := range o.facts.Inputs {
+		in := intents.Input{Pointer: h.Pointer, Ref: h.Ref, SHA256: h.SHA256, Size: h.Size}
+		f, _, err := r.cfg.Blobs.Fetch(ctx, o.env.Principal().Tenant, h.Ref)
+		if errors.Is(err, storage.ErrNotFound) {
+			return nil, noSuchInput()
+		}
+		if err != nil {
+			return nil, err
+		}
+		var value bytes.Buffer
+		to := io.Discard
+		if h.Inline {
+			to = &value
+		}
+		_, err = io.Copy(to, f) // the digest is checked before use
+		if err = errors.Join(err, f.Close()); err != nil {
+			return nil, err
+		}
+		if h.Inline {
+			in.Ref, in.Value = "", value.Bytes()
+		}
+		out = append(out, in)
+	}
+	return out, nil
+}

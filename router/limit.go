@@ -1,0 +1,71 @@
+package router
+
+import (
+	"context"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/ratelimit"
+)
+
+// Rates are how many orders a second are decided on, metered once it is known
+// who signed (DESIGN §5): of one signer in one tenant, and of one tenant. Ten
+// seconds' worth may come at once. 0: the default; negative: no limit.
+type Rates struct {
+	Signer, Tenant int
+}
+
+// Defaults of the rates. They keep one caller from taking all there is; what a
+// user may ask is bounded at the gateway, far below.
+const (
+	DefaultSignerRate = 500
+	DefaultTenantRate = 1000
+)
+
+const (
+	rateWindow = 10 * time.Second
+	// maxMetered bounds how many signers, and how many tenants, are remembered.
+	maxMetered = 10_000
+)
+
+// meters are the token buckets of signers and tenants; nil: no limit.
+type meters struct {
+	signers, tenants *ratelimit.Limiter
+}
+
+func newMeters(r Rates, now func() time.Time) meters {
+	return meters{newMeter(r.Signer, DefaultSignerRate, now), newMeter(r.Tenant, DefaultTenantRate, now)}
+}
+
+func newMeter(rate, usual int, now func() time.Time) *ratelimit.Limiter {
+	if rate == 0 {
+		rate = usual
+	}
+	if rate < 0 {
+		return nil
+	}
+	return ratelimit.New(rate*int(rateWindow/time.Second), rateWindow, maxMetered, now)
+}
+
+// rate comes before stage 5: nothing is looked up for who is above the rate. A
+// submission counts once, however often it is decided again.
+func (r *Router) rate(_ context.Context, o *order) error {
+	if o.again {
+		return nil
+	}
+	kid, tenant := o.env.Signer().KID, o.env.Principal().Tenant
+	for _, m := range []struct {
+		of  *ratelimit.Limiter
+		key string
+	}{{r.meters.signers, kid + " " + tenant}, {r.meters.tenants, tenant}} {
+		if m.of == nil {
+			continue
+		}
+		if after, ok := m.of.Allow(m.key); !ok {
+			x := intents.Refuse(intents.RateLimited, "", "more orders of this signer or tenant than its rate allows")
+			x.RetryAfter = after
+			return x
+		}
+	}
+	return nil
+}

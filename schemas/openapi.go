@@ -1,0 +1,13 @@
+package schemas
+
+import (
+	_ "embed" // the document is data
+	"encoding/json"
+)
+
+//go:embed openapi.json
+var openAPI []byte
+
+// OpenAPI is the OpenAPI 3.1 document of the router's and the gateway's HTTP
+// interfaces, told apart by the tags of their operations.
+func OpenAPI() json.RawMessage { return openAPI }

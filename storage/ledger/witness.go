@@ -1,0 +1,231 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"aob.dev/writ/intents"
+)
+
+// Witness is somebody who cosigns checkpoints of one log only: he has seen that
+// each continues the one before (C2SP tlog-witness).
+type Witness struct {
+	Key *WitnessKey
+	URL string // prefix of /add-checkpoint
+}
+
+// ParseWitness reads "<verifier key> <URL>".
+func ParseWitness(s string) (Witness, error) {
+	vkey, url, ok := strings.Cut(strings.TrimSpace(s), " ")
+	if url = strings.TrimSpace(url); !ok || !strings.HasPrefix(url, "https://") && !strings.HasPrefix(url, "http://") {
+		return Witness{}, errors.New("a witness is <verifier key> <URL>")
+	}
+	key, err := ParseWitnessKey(vkey)
+	return Witness{key, strings.TrimSuffix(url, "/")}, err
+}
+
+// Waits of the client: one request, and between two that failed. A log that
+// grows asks each witness at most once in witnessEvery.
+const (
+	witnessTimeout = 5 * time.Second
+	witnessEvery   = 500 * time.Millisecond
+	witnessMaxWait = time.Minute
+	maxAnswer      = 16 << 10
+)
+
+// Witnesses has the published checkpoints of a log cosigned. It holds up neither
+// orders nor checkpoints: a witness that is down only delays its own cosignature.
+type Witnesses struct {
+	log       *Reader
+	keys      func() []intents.Key // of the log
+	witnesses []Witness
+	client    *http.Client
+	logger    *slog.Logger
+
+	mu       sync.Mutex        // guards what follows and the file
+	cosigned Checkpoint        // whose cosignatures are kept
+	lines    map[string]string // witness to its signature line
+}
+
+// NewWitnesses of a log whose checkpoints are signed by one of keys.
+func NewWitnesses(log *Reader, keys func() []intents.Key, logger *slog.Logger, witnesses ...Witness) *Witnesses {
+	client := &http.Client{Timeout: witnessTimeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return &Witnesses{log: log, keys: keys, witnesses: witnesses, client: client, logger: logger, lines: map[string]string{}}
+}
+
+// asked is one witness and how it has answered.
+type asked struct {
+	Witness
+	size  int64 // that it has; 0 if that is not known
+	done  int64 // of the last checkpoint that it cosigned
+	wait  time.Duration
+	until time.Time // left alone until then
+}
+
+// Run asks until ctx ends. All witnesses are asked about one checkpoint at a
+// time, so that their cosignatures stand together; one that fails is left alone
+// for longer and longer.
+func (w *Witnesses) Run(ctx context.Context) error {
+	all := make([]*asked, 0, len(w.witnesses))
+	before, err := w.log.Cosigned(ctx, w.keys()...)
+	for _, x := range w.witnesses {
+		a := &asked{Witness: x}
+		if err == nil && len(Cosigners(before.Note, x.Key)) > 0 {
+			a.size = before.Size
+		}
+		all = append(all, a)
+	}
+	for {
+		if c, err := w.log.Checkpoint(ctx, w.keys()...); err == nil && c.Size > 0 {
+			w.round(ctx, all, c)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(witnessEvery):
+		}
+	}
+}
+
+// round asks all that have not cosigned a checkpoint, and waits for them.
+func (w *Witnesses) round(ctx context.Context, all []*asked, c Checkpoint) {
+	var asking sync.WaitGroup
+	for _, a := range all {
+		if a.done == c.Size || time.Now().Before(a.until) {
+			continue
+		}
+		asking.Go(func() {
+			if err := w.ask(ctx, a.Witness, c, a.size); err != nil {
+				a.wait = min(max(2*a.wait, 2*witnessEvery), witnessMaxWait)
+				a.until = time.Now().Add(a.wait)
+				if ctx.Err() == nil {
+					w.logger.WarnContext(ctx, "a checkpoint is not cosigned", slog.String("witness", a.Key.Name()), slog.String("error", err.Error()))
+				}
+				return
+			}
+			a.size, a.done, a.wait = c.Size, c.Size, 0
+		})
+	}
+	asking.Wait()
+}
+
+// ask has a checkpoint cosigned by a witness that should have the given size. If
+// it says that it has another one, it is asked once more.
+func (w *Witnesses) ask(ctx context.Context, x Witness, c Checkpoint, size int64) error {
+	var conflict *conflictError
+	line, err := w.add(ctx, x, c, size)
+	if errors.As(err, &conflict) {
+		if conflict.size > c.Size {
+			return fmt.Errorf("it has seen %d records of this log, which has %d: the log was put back, or the witness lies", conflict.size, c.Size)
+		}
+		line, err = w.add(ctx, x, c, conflict.size)
+	}
+	if err != nil {
+		return err
+	}
+	return w.keep(c, x.Key.Name(), line)
+}
+
+// conflictError: the witness has another size than was said.
+type conflictError struct{ size int64 }
+
+func (e *conflictError) Error() string { return fmt.Sprintf("the witness has size %d", e.size) }
+
+// add is one add-checkpoint request.
+func (w *Witnesses) add(ctx context.Context, x Witness, c Checkpoint, old int64) (string, error) {
+	body := fmt.Appendf(nil, "old %d\n", old)
+	if old > 0 {
+		p, err := w.log.Prover(ctx, c.Size)
+		if err != nil {
+			return "", err
+		}
+		hashes, err := p.Consistency(ctx, old)
+		if err != nil {
+			return "", err
+		}
+		for _, h := range hashes {
+			body = append(base64.StdEncoding.AppendEncode(body, h), '\n')
+		}
+	}
+	body = append(append(body, '\n'), c.Note...)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, x.URL+"/add-checkpoint", bytes.NewReader(body))
+	if err != nil {
+		return "", err
+	}
+	res, err := w.client.Do(req)
+	if err != nil {
+		return "", err
+	}
+	answer, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	if err := errors.Join(err, res.Body.Close()); err != nil {
+		return "", err
+	}
+	switch res.StatusCode {
+	case http.StatusOK:
+		return x.Key.cosign(c.Note, answer)
+	case http.StatusConflict:
+		text, ended := strings.CutSuffix(string(answer), "\n")
+		size, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || !ended || size < 0 || size == old {
+			return "", errors.New("409 without another size")
+		}
+		return "", &conflictError{size}
+	case http.StatusNotFound:
+		return "", errors.New("it does not know this log: have it added there")
+	case http.StatusForbidden:
+		return "", errors.New("it knows the log by another key")
+	case http.StatusUnprocessableEntity:
+		return "", errors.New("it finds no way from what it has seen to this checkpoint")
+	default:
+		return "", fmt.Errorf("it answers %s", res.Status)
+	}
+}
+
+// cosignedFile holds the newest checkpoint that a witness has cosigned.
+const cosignedFile = "cosigned"
+
+// keep writes a cosignature down, with the others over the same checkpoint. The
+// file is replaced whole; a crash leaves the old one.
+func (w *Witnesses) keep(c Checkpoint, witness, line string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case c.Size < w.cosigned.Size:
+		return nil // an answer that came late
+	case c.Size > w.cosigned.Size || c.Note != w.cosigned.Note:
+		w.cosigned = c
+		clear(w.lines)
+	}
+	w.lines[witness] = line
+	text := c.Note
+	for _, x := range w.witnesses {
+		text += w.lines[x.Key.Name()]
+	}
+	path := filepath.Join(w.log.dir, cosignedFile)
+	if err := os.WriteFile(path+".part", []byte(text), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".part", path)
+}
+
+// Cosigned is the newest checkpoint with cosignatures, verified with one of the
+// log's keys. The error wraps fs.ErrNotExist where no witness has cosigned yet.
+func (r *Reader) Cosigned(_ context.Context, keys ...intents.Key) (Checkpoint, error) {
+	text, err := os.ReadFile(filepath.Join(r.dir, cosignedFile))
+	if err != nil {
+		return Checkpoint{}, fmt.Errorf("ledger: %w", err)
+	}
+	return OpenCheckpoint(string(text), r.origin, keys...)
+}

@@ -1,0 +1,167 @@
+package opensearch
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"aob.dev/writ/storage"
+)
+
+// request is one call of the server's API.
+type request struct {
+	method string
+	path   string // escaped
+	query  url.Values
+	body   []byte
+	// repeat: a second request does no harm and says the same, so that one which
+	// fails is sent again. A write is sent again only if surely nothing was done.
+	repeat bool
+}
+
+// attempts and pause between them; a caller with more patience asks again.
+const (
+	attempts = 3
+	pause    = 100 * time.Millisecond
+)
+
+// answerLimit bounds an answer in bytes: 1,000 documents of the largest size.
+const answerLimit = 1 << 30
+
+// failure is an answer that is no success.
+type failure struct {
+	status int
+	kind   string // the server's name of the error
+}
+
+func (f *failure) Error() string {
+	return fmt.Sprintf("opensearch answered %d %s", f.status, f.kind)
+}
+
+// Is makes a failure that may pass one of an unavailable store.
+func (f *failure) Is(target error) bool {
+	if target != storage.ErrUnavailable {
+		return false
+	}
+	switch f.status {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	default:
+		return false
+	}
+}
+
+// statusOf is the status of a failure, 0 for other errors.
+func statusOf(err error) int {
+	var f *failure
+	if errors.As(err, &f) {
+		return f.status
+	}
+	return 0
+}
+
+// call sends a request and decodes the answer into out. The context's error stays
+// itself; all that may pass is storage.ErrUnavailable.
+func (d *Documents) call(ctx context.Context, r request, out any) error {
+	within, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
+	defer cancel()
+	for n := 1; ; n++ {
+		err := d.once(within, r, out)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err == nil || within.Err() != nil || n == attempts || !errors.Is(err, storage.ErrUnavailable) {
+			return err
+		}
+		if !r.repeat && !untouched(err) {
+			return err
+		}
+		select {
+		case <-time.After(pause << (2 * (n - 1))):
+		case <-within.Done():
+			return err
+		}
+	}
+}
+
+// untouched: the request surely had no effect. It was not sent, or the server has
+// put it off before it began.
+func untouched(err error) bool {
+	var op *net.OpError
+	return statusOf(err) == http.StatusTooManyRequests || errors.As(err, &op) && op.Op == "dial"
+}
+
+func (d *Documents) once(ctx context.Context, r request, out any) error {
+	target := r.path
+	if len(r.query) > 0 {
+		target += "?" + r.query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, r.method, target, bytes.NewReader(r.body))
+	if err != nil {
+		return fmt.Errorf("opensearch: %w", err)
+	}
+	if r.body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	raw, status, err := d.send(req)
+	switch {
+	case err != nil:
+		return &lost{err}
+	case status >= http.StatusBadRequest:
+		return failed(status, raw)
+	case out == nil:
+		return nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	if err := dec.Decode(out); err != nil {
+		return fmt.Errorf("opensearch: an answer that is none: %w", err)
+	}
+	return nil
+}
+
+func (d *Documents) send(req *http.Request) ([]byte, int, error) {
+	resp, err := d.client.Stream(req)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer resp.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, answerLimit))
+	return raw, resp.StatusCode, err
+}
+
+// lost is that no answer came.
+type lost struct{ cause error }
+
+func (l *lost) Error() string { return "opensearch does not answer: " + l.cause.Error() }
+
+// Is makes it one of an unavailable store. It is no deadline of the caller's,
+// though it may be one of ours.
+func (l *lost) Is(target error) bool { return target == storage.ErrUnavailable }
+
+// As finds what failed below.
+func (l *lost) As(target any) bool {
+	op, ok := target.(**net.OpError)
+	return ok && errors.As(l.cause, op)
+}
+
+// failed names an error without what it says, which may quote a document.
+func failed(status int, raw []byte) error {
+	var answer struct {
+		Error json.RawMessage `json:"error"`
+	}
+	var named struct {
+		Type string `json:"type"`
+	}
+	if json.Unmarshal(raw, &answer) == nil && json.Unmarshal(answer.Error, &named) == nil {
+		return &failure{status: status, kind: named.Type}
+	}
+	return &failure{status: status, kind: http.StatusText(status)}
+}

@@ -1,0 +1,102 @@
+package opensearch
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"aob.dev/writ/storage"
+)
+
+// keyLimit is the server's bound on an _id in bytes.
+const keyLimit = 512
+
+// key is the _id of a document. The tenant has no "/" in it, so that no id of one
+// tenant is another's. One that is too long is named by its hash; "#" is in front
+// of a hash and of nothing else.
+func key(tenant, id string) string {
+	k := url.PathEscape(tenant) + "/" + id
+	if len(k) <= keyLimit && !strings.HasPrefix(id, "#") {
+		return k
+	}
+	sum := sha256.Sum256([]byte(id))
+	k = url.PathEscape(tenant)
+	if len(k) > keyLimit/2 {
+		of := sha256.Sum256([]byte(tenant))
+		k = "#" + hex.EncodeToString(of[:])
+	}
+	return k + "/#" + hex.EncodeToString(sum[:])
+}
+
+// stamp is our member of a stored document.
+type stamp struct {
+	Position int64  `json:"position"`
+	ID       string `json:"id"`
+}
+
+// encode is the stored form of a document, on one line.
+func encode(doc storage.Document) ([]byte, error) {
+	s, err := json.Marshal(stamp{doc.Position, doc.ID})
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	b.WriteString(`{"` + own + `":`)
+	b.Write(s)
+	var body bytes.Buffer
+	if err := json.Compact(&body, doc.Body); err != nil {
+		return nil, err // it was admitted
+	}
+	if members := body.Bytes()[1:]; members[0] != '}' {
+		b.WriteByte(',')
+		b.Write(members)
+	} else {
+		b.WriteByte('}')
+	}
+	return b.Bytes(), nil
+}
+
+// stored is a document as the server gives it.
+type stored struct {
+	Index   string          `json:"_index"`
+	Key     string          `json:"_id"`
+	Found   bool            `json:"found"`
+	SeqNo   int64           `json:"_seq_no"`
+	Term    int64           `json:"_primary_term"`
+	Source  json.RawMessage `json:"_source"`
+	Score   *float64        `json:"_score"`
+	Sort    json.RawMessage `json:"sort"`
+	Failure json.RawMessage `json:"error"`
+}
+
+var errForeign = errors.New("opensearch: a document that this program has not written")
+
+func (s *stored) document() (storage.Document, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(s.Source, &members); err != nil {
+		return storage.Document{}, fmt.Errorf("opensearch: stored document: %w", err)
+	}
+	var mine stamp
+	if err := json.Unmarshal(members[own], &mine); err != nil || mine.ID == "" {
+		return storage.Document{}, errForeign
+	}
+	delete(members, own)
+	body, err := json.Marshal(members)
+	return storage.Document{ID: mine.ID, Position: mine.Position, Body: body}, err
+}
+
+// position of a stored document.
+func (s *stored) position() (int64, error) {
+	var source struct {
+		Writ *stamp `json:"writ"`
+	}
+	if err := json.Unmarshal(s.Source, &source); err != nil || source.Writ == nil {
+		return 0, errForeign
+	}
+	return source.Writ.Position, nil
+}

@@ -1,0 +1,73 @@
+//go:build integration
+
+package opensearch_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/opensearch"
+	"aob.dev/writ/storage/opensearch/servertest"
+	"aob.dev/writ/storage/storagetest"
+)
+
+// server is the one of all tests that do not harm it.
+var server *servertest.Server
+
+func TestMain(m *testing.M) {
+	code := func() int {
+		var err error
+		if server, err = servertest.Start(context.Background(), servertest.Options{}); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer server.Close()
+		return m.Run()
+	}()
+	os.Exit(code)
+}
+
+func config(prefix string) opensearch.Config {
+	return opensearch.Config{
+		URL: server.URL, Prefix: prefix, Dimension: storagetest.Dimension, Check: storage.NewCheck(storagetest.Dimension),
+	}
+}
+
+// visible is a store that can wait until its searches find what was written.
+type visible struct{ *opensearch.Documents }
+
+func (v visible) Refresh(ctx context.Context) error {
+	return v.Documents.Refresh(ctx, storage.Indices...)
+}
+
+func open(t testing.TB, prefix string) visible {
+	t.Helper()
+	d, err := opensearch.Open(config(prefix))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.Close() })
+	if err := d.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return visible{d}
+}
+
+// TestIntegrationDocuments is the suite that the embedded store passes, on a
+// server that all its tests share.
+func TestIntegrationDocuments(t *testing.T) {
+	d := open(t, "suite-")
+	storagetest.TestDocuments(t, func(t testing.TB) storage.Documents {
+		t.Helper()
+		if strings.HasSuffix(t.Name(), "/TextPages") {
+			// Weights of words follow from all documents of the index, and so do the
+			// pages: this one must stand still.
+			return open(t, "pages-")
+		}
+		return d
+	})
+}

@@ -1,0 +1,90 @@
+package opensearch
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"aob.dev/writ/storage"
+)
+
+// Migrate makes templates, indices and aliases that are missing, and gives those
+// that are there the members that are new. What cannot be changed in place, such
+// as the engine or the dimension of vectors, is an error: the index has to be made
+// anew. It may be repeated, and run by several processes at once.
+func (d *Documents) Migrate(ctx context.Context) error {
+	for _, index := range storage.Indices {
+		if err := d.migrate(ctx, index); err != nil {
+			return fmt.Errorf("index %s%s: %w", d.cfg.Prefix, index, err)
+		}
+	}
+	return nil
+}
+
+func (d *Documents) migrate(ctx context.Context, index string) error {
+	fields, err := storage.Fields(index)
+	if err != nil {
+		return err
+	}
+	mapping, err := d.mapping(index)
+	if err != nil {
+		return err
+	}
+	err = d.put(ctx, "/_index_template/"+d.alias(index), object{
+		"index_patterns": []string{d.alias(index) + "-*"}, "priority": 200,
+		"template": object{"settings": settings(fields), "mappings": mapping},
+	})
+	if err != nil {
+		return err
+	}
+	if _, months := storage.Appended[index]; !months {
+		if err := d.first(ctx, index); err != nil {
+			return err
+		}
+	}
+	err = d.put(ctx, "/"+d.target(index)+"/_mapping?allow_no_indices=true", mapping)
+	if statusOf(err) == http.StatusBadRequest {
+		return fmt.Errorf("its mapping is another (vectors of %s, dimension %d, are configured), and cannot be changed in place: make the index anew, or configure what it has: %w",
+			d.cfg.Engine, d.cfg.Dimension, err)
+	}
+	return err
+}
+
+// first makes the index behind an alias that is not there.
+func (d *Documents) first(ctx context.Context, index string) error {
+	err := d.call(ctx, request{method: http.MethodGet, path: "/_alias/" + d.alias(index), repeat: true}, nil)
+	if statusOf(err) != http.StatusNotFound {
+		return err
+	}
+	return d.make(ctx, d.alias(index)+"-000001", object{"aliases": object{d.alias(index): object{}}})
+}
+
+// make makes an index from its template. One that is there is fine.
+func (d *Documents) make(ctx context.Context, name string, body object) error {
+	err := d.put(ctx, "/"+name, body)
+	if f, ok := err.(*failure); ok && f.kind == "resource_already_exists_exception" { //nolint:errorlint // it comes bare
+		return nil
+	}
+	return err
+}
+
+// put is a write that says the same when it is repeated.
+func (d *Documents) put(ctx context.Context, path string, body object) error {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	return d.call(ctx, request{method: http.MethodPut, path: path, body: raw, repeat: true}, nil)
+}
+
+// alias of an index: what documents are written to, where it is not cut by months.
+func (d *Documents) alias(index string) string { return d.cfg.Prefix + index }
+
+// target is what is searched.
+func (d *Documents) target(index string) string {
+	if _, months := storage.Appended[index]; months {
+		return d.alias(index) + "-*"
+	}
+	return d.alias(index)
+}

@@ -1,0 +1,90 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"aob.dev/writ/storage"
+)
+
+// Aggregate counts what a query selects; see storage.Documents.
+func (d *Documents) Aggregate(ctx context.Context, tenant, index string, q storage.Query, a storage.Aggregation) ([]storage.Bucket, error) {
+	list, err := d.aggregate(ctx, tenant, index, q, a)
+	if err != nil {
+		return nil, closedOr(fmt.Errorf("aggregate %s: %w", index, err), d.requests.stop)
+	}
+	return list, nil
+}
+
+func (d *Documents) aggregate(ctx context.Context, tenant, index string, q storage.Query, a storage.Aggregation) ([]storage.Bucket, error) {
+	by, of, err := a.Understand(index)
+	if err != nil {
+		return nil, err
+	}
+	if q.Vector != nil {
+		return nil, errors.New("a vector selects no documents")
+	}
+	q.Sort, q.After, q.Limit = "", "", 0
+	s, err := d.selection(ctx, tenant, index, q)
+	if err != nil || s == nil {
+		return nil, err
+	}
+	b := &statement{}
+	b.add("SELECT key, count(*), count(n), total(n), coalesce(min(n), 0), coalesce(max(n), 0) FROM (SELECT ")
+	switch {
+	case a.By == "":
+		b.add("''")
+	case a.Every != "":
+		b.add("writ_floor(k.value, ?)", a.Every)
+	default:
+		b.add("k.value")
+	}
+	b.add(" AS key, ")
+	if a.Of == "" {
+		b.add("NULL")
+	} else {
+		b.add("d.body ->> ?", `$."`+of.Name+`"`)
+	}
+	b.add(" AS n FROM ")
+	if a.By != "" {
+		b.add("(SELECT value, row FROM terms WHERE space = ? AND member IN (SELECT number FROM members WHERE name IN (?, ?))) k CROSS JOIN documents d ON d.row = k.row WHERE",
+			s.space, by.Name, by.Name+arrayMark)
+		s.visible(b)
+	} else {
+		b.add("documents d WHERE d.space = ? AND (d.ttl IS NULL OR d.ttl >= ?)", s.space, s.now)
+	}
+	if q.Text != "" {
+		match := matchQuery(s.space, q.Text)
+		if match == "" {
+			return nil, nil
+		}
+		b.add(" AND d.row IN (SELECT rowid FROM text WHERE text MATCH ?)", match)
+	}
+	s.filtered(b, "d.row", -1)
+	b.add(") GROUP BY key ORDER BY key LIMIT ?", storage.MaxBuckets+1)
+	return buckets(ctx, d.db.readers, b)
+}
+
+func buckets(ctx context.Context, db *sql.DB, b *statement) (list []storage.Bucket, err error) {
+	rows, err := db.QueryContext(ctx, b.text.String(), b.args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		var bucket storage.Bucket
+		if err := rows.Scan(&bucket.Key, &bucket.Count, &bucket.Values, &bucket.Sum, &bucket.Min, &bucket.Max); err != nil {
+			return nil, err
+		}
+		if bucket.Values > 0 {
+			bucket.Avg = bucket.Sum / float64(bucket.Values)
+		}
+		list = append(list, bucket)
+	}
+	if len(list) > storage.MaxBuckets {
+		return nil, fmt.Errorf("more than %d buckets: narrow the query", storage.MaxBuckets)
+	}
+	return list, rows.Err()
+}

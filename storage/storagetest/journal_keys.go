@@ -1,0 +1,43 @@
+package storagetest
+
+import (
+	"time"
+
+	"aob.dev/writ/storage"
+)
+
+// testKeysLast: 24 hours after an order's end its key is still its own, by the
+// clock of the records; one that is open or held keeps it however long that is.
+// It makes no difference whether the journal was closed in between.
+func testKeysLast(h *harness) {
+	h.wins(openOrder("done"))
+	if _, err := h.Finish(h.Context(), 0, 1, record(storage.KindOutcome, "x"), nil); err != nil {
+		h.Fatal(err)
+	}
+	h.wins(openOrder("open"), heldOrder("held"))
+	for _, later := range []time.Duration{24 * time.Hour, 48 * time.Hour, 5 * 365 * 24 * time.Hour} {
+		e := refusal("later")
+		e.Record.At = epoch.Add(later)
+		h.wins(e)
+		for range 2 {
+			if later <= 24*time.Hour {
+				h.keyHolds("done", done(0, 1))
+			}
+			h.keyHolds("open", waiting(2, storage.StateOpen))
+			h.keyHolds("held", waiting(3, storage.StateHeld))
+			h.reopen()
+		}
+	}
+	for _, name := range []string{"open", "held"} {
+		h.verdict(storage.Lost, storage.Commit{ID: name, Entries: []storage.Entry{openOrder(name)}})
+	}
+}
+
+func (h *harness) keyHolds(name string, want storage.Holder) {
+	h.Helper()
+	got, found, err := h.Lookup(h.Context(), key(name))
+	if err != nil || !found {
+		h.Fatalf("the key of %s: %v, %v", name, found, err)
+	}
+	h.same(got, want)
+}

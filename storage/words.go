@@ -1,0 +1,18 @@
+package storage
+
+import (
+	"strings"
+	"unicode"
+)
+
+// maxWords bounds the words of a full-text query; the rest is ignored.
+const maxWords = 64
+
+// Words are what a full-text query looks for: runs of letters, numbers and marks.
+// Nothing in them is syntax, and every driver takes the same for words.
+func Words(text string) []string {
+	list := strings.FieldsFunc(text, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r)
+	})
+	return list[:min(len(list), maxWords)]
+}
