@@ -61,6 +61,12 @@ type Document struct {
 	Score float64
 }
 
+// Projection is documents of one index and tenant, each id once: Put as Put would
+// write them, but one that is stale is left out; Created as Create would.
+type Projection struct {
+	Put, Created []Document
+}
+
 // Query selects documents of one tenant. Terms are exact matches on top-level
 // members (all must hold; several values: any of them; an array of strings
 // matches by any element, a number or a boolean by its JSON text, a time by the
@@ -131,13 +137,14 @@ const MaxBuckets = 10_000
 // carries the tenant and the driver adds the filter itself: another tenant's
 // document does not exist for the caller. Safe for concurrent use.
 //
-// Get, and the fences of Put, Swap and Create, see every write that has returned.
+// Get, and the fences of Put, Swap, Create and Project, see every write that has returned.
 // Search, Aggregate and Purge may lag behind: what was just written may be
 // missing, and a document that has changed since may be returned as it was.
 //
 // A write that returned without error is durable; cancelling the context stops
-// the wait, not the write. Indices in Appended take Create alone. A document that its index does not allow, or whose
-// member tenant_id is not the tenant, is *SchemaError before anything is written.
+// the wait, not the write. Indices in Appended take what is created alone. A
+// document that its index does not allow, or whose member tenant_id is not the
+// tenant, is *SchemaError before anything is written.
 // An error that is neither this nor ErrStale leaves open whether the write took
 // place; the same write again is safe.
 type Documents interface {
@@ -153,6 +160,9 @@ type Documents interface {
 	// None is written unless all keep their schema. After another error some may
 	// have been: the same call again writes the rest.
 	Create(ctx context.Context, tenant, index string, docs ...Document) (created int, err error)
+	// Project writes what follows from the journal, together where the store has
+	// transactions: a reader then sees all of a call or nothing.
+	Project(ctx context.Context, tenant, index string, p Projection) error
 	Search(ctx context.Context, tenant, index string, q Query) (Page, error)
 	// Aggregate counts what a query selects, whatever its order, in order of the
 	// keys. More than MaxBuckets is an error.

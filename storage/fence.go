@@ -14,6 +14,11 @@ func PutFence(stored *int64, position int64) (bool, error) {
 	return stored == nil || position > *stored, nil
 }
 
+// NewerFence is PutFence for writers that may go over the same documents again: what is late is left out.
+func NewerFence(stored *int64, position int64) (bool, error) {
+	return stored == nil || position > *stored, nil
+}
+
 // SwapFence replaces exactly the expected version, and never by an older one:
 // later writers are fenced by the position that it leaves.
 func SwapFence(expected int64) Fence {

@@ -1,9 +1,10 @@
 package recorder
 
 import (
+	"cmp"
 	"context"
-	"errors"
-	"sync"
+	"maps"
+	"slices"
 
 	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/storage"
@@ -12,19 +13,17 @@ import (
 // maxBatch is how many records are projected together at most.
 const maxBatch = 256
 
-// writers is how many fenced writes are under way at once, so that a store can
-// gather them.
-const writers = 32
-
-// batch is what a run of records makes, to be written together. A crash leaves
-// any part of one batch written; projected goes back by a whole one.
+// batch is what a run of records makes, to be written together: per index and
+// tenant in one call. A crash leaves the calls before it written, and in a store
+// without transactions any part of the one it met; projected goes back by a whole
+// batch.
 type batch struct {
 	records int
-	next    int64                                    // position after its last record
-	created map[string]map[string][]storage.Document // index and tenant to documents that never change
-	plans   map[place]storage.Document               // as of the last record
-	orders  map[place]storage.Document               // accepted ones
-	refused map[place]bool                           // the first refusal of an intent is the one to keep
+	next    int64 // position after its last record
+	events  map[string][]storage.Document
+	plans   map[place]storage.Document // as of the last record
+	orders  map[place]storage.Document // accepted ones
+	refused map[place]storage.Document // the first refusal of an intent is the one to keep
 }
 
 // place of a document.
@@ -32,44 +31,41 @@ type place struct{ tenant, id string }
 
 func newBatch() *batch {
 	return &batch{
-		created: map[string]map[string][]storage.Document{storage.IndexEvents: {}, storage.IndexOrders: {}},
-		plans:   map[place]storage.Document{}, orders: map[place]storage.Document{}, refused: map[place]bool{},
+		events: map[string][]storage.Document{}, plans: map[place]storage.Document{},
+		orders: map[place]storage.Document{}, refused: map[place]storage.Document{},
 	}
-}
-
-func (b *batch) create(tenant, index string, docs ...storage.Document) {
-	b.created[index][tenant] = append(b.created[index][tenant], docs...)
 }
 
 // refuse keeps the entry of a refused order, unless the batch has one before.
-func (b *batch) refuse(tenant string, doc storage.Document) {
-	if at := (place{tenant, doc.ID}); !b.refused[at] {
-		b.refused[at] = true
-		b.create(tenant, storage.IndexOrders, doc)
+func (b *batch) refuse(at place, doc storage.Document) {
+	if _, ok := b.refused[at]; !ok {
+		b.refused[at] = doc
 	}
 }
 
-// flush writes what was gathered: events, plans, and the search index last. An
-// accepted order's entry is put after the refusals were created, as it takes
-// the place of one.
+// flush writes what was gathered: events, plans, and the search index last.
 func (r *Recorder) flush(ctx context.Context) error {
 	b := r.batch
 	if b.records == 0 {
 		return nil
 	}
 	r.batch = newBatch()
-	if err := r.createAll(ctx, storage.IndexEvents, b.created[storage.IndexEvents]); err != nil {
+	events := map[string]*storage.Projection{}
+	for tenant, docs := range b.events {
+		events[tenant] = &storage.Projection{Created: docs}
+	}
+	if err := r.project(ctx, storage.IndexEvents, events); err != nil {
 		return err
 	}
 	failpoint.Hit(failpoint.RecorderEvents)
-	if err := r.putAll(ctx, storage.IndexPlans, b.plans); err != nil {
+	if err := r.project(ctx, storage.IndexPlans, byTenant(b.plans, nil)); err != nil {
 		return err
 	}
 	failpoint.Hit(failpoint.RecorderPlan)
-	if err := r.createAll(ctx, storage.IndexOrders, b.created[storage.IndexOrders]); err != nil {
-		return err
+	for at := range b.orders {
+		delete(b.refused, at) // the accepted one is the one to find
 	}
-	if err := r.putAll(ctx, storage.IndexOrders, b.orders); err != nil {
+	if err := r.project(ctx, storage.IndexOrders, byTenant(b.orders, b.refused)); err != nil {
 		return err
 	}
 	failpoint.Hit(failpoint.RecorderIndex)
@@ -78,34 +74,40 @@ func (r *Recorder) flush(ctx context.Context) error {
 	return nil
 }
 
-func (r *Recorder) createAll(ctx context.Context, index string, byTenant map[string][]storage.Document) error {
-	for tenant, docs := range byTenant {
-		if err := r.create(ctx, tenant, index, docs...); err != nil {
+// byTenant sorts documents out, those of a tenant in order of their positions.
+func byTenant(put, created map[place]storage.Document) map[string]*storage.Projection {
+	out := map[string]*storage.Projection{}
+	of := func(tenant string) *storage.Projection {
+		if out[tenant] == nil {
+			out[tenant] = &storage.Projection{}
+		}
+		return out[tenant]
+	}
+	for at, doc := range put {
+		p := of(at.tenant)
+		p.Put = append(p.Put, doc)
+	}
+	for at, doc := range created {
+		p := of(at.tenant)
+		p.Created = append(p.Created, doc)
+	}
+	older := func(a, b storage.Document) int { return cmp.Compare(a.Position, b.Position) }
+	for _, p := range out {
+		slices.SortFunc(p.Put, older)
+		slices.SortFunc(p.Created, older)
+	}
+	return out
+}
+
+// project writes with patience, a tenant after the other.
+func (r *Recorder) project(ctx context.Context, index string, tenants map[string]*storage.Projection) error {
+	for _, tenant := range slices.Sorted(maps.Keys(tenants)) {
+		err := r.patiently(ctx, index, func() error {
+			return r.documents.Project(ctx, tenant, index, *tenants[tenant])
+		})
+		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// putAll puts documents of different ids, in no order.
-func (r *Recorder) putAll(ctx context.Context, index string, docs map[place]storage.Document) error {
-	var (
-		running sync.WaitGroup
-		mu      sync.Mutex // guards failed
-		failed  error
-	)
-	free := make(chan struct{}, writers)
-	for at, doc := range docs {
-		free <- struct{}{}
-		running.Go(func() {
-			defer func() { <-free }()
-			if err := r.put(ctx, at.tenant, index, doc); err != nil {
-				mu.Lock()
-				failed = errors.Join(failed, err)
-				mu.Unlock()
-			}
-		})
-	}
-	running.Wait()
-	return failed
 }

@@ -266,7 +266,7 @@ func (r *Recorder) writeEvents(s router.Summary, events []event, rec storage.Rec
 		}
 		docs[i] = storage.Document{ID: d.EventID, Position: rec.Position, Body: body}
 	}
-	r.batch.create(s.Tenant, storage.IndexEvents, docs...)
+	r.batch.events[s.Tenant] = append(r.batch.events[s.Tenant], docs...)
 	return nil
 }
 

@@ -38,7 +38,7 @@ func (r *Recorder) writeIndex(s router.Summary) error {
 	}
 	doc := storage.Document{ID: s.IntentID, Position: s.Position, Body: body}
 	if s.Decision.Verdict == intents.Deny {
-		r.batch.refuse(s.Tenant, doc)
+		r.batch.refuse(place{s.Tenant, s.IntentID}, doc)
 	} else {
 		r.batch.orders[place{s.Tenant, s.IntentID}] = doc
 	}

@@ -94,7 +94,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("recorder: %w", err)
 			}
-			if err := r.project(ctx, rec, rec.Position >= skip); err != nil {
+			if err := r.observe(ctx, rec, rec.Position >= skip); err != nil {
 				if ctx.Err() != nil {
 					return nil
 				}
@@ -128,8 +128,7 @@ func (r *Recorder) stopped(ctx context.Context, err error) error {
 }
 
 // projected is a position up to which everything surely is projected: a batch
-// before the newest order in the search index, which is written last of its
-// batch, in no order.
+// before the newest order in the search index, which is written last of its batch.
 func (r *Recorder) projected(ctx context.Context) (int64, error) {
 	var newest int64
 	for _, tenant := range r.tenants(ctx) {
@@ -170,8 +169,8 @@ func (r *Recorder) tenants(ctx context.Context) []string {
 	return fold.Tenants()
 }
 
-// project folds one record and, if write is set, gathers what follows from it.
-func (r *Recorder) project(ctx context.Context, rec storage.Record, write bool) error {
+// observe folds one record and, if write is set, gathers what follows from it.
+func (r *Recorder) observe(ctx context.Context, rec storage.Record, write bool) error {
 	before := r.planBefore(ctx, rec)
 	r.fold.Observe(router.EntryOf(rec))
 	if err := r.fold.Err(); err != nil {
@@ -217,28 +216,7 @@ func (r *Recorder) project(ctx context.Context, rec storage.Record, write bool) 
 	}
 }
 
-// put writes with patience: a store that is down is tried again until ctx ends.
-func (r *Recorder) put(ctx context.Context, tenant, index string, doc storage.Document) error {
-	return r.patiently(ctx, index, func() error {
-		err := r.documents.Put(ctx, tenant, index, doc)
-		if errors.Is(err, storage.ErrStale) {
-			return nil // a later record has been projected before
-		}
-		return err
-	})
-}
-
-// create is put for documents that never change.
-func (r *Recorder) create(ctx context.Context, tenant, index string, docs ...storage.Document) error {
-	if len(docs) == 0 {
-		return nil
-	}
-	return r.patiently(ctx, index, func() error {
-		_, err := r.documents.Create(ctx, tenant, index, docs...)
-		return err
-	})
-}
-
+// patiently writes: a store that is down is tried again until ctx ends.
 func (r *Recorder) patiently(ctx context.Context, index string, write func() error) error {
 	for {
 		err := write()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -37,17 +38,13 @@ func (s *strict) check(index string, doc storage.Document) error {
 	return nil
 }
 
-func (s *strict) Put(_ context.Context, _, index string, doc storage.Document) error {
-	return s.check(index, doc)
-}
-
-func (s *strict) Create(_ context.Context, _, index string, docs ...storage.Document) (int, error) {
-	for _, d := range docs {
+func (s *strict) Project(_ context.Context, _, index string, p storage.Projection) error {
+	for _, d := range slices.Concat(p.Put, p.Created) {
 		if err := s.check(index, d); err != nil {
-			return 0, err
+			return err
 		}
 	}
-	return len(docs), nil
+	return nil
 }
 
 func (*strict) Search(context.Context, string, string, storage.Query) (storage.Page, error) {

@@ -34,22 +34,18 @@ func (c *counting) set(err error) {
 	c.fail = err
 }
 
-func (c *counting) Create(ctx context.Context, tenant, index string, docs ...storage.Document) (int, error) {
-	if err := c.broken(); err != nil {
-		return 0, err
-	}
-	n, err := c.Documents.Create(ctx, tenant, index, docs...)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.created += n
-	return n, err
-}
-
-func (c *counting) Put(ctx context.Context, tenant, index string, doc storage.Document) error {
+func (c *counting) Project(ctx context.Context, tenant, index string, p storage.Projection) error {
 	if err := c.broken(); err != nil {
 		return err
 	}
-	return c.Documents.Put(ctx, tenant, index, doc)
+	created, err := c.Documents.Create(ctx, tenant, index, p.Created...)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	c.created += created
+	c.mu.Unlock()
+	return c.Documents.Project(ctx, tenant, index, storage.Projection{Put: p.Put})
 }
 
 // limited takes some writes and fails all later ones.
@@ -72,16 +68,9 @@ func (l *limited) spend() error {
 	return nil
 }
 
-func (l *limited) Create(ctx context.Context, tenant, index string, docs ...storage.Document) (int, error) {
-	if err := l.spend(); err != nil {
-		return 0, err
-	}
-	return l.Documents.Create(ctx, tenant, index, docs...)
-}
-
-func (l *limited) Put(ctx context.Context, tenant, index string, doc storage.Document) error {
+func (l *limited) Project(ctx context.Context, tenant, index string, p storage.Projection) error {
 	if err := l.spend(); err != nil {
 		return err
 	}
-	return l.Documents.Put(ctx, tenant, index, doc)
+	return l.Documents.Project(ctx, tenant, index, p)
 }

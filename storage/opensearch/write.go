@@ -227,12 +227,18 @@ func (b *bulk) add(action string, target object, source []byte) error {
 	return nil
 }
 
-// bulk sends the actions and returns how many did something. Each is looked at: a
-// conflict, or a document that is gone, is a way to do nothing; anything else that
-// failed is the error.
+// bulk sends the actions and returns how many did something. A conflict is a way to
+// do nothing.
 func (d *Documents) bulk(ctx context.Context, index string, b *bulk) (int, error) {
+	done, _, err := d.sendBulk(ctx, index, b)
+	return done, err
+}
+
+// sendBulk looks at each action: one that met a conflict is among the lost, a document
+// that is gone is neither done nor lost; anything else that failed is the error.
+func (d *Documents) sendBulk(ctx context.Context, index string, b *bulk) (done int, lost []int, err error) {
 	if b.n == 0 {
-		return 0, nil
+		return 0, nil, nil
 	}
 	var answer struct {
 		Items []map[string]struct {
@@ -241,23 +247,23 @@ func (d *Documents) bulk(ctx context.Context, index string, b *bulk) (int, error
 		} `json:"items"`
 	}
 	if err := d.call(ctx, request{method: http.MethodPost, path: "/_bulk", body: b.body.Bytes()}, &answer); err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	if len(answer.Items) != b.n {
-		return 0, fmt.Errorf("opensearch: %d answers to %d actions", len(answer.Items), b.n)
+		return 0, nil, fmt.Errorf("opensearch: %d answers to %d actions", len(answer.Items), b.n)
 	}
-	done := 0
-	var first error
-	for _, item := range answer.Items {
+	for i, item := range answer.Items {
 		for _, result := range item {
 			switch {
 			case result.Status < http.StatusMultipleChoices:
 				done++
-			case result.Status == http.StatusConflict, result.Status == http.StatusNotFound && len(result.Error) == 0:
-			case first == nil:
-				first = refused(index, failed(result.Status, []byte(`{"error":`+string(result.Error)+`}`)))
+			case result.Status == http.StatusConflict:
+				lost = append(lost, i)
+			case result.Status == http.StatusNotFound && len(result.Error) == 0:
+			case err == nil:
+				err = refused(index, failed(result.Status, []byte(`{"error":`+string(result.Error)+`}`)))
 			}
 		}
 	}
-	return done, first
+	return done, lost, err
 }

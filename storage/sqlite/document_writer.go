@@ -15,11 +15,16 @@ import (
 // change is one call that waits for the writer: documents to write or to remove.
 type change struct {
 	space   string
-	fence   storage.Fence
-	docs    []prepared
+	docs    []fenced
 	remove  []removal
 	verdict written
 	answer  chan written // buffered: the writer never waits for a caller that went away
+}
+
+// fenced is a document and what decides whether it is written.
+type fenced struct {
+	prepared
+	fence storage.Fence
 }
 
 // removal of a document, only if it is at a position where one is given.
@@ -115,7 +120,7 @@ func (d *Documents) apply(ctx context.Context, c *change) error {
 		if old != nil {
 			position = &old.position
 		}
-		write, refused := c.fence(position, doc.Position)
+		write, refused := doc.fence(position, doc.Position)
 		if refused != nil {
 			c.verdict.err = refused
 			return nil //nolint:nilerr // a refusal is the verdict of one request, not a failed transaction
@@ -123,7 +128,7 @@ func (d *Documents) apply(ctx context.Context, c *change) error {
 		if !write {
 			continue
 		}
-		if err := d.replace(ctx, space, c.index(), old, doc); err != nil {
+		if err := d.replace(ctx, space, c.index(), old, doc.prepared); err != nil {
 			return err
 		}
 		c.verdict.n++

@@ -180,17 +180,44 @@ func (d *Documents) Purge(ctx context.Context, tenant, index string, q storage.Q
 	}
 }
 
+// Project writes what follows from the journal, in one transaction; see
+// storage.Documents.
+func (d *Documents) Project(ctx context.Context, tenant, index string, p storage.Projection) error {
+	if len(p.Put) > 0 {
+		if err := storage.MayChange(index); err != nil {
+			return err
+		}
+	}
+	c := &change{space: spaceName(tenant, index)}
+	if err := errors.Join(d.add(c, tenant, index, storage.NewerFence, p.Put), d.add(c, tenant, index, storage.CreateFence, p.Created)); err != nil {
+		return err
+	}
+	if len(c.docs) == 0 {
+		return nil
+	}
+	_, err := d.submit(ctx, c)
+	return err
+}
+
 // ask checks documents and has them written.
 func (d *Documents) ask(ctx context.Context, tenant, index string, f storage.Fence, docs ...storage.Document) (int, error) {
-	c := &change{space: spaceName(tenant, index), fence: f}
+	c := &change{space: spaceName(tenant, index)}
+	if err := d.add(c, tenant, index, f, docs); err != nil {
+		return 0, err
+	}
+	return d.submit(ctx, c)
+}
+
+// add checks documents and puts them into a change.
+func (d *Documents) add(c *change, tenant, index string, f storage.Fence, docs []storage.Document) error {
 	for _, doc := range docs {
 		p, err := d.prepare(tenant, index, doc)
 		if err != nil {
-			return 0, err
+			return err
 		}
-		c.docs = append(c.docs, p)
+		c.docs = append(c.docs, fenced{p, f})
 	}
-	return d.submit(ctx, c)
+	return nil
 }
 
 func (d *Documents) submit(ctx context.Context, c *change) (int, error) {

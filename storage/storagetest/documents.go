@@ -33,6 +33,8 @@ func TestDocuments(t *testing.T, open OpenDocuments) {
 		"SwapMany":          testSwapMany,
 		"Create":            testCreate,
 		"CreateMany":        testCreateMany,
+		"Project":           testProject,
+		"ProjectMany":       testProjectMany,
 		"Delete":            testDelete,
 		"SchemaError":       testSchemaError,
 		"OtherTenant":       testOtherTenant,

@@ -130,6 +130,51 @@ func testCreateMany(d *documents) {
 	}
 }
 
+func testProject(d *documents) {
+	project := func(put, created []storage.Document) {
+		d.Helper()
+		if err := d.Project(d.Context(), d.tenant, storage.IndexMemory, storage.Projection{Put: put, Created: created}); err != nil {
+			d.Fatal(err)
+		}
+	}
+	project(nil, nil)
+	stored := []storage.Document{d.memory("low", 4), d.memory("same", 5), d.memory("high", 6), d.memory("made", 5)}
+	d.put(stored...)
+	again := []storage.Document{
+		d.memory("low", 5, "text", "newer"), d.memory("same", 5, "text", "other"), d.memory("high", 5, "text", "stale"), d.memory("new", 5),
+	}
+	created := []storage.Document{d.memory("made", 9, "text", "too late"), d.memory("making", 9)}
+	for range 2 { // going over it again changes nothing
+		project(again, created)
+		for _, want := range []storage.Document{again[0], stored[1], stored[2], again[3], stored[3], created[1]} {
+			d.holds(want)
+		}
+	}
+	err := d.Project(d.Context(), d.tenant, storage.IndexEvents, storage.Projection{Put: []storage.Document{d.memory("event", 1)}})
+	if err == nil {
+		d.Fatal("a document of an index that only grows was put")
+	}
+}
+
+// testProjectMany lets many go over the same documents, each to its own position.
+func testProjectMany(d *documents) {
+	const size = 40
+	together(func(i int) {
+		var p storage.Projection
+		for n := range size {
+			p.Put = append(p.Put, d.memory(fmt.Sprint("put", n), int64(i), "step_index", i))
+			p.Created = append(p.Created, d.memory(fmt.Sprint("created", n), 7))
+		}
+		if err := d.Project(d.Context(), d.tenant, storage.IndexMemory, p); err != nil {
+			d.Error(err)
+		}
+	})
+	for n := range size {
+		d.holds(d.memory(fmt.Sprint("put", n), callers-1, "step_index", callers-1))
+		d.holds(d.memory(fmt.Sprint("created", n), 7))
+	}
+}
+
 func testDelete(d *documents) {
 	d.put(d.memory("a", 1, "text", "word"), d.memory("b", 1, "text", "word"))
 	for range 2 {
@@ -161,6 +206,12 @@ func testSchemaError(d *documents) {
 				_, err := d.Create(d.Context(), d.tenant, storage.IndexMemory, d.memory("new", 2), doc)
 				return err
 			}(),
+			"project": d.Project(d.Context(), d.tenant, storage.IndexMemory, storage.Projection{
+				Put: []storage.Document{d.memory("new", 2), doc}, Created: []storage.Document{d.memory("newer", 2)},
+			}),
+			"project, created": d.Project(d.Context(), d.tenant, storage.IndexMemory, storage.Projection{
+				Put: []storage.Document{d.memory("new", 2)}, Created: []storage.Document{d.memory("newer", 2), doc},
+			}),
 		} {
 			var schema *storage.SchemaError
 			if !errors.As(err, &schema) {
@@ -172,7 +223,7 @@ func testSchemaError(d *documents) {
 		}
 	}
 	d.holds(kept)
-	d.finds(storage.Query{}, "kept") // nothing of a refused Create
+	d.finds(storage.Query{}, "kept") // nothing of a refused Create or Project
 	for _, body := range []string{"", "null", "[]", "{", `{"id":1}{}`} {
 		err := d.Put(d.Context(), d.tenant, storage.IndexMemory, storage.Document{ID: "x", Body: json.RawMessage(body)})
 		var schema *storage.SchemaError

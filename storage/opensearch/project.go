@@ -1,0 +1,117 @@
+package opensearch
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"aob.dev/writ/storage"
+)
+
+// Project writes what follows from the journal; see storage.Documents. There are no
+// transactions: a crash leaves any part of it written. All documents that may
+// change are looked up at once and written at once; one that another process
+// changed in between goes through its fence alone.
+func (d *Documents) Project(ctx context.Context, tenant, index string, p storage.Projection) error {
+	if len(p.Put) > 0 {
+		if err := storage.MayChange(index); err != nil {
+			return err
+		}
+	}
+	for _, doc := range p.Put { // nothing is written unless all may be
+		if _, err := storage.Admit(d.cfg.Check, tenant, index, doc); err != nil {
+			return err
+		}
+	}
+	if _, err := d.Create(ctx, tenant, index, p.Created...); err != nil {
+		return err
+	}
+	for rest := p.Put; len(rest) > 0; {
+		n := min(len(rest), bulkActions)
+		if err := d.putMany(ctx, tenant, index, rest[:n]); err != nil {
+			return err
+		}
+		rest = rest[n:]
+	}
+	return nil
+}
+
+// putMany writes what is newer than what is stored, in parts that the server takes.
+func (d *Documents) putMany(ctx context.Context, tenant, index string, docs []storage.Document) error {
+	versions, err := d.versions(ctx, tenant, index, docs)
+	if err != nil {
+		return err
+	}
+	home := d.alias(index)
+	for len(docs) > 0 {
+		var b bulk
+		var sent []storage.Document
+		for len(docs) > 0 && !b.full() {
+			doc, old := docs[0], versions[0]
+			docs, versions = docs[1:], versions[1:]
+			if write, err := storage.NewerFence(old.at(), doc.Position); err != nil || !write {
+				continue
+			}
+			source, err := encode(doc)
+			if err != nil {
+				return err
+			}
+			action, target := "create", object{"_index": home, "_id": key(tenant, doc.ID), "require_alias": true}
+			if old != nil {
+				action, target["if_seq_no"], target["if_primary_term"] = "index", old.SeqNo, old.Term
+			}
+			if err := b.add(action, target, source); err != nil {
+				return err
+			}
+			sent = append(sent, doc)
+		}
+		_, lost, err := d.sendBulk(ctx, index, &b)
+		if err != nil {
+			return err
+		}
+		for _, i := range lost {
+			if err := d.fenced(ctx, tenant, index, storage.NewerFence, sent[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// versions of documents, nil for one that is not there.
+func (d *Documents) versions(ctx context.Context, tenant, index string, docs []storage.Document) ([]*version, error) {
+	home := d.alias(index)
+	wanted := make([]object, len(docs))
+	for i, doc := range docs {
+		wanted[i] = object{"_index": home, "_id": key(tenant, doc.ID), "_source": []string{own}}
+	}
+	body, err := json.Marshal(object{"docs": wanted})
+	if err != nil {
+		return nil, err
+	}
+	var answer struct {
+		Docs []*stored `json:"docs"`
+	}
+	if err := d.call(ctx, request{method: http.MethodPost, path: "/_mget", body: body, repeat: true}, &answer); err != nil {
+		return nil, err
+	}
+	if len(answer.Docs) != len(docs) {
+		return nil, fmt.Errorf("opensearch: %d answers for %d documents", len(answer.Docs), len(docs))
+	}
+	versions := make([]*version, len(docs))
+	for i, s := range answer.Docs {
+		if len(s.Failure) > 0 {
+			return nil, fmt.Errorf("%w: get: %w", storage.ErrUnavailable, failed(http.StatusOK, []byte(`{"error":`+string(s.Failure)+`}`)))
+		}
+		if !s.Found {
+			continue
+		}
+		position, err := s.position()
+		if err != nil {
+			return nil, err
+		}
+		versions[i] = &version{Position: position, SeqNo: s.SeqNo, Term: s.Term}
+	}
+	return versions, nil
+}
