@@ -76,19 +76,16 @@ type exporter struct {
 	from    int64
 	last    ledger.Checkpoint
 	prover  *ledger.Prover
-	proved  int64           // positions by this prover
 	keys    map[string]bool // that are in force
 	token   string          // the key set in force
 }
-
-// proverSpan is how many proofs one prover makes: it keeps every tile it has read.
-const proverSpan = 1 << 16
 
 func (x *exporter) run(ctx context.Context) error {
 	var err error
 	if x.last, err = x.Ledger.Checkpoint(ctx, x.LedgerKey.VerificationKey()); err != nil {
 		return err
 	}
+	x.prover = x.Ledger.Prover(x.last.Size)
 	x.done.Size, x.done.Pending = x.last.Size, x.Records.Next()-x.last.Size
 	if err := x.begin(ctx); err != nil {
 		return err
@@ -152,30 +149,26 @@ func (x *exporter) header(ctx context.Context) error {
 		return err
 	}
 	h.First = first.Note
-	p, err := x.Ledger.Prover(ctx, x.last.Size)
-	if err != nil {
-		return err
-	}
-	hashes, err := p.Consistency(ctx, first.Size)
+	hashes, err := x.prover.Consistency(ctx, first.Size)
 	if err != nil {
 		return err
 	}
 	if hashes != nil {
 		h.Consistency = hashes
 	}
-	if h.Cosigned, h.Way, err = x.cosigned(ctx, p); err != nil {
+	if h.Cosigned, h.Way, err = x.cosigned(ctx); err != nil {
 		return err
 	}
 	return x.write(line{Bundle: &h})
 }
 
 // cosigned is what witnesses have cosigned, as far as the bundle goes.
-func (x *exporter) cosigned(ctx context.Context, p *ledger.Prover) (note string, way [][]byte, err error) {
+func (x *exporter) cosigned(ctx context.Context) (note string, way [][]byte, err error) {
 	c, err := x.Ledger.Cosigned(ctx, x.LedgerKey.VerificationKey())
 	if err != nil || c.Size > x.last.Size {
 		return "", nil, nil //nolint:nilerr // there is none: the bundle is unwitnessed
 	}
-	way, err = p.Consistency(ctx, c.Size)
+	way, err = x.prover.Consistency(ctx, c.Size)
 	return c.Note, way, err
 }
 
@@ -215,7 +208,7 @@ func (x *exporter) record(ctx context.Context, rec storage.Record) error {
 	if !wanted && !(x.sel.Complete && x.from == 0) {
 		return nil
 	}
-	proof, err := x.proof(ctx, rec.Position)
+	proof, err := x.prover.Inclusion(ctx, rec.Position)
 	if err != nil {
 		return err
 	}
@@ -240,17 +233,6 @@ func (x *exporter) record(ctx context.Context, rec storage.Record) error {
 	}
 	x.done.Records++
 	return x.write(line{Record: e})
-}
-
-func (x *exporter) proof(ctx context.Context, position int64) (hashes [][]byte, err error) {
-	if x.prover == nil || x.proved == proverSpan {
-		x.proved = 0
-		if x.prover, err = x.Ledger.Prover(ctx, x.last.Size); err != nil {
-			return nil, err
-		}
-	}
-	x.proved++
-	return x.prover.Inclusion(ctx, position)
 }
 
 func (x *exporter) write(l line) error {

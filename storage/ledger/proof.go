@@ -121,36 +121,50 @@ func (r *Reader) root(ctx context.Context, size int64) ([]byte, error) {
 	return tree.GetRootHash(nil)
 }
 
-// Prover makes proofs in the tree of one checkpoint. It keeps the tiles that it
-// has read: use one for positions that lie near each other.
-type Prover struct {
-	size    int64
-	builder *client.ProofBuilder
-}
+// Prover makes proofs in the tree of one checkpoint. It keeps tiles that it has
+// read, a few MiB at the most: use one for positions that lie near each other.
+// One goroutine at a time.
+type Prover struct{ nodes nodes }
 
 // Prover for the tree of a size.
-func (r *Reader) Prover(ctx context.Context, size int64) (*Prover, error) {
-	b, err := client.NewProofBuilder(ctx, uint64(size), r.tile) //nolint:gosec // G115: of a checkpoint
-	if err != nil {
-		return nil, fmt.Errorf("ledger: %w", err)
-	}
-	return &Prover{size, b}, nil
+func (r *Reader) Prover(size int64) *Prover {
+	return &Prover{nodes{size: uint64(max(size, 0)), read: r.tile, tiles: map[tileID]*tile{}}} //nolint:gosec // G115: not negative
 }
 
 // Inclusion is the proof for a position.
 func (p *Prover) Inclusion(ctx context.Context, position int64) ([][]byte, error) {
-	if position < 0 || position >= p.size {
+	if position < 0 || uint64(position) >= p.nodes.size {
 		return nil, ErrPending
 	}
-	return p.builder.InclusionProof(ctx, uint64(position))
+	of, err := proof.Inclusion(uint64(position), p.nodes.size)
+	if err != nil {
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	return p.prove(ctx, of)
 }
 
 // Consistency is the proof that the tree of an earlier size is the beginning of this one.
 func (p *Prover) Consistency(ctx context.Context, first int64) ([][]byte, error) {
-	if first <= 0 || first >= p.size {
+	if first <= 0 || uint64(first) >= p.nodes.size {
 		return nil, nil // nothing to show: RFC 6962 proves neither
 	}
-	return p.builder.ConsistencyProof(ctx, uint64(first), uint64(p.size)) //nolint:gosec // G115: larger than first
+	of, err := proof.Consistency(uint64(first), p.nodes.size)
+	if err != nil {
+		return nil, fmt.Errorf("ledger: %w", err)
+	}
+	return p.prove(ctx, of)
+}
+
+// prove makes a proof of the nodes that it consists of.
+func (p *Prover) prove(ctx context.Context, of proof.Nodes) ([][]byte, error) {
+	hashes := make([][]byte, len(of.IDs))
+	for i, id := range of.IDs {
+		var err error
+		if hashes[i], err = p.nodes.node(ctx, id); err != nil {
+			return nil, fmt.Errorf("ledger: %w", err)
+		}
+	}
+	return of.Rehash(hashes, rfc6962.DefaultHasher.HashChildren)
 }
 
 // Inclusion proves one position against a checkpoint.
@@ -158,13 +172,9 @@ func (r *Reader) Inclusion(ctx context.Context, position int64, c Checkpoint) (I
 	if position >= c.Size {
 		return Inclusion{}, ErrPending
 	}
-	p, err := r.Prover(ctx, c.Size)
+	hashes, err := r.Prover(c.Size).Inclusion(ctx, position)
 	if err != nil {
 		return Inclusion{}, err
-	}
-	hashes, err := p.Inclusion(ctx, position)
-	if err != nil {
-		return Inclusion{}, fmt.Errorf("ledger: %w", err)
 	}
 	leaves, err := r.Leaves(ctx, position, position+1, c.Size)
 	if err != nil {

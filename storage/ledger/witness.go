@@ -147,11 +147,7 @@ func (e *conflictError) Error() string { return fmt.Sprintf("the witness has siz
 func (w *Witnesses) add(ctx context.Context, x Witness, c Checkpoint, old int64) (string, error) {
 	body := fmt.Appendf(nil, "old %d\n", old)
 	if old > 0 {
-		p, err := w.log.Prover(ctx, c.Size)
-		if err != nil {
-			return "", err
-		}
-		hashes, err := p.Consistency(ctx, old)
+		hashes, err := w.log.Prover(c.Size).Consistency(ctx, old)
 		if err != nil {
 			return "", err
 		}
