@@ -22,7 +22,7 @@ func adminTenant(actor, named string) string {
 }
 
 // legalAdmin judges a control order on the fold and says its effect.
-func (v *View) legalAdmin(e *intents.Envelope) (effect, error) {
+func (v *View) legalAdmin(e *intents.Envelope, now time.Time) (effect, error) {
 	v.d.mu.RLock()
 	defer v.d.mu.RUnlock()
 	accepted := func(s ...storage.Subject) (effect, error) {
@@ -67,6 +67,9 @@ func (v *View) legalAdmin(e *intents.Envelope) (effect, error) {
 		if err := v.d.legalAPIKey(a.APIKey, t); err != nil {
 			return effect{}, err
 		}
+		if err := legalRetention(a.Data, t); err != nil {
+			return effect{}, err
+		}
 		return accepted(subjectTenant(t))
 	case "skill.approve":
 		a, err := argsOf[catalog.SkillApprove](e)
@@ -89,8 +92,12 @@ func (v *View) legalAdmin(e *intents.Envelope) (effect, error) {
 			return effect{}, err
 		}
 		// The schema's times are RFC 3339's; the fold's are Go's, which are fewer.
-		if _, err := time.Parse(time.RFC3339Nano, a.Before); err != nil {
+		before, err := time.Parse(time.RFC3339Nano, a.Before)
+		if err != nil {
 			return effect{}, illegal("/intent/args/before", "not a time of the calendar with upper-case T and Z")
+		}
+		if before.After(now.Add(intents.Leeway)) { // nothing takes it back: it would lock the user out until then
+			return effect{}, illegal("/intent/args/before", "lies in the future: it ends the grants that there are; to keep somebody out disable the user")
 		}
 		touches := []storage.Subject{subjectGrants(a.Tenant, a.Sub)}
 		for _, p := range v.d.plansOf(a.Tenant, a.Sub) {
@@ -183,7 +190,7 @@ func (d *Directory) foldAdmin(o decided) error {
 		if err := json.Unmarshal(o.args, &a); err != nil {
 			return err
 		}
-		return d.foldAdminPut(a, adminTenant(o.tenant, a.Tenant))
+		return d.foldAdminPut(a, adminTenant(o.tenant, a.Tenant), o.at)
 	case "skill.approve":
 		var a catalog.SkillApprove
 		if err := json.Unmarshal(o.args, &a); err != nil {
@@ -235,7 +242,7 @@ func (d *Directory) foldAdmin(o decided) error {
 	return nil
 }
 
-func (d *Directory) foldAdminPut(a catalog.AdminPut, tenantID string) error {
+func (d *Directory) foldAdminPut(a catalog.AdminPut, tenantID string, at time.Time) error {
 	if a.New != nil {
 		d.addTenant(a.New.ID, DefaultRoles())
 		return nil
@@ -253,6 +260,7 @@ func (d *Directory) foldAdminPut(a catalog.AdminPut, tenantID string) error {
 		t.roles[a.Role.Role] = a.Role.Capabilities
 	case a.Data != nil:
 		t.data[a.Data.Key] = a.Data.Value
+		d.foldRetention(*a.Data, tenantID, at)
 	}
 	return nil
 }

@@ -65,17 +65,19 @@ type Directory struct {
 	catalog        string
 
 	tenants map[string]*tenant
-	apiKeys map[string]apiKeyRow // by hash
-	revoked map[string]time.Time // "tenant/sub": grants minted before are dead
-	plans   map[string]*plan     // "tenant/plan_id"
-	tasks   map[string]*task     // "tenant/task_id"
-	taskKID map[string]string    // kid to "tenant/task_id"
-	orders  map[int64]*openOrder // open orders of plans, by position
-	unknown map[string]unknown   // indeterminate orders by intent_id, until order.resolve
-	holds   holds
-	settled map[int64]string // resolved orders by position: done, failed
-	outcome func(of int64)   // told of every outcome, after the fold
-	faults  []error          // records that could not be folded; not ready while there are any
+	// retained are the retentions of each tenant; of everyTenant, the default.
+	retained map[string][]retention
+	apiKeys  map[string]apiKeyRow // by hash
+	revoked  map[string]time.Time // "tenant/sub": grants minted before are dead
+	plans    map[string]*plan     // "tenant/plan_id"
+	tasks    map[string]*task     // "tenant/task_id"
+	taskKID  map[string]string    // kid to "tenant/task_id"
+	orders   map[int64]*openOrder // open orders of plans, by position
+	unknown  map[string]unknown   // indeterminate orders by intent_id, until order.resolve
+	holds    holds
+	settled  map[int64]string // resolved orders by position: done, failed
+	outcome  func(of int64)   // told of every outcome, after the fold
+	faults   []error          // records that could not be folded; not ready while there are any
 }
 
 // tenant is the directory data of one tenant.
@@ -115,7 +117,7 @@ type unknown struct {
 func NewDirectory() *Directory {
 	return &Directory{
 		touched: make(map[storage.Subject]int64), keys: make(map[string]intents.Key),
-		tenants: make(map[string]*tenant), apiKeys: make(map[string]apiKeyRow),
+		tenants: make(map[string]*tenant), retained: make(map[string][]retention), apiKeys: make(map[string]apiKeyRow),
 		revoked: make(map[string]time.Time), plans: make(map[string]*plan), tasks: make(map[string]*task),
 		taskKID: make(map[string]string), orders: make(map[int64]*openOrder), unknown: make(map[string]unknown), settled: make(map[int64]string), holds: newHolds(),
 	}

@@ -120,14 +120,15 @@ func storageReindex(std IO) *cobra.Command {
 
 func storageCollect(std IO) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "gc", Short: "Remove expired memories, left temporary files and unnamed blobs; writ must not run", Args: cobra.NoArgs,
-		Long: "Remove memories that have expired and temporary files of steps that never ended, as\n" +
-			"a running writ does by itself, and content that no record has named for two days.\n" +
+		Use: "gc", Short: "Remove what is expired, too old, left over or unnamed; writ must not run", Args: cobra.NoArgs,
+		Long: "Remove memories that have expired, documents that their tenant's retention does not\n" +
+			"keep, and temporary files of steps that never ended, as a running writ does by itself,\n" +
+			"and content that no record has named for two days.\n" +
 			"Journal and ledger are never touched.",
 	}
 	return stored(std, cmd, func(ctx context.Context, c config.Config, at node.Documents, _ []string) (any, string, bool, error) {
 		g, err := node.Collect(ctx, c.Data, at, time.Now())
-		return g, fmt.Sprintf("%d expired memories, %d left temporary files, %d unnamed blobs removed\n", g.Expired, g.Scopes, g.Blobs), true, err
+		return g, fmt.Sprintf("%d expired memories, %d old documents, %d left temporary files, %d unnamed blobs removed\n", g.Expired, g.Old, g.Scopes, g.Blobs), true, err
 	})
 }
 

@@ -90,14 +90,15 @@ func compareProjections(ctx context.Context, dir string, records storage.Records
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, ours.Close()) }()
-	tenants, err := rebuild(ctx, records, ours)
+	directory, err := rebuild(ctx, records, ours)
 	if err != nil {
 		return &audit.Bad{Position: -1, Reason: fmt.Sprintf("the journal cannot be projected: %v", err)}, ctx.Err()
 	}
 	h.Compared = true
-	for _, tenant := range tenants {
+	for _, tenant := range directory.Tenants() {
 		for _, index := range projections {
-			if bad, err := compareIndex(ctx, tenant, index, ours, theirs, h); bad != nil || err != nil {
+			c := comparison{tenant, index, directory.Removed(tenant, index, time.Now())}
+			if bad, err := c.run(ctx, ours, theirs, h); bad != nil || err != nil {
 				return bad, err
 			}
 		}
@@ -105,14 +106,12 @@ func compareProjections(ctx context.Context, dir string, records storage.Records
 	return nil, nil
 }
 
-// rebuild projects the whole journal and says whose documents there are.
-func rebuild(ctx context.Context, records storage.Records, into storage.Documents) ([]string, error) {
-	fold := router.NewDirectory()
-	for rec, err := range records.Scan(ctx, 0) {
-		if err != nil {
-			return nil, err
-		}
-		fold.Observe(router.EntryOf(rec))
+// rebuild projects the whole journal, what was removed by age too, and returns its
+// fold.
+func rebuild(ctx context.Context, records storage.Records, into storage.Documents) (*router.Directory, error) {
+	fold, err := foldOf(ctx, records)
+	if err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -127,12 +126,19 @@ func rebuild(ctx context.Context, records storage.Records, into storage.Document
 	if err := <-ended; err != nil {
 		return nil, err
 	}
-	return fold.Tenants(), reached
+	return fold, reached
 }
 
-// compareIndex compares one tenant's documents of an index, both ways. What the
-// recorder has not come to yet is behind, not wrong.
-func compareIndex(ctx context.Context, tenant, index string, ours, theirs storage.Documents, h *audit.Health) (*audit.Bad, error) {
+// comparison is of one tenant's documents of an index.
+type comparison struct {
+	tenant, index string
+	removed       time.Time // documents from before it may have been removed, by the record; zero: none may
+}
+
+// run compares both ways. What the recorder has not come to yet is behind, not
+// wrong; of what may have been removed nothing is said.
+func (c comparison) run(ctx context.Context, ours, theirs storage.Documents, h *audit.Health) (*audit.Bad, error) {
+	tenant, index := c.tenant, c.index
 	want, err := documentsOf(ctx, ours, tenant, index)
 	if err != nil {
 		return nil, err
@@ -147,9 +153,12 @@ func compareIndex(ctx context.Context, tenant, index string, ours, theirs storag
 	}
 	for _, doc := range slices.SortedFunc(maps.Values(want), func(a, b storage.Document) int { return cmp.Compare(a.Position, b.Position) }) {
 		id := doc.ID
-		h.Projections++
 		got, there := have[id]
 		delete(have, id)
+		if storage.Older(index, doc.Body, c.removed) {
+			continue
+		}
+		h.Projections++
 		switch {
 		case there && got.Position == doc.Position && sameJSON(got.Body, doc.Body):
 		case doc.Position > reached || (there && got.Position < doc.Position && doc.Position >= reached):

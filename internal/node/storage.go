@@ -17,7 +17,8 @@ type upkeep struct {
 	lock      *os.File
 	records   *sqlite.Records
 	documents documents
-	tenants   []string
+	directory *router.Directory // as of the whole journal
+	tenants   []string          // of it
 }
 
 // openUpkeep takes the directory. The store of documents must answer.
@@ -34,9 +35,10 @@ func openUpkeep(ctx context.Context, dir string, at Documents) (u *upkeep, err e
 	if u.lock, err = lockDir(dir); err != nil {
 		return u, err
 	}
-	if u.tenants, err = tenantsOf(ctx, u.records); err != nil {
+	if u.directory, err = foldOf(ctx, u.records); err != nil {
 		return u, err
 	}
+	u.tenants = u.directory.Tenants()
 	u.documents, err = openStore(ctx, dir, at)
 	return u, err
 }

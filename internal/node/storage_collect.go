@@ -17,13 +17,14 @@ import (
 // Collected says what `writ storage gc` removed.
 type Collected struct {
 	Expired int `json:"expired"` // memories whose time was over
+	Old     int `json:"old"`     // documents that a retention keeps no longer
 	Scopes  int `json:"scopes"`  // temporary files of steps that never ended, and what a crash left
 	Blobs   int `json:"blobs"`   // content that no record names
 }
 
 // Collect removes what nobody can reach any more, while no node uses the
-// directory: memories that have expired, temporary files that are older than an
-// hour, and blobs older than blobAge that no record names. Journal and ledger are
+// directory: memories that have expired, documents that are older than their
+// tenant's retention, temporary files that are older than an hour, and blobs older than blobAge that no record names. Journal and ledger are
 // never touched.
 func Collect(ctx context.Context, dir string, at Documents, now time.Time) (c Collected, err error) {
 	u, err := openUpkeep(ctx, dir, at)
@@ -32,6 +33,9 @@ func Collect(ctx context.Context, dir string, at Documents, now time.Time) (c Co
 	}
 	defer func() { err = errors.Join(err, u.Close()) }()
 	if c.Expired, err = removeExpired(ctx, u.documents, u.tenants, now); err != nil {
+		return c, err
+	}
+	if c.Old, err = removeOutdated(ctx, u.documents, u.directory, now); err != nil {
 		return c, err
 	}
 	blobs, err := blobdir.Open(filepath.Join(dir, "blobs"))

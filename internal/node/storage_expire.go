@@ -24,20 +24,24 @@ func removeExpired(ctx context.Context, docs storage.Documents, tenants []string
 	return removed, failed
 }
 
-// expire removes expired memories at once and then again and again, until ctx
-// ends. A store that is down is tried again the next time.
+// expire removes expired memories, and documents that a retention keeps no longer,
+// at once and then again and again, until ctx ends. A store that is down is tried
+// again the next time.
 func (n *Node) expire(ctx context.Context) error {
 	tick := time.NewTicker(expireEvery)
 	defer tick.Stop()
 	for {
-		removed, err := removeExpired(ctx, n.documents, n.directory.Tenants(), n.cfg.Now())
-		switch {
-		case ctx.Err() != nil:
+		now := n.cfg.Now()
+		removed, err1 := removeExpired(ctx, n.documents, n.directory.Tenants(), now)
+		old, err2 := removeOutdated(ctx, n.documents, n.directory, now)
+		if ctx.Err() != nil {
 			return nil
-		case err != nil:
-			n.cfg.Log.WarnContext(ctx, "expired memories stay", slog.String("error", err.Error()))
-		case removed > 0:
-			n.cfg.Log.InfoContext(ctx, "expired memories removed", slog.Int("documents", removed))
+		}
+		if err := errors.Join(err1, err2); err != nil {
+			n.cfg.Log.WarnContext(ctx, "documents stay whose time is over", slog.String("error", err.Error()))
+		}
+		if removed+old > 0 {
+			n.cfg.Log.InfoContext(ctx, "documents removed whose time is over", slog.Int("expired", removed), slog.Int("old", old))
 		}
 		select {
 		case <-tick.C:

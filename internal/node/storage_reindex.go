@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/sqlite"
@@ -20,7 +21,7 @@ var ErrNoProjection = errors.New("is not made from the journal, so nothing could
 
 // Reindex drops the documents of a projection and makes them again from the
 // journal, while no node uses the directory. It says how many were removed and
-// made.
+// made. What a retention has removed stays removed.
 //
 // Crash: some of them are missing, and the command run again makes them.
 func Reindex(ctx context.Context, dir string, at Documents, index string) (removed, made int, err error) {
@@ -54,10 +55,11 @@ func Reindex(ctx context.Context, dir string, at Documents, index string) (remov
 		if err != nil {
 			return removed, made, err
 		}
-		if err := put(ctx, u.documents, tenant, index, inOrder(docs)); err != nil {
+		list := younger(index, inOrder(docs), u.directory.Removed(tenant, index, time.Now()))
+		if err := put(ctx, u.documents, tenant, index, list); err != nil {
 			return removed, made, err
 		}
-		made += len(docs)
+		made += len(list)
 	}
 	return removed, made, nil
 }
