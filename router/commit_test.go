@@ -74,7 +74,7 @@ func TestStale(t *testing.T) {
 			return task.Order("read_lines", catalog.ReadLines{FileID: "f", N: 1})
 		}, intents.KeyRevoked},
 		{"grant", func() {
-			w.Want(w.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "default", Sub: "bob", Before: "2026-11-20T11:00:00Z"}), intents.OK)
+			w.Want(w.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "default", Sub: "bob", Before: "2026-11-20T10:00:01Z"}), intents.OK)
 		}, func() routertest.Order { o := find(w); o.User = "bob"; return o }, intents.GrantInvalid},
 		{"role", func() {
 			w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: "user", Capabilities: []string{"plans:*"}}}), intents.OK)

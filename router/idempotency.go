@@ -29,7 +29,7 @@ func (r *Router) idempotency(ctx context.Context, o *order) error {
 	}
 	refusal := r.legal(o)
 	if refusal == nil {
-		return r.provePush(ctx, o)
+		return nil
 	}
 	// The same order may have been committed between the look-up and the fold:
 	// then its own effect is what makes it illegal now.
@@ -154,7 +154,7 @@ func (r *Router) move(o *order) error {
 	} else if o.env.Type() == typeApprove {
 		e, err = o.view.legalApproval(o.env, o.now)
 	} else {
-		e, err = o.view.legalAdmin(o.env)
+		e, err = o.view.legalAdmin(o.env, o.now)
 	}
 	if err != nil {
 		return err

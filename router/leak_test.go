@@ -27,7 +27,7 @@ func TestTenantsAreNotTold(t *testing.T) {
 			return routertest.Order{Type: "skill.approve", Args: catalog.SkillApprove{Tenant: tenant, Skill: "s", Digest: intents.Digest(nil), Effect: catalog.Pure}}
 		},
 		"grant.revoke": func(tenant string) routertest.Order {
-			return routertest.Order{Type: "grant.revoke", Args: catalog.GrantRevoke{Tenant: tenant, Sub: "ana", Before: "2026-11-20T11:00:00Z"}}
+			return routertest.Order{Type: "grant.revoke", Args: catalog.GrantRevoke{Tenant: tenant, Sub: "ana", Before: "2026-11-20T10:00:01Z"}}
 		},
 	} {
 		var told []string

@@ -54,9 +54,10 @@ func (v *View) legalPush(e *intents.Envelope) error {
 }
 
 // provePush compiles the policy of a push and has the router prove itself under
-// it, before anything is committed.
+// it, before anything is committed. That costs what the sender likes, and so it
+// comes after stage 6.
 func (r *Router) provePush(ctx context.Context, o *order) error {
-	if o.env.Type() != typePush {
+	if o.env.Type() != typePush || o.duplicate != nil {
 		return nil
 	}
 	if r.cfg.PolicyPlace != "" {

@@ -86,6 +86,11 @@ func TestPolicyPush(t *testing.T) {
 	stranger := w.AddOperator("acme", "eve", "admin")
 	w.Want(w.Do(routertest.Order{By: stranger, Tenant: "acme", User: "eve", Type: "policy.push", Args: push(w, 10, func(policies.Source) {})}), intents.RBACForbidden)
 
+	// Nothing is compiled for who may not push: of a bundle that is broken they hear nothing.
+	clerk := w.AddOperator("system", "carl", "user")
+	broken := push(w, 10, func(s policies.Source) { s["x.rego"] = []byte("package x\n\ny if nothing\n") })
+	w.Want(w.Do(routertest.Order{By: clerk, Tenant: "system", User: "carl", Type: "policy.push", Args: broken}), intents.RBACForbidden)
+
 	embedded, err := policies.New(t.Context(), policies.Embedded())
 	w.Must(err)
 	w.Policy = policies.NewLive(embedded)

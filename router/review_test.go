@@ -26,10 +26,30 @@ func TestRevokeWithATimeThatTheFoldCannotRead(t *testing.T) {
 func TestRevocationIsNotTakenBack(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	raw := w.Seal(routertest.Order{By: w.Manager, Type: "soul.get", Args: catalog.SoulGet{}})
-	for _, d := range []time.Duration{time.Minute, -time.Hour} {
+	for _, d := range []time.Duration{time.Second, -time.Hour} {
 		w.Want(w.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "default", Sub: "ana", Before: intents.FormatTime(w.Clock.Now().Add(d))}), intents.OK)
 	}
 	w.Want(w.Send(raw), intents.GrantInvalid)
+}
+
+// A revocation ends the grants that there are. One of the future would lock the
+// user out until then, and nothing takes it back; clocks may differ by the leeway.
+func TestRevocationOfTheFuture(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	revoke := func(ahead time.Duration) *intents.Answer {
+		return w.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "default", Sub: "ana", Before: intents.FormatTime(w.Clock.Now().Add(ahead))})
+	}
+	for _, ahead := range []time.Duration{intents.Leeway + time.Millisecond, 100 * 365 * 24 * time.Hour} {
+		if a := w.Want(revoke(ahead), intents.MalformedArgs); a.Pointer != "/intent/args/before" {
+			t.Errorf("%s: at %q", ahead, a.Pointer)
+		}
+	}
+	soul := routertest.Order{By: w.Manager, Type: "soul.get", Args: catalog.SoulGet{}}
+	w.OK(soul)
+	w.Want(revoke(intents.Leeway), intents.OK)
+	w.Want(w.Do(soul), intents.GrantInvalid)
+	w.Clock.Move(intents.Leeway)
+	w.OK(soul)
 }
 
 // An executor's number that the schema takes for an integer and Go does not must

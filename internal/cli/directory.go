@@ -245,7 +245,7 @@ func grantCommand(std IO) *cobra.Command {
 				}
 			}
 			return f.submit(cmd.Context(), std, "grant.revoke", func(t string) any {
-				return catalog.GrantRevoke{Tenant: t, Sub: args[0], Before: at.UTC().Format(time.RFC3339)}
+				return catalog.GrantRevoke{Tenant: t, Sub: args[0], Before: intents.FormatTime(at)}
 			})
 		},
 	}
