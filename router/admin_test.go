@@ -158,6 +158,36 @@ func TestOperatorRoles(t *testing.T) {
 	w.OK(routertest.Order{By: w.Operator, Type: "skill.approve", Args: order.Args})
 }
 
+// An operator's order names no plan that is not its own: held for approval it
+// would stand in that plan's way. Cancelling is what an operator may do to any plan
+// of the tenant, and to the one that the order names.
+func TestOperatorNamesNoPlan(t *testing.T) {
+	w := rules(t, `{"id": "ext.ours", "reason": "We want to know.", "approvers": ["ben"]} if input.intent.type == "skill.approve"`)
+	bob := w.AddOperator("default", "bob", "admin")
+	p := w.NewPlan("p1")
+	p.Want(p.Open(), intents.OK)
+	p.Want(p.NewPlan("p2").Open(), intents.OK)
+	order := routertest.Order{
+		By: bob, User: "bob", Tenant: "default", Type: "skill.approve",
+		Args: catalog.SkillApprove{Skill: "feed", Digest: intents.Digest(nil), Effect: catalog.Pure},
+	}
+	for _, plan := range []string{"p1", "nowhere"} {
+		order.Ctx.PlanID = plan
+		if a := w.Want(w.Do(order), intents.TaskScope); a.Pointer != "/context/plan_id" {
+			t.Errorf("%s: at %s", plan, a.Pointer)
+		}
+	}
+	if n := len(w.Dir.Silent(w.Journal.Next())); n != 2 {
+		t.Errorf("%d plans wait for a driver, want 2", n)
+	}
+	order.Ctx.PlanID = ""
+	w.Want(w.Do(order), intents.ApprovalRequired)
+	cancel := routertest.Order{By: bob, User: "bob", Tenant: "default", Type: "cancel", Args: catalog.Cancel{PlanID: "p1"}, Ctx: intents.Context{PlanID: "p2"}}
+	w.Want(w.Do(cancel), intents.TaskScope)
+	cancel.Ctx.PlanID = "p1"
+	w.OK(cancel)
+}
+
 // grant.revoke ends the grants minted before, and the user's open plans with
 // their tasks; others' go on.
 func TestGrantRevoke(t *testing.T) {

@@ -78,8 +78,7 @@ func (m mover) own(id string) (*plan, error) {
 	if p.view.UserID != pr.UserID && m.e.Signer().Role != intents.RoleOperator {
 		return nil, intents.Refuse(intents.TaskScope, "/intent/args/plan_id", "the plan belongs to another user")
 	}
-	c := m.e.Context()
-	if m.e.Signer().Role != intents.RoleOperator && c.PlanID != "" && c.PlanID != id {
+	if c := m.e.Context(); c.PlanID != "" && c.PlanID != id {
 		return nil, intents.Refuse(intents.TaskScope, "/context/plan_id", "context names another plan")
 	}
 	return p, nil
