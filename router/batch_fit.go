@@ -62,6 +62,9 @@ func (o *order) fits(before []*order) error {
 		if o.restsOn(b) {
 			return intents.Refuse(intents.MalformedArgs, "", fmt.Sprintf("rests on what order %d of the batch changes: submit it after that", i))
 		}
+		if o.effect != nil && b.dispatched() && b.restsOn(o) { // o takes effect with the commit, b is carried out after it
+			return intents.Refuse(intents.MalformedArgs, "", fmt.Sprintf("changes what order %d of the batch rests on, and would take effect before that is carried out: submit it after that", i))
+		}
 	}
 	return nil
 }

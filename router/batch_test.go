@@ -227,6 +227,29 @@ func TestBatchRests(t *testing.T) {
 	submitted(w, batchOf(w.Seal(one), w.Seal(w.NewPlan("p2").OpenOrder())), intents.OK)
 }
 
+// Orders of the router take effect with the commit, wherever they stand: one that
+// ends what an earlier call rests on would end it before the call is carried out.
+func TestBatchEndsNothingBefore(t *testing.T) {
+	for _, effect := range []catalog.Effect{catalog.Pure, catalog.Idempotent, catalog.Once} {
+		w := routertest.New(t, routertest.Options{})
+		task := started(w, effect)
+		call := w.Seal(task.CallOrder("feed", `{"n":0}`))
+		failed := catalog.PlanClose{PlanID: task.ID, Epoch: task.Epoch, Status: "failed", Failure: &catalog.Failure{Reason: "infeasible", CompletedSteps: []int{}}}
+		for name, end := range map[string]routertest.Order{
+			"plan.close":  {By: w.Manager, Type: "plan.close", Args: failed, Ctx: intents.Context{PlanID: task.ID}},
+			"cancel":      task.CancelOrder(w.Gateway),
+			"step.finish": task.Order("step.finish", catalog.StepFinish{TaskID: task.TaskID, Status: "failed", Reason: "no rows"}),
+			"plan.claim":  task.ClaimOrder(task.Epoch + 1),
+		} {
+			b := submitted(w, batchOf(call, w.Seal(end)), intents.MalformedArgs)
+			if b.Answers != nil || *b.Index != 1 || len(w.Bus.Calls("skill.call")) != 0 {
+				t.Errorf("%s, then %s: %+v", effect, name, b)
+			}
+		}
+		submitted(w, batchOf(call), intents.OK)
+	}
+}
+
 // What a batch relies on may change before its commit: all of it is decided again.
 func TestBatchStale(t *testing.T) {
 	w, j := withHooks(t)
@@ -344,7 +367,7 @@ func TestBatchRevoked(t *testing.T) {
 	usual := w.Bus.Executor("skill.call")
 	w.Bus.On("skill.call", func(ctx context.Context, c routertest.Call) intents.Report {
 		//nolint:contextcheck // another caller's order
-		w.Want(w.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "default", Sub: "ana", Before: "2026-11-20T11:00:00Z"}), intents.OK)
+		w.Want(w.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "default", Sub: "ana", Before: "2026-11-20T10:00:01Z"}), intents.OK)
 		return usual(ctx, c)
 	})
 	b := submitted(w, batchOf(calls(w, task, 3)...), intents.GrantInvalid)
