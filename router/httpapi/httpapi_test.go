@@ -71,7 +71,7 @@ func openWith(t *testing.T, o routertest.Options) *entrance {
 	})
 	return &entrance{w, contract(t).Handler(t, httpapi.New(httpapi.Config{
 		Router: w.Router, Directory: w.Dir, Documents: docs, Recorder: r, Policy: w.Policy,
-		Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler),
+		Log: slog.New(slog.DiscardHandler),
 	}))}
 }
 
@@ -265,7 +265,7 @@ func TestWellKnown(t *testing.T) {
 
 func TestNotReady(t *testing.T) {
 	w := routertest.NewEmpty(t, routertest.Options{})
-	e := &entrance{w, httpapi.New(httpapi.Config{Router: w.Router, Directory: w.Dir, Policy: w.Policy, Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler)})}
+	e := &entrance{w, httpapi.New(httpapi.Config{Router: w.Router, Directory: w.Dir, Policy: w.Policy, Log: slog.New(slog.DiscardHandler)})}
 	if got := e.do(http.MethodGet, "/readyz", nil); got.Code != http.StatusServiceUnavailable {
 		t.Errorf("readyz %d", got.Code)
 	}

@@ -10,9 +10,15 @@ import (
 	"aob.dev/writ/router/routertest"
 )
 
-// bearer is a grant for reading.
+// bearer is a grant for reading, of somebody who came with a token.
 func (e *entrance) bearer(user, tenant string, roles ...string) []string {
-	return []string{"Authorization", "Bearer " + e.Grant(user, tenant, routertest.Order{Roles: roles})}
+	return e.bearerOf("token", user, tenant, roles...)
+}
+
+func (e *entrance) bearerOf(client, user, tenant string, roles ...string) []string {
+	e.Helper()
+	named := func(g *intents.Grant) { g.Act.Client = client }
+	return []string{"Authorization", "Bearer " + e.Grant(user, tenant, routertest.Order{Roles: roles, Grant: named})}
 }
 
 // A read carries a grant and sees its tenant's orders: its own, with audit:read all.
@@ -72,4 +78,50 @@ func TestReceipt(t *testing.T) {
 	raw, id := e.SealID(o)
 	refused(t, e.post(raw), intents.RBACForbidden)
 	refused(t, e.do(http.MethodGet, "/v1/intents/"+id+"/receipt", nil, e.bearer("ana", "default", "user")...), intents.NotFound)
+}
+
+// A read is judged with the roles of today: a grant of before gives no more than
+// user row and API key give now.
+func TestReadersRolesOfToday(t *testing.T) {
+	e := open(t)
+	mine := decoded[intents.Answer](t, e.post(e.Seal(find(e))))
+	path := "/v1/intents/" + mine.IntentID
+	get := func(headers []string) int { return e.do(http.MethodGet, path, nil, headers...).Code }
+	listed := func(headers []string) int {
+		page := decoded[struct{ Orders []struct{} }](t, e.do(http.MethodGet, "/v1/intents?type=skill.find", nil, headers...))
+		return len(page.Orders)
+	}
+	put := func(a catalog.AdminPut) {
+		a.Tenant = "default"
+		e.Want(e.Admin("admin.put", a), intents.OK)
+	}
+
+	audrey := e.bearer("audrey", "default", "auditor")
+	if get(audrey) != http.StatusOK || listed(audrey) != 1 {
+		t.Error("an auditor does not read")
+	}
+	put(catalog.AdminPut{User: &catalog.User{UserID: "audrey", Roles: []string{"user"}}})
+	if got := get(audrey); got != http.StatusNotFound || listed(audrey) != 0 {
+		t.Errorf("who is no auditor any more gets %d, and a list of %d", got, listed(audrey))
+	}
+	put(catalog.AdminPut{User: &catalog.User{UserID: "audrey", Roles: []string{"auditor"}, Disabled: true}})
+	for _, at := range []string{path, path + "/receipt", "/v1/intents", "/v1/approvals", "/v1/approvals/" + mine.IntentID, "/v1/policy"} {
+		refused(t, e.do(http.MethodGet, at, nil, audrey...), intents.RBACForbidden)
+	}
+
+	key := catalog.APIKey{ID: "k9", Hash: intents.Digest([]byte("k9")), UserID: "olga", MaxRoles: []string{"auditor"}}
+	olga := e.bearerOf("apikey:k9", "olga", "default", "auditor")
+	refused(t, e.do(http.MethodGet, path, nil, olga...), intents.RBACForbidden)
+	put(catalog.AdminPut{APIKey: &key})
+	if got := get(olga); got != http.StatusOK {
+		t.Errorf("the key's auditor gets %d", got)
+	}
+	key.MaxRoles = []string{"user"}
+	put(catalog.AdminPut{APIKey: &key})
+	if got := get(olga); got != http.StatusNotFound {
+		t.Errorf("with a key that gives less, %d", got)
+	}
+	key.Revoked = true
+	put(catalog.AdminPut{APIKey: &key})
+	refused(t, e.do(http.MethodGet, path, nil, olga...), intents.RBACForbidden)
 }

@@ -20,7 +20,6 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/http"
-	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -51,7 +50,6 @@ type Config struct {
 	Recorder  *recorder.Recorder
 	Ledger    Ledger // nil: this process has none, and its routes are not there
 	Policy    *policies.Live
-	Now       func() time.Time
 	Log       *slog.Logger
 }
 
