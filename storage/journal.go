@@ -8,7 +8,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"iter"
@@ -42,13 +41,15 @@ const (
 	PartControl  = "control"
 )
 
-// Record is one entry of the journal. It never changes once committed.
+// Record is one entry of the journal. Once committed it never changes, but that
+// an Eraser takes parts away.
 type Record struct {
 	Position int64                      // from 0, gap-free; set by Commit
 	Kind     Kind                       //
 	At       time.Time                  // millisecond UTC, by the router's clock
 	Parts    map[string]json.RawMessage // part name to its bytes
 	Salts    map[string][]byte          // part name to 32 random bytes; stays in the journal
+	Erased   map[string]string          // name of a part that was erased to its part digest
 }
 
 // NewRecord salts the parts.
@@ -64,14 +65,15 @@ func NewRecord(kind Kind, at time.Time, parts map[string]json.RawMessage) Record
 
 // Digest is the record's commitment (DESIGN §6): "sha256:" and the hex SHA-256
 // over the JCS map of part name to hex SHA-256(salt ‖ part bytes). It does not
-// depend on the position, so it is known before the record is committed.
+// depend on the position, so it is known before the record is committed, nor on
+// whether parts have been erased.
 func (r Record) Digest() string {
-	parts := make(map[string]string, len(r.Parts))
+	parts := make(map[string]string, len(r.Parts)+len(r.Erased))
+	for name, digest := range r.Erased {
+		parts[name] = digest
+	}
 	for name, body := range r.Parts {
-		h := sha256.New()
-		h.Write(r.Salts[name]) // never fails
-		h.Write(body)
-		parts[name] = hex.EncodeToString(h.Sum(nil))
+		parts[name] = PartDigest(r.Salts[name], body)
 	}
 	digest, err := DigestOf(parts)
 	if err != nil {

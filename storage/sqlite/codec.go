@@ -1,7 +1,9 @@
 package sqlite
 
 import (
+	"bytes"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,8 +14,15 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// bodyVersion is the first byte of every body; see the package comment.
-const bodyVersion = 1
+// bodyVersion is the first byte of every body, erasedVersion of one that parts
+// were erased from; see the package comment.
+const (
+	bodyVersion   = 1
+	erasedVersion = 2
+)
+
+// digestSize is that of a part digest, in bytes.
+const digestSize = 32
 
 const (
 	flagTake = 1 << iota
@@ -36,7 +45,11 @@ func appendBody(b []byte, e storage.Entry) []byte {
 	if e.Open {
 		flags |= flagOpen
 	}
-	b = append(b, bodyVersion, flags)
+	version := byte(bodyVersion)
+	if len(e.Record.Erased) > 0 {
+		version = erasedVersion
+	}
+	b = append(b, version, flags)
 	b = appendPosition(b, e.Of)
 	b = appendPosition(b, e.Holder)
 	b = binary.AppendVarint(b, e.Record.At.UnixMilli())
@@ -50,6 +63,17 @@ func appendBody(b []byte, e storage.Entry) []byte {
 		b = appendBytes(b, e.Record.Salts[name])
 		b = appendBytes(b, e.Record.Parts[name])
 	}
+	if version == bodyVersion {
+		return b
+	}
+	b = binary.AppendUvarint(b, uint64(len(e.Record.Erased)))
+	for _, name := range slices.Sorted(maps.Keys(e.Record.Erased)) {
+		digest, err := hex.DecodeString(e.Record.Erased[name])
+		if err != nil || len(digest) != digestSize {
+			digest = make([]byte, digestSize) // erase looks at it before
+		}
+		b = append(appendBytes(b, []byte(name)), digest...)
+	}
 	return b
 }
 
@@ -60,8 +84,9 @@ func decodeBody(position int64, kind int, body []byte) (storage.Entry, error) {
 		return storage.Entry{}, fmt.Errorf("position %d: unknown kind %d", position, kind)
 	}
 	r := reader{rest: body}
-	if v := r.byte(); v != bodyVersion {
-		return storage.Entry{}, fmt.Errorf("position %d: body version %d, this program knows %d", position, v, bodyVersion)
+	version := r.byte()
+	if version != bodyVersion && version != erasedVersion {
+		return storage.Entry{}, fmt.Errorf("position %d: body version %d, this program knows up to %d", position, version, erasedVersion)
 	}
 	flags := r.byte()
 	e := storage.Entry{Take: flags&flagTake != 0, Open: flags&flagOpen != 0, Of: r.position(), Holder: r.position()}
@@ -78,6 +103,9 @@ func decodeBody(position int64, kind int, body []byte) (storage.Entry, error) {
 			e.Record.Salts[name] = salt
 		}
 		e.Record.Parts[name] = r.bytes()
+	}
+	if version == erasedVersion {
+		r.erased(&e.Record)
 	}
 	if r.bad || len(r.rest) > 0 {
 		return storage.Entry{}, fmt.Errorf("position %d: %w", position, errBody)
@@ -154,6 +182,25 @@ func (r *reader) take(n int) []byte {
 	v := r.rest[:n:n]
 	r.rest = r.rest[n:]
 	return v
+}
+
+// erased reads what stands for erased parts, and the zeros that keep the body as
+// long as it was.
+func (r *reader) erased(rec *storage.Record) {
+	n := r.count()
+	rec.Erased = make(map[string]string, n)
+	for range n {
+		name := string(r.bytes())
+		rec.Erased[name] = hex.EncodeToString(r.take(digestSize))
+		if _, twice := rec.Parts[name]; twice {
+			r.fail()
+		}
+	}
+	if len(bytes.Trim(r.rest, "\x00")) > 0 || n == 0 {
+		r.fail()
+		return
+	}
+	r.rest = nil
 }
 
 func (r *reader) bytes() []byte { return r.take(r.count()) }

@@ -15,6 +15,7 @@ import (
 func bodies() []storage.Entry {
 	at := time.UnixMilli(1_800_000_000_123).UTC()
 	parts := map[string]json.RawMessage{"order": json.RawMessage(`{"a":1}`), "grant": json.RawMessage(`"x"`)}
+	erased, _ := storage.NewRecord(storage.KindOutcome, at, parts).Without("order")
 	return []storage.Entry{
 		{Record: storage.Record{Kind: storage.KindControl, At: at}, Of: storage.Nobody, Holder: storage.Nobody},
 		{
@@ -22,6 +23,7 @@ func bodies() []storage.Entry {
 			Touches: []storage.Subject{"plan/acme/p", ""},
 		},
 		{Record: storage.NewRecord(storage.KindOutcome, time.UnixMilli(-5).UTC(), parts), Of: 0, Holder: storage.Nobody},
+		{Record: erased, Of: 0, Holder: storage.Nobody},
 	}
 }
 
@@ -44,6 +46,7 @@ func FuzzBody(f *testing.F) {
 	for _, e := range bodies() {
 		f.Add(0, appendBody(nil, e))
 	}
+	f.Add(1, append(appendBody(nil, bodies()[3]), 0, 0, 0))
 	f.Add(99, []byte{1, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
 	f.Fuzz(func(t *testing.T, kind int, body []byte) {
 		e, err := decodeBody(7, kind, body)

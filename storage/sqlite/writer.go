@@ -13,7 +13,8 @@ import (
 
 // request is one call that waits for the writer.
 type request struct {
-	judge   func(*draft) answer // run by the writer; adds to the draft what it accepts
+	judge   func(*draft) answer         // run by the writer; adds to the draft what it accepts
+	alone   func(context.Context) error // in place of judge: run by the writer behind the group
 	verdict answer
 	answer  chan answer // buffered: the writer never waits for a caller that went away
 }
@@ -29,10 +30,14 @@ type answer struct {
 // ask hands a request to the writer and waits. An error of its own means that
 // nothing is known; the answer carries the judgement.
 func (j *Journal) ask(ctx context.Context, judge func(*draft) answer) (answer, error) {
+	return j.hand(ctx, &request{judge: judge, answer: make(chan answer, 1)})
+}
+
+// hand a request to the writer and wait for its answer.
+func (j *Journal) hand(ctx context.Context, r *request) (answer, error) {
 	if err := j.failed.get(); err != nil {
 		return answer{}, err
 	}
-	r := &request{judge: judge, answer: make(chan answer, 1)}
 	if err := j.requests.submit(ctx, r); err != nil {
 		return answer{}, err
 	}
@@ -49,7 +54,9 @@ func (j *Journal) write(ctx context.Context, batch []*request) {
 	}
 	d := newDraft(j.state, j.room())
 	for _, r := range batch {
-		r.verdict = r.judge(d)
+		if r.judge != nil {
+			r.verdict = r.judge(d)
+		}
 	}
 	if len(d.entries) > 0 {
 		// A crash in store leaves none of the group. A failure drops the draft,
@@ -67,11 +74,22 @@ func (j *Journal) write(ctx context.Context, batch []*request) {
 		failpoint.Hit(failpoint.JournalPublished)
 	}
 	for _, r := range batch {
-		r.answer <- r.verdict
+		if r.judge != nil {
+			r.answer <- r.verdict
+		}
 	}
 	if len(d.entries) > 0 {
 		failpoint.Hit(failpoint.JournalAnswered)
 		j.ckpt.between(ctx, j.db.writer)
+	}
+	for _, r := range batch {
+		if r.alone != nil {
+			err := j.failed.get()
+			if err == nil {
+				err = r.alone(ctx)
+			}
+			r.answer <- answer{err: err}
+		}
 	}
 }
 

@@ -69,6 +69,8 @@ func TestJournal(t *testing.T, open OpenJournal) {
 		"ManyCallersGapFree":   testManyCallersGapFree,
 		"OneOutcomeOfMany":     testOneOutcomeOfMany,
 		"Closed":               testClosed,
+		"Erase":                testErase,
+		"EraseBesideWriters":   testEraseBesideWriters,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

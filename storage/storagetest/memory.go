@@ -34,7 +34,8 @@ type memoryOrder struct {
 }
 
 var (
-	_ Opened = (*Journal)(nil)
+	_ Opened         = (*Journal)(nil)
+	_ storage.Eraser = (*Journal)(nil)
 
 	errClosed = errors.New("storagetest: journal closed")
 )
@@ -174,6 +175,27 @@ func (j *Journal) Take(ctx context.Context, of int64, takeover storage.Record) (
 	}
 	attempt := o.attempt + 1
 	return attempt, j.write(storage.Entry{Record: stored(takeover, j.next()), Of: of, Holder: storage.Nobody})
+}
+
+// Erase implements storage.Eraser. FailNext fails it too, and persist has it
+// erase all the same.
+func (j *Journal) Erase(ctx context.Context, what ...storage.Erasure) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if err := j.usable(ctx); err != nil {
+		return err
+	}
+	err, persist := j.failure, j.persist
+	if j.failure = nil; err != nil && !persist {
+		return err
+	}
+	for _, x := range what {
+		if x.Position < 0 || x.Position >= j.next() {
+			return storage.ErrNotFound
+		}
+		j.entries[x.Position].Record, _ = j.entries[x.Position].Record.Without(x.Parts...)
+	}
+	return err
 }
 
 // Get implements storage.Records.

@@ -1,0 +1,189 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"aob.dev/writ/storage"
+)
+
+var _ storage.Eraser = (*Journal)(nil)
+
+// eraseRetry is how long Erase waits before it looks again whether readers still
+// need the write-ahead log.
+const eraseRetry = 10 * time.Millisecond
+
+// Erase takes parts of records away; see storage.Eraser. The rows are overwritten
+// where they stand in one transaction, which is then copied into the database and
+// the write-ahead log cut to nothing. Who reads the journal for long, such as a
+// backup, holds that up: then Erase waits, until ctx ends, while orders go on.
+//
+// Crash before the transaction: nothing is erased. After it: readers see the
+// digests, and the write-ahead log may still have the bytes, until Erase is
+// called again.
+func (j *Journal) Erase(ctx context.Context, what ...storage.Erasure) error {
+	if len(what) == 0 {
+		return nil
+	}
+	if _, err := j.alone(ctx, func(ctx context.Context) error { return j.overwrite(ctx, what) }); err != nil {
+		return err
+	}
+	for {
+		busy, err := j.alone(ctx, j.emptyLog)
+		if err != nil || !busy {
+			return err
+		}
+		select {
+		case <-time.After(eraseRetry):
+		case <-ctx.Done():
+			return fmt.Errorf("erase: somebody reads the journal, its write-ahead log still has the bytes: %w", ctx.Err())
+		}
+	}
+}
+
+// errBusy: a reader needs the write-ahead log as it is.
+var errBusy = errors.New("the journal is being read")
+
+// alone has the writer run fn between two groups.
+func (j *Journal) alone(ctx context.Context, fn func(context.Context) error) (busy bool, err error) {
+	a, err := j.hand(ctx, &request{alone: fn, answer: make(chan answer, 1)})
+	if err = errors.Join(err, a.err); errors.Is(err, errBusy) {
+		return true, nil
+	}
+	return false, err
+}
+
+// overwrite is run by the writer.
+func (j *Journal) overwrite(ctx context.Context, what []storage.Erasure) error {
+	bodies := make(map[int64][]byte)
+	for _, x := range what {
+		if x.Position < 0 || x.Position >= j.state.next {
+			return fmt.Errorf("erase record %d: %w", x.Position, storage.ErrNotFound)
+		}
+		body, err := j.without(ctx, x, bodies[x.Position])
+		if err != nil {
+			return fmt.Errorf("erase record %d: %w", x.Position, err)
+		}
+		if body != nil {
+			bodies[x.Position] = body
+		}
+	}
+	if len(bodies) == 0 {
+		return nil
+	}
+	if err := j.replace(ctx, bodies); err != nil {
+		return j.storeFailed(ctx, err)
+	}
+	j.ckpt.dirty.Store(true)
+	return nil
+}
+
+// without is the body of a record after an erasure, as long as it was; nil if
+// nothing is to be erased. body is the record's, or nil for the stored one.
+func (j *Journal) without(ctx context.Context, x storage.Erasure, body []byte) ([]byte, error) {
+	kind := 0
+	row := j.db.writer.QueryRowContext(ctx, "SELECT kind, body FROM records WHERE position = ?", x.Position)
+	stored := body
+	if err := row.Scan(&kind, &body); err != nil {
+		return nil, err
+	}
+	if stored == nil {
+		stored = body
+	}
+	e, err := decodeBody(x.Position, kind, stored)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range x.Parts {
+		if _, there := e.Record.Parts[name]; there && len(e.Record.Salts[name]) != digestSize {
+			return nil, fmt.Errorf("part %q has no salt: its digest would tell what it was", name)
+		}
+	}
+	rec, changed := e.Record.Without(x.Parts...)
+	if !changed {
+		return nil, nil
+	}
+	e.Record = rec
+	erased := appendBody(make([]byte, 0, len(stored)), e)
+	if len(erased) > len(stored) {
+		return nil, errors.New("part is shorter than its digest")
+	}
+	return slices.Grow(erased, len(stored)-len(erased))[:len(stored)], nil
+}
+
+// replace overwrites rows with bodies of the same length.
+func (j *Journal) replace(ctx context.Context, bodies map[int64][]byte) error {
+	if _, err := j.statements.begin.ExecContext(ctx); err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	for position, body := range bodies {
+		if _, err := j.db.writer.ExecContext(ctx, "UPDATE records SET body = ? WHERE position = ?", body, position); err != nil {
+			return fmt.Errorf("erase record %d: %w", position, err)
+		}
+	}
+	if err := j.scrubRoot(ctx); err != nil {
+		return fmt.Errorf("scrub: %w", err)
+	}
+	if _, err := j.statements.commit.ExecContext(ctx); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	return nil
+}
+
+// What scrubRoot reads of a page (SQLite's file format, section 1.6).
+const (
+	interiorTable  = 5  // type of the page, its first byte
+	interiorHeader = 12 // bytes, then two for each cell
+)
+
+// scrubRoot wipes what is between the header and the cells of the root page of
+// the records. It was the only page once: when it was full SQLite copied its rows
+// to another page and left their bytes behind. No other page of an append-only
+// table is ever copied.
+func (j *Journal) scrubRoot(ctx context.Context) error {
+	var number int64
+	var page []byte
+	err := j.db.writer.QueryRowContext(ctx, `SELECT pgno, data FROM sqlite_dbpage
+		WHERE pgno = (SELECT rootpage FROM sqlite_schema WHERE name = 'records')`).Scan(&number, &page)
+	if err != nil {
+		return err
+	}
+	if len(page) < interiorHeader || page[0] != interiorTable {
+		return nil // the one page still
+	}
+	cells, begin := int(binary.BigEndian.Uint16(page[3:])), int(binary.BigEndian.Uint16(page[5:]))
+	from := interiorHeader + 2*cells
+	if from > begin || begin > len(page) {
+		return errors.New("the root page of the records is damaged")
+	}
+	if len(bytes.Trim(page[from:begin], "\x00")) == 0 {
+		return nil
+	}
+	clear(page[from:begin])
+	_, err = j.db.writer.ExecContext(ctx, "UPDATE sqlite_dbpage SET data = ? WHERE pgno = ?", page, number)
+	return err
+}
+
+// emptyLog is run by the writer: it copies the write-ahead log into the database
+// and cuts it to nothing. Readers in the way are errBusy, and are not waited for.
+func (j *Journal) emptyLog(ctx context.Context) (err error) {
+	if _, err := j.db.writer.ExecContext(ctx, "PRAGMA busy_timeout=0"); err != nil {
+		return j.storeFailed(ctx, err)
+	}
+	busy, _, _, err := checkpointed(ctx, j.db.writer, "TRUNCATE")
+	if _, again := j.db.writer.ExecContext(ctx, "PRAGMA busy_timeout=1000"); again != nil {
+		return j.storeFailed(ctx, again)
+	}
+	switch {
+	case busy || err != nil && isBusy(err):
+		return errBusy
+	case err != nil:
+		return j.storeFailed(ctx, err)
+	}
+	return nil
+}
