@@ -14,6 +14,10 @@
 // [Unverified.Verify] gives an [Envelope], so the compiler keeps unverified
 // input out of the router. What is signed is what is executed: an Envelope
 // carries the canonical bytes, and nothing re-reads the received text.
+//
+// Signatures are verified by crypto/ed25519, and those of a key that has signed
+// often with a table of its multiples, which gives the same verdict sooner
+// (docs/decisions/0012-prepared-keys.md).
 package intents
 
 import (

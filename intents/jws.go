@@ -125,7 +125,7 @@ func OpenCompact(token, typ string, keys Keys, claims any) (Key, error) {
 	if err != nil {
 		return Key{}, Refuse(SignatureInvalid, "", "not a compact JWS")
 	}
-	payload, err := parsed.Verify(key.Public)
+	payload, err := parsed.Verify(joseVerifier{key})
 	if err != nil {
 		return Key{}, Refuse(SignatureInvalid, "", "signature does not match")
 	}
@@ -142,6 +142,22 @@ func OpenCompact(token, typ string, keys Keys, claims any) (Key, error) {
 		return Key{}, Refuse(SignatureInvalid, "", "claims: a name differs in case")
 	}
 	return key, nil
+}
+
+// joseVerifier is the one key that go-jose verifies with.
+type joseVerifier struct{ key Key }
+
+var _ jose.OpaqueVerifier = joseVerifier{}
+
+// VerifyPayload implements jose.OpaqueVerifier. The payload is the signing input.
+func (v joseVerifier) VerifyPayload(payload, signature []byte, alg jose.SignatureAlgorithm) error {
+	if alg != jose.EdDSA {
+		return jose.ErrUnsupportedAlgorithm
+	}
+	if !v.key.verifies(payload, signature) {
+		return jose.ErrCryptoFailure
+	}
+	return nil
 }
 
 // maxToken bounds compact tokens: a ticket with inline inputs is the largest.

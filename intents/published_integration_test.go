@@ -53,13 +53,14 @@ func published(t *testing.T, name, digest string) []byte {
 }
 
 // accepts is what orders and papers are verified with: a key that is admitted and
-// a signature of 64 bytes that crypto/ed25519 accepts.
+// a signature that crypto/ed25519 accepts, as the prepared key must.
 func accepts(t *testing.T, pub, message, sig []byte) bool {
 	t.Helper()
-	if err := AdmitKey(pub); err != nil {
-		t.Errorf("key %x: %v", pub, err)
+	p, err := prepareKey([32]byte(pub))
+	if err != nil {
+		t.Fatalf("key %x: %v", pub, err)
 	}
-	return len(sig) == ed25519.SignatureSize && ed25519.Verify(pub, message, sig)
+	return agrees(t, p, message, sig)
 }
 
 // TestIntegrationWycheproof: each of Wycheproof's cases has its result. No key of

@@ -1,7 +1,6 @@
 package intents
 
 import (
-	"crypto/ed25519"
 	"slices"
 	"time"
 )
@@ -25,7 +24,7 @@ func (u *Unverified) Verify(v Verifier) (*Envelope, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !ed25519.Verify(key.Public, u.input, u.signature[:]) {
+	if !key.verifies(u.input, u.signature[:]) {
 		return nil, Refuse(SignatureInvalid, "/sig", "signature does not match the canonical bytes")
 	}
 	if !v.Now.IsZero() && !key.NotAfter.IsZero() && v.Now.After(key.NotAfter) {
