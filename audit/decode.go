@@ -190,24 +190,15 @@ func (it *item) about(of int64) error {
 	return nil
 }
 
-// either reads a part quickly, or else as encoding/json does.
-func either[T any](raw []byte, into *T, quick func([]byte, *T) bool) error {
-	if quick(raw, into) {
-		return nil
-	}
-	*into = *new(T)
-	return json.Unmarshal(raw, into)
-}
-
 func (it *item) readOrder(bodies map[string][]byte) error {
 	o := &order{}
 	for _, part := range []struct {
 		name string
 		read func([]byte) error
 	}{
-		{storage.PartOrder, func(b []byte) error { return either(b, &o.sealed, quickSealed) }},
-		{storage.PartDecision, func(b []byte) error { return either(b, &o.decision, quickDecision) }},
-		{storage.PartFacts, func(b []byte) error { return either(b, &o.facts, quickFacts) }},
+		{storage.PartOrder, func(b []byte) (err error) { o.sealed, err = intents.ReadSealed(b); return err }},
+		{storage.PartDecision, func(b []byte) (err error) { o.decision, err = intents.ReadDecision(b); return err }},
+		{storage.PartFacts, func(b []byte) (err error) { o.facts, err = readFacts(b); return err }},
 	} {
 		if err := part.read(bodies[part.name]); err != nil {
 			return fmt.Errorf("part %q cannot be read", part.name)

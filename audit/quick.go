@@ -2,8 +2,9 @@ package audit
 
 import (
 	"bytes"
+	"encoding/json"
 
-	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/plainjson"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/storage"
 )
@@ -11,57 +12,64 @@ import (
 // quickLine reads the lines that nearly all of a bundle are, in the one spelling
 // that decodeLine accepts.
 func quickLine(raw []byte) (line, bool) {
-	c := cursor{b: raw}
-	if c.lit(`{"record":`) {
-		e := c.entry()
-		c.must("}\n")
-		return line{Record: e}, c.whole()
+	c := plainjson.New(raw)
+	if c.Lit(`{"record":`) {
+		e := quickEntry(c)
+		c.Must("}\n")
+		return line{Record: e}, c.Whole()
 	}
-	if c.lit(`{"leaf":`) {
+	if c.Lit(`{"leaf":`) {
 		b := &Bare{}
-		c.object(func() {
-			if c.has(`"leaf":`) {
-				b.Leaf = string(c.any(true))
+		c.Object(func() {
+			if c.Has(`"leaf":`) {
+				b.Leaf = string(c.Any(true))
 			}
-			b.Proof = c.proof()
+			b.Proof = quickProof(c)
 		})
-		c.must("}\n")
-		return line{Leaf: b}, c.whole() && b.Proof != nil && b.Leaf != ""
+		c.Must("}\n")
+		return line{Leaf: b}, c.Whole() && b.Proof != nil && b.Leaf != ""
 	}
 	return line{}, false
 }
 
-func (c *cursor) proof() []byte {
-	if !c.has(`"proof":`) {
+func quickProof(c *plainjson.Cursor) []byte {
+	if !c.Has(`"proof":`) {
 		return nil
 	}
-	return c.bytes()
+	return c.Bytes()
 }
 
-func (c *cursor) entry() *Entry {
+func quickEntry(c *plainjson.Cursor) *Entry {
 	e := &Entry{}
-	c.object(func() {
-		c.must(`"position":`)
-		e.Position = c.integer()
-		c.first = false
-		if c.has(`"kind":`) {
-			e.Kind = kind(c.plain())
+	c.Object(func() {
+		if !c.Has(`"position":`) {
+			c.Refuse()
 		}
-		c.text(`"at":`, &e.At)
-		c.text(`"tag":`, &e.Tag)
-		if !c.has(`"parts":`) {
-			c.odd = true
+		e.Position = c.Integer()
+		if c.Has(`"kind":`) {
+			e.Kind = kind(c.Plain())
+		}
+		c.Text(`"at":`, &e.At)
+		c.Text(`"tag":`, &e.Tag)
+		if !c.Has(`"parts":`) {
+			c.Refuse()
 			return
 		}
-		e.Parts = c.parts()
-		if c.has(`"receipt":`) {
-			e.Receipt = string(c.plain())
-			c.odd = c.odd || e.Receipt == ""
+		e.Parts = quickParts(c)
+		if c.Has(`"receipt":`) {
+			e.Receipt = string(c.Plain())
+			refuse(c, e.Receipt == "")
 		}
-		e.Proof = c.proof()
-		c.odd = c.odd || e.Kind == "" || e.At == "" || e.Tag == "" || len(e.Proof) == 0
+		e.Proof = quickProof(c)
+		refuse(c, e.Kind == "" || e.At == "" || e.Tag == "" || len(e.Proof) == 0)
 	})
 	return e
+}
+
+func refuse(c *plainjson.Cursor, odd bool) {
+	if odd {
+		c.Refuse()
+	}
 }
 
 // kind makes no string for the kinds that there are.
@@ -75,131 +83,99 @@ func kind(b []byte) storage.Kind {
 }
 
 // parts in ascending order of their names, as encoding/json writes a map.
-func (c *cursor) parts() map[string]Part {
+func quickParts(c *plainjson.Cursor) map[string]Part {
 	out := make(map[string]Part, 4)
-	c.must("{")
+	c.Must("{")
 	var last []byte
-	for !c.odd && !c.lit("}") {
+	for !c.Odd() && !c.Lit("}") {
 		if last != nil {
-			c.must(",")
+			c.Must(",")
 		}
-		name := c.plain()
-		c.must(":")
+		name := c.Plain()
+		c.Must(":")
 		if last != nil && bytes.Compare(last, name) >= 0 {
-			c.odd = true
+			c.Refuse()
 		}
 		last = name
 		var p Part
-		c.object(func() {
+		c.Object(func() {
 			switch {
-			case c.has(`"text":`):
-				p.body = c.any(true)
-				c.must(`,"salt":`)
-				p.Salt = c.bytes()
-				c.odd = c.odd || p.body == nil || len(p.Salt) == 0
-			case c.has(`"digest":`):
-				p.Digest = string(c.plain())
-				c.odd = c.odd || p.Digest == ""
+			case c.Has(`"text":`):
+				p.body = c.Any(true)
+				c.Must(`,"salt":`)
+				p.Salt = c.Bytes()
+				refuse(c, p.body == nil || len(p.Salt) == 0)
+			case c.Has(`"digest":`):
+				p.Digest = string(c.Plain())
+				refuse(c, p.Digest == "")
 			default:
-				c.odd = true
+				c.Refuse()
 			}
 		})
 		out[string(name)] = p
 	}
-	c.first = false
 	return out
 }
 
-// quickSealed reads the part "order".
-func quickSealed(raw []byte, s *intents.Sealed) bool {
-	c := cursor{b: raw}
-	c.object(func() {
-		c.text(`"header":`, &s.Header)
-		if c.has(`"payload":`) {
-			s.Payload = string(c.any(false))
-		}
-		c.text(`"sig":`, &s.Sig)
-	})
-	return c.whole()
+// readFacts reads the part "facts" of a record.
+func readFacts(raw []byte) (f policies.Facts, err error) {
+	if !quickFacts(raw, &f) {
+		f = policies.Facts{}
+		err = json.Unmarshal(raw, &f)
+	}
+	return f, err
 }
 
-// quickDecision reads the part "decision" where nothing but texts is in it.
-func quickDecision(raw []byte, d *intents.Decision) bool {
-	c := cursor{b: raw}
-	c.object(func() {
-		c.text(`"verdict":`, (*string)(&d.Verdict))
-		c.text(`"code":`, (*string)(&d.Code))
-		c.text(`"pointer":`, &d.Pointer)
-		if c.has(`"reason":`) {
-			d.Reason = string(c.any(false))
-		}
-		d.PolicyIDs = c.list(`"policy_ids":`)
-		d.Retryable = c.flag(`"retryable":`)
-		if c.has(`"hint":`) {
-			d.Hint = string(c.any(false))
-		}
-		d.Approvers = c.list(`"approvers":`)
-		c.text(`"intent_id":`, &d.IntentID)
-		c.text(`"fingerprint":`, &d.Fingerprint)
-		c.text(`"policy_digest":`, &d.PolicyDigest)
-		c.text(`"catalog_digest":`, &d.Catalog)
-		d.Directory = c.number(`"directory":`)
-		c.text(`"effect":`, &d.Effect)
-		c.text(`"executor":`, &d.Executor)
-	})
-	return c.whole()
-}
-
-// quickFacts reads the part "facts" where nobody had to approve.
+// quickFacts reads facts where nobody had to approve.
 func quickFacts(raw []byte, f *policies.Facts) bool {
-	c := cursor{b: raw}
-	c.object(func() {
-		if c.has(`"signer":`) {
-			c.object(func() {
-				c.text(`"kid":`, &f.Signer.KID)
-				c.text(`"role":`, &f.Signer.Role)
+	c := plainjson.New(raw)
+	c.Object(func() {
+		if c.Has(`"signer":`) {
+			c.Object(func() {
+				c.Text(`"kid":`, &f.Signer.KID)
+				c.Text(`"role":`, &f.Signer.Role)
 			})
 		}
-		f.Roles = c.list(`"roles":`)
-		if c.has(`"task":`) {
+		f.Roles = c.List(`"roles":`)
+		if c.Has(`"task":`) {
 			f.Task = &policies.Task{}
-			c.object(func() { c.task(f.Task) })
+			c.Object(func() { quickTask(c, f.Task) })
 		}
-		if c.has(`"plan":`) {
+		if c.Has(`"plan":`) {
 			f.Plan = &policies.Plan{}
-			c.object(func() { c.plan(f.Plan) })
+			c.Object(func() { quickPlan(c, f.Plan) })
 		}
-		if c.has(`"skill":`) {
+		if c.Has(`"skill":`) {
 			f.Skill = &policies.Skill{}
-			c.object(func() {
-				c.text(`"name":`, &f.Skill.Name)
-				c.text(`"digest":`, &f.Skill.Digest)
-				c.text(`"effect":`, &f.Skill.Effect)
+			c.Object(func() {
+				c.Text(`"name":`, &f.Skill.Name)
+				c.Text(`"digest":`, &f.Skill.Digest)
+				c.Text(`"effect":`, &f.Skill.Effect)
 			})
 		}
-		if c.has(`"approvals":`) && !c.lit("null") {
-			c.must("[]")
+		if c.Has(`"approvals":`) && !c.Lit("null") {
+			c.Must("[]")
 			f.Approvals = []policies.Approval{}
 		}
-		c.text(`"now":`, &f.Now)
+		c.Text(`"now":`, &f.Now)
 	})
-	return c.whole()
+	return c.Whole()
 }
 
-func (c *cursor) task(t *policies.Task) {
-	c.text(`"task_id":`, &t.TaskID)
-	c.text(`"plan_id":`, &t.PlanID)
-	t.Revision = int(c.number(`"revision":`))
-	t.Step = int(c.number(`"step":`))
-	t.Skills = c.list(`"skills":`)
-	c.text(`"deadline":`, &t.Deadline)
+func quickTask(c *plainjson.Cursor, t *policies.Task) {
+	c.Text(`"task_id":`, &t.TaskID)
+	c.Text(`"plan_id":`, &t.PlanID)
+	t.Revision = int(c.Number(`"revision":`))
+	t.Step = int(c.Number(`"step":`))
+	t.Skills = c.List(`"skills":`)
+	c.Text(`"deadline":`, &t.Deadline)
 }
 
-func (c *cursor) plan(p *policies.Plan) {
-	c.text(`"plan_id":`, &p.PlanID)
-	c.text(`"status":`, &p.Status)
-	p.Epoch = int(c.number(`"epoch":`))
-	p.Revision = int(c.number(`"revision":`))
-	p.ReplanCount = int(c.number(`"replan_count":`))
-	p.Steps = int(c.number(`"steps":`))
+func quickPlan(c *plainjson.Cursor, p *policies.Plan) {
+	c.Text(`"plan_id":`, &p.PlanID)
+	c.Text(`"status":`, &p.Status)
+	p.Epoch = int(c.Number(`"epoch":`))
+	p.Revision = int(c.Number(`"revision":`))
+	p.ReplanCount = int(c.Number(`"replan_count":`))
+	p.Steps = int(c.Number(`"steps":`))
 }

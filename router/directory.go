@@ -289,19 +289,20 @@ func readDecided(r storage.Record) (o decided, err error) {
 	return o, nil
 }
 
-func (o *decided) readDecision(r storage.Record) error {
+func (o *decided) readDecision(r storage.Record) (err error) {
 	o.at, o.position = r.At, r.Position
-	return json.Unmarshal(r.Parts[storage.PartDecision], &o.decision)
+	o.decision, err = intents.ReadDecision(r.Parts[storage.PartDecision])
+	return err
 }
 
 // readOrder reads what the order says.
 func (o *decided) readOrder(r storage.Record) error {
-	var sealed intents.Sealed
-	if err := json.Unmarshal(r.Parts[storage.PartOrder], &sealed); err != nil {
+	sealed, err := intents.ReadSealed(r.Parts[storage.PartOrder])
+	if err != nil {
 		return err
 	}
-	var b intents.Body
-	if err := json.Unmarshal([]byte(sealed.Payload), &b); err != nil {
+	b, err := sealed.Body()
+	if err != nil {
 		return err
 	}
 	o.typ, o.args, o.user, o.tenant, o.trace = b.Intent.Type, b.Intent.Args, b.Actor.UserID, b.Actor.Tenant, b.TraceID

@@ -67,6 +67,7 @@ var columns = []column{
 	{"internal/embed", 0, []string{"executors/memory", "internal"}},
 	{"internal/failpoint", 0, nil},
 	{"internal/layering", 0, nil},
+	{"internal/plainjson", 0, nil},
 	{"internal/ratelimit", 0, nil},
 	{"internal/telemetry", 0, nil},
 }

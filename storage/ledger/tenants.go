@@ -54,16 +54,12 @@ func (t *Tenants) Of(ctx context.Context, r storage.Record) (string, error) {
 }
 
 func (t *Tenants) order(r storage.Record) (string, error) {
-	var sealed intents.Sealed
-	if err := json.Unmarshal(r.Parts[storage.PartOrder], &sealed); err != nil {
+	sealed, err := intents.ReadSealed(r.Parts[storage.PartOrder])
+	if err != nil {
 		return "", fmt.Errorf("record %d: %w", r.Position, err)
 	}
-	var body struct {
-		Actor struct {
-			Tenant string `json:"tenant"`
-		} `json:"actor"`
-	}
-	if err := json.Unmarshal([]byte(sealed.Payload), &body); err != nil {
+	body, err := sealed.Body()
+	if err != nil {
 		return "", fmt.Errorf("record %d: %w", r.Position, err)
 	}
 	if len(t.seen) >= maxTenants {
