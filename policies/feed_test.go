@@ -265,3 +265,29 @@ func TestFollowFile(t *testing.T) {
 		t.Errorf("in force since %s", since)
 	}
 }
+
+// A token goes to no other machine in the clear: not even a connection is made.
+func TestFeedKeepsTheTokenPrivate(t *testing.T) {
+	gone, cancel := context.WithCancel(t.Context())
+	cancel() // whoever would connect fails for this reason
+	for at, private := range map[string]bool{
+		"http://bundles.example/b.tar.gz":             false,
+		"http://192.0.2.1:8181/b.tar.gz":              false,
+		"http://localhost.example/b.tar.gz":           false,
+		"http://127.0.0.1.example/b.tar.gz":           false,
+		"http://127.0.0.1:1@bundles.example/b.tar.gz": false,
+		"https://bundles.example/b.tar.gz":            true,
+		"http://127.0.0.1:1/b.tar.gz":                 true,
+		"http://[::1]:1/b.tar.gz":                     true,
+		"http://localhost:1/b.tar.gz":                 true,
+	} {
+		f := Feed{Main: Place{At: at, Token: "secret"}}
+		if _, err := f.Load(gone); errors.Is(err, context.Canceled) != private {
+			t.Errorf("%s: %v", at, err)
+		}
+		f.Main.Token = ""
+		if _, err := f.Load(gone); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s without a token: %v", at, err)
+		}
+	}
+}
