@@ -29,6 +29,7 @@ func (n *Node) openSandbox(ctx context.Context) error {
 // openServices makes what Run will start: bus, recorder, router and gateway.
 func (n *Node) openServices(ctx context.Context) error {
 	n.recorder = recorder.New(n.journal, remembering{n.documents, n.directory, n.cfg.Now}, n.cfg.Log)
+	n.recorder.Tenants = n.directory.Tenants
 	secure, err := listenerTLS(n.cfg.NATSCert, n.cfg.NATSKey)
 	if err != nil {
 		return err

@@ -1,7 +1,6 @@
 package recorder
 
 import (
-	"context"
 	"encoding/json"
 
 	"aob.dev/writ/intents"
@@ -31,28 +30,6 @@ func planID(s router.Summary) string {
 	}
 	_ = json.Unmarshal(s.Args, &a) // recorded arguments matched their schema
 	return a.PlanID
-}
-
-// planBefore is the plan that a record is about, before it is folded.
-func (r *Recorder) planBefore(ctx context.Context, rec storage.Record) *catalog.PlanView {
-	order := rec
-	if rec.Kind == storage.KindOutcome {
-		_, of, err := router.OutcomeOf(rec)
-		if err != nil {
-			return nil
-		}
-		if order, err = r.records.Get(ctx, of); err != nil {
-			return nil
-		}
-	}
-	if order.Kind != storage.KindOrder {
-		return nil
-	}
-	s, err := router.Summarize(order)
-	if err != nil {
-		return nil
-	}
-	return r.plan(s)
 }
 
 // writePlan gathers the plan's document, fenced by the record's position. It

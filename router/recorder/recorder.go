@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"aob.dev/writ/intents"
 	"aob.dev/writ/router"
 	"aob.dev/writ/storage"
 )
@@ -21,6 +22,10 @@ import (
 // is fenced by the position or create-only, so that after a crash it goes over
 // the last records again and changes nothing. Its outage delays reads, never orders.
 type Recorder struct {
+	// Tenants whose orders the journal has, as the router's directory knows them:
+	// asked once, when Run begins. Nil: Run reads the whole journal for them first.
+	Tenants func() []string
+
 	records   storage.Records
 	documents storage.Documents
 	log       *slog.Logger
@@ -131,7 +136,11 @@ func (r *Recorder) stopped(ctx context.Context, err error) error {
 // before the newest order in the search index, which is written last of its batch.
 func (r *Recorder) projected(ctx context.Context) (int64, error) {
 	var newest int64
-	for _, tenant := range r.tenants(ctx) {
+	tenants := r.Tenants
+	if tenants == nil {
+		tenants = func() []string { return r.readTenants(ctx) }
+	}
+	for _, tenant := range tenants() {
 		page, err := r.newest(ctx, tenant)
 		if err != nil {
 			return 0, err
@@ -156,9 +165,9 @@ func (r *Recorder) newest(ctx context.Context, tenant string) (storage.Page, err
 	}
 }
 
-// tenants that the journal's orders belong to are not known before it is read:
-// the fold is made first, without writing.
-func (r *Recorder) tenants(ctx context.Context) []string {
+// readTenants makes the fold of the whole journal, without writing, to know which
+// tenants there are.
+func (r *Recorder) readTenants(ctx context.Context) []string {
 	fold := router.NewDirectory()
 	for rec, err := range r.records.Scan(ctx, 0) {
 		if err != nil {
@@ -171,20 +180,29 @@ func (r *Recorder) tenants(ctx context.Context) []string {
 
 // observe folds one record and, if write is set, gathers what follows from it.
 func (r *Recorder) observe(ctx context.Context, rec storage.Record, write bool) error {
-	before := r.planBefore(ctx, rec)
+	if !write {
+		r.fold.Observe(router.EntryOf(rec))
+		return r.fold.Err()
+	}
+	var s router.Summary // of the order that it is, or is about
+	var out intents.Outcome
+	var err error
+	switch rec.Kind { //nolint:exhaustive // others are about no order, or look for it themselves
+	case storage.KindOrder:
+		s, err = router.Summarize(rec)
+	case storage.KindOutcome:
+		s, out, err = r.ended(ctx, rec)
+	}
+	if err != nil {
+		return err
+	}
+	before := r.plan(s)
 	r.fold.Observe(router.EntryOf(rec))
 	if err := r.fold.Err(); err != nil {
 		return err
 	}
-	if !write {
-		return nil
-	}
 	switch rec.Kind {
 	case storage.KindOrder:
-		s, err := router.Summarize(rec)
-		if err != nil {
-			return err
-		}
 		if err := r.writeEvents(r.ofApproval(s), orderEvents(s, before, r.plan(s)), rec); err != nil {
 			return err
 		}
@@ -195,18 +213,6 @@ func (r *Recorder) observe(ctx context.Context, rec storage.Record, write bool) 
 	case storage.KindRelease:
 		return r.released(ctx, rec)
 	case storage.KindOutcome:
-		out, of, err := router.OutcomeOf(rec)
-		if err != nil {
-			return err
-		}
-		order, err := r.records.Get(ctx, of)
-		if err != nil {
-			return err
-		}
-		s, err := router.Summarize(order)
-		if err != nil {
-			return err
-		}
 		if err := r.writeEvents(s, outcomeEvents(s, out, before, r.plan(s)), rec); err != nil {
 			return err
 		}
@@ -214,6 +220,20 @@ func (r *Recorder) observe(ctx context.Context, rec storage.Record, write bool) 
 	default:
 		return nil
 	}
+}
+
+// ended is an outcome with the order that it ends.
+func (r *Recorder) ended(ctx context.Context, rec storage.Record) (s router.Summary, out intents.Outcome, err error) {
+	out, of, err := router.OutcomeOf(rec)
+	if err != nil {
+		return s, out, err
+	}
+	order, err := r.records.Get(ctx, of)
+	if err != nil {
+		return s, out, err
+	}
+	s, err = router.Summarize(order)
+	return s, out, err
 }
 
 // patiently writes: a store that is down is tried again until ctx ends.

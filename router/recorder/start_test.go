@@ -1,0 +1,81 @@
+package recorder_test
+
+import (
+	"context"
+	"iter"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/router/recorder"
+	"aob.dev/writ/storage"
+)
+
+// reads counts what is read of the journal.
+type reads struct {
+	storage.Records
+	scanned, got atomic.Int64
+}
+
+func (r *reads) Scan(ctx context.Context, from int64) iter.Seq2[storage.Record, error] {
+	return func(yield func(storage.Record, error) bool) {
+		for rec, err := range r.Records.Scan(ctx, from) {
+			r.scanned.Add(1)
+			if !yield(rec, err) {
+				return
+			}
+		}
+	}
+}
+
+func (r *reads) Get(ctx context.Context, position int64) (storage.Record, error) {
+	r.got.Add(1)
+	return r.Records.Get(ctx, position)
+}
+
+// TestStartReadsOnce: a recorder that is told the tenants reads the journal once
+// when it starts again, looks up orders of the last batches alone, and writes
+// what one that reads it twice does.
+func TestStartReadsOnce(t *testing.T) {
+	w := worked(t, 60)
+	d := documents(t)
+	f := follow(t, w, d)
+	f.caughtUp()
+	f.stop()
+	want := dump(t, d, "default", "system")
+
+	w.Begun("plan_after", "feed").Started(1)
+	again := &reads{Records: w.Journal}
+	g := &follower{Recorder: recorder.New(again, d, slog.New(slog.DiscardHandler)), t: t, world: w, done: make(chan error, 1)}
+	asked := 0
+	g.Tenants = func() []string {
+		asked++
+		return w.Dir.Tenants()
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	g.end = cancel
+	go func() { g.done <- g.Run(ctx) }()
+	g.caughtUp()
+	g.stop()
+	next := w.Journal.Next()
+	if n := again.scanned.Load(); n != next || asked != 1 {
+		t.Errorf("%d of %d records were scanned, tenants asked for %d times", n, next, asked)
+	}
+	if n := again.got.Load(); n == 0 || n > next/3 {
+		t.Errorf("%d orders of %d records were looked up", n, next)
+	}
+
+	straight := documents(t)
+	f = follow(t, w, straight)
+	f.caughtUp()
+	f.stop()
+	whole := dump(t, straight, "default", "system")
+	if diff := cmp.Diff(whole, dump(t, d, "default", "system")); diff != "" {
+		t.Error(diff)
+	}
+	if cmp.Equal(want, whole) {
+		t.Error("nothing was projected after the start")
+	}
+}
