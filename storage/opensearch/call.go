@@ -50,6 +50,9 @@ func (f *failure) Is(target error) bool {
 	if target != storage.ErrUnavailable {
 		return false
 	}
+	if f.kind == "cluster_block_exception" {
+		return true // writes are stopped for a while, or until there is room on a disk
+	}
 	switch f.status {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"aob.dev/writ/storage"
 )
@@ -14,6 +15,14 @@ import (
 // as the engine or the dimension of vectors, is an error: the index has to be made
 // anew. It may be repeated, and run by several processes at once.
 func (d *Documents) Migrate(ctx context.Context) error {
+	names, err := d.blocked(ctx)
+	if err != nil {
+		return err
+	}
+	if len(names) > 0 {
+		return fmt.Errorf("index %s takes no writes, as a reindex of it was cut off: run `writ storage reindex --search %s`",
+			names[0], strings.TrimPrefix(names[0][:strings.LastIndex(names[0], "-")], d.cfg.Prefix))
+	}
 	for _, index := range storage.Indices {
 		if err := d.migrate(ctx, index); err != nil {
 			return fmt.Errorf("index %s%s: %w", d.cfg.Prefix, index, err)
@@ -23,18 +32,10 @@ func (d *Documents) Migrate(ctx context.Context) error {
 }
 
 func (d *Documents) migrate(ctx context.Context, index string) error {
-	fields, err := storage.Fields(index)
-	if err != nil {
+	if err := d.template(ctx, index); err != nil {
 		return err
 	}
 	mapping, err := d.mapping(index)
-	if err != nil {
-		return err
-	}
-	err = d.put(ctx, "/_index_template/"+d.alias(index), object{
-		"index_patterns": []string{d.alias(index) + "-*"}, "priority": 200,
-		"template": object{"settings": settings(fields), "mappings": mapping},
-	})
 	if err != nil {
 		return err
 	}
@@ -45,10 +46,26 @@ func (d *Documents) migrate(ctx context.Context, index string) error {
 	}
 	err = d.put(ctx, "/"+d.target(index)+"/_mapping?allow_no_indices=true", mapping)
 	if statusOf(err) == http.StatusBadRequest {
-		return fmt.Errorf("its mapping is another (vectors of %s, dimension %d, are configured), and cannot be changed in place: make the index anew, or configure what it has: %w",
-			d.cfg.Engine, d.cfg.Dimension, err)
+		return fmt.Errorf("its mapping is another (vectors of %s, dimension %d, are configured), and cannot be changed in place: run `writ storage reindex --search %s`, or configure what it has: %w",
+			d.cfg.Engine, d.cfg.Dimension, index, err)
 	}
 	return err
+}
+
+// template puts what indices of a name are made from.
+func (d *Documents) template(ctx context.Context, index string) error {
+	fields, err := storage.Fields(index)
+	if err != nil {
+		return err
+	}
+	mapping, err := d.mapping(index)
+	if err != nil {
+		return err
+	}
+	return d.put(ctx, "/_index_template/"+d.alias(index), object{
+		"index_patterns": []string{d.alias(index) + "-*"}, "priority": 200,
+		"template": object{"settings": settings(fields), "mappings": mapping},
+	})
 }
 
 // first makes the index behind an alias that is not there.

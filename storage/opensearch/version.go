@@ -55,6 +55,13 @@ func (s *seen) take(home, id string) *version {
 	return v
 }
 
+// clear forgets all, as the indices are others.
+func (s *seen) clear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.versions = nil
+}
+
 func (s *seen) put(home, id string, v *version) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -73,23 +73,32 @@ var documentSchema = []string{`
 // writer and the checkpointer. After a failed write or sync every later call
 // fails until the file is opened again.
 func OpenDocuments(ctx context.Context, path string, check storage.Check) (*Documents, error) {
-	db, err := connect(ctx, path, documentReaders, documentSchema)
+	d, err := connectDocuments(ctx, path, check)
 	if err != nil {
 		return nil, fmt.Errorf("open documents: %w", err)
 	}
-	d := &Documents{db: db, check: check}
-	if d.statements, err = prepareDocuments(ctx, db.writer); err != nil {
-		return nil, fmt.Errorf("open documents: %w", errors.Join(err, db.close()))
-	}
 	if err := d.reindex(ctx); err != nil {
-		return nil, fmt.Errorf("open documents: %w", errors.Join(err, d.statements.close(), db.close()))
+		return nil, fmt.Errorf("open documents: %w", errors.Join(err, d.statements.close(), d.db.close()))
 	}
 	ctx, d.background = context.WithCancel(context.WithoutCancel(ctx))
 	write := context.WithoutCancel(ctx) // a write is never cancelled
-	d.ckpt = &checkpointer{conn: db.ckpt, failed: func(err error) { d.broken.set(err) }}
+	d.ckpt = &checkpointer{conn: d.db.ckpt, failed: func(err error) { d.broken.set(err) }}
 	d.requests = newGroup(func(batch []*change) { d.write(write, batch) })
 	d.running.Go(d.requests.run)
 	d.running.Go(func() { d.ckpt.run(ctx) })
+	return d, nil
+}
+
+// connectDocuments opens the file; nothing runs yet.
+func connectDocuments(ctx context.Context, path string, check storage.Check) (*Documents, error) {
+	db, err := connect(ctx, path, documentReaders, documentSchema)
+	if err != nil {
+		return nil, err
+	}
+	d := &Documents{db: db, check: check}
+	if d.statements, err = prepareDocuments(ctx, db.writer); err != nil {
+		return nil, errors.Join(err, db.close())
+	}
 	return d, nil
 }
 

@@ -35,6 +35,26 @@ func madeBy() (string, error) {
 // reindexBatch is how many documents are read at a time.
 const reindexBatch = 500
 
+// ReindexDocuments makes terms, text and vectors of a file again from the bodies,
+// whatever they are by now, and returns of how many documents. Nobody else may use
+// the file. It is one transaction: a crash leaves what was there.
+func ReindexDocuments(ctx context.Context, path string) (documents int64, err error) {
+	by, err := madeBy()
+	if err != nil {
+		return 0, err
+	}
+	d, err := connectDocuments(ctx, path, nil) // nothing is written that was not there
+	if err != nil {
+		return 0, fmt.Errorf("reindex: %w", err)
+	}
+	defer func() { err = errors.Join(err, d.statements.close(), d.db.close()) }()
+	if err := d.makeAll(ctx, by); err != nil {
+		return 0, err
+	}
+	err = d.db.writer.QueryRowContext(ctx, "SELECT count(*) FROM documents").Scan(&documents)
+	return documents, err
+}
+
 // reindex makes terms, text and vectors again from the bodies, if they were made
 // by the fields of another version. It is one transaction: a crash leaves the old
 // ones, and the next opening begins again.
@@ -51,10 +71,14 @@ func (d *Documents) reindex(ctx context.Context) error {
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return fmt.Errorf("reindex: %w", err)
 	}
+	return d.makeAll(ctx, by)
+}
+
+func (d *Documents) makeAll(ctx context.Context, by string) error {
 	if _, err := d.db.writer.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return fmt.Errorf("reindex: %w", err)
 	}
-	err = d.makeEntries(ctx, by)
+	err := d.makeEntries(ctx, by)
 	if err == nil {
 		_, err = d.db.writer.ExecContext(ctx, "COMMIT")
 	}

@@ -81,3 +81,41 @@ func execute(t *testing.T, path, script string) {
 		t.Fatal(err)
 	}
 }
+
+// TestReindexDocuments: entries that were harmed are made again of the bodies.
+func TestReindexDocuments(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "documents.db")
+	d := openDocuments(t, path)
+	for n := range 10 {
+		if err := d.Put(t.Context(), "acme", storage.IndexMemory, benchDocument(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, path, `DELETE FROM terms WHERE member = (SELECT number FROM members WHERE name = 'user_id');
+		INSERT INTO terms SELECT space, (SELECT number FROM members WHERE name = 'user_id'), 'wrong', row FROM documents;
+		DELETE FROM text WHERE rowid = 3`)
+	ask := func(q storage.Query) int {
+		d := openDocuments(t, path)
+		page, err := d.Search(t.Context(), "acme", storage.IndexMemory, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return len(page.Documents)
+	}
+	wrong, right, words := storage.Query{Terms: map[string][]string{"user_id": {"wrong"}}}, storage.Query{Terms: map[string][]string{"user_id": {"u7"}}}, storage.Query{Text: "note"}
+	if ask(wrong) != 10 || ask(right) != 0 || ask(words) != 9 {
+		t.Fatal("an opening makes them again")
+	}
+	if n, err := sqlite.ReindexDocuments(t.Context(), path); err != nil || n != 10 {
+		t.Fatalf("%d documents: %v", n, err)
+	}
+	if w, r, x := ask(wrong), ask(right), ask(words); w != 0 || r != 1 || x != 10 {
+		t.Errorf("finds %d, %d and %d", w, r, x)
+	}
+}
