@@ -32,6 +32,11 @@ func TestBlobs(t *testing.T, open OpenBlobs) {
 		"NamesAreNoPaths":  testNamesAreNoPaths,
 		"FailedReader":     testFailedReader,
 		"CancelledBlob":    testCancelledBlob,
+		"HalfIsNothing":    testHalfIsNothing,
+		"ManyChunks":       testManyChunks,
+		"Collect":          testCollect,
+		"CollectOwn":       testCollectOwn,
+		"DropSparesYoung":  testDropSparesYoung,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

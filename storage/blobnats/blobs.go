@@ -1,0 +1,206 @@
+// Package blobnats keeps blobs in two object stores (buckets) of a NATS server:
+// <bucket>_cas for what is kept, <bucket>_steps for temporary files. Names are
+// those of storage.BlobName and storage.FileName, and the layout is that of NATS
+// (ADR-20), so `nats object` reads it.
+//
+// Writing is our own: a blob is sent in chunks of which a few are on their way at
+// a time, and its name is published when the server has taken all of them. So a
+// name never stands for half a blob, and memory is bounded. What a crash leaves
+// are chunks without a name, which Sweep removes. A name that is written again
+// gets new chunks; the old ones stay for who is reading them, until Sweep.
+//
+// Bytes are as durable as the server makes them when it acknowledges: with three
+// replicas, or with sync_interval "always".
+package blobnats
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"aob.dev/writ/storage"
+)
+
+// Blobs is storage.Blobs on a NATS server. Safe for concurrent use, and by several
+// processes.
+type Blobs struct {
+	nc          *nats.Conn
+	kept, steps *bucket
+}
+
+var (
+	_ storage.Blobs     = (*Blobs)(nil)
+	_ storage.Collector = (*Blobs)(nil)
+)
+
+// Open connects, and makes the buckets that are missing; those that are there
+// stay as they are and are refused where they cannot keep blobs. A server that
+// does not answer is storage.ErrUnavailable; a connection that is lost later is
+// taken up again.
+func Open(ctx context.Context, cfg Config) (b *Blobs, err error) {
+	at, err := cfg.parse()
+	if err != nil {
+		return nil, err
+	}
+	b = &Blobs{}
+	closed := make(chan struct{})
+	if b.nc, err = at.connect(closed); err != nil {
+		return nil, fmt.Errorf("blobs: %w: %w", storage.ErrUnavailable, err)
+	}
+	js, err := jetstream.New(b.nc, jetstream.WithDefaultTimeout(answerTime), jetstream.WithPublishAsyncTimeout(answerTime))
+	if err == nil {
+		b.kept, err = openBucket(ctx, js, closed, at.bucket+"_cas", at.replicas)
+	}
+	if err == nil {
+		b.steps, err = openBucket(ctx, js, closed, at.bucket+"_steps", at.replicas)
+	}
+	if err != nil {
+		b.nc.Close()
+		return nil, fmt.Errorf("blobs: %w", err)
+	}
+	return b, nil
+}
+
+// Close ends the connection.
+func (b *Blobs) Close() error {
+	b.nc.Close()
+	return nil
+}
+
+// Put streams a temporary file into a scope; see storage.Blobs.
+func (b *Blobs) Put(ctx context.Context, s storage.Scope, r io.Reader) (storage.File, error) {
+	scope, err := storage.ScopeName(s)
+	if err != nil {
+		return storage.File{}, err
+	}
+	d, size, err := b.steps.put(ctx, r, func(d storage.Digest) string { return scope + "/" + storage.FileID(scope, d) })
+	if err != nil {
+		return storage.File{}, fmt.Errorf("put file: %w", err)
+	}
+	return storage.File{ID: storage.FileID(scope, d), Size: size, SHA256: "sha256:" + d.Hex()}, nil
+}
+
+// Open reads a file of a scope; see storage.Blobs. The Read that reaches the end
+// fails where the digest is another.
+func (b *Blobs) Open(ctx context.Context, s storage.Scope, id string) (io.ReadCloser, storage.File, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, storage.File{}, err
+	}
+	scope, err := storage.ScopeName(s)
+	if err != nil {
+		return nil, storage.File{}, err
+	}
+	name, d, err := storage.FileName(scope, id)
+	if err != nil {
+		return nil, storage.File{}, err
+	}
+	r, size, err := b.steps.get(ctx, name, d)
+	if err != nil {
+		return nil, storage.File{}, err
+	}
+	return r, storage.File{ID: id, Size: size, SHA256: "sha256:" + d.Hex()}, nil
+}
+
+// Keep stores a blob under its digest; see storage.Blobs.
+func (b *Blobs) Keep(ctx context.Context, tenant string, r io.Reader) (string, int64, error) {
+	under, err := storage.TenantName(tenant)
+	if err != nil {
+		return "", 0, err
+	}
+	d, size, err := b.kept.put(ctx, r, func(d storage.Digest) string { return under + "/" + d.Hex() })
+	if err != nil {
+		return "", 0, fmt.Errorf("keep blob: %w", err)
+	}
+	return storage.RefPrefix + d.Hex(), size, nil
+}
+
+// Fetch reads a tenant's blob; see storage.Blobs.
+func (b *Blobs) Fetch(ctx context.Context, tenant, ref string) (io.ReadCloser, int64, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, 0, err
+	}
+	name, d, err := storage.BlobName(tenant, ref)
+	if err != nil {
+		return nil, 0, err
+	}
+	return b.kept.get(ctx, name, d)
+}
+
+// get opens an object.
+func (b *bucket) get(ctx context.Context, name string, d storage.Digest) (io.ReadCloser, int64, error) {
+	info, _, err := b.info(ctx, name)
+	if err != nil {
+		return nil, 0, err
+	}
+	size := int64(info.Size) //nolint:gosec // G115: of bytes that were counted
+	return storage.CheckedBlob(&chunks{ctx: ctx, b: b, subject: b.chunk(info.NUID), left: size}, d, size), size, nil
+}
+
+// info of an object, and the message that it is in.
+func (b *bucket) info(ctx context.Context, name string) (info jetstream.ObjectInfo, m *jetstream.RawStreamMsg, err error) {
+	m, err = b.stream.GetLastMsgForSubject(ctx, b.meta(name))
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return info, nil, storage.ErrNotFound
+	}
+	if err != nil {
+		return info, nil, failed(ctx, err)
+	}
+	if err := json.Unmarshal(m.Data, &info); err != nil {
+		return info, nil, fmt.Errorf("blob %s: %w", name, err)
+	}
+	if info.Deleted { // with another tool
+		return info, nil, storage.ErrNotFound
+	}
+	return info, m, nil
+}
+
+// chunks are read one at a time.
+type chunks struct {
+	ctx     context.Context //nolint:containedctx // lives as long as the reading
+	b       *bucket
+	subject string
+	at      uint64 // sequence of the last one
+	data    []byte // what is not read of it
+	left    int64  // bytes of the object
+}
+
+func (c *chunks) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	if len(c.data) == 0 {
+		if c.left <= 0 {
+			return 0, io.EOF
+		}
+		m, err := c.b.stream.GetMsg(c.ctx, c.at+1, jetstream.WithGetMsgSubject(c.subject))
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			return 0, fmt.Errorf("blob is damaged: its last %d bytes are missing", c.left)
+		}
+		if err != nil {
+			return 0, failed(c.ctx, err)
+		}
+		c.at, c.data, c.left = m.Sequence, m.Data, c.left-int64(len(m.Data))
+	}
+	n := copy(p, c.data)
+	c.data = c.data[n:]
+	return n, nil
+}
+
+func (c *chunks) Close() error {
+	c.left, c.data = 0, nil
+	return nil
+}
+
+// failed is what the server, or the way to it, did; the caller's own end of
+// patience stays what it is.
+func failed(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fmt.Errorf("%w: %w", storage.ErrUnavailable, err)
+}

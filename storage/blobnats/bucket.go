@@ -1,0 +1,106 @@
+package blobnats
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// bucket is one object store: a stream with the chunks of each object under a
+// subject of its own, and one message that says which object they are.
+type bucket struct {
+	name   string
+	js     jetstream.JetStream
+	stream jetstream.Stream
+	store  jetstream.ObjectStore
+	closed <-chan struct{} // when the connection is gone for good
+
+	mu     sync.Mutex
+	active map[string]bool // NUIDs that are being written here
+}
+
+func openBucket(ctx context.Context, js jetstream.JetStream, closed <-chan struct{}, name string, replicas int) (*bucket, error) {
+	b := &bucket{name: name, js: js, closed: closed, active: make(map[string]bool)}
+	want := jetstream.StreamConfig{
+		Name: "OBJ_" + name, Description: "writ: blobs", Subjects: []string{b.chunk(">"), b.meta(">")},
+		Discard: jetstream.DiscardNew, AllowRollup: true, Replicas: replicas, MaxBytes: -1,
+		// AllowDirect is off: a replica that is behind would not know what was just written.
+	}
+	var err error
+	b.stream, err = js.Stream(ctx, want.Name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		b.stream, err = js.CreateStream(ctx, want)
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // somebody was faster
+			b.stream, err = js.Stream(ctx, want.Name)
+		}
+	}
+	if err != nil {
+		return nil, failed(ctx, fmt.Errorf("bucket %s: %w", name, err))
+	}
+	if err := fit(b.stream.CachedInfo().Config, want); err != nil {
+		return nil, fmt.Errorf("bucket %s cannot keep blobs: %w", name, err)
+	}
+	if b.store, err = js.ObjectStore(ctx, name); err != nil {
+		return nil, failed(ctx, fmt.Errorf("bucket %s: %w", name, err))
+	}
+	return b, nil
+}
+
+// fit says what is wrong with a bucket that somebody else made.
+func fit(is, want jetstream.StreamConfig) error {
+	slices.Sort(is.Subjects)
+	slices.Sort(want.Subjects)
+	switch {
+	case !slices.Equal(is.Subjects, want.Subjects):
+		return fmt.Errorf("its subjects are %q, not %q", is.Subjects, want.Subjects)
+	case is.MaxAge != 0:
+		return fmt.Errorf("what is in it goes away after %s: make it without a TTL", is.MaxAge)
+	case is.Discard != jetstream.DiscardNew:
+		return errors.New("what is in it goes away when it is full: its stream must discard new messages")
+	case is.DenyPurge || is.Sealed || !is.AllowRollup:
+		return errors.New("it is sealed, or its stream denies purge or rollup")
+	case is.AllowDirect && is.Replicas > 1:
+		return errors.New(`a replica that is behind may be asked: turn that off ("nats stream edit OBJ_… --no-allow-direct")`)
+	case is.Storage != jetstream.FileStorage:
+		return errors.New("it is in memory")
+	}
+	return nil
+}
+
+// chunk is the subject of an object's chunks.
+func (b *bucket) chunk(nuid string) string { return "$O." + b.name + ".C." + nuid }
+
+// meta is the subject of an object's name.
+func (b *bucket) meta(name string) string {
+	if name != ">" {
+		name = base64.URLEncoding.EncodeToString([]byte(name))
+	}
+	return "$O." + b.name + ".M." + name
+}
+
+// begin names chunks that Sweep leaves alone until end.
+func (b *bucket) begin() (nuid string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	nuid = rand.Text()
+	b.active[nuid] = true
+	return nuid
+}
+
+func (b *bucket) end(nuid string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.active, nuid)
+}
+
+func (b *bucket) isActive(nuid string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.active[nuid]
+}

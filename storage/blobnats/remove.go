@@ -1,0 +1,198 @@
+package blobnats
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"aob.dev/writ/storage"
+)
+
+// Wipe removes a scope; see storage.Blobs. Crash: some of its files are there.
+func (b *Blobs) Wipe(ctx context.Context, s storage.Scope) error {
+	scope, err := storage.ScopeName(s)
+	if err != nil {
+		return err
+	}
+	list, err := b.steps.list(ctx, scope+"/")
+	if err != nil {
+		return err
+	}
+	return b.steps.removeAll(ctx, list)
+}
+
+// Sweep removes old scopes, and chunks of a crash; see storage.Blobs. Chunks are of
+// a crash if they have no name, nobody in this process is writing them, and the
+// last one is older than age. It goes on after an error and returns all of them.
+func (b *Blobs) Sweep(ctx context.Context, age time.Duration) (removed int, failed error) {
+	before := time.Now().Add(-age)
+	list, err := b.steps.list(ctx, "")
+	if err != nil {
+		return 0, err
+	}
+	scopes := make(map[string][]*jetstream.ObjectInfo)
+	young := make(map[string]bool)
+	for _, o := range list {
+		scope := o.Name[:max(strings.LastIndexByte(o.Name, '/'), 0)]
+		scopes[scope] = append(scopes[scope], o)
+		young[scope] = young[scope] || o.ModTime.After(before)
+	}
+	for scope, files := range scopes {
+		if young[scope] {
+			continue
+		}
+		if err := b.steps.removeAll(ctx, files); err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		removed++
+	}
+	for _, in := range []*bucket{b.steps, b.kept} {
+		n, err := in.sweepChunks(ctx, before)
+		removed += n
+		failed = errors.Join(failed, err)
+	}
+	return removed, failed
+}
+
+// sweepChunks removes chunks without a name. Names are listed after chunks: what
+// gets its name meanwhile has it.
+func (b *bucket) sweepChunks(ctx context.Context, before time.Time) (removed int, err error) {
+	info, err := b.stream.Info(ctx, jetstream.WithSubjectFilter(b.chunk(">")))
+	if err != nil {
+		return 0, failed(ctx, err)
+	}
+	loose := make(map[string]bool)
+	for subject := range info.State.Subjects {
+		if nuid := strings.TrimPrefix(subject, b.chunk("")); !b.isActive(nuid) {
+			loose[nuid] = true
+		}
+	}
+	if len(loose) == 0 {
+		return 0, nil
+	}
+	list, err := b.list(ctx, "")
+	if err != nil {
+		return 0, err
+	}
+	for _, o := range list {
+		delete(loose, o.NUID)
+	}
+	for nuid := range loose {
+		last, err := b.stream.GetLastMsgForSubject(ctx, b.chunk(nuid))
+		if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && last.Time.After(before) {
+			continue
+		}
+		if err == nil {
+			err = b.stream.Purge(ctx, jetstream.WithPurgeSubject(b.chunk(nuid)))
+		}
+		if err != nil {
+			return removed, failed(ctx, err)
+		}
+		removed++
+	}
+	return removed, nil
+}
+
+// Aged lists a tenant's old blobs; see storage.Collector.
+func (b *Blobs) Aged(ctx context.Context, tenant string, age time.Duration) ([]string, error) {
+	under, err := storage.TenantName(tenant)
+	if err != nil {
+		return nil, err
+	}
+	list, err := b.kept.list(ctx, under+"/")
+	if err != nil {
+		return nil, err
+	}
+	before := time.Now().Add(-age)
+	var refs []string
+	for _, o := range list {
+		if ref := storage.BlobRef(o.Name); ref != "" && !o.ModTime.After(before) {
+			refs = append(refs, ref)
+		}
+	}
+	return refs, nil
+}
+
+// Drop removes an old blob; see storage.Collector. Keeping a blob again gives its
+// name to new chunks, at a later position, and neither is removed.
+func (b *Blobs) Drop(ctx context.Context, tenant, ref string, age time.Duration) (bool, error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	name, _, err := storage.BlobName(tenant, ref)
+	if errors.Is(err, storage.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	info, m, err := b.kept.info(ctx, name)
+	if errors.Is(err, storage.ErrNotFound) || err == nil && m.Time.After(time.Now().Add(-age)) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if err := b.kept.remove(ctx, name, m.Sequence, info.NUID); err != nil {
+		return false, err
+	}
+	_, _, err = b.kept.info(ctx, name)
+	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+		return false, err
+	}
+	return err != nil, nil
+}
+
+// list the objects whose names begin with a prefix.
+func (b *bucket) list(ctx context.Context, prefix string) ([]*jetstream.ObjectInfo, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	all, err := b.store.List(ctx)
+	if errors.Is(err, jetstream.ErrNoObjectsFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, failed(ctx, err)
+	}
+	var out []*jetstream.ObjectInfo
+	for _, o := range all {
+		if strings.HasPrefix(o.Name, prefix) {
+			out = append(out, o)
+		}
+	}
+	return out, nil
+}
+
+func (b *bucket) removeAll(ctx context.Context, list []*jetstream.ObjectInfo) error {
+	for _, o := range list {
+		_, m, err := b.info(ctx, o.Name)
+		if errors.Is(err, storage.ErrNotFound) {
+			continue
+		}
+		if err == nil {
+			err = b.remove(ctx, o.Name, m.Sequence, o.NUID)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remove takes the name away, up to a position, and then the chunks that had it
+// there. A crash between leaves chunks without a name.
+func (b *bucket) remove(ctx context.Context, name string, position uint64, nuid string) error {
+	err := b.stream.Purge(ctx, jetstream.WithPurgeSubject(b.meta(name)), jetstream.WithPurgeSequence(position+1))
+	if err == nil {
+		err = b.stream.Purge(ctx, jetstream.WithPurgeSubject(b.chunk(nuid)))
+	}
+	if err != nil {
+		return failed(ctx, err)
+	}
+	return nil
+}

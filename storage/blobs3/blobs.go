@@ -1,0 +1,215 @@
+// Package blobs3 keeps blobs in a bucket of an S3-compatible server:
+//
+//	<prefix>cas/<tenant>/<hex digest>        blobs of a tenant
+//	<prefix>steps/<tenant>/<scope>/<id>      temporary files of a step
+//
+// Names are those of storage.BlobName and storage.FileName. What is stored goes to
+// a file of this machine first, which has no name any more once it is open, since
+// the key of a blob is its digest: then it is sent in one PUT, signed with that
+// digest, which the server checks. So nothing under a key is ever half written,
+// no temporary object or multipart upload can be left behind, and memory is
+// bounded. A blob has at most 5 GiB, which is what S3 takes in one PUT.
+//
+// The PUT has no condition: under one key there is only one content, and to write
+// it again heals what is damaged and makes it young for the collector.
+//
+// In a bucket that keeps versions, what is removed stays as an old version: give
+// the bucket a rule that ends those.
+package blobs3
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"sync"
+
+	"github.com/minio/minio-go/v7"
+
+	"aob.dev/writ/storage"
+)
+
+// Blobs is storage.Blobs in a bucket. Safe for concurrent use. Several processes
+// may use one prefix, but only one at a time may collect, while no other keeps.
+type Blobs struct {
+	core      *minio.Core
+	transport *http.Transport
+	bucket    string
+	cas       string // prefixes, each with a slash
+	steps     string
+	spool     string
+	page      int // keys of one answer to a listing; 0: as the server likes
+
+	place sync.RWMutex // a blob is not dropped while one is kept
+}
+
+var (
+	_ storage.Blobs     = (*Blobs)(nil)
+	_ storage.Collector = (*Blobs)(nil)
+)
+
+// Open looks whether the bucket is there and may be used. A server that does not
+// answer is storage.ErrUnavailable.
+func Open(ctx context.Context, cfg Config) (*Blobs, error) {
+	at, err := cfg.parse()
+	if err != nil {
+		return nil, fmt.Errorf("blobs: %w", err)
+	}
+	secret, err := cfg.secret()
+	if err != nil {
+		return nil, fmt.Errorf("blobs: %w", err)
+	}
+	b := &Blobs{bucket: at.bucket, cas: at.prefix + "cas/", steps: at.prefix + "steps/", spool: cfg.Spool}
+	if b.core, b.transport, err = at.connect(secret); err != nil {
+		return nil, fmt.Errorf("blobs: %w", err)
+	}
+	there, err := b.core.BucketExists(ctx, b.bucket)
+	if err != nil {
+		return nil, fmt.Errorf("blobs: bucket %s: %w", b.bucket, b.failed(ctx, err))
+	}
+	if !there {
+		return nil, fmt.Errorf("blobs: there is no bucket %s: make it, or name another", b.bucket)
+	}
+	return b, nil
+}
+
+// Close ends idle connections.
+func (b *Blobs) Close() error {
+	b.transport.CloseIdleConnections()
+	return nil
+}
+
+// Put streams a temporary file into a scope; see storage.Blobs.
+func (b *Blobs) Put(ctx context.Context, s storage.Scope, r io.Reader) (storage.File, error) {
+	scope, err := storage.ScopeName(s)
+	if err != nil {
+		return storage.File{}, err
+	}
+	d, size, err := b.put(ctx, r, func(d storage.Digest) string { return b.steps + scope + "/" + storage.FileID(scope, d) })
+	if err != nil {
+		return storage.File{}, fmt.Errorf("put file: %w", err)
+	}
+	return storage.File{ID: storage.FileID(scope, d), Size: size, SHA256: "sha256:" + d.Hex()}, nil
+}
+
+// Open reads a file of a scope; see storage.Blobs. The Read that reaches the end
+// fails where the digest is another.
+func (b *Blobs) Open(ctx context.Context, s storage.Scope, id string) (io.ReadCloser, storage.File, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, storage.File{}, err
+	}
+	scope, err := storage.ScopeName(s)
+	if err != nil {
+		return nil, storage.File{}, err
+	}
+	name, d, err := storage.FileName(scope, id)
+	if err != nil {
+		return nil, storage.File{}, err
+	}
+	r, size, err := b.get(ctx, b.steps+name, d)
+	if err != nil {
+		return nil, storage.File{}, err
+	}
+	return r, storage.File{ID: id, Size: size, SHA256: "sha256:" + d.Hex()}, nil
+}
+
+// Keep stores a blob under its digest; see storage.Blobs.
+func (b *Blobs) Keep(ctx context.Context, tenant string, r io.Reader) (string, int64, error) {
+	under, err := storage.TenantName(tenant)
+	if err != nil {
+		return "", 0, err
+	}
+	d, size, err := b.put(ctx, r, func(d storage.Digest) string { return b.cas + under + "/" + d.Hex() })
+	if err != nil {
+		return "", 0, fmt.Errorf("keep blob: %w", err)
+	}
+	return storage.RefPrefix + d.Hex(), size, nil
+}
+
+// Fetch reads a tenant's blob; see storage.Blobs.
+func (b *Blobs) Fetch(ctx context.Context, tenant, ref string) (io.ReadCloser, int64, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, 0, err
+	}
+	name, d, err := storage.BlobName(tenant, ref)
+	if err != nil {
+		return nil, 0, err
+	}
+	return b.get(ctx, b.cas+name, d)
+}
+
+// put spools r and sends it under its key.
+func (b *Blobs) put(ctx context.Context, r io.Reader, key func(storage.Digest) string) (d storage.Digest, size int64, err error) {
+	f, err := os.CreateTemp(b.spool, "writ-blob-")
+	if err != nil {
+		return d, 0, err
+	}
+	_ = os.Remove(f.Name()) // so that no crash leaves it; where that cannot be, it is tried again
+	defer func() {
+		err = errors.Join(err, f.Close())
+		_ = os.Remove(f.Name())
+	}()
+	h := sha256.New()
+	if size, err = io.Copy(io.MultiWriter(f, h), &contextReader{ctx, r}); err != nil {
+		return d, size, err
+	}
+	copy(d[:], h.Sum(nil))
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return d, size, err
+	}
+	b.place.RLock()
+	defer b.place.RUnlock()
+	// Not as a stream of signed chunks: the digest of the whole is known, and signed.
+	opts := minio.PutObjectOptions{ContentType: "application/octet-stream", DisableContentSha256: true}
+	if _, err := b.core.PutObject(ctx, b.bucket, key(d), readSeeker{f}, size, "", d.Hex(), opts); err != nil {
+		return d, size, b.failed(ctx, err)
+	}
+	return d, size, nil
+}
+
+// readSeeker hides that a file can be closed: the client closes what it sends, and
+// could not send it a second time.
+type readSeeker struct{ io.ReadSeeker }
+
+// contextReader ends a long copy when its context ends.
+type contextReader struct {
+	ctx context.Context //nolint:containedctx // lives for one copy
+	r   io.Reader
+}
+
+func (c *contextReader) Read(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(p)
+}
+
+// get opens an object; its bytes come as they are read.
+func (b *Blobs) get(ctx context.Context, key string, d storage.Digest) (io.ReadCloser, int64, error) {
+	r, info, _, err := b.core.GetObject(ctx, b.bucket, key, minio.GetObjectOptions{})
+	if err != nil {
+		return nil, 0, b.failed(ctx, err)
+	}
+	return storage.CheckedBlob(r, d, info.Size), info.Size, nil
+}
+
+// failed says what a server answered: what is not there is ErrNotFound, a server
+// that may answer otherwise later ErrUnavailable; the caller's own end of patience
+// stays what it is.
+func (b *Blobs) failed(ctx context.Context, err error) error {
+	answer := minio.ToErrorResponse(err)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case answer.Code == minio.NoSuchKey:
+		return storage.ErrNotFound
+	case answer.StatusCode == http.StatusForbidden:
+		return fmt.Errorf("the server refuses the credentials, or what they are used for: %w", err)
+	case answer.Code == minio.NoSuchBucket:
+		return fmt.Errorf("there is no bucket %s: %w", b.bucket, err)
+	}
+	return fmt.Errorf("%w: %w", storage.ErrUnavailable, err)
+}
