@@ -40,7 +40,7 @@ func probe(ctx context.Context, d Driver, h *host) error {
 	if err != nil {
 		return err
 	}
-	box, err := d.Start(ctx, Profile{Limits: limits, Room: limits.Scratch})
+	box, err := d.Start(Profile{Limits: limits, Room: limits.Scratch})
 	if err != nil {
 		return err
 	}

@@ -31,8 +31,9 @@ type Driver interface {
 	// missing or did not hold; then the driver must not be used.
 	Probe(ctx context.Context) error
 
-	// Start builds a box and returns when Python in it waits for a script.
-	Start(ctx context.Context, p Profile) (*Box, error)
+	// Start begins to build a box and returns without waiting for it: Run of the
+	// box tells what failed.
+	Start(p Profile) (*Box, error)
 }
 
 // Surveyed says what Survey found.

@@ -3,7 +3,6 @@
 package sandbox
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -54,7 +53,7 @@ func (h *host) drivers() []Driver {
 
 func (d *linuxDriver) Name() string { return d.name }
 
-func (d *linuxDriver) Start(ctx context.Context, p Profile) (*Box, error) {
+func (d *linuxDriver) Start(p Profile) (*Box, error) {
 	if d.needRoot && os.Geteuid() != 0 {
 		return nil, errors.New("needs root")
 	}
@@ -84,9 +83,6 @@ func (d *linuxDriver) Start(ctx context.Context, p Profile) (*Box, error) {
 		return nil, errors.Join(err, cleanup())
 	}
 	box.limits, box.driver, box.python = p.Limits, d.name, d.host.runtime.image.Python
-	if err := box.awaitReady(ctx); err != nil {
-		return nil, errors.Join(err, box.Close())
-	}
 	return box, nil
 }
 

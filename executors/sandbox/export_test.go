@@ -87,7 +87,7 @@ func (w Weak) Run(ctx context.Context, job Job) (Result, error) {
 	if w.patient {
 		p.Limits.Output = 64 << 20
 	}
-	box, err := w.driver.Start(ctx, p)
+	box, err := w.driver.Start(p)
 	if err != nil {
 		return Result{}, err
 	}

@@ -33,7 +33,7 @@ const runscState = "state"
 // deleteTimeout bounds the removal of one container.
 const deleteTimeout = 10 * time.Second
 
-func (d gvisorDriver) Start(ctx context.Context, p Profile) (*Box, error) {
+func (d gvisorDriver) Start(p Profile) (*Box, error) {
 	runsc, err := exec.LookPath("runsc")
 	if err != nil {
 		return nil, fmt.Errorf("install gVisor's runsc in PATH: %w", err)
@@ -43,14 +43,11 @@ func (d gvisorDriver) Start(ctx context.Context, p Profile) (*Box, error) {
 		return nil, fmt.Errorf("bundle: %w", err)
 	}
 	remove := func() error { return d.host.scratch.remove(bundle) }
-	box, err := d.launch(runsc, bundle, p) //nolint:contextcheck // what is cleaned up outlives the start
+	box, err := d.launch(runsc, bundle, p)
 	if err != nil {
 		return nil, errors.Join(err, remove())
 	}
 	box.limits, box.driver, box.python = p.Limits, GVisor, d.host.runtime.image.Python
-	if err := box.awaitReady(ctx); err != nil {
-		return nil, errors.Join(err, box.Close())
-	}
 	return box, nil
 }
 

@@ -58,7 +58,7 @@ func (l *pool) run(ctx context.Context) {
 			l.recycle(now)
 		}
 		for l.short() {
-			box, err := l.driver.Start(ctx, l.profile)
+			box, err := l.start(ctx)
 			if err != nil {
 				// Jobs start their own box meanwhile and report the error.
 				select {
@@ -73,6 +73,18 @@ func (l *pool) run(ctx context.Context) {
 			l.mu.Unlock()
 		}
 	}
+}
+
+// start is a box that waits for a script.
+func (l *pool) start(ctx context.Context) (*Box, error) {
+	box, err := l.driver.Start(l.profile)
+	if err != nil {
+		return nil, err
+	}
+	if err := box.awaitReady(ctx); err != nil {
+		return nil, errors.Join(err, box.Close())
+	}
+	return box, nil
 }
 
 func (l *pool) short() bool {

@@ -30,27 +30,14 @@ const feedPipe = 1 << 20
 // are those that the box was built with.
 //
 // An error means that there is no result: ctx ended, the input could not be
-// read or did not fit, or the box was broken.
+// read or did not fit, or the box was broken or could not be built.
 func (b *Box) Run(ctx context.Context, job Job) (res Result, err error) {
 	defer func() { err = errors.Join(err, b.Close()) }()
-	start := time.Now()
 	end := &ending{kill: b.kill}
-	stopCtx := context.AfterFunc(ctx, func() { end.by(canceled) })
-	defer stopCtx()
-	wall := time.AfterFunc(b.limits.Wall, func() { end.by(Timeout) })
-	defer wall.Stop()
-
-	budget := &budget{left: b.limits.Output, over: func() { end.by(OversizedOutput) }}
-	out, stderr := &capture{budget: budget, max: b.limits.Output}, &capture{budget: budget, max: 0}
-	report := &capture{max: reportMax}
-	var readers sync.WaitGroup
-	// A read that fails ends what is kept, as the end of the pipe does.
-	readers.Go(func() { _, _ = io.Copy(out, b.out) })
-	readers.Go(func() { _, _ = io.Copy(stderr, b.errs) })
-	readers.Go(func() { _, _ = io.Copy(report, b.report) })
 	if job.InputSize > chunkSize {
 		widen(b.feed)
 	}
+	// Python may still start: the script is there when it asks.
 	var sent int64
 	var feedErr error
 	var feeder sync.WaitGroup
@@ -60,6 +47,28 @@ func (b *Box) Run(ctx context.Context, job Job) (res Result, err error) {
 		}
 		b.feed.Close()
 	})
+	if err := b.awaitReady(ctx); err != nil {
+		b.Close()
+		feeder.Wait()
+		if end.reason() == aborted {
+			err = fmt.Errorf("read input: %w", feedErr)
+		}
+		return Result{}, err
+	}
+
+	start := time.Now()
+	stopCtx := context.AfterFunc(ctx, func() { end.by(canceled) })
+	defer stopCtx()
+	wall := time.AfterFunc(b.limits.Wall, func() { end.by(Timeout) })
+	defer wall.Stop()
+
+	budget := &budget{left: b.limits.Output, over: func() { end.by(OversizedOutput) }}
+	out, stderr := &capture{budget: budget, max: b.limits.Output}, &capture{budget: budget, max: 0}
+	report := &capture{max: reportMax}
+	var readers sync.WaitGroup
+	readers.Go(func() { out.drain(b.out) })
+	readers.Go(func() { stderr.drain(b.errs) })
+	readers.Go(func() { report.drain(b.report) })
 
 	<-b.exited
 	duration := time.Since(start)
@@ -181,12 +190,31 @@ type capture struct {
 	kept   []byte
 }
 
-func (c *capture) Write(p []byte) (int, error) {
+// buffers of drain. A run makes three, and would leave more garbage behind in
+// them than in all else.
+var buffers = sync.Pool{New: func() any { return new(buffer) }}
+
+type buffer [32 << 10]byte
+
+// drain reads f to its end. A read that fails ends what is kept, as the end of
+// the pipe does.
+func (c *capture) drain(f io.Reader) {
+	buf := buffers.Get().(*buffer) //nolint:forcetypeassert // as New makes them
+	defer buffers.Put(buf)
+	for {
+		n, err := f.Read(buf[:])
+		c.add(buf[:n])
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (c *capture) add(p []byte) {
 	if c.budget != nil {
 		c.budget.spend(len(p))
 	}
 	c.kept = append(c.kept, p[:min(int64(len(p)), c.max-int64(len(c.kept)))]...)
-	return len(p), nil
 }
 
 // reported are the limits that a script meets as an exception, by the kind under

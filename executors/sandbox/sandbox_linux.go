@@ -118,7 +118,7 @@ func (s *Sandbox) Run(ctx context.Context, job Job) (Result, error) {
 	warm := box != nil
 	defer s.pool.refill()
 	if !warm {
-		if box, err = s.driver.Start(ctx, profile); err != nil {
+		if box, err = s.driver.Start(profile); err != nil {
 			return Result{}, err
 		}
 	}

@@ -3,8 +3,10 @@
 package sandbox
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -49,11 +51,18 @@ const (
 // table of 64-bit ones.
 const x32Bit = 0x40000000
 
+// unknownPID stands for the pid of a box that learns it only when it runs. The
+// kernel gives out none as high.
+const unknownPID = 1<<31 - 1
+
 // installFilter puts the filter over all that follows. Outside a pid namespace
-// the box learns its pid, to which it may send signals, only when it runs.
+// the box fills in its pid, to which it may send signals.
 func installFilter(p *program, s *boxSpec) error {
-	const firstPID = 1
-	rules := seccompRules(firstPID)
+	pid := unknownPID
+	if s.OwnPIDs {
+		pid = 1
+	}
+	rules := seccompRules(pid)
 	if s.Layers&layerCode == 0 {
 		for i, r := range rules {
 			if r.nr == unix.SYS_MMAP || r.nr == unix.SYS_MPROTECT {
@@ -72,10 +81,10 @@ func installFilter(p *program, s *boxSpec) error {
 		code = binary.NativeEndian.AppendUint32(code, f.K)
 	}
 	at := p.bytes(code)
-	if !s.OwnPIDs {
-		for _, i := range pidOperands(filter) {
+	for i, f := range filter {
+		if f.K == unknownPID {
 			p.call(unix.SYS_GETPID)
-			p.store(at, uint64(i*unix.SizeofSockFilter+4)) //nolint:gosec // G115: within range
+			p.store(at, uint64(i*unix.SizeofSockFilter+4))
 		}
 	}
 	// struct sock_fprog: u16 length, padding, pointer.
@@ -87,43 +96,79 @@ func installFilter(p *program, s *boxSpec) error {
 	return nil
 }
 
-// pidOperands are the instructions that compare with the pid: the comparison in
-// each rule about signals.
-func pidOperands(filter []unix.SockFilter) []int {
-	var at []int
-	for i, f := range filter {
-		if f.Code != unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K || f.K != unix.SYS_KILL && f.K != unix.SYS_TGKILL {
-			continue
-		}
-		// load, mask, compare: as compile writes a check.
-		at = append(at, i+3)
-	}
-	return at
-}
-
 // seccompFilter compiles rules.
 func seccompFilter(rules []rule) ([]unix.SockFilter, error) {
-	prog := []unix.SockFilter{
+	list, err := spans(rules)
+	if err != nil {
+		return nil, err
+	}
+	prog := append([]unix.SockFilter{
 		load(dataArch),
 		jump(unix.BPF_JEQ, auditArch, 1, 0),
 		give(actKill),
 		load(dataNr),
 		jump(unix.BPF_JGE, x32Bit, 0, 1),
 		give(actKill),
-	}
-	for _, r := range rules {
-		body, err := r.compile()
-		if err != nil {
-			return nil, err
-		}
-		prog = append(prog, jump(unix.BPF_JEQ, r.nr, 0, uint8(len(body)))) //nolint:gosec // G115: within range
-		prog = append(prog, body...)
-	}
-	prog = append(prog, give(actDeny))
+	}, search(list)...)
 	if len(prog) > unix.BPF_MAXINSNS {
 		return nil, fmt.Errorf("seccomp: %d instructions are too many", len(prog))
 	}
 	return prog, nil
+}
+
+// span is the numbers from first to the next span that are decided alike: by
+// body, each path through which ends in a return.
+type span struct {
+	first uint32
+	body  []unix.SockFilter
+}
+
+// spans are all numbers, in order.
+func spans(rules []rule) ([]span, error) {
+	rules = slices.SortedFunc(slices.Values(rules), func(a, b rule) int { return cmp.Compare(a.nr, b.nr) })
+	deny := []unix.SockFilter{give(actDeny)}
+	list := []span{{0, deny}}
+	begin := func(first uint32, body []unix.SockFilter) {
+		if list[len(list)-1].first == first {
+			list = list[:len(list)-1]
+		}
+		if len(list) == 0 || !slices.Equal(list[len(list)-1].body, body) {
+			list = append(list, span{first, body})
+		}
+	}
+	for i, r := range rules {
+		if i > 0 && rules[i-1].nr == r.nr {
+			return nil, fmt.Errorf("seccomp: call %d has two rules", r.nr)
+		}
+		body, err := r.compile()
+		if err != nil {
+			return nil, err
+		}
+		begin(r.nr, body)
+		begin(r.nr+1, deny)
+	}
+	return list, nil
+}
+
+// search finds the span of the loaded number in a few comparisons. The kernel
+// evaluates the filter for every number when it is installed: one comparison for
+// each rule took longer than to fork the box.
+func search(list []span) []unix.SockFilter {
+	if len(list) == 1 {
+		return list[0].body
+	}
+	const reach = 255 // of a conditional jump, in instructions
+	middle := len(list) / 2
+	low, high := search(list[:middle]), search(list[middle:])
+	first := list[middle].first
+	var prog []unix.SockFilter
+	if len(low) <= reach {
+		prog = append(prog, jump(unix.BPF_JGE, first, uint8(len(low)), 0)) //nolint:gosec // G115: within reach
+	} else {
+		prog = append(prog, jump(unix.BPF_JGE, first, 0, 1),
+			unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JA, K: uint32(len(low))}) //nolint:gosec // G115: within range
+	}
+	return slices.Concat(prog, low, high)
 }
 
 // compile gives the instructions for r, entered when its number matched. Each
@@ -134,19 +179,11 @@ func (r rule) compile() ([]unix.SockFilter, error) {
 	}
 	var body []unix.SockFilter
 	for _, all := range r.any {
-		const perCheck = 3 // load, and, jump
-		end := perCheck*len(all) + 1
-		for i, c := range all {
-			offset := dataArgs + 8*c.arg
-			if c.high {
-				offset += 4
-			}
-			left := end - perCheck*(i+1) // instructions to skip to the next alternative
-			body = append(body, load(offset),
-				unix.SockFilter{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: c.mask},
-				jump(unix.BPF_JEQ, c.want, 0, uint8(left))) //nolint:gosec // G115: within range
+		alternative := []unix.SockFilter{give(r.action)}
+		for _, c := range slices.Backward(all) {
+			alternative = append(c.compile(len(alternative)), alternative...)
 		}
-		body = append(body, give(r.action))
+		body = append(body, alternative...)
 	}
 	body = append(body, give(actDeny))
 	// A jump in classic BPF reaches 255 instructions.
@@ -154,6 +191,19 @@ func (r rule) compile() ([]unix.SockFilter, error) {
 		return nil, fmt.Errorf("seccomp: rule for call %d is too long", r.nr)
 	}
 	return body, nil
+}
+
+// compile gives the instructions for c, which skip the next ones if it fails.
+func (c check) compile(skip int) []unix.SockFilter {
+	offset := dataArgs + 8*c.arg
+	if c.high {
+		offset += 4
+	}
+	prog := []unix.SockFilter{load(offset)}
+	if c.mask != all32 {
+		prog = append(prog, unix.SockFilter{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: c.mask})
+	}
+	return append(prog, jump(unix.BPF_JEQ, c.want, 0, uint8(skip))) //nolint:gosec // G115: within range, see rule.compile
 }
 
 func load(offset uint32) unix.SockFilter {

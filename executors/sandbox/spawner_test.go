@@ -46,8 +46,11 @@ func BenchmarkStartLargeHeap(b *testing.B) {
 	p := Profile{Limits: s.cfg.Limits, Room: s.cfg.Limits.Scratch}
 	start := func() time.Duration {
 		began := time.Now()
-		box, err := s.driver.Start(b.Context(), p)
+		box, err := s.driver.Start(p)
 		if err != nil {
+			b.Fatal(err)
+		}
+		if err := box.awaitReady(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 		took := time.Since(began)
