@@ -66,7 +66,7 @@ func Fsck(ctx context.Context, dir string, progress func(done, total int64)) (h 
 }
 
 // projections are the indices that the recorder alone writes.
-var projections = []string{storage.IndexPlans, storage.IndexEvents, storage.IndexOrders}
+var projections = []string{storage.IndexPlans, storage.IndexEvents, storage.IndexSkillCalls, storage.IndexOrders}
 
 // compareProjections makes all documents again, in a directory of its own.
 func compareProjections(ctx context.Context, dir string, records storage.Records, h *audit.Health) (bad *audit.Bad, err error) {

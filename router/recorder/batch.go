@@ -21,9 +21,10 @@ type batch struct {
 	records int
 	next    int64 // position after its last record
 	events  map[string][]storage.Document
-	plans   map[place]storage.Document // as of the last record
-	orders  map[place]storage.Document // accepted ones
-	refused map[place]storage.Document // the first refusal of an intent is the one to keep
+	calls   map[string][]storage.Document // of skills
+	plans   map[place]storage.Document    // as of the last record
+	orders  map[place]storage.Document    // accepted ones
+	refused map[place]storage.Document    // the first refusal of an intent is the one to keep
 }
 
 // place of a document.
@@ -31,7 +32,7 @@ type place struct{ tenant, id string }
 
 func newBatch() *batch {
 	return &batch{
-		events: map[string][]storage.Document{}, plans: map[place]storage.Document{},
+		events: map[string][]storage.Document{}, calls: map[string][]storage.Document{}, plans: map[place]storage.Document{},
 		orders: map[place]storage.Document{}, refused: map[place]storage.Document{},
 	}
 }
@@ -43,21 +44,21 @@ func (b *batch) refuse(at place, doc storage.Document) {
 	}
 }
 
-// flush writes what was gathered: events, plans, and the search index last.
+// flush writes what was gathered: events, calls of skills, plans, and the search
+// index last.
 func (r *Recorder) flush(ctx context.Context) error {
 	b := r.batch
 	if b.records == 0 {
 		return nil
 	}
 	r.batch = newBatch()
-	events := map[string]*storage.Projection{}
-	for tenant, docs := range b.events {
-		events[tenant] = &storage.Projection{Created: docs}
-	}
-	if err := r.project(ctx, storage.IndexEvents, events); err != nil {
+	if err := r.project(ctx, storage.IndexEvents, appended(b.events)); err != nil {
 		return err
 	}
 	failpoint.Hit(failpoint.RecorderEvents)
+	if err := r.project(ctx, storage.IndexSkillCalls, appended(b.calls)); err != nil {
+		return err
+	}
 	if err := r.project(ctx, storage.IndexPlans, byTenant(b.plans, nil)); err != nil {
 		return err
 	}
@@ -72,6 +73,15 @@ func (r *Recorder) flush(ctx context.Context) error {
 	r.reach(b.next)
 	failpoint.Hit(failpoint.RecorderReached)
 	return nil
+}
+
+// appended are documents that are only ever created.
+func appended(docs map[string][]storage.Document) map[string]*storage.Projection {
+	out := make(map[string]*storage.Projection, len(docs))
+	for tenant, list := range docs {
+		out[tenant] = &storage.Projection{Created: list}
+	}
+	return out
 }
 
 // byTenant sorts documents out, those of a tenant in order of their positions.

@@ -32,6 +32,26 @@ func planID(s router.Summary) string {
 	return a.PlanID
 }
 
+// planDoc is the document of agent_plans: the plan, with the number of each step
+// under the name of the blueprint's mapping too (PLN-09, STO-07).
+type planDoc struct {
+	*catalog.PlanView
+	Steps []stepDoc `json:"steps"`
+}
+
+type stepDoc struct {
+	catalog.StepView
+	Index int `json:"step_index"`
+}
+
+func documentOf(p *catalog.PlanView) planDoc {
+	d := planDoc{PlanView: p, Steps: make([]stepDoc, len(p.Steps))}
+	for i, s := range p.Steps {
+		d.Steps[i] = stepDoc{s, s.Step}
+	}
+	return d
+}
+
 // writePlan gathers the plan's document, fenced by the record's position. It
 // takes the place of an earlier one of the batch.
 func (r *Recorder) writePlan(s router.Summary, rec storage.Record) error {
@@ -39,7 +59,7 @@ func (r *Recorder) writePlan(s router.Summary, rec storage.Record) error {
 	if p == nil {
 		return nil
 	}
-	body, err := marshal(p)
+	body, err := marshal(documentOf(p))
 	if err != nil {
 		return err
 	}

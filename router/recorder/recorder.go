@@ -1,7 +1,7 @@
 // Package recorder follows the journal and writes what can be made from it: the
-// documents of agent_plans, the events of agent_events and the search index of
-// orders (DESIGN §5, §13). Nobody else writes these, and all can be dropped and
-// built again with the same content.
+// documents of agent_plans, the events of agent_events, the calls of
+// agent_skill_calls and the search index of orders (DESIGN §5, §13). Nobody else
+// writes these, and all can be dropped and built again with the same content.
 package recorder
 
 import (
@@ -214,6 +214,9 @@ func (r *Recorder) observe(ctx context.Context, rec storage.Record, write bool) 
 		return r.released(ctx, rec)
 	case storage.KindOutcome:
 		if err := r.writeEvents(s, outcomeEvents(s, out, before, r.plan(s)), rec); err != nil {
+			return err
+		}
+		if err := r.writeCall(s, out, rec); err != nil {
 			return err
 		}
 		return r.writePlan(s, rec)

@@ -21,7 +21,7 @@ import (
 )
 
 // indices that the recorder writes.
-var indices = []string{storage.IndexPlans, storage.IndexEvents, storage.IndexOrders}
+var indices = []string{storage.IndexPlans, storage.IndexEvents, storage.IndexSkillCalls, storage.IndexOrders}
 
 // documents is an empty store that knows the schemas.
 func documents(t testing.TB) *sqlite.Documents {
@@ -170,7 +170,7 @@ func TestRebuild(t *testing.T) {
 	if d := cmp.Diff(want, dump(t, again, "default", "system")); d != "" {
 		t.Error(d)
 	}
-	if len(want["default/agent_plans"]) != 3 || len(want["default/agent_events"]) < 50 || len(want["system/agent_orders"]) < 4 {
+	if len(want["default/agent_plans"]) != 3 || len(want["default/agent_skill_calls"]) != 4 || len(want["default/agent_events"]) < 50 || len(want["system/agent_orders"]) < 4 {
 		t.Errorf("plans %d, events %d, orders %d", len(want["default/agent_plans"]), len(want["default/agent_events"]), len(want["system/agent_orders"]))
 	}
 }
@@ -213,8 +213,8 @@ func TestRestarts(t *testing.T) {
 	if d := cmp.Diff(want, dump(t, c, "default", "system")); d != "" {
 		t.Error(d)
 	}
-	if events := len(want["default/agent_events"]) + len(want["system/agent_events"]); c.created != events {
-		t.Errorf("%d events created, %d are there", c.created, events)
+	if n := len(want["default/agent_events"]) + len(want["system/agent_events"]) + len(want["default/agent_skill_calls"]); c.created != n {
+		t.Errorf("%d events and calls created, %d are there", c.created, n)
 	}
 }
 

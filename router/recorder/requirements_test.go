@@ -2,8 +2,10 @@ package recorder_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -65,4 +67,127 @@ func TestScriptsAndReasons(t *testing.T) {
 	}
 	ran := find(t, eventsOf(t, d, "p1"), "python_script.executed")
 	members(t, ran, "script_hash", "input_rows", "output_rows", "duration_ms", "exit_code")
+}
+
+// rows of an index that a query finds, decoded.
+func rows[T any](t *testing.T, d storage.Documents, tenant, index string, q storage.Query) []T {
+	t.Helper()
+	page, err := d.Search(t.Context(), tenant, index, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []T
+	for _, doc := range page.Documents {
+		var v T
+		if err := json.Unmarshal(doc.Body, &v); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+// Which calls of a tenant's skills took the large-response path within the last
+// seven days, and how many of each skill's calls did (AUD-05 to AUD-07, OBS-15).
+// One that failed is there with its code, one that was refused never was a call.
+func TestSkillCallsAreCounted(t *testing.T) {
+	d := documents(t)
+	w, f := woken(t, d)
+	w.Pin("feed", catalog.Pure)
+	w.Pin("menu", catalog.Pure)
+	p := w.Begun("p1", "feed", "menu")
+	answers := func(response int, large bool) {
+		w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)}, routertest.Fact("skill.called", fmt.Sprintf(
+			`{"skill_id":"a name that is not asked","input_size_bytes":7,"response_size_bytes":%d,"duration_ms":4,"large_response_triggered":%t}`, response, large)))))
+	}
+	task := p.Started(1)
+	answers(60_000, true)
+	w.Want(task.Call("feed", `{"long":"ago"}`), intents.OK)
+	w.Want(task.Finish("failed", "", "late"), intents.OK)
+	w.Clock.Move(8 * 24 * time.Hour)
+	w.Want(p.Claim(), intents.OK)
+	w.Want(p.Plan(routertest.Steps(1, "feed", "menu")), intents.OK)
+	task = p.Started(1)
+	large := w.Want(task.Call("feed", `{"n":1}`), intents.OK)
+	answers(10, false)
+	w.Want(task.Call("feed", `{"n":2}`), intents.OK)
+	w.Bus.On("skill.call", routertest.Always(intents.Report{
+		Status: intents.Failed, Code: intents.ExecutorFailed, Reason: "down",
+		Facts: []intents.Fact{routertest.Fact("skill.called", `{"input_size_bytes":-1,"duration_ms":"soon"}`)},
+	}))
+	w.Want(task.Call("feed", `{"n":3}`), intents.ExecutorFailed)
+	w.Want(task.Call("menu", `{}`), intents.TaskScope)
+	f.caughtUp()
+	f.stop()
+
+	week := storage.Query{Ranges: map[string]storage.Range{"ts": {GTE: storage.FormatTime(w.Clock.Now().AddDate(0, 0, -7))}}}
+	got, err := d.Aggregate(t.Context(), "default", storage.IndexSkillCalls, week, storage.Aggregation{By: "skill_id", Of: "response_size_bytes"})
+	w.Must(err)
+	if diff := cmp.Diff([]storage.Bucket{{Key: "feed", Count: 3, Values: 2, Sum: 60_010, Min: 10, Max: 60_000, Avg: 30_005}}, got); diff != "" {
+		t.Error(diff)
+	}
+	week.Terms = map[string][]string{"large_response_triggered": {"true"}}
+	found := rows[map[string]any](t, d, "default", storage.IndexSkillCalls, week)
+	if len(found) != 1 {
+		t.Fatalf("%d calls with large responses: %v", len(found), found)
+	}
+	for _, own := range []string{"event_id", "position", "ts"} {
+		if found[0][own] == nil {
+			t.Errorf("no %s", own)
+		}
+		delete(found[0], own)
+	}
+	want := map[string]any{
+		"intent_id": large.IntentID, "tenant_id": "default", "user_id": "ana", "session_id": routertest.Session, "plan_id": "p1", "task_id": task.TaskID,
+		"skill_id": "feed", "input_size_bytes": 7.0, "response_size_bytes": 60_000.0, "duration_ms": 4.0, "large_response_triggered": true,
+		"status": "done", "code": "OK",
+	}
+	if diff := cmp.Diff(want, found[0]); diff != "" {
+		t.Error(diff)
+	}
+	week.Terms = map[string][]string{"status": {"failed"}}
+	if failed := rows[map[string]any](t, d, "default", storage.IndexSkillCalls, week); len(failed) != 1 || failed[0]["code"] != "EXECUTOR_FAILED" || failed[0]["input_size_bytes"] != nil {
+		t.Errorf("failed calls: %v", failed)
+	}
+	if others := rows[map[string]any](t, d, "system", storage.IndexSkillCalls, storage.Query{}); len(others) != 0 {
+		t.Errorf("another tenant sees %v", others)
+	}
+}
+
+// A step is kept with all that PLN-09 names, whether it went well or not.
+func TestStepRecord(t *testing.T) {
+	d := documents(t)
+	w, f := woken(t, d)
+	w.Pin("feed", catalog.Pure)
+	w.Pin("rank", catalog.Pure)
+	p := w.Begun("p1", "feed", "rank")
+	one := p.Started(1)
+	began := w.Clock.Now()
+	w.Clock.Move(time.Second)
+	key := one.Done()
+	two := p.Started(2)
+	w.Want(two.Finish("failed", "", "skill_timeout"), intents.OK)
+	f.caughtUp()
+	f.stop()
+	doc, err := d.Get(t.Context(), "default", storage.IndexPlans, "p1")
+	w.Must(err)
+	var got struct {
+		Steps []map[string]any `json:"steps"`
+	}
+	w.Must(json.Unmarshal(doc.Body, &got))
+	at := func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
+	want := []map[string]any{
+		{
+			"step_index": 1.0, "step": 1.0, "task": "Do feed", "skills": []any{"feed"}, "return_spec": map[string]any{"shape": "array<number>", "reason": "the next step"},
+			"status": "done", "task_id": one.TaskID, "memory_key": key, "validated": true, "started_at": at(began), "finished_at": at(began.Add(time.Second)), "revision": 1.0,
+		},
+		{
+			"step_index": 2.0, "step": 2.0, "task": "Do rank", "skills": []any{"rank"}, "return_spec": map[string]any{"shape": "array<number>", "reason": "the next step"},
+			"input_from_step": 1.0, "status": "failed", "task_id": two.TaskID, "validated": false, "failure_reason": "skill_timeout",
+			"started_at": at(began.Add(time.Second)), "finished_at": at(began.Add(time.Second)), "revision": 1.0,
+		},
+	}
+	if diff := cmp.Diff(want, got.Steps); diff != "" {
+		t.Error(diff)
+	}
 }
