@@ -134,11 +134,7 @@ func (it *item) read(bodies map[string][]byte) error {
 		if bodies[storage.PartOutcome] == nil {
 			return it.missing(storage.PartOutcome)
 		}
-		it.outcome = new(intents.Outcome)
-		if err := json.Unmarshal(bodies[storage.PartOutcome], it.outcome); err != nil {
-			return errors.New("part outcome is not an outcome")
-		}
-		return it.about(it.outcome.Of)
+		return it.readOutcome(bodies)
 	case storage.KindRelease, storage.KindTakeover:
 		part := string(it.entry.Kind)
 		if bodies[part] == nil {
@@ -222,4 +218,19 @@ func (it *item) readOrder(bodies map[string][]byte) error {
 	o.decision.IntentID, o.decision.Effect = strings.Clone(o.decision.IntentID), strings.Clone(o.decision.Effect)
 	it.order = o
 	return nil
+}
+
+// readOutcome reads an outcome in one part or in several. What of it is withheld
+// is not known.
+func (it *item) readOutcome(bodies map[string][]byte) error {
+	parts := make(map[string]json.RawMessage, len(bodies))
+	for name, body := range bodies {
+		parts[name] = body
+	}
+	out, err := storage.ReadOutcome(parts)
+	if err != nil {
+		return errors.New("part outcome is not an outcome")
+	}
+	it.outcome = &out
+	return it.about(out.Of)
 }

@@ -119,6 +119,9 @@ func (r *Router) entries(o *order) (storage.Commit, error) {
 	}
 	put(storage.PartDecision, o.decision)
 	put(storage.PartFacts, o.facts)
+	if o.erasable() {
+		put(storage.PartSummary, storage.SummaryOf(o.env, o.decision.Verdict))
+	}
 	if err != nil {
 		return storage.Commit{}, err
 	}

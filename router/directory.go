@@ -241,6 +241,7 @@ type decided struct {
 	client   string   // act.client of the grant
 	minted   minted   // the grant
 	trace    string
+	erased   bool // the order is; what is here is its summary
 	at       time.Time
 	position int64
 }
@@ -297,6 +298,9 @@ func (o *decided) readDecision(r storage.Record) (err error) {
 
 // readOrder reads what the order says.
 func (o *decided) readOrder(r storage.Record) error {
+	if _, erased := r.Erased[storage.PartOrder]; erased {
+		return o.readSummary(r)
+	}
 	sealed, err := intents.ReadSealed(r.Parts[storage.PartOrder])
 	if err != nil {
 		return err

@@ -256,12 +256,12 @@ func (r *Router) sound(o *order, facts []intents.Fact) []intents.Fact {
 // finish is stage 10: the outcome is durable before it is told. An outcome that
 // cannot be written leaves the order open, for recovery.
 func (r *Router) finish(ctx context.Context, o *order, out intents.Outcome) {
-	body, err := json.Marshal(out)
+	parts, err := storage.OutcomeParts(out)
 	if err != nil {
 		r.cfg.Log.ErrorContext(ctx, "outcome", slog.String("intent_id", o.env.ID()), slog.String("error", err.Error()))
 		return
 	}
-	rec := storage.NewRecord(storage.KindOutcome, r.cfg.Now(), map[string]json.RawMessage{storage.PartOutcome: body})
+	rec := storage.NewRecord(storage.KindOutcome, r.cfg.Now(), parts)
 	if _, err := r.cfg.Journal.Finish(ctx, o.position, o.attempt, rec, r.outcomeTouches(o, out)); err != nil {
 		if !errors.Is(err, storage.ErrFinished) {
 			r.cfg.Log.ErrorContext(ctx, "outcome", slog.String("intent_id", o.env.ID()), slog.String("error", err.Error()))

@@ -86,10 +86,11 @@ func (r *Router) readDuplicate(ctx context.Context, h storage.Holder) (*duplicat
 		if err != nil {
 			return nil, err
 		}
-		d.outcome = new(intents.Outcome)
-		if err := json.Unmarshal(out.Parts[storage.PartOutcome], d.outcome); err != nil {
+		told, err := out.Outcome()
+		if err != nil {
 			return nil, fmt.Errorf("record %d: %w", h.Outcome, err)
 		}
+		d.outcome = &told
 		r.dir.resolve(h.Position, d.outcome)
 		d.digests.outcome, d.digests.out = out.Digest(), d.outcome
 	}

@@ -99,7 +99,7 @@ func (r *Router) fromOrder(ctx context.Context, o *order, id string, in *intents
 	if err != nil {
 		return err
 	}
-	if dup.outcome == nil || dup.outcome.Status != intents.Done {
+	if dup.outcome == nil || dup.outcome.Status != intents.Done || dup.outcome.Result == nil {
 		return intents.Refuse(intents.MalformedArgs, "/intent/args/from", "that order has no result")
 	}
 	var result struct {

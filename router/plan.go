@@ -362,7 +362,7 @@ func (d *Directory) foldOpen(o decided) {
 	if o.decision.Effect == string(catalog.Once) {
 		ref.fact = &catalog.OrderFact{
 			Step: o.ctx.Step, Revision: o.ctx.Revision, IntentID: o.decision.IntentID, Type: o.typ,
-			Effect: catalog.Once, Args: o.args, Status: "open",
+			Effect: catalog.Once, Args: o.shownArgs(), Status: "open",
 		}
 		p.facts = append(p.facts, ref.fact)
 	}
@@ -380,7 +380,7 @@ func (d *Directory) foldHold(o decided) error {
 	}
 	fact := &catalog.OrderFact{
 		Step: o.ctx.Step, Revision: o.ctx.Revision, IntentID: o.decision.IntentID, Type: o.typ,
-		Effect: catalog.Effect(o.decision.Effect), Args: o.args, Status: "held",
+		Effect: catalog.Effect(o.decision.Effect), Args: o.shownArgs(), Status: "held",
 	}
 	p.facts = append(p.facts, fact)
 	p.byIntent[o.decision.IntentID] = orderRef{o.position, o.ctx.Revision, o.ctx.Step}
@@ -439,7 +439,14 @@ func (d *Directory) foldOutcome(e storage.Entry) error {
 		var res struct {
 			Key string `json:"key"`
 		}
-		if err := json.Unmarshal(out.Result, &res); err != nil {
+		result, there := e.Record.Parts[storage.PartResult]
+		if !there {
+			result = out.Result
+		}
+		if result == nil {
+			return nil // erased, as of a plan that has ended
+		}
+		if err := json.Unmarshal(result, &res); err != nil {
 			return err
 		}
 		if s := ref.plan.step(ref.step); s != nil && s.Revision == ref.rev { // a replaced step has no results

@@ -35,7 +35,7 @@ func Summarize(r storage.Record) (Summary, error) {
 // OutcomeOf reads an outcome record; of is the position of its order, which for
 // an order of the router stands right before its outcome.
 func OutcomeOf(r storage.Record) (out intents.Outcome, of int64, err error) {
-	if err := json.Unmarshal(r.Parts[storage.PartOutcome], &out); err != nil {
+	if out, err = r.Outcome(); err != nil {
 		return out, 0, err
 	}
 	if out.Of < 0 {

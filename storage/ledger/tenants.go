@@ -54,19 +54,29 @@ func (t *Tenants) Of(ctx context.Context, r storage.Record) (string, error) {
 }
 
 func (t *Tenants) order(r storage.Record) (string, error) {
-	sealed, err := intents.ReadSealed(r.Parts[storage.PartOrder])
-	if err != nil {
-		return "", fmt.Errorf("record %d: %w", r.Position, err)
-	}
-	body, err := sealed.Body()
+	tenant, err := tenantOf(r)
 	if err != nil {
 		return "", fmt.Errorf("record %d: %w", r.Position, err)
 	}
 	if len(t.seen) >= maxTenants {
 		clear(t.seen)
 	}
-	t.seen[r.Position] = body.Actor.Tenant
-	return body.Actor.Tenant, nil
+	t.seen[r.Position] = tenant
+	return tenant, nil
+}
+
+// tenantOf an order, which its summary names where the order itself is erased.
+func tenantOf(r storage.Record) (string, error) {
+	if _, erased := r.Erased[storage.PartOrder]; erased {
+		s, err := storage.ReadSummary(r.Parts)
+		return s.Tenant, err
+	}
+	sealed, err := intents.ReadSealed(r.Parts[storage.PartOrder])
+	if err != nil {
+		return "", err
+	}
+	body, err := sealed.Body()
+	return body.Actor.Tenant, err
 }
 
 // About is the position of the order that an outcome, release or takeover is

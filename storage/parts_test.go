@@ -1,0 +1,66 @@
+package storage_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/storage"
+)
+
+// TestOutcomeParts: an outcome comes back from its parts as it was, from one part
+// as it was written before, and without what was erased.
+func TestOutcomeParts(t *testing.T) {
+	done := intents.Outcome{
+		Of: 7, Attempt: 2, Status: intents.Done, Code: intents.OK, Result: json.RawMessage(`{"rows":[1]}`), MS: 12,
+		Facts: []intents.Fact{{Event: "skill.called", Payload: json.RawMessage(`{"skill_id":"a"}`)}},
+	}
+	failed := intents.Outcome{Of: 8, Attempt: 1, Status: intents.Failed, Code: intents.ExecutorFailed, Reason: "line 3: ana", Retryable: true}
+	violated := intents.Outcome{Of: 9, Attempt: 1, Status: intents.Failed, Code: intents.ContractViolation, Reason: "/rows: is required"}
+	event := func(o intents.Outcome) intents.Outcome {
+		o.Facts = []intents.Fact{{Event: "skill.called", Payload: json.RawMessage(`{}`)}}
+		return o
+	}
+	without := func(o intents.Outcome, reason string) intents.Outcome {
+		o.Result, o.Reason = nil, reason
+		return o
+	}
+	for name, c := range map[string]struct {
+		out   intents.Outcome
+		erase []string
+		want  intents.Outcome
+		parts int
+	}{
+		"done":             {done, nil, done, 3},
+		"failed":           {failed, nil, failed, 2},
+		"violated":         {violated, nil, violated, 1},
+		"without result":   {done, []string{storage.PartResult, storage.PartReason}, without(done, storage.ErasedReason), 2},
+		"without facts":    {done, []string{storage.PartFacts}, event(done), 2},
+		"without words":    {failed, []string{storage.PartResult, storage.PartReason}, without(failed, storage.ErasedReason), 1},
+		"nothing to erase": {violated, []string{storage.PartResult, storage.PartReason, storage.PartFacts}, violated, 1},
+	} {
+		parts, err := storage.OutcomeParts(c.out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rec, _ := storage.NewRecord(storage.KindOutcome, time.UnixMilli(0), parts).Without(c.erase...)
+		got, err := rec.Outcome()
+		if err != nil || len(rec.Parts) != c.parts {
+			t.Errorf("%s: %d parts, %v", name, len(rec.Parts), err)
+		}
+		if d := cmp.Diff(c.want, got); d != "" {
+			t.Errorf("%s: -want +got:\n%s", name, d)
+		}
+		whole, err := json.Marshal(c.out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		old, err := storage.ReadOutcome(map[string]json.RawMessage{storage.PartOutcome: whole})
+		if d := cmp.Diff(c.out, old); d != "" || err != nil {
+			t.Errorf("%s, in one part: %v -want +got:\n%s", name, err, d)
+		}
+	}
+}
