@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -106,16 +107,42 @@ func storageMigrate(std IO) *cobra.Command {
 }
 
 func storageReindex(std IO) *cobra.Command {
+	var search bool
 	cmd := &cobra.Command{
-		Use: "reindex INDEX", Short: "Make a projection of the journal again; writ must not run", Args: cobra.ExactArgs(1),
+		Use: "reindex INDEX | --search [INDEX]", Short: "Make a projection, or what searches go by, again; writ must not run", Args: cobra.MaximumNArgs(1),
+		Long: "Make a projection of the journal again: agent_plans, agent_events or agent_orders. With\n" +
+			"--search, make what searches go by again of the documents themselves: the entries of\n" +
+			"SQLite, which are of all indices together, or a new index behind the alias of an\n" +
+			"OpenSearch, with the mapping of this program; without INDEX, behind every alias. What\n" +
+			"was cut off is ended by the next run.",
 	}
-	return stored(std, cmd, func(ctx context.Context, c config.Config, at node.Documents, args []string) (any, string, bool, error) {
+	stored(std, cmd, func(ctx context.Context, c config.Config, at node.Documents, args []string) (any, string, bool, error) {
+		if search {
+			return reindexSearch(ctx, c, at, strings.Join(args, ""))
+		}
+		if len(args) == 0 {
+			return nil, "", false, &exitError{code: ExitUsage, err: errors.New("INDEX: name a projection, or give --search")}
+		}
 		removed, made, err := node.Reindex(ctx, c.Data, at, args[0])
 		if errors.Is(err, node.ErrNoProjection) {
 			err = &exitError{code: ExitUsage, err: err}
 		}
 		return map[string]any{"index": args[0], "removed": removed, "made": made}, fmt.Sprintf("%s: %d removed, %d made\n", args[0], removed, made), true, err
 	})
+	cmd.Flags().BoolVar(&search, "search", false, "make again what searches go by, of the documents")
+	return cmd
+}
+
+func reindexSearch(ctx context.Context, c config.Config, at node.Documents, index string) (any, string, bool, error) {
+	rows, err := node.ReindexSearch(ctx, c.Data, at, index)
+	if errors.Is(err, node.ErrNoIndex) {
+		err = &exitError{code: ExitUsage, err: err}
+	}
+	var b strings.Builder
+	for _, r := range rows {
+		fmt.Fprintf(&b, "%s: %d documents\n", cmp.Or(r.Index, "all indices"), r.Documents)
+	}
+	return rows, b.String(), true, err
 }
 
 func storageCollect(std IO) *cobra.Command {

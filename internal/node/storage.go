@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -8,6 +9,7 @@ import (
 
 	"aob.dev/writ/router"
 	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/opensearch"
 	"aob.dev/writ/storage/sqlite"
 )
 
@@ -57,6 +59,12 @@ func openStore(ctx context.Context, dir string, at Documents) (documents, error)
 		return nil, err
 	}
 	return n.documents, nil
+}
+
+// lookAt opens an OpenSearch as it is: nothing is made there.
+func lookAt(at Documents) (*opensearch.Documents, error) {
+	at.Check = storage.NewCheck(cmp.Or(at.Dimension, storage.DefaultDimension))
+	return opensearch.Open(at)
 }
 
 // tenantsOf a journal are all that it has made.

@@ -4,9 +4,11 @@ package node
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
+	"aob.dev/writ/router"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/opensearch/servertest"
 )
@@ -19,6 +21,16 @@ func TestIntegrationStorage(t *testing.T) {
 	t.Cleanup(func() { must(t, server.Close()) })
 	dir, back := t.TempDir(), t.TempDir()
 	ordered(t, dir)
+	// Looking makes nothing.
+	s, err := ReadStorageStatus(t.Context(), dir, Documents{URL: server.URL, Prefix: "moved-"}, 0)
+	if err != nil || s.Backend != "opensearch" || s.Documents.Count != 0 || s.Projections.Behind == 0 {
+		t.Errorf("%+v %v", s, err)
+	}
+	if d, err := lookAt(Documents{URL: server.URL, Prefix: "moved-"}); err != nil {
+		t.Error(err)
+	} else if missing, err := d.Missing(t.Context()); err != nil || !slices.Contains(missing, storage.IndexOrders) {
+		t.Errorf("%v %v", missing, err)
+	}
 	keeping(t, dir, func(d storage.Documents) {
 		memories(t, d, time.Now().Add(time.Hour))
 	})
@@ -47,8 +59,35 @@ func TestIntegrationStorage(t *testing.T) {
 	if err != nil || removed == 0 || made != removed {
 		t.Errorf("%d removed, %d made: %v", removed, made, err)
 	}
-	s, err := ReadStorageStatus(t.Context(), dir, remote, 0)
+	s, err = ReadStorageStatus(t.Context(), dir, remote, 0)
 	if err != nil || s.Backend != "opensearch" || s.Documents.Count < 4 {
 		t.Errorf("%+v %v", s, err)
+	}
+	rows, err := ReindexSearch(t.Context(), dir, remote, "")
+	total := int64(0)
+	for _, r := range rows {
+		total += r.Documents
+	}
+	if err != nil || len(rows) != len(storage.Indices)-len(storage.Appended) || total == 0 {
+		t.Errorf("%v %v", rows, err)
+	}
+	once(t, cfg)
+
+	// What a tenant does not keep goes there, too, and whole months where nobody does.
+	keep(t, cfg, "system", router.DefaultRetentionKey, `{"agent_orders": 1, "agent_events": 1}`)
+	look, err := lookAt(remote)
+	must(t, err)
+	must(t, seeAll(t.Context(), look))
+	if c, err := Collect(t.Context(), dir, remote, time.Now().AddDate(0, 3, 0)); err != nil || c.Old == 0 {
+		t.Errorf("%+v %v", c, err)
+	}
+	must(t, seeAll(t.Context(), look))
+	must(t, look.Close())
+	s, err = ReadStorageStatus(t.Context(), dir, remote, 0)
+	must(t, err)
+	for _, index := range s.Indices {
+		if gone := index.Index == storage.IndexOrders || index.Index == storage.IndexEvents; gone && index.Documents > 0 {
+			t.Errorf("%+v", index)
+		}
 	}
 }

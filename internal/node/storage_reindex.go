@@ -17,7 +17,7 @@ import (
 )
 
 // ErrNoProjection says that an index is not made from the journal.
-var ErrNoProjection = errors.New("is not made from the journal, so nothing could make it again: one of " + strings.Join(projections, ", "))
+var ErrNoProjection = errors.New("is not made from the journal, so nothing could make it again: one of " + strings.Join(projections, ", ") + "; or --search for what searches go by")
 
 // Reindex drops the documents of a projection and makes them again from the
 // journal, while no node uses the directory. It says how many were removed and
@@ -63,6 +63,56 @@ func Reindex(ctx context.Context, dir string, at Documents, index string) (remov
 	}
 	return removed, made, nil
 }
+
+// Renewed says of how many documents what searches go by was made again.
+type Renewed struct {
+	Index     string `json:"index"` // empty: all of the store, which has them together
+	Documents int64  `json:"documents"`
+}
+
+// ReindexSearch makes again what searches go by, of the documents themselves, while
+// no node uses the directory: in SQLite the entries of all indices; in an OpenSearch
+// an index with the mapping of this program behind the alias, for the one that is
+// named or for each that has an alias. See the drivers for what a crash leaves.
+func ReindexSearch(ctx context.Context, dir string, at Documents, index string) (out []Renewed, err error) {
+	if index != "" && !slices.Contains(storage.Indices, index) {
+		return nil, fmt.Errorf("%s %w", index, ErrNoIndex)
+	}
+	lock, err := lockDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	if at.URL == "" {
+		if _, err := os.Stat(filepath.Join(dir, "documents.db")); err != nil {
+			return nil, err
+		}
+		n, err := sqlite.ReindexDocuments(ctx, filepath.Join(dir, "documents.db"))
+		if err != nil {
+			return nil, err
+		}
+		return []Renewed{{"", n}}, nil
+	}
+	d, err := lookAt(at)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	for _, name := range storage.Indices {
+		if _, months := storage.Appended[name]; index != "" && name != index || index == "" && months {
+			continue
+		}
+		n, err := d.Reindex(ctx, name)
+		if err != nil {
+			return out, err
+		}
+		out = append(out, Renewed{name, n})
+	}
+	return out, nil
+}
+
+// ErrNoIndex says that there is no such index.
+var ErrNoIndex = errors.New("is no index: one of " + strings.Join(storage.Indices, ", "))
 
 // inOrder of positions, so that what a crash leaves is the beginning.
 func inOrder(docs map[string]storage.Document) []storage.Document {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
@@ -135,7 +136,7 @@ func below(dir string) (files, bytes int64, err error) {
 func (s *StorageStatus) spaces(ctx context.Context, dir string, at Documents, records storage.Records) (out []sqlite.Space, err error) {
 	if at.URL != "" {
 		s.Backend = "opensearch"
-		return remoteSpaces(ctx, dir, at, records)
+		return remoteSpaces(ctx, at, records)
 	}
 	s.Backend = "sqlite"
 	d, err := sqlite.OpenSnapshot(ctx, filepath.Join(dir, "documents.db"))
@@ -150,18 +151,26 @@ func (s *StorageStatus) spaces(ctx context.Context, dir string, at Documents, re
 	return out, errors.Join(err, err1, err2)
 }
 
-func remoteSpaces(ctx context.Context, dir string, at Documents, records storage.Records) (out []sqlite.Space, err error) {
+// remoteSpaces makes nothing: an index that is not there has no documents.
+func remoteSpaces(ctx context.Context, at Documents, records storage.Records) (out []sqlite.Space, err error) {
 	tenants, err := tenantsOf(ctx, records)
 	if err != nil {
 		return nil, err
 	}
-	d, err := openStore(ctx, dir, at)
+	d, err := lookAt(at)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
+	missing, err := d.Missing(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for _, tenant := range tenants {
 		for _, index := range storage.Indices {
+			if slices.Contains(missing, index) {
+				continue
+			}
 			space := sqlite.Space{Index: index, Newest: storage.Nobody}
 			all, err := d.Aggregate(ctx, tenant, index, storage.Query{}, storage.Aggregation{})
 			if err != nil {
