@@ -3,7 +3,6 @@ package audit
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
@@ -53,31 +52,35 @@ type Exported struct {
 	Bytes   int64 `json:"bytes"`
 }
 
-// Export streams a bundle. Memory is bounded by what one batch of proofs needs
-// and by which tenants' orders are open. The error leaves a part of a bundle,
+// Export streams a bundle. Memory is bounded by some batches of records
+// for each processor and by how many orders are open. The error leaves a part of a bundle,
 // which verifies as cut short.
 func Export(ctx context.Context, w io.Writer, s Source, sel Selection) (Exported, error) {
-	x := &exporter{Source: s, sel: sel, out: w, sum: sha256.New(), tenants: ledger.NewTenants(s.Records), blobs: map[string]bool{}, earlier: map[int64]bool{}, waiting: map[int64]waiting{}}
+	x := newExporter(s)
+	x.sel, x.out = sel, w
 	err := x.run(ctx)
 	return x.done, err
 }
 
 type exporter struct {
 	Source
+	state
 	sel     Selection
 	out     io.Writer
 	sum     hash.Hash
 	lines   int64
 	done    Exported
-	tenants *ledger.Tenants
 	blobs   map[string]bool // that are in the bundle
 	earlier map[int64]bool  // orders before the first record that later records are about
-	waiting map[int64]waiting
 	from    int64
 	last    ledger.Checkpoint
 	prover  *ledger.Prover
-	keys    map[string]bool // that are in force
-	token   string          // the key set in force
+}
+
+func newExporter(s Source) *exporter {
+	return &exporter{
+		Source: s, state: state{waiting: map[int64]waiting{}}, sum: sha256.New(), blobs: map[string]bool{}, earlier: map[int64]bool{},
+	}
 }
 
 func (x *exporter) run(ctx context.Context) error {
@@ -93,19 +96,10 @@ func (x *exporter) run(ctx context.Context) error {
 	if err := x.header(ctx); err != nil {
 		return err
 	}
-	for rec, err := range x.Records.Scan(ctx, 0) {
-		if err != nil {
-			return err
-		}
-		if rec.Position >= x.last.Size {
-			break
-		}
-		if err := x.record(ctx, rec); err != nil {
-			return fmt.Errorf("record %d: %w", rec.Position, err)
-		}
+	if err := x.records(ctx); err != nil {
+		return err
 	}
-	end := End{Lines: x.lines, SHA256: hex.EncodeToString(x.sum.Sum(nil))}
-	return x.write(line{End: &end})
+	return x.end()
 }
 
 // begin finds the first record and, of what is before it, the orders that later
@@ -187,62 +181,4 @@ func (x *exporter) first(ctx context.Context) (ledger.Checkpoint, error) {
 		return c, fmt.Errorf("the checkpoint has %d records, the log %d: the log has lost some", c.Size, x.last.Size)
 	}
 	return c, nil
-}
-
-// record writes what the bundle has of a record.
-func (x *exporter) record(ctx context.Context, rec storage.Record) error {
-	tenant, err := x.tenants.Of(ctx, rec)
-	if err != nil {
-		return err
-	}
-	tag, err := x.Tags.Tag(tenant)
-	if err != nil {
-		return err
-	}
-	versions, restsOn, err := x.reads(rec)
-	if err != nil {
-		return err
-	}
-	mine := x.sel.Tenant == "" || tenant == x.sel.Tenant
-	wanted := rec.Kind == storage.KindControl || restsOn || (mine && (rec.Position >= x.from || x.earlier[rec.Position]))
-	if !wanted && !(x.sel.Complete && x.from == 0) {
-		return nil
-	}
-	proof, err := x.prover.Inclusion(ctx, rec.Position)
-	if err != nil {
-		return err
-	}
-	if !wanted {
-		x.done.Leaves++
-		return x.write(line{Leaf: &Bare{Leaf: string(ledger.NewLeaf(rec, tag).Bytes()), Proof: join(proof)}})
-	}
-	for _, digest := range versions {
-		if err := x.blob(ctx, digest); err != nil {
-			return err
-		}
-	}
-	e := newEntry(rec, tag, proof)
-	if x.sel.Masked && !restsOn && masked(rec) {
-		e.withhold(rec, storage.PartOrder)
-		x.done.Withheld++
-	}
-	if rec.Kind == storage.KindOutcome {
-		if e.Receipt, err = x.receipt(ctx, rec); err != nil {
-			return err
-		}
-	}
-	x.done.Records++
-	return x.write(line{Record: e})
-}
-
-func (x *exporter) write(l line) error {
-	raw, err := l.encode()
-	if err != nil {
-		return err
-	}
-	x.sum.Write(raw) // never fails
-	x.lines++
-	x.done.Bytes += int64(len(raw))
-	_, err = x.out.Write(raw)
-	return err
 }

@@ -13,68 +13,107 @@ import (
 	"aob.dev/writ/storage/ledger"
 )
 
-// reads says which policies and catalogs a record brings into the bundle, and
-// whether later records rest on it whosever they are: keys and directory of
-// system and of the tenant, and the tenant's plans and steps.
-func (x *exporter) reads(rec storage.Record) (versions []string, restsOn bool, err error) {
+// content is what an exporter has to know of a record. It follows from the record
+// alone, so that many are read at once.
+type content struct {
+	rec      storage.Record
+	digest   string
+	versions []string         // policies and catalogs that it brings into the bundle
+	keySet   string           // that it may put in force
+	body     intents.Body     // of an order
+	decision intents.Decision // of an order
+	of       int64            // of what is about an order
+	code     intents.Code     // of an outcome
+}
+
+// readContent takes a record of one's own journal apart.
+func readContent(rec storage.Record) (c content, err error) {
+	c = content{rec: rec, digest: rec.Digest()}
 	switch rec.Kind {
 	case storage.KindControl:
-		var c control
-		if err := json.Unmarshal(rec.Parts[storage.PartControl], &c); err != nil {
-			return nil, false, err
-		}
-		if c.Genesis != nil {
-			g, _, err := openGenesis(*c.Genesis)
-			if err != nil {
-				return nil, false, err
-			}
-			x.know(g.KeySet)
-			return []string{g.Policy, g.Catalog}, true, nil
-		}
-		return []string{c.Policy, c.Catalog}, true, nil
+		return c, c.readControl()
 	case storage.KindOrder:
-		var sealed intents.Sealed
-		var body intents.Body
-		var d intents.Decision
-		if err := errors.Join(json.Unmarshal(rec.Parts[storage.PartOrder], &sealed), json.Unmarshal(rec.Parts[storage.PartDecision], &d)); err != nil {
-			return nil, false, err
-		}
-		if err := json.Unmarshal([]byte(sealed.Payload), &body); err != nil {
-			return nil, false, err
-		}
-		x.await(rec, d)
-		return []string{d.PolicyDigest, d.Catalog}, x.restsOn(body, d), nil
+		return c, c.readOrder()
 	case storage.KindRelease:
 		rel, err := readReleasePart(rec.Parts[storage.PartRelease])
 		if err != nil {
-			return nil, false, err
+			return c, err
 		}
-		return []string{rel.Decision.PolicyDigest, rel.Decision.Catalog}, false, nil
-	default:
-		return nil, false, nil
+		c.versions = []string{rel.Decision.PolicyDigest, rel.Decision.Catalog}
+	case storage.KindOutcome:
+		var out struct {
+			Code intents.Code `json:"code"`
+		}
+		if err := json.Unmarshal(rec.Parts[storage.PartOutcome], &out); err != nil {
+			return c, err
+		}
+		c.code = out.Code
+	case storage.KindTakeover:
 	}
+	c.of, err = ledger.About(rec)
+	return c, err
 }
 
-func (x *exporter) restsOn(body intents.Body, d intents.Decision) bool {
-	if d.Verdict != intents.Allow || d.Executor != catalog.ExecutorRouter {
+func (c *content) readControl() error {
+	var control control
+	if err := json.Unmarshal(c.rec.Parts[storage.PartControl], &control); err != nil {
+		return err
+	}
+	c.versions = []string{control.Policy, control.Catalog}
+	if control.Genesis == nil {
+		return nil
+	}
+	g, _, err := openGenesis(*control.Genesis)
+	if err != nil {
+		return err
+	}
+	c.keySet, c.versions = g.KeySet, []string{g.Policy, g.Catalog}
+	return nil
+}
+
+func (c *content) readOrder() error {
+	sealed, err := intents.ReadSealed(c.rec.Parts[storage.PartOrder])
+	if err != nil {
+		return err
+	}
+	if c.body, err = sealed.Body(); err != nil {
+		return err
+	}
+	if c.decision, err = intents.ReadDecision(c.rec.Parts[storage.PartDecision]); err != nil {
+		return err
+	}
+	c.versions = []string{c.decision.PolicyDigest, c.decision.Catalog}
+	var a catalog.KeyPut
+	if c.effective() && c.body.Intent.Type == "key.put" && json.Unmarshal(c.body.Intent.Args, &a) == nil {
+		c.keySet = a.KeySet
+	}
+	return nil
+}
+
+// effective: an order of the router that took effect where it stands.
+func (c *content) effective() bool {
+	return c.decision.Verdict == intents.Allow && c.decision.Executor == catalog.ExecutorRouter
+}
+
+// restsOn says whether later records rest on a record, whosever they are: keys
+// and directory of system and of the tenant, and the tenant's plans and steps.
+func (c *content) restsOn(of string) bool {
+	if c.rec.Kind == storage.KindControl {
+		return true
+	}
+	if !c.effective() {
 		return false
 	}
-	actor, of := body.Actor.Tenant, x.sel.Tenant
-	switch body.Intent.Type {
-	case "key.put":
-		var a catalog.KeyPut
-		if json.Unmarshal(body.Intent.Args, &a) == nil {
-			x.know(a.KeySet)
-		}
-		return true
-	case "policy.push":
+	actor := c.body.Actor.Tenant
+	switch c.body.Intent.Type {
+	case "key.put", "policy.push":
 		return true // every tenant's
 	case "admin.put", "skill.approve", "grant.revoke":
 		var a struct {
 			Tenant string          `json:"tenant"`
 			New    *catalog.Tenant `json:"new_tenant"`
 		}
-		if json.Unmarshal(body.Intent.Args, &a) != nil {
+		if json.Unmarshal(c.body.Intent.Args, &a) != nil {
 			return true
 		}
 		on := named(actor, a.Tenant)
@@ -87,95 +126,111 @@ func (x *exporter) restsOn(body intents.Body, d intents.Decision) bool {
 	}
 }
 
-// know remembers which keys are in force, for receipts.
-func (x *exporter) know(token string) {
-	var s intents.KeySet
-	if intents.PeekClaims(token, &s) != nil {
-		return
-	}
-	x.keys, x.token = map[string]bool{}, token
-	for _, k := range s.Keys {
-		x.keys[k.KID] = !k.Revoked
-	}
+// state is what an exporter remembers from record to record.
+type state struct {
+	waiting map[int64]waiting
+	keys    map[string]bool // kids that are in force
+	token   string          // the key set in force
 }
 
-// receipt of the order that an outcome ends: what the router told its submitter,
-// a pure function of the two records. None where no router
-// key that is here was in force.
-func (x *exporter) receipt(ctx context.Context, rec storage.Record) (string, error) {
-	inForce := slices.IndexFunc(x.RouterKeys, func(s intents.Signer) bool { return x.keys[s.KID] })
-	if inForce < 0 {
-		return "", nil
-	}
-	of, err := ledger.About(rec)
-	if err != nil {
-		return "", err
-	}
-	o, err := x.ended(ctx, of)
-	if err != nil {
-		return "", err
-	}
-	var out intents.Outcome
-	if err := json.Unmarshal(rec.Parts[storage.PartOutcome], &out); err != nil {
-		return "", err
-	}
-	return intents.IssueReceipt(x.RouterKeys[inForce], intents.Receipt{
-		Issuer: x.Origin, IntentID: o.intentID, Position: of, Code: out.Code,
-		PolicyDigest: o.policy, RecordDigest: o.digest, OutcomeDigest: rec.Digest(), WithinSec: intents.PromiseSeconds,
-	})
-}
-
-// waiting is what a receipt says of an order whose outcome has not come yet.
-type waiting struct{ intentID, policy, digest string }
+// waiting is what its receipt says of an order whose outcome has not come yet, and whose it is.
+type waiting struct{ intentID, policy, digest, tenant string }
 
 // maxWaiting orders are remembered; others are read again.
 const maxWaiting = 1 << 16
 
-// await remembers an order until its outcome.
-func (x *exporter) await(rec storage.Record, d intents.Decision) {
-	if d.Verdict != intents.Deny && len(x.waiting) < maxWaiting {
-		x.waiting[rec.Position] = waiting{d.IntentID, d.PolicyDigest, rec.Digest()}
+// take remembers what later records need: which keys are in force, and orders
+// until their outcome.
+func (s *state) take(c *content) {
+	if c.keySet != "" {
+		s.know(c.keySet)
+	}
+	if c.rec.Kind == storage.KindOrder && c.decision.Verdict != intents.Deny && len(s.waiting) < maxWaiting {
+		s.waiting[c.rec.Position] = waiting{c.decision.IntentID, c.decision.PolicyDigest, c.digest, c.body.Actor.Tenant}
 	}
 }
 
-// ended gives an order whose outcome is here, and forgets it.
-func (x *exporter) ended(ctx context.Context, of int64) (waiting, error) {
+func (s *state) know(token string) {
+	var set intents.KeySet
+	if intents.PeekClaims(token, &set) != nil {
+		return
+	}
+	s.keys, s.token = map[string]bool{}, token
+	for _, k := range set.Keys {
+		s.keys[k.KID] = !k.Revoked
+	}
+}
+
+// tenant whose a record is.
+func (x *exporter) tenant(ctx context.Context, c *content) (string, error) {
+	switch c.rec.Kind {
+	case storage.KindControl:
+		return ledger.SystemTenant, nil
+	case storage.KindOrder:
+		return c.body.Actor.Tenant, nil
+	case storage.KindOutcome, storage.KindRelease, storage.KindTakeover:
+	}
+	o, err := x.about(ctx, c.of)
+	return o.tenant, err
+}
+
+// about gives the order that a record is about.
+func (x *exporter) about(ctx context.Context, of int64) (waiting, error) {
 	if o, there := x.waiting[of]; there {
-		delete(x.waiting, of)
 		return o, nil
 	}
-	order, err := x.Records.Get(ctx, of)
+	rec, err := x.Records.Get(ctx, of)
 	if err != nil {
 		return waiting{}, err
 	}
-	var d intents.Decision
-	err = json.Unmarshal(order.Parts[storage.PartDecision], &d)
-	return waiting{d.IntentID, d.PolicyDigest, order.Digest()}, err
+	c, err := readContent(rec)
+	return waiting{c.decision.IntentID, c.decision.PolicyDigest, c.digest, c.body.Actor.Tenant}, err
 }
 
-// blob writes something that decided, once. What was not kept is left out, and
-// what it decided cannot be replayed.
-func (x *exporter) blob(ctx context.Context, digest string) error {
+// receipt of the order that an outcome ends: what the router told its submitter,
+// a pure function of the two records, and who signs it. False where no router key
+// that is here was in force. The order is forgotten.
+func (x *exporter) receipt(ctx context.Context, c *content) (r intents.Receipt, key intents.Signer, ok bool, err error) {
+	o, err := x.about(ctx, c.of)
+	if err != nil {
+		return r, key, false, err
+	}
+	delete(x.waiting, c.of)
+	at := slices.IndexFunc(x.RouterKeys, func(s intents.Signer) bool { return x.keys[s.KID] })
+	if at < 0 {
+		return r, key, false, nil
+	}
+	return intents.Receipt{
+		Issuer: x.Origin, IntentID: o.intentID, Position: c.of, Code: c.code,
+		PolicyDigest: o.policy, RecordDigest: o.digest, OutcomeDigest: c.digest, WithinSec: intents.PromiseSeconds,
+	}, x.RouterKeys[at], true, nil
+}
+
+// blob makes lines of something that decided, once. What was not kept is left
+// out, and what it decided cannot be replayed.
+func (x *exporter) blob(ctx context.Context, digest string) (lines []line, err error) {
 	if digest == "" || x.blobs[digest] {
-		return nil
+		return nil, nil
 	}
 	x.blobs[digest] = true
 	data, err := fetch(ctx, x.Blobs, digest)
 	if errors.Is(err, storage.ErrNotFound) {
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var files map[string]string // the file list of a policy names its files
 	if json.Unmarshal(data, &files) == nil {
 		for _, file := range files {
-			if err := x.blob(ctx, file); err != nil {
-				return err
+			more, err := x.blob(ctx, file)
+			if err != nil {
+				return nil, err
 			}
+			lines = append(lines, more...)
 		}
 	}
-	return x.write(line{Blob: &Blob{Digest: digest, Data: data}})
+	return append(lines, line{Blob: &Blob{Digest: digest, Data: data}}), nil
 }
 
 // fetch reads a blob of tenant system by digest.

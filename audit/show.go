@@ -127,7 +127,7 @@ type Proof struct {
 // Prove one order. A record that is in no checkpoint yet gives ledger.ErrPending.
 func Prove(ctx context.Context, s Source, id string) (Proof, error) {
 	p := Proof{Origin: s.Origin, IntentID: id}
-	x := &exporter{Source: s, waiting: map[int64]waiting{}}
+	x := newExporter(s)
 	shown, err := Find(ctx, s.Records, id)
 	if err != nil {
 		return p, err
@@ -147,15 +147,23 @@ func Prove(ctx context.Context, s Source, id string) (Proof, error) {
 		if err != nil {
 			return p, err
 		}
-		if _, _, err := x.reads(rec); err != nil {
+		c, err := readContent(rec)
+		if err != nil {
 			return p, err
 		}
+		x.take(&c)
 		if n := len(p.KeySets); x.token != "" && (n == 0 || p.KeySets[n-1] != x.token) {
 			p.KeySets = append(p.KeySets, x.token)
 		}
 		if last := shown[len(shown)-1]; rec.Position == last.Position && last.Kind == storage.KindOutcome {
-			if p.Receipt, err = x.receipt(ctx, rec); err != nil {
+			r, key, there, err := x.receipt(ctx, &c)
+			if err != nil {
 				return p, err
+			}
+			if there {
+				if p.Receipt, err = intents.IssueReceipt(key, r); err != nil {
+					return p, err
+				}
 			}
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 )
 
 // tagInfo separates tag keys from whatever else is ever derived from the secret.
@@ -21,13 +23,25 @@ const secretSize = 32
 // Tags makes tenants' tags: leaves of one tenant have one tag, and only who
 // holds the tenant's tag key can tell which tenant that is. Every tenant's key is
 // derived from one random secret, so giving one away says nothing of the others.
+//
+// Safe for concurrent use.
 type Tags struct {
 	secret []byte
 	origin string
+	made   *made
+}
+
+// made are tags of tenants that were asked for, so that a leaf costs no key
+// derivation.
+type made struct {
+	mu   sync.Mutex // guards tags
+	tags map[string]string
 }
 
 // NewTags of a log. The secret has 32 bytes.
-func NewTags(secret []byte, origin string) Tags { return Tags{secret, origin} }
+func NewTags(secret []byte, origin string) Tags {
+	return Tags{secret, origin, &made{tags: map[string]string{}}}
+}
 
 // Key is the tag key of a tenant.
 func (t Tags) Key(tenant string) ([]byte, error) {
@@ -36,11 +50,21 @@ func (t Tags) Key(tenant string) ([]byte, error) {
 
 // Tag of a tenant.
 func (t Tags) Tag(tenant string) (string, error) {
+	t.made.mu.Lock()
+	defer t.made.mu.Unlock()
+	if tag, ok := t.made.tags[tenant]; ok {
+		return tag, nil
+	}
 	key, err := t.Key(tenant)
 	if err != nil {
 		return "", err
 	}
-	return Tag(key, t.origin), nil
+	if len(t.made.tags) >= maxTenants {
+		clear(t.made.tags)
+	}
+	tag := Tag(key, t.origin)
+	t.made.tags[strings.Clone(tenant)] = tag
+	return tag, nil
 }
 
 // Tag is HMAC-SHA-256(tag key, origin) in hex.
