@@ -10,6 +10,7 @@ import (
 	"aob.dev/writ/audit"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/router/routertest"
 	"aob.dev/writ/storage"
 )
@@ -58,9 +59,7 @@ func (w *world) paying() (held *intents.Answer, says func(who string, by *intent
 	w.Helper()
 	w.Pin("pay", catalog.Once)
 	w.Data("approval", `{"once":true,"count":2}`)
-	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", APIKey: &catalog.APIKey{
-		ID: "k1", Hash: intents.Digest([]byte("k1")), UserID: "ana", MaxRoles: []string{"user", "approver"}, MayAssertUser: true,
-	}}), intents.OK)
+	w.apiKeys("k1", "ben", "cleo", "dave")
 	for _, who := range []string{"ben", "cleo", "dave"} {
 		w.user(who, "approver")
 	}
@@ -68,9 +67,24 @@ func (w *world) paying() (held *intents.Answer, says func(who string, by *intent
 	return held, func(who string, by *intents.Signer) routertest.Order {
 		return routertest.Order{
 			By: w.Gateway, MintedBy: by, Type: "hitl.approve", User: who, Roles: []string{"approver"}, Ctx: intents.Context{TurnID: rand.Text()},
-			Args: catalog.Approve{IntentID: held.IntentID, Decision: catalog.DecisionApprove},
+			Args: catalog.Approve{IntentID: held.IntentID, Decision: catalog.DecisionApprove}, Grant: through(who),
 		}
 	}
+}
+
+// apiKeys puts API keys of tenant default: k1, which asks, and one of each person.
+func (w *world) apiKeys(ids ...string) {
+	w.Helper()
+	for _, id := range ids {
+		w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", APIKey: &catalog.APIKey{
+			ID: id, Hash: intents.Digest([]byte(id)), UserID: id, MaxRoles: []string{"user", "approver"}, MayAssertUser: id == "k1",
+		}}), intents.OK)
+	}
+}
+
+// through is the grant of somebody who came with an API key.
+func through(key string) func(*intents.Grant) {
+	return func(g *intents.Grant) { g.Act.Client = bus.ClientOfKey(key) }
 }
 
 func (w *world) user(who string, roles ...string) {
@@ -102,6 +116,11 @@ func TestForgedApprovals(t *testing.T) {
 			forge: func(ben map[string]any) { ben["roles"] = []string{"user"} },
 			want:  "roles of ben that the person had not",
 		},
+		"through another key": {
+			since: func(w *world, _ intents.Signer) { w.user("ben", "user") },
+			forge: func(ben map[string]any) { ben["key"] = "dave" },
+			want:  "through another API key",
+		},
 		"disabled": {since: func(w *world, _ intents.Signer) {
 			w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "ben", Roles: []string{"approver"}, Disabled: true}}), intents.OK)
 		}, want: "no user any more"},
@@ -130,7 +149,7 @@ func TestForgedApprovals(t *testing.T) {
 			}
 			release := w.find(storage.PartRelease, func(map[string]any) bool { return true })
 			w.badAt(w.part(release, storage.PartRelease, func(m map[string]any) {
-				ben := map[string]any{"user_id": "ben", "at": intents.FormatTime(at), "roles": []string{"approver"}}
+				ben := map[string]any{"user_id": "ben", "at": intents.FormatTime(at), "key": "ben", "roles": []string{"approver"}}
 				if c.forge != nil {
 					c.forge(ben)
 				}

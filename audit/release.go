@@ -10,6 +10,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/policies"
 )
 
@@ -110,11 +111,14 @@ func (v *verifier) checkRelease(j *job) (*intents.Envelope, error) {
 
 func sameInputs(a, b []policies.HeldInput) bool { return slices.Equal(a, b) }
 
-// askedFor are those who asked for an order: its user, and whose key signed it.
-func (j *job) askedFor(e *intents.Envelope) []string {
-	asked := []string{e.Principal().UserID}
+// askedFor are those who asked for an order.
+func (j *job) askedFor(e *intents.Envelope) intents.Asked {
+	asked := intents.Asked{Users: []string{e.Principal().UserID}}
 	if s := j.keys.keys[e.Signer().KID].Subject; s != "" {
-		asked = append(asked, s)
+		asked.Users = append(asked.Users, s)
+	}
+	if g := e.Grant(); g != nil {
+		asked.Key = bus.KeyOfClient(g.Act.Client)
 	}
 	return asked
 }

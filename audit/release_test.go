@@ -17,9 +17,7 @@ func (w *world) approvals() {
 	w.Helper()
 	w.Pin("pay", catalog.Once)
 	w.Data("approval", `{"once":true,"count":2}`)
-	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", APIKey: &catalog.APIKey{
-		ID: "k1", Hash: intents.Digest([]byte("k1")), UserID: "ana", MaxRoles: []string{"user", "approver"}, MayAssertUser: true,
-	}}), intents.OK)
+	w.apiKeys("k1", "ben", "cleo", "dora")
 	for _, who := range []string{"ben", "cleo"} {
 		w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: who, Roles: []string{"approver"}}}), intents.OK)
 	}
@@ -52,7 +50,7 @@ func (w *world) approvals() {
 			if decision != catalog.DecisionApprove {
 				a.Reason = "no"
 			}
-			return w.Do(routertest.Order{By: w.Gateway, Type: "hitl.approve", User: who, Roles: []string{"approver"}, Args: a})
+			return w.Do(routertest.Order{By: w.Gateway, Type: "hitl.approve", User: who, Roles: []string{"approver"}, Args: a, Grant: through(who)})
 		}, p)
 		out, err := w.Router.Await(w.Context(), *held.Position)
 		w.Must(err)

@@ -8,6 +8,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/policies"
 )
 
@@ -24,6 +25,7 @@ type said struct {
 	roles    []string // as decided then
 	operator bool     // with a key of their own
 	kid      string   // of the key that signed it
+	key      string   // id of the API key that named the person
 	minter   string   // kid of the key that signed its grant
 	minted   time.Time
 }
@@ -72,6 +74,7 @@ func (f *fold) approve(it *item) error {
 		if err := intents.PeekClaims(token, &g); err != nil { // its signature is a worker's to check
 			return err
 		}
+		yes.key = bus.KeyOfClient(g.Act.Client)
 		yes.minter, yes.minted = intents.SignerOf(token), time.Unix(g.IssuedAt, 0)
 	}
 	o.said = append(o.said, yes)
@@ -92,6 +95,9 @@ func (f *fold) counts(o *open, a policies.Approval, dir *directory) error {
 		return nil
 	}
 	yes := o.said[i]
+	if yes.key != a.Key {
+		return fmt.Errorf("released with an approval of %s through another API key than it was given through", a.UserID)
+	}
 	if k, ok := f.keys.keys[yes.kid]; !ok || k.Revoked {
 		return fmt.Errorf("released with an approval of %s under a key that was revoked before", a.UserID)
 	}

@@ -29,17 +29,29 @@ type HoldRule struct {
 	Approvers []string `json:"approvers,omitempty"` // named people
 	Roles     []string `json:"roles,omitempty"`     // or whoever has one of these roles
 	Count     int      `json:"count,omitempty"`     // how many of them must approve; 0: one
-	FourEyes  bool     `json:"four_eyes,omitempty"` // who asked is none of them
+	FourEyes  bool     `json:"four_eyes,omitempty"` // who asked is none of them, nor comes any two through one API key
 	Mask      []string `json:"mask,omitempty"`      // JSON Pointers into the arguments that approvers are not shown
 }
 
-// Accepts says whether somebody may approve under the rule. asked are those who
-// asked for the order: its user, and the person whose key signed it.
-func (h HoldRule) Accepts(user string, roles, asked []string) bool {
-	if h.FourEyes && slices.Contains(asked, user) {
+// Asked are those who asked for an order.
+type Asked struct {
+	Users []string // its user, and the person whose key signed it
+	Key   string   // id of the API key that named the user; empty: none did
+}
+
+// Approver is somebody who may approve. Whoever has an API key that may assert
+// users can be any of them: key is its id, empty for who came without one.
+type Approver struct {
+	User, Key string
+	Roles     []string
+}
+
+// Accepts says whether somebody may approve under the rule.
+func (h HoldRule) Accepts(a Approver, asked Asked) bool {
+	if h.FourEyes && (slices.Contains(asked.Users, a.User) || a.Key != "" && a.Key == asked.Key) {
 		return false
 	}
-	return slices.Contains(h.Approvers, user) || slices.ContainsFunc(h.Roles, func(r string) bool { return slices.Contains(roles, r) })
+	return slices.Contains(h.Approvers, a.User) || slices.ContainsFunc(h.Roles, func(r string) bool { return slices.Contains(a.Roles, r) })
 }
 
 // Needed is how many people must approve.

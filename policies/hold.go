@@ -39,7 +39,7 @@ func (r Result) HoldAt(now time.Time) *intents.HoldTerms {
 // Approved is the result once people have approved: rules that they satisfy
 // hold no more, and what nothing holds any more is allowed. asked are those who
 // asked for the order.
-func (r Result) Approved(by []Approval, asked []string) Result {
+func (r Result) Approved(by []Approval, asked intents.Asked) Result {
 	if r.Verdict() != intents.Hold {
 		return r
 	}
@@ -57,13 +57,27 @@ func (r Result) Unheld() Result {
 	return Result{Deny: r.Hold}
 }
 
-// Satisfied says whether people have done what a rule wants, each counted once.
-func Satisfied(rule intents.HoldRule, by []Approval, asked []string) bool {
-	var people []string
+// Satisfied says whether people have done what a rule wants.
+func Satisfied(rule intents.HoldRule, by []Approval, asked intents.Asked) bool {
+	return Counted(rule, by, asked) >= rule.Needed()
+}
+
+// Counted says how many people have approved under a rule, each counted once;
+// where the rule wants four eyes, those that one API key has named count as one.
+func Counted(rule intents.HoldRule, by []Approval, asked intents.Asked) int {
+	var people []Approval
 	for _, a := range by {
-		if rule.Accepts(a.UserID, a.Roles, asked) && !slices.Contains(people, a.UserID) {
-			people = append(people, a.UserID)
+		same := func(b Approval) bool {
+			return b.UserID == a.UserID || rule.FourEyes && a.Key != "" && b.Key == a.Key
+		}
+		if rule.Accepts(a.Approver(), asked) && !slices.ContainsFunc(people, same) {
+			people = append(people, a)
 		}
 	}
-	return len(people) >= rule.Needed()
+	return len(people)
+}
+
+// Approver is who has approved.
+func (a Approval) Approver() intents.Approver {
+	return intents.Approver{User: a.UserID, Key: a.Key, Roles: a.Roles}
 }

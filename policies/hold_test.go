@@ -16,27 +16,40 @@ func TestSatisfied(t *testing.T) {
 		}
 		return out
 	}
+	keyed := func(whoAndKey ...string) []Approval {
+		var out []Approval
+		for i := 0; i < len(whoAndKey); i += 2 {
+			out = append(out, Approval{UserID: whoAndKey[i], Key: whoAndKey[i+1], Roles: []string{"approver"}})
+		}
+		return out
+	}
 	two := intents.HoldRule{Approvers: []string{"ana", "ben", "cleo"}, Count: 2, FourEyes: true}
 	for name, c := range map[string]struct {
 		rule intents.HoldRule
 		by   []Approval
 		want bool
 	}{
-		"nobody":              {two, nil, false},
-		"one":                 {two, yes("ben"), false},
-		"one twice":           {two, yes("ben", "ben"), false},
-		"two":                 {two, yes("cleo", "ben"), true},
-		"with the asker":      {two, yes("ana", "ben"), false},
-		"with a stranger":     {two, yes("ben", "eve"), false},
-		"one is the default":  {intents.HoldRule{Approvers: []string{"ben"}}, yes("ben"), true},
-		"without four eyes":   {intents.HoldRule{Approvers: []string{"ana"}}, yes("ana"), true},
-		"by role":             {intents.HoldRule{Roles: []string{"approver"}}, yes("eve"), true},
-		"by another role":     {intents.HoldRule{Roles: []string{"admin"}}, yes("eve"), false},
-		"by role, four eyes":  {intents.HoldRule{Roles: []string{"approver"}, FourEyes: true}, yes("ana"), false},
-		"nobody is named":     {intents.HoldRule{}, yes("ben", "cleo"), false},
-		"role or name, mixed": {intents.HoldRule{Roles: []string{"approver"}, Approvers: []string{"zoe"}, Count: 2}, yes("ben", "zoe"), true},
+		"nobody":                {two, nil, false},
+		"one":                   {two, yes("ben"), false},
+		"one twice":             {two, yes("ben", "ben"), false},
+		"two":                   {two, yes("cleo", "ben"), true},
+		"with the asker":        {two, yes("ana", "ben"), false},
+		"with a stranger":       {two, yes("ben", "eve"), false},
+		"one is the default":    {intents.HoldRule{Approvers: []string{"ben"}}, yes("ben"), true},
+		"without four eyes":     {intents.HoldRule{Approvers: []string{"ana"}}, yes("ana"), true},
+		"by role":               {intents.HoldRule{Roles: []string{"approver"}}, yes("eve"), true},
+		"by another role":       {intents.HoldRule{Roles: []string{"admin"}}, yes("eve"), false},
+		"by role, four eyes":    {intents.HoldRule{Roles: []string{"approver"}, FourEyes: true}, yes("ana"), false},
+		"nobody is named":       {intents.HoldRule{}, yes("ben", "cleo"), false},
+		"role or name, mixed":   {intents.HoldRule{Roles: []string{"approver"}, Approvers: []string{"zoe"}, Count: 2}, yes("ben", "zoe"), true},
+		"the asker's key":       {two, keyed("ben", "", "cleo", "k1"), false},
+		"one key for both":      {two, keyed("ben", "k2", "cleo", "k2"), false},
+		"a key each":            {two, keyed("ben", "k2", "cleo", "k3"), true},
+		"a key and none":        {two, keyed("ben", "k2", "cleo", ""), true},
+		"one key, two eyes":     {intents.HoldRule{Roles: []string{"approver"}, Count: 2}, keyed("ben", "k2", "cleo", "k2"), true},
+		"asker's key, two eyes": {intents.HoldRule{Approvers: []string{"ben"}}, keyed("ben", "k1"), true},
 	} {
-		if got := Satisfied(c.rule, c.by, []string{"ana"}); got != c.want {
+		if got := Satisfied(c.rule, c.by, intents.Asked{Users: []string{"ana"}, Key: "k1"}); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -52,14 +65,14 @@ func TestHoldOfSeveralRules(t *testing.T) {
 		t.Errorf("%+v", h)
 	}
 	ben, both := []Approval{{UserID: "ben"}}, []Approval{{UserID: "ben"}, {UserID: "cleo"}}
-	if r := held.Approved(ben, nil); r.Verdict() != intents.Hold || len(r.Hold) != 1 || r.Hold[0].ID != "b" || len(held.Hold) != 2 {
+	if r := held.Approved(ben, intents.Asked{}); r.Verdict() != intents.Hold || len(r.Hold) != 1 || r.Hold[0].ID != "b" || len(held.Hold) != 2 {
 		t.Errorf("%+v", r)
 	}
-	if r := held.Approved(both, nil); r.Verdict() != intents.Allow {
+	if r := held.Approved(both, intents.Asked{}); r.Verdict() != intents.Allow {
 		t.Errorf("%+v", r)
 	}
 	denied := Result{Deny: []Rule{{ID: "d", Reason: "d"}}}
-	if r := denied.Approved(both, nil); r.Verdict() != intents.Deny || denied.HoldAt(at) != nil {
+	if r := denied.Approved(both, intents.Asked{}); r.Verdict() != intents.Deny || denied.HoldAt(at) != nil {
 		t.Errorf("%+v", r)
 	}
 	if r := held.Unheld(); r.Verdict() != intents.Deny || len(r.PolicyIDs()) != 2 {

@@ -72,6 +72,7 @@ type Skill struct {
 type Approval struct {
 	UserID string   `json:"user_id"`
 	At     string   `json:"at"`              // RFC 3339
+	Key    string   `json:"key,omitempty"`   // id of the API key that named the person; empty: a key of their own
 	Roles  []string `json:"roles,omitempty"` // as of the release; no policy sees them
 }
 

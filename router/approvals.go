@@ -40,15 +40,17 @@ func (v *View) legalApproval(e *intents.Envelope, now time.Time) (effect, error)
 	if err := present(e, now); err != nil {
 		return effect{}, err
 	}
-	roles, err := v.approverRoles(e)
+	who, err := v.approver(e)
 	if err != nil {
 		return effect{}, err
 	}
-	if !slices.ContainsFunc(w.terms.Rules, func(r intents.HoldRule) bool { return r.Accepts(pr.UserID, roles, w.asked) }) {
-		return effect{}, intents.Refuse(intents.RBACForbidden, "/actor/user_id", "not one of those who may approve this order")
+	if !slices.ContainsFunc(w.terms.Rules, func(r intents.HoldRule) bool { return r.Accepts(who, w.asked) }) {
+		return effect{}, intents.Refuse(intents.RBACForbidden, "/actor/user_id", "not one of those who may approve this order, or through the API key of the one who asked")
 	}
-	if a.Decision == catalog.DecisionApprove && slices.ContainsFunc(w.by, func(x policies.Approval) bool { return x.UserID == pr.UserID }) {
-		return effect{}, illegal("/intent/args/intent_id", "you have approved it already: each person counts once")
+	if a.Decision == catalog.DecisionApprove {
+		if err := w.more(who); err != nil {
+			return effect{}, err
+		}
 	}
 	return effect{&catalog.ApproveResult{IntentID: a.IntentID}, w.touches()}, nil
 }
@@ -69,18 +71,34 @@ func present(e *intents.Envelope, now time.Time) error {
 	return nil
 }
 
-// approverRoles are the roles that the signer of an approval has today.
-func (v *View) approverRoles(e *intents.Envelope) ([]string, error) {
-	pr := e.Principal()
-	if g := e.Grant(); g != nil {
-		roles, disabled := v.d.rolesOf(pr.Tenant, pr.UserID, bus.KeyOfClient(g.Act.Client), g.Roles)
-		if disabled {
-			return nil, intents.Refuse(intents.RBACForbidden, "/actor/user_id", "the approver is disabled")
-		}
-		return roles, nil
+// more refuses a yes that counts for no rule beside those that were said before.
+func (w waiting) more(who intents.Approver) error {
+	if slices.ContainsFunc(w.by, func(x policies.Approval) bool { return x.UserID == who.User }) {
+		return illegal("/intent/args/intent_id", "you have approved it already: each person counts once")
 	}
-	roles, _, _ := v.UserRoles(pr.Tenant, pr.UserID) // whether there is such a user is stage 6
-	return roles, nil
+	with := append(slices.Clone(w.by), policies.Approval{UserID: who.User, Key: who.Key, Roles: who.Roles})
+	for _, rule := range w.terms.Rules {
+		if policies.Counted(rule, with, w.asked) > policies.Counted(rule, w.by, w.asked) {
+			return nil
+		}
+	}
+	return intents.Refuse(intents.RBACForbidden, "/actor/user_id", "somebody has approved it through the same API key: for four eyes all that come through it are one")
+}
+
+// approver is the signer of an approval, with the roles of today.
+func (v *View) approver(e *intents.Envelope) (intents.Approver, error) {
+	pr := e.Principal()
+	g := e.Grant()
+	if g == nil {
+		roles, _, _ := v.UserRoles(pr.Tenant, pr.UserID) // whether there is such a user is stage 6
+		return intents.Approver{User: pr.UserID, Roles: roles}, nil
+	}
+	key := bus.KeyOfClient(g.Act.Client)
+	roles, disabled := v.d.rolesOf(pr.Tenant, pr.UserID, key, g.Roles)
+	if disabled {
+		return intents.Approver{}, intents.Refuse(intents.RBACForbidden, "/actor/user_id", "the approver is disabled")
+	}
+	return intents.Approver{User: pr.UserID, Key: key, Roles: roles}, nil
 }
 
 // touches are what every change to a hold changes.

@@ -153,7 +153,7 @@ func (v *View) releasedAt(of int64) (int64, bool) {
 // waiting is a held order as one decision sees it.
 type waiting struct {
 	hold
-	asked []string            // the user, and the person whose key signed it
+	asked intents.Asked
 	by    []policies.Approval // approvals that still count, with today's roles
 }
 
@@ -173,15 +173,15 @@ func (v *View) held(tenant, intentID string) (waiting, bool) {
 }
 
 func (v *View) waiting(h *hold) waiting {
-	w := waiting{hold: *h, asked: []string{h.user}}
+	w := waiting{hold: *h, asked: intents.Asked{Users: []string{h.user}, Key: bus.KeyOfClient(h.client)}}
 	w.approvals = slices.Clone(h.approvals)
 	if s := v.d.keys[h.kid].Subject; s != "" && s != h.user {
-		w.asked = append(w.asked, s)
+		w.asked.Users = append(w.asked.Users, s)
 	}
 	for _, a := range h.approvals {
 		v.rely(subjectGrants(h.tenant, a.user))
 		if roles, stands := v.d.stands(h.tenant, a); stands {
-			w.by = append(w.by, policies.Approval{UserID: a.user, At: intents.FormatTime(a.at), Roles: roles})
+			w.by = append(w.by, policies.Approval{UserID: a.user, At: intents.FormatTime(a.at), Key: bus.KeyOfClient(a.client), Roles: roles})
 		}
 	}
 	return w

@@ -67,6 +67,7 @@ func (d *Directory) inbox(g intents.Grant) []bus.HeldOrder {
 		caps = append(caps, d.tenants[g.Tenant].roles[role]...)
 	}
 	approver := covered(caps, capabilityApprove)
+	reader := intents.Approver{User: g.Subject, Key: bus.KeyOfClient(g.Act.Client), Roles: roles}
 	v := d.View()
 	var out []bus.HeldOrder
 	for _, h := range d.holds.waiting {
@@ -76,7 +77,7 @@ func (d *Directory) inbox(g intents.Grant) []bus.HeldOrder {
 		w := v.waiting(h)
 		shown := w.shown()
 		shown.Mine = h.user == g.Subject
-		shown.MayDecide = approver && slices.ContainsFunc(h.terms.Rules, func(r intents.HoldRule) bool { return r.Accepts(g.Subject, roles, w.asked) })
+		shown.MayDecide = approver && slices.ContainsFunc(h.terms.Rules, func(r intents.HoldRule) bool { return r.Accepts(reader, w.asked) })
 		if shown.Mine || shown.MayDecide {
 			out = append(out, shown)
 		}

@@ -72,6 +72,7 @@ func TestLastApprovalsAtOnce(t *testing.T) {
 	for _, x := range strings.Split("abcdefgh", "") {
 		who = append(who, "p"+x)
 		user(w, "p"+x, "approver")
+		apiKey(w, "p"+x)
 	}
 	x := heldCall(w, catalog.Once, `{"once":true,"count":2}`)
 	other, err := router.New(router.Config{

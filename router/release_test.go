@@ -8,6 +8,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/router/routertest"
 	"aob.dev/writ/storage"
 )
@@ -25,18 +26,24 @@ func (x asked) on(w *routertest.World) asked {
 	return x
 }
 
-// people puts the API key of everybody and the rows of ben, cleo and dora.
+// people puts API keys and the rows of ben, cleo and dora.
 func people(w *routertest.World) {
 	w.Helper()
-	for _, key := range []string{"k1", "k2"} { // ana's, and the approvers'
-		w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", APIKey: &catalog.APIKey{
-			ID: key, Hash: intents.Digest([]byte(key)), UserID: "ana", MaxRoles: []string{"user", "approver"}, MayAssertUser: true,
-		}}), intents.OK)
+	for _, id := range []string{"k1", "k2", "ana", "ben", "cleo", "dave", "dora", "emil", "fay"} {
+		apiKey(w, id)
 	}
 	for _, who := range []string{"ben", "cleo"} {
 		user(w, who, "approver")
 	}
 	user(w, "dora", "user")
+}
+
+// apiKey puts the API key of a person, or k1 or k2, which may name anybody.
+func apiKey(w *routertest.World, id string) {
+	w.Helper()
+	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", APIKey: &catalog.APIKey{
+		ID: id, Hash: intents.Digest([]byte(id)), UserID: id, MaxRoles: []string{"user", "approver"}, MayAssertUser: id == "k1" || id == "k2",
+	}}), intents.OK)
 }
 
 func user(w *routertest.World, who string, roles ...string) {
@@ -67,7 +74,7 @@ func (x asked) word(who, decision string) routertest.Order {
 	}
 	return routertest.Order{
 		By: x.Gateway, Type: "hitl.approve", Args: a, User: who, Roles: []string{"approver"}, Ctx: intents.Context{TurnID: rand.Text()},
-		Grant: func(g *intents.Grant) { g.Act.Client = "apikey:k2" },
+		Grant: func(g *intents.Grant) { g.Act.Client = "apikey:" + who },
 	}
 }
 
@@ -227,6 +234,53 @@ func TestTwoOfThree(t *testing.T) {
 		}
 		w.Want(x.outcome(), intents.OK)
 	}
+}
+
+// Whoever has an API key that may name users can be any of them: for four eyes all
+// that come through one key are one, whoever asked through it too.
+func TestFourEyesNeedTwoKeys(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	x := heldCall(w, catalog.Once, `{"once":true,"count":2}`) // ana asked, through k1
+	through := func(key, who, decision string) *intents.Answer {
+		o := x.word(who, decision)
+		o.Grant = func(g *intents.Grant) { g.Act.Client = bus.ClientOfKey(key) }
+		return w.Do(o)
+	}
+	may := func(key, who string) bool {
+		page, err := w.Router.Inbox(intents.Grant{Subject: who, Tenant: "default", Roles: []string{"approver"}, Act: intents.Act{Client: bus.ClientOfKey(key)}}, bus.ApprovalsRequest{})
+		w.Must(err)
+		return len(page.Approvals) == 1 && page.Approvals[0].MayDecide
+	}
+	if may("k1", "ben") || !may("k2", "ben") {
+		t.Errorf("the inbox says that ben may decide through the key of the one who asked, or not through another one")
+	}
+	for _, decision := range []string{catalog.DecisionApprove, catalog.DecisionReject} {
+		w.Want(through("k1", "ben", decision), intents.RBACForbidden)
+	}
+	if got := x.state(through("k2", "ben", catalog.DecisionApprove)); got.State != catalog.ApprovalHeld {
+		t.Errorf("%+v", got)
+	}
+	w.Want(through("k2", "cleo", catalog.DecisionApprove), intents.RBACForbidden)
+	if n := len(w.Bus.Calls("skill.call")); n != 0 {
+		t.Fatalf("%d effects after one pair of eyes", n)
+	}
+	if got := x.state(through("cleo", "cleo", catalog.DecisionApprove)); got.State != catalog.ApprovalReleased {
+		t.Errorf("%+v", got)
+	}
+	w.Want(x.outcome(), intents.OK)
+}
+
+// A rule without four eyes counts people, however they come.
+func TestOneKeyForAll(t *testing.T) {
+	w := rules(t, `{"id": "ext.ours", "reason": "We want to know.", "roles": ["approver"], "count": 2} if input.intent.type == "skill.call"`)
+	x := asked{w, started(w, catalog.Once), nil}
+	x.held = w.Want(x.task.Call("feed", `{}`), intents.ApprovalRequired)
+	for _, who := range []string{"ben", "cleo"} {
+		o := x.word(who, catalog.DecisionApprove)
+		o.Grant = func(g *intents.Grant) { g.Act.Client = bus.ClientOfKey("k1") }
+		w.Want(w.Do(o), intents.OK)
+	}
+	w.Want(x.outcome(), intents.OK)
 }
 
 // What two rules hold waits for both.

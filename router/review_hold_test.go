@@ -34,7 +34,7 @@ func TestApprovalUnderRevoked(t *testing.T) {
 			o := x.word("ben", catalog.DecisionApprove)
 			o.MintedBy = &second
 			o.Grant = func(g *intents.Grant) {
-				g.Act.Client, g.IssuedAt = "apikey:k2", routertest.Began.Unix()
+				g.Act.Client, g.IssuedAt = "apikey:ben", routertest.Began.Unix()
 			}
 			w.Clock.Move(30 * time.Second)
 			w.Want(w.Do(o), intents.OK)

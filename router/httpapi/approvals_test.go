@@ -54,7 +54,7 @@ func TestApprovals(t *testing.T) {
 
 	e.Want(e.Do(routertest.Order{By: e.Gateway, Type: "hitl.approve", User: "ben", Roles: []string{"approver"}, Args: catalog.Approve{
 		IntentID: a.IntentID, Decision: catalog.DecisionReject, Reason: "no",
-	}}), intents.OK)
+	}, Grant: func(g *intents.Grant) { g.Act.Client = "token" }}), intents.OK)
 	type ended struct {
 		State string       `json:"state"`
 		Code  intents.Code `json:"code"`
