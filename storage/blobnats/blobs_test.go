@@ -9,6 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -33,6 +37,12 @@ func serve(t testing.TB) *server.Server {
 	if err != nil {
 		t.Fatal(err)
 	}
+	run(t, ns)
+	return ns
+}
+
+func run(t testing.TB, ns *server.Server) {
+	t.Helper()
 	ns.Start()
 	t.Cleanup(func() {
 		ns.Shutdown()
@@ -41,7 +51,6 @@ func serve(t testing.TB) *server.Server {
 	if !ns.ReadyForConnections(time.Minute) {
 		t.Fatal("the server does not take connections")
 	}
-	return ns
 }
 
 func open(t testing.TB, url string) *blobnats.Blobs {
@@ -257,7 +266,22 @@ func TestSweepRemovesWhatACrashLeft(t *testing.T) {
 		}
 		return w, done
 	}
+	chunks := func() (counts []uint64) {
+		info, err := s.Info(t.Context(), jetstream.WithSubjectFilter("$O.writ_cas.C.>"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.Sorted(maps.Values(info.State.Subjects))
+	}
+	arrived := func(want ...uint64) { // what was sent is there, and nothing is on its way
+		for !slices.Equal(chunks(), want) {
+			if t.Context().Err() != nil {
+				t.Fatal(chunks())
+			}
+		}
+	}
 	w, done := halfway(dead)
+	arrived(8)
 	if err := dead.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -266,24 +290,15 @@ func TestSweepRemovesWhatACrashLeft(t *testing.T) {
 		t.Fatal("kept without a connection")
 	}
 	w, done = halfway(alive)
-	subjects := func() int {
-		info, err := s.Info(t.Context(), jetstream.WithSubjectFilter("$O.writ_cas.>"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(info.State.Subjects)
-	}
-	if n := subjects(); n != 2 {
-		t.Fatalf("%d subjects", n)
-	}
+	arrived(8, 8)
 	if n, err := alive.Sweep(t.Context(), time.Hour); n != 0 || err != nil {
 		t.Fatalf("sweep of an hour: %d, %v", n, err)
 	}
 	if n, err := alive.Sweep(t.Context(), -time.Hour); n != 1 || err != nil {
 		t.Fatalf("sweep = %d, %v", n, err)
 	}
-	if n := subjects(); n != 1 {
-		t.Fatalf("%d subjects left", n)
+	if left := chunks(); !slices.Equal(left, []uint64{8}) {
+		t.Fatalf("left: %v", left)
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
@@ -376,7 +391,7 @@ func TestConfigRefuses(t *testing.T) {
 		t.Error("no certificate is one")
 	}
 	for _, url := range []string{"nats://a:4222,b:4222?bucket=x&replicas=3", "tls://a"} {
-		if err := (blobnats.Config{URL: url, Auth: "u:p"}).Validate(); err != nil {
+		if err := (blobnats.Config{URL: url}).Validate(); err != nil {
 			t.Errorf("%s: %v", url, err)
 		}
 	}
@@ -395,5 +410,39 @@ func TestServerGone(t *testing.T) {
 	cancel()
 	if _, _, err := b.Fetch(ctx, "acme", storage.RefPrefix+digest("")); !errors.Is(err, context.Canceled) {
 		t.Errorf("fetch: %v", err)
+	}
+}
+
+// TestCredentials: a server that asks for a name gets that of the file.
+func TestCredentials(t *testing.T) {
+	ns, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), Username: "writ", Password: "secret",
+		DisableJetStreamBanner: true, NoLog: true, NoSigs: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, ns)
+	file := filepath.Join(t.TempDir(), "credentials")
+	for text, want := range map[string]string{
+		"":                "neither",
+		"two lines\nhere": "neither",
+		"token":           "Authorization",
+		"writ:wrong":      "Authorization",
+		"writ:secret\n":   "",
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		b, err := blobnats.Open(t.Context(), blobnats.Config{URL: ns.ClientURL(), Credentials: file})
+		if b != nil {
+			_ = b.Close()
+		}
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v", text, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "wrong") {
+			t.Errorf("the error tells a password: %v", err)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -23,8 +24,7 @@ type Config struct {
 	// bucket is what the names of both buckets begin with (default writ), replicas
 	// how many copies a cluster keeps of buckets that are made (default 1).
 	URL         string
-	Auth        string // user:password, or a token; empty: none
-	Credentials string // .creds file; empty: none
+	Credentials string // file: .creds, or one line with user:password or a token; empty: none
 	CA          []byte // PEM of who may sign the server's certificate; empty: the machine's
 }
 
@@ -96,13 +96,23 @@ func (p *place) secure(c Config, scheme string) error {
 	p.options = []nats.Option{
 		nats.Name("writ blobs"), nats.Timeout(connectTime), nats.MaxReconnects(-1), nats.ReconnectWait(100 * time.Millisecond),
 	}
-	if user, password, ok := strings.Cut(c.Auth, ":"); ok {
-		p.options = append(p.options, nats.UserInfo(user, password))
-	} else if c.Auth != "" {
-		p.options = append(p.options, nats.Token(c.Auth))
-	}
 	if c.Credentials != "" {
-		p.options = append(p.options, nats.UserCredentials(c.Credentials))
+		raw, err := os.ReadFile(c.Credentials)
+		if err != nil {
+			return err
+		}
+		line := strings.TrimSpace(string(raw))
+		user, password, two := strings.Cut(line, ":")
+		switch {
+		case strings.HasPrefix(line, "-----BEGIN"):
+			p.options = append(p.options, nats.UserCredentials(c.Credentials))
+		case line == "" || strings.ContainsAny(line, " \t\r\n"):
+			return fmt.Errorf("%s: neither a .creds file nor one line with user:password or a token", c.Credentials)
+		case two:
+			p.options = append(p.options, nats.UserInfo(user, password))
+		default:
+			p.options = append(p.options, nats.Token(line))
+		}
 	}
 	if len(c.CA) > 0 {
 		roots := x509.NewCertPool()

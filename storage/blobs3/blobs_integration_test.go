@@ -41,11 +41,23 @@ func serve(t testing.TB, tls bool) *servertest.Server {
 	return s
 }
 
-func config(s *servertest.Server, prefix string) blobs3.Config {
+func config(t testing.TB, s *servertest.Server, prefix string) blobs3.Config {
+	t.Helper()
 	return blobs3.Config{
-		URL:  fmt.Sprintf("s3://%s/%s?endpoint=%s", bucket, prefix, url.QueryEscape(s.URL)),
-		Auth: s.Key + ":" + s.Secret, CA: s.CA,
+		URL:         fmt.Sprintf("s3://%s/%s?endpoint=%s", bucket, prefix, url.QueryEscape(s.URL)),
+		Credentials: credentials(t, "default", s.Key, s.Secret), CA: s.CA,
 	}
+}
+
+// credentials writes a file of them.
+func credentials(t testing.TB, profile, key, secret string) (file string) {
+	t.Helper()
+	file = filepath.Join(t.TempDir(), "credentials")
+	text := fmt.Sprintf("[%s]\naws_access_key_id = %s\naws_secret_access_key = %s\n", profile, key, secret)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 func open(t testing.TB, cfg blobs3.Config) *blobs3.Blobs {
@@ -63,7 +75,7 @@ func TestIntegrationBlobs(t *testing.T) {
 	var n atomic.Int64
 	storagetest.TestBlobs(t, func(t testing.TB) storage.Blobs {
 		t.Helper()
-		return open(t, config(s, fmt.Sprintf("a/p%d", n.Add(1))))
+		return open(t, config(t, s, fmt.Sprintf("a/p%d", n.Add(1))))
 	})
 }
 
@@ -76,7 +88,7 @@ const (
 
 // TestIntegrationLarge: 100 MB go through in bounded memory, there and back.
 func TestIntegrationLarge(t *testing.T) {
-	cfg := config(serve(t, false), "")
+	cfg := config(t, serve(t, false), "")
 	cfg.Spool = t.TempDir()
 	b := open(t, cfg)
 	h := sha256.New()
@@ -111,7 +123,7 @@ func TestIntegrationLarge(t *testing.T) {
 
 // TestIntegrationPages: a listing of several answers is whole.
 func TestIntegrationPages(t *testing.T) {
-	b := open(t, config(serve(t, false), "pages"))
+	b := open(t, config(t, serve(t, false), "pages"))
 	b.SetPage(2)
 	want := make(map[string]bool)
 	for i := range 7 {
@@ -142,7 +154,7 @@ func TestIntegrationPages(t *testing.T) {
 // healed when they are kept again.
 func TestIntegrationDamage(t *testing.T) {
 	s := serve(t, false)
-	b := open(t, config(s, "d"))
+	b := open(t, config(t, s, "d"))
 	ref, _, err := b.Keep(t.Context(), "acme", strings.NewReader("sound"))
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +190,7 @@ func TestIntegrationDamage(t *testing.T) {
 // TestIntegrationTLS: only a server whose certificate is signed as we say.
 func TestIntegrationTLS(t *testing.T) {
 	s := serve(t, true)
-	cfg := config(s, "")
+	cfg := config(t, s, "")
 	b := open(t, cfg)
 	if _, _, err := b.Keep(t.Context(), "acme", strings.NewReader("x")); err != nil {
 		t.Fatal(err)
@@ -194,9 +206,9 @@ func TestIntegrationOpenRefuses(t *testing.T) {
 	s := serve(t, false)
 	for want, change := range map[string]func(*blobs3.Config){
 		"there is no bucket nobodys": func(c *blobs3.Config) { c.URL = strings.Replace(c.URL, bucket, "nobodys", 1) },
-		"refuses the credentials":    func(c *blobs3.Config) { c.Auth = s.Key + ":wrong" },
+		"refuses the credentials":    func(c *blobs3.Config) { c.Credentials = credentials(t, "default", s.Key, "wrong") },
 	} {
-		cfg := config(s, "")
+		cfg := config(t, s, "")
 		change(&cfg)
 		_, err := blobs3.Open(t.Context(), cfg)
 		if err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, storage.ErrUnavailable) || strings.Contains(err.Error(), s.Secret) {
@@ -208,17 +220,13 @@ func TestIntegrationOpenRefuses(t *testing.T) {
 // TestIntegrationCredentials come from a file, or from the environment.
 func TestIntegrationCredentials(t *testing.T) {
 	s := serve(t, false)
-	cfg := config(s, "")
-	cfg.Auth = ""
+	cfg := config(t, s, "")
+	cfg.Credentials = ""
 	t.Setenv("AWS_ACCESS_KEY_ID", s.Key)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", s.Secret)
 	open(t, cfg)
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
 	t.Setenv("AWS_PROFILE", "writ")
-	cfg.Credentials = filepath.Join(t.TempDir(), "credentials")
-	text := fmt.Sprintf("[writ]\naws_access_key_id = %s\naws_secret_access_key = %s\n", s.Key, s.Secret)
-	if err := os.WriteFile(cfg.Credentials, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	cfg.Credentials = credentials(t, "writ", s.Key, s.Secret)
 	open(t, cfg)
 }

@@ -21,10 +21,8 @@ type Config struct {
 	//	endpoint   http:// or https://host:port of the server; default that of AWS
 	//	region     of the bucket; by default the server is asked
 	URL string
-	// Auth is KEY:SECRET or KEY:SECRET:SESSION. Empty: the file of Credentials;
-	// without one AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN.
-	Auth string
 	// Credentials is a credentials file of AWS's tools; AWS_PROFILE names the profile.
+	// Empty: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN.
 	Credentials string
 	CA          []byte // PEM of who may sign the server's certificate; empty: the machine's
 	Spool       string // directory for what is on its way; empty: os.TempDir()
@@ -94,9 +92,6 @@ func (c Config) parse() (p place, err error) {
 			return p, errors.New("the file of certificates has none in PEM")
 		}
 	}
-	if c.Auth != "" && strings.Count(c.Auth, ":") < 1 {
-		return p, errors.New("the credentials are not KEY:SECRET")
-	}
 	return p, nil
 }
 
@@ -115,11 +110,6 @@ func (p *place) at(endpoint string) error {
 // secret of whoever may use the bucket. Nobody is an error: nothing is asked of a
 // server without a name.
 func (c Config) secret() (*credentials.Credentials, error) {
-	if c.Auth != "" {
-		parts := strings.SplitN(c.Auth, ":", 3)
-		parts = append(parts, "")
-		return usable(credentials.NewStaticV4(parts[0], parts[1], parts[2]))
-	}
 	if c.Credentials != "" {
 		if _, err := os.Stat(c.Credentials); err != nil {
 			return nil, err
