@@ -163,3 +163,32 @@ func TestAgentDocument(t *testing.T) {
 		t.Errorf("structured_output defaults to %v", got)
 	}
 }
+
+// TestMessageRow: a row of agent_messages is what was said, a call of a tool
+// without content, or its answer, with what the model used; nothing else (STO-14,
+// SES-09, SES-11).
+func TestMessageRow(t *testing.T) {
+	s, err := Storage("agent_messages")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const head = `{"message_id":"m1","tenant_id":"acme","session_id":"s1","created_at":"2026-11-20T10:00:00Z",`
+	for _, good := range []string{
+		`"message_type":"user","content":"hello"}`,
+		`"message_type":"tool_call","content":null,"tool_calls":{"id":"c1","name":"search","arguments":{"q":"x"}}}`,
+		`"message_type":"tool_response","content":"[1]","tool_calls":[{"id":"c1","name":"search"}]}`,
+		`"message_type":"assistant","content":"good day","model":"openai:m","input_tokens":12,"output_tokens":3,"latency_ms":250,"agent":"general"}`,
+	} {
+		if v := s.ValidateBytes([]byte(head + good)); v != nil {
+			t.Errorf("%s: %v", good, v)
+		}
+	}
+	for _, bad := range []string{
+		`"message_type":"robot","content":"x"}`, `"content":"x"}`, `"message_type":"user","content":7}`, `"message_type":"user","tool_calls":"search"}`,
+		`"message_type":"assistant","input_tokens":-1}`, `"message_type":"user","colour":"red"}`,
+	} {
+		if v := s.ValidateBytes([]byte(head + bad)); v == nil {
+			t.Errorf("%s passes", bad)
+		}
+	}
+}

@@ -191,3 +191,47 @@ func TestStepRecord(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// counted are the numbers of documents by a member.
+func counted(t *testing.T, d storage.Documents, index, by string, q storage.Query) map[string]int64 {
+	t.Helper()
+	buckets, err := d.Aggregate(t.Context(), "default", index, q, storage.Aggregation{By: by})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]int64{}
+	for _, b := range buckets {
+		out[b.Key] = b.Count
+	}
+	return out
+}
+
+// What the health of plans is computed from can be counted: plans by their end and
+// by their replans, writes that broke a contract, calls of skills by their end
+// (OBS-13 to OBS-16).
+func TestPlanHealthIsCounted(t *testing.T) {
+	d := documents(t)
+	w, f := woken(t, d)
+	eventful(w)
+	f.caughtUp()
+	f.stop()
+	for _, c := range []struct {
+		index, by string
+		q         storage.Query
+		want      map[string]int64
+	}{
+		{storage.IndexPlans, "status", storage.Query{}, map[string]int64{"complete": 1, "failed": 1, "executing": 1}},
+		{storage.IndexPlans, "status", storage.Query{Terms: map[string][]string{"replan_count": {"0"}, "status": {"complete", "failed"}}}, map[string]int64{"complete": 1}},
+		{storage.IndexPlans, "replan_count", storage.Query{}, map[string]int64{"0": 2, "2": 1}},
+		{
+			storage.IndexEvents, "event_type", storage.Query{Terms: map[string][]string{"event_type": {"memory.written", "replan.triggered", "plan.complete"}}},
+			map[string]int64{"memory.written": 2, "replan.triggered": 2, "plan.complete": 1},
+		},
+		{storage.IndexSkillCalls, "skill_id", storage.Query{}, map[string]int64{"earthquake_feed": 1, "rank": 1, "pay": 2}},
+		{storage.IndexSkillCalls, "skill_id", storage.Query{Terms: map[string][]string{"status": {"failed"}}}, map[string]int64{"pay": 1}},
+	} {
+		if diff := cmp.Diff(c.want, counted(t, d, c.index, c.by, c.q)); diff != "" {
+			t.Errorf("%s by %s of %+v (-want +got):\n%s", c.index, c.by, c.q, diff)
+		}
+	}
+}
