@@ -110,11 +110,8 @@ func (r *Router) inTurn(ctx context.Context, o *order, stopped bool) (*intents.A
 	}
 	r.metrics.accepted()
 	var out intents.Outcome
-	if err := r.revokedSince(o); stopped {
+	if stopped {
 		out = cancelled(o.position, o.attempt, "an order before it in its batch is not done: it was not carried out")
-	} else if err != nil {
-		out = cancelled(o.position, o.attempt, "")
-		out.Code, out.Reason, out.Retryable = intents.CodeOf(err), "revoked before its turn in the batch: it was not carried out", false
 	} else {
 		out = r.dispatch(ctx, o)
 	}
@@ -126,16 +123,6 @@ func (r *Router) inTurn(ctx context.Context, o *order, stopped bool) (*intents.A
 // its key is free for the same order.
 func cancelled(position int64, attempt int, reason string) intents.Outcome {
 	return intents.Outcome{Of: position, Attempt: attempt, Status: intents.Failed, Code: intents.Cancelled, Retryable: true, Reason: reason}
-}
-
-// revokedSince asks again what may have changed while earlier orders of the
-// batch were carried out: signer and grant.
-func (r *Router) revokedSince(o *order) error {
-	v := r.dir.View()
-	if _, err := v.Key(o.env.Signer().KID); err != nil {
-		return err
-	}
-	return revoked(o.env, v)
 }
 
 // stoppedBatch says whether an open order is of a batch that a crash has

@@ -13,10 +13,21 @@ import (
 )
 
 // hookedJournal is a journal on which something happens between decision and commit,
-// or after a look-up, once.
+// after the commit, or after a look-up, once.
 type hookedJournal struct {
 	storage.Journal
-	beforeCommit, afterLookup func()
+	beforeCommit, afterCommit, afterLookup func()
+
+	beforeFinish func(n int) // each time, counted from 1
+	finishes     int         // of one caller at a time
+}
+
+func (j *hookedJournal) Finish(ctx context.Context, of int64, attempt int, rec storage.Record, touches []storage.Subject) (int64, error) {
+	if f := j.beforeFinish; f != nil {
+		j.finishes++
+		f(j.finishes)
+	}
+	return j.Journal.Finish(ctx, of, attempt, rec, touches)
 }
 
 func (j *hookedJournal) Commit(ctx context.Context, c storage.Commit) (storage.Result, error) {
@@ -24,7 +35,12 @@ func (j *hookedJournal) Commit(ctx context.Context, c storage.Commit) (storage.R
 		j.beforeCommit = nil
 		f()
 	}
-	return j.Journal.Commit(ctx, c)
+	res, err := j.Journal.Commit(ctx, c)
+	if f := j.afterCommit; f != nil {
+		j.afterCommit = nil
+		f()
+	}
+	return res, err
 }
 
 func (j *hookedJournal) Lookup(ctx context.Context, k storage.Key) (storage.Holder, bool, error) {

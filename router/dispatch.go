@@ -91,8 +91,12 @@ func (r *Router) failed(o *order, out intents.Outcome, err error) intents.Outcom
 		r.cfg.Log.Error("dispatch", slog.String("intent_id", o.env.ID()), slog.String("type", o.env.Type()), slog.String("error", err.Error()))
 	}
 	out.Status, out.Code, out.Reason, out.Retryable = intents.Failed, refusal.Code, refusal.Reason, refusal.Retryable
-	undelivered := refusal.Code == intents.DispatchUnavailable || refusal.Code == intents.MalformedArgs
-	if o.decision.Effect == string(catalog.Once) && !undelivered {
+	undelivered, again := refusal.Code == intents.DispatchUnavailable || refusal.Code == intents.MalformedArgs, false
+	if errors.As(err, new(revokedError)) {
+		undelivered, again = true, o.attempt > 1 // what an earlier attempt did is not known
+		out.Retryable = false
+	}
+	if again || o.decision.Effect == string(catalog.Once) && !undelivered {
 		out.Status, out.Code, out.Retryable = intents.StatusIndetermined, intents.Indeterminate, false
 	}
 	return out
@@ -123,6 +127,9 @@ func (r *Router) request(ctx context.Context, o *order) (intents.Report, error) 
 	if err != nil {
 		return report, err
 	}
+	if err := r.revokedSince(o); err != nil {
+		return report, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, o.row.Run()+replyGrace)
 	defer cancel()
 	failpoint.Hit(failpoint.OrderTicketed)
@@ -137,6 +144,29 @@ func (r *Router) request(ctx context.Context, o *order) (intents.Report, error) 
 		return report, fmt.Errorf("request: %w", err)
 	}
 	return report, json.Unmarshal(reply, &report)
+}
+
+// revokedError is why an accepted order is not handed to its executor.
+type revokedError struct{ *intents.Refusal }
+
+func (e revokedError) Unwrap() error { return e.Refusal }
+
+// revokedSince asks again what may have changed since the order was accepted:
+// its signer's key, its grant, and the key that minted it. What is revoked has
+// nothing carried out from that position on.
+func (r *Router) revokedSince(o *order) error {
+	v := r.dir.View()
+	_, err := v.Key(o.env.Signer().KID)
+	if token := o.env.GrantToken(); err == nil && token != "" {
+		if _, err = v.Key(intents.SignerOf(token)); err == nil {
+			err = revoked(o.env, v)
+		}
+	}
+	var refusal *intents.Refusal
+	if errors.As(err, &refusal) {
+		return revokedError{intents.Refuse(refusal.Code, refusal.Pointer, "revoked after it was accepted: it was not carried out")}
+	}
+	return err
 }
 
 // marshalExact keeps the signed bytes as they are: the encoder would escape <, >

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -182,5 +183,51 @@ func TestObligations(t *testing.T) {
 	got := w.Bus.Calls("skill.call")[0].Ticket.Obligations
 	if len(got) != 1 || got[0].Name != "max_bytes" || got[0].Value != 1000.0 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// What is revoked between commit and dispatch has nothing carried out, whatever
+// the effect; nor has the same order again.
+func TestRevokedBeforeDispatch(t *testing.T) {
+	for name, c := range map[string]struct {
+		revoke func(w *routertest.World)
+		code   intents.Code
+	}{
+		"signer":  {func(w *routertest.World) { w.RevokeKey(w.Manager) }, intents.KeyRevoked},
+		"gateway": {func(w *routertest.World) { w.RevokeKey(w.Gateway) }, intents.KeyRevoked},
+		"grant": {func(w *routertest.World) {
+			w.Want(w.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "default", Sub: "ana", Before: "2026-11-20T10:00:01Z"}), intents.OK)
+		}, intents.GrantInvalid},
+		"key that left the set": {func(w *routertest.World) {
+			w.Want(w.Keys(func(set *intents.KeySet) {
+				set.Keys = slices.DeleteFunc(set.Keys, func(k intents.JWK) bool { return k.KID == w.Manager.KID })
+			}), intents.OK)
+		}, intents.KeyUnknown},
+	} {
+		for typ, args := range map[string]any{"soul.get": catalog.SoulGet{}, "session.create": catalog.SessionCreate{SessionID: "s1"}} {
+			w, j := withHooks(t)
+			j.afterCommit = func() { c.revoke(w) }
+			a := w.Want(w.Do(routertest.Order{By: w.Manager, Type: typ, Args: args}), c.code)
+			if a.Outcome == nil || a.Outcome.Status != intents.Failed || a.Outcome.Retryable || a.Reason == "" || a.Receipt == "" {
+				t.Errorf("%s of %s: %+v", name, typ, a)
+			}
+			if n := len(w.Bus.Calls(typ)); n != 0 {
+				t.Errorf("%s of %s: %d dispatches", name, typ, n)
+			}
+			noneOpen(w)
+		}
+	}
+}
+
+// An order with an effect that was surely not handed out is failed, not unknown.
+func TestRevokedOnceBeforeDispatch(t *testing.T) {
+	w, j := withHooks(t)
+	task := started(w, catalog.Once)
+	j.afterCommit = func() { w.RevokeKey(w.Gateway) }
+	if a := w.Want(task.Call("feed", `{}`), intents.KeyRevoked); a.Outcome.Status != intents.Failed || a.Outcome.Retryable {
+		t.Errorf("%+v", a.Outcome)
+	}
+	if n := len(w.Bus.Calls("skill.call")); n != 0 {
+		t.Errorf("%d dispatches", n)
 	}
 }
