@@ -173,26 +173,35 @@ func TestDecideCancelled(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
+	meta := func(says string) string {
+		return "package writ.ext.a\n\n# METADATA\n# " + says + "\ndeny contains {\"id\": \"a\", \"reason\": \"Never.\"} if input.x\n"
+	}
+	if _, err := New(t.Context(), source(tiny, meta("title: Never\n# description: Never.\n# custom:\n#   id: a"))); err != nil {
+		t.Errorf("a rule with all that it needs: %v", err)
+	}
 	for name, tc := range map[string]struct {
 		source Source
 		says   string
 	}{
-		"http":       {source(tiny + "\nx := http.send({})\n"), "http.send"},
-		"clock":      {source(tiny + "\nx := time.now_ns()\n"), "time.now_ns"},
-		"chance":     {source(tiny + "\nx := rand.intn(\"a\", 2)\n"), "rand.intn"},
-		"uuid":       {source(tiny + "\nx := uuid.rfc4122(\"a\")\n"), "uuid.rfc4122"},
-		"look-up":    {source(tiny + "\nx := net.lookup_ip_addr(\"a\")\n"), "net.lookup_ip_addr"},
-		"runtime":    {source(tiny + "\nx := opa.runtime()\n"), "opa.runtime"},
-		"strict":     {source(tiny + "\nf(x) := 1\n"), "unused"},
-		"rego v0":    {source("package writ.authz\n\ndecision = x { x := 1 }\n"), "if"},
-		"syntax":     {source("package writ.authz\n\ndecision := {\n"), "parse"},
-		"metadata":   {source(tiny, "package writ.authz\n\ndeny contains {} if input.x\n"), "needs METADATA"},
-		"extension":  {source(tiny, "package writ.ext.a\n\nhold contains {} if input.x\n"), "needs METADATA"},
-		"no entry":   {source("package other\n\nx := 1\n"), Query},
-		"no module":  {Source{}, "no Rego module"},
-		"directory":  {Source{"a.rego": []byte(tiny), "data.json": []byte(`{"directory": {}}`)}, "data.directory"},
-		"not data":   {Source{"a.rego": []byte(tiny), "data.json": []byte(`[]`)}, "data.json"},
-		"data twice": {Source{"a.rego": []byte(tiny), "data.json": []byte(`{"a": {"b": 1}}`), "a/data.yaml": []byte("b: 2")}, "another"},
+		"http":           {source(tiny + "\nx := http.send({})\n"), "http.send"},
+		"clock":          {source(tiny + "\nx := time.now_ns()\n"), "time.now_ns"},
+		"chance":         {source(tiny + "\nx := rand.intn(\"a\", 2)\n"), "rand.intn"},
+		"uuid":           {source(tiny + "\nx := uuid.rfc4122(\"a\")\n"), "uuid.rfc4122"},
+		"look-up":        {source(tiny + "\nx := net.lookup_ip_addr(\"a\")\n"), "net.lookup_ip_addr"},
+		"runtime":        {source(tiny + "\nx := opa.runtime()\n"), "opa.runtime"},
+		"strict":         {source(tiny + "\nf(x) := 1\n"), "unused"},
+		"rego v0":        {source("package writ.authz\n\ndecision = x { x := 1 }\n"), "if"},
+		"syntax":         {source("package writ.authz\n\ndecision := {\n"), "parse"},
+		"metadata":       {source(tiny, "package writ.authz\n\ndeny contains {} if input.x\n"), "needs METADATA"},
+		"extension":      {source(tiny, "package writ.ext.a\n\nhold contains {} if input.x\n"), "needs METADATA"},
+		"no title":       {source(tiny, meta("description: Never.\n# custom:\n#   id: a")), "needs METADATA"},
+		"no description": {source(tiny, meta("title: Never\n# custom:\n#   id: a")), "needs METADATA"},
+		"no id":          {source(tiny, meta("title: Never\n# description: Never.")), "needs METADATA"},
+		"no entry":       {source("package other\n\nx := 1\n"), Query},
+		"no module":      {Source{}, "no Rego module"},
+		"directory":      {Source{"a.rego": []byte(tiny), "data.json": []byte(`{"directory": {}}`)}, "data.directory"},
+		"not data":       {Source{"a.rego": []byte(tiny), "data.json": []byte(`[]`)}, "data.json"},
+		"data twice":     {Source{"a.rego": []byte(tiny), "data.json": []byte(`{"a": {"b": 1}}`), "a/data.yaml": []byte("b: 2")}, "another"},
 	} {
 		_, err := New(t.Context(), tc.source)
 		if err == nil || !strings.Contains(err.Error(), tc.says) {

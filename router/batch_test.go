@@ -360,6 +360,37 @@ func TestBatchCrash(t *testing.T) {
 	}
 }
 
+// A crash after an order that was not done, and before those after it were
+// cancelled: none of them is carried out by recovery either.
+func TestBatchCrashAfterAFailure(t *testing.T) {
+	w, j := withHooks(t)
+	task := started(w, catalog.Idempotent)
+	failing(w, 0, 9, routertest.Failed(intents.ExecutorFailed))
+	began, died := make(chan struct{}), make(chan struct{})
+	j.beforeFinish = func(n int) {
+		if n == 2 { // the first cancellation
+			close(began)
+			<-died
+		}
+	}
+	before := w.Journal.Next()
+	raw := batchOf(calls(w, task, 3)...)
+	go w.Router.SubmitBatch(context.WithoutCancel(t.Context()), raw, 0)
+	<-began
+	next := w.Reopen()
+	w.Must(w.Journal.(interface{ Close() error }).Close())
+	close(died)
+	next.Must(next.Router.Start(t.Context()))
+	noneOpen(next)
+	var got []intents.Code
+	for i := range int64(3) {
+		got = append(got, outcome(next, before+i).Code)
+	}
+	if fmt.Sprint(got) != "[EXECUTOR_FAILED CANCELLED CANCELLED]" || len(next.Bus.Calls("skill.call")) != 1 {
+		t.Errorf("%v, %d dispatches", got, len(next.Bus.Calls("skill.call")))
+	}
+}
+
 // Signer and grant are asked again before each turn.
 func TestBatchRevoked(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})

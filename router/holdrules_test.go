@@ -27,6 +27,8 @@ func TestHoldByRole(t *testing.T) {
 	x := asked{w, started(w, catalog.Once), nil}
 	x.held = w.Want(x.task.Call("feed", `{}`), intents.ApprovalRequired)
 	w.Want(x.says("ben", catalog.DecisionApprove), intents.OK)
+	user(w, "ana", "user", "approver") // who asked, is an approver by now, and comes with a key of her own
+	w.Want(x.says("ana", catalog.DecisionApprove), intents.RBACForbidden)
 	user(w, "dora", "approver")
 	if got := x.state(x.says("dora", catalog.DecisionApprove)); got.State != catalog.ApprovalReleased {
 		t.Errorf("%+v", got)
