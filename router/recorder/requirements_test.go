@@ -224,7 +224,8 @@ func TestPlanHealthIsCounted(t *testing.T) {
 		{storage.IndexPlans, "status", storage.Query{Terms: map[string][]string{"replan_count": {"0"}, "status": {"complete", "failed"}}}, map[string]int64{"complete": 1}},
 		{storage.IndexPlans, "replan_count", storage.Query{}, map[string]int64{"0": 2, "2": 1}},
 		{
-			storage.IndexEvents, "event_type", storage.Query{Terms: map[string][]string{"event_type": {"memory.written", "replan.triggered", "plan.complete"}}},
+			storage.IndexEvents, "event_type",
+			storage.Query{Terms: map[string][]string{"event_type": {"memory.written", "replan.triggered", "plan.complete"}}},
 			map[string]int64{"memory.written": 2, "replan.triggered": 2, "plan.complete": 1},
 		},
 		{storage.IndexSkillCalls, "skill_id", storage.Query{}, map[string]int64{"earthquake_feed": 1, "rank": 1, "pay": 2}},
