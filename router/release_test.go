@@ -171,7 +171,9 @@ func TestApprovalRefused(t *testing.T) {
 			w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "ben", Roles: []string{"approver"}, Disabled: true}}), intents.OK)
 		}, intents.RBACForbidden},
 		"an old grant": {func(_ *routertest.World, _ *asked, o *routertest.Order) {
-			o.Grant = func(g *intents.Grant) { g.Act.Client, g.IssuedAt, g.Expires = "apikey:ben", g.IssuedAt-301, g.Expires-301 }
+			o.Grant = func(g *intents.Grant) {
+				g.Act.Client, g.IssuedAt, g.Expires = "apikey:ben", g.IssuedAt-301, g.Expires-301
+			}
 		}, intents.GrantInvalid},
 		"a standing grant": {func(_ *routertest.World, _ *asked, o *routertest.Order) {
 			o.Ctx.PlanID, o.Grant = "p1", func(g *intents.Grant) { g.For = "plan:p1" }
