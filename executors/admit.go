@@ -40,8 +40,8 @@ func (s *Service) admit(typ string, dispatch []byte) (o *Order, left time.Durati
 	case !ok:
 		return nil, 0, intents.Refuse(intents.SignatureInvalid, "", "order is not the one that the ticket names")
 	}
-	var b intents.Body
-	if err := decodeStrict(payload, &b); err != nil {
+	b, err := intents.ReadBody(payload)
+	if err != nil {
 		return nil, 0, intents.Refuse(intents.SchemaInvalid, "", "order does not match the envelope")
 	}
 	switch {

@@ -9,16 +9,17 @@ import (
 	"aob.dev/writ/schemas"
 )
 
-// readBody takes a canonical payload apart and holds it to
-// schemas/envelope.schema.json.
-func readBody(payload []byte) (Body, error) {
+// ReadBody takes a canonical payload apart and holds it to
+// schemas/envelope.schema.json. Its strings are parts of one copy of the payload,
+// and its arguments are a part of the payload itself.
+func ReadBody(payload []byte) (Body, error) {
 	if b, ok := readPlainBody(payload); ok {
 		return b, nil
 	}
 	return readBodySlowly(payload)
 }
 
-// readBodySlowly is what readBody means: the schema, then the decoder.
+// readBodySlowly is what ReadBody means: the schema, then the decoder.
 func readBodySlowly(payload []byte) (b Body, err error) {
 	if v := schemas.Envelope().ValidateBytes(payload); len(v) > 0 {
 		return b, Invalid(SchemaInvalid, "", v)

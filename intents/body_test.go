@@ -217,7 +217,7 @@ func TestBodyMutations(t *testing.T) {
 func TestBodyViolations(t *testing.T) {
 	b := fullBody()
 	b.Constraints.TTLSec, b.TraceID = 301, "x"
-	_, err := readBody(canonicalBody(t, b))
+	_, err := ReadBody(canonicalBody(t, b))
 	var invalid *InvalidError
 	if !errors.As(err, &invalid) || len(invalid.Violations) != 2 {
 		t.Errorf("%v", err)
@@ -232,7 +232,7 @@ func FuzzBody(f *testing.F) {
 
 func BenchmarkReadBody(b *testing.B) {
 	payload := canonicalBody(b, testBody())
-	for name, read := range map[string]func([]byte) (Body, error){"readBody": readBody, "slowly": readBodySlowly} {
+	for name, read := range map[string]func([]byte) (Body, error){"ReadBody": ReadBody, "slowly": readBodySlowly} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

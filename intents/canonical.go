@@ -29,13 +29,19 @@ type canonical struct {
 	sigStart, sigEnd int // of `"sig":…` without commas; sigEnd 0: there is none
 }
 
-// canonicalize takes the fast path for bytes that are canonical. Everything
-// else is transformed by jcs and the output scanned: what goes on has always
-// passed the one scanner, so nothing rests on two decoders agreeing.
+// canonicalize takes the fast path for bytes that are canonical, and another one
+// for those whose members only have to be sorted. Everything else is transformed
+// by jcs. The output is scanned: what goes on has always passed the one scanner,
+// so nothing rests on two decoders agreeing.
 func canonicalize(raw []byte) (canonical, error) {
 	s := scanner{b: raw}
 	if s.document() {
 		return canonical{raw, s.sigStart, s.sigEnd}, nil
+	}
+	if out, ok := arrange(raw); ok {
+		if s = (scanner{b: out}); s.document() {
+			return canonical{out, s.sigStart, s.sigEnd}, nil
+		}
 	}
 	if nesting(raw) > MaxDepth {
 		return canonical{}, Refuse(PayloadTooLarge, "", "nested deeper than 32")

@@ -69,7 +69,7 @@ func assemble(payload []byte, header, sig string) (*Unverified, error) {
 	if len(payload)+len(`"sig":"..",`)+len(header)+len(sig) > MaxSize {
 		return nil, Refuse(PayloadTooLarge, "", "order has more than 49152 canonical bytes")
 	}
-	body, err := readBody(payload)
+	body, err := ReadBody(payload)
 	if err != nil {
 		return nil, err
 	}
