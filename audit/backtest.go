@@ -142,8 +142,9 @@ func (t *trial) take(items []*item) ([]*job, error) {
 		if t.Progress != nil && it.position%10_000 == 0 {
 			t.Progress(it.position)
 		}
-		if it.withheld && it.entry != nil && !it.at.Before(t.Since) {
-			t.cannot("a part of the record is withheld")
+		if it.hidesOrder() && !it.at.Before(t.Since) {
+			t.cannot("the order is withheld: " + it.whyHidden())
+			continue
 		}
 		if j.order != nil && !j.at.Before(t.Since) && (t.Tenant == "" || j.order.body.Actor.Tenant == t.Tenant) {
 			jobs = append(jobs, j)

@@ -51,6 +51,9 @@ func ownItem(rec storage.Record) *item {
 	for name, body := range rec.Parts {
 		bodies[name], it.entry.Parts[name] = body, Part{}
 	}
+	for name, digest := range rec.Erased {
+		it.withheld, it.entry.Parts[name] = true, Part{Digest: digest}
+	}
 	it.err = it.read(bodies)
 	return it
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
 )
 
 // checkAll verifies records in order, up to the first bad one, on a worker. The
@@ -53,7 +55,12 @@ func (v *verifier) check(ctx context.Context, j *job) error {
 			if j.entry.Tag != v.tag {
 				return errors.New("its leaf does not carry the tenant's tag")
 			}
-			v.tagged.Store(true)
+			if !j.order.hidden() {
+				v.tagged.Store(true)
+			}
+		}
+		if j.order.hidden() {
+			return v.checkHidden(j)
 		}
 		e, err := v.checkOrder(j)
 		if err == nil && v.opts.Replay {
@@ -112,6 +119,9 @@ func (v *verifier) checkOrder(j *job) (*intents.Envelope, error) {
 	case f.Now != j.entry.At:
 		return nil, errors.New("the decision was made at another time than its record says")
 	}
+	if s := o.summary; s != nil && !reflect.DeepEqual(*s, storage.SummaryOf(e, d.Verdict)) {
+		return nil, errors.New("its summary says something else than the order")
+	}
 	if d.Verdict == intents.Deny {
 		if d.Code == intents.OK || d.Code == "" {
 			return nil, errors.New("a refusal without a code")
@@ -127,7 +137,7 @@ func (v *verifier) checkOrder(j *job) (*intents.Envelope, error) {
 	if g := e.Grant(); g != nil && len(f.Roles) > 0 && !subset(f.Roles, g.Roles) {
 		return nil, errors.New("decided with roles that the grant does not give")
 	}
-	return e, j.scope(e)
+	return e, j.scope(e.Signer().Role, e.Principal().Tenant, e.Principal().UserID, e.Context())
 }
 
 // mayDo: the signer's role may sign the type, and the decision sends it where
@@ -164,18 +174,17 @@ func (j *job) fresh(e *intents.Envelope) error {
 }
 
 // scope holds an accepted order of a task to the step that opened the task.
-func (j *job) scope(e *intents.Envelope) error {
-	if e.Signer().Role != intents.RoleTask {
+func (j *job) scope(by intents.Role, tenant, user string, c intents.Context) error {
+	if by != intents.RoleTask {
 		return nil
 	}
-	t, c, f := j.task, e.Context(), j.order.facts
-	pr := e.Principal()
+	t, f := j.task, j.order.facts
 	switch {
 	case j.ended != "":
 		return errors.New("its task had ended: " + j.ended)
 	case j.at.After(t.deadline):
 		return errors.New("its task was past its deadline")
-	case pr.Tenant != t.tenant || pr.UserID != t.user:
+	case tenant != t.tenant || user != t.user:
 		return errors.New("its task is another user's")
 	case c.TaskID != t.id || c.PlanID != t.planID || c.Revision != t.revision || c.Step != t.step || c.SessionID != t.session || c.TurnID != t.turn:
 		return errors.New("its context is not that of the step that opened its task")

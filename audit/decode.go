@@ -25,6 +25,8 @@ type item struct {
 	out      bool   // of the log: the leaf is not in it at this position
 	at       time.Time
 	withheld bool // at least one part is
+	blind    bool // so much is that what follows from the record is not known
+	missing  *missing
 	err      error
 
 	order    *order
@@ -44,6 +46,18 @@ type order struct {
 	decision intents.Decision
 	facts    policies.Facts
 	grant    string
+	summary  *storage.Summary // nil: it has none, or it is not shown
+}
+
+// hidden: the order itself is withheld; body and ctx are its summary's.
+func (o *order) hidden() bool { return o.opened == nil }
+
+// kid of the signer.
+func (o *order) kid() string {
+	if o.hidden() {
+		return o.facts.Signer.KID
+	}
+	return o.opened.KID()
 }
 
 // control is the content of a control record.
@@ -122,23 +136,29 @@ func partDigest(salt, body []byte) string {
 	return hex.EncodeToString(h.Sum(sum[:0]))
 }
 
-// read decodes the parts that the kind must have, unless they are withheld.
+// read decodes the parts that the kind must have, and looks whether those that
+// are withheld may be.
 func (it *item) read(bodies map[string][]byte) error {
+	if it.withheld {
+		if err := it.mayMiss(bodies); err != nil {
+			return err
+		}
+	}
 	switch it.entry.Kind {
 	case storage.KindOrder:
-		if it.withheld {
+		switch {
+		case it.blind:
 			return nil
+		case it.withheld:
+			return it.readHidden(bodies)
 		}
 		return it.readOrder(bodies)
 	case storage.KindOutcome:
-		if bodies[storage.PartOutcome] == nil {
-			return it.missing(storage.PartOutcome)
-		}
 		return it.readOutcome(bodies)
 	case storage.KindRelease, storage.KindTakeover:
 		part := string(it.entry.Kind)
 		if bodies[part] == nil {
-			return it.missing(part)
+			return fmt.Errorf("part %q is missing", part)
 		}
 		var p struct {
 			Of *int64 `json:"of"`
@@ -155,7 +175,7 @@ func (it *item) read(bodies map[string][]byte) error {
 		return it.about(*p.Of)
 	case storage.KindControl:
 		if bodies[storage.PartControl] == nil {
-			return it.missing(storage.PartControl)
+			return fmt.Errorf("part %q is missing", storage.PartControl)
 		}
 		it.control = new(control)
 		if err := json.Unmarshal(bodies[storage.PartControl], it.control); err != nil {
@@ -165,14 +185,6 @@ func (it *item) read(bodies map[string][]byte) error {
 	default:
 		return errors.New("unknown kind of record")
 	}
-}
-
-// missing: a withheld part says nothing, one that is not there should be.
-func (it *item) missing(part string) error {
-	if _, there := it.entry.Parts[part]; there {
-		return nil
-	}
-	return fmt.Errorf("part %q is missing", part)
 }
 
 func (it *item) about(of int64) error {
@@ -205,6 +217,13 @@ func (it *item) readOrder(bodies map[string][]byte) error {
 			return errors.New("part grant is no string")
 		}
 	}
+	if raw, ok := bodies[storage.PartSummary]; ok {
+		s, err := storage.ReadSummary(map[string]json.RawMessage{storage.PartSummary: raw})
+		if err != nil {
+			return err
+		}
+		o.summary = &s
+	}
 	var err error
 	if o.opened, err = o.sealed.Open(); err != nil {
 		return fmt.Errorf("order: %w", err)
@@ -223,6 +242,9 @@ func (it *item) readOrder(bodies map[string][]byte) error {
 // readOutcome reads an outcome in one part or in several. What of it is withheld
 // is not known.
 func (it *item) readOutcome(bodies map[string][]byte) error {
+	if bodies[storage.PartOutcome] == nil {
+		return fmt.Errorf("part %q is missing", storage.PartOutcome)
+	}
 	parts := make(map[string]json.RawMessage, len(bodies))
 	for name, body := range bodies {
 		parts[name] = body

@@ -158,6 +158,9 @@ func newEntry(r storage.Record, tag string, proof [][]byte) *Entry {
 		}
 		e.Parts[name] = p
 	}
+	for name, digest := range r.Erased {
+		e.Parts[name] = Part{Digest: digest}
+	}
 	return e
 }
 

@@ -161,21 +161,19 @@ var ends = []string{"plan.close", "cancel"}
 
 func (s *shadow) take(ctx context.Context, it *item) error {
 	switch {
+	case it.hidesOrder():
+		if it.blind || it.order.body.Intent.Type == scripts {
+			s.cannot("the order is withheld: " + it.whyHidden())
+		}
 	case it.order != nil && it.order.decision.Verdict != intents.Deny:
 		c := it.order.ctx
 		step := storage.Scope{Tenant: it.order.body.Actor.Tenant, Plan: c.PlanID, Revision: c.Revision, Step: c.Step}
 		s.open[it.position] = &ran{item: it, step: step}
-	case it.entry.Kind == storage.KindOrder && it.withheld:
-		s.cannot("the order is withheld; it may be no script")
 	case it.release != nil:
 		if r := s.open[it.of]; r != nil {
 			r.held = it.release
 		}
 	case it.entry.Kind == storage.KindOutcome:
-		if it.outcome == nil {
-			s.cannot("the outcome is withheld; it may be of no script")
-			return nil
-		}
 		r := s.open[it.of]
 		delete(s.open, it.of)
 		if r != nil {
@@ -208,8 +206,8 @@ func (s *shadow) settle(ctx context.Context, r *ran, out *intents.Outcome) error
 		File   string          `json:"file_id"`
 		SHA256 string          `json:"sha256"`
 	}
-	if json.Unmarshal(out.Result, &x) != nil {
-		return ctx.Err() // no object: nothing in it can be named
+	if out.Result == nil || json.Unmarshal(out.Result, &x) != nil {
+		return ctx.Err() // no object, or erased: nothing in it can be named
 	}
 	res := stepResult{file: x.File, sha256: x.SHA256, output: out.Result}
 	for _, v := range []json.RawMessage{x.Lines, x.Data, x.Output} {
@@ -282,6 +280,8 @@ func (s *shadow) job(r *ran, out *intents.Outcome) (Run, error) {
 	switch {
 	case out.Status != intents.Done:
 		return job, NotExecutable("it has no result to compare (" + string(out.Code) + ")")
+	case out.Result == nil:
+		return job, NotExecutable("its result was erased")
 	case slices.ContainsFunc(job.Duties, func(ob intents.Obligation) bool { return ob.Name == "mask" }):
 		return job, NotExecutable("a policy masked its result")
 	}

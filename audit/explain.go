@@ -51,6 +51,9 @@ func (r *replayer) explain(ctx context.Context, j *job, origin string) (Explaine
 	if !slices.Contains(byPolicy, d.Code) {
 		return x, nil
 	}
+	if j.order.hidden() {
+		return x, errors.New("the order was erased, and with it what the policy was asked")
+	}
 	e, err := j.order.opened.Verify(intents.Verifier{Keys: intents.KeysFunc(j.key), Origin: origin, Now: j.at, Grants: new(intents.Grants)})
 	if err != nil {
 		return x, err

@@ -72,6 +72,7 @@ type exporter struct {
 	done    Exported
 	blobs   map[string]bool // that are in the bundle
 	earlier map[int64]bool  // orders before the first record that later records are about
+	lacking map[int64]bool  // orders of which something was erased, and no order that says so has come yet
 	from    int64
 	last    ledger.Checkpoint
 	prover  *ledger.Prover
@@ -79,7 +80,7 @@ type exporter struct {
 
 func newExporter(s Source) *exporter {
 	return &exporter{
-		Source: s, state: state{waiting: map[int64]waiting{}}, sum: sha256.New(), blobs: map[string]bool{}, earlier: map[int64]bool{},
+		Source: s, state: state{waiting: map[int64]waiting{}}, sum: sha256.New(), blobs: map[string]bool{}, earlier: map[int64]bool{}, lacking: map[int64]bool{},
 	}
 }
 

@@ -158,6 +158,7 @@ func (x *exporter) choose(ctx context.Context, p *piece) error {
 	if !p.whole {
 		return nil
 	}
+	x.account(&p.content)
 	for _, digest := range p.versions {
 		lines, err := x.blob(ctx, digest)
 		if err != nil {
@@ -186,9 +187,11 @@ func (p *piece) write(ctx context.Context, sel Selection, prover *ledger.Prover)
 		}
 	}
 	e := newEntry(p.rec, p.tag, proof)
-	if p.withheld = sel.Masked && !p.rests && masked(p.rec); p.withheld {
+	if sel.Masked && !p.rests && masked(p.rec) {
 		e.withhold(p.rec, storage.PartOrder)
+		p.withheld = true
 	}
+	p.withheld = p.withheld || len(p.rec.Erased) > 0
 	if p.issue {
 		if e.Receipt, err = intents.IssueReceipt(p.key, p.receipt); err != nil {
 			return err
@@ -246,5 +249,8 @@ func (x *exporter) put(raw []byte, lines int64) error {
 
 // end writes the last line.
 func (x *exporter) end() error {
+	if err := x.accounted(); err != nil {
+		return err
+	}
 	return x.write(line{End: &End{Lines: x.lines, SHA256: hex.EncodeToString(x.sum.Sum(nil))}})
 }

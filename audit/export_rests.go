@@ -71,7 +71,10 @@ func (c *content) readControl() error {
 	return nil
 }
 
-func (c *content) readOrder() error {
+func (c *content) readOrder() (err error) {
+	if _, erased := c.rec.Erased[storage.PartOrder]; erased {
+		return c.readErased()
+	}
 	sealed, err := intents.ReadSealed(c.rec.Parts[storage.PartOrder])
 	if err != nil {
 		return err
@@ -108,6 +111,9 @@ func (c *content) restsOn(of string) bool {
 	switch c.body.Intent.Type {
 	case "key.put", "policy.push":
 		return true // every tenant's
+	case typeErase:
+		a, err := unmarshal[catalog.RecordErase](c.body.Intent.Args)
+		return err != nil || of == "" || named(actor, a.Tenant) == of
 	case "admin.put", "skill.approve", "grant.revoke":
 		var a struct {
 			Tenant string          `json:"tenant"`

@@ -50,7 +50,9 @@ type fold struct {
 	batch   inBatch
 	next    int64 // position after the last item
 	latest  time.Time
-	whole   bool // every record so far is there
+	whole   bool                 // every record so far is there
+	lacking map[int64][]*missing // what no record.erase has named yet, by the position of the order
+	blobs   map[int64]bool       // orders whose blobs were erased, by position
 }
 
 // holder is the order that took an idempotency key; ended is zero while it is open.
@@ -90,6 +92,7 @@ type task struct {
 // open is an order that may still get an outcome.
 type open struct {
 	intentID string
+	tenant   string
 	verdict  intents.Verdict
 	released bool
 	digest   string // of its record
@@ -108,7 +111,7 @@ type open struct {
 func newFold() *fold {
 	return &fold{
 		policies: map[string]bool{}, early: map[string]int64{}, plans: map[string]*plan{}, tasks: map[string]*task{}, byTask: map[string]*task{},
-		orders: map[int64]*open{}, held: map[string]*open{}, revoked: map[string]time.Time{}, taken: map[storage.Key]holder{}, whole: true, dir: &directory{tenants: map[string]*tenantData{}},
+		orders: map[int64]*open{}, held: map[string]*open{}, revoked: map[string]time.Time{}, taken: map[storage.Key]holder{}, whole: true, lacking: map[int64][]*missing{}, blobs: map[int64]bool{}, dir: &directory{tenants: map[string]*tenantData{}},
 	}
 }
 
@@ -133,7 +136,7 @@ func (f *fold) take(it *item) (*job, error) {
 		f.whole = false
 		return j, nil
 	}
-	if it.withheld {
+	if it.blind {
 		f.whole = false // what it is, and so what follows from it, is not known
 	}
 	if it.at.Before(f.latest.Add(-slack)) {
@@ -189,11 +192,13 @@ func (f *fold) takeOutcome(it *item, j *job) error {
 		if f.whole {
 			return errors.New("an outcome of no open order: no decision allows this effect, or it has an outcome already")
 		}
+		f.lacks(it, it.of, "", "")
 		return nil
 	}
 	delete(f.orders, it.of)
 	delete(f.held, o.intentID)
 	j.about = o
+	f.lacks(it, it.of, o.intentID, o.tenant)
 	if it.outcome.Status == intents.Failed && it.outcome.Retryable {
 		delete(f.taken, o.key)
 	} else if h := f.taken[o.key]; h.position == it.of {

@@ -15,12 +15,12 @@ type inBatch struct {
 // commit, so nothing but their own outcomes stands between them.
 func (f *fold) takeBatch(it *item) error {
 	before := f.batch
-	if it.entry == nil || it.withheld || it.position != f.next {
+	if it.entry == nil || it.blind || it.position != f.next {
 		before = inBatch{}
 	}
 	f.next = it.position + 1
 	switch {
-	case it.entry == nil || it.withheld:
+	case it.entry == nil || it.blind:
 		f.batch = inBatch{}
 		return nil
 	case it.outcome != nil:

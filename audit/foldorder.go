@@ -7,7 +7,6 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/storage"
 )
 
 // takeOrder says what was in force for an order and, if it is an allowed order
@@ -18,8 +17,8 @@ func (f *fold) takeOrder(it *item, j *job) error {
 	tenant, user := o.body.Actor.Tenant, o.body.Actor.UserID
 	j.dir, j.policy, j.roles = f.generation(o.decision.Directory), f.policy, f.roles
 	j.revoked = f.revoked[tenant+"/"+user]
-	if _, known := f.keys.keys[o.opened.KID()]; !known {
-		if j.task = f.tasks[o.opened.KID()]; j.task != nil {
+	if _, known := f.keys.keys[o.kid()]; !known {
+		if j.task = f.tasks[o.kid()]; j.task != nil {
 			j.ended = j.task.ended
 		}
 	}
@@ -29,6 +28,7 @@ func (f *fold) takeOrder(it *item, j *job) error {
 	if err := f.versions(it); err != nil {
 		return err
 	}
+	f.lacks(it, it.position, o.decision.IntentID, tenant)
 	switch o.decision.Verdict {
 	case intents.Deny:
 		return nil
@@ -36,14 +36,20 @@ func (f *fold) takeOrder(it *item, j *job) error {
 	default:
 		return fmt.Errorf("unknown verdict %q", o.decision.Verdict)
 	}
-	key := storage.OrderKey(tenant, user, o.body.Intent.Type, o.body.Constraints.IdempotencyKey)
+	if o.hidden() && (o.decision.Executor == catalog.ExecutorRouter || o.decision.Verdict == intents.Hold) {
+		return errors.New("an order that others rest on is withheld")
+	}
+	key, err := o.key()
+	if err != nil {
+		return err
+	}
 	if h, taken := f.taken[key]; f.whole && taken && (h.ended == 0 || it.at.Before(time.Unix(h.ended, 0).Add(keyLife))) {
 		return fmt.Errorf("a second order under the idempotency key of record %d", h.position)
 	}
 	f.taken[key] = holder{position: it.position}
 	f.orders[it.position] = &open{
 		key:      key,
-		intentID: o.decision.IntentID, verdict: o.decision.Verdict, digest: it.leaf.RecordDigest,
+		intentID: o.decision.IntentID, tenant: tenant, verdict: o.decision.Verdict, digest: it.leaf.RecordDigest,
 		policy: o.decision.PolicyDigest, task: j.task, typ: o.body.Intent.Type,
 	}
 	if o.decision.Verdict == intents.Hold {
@@ -134,6 +140,8 @@ func (f *fold) apply(it *item, tenant, user string) error {
 			}
 		}
 		return nil
+	case typeErase:
+		return f.erase(it, tenant, user)
 	default:
 		return f.applyPlan(it, tenant, user)
 	}

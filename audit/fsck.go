@@ -62,6 +62,7 @@ type checker struct {
 	leaves   [][]byte // from first on
 	first    int64
 	seen     map[string]bool // blobs, by tenant and digest
+	gone     []*Bad          // records that name a blob which is not there
 	found    Health
 	progress func(done, total int64)
 }
@@ -91,6 +92,9 @@ func (x *checker) run(ctx context.Context, keys []intents.Key) error {
 		if x.progress != nil && next%1000 == 0 {
 			x.progress(next, x.Records.Next())
 		}
+	}
+	if err := x.lost(); err != nil {
+		return err
 	}
 	if next != x.Records.Next() {
 		return &Bad{next, "", fmt.Sprintf("the journal ends here, and should have %d records", x.Records.Next())}
@@ -174,11 +178,36 @@ func (x *checker) named(ctx context.Context, it *item, tenant string) error {
 		return nil // it may name anything
 	}
 	for _, m := range reference.FindAllSubmatch(o.body.Intent.Args, -1) {
-		if _, err := x.blob(ctx, tenant, string(m[1])); err != nil {
+		_, err := x.blob(ctx, tenant, string(m[1]))
+		if errors.Is(err, storage.ErrNotFound) {
+			x.gone = append(x.gone, &Bad{it.position, o.id(), err.Error()})
+			continue
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// lost is the first record that lacks a part or a blob which no record.erase in
+// the journal took away.
+func (x *checker) lost() error {
+	var bad *Bad
+	for _, m := range x.fold.unexplained() {
+		if b := (&Bad{m.position, m.intentID, m.reason()}); b.before(bad) {
+			bad = b
+		}
+	}
+	for _, b := range x.gone {
+		if !x.fold.blobs[b.Position] && b.before(bad) {
+			bad = b
+		}
+	}
+	if bad == nil {
+		return nil
+	}
+	return bad
 }
 
 // versions that decided: a policy with all files of its list, and a catalog.
@@ -209,11 +238,11 @@ func (x *checker) blob(ctx context.Context, tenant, digest string) ([]byte, erro
 	if digest == "" || x.seen[key] {
 		return nil, nil
 	}
-	x.seen[key] = true
 	f, _, err := x.Blobs.Fetch(ctx, tenant, "cas://"+digest)
 	if err != nil {
 		return nil, fmt.Errorf("blob %s of %s: %w", digest, tenant, err)
 	}
+	x.seen[key] = true
 	data, err := io.ReadAll(f)
 	if err := errors.Join(err, f.Close()); err != nil {
 		return nil, fmt.Errorf("blob %s of %s: %w", digest, tenant, err)

@@ -139,7 +139,7 @@ func (v *verifier) foldBatch(b *batch) []*job {
 					position = it.position
 				}
 				if it.order != nil {
-					id = it.order.opened.ID()
+					id = it.order.id()
 				}
 			}
 			v.fail(position, id, err.Error())
@@ -214,7 +214,7 @@ func (v *verifier) know(set *keySet) {
 
 func (j *job) id() string {
 	if j.order != nil {
-		return j.order.opened.ID()
+		return j.order.id()
 	}
 	if j.about != nil {
 		return j.about.intentID

@@ -30,7 +30,8 @@ type Shown struct {
 	Of       *int64                     `json:"of,omitempty"` // the order that it is about
 	Digest   string                     `json:"record_digest"`
 	Parts    map[string]json.RawMessage `json:"parts,omitempty"`
-	Order    *intents.Body              `json:"order,omitempty"` // what was signed
+	Order    *intents.Body              `json:"order,omitempty"`    // what was signed; of an order that was erased its summary
+	Withheld map[string]string          `json:"withheld,omitempty"` // parts that were erased, and their digests
 }
 
 // Read opens the records of a journal from a position on.
@@ -50,22 +51,19 @@ func Read(ctx context.Context, records storage.Records, from int64) iter.Seq2[Sh
 }
 
 func read(ctx context.Context, tenants *ledger.Tenants, rec storage.Record) (Shown, error) {
-	s := Shown{Position: rec.Position, Kind: rec.Kind, At: intents.FormatTime(rec.At), Digest: rec.Digest(), Parts: rec.Parts}
+	s := Shown{Position: rec.Position, Kind: rec.Kind, At: intents.FormatTime(rec.At), Digest: rec.Digest(), Parts: rec.Parts, Withheld: rec.Erased}
 	var err error
 	if s.Tenant, err = tenants.Of(ctx, rec); err != nil {
 		return s, err
 	}
 	switch rec.Kind {
 	case storage.KindOrder:
-		var sealed intents.Sealed
-		var d intents.Decision
-		s.Order = new(intents.Body)
-		if err := errors.Join(json.Unmarshal(rec.Parts[storage.PartOrder], &sealed), json.Unmarshal(rec.Parts[storage.PartDecision], &d)); err != nil {
+		c, err := readContent(rec)
+		if err != nil {
 			return s, fmt.Errorf("record %d: %w", rec.Position, err)
 		}
-		if err := json.Unmarshal([]byte(sealed.Payload), s.Order); err != nil {
-			return s, fmt.Errorf("record %d: %w", rec.Position, err)
-		}
+		d := c.decision
+		s.Order = &c.body
 		s.IntentID, s.Code, s.Type, s.User = d.IntentID, d.Code, s.Order.Intent.Type, s.Order.Actor.UserID
 		if c := s.Order.Context; c != nil {
 			s.Plan, s.Session = c.PlanID, c.SessionID

@@ -170,6 +170,11 @@ func (v *verifier) finish() {
 	if v.bad == nil {
 		v.closing()
 	}
+	if v.bad == nil {
+		for _, m := range v.fold.unexplained() {
+			v.fail(m.position, m.intentID, m.reason())
+		}
+	}
 	for digest, at := range v.fold.early {
 		v.fail(at, "", "decided by policy "+digest+", which no record puts in force")
 	}

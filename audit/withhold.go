@@ -18,6 +18,11 @@ func masked(rec storage.Record) bool {
 	if json.Unmarshal(rec.Parts[storage.PartDecision], &d) != nil {
 		return true
 	}
+	return masks(d)
+}
+
+// masks says that a decision masks arguments.
+func masks(d intents.Decision) bool {
 	held := d.Hold != nil && slices.ContainsFunc(d.Hold.Rules, func(r intents.HoldRule) bool { return len(r.Mask) > 0 })
 	return held || slices.ContainsFunc(d.Obligations, func(o intents.Obligation) bool { return o.Name == "mask" })
 }
@@ -25,5 +30,8 @@ func masked(rec storage.Record) bool {
 // withhold leaves of a part only its digest: that the record has it is known, and
 // what it says is not.
 func (e *Entry) withhold(rec storage.Record, part string) {
+	if _, erased := rec.Erased[part]; erased {
+		return
+	}
 	e.Parts[part] = Part{Digest: partDigest(rec.Salts[part], rec.Parts[part])}
 }

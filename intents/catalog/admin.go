@@ -90,6 +90,24 @@ type OrderResolve struct {
 	Reason   string `json:"reason"`
 }
 
+// RecordErase are the arguments of record.erase: what of an order is taken out of
+// its records. Tenant may be named by operators of system only.
+type RecordErase struct {
+	Tenant   string   `json:"tenant,omitempty"`
+	IntentID string   `json:"intent_id"`
+	Position int64    `json:"position"` // of the order's record
+	Parts    []string `json:"parts"`    // ErasesOrder and so on
+	Reason   string   `json:"reason"`
+}
+
+// What record.erase can take away.
+const (
+	ErasesOrder  = "order"  // the sealed order with its arguments, and the grant that it came with
+	ErasesResult = "result" // the result, or the executor's words where there is none
+	ErasesFacts  = "facts"  // what the executor told for events
+	ErasesBlobs  = "blobs"  // the tenant's blobs that no other record names
+)
+
 // PolicyPush are the arguments of policy.push: a policy for all tenants, as an
 // OPA bundle. The order's signature is the bundle's.
 type PolicyPush struct {

@@ -1,0 +1,273 @@
+package audit
+
+import (
+	"cmp"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/ledger"
+)
+
+// typeErase is the order that operators take parts of records away with;
+// capabilityErase is what they need for it.
+const (
+	typeErase       = "record.erase"
+	capabilityErase = "admin:records"
+)
+
+// erasedBy says which parts of a record each word of a record.erase stands for.
+var erasedBy = map[storage.Kind]map[string][]string{
+	storage.KindOrder: {catalog.ErasesOrder: {storage.PartOrder, storage.PartGrant}},
+	storage.KindOutcome: {
+		catalog.ErasesResult: {storage.PartResult, storage.PartReason},
+		catalog.ErasesFacts:  {storage.PartFacts},
+	},
+}
+
+// missing are parts of a record that are not there, for which a later
+// record.erase has to speak.
+type missing struct {
+	position         int64 // of the record
+	kind             storage.Kind
+	tag              string // of the record's tenant
+	intentID, tenant string // of the order; empty: the order is not shown, nor its summary
+	parts            []string
+}
+
+func (m *missing) reason() string {
+	return fmt.Sprintf("its parts %s are missing, and no record.erase in the log took them away", strings.Join(m.parts, ", "))
+}
+
+// mayMiss looks at the parts of a record that are withheld: whether such ones ever
+// may be, and whether a mask accounts for them; if not, an erasure has to.
+func (it *item) mayMiss(bodies map[string][]byte) error {
+	var gone []string
+	for name := range it.entry.Parts {
+		if _, shown := bodies[name]; !shown {
+			gone = append(gone, name)
+		}
+	}
+	slices.Sort(gone)
+	var may []string
+	for _, parts := range erasedBy[it.entry.Kind] {
+		may = append(may, parts...)
+	}
+	for _, name := range gone {
+		if !slices.Contains(may, name) {
+			return fmt.Errorf("part %q is withheld, and such a part cannot be erased or masked", name)
+		}
+	}
+	if it.entry.Kind == storage.KindOrder {
+		d, err := intents.ReadDecision(bodies[storage.PartDecision])
+		if err != nil {
+			return fmt.Errorf("part %q cannot be read", storage.PartDecision)
+		}
+		_, summary := bodies[storage.PartSummary]
+		it.blind = !summary || d.Verdict == intents.Hold
+		mask := masks(d) && slices.Equal(gone, []string{storage.PartOrder})
+		switch {
+		case mask:
+			return nil
+		case it.blind:
+			return errors.New("the order is withheld without a mask, and it is one that cannot be erased")
+		case !slices.Contains(gone, storage.PartOrder):
+			return errors.New("the grant is withheld, and the order is not")
+		}
+	}
+	it.missing = &missing{position: it.position, kind: it.entry.Kind, tag: it.entry.Tag, parts: gone}
+	return nil
+}
+
+// hidesOrder says whether the record is of an order that is not shown.
+func (it *item) hidesOrder() bool {
+	return it.entry != nil && it.entry.Kind == storage.KindOrder && it.withheld
+}
+
+func (it *item) whyHidden() string {
+	if it.missing == nil {
+		return "a policy masks it"
+	}
+	return "it was erased"
+}
+
+// readHidden reads an order record whose order is not shown.
+func (it *item) readHidden(bodies map[string][]byte) error {
+	o := &order{}
+	var err1, err2, err3 error
+	var s storage.Summary
+	o.decision, err1 = intents.ReadDecision(bodies[storage.PartDecision])
+	o.facts, err2 = readFacts(bodies[storage.PartFacts])
+	s, err3 = storage.ReadSummary(map[string]json.RawMessage{storage.PartSummary: bodies[storage.PartSummary]})
+	if err1 != nil || err2 != nil || err3 != nil {
+		return errors.New("decision, facts or summary of a withheld order cannot be read")
+	}
+	o.body, o.ctx, o.summary = s.Body(), s.Context, &s
+	o.decision.IntentID, o.decision.Effect = strings.Clone(o.decision.IntentID), strings.Clone(o.decision.Effect)
+	it.order = o
+	return nil
+}
+
+// id of the order; of one that is not shown what its decision says.
+func (o *order) id() string {
+	if o.hidden() {
+		return o.decision.IntentID
+	}
+	return o.opened.ID()
+}
+
+// key is the idempotency key.
+func (o *order) key() (k storage.Key, err error) {
+	if !o.hidden() {
+		return storage.OrderKey(o.body.Actor.Tenant, o.body.Actor.UserID, o.body.Intent.Type, o.body.Constraints.IdempotencyKey), nil
+	}
+	raw, err := hex.DecodeString(o.summary.Key)
+	if err != nil || len(raw) != len(k) {
+		return k, errors.New("the summary has no key")
+	}
+	return storage.Key(raw), nil
+}
+
+// lacks remembers that parts are missing of a record about an order.
+func (f *fold) lacks(it *item, order int64, intentID, tenant string) {
+	if m := it.missing; m != nil {
+		m.intentID, m.tenant = intentID, tenant
+		f.lacking[order] = append(f.lacking[order], m)
+	}
+}
+
+// unexplained are the records that lack parts for which no record.erase speaks.
+func (f *fold) unexplained() []*missing {
+	all := slices.Concat(slices.Collect(maps.Values(f.lacking))...)
+	slices.SortFunc(all, func(a, b *missing) int { return cmp.Compare(a.position, b.position) })
+	return all
+}
+
+// erase is the effect of a record.erase: from its own position on it speaks for
+// the parts that it names, of an order of its tenant that stands before it. That
+// an operator's key signed it is checked with its signature; that the operator
+// might, here, whether decisions are replayed or not.
+func (f *fold) erase(it *item, tenant, user string) error {
+	a, err := unmarshal[catalog.RecordErase](it.order.body.Intent.Args)
+	if err != nil {
+		return err
+	}
+	dir := f.generation(it.order.decision.Directory)
+	t := dir.tenants[tenant]
+	if t == nil {
+		return errors.New("by an operator of a tenant that is not there")
+	}
+	u, known := t.users[user]
+	caps, _ := dir.capabilities(tenant, u.Roles)
+	switch {
+	case it.order.facts.Signer.Role != string(intents.RoleOperator):
+		return errors.New("not by an operator")
+	case !known || u.Disabled || !covered(caps, capabilityErase):
+		return errors.New("by an operator who might not")
+	case foreign(tenant, typeErase, it.order.body.Intent.Args):
+		return errors.New("by an operator of another tenant")
+	case a.Position >= it.position:
+		return errors.New("erases a record that comes after it")
+	}
+	if slices.Contains(a.Parts, catalog.ErasesBlobs) {
+		f.blobs[a.Position] = true
+	}
+	var left []*missing
+	for _, m := range f.lacking[a.Position] {
+		same := m.intentID == a.IntentID && m.tenant == named(tenant, a.Tenant)
+		if m.intentID == "" {
+			same = m.tag == it.entry.Tag || tenant == ledger.SystemTenant
+		}
+		if !same {
+			return fmt.Errorf("names record %d, which is of another order or tenant", a.Position)
+		}
+		for _, word := range a.Parts {
+			m.parts = slices.DeleteFunc(m.parts, func(part string) bool { return slices.Contains(erasedBy[m.kind][word], part) })
+		}
+		if len(m.parts) > 0 {
+			left = append(left, m)
+		}
+	}
+	if f.lacking[a.Position] = left; len(left) == 0 {
+		delete(f.lacking, a.Position)
+	}
+	return nil
+}
+
+// checkHidden verifies what can be said of an order that is not shown: it is
+// never valid, but what the record does say has to hold.
+func (v *verifier) checkHidden(j *job) error {
+	o := j.order
+	d, f := o.decision, o.facts
+	key, err := j.key(f.Signer.KID)
+	row, typed := catalog.Lookup(o.body.Intent.Type)
+	switch {
+	case f.Now != j.entry.At:
+		return errors.New("the decision was made at another time than its record says")
+	case err != nil:
+		return err
+	case string(key.Role) != f.Signer.Role:
+		return errors.New("the record gives its signer another role")
+	case d.Verdict == intents.Deny && (d.Code == intents.OK || d.Code == ""):
+		return errors.New("a refusal without a code")
+	}
+	if v.opts.Replay {
+		if err := v.replayer.tally(unreplayable("the order is withheld: " + j.whyHidden())); err != nil {
+			return err
+		}
+	}
+	switch {
+	case d.Verdict == intents.Deny:
+		return nil
+	case typed && d.Catalog == catalog.Digest() && (row.Executor != d.Executor || !row.MaySign(key.Role)),
+		typed && row.Executor == catalog.ExecutorRouter:
+		return errors.New("decided for another executor or signer than the catalog's")
+	default:
+		return j.scope(key.Role, o.body.Actor.Tenant, o.body.Actor.UserID, o.ctx)
+	}
+}
+
+// readErased reads what is left of an order that was erased.
+func (c *content) readErased() error {
+	s, err := storage.ReadSummary(c.rec.Parts)
+	if err != nil {
+		return err
+	}
+	c.body = s.Body()
+	c.decision, err = intents.ReadDecision(c.rec.Parts[storage.PartDecision])
+	c.versions = []string{c.decision.PolicyDigest, c.decision.Catalog}
+	return err
+}
+
+// account keeps count of what was erased of the records in a bundle, and of the
+// orders that say so.
+func (x *exporter) account(c *content) {
+	if len(c.rec.Erased) > 0 {
+		order := c.rec.Position
+		if c.rec.Kind != storage.KindOrder {
+			order = c.of
+		}
+		x.lacking[order] = true
+	}
+	if c.body.Intent.Type == typeErase && c.decision.Verdict != intents.Deny {
+		if a, err := unmarshal[catalog.RecordErase](c.body.Intent.Args); err == nil {
+			delete(x.lacking, a.Position)
+		}
+	}
+}
+
+// accounted is an error while an order that erased something of the bundle is not
+// in it: it is in no checkpoint yet. Such a bundle would not verify.
+func (x *exporter) accounted() error {
+	for order := range x.lacking {
+		return fmt.Errorf("parts of order %d were erased, and the record.erase is in no checkpoint yet, or of no order of this tenant: export again in a moment", order)
+	}
+	return nil
+}
