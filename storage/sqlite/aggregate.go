@@ -49,18 +49,20 @@ func (d *Documents) aggregate(ctx context.Context, tenant, index string, q stora
 	}
 	b.add(" AS n FROM ")
 	if a.By != "" {
-		b.add("(SELECT value, row FROM terms WHERE space = ? AND member IN (SELECT number FROM members WHERE name IN (?, ?))) k CROSS JOIN documents d ON d.row = k.row WHERE",
-			s.space, by.Name, by.Name+arrayMark)
+		b.add("(SELECT value, row FROM terms WHERE space = ? AND member = (SELECT number FROM members WHERE name = ?)) k CROSS JOIN documents d ON d.row = k.row WHERE",
+			s.space, memberOf(by))
 		s.visible(b)
 	} else {
 		b.add("documents d WHERE d.space = ? AND (d.ttl IS NULL OR d.ttl >= ?)", s.space, s.now)
 	}
 	if q.Text != "" {
-		match := matchQuery(s.space, q.Text)
+		match := matchQuery(q.Text)
 		if match == "" {
 			return nil, nil
 		}
-		b.add(" AND d.row IN (SELECT rowid FROM text WHERE text MATCH ?)", match)
+		b.add(" AND d.row IN (SELECT rowid - ? FROM text WHERE", textRow(s.space, 0))
+		s.matching(b, match)
+		b.add(")")
 	}
 	s.filtered(b, "d.row", -1)
 	b.add(") GROUP BY key ORDER BY key LIMIT ?", storage.MaxBuckets+1)

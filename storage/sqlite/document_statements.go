@@ -40,7 +40,7 @@ func (s *documentStatements) texts() []struct {
 		{&s.remove, "DELETE FROM documents WHERE row = ?"},
 		{&s.addTerm, "INSERT INTO terms(space, member, value, row) VALUES (?, ?, ?, ?)"},
 		{&s.dropTerm, "DELETE FROM terms WHERE space = ? AND member = ? AND value = ? AND row = ?"},
-		{&s.addText, "INSERT INTO text(rowid, space, words) VALUES (?, ?, ?)"},
+		{&s.addText, "INSERT INTO text(rowid, words) VALUES (?, ?)"},
 		{&s.addVector, "INSERT INTO vectors(space, member, value, row) VALUES (?, ?, ?, ?)"},
 		{&s.dropVector, "DELETE FROM vectors WHERE space = ? AND member = ? AND ? IS NULL AND row = ?"},
 		{&s.dropText, "DELETE FROM text WHERE rowid = ?"},

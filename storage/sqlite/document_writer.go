@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/storage"
@@ -198,13 +197,8 @@ func (d *Documents) index(ctx context.Context, space, number int64, before, afte
 		return err
 	}
 	if before.words != after.words {
-		if err := d.exec(ctx, d.statements.dropText, number); err != nil {
+		if err := d.replaceText(ctx, textRow(space, number), before.words, after.words); err != nil {
 			return err
-		}
-		if after.words != "" {
-			if err := d.exec(ctx, d.statements.addText, number, spaceToken(space), after.words); err != nil {
-				return err
-			}
 		}
 	}
 	for _, v := range before.vectors {
@@ -218,6 +212,18 @@ func (d *Documents) index(ctx context.Context, space, number int64, before, afte
 		}
 	}
 	return nil
+}
+
+func (d *Documents) replaceText(ctx context.Context, row int64, before, after string) error {
+	if before != "" {
+		if err := d.exec(ctx, d.statements.dropText, row); err != nil {
+			return err
+		}
+	}
+	if after == "" {
+		return nil
+	}
+	return d.exec(ctx, d.statements.addText, row, after)
 }
 
 func (d *Documents) eachTerm(ctx context.Context, s *sql.Stmt, space, number int64, list []term) error {
@@ -255,8 +261,13 @@ func (c *change) index() string {
 	return index
 }
 
-// spaceToken is the word that every text row of a space carries.
-func spaceToken(space int64) string { return "s" + strconv.FormatInt(space, 10) }
+// rowBits are those of a document's row in a row of text; above them is the space.
+const rowBits = 40
+
+// textRow is the row of a document's words. The rows of a space are together, so
+// that a search is one of a range of them: a word that says the space would be in
+// all documents of a tenant, and the weights of a search count where a word is.
+func textRow(space, row int64) int64 { return space<<rowBits | row }
 
 // nameLimit bounds the cache of names; what falls out is read again.
 const nameLimit = 1 << 16

@@ -40,8 +40,9 @@ type Documents struct {
 
 var _ storage.Documents = (*Documents)(nil)
 
-// A space is one index of one tenant. Terms and text carry its number, so that a
-// search never meets another tenant's entries.
+// A space is one index of one tenant. Terms carry its number, and rows of text have
+// it in front (textRow), so that a search never meets another tenant's entries. The
+// column space of text is empty since.
 //
 // terms has one row per scalar member of a document, its key in the order that
 // filters and sorting need. It is kept in step with the body by the writer.

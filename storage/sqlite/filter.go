@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"fmt"
 	"strings"
 
 	"aob.dev/writ/storage"
@@ -9,7 +8,7 @@ import (
 
 // filter is one condition on a member: any of some values, or bounds.
 type filter struct {
-	member string
+	member string // as in the table members
 	values []any
 	bounds []bound
 }
@@ -22,10 +21,10 @@ type bound struct {
 func filters(q storage.Selection) []filter {
 	list := make([]filter, 0, len(q.Terms)+len(q.Ranges))
 	for _, t := range q.Terms {
-		list = append(list, filter{member: t.Field.Name, values: t.Values})
+		list = append(list, filter{member: memberOf(t.Field), values: t.Values})
 	}
 	for _, r := range q.Ranges {
-		f := filter{member: r.Field.Name}
+		f := filter{member: memberOf(r.Field)}
 		for _, b := range []bound{{">=", r.GTE}, {">", r.GT}, {"<=", r.LTE}, {"<", r.LT}} {
 			if b.value != nil {
 				f.bounds = append(f.bounds, b)
@@ -36,9 +35,17 @@ func filters(q storage.Selection) []filter {
 	return list
 }
 
+// memberOf is under which name a field's terms are.
+func memberOf(f storage.Field) string {
+	if f.Many {
+		return f.Name + arrayMark
+	}
+	return f.Name
+}
+
 // where adds the condition on the table terms.
 func (f filter) where(b *statement, space int64) {
-	b.add("terms.space = ? AND terms.member IN (SELECT number FROM members WHERE name IN (?, ?))", space, f.member, f.member+arrayMark)
+	b.add("terms.space = ? AND terms.member = (SELECT number FROM members WHERE name = ?)", space, f.member)
 	for i, v := range f.values {
 		b.add(map[bool]string{true: " AND terms.value IN (?", false: ", ?"}[i == 0], v)
 	}
@@ -50,9 +57,9 @@ func (f filter) where(b *statement, space int64) {
 	}
 }
 
-// matchQuery is the FTS5 query for any word of the text in a space; empty if the
-// text has no word. Words are quoted, so nothing in them is an operator.
-func matchQuery(space int64, text string) string {
+// matchQuery is the FTS5 query for any word of the text; empty if the text has no
+// word. Words are quoted, so nothing in them is an operator.
+func matchQuery(text string) string {
 	list := storage.Words(text)
 	if len(list) == 0 {
 		return ""
@@ -60,5 +67,5 @@ func matchQuery(space int64, text string) string {
 	for i, w := range list {
 		list[i] = `"` + w + `"`
 	}
-	return fmt.Sprintf("space : %s AND words : (%s)", spaceToken(space), strings.Join(list, " OR "))
+	return "words : (" + strings.Join(list, " OR ") + ")"
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // entriesVersion grows when the same fields give other entries.
-const entriesVersion = 2
+const entriesVersion = 3
 
 // madeBy names what entries are made by: the fields of all indices.
 func madeBy() (string, error) {

@@ -20,6 +20,10 @@ const narrowLimit = 2000
 // enter by it, instead of walking all vectors of the space.
 const compareLimit = 50_000
 
+// matchLimit is how many documents a filter may leave for a text search to have
+// them in a set, instead of asking the filter of every document with a word.
+const matchLimit = 20_000
+
 // Search selects documents; see storage.Documents. It reads what was durable
 // when it began. A malformed query is an error; an unknown member matches nothing.
 func (d *Documents) Search(ctx context.Context, tenant, index string, q storage.Query) (storage.Page, error) {

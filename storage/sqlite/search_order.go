@@ -151,19 +151,36 @@ func (s *selection) wideMissing() *statement {
 	return b
 }
 
-// byText walks the full-text index; the space is a word of the query.
+// matching adds that a row of text is of the space and has a word of the query.
+func (s *selection) matching(b *statement, match string) {
+	b.add(" text MATCH ? AND text.rowid BETWEEN ? AND ?", match, textRow(s.space, 0), textRow(s.space+1, 0)-1)
+}
+
+// byText walks the words of the space. The condition that leaves the fewest is
+// asked first.
 func (s *selection) byText(ctx context.Context, db *sql.DB, text string) (storage.Page, error) {
-	match := matchQuery(s.space, text)
+	match := matchQuery(text)
 	if match == "" {
 		return storage.Page{}, nil
 	}
+	first, err := s.narrowest(ctx, db, matchLimit)
+	if err != nil {
+		return storage.Page{}, err
+	}
+	row := fmt.Sprintf("(text.rowid - %d)", textRow(s.space, 0))
 	b := &statement{}
-	// The bodies are read of the best only. The plus keeps a row from being a way in.
-	b.add(columns+"n.rank FROM (SELECT text.rowid AS row, text.rank AS rank FROM text WHERE text MATCH ?", match)
-	s.unexpired(b, "+text.rowid")
-	s.filtered(b, "+text.rowid", -1)
+	// The bodies are read of the best only.
+	b.add(columns + "n.rank FROM (SELECT " + row + " AS row, text.rank AS rank FROM text WHERE")
+	s.matching(b, match)
+	if first >= 0 {
+		b.add(" AND " + row + " IN (SELECT row FROM terms WHERE ")
+		s.filters[first].where(b, s.space)
+		b.add(")")
+	}
+	s.unexpired(b, row)
+	s.filtered(b, row, first)
 	if s.after != nil {
-		b.add(" AND (text.rank, +text.rowid) > (?, ?)", s.after.Key, s.after.Row)
+		b.add(" AND (text.rank, "+row+") > (?, ?)", s.after.Key, s.after.Row)
 	}
 	b.add(` ORDER BY text.rank, text.rowid LIMIT ?) n CROSS JOIN documents d ON d.row = n.row
 		WHERE +d.space = ? ORDER BY n.rank, n.row`, s.Limit+1, s.space)
