@@ -33,6 +33,9 @@ func configFlags(cmd *cobra.Command) (load func(env func(string) string) (config
 	f.StringVar(&flags.DocumentsPrefix, "documents-prefix", "", "in front of the name of every index")
 	f.StringVar(&flags.VectorEngine, "vector-engine", flags.VectorEngine, "of an OpenSearch: lucene or faiss")
 	f.IntVar(&flags.VectorDimension, "vector-dimension", flags.VectorDimension, "numbers in an embedding")
+	f.StringVar(&flags.Blobs, "blobs", "", "dir, or URL of an object store that keeps artifacts: nats://…, tls://… or s3://…")
+	f.StringVar(&flags.BlobsCredentials, "blobs-credentials", "", "file with the credentials for it")
+	f.StringVar(&flags.BlobsCA, "blobs-ca", "", "file with who may sign its certificate, PEM")
 	f.StringVar(&flags.Embedder, "embedder", flags.Embedder, "none, hashed (offline, lexical), or openai:<model name>")
 	f.StringVar(&flags.EmbedderURL, "embedder-url", flags.EmbedderURL, "base URL of an OpenAI-compatible API")
 	f.StringVar(&flags.Catalog, "catalog", "", "directory of vendors' intent types, a file each")
@@ -65,7 +68,9 @@ func override(cmd *cobra.Command, c *config.Config, flags config.Config) {
 		"documents": func() { c.Documents = flags.Documents }, "documents-ca": func() { c.DocumentsCA = flags.DocumentsCA },
 		"documents-prefix": func() { c.DocumentsPrefix = flags.DocumentsPrefix }, "vector-engine": func() { c.VectorEngine = flags.VectorEngine },
 		"vector-dimension": func() { c.VectorDimension = flags.VectorDimension },
-		"embedder":         func() { c.Embedder = flags.Embedder }, "embedder-url": func() { c.EmbedderURL = flags.EmbedderURL },
+		"blobs":            func() { c.Blobs = flags.Blobs }, "blobs-credentials": func() { c.BlobsCredentials = flags.BlobsCredentials },
+		"blobs-ca": func() { c.BlobsCA = flags.BlobsCA },
+		"embedder": func() { c.Embedder = flags.Embedder }, "embedder-url": func() { c.EmbedderURL = flags.EmbedderURL },
 		"witnesses": func() { c.Witnesses = flags.Witnesses },
 		"skills":    func() { c.Skills = flags.Skills }, "policies": func() { c.Policies = flags.Policies },
 		"policy-key": func() { c.PolicyKey = flags.PolicyKey }, "policy-extensions": func() { c.PolicyExtensions = flags.PolicyExtensions },

@@ -49,9 +49,13 @@ func examined(std IO, c config.Config, err error) (node.Config, error) {
 	if err != nil {
 		return node.Config{}, err
 	}
+	at, err := blobs(c)
+	if err != nil {
+		return node.Config{}, err
+	}
 	m, err := newModel(c)
 	return node.Config{
-		Dir: c.Data, Catalog: c.Catalog, Policy: feed.Main, PolicyExtensions: feed.Extensions,
+		Dir: c.Data, Blobs: at, Catalog: c.Catalog, Policy: feed.Main, PolicyExtensions: feed.Extensions,
 		Driver: c.Sandbox, Limits: limits(c), Model: m, Now: time.Now, Log: logger(std, c.LogLevel),
 	}, err
 }

@@ -18,7 +18,7 @@ import (
 // storageCommand looks after what a data directory keeps.
 func storageCommand(std IO) *cobra.Command {
 	return group("storage", "Look after what is kept: sizes, versions, projections, copies",
-		storageStatus(std), storageMigrate(std), storageReindex(std), storageCollect(std), storageCopy(std))
+		storageStatus(std), storageMigrate(std), storageReindex(std), storageCollect(std), storageCopy(std), storageMove(std))
 }
 
 // stored is a command over the stores of a configuration: run returns data, lines
@@ -76,7 +76,7 @@ func storageStatus(std IO) *cobra.Command {
 		fmt.Fprintf(w, "journal\t%d records\t%d bytes\tversion %d\n", s.Journal.Count, s.Journal.Bytes, s.Journal.Version)
 		fmt.Fprintf(w, "ledger\t%d leaves\t%d bytes\t%d behind\n", s.Ledger.Count, s.Ledger.Bytes, s.Ledger.Behind)
 		fmt.Fprintf(w, "documents\t%d in %s\t%d bytes\t%d orders behind\n", s.Documents.Count, s.Backend, s.Documents.Bytes, s.Projections.Behind)
-		fmt.Fprintf(w, "blobs\t%d files\t%d bytes\n", s.Blobs.Count, s.Blobs.Bytes)
+		fmt.Fprintf(w, "blobs\t%d in %s\t%d bytes\n", s.Blobs.Count, s.BlobsAt, s.Blobs.Bytes)
 		fmt.Fprintf(w, "disk\t%d bytes free\tfloor %d\n", s.Disk.Free, s.Disk.Floor)
 		for _, index := range s.Indices {
 			fmt.Fprintf(w, "%s\t%d\n", index.Index, index.Documents)

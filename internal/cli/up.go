@@ -60,6 +60,10 @@ func up(ctx context.Context, std IO, c config.Config) error {
 	if err != nil {
 		return &exitError{code: ExitUsage, err: err}
 	}
+	artifacts, err := blobs(c)
+	if err != nil {
+		return &exitError{code: ExitUsage, err: err}
+	}
 	witnesses, err := witnessesOf(c)
 	if err != nil {
 		return &exitError{code: ExitUsage, err: err}
@@ -70,7 +74,7 @@ func up(ctx context.Context, std IO, c config.Config) error {
 	}
 	started := time.Now()
 	n, err := node.Open(ctx, node.Config{
-		Dir: c.Data, Documents: docs, Embedder: embedder, Listen: c.Listen, NATS: c.NATS, NATSCert: c.NATSCert, NATSKey: c.NATSKey, Catalog: c.Catalog, Skills: c.Skills, Policy: feed.Main, PolicyExtensions: feed.Extensions, PolicyLog: events.log(),
+		Dir: c.Data, Documents: docs, Blobs: artifacts, Embedder: embedder, Listen: c.Listen, NATS: c.NATS, NATSCert: c.NATSCert, NATSKey: c.NATSKey, Catalog: c.Catalog, Skills: c.Skills, Policy: feed.Main, PolicyExtensions: feed.Extensions, PolicyLog: events.log(),
 		Driver: c.Sandbox, Limits: limits(c), Witnesses: witnesses, Model: m, Now: time.Now, Log: log,
 	})
 	if err != nil {

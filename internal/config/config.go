@@ -38,6 +38,10 @@ type Config struct {
 	VectorEngine    string `yaml:"vector_engine"`    // lucene or faiss
 	VectorDimension int    `yaml:"vector_dimension"` // of embeddings
 
+	Blobs            string `yaml:"blobs"`             // dir, nats://…, tls://… or s3://…; empty: where the data directory has them
+	BlobsCredentials string `yaml:"blobs_credentials"` // file with the credentials for that server
+	BlobsCA          string `yaml:"blobs_ca"`          // file with who may sign its certificate, PEM
+
 	Embedder    string `yaml:"embedder"`     // none, hashed, or openai:<model name>
 	EmbedderURL string `yaml:"embedder_url"` // base URL of an OpenAI-compatible API
 	EmbedderKey string `yaml:"embedder_key"` // its key; better in the environment
@@ -96,6 +100,9 @@ var variables = []variable{
 	{[]string{"WRIT_DOCUMENTS_PREFIX"}, func(c *Config, v string) { c.DocumentsPrefix = v }},
 	{[]string{"WRIT_VECTOR_ENGINE"}, func(c *Config, v string) { c.VectorEngine = v }},
 	{[]string{"WRIT_VECTOR_DIMENSION"}, func(c *Config, v string) { c.VectorDimension = number(v) }},
+	{[]string{"WRIT_BLOBS"}, func(c *Config, v string) { c.Blobs = v }},
+	{[]string{"WRIT_BLOBS_CREDENTIALS"}, func(c *Config, v string) { c.BlobsCredentials = v }},
+	{[]string{"WRIT_BLOBS_CA"}, func(c *Config, v string) { c.BlobsCA = v }},
 	{[]string{"WRIT_EMBEDDER"}, func(c *Config, v string) { c.Embedder = v }},
 	{[]string{"WRIT_EMBEDDER_URL"}, func(c *Config, v string) { c.EmbedderURL = v }},
 	{[]string{"WRIT_EMBEDDER_KEY"}, func(c *Config, v string) { c.EmbedderKey = v }},

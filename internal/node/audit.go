@@ -13,7 +13,6 @@ import (
 	"aob.dev/writ/internal/keydir"
 	"aob.dev/writ/router"
 	"aob.dev/writ/storage"
-	"aob.dev/writ/storage/blobdir"
 	"aob.dev/writ/storage/ledger"
 	"aob.dev/writ/storage/sqlite"
 )
@@ -24,6 +23,7 @@ type Archive struct {
 	audit.Source
 	Root    intents.Key // that signed the genesis
 	records *sqlite.Records
+	blobs   *lazyBlobs
 }
 
 // OpenArchive opens a data directory for reading.
@@ -36,10 +36,10 @@ func OpenArchive(ctx context.Context, dir string) (*Archive, error) {
 	if err != nil {
 		return nil, err
 	}
-	blobs, err := blobdir.Open(filepath.Join(dir, "blobs"))
-	if err != nil {
+	if _, err := placeOf(dir); err != nil {
 		return nil, err
 	}
+	blobs := &lazyBlobs{dir: dir}
 	records, err := sqlite.OpenRecords(ctx, filepath.Join(dir, "journal"))
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func OpenArchive(ctx context.Context, dir string) (*Archive, error) {
 		return nil, errors.Join(err, records.Close())
 	}
 	origin := router.Origin(root.Public)
-	a := &Archive{Root: root, records: records, Source: audit.Source{
+	a := &Archive{Root: root, records: records, blobs: blobs, Source: audit.Source{
 		Origin: origin, Records: records, Ledger: ledger.NewReader(ledgerDir(dir), origin),
 		Blobs: blobs, Tags: ledger.NewTags(secret, origin), RouterKeys: held.Of(intents.RoleRouter),
 	}}
@@ -125,7 +125,7 @@ func (a *Archive) Close() error {
 	if a.records == nil {
 		return nil
 	}
-	return a.records.Close()
+	return errors.Join(a.records.Close(), a.blobs.Close())
 }
 
 // Archive of a node that is open, for checks in the same process, once

@@ -96,6 +96,9 @@ func MakeBackup(ctx context.Context, dir, to string, keys bool, now time.Time) (
 			return b, err
 		}
 	}
+	if err := c.file("blobs/place.json"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return b, err
+	}
 	b.Files = c.files
 	if err := writeManifest(filepath.Join(c.to, backupManifest), b); err != nil {
 		return b, err

@@ -21,7 +21,7 @@ import (
 
 // Finding answers one question about a machine and a configuration.
 type Finding struct {
-	Check string `json:"check"` // data, keys, clock, sandbox, driver:<name>, policy, proof
+	Check string `json:"check"` // data, blobs, keys, clock, sandbox, driver:<name>, policy, proof
 	OK    bool   `json:"ok"`    // nothing keeps writ from running
 	Found string `json:"found"`
 	Do    string `json:"do,omitempty"` // what would help
@@ -32,7 +32,7 @@ type Finding struct {
 // start prepares beforehand, the runtime of the sandbox, and may run beside a
 // node that uses the data directory.
 func Examine(ctx context.Context, cfg Config) []Finding {
-	list := []Finding{examineData(cfg), examineKeys(cfg), examineClock(cfg)}
+	list := []Finding{examineData(cfg), examineBlobs(ctx, cfg), examineKeys(cfg), examineClock(cfg)}
 	list = append(list, examineSandbox(ctx, cfg)...)
 	return append(list, examinePolicy(ctx, cfg)...)
 }
@@ -80,6 +80,23 @@ func examineData(cfg Config) Finding {
 		return found(check, cfg.Dir+" will be made at the first start")
 	}
 	return found(check, fmt.Sprintf("%s, %d MiB free", at, free>>20))
+}
+
+// examineBlobs: the place of blobs is the one that the directory remembers, and a
+// server that keeps them answers.
+func examineBlobs(ctx context.Context, cfg Config) Finding {
+	const check = "blobs"
+	at, err := cfg.Blobs.of(cfg.Dir)
+	if err != nil {
+		return wrong(check, err, "see docs/storage.md")
+	}
+	if at.local() {
+		return found(check, "in the data directory")
+	}
+	if err := at.look(ctx); err != nil {
+		return wrong(check, err, "name another place with blobs, or look at that server and at blobs_credentials")
+	}
+	return found(check, at.URL+" answers")
 }
 
 // examineKeys: all are there, readable and nobody else's. That the root key is

@@ -28,7 +28,6 @@ import (
 	"aob.dev/writ/router"
 	"aob.dev/writ/router/recorder"
 	"aob.dev/writ/storage"
-	"aob.dev/writ/storage/blobdir"
 	"aob.dev/writ/storage/ledger"
 	"aob.dev/writ/storage/opensearch"
 	"aob.dev/writ/storage/sqlite"
@@ -39,6 +38,7 @@ type Config struct {
 	Dir       string         // data directory; made with mode 0700
 	Listen    string         // HTTP, host:port
 	Documents Documents      // an OpenSearch; the zero value: documents are in Dir
+	Blobs     Blobs          // where blobs are; the zero value: where they were, at first in Dir
 	Embedder  embed.Embedder // of what is to be found by vectors, as the documents take them; nil: none
 	NATS      string         // host:port of a NATS listener; empty: none
 	NATSCert  string         // PEM files of that listener; empty: no TLS
@@ -76,7 +76,7 @@ type Node struct {
 	journal   *sqlite.Journal
 	documents documents
 	remote    *opensearch.Documents // whose indices are still to be made; nil: none are
-	blobs     *blobdir.Blobs
+	blobs     blobs
 	server    *natsserver.Server
 	box       *sandbox.Sandbox
 	registry  *skills.Registry
@@ -164,7 +164,7 @@ func (n *Node) openStores(ctx context.Context) error {
 	if err = n.checkEmbedder(ctx); err != nil {
 		return err
 	}
-	if n.blobs, err = blobdir.Open(filepath.Join(n.cfg.Dir, "blobs")); err != nil {
+	if err = n.openBlobs(ctx); err != nil {
 		return err
 	}
 	n.journal, err = sqlite.OpenJournal(ctx, filepath.Join(n.cfg.Dir, "journal"), sqlite.JournalOptions{
@@ -323,6 +323,9 @@ func (n *Node) Close() error {
 	}
 	if n.documents != nil {
 		errs = append(errs, n.documents.Close())
+	}
+	if n.blobs != nil {
+		errs = append(errs, n.blobs.Close())
 	}
 	if n.listener != nil {
 		_ = n.listener.Close() // closed already where HTTP was served

@@ -3,14 +3,12 @@ package node
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"aob.dev/writ/executors/files"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/storage"
-	"aob.dev/writ/storage/blobdir"
 	"aob.dev/writ/storage/ledger"
 )
 
@@ -38,10 +36,11 @@ func Collect(ctx context.Context, dir string, at Documents, now time.Time) (c Co
 	if c.Old, err = removeOutdated(ctx, u.documents, u.directory, now); err != nil {
 		return c, err
 	}
-	blobs, err := blobdir.Open(filepath.Join(dir, "blobs"))
+	blobs, err := openKept(ctx, dir)
 	if err != nil {
 		return c, err
 	}
+	defer func() { err = errors.Join(err, blobs.Close()) }()
 	if c.Scopes, err = blobs.Sweep(ctx, files.SweepAge); err != nil {
 		return c, err
 	}

@@ -19,7 +19,8 @@ type StorageStatus struct {
 	Journal     StoreSize   `json:"journal"`
 	Ledger      StoreSize   `json:"ledger"`
 	Documents   StoreSize   `json:"documents"`
-	Blobs       StoreSize   `json:"blobs"`
+	Blobs       StoreSize   `json:"blobs"`    // files, those of steps too; on a server what is kept
+	BlobsAt     string      `json:"blobs_at"` // dir, or a URL
 	Indices     []IndexSize `json:"indices"`
 	Projections struct {
 		Behind int64 `json:"behind"` // orders that are not in agent_orders yet
@@ -62,7 +63,7 @@ func ReadStorageStatus(ctx context.Context, dir string, at Documents, floor int6
 	if s.Ledger, err = ledgerSize(dir, s.Journal.Count); err != nil {
 		return s, err
 	}
-	if s.Blobs.Count, s.Blobs.Bytes, err = below(filepath.Join(dir, "blobs")); err != nil {
+	if err := s.blobs(ctx, dir, records); err != nil {
 		return s, err
 	}
 	spaces, err := s.spaces(ctx, dir, at, records)
@@ -82,6 +83,36 @@ func ReadStorageStatus(ctx context.Context, dir string, at Documents, floor int6
 	}
 	s.Projections.Behind, err = ordersAfter(ctx, records, newest)
 	return s, err
+}
+
+// blobs are counted where they are. What they hold is known of files alone.
+func (s *StorageStatus) blobs(ctx context.Context, dir string, records storage.Records) (err error) {
+	at, err := placeOf(dir)
+	if err != nil {
+		return err
+	}
+	s.BlobsAt = at.URL
+	if at.local() {
+		s.Blobs.Count, s.Blobs.Bytes, err = below(filepath.Join(dir, "blobs"))
+		return err
+	}
+	tenants, err := tenantsOf(ctx, records)
+	if err != nil {
+		return err
+	}
+	b, err := at.open(ctx, dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.Close()) }()
+	for _, tenant := range withSystem(tenants) {
+		refs, err := b.Aged(ctx, tenant, everyAge)
+		if err != nil {
+			return err
+		}
+		s.Blobs.Count += int64(len(refs))
+	}
+	return nil
 }
 
 func journalSize(ctx context.Context, dir string) (size StoreSize, err error) {

@@ -42,7 +42,18 @@ var (
 // stay as they are and are refused where they cannot keep blobs. A server that
 // does not answer is storage.ErrUnavailable; a connection that is lost later is
 // taken up again.
-func Open(ctx context.Context, cfg Config) (b *Blobs, err error) {
+func Open(ctx context.Context, cfg Config) (*Blobs, error) { return open(ctx, cfg, true) }
+
+// Look does what Open does, and makes nothing: a bucket that is missing is fine.
+func Look(ctx context.Context, cfg Config) error {
+	b, err := open(ctx, cfg, false)
+	if err != nil {
+		return err
+	}
+	return b.Close()
+}
+
+func open(ctx context.Context, cfg Config, create bool) (b *Blobs, err error) {
 	at, err := cfg.parse()
 	if err != nil {
 		return nil, err
@@ -54,10 +65,10 @@ func Open(ctx context.Context, cfg Config) (b *Blobs, err error) {
 	}
 	js, err := jetstream.New(b.nc, jetstream.WithDefaultTimeout(answerTime), jetstream.WithPublishAsyncTimeout(answerTime))
 	if err == nil {
-		b.kept, err = openBucket(ctx, js, closed, at.bucket+"_cas", at.replicas)
+		b.kept, err = openBucket(ctx, js, closed, at.bucket+"_cas", at.replicas, create)
 	}
 	if err == nil {
-		b.steps, err = openBucket(ctx, js, closed, at.bucket+"_steps", at.replicas)
+		b.steps, err = openBucket(ctx, js, closed, at.bucket+"_steps", at.replicas, create)
 	}
 	if err != nil {
 		b.nc.Close()

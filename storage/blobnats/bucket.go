@@ -25,7 +25,7 @@ type bucket struct {
 	active map[string]bool // NUIDs that are being written here
 }
 
-func openBucket(ctx context.Context, js jetstream.JetStream, closed <-chan struct{}, name string, replicas int) (*bucket, error) {
+func openBucket(ctx context.Context, js jetstream.JetStream, closed <-chan struct{}, name string, replicas int, create bool) (*bucket, error) {
 	b := &bucket{name: name, js: js, closed: closed, active: make(map[string]bool)}
 	want := jetstream.StreamConfig{
 		Name: "OBJ_" + name, Description: "writ: blobs", Subjects: []string{b.chunk(">"), b.meta(">")},
@@ -35,6 +35,9 @@ func openBucket(ctx context.Context, js jetstream.JetStream, closed <-chan struc
 	var err error
 	b.stream, err = js.Stream(ctx, want.Name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		if !create {
+			return b, nil
+		}
 		b.stream, err = js.CreateStream(ctx, want)
 		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // somebody was faster
 			b.stream, err = js.Stream(ctx, want.Name)
