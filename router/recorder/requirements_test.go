@@ -236,3 +236,40 @@ func TestPlanHealthIsCounted(t *testing.T) {
 		}
 	}
 }
+
+// An event that was written is never another one: the store takes no change of it,
+// by nobody (AUD-04).
+func TestEventsAreAppended(t *testing.T) {
+	d := documents(t)
+	w, f := woken(t, d)
+	w.TwoSteps()
+	f.caughtUp()
+	f.stop()
+	want := dump(t, d, "default")
+	for _, index := range []string{storage.IndexEvents, storage.IndexSkillCalls} {
+		kept := want["default/"+index]
+		if len(kept) == 0 {
+			t.Fatalf("nothing in %s", index)
+		}
+		forged := kept[0]
+		forged.Body = json.RawMessage(strings.Replace(string(forged.Body), `"user_id":"ana"`, `"user_id":"bob"`, 1))
+		before := forged.Position
+		for _, forged.Position = range []int64{before, before + 1000} {
+			if err := d.Put(t.Context(), "default", index, forged); err == nil {
+				t.Errorf("%s takes another document", index)
+			}
+			if err := d.Swap(t.Context(), "default", index, before, forged); err == nil {
+				t.Errorf("%s takes another document for the one that was read", index)
+			}
+			if n, err := d.Create(t.Context(), "default", index, forged); err != nil || n != 0 {
+				t.Errorf("%s created %d again, %v", index, n, err)
+			}
+			if err := d.Project(t.Context(), "default", index, storage.Projection{Created: []storage.Document{forged}}); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if diff := cmp.Diff(want, dump(t, d, "default")); diff != "" {
+		t.Error(diff)
+	}
+}
