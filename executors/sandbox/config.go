@@ -33,15 +33,16 @@ type Config struct {
 	Limits Limits
 
 	// Workers is the number of Pythons kept waiting for a script. 0 means
-	// DefaultWorkers, negative none.
+	// DefaultWorkers, negative none. None is started while there are runs for
+	// all processors.
 	Workers int
 
 	// Preload are modules that a worker imports while it waits. Nil means
 	// json and re.
 	Preload []string
 
-	// Concurrency bounds the runs at one time; others wait. 0 means the number
-	// of processors, but at least 2.
+	// Concurrency bounds the runs at one time; others wait. 0 means two more
+	// than there are processors, which else idle while boxes are built and end.
 	Concurrency int
 }
 
@@ -61,7 +62,7 @@ func (c Config) normalize() (Config, error) {
 	if c.Preload == nil {
 		c.Preload = []string{"json", "re"}
 	}
-	fill(&c.Concurrency, max(2, runtime.NumCPU()))
+	fill(&c.Concurrency, runtime.NumCPU()+2)
 	return c, nil
 }
 

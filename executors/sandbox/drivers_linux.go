@@ -33,6 +33,7 @@ type host struct {
 	spawner *spawner // of boxes in the network of the host
 	offline *spawner // of boxes in none
 	ids     *idRange // nil if not root
+	mounts  *mounts
 }
 
 // boxNamespaces isolate mounts, processes, network, IPC and host name.
@@ -129,6 +130,13 @@ func (d *linuxDriver) launch(spec boxSpec, cleanup func() error) (*Box, error) {
 	if err != nil {
 		b.closePipes()
 		return nil, fmt.Errorf("start box: %w", err)
+	}
+	if d.clone&unix.CLONE_NEWNS != 0 {
+		letGo := d.host.mounts.hold(b.proc.Pid)
+		b.cleanup = func() error {
+			letGo()
+			return cleanup()
+		}
 	}
 	go b.wait()
 	return b, nil

@@ -22,6 +22,7 @@ type pool struct {
 	driver  Driver
 	profile Profile
 	size    int
+	busy    func() bool // no worker is started meanwhile
 
 	wake   chan struct{} // one pending request to fill up
 	cancel context.CancelFunc
@@ -36,10 +37,11 @@ type worker struct {
 	born time.Time
 }
 
-// newPool starts the goroutine that fills the pool; close ends it.
-func newPool(d Driver, p Profile, size int) *pool {
+// newPool starts the goroutine that fills the pool; close ends it. After busy a
+// refill has to follow.
+func newPool(d Driver, p Profile, size int, busy func() bool) *pool {
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &pool{driver: d, profile: p, size: size, wake: make(chan struct{}, 1), cancel: cancel, done: make(chan struct{})}
+	l := &pool{driver: d, profile: p, size: size, busy: busy, wake: make(chan struct{}, 1), cancel: cancel, done: make(chan struct{})}
 	l.refill()
 	go l.run(ctx)
 	return l
@@ -57,22 +59,32 @@ func (l *pool) run(ctx context.Context) {
 		case now := <-tick.C:
 			l.recycle(now)
 		}
-		for l.short() {
-			box, err := l.start(ctx)
-			if err != nil {
-				// Jobs start their own box meanwhile and report the error.
-				select {
-				case <-ctx.Done():
-					return
-				case <-time.After(refillPause):
-				}
-				continue
+		for l.fill(ctx) != nil {
+			// Jobs start their own box meanwhile and report the error.
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(refillPause):
 			}
-			l.mu.Lock()
-			l.ready = append(l.ready, worker{box, time.Now()})
-			l.mu.Unlock()
 		}
 	}
+}
+
+// fill starts the workers that are missing, one after the other.
+//
+// While all processors have runs a worker would make them wait, and cost more
+// than the start that it spares: it imports what its script may not need.
+func (l *pool) fill(ctx context.Context) error {
+	for l.short() && !l.busy() {
+		box, err := l.start(ctx)
+		if err != nil {
+			return err
+		}
+		l.mu.Lock()
+		l.ready = append(l.ready, worker{box, time.Now()})
+		l.mu.Unlock()
+	}
+	return nil
 }
 
 // start is a box that waits for a script.

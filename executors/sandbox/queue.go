@@ -10,6 +10,7 @@ import (
 // in turns by tenant, so that a tenant with a thousand scripts delays another's
 // first one by one run, not by a thousand.
 type queue struct {
+	size    int
 	mu      sync.Mutex
 	free    int
 	waiting map[string][]*ticket // by tenant, oldest first; none is empty
@@ -20,7 +21,7 @@ type queue struct {
 type ticket struct{ admitted chan struct{} }
 
 func newQueue(size int) *queue {
-	return &queue{free: size, waiting: map[string][]*ticket{}}
+	return &queue{size: size, free: size, waiting: map[string][]*ticket{}}
 }
 
 // enter returns when a run of tenant may begin, or with ctx's error. Without an
@@ -47,6 +48,13 @@ func (q *queue) enter(ctx context.Context, tenant string) error {
 		q.leave() // admitted in the same moment
 	}
 	return ctx.Err()
+}
+
+// running is the number of runs under way.
+func (q *queue) running() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.size - q.free
 }
 
 // leave ends a run and admits the next.

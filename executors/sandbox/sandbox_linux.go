@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"sync"
 	"time"
 
@@ -49,10 +50,9 @@ func Open(ctx context.Context, cfg Config) (*Sandbox, error) {
 		return nil, errors.Join(fmt.Errorf("open sandbox: %w", err), h.close())
 	}
 	profile := Profile{Limits: cfg.Limits, Room: cfg.Limits.Scratch, Preload: cfg.Preload}
-	return &Sandbox{
-		cfg: cfg, driver: driver, host: h, queue: newQueue(cfg.Concurrency),
-		pool: newPool(driver, profile, cfg.Workers), //nolint:contextcheck // workers wait longer than Open
-	}, nil
+	s := &Sandbox{cfg: cfg, driver: driver, host: h, queue: newQueue(cfg.Concurrency)}
+	s.pool = newPool(driver, profile, cfg.Workers, s.busy) //nolint:contextcheck // workers wait longer than Open
+	return s, nil
 }
 
 func openHost(ctx context.Context, cfg Config) (*host, error) {
@@ -73,13 +73,14 @@ func openHost(ctx context.Context, cfg Config) (*host, error) {
 	if h.scratch, err = newScratch(h.runtime.path); err != nil { //nolint:contextcheck // as above
 		return nil, err
 	}
-	h.spawner, h.offline = newSpawner(false), newSpawner(true)
+	h.spawner, h.offline, h.mounts = newSpawner(false), newSpawner(true), newMounts()
 	return h, nil
 }
 
 func (h *host) close() error {
 	h.spawner.close()
 	h.offline.close()
+	h.mounts.close()
 	return h.scratch.close()
 }
 
@@ -113,10 +114,12 @@ func (s *Sandbox) Run(ctx context.Context, job Job) (Result, error) {
 	if err := s.queue.enter(ctx, job.Tenant); err != nil {
 		return Result{}, err
 	}
-	defer s.queue.leave()
+	defer func() {
+		s.queue.leave()
+		s.pool.refill()
+	}()
 	box := s.pool.take(profile)
 	warm := box != nil
-	defer s.pool.refill()
 	if !warm {
 		if box, err = s.driver.Start(profile); err != nil {
 			return Result{}, err
@@ -126,6 +129,9 @@ func (s *Sandbox) Run(ctx context.Context, job Job) (Result, error) {
 	res.Warm = warm
 	return res, err
 }
+
+// busy reports whether there are runs for all processors.
+func (s *Sandbox) busy() bool { return s.queue.running() >= runtime.NumCPU() }
 
 // WaitWarm returns when all prewarmed workers wait for a script, or with ctx's
 // error.

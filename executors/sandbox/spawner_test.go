@@ -5,6 +5,7 @@ package sandbox
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -109,6 +110,59 @@ func TestSweepRuntimes(t *testing.T) {
 	}
 	if len(left) != 2 || !slices.ContainsFunc(left, func(e os.DirEntry) bool { return strings.HasSuffix(e.Name(), "held") }) {
 		t.Errorf("left %v", left)
+	}
+}
+
+// TestBusySandboxStartsNoWorkers: while runs have all processors a used worker
+// is not replaced; after the last run it is.
+func TestBusySandboxStartsNoWorkers(t *testing.T) {
+	callers := runtime.NumCPU()
+	s := open(t, Config{Workers: 1, Concurrency: callers})
+	if s.busy() {
+		t.Error("busy without a run")
+	}
+	if err := s.WaitWarm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	var inside sync.WaitGroup
+	inside.Add(callers)
+	release := make(chan struct{})
+	for range callers {
+		text := strings.NewReader("x")
+		began := sync.OnceFunc(inside.Done)
+		group.Go(func() {
+			res, err := s.Run(t.Context(), Job{Script: "print(1)", Input: readFunc(func(p []byte) (int, error) {
+				began()
+				<-release
+				return text.Read(p)
+			})})
+			if err != nil || res.Outcome != OK {
+				t.Errorf("%v %+v", err, res)
+			}
+		})
+	}
+	inside.Wait()
+	if !s.busy() {
+		t.Error("not busy with a run for each processor")
+	}
+	// A pool of its own, so that nothing else fills it.
+	l := &pool{driver: s.driver, profile: s.pool.profile, size: 1, busy: s.busy}
+	if err := l.fill(t.Context()); err != nil || len(l.ready) != 0 {
+		t.Errorf("%d workers, %v", len(l.ready), err)
+	}
+	close(release)
+	group.Wait()
+	if err := l.fill(t.Context()); err != nil || len(l.ready) != 1 {
+		t.Errorf("%d workers, %v", len(l.ready), err)
+	}
+	for _, w := range l.ready {
+		if err := w.box.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := s.WaitWarm(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 

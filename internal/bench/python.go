@@ -31,7 +31,8 @@ print(sum(1 for r in rows if re.search(r"9+$", r["name"])), sum(r["n"] for r in 
 
 // python measures scripts in the sandbox beside the same in bare Python, in
 // turns: print('hi') in a new box (cold) and in a waiting one (warm), an
-// extraction from 8 MB of JSON, and how many of the first four callers get done.
+// extraction from 8 MB of JSON, and how many of the first four callers get done,
+// in new boxes and in those that writ up has.
 func python(ctx context.Context, o Options) (rows []Row, err error) {
 	err = within(func(dir string) error {
 		// Boxes of another user walk through it.
@@ -113,8 +114,17 @@ func (b pythonBench) measure(ctx context.Context, cold, warm *sandbox.Sandbox, o
 		rows = append(rows, newRow(m.name+"_p50", median(ours), median(theirs), "ms", n),
 			newRow(m.name+"_p95", high(ours), high(theirs), "ms", n))
 	}
-	row, err := b.throughput(ctx, cold, o)
-	return append(rows, row), err
+	for _, m := range []struct {
+		name string
+		box  *sandbox.Sandbox
+	}{{"throughput", cold}, {"throughput_pool", warm}} {
+		row, err := b.throughput(ctx, fmt.Sprintf("%s_%d", m.name, pythonCallers), m.box, o)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
 }
 
 // high is the 95th percentile of values that median has sorted.
@@ -155,7 +165,7 @@ func sinceMS(start time.Time) float64 { return float64(time.Since(start).Microse
 
 // throughput is how many print('hi') a second the callers get done together, in
 // windows that take turns.
-func (b pythonBench) throughput(ctx context.Context, box *sandbox.Sandbox, o Options) (Row, error) {
+func (b pythonBench) throughput(ctx context.Context, name string, box *sandbox.Sandbox, o Options) (Row, error) {
 	const windows = 4
 	var ours, theirs []float64
 	var n int64
@@ -171,7 +181,7 @@ func (b pythonBench) throughput(ctx context.Context, box *sandbox.Sandbox, o Opt
 		theirs, ours = append(theirs, bare.perSecond), append(ours, boxes.perSecond)
 		n += boxes.n
 	}
-	return newRow(fmt.Sprintf("throughput_%d", pythonCallers), median(ours), median(theirs), "1/s", n), nil
+	return newRow(name, median(ours), median(theirs), "1/s", n), nil
 }
 
 type rated struct {
