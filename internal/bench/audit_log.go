@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
@@ -20,8 +19,9 @@ import (
 	"aob.dev/writ/storage/ledger"
 )
 
-// auditCallers is how many turns of a generated log go on at once.
-const auditCallers = 16
+// auditCallers is how many turns of a generated log go on at once: enough that
+// their commits wait for few syncs.
+const auditCallers = 64
 
 // madeLog is a log that a router has made, and its bundle.
 type madeLog struct {
@@ -46,10 +46,7 @@ func makeLog(ctx context.Context, dir string, orders int64) (m madeLog, err erro
 	if err := w.start(ctx, answering{}, 0); err != nil {
 		return m, err
 	}
-	if m.orders, err = w.play(ctx, orders); err != nil {
-		return m, err
-	}
-	source, err := w.ledger(ctx)
+	source, err := w.played(ctx, orders, &m.orders)
 	if err != nil {
 		return m, err
 	}
@@ -108,22 +105,25 @@ func (w *world) play(ctx context.Context, n int64) (int64, error) {
 	return decided.Load(), context.Cause(ctx)
 }
 
-// ledger writes the ledger over the whole journal.
-func (w *world) ledger(ctx context.Context) (s audit.Source, err error) {
+// played has n orders decided while the ledger follows, as it does in production,
+// and waits until all of it is published. More orders may be decided.
+func (w *world) played(ctx context.Context, n int64, decided *int64) (s audit.Source, err error) {
 	secret, err := ledger.CreateSecret(filepath.Join(w.dir, "tags"))
 	if err != nil {
 		return s, err
 	}
-	origin, dir := w.config.Directory.Origin(), filepath.Join(w.dir, "ledger")
-	l, err := ledger.Open(ctx, ledger.Config{
-		Dir: dir, Origin: origin, Key: w.keys[intents.RoleLedger], Secret: secret, Records: w.journal, Log: slog.New(slog.DiscardHandler),
-	})
+	l, end, err := w.follow(ctx, secret)
 	if err != nil {
 		return s, err
 	}
+	defer func() { err = errors.Join(err, end()) }()
+	if *decided, err = w.play(ctx, n); err != nil {
+		return s, err
+	}
+	origin := w.config.Directory.Origin()
 	_, err = l.Sync(ctx)
 	return audit.Source{
-		Origin: origin, Records: w.journal, Ledger: ledger.NewReader(dir, origin), Blobs: w.config.Blobs,
+		Origin: origin, Records: w.journal, Ledger: ledger.NewReader(filepath.Join(w.dir, "ledger"), origin), Blobs: w.config.Blobs,
 		Tags: ledger.NewTags(secret, origin), LedgerKey: w.keys[intents.RoleLedger], RouterKeys: []intents.Signer{w.keys[intents.RoleRouter]},
-	}, errors.Join(err, l.Close())
+	}, err
 }

@@ -71,7 +71,7 @@ func (w *world) orders(ctx context.Context, o Options) (rows []Row, err error) {
 	if err := w.start(ctx, core, orderTurns); err != nil {
 		return nil, err
 	}
-	end, err := w.follow(ctx)
+	_, end, err := w.follow(ctx, make([]byte, 32))
 	if err != nil {
 		return nil, err
 	}
@@ -80,19 +80,19 @@ func (w *world) orders(ctx context.Context, o Options) (rows []Row, err error) {
 }
 
 // follow runs the ledger over the journal. end stops it and waits for it.
-func (w *world) follow(ctx context.Context) (end func() error, err error) {
-	l, err := ledger.Open(ctx, ledger.Config{
+func (w *world) follow(ctx context.Context, secret []byte) (l *ledger.Ledger, end func() error, err error) {
+	l, err = ledger.Open(ctx, ledger.Config{
 		Dir: filepath.Join(w.dir, "ledger"), Origin: w.config.Directory.Origin(), Key: w.keys[intents.RoleLedger],
-		Secret: make([]byte, 32), Records: w.journal, Log: w.config.Log,
+		Secret: secret, Records: w.journal, Log: w.config.Log,
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- l.Run(ctx) }()
 	w.written.Store(l)
-	return func() error {
+	return l, func() error {
 		w.written.Store(nil)
 		cancel()
 		return errors.Join(<-ended, l.Close())

@@ -12,7 +12,7 @@ import (
 )
 
 // BenchmarkAppend is one leaf, from its record to the integrated tree, in
-// batches of 256.
+// batches as the sequencer makes them.
 func BenchmarkAppend(b *testing.B) {
 	j := storagetest.NewJournal(nil)
 	for n := 0; int(j.Next()) < b.N; n++ {

@@ -39,7 +39,7 @@ const CheckpointInterval = 250 * time.Millisecond
 // Batches: what the sequencer adds at once is at most one batch. An unfinished
 // batch waits this long for more.
 const (
-	batchSize = 256
+	batchSize = 1024
 	batchAge  = 50 * time.Millisecond
 )
 
