@@ -25,11 +25,8 @@ const (
 
 // erasedBy says which parts of a record each word of a record.erase stands for.
 var erasedBy = map[storage.Kind]map[string][]string{
-	storage.KindOrder: {catalog.ErasesOrder: {storage.PartOrder, storage.PartGrant}},
-	storage.KindOutcome: {
-		catalog.ErasesResult: {storage.PartResult, storage.PartReason},
-		catalog.ErasesFacts:  {storage.PartFacts},
-	},
+	storage.KindOrder:   {catalog.ErasesOrder: {storage.PartOrder, storage.PartGrant}},
+	storage.KindOutcome: {catalog.ErasesResult: {storage.PartResult, storage.PartReason}},
 }
 
 // missing are parts of a record that are not there, for which a later

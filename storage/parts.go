@@ -61,74 +61,43 @@ func (s Summary) Body() intents.Body {
 	return b
 }
 
-// outcomePart is the part "outcome" where result, words and facts have parts of
-// their own.
-type outcomePart struct {
-	Of        int64          `json:"of"`
-	Attempt   int            `json:"attempt"`
-	Status    intents.Status `json:"status"`
-	Code      intents.Code   `json:"code"`
-	Reason    string         `json:"reason,omitempty"`
-	Retryable bool           `json:"retryable,omitempty"`
-	Events    []string       `json:"events,omitempty"` // of the facts, in their order
-	MS        int64          `json:"duration_ms"`
-}
-
 // OutcomeParts are the parts of the record of an outcome that an executor
-// reported. Plans keep the reason of a contract violation, which names no value.
+// reported: its result and its words by themselves. Facts, which never hold values
+// of the data, stay, and so does the reason of a contract violation, which names
+// none: plans keep it.
 func OutcomeParts(out intents.Outcome) (map[string]json.RawMessage, error) {
-	p := outcomePart{Of: out.Of, Attempt: out.Attempt, Status: out.Status, Code: out.Code, Retryable: out.Retryable, MS: out.MS}
-	parts := make(map[string]json.RawMessage, 3)
+	parts := make(map[string]json.RawMessage, 2)
 	var err error
 	put := func(name string, v any) {
 		if err == nil {
 			parts[name], err = json.Marshal(v)
 		}
 	}
-	for _, f := range out.Facts {
-		p.Events = append(p.Events, f.Event)
-	}
-	if out.Code == intents.ContractViolation {
-		p.Reason = out.Reason
-	} else if out.Reason != "" {
+	if out.Reason != "" && out.Code != intents.ContractViolation {
 		put(PartReason, out.Reason)
+		out.Reason = ""
 	}
 	if out.Result != nil {
 		put(PartResult, out.Result)
+		out.Result = nil
 	}
-	if len(out.Facts) > 0 {
-		put(PartFacts, out.Facts)
-	}
-	put(PartOutcome, p)
+	put(PartOutcome, out)
 	return parts, err
 }
 
 // ReadOutcome reads the outcome of a record's parts, in one part or in several.
-// Of facts that are not there the events remain, with an empty payload.
 func ReadOutcome(parts map[string]json.RawMessage) (intents.Outcome, error) {
-	var p struct {
-		intents.Outcome
-		Events []string `json:"events"`
+	var out intents.Outcome
+	if err := json.Unmarshal(parts[PartOutcome], &out); err != nil {
+		return out, err
 	}
-	if err := json.Unmarshal(parts[PartOutcome], &p); err != nil {
-		return intents.Outcome{}, err
-	}
-	out := p.Outcome
-	var err error
 	if raw, there := parts[PartResult]; there {
 		out.Result = raw
 	}
 	if raw, there := parts[PartReason]; there {
-		err = json.Unmarshal(raw, &out.Reason)
+		return out, json.Unmarshal(raw, &out.Reason)
 	}
-	if raw, there := parts[PartFacts]; there {
-		err = errors.Join(err, json.Unmarshal(raw, &out.Facts))
-	} else {
-		for _, event := range p.Events {
-			out.Facts = append(out.Facts, intents.Fact{Event: event, Payload: json.RawMessage(`{}`)})
-		}
-	}
-	return out, err
+	return out, nil
 }
 
 // Outcome of an outcome's record; what was erased of it is said in the reason.

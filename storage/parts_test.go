@@ -20,10 +20,6 @@ func TestOutcomeParts(t *testing.T) {
 	}
 	failed := intents.Outcome{Of: 8, Attempt: 1, Status: intents.Failed, Code: intents.ExecutorFailed, Reason: "line 3: ana", Retryable: true}
 	violated := intents.Outcome{Of: 9, Attempt: 1, Status: intents.Failed, Code: intents.ContractViolation, Reason: "/rows: is required"}
-	event := func(o intents.Outcome) intents.Outcome {
-		o.Facts = []intents.Fact{{Event: "skill.called", Payload: json.RawMessage(`{}`)}}
-		return o
-	}
 	without := func(o intents.Outcome, reason string) intents.Outcome {
 		o.Result, o.Reason = nil, reason
 		return o
@@ -34,13 +30,12 @@ func TestOutcomeParts(t *testing.T) {
 		want  intents.Outcome
 		parts int
 	}{
-		"done":             {done, nil, done, 3},
+		"done":             {done, nil, done, 2},
 		"failed":           {failed, nil, failed, 2},
 		"violated":         {violated, nil, violated, 1},
-		"without result":   {done, []string{storage.PartResult, storage.PartReason}, without(done, storage.ErasedReason), 2},
-		"without facts":    {done, []string{storage.PartFacts}, event(done), 2},
+		"without result":   {done, []string{storage.PartResult, storage.PartReason}, without(done, storage.ErasedReason), 1},
 		"without words":    {failed, []string{storage.PartResult, storage.PartReason}, without(failed, storage.ErasedReason), 1},
-		"nothing to erase": {violated, []string{storage.PartResult, storage.PartReason, storage.PartFacts}, violated, 1},
+		"nothing to erase": {violated, []string{storage.PartResult, storage.PartReason}, violated, 1},
 	} {
 		parts, err := storage.OutcomeParts(c.out)
 		if err != nil {

@@ -104,7 +104,6 @@ type RecordErase struct {
 const (
 	ErasesOrder  = "order"  // the sealed order with its arguments, and the grant that it came with
 	ErasesResult = "result" // the result, or the executor's words where there is none
-	ErasesFacts  = "facts"  // what the executor told for events
 	ErasesBlobs  = "blobs"  // the tenant's blobs that no other record names
 )
 
