@@ -238,6 +238,7 @@ type decided struct {
 	role     intents.Role
 	kid      string
 	roles    []string // of the actor, as decided
+	skill    string   // whose pin the decision saw
 	client   string   // act.client of the grant
 	minted   minted   // the grant
 	trace    string
@@ -324,11 +325,14 @@ func (o *decided) readActor(r storage.Record) error {
 			Role intents.Role `json:"role"`
 		} `json:"signer"`
 		Roles []string `json:"roles"`
+		Skill struct {
+			Name string `json:"name"`
+		} `json:"skill"`
 	}
 	if err := json.Unmarshal(r.Parts[storage.PartFacts], &facts); err != nil {
 		return err
 	}
-	o.roles, o.role, o.kid = facts.Roles, facts.Signer.Role, facts.Signer.KID
+	o.roles, o.role, o.kid, o.skill = facts.Roles, facts.Signer.Role, facts.Signer.KID, facts.Skill.Name
 	raw, ok := r.Parts[storage.PartGrant]
 	if !ok {
 		return nil

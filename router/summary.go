@@ -13,6 +13,7 @@ type Summary struct {
 	IntentID, Tenant, User, Type, TraceID string
 	Role                                  intents.Role
 	KID                                   string
+	Skill                                 string // that the decision was about; empty: none
 	Context                               intents.Context
 	Args                                  json.RawMessage
 	Decision                              intents.Decision
@@ -27,7 +28,7 @@ func Summarize(r storage.Record) (Summary, error) {
 		return Summary{}, err
 	}
 	return Summary{
-		IntentID: o.decision.IntentID, Tenant: o.tenant, User: o.user, Type: o.typ, TraceID: o.trace, Role: o.role, KID: o.kid,
+		IntentID: o.decision.IntentID, Tenant: o.tenant, User: o.user, Type: o.typ, TraceID: o.trace, Role: o.role, KID: o.kid, Skill: o.skill,
 		Context: o.ctx, Args: o.args, Decision: o.decision, At: o.at, Position: o.position,
 	}, nil
 }

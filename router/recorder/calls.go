@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
-	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/router"
 	"aob.dev/writ/storage"
 )
@@ -33,18 +32,15 @@ type callDoc struct {
 	TS        string         `json:"ts"`
 }
 
-// writeCall gathers the row of a skill call's outcome.
+// writeCall gathers the row of a skill call's outcome. It is made of what stays
+// where an order and a result are erased.
 func (r *Recorder) writeCall(s router.Summary, out intents.Outcome, rec storage.Record) error {
-	if s.Type != "skill.call" {
+	if s.Type != "skill.call" || s.Skill == "" {
 		return nil
-	}
-	var args catalog.SkillCall
-	if err := json.Unmarshal(s.Args, &args); err != nil {
-		return err // recorded arguments matched their schema
 	}
 	d := callDoc{
 		EventID: fmt.Sprintf("%012d", rec.Position), IntentID: s.IntentID, TenantID: s.Tenant, UserID: s.User, SessionID: s.Context.SessionID,
-		PlanID: s.Context.PlanID, TaskID: s.Context.TaskID, SkillID: args.Skill, Status: out.Status, Code: out.Code,
+		PlanID: s.Context.PlanID, TaskID: s.Context.TaskID, SkillID: s.Skill, Status: out.Status, Code: out.Code,
 		Position: rec.Position, TS: rec.At.UTC().Format(time.RFC3339Nano),
 	}
 	for _, f := range out.Facts {
