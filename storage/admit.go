@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -47,20 +48,36 @@ func checkVectors(index string, body []byte, dimension int) (pointer, reason str
 			continue
 		}
 		var members map[string]json.RawMessage
-		var values []float32
 		if err := json.Unmarshal(body, &members); err != nil || members[f.Name] == nil {
 			continue // a member of something else, or no document at all: Admit says so
 		}
-		switch err := json.Unmarshal(members[f.Name], &values); {
+		switch values, err := numbers(members[f.Name]); {
 		case err != nil:
 			return "/" + f.Name, "holds a number that is none of 32 bits", false
 		case len(values) != dimension:
 			return "/" + f.Name, fmt.Sprintf("has %d numbers, and the store is made for %d", len(values), dimension), false
-		case !slices.ContainsFunc(values, func(v float32) bool { return v != 0 }):
+		case !slices.ContainsFunc(values, func(v float64) bool { return v != 0 }):
 			return "/" + f.Name, "is all zero, which points nowhere", false
 		}
 	}
 	return "", "", true
+}
+
+// numbers of an array that is one of numbers, by its schema. It is the larger part
+// of a document with an embedding, and a decoder takes four times as long.
+func numbers(raw json.RawMessage) (values []float64, err error) {
+	text := strings.TrimSpace(strings.Trim(strings.TrimSpace(string(raw)), "[]"))
+	if text == "" {
+		return nil, nil
+	}
+	for part := range strings.SplitSeq(text, ",") {
+		v, err := strconv.ParseFloat(strings.TrimSpace(part), 32)
+		if err != nil {
+			return nil, err
+		}
+		values = append(values, v)
+	}
+	return values, nil
 }
 
 // Admitted is a document that may be written.
