@@ -7,10 +7,11 @@
 //	         ticket, outcome durable, receipt) beside bare fdatasync of one
 //	         record and JetStream publishes that sync always
 //	journal  durable commits per second beside the same two
-//	audit    verifying and replaying a bundle of real orders beside bare
-//	         ed25519.Verify of as many, on every processor
+//	audit    verifying and replaying a bundle of real orders, and trying a policy
+//	         on it, beside bare ed25519.Verify of as many, on every processor
 //	storage  durable writes of many callers beside one, text search as documents
-//	         grow, neighbours beside text; and OpenSearch beside SQLite
+//	         grow beside bare FTS5, neighbours beside a linear scan; and OpenSearch
+//	         beside SQLite and bare bulk requests
 //	python   scripts in the sandbox beside the same in bare python3 -I -S -E -B
 //
 // Only the ratios carry over to another machine or another hour. Everything
@@ -38,7 +39,10 @@ type Options struct {
 	Records int64
 	// Documents that storage searches; 0: DefaultDocuments. With their embeddings
 	// each is some 6 KB on disk.
-	Documents  int64
+	Documents int64
+	// Texts is how many documents without embeddings text search grows to; 0:
+	// DefaultTexts. Each is some 2 KB on disk, in two stores.
+	Texts      int64
 	OpenSearch string // URL of one that storage measures, too
 }
 
@@ -82,6 +86,9 @@ func Run(ctx context.Context, name string, o Options) ([]Row, error) {
 	}
 	if o.Documents <= 0 {
 		o.Documents = DefaultDocuments
+	}
+	if o.Texts <= 0 {
+		o.Texts = DefaultTexts
 	}
 	rows, err := run(ctx, o)
 	if err != nil {

@@ -21,27 +21,33 @@ import (
 const (
 	// DefaultDocuments is how many documents are searched.
 	DefaultDocuments = 100_000
-	storeDimension   = 384 // of the embeddings: a small model's
-	storeCallers     = 64
-	storeTenant      = "bench"
-	storeBatch       = 500
+	// DefaultTexts is how many documents without embeddings text search grows to.
+	DefaultTexts   = 100_000
+	storeDimension = 384 // of the embeddings: a small model's
+	storeCallers   = 64
+	storeTenant    = "bench"
+	storeBatch     = 500
 )
 
-// store measures the documents: durable writes of many callers beside one, text
-// search as documents grow tenfold to the size asked for, neighbours beside text;
-// and the same of an OpenSearch, if there is one, beside SQLite.
+// store measures the documents: durable writes of many callers beside one; text
+// search as documents grow tenfold to the size asked for, beside bare FTS5;
+// neighbours beside a linear scan; and the same of an OpenSearch, if there is one,
+// beside SQLite and beside bare bulk requests.
 func store(ctx context.Context, o Options) (rows []Row, err error) {
 	dir, err := os.MkdirTemp("", "writ-bench-")
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if rows, err = growingText(ctx, dir, o); err != nil {
+		return rows, err
+	}
 	embedded, err := sqlite.OpenDocuments(ctx, filepath.Join(dir, "documents.db"), storage.NewCheck(storeDimension))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, embedded.Close()) }()
-	s := &stored{store: embedded}
+	s := &stored{store: embedded, of: note}
 	one, _, err := s.puts(ctx, o.Time, 1)
 	if err != nil {
 		return nil, err
@@ -51,29 +57,87 @@ func store(ctx context.Context, o Options) (rows []Row, err error) {
 		return nil, err
 	}
 	rows = append(rows, newRow(fmt.Sprintf("sqlite writes, %d callers / 1", storeCallers), many, one, "per second", n))
-	var smallest, text float64
-	for _, size := range sizes(o.Documents) {
-		if err := s.fill(ctx, size); err != nil {
-			return nil, err
-		}
-		if text, n, err = s.searches(ctx, o.Time, textQuery); err != nil {
-			return nil, err
-		}
-		if smallest == 0 {
-			smallest = text
-		}
-		rows = append(rows, newRow(fmt.Sprintf("sqlite text search, %d documents / %d", size, sizes(o.Documents)[0]), text, smallest, "ms", n))
+	if err := s.fill(ctx, o.Documents); err != nil {
+		return nil, err
+	}
+	text, _, err := s.searches(ctx, o.Time, textQuery)
+	if err != nil {
+		return nil, err
 	}
 	near, n, err := s.searches(ctx, o.Time, vectorQuery)
 	if err != nil {
 		return nil, err
 	}
-	rows = append(rows, newRow(fmt.Sprintf("sqlite neighbours / text, %d documents", o.Documents), near, text, "ms", n))
+	rows = append(rows,
+		newRow(fmt.Sprintf("sqlite neighbours, %d documents / linear scan of the user's", o.Documents), near, scanned(o.Time, o.Documents/users), "ms", n),
+		newRow(fmt.Sprintf("sqlite neighbours / text, %d documents", o.Documents), near, text, "ms", n))
 	if o.OpenSearch == "" {
 		return rows, nil
 	}
 	more, err := remote(ctx, o, many, text, near)
 	return append(rows, more...), err
+}
+
+// growingText fills two files with the same documents, without embeddings, and asks
+// both for the same words in turns.
+func growingText(ctx context.Context, dir string, o Options) (rows []Row, err error) {
+	ours, err := sqlite.OpenDocuments(ctx, filepath.Join(dir, "words.db"), storage.NewCheck(storeDimension))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, ours.Close()) }()
+	beside, err := openBare(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, beside.db.Close()) }()
+	s := &stored{store: ours, of: words}
+	var smallest float64
+	all := sizes(o.Texts)
+	for i, size := range all {
+		began, added := time.Now(), size-s.next.Load()
+		if err := s.fill(ctx, size); err != nil {
+			return nil, err
+		}
+		took := time.Since(began)
+		began = time.Now()
+		if err := beside.fill(ctx, size, words); err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			rate := func(d time.Duration) float64 { return float64(added) / d.Seconds() }
+			rows = append(rows, newRow(fmt.Sprintf("sqlite creations, %d at once / bare FTS5", storeBatch), rate(took), rate(time.Since(began)), "per second", added))
+		}
+		text, base, n, err := s.inTurns(ctx, o.Time, beside)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, newRow(fmt.Sprintf("sqlite text search, %d documents / bare FTS5", size), text, base, "ms", n))
+		if i == 0 {
+			smallest = text
+		} else {
+			rows = append(rows, newRow(fmt.Sprintf("sqlite text search, %d documents / %d", size, all[0]), text, smallest, "ms", n))
+		}
+	}
+	return rows, nil
+}
+
+// inTurns asks both stores the same queries, one after the other.
+func (s *stored) inTurns(ctx context.Context, d time.Duration, beside *bare) (ours, base float64, n int64, err error) {
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // G404: the same queries each time
+	var mine, theirs []time.Duration
+	for began := time.Now(); len(mine) == 0 || time.Since(began) < 2*d; {
+		q, start := textQuery(random), time.Now()
+		if _, err := s.store.Search(ctx, storeTenant, storage.IndexMemory, q); err != nil {
+			return 0, 0, 0, err
+		}
+		mine, start = append(mine, time.Since(start)), time.Now()
+		if err := beside.search(ctx, q); err != nil {
+			return 0, 0, 0, err
+		}
+		theirs = append(theirs, time.Since(start))
+	}
+	return milliseconds(mine), milliseconds(theirs), int64(len(mine)), nil
 }
 
 // sizes grow tenfold up to the last.
@@ -88,8 +152,9 @@ func sizes(last int64) []int64 {
 
 // remote measures an OpenSearch in indices of its own, which stay.
 func remote(ctx context.Context, o Options, puts, text, near float64) ([]Row, error) {
+	prefix := fmt.Sprintf("bench%d-", time.Now().Unix())
 	d, err := opensearch.Open(opensearch.Config{
-		URL: o.OpenSearch, Prefix: fmt.Sprintf("bench%d-", time.Now().Unix()), Dimension: storeDimension,
+		URL: o.OpenSearch, Prefix: prefix, Dimension: storeDimension,
 		Check: storage.NewCheck(storeDimension), Timeout: time.Minute,
 	})
 	if err != nil {
@@ -99,14 +164,26 @@ func remote(ctx context.Context, o Options, puts, text, near float64) ([]Row, er
 	if err := d.Migrate(ctx); err != nil {
 		return nil, err
 	}
-	s := &stored{store: d}
+	s := &stored{store: d, of: note}
 	rate, n, err := s.puts(ctx, o.Time, storeCallers)
 	if err != nil {
 		return nil, err
 	}
 	rows := []Row{newRow(fmt.Sprintf("opensearch writes / sqlite, %d callers", storeCallers), rate, puts, "per second", n)}
+	began, added := time.Now(), o.Documents-s.next.Load()
 	if err := s.fill(ctx, o.Documents); err != nil {
 		return nil, err
+	}
+	took := time.Since(began)
+	if err := d.Refresh(ctx, storage.IndexMemory); err != nil {
+		return nil, err
+	}
+	base, err := bulk(ctx, o.OpenSearch, prefix+storage.IndexMemory+"-bare", o.Time) // of the same template
+	if err != nil {
+		return nil, err
+	}
+	if added > 0 {
+		rows = append(rows, newRow(fmt.Sprintf("opensearch creations, %d at once / bare _bulk", storeBatch), float64(added)/took.Seconds(), base, "per second", added))
 	}
 	for _, m := range []struct {
 		name  string
@@ -125,6 +202,7 @@ func remote(ctx context.Context, o Options, puts, text, near float64) ([]Row, er
 // stored is a store and how many documents it was given.
 type stored struct {
 	store storage.Documents
+	of    func(n int64) storage.Document
 	next  atomic.Int64
 }
 
@@ -136,7 +214,7 @@ func (s *stored) puts(ctx context.Context, d time.Duration, callers int) (float6
 	for i := range callers {
 		running.Go(func() {
 			for time.Since(began) < d && errs[i] == nil {
-				errs[i] = s.store.Put(ctx, storeTenant, storage.IndexMemory, note(s.next.Add(1)))
+				errs[i] = s.store.Put(ctx, storeTenant, storage.IndexMemory, s.of(s.next.Add(1)))
 			}
 		})
 	}
@@ -150,7 +228,7 @@ func (s *stored) fill(ctx context.Context, size int64) error {
 	for s.next.Load() < size {
 		var batch []storage.Document
 		for range min(storeBatch, size-s.next.Load()) {
-			batch = append(batch, note(s.next.Add(1)))
+			batch = append(batch, s.of(s.next.Add(1)))
 		}
 		if _, err := s.store.Create(ctx, storeTenant, storage.IndexMemory, batch...); err != nil {
 			return err
@@ -170,8 +248,7 @@ func (s *stored) searches(ctx context.Context, d time.Duration, query func(*rand
 		}
 		took = append(took, time.Since(start))
 	}
-	slices.Sort(took)
-	return float64(took[len(took)/2].Microseconds()) / 1000, int64(len(took)), nil
+	return milliseconds(took), int64(len(took)), nil
 }
 
 // vocabulary of the notes: a word is in about one of thirty.
@@ -180,14 +257,14 @@ const vocabulary = 1000
 func textQuery(r *rand.Rand) storage.Query {
 	return storage.Query{
 		Text: fmt.Sprintf("word%d word%d", r.IntN(vocabulary), r.IntN(vocabulary)), Limit: 10,
-		Terms: map[string][]string{"scope": {"user"}, "user_id": {fmt.Sprint("u", r.IntN(10))}},
+		Terms: map[string][]string{"scope": {"user"}, "user_id": {fmt.Sprint("u", r.IntN(users))}},
 	}
 }
 
 func vectorQuery(r *rand.Rand) storage.Query {
 	return storage.Query{
 		Vector: &storage.Vector{Member: "embedding", Values: embedding(r)}, Limit: 10,
-		Terms: map[string][]string{"scope": {"user"}, "user_id": {fmt.Sprint("u", r.IntN(10))}},
+		Terms: map[string][]string{"scope": {"user"}, "user_id": {fmt.Sprint("u", r.IntN(users))}},
 	}
 }
 
@@ -200,18 +277,30 @@ func embedding(r *rand.Rand) []float32 {
 	return v
 }
 
+// users that have the notes between them.
+const users = 10
+
 // note is a memory of thirty words with an embedding.
-func note(n int64) storage.Document {
+func note(n int64) storage.Document { return memory(n, true) }
+
+// words is note without the embedding.
+func words(n int64) storage.Document { return memory(n, false) }
+
+func memory(n int64, embedded bool) storage.Document {
 	r := rand.New(rand.NewPCG(uint64(n), 7)) //nolint:gosec // G404, G115: the same notes each time
 	var text []byte
 	for range 30 {
 		text = fmt.Appendf(text, "word%d ", r.IntN(vocabulary))
 	}
 	id := fmt.Sprint("n", n)
-	body, err := json.Marshal(map[string]any{
-		"id": id, "tenant_id": storeTenant, "scope": "user", "user_id": fmt.Sprint("u", n%10), "key": id, "text": string(text),
-		"embedding": embedding(r), "created_at": "2026-11-20T10:00:00Z",
-	})
+	members := map[string]any{
+		"id": id, "tenant_id": storeTenant, "scope": "user", "user_id": fmt.Sprint("u", n%users), "key": id, "text": string(text),
+		"created_at": "2026-11-20T10:00:00Z",
+	}
+	if embedded {
+		members["embedding"] = embedding(r)
+	}
+	body, err := json.Marshal(members)
 	if err != nil {
 		panic(err) // strings and finite numbers
 	}

@@ -35,6 +35,7 @@ func benchCommand(std IO) *cobra.Command {
 	cmd.Flags().Int64Var(&o.Orders, "orders", bench.DefaultOrders, "of audit: how many orders its log has; 1,000,000 need some 15 GB below TMPDIR")
 	cmd.Flags().Int64Var(&o.Records, "records", 0, "of journal: measure what becomes of commits as it grows to so many records; 1,000,000 need 2 GB below TMPDIR")
 	cmd.Flags().Int64Var(&o.Documents, "documents", bench.DefaultDocuments, "of storage: how many documents are searched; 1,000,000 need some 7 GB below TMPDIR")
+	cmd.Flags().Int64Var(&o.Texts, "texts", bench.DefaultTexts, "of storage: how many documents without embeddings text search grows to; 1,000,000 need some 4 GB below TMPDIR")
 	cmd.Flags().StringVar(&o.OpenSearch, "opensearch", "", "of storage: URL of an OpenSearch to measure, too; its indices bench…-* stay")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print data")
 	return cmd
