@@ -138,9 +138,10 @@ func AdmitKey(pub ed25519.PublicKey) error {
 		return errors.New("Ed25519 key has small order")
 	}
 	// [L]P = identity exactly for points of the prime-order subgroup: L-1 is the
-	// largest scalar, so ask for [L-1]P + P.
+	// largest scalar, so ask for [L-1]P + P. A public key may take what time it will.
 	minusOne := new(edwards25519.Scalar).Negate(scalarOne())
-	lp := new(edwards25519.Point).Add(new(edwards25519.Point).ScalarMult(minusOne, p), p)
+	lp := new(edwards25519.Point).VarTimeDoubleScalarBaseMult(minusOne, p, edwards25519.NewScalar())
+	lp.Add(lp, p)
 	if lp.Equal(identity) != 1 {
 		return errors.New("Ed25519 key has mixed order")
 	}

@@ -4,72 +4,93 @@ import (
 	"bytes"
 	"crypto/ed25519"
 	"crypto/sha512"
-	"encoding/binary"
 	"sync"
 
 	"filippo.io/edwards25519"
 )
 
-// A multiple of a point is the sum of one multiple from each window of its
-// scalar: 43 windows of 6 bits hold the 253 bits of one and the last carry.
-const (
-	windowBits  = 6
-	windowCount = 43
-	windowHalf  = 1 << (windowBits - 1)
-)
+// multiples of a point P, from which any other is added up: a scalar is 256/bits
+// signed digits, and those of one pass add j·2^(i·passes·bits)·P each, j from 1 to
+// half. Between two passes the sum is doubled, bits times.
+//
+// More bits make verifying shorter and the table longer, more passes the reverse.
+type multiples struct {
+	bits, passes, half int
+	points             []edwards25519.Point // half of them for every digit of a pass
+}
 
-// multiples of a point P: row i has j·64ⁱ·P for j of 1 to 32, 215 KiB in all.
-type multiples [windowCount][windowHalf]edwards25519.Point
-
-func multiplesOf(p *edwards25519.Point) *multiples {
-	m, unit := new(multiples), new(edwards25519.Point).Set(p)
-	for i := range m {
-		row := &m[i]
-		row[0].Set(unit)
-		for j := 1; j < windowHalf; j++ {
-			row[j].Add(&row[j-1], unit)
+// newMultiples takes bits that divide 8.
+func newMultiples(p *edwards25519.Point, bits, passes int) *multiples {
+	m := &multiples{bits: bits, passes: passes, half: 1 << (bits - 1)}
+	m.points = make([]edwards25519.Point, 256/bits/passes*m.half)
+	unit := new(edwards25519.Point).Set(p)
+	for rest := m.points; len(rest) > 0; rest = rest[m.half:] {
+		rest[0].Set(unit)
+		for j := 1; j < m.half; j++ {
+			rest[j].Add(&rest[j-1], unit)
 		}
-		unit.Double(&row[windowHalf-1])
+		for range bits * passes {
+			unit.Double(unit)
+		}
 	}
 	return m
 }
 
-// addTo adds scalar·P to sum. The scalar is canonical, little endian. The time
-// that it takes tells the scalar: nothing here is secret.
-func (m *multiples) addTo(sum *edwards25519.Point, scalar *[32]byte) {
-	var padded [34]byte
-	copy(padded[:], scalar[:])
-	carry := 0
-	for i := range m {
-		at := i * windowBits
-		digit := int(binary.LittleEndian.Uint16(padded[at/8:])>>(at%8))&(1<<windowBits-1) + carry
-		carry = 0
-		if digit > windowHalf {
-			digit, carry = digit-1<<windowBits, 1
+// generator's multiples are made when the first key is prepared, 640 KiB.
+var generator = sync.OnceValue(func() *multiples { return newMultiples(edwards25519.NewGeneratorPoint(), 8, 1) })
+
+// multiplesOfKey are 20 KiB, and made in the time of one verification.
+func multiplesOfKey(a *edwards25519.Point) *multiples { return newMultiples(a, 4, 4) }
+
+// times sets sum to scalar·P. The time that it takes tells the scalar: nothing
+// here is secret.
+func (m *multiples) times(sum *edwards25519.Point, scalar *[32]byte) {
+	var room [64]int
+	digits := m.digits(room[:0], scalar)
+	sum.Set(edwards25519.NewIdentityPoint())
+	for pass := m.passes - 1; pass >= 0; pass-- {
+		rest := m.points
+		for i := pass; i < len(digits); i += m.passes {
+			switch d := digits[i]; {
+			case d > 0:
+				sum.Add(sum, &rest[d-1])
+			case d < 0:
+				sum.Subtract(sum, &rest[-d-1])
+			}
+			rest = rest[m.half:]
 		}
-		switch row := &m[i]; {
-		case digit > 0:
-			sum.Add(sum, &row[digit-1])
-		case digit < 0:
-			sum.Subtract(sum, &row[-digit-1])
+		for range m.bits * min(pass, 1) {
+			sum.Double(sum)
 		}
 	}
 }
 
-// generator's multiples are made once, when the first key is prepared.
-var generator = sync.OnceValue(func() *multiples { return multiplesOf(edwards25519.NewGeneratorPoint()) })
+// digits of a scalar, the least first, from half down to 1-half. The scalar is
+// canonical, below 2^253: nothing is carried out of the last one.
+func (m *multiples) digits(out []int, scalar *[32]byte) []int {
+	carry := 0
+	for at := 0; at < 256; at += m.bits {
+		d := int(scalar[at/8]>>(at%8))&(1<<m.bits-1) + carry
+		carry = 0
+		if d > m.half {
+			d, carry = d-1<<m.bits, 1
+		}
+		out = append(out, d)
+	}
+	return out
+}
 
 // preparedKey verifies as crypto/ed25519 does, in less than half of the time: a
 // table of the key's multiples stands for the doublings that depend on nothing
 // but the key. Group and scalars are those of edwards25519. Safe for concurrent use.
 type preparedKey struct {
-	public   [ed25519.PublicKeySize]byte
+	public   publicKey
 	negative *multiples // of −A
 }
 
 // prepareKey takes keys that AdmitKey admits and no others. It takes as long as
-// some five verifications.
-func prepareKey(public [ed25519.PublicKeySize]byte) (*preparedKey, error) {
+// two verifications.
+func prepareKey(public publicKey) (*preparedKey, error) {
 	if err := AdmitKey(public[:]); err != nil {
 		return nil, err
 	}
@@ -77,7 +98,7 @@ func prepareKey(public [ed25519.PublicKeySize]byte) (*preparedKey, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &preparedKey{public: public, negative: multiplesOf(a.Negate(a))}, nil
+	return &preparedKey{public: public, negative: multiplesOfKey(a.Negate(a))}, nil
 }
 
 // verify is RFC 8032 §5.1.7 as crypto/ed25519 has it: S is below the order, and
@@ -99,8 +120,9 @@ func (p *preparedKey) verify(message, sig []byte) bool {
 	if err != nil {
 		return false // 64 bytes always are a scalar
 	}
-	sum := edwards25519.NewIdentityPoint()
-	generator().addTo(sum, &s)
-	p.negative.addTo(sum, (*[32]byte)(k.Bytes()))
-	return bytes.Equal(sum.Bytes(), sig[:32])
+	var r, b edwards25519.Point
+	p.negative.times(&r, (*[32]byte)(k.Bytes()))
+	generator().times(&b, &s)
+	r.Add(&r, &b)
+	return bytes.Equal(r.Bytes(), sig[:32])
 }

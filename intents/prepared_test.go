@@ -20,7 +20,7 @@ func readied(t testing.TB, public []byte) *preparedKey {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &preparedKey{public: [32]byte(public), negative: multiplesOf(a.Negate(a))}
+	return &preparedKey{public: publicKey(public), negative: multiplesOfKey(a.Negate(a))}
 }
 
 // agrees compares the verdicts, which must be one.
@@ -46,38 +46,41 @@ func littleEndian(x *big.Int) []byte {
 // TestMultiples compares with the library's multiplication, where the windows of
 // the scalar are the least, the most and on both sides of the change of sign.
 func TestMultiples(t *testing.T) {
-	scalars := []*big.Int{new(big.Int).Sub(groupOrder, big.NewInt(1)), new(big.Int).Rsh(groupOrder, 1), new(big.Int).Lsh(big.NewInt(1), 252)}
-	for i := range 3 << windowBits {
-		scalars = append(scalars, big.NewInt(int64(i)))
-	}
-	for at := range windowCount {
-		for _, digit := range []int64{1, windowHalf - 1, windowHalf, windowHalf + 1, 2*windowHalf - 1} {
-			x := new(big.Int).Lsh(big.NewInt(digit), uint(at*windowBits))
-			scalars = append(scalars, x.Mod(x, groupOrder))
-		}
-	}
-	for _, digit := range []int64{windowHalf - 1, windowHalf, windowHalf + 1, 2*windowHalf - 1} {
-		x := new(big.Int)
-		for range windowCount - 1 {
-			x.Lsh(x, windowBits).Or(x, big.NewInt(digit))
-		}
-		scalars = append(scalars, x.Mod(x, groupOrder))
-	}
 	p, err := new(edwards25519.Point).SetBytes(vManager.Public())
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := multiplesOf(p)
-	for _, x := range scalars {
-		s, err := new(edwards25519.Scalar).SetCanonicalBytes(littleEndian(x))
-		if err != nil {
-			t.Fatal(err)
-		}
-		want, got := new(edwards25519.Point).ScalarMult(s, p), edwards25519.NewIdentityPoint()
-		if m.addTo(got, (*[32]byte)(s.Bytes())); got.Equal(want) != 1 {
-			t.Errorf("%x times P is another point", x)
+	for _, m := range []*multiples{multiplesOfKey(p), newMultiples(p, 8, 1), newMultiples(p, 8, 4), newMultiples(p, 2, 8)} {
+		for _, x := range oddScalars(m.bits) {
+			s, err := new(edwards25519.Scalar).SetCanonicalBytes(littleEndian(x))
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, got := new(edwards25519.Point).ScalarMult(s, p), new(edwards25519.Point)
+			if m.times(got, (*[32]byte)(s.Bytes())); got.Equal(want) != 1 {
+				t.Errorf("digits of %d bits, %d passes: %x times P is another point", m.bits, m.passes, x)
+			}
 		}
 	}
+}
+
+// oddScalars have every digit next to a limit in each window, alone and in all.
+func oddScalars(bits int) []*big.Int {
+	out := []*big.Int{new(big.Int).Sub(groupOrder, big.NewInt(1)), new(big.Int).Rsh(groupOrder, 1), new(big.Int).Lsh(big.NewInt(1), 252)}
+	for i := range 2 << bits {
+		out = append(out, big.NewInt(int64(i)))
+	}
+	half := int64(1) << (bits - 1)
+	for _, digit := range []int64{1, half - 1, half, half + 1, 2*half - 1} {
+		all := new(big.Int)
+		for at := 0; at < 256; at += bits {
+			one := new(big.Int).Lsh(big.NewInt(digit), uint(at))
+			all.Or(all, one)
+			out = append(out, one.Mod(one, groupOrder))
+		}
+		out = append(out, new(big.Int).Rsh(all, 4), all.Mod(all, groupOrder)) // 252 bits as they are
+	}
+	return out
 }
 
 // TestPreparedRFC8032: the first answers of RFC 8032 §7.1, and its last.
@@ -105,7 +108,7 @@ func TestPreparedRFC8032(t *testing.T) {
 		if got := ed25519.Sign(ed25519.NewKeyFromSeed(unhex(t, c.seed)), message); !bytes.Equal(got, sig) {
 			t.Fatalf("%s: crypto/ed25519 signs %x", c.seed, got)
 		}
-		p, err := prepareKey([32]byte(public))
+		p, err := prepareKey(publicKey(public))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,7 +138,7 @@ func TestPreparedAgrees(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := prepareKey([32]byte(key.Public()))
+		p, err := prepareKey(publicKey(key.Public()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -211,7 +214,7 @@ func TestPreparedAgreesOnWeakKeys(t *testing.T) {
 			{unhex(t, encoded), edwards25519.NewScalar()},
 			{new(edwards25519.Point).Add(good, torsion).Bytes(), secretOf(vStranger)},
 		} {
-			if _, err := prepareKey([32]byte(c.public)); err == nil && !bytes.Equal(c.public, vStranger.Public()) {
+			if _, err := prepareKey(publicKey(c.public)); err == nil && !bytes.Equal(c.public, vStranger.Public()) {
 				t.Errorf("%s: %x is prepared", name, c.public)
 			}
 			p := readied(t, c.public)
@@ -261,7 +264,7 @@ func FuzzPrepared(f *testing.F) {
 // BenchmarkVerify is a signature over 1.5 kB, bare and with a prepared key.
 func BenchmarkVerify(b *testing.B) {
 	message := []byte(hex.EncodeToString(make([]byte, 750)))
-	private, public := vManager.Key.(ed25519.PrivateKey), [32]byte(vManager.Public())
+	private, public := vManager.Key.(ed25519.PrivateKey), publicKey(vManager.Public())
 	sig := ed25519.Sign(private, message)
 	p, err := prepareKey(public)
 	if err != nil {

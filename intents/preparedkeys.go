@@ -2,34 +2,37 @@ package intents
 
 import (
 	"crypto/ed25519"
-	"maps"
 	"sync"
-	"sync/atomic"
 )
 
 const (
-	// prepareAfter so many signatures a key is worth its table. Most keys of
-	// tasks never come so far.
-	prepareAfter = 32
-	// maxPrepared keys take 27 MiB. When one more comes all are forgotten: those
+	// prepareAfter so many signatures a key gets its table, which the next four
+	// pay back. The key of the shortest tasks never comes so far.
+	prepareAfter = 4
+	// maxPrepared keys take 20 MiB. When one more comes all are forgotten: those
 	// that go on signing are soon there again.
-	maxPrepared = 128
+	maxPrepared = 1024
 	// maxCounted keys are on their way there, 200 KiB. The same happens to them.
 	maxCounted = 4096
 )
 
 // preparedKeys finds the keys that sign again and again and prepares them. What
 // it remembers has no part in a verdict, only in how long it takes. The zero
-// value is ready. Safe for concurrent use; a key that is prepared takes no lock.
+// value is ready. Safe for concurrent use.
 type preparedKeys struct {
-	ready atomic.Pointer[map[[ed25519.PublicKeySize]byte]*preparedKey] // never changed, only replaced
-
-	mu      sync.Mutex                             // guards counted and replacing ready
-	counted map[[ed25519.PublicKeySize]byte]uint32 // signatures that crypto/ed25519 has accepted
+	mu      sync.RWMutex // guards both
+	ready   map[publicKey]*preparedKey
+	counted map[publicKey]int // signatures that crypto/ed25519 has accepted
 }
+
+type publicKey = [ed25519.PublicKeySize]byte
 
 // prepared are the keys of this process.
 var prepared preparedKeys
+
+// ForgetKeys lets the next signatures of every key take as long as its first
+// ones: for measurements.
+func ForgetKeys() { prepared.forget() }
 
 // verifies says whether sig is the key's signature of message, as
 // crypto/ed25519 does.
@@ -39,43 +42,52 @@ func (p *preparedKeys) verify(public ed25519.PublicKey, message, sig []byte) boo
 	if len(public) != ed25519.PublicKeySize {
 		return false
 	}
-	key := [ed25519.PublicKeySize]byte(public)
-	if ready := p.ready.Load(); ready != nil {
-		if one := (*ready)[key]; one != nil {
-			return one.verify(message, sig)
-		}
+	key := publicKey(public)
+	if one := p.get(key); one != nil {
+		return one.verify(message, sig)
 	}
 	if !ed25519.Verify(public, message, sig) {
 		return false
 	}
 	if p.count(key) == prepareAfter {
 		if one, err := prepareKey(key); err == nil {
-			p.put(key, one)
+			p.put(one)
 		}
 	}
 	return true
 }
 
-// count says how many signatures of an unprepared key were accepted.
-func (p *preparedKeys) count(key [ed25519.PublicKeySize]byte) uint32 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n, known := p.counted[key]
-	if !known && len(p.counted) >= maxCounted || p.counted == nil {
-		p.counted = make(map[[ed25519.PublicKeySize]byte]uint32)
-	}
-	p.counted[key] = n + 1
-	return n + 1
+// get is nil for a key that is not prepared.
+func (p *preparedKeys) get(key publicKey) *preparedKey {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.ready[key]
 }
 
-func (p *preparedKeys) put(key [ed25519.PublicKeySize]byte, one *preparedKey) {
+// count says how many signatures of an unprepared key were accepted.
+func (p *preparedKeys) count(key publicKey) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.counted, key)
-	next := make(map[[ed25519.PublicKeySize]byte]*preparedKey)
-	if ready := p.ready.Load(); ready != nil && len(*ready) < maxPrepared {
-		maps.Copy(next, *ready)
+	n := p.counted[key] + 1
+	if p.counted == nil || n == 1 && len(p.counted) >= maxCounted {
+		p.counted = make(map[publicKey]int)
 	}
-	next[key] = one
-	p.ready.Store(&next)
+	p.counted[key] = n
+	return n
+}
+
+func (p *preparedKeys) put(one *preparedKey) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ready == nil || len(p.ready) >= maxPrepared {
+		p.ready = make(map[publicKey]*preparedKey)
+	}
+	p.ready[one.public] = one
+	delete(p.counted, one.public)
+}
+
+func (p *preparedKeys) forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ready, p.counted = nil, nil
 }

@@ -6,32 +6,19 @@ import (
 	"testing"
 )
 
-// forget makes p what it was when the process began.
-func (p *preparedKeys) forget() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.counted = nil
-	p.ready.Store(nil)
-}
-
-func (p *preparedKeys) has(public []byte) bool {
-	ready := p.ready.Load()
-	return ready != nil && (*ready)[[32]byte(public)] != nil
-}
-
 // TestVectorsPrepared: each vector has the same answer when every key of the key
 // set is prepared.
 func TestVectorsPrepared(t *testing.T) {
 	defer prepared.forget()
 	for _, k := range vectorKeys() {
-		one, err := prepareKey([32]byte(k.Public))
+		one, err := prepareKey(publicKey(k.Public))
 		if err != nil {
 			t.Fatal(err)
 		}
-		prepared.put(one.public, one)
+		prepared.put(one)
 	}
 	runVectors(t, func() {})
-	if !prepared.has(vTask.Public()) || !prepared.has(vGateway.Public()) {
+	if prepared.get(publicKey(vTask.Public())) == nil || prepared.get(publicKey(vGateway.Public())) == nil {
 		t.Error("the keys were not prepared to the end")
 	}
 }
@@ -50,8 +37,8 @@ func TestPreparedKeysAreUsed(t *testing.T) {
 			t.Fatal(err)
 		}
 		wrong := *readied(t, vStranger.Public())
-		wrong.public = [32]byte(key.Public())
-		prepared.put(wrong.public, &wrong)
+		wrong.public = publicKey(key.Public())
+		prepared.put(&wrong)
 		if _, err := u.Verify(testVerifier()); CodeOf(err) != SignatureInvalid && CodeOf(err) != GrantInvalid {
 			t.Errorf("%s: %v", key.Role, err)
 		}
@@ -64,20 +51,21 @@ func TestPreparedAfterMany(t *testing.T) {
 	var p preparedKeys
 	message := []byte("order")
 	public, sig := vManager.Public(), ed25519.Sign(vManager.Key.(ed25519.PrivateKey), message)
+	ready := func() bool { return p.get(publicKey(public)) != nil }
 	for range 2 * prepareAfter {
 		if p.verify(public, message, make([]byte, 64)) || p.verify(public[:31], message, sig) {
 			t.Fatal("a false signature is accepted")
 		}
 	}
 	for i := range prepareAfter {
-		if p.has(public) {
+		if ready() {
 			t.Fatalf("prepared after %d signatures", i)
 		}
 		if !p.verify(public, message, sig) {
 			t.Fatalf("signature %d is refused", i)
 		}
 	}
-	if !p.has(public) || len(p.counted) != 0 {
+	if !ready() || len(p.counted) != 0 {
 		t.Fatalf("not prepared, %d counted", len(p.counted))
 	}
 	if !p.verify(public, message, sig) || p.verify(public, []byte("another"), sig) {
@@ -90,7 +78,7 @@ func TestPreparedAfterMany(t *testing.T) {
 			t.Fatal("not as crypto/ed25519 says")
 		}
 	}
-	if p.has(weak) {
+	if p.get(publicKey(weak)) != nil {
 		t.Error("a key of small order is prepared")
 	}
 }
@@ -99,16 +87,11 @@ func TestPreparedAfterMany(t *testing.T) {
 // and a key that signs on is there again.
 func TestPreparedKeysAreBounded(t *testing.T) {
 	var p preparedKeys
-	one := readied(t, vManager.Public())
-	name := func(i int) [32]byte { return [32]byte{byte(i), byte(i >> 8), 1} }
+	name := func(i int) publicKey { return publicKey{byte(i), byte(i >> 8), 1} }
 	for i := range 3*maxPrepared + 1 {
-		p.put(name(i), one)
-		if n := len(*p.ready.Load()); n > maxPrepared {
-			t.Fatalf("%d keys are prepared", n)
-		}
-		last := name(i)
-		if !p.has(last[:]) {
-			t.Fatalf("key %d is not prepared", i)
+		p.put(&preparedKey{public: name(i)})
+		if n := len(p.ready); n > maxPrepared || p.get(name(i)) == nil {
+			t.Fatalf("%d keys are prepared, and the last of them %v", n, p.get(name(i)))
 		}
 	}
 	for i := range 2*maxCounted + 1 {
@@ -117,7 +100,7 @@ func TestPreparedKeysAreBounded(t *testing.T) {
 			t.Fatalf("%d keys are counted", n)
 		}
 	}
-	if first := name(0); p.has(first[:]) {
+	if p.get(name(0)) != nil {
 		t.Error("the first key still is prepared")
 	}
 	if n := p.count(name(2 * maxCounted)); n != 2 {

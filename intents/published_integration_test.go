@@ -56,7 +56,7 @@ func published(t *testing.T, name, digest string) []byte {
 // a signature that crypto/ed25519 accepts, as the prepared key must.
 func accepts(t *testing.T, pub, message, sig []byte) bool {
 	t.Helper()
-	p, err := prepareKey([32]byte(pub))
+	p, err := prepareKey(publicKey(pub))
 	if err != nil {
 		t.Fatalf("key %x: %v", pub, err)
 	}

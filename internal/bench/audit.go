@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"aob.dev/writ/audit"
+	"aob.dev/writ/intents"
 )
 
 // DefaultOrders of the log that audit verifies.
@@ -21,7 +22,8 @@ const DefaultOrders = 10_000
 const auditMemory = 1 << 10
 
 // audited makes a log of o.Orders decisions and measures its verification with
-// and without replay, beside as many bare signatures on all processors.
+// and without replay, and the backtest of a policy on it, beside as many bare
+// signatures on all processors.
 func audited(ctx context.Context, o Options) (rows []Row, err error) {
 	err = within(func(dir string) error {
 		log, err := makeLog(ctx, dir, o.Orders)
@@ -56,7 +58,8 @@ func (m madeLog) measure(ctx context.Context) ([]Row, error) {
 			newRow(name+" / ed25519.Verify on all processors", float64(r.Orders)/r.Seconds, bare, "decisions per second", r.Orders),
 			newRow(name+", peak heap / 1 GiB", top, auditMemory, "MiB", r.Records))
 	}
-	return rows, nil
+	tried, err := m.backtest(ctx, bare)
+	return append(rows, tried...), err
 }
 
 func (m madeLog) verify(ctx context.Context, replay bool) (r audit.Report, err error) {
@@ -64,6 +67,7 @@ func (m madeLog) verify(ctx context.Context, replay bool) (r audit.Report, err e
 	if err != nil {
 		return r, err
 	}
+	intents.ForgetKeys() // an auditor has not seen them before
 	r, err = audit.Verify(ctx, f, audit.Options{Trust: m.trust, Replay: replay})
 	if err == nil && (!r.OK || r.Orders < m.orders || replay && r.Replayed == 0) {
 		err = fmt.Errorf("%d orders were made: %v", m.orders, r)
