@@ -19,24 +19,26 @@ const maxUnix = 253402300799
 // or schedule that goes on without the user (For). Alone it does nothing: an
 // order also needs a role key.
 type Grant struct {
-	Issuer   string   `json:"iss"` // log origin
-	Audience string   `json:"aud"` // log origin
+	// Members stand in the order of RFC 8785, here and below, so that encoding
+	// a grant gives its canonical bytes at once.
+	Act      Act      `json:"act"`
+	Audience string   `json:"aud"`           // log origin
+	Expires  int64    `json:"exp"`           // Unix seconds
+	For      string   `json:"for,omitempty"` // "plan:<plan_id>", "run:<run_id>"
+	IssuedAt int64    `json:"iat"`           // Unix seconds
+	Issuer   string   `json:"iss"`           // log origin
+	ID       string   `json:"jti"`
+	Roles    []string `json:"roles"`
+	Session  string   `json:"session_id,omitempty"`
 	Subject  string   `json:"sub"`
 	Tenant   string   `json:"tenant"`
-	Roles    []string `json:"roles"`
-	Act      Act      `json:"act"`
-	Session  string   `json:"session_id,omitempty"`
 	Turn     string   `json:"turn_id,omitempty"`
-	IssuedAt int64    `json:"iat"` // Unix seconds
-	Expires  int64    `json:"exp"`
-	ID       string   `json:"jti"`
-	For      string   `json:"for,omitempty"` // "plan:<plan_id>", "run:<run_id>"
 }
 
 // Act says through which client the user came and how it was authenticated.
 type Act struct {
-	Client string   `json:"client"`
 	AMR    []string `json:"amr"`
+	Client string   `json:"client"`
 }
 
 // MintGrant signs a grant with the gateway's key.

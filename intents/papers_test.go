@@ -22,6 +22,25 @@ func testTicket() Ticket {
 	}
 }
 
+// TestPapersAreWrittenInOrder: what encoding/json writes of a paper is canonical,
+// so that opening one need not compare every name.
+func TestPapersAreWrittenInOrder(t *testing.T) {
+	grant := Grant{
+		Issuer: "i", Audience: "a", Subject: "s", Tenant: "t", Roles: []string{"user"}, Act: Act{Client: "api", AMR: []string{"key"}},
+		Session: "s", Turn: "t", IssuedAt: 1, Expires: 2, ID: "g", For: "plan:p",
+	}
+	receipt := Receipt{Code: OK, IntentID: "i", Issuer: "i", OutcomeDigest: "o", PolicyDigest: "p", Position: 1, RecordDigest: "r", WithinSec: 1}
+	for _, paper := range []any{grant, testTicket(), receipt} {
+		plain, err := marshalPlain(paper)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := (scanner{b: plain}); !s.document() {
+			t.Errorf("not canonical: %s", plain)
+		}
+	}
+}
+
 func TestTicket(t *testing.T) {
 	keys := ring(vectorKeys()...)
 	token, err := IssueTicket(vRouter, testTicket())
