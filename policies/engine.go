@@ -157,7 +157,8 @@ func (e *Engine) Forgetful() *Engine {
 }
 
 // Unhurried is the same tree and data with a minute for each evaluation: for
-// deciding again what was decided in time, on a machine that may be busy.
+// tests, and for deciding again what was decided in time, on a machine that may be
+// busy.
 func (e *Engine) Unhurried() *Engine {
 	t := *e.tree
 	t.timeout = time.Minute

@@ -35,14 +35,19 @@ func (n *Node) openSkills(ctx context.Context) error {
 }
 
 // startWait is how long a new skill server may take to answer: one that npx has
-// to download first does.
-const startWait = time.Minute
+// to download first does. returnWait is the same where an approved skill is
+// missing.
+const (
+	startWait  = time.Minute
+	returnWait = 15 * time.Second
+)
 
 // checkSkills refuses a skill server that does not answer while it is new:
 // most likely it is misspelt or was not started. Where an approved skill is
 // missing, the server may be the one that had it, and must not keep everything
-// else from running: approveSkills reports it.
+// else from running for long: approveSkills reports it.
 func (n *Node) checkSkills(ctx context.Context) error {
+	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, startWait)
 	defer cancel()
 	for {
@@ -50,10 +55,11 @@ func (n *Node) checkSkills(ctx context.Context) error {
 		if twice := servedTwice(found); twice != nil {
 			return twice
 		}
-		if err == nil || n.missing(found) {
+		slow := errors.Is(err, context.DeadlineExceeded)
+		if err == nil || n.missing(found) && (!slow || time.Since(began) > returnWait) {
 			return nil
 		}
-		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+		if !slow || ctx.Err() != nil {
 			return fmt.Errorf("%w: start it, correct --skills, or leave it out", err)
 		}
 	}
