@@ -11,6 +11,7 @@ import (
 
 // replay folds every stored record into the state and shows it to the observer,
 // reading records and keylog side by side so that neither is held in memory.
+// Another goroutine reads and decodes ahead; it has ended when replay returns.
 func (j *Journal) replay(ctx context.Context) (err error) {
 	keys, err := j.db.readers.QueryContext(ctx, "SELECT first, keys, commits FROM keylog ORDER BY first")
 	if err != nil {
@@ -21,27 +22,22 @@ func (j *Journal) replay(ctx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("read records: %w", err)
 	}
-	defer func() { err = errors.Join(err, records.Close()) }()
+	ahead := readAhead(records)
+	defer func() {
+		ahead.stop()
+		err = errors.Join(err, records.Close())
+	}()
 
 	log := keylog{rows: keys}
-	for records.Next() {
-		e, err := scanEntry(records)
-		if err != nil {
-			return err
-		}
-		if e.Record.Position != j.state.next {
-			return fmt.Errorf("gap: position %d follows %d", e.Record.Position, j.state.next-1)
-		}
-		if e.Take {
-			if e.Key, err = log.key(e.Record.Position); err != nil {
+	for batch := range ahead.batches {
+		for _, e := range batch {
+			if err := j.fold(e, &log); err != nil {
 				return err
 			}
 		}
-		j.state.apply(e)
-		j.observe(e)
 	}
-	if err := records.Err(); err != nil {
-		return fmt.Errorf("read records: %w", err)
+	if ahead.err != nil {
+		return ahead.err
 	}
 	if err := log.finish(); err != nil {
 		return err
@@ -50,6 +46,72 @@ func (j *Journal) replay(ctx context.Context) (err error) {
 		j.state.recent.add(c)
 	}
 	return nil
+}
+
+// fold takes the next stored entry.
+func (j *Journal) fold(e storage.Entry, log *keylog) (err error) {
+	if e.Record.Position != j.state.next {
+		return fmt.Errorf("gap: position %d follows %d", e.Record.Position, j.state.next-1)
+	}
+	if e.Take {
+		if e.Key, err = log.key(e.Record.Position); err != nil {
+			return err
+		}
+	}
+	j.state.apply(e)
+	j.observe(e)
+	return nil
+}
+
+// aheadRecords are read together, and at most two such batches ahead.
+const aheadRecords = 64
+
+// reading is a goroutine that reads entries ahead of who folds them.
+type reading struct {
+	batches chan []storage.Entry // closed at the end
+	stopped chan struct{}        // closed by stop
+	err     error                // why the end is not that of the records; set before batches is closed
+}
+
+func readAhead(rows *sql.Rows) *reading {
+	r := &reading{batches: make(chan []storage.Entry, 1), stopped: make(chan struct{})}
+	go func() {
+		defer close(r.batches)
+		r.err = r.read(rows)
+	}()
+	return r
+}
+
+func (r *reading) read(rows *sql.Rows) error {
+	for more := true; more; {
+		batch := make([]storage.Entry, 0, aheadRecords)
+		for len(batch) < aheadRecords {
+			if more = rows.Next(); !more {
+				break
+			}
+			e, err := scanEntry(rows)
+			if err != nil {
+				return err
+			}
+			batch = append(batch, e)
+		}
+		select {
+		case r.batches <- batch:
+		case <-r.stopped:
+			return nil
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("read records: %w", err)
+	}
+	return nil
+}
+
+// stop ends the reading, if it has not ended, and waits for it.
+func (r *reading) stop() {
+	close(r.stopped)
+	for range r.batches { //nolint:revive // until it is closed
+	}
 }
 
 // scanEntry reads one row of (position, kind, body).
