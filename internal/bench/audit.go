@@ -23,7 +23,7 @@ const auditMemory = 1 << 10
 
 // audited makes a log of o.Orders decisions and measures its verification with
 // and without replay, and the backtest of a policy on it, beside as many bare
-// signatures on all processors.
+// signatures on all processors; and the opening of its journal.
 func audited(ctx context.Context, o Options) (rows []Row, err error) {
 	err = within(func(dir string) error {
 		log, err := makeLog(ctx, dir, o.Orders)
@@ -59,7 +59,11 @@ func (m madeLog) measure(ctx context.Context) ([]Row, error) {
 			newRow(name+", peak heap / 1 GiB", top, auditMemory, "MiB", r.Records))
 	}
 	tried, err := m.backtest(ctx, bare)
-	return append(rows, tried...), err
+	if err != nil {
+		return nil, err
+	}
+	opened, err := m.opening(ctx)
+	return append(append(rows, tried...), opened), err
 }
 
 func (m madeLog) verify(ctx context.Context, replay bool) (r audit.Report, err error) {

@@ -25,6 +25,7 @@ const auditCallers = 64
 
 // madeLog is a log that a router has made, and its bundle.
 type madeLog struct {
+	dir    string
 	orders int64
 	bundle string // file
 	trust  *audit.Trust
@@ -46,6 +47,7 @@ func makeLog(ctx context.Context, dir string, orders int64) (m madeLog, err erro
 	if err := w.start(ctx, answering{}, 0); err != nil {
 		return m, err
 	}
+	m.dir = dir
 	source, err := w.played(ctx, orders, &m.orders)
 	if err != nil {
 		return m, err

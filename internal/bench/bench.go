@@ -8,7 +8,8 @@
 //	         record and JetStream publishes that sync always
 //	journal  durable commits per second beside the same two
 //	audit    verifying and replaying a bundle of real orders, and trying a policy
-//	         on it, beside bare ed25519.Verify of as many, on every processor
+//	         on it, beside bare ed25519.Verify of as many, on every processor;
+//	         and opening its journal beside scanning it
 //	storage  durable writes of many callers beside one, text search as documents
 //	         grow beside bare FTS5, neighbours beside a linear scan; and OpenSearch
 //	         beside SQLite and bare bulk requests
