@@ -8,7 +8,6 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/storage"
 )
@@ -74,20 +73,11 @@ func (r *Router) Submit(ctx context.Context, raw []byte) (a *intents.Answer, err
 		}
 	}()
 	for i := range maxDecisions {
-		o, err := r.decide(ctx, raw, i > 0)
-		if err != nil {
-			r.metrics.unrecorded(err)
-			return nil, err
-		}
-		failpoint.Hit(failpoint.OrderDecided)
-		err = r.commit(ctx, o)
+		o, err := r.attempt(ctx, raw, i > 0)
 		if errors.Is(err, errStale) {
 			continue // something that it relied on has changed: decide again
 		}
 		if err != nil {
-			if intents.CodeOf(err) == intents.Overloaded {
-				r.metrics.unrecorded(signed(o, err))
-			}
 			return nil, err
 		}
 		return r.perform(ctx, o)

@@ -75,6 +75,7 @@ type Router struct {
 	metrics    Metrics
 	began      int64 // position at which this incarnation began
 	ready      atomic.Bool
+	turn       sync.Mutex // of control orders, from decision to commit
 }
 
 // New checks nothing durable and starts nothing; see Start.

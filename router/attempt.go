@@ -1,0 +1,41 @@
+package router
+
+import (
+	"context"
+	"errors"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/failpoint"
+)
+
+// attempt decides an order, again if it was decided before, and commits it. The
+// error errStale is that something it relied on has changed.
+//
+// Control orders change what each of them relies on, such as a tenant's data: side
+// by side they would take each other's turn until one of them gave up. They are
+// decided once more in a turn of their own.
+func (r *Router) attempt(ctx context.Context, raw []byte, again bool) (*order, error) {
+	o, err := r.decide(ctx, raw, again)
+	if err == nil && contends(o) {
+		r.turn.Lock()
+		defer r.turn.Unlock()
+		o, err = r.decide(ctx, raw, true)
+	}
+	if err != nil {
+		r.metrics.unrecorded(err)
+		return nil, err
+	}
+	failpoint.Hit(failpoint.OrderDecided)
+	err = r.commit(ctx, o)
+	if err != nil && !errors.Is(err, errStale) && intents.CodeOf(err) == intents.Overloaded {
+		r.metrics.unrecorded(signed(o, err))
+	}
+	return o, err
+}
+
+// contends: the order has its effect in the fold, and on more than one plan.
+func contends(o *order) bool {
+	_, move := planMoves[o.env.Type()]
+	return o.decision.Verdict == intents.Allow && o.row.Executor == catalog.ExecutorRouter && !move && o.env.Type() != typeApprove
+}

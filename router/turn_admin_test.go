@@ -1,0 +1,47 @@
+package router_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"sync"
+	"testing"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/sqlite"
+)
+
+// Orders that change the same directory data at once, on a journal that takes its
+// time, are all carried out: one that has lost to another is decided again alone.
+func TestControlOrdersAtOnce(t *testing.T) {
+	w := routertest.New(t, routertest.Options{Open: func(observe storage.Observer) routertest.Journal {
+		j, err := sqlite.OpenJournal(t.Context(), t.TempDir(), sqlite.JournalOptions{Observer: observe})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = j.Close() })
+		return j
+	}})
+	const callers, each = 8, 25
+	sealed := make([][][]byte, callers)
+	for c := range sealed {
+		for i := range each {
+			sealed[c] = append(sealed[c], w.Seal(routertest.Order{By: w.Operator, Type: "admin.put", Args: catalog.AdminPut{
+				Tenant: "default", Data: &catalog.Data{Key: fmt.Sprintf("k%d", c), Value: json.RawMessage(fmt.Sprint(i))},
+			}}))
+		}
+	}
+	var running sync.WaitGroup
+	for c := range sealed {
+		running.Go(func() {
+			for i, raw := range sealed[c] {
+				if a := w.Send(raw); a.Outcome == nil || a.Outcome.Status != intents.Done {
+					t.Errorf("caller %d, order %d: %s", c, i, a.Code)
+				}
+			}
+		})
+	}
+	running.Wait()
+}
