@@ -182,6 +182,9 @@ func (r *Router) routerOutcome(o *order) (storage.Record, error) {
 		return storage.Record{}, err
 	}
 	out := intents.Outcome{Of: -1, Attempt: 1, Status: intents.Done, Code: intents.OK, Result: result}
+	if o.released {
+		out.Of = o.position // the record before it is the release
+	}
 	body, err := json.Marshal(out)
 	if err != nil {
 		return storage.Record{}, err

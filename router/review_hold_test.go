@@ -68,6 +68,16 @@ func TestReleaseOfWhatEndsThePlan(t *testing.T) {
 		t.Errorf("plan %s", s)
 	}
 	w.Restart()
+	// Its outcome names it, and not the release right before.
+	ends := 0
+	for _, rec := range w.Records() {
+		if rec.Kind == storage.KindOutcome && router.EntryOf(rec).Of == *x.held.Position {
+			ends++
+		}
+	}
+	if ends != 1 {
+		t.Errorf("%d outcomes of the released order", ends)
+	}
 }
 
 // The catalog may have grown between hold and release: the release names the one
