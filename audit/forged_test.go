@@ -229,6 +229,12 @@ func TestForgedBatch(t *testing.T) {
 		w.badAt(w.part(second, storage.PartDecision, func(m map[string]any) { m["batch"] = map[string]any{"index": 1, "offset": offset} }), second, "batch", audit.Options{})
 	}
 	w.badAt(w.part(second, storage.PartDecision, func(m map[string]any) { m["batch"] = map[string]any{"index": 0, "offset": 1} }), second, "batch", audit.Options{})
+	of := func(at int64, n int) slice {
+		return w.part(at, storage.PartDecision, func(m map[string]any) { m["batch"].(map[string]any)["of"] = n })
+	}
+	w.badAt(of(second, 3), second, "another number of orders", audit.Options{})
+	// Its second order came alone: the batch was accepted with more than is here.
+	w.badAt(w.part(second, storage.PartDecision, func(m map[string]any) { m["batch"] = map[string]any{"index": 0, "offset": 0, "of": 1} }), second, "accepted with 2 orders, and 1 are here", audit.Options{})
 }
 
 // A ledger key vouches for what the log was until it was revoked, and for no more.

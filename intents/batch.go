@@ -31,6 +31,9 @@ type BatchAnswer struct {
 type BatchRef struct {
 	Index  int   `json:"index"`  // in the batch, from 0
 	Offset int64 `json:"offset"` // of its record from the first of the batch
+	// Of how many orders that were accepted with one commit; orders of the batch that
+	// were submitted before are not among them. 0: not said, in older records.
+	Of int `json:"of,omitempty"`
 }
 
 // BatchPointer points at a member of an order of a batch; pointer is into the order.

@@ -40,12 +40,18 @@ func (r *Router) writeBatch(ctx context.Context, orders []*order) error {
 	c := storage.Commit{ID: newCommitID()}
 	relied := map[storage.Subject]int64{}
 	first := make([]int, len(orders)) // where each order's record stands in the commit
+	fresh := 0
+	for _, o := range orders {
+		if o.duplicate == nil {
+			fresh++
+		}
+	}
 	for i, o := range orders {
 		if o.duplicate != nil {
 			continue
 		}
 		first[i] = len(c.Entries)
-		o.decision.Batch = &intents.BatchRef{Index: i, Offset: int64(len(c.Entries))}
+		o.decision.Batch = &intents.BatchRef{Index: i, Offset: int64(len(c.Entries)), Of: fresh}
 		one, err := r.entries(o)
 		if err != nil {
 			return err

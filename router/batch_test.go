@@ -59,7 +59,7 @@ func TestBatch(t *testing.T) {
 		t.Fatalf("%+v", first)
 	}
 	for i, a := range first.Answers {
-		if r := receipt(w, a); *a.Position != before+int64(i) || r.Position != *a.Position || a.Replayed || a.Decision.Batch.Index != i {
+		if r := receipt(w, a); *a.Position != before+int64(i) || r.Position != *a.Position || a.Replayed || a.Decision.Batch.Index != i || a.Decision.Batch.Of != 4 {
 			t.Errorf("order %d: %+v", i, a)
 		}
 	}
