@@ -219,7 +219,11 @@ func (r *replayer) policy(ctx context.Context, j *job, e *intents.Envelope) (pol
 	if err != nil {
 		return policies.Result{}, err
 	}
-	return engine.DecideOrder(ctx, e, j.order.facts)
+	res, err := engine.DecideOrder(ctx, e, j.order.facts)
+	if err == nil && res.Outlasts(e.TTL()) {
+		return policies.Result{}, nil // the router denies it
+	}
+	return res, err
 }
 
 func (t *trial) cannot(why string) {

@@ -66,7 +66,8 @@ type control struct {
 	Policy  string  `json:"policy_digest,omitempty"`
 	Catalog string  `json:"catalog_digest,omitempty"`
 
-	Counters json.RawMessage `json:"counters,omitempty"` // refusals without a record of their own: nothing rests on them
+	Revision int64           `json:"policy_revision,omitempty"` // of the policy, if it has one
+	Counters json.RawMessage `json:"counters,omitempty"`        // refusals without a record of their own: nothing rests on them
 }
 
 // bareItem takes a leaf line apart.

@@ -37,6 +37,7 @@ type fold struct {
 	dirs    []*directory // earlier ones that decisions may still rest on
 	roles   []catalog.RoleData
 
+	revision int64            // the highest of a policy that was in force; 0: none had one
 	policies map[string]bool  // that were ever in force
 	early    map[string]int64 // policies that decided before a record said so: where first
 
@@ -173,7 +174,11 @@ func (f *fold) takeControl(c *control) error {
 	if c.Genesis != nil {
 		return errors.New("a second genesis")
 	}
+	if c.Revision > 0 && c.Revision < f.revision {
+		return fmt.Errorf("puts policy revision %d in force after revision %d", c.Revision, f.revision)
+	}
 	if c.Policy != "" {
+		f.revision = max(f.revision, c.Revision)
 		f.policy = c.Policy
 		f.policies[c.Policy] = true
 		delete(f.early, c.Policy)

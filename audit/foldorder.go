@@ -121,7 +121,10 @@ func (f *fold) apply(it *item, tenant, user string) error {
 		if err != nil {
 			return err
 		}
-		return f.takeControl(&control{Policy: a.Digest})
+		if a.Revision <= f.revision {
+			return fmt.Errorf("pushes policy revision %d after revision %d", a.Revision, f.revision)
+		}
+		return f.takeControl(&control{Policy: a.Digest, Revision: a.Revision})
 	case "grant.revoke":
 		a, err := unmarshal[catalog.GrantRevoke](args)
 		if err != nil {

@@ -127,6 +127,9 @@ func (r *replayer) decide(ctx context.Context, j *job, e *intents.Envelope) erro
 	if e.Type() == typeApprove {
 		res = res.Unheld()
 	}
+	if res.Outlasts(e.TTL()) {
+		return agree(d, intents.Deny, intents.PolicyDenied, nil, nil)
+	}
 	code = intents.OK
 	if x := res.Refusal(); x != nil {
 		code = x.Code

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
@@ -102,6 +103,15 @@ func (r Result) Refusal() *intents.Refusal {
 		refusal.Hint = first.Hint
 	}
 	return refusal
+}
+
+// Outlasts says whether an order that is not denied asks for a longer life than
+// ttl_max allows: that obligation is met by whoever decides, and by nobody after it.
+func (r Result) Outlasts(ttl time.Duration) bool {
+	return r.Verdict() != intents.Deny && slices.ContainsFunc(r.Obligations, func(o intents.Obligation) bool {
+		limit, ok := o.Value.(float64)
+		return o.Name == "ttl_max" && (!ok || ttl.Seconds() > limit)
+	})
 }
 
 func broken(reason string) Result { return Result{Deny: []Rule{{ID: IDEngine, Reason: reason}}} }

@@ -28,14 +28,12 @@ func (r *Router) authorize(ctx context.Context, o *order) error {
 	if o.env.Type() == typeApprove {
 		res = res.Unheld()
 	}
+	if res.Outlasts(o.env.TTL()) {
+		return intents.Refuse(intents.PolicyDenied, "/constraints/ttl_sec", "the order asks for a longer ttl_sec than a policy allows")
+	}
 	if x := res.Refusal(); x != nil {
 		holdFor(&o.decision, res, o.now)
 		return x
-	}
-	for _, ob := range res.Obligations {
-		if limit, ok := ob.Value.(float64); ob.Name == "ttl_max" && (!ok || o.env.TTL().Seconds() > limit) {
-			return intents.Refuse(intents.PolicyDenied, "/constraints/ttl_sec", "the order asks for a longer ttl_sec than a policy allows")
-		}
 	}
 	o.decision.Obligations = res.Obligations
 	return nil
