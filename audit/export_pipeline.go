@@ -148,6 +148,7 @@ func (x *exporter) choose(ctx context.Context, p *piece) error {
 	x.take(&p.content)
 	mine := x.sel.Tenant == "" || tenant == x.sel.Tenant
 	p.rests = p.restsOn(x.sel.Tenant)
+	p.rests = x.ofHeld(&p.content, x.sel.Tenant) || p.rests // asked of every record: it remembers
 	p.whole = p.rests || (mine && (rec.Position >= x.from || x.earlier[rec.Position]))
 	p.bare = !p.whole && x.sel.Complete && x.from == 0
 	if rec.Kind == storage.KindOutcome {

@@ -104,9 +104,12 @@ func (c *content) restsOn(of string) bool {
 	if c.rec.Kind == storage.KindControl {
 		return true
 	}
-	if !c.effective() {
-		return false
-	}
+	return c.effective() && c.actsOn(of)
+}
+
+// actsOn says whether an order of the router, if it takes effect, is one that
+// records of a tenant rest on.
+func (c *content) actsOn(of string) bool {
 	actor := c.body.Actor.Tenant
 	switch c.body.Intent.Type {
 	case "key.put", "policy.push":
@@ -135,6 +138,8 @@ func (c *content) restsOn(of string) bool {
 // state is what an exporter remembers from record to record.
 type state struct {
 	waiting map[int64]waiting
+	held    map[string]bool  // orders of the router that people were asked about and that records rest on, by intent_id
+	release map[int64]string // the same, by position: the key set that their release puts in force
 	keys    map[string]bool // kids that are in force
 	token   string          // the key set in force
 }
@@ -153,6 +158,33 @@ func (s *state) take(c *content) {
 	}
 	if c.rec.Kind == storage.KindOrder && c.decision.Verdict != intents.Deny && len(s.waiting) < maxWaiting {
 		s.waiting[c.rec.Position] = waiting{c.decision.IntentID, c.decision.PolicyDigest, c.digest, c.body.Actor.Tenant}
+	}
+}
+
+// ofHeld says whether later records rest on a held order of the router, on what
+// people said of it, or on its release, at which it takes effect.
+func (s *state) ofHeld(c *content, of string) bool {
+	switch {
+	case c.rec.Kind == storage.KindRelease:
+		token, rests := s.release[c.of]
+		if token != "" {
+			s.know(token)
+		}
+		return rests
+	case c.rec.Kind != storage.KindOrder || c.decision.Executor != catalog.ExecutorRouter:
+		return false
+	case c.decision.Verdict == intents.Hold && c.actsOn(of):
+		var a catalog.KeyPut
+		if c.body.Intent.Type == "key.put" {
+			_ = json.Unmarshal(c.body.Intent.Args, &a) // what is no key set puts none in force
+		}
+		s.held[c.decision.IntentID], s.release[c.rec.Position] = true, a.KeySet
+		return true
+	case c.decision.Verdict == intents.Allow && c.body.Intent.Type == typeApprove:
+		a, err := unmarshal[catalog.Approve](c.body.Intent.Args)
+		return err == nil && s.held[a.IntentID]
+	default:
+		return false
 	}
 }
 

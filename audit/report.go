@@ -22,7 +22,8 @@ type Report struct {
 	Origin   string           `json:"origin"`
 	Tenant   string           `json:"tenant,omitempty"`
 	From     int64            `json:"from"`
-	Size     int64            `json:"size"` // leaves of the last checkpoint
+	Size     int64            `json:"size"`    // leaves of the last checkpoint
+	KeySet   int64            `json:"key_set"` // version of the last one in the bundle: compare it with the published one
 	Orders   int64            `json:"orders"`
 	Receipts int64            `json:"receipts"`
 	Replayed int64            `json:"replayed"`

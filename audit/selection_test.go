@@ -192,3 +192,43 @@ func TestProve(t *testing.T) {
 		t.Errorf("an unknown order: %v", err)
 	}
 }
+
+// Keys that people had to approve came into force with their release: a tenant's
+// bundle has them, and what was said of them.
+func TestHeldKeysAreInEveryBundle(t *testing.T) {
+	w := newWorld(t)
+	hold := w.with("ext/keys.rego", func(string) string {
+		return `package writ.ext.keys
+
+# METADATA
+# title: Keys
+# description: Olga looks at keys.
+# custom:
+#   id: ext.keys
+hold contains {"id": "ext.keys", "reason": "Olga looks at keys.", "approvers": ["olga"]} if input.intent.type == "key.put"
+`
+	})
+	olga := w.AddOperator("system", "olga", "approver")
+	w.blobs.put(hold.Source().Manifest())
+	for _, content := range hold.Source() {
+		w.blobs.put(content)
+	}
+	_, err := w.Policy.Replace(t.Context(), hold.Source(), w.Router.SelfProof)
+	w.Must(err)
+	w.Must(w.Router.PolicyChanged(t.Context()))
+	next := w.NewKey(intents.RoleManager)
+	held := w.Want(w.Keys(func(s *intents.KeySet) { s.Keys = append(s.Keys, next.VerificationKey().ToJWK()) }), intents.ApprovalRequired)
+	w.Want(w.Do(routertest.Order{By: olga, Tenant: "system", User: "olga", Type: "hitl.approve", Args: catalog.Approve{IntentID: held.IntentID, Decision: catalog.DecisionApprove}}), intents.OK)
+	w.Manager = next
+	mine := w.OK(routertest.Order{By: w.Manager, Type: "soul.get", Args: catalog.SoulGet{}})
+	for name, sel := range map[string]audit.Selection{"all": {}, "tenant": {Tenant: "default"}, "complete": {Tenant: "default", Complete: true}} {
+		if r := w.verify(w.export(w.Journal, sel), audit.Options{Trust: w.trust(), Replay: true}); !r.OK || r.KeySet != 4 {
+			t.Errorf("%s: key set %d, %v", name, r.KeySet, r.FirstBad)
+		}
+	}
+	p, err := audit.Prove(t.Context(), w.source(w.Journal), mine.IntentID)
+	w.Must(err)
+	if err := p.Check(*w.trust()); err != nil || len(p.KeySets) != 4 {
+		t.Errorf("%d key sets, %v", len(p.KeySets), err)
+	}
+}

@@ -150,6 +150,7 @@ func Prove(ctx context.Context, s Source, id string) (Proof, error) {
 			return p, err
 		}
 		x.take(&c)
+		x.ofHeld(&c, "")
 		if n := len(p.KeySets); x.token != "" && (n == 0 || p.KeySets[n-1] != x.token) {
 			p.KeySets = append(p.KeySets, x.token)
 		}

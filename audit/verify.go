@@ -179,6 +179,9 @@ func (v *verifier) finish() {
 		v.fail(at, "", "decided by policy "+digest+", which no record puts in force")
 	}
 	r := &v.report
+	if v.fold.keys != nil {
+		r.KeySet = v.fold.keys.set.Version
+	}
 	r.FirstBad, r.OK = v.bad, v.bad == nil
 	r.Witnessed = r.OK && r.WitnessedSize == v.head.Size && r.WitnessedSize > 0
 	r.Complete = r.OK && v.head.Complete && !v.gaps && v.next == v.head.Size && (v.head.Tenant == "" || v.tagged.Load())
