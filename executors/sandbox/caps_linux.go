@@ -3,6 +3,8 @@
 package sandbox
 
 import (
+	"sync"
+
 	"golang.org/x/sys/unix"
 )
 
@@ -12,14 +14,21 @@ func dropBounding(p *program, s *boxSpec) error {
 	if !s.OwnRoot && !holdsCapability(unix.CAP_SETPCAP) {
 		return nil
 	}
-	for c := uintptr(0); ; c++ {
-		// EINVAL: past the last capability of this kernel.
-		if err := unix.Prctl(unix.PR_CAPBSET_READ, c, 0, 0, 0); err != nil {
-			return nil //nolint:nilerr // how the list ends
-		}
+	for c := range capabilities() {
 		p.call(unix.SYS_PRCTL, num(unix.PR_CAPBSET_DROP), num(c), num(0), num(0), num(0))
 	}
+	return nil
 }
+
+// capabilities is how many this kernel has.
+var capabilities = sync.OnceValue(func() uintptr {
+	for c := uintptr(0); ; c++ {
+		// EINVAL: past the last one.
+		if err := unix.Prctl(unix.PR_CAPBSET_READ, c, 0, 0, 0); err != nil {
+			return c
+		}
+	}
+})
 
 // dropCapabilities empties the other four sets.
 func dropCapabilities(p *program, _ *boxSpec) error {

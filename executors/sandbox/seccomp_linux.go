@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -58,42 +59,70 @@ const unknownPID = 1<<31 - 1
 // installFilter puts the filter over all that follows. Outside a pid namespace
 // the box fills in its pid, to which it may send signals.
 func installFilter(p *program, s *boxSpec) error {
-	pid := unknownPID
+	get := outsideFilter
 	if s.OwnPIDs {
-		pid = 1
+		get = insideFilter
 	}
-	rules := seccompRules(pid)
 	if s.Layers&layerCode == 0 {
-		for i, r := range rules {
-			if r.nr == unix.SYS_MMAP || r.nr == unix.SYS_MPROTECT {
-				rules[i].any = nil
-			}
-		}
+		get = lenientFilter
 	}
-	filter, err := seccompFilter(rules)
+	filter, err := get()
 	if err != nil {
 		return err
 	}
-	var code []byte
-	for _, f := range filter {
-		code = binary.NativeEndian.AppendUint16(code, f.Code)
-		code = append(code, f.Jt, f.Jf)
-		code = binary.NativeEndian.AppendUint32(code, f.K)
-	}
-	at := p.bytes(code)
-	for i, f := range filter {
-		if f.K == unknownPID {
-			p.call(unix.SYS_GETPID)
-			p.store(at, uint64(i*unix.SizeofSockFilter+4))
-		}
+	at := p.bytes(filter.code)
+	for _, offset := range filter.pids {
+		p.call(unix.SYS_GETPID)
+		p.store(at, offset)
 	}
 	// struct sock_fprog: u16 length, padding, pointer.
-	header := binary.NativeEndian.AppendUint16(nil, uint16(len(filter))) //nolint:gosec // G115: within range
+	size := len(filter.code) / unix.SizeofSockFilter
+	header := binary.NativeEndian.AppendUint16(nil, uint16(size)) //nolint:gosec // G115: within range
 	header = append(header, make([]byte, 6)...)
 	fprog := p.bytes(binary.NativeEndian.AppendUint64(header, at.value))
 	p.pointerAt(fprog, 8)
 	p.call(unix.SYS_SECCOMP, num(unix.SECCOMP_SET_MODE_FILTER), num(0), fprog)
 	return nil
+}
+
+// The filters there are, each compiled once: that takes longer than the rest of
+// a box's program.
+var (
+	insideFilter  = sync.OnceValues(func() (filterCode, error) { return encode(seccompRules(1)) })
+	outsideFilter = sync.OnceValues(func() (filterCode, error) { return encode(seccompRules(unknownPID)) })
+	// lenientFilter admits new machine code.
+	lenientFilter = sync.OnceValues(func() (filterCode, error) {
+		rules := seccompRules(unknownPID)
+		for i, r := range rules {
+			if r.nr == unix.SYS_MMAP || r.nr == unix.SYS_MPROTECT {
+				rules[i].any = nil
+			}
+		}
+		return encode(rules)
+	})
+)
+
+// filterCode is a filter as the kernel reads it.
+type filterCode struct {
+	code []byte
+	pids []uint64 // offsets in code that take the pid of the box
+}
+
+func encode(rules []rule) (filterCode, error) {
+	filter, err := seccompFilter(rules)
+	if err != nil {
+		return filterCode{}, err
+	}
+	var c filterCode
+	for _, f := range filter {
+		if f.K == unknownPID {
+			c.pids = append(c.pids, uint64(len(c.code)+4))
+		}
+		c.code = binary.NativeEndian.AppendUint16(c.code, f.Code)
+		c.code = append(c.code, f.Jt, f.Jf)
+		c.code = binary.NativeEndian.AppendUint32(c.code, f.K)
+	}
+	return c, nil
 }
 
 // seccompFilter compiles rules.
