@@ -118,6 +118,15 @@ func (v *View) legalAdmin(e *intents.Envelope, now time.Time) (effect, error) {
 			touches = append(touches, subjectPlan(x.tenant, x.plan.view.PlanID))
 		}
 		return accepted(touches...)
+	case typeErase:
+		a, err := argsOf[catalog.RecordErase](e)
+		if err != nil {
+			return effect{}, err
+		}
+		if x, open := v.d.unknown[a.IntentID]; open && x.tenant == adminTenant(actor, a.Tenant) {
+			return effect{}, illegal("/intent/args/intent_id", "nobody knows how the order ended: resolve it first")
+		}
+		return accepted(subjectOrder(a.IntentID))
 	default:
 		return effect{}, fmt.Errorf("no control order %s", e.Type())
 	}
@@ -236,6 +245,8 @@ func (d *Directory) foldAdmin(o decided) error {
 				x.fact.Status, x.fact.Code = undelivered, intents.Indeterminate
 			}
 		}
+	case typeErase:
+		return d.foldErase(o)
 	default:
 		return fmt.Errorf("no fold for %s", o.typ)
 	}

@@ -261,6 +261,9 @@ func (r *Router) rejudge(ctx context.Context, o *order, w waiting) (*order, erro
 		if err := r.move(h); err != nil {
 			return h, err
 		}
+		if err := r.mayErase(ctx, h); err != nil {
+			return h, err
+		}
 		return h, r.provePush(ctx, h) // policies may come from a place by now
 	}
 	return h, nil

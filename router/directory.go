@@ -76,8 +76,9 @@ type Directory struct {
 	unknown  map[string]unknown   // indeterminate orders by intent_id, until order.resolve
 	holds    holds
 	settled  map[int64]string // resolved orders by position: done, failed
-	outcome  func(of int64)   // told of every outcome, after the fold
-	faults   []error          // records that could not be folded; not ready while there are any
+	erasures erasures
+	outcome  func(of int64) // told of every outcome, after the fold
+	faults   []error        // records that could not be folded; not ready while there are any
 }
 
 // tenant is the directory data of one tenant.
@@ -120,6 +121,7 @@ func NewDirectory() *Directory {
 		tenants: make(map[string]*tenant), retained: make(map[string][]retention), apiKeys: make(map[string]apiKeyRow),
 		revoked: make(map[string]time.Time), plans: make(map[string]*plan), tasks: make(map[string]*task),
 		taskKID: make(map[string]string), orders: make(map[int64]*openOrder), unknown: make(map[string]unknown), settled: make(map[int64]string), holds: newHolds(),
+		erasures: erasures{blobs: make(map[int64]bool)},
 	}
 }
 

@@ -38,6 +38,9 @@ func (r *Router) perform(ctx context.Context, o *order) (*intents.Answer, error)
 	case o.row.Executor == catalog.ExecutorRouter:
 		r.metrics.accepted()
 		r.wipe(ctx, o)
+		if err := r.eraseFor(ctx, o); err != nil {
+			return nil, err
+		}
 		if o.settled != nil && o.settled.released != nil {
 			r.goOn(ctx, o.settled.released)
 		}

@@ -21,9 +21,20 @@ func (o *decided) readSummary(r storage.Record) error {
 	if err != nil {
 		return err
 	}
-	b := s.Body()
-	o.typ, o.args, o.user, o.tenant, o.ctx, o.erased = s.Type, b.Intent.Args, s.User, s.Tenant, s.Context, true
-	return nil
+	var f struct {
+		Skill struct {
+			Name string `json:"name"`
+		} `json:"skill"`
+	}
+	if err := json.Unmarshal(r.Parts[storage.PartFacts], &f); err != nil {
+		return err
+	}
+	o.args, err = json.Marshal(struct { // names that projections keep
+		PlanID string `json:"plan_id,omitempty"`
+		Skill  string `json:"skill,omitempty"`
+	}{s.PlanID, f.Skill.Name})
+	o.typ, o.user, o.tenant, o.ctx, o.erased = s.Type, s.User, s.Tenant, s.Context, true
+	return err
 }
 
 // shownArgs are what drivers of the plan are told of the arguments.

@@ -68,6 +68,7 @@ func (r *Router) WatchHolds(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
+			r.eraseLater(ctx)
 			if err := r.ExpireHolds(ctx); err != nil && ctx.Err() == nil {
 				r.cfg.Log.WarnContext(ctx, "holds past their deadline stay", slog.String("error", err.Error()))
 			}

@@ -56,6 +56,7 @@ func (r *Router) stages() []func(context.Context, *order) error {
 		r.idempotency, // 5
 		r.rbac,        // 6
 		r.provePush,   // of 5, but dear: only for those who may push
+		r.mayErase,    // likewise
 		r.authorize,   // 7
 	}
 }

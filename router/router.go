@@ -130,6 +130,7 @@ func (r *Router) Start(ctx context.Context) error {
 	if err := errors.Join(r.recover(ctx), r.ExpireHolds(ctx)); err != nil {
 		return err
 	}
+	r.eraseLater(ctx) // what a crash left; who reads the journal now is waited for later
 	r.ready.Store(true)
 	return nil
 }

@@ -15,6 +15,7 @@ var (
 		{Type: "policy.push", Title: "Put a policy in force for all tenants", Capability: "admin:policy", Signers: operators, Executor: ExecutorRouter, Effect: Idempotent},
 		{Type: "grant.revoke", Title: "End a user's grants, plans and runs", Capability: "admin:grants", Signers: operators, Executor: ExecutorRouter, Effect: Idempotent},
 		{Type: "order.resolve", Title: "Say how an indeterminate order ended", Capability: "admin:orders", Signers: operators, Executor: ExecutorRouter, Effect: Idempotent},
+		{Type: "record.erase", Title: "Take parts of an order out of its records", Capability: "admin:records", Signers: operators, Executor: ExecutorRouter, Effect: Idempotent},
 	}
 )
 

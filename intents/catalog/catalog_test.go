@@ -92,6 +92,7 @@ var examples = map[string]example{
 	"key.put":        {[]any{KeyPut{KeySet: "e30.e30.AA"}}, []any{accepted}},
 	"skill.approve":  {[]any{SkillApprove{Tenant: "default", Skill: "feed", Digest: digest, Effect: Pure}}, []any{accepted}},
 	"grant.revoke":   {[]any{GrantRevoke{Tenant: "default", Sub: "ana", Before: "2026-11-20T10:00:00Z"}}, []any{accepted}},
+	"record.erase":   {[]any{RecordErase{IntentID: digest, Position: 7, Parts: []string{ErasesOrder, ErasesResult, ErasesBlobs}, Reason: "asked for by the person"}, RecordErase{Tenant: "acme", IntentID: digest, Parts: []string{ErasesResult}, Reason: "r"}}, []any{accepted}},
 	"order.resolve":  {[]any{OrderResolve{IntentID: digest, Status: "done", Reason: "seen at the bank"}}, []any{accepted}},
 	"policy.push":    {[]any{PolicyPush{Revision: 7, Digest: digest, Bundle: "H4sI"}}, []any{accepted}},
 	"hitl.approve": {[]any{

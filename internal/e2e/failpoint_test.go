@@ -18,6 +18,7 @@ type death struct {
 	after string // passes count when step 2 is about to act (chosen) or its skill server was called (acted)
 	skill string // what step 2 of the plan calls
 	first string // the death before, as WRIT_FAILPOINT has it
+	erase bool   // the orders that the test seals are erased all the while
 	held  bool   // step 2 waits for a person, who approves at once
 }
 
@@ -47,6 +48,9 @@ var deaths = []death{
 	{point: failpoint.JournalPublished, n: 26},
 	{point: failpoint.JournalAnswered, n: 16},
 	{point: failpoint.JournalCopied, n: 3},
+	{point: failpoint.JournalErasing, n: 2, erase: true},
+	{point: failpoint.JournalErased, n: 2, erase: true},
+	{point: failpoint.JournalEmptied, n: 3, erase: true},
 	{point: failpoint.OrderDecided, n: 14},
 	{point: failpoint.OrderDecided, n: 1, after: chosen},
 	{point: failpoint.OrderCommitted, n: 6},
@@ -58,6 +62,9 @@ var deaths = []death{
 	{point: failpoint.OrderReported, n: 1, after: acted, skill: "parcel_label"},
 	{point: failpoint.OrderFinished, n: 9},
 	{point: failpoint.StepFinished, n: 1},
+	{point: failpoint.ErasureAccepted, n: 2, erase: true},
+	{point: failpoint.ErasureBlobs, n: 2, erase: true},
+	{point: failpoint.ErasureDone, n: 3, erase: true},
 	{point: failpoint.HoldReleased, n: 1, held: true},
 	{point: failpoint.RecoveryTaken, n: 1, skill: "parcel_label", first: "executor.done", after: acted},
 	{point: failpoint.RecoveryEnded, n: 1, first: "executor.done", after: acted},

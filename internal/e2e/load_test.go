@@ -120,6 +120,9 @@ func (l *load) die(at string) {
 			}
 		})
 		asking.Go(func() { l.sendSessions(asked) })
+		if l.how.erase {
+			asking.Go(func() { l.eraseSessions(asked) })
+		}
 		select {
 		case <-l.ended:
 		case <-time.After(patience):

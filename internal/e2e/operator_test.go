@@ -16,6 +16,18 @@ import (
 // submits it as anybody would.
 func (s *system) operate(typ string, args any) {
 	s.t.Helper()
+	var jwks intents.JWKS
+	s.call(person{}, http.MethodGet, "/.well-known/jwks.json", nil, &jwks)
+	sealed := s.byOperator(jwks.Origin, typ, args)
+	var a intents.Answer
+	if status, p := s.call(person{}, http.MethodPost, "/v1/intents", json.RawMessage(sealed), &a); status != http.StatusOK || a.Code != intents.OK {
+		s.t.Fatalf("%s: HTTP %d %+v %+v", typ, status, p, a)
+	}
+}
+
+// byOperator seals an order of the operator of system.
+func (s *system) byOperator(origin, typ string, args any) []byte {
+	s.t.Helper()
 	keys, err := keydir.Load(filepath.Join(s.dir, "keys"))
 	if err != nil {
 		s.t.Fatal(err)
@@ -24,19 +36,14 @@ func (s *system) operate(typ string, args any) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	var jwks intents.JWKS
-	s.call(person{}, http.MethodGet, "/.well-known/jwks.json", nil, &jwks)
 	sealed, _, err := intents.Seal(keys[intents.RoleOperator], intents.Body{
 		Version: intents.Version, Intent: intents.Intent{Type: typ, Args: raw}, Actor: intents.Actor{UserID: "local", Tenant: "system"},
-		Constraints: intents.Constraints{IssuedAt: intents.FormatTime(time.Now()), TTLSec: 60, Audience: jwks.Origin, IdempotencyKey: "rnd_" + rand.Text()},
+		Constraints: intents.Constraints{IssuedAt: intents.FormatTime(time.Now()), TTLSec: 60, Audience: origin, IdempotencyKey: "rnd_" + rand.Text()},
 	})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	var a intents.Answer
-	if status, p := s.call(person{}, http.MethodPost, "/v1/intents", json.RawMessage(sealed), &a); status != http.StatusOK || a.Code != intents.OK {
-		s.t.Fatalf("%s: HTTP %d %+v %+v", typ, status, p, a)
-	}
+	return sealed
 }
 
 // addTenant makes a tenant.

@@ -37,6 +37,7 @@ func (l *load) judge() {
 		}
 	}
 	l.bundleVerifies(next)
+	l.erased()
 }
 
 // journalWhole reads the journal: no gap, and one outcome for every order that

@@ -31,6 +31,9 @@ const (
 	JournalPublished Point = "journal.published" // in the fold; no caller was answered
 	JournalAnswered  Point = "journal.answered"  // every caller was answered
 	JournalCopied    Point = "journal.copied"    // the write-ahead log was copied into the database
+	JournalErasing   Point = "journal.erasing"   // parts are overwritten in a transaction that is not committed
+	JournalErased    Point = "journal.erased"    // they are overwritten; the write-ahead log may have their bytes
+	JournalEmptied   Point = "journal.emptied"   // the write-ahead log is empty, nobody was told
 
 	OrderDecided   Point = "order.decided"   // stages 1 to 7 have passed
 	OrderCommitted Point = "order.committed" // durable, nothing was sent
@@ -38,6 +41,10 @@ const (
 	OrderReported  Point = "order.reported"  // its executor has answered, the outcome is not durable
 	OrderFinished  Point = "order.finished"  // the outcome is durable, nobody was told
 	StepFinished   Point = "step.finished"   // the step has ended, its files are not wiped
+
+	ErasureAccepted Point = "erasure.accepted" // durable, nothing is erased
+	ErasureBlobs    Point = "erasure.blobs"    // the blobs are gone, the parts are not
+	ErasureDone     Point = "erasure.done"     // all is gone, nobody was told
 
 	HoldReleased Point = "hold.released" // a held order was released, nothing was sent
 
@@ -66,8 +73,8 @@ const (
 func Points() []Point {
 	return []Point{
 		GenesisKeys, GenesisCommitted, BlobReceived, BlobRenamed, BlobKept,
-		JournalOpening, JournalReplayed, JournalJudged, JournalRecords, JournalKeylog, JournalDurable, JournalPublished, JournalAnswered, JournalCopied,
-		OrderDecided, OrderCommitted, OrderTicketed, OrderReported, OrderFinished, StepFinished, HoldReleased, RecoveryTaken, RecoveryEnded, ExecutorDone,
+		JournalOpening, JournalReplayed, JournalJudged, JournalRecords, JournalKeylog, JournalDurable, JournalPublished, JournalAnswered, JournalCopied, JournalErasing, JournalErased, JournalEmptied,
+		OrderDecided, OrderCommitted, OrderTicketed, OrderReported, OrderFinished, StepFinished, ErasureAccepted, ErasureBlobs, ErasureDone, HoldReleased, RecoveryTaken, RecoveryEnded, ExecutorDone,
 		DocumentWritten, DocumentDurable, MemoryLocked, MemoryWritten, SessionWritten,
 		LedgerAdded, LedgerIntegrated, LedgerSigned, RecorderEvents, RecorderPlan, RecorderIndex, RecorderReached,
 	}

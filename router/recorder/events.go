@@ -199,6 +199,9 @@ func (r *Recorder) released(ctx context.Context, rec storage.Record) error {
 	if err := r.writeEvents(s, []event{{"approval.released", map[string]any{"type": s.Type, "approved_by": people}}}, rec); err != nil {
 		return err
 	}
+	if err := r.erased(ctx, s, rec); err != nil {
+		return err
+	}
 	return r.writePlan(s, rec)
 }
 

@@ -209,6 +209,11 @@ func (r *Recorder) observe(ctx context.Context, rec storage.Record, write bool) 
 		if err := r.writePlan(s, rec); err != nil {
 			return err
 		}
+		if s.Decision.Verdict == intents.Allow {
+			if err := r.erased(ctx, s, rec); err != nil {
+				return err
+			}
+		}
 		return r.writeIndex(s)
 	case storage.KindRelease:
 		return r.released(ctx, rec)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/storage"
 )
 
@@ -79,6 +80,7 @@ func (j *Journal) overwrite(ctx context.Context, what []storage.Erasure) error {
 	if err := j.replace(ctx, bodies); err != nil {
 		return j.storeFailed(ctx, err)
 	}
+	failpoint.Hit(failpoint.JournalErased)
 	j.ckpt.dirty.Store(true)
 	return nil
 }
@@ -126,6 +128,7 @@ func (j *Journal) replace(ctx context.Context, bodies map[int64][]byte) error {
 			return fmt.Errorf("erase record %d: %w", position, err)
 		}
 	}
+	failpoint.Hit(failpoint.JournalErasing)
 	if err := j.scrubRoot(ctx); err != nil {
 		return fmt.Errorf("scrub: %w", err)
 	}
@@ -185,5 +188,6 @@ func (j *Journal) emptyLog(ctx context.Context) (err error) {
 	case err != nil:
 		return j.storeFailed(ctx, err)
 	}
+	failpoint.Hit(failpoint.JournalEmptied)
 	return nil
 }

@@ -1,0 +1,252 @@
+package router_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/blobdir"
+)
+
+// erase asks the operator of system to take parts of an order of default away.
+func erase(w *routertest.World, a *intents.Answer, parts ...string) *intents.Answer {
+	w.Helper()
+	return w.Admin("record.erase", eraseArgs(a, parts...))
+}
+
+func eraseArgs(a *intents.Answer, parts ...string) catalog.RecordErase {
+	return catalog.RecordErase{Tenant: "default", IntentID: a.IntentID, Position: *a.Position, Parts: parts, Reason: "the person asked for it"}
+}
+
+// inRecords says which records have a text in a part.
+func inRecords(w *routertest.World, text string) (found []int64) {
+	w.Helper()
+	for _, r := range w.Records() {
+		for _, part := range r.Parts {
+			if bytes.Contains(part, []byte(text)) {
+				found = append(found, r.Position)
+				break
+			}
+		}
+	}
+	return found
+}
+
+// TestErase: order and result leave their records, the digests stay, what is told
+// of the order has neither, and a restart folds the rest.
+func TestErase(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	task := started(w, catalog.Once)
+	w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`"anas-reply"`)})))
+	call := w.Want(task.Call("feed", `{"name":"anas-name"}`), intents.OK)
+	if len(inRecords(w, "anas-name")) != 1 || len(inRecords(w, "anas-reply")) != 1 {
+		t.Fatal("the test looks in the wrong place")
+	}
+	before := w.Records()
+	if a := w.Want(erase(w, call, catalog.ErasesOrder), intents.MalformedArgs); !strings.Contains(a.Reason, "plan has not ended") {
+		t.Errorf("%s", a.Reason)
+	}
+	task.Fail()
+	w.Want(erase(w, call, catalog.ErasesResult), intents.OK)
+	if where := inRecords(w, "anas-reply"); len(where) > 0 {
+		t.Errorf("the result is still in %v", where)
+	}
+	if len(inRecords(w, "anas-name")) == 0 {
+		t.Error("the order is gone, and nobody asked for that")
+	}
+	w.Want(erase(w, call, catalog.ErasesOrder, catalog.ErasesResult), intents.OK)
+	w.Want(erase(w, call, catalog.ErasesOrder), intents.OK)
+	if where := inRecords(w, "anas-name"); len(where) > 0 {
+		t.Errorf("the order is still in %v", where)
+	}
+	for i, was := range before {
+		if is := w.Records()[i]; is.Digest() != was.Digest() {
+			t.Errorf("record %d has another digest", i)
+		}
+	}
+	check := func(w *routertest.World) {
+		t.Helper()
+		w.Must(w.Dir.Err())
+		a, err := w.Router.Order(t.Context(), *call.Position)
+		w.Must(err)
+		if a.Outcome.Result != nil || a.Reason != storage.ErasedReason || a.Receipt != call.Receipt || a.Code != intents.OK {
+			t.Errorf("%+v %+v", a, a.Outcome)
+		}
+	}
+	check(w)
+	after := w.Restart()
+	check(after)
+	was, _ := w.Dir.View().Plan("default", "p1")
+	is, _ := after.Dir.View().Plan("default", "p1")
+	if d := cmp.Diff(was, is); d != "" || len(is.Facts) != 1 || string(is.Facts[0].Args) != `{}` {
+		t.Errorf("the plan, -before +after a restart:\n%s%+v", d, is.Facts)
+	}
+}
+
+// TestEraseRefused: no control record, no order on which others rest, none that
+// has not ended or is another's, and nobody who might not.
+func TestEraseRefused(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	task := started(w, catalog.Pure)
+	w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)})))
+	call := w.Want(task.Call("feed", `{}`), intents.OK)
+	denied := w.Want(task.Call("other", `{}`), intents.TaskScope)
+	task.Fail()
+	w.Want(w.Admin("admin.put", catalog.AdminPut{New: &catalog.Tenant{ID: "acme"}}), intents.OK)
+	stranger := w.AddOperator("acme", "eve", "admin")
+	clerk := w.AddOperator("default", "carl", "auditor")
+	own := w.AddOperator("default", "dora", "admin")
+	at := func(position int64) *intents.Answer {
+		return &intents.Answer{IntentID: call.IntentID, Position: &position}
+	}
+	order := catalog.ErasesOrder
+	for name, c := range map[string]struct {
+		args catalog.RecordErase
+		code intents.Code
+		by   *intents.Signer
+		as   string
+		of   string
+	}{
+		"genesis":                   {args: eraseArgs(at(0), order), code: intents.MalformedArgs},
+		"no record":                 {args: eraseArgs(at(1<<40), order), code: intents.MalformedArgs},
+		"outcome":                   {args: eraseArgs(at(*call.Position+1), order), code: intents.MalformedArgs},
+		"another order's place":     {args: eraseArgs(at(*denied.Position), order), code: intents.MalformedArgs},
+		"order of the router":       {args: eraseArgs(at(1), order), code: intents.MalformedArgs},
+		"result of a refused order": {args: eraseArgs(denied, catalog.ErasesResult), code: intents.MalformedArgs},
+		"no such part":              {args: eraseArgs(call, "decision"), code: intents.SchemaInvalid},
+		"no part":                   {args: eraseArgs(call), code: intents.SchemaInvalid},
+		"blobs that stay":           {args: eraseArgs(call, catalog.ErasesBlobs), code: intents.MalformedArgs},
+		"not of system":             {args: catalog.RecordErase{IntentID: call.IntentID, Position: *call.Position, Parts: []string{order}, Reason: "r"}, code: intents.MalformedArgs},
+		"another tenant's":          {args: eraseArgs(call, order), code: intents.RBACForbidden, by: &stranger, as: "eve", of: "acme"},
+		"as one's own":              {args: catalog.RecordErase{IntentID: call.IntentID, Position: *call.Position, Parts: []string{order}, Reason: "r"}, code: intents.MalformedArgs, by: &stranger, as: "eve", of: "acme"},
+		"who may not":               {args: eraseArgs(call, order), code: intents.RBACForbidden, by: &clerk, as: "carl", of: "default"},
+		"no operator":               {args: eraseArgs(call, order), code: intents.KeyRole, by: &w.Planner},
+	} {
+		o := routertest.Order{By: w.Operator, Type: "record.erase", Args: c.args, Tenant: c.of, User: c.as}
+		if c.by != nil {
+			o.By = *c.by
+		}
+		if a := w.Do(o); a.Code != c.code {
+			t.Errorf("%s: %s, want %s: %s %s", name, a.Code, c.code, a.Pointer, a.Reason)
+		}
+	}
+	for _, r := range w.Records() {
+		if len(r.Erased) > 0 {
+			t.Errorf("record %d has lost %v", r.Position, r.Erased)
+		}
+	}
+	// The refused order itself, and by an operator of the tenant.
+	w.Want(erase(w, denied, order), intents.OK)
+	w.Want(w.Do(routertest.Order{By: own, Type: "record.erase", Args: eraseArgs(call, order), Tenant: "default", User: "dora"}), intents.OK)
+	for _, a := range []*intents.Answer{denied, call} {
+		if r := w.Records()[*a.Position]; r.Parts[storage.PartOrder] != nil || r.Parts[storage.PartGrant] != nil {
+			t.Errorf("record %d has its order still", r.Position)
+		}
+	}
+	w.Restart()
+}
+
+// TestEraseHeld: an order that waits, and the order of one that people have
+// approved, stay.
+func TestEraseHeld(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	x := heldCall(w, catalog.Once, `{"once":true}`)
+	w.Want(erase(w, x.held, catalog.ErasesResult), intents.MalformedArgs)
+	x.says("ben", catalog.DecisionReject)
+	x.task.Fail()
+	w.Want(erase(w, x.held, catalog.ErasesOrder), intents.MalformedArgs)
+	w.Want(erase(w, x.held, catalog.ErasesResult), intents.OK)
+}
+
+// slowEraser is a journal whose next erasures fail.
+type slowEraser struct {
+	storage.Journal
+	storage.Eraser
+	left *int
+}
+
+func (f slowEraser) Erase(ctx context.Context, what ...storage.Erasure) error {
+	if *f.left > 0 {
+		*f.left--
+		return errors.New("somebody reads")
+	}
+	return f.Eraser.Erase(ctx, what...)
+}
+
+// TestEraseLater: an accepted erasure that could not be carried out is not said to
+// be done, and is done with the next one, or by the next start.
+func TestEraseLater(t *testing.T) {
+	for _, how := range []string{"next", "start"} {
+		fails := 1
+		w := routertest.New(t, routertest.Options{Wrap: func(j storage.Journal) storage.Journal {
+			eraser, ok := j.(storage.Eraser)
+			if !ok {
+				t.Fatal("no eraser")
+			}
+			return slowEraser{j, eraser, &fails}
+		}})
+		find := func(query string) *intents.Answer {
+			return w.OK(routertest.Order{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: query}})
+		}
+		first, second := find("first-word"), find("second-word")
+		w.Want(erase(w, first, catalog.ErasesOrder), intents.InFlight)
+		if len(inRecords(w, "first-word")) == 0 {
+			t.Fatal("the test fails nothing")
+		}
+		if how == "next" {
+			w.Want(erase(w, second, catalog.ErasesOrder), intents.OK)
+		} else {
+			w = w.Restart()
+		}
+		if where := inRecords(w, "first-word"); len(where) > 0 {
+			t.Errorf("%s: still in %v", how, where)
+		}
+	}
+}
+
+// TestEraseBlobs: a blob goes when no record of another order names it.
+func TestEraseBlobs(t *testing.T) {
+	blobs, err := blobdir.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := routertest.New(t, routertest.Options{Blobs: blobs})
+	keep := func(text string) string {
+		ref, _, err := blobs.Keep(t.Context(), "default", strings.NewReader(text))
+		w.Must(err)
+		return ref
+	}
+	there := func(ref string) bool {
+		f, _, err := blobs.Fetch(t.Context(), "default", ref)
+		if errors.Is(err, storage.ErrNotFound) {
+			return false
+		}
+		w.Must(err)
+		_, err = io.Copy(io.Discard, f)
+		w.Must(errors.Join(err, f.Close()))
+		return true
+	}
+	alone, shared, unnamed := keep("alone"), keep("shared"), keep("unnamed")
+	find := func(query string) *intents.Answer {
+		return w.OK(routertest.Order{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: query}})
+	}
+	one, other := find(alone+" "+shared), find(shared)
+	w.Want(erase(w, one, catalog.ErasesOrder, catalog.ErasesBlobs), intents.OK)
+	if there(alone) || !there(shared) || !there(unnamed) {
+		t.Errorf("alone %v, shared %v, unnamed %v", there(alone), there(shared), there(unnamed))
+	}
+	w.Want(erase(w, other, catalog.ErasesBlobs), intents.OK)
+	if there(shared) || !there(unnamed) {
+		t.Errorf("shared %v, unnamed %v", there(shared), there(unnamed))
+	}
+	w.Restart()
+}
