@@ -140,8 +140,8 @@ type state struct {
 	waiting map[int64]waiting
 	held    map[string]bool  // orders of the router that people were asked about and that records rest on, by intent_id
 	release map[int64]string // the same, by position: the key set that their release puts in force
-	keys    map[string]bool // kids that are in force
-	token   string          // the key set in force
+	keys    map[string]bool  // kids that are in force
+	token   string           // the key set in force
 }
 
 // waiting is what its receipt says of an order whose outcome has not come yet, and whose it is.

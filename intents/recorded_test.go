@@ -98,8 +98,10 @@ func TestRecordedBody(t *testing.T) {
 		Version: Version, Intent: Intent{Type: "skill.call", Args: json.RawMessage(`{"skill":"a"}`)}, TraceID: strings.Repeat("a", 32),
 		Actor:       Actor{UserID: "u", Tenant: "acme", Roles: []string{"user", "auditor"}, Grant: "a.b.c"},
 		Constraints: Constraints{IssuedAt: "2026-11-20T10:00:00.000Z", TTLSec: 120, Audience: "writ/x", IdempotencyKey: "k", Capabilities: []string{"skills:call"}},
-		Context: &Context{SessionID: "s", TurnID: "t", PlanID: "p", Revision: 1, Step: 2, TaskID: "task", RunID: "r", NodeID: "n", Cause: "sha256:" + strings.Repeat("0", 64),
-			Agent: &Agent{Name: "a", Digest: "sha256:" + strings.Repeat("1", 64)}, Labels: map[string]string{"l": "v"}},
+		Context: &Context{
+			SessionID: "s", TurnID: "t", PlanID: "p", Revision: 1, Step: 2, TaskID: "task", RunID: "r", NodeID: "n", Cause: "sha256:" + strings.Repeat("0", 64),
+			Agent: &Agent{Name: "a", Digest: "sha256:" + strings.Repeat("1", 64)}, Labels: map[string]string{"l": "v"},
+		},
 	}
 	raw, err := json.Marshal(body)
 	if err == nil {

@@ -47,13 +47,12 @@ func makeLog(ctx context.Context, dir string, orders int64) (m madeLog, err erro
 	if err := w.start(ctx, answering{}, 0); err != nil {
 		return m, err
 	}
-	m.dir = dir
 	source, err := w.played(ctx, orders, &m.orders)
 	if err != nil {
 		return m, err
 	}
-	m.bundle = filepath.Join(dir, "bundle.jsonl")
-	f, err := os.Create(m.bundle)
+	bundle := filepath.Join(dir, "bundle.jsonl")
+	f, err := os.Create(bundle) //nolint:gosec // G703: our own temporary directory
 	if err != nil {
 		return m, err
 	}
@@ -63,7 +62,7 @@ func makeLog(ctx context.Context, dir string, orders int64) (m madeLog, err erro
 		return m, err
 	}
 	trust := audit.NewTrust(w.keys[intents.RoleRoot].VerificationKey())
-	m.trust = &trust
+	m.dir, m.bundle, m.trust = dir, bundle, &trust
 	return m, nil
 }
 

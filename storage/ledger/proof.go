@@ -128,7 +128,7 @@ type Prover struct{ nodes nodes }
 
 // Prover for the tree of a size.
 func (r *Reader) Prover(size int64) *Prover {
-	return &Prover{nodes{size: uint64(max(size, 0)), read: r.tile, tiles: map[tileID]*tile{}}} //nolint:gosec // G115: not negative
+	return &Prover{nodes{size: uint64(max(size, 0)), read: r.tile, tiles: map[tileID]*tile{}}}
 }
 
 // Inclusion is the proof for a position.

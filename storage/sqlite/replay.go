@@ -110,7 +110,7 @@ func (r *reading) read(rows *sql.Rows) error {
 // stop ends the reading, if it has not ended, and waits for it.
 func (r *reading) stop() {
 	close(r.stopped)
-	for range r.batches { //nolint:revive // until it is closed
+	for range r.batches { // until it is closed
 	}
 }
 
