@@ -344,17 +344,53 @@ func (d *drive) complete(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := d.order(ctx, "plan.close", catalog.PlanClose{PlanID: d.turn.PlanID, Epoch: d.epoch, Status: string(catalog.PlanComplete), Response: out.Response}, nil); err != nil {
+	data, err := d.answer(ctx)
+	if err != nil {
 		return err
 	}
-	var data json.RawMessage
-	if n := len(d.plan.Steps); n > 0 {
-		data = d.results[d.plan.Steps[n-1].Step].answer()
+	if _, err := d.order(ctx, "plan.close", catalog.PlanClose{PlanID: d.turn.PlanID, Epoch: d.epoch, Status: string(catalog.PlanComplete), Response: out.Response}, nil); err != nil {
+		return err
 	}
 	d.frame(bus.FrameAnswer, bus.AnswerData{Response: out.Response, Data: data})
 	d.frame(bus.FrameDone, bus.DoneData{PlanID: d.turn.PlanID, Status: string(catalog.PlanComplete)})
 	return nil
 }
+
+// answer is the result of the last step as the user gets it. What is too large to
+// be inline is kept for good, since its file goes soon and is nobody's to read;
+// where that is refused, the user is told of the file and sees its first lines.
+func (d *drive) answer(ctx context.Context) (json.RawMessage, error) {
+	if len(d.plan.Steps) == 0 {
+		return nil, nil
+	}
+	last := d.plan.Steps[len(d.plan.Steps)-1]
+	if d.results[last.Step].ref == nil {
+		return d.results[last.Step].answer(), nil
+	}
+	if err := d.read(ctx, last.Step, last.MemoryKey); err != nil { // its file may have been swept since
+		return nil, err
+	}
+	r := d.results[last.Step]
+	if r.ref == nil {
+		return r.answer(), nil
+	}
+	var kept catalog.ArtifactPutResult
+	_, err := d.order(ctx, "artifact.put", catalog.ArtifactPut{From: r.ref.FileID, MediaType: resultType}, &kept)
+	var refused *OrderError
+	if errors.As(err, &refused) {
+		d.cfg.Log.WarnContext(ctx, "a large result is not kept", slog.String("plan_id", d.turn.PlanID), slog.String("error", err.Error()))
+		return r.answer(), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(bus.ArtifactData{
+		Artifact: kept.Artifact, SizeBytes: kept.SizeBytes, MediaType: resultType, URL: bus.ArtifactURL(kept.Artifact), Sample: r.ref.Sample,
+	})
+}
+
+// resultType of what a step remembers: JSON, in a file with an element a line.
+const resultType = "application/json"
 
 // fail closes the plan with the structured failure (PLN-18), for machines, and
 // tells the user why in plain language (C-29).

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -153,6 +154,50 @@ func TestTurn(t *testing.T) {
 		if o.Type != "skill.load" && o.Role != role || o.Type == "skill.load" && o.Role == intents.RoleManager {
 			t.Errorf("%s was signed by a %s key", o.Type, o.Role)
 		}
+	}
+}
+
+// TestLargeAnswer: a result that is too large to be inline is kept, and the answer
+// says where it is read; where it may not be kept, what there is of it is shown.
+func TestLargeAnswer(t *testing.T) {
+	file := &catalog.Reference{FileID: "f_1", SizeBytes: 60_000, SHA256: intents.Digest(nil), Sample: []string{"[", "1"}}
+	kept := "cas://" + intents.Digest([]byte("kept"))
+	for name, tt := range map[string]struct {
+		put  func(placed) *intents.Answer
+		want any
+	}{
+		"kept": {
+			done(catalog.ArtifactPutResult{Artifact: kept, SizeBytes: 60_001}),
+			bus.ArtifactData{
+				Artifact: kept, SizeBytes: 60_001, MediaType: "application/json", Sample: file.Sample,
+				URL: "/agent/artifacts/" + intents.Digest([]byte("kept")),
+			},
+		},
+		"refused": {refuse(intents.PolicyDenied, "not here"), file},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCore(t)
+			managed(c)
+			c.on("read_memory", done(catalog.ReadMemoryResult{Key: taskKey, Reference: file}))
+			c.on("artifact.put", tt.put)
+			layer(c, wellDone(), allRoles...)
+			handOut(c)
+			frames := shown(c)
+			want, err := json.Marshal(tt.want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if a := dataOf[bus.AnswerData](t, frames[len(frames)-2]); string(a.Data) != string(want) {
+				t.Errorf("data %s, want %s", a.Data, want)
+			}
+			puts := c.of("artifact.put")
+			if len(puts) != 1 || puts[0].Role != intents.RoleManager || !strings.Contains(string(puts[0].Args), `"from":"f_1"`) {
+				t.Fatalf("%+v", puts)
+			}
+			if got := closed(c); got.Status != "complete" {
+				t.Errorf("%+v", got)
+			}
+		})
 	}
 }
 

@@ -64,8 +64,8 @@ func (o *Order) Content(ctx context.Context, blobs storage.Blobs, pointer string
 	return io.NopCloser(bytes.NewReader(raw)), nil
 }
 
-// open opens a reference: a blob of the tenant, or a file of the order's step.
-// The bytes must be those whose digest the router's decision named.
+// open opens a reference: a blob of the tenant, or a file of the order's step;
+// outside a task, of its plan, and outside that, of its turn. The bytes must be those whose digest the router's decision named.
 func (o *Order) open(ctx context.Context, blobs storage.Blobs, in intents.Input) (Data, error) {
 	if strings.HasPrefix(in.Ref, "cas://") {
 		if in.SHA256 != "" && in.Ref != "cas://"+in.SHA256 {
@@ -77,7 +77,7 @@ func (o *Order) open(ctx context.Context, blobs storage.Blobs, in intents.Input)
 		}
 		return Data{r, size}, nil
 	}
-	scope, err := o.Scope()
+	scope, err := o.reads()
 	if err != nil {
 		return Data{}, err
 	}
@@ -90,6 +90,21 @@ func (o *Order) open(ctx context.Context, blobs storage.Blobs, in intents.Input)
 		return Data{}, Fail(intents.MalformedArgs, "the data is not what the ticket names")
 	}
 	return Data{r, file.Size}, nil
+}
+
+// reads is the scope of the files that the order may name: the router has found
+// them there.
+func (o *Order) reads() (storage.Scope, error) {
+	tenant := o.Ticket.Actor.Tenant
+	switch {
+	case o.Ticket.Scope != nil:
+		return o.Scope()
+	case o.Context.PlanID != "":
+		return storage.Scope{Tenant: tenant, Plan: o.Context.PlanID}, nil
+	case o.Context.TurnID != "":
+		return storage.TurnScope(tenant, o.Context.TurnID), nil
+	}
+	return o.Scope()
 }
 
 // ReadAll reads data of at most limit bytes; more is OVERSIZED_OUTPUT.

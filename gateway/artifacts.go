@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"mime"
 	"net/http"
 	"time"
@@ -17,7 +18,11 @@ import (
 
 // Artifacts are bytes of a tenant under cas://sha256:<hex>.
 type Artifacts interface {
-	Keep(ctx context.Context, tenant string, r io.Reader) (ref string, size int64, err error)
+	// Receive keeps bytes apart: id names them in an order of that turn, and to
+	// nobody else.
+	Receive(ctx context.Context, tenant, turn string, r io.Reader) (id string, err error)
+	// Forget removes what was received in a turn.
+	Forget(ctx context.Context, tenant, turn string) error
 	// Fetch is ErrNoArtifact for what is not there, or another tenant's.
 	Fetch(ctx context.Context, tenant, ref string) (io.ReadCloser, int64, error)
 }
@@ -51,9 +56,10 @@ type artifactReply struct {
 	URL string `json:"url"` // for whoever brings a key
 }
 
-// putArtifact is POST /agent/artifacts: the body, whatever it is, is kept, and an
-// order under the user's grant names it. What the order's refusal leaves
-// unnamed is collected later.
+// putArtifact is POST /agent/artifacts: the body, whatever it is, is received, and
+// an order under the user's grant keeps it. Until that is allowed nobody can read
+// it, and if it is not, the bytes go; those of a crash are swept, as the temporary
+// files of a step are.
 func (g *Gateway) putArtifact(c *gin.Context) error {
 	who, err := g.authenticate(c)
 	if err != nil {
@@ -72,12 +78,16 @@ func (g *Gateway) putArtifact(c *gin.Context) error {
 			return problem.New(intents.SchemaInvalid, "/media_type", "Content-Type is no media type")
 		}
 	}
-	if put.From, err = g.receive(c, a.tenant); err != nil {
+	turn := newID("turn")
+	if put.From, err = g.receive(c, a.tenant, turn); err != nil {
 		return err
 	}
 	ctx, cancel := lasting(c, openTimeout)
 	defer cancel()
-	kept, err := request[catalog.ArtifactPutResult](ctx, g, a, "artifact.put", put, "")
+	kept, err := requestAt[catalog.ArtifactPutResult](ctx, g, a, "artifact.put", put, intents.Context{TurnID: turn})
+	if err := g.cfg.Artifacts.Forget(ctx, a.tenant, turn); err != nil {
+		g.cfg.Log.WarnContext(ctx, "an upload is left to be swept", slog.String("error", err.Error()))
+	}
 	if err != nil {
 		return err
 	}
@@ -87,8 +97,8 @@ func (g *Gateway) putArtifact(c *gin.Context) error {
 	return nil
 }
 
-// receive streams the body into the tenant's artifacts.
-func (g *Gateway) receive(c *gin.Context, tenant string) (ref string, err error) {
+// receive streams the body to where it waits for its order.
+func (g *Gateway) receive(c *gin.Context, tenant, turn string) (id string, err error) {
 	tooLarge := problem.New(intents.PayloadTooLarge, "", "an artifact has at most 256 MiB")
 	if c.Request.ContentLength > maxArtifact {
 		return "", tooLarge
@@ -97,7 +107,7 @@ func (g *Gateway) receive(c *gin.Context, tenant string) (ref string, err error)
 		return "", err
 	}
 	body := &sent{r: http.MaxBytesReader(c.Writer, c.Request.Body, maxArtifact)}
-	ref, _, err = g.cfg.Artifacts.Keep(c.Request.Context(), tenant, body)
+	id, err = g.cfg.Artifacts.Receive(c.Request.Context(), tenant, turn, body)
 	var over *http.MaxBytesError
 	switch {
 	case errors.As(body.err, &over):
@@ -105,7 +115,7 @@ func (g *Gateway) receive(c *gin.Context, tenant string) (ref string, err error)
 	case body.err != nil:
 		return "", problem.New(intents.SchemaInvalid, "", "the body ends early")
 	}
-	return ref, err
+	return id, err
 }
 
 // sent remembers why a body could not be read, so that it is not taken for the

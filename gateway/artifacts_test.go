@@ -15,8 +15,40 @@ import (
 	"aob.dev/writ/intents"
 )
 
-// shelf keeps artifacts in memory.
-type shelf struct{ m sync.Map }
+// shelf keeps artifacts in memory, and apart from them what was received and is
+// not accepted yet.
+type shelf struct{ m, received sync.Map }
+
+func (s *shelf) Receive(_ context.Context, tenant, turn string, r io.Reader) (string, error) {
+	b, err := io.ReadAll(r)
+	if err == nil {
+		s.received.Store(tenant+turn, b)
+	}
+	return "f_1", err
+}
+
+func (s *shelf) Forget(_ context.Context, tenant, turn string) error {
+	s.received.Delete(tenant + turn)
+	return nil
+}
+
+// accept is what the executor does.
+func (s *shelf) accept(tenant, turn, id string) (ref string, ok bool) {
+	b, ok := s.received.Load(tenant + turn)
+	if !ok || id != "f_1" {
+		return "", false
+	}
+	ref = "cas://" + intents.Digest(b.([]byte))
+	s.m.Store(tenant+ref, b)
+	return ref, true
+}
+
+func (s *shelf) empty(t *testing.T) {
+	t.Helper()
+	for _, m := range []*sync.Map{&s.m, &s.received} {
+		m.Range(func(at, _ any) bool { t.Errorf("kept %v", at); return true })
+	}
+}
 
 func (s *shelf) Keep(_ context.Context, tenant string, r io.Reader) (string, int64, error) {
 	b, err := io.ReadAll(r)
@@ -38,9 +70,11 @@ func (s *shelf) Fetch(_ context.Context, tenant, ref string) (io.ReadCloser, int
 func withShelf(t *testing.T) (*world, *shelf) {
 	t.Helper()
 	s := &shelf{}
-	return newWorld(t, nil, func(c *Config, _ *pace) {
+	w := newWorld(t, nil, func(c *Config, _ *pace) {
 		c.Artifacts, c.Links = s, Links{Key: []byte("a key of this test")}
-	}), s
+	})
+	w.set(func(c *core) { c.shelf = s })
+	return w, s
 }
 
 func (w *world) bytes(path string, header http.Header) (int, string, http.Header) {
@@ -147,5 +181,19 @@ func TestArtifactTooLarge(t *testing.T) {
 	if got.Code != http.StatusRequestEntityTooLarge || len(w.ordered("artifact.put")) != 0 {
 		t.Fatalf("%d %s", got.Code, got.Body)
 	}
-	s.m.Range(func(ref, _ any) bool { t.Errorf("kept %v", ref); return true })
+	s.empty(t)
+}
+
+// What an order may not keep is not there, for nobody and nowhere.
+func TestArtifactRefused(t *testing.T) {
+	w, s := withShelf(t)
+	w.set(func(c *core) {
+		c.refuse["artifact.put"] = &intents.Answer{Code: intents.PolicyDenied, Reason: "not here"}
+	})
+	w.refused("POST", "/agent/artifacts", "secret", nil, intents.PolicyDenied, "")
+	if n := len(w.ordered("artifact.put")); n != 1 {
+		t.Fatalf("%d orders", n)
+	}
+	s.empty(t)
+	w.refused("GET", "/agent/artifacts/"+intents.Digest([]byte("secret")), "", nil, intents.NotFound, "")
 }

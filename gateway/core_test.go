@@ -33,6 +33,7 @@ type core struct {
 	silent  []bus.SilentPlan
 	orders  []*intents.Envelope
 	refuse  map[string]*intents.Answer // by type: answered instead
+	shelf   *shelf                     // of artifacts; nil: none
 }
 
 func newCore(t *testing.T, gateway intents.Signer, now func() time.Time) *core {
@@ -195,7 +196,11 @@ func (c *core) perform(e *intents.Envelope) (any, error) {
 	case "artifact.put":
 		var a catalog.ArtifactPut
 		err := json.Unmarshal(e.Args(), &a)
-		return catalog.ArtifactPutResult{Artifact: a.From, MediaType: a.MediaType, Name: a.Name}, err
+		ref, ok := c.shelf.accept(p.Tenant, e.Context().TurnID, a.From)
+		if !ok {
+			return nil, intents.Refuse(intents.MalformedArgs, "/intent/args/from", "no such file")
+		}
+		return catalog.ArtifactPutResult{Artifact: ref, MediaType: a.MediaType, Name: a.Name}, err
 	case "artifact.get":
 		var a catalog.ArtifactGet
 		err := json.Unmarshal(e.Args(), &a)

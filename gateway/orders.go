@@ -83,13 +83,17 @@ func (g *Gateway) seal(a actor, o order) (sealed []byte, run time.Duration, err 
 // request submits an order that stands alone, in a turn and under a grant of
 // its own, and decodes its result.
 func request[Result any](ctx context.Context, g *Gateway, a actor, typ string, args any, planID string) (Result, error) {
+	return requestAt[Result](ctx, g, a, typ, args, intents.Context{TurnID: newID("turn"), PlanID: planID})
+}
+
+// requestAt is request in a turn that has been given its id.
+func requestAt[Result any](ctx context.Context, g *Gateway, a actor, typ string, args any, at intents.Context) (Result, error) {
 	var out Result
-	turnID := newID("turn")
-	grant, _, err := g.mint(a, turnID, "")
+	grant, _, err := g.mint(a, at.TurnID, "")
 	if err != nil {
 		return out, err
 	}
-	answer, err := g.submit(ctx, a, order{typ, args, intents.Context{TurnID: turnID, PlanID: planID}, grant})
+	answer, err := g.submit(ctx, a, order{typ, args, at, grant})
 	if err != nil {
 		return out, err
 	}

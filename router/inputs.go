@@ -55,6 +55,9 @@ func noSuchInput() error {
 
 func (r *Router) scopeOf(o *order) storage.Scope {
 	c := o.env.Context()
+	if c.PlanID == "" {
+		return storage.TurnScope(o.env.Principal().Tenant, c.TurnID)
+	}
 	return storage.Scope{Tenant: o.env.Principal().Tenant, Plan: c.PlanID, Revision: c.Revision, Step: c.Step}
 }
 

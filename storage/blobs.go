@@ -19,6 +19,9 @@ type Scope struct {
 	Step     int
 }
 
+// TurnScope is of an order outside any plan: its turn. No plan is called so.
+func TurnScope(tenant, turn string) Scope { return Scope{Tenant: tenant, Plan: "turn " + turn} }
+
 // File is a stored temporary file.
 type File struct {
 	ID     string // identifier, [A-Za-z0-9_.-]{1,64}

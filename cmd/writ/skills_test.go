@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
+	"strings"
 	"sync/atomic"
 
 	"github.com/mark3labs/mcp-go/mcp"
@@ -27,6 +29,7 @@ const (
 //
 //	quakes  the demo's
 //	cities  a skill that lists cities
+//	many    the same, which lists more than fits into an answer
 //	liar    the same, whose output is not what its schema says
 //	changed the same as cities, with another schema
 //	broken  the same, whose schema is none
@@ -39,6 +42,8 @@ func serveSkills(ts *testscript.TestScript, w *world, args []string) {
 		h = must[http.Handler](ts)(quakes.Handler())
 	case "cities", "down":
 		h = cityServer(citySchema, cities)
+	case "many":
+		h = cityServer(citySchema, manyCities())
 	case "liar":
 		h = cityServer(citySchema, lie)
 	case "changed":
@@ -66,6 +71,15 @@ func serveSkills(ts *testscript.TestScript, w *world, args []string) {
 		return
 	}
 	ts.Defer(stop)
+}
+
+// manyCities are about 100 kB.
+func manyCities() string {
+	var b strings.Builder
+	for i := range 2000 {
+		fmt.Fprintf(&b, `,{"city":"City number %d","inhabitants":%d}`, i, 10_000+i)
+	}
+	return `{"cities":[` + b.String()[1:] + `]}`
 }
 
 // calls checks how often a skill was called.

@@ -11,6 +11,7 @@ import (
 	"aob.dev/writ/executors/executortest"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/blobdir"
 )
 
@@ -81,5 +82,50 @@ func TestGetOfAnotherTenant(t *testing.T) {
 		if r := e.Do(t, executortest.Order{Type: "artifact.get", Args: catalog.ArtifactGet{Artifact: ref}}); r.Code != intents.NotFound {
 			t.Errorf("%s: %+v", ref, r)
 		}
+	}
+}
+
+// TestPutFile: a file of the task's step, or of the plan where there is no task, is
+// kept for good, and nobody else's is.
+func TestPutFile(t *testing.T) {
+	b, e := open(t)
+	for name, tt := range map[string]struct {
+		at      storage.Scope
+		outside bool
+		code    intents.Code
+	}{
+		"the step's":            {storage.Scope{Tenant: "acme", Plan: "plan_1", Revision: 1, Step: 1}, false, intents.OK},
+		"the plan's":            {storage.Scope{Tenant: "acme", Plan: "plan_1"}, true, intents.OK},
+		"the plan's, of a task": {storage.Scope{Tenant: "acme", Plan: "plan_1"}, false, intents.NotFound},
+		"a step's, of no task":  {storage.Scope{Tenant: "acme", Plan: "plan_1", Revision: 1, Step: 1}, true, intents.NotFound},
+		"another plan's":        {storage.Scope{Tenant: "acme", Plan: "plan_2"}, true, intents.NotFound},
+		"another tenant's":      {storage.Scope{Tenant: "other", Plan: "plan_1"}, true, intents.NotFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, err := b.Put(t.Context(), tt.at, strings.NewReader(name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			in := put(catalog.ArtifactPut{From: f.ID}, intents.Input{Pointer: "/data", Ref: f.ID, SHA256: f.SHA256})
+			in.NoScope = tt.outside
+			if tt.code != intents.OK {
+				if r := e.Do(t, in); r.Code != tt.code {
+					t.Fatalf("%+v", r)
+				}
+				return
+			}
+			var kept catalog.ArtifactPutResult
+			e.Must(t, in, &kept)
+			if err := b.Wipe(t.Context(), tt.at); err != nil {
+				t.Fatal(err)
+			}
+			r, _, err := b.Fetch(t.Context(), "acme", kept.Artifact)
+			if err != nil || "cas://"+f.SHA256 != kept.Artifact {
+				t.Fatalf("%+v, %v", kept, err)
+			}
+			if err := r.Close(); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 }

@@ -2,6 +2,7 @@ package bus
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 )
 
@@ -113,6 +114,21 @@ type Approval struct {
 type AnswerData struct {
 	Response string          `json:"response"`
 	Data     json.RawMessage `json:"data,omitempty"` // the rows behind it, where there are any
+}
+
+// ArtifactData stands for data of an answer that is 50,000 bytes or more: it is
+// kept for good, and read at URL with a key of the user's tenant.
+type ArtifactData struct {
+	Artifact  string   `json:"artifact"` // cas://sha256:<hex>
+	SizeBytes int64    `json:"size_bytes"`
+	MediaType string   `json:"media_type"`
+	URL       string   `json:"url"`    // path of the gateway
+	Sample    []string `json:"sample"` // first lines
+}
+
+// ArtifactURL is the gateway's path of an artifact.
+func ArtifactURL(artifact string) string {
+	return "/agent/artifacts/" + strings.TrimPrefix(artifact, "cas://")
 }
 
 // ErrorData says why there is no answer.

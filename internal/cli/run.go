@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"unicode"
 
@@ -15,7 +18,7 @@ import (
 )
 
 func runCommand(std IO) *cobra.Command {
-	var url, key, data string
+	var url, key, data, out string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "run QUESTION", Short: "Ask a running writ to do a task", Args: cobra.ExactArgs(1),
@@ -64,6 +67,9 @@ func runCommand(std IO) *cobra.Command {
 				}
 				return nil
 			})
+			if err == nil && out != "" && res.Status == "complete" {
+				err = saveData(cmd.Context(), client.Client{URL: url, Key: k}, res.Data, out)
+			}
 			if errors.Is(err, client.ErrCut) {
 				err = fmt.Errorf("%w: %s", err, res.PlanID)
 			}
@@ -88,7 +94,35 @@ func runCommand(std IO) *cobra.Command {
 	cmd.Flags().StringVar(&key, "key", "", "API key (default WRIT_API_KEY, or the data directory's)")
 	cmd.Flags().StringVar(&data, "data", config.Default().Data, "data directory of a local writ, for its API key")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print data")
+	cmd.Flags().StringVar(&out, "out", "", "file for the data behind the answer, all of it")
 	return cmd
+}
+
+// saveData writes the data behind an answer to a file: what it holds, or the
+// artifact that it names. The file is whole, or not there.
+func saveData(ctx context.Context, c client.Client, data json.RawMessage, to string) (err error) {
+	if len(data) == 0 {
+		return errors.New("the answer has no data")
+	}
+	f, err := os.CreateTemp(filepath.Dir(to), ".writ-")
+	if err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(f.Name()))
+		}
+	}()
+	var a bus.ArtifactData
+	if json.Unmarshal(data, &a) == nil && a.Artifact != "" {
+		err = c.Artifact(ctx, a.Artifact, f)
+	} else {
+		_, err = f.Write(append(data, '\n'))
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), to)
 }
 
 // progress is one line about where a turn stands.

@@ -5,6 +5,8 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -144,6 +146,24 @@ func (c Client) Get(ctx context.Context, path string, out any) error {
 	}
 	defer resp.Body.Close()
 	return json.NewDecoder(resp.Body).Decode(out)
+}
+
+// Artifact writes the bytes of cas://sha256:<hex> to w; where they are others, that
+// is an error.
+func (c Client) Artifact(ctx context.Context, artifact string, w io.Writer) error {
+	resp, err := c.do(ctx, http.MethodGet, bus.ArtifactURL(artifact), nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	h := sha256.New()
+	if _, err := io.Copy(io.MultiWriter(w, h), resp.Body); err != nil {
+		return err
+	}
+	if got := "cas://sha256:" + hex.EncodeToString(h.Sum(nil)); got != artifact {
+		return fmt.Errorf("the bytes are those of %s, not of %s", got, artifact)
+	}
+	return nil
 }
 
 // Post sends a JSON document and reads the answer.

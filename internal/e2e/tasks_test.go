@@ -13,6 +13,7 @@ import (
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
 )
 
 // overheard is a model whose requests are kept.
@@ -106,9 +107,19 @@ func TestLongAnswers(t *testing.T) {
 	}
 
 	all := s.ask(s.as("ana"), "List all orders")
-	var ref catalog.Reference
-	if err := json.Unmarshal(all.Data, &ref); err != nil || ref.FileID == "" || ref.SizeBytes < 50_000 || len(ref.Sample) == 0 {
+	var ref bus.ArtifactData
+	if err := json.Unmarshal(all.Data, &ref); err != nil || ref.Artifact == "" || ref.SizeBytes < 50_000 || len(ref.Sample) == 0 {
 		t.Fatalf("data %q: %v", all.Data, err)
+	}
+	// It is read as long as anybody knows it, by people of this tenant.
+	var whole json.RawMessage
+	if status, p := s.call(s.as("ana"), http.MethodGet, ref.URL, nil, &whole); status != http.StatusOK || "cas://"+intents.Digest(append(slices.Clone(whole), '\n')) != ref.Artifact {
+		t.Fatalf("HTTP %d %+v: %d bytes are not %s", status, p, len(whole), ref.Artifact)
+	}
+	sameJSON(t, rows(sales, wholeSale), whole)
+	s.addTenant("other")
+	if status, _ := s.call(s.addPerson("other", "eve", "user"), http.MethodGet, ref.URL, nil, nil); status != http.StatusNotFound {
+		t.Errorf("of another tenant: HTTP %d", status)
 	}
 	if !strings.HasPrefix(all.Response, "There are too many to show here. These are the first ") || !strings.Contains(all.Response, " 1000 |") {
 		t.Errorf("%d bytes are told as %q", ref.SizeBytes, all.Response)

@@ -29,6 +29,17 @@ func (n *Node) links() (gateway.Links, error) {
 // kept are the node's blobs as the gateway sees them.
 type kept struct{ storage.Blobs }
 
+// Receive implements gateway.Artifacts: as a temporary file of the turn.
+func (k kept) Receive(ctx context.Context, tenant, turn string, r io.Reader) (string, error) {
+	f, err := k.Put(ctx, storage.TurnScope(tenant, turn), r)
+	return f.ID, err
+}
+
+// Forget implements gateway.Artifacts.
+func (k kept) Forget(ctx context.Context, tenant, turn string) error {
+	return k.Wipe(ctx, storage.TurnScope(tenant, turn))
+}
+
 // Fetch implements gateway.Artifacts.
 func (k kept) Fetch(ctx context.Context, tenant, ref string) (io.ReadCloser, int64, error) {
 	r, size, err := k.Blobs.Fetch(ctx, tenant, ref)
