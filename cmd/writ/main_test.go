@@ -29,6 +29,8 @@ func TestMain(m *testing.M) {
 //	up ARGS…                   writ up on $WORK/data and a free port, at $URL, in the background
 //	down, die                  end it: told to, or with kill -9
 //	get PATH, save FILE PATH   HTTP, with the API key of $WORK/data
+//	anyone PATH                the same without a key
+//	linked, forge NAME         addresses of artifacts: of the last answer, and our own
 //	seal, step, spoil, large   orders sealed with the keys of $WORK/data
 //	accepted, refused          what the router says to them
 //	acme, outside SEED CMD…    a service of somebody else: built, and run
@@ -62,6 +64,7 @@ func scripts(dir string) testscript.Params {
 			"up": positive(up), "down": positive(down), "die": positive(die), "occupy": positive(occupy),
 			"get": positive(get), "upload": positive(upload), "save": positive(save), "catalog": positive(checkCatalog), "jwks": positive(checkJWKS),
 			"seal": positive(seal), "step": positive(openStep), "spoil": positive(spoil), "large": positive(large), "accepted": positive(accepted), "refused": positive(refused),
+			"anyone": positive(anyone), "linked": positive(linked), "forge": positive(forge),
 			"acme": positive(acme), "port": positive(port), "outside": positive(outside), "admitted": positive(admitted), "barred": positive(barred), "resubmit": positive(resubmit),
 			"rotate": positive(rotate), "revoke": positive(revoke), "signed": positive(signed),
 			"capture": positive(capture), "verify": positive(verifyJournal), "demo": positive(checkDemo), "verdict": positive(checkVerdict),
