@@ -204,7 +204,7 @@ func (s slice) Scan(_ context.Context, from int64) iter.Seq2[storage.Record, err
 func (w *world) rewritten(at int64, change func(*storage.Record)) slice {
 	out := slice(w.Records())
 	r := storage.NewRecord(out[at].Kind, out[at].At, map[string]json.RawMessage{})
-	r.Position = at
+	r.Position, r.Erased = at, out[at].Erased
 	for name, part := range out[at].Parts {
 		r.Parts[name], r.Salts[name] = part, out[at].Salts[name]
 	}

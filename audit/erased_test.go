@@ -1,0 +1,219 @@
+package audit_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"aob.dev/writ/audit"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/storage"
+)
+
+// erasedWorld is a log in which the first script, at position at, was erased by
+// the order at position by. others may erase nothing: an auditor of the tenant,
+// and the administrator of another.
+type erasedWorld struct {
+	*world
+	at, by       int64
+	order        catalog.RecordErase
+	clerk, rival intents.Signer
+}
+
+func newErased(t *testing.T) erasedWorld {
+	t.Helper()
+	w := newWorld(t)
+	w.live(3)
+	x := erasedWorld{world: w, at: -1, clerk: w.AddOperator("default", "carl", "auditor"), rival: w.AddOperator("acme", "eve", "admin")}
+	for _, r := range w.Records() {
+		if bytes.Contains(r.Parts[storage.PartOrder], []byte("print(0)")) {
+			var d intents.Decision
+			w.Must(json.Unmarshal(r.Parts[storage.PartDecision], &d))
+			x.at, x.order = r.Position, catalog.RecordErase{Tenant: "default", IntentID: d.IntentID, Position: r.Position, Reason: "asked for"}
+		}
+	}
+	x.order.Parts = []string{catalog.ErasesOrder, catalog.ErasesResult}
+	x.by = *w.Want(w.Admin("record.erase", x.order), intents.OK).Position
+	return x
+}
+
+// forged is the log with another order in the place of the record.erase, sealed
+// by whom it likes, with its decision as the router would have written it.
+func (x erasedWorld) forged(args any, by *intents.Signer, tenant, user string, change func(*intents.Decision)) slice {
+	x.Helper()
+	o := routertest.Order{By: x.Operator, Type: "record.erase", Args: args, Tenant: tenant, User: user}
+	if by != nil {
+		o.By = *by
+	}
+	u, err := intents.Parse(x.Seal(o))
+	x.Must(err)
+	e, err := u.Verify(intents.Verifier{Keys: x.Dir.View(), Origin: x.Origin, Now: x.Clock.Now()})
+	if err != nil {
+		e = u.Recorded() // of a key that may seal no such order
+	}
+	return x.rewritten(x.by, func(r *storage.Record) {
+		var d intents.Decision
+		var f map[string]any
+		x.Must(json.Unmarshal(r.Parts[storage.PartDecision], &d))
+		x.Must(json.Unmarshal(r.Parts[storage.PartFacts], &f))
+		d.IntentID, d.Fingerprint = u.ID(), e.Fingerprint()
+		if change != nil {
+			change(&d)
+		}
+		f["signer"] = map[string]any{"kid": o.By.KID, "role": "operator"}
+		for name, v := range map[string]any{storage.PartOrder: u.Recorded().Sealed(), storage.PartDecision: d, storage.PartFacts: f} {
+			if r.Parts[name], err = json.Marshal(v); err != nil {
+				x.Fatal(err)
+			}
+		}
+	})
+}
+
+// TestErased: what an operator has erased is withheld, and verifies; to decide it
+// again is not possible, and the report says why.
+func TestErased(t *testing.T) {
+	x := newErased(t)
+	for name, sel := range map[string]audit.Selection{"all": {}, "tenant": {Tenant: "default", Complete: true}, "masked": {Masked: true}} {
+		bundle := x.export(x.Journal, sel)
+		if bytes.Contains(bundle, []byte("print(0)")) || !bytes.Contains(bundle, []byte("print(1)")) {
+			t.Errorf("%s: the bundle shows the wrong scripts", name)
+		}
+		r := x.verify(bundle, audit.Options{Trust: x.trust(), Replay: true})
+		if !r.OK || !r.Complete || r.Withheld != 2 || r.Why["the order is withheld: it was erased"] != 1 || !strings.Contains(r.String(), "withheld: parts of 2 records") {
+			t.Errorf("%s: %+v %v", name, r, r.FirstBad)
+		}
+	}
+	found, err := audit.Find(t.Context(), x.Journal, x.order.IntentID)
+	x.Must(err)
+	if len(found) != 2 || found[0].Withheld[storage.PartOrder] == "" || found[0].Type != "exec_python" || found[1].Withheld[storage.PartResult] == "" {
+		t.Errorf("%+v", found)
+	}
+	s := x.source(x.Journal)
+	h, err := audit.Fsck(t.Context(), s, []intents.Key{x.ledgerKey.VerificationKey()}, nil)
+	x.Must(err)
+	if !h.OK {
+		t.Errorf("%v", h.FirstBad)
+	}
+	if p, err := audit.Prove(t.Context(), s, x.order.IntentID); err != nil || p.Check(*x.trust()) != nil {
+		t.Errorf("%v %v", err, p.Check(*x.trust()))
+	}
+	ran, err := audit.ExecuteRecords(t.Context(), x.Journal, func(context.Context, audit.Run) (json.RawMessage, error) {
+		return nil, audit.NotExecutable("not here")
+	})
+	x.Must(err)
+	if !ran.OK || ran.Why["the order is withheld: it was erased"] != 1 {
+		t.Errorf("%+v", ran)
+	}
+}
+
+// TestErasedForged: an erasure hides nothing that it does not name, and none that
+// was not allowed counts, whoever has written the log.
+func TestErasedForged(t *testing.T) {
+	x := newErased(t)
+	with := func(change func(*catalog.RecordErase)) catalog.RecordErase {
+		a := x.order
+		change(&a)
+		return a
+	}
+	lost := func(at int64, parts ...string) slice {
+		out := slice(x.Records())
+		out[at], _ = out[at].Without(parts...)
+		return out
+	}
+	own := with(func(a *catalog.RecordErase) { a.Tenant = "" })
+	none := "no record.erase in the log took them away"
+	for name, c := range map[string]struct {
+		records slice
+		at      int64
+		reason  string
+	}{
+		"the erasure left out of the log": {x.forged(with(func(a *catalog.RecordErase) { a.Position-- }), nil, "", "", nil), x.at, none},
+		"of the result alone":             {x.forged(with(func(a *catalog.RecordErase) { a.Parts = []string{catalog.ErasesResult} }), nil, "", "", nil), x.at, none},
+		"of the order alone":              {x.forged(with(func(a *catalog.RecordErase) { a.Parts = []string{catalog.ErasesOrder} }), nil, "", "", nil), x.at + 1, none},
+		"of another order":                {x.forged(with(func(a *catalog.RecordErase) { a.IntentID = intents.Digest(nil) }), nil, "", "", nil), x.by, "another order or tenant"},
+		"of another tenant":               {x.forged(with(func(a *catalog.RecordErase) { a.Tenant = "acme" }), nil, "", "", nil), x.by, "another order or tenant"},
+		"of what comes after it":          {x.forged(with(func(a *catalog.RecordErase) { a.Position = x.by + 1 }), nil, "", "", nil), x.by, "comes after it"},
+		"by who may not":                  {x.forged(own, &x.clerk, "default", "carl", nil), x.by, "who might not"},
+		"by another tenant's operator":    {x.forged(x.order, &x.rival, "acme", "eve", nil), x.by, "operator of another tenant"},
+		"by another's as its own":         {x.forged(own, &x.rival, "acme", "eve", nil), x.by, "another order or tenant"},
+		"by a key that is no operator's":  {x.forged(own, &x.Planner, "default", "ana", nil), x.by, ""},
+		"refused": {x.forged(x.order, nil, "", "", func(d *intents.Decision) {
+			d.Verdict, d.Code = intents.Deny, intents.RBACForbidden
+		}), x.at, none},
+		"of more than it names": {lost(x.by-1, storage.PartResult, storage.PartReason), 0, ""},
+		"of a decision":         {lost(x.at, storage.PartDecision), x.at, "cannot be erased or masked"},
+		"of the genesis":        {lost(0, storage.PartControl), 0, "cannot be erased or masked"},
+	} {
+		if name == "of more than it names" {
+			at := x.at + 2 // an order or an outcome of the plan's, which nobody erased
+			for c.records[at].Kind != storage.KindOutcome || c.records[at].Parts[storage.PartResult] == nil {
+				at++
+			}
+			c.records, c.at, c.reason = lost(at, storage.PartResult), at, none
+		}
+		s := x.source(c.records)
+		var out bytes.Buffer
+		_, err := audit.Export(t.Context(), &out, s, audit.Selection{})
+		if err == nil { // else the exporter has found it, and there is no bundle
+			r := x.verify(out.Bytes(), audit.Options{Trust: x.trust()})
+			if r.OK || r.FirstBad == nil || r.FirstBad.Position != c.at || !strings.Contains(r.FirstBad.Reason, c.reason) {
+				t.Errorf("%s at %d: %v", name, c.at, r.FirstBad)
+			}
+			continue
+		}
+		h, err := audit.Fsck(t.Context(), s, []intents.Key{x.ledgerKey.VerificationKey()}, nil)
+		x.Must(err)
+		if h.OK {
+			t.Errorf("%s: the directory is sound", name)
+		}
+	}
+}
+
+// TestErasedInBundle: who leaves a part out of a bundle cannot lean on an erasure
+// of something else, nor on that it was masked.
+func TestErasedInBundle(t *testing.T) {
+	x := newErased(t)
+	bundle := x.export(x.Journal, audit.Selection{})
+	step := int64(-1) // an order on which others rest
+	for _, r := range x.Records() {
+		if bytes.Contains(r.Parts[storage.PartOrder], []byte(`\"type\":\"step\"`)) && step < 0 {
+			step = r.Position
+		}
+	}
+	for name, c := range map[string]struct {
+		at     int64
+		parts  []string
+		reason string
+	}{
+		"an order that others use": {step, []string{storage.PartOrder, storage.PartGrant}, "cannot be erased"},
+		"the erasure itself":       {x.by, []string{storage.PartOrder}, "cannot be erased"},
+		"another order":            {x.at - 2, []string{storage.PartOrder, storage.PartGrant}, "no record.erase in the log took them away"},
+		"a grant":                  {x.at - 2, []string{storage.PartGrant}, "the grant is withheld, and the order is not"},
+		"a summary":                {x.at, []string{storage.PartSummary}, "cannot be erased or masked"},
+		"an outcome":               {x.at + 1, []string{storage.PartOutcome}, "cannot be erased or masked"},
+		"facts":                    {x.at, []string{storage.PartFacts}, "cannot be erased or masked"},
+	} {
+		var lines [][]byte
+		for line := range bytes.Lines(bundle) {
+			var l struct {
+				Record *audit.Entry `json:"record"`
+			}
+			x.Must(json.Unmarshal(line, &l))
+			if e := l.Record; e != nil && e.Position == c.at {
+				for _, part := range c.parts {
+					e.Parts[part] = audit.Part{Digest: partDigest(e.Parts[part])}
+				}
+				line = encode(t, map[string]any{"record": e})
+			}
+			lines = append(lines, line)
+		}
+		r := x.verify(resum(t, lines), audit.Options{Trust: x.trust()})
+		if r.OK || r.FirstBad.Position != c.at || !strings.Contains(r.FirstBad.Reason, c.reason) {
+			t.Errorf("%s at %d: %v", name, c.at, r.FirstBad)
+		}
+	}
+}
