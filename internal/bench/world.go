@@ -82,7 +82,7 @@ func newWorld(ctx context.Context, dir string, now func() time.Time) (w *world, 
 	}
 	w.config = router.Config{
 		Journal: w.journal, Records: w.journal, Directory: directory, Blobs: blobs, Key: w.keys[intents.RoleRouter],
-		Policy: policies.NewLive(engine), Now: now, Log: slog.New(slog.DiscardHandler),
+		Policy: policies.NewLive(engine.Unhurried()), Now: now, Log: slog.New(slog.DiscardHandler),
 		Rates: router.Rates{Signer: -1, Tenant: -1}, // one signer is all the load there is
 	}
 	token, err := router.NewGenesis(w.keys[intents.RoleRoot], w.keys.KeySet(), engine.Digest())
