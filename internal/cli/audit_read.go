@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -40,6 +42,9 @@ func auditShow(std IO) *cobra.Command {
 						if name != "order" && name != "grant" {
 							fmt.Fprintf(std.Out, "%s: %s\n", name, part)
 						}
+					}
+					for _, name := range slices.Sorted(maps.Keys(s.Withheld)) {
+						fmt.Fprintf(std.Out, "%s: withheld: it was erased\n", name)
 					}
 				}
 				return nil

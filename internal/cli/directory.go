@@ -283,7 +283,7 @@ func orderCommand(std IO) *cobra.Command {
 	}
 	f.add(resolve)
 	resolve.Flags().StringVar(&reason, "reason", "", "what you found; recorded")
-	return group("order", "Resolve indeterminate orders", resolve)
+	return group("order", "Resolve indeterminate orders, and erase what was in others", resolve, orderErase(std))
 }
 
 // notNil makes an empty list of none.
