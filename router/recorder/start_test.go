@@ -39,7 +39,7 @@ func (r *reads) Get(ctx context.Context, position int64) (storage.Record, error)
 // when it starts again, looks up orders of the last batches alone, and writes
 // what one that reads it twice does.
 func TestStartReadsOnce(t *testing.T) {
-	w := worked(t, 60)
+	w := worked(t, 25) // more than two batches
 	d := documents(t)
 	f := follow(t, w, d)
 	f.caughtUp()
