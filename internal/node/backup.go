@@ -160,8 +160,9 @@ func (c *copier) ledger(ctx context.Context) (leaves int64, err error) {
 	return at.Size, err
 }
 
-// tileFile is the name of a tile, finished or not; others are being written.
-var tileFile = regexp.MustCompile(`^[0-9]+$`)
+// tileFile is the name of a tile, finished or not. One that is being written has a
+// longer name, of digits too, and goes away under it.
+var tileFile = regexp.MustCompile(`^[0-9]{1,3}$`)
 
 var anyFile = regexp.MustCompile("")
 

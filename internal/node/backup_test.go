@@ -300,3 +300,22 @@ func must(t *testing.T, err error) {
 		t.Fatal(err)
 	}
 }
+
+// TestBackupLeavesOutUnwritten: a tile that is being written has a name of its own,
+// of digits as well, under which it is gone in a moment.
+func TestBackupLeavesOutUnwritten(t *testing.T) {
+	dir := t.TempDir()
+	once(t, config(dir))
+	for _, name := range []string{"tile/0/0001234567", "tile/0/000.p/11234567"} {
+		path := filepath.Join(dir, "ledger", filepath.FromSlash(name))
+		must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		must(t, os.WriteFile(path, []byte("half"), 0o600))
+	}
+	b, err := MakeBackup(t.Context(), dir, filepath.Join(t.TempDir(), "b"), false, time.Now())
+	must(t, err)
+	for _, f := range b.Files {
+		if strings.Contains(f.Name, "1234567") {
+			t.Errorf("%s is in the backup", f.Name)
+		}
+	}
+}
