@@ -188,6 +188,19 @@ func TestOperatorNamesNoPlan(t *testing.T) {
 	w.OK(cancel)
 }
 
+// Nor does anybody else's order name a plan of another user, held or not.
+func TestOrderNamesItsUsersPlan(t *testing.T) {
+	w := rules(t, `{"id": "ext.ours", "reason": "We want to know.", "approvers": ["ben"]} if input.intent.type == "soul.get"`)
+	w.Want(w.NewPlan("p1").Open(), intents.OK)
+	for who, want := range map[string]intents.Code{"bob": intents.TaskScope, "ana": intents.ApprovalRequired} {
+		a := w.Want(w.Do(routertest.Order{By: w.Manager, User: who, Type: "soul.get", Args: catalog.SoulGet{}, Ctx: intents.Context{PlanID: "p1"}}), want)
+		if want == intents.TaskScope && a.Pointer != "/context/plan_id" {
+			t.Errorf("at %s", a.Pointer)
+		}
+		w.Want(w.Do(routertest.Order{By: w.Planner, User: "bob", Type: "skill.find", Args: catalog.SkillFind{Query: "q"}, Ctx: intents.Context{PlanID: "p1"}}), intents.TaskScope)
+	}
+}
+
 // grant.revoke ends the grants minted before, and the user's open plans with
 // their tasks; others' go on.
 func TestGrantRevoke(t *testing.T) {
