@@ -144,6 +144,9 @@ func TestErasedForged(t *testing.T) {
 		"refused": {x.forged(x.order, nil, "", "", func(d *intents.Decision) {
 			d.Verdict, d.Code = intents.Deny, intents.RBACForbidden
 		}), x.at, none},
+		"a summary that lies": {x.rewritten(x.at-2, func(r *storage.Record) {
+			r.Parts[storage.PartSummary] = bytes.Replace(r.Parts[storage.PartSummary], []byte(`"user":"ana"`), []byte(`"user":"bob"`), 1)
+		}), x.at - 2, "its summary says something else"},
 		"of more than it names": {lost(x.by-1, storage.PartResult, storage.PartReason), 0, ""},
 		"of a decision":         {lost(x.at, storage.PartDecision), x.at, "cannot be erased or masked"},
 		"of the genesis":        {lost(0, storage.PartControl), 0, "cannot be erased or masked"},

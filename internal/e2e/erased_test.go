@@ -17,15 +17,17 @@ import (
 	"aob.dev/writ/storage/sqlite"
 )
 
-// eraseSessions erases the orders that were acknowledged, again and again, until
-// ctx ends or writ has died. To erase what is erased changes nothing.
+// eraseSessions erases each order that was acknowledged, once, until ctx ends or
+// writ has died.
 func (l *load) eraseSessions(ctx context.Context) {
-	origin := ""
+	origin, asked := "", map[int64]bool{}
 	for ctx.Err() == nil {
 		l.mu.Lock()
 		accepted := make([]intents.Answer, 0, len(l.accepted))
 		for _, a := range l.accepted {
-			accepted = append(accepted, a)
+			if !asked[*a.Position] {
+				accepted = append(accepted, a)
+			}
 		}
 		l.mu.Unlock()
 		if len(accepted) == 0 {
@@ -42,6 +44,7 @@ func (l *load) eraseSessions(ctx context.Context) {
 			}
 		}
 		for _, a := range accepted {
+			asked[*a.Position] = true
 			raw := l.byOperator(origin, "record.erase", catalog.RecordErase{
 				Tenant: "default", IntentID: a.IntentID, Position: *a.Position, Parts: []string{catalog.ErasesOrder, catalog.ErasesResult}, Reason: "the test wants it",
 			})
