@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
 
 	"aob.dev/writ/audit"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/policies"
 	"aob.dev/writ/router/routertest"
 	"aob.dev/writ/storage"
 )
@@ -218,5 +220,46 @@ func TestErasedInBundle(t *testing.T) {
 		if r.OK || r.FirstBad.Position != c.at || !strings.Contains(r.FirstBad.Reason, c.reason) {
 			t.Errorf("%s at %d: %v", name, c.at, r.FirstBad)
 		}
+	}
+}
+
+// TestErasedApproved: an erasure that people had to approve counts from its release on.
+func TestErasedApproved(t *testing.T) {
+	w := newWorld(t)
+	w.apiKeys("ben")
+	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "ben", Roles: []string{"approver"}}}), intents.OK)
+	own := w.AddOperator("default", "olga", "admin")
+	source := maps.Clone(policies.Embedded())
+	source["ours/more.rego"] = []byte(`package writ.ext.ours
+
+# METADATA
+# title: Ours
+# description: Two of us erase.
+# custom:
+#   id: ext.ours
+hold contains {"id": "ext.ours", "reason": "Two of us erase.", "approvers": ["ben"]} if input.intent.type == "record.erase"
+`)
+	_, err := w.Policy.Replace(t.Context(), source, w.Router.SelfProof)
+	w.Must(err)
+	w.Must(w.Router.PolicyChanged(t.Context()))
+	find := w.OK(routertest.Order{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "anas-word"}})
+	held := w.Want(w.Do(routertest.Order{By: own, Tenant: "default", User: "olga", Type: "record.erase", Args: catalog.RecordErase{
+		IntentID: find.IntentID, Position: *find.Position, Parts: []string{catalog.ErasesOrder}, Reason: "asked for",
+	}}), intents.ApprovalRequired)
+	early := slice(w.Records())
+	early[*find.Position], _ = early[*find.Position].Without(storage.PartOrder, storage.PartGrant)
+	w.Want(w.Do(routertest.Order{
+		By: w.Gateway, Type: "hitl.approve", User: "ben", Roles: []string{"approver"}, Grant: through("ben"),
+		Args: catalog.Approve{IntentID: held.IntentID, Decision: catalog.DecisionApprove},
+	}), intents.OK)
+	for name, sel := range map[string]audit.Selection{"all": {}, "tenant": {Tenant: "default", Complete: true}} {
+		bundle := w.export(w.Journal, sel)
+		r := w.verify(bundle, audit.Options{Trust: w.trust()})
+		if !r.OK || r.Withheld != 1 || bytes.Contains(bundle, []byte("anas-word")) {
+			t.Errorf("%s: %+v %v", name, r, r.FirstBad)
+		}
+	}
+	if r := w.verify(w.export(early, audit.Selection{}), audit.Options{Trust: w.trust()}); r.OK || r.FirstBad.Position != *find.Position {
+		t.Errorf("erased before it was approved: %v", r.FirstBad)
 	}
 }

@@ -250,3 +250,25 @@ func TestEraseBlobs(t *testing.T) {
 	}
 	w.Restart()
 }
+
+// TestEraseApproved: an erasure that waits for people takes nothing away before
+// they have said yes, and everything then.
+func TestEraseApproved(t *testing.T) {
+	w := rules(t, `{"id": "ext.ours", "reason": "Two of us erase.", "approvers": ["ben"]} if input.intent.type == "record.erase"`)
+	own := w.AddOperator("default", "olga", "admin")
+	find := w.OK(routertest.Order{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "anas-word"}})
+	args := eraseArgs(find, catalog.ErasesOrder)
+	held := w.Want(w.Do(routertest.Order{By: own, Type: "record.erase", Args: args, Tenant: "default", User: "olga"}), intents.ApprovalRequired)
+	if len(inRecords(w, "anas-word")) == 0 {
+		t.Fatal("erased before anybody approved")
+	}
+	x := asked{w, nil, held}
+	if got := x.state(x.says("ben", catalog.DecisionApprove)); got.State != catalog.ApprovalReleased {
+		t.Fatalf("%+v", got)
+	}
+	if where := inRecords(w, "anas-word"); len(where) > 0 {
+		t.Errorf("still in %v", where)
+	}
+	after := w.Restart()
+	after.Must(after.Dir.Err())
+}
