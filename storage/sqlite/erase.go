@@ -16,8 +16,12 @@ import (
 var _ storage.Eraser = (*Journal)(nil)
 
 // eraseRetry is how long Erase waits before it looks again whether readers still
-// need the write-ahead log.
-const eraseRetry = 10 * time.Millisecond
+// need the write-ahead log: twice as long each time, up to eraseRetryMost. Each
+// look holds the writer up for 20 ms at most, so that short reads are outwaited.
+const (
+	eraseRetry     = 10 * time.Millisecond
+	eraseRetryMost = 500 * time.Millisecond
+)
 
 // Erase takes parts of records away; see storage.Eraser. The rows are overwritten
 // where they stand in one transaction, which is then copied into the database and
@@ -34,13 +38,13 @@ func (j *Journal) Erase(ctx context.Context, what ...storage.Erasure) error {
 	if _, err := j.alone(ctx, func(ctx context.Context) error { return j.overwrite(ctx, what) }); err != nil {
 		return err
 	}
-	for {
+	for wait := eraseRetry; ; wait = min(2*wait, eraseRetryMost) {
 		busy, err := j.alone(ctx, j.emptyLog)
 		if err != nil || !busy {
 			return err
 		}
 		select {
-		case <-time.After(eraseRetry):
+		case <-time.After(wait):
 		case <-ctx.Done():
 			return fmt.Errorf("erase: somebody reads the journal, its write-ahead log still has the bytes: %w", ctx.Err())
 		}
@@ -173,9 +177,9 @@ func (j *Journal) scrubRoot(ctx context.Context) error {
 }
 
 // emptyLog is run by the writer: it copies the write-ahead log into the database
-// and cuts it to nothing. Readers in the way are errBusy, and are not waited for.
+// and cuts it to nothing. Readers that stay in the way are errBusy.
 func (j *Journal) emptyLog(ctx context.Context) (err error) {
-	if _, err := j.db.writer.ExecContext(ctx, "PRAGMA busy_timeout=0"); err != nil {
+	if _, err := j.db.writer.ExecContext(ctx, "PRAGMA busy_timeout=20"); err != nil {
 		return j.storeFailed(ctx, err)
 	}
 	busy, _, _, err := checkpointed(ctx, j.db.writer, "TRUNCATE")
