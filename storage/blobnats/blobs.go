@@ -29,6 +29,7 @@ import (
 // Blobs is storage.Blobs on a NATS server. Safe for concurrent use, and by several
 // processes.
 type Blobs struct {
+	storage.NamedBlobs
 	nc          *nats.Conn
 	kept, steps *bucket
 }
@@ -74,6 +75,7 @@ func open(ctx context.Context, cfg Config, create bool) (b *Blobs, err error) {
 		b.nc.Close()
 		return nil, fmt.Errorf("blobs: %w", err)
 	}
+	b.NamedBlobs = storage.NamedBlobs{Kept: b.kept, Steps: b.steps}
 	return b, nil
 }
 
@@ -83,67 +85,8 @@ func (b *Blobs) Close() error {
 	return nil
 }
 
-// Put streams a temporary file into a scope; see storage.Blobs.
-func (b *Blobs) Put(ctx context.Context, s storage.Scope, r io.Reader) (storage.File, error) {
-	scope, err := storage.ScopeName(s)
-	if err != nil {
-		return storage.File{}, err
-	}
-	d, size, err := b.steps.put(ctx, r, func(d storage.Digest) string { return scope + "/" + storage.FileID(scope, d) })
-	if err != nil {
-		return storage.File{}, fmt.Errorf("put file: %w", err)
-	}
-	return storage.File{ID: storage.FileID(scope, d), Size: size, SHA256: "sha256:" + d.Hex()}, nil
-}
-
-// Open reads a file of a scope; see storage.Blobs. The Read that reaches the end
-// fails where the digest is another.
-func (b *Blobs) Open(ctx context.Context, s storage.Scope, id string) (io.ReadCloser, storage.File, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, storage.File{}, err
-	}
-	scope, err := storage.ScopeName(s)
-	if err != nil {
-		return nil, storage.File{}, err
-	}
-	name, d, err := storage.FileName(scope, id)
-	if err != nil {
-		return nil, storage.File{}, err
-	}
-	r, size, err := b.steps.get(ctx, name, d)
-	if err != nil {
-		return nil, storage.File{}, err
-	}
-	return r, storage.File{ID: id, Size: size, SHA256: "sha256:" + d.Hex()}, nil
-}
-
-// Keep stores a blob under its digest; see storage.Blobs.
-func (b *Blobs) Keep(ctx context.Context, tenant string, r io.Reader) (string, int64, error) {
-	under, err := storage.TenantName(tenant)
-	if err != nil {
-		return "", 0, err
-	}
-	d, size, err := b.kept.put(ctx, r, func(d storage.Digest) string { return under + "/" + d.Hex() })
-	if err != nil {
-		return "", 0, fmt.Errorf("keep blob: %w", err)
-	}
-	return storage.RefPrefix + d.Hex(), size, nil
-}
-
-// Fetch reads a tenant's blob; see storage.Blobs.
-func (b *Blobs) Fetch(ctx context.Context, tenant, ref string) (io.ReadCloser, int64, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, 0, err
-	}
-	name, d, err := storage.BlobName(tenant, ref)
-	if err != nil {
-		return nil, 0, err
-	}
-	return b.kept.get(ctx, name, d)
-}
-
-// get opens an object.
-func (b *bucket) get(ctx context.Context, name string, d storage.Digest) (io.ReadCloser, int64, error) {
+// Get opens an object; see storage.Objects.
+func (b *bucket) Get(ctx context.Context, name string, d storage.Digest) (io.ReadCloser, int64, error) {
 	info, _, err := b.info(ctx, name)
 	if err != nil {
 		return nil, 0, err

@@ -25,9 +25,9 @@ const (
 // answerTime is how long the server has to acknowledge a message.
 const answerTime = 30 * time.Second
 
-// put streams r into chunks and gives them their name. On an error nothing has
-// the name; chunks that could not be removed are left to Sweep.
-func (b *bucket) put(ctx context.Context, r io.Reader, name func(storage.Digest) string) (d storage.Digest, size int64, err error) {
+// Put streams r into chunks and gives them their name; see storage.Objects. Chunks
+// that could not be removed after an error are left to Sweep.
+func (b *bucket) Put(ctx context.Context, r io.Reader, name func(storage.Digest) string) (d storage.Digest, size int64, err error) {
 	nuid := b.begin()
 	defer b.end(nuid)
 	info := jetstream.ObjectInfo{Bucket: b.name, NUID: nuid}

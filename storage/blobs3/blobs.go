@@ -35,6 +35,7 @@ import (
 // Blobs is storage.Blobs in a bucket. Safe for concurrent use. Several processes
 // may use one prefix, but only one at a time may collect, while no other keeps.
 type Blobs struct {
+	storage.NamedBlobs
 	core      *minio.Core
 	transport *http.Transport
 	bucket    string
@@ -63,6 +64,7 @@ func Open(ctx context.Context, cfg Config) (*Blobs, error) {
 		return nil, fmt.Errorf("blobs: %w", err)
 	}
 	b := &Blobs{bucket: at.bucket, cas: at.prefix + "cas/", steps: at.prefix + "steps/", spool: cfg.Spool}
+	b.NamedBlobs = storage.NamedBlobs{Kept: objects{b, b.cas}, Steps: objects{b, b.steps}}
 	if b.core, b.transport, err = at.connect(secret); err != nil {
 		return nil, fmt.Errorf("blobs: %w", err)
 	}
@@ -82,68 +84,15 @@ func (b *Blobs) Close() error {
 	return nil
 }
 
-// Put streams a temporary file into a scope; see storage.Blobs.
-func (b *Blobs) Put(ctx context.Context, s storage.Scope, r io.Reader) (storage.File, error) {
-	scope, err := storage.ScopeName(s)
-	if err != nil {
-		return storage.File{}, err
-	}
-	d, size, err := b.put(ctx, r, func(d storage.Digest) string { return b.steps + scope + "/" + storage.FileID(scope, d) })
-	if err != nil {
-		return storage.File{}, fmt.Errorf("put file: %w", err)
-	}
-	return storage.File{ID: storage.FileID(scope, d), Size: size, SHA256: "sha256:" + d.Hex()}, nil
+// objects are what is under one prefix of the bucket.
+type objects struct {
+	in     *Blobs
+	prefix string
 }
 
-// Open reads a file of a scope; see storage.Blobs. The Read that reaches the end
-// fails where the digest is another.
-func (b *Blobs) Open(ctx context.Context, s storage.Scope, id string) (io.ReadCloser, storage.File, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, storage.File{}, err
-	}
-	scope, err := storage.ScopeName(s)
-	if err != nil {
-		return nil, storage.File{}, err
-	}
-	name, d, err := storage.FileName(scope, id)
-	if err != nil {
-		return nil, storage.File{}, err
-	}
-	r, size, err := b.get(ctx, b.steps+name, d)
-	if err != nil {
-		return nil, storage.File{}, err
-	}
-	return r, storage.File{ID: id, Size: size, SHA256: "sha256:" + d.Hex()}, nil
-}
-
-// Keep stores a blob under its digest; see storage.Blobs.
-func (b *Blobs) Keep(ctx context.Context, tenant string, r io.Reader) (string, int64, error) {
-	under, err := storage.TenantName(tenant)
-	if err != nil {
-		return "", 0, err
-	}
-	d, size, err := b.put(ctx, r, func(d storage.Digest) string { return b.cas + under + "/" + d.Hex() })
-	if err != nil {
-		return "", 0, fmt.Errorf("keep blob: %w", err)
-	}
-	return storage.RefPrefix + d.Hex(), size, nil
-}
-
-// Fetch reads a tenant's blob; see storage.Blobs.
-func (b *Blobs) Fetch(ctx context.Context, tenant, ref string) (io.ReadCloser, int64, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, 0, err
-	}
-	name, d, err := storage.BlobName(tenant, ref)
-	if err != nil {
-		return nil, 0, err
-	}
-	return b.get(ctx, b.cas+name, d)
-}
-
-// put spools r and sends it under its key.
-func (b *Blobs) put(ctx context.Context, r io.Reader, key func(storage.Digest) string) (d storage.Digest, size int64, err error) {
-	f, err := os.CreateTemp(b.spool, "writ-blob-")
+// Put spools r and sends it under its key; see storage.Objects.
+func (o objects) Put(ctx context.Context, r io.Reader, name func(storage.Digest) string) (d storage.Digest, size int64, err error) {
+	f, err := os.CreateTemp(o.in.spool, "writ-blob-")
 	if err != nil {
 		return d, 0, err
 	}
@@ -160,12 +109,12 @@ func (b *Blobs) put(ctx context.Context, r io.Reader, key func(storage.Digest) s
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return d, size, err
 	}
-	b.place.RLock()
-	defer b.place.RUnlock()
+	o.in.place.RLock()
+	defer o.in.place.RUnlock()
 	// Not as a stream of signed chunks: the digest of the whole is known, and signed.
 	opts := minio.PutObjectOptions{ContentType: "application/octet-stream", DisableContentSha256: true}
-	if _, err := b.core.PutObject(ctx, b.bucket, key(d), readSeeker{f}, size, "", d.Hex(), opts); err != nil {
-		return d, size, b.failed(ctx, err)
+	if _, err := o.in.core.PutObject(ctx, o.in.bucket, o.prefix+name(d), readSeeker{f}, size, "", d.Hex(), opts); err != nil {
+		return d, size, o.in.failed(ctx, err)
 	}
 	return d, size, nil
 }
@@ -187,11 +136,11 @@ func (c *contextReader) Read(p []byte) (int, error) {
 	return c.r.Read(p)
 }
 
-// get opens an object; its bytes come as they are read.
-func (b *Blobs) get(ctx context.Context, key string, d storage.Digest) (io.ReadCloser, int64, error) {
-	r, info, _, err := b.core.GetObject(ctx, b.bucket, key, minio.GetObjectOptions{})
+// Get opens an object; its bytes come as they are read. See storage.Objects.
+func (o objects) Get(ctx context.Context, name string, d storage.Digest) (io.ReadCloser, int64, error) {
+	r, info, _, err := o.in.core.GetObject(ctx, o.in.bucket, o.prefix+name, minio.GetObjectOptions{})
 	if err != nil {
-		return nil, 0, b.failed(ctx, err)
+		return nil, 0, o.in.failed(ctx, err)
 	}
 	return storage.CheckedBlob(r, d, info.Size), info.Size, nil
 }
