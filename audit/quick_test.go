@@ -2,7 +2,6 @@ package audit
 
 import (
 	"bytes"
-	"encoding/json"
 	"math/rand/v2"
 	"testing"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/transparency-dev/merkle/proof"
 	"github.com/transparency-dev/merkle/rfc6962"
 
+	"aob.dev/writ/internal/plainjson/plainjsontest"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
@@ -105,39 +105,7 @@ func TestQuickFacts(t *testing.T) {
 		Task: &policies.Task{TaskID: "t", PlanID: "p", Revision: 1, Step: 2, Skills: []string{}, Deadline: "d"},
 		Plan: &policies.Plan{PlanID: "p", Status: "executing", Epoch: 1, Revision: 1, Steps: 3}, Skill: &policies.Skill{Name: "s", Digest: "d", Effect: "pure"},
 	}
-	quickPart(t, facts, quickFacts, true)
-}
-
-func quickPart[T any](t *testing.T, want T, quick func([]byte, *T) bool, taken bool) {
-	t.Helper()
-	raw, err := json.Marshal(want)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got T
-	if quick(raw, &got) != taken {
-		t.Fatalf("%s: read quickly: %v", raw, !taken)
-	}
-	if diff := cmp.Diff(want, got); taken && diff != "" {
-		t.Fatal(diff)
-	}
-	random := rand.New(rand.NewPCG(1, 2))
-	for i := range raw {
-		for range 16 {
-			changed := bytes.Clone(raw)
-			changed[i] = byte(random.IntN(256))
-			var got, slow T
-			if !quick(changed, &got) {
-				continue
-			}
-			if err := json.Unmarshal(changed, &slow); err != nil {
-				t.Fatalf("%q is read quickly: %v", changed, err)
-			}
-			if diff := cmp.Diff(slow, got); diff != "" {
-				t.Fatalf("%q: %s", changed, diff)
-			}
-		}
-	}
+	plainjsontest.Agree(t, facts, quickFacts, true)
 }
 
 // TestClimber: in trees of any size, over any run of positions, it takes what

@@ -1,13 +1,13 @@
 package intents
 
 import (
-	"bytes"
 	"encoding/json"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/internal/plainjson/plainjsontest"
 )
 
 // TestReadRecorded: parts as the router writes them are read quickly and rightly;
@@ -18,43 +18,11 @@ func TestReadRecorded(t *testing.T) {
 		IntentID: "sha256:ab", Fingerprint: "sha256:cd", PolicyDigest: "sha256:ef", Catalog: "sha256:00", Directory: 17, Effect: "pure", Executor: "python",
 	}
 	sealed := Sealed{Header: "h", Payload: "{\"script\":\"a<b \\\\n é\x7f\u2028\"}", Sig: "s"}
-	quickPart(t, d, quickDecision, true)
-	quickPart(t, Decision{Verdict: Allow, Obligations: []Obligation{{Name: "mask", Value: "x"}}}, quickDecision, false)
-	quickPart(t, sealed, quickSealed, false)
+	plainjsontest.Agree(t, d, quickDecision, true)
+	plainjsontest.Agree(t, Decision{Verdict: Allow, Obligations: []Obligation{{Name: "mask", Value: "x"}}}, quickDecision, false)
+	plainjsontest.Agree(t, sealed, quickSealed, false)
 	sealed.Payload = strings.ReplaceAll(sealed.Payload, "\u2028", "")
-	quickPart(t, sealed, quickSealed, true)
-}
-
-func quickPart[T any](t *testing.T, want T, quick func([]byte, *T) bool, taken bool) {
-	t.Helper()
-	raw, err := json.Marshal(want)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got T
-	if quick(raw, &got) != taken {
-		t.Fatalf("%s: read quickly: %v", raw, !taken)
-	}
-	if diff := cmp.Diff(want, got); taken && diff != "" {
-		t.Fatal(diff)
-	}
-	random := rand.New(rand.NewPCG(1, 2))
-	for i := range raw {
-		for range 16 {
-			changed := bytes.Clone(raw)
-			changed[i] = byte(random.IntN(256))
-			var got, slow T
-			if !quick(changed, &got) {
-				continue
-			}
-			if err := json.Unmarshal(changed, &slow); err != nil {
-				t.Fatalf("%q is read quickly: %v", changed, err)
-			}
-			if diff := cmp.Diff(slow, got); diff != "" {
-				t.Fatalf("%q: %s", changed, diff)
-			}
-		}
-	}
+	plainjsontest.Agree(t, sealed, quickSealed, true)
 }
 
 // TestReadRecordedSlowly: what is not plain is read by the decoder, and what is

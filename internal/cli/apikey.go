@@ -107,11 +107,7 @@ func apikeyRevoke(std IO) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if f.asJSON {
-				return printJSON(std.Out, putBy(a))
-			}
-			_, err = fmt.Fprintln(std.Out, a.IntentID)
-			return err
+			return f.printOrder(std, a)
 		},
 	}
 	f.add(cmd)

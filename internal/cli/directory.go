@@ -58,11 +58,7 @@ func (f *tenantFlags) submit(ctx context.Context, std IO, typ string, args func(
 	if err != nil {
 		return err
 	}
-	if f.asJSON {
-		return printJSON(std.Out, putBy(a))
-	}
-	_, err = fmt.Fprintln(std.Out, a.IntentID)
-	return err
+	return f.printOrder(std, a)
 }
 
 func (f *tenantFlags) seal(ctx context.Context, typ string, args func(tenant string) any) (a *intents.Answer, tenant string, err error) {
@@ -274,11 +270,7 @@ func orderCommand(std IO) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if f.asJSON {
-				return printJSON(std.Out, putBy(a))
-			}
-			_, err = fmt.Fprintln(std.Out, a.IntentID)
-			return err
+			return f.printOrder(std, a)
 		},
 	}
 	f.add(resolve)

@@ -156,3 +156,12 @@ type put struct {
 }
 
 func putBy(a *intents.Answer) put { return put{a.IntentID, a.Position} }
+
+// printOrder says which order it was.
+func (f *operatorFlags) printOrder(std IO, a *intents.Answer) error {
+	if f.asJSON {
+		return printJSON(std.Out, putBy(a))
+	}
+	_, err := fmt.Fprintln(std.Out, a.IntentID)
+	return err
+}
