@@ -68,6 +68,7 @@ type control struct {
 
 	Revision int64           `json:"policy_revision,omitempty"` // of the policy, if it has one
 	Counters json.RawMessage `json:"counters,omitempty"`        // refusals without a record of their own: nothing rests on them
+	Rules    intents.Rules   `json:"rules,omitempty"`           // by which orders are judged from here on
 }
 
 // bareItem takes a leaf line apart.

@@ -33,6 +33,7 @@ type fold struct {
 	keys    *keySet
 	policy  string // digests in force
 	catalog string
+	rules   intents.Rules // by which orders are judged
 	dir     *directory
 	dirs    []*directory // earlier ones that decisions may still rest on
 	roles   []catalog.RoleData
@@ -127,6 +128,7 @@ type job struct {
 	revoked time.Time // grants of its user minted before are dead
 	about   *open     // of an outcome: its order
 	roles   []catalog.RoleData
+	rules   intents.Rules
 }
 
 // take folds an item and says what the workers must check it against.
@@ -150,6 +152,13 @@ func (f *fold) take(it *item) (*job, error) {
 		if err := f.genesis(it); err != nil {
 			return j, err
 		}
+	}
+	if it.control != nil {
+		rules, err := f.rules.After(it.control.Rules)
+		if err != nil {
+			return j, err
+		}
+		f.rules = rules
 	}
 	if f.keys == nil {
 		return j, errors.New("the bundle does not begin with the genesis")

@@ -15,7 +15,7 @@ import (
 func (f *fold) takeOrder(it *item, j *job) error {
 	o := it.order
 	tenant, user := o.body.Actor.Tenant, o.body.Actor.UserID
-	j.dir, j.policy, j.roles = f.generation(o.decision.Directory), f.policy, f.roles
+	j.dir, j.policy, j.roles, j.rules = f.generation(o.decision.Directory), f.policy, f.roles, f.rules
 	j.revoked = f.revoked[tenant+"/"+user]
 	if _, known := f.keys.keys[o.kid()]; !known {
 		if j.task = f.tasks[o.kid()]; j.task != nil {

@@ -63,6 +63,7 @@ type Directory struct {
 	policyRevision int64
 	pushed         *pushed // nil: the policy in force comes from a place, or is the embedded one
 	catalog        string
+	rules          intents.Rules
 
 	tenants map[string]*tenant
 	// retained are the retentions of each tenant; of everyTenant, the default.
@@ -174,12 +175,17 @@ func (d *Directory) fold(e storage.Entry) error {
 	}
 }
 
-// foldControl applies genesis and reloads.
+// foldControl applies genesis, reloads and rules.
 func (d *Directory) foldControl(r storage.Record) error {
 	var c Control
 	if err := json.Unmarshal(r.Parts[storage.PartControl], &c); err != nil {
 		return err
 	}
+	rules, err := d.rules.After(c.Rules)
+	if err != nil {
+		return err
+	}
+	d.rules = rules
 	if c.Genesis != nil {
 		if r.Position != 0 {
 			return fmt.Errorf("genesis at position %d", r.Position)

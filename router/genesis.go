@@ -43,6 +43,8 @@ type Control struct {
 	Revision int64 `json:"policy_revision,omitempty"`
 
 	Counters *Counters `json:"counters,omitempty"` // refusals without a record of their own
+	// Rules by which orders are judged from here on; 0: as before.
+	Rules intents.Rules `json:"rules,omitempty"`
 }
 
 // Origin is the log origin of a root key.
@@ -94,7 +96,7 @@ func OpenGenesis(token string) (Genesis, error) {
 // Begin commits the genesis as record 0. A crash before it leaves an empty
 // journal, and the next start begins again with the same keys.
 func Begin(ctx context.Context, j storage.Journal, token string, now time.Time) error {
-	return commitControl(ctx, j, Control{Genesis: &token}, now, subjectKeys, subjectPolicy, subjectTenant(systemTenant), subjectTenant("default"))
+	return commitControl(ctx, j, Control{Genesis: &token, Rules: intents.CurrentRules}, now, subjectKeys, subjectPolicy, subjectTenant(systemTenant), subjectTenant("default"))
 }
 
 // commitControl appends a control record.

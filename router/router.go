@@ -107,7 +107,7 @@ func New(cfg Config) (*Router, error) {
 }
 
 // Start makes the router ready: the fold is whole, the clock has not gone back,
-// the policy and catalog in force are recorded, the router has proved itself,
+// the policy, catalog and rules in force are recorded, the router has proved itself,
 // and orders that an earlier incarnation left open have been ended or taken up
 // again (DESIGN §5, Recovery). The executors must be there. An error means: not ready.
 func (r *Router) Start(ctx context.Context) error {
@@ -138,7 +138,9 @@ func (r *Router) Start(ctx context.Context) error {
 // Ready says whether the router takes orders.
 func (r *Router) Ready() bool { return r.ready.Load() && r.dir.Err() == nil }
 
-// recordVersions records the policy and catalog in force where they changed.
+// recordVersions records the policy, catalog and rules in force where they changed.
+//
+// Crash before it: the next start records them. Until then no order is judged.
 func (r *Router) recordVersions(ctx context.Context) error {
 	engine, err := r.inForce(ctx)
 	if err != nil {
@@ -154,6 +156,9 @@ func (r *Router) recordVersions(ctx context.Context) error {
 	}
 	if d := catalog.Digest(); d != r.dir.catalogDigest() {
 		c.Catalog = d
+	}
+	if r.dir.View().Rules() < intents.CurrentRules {
+		c.Rules = intents.CurrentRules
 	}
 	if c == (Control{}) {
 		return nil

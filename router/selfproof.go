@@ -100,7 +100,7 @@ func newProof(r *Router, engine *policies.Engine) (*proof, error) {
 		return nil, err
 	}
 	dir := NewDirectory()
-	body, err := json.Marshal(Control{Genesis: &token})
+	body, err := json.Marshal(Control{Genesis: &token, Rules: intents.CurrentRules})
 	if err != nil {
 		return nil, err
 	}

@@ -47,6 +47,15 @@ func (v *View) Position() int64 {
 	return v.d.next - 1
 }
 
+// Rules by which the router's own code judges. A start puts the current ones in
+// force before any order is judged, so new orders are always judged by these; the
+// fold and auditors meet earlier ones.
+func (v *View) Rules() intents.Rules {
+	v.d.mu.RLock()
+	defer v.d.mu.RUnlock()
+	return v.d.rules
+}
+
 // Key implements intents.Keys: the key set in force, and task keys. That a task
 // has ended is asked in stage 5, since its orders' duplicates are still answered.
 func (v *View) Key(kid string) (intents.Key, error) {

@@ -1,0 +1,38 @@
+package intents
+
+import "fmt"
+
+// Rules numbers the rules by which the router's own code judges orders. A verdict
+// that changes gets a new number, and a control record `{rules: n}` puts it in
+// force: what was decided under earlier rules is judged by them for good, so that
+// old logs go on replaying.
+//
+// Policies and catalogs need no number: a decision names them by digest.
+type Rules int
+
+const (
+	// RulesFirst are those of logs that say nothing.
+	RulesFirst Rules = 1
+	// RulesStrict judge tenant data by schemas, cut roles to what the directory
+	// allows now, and refuse what earlier rules let pass.
+	RulesStrict Rules = 2
+
+	// CurrentRules are the newest that this build knows. A log is put under them
+	// when a router starts.
+	CurrentRules = RulesStrict
+)
+
+// After gives the rules in force once a record says next: 0 is a record that says
+// nothing. Rules only increase, and a build that does not know them cannot judge.
+func (r Rules) After(next Rules) (Rules, error) {
+	switch {
+	case next == 0:
+		return max(r, RulesFirst), nil
+	case next < r || next < RulesFirst:
+		return r, fmt.Errorf("rules %d after rules %d: rules only increase", next, r)
+	case next > CurrentRules:
+		return r, fmt.Errorf("rules %d: this build knows rules up to %d; use the build that wrote them or a newer one", next, CurrentRules)
+	default:
+		return next, nil
+	}
+}
