@@ -56,6 +56,11 @@ func scripts(dir string) testscript.Params {
 				return err
 			}
 			e.Setenv("POLICIES", rules)
+			golden, err := filepath.Abs("testdata/golden")
+			if err != nil {
+				return err
+			}
+			e.Setenv("GOLDEN", golden)
 			e.Values[worldKey{}] = &world{vars: e.Vars, dir: e.WorkDir, data: e.WorkDir + "/data"}
 			return nil
 		},
