@@ -21,7 +21,7 @@ func ReadBody(payload []byte) (Body, error) {
 
 // readBodySlowly is what ReadBody means: the schema, then the decoder.
 func readBodySlowly(payload []byte) (b Body, err error) {
-	if v := schemas.Envelope().ValidateBytes(payload); len(v) > 0 {
+	if v := schemas.Unsigned().ValidateBytes(payload); len(v) > 0 {
 		return b, Invalid(SchemaInvalid, "", v)
 	}
 	if err := json.Unmarshal(payload, &b); err != nil {

@@ -2,6 +2,7 @@ package schemas
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -46,7 +47,7 @@ func TestEnvelopeDocument(t *testing.T) {
 		node *tree
 		want []string
 	}{
-		"envelope":    {e, []string{"version", "intent", "actor", "constraints"}},
+		"envelope":    {e, []string{"version", "intent", "actor", "constraints", "sig"}},
 		"intent":      {e.Definitions["intent"], []string{"type", "args"}},
 		"actor":       {e.Properties["actor"], []string{"user_id", "tenant"}},
 		"constraints": {e.Properties["constraints"], []string{"issued_at", "ttl_sec", "audience", "idempotency_key"}},
@@ -58,6 +59,31 @@ func TestEnvelopeDocument(t *testing.T) {
 	for name, want := range map[string]any{"trace_id": "string", "sig": "string"} {
 		if got := e.Properties[name].Type; got != want {
 			t.Errorf("%s is %v", name, got)
+		}
+	}
+}
+
+// TestUnsignedIsTheEnvelopeWithoutSig: what is signed has no sig, and what travels
+// has one.
+func TestUnsignedIsTheEnvelopeWithoutSig(t *testing.T) {
+	published, err := Lookup(Base + "envelope.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed := strings.Replace(valid, `{"version"`, `{"sig":"`+"e30.."+strings.Repeat("A", 86)+`","version"`, 1)
+	for _, tt := range []struct {
+		name  string
+		by    *Schema
+		doc   string
+		found []Violation
+	}{
+		{"unsigned", Unsigned(), valid, nil},
+		{"signed as unsigned", Unsigned(), sealed, []Violation{{"/sig", "unknown member"}}},
+		{"signed", published, sealed, nil},
+		{"unsigned as signed", published, valid, []Violation{{"/sig", "is required"}}},
+	} {
+		if diff := cmp.Diff(tt.found, tt.by.ValidateBytes([]byte(tt.doc))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
 	}
 }

@@ -16,6 +16,7 @@ package schemas
 import (
 	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -120,16 +121,53 @@ func IDs() []string {
 	return slices.Clone(l.ids)
 }
 
-// Envelope is the order without sig (DESIGN §3).
-func Envelope() *Schema { return envelope() }
+// Unsigned is the order without sig: what is signed, and what travels with sig as
+// envelope.json says. It is that document with sig required no longer.
+func Unsigned() *Schema { return unsigned() }
 
-var envelope = sync.OnceValue(func() *Schema {
-	s, err := Lookup(Base + "envelope.json")
+var unsigned = sync.OnceValue(func() *Schema {
+	s, err := unsignedSchema()
 	if err != nil {
 		panic(err) // embedded at build time; TestEverySchemaCompiles fails first
 	}
 	return s
 })
+
+func unsignedSchema() (*Schema, error) {
+	published, err := Lookup(Base + "envelope.json")
+	if err != nil {
+		return nil, err
+	}
+	tree, err := decode(published.source)
+	if err != nil {
+		return nil, err
+	}
+	root, ok := tree.(map[string]any)
+	if !ok {
+		return nil, errors.New("schemas: envelope.json is not an object")
+	}
+	required, _ := root["required"].([]any)
+	root["required"] = slices.DeleteFunc(required, func(name any) bool { return name == "sig" })
+	if members, ok := root["properties"].(map[string]any); ok {
+		delete(members, "sig")
+	}
+	const id = Base + "unsigned.json"
+	root["$id"] = id
+	source, err := json.Marshal(tree)
+	if err != nil {
+		return nil, err
+	}
+	c := newCompiler()
+	c.AssertFormat()
+	if err := c.AddResource(id, tree); err != nil {
+		return nil, err
+	}
+	compiled, err := c.Compile(id)
+	if err != nil {
+		return nil, err
+	}
+	return &Schema{id: id, source: source, tree: tree, compiled: compiled, plain: plainOf(compiled)}, nil
+}
 
 // IntentArgs is the schema of an intent type's arguments.
 func IntentArgs(typ string) (*Schema, error) { return Lookup(Base + "intents/" + typ + ".json") }

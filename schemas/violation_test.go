@@ -11,7 +11,7 @@ const valid = `{"version":"1.0","intent":{"type":"skill.call","args":{"skill":"f
 	`"constraints":{"issued_at":"2026-11-20T10:00:00.000Z","ttl_sec":120,"audience":"writ/x","idempotency_key":"k1"}}`
 
 func TestViolationsOfTheEnvelope(t *testing.T) {
-	if v := Envelope().ValidateBytes([]byte(valid)); v != nil {
+	if v := Unsigned().ValidateBytes([]byte(valid)); v != nil {
 		t.Fatalf("valid envelope: %v", v)
 	}
 	change := func(old, new string) string {
@@ -47,7 +47,7 @@ func TestViolationsOfTheEnvelope(t *testing.T) {
 		{"label's name", change(`"constraints"`, `"context":{"labels":{"a b":""}},"constraints"`), []Violation{{"/context/labels/a b", "unknown member"}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if diff := cmp.Diff(tt.want, Envelope().ValidateBytes([]byte(tt.doc))); diff != "" {
+			if diff := cmp.Diff(tt.want, Unsigned().ValidateBytes([]byte(tt.doc))); diff != "" {
 				t.Errorf("violations (-want +got):\n%s", diff)
 			}
 		})
@@ -90,7 +90,7 @@ func TestReasonsHoldNoValues(t *testing.T) {
 	const secret = "hunter2 "
 	doc := `{"version":"` + secret + `","intent":{"type":"` + secret + `","args":"` + secret + `"},"actor":{"user_id":"` + secret + `","tenant":"` + secret + `","grant":"` + secret + `","roles":["` + secret + `","` + secret + `"]},` +
 		`"constraints":{"issued_at":"` + secret + `","ttl_sec":"` + secret + `","audience":["` + secret + `"],"idempotency_key":"` + secret + `"},"trace_id":"` + secret + `","sig":"` + secret + `","context":{"agent":"` + secret + `","cause":"` + secret + `"}}`
-	found := Envelope().ValidateBytes([]byte(doc))
+	found := Unsigned().ValidateBytes([]byte(doc))
 	if len(found) < 12 {
 		t.Errorf("%d violations", len(found))
 	}

@@ -102,10 +102,10 @@ func lint(raw []byte, rows map[string]typeRow, role intents.Role) ([]finding, er
 	sig, sealed := top["sig"]
 	delete(top, "sig")
 	var shape map[string]any
-	if err := json.Unmarshal(schemas.Envelope().Source(), &shape); err != nil {
+	if err := json.Unmarshal(schemas.Unsigned().Source(), &shape); err != nil {
 		return nil, err
 	}
-	for _, v := range schemas.Envelope().Validate(tree) {
+	for _, v := range schemas.Unsigned().Validate(tree) {
 		found = append(found, finding{v.Pointer, v.Reason, fix(shape, v.Pointer, v.Reason, tree)})
 	}
 	more, err := lintType(top, rows, role)

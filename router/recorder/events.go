@@ -90,10 +90,19 @@ func planEvents(s router.Summary, after *catalog.PlanView) []event {
 	_ = json.Unmarshal(s.Args, &a)
 	out := []event{{"plan.received", map[string]any{"plan_id": a.PlanID, "steps": len(a.Steps)}}}
 	if a.Revision > 1 {
-		out = append(out, event{"plan.revised", map[string]any{"revised_steps": len(a.Steps), "revision": a.Revision}})
+		out = append(out, event{"plan.revised", map[string]any{"revised_steps": numbers(a.Steps), "revision": a.Revision}})
 	}
 	if after != nil {
 		out = append(out, event{"plan.persisted", map[string]any{"status": after.Status}})
+	}
+	return out
+}
+
+// numbers of steps, in the plan's order.
+func numbers(steps []catalog.PlanStep) []int {
+	out := make([]int, len(steps))
+	for i, s := range steps {
+		out[i] = s.Step
 	}
 	return out
 }
