@@ -160,7 +160,7 @@ func (x *exporter) header(ctx context.Context) error {
 // cosigned is what witnesses have cosigned, as far as the bundle goes.
 func (x *exporter) cosigned(ctx context.Context) (note string, way [][]byte, err error) {
 	c, err := x.Ledger.Cosigned(ctx, x.LedgerKey.VerificationKey())
-	if err != nil || c.Size > x.last.Size {
+	if err != nil || c.Size < 1 || c.Size > x.last.Size {
 		return "", nil, nil //nolint:nilerr // there is none: the bundle is unwitnessed
 	}
 	way, err = x.prover.Consistency(ctx, c.Size)
@@ -178,6 +178,8 @@ func (x *exporter) first(ctx context.Context) (ledger.Checkpoint, error) {
 		return c, err
 	case c.Origin != x.Origin:
 		return c, errors.New("the checkpoint is another log's")
+	case c.Size < 1:
+		return c, errors.New("the checkpoint is of an empty log, which every log continues: give a later one")
 	case c.Size > x.last.Size:
 		return c, fmt.Errorf("the checkpoint has %d records, the log %d: the log has lost some", c.Size, x.last.Size)
 	}

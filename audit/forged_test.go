@@ -1,8 +1,10 @@
 package audit_test
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/json"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -255,5 +257,41 @@ func TestRevokedLedgerKey(t *testing.T) {
 	w.ledgerKey = next
 	if r := w.verify(w.export(w.Journal, audit.Selection{Checkpoint: pinned.Checkpoint}), audit.Options{Trust: pinned}); !r.OK {
 		t.Errorf("%+v", r.FirstBad)
+	}
+}
+
+// Every log continues an empty one: a checkpoint of no records, which its operator
+// can sign at any time, is no beginning, no witness and no pin.
+func TestEmptyCheckpointShowsNothing(t *testing.T) {
+	w := newWorld(t)
+	w.live(1)
+	src := w.source(w.Journal)
+	empty, err := src.Ledger.CheckpointAt(t.Context(), 0, w.ledgerKey)
+	w.Must(err)
+	bundle := w.export(w.Journal, audit.Selection{})
+	said := func(change func(h *audit.Header)) audit.Report {
+		h := header(t, bundle)
+		change(&h)
+		first, err := json.Marshal(map[string]audit.Header{"bundle": h})
+		w.Must(err)
+		_, rest, _ := bytes.Cut(bundle, []byte("\n"))
+		return w.verify(append(append(first, '\n'), rest...), audit.Options{Trust: w.trust()})
+	}
+	if r := said(func(*audit.Header) {}); !r.OK {
+		t.Fatalf("as it is: %+v", r.FirstBad)
+	}
+	if r := said(func(h *audit.Header) { h.First, h.Consistency = empty.Note, [][]byte{} }); r.OK || !strings.Contains(r.FirstBad.Reason, "no continuation") {
+		t.Errorf("begins with nothing: %+v", r)
+	}
+	if r := said(func(h *audit.Header) { h.Cosigned, h.Way = empty.Note, nil }); r.OK || !strings.Contains(r.FirstBad.Reason, "cosigned") {
+		t.Errorf("cosigned when it was empty: %+v", r)
+	}
+	pinned := w.trust()
+	pinned.Checkpoint = empty.Note
+	if r := w.verify(bundle, audit.Options{Trust: pinned}); r.OK || !strings.Contains(r.FirstBad.Reason, "empty log") {
+		t.Errorf("pinned when it was empty: %+v", r)
+	}
+	if _, err := audit.Export(t.Context(), io.Discard, src, audit.Selection{Checkpoint: empty.Note}); err == nil {
+		t.Error("exported from an empty log on")
 	}
 }

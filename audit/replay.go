@@ -95,6 +95,9 @@ func (r *replayer) decide(ctx context.Context, j *job, e *intents.Envelope) erro
 	if err != nil {
 		return err
 	}
+	if code == intents.OK && j.rules >= intents.RulesStrict && catalog.BeyondGrant(e) {
+		code = intents.TaskScope
+	}
 	if slices.Contains(ofState, d.Code) && (code == intents.OK || code == intents.SchemaInvalid) {
 		return unreplayable("refused for the state that plans or keys were in (" + string(d.Code) + ")")
 	}

@@ -148,7 +148,7 @@ func present(e *intents.Envelope, at time.Time) error {
 	switch {
 	case g == nil || e.Type() != typeApprove:
 		return nil
-	case g.For != "" || len(g.Act.AMR) == 0 || at.Sub(time.Unix(g.IssuedAt, 0)) > intents.MaxApprovalAge:
+	case g.Standing() || len(g.Act.AMR) == 0 || at.Sub(time.Unix(g.IssuedAt, 0)) > intents.MaxApprovalAge:
 		return errors.New("approved under a grant that does not show that the approver was there")
 	default:
 		return nil

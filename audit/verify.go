@@ -156,6 +156,8 @@ func (v *verifier) pinned() {
 	switch {
 	case err != nil || seen.Origin != t.Origin:
 		v.fail(-1, "", "the pinned checkpoint cannot be read, or is another log's")
+	case seen.Size < 1:
+		v.fail(-1, "", "the pinned checkpoint is of an empty log, which every log continues: pin a later one")
 	case seen.Size > v.last.Size:
 		v.fail(-1, "", fmt.Sprintf("the bundle is cut short: it ends at %d records, and the pinned checkpoint has %d", v.last.Size, seen.Size))
 	case seen.Size == v.last.Size && string(seen.Root) != string(v.last.Root), seen.Size == v.first.Size && string(seen.Root) != string(v.first.Root):

@@ -133,6 +133,12 @@ func (w *world) plan(i int) {
 	if i%4 == 1 {
 		w.Want(t.Call("earthquake_feed", `{"again":true}`), intents.KeyRevoked)
 	}
+	if i%4 == 2 {
+		w.Want(w.Do(routertest.Order{
+			By: w.Manager, Type: "plan.get", Args: catalog.PlanGet{PlanID: "plan_0"}, Ctx: intents.Context{PlanID: p.ID},
+			Grant: func(g *intents.Grant) { g.For = "plan:" + p.ID },
+		}), intents.TaskScope)
+	}
 	w.Want(p.Read(key), intents.OK)
 	w.Want(p.Complete(), intents.OK)
 }

@@ -41,6 +41,23 @@ type Act struct {
 	Client string   `json:"client"`
 }
 
+// Standing says that the grant stands for named work and is good for nothing else.
+func (g Grant) Standing() bool { return g.For != "" }
+
+// Serves says whether the grant is good for work in a context, and for reading what
+// came of it: a turn's grant is for all of its turn, a standing one for the work that
+// it names and that the context must name too.
+func (g Grant) Serves(c Context) bool {
+	switch {
+	case !g.Standing():
+		return true
+	case c.PlanID != "" && g.For == "plan:"+c.PlanID:
+		return true
+	default:
+		return c.RunID != "" && g.For == "run:"+c.RunID
+	}
+}
+
 // MintGrant signs a grant with the gateway's key.
 func MintGrant(key Signer, g Grant) (string, error) { return SignCompact(key, TypGrant, g) }
 

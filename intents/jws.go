@@ -103,8 +103,8 @@ func SignCompact(key Signer, typ string, claims any) (string, error) {
 }
 
 // OpenCompact verifies a compact JWS with the key that keys choose for its kid
-// and decodes its claims, refusing unknown members and payloads that are not
-// canonical. go-jose verifies; the algorithm list has one entry and the key is ours.
+// and decodes its claims, refusing members that are unknown or missing and payloads
+// that are not canonical. go-jose verifies; the algorithm list has one entry and the key is ours.
 func OpenCompact(token, typ string, keys Keys, claims any) (Key, error) {
 	encoded, rest, ok := strings.Cut(token, ".")
 	if !ok || strings.Count(rest, ".") != 1 || len(token) > maxToken {
@@ -136,10 +136,10 @@ func OpenCompact(token, typ string, keys Keys, claims any) (Key, error) {
 		return Key{}, Refuse(SignatureInvalid, "", "claims: "+err.Error())
 	}
 	if again, err := marshalPlain(claims); err == nil && bytes.Equal(again, payload) {
-		return key, nil // it is what we would have written: no name can differ
+		return key, nil // it is what we would have written: no name differs, nothing is missing
 	}
-	if !exactNames(payload, reflect.TypeOf(claims)) {
-		return Key{}, Refuse(SignatureInvalid, "", "claims: a name differs in case")
+	if err := complete(payload, reflect.TypeOf(claims), ""); err != nil {
+		return Key{}, Refuse(SignatureInvalid, "", "claims: "+err.Error())
 	}
 	return key, nil
 }

@@ -133,6 +133,9 @@ func OpenKeySet(token string, root ed25519.PublicKey) (KeySet, map[string]Key, e
 	if _, err := OpenCompact(token, TypKeySet, pinned, &s); err != nil {
 		return KeySet{}, nil, err
 	}
+	if s.Version < 1 || len(s.Keys) == 0 {
+		return KeySet{}, nil, Refuse(SignatureInvalid, "", "a key set has a version from 1 on, and keys")
+	}
 	keys, err := s.Admit()
 	return s, keys, err
 }

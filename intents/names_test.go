@@ -1,36 +1,122 @@
 package intents
 
 import (
+	"maps"
 	"reflect"
+	"strings"
 	"testing"
 )
 
-// TestExactNames: a claim has one name, however deep it stands.
-func TestExactNames(t *testing.T) {
+// TestComplete: claims have exactly the names of their type, however deep they
+// stand, and all that are always written.
+func TestComplete(t *testing.T) {
 	type inner struct {
 		Count int `json:"count"`
 	}
 	type claims struct {
 		inner
-		Scope  *TaskScopeClaim `json:"scope"`
-		Pins   []Pin           `json:"pins"`
-		Value  any             `json:"value"`
-		Ticket Ticket          `json:"ticket"`
+		Scope *TaskScopeClaim `json:"scope,omitempty"`
+		Pins  []Pin           `json:"pins"`
+		Value any             `json:"value,omitempty"`
+		Input *Input          `json:"input,omitempty"`
 	}
-	for text, want := range map[string]bool{
-		`{"count":1,"scope":null,"pins":null}`: true,
-		`{"Count":1}`:                          false,
-		`{"scope":{"task_id":"t","return_spec":{"Shape":"any"}}}`:      true,
-		`{"scope":{"Task_id":"t"}}`:                                    false,
-		`{"pins":[{"skill":"a"},{"digest":"b"}]}`:                      true,
-		`{"pins":[{"skill":"a"},{"Digest":"b"}]}`:                      false,
-		`{"value":{"Anything":1}}`:                                     true,
-		`{"ticket":{"deadline":"2026-11-20T10:00:00Z"}}`:               true,
-		`{"ticket":{"inputs":[{"value":"AA==","SHA256":"x"}]}}`:        false,
-		`{"ticket":{"obligations":[{"name":"mask","value":{"A":1}}]}}`: true,
+	const rest = `,"pins":[]}`
+	for text, want := range map[string]string{
+		`{"count":1` + rest:                   "",
+		`{"count":1,"pins":null}`:             "",
+		`{"count":1,"pins":[null]}`:           "/pins/0 is null",
+		`{"count":1}`:                         "/pins is missing",
+		`{"pins":[]}`:                         "/count is missing",
+		`{"count":null` + rest:                "/count is null",
+		`{"count":1,"scope":null` + rest:      "/scope is null",
+		`{"count":1,"Count":1` + rest:         "/Count: a name differs in case",
+		`{"count":1,"value":{"Any":1}` + rest: "",
+		`{"count":1,"value":null` + rest:      "",
+		`{"count":1,"pins":[{"digest":"d","effect":"pure","skill":"a"}]}`:        "",
+		`{"count":1,"pins":[{"digest":"d","effect":"pure"}]}`:                    "/pins/0/skill is missing",
+		`{"count":1,"pins":[{"digest":"d","effect":"pure","Skill":"a"}]}`:        "/pins/0/Skill: a name differs in case",
+		`{"count":1,"input":{"pointer":"/a","sha256":"d","value":"AA=="}` + rest: "",
+		`{"count":1,"input":{"pointer":"/a","sha256":"d","value":null}` + rest:   "/input/value is null",
+		`{"count":1,"input":{"pointer":"/a"}` + rest:                             "/input/sha256 is missing",
+		`{"count":1,"scope":{"deadline":"2026-11-20T10:00:00Z","plan_id":"p","return_spec":{"Shape":"any"},"revision":1,"skills":[],"step":1,"task_id":"t"}` + rest: "",
+		`{"count":1,"scope":{"plan_id":"p","revision":1,"skills":[],"step":1,"task_id":"t"}` + rest:                                                                 "/scope/deadline is missing",
+		`null`: " is no object",
+		`{}`:   "missing",
 	} {
-		if got := exactNames([]byte(text), reflect.TypeFor[*claims]()); got != want {
-			t.Errorf("%s: %t", text, got)
+		err := complete([]byte(text), reflect.TypeFor[*claims](), "")
+		if (err == nil) != (want == "") || err != nil && !strings.HasSuffix(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// Every paper that is signed over null, over nothing, or without one of the claims
+// that it always has, is refused, whoever signed it.
+func TestPapersAreComplete(t *testing.T) {
+	keys := ring(vectorKeys()...)
+	open := map[string]struct {
+		by     Signer
+		claims any
+		open   func(token string) error
+	}{
+		TypTicket: {vRouter, Ticket{
+			Actor: Principal{Tenant: "default", UserID: "ana"}, Attempt: 1, Deadline: vectorNow, Executor: "files", IntentID: Digest(nil), Issuer: vectorOrigin,
+			PolicyDigest: Digest(nil), Position: 7, Type: "read_lines",
+		}, func(token string) error { _, err := OpenTicket(token, keys); return err }},
+		TypReceipt: {vRouter, Receipt{
+			Code: OK, IntentID: Digest(nil), Issuer: vectorOrigin, PolicyDigest: Digest(nil), Position: 7, RecordDigest: Digest(nil), WithinSec: PromiseSeconds,
+		}, func(token string) error { _, err := OpenReceipt(token, keys); return err }},
+		TypKeySet: {vRoot, KeySet{Version: 1, Keys: []JWK{vRouter.VerificationKey().ToJWK()}}, func(token string) error {
+			_, _, err := OpenKeySet(token, vRoot.Public())
+			return err
+		}},
+		TypGrant: {vGateway, Grant{
+			Act: Act{AMR: []string{"key"}, Client: "api"}, Audience: vectorOrigin, Expires: vectorNow.Unix() + 60, IssuedAt: vectorNow.Unix(), Issuer: vectorOrigin,
+			ID: "g1", Roles: []string{"user"}, Subject: "ana", Tenant: "default",
+		}, func(token string) error { _, err := OpenGrant(token, vectorOrigin, keys, vectorNow); return err }},
+	}
+	for typ, paper := range open {
+		signed := func(claims any) error {
+			token, err := SignCompact(paper.by, typ, claims)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return paper.open(token)
+		}
+		if err := signed(paper.claims); err != nil {
+			t.Errorf("%s: a whole one: %v", typ, err)
+		}
+		raw, err := marshalPlain(paper.claims)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole := object{}
+		if err := unmarshalStrict(raw, &whole); err != nil {
+			t.Fatal(err)
+		}
+		bad := map[string]any{"null": nil, "{}": object{}}
+		for name, v := range whole {
+			without, null := maps.Clone(whole), maps.Clone(whole)
+			delete(without, name)
+			bad["without "+name] = without
+			if _, list := v.([]any); !list {
+				null[name] = nil
+				bad[name+" null"] = null
+			}
+		}
+		for name, claims := range bad {
+			if err := signed(claims); CodeOf(err) != SignatureInvalid && CodeOf(err) != GrantInvalid {
+				t.Errorf("%s: %s: %v", typ, name, err)
+			}
+		}
+	}
+	for _, set := range []object{{"version": 1, "keys": nil}, {"version": 1, "keys": []any{}}, {"version": 0, "keys": []JWK{vRouter.VerificationKey().ToJWK()}}} {
+		token, err := SignCompact(vRoot, TypKeySet, set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := OpenKeySet(token, vRoot.Public()); err == nil {
+			t.Errorf("a key set of %v", set)
 		}
 	}
 }

@@ -95,9 +95,9 @@ func TestReceipt(t *testing.T) {
 // TestPapersAreNotEachOther: a signature over one paper never passes as another.
 func TestPapersAreNotEachOther(t *testing.T) {
 	keys := ring(vectorKeys()...)
-	papers := map[string]any{TypGrant: &Grant{}, TypTicket: &Ticket{}, TypReceipt: &Receipt{}, TypKeySet: &KeySet{}, TypIntent: &Body{}, TypPoP: &map[string]any{}}
-	for signed := range papers {
-		token, err := SignCompact(vRouter, signed, map[string]any{})
+	papers := map[string]any{TypGrant: &Grant{}, TypTicket: &Ticket{}, TypReceipt: &Receipt{}, TypKeySet: &KeySet{}, TypIntent: &Body{Intent: Intent{Args: []byte("{}")}}, TypPoP: &map[string]any{}}
+	for signed, whole := range papers {
+		token, err := SignCompact(vRouter, signed, whole)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -153,11 +153,21 @@ func grantTokenVectors(s *vectorSet) {
 		{"iat-missing", "iat is required: from 1970 it would live too long", without("iat")},
 		{"exp-missing", "exp is required", without("exp")},
 		{"jti-missing", "jti is required", without("jti")},
+		{"act-missing", "act is required", without("act")},
+		{"act-client-missing", "so is its client", set("act", object{"amr": []string{"key"}})},
+		{"act-amr-missing", "and its amr", set("act", object{"client": "api"})},
+		{"roles-missing", "roles are required, also where there are none", without("roles")},
 		{"session-missing", "a grant without session is for none", without("session_id")},
 		{"turn-missing", "a grant without turn is for none", without("turn_id")},
 		{"aud-array", "one log, not several", set("aud", []string{vectorOrigin})},
 		{"sub-number", "a string", set("sub", 1)},
 		{"sub-null", "a string", set("sub", nil)},
+		{"iss-null", "a string", set("iss", nil)},
+		{"tenant-null", "a string", set("tenant", nil)},
+		{"iat-null", "a number", set("iat", nil)},
+		{"act-null", "an object", set("act", nil)},
+		{"for-null", "a string where it is there", set("for", nil)},
+		{"session-null", "a string where it is there", set("session_id", nil)},
 		{"roles-string", "an array", set("roles", "user")},
 		{"roles-numbers", "of strings", set("roles", []int{1})},
 		{"iat-fraction", "whole seconds", set("iat", float64(vectorNow.Unix())-0.5)},
@@ -167,7 +177,7 @@ func grantTokenVectors(s *vectorSet) {
 	} {
 		s.body("grant-"+v.name, v.doc, put(v.token, "actor", "grant"), GrantInvalid)
 	}
-	s.body("grant-roles-missing", "the actor claims a role, the grant names none", put(without("roles"), "actor", "grant"), RBACForbidden)
+	s.body("grant-roles-null", "the actor claims a role; an empty list may be null", put(set("roles", nil), "actor", "grant"), RBACForbidden)
 }
 
 // trailing is a grant whose encoded payload has unused bits that are not zero.

@@ -72,25 +72,12 @@ func (e *Envelope) setPrincipal(v Verifier) error {
 		return Refuse(RBACForbidden, "/actor/roles", "actor claims roles that the grant does not give")
 	case c.SessionID != g.Session || c.TurnID != g.Turn:
 		return Refuse(GrantInvalid, "/context", "grant is for another session or turn")
-	case !standsFor(g.For, c):
+	case !g.Serves(c):
 		return Refuse(GrantInvalid, "/actor/grant", "standing grant is for other work")
 	}
 	e.grant = &g
 	e.principal = Principal{UserID: g.Subject, Tenant: g.Tenant, Roles: g.Roles, Session: g.Session}
 	return nil
-}
-
-// standsFor: a turn's grant is for all of its turn, a standing one for the work
-// that it names and that the order's context must name too.
-func standsFor(work string, c Context) bool {
-	switch {
-	case work == "":
-		return true
-	case c.PlanID != "" && work == "plan:"+c.PlanID:
-		return true
-	default:
-		return c.RunID != "" && work == "run:"+c.RunID
-	}
 }
 
 func subset(a, b []string) bool {

@@ -61,7 +61,7 @@ func present(e *intents.Envelope, now time.Time) error {
 	switch {
 	case g == nil:
 		return nil // the operator's own key
-	case g.For != "":
+	case g.Standing():
 		return intents.Refuse(intents.GrantInvalid, "/actor/grant", "a standing grant approves nothing")
 	case now.Sub(time.Unix(g.IssuedAt, 0)) > intents.MaxApprovalAge:
 		return intents.Refuse(intents.GrantInvalid, "/actor/grant", "an approval needs a grant of the last five minutes")

@@ -81,14 +81,14 @@ func TestStale(t *testing.T) {
 	}{
 		{"pin", func() { w.Pin("feed", catalog.Once) }, func() routertest.Order { return task.CallOrder("feed", `{"n":1}`) }, intents.OK},
 		{"tenant data", func() { w.Data("skills_allow", `["other"]`) }, func() routertest.Order { return task.CallOrder("feed", `{"n":2}`) }, intents.PolicyDenied},
-		{"epoch", func() { w.OK(task.ClaimOrder(2)) }, func() routertest.Order {
-			o := task.ClaimOrder(2)
-			o.Args = catalog.PlanClaim{PlanID: "p1", Epoch: 2, Driver: "other"}
-			return o
-		}, intents.MalformedArgs},
-		{"task", func() { w.Want(task.Cancel(w.Gateway), intents.OK) }, func() routertest.Order {
+		{"task", func() { w.OK(task.ClaimOrder(2)) }, func() routertest.Order {
 			return task.Order("read_lines", catalog.ReadLines{FileID: "f", N: 1})
 		}, intents.KeyRevoked},
+		{"epoch", func() { w.OK(task.ClaimOrder(3)) }, func() routertest.Order {
+			o := task.ClaimOrder(3)
+			o.Args = catalog.PlanClaim{PlanID: "p1", Epoch: 3, Driver: "other"}
+			return o
+		}, intents.MalformedArgs},
 		{"grant", func() {
 			w.Want(w.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "default", Sub: "bob", Before: "2026-11-20T10:00:01Z"}), intents.OK)
 		}, func() routertest.Order { o := find(w); o.User = "bob"; return o }, intents.GrantInvalid},

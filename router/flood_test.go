@@ -3,6 +3,7 @@ package router_test
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +13,9 @@ import (
 	"testing"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/bus/natsserver"
 	"aob.dev/writ/router"
 	"aob.dev/writ/router/routertest"
 )
@@ -77,6 +81,49 @@ func TestRefusedEnvelopesLeaveNothing(t *testing.T) {
 	}
 	if whole > half+residentRoom {
 		t.Errorf("%d refusals leave %d KiB of the process", refusals/2, (whole-half)>>10)
+	}
+}
+
+// The entrance on NATS records as little of a flood as that over HTTP: one by one
+// and in batches, of a key that is above its rate and of one whose task has ended.
+func TestFloodOverNATSIsCounted(t *testing.T) {
+	const flood, burst = 200, 9 // of ten seconds' worth the plan took one
+	c := serveWith(t, routertest.Options{Rates: router.Rates{Signer: 1}})
+	c.Pin("feed", catalog.Pure)
+	task := c.Begun("p1", "feed").Started(1)
+	c.Want(task.Cancel(c.Gateway), intents.OK) // with its plan
+	agent := c.connect(natsserver.Manager)
+	for name, base := range map[string]struct {
+		order routertest.Order
+		kept  int
+	}{"above its rate": {find(c.World), burst}, "ended task": {task.Order("skill.call", nil), 0}} {
+		orders, from, stop := c.Flood(base.order, flood), c.Journal.Next(), c.RunRouter()
+		refused := int64(0)
+		for _, raw := range orders {
+			reply, err := agent.Request(t.Context(), bus.Orders, raw)
+			c.Must(err)
+			var a intents.Answer
+			if c.Must(json.Unmarshal(reply, &a)); a.Position == nil && a.Code != intents.OK {
+				refused++
+			}
+		}
+		for i := range 20 {
+			reply, err := agent.Request(t.Context(), bus.Batches, batchOf(orders[i], orders[i+1]))
+			c.Must(err)
+			var b intents.BatchAnswer
+			if c.Must(json.Unmarshal(reply, &b)); b.Code == intents.OK {
+				t.Errorf("%s: %+v", name, b)
+			}
+		}
+		stop()
+		counted := int64(0)
+		s := c.Spent(from)
+		for _, n := range s.Counted {
+			counted += n
+		}
+		if s.Orders != base.kept || s.Bytes > base.kept*(64<<10) || refused != int64(flood-base.kept) || counted != refused+20 {
+			t.Errorf("%s: %d refused without a record; kept %+v", name, refused, s)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -88,6 +89,11 @@ func OpenGenesis(token string) (Genesis, error) {
 	}
 	if g.Origin != Origin(root.Public) {
 		return g, fmt.Errorf("genesis: origin is not the root's")
+	}
+	for i, u := range g.Users {
+		if !slices.Contains(g.Tenants, u.Tenant) {
+			return g, fmt.Errorf("genesis: user %d is of no tenant of it", i)
+		}
 	}
 	g.root = root.Public
 	return g, nil

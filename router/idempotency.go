@@ -121,13 +121,11 @@ func (v *View) relyOnOrder(intentID string) {
 
 // legal: a task that lives, and a move that the fold allows.
 func (r *Router) legal(o *order) error {
-	if t := o.task; t != nil {
+	if t := o.task; t != nil && t.over(o.now) {
 		if t.Ended != "" {
 			return intents.Refuse(intents.KeyRevoked, "/sig", "the task has ended: "+t.Ended)
 		}
-		if o.now.After(t.Deadline) {
-			return intents.Refuse(intents.KeyRevoked, "/sig", "the task is past its deadline")
-		}
+		return intents.Refuse(intents.KeyRevoked, "/sig", "the task is past its deadline")
 	}
 	if err := r.effectOf(o); err != nil {
 		return err

@@ -21,7 +21,8 @@ const (
 )
 
 // Inbox lists the held orders that somebody may decide and those that they asked
-// for themselves, newest first; of another tenant there are none.
+// for themselves, newest first; of another tenant there are none, nor of other work
+// than a standing grant is for.
 func (r *Router) Inbox(g intents.Grant, q bus.ApprovalsRequest) (bus.ApprovalsReply, error) {
 	out := bus.ApprovalsReply{Approvals: []bus.HeldOrder{}}
 	before, limit := int64(-1), q.Limit
@@ -71,7 +72,7 @@ func (d *Directory) inbox(g intents.Grant) []bus.HeldOrder {
 	v := d.View()
 	var out []bus.HeldOrder
 	for _, h := range d.holds.waiting {
-		if h.tenant != g.Tenant {
+		if h.tenant != g.Tenant || !g.Serves(h.ctx) {
 			continue
 		}
 		w := v.waiting(h)
@@ -108,7 +109,8 @@ func (w waiting) shown() bus.HeldOrder {
 
 // Reader verifies the grant of a read. Its roles are those of the grant that API
 // key and user row still give: who lost one yesterday, or a minute ago, does not
-// read with it until the grant ends.
+// read with it until the grant ends. What the grant serves (intents.Grant.Serves)
+// is all that its bearer may be shown.
 func (r *Router) Reader(token string) (intents.Grant, error) {
 	v := r.dir.View()
 	g, err := intents.OpenGrant(token, r.dir.Origin(), v, r.cfg.Now())

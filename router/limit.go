@@ -1,7 +1,6 @@
 package router
 
 import (
-	"context"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -47,9 +46,9 @@ func newMeter(rate, usual int, now func() time.Time) *ratelimit.Limiter {
 	return ratelimit.New(rate*int(rateWindow/time.Second), rateWindow, maxMetered, now)
 }
 
-// rate comes before stage 5: nothing is looked up for who is above the rate. A
-// submission counts once, however often it is decided again.
-func (r *Router) rate(_ context.Context, o *order) error {
+// rate comes right after stage 2: nothing is looked up, judged or recorded for who
+// is above the rate. A submission counts once, however often it is decided again.
+func (r *Router) rate(o *order) error {
 	if o.again {
 		return nil
 	}

@@ -323,6 +323,9 @@ type Task struct {
 	Ended                  string
 }
 
+// over says whether the task's key may sign nothing new any more.
+func (t Task) over(now time.Time) bool { return t.Ended != "" || now.After(t.Deadline) }
+
 // Task finds a task by "tenant/task_id".
 func (v *View) Task(name string) (Task, bool) {
 	v.d.mu.RLock()

@@ -52,7 +52,6 @@ func (r *Router) stages() []func(context.Context, *order) error {
 	return []func(context.Context, *order) error{
 		r.schema,      // 3
 		r.freshness,   // 4: refusals are counted, not recorded
-		r.rate,        // likewise
 		r.idempotency, // 5
 		r.rbac,        // 6
 		r.provePush,   // of 5, but dear: only for those who may push
@@ -62,8 +61,8 @@ func (r *Router) stages() []func(context.Context, *order) error {
 }
 
 // Submit takes a received order through the pipeline. The error is a *Refusal
-// that left no record (stages 1, 2 and 4), or one of ours: then nothing was
-// accepted. Everything else is an Answer, refusals included.
+// that left no record (stages 1, 2 and 4, a rate, a task that has ended), or one
+// of ours: then nothing was accepted. Everything else is an Answer, refusals included.
 //
 // Crash: before commit nothing is left; in perform an open order is left, which
 // recovery ends by its effect.
@@ -127,8 +126,12 @@ func (r *Router) Decide(ctx context.Context, raw []byte) (intents.Code, error) {
 }
 
 // decide is stages 1 to 7. It writes nothing. A refusal in 3, 5, 6 or 7 and a
-// duplicate are decisions; the error is a refusal of 1, 2 or 4, a rate that is
-// exceeded, or ours. again: the same submission was decided before.
+// duplicate are decisions; the error is a refusal of 1, 2 or 4, of the key of a task
+// that has ended, a rate that is exceeded, or ours. again: the same submission was
+// decided before.
+//
+// Rates are metered as soon as it is known who signed: no later refusal may leave
+// a record before.
 func (r *Router) decide(ctx context.Context, raw []byte, again bool) (*order, error) {
 	u, err := intents.Parse(raw) // 1
 	if err != nil {
@@ -138,6 +141,9 @@ func (r *Router) decide(ctx context.Context, raw []byte, again bool) (*order, er
 	o := &order{view: r.dir.View(), now: now, holder: storage.Nobody, attempt: 1, again: again}
 	if o.env, err = r.verify(u, o.view, now); err != nil { // 2
 		return nil, err
+	}
+	if err := r.rate(o); err != nil {
+		return nil, signed(o, err)
 	}
 	o.view.relyPolicy(o.env.Principal().Tenant) // before the engine is made of it
 	if o.policy, err = r.engine(ctx); err != nil {
@@ -158,15 +164,25 @@ func (r *Router) decide(ctx context.Context, raw []byte, again bool) (*order, er
 		if !errors.As(err, &refusal) {
 			return nil, err // ours: fail closed
 		}
-		switch refusal.Code { //nolint:exhaustive // all others are decisions
-		case intents.ExpiredTTL, intents.NotYetValid, intents.RateLimited:
-			return nil, signed(o, err)
+		if refusal.Code == intents.ExpiredTTL || refusal.Code == intents.NotYetValid || o.ofEndedTask() {
+			return nil, signed(o, err) // all others are decisions
 		}
 		o.refuse(refusal)
 		o.violated = intents.ViolationsOf(err)
 		break
 	}
 	return o, nil
+}
+
+// ofEndedTask says whether the order is signed by the key of a task that has ended or
+// is past its deadline. Whoever holds such a key has all time to make orders of it:
+// their refusals are counted, and what was accepted is answered.
+func (o *order) ofEndedTask() bool {
+	if o.env.Signer().Role != intents.RoleTask {
+		return false
+	}
+	t, ok := o.view.Task(o.env.Signer().Task)
+	return !ok || t.over(o.now)
 }
 
 // signedError is a refusal of an order whose signature holds: who floods is known.

@@ -48,6 +48,9 @@ func (r *Router) scope(o *order) error {
 	if o.env.Type() == "read_memory" && !slices.Contains(o.view.keysOfPlan(pr.Tenant, c.PlanID), o.env.StringArg("key")) {
 		return intents.Refuse(intents.TaskScope, "/intent/args/key", "a manager may read the results of its plan")
 	}
+	if o.view.Rules() >= intents.RulesStrict && catalog.BeyondGrant(o.env) {
+		return intents.Refuse(intents.TaskScope, "/actor/grant", "a standing grant reads the plan that it is for and no other")
+	}
 	if c.PlanID == "" || o.env.Type() == "plan.open" {
 		return nil
 	}

@@ -59,7 +59,7 @@ func serveWith(t *testing.T, o routertest.Options) *cluster {
 	}}
 	r, err := router.New(router.Config{
 		Journal: w.Journal, Records: w.Journal, Directory: w.Dir, Bus: c.connect(natsserver.Router), Key: w.Signer,
-		Policy: policies.NewLive(w.Policy.Engine()), Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler),
+		Policy: policies.NewLive(w.Policy.Engine()), Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler), Rates: o.Rates,
 	})
 	w.Must(err)
 	w.Router = r
@@ -167,6 +167,23 @@ func TestServeDirectory(t *testing.T) {
 	c.Want(c.NewPlan("p1").Open(), intents.OK)
 	if got := ask[bus.SilentReply](c, natsserver.Gateway, bus.PlansSilent, []byte(`{}`)); len(got.Plans) != 0 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// Who asks on NATS with a standing grant is shown the approvals of its plan alone.
+func TestServeApprovalsOfItsPlan(t *testing.T) {
+	c := serve(t)
+	c.Pin("pay", catalog.Once)
+	c.Data("approval", `{"once":true}`)
+	for _, plan := range []string{"p1", "p2"} {
+		c.Want(c.Begun(plan, "pay").Started(1).Call("pay", `{}`), intents.ApprovalRequired)
+	}
+	for work, want := range map[string]int{"": 2, "plan:p1": 1, "plan:p3": 0, "run:p1": 0} {
+		q, err := json.Marshal(bus.ApprovalsRequest{Grant: c.Grant("ana", "default", routertest.Order{Grant: func(g *intents.Grant) { g.For, g.Act.Client = work, "token" }})})
+		c.Must(err)
+		if got := ask[bus.ApprovalsReply](c, natsserver.Gateway, bus.DirectoryApprovals, q); got.Code != "" || len(got.Approvals) != want {
+			t.Errorf("for %q: %+v", work, got)
+		}
 	}
 }
 

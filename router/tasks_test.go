@@ -170,3 +170,21 @@ func TestTaskFindsItsSkills(t *testing.T) {
 		t.Errorf("%+v", pins)
 	}
 }
+
+// An order under a standing grant reads the plan that the grant is for and no
+// other, though its context names the right one.
+func TestStandingGrantReadsNoOtherPlan(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	w.Begun("p1", "feed")
+	w.Begun("p2", "feed")
+	read := func(work, typ string, args any) *intents.Answer {
+		return w.Do(routertest.Order{
+			By: w.Manager, Type: typ, Args: args, Ctx: intents.Context{PlanID: "p1"},
+			Grant: func(g *intents.Grant) { g.For = work },
+		})
+	}
+	w.Want(read("plan:p1", "plan.get", catalog.PlanGet{PlanID: "p1"}), intents.DispatchUnavailable)
+	w.Want(read("plan:p1", "plan.get", catalog.PlanGet{PlanID: "p2"}), intents.TaskScope)
+	w.Want(read("plan:p1", "plan.list", catalog.PlanList{}), intents.TaskScope)
+	w.Want(read("", "plan.get", catalog.PlanGet{PlanID: "p2"}), intents.DispatchUnavailable)
+}

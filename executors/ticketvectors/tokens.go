@@ -2,6 +2,7 @@ package ticketvectors
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"strings"
 	"time"
@@ -79,8 +80,49 @@ func (m *maker) tokenVectors() {
 		{"claims-position-text", "a number", bad, say(`"position":7`, `"position":"7"`)},
 		{"claims-deadline", "a time", bad, say(`"deadline":"`+plain.Deadline.Format(time.RFC3339Nano)+`"`, `"deadline":"soon"`)},
 		{"claims-array", "an object", bad, m.signed(legal, "["+string(claims)+"]")},
+		{"claims-null", "an object", bad, m.signed(legal, "null")},
 		{"claims-empty", "nothing is said", bad, m.signed(legal, "{}")},
 	} {
 		m.add("ticket-"+v.name, v.doc, v.expect, intents.Dispatch{Header: header, Payload: payload, Ticket: v.token})
 	}
+	for _, v := range m.incomplete(claims) {
+		m.add("ticket-"+v.name, "every claim that a ticket always has is there, and none is null", bad, intents.Dispatch{Header: header, Payload: payload, Ticket: m.signed(legal, v.claims)})
+	}
+}
+
+// unsaid are claims of a ticket of which one is not said.
+type unsaid struct{ name, claims string }
+
+// incomplete are the claims of a whole ticket, each time without one of those that
+// every ticket has, or with null in its place.
+func (m *maker) incomplete(whole []byte) []unsaid {
+	var out []unsaid
+	say := func(name string, path []string, change func(in map[string]any, member string)) {
+		var claims map[string]any
+		m.must(json.Unmarshal(whole, &claims))
+		in := claims
+		for _, step := range path[:len(path)-1] {
+			next, ok := in[step].(map[string]any)
+			if !ok {
+				m.must(errors.New("no object " + step))
+			}
+			in = next
+		}
+		change(in, path[len(path)-1])
+		text, err := json.Marshal(claims)
+		m.must(err)
+		canonical, err := intents.Canonical(text)
+		m.must(err)
+		out = append(out, unsaid{name + "-" + strings.Join(path, "-"), string(canonical)})
+	}
+	for _, path := range [][]string{
+		{"iss"}, {"intent_id"}, {"type"}, {"executor"}, {"position"}, {"attempt"}, {"deadline"}, {"policy_digest"},
+		{"actor"}, {"actor", "tenant"}, {"actor", "user_id"}, {"scope", "task_id"}, {"scope", "plan_id"}, {"scope", "skills"}, {"scope", "deadline"},
+	} {
+		say("without", path, func(in map[string]any, member string) { delete(in, member) })
+	}
+	for _, path := range [][]string{{"deadline"}, {"position"}, {"actor"}, {"actor", "tenant"}, {"scope"}} {
+		say("null", path, func(in map[string]any, member string) { in[member] = nil })
+	}
+	return out
 }

@@ -119,6 +119,13 @@ type PlanGet struct {
 	Trace  bool   `json:"trace,omitempty"` // with the plan's events, in order
 }
 
+// BeyondGrant says that an order reads plans for which its standing grant is not good.
+func BeyondGrant(e *intents.Envelope) bool {
+	g := e.Grant()
+	reads := e.Type() == "plan.get" || e.Type() == "plan.list" // of which one names no plan
+	return reads && g != nil && !g.Serves(intents.Context{PlanID: e.StringArg("plan_id")})
+}
+
 // PlanList are the arguments of plan.list, newest first.
 type PlanList struct {
 	Status string `json:"status,omitempty"`

@@ -227,6 +227,27 @@ func (s *system) ask(who person, message string) turn {
 	return out
 }
 
+// counted is how many refusals with a code left no record but a count.
+func (s *system) counted(code intents.Code) (n int64) {
+	s.t.Helper()
+	for rec, err := range s.node.Records().Scan(s.t.Context(), 0) {
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		var c router.Control
+		if rec.Kind != storage.KindControl {
+			continue
+		}
+		if err := json.Unmarshal(rec.Parts[storage.PartControl], &c); err != nil {
+			s.t.Fatal(err)
+		}
+		if c.Counters != nil {
+			n += c.Counters.Refused[code]
+		}
+	}
+	return n
+}
+
 // orders reads the orders of a plan from the journal; empty: all of them.
 func (s *system) orders(plan string) []order {
 	s.t.Helper()

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"errors"
 	"net/http"
-	"slices"
 	"strconv"
 
 	"github.com/gin-gonic/gin"
@@ -79,7 +78,7 @@ func (s *server) endedApproval(c *gin.Context, g intents.Grant, caps []string) (
 	reads := func(have string) bool {
 		return auditor(have) || have == "runs:approve" || have == "runs:*"
 	}
-	if e.UserID != g.Subject && !slices.ContainsFunc(caps, reads) {
+	if !sees(g, e, caps, reads) {
 		return ended{}, storage.ErrNotFound
 	}
 	a, err := s.cfg.Router.Order(c.Request.Context(), e.Position)

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -34,7 +35,8 @@ var parameters = []string{"type", "code", "verdict", "plan_id", "user", "since",
 var parameter = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
 // list finds orders of the grant's tenant: those of its own user, or with
-// audit:read of all. Of whom it may not see there are none.
+// audit:read of all; with a standing grant only its plan's. Of whom it may not see
+// there are none.
 func (s *server) list(c *gin.Context) {
 	grant, caps, err := s.reader(c)
 	if err != nil {
@@ -47,6 +49,10 @@ func (s *server) list(c *gin.Context) {
 		return
 	}
 	out := orderList{Orders: []recorder.Entry{}}
+	if grant.Standing() && !ofItsPlan(grant, &q) {
+		c.JSON(http.StatusOK, out)
+		return
+	}
 	if !slices.ContainsFunc(caps, auditor) {
 		if u := q.Terms["user_id"]; u != nil && u[0] != grant.Subject {
 			c.JSON(http.StatusOK, out)
@@ -79,6 +85,17 @@ func (s *server) list(c *gin.Context) {
 	}
 	out.Cursor = page.Cursor
 	c.JSON(http.StatusOK, out)
+}
+
+// ofItsPlan narrows a list to the plan that a standing grant is for; false: it asks
+// for another one, or the grant is for no plan.
+func ofItsPlan(g intents.Grant, q *storage.Query) bool {
+	plan, _ := strings.CutPrefix(g.For, "plan:")
+	if asked := q.Terms["plan_id"]; asked != nil && asked[0] != plan {
+		return false
+	}
+	q.Terms["plan_id"] = []string{plan}
+	return g.Serves(intents.Context{PlanID: plan})
 }
 
 // query reads the parameters of a list.

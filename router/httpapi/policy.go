@@ -6,6 +6,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/problem"
 )
 
@@ -18,7 +19,11 @@ type inForce struct {
 }
 
 func (s *server) policy(c *gin.Context) {
-	if _, _, err := s.reader(c); err != nil {
+	g, _, err := s.reader(c)
+	if err == nil && g.Standing() {
+		err = intents.Refuse(intents.GrantInvalid, "", "a standing grant reads what its plan did and nothing else")
+	}
+	if err != nil {
 		s.refuse(c, problem.Of(err))
 		return
 	}

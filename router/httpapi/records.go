@@ -37,7 +37,7 @@ func (s *server) order(c *gin.Context) *intents.Answer {
 		return nil
 	}
 	entry, err := s.find(c.Request.Context(), grant.Tenant, c.Param("id"))
-	if errors.Is(err, storage.ErrNotFound) || (err == nil && entry.UserID != grant.Subject && !slices.ContainsFunc(caps, auditor)) {
+	if errors.Is(err, storage.ErrNotFound) || (err == nil && !sees(grant, entry, caps, auditor)) {
 		s.refuse(c, problem.New(intents.NotFound, "", "no such order"))
 		return nil
 	}
@@ -51,6 +51,13 @@ func (s *server) order(c *gin.Context) *intents.Answer {
 		return nil
 	}
 	return a
+}
+
+// sees says whether an order is there for the bearer of a grant: it belongs to the
+// work that a standing grant is for, and is the bearer's own or one that a
+// capability shows.
+func sees(g intents.Grant, e recorder.Entry, caps []string, shows func(capability string) bool) bool {
+	return g.Serves(intents.Context{PlanID: e.PlanID}) && (e.UserID == g.Subject || slices.ContainsFunc(caps, shows))
 }
 
 func auditor(capability string) bool {

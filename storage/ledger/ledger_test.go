@@ -212,6 +212,9 @@ func TestThirdPartiesJudge(t *testing.T) {
 	if err := ledger.VerifyConsistency(first, second, hs); err != nil {
 		t.Fatal(err)
 	}
+	if err := ledger.VerifyConsistency(ledger.Checkpoint{Origin: first.Origin, Root: second.Root}, second, nil); err == nil {
+		t.Error("a checkpoint of no leaves shows something")
+	}
 	var proof tlog.TreeProof
 	for _, h := range hs {
 		proof = append(proof, tlog.Hash(h))

@@ -36,9 +36,10 @@ func VerifyInclusion(c Checkpoint, position int64, leafHash []byte, hashes [][]b
 }
 
 // VerifyConsistency checks that the log of the first checkpoint is the beginning
-// of the log of the second.
+// of the log of the second. A checkpoint of no leaves is the beginning of every log
+// and shows nothing: it is refused.
 func VerifyConsistency(first, second Checkpoint, hashes [][]byte) error {
-	if first.Size < 0 || first.Size > second.Size {
+	if first.Size < 1 || first.Size > second.Size {
 		return fmt.Errorf("the first checkpoint has %d leaves, the second %d", first.Size, second.Size)
 	}
 	return proof.VerifyConsistency(rfc6962.DefaultHasher, uint64(first.Size), uint64(second.Size), hashes, first.Root, second.Root) //nolint:gosec // G115: checked above

@@ -59,23 +59,22 @@ export const isEnvelope = closed({
   trace_id: text(/^[0-9a-f]{32}$/),
 });
 
-// A claim that is null is as one that is not there.
-const or = (check) => (v) => v === null || check(v);
-const string = or((v) => typeof v === "string");
-const strings = or((v) => Array.isArray(v) && v.every((s) => typeof s === "string"));
-const seconds = or((v) => Number.isInteger(v));
+const string = (v) => typeof v === "string";
+const seconds = (v) => Number.isInteger(v);
+// An empty list may be null.
+const strings = (v) => v === null || (Array.isArray(v) && v.every(string));
 
 export const isGrant = closed({
-  iss: string,
-  aud: string,
-  sub: string,
-  tenant: string,
-  roles: strings,
-  act: or(closed({ client: string, amr: strings })),
+  "iss!": string,
+  "aud!": string,
+  "sub!": string,
+  "tenant!": string,
+  "roles!": strings,
+  "act!": closed({ "client!": string, "amr!": strings }),
   session_id: string,
   turn_id: string,
-  iat: seconds,
-  exp: seconds,
-  jti: string,
+  "iat!": seconds,
+  "exp!": seconds,
+  "jti!": string,
   for: string,
 });

@@ -55,14 +55,23 @@ def ticket_of(token, keys):
     if key["role"] != "router":
         raise Refused("KEY_ROLE", "not a router's")
     ticket = load(b64(claims))
-    if rfc8785.dumps(ticket) != b64(claims) or not CLAIMS.issuperset(ticket):
+    if rfc8785.dumps(ticket) != b64(claims) or not whole(ticket, REQUIRED, OPTIONAL) or not whole(ticket["actor"], ACTOR, ACTOR_OPTIONAL):
         raise Refused("SIGNATURE_INVALID", "claims")
+    if "scope" in ticket and not whole(ticket["scope"], SCOPE, SCOPE_OPTIONAL):
+        raise Refused("SIGNATURE_INVALID", "scope")
     return ticket
 
 
-CLAIMS = set("iss intent_id type executor actor position attempt deadline obligations policy_digest scope pins inputs".split())
-SCOPE = set("task_id plan_id revision step skills return_spec input_key deadline".split())
+REQUIRED = set("iss intent_id type executor actor position attempt deadline policy_digest".split())
+OPTIONAL = set("obligations scope pins inputs".split())
+ACTOR, ACTOR_OPTIONAL = {"user_id", "tenant"}, {"roles", "session_id"}
+SCOPE, SCOPE_OPTIONAL = set("task_id plan_id revision step skills deadline".split()), {"return_spec", "input_key"}
 BODY = set("version intent actor constraints context trace_id".split())
+
+
+def whole(claims, required, optional):
+    """Claims are closed; those that are always there are there, and none but an empty list is null."""
+    return required <= set(claims) <= required | optional and all(v is not None for k, v in claims.items() if k != "skills")
 
 
 def admit(raw):
@@ -72,7 +81,7 @@ def admit(raw):
     t = ticket_of(dispatch["ticket"], keys)
     payload = rfc8785.dumps(dispatch["payload"])
     signed = dispatch["header"] + "." + base64.urlsafe_b64encode(payload).rstrip(b"=").decode()
-    if t["iss"] != keys["origin"] or t["executor"] != EXECUTOR or not SCOPE.issuperset(t.get("scope") or {}) or not isinstance(t["position"], int):
+    if t["iss"] != keys["origin"] or t["executor"] != EXECUTOR or not isinstance(t["position"], int):
         raise Refused("SIGNATURE_INVALID", "the ticket is for something else")
     if t["intent_id"] != "sha256:" + hashlib.sha256(signed.encode()).hexdigest():
         raise Refused("SIGNATURE_INVALID", "not the order that the ticket names")
