@@ -185,7 +185,8 @@ func agree(d intents.Decision, verdict intents.Verdict, code intents.Code, ids [
 	}
 }
 
-// engine is a policy of then over the directory of then.
+// engine is a policy of then over the directory of then. It remembers nothing:
+// what a router remembered wrongly would only be remembered again.
 func (r *replayer) engine(ctx context.Context, digest string, data *directory) (*policies.Engine, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -211,7 +212,7 @@ func (r *replayer) engine(ctx context.Context, digest string, data *directory) (
 			}
 		}
 	}
-	e, err := base.Unhurried().WithData(ctx, data.policyData())
+	e, err := base.Unhurried().Forgetful().WithData(ctx, data.policyData())
 	if err != nil {
 		return nil, err
 	}

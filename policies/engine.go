@@ -153,7 +153,7 @@ func (e *Engine) Logged(l *DecisionLog) *Engine {
 func (e *Engine) Forgetful() *Engine {
 	t := *e.tree
 	t.reads = &ReadSet{All: true}
-	return &Engine{tree: &t, data: e.data, store: e.store, memo: newMemo(t.reads)}
+	return &Engine{tree: &t, data: e.data, store: e.store, memo: newMemo(t.reads), log: e.log}
 }
 
 // Unhurried is the same tree and data with a minute for each evaluation: for
@@ -189,9 +189,7 @@ func (e *Engine) Remembered() (hits, misses int64) { return e.memo.hits.Load(), 
 // goes wrong in the policy is a denial.
 func (e *Engine) Decide(ctx context.Context, input map[string]any) (Result, error) {
 	at := func(b []byte, path []string) ([]byte, bool) { return appendAt(b, input, path) }
-	typ, _ := lookup(input, typePath)
-	name, _ := typ.(string)
-	return e.decide(ctx, name, at, func() map[string]any { return input })
+	return e.decide(ctx, at, func() map[string]any { return input })
 }
 
 // DecideOrder is Decide for the Input of an order, which it makes only if the
@@ -210,13 +208,13 @@ func (e *Engine) DecideOrder(ctx context.Context, order *intents.Envelope, f Fac
 
 func (e *Engine) decideOrder(ctx context.Context, order *intents.Envelope, f Facts) (Result, error) {
 	at := func(b []byte, path []string) ([]byte, bool) { return appendOf(b, order, &f, path) }
-	return e.decide(ctx, order.Type(), at, func() map[string]any { return Input(order, f) })
+	return e.decide(ctx, at, func() map[string]any { return Input(order, f) })
 }
 
-func (e *Engine) decide(ctx context.Context, typ string, at appender, input func() map[string]any) (Result, error) {
+func (e *Engine) decide(ctx context.Context, at appender, input func() map[string]any) (Result, error) {
 	buf := keys.Get().(*[]byte) //nolint:forcetypeassert // nothing else is put there
 	defer keys.Put(buf)
-	key, ok := e.memo.key((*buf)[:0], typ, at)
+	key, ok := e.memo.key((*buf)[:0], at)
 	if !ok {
 		r, _, err := e.evaluate(ctx, input())
 		return r, err

@@ -142,10 +142,13 @@ func appendOf(b []byte, e *intents.Envelope, f *Facts, path []string) ([]byte, b
 		return out, true
 	}
 	if path[0] == "intent" && len(path) > 1 && path[1] == "args" {
-		return appendPattern(b, e.Decoded(), true, path[2:])
+		return appendAt(b, e.Decoded(), path[2:])
 	}
 	v, there := member(e, *f, path[0])
-	return appendPattern(b, v, there, path[1:])
+	if !there {
+		return append(b, undefined), true
+	}
+	return appendAt(b, v, path[1:])
 }
 
 // appendCommon writes members that stand one to three names deep; not ok: it
@@ -159,26 +162,26 @@ func appendCommon(b []byte, e *intents.Envelope, f *Facts, path []string) (_ []b
 		}
 	case "approvals":
 		if len(f.Approvals) == 0 {
-			return append(b, 'a', 0), len(path) == 1 || path[1] == each
+			return append(b, 'a', 0), len(path) == 1
 		}
 	case "task":
 		if f.Task == nil {
-			return append(b, '-'), true
+			return append(b, undefined), true
 		}
 	case "plan":
 		if f.Plan == nil {
-			return append(b, '-'), true
+			return append(b, undefined), true
 		}
 	case "skill":
 		if f.Skill == nil || f.Skill.Digest == "" {
-			return append(b, '-'), true
+			return append(b, undefined), true
 		}
 	case "context":
-		if len(path) == 3 && path[1] == "labels" && path[2] != each {
+		if len(path) == 3 && path[1] == "labels" {
 			if s, there := e.Label(path[2]); there {
 				return text(s)
 			}
-			return append(b, '-'), true
+			return append(b, undefined), true
 		}
 	}
 	if len(path) != 2 {

@@ -20,8 +20,8 @@ const maxKey = 8 << 10
 // keys are buffers that a key is made in.
 var keys = sync.Pool{New: func() any { b := make([]byte, 0, 512); return &b }}
 
-// memo remembers decisions under exactly what the policy read. It belongs to
-// one engine generation and never to two. Denials are remembered as well,
+// memo remembers decisions under the values at all paths that the policy can
+// read. It belongs to one engine generation and never to two. Denials are remembered as well,
 // errors and timeouts never.
 type memo struct {
 	reads *ReadSet
@@ -37,21 +37,13 @@ func newMemo(reads *ReadSet) *memo { return &memo{reads: reads, rows: make(map[s
 // appender writes what stands at a path of an input; not ok: it is not JSON.
 type appender func(b []byte, path []string) ([]byte, bool)
 
-// key of an input of a type, whose values at writes; not ok where the policy may
-// read anything, or where the values are too large to be worth remembering.
-func (m *memo) key(buf []byte, typ string, at appender) ([]byte, bool) {
+// key of an input, whose values at writes; not ok where the policy may read
+// anything, or where the values are too large to be worth remembering.
+func (m *memo) key(buf []byte, at appender) (_ []byte, ok bool) {
 	if m.reads.All {
 		return nil, false
 	}
-	buf, ok := appendAll(buf, m.reads.Paths, at) // the type is among them, if more is read of some
-	if !ok || m.reads.ByType == nil {
-		return buf, ok
-	}
-	return appendAll(buf, m.reads.ByType[typ], at)
-}
-
-func appendAll(buf []byte, paths [][]string, at appender) (_ []byte, ok bool) {
-	for _, path := range paths {
+	for _, path := range m.reads.Paths {
 		if buf, ok = at(buf, path); !ok || len(buf) > maxKey {
 			return nil, false
 		}
@@ -61,43 +53,20 @@ func appendAll(buf []byte, paths [][]string, at appender) (_ []byte, ok bool) {
 
 // appendAt writes what stands at a path of a document.
 func appendAt(b []byte, doc any, path []string) ([]byte, bool) {
-	return appendPattern(b, doc, true, path)
+	for _, name := range path {
+		object, _ := doc.(map[string]any)
+		inner, there := object[name]
+		if !there {
+			return append(b, undefined), true
+		}
+		doc = inner
+	}
+	return appendValue(b, doc)
 }
 
-// appendPattern writes what stands at the rest of a path: of each only how many
-// elements or which members there are, and what the path goes on to.
-func appendPattern(b []byte, v any, there bool, path []string) (_ []byte, ok bool) {
-	switch {
-	case !there:
-		return append(b, '-'), true // missing is not null
-	case len(path) == 0:
-		return appendValue(b, v)
-	case path[0] != each:
-		object, _ := v.(map[string]any)
-		v, there = object[path[0]]
-		return appendPattern(b, v, there, path[1:])
-	}
-	switch v := v.(type) {
-	case []any:
-		b = binary.AppendUvarint(append(b, 'a'), uint64(len(v)))
-		for _, x := range v {
-			if b, ok = appendPattern(b, x, true, path[1:]); !ok {
-				return nil, false
-			}
-		}
-		return b, true
-	case map[string]any:
-		b = binary.AppendUvarint(append(b, 'o'), uint64(len(v)))
-		for _, k := range slices.Sorted(maps.Keys(v)) {
-			if b, ok = appendPattern(appendString(b, k), v[k], true, path[1:]); !ok {
-				return nil, false
-			}
-		}
-		return b, true
-	default:
-		return append(b, 'x'), true // has no elements
-	}
-}
+// undefined stands for a path that leads nowhere: no value begins with it, and
+// so it is not null either.
+const undefined = '-'
 
 func (m *memo) get(key []byte) (Result, bool) {
 	m.mu.RLock()
@@ -118,19 +87,6 @@ func (m *memo) put(key []byte, r Result) {
 		clear(m.rows)
 	}
 	m.rows[string(key)] = r
-}
-
-func lookup(v any, path []string) (any, bool) {
-	for _, name := range path {
-		object, ok := v.(map[string]any)
-		if !ok {
-			return nil, false
-		}
-		if v, ok = object[name]; !ok {
-			return nil, false
-		}
-	}
-	return v, true
 }
 
 // appendValue writes a value so that different values never give the same

@@ -1,0 +1,31 @@
+package audit
+
+import (
+	"testing"
+
+	"aob.dev/writ/policies"
+)
+
+// TestReplayRemembersNothing: the engines of replay and backtest evaluate every
+// order, so that what a router remembered wrongly comes out.
+func TestReplayRemembersNothing(t *testing.T) {
+	base, err := policies.New(t.Context(), policies.Embedded())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newReplayer(base)
+	for _, dir := range []*directory{{}, {tenants: map[string]*tenantData{"acme": {}}}} {
+		e, err := r.engine(t.Context(), "", dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if _, err := e.Decide(t.Context(), map[string]any{"intent": map[string]any{"type": "plan"}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if hits, misses := e.Remembered(); hits+misses != 0 {
+			t.Errorf("%d of %d decisions are remembered", hits, hits+misses)
+		}
+	}
+}
