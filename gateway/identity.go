@@ -10,6 +10,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/internal/problem/edge"
 )
 
 // caller is who sent a request, as far as its API key says.
@@ -62,7 +63,7 @@ func (g *Gateway) authenticate(c *gin.Context) (caller, error) {
 }
 
 func (g *Gateway) unauthorized(c *gin.Context, detail string) error {
-	if err := g.meter("address " + c.RemoteIP()); err != nil {
+	if err := g.meter("address " + edge.Address(c.Request.RemoteAddr)); err != nil {
 		return err
 	}
 	return problem.New(intents.Unauthorized, "", detail)

@@ -105,6 +105,7 @@ type openOrder struct {
 	task   string
 	typ    string
 	fact   *catalog.OrderFact // nil: not told to later drivers
+	lost   int                // unclean ends of routers while it was open
 }
 
 // unknown is an indeterminate order that an operator may resolve.
@@ -169,7 +170,7 @@ func (d *Directory) fold(e storage.Entry) error {
 	case storage.KindRelease:
 		return d.foldRelease(e)
 	case storage.KindTakeover:
-		return nil
+		return d.foldTakeover(e)
 	default:
 		return fmt.Errorf("unknown kind %q", e.Record.Kind)
 	}

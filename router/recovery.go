@@ -13,8 +13,12 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// maxAttempts at an idempotent order.
-const maxAttempts = 3
+// Bounds of the attempts at an idempotent order: three, and none after two
+// routers in a row ended while it was open, since it may be what ended them.
+const (
+	maxAttempts = 3
+	maxLost     = 2
+)
 
 // recover ends the orders that an earlier incarnation left open. The data
 // directory's lock proves it dead. By effect: pure is abandoned and may be sent
@@ -62,8 +66,8 @@ func (r *Router) resume(ctx context.Context, x storage.OpenOrder) error {
 		out.Status, out.Code, out.Retryable = intents.Failed, intents.Abandoned, true
 		out.Reason = "a crash ended it; it has no effect and may be sent again"
 	case catalog.Idempotent:
-		if x.Attempt >= maxAttempts {
-			out.Status, out.Code, out.Reason = intents.StatusIndetermined, intents.Indeterminate, "no outcome after three attempts"
+		if why := r.hopeless(o, x); why != "" {
+			out.Status, out.Code, out.Reason = intents.StatusIndetermined, intents.Indeterminate, why
 			break
 		}
 		if o.attempt, err = r.take(ctx, o); err != nil {
@@ -81,9 +85,48 @@ func (r *Router) resume(ctx context.Context, x storage.OpenOrder) error {
 	return nil
 }
 
+// hopeless says why an idempotent order is not tried again; empty: it is.
+func (r *Router) hopeless(o *order, x storage.OpenOrder) string {
+	switch {
+	case x.Attempt >= maxAttempts:
+		return "no outcome after three attempts"
+	case r.cfg.Crashed && o.view.lost(x.Position)+1 >= maxLost:
+		return "the router ended twice without being told to while it was open: an operator must look"
+	}
+	return ""
+}
+
+// takeover is the body of a takeover record.
+type takeover struct {
+	Of      int64 `json:"of"`
+	Crashed bool  `json:"crashed,omitempty"` // the router before ended without being told to
+}
+
+// foldTakeover counts the unclean ends that an open order has seen.
+func (d *Directory) foldTakeover(e storage.Entry) error {
+	var t takeover
+	if err := json.Unmarshal(e.Record.Parts[storage.PartTakeover], &t); err != nil {
+		return err
+	}
+	if o, open := d.orders[e.Of]; open && t.Crashed {
+		o.lost++
+	}
+	return nil
+}
+
+// lost is how many unclean ends an open order has seen before this start's.
+func (v *View) lost(position int64) int {
+	v.d.mu.RLock()
+	defer v.d.mu.RUnlock()
+	if o, open := v.d.orders[position]; open {
+		return o.lost
+	}
+	return 0
+}
+
 // take begins another attempt.
 func (r *Router) take(ctx context.Context, o *order) (int, error) {
-	body, err := json.Marshal(map[string]int64{"of": o.position})
+	body, err := json.Marshal(takeover{Of: o.position, Crashed: r.cfg.Crashed})
 	if err != nil {
 		return 0, err
 	}

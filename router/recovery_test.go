@@ -50,23 +50,42 @@ func TestRecoverIdempotent(t *testing.T) {
 	}
 }
 
+// diesAgain starts a router that ends while it carries out what was left open.
+func diesAgain(w *routertest.World) *routertest.World {
+	w.Helper()
+	began, died := make(chan struct{}), make(chan struct{})
+	w.Bus.On("skill.call", dies(began, died))
+	gone := make(chan error, 1)
+	go func() { gone <- w.Router.Start(w.Context()) }()
+	<-began
+	next := w.Reopen()
+	w.Must(w.Journal.(interface{ Close() error }).Close())
+	close(died)
+	<-gone
+	return next
+}
+
+// An order that was open when two routers in a row ended unasked may be what
+// ended them.
+func TestRecoverWhatWasOpenAtTwoCrashes(t *testing.T) {
+	w := routertest.New(t, routertest.Options{Crashed: true})
+	task := started(w, catalog.Idempotent)
+	w, open := left(w, task.CallOrder("feed", `{}`))
+	w = diesAgain(w)
+	w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)})))
+	w.Must(w.Router.Start(t.Context()))
+	out := outcome(w, *open.Position)
+	if out.Code != intents.Indeterminate || out.Attempt != 2 || len(w.Bus.Calls("skill.call")) != 2 {
+		t.Errorf("%+v, %d dispatches", out, len(w.Bus.Calls("skill.call")))
+	}
+}
+
 // After three attempts nobody knows any more.
 func TestRecoverIdempotentThreeTimes(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task := started(w, catalog.Idempotent)
 	w, open := left(w, task.CallOrder("feed", `{}`))
-	for range 2 { // two more processes die while they recover it
-		began, died := make(chan struct{}), make(chan struct{})
-		w.Bus.On("skill.call", dies(began, died))
-		dying := w
-		gone := make(chan error, 1)
-		go func() { gone <- dying.Router.Start(t.Context()) }()
-		<-began
-		w = dying.Reopen()
-		w.Must(dying.Journal.(interface{ Close() error }).Close())
-		close(died)
-		<-gone
-	}
+	w = diesAgain(diesAgain(w))
 	w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)})))
 	w.Must(w.Router.Start(t.Context()))
 	out := outcome(w, *open.Position)

@@ -56,7 +56,10 @@ type Config struct {
 
 	Slots, ChildSlots, Waits int
 	Rates                    Rates
-	UserHolds, TenantHolds   int // how many orders may wait for people; 0: the defaults; negative: no bound
+	// Crashed: the last router of this log ended without being told to.
+	Crashed bool
+
+	UserHolds, TenantHolds int // how many orders may wait for people; 0: the defaults; negative: no bound
 }
 
 // Router decides and carries out orders. Safe for concurrent use.

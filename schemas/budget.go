@@ -1,71 +1,123 @@
 package schemas
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
-	"regexp"
-	"regexp/syntax"
-	"sync"
-	"sync/atomic"
+	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// MaxForeignWork bounds one validation with a foreign schema, in visits of a
-// schema object or their like: a few $ref can double the work at each level of
-// a small document. A megabyte of ordinary data takes about 100,000.
-const MaxForeignWork = 1 << 21
+// Bounds of one validation with a foreign schema, in visits of a schema object
+// or their like (some 150 ns each). A few $ref can double the work at each level
+// of a small document, so what is allowed grows with the document: ordinary data
+// takes about five a value.
+const (
+	leastWork      = 1 << 17
+	workPerValue   = 32
+	MaxForeignWork = 1 << 21
+	// reportWork bounds the second look, which says what is wrong and keeps
+	// something for each finding.
+	reportWork = 1 << 18
+)
 
 // errSpent ends a validation that does too much, by panic: the validator has
-// no other way out. budget.validate recovers it.
+// no other way out. machine.run recovers it.
 var errSpent = errors.New("schemas: validation takes too much work")
 
-// budget counts the work of one validation at a time.
+// budget counts the work of the one validation that a machine does at a time.
 type budget struct {
-	patterns *patterns
-	enum     int // values of the schema's longest enum
-
-	mu   sync.Mutex // held during a validation, guards left
-	left int
+	ctx    context.Context
+	left   int
+	asked  int // charges since ctx was looked at
+	report bool
+	deep   int // what a finding costs more in a deep document: it keeps its path
 }
 
-// validate runs one validation within the budget.
-func (b *budget) validate(s *Schema, value any) (found []Violation) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.left = MaxForeignWork
-	defer func() {
-		if recover() != nil {
-			found = []Violation{{Reason: "takes too much work to check"}}
+// start a validation of a document.
+func (b *budget) start(ctx context.Context, doc extent, report bool) {
+	*b = budget{ctx: ctx, left: min(MaxForeignWork, leastWork+workPerValue*doc.values+doc.text/2), report: report}
+	if report {
+		b.left, b.deep = reportWork, doc.depth/8
+	}
+}
+
+// lookAfter is how many charges pass between two looks at the context.
+const lookAfter = 1 << 10
+
+// spend panics once nothing is left or the time has ended.
+func (b *budget) spend(n int) {
+	b.left -= n + b.deep
+	if b.asked++; b.asked%lookAfter == 0 && b.ctx.Err() != nil {
+		b.left = -1
+	}
+	if b.left < 0 {
+		panic(errSpent)
+	}
+}
+
+// extent is how large a document is.
+type extent struct {
+	values, text, depth int
+}
+
+func extentOf(v any) extent {
+	e := extent{}
+	e.add(v, 1)
+	return e
+}
+
+func (e *extent) add(v any, depth int) {
+	e.values++
+	e.depth = max(e.depth, depth)
+	switch v := v.(type) {
+	case string:
+		e.text += len(v)
+	case []any:
+		for _, x := range v {
+			e.add(x, depth+1)
 		}
-	}()
-	return s.violations(s.compiled.Validate(value))
+	case map[string]any:
+		for name, x := range v {
+			e.text += len(name)
+			e.add(x, depth+1)
+		}
+	}
 }
 
-// vocabulary has no keyword. It lays a charge on every schema object as it is
-// compiled: a format, because the validator asks that before it goes deeper.
-func (b *budget) vocabulary() *jsonschema.Vocabulary {
+// meters lays a charge on every schema object as it is compiled, and knows what
+// each costs once all are there.
+type meters struct {
+	budget   *budget
+	patterns *patterns
+	of       map[*jsonschema.Schema]*charge
+}
+
+// vocabulary has no keyword: it wraps the format of a schema object, because the
+// validator asks that before it goes deeper.
+func (m *meters) vocabulary() *jsonschema.Vocabulary {
 	yes := true
 	return &jsonschema.Vocabulary{
 		URL:    "urn:writ:budget",
 		Schema: &jsonschema.Schema{Bool: &yes},
 		Compile: func(ctx *jsonschema.CompilerContext, _ map[string]any) (jsonschema.SchemaExt, error) {
 			s := ctx.Enqueue(nil)
-			s.Format = b.charge(s, s.Format)
+			c := &charge{}
+			m.of[s] = c
+			s.Format = m.wrap(c, s.Format)
 			return nil, nil
 		},
 	}
 }
 
-// charge wraps the format of a schema object, if any.
-func (b *budget) charge(s *jsonschema.Schema, asserted *jsonschema.Format) *jsonschema.Format {
+func (m *meters) wrap(c *charge, asserted *jsonschema.Format) *jsonschema.Format {
 	out := &jsonschema.Format{Name: "unsaid"}
 	if asserted != nil {
 		out.Name = asserted.Name
 	}
 	out.Validate = func(v any) error {
-		if b.left -= b.cost(s, v); b.left < 0 {
-			panic(errSpent)
-		}
+		m.budget.spend(c.of(v, m.budget.report))
 		if asserted == nil {
 			return nil
 		}
@@ -74,76 +126,158 @@ func (b *budget) charge(s *jsonschema.Schema, asserted *jsonschema.Format) *json
 	return out
 }
 
-// cost of visiting a value. A container pays in advance for the enum that each
-// child may be compared with, since a child that matches none pays nothing.
-func (b *budget) cost(s *jsonschema.Schema, v any) int {
+// settle computes the charges of all schema objects.
+func (m *meters) settle() {
+	stack := 1 + longest(m.of)/32
+	unevaluated := false
+	for s := range m.of {
+		unevaluated = unevaluated || s.UnevaluatedProperties != nil || s.UnevaluatedItems != nil
+	}
+	for s, c := range m.of {
+		c.settle(s, m.patterns, stack, unevaluated)
+	}
+}
+
+// charge is what a visit of one schema object costs. A visit pays in advance for
+// the type, const and enum of the visits that it causes, since a visit that
+// fails there ends before it is asked.
+type charge struct {
+	self   int // whatever the value
+	names  int // that an object may lack; each is a finding
+	member int // for each member of an object
+	item   int // for each item of an array
+	key    int // instructions of the patterns that each member name meets
+	text   int // instructions of the pattern that a string meets
+	unique bool
+}
+
+func (c *charge) settle(s *jsonschema.Schema, p *patterns, stack int, unevaluated bool) {
+	below := alike(s)
+	c.self = stack
+	for _, x := range below {
+		c.self += ahead(x)
+	}
+	if s.DynamicRef != nil || s.RecursiveRef != nil {
+		c.self += 8 * stack // looks for its target through all scopes
+	}
+	c.names = requires(s)
+	c.self += (c.names + len(s.Dependencies) + len(s.DependentSchemas) + len(s.DependentRequired)) / 4
+	for re, x := range s.PatternProperties {
+		c.member += 1 + ahead(x)
+		c.key += p.size(re)
+	}
+	widest := 0
+	for _, x := range s.Properties {
+		widest = max(widest, ahead(x))
+	}
+	c.member += 1 + widest + ahead(schemaOf(s.AdditionalProperties)) + ahead(s.PropertyNames) + ahead(s.UnevaluatedProperties)
+	c.item = 1 + ahead(s.Items2020) + ahead(schemaOf(s.Items)) + ahead(schemaOf(s.AdditionalItems)) + ahead(s.Contains) + ahead(s.UnevaluatedItems)
+	widest = 0
+	for _, x := range tuple(s) {
+		widest = max(widest, ahead(x))
+	}
+	c.item += widest
+	if unevaluated { // each visit of the same value lists what is in it
+		c.member += len(below)
+		c.item += len(below)
+	}
+	if s.Pattern != nil {
+		c.text = p.size(s.Pattern)
+	}
+	c.unique = s.UniqueItems
+}
+
+// of is the charge for visiting a value.
+func (c *charge) of(v any, report bool) int {
+	n := c.self
 	switch v := v.(type) {
 	case map[string]any:
-		names := 0
-		for name := range v {
-			names += len(name)
+		bytes := 0
+		for name, x := range v {
+			bytes += len(name)
+			n += c.member * numeral(x)
 		}
-		instructions := 0
-		for re := range s.PatternProperties {
-			instructions += b.patterns.size(re)
+		n += bytes * c.key >> 8
+		if report {
+			n += c.names
 		}
-		return 1 + len(v)*(1+b.enum/4) + names*instructions>>8
 	case []any:
-		return 1 + len(v)*(1+b.enum/4)
-	case string:
-		instructions := 0
-		if s.Pattern != nil {
-			instructions = b.patterns.size(s.Pattern)
+		for _, x := range v {
+			n += c.item * numeral(x)
 		}
-		return 1 + len(v)>>8 + len(v)*instructions>>8
+		if c.unique {
+			n += min(len(v), 20) * weight(v)
+		}
+	case string:
+		n += len(v)>>8 + len(v)*c.text>>8
+	case json.Number:
+		n += numeral(v)
+	}
+	return n
+}
+
+// numeral is how many times the common work a value takes: the validator reads
+// numbers as exact rationals, each time anew.
+func numeral(v any) int {
+	n, ok := v.(json.Number)
+	if !ok || len(n) < 4 {
+		return 1
+	}
+	if len(n) > 32 || strings.ContainsAny(string(n), "eE") {
+		return 16
 	}
 	return 1
 }
 
-// Bounds of the patterns of a foreign schema. Matching takes time in proportion
-// to the text times the compiled program, and a{1000} is a thousand instructions.
-const (
-	maxPattern      = 1 << 10 // bytes of one
-	maxInstructions = 1 << 14 // of all together
-)
-
-// patterns is the regular expression engine of one schema.
-type patterns struct {
-	sizes  map[string]int // pattern to instructions; written while compiling only
-	total  int
-	sealed atomic.Bool
-}
-
-func newPatterns() *patterns { return &patterns{sizes: map[string]int{}} }
-
-func (p *patterns) size(re jsonschema.Regexp) int { return p.sizes[re.String()] }
-
-// compile is asked by the metaschema, by the compiler, and once sealed by
-// instances that old drafts want to be in format regex.
-func (p *patterns) compile(pattern string) (jsonschema.Regexp, error) {
-	if len(pattern) > maxPattern {
-		return nil, errors.New("pattern is too long")
-	}
-	parsed, err := syntax.Parse(pattern, syntax.Perl)
-	if err != nil {
-		return nil, errors.New("pattern is not a regular expression (RE2)")
-	}
-	program, err := syntax.Compile(parsed.Simplify())
-	if err != nil {
-		return nil, errors.New("pattern cannot be compiled")
-	}
-	if !p.sealed.Load() {
-		if _, ok := p.sizes[pattern]; !ok {
-			p.sizes[pattern] = len(program.Inst)
-			p.total += len(program.Inst)
+// weight of comparing with a value that a schema holds.
+func weight(v any) int {
+	n := 1
+	switch v := v.(type) {
+	case string:
+		n += len(v) >> 6
+	case json.Number:
+		n += 8 * numeral(v)
+	case []any:
+		for _, x := range v {
+			n += weight(x)
+		}
+	case map[string]any:
+		for name, x := range v {
+			n += len(name)>>6 + weight(x)
 		}
 	}
-	if p.total > maxInstructions || len(program.Inst) > maxInstructions {
-		return nil, errors.New("patterns are too large")
+	return n
+}
+
+// ahead is what a visit does before it is asked.
+func ahead(s *jsonschema.Schema) int {
+	if s == nil {
+		return 0
 	}
-	re, err := regexp.Compile(pattern)
-	if err != nil {
-		return nil, err
+	n := 1
+	if s.Const != nil {
+		n += weight(*s.Const)
 	}
-	return re, nil
+	if s.Enum != nil {
+		all := 0
+		for _, v := range s.Enum.Values {
+			all += weight(v)
+		}
+		n += all / 4
+	}
+	return n
+}
+
+// requires counts the names that a schema object may find missing.
+func requires(s *jsonschema.Schema) int {
+	n := len(s.Required)
+	for _, names := range s.DependentRequired {
+		n += len(names)
+	}
+	for _, of := range s.Dependencies {
+		if names, ok := of.([]string); ok {
+			n += len(names)
+		}
+	}
+	return n
 }

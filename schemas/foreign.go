@@ -3,6 +3,7 @@ package schemas
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -19,7 +20,8 @@ const (
 // Compile compiles a schema that somebody else wrote. It fetches nothing: a
 // $ref must stay within the document. Formats are annotations, as 2020-12 says.
 // It never panics, and neither does validating with the result, which ends
-// after a bounded number of steps. Results are cached; safe for concurrent use.
+// after a bounded number of steps, keeps a bounded number of findings and waits
+// for no other validation. Results are cached; safe for concurrent use.
 func Compile(source []byte) (*Schema, error) {
 	if len(source) > MaxForeignSize {
 		return nil, fmt.Errorf("schema has more than %d bytes", MaxForeignSize)
@@ -36,67 +38,49 @@ func Compile(source []byte) (*Schema, error) {
 	return s, nil
 }
 
-func compileForeign(source []byte, id string) (s *Schema, err error) {
+func compileForeign(source []byte, id string) (*Schema, error) {
 	tree, err := decode(source)
 	if err != nil {
 		return nil, errors.New("schema is not JSON")
 	}
-	size := extent{}
-	if err := size.measure(tree, 1); err != nil {
+	nodes := 0
+	if err := measure(tree, 1, &nodes); err != nil {
 		return nil, err
 	}
-	defer func() { // the compiler panics on some documents that the metaschema allows
-		if recover() != nil {
-			s, err = nil, errors.New("schema cannot be compiled")
-		}
-	}()
-	c, patterns := newCompiler(), newPatterns()
-	c.UseRegexpEngine(patterns.compile)
-	work := &budget{patterns: patterns, enum: size.enum}
-	c.RegisterVocabulary(work.vocabulary())
-	c.AssertVocabs()
-	const location = "urn:writ:foreign"
-	if err := c.AddResource(location, tree); err != nil {
-		return nil, fmt.Errorf("schema: %v", err)
-	}
-	compiled, err := c.Compile(location)
+	all, err := newMachines(tree)
 	if err != nil {
-		return nil, fmt.Errorf("schema: %v", err)
+		return nil, err
 	}
-	patterns.sealed.Store(true)
-	return &Schema{id: id, source: source, tree: tree, compiled: compiled, budget: work}, nil
+	return &Schema{id: id, source: source, tree: tree, machines: all}, nil
 }
 
-// extent is how large a schema is.
-type extent struct {
-	nodes int
-	enum  int // values of the longest enum
-}
-
-// measure refuses trees that are too deep or have too many nodes.
-func (e *extent) measure(v any, depth int) error {
+// measure refuses trees that are too deep, have too many nodes, or hold a number
+// that no double holds: the compiler would write 1e999999 out.
+func measure(v any, depth int, nodes *int) error {
 	var children []any
 	switch v := v.(type) {
+	case json.Number:
+		if !reasonable(string(v)) {
+			return errors.New("schema has a number that is out of range")
+		}
+		return nil
 	case []any:
 		children = v
 	case map[string]any:
-		if values, ok := v["enum"].([]any); ok {
-			e.enum = max(e.enum, len(values))
-		}
 		for _, x := range v {
 			children = append(children, x)
 		}
 	default:
 		return nil
 	}
-	if e.nodes++; e.nodes > MaxForeignNodes {
+	if *nodes++; *nodes > MaxForeignNodes {
 		return fmt.Errorf("schema has more than %d objects and arrays", MaxForeignNodes)
 	}
 	if depth > MaxForeignDepth {
 		return fmt.Errorf("schema is deeper than %d", MaxForeignDepth)
 	}
 	for _, x := range children {
-		if err := e.measure(x, depth+1); err != nil {
+		if err := measure(x, depth+1, nodes); err != nil {
 			return err
 		}
 	}

@@ -24,6 +24,7 @@ func TestCompileRefuses(t *testing.T) {
 		"too deep":             strings.Repeat(`{"not":`, MaxForeignDepth) + `{}` + strings.Repeat(`}`, MaxForeignDepth),
 		"too many nodes":       `{"allOf":[` + strings.Repeat(`{},`, MaxForeignNodes) + `{}]}`,
 		"long pattern":         `{"pattern":"` + strings.Repeat("a", maxPattern+1) + `"}`,
+		"number to write out":  `{"minimum":1e999999}`,
 		"pattern that unfolds": `{"pattern":"` + strings.Repeat("a{1000}", 20) + `"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -75,7 +76,7 @@ func TestValidationIsBounded(t *testing.T) {
 	}
 	deep := strings.Repeat(`{"a":`, 200) + `1` + strings.Repeat(`}`, 200)
 	for _, tt := range []struct{ name, source, doc string }{
-		{"doubling refs", doubling + `},"$ref":"#/$defs/n40"}`, `1`},
+		{"doubling refs", doubling + `},"$ref":"#/$defs/n40"}`, `null`},
 		{"doubling under not", doubling + `},"not":{"$ref":"#/$defs/n40"}}`, `null`},
 		{"doubling members", `{"$defs":{"n":{"type":["object","null"],"properties":{"a":{"$ref":"#/$defs/n"}},"patternProperties":{"a":{"$ref":"#/$defs/n"}}}},"not":{"$ref":"#/$defs/n"}}`, deep},
 		{"doubling in draft 7", `{"$schema":"http://json-schema.org/draft-07/schema#","definitions":{"n":{"properties":{"a":{"$ref":"#/definitions/n"}},"patternProperties":{"a":{"$ref":"#/definitions/n"}}}},"allOf":[{"$ref":"#/definitions/n"}]}`, deep},

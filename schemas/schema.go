@@ -2,6 +2,7 @@ package schemas
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -15,10 +16,10 @@ import (
 type Schema struct {
 	id       string
 	source   json.RawMessage
-	tree     any // source, decoded
-	compiled *jsonschema.Schema
-	budget   *budget // of a foreign schema; nil: ours
-	plain    *plain  // nil: the validator is asked each time
+	tree     any                // source, decoded
+	compiled *jsonschema.Schema // of ours
+	machines *machines          // of a foreign schema; nil: ours
+	plain    *plain             // nil: the validator is asked each time
 }
 
 // ID is the $id of an embedded schema; of a foreign one "sha256:" and the digest of its source.
@@ -28,16 +29,18 @@ func (s *Schema) ID() string { return s.id }
 func (s *Schema) Source() json.RawMessage { return s.source }
 
 // Validate checks a value as decoded from JSON with json.Number. It returns
-// every violation, sorted by pointer; none means valid.
-func (s *Schema) Validate(v any) []Violation {
+// the violations, at most MaxViolations, sorted by pointer; none means valid.
+func (s *Schema) Validate(v any) []Violation { return s.validate(context.Background(), v) }
+
+func (s *Schema) validate(ctx context.Context, v any) []Violation {
 	if s.plain != nil && s.plain.judge(v) == yes && shallow(v, maxDepth) {
 		return nil
 	}
 	if found := unreasonable(v); len(found) > 0 {
 		return found
 	}
-	if s.budget != nil {
-		return s.budget.validate(s, v)
+	if s.machines != nil {
+		return s.machines.validate(ctx, v)
 	}
 	return s.violations(s.compiled.Validate(v))
 }
@@ -45,11 +48,17 @@ func (s *Schema) Validate(v any) []Violation {
 // ValidateBytes checks a JSON text. Bytes that are not one JSON value are one
 // violation at the root.
 func (s *Schema) ValidateBytes(b []byte) []Violation {
+	return s.ValidateWithin(context.Background(), b)
+}
+
+// ValidateWithin is ValidateBytes until ctx ends. A text that could not be
+// checked by then is one violation at the root.
+func (s *Schema) ValidateWithin(ctx context.Context, b []byte) []Violation {
 	v, err := decode(b)
 	if err != nil {
 		return []Violation{{Reason: "is not JSON"}}
 	}
-	return s.Validate(v)
+	return s.validate(ctx, v)
 }
 
 func (s *Schema) violations(err error) []Violation {

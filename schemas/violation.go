@@ -24,6 +24,17 @@ func sortViolations(v []Violation) {
 	})
 }
 
+// MaxViolations is how many violations of one document are told.
+const MaxViolations = 100
+
+// Bounds of what is looked at and said. Of more than maxLeaves findings it hangs
+// on chance which are told.
+const (
+	maxLeaves  = 1 << 12
+	maxPointer = 1 << 10 // bytes; a deeper place is told by what it stands in
+	maxReason  = 1 << 10
+)
+
 // collect flattens the validator's tree to its leaves. A failed anyOf, oneOf or
 // not is one leaf: what its branches would have wanted instead misleads.
 func collect(e *jsonschema.ValidationError, schema any) []Violation {
@@ -40,20 +51,25 @@ func collect(e *jsonschema.ValidationError, schema any) []Violation {
 				return
 			}
 		}
-		out = append(out, leaf(e, schema)...)
+		if len(out) < maxLeaves {
+			out = append(out, leaf(e, schema)...)
+		}
 	}
 	walk(e)
 	sortViolations(out)
-	return slices.Compact(out)
+	out = slices.Compact(out)
+	return out[:min(len(out), MaxViolations)]
 }
 
 // leaf words one violation, or one for each member that it names.
 func leaf(e *jsonschema.ValidationError, schema any) []Violation {
 	at := pointer(e.InstanceLocation)
 	members := func(names []string, reason string) []Violation {
+		names = slices.Sorted(slices.Values(names)) // of many the same are told each time
+		names = names[:min(len(names), MaxViolations)]
 		out := make([]Violation, len(names))
 		for i, name := range names {
-			out[i] = Violation{Pointer: at + "/" + escape(name), Reason: reason}
+			out[i] = Violation{Pointer: pointer(append(slices.Clip(e.InstanceLocation), name)), Reason: reason}
 		}
 		return out
 	}
@@ -69,9 +85,9 @@ func leaf(e *jsonschema.ValidationError, schema any) []Violation {
 	case *kind.PropertyNames:
 		return members([]string{k.Property}, "member name is not allowed")
 	case *kind.OneOf:
-		return []Violation{{at, alternatives(e, schema)}}
+		return []Violation{{at, cut(alternatives(e, schema))}}
 	}
-	return []Violation{{at, reason(e.ErrorKind)}}
+	return []Violation{{at, cut(reason(e.ErrorKind))}}
 }
 
 // reason words the keywords that concern the value itself.
@@ -127,13 +143,25 @@ func reason(k jsonschema.ErrorKind) string {
 	return "is not valid"
 }
 
-// display lists what the schema allows.
+// cut bounds a reason.
+func cut(reason string) string {
+	if len(reason) <= maxReason {
+		return reason
+	}
+	return strings.ToValidUTF8(reason[:maxReason], "") + "…"
+}
+
+// display lists what the schema allows, as far as a reason holds it.
 func display(want []any) string {
 	var words []string
+	said := 0
 	for _, w := range want {
+		if said > maxReason {
+			break
+		}
 		switch w := w.(type) {
 		case string:
-			words = append(words, strconv.Quote(w))
+			words = append(words, strconv.Quote(cut(w)))
 		case nil:
 			words = append(words, "null")
 		case []any, map[string]any:
@@ -141,6 +169,7 @@ func display(want []any) string {
 		default:
 			words = append(words, fmt.Sprint(w))
 		}
+		said += len(words[len(words)-1])
 	}
 	return strings.Join(words, ", ")
 }
@@ -197,10 +226,14 @@ func resolve(tree any, location string) any {
 	return tree
 }
 
-// pointer joins tokens to a JSON Pointer (RFC 6901 §3).
+// pointer joins tokens to a JSON Pointer (RFC 6901 §3), as far as it has at most
+// maxPointer bytes.
 func pointer(tokens []string) string {
 	var b strings.Builder
 	for _, t := range tokens {
+		if b.Len()+len(t) >= maxPointer {
+			break
+		}
 		b.WriteByte('/')
 		b.WriteString(escape(t))
 	}

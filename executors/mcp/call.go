@@ -64,7 +64,7 @@ func (c *Client) Call(ctx context.Context, name string, input json.RawMessage, m
 	for n := 1; ; n++ {
 		res, err := c.callOnce(ctx, req)
 		if err == nil {
-			return t.accept(res)
+			return t.accept(ctx, res)
 		}
 		err.Tool = name
 		if !err.Retryable() || !meta.RetrySafe || n == maxAttempts || ctx.Err() != nil || c.backoff(ctx, n) != nil {
@@ -174,7 +174,7 @@ func (c *Client) send(ctx context.Context, req wire.CallToolRequest) (res *wire.
 }
 
 // accept turns the answer into a result, after checking it.
-func (t *tool) accept(r *wire.CallToolResult) (*Result, error) {
+func (t *tool) accept(ctx context.Context, r *wire.CallToolResult) (*Result, error) {
 	res := &Result{IsError: r.IsError}
 	other := ""
 	var texts []string
@@ -209,7 +209,7 @@ func (t *tool) accept(r *wire.CallToolResult) (*Result, error) {
 	case t.output != nil && !res.IsJSON:
 		return nil, &Error{Kind: ErrSchema, Tool: t.Name, Reason: "it declares an output schema and sent no structured content"}
 	case t.output != nil:
-		if found := t.output.ValidateBytes(res.Data); len(found) > 0 {
+		if found := t.output.ValidateWithin(ctx, res.Data); len(found) > 0 {
 			return nil, &Error{Kind: ErrSchema, Tool: t.Name, Reason: "output does not match the declared schema at " + describe(found)}
 		}
 	case len(res.Data) == 0 && other != "":

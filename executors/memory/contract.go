@@ -2,6 +2,7 @@ package memory
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 
 	"aob.dev/writ/executors"
@@ -21,7 +22,7 @@ type contractViolation struct {
 // checkContract validates data against the step's return_spec (MEM-05): nothing
 // is written that breaks it. A mismatch is CONTRACT_VIOLATION; a spec that does
 // not compile is MALFORMED_ARGS, since the plan that carries it was accepted.
-func checkContract(task *intents.TaskScopeClaim, data json.RawMessage) error {
+func checkContract(ctx context.Context, task *intents.TaskScopeClaim, data json.RawMessage) error {
 	var spec catalog.ReturnSpec
 	if json.Unmarshal(task.ReturnSpec, &spec) != nil || spec.Shape == "" {
 		return executors.Fail(intents.MalformedArgs, "the step has no return_spec to check against")
@@ -34,7 +35,7 @@ func checkContract(task *intents.TaskScopeClaim, data json.RawMessage) error {
 	if err != nil {
 		return executors.Fail(intents.MalformedArgs, "the step's return_spec cannot be read: "+err.Error())
 	}
-	broken := schema.ValidateBytes(data)
+	broken := schema.ValidateWithin(ctx, data)
 	if len(broken) == 0 {
 		return nil
 	}

@@ -3,6 +3,7 @@ package memory_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -189,6 +190,21 @@ func TestContract(t *testing.T) {
 		if r := b.Do(t, read("acme:sess_1:task_1:x", false)); r.Code != intents.NotFound {
 			t.Errorf("it was written: %+v", r)
 		}
+	}
+}
+
+// TestContractIsBounded: a shape and data that would find two hundred million
+// members missing are refused, in one sentence.
+func TestContractIsBounded(t *testing.T) {
+	names := make([]string, 620)
+	for i := range names {
+		names[i] = fmt.Sprintf(`"%x"`, i)
+	}
+	scope := task("task_1", 3)
+	scope.ReturnSpec = spec(`{"$defs":{"r":{"required":[` + strings.Join(names, ",") + `]}},"items":{"allOf":[` + strings.Repeat(`{"$ref":"#/$defs/r"},`, 24) + `{"$ref":"#/$defs/r"}]}}`)
+	r := open(t).Do(t, write(scope, "x", `[`+strings.Repeat("{},", 14_000)+`{}]`))
+	if r.Code != intents.ContractViolation || !strings.Contains(r.Reason, "at the top: takes too much work to check") {
+		t.Errorf("%s: %s", r.Code, r.Reason)
 	}
 }
 

@@ -33,7 +33,7 @@ func (m *memory) write(ctx context.Context, o *executors.Order) (*executors.Resu
 	if err != nil {
 		return nil, err
 	}
-	if err := checkContract(o.Ticket.Scope, data); err != nil {
+	if err := checkContract(ctx, o.Ticket.Scope, data); err != nil {
 		return nil, err
 	}
 	var text bytes.Buffer

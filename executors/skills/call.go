@@ -91,7 +91,7 @@ func (s *skills) input(ctx context.Context, o *executors.Order, skill Skill, arg
 	if err != nil {
 		return nil, executors.Fail(intents.ExecutorFailed, "the skill's input schema cannot be used")
 	}
-	broken := schema.ValidateBytes(input)
+	broken := schema.ValidateWithin(ctx, input)
 	if trimmed := bytes.TrimSpace(input); len(broken) == 0 && (len(trimmed) == 0 || trimmed[0] != '{') {
 		broken = []schemas.Violation{{Reason: "must be object"}}
 	}

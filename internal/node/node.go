@@ -90,6 +90,7 @@ type Node struct {
 	listener  net.Listener
 	conns     map[string]bus.Conn
 	fatal     chan error
+	ended     bool // the last one to serve this directory ended as it was told to
 
 	// APIKey is the key made at the first start; empty later.
 	APIKey string
@@ -113,6 +114,9 @@ func Open(ctx context.Context, cfg Config) (n *Node, err error) {
 		return n, fmt.Errorf("data directory: %w", err)
 	}
 	if n.lock, err = lockDir(cfg.Dir); err != nil {
+		return n, err
+	}
+	if err := n.takeEnded(); err != nil {
 		return n, err
 	}
 	if n.listener, err = listen(ctx, cfg.Listen, "--listen"); err != nil {
@@ -243,6 +247,7 @@ func (n *Node) Addr() net.Addr {
 // nil, is closed when orders are taken. Shutdown goes from the outside in: HTTP,
 // gateway and agents, router, executors, recorder; stores close in Close.
 func (n *Node) Run(ctx context.Context, ready chan<- struct{}) error {
+	n.ended = false // until Run returns
 	group := newGroup(ctx)
 	err := n.start(group) //nolint:contextcheck // the group carries ctx
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
@@ -257,7 +262,9 @@ func (n *Node) Run(ctx context.Context, ready chan<- struct{}) error {
 		case err = <-group.failed:
 		}
 	}
-	return errors.Join(err, group.stop())
+	err = errors.Join(err, group.stop())
+	n.ended = err == nil
+	return err
 }
 
 // start brings the services up, each listening before what depends on it.
@@ -331,6 +338,9 @@ func (n *Node) Close() error {
 		_ = n.listener.Close() // closed already where HTTP was served
 	}
 	if n.lock != nil {
+		if err := errors.Join(errs...); err == nil {
+			errs = append(errs, n.putEnded())
+		}
 		errs = append(errs, n.lock.Close())
 	}
 	return errors.Join(errs...)

@@ -50,7 +50,7 @@ func (n *Node) openServices(ctx context.Context) error {
 	if n.router, err = router.New(router.Config{
 		Journal: n.journal, Records: n.journal, Directory: n.directory, Blobs: n.blobs, Bus: core,
 		Key: n.keys.signer(intents.RoleRouter), Policy: n.policy, PolicyPlace: n.policyPlace(), KeepPolicy: n.keepVersions, Now: n.cfg.Now, Log: n.cfg.Log,
-		Rates: n.cfg.Limits.Rates, UserHolds: n.cfg.Limits.UserHolds, TenantHolds: n.cfg.Limits.TenantHolds,
+		Crashed: !n.ended, Rates: n.cfg.Limits.Rates, UserHolds: n.cfg.Limits.UserHolds, TenantHolds: n.cfg.Limits.TenantHolds,
 	}); err != nil {
 		return err
 	}

@@ -8,26 +8,30 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/internal/problem/edge"
 )
 
-// maxBatches are read and carried out at once: a batch is large, and takes long.
+// maxBatches are carried out at once: a batch is large, and takes long.
 const maxBatches = 64
 
 // batch takes sealed orders that are accepted together or not at all.
 func (s *server) batch(c *gin.Context) {
-	select {
-	case s.batches <- struct{}{}:
-		defer func() { <-s.batches }()
-	default:
-		s.refuse(c, problem.New(intents.Overloaded, "", "too many batches are being carried out"))
+	dry, ok := s.wantsDryRun(c)
+	if !ok {
 		return
 	}
+	sent := &reader{Reader: c.Request.Body, in: &s.intake, address: edge.Address(c.Request.RemoteAddr)}
+	defer sent.Close()
+	c.Request.Body = sent
 	raw, ok := s.body(c, intents.MaxBatchSize, "a batch has at most 1048576 bytes")
 	if !ok {
 		return
 	}
-	dry, ok := s.wantsDryRun(c)
-	if !ok {
+	select { // only now: until it has sent all, a client holds none
+	case s.batches <- struct{}{}:
+		defer func() { <-s.batches }()
+	default:
+		s.refuse(c, crowded("too many batches are being carried out"))
 		return
 	}
 	var b *intents.BatchAnswer
@@ -54,4 +58,11 @@ func (s *server) batch(c *gin.Context) {
 	}
 	p.Index, p.Answers = b.Index, b.Answers
 	s.refuse(c, p)
+}
+
+// crowded asks a client to come again soon.
+func crowded(detail string) *problem.Problem {
+	p := problem.New(intents.Overloaded, "", detail)
+	p.RetryAfter = time.Second
+	return p
 }

@@ -28,6 +28,7 @@ import (
 type entrance struct {
 	*routertest.World
 	handler http.Handler
+	plain   http.Handler // without the contract, which reads each body before
 }
 
 func open(t *testing.T) *entrance {
@@ -69,10 +70,11 @@ func openWith(t *testing.T, o routertest.Options) *entrance {
 			t.Error(err)
 		}
 	})
-	return &entrance{w, contract(t).Handler(t, httpapi.New(httpapi.Config{
+	plain := httpapi.New(httpapi.Config{
 		Router: w.Router, Directory: w.Dir, Documents: docs, Recorder: r, Policy: w.Policy,
 		Log: slog.New(slog.DiscardHandler),
-	}))}
+	})
+	return &entrance{w, contract(t).Handler(t, plain), plain}
 }
 
 // do sends one request; headers come in pairs.
@@ -265,7 +267,7 @@ func TestWellKnown(t *testing.T) {
 
 func TestNotReady(t *testing.T) {
 	w := routertest.NewEmpty(t, routertest.Options{})
-	e := &entrance{w, httpapi.New(httpapi.Config{Router: w.Router, Directory: w.Dir, Policy: w.Policy, Log: slog.New(slog.DiscardHandler)})}
+	e := &entrance{World: w, handler: httpapi.New(httpapi.Config{Router: w.Router, Directory: w.Dir, Policy: w.Policy, Log: slog.New(slog.DiscardHandler)})}
 	if got := e.do(http.MethodGet, "/readyz", nil); got.Code != http.StatusServiceUnavailable {
 		t.Errorf("readyz %d", got.Code)
 	}

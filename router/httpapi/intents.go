@@ -55,6 +55,8 @@ func (s *server) body(c *gin.Context, size int64, tooLarge string) ([]byte, bool
 	switch {
 	case errors.As(err, &large):
 		s.refuse(c, problem.New(intents.PayloadTooLarge, "", tooLarge))
+	case errors.Is(err, errCrowded):
+		s.refuse(c, crowded("too many batches are being sent"))
 	case err != nil:
 		s.refuse(c, problem.New(intents.SchemaInvalid, "", "the body could not be read"))
 	}

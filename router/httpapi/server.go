@@ -55,13 +55,14 @@ type Config struct {
 
 type server struct {
 	cfg     Config
-	batches chan struct{} // one for each batch that is being read or carried out
+	batches chan struct{} // one for each batch that is being carried out
+	intake  intake        // of batches
 }
 
 // New is the router's HTTP interface.
 func New(cfg Config) http.Handler {
 	gin.SetMode(gin.ReleaseMode)
-	s := &server{cfg, make(chan struct{}, maxBatches)}
+	s := &server{cfg: cfg, batches: make(chan struct{}, maxBatches), intake: intake{from: map[string]int{}}}
 	e := gin.New()
 	e.HandleMethodNotAllowed, e.RedirectTrailingSlash = true, false
 	e.ContextWithFallback = true

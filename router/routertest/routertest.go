@@ -41,6 +41,9 @@ type Options struct {
 	// Root signs the genesis and gives the log its origin; nil: a fresh key.
 	Root *intents.Signer
 
+	// Crashed: each router was told that the one before ended unasked.
+	Crashed bool
+
 	// Twice makes a second router over the same journal, World.Other, with a
 	// directory of its own. It is started with the first.
 	Twice bool
@@ -166,7 +169,7 @@ func (w *World) open(journal func(storage.Observer) Journal) {
 	config := router.Config{
 		Journal: wrapped, Records: w.Journal, Directory: dir, Blobs: blobs, Bus: w.Bus, Key: w.Signer,
 		Policy: w.Policy, Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler), Slots: w.options.Slots, ChildSlots: w.options.ChildSlots,
-		Waits: w.options.Waits, Rates: w.rates(), UserHolds: w.options.UserHolds,
+		Waits: w.options.Waits, Rates: w.rates(), UserHolds: w.options.UserHolds, Crashed: w.options.Crashed,
 	}
 	var err error
 	w.Router, err = router.New(config)

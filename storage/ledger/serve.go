@@ -23,8 +23,12 @@ func (r *Reader) Handler() http.Handler {
 			http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
 			return
 		}
+		if !resources.MatchString(name) {
+			http.Error(w, "no such resource", http.StatusNotFound)
+			return
+		}
 		root, err := os.OpenRoot(r.dir)
-		if err != nil || !resources.MatchString(name) {
+		if err != nil {
 			http.Error(w, "no such resource", http.StatusNotFound)
 			return
 		}

@@ -3,11 +3,13 @@
 package edge
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"time"
 
-	"golang.org/x/net/netutil"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/problem"
 )
 
 // Limits of a listener.
@@ -15,11 +17,15 @@ type Limits struct {
 	Header      time.Duration // to send the header
 	Body        time.Duration // to send header and body
 	Idle        time.Duration // between two requests of a connection
-	Connections int           // at once; further ones wait to be accepted
+	Write       time.Duration // for a client to take what is written at once
+	Connections int           // at once
+	PerAddress  int           // of them from one address (IPv6: one /64)
+	Spare       int           // beyond them, for questions about health alone
 }
 
-// Default limits: whoever is slow loses the connection, not the service.
-var Default = Limits{Header: 10 * time.Second, Body: 30 * time.Second, Idle: 2 * time.Minute, Connections: 2048}
+// Default limits: whoever is slow loses the connection, not the service. A proxy
+// in front is one address.
+var Default = Limits{Header: 10 * time.Second, Body: 30 * time.Second, Idle: 2 * time.Minute, Write: time.Minute, Connections: 2048, PerAddress: 512, Spare: 32}
 
 // Sizes in bytes. A header above maxHeader never reaches a handler and is told so
 // in plain text by net/http; from refuseHeader on it gets a problem document.
@@ -28,15 +34,44 @@ const (
 	refuseHeader = 32 << 10
 )
 
-// Server is an http.Server with the limits. There is none on writing: a stream
-// lasts as long as its turn, and bounds each write itself.
+// Server is an http.Server with the limits, to serve a Listener. There is none on
+// an answer: a stream lasts as long as its turn.
 func (l Limits) Server(h http.Handler) *http.Server {
 	return &http.Server{
-		Handler: h, ReadHeaderTimeout: l.Header, ReadTimeout: l.Body, IdleTimeout: l.Idle, MaxHeaderBytes: maxHeader,
+		Handler: spared(h), ReadHeaderTimeout: l.Header, ReadTimeout: l.Body, IdleTimeout: l.Idle, MaxHeaderBytes: maxHeader,
+		ConnState: func(c net.Conn, state http.ConnState) {
+			if c, ours := c.(*conn); ours {
+				c.all.moved(c, state)
+			}
+		},
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			if c, ours := c.(*conn); ours && c.spare {
+				return context.WithValue(ctx, spareKey{}, true)
+			}
+			return ctx
+		},
 	}
 }
 
-// Listener bounds the connections of a listener.
+// Listener bounds the connections of a listener. Where there are too many, the
+// one that has been waiting longest for a request goes, of the address that has
+// most of them.
 func (l Limits) Listener(of net.Listener) net.Listener {
-	return netutil.LimitListener(of, l.Connections)
+	return &listener{Listener: of, limits: l, conns: map[*conn]struct{}{}, from: map[string]int{}}
+}
+
+type spareKey struct{}
+
+// spared answers on a spare connection nothing but whether the service is well.
+func spared(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if spare, _ := r.Context().Value(spareKey{}).(bool); spare && r.URL.Path != "/livez" && r.URL.Path != "/readyz" {
+			w.Header().Set("Connection", "close")
+			p := problem.New(intents.Overloaded, "", "there are too many connections")
+			p.RetryAfter = time.Second
+			p.Write(w)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }

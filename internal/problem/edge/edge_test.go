@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,6 +41,8 @@ func TestCheck(t *testing.T) {
 		{"no body", "Content-Type", "text/plain", nil, 0},
 		{"a bomb", "Content-Encoding", "gzip", bomb.Bytes(), http.StatusUnsupportedMediaType},
 		{"two encodings", "Content-Encoding", "gzip, br", []byte("x"), http.StatusUnsupportedMediaType},
+		{"two ranges", "Range", "bytes=0-0,2-2", nil, http.StatusRequestedRangeNotSatisfiable},
+		{"one range", "Range", "bytes=0-0", nil, 0},
 		{"a form", "Content-Type", "application/x-www-form-urlencoded", []byte("a=b"), http.StatusUnsupportedMediaType},
 		{"plain text", "Content-Type", "text/plain", []byte("{}"), http.StatusUnsupportedMediaType},
 		{"no media type", "Content-Type", "json", []byte("{}"), http.StatusUnsupportedMediaType},
@@ -80,7 +81,7 @@ func TestTraceID(t *testing.T) {
 }
 
 // impatient limits for sockets of a test.
-var impatient = edge.Limits{Header: 200 * time.Millisecond, Body: 500 * time.Millisecond, Idle: 200 * time.Millisecond, Connections: 2}
+var impatient = edge.Limits{Header: 200 * time.Millisecond, Body: 500 * time.Millisecond, Idle: 200 * time.Millisecond, Connections: 2, PerAddress: 2, Spare: 1}
 
 // listen serves echoes of what was read of a body, or a problem.
 func listen(t *testing.T) string {
@@ -164,49 +165,6 @@ func TestIdle(t *testing.T) {
 	if got, err := io.ReadAll(c); err != nil || !bytes.HasPrefix(got, []byte("HTTP/1.1 200")) {
 		t.Errorf("%q, %v", got, err)
 	}
-}
-
-// Connections beyond the bound wait until another one ends, and are taken then.
-func TestManyConnections(t *testing.T) {
-	inner, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := impatient.Listener(inner)
-	t.Cleanup(func() { _ = l.Close() })
-	accept := func() net.Conn {
-		c, err := l.Accept()
-		if err != nil {
-			t.Error(err)
-		}
-		return c
-	}
-	one, first := dial(t, l.Addr().String()), accept()
-	dial(t, l.Addr().String())
-	second := accept()
-	dial(t, l.Addr().String())
-	var ended atomic.Bool
-	early := make(chan bool, 1)
-	go func() {
-		c := accept()
-		early <- !ended.Load()
-		_ = c.Close()
-	}()
-	b := []byte{0}
-	for range 1000 { // a third that is let in would be by now
-		if _, err := one.Write(b); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := first.Read(b); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ended.Store(true)
-	_ = second.Close()
-	if <-early {
-		t.Error("three at once")
-	}
-	_ = first.Close()
 }
 
 // A header beyond what net/http reads is answered, not read on.

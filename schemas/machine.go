@@ -1,0 +1,131 @@
+package schemas
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// machine is one compilation of a foreign schema with the budget that its
+// charges spend, for one validation at a time.
+type machine struct {
+	schema *jsonschema.Schema
+	// broken takes what schema does not take. Below a not the validator stops
+	// at the first finding and keeps none.
+	broken *jsonschema.Schema
+	budget *budget
+}
+
+// newMachine compiles a schema that was measured.
+func newMachine(tree any) (m *machine, err error) {
+	defer func() { // the compiler panics on some documents that the metaschema allows
+		if recover() != nil {
+			m, err = nil, errors.New("schema cannot be compiled")
+		}
+	}()
+	const location, opposite = "urn:writ:foreign", "urn:writ:broken"
+	c, all := newCompiler(), &meters{budget: &budget{}, patterns: newPatterns(), of: map[*jsonschema.Schema]*charge{}}
+	c.UseRegexpEngine(all.patterns.compile)
+	c.RegisterVocabulary(all.vocabulary())
+	c.AssertVocabs()
+	if err := c.AddResource(location, tree); err != nil {
+		return nil, fmt.Errorf("schema: %s", cut(err.Error()))
+	}
+	m = &machine{budget: all.budget}
+	if m.schema, err = c.Compile(location); err != nil {
+		return nil, fmt.Errorf("schema: %s", cut(err.Error())) // the metaschema's findings are as many as the schema has places
+	}
+	if err := c.AddResource(opposite, map[string]any{"not": map[string]any{"$ref": location}}); err != nil {
+		return nil, fmt.Errorf("schema: %v", err)
+	}
+	if m.broken, err = c.Compile(opposite); err != nil {
+		return nil, fmt.Errorf("schema: %v", err)
+	}
+	all.patterns.sealed.Store(true)
+	all.settle()
+	return m, nil
+}
+
+// Reasons of what was not checked to its end.
+const (
+	tooMuchWork = "takes too much work to check"
+	outOfTime   = "was not checked in time"
+	tooManyToo  = "does not match the schema, in too many ways to tell"
+)
+
+// validate asks first whether the value matches, and only of one that does not
+// what is wrong with it.
+func (m *machine) validate(ctx context.Context, v any, tree any) []Violation {
+	doc := extentOf(v)
+	m.budget.start(ctx, doc, false)
+	err, ended := m.run(m.broken, v)
+	switch {
+	case ctx.Err() != nil:
+		return []Violation{{Reason: outOfTime}}
+	case !ended:
+		return []Violation{{Reason: tooMuchWork}}
+	case err != nil:
+		return nil
+	}
+	m.budget.start(ctx, doc, true)
+	err, ended = m.run(m.schema, v)
+	var failed *jsonschema.ValidationError
+	switch {
+	case !ended:
+		return []Violation{{Reason: tooManyToo}}
+	case !errors.As(err, &failed):
+		return []Violation{{Reason: "is not valid"}}
+	}
+	return collect(failed, tree)
+}
+
+// run ends early if the budget is spent.
+func (m *machine) run(s *jsonschema.Schema, v any) (err error, ended bool) { //nolint:revive // the error is the answer
+	defer func() {
+		if recover() != nil {
+			err, ended = nil, false
+		}
+	}()
+	return s.Validate(v), true
+}
+
+// spare is how many machines of one schema wait for their next validation.
+const spare = 4
+
+// machines of one schema. A validation never waits for another: where no machine
+// is idle one more is compiled.
+type machines struct {
+	tree any
+	idle chan *machine
+}
+
+func newMachines(tree any) (*machines, error) {
+	first, err := newMachine(tree)
+	if err != nil {
+		return nil, err
+	}
+	all := &machines{tree: tree, idle: make(chan *machine, spare)}
+	all.idle <- first
+	return all, nil
+}
+
+func (all *machines) validate(ctx context.Context, v any) []Violation {
+	var m *machine
+	select {
+	case m = <-all.idle:
+	default:
+		var err error
+		if m, err = newMachine(all.tree); err != nil {
+			return []Violation{{Reason: "cannot be checked"}} // it compiled before
+		}
+	}
+	found := m.validate(ctx, v, all.tree)
+	m.budget.ctx = nil
+	select {
+	case all.idle <- m:
+	default:
+	}
+	return found
+}

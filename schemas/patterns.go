@@ -1,0 +1,58 @@
+package schemas
+
+import (
+	"errors"
+	"regexp"
+	"regexp/syntax"
+	"sync/atomic"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// Bounds of the patterns of a foreign schema. Matching takes time in proportion
+// to the text times the compiled program, and a{1000} is a thousand instructions.
+const (
+	maxPattern      = 1 << 10 // bytes of one
+	maxInstructions = 1 << 14 // of all together
+)
+
+// patterns is the regular expression engine of one schema.
+type patterns struct {
+	sizes  map[string]int // pattern to instructions; written while compiling only
+	total  int
+	sealed atomic.Bool
+}
+
+func newPatterns() *patterns { return &patterns{sizes: map[string]int{}} }
+
+func (p *patterns) size(re jsonschema.Regexp) int { return p.sizes[re.String()] }
+
+// compile is asked by the metaschema, by the compiler, and once sealed by
+// instances that old drafts want to be in format regex.
+func (p *patterns) compile(pattern string) (jsonschema.Regexp, error) {
+	if len(pattern) > maxPattern {
+		return nil, errors.New("pattern is too long")
+	}
+	parsed, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return nil, errors.New("pattern is not a regular expression (RE2)")
+	}
+	program, err := syntax.Compile(parsed.Simplify())
+	if err != nil {
+		return nil, errors.New("pattern cannot be compiled")
+	}
+	if !p.sealed.Load() {
+		if _, ok := p.sizes[pattern]; !ok {
+			p.sizes[pattern] = len(program.Inst)
+			p.total += len(program.Inst)
+		}
+	}
+	if p.total > maxInstructions || len(program.Inst) > maxInstructions {
+		return nil, errors.New("patterns are too large")
+	}
+	re, err := regexp.Compile(pattern)
+	if err != nil {
+		return nil, err
+	}
+	return re, nil
+}
