@@ -8,7 +8,16 @@ import (
 
 // Delegations travel between the roles (writ.agent.<role>). They carry text,
 // results, public keys and the turn's grant; without a role's key they carry no
-// authority (DESIGN §2).
+// authority.
+
+// placeRequest asks for a planner. Which process it is must be known before it
+// begins: fresh grants go to that one alone.
+type placeRequest struct{}
+
+// placeReply names it.
+type placeReply struct {
+	Instance string `json:"instance"`
+}
 
 // planRequest asks a planner for a plan or a revision.
 type planRequest struct {

@@ -21,9 +21,10 @@ const taskLife = 15 * time.Minute
 // Manager takes turns, claims their plans and drives them: planner, one task
 // per step, replans, the answer. It never touches a skill (AGT-02).
 type Manager struct {
-	cfg   Config
-	turns sync.WaitGroup // drives that run
-	room  chan struct{}  // one place per drive
+	cfg    Config
+	grants *renewals
+	turns  sync.WaitGroup // drives that run
+	room   chan struct{}  // one place per drive
 }
 
 // maxTurns is how many plans one manager drives at once; what is beyond is
@@ -31,39 +32,45 @@ type Manager struct {
 const maxTurns = 1024
 
 // NewManager needs the manager's key.
-func NewManager(cfg Config) *Manager { return &Manager{cfg: cfg, room: make(chan struct{}, maxTurns)} }
+func NewManager(cfg Config) *Manager {
+	return &Manager{cfg: cfg, grants: newRenewals(), room: make(chan struct{}, maxTurns)}
+}
 
 // Serve takes hand-outs until ctx ends, then lets the drives end: ctx is theirs
 // too, so they stop at their next order and the plans go on after a restart.
 func (m *Manager) Serve(ctx context.Context, ready chan<- struct{}) error {
 	defer m.turns.Wait()
+	instance := m.cfg.Bus.Instance()
 	return m.cfg.Bus.Serve(ctx, bus.Service{
 		Name: bus.ServiceName("manager"), Version: "1.0.0", Description: "drives plans", Queue: "manager", Workers: workers,
-		Endpoints: map[string]bus.Handler{bus.Agent("manager"): answer(m.cfg.Log, func(_ context.Context, h bus.HandOut) bus.HandOutReply {
-			select {
-			case m.room <- struct{}{}:
-			default:
-				return bus.HandOutReply{Code: string(intents.Overloaded), Reason: "the manager takes no more turns"}
-			}
-			m.turns.Go(func() {
-				defer func() { <-m.room }()
-				m.take(ctx, h)
-			})
-			return bus.HandOutReply{Accepted: true}
-		})},
+		Endpoints: map[string]bus.Handler{
+			bus.Agent("manager"):           answer(m.cfg.Log, func(_ context.Context, h bus.HandOut) bus.HandOutReply { return m.accept(ctx, h) }),
+			bus.Grant("manager", instance): answer(m.cfg.Log, m.grants.take),
+		},
 	}, ready)
+}
+
+// accept takes a turn, if there is room, and begins to drive it.
+func (m *Manager) accept(ctx context.Context, h bus.HandOut) bus.HandOutReply {
+	select {
+	case m.room <- struct{}{}:
+	default:
+		return bus.HandOutReply{Code: string(intents.Overloaded), Reason: "the manager takes no more turns"}
+	}
+	m.turns.Go(func() {
+		defer func() { <-m.room }()
+		m.take(ctx, h)
+	})
+	return bus.HandOutReply{Accepted: true, Instance: m.cfg.Bus.Instance()}
 }
 
 // take drives one handed-out plan to its end, to a hold, or until ctx ends.
 func (m *Manager) take(ctx context.Context, h bus.HandOut) {
 	d := &drive{
 		cfg: m.cfg, driver: h.Driver, epoch: h.Epoch + 1, sealer: m.cfg.sealer(*m.cfg.Key),
-		turn: Turn{Tenant: h.Tenant, UserID: h.UserID, SessionID: h.SessionID, TurnID: h.TurnID, PlanID: h.PlanID, TraceID: h.TraceID, Grant: h.Grant},
+		turn: Turn{Tenant: h.Tenant, UserID: h.UserID, SessionID: h.SessionID, TurnID: h.TurnID, PlanID: h.PlanID, TraceID: h.TraceID, Driver: h.Driver, Grant: h.Grant},
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	followed := follow(ctx, m.cfg, d.turn, d.sealer)
-	defer followed()
-	defer cancel()
+	defer m.grants.follow(d.turn, d.sealer)()
 	err := d.run(ctx)
 	if err == nil || ctx.Err() != nil {
 		return
@@ -210,7 +217,6 @@ func (d *drive) planning(ctx context.Context) (over bool, err error) {
 	}
 	d.status(string(d.plan.Status), "", 0)
 	req := planRequest{Turn: d.turn, Task: d.plan.Task, Soul: d.soul, Epoch: d.epoch, Revision: d.plan.Revision + 1, FirstStep: len(d.done()) + 1}
-	req.Turn.Grant = d.sealer.grantOf(d.turn)
 	for _, s := range d.plan.Steps {
 		if s.Status == catalog.StepDone {
 			req.Completed = append(req.Completed, completedStep{s.PlanStep, d.results[s.Step].show(planShow).Result})
@@ -220,8 +226,13 @@ func (d *drive) planning(ctx context.Context) (over bool, err error) {
 			req.Remaining = append(req.Remaining, s.PlanStep)
 		}
 	}
+	var place placeReply
+	if err := delegate(ctx, d.cfg.Bus, bus.Agent("planner"), placeTime, placeRequest{}, &place); err != nil {
+		return false, err
+	}
+	req.Turn.Grant = d.sealer.grantOf(d.turn)
 	var reply planReply
-	if err := delegate(ctx, d.cfg.Bus, bus.Agent("planner"), planTime, req, &reply); err != nil {
+	if err := d.helped(ctx, "planner", place.Instance, planTime, req.Turn.Grant, req, &reply); err != nil {
 		return false, err
 	}
 	switch {
@@ -274,12 +285,13 @@ func (d *drive) step(ctx context.Context, s *catalog.StepView) (over bool, err e
 		return false, err
 	}
 	d.status("step_started", s.Task, s.Step)
+	turn.Grant = d.sealer.grantOf(d.turn)
 	run := runRequest{
 		Turn: turn, TaskID: args.TaskID, UserTask: d.plan.Task, Soul: d.soul, Revision: s.Revision, Step: s.PlanStep,
 		InputKey: opened.InputKey, Deadline: args.Deadline, Done: d.approved(s),
 	}
 	var end runReply
-	if err := delegate(ctx, d.cfg.Bus, bus.AgentInstance("task", ready.Instance), taskTime, run, &end); err != nil {
+	if err := d.helped(ctx, "task", ready.Instance, taskTime, turn.Grant, run, &end); err != nil {
 		if ctx.Err() != nil {
 			return true, ctx.Err()
 		}

@@ -16,6 +16,11 @@ import (
 	"aob.dev/writ/internal/bus/natsserver"
 )
 
+// ignoring serves on the connection of the configuration.
+func ignoring(serve func(context.Context, chan<- struct{}) error) func(context.Context, bus.Conn, chan<- struct{}) error {
+	return func(ctx context.Context, _ bus.Conn, ready chan<- struct{}) error { return serve(ctx, ready) }
+}
+
 // layer starts roles of the agentic layer over a core.
 func layer(c *core, m model.Model, roles ...string) {
 	c.t.Helper()
@@ -24,7 +29,7 @@ func layer(c *core, m model.Model, roles ...string) {
 		serve := map[string]func(context.Context, chan<- struct{}) error{
 			natsserver.Task: NewTasks(cfg).Serve, natsserver.Planner: NewPlanner(cfg).Serve, natsserver.Manager: NewManager(cfg).Serve,
 		}[role]
-		c.serve(role, func(ctx context.Context, _ bus.Conn, ready chan<- struct{}) error { return serve(ctx, ready) })
+		c.serve(role, ignoring(serve))
 	}
 }
 

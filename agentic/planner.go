@@ -24,26 +24,29 @@ const maxSkills = 6
 // Planner finds and loads skills, writes the plan, verifies that every
 // return_spec can be met, and seals it (AGT-03, AGT-04).
 type Planner struct {
-	cfg Config
+	cfg    Config
+	grants *renewals
 }
 
 // NewPlanner needs the planner's key.
-func NewPlanner(cfg Config) *Planner { return &Planner{cfg: cfg} }
+func NewPlanner(cfg Config) *Planner { return &Planner{cfg: cfg, grants: newRenewals()} }
 
 // Serve takes delegations until ctx ends.
 func (p *Planner) Serve(ctx context.Context, ready chan<- struct{}) error {
+	here := placeReply{p.cfg.Bus.Instance()}
 	return p.cfg.Bus.Serve(ctx, bus.Service{
 		Name: bus.ServiceName("planner"), Version: "1.0.0", Description: "writes plans", Queue: "planner", Workers: workers,
-		Endpoints: map[string]bus.Handler{bus.Agent("planner"): answer(p.cfg.Log, p.plan)},
+		Endpoints: map[string]bus.Handler{
+			bus.Agent("planner"):                        answer(p.cfg.Log, func(context.Context, placeRequest) placeReply { return here }),
+			bus.AgentInstance("planner", here.Instance): answer(p.cfg.Log, p.plan),
+			bus.Grant("planner", here.Instance):         answer(p.cfg.Log, p.grants.take),
+		},
 	}, ready)
 }
 
 func (p *Planner) plan(ctx context.Context, req planRequest) planReply {
 	sealer := p.cfg.sealer(*p.cfg.Key)
-	ctx, cancel := context.WithCancel(ctx)
-	followed := follow(ctx, p.cfg, req.Turn, sealer)
-	defer followed()
-	defer cancel()
+	defer p.grants.follow(req.Turn, sealer)()
 	reply, err := p.write(ctx, sealer, req)
 	if err != nil {
 		p.cfg.Log.WarnContext(ctx, "planner", slog.String("plan_id", req.Turn.PlanID), slog.String("error", err.Error()))

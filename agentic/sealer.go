@@ -25,8 +25,8 @@ const answerTime = 4 * time.Minute
 // sealAttempts bounds how often an order that had no effect is sent again.
 const sealAttempts = 3
 
-// Turn is for whom and in which plan a role works. The grant changes when the
-// gateway publishes a fresh one.
+// Turn is for whom and in which plan a role works. The grant changes when a fresh
+// one comes for its driver.
 type Turn struct {
 	Tenant    string `json:"tenant"`
 	UserID    string `json:"user_id"`
@@ -34,6 +34,7 @@ type Turn struct {
 	TurnID    string `json:"turn_id"`
 	PlanID    string `json:"plan_id"`
 	TraceID   string `json:"trace_id,omitempty"`
+	Driver    string `json:"driver"` // of the hand-out
 	Grant     string `json:"grant"`
 }
 
@@ -45,8 +46,9 @@ type Sealer struct {
 	origin string
 	now    func() time.Time
 
-	mu    sync.Mutex // guards grant
-	grant string     // the freshest; empty: the turn's own
+	mu      sync.Mutex    // guards the rest
+	grant   string        // the freshest; empty: the turn's own
+	changed chan struct{} // closed at the next fresh grant; nil: nobody waits
 }
 
 // OrderError is an order that was refused or failed.
@@ -64,15 +66,28 @@ func (s *Sealer) Refresh(grant string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.grant = grant
+	if s.changed != nil {
+		close(s.changed)
+		s.changed = nil
+	}
 }
 
 func (s *Sealer) grantOf(t Turn) string {
+	grant, _ := s.freshest(t)
+	return grant
+}
+
+// freshest is the grant of a turn, and what is closed when there is a fresher one.
+func (s *Sealer) freshest(t Turn) (grant string, changed <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.grant != "" {
-		return s.grant
+	if s.changed == nil {
+		s.changed = make(chan struct{})
 	}
-	return t.Grant
+	if s.grant != "" {
+		return s.grant, s.changed
+	}
+	return t.Grant, s.changed
 }
 
 // Place is where in the plan an order stands; the zero Place is the turn itself.

@@ -1,14 +1,10 @@
 package agentic
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
-	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -173,56 +169,6 @@ func TestRefresh(t *testing.T) {
 	}
 	if d := cmp.Diff([]string{"first", "second", "second"}, grants); d != "" {
 		t.Errorf("grants (-want +got):\n%s", d)
-	}
-}
-
-// heard is a connection on which everything was said before anybody listened.
-type heard struct {
-	bus.Conn
-	messages [][]byte
-}
-
-func (h heard) Subscribe(_ context.Context, _ string, fn func([]byte)) error {
-	for _, m := range h.messages {
-		fn(m)
-	}
-	return nil
-}
-
-// TestFollowIgnores: what is for another plan, holds no grant or is no message.
-func TestFollowIgnores(t *testing.T) {
-	fresh := marshal(bus.FreshGrant{PlanID: theTurn.PlanID, Grant: "fresh"})
-	cfg := Config{Log: slog.New(slog.DiscardHandler), Bus: heard{messages: [][]byte{
-		fresh, marshal(bus.FreshGrant{PlanID: "plan_2", Grant: "of another plan"}),
-		marshal(bus.FreshGrant{PlanID: theTurn.PlanID}), []byte("oops"), nil,
-	}}}
-	s := &Sealer{}
-	follow(t.Context(), cfg, theTurn, s)()
-	if got := s.grantOf(theTurn); got != "fresh" {
-		t.Errorf("grant %q", got)
-	}
-}
-
-// TestFollow: a grant that the gateway publishes reaches the sealer of its turn.
-func TestFollow(t *testing.T) {
-	c := newCore(t)
-	gateway := c.connect(natsserver.Gateway)
-	for _, user := range []string{natsserver.Manager, natsserver.Planner, natsserver.Task} {
-		ctx, cancel := context.WithCancel(t.Context())
-		s := &Sealer{}
-		followed := follow(ctx, c.config(user, nil), theTurn, s)
-		until := time.Now().Add(patience)
-		for s.grantOf(theTurn) != "fresh" { // nobody says when the subscription has begun
-			if err := gateway.Publish(bus.Grant(theTurn.Tenant, theTurn.TurnID), marshal(bus.FreshGrant{PlanID: theTurn.PlanID, Grant: "fresh"})); err != nil {
-				t.Fatal(err)
-			}
-			if time.Now().After(until) {
-				t.Fatalf("%s hears nothing", user)
-			}
-			runtime.Gosched()
-		}
-		cancel()
-		followed()
 	}
 }
 

@@ -34,8 +34,9 @@ func (c Config) sealer(key intents.Signer) *Sealer {
 // Times that bound delegations. A manager that hears nothing for longer says
 // that the step failed.
 const (
-	planTime = 10 * time.Minute
-	taskTime = 20 * time.Minute
+	placeTime = 10 * time.Second
+	planTime  = 10 * time.Minute
+	taskTime  = 20 * time.Minute
 )
 
 // workers bounds the turns that one process of a role works on at once.
@@ -80,23 +81,4 @@ func answer[In, Out any](log *slog.Logger, fn func(context.Context, In) Out) bus
 		}
 		return out
 	}
-}
-
-// follow gives a sealer every fresh grant of its turn until ctx ends; wait
-// returns when the subscription is gone.
-func follow(ctx context.Context, cfg Config, t Turn, s *Sealer) (wait func()) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		err := cfg.Bus.Subscribe(ctx, bus.Grant(t.Tenant, t.TurnID), func(data []byte) {
-			var g bus.FreshGrant
-			if json.Unmarshal(data, &g) == nil && g.PlanID == t.PlanID && g.Grant != "" {
-				s.Refresh(g.Grant)
-			}
-		})
-		if err != nil {
-			cfg.Log.WarnContext(ctx, "fresh grants cannot be followed", slog.String("plan_id", t.PlanID), slog.String("error", err.Error()))
-		}
-	}()
-	return func() { <-done }
 }

@@ -30,8 +30,8 @@ const (
 // leaves, and is dead when the task ends (AGT-05, AGT-06). A task cannot
 // delegate: its key cannot sign for it (AGT-08).
 type Tasks struct {
-	cfg      Config
-	instance string
+	cfg    Config
+	grants *renewals
 
 	mu   sync.Mutex // guards keys
 	keys map[string]prepared
@@ -46,16 +46,18 @@ type prepared struct {
 
 // NewTasks needs no key.
 func NewTasks(cfg Config) *Tasks {
-	return &Tasks{cfg: cfg, instance: randomID(), keys: make(map[string]prepared)}
+	return &Tasks{cfg: cfg, grants: newRenewals(), keys: make(map[string]prepared)}
 }
 
 // Serve takes delegations until ctx ends.
 func (t *Tasks) Serve(ctx context.Context, ready chan<- struct{}) error {
+	instance := t.cfg.Bus.Instance()
 	return t.cfg.Bus.Serve(ctx, bus.Service{
 		Name: bus.ServiceName("task"), Version: "1.0.0", Description: "carries steps out", Queue: "task", Workers: workers,
 		Endpoints: map[string]bus.Handler{
-			bus.Agent("task"):                     answer(t.cfg.Log, t.prepare),
-			bus.AgentInstance("task", t.instance): answer(t.cfg.Log, t.run),
+			bus.Agent("task"):                   answer(t.cfg.Log, t.prepare),
+			bus.AgentInstance("task", instance): answer(t.cfg.Log, t.run),
+			bus.Grant("task", instance):         answer(t.cfg.Log, t.grants.take),
 		},
 	}, ready)
 }
@@ -82,7 +84,7 @@ func (t *Tasks) prepare(_ context.Context, req taskRequest) taskReply {
 	defer t.mu.Unlock()
 	maps.DeleteFunc(t.keys, func(_ string, p prepared) bool { return p.until.Before(now) })
 	t.keys[step.TaskID] = prepared{key, until}
-	return taskReply{Step: step, Instance: t.instance}
+	return taskReply{Step: step, Instance: t.cfg.Bus.Instance()}
 }
 
 // run carries the step out and forgets the key.
@@ -100,8 +102,7 @@ func (t *Tasks) run(ctx context.Context, req runRequest) runReply {
 	}
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	w := &worker{cfg: t.cfg, req: req, sealer: t.cfg.sealer(task.key), at: Place{req.Revision, req.Step.Step, req.TaskID}}
-	followed := follow(ctx, t.cfg, req.Turn, w.sealer)
-	defer followed()
+	defer t.grants.follow(req.Turn, w.sealer)()
 	defer cancel()
 	return w.work(ctx)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/storage/ledger"
@@ -144,6 +145,18 @@ func foreign(actor, typ string, args json.RawMessage) bool {
 		New    json.RawMessage `json:"new_tenant"`
 	}
 	return json.Unmarshal(args, &a) != nil || a.New != nil || (a.Tenant != "" && a.Tenant != actor)
+}
+
+// capabilityTenantMemory is a capability of its own from intents.RulesStrict on:
+// before, it was a part of memory:write.
+const capabilityTenantMemory = "memory:write:tenant"
+
+// given is covered by the rules of a position.
+func given(rules intents.Rules, have []string, need string) bool {
+	if need == capabilityTenantMemory && rules >= intents.RulesStrict {
+		have = slices.DeleteFunc(slices.Clone(have), func(c string) bool { return strings.Count(c, ":") < 2 })
+	}
+	return covered(have, need)
 }
 
 // covered: area:verb[:resource], where * stands for all of a part and a

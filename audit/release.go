@@ -43,7 +43,7 @@ func (f *fold) takeRelease(it *item, j *job) error {
 		return errors.New("released by another order than the last approval")
 	}
 	j.about, j.task, j.order = o, o.task, nil
-	j.dir, j.policy, j.roles = f.generation(rel.Decision.Directory), f.policy, f.roles
+	j.dir, j.policy, j.roles, j.rules = f.generation(rel.Decision.Directory), f.policy, f.roles, f.rules
 	if !it.at.Before(o.deadline) {
 		return errors.New("released after its deadline")
 	}
@@ -140,7 +140,7 @@ func (r *replayer) releasing(ctx context.Context, j *job, e *intents.Envelope) e
 	if !known {
 		return agree(d, intents.Deny, intents.UnknownIntent, nil, nil)
 	}
-	if caps, known := j.dir.capabilities(e.Principal().Tenant, f.Roles); !known || !covered(caps, row.need(e)) {
+	if caps, known := j.dir.capabilities(e.Principal().Tenant, f.Roles); !known || !given(j.rules, caps, row.need(j.rules, e)) {
 		return agree(d, intents.Deny, intents.RBACForbidden, nil, nil)
 	}
 	engine, err := r.engine(ctx, d.PolicyDigest, j.dir)

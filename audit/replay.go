@@ -346,13 +346,13 @@ func (j *job) rbac(e *intents.Envelope, w row) intents.Code {
 		roles = u.Roles
 	}
 	caps, known := j.dir.capabilities(pr.Tenant, roles)
-	need := w.need(e)
+	need := w.need(j.rules, e)
 	declared := e.Constraints().Capabilities
-	if !known || !covered(caps, need) || (len(declared) > 0 && !covered(declared, need)) {
+	if !known || !given(j.rules, caps, need) || (len(declared) > 0 && !given(j.rules, declared, need)) {
 		return intents.RBACForbidden
 	}
 	for _, c := range declared {
-		if !covered(caps, c) {
+		if !given(j.rules, caps, c) {
 			return intents.RBACForbidden
 		}
 	}
@@ -360,16 +360,21 @@ func (j *job) rbac(e *intents.Envelope, w row) intents.Code {
 }
 
 // need is the capability that an order needs; a soul of one's own is less than
-// the tenant's.
-func (w row) need(e *intents.Envelope) string {
-	if e.Type() != "soul.put" {
-		return w.Capability
-	}
+// the tenant's, and a memory for the whole tenant more than one's own.
+func (w row) need(rules intents.Rules, e *intents.Envelope) string {
 	var a struct {
 		UserID string `json:"user_id"`
+		Scope  string `json:"scope"`
 	}
-	if json.Unmarshal(e.Args(), &a) == nil && a.UserID == e.Principal().UserID {
+	err := json.Unmarshal(e.Args(), &a)
+	switch {
+	case e.Type() == "write_memory" && rules >= intents.RulesStrict && (err != nil || a.Scope == "tenant"):
+		return capabilityTenantMemory
+	case e.Type() != "soul.put":
+		return w.Capability
+	case err == nil && a.UserID == e.Principal().UserID:
 		return w.Capability + ":own"
+	default:
+		return w.Capability + ":tenant"
 	}
-	return w.Capability + ":tenant"
 }

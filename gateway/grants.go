@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"log/slog"
 	"strings"
 	"time"
@@ -39,8 +38,8 @@ func (g *Gateway) mint(a actor, turnID, standing string) (string, time.Time, err
 	return token, expires, err
 }
 
-// renewGrants publishes a fresh grant for every plan of ours whose last one
-// grows old, and forgets those that are closed.
+// renewGrants sends the driver of every plan of ours a fresh grant when its last
+// one grows old, and forgets plans that are closed.
 func (g *Gateway) renewGrants(ctx context.Context) {
 	for _, t := range g.turns.mintedBefore(g.cfg.Now().Add(-g.pace.renew)) {
 		if err := g.renewGrant(ctx, t); err != nil && ctx.Err() == nil {
@@ -69,15 +68,16 @@ func (g *Gateway) renewGrant(ctx context.Context, t turn) error {
 		g.turns.forget(t.plan)
 		return nil
 	}
+	if t.manager == "" {
+		return nil // nobody has taken it yet: who does gets a grant with it
+	}
 	token, expires, err := g.mint(t.actor, t.id, t.plan)
 	if err != nil {
 		return err
 	}
-	raw, err := json.Marshal(bus.FreshGrant{PlanID: t.plan, Grant: token, Expires: expires})
-	if err != nil {
-		return err
-	}
-	if err := g.cfg.Bus.Publish(bus.Grant(t.tenant, t.id), raw); err != nil {
+	fresh := bus.FreshGrant{PlanID: t.plan, Driver: t.driver, Grant: token, Expires: expires}
+	// A manager that no longer drives it, because it waits for people, needs none.
+	if _, err := ask[bus.FreshGrantReply](ctx, g.cfg.Bus, bus.Grant("manager", t.manager), fresh); err != nil {
 		return err
 	}
 	g.turns.minted(t.plan, g.cfg.Now())

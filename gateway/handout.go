@@ -12,12 +12,14 @@ import (
 // driver of its own: if two managers come to hold one plan, plan.claim decides.
 func (g *Gateway) handOut(ctx context.Context, t turn, grant string) error {
 	now := g.cfg.Now()
+	t.driver = newID("driver")
 	reply, err := ask[bus.HandOutReply](ctx, g.cfg.Bus, bus.Agent("manager"), bus.HandOut{
 		Tenant: t.tenant, UserID: t.user, SessionID: t.session, TurnID: t.id, PlanID: t.plan,
-		Question: t.question, Driver: newID("driver"), Epoch: t.epoch, Grant: grant, TraceID: t.trace,
+		Question: t.question, Driver: t.driver, Epoch: t.epoch, Grant: grant, TraceID: t.trace,
 	})
 	switch p := problem.Of(err); {
 	case err == nil && reply.Accepted:
+		t.manager = reply.Instance
 		g.turns.handed(t, now)
 		return nil
 	case err == nil && reply.Code != "":

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"encoding/json"
 	"testing"
 	"time"
 
@@ -102,33 +101,23 @@ func TestResumeCutsRoles(t *testing.T) {
 	}
 }
 
-// While a plan is open its agents get a fresh grant before the last one ends.
+// While a plan is open the process that drives it gets a fresh grant before the
+// last one ends; another manager hears nothing of it.
 func TestRenewGrants(t *testing.T) {
 	handed := make(chan bus.HandOut, 1)
 	w := silentWorld(t, handed)
 	w.gateway.resumeSilent(t.Context())
-	wait(t, "the hand-out", handed)
-
-	fresh := make(chan []byte, 1000)
-	agent := w.conn(natsserver.Task)
-	go func() {
-		if err := agent.Subscribe(t.Context(), bus.Grant("acme", "turn_1"), func(b []byte) { fresh <- b }); err != nil {
-			t.Error(err)
-		}
-	}()
-	for len(fresh) == 0 { // until the agent listens; each round ends with a round trip
-		if err := w.gateway.cfg.Bus.Publish(bus.Grant("acme", "turn_1"), []byte("{}")); err != nil {
-			t.Fatal(err)
-		}
-		w.call("GET", "/readyz", "", nil, nil)
-	}
+	h := wait(t, "the hand-out", handed)
+	other := w.conn(natsserver.Manager)
+	w.serveOn(other, "manager", map[string]bus.Handler{bus.Grant("manager", other.Instance()): func(context.Context, []byte) []byte {
+		t.Error("another manager gets the grant")
+		return nil
+	}})
 	w.clock.advance(defaultPace.renew)
 	w.gateway.renewGrants(t.Context())
-	var got bus.FreshGrant
-	for got.Grant == "" {
-		if err := json.Unmarshal(wait(t, "the grant", fresh), &got); err != nil {
-			t.Fatal(err)
-		}
+	got := wait(t, "the grant", w.fresh)
+	if got.Driver != h.Driver {
+		t.Errorf("driver %q, want that of the hand-out, %q", got.Driver, h.Driver)
 	}
 	g, err := intents.OpenGrant(got.Grant, origin, w.keys(), time.Unix(got.Expires.Unix()-1, 0))
 	if err != nil || g.For != "plan:plan_1" || g.Session != "s1" || g.Turn != "turn_1" || got.PlanID != "plan_1" || g.Expires != got.Expires.Unix() {

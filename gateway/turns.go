@@ -11,6 +11,7 @@ type turn struct {
 	id, plan, question string
 	epoch              int // of the plan, as last known
 	opened             time.Time
+	driver, manager    string // of the last hand-out, and the process that took it; empty: nobody yet
 }
 
 // openTurns are the turns that this gateway has handed out and that are not

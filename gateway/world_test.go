@@ -34,6 +34,7 @@ type world struct {
 	nats    *natsserver.Server
 	clock   *clock
 	log     *logBook
+	fresh   chan bus.FreshGrant // what the manager gets
 
 	stopManager, stopRouter func()
 }
@@ -52,7 +53,7 @@ func newWorld(t *testing.T, manager script, change ...func(*Config, *pace)) *wor
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, nats: ns, clock: &clock{now: time.Now()}, log: &logBook{}}
+	w := &world{t: t, nats: ns, clock: &clock{now: time.Now()}, log: &logBook{}, fresh: make(chan bus.FreshGrant, 100)}
 	w.core = newCore(t, key, w.clock.Now)
 	w.stopRouter = w.serve("router", w.endpoints())
 	if manager != nil {
@@ -89,7 +90,11 @@ func (w *world) conn(user string) bus.Conn {
 
 func (w *world) serve(user string, endpoints map[string]bus.Handler) (stop func()) {
 	w.t.Helper()
-	c := w.conn(user)
+	return w.serveOn(w.conn(user), user, endpoints)
+}
+
+func (w *world) serveOn(c bus.Conn, user string, endpoints map[string]bus.Handler) (stop func()) {
+	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
@@ -112,9 +117,9 @@ func (w *world) serve(user string, endpoints map[string]bus.Handler) (stop func(
 
 // startManager takes every turn at once and plays the script beside.
 func (w *world) startManager(s script) {
-	frames := w.conn(natsserver.Manager)
+	conn := w.conn(natsserver.Manager)
 	var playing sync.WaitGroup
-	stop := w.serve("manager", map[string]bus.Handler{
+	stop := w.serveOn(conn, "manager", map[string]bus.Handler{
 		bus.Agent("manager"): func(_ context.Context, data []byte) []byte {
 			var h bus.HandOut
 			if err := json.Unmarshal(data, &h); err != nil {
@@ -125,14 +130,22 @@ func (w *world) startManager(s script) {
 				s(h, func(kind bus.FrameKind, data any) {
 					raw, err := bus.NewFrame(kind, data)
 					if err == nil {
-						err = frames.Publish(bus.Turn(h.Tenant, h.TurnID), raw)
+						err = conn.Publish(bus.Turn(h.Tenant, h.TurnID), raw)
 					}
 					if err != nil {
 						w.t.Error(err)
 					}
 				})
 			})
-			return marshal(w.t, bus.HandOutReply{Accepted: true})
+			return marshal(w.t, bus.HandOutReply{Accepted: true, Instance: conn.Instance()})
+		},
+		bus.Grant("manager", conn.Instance()): func(_ context.Context, data []byte) []byte {
+			var g bus.FreshGrant
+			if err := json.Unmarshal(data, &g); err != nil {
+				w.t.Error(err)
+			}
+			w.fresh <- g
+			return marshal(w.t, bus.FreshGrantReply{Taken: true})
 		},
 	})
 	w.stopManager = func() { stop(); playing.Wait() }

@@ -255,23 +255,22 @@ func clip(reason string) string {
 	return reason
 }
 
-// maxFacts of one report; factName is what the event of a fact may be called.
-// factIDs are the members of its payload that events are searched by.
+// maxFacts of one report. factIDs are the members of a fact's payload that events
+// are searched by.
 const maxFacts = 64
 
 var factIDs = map[string]*regexp.Regexp{
 	"skill_id": regexp.MustCompile(`^.{0,128}$`), "script_hash": regexp.MustCompile(`^sha256:[0-9a-f]{64}$`),
 }
 
-var factName = regexp.MustCompile(`^[a-z][a-z0-9_.]{0,63}$`)
-
-// sound leaves out facts that are no events. The outcome stands without them: an
-// executor's slip in its facts undoes no effect and must not stop the recorder.
+// sound leaves out facts that are no events of the order's executor. The outcome
+// stands without them: what is wrong with facts undoes no effect and must not
+// stop the recorder.
 func (r *Router) sound(o *order, facts []intents.Fact) []intents.Fact {
 	var out []intents.Fact
 	for _, f := range facts {
 		var payload map[string]any
-		ok := len(out) < maxFacts && factName.MatchString(f.Event) && json.Unmarshal(f.Payload, &payload) == nil && payload != nil
+		ok := len(out) < maxFacts && o.row.Reports(f.Event) && json.Unmarshal(f.Payload, &payload) == nil && payload != nil
 		for name, id := range factIDs {
 			if v, said := payload[name].(string); said && v != "" {
 				ok = ok && id.MatchString(v)

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -78,17 +80,50 @@ func TestBusFails(t *testing.T) {
 	}
 }
 
-// Facts become events: what is no event's name or no object is left out, since
-// an executor's slip must not stop the recorder.
+// Facts become events: what is no event of the order's executor, or no object, is
+// left out, and the outcome stands.
 func TestFactsAreChecked(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task := started(w, catalog.Pure)
 	w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)},
-		routertest.Fact("skill.called", `{"skill_id":"feed"}`), routertest.Fact("Not An Event", `{}`), routertest.Fact("x", `[1]`), routertest.Fact("", `{}`), routertest.Fact("bare", `null`))))
+		routertest.Fact("skill.called", `{"skill_id":"feed"}`), routertest.Fact("Not An Event", `{}`), routertest.Fact("skill.called", `[1]`), routertest.Fact("", `{}`),
+		routertest.Fact("skill.called", `null`), routertest.Fact("approval.decided", `{"decision":"approve","by":"ben"}`), routertest.Fact("x.acme.said", `{}`),
+		routertest.Fact("python_script.executed", `{}`))))
 	a := w.Want(task.Call("feed", `{}`), intents.OK)
 	if len(a.Outcome.Facts) != 1 || a.Outcome.Facts[0].Event != "skill.called" {
 		t.Errorf("%+v", a.Outcome.Facts)
 	}
+}
+
+// An executor of somebody else reports events under its own name and no others.
+func TestVendorFacts(t *testing.T) {
+	extended(t, `{"type":"x.acme.run","title":"Run","capability":"x.acme:run","signed_by":["gateway"],"executor":"x-acme","effect":"pure","args_schema":{"type":"object"},"result_schema":{"type":"object"}}`)
+	w := routertest.New(t, routertest.Options{})
+	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: "user", Capabilities: []string{"x.acme:run"}}}), intents.OK)
+	w.Bus.On("x.acme.run", routertest.Always(routertest.Done(struct{}{},
+		routertest.Fact("approval.decided", `{"decision":"approve","by":"ben"}`), routertest.Fact("intent.denied", `{}`), routertest.Fact("skill.called", `{"skill_id":"pay"}`),
+		routertest.Fact("x.globex.ran", `{}`), routertest.Fact("x.acme.ran", `{"n":1}`))))
+	a := w.Want(w.Do(routertest.Order{By: w.Gateway, Type: "x.acme.run", Args: struct{}{}}), intents.OK)
+	if len(a.Outcome.Facts) != 1 || a.Outcome.Facts[0].Event != "x.acme.ran" {
+		t.Errorf("%+v", a.Outcome.Facts)
+	}
+}
+
+// extended has a vendor's row in the catalog until the test ends.
+func extended(t *testing.T, row string) {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "x.acme.run.json"), []byte(row), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := catalog.ReadVendors(dir)
+	if err == nil {
+		err = catalog.Extend(rows)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = catalog.Extend(nil) })
 }
 
 // withBlobs is a running task of a world with a blob store.

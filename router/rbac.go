@@ -58,9 +58,18 @@ func (r *Router) rbac(_ context.Context, o *order) error {
 }
 
 // capability that the order needs: the row's, with the resource where the
-// arguments decide it. A soul of one's own is less than the tenant's.
+// arguments decide it. A soul of one's own is less than the tenant's, and a memory
+// for the whole tenant more than one's own.
 func capability(o *order) string {
 	switch o.env.Type() {
+	case "write_memory":
+		var a struct {
+			Scope string `json:"scope"`
+		}
+		if json.Unmarshal(o.env.Args(), &a) != nil || a.Scope == "tenant" {
+			return capabilityTenantMemory
+		}
+		return o.row.Capability
 	case "soul.put":
 		var a struct {
 			UserID string `json:"user_id"`
@@ -74,8 +83,13 @@ func capability(o *order) string {
 	}
 }
 
+// capabilityTenantMemory lets a user's tasks write what everybody of the tenant
+// reads. Only a capability that names the resource gives it: every user has
+// memory:*, in logs of before it was one of its own, too.
+const capabilityTenantMemory = "memory:write:tenant"
+
 // covered: area:verb[:resource], where * stands for all of a part and a
-// capability without resource covers every resource.
+// capability without resource covers every resource but a reserved one.
 func covered(caps []string, needed string) bool {
 	return slices.ContainsFunc(caps, func(c string) bool { return covers(c, needed) })
 }
@@ -88,5 +102,5 @@ func covers(have, need string) bool {
 	if !ok1 || !ok2 || area != "*" && area != needArea || verb != "*" && verb != needVerb {
 		return false
 	}
-	return !limited || resource == "*" || named && resource == needResource
+	return !limited && need != capabilityTenantMemory || resource == "*" || named && resource == needResource
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -415,5 +416,53 @@ func TestQuery(t *testing.T) {
 	}
 	if hits := b.query(t, `" OR * AND NEAR( tenant_id:evil`, "", 0); len(hits) != 0 {
 		t.Errorf("a query is words only: %+v", hits)
+	}
+}
+
+// A task finds what it may read, and nothing else: its step's input and its own
+// memories, though the user, the session and the tenant have more.
+func TestQueryOfTask(t *testing.T) {
+	b := open(t)
+	put := func(user, session, by, scope, label, text string) {
+		in := scoped(write(task(by, 1), label, `["`+text+`"]`), scope)
+		in.Ticket.Scope.ReturnSpec = spec("array<string>")
+		in.Ticket.Actor.Tenant, in.Ticket.Actor.UserID, in.Context.SessionID = "acme", user, session
+		b.Must(t, in, nil)
+	}
+	put("ana", "sess_1", "task_1", "session", "input", "harbour opening hours")
+	put("ana", "sess_1", "task_1", "session", "other", "harbour of another step")
+	put("ana", "sess_1", "task_2", "session", "own", "harbour of this step")
+	put("ana", "sess_1", "task_1", "user", "mine", "harbour that ana likes")
+	put("bob", "sess_3", "task_3", "tenant", "ours", "our harbour")
+	put("bob", "sess_3", "task_3", "user", "bobs", "harbour that bob likes")
+	for _, c := range []struct {
+		scope, input string
+		want         []string
+	}{
+		{"", "acme:sess_1:task_1:input", []string{"input", "own"}},
+		{"", "", []string{"own"}},
+		{"session", "acme:sess_1:task_1:input", []string{"input", "own"}},
+		{"user", "acme:sess_1:task_1:mine", []string{"mine"}},
+		{"tenant", "acme:sess_1:task_1:input", nil},
+	} {
+		in := executortest.Order{Type: "memory.query", Args: catalog.MemoryQuery{Text: "harbour", Scope: c.scope, TopK: 50}}
+		in.Ticket.Scope = task("task_2", 2)
+		in.Ticket.Scope.InputKey = c.input
+		in.Ticket.Actor.Tenant, in.Ticket.Actor.UserID, in.Context.SessionID = "acme", "ana", "sess_1"
+		var got catalog.MemoryQueryResult
+		b.Must(t, in, &got)
+		var labels []string
+		for _, h := range got.Hits {
+			labels = append(labels, h.Key[strings.LastIndexByte(h.Key, ':')+1:])
+			read := taskRead(in.Ticket.Scope, h.Key)
+			read.Ticket.Actor, read.Context = in.Ticket.Actor, in.Context
+			if r := b.Do(t, read); r.Code != intents.OK {
+				t.Errorf("scope %q: found %s, which read_memory refuses: %+v", c.scope, h.Key, r)
+			}
+		}
+		slices.Sort(labels)
+		if !slices.Equal(labels, c.want) {
+			t.Errorf("scope %q, input %q: %v, want %v", c.scope, c.input, labels, c.want)
+		}
 	}
 }

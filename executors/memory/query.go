@@ -18,10 +18,10 @@ const (
 	hitText     = 2 << 10 // bytes of a memory in an answer
 )
 
-// query finds memories that are near a text, best first: of this session, of this
-// user, of the tenant. The filters are part of the search, not of what becomes
-// of its results (MEM-12), and expired memories are none of them (MEM-13). Without
-// vectors it finds by words, and says so.
+// query finds memories that are near a text, best first: those that read_memory
+// would give the same order. The filters are part of the search, not of what
+// becomes of its results (MEM-12), and expired memories are none of them (MEM-13).
+// Without vectors it finds by words, and says so.
 func (m *memory) query(ctx context.Context, o *executors.Order) (*executors.Result, error) {
 	var args catalog.MemoryQuery
 	if err := o.Decode(&args); err != nil {
@@ -45,7 +45,7 @@ func (m *memory) query(ctx context.Context, o *executors.Order) (*executors.Resu
 		} else {
 			q.Text = args.Text
 		}
-		hits, err := m.search(ctx, o.Ticket.Actor.Tenant, q)
+		hits, err := m.search(ctx, o, q)
 		if err != nil {
 			return nil, err
 		}
@@ -57,8 +57,11 @@ func (m *memory) query(ctx context.Context, o *executors.Order) (*executors.Resu
 	return &executors.Result{Value: catalog.MemoryQueryResult{Hits: nearest(found, args.TopK), By: catalog.ByVectors, Embedder: m.Embedder.Name()}}, nil
 }
 
-// filters are the searches that together cover what the actor may see.
+// filters are the searches that together cover what the order may see.
 func filters(o *executors.Order, scope string) []map[string][]string {
+	if o.Ticket.Scope != nil {
+		return taskFilters(o, scope)
+	}
 	var out []map[string][]string
 	add := func(name string, terms map[string][]string) {
 		if scope == "" || scope == name {
@@ -75,15 +78,31 @@ func filters(o *executors.Order, scope string) []map[string][]string {
 	return out
 }
 
-func (m *memory) search(ctx context.Context, tenant string, q storage.Query) ([]catalog.MemoryHit, error) {
-	page, err := m.Documents.Search(ctx, tenant, storage.IndexMemory, q)
+// taskFilters are those of a task: what it wrote itself, and its step's input.
+func taskFilters(o *executors.Order, scope string) []map[string][]string {
+	task := o.Ticket.Scope
+	out := []map[string][]string{{"task_id": {task.Task}, "session_id": {o.Context.SessionID}}}
+	if task.InputKey != "" {
+		out = append(out, map[string][]string{"key": {task.InputKey}})
+	}
+	if scope != "" {
+		for _, terms := range out {
+			terms["scope"] = []string{scope}
+		}
+	}
+	return out
+}
+
+// search gives what a query finds and the order may read.
+func (m *memory) search(ctx context.Context, o *executors.Order, q storage.Query) ([]catalog.MemoryHit, error) {
+	page, err := m.Documents.Search(ctx, o.Ticket.Actor.Tenant, storage.IndexMemory, q)
 	if err != nil {
 		return nil, executors.Store(err)
 	}
 	var hits []catalog.MemoryHit
 	for _, doc := range page.Documents {
 		var r record
-		if err := json.Unmarshal(doc.Body, &r); err != nil || isLock(r) || r.expired(m.Now()) {
+		if err := json.Unmarshal(doc.Body, &r); err != nil || isLock(r) || r.expired(m.Now()) || !visible(o, r) {
 			continue
 		}
 		hit := catalog.MemoryHit{Key: r.Key, Scope: r.Scope, Text: executors.Cut(r.Text, hitText), Source: r.Source, CreatedAt: r.CreatedAt}

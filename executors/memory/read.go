@@ -11,9 +11,8 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// read serves one memory by its full key (MEM-03). A task may read the key that
-// its step takes as input, and its own; a manager those of its session, its
-// user and its tenant. What a caller may not read does not exist for it.
+// read serves one memory by its full key (MEM-03). What a caller may not read does
+// not exist for it; a task is told that it asked beyond its step.
 // Confirm is the manager's word that it has read: the lock is released.
 func (m *memory) read(ctx context.Context, o *executors.Order) (*executors.Result, error) {
 	var args catalog.ReadMemory
@@ -22,7 +21,7 @@ func (m *memory) read(ctx context.Context, o *executors.Order) (*executors.Resul
 	}
 	task := o.Ticket.Scope
 	switch {
-	case task != nil && args.Key != task.InputKey && !ownKey(o, args.Key):
+	case task != nil && !ofStep(o, args.Key):
 		return nil, executors.Fail(intents.TaskScope, "a task reads its step's input and its own memories only")
 	case task != nil && args.Confirm:
 		return nil, executors.Fail(intents.MalformedArgs, "only the manager confirms")
@@ -31,7 +30,7 @@ func (m *memory) read(ctx context.Context, o *executors.Order) (*executors.Resul
 	if err != nil {
 		return nil, executors.Store(err)
 	}
-	if r.Key != args.Key || isLock(r) || r.expired(m.Now()) || task == nil && !visible(o, r) {
+	if r.Key != args.Key || isLock(r) || r.expired(m.Now()) || !visible(o, r) {
 		return nil, executors.Store(storage.ErrNotFound)
 	}
 	scope := storage.Scope{Tenant: o.Ticket.Actor.Tenant, Plan: o.Context.PlanID}
@@ -55,13 +54,13 @@ func (m *memory) read(ctx context.Context, o *executors.Order) (*executors.Resul
 // isLock: locks, and what is kept about vectors, share the index and are no memories.
 func isLock(r record) bool { return strings.HasPrefix(r.ID, ownPrefix) }
 
-// ownKey: the key was built for this very task.
-func ownKey(o *executors.Order, full string) bool {
-	return strings.HasPrefix(full, key(o.Ticket.Actor.Tenant, o.Context.SessionID, o.Ticket.Scope.Task, ""))
-}
-
-// visible says what an order outside a task may read.
+// visible is the one rule of what an order may read, by key or by search: a task
+// its step's input and its own memories, whose key it is; a manager or gateway
+// those of its session, its user and its tenant.
 func visible(o *executors.Order, r record) bool {
+	if o.Ticket.Scope != nil {
+		return ofStep(o, r.Key)
+	}
 	user := r.User == o.Ticket.Actor.UserID
 	switch r.Scope {
 	case scopeTenant:
@@ -71,4 +70,11 @@ func visible(o *executors.Order, r record) bool {
 	default:
 		return user && r.Session == o.Context.SessionID
 	}
+}
+
+// ofStep: the key is the one that the task's step takes as input, or was built
+// for this very task.
+func ofStep(o *executors.Order, full string) bool {
+	task := o.Ticket.Scope
+	return full != "" && full == task.InputKey || strings.HasPrefix(full, key(o.Ticket.Actor.Tenant, o.Context.SessionID, task.Task, ""))
 }

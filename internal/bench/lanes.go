@@ -109,7 +109,7 @@ func startJetStream(ctx context.Context, dir string) (j *jetStream, err error) {
 	if j.server, err = natsserver.StartSyncAlways(filepath.Join(dir, "jetstream")); err != nil {
 		return nil, err
 	}
-	if j.conn, err = j.server.Connect(ctx, natsserver.Publisher); err == nil {
+	if j.conn, err = bus.Connect(ctx, bus.Options{InProcess: j.server, Name: "publisher"}); err == nil {
 		j.stream, err = bus.OpenDurable(ctx, j.conn, "bench")
 	}
 	if err != nil {

@@ -28,16 +28,17 @@ type Frame struct {
 	Data []byte
 }
 
-// Conn is a connection of one user of one account. Safe for concurrent use.
+// Conn is how one process is on the bus. Safe for concurrent use.
 type Conn interface {
+	// Instance tells the process from others of its role: it alone serves
+	// AgentInstance(role, Instance()) and Grant(role, Instance()).
+	Instance() string
 	// Request waits for one reply; ErrNoResponders if nobody listens, ctx's error if it ends first.
 	Request(ctx context.Context, subject string, data []byte) ([]byte, error)
 	Publish(subject string, data []byte) error
 	// Serve runs a service until ctx ends, then lets running requests finish. It
 	// returns once the service is gone. ready, if not nil, is closed when it listens.
 	Serve(ctx context.Context, s Service, ready chan<- struct{}) error
-	// Subscribe calls fn for each message until ctx ends.
-	Subscribe(ctx context.Context, subject string, fn func(data []byte)) error
 	// Frames yields a subject's frames after a sequence number, waiting for new
 	// ones, until ctx ends or fn returns false.
 	Frames(ctx context.Context, subject string, after uint64, fn func(Frame) bool) error

@@ -13,7 +13,7 @@ import (
 	"aob.dev/writ/internal/bus/natsserver"
 )
 
-// Every way that DESIGN §9 has a message go, with an answer.
+// Every way that a message goes, with an answer.
 func TestRequestReply(t *testing.T) {
 	s := start(t)
 	for _, way := range []struct{ from, to, subject string }{
@@ -28,6 +28,7 @@ func TestRequestReply(t *testing.T) {
 		{"gateway", "manager", bus.Agent("manager")},
 		{"manager", "planner", bus.Agent("planner")},
 		{"manager", "task", bus.Agent("task")},
+		{"gateway", "router", bus.DirectoryApprovals},
 		{"router", "python", bus.Exec("exec_python")},
 		{"router", "memory", bus.Exec("memory.query")},
 	} {
@@ -76,8 +77,14 @@ func TestServeForbidden(t *testing.T) {
 			t.Errorf("%s: served", name)
 		}
 	}
-	if err := connect(t, s, "task").Subscribe(t.Context(), "writ.turn.>", func([]byte) {}); err == nil {
-		t.Error("a task may read frames")
+	manager, other := connect(t, s, "manager"), connect(t, s, "manager")
+	if err := manager.Serve(t.Context(), echo("manager", bus.Grant("manager", other.Instance())), nil); err == nil {
+		t.Error("a manager serves the grants of another")
+	}
+	outOfGroup := echo("manager", bus.Agent("manager"))
+	outOfGroup.Queue = "beside"
+	if err := manager.Serve(t.Context(), outOfGroup, nil); err == nil {
+		t.Error("a manager serves beside its queue group")
 	}
 }
 
@@ -164,46 +171,20 @@ func TestServices(t *testing.T) {
 	}
 }
 
-// Fresh grants reach every role of the agentic layer.
-func TestGrantsReachAgents(t *testing.T) {
+// A fresh grant reaches the process that it is for, and no other of its role.
+func TestGrantsReachOneProcess(t *testing.T) {
 	s := start(t)
-	gateway := connect(t, s, natsserver.Gateway)
-	subject := bus.Grant("acme", "t1")
-	heard := make(chan string)
-	for _, role := range []string{"manager", "planner", "task"} {
-		c := connect(t, s, role)
-		ctx, cancel := context.WithCancel(t.Context())
-		go func() {
-			err := c.Subscribe(ctx, subject, func(b []byte) {
-				select {
-				case heard <- role + " " + string(b):
-					cancel()
-				case <-ctx.Done():
-				}
-			})
-			if err != nil {
-				t.Error(err)
+	for role, by := range map[string]string{"manager": "gateway", "planner": "manager", "task": "manager"} {
+		one, other := connect(t, s, role), connect(t, s, role)
+		serve(t, one, echo(role, bus.Agent(role), bus.Grant(role, one.Instance())))
+		serve(t, other, echo(role, bus.Agent(role), bus.Grant(role, other.Instance())))
+		from := connect(t, s, by)
+		for range 20 {
+			got, err := request(t, from, bus.Grant(role, one.Instance()), "grant")
+			if want := role + " " + bus.Grant(role, one.Instance()) + " grant"; got != want || err != nil {
+				t.Fatalf("got %q, %v, want %q", got, err, want)
 			}
-		}()
-	}
-	// Subscribe does not say when it listens: publish until all have heard, one
-	// round trip apart.
-	got := map[string]bool{}
-	for len(got) < 3 {
-		if err := gateway.Publish(subject, []byte("grant")); err != nil {
-			t.Fatal(err)
 		}
-		if _, err := request(t, gateway, bus.Agent("manager"), ""); !errors.Is(err, bus.ErrNoResponders) {
-			t.Fatal(err)
-		}
-		select {
-		case h := <-heard:
-			got[h] = true
-		default:
-		}
-	}
-	if d := cmp.Diff(map[string]bool{"manager grant": true, "planner grant": true, "task grant": true}, got); d != "" {
-		t.Error(d)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -24,6 +25,7 @@ type Options struct {
 
 	User     string // also names the inbox: InboxPrefix(User)
 	Password string
+	Instance string // of the process; empty: it is not addressed alone
 	Name     string // shown by the server's monitoring; default: User
 
 	// Log receives what no caller can be told: lost connections and refused
@@ -39,9 +41,11 @@ func InboxPrefix(user string) string { return "_INBOX_" + user }
 
 // conn is a Conn over nats.go.
 type conn struct {
-	nc     *nats.Conn
-	js     jetstream.JetStream
-	closed chan struct{} // closed when nc is gone for good
+	nc       *nats.Conn
+	js       jetstream.JetStream // of routers
+	frames   jetstream.JetStream // of readers of display frames
+	instance string
+	closed   chan struct{} // closed when nc is gone for good
 }
 
 var _ Conn = (*conn)(nil)
@@ -55,7 +59,7 @@ func Connect(ctx context.Context, o Options) (Conn, error) {
 	if o.Log == nil {
 		o.Log = slog.Default()
 	}
-	c := &conn{closed: make(chan struct{})}
+	c := &conn{instance: o.Instance, closed: make(chan struct{})}
 	opts := c.natsOptions(o)
 	if deadline, ok := ctx.Deadline(); ok {
 		opts = append(opts, nats.Timeout(time.Until(deadline)))
@@ -65,7 +69,11 @@ func Connect(ctx context.Context, o Options) (Conn, error) {
 		return nil, fmt.Errorf("bus: connect as %q: %w", o.User, err)
 	}
 	c.nc = nc
-	if c.js, err = jetstream.New(nc); err != nil {
+	c.js, err = jetstream.New(nc)
+	if err == nil {
+		c.frames, err = jetstream.NewWithAPIPrefix(nc, strings.TrimSuffix(FramesAPI, "."))
+	}
+	if err != nil {
 		nc.Close()
 		return nil, fmt.Errorf("bus: %w", err)
 	}
@@ -126,26 +134,8 @@ func (c *conn) Publish(subject string, data []byte) error {
 	return nil
 }
 
-func (c *conn) Subscribe(ctx context.Context, subject string, fn func(data []byte)) error {
-	var sub *nats.Subscription
-	err := c.permitted(ctx, func() (err error) {
-		sub, err = c.nc.Subscribe(subject, func(m *nats.Msg) { fn(m.Data) })
-		return err
-	})
-	if err != nil {
-		if sub != nil {
-			_ = sub.Unsubscribe() // the error that counts is above
-		}
-		return fmt.Errorf("bus: subscribe %s: %w", subject, err)
-	}
-	select {
-	case <-ctx.Done():
-		_ = sub.Drain() // only fails if the connection is gone, and the subscription with it
-		return nil
-	case <-c.closed:
-		return fmt.Errorf("bus: subscribe %s: %w", subject, nats.ErrConnectionClosed)
-	}
-}
+// Instance implements Conn.
+func (c *conn) Instance() string { return c.instance }
 
 // permitted runs subscribe and waits until the server has seen it. The server
 // refuses subjects after the fact and not by subscription; a refusal that comes
@@ -172,4 +162,24 @@ func (c *conn) Close() {
 		c.nc.Close() // gone already, or not connected: nothing to wait for
 	}
 	<-c.closed
+}
+
+// joined asks by one connection and serves by another.
+type joined struct {
+	Conn
+	serves Conn
+}
+
+// Join makes one of a process's two connections.
+func Join(asks, serves Conn) Conn { return joined{asks, serves} }
+
+// Serve implements Conn.
+func (j joined) Serve(ctx context.Context, s Service, ready chan<- struct{}) error {
+	return j.serves.Serve(ctx, s, ready)
+}
+
+// Close implements Conn.
+func (j joined) Close() {
+	j.serves.Close()
+	j.Conn.Close()
 }

@@ -44,9 +44,9 @@ func EnsureFrames(ctx context.Context, c Conn) error {
 	return nil
 }
 
-// Frames implements Conn. Only a user of CORE that may read the stream gets any.
+// Frames implements Conn. Only the role frames gets any.
 func (c *conn) Frames(ctx context.Context, subject string, after uint64, fn func(Frame) bool) error {
-	cons, err := c.js.OrderedConsumer(ctx, FramesStream, jetstream.OrderedConsumerConfig{
+	cons, err := c.frames.OrderedConsumer(ctx, FramesStream, jetstream.OrderedConsumerConfig{
 		FilterSubjects:    []string{subject},
 		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
 		OptStartSeq:       after + 1,
@@ -80,7 +80,7 @@ func (c *conn) Frames(ctx context.Context, subject string, after uint64, fn func
 func (c *conn) dropReader(ctx context.Context, cons jetstream.Consumer) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
-	_ = c.js.DeleteConsumer(ctx, FramesStream, cons.CachedInfo().Name) // else readerAge does it
+	_ = c.frames.DeleteConsumer(ctx, FramesStream, cons.CachedInfo().Name) // else readerAge does it
 }
 
 func framesError(ctx context.Context, subject string, err error) error {

@@ -13,38 +13,49 @@ import (
 	"aob.dev/writ/internal/bus/natsserver"
 )
 
-// allowed is DESIGN §9 written out: who may publish and hear what, of all
-// subjects below. Everything else is forbidden, and tried.
-var allowed = map[string]struct{ publish, subscribe []string }{
-	"gateway": {
+// may is what a connection may publish and hear, of all subjects below; all else
+// is forbidden, and tried. {me} is its process. A subscription with a group after
+// a blank is allowed to members of the group alone.
+type may struct{ publish, subscribe []string }
+
+// allowed is the whole of who may say what to whom, by role: of the connection by
+// which a process asks, and of the one by which it serves.
+var allowed = map[string]struct{ asks, serves may }{
+	"gateway": {asks: may{
 		publish: []string{
-			"writ.orders", "writ.batches", "writ.directory.apikey", "writ.directory.user", "writ.plans.silent",
-			"writ.agent.manager", "writ.turn.acme.t1", "writ.grant.acme.t1",
+			"writ.orders", "writ.batches", "writ.directory.apikey", "writ.directory.user", "writ.directory.approvals", "writ.plans.silent",
+			"writ.agent.manager", "writ.grant.manager.p1", "writ.turn.acme.t1",
 		},
-		subscribe: []string{"_INBOX_gateway.x"},
-	},
+		subscribe: []string{"_INBOX_gateway_{me}.x"},
+	}},
 	"manager": {
-		publish:   []string{"writ.orders", "writ.batches", "writ.turn.acme.t1", "writ.agent.planner", "writ.agent.task", "writ.agent.task.p1"},
-		subscribe: []string{"writ.agent.manager", "writ.agent.manager.p1", "writ.grant.acme.t1", "writ.grant.>", "$SRV.PING", "$SRV.INFO.writ-manager", "_INBOX_manager.x"},
+		asks: may{
+			publish: []string{
+				"writ.orders", "writ.batches", "writ.turn.acme.t1",
+				"writ.agent.planner", "writ.agent.planner.p1", "writ.agent.task", "writ.agent.task.p1", "writ.grant.planner.p1", "writ.grant.task.p1",
+			},
+			subscribe: []string{"_INBOX_manager_{me}.x"},
+		},
+		serves: may{subscribe: []string{"writ.agent.manager manager", "writ.agent.manager.{me} manager", "writ.grant.manager.{me} manager", "$SRV.PING", "$SRV.INFO.writ-manager"}},
 	},
 	"planner": {
-		publish:   []string{"writ.orders", "writ.batches"},
-		subscribe: []string{"writ.agent.planner", "writ.agent.planner.p1", "writ.grant.acme.t1", "writ.grant.>", "$SRV.PING", "$SRV.INFO.writ-planner", "_INBOX_planner.x"},
+		asks:   may{publish: []string{"writ.orders", "writ.batches"}, subscribe: []string{"_INBOX_planner_{me}.x"}},
+		serves: may{subscribe: []string{"writ.agent.planner planner", "writ.agent.planner.{me} planner", "writ.grant.planner.{me} planner", "$SRV.PING", "$SRV.INFO.writ-planner"}},
 	},
 	"task": {
-		publish:   []string{"writ.orders", "writ.batches"},
-		subscribe: []string{"writ.agent.task", "writ.agent.task.p1", "writ.grant.acme.t1", "writ.grant.>", "$SRV.PING", "$SRV.INFO.writ-task", "_INBOX_task.x"},
+		asks:   may{publish: []string{"writ.orders", "writ.batches"}, subscribe: []string{"_INBOX_task_{me}.x"}},
+		serves: may{subscribe: []string{"writ.agent.task task", "writ.agent.task.{me} task", "writ.grant.task.{me} task", "$SRV.PING", "$SRV.INFO.writ-task"}},
 	},
-	"python": {
-		subscribe: []string{"writ.exec.exec_python", "$SRV.PING", "$SRV.INFO.writ-python", "_INBOX_python.x"},
-	},
-	"memory": {
-		subscribe: []string{"writ.exec.write_memory", "writ.exec.memory.query", "$SRV.PING", "$SRV.INFO.writ-memory", "_INBOX_memory.x"},
-	},
-	outsiderName: {
-		subscribe: []string{"writ.exec.x.acme.echo", "$SRV.PING", "$SRV.INFO.writ-x-acme", "_INBOX_x-acme.x"},
-	},
-	"router": {
+	"python": {serves: may{
+		subscribe: []string{"writ.exec.exec_python python", "$SRV.PING", "$SRV.INFO.writ-python"},
+	}},
+	"memory": {serves: may{
+		subscribe: []string{"writ.exec.write_memory memory", "writ.exec.memory.query memory", "$SRV.PING", "$SRV.INFO.writ-memory"},
+	}},
+	outsiderName: {serves: may{
+		subscribe: []string{"writ.exec.x.acme.echo x-acme", "$SRV.PING", "$SRV.INFO.writ-x-acme", "_INBOX_x-acme.x"},
+	}},
+	"router": {serves: may{
 		publish: []string{
 			"writ.exec.exec_python", "writ.exec.write_memory", "writ.exec.memory.query", "writ.exec.admin", "writ.exec.x.acme.echo", "writ.exec.x.other.echo",
 			"$SRV.INFO.writ-x-acme", "$SRV.PING", "$SRV.INFO.writ-manager", "$SRV.INFO.writ-planner", "$SRV.INFO.writ-task", "$SRV.INFO.writ-python", "$SRV.INFO.writ-memory", "$SRV.INFO.writ-router", "$SRV.>",
@@ -54,80 +65,133 @@ var allowed = map[string]struct{ publish, subscribe []string }{
 			"$JS.API.CONSUMER.CREATE.JOURNAL.c.writ.turn.acme.t1", "$JS.API.CONSUMER.MSG.NEXT.JOURNAL.c", "$JS.ACK.FRAMES.c.1.1.1.1.1",
 		},
 		subscribe: []string{
-			"writ.orders", "writ.batches", "writ.directory.apikey", "writ.directory.user", "writ.plans.silent",
+			"writ.orders router", "writ.batches router", "writ.directory.apikey router", "writ.directory.user router", "writ.directory.approvals router", "writ.plans.silent router",
 			"$SRV.INFO.writ-x-acme", "$SRV.PING", "$SRV.INFO.writ-manager", "$SRV.INFO.writ-planner", "$SRV.INFO.writ-task", "$SRV.INFO.writ-python", "$SRV.INFO.writ-memory", "$SRV.INFO.writ-router", "$SRV.>",
-			"_INBOX_router.x",
+			"_INBOX_router_{me}.x",
 		},
-	},
-	"frames": {
+	}},
+	"frames": {asks: may{
 		publish: []string{
-			"$JS.API.CONSUMER.CREATE.FRAMES.c.writ.turn.acme.t1",
-			"$JS.API.CONSUMER.MSG.NEXT.FRAMES.c", "$JS.API.CONSUMER.DELETE.FRAMES.c",
+			"writ.frames.CONSUMER.CREATE.FRAMES.c.writ.turn.acme.t1",
+			"writ.frames.CONSUMER.MSG.NEXT.FRAMES.c", "writ.frames.CONSUMER.DELETE.FRAMES.c",
 		},
-		subscribe: []string{"_INBOX_frames.x"},
-	},
+		subscribe: []string{"_INBOX_frames_{me}.x"},
+	}},
 }
 
 // subjects are all that the grammar knows, one of each kind, and what an
 // intruder would try besides.
 var subjects = []string{
-	"writ.orders", "writ.batches", "writ.directory.apikey", "writ.directory.user", "writ.plans.silent",
+	"writ.orders", "writ.batches", "writ.directory.apikey", "writ.directory.user", "writ.directory.approvals", "writ.directory.*", "writ.plans.silent",
 	"writ.exec.exec_python", "writ.exec.write_memory", "writ.exec.memory.query", "writ.exec.admin", "writ.exec.x.acme.echo", "writ.exec.x.other.echo", "writ.exec.>",
-	"writ.agent.manager", "writ.agent.planner", "writ.agent.task", "writ.agent.*",
+	"writ.agent.manager", "writ.agent.planner", "writ.agent.task", "writ.agent.*", "writ.agent.task.*",
 	"writ.agent.manager.p1", "writ.agent.planner.p1", "writ.agent.task.p1",
-	"writ.turn.acme.t1", "writ.turn.>", "writ.grant.acme.t1", "writ.grant.>",
+	"writ.turn.acme.t1", "writ.turn.>", "writ.grant.manager.p1", "writ.grant.planner.p1", "writ.grant.task.p1", "writ.grant.manager.*", "writ.grant.>", "writ.grant.acme.t1",
 	"$SRV.INFO.writ-x-acme", "$SRV.PING", "$SRV.INFO.writ-manager", "$SRV.INFO.writ-planner", "$SRV.INFO.writ-task", "$SRV.INFO.writ-python", "$SRV.INFO.writ-memory", "$SRV.INFO.writ-router", "$SRV.>",
 	"$JS.API.INFO", "$JS.API.STREAM.CREATE.JOURNAL", "$JS.API.STREAM.PURGE.FRAMES", "$JS.API.STREAM.MSG.GET.FRAMES", "$JS.API.DIRECT.GET.FRAMES",
 	"$JS.API.CONSUMER.CREATE.FRAMES.c.writ.turn.acme.t1", "$JS.API.CONSUMER.CREATE.FRAMES.c", "$JS.API.CONSUMER.CREATE.FRAMES",
 	"$JS.API.CONSUMER.MSG.NEXT.FRAMES.c", "$JS.API.CONSUMER.DELETE.FRAMES.c",
 	"$JS.API.CONSUMER.CREATE.JOURNAL.c.writ.turn.acme.t1", "$JS.API.CONSUMER.MSG.NEXT.JOURNAL.c", "$JS.ACK.FRAMES.c.1.1.1.1.1",
+	"writ.frames.CONSUMER.CREATE.FRAMES.c.writ.turn.acme.t1", "writ.frames.CONSUMER.CREATE.FRAMES.c", "writ.frames.CONSUMER.CREATE.JOURNAL.c.writ.turn.acme.t1",
+	"writ.frames.CONSUMER.MSG.NEXT.FRAMES.c", "writ.frames.CONSUMER.MSG.NEXT.JOURNAL.c", "writ.frames.CONSUMER.DELETE.FRAMES.c", "writ.frames.STREAM.PURGE.FRAMES",
 	"_INBOX_gateway.x", "_INBOX_manager.x", "_INBOX_planner.x", "_INBOX_task.x", "_INBOX_python.x", "_INBOX_memory.x", "_INBOX_router.x", "_INBOX_frames.x", "_INBOX_x-acme.x",
-	"_R_.x", "_INBOX.>", "$SYS.REQ.SERVER.PING", "$SYS.>", "writ.>", "elsewhere", ">",
+	"_INBOX_manager.>", "_R_.x", "_INBOX.>", "$SYS.REQ.SERVER.PING", "$SYS.>", "writ.>", "elsewhere", ">",
 }
 
-// wildcards cannot be published to in a way that means more than themselves.
-var wildcards = []string{"writ.exec.>", "writ.agent.*", "writ.turn.>", "writ.grant.>", "_INBOX.>", "$SYS.>", "writ.>", ">", "$SRV.>"}
+// ofProcess are the subjects of one process of a role.
+func ofProcess(role, instance string) []string {
+	return []string{
+		"_INBOX_" + role + "_" + instance + ".x", "_INBOX_" + role + "_" + instance + ".>",
+		"writ.agent." + role + "." + instance, "writ.grant." + role + "." + instance,
+	}
+}
 
-// TestEveryPair tries every subject as every user: in process, and with their
-// credentials over a listener, where outsiders come from too.
+func isWildcard(subject string) bool { return strings.ContainsAny(subject, "*>") }
+
+// TestEveryPair tries every subject as every role, on each connection of a
+// process and with the subjects of another process of the same role: in process,
+// and over a listener, where outsiders come from too.
 func TestEveryPair(t *testing.T) {
 	s := startOn(t, "127.0.0.1:0")
 	seed := admit(t, s, "x.acme.echo")
-	if got, want := len(s.Users())+1, len(allowed); got != want {
-		t.Fatalf("server has %d users, the table %d", got, want)
-	}
-	for user, may := range allowed {
-		for _, subject := range slices.Concat(may.publish, may.subscribe) {
-			if !slices.Contains(subjects, subject) {
-				t.Fatalf("%s: %s is not among the subjects tried", user, subject)
-			}
-		}
-		if user == outsiderName {
-			t.Run(user, func(t *testing.T) { everySubject(t, outside(t, s, seed), may.publish, may.subscribe) })
+	for role, is := range allowed {
+		if role == outsiderName {
+			t.Run(role, func(t *testing.T) { everySubject(t, outside(t, s, seed), subjects, is.serves) })
 			continue
 		}
-		t.Run(user, func(t *testing.T) { everySubject(t, raw(t, s, user), may.publish, may.subscribe) })
-		t.Run(user+" over the listener", func(t *testing.T) {
-			cred := s.Users()[user]
-			everySubject(t, dial(t, s, nats.UserInfo(cred.User, cred.Password)), may.publish, may.subscribe)
-		})
+		me, other := admitted(t, s, role), admitted(t, s, role)
+		tried := slices.Concat(subjects, ofProcess(role, me.Instance), ofProcess(role, other.Instance))
+		for name, c := range map[string]struct {
+			cred natsserver.Credentials
+			may  may
+		}{"asks": {me.Asks, is.asks}, "serves": {me.Serves, is.serves}} {
+			if c.cred == (natsserver.Credentials{}) || role != "router" && me.Asks == me.Serves && name == "asks" {
+				continue // it has none, or the same for both
+			}
+			if role == "router" && name == "asks" {
+				c.may = is.serves // one connection for both
+			}
+			m := may{mine(c.may.publish, me.Instance), mine(c.may.subscribe, me.Instance)}
+			t.Run(role+" "+name, func(t *testing.T) { everySubject(t, raw(t, s, c.cred), tried, m) })
+			t.Run(role+" "+name+" over the listener", func(t *testing.T) {
+				everySubject(t, dial(t, s, nats.UserInfo(c.cred.User, c.cred.Password)), tried, m)
+			})
+		}
+	}
+	if _, err := s.Admit("nobody"); err == nil {
+		t.Error("a role that nobody knows is let in")
 	}
 }
 
-// everySubject publishes and subscribes, alone and in a queue group, to all of them.
-func everySubject(t *testing.T, nc *nats.Conn, publish, subscribe []string) {
+func mine(subjects []string, instance string) []string {
+	var out []string
+	for _, s := range subjects {
+		out = append(out, strings.ReplaceAll(s, "{me}", instance))
+	}
+	return out
+}
+
+func admitted(t *testing.T, s *natsserver.Server, role string) natsserver.Process {
 	t.Helper()
-	for _, subject := range subjects {
-		if !slices.Contains(wildcards, subject) {
-			err := refused(t, nc, func() error { return nc.Publish(subject, nil) })
-			check(t, "publish", subject, err, slices.Contains(publish, subject))
+	p, err := s.Admit(role)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// everySubject publishes and subscribes to all of them: alone, in the queue
+// groups that there are, and in one that there is not.
+func everySubject(t *testing.T, nc *nats.Conn, tried []string, m may) {
+	t.Helper()
+	groups := []string{"", "q"}
+	for _, allowed := range slices.Concat(m.publish, m.subscribe) {
+		subject, group, _ := strings.Cut(allowed, " ")
+		if !slices.Contains(tried, subject) {
+			t.Fatalf("%s is not among the subjects tried", subject)
 		}
-		for _, queue := range []string{"", "q"} {
-			err := refused(t, nc, func() error { _, err := nc.QueueSubscribeSync(subject, queue); return err })
-			if queue == "" {
-				err = refused(t, nc, func() error { _, err := nc.SubscribeSync(subject); return err })
-			}
-			check(t, "subscribe "+queue, subject, err, slices.Contains(subscribe, subject))
+		if group != "" && !slices.Contains(groups, group) {
+			groups = append(groups, group)
+		}
+	}
+	for _, subject := range tried {
+		if !isWildcard(subject) {
+			err := refused(t, nc, func() error { return nc.Publish(subject, nil) })
+			check(t, "publish", subject, err, slices.Contains(m.publish, subject))
+		}
+		for _, group := range groups {
+			err := refused(t, nc, func() error {
+				if group == "" {
+					_, err := nc.SubscribeSync(subject)
+					return err
+				}
+				_, err := nc.QueueSubscribeSync(subject, group)
+				return err
+			})
+			// A process's whole inbox is its own, of which it is given one subject here.
+			whole := strings.HasSuffix(subject, ".>") && slices.Contains(m.subscribe, strings.TrimSuffix(subject, ">")+"x")
+			want := whole || slices.Contains(m.subscribe, subject) || slices.Contains(m.subscribe, subject+" "+group)
+			check(t, "subscribe "+group, subject, err, want)
 		}
 	}
 }
@@ -159,9 +223,8 @@ func refused(t *testing.T, nc *nats.Conn, do func() error) error {
 }
 
 // raw is a connection without our own manners.
-func raw(t *testing.T, s *natsserver.Server, user string) *nats.Conn {
+func raw(t *testing.T, s *natsserver.Server, cred natsserver.Credentials) *nats.Conn {
 	t.Helper()
-	cred := s.Users()[user]
 	nc, err := nats.Connect("", nats.InProcessServer(s), nats.UserInfo(cred.User, cred.Password),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // LastError tells
 	if err != nil {
@@ -174,8 +237,9 @@ func raw(t *testing.T, s *natsserver.Server, user string) *nats.Conn {
 // With a listener there is a socket, and nobody gets in by it without a password.
 func TestListenerNeedsPassword(t *testing.T) {
 	s := startOn(t, "127.0.0.1:0")
-	good := s.Users()["router"]
-	for _, cred := range []natsserver.Credentials{{}, {User: "router"}, {User: "router", Password: s.Users()["gateway"].Password}, {User: "nobody", Password: good.Password}} {
+	good := admitted(t, s, "router").Asks
+	other := admitted(t, s, "router").Asks
+	for _, cred := range []natsserver.Credentials{{}, {User: good.User}, {User: good.User, Password: other.Password}, {User: "nobody", Password: good.Password}, {User: "router", Password: good.Password}} {
 		c, err := bus.Connect(t.Context(), bus.Options{URL: s.URL(), User: cred.User, Password: cred.Password})
 		if !errors.Is(err, nats.ErrAuthorization) {
 			t.Errorf("%+v: %v, want an authorization error", cred, err)
@@ -202,9 +266,9 @@ func TestListenerNeedsPassword(t *testing.T) {
 // An executor answers what it was asked, once, and says nothing else.
 func TestExecutorAnswersOnce(t *testing.T) {
 	s := start(t)
-	exec, router := raw(t, s, "python"), connect(t, s, natsserver.Router)
+	exec, router := raw(t, s, admitted(t, s, "python").Serves), connect(t, s, natsserver.Router)
 	second := make(chan error, 1)
-	_, err := exec.Subscribe("writ.exec.exec_python", func(m *nats.Msg) {
+	_, err := exec.QueueSubscribe("writ.exec.exec_python", "python", func(m *nats.Msg) {
 		if err := m.Respond([]byte("one")); err != nil {
 			t.Error(err)
 		}

@@ -73,9 +73,14 @@ func (c *conn) addService(ctx context.Context, s Service, running *sync.WaitGrou
 
 // pooled runs a handler on at most n requests at once. It blocks the
 // subscription while all are busy, so that further requests stay in its buffer.
+// What wants no answer is no request: it may be the answer to somebody else's,
+// whose reply subject led here.
 func pooled(ctx context.Context, h Handler, n int, running *sync.WaitGroup) micro.Handler {
 	slots := make(chan struct{}, n)
 	return micro.HandlerFunc(func(r micro.Request) {
+		if r.Reply() == "" {
+			return
+		}
 		slots <- struct{}{}
 		running.Add(1)
 		go func() {

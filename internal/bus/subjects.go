@@ -1,6 +1,6 @@
 // Package bus is the one grammar of NATS subjects and the one way to connect.
-// Accounts (DESIGN §9): AGENTS may publish orders, reads and its own turn's
-// frames; EXEC answers tickets; CORE holds routers and the only JetStream API.
+// Agents may publish orders, reads and their own turn's frames; executors answer
+// tickets; only routers have the JetStream API. natsserver holds them to it.
 package bus
 
 import "strings"
@@ -16,11 +16,14 @@ const (
 	execPrefix         = "writ.exec."               // writ.exec.<type>: request: a dispatch; reply: a report
 	agentPrefix        = "writ.agent."              // writ.agent.<role>: a delegation; to the manager: HandOut
 	turnPrefix         = "writ.turn."               // writ.turn.<tenant>.<turn_id>: display frames: TurnFrame
-	grantPrefix        = "writ.grant."              // writ.grant.<tenant>.<turn_id>: fresh standing grants: FreshGrant
+	grantPrefix        = "writ.grant."              // writ.grant.<role>.<instance>: request: FreshGrant; reply: FreshGrantReply
 )
 
 // FramesStream is the JetStream stream of display frames (memory, 10 minutes).
 const FramesStream = "FRAMES"
+
+// FramesAPI begins what a reader of that stream may ask of JetStream.
+const FramesAPI = "writ.frames."
 
 // Exec is the subject of an intent type. Types hold dots; they stay tokens.
 func Exec(typ string) string { return execPrefix + typ }
@@ -28,8 +31,8 @@ func Exec(typ string) string { return execPrefix + typ }
 // Agent is the subject of an agent role.
 func Agent(role string) string { return agentPrefix + role }
 
-// AgentInstance is the subject of one process of an agent role: a task runs
-// where its key was made.
+// AgentInstance is the subject of one process of an agent role: what it has taken
+// goes on there.
 func AgentInstance(role, id string) string { return agentPrefix + role + "." + token(id) }
 
 // ServiceName is what the micro service of a user (an executor, an agent role,
@@ -39,8 +42,12 @@ func ServiceName(user string) string { return "writ-" + user }
 // Turn is the subject of a turn's frames.
 func Turn(tenant, turn string) string { return turnPrefix + token(tenant) + "." + token(turn) }
 
-// Grant is the subject of a turn's fresh grants.
-func Grant(tenant, turn string) string { return grantPrefix + token(tenant) + "." + token(turn) }
+// Grant is the subject on which one process of an agent role gets fresh grants of
+// the turns that it works on; no other process hears them.
+func Grant(role, instance string) string { return grantPrefix + role + "." + token(instance) }
+
+// ProcessUser is the name of the user that one process of a role connects as.
+func ProcessUser(role, instance string) string { return role + "_" + instance }
 
 // token keeps an identifier ([A-Za-z0-9_.-]) one subject token.
 func token(id string) string { return strings.ReplaceAll(id, ".", "~") }

@@ -24,19 +24,27 @@ type HandOut struct {
 	TraceID   string `json:"trace_id,omitempty"`
 }
 
-// HandOutReply says whether the manager took the turn.
+// HandOutReply says whether the manager took the turn, and which process of the
+// role drives it.
 type HandOutReply struct {
 	Accepted bool   `json:"accepted"`
-	Code     string `json:"code,omitempty"` // of a refusal, such as OVERLOADED
+	Instance string `json:"instance,omitempty"` // for Grant(manager, instance)
+	Code     string `json:"code,omitempty"`     // of a refusal, such as OVERLOADED
 	Reason   string `json:"reason,omitempty"`
 }
 
-// FreshGrant is published on Grant(tenant, turn) while a plan is open: from
-// then on its orders carry this grant.
+// FreshGrant goes to the process that drives a plan, while it is open, and from
+// there to the one that works for it: from then on its orders carry this grant.
 type FreshGrant struct {
 	PlanID  string    `json:"plan_id"`
+	Driver  string    `json:"driver"` // of the hand-out
 	Grant   string    `json:"grant"`
-	Expires time.Time `json:"expires"`
+	Expires time.Time `json:"expires,omitzero"`
+}
+
+// FreshGrantReply says whether the process works for that driver.
+type FreshGrantReply struct {
+	Taken bool `json:"taken"`
 }
 
 // FrameKind is what a display frame tells.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -226,10 +227,24 @@ func (r *Recorder) ofApproval(s router.Summary) router.Summary {
 	return s
 }
 
+// reports says whether an event is one of the executor that an order went to.
+// The router takes no other; logs of before it looked may hold some. Of a
+// vendor's type that is no longer in the catalog only the vendor is known.
+func reports(typ, event string) bool {
+	if row, ok := catalog.Lookup(typ); ok {
+		return row.Reports(event)
+	}
+	vendor, _, _ := strings.Cut(strings.TrimPrefix(typ, "x."), ".")
+	return strings.HasPrefix(typ, "x.") && (strings.HasPrefix(event, "x."+vendor+".") || strings.HasPrefix(event, "x."+vendor+"-"))
+}
+
 // outcomeEvents are the facts of an outcome, and what it did to the plan.
 func outcomeEvents(s router.Summary, o intents.Outcome, before, after *catalog.PlanView) []event {
 	var out []event
 	for _, f := range o.Facts {
+		if !reports(s.Type, f.Event) {
+			continue
+		}
 		var payload map[string]any
 		if json.Unmarshal(f.Payload, &payload) != nil || payload == nil {
 			payload = map[string]any{}
@@ -270,8 +285,10 @@ func (r *Recorder) writeEvents(s router.Summary, events []event, rec storage.Rec
 			PlanID: plan, TaskID: task, EventType: e.typ, Payload: e.payload, TS: rec.At.UTC().Format(time.RFC3339Nano),
 			Position: rec.Position, Seq: i, IntentID: s.IntentID,
 		}
-		d.SkillID, _ = e.payload["skill_id"].(string)
-		d.ScriptHash, _ = e.payload["script_hash"].(string)
+		if !strings.HasPrefix(e.typ, "x.") { // a vendor's word for a skill or a script is not ours
+			d.SkillID, _ = e.payload["skill_id"].(string)
+			d.ScriptHash, _ = e.payload["script_hash"].(string)
+		}
 		body, err := marshal(d)
 		if err != nil {
 			return err

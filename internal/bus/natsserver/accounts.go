@@ -1,28 +1,25 @@
 package natsserver
 
 import (
-	"maps"
-	"slices"
+	"cmp"
 
 	"aob.dev/writ/internal/bus"
 )
 
-// The accounts. CORE holds the routers and the only JetStream; SYS nobody.
+// The accounts. Who serves and who asks are in different ones, so that a reply
+// subject, which the asker chooses, leads nowhere but into the asker's own
+// account: nobody listens there, and it imports nothing that the asker may not
+// publish anyway. Whoever serves sees only reply subjects that the server made.
 const (
-	accountAgents = "AGENTS"
-	accountExec   = "EXEC"
-	accountCore   = "CORE"
-	accountSystem = "SYS"
-)
-
-// The users that every server has. Executors have one each, of their own name.
-const (
-	Gateway = "gateway" // AGENTS
-	Manager = "manager" // AGENTS
-	Planner = "planner" // AGENTS
-	Task    = "task"    // AGENTS
-	Router  = "router"  // CORE
-	Frames  = "frames"  // CORE: the gateway's second user; reads display frames and does nothing else
+	accountAgents  = "AGENTS"  // the agentic layer, serving
+	accountGateway = "GATEWAY" // its members, asking
+	accountManager = "MANAGER"
+	accountPlanner = "PLANNER"
+	accountTask    = "TASK"
+	accountExec    = "EXEC"    // executors
+	accountCore    = "CORE"    // the routers and the only JetStream
+	accountReaders = "READERS" // readers of display frames
+	accountSystem  = "SYS"     // nobody
 )
 
 // An answer may take this long: the longest run of an order, and a delegation
@@ -33,34 +30,12 @@ const (
 )
 
 // account, and the types below it, are the accounts part of a nats-server
-// configuration; their JSON is legal there.
+// configuration; their JSON is legal there. A cluster's users are those of
+// rights.go, one for each process.
 type account struct {
 	JetStream string   `json:"jetstream,omitempty"`
-	Users     []user   `json:"users,omitempty"`
 	Exports   []export `json:"exports,omitempty"`
 	Imports   []imp    `json:"imports,omitempty"`
-}
-
-type user struct {
-	User        string      `json:"user"`
-	Password    string      `json:"password"`
-	Permissions permissions `json:"permissions"`
-}
-
-type permissions struct {
-	Publish   allow      `json:"publish"`
-	Subscribe allow      `json:"subscribe"`
-	Responses *responses `json:"allow_responses,omitempty"`
-}
-
-// allow lists subjects; all others are denied.
-type allow struct {
-	Allow []string `json:"allow"`
-}
-
-type responses struct {
-	Max     int    `json:"max"`
-	Expires string `json:"expires"`
 }
 
 type export struct {
@@ -72,6 +47,7 @@ type export struct {
 
 type imp struct {
 	Service source `json:"service"`
+	To      string `json:"to,omitempty"` // what it is called here; empty: the same
 }
 
 type source struct {
@@ -82,121 +58,94 @@ type source struct {
 // Subjects of $SRV (discovery of micro services) and of what crosses accounts.
 const (
 	discovery = "$SRV.>"
-	directory = "writ.directory.*"
 	execAll   = "writ.exec.>"
 	turnAll   = "writ.turn.>"
-	grantAll  = "writ.grant.>"
 )
 
-// accounts is the whole of who may say what to whom (DESIGN §9). executors
-// names the intent types of each executor; password gives a user's.
-func accounts(executors map[string][]string, password func(name string) string) map[string]account {
-	exec := account{
-		Exports: []export{
-			{Service: execAll, Threshold: orderTime, Accounts: []string{accountCore}},
-			{Service: discovery, Response: "Stream", Accounts: []string{accountCore}},
-		},
-	}
-	for _, name := range slices.Sorted(maps.Keys(executors)) {
-		exec.Users = append(exec.Users, executor(name, executors[name], password(name)))
-	}
-	return map[string]account{
-		accountSystem: {},
-		accountAgents: agents(password),
-		accountExec:   exec,
-		accountCore:   core(password),
+// What a reader of frames may ask of JetStream: a consumer of its own on the one
+// stream, filtered to turns. An account without JetStream has a $JS.API of its
+// own that says so: there these have another name.
+const (
+	jetStreamAPI = "$JS.API."
+	framesCreate = "CONSUMER.CREATE." + bus.FramesStream + ".*." + turnAll
+	framesNext   = "CONSUMER.MSG.NEXT." + bus.FramesStream + ".*"
+	framesDelete = "CONSUMER.DELETE." + bus.FramesStream + ".*"
+)
+
+// crossing is a service of one account and who may ask it.
+type crossing struct {
+	subject, of string
+	by          []string
+	called      string // what those who ask call it; empty: the same
+	stream      bool   // more than one answer
+	within      string // of the answer; empty: the server's default
+}
+
+// crossings are all ways from one account into another.
+func crossings() []crossing {
+	sealers := []string{accountGateway, accountManager, accountPlanner, accountTask}
+	gateway, manager := []string{accountGateway}, []string{accountManager}
+	core, frames := []string{accountCore}, []string{accountReaders}
+	return []crossing{
+		{subject: bus.Orders, of: accountCore, by: sealers, within: orderTime},
+		{subject: bus.Batches, of: accountCore, by: sealers, within: orderTime},
+		{subject: bus.DirectoryAPIKey, of: accountCore, by: gateway},
+		{subject: bus.DirectoryUser, of: accountCore, by: gateway},
+		{subject: bus.DirectoryApprovals, of: accountCore, by: gateway},
+		{subject: bus.PlansSilent, of: accountCore, by: gateway},
+		// One way: the stream FRAMES listens, nobody answers. Only the manager shows
+		// frames beside the gateway, so that a stolen task or planner cannot answer the user.
+		{subject: turnAll, of: accountCore, by: []string{accountGateway, accountManager}},
+		{subject: jetStreamAPI + framesCreate, called: bus.FramesAPI + framesCreate, of: accountCore, by: frames},
+		{subject: jetStreamAPI + framesNext, called: bus.FramesAPI + framesNext, of: accountCore, by: frames, stream: true},
+		{subject: jetStreamAPI + framesDelete, called: bus.FramesAPI + framesDelete, of: accountCore, by: frames},
+		{subject: bus.Agent(Manager), of: accountAgents, by: gateway},
+		{subject: bus.Grant(Manager, everyProcess), of: accountAgents, by: gateway},
+		{subject: bus.Agent(Planner), of: accountAgents, by: manager, within: delegationTime},
+		{subject: bus.AgentInstance(Planner, everyProcess), of: accountAgents, by: manager, within: delegationTime},
+		{subject: bus.Grant(Planner, everyProcess), of: accountAgents, by: manager},
+		{subject: bus.Agent(Task), of: accountAgents, by: manager, within: delegationTime},
+		{subject: bus.AgentInstance(Task, everyProcess), of: accountAgents, by: manager, within: delegationTime},
+		{subject: bus.Grant(Task, everyProcess), of: accountAgents, by: manager},
+		{subject: execAll, of: accountExec, by: core, within: orderTime},
+		{subject: discovery, of: accountExec, by: core, stream: true},
 	}
 }
 
-func agents(password func(string) string) account {
-	crossing := []string{bus.Orders, bus.Batches, directory, bus.PlansSilent, turnAll}
-	a := account{
-		Users: []user{
-			{Gateway, password(Gateway), permissions{
-				Publish: allow{[]string{
-					bus.Orders, bus.Batches, bus.DirectoryAPIKey, bus.DirectoryUser, bus.DirectoryApprovals, bus.PlansSilent,
-					bus.Agent("manager"), grantAll, turnAll,
-				}},
-				Subscribe: allow{[]string{inbox(Gateway)}},
-			}},
-			agent(Manager, password(Manager), bus.Agent("planner"), bus.Agent("task"), bus.Agent("task")+".*", turnAll),
-			agent(Planner, password(Planner)),
-			agent(Task, password(Task)),
-		},
+// everyProcess stands for each process of a role.
+const everyProcess = "*"
+
+// accounts is the whole of what crosses accounts.
+func accounts() map[string]*account {
+	out := map[string]*account{accountSystem: {}, accountCore: {JetStream: "enabled"}}
+	at := func(name string) *account {
+		if out[name] == nil {
+			out[name] = &account{}
+		}
+		return out[name]
 	}
-	for _, subject := range crossing {
-		a.Imports = append(a.Imports, imp{source{accountCore, subject}})
+	for _, c := range crossings() {
+		e := export{Service: c.subject, Threshold: c.within, Accounts: c.by}
+		if c.stream {
+			e.Response = "Stream"
+		}
+		at(c.of).Exports = append(at(c.of).Exports, e)
+		for _, by := range c.by {
+			at(by).Imports = append(at(by).Imports, imp{source{c.of, c.subject}, c.called})
+		}
 	}
-	return a
+	return out
 }
 
-// agent is a role of the agentic layer: it seals, takes delegations on its own
-// subject, and hears of fresh grants. speaks are the subjects of its delegations,
-// and of frames where it may show any: only the manager may, so that a stolen
-// task or planner cannot answer the user.
-func agent(role, password string, speaks ...string) user {
-	return user{role, password, permissions{
-		Publish:   allow{append([]string{bus.Orders, bus.Batches}, speaks...)},
-		Subscribe: allow{append([]string{bus.Agent(role), bus.Agent(role) + ".*", grantAll, inbox(role)}, discoverable(role)...)},
-		Responses: &responses{1, delegationTime},
-	}}
-}
-
-// executor may hear its own types and answer; it can begin nothing.
-func executor(name string, types []string, password string) user {
-	hears := append([]string{inbox(name)}, discoverable(name)...)
-	for _, typ := range types {
-		hears = append(hears, bus.Exec(typ))
-	}
-	return user{name, password, permissions{
-		Publish:   allow{[]string{}},
-		Subscribe: allow{hears},
-		Responses: &responses{1, orderTime},
-	}}
-}
-
-func core(password func(string) string) account {
-	toAgents := []string{accountAgents}
-	return account{
-		JetStream: "enabled",
-		Users: []user{
-			{Router, password(Router), permissions{
-				Publish:   allow{[]string{execAll, discovery, "$JS.API.>", "$JS.ACK.>", "$JS.FC.>"}},
-				Subscribe: allow{[]string{bus.Orders, bus.Batches, directory, bus.PlansSilent, discovery, inbox(Router)}},
-				Responses: &responses{1, orderTime},
-			}},
-			{Frames, password(Frames), permissions{
-				Publish: allow{[]string{
-					"$JS.API.CONSUMER.CREATE." + bus.FramesStream + ".*." + turnAll,
-					"$JS.API.CONSUMER.MSG.NEXT." + bus.FramesStream + ".*",
-					"$JS.API.CONSUMER.DELETE." + bus.FramesStream + ".*",
-				}},
-				Subscribe: allow{[]string{inbox(Frames)}},
-			}},
-		},
-		Exports: []export{
-			{Service: bus.Orders, Threshold: orderTime, Accounts: toAgents},
-			{Service: bus.Batches, Threshold: orderTime, Accounts: toAgents},
-			{Service: directory, Accounts: toAgents},
-			{Service: bus.PlansSilent, Accounts: toAgents},
-			{Service: turnAll, Accounts: toAgents}, // one way: the stream FRAMES listens, nobody answers
-		},
-		Imports: []imp{
-			{source{accountExec, execAll}},
-			{source{accountExec, discovery}},
-		},
-	}
-}
-
-func inbox(user string) string { return bus.InboxPrefix(user) + ".>" }
-
-// discoverable are the subjects on which a micro service tells of itself: those
-// for all, and those for its own name.
-func discoverable(user string) []string {
+// imports are the subjects that an account may ask of others.
+func imports(name string) []string {
 	var out []string
-	name := bus.ServiceName(user)
-	for _, verb := range []string{"PING", "INFO", "STATS"} {
-		out = append(out, "$SRV."+verb, "$SRV."+verb+"."+name, "$SRV."+verb+"."+name+".*")
+	for _, c := range crossings() {
+		for _, by := range c.by {
+			if by == name {
+				out = append(out, cmp.Or(c.called, c.subject))
+			}
+		}
 	}
 	return out
 }

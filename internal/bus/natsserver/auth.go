@@ -1,12 +1,12 @@
 package natsserver
 
 import (
+	"crypto/rand"
 	"crypto/subtle"
 	"encoding/base64"
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nkeys"
@@ -20,30 +20,30 @@ type Outsider struct {
 	Types []string // intent types that it carries out
 }
 
-// authority says who a connection is: our own users by the passwords of this
-// start, outsiders by their keys. That is looked up at each connection, so that
-// outsiders come and go without touching the connections of anybody else.
+// authority says who a connection is: our own processes by the passwords that
+// they were given, outsiders by their keys. That is looked up at each connection,
+// so that processes come and go without touching the connections of anybody else.
 type authority struct {
-	users   map[string]*server.User // as the configuration has them
 	account func(name string) (*server.Account, error)
 
-	mu        sync.RWMutex            // guards outsiders
+	mu        sync.RWMutex            // guards the rest
+	users     map[string]*server.User // by name
 	outsiders map[string]*server.User // by public key
 }
 
 var _ server.Authentication = (*authority)(nil)
 
-// closed makes of a list of nothing what it says: the server's configuration
-// leaves it out, and what is left out would be everything.
-func closed(u *server.User) *server.User {
-	p := u.Permissions
-	if p.Publish == nil {
-		p.Publish = &server.SubjectPermission{}
-	}
-	if p.Publish.Allow == nil {
-		p.Publish.Allow = []string{}
-	}
-	return u
+func newAuthority(account func(name string) (*server.Account, error)) *authority {
+	return &authority{account: account, users: make(map[string]*server.User)}
+}
+
+// admit gives a connection with some right a name and a password.
+func (a *authority) admit(name string, r *right) Credentials {
+	c := Credentials{User: name, Password: rand.Text()}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.users[name] = r.user(name, c.Password)
+	return c
 }
 
 // Check implements server.Authentication.
@@ -67,7 +67,9 @@ func (a *authority) Check(c server.ClientAuthentication) bool {
 
 func (a *authority) known(o *server.ClientOpts, nonce []byte) *server.User {
 	if o.Nkey == "" {
+		a.mu.RLock()
 		u := a.users[o.Username]
+		a.mu.RUnlock()
 		if u == nil || u.Password == "" || subtle.ConstantTimeCompare([]byte(u.Password), []byte(o.Password)) != 1 {
 			return nil
 		}
@@ -105,7 +107,7 @@ func (s *Server) SetOutsiders(list []Outsider) error {
 		switch {
 		case !nkeys.IsValidPublicUserKey(o.NKey):
 			wrong = append(wrong, fmt.Errorf("nats server: outsider %s: not a public user key", o.Name))
-		case s.auth.users[o.Name] != nil:
+		case s.known(o.Name):
 			wrong = append(wrong, fmt.Errorf("nats server: outsider %s: the name is one of our own", o.Name))
 		default:
 			next[o.NKey] = outsider(o)
@@ -128,18 +130,12 @@ func sameSubjects(a, b *server.User) bool {
 	return a.Username == b.Username && fmt.Sprint(a.Permissions.Subscribe.Allow) == fmt.Sprint(b.Permissions.Subscribe.Allow)
 }
 
-// outsider may do what our own executors may.
+// outsider may do what our own executors may. All that hold its key are one, so
+// its inbox is named for the executor.
 func outsider(o Outsider) *server.User {
-	may := executor(o.Name, o.Types, "").Permissions
-	expires, err := time.ParseDuration(may.Responses.Expires)
-	if err != nil {
-		panic("natsserver: orderTime is a duration") // a constant
-	}
-	return &server.User{Username: o.Name, Account: &server.Account{Name: accountExec}, Permissions: &server.Permissions{
-		Publish:   &server.SubjectPermission{Allow: []string{}},
-		Subscribe: &server.SubjectPermission{Allow: may.Subscribe.Allow},
-		Response:  &server.ResponsePermission{MaxMsgs: may.Responses.Max, Expires: expires},
-	}}
+	r := executor(o.Name, o.Types)
+	r.subscribe = append(r.subscribe, inbox(o.Name))
+	return r.user(o.Name, "")
 }
 
 // disconnect ends the connections of some keys.

@@ -1,10 +1,13 @@
 // Package natsserver is a NATS server in this process: with nothing else
 // installed it carries all messages of `writ up`, and it opens no socket unless
-// asked to. Its accounts and users (accounts.go) are those of a cluster.
+// asked to. Its accounts (accounts.go) and the rights of a process in them
+// (rights.go) are those of a cluster.
 //
-// Passwords are random and live as long as the server; whoever holds a *Server
-// connects as any user, and nobody else as one. Services of others come by the
-// listener, each with a key of its own (SetOutsiders).
+// Each process is a user of its own, with an inbox of its own: two of one role
+// share the role's queue group and nothing else. Passwords are random and live as
+// long as the server; whoever holds a *Server connects as any role, and nobody
+// else as one. Services of others come by the listener, each with a key of its
+// own (SetOutsiders).
 package natsserver
 
 import (
@@ -17,6 +20,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -42,17 +46,24 @@ const startTimeout = 10 * time.Second
 // tlsTimeout bounds a handshake.
 const tlsTimeout = 5 * time.Second
 
-// Credentials of one user.
+// Credentials of one connection.
 type Credentials struct {
 	User, Password string
 }
 
+// Process is one process of a role. It asks by one connection and serves by
+// another; where the role does both in one account they are the same.
+type Process struct {
+	Instance     string
+	Asks, Serves Credentials // zero where the role does not
+}
+
 // Server is a running server.
 type Server struct {
-	ns    *server.Server
-	auth  *authority
-	users map[string]Credentials
-	log   *slog.Logger
+	ns        *server.Server
+	auth      *authority
+	executors map[string][]string
+	log       *slog.Logger
 }
 
 var _ bus.InProcess = (*Server)(nil)
@@ -60,7 +71,7 @@ var _ bus.InProcess = (*Server)(nil)
 // Start runs a server until Close. It returns once the server takes connections
 // and the stream of display frames is there.
 func Start(ctx context.Context, o Options) (*Server, error) {
-	s := &Server{users: make(map[string]Credentials), log: o.Log}
+	s := &Server{executors: o.Executors, log: o.Log}
 	opts, err := s.serverOptions(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("nats server: %w", err)
@@ -82,9 +93,9 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 
 func (s *Server) serverOptions(ctx context.Context, o Options) (*server.Options, error) {
 	doc := struct {
-		Accounts      map[string]account `json:"accounts"`
-		SystemAccount string             `json:"system_account"`
-	}{accounts(o.Executors, s.newPassword), accountSystem}
+		Accounts      map[string]*account `json:"accounts"`
+		SystemAccount string              `json:"system_account"`
+	}{accounts(), accountSystem}
 	var config bytes.Buffer
 	enc := json.NewEncoder(&config)
 	enc.SetEscapeHTML(false) // subjects hold ">"
@@ -99,10 +110,7 @@ func (s *Server) serverOptions(ctx context.Context, o Options) (*server.Options,
 	if err := opts.ProcessConfigString(config.String()); err != nil {
 		return nil, err
 	}
-	s.auth = &authority{users: make(map[string]*server.User), account: func(name string) (*server.Account, error) { return s.ns.LookupAccount(name) }}
-	for _, u := range opts.Users {
-		s.auth.users[u.Username] = closed(u)
-	}
+	s.auth = newAuthority(func(name string) (*server.Account, error) { return s.ns.LookupAccount(name) })
 	opts.CustomClientAuthentication, opts.AlwaysEnableNonce = s.auth, true
 	if o.TLS != nil {
 		opts.TLS, opts.TLSConfig, opts.TLSTimeout = true, o.TLS, tlsTimeout.Seconds()
@@ -131,12 +139,6 @@ func freeAddr(ctx context.Context, listen string) (*net.TCPAddr, error) {
 	return addr, l.Close()
 }
 
-// newPassword makes a user's credentials.
-func (s *Server) newPassword(name string) string {
-	s.users[name] = Credentials{User: name, Password: rand.Text()}
-	return s.users[name].Password
-}
-
 func (s *Server) ensureFrames(ctx context.Context) error {
 	c, err := s.Connect(ctx, Router)
 	if err != nil {
@@ -146,17 +148,53 @@ func (s *Server) ensureFrames(ctx context.Context) error {
 	return bus.EnsureFrames(ctx, c)
 }
 
-// Connect opens a connection in process as a user.
-func (s *Server) Connect(ctx context.Context, user string) (bus.Conn, error) {
-	cred, ok := s.users[user]
-	if !ok {
-		return nil, fmt.Errorf("nats server: no user %q", user)
+// Admit lets one more process of a role in.
+func (s *Server) Admit(role string) (Process, error) {
+	p := Process{Instance: strings.ToLower(rand.Text())}
+	asks, serves := rightsOf(role, p.Instance, s.executors)
+	user := bus.ProcessUser(role, p.Instance)
+	switch {
+	case asks == nil && serves == nil:
+		return p, fmt.Errorf("nats server: no role %q", role)
+	case asks == serves:
+		p.Asks = s.auth.admit(user, asks)
+		p.Serves = p.Asks
+		return p, nil
 	}
-	return bus.Connect(ctx, bus.Options{InProcess: s, User: cred.User, Password: cred.Password, Log: s.log})
+	p.Asks = s.auth.admit(user, asks)
+	if serves != nil {
+		p.Serves = s.auth.admit(user+"_serves", serves)
+	}
+	return p, nil
 }
 
-// Users are the credentials of this start, by name.
-func (s *Server) Users() map[string]Credentials { return s.users }
+// known says whether a name is that of a role.
+func (s *Server) known(name string) bool {
+	asks, serves := rightsOf(name, "", s.executors)
+	return asks != nil || serves != nil
+}
+
+// Connect lets one more process of a role in and connects it in process.
+func (s *Server) Connect(ctx context.Context, role string) (bus.Conn, error) {
+	p, err := s.Admit(role)
+	if err != nil {
+		return nil, err
+	}
+	asks, err := s.connect(ctx, p, p.Asks)
+	if err != nil || p.Serves == p.Asks || p.Serves == (Credentials{}) {
+		return asks, err
+	}
+	serves, err := s.connect(ctx, p, p.Serves)
+	if err != nil {
+		asks.Close()
+		return nil, err
+	}
+	return bus.Join(asks, serves), nil
+}
+
+func (s *Server) connect(ctx context.Context, p Process, c Credentials) (bus.Conn, error) {
+	return bus.Connect(ctx, bus.Options{InProcess: s, User: c.User, Password: c.Password, Instance: p.Instance, Log: s.log})
+}
 
 // URL of the listener; empty without one.
 func (s *Server) URL() string {

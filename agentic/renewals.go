@@ -1,0 +1,94 @@
+package agentic
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"aob.dev/writ/internal/bus"
+)
+
+// renewals brings fresh grants to the turns that one process works on. A grant
+// comes to this process alone: from the gateway to the manager that drives the
+// turn, and from that manager to whom it has delegated to.
+type renewals struct {
+	mu sync.Mutex         // guards of
+	of map[*Sealer]bearer // the sealers that work
+}
+
+// bearer is who a fresh grant is for.
+type bearer struct{ plan, driver string }
+
+func newRenewals() *renewals { return &renewals{of: make(map[*Sealer]bearer)} }
+
+// follow gives a sealer every fresh grant of its turn until stop is called.
+func (r *renewals) follow(t Turn, s *Sealer) (stop func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.of[s] = bearer{t.PlanID, t.Driver}
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.of, s)
+	}
+}
+
+// take hands a fresh grant to whoever works for its driver here.
+func (r *renewals) take(_ context.Context, g bus.FreshGrant) bus.FreshGrantReply {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var reply bus.FreshGrantReply
+	for s, b := range r.of {
+		if g.Grant != "" && b == (bearer{g.PlanID, g.Driver}) {
+			s.Refresh(g.Grant)
+			reply.Taken = true
+		}
+	}
+	return reply
+}
+
+// Times of passing a fresh grant on: for an answer, and until it is tried again
+// with a process that has not begun yet.
+const (
+	passTime  = 5 * time.Second
+	passAgain = time.Second
+)
+
+// helped delegates to one process of a role. While that works, fresh grants of
+// the turn are passed on to it; sent is the one that the request carries.
+func (d *drive) helped(ctx context.Context, role, instance string, wait time.Duration, sent string, in, out any) error {
+	working, end := context.WithCancel(ctx)
+	passed := make(chan struct{})
+	go func() {
+		defer close(passed)
+		d.passOn(working, role, instance, sent)
+	}()
+	defer func() { <-passed }()
+	defer end()
+	return delegate(ctx, d.cfg.Bus, bus.AgentInstance(role, instance), wait, in, out)
+}
+
+// passOn gives a process every grant that is fresher than the one it has, until
+// ctx ends.
+func (d *drive) passOn(ctx context.Context, role, instance, has string) {
+	for ctx.Err() == nil {
+		grant, changed := d.sealer.freshest(d.turn)
+		if grant == has {
+			select {
+			case <-changed:
+			case <-ctx.Done():
+			}
+			continue
+		}
+		var reply bus.FreshGrantReply
+		err := delegate(ctx, d.cfg.Bus, bus.Grant(role, instance), passTime, bus.FreshGrant{PlanID: d.turn.PlanID, Driver: d.driver, Grant: grant}, &reply)
+		if err == nil && reply.Taken {
+			has = grant
+			continue
+		}
+		select {
+		case <-time.After(passAgain):
+		case <-ctx.Done():
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package agentic
+
+import (
+	"encoding/json"
+	"runtime"
+	"testing"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/bus/natsserver"
+)
+
+// What is for another plan or driver, holds no grant, or comes when the work is
+// over, changes nothing.
+func TestRenewalsTakeTheirOwn(t *testing.T) {
+	turn := theTurn
+	turn.Driver = "d1"
+	r, s := newRenewals(), &Sealer{}
+	stop := r.follow(turn, s)
+	for name, g := range map[string]bus.FreshGrant{
+		"another plan":   {PlanID: "plan_2", Driver: "d1", Grant: "x"},
+		"another driver": {PlanID: turn.PlanID, Driver: "d2", Grant: "x"},
+		"no driver":      {PlanID: turn.PlanID, Grant: "x"},
+		"no grant":       {PlanID: turn.PlanID, Driver: "d1"},
+	} {
+		if r.take(t.Context(), g).Taken || s.grantOf(turn) != turn.Grant {
+			t.Errorf("%s: taken", name)
+		}
+	}
+	own := bus.FreshGrant{PlanID: turn.PlanID, Driver: "d1", Grant: "fresh"}
+	if !r.take(t.Context(), own).Taken || s.grantOf(turn) != "fresh" {
+		t.Error("its own is not taken")
+	}
+	stop()
+	if r.take(t.Context(), own).Taken {
+		t.Error("taken although nobody works any more")
+	}
+}
+
+// A fresh grant goes from the gateway to the manager that drives the turn, and
+// from there to the planner or task that works for it: their next orders carry it.
+func TestFreshGrantReachesHelpers(t *testing.T) {
+	for name, at := range map[string]struct {
+		during, then string
+		role         intents.Role
+	}{
+		"planner": {"skill.find", "plan", intents.RolePlanner},
+		"task":    {"skill.call", "write_memory", intents.RoleTask},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCore(t)
+			managed(c)
+			m := wellDone()
+			planner, tasks, mgr := NewPlanner(c.config(natsserver.Planner, m)), NewTasks(c.config(natsserver.Task, m)), NewManager(c.config(natsserver.Manager, m))
+			c.serve(natsserver.Planner, ignoring(planner.Serve))
+			c.serve(natsserver.Task, ignoring(tasks.Serve))
+			c.serve(natsserver.Manager, ignoring(mgr.Serve))
+			helper := map[intents.Role]*renewals{intents.RolePlanner: planner.grants, intents.RoleTask: tasks.grants}[at.role]
+			gateway := c.connect(natsserver.Gateway)
+			fresh := c.grant("fresh")
+			before := c.reply[at.during]
+			c.on(at.during, func(p placed) *intents.Answer {
+				raw, err := gateway.Request(t.Context(), bus.Grant("manager", mgr.cfg.Bus.Instance()), marshal(bus.FreshGrant{PlanID: theTurn.PlanID, Driver: "d1", Grant: fresh}))
+				var reply bus.FreshGrantReply
+				if err != nil || json.Unmarshal(raw, &reply) != nil || !reply.Taken {
+					t.Errorf("the manager: %s, %v", raw, err)
+				}
+				for until := time.Now().Add(patience); !helper.has(fresh); runtime.Gosched() {
+					if time.Now().After(until) {
+						t.Error("the helper gets none")
+						break
+					}
+				}
+				return before(p)
+			})
+			handOut(c)
+			shown(c)
+			for typ, want := range map[string]string{at.during: "first", at.then: "fresh"} {
+				if got := c.of(typ); len(got) != 1 || got[0].Role != at.role || got[0].Grant != want {
+					t.Errorf("%s: %+v, want one under the grant %q", typ, got, want)
+				}
+			}
+		})
+	}
+}
+
+// has says whether some sealer that works has a grant.
+func (r *renewals) has(grant string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for s := range r.of {
+		if s.grantOf(Turn{}) == grant {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,131 @@
+package natsserver
+
+import (
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"aob.dev/writ/internal/bus"
+)
+
+// The roles that every server knows. Executors are roles of their own names.
+const (
+	Gateway = "gateway"
+	Manager = "manager"
+	Planner = "planner"
+	Task    = "task"
+	Router  = "router"
+	Frames  = "frames" // the gateway's second: reads display frames and does nothing else
+)
+
+// right is what one connection of one process may do; all else is denied.
+type right struct {
+	account   string
+	publish   []string
+	subscribe []string      // subjects, with a queue group after a blank where only its members may
+	answers   time.Duration // to requests received, one each, within; 0: to none
+}
+
+// Times within which answers may come, as durations; the accounts say the same.
+const (
+	answerOrder      = 15 * time.Minute
+	answerDelegation = time.Hour
+)
+
+// rightsOf is who may say what to whom: the rights of a role's process. asks is
+// the connection by which it asks, serves the one by which it serves; a role that
+// has the same account for both has the same right twice, and a nil one does not.
+func rightsOf(role, instance string, executors map[string][]string) (asks, serves *right) {
+	inbox := inbox(bus.ProcessUser(role, instance))
+	switch role {
+	case Gateway:
+		return asker(accountGateway, inbox), nil
+	case Frames:
+		return asker(accountReaders, inbox), nil
+	case Manager:
+		return asker(accountManager, inbox), agent(role, instance)
+	case Planner:
+		return asker(accountPlanner, inbox), agent(role, instance)
+	case Task:
+		return asker(accountTask, inbox), agent(role, instance)
+	case Router:
+		r := router(inbox)
+		return r, r
+	}
+	types, ok := executors[role]
+	if !ok {
+		return nil, nil
+	}
+	r := executor(role, types)
+	return r, r
+}
+
+// asker may publish what its account imports, and hears answers.
+func asker(account, inbox string) *right {
+	return &right{account: account, publish: imports(account), subscribe: []string{inbox}}
+}
+
+// agent takes delegations, as one of its role and as this process, and fresh
+// grants as this process alone.
+func agent(role, instance string) *right {
+	return &right{
+		account: accountAgents,
+		subscribe: append([]string{
+			queued(bus.Agent(role), role), queued(bus.AgentInstance(role, instance), role), queued(bus.Grant(role, instance), role),
+		}, discoverable(role)...),
+		answers: answerDelegation,
+	}
+}
+
+// executor may hear its own types and answer; it can begin nothing.
+func executor(name string, types []string) *right {
+	hears := discoverable(name)
+	for _, typ := range types {
+		hears = append(hears, queued(bus.Exec(typ), name))
+	}
+	return &right{account: accountExec, subscribe: hears, answers: answerOrder}
+}
+
+func router(inbox string) *right {
+	r := &right{
+		account:   accountCore,
+		publish:   append(imports(accountCore), "$JS.API.>", "$JS.ACK.>", "$JS.FC.>"),
+		subscribe: []string{discovery, inbox},
+		answers:   answerOrder,
+	}
+	for _, subject := range []string{bus.Orders, bus.Batches, bus.DirectoryAPIKey, bus.DirectoryUser, bus.DirectoryApprovals, bus.PlansSilent} {
+		r.subscribe = append(r.subscribe, queued(subject, Router))
+	}
+	return r
+}
+
+// queued is a subscription as a member of a queue group: alone, or in another
+// group, a process would hear what is another's to answer.
+func queued(subject, group string) string { return subject + " " + group }
+
+func inbox(user string) string { return bus.InboxPrefix(user) + ".>" }
+
+// discoverable are the subjects on which a micro service tells of itself: those
+// for all, and those for its own name.
+func discoverable(user string) []string {
+	var out []string
+	name := bus.ServiceName(user)
+	for _, verb := range []string{"PING", "INFO", "STATS"} {
+		out = append(out, "$SRV."+verb, "$SRV."+verb+"."+name, "$SRV."+verb+"."+name+".*")
+	}
+	return out
+}
+
+// user is the right as the server has it. A list of nothing says so: what is
+// left out would be everything.
+func (r *right) user(name, password string) *server.User {
+	p := &server.Permissions{
+		Publish:   &server.SubjectPermission{Allow: append([]string{}, r.publish...)},
+		Subscribe: &server.SubjectPermission{Allow: slices.Clone(r.subscribe)},
+	}
+	if r.answers > 0 {
+		p.Response = &server.ResponsePermission{MaxMsgs: 1, Expires: r.answers}
+	}
+	return &server.User{Username: name, Password: password, Account: &server.Account{Name: r.account}, Permissions: p}
+}
