@@ -65,6 +65,7 @@ var columns = []column{
 	{"internal/bus", 0, nil},
 	{"internal/bus/natsserver", 0, drivers},
 	{"internal/config", 0, nil},
+	{"internal/durable", 0, nil},
 	{"internal/egress", 0, nil},
 	{"internal/embed", 0, []string{"executors/memory", "internal"}},
 	{"internal/failpoint", 0, nil},

@@ -109,7 +109,7 @@ func Open(ctx context.Context, cfg Config) (n *Node, err error) {
 			n = nil
 		}
 	}()
-	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+	if err := makeData(cfg.Dir); err != nil {
 		return n, fmt.Errorf("data directory: %w", err)
 	}
 	if n.lock, err = lockDir(cfg.Dir); err != nil {

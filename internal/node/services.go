@@ -41,7 +41,7 @@ func (n *Node) openServices(ctx context.Context) error {
 		return err
 	}
 	if err := n.admitOutsiders(); err != nil {
-		return err
+		n.cfg.Log.ErrorContext(ctx, notAdmitted, slog.String("error", err.Error()))
 	}
 	core, err := n.connect(ctx, natsserver.Router)
 	if err != nil {

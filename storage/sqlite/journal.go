@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 
+	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/storage"
 )
@@ -72,7 +72,7 @@ var journalSchema = []string{`
 //
 // Two goroutines run until Close: the writer and the checkpointer.
 func OpenJournal(ctx context.Context, dir string, o JournalOptions) (*Journal, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := durable.MkdirAll(dir); err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
 	db, err := connect(ctx, filepath.Join(dir, "journal.db"), journalReaders, journalSchema)
