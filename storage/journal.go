@@ -46,7 +46,7 @@ const (
 type Record struct {
 	Position int64                      // from 0, gap-free; set by Commit
 	Kind     Kind                       //
-	At       time.Time                  // millisecond UTC, by the router's clock
+	At       time.Time                  // millisecond UTC, by the router's clock; never before an earlier record's
 	Parts    map[string]json.RawMessage // part name to its bytes
 	Salts    map[string][]byte          // part name to 32 random bytes; stays in the journal
 	Erased   map[string]string          // name of a part that was erased to its part digest
@@ -243,6 +243,10 @@ var ErrNotFound = errors.New("storage: not found")
 // whole commit, never a part of it. Cancelling the context stops the wait,
 // never the write, so what was passed must not be changed afterwards. After a failed sync the process must exit: OnFatal of the
 // driver is called and every later call fails.
+//
+// Time: a record whose time is before an earlier record's gets that one's, so that
+// times ascend with positions whatever the clock does. What was decided when the
+// clock said otherwise has the decision's own time in its parts.
 //
 // Order: the observer given to the driver at opening sees every record exactly
 // once, in position order, after it is durable and before the call that wrote

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"aob.dev/writ/storage"
 )
@@ -16,6 +17,7 @@ const commitIDLimit = 128
 // rollback: the state was not touched.
 type draft struct {
 	base     *state
+	latest   time.Time            // of what is durable and what is accepted
 	full     func() (bool, error) // is there too little free disk for new orders
 	entries  []storage.Entry      // accepted, positions set
 	taken    []taken
@@ -28,7 +30,7 @@ type draft struct {
 
 func newDraft(base *state, full func() (bool, error)) *draft {
 	return &draft{
-		base: base, full: full, ids: make(map[string]committed),
+		base: base, latest: base.latest, full: full, ids: make(map[string]committed),
 		keys: make(map[storage.Key]int64), subjects: make(map[digest]int64), orders: make(map[int64]order),
 	}
 }
@@ -166,7 +168,10 @@ func (d *draft) append(e storage.Entry) error {
 }
 
 func (d *draft) accept(entries []storage.Entry, moves map[int64]order) {
-	for _, e := range entries {
+	for i, e := range entries {
+		// The one place where a record gets its time for good.
+		d.latest = later(d.latest, e.Record.At)
+		entries[i].Record.At = d.latest
 		position := e.Record.Position
 		if e.Take {
 			d.keys[e.Key] = position
