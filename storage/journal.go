@@ -227,6 +227,10 @@ type Holder struct {
 // ErrFull is that below the floor of free disk no new order is taken; outcomes still fit.
 var ErrFull = errors.New("storage: not enough free disk for new orders")
 
+// ErrNotReady is that something keeps the process from taking new orders;
+// outcomes are still taken.
+var ErrNotReady = errors.New("storage: no new order is taken now")
+
 // ErrFinished is that the order has an outcome already, or another attempt took it over.
 var ErrFinished = errors.New("storage: order already finished")
 
@@ -262,7 +266,7 @@ type Journal interface {
 	// Entry.Holder holds, or one whose holder has no outcome, is lost; an assert
 	// that does not hold, or an entry whose order is no longer where the entry
 	// needs it (a release: held; a takeover: open; an outcome: open or held), is
-	// stale; then ErrFull. Other errors with Unknown mean a malformed commit
+	// stale; then ErrNotReady and ErrFull. Other errors with Unknown mean a malformed commit
 	// (nothing was written), a cancelled wait, or a journal that failed.
 	// An order that takes its key and is neither open nor ended in its own
 	// commit is held.

@@ -49,7 +49,7 @@ func (n *Node) openServices(ctx context.Context) error {
 	}
 	if n.router, err = router.New(router.Config{
 		Journal: n.journal, Records: n.journal, Directory: n.directory, Blobs: n.blobs, Bus: core,
-		Key: n.keys.signer(intents.RoleRouter), Policy: n.policy, PolicyPlace: n.policyPlace(), KeepPolicy: n.keepVersions, Now: n.cfg.Now, Log: n.cfg.Log,
+		Key: n.keys.signer(intents.RoleRouter), Policy: n.policy, PolicyPlace: n.policyPlace(), KeepPolicy: n.keepVersions, Now: n.cfg.Now, Log: n.cfg.Log, Blocked: n.blocked,
 		Rates: n.cfg.Limits.Rates, UserHolds: n.cfg.Limits.UserHolds, TenantHolds: n.cfg.Limits.TenantHolds,
 	}); err != nil {
 		return err

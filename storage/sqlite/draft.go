@@ -18,7 +18,7 @@ const commitIDLimit = 128
 type draft struct {
 	base     *state
 	latest   time.Time            // of what is durable and what is accepted
-	full     func() (bool, error) // is there too little free disk for new orders
+	room     func() error         // why no new order is taken
 	entries  []storage.Entry      // accepted, positions set
 	taken    []taken
 	commits  []committed
@@ -28,9 +28,9 @@ type draft struct {
 	orders   map[int64]order
 }
 
-func newDraft(base *state, full func() (bool, error)) *draft {
+func newDraft(base *state, room func() error) *draft {
 	return &draft{
-		base: base, latest: base.latest, full: full, ids: make(map[string]committed),
+		base: base, latest: base.latest, room: room, ids: make(map[string]committed),
 		keys: make(map[storage.Key]int64), subjects: make(map[digest]int64), orders: make(map[int64]order),
 	}
 }
@@ -105,10 +105,8 @@ func (d *draft) commit(c storage.Commit) (storage.Result, error) {
 		return storage.Result{}, err
 	}
 	if slices.ContainsFunc(entries, func(e storage.Entry) bool { return e.Open || e.Take }) {
-		if full, err := d.full(); err != nil {
+		if err := d.room(); err != nil {
 			return storage.Result{}, err
-		} else if full {
-			return storage.Result{}, storage.ErrFull
 		}
 	}
 	mark := committed{id: c.ID, first: d.next(), n: len(entries)}
