@@ -175,7 +175,7 @@ func (t *trial) decide(ctx context.Context, j *job) (*Flip, error) {
 	if !slices.Contains(byPolicy, j.order.decision.Code) {
 		return nil, nil // refused before policy was asked, and so it stays
 	}
-	e, err := j.order.opened.Verify(intents.Verifier{Keys: intents.KeysFunc(j.key), Origin: t.origin, Now: j.at, Grants: &t.grants})
+	e, err := j.order.opened.Verify(intents.Verifier{Keys: intents.KeysFunc(j.key), Origin: t.origin, Now: j.now, Grants: &t.grants})
 	if err != nil {
 		return nil, err
 	}

@@ -55,6 +55,7 @@ func ownItem(rec storage.Record) *item {
 		it.withheld, it.entry.Parts[name] = true, Part{Digest: digest}
 	}
 	it.err = it.read(bodies)
+	it.decidedAt()
 	return it
 }
 

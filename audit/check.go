@@ -99,7 +99,7 @@ func (j *job) key(kid string) (intents.Key, error) {
 // says itself.
 func (v *verifier) checkOrder(j *job) (*intents.Envelope, error) {
 	o := j.order
-	e, err := o.opened.Verify(intents.Verifier{Keys: intents.KeysFunc(j.key), Origin: v.head.Origin, Now: j.at, Grants: &v.grants})
+	e, err := o.opened.Verify(intents.Verifier{Keys: intents.KeysFunc(j.key), Origin: v.head.Origin, Now: j.now, Grants: &v.grants})
 	if err != nil {
 		return nil, err
 	}
@@ -116,8 +116,6 @@ func (v *verifier) checkOrder(j *job) (*intents.Envelope, error) {
 		return nil, errors.New("the record holds another grant than the order")
 	case f.Signer.KID != e.Signer().KID || f.Signer.Role != string(e.Signer().Role):
 		return nil, errors.New("the record names another signer")
-	case f.Now != j.entry.At:
-		return nil, errors.New("the decision was made at another time than its record says")
 	}
 	if s := o.summary; s != nil && !reflect.DeepEqual(*s, storage.SummaryOf(e, d.Verdict)) {
 		return nil, errors.New("its summary says something else than the order")
@@ -131,7 +129,7 @@ func (v *verifier) checkOrder(j *job) (*intents.Envelope, error) {
 	if err := j.fresh(e); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(mayDo(e, d), present(e, j.at)); err != nil {
+	if err := errors.Join(mayDo(e, d), present(e, j.now)); err != nil {
 		return nil, err
 	}
 	if g := e.Grant(); g != nil && len(f.Roles) > 0 && !subset(f.Roles, g.Roles) {
@@ -164,9 +162,9 @@ func mayDo(e *intents.Envelope, d intents.Decision) error {
 // fresh: issued_at and ttl_sec bound acceptance.
 func (j *job) fresh(e *intents.Envelope) error {
 	switch {
-	case e.IssuedAt().After(j.at.Add(intents.Leeway + time.Millisecond)):
+	case e.IssuedAt().After(j.now.Add(intents.Leeway + time.Millisecond)):
 		return errors.New("accepted before it was issued")
-	case j.at.After(e.IssuedAt().Add(e.TTL()).Add(intents.Leeway)):
+	case j.now.After(e.IssuedAt().Add(e.TTL()).Add(intents.Leeway)):
 		return errors.New("accepted after its ttl_sec")
 	default:
 		return nil
@@ -182,7 +180,7 @@ func (j *job) scope(by intents.Role, tenant, user string, c intents.Context) err
 	switch {
 	case j.ended != "":
 		return errors.New("its task had ended: " + j.ended)
-	case j.at.After(t.deadline):
+	case j.now.After(t.deadline):
 		return errors.New("its task was past its deadline")
 	case tenant != t.tenant || user != t.user:
 		return errors.New("its task is another user's")

@@ -24,8 +24,9 @@ type item struct {
 	proof    []byte // inclusion hashes, one after another
 	out      bool   // of the log: the leaf is not in it at this position
 	at       time.Time
-	withheld bool // at least one part is
-	blind    bool // so much is that what follows from the record is not known
+	now      time.Time // that it was decided at; at, where the record does not say
+	withheld bool      // at least one part is
+	blind    bool      // so much is that what follows from the record is not known
 	missing  *missing
 	err      error
 
@@ -96,6 +97,7 @@ func recordItem(e *Entry) *item {
 		err = it.read(bodies)
 	}
 	it.err = err
+	it.decidedAt()
 	return it
 }
 

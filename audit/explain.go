@@ -54,7 +54,7 @@ func (r *replayer) explain(ctx context.Context, j *job, origin string) (Explaine
 	if j.order.hidden() {
 		return x, errors.New("the order was erased, and with it what the policy was asked")
 	}
-	e, err := j.order.opened.Verify(intents.Verifier{Keys: intents.KeysFunc(j.key), Origin: origin, Now: j.at, Grants: new(intents.Grants)})
+	e, err := j.order.opened.Verify(intents.Verifier{Keys: intents.KeysFunc(j.key), Origin: origin, Now: j.now, Grants: new(intents.Grants)})
 	if err != nil {
 		return x, err
 	}

@@ -13,10 +13,6 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// slack is how far a record's time may lie before the latest so far: decisions
-// are timed when they begin and take their place when they are committed.
-const slack = time.Minute
-
 // keySet is a version of the key set with where it came into force.
 type keySet struct {
 	token string
@@ -52,6 +48,7 @@ type fold struct {
 	batch   inBatch
 	next    int64 // position after the last item
 	latest  time.Time
+	steps   int64                // records that a clock which stepped back has timed
 	whole   bool                 // every record so far is there
 	lacking map[int64][]*missing // what no record.erase has named yet, by the position of the order
 	blobs   map[int64]bool       // orders whose blobs were erased, by position
@@ -142,12 +139,7 @@ func (f *fold) take(it *item) (*job, error) {
 	if it.blind {
 		f.whole = false // what it is, and so what follows from it, is not known
 	}
-	if it.at.Before(f.latest.Add(-slack)) {
-		return j, fmt.Errorf("its time is %s, more than a minute before an earlier record's", it.entry.At)
-	}
-	if it.at.After(f.latest) {
-		f.latest = it.at
-	}
+	f.noteTime(it)
 	if it.position == 0 {
 		if err := f.genesis(it); err != nil {
 			return j, err
@@ -164,6 +156,9 @@ func (f *fold) take(it *item) (*job, error) {
 		return j, errors.New("the bundle does not begin with the genesis")
 	}
 	j.keys = f.keys
+	if err := f.timed(it); err != nil {
+		return j, err
+	}
 	switch {
 	case apart != nil:
 		return j, apart

@@ -29,6 +29,8 @@ type Health struct {
 	Projections int64   `json:"projections"`
 	Behind      int64   `json:"behind"`
 	Seconds     float64 `json:"seconds"`
+
+	ClockSteps int64 `json:"clock_steps,omitempty"` // see Report
 }
 
 // Fsck reads a whole data directory and names the first thing that is wrong:
@@ -51,7 +53,7 @@ func Fsck(ctx context.Context, s Source, keys []intents.Key, progress func(done,
 		}
 		x.found.FirstBad = at
 	}
-	x.found.OK = bad == nil
+	x.found.OK, x.found.ClockSteps = bad == nil, x.fold.steps
 	return x.found, nil
 }
 

@@ -140,7 +140,7 @@ func (r *replayer) decide(ctx context.Context, j *job, e *intents.Envelope) erro
 	if err := agree(d, res.Verdict(), code, res.PolicyIDs(), res.Obligations); err != nil {
 		return err
 	}
-	return sameTerms(d, res.HoldAt(j.at))
+	return sameTerms(d, res.HoldAt(j.now))
 }
 
 // sameTerms compares what a held order waits for with what comes out.

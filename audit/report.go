@@ -29,6 +29,10 @@ type Report struct {
 	Replayed int64            `json:"replayed"`
 	Why      map[string]int64 `json:"unreplayable_why,omitempty"`
 
+	// ClockSteps are records, or decisions in them, timed more than a minute before
+	// an earlier record: the clock had stepped back. Positions decide.
+	ClockSteps int64 `json:"clock_steps,omitempty"`
+
 	WitnessedBy   []string `json:"witnessed_by,omitempty"`
 	WitnessedSize int64    `json:"witnessed_size,omitempty"` // leaves of the log that they vouch for
 }
@@ -80,6 +84,9 @@ func (r Report) String() string {
 	}
 	for reason, n := range r.Why {
 		fmt.Fprintf(&b, "  %d: %s\n", n, reason)
+	}
+	if r.ClockSteps > 0 {
+		fmt.Fprintf(&b, "clock: %d records were decided more than a minute before what stands before them, by a clock that had stepped back; positions decide\n", r.ClockSteps)
 	}
 	if r.Withheld > 0 {
 		fmt.Fprintf(&b, "withheld: parts of %d records are not shown; of these only that they are in the log is known\n", r.Withheld)

@@ -39,7 +39,7 @@ func (f *fold) hold(it *item, o *open) error {
 		return errors.New("held without saying what for")
 	}
 	var err error
-	if o.deadline, err = time.Parse(time.RFC3339Nano, terms.Deadline); err != nil || o.deadline.After(it.at.Add(intents.MaxHold)) {
+	if o.deadline, err = time.Parse(time.RFC3339Nano, terms.Deadline); err != nil || o.deadline.After(it.now.Add(intents.MaxHold)) {
 		return errors.New("held without a deadline, or for more than a day")
 	}
 	return nil
@@ -59,14 +59,14 @@ func (f *fold) approve(it *item) error {
 		return nil
 	case o.held.body.Actor.Tenant != it.order.body.Actor.Tenant:
 		return errors.New("approves another tenant's order")
-	case !it.at.Before(o.deadline):
+	case !it.now.Before(o.deadline):
 		return errors.New("approves an order after its deadline")
 	case a.Decision != catalog.DecisionApprove:
 		o.refused = true
 		return nil
 	}
 	yes := said{
-		user: it.order.body.Actor.UserID, at: it.entry.At, roles: it.order.facts.Roles,
+		user: it.order.body.Actor.UserID, at: it.order.facts.Now, roles: it.order.facts.Roles,
 		kid: it.order.opened.KID(), operator: it.order.facts.Signer.Role == string(intents.RoleOperator),
 	}
 	if token := it.order.grant; token != "" {

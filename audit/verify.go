@@ -54,7 +54,7 @@ func Verify(ctx context.Context, r io.Reader, o Options) (Report, error) {
 		}
 	}
 	v.finish()
-	v.report.Seconds = since(started)
+	v.report.Seconds, v.report.ClockSteps = since(started), v.fold.steps
 	return v.report, nil
 }
 

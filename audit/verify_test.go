@@ -185,7 +185,7 @@ func TestForged(t *testing.T) {
 		"another payload": {change(allowed, storage.PartOrder, func(o map[string]any) {
 			o["payload"] = strings.Replace(o["payload"].(string), "print(", "prin_(", 1)
 		}), allowed, "signature does not match"},
-		"backdated":         {w.rewritten(allowed, func(r *storage.Record) { r.At = old }), allowed, "before an earlier record"},
+		"backdated":         {w.rewritten(allowed, func(r *storage.Record) { r.At = old }), allowed, "at another time than its record says"},
 		"a second outcome":  {change(allowed+1, storage.PartOutcome, func(o map[string]any) { o["of"] = records[1].Position }), allowed + 1, "no open order"},
 		"without its grant": {w.rewritten(allowed, func(r *storage.Record) { delete(r.Parts, storage.PartGrant) }), allowed, "another grant"},
 	} {

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"filippo.io/edwards25519"
+
+	"aob.dev/writ/internal/durable"
 )
 
 // Role says what a key may sign (DESIGN §3).
@@ -158,18 +160,22 @@ func scalarOne() *edwards25519.Scalar {
 	return s
 }
 
-// WriteKey stores a private key as PKCS #8 PEM, mode 0600. It never overwrites.
-func WriteKey(path string, s Signer) error {
+// EncodeKey is a private key as PKCS #8 PEM.
+func EncodeKey(s Signer) ([]byte, error) {
 	der, err := x509.MarshalPKCS8PrivateKey(s.Key)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // G304: the operator names the key file
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
+}
+
+// WriteKey stores a private key as PKCS #8 PEM, mode 0600. It never overwrites.
+func WriteKey(path string, s Signer) error {
+	text, err := EncodeKey(s)
 	if err != nil {
 		return err
 	}
-	err = pem.Encode(f, &pem.Block{Type: "PRIVATE KEY", Bytes: der})
-	return errors.Join(err, f.Sync(), f.Close())
+	return durable.New(path, text)
 }
 
 // ReadKey loads a private key, refusing files that others can read.

@@ -94,8 +94,8 @@ func (r *Router) DryRunBatch(ctx context.Context, raw []byte) *intents.BatchAnsw
 }
 
 func (r *Router) openBatch(raw []byte) ([][]byte, error) {
-	if !r.Ready() {
-		return nil, intents.Refuse(intents.Overloaded, "", "the router is not ready")
+	if err := r.unready(); err != nil {
+		return nil, err
 	}
 	return intents.ParseBatch(raw)
 }

@@ -70,9 +70,10 @@ func (r *Router) writeBatch(ctx context.Context, orders []*order) error {
 		return nil
 	}
 	res, err := r.cfg.Journal.Commit(ctx, c)
+	if x := r.notTaken(err); x != nil {
+		return x
+	}
 	switch {
-	case errors.Is(err, storage.ErrFull):
-		return intents.Refuse(intents.Overloaded, "", "below the floor of free disk no new order is taken")
 	case err != nil:
 		return intents.Refuse(intents.InFlight, "", "it is not known whether the batch was accepted: send it again")
 	case res.Verdict != storage.Won:

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -41,9 +42,9 @@ func (r *Router) commit(ctx context.Context, o *order) error {
 	// The caller's going away would stop the wait, never the write: an order that
 	// is committed and that nobody carries out.
 	res, err := r.cfg.Journal.Commit(context.WithoutCancel(ctx), c)
-	if errors.Is(err, storage.ErrFull) {
+	if x := r.notTaken(err); x != nil {
 		r.release(o)
-		return intents.Refuse(intents.Overloaded, "", "below the floor of free disk no new order is taken")
+		return x
 	}
 	if err != nil {
 		r.release(o)
@@ -63,6 +64,26 @@ func (r *Router) commit(ctx context.Context, o *order) error {
 	default:
 		r.release(o)
 		return errStale
+	}
+}
+
+// fullRetry is when to try again where the disk is full: somebody has to make room.
+const fullRetry = time.Minute
+
+// notTaken is the refusal where the journal surely took nothing; nil for others.
+func (r *Router) notTaken(err error) error {
+	switch {
+	case errors.Is(err, storage.ErrNotReady):
+		if x := r.unready(); x != nil {
+			return x
+		}
+		return intents.Refuse(intents.Overloaded, "", "no order was taken") // it was, a moment ago
+	case errors.Is(err, storage.ErrFull):
+		x := intents.Refuse(intents.Overloaded, "", "too little disk is free: no new order is taken, what was accepted still ends")
+		x.RetryAfter, x.Hint = fullRetry, "an operator makes room, or lowers free_disk_mb: writ storage status says how much is free"
+		return x
+	default:
+		return nil
 	}
 }
 

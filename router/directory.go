@@ -146,7 +146,9 @@ func (d *Directory) Observe(e storage.Entry) {
 		}
 	}
 	d.next = e.Record.Position + 1
-	d.last = e.Record.At
+	if e.Record.At.After(d.last) { // of early logs a record may be timed before the one that it stands behind
+		d.last = e.Record.At
+	}
 }
 
 // Err is set when a record could not be folded.
@@ -252,7 +254,8 @@ type decided struct {
 	minted   minted   // the grant
 	trace    string
 	erased   bool // the order is; what is here is its summary
-	at       time.Time
+	at       time.Time // of its record
+	now      time.Time // that it was decided at: the record's, or before it
 	position int64
 }
 
@@ -301,7 +304,7 @@ func readDecided(r storage.Record) (o decided, err error) {
 }
 
 func (o *decided) readDecision(r storage.Record) (err error) {
-	o.at, o.position = r.At, r.Position
+	o.at, o.now, o.position = r.At, r.At, r.Position
 	o.decision, err = intents.ReadDecision(r.Parts[storage.PartDecision])
 	return err
 }
@@ -334,12 +337,16 @@ func (o *decided) readActor(r storage.Record) error {
 			Role intents.Role `json:"role"`
 		} `json:"signer"`
 		Roles []string `json:"roles"`
+		Now   string   `json:"now"`
 		Skill struct {
 			Name string `json:"name"`
 		} `json:"skill"`
 	}
 	if err := json.Unmarshal(r.Parts[storage.PartFacts], &facts); err != nil {
 		return err
+	}
+	if now, err := time.Parse(time.RFC3339Nano, facts.Now); err == nil {
+		o.now = now // the times that others count by, such as an approval's
 	}
 	o.roles, o.role, o.kid, o.skill = facts.Roles, facts.Signer.Role, facts.Signer.KID, facts.Skill.Name
 	raw, ok := r.Parts[storage.PartGrant]
@@ -379,7 +386,7 @@ func (d *Directory) KeySetVersion() int64 {
 	return d.keySet.Version
 }
 
-// LastAt is the time of the last record.
+// LastAt is the latest time of a record.
 func (d *Directory) LastAt() time.Time {
 	d.mu.RLock()
 	defer d.mu.RUnlock()

@@ -80,6 +80,9 @@ func (r *Router) WatchHolds(ctx context.Context) error {
 // ends or releases at the same time is left to them.
 func (r *Router) ExpireHolds(ctx context.Context) error {
 	now := r.cfg.Now().UTC().Truncate(time.Millisecond)
+	if _, blocked := r.blocked(); blocked {
+		return nil // what the clock says may not be so
+	}
 	for _, w := range r.dir.View().expired(now) {
 		v := r.dir.View()
 		if _, still := v.held(w.tenant, w.decision.IntentID); !still {

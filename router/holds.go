@@ -92,7 +92,7 @@ func (d *Directory) foldApproval(o decided) error {
 		return fmt.Errorf("an approval of an order that is not held")
 	}
 	if a.Decision == catalog.DecisionApprove {
-		h.approvals = append(h.approvals, approval{user: o.user, client: o.client, kid: o.kid, role: o.role, roles: o.roles, minted: o.minted, at: o.at})
+		h.approvals = append(h.approvals, approval{user: o.user, client: o.client, kid: o.kid, role: o.role, roles: o.roles, minted: o.minted, at: o.now})
 	}
 	return nil
 }

@@ -21,6 +21,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/health"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/storage"
 )
@@ -53,6 +54,9 @@ type Config struct {
 	KeepPolicy func(ctx context.Context, e *policies.Engine) error
 	Now        func() time.Time
 	Log        *slog.Logger
+	// Blocked says what keeps orders from being taken now; nil: nothing ever does.
+	// It is asked about jumps of Now behind each reading of it.
+	Blocked func() (health.Condition, bool)
 
 	Slots, ChildSlots, Waits int
 	Rates                    Rates
@@ -109,7 +113,7 @@ func New(cfg Config) (*Router, error) {
 	return r, nil
 }
 
-// Start makes the router ready: the fold is whole, the clock has not gone back,
+// Start makes the router ready: the fold is whole,
 // the policy, catalog and rules in force are recorded, the router has proved itself,
 // and orders that an earlier incarnation left open have been ended or taken up
 // again (DESIGN §5, Recovery). The executors must be there. An error means: not ready.
@@ -119,9 +123,6 @@ func (r *Router) Start(ctx context.Context) error {
 	}
 	if err := r.dir.Err(); err != nil {
 		return err
-	}
-	if now := r.cfg.Now(); now.Add(intents.Leeway).Before(r.dir.LastAt()) {
-		return fmt.Errorf("router: the clock (%s) is before the last record (%s): set it right", now.UTC().Format(time.RFC3339), r.dir.LastAt().UTC().Format(time.RFC3339))
 	}
 	if err := r.recordVersions(ctx); err != nil {
 		return err
@@ -139,7 +140,31 @@ func (r *Router) Start(ctx context.Context) error {
 }
 
 // Ready says whether the router takes orders.
-func (r *Router) Ready() bool { return r.ready.Load() && r.dir.Err() == nil }
+func (r *Router) Ready() bool { return r.unready() == nil }
+
+// unready is the refusal of all orders, with what keeps them from being taken and
+// what to do about it.
+func (r *Router) unready() error {
+	x := intents.Refuse(intents.Overloaded, "", "the router is not ready")
+	x.RetryAfter = unreadyRetry
+	switch c, blocked := r.blocked(); {
+	case blocked:
+		x.Reason, x.Hint = "no order is taken: "+c.Reason, c.Do
+	case r.ready.Load() && r.dir.Err() == nil:
+		return nil
+	}
+	return x
+}
+
+// unreadyRetry is when to ask again: a start takes seconds, an operator longer.
+const unreadyRetry = 10 * time.Second
+
+func (r *Router) blocked() (health.Condition, bool) {
+	if r.cfg.Blocked == nil {
+		return health.Condition{}, false
+	}
+	return r.cfg.Blocked()
+}
 
 // recordVersions records the policy, catalog and rules in force where they changed.
 //

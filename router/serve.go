@@ -53,8 +53,8 @@ func (r *Router) serveBatch(ctx context.Context, raw []byte) []byte {
 // SubmitAndWait submits an order; an equal one in flight is waited for, unless
 // too many wait already: then the answer is IN_FLIGHT at once.
 func (r *Router) SubmitAndWait(ctx context.Context, raw []byte, wait time.Duration) (*intents.Answer, error) {
-	if !r.Ready() {
-		return nil, intents.Refuse(intents.Overloaded, "", "the router is not ready")
+	if err := r.unready(); err != nil {
+		return nil, err
 	}
 	a, err := r.Submit(ctx, raw)
 	if err != nil || a.Code != intents.InFlight || a.Position == nil || wait <= 0 {

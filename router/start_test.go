@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/health"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/router"
 	"aob.dev/writ/router/routertest"
@@ -23,17 +24,39 @@ func TestStartWithoutGenesis(t *testing.T) {
 	}
 }
 
-// A clock before the last record's would let expired orders live again.
+// A start refuses nothing for the clock: what is recorded later is timed like the
+// last record.
 func TestStartWithTheClockBack(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	w.OK(find(w))
-	w.Clock.Move(-intents.Leeway - time.Millisecond)
+	last := w.Dir.LastAt()
+	w.Clock.Move(-time.Hour)
 	next := w.Reopen()
-	if err := next.Router.Start(t.Context()); err == nil || next.Router.Ready() {
-		t.Errorf("%v, ready %v", err, next.Router.Ready())
-	}
-	w.Clock.Move(time.Millisecond)
 	w.Must(next.Router.Start(t.Context()))
+	next.OK(find(next))
+	if recs := next.Records(); !recs[len(recs)-1].At.Equal(last) {
+		t.Errorf("the last record is timed %v, not %v", recs[len(recs)-1].At, last)
+	}
+}
+
+// What keeps orders from being taken is told with what to do, and no hold expires
+// by a clock that may be wrong.
+func TestBlocked(t *testing.T) {
+	blocked := health.Condition{Name: "clock", Reason: "the clock was set", Do: "writ confirm clock", Blocks: true}
+	up := false
+	w := routertest.New(t, routertest.Options{Blocked: func() (health.Condition, bool) { return blocked, up }})
+	w.Must(w.Router.Start(t.Context()))
+	if up = true; w.Router.Ready() {
+		t.Error("ready")
+	}
+	_, err := w.Router.SubmitAndWait(t.Context(), w.Seal(find(w)), 0)
+	a := router.Refused(nil, err)
+	if a.Code != intents.Overloaded || !strings.Contains(a.Reason, blocked.Reason) || a.Hint != blocked.Do || a.RetryAfter == 0 {
+		t.Errorf("%+v", a)
+	}
+	if up = false; !w.Router.Ready() {
+		t.Error("not ready after it")
+	}
 }
 
 // changed are the embedded policies with one module replaced.

@@ -46,7 +46,7 @@ const (
 type Record struct {
 	Position int64                      // from 0, gap-free; set by Commit
 	Kind     Kind                       //
-	At       time.Time                  // millisecond UTC, by the router's clock
+	At       time.Time                  // millisecond UTC, by the router's clock; never before an earlier record's
 	Parts    map[string]json.RawMessage // part name to its bytes
 	Salts    map[string][]byte          // part name to 32 random bytes; stays in the journal
 	Erased   map[string]string          // name of a part that was erased to its part digest
@@ -227,6 +227,10 @@ type Holder struct {
 // ErrFull is that below the floor of free disk no new order is taken; outcomes still fit.
 var ErrFull = errors.New("storage: not enough free disk for new orders")
 
+// ErrNotReady is that something keeps the process from taking new orders;
+// outcomes are still taken.
+var ErrNotReady = errors.New("storage: no new order is taken now")
+
 // ErrFinished is that the order has an outcome already, or another attempt took it over.
 var ErrFinished = errors.New("storage: order already finished")
 
@@ -244,6 +248,10 @@ var ErrNotFound = errors.New("storage: not found")
 // never the write, so what was passed must not be changed afterwards. After a failed sync the process must exit: OnFatal of the
 // driver is called and every later call fails.
 //
+// Time: a record whose time is before an earlier record's gets that one's, so that
+// times ascend with positions whatever the clock does. What was decided when the
+// clock said otherwise has the decision's own time in its parts.
+//
 // Order: the observer given to the driver at opening sees every record exactly
 // once, in position order, after it is durable and before the call that wrote
 // it returns.
@@ -258,7 +266,7 @@ type Journal interface {
 	// Entry.Holder holds, or one whose holder has no outcome, is lost; an assert
 	// that does not hold, or an entry whose order is no longer where the entry
 	// needs it (a release: held; a takeover: open; an outcome: open or held), is
-	// stale; then ErrFull. Other errors with Unknown mean a malformed commit
+	// stale; then ErrNotReady and ErrFull. Other errors with Unknown mean a malformed commit
 	// (nothing was written), a cancelled wait, or a journal that failed.
 	// An order that takes its key and is neither open nor ended in its own
 	// commit is held.

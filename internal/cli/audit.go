@@ -14,6 +14,7 @@ import (
 
 	"aob.dev/writ/audit"
 	"aob.dev/writ/internal/config"
+	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/internal/node"
 	"aob.dev/writ/policies"
 )
@@ -101,17 +102,13 @@ func exportTo(ctx context.Context, std IO, out string, a *node.Archive, sel audi
 	if out == "-" {
 		return audit.Export(ctx, std.Out, a.Source, sel)
 	}
-	part := out + ".part"
-	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // G304: the user names the file
-	if err != nil {
-		return audit.Exported{}, err
-	}
-	w := bufio.NewWriterSize(f, 1<<20)
-	done, err := audit.Export(ctx, w, a.Source, sel)
-	if err := errors.Join(err, w.Flush(), f.Close()); err != nil {
-		return done, errors.Join(err, os.Remove(part))
-	}
-	return done, os.Rename(part, out)
+	var done audit.Exported
+	err := durable.Stream(out, func(f io.Writer) (err error) {
+		w := bufio.NewWriterSize(f, 1<<20)
+		done, err = audit.Export(ctx, w, a.Source, sel)
+		return errors.Join(err, w.Flush())
+	})
+	return done, err
 }
 
 // sinceTime reads a time, or a duration before now; days too.

@@ -150,6 +150,7 @@ func commands(std IO) []*cobra.Command {
 		approvalsCommand,
 		executorCommand,
 		doctorCommand,
+		confirmCommand,
 		backupCommand,
 		restoreCommand,
 		storageCommand,

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"text/tabwriter"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"aob.dev/writ/audit"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/client"
+	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/internal/keydir"
 	"aob.dev/writ/internal/node"
 	"aob.dev/writ/router"
@@ -165,15 +165,11 @@ func keysExport(std IO) *cobra.Command {
 
 // writeNew writes a file that must not be there yet, readable by its owner alone.
 func writeNew(path string, content []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // G304: the user names the file
+	err := durable.New(path, content)
 	if errors.Is(err, fs.ErrExist) {
 		return fmt.Errorf("%s: there is such a file, and it is not overwritten", path)
 	}
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	return errors.Join(err, f.Sync(), f.Close())
+	return err
 }
 
 // notAfter is the text of a time in a key set.

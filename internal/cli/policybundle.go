@@ -11,6 +11,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/policies"
 )
 
@@ -64,10 +65,7 @@ func (b built) write(std IO, out string, raw []byte, key *intents.Signer, asJSON
 		return no(err)
 	}
 	b.Revision, b.Digest, b.Bytes = tree.Revision, tree.Source.Digest(), len(raw)
-	if err := os.WriteFile(out+".part", raw, 0o600); err != nil { //nolint:gosec // G703: the user names the file
-		return no(err)
-	}
-	if err := os.Rename(out+".part", out); err != nil {
+	if err := durable.Write(out, raw); err != nil {
 		return no(err)
 	}
 	return b.print(std, asJSON)

@@ -5,8 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
+	"io"
 	"strings"
 	"unicode"
 
@@ -15,6 +14,7 @@ import (
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/client"
 	"aob.dev/writ/internal/config"
+	"aob.dev/writ/internal/durable"
 )
 
 func runCommand(std IO) *cobra.Command {
@@ -100,29 +100,22 @@ func runCommand(std IO) *cobra.Command {
 
 // saveData writes the data behind an answer to a file: what it holds, or the
 // artifact that it names. The file is whole, or not there.
-func saveData(ctx context.Context, c client.Client, data json.RawMessage, to string) (err error) {
+func saveData(ctx context.Context, c client.Client, data json.RawMessage, to string) error {
 	if len(data) == 0 {
 		return errors.New("the answer has no data")
 	}
-	f, err := os.CreateTemp(filepath.Dir(to), ".writ-")
+	err := durable.Stream(to, func(f io.Writer) error {
+		var a bus.ArtifactData
+		if json.Unmarshal(data, &a) == nil && a.Artifact != "" {
+			return c.Artifact(ctx, a.Artifact, f)
+		}
+		_, err := f.Write(append(data, '\n'))
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	var a bus.ArtifactData
-	if json.Unmarshal(data, &a) == nil && a.Artifact != "" {
-		err = c.Artifact(ctx, a.Artifact, f)
-	} else {
-		_, err = f.Write(append(data, '\n'))
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), to)
+	return nil
 }
 
 // progress is one line about where a turn stands.

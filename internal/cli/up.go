@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/config"
 	"aob.dev/writ/internal/node"
 )
@@ -75,7 +76,7 @@ func up(ctx context.Context, std IO, c config.Config) error {
 	started := time.Now()
 	n, err := node.Open(ctx, node.Config{
 		Dir: c.Data, Documents: docs, Blobs: artifacts, Embedder: embedder, Listen: c.Listen, NATS: c.NATS, NATSCert: c.NATSCert, NATSKey: c.NATSKey, Catalog: c.Catalog, Skills: c.Skills, Policy: feed.Main, PolicyExtensions: feed.Extensions, PolicyLog: events.log(),
-		Driver: c.Sandbox, Limits: limits(c), Witnesses: witnesses, Model: m, Now: time.Now, Log: log,
+		Driver: c.Sandbox, Limits: limits(c), Witnesses: witnesses, Model: m, Now: time.Now, Elapsed: clock.Elapsed, Log: log,
 	})
 	if err != nil {
 		return no(err)

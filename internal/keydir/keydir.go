@@ -19,6 +19,7 @@ import (
 	"strings"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/durable"
 )
 
 // Roles whose keys a data directory holds. The operator is "local" of system.
@@ -44,7 +45,7 @@ type Held map[string]intents.Signer
 // A key is written under another name and gets its own when it is whole and
 // durable; all are durable when Create returns.
 func Create(dir string) (Keys, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := durable.MkdirAll(dir); err != nil {
 		return nil, err
 	}
 	for _, role := range Roles {
@@ -56,12 +57,12 @@ func Create(dir string) (Keys, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := writeWhole(path, s); err != nil {
+		if err := write(path, s); err != nil {
 			return nil, err
 		}
 	}
-	if err := errors.Join(syncDir(dir), syncDir(filepath.Dir(dir))); err != nil {
-		return nil, err
+	if err := errors.Join(durable.SyncDir(dir), durable.SyncDir(filepath.Dir(dir))); err != nil {
+		return nil, err // of a start that was cut off the names may not be durable
 	}
 	return Load(dir)
 }
@@ -70,32 +71,15 @@ func Create(dir string) (Keys, error) {
 // when Add returns; it signs once it is in the key set in force.
 func Add(dir string, s intents.Signer) (path string, err error) {
 	path = filepath.Join(dir, string(s.Role)+"."+s.KID+".pem")
-	if err := writeWhole(path, s); err != nil {
-		return "", err
-	}
-	return path, syncDir(dir)
+	return path, write(path, s)
 }
 
-// writeWhole gives a key its name in one step. A crash before it leaves a part
-// under another name, which the next start replaces.
-func writeWhole(path string, s intents.Signer) error {
-	part := path + ".part"
-	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := intents.WriteKey(part, s); err != nil {
-		return err
-	}
-	return os.Rename(part, path)
-}
-
-// syncDir makes the names in a directory durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir) //nolint:gosec // G304: the data directory
+func write(path string, s intents.Signer) error {
+	text, err := intents.EncodeKey(s)
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), d.Close())
+	return durable.Write(path, text)
 }
 
 // Load reads the first keys. The root key may be gone: it belongs offline.

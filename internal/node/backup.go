@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/router"
 	"aob.dev/writ/storage/ledger"
 	"aob.dev/writ/storage/sqlite"
@@ -124,12 +125,7 @@ func writeManifest(path string, b Backup) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // G304: the operator names it
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(raw, '\n'))
-	return errors.Join(err, f.Sync(), f.Close())
+	return durable.New(path, append(raw, '\n'))
 }
 
 // copier copies files of a data directory, and notes what they are.

@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"aob.dev/writ/internal/durable"
 )
 
 // settle gives a finished directory its name, for good.
@@ -17,54 +19,25 @@ func settle(from, to string) error {
 		if err != nil || !d.IsDir() {
 			return err
 		}
-		return syncDir(path)
+		return durable.SyncDir(path)
 	})
 	if err != nil {
 		return err
 	}
-	if err := os.Rename(from, to); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(to))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir) //nolint:gosec // G304: the operator names it
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return durable.Rename(from, to)
 }
 
 // pack puts a finished directory into one file, backup.json first.
-func pack(ctx context.Context, dir, to string, b Backup) (err error) {
-	part := to + ".part"
-	out, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // G304: the operator names it
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(part) // the error that counts is the other
+func pack(ctx context.Context, dir, to string, b Backup) error {
+	return durable.Stream(to, func(out io.Writer) error {
+		w := tar.NewWriter(out)
+		for _, f := range append([]BackupFile{{Name: backupManifest}}, b.Files...) {
+			if err := errors.Join(ctx.Err(), packFile(w, dir, f.Name, b)); err != nil {
+				return err
+			}
 		}
-	}()
-	w := tar.NewWriter(out)
-	for _, f := range append([]BackupFile{{Name: backupManifest}}, b.Files...) {
-		if err = errors.Join(ctx.Err(), packFile(w, dir, f.Name, b)); err != nil {
-			return errors.Join(err, out.Close())
-		}
-	}
-	if err = errors.Join(w.Close(), out.Sync(), out.Close()); err != nil {
-		return err
-	}
-	return settleFile(part, to)
-}
-
-func settleFile(from, to string) error {
-	if err := os.Rename(from, to); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(to))
+		return w.Close()
+	})
 }
 
 func packFile(w *tar.Writer, dir, name string, b Backup) error {

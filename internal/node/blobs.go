@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/blobdir"
 	"aob.dev/writ/storage/blobnats"
@@ -168,27 +169,16 @@ func placeOf(dir string) (at Blobs, err error) {
 func (at Blobs) remember(dir string) error {
 	file := placeFile(dir)
 	if at.local() {
-		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		return syncDir(filepath.Dir(file))
+		return durable.Remove(file)
 	}
 	raw, err := json.Marshal(at)
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+	if err := durable.MkdirAll(filepath.Dir(file)); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(file+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // G304: the operator names it
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(raw, '\n'))
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return settleFile(file+".new", file)
+	return durable.Write(file, append(raw, '\n'))
 }
 
 // of is where a directory's blobs are, once a configuration has been asked: it may

@@ -21,7 +21,7 @@ import (
 
 // Finding answers one question about a machine and a configuration.
 type Finding struct {
-	Check string `json:"check"` // data, blobs, keys, clock, sandbox, driver:<name>, policy, proof
+	Check string `json:"check"` // data, blobs, keys, clock, running, sandbox, driver:<name>, policy, proof
 	OK    bool   `json:"ok"`    // nothing keeps writ from running
 	Found string `json:"found"`
 	Do    string `json:"do,omitempty"` // what would help
@@ -33,6 +33,7 @@ type Finding struct {
 // node that uses the data directory.
 func Examine(ctx context.Context, cfg Config) []Finding {
 	list := []Finding{examineData(cfg), examineBlobs(ctx, cfg), examineKeys(cfg), examineClock(cfg)}
+	list = append(list, examineRunning(cfg)...)
 	list = append(list, examineSandbox(ctx, cfg)...)
 	return append(list, examinePolicy(ctx, cfg)...)
 }
@@ -120,7 +121,8 @@ func examineKeys(cfg Config) Finding {
 	return f
 }
 
-// examineClock: time has not gone back behind what was written here.
+// examineClock: whether time has gone back behind what was written here. That
+// keeps nothing from starting.
 func examineClock(cfg Config) Finding {
 	const check, leeway = "clock", 5 * time.Second
 	now := cfg.Now()
@@ -135,10 +137,31 @@ func examineClock(cfg Config) Finding {
 		return nil
 	})
 	if now.Add(leeway).Before(newest) {
-		return wrong(check, fmt.Errorf("it is %s, but the journal was written at %s", now.UTC().Format(time.RFC3339), newest.UTC().Format(time.RFC3339)),
-			"set the clock: orders would expire too late")
+		f := found(check, fmt.Sprintf("it is %s, but the journal was written at %s", now.UTC().Format(time.RFC3339), newest.UTC().Format(time.RFC3339)))
+		f.Do = "set the clock, if it is wrong: orders would expire too late"
+		return f
 	}
 	return found(check, now.UTC().Format(time.RFC3339))
+}
+
+// examineRunning: what a process that uses the directory says of itself.
+func examineRunning(cfg Config) []Finding {
+	const check = "running"
+	if !inUse(cfg.Dir) {
+		return nil
+	}
+	up, err := conditionsOf(cfg.Dir)
+	if err != nil {
+		return []Finding{wrong(check, err, "look at /readyz of the writ that runs")}
+	}
+	if len(up) == 0 {
+		return []Finding{found(check, "a writ uses the directory, and takes orders as far as it knows")}
+	}
+	var list []Finding
+	for _, c := range up {
+		list = append(list, Finding{Check: check, OK: !c.Blocks, Found: c.Reason, Do: strings.ReplaceAll(c.Do, "DIR", cfg.Dir)})
+	}
+	return list
 }
 
 // examineSandbox: a driver holds that is strong enough. Those that do not hold

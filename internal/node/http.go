@@ -13,7 +13,7 @@ import (
 func (n *Node) handler() http.Handler {
 	api := httpapi.New(httpapi.Config{
 		Router: n.router, Directory: n.directory, Documents: n.documents, Policy: n.policy,
-		Recorder: n.recorder, Ledger: proofs{n.ledger}, Log: n.cfg.Log,
+		Recorder: n.recorder, Ledger: proofs{n.ledger}, Health: n.health, Log: n.cfg.Log,
 	})
 	others := n.gateway.Handler()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -20,8 +20,10 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/bus/natsserver"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/embed"
 	"aob.dev/writ/internal/failpoint"
+	"aob.dev/writ/internal/health"
 	"aob.dev/writ/internal/keydir"
 	"aob.dev/writ/internal/problem/edge"
 	"aob.dev/writ/policies"
@@ -55,7 +57,9 @@ type Config struct {
 	Witnesses        []Witness // who cosigns checkpoints
 	Model            model.Model
 	Now              func() time.Time
-	Log              *slog.Logger
+	// Elapsed only runs forward: what Now is held to. Nil: Now is believed.
+	Elapsed func() time.Duration
+	Log     *slog.Logger
 }
 
 // Limits of a node. 0: the default; negative: none.
@@ -73,6 +77,8 @@ type Node struct {
 	keys *keyring
 
 	lock      *os.File
+	health    *health.Board
+	guard     *clock.Guard // nil: the clock is believed
 	journal   *sqlite.Journal
 	documents documents
 	remote    *opensearch.Documents // whose indices are still to be made; nil: none are
@@ -110,7 +116,7 @@ func Open(ctx context.Context, cfg Config) (n *Node, err error) {
 			n = nil
 		}
 	}()
-	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+	if err := makeData(cfg.Dir); err != nil {
 		return n, fmt.Errorf("data directory: %w", err)
 	}
 	if n.lock, err = lockDir(cfg.Dir); err != nil {
@@ -119,6 +125,8 @@ func Open(ctx context.Context, cfg Config) (n *Node, err error) {
 	if err := n.takeEnded(); err != nil {
 		return n, err
 	}
+	n.openHealth()
+	n.tellConditions(nil) // what another process has left
 	if n.listener, err = listen(ctx, cfg.Listen, "--listen"); err != nil {
 		return n, err
 	}
@@ -182,6 +190,7 @@ func (n *Node) openStores(ctx context.Context) error {
 			}
 		},
 		OnFatal:   n.journalFailed,
+		Admit:     n.admit,
 		FreeFloor: n.cfg.Limits.FreeFloor,
 	})
 	return err
@@ -270,6 +279,7 @@ func (n *Node) Run(ctx context.Context, ready chan<- struct{}) error {
 // start brings the services up, each listening before what depends on it.
 func (n *Node) start(g *group) error {
 	ctx := g.ctx
+	g.run("health", n.watchHealth)
 	g.run("ledger", n.ledger.Run)
 	g.run("witnesses", n.witnesses().Run)
 	if n.remote != nil {

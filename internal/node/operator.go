@@ -6,7 +6,6 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/router"
 	"aob.dev/writ/storage"
 )
@@ -61,8 +61,7 @@ func (n *Node) firstKey(ctx context.Context) error {
 	var secret [32]byte
 	_, _ = rand.Read(secret[:]) // crypto/rand.Read never fails
 	key := "writ_" + base64.RawURLEncoding.EncodeToString(secret[:])
-	path := KeyFile(n.cfg.Dir)
-	if err := errors.Join(removeIfThere(path), os.WriteFile(path, []byte(key+"\n"), 0o600)); err != nil {
+	if err := durable.Write(KeyFile(n.cfg.Dir), []byte(key+"\n")); err != nil {
 		return err
 	}
 	err := n.operator(ctx, "admin.put", catalog.AdminPut{Tenant: "default", APIKey: &catalog.APIKey{
@@ -73,13 +72,6 @@ func (n *Node) firstKey(ctx context.Context) error {
 		return err
 	}
 	n.APIKey = key
-	return nil
-}
-
-func removeIfThere(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
 	return nil
 }
 

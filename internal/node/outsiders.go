@@ -19,6 +19,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/bus/natsserver"
+	"aob.dev/writ/internal/durable"
 )
 
 // Outsider is a service of somebody else that may connect and carry out types of
@@ -34,6 +35,9 @@ type Outsider struct {
 
 // ErrIssued says that an executor has credentials that are not revoked.
 var ErrIssued = errors.New("the executor has credentials already")
+
+// errNoCredentials: a file that lets nobody in, and that new credentials replace.
+var errNoCredentials = errors.New("no credentials of an executor")
 
 func outsidersDir(data string) string { return filepath.Join(data, "executors") }
 
@@ -73,7 +77,7 @@ func IssueOutsider(data, name string, types []string, now time.Time) (seed strin
 	if err == nil && before.Revoked == nil {
 		return "", ErrIssued
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errNoCredentials) {
 		return "", err
 	}
 	seed, public, err := bus.NewNKey()
@@ -136,14 +140,14 @@ func readOutsider(path string) (Outsider, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&o); err != nil || o.Name+".json" != filepath.Base(path) {
-		return o, fmt.Errorf("%s: no credentials of an executor (%v): issue them anew", path, err)
+		return o, fmt.Errorf("%s: %w (%v): issue them anew with writ executor issue %s", path, errNoCredentials, err, strings.TrimSuffix(filepath.Base(path), ".json"))
 	}
 	return o, nil
 }
 
-// writeOutsider replaces the file in one step.
+// writeOutsider replaces the file in one step; what it says is durable then.
 func writeOutsider(data string, o Outsider) error {
-	if err := os.MkdirAll(outsidersDir(data), 0o700); err != nil {
+	if err := durable.MkdirAll(outsidersDir(data)); err != nil {
 		return err
 	}
 	raw, err := json.MarshalIndent(o, "", "  ")
@@ -154,11 +158,7 @@ func writeOutsider(data string, o Outsider) error {
 	if err != nil {
 		return err
 	}
-	part := path + ".part"
-	if err := os.WriteFile(part, append(raw, '\n'), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(part, path)
+	return durable.Write(path, append(raw, '\n'))
 }
 
 // admitOutsiders lets those in that are not revoked. Types that are not in the
@@ -182,6 +182,9 @@ func (n *Node) admitOutsiders() error {
 	return errors.Join(unread, n.server.SetOutsiders(in))
 }
 
+// notAdmitted: one bad file bars its executor, not the node.
+const notAdmitted = "credentials of executors cannot be read; they are not let in"
+
 // outsiderPoll is how often credentials that were issued or revoked are looked for.
 const outsiderPoll = 500 * time.Millisecond
 
@@ -190,6 +193,9 @@ func (n *Node) followOutsiders(ctx context.Context) error {
 	look := time.NewTicker(outsiderPoll)
 	defer look.Stop()
 	told := ""
+	if err := n.admitOutsiders(); err != nil {
+		told = err.Error() // at the start
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -201,7 +207,7 @@ func (n *Node) followOutsiders(ctx context.Context) error {
 			text = err.Error()
 		}
 		if text != "" && text != told {
-			n.cfg.Log.ErrorContext(ctx, "credentials of executors cannot be read; they are not let in", slog.String("error", text))
+			n.cfg.Log.ErrorContext(ctx, notAdmitted, slog.String("error", text))
 		}
 		told = text
 	}

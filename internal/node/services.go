@@ -41,7 +41,7 @@ func (n *Node) openServices(ctx context.Context) error {
 		return err
 	}
 	if err := n.admitOutsiders(); err != nil {
-		return err
+		n.cfg.Log.ErrorContext(ctx, notAdmitted, slog.String("error", err.Error()))
 	}
 	core, err := n.connect(ctx, natsserver.Router)
 	if err != nil {
@@ -50,7 +50,7 @@ func (n *Node) openServices(ctx context.Context) error {
 	if n.router, err = router.New(router.Config{
 		Journal: n.journal, Records: n.journal, Directory: n.directory, Blobs: n.blobs, Bus: core,
 		Key: n.keys.signer(intents.RoleRouter), Policy: n.policy, PolicyPlace: n.policyPlace(), KeepPolicy: n.keepVersions, Now: n.cfg.Now, Log: n.cfg.Log,
-		Crashed: !n.ended, Rates: n.cfg.Limits.Rates, UserHolds: n.cfg.Limits.UserHolds, TenantHolds: n.cfg.Limits.TenantHolds,
+		Crashed: !n.ended, Blocked: n.blocked, Rates: n.cfg.Limits.Rates, UserHolds: n.cfg.Limits.UserHolds, TenantHolds: n.cfg.Limits.TenantHolds,
 	}); err != nil {
 		return err
 	}

@@ -24,6 +24,26 @@ func removeExpired(ctx context.Context, docs storage.Documents, tenants []string
 	return removed, failed
 }
 
+// removeByAge is one round of expire.
+func (n *Node) removeByAge(ctx context.Context) {
+	now := n.cfg.Now()
+	if c, blocked := n.blocked(); blocked { // the clock may not be right
+		n.cfg.Log.WarnContext(ctx, "nothing is removed by age", slog.String("condition", c.Name))
+		return
+	}
+	removed, err1 := removeExpired(ctx, n.documents, n.directory.Tenants(), now)
+	old, err2 := removeOutdated(ctx, n.documents, n.directory, now)
+	if ctx.Err() != nil {
+		return
+	}
+	if err := errors.Join(err1, err2); err != nil {
+		n.cfg.Log.WarnContext(ctx, "documents stay whose time is over", slog.String("error", err.Error()))
+	}
+	if removed+old > 0 {
+		n.cfg.Log.InfoContext(ctx, "documents removed whose time is over", slog.Int("expired", removed), slog.Int("old", old))
+	}
+}
+
 // expire removes expired memories, and documents that a retention keeps no longer,
 // at once and then again and again, until ctx ends. A store that is down is tried
 // again the next time.
@@ -31,18 +51,7 @@ func (n *Node) expire(ctx context.Context) error {
 	tick := time.NewTicker(expireEvery)
 	defer tick.Stop()
 	for {
-		now := n.cfg.Now()
-		removed, err1 := removeExpired(ctx, n.documents, n.directory.Tenants(), now)
-		old, err2 := removeOutdated(ctx, n.documents, n.directory, now)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err := errors.Join(err1, err2); err != nil {
-			n.cfg.Log.WarnContext(ctx, "documents stay whose time is over", slog.String("error", err.Error()))
-		}
-		if removed+old > 0 {
-			n.cfg.Log.InfoContext(ctx, "documents removed whose time is over", slog.Int("expired", removed), slog.Int("old", old))
-		}
+		n.removeByAge(ctx)
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

@@ -25,6 +25,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/health"
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/router"
@@ -50,6 +51,7 @@ type Config struct {
 	Recorder  *recorder.Recorder
 	Ledger    Ledger // nil: this process has none, and its routes are not there
 	Policy    *policies.Live
+	Health    *health.Board // what /readyz tells; nil: nobody watches
 	Log       *slog.Logger
 }
 
@@ -100,11 +102,21 @@ func New(cfg Config) http.Handler {
 }
 
 func (s *server) ready(c *gin.Context) {
-	if !s.cfg.Router.Ready() {
-		c.JSON(http.StatusServiceUnavailable, gin.H{"status": "not ready"})
-		return
+	up := s.cfg.Health.List()
+	switch {
+	case !s.cfg.Router.Ready():
+		c.JSON(http.StatusServiceUnavailable, status{"not ready", up})
+	case len(up) > 0:
+		c.JSON(http.StatusOK, status{"degraded", up})
+	default:
+		c.JSON(http.StatusOK, status{Status: "ok"})
 	}
-	c.JSON(http.StatusOK, gin.H{"status": "ok"})
+}
+
+// status is the answer of /readyz.
+type status struct {
+	Status     string             `json:"status"`
+	Conditions []health.Condition `json:"conditions,omitempty"`
 }
 
 // refuse writes a problem.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/health"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/router"
 	"aob.dev/writ/storage"
@@ -38,6 +39,8 @@ type Options struct {
 	Blobs storage.Blobs
 	// Also is told every record after the directory.
 	Also storage.Observer
+	// Blocked is the router's; nil: nothing keeps orders from being taken.
+	Blocked func() (health.Condition, bool)
 	// Root signs the genesis and gives the log its origin; nil: a fresh key.
 	Root *intents.Signer
 
@@ -169,7 +172,7 @@ func (w *World) open(journal func(storage.Observer) Journal) {
 	config := router.Config{
 		Journal: wrapped, Records: w.Journal, Directory: dir, Blobs: blobs, Bus: w.Bus, Key: w.Signer,
 		Policy: w.Policy, Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler), Slots: w.options.Slots, ChildSlots: w.options.ChildSlots,
-		Waits: w.options.Waits, Rates: w.rates(), UserHolds: w.options.UserHolds, Crashed: w.options.Crashed,
+		Waits: w.options.Waits, Rates: w.rates(), UserHolds: w.options.UserHolds, Crashed: w.options.Crashed, Blocked: w.options.Blocked,
 	}
 	var err error
 	w.Router, err = router.New(config)

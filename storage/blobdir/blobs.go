@@ -29,6 +29,7 @@ import (
 	"strings"
 	"sync"
 
+	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/storage"
 )
@@ -61,7 +62,7 @@ func Open(dir string) (*Blobs, error) {
 		active: make(map[string]bool),
 	}
 	for _, d := range []string{b.scopes, b.cas, b.partial} {
-		if err := makeDir(d); err != nil {
+		if err := durable.MkdirAll(d); err != nil {
 			return nil, fmt.Errorf("open blobs: %w", err)
 		}
 	}
@@ -147,15 +148,15 @@ func (b *Blobs) Fetch(ctx context.Context, tenant, ref string) (io.ReadCloser, i
 func (b *Blobs) settle(path, dir, name string) error {
 	b.place.RLock()
 	defer b.place.RUnlock()
-	if err := makeDir(dir); err != nil {
+	if err := durable.MkdirAll(dir); err != nil {
 		return err
 	}
 	failpoint.Hit(failpoint.BlobReceived)
-	if err := os.Rename(path, filepath.Join(dir, name)); err != nil {
+	if err := os.Rename(path, filepath.Join(dir, name)); err != nil { // synced below, behind its failpoint
 		return err
 	}
 	failpoint.Hit(failpoint.BlobRenamed)
-	if err := syncDir(dir); err != nil {
+	if err := durable.SyncDir(dir); err != nil {
 		return err
 	}
 	failpoint.Hit(failpoint.BlobKept)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/storage"
 )
 
@@ -70,7 +71,7 @@ func (b *Blobs) Drop(ctx context.Context, tenant, ref string, age time.Duration)
 		err = os.Remove(path)
 	}
 	if err == nil {
-		err = syncDir(dir)
+		err = durable.SyncDir(dir)
 	}
 	if err != nil {
 		return false, fmt.Errorf("drop blob: %w", err)

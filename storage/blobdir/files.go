@@ -128,33 +128,3 @@ func find(dir, id string) (name, digest string, err error) {
 	}
 	return "", "", storage.ErrNotFound
 }
-
-// makeDir makes a directory and those above it, so that a power cut does not
-// lose a name: a new directory is synced into the one above it.
-func makeDir(path string) error {
-	err := os.Mkdir(path, 0o700)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := makeDir(filepath.Dir(path)); err != nil {
-			return err
-		}
-		err = os.Mkdir(path, 0o700)
-		if errors.Is(err, fs.ErrExist) { // someone else was faster
-			err = nil
-		}
-	}
-	if err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir) //nolint:gosec // G304: made of hashes
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/storage"
 )
 
@@ -44,7 +45,7 @@ func (b *Blobs) wipe(dir string, meant func(fs.FileInfo) bool) (bool, error) {
 	if err := os.Rename(dir, away); err != nil {
 		return false, err
 	}
-	return true, syncDir(filepath.Dir(dir))
+	return true, durable.SyncDir(filepath.Dir(dir))
 }
 
 // Sweep removes old scopes and what a crash left; see storage.Blobs. It goes on

@@ -30,6 +30,7 @@ import (
 	"github.com/transparency-dev/tessera/storage/posix"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/storage"
 )
 
@@ -120,7 +121,7 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+	if err := durable.MkdirAll(cfg.Dir); err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
 	driver, err := posix.New(ctx, posix.Config{Path: cfg.Dir})

@@ -10,9 +10,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
+
+	"aob.dev/writ/internal/durable"
 )
 
 // tagInfo separates tag keys from whatever else is ever derived from the secret.
@@ -85,22 +86,7 @@ func CreateSecret(path string) ([]byte, error) {
 	}
 	secret = make([]byte, secretSize)
 	_, _ = rand.Read(secret) // crypto/rand.Read never fails
-	part := path + ".part"
-	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // G304: the data directory
-	if err != nil {
-		return nil, err
-	}
-	_, err = f.WriteString(hex.EncodeToString(secret) + "\n")
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return nil, err
-	}
-	if err := os.Rename(part, path); err != nil {
-		return nil, err
-	}
-	return secret, syncDir(filepath.Dir(path))
+	return secret, durable.Write(path, []byte(hex.EncodeToString(secret)+"\n"))
 }
 
 // ReadSecret reads the tag secret, refusing a file that others can read.
@@ -121,12 +107,4 @@ func ReadSecret(path string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: not a tag secret", path)
 	}
 	return secret, nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir) //nolint:gosec // G304: the data directory
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/durable"
 )
 
 // Witness is somebody who cosigns checkpoints of one log only: he has seen that
@@ -193,7 +194,7 @@ func (w *Witnesses) add(ctx context.Context, x Witness, c Checkpoint, old int64)
 const cosignedFile = "cosigned"
 
 // keep writes a cosignature down, with the others over the same checkpoint. The
-// file is replaced whole; a crash leaves the old one.
+// file is replaced whole and durable; a crash leaves the old one.
 func (w *Witnesses) keep(c Checkpoint, witness, line string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -209,11 +210,7 @@ func (w *Witnesses) keep(c Checkpoint, witness, line string) error {
 	for _, x := range w.witnesses {
 		text += w.lines[x.Key.Name()]
 	}
-	path := filepath.Join(w.log.dir, cosignedFile)
-	if err := os.WriteFile(path+".part", []byte(text), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".part", path)
+	return durable.Write(filepath.Join(w.log.dir, cosignedFile), []byte(text))
 }
 
 // Cosigned is the newest checkpoint with cosignatures, verified with one of the

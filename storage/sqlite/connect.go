@@ -12,6 +12,8 @@ import (
 
 	"modernc.org/sqlite" // registers the driver
 	sqlite3 "modernc.org/sqlite/lib"
+
+	"aob.dev/writ/internal/durable"
 )
 
 // pageSize is in bytes. A record of 2.5 KB fills a page of 4 KB alone; with 16 KB
@@ -99,15 +101,7 @@ func create(path string) error {
 	if err := f.Close(); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(path))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir) //nolint:gosec // G304: the operator's data directory
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return durable.SyncDir(filepath.Dir(path))
 }
 
 func dsn(path string, pragmas ...string) string {

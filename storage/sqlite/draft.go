@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"aob.dev/writ/storage"
 )
@@ -16,7 +17,8 @@ const commitIDLimit = 128
 // rollback: the state was not touched.
 type draft struct {
 	base     *state
-	full     func() (bool, error) // is there too little free disk for new orders
+	latest   time.Time            // of what is durable and what is accepted
+	room     func() error         // why no new order is taken
 	entries  []storage.Entry      // accepted, positions set
 	taken    []taken
 	commits  []committed
@@ -26,9 +28,9 @@ type draft struct {
 	orders   map[int64]order
 }
 
-func newDraft(base *state, full func() (bool, error)) *draft {
+func newDraft(base *state, room func() error) *draft {
 	return &draft{
-		base: base, full: full, ids: make(map[string]committed),
+		base: base, latest: base.latest, room: room, ids: make(map[string]committed),
 		keys: make(map[storage.Key]int64), subjects: make(map[digest]int64), orders: make(map[int64]order),
 	}
 }
@@ -103,10 +105,8 @@ func (d *draft) commit(c storage.Commit) (storage.Result, error) {
 		return storage.Result{}, err
 	}
 	if slices.ContainsFunc(entries, func(e storage.Entry) bool { return e.Open || e.Take }) {
-		if full, err := d.full(); err != nil {
+		if err := d.room(); err != nil {
 			return storage.Result{}, err
-		} else if full {
-			return storage.Result{}, storage.ErrFull
 		}
 	}
 	mark := committed{id: c.ID, first: d.next(), n: len(entries)}
@@ -166,7 +166,10 @@ func (d *draft) append(e storage.Entry) error {
 }
 
 func (d *draft) accept(entries []storage.Entry, moves map[int64]order) {
-	for _, e := range entries {
+	for i, e := range entries {
+		// The one place where a record gets its time for good.
+		d.latest = later(d.latest, e.Record.At)
+		entries[i].Record.At = d.latest
 		position := e.Record.Position
 		if e.Take {
 			d.keys[e.Key] = position

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 
+	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/storage"
 )
@@ -28,6 +28,9 @@ type JournalOptions struct {
 	// cannot know what is on disk. It must not call Close. Nil: every later
 	// call fails, nothing else.
 	OnFatal func(error)
+	// Admit is asked before orders are taken, behind every decision of theirs: an
+	// error refuses them with storage.ErrNotReady. Nil: nothing does.
+	Admit func() error
 	// FreeFloor is in bytes. 0: DefaultFreeFloor; negative: no floor.
 	FreeFloor int64
 }
@@ -39,6 +42,7 @@ type Journal struct {
 	db      *database
 	observe storage.Observer
 	onFatal func(error)
+	admit   func() error
 	floor   int64
 
 	mu    sync.RWMutex // guards state: the writer goroutine changes it, everyone reads
@@ -72,7 +76,7 @@ var journalSchema = []string{`
 //
 // Two goroutines run until Close: the writer and the checkpointer.
 func OpenJournal(ctx context.Context, dir string, o JournalOptions) (*Journal, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := durable.MkdirAll(dir); err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
 	db, err := connect(ctx, filepath.Join(dir, "journal.db"), journalReaders, journalSchema)
@@ -80,7 +84,7 @@ func OpenJournal(ctx context.Context, dir string, o JournalOptions) (*Journal, e
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
 	j := &Journal{
-		dir: dir, db: db, observe: o.Observer, onFatal: o.OnFatal, floor: o.FreeFloor, state: newState(),
+		dir: dir, db: db, observe: o.Observer, onFatal: o.OnFatal, admit: o.Admit, floor: o.FreeFloor, state: newState(),
 	}
 	if j.observe == nil {
 		j.observe = func(storage.Entry) {}

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"crypto/sha256"
 	"slices"
+	"time"
 
 	"aob.dev/writ/storage"
 )
@@ -49,6 +50,7 @@ const chunk = 1 << 16
 // knows nothing that is not on disk; what a group is about to write is in its draft.
 type state struct {
 	next     int64
+	latest   time.Time // no record is timed after it, and none before what comes next
 	keys     map[storage.Key]int64
 	subjects map[digest]int64
 	places   [][]int64     // by position, in chunks
@@ -99,6 +101,7 @@ func (s *state) apply(e storage.Entry) {
 	}
 	position := s.next
 	s.next++
+	s.latest = later(s.latest, e.Record.At)
 	s.places[position/chunk][position%chunk] = notAnOrder
 	if e.Take {
 		s.keys[e.Key] = position
@@ -109,6 +112,14 @@ func (s *state) apply(e storage.Entry) {
 	if about, o, ok := after(e, position, s.order); ok {
 		s.setOrder(about, o)
 	}
+}
+
+// later of two times.
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // openOrders lists the open orders by position.

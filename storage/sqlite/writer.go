@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/storage"
@@ -159,20 +160,27 @@ func (j *Journal) storeFailed(ctx context.Context, err error) error {
 	return j.failed.get()
 }
 
-// room says whether free disk is below the floor; it asks once per group.
-func (j *Journal) room() func() (bool, error) {
-	asked, full := false, false
-	return func() (bool, error) {
-		if asked || j.floor < 0 {
-			return full, nil
+// room says why no new order is taken; it asks once per group, and whoever
+// decided before did so before it asks.
+func (j *Journal) room() func() error {
+	return sync.OnceValue(func() error {
+		if j.admit != nil {
+			if err := j.admit(); err != nil {
+				return fmt.Errorf("%w: %w", storage.ErrNotReady, err)
+			}
+		}
+		if j.floor < 0 {
+			return nil
 		}
 		free, err := freeBytes(j.dir)
 		if err != nil {
-			return false, fmt.Errorf("free disk: %w", err)
+			return fmt.Errorf("free disk: %w", err)
 		}
-		asked, full = true, free < j.floor
-		return full, nil
-	}
+		if free < j.floor {
+			return storage.ErrFull
+		}
+		return nil
+	})
 }
 
 // statements are prepared on the writer's connection.

@@ -56,6 +56,7 @@ func TestJournal(t *testing.T, open OpenJournal) {
 		"UnknownOrders":        testUnknownOrders,
 		"OpenOrders":           testOpenOrders,
 		"Get":                  testGet,
+		"TimesAscend":          testTimesAscend,
 		"Scan":                 testScan,
 		"ScanEndsWhereItBegan": testScanEndsWhereItBegan,
 		"ObserverBeforeAnswer": testObserverBeforeAnswer,

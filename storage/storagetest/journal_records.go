@@ -33,6 +33,33 @@ func testGet(h *harness) {
 	}
 }
 
+// A record whose clock has stepped back gets the time of the latest before it, in
+// one commit, across commits and across openings.
+func testTimesAscend(h *harness) {
+	at := func(name string, minutes int) storage.Entry {
+		e := openOrder(name)
+		e.Record.At = epoch.Add(time.Duration(minutes) * time.Minute)
+		return e
+	}
+	h.wins(at("a", 0), at("b", 10), at("c", -600))
+	h.wins(at("d", 9))
+	h.reopen()
+	h.wins(at("e", -10_000))
+	outcome := record(storage.KindOutcome, "x")
+	outcome.At = epoch
+	if _, err := h.Finish(h.Context(), 0, 1, outcome, nil); err != nil {
+		h.Fatal(err)
+	}
+	h.wins(at("f", 11))
+	for position, minutes := range []int{0, 10, 10, 10, 10, 10, 11} {
+		r, err := h.Get(h.Context(), int64(position))
+		if err != nil {
+			h.Fatal(err)
+		}
+		h.same(r.At, epoch.Add(time.Duration(minutes)*time.Minute))
+	}
+}
+
 func testScan(h *harness) {
 	const n = 700 // more than a driver reads at a time
 	entries := make([]storage.Entry, 100)

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"aob.dev/writ/storage"
 )
@@ -23,6 +24,7 @@ type Journal struct {
 	touched map[storage.Subject]int64
 	orders  map[int64]*memoryOrder
 	commits map[string]storage.Result
+	latest  time.Time
 	failure error // for the next write
 	persist bool  // whether that write is kept all the same
 	closed  bool
@@ -291,6 +293,10 @@ func (j *Journal) write(entries ...storage.Entry) error {
 
 func (j *Journal) append(e storage.Entry) {
 	p := e.Record.Position
+	if e.Record.At.Before(j.latest) {
+		e.Record.At = j.latest
+	}
+	j.latest = e.Record.At
 	j.entries = append(j.entries, e)
 	if e.Take {
 		j.keys[e.Key] = p

@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"aob.dev/writ/internal/node"
+)
+
+// confirmWait is how long a running writ has to take up what was confirmed.
+const confirmWait = 10 * time.Second
+
+func confirmCommand(std IO) *cobra.Command {
+	var data string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "confirm CONDITION", Short: "Say that you have looked at what keeps writ from taking orders", Args: cobra.ExactArgs(1),
+		Long: "Say that you have looked at a condition that keeps the writ of a data directory\n" +
+			"from taking orders (see /readyz or writ doctor):\n\n" +
+			"  clock    it was set by more than a minute while writ ran, and is right now",
+		ValidArgs: node.Confirmable,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx, cancel := context.WithTimeout(cmd.Context(), confirmWait)
+			defer cancel()
+			if err := node.Confirm(ctx, data, args[0], time.Now); err != nil {
+				return no(err)
+			}
+			if asJSON {
+				return printJSON(std.Out, map[string]string{"confirmed": args[0]})
+			}
+			fmt.Fprintf(std.Err, "%s is confirmed\n", args[0])
+			return nil
+		},
+	}
+	dataFlag(cmd, &data)
+	jsonFlag(cmd, &asJSON)
+	return cmd
+}

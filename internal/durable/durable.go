@@ -1,0 +1,119 @@
+// Package durable writes files that must survive a power cut: written under
+// another name, synced, renamed, and the directory synced. Nothing else in a data
+// directory is written by hand; databases and the ledger's tree sync by themselves.
+package durable
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// partSuffix names what is being written. What has it belongs to a write that was
+// cut off, or is at work.
+const partSuffix = ".part"
+
+// Write replaces a file in one step, mode 0600. It is durable when Write returns;
+// a crash in it leaves the file as it was, or as it is to be, and perhaps a part
+// under another name that the next Write replaces. One writer at a time.
+func Write(path string, content []byte) error {
+	return Stream(path, func(w io.Writer) error {
+		_, err := w.Write(content)
+		return err
+	})
+}
+
+// Stream is Write for what is not held in memory. Where write fails the file is
+// as it was, and no part is left.
+func Stream(path string, write func(io.Writer) error) error {
+	part := path + partSuffix
+	if err := os.Remove(part); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := create(part, write); err != nil {
+		return err
+	}
+	return Rename(part, path)
+}
+
+// New writes a file that must not be there yet, mode 0600: the error is
+// fs.ErrExist if it is. A crash leaves a file that its owner was told nothing of.
+func New(path string, content []byte) error {
+	err := create(path, func(w io.Writer) error {
+		_, err := w.Write(content)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(path))
+}
+
+// create makes a file whose content is synced; its name is not.
+func create(path string, write func(io.Writer) error) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // G304: the caller names it
+	if err != nil {
+		return err
+	}
+	if err = write(f); err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return nil
+}
+
+// Rename gives something whole and synced its name, for good.
+func Rename(from, to string) error {
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(to))
+}
+
+// Remove a file for good; one that is not there is no error.
+func Remove(path string) error {
+	err := os.Remove(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(path))
+}
+
+// MkdirAll makes a directory and those above it, mode 0700: each new one is
+// synced into the one above it.
+func MkdirAll(path string) error {
+	err := os.Mkdir(path, 0o700)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := MkdirAll(filepath.Dir(path)); err != nil {
+			return err
+		}
+		err = os.Mkdir(path, 0o700)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		info, err := os.Stat(path)
+		if err == nil && !info.IsDir() {
+			err = &fs.PathError{Op: "mkdir", Path: path, Err: fs.ErrExist}
+		}
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(path))
+}
+
+// SyncDir makes the names in a directory durable.
+func SyncDir(dir string) error {
+	d, err := os.Open(dir) //nolint:gosec // G304: the caller names it
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

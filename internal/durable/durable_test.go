@@ -1,0 +1,88 @@
+package durable
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func has(t *testing.T, path, want string) {
+	t.Helper()
+	got, err := os.ReadFile(path)
+	must(t, err)
+	if string(got) != want {
+		t.Errorf("%s holds %q, not %q", filepath.Base(path), got, want)
+	}
+}
+
+func TestWriteReplaces(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	must(t, os.WriteFile(path+partSuffix, []byte("of a write that was cut off"), 0o644))
+	for _, text := range []string{"first, and longer", "second"} {
+		must(t, Write(path, []byte(text)))
+		has(t, path, text)
+	}
+	info, err := os.Stat(path)
+	must(t, err)
+	if info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v", info.Mode())
+	}
+	if _, err := os.Stat(path + partSuffix); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a part is left: %v", err)
+	}
+}
+
+// What fails half way changes nothing and leaves nothing.
+func TestStreamFails(t *testing.T) {
+	path, broken := filepath.Join(t.TempDir(), "file"), errors.New("broken")
+	must(t, Write(path, []byte("before")))
+	err := Stream(path, func(w io.Writer) error {
+		_, _ = w.Write([]byte("half"))
+		return broken
+	})
+	if !errors.Is(err, broken) {
+		t.Errorf("%v", err)
+	}
+	has(t, path, "before")
+	if _, err := os.Stat(path + partSuffix); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a part is left: %v", err)
+	}
+}
+
+func TestNewKeepsWhatIsThere(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	must(t, New(path, []byte("first")))
+	if err := New(path, []byte("second")); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("%v", err)
+	}
+	has(t, path, "first")
+}
+
+func TestMkdirAll(t *testing.T) {
+	dir := t.TempDir()
+	for range 2 {
+		must(t, MkdirAll(filepath.Join(dir, "a", "b")))
+	}
+	must(t, New(filepath.Join(dir, "file"), nil))
+	if err := MkdirAll(filepath.Join(dir, "file")); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("a file in the way: %v", err)
+	}
+}
+
+func TestRemove(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	must(t, New(path, nil))
+	for range 2 {
+		must(t, Remove(path))
+	}
+}

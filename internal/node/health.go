@@ -1,0 +1,141 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/clock"
+	"aob.dev/writ/internal/durable"
+	"aob.dev/writ/internal/health"
+)
+
+// Names of conditions.
+const (
+	conditionClock  = "clock"        // it has jumped
+	conditionBehind = "clock_behind" // it is before the last record
+)
+
+// lookEvery is how often a running node looks at its clock, its disk and what an
+// operator has confirmed.
+const lookEvery = 500 * time.Millisecond
+
+// openHealth begins to watch. It comes first: a clock that is set during a start is
+// noticed.
+func (n *Node) openHealth() {
+	n.health = health.New(n.tellConditions)
+	if n.cfg.Elapsed != nil {
+		n.guard = clock.NewGuard(n.cfg.Now, n.cfg.Elapsed)
+	}
+}
+
+func conditionsFile(data string) string { return filepath.Join(data, "conditions.json") }
+
+// tellConditions keeps what is up where `writ doctor` finds it.
+func (n *Node) tellConditions(list []health.Condition) {
+	raw, err := json.Marshal(list)
+	if err == nil {
+		err = durable.Write(conditionsFile(n.cfg.Dir), append(raw, '\n'))
+	}
+	if err != nil {
+		n.cfg.Log.Error("what is wrong cannot be written down", slog.String("error", err.Error()))
+	}
+}
+
+// conditionsOf a data directory whose process runs.
+func conditionsOf(data string) (list []health.Condition, err error) {
+	raw, err := os.ReadFile(conditionsFile(data)) //nolint:gosec // G304: the data directory
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return list, json.Unmarshal(raw, &list)
+}
+
+// raise puts a condition up, and says so in the log the first time.
+func (n *Node) raise(ctx context.Context, c health.Condition) {
+	if n.health.Raise(c) {
+		n.cfg.Log.ErrorContext(ctx, c.Reason, slog.String("condition", c.Name), slog.Bool("takes_orders", !c.Blocks), slog.String("do", c.Do))
+	}
+}
+
+func (n *Node) clear(ctx context.Context, name string) {
+	if n.health.Clear(name) {
+		n.cfg.Log.InfoContext(ctx, "no more", slog.String("condition", name))
+	}
+}
+
+// blocked says what keeps orders from being taken. Whoever has read the clock and
+// asks then is told of a jump before that reading.
+func (n *Node) blocked() (health.Condition, bool) {
+	if n.guard != nil {
+		if by := n.guard.Jumped(); by != 0 {
+			n.raise(context.Background(), n.jumped(by))
+		}
+	}
+	return n.health.Blocked()
+}
+
+// jumped says it in whole seconds of the jump, so that it is one condition.
+func (n *Node) jumped(by time.Duration) health.Condition {
+	way := "forward"
+	if by < 0 {
+		way = "back"
+	}
+	return health.Condition{
+		Name: conditionClock, Blocks: true,
+		Reason: fmt.Sprintf("the clock was set %s by %s while writ ran", way, by.Abs().Round(time.Second)),
+		Do:     "set the clock right; once it is, on this machine: writ confirm clock --data DIR",
+	}
+}
+
+// admit is asked by the journal before orders are taken.
+func (n *Node) admit() error {
+	if c, blocked := n.blocked(); blocked {
+		return errors.New(c.Reason)
+	}
+	return nil
+}
+
+// watchHealth looks until ctx ends.
+func (n *Node) watchHealth(ctx context.Context) error {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		n.look(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+}
+
+// look is one round.
+func (n *Node) look(ctx context.Context) {
+	n.blocked()
+	n.lookBehind(ctx)
+	n.takeConfirmed(ctx)
+}
+
+// lookBehind: the clock is before what is recorded. Nothing is refused for it, since
+// no record is timed before an earlier one, but new ones all get one time.
+func (n *Node) lookBehind(ctx context.Context) {
+	if !n.cfg.Now().Add(intents.Leeway).Before(n.directory.LastAt()) {
+		n.clear(ctx, conditionBehind)
+		return
+	}
+	n.raise(ctx, health.Condition{
+		Name: conditionBehind, Reason: "the clock is before the last record, at " + n.directory.LastAt().UTC().Format(time.RFC3339),
+		Do: "set the clock, if it is wrong; new records get the last one's time until it has passed",
+	})
+}
