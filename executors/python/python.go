@@ -21,6 +21,11 @@ import (
 // Name of the executor.
 const Name = "python"
 
+// Workers is how many orders the executor takes at once: most of them wait for a
+// turn in the sandbox, where tenants are kept apart. What waited before it, on the
+// bus, would be served in the order of its arrival.
+const Workers = 1024
+
 // Sandbox runs jobs, each in a box of its own; *sandbox.Sandbox is one.
 type Sandbox interface {
 	Run(ctx context.Context, job sandbox.Job) (sandbox.Result, error)
@@ -50,7 +55,11 @@ func (p python) exec(ctx context.Context, o *executors.Order) (*executors.Result
 	if err := strongEnough(p.box.Driver(), o.Driver()); err != nil {
 		return nil, err
 	}
-	job := sandbox.Job{Tenant: o.Ticket.Actor.Tenant, Script: args.Script, Limits: sandbox.Limits{Wall: time.Duration(args.TimeoutSec) * time.Second}}
+	row, _ := catalog.Lookup(o.Type) // it came with a ticket for the type
+	job := sandbox.Job{
+		Tenant: o.Ticket.Actor.Tenant, Queue: row.MaxQueue, Time: row.MaxRun,
+		Script: args.Script, Limits: sandbox.Limits{Wall: time.Duration(args.TimeoutSec) * time.Second},
+	}
 	data, given, err := o.Data(ctx, p.blobs, "/input", args.Input)
 	if err != nil {
 		return nil, err
@@ -99,6 +108,12 @@ func broken(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case errors.Is(err, sandbox.ErrClosed):
+		return executors.Fail(intents.Abandoned, "the executor is stopping")
+	case errors.Is(err, sandbox.ErrBusy):
+		return executors.Fail(intents.ExecutorTimeout, "too many scripts wait for their turn: it was not started; send it again later")
+	case errors.Is(err, context.DeadlineExceeded):
+		return executors.Fail(intents.ExecutorTimeout, "its box was not ready in time")
 	case errors.Is(err, sandbox.ErrScript):
 		return executors.Fail(intents.MalformedArgs, "the script is larger than the sandbox takes")
 	case errors.Is(err, sandbox.ErrInputSize):
