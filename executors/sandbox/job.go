@@ -54,6 +54,10 @@ const (
 	Policy          Outcome = "policy"           // killed for a system call no script has reason to make
 	Crash           Outcome = "crash"            // ended by another signal
 	ScriptError     Outcome = "script_error"     // uncaught exception or non-zero exit status
+
+	// Run has an error beside these.
+	Canceled Outcome = "canceled" // ended from outside, by its context or with the sandbox
+	NoInput  Outcome = "no_input" // the input could not be read or stored: the script did not begin
 )
 
 // Limit names what a run was ended for.

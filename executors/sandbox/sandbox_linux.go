@@ -97,9 +97,10 @@ func (s *Sandbox) Python() string { return s.host.runtime.image.Python }
 
 // Run runs one job and returns what became of it. It waits while Concurrency
 // runs are under way, or all but one of them are of its tenant; tenants that wait
-// take turns. Whatever the script does is in the Result; an error means that there
-// is none: ErrScript, ErrInputSize, ErrBusy, ErrClosed, the error of ctx or of the
-// input, or a box that could not be built.
+// take turns. Whatever the script does is in the Result; an error means that it did
+// not come to an end: ErrScript, ErrInputSize, ErrBusy, ErrClosed, the error of ctx
+// or of the input, or a box that could not be built. If a box had taken the script,
+// the Result has an Outcome then too.
 func (s *Sandbox) Run(ctx context.Context, job Job) (Result, error) {
 	if len(job.Script) > maxScript {
 		return Result{}, ErrScript
