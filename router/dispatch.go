@@ -73,10 +73,12 @@ func (r *Router) dispatch(ctx context.Context, o *order) intents.Outcome {
 	report, err := r.request(ctx, o)
 	out.MS = r.cfg.Now().Sub(started).Milliseconds()
 	if err == nil {
+		// Also of an answer that is refused: what ran, ran.
+		out.Facts = r.sound(o, report.Facts)
 		err = r.checked(o, report)
 	}
 	if err == nil {
-		out.Status, out.Code, out.Result, out.Facts = report.Status, intents.OK, report.Result, r.sound(o, report.Facts)
+		out.Status, out.Code, out.Result = report.Status, intents.OK, report.Result
 		if report.Status != intents.Done {
 			out.Code, out.Reason, out.Retryable = report.Code, clip(report.Reason), report.Retryable
 		}

@@ -126,6 +126,17 @@ func extended(t *testing.T, row string) {
 	t.Cleanup(func() { _ = catalog.Extend(nil) })
 }
 
+// What ran is told also where its result is refused.
+func TestFactsOfARefusedResult(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	task := started(w, catalog.Pure)
+	w.Bus.On("skill.call", routertest.Always(routertest.Done(map[string]int{"size": 1}, routertest.Fact("skill.called", `{"skill_id":"feed"}`))))
+	a := w.Want(task.Call("feed", `{}`), intents.ExecutorFailed)
+	if len(a.Outcome.Facts) != 1 {
+		t.Errorf("%+v", a.Outcome)
+	}
+}
+
 // withBlobs is a running task of a world with a blob store.
 func withBlobs(t *testing.T) (*routertest.World, *blobdir.Blobs, *routertest.Task) {
 	t.Helper()

@@ -100,7 +100,7 @@ func executed(res sandbox.Result, inputRows int) intents.Fact {
 	return executors.NewFact("python_script.executed", map[string]any{
 		"script_hash": "sha256:" + res.ScriptSHA256, "driver": res.Driver, "python": res.Python,
 		"input_rows": inputRows, "output_rows": out.count(), "input_bytes": res.InputBytes, "output_bytes": len(res.Output),
-		"duration_ms": res.Duration.Milliseconds(), "exit_code": res.ExitCode,
+		"queued_ms": res.Queued.Milliseconds(), "duration_ms": res.Duration.Milliseconds(), "exit_code": res.ExitCode,
 		"outcome": string(res.Outcome), "limit": string(res.Limit),
 	})
 }

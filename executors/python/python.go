@@ -21,6 +21,11 @@ import (
 // Name of the executor.
 const Name = "python"
 
+// Workers is how many orders the executor takes at once: most of them wait for a
+// turn in the sandbox, where tenants are kept apart. What waited before it, on the
+// bus, would be served in the order of its arrival.
+const Workers = 1024
+
 // Sandbox runs jobs, each in a box of its own; *sandbox.Sandbox is one.
 type Sandbox interface {
 	Run(ctx context.Context, job sandbox.Job) (sandbox.Result, error)
@@ -50,7 +55,11 @@ func (p python) exec(ctx context.Context, o *executors.Order) (*executors.Result
 	if err := strongEnough(p.box.Driver(), o.Driver()); err != nil {
 		return nil, err
 	}
-	job := sandbox.Job{Tenant: o.Ticket.Actor.Tenant, Script: args.Script, Limits: sandbox.Limits{Wall: time.Duration(args.TimeoutSec) * time.Second}}
+	row, _ := catalog.Lookup(o.Type) // it came with a ticket for the type
+	job := sandbox.Job{
+		Tenant: o.Ticket.Actor.Tenant, Queue: row.MaxQueue, Time: row.MaxRun,
+		Script: args.Script, Limits: sandbox.Limits{Wall: time.Duration(args.TimeoutSec) * time.Second},
+	}
 	data, given, err := o.Data(ctx, p.blobs, "/input", args.Input)
 	if err != nil {
 		return nil, err
@@ -63,23 +72,54 @@ func (p python) exec(ctx context.Context, o *executors.Order) (*executors.Result
 	if err := p.keep(ctx, o, args.Script); err != nil {
 		return nil, err
 	}
+	ctx, cancel := inTime(ctx)
+	defer cancel()
 	res, err := p.box.Run(ctx, job)
-	if err != nil {
-		return nil, broken(ctx, err)
+	result, err := p.finish(ctx, o, res, err)
+	return told(result, err, executed(res, in.count()), res.Outcome != "")
+}
+
+// reportTime is what is left of an order's time to report a run that it ends.
+const reportTime = 500 * time.Millisecond
+
+// inTime ends soon before ctx does: after that nobody hears what ran.
+func inTime(ctx context.Context) (context.Context, context.CancelFunc) {
+	end, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
 	}
-	return p.finish(ctx, o, res, in.count())
+	return context.WithDeadline(ctx, end.Add(-reportTime))
+}
+
+// told adds the event of a run to whatever came of its order. It is there for
+// every box that took the script, however its run and its result ended.
+func told(result *executors.Result, err error, event intents.Fact, ran bool) (*executors.Result, error) {
+	if !ran {
+		return result, err
+	}
+	facts := []intents.Fact{event}
+	if err == nil {
+		result.Facts = facts
+		return result, nil
+	}
+	var f *executors.Failure
+	if !errors.As(err, &f) {
+		f = executors.Unavailable("the executor failed; its log says why", err)
+	}
+	f.Facts = facts
+	return nil, f
 }
 
 // finish turns the account of a run into the order's outcome.
-func (p python) finish(ctx context.Context, o *executors.Order, res sandbox.Result, inputRows int) (*executors.Result, error) {
-	facts := []intents.Fact{executed(res, inputRows)}
+func (p python) finish(ctx context.Context, o *executors.Order, res sandbox.Result, err error) (*executors.Result, error) {
+	if err != nil {
+		return nil, broken(err)
+	}
 	if f := failed(res); f != nil {
-		f.Facts = facts
 		return nil, f
 	}
 	doc, f := document(res.Output)
 	if f != nil {
-		f.Facts = facts
 		return nil, f
 	}
 	scope, err := o.Scope()
@@ -90,15 +130,19 @@ func (p python) finish(ctx context.Context, o *executors.Order, res sandbox.Resu
 	if err != nil {
 		return nil, err
 	}
-	return &executors.Result{Value: catalog.ExecPythonResult{Output: output, Reference: ref}, Facts: facts}, nil
+	return &executors.Result{Value: catalog.ExecPythonResult{Output: output, Reference: ref}}, nil
 }
 
 // broken is a run without a result: the box or the input failed, not the
-// script. It had no effect.
-func broken(ctx context.Context, err error) error {
+// script, or it was ended from outside. It had no effect.
+func broken(err error) error {
 	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
+	case errors.Is(err, sandbox.ErrClosed), errors.Is(err, context.Canceled):
+		return executors.Fail(intents.Abandoned, "the executor is stopping")
+	case errors.Is(err, sandbox.ErrBusy):
+		return executors.Fail(intents.ExecutorTimeout, "too many scripts wait for their turn: it was not started; send it again later")
+	case errors.Is(err, context.DeadlineExceeded):
+		return executors.Fail(intents.ExecutorTimeout, "it did not end in its time, the start of its box included")
 	case errors.Is(err, sandbox.ErrScript):
 		return executors.Fail(intents.MalformedArgs, "the script is larger than the sandbox takes")
 	case errors.Is(err, sandbox.ErrInputSize):

@@ -95,7 +95,11 @@ func TestExecOverFile(t *testing.T) {
 	if ms, ok := fact["duration_ms"].(float64); !ok || ms <= 0 {
 		t.Errorf("duration %v", fact["duration_ms"])
 	}
+	if _, ok := fact["queued_ms"].(float64); !ok {
+		t.Errorf("waited %v", fact["queued_ms"])
+	}
 	delete(fact, "duration_ms")
+	delete(fact, "queued_ms")
 	want := map[string]any{
 		"script_hash": intents.Digest([]byte(script)), "driver": box.Driver(), "python": box.Python(), "exit_code": 0.0,
 		"input_rows": 3000.0, "output_rows": 3.0, "input_bytes": float64(file.Size), "output_bytes": 16.0,

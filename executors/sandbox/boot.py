@@ -3,7 +3,9 @@
 fd 3: u32 script length, script, u8 has input, chunks of (u32 length, bytes)
 ended by a zero length; all integers big-endian. EOF before the first byte
 means that the worker is no longer wanted.
-fd 4: b"R" when ready, then at most one report: a kind byte and text.
+fd 4: b"R" when ready; b"G" when script and input are stored, or a report that
+they could not be (b"I" and text). Then the script goes on, and what comes after
+is under its control: at most one report, a kind byte and text.
 """
 
 import posix as os  # the os module proper costs a millisecond more
@@ -176,6 +178,7 @@ def boot():
         __import__(name)
     os.write(4, b"R")
     script, path = receive()
+    os.write(4, b"G")
     leave(run(script, path))
 
 

@@ -27,6 +27,9 @@ const (
 	reportMax = 16 << 10
 )
 
+// errBuild: the box ended before there was a Python in it, so no script ran.
+var errBuild = errors.New("build box")
+
 // Box is one Python process in its finished sandbox. It takes one script.
 type Box struct {
 	proc   *os.Process
@@ -133,9 +136,9 @@ func (b *Box) awaitReady(ctx context.Context) error {
 	stderr, _ := io.ReadAll(io.LimitReader(b.errs, reportMax))
 	said := append(first[:n], rest...)
 	if f, ok := spawn.ParseFailure(said); ok {
-		return fmt.Errorf("build box: %w", b.explain(f))
+		return fmt.Errorf("%w: %w", errBuild, b.explain(f))
 	}
-	return fmt.Errorf("build box: %s", strings.TrimSpace(fmt.Sprintf("%s %s (%v)", said, stderr, b.state)))
+	return fmt.Errorf("%w: %s", errBuild, strings.TrimSpace(fmt.Sprintf("%s %s (%v)", said, stderr, b.state)))
 }
 
 // cut ends reading after the grace: the process is gone, and whoever still holds

@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,27 +78,35 @@ func decide(rules map[uint32]rule, nr uint32, args [6]uint64) uint32 {
 	if len(r.any) == 0 {
 		return r.action
 	}
-	for _, all := range r.any {
-		holds := true
-		for _, c := range all {
+	switch allowed, done := meets(r.any, args), meets(r.done, args); {
+	case allowed && done:
+		return ^uint32(0) // which of the two is not left to their order
+	case allowed:
+		return r.action
+	case done:
+		return actDone
+	}
+	return actDeny
+}
+
+// meets reports whether all checks of an alternative hold.
+func meets(any [][]check, args [6]uint64) bool {
+	return slices.ContainsFunc(any, func(all []check) bool {
+		return !slices.ContainsFunc(all, func(c check) bool {
 			v := uint32(args[c.arg])
 			if c.high {
 				v = uint32(args[c.arg] >> 32)
 			}
-			holds = holds && v&c.mask == c.want
-		}
-		if holds {
-			return r.action
-		}
-	}
-	return actDeny
+			return v&c.mask != c.want
+		})
+	})
 }
 
 // near are arguments that meet an alternative of r, and some that just do not:
 // for each check one more bit, in the half that is looked at and in the other.
 func near(r rule) [][6]uint64 {
 	var list [][6]uint64
-	for _, all := range r.any {
+	for _, all := range slices.Concat(r.any, r.done) {
 		var meets [6]uint64
 		for _, c := range all {
 			shift := 0

@@ -9,16 +9,19 @@ import (
 // Errors of Run that the caller can act on. Everything the script itself does
 // wrong is an Outcome, not an error.
 var (
-	ErrClosed    = errors.New("sandbox is closed")
 	ErrScript    = errors.New("script is larger than 1 MiB")
 	ErrInputSize = errors.New("input does not fit its scratch space")
 )
 
 // Job is one script and the data it works on.
 type Job struct {
-	// Tenant takes turns with others where runs have to wait; otherwise it makes
-	// no difference.
+	// Tenant takes turns with others where runs have to wait, and never has all
+	// places; otherwise it makes no difference.
 	Tenant string
+
+	// Queue is how long the run may wait for its turn, and Time how long it may
+	// take from then on, the start of its box included; 0: as long as the context.
+	Queue, Time time.Duration
 
 	// Script is Python source, at most 1 MiB. It finds the path of its input in
 	// the variable input_file (None without Input) and prints its result. It has
@@ -51,6 +54,10 @@ const (
 	Policy          Outcome = "policy"           // killed for a system call no script has reason to make
 	Crash           Outcome = "crash"            // ended by another signal
 	ScriptError     Outcome = "script_error"     // uncaught exception or non-zero exit status
+
+	// Run has an error beside these.
+	Canceled Outcome = "canceled" // ended from outside, by its context or with the sandbox
+	NoInput  Outcome = "no_input" // the input could not be read or stored: the script did not begin
 )
 
 // Limit names what a run was ended for.
@@ -87,6 +94,7 @@ type Result struct {
 	ScriptSHA256 string        // hex
 	Driver       string        // name of the driver that held the box
 	Python       string        // version, as in 3.11.2
+	Queued       time.Duration // wait for its turn
 	Duration     time.Duration // wall time from hand-over to end
 	CPU          time.Duration // of the whole box, its start included
 	ExitCode     int           // -1 if ended by a signal

@@ -2,82 +2,123 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 )
 
-// queue bounds how many runs there are at one time. Those that wait are served
-// in turns by tenant, so that a tenant with a thousand scripts delays another's
-// first one by one run, not by a thousand.
+// Errors of Run about a turn that did not come. No box was started.
+var (
+	ErrClosed = errors.New("sandbox is closed")
+	ErrBusy   = errors.New("too many runs wait for their turn")
+)
+
+// maxWaiting is how many runs of one tenant may wait: more would take longer than
+// anybody waits, and each holds its order and its input meanwhile.
+const maxWaiting = 64
+
+// queue bounds how many runs there are at one time. No tenant has all of them, so
+// that another's first one finds a place or waits for the end of one run. Those
+// that wait are served in turns by tenant, so that a tenant with a thousand
+// scripts delays another's by one run, not by a thousand.
 type queue struct {
-	size    int
-	mu      sync.Mutex
+	size  int
+	share int // the most that one tenant may have
+
+	mu      sync.Mutex // guards what follows
 	free    int
+	stopped bool                 // nobody is admitted any more
+	running map[string]int       // by tenant; none is 0
 	waiting map[string][]*ticket // by tenant, oldest first; none is empty
 	turn    []string             // tenants that wait, next first
 }
 
-// ticket is one run that waits; admitted is closed when its turn comes.
-type ticket struct{ admitted chan struct{} }
+// ticket is one run that waits. It gets one answer: nil when its turn comes.
+type ticket struct{ answer chan error }
 
 func newQueue(size int) *queue {
-	return &queue{size: size, free: size, waiting: map[string][]*ticket{}}
+	return &queue{size: size, share: max(1, size-1), free: size, running: map[string]int{}, waiting: map[string][]*ticket{}}
 }
 
-// enter returns when a run of tenant may begin, or with ctx's error. Without an
-// error, leave must follow.
+// enter returns when a run of tenant may begin, or with ctx's error, ErrBusy or
+// ErrClosed. Without an error, leave must follow.
 func (q *queue) enter(ctx context.Context, tenant string) error {
-	q.mu.Lock()
-	if q.free > 0 { // then nobody waits
-		q.free--
-		q.mu.Unlock()
-		return nil
+	t, err := q.begin(tenant)
+	if t == nil || err != nil {
+		return err
 	}
-	t := &ticket{make(chan struct{})}
-	if len(q.waiting[tenant]) == 0 {
-		q.turn = append(q.turn, tenant)
-	}
-	q.waiting[tenant] = append(q.waiting[tenant], t)
-	q.mu.Unlock()
 	select {
-	case <-t.admitted:
-		return nil
+	case err := <-t.answer:
+		return err
 	case <-ctx.Done():
 	}
-	if !q.withdraw(tenant, t) {
-		q.leave() // admitted in the same moment
+	if !q.withdraw(tenant, t) && <-t.answer == nil {
+		q.leave(tenant) // admitted in the same moment
 	}
 	return ctx.Err()
 }
 
-// running is the number of runs under way.
-func (q *queue) running() int {
+// begin admits a run at once, or gives it a ticket.
+func (q *queue) begin(tenant string) (*ticket, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.stopped:
+		return nil, ErrClosed
+	case q.free > 0 && q.running[tenant] < q.share: // then nobody waits who could go first
+		q.admit(tenant)
+		return nil, nil
+	case len(q.waiting[tenant]) >= maxWaiting:
+		return nil, ErrBusy
+	}
+	t := &ticket{make(chan error, 1)}
+	if len(q.waiting[tenant]) == 0 {
+		q.turn = append(q.turn, tenant)
+	}
+	q.waiting[tenant] = append(q.waiting[tenant], t)
+	return t, nil
+}
+
+// admit counts a run in. The caller holds mu.
+func (q *queue) admit(tenant string) {
+	q.free--
+	q.running[tenant]++
+}
+
+// inUse is the number of runs under way.
+func (q *queue) inUse() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.size - q.free
 }
 
 // leave ends a run and admits the next.
-func (q *queue) leave() {
+func (q *queue) leave(tenant string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.turn) == 0 {
-		q.free++
+	q.free++
+	if q.running[tenant]--; q.running[tenant] == 0 {
+		delete(q.running, tenant)
+	}
+	// Those before it in turn have all that they may: they keep their places.
+	i := slices.IndexFunc(q.turn, func(name string) bool { return q.running[name] < q.share })
+	if i < 0 {
 		return
 	}
-	tenant := q.turn[0]
-	q.turn = q.turn[1:]
-	list := q.waiting[tenant]
-	close(list[0].admitted)
+	next := q.turn[i]
+	q.turn = slices.Delete(q.turn, i, i+1)
+	list := q.waiting[next]
+	q.admit(next)
+	list[0].answer <- nil
 	if len(list) == 1 {
-		delete(q.waiting, tenant)
+		delete(q.waiting, next)
 		return
 	}
-	q.waiting[tenant] = list[1:]
-	q.turn = append(q.turn, tenant)
+	q.waiting[next] = list[1:]
+	q.turn = append(q.turn, next)
 }
 
-// withdraw removes a ticket; false: it was admitted.
+// withdraw removes a ticket; false: it has its answer.
 func (q *queue) withdraw(tenant string, t *ticket) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -93,4 +134,18 @@ func (q *queue) withdraw(tenant string, t *ticket) bool {
 	delete(q.waiting, tenant)
 	q.turn = slices.DeleteFunc(q.turn, func(name string) bool { return name == tenant })
 	return true
+}
+
+// stop refuses everybody who waits and whoever comes.
+func (q *queue) stop() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.stopped = true
+	for _, list := range q.waiting {
+		for _, t := range list {
+			t.answer <- ErrClosed
+		}
+	}
+	clear(q.waiting)
+	q.turn = nil
 }

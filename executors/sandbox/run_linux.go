@@ -12,7 +12,6 @@ import (
 	"io"
 	"os"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -29,8 +28,10 @@ const feedPipe = 1 << 20
 // Run hands job to the box, waits for its end and closes the box. The limits
 // are those that the box was built with.
 //
-// An error means that there is no result: ctx ended, the input could not be
-// read or did not fit, or the box was broken or could not be built.
+// An error means that the script did not come to an end of its own: ctx ended, the
+// input could not be read or did not fit, or the box was broken or could not be
+// built. If the box had taken the script by then, the result is an account of what
+// there was, with Outcome Canceled, NoInput or Crash; else it is empty.
 func (b *Box) Run(ctx context.Context, job Job) (res Result, err error) {
 	defer func() { err = errors.Join(err, b.Close()) }()
 	end := &ending{kill: b.kill}
@@ -43,21 +44,25 @@ func (b *Box) Run(ctx context.Context, job Job) (res Result, err error) {
 	var feeder sync.WaitGroup
 	feeder.Go(func() {
 		if sent, feedErr = feed(b.feed, job); feedErr != nil {
-			end.by(aborted)
+			end.by(NoInput)
 		}
 		b.feed.Close()
 	})
 	if err := b.awaitReady(ctx); err != nil {
 		b.Close()
 		feeder.Wait()
-		if end.reason() == aborted {
-			err = fmt.Errorf("read input: %w", feedErr)
+		switch {
+		case end.reason() == NoInput:
+			return b.account(job, noInput, Result{ExitCode: -1}), fmt.Errorf("read input: %w", feedErr)
+		case errors.Is(err, errBuild):
+			return Result{}, err
 		}
-		return Result{}, err
+		// It may have begun in the moment in which nobody waited any more.
+		return b.account(job, canceled, Result{ExitCode: -1}), err
 	}
 
 	start := time.Now()
-	stopCtx := context.AfterFunc(ctx, func() { end.by(canceled) })
+	stopCtx := context.AfterFunc(ctx, func() { end.by(Canceled) })
 	defer stopCtx()
 	wall := time.AfterFunc(b.limits.Wall, func() { end.by(Timeout) })
 	defer wall.Stop()
@@ -76,27 +81,32 @@ func (b *Box) Run(ctx context.Context, job Job) (res Result, err error) {
 	readers.Wait()
 	feeder.Wait()
 
-	why := end.reason()
-	switch {
-	case why == canceled:
-		return Result{}, ctx.Err()
-	case why == aborted:
-		return Result{}, fmt.Errorf("read input: %w", feedErr)
-	}
 	if b.waitErr != nil {
-		return Result{}, nil // Close tells
+		return b.account(job, verdict{outcome: Crash}, Result{Duration: duration, ExitCode: -1}), nil // Close tells
 	}
 	ended := b.ended()
-	verdict := judge(why, ended, report.kept, b.limits)
-	if verdict.input {
-		return Result{}, fmt.Errorf("%w: %s", ErrInputSize, verdict.text)
+	verdict := judge(end.reason(), ended, report.kept, b.limits)
+	switch verdict.outcome {
+	case Canceled:
+		err = ctx.Err()
+	case NoInput:
+		err = fmt.Errorf("%w: %s", ErrInputSize, verdict.text)
+		if feedErr != nil {
+			err = fmt.Errorf("read input: %w", feedErr)
+		}
+	default:
 	}
+	return b.account(job, verdict, Result{
+		Output: out.kept, Duration: duration, CPU: ended.cpu, ExitCode: ended.code, InputBytes: sent,
+	}), err
+}
+
+// account completes a result with what was run, and in what.
+func (b *Box) account(job Job, v verdict, res Result) Result {
 	sum := sha256.Sum256([]byte(job.Script))
-	return Result{
-		Outcome: verdict.outcome, Limit: verdict.limit, Output: out.kept, Error: verdict.text, ScriptSHA256: hex.EncodeToString(sum[:]),
-		Driver: b.driver, Python: b.python, Duration: duration,
-		CPU: ended.cpu, ExitCode: ended.code, InputBytes: sent,
-	}, nil
+	res.Outcome, res.Limit, res.Error = v.outcome, v.limit, v.text
+	res.ScriptSHA256, res.Driver, res.Python = hex.EncodeToString(sum[:]), b.driver, b.python
+	return res
 }
 
 // widen lets a pipe hold more. It is refused where the user has many, and then
@@ -139,12 +149,6 @@ func feed(w io.Writer, job Job) (int64, error) {
 		}
 	}
 }
-
-// Reasons of the parent that are not outcomes.
-const (
-	canceled Outcome = "canceled" // ctx ended
-	aborted  Outcome = "aborted"  // Input failed
-)
 
 // ending keeps the first reason for which the parent ends a run.
 type ending struct {
@@ -215,86 +219,4 @@ func (c *capture) add(p []byte) {
 		c.budget.spend(len(p))
 	}
 	c.kept = append(c.kept, p[:min(int64(len(p)), c.max-int64(len(c.kept)))]...)
-}
-
-// reported are the limits that a script meets as an exception, by the kind under
-// which boot.py reports that.
-var reported = map[byte]Limit{'S': ScratchLimit, 'D': FilesLimit, 'T': ThreadsLimit}
-
-// verdict is how a run ended, from evidence that is all but why under the
-// control of the script.
-type verdict struct {
-	outcome Outcome
-	limit   Limit
-	text    string
-	input   bool // boot.py could not store the input
-}
-
-// end is how a process ended.
-type end struct {
-	code   int            // -1 if ended by a signal
-	signal syscall.Signal // 0: none
-	cpu    time.Duration
-	// foreign: cpu is not that of the script, and nothing but its limit kills it.
-	foreign bool
-}
-
-// ended reads the state of a process that ended.
-func (b *Box) ended() end {
-	e := end{code: b.state.ExitCode(), cpu: b.state.UserTime() + b.state.SystemTime()}
-	if status, ok := b.state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		e.signal = status.Signal()
-	}
-	const first, last = 129, 128 + 64
-	e.foreign = b.shell
-	if b.shell && e.code >= first && e.code <= last {
-		e.code, e.signal = -1, syscall.Signal(e.code-128)
-	}
-	return e
-}
-
-// judge labels the end of a run: the parent's own reason first, then the
-// signal, then what boot.py reported.
-func judge(why Outcome, e end, report []byte, l Limits) verdict {
-	switch why {
-	case Timeout:
-		return verdict{outcome: Timeout, limit: WallLimit, text: fmt.Sprintf("ended after %s", l.Wall)}
-	case OversizedOutput:
-		return verdict{outcome: OversizedOutput, limit: OutputLimit, text: fmt.Sprintf("more than %d bytes of output", l.Output)}
-	default: // it ended by itself
-	}
-	if e.signal != 0 {
-		return judgeSignal(e, l)
-	}
-	var kind byte
-	if len(report) > 0 {
-		kind, report = report[0], report[1:]
-	}
-	switch {
-	case kind == 'I':
-		return verdict{input: true, text: string(report)}
-	case kind == 'M':
-		return verdict{outcome: Memory, limit: MemoryLimit, text: string(report)}
-	case kind == 'E' || reported[kind] != NoLimit:
-		return verdict{outcome: ScriptError, limit: reported[kind], text: string(report)}
-	case e.code != 0:
-		return verdict{outcome: ScriptError, text: fmt.Sprintf("exit status %d", e.code)}
-	}
-	return verdict{outcome: OK}
-}
-
-func judgeSignal(e end, l Limits) verdict {
-	sig := e.signal
-	switch {
-	case sig == sigPolicy:
-		return verdict{outcome: Policy, text: "forbidden system call"}
-	// The kernel enforces the limit on sampled ticks but reports exact time,
-	// which on a busy or virtual machine can be far less. Half is a safe sign:
-	// the other SIGKILL that is not ours comes from the memory killer.
-	case sig == sigCPU || sig == syscall.SIGKILL && (e.foreign || e.cpu >= l.CPU/2):
-		return verdict{outcome: Timeout, limit: CPULimit, text: fmt.Sprintf("used %s of processor time", l.CPU)}
-	case sig == syscall.SIGKILL:
-		return verdict{outcome: Memory, limit: MemoryLimit, text: "killed by the kernel"}
-	}
-	return verdict{outcome: Crash, text: "signal: " + sig.String()}
 }

@@ -30,7 +30,11 @@ type Sandbox struct {
 
 	mu     sync.Mutex
 	closed bool           // guarded by mu; no run begins after it is set
+	gone   bool           // guarded by mu; Close was called
 	runs   sync.WaitGroup // Add under mu
+
+	cut    context.Context // ends when runs have to
+	cutOff context.CancelFunc
 }
 
 // Open prepares the runtime (some seconds the first time, then one start of
@@ -51,6 +55,7 @@ func Open(ctx context.Context, cfg Config) (*Sandbox, error) {
 	}
 	profile := Profile{Limits: cfg.Limits, Room: cfg.Limits.Scratch, Preload: cfg.Preload}
 	s := &Sandbox{cfg: cfg, driver: driver, host: h, queue: newQueue(cfg.Concurrency)}
+	s.cut, s.cutOff = context.WithCancel(context.WithoutCancel(ctx))
 	s.pool = newPool(driver, profile, cfg.Workers, s.busy) //nolint:contextcheck // workers wait longer than Open
 	return s, nil
 }
@@ -91,9 +96,11 @@ func (s *Sandbox) Driver() string { return s.driver.Name() }
 func (s *Sandbox) Python() string { return s.host.runtime.image.Python }
 
 // Run runs one job and returns what became of it. It waits while Concurrency
-// runs are under way; tenants that wait take turns. Whatever the script does is in the Result; an error
-// means that there is none: ErrScript, ErrInputSize, ErrClosed, the error of
-// ctx or of the input, or a box that could not be built.
+// runs are under way, or all but one of them are of its tenant; tenants that wait
+// take turns. Whatever the script does is in the Result; an error means that it did
+// not come to an end: ErrScript, ErrInputSize, ErrBusy, ErrClosed, the error of ctx
+// or of the input, or a box that could not be built. If a box had taken the script,
+// the Result has an Outcome then too.
 func (s *Sandbox) Run(ctx context.Context, job Job) (Result, error) {
 	if len(job.Script) > maxScript {
 		return Result{}, ErrScript
@@ -111,16 +118,56 @@ func (s *Sandbox) Run(ctx context.Context, job Job) (Result, error) {
 	s.mu.Unlock()
 	defer s.runs.Done()
 
-	if err := s.queue.enter(ctx, job.Tenant); err != nil {
+	queued, err := s.await(ctx, job)
+	if err != nil {
 		return Result{}, err
 	}
 	defer func() {
-		s.queue.leave()
+		s.queue.leave(job.Tenant)
 		s.pool.refill()
 	}()
+	ctx, cancel := s.bound(ctx, job.Time)
+	defer cancel()
+	res, err := s.box(ctx, profile, job)
+	res.Queued = queued
+	if s.cut.Err() != nil && errors.Is(err, context.Canceled) {
+		err = ErrClosed
+	}
+	return res, err
+}
+
+// await returns when the turn of job has come, and how long that took.
+func (s *Sandbox) await(ctx context.Context, job Job) (time.Duration, error) {
+	start, wait := time.Now(), ctx
+	if job.Queue > 0 {
+		var cancel context.CancelFunc
+		wait, cancel = context.WithTimeout(ctx, job.Queue)
+		defer cancel()
+	}
+	err := s.queue.enter(wait, job.Tenant)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		err = ErrBusy
+	}
+	return time.Since(start), err
+}
+
+// bound is the context of a run that has its turn.
+func (s *Sandbox) bound(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	unbind := context.AfterFunc(s.cut, cancel)
+	if d == 0 {
+		return ctx, func() { unbind(); cancel() }
+	}
+	ctx, timeout := context.WithTimeout(ctx, d)
+	return ctx, func() { unbind(); timeout(); cancel() }
+}
+
+// box runs job in a waiting box, or in a new one.
+func (s *Sandbox) box(ctx context.Context, profile Profile, job Job) (Result, error) {
 	box := s.pool.take(profile)
 	warm := box != nil
 	if !warm {
+		var err error
 		if box, err = s.driver.Start(profile); err != nil {
 			return Result{}, err
 		}
@@ -130,8 +177,12 @@ func (s *Sandbox) Run(ctx context.Context, job Job) (Result, error) {
 	return res, err
 }
 
-// busy reports whether there are runs for all processors.
-func (s *Sandbox) busy() bool { return s.queue.running() >= runtime.NumCPU() }
+// busy reports whether there are runs for all processors, or no more to come.
+func (s *Sandbox) busy() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed || s.queue.inUse() >= runtime.NumCPU()
+}
 
 // WaitWarm returns when all prewarmed workers wait for a script, or with ctx's
 // error.
@@ -157,16 +208,29 @@ func (s *Sandbox) profile(job Job) (Profile, error) {
 	return p, nil
 }
 
+// Stop starts no more boxes: who waits for a turn, and whoever comes, gets
+// ErrClosed. The runs under way have grace to end; then they are ended, also with
+// ErrClosed. It does not wait; Close does.
+func (s *Sandbox) Stop(grace time.Duration) {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.queue.stop()
+	time.AfterFunc(grace, s.cutOff)
+}
+
 // Close waits for the runs under way, ends the waiting workers and removes
 // the scratch directories. The runtime stays for the next Open.
 func (s *Sandbox) Close() error {
 	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
+	s.closed = true
+	again := s.gone
+	s.gone = true
+	s.mu.Unlock()
+	if again {
 		return nil
 	}
-	s.closed = true
-	s.mu.Unlock()
 	s.runs.Wait()
+	s.cutOff()
 	return errors.Join(s.pool.close(), s.host.close())
 }

@@ -5,6 +5,7 @@ package sandbox
 import (
 	"context"
 	"errors"
+	"time"
 )
 
 var errPlatform = errors.New("sandbox: scripts run on Linux only; use a Linux machine or container")
@@ -29,6 +30,9 @@ func (*Sandbox) Run(context.Context, Job) (Result, error) { return Result{}, err
 
 // WaitWarm fails on this platform.
 func (*Sandbox) WaitWarm(context.Context) error { return errPlatform }
+
+// Stop does nothing on this platform.
+func (*Sandbox) Stop(time.Duration) {}
 
 // Close does nothing on this platform.
 func (*Sandbox) Close() error { return nil }

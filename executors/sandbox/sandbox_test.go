@@ -28,7 +28,7 @@ func TestRunResult(t *testing.T) {
 				if res.Duration <= 0 || res.CPU <= 0 {
 					t.Errorf("incomplete account: %+v", res)
 				}
-				res.Duration, res.CPU, res.Warm = 0, 0, false
+				res.Queued, res.Duration, res.CPU, res.Warm = 0, 0, 0, false
 				if diff := cmp.Diff(want, res); diff != "" {
 					t.Error(diff)
 				}

@@ -25,10 +25,12 @@ type check struct {
 }
 
 // rule decides one system call: if all checks of any alternative hold, or if
-// there are none, then action; otherwise EPERM.
+// there are none, then action; if those of an alternative of done hold, success
+// without effect; otherwise EPERM. What any and done admit does not overlap.
 type rule struct {
 	nr     uint32
 	any    [][]check
+	done   [][]check
 	action uint32
 }
 
@@ -206,20 +208,26 @@ func (r rule) compile() ([]unix.SockFilter, error) {
 	if len(r.any) == 0 {
 		return []unix.SockFilter{give(r.action)}, nil
 	}
-	var body []unix.SockFilter
-	for _, all := range r.any {
-		alternative := []unix.SockFilter{give(r.action)}
-		for _, c := range slices.Backward(all) {
-			alternative = append(c.compile(len(alternative)), alternative...)
-		}
-		body = append(body, alternative...)
-	}
-	body = append(body, give(actDeny))
+	body := slices.Concat(alternatives(r.any, r.action), alternatives(r.done, actDone), []unix.SockFilter{give(actDeny)})
 	// A jump in classic BPF reaches 255 instructions.
 	if len(body) > 255 {
 		return nil, fmt.Errorf("seccomp: rule for call %d is too long", r.nr)
 	}
 	return body, nil
+}
+
+// alternatives give action where all checks of one of them hold, and else go on
+// behind.
+func alternatives(any [][]check, action uint32) []unix.SockFilter {
+	var body []unix.SockFilter
+	for _, all := range any {
+		one := []unix.SockFilter{give(action)}
+		for _, c := range slices.Backward(all) {
+			one = append(c.compile(len(one)), one...)
+		}
+		body = append(body, one...)
+	}
+	return body
 }
 
 // compile gives the instructions for c, which skip the next ones if it fails.

@@ -19,7 +19,7 @@ const (
 	archGetFS = 0x1003
 )
 
-var archByArgument = []rule{{unix.SYS_ARCH_PRCTL, equals(0, archSetFS, archGetFS), actAllow}}
+var archByArgument = []rule{{nr: unix.SYS_ARCH_PRCTL, action: actAllow, any: equals(0, archSetFS, archGetFS)}}
 
 var archPretended = []uint32{
 	unix.SYS_CHMOD, unix.SYS_CHOWN, unix.SYS_LCHOWN, unix.SYS_UTIME, unix.SYS_UTIMES, unix.SYS_FUTIMESAT,

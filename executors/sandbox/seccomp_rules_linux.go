@@ -12,6 +12,12 @@ import (
 // answered without effect, and those that end the process. Not named and so
 // refused: every socket, fork, ptrace and its kin, mounts, namespaces, SysV and
 // POSIX IPC, epoll, inotify, memfd, set*id, scheduling and priority setters.
+//
+// Boxes share the files of the runtime and the kernel, so a call by which one
+// leaves a mark that another can read is a channel between tenants. Hence no
+// locks, no futexes on shared pages but to wait, nothing that tells what the page
+// cache holds (fadvise64, mincore, cachestat, RWF_NOWAIT), and nothing that counts
+// the memory, threads or disk of the machine (sysinfo, statfs).
 func seccompRules(pid int) []rule {
 	var rules []rule
 	for _, nr := range slices.Concat(allowed, archAllowed) {
@@ -38,23 +44,22 @@ func seccompRules(pid int) []rule {
 // the mount tree and Landlock decide.
 var allowed = []uint32{
 	unix.SYS_READ, unix.SYS_WRITE, unix.SYS_READV, unix.SYS_WRITEV, unix.SYS_PREAD64, unix.SYS_PWRITE64,
-	unix.SYS_PREADV, unix.SYS_PWRITEV, unix.SYS_PREADV2, unix.SYS_LSEEK, unix.SYS_CLOSE, unix.SYS_CLOSE_RANGE,
+	unix.SYS_PREADV, unix.SYS_PWRITEV, unix.SYS_LSEEK, unix.SYS_CLOSE, unix.SYS_CLOSE_RANGE,
 	unix.SYS_FSTAT, unix.SYS_STATX, unix.SYS_OPENAT, unix.SYS_FACCESSAT, unix.SYS_FACCESSAT2, unix.SYS_READLINKAT,
 	unix.SYS_GETDENTS64, unix.SYS_GETCWD, unix.SYS_CHDIR, unix.SYS_FCHDIR, unix.SYS_UMASK,
 	unix.SYS_UNLINKAT, unix.SYS_MKDIRAT, unix.SYS_RENAMEAT, unix.SYS_RENAMEAT2,
-	unix.SYS_FTRUNCATE, unix.SYS_TRUNCATE, unix.SYS_FALLOCATE, unix.SYS_FSYNC, unix.SYS_FDATASYNC, unix.SYS_FLOCK,
-	unix.SYS_STATFS, unix.SYS_FSTATFS, unix.SYS_SENDFILE, unix.SYS_COPY_FILE_RANGE, unix.SYS_FADVISE64,
+	unix.SYS_FTRUNCATE, unix.SYS_TRUNCATE, unix.SYS_FALLOCATE, unix.SYS_FSYNC, unix.SYS_FDATASYNC,
+	unix.SYS_SENDFILE, unix.SYS_COPY_FILE_RANGE,
 	unix.SYS_DUP, unix.SYS_DUP3, unix.SYS_PIPE2, unix.SYS_PPOLL, unix.SYS_PSELECT6,
-	unix.SYS_BRK, unix.SYS_MUNMAP, unix.SYS_MREMAP, unix.SYS_MINCORE, unix.SYS_MSYNC,
-	unix.SYS_FUTEX, unix.SYS_SET_ROBUST_LIST, unix.SYS_SET_TID_ADDRESS, unix.SYS_RSEQ,
+	unix.SYS_BRK, unix.SYS_MUNMAP, unix.SYS_MREMAP, unix.SYS_MSYNC,
+	unix.SYS_SET_TID_ADDRESS, unix.SYS_RSEQ,
 	unix.SYS_SCHED_YIELD, unix.SYS_SCHED_GET_PRIORITY_MAX, unix.SYS_SCHED_GET_PRIORITY_MIN, unix.SYS_GETCPU,
 	unix.SYS_RT_SIGACTION, unix.SYS_RT_SIGPROCMASK, unix.SYS_RT_SIGRETURN, unix.SYS_RT_SIGPENDING,
 	unix.SYS_RT_SIGTIMEDWAIT, unix.SYS_RT_SIGSUSPEND, unix.SYS_SIGALTSTACK, unix.SYS_RESTART_SYSCALL,
-	unix.SYS_GETITIMER, unix.SYS_SETITIMER, unix.SYS_NANOSLEEP, unix.SYS_CLOCK_NANOSLEEP,
-	unix.SYS_CLOCK_GETTIME, unix.SYS_CLOCK_GETRES, unix.SYS_GETTIMEOFDAY, unix.SYS_TIMES,
+	unix.SYS_GETITIMER, unix.SYS_SETITIMER, unix.SYS_NANOSLEEP, unix.SYS_GETTIMEOFDAY, unix.SYS_TIMES,
 	unix.SYS_GETPID, unix.SYS_GETPPID, unix.SYS_GETTID,
 	unix.SYS_GETUID, unix.SYS_GETEUID, unix.SYS_GETGID, unix.SYS_GETEGID, unix.SYS_GETRESUID, unix.SYS_GETRESGID,
-	unix.SYS_GETGROUPS, unix.SYS_GETRUSAGE, unix.SYS_UNAME, unix.SYS_SYSINFO, unix.SYS_GETRANDOM,
+	unix.SYS_GETGROUPS, unix.SYS_GETRUSAGE, unix.SYS_UNAME, unix.SYS_GETRANDOM,
 	unix.SYS_WAIT4, unix.SYS_WAITID, unix.SYS_EXIT, unix.SYS_EXIT_GROUP,
 	// Needed once, for Python itself; the loader is the one file Landlock lets
 	// be executed.
@@ -66,12 +71,18 @@ var allowed = []uint32{
 // them, so under the landlock driver they would reach files of the same user.
 var pretended = []uint32{
 	unix.SYS_FCHMOD, unix.SYS_FCHMODAT, unix.SYS_FCHMODAT2, unix.SYS_FCHOWN, unix.SYS_FCHOWNAT, unix.SYS_UTIMENSAT,
+	// A lock has nobody to keep out: the box is one process, and what it shares
+	// with others it can only read.
+	unix.SYS_FLOCK,
 }
 
 // absent have an older equivalent that libc takes when told ENOSYS, one whose
 // arguments a filter can see.
 var absent = []uint32{
 	unix.SYS_CLONE3, unix.SYS_OPENAT2, unix.SYS_MEMFD_CREATE, unix.SYS_EPOLL_PWAIT2,
+	// At the end of a thread the kernel wakes who waits at a word of this list, on
+	// a shared page too.
+	unix.SYS_SET_ROBUST_LIST,
 }
 
 // unsupported are features of a file system that callers do without if told
@@ -109,41 +120,69 @@ const (
 	fioclex  = 0x5451
 )
 
+// Operations of futex, from linux/futex.h.
+const (
+	futexWait       = 0
+	futexWaitBitset = 9
+	futexPrivate    = 128
+	futexRealtime   = 256
+)
+
+// fewClocks are the clocks 0 to 15.
+var fewClocks = [][]check{{bits(0, all32&^15, 0)}}
+
 func byArgument(pid uint32) []rule {
 	return []rule{
 		// Threads, not processes, and in the namespaces there are.
-		{unix.SYS_CLONE, [][]check{{bits(0, unix.CLONE_THREAD|cloneNewNS, unix.CLONE_THREAD)}}, actAllow},
+		{nr: unix.SYS_CLONE, action: actAllow, any: [][]check{{bits(0, unix.CLONE_THREAD|cloneNewNS, unix.CLONE_THREAD)}}},
 		// Executable memory comes from files only and is never writable.
-		{unix.SYS_MMAP, [][]check{
+		{nr: unix.SYS_MMAP, action: actAllow, any: [][]check{
 			{bits(2, unix.PROT_EXEC, 0)},
 			{bits(2, unix.PROT_EXEC|unix.PROT_WRITE, unix.PROT_EXEC), bits(3, unix.MAP_ANONYMOUS, 0)},
-		}, actAllow},
-		{unix.SYS_MPROTECT, [][]check{{bits(2, unix.PROT_EXEC, 0)}}, actAllow},
-		{unix.SYS_MADVISE, equals(2, unix.MADV_NORMAL, unix.MADV_RANDOM, unix.MADV_SEQUENTIAL, unix.MADV_WILLNEED,
-			unix.MADV_DONTNEED, unix.MADV_FREE, unix.MADV_HUGEPAGE, unix.MADV_NOHUGEPAGE), actAllow},
+		}},
+		{nr: unix.SYS_MPROTECT, action: actAllow, any: [][]check{{bits(2, unix.PROT_EXEC, 0)}}},
+		{nr: unix.SYS_MADVISE, action: actAllow, any: equals(2, unix.MADV_NORMAL, unix.MADV_RANDOM, unix.MADV_SEQUENTIAL, unix.MADV_WILLNEED,
+			unix.MADV_DONTNEED, unix.MADV_FREE, unix.MADV_NOHUGEPAGE)},
 		// So not TIOCSTI and TIOCLINUX, which type into a terminal.
-		{unix.SYS_IOCTL, equals(1, unix.TCGETS, fioclex, fionclex, fionread, fionbio,
-			unix.TIOCGWINSZ), actAllow},
+		{nr: unix.SYS_IOCTL, action: actAllow, any: equals(1, unix.TCGETS, fioclex, fionclex, fionread, fionbio,
+			unix.TIOCGWINSZ)},
 		// So not F_SETOWN and F_SETSIG, by which the kernel would signal for
-		// us, nor F_SETPIPE_SZ, leases and notifications.
-		{unix.SYS_FCNTL, equals(1, unix.F_DUPFD, unix.F_DUPFD_CLOEXEC, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL,
-			unix.F_SETFL, unix.F_GETLK, unix.F_SETLK, unix.F_SETLKW, unix.F_OFD_GETLK, unix.F_OFD_SETLK,
-			unix.F_OFD_SETLKW), actAllow},
+		// us, nor F_SETPIPE_SZ, leases and notifications. Databases lock their
+		// files and are told that they did; that there is a lock nobody is told.
+		{
+			nr: unix.SYS_FCNTL, action: actAllow,
+			any:  equals(1, unix.F_DUPFD, unix.F_DUPFD_CLOEXEC, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL),
+			done: equals(1, unix.F_SETLK, unix.F_SETLKW, unix.F_OFD_SETLK, unix.F_OFD_SETLKW),
+		},
+		// On memory of its own everything; elsewhere to wait, with either clock,
+		// since that is how a thread is joined.
+		{nr: unix.SYS_FUTEX, action: actAllow, any: [][]check{
+			{bits(1, futexPrivate, futexPrivate)},
+			{bits(1, all32&^futexRealtime, futexWait)},
+			{bits(1, all32&^futexRealtime, futexWaitBitset)},
+		}},
+		// Without RWF_NOWAIT, which answers only what the page cache holds.
+		{nr: unix.SYS_PREADV2, action: actAllow, any: equals(5, 0)},
+		// Clocks of the system: a negative number is that of a process, of which
+		// the answer would tell that there is one.
+		{nr: unix.SYS_CLOCK_GETTIME, action: actAllow, any: fewClocks},
+		{nr: unix.SYS_CLOCK_GETRES, action: actAllow, any: fewClocks},
+		{nr: unix.SYS_CLOCK_NANOSLEEP, action: actAllow, any: fewClocks},
 		// So not the parent death signal.
-		{unix.SYS_PRCTL, equals(0, unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_GET_DUMPABLE,
-			unix.PR_GET_NO_NEW_PRIVS, unix.PR_GET_SECCOMP, unix.PR_CAPBSET_READ), actAllow},
+		{nr: unix.SYS_PRCTL, action: actAllow, any: equals(0, unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_GET_DUMPABLE,
+			unix.PR_GET_NO_NEW_PRIVS, unix.PR_GET_SECCOMP, unix.PR_CAPBSET_READ)},
 		// Reading its own, not setting: a null new_limit.
-		{unix.SYS_PRLIMIT64, [][]check{{bits(0, all32, 0), bits(2, all32, 0), {arg: 2, high: true, mask: all32, want: 0}}}, actAllow},
+		{nr: unix.SYS_PRLIMIT64, action: actAllow, any: [][]check{{bits(0, all32, 0), bits(2, all32, 0), {arg: 2, high: true, mask: all32, want: 0}}}},
 		// About itself: of another, the answer would tell that there is one.
-		{unix.SYS_SCHED_GETAFFINITY, equals(0, 0), actAllow},
-		{unix.SYS_SCHED_GETPARAM, equals(0, 0), actAllow},
-		{unix.SYS_SCHED_GETSCHEDULER, equals(0, 0), actAllow},
-		{unix.SYS_GETPRIORITY, equals(1, 0), actAllow},
-		{unix.SYS_GETPGID, equals(0, 0), actAllow},
-		{unix.SYS_GETSID, equals(0, 0), actAllow},
+		{nr: unix.SYS_SCHED_GETAFFINITY, action: actAllow, any: equals(0, 0)},
+		{nr: unix.SYS_SCHED_GETPARAM, action: actAllow, any: equals(0, 0)},
+		{nr: unix.SYS_SCHED_GETSCHEDULER, action: actAllow, any: equals(0, 0)},
+		{nr: unix.SYS_GETPRIORITY, action: actAllow, any: equals(1, 0)},
+		{nr: unix.SYS_GETPGID, action: actAllow, any: equals(0, 0)},
+		{nr: unix.SYS_GETSID, action: actAllow, any: equals(0, 0)},
 		// Signals to itself.
-		{unix.SYS_KILL, equals(0, pid), actAllow},
-		{unix.SYS_TGKILL, equals(0, pid), actAllow},
+		{nr: unix.SYS_KILL, action: actAllow, any: equals(0, pid)},
+		{nr: unix.SYS_TGKILL, action: actAllow, any: equals(0, pid)},
 	}
 }
 

@@ -98,9 +98,18 @@ func (s *boxSpec) compile() (*program, error) {
 
 // closeDescriptors closes all but those of the box. What is opened afterwards
 // is known by number: the lowest that is free.
+//
+// Standard input is opened anew: what the spawner has is shared by all its boxes,
+// and with it the flags that one may set and another read.
 func closeDescriptors(p *program, _ *boxSpec) error {
+	null, err := p.text(os.DevNull)
+	if err != nil {
+		return err
+	}
 	p.call(unix.SYS_UMASK, num(0o077))
 	p.call(unix.SYS_CLOSE_RANGE, num(spawn.ReportFD+1), num(^uint32(0)), num(0))
+	p.call(unix.SYS_CLOSE, num(0))
+	p.call(unix.SYS_OPENAT, num(unix.AT_FDCWD), null, num(unix.O_RDONLY), num(0))
 	return nil
 }
 

@@ -47,6 +47,7 @@ type Row struct {
 	RandomKey bool          `json:"random_key,omitempty"`
 	MaxTTL    time.Duration `json:"-"` // 0: 300 s
 	MaxRun    time.Duration `json:"-"` // the run; 0: DefaultRun
+	MaxQueue  time.Duration `json:"-"` // its wait for a turn at the executor, before the run; 0: none
 
 	args, result *schemas.Schema // a vendor's own
 }
@@ -54,12 +55,13 @@ type Row struct {
 // DefaultRun bounds a run whose row says nothing.
 const DefaultRun = 30 * time.Second
 
-// Run is the longest time from dispatch to outcome.
+// Run is the longest time from dispatch to outcome: a wait for a turn at the
+// executor, where there is one, and the run.
 func (r Row) Run() time.Duration {
 	if r.MaxRun == 0 {
-		return DefaultRun
+		return r.MaxQueue + DefaultRun
 	}
-	return r.MaxRun
+	return r.MaxQueue + r.MaxRun
 }
 
 // TTL is the largest ttl_sec that the row accepts.

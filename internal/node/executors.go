@@ -38,10 +38,14 @@ func (n *Node) startExecutors(g *group) error {
 		if err != nil {
 			return err
 		}
+		workers := 0
+		if name == python.Name {
+			workers = python.Workers
+		}
 		if err := g.serve(name, func(ctx context.Context, ready chan<- struct{}) error {
 			return executors.Serve(ctx, executors.Config{
 				Bus: conn, Name: name, Version: "1.0.0", RouterKeys: n.routerKeys(), Origin: n.Origin(),
-				Now: n.cfg.Now, Log: n.cfg.Log, Ready: ready,
+				Now: n.cfg.Now, Workers: workers, Log: n.cfg.Log, Ready: ready,
 			}, handlers)
 		}); err != nil {
 			return fmt.Errorf("executor %s: %w", name, err)

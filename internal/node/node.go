@@ -271,10 +271,18 @@ func (n *Node) Run(ctx context.Context, ready chan<- struct{}) error {
 		case err = <-group.failed:
 		}
 	}
+	if n.box != nil {
+		// Before the services, which wait for what has begun.
+		n.box.Stop(scriptGrace)
+	}
 	err = errors.Join(err, group.stop())
 	n.ended = err == nil
 	return err
 }
+
+// scriptGrace is how long scripts may go on once the node has to end. What they
+// would have said is lost then, and their orders may be sent again.
+const scriptGrace = 5 * time.Second
 
 // start brings the services up, each listening before what depends on it.
 func (n *Node) start(g *group) error {
