@@ -45,10 +45,12 @@ type TaskScopeClaim struct {
 	Task       string          `json:"task_id"`
 }
 
-// Pin is an approved skill manifest.
+// Pin is an approved skill manifest. The digest covers the server that declares
+// it; Server names that for people.
 type Pin struct {
 	Digest string `json:"digest"`
 	Effect string `json:"effect"`
+	Server string `json:"server,omitempty"`
 	Skill  string `json:"skill"`
 }
 

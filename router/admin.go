@@ -209,7 +209,7 @@ func (d *Directory) foldAdmin(o decided) error {
 		if t == nil {
 			return fmt.Errorf("skill.approve for unknown tenant")
 		}
-		t.pins[a.Skill] = intents.Pin{Skill: a.Skill, Digest: a.Digest, Effect: string(a.Effect)}
+		t.pins[a.Skill] = intents.Pin{Skill: a.Skill, Digest: a.Digest, Effect: string(a.Effect), Server: a.Server}
 	case typePush:
 		return d.foldPush(o.args)
 	case "grant.revoke":

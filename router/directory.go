@@ -253,7 +253,7 @@ type decided struct {
 	client   string   // act.client of the grant
 	minted   minted   // the grant
 	trace    string
-	erased   bool // the order is; what is here is its summary
+	erased   bool      // the order is; what is here is its summary
 	at       time.Time // of its record
 	now      time.Time // that it was decided at: the record's, or before it
 	position int64

@@ -81,7 +81,7 @@ func (c *Client) pages(ctx context.Context, cn *conn) ([]*tool, *Error) {
 			return nil, failed
 		}
 		for _, raw := range page.Tools {
-			list = append(list, parseTool(raw, c.src.Endpoint()))
+			list = append(list, parseTool(raw, c.src))
 		}
 		if len(list) > maxTools {
 			return nil, &Error{Kind: ErrTooLarge, Reason: fmt.Sprintf("the server declares more than %d tools", maxTools)}

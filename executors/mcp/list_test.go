@@ -38,7 +38,7 @@ func TestManifestsAllPages(t *testing.T) {
 			want := Manifest{
 				Name: fmt.Sprintf("t%d", i), Description: fmt.Sprintf("The tool t%d.", i),
 				InputSchema: m.InputSchema, OutputSchema: m.OutputSchema, Annotations: json.RawMessage(`{"readOnlyHint":true}`),
-				ReadOnlyHint: &yes, ExecutionMode: "mcp", Endpoint: src.URL,
+				ReadOnlyHint: &yes, ExecutionMode: "mcp", Endpoint: src.URL, Server: src.Server(),
 			}
 			if d := cmp.Diff(want, m); d != "" {
 				t.Error(d)
@@ -193,6 +193,7 @@ func TestDigest(t *testing.T) {
 		"description": func(m *Manifest) { m.Description += " " },
 		"input":       func(m *Manifest) { m.InputSchema = json.RawMessage(`{"type":"object"}`) },
 		"output":      func(m *Manifest) { m.OutputSchema = json.RawMessage(`{"type":"object"}`) },
+		"server":      func(m *Manifest) { m.Server = Source{URL: "https://skills.example/mcp"}.Server() },
 		"annotations": func(m *Manifest) { m.Annotations = json.RawMessage(`{"readOnlyHint":true}`) },
 	} {
 		m := base()
@@ -213,7 +214,7 @@ func FuzzManifest(f *testing.F) {
 	f.Add([]byte(`{"name":"b","inputSchema":{"$ref":"#/$defs/x","$defs":{"x":{"$ref":"#"}}}}`))
 	f.Add([]byte(`{"name":"c","inputSchema":true}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		m := parseTool(raw, "x")
+		m := parseTool(raw, Source{URL: "http://x"})
 		if m.Err == nil && (m.Digest() == "" || validName(m.Name) != nil) {
 			t.Errorf("usable without digest or name: %+v", m.Manifest)
 		}

@@ -27,6 +27,8 @@ type Manifest struct {
 	IdempotentHint *bool           `json:"idempotent_hint,omitempty"`
 	ExecutionMode  string          `json:"execution_mode"` // "mcp": by tools/call
 	Endpoint       string          `json:"endpoint"`       // Source.Endpoint
+	// Server is whose tool it is, see Source.Server: for the digest only.
+	Server string `json:"-"`
 
 	// Err is set where the tool cannot be used as declared: a schema that does
 	// not compile, a name that is taken or no name. It wraps ErrSchema.
@@ -39,22 +41,30 @@ const executionMode = "mcp"
 // maxName bounds a tool's name in bytes, as the protocol does.
 const maxName = 128
 
-// Digest identifies what was declared: "sha256:" and the hex SHA-256 of the
-// RFC 8785 canonical JSON of
+// Digest identifies what was declared and by whom: "sha256:" and the hex SHA-256
+// of the RFC 8785 canonical JSON of
 //
-//	{"annotations":…,"description":…,"input_schema":…,"name":…,"output_schema":…}
+//	{"annotations":…,"description":…,"input_schema":…,"name":…,"output_schema":…,"server":{"name":…,"origin":…}}
 //
 // with null for what is not declared. White space and the order of members do
-// not matter; any other change is another version, which needs approval. It is
-// empty for a manifest that has no canonical form.
-func (m *Manifest) Digest() string {
+// not matter; any other change is another version, which needs approval: so is
+// the same tool of another server. It is empty for a manifest that has no
+// canonical form.
+func (m *Manifest) Digest() string { return m.digest(m.Server) }
+
+// UnboundDigest is what a digest was before it covered the server; an approval of
+// it says nothing about who may be called.
+func (m *Manifest) UnboundDigest() string { return m.digest("") }
+
+func (m *Manifest) digest(server string) string {
 	b, err := json.Marshal(struct {
 		Name         string          `json:"name"`
 		Description  string          `json:"description"`
 		InputSchema  json.RawMessage `json:"input_schema"`
 		OutputSchema json.RawMessage `json:"output_schema"`
 		Annotations  json.RawMessage `json:"annotations"`
-	}{m.Name, m.Description, m.InputSchema, m.OutputSchema, m.Annotations})
+		Server       json.RawMessage `json:"server,omitempty"`
+	}{m.Name, m.Description, m.InputSchema, m.OutputSchema, m.Annotations, json.RawMessage(server)})
 	if err != nil {
 		return ""
 	}
@@ -73,8 +83,8 @@ type tool struct {
 }
 
 // parseTool reads one entry of tools/list. What is wrong with it is in Err.
-func parseTool(raw json.RawMessage, endpoint string) *tool {
-	t := &tool{Manifest: Manifest{ExecutionMode: executionMode, Endpoint: endpoint}}
+func parseTool(raw json.RawMessage, src Source) *tool {
+	t := &tool{Manifest: Manifest{ExecutionMode: executionMode, Endpoint: src.Endpoint(), Server: src.Server()}}
 	if err := t.read(raw); err != nil {
 		t.Err = &Error{Kind: ErrSchema, Tool: printable(t.Name, maxName), Reason: "bad manifest", Err: err}
 	}

@@ -1,6 +1,8 @@
 package mcp
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -13,29 +15,49 @@ import (
 type Source struct {
 	URL     string
 	Command []string
+	Settings
 }
 
 // ParseSource reads what configuration and flags hold:
 //
-//	https://skills.example/mcp              streamable HTTP
-//	npx -y some-server "an argument"        a child process
+//	https://skills.example/mcp                          streamable HTTP
+//	npx -y some-server "an argument"                    a child process
+//	name=git files=/srv/repo:rw -- mcp-server-git       with settings, see [Settings]
 //
 // A command line is split at white space; single and double quotes and the
 // backslash work as in a shell, and nothing is expanded. Credentials in a URL
 // are refused: they would be shown; send them as a header.
 func ParseSource(s string) (Source, error) {
 	s = strings.TrimSpace(s)
-	if scheme, _, ok := strings.Cut(s, "://"); ok && !strings.ContainsAny(scheme, " \t\"'/") {
+	if isURL(s) {
 		return parseURL(s)
 	}
 	words, err := split(s)
 	if err != nil {
-		return Source{}, fmt.Errorf("skill server %q: %w", s, err)
+		return Source{}, fmt.Errorf("skill server: %w", err) // the text may hold a secret
+	}
+	set, words, err := parseSettings(words)
+	if err != nil {
+		return Source{}, fmt.Errorf("skill server: %w", err)
 	}
 	if len(words) == 0 || words[0] == "" {
 		return Source{}, errors.New("skill server: neither a URL nor a command")
 	}
-	return Source{Command: words}, nil
+	if len(words) > 1 || !isURL(words[0]) {
+		return Source{Command: words, Settings: set}, nil
+	}
+	if set.ofProcess() {
+		return Source{}, errors.New("skill server: env, files, network and isolation are settings of a command, not of a URL")
+	}
+	src, err := parseURL(words[0])
+	src.Settings = set
+	return src, err
+}
+
+// isURL tells a URL from a command line.
+func isURL(s string) bool {
+	scheme, _, ok := strings.Cut(s, "://")
+	return ok && scheme != "" && !strings.ContainsAny(scheme, " \t\"'/=")
 }
 
 func parseURL(s string) (Source, error) {
@@ -72,6 +94,29 @@ func (s Source) Endpoint() string {
 	}
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
+
+// Server says whose tools these are: the configured name and the origin, which
+// is the endpoint of a URL and the command line of a process. It stands in the
+// digest of each tool, so that an approval binds the server as well: another one
+// that declares the same tool declares another version. It may hold secrets of a
+// command line and is for digests only.
+func (s Source) Server() string {
+	origin := any(s.Command)
+	if s.URL != "" {
+		origin = s.Endpoint()
+	}
+	raw, err := json.Marshal(struct {
+		Name   string `json:"name"`
+		Origin any    `json:"origin"`
+	}{s.Name, origin})
+	if err != nil {
+		return "" // texts always marshal
+	}
+	return string(raw)
+}
+
+// Title names the server for people: its configured name, else its endpoint.
+func (s Source) Title() string { return cmp.Or(s.Name, s.Endpoint()) }
 
 // split cuts a command line into words.
 func split(s string) ([]string, error) {

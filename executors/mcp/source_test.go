@@ -55,3 +55,74 @@ func TestParseSourceRefuses(t *testing.T) {
 		}
 	}
 }
+
+func TestParseSettings(t *testing.T) {
+	t.Setenv("BANK_TOKEN", "hunter2")
+	tests := []struct {
+		in   string
+		want Source
+	}{
+		{"name=git -- https://skills.example/mcp", Source{URL: "https://skills.example/mcp", Settings: Settings{Name: "git"}}},
+		{
+			"name=bank env=BANK_TOKEN env=A=b=c files=/srv/docs files=/srv/repo/../x:rw network=off isolation=none -- server --url http://x -- y",
+			Source{Command: []string{"server", "--url", "http://x", "--", "y"}, Settings: Settings{
+				Name: "bank", Env: []string{"BANK_TOKEN=hunter2", "A=b=c"}, NoNetwork: true, NoBox: true,
+				Files: []File{{Path: "/srv/docs"}, {Path: "/srv/x", Write: true}},
+			}},
+		},
+		{"server name=x -- y", Source{Command: []string{"server", "name=x", "--", "y"}}},
+		{"A=b server", Source{Command: []string{"A=b", "server"}}},
+	}
+	for _, tt := range tests {
+		got, err := ParseSource(tt.in)
+		if err != nil {
+			t.Errorf("%s: %v", tt.in, err)
+		}
+		if d := cmp.Diff(tt.want, got); d != "" {
+			t.Error(d)
+		}
+	}
+	for in, want := range map[string]string{
+		"name=git server":                        "end with --",
+		"name= -- server":                        "1 to 32",
+		"name=a/b -- server":                     "1 to 32",
+		"env=NO_SUCH_VARIABLE -- server":         "no such variable",
+		"files=docs -- server":                   "absolute",
+		"network=maybe -- server":                "on or off",
+		"isolation=some -- server":               "box or none",
+		"name=a colour=hunter2 -- server":        "no setting",
+		"isolation=none -- https://x/mcp":        "settings of a command",
+		"name=a --":                              "neither",
+		"name=a -- https://me:hunter2@x/mcp":     "no credentials",
+		`env=BANK_TOKEN=hunter2 -- server "open`: "not closed",
+	} {
+		if _, err := ParseSource(in); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%q: got %v, want %q", in, err, want)
+		}
+	}
+}
+
+// TestServerIdentity: name and origin tell servers apart; credentials in a query
+// do not, as they change.
+func TestServerIdentity(t *testing.T) {
+	of := func(text string) string {
+		s, err := ParseSource(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Server()
+	}
+	seen := map[string]string{}
+	for _, text := range []string{
+		"https://a/mcp", "https://a/other", "https://b/mcp", "http://a/mcp", "name=x -- https://a/mcp",
+		"server a b", `server "a b"`, "server", "name=x -- server", "name=y -- server",
+	} {
+		if other, twice := seen[of(text)]; twice {
+			t.Errorf("%s and %s are one server", text, other)
+		}
+		seen[of(text)] = text
+	}
+	if of("https://a/mcp?token=1") != of("https://a/mcp?token=2") || of("server a") != of("env=A=1 -- server  a") {
+		t.Error("a credential or white space makes another server")
+	}
+}

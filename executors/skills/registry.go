@@ -20,10 +20,6 @@ const listingWait = 5 * time.Second
 // that changes is noticed within this time, and at once where it is called.
 const listingAge = 30 * time.Second
 
-// hidden are a server's own discovery tools (SKL-01, SKL-02). They are no
-// skills: finding and loading go by what was approved.
-var hidden = map[string]bool{"find_relevant_skills": true, "load_skill": true}
-
 // Skill is a tool of a named server.
 type Skill struct {
 	mcp.Manifest
@@ -41,19 +37,6 @@ type Registry struct {
 
 	mu      sync.Mutex
 	servers []*server // by name
-}
-
-// server is one entry; the fields below mu are guarded by it.
-type server struct {
-	name string
-	open func(ctx context.Context) (Server, error)
-
-	mu      sync.Mutex
-	client  Server
-	err     error         // of the last attempt to connect
-	opening chan struct{} // closed when the attempt under way has ended
-	skills  []Skill
-	listed  time.Time
 }
 
 // NewRegistry makes an empty registry whose connections end with ctx.
@@ -77,7 +60,8 @@ func (r *Registry) Add(name string, open func(ctx context.Context) (Server, erro
 
 // Skills lists the skills of all servers that answer within listingWait, by
 // server and in its order, also those that cannot be used (Err). The error
-// names the servers that do not answer.
+// names the servers that do not answer; one that failed is asked again after a
+// rest, which grows, so that it does not hold up every listing.
 func (r *Registry) Skills(ctx context.Context) ([]Skill, error) {
 	ctx, cancel := context.WithTimeout(ctx, listingWait)
 	defer cancel()
@@ -85,7 +69,11 @@ func (r *Registry) Skills(ctx context.Context) ([]Skill, error) {
 	lists, errs := make([][]Skill, len(servers)), make([]error, len(servers))
 	var asked sync.WaitGroup
 	for i, s := range servers {
-		asked.Go(func() { lists[i], errs[i] = r.list(ctx, s, listingAge) })
+		asked.Go(func() {
+			if errs[i] = s.resting(r.now()); errs[i] == nil {
+				lists[i], errs[i] = r.list(ctx, s, listingAge)
+			}
+		})
 	}
 	asked.Wait()
 	return slices.Concat(lists...), errors.Join(errs...)
@@ -145,71 +133,6 @@ func pick(skills []Skill, name, digest string) (s Skill, found bool) {
 		}
 	}
 	return s, found
-}
-
-// list gives a server's tools, no older than age.
-func (r *Registry) list(ctx context.Context, s *server, age time.Duration) ([]Skill, error) {
-	if skills, ok := s.known(r.now(), age); ok {
-		return skills, nil
-	}
-	client, err := r.connect(ctx, s)
-	if err != nil {
-		return nil, fmt.Errorf("skill server %s: %w", s.name, err)
-	}
-	tools, err := client.Manifests(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("skill server %s: %w", s.name, err)
-	}
-	skills := make([]Skill, 0, len(tools))
-	for _, m := range tools {
-		if !hidden[m.Name] {
-			skills = append(skills, Skill{Manifest: m, Server: s.name, server: s})
-		}
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.skills, s.listed = skills, r.now()
-	return skills, nil
-}
-
-// known gives the skills as last listed, if that is no longer ago than age.
-func (s *server) known(now time.Time, age time.Duration) ([]Skill, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	since := now.Sub(s.listed)
-	return s.skills, !s.listed.IsZero() && since >= 0 && since < age
-}
-
-// connect gives the server's connection. One attempt serves all that wait; it
-// lives as long as the registry, so that a caller who gives up does not cut off
-// a server that is slow to start.
-func (r *Registry) connect(ctx context.Context, s *server) (Server, error) {
-	s.mu.Lock()
-	if s.client != nil {
-		defer s.mu.Unlock()
-		return s.client, nil
-	}
-	if s.opening == nil {
-		s.opening = make(chan struct{})
-		r.working.Go(func() {
-			client, err := s.open(r.ctx)
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.client, s.err = client, err
-			close(s.opening)
-			s.opening = nil
-		})
-	}
-	opened := s.opening
-	s.mu.Unlock()
-	select {
-	case <-opened:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.client, s.err
 }
 
 // Close ends all connections that can be closed.

@@ -1,7 +1,8 @@
 // Package skills finds, describes and calls skills: tools of MCP servers whose
 // manifests an operator has approved (DESIGN §9, SKL-01 to SKL-03). What may be
 // called stands in the ticket as pins {skill, digest, effect}; a manifest that
-// differs from its pin by one character is another version and is not called.
+// differs from its pin by one character is another version and is not called; nor
+// is the same tool of another server, which the digest of the pin covers.
 // A server is not trusted: its input is checked before, its output after, what
 // it answers for another user is suppressed, and large answers become files of
 // the step that no agent ever holds (DAT-01, DAT-03).
@@ -120,10 +121,10 @@ func (s *skills) approved(ctx context.Context, o *executors.Order, name string) 
 		return Skill{}, pin, executors.Fail(intents.ExecutorFailed, "the skill's manifest cannot be used")
 	case found && skill.Digest() == pin.Digest:
 		return skill, pin, nil
+	case err != nil: // what another server declares under this name is not what was approved
+		return Skill{}, pin, unreachable(ctx, err)
 	case found:
 		return Skill{}, pin, executors.Fail(intents.ExecutorFailed, "manifest changed: approve the new version")
-	case err != nil:
-		return Skill{}, pin, unreachable(ctx, err)
 	}
 	return Skill{}, pin, executors.Fail(intents.ExecutorFailed, "no skill server has this skill any more")
 }

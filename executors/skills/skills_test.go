@@ -197,6 +197,34 @@ func TestCallRefused(t *testing.T) {
 	}
 }
 
+// TestSecondServerGetsNoCall: an approval binds the server. One that begins to
+// declare an identical tool later gets no call, neither beside the first nor in
+// its place.
+func TestSecondServerGetsNoCall(t *testing.T) {
+	pay := tool{name: "pay", description: "Pays.", handle: answer("", "paid")}
+	mine, other := newSite(t, serverOf(pay)), newSite(t, serverOf())
+	b := open(t, map[string]*site{"b": mine, "a": other}) // the other one is asked first
+	in := call(b.pins(t, "pure"), "pay", nil)
+	b.Must(t, in, nil)
+	other.become(serverOf(pay))
+	b.clock.Add(60)
+	for range 5 {
+		b.Must(t, in, nil)
+		b.clock.Add(60)
+	}
+	mine.become(down)
+	if r := b.Do(t, in); r.Code != intents.ExecutorFailed || !r.Retryable {
+		t.Errorf("with its server down: %+v", r)
+	}
+	mine.become(serverOf())
+	if r := b.Do(t, in); r.Code != intents.ExecutorFailed {
+		t.Errorf("with its server without the tool: %+v", r)
+	}
+	if n, m := other.calls.Load(), mine.calls.Load(); n != 0 || m < 6 {
+		t.Errorf("the second server got %d calls, the first %d", n, m)
+	}
+}
+
 // A description that changes while it is cached is noticed before the call.
 func TestCallNoticesAChange(t *testing.T) {
 	s := newSite(t, serverOf(tool{name: "pay", description: "Pays.", handle: answer("", "paid")}))

@@ -74,7 +74,8 @@ type SkillApprove struct {
 	Tenant string `json:"tenant,omitempty"` // operators of system only
 	Skill  string `json:"skill"`
 	Digest string `json:"digest"`
-	Effect Effect `json:"effect"` // pure, idempotent, once
+	Effect Effect `json:"effect"`           // pure, idempotent, once
+	Server string `json:"server,omitempty"` // whose tool it is, for people: the digest binds it
 }
 
 // GrantRevoke are the arguments of grant.revoke: grants of sub minted before.

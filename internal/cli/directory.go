@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -200,9 +201,9 @@ func userCommand(std IO) *cobra.Command {
 
 func skillCommand(std IO) *cobra.Command {
 	var f tenantFlags
-	var digest, effect string
+	var digest, effect, server string
 	approve := &cobra.Command{
-		Use: "approve NAME --digest DIGEST --effect pure|idempotent|once", Short: "Pin a skill's manifest: this version and no other may be called", Args: cobra.ExactArgs(1),
+		Use: "approve NAME --digest DIGEST --effect pure|idempotent|once", Short: "Pin a skill's manifest: this version, of this server, and no other may be called", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch catalog.Effect(effect) {
 			case catalog.Pure, catalog.Idempotent, catalog.Once:
@@ -210,18 +211,19 @@ func skillCommand(std IO) *cobra.Command {
 				return &exitError{code: ExitUsage, err: fmt.Errorf("--effect: %q is none of pure, idempotent, once", effect)}
 			}
 			return f.submit(cmd.Context(), std, "skill.approve", func(t string) any {
-				return catalog.SkillApprove{Tenant: t, Skill: args[0], Digest: digest, Effect: catalog.Effect(effect)}
+				return catalog.SkillApprove{Tenant: t, Skill: args[0], Digest: digest, Effect: catalog.Effect(effect), Server: server}
 			})
 		},
 	}
 	f.add(approve)
 	approve.Flags().StringVar(&digest, "digest", "", "sha256:<hex> of the manifest, as the log names it")
 	approve.Flags().StringVar(&effect, "effect", "", "what a call does to the world: pure, idempotent, once")
+	approve.Flags().StringVar(&server, "server", "", "whose tool it is, for lists; the digest binds it")
 	_, _ = approve.MarkFlagRequired("digest"), approve.MarkFlagRequired("effect") // the flags exist
 	return group("skill", "Approve and list skills", approve, listing(std, "List approved skills", func(r router.TenantRows) (any, []string) {
 		var lines []string
 		for _, x := range r.Skills {
-			lines = append(lines, x.Skill+"\t"+x.Digest+"\t"+x.Effect)
+			lines = append(lines, x.Skill+"\t"+x.Digest+"\t"+x.Effect+"\t"+cmp.Or(printable(x.Server), "-"))
 		}
 		return r.Skills, lines
 	}))

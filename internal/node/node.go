@@ -86,6 +86,7 @@ type Node struct {
 	server    *natsserver.Server
 	box       *sandbox.Sandbox
 	registry  *skills.Registry
+	skills    *skillKeeper
 	feed      *policies.Feed
 	policy    *policies.Live
 	directory *router.Directory
@@ -137,7 +138,7 @@ func Open(ctx context.Context, cfg Config) (n *Node, err error) {
 		return n, err
 	}
 	// What may be wrong with the configuration is found before the first record.
-	for _, step := range []func(context.Context) error{n.openCatalog, n.openSkills, n.openSandbox, n.openStores, n.checkSkills, n.checkLedger, n.begin, n.openLedger, n.openServices} {
+	for _, step := range []func(context.Context) error{n.openCatalog, n.openSkills, n.openSandbox, n.openStores, n.checkLedger, n.begin, n.openLedger, n.openServices} {
 		if err := step(ctx); err != nil {
 			return n, err
 		}
@@ -308,9 +309,10 @@ func (n *Node) start(g *group) error {
 	if err := n.firstKey(ctx); err != nil {
 		return err
 	}
-	if err := n.approveSkills(ctx); err != nil {
+	if err := n.skills.look(ctx); err != nil {
 		return err
 	}
+	g.run("skills", n.skills.run)
 	if err := n.startAgents(g); err != nil {
 		return err
 	}

@@ -1,12 +1,16 @@
 package node
 
 import (
+	"errors"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"aob.dev/writ/executors/mcp"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 )
@@ -21,7 +25,10 @@ func withSkills(dir string, s *skillServer) (Config, *messages) {
 
 const (
 	saysChanged = "skill has changed and is refused until it is approved again"
-	saysDown    = "a skill server does not answer; its skills are not there until it does: start it and restart writ"
+	saysDown    = "a skill server does not answer; its skills are not there until it does: start it, or correct --skills; it is asked again"
+	saysSecond  = "a second skill server declares a skill that is approved for another server: it is refused and gets no call"
+	saysSeveral = "skill is declared by several servers and none is approved: approve one, or leave the others out of --skills"
+	saysUnbound = "skill was approved before approvals bound the server, and is refused until it is approved again"
 )
 
 // pins are the approved skills by name.
@@ -119,19 +126,24 @@ func TestSkillServerComesLater(t *testing.T) {
 	}
 }
 
-// TestNewSkillServerDown: one that nobody knows yet is most likely misspelt, and
-// nothing is recorded.
+// TestNewSkillServerDown: a server that does not answer stops nothing. It is
+// said, and its skills come in when it is well.
 func TestNewSkillServerDown(t *testing.T) {
-	s := newSkillServer(t)
+	s, other := newSkillServer(t, tool{Name: "feed", ReadOnly: true}), newSkillServer(t, tool{Name: "rank", ReadOnly: true})
 	s.stop()
-	cfg, _ := withSkills(t.TempDir(), s)
-	n, err := Open(t.Context(), cfg)
-	if n != nil || err == nil || !strings.Contains(err.Error(), "--skills") {
-		t.Errorf("error = %v, which must say what to do", err)
+	cfg, log := withSkills(t.TempDir(), s)
+	cfg.Skills = append(cfg.Skills, other.url())
+	n := open(t, cfg)
+	run(t, n)
+	if log.count(saysDown) != 1 || len(pins(n)) != 1 {
+		t.Errorf("told %d times, approved %v", log.count(saysDown), pins(n))
 	}
-	cfg.Skills = nil
-	if key, _ := once(t, cfg); key == "" {
-		t.Error("the refused start was a first start")
+	s.start(s.addr)
+	log.wait(t, "a skill server answers again", 1)
+	for deadline := time.Now().Add(patience); len(pins(n)) != 2; runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatalf("approved %v", pins(n))
+		}
 	}
 }
 
@@ -145,14 +157,68 @@ func TestSkillsMisspelt(t *testing.T) {
 	}
 }
 
-// TestSkillServedTwice: a pin names a manifest, not a server, so a second server
-// with a copy of it would get calls meant for the first.
-func TestSkillServedTwice(t *testing.T) {
-	one, two := newSkillServer(t, tool{Name: "feed", ReadOnly: true}), newSkillServer(t, tool{Name: "feed", ReadOnly: true})
-	cfg, _ := withSkills(t.TempDir(), one)
-	cfg.Skills = append(cfg.Skills, two.url())
-	n, err := Open(t.Context(), cfg)
-	if n != nil || err == nil || !strings.Contains(err.Error(), `"feed"`) || !strings.Contains(err.Error(), "--skills") {
-		t.Errorf("error = %v, which must name the skill and say what to do", err)
+// TestSkillDeclaredTwice: of two servers that declare a skill at first sight none
+// is approved; where one is, the other is said and changes nothing.
+func TestSkillDeclaredTwice(t *testing.T) {
+	feed := tool{Name: "feed", ReadOnly: true}
+	one, two := newSkillServer(t, feed), newSkillServer(t, feed)
+	cfg, log := withSkills(t.TempDir(), one)
+	both := cfg
+	both.Skills = []string{two.url(), one.url()}
+	n := open(t, both)
+	run(t, n)
+	if log.count(saysSeveral) != 2 || len(pins(n)) != 0 {
+		t.Errorf("told %d times, approved %v", log.count(saysSeveral), pins(n))
+	}
+
+	both.Dir = t.TempDir()
+	cfg.Dir = both.Dir
+	once(t, cfg)
+	n = open(t, both)
+	run(t, n)
+	approved := pins(n)["feed"]
+	if log.count(saysSecond) != 1 || approved.Server != one.url() {
+		t.Errorf("told %d times, approved %+v", log.count(saysSecond), approved)
+	}
+	if s, found, err := n.registry.Find(t.Context(), "feed", approved.Digest); err != nil || !found || s.Endpoint != one.url() {
+		t.Errorf("found %+v, error %v", s, err)
+	}
+}
+
+// TestSameServerTwice: two entries that nothing tells apart are refused.
+func TestSameServerTwice(t *testing.T) {
+	cfg := config(t.TempDir())
+	cfg.Skills = []string{"name=a -- http://127.0.0.1:1/mcp", "name=b -- http://127.0.0.1:1/mcp", "http://127.0.0.1:1/mcp", "http://127.0.0.1:1/mcp?x"}
+	if n, err := Open(t.Context(), cfg); n != nil || err == nil || !strings.Contains(err.Error(), "name=") {
+		t.Errorf("error = %v, which must say what to do", err)
+	}
+}
+
+// TestUnboundApproval: a pin from before approvals bound the server is good for
+// nothing, which the start says.
+func TestUnboundApproval(t *testing.T) {
+	s := newSkillServer(t, tool{Name: "feed", ReadOnly: true})
+	cfg, log := withSkills(t.TempDir(), s)
+	alone := cfg
+	alone.Skills = nil
+	n, err := Open(t.Context(), alone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := run(t, n)
+	unbound := (&mcp.Manifest{Name: "feed", InputSchema: []byte(`{"type":"object"}`), Annotations: []byte(`{"readOnlyHint":true}`)}).Digest()
+	if err := n.operator(t.Context(), "skill.approve", catalog.SkillApprove{Tenant: "default", Skill: "feed", Digest: unbound, Effect: catalog.Pure}); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(stop(), n.Close()); err != nil {
+		t.Fatal(err)
+	}
+	n = open(t, cfg)
+	run(t, n)
+	if log.count(saysUnbound) != 1 || pins(n)["feed"].Digest != unbound {
+		t.Errorf("told %d times, approved %v", log.count(saysUnbound), pins(n))
+	}
+	if x, _, err := n.registry.Find(t.Context(), "feed", unbound); err != nil || x.Digest() == unbound {
+		t.Errorf("found %+v, error %v", x, err)
 	}
 }

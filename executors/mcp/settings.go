@@ -1,0 +1,132 @@
+package mcp
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Settings of a server stand in front of its command or URL, before "--":
+//
+//	name=git             the name that approvals bind; letters, digits and -
+//	env=GITHUB_TOKEN     a variable of our environment that the process gets
+//	env=LEVEL=debug      a variable with its value
+//	files=/srv/docs      a file or directory that the process may read
+//	files=/srv/repo:rw   one that it may write to as well
+//	network=off          no network at all
+//	isolation=none       a plain child of ours, that sees all that we see
+//
+// env and files may be repeated.
+type Settings struct {
+	Name      string
+	Env       []string // NAME=value
+	Files     []File
+	NoNetwork bool
+	NoBox     bool // isolation=none
+}
+
+// File is a path that a process is given.
+type File struct {
+	Path  string // absolute
+	Write bool
+}
+
+// settingsEnd parts the settings from what they are for.
+const settingsEnd = "--"
+
+// maxServerName bounds a configured name in bytes.
+const maxServerName = 32
+
+// parseSettings takes the settings off the words, if there are any: a command
+// whose own words hold "--" has none unless the first word is a setting.
+func parseSettings(words []string) (Settings, []string, error) {
+	var s Settings
+	if len(words) == 0 || !isSetting(words[0]) {
+		return s, words, nil
+	}
+	for i, word := range words {
+		if word == settingsEnd {
+			return s, words[i+1:], nil
+		}
+		key, value, ok := strings.Cut(word, "=")
+		if !ok {
+			break
+		}
+		if err := s.set(key, value); err != nil {
+			return s, nil, err
+		}
+	}
+	return s, nil, errors.New("settings end with -- before the command or URL, as in: name=git -- mcp-server-git")
+}
+
+func isSetting(word string) bool {
+	key, _, ok := strings.Cut(word, "=")
+	switch key {
+	case "name", "env", "files", "network", "isolation":
+		return ok
+	}
+	return false
+}
+
+func (s *Settings) set(key, value string) error {
+	switch {
+	case key == "name":
+		s.Name = value
+		return validServerName(value)
+	case key == "env":
+		return s.addEnv(value)
+	case key == "files":
+		return s.addFile(value)
+	case key == "network" && (value == "on" || value == "off"):
+		s.NoNetwork = value == "off"
+	case key == "isolation" && (value == "box" || value == "none"):
+		s.NoBox = value == "none"
+	case key == "network":
+		return errors.New("network is on or off")
+	case key == "isolation":
+		return errors.New("isolation is box or none")
+	default:
+		return fmt.Errorf("no setting %q: there are name, env, files, network, isolation", printable(key, maxServerName))
+	}
+	return nil
+}
+
+// addEnv takes NAME=value, or NAME, whose value is that of our environment.
+func (s *Settings) addEnv(text string) error {
+	name, _, given := strings.Cut(text, "=")
+	if name == "" {
+		return errors.New("env takes NAME or NAME=value")
+	}
+	if !given {
+		value, ok := os.LookupEnv(name)
+		if !ok {
+			return fmt.Errorf("env=%s: the environment has no such variable", printable(name, maxServerName))
+		}
+		text = name + "=" + value
+	}
+	s.Env = append(s.Env, text)
+	return nil
+}
+
+func (s *Settings) addFile(text string) error {
+	path, write := strings.CutSuffix(text, ":rw")
+	if !filepath.IsAbs(path) {
+		return errors.New("files takes an absolute path, and :rw behind it where the server may write")
+	}
+	s.Files = append(s.Files, File{Path: filepath.Clean(path), Write: write})
+	return nil
+}
+
+// ofProcess: there are settings that only a process can have.
+func (s *Settings) ofProcess() bool {
+	return len(s.Env) > 0 || len(s.Files) > 0 || s.NoNetwork || s.NoBox
+}
+
+func validServerName(name string) error {
+	if name == "" || len(name) > maxServerName || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") != "" {
+		return fmt.Errorf("a server's name has 1 to %d letters, digits and -", maxServerName)
+	}
+	return nil
+}

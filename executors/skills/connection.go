@@ -1,0 +1,156 @@
+package skills
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"aob.dev/writ/executors/mcp"
+)
+
+// A server that does not answer rests before it is asked again, unless an order
+// needs it.
+const (
+	shortestRest = time.Second
+	longestRest  = time.Minute
+	maxDoublings = 6
+)
+
+// ErrResting says that a server failed a moment ago and was not asked.
+var ErrResting = errors.New("resting")
+
+// hidden are a server's own discovery tools (SKL-01, SKL-02). They are no
+// skills: finding and loading go by what was approved.
+var hidden = map[string]bool{"find_relevant_skills": true, "load_skill": true}
+
+// server is one entry; the fields below mu are guarded by it.
+type server struct {
+	name string
+	open func(ctx context.Context) (Server, error)
+
+	mu       sync.Mutex
+	client   Server
+	err      error         // of the last attempt to connect
+	opening  chan struct{} // closed when the attempt under way has ended
+	skills   []Skill
+	listed   time.Time
+	problem  error         // of the last listing
+	failures int           // listings that failed in a row, up to maxDoublings
+	until    time.Time     // when it has rested
+	rest     time.Duration // which is no longer than this, should the clock be set back
+}
+
+// list gives a server's tools, no older than age.
+func (r *Registry) list(ctx context.Context, s *server, age time.Duration) ([]Skill, error) {
+	if skills, ok := s.known(r.now(), age); ok {
+		return skills, nil
+	}
+	tools, err := r.tools(ctx, s)
+	if err != nil {
+		if !errors.Is(ctx.Err(), context.Canceled) { // else it is the caller that gave up
+			s.failed(err, r.now())
+		}
+		return nil, fmt.Errorf("skill server %s: %w", s.name, err)
+	}
+	skills := make([]Skill, 0, len(tools))
+	for _, m := range tools {
+		if !hidden[m.Name] {
+			skills = append(skills, Skill{Manifest: m, Server: s.name, server: s})
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.skills, s.listed, s.failures, s.problem = skills, r.now(), 0, nil
+	return skills, nil
+}
+
+func (r *Registry) tools(ctx context.Context, s *server) ([]mcp.Manifest, error) {
+	client, err := r.connect(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	return client.Manifests(ctx)
+}
+
+// failed lets the server rest, each time twice as long as before.
+func (s *server) failed(err error, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.problem = err
+	s.rest = min(shortestRest<<s.failures, longestRest)
+	if s.failures < maxDoublings {
+		s.failures++
+	}
+	s.until = now.Add(s.rest)
+}
+
+// resting is an error while a server that failed is not to be asked again.
+func (s *server) resting(now time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	left := s.until.Sub(now)
+	if s.failures == 0 || left <= 0 || left > s.rest {
+		return nil
+	}
+	return fmt.Errorf("skill server %s: %w: did not answer, and is asked again in %s", s.name, ErrResting, left.Round(time.Second))
+}
+
+// known gives the skills as last listed, if that is no longer ago than age.
+func (s *server) known(now time.Time, age time.Duration) ([]Skill, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	since := now.Sub(s.listed)
+	return s.skills, !s.listed.IsZero() && since >= 0 && since < age
+}
+
+// connect gives the server's connection. One attempt serves all that wait; it
+// lives as long as the registry, so that a caller who gives up does not cut off
+// a server that is slow to start.
+func (r *Registry) connect(ctx context.Context, s *server) (Server, error) {
+	s.mu.Lock()
+	if s.client != nil {
+		defer s.mu.Unlock()
+		return s.client, nil
+	}
+	if s.opening == nil {
+		s.opening = make(chan struct{})
+		r.working.Go(func() {
+			client, err := s.open(r.ctx)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.client, s.err = client, err
+			close(s.opening)
+			s.opening = nil
+		})
+	}
+	opened := s.opening
+	s.mu.Unlock()
+	select {
+	case <-opened:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.client, s.err
+}
+
+// Health is how a server did when it was last asked for its tools.
+type Health struct {
+	Name  string
+	Tools int   // it listed, ever
+	Err   error // nil: it answered, or was never asked
+}
+
+// Health of all servers, by name.
+func (r *Registry) Health() []Health {
+	var out []Health
+	for _, s := range r.all() {
+		s.mu.Lock()
+		out = append(out, Health{Name: s.name, Tools: len(s.skills), Err: s.problem})
+		s.mu.Unlock()
+	}
+	return out
+}
