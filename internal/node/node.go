@@ -115,6 +115,9 @@ func Open(ctx context.Context, cfg Config) (n *Node, err error) {
 	if n.lock, err = lockDir(cfg.Dir); err != nil {
 		return n, err
 	}
+	if err = n.forgetAddress(); err != nil { // of a process that was killed
+		return n, err
+	}
 	if n.listener, err = listen(ctx, cfg.Listen, "--listen"); err != nil {
 		return n, err
 	}
@@ -297,7 +300,7 @@ func (n *Node) start(g *group) error {
 	if n.listener != nil {
 		g.http("http", newServer(n.handler()), edge.Default.Listener(n.listener))
 	}
-	return nil
+	return n.tellAddress()
 }
 
 // Close ends what Open began, in reverse.
@@ -331,7 +334,7 @@ func (n *Node) Close() error {
 		_ = n.listener.Close() // closed already where HTTP was served
 	}
 	if n.lock != nil {
-		errs = append(errs, n.lock.Close())
+		errs = append(errs, n.forgetAddress(), n.lock.Close())
 	}
 	return errors.Join(errs...)
 }
