@@ -16,7 +16,9 @@ func TestLintTakesNew(t *testing.T) {
 		t.Fatal("no types")
 	}
 	for _, row := range rows {
-		env := func(name string) string { return map[string]string{"WRIT_DATA": filepath.Join(t.TempDir(), "none")}[name] }
+		env := func(name string) string {
+			return map[string]string{"WRIT_DATA": filepath.Join(t.TempDir(), "none")}[name]
+		}
 		var order, out, told bytes.Buffer
 		if code := Main(t.Context(), []string{"intent", "new", row.Type}, IO{In: &order, Out: &order, Err: &told, Env: env}); code != ExitOK {
 			t.Fatalf("%s: exit %d: %s", row.Type, code, told.Bytes())
