@@ -2,6 +2,7 @@
 // it says who asks, opens a plan for the request, hands the turn to a manager,
 // and shows what becomes of it.
 //
+//	POST   /v1/grants                     a grant of 15 minutes, to read and to seal under
 //	POST   /agent/run                     a turn: JSON, or SSE with "stream": true
 //	GET    /agent/plans/{plan_id}         the plan
 //	GET    /agent/plans/{plan_id}/trace   its events, in order

@@ -34,6 +34,7 @@ func (g *Gateway) Handler() http.Handler {
 	e.GET("/openapi.json", func(c *gin.Context) { c.Data(http.StatusOK, "application/json", schemas.OpenAPI()) })
 	e.GET("/livez", func(c *gin.Context) { c.JSON(http.StatusOK, gin.H{"status": "ok"}) })
 	e.GET("/readyz", g.open(g.ready))
+	e.POST("/v1/grants", g.authenticated(g.postGrant))
 	e.POST("/agent/run", g.authenticated(g.run))
 	e.GET("/agent/plans/:plan_id", g.authenticated(g.getPlan))
 	e.GET("/agent/plans/:plan_id/trace", g.authenticated(g.getTrace))

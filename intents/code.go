@@ -72,12 +72,12 @@ func (c Code) Info() CodeInfo {
 
 var codes = []CodeInfo{
 	{OK, 200, false, "done", ""},
-	{SchemaInvalid, 400, false, "the order does not match its schema", "correct the member at the pointer and sign again"},
+	{SchemaInvalid, 400, false, "the order does not match its schema", "correct the member at the pointer"},
 	{PayloadTooLarge, 413, false, "the order is larger than 48 KiB or deeper than 32", "send large data by reference: a member \"from\" with a file id, cas:// or an intent_id"},
 	{SignatureInvalid, 401, false, "the signature does not match the order", "sign the RFC 8785 bytes of the envelope without sig, with the key named by kid"},
 	{KeyUnknown, 401, false, "no such key is in force", "use a kid of /.well-known/jwks.json, or open a task for it first"},
 	{KeyRevoked, 401, false, "the key is revoked, expired, or its task has ended", "use a key that is in force"},
-	{GrantInvalid, 401, false, "the grant is missing, expired, revoked or for something else", "ask the gateway for a fresh grant and sign again"},
+	{GrantInvalid, 401, false, "the grant is missing, expired, revoked or for something else", "take a fresh one with an API key: POST /v1/grants, or writ intent new"},
 	{UnknownIntent, 404, false, "no such intent type is in the catalog", "see GET /v1/catalog"},
 	{KeyRole, 403, false, "this key's role may not sign this type", "see signed_by in GET /v1/catalog"},
 	{TaskScope, 403, false, "outside what the task was opened for", "a task may touch its own step, plan, user and the step's skills only"},
@@ -104,6 +104,6 @@ var codes = []CodeInfo{
 	{Cancelled, 409, false, "cancelled", ""},
 	{RateLimited, 429, true, "too many requests", "try again after Retry-After"},
 	{NotFound, 404, false, "no such thing for this caller", ""},
-	{Unauthorized, 401, false, "no valid credential", "send X-Api-Key or a bearer grant"},
+	{Unauthorized, 401, false, "no valid credential", "send X-Api-Key, or a grant as bearer: POST /v1/grants gives one for a key"},
 	{Internal, 500, true, "the service failed; nothing was accepted", "try again; see the server's log"},
 }

@@ -39,6 +39,8 @@ func TestMain(m *testing.M) {
 //	resubmit ROLE TYPE ARGS…   seal and submit until the executor is there
 //	rotate, revoke ROLE…       new keys with writ keys, and the end of the first ones
 //	signed ROLE…               who signed the last order
+//	example PAGE TEXT          runs the lines of a page that hold the text
+//	helped COMMAND…            runs the commands that its help shows
 //	verify                     checks the journal of $WORK/data and prints its orders
 func TestScripts(t *testing.T) { testscript.Run(t, scripts("testdata/script")) }
 
@@ -71,6 +73,7 @@ func scripts(dir string) testscript.Params {
 			"seal": positive(seal), "step": positive(openStep), "spoil": positive(spoil), "large": positive(large), "accepted": positive(accepted), "refused": positive(refused),
 			"anyone": positive(anyone), "linked": positive(linked), "forge": positive(forge),
 			"acme": positive(acme), "port": positive(port), "outside": positive(outside), "admitted": positive(admitted), "barred": positive(barred), "resubmit": positive(resubmit),
+			"example": positive(example), "helped": positive(helped),
 			"rotate": positive(rotate), "revoke": positive(revoke), "signed": positive(signed),
 			"capture": positive(capture), "verify": positive(verifyJournal), "demo": positive(checkDemo), "verdict": positive(checkVerdict),
 		},
@@ -140,7 +143,7 @@ func exits(ts *testscript.TestScript, w *world, args []string) {
 // environ is the script's environment with what scripts set.
 func environ(ts *testscript.TestScript, w *world) []string {
 	env := append([]string{}, w.vars...)
-	for _, name := range []string{"NO_COLOR", "WRIT_API_KEY", "WRIT_DATA", "WRIT_SKILLS", "ACME_LAX"} {
+	for _, name := range []string{"NO_COLOR", "WRIT_API_KEY", "WRIT_DATA", "WRIT_SKILLS", "WRIT_URL", "WRIT_CONTEXT", "XDG_CONFIG_HOME", "ACME_LAX"} {
 		if v := ts.Getenv(name); v != "" {
 			env = append(env, name+"="+v)
 		}

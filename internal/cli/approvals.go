@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -13,7 +14,6 @@ import (
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/client"
-	"aob.dev/writ/internal/config"
 )
 
 func approvalsCommand(std IO) *cobra.Command {
@@ -32,19 +32,15 @@ type personFlags struct {
 }
 
 func (f *personFlags) add(cmd *cobra.Command) {
-	d := config.Default()
-	cmd.Flags().StringVar(&f.url, "url", "http://"+d.Listen, "gateway")
-	cmd.Flags().StringVar(&f.key, "key", "", "API key (default: WRIT_API_KEY, or the key of the data directory)")
-	cmd.Flags().StringVar(&f.data, "data", d.Data, "data directory of a local `writ up`, for its key")
+	targetFlags(cmd, &f.url, &f.data, &f.key)
 	jsonFlag(cmd, &f.asJSON)
 }
 
-func (f *personFlags) client(std IO) (client.Client, error) {
-	key, err := localKey(std, f.key, f.data)
-	if err != nil {
-		return client.Client{}, no(err)
+func (f *personFlags) client() (client.Client, error) {
+	if f.key == "" {
+		return client.Client{}, no(errors.New("no API key: set WRIT_API_KEY, give --key, or name the data directory of a local `writ up` with --data"))
 	}
-	return client.Client{URL: f.url, Key: key}, nil
+	return client.Client{URL: f.url, Key: f.key}, nil
 }
 
 func approvalsList(std IO) *cobra.Command {
@@ -55,7 +51,7 @@ func approvalsList(std IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List held orders that you may decide, and your own", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := f.client(std)
+			c, err := f.client()
 			if err != nil {
 				return err
 			}
@@ -123,7 +119,7 @@ func approvalsShow(std IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "show INTENT_ID", Short: "Show a held order", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.client(std)
+			c, err := f.client()
 			if err != nil {
 				return err
 			}
@@ -163,7 +159,7 @@ func approvalsDecide(std IO, decision, use, short string) *cobra.Command {
 			if operatorKey != "" {
 				result, err = asOperator(cmd.Context(), operatorFlags{url: f.url, key: operatorKey}, said)
 			} else {
-				result, err = f.decide(cmd.Context(), std, said)
+				result, err = f.decide(cmd.Context(), said)
 			}
 			if err != nil {
 				return err
@@ -191,8 +187,8 @@ func approvalsDecide(std IO, decision, use, short string) *cobra.Command {
 	return cmd
 }
 
-func (f *personFlags) decide(ctx context.Context, std IO, said catalog.Approve) (result catalog.ApproveResult, err error) {
-	c, err := f.client(std)
+func (f *personFlags) decide(ctx context.Context, said catalog.Approve) (result catalog.ApproveResult, err error) {
+	c, err := f.client()
 	if err != nil {
 		return result, err
 	}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"aob.dev/writ/internal/client"
 )
 
 // Exit codes.
@@ -58,6 +60,12 @@ func Main(ctx context.Context, args []string, std IO) int {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return &exitError{code: ExitUsage, err: fmt.Errorf("%w\nsee: %s --help", err, c.CommandPath())}
 	})
+	root.PersistentFlags().String("context", "", "speak to the writ of this context (writ context)")
+	var at target
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) (err error) {
+		at, err = aim(cmd, std)
+		return err
+	}
 	root.AddCommand(commands(std)...) //nolint:contextcheck // cobra hands commands their context
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
@@ -72,6 +80,9 @@ func Main(ctx context.Context, args []string, std IO) int {
 	}
 	if !exit.silent {
 		fmt.Fprintln(std.Err, "writ:", exit.err)
+		if hint := at.unanswered(); hint != "" && errors.Is(exit.err, client.ErrNoAnswer) {
+			fmt.Fprintln(std.Err, hint)
+		}
 	}
 	return exit.code
 }
@@ -148,6 +159,7 @@ func commands(std IO) []*cobra.Command {
 		policyCommand,
 		keysCommand,
 		approvalsCommand,
+		contextCommand,
 		executorCommand,
 		doctorCommand,
 		confirmCommand,

@@ -12,7 +12,6 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/client"
-	"aob.dev/writ/internal/config"
 )
 
 func intentCommand(std IO) *cobra.Command {
@@ -161,7 +160,7 @@ func refusedBy(p *client.Error) refused {
 }
 
 func submitCommand(std IO) *cobra.Command {
-	var url string
+	var url, data string
 	var dry, asJSON bool
 	cmd := &cobra.Command{
 		Use: "submit [FILE|-]", Short: "Send a sealed order to a router", Args: cobra.MaximumNArgs(1),
@@ -200,7 +199,7 @@ func submitCommand(std IO) *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&url, "url", "http://"+config.Default().Listen, "router")
+	placeFlags(cmd, &url, &data)
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "decide only; leaves no trace")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print data")
 	return cmd

@@ -111,8 +111,10 @@ func keysList(std IO) *cobra.Command {
 	var f operatorFlags
 	cmd := &cobra.Command{
 		Use: "list", Short: "List the keys in force and the revoked ones", Args: cobra.NoArgs,
+		Long: "List the keys in force and the revoked ones, from the record of the data directory as\n" +
+			"all lists are; of a writ that is named by its URL, as that publishes them.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			set, err := keysInForce(cmd, f.url)
+			set, err := f.keySet(cmd)
 			if err != nil {
 				return err
 			}
@@ -126,6 +128,18 @@ func keysList(std IO) *cobra.Command {
 	}
 	f.add(cmd)
 	return cmd
+}
+
+// keySet is the key set in force, of the record or of whoever was named instead.
+func (f *operatorFlags) keySet(cmd *cobra.Command) (intents.JWKS, error) {
+	if targetOf(cmd).elsewhere() {
+		return keysInForce(cmd, f.url)
+	}
+	d, err := folded(cmd.Context(), f.data)
+	if err != nil {
+		return intents.JWKS{}, err
+	}
+	return d.JWKS(), nil
 }
 
 func keysInForce(cmd *cobra.Command, url string) (intents.JWKS, error) {

@@ -26,18 +26,19 @@ type finding struct {
 
 func lintCommand(std IO) *cobra.Command {
 	var f catalogFlags
-	var role string
+	var role, url, data string
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "lint [FILE|-]", Short: "Say everything that is wrong with an order, and what to do", Args: cobra.MaximumNArgs(1),
 		Long: "Check an order, sealed or not, as far as it can be without a router: form, numbers,\n" +
-			"envelope, type, arguments, ttl_sec and capabilities. Exit 0: nothing is wrong with it.",
+			"envelope, type, arguments, ttl_sec and capabilities. Exit 0: nothing is wrong with it.\n" +
+			"What `writ intent sign` fills in may be missing as long as the order is not sealed.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			raw, err := input(std, args)
 			if err != nil {
 				return malformed(err)
 			}
-			rows, err := f.rows(cmd.Context())
+			rows, err := f.with(cmd.Context(), typeIn(raw), url)
 			if err != nil {
 				return err
 			}
@@ -60,6 +61,7 @@ func lintCommand(std IO) *cobra.Command {
 		},
 	}
 	f.add(cmd)
+	placeFlags(cmd, &url, &data)
 	jsonFlag(cmd, &asJSON)
 	cmd.Flags().StringVar(&role, "role", "", "role of the key that is to sign it")
 	return cmd
@@ -106,6 +108,9 @@ func lint(raw []byte, rows map[string]typeRow, role intents.Role) ([]finding, er
 		return nil, err
 	}
 	for _, v := range schemas.Unsigned().Validate(tree) {
+		if !sealed && filledIn(top, v.Pointer) {
+			continue
+		}
 		found = append(found, finding{v.Pointer, v.Reason, fix(shape, v.Pointer, v.Reason, tree)})
 	}
 	more, err := lintType(top, rows, role)
@@ -116,6 +121,30 @@ func lint(raw []byte, rows map[string]typeRow, role intents.Role) ([]finding, er
 		}
 	}
 	return found, err
+}
+
+// filledIn says whether a member is missing, or empty, that `writ intent sign`
+// fills in.
+func filledIn(top map[string]any, pointer string) bool {
+	switch pointer {
+	case "/constraints/issued_at", "/constraints/idempotency_key", "/constraints/audience":
+	default:
+		return false
+	}
+	c, ok := top["constraints"].(map[string]any)
+	v := c[strings.TrimPrefix(pointer, "/constraints/")]
+	return ok && (v == nil || v == "")
+}
+
+// typeIn is the type of an order, as far as it can be read.
+func typeIn(raw []byte) string {
+	var order struct {
+		Intent struct {
+			Type string `json:"type"`
+		} `json:"intent"`
+	}
+	_ = json.Unmarshal(raw, &order) // what is wrong with it is told below
+	return order.Intent.Type
 }
 
 func reasonOf(err error) string {

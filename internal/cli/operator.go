@@ -15,7 +15,6 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/client"
-	"aob.dev/writ/internal/config"
 	"aob.dev/writ/internal/keydir"
 )
 
@@ -29,9 +28,7 @@ type operatorFlags struct {
 }
 
 func (f *operatorFlags) add(cmd *cobra.Command) {
-	d := config.Default()
-	cmd.Flags().StringVar(&f.url, "url", "http://"+d.Listen, "router")
-	cmd.Flags().StringVar(&f.data, "data", d.Data, "data directory, for the keys in it")
+	placeFlags(cmd, &f.url, &f.data)
 	cmd.Flags().StringVar(&f.key, "key", "", "operator key file (default: the one of the data directory)")
 	jsonFlag(cmd, &f.asJSON)
 }

@@ -37,6 +37,33 @@ func (f *catalogFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.url, "catalog-url", "", "router whose catalog counts instead, http://host:port")
 }
 
+// row of a type.
+func (f *catalogFlags) row(ctx context.Context, typ, url string) (typeRow, error) {
+	rows, err := f.with(ctx, typ, url)
+	if err != nil {
+		return typeRow{}, err
+	}
+	row, ok := rows[typ]
+	if !ok {
+		return row, no(fmt.Errorf("%s: no type %q in the catalog%s", intents.UnknownIntent, typ, meant(typ, names(rows))))
+	}
+	return row, nil
+}
+
+// with are the rows that have a type: where ours do not, and no flag says where to
+// look, those of the writ at url, which may have vendors' types.
+func (f *catalogFlags) with(ctx context.Context, typ, url string) (map[string]typeRow, error) {
+	rows, err := f.rows(ctx)
+	if _, ok := rows[typ]; err != nil || ok || typ == "" || f.dir != "" || f.url != "" || url == "" {
+		return rows, err
+	}
+	theirs := catalogFlags{url: url}
+	if more, err := theirs.rows(ctx); err == nil {
+		return more, nil
+	}
+	return rows, nil
+}
+
 // rows of the catalog by type.
 func (f *catalogFlags) rows(ctx context.Context) (map[string]typeRow, error) {
 	if f.dir != "" {

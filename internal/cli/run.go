@@ -13,19 +13,18 @@ import (
 
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/client"
-	"aob.dev/writ/internal/config"
 	"aob.dev/writ/internal/durable"
 )
 
 func runCommand(std IO) *cobra.Command {
-	var url, key, data, out string
-	var asJSON bool
+	var f personFlags
+	var out string
 	cmd := &cobra.Command{
 		Use: "run QUESTION", Short: "Ask a running writ to do a task", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			k, err := localKey(std, key, data)
+			c, err := f.client()
 			if err != nil {
-				return no(err)
+				return err
 			}
 			res := struct {
 				PlanID   string          `json:"plan_id"`
@@ -35,31 +34,31 @@ func runCommand(std IO) *cobra.Command {
 				Failure  json.RawMessage `json:"failure,omitempty"`
 			}{}
 			p := painter(std, std.Err)
-			res.PlanID, err = client.Client{URL: url, Key: k}.Run(cmd.Context(), args[0], func(f client.Frame) error {
-				switch bus.FrameKind(f.Event) {
+			res.PlanID, err = c.Run(cmd.Context(), args[0], func(frame client.Frame) error {
+				switch bus.FrameKind(frame.Event) {
 				case bus.FrameStatus:
 					var s bus.StatusData
-					if json.Unmarshal(f.Data, &s) == nil && !asJSON {
+					if json.Unmarshal(frame.Data, &s) == nil && !f.asJSON {
 						fmt.Fprintln(std.Err, p.dim(progress(s.State, s.Message, s.Step)))
 					}
 				case bus.FrameAnswer:
 					var a bus.AnswerData
-					if err := json.Unmarshal(f.Data, &a); err != nil {
+					if err := json.Unmarshal(frame.Data, &a); err != nil {
 						return err
 					}
 					res.Response, res.Data = a.Response, a.Data
 				case bus.FrameError:
 					var e bus.ErrorData
-					if err := json.Unmarshal(f.Data, &e); err != nil {
+					if err := json.Unmarshal(frame.Data, &e); err != nil {
 						return err
 					}
 					res.Response, res.Failure = e.Reason, e.Failure
 				case bus.FrameHeld:
 					res.Status = "held"
-					res.Data = f.Data
+					res.Data = frame.Data
 				case bus.FrameDone:
 					var d bus.DoneData
-					if err := json.Unmarshal(f.Data, &d); err != nil {
+					if err := json.Unmarshal(frame.Data, &d); err != nil {
 						return err
 					}
 					res.Status = d.Status
@@ -68,7 +67,7 @@ func runCommand(std IO) *cobra.Command {
 				return nil
 			})
 			if err == nil && out != "" && res.Status == "complete" {
-				err = saveData(cmd.Context(), client.Client{URL: url, Key: k}, res.Data, out)
+				err = saveData(cmd.Context(), c, res.Data, out)
 			}
 			if errors.Is(err, client.ErrCut) {
 				err = fmt.Errorf("%w: %s", err, res.PlanID)
@@ -77,7 +76,7 @@ func runCommand(std IO) *cobra.Command {
 				return no(err)
 			}
 			switch {
-			case asJSON:
+			case f.asJSON:
 				err = printJSON(std.Out, res)
 			case res.Status == "held":
 				_, err = fmt.Fprintf(std.Err, "plan %s waits until people approve an order of it\n", res.PlanID)
@@ -90,10 +89,7 @@ func runCommand(std IO) *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&url, "url", "http://"+config.Default().Listen, "gateway")
-	cmd.Flags().StringVar(&key, "key", "", "API key (default WRIT_API_KEY, or the data directory's)")
-	cmd.Flags().StringVar(&data, "data", config.Default().Data, "data directory of a local writ, for its API key")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print data")
+	f.add(cmd)
 	cmd.Flags().StringVar(&out, "out", "", "file for the data behind the answer, all of it")
 	return cmd
 }

@@ -3,14 +3,16 @@ package cli
 import (
 	"encoding/json"
 	"errors"
+	"net/url"
 	"strings"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/schemas"
 )
 
-// skeleton makes arguments that a row's schema asks for: required members with
-// the first value that their schema names, else an empty one of their type. What
-// a pattern or a length demands is left to the author, and to lint.
+// skeleton makes arguments that a row's schema takes: required members with the
+// first value that their schema names, else the least that it lets through. What
+// they mean is left to the author.
 func skeleton(r typeRow) (json.RawMessage, error) {
 	var schema map[string]any
 	if err := json.Unmarshal(r.Args, &schema); err != nil {
@@ -24,8 +26,8 @@ const specimenDepth = 8
 
 func specimen(root, s map[string]any, depth int) any {
 	if ref, ok := s["$ref"].(string); ok && depth < specimenDepth {
-		if to := resolved(root, ref); to != nil {
-			return specimen(root, to, depth+1)
+		if document, to := resolvedIn(root, ref); to != nil {
+			return specimen(document, to, depth+1)
 		}
 	}
 	for _, name := range []string{"const", "default"} {
@@ -44,7 +46,7 @@ func specimen(root, s map[string]any, depth int) any {
 	}
 	switch typ {
 	case "string":
-		return ""
+		return specimenText(s)
 	case "integer", "number":
 		if least, ok := s["minimum"]; ok {
 			return least
@@ -53,7 +55,7 @@ func specimen(root, s map[string]any, depth int) any {
 	case "boolean":
 		return false
 	case "array":
-		return []any{}
+		return specimenList(root, s, depth)
 	case "null":
 		return nil
 	}
@@ -64,21 +66,80 @@ func specimen(root, s map[string]any, depth int) any {
 	return out
 }
 
-// required fills in the required members; of alternatives the first.
+func specimenList(root, s map[string]any, depth int) any {
+	items, _ := s["items"].(map[string]any)
+	if least, _ := s["minItems"].(float64); least < 1 || items == nil || depth >= specimenDepth {
+		return []any{}
+	}
+	return []any{specimen(root, items, depth+1)}
+}
+
+// required fills in the required members; of alternatives the first, and what
+// follows of a condition.
 func required(root, s map[string]any, depth int, out map[string]any) {
 	properties, _ := s["properties"].(map[string]any)
-	names, _ := s["required"].([]any)
-	if branches, ok := s["oneOf"].([]any); ok && len(branches) > 0 {
-		if first, ok := branches[0].(map[string]any); ok {
-			more, _ := first["required"].([]any)
-			names = append(names, more...)
+	add := func(of map[string]any) {
+		names, _ := of["required"].([]any)
+		for _, name := range names {
+			name, _ := name.(string)
+			member, _ := properties[name].(map[string]any)
+			out[name] = specimen(root, member, depth+1)
 		}
 	}
-	for _, name := range names {
-		name, _ := name.(string)
-		member, _ := properties[name].(map[string]any)
-		out[name] = specimen(root, member, depth+1)
+	add(s)
+	if branches, ok := s["oneOf"].([]any); ok && len(branches) > 0 {
+		if first, ok := branches[0].(map[string]any); ok {
+			add(first)
+		}
 	}
+	if condition, ok := s["if"].(map[string]any); ok {
+		branch := "else"
+		if holds(condition, out) {
+			branch = "then"
+		}
+		if then, ok := s[branch].(map[string]any); ok {
+			add(then)
+		}
+	}
+}
+
+// holds says whether members are the constants that a condition names.
+func holds(condition, members map[string]any) bool {
+	properties, _ := condition["properties"].(map[string]any)
+	for name, p := range properties {
+		p, _ := p.(map[string]any)
+		if want, ok := p["const"]; ok && members[name] != want {
+			return false
+		}
+	}
+	return true
+}
+
+// resolvedIn follows a reference, also into another document of ours, and says
+// which document it came to.
+func resolvedIn(root map[string]any, ref string) (document, to map[string]any) {
+	if strings.HasPrefix(ref, "#") {
+		return root, resolved(root, ref)
+	}
+	id, _ := root["$id"].(string)
+	base, err := url.Parse(id)
+	if err != nil {
+		return nil, nil
+	}
+	at, err := base.Parse(ref)
+	if err != nil {
+		return nil, nil
+	}
+	fragment := "#" + at.Fragment
+	at.Fragment = ""
+	s, err := schemas.Lookup(at.String())
+	if err != nil || json.Unmarshal(s.Source(), &document) != nil {
+		return nil, nil
+	}
+	if fragment == "#" {
+		return document, document
+	}
+	return document, resolved(document, fragment)
 }
 
 // resolved follows a reference within the document.

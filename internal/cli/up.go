@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -107,20 +106,4 @@ func announce(std IO, n *node.Node, c config.Config, took time.Duration) {
 	fmt.Fprintf(std.Err, "first start: above is the API key of user local, shown this once (kept in %s, mode 0600)\n", node.KeyFile(c.Data))
 	fmt.Fprintf(std.Err, "the root key is in %s/keys/root.pem: take it offline\n", c.Data)
 	fmt.Fprintf(std.Err, "try: writ run \"…\" --data %s\n", c.Data)
-}
-
-// localKey is the API key to use: the flag, the environment, or the data
-// directory's own.
-func localKey(std IO, flag, data string) (string, error) {
-	if flag != "" {
-		return flag, nil
-	}
-	if key := std.Env("WRIT_API_KEY"); key != "" {
-		return key, nil
-	}
-	key, err := node.ReadLocalKey(data)
-	if errors.Is(err, os.ErrNotExist) {
-		return "", fmt.Errorf("no API key: set WRIT_API_KEY, give --key, or name the data directory of a local `writ up` with --data")
-	}
-	return key, err
 }

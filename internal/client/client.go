@@ -70,6 +70,9 @@ type Frame struct {
 // ErrCut is a stream that ended before its last frame. The plan goes on.
 var ErrCut = errors.New("the connection broke off before the answer; the plan goes on")
 
+// ErrNoAnswer is that nobody answers at the URL, or that there is none.
+var ErrNoAnswer = errors.New("no answer")
+
 // Run asks a question and yields the frames of its turn until the last one:
 // done, or held. It returns the plan's id. fn returning an error ends it.
 func (c Client) Run(ctx context.Context, message string, fn func(Frame) error) (plan string, err error) {
@@ -197,6 +200,9 @@ func (c Client) Submit(ctx context.Context, sealed []byte, query string) (status
 }
 
 func (c Client) do(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
+	if c.URL == "" {
+		return nil, fmt.Errorf("%w: no writ is running here", ErrNoAnswer)
+	}
 	req, err := http.NewRequestWithContext(ctx, method, c.URL+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -207,7 +213,7 @@ func (c Client) do(ctx context.Context, method, path string, body []byte) (*http
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("no answer from %s: %w", c.URL, err)
+		return nil, fmt.Errorf("%w from %s: %w", ErrNoAnswer, c.URL, err)
 	}
 	if resp.StatusCode < 400 {
 		return resp, nil

@@ -9,12 +9,13 @@ import (
 )
 
 // handler is the one HTTP listener of `writ up`: what belongs to the router goes
-// to its own interface, everything else to the gateway.
+// to its own interface, everything else to the gateway. Who has an API key reads
+// with it at both.
 func (n *Node) handler() http.Handler {
-	api := httpapi.New(httpapi.Config{
+	api := n.gateway.Reads(httpapi.New(httpapi.Config{
 		Router: n.router, Directory: n.directory, Documents: n.documents, Policy: n.policy,
 		Recorder: n.recorder, Ledger: proofs{n.ledger}, Health: n.health, Log: n.cfg.Log,
-	})
+	}))
 	others := n.gateway.Handler()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if routers(r.URL.Path) {

@@ -126,6 +126,9 @@ func Open(ctx context.Context, cfg Config) (n *Node, err error) {
 	if err := n.takeEnded(); err != nil {
 		return n, err
 	}
+	if err := n.forgetAddress(); err != nil { // of a process that was killed
+		return n, err
+	}
 	n.openHealth()
 	n.tellConditions(nil) // what another process has left
 	if n.listener, err = listen(ctx, cfg.Listen, "--listen"); err != nil {
@@ -324,7 +327,7 @@ func (n *Node) start(g *group) error {
 	if n.listener != nil {
 		g.http("http", newServer(n.handler()), edge.Default.Listener(n.listener))
 	}
-	return nil
+	return n.tellAddress()
 }
 
 // Close ends what Open began, in reverse.
@@ -358,6 +361,7 @@ func (n *Node) Close() error {
 		_ = n.listener.Close() // closed already where HTTP was served
 	}
 	if n.lock != nil {
+		errs = append(errs, n.forgetAddress())
 		if err := errors.Join(errs...); err == nil {
 			errs = append(errs, n.putEnded())
 		}

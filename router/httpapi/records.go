@@ -68,7 +68,7 @@ func auditor(capability string) bool {
 func (s *server) reader(c *gin.Context) (intents.Grant, []string, error) {
 	token, ok := strings.CutPrefix(c.GetHeader("Authorization"), "Bearer ")
 	if !ok {
-		return intents.Grant{}, nil, intents.Refuse(intents.Unauthorized, "", "a read carries a grant: Authorization: Bearer <grant>")
+		return intents.Grant{}, nil, intents.Refuse(intents.Unauthorized, "", "a read carries an API key (X-Api-Key), where the gateway runs too, or a grant (Authorization: Bearer)")
 	}
 	g, err := s.cfg.Router.Reader(token)
 	if err != nil {

@@ -1,0 +1,108 @@
+package gateway
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/problem/edge"
+)
+
+// grantReply is the answer of POST /v1/grants: a grant and what it says, so that
+// whoever seals an order under it need not take it apart.
+type grantReply struct {
+	Grant   string   `json:"grant"`
+	Expires string   `json:"expires_at"` // RFC 3339
+	Origin  string   `json:"origin"`     // of the log: audience of an order
+	Tenant  string   `json:"tenant_id"`
+	User    string   `json:"user_id"`
+	Session string   `json:"session_id,omitempty"`
+	Turn    string   `json:"turn_id"`
+	Roles   []string `json:"roles"`
+}
+
+// postGrant is POST /v1/grants: the holder of an API key gets a grant for a turn
+// of its own. Alone that reads, and no more than the key does; an order under it
+// also needs the key of a role.
+func (g *Gateway) postGrant(c *gin.Context, who caller) error {
+	var body claim
+	if c.Request.ContentLength != 0 {
+		if err := readBody(c, &body); err != nil {
+			return err
+		}
+	}
+	a, err := g.identify(c.Request.Context(), who, body)
+	if err != nil {
+		return err
+	}
+	turn := newID("turn")
+	token, expires, err := g.mint(a, turn, "")
+	if err != nil {
+		return err
+	}
+	c.JSON(http.StatusCreated, grantReply{
+		Grant: token, Expires: intents.FormatTime(expires), Origin: g.cfg.Origin,
+		Tenant: a.tenant, User: a.user, Session: a.session, Turn: turn, Roles: a.roles,
+	})
+	return nil
+}
+
+// Reads lets an API key read where reads take a grant: next sees such a request
+// with a grant that was minted for it, and every other as it came. It is for
+// processes that have both interfaces.
+func (g *Gateway) Reads(next http.Handler) http.Handler {
+	gin.SetMode(gin.ReleaseMode)
+	e := gin.New()
+	_ = e.SetTrustedProxies(nil) // fails only on addresses that do not parse
+	e.Use(g.recover)
+	e.NoRoute(g.open(func(c *gin.Context) error {
+		c.Set(traceKey, edge.TraceID(c.Request))
+		token, err := g.readGrant(c)
+		if err != nil {
+			c.Header("X-Trace-Id", traceID(c))
+			return err
+		}
+		r := c.Request.Clone(c.Request.Context())
+		r.Header.Del("X-Api-Key")
+		r.Header.Set("Authorization", "Bearer "+token)
+		c.Status(http.StatusOK) // until next says otherwise; gin has 404 for what it has no route for
+		next.ServeHTTP(c.Writer, r)
+		return nil
+	}))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Api-Key") == "" || r.Header.Get("Authorization") != "" || !takesGrant(r) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		e.ServeHTTP(w, r)
+	})
+}
+
+// takesGrant says whether a request reads what nobody reads without a grant.
+func takesGrant(r *http.Request) bool {
+	if r.Method != http.MethodGet {
+		return false
+	}
+	for _, p := range []string{"/v1/intents", "/v1/approvals", "/v1/policy"} {
+		if r.URL.Path == p || strings.HasPrefix(r.URL.Path, p+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// readGrant mints the grant of one read.
+func (g *Gateway) readGrant(c *gin.Context) (string, error) {
+	who, err := g.authenticate(c)
+	if err != nil {
+		return "", err
+	}
+	a, err := g.identify(c.Request.Context(), who, claim{})
+	if err != nil {
+		return "", err
+	}
+	token, _, err := g.mint(a, newID("turn"), "")
+	return token, err
+}

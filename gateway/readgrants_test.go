@@ -1,0 +1,97 @@
+package gateway
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/problem"
+)
+
+// Who has an API key gets a grant that says what the key says, for 15 minutes.
+func TestGrantOfKey(t *testing.T) {
+	w := newWorld(t, nil)
+	for _, row := range []struct {
+		name, key, body string
+		user, session   string
+	}{
+		{"the key's own user, no body", anaKey, "", "ana", ""},
+		{"a session", anaKey, `{"session_id":"s1"}`, "ana", "s1"},
+		{"another user, with a key that may", appKey, `{"user_id":"carl"}`, "carl", ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var got grantReply
+			resp := w.call("POST", "/v1/grants", row.body, http.Header{"X-Api-Key": {row.key}}, &got)
+			if resp.StatusCode != http.StatusCreated || resp.Header.Get("Cache-Control") != "no-store" {
+				t.Fatalf("%d %v", resp.StatusCode, resp.Header)
+			}
+			g, err := intents.OpenGrant(got.Grant, origin, w.keys(), w.clock.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			life := time.Duration(g.Expires-g.IssuedAt) * time.Second
+			if g.Subject != row.user || g.Tenant != "acme" || g.Session != row.session || g.For != "" || life != intents.MaxGrantLife || !slices.Equal(g.Roles, []string{"user", "auditor"}) {
+				t.Errorf("%+v", g)
+			}
+			if got.User != g.Subject || got.Tenant != g.Tenant || got.Session != g.Session || got.Turn != g.Turn || got.Turn == "" || got.Origin != origin || !slices.Equal(got.Roles, g.Roles) {
+				t.Errorf("%+v of %+v", got, g)
+			}
+		})
+	}
+	w.refused("POST", "/v1/grants", "", http.Header{"X-Api-Key": {""}}, intents.Unauthorized, "")
+	w.refused("POST", "/v1/grants", `{"user_id":"bob"}`, nil, intents.RBACForbidden, "/user_id")
+	w.refused("POST", "/v1/grants", `{"tenant_id":"other"}`, nil, intents.RBACForbidden, "/tenant_id")
+	w.refused("POST", "/v1/grants", `{"user_id":"eve"}`, http.Header{"X-Api-Key": {appKey}}, intents.RBACForbidden, "/user_id")
+}
+
+// A read with an API key reaches the router with a grant of the key's user, and
+// without the key; everything else reaches it as it came.
+func TestReadsWithKey(t *testing.T) {
+	w := newWorld(t, nil)
+	s := httptest.NewServer(w.gateway.Reads(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		user := "nobody"
+		if g, err := intents.OpenGrant(token, origin, w.keys(), w.clock.Now()); err == nil {
+			user = g.Tenant + "/" + g.Subject
+		}
+		fmt.Fprintf(rw, "%s key=%s", user, r.Header.Get("X-Api-Key"))
+	})))
+	t.Cleanup(s.Close)
+	w.http = s
+	for _, row := range []struct {
+		method, path, want string
+		header             http.Header
+	}{
+		{"GET", "/v1/intents", "acme/ana key=", nil},
+		{"GET", "/v1/intents/sha256:0/receipt", "acme/ana key=", nil},
+		{"GET", "/v1/approvals?mine=true", "acme/ana key=", nil},
+		{"GET", "/v1/policy", "acme/ana key=", nil},
+		{"GET", "/v1/intents", "acme/carl key=", http.Header{"X-Api-Key": {appKey}, "X-User-Id": {"carl"}}},
+		{"GET", "/v1/intents", "nobody key=" + anaKey, http.Header{"Authorization": {"Bearer a.b.c"}}},
+		{"GET", "/v1/intentsx", "nobody key=" + anaKey, nil},
+		{"POST", "/v1/intents", "nobody key=" + anaKey, nil},
+		{"GET", "/v1/catalog", "nobody key=" + anaKey, nil},
+	} {
+		resp := w.do(t.Context(), row.method, row.path, "", row.header)
+		body := make([]byte, 200)
+		n, _ := resp.Body.Read(body)
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusOK || string(body[:n]) != row.want {
+			t.Errorf("%s %s: %d %s, want %s", row.method, row.path, resp.StatusCode, body[:n], row.want)
+		}
+	}
+	for name, header := range map[string]http.Header{
+		"a wrong key": {"X-Api-Key": {"nobody's"}}, "another user": {"X-User-Id": {"bob"}}, "another tenant": {"X-Tenant-Id": {"other"}},
+	} {
+		var p problem.Problem
+		resp := w.call("GET", "/v1/intents", "", header, &p)
+		if resp.StatusCode < 400 || p.TraceID == "" || (p.Code != intents.Unauthorized && p.Code != intents.RBACForbidden) {
+			t.Errorf("%s: %d %+v", name, resp.StatusCode, p)
+		}
+	}
+}

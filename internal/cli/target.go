@@ -1,0 +1,231 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"aob.dev/writ/internal/config"
+	"aob.dev/writ/internal/node"
+)
+
+// target is the writ that a command speaks of: where it answers, its data
+// directory on this machine, and the API key to speak with; and of each, who
+// said so. In this order: flags, --context, environment, the context in use,
+// writ.yaml, what the data directory says of itself, the default.
+type target struct {
+	URL  setting `json:"url"`
+	Data setting `json:"data"`
+	Key  setting `json:"key"` // its value is never printed
+}
+
+// setting is a value and where it comes from.
+type setting struct {
+	Value string `json:"value,omitempty"`
+	From  string `json:"from"`
+}
+
+// keyOfPerson marks the flag --key of commands that take an API key there;
+// elsewhere it is the file of an operator's key.
+const keyOfPerson = "api key"
+
+// aim fills in what the flags of a command leave out. Commands that run or repair
+// a node have --config, and read the whole configuration instead.
+func aim(cmd *cobra.Command, std IO) (target, error) {
+	flags := cmd.Flags()
+	if flags.Lookup("config") != nil {
+		return target{}, nil
+	}
+	url, data, key := flags.Lookup("url"), flags.Lookup("data"), flags.Lookup("key")
+	if data != nil && data.DefValue != config.Default().Data { // it names a directory for something else
+		data = nil
+	}
+	if key != nil && key.Annotations[keyOfPerson] == nil {
+		key = nil
+	}
+	if url == nil && data == nil {
+		return target{}, nil
+	}
+	t, err := find(std, given(flags.Lookup("context")), given(url), given(data), given(key))
+	if err != nil {
+		return t, malformed(err)
+	}
+	cmd.SetContext(context.WithValue(cmd.Context(), targetKey{}, t))
+	for flag, s := range map[*pflag.Flag]setting{url: t.URL, data: t.Data, key: t.Key} {
+		if flag != nil && !flag.Changed {
+			if err := flag.Value.Set(s.Value); err != nil {
+				return t, malformed(err)
+			}
+		}
+	}
+	return t, nil
+}
+
+// targetKey is where a command's context has its target.
+type targetKey struct{}
+
+// targetOf a command that has been aimed.
+func targetOf(cmd *cobra.Command) target {
+	t, _ := cmd.Context().Value(targetKey{}).(target)
+	return t
+}
+
+// elsewhere says whether somebody named a URL, so that the data directory on this
+// machine is not the one that counts.
+func (t target) elsewhere() bool {
+	return t.URL.From != "default" && t.URL.From != t.Data.Value && t.URL.From != filepath.Join(t.Data.Value, "address")
+}
+
+// given is the value of a flag that was given.
+func given(f *pflag.Flag) string {
+	if f == nil || !f.Changed {
+		return ""
+	}
+	return f.Value.String()
+}
+
+// find settles a target; empty: not given by a flag.
+func find(std IO, name, url, data, key string) (t target, err error) {
+	file, err := config.Load("", func(string) string { return "" })
+	if err != nil {
+		return t, err
+	}
+	x, from, explicit, err := contextOf(std, name)
+	if err != nil {
+		return t, err
+	}
+	env := std.Env
+	if explicit { // who names a context does not mean what the environment says
+		env = func(string) string { return "" }
+	}
+	t.Data = first(setting{data, "--data"}, setting{env("WRIT_DATA"), "WRIT_DATA"}, setting{x.Data, from}, setting{file.Data, "writ.yaml"})
+	if t.Data.From == "writ.yaml" && file.Data == config.Default().Data {
+		t.Data.From = "default"
+	}
+	t.URL = first(setting{url, "--url"}, setting{env("WRIT_URL"), "WRIT_URL"})
+	if t.URL.Value == "" && t.Data.From != "--data" && t.Data.From != "WRIT_DATA" {
+		t.URL = setting{x.URL, from}
+	}
+	if t.URL.Value == "" {
+		if t.URL, err = t.own(file.Listen, std.Env); err != nil {
+			return t, err
+		}
+	}
+	t.URL.Value = strings.TrimSuffix(t.URL.Value, "/")
+	t.Key, err = keyFor(t, x, from, first(setting{key, "--key"}, setting{env("WRIT_API_KEY"), "WRIT_API_KEY"}))
+	return t, err
+}
+
+// own is where the writ of the data directory answers: nowhere, if it does not
+// run. Where there is no such directory it is where one would listen.
+func (t target) own(listen string, env func(string) string) (setting, error) {
+	s := setting{From: filepath.Join(t.Data.Value, "address")}
+	var err error
+	if s.Value, err = node.ReadAddress(t.Data.Value); err != nil || s.Value != "" {
+		return s, err
+	}
+	if _, err := os.Stat(filepath.Join(t.Data.Value, "journal")); err == nil {
+		return setting{From: t.Data.Value}, nil
+	}
+	return wouldListen(listen, env), nil
+}
+
+// first of settings that has a value; else the last.
+func first(list ...setting) setting {
+	for _, s := range list {
+		if s.Value != "" {
+			return s
+		}
+	}
+	return list[len(list)-1]
+}
+
+// contextOf is the context that is named, or in use; explicit: by a flag.
+func contextOf(std IO, flag string) (x aContext, from string, explicit bool, err error) {
+	all, err := readContexts(std.Env)
+	if err != nil {
+		return x, "", false, err
+	}
+	name := first(setting{flag, "--context"}, setting{std.Env("WRIT_CONTEXT"), "WRIT_CONTEXT"}, setting{all.Use, ""}).Value
+	if name == "" {
+		return x, "", false, nil
+	}
+	x, err = all.named(name)
+	return x, "context " + name, flag != "", err
+}
+
+// wouldListen is where a writ of this configuration would listen: the last resort,
+// and of this machine whatever a file says.
+func wouldListen(addr string, env func(string) string) setting {
+	s := setting{From: "default"}
+	if v := env("WRIT_LISTEN"); v != "" {
+		addr = v
+	}
+	host, port, err := net.SplitHostPort(addr)
+	switch {
+	case err != nil || port == "0":
+		host, port, _ = net.SplitHostPort(config.Default().Listen)
+	case !node.Local(host):
+		host = "127.0.0.1"
+	}
+	s.Value = "http://" + net.JoinHostPort(host, port)
+	return s
+}
+
+// keyFor is the API key: the one given, the context's, or the data directory's
+// own, which goes to that directory's writ and to nothing that a context names.
+func keyFor(t target, x aContext, from string, given setting) (setting, error) {
+	if given.Value != "" {
+		return given, nil
+	}
+	if x.KeyFile != "" && (t.URL.From == from || t.Data.From == from) {
+		raw, err := os.ReadFile(x.KeyFile)
+		if err != nil {
+			return setting{}, fmt.Errorf("API key of the %s: %w", from, err)
+		}
+		return setting{strings.TrimSpace(string(raw)), x.KeyFile}, nil
+	}
+	if t.URL.From == from && from != "" && x.Data == "" {
+		return setting{From: "none"}, nil
+	}
+	raw, err := node.ReadLocalKey(t.Data.Value)
+	if err != nil || raw == "" {
+		return setting{From: "none"}, nil //nolint:nilerr // who needs one says so
+	}
+	return setting{raw, node.KeyFile(t.Data.Value)}, nil
+}
+
+// unanswered says what to do where nobody answers.
+func (t target) unanswered() string {
+	switch start := "Start it: writ up --data " + t.Data.Value; {
+	case t.URL.From == "":
+		return ""
+	case t.URL.Value == "":
+		return "no writ runs on " + t.Data.Value + ". " + start + "; or name another: --url, WRIT_URL, writ context use"
+	case t.URL.From == filepath.Join(t.Data.Value, "address"):
+		return "that address is what the writ on " + t.Data.Value + " left behind, which does not run any more. " + start
+	case t.URL.From == "default":
+		return "no data directory is there either (" + t.Data.Value + "). Start a writ: writ up; or name one: --url, WRIT_URL, --data, WRIT_DATA, writ context use"
+	default:
+		return "that address comes from " + t.URL.From + ": writ context show says where commands go"
+	}
+}
+
+// targetFlags declare which writ a command speaks to, and as whom.
+func targetFlags(cmd *cobra.Command, url, data, key *string) {
+	placeFlags(cmd, url, data)
+	cmd.Flags().StringVar(key, "key", "", "API key (default: WRIT_API_KEY, the context's, or the data directory's)")
+	_ = cmd.Flags().SetAnnotation("key", keyOfPerson, []string{""}) // the flag exists
+}
+
+// placeFlags declare which writ a command speaks to.
+func placeFlags(cmd *cobra.Command, url, data *string) {
+	cmd.Flags().StringVar(url, "url", "", "where writ answers (default: WRIT_URL, the context's, or as the data directory says)")
+	cmd.Flags().StringVar(data, "data", config.Default().Data, "data directory of a writ on this machine (or WRIT_DATA, the context's, writ.yaml's)")
+}

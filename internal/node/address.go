@@ -1,0 +1,89 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"aob.dev/writ/internal/durable"
+)
+
+// AddressFile holds the URL at which the process that uses a data directory
+// answers, so that commands on this machine find it. It is there while that
+// process serves. A crash leaves it behind: nobody answers there, or somebody
+// else does, until the next start removes it, before anything else.
+func AddressFile(dir string) string { return filepath.Join(dir, "address") }
+
+// tellAddress writes where HTTP is served.
+func (n *Node) tellAddress() error {
+	if n.listener == nil {
+		return nil
+	}
+	addr, err := netip.ParseAddrPort(n.listener.Addr().String())
+	if err != nil {
+		return fmt.Errorf("address of the listener: %w", err)
+	}
+	return durable.Write(AddressFile(n.cfg.Dir), []byte(reachable(addr)+"\n"))
+}
+
+// reachable is the URL of a listener for clients on this machine.
+func reachable(addr netip.AddrPort) string {
+	ip := addr.Addr().Unmap()
+	switch {
+	case ip.IsUnspecified() && ip.Is4():
+		ip = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	case ip.IsUnspecified():
+		ip = netip.IPv6Loopback()
+	}
+	return "http://" + netip.AddrPortFrom(ip, addr.Port()).String()
+}
+
+// forgetAddress removes it. Only who holds the data directory's lock may.
+func (n *Node) forgetAddress() error { return durable.Remove(AddressFile(n.cfg.Dir)) }
+
+// ReadAddress is the URL that a data directory names; empty where it names none.
+// A directory can come from anywhere, and API keys are sent to what it names, so
+// that must be an address of this machine.
+func ReadAddress(dir string) (string, error) {
+	raw, err := os.ReadFile(AddressFile(dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	text := strings.TrimSpace(string(raw))
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" || u.Path != "" || u.User != nil || u.RawQuery != "" || !Local(u.Hostname()) {
+		return "", fmt.Errorf("%s names no address of this machine: remove it, or start writ there", AddressFile(dir))
+	}
+	return text, nil
+}
+
+// Local says whether a host is an address of this machine.
+func Local(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		return false
+	}
+	ip = ip.Unmap().WithZone("")
+	if ip.IsLoopback() {
+		return true
+	}
+	own, err := net.InterfaceAddrs()
+	if err != nil {
+		return false
+	}
+	for _, a := range own {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && p.Addr() == ip {
+			return true
+		}
+	}
+	return false
+}
