@@ -95,7 +95,7 @@ func (p *player) wrong(ctx context.Context, err *error) {
 	case 2:
 		p.order(ctx, err, intents.RolePlanner, "skill.load", catalog.SkillLoad{Skill: "unheard_of"}, intents.PolicyDenied)
 	case 3:
-		p.order(ctx, err, intents.RoleTask, "read_lines", catalog.ReadLines{FileID: "file_3f9a1c", N: 50}, intents.KeyRevoked)
+		p.order(ctx, err, intents.RoleManager, "read_memory", catalog.ReadMemory{Key: tenant + ":nobody:nothing:ranked"}, intents.TaskScope)
 	default:
 		p.order(ctx, err, intents.RoleOperator, "grant.revoke", catalog.GrantRevoke{Tenant: tenant, Sub: "nobody", Before: "soon"}, intents.SchemaInvalid)
 	}

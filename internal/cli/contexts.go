@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"aob.dev/writ/internal/durable"
 )
 
 // aContext is a writ by name: where it is, and with which key one speaks to it.
@@ -62,22 +64,14 @@ func (c contexts) write(env func(string) string) error {
 	if path == "" {
 		return errors.New("contexts: neither XDG_CONFIG_HOME nor HOME says where to keep them")
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := durable.MkdirAll(filepath.Dir(path)); err != nil {
 		return err
 	}
 	raw, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".contexts-")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(raw, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return os.Rename(f.Name(), path)
+	return durable.Write(path, append(raw, '\n'))
 }
 
 // named is a context by its name.

@@ -104,7 +104,11 @@ func lint(raw []byte, rows map[string]typeRow, role intents.Role) ([]finding, er
 	sig, sealed := top["sig"]
 	delete(top, "sig")
 	var shape map[string]any
-	if err := json.Unmarshal(schemas.Unsigned().Source(), &shape); err != nil {
+	published, err := schemas.Lookup(schemas.Base + "envelope.json")
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(published.Source(), &shape); err != nil {
 		return nil, err
 	}
 	for _, v := range schemas.Unsigned().Validate(tree) {

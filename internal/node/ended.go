@@ -5,21 +5,27 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"aob.dev/writ/internal/durable"
 )
 
 // endedName is a file that is there while nobody serves and the last one to
-// serve ended as it was told to. It decides nothing but how often an order that
-// was open is tried again, so that it need not be durable.
+// serve ended as it was told to. It decides how often an order that was open is
+// tried again.
 const endedName = "ended"
 
 // takeEnded removes the mark, and remembers whether it was there.
 func (n *Node) takeEnded() error {
-	err := os.Remove(filepath.Join(n.cfg.Dir, endedName))
-	n.ended = err == nil
+	path := filepath.Join(n.cfg.Dir, endedName)
+	_, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	n.ended = true
+	return durable.Remove(path)
 }
 
 // putEnded makes the mark after an end as told, or again where nothing was
@@ -28,5 +34,5 @@ func (n *Node) putEnded() error {
 	if !n.ended {
 		return nil
 	}
-	return os.WriteFile(filepath.Join(n.cfg.Dir, endedName), nil, 0o600)
+	return durable.Write(filepath.Join(n.cfg.Dir, endedName), nil)
 }
