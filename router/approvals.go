@@ -234,7 +234,7 @@ func (r *Router) rejudge(ctx context.Context, o *order, w waiting) (*order, erro
 		return h, err
 	}
 	if p := h.pin; p != nil {
-		if now, ok := o.view.Pin(w.tenant, p.Skill); !ok || now != *p {
+		if now, ok := o.view.Pin(w.tenant, p.Skill); !ok || now.Digest != p.Digest || now.Effect != p.Effect { // the digest covers the server
 			return h, intents.Refuse(intents.PolicyDenied, "/intent/args/skill", "the skill's pin is not the one that people were asked about")
 		}
 	}
