@@ -9,6 +9,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/storage/ledger"
 )
@@ -25,14 +26,15 @@ type tenantData struct {
 	users map[string]catalog.User
 	pins  map[string]policies.Skill
 	data  map[string]json.RawMessage
+	keys  map[string]catalog.APIKey // by id, without revoked ones
 }
 
 // with is the directory after a change of one tenant, who may be new.
 func (d *directory) with(at int64, tenant string, change func(*tenantData)) *directory {
 	next := &directory{at: at, tenants: maps.Clone(d.tenants)}
-	t := &tenantData{roles: map[string][]string{}, users: map[string]catalog.User{}, pins: map[string]policies.Skill{}, data: map[string]json.RawMessage{}}
+	t := &tenantData{roles: map[string][]string{}, users: map[string]catalog.User{}, pins: map[string]policies.Skill{}, data: map[string]json.RawMessage{}, keys: map[string]catalog.APIKey{}}
 	if old := d.tenants[tenant]; old != nil {
-		t = &tenantData{maps.Clone(old.roles), maps.Clone(old.users), maps.Clone(old.pins), maps.Clone(old.data)}
+		t = &tenantData{maps.Clone(old.roles), maps.Clone(old.users), maps.Clone(old.pins), maps.Clone(old.data), maps.Clone(old.keys)}
 	}
 	change(t)
 	next.tenants[tenant] = t
@@ -81,11 +83,10 @@ func (d *directory) adminPut(at int64, args json.RawMessage, actor string, defau
 	if d.tenants[tenant] == nil {
 		return nil, fmt.Errorf("admin.put for a tenant that is not there")
 	}
-	if a.APIKey != nil {
-		return d, nil // says who may ask, which is the gateway's to judge
-	}
 	return d.with(at, tenant, func(t *tenantData) {
 		switch {
+		case a.APIKey != nil:
+			t.putKey(*a.APIKey)
 		case a.User != nil:
 			t.users[a.User.UserID] = *a.User
 		case a.Role != nil:
@@ -94,6 +95,38 @@ func (d *directory) adminPut(at int64, args json.RawMessage, actor string, defau
 			t.data[a.Data.Key] = a.Data.Value
 		}
 	}), nil
+}
+
+// putKey puts an API key in the place of what was known under its hash.
+func (t *tenantData) putKey(k catalog.APIKey) {
+	maps.DeleteFunc(t.keys, func(_ string, other catalog.APIKey) bool { return other.Hash == k.Hash })
+	if !k.Revoked {
+		t.keys[k.ID] = k
+	}
+}
+
+// rolesNow cuts the roles of a grant to what its API key and the row of its user
+// give; false: the key or the user is not there any more.
+func (d *directory) rolesNow(g *intents.Grant) ([]string, bool) {
+	t := d.tenants[g.Tenant]
+	if t == nil {
+		return nil, false
+	}
+	roles := slices.Clone(g.Roles)
+	if id := bus.KeyOfClient(g.Act.Client); id != "" {
+		k, there := t.keys[id]
+		if !there {
+			return nil, false
+		}
+		roles = slices.DeleteFunc(roles, func(r string) bool { return !slices.Contains(k.MaxRoles, r) })
+	}
+	if u, there := t.users[g.Subject]; there {
+		if u.Disabled {
+			return nil, false
+		}
+		roles = slices.DeleteFunc(roles, func(r string) bool { return !slices.Contains(u.Roles, r) })
+	}
+	return roles, true
 }
 
 func (t *tenantData) setRoles(roles []catalog.RoleData) {

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -109,7 +110,7 @@ func (f *fold) apply(it *item, tenant, user string) error {
 		if err == nil {
 			f.putDirectory(d)
 		}
-		return err
+		return errors.Join(err, f.disabled(args, tenant))
 	case "skill.approve":
 		d, err := f.dir.approve(it.position, args, tenant)
 		if err == nil {
@@ -137,11 +138,7 @@ func (f *fold) apply(it *item, tenant, user string) error {
 		if name := a.Tenant + "/" + a.Sub; before.After(f.revoked[name]) {
 			f.revoked[name] = before // the latest stands
 		}
-		for _, p := range f.plans {
-			if p.tenant == a.Tenant && p.user == a.Sub {
-				p.end("the user's grants were revoked")
-			}
-		}
+		f.endPlansOf(a.Tenant, a.Sub, "the user's grants were revoked")
 		return nil
 	case typeErase:
 		return f.erase(it, tenant, user)
@@ -226,6 +223,24 @@ func (f *fold) endTasks(tenant, id string, it *item, why string) error {
 		p.end(why)
 	}
 	return err
+}
+
+// disabled ends the plans of a user whom an admin.put disables, from the rules on
+// that say so.
+func (f *fold) disabled(args json.RawMessage, actor string) error {
+	a, err := unmarshal[catalog.AdminPut](args)
+	if err == nil && f.rules >= intents.RulesStrict && a.User != nil && a.User.Disabled {
+		f.endPlansOf(named(actor, a.Tenant), a.User.UserID, "the user was disabled")
+	}
+	return err
+}
+
+func (f *fold) endPlansOf(tenant, user, why string) {
+	for _, p := range f.plans {
+		if p.tenant == tenant && p.user == user {
+			p.end(why)
+		}
+	}
 }
 
 func (p *plan) end(why string) {

@@ -122,8 +122,7 @@ func (j *job) askedFor(e *intents.Envelope) intents.Asked {
 }
 
 // rerelease judges a release again: stages 6 and 7, with the roles that the
-// record says. That these were the user's then rests on API keys, which a
-// bundle's directory does not have.
+// record says, which from the rules on that cut them must be those of then.
 func (r *replayer) rerelease(ctx context.Context, j *job, e *intents.Envelope) error {
 	return r.tally(r.releasing(ctx, j, e))
 }
@@ -140,6 +139,9 @@ func (r *replayer) releasing(ctx context.Context, j *job, e *intents.Envelope) e
 	}
 	if caps, known := j.dir.capabilities(e.Principal().Tenant, f.Roles); !known || !given(j.rules, caps, row.need(j.rules, e)) {
 		return agree(d, intents.Deny, intents.RBACForbidden, nil, nil)
+	}
+	if roles, may := j.rolesThen(e); j.rules >= intents.RulesStrict && (!may || !slices.Equal(f.Roles, roles)) {
+		return errors.New("replay: released with other roles than grant and directory give")
 	}
 	engine, err := r.engine(ctx, d.PolicyDigest, j.dir)
 	if err != nil {

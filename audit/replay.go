@@ -101,14 +101,18 @@ func (r *replayer) decide(ctx context.Context, j *job, e *intents.Envelope) erro
 	if slices.Contains(ofState, d.Code) && (code == intents.OK || code == intents.SchemaInvalid) {
 		return unreplayable("refused for the state that plans or keys were in (" + string(d.Code) + ")")
 	}
+	var roles []string
 	if code == intents.OK {
-		code = j.rbac(e, row)
+		code, roles = j.rbac(e, row)
 	}
 	if e.Type() == typeApprove && code == intents.OK && (d.Code == intents.RBACForbidden || d.Code == intents.GrantInvalid) {
 		return unreplayable("refused for who may approve the held order (" + string(d.Code) + ")")
 	}
 	if code != intents.OK {
 		return agree(d, intents.Deny, code, nil, nil)
+	}
+	if d.Code != intents.RBACForbidden && j.rules >= intents.RulesStrict && !slices.Equal(f.Roles, roles) {
+		return errors.New("replay: decided with other roles than grant and directory give")
 	}
 	if f.Skill != nil && f.Skill.Digest != "" {
 		t := j.dir.tenants[e.Principal().Tenant]
@@ -330,33 +334,44 @@ func (w row) judge(e *intents.Envelope, known bool) (intents.Code, error) {
 	return intents.OK, nil
 }
 
-// rbac is stage 6 on the directory of then.
-func (j *job) rbac(e *intents.Envelope, w row) intents.Code {
+// rolesThen are the roles that an order was to be judged with: an operator's of the
+// directory, else those of the grant, cut to what the directory gives from the rules
+// on that say so. False: nobody may act so.
+func (j *job) rolesThen(e *intents.Envelope) ([]string, bool) {
 	pr := e.Principal()
-	roles := pr.Roles
 	if e.Signer().Role == intents.RoleOperator {
 		t := j.dir.tenants[pr.Tenant]
 		if t == nil {
-			return intents.RBACForbidden
+			return nil, false
 		}
 		u, found := t.users[pr.UserID]
-		if !found || u.Disabled || foreign(pr.Tenant, e.Type(), e.Args()) {
-			return intents.RBACForbidden
-		}
-		roles = u.Roles
+		return u.Roles, found && !u.Disabled && !foreign(pr.Tenant, e.Type(), e.Args())
+	}
+	if g := e.Grant(); g != nil && j.rules >= intents.RulesStrict {
+		return j.dir.rolesNow(g)
+	}
+	return pr.Roles, true
+}
+
+// rbac is stage 6 on the directory of then.
+func (j *job) rbac(e *intents.Envelope, w row) (code intents.Code, roles []string) {
+	pr := e.Principal()
+	roles, may := j.rolesThen(e)
+	if !may {
+		return intents.RBACForbidden, nil
 	}
 	caps, known := j.dir.capabilities(pr.Tenant, roles)
 	need := w.need(j.rules, e)
 	declared := e.Constraints().Capabilities
 	if !known || !given(j.rules, caps, need) || (len(declared) > 0 && !given(j.rules, declared, need)) {
-		return intents.RBACForbidden
+		return intents.RBACForbidden, nil
 	}
 	for _, c := range declared {
 		if !given(j.rules, caps, c) {
-			return intents.RBACForbidden
+			return intents.RBACForbidden, nil
 		}
 	}
-	return intents.OK
+	return intents.OK, roles
 }
 
 // need is the capability that an order needs; a soul of one's own is less than

@@ -117,6 +117,9 @@ func (f *fold) counts(o *open, a policies.Approval, dir *directory) error {
 		if !ok || k.Revoked || yes.minted.Before(f.revoked[tenant+"/"+a.UserID]) {
 			return fmt.Errorf("released with an approval of %s under a grant that was revoked before", a.UserID)
 		}
+		if key, there := t.keys[yes.key]; f.rules >= intents.RulesStrict && yes.key != "" && (!there || !subset(a.Roles, key.MaxRoles)) {
+			return fmt.Errorf("released with roles of %s that the API key does not give", a.UserID)
+		}
 		if known && !subset(a.Roles, u.Roles) {
 			return fmt.Errorf("released with roles of %s that the directory does not give", a.UserID)
 		}

@@ -70,7 +70,11 @@ func (v *View) legalAdmin(e *intents.Envelope, now time.Time) (effect, error) {
 		if err := legalRetention(a.Data, t); err != nil {
 			return effect{}, err
 		}
-		return accepted(subjectTenant(t))
+		touches := []storage.Subject{subjectTenant(t)}
+		if v.d.endsPlans(a.User) {
+			touches = append(touches, v.plansOf(t, a.User.UserID)...)
+		}
+		return accepted(touches...)
 	case "skill.approve":
 		a, err := argsOf[catalog.SkillApprove](e)
 		if err != nil {
@@ -99,11 +103,7 @@ func (v *View) legalAdmin(e *intents.Envelope, now time.Time) (effect, error) {
 		if before.After(now.Add(intents.Leeway)) { // nothing takes it back: it would lock the user out until then
 			return effect{}, illegal("/intent/args/before", "lies in the future: it ends the grants that there are; to keep somebody out disable the user")
 		}
-		touches := []storage.Subject{subjectGrants(a.Tenant, a.Sub)}
-		for _, p := range v.d.plansOf(a.Tenant, a.Sub) {
-			touches = append(touches, mover{v: v}.touching(p, true)...)
-		}
-		return accepted(touches...)
+		return accepted(append(v.plansOf(a.Tenant, a.Sub), subjectGrants(a.Tenant, a.Sub))...)
 	case "order.resolve":
 		a, err := argsOf[catalog.OrderResolve](e)
 		if err != nil {
@@ -141,7 +141,7 @@ func (d *Directory) legalAPIKey(k *catalog.APIKey, tenant string) error {
 	if row, ok := d.apiKeys[k.Hash]; ok && row.Tenant != tenant {
 		return illegal("/intent/args/api_key/hash", "not a key of this tenant")
 	}
-	if other, ok := d.apiKeyByID(tenant, k.ID); ok && other.Hash != k.Hash {
+	if other, ok := d.tenants[tenant].keys[k.ID]; ok && other.Hash != k.Hash {
 		return illegal("/intent/args/api_key/id", "another key has this id: revoke it first")
 	}
 	return nil
@@ -169,16 +169,6 @@ func foreignTenant(e *intents.Envelope) bool {
 		return true
 	}
 	return a.New != nil || (a.Tenant != "" && a.Tenant != actor)
-}
-
-func (d *Directory) plansOf(tenant, user string) []*plan {
-	var out []*plan
-	for _, p := range d.plans {
-		if p.view.TenantID == tenant && p.view.UserID == user && !final(p.view.Status) {
-			out = append(out, p)
-		}
-	}
-	return out
 }
 
 // foldAdmin applies a control order.
@@ -224,10 +214,7 @@ func (d *Directory) foldAdmin(o decided) error {
 		if name := a.Tenant + "/" + a.Sub; before.After(d.revoked[name]) {
 			d.revoked[name] = before // the latest stands
 		}
-		for _, p := range d.plansOf(a.Tenant, a.Sub) {
-			d.endPlan(p, catalog.PlanFailed, o.at)
-			p.view.Failure = &catalog.Failure{Reason: "the user's grants were revoked", CompletedSteps: p.doneSteps()}
-		}
+		d.endPlansOf(a.Tenant, a.Sub, "the user's grants were revoked", o.at)
 	case "order.resolve":
 		var a catalog.OrderResolve
 		if err := json.Unmarshal(o.args, &a); err != nil {
@@ -264,9 +251,12 @@ func (d *Directory) foldAdminPut(a catalog.AdminPut, tenantID string, at time.Ti
 	}
 	switch {
 	case a.APIKey != nil:
-		d.apiKeys[a.APIKey.Hash] = apiKeyRow{*a.APIKey, tenantID}
+		d.foldAPIKey(*a.APIKey, tenantID)
 	case a.User != nil:
 		t.users[a.User.UserID] = *a.User
+		if d.endsPlans(a.User) {
+			d.endPlansOf(tenantID, a.User.UserID, "the user was disabled", at)
+		}
 	case a.Role != nil:
 		t.roles[a.Role.Role] = a.Role.Capabilities
 	case a.Data != nil:

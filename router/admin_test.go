@@ -72,7 +72,7 @@ func TestAdminPut(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	put := func(a catalog.AdminPut) *intents.Answer { return w.Admin("admin.put", a) }
 	hash := intents.Digest([]byte("secret"))
-	key := catalog.APIKey{ID: "k1", Hash: hash, UserID: "ana", MaxRoles: []string{"user"}}
+	key := catalog.APIKey{ID: "k7", Hash: hash, UserID: "ana", MaxRoles: []string{"user"}}
 	w.Want(put(catalog.AdminPut{Tenant: "default", APIKey: &key}), intents.OK)
 	if got, tenant, ok := w.Dir.APIKey(hash); !ok || tenant != "default" || !cmp.Equal(got, key) {
 		t.Errorf("%+v %s %v", got, tenant, ok)

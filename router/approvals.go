@@ -93,12 +93,11 @@ func (v *View) approver(e *intents.Envelope) (intents.Approver, error) {
 		roles, _, _ := v.UserRoles(pr.Tenant, pr.UserID) // whether there is such a user is stage 6
 		return intents.Approver{User: pr.UserID, Roles: roles}, nil
 	}
-	key := bus.KeyOfClient(g.Act.Client)
-	roles, disabled := v.d.rolesOf(pr.Tenant, pr.UserID, key, g.Roles)
+	roles, disabled := v.RolesNow(g)
 	if disabled {
 		return intents.Approver{}, intents.Refuse(intents.RBACForbidden, "/actor/user_id", "the approver is disabled")
 	}
-	return intents.Approver{User: pr.UserID, Key: key, Roles: roles}, nil
+	return intents.Approver{User: pr.UserID, Key: bus.KeyOfClient(g.Act.Client), Roles: roles}, nil
 }
 
 // touches are what every change to a hold changes.

@@ -141,7 +141,7 @@ func TestSilent(t *testing.T) {
 	}
 	for _, s := range got {
 		if s.Tenant != "default" || s.UserID != "ana" || s.Task != "Which ten?" || s.SessionID != routertest.Session || s.TurnID != routertest.Turn ||
-			s.Client != "apikey:k1" || len(s.Roles) != 1 || s.TraceID == "" && s.PlanID == "" || (s.PlanID == "driven") != (s.Epoch == 1) {
+			s.Client != "test" || len(s.Roles) != 1 || s.TraceID == "" && s.PlanID == "" || (s.PlanID == "driven") != (s.Epoch == 1) {
 			t.Errorf("%+v", s)
 		}
 	}

@@ -68,7 +68,7 @@ type Directory struct {
 	tenants map[string]*tenant
 	// retained are the retentions of each tenant; of everyTenant, the default.
 	retained map[string][]retention
-	apiKeys  map[string]apiKeyRow // by hash
+	apiKeys  map[string]apiKeyRow // by hash; those that are not revoked are also in their tenant, by id
 	revoked  map[string]time.Time // "tenant/sub": grants minted before are dead
 	plans    map[string]*plan     // "tenant/plan_id"
 	tasks    map[string]*task     // "tenant/task_id"
@@ -88,6 +88,7 @@ type tenant struct {
 	users map[string]catalog.User
 	pins  map[string]intents.Pin
 	data  map[string]json.RawMessage
+	keys  map[string]catalog.APIKey // by id, without revoked ones
 }
 
 type apiKeyRow struct {
@@ -230,7 +231,7 @@ func (d *Directory) foldGenesis(token string) error {
 func (d *Directory) addTenant(id string, roles []catalog.RoleData) {
 	t := &tenant{
 		roles: make(map[string][]string), users: make(map[string]catalog.User),
-		pins: make(map[string]intents.Pin), data: make(map[string]json.RawMessage),
+		pins: make(map[string]intents.Pin), data: make(map[string]json.RawMessage), keys: make(map[string]catalog.APIKey),
 	}
 	for _, r := range roles {
 		t.roles[r.Role] = r.Capabilities

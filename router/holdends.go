@@ -29,8 +29,8 @@ func (r *Router) endings(o *order) ([]storage.Entry, error) {
 	switch o.env.Type() {
 	case "cancel", "plan.close":
 		held = o.view.heldOf(tenant, o.env.StringArg("plan_id"))
-	case "grant.revoke":
-		held = o.view.heldBy(o.env.StringArg("tenant"), o.env.StringArg("sub"))
+	case "grant.revoke", "admin.put":
+		held = o.view.heldBy(o.env)
 	}
 	var out []storage.Entry
 	for _, w := range held {
@@ -46,9 +46,10 @@ func (r *Router) endings(o *order) ([]storage.Entry, error) {
 	return out, nil
 }
 
-// heldBy lists the held orders of a user's plans, which end with them.
-func (v *View) heldBy(tenant, user string) []waiting {
+// heldBy lists the held orders of the plans that an order ends with their user.
+func (v *View) heldBy(e *intents.Envelope) []waiting {
 	return v.heldWhere(func(h *hold) bool {
+		tenant, user := v.d.userEnded(e.Type(), e.Principal().Tenant, e.Args())
 		p := v.d.plans[tenant+"/"+h.ctx.PlanID]
 		return h.tenant == tenant && p != nil && p.view.UserID == user && !final(p.view.Status)
 	})

@@ -120,7 +120,7 @@ func (r *Router) Reader(token string) (intents.Grant, error) {
 	if before := v.Revoked(g.Tenant, g.Subject); !before.IsZero() && time.Unix(g.IssuedAt, 0).Before(before) {
 		return g, intents.Refuse(intents.GrantInvalid, "", "grant is revoked")
 	}
-	roles, disabled := r.dir.rolesOf(g.Tenant, g.Subject, bus.KeyOfClient(g.Act.Client), g.Roles)
+	roles, disabled := v.RolesNow(&g)
 	if disabled {
 		return g, intents.Refuse(intents.RBACForbidden, "", "the user or the API key is not there any more")
 	}

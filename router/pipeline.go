@@ -105,7 +105,9 @@ func (r *Router) DryRun(ctx context.Context, raw []byte) (*intents.Answer, error
 // mayExplain refuses a dry run to who may not see decisions.
 func mayExplain(o *order) error {
 	roles := o.env.Principal().Roles
-	if o.env.Signer().Role == intents.RoleOperator {
+	if g := o.env.Grant(); g != nil {
+		roles, _ = o.view.RolesNow(g)
+	} else {
 		roles, _, _ = o.view.UserRoles(o.env.Principal().Tenant, o.env.Principal().UserID)
 	}
 	caps, _ := o.view.Capabilities(o.env.Principal().Tenant, roles)

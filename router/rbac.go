@@ -7,12 +7,12 @@ import (
 	"strings"
 
 	"aob.dev/writ/intents"
-	"aob.dev/writ/internal/bus"
 )
 
 // rbac is stage 6: the actor's roles must cover the type's capability and all
 // that the order declares; what is declared is also a ceiling (G-14). An
-// operator's roles come from the directory, everybody else's from the grant.
+// operator's roles come from the directory, everybody else's are those of the grant
+// that API key and user row still give.
 func (r *Router) rbac(_ context.Context, o *order) error {
 	pr := o.env.Principal()
 	o.roles = pr.Roles
@@ -29,17 +29,17 @@ func (r *Router) rbac(_ context.Context, o *order) error {
 			return errForeign()
 		}
 	}
-	if g := o.env.Grant(); o.released && g != nil {
-		roles, disabled := o.view.d.rolesOf(pr.Tenant, pr.UserID, bus.KeyOfClient(g.Act.Client), g.Roles)
+	if _, known := o.view.Capabilities(pr.Tenant, nil); !known {
+		return intents.Refuse(intents.RBACForbidden, "/actor/tenant", "no such tenant")
+	}
+	if g := o.env.Grant(); g != nil && (o.released || o.view.Rules() >= intents.RulesStrict) {
+		roles, disabled := o.view.RolesNow(g)
 		if disabled {
 			return intents.Refuse(intents.RBACForbidden, "/actor/user_id", "the user or the API key is not there any more")
 		}
 		o.roles = roles
 	}
-	caps, known := o.view.Capabilities(pr.Tenant, o.roles)
-	if !known {
-		return intents.Refuse(intents.RBACForbidden, "/actor/tenant", "no such tenant")
-	}
+	caps, _ := o.view.Capabilities(pr.Tenant, o.roles)
 	needed := capability(o)
 	if !covered(caps, needed) {
 		return intents.Refuse(intents.RBACForbidden, "/actor", "no role of the actor gives "+needed)

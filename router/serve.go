@@ -5,11 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"slices"
 	"time"
 
 	"aob.dev/writ/intents"
-	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 )
 
@@ -110,49 +108,6 @@ func (r *Router) serveUser(_ context.Context, data []byte) []byte {
 	}
 	roles, disabled := r.dir.rolesOf(q.Tenant, q.UserID, q.KeyID, q.Roles)
 	return r.reply(bus.UserReply{Roles: roles, Disabled: disabled})
-}
-
-// rolesOf cuts roles to what the API key and the user's row allow now; a user
-// without a row keeps what the key allows.
-func (d *Directory) rolesOf(tenantID, user, keyID string, roles []string) (kept []string, disabled bool) {
-	d.mu.RLock()
-	defer d.mu.RUnlock()
-	return d.rolesNow(tenantID, user, keyID, roles)
-}
-
-// rolesNow is rolesOf with the lock held.
-func (d *Directory) rolesNow(tenantID, user, keyID string, roles []string) (kept []string, disabled bool) {
-	t, ok := d.tenants[tenantID]
-	if !ok {
-		return nil, true
-	}
-	if keyID != "" {
-		key, ok := d.apiKeyByID(tenantID, keyID)
-		if !ok {
-			return nil, true
-		}
-		roles = intersect(roles, key.MaxRoles)
-	}
-	if u, ok := t.users[user]; ok {
-		if u.Disabled {
-			return nil, true
-		}
-		roles = intersect(roles, u.Roles)
-	}
-	return roles, false
-}
-
-func (d *Directory) apiKeyByID(tenantID, id string) (catalog.APIKey, bool) {
-	for _, k := range d.apiKeys {
-		if k.Tenant == tenantID && k.ID == id && !k.Revoked {
-			return k.APIKey, true
-		}
-	}
-	return catalog.APIKey{}, false
-}
-
-func intersect(a, b []string) []string {
-	return slices.DeleteFunc(slices.Clone(a), func(x string) bool { return !slices.Contains(b, x) })
 }
 
 func (r *Router) serveSilent(_ context.Context, _ []byte) []byte {

@@ -185,7 +185,7 @@ func userCommand(std IO) *cobra.Command {
 	}
 	f.add(set)
 	set.Flags().StringArrayVar(&roles, "role", nil, "role of the tenant (repeatable)")
-	set.Flags().BoolVar(&disabled, "disabled", false, "the person may do nothing")
+	set.Flags().BoolVar(&disabled, "disabled", false, "the person may do nothing, and their open plans end")
 	return group("user", "Put and list people", set, listing(std, "List people", func(r router.TenantRows) (any, []string) {
 		var lines []string
 		for _, x := range r.Users {

@@ -287,3 +287,25 @@ func TestRefusalsStayOutOfTraces(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// The plans that end with their user are shown as ended: who is disabled, or whose
+// grants are revoked, has none that goes on.
+func TestPlansEndWithTheirUser(t *testing.T) {
+	d := documents(t)
+	w, f := woken(t, d)
+	w.Begun("p1", "feed")
+	w.Want(w.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "default", Sub: "ana", Before: "2026-11-20T09:00:00Z"}), intents.OK)
+	w.Begun("p2", "feed")
+	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "ana", Roles: []string{"user"}, Disabled: true}}), intents.OK)
+	f.caughtUp()
+	f.stop()
+	for id, why := range map[string]string{"p1": "the user's grants were revoked", "p2": "the user was disabled"} {
+		doc, err := d.Get(t.Context(), "default", storage.IndexPlans, id)
+		w.Must(err)
+		var p catalog.PlanView
+		w.Must(json.Unmarshal(doc.Body, &p))
+		if p.Status != catalog.PlanFailed || p.Failure == nil || p.Failure.Reason != why {
+			t.Errorf("%s: %s %+v", id, p.Status, p.Failure)
+		}
+	}
+}

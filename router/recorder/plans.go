@@ -55,14 +55,18 @@ func documentOf(p *catalog.PlanView) planDoc {
 // writePlan gathers the plan's document, fenced by the record's position. It
 // takes the place of an earlier one of the batch.
 func (r *Recorder) writePlan(s router.Summary, rec storage.Record) error {
-	p := r.plan(s)
-	if p == nil {
+	return r.writePlanOf(s.Tenant, planID(s), rec)
+}
+
+func (r *Recorder) writePlanOf(tenant, id string, rec storage.Record) error {
+	p, ok := r.fold.View().Plan(tenant, id)
+	if !ok {
 		return nil
 	}
-	body, err := marshal(documentOf(p))
+	body, err := marshal(documentOf(&p))
 	if err != nil {
 		return err
 	}
-	r.batch.plans[place{s.Tenant, p.PlanID}] = storage.Document{ID: p.PlanID, Position: rec.Position, Body: body}
+	r.batch.plans[place{tenant, p.PlanID}] = storage.Document{ID: p.PlanID, Position: rec.Position, Body: body}
 	return nil
 }

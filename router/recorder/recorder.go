@@ -197,6 +197,7 @@ func (r *Recorder) observe(ctx context.Context, rec storage.Record, write bool) 
 		return err
 	}
 	before := r.plan(s)
+	tenant, ends := r.fold.EndedWith(s)
 	r.fold.Observe(router.EntryOf(rec))
 	if err := r.fold.Err(); err != nil {
 		return err
@@ -208,6 +209,11 @@ func (r *Recorder) observe(ctx context.Context, rec storage.Record, write bool) 
 		}
 		if err := r.writePlan(s, rec); err != nil {
 			return err
+		}
+		for _, id := range ends {
+			if err := r.writePlanOf(tenant, id, rec); err != nil {
+				return err
+			}
 		}
 		if s.Decision.Verdict == intents.Allow {
 			if err := r.erased(ctx, s, rec); err != nil {

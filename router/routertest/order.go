@@ -8,6 +8,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/router"
 )
 
@@ -101,6 +102,20 @@ func (w *World) body(o Order) intents.Body {
 	return b
 }
 
+// usualKey is the API key through which grants are minted where their tenant has it.
+const usualKey = "k1"
+
+// client of usual grants: one of the tenant's keys, if it has any.
+func (w *World) client(tenant string) string {
+	rows, _ := w.Dir.Rows(tenant)
+	for _, k := range rows.APIKeys {
+		if k.ID == usualKey {
+			return bus.ClientOfKey(usualKey)
+		}
+	}
+	return "test"
+}
+
 // Grant mints the grant of an order.
 func (w *World) Grant(user, tenant string, o Order) string {
 	w.Helper()
@@ -111,7 +126,7 @@ func (w *World) Grant(user, tenant string, o Order) string {
 	now := w.Clock.Now()
 	g := intents.Grant{
 		Issuer: w.Origin, Audience: w.Origin, Subject: user, Tenant: tenant, Roles: roles,
-		Act: intents.Act{Client: "apikey:k1", AMR: []string{"key"}}, Session: or(o.Ctx.SessionID, Session), Turn: or(o.Ctx.TurnID, Turn),
+		Act: intents.Act{Client: w.client(tenant), AMR: []string{"key"}}, Session: or(o.Ctx.SessionID, Session), Turn: or(o.Ctx.TurnID, Turn),
 		IssuedAt: now.Unix(), Expires: now.Add(10 * time.Minute).Unix(), ID: rand.Text(),
 	}
 	if o.Grant != nil {
