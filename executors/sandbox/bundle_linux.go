@@ -112,7 +112,9 @@ func writeBundle(dir string, rt runtimeDir, p Profile) error {
 			Syscalls: []ociSyscall{
 				{Names: gvisorDenied, Action: "SCMP_ACT_ERRNO", Errno: uint(unix.EPERM)},
 				{Names: gvisorHostile, Action: "SCMP_ACT_TRAP"},
-				{Names: []string{"clone3"}, Action: "SCMP_ACT_ERRNO", Errno: uint(unix.ENOSYS)},
+				// Without a tracer that is ENOSYS, on which libc takes clone; runsc knows no
+				// other errno than EPERM, on which it gives up.
+				{Names: []string{"clone3"}, Action: "SCMP_ACT_TRACE"},
 				{Names: []string{"clone"}, Action: "SCMP_ACT_ERRNO", Errno: uint(unix.EPERM), Args: []ociArg{
 					{Index: 0, Value: unix.CLONE_THREAD, ValueTwo: 0, Op: "SCMP_CMP_MASKED_EQ"},
 				}},

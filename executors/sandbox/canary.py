@@ -53,5 +53,12 @@ for fd in range(5, 128):
 allowed = {"HOME", "TMPDIR", "PATH", "LANG", "TZ", "MALLOC_ARENA_MAX"}
 for name in set(os.environ) - allowed:
     print(LEAK + "environment")
+
+# What a script may do, it can.
+import _thread
+lock = _thread.allocate_lock()
+lock.acquire()
+_thread.start_new_thread(lock.release, ())
+lock.acquire()
 with open(input_file) as f:
     print("input " + f.read())

@@ -34,6 +34,7 @@ type host struct {
 	offline *spawner // of boxes in none
 	ids     *idRange // nil if not root
 	mounts  *mounts
+	groups  *groups // nil: there are none to be had
 }
 
 // boxNamespaces isolate mounts, processes, network, IPC and host name.
@@ -131,13 +132,38 @@ func (d *linuxDriver) launch(spec boxSpec, cleanup func() error) (*Box, error) {
 		b.closePipes()
 		return nil, fmt.Errorf("start box: %w", err)
 	}
-	if d.clone&unix.CLONE_NEWNS != 0 {
-		letGo := d.host.mounts.hold(b.proc.Pid)
-		b.cleanup = func() error {
-			letGo()
-			return cleanup()
-		}
-	}
 	go b.wait()
+	if d.clone&unix.CLONE_NEWNS != 0 {
+		b.afterwards(d.host.mounts.hold(b.proc.Pid))
+	}
+	if err := b.count(d.host.groups, spec.Limits.Memory+spec.Room+groupOverhead); err != nil {
+		return nil, errors.Join(fmt.Errorf("control group: %w", err), b.Close())
+	}
 	return b, nil
+}
+
+// count has the memory of the box counted, the kernel's for it too. It has no
+// script yet.
+func (b *Box) count(g *groups, memory int64) error {
+	if g == nil {
+		return nil
+	}
+	own, err := g.make(memory)
+	if err != nil {
+		return err
+	}
+	b.afterwards(own.remove)
+	if err := own.add(b.proc.Pid); !errors.Is(err, unix.ESRCH) { // it ended: who waits for it hears why
+		return err
+	}
+	return nil
+}
+
+// afterwards has something done before the rest of the cleanup.
+func (b *Box) afterwards(do func()) {
+	rest := b.cleanup
+	b.cleanup = func() error {
+		do()
+		return rest()
+	}
 }

@@ -101,7 +101,7 @@ func TestEveryLayerCarriesWeight(t *testing.T) {
 		{"user", sandbox.Rootful, "resources-threads", weak{}, weak{User: true}},
 		{"capabilities", sandbox.Namespaces, "kernel-bounding-set", weak{}, weak{Capabilities: true}},
 		{"capabilities", sandbox.Namespaces, "files-mode", weak{User: true}, weak{User: true, Capabilities: true}},
-		{"rlimits", sandbox.Namespaces, "resources-memory", weak{}, weak{Rlimits: true}},
+		{"rlimits", sandbox.Namespaces, "resources-memory", weak{Groups: true}, weak{Groups: true, Rlimits: true}},
 		{"rlimits", sandbox.Landlock, "resources-descriptors", weak{}, weak{Rlimits: true}},
 		{"descriptors", sandbox.Namespaces, "files-descriptors", weak{Landlock: true}, weak{Landlock: true, Descriptors: true}},
 		{"session", sandbox.Namespaces, "kernel-session", weak{}, weak{Session: true}},

@@ -26,6 +26,7 @@ type Weakening struct {
 	Landlock, Seccomp, User, Capabilities, Rlimits bool
 	Code                                           bool // which seccomp keeps new code out with
 	Descriptors, Session, Environment              bool
+	Groups                                         bool  // control groups
 	Parent                                         bool  // who counts output
 	Room                                           int64 // of the scratch
 }
@@ -48,6 +49,11 @@ func (s *Sandbox) Weaken(w Weakening) Weak {
 		if gone {
 			d.layers &^= l
 		}
+	}
+	if w.Groups {
+		h := *d.host
+		h.groups = nil
+		d.host = &h
 	}
 	if w.Root {
 		d.root = rootKeep

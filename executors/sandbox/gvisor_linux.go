@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"aob.dev/writ/executors/sandbox/spawn"
 )
 
@@ -87,6 +89,9 @@ func (d gvisorDriver) launch(runsc, bundle string, p Profile) (*Box, error) {
 		return nil, fmt.Errorf("start runsc: %w", err)
 	}
 	b.proc, b.shell = cmd.Process, true
+	// What it starts later inherits both. It may have ended; who waits hears why.
+	_ = unix.Setpriority(unix.PRIO_PROCESS, b.proc.Pid, boxNice)
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", b.proc.Pid), []byte("1000"), 0)
 	b.explain = func(f spawn.Failure) error { return f.Errno }
 	b.cleanup = func() error {
 		return errors.Join(deleteContainer(runsc, state, id), d.host.scratch.remove(bundle))

@@ -31,8 +31,8 @@ var (
 	noInput  = verdict{outcome: NoInput, text: "the input could not be read"}
 )
 
-// end is how a process ended.
-type end struct {
+// exit is how a process ended.
+type exit struct {
 	code   int            // -1 if ended by a signal
 	signal syscall.Signal // 0: none
 	cpu    time.Duration
@@ -41,8 +41,8 @@ type end struct {
 }
 
 // ended reads the state of a process that ended.
-func (b *Box) ended() end {
-	e := end{code: b.state.ExitCode(), cpu: b.state.UserTime() + b.state.SystemTime()}
+func (b *Box) ended() exit {
+	e := exit{code: b.state.ExitCode(), cpu: b.state.UserTime() + b.state.SystemTime()}
 	if status, ok := b.state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		e.signal = status.Signal()
 	}
@@ -56,12 +56,14 @@ func (b *Box) ended() end {
 
 // judge labels the end of a run: the parent's own reason first, then the
 // signal, then what boot.py reported.
-func judge(why Outcome, e end, report []byte, l Limits) verdict {
+func judge(why Outcome, e exit, report []byte, l Limits) verdict {
 	switch why {
 	case Timeout:
 		return verdict{outcome: Timeout, limit: WallLimit, text: fmt.Sprintf("ended after %s", l.Wall)}
 	case OversizedOutput:
 		return verdict{outcome: OversizedOutput, limit: OutputLimit, text: fmt.Sprintf("more than %d bytes of output", l.Output)}
+	case Memory:
+		return verdict{outcome: Memory, limit: MemoryLimit, text: "too many mappings, too far apart"}
 	case Canceled:
 		return canceled
 	case NoInput:
@@ -83,7 +85,7 @@ func judge(why Outcome, e end, report []byte, l Limits) verdict {
 
 // judgeReport reads what is under the control of the script, so it decides on a
 // label of its run and on nothing else.
-func judgeReport(e end, report []byte) verdict {
+func judgeReport(e exit, report []byte) verdict {
 	kind, text := first(report)
 	switch {
 	case kind == 'M':
@@ -104,7 +106,7 @@ func first(b []byte) (byte, []byte) {
 	return b[0], b[1:]
 }
 
-func judgeSignal(e end, l Limits) verdict {
+func judgeSignal(e exit, l Limits) verdict {
 	sig := e.signal
 	switch {
 	case sig == sigPolicy:

@@ -7,8 +7,6 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
-
-	"aob.dev/writ/executors/sandbox/spawn"
 )
 
 // Landlock ABI versions that a driver can insist on.
@@ -43,7 +41,7 @@ func landlockABI() (int, error) {
 
 // Descriptors that restrictFiles opens: the lowest that are free.
 const (
-	rulesetFD = spawn.ReportFD + 1
+	rulesetFD = lowestFD
 	grantFD   = rulesetFD + 1
 )
 

@@ -26,15 +26,21 @@ const chunkSize = 256 << 10
 const feedPipe = 1 << 20
 
 // Run hands job to the box, waits for its end and closes the box. The limits
-// are those that the box was built with.
+// are those that the box was built with. A box that was killed, and that the kernel
+// takes long to end, is told at once and is not closed: it is still alive then.
 //
 // An error means that the script did not come to an end of its own: ctx ended, the
 // input could not be read or did not fit, or the box was broken or could not be
 // built. If the box had taken the script by then, the result is an account of what
 // there was, with Outcome Canceled, NoInput or Crash; else it is empty.
 func (b *Box) Run(ctx context.Context, job Job) (res Result, err error) {
-	defer func() { err = errors.Join(err, b.Close()) }()
-	end := &ending{kill: b.kill}
+	defer func() {
+		if b.alive() {
+			return // it lingers
+		}
+		err = errors.Join(err, b.Close())
+	}()
+	end := &ending{kill: b.kill, killed: make(chan struct{})}
 	if job.InputSize > chunkSize {
 		widen(b.feed)
 	}
@@ -75,16 +81,24 @@ func (b *Box) Run(ctx context.Context, job Job) (res Result, err error) {
 	readers.Go(func() { stderr.drain(b.errs) })
 	readers.Go(func() { report.drain(b.report) })
 
-	<-b.exited
+	watched, unwatch := context.WithCancel(context.WithoutCancel(ctx))
+	go b.watch(watched, func() { end.by(Memory) })
+	lingers := !b.awaitEnd(end)
+	unwatch()
 	duration := time.Since(start)
+	_ = b.feed.SetWriteDeadline(time.Unix(1, 0)) // nobody reads it
 	cut(b.out, b.errs, b.report)
 	readers.Wait()
 	feeder.Wait()
 
-	if b.waitErr != nil {
+	ended := exit{code: -1}
+	switch {
+	case lingers: // the reason why it was killed says all
+	case b.waitErr != nil:
 		return b.account(job, verdict{outcome: Crash}, Result{Duration: duration, ExitCode: -1}), nil // Close tells
+	default:
+		ended = b.ended()
 	}
-	ended := b.ended()
 	verdict := judge(end.reason(), ended, report.kept, b.limits)
 	switch verdict.outcome {
 	case Canceled:
@@ -99,6 +113,27 @@ func (b *Box) Run(ctx context.Context, job Job) (res Result, err error) {
 	return b.account(job, verdict, Result{
 		Output: out.kept, Duration: duration, CPU: ended.cpu, ExitCode: ended.code, InputBytes: sent,
 	}), err
+}
+
+// killGrace is how long a killed box may take to end before its run is told. The
+// kernel takes long where memory is short, and no limit would hold otherwise.
+const killGrace = time.Second
+
+// awaitEnd returns when the process ended; false: it was killed and lingers.
+func (b *Box) awaitEnd(e *ending) bool {
+	select {
+	case <-b.exited:
+		return true
+	case <-e.killed:
+	}
+	grace := time.NewTimer(killGrace)
+	defer grace.Stop()
+	select {
+	case <-b.exited:
+		return true
+	case <-grace.C:
+		return false
+	}
 }
 
 // account completes a result with what was run, and in what.
@@ -152,7 +187,9 @@ func feed(w io.Writer, job Job) (int64, error) {
 
 // ending keeps the first reason for which the parent ends a run.
 type ending struct {
-	kill  func()
+	kill   func()
+	killed chan struct{} // closed after kill
+
 	mu    sync.Mutex
 	first Outcome
 }
@@ -163,6 +200,7 @@ func (e *ending) by(o Outcome) {
 	if e.first == "" {
 		e.first = o
 		e.kill()
+		close(e.killed)
 	}
 }
 

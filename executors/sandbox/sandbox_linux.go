@@ -78,7 +78,7 @@ func openHost(ctx context.Context, cfg Config) (*host, error) {
 	if h.scratch, err = newScratch(h.runtime.path); err != nil { //nolint:contextcheck // as above
 		return nil, err
 	}
-	h.spawner, h.offline, h.mounts = newSpawner(false), newSpawner(true), newMounts()
+	h.spawner, h.offline, h.mounts, h.groups = newSpawner(false), newSpawner(true), newMounts(), openGroups()
 	return h, nil
 }
 
@@ -122,18 +122,46 @@ func (s *Sandbox) Run(ctx context.Context, job Job) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	defer func() {
-		s.queue.leave(job.Tenant)
-		s.pool.refill()
-	}()
+	box, warm, err := s.take(profile)
+	if err != nil {
+		s.leave(job.Tenant)
+		return Result{}, err
+	}
+	defer s.release(box, job.Tenant)
 	ctx, cancel := s.bound(ctx, job.Time)
 	defer cancel()
-	res, err := s.box(ctx, profile, job)
-	res.Queued = queued
+	res, err := box.Run(ctx, job)
+	res.Queued, res.Warm = queued, warm
 	if s.cut.Err() != nil && errors.Is(err, context.Canceled) {
 		err = ErrClosed
 	}
 	return res, err
+}
+
+// take is a box that waits, or a new one.
+func (s *Sandbox) take(profile Profile) (box *Box, warm bool, err error) {
+	if box = s.pool.take(profile); box != nil {
+		return box, true, nil
+	}
+	box, err = s.driver.Start(profile)
+	return box, false, err
+}
+
+// release gives back the place of a run. A box that lingers keeps it until its end.
+func (s *Sandbox) release(box *Box, tenant string) {
+	if !box.alive() {
+		s.leave(tenant)
+		return
+	}
+	s.runs.Go(func() {
+		_ = box.Close() // what it left is swept with the next session
+		s.leave(tenant)
+	})
+}
+
+func (s *Sandbox) leave(tenant string) {
+	s.queue.leave(tenant)
+	s.pool.refill()
 }
 
 // await returns when the turn of job has come, and how long that took.
@@ -160,21 +188,6 @@ func (s *Sandbox) bound(ctx context.Context, d time.Duration) (context.Context, 
 	}
 	ctx, timeout := context.WithTimeout(ctx, d)
 	return ctx, func() { unbind(); timeout(); cancel() }
-}
-
-// box runs job in a waiting box, or in a new one.
-func (s *Sandbox) box(ctx context.Context, profile Profile, job Job) (Result, error) {
-	box := s.pool.take(profile)
-	warm := box != nil
-	if !warm {
-		var err error
-		if box, err = s.driver.Start(profile); err != nil {
-			return Result{}, err
-		}
-	}
-	res, err := box.Run(ctx, job)
-	res.Warm = warm
-	return res, err
 }
 
 // busy reports whether there are runs for all processors, or no more to come.

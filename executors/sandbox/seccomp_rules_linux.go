@@ -135,10 +135,11 @@ func byArgument(pid uint32) []rule {
 	return []rule{
 		// Threads, not processes, and in the namespaces there are.
 		{nr: unix.SYS_CLONE, action: actAllow, any: [][]check{{bits(0, unix.CLONE_THREAD|cloneNewNS, unix.CLONE_THREAD)}}},
-		// Executable memory comes from files only and is never writable.
+		// Executable memory comes from files only and is never writable. No huge
+		// pages, which the machine has few of.
 		{nr: unix.SYS_MMAP, action: actAllow, any: [][]check{
-			{bits(2, unix.PROT_EXEC, 0)},
-			{bits(2, unix.PROT_EXEC|unix.PROT_WRITE, unix.PROT_EXEC), bits(3, unix.MAP_ANONYMOUS, 0)},
+			{bits(2, unix.PROT_EXEC, 0), bits(3, unix.MAP_HUGETLB, 0)},
+			{bits(2, unix.PROT_EXEC|unix.PROT_WRITE, unix.PROT_EXEC), bits(3, unix.MAP_ANONYMOUS|unix.MAP_HUGETLB, 0)},
 		}},
 		{nr: unix.SYS_MPROTECT, action: actAllow, any: [][]check{{bits(2, unix.PROT_EXEC, 0)}}},
 		{nr: unix.SYS_MADVISE, action: actAllow, any: equals(2, unix.MADV_NORMAL, unix.MADV_RANDOM, unix.MADV_SEQUENTIAL, unix.MADV_WILLNEED,

@@ -3,6 +3,7 @@
 package sandbox
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -128,11 +129,11 @@ func TestBusySandboxStartsNoWorkers(t *testing.T) {
 	var inside sync.WaitGroup
 	inside.Add(callers)
 	release := make(chan struct{})
-	for range callers {
+	for caller := range callers {
 		text := strings.NewReader("x")
 		began := sync.OnceFunc(inside.Done)
 		group.Go(func() {
-			res, err := s.Run(t.Context(), Job{Script: "print(1)", Input: readFunc(func(p []byte) (int, error) {
+			res, err := s.Run(t.Context(), Job{Tenant: fmt.Sprint(caller), Script: "print(1)", Input: readFunc(func(p []byte) (int, error) {
 				began()
 				<-release
 				return text.Read(p)

@@ -73,6 +73,7 @@ func (s *boxSpec) compile() (*program, error) {
 	}{
 		{"descriptors", layerDescriptors, closeDescriptors},
 		{"session", layerSession, newSession},
+		{"yield", 0, yield},
 		{"root", 0, changeRoot},
 		{"no_new_privs", 0, forbidNewPrivileges},
 		{"landlock", layerLandlock, restrictFiles},
@@ -96,6 +97,9 @@ func (s *boxSpec) compile() (*program, error) {
 	return p, nil
 }
 
+// lowestFD is what a file opened in a box becomes.
+const lowestFD = spawn.ReportFD + 1
+
 // closeDescriptors closes all but those of the box. What is opened afterwards
 // is known by number: the lowest that is free.
 //
@@ -107,7 +111,7 @@ func closeDescriptors(p *program, _ *boxSpec) error {
 		return err
 	}
 	p.call(unix.SYS_UMASK, num(0o077))
-	p.call(unix.SYS_CLOSE_RANGE, num(spawn.ReportFD+1), num(^uint32(0)), num(0))
+	p.call(unix.SYS_CLOSE_RANGE, num(lowestFD), num(^uint32(0)), num(0))
 	p.call(unix.SYS_CLOSE, num(0))
 	p.call(unix.SYS_OPENAT, num(unix.AT_FDCWD), null, num(unix.O_RDONLY), num(0))
 	return nil
@@ -116,6 +120,33 @@ func closeDescriptors(p *program, _ *boxSpec) error {
 // newSession leaves the process group of the parent.
 func newSession(p *program, _ *boxSpec) error {
 	p.call(unix.SYS_SETSID)
+	return nil
+}
+
+// boxNice is the niceness of boxes, so that what decides and records comes first.
+const boxNice = 10
+
+// yield has the kernel prefer everybody else: for processor time, and as who stays
+// when there is no memory left. Huge pages, which a box could have for a single
+// byte in each, it gets none.
+func yield(p *program, s *boxSpec) error {
+	nice := boxNice
+	if now, err := unix.Getpriority(unix.PRIO_PROCESS, 0); err == nil {
+		nice = max(nice, 20-now) // as the kernel tells it; it can be raised only
+	}
+	p.call(unix.SYS_SETPRIORITY, num(unix.PRIO_PROCESS), num(0), num(nice))
+	p.call(unix.SYS_PRCTL, num(unix.PR_SET_THP_DISABLE), num(1), num(0), num(0), num(0))
+	if s.Layers&layerDescriptors == 0 {
+		return nil // no number is known
+	}
+	file, err := p.text("/proc/self/oom_score_adj")
+	if err != nil {
+		return err
+	}
+	first := []byte("1000")
+	p.call(unix.SYS_OPENAT, num(unix.AT_FDCWD), file, num(unix.O_WRONLY|unix.O_CLOEXEC), num(0))
+	p.call(unix.SYS_WRITE, num(lowestFD), p.bytes(first), num(len(first)))
+	p.call(unix.SYS_CLOSE, num(lowestFD))
 	return nil
 }
 

@@ -1,0 +1,62 @@
+//go:build amd64 || arm64
+
+package sandbox
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// tablesMax bounds the page tables of a box, in bytes. They count in no limit of a
+// process: mappings far apart, of a page each, need two pages of table each. What
+// fits into the address space in the usual way needs a five-hundredth of it.
+const tablesMax = 32 << 20
+
+// watchPace is how often page tables are looked at.
+const watchPace = 20 * time.Millisecond
+
+// watch ends a box that has too much of page tables, until ctx ends.
+func (b *Box) watch(ctx context.Context, over func()) {
+	if b.shell {
+		return // its tables are those of a kernel in user space
+	}
+	name := "/proc/" + strconv.Itoa(b.proc.Pid) + "/status"
+	tick := time.NewTicker(watchPace)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-b.exited:
+			return
+		case <-tick.C:
+		}
+		if n, ok := pageTables(name); ok && n > tablesMax {
+			over()
+			return
+		}
+	}
+}
+
+// pageTables is the size of a process's page tables in bytes; false: it is gone.
+func pageTables(status string) (int64, bool) {
+	f, err := os.Open(status) //nolint:gosec // G304: of a process of ours
+	if err != nil {
+		return 0, false
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		rest, found := strings.CutPrefix(lines.Text(), "VmPTE:")
+		if !found {
+			continue
+		}
+		kib, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(rest, "kB")), 10, 64)
+		return kib << 10, err == nil
+	}
+	return 0, false
+}
