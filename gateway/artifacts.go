@@ -14,6 +14,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/internal/problem/edge"
 )
 
 // Artifacts are bytes of a tenant under cas://sha256:<hex>.
@@ -140,7 +141,10 @@ func (g *Gateway) getArtifact(c *gin.Context) error {
 	if c.Query("mac") != "" {
 		tenant, ok := g.cfg.Links.open(digest, c.Request.URL.Query(), g.cfg.Now())
 		if !ok {
-			return problem.New(intents.Unauthorized, "", "the link is not valid, or no longer")
+			return g.unauthorized(c, "the link is not valid, or no longer")
+		}
+		if err := g.meter("link of tenant " + tenant + " address " + edge.Address(c.Request.RemoteAddr)); err != nil {
+			return err
 		}
 		return g.serveArtifact(c, tenant, digest)
 	}
@@ -161,17 +165,21 @@ func (g *Gateway) getArtifact(c *gin.Context) error {
 	return g.serveArtifact(c, a.tenant, digest)
 }
 
-// serveArtifact gives the bytes, or a range of them. All are checked before the
-// first is sent: a range of a damaged artifact would not be seen to be wrong.
+// serveArtifact gives the bytes, or one range of them. All have been checked
+// before the first is sent, and each part is checked again when it is read.
 func (g *Gateway) serveArtifact(c *gin.Context, tenant, digest string) error {
 	if g.cfg.Artifacts == nil {
 		return problem.New(intents.DispatchUnavailable, "", "no artifacts are kept here")
 	}
-	content := &content{open: func() (io.ReadCloser, int64, error) {
+	open := func() (io.ReadCloser, int64, error) {
 		return g.cfg.Artifacts.Fetch(c.Request.Context(), tenant, "cas://"+digest)
-	}}
+	}
+	sums, err := g.checked.sumsOf(c.Request.Context(), tenant+"/"+digest, open)
+	content := &content{open: open, sums: sums}
 	defer content.Close()
-	err := content.check()
+	if err == nil {
+		err = content.move(0) // it may have gone since it was checked
+	}
 	if errors.Is(err, ErrNoArtifact) {
 		return problem.New(intents.NotFound, "", "no such artifact")
 	}
@@ -211,70 +219,4 @@ func (w *ranged) Write(p []byte) (int, error) {
 		return len(p), nil
 	}
 	return w.ResponseWriter.Write(p)
-}
-
-// content is an artifact that can be read from anywhere: what lies before is
-// read and dropped.
-type content struct {
-	open         func() (io.ReadCloser, int64, error)
-	r            io.ReadCloser
-	at, to, size int64
-}
-
-func (s *content) check() error {
-	r, size, err := s.open()
-	if err != nil {
-		return err
-	}
-	s.size = size
-	_, err = io.Copy(io.Discard, r)
-	return errors.Join(err, r.Close())
-}
-
-// Seek implements io.Seeker.
-func (s *content) Seek(offset int64, whence int) (int64, error) {
-	switch whence {
-	case io.SeekCurrent:
-		offset += s.to
-	case io.SeekEnd:
-		offset += s.size
-	}
-	if offset < 0 {
-		return 0, errors.New("seek before the beginning")
-	}
-	s.to = offset
-	return offset, nil
-}
-
-func (s *content) Read(p []byte) (int, error) {
-	if s.r == nil || s.at > s.to {
-		if err := s.Close(); err != nil {
-			return 0, err
-		}
-		var err error
-		if s.r, _, err = s.open(); err != nil {
-			return 0, err
-		}
-		s.at = 0
-	}
-	if s.at < s.to {
-		n, err := io.CopyN(io.Discard, s.r, s.to-s.at)
-		s.at += n
-		if err != nil {
-			return 0, err
-		}
-	}
-	n, err := s.r.Read(p)
-	s.at, s.to = s.at+int64(n), s.to+int64(n)
-	return n, err
-}
-
-// Close implements io.Closer.
-func (s *content) Close() error {
-	if s.r == nil {
-		return nil
-	}
-	r := s.r
-	s.r = nil
-	return r.Close()
 }

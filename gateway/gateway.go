@@ -76,6 +76,8 @@ type Gateway struct {
 	limit *ratelimit.Limiter
 	turns *openTurns
 	pace  pace
+	// checked are the artifacts that were read whole.
+	checked *checked
 }
 
 // pace is how often and how long; tests are more impatient.
@@ -129,6 +131,8 @@ func New(cfg Config) (*Gateway, error) {
 		limit: ratelimit.New(cfg.RateLimit, cfg.RateWindow, maxCallers, cfg.Now),
 		turns: newOpenTurns(),
 		pace:  defaultPace,
+
+		checked: newChecked(),
 	}, nil
 }
 

@@ -68,7 +68,14 @@ func (g *Gateway) authenticated(h func(*gin.Context, caller) error) gin.HandlerF
 		if err != nil {
 			return err
 		}
-		return h(c, who)
+		if err := g.mayGoOn(who); err != nil {
+			return err
+		}
+		err = h(c, who)
+		if err != nil && !*who.metered {
+			_ = g.meter(who.refused()) // the next one is told
+		}
+		return err
 	})
 }
 

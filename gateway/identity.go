@@ -4,6 +4,7 @@ import (
 	"context"
 	"regexp"
 	"slices"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -18,6 +19,24 @@ type caller struct {
 	key    bus.APIKeyReply
 	header claim
 	trace  string
+	// metered: a request of the user was taken from the user's rate. What is
+	// refused before, when it is not known who the user is, counts for the key.
+	metered *bool
+}
+
+// refused is what requests that are refused before their user is known count for.
+func (c caller) refused() string { return "tenant " + c.key.Tenant + " key " + c.key.ID + " refused" }
+
+// mayGoOn refuses, before anything is read, a key that has sent too much that
+// could not be read.
+func (g *Gateway) mayGoOn(who caller) error {
+	if g.cfg.RateLimit < 0 {
+		return nil
+	}
+	if wait, spent := g.limit.Spent(who.refused()); spent {
+		return limited(wait)
+	}
+	return nil
 }
 
 // claim is who a request says that it is for. All members are optional.
@@ -40,7 +59,7 @@ type actor struct {
 func (g *Gateway) authenticate(c *gin.Context) (caller, error) {
 	who := caller{
 		header: claim{c.GetHeader("X-Tenant-Id"), c.GetHeader("X-User-Id"), c.GetHeader("X-Session-Id")},
-		trace:  traceID(c),
+		trace:  traceID(c), metered: new(bool),
 	}
 	secret := c.GetHeader("X-Api-Key")
 	if secret == "" {
@@ -78,6 +97,10 @@ func (g *Gateway) meter(who string) error {
 	if ok {
 		return nil
 	}
+	return limited(wait)
+}
+
+func limited(wait time.Duration) error {
 	p := problem.New(intents.RateLimited, "", "")
 	p.RetryAfter = wait
 	return p
@@ -118,6 +141,7 @@ func (g *Gateway) identify(ctx context.Context, who caller, body claim) (actor, 
 	case a.user != who.key.UserID && !who.key.MayAssertUser:
 		return a, problem.New(intents.RBACForbidden, "/user_id", "the API key may not act for other users")
 	}
+	*who.metered = true
 	if err := g.meter("tenant " + a.tenant + " key " + a.keyID + " user " + a.user); err != nil {
 		return a, err
 	}

@@ -112,6 +112,30 @@ func TestRateLimit(t *testing.T) {
 	}
 }
 
+// Requests that cannot be read count, for the key that brings them, and are not
+// read any more once they are too many.
+func TestRefusedRequestsAreMetered(t *testing.T) {
+	w := newWorld(t, nil, func(c *Config, _ *pace) { c.RateLimit = 2 })
+	ask := func(key, path, body string) int {
+		return w.call("POST", path, body, http.Header{"X-Api-Key": {key}, "X-User-Id": {"carl"}}, nil).StatusCode
+	}
+	var got []int
+	for _, by := range []struct{ key, path, body string }{
+		{appKey, "/agent/run", `{"message":`}, {appKey, "/agent/run", `{"message":""}`}, {appKey, "/agent/run", `{"message":`},
+		{appKey, "/agent/memory/query", `{"query_text":"x"}`}, // nothing of this key is read
+		{anaKey, "/agent/run", `{"message":7}`},               // others are not concerned
+	} {
+		got = append(got, ask(by.key, by.path, by.body))
+	}
+	if want := []int{400, 400, 429, 429, 400}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	w.clock.advance(DefaultRateWindow / 2)
+	if got := ask(appKey, "/agent/memory/query", `{"query_text":"x"}`); got != http.StatusOK {
+		t.Errorf("%d after the wait", got)
+	}
+}
+
 // A key that is revoked stops working when what is known of it has aged.
 func TestRevokedKey(t *testing.T) {
 	w := newWorld(t, nil)

@@ -22,7 +22,7 @@ type arranger struct {
 
 // member of an object, in out: from its name to the end of its value.
 type member struct {
-	name     []byte
+	name     name
 	from, to int
 }
 
@@ -60,13 +60,14 @@ func (a *arranger) members(depth int) bool {
 			return false
 		}
 		start, from := a.i, len(a.out)
-		name, ok := a.text()
+		text, ok := a.text()
 		a.out = append(a.out, a.b[start:a.i]...)
 		if !ok || !a.copy(':') || !a.arrange(depth+1) {
 			return false
 		}
-		sorted = sorted && (first || ascending(list[len(list)-1].name, name))
-		list = append(list, member{name, from, len(a.out)})
+		this := nameOf(text)
+		sorted = sorted && (first || list[len(list)-1].name.compare(this) < 0)
+		list = append(list, member{this, from, len(a.out)})
 	}
 	return sorted || a.sort(list, base)
 }
@@ -74,20 +75,11 @@ func (a *arranger) members(depth int) bool {
 // sort puts members, which end out, in order. None may stand twice.
 func (a *arranger) sort(list []member, base int) bool {
 	before := bytes.Clone(a.out[base:])
-	slices.SortFunc(list, func(x, y member) int {
-		switch {
-		case ascending(x.name, y.name):
-			return -1
-		case ascending(y.name, x.name):
-			return 1
-		default:
-			return 0
-		}
-	})
+	slices.SortFunc(list, func(x, y member) int { return x.name.compare(y.name) })
 	a.out = a.out[:base]
 	for i, m := range list {
 		if i > 0 {
-			if !ascending(list[i-1].name, m.name) {
+			if list[i-1].name.compare(m.name) >= 0 {
 				return false
 			}
 			a.out = append(a.out, ',')

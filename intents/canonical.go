@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/gowebpki/jcs"
@@ -145,20 +144,21 @@ func (s *scanner) object(depth int) bool {
 	if s.next('}') {
 		return true
 	}
-	var last []byte
+	var last name
 	for first := true; ; first = false {
 		start := s.i
-		name, ok := s.text()
-		if !ok || !s.next(':') || !first && !ascending(last, name) {
+		text, ok := s.text()
+		this := nameOf(text)
+		if !ok || !s.next(':') || !first && last.compare(this) >= 0 {
 			return false
 		}
 		if !s.value(depth + 1) {
 			return false
 		}
-		if depth == 1 && string(name) == "sig" {
+		if depth == 1 && string(text) == "sig" {
 			s.sigStart, s.sigEnd = start, s.i
 		}
-		last = name
+		last = this
 		if !s.next(',') {
 			return s.next('}')
 		}
@@ -276,41 +276,6 @@ func printNumber(literal string) (string, bool) {
 	return printed, err == nil
 }
 
-// ascending: a stands before b by UTF-16 code units (RFC 8785 §3.2.3). Both are
-// as written between quotes; without escapes and supplementary characters the
-// order of bytes is the same.
-func ascending(a, b []byte) bool {
-	if plain(a) && plain(b) {
-		return bytes.Compare(a, b) < 0
-	}
-	x, y := units(a), units(b)
-	for i := range min(len(x), len(y)) {
-		if x[i] != y[i] {
-			return x[i] < y[i]
-		}
-	}
-	return len(x) < len(y)
-}
-
-func plain(name []byte) bool {
-	for _, c := range name {
-		if c == '\\' || c >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
-}
-
-// units decodes the inside of a JSON string to UTF-16.
-func units(name []byte) []uint16 {
-	var s string
-	quoted := append(append([]byte{'"'}, name...), '"')
-	if err := json.Unmarshal(quoted, &s); err != nil {
-		return nil // the scanner has read it already
-	}
-	return utf16.Encode([]rune(s))
-}
-
 // nesting is how deep the brackets of a text go, strings left out.
 func nesting(raw []byte) int {
 	depth, deepest := 0, 0
@@ -401,46 +366,68 @@ func diagnose(raw []byte) (pointer, reason string) {
 	}
 	d := diagnosis{dec: json.NewDecoder(bytes.NewReader(raw))}
 	d.dec.UseNumber()
-	if d.value("") {
-		return d.pointer, d.reason
+	if d.value() {
+		return d.pointer(), d.reason
 	}
 	return "", "not strict I-JSON: a surrogate stands alone"
 }
 
 // diagnosis walks valid JSON for the first duplicate name or inexact number.
 type diagnosis struct {
-	dec             *json.Decoder
-	pointer, reason string
+	dec    *json.Decoder
+	path   []string // to where it is; joined once something is found
+	reason string
 }
 
-func (d *diagnosis) found(pointer, reason string) bool {
-	d.pointer, d.reason = pointer, reason
+func (d *diagnosis) found(reason string) bool {
+	d.reason = reason
 	return true
 }
 
-func (d *diagnosis) value(at string) bool {
+func (d *diagnosis) pointer() string {
+	escape := strings.NewReplacer("~", "~0", "/", "~1")
+	var b strings.Builder
+	for _, token := range d.path {
+		b.WriteByte('/')
+		b.WriteString(escape.Replace(token))
+	}
+	return b.String()
+}
+
+// below looks at what the next token of the path names. What is found stays the
+// end of the path.
+func (d *diagnosis) below(token string, look func() bool) bool {
+	d.path = append(d.path, token)
+	if look() {
+		return true
+	}
+	d.path = d.path[:len(d.path)-1]
+	return false
+}
+
+func (d *diagnosis) value() bool {
 	token, err := d.dec.Token()
 	if err != nil {
 		return false
 	}
 	switch token {
 	case json.Delim('{'):
-		return d.object(at)
+		return d.object()
 	case json.Delim('['):
 		for i := 0; d.dec.More(); i++ {
-			if d.value(at + "/" + strconv.Itoa(i)) {
+			if d.below(strconv.Itoa(i), d.value) {
 				return true
 			}
 		}
 		_, _ = d.dec.Token() // the bracket: the text is valid
 	}
 	if n, ok := token.(json.Number); ok && !exactNumber(string(n)) {
-		return d.found(at, "RFC 8785 would change this number: it is no IEEE 754 double, or -0")
+		return d.found("RFC 8785 would change this number: it is no IEEE 754 double, or -0")
 	}
 	return false
 }
 
-func (d *diagnosis) object(at string) bool {
+func (d *diagnosis) object() bool {
 	seen := map[string]bool{}
 	for d.dec.More() {
 		token, err := d.dec.Token()
@@ -448,12 +435,9 @@ func (d *diagnosis) object(at string) bool {
 		if err != nil || !ok {
 			return false
 		}
-		here := at + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
-		if seen[name] {
-			return d.found(here, "member stands twice")
-		}
+		twice := seen[name]
 		seen[name] = true
-		if d.value(here) {
+		if d.below(name, func() bool { return twice && d.found("member stands twice") || d.value() }) {
 			return true
 		}
 	}

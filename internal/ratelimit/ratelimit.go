@@ -50,6 +50,21 @@ func (l *Limiter) Allow(key string) (retryAfter time.Duration, ok bool) {
 	return 0, true
 }
 
+// Spent says whether a caller has no token, without taking one.
+func (l *Limiter) Spent(key string) (retryAfter time.Duration, spent bool) {
+	now := l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e, ok := l.buckets[key]
+	if !ok {
+		return 0, false
+	}
+	r := e.Value.(*bucket).lim.ReserveN(now, 1) //nolint:forcetypeassert // the list holds nothing else
+	defer r.CancelAt(now)
+	wait := r.DelayFrom(now)
+	return wait, wait > 0
+}
+
 func (l *Limiter) bucket(key string) *rate.Limiter {
 	if e, ok := l.buckets[key]; ok {
 		l.recent.MoveToFront(e)

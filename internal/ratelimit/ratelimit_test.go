@@ -33,6 +33,14 @@ func TestBucketRefills(t *testing.T) {
 	if _, ok := l.Allow("a"); ok {
 		t.Error("a refused request has left a token")
 	}
+	if wait, spent := l.Spent("a"); !spent || wait != 9*time.Second {
+		t.Errorf("spent %v, wait %v", spent, wait)
+	}
+	for range 2 { // asking takes none
+		if _, spent := l.Spent("b"); spent {
+			t.Error("another caller has spent its bucket")
+		}
+	}
 }
 
 // Of too many callers the one not seen longest is forgotten, and only that one.

@@ -81,9 +81,10 @@ func (c *contextReader) Read(p []byte) (int, error) {
 
 // checkedFile verifies the digest of a file while it is read to its end.
 type checkedFile struct {
-	f    *os.File
-	h    hash.Hash
-	want string // hex
+	f     *os.File
+	h     hash.Hash
+	want  string // hex
+	moved bool   // read from elsewhere than where it was: whoever moved it has digests of parts
 }
 
 func openChecked(path, digest string) (io.ReadCloser, int64, error) {
@@ -98,18 +99,26 @@ func openChecked(path, digest string) (io.ReadCloser, int64, error) {
 	if err != nil {
 		return nil, 0, errors.Join(err, f.Close())
 	}
-	return &checkedFile{f, sha256.New(), digest}, info.Size(), nil
+	return &checkedFile{f: f, h: sha256.New(), want: digest}, info.Size(), nil
 }
 
 func (c *checkedFile) Read(p []byte) (int, error) {
 	n, err := c.f.Read(p)
-	c.h.Write(p[:n])
-	if errors.Is(err, io.EOF) {
+	if !c.moved {
+		c.h.Write(p[:n])
+	}
+	if errors.Is(err, io.EOF) && !c.moved {
 		if got := hex.EncodeToString(c.h.Sum(nil)); got != c.want {
 			return n, fmt.Errorf("blob sha256:%s is damaged: it has digest %s", c.want, got)
 		}
 	}
 	return n, err
+}
+
+// Seek implements io.Seeker. After it nothing is checked here.
+func (c *checkedFile) Seek(offset int64, whence int) (int64, error) {
+	c.moved = true
+	return c.f.Seek(offset, whence)
 }
 
 func (c *checkedFile) Close() error { return c.f.Close() }
