@@ -20,6 +20,7 @@ import (
 // Names of conditions.
 const (
 	conditionClock  = "clock"        // it has jumped
+	conditionKeyLog = "key_log"      // it was changed
 	conditionBehind = "clock_behind" // it is before the last record
 )
 

@@ -194,10 +194,20 @@ func (n *Node) openStores(ctx context.Context) error {
 			}
 		},
 		OnFatal:   n.journalFailed,
+		OnDamage:  n.journalDamaged,
 		Admit:     n.admit,
 		FreeFloor: n.cfg.Limits.FreeFloor,
 	})
 	return err
+}
+
+// journalDamaged: beside a record stood what its parts do not say. They are believed.
+func (n *Node) journalDamaged(d *sqlite.Damage) {
+	n.cfg.Log.Error("the journal was changed by somebody else", slog.Int64("position", d.Position), slog.String("reason", d.Reason))
+	n.health.Raise(health.Condition{
+		Name: conditionKeyLog, Reason: "what the journal keeps beside its records was not what they say; the records are believed",
+		Do: "find out who writes to the data directory, and check it: writ audit fsck --data DIR",
+	})
 }
 
 // journalFailed ends the node: nothing can be recorded any more.
