@@ -20,6 +20,7 @@ import (
 // Names of conditions.
 const (
 	conditionClock  = "clock"        // it has jumped
+	conditionLedger = "ledger"       // leaves are missing
 	conditionKeyLog = "key_log"      // it was changed
 	conditionBehind = "clock_behind" // it is before the last record
 )
@@ -126,6 +127,9 @@ func (n *Node) look(ctx context.Context) {
 	n.blocked()
 	n.lookBehind(ctx)
 	n.takeConfirmed(ctx)
+	if err := n.arm(); err != nil {
+		n.cfg.Log.WarnContext(ctx, "it is not written down that the log has begun", slog.String("error", err.Error()))
+	}
 }
 
 // lookBehind: the clock is before what is recorded. Nothing is refused for it, since

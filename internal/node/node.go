@@ -137,11 +137,14 @@ func Open(ctx context.Context, cfg Config) (n *Node, err error) {
 	if err := canListen(ctx, cfg.NATS, "--nats"); err != nil {
 		return n, err
 	}
+	if err := checkParts(cfg.Dir); err != nil {
+		return n, err
+	}
 	if err := n.loadPolicy(ctx); err != nil {
 		return n, err
 	}
 	// What may be wrong with the configuration is found before the first record.
-	for _, step := range []func(context.Context) error{n.openCatalog, n.openSkills, n.openSandbox, n.openStores, n.checkLedger, n.begin, n.openLedger, n.openServices} {
+	for _, step := range []func(context.Context) error{n.openCatalog, n.openSkills, n.openSandbox, n.openStores, n.checkLedger, n.checkBegun, n.begin, n.openLedger, n.checkPromise, n.openServices} {
 		if err := step(ctx); err != nil {
 			return n, err
 		}
