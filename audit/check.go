@@ -117,6 +117,9 @@ func (v *verifier) checkOrder(j *job) (*intents.Envelope, error) {
 	case f.Signer.KID != e.Signer().KID || f.Signer.Role != string(e.Signer().Role):
 		return nil, errors.New("the record names another signer")
 	}
+	if err := o.sameKey(); err != nil {
+		return nil, err
+	}
 	if s := o.summary; s != nil && !reflect.DeepEqual(*s, storage.SummaryOf(e, d.Verdict)) {
 		return nil, errors.New("its summary says something else than the order")
 	}
@@ -136,6 +139,18 @@ func (v *verifier) checkOrder(j *job) (*intents.Envelope, error) {
 		return nil, errors.New("decided with roles that the grant does not give")
 	}
 	return e, j.scope(e.Signer().Role, e.Principal().Tenant, e.Principal().UserID, e.Context())
+}
+
+// sameKey: an accepted order is kept under its own idempotency key.
+func (o *order) sameKey() error {
+	said := o.decision.Key
+	if said == "" {
+		return nil // before it was recorded
+	}
+	if key, err := o.key(); err != nil || said != key.String() {
+		return errors.New("the decision names another idempotency key than the order")
+	}
+	return nil
 }
 
 // mayDo: the signer's role may sign the type, and the decision sends it where

@@ -2,7 +2,6 @@ package audit
 
 import (
 	"cmp"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -125,11 +124,11 @@ func (o *order) key() (k storage.Key, err error) {
 	if !o.hidden() {
 		return storage.OrderKey(o.body.Actor.Tenant, o.body.Actor.UserID, o.body.Intent.Type, o.body.Constraints.IdempotencyKey), nil
 	}
-	raw, err := hex.DecodeString(o.summary.Key)
-	if err != nil || len(raw) != len(k) {
+	k, ok := storage.ParseKey(o.summary.Key)
+	if !ok {
 		return k, errors.New("the summary has no key")
 	}
-	return storage.Key(raw), nil
+	return k, nil
 }
 
 // lacks remembers that parts are missing of a record about an order.
@@ -212,6 +211,9 @@ func (v *verifier) checkHidden(j *job) error {
 		return errors.New("the record gives its signer another role")
 	case d.Verdict == intents.Deny && (d.Code == intents.OK || d.Code == ""):
 		return errors.New("a refusal without a code")
+	}
+	if err := o.sameKey(); err != nil {
+		return err
 	}
 	if v.opts.Replay {
 		if err := v.replayer.tally(unreplayable("the order is withheld: " + j.whyHidden())); err != nil {

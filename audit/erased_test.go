@@ -63,6 +63,7 @@ func (x erasedWorld) forged(args any, by *intents.Signer, tenant, user string, c
 		x.Must(json.Unmarshal(r.Parts[storage.PartDecision], &d))
 		x.Must(json.Unmarshal(r.Parts[storage.PartFacts], &f))
 		d.IntentID, d.Fingerprint = u.ID(), e.Fingerprint()
+		d.Key = "" // as of a record from before it held one
 		if change != nil {
 			change(&d)
 		}

@@ -31,6 +31,9 @@ type Health struct {
 	Seconds     float64 `json:"seconds"`
 
 	ClockSteps int64 `json:"clock_steps,omitempty"` // see Report
+	// UnprovenKeys are idempotency keys that no part tells any more: of orders that
+	// were erased before their records held them.
+	UnprovenKeys int64 `json:"unproven_keys,omitempty"`
 }
 
 // Fsck reads a whole data directory and names the first thing that is wrong:

@@ -185,7 +185,10 @@ func TestForged(t *testing.T) {
 		"another payload": {change(allowed, storage.PartOrder, func(o map[string]any) {
 			o["payload"] = strings.Replace(o["payload"].(string), "print(", "prin_(", 1)
 		}), allowed, "signature does not match"},
-		"backdated":         {w.rewritten(allowed, func(r *storage.Record) { r.At = old }), allowed, "at another time than its record says"},
+		"backdated": {w.rewritten(allowed, func(r *storage.Record) { r.At = old }), allowed, "at another time than its record says"},
+		"another idempotency key": {change(allowed, storage.PartDecision, func(d map[string]any) {
+			d["key"] = strings.Repeat("0", 32)
+		}), allowed, "another idempotency key"},
 		"a second outcome":  {change(allowed+1, storage.PartOutcome, func(o map[string]any) { o["of"] = records[1].Position }), allowed + 1, "no open order"},
 		"without its grant": {w.rewritten(allowed, func(r *storage.Record) { delete(r.Parts, storage.PartGrant) }), allowed, "another grant"},
 	} {

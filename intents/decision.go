@@ -89,4 +89,8 @@ type Decision struct {
 	Directory    int64  `json:"directory"` // position of the last record that the directory had folded
 	Effect       string `json:"effect,omitempty"`
 	Executor     string `json:"executor,omitempty"`
+
+	// Key is the hex of the 128 bits that stand for the idempotency key of an accepted
+	// order. It is for the record alone: what is not told here can be changed unseen.
+	Key string `json:"key,omitempty"`
 }

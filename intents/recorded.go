@@ -101,6 +101,7 @@ func quickDecision(part []byte, d *Decision) bool {
 		d.Directory = c.Number(`"directory":`)
 		c.Text(`"effect":`, &d.Effect)
 		c.Text(`"executor":`, &d.Executor)
+		c.Text(`"key":`, &d.Key)
 	})
 	return c.Whole()
 }

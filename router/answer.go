@@ -2,8 +2,6 @@ package router
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/bus"
@@ -103,9 +101,9 @@ func (r *Router) Order(ctx context.Context, position int64) (*intents.Answer, er
 	if rec.Kind != storage.KindOrder {
 		return nil, storage.ErrNotFound
 	}
-	var d intents.Decision
-	if err := json.Unmarshal(rec.Parts[storage.PartDecision], &d); err != nil {
-		return nil, fmt.Errorf("record %d: %w", position, err)
+	d, err := decisionOf(rec)
+	if err != nil {
+		return nil, err
 	}
 	if d.Verdict == intents.Deny {
 		return &intents.Answer{IntentID: d.IntentID, Position: &position, Decision: &d, Code: d.Code, Pointer: d.Pointer, Reason: d.Reason, Hint: d.Hint}, nil

@@ -2,9 +2,7 @@ package router
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 
@@ -140,9 +138,9 @@ func (r *Router) stoppedBatch(ctx context.Context, x storage.OpenOrder, seen map
 	if err != nil {
 		return false, err
 	}
-	var d intents.Decision
-	if err := json.Unmarshal(rec.Parts[storage.PartDecision], &d); err != nil {
-		return false, fmt.Errorf("record %d: %w", x.Position, err)
+	d, err := decisionOf(rec)
+	if err != nil {
+		return false, err
 	}
 	if d.Batch == nil {
 		return false, nil

@@ -138,7 +138,11 @@ func (r *Router) entries(o *order) (storage.Commit, error) {
 	if g := o.env.GrantToken(); g != "" {
 		put(storage.PartGrant, g)
 	}
-	put(storage.PartDecision, o.decision)
+	decision := o.decision
+	if decision.Verdict != intents.Deny {
+		decision.Key = o.key.String()
+	}
+	put(storage.PartDecision, decision)
 	put(storage.PartFacts, o.facts)
 	if o.erasable() {
 		put(storage.PartSummary, storage.SummaryOf(o.env, o.decision.Verdict))

@@ -2,7 +2,6 @@ package router
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"aob.dev/writ/intents"
@@ -78,8 +77,8 @@ func (r *Router) readDuplicate(ctx context.Context, h storage.Holder) (*duplicat
 		return nil, err
 	}
 	d := &duplicate{holder: h, digests: recordedRef{record: rec.Digest()}}
-	if err := json.Unmarshal(rec.Parts[storage.PartDecision], &d.decision); err != nil {
-		return nil, fmt.Errorf("record %d: %w", h.Position, err)
+	if d.decision, err = decisionOf(rec); err != nil {
+		return nil, err
 	}
 	if h.State == storage.StateDone {
 		out, err := r.cfg.Records.Get(ctx, h.Outcome)
@@ -94,6 +93,16 @@ func (r *Router) readDuplicate(ctx context.Context, h storage.Holder) (*duplicat
 		r.dir.resolve(h.Position, d.outcome)
 		d.digests.outcome, d.digests.out = out.Digest(), d.outcome
 	}
+	return d, nil
+}
+
+// decisionOf a record, as it was answered.
+func decisionOf(rec storage.Record) (intents.Decision, error) {
+	d, err := intents.ReadDecision(rec.Parts[storage.PartDecision])
+	if err != nil {
+		return d, fmt.Errorf("record %d: %w", rec.Position, err)
+	}
+	d.Key = "" // the record's own
 	return d, nil
 }
 

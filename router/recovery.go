@@ -148,8 +148,10 @@ func (r *Router) reopenIn(ctx context.Context, v *View, x storage.OpenOrder) (*o
 	}
 	o := &order{view: v, now: rec.At, position: x.Position, attempt: x.Attempt, record: recordedRef{record: rec.Digest()}}
 	var sealed intents.Sealed
+	if o.decision, err = decisionOf(rec); err != nil {
+		return nil, err
+	}
 	if err := errors.Join(
-		json.Unmarshal(rec.Parts[storage.PartDecision], &o.decision),
 		json.Unmarshal(rec.Parts[storage.PartFacts], &o.facts),
 		json.Unmarshal(rec.Parts[storage.PartOrder], &sealed),
 	); err != nil {

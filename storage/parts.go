@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 
@@ -34,7 +33,7 @@ type Summary struct {
 func SummaryOf(e *intents.Envelope, verdict intents.Verdict) Summary {
 	pr := e.Principal()
 	key := OrderKey(pr.Tenant, pr.UserID, e.Type(), e.Constraints().IdempotencyKey)
-	s := Summary{Type: e.Type(), Tenant: pr.Tenant, User: pr.UserID, Context: e.Context(), Key: hex.EncodeToString(key[:])}
+	s := Summary{Type: e.Type(), Tenant: pr.Tenant, User: pr.UserID, Context: e.Context(), Key: key.String()}
 	s.Context.Labels = nil
 	if verdict != intents.Deny {
 		s.PlanID = e.StringArg("plan_id")

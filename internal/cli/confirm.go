@@ -20,7 +20,8 @@ func confirmCommand(std IO) *cobra.Command {
 		Use: "confirm CONDITION", Short: "Say that you have looked at what keeps writ from taking orders", Args: cobra.ExactArgs(1),
 		Long: "Say that you have looked at a condition that keeps the writ of a data directory\n" +
 			"from taking orders (see /readyz or writ doctor):\n\n" +
-			"  clock    it was set by more than a minute while writ ran, and is right now",
+			"  clock    it was set by more than a minute while writ ran, and is right now\n" +
+			"  ledger   leaves that were promised are missing, and the journal is sound",
 		ValidArgs: node.Confirmable,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), confirmWait)

@@ -93,9 +93,9 @@ func TestLedgerServed(t *testing.T) {
 	}
 }
 
-// TestJournalBehindLedger: a node whose journal was lost, or put back from an
-// older copy, does not begin anew beside the old proofs; it says what to do.
-func TestJournalBehindLedger(t *testing.T) {
+// TestJournalLost: a node whose journal was lost does not begin anew beside the old
+// proofs; it says what to do.
+func TestJournalLost(t *testing.T) {
 	dir := t.TempDir()
 	t.Run("first", func(t *testing.T) { start(t, setup{Dir: dir}) })
 	if err := os.RemoveAll(filepath.Join(dir, "journal")); err != nil {
@@ -105,7 +105,7 @@ func TestJournalBehindLedger(t *testing.T) {
 	if err == nil {
 		_ = n.Close()
 	}
-	if !errors.Is(err, ledger.ErrAhead) || !strings.Contains(err.Error(), "Put back a copy of the journal") {
+	if !errors.Is(err, node.ErrPartMissing) || !strings.Contains(err.Error(), "Put it back") {
 		t.Fatalf("opened: %v", err)
 	}
 }

@@ -69,6 +69,17 @@ func (b *Board) tell() {
 	}
 }
 
+// Up says whether a condition is.
+func (b *Board) Up(name string) bool {
+	if b == nil {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, up := b.raised[name]
+	return up
+}
+
 // List is what is up: what blocks first, then by name.
 func (b *Board) List() []Condition {
 	if b == nil {

@@ -17,7 +17,7 @@ import (
 )
 
 // Confirmable are the conditions that end when an operator says so.
-var Confirmable = []string{conditionClock}
+var Confirmable = []string{conditionClock, conditionLedger}
 
 func confirmFile(data, name string) string { return filepath.Join(data, "confirm", name) }
 
@@ -85,4 +85,5 @@ func (n *Node) confirmed(ctx context.Context, name string) {
 		n.guard.Confirm()
 	}
 	n.clear(ctx, name)
+	n.ledger.Wake()
 }

@@ -50,6 +50,9 @@ func Fsck(ctx context.Context, dir string, progress func(done, total int64)) (h 
 	if h, err = audit.Fsck(ctx, a.Source, keys, progress); err != nil || !h.OK {
 		return h, err
 	}
+	if err := a.checkKeys(ctx, &h); err != nil || !h.OK {
+		return h, err
+	}
 	if _, err := os.Stat(filepath.Join(dir, "documents.db")); errors.Is(err, fs.ErrNotExist) {
 		return h, nil // the documents are kept elsewhere
 	}
@@ -63,6 +66,18 @@ func Fsck(ctx context.Context, dir string, progress func(done, total int64)) (h 
 		h.OK, h.FirstBad = false, bad
 	}
 	return h, err
+}
+
+// checkKeys holds the journal's key log, and what else stands beside the parts of
+// its records, to these: they alone are under the leaves.
+func (a *Archive) checkKeys(ctx context.Context, h *audit.Health) (err error) {
+	var damage *sqlite.Damage
+	h.UnprovenKeys, err = a.records.CheckKeys(ctx)
+	if errors.As(err, &damage) {
+		h.OK, h.FirstBad = false, &audit.Bad{Position: damage.Position, Reason: damage.Reason}
+		return nil
+	}
+	return err
 }
 
 // projections are the indices that the recorder alone writes.

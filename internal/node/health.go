@@ -19,7 +19,10 @@ import (
 
 // Names of conditions.
 const (
-	conditionClock  = "clock"        // it has jumped
+	conditionClock  = "clock" // it has jumped
+	conditionDisk   = "disk"
+	conditionLedger = "ledger"       // leaves are missing
+	conditionKeyLog = "key_log"      // it was changed
 	conditionBehind = "clock_behind" // it is before the last record
 )
 
@@ -124,7 +127,29 @@ func (n *Node) watchHealth(ctx context.Context) error {
 func (n *Node) look(ctx context.Context) {
 	n.blocked()
 	n.lookBehind(ctx)
+	n.lookDisk(ctx)
 	n.takeConfirmed(ctx)
+	if err := n.arm(); err != nil {
+		n.cfg.Log.WarnContext(ctx, "it is not written down that the log has begun", slog.String("error", err.Error()))
+	}
+}
+
+// lookDisk: below the floor no new order is taken, and what was accepted ends.
+func (n *Node) lookDisk(ctx context.Context) {
+	room, err := n.journal.Room()
+	c := health.Condition{Name: conditionDisk, Do: "make room on the disk of the data directory, or lower free_disk_mb: writ storage status --data DIR"}
+	switch {
+	case err != nil:
+		c.Reason = "how much disk is free cannot be found out: " + err.Error()
+	case room.Low():
+		c.Reason = fmt.Sprintf("less than %d MiB of disk are free: no new order is taken", room.Floor>>20)
+	case room.Stuck:
+		c.Reason = "the journal's write-ahead log cannot be copied into it for want of room, and grows"
+	default:
+		n.clear(ctx, conditionDisk)
+		return
+	}
+	n.raise(ctx, c)
 }
 
 // lookBehind: the clock is before what is recorded. Nothing is refused for it, since

@@ -34,10 +34,13 @@ func (n *Node) openLedger(ctx context.Context) error {
 	}
 	n.ledger, err = ledger.Open(ctx, ledger.Config{
 		Dir: ledgerDir(n.cfg.Dir), Origin: n.Origin(), Key: n.keys.signer(intents.RoleLedger), Known: n.keys.ledgerKeys,
-		Secret: secret, Records: n.journal, Log: n.cfg.Log,
+		Secret: secret, Records: n.journal, Log: n.cfg.Log, Held: n.ledgerHeld,
 	})
 	return err
 }
+
+// ledgerHeld: nothing is appended to a tree that may be another one than was shown.
+func (n *Node) ledgerHeld() bool { return n.health.Up(conditionLedger) }
 
 // keepVersions keeps the policy and the catalog by their digests, so that what
 // they decided can be decided again: blobs of tenant system, the file list of

@@ -139,11 +139,14 @@ func Open(ctx context.Context, cfg Config) (n *Node, err error) {
 	if err := canListen(ctx, cfg.NATS, "--nats"); err != nil {
 		return n, err
 	}
+	if err := checkParts(cfg.Dir); err != nil {
+		return n, err
+	}
 	if err := n.loadPolicy(ctx); err != nil {
 		return n, err
 	}
 	// What may be wrong with the configuration is found before the first record.
-	for _, step := range []func(context.Context) error{n.openCatalog, n.openSkills, n.openSandbox, n.openStores, n.checkLedger, n.begin, n.openLedger, n.openServices} {
+	for _, step := range []func(context.Context) error{n.openCatalog, n.openSkills, n.openSandbox, n.openStores, n.checkLedger, n.checkBegun, n.begin, n.openLedger, n.checkPromise, n.openServices} {
 		if err := step(ctx); err != nil {
 			return n, err
 		}
@@ -196,10 +199,20 @@ func (n *Node) openStores(ctx context.Context) error {
 			}
 		},
 		OnFatal:   n.journalFailed,
+		OnDamage:  n.journalDamaged,
 		Admit:     n.admit,
 		FreeFloor: n.cfg.Limits.FreeFloor,
 	})
 	return err
+}
+
+// journalDamaged: beside a record stood what its parts do not say. They are believed.
+func (n *Node) journalDamaged(d *sqlite.Damage) {
+	n.cfg.Log.Error("the journal was changed by somebody else", slog.Int64("position", d.Position), slog.String("reason", d.Reason))
+	n.health.Raise(health.Condition{
+		Name: conditionKeyLog, Reason: "what the journal keeps beside its records was not what they say; the records are believed",
+		Do: "find out who writes to the data directory, and check it: writ audit fsck --data DIR",
+	})
 }
 
 // journalFailed ends the node: nothing can be recorded any more.

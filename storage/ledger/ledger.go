@@ -44,7 +44,7 @@ const (
 	batchAge  = 50 * time.Millisecond
 )
 
-// Config of a ledger. All members but Known are required.
+// Config of a ledger. All members but Held and Known are required.
 type Config struct {
 	Dir     string // made if missing
 	Origin  string
@@ -52,6 +52,9 @@ type Config struct {
 	Secret  []byte         // tag secret, see CreateSecret
 	Records storage.Records
 	Log     *slog.Logger
+
+	// Held says that nothing is to be appended now; nil: never. Wake when it is over.
+	Held func() bool
 
 	// Known are the ledger keys of the log so far: the published checkpoint may
 	// be signed by one that Key has followed. Nil: Key alone.

@@ -120,6 +120,9 @@ func (l *Ledger) Sync(ctx context.Context) (Checkpoint, error) {
 func (l *Ledger) catchUp(ctx context.Context) error {
 	l.appending.Lock()
 	defer l.appending.Unlock()
+	if l.cfg.Held != nil && l.cfg.Held() {
+		return nil // until somebody wakes it
+	}
 	batch := make([]Leaf, 0, batchSize)
 	for rec, err := range l.cfg.Records.Scan(ctx, l.Size()) {
 		if err != nil {

@@ -28,6 +28,7 @@ type checkpointer struct {
 	failed  func(error) // a failed sync; may be called more than once
 	dirty   atomic.Bool // something was written since the last copy
 	restart atomic.Bool // the writer should start the log over
+	full    atomic.Bool // the last copy found no room
 }
 
 // run copies until ctx ends.
@@ -50,13 +51,10 @@ func (c *checkpointer) copy(ctx context.Context) {
 	// Not the caller's cancellation: interrupting a checkpoint gains nothing.
 	frames, copied, err := checkpoint(context.WithoutCancel(ctx), c.conn, "PASSIVE")
 	if err != nil {
-		if !isBusy(err) {
-			c.failed(err)
-			return
-		}
-		c.dirty.Store(true)
+		c.later(err)
 		return
 	}
+	c.full.Store(false)
 	failpoint.Hit(failpoint.JournalCopied)
 	if copied < frames {
 		c.dirty.Store(true)
@@ -64,6 +62,18 @@ func (c *checkpointer) copy(ctx context.Context) {
 	if frames > restartFrames && frames-copied < frames/4 {
 		c.restart.Store(true)
 	}
+}
+
+// later tries a copy again that readers were in the way of, or for which there was
+// no room: the log has all of it still, so nothing is in doubt. Any other error is
+// the last one.
+func (c *checkpointer) later(err error) {
+	if !isBusy(err) && !isFull(err) {
+		c.failed(err)
+		return
+	}
+	c.full.Store(isFull(err))
+	c.dirty.Store(true)
 }
 
 // between is called by the writer after a group was answered.
@@ -77,9 +87,8 @@ func (c *checkpointer) between(ctx context.Context, writer *sql.Conn) {
 		c.failed(err)
 		return
 	}
-	if _, _, err := checkpoint(ctx, writer, "RESTART"); err != nil && !isBusy(err) {
-		c.failed(err)
-		return
+	if _, _, err := checkpoint(ctx, writer, "RESTART"); err != nil {
+		c.later(err)
 	}
 	if _, err := writer.ExecContext(ctx, "PRAGMA busy_timeout=1000"); err != nil {
 		c.failed(err)

@@ -17,9 +17,9 @@ const commitIDLimit = 128
 // rollback: the state was not touched.
 type draft struct {
 	base     *state
-	latest   time.Time            // of what is durable and what is accepted
-	room     func() error         // why no new order is taken
-	entries  []storage.Entry      // accepted, positions set
+	latest   time.Time       // of what is durable and what is accepted
+	room     func() error    // why no new order is taken
+	entries  []storage.Entry // accepted, positions set
 	taken    []taken
 	commits  []committed
 	ids      map[string]committed

@@ -8,7 +8,9 @@ import (
 	"math"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/sqlite"
@@ -192,4 +194,52 @@ func alter(t *testing.T, dir, text string) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A disk that is full while the write-ahead log is copied leaves nothing in doubt:
+// the log has it all, and the copy is made when there is room.
+func TestFullDiskAtCheckpoint(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "journal")
+	disk := newTap(t, dir)
+	var fatal atomic.Int32
+	j := open(t, dir, sqlite.JournalOptions{OnFatal: func(error) { fatal.Add(1) }})
+	full := func(is bool) {
+		disk.mu.Lock()
+		defer disk.mu.Unlock()
+		disk.full = nil
+		if is {
+			disk.full = func(file string) bool { return file == "journal.db" }
+		}
+	}
+	stuck := func(want bool) {
+		t.Helper()
+		for n := 0; ; n++ {
+			r, err := j.Room()
+			if err != nil || n > 1000 {
+				t.Fatalf("%+v, %v", r, err)
+			}
+			if r.Stuck == want {
+				return
+			}
+			<-time.After(10 * time.Millisecond)
+		}
+	}
+	commitOne(t, j, "before")
+	full(true)
+	commitOne(t, j, "while")
+	stuck(true)
+	j.StartLogOver()
+	commitOne(t, j, "restarted")
+	full(false)
+	commitOne(t, j, "after")
+	stuck(false)
+	if fatal.Load() != 0 {
+		t.Error("the process is to end")
+	}
+	closeJournal(t, j)
+	j = open(t, dir, sqlite.JournalOptions{})
+	if j.Next() != 4 {
+		t.Errorf("%d records", j.Next())
+	}
+	closeJournal(t, j)
 }

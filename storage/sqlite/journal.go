@@ -28,6 +28,9 @@ type JournalOptions struct {
 	// cannot know what is on disk. It must not call Close. Nil: every later
 	// call fails, nothing else.
 	OnFatal func(error)
+	// OnDamage is told, while opening, what beside a record was not as its parts say;
+	// they are believed, and a key log that was wrong is put right.
+	OnDamage func(*Damage)
 	// Admit is asked before orders are taken, behind every decision of theirs: an
 	// error refuses them with storage.ErrNotReady. Nil: nothing does.
 	Admit func() error
@@ -38,12 +41,13 @@ type JournalOptions struct {
 // Journal is storage.Journal and storage.Records in one SQLite file. One process
 // at a time may use a directory.
 type Journal struct {
-	dir     string
-	db      *database
-	observe storage.Observer
-	onFatal func(error)
-	admit   func() error
-	floor   int64
+	dir      string
+	db       *database
+	observe  storage.Observer
+	onFatal  func(error)
+	onDamage func(*Damage)
+	admit    func() error
+	floor    int64
 
 	mu    sync.RWMutex // guards state: the writer goroutine changes it, everyone reads
 	state *state
@@ -91,6 +95,9 @@ func OpenJournal(ctx context.Context, dir string, o JournalOptions) (*Journal, e
 	}
 	if j.floor == 0 {
 		j.floor = DefaultFreeFloor
+	}
+	if j.onDamage = o.OnDamage; j.onDamage == nil {
+		j.onDamage = func(*Damage) {}
 	}
 	failpoint.Hit(failpoint.JournalOpening)
 	if err := j.replay(ctx); err != nil {

@@ -10,6 +10,7 @@ import (
 )
 
 // replay folds every stored record into the state and shows it to the observer,
+// with what its parts say of it; the key log is held to that, and put right. It goes on
 // reading records and keylog side by side so that neither is held in memory.
 // Another goroutine reads and decodes ahead; it has ended when replay returns.
 func (j *Journal) replay(ctx context.Context) (err error) {
@@ -29,10 +30,15 @@ func (j *Journal) replay(ctx context.Context) (err error) {
 	}()
 
 	log := keylog{rows: keys}
+	var wrong []taken
 	for batch := range ahead.batches {
-		for _, e := range batch {
-			if err := j.fold(e, &log); err != nil {
+		for i := range batch {
+			mended, err := j.fold(&batch[i], &log)
+			if err != nil {
 				return err
+			}
+			if mended {
+				wrong = append(wrong, taken{batch[i].Key, batch[i].Record.Position})
 			}
 		}
 	}
@@ -45,22 +51,30 @@ func (j *Journal) replay(ctx context.Context) (err error) {
 	for _, c := range log.commits {
 		j.state.recent.add(c)
 	}
-	return nil
+	return mend(ctx, j.db.writer, wrong)
 }
 
-// fold takes the next stored entry.
-func (j *Journal) fold(e storage.Entry, log *keylog) (err error) {
-	if e.Record.Position != j.state.next {
-		return fmt.Errorf("gap: position %d follows %d", e.Record.Position, j.state.next-1)
+// fold takes the next stored entry, and says whether the key log has its key wrong.
+func (j *Journal) fold(p *proved, log *keylog) (wrong bool, err error) {
+	position := p.Record.Position
+	if position != j.state.next {
+		return false, fmt.Errorf("gap: position %d follows %d", position, j.state.next-1)
 	}
-	if e.Take {
-		if e.Key, err = log.key(e.Record.Position); err != nil {
-			return err
+	if p.wrong {
+		j.onDamage(&Damage{position, wrongPlace})
+	}
+	if p.Take {
+		what, err := log.keyOf(p)
+		if err != nil {
+			return false, err
+		}
+		if wrong = what != ""; wrong {
+			j.onDamage(&Damage{position, what})
 		}
 	}
-	j.state.apply(e)
-	j.observe(e)
-	return nil
+	j.state.apply(p.Entry)
+	j.observe(p.Entry)
+	return wrong, nil
 }
 
 // aheadRecords are read together, and at most two such batches ahead.
@@ -68,13 +82,13 @@ const aheadRecords = 64
 
 // reading is a goroutine that reads entries ahead of who folds them.
 type reading struct {
-	batches chan []storage.Entry // closed at the end
-	stopped chan struct{}        // closed by stop
-	err     error                // why the end is not that of the records; set before batches is closed
+	batches chan []proved // closed at the end
+	stopped chan struct{} // closed by stop
+	err     error         // why the end is not that of the records; set before batches is closed
 }
 
 func readAhead(rows *sql.Rows) *reading {
-	r := &reading{batches: make(chan []storage.Entry, 1), stopped: make(chan struct{})}
+	r := &reading{batches: make(chan []proved, 1), stopped: make(chan struct{})}
 	go func() {
 		defer close(r.batches)
 		r.err = r.read(rows)
@@ -84,7 +98,7 @@ func readAhead(rows *sql.Rows) *reading {
 
 func (r *reading) read(rows *sql.Rows) error {
 	for more := true; more; {
-		batch := make([]storage.Entry, 0, aheadRecords)
+		batch := make([]proved, 0, aheadRecords)
 		for len(batch) < aheadRecords {
 			if more = rows.Next(); !more {
 				break
@@ -93,7 +107,7 @@ func (r *reading) read(rows *sql.Rows) error {
 			if err != nil {
 				return err
 			}
-			batch = append(batch, e)
+			batch = append(batch, prove(e))
 		}
 		select {
 		case r.batches <- batch:
@@ -129,26 +143,29 @@ func scanEntry(rows *sql.Rows) (storage.Entry, error) {
 type keylog struct {
 	rows    *sql.Rows
 	keys    []taken
+	ahead   int64       // the first position of the row that was read last
 	commits []committed // the last ones, at least as many as are remembered
 }
 
-// key is the key that the record at a position took.
-func (l *keylog) key(position int64) (storage.Key, error) {
-	for len(l.keys) == 0 {
+// at is the key that the log has for a position, if it has one.
+func (l *keylog) at(position int64) (key storage.Key, there bool, err error) {
+	for len(l.keys) == 0 && l.ahead <= position {
 		more, err := l.next()
 		if err != nil {
-			return storage.Key{}, err
+			return storage.Key{}, false, err
 		}
 		if !more {
-			break
+			return storage.Key{}, false, nil
 		}
 	}
-	if len(l.keys) == 0 || l.keys[0].position != position {
-		return storage.Key{}, fmt.Errorf("the keylog does not have the key of position %d", position)
+	switch {
+	case len(l.keys) == 0 || l.keys[0].position > position:
+		return storage.Key{}, false, nil
+	case l.keys[0].position < position:
+		return storage.Key{}, false, fmt.Errorf("the keylog has a key of position %d that no record took", l.keys[0].position)
 	}
-	k := l.keys[0].key
-	l.keys = l.keys[1:]
-	return k, nil
+	key, l.keys = l.keys[0].key, l.keys[1:]
+	return key, true, nil
 }
 
 func (l *keylog) next() (bool, error) {
@@ -164,7 +181,7 @@ func (l *keylog) next() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	l.keys = row.keys
+	l.keys, l.ahead = row.keys, first
 	l.commits = append(l.commits, row.commits...)
 	if extra := len(l.commits) - rememberCommits; extra > rememberCommits {
 		l.commits = append(l.commits[:0], l.commits[extra:]...)

@@ -21,6 +21,7 @@ type tap struct {
 	mu     sync.Mutex // guards what follows, and keeps the order of the log that of the calls
 	log    []action
 	broken func(file string) bool // if not nil and true for a file, its sync fails
+	full   func(file string) bool // if not nil and true for a file, nothing more fits into it
 }
 
 type verb int
@@ -178,6 +179,9 @@ func tapWrite(tls *libc.TLS, file, data uintptr, n int32, offset int64) int32 {
 	t, name, own := tapped(file)
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.full != nil && t.full(name) {
+		return sqlite3.SQLITE_FULL
+	}
 	t.log = append(t.log, action{verb: wrote, file: name, at: offset, data: bytes.Clone(libc.GoBytes(data, int(n)))})
 	return function[writeFunc](own.FxWrite)(tls, file, data, n, offset)
 }

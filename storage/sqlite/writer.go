@@ -169,18 +169,37 @@ func (j *Journal) room() func() error {
 				return fmt.Errorf("%w: %w", storage.ErrNotReady, err)
 			}
 		}
-		if j.floor < 0 {
+		switch r, err := j.Room(); {
+		case err != nil:
+			return err
+		case r.Low():
+			return storage.ErrFull
+		default:
 			return nil
 		}
-		free, err := freeBytes(j.dir)
-		if err != nil {
-			return fmt.Errorf("free disk: %w", err)
-		}
-		if free < j.floor {
-			return storage.ErrFull
-		}
-		return nil
 	})
+}
+
+// Room is what a journal may still fill of its disk, in bytes.
+type Room struct {
+	Free, Floor int64
+	Stuck       bool // the write-ahead log could not be copied for want of room
+}
+
+// Low says that no new order is taken.
+func (r Room) Low() bool { return r.Free < r.Floor }
+
+// Room looks at the disk; without a floor, at nothing but whether copies fit.
+func (j *Journal) Room() (r Room, err error) {
+	r.Stuck = j.ckpt.full.Load()
+	if j.floor < 0 {
+		return r, nil
+	}
+	r.Floor = j.floor
+	if r.Free, err = freeBytes(j.dir); err != nil {
+		return r, fmt.Errorf("free disk: %w", err)
+	}
+	return r, nil
 }
 
 // statements are prepared on the writer's connection.

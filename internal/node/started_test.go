@@ -1,0 +1,157 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// begun is a directory whose log has begun and says so.
+func begun(t *testing.T, cfg Config) {
+	t.Helper()
+	n, err := Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := run(t, n)
+	if _, err := n.ledger.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(n.arm(), stop(), n.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if there, err := holdsBytes(startedFile(cfg.Dir)); err != nil || !there {
+		t.Fatalf("the log has begun, and nothing says so: %v", err)
+	}
+}
+
+// What others were shown rests on some parts: where one is gone it is not made
+// again, with the marker or, of an older directory, without it.
+func TestMissingPartsAreNotRemade(t *testing.T) {
+	whole := filepath.Join(t.TempDir(), "data")
+	begun(t, config(whole))
+	for _, gone := range []string{"keys", "journal", "journal/journal.db", "keys/tags", "ledger"} {
+		for _, marked := range []bool{true, false} {
+			if gone == "ledger" && !marked {
+				continue // it is the last part: a start may have been cut off before it
+			}
+			dir := filepath.Join(t.TempDir(), "data")
+			if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {
+				t.Fatal(err)
+			}
+			if err := filepath.WalkDir(filepath.Join(dir, "keys"), func(path string, d fs.DirEntry, err error) error {
+				if err != nil || d.IsDir() {
+					return err
+				}
+				return os.Chmod(path, 0o600)
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.RemoveAll(filepath.Join(dir, gone)); err != nil {
+				t.Fatal(err)
+			}
+			if !marked {
+				if err := os.Remove(startedFile(dir)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			n, err := Open(t.Context(), config(dir))
+			if err = errors.Join(err, n.close()); !errors.Is(err, ErrPartMissing) {
+				t.Errorf("without %s, marked %t: %v", gone, marked, err)
+			}
+			if _, err := os.Stat(filepath.Join(dir, gone)); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%s was made again, marked %t", gone, marked)
+			}
+		}
+	}
+}
+
+// close of a node that may not have been opened.
+func (n *Node) close() error {
+	if n == nil {
+		return nil
+	}
+	return n.Close()
+}
+
+// Before the log has begun whatever is missing is made, and projections always are.
+func TestUnbegunPartsAreMade(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	n, err := Open(t.Context(), config(dir))
+	if err = errors.Join(err, n.close()); err != nil {
+		t.Fatal(err)
+	}
+	for _, gone := range []string{"ledger", "keys/tags"} { // the last part first
+		if err := os.RemoveAll(filepath.Join(dir, gone)); err != nil {
+			t.Fatal(err)
+		}
+		if gone == "ledger" {
+			continue
+		}
+		begun(t, config(dir))
+	}
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		if err := os.RemoveAll(filepath.Join(dir, "documents.db"+suffix)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begun(t, config(dir))
+	if h, err := Fsck(t.Context(), dir, nil); err != nil || !h.OK {
+		t.Errorf("%+v %v %v", h, h.FirstBad, err)
+	}
+}
+
+// A ledger that was put back from an older copy vouches for nothing new until an
+// operator has looked.
+func TestLedgerPutBack(t *testing.T) {
+	c := newWrist()
+	cfg := config(filepath.Join(t.TempDir(), "data"))
+	cfg.Now = c.now
+	begun(t, cfg)
+	kept := filepath.Join(t.TempDir(), "ledger")
+	if err := os.CopyFS(kept, os.DirFS(ledgerDir(cfg.Dir))); err != nil {
+		t.Fatal(err)
+	}
+	n, err := Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := run(t, n)
+	for _, id := range []string{"one", "two"} {
+		if err := tenantPut(t.Context(), n, id); err != nil {
+			t.Fatal(err)
+		}
+		c.set(2 * time.Minute)
+	}
+	if err := errors.Join(stop(), n.Close(), os.RemoveAll(ledgerDir(cfg.Dir)), os.CopyFS(ledgerDir(cfg.Dir), os.DirFS(kept))); err != nil {
+		t.Fatal(err)
+	}
+	n = open(t, cfg)
+	size := n.ledger.Size()
+	run(t, n)
+	if err := tenantPut(t.Context(), n, "three"); err == nil {
+		t.Error("orders are taken")
+	}
+	if code, _, up := readyz(t, n); code != http.StatusServiceUnavailable || up[0].Name != conditionLedger {
+		t.Errorf("readyz %d %+v", code, up)
+	}
+	if n.ledger.Size() != size {
+		t.Error("leaves were appended")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := Confirm(ctx, cfg.Dir, conditionLedger, c.now); err != nil {
+		t.Fatal(err)
+	}
+	if err := tenantPut(t.Context(), n, "four"); err != nil {
+		t.Error(err)
+	}
+	if _, err := n.ledger.Sync(ctx); err != nil || n.ledger.Size() != n.journal.Next() {
+		t.Errorf("%d leaves of %d, %v", n.ledger.Size(), n.journal.Next(), err)
+	}
+}

@@ -1,0 +1,100 @@
+package storage
+
+import (
+	"encoding/hex"
+	"encoding/json"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+)
+
+// Follows is what a record's parts say of its place in the journal. They stand
+// under its leaf; what a driver keeps beside them is for speed, and is never
+// believed against them.
+type Follows struct {
+	Of      int64 // Nobody: it is about no other record
+	Take    bool
+	Open    bool
+	Refused bool // an order that was denied
+	Key     Key
+	Keyed   bool // Key is proven: it does not rest on a part that was erased
+}
+
+// Follow reads it. ok is false where the parts are none that a router writes.
+func Follow(r Record) (f Follows, ok bool) {
+	f.Of = Nobody
+	switch r.Kind {
+	case KindControl:
+		return f, true
+	case KindOrder:
+		return f, f.order(r)
+	case KindOutcome, KindRelease, KindTakeover:
+		var about struct {
+			Of *int64 `json:"of"`
+		}
+		if json.Unmarshal(r.Parts[string(r.Kind)], &about) != nil || about.Of == nil {
+			return f, false
+		}
+		if f.Of = *about.Of; f.Of == Nobody {
+			f.Of = r.Position - 1 // one commit with its order
+		}
+		return f, true
+	default:
+		return f, false
+	}
+}
+
+// order: every order takes a key. A refusal takes that of its intent and code, so
+// that it is recorded once.
+func (f *Follows) order(r Record) bool {
+	d, err := intents.ReadDecision(r.Parts[PartDecision])
+	if err != nil || d.IntentID == "" {
+		return false
+	}
+	f.Take = true
+	switch d.Verdict {
+	case intents.Deny:
+		f.Refused, f.Key, f.Keyed = true, RefusalKey(d.IntentID, string(d.Code)), true
+		return true
+	case intents.Allow:
+		f.Open = d.Executor != catalog.ExecutorRouter
+	case intents.Hold:
+	default:
+		return false
+	}
+	f.Key, f.Keyed = keyOf(r, d)
+	return true
+}
+
+// keyOf an accepted order: what the decision says, else what the order gives, else
+// its summary.
+func keyOf(r Record, d intents.Decision) (Key, bool) {
+	if d.Key != "" {
+		return ParseKey(d.Key)
+	}
+	if part, there := r.Parts[PartOrder]; there {
+		sealed, err := intents.ReadSealed(part)
+		if err != nil {
+			return Key{}, false
+		}
+		b, err := sealed.Body()
+		if err != nil {
+			return Key{}, false
+		}
+		return OrderKey(b.Actor.Tenant, b.Actor.UserID, b.Intent.Type, b.Constraints.IdempotencyKey), true
+	}
+	s, err := ReadSummary(r.Parts)
+	if err != nil {
+		return Key{}, false
+	}
+	return ParseKey(s.Key)
+}
+
+// ParseKey reads the hex of a key.
+func ParseKey(text string) (k Key, ok bool) {
+	n, err := hex.Decode(k[:], []byte(text[:min(len(text), 2*len(k))]))
+	return k, err == nil && n == len(k) && len(text) == 2*len(k)
+}
+
+// String is the hex of a key.
+func (k Key) String() string { return hex.EncodeToString(k[:]) }

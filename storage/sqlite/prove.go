@@ -1,0 +1,148 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+
+	"aob.dev/writ/storage"
+)
+
+// Damage is that what is kept beside a record is not what its parts say.
+type Damage struct {
+	Position int64
+	Reason   string
+}
+
+func (d *Damage) Error() string { return d.Reason }
+
+// Words of damages.
+const (
+	wrongKey   = "the key log holds another idempotency key than its record: writ up puts it right from the record"
+	missingKey = "the key log lacks the idempotency key of its record: writ up puts it right from the record"
+	wrongPlace = "what is kept beside its parts says something else than they do, about which order it is about or whether it is open"
+)
+
+// proved is a stored entry with what its parts say in the place of what stands
+// beside them.
+type proved struct {
+	storage.Entry
+	known bool // the parts say it; else what is stored has to do
+	keyed bool // Key is the parts' own
+	wrong bool // beside the parts stood something else
+}
+
+func prove(e storage.Entry) proved {
+	p := proved{Entry: e}
+	f, ok := storage.Follow(e.Record)
+	if !ok {
+		return p
+	}
+	p.known, p.keyed = true, f.Keyed
+	take := f.Take && (e.Take || !f.Refused) // a refusal that takes none is recorded again, at worst
+	p.wrong = e.Of != f.Of || e.Open != f.Open || e.Take != take
+	p.Of, p.Open, p.Take, p.Key = f.Of, f.Open, take, f.Key
+	return p
+}
+
+// keyOf the next entry that takes one: the record's own, or what the key log has
+// where the record does not tell. what is wrong with the key log, if anything.
+func (l *keylog) keyOf(p *proved) (wrong string, err error) {
+	stored, there, err := l.at(p.Record.Position)
+	switch {
+	case err != nil:
+		return "", err
+	case !there && !p.keyed:
+		return "", fmt.Errorf("the keylog does not have the key of position %d", p.Record.Position)
+	case !p.keyed:
+		p.Key = stored
+		return "", nil
+	case !there:
+		return missingKey, nil
+	case stored != p.Key:
+		return wrongKey, nil
+	default:
+		return "", nil
+	}
+}
+
+// mend puts keys of the key log right, before anything else is written. A crash
+// leaves it as it was.
+func mend(ctx context.Context, c *sql.Conn, keys []taken) error {
+	for _, t := range keys {
+		if err := mendOne(ctx, c, t); err != nil {
+			return fmt.Errorf("mend the keylog: %w", err)
+		}
+	}
+	return nil
+}
+
+func mendOne(ctx context.Context, c *sql.Conn, t taken) error {
+	var first int64
+	var raw, commits []byte
+	err := c.QueryRowContext(ctx, "SELECT first, keys, commits FROM keylog WHERE first <= ? ORDER BY first DESC LIMIT 1", t.position).Scan(&first, &raw, &commits)
+	if err != nil {
+		return err
+	}
+	row, err := decodeKeyRow(first, raw, commits)
+	if err != nil {
+		return err
+	}
+	at, there := slices.BinarySearchFunc(row.keys, t.position, func(k taken, p int64) int { return int(k.position - p) })
+	if there {
+		row.keys[at] = t
+	} else {
+		row.keys = slices.Insert(row.keys, at, t)
+	}
+	mended := []byte{}
+	for _, k := range row.keys {
+		mended = appendTaken(mended, first, k)
+	}
+	_, err = c.ExecContext(ctx, "UPDATE keylog SET keys = ? WHERE first = ?", mended, first)
+	return err
+}
+
+// CheckKeys holds what is kept beside the records, keys above all, to what their
+// parts say. The error is a *Damage where they differ; unproven are the keys that
+// no part tells any more.
+func (r *Records) CheckKeys(ctx context.Context) (unproven int64, err error) {
+	keys, err := r.db.QueryContext(ctx, "SELECT first, keys, commits FROM keylog WHERE first < ? ORDER BY first", r.next)
+	if err != nil {
+		return 0, fmt.Errorf("read keylog: %w", err)
+	}
+	defer func() { err = errors.Join(err, keys.Close()) }()
+	rows, err := r.db.QueryContext(ctx, "SELECT position, kind, body FROM records WHERE position < ? ORDER BY position", r.next)
+	if err != nil {
+		return 0, fmt.Errorf("read records: %w", err)
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	log := keylog{rows: keys}
+	for rows.Next() {
+		e, err := scanEntry(rows)
+		if err != nil {
+			return unproven, err
+		}
+		p := prove(e)
+		wrong := ""
+		if p.wrong {
+			wrong = wrongPlace
+		}
+		if p.Take {
+			if !p.keyed {
+				unproven++
+			}
+			found, err := log.keyOf(&p)
+			if err != nil {
+				return unproven, &Damage{p.Record.Position, err.Error()}
+			}
+			wrong = cmp.Or(wrong, found)
+		}
+		if wrong != "" {
+			return unproven, &Damage{p.Record.Position, wrong}
+		}
+	}
+	return unproven, rows.Err()
+}
