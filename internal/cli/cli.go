@@ -80,6 +80,9 @@ func Main(ctx context.Context, args []string, std IO) int {
 	}
 	if !exit.silent {
 		fmt.Fprintln(std.Err, "writ:", exit.err)
+		if more := denied(exit.err); more != "" {
+			fmt.Fprintln(std.Err, more)
+		}
 		if hint := at.unanswered(); hint != "" && errors.Is(exit.err, client.ErrNoAnswer) {
 			fmt.Fprintln(std.Err, hint)
 		}
@@ -160,6 +163,7 @@ func commands(std IO) []*cobra.Command {
 		keysCommand,
 		approvalsCommand,
 		contextCommand,
+		planCommand,
 		executorCommand,
 		doctorCommand,
 		confirmCommand,

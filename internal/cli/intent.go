@@ -179,6 +179,9 @@ func submitCommand(std IO) *cobra.Command {
 				if asJSON {
 					err = errors.Join(printJSON(std.Out, refusedBy(problem)), err)
 				}
+				if dry { // it left no trace that could be explained
+					err = errors.New(err.Error())
+				}
 				return no(err)
 			}
 			if err != nil {
