@@ -47,6 +47,9 @@ type Config struct {
 	NATSKey   string
 	Catalog   string   // directory of vendors' intent types; empty: none
 	Skills    []string // skill servers: URLs or commands
+	// Builtin are skill servers of this process: their URLs by name. They are
+	// somewhere else at each start and the same servers by their names.
+	Builtin map[string]string
 	// Policy is the place of the policies in place of the embedded ones, watched;
 	// PolicyExtensions are further ones that tighten them.
 	Policy           policies.Place
