@@ -15,7 +15,7 @@ import (
 )
 
 func intentCommand(std IO) *cobra.Command {
-	cmd := &cobra.Command{Use: "intent", Short: "Write, check, seal, show, verify and submit orders", Args: cobra.NoArgs, RunE: help}
+	cmd := &cobra.Command{Use: "intent", Short: "Write, check, seal, show, verify and submit orders", Args: oneOfThese, RunE: help}
 	cmd.AddCommand(newCommand(std), lintCommand(std), signCommand(std), showCommand(std), verifyCommand(std), submitCommand(std))
 	return cmd
 }
