@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"reflect"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -29,7 +30,14 @@ func readBody(c *gin.Context, into any) error {
 	}
 	canonical, err := intents.Canonical(raw)
 	if err != nil {
+		var r *intents.Refusal
+		if errors.As(err, &r) {
+			return problem.New(intents.SchemaInvalid, r.Pointer, "the body is not strict JSON: "+r.Reason)
+		}
 		return problem.New(intents.SchemaInvalid, "", "the body is not strict JSON")
+	}
+	if at, known := unknownMember(reflect.TypeOf(into), canonical, ""); at != "" {
+		return problem.New(intents.SchemaInvalid, at, "unknown member; the members here are "+known)
 	}
 	dec := json.NewDecoder(bytes.NewReader(canonical))
 	dec.DisallowUnknownFields()

@@ -166,6 +166,14 @@ func (c *core) perform(e *intents.Envelope) (any, error) {
 			Status: catalog.PlanPending, Task: a.Task, Steps: []catalog.StepView{}, History: []catalog.Replan{}, CreatedAt: c.now(),
 		}
 		return catalog.Accepted{Accepted: true}, nil
+	case "plan.list":
+		out := catalog.PlanListResult{}
+		for _, plan := range c.plans {
+			if plan.UserID == p.UserID {
+				out.Plans = append(out.Plans, *plan)
+			}
+		}
+		return out, nil
 	case "cancel", "plan.get":
 		var a catalog.PlanGet
 		if err := json.Unmarshal(e.Args(), &a); err != nil {

@@ -4,6 +4,7 @@
 //
 //	POST   /v1/grants                     a grant of 15 minutes, to read and to seal under
 //	POST   /agent/run                     a turn: JSON, or SSE with "stream": true
+//	GET    /agent/plans                   plans, newest first
 //	GET    /agent/plans/{plan_id}         the plan
 //	GET    /agent/plans/{plan_id}/trace   its events, in order
 //	GET    /agent/plans/{plan_id}/events  its stream again, after Last-Event-ID

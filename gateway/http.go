@@ -36,6 +36,7 @@ func (g *Gateway) Handler() http.Handler {
 	e.GET("/readyz", g.open(g.ready))
 	e.POST("/v1/grants", g.authenticated(g.postGrant))
 	e.POST("/agent/run", g.authenticated(g.run))
+	e.GET("/agent/plans", g.authenticated(g.listPlans))
 	e.GET("/agent/plans/:plan_id", g.authenticated(g.getPlan))
 	e.GET("/agent/plans/:plan_id/trace", g.authenticated(g.getTrace))
 	e.GET("/agent/plans/:plan_id/events", g.authenticated(g.getEvents))

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/http"
+	"strconv"
 
 	"github.com/gin-gonic/gin"
 
@@ -13,6 +14,28 @@ import (
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/problem"
 )
+
+// listPlans is GET /agent/plans: ?status=, ?limit=, ?after=.
+func (g *Gateway) listPlans(c *gin.Context, who caller) error {
+	q := catalog.PlanList{Status: c.Query("status"), After: c.Query("after")}
+	if raw := c.Query("limit"); raw != "" {
+		var err error
+		if q.Limit, err = strconv.Atoi(raw); err != nil || q.Limit == 0 {
+			return problem.New(intents.SchemaInvalid, "/limit", "must be 1 to 100")
+		}
+	}
+	a, err := g.identify(c.Request.Context(), who, claim{})
+	if err != nil {
+		return err
+	}
+	page, err := request[catalog.PlanListResult](c.Request.Context(), g, a, "plan.list", q, "")
+	if err != nil {
+		return err
+	}
+	page.Plans = append([]catalog.PlanView{}, page.Plans...)
+	c.JSON(http.StatusOK, page)
+	return nil
+}
 
 // getPlan is GET /agent/plans/{plan_id} (API-02).
 func (g *Gateway) getPlan(c *gin.Context, who caller) error {

@@ -37,6 +37,27 @@ func TestPlanAndTrace(t *testing.T) {
 	w.refused("GET", "/agent/plans/a%20b", "", nil, intents.NotFound, "")
 }
 
+// A list has the plans of the user, and of nobody else.
+func TestPlanList(t *testing.T) {
+	var w *world
+	w = newWorld(t, completing(&w))
+	var run runReply
+	w.call("POST", "/agent/run", runBody(""), nil, &run)
+	var page catalog.PlanListResult
+	w.call("GET", "/agent/plans?limit=5&status=complete&after=c", "", nil, &page)
+	if len(page.Plans) != 1 || page.Plans[0].PlanID != run.PlanID {
+		t.Errorf("%+v", page)
+	}
+	if got, want := string(w.ordered("plan.list")[0].Args()), `{"after":"c","limit":5,"status":"complete"}`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	w.call("GET", "/agent/plans", "", http.Header{"X-Api-Key": {appKey}, "X-User-Id": {"carl"}}, &page)
+	if len(page.Plans) != 0 {
+		t.Errorf("%+v", page)
+	}
+	w.refused("GET", "/agent/plans?limit=many", "", nil, intents.SchemaInvalid, "/limit")
+}
+
 // Who waits for a plan learns at once that it is cancelled.
 func TestCancel(t *testing.T) {
 	begun, release := make(chan string, 1), make(chan struct{})

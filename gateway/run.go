@@ -78,13 +78,18 @@ func (g *Gateway) run(c *gin.Context, who caller) error {
 	if reply.Approval != nil {
 		return g.reply(c, reply)
 	}
-	if body.Stream {
+	if body.Stream || wantsStream(c) {
 		return g.streamTurn(c, t)
 	}
 	if err := g.await(c.Request.Context(), t, &reply); err != nil {
 		return err
 	}
 	return g.reply(c, reply)
+}
+
+// wantsStream says whether the client asks for events before anything else.
+func wantsStream(c *gin.Context) bool {
+	return c.NegotiateFormat("application/json", "text/event-stream") == "text/event-stream"
 }
 
 // openTurn makes a turn of a message: a plan, and a manager that drives it. A

@@ -165,8 +165,8 @@ func TestRunRefused(t *testing.T) {
 		{"message too long", `{"message":"` + strings.Repeat("x", 16<<10+1) + `"}`, intents.SchemaInvalid, "/message"},
 		{"message of another type", `{"message":7}`, intents.SchemaInvalid, "/message"},
 		{"tenant of another type", `{"tenant_id":7,"message":"x"}`, intents.SchemaInvalid, "/tenant_id"},
-		{"unknown member", `{"message":"x","roles":["admin"]}`, intents.SchemaInvalid, ""},
-		{"member twice", `{"message":"x","user_id":"ana","user_id":"bob"}`, intents.SchemaInvalid, ""},
+		{"unknown member", `{"message":"x","roles":["admin"]}`, intents.SchemaInvalid, "/roles"},
+		{"member twice", `{"message":"x","user_id":"ana","user_id":"bob"}`, intents.SchemaInvalid, "/user_id"},
 		{"body too large", `{"message":"` + strings.Repeat("x", 1<<20) + `"}`, intents.PayloadTooLarge, ""},
 	} {
 		t.Run(row.name, func(*testing.T) {

@@ -16,7 +16,12 @@ type Source struct {
 	URL     string
 	Command []string
 	Settings
+	builtin string // name of a server of this process
 }
+
+// Builtin is a server of this process, wherever it listens at the moment: by its
+// name it is the same one at the next start. No configuration can name one.
+func Builtin(name, url string) Source { return Source{URL: url, builtin: name} }
 
 // ParseSource reads what configuration and flags hold:
 //
@@ -82,6 +87,9 @@ func parseURL(s string) (Source, error) {
 // Endpoint names the server without what may be secret: the URL without
 // credentials and query, or "stdio:" and the name of the command.
 func (s Source) Endpoint() string {
+	if s.builtin != "" {
+		return "builtin:" + s.builtin
+	}
 	if s.URL == "" {
 		if len(s.Command) == 0 {
 			return "stdio:"

@@ -99,7 +99,7 @@ func heldLine(h bus.HeldOrder) string {
 	if !h.MayDecide {
 		state = "yours"
 	}
-	return strings.Join([]string{h.IntentID, h.Type, "asked by " + h.UserID, approvedOf(h), "until " + h.Deadline, state, printable(string(h.Args))}, "\t")
+	return strings.Join([]string{h.IntentID, h.Type, "asked by " + h.UserID, approvedOf(h), "until " + h.Deadline, state, visible(string(h.Args), "")}, "\t")
 }
 
 func approvedOf(h bus.HeldOrder) string {
@@ -117,7 +117,7 @@ func approvedOf(h bus.HeldOrder) string {
 func approvalsShow(std IO) *cobra.Command {
 	var f personFlags
 	cmd := &cobra.Command{
-		Use: "show INTENT_ID", Short: "Show a held order", Args: cobra.ExactArgs(1),
+		Use: "show INTENT_ID", Short: "Show a held order", Args: cobra.ExactArgs(1), ValidArgsFunction: heldOrders(std),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := f.client()
 			if err != nil {
@@ -130,10 +130,11 @@ func approvalsShow(std IO) *cobra.Command {
 			if f.asJSON {
 				return printJSON(std.Out, h)
 			}
-			fmt.Fprintf(std.Out, "order     %s\ntype      %s\nasked by  %s\nplan      %s, step %d\nargs      %s\nheld      %s\ndeadline  %s\n",
-				h.IntentID, h.Type, h.UserID, h.PlanID, h.Step, printable(string(h.Args)), h.HeldAt, h.Deadline)
+			fmt.Fprintf(std.Out, "order     %s\ntype      %s\nasked by  %s\nplan      %s, step %d\nheld      %s\ndeadline  %s\n",
+				h.IntentID, h.Type, visible(h.UserID, ""), h.PlanID, h.Step, h.HeldAt, h.Deadline)
+			printArgs(std.Out, h.Args)
 			for _, r := range h.Rules {
-				fmt.Fprintf(std.Out, "rule      %s: %s (%d of %s)\n", r.ID, printable(r.Reason), r.Count, strings.Join(append(r.Approvers, r.Roles...), ", "))
+				fmt.Fprintf(std.Out, "rule      %s: %s (%d of %s)\n", r.ID, visible(r.Reason, ""), r.Count, strings.Join(append(r.Approvers, r.Roles...), ", "))
 			}
 			for _, a := range h.Approved {
 				fmt.Fprintf(std.Out, "approved  %s at %s\n", a.UserID, a.At)
@@ -149,7 +150,7 @@ func approvalsDecide(std IO, decision, use, short string) *cobra.Command {
 	var f personFlags
 	var reason, operatorKey string
 	cmd := &cobra.Command{
-		Use: use, Short: short, Args: cobra.ExactArgs(1),
+		Use: use, Short: short, Args: cobra.ExactArgs(1), ValidArgsFunction: heldOrders(std),
 		Long: short + ", as the person whose API key it is; with --operator-key as the person\n" +
 			"whose operator key it is, which signs here.",
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -21,7 +21,7 @@ import (
 
 func auditCommand(std IO) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "audit", Short: "Export, verify, replay and prove the record", Args: cobra.NoArgs, RunE: help,
+		Use: "audit", Short: "Export, verify, replay and prove the record", Args: oneOfThese, RunE: help,
 		Long: "Read the record of a data directory (export, show, prove, tail, trust), or check a\n" +
 			"bundle that was exported from one, with nothing else at hand (verify, replay).",
 	}

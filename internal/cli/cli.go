@@ -12,6 +12,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"aob.dev/writ/internal/client"
@@ -51,14 +52,16 @@ func Main(ctx context.Context, args []string, std IO) int {
 		Use: "writ", Short: "Signed intents between AI agents and the real world",
 		Long: "writ lets AI agents act without trusting them: they can only seal orders,\n" +
 			"which a router checks, records for good, and has carried out.",
-		SilenceErrors: true, SilenceUsage: true, Args: cobra.NoArgs, RunE: help,
+		SilenceErrors: true, SilenceUsage: true, Args: oneOfThese, RunE: help,
 	}
+	root.Version = version()
+	root.SetVersionTemplate("writ {{.Version}}\n")
 	root.SetArgs(args)
 	root.SetIn(std.In)
 	root.SetOut(std.Out)
 	root.SetErr(std.Err)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return &exitError{code: ExitUsage, err: fmt.Errorf("%w\nsee: %s --help", err, c.CommandPath())}
+		return &exitError{code: ExitUsage, err: fmt.Errorf("%w%s\nsee: %s --help", err, flagMeant(c, err), c.CommandPath())}
 	})
 	root.PersistentFlags().String("context", "", "speak to the writ of this context (writ context)")
 	var at target
@@ -80,6 +83,9 @@ func Main(ctx context.Context, args []string, std IO) int {
 	}
 	if !exit.silent {
 		fmt.Fprintln(std.Err, "writ:", exit.err)
+		if more := denied(exit.err); more != "" {
+			fmt.Fprintln(std.Err, more)
+		}
 		if hint := at.unanswered(); hint != "" && errors.Is(exit.err, client.ErrNoAnswer) {
 			fmt.Fprintln(std.Err, hint)
 		}
@@ -90,6 +96,33 @@ func Main(ctx context.Context, args []string, std IO) int {
 // help is what a command does that only holds others: with it, cobra refuses
 // words that name none of them instead of printing help and exiting 0.
 func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+
+// oneOfThese refuses words that name no command of a group, with the nearest one.
+func oneOfThese(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var known []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			known = append(append(known, c.Name()), c.Aliases...)
+		}
+	}
+	return fmt.Errorf("unknown command %q for %q%s", args[0], cmd.CommandPath(), meant(args[0], known))
+}
+
+// flagMeant is the nearest flag to one that there is not.
+func flagMeant(cmd *cobra.Command, err error) string {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return ""
+	}
+	var known []string
+	for _, set := range []*pflag.FlagSet{cmd.Flags(), cmd.InheritedFlags()} {
+		set.VisitAll(func(f *pflag.Flag) { known = append(known, "--"+f.Name) })
+	}
+	return meant("--"+unknown.GetSpecifiedName(), known)
+}
 
 // isUsage: cobra's own errors about commands and arguments have no type.
 func isUsage(err error) bool {
@@ -160,6 +193,8 @@ func commands(std IO) []*cobra.Command {
 		keysCommand,
 		approvalsCommand,
 		contextCommand,
+		planCommand,
+		receiptCommand,
 		executorCommand,
 		doctorCommand,
 		confirmCommand,

@@ -26,7 +26,7 @@ func directoryCommands(std IO) []*cobra.Command {
 }
 
 func group(use, short string, commands ...*cobra.Command) *cobra.Command {
-	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.NoArgs, RunE: help}
+	cmd := &cobra.Command{Use: use, Short: short, Args: oneOfThese, RunE: help}
 	cmd.AddCommand(commands...)
 	return cmd
 }

@@ -15,7 +15,7 @@ import (
 )
 
 func intentCommand(std IO) *cobra.Command {
-	cmd := &cobra.Command{Use: "intent", Short: "Write, check, seal, show, verify and submit orders", Args: cobra.NoArgs, RunE: help}
+	cmd := &cobra.Command{Use: "intent", Short: "Write, check, seal, show, verify and submit orders", Args: oneOfThese, RunE: help}
 	cmd.AddCommand(newCommand(std), lintCommand(std), signCommand(std), showCommand(std), verifyCommand(std), submitCommand(std))
 	return cmd
 }
@@ -178,6 +178,9 @@ func submitCommand(std IO) *cobra.Command {
 			if errors.As(err, &problem) {
 				if asJSON {
 					err = errors.Join(printJSON(std.Out, refusedBy(problem)), err)
+				}
+				if dry { // it left no trace that could be explained
+					err = errors.New(err.Error())
 				}
 				return no(err)
 			}

@@ -24,7 +24,7 @@ const newTTL = 120
 func newCommand(std IO) *cobra.Command {
 	var n newOrder
 	cmd := &cobra.Command{
-		Use: "new TYPE", Short: "Print an order of a type to fill in", Args: cobra.ExactArgs(1),
+		Use: "new TYPE", Short: "Print an order of a type to fill in", Args: cobra.ExactArgs(1), ValidArgsFunction: intentTypes(std),
 		Long: "Print an order of a type, not signed: arguments made from the type's schema or given with\n" +
 			"--args, the rest from the flags. Where the type needs a grant, and there is an API key, it\n" +
 			"takes one; actor, session, turn and audience are then the grant's. Pipe it:\n" +

@@ -22,7 +22,7 @@ import (
 
 func keysCommand(std IO) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "keys", Short: "Make, list, rotate and revoke keys", Args: cobra.NoArgs, RunE: help,
+		Use: "keys", Short: "Make, list, rotate and revoke keys", Args: oneOfThese, RunE: help,
 		Long: "Change which keys are in force: each change is a new version of the key set, signed\n" +
 			"by the root key and put in force by an operator's order (docs/keys.md).",
 	}

@@ -106,7 +106,7 @@ func readRoot(path string, f *operatorFlags) (intents.Signer, error) {
 }
 
 func keysRoot(std IO) *cobra.Command {
-	cmd := &cobra.Command{Use: "root", Short: "Show the root key, take it offline, sign a key set with it", Args: cobra.NoArgs, RunE: help}
+	cmd := &cobra.Command{Use: "root", Short: "Show the root key, take it offline, sign a key set with it", Args: oneOfThese, RunE: help}
 	cmd.AddCommand(rootShow(std), rootMove(std), rootSign(std))
 	return cmd
 }

@@ -17,7 +17,7 @@ import (
 
 func policyCommand(std IO) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "policy", Short: "Check, test, explain, sign and try out policies", Args: cobra.NoArgs, RunE: help,
+		Use: "policy", Short: "Check, test, explain, sign and try out policies", Args: oneOfThese, RunE: help,
 		Long: "Work on a tree of policies: a directory, or a bundle (*.tar.gz); without one, the\n" +
 			"embedded default. `backtest` tries a new tree on the recorded decisions.",
 	}
@@ -46,12 +46,18 @@ func policyCheck(std IO) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "check [DIR|BUNDLE]", Short: "Compile strictly, and say what the policy reads", Args: cobra.MaximumNArgs(1),
+		Long: "Compile strictly, and say what the policy reads. A tree without package writ.authz is an\n" +
+			"extension: it is compiled on the embedded tree, and its own rules are listed.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			tree, err := readTree(args)
 			if err != nil {
 				return malformed(err)
 			}
-			r, err := policies.Check(cmd.Context(), tree.Source)
+			check := policies.Check
+			if policies.IsExtension(tree.Source) {
+				check = policies.CheckExtension
+			}
+			r, err := check(cmd.Context(), tree.Source)
 			if err != nil {
 				return no(err)
 			}

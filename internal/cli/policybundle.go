@@ -16,7 +16,7 @@ import (
 )
 
 func policyBundle(std IO) *cobra.Command {
-	cmd := &cobra.Command{Use: "bundle", Short: "Build, sign and verify OPA bundles", Args: cobra.NoArgs, RunE: help}
+	cmd := &cobra.Command{Use: "bundle", Short: "Build, sign and verify OPA bundles", Args: oneOfThese, RunE: help}
 	cmd.AddCommand(bundleBuild(std), bundleSign(std), bundleVerify(std))
 	return cmd
 }

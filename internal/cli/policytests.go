@@ -29,6 +29,11 @@ func (f *suiteFlags) read(args []string) (policies.Suite, error) {
 	if err != nil {
 		return policies.Suite{}, err
 	}
+	if policies.IsExtension(tree.Source) {
+		if tree.Source, err = policies.Alone(tree.Source); err != nil {
+			return policies.Suite{}, err
+		}
+	}
 	s := policies.Suite{Source: tree.Source, Tables: map[string]*policies.Table{}}
 	places := f.tables
 	if len(places) == 0 && len(args) > 0 {

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -62,7 +64,7 @@ func TestRun(t *testing.T) {
 		{
 			"held",
 			[]string{working, waits},
-			ExitOK, "", "· step 1 started: count\nplan plan_1 waits until people approve an order of it\n",
+			ExitOK, "", "· step 1 started: count\nplan plan_1 waits until people approve an order of it\nlook at it: writ approvals show sha256:1\ncome back:  writ plan watch plan_1\n",
 			[]string{"data", "plan_id", "status"},
 		},
 	}
@@ -95,8 +97,53 @@ func TestRun(t *testing.T) {
 func TestRunCut(t *testing.T) {
 	url, _ := gateway(t, working)
 	got := writ(t, "run", "how many?", "--url", url, "--key", "k", "--json")
-	if got.code != ExitNo || got.out != "" || !strings.Contains(got.err, "plan_1") {
+	if got.code != ExitNo || got.out != "" || !strings.Contains(got.err, "writ plan watch plan_1") {
 		t.Errorf("exit %d, stdout %q, stderr %q", got.code, got.out, got.err)
+	}
+}
+
+// TestRunLeft: whoever leaves with Ctrl-C is told how to come back.
+func TestRunLeft(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.Header().Set("X-Plan-Id", "plan_1")
+		_, _ = w.Write([]byte(working))
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	t.Cleanup(s.Close)
+	for _, args := range [][]string{{"run", "how many?"}, {"plan", "watch", "plan_1"}} {
+		ctx, leave := context.WithCancel(t.Context())
+		seen := &leaver{leave: leave}
+		std := IO{In: strings.NewReader(""), Out: io.Discard, Err: seen, Env: func(string) string { return "" }}
+		code := Main(ctx, append(args, "--url", s.URL, "--key", "k"), std)
+		if code != ExitNo || !strings.Contains(seen.String(), "plan plan_1 goes on: come back with `writ plan watch plan_1`") {
+			t.Errorf("%v: exit %d, stderr %q", args, code, seen)
+		}
+	}
+}
+
+// leaver is somebody who leaves at the first line.
+type leaver struct {
+	strings.Builder
+	leave func()
+}
+
+func (l *leaver) Write(b []byte) (int, error) {
+	l.leave()
+	return l.Builder.Write(b)
+}
+
+// TestPlanWatch shows what run would have shown, with its exit codes.
+func TestPlanWatch(t *testing.T) {
+	url, _ := gateway(t, working, news, answered, done("complete"))
+	got := writ(t, "plan", "watch", "plan_1", "--url", url, "--key", "k")
+	if d := cmp.Diff(result{ExitOK, "**Ten**[2J\n", "· step 1 started: count\n· step 2 paused\n"}, got, cmp.AllowUnexported(result{})); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	url, _ = gateway(t, refused1, done("failed"))
+	if got := writ(t, "plan", "watch", "plan_1", "--url", url, "--key", "k"); got.code != ExitNo || got.out != "I could not.\n" {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,7 +15,7 @@ import (
 )
 
 func sandboxCommand(std IO) *cobra.Command {
-	cmd := &cobra.Command{Use: "sandbox", Short: "Try the sandbox", Args: cobra.NoArgs, RunE: help}
+	cmd := &cobra.Command{Use: "sandbox", Short: "Try the sandbox", Args: oneOfThese, RunE: help}
 	cmd.AddCommand(sandboxRunCommand(std), sandboxProbeCommand(std), sandboxPrepareCommand(std))
 	return cmd
 }
@@ -101,12 +100,17 @@ func versionCommand(std IO) *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Short: "Print the version", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			info, ok := debug.ReadBuildInfo()
-			if !ok {
-				return errors.New("the binary has no build information")
-			}
-			_, err := fmt.Fprintln(std.Out, "writ", info.Main.Version, info.GoVersion)
+			_, err := fmt.Fprintln(std.Out, "writ", version())
 			return err
 		},
 	}
+}
+
+// version of the binary and of its Go.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "(unknown)"
+	}
+	return info.Main.Version + " " + info.GoVersion
 }

@@ -12,15 +12,19 @@ import (
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/config"
+	"aob.dev/writ/internal/demo"
+	"aob.dev/writ/internal/demo/quakes"
 	"aob.dev/writ/internal/node"
 )
 
 func upCommand(std IO) *cobra.Command {
 	var load func(env func(string) string) (config.Config, error)
+	var sample bool
 	cmd := &cobra.Command{
 		Use: "up", Short: "Run everything in one process", Args: cobra.NoArgs,
 		Long: "Run everything in one process: embedded NATS, SQLite, sandbox, agents, HTTP.\n" +
-			"Data is under --data; the first start makes keys, genesis and an API key.",
+			"Data is under --data; the first start makes keys, genesis and an API key. To try it:\n" +
+			"writ up --sample, and in another terminal: writ run \"" + demo.Question + "\"",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := load(std.Env)
 			if err != nil {
@@ -29,10 +33,11 @@ func upCommand(std IO) *cobra.Command {
 			if err := c.Validate(); err != nil {
 				return &exitError{code: ExitUsage, err: err}
 			}
-			return up(cmd.Context(), std, c, append(c.Secrets(), configFile(cmd)))
+			return up(cmd.Context(), std, c, append(c.Secrets(), configFile(cmd)), sample)
 		},
 	}
 	load = configFlags(cmd)
+	cmd.Flags().BoolVar(&sample, "sample", false, "with a skill server in this process: a week of earthquakes, to try things on; nothing it does has an effect")
 	return cmd
 }
 
@@ -45,7 +50,7 @@ func newModel(c config.Config) (model.Model, error) {
 	return model.NewOpenAI(model.OpenAIConfig{BaseURL: c.ModelURL, APIKey: c.ModelKey, Model: name})
 }
 
-func up(ctx context.Context, std IO, c config.Config, secrets []string) error {
+func up(ctx context.Context, std IO, c config.Config, secrets []string, sample bool) error {
 	log := logger(std, c.LogLevel)
 	m, err := newModel(c)
 	if err != nil {
@@ -72,9 +77,13 @@ func up(ctx context.Context, std IO, c config.Config, secrets []string) error {
 	if err != nil {
 		return &exitError{code: ExitUsage, err: err}
 	}
+	builtin, err := sampleServer(ctx, sample)
+	if err != nil {
+		return no(err)
+	}
 	started := time.Now()
 	n, err := node.Open(ctx, node.Config{
-		Dir: c.Data, Documents: docs, Blobs: artifacts, Embedder: embedder, Listen: c.Listen, NATS: c.NATS, NATSCert: c.NATSCert, NATSKey: c.NATSKey, Catalog: c.Catalog, Skills: c.Skills, Secrets: secrets, Policy: feed.Main, PolicyExtensions: feed.Extensions, PolicyLog: events.log(),
+		Dir: c.Data, Documents: docs, Blobs: artifacts, Embedder: embedder, Listen: c.Listen, NATS: c.NATS, NATSCert: c.NATSCert, NATSKey: c.NATSKey, Catalog: c.Catalog, Skills: c.Skills, Secrets: secrets, Builtin: builtin, Policy: feed.Main, PolicyExtensions: feed.Extensions, PolicyLog: events.log(),
 		Driver: c.Sandbox, Limits: limits(c), Witnesses: witnesses, Model: m, Now: time.Now, Elapsed: clock.Elapsed, Log: log,
 	})
 	if err != nil {
@@ -84,7 +93,7 @@ func up(ctx context.Context, std IO, c config.Config, secrets []string) error {
 	go func() { ended <- n.Run(ctx, ready) }()
 	select {
 	case <-ready:
-		announce(std, n, c, time.Since(started))
+		announce(std, n, c, sample, time.Since(started))
 		err = <-ended
 	case err = <-ended:
 	}
@@ -94,16 +103,39 @@ func up(ctx context.Context, std IO, c config.Config, secrets []string) error {
 	return nil
 }
 
+// sampleServer serves the sample skills, if they are wanted, for as long as ctx.
+func sampleServer(ctx context.Context, wanted bool) (map[string]string, error) {
+	if !wanted {
+		return nil, nil
+	}
+	url, err := quakes.Serve(ctx)
+	return map[string]string{"sample": url}, err
+}
+
 // announce says on standard error where it listens, and prints the API key of a
 // first start on standard output, once.
-func announce(std IO, n *node.Node, c config.Config, took time.Duration) {
+func announce(std IO, n *node.Node, c config.Config, sample bool, took time.Duration) {
 	p := painter(std, std.Err)
 	fmt.Fprintf(std.Err, "%s on http://%s in %.1f s; data in %s\n", p.bold("writ is up"), n.Addr(), took.Seconds(), c.Data)
-	if n.APIKey == "" {
-		return
+	if n.APIKey != "" {
+		announceKey(std, n, c)
 	}
+	at := ""
+	if c.Data != config.Default().Data {
+		at = " --data " + c.Data
+	}
+	switch {
+	case sample:
+		fmt.Fprintf(std.Err, "try: writ run%s %q\n", at, demo.Question)
+	case len(c.Skills) == 0:
+		fmt.Fprintln(std.Err, "no skills yet: start it with --skills URL|COMMAND, or with --sample to try it")
+	default:
+		fmt.Fprintf(std.Err, "try: writ run%s \"…\"\n", at)
+	}
+}
+
+func announceKey(std IO, n *node.Node, c config.Config) {
 	fmt.Fprintln(std.Out, n.APIKey)
 	fmt.Fprintf(std.Err, "first start: above is the API key of user local, shown this once (kept in %s, mode 0600)\n", node.KeyFile(c.Data))
 	fmt.Fprintf(std.Err, "the root key is in %s/keys/root.pem: take it offline\n", c.Data)
-	fmt.Fprintf(std.Err, "try: writ run \"…\" --data %s\n", c.Data)
 }

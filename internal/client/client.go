@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"aob.dev/writ/intents"
@@ -93,15 +94,31 @@ func (c Client) Run(ctx context.Context, message string, fn func(Frame) error) (
 		}
 		return plan, fn(Frame{Event: "held", Data: raw})
 	}
+	return plan, follow(resp.Body, fn)
+}
+
+// Watch yields the frames of a plan's turn from its beginning, as far as they are
+// still there, until the last one.
+func (c Client) Watch(ctx context.Context, plan string, fn func(Frame) error) error {
+	resp, err := c.do(ctx, http.MethodGet, "/agent/plans/"+url.PathEscape(plan)+"/events", nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	return follow(resp.Body, fn)
+}
+
+// follow reads a stream to its last frame.
+func follow(r io.Reader, fn func(Frame) error) error {
 	last := ""
-	err = frames(resp.Body, func(f Frame) error {
+	err := frames(r, func(f Frame) error {
 		last = f.Event
 		return fn(f)
 	})
 	if last != string(bus.FrameDone) && last != string(bus.FrameHeld) && (err == nil || errors.Is(err, io.ErrUnexpectedEOF)) {
-		err = ErrCut
+		return ErrCut
 	}
-	return plan, err
+	return err
 }
 
 // frames reads server-sent events (WHATWG HTML, section 9.2): an event ends with
@@ -144,6 +161,16 @@ func frames(r io.Reader, fn func(Frame) error) error {
 // Get reads a JSON document of the API.
 func (c Client) Get(ctx context.Context, path string, out any) error {
 	resp, err := c.do(ctx, http.MethodGet, path, nil)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	return json.NewDecoder(resp.Body).Decode(out)
+}
+
+// Delete sends a DELETE and reads the answer.
+func (c Client) Delete(ctx context.Context, path string, out any) error {
+	resp, err := c.do(ctx, http.MethodDelete, path, nil)
 	if err != nil {
 		return err
 	}

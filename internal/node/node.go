@@ -48,6 +48,9 @@ type Config struct {
 	Catalog   string   // directory of vendors' intent types; empty: none
 	Skills    []string // skill servers: URLs or commands
 	Secrets   []string // files of the configuration that no skill server may see
+	// Builtin are skill servers of this process: their URLs by name. They are
+	// somewhere else at each start and the same servers by their names.
+	Builtin map[string]string
 	// Policy is the place of the policies in place of the embedded ones, watched;
 	// PolicyExtensions are further ones that tighten them.
 	Policy           policies.Place

@@ -3,6 +3,8 @@ package node
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"aob.dev/writ/executors/mcp"
 	"aob.dev/writ/executors/sandbox"
@@ -14,6 +16,11 @@ import (
 func (n *Node) openSkills(ctx context.Context) error {
 	n.registry = skills.NewRegistry(ctx, n.cfg.Now)
 	n.skills, n.servers = newSkillKeeper(n), sandbox.NewServers()
+	for _, name := range slices.Sorted(maps.Keys(n.cfg.Builtin)) {
+		if err := n.addSkills("builtin:"+name, mcp.Builtin(name, n.cfg.Builtin[name])); err != nil {
+			return err
+		}
+	}
 	taken := map[string]bool{}
 	for i, text := range n.cfg.Skills {
 		source, err := mcp.ParseSource(text)
@@ -28,12 +35,16 @@ func (n *Node) openSkills(ctx context.Context) error {
 		if name == "" {
 			name = fmt.Sprintf("skills-%d", i+1)
 		}
-		if err := n.registry.Add(name, n.dialer(source)); err != nil {
+		if err := n.addSkills(name, source); err != nil {
 			return err
 		}
-		n.skills.titles[name] = source.Title()
 	}
 	return nil
+}
+
+func (n *Node) addSkills(name string, source mcp.Source) error {
+	n.skills.titles[name] = source.Title()
+	return n.registry.Add(name, n.dialer(source))
 }
 
 func (n *Node) dialer(source mcp.Source) func(context.Context) (skills.Server, error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -73,5 +74,8 @@ func TestRetryAfterRoundsUp(t *testing.T) {
 	p.Write(w)
 	if got := w.Header().Get("Retry-After"); got != "9" {
 		t.Errorf("Retry-After %q, want 9", got)
+	}
+	if !strings.Contains(w.Body.String(), `"hint":"try again in 9 s"`) {
+		t.Errorf("it does not say when: %s", w.Body)
 	}
 }

@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"aob.dev/writ/intents"
+)
+
+func receiptCommand(std IO) *cobra.Command {
+	return group("receipt", "Get and verify receipts", receiptGet(std), receiptVerify(std))
+}
+
+func receiptGet(std IO) *cobra.Command {
+	var f personFlags
+	cmd := &cobra.Command{
+		Use: "get INTENT_ID", Short: "Get the receipt of an order that was accepted", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := f.client()
+			if err != nil {
+				return err
+			}
+			var got struct {
+				IntentID string `json:"intent_id"`
+				Position int64  `json:"position"`
+				Receipt  string `json:"receipt"`
+			}
+			if err := c.Get(cmd.Context(), "/v1/intents/"+url.PathEscape(args[0])+"/receipt", &got); err != nil {
+				return no(err)
+			}
+			if f.asJSON {
+				return printJSON(std.Out, got)
+			}
+			_, err = fmt.Fprintln(std.Out, printable(got.Receipt))
+			return err
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+// receiptVerdict of `writ receipt verify`; scripts rely on the shape.
+type receiptVerdict struct {
+	Valid   bool             `json:"valid"`
+	Code    intents.Code     `json:"code"`
+	Reason  string           `json:"reason"`
+	KID     string           `json:"kid"`
+	Receipt *intents.Receipt `json:"receipt"`
+}
+
+func receiptVerify(std IO) *cobra.Command {
+	var keys, intentID string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use: "verify [FILE|-] --keys JWKS", Short: "Check a receipt, offline", Args: cobra.MaximumNArgs(1),
+		Long: "Check that the router of a log signed a receipt, offline. It is read from a file, or from\n" +
+			"standard input: the receipt alone, or a JSON document with a member receipt, such as the\n" +
+			"answer to an order. The keys are what /.well-known/jwks.json serves; have them over a way\n" +
+			"that you trust. That the record is in the log is shown by `writ audit prove`.",
+		RunE: func(_ *cobra.Command, args []string) error {
+			raw, err := input(std, args)
+			if err != nil {
+				return malformed(err)
+			}
+			token, err := receiptIn(raw)
+			if err != nil {
+				return malformed(err)
+			}
+			verifier, err := readKeys(keys)
+			if err != nil {
+				return malformed(err)
+			}
+			v := judgeReceipt(token, verifier, intentID)
+			if asJSON {
+				err = printJSON(std.Out, v)
+			} else {
+				err = v.print(std)
+			}
+			if err == nil && !v.Valid {
+				return &exitError{code: ExitNo, err: errors.New("not valid"), silent: true}
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&keys, "keys", "", "JWKS file, as /.well-known/jwks.json serves it")
+	cmd.Flags().StringVar(&intentID, "intent", "", "the order that it must be about")
+	jsonFlag(cmd, &asJSON)
+	_ = cmd.MarkFlagRequired("keys") // the flag exists
+	return cmd
+}
+
+// receiptIn finds the receipt in what was read.
+func receiptIn(raw []byte) (string, error) {
+	text := strings.TrimSpace(string(raw))
+	if !strings.HasPrefix(text, "{") {
+		return text, nil
+	}
+	var doc struct {
+		Receipt string `json:"receipt"`
+	}
+	if err := json.Unmarshal([]byte(text), &doc); err != nil || doc.Receipt == "" {
+		return "", errors.New("no receipt: neither one alone nor a JSON document with a member receipt")
+	}
+	return doc.Receipt, nil
+}
+
+// judgeReceipt verifies a receipt for the log that the keys are of.
+func judgeReceipt(token string, verifier intents.Verifier, intentID string) receiptVerdict {
+	v := receiptVerdict{Code: intents.OK, KID: intents.SignerOf(token)}
+	r, err := intents.OpenReceipt(token, verifier.Keys)
+	switch {
+	case err != nil:
+	case verifier.Origin == "" || r.Issuer != verifier.Origin:
+		err = intents.Refuse(intents.SignatureInvalid, "", "the receipt is of another log than the keys")
+	case intentID != "" && r.IntentID != intentID:
+		err = intents.Refuse(intents.SignatureInvalid, "", "the receipt is about another order")
+	}
+	var refusal *intents.Refusal
+	switch {
+	case errors.As(err, &refusal):
+		v.Code, v.Reason = refusal.Code, refusal.Reason
+	case err != nil:
+		v.Code, v.Reason = intents.SignatureInvalid, "not a receipt"
+	default:
+		v.Valid, v.Receipt = true, &r
+	}
+	return v
+}
+
+func (v receiptVerdict) print(std IO) error {
+	if !v.Valid {
+		_, err := fmt.Fprintf(std.Out, "%s: %s\n", v.Code, v.Reason)
+		return err
+	}
+	_, err := fmt.Fprintf(std.Out, "valid: order %s ended %s, position %d of %s\n", v.Receipt.IntentID, v.Receipt.Code, v.Receipt.Position, printable(v.Receipt.Issuer))
+	return err
+}

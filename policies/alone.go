@@ -1,0 +1,48 @@
+package policies
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+)
+
+// aloneName is the name of an extension that is looked at by itself.
+const aloneName = "extension"
+
+// IsExtension says whether a tree has no rules of its own to decide by, so that
+// it can only be one that tightens another.
+func IsExtension(s Source) bool {
+	for file, content := range s.Deciding() {
+		m, err := ast.ParseModuleWithOpts(file, string(content), ast.ParserOptions{RegoVersion: ast.RegoV1, Capabilities: Capabilities()})
+		if err == nil && strings.HasSuffix(file, ".rego") && m.Package.Path.String() == "data.writ.authz" {
+			return false
+		}
+	}
+	return len(s) > 0
+}
+
+// Alone is an extension on the embedded tree, whose own tests are left out.
+func Alone(s Source) (Source, error) {
+	return Extend(Embedded().Deciding(), map[string]Source{aloneName: s})
+}
+
+// CheckExtension is Check for an extension by itself: the report has its rules
+// and no others, its digest, and what is read with it.
+func CheckExtension(ctx context.Context, s Source) (Report, error) {
+	whole, err := Alone(s)
+	if err != nil {
+		return Report{}, explained(err)
+	}
+	r, err := Check(ctx, whole)
+	if err != nil {
+		return Report{}, err
+	}
+	r.Digest = s.Digest()
+	r.Rules = slices.DeleteFunc(r.Rules, func(rule RuleInfo) bool { return !strings.HasPrefix(rule.File, "ext/"+aloneName+"/") })
+	for i := range r.Rules {
+		r.Rules[i].File = strings.TrimPrefix(r.Rules[i].File, "ext/"+aloneName+"/")
+	}
+	return r, nil
+}
