@@ -24,7 +24,7 @@ func TestParseSource(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", tt.in, err)
 		}
-		if d := cmp.Diff(tt.want, got); d != "" {
+		if d := cmp.Diff(tt.want, got, cmp.AllowUnexported(Source{})); d != "" {
 			t.Error(d)
 		}
 		if got.Endpoint() != tt.endpoint {
@@ -78,7 +78,7 @@ func TestParseSettings(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", tt.in, err)
 		}
-		if d := cmp.Diff(tt.want, got); d != "" {
+		if d := cmp.Diff(tt.want, got, cmp.AllowUnexported(Source{})); d != "" {
 			t.Error(d)
 		}
 	}
