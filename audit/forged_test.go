@@ -60,11 +60,8 @@ func (w *world) badAt(records slice, at int64, want string, o audit.Options) {
 func (w *world) paying() (held *intents.Answer, says func(who string, by *intents.Signer) routertest.Order) {
 	w.Helper()
 	w.Pin("pay", catalog.Once)
-	w.Data("approval", `{"once":true,"count":2}`)
 	w.apiKeys("k1", "ben", "cleo", "dave")
-	for _, who := range []string{"ben", "cleo", "dave"} {
-		w.user(who, "approver")
-	}
+	w.Approval(`{"once":true,"count":2}`, "ben", "cleo", "dave")
 	held = w.Want(w.Begun("p_pay", "pay").Started(1).Call("pay", `{}`), intents.ApprovalRequired)
 	return held, func(who string, by *intents.Signer) routertest.Order {
 		return routertest.Order{

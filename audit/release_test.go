@@ -16,11 +16,8 @@ import (
 func (w *world) approvals() {
 	w.Helper()
 	w.Pin("pay", catalog.Once)
-	w.Data("approval", `{"once":true,"count":2}`)
 	w.apiKeys("k1", "ben", "cleo", "dora")
-	for _, who := range []string{"ben", "cleo"} {
-		w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: who, Roles: []string{"approver"}}}), intents.OK)
-	}
+	w.Approval(`{"once":true,"count":2}`, "ben", "cleo")
 	for _, c := range []struct {
 		plan string
 		end  func(says func(who, decision string) *intents.Answer, p *routertest.Plan)

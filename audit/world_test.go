@@ -109,7 +109,7 @@ func (w *world) live(plans int) {
 			find.Args = map[string]any{"no": "query"}
 			w.Want(w.Do(find), intents.SchemaInvalid)
 		case 6:
-			w.Data("limit", fmt.Sprint(i))
+			w.Data("x.limit", fmt.Sprint(i))
 		case 7:
 			next := w.NewKey(intents.RoleManager)
 			w.Want(w.Keys(func(s *intents.KeySet) { s.Keys = append(s.Keys, next.VerificationKey().ToJWK()) }), intents.OK)

@@ -70,6 +70,9 @@ func (v *View) legalAdmin(e *intents.Envelope, now time.Time) (effect, error) {
 		if err := legalRetention(a.Data, t); err != nil {
 			return effect{}, err
 		}
+		if err := v.d.legalPut(a, t); err != nil {
+			return effect{}, err
+		}
 		touches := []storage.Subject{subjectTenant(t)}
 		if v.d.endsPlans(a.User) {
 			touches = append(touches, v.plansOf(t, a.User.UserID)...)
@@ -102,6 +105,9 @@ func (v *View) legalAdmin(e *intents.Envelope, now time.Time) (effect, error) {
 		}
 		if before.After(now.Add(intents.Leeway)) { // nothing takes it back: it would lock the user out until then
 			return effect{}, illegal("/intent/args/before", "lies in the future: it ends the grants that there are; to keep somebody out disable the user")
+		}
+		if v.d.rules >= intents.RulesStrict && v.d.tenants[a.Tenant] == nil { // it would end nothing, and say yes
+			return effect{}, illegal("/intent/args/tenant", "no such tenant")
 		}
 		return accepted(append(v.plansOf(a.Tenant, a.Sub), subjectGrants(a.Tenant, a.Sub))...)
 	case "order.resolve":
@@ -211,8 +217,8 @@ func (d *Directory) foldAdmin(o decided) error {
 		if err != nil {
 			return err
 		}
-		if name := a.Tenant + "/" + a.Sub; before.After(d.revoked[name]) {
-			d.revoked[name] = before // the latest stands
+		if before = d.rules.RevokedBefore(before); before.After(d.revoked[a.Tenant+"/"+a.Sub]) {
+			d.revoked[a.Tenant+"/"+a.Sub] = before // the latest stands
 		}
 		d.endPlansOf(a.Tenant, a.Sub, "the user's grants were revoked", o.at)
 	case "order.resolve":
@@ -274,7 +280,7 @@ func DefaultRoles() []catalog.RoleData {
 			"souls:read", "souls:write:own", "logs:read",
 		}},
 		{Role: "auditor", Capabilities: []string{"audit:read", "plans:read", "policy:explain"}},
-		{Role: "approver", Capabilities: []string{"runs:approve"}},
+		{Role: roleApprover, Capabilities: []string{"runs:approve"}},
 		{Role: "admin", Capabilities: []string{"admin:*", "souls:*", "plans:*", "policy:explain"}},
 	}
 }

@@ -99,12 +99,8 @@ func (d *Directory) policyData() (policies.Data, int64) {
 		for name, p := range t.pins {
 			out.Pins[id][name] = policies.Skill{Name: name, Digest: p.Digest, Effect: p.Effect}
 		}
-		for _, u := range t.users {
-			for _, role := range u.Roles {
-				if role == "approver" && !u.Disabled {
-					out.Approvers[id] = append(out.Approvers[id], u.UserID)
-				}
-			}
+		if approvers := t.approvers(); len(approvers) > 0 {
+			out.Approvers[id] = approvers
 		}
 	}
 	return out, d.dataVersionLocked()

@@ -185,7 +185,7 @@ func TestBatchAllOrNone(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			w := routertest.New(t, routertest.Options{})
 			w.Pin("pay", catalog.Once)
-			w.Data("approval", `{"skills":["pay"]}`)
+			w.Approval(`{"skills":["pay"]}`, "zoe")
 			w.Pin("feed", catalog.Once)
 			p := w.NewPlan("p1")
 			p.Want(p.Open(), intents.OK)
@@ -222,8 +222,8 @@ func TestBatchRests(t *testing.T) {
 	put := func(key string) []byte {
 		return w.Seal(routertest.Order{By: w.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", Data: &catalog.Data{Key: key, Value: []byte("1")}}})
 	}
-	submitted(w, batchOf(put("a"), put("b")), intents.MalformedArgs)
-	submitted(w, batchOf(put("a")), intents.OK)
+	submitted(w, batchOf(put("x.a"), put("x.b")), intents.MalformedArgs)
+	submitted(w, batchOf(put("x.a")), intents.OK)
 	submitted(w, batchOf(w.Seal(one), w.Seal(w.NewPlan("p2").OpenOrder())), intents.OK)
 }
 

@@ -56,7 +56,7 @@ func refold(w *routertest.World) *router.Directory {
 func TestFoldIsDeterministic(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	w.TwoSteps()
-	w.Data("approval", `{"once":true}`)
+	w.Approval(`{"once":true}`, "zoe")
 	w.Pin("pay", catalog.Once)
 	p := w.Begun("p2", "pay")
 	w.Want(p.Started(1).Call("pay", `{}`), intents.ApprovalRequired)

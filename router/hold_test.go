@@ -13,8 +13,7 @@ import (
 func held(w *routertest.World) (*routertest.Task, *intents.Answer) {
 	w.Helper()
 	w.Pin("pay", catalog.Once)
-	w.Data("approval", `{"once":true}`)
-	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "bob", Roles: []string{"approver"}}}), intents.OK)
+	w.Approval(`{"once":true}`, "bob")
 	task := w.Begun("p1", "pay", "pay").Started(1)
 	return task, w.Want(task.Call("pay", `{"n":1}`), intents.ApprovalRequired)
 }

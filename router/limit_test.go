@@ -70,7 +70,7 @@ func TestRateIsSpentBySigners(t *testing.T) {
 
 	w, j := withHooksAnd(t, routertest.Options{Rates: router.Rates{Signer: 1}})
 	for i := range 10 {
-		j.beforeCommit = func() { w.Data("n", fmt.Sprint(i)) }
+		j.beforeCommit = func() { w.Data("x.n", fmt.Sprint(i)) }
 		w.OK(find(w))
 	}
 	w.Want(w.Do(find(w)), intents.RateLimited)

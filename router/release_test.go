@@ -382,7 +382,7 @@ func TestReleaseJudgedAgain(t *testing.T) {
 		"skill approved anew": {func(w *routertest.World, _ asked) {
 			w.Want(w.Admin("skill.approve", catalog.SkillApprove{Tenant: "default", Skill: "pay", Digest: intents.Digest([]byte("pay 2")), Effect: catalog.Once}), intents.OK)
 		}, intents.PolicyDenied},
-		"policy wants more":         {func(w *routertest.World, _ asked) { w.Data("approval", `{"once":true,"count":3}`) }, ""},
+		"policy wants more":         {func(w *routertest.World, _ asked) { w.Approval(`{"once":true,"count":3}`, "emil") }, ""},
 		"an approver lost the role": {func(w *routertest.World, _ asked) { user(w, "ben", "user") }, ""},
 		"an approver's grants revoked": {func(w *routertest.World, _ asked) {
 			w.Want(w.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "default", Sub: "ben", Before: "2026-11-20T10:00:01Z"}), intents.OK)

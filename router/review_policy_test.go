@@ -32,10 +32,7 @@ func TestApproversSatisfyEveryRule(t *testing.T) {
 hold contains {"id": "ext.hold", "reason": "Only cleo may.", "approvers": ["cleo", "eve"]} if input.intent.type == "skill.call"
 `), w.Router.SelfProof)
 	w.Must(err)
-	w.Data("approval", `{"skills":["feed"]}`)
-	for _, user := range []string{"ben", "cleo"} {
-		w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: user, Roles: []string{"approver"}}}), intents.OK)
-	}
+	w.Approval(`{"skills":["feed"]}`, "ben", "cleo")
 	a := w.Want(started(w, catalog.Pure).Call("feed", `{}`), intents.ApprovalRequired)
 	if diff := cmp.Diff([]string{"cleo"}, a.Decision.Approvers); diff != "" {
 		t.Error(diff)

@@ -110,7 +110,7 @@ func TestAPIKeyBelongsToItsTenant(t *testing.T) {
 func TestHoldEndsItsOwnTaskOnly(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	w.Pin("held", catalog.Pure)
-	w.Data("approval", `{"skills":["held"]}`)
+	w.Approval(`{"skills":["held"]}`, "zoe")
 	ana := started(w, catalog.Pure)
 	bob := w.NewPlan("p2")
 	bob.User = "bob"

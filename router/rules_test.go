@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"aob.dev/writ/intents"
-	"aob.dev/writ/router"
 	"aob.dev/writ/router/routertest"
 	"aob.dev/writ/storage"
 )
@@ -21,17 +20,6 @@ func control(w *routertest.World, content string) {
 	w.Must(err)
 }
 
-// oldLog is a world whose genesis says nothing of rules.
-func oldLog(t *testing.T) *routertest.World {
-	t.Helper()
-	w := routertest.NewEmpty(t, routertest.Options{})
-	made := routertest.New(t, routertest.Options{Root: &w.Root})
-	var c router.Control
-	w.Must(json.Unmarshal(made.Records()[0].Parts[storage.PartControl], &c))
-	control(w, fmt.Sprintf(`{"genesis":%q}`, *c.Genesis))
-	return w
-}
-
 // TestNewLogsHaveTheCurrentRules: the genesis says them.
 func TestNewLogsHaveTheCurrentRules(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
@@ -42,7 +30,7 @@ func TestNewLogsHaveTheCurrentRules(t *testing.T) {
 
 // TestOldLogsGetTheCurrentRules: the first start of a newer build says so, once.
 func TestOldLogsGetTheCurrentRules(t *testing.T) {
-	w := oldLog(t)
+	w := routertest.NewOld(t, routertest.Options{})
 	if got := w.Dir.View().Rules(); got != intents.RulesFirst {
 		t.Fatalf("rules %d before the start", got)
 	}
@@ -60,7 +48,7 @@ func TestOldLogsGetTheCurrentRules(t *testing.T) {
 // TestRulesOfANewerBuild: a log under rules that this build does not know is not
 // judged by it.
 func TestRulesOfANewerBuild(t *testing.T) {
-	w := oldLog(t)
+	w := routertest.NewOld(t, routertest.Options{})
 	control(w, fmt.Sprintf(`{"rules":%d}`, intents.CurrentRules+1))
 	if err := w.Router.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "use the build that wrote them or a newer one") {
 		t.Errorf("started: %v", err)

@@ -29,7 +29,7 @@ func TestControlOrdersAtOnce(t *testing.T) {
 	for c := range sealed {
 		for i := range each {
 			sealed[c] = append(sealed[c], w.Seal(routertest.Order{By: w.Operator, Type: "admin.put", Args: catalog.AdminPut{
-				Tenant: "default", Data: &catalog.Data{Key: fmt.Sprintf("k%d", c), Value: json.RawMessage(fmt.Sprint(i))},
+				Tenant: "default", Data: &catalog.Data{Key: fmt.Sprintf("x.k%d", c), Value: json.RawMessage(fmt.Sprint(i))},
 			}}))
 		}
 	}

@@ -57,7 +57,7 @@ func TestRefusedKeysOpenNothing(t *testing.T) {
 // directory does not give.
 func TestOperatorClaims(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
-	data := catalog.AdminPut{Data: &catalog.Data{Key: "k", Value: json.RawMessage(`1`)}}
+	data := catalog.AdminPut{Data: &catalog.Data{Key: "x.k", Value: json.RawMessage(`1`)}}
 	for _, c := range []struct {
 		claim []string
 		want  intents.Code

@@ -18,6 +18,10 @@ import (
 // keyword and never holds a value of the document.
 type Violation struct{ Pointer, Reason string }
 
+// UnknownMember is the reason of a member that a schema does not name; Names
+// lists what it does.
+const UnknownMember = "unknown member"
+
 func sortViolations(v []Violation) {
 	slices.SortFunc(v, func(a, b Violation) int {
 		return cmp.Or(cmp.Compare(a.Pointer, b.Pointer), cmp.Compare(a.Reason, b.Reason))
@@ -81,7 +85,7 @@ func leaf(e *jsonschema.ValidationError, schema any) []Violation {
 	case *kind.Dependency:
 		return members(k.Missing, "is required here")
 	case *kind.AdditionalProperties:
-		return members(k.Properties, "unknown member")
+		return members(k.Properties, UnknownMember)
 	case *kind.PropertyNames:
 		return members([]string{k.Property}, "member name is not allowed")
 	case *kind.OneOf:

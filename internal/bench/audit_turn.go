@@ -51,7 +51,7 @@ func (p *player) turn(ctx context.Context) (err error) {
 	p.ok(ctx, &err, intents.RoleManager, "read_memory", catalog.ReadMemory{Key: key, Confirm: true})
 	p.ok(ctx, &err, intents.RoleManager, "plan.close", catalog.PlanClose{PlanID: p.t.plan, Epoch: 1, Status: "complete", Response: "These outlets sold most."})
 	if p.n%dataEvery == 0 {
-		p.ok(ctx, &err, intents.RoleOperator, "admin.put", catalog.AdminPut{Tenant: tenant, Data: &catalog.Data{Key: "limit", Value: fmt.Append(nil, p.n)}})
+		p.ok(ctx, &err, intents.RoleOperator, "admin.put", catalog.AdminPut{Tenant: tenant, Data: &catalog.Data{Key: "x.limit", Value: fmt.Append(nil, p.n)}})
 	}
 	return err
 }

@@ -77,15 +77,9 @@ func (f *tenantFlags) seal(ctx context.Context, typ string, args func(tenant str
 
 // folded reads the directory out of the record of a data directory.
 func folded(ctx context.Context, dir string) (*router.Directory, error) {
-	d := router.NewDirectory()
-	err := withArchive(ctx, dir, func(a *node.Archive) error {
-		for r, err := range a.Records.Scan(ctx, 0) {
-			if err != nil {
-				return no(err)
-			}
-			d.Observe(router.EntryOf(r))
-		}
-		if err := d.Err(); err != nil {
+	var d *router.Directory
+	err := withArchive(ctx, dir, func(a *node.Archive) (err error) {
+		if d, err = a.Directory(ctx); err != nil {
 			return no(err)
 		}
 		return nil

@@ -17,7 +17,7 @@ func TestPoliciesOfThen(t *testing.T) {
 	cfg.Policy.At, cfg.Log = dir, log.logger()
 	put := func(t *testing.T, n *Node, value string) {
 		t.Helper()
-		if err := n.operator(t.Context(), "admin.put", catalog.AdminPut{Tenant: "default", Data: &catalog.Data{Key: "note", Value: json.RawMessage(value)}}); err != nil {
+		if err := n.operator(t.Context(), "admin.put", catalog.AdminPut{Tenant: "default", Data: &catalog.Data{Key: "x.note", Value: json.RawMessage(value)}}); err != nil {
 			t.Fatal(err)
 		}
 	}

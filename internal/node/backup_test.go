@@ -271,7 +271,7 @@ func ordered(t *testing.T, dir string, look ...func(*testing.T, *Node)) int64 {
 	n, err := Open(t.Context(), config(dir))
 	must(t, err)
 	end := run(t, n)
-	must(t, n.operator(t.Context(), "admin.put", catalog.AdminPut{Tenant: "default", Data: &catalog.Data{Key: "more", Value: json.RawMessage("1")}}))
+	must(t, n.operator(t.Context(), "admin.put", catalog.AdminPut{Tenant: "default", Data: &catalog.Data{Key: "x.more", Value: json.RawMessage("1")}}))
 	for _, f := range look {
 		f(t, n)
 	}

@@ -23,7 +23,7 @@ func TestFsck(t *testing.T) {
 		n := open(t, config(dir))
 		run(t, n)
 		for _, value := range []string{"1", "2", "3"} {
-			if err := n.operator(t.Context(), "admin.put", catalog.AdminPut{Tenant: "default", Data: &catalog.Data{Key: "note", Value: json.RawMessage(value)}}); err != nil {
+			if err := n.operator(t.Context(), "admin.put", catalog.AdminPut{Tenant: "default", Data: &catalog.Data{Key: "x.note", Value: json.RawMessage(value)}}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -80,7 +80,7 @@ func TestRetention(t *testing.T) {
 
 	once(t, config(dir)) // nothing is left in the index that says how far it was made
 	want(storage.IndexOrders, false, 0)
-	keep(t, config(dir), "default", "note", `1`) // by an order of system
+	keep(t, config(dir), "default", "x.note", `1`) // by an order of system
 	want(storage.IndexOrders, false, 1)
 	sound()
 	_, made, err := Reindex(t.Context(), dir, Documents{}, storage.IndexOrders)
@@ -105,7 +105,7 @@ func TestRetention(t *testing.T) {
 // TestRetentionOfDefault counts for tenants that say nothing, while a node runs.
 func TestRetentionOfDefault(t *testing.T) {
 	dir := t.TempDir()
-	keep(t, longAgo(dir), "default", "approval", `[]`)
+	keep(t, longAgo(dir), "default", "approval", `{}`)
 	if old, _ := count(t, dir, "system", storage.IndexOrders); old == 0 {
 		t.Fatal("nothing is old")
 	}

@@ -169,7 +169,7 @@ func TestSubmitRefused(t *testing.T) {
 func TestSubmitHeld(t *testing.T) {
 	e := open(t)
 	e.Pin("pay", catalog.Once)
-	e.Data("approval", `{"once":true}`)
+	e.Approval(`{"once":true}`, "zoe")
 	task := e.Begun("p1", "pay").Started(1)
 	raw, id := e.SealID(task.CallOrder("pay", `{}`))
 	w := e.post(raw)

@@ -175,7 +175,7 @@ func TestEventsOfRefusals(t *testing.T) {
 	d := documents(t)
 	w, f := woken(t, d)
 	w.Pin("pay", catalog.Once)
-	w.Data("approval", `{"once":true}`)
+	w.Approval(`{"once":true}`, "zoe")
 	p := w.Begun("p1", "pay")
 	task := p.Started(1)
 	w.Want(task.Call("secret", `{"card":"4711"}`), intents.TaskScope)

@@ -150,7 +150,7 @@ func eventful(w *routertest.World) {
 	w.Want(p.Started(1).Call("pay", `{"n":2}`), intents.DispatchUnavailable)
 	w.Bus.On("skill.call", call)
 	w.Want(p.Cancel(w.Gateway), intents.OK)
-	w.Data("approval", `{"once":true}`)
+	w.Approval(`{"once":true}`, "zoe")
 	w.Want(w.Begun("p3", "pay").Started(1).Call("pay", `{"n":3}`), intents.ApprovalRequired)
 }
 
@@ -199,7 +199,7 @@ func TestPlanDocument(t *testing.T) {
 func TestRestarts(t *testing.T) {
 	c := &counting{Documents: documents(t)}
 	w := routertest.New(t, routertest.Options{})
-	for _, part := range []func(){func() { w.TwoSteps() }, func() { w.Begun("p5", "rank").Started(1) }, func() { w.Data("x", "1") }, func() {}} {
+	for _, part := range []func(){func() { w.TwoSteps() }, func() { w.Begun("p5", "rank").Started(1) }, func() { w.Data("x.x", "1") }, func() {}} {
 		part()
 		f := follow(t, w, c)
 		f.caughtUp()

@@ -97,7 +97,7 @@ func TestRecorderProjectsOrdersWithoutAStep(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	w.Pin("feed", catalog.Once)
 	w.Pin("held", catalog.Pure)
-	w.Data("approval", `{"skills":["held"]}`)
+	w.Approval(`{"skills":["held"]}`, "zoe")
 	w.Begun("p1", "feed")
 	for skill, code := range map[string]intents.Code{"feed": intents.OK, "held": intents.ApprovalRequired} {
 		w.Want(w.Do(routertest.Order{

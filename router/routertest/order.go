@@ -204,6 +204,15 @@ func (w *World) Data(key, value string) {
 	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", Data: &catalog.Data{Key: key, Value: json.RawMessage(value)}}), intents.OK)
 }
 
+// Approval makes people of default approvers and puts its data approval.
+func (w *World) Approval(value string, people ...string) {
+	w.Helper()
+	for _, user := range people {
+		w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: user, Roles: []string{"approver"}}}), intents.OK)
+	}
+	w.Data("approval", value)
+}
+
 // Keys puts the next version of the key set in force, as changed.
 func (w *World) Keys(change func(*intents.KeySet)) *intents.Answer {
 	w.Helper()

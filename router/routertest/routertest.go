@@ -6,6 +6,8 @@ package routertest
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/json"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -98,6 +100,19 @@ func New(t testing.TB, o Options) *World {
 	if w.Other != nil {
 		w.Must(w.Other.Start(t.Context()))
 	}
+	return w
+}
+
+// NewOld is a world whose genesis says nothing of rules, as before they had a
+// number. Its router is not started, which would put those of today in force.
+func NewOld(t testing.TB, o Options) *World {
+	t.Helper()
+	w := NewEmpty(t, o)
+	content, err := json.Marshal(router.Control{Genesis: &w.token})
+	w.Must(err)
+	rec := storage.NewRecord(storage.KindControl, w.Clock.Now(), map[string]json.RawMessage{storage.PartControl: content})
+	_, err = w.Journal.Commit(t.Context(), storage.Commit{ID: rand.Text(), Entries: []storage.Entry{{Record: rec, Of: storage.Nobody}}})
+	w.Must(err)
 	return w
 }
 

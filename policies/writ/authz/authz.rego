@@ -28,10 +28,6 @@ allow if {
 }
 
 # METADATA
-# description: What the tenant's operators have put down for policies.
-tenant := object.get(data.directory.tenants, input.actor.tenant, {})
-
-# METADATA
 # description: The words of a rule, for the one who is refused.
 words(rule) := {
 	"id": rule.custom.id,

@@ -76,6 +76,17 @@ hold contains object.union(words(rego.metadata.rule()), terms) if {
 }
 
 # METADATA
+# title: Nobody can approve
+# description: The tenant wants more people to approve this than there are beside the one who asked.
+# custom:
+#   id: writ.approval.nobody
+#   hint: have an operator give people the role approver, or change the tenant's data approval
+deny contains words(rego.metadata.rule()) if {
+	some rule in hold
+	count(rule.approvers) < rule.count
+}
+
+# METADATA
 # description: >-
 #   What a hold waits for; the router counts. four_eyes says the same as
 #   approvers does, also of an operator who signed the order.

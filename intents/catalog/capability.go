@@ -1,0 +1,63 @@
+package catalog
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"aob.dev/writ/schemas"
+)
+
+// readers are capabilities that no order needs, but reading and dry runs do.
+var readers = []string{"audit:read", "policy:explain"}
+
+// later are capabilities of the default roles whose orders are still to come.
+var later = []string{"logs:read", "souls:write"}
+
+// MisspeltCapability says what is wrong with a capability that can cover nothing
+// that the catalog knows; empty: nothing is. Vendors' areas (x.<vendor>) are
+// theirs: their rows may come later.
+func MisspeltCapability(capability string) (reason string) {
+	area, rest, _ := strings.Cut(capability, ":")
+	verb, _, _ := strings.Cut(rest, ":")
+	if strings.HasPrefix(area, "x.") && verb != "" {
+		return ""
+	}
+	verbs := knownVerbs()
+	switch {
+	case verb == "":
+		return "covers nothing: a capability is area:verb or area:verb:resource, * for all of a part"
+	case verbs[area] == nil:
+		return Like("no order needs a capability of this area", area, slices.Collect(maps.Keys(verbs)))
+	case verb != "*" && !slices.Contains(verbs[area], verb):
+		return Like("no order needs a capability with this verb", verb, verbs[area])
+	}
+	return ""
+}
+
+// knownVerbs by area; * has those of all.
+func knownVerbs() map[string][]string {
+	verbs := map[string][]string{}
+	add := func(capability string) {
+		parts := strings.Split(capability, ":")
+		for _, area := range []string{parts[0], "*"} {
+			verbs[area] = append(verbs[area], parts[1])
+		}
+	}
+	for _, r := range Rows() {
+		add(r.Capability)
+	}
+	for _, c := range slices.Concat(readers, later) {
+		add(c)
+	}
+	return verbs
+}
+
+// Like adds to a reason the one of some names that a word is like, if any is.
+func Like(reason, word string, names []string) string {
+	slices.Sort(names)
+	if near := schemas.Nearest(word, names); near != "" {
+		return reason + "; did you mean " + near + "?"
+	}
+	return reason
+}

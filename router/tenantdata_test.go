@@ -1,0 +1,135 @@
+package router_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/router"
+	"aob.dev/writ/router/routertest"
+)
+
+func data(key, value string) catalog.AdminPut {
+	return catalog.AdminPut{Tenant: "default", Data: &catalog.Data{Key: key, Value: json.RawMessage(value)}}
+}
+
+// mistyped are rows that would fail open, with where the mistake is and a word of
+// what is said about it.
+var mistyped = []struct {
+	put          catalog.AdminPut
+	pointer, why string
+}{
+	{data("aproval", `{"once":true}`), "/data/key", "did you mean approval?"},
+	{data("note", `1`), "/data/key", "unknown key"},
+	{data("approval", `{"onse":true}`), "/data/value/onse", "did you mean once?"},
+	{data("approval", `{"once":"true"}`), "/data/value/once", "must be boolean"},
+	{data("approval", `true`), "/data/value", "must be"},
+	{data("approval", `{"skills":"pay"}`), "/data/value/skills", "must be array"},
+	{data("approval", `{"once":true,"count":0}`), "/data/value/count", "at least 1"},
+	{data("approval", `{"once":true,"within_sec":90000}`), "/data/value/within_sec", "at most 86400"},
+	{data("approval", `{"once":true}`), "/data/value", "nobody could meet it"},
+	{data("approval", `{"skills":["pay"],"count":2}`), "/data/value", "nobody could meet it"},
+	{data("skills_allow", `"pay"`), "/data/value", ""},
+	{data("skills_allow", `[1]`), "/data/value", ""},
+	{data("max_steps", `"3"`), "/data/value", "must be"},
+	{data("max_steps", `1.5`), "/data/value", "must be"},
+	{data("python", `"false"`), "/data/value", "must be null or boolean"},
+	{data("driver", `"gvizor"`), "/data/value", "must be one of"},
+	{data("ttl_max", `60`), "/data/value", "must be"},
+	{data("ttl_max", `{"*":"60"}`), "/data/value/*", "must be integer"},
+	{data("ttl_max", `{"skil.call":60}`), "/data/value/skil.call", "did you mean skill.call?"},
+	{data("max_bytes", `{"plan":-1}`), "/data/value/plan", "at least 0"},
+	{data("max_bytes", `{"pland":1}`), "/data/value/pland", "did you mean plan?"},
+	{catalog.AdminPut{Role: &catalog.RoleData{Role: "r", Capabilities: []string{"plans:read", "foo"}}}, "/role/capabilities/1", "covers nothing"},
+	{catalog.AdminPut{Role: &catalog.RoleData{Role: "r", Capabilities: []string{"*"}}}, "/role/capabilities/0", "covers nothing"},
+	{catalog.AdminPut{Role: &catalog.RoleData{Role: "r", Capabilities: []string{"skils:call"}}}, "/role/capabilities/0", "did you mean skills?"},
+	{catalog.AdminPut{Role: &catalog.RoleData{Role: "r", Capabilities: []string{"skills:cal"}}}, "/role/capabilities/0", "did you mean call?"},
+	{catalog.AdminPut{Role: &catalog.RoleData{Role: "r", Capabilities: []string{"*:raed"}}}, "/role/capabilities/0", "did you mean read?"},
+	{catalog.AdminPut{User: &catalog.User{UserID: "u", Roles: []string{"user", "auditer"}}}, "/user/roles/1", "did you mean auditor?"},
+	{catalog.AdminPut{APIKey: &catalog.APIKey{ID: "k", Hash: intents.Digest(nil), UserID: "u", MaxRoles: []string{"boss"}}}, "/api_key/max_roles/0", "no such role"},
+}
+
+// TestMistypedDirectoryData: each is refused where it stands, with what was meant.
+func TestMistypedDirectoryData(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	for _, c := range mistyped {
+		c.put.Tenant = "default"
+		a := w.Admin("admin.put", c.put)
+		if a.Code != intents.MalformedArgs || a.Pointer != "/intent/args"+c.pointer || !strings.Contains(a.Reason, c.why) || a.Hint == "" {
+			raw, _ := json.Marshal(c.put)
+			t.Errorf("%s: %s at %s: %s (%s)", raw, a.Code, a.Pointer, a.Reason, a.Hint)
+		}
+	}
+	if got := w.Dir.Misput(); len(got) != 0 {
+		t.Errorf("%+v", got)
+	}
+	a := w.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "defualt", Sub: "ana", Before: "2026-11-20T10:00:00Z"})
+	if a.Code != intents.MalformedArgs || a.Pointer != "/intent/args/tenant" {
+		t.Errorf("grant.revoke in a tenant that is not there: %s at %s", a.Code, a.Pointer)
+	}
+}
+
+// TestWellTypedDirectoryData: what is meant is put.
+func TestWellTypedDirectoryData(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	w.Approval(`{"once":true,"skills":["pay"],"count":2,"within_sec":600}`, "ben", "cleo")
+	for key, value := range map[string]string{
+		"skills_allow": `["pay","notes.add"]`, "max_steps": `3`, "python": `false`, "driver": `"landlock+chroot"`,
+		"ttl_max": `{"*":60,"skill.call":30,"x.acme.echo":10}`, "max_bytes": `{"*":0}`, "x.ours": `{"any":"thing"}`,
+	} {
+		w.Data(key, value)
+		w.Data(key, `null`)
+	}
+	for _, c := range router.DefaultRoles() {
+		w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", Role: &c}), intents.OK)
+	}
+	wide := catalog.RoleData{Role: "wide", Capabilities: []string{"*:*", "*:read", "skills:*", "skills:call:pay", "audit:read", "policy:explain", "x.acme:echo", "souls:write:tenant"}}
+	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", Role: &wide}), intents.OK)
+}
+
+// TestMisput: what an earlier build let in is not judged again, is told, and can
+// be mended.
+func TestMisput(t *testing.T) {
+	w := routertest.NewOld(t, routertest.Options{})
+	for _, c := range mistyped {
+		if c.put.Tenant = "default"; c.put.Data == nil || c.put.Data.Key != "approval" {
+			w.Want(w.Admin("admin.put", c.put), intents.OK)
+		}
+	}
+	w.Data("approval", `{"onse":true}`)
+	w.Data("ttl_max", `{"*":"60"}`)
+	w.Must(w.Router.Start(t.Context()))
+	w.Must(w.Dir.Err())
+	told := map[string]bool{}
+	for _, m := range w.Dir.Misput() {
+		if m.Tenant != "default" || m.Reason == "" {
+			t.Errorf("%+v", m)
+		}
+		told[m.Row] = true
+	}
+	want := map[string]bool{
+		"role r": true, "user u": true, "apikey k": true, "data aproval": true, "data note": true, "data approval": true, "data skills_allow": true,
+		"data max_steps": true, "data python": true, "data driver": true, "data ttl_max": true, "data max_bytes": true,
+	}
+	if d := cmp.Diff(want, told); d != "" {
+		t.Errorf("(-want +told):\n%s", d)
+	}
+	w.Pin("feed", catalog.Pure)
+	w.Want(w.NewPlan("p1").Open(), intents.PolicyDenied) // ttl_max: it cannot be read, so no order of the tenant is allowed
+	for row := range want {
+		if key, ok := strings.CutPrefix(row, "data "); ok {
+			w.Data(key, `null`)
+		}
+	}
+	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: "r", Capabilities: []string{}}}), intents.OK)
+	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "u", Roles: []string{"boss"}, Disabled: true}}), intents.OK)
+	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", APIKey: &catalog.APIKey{ID: "k", Hash: intents.Digest(nil), UserID: "u", MaxRoles: []string{"boss"}, Revoked: true}}), intents.OK)
+	if got := w.Dir.Misput(); len(got) != 0 {
+		t.Errorf("%+v", got)
+	}
+	w.Begun("p1", "feed").Started(1)
+}
