@@ -156,11 +156,12 @@ func (x *checker) leaf(ctx context.Context, rec storage.Record, tenant string, s
 	return nil
 }
 
-// reference to a blob that an order names.
-var reference = regexp.MustCompile(`"cas://(sha256:[0-9a-f]{64})"`)
+// reference to a blob that an order takes.
+var reference = regexp.MustCompile(`^cas://(sha256:[0-9a-f]{64})$`)
 
-// named looks for the blobs that a record rests on: what decided, and what the
-// arguments of an accepted order name.
+// named looks for the blobs that a record rests on: what decided, and what an
+// accepted order takes as its input. One that is only mentioned holds nothing, and
+// may be gone.
 func (x *checker) named(ctx context.Context, it *item, tenant string) error {
 	if c := it.control; c != nil {
 		if c.Genesis != nil {
@@ -182,17 +183,22 @@ func (x *checker) named(ctx context.Context, it *item, tenant string) error {
 	if o.decision.Verdict == intents.Deny {
 		return nil // it may name anything
 	}
-	for _, m := range reference.FindAllSubmatch(o.body.Intent.Args, -1) {
-		_, err := x.blob(ctx, tenant, string(m[1]))
-		if errors.Is(err, storage.ErrNotFound) {
-			x.gone = append(x.gone, &Bad{it.position, o.id(), err.Error()})
-			continue
-		}
-		if err != nil {
-			return err
-		}
+	var a struct {
+		From string `json:"from"`
 	}
-	return nil
+	if json.Unmarshal(o.body.Intent.Args, &a) != nil {
+		return nil
+	}
+	m := reference.FindStringSubmatch(a.From)
+	if m == nil {
+		return nil
+	}
+	_, err := x.blob(ctx, tenant, m[1])
+	if errors.Is(err, storage.ErrNotFound) {
+		x.gone = append(x.gone, &Bad{it.position, o.id(), err.Error()})
+		return nil
+	}
+	return err
 }
 
 // lost is the first record that lacks a part or a blob which no record.erase in

@@ -35,7 +35,9 @@ const counterEvery = time.Second
 // Crash: what was counted since the last record is lost.
 func (r *Router) Run(ctx context.Context) error {
 	tick := time.NewTicker(counterEvery)
+	again := time.NewTicker(eraseAgain)
 	defer tick.Stop()
+	defer again.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -43,6 +45,8 @@ func (r *Router) Run(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 			r.recordCounters(ctx)
+		case <-again.C:
+			r.eraseLater(ctx)
 		}
 	}
 }

@@ -31,7 +31,14 @@ func (r *Router) perform(ctx context.Context, o *order) (*intents.Answer, error)
 		r.countRefusal(o)
 		return r.decided(o), nil // stage 6 refused it: no record, and not a word of the first
 	case o.duplicate != nil:
-		return r.replay(o)
+		a, err := r.replay(o)
+		if err == nil && a.Code == intents.OK && o.env.Type() == typeErase {
+			err = r.eraseFor(ctx, o) // what stayed then may go now
+		}
+		if err != nil {
+			return nil, err
+		}
+		return a, nil
 	case o.decision.Verdict != intents.Allow:
 		r.countRefusal(o)
 		return r.recorded(o)

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
-	"regexp"
 	"slices"
 	"sync"
 	"time"
@@ -25,8 +25,12 @@ const typeErase = "record.erase"
 // eraseWait is how long an erasure waits for those who read the journal.
 const eraseWait = 5 * time.Second
 
+// eraseAgain is how often an erasure that could not be carried out is tried again.
+const eraseAgain = 10 * time.Second
+
 // erasure is what an accepted record.erase takes away.
 type erasure struct {
+	number   int    // in the order in which the records say so, from 1
 	tenant   string // of the order that it is about
 	position int64
 	parts    []string // as the order names them
@@ -36,7 +40,8 @@ type erasure struct {
 // records say so.
 type erasures struct {
 	mu      sync.Mutex     // one at a time; guards nothing of the directory
-	pending []erasure      // the directory's lock guards this and what follows
+	number  int            // of the last one; the directory's lock guards this and what follows
+	pending []erasure      // not known to be carried out
 	blobs   map[int64]bool // orders whose blobs were erased, by position
 }
 
@@ -76,7 +81,7 @@ func (r *Router) mayErase(ctx context.Context, o *order) error {
 		return err
 	}
 	if slices.Contains(a.Parts, catalog.ErasesBlobs) {
-		if _, can := r.cfg.Blobs.(storage.Collector); !can || t.tenant == systemTenant {
+		if _, can := r.cfg.Blobs.(storage.Collector); !can || r.cfg.Holdings == nil || t.tenant == systemTenant {
 			return illegal("/intent/args/parts", "blobs of this tenant cannot be erased")
 		}
 	}
@@ -141,7 +146,8 @@ func (d *Directory) foldErase(o decided) error {
 	if err := json.Unmarshal(o.args, &a); err != nil {
 		return err
 	}
-	e := erasure{adminTenant(o.tenant, a.Tenant), a.Position, a.Parts}
+	d.erasures.number++
+	e := erasure{d.erasures.number, adminTenant(o.tenant, a.Tenant), a.Position, a.Parts}
 	d.erasures.pending = append(d.erasures.pending, e)
 	if slices.Contains(a.Parts, catalog.ErasesBlobs) {
 		d.erasures.blobs[a.Position] = true
@@ -166,11 +172,15 @@ func (d *Directory) erasing() []erasure {
 	return slices.Clone(d.erasures.pending)
 }
 
-// erased forgets the first n of them.
-func (d *Directory) erased(n int) {
+// erased forgets some of them.
+func (d *Directory) erased(done ...erasure) {
+	gone := make(map[int]bool, len(done))
+	for _, e := range done {
+		gone[e.number] = true
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.erasures.pending = slices.Delete(d.erasures.pending, 0, n)
+	d.erasures.pending = slices.DeleteFunc(d.erasures.pending, func(x erasure) bool { return gone[x.number] })
 }
 
 // blobsErased says of an order that its blobs were.
@@ -182,7 +192,8 @@ func (d *Directory) blobsErased(position int64) bool {
 
 // erase carries out every erasure that was accepted and is not known to be done.
 // At a start that is all of them: what an earlier incarnation has erased is
-// looked at and left. After an error they wait for the next time.
+// looked at and left. One that fails waits for the next time and holds up no
+// other; the error is of those that failed.
 //
 // Crash in it: the record says what to do, and the next start does it again.
 // Blobs go before the records that name them.
@@ -193,36 +204,91 @@ func (r *Router) erase(ctx context.Context) error {
 	if len(pending) == 0 {
 		return nil
 	}
+	failpoint.Hit(failpoint.ErasureAccepted)
+	var ready []erasure
+	var failed []error
+	for e, err := range r.withoutBlobs(ctx, pending) {
+		if err != nil {
+			failed = append(failed, fmt.Errorf("order %d: %w", e.position, err))
+			continue
+		}
+		ready = append(ready, e)
+	}
+	failpoint.Hit(failpoint.ErasureBlobs)
+	if err := r.eraseParts(ctx, ready); err == nil {
+		r.dir.erased(ready...)
+		ready = nil
+	} else if errors.Is(err, context.DeadlineExceeded) { // somebody reads the journal, whatever is to go
+		return errors.Join(append(failed, err)...)
+	}
+	for _, e := range ready { // one of them is at fault
+		if err := r.eraseParts(ctx, []erasure{e}); err != nil {
+			failed = append(failed, fmt.Errorf("order %d: %w", e.position, err))
+			continue
+		}
+		r.dir.erased(e)
+	}
+	failpoint.Hit(failpoint.ErasureDone)
+	return errors.Join(failed...)
+}
+
+// withoutBlobs yields the erasures once their blobs are gone, or held, or why that
+// could not be found out. All together have eraseWait.
+func (r *Router) withoutBlobs(ctx context.Context, pending []erasure) iter.Seq2[erasure, error] {
+	return func(yield func(erasure, error) bool) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), eraseWait)
+		defer cancel()
+		for _, e := range pending {
+			if _, err := r.eraseBlobs(ctx, e); !yield(e, err) {
+				return
+			}
+		}
+	}
+}
+
+// eraseParts takes the parts of some erasures out of their records.
+func (r *Router) eraseParts(ctx context.Context, some []erasure) error {
 	eraser, can := r.cfg.Journal.(storage.Eraser)
 	if !can {
 		return errors.New("router: the journal has orders to erase, and cannot")
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), eraseWait)
 	defer cancel()
-	failpoint.Hit(failpoint.ErasureAccepted)
-	if err := r.eraseBlobs(ctx, pending); err != nil {
-		return err
-	}
-	failpoint.Hit(failpoint.ErasureBlobs)
 	var what []storage.Erasure
-	for _, e := range pending {
+	for _, e := range some {
 		parts, err := r.partsOf(ctx, e)
 		if err != nil {
 			return err
 		}
 		what = append(what, parts...)
 	}
-	if err := eraser.Erase(ctx, what...); err != nil {
-		return err
+	return eraser.Erase(ctx, what...)
+}
+
+// eraseNow carries out one erasure and says which blobs stay, and why.
+func (r *Router) eraseNow(ctx context.Context, e erasure) ([]staying, error) {
+	r.dir.erasures.mu.Lock()
+	defer r.dir.erasures.mu.Unlock()
+	failpoint.Hit(failpoint.ErasureAccepted)
+	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), eraseWait)
+	defer cancel()
+	stay, err := r.eraseBlobs(wait, e)
+	if err != nil {
+		return nil, err
+	}
+	failpoint.Hit(failpoint.ErasureBlobs)
+	if err := r.eraseParts(ctx, []erasure{e}); err != nil {
+		return nil, err
 	}
 	failpoint.Hit(failpoint.ErasureDone)
-	r.dir.erased(len(pending))
-	return nil
+	r.dir.erased(e)
+	return stay, nil
 }
 
 // eraseFor carries out what an order of the router, or an approval that released
-// one, has accepted. Where that cannot be done now the answer to the order is that
-// it is under way; it is tried again.
+// one, has accepted, and does it again for the same order sent again. It refuses
+// to say done while bytes are there: where that cannot be helped now the order is
+// under way, and it is tried again; where somebody holds them it says who.
 func (r *Router) eraseFor(ctx context.Context, o *order) error {
 	if o.env.Type() != typeErase {
 		if o.env.Type() == typeApprove {
@@ -230,9 +296,23 @@ func (r *Router) eraseFor(ctx context.Context, o *order) error {
 		}
 		return nil
 	}
-	if err := r.erase(ctx); err != nil {
+	a, err := argsOf[catalog.RecordErase](o.env)
+	if err != nil {
+		return err
+	}
+	e := erasure{tenant: adminTenant(o.env.Principal().Tenant, a.Tenant), position: a.Position, parts: a.Parts}
+	for _, x := range r.dir.erasing() {
+		if x.tenant == e.tenant && x.position == e.position && slices.Equal(x.parts, e.parts) {
+			e.number = x.number
+		}
+	}
+	stay, err := r.eraseNow(ctx, e)
+	if err != nil {
 		r.cfg.Log.WarnContext(ctx, "an accepted erasure waits", slog.String("error", err.Error()))
-		return intents.Refuse(intents.InFlight, "", "accepted, and some of the bytes are still there, as somebody reads the journal or the disk is full: it is tried again by itself")
+		return intents.Refuse(intents.InFlight, "", "accepted, and some of the bytes are still there, as somebody reads the journal, the disk is full, or a store or the index of blobs is behind: it is tried again by itself, and the same command says when it is done")
+	}
+	if len(stay) > 0 {
+		return intents.Refuse(intents.InFlight, "/intent/args/parts", told(stay))
 	}
 	return nil
 }
@@ -258,116 +338,4 @@ func (r *Router) partsOf(ctx context.Context, e erasure) ([]storage.Erasure, err
 		return nil, err
 	}
 	return append(out, storage.Erasure{Position: h.Outcome, Parts: []string{storage.PartResult, storage.PartReason}}), nil
-}
-
-var digestIn = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
-
-// eraseBlobs removes the blobs that the orders' records name and that are there,
-// unless a record of another order names them too. Who keeps the same bytes at
-// that moment, and has no record yet, finds them gone.
-func (r *Router) eraseBlobs(ctx context.Context, pending []erasure) error {
-	type blob struct{ tenant, digest string }
-	found := map[blob]bool{}
-	for _, e := range pending {
-		if !slices.Contains(e.parts, catalog.ErasesBlobs) {
-			continue
-		}
-		digests, err := r.named(ctx, e.position)
-		if err != nil {
-			return err
-		}
-		for _, digest := range digests {
-			there, err := r.kept(ctx, e.tenant, digest)
-			if err != nil {
-				return err
-			}
-			if there {
-				found[blob{e.tenant, digest}] = true
-			}
-		}
-	}
-	if len(found) == 0 {
-		return nil
-	}
-	byDigest := map[string][]blob{}
-	for b := range found {
-		byDigest[b.digest] = append(byDigest[b.digest], b)
-	}
-	for rec, err := range r.cfg.Records.Scan(ctx, 0) {
-		if err != nil {
-			return err
-		}
-		if of := aboutOrder(rec); of != storage.Nobody && r.dir.blobsErased(of) {
-			continue
-		}
-		for _, part := range rec.Parts {
-			for _, digest := range digestIn.FindAll(part, -1) {
-				delete(byDigest, string(digest))
-			}
-		}
-	}
-	collector, can := r.cfg.Blobs.(storage.Collector)
-	if !can {
-		return errors.New("router: the store of blobs removes none")
-	}
-	for _, blobs := range byDigest {
-		for _, b := range blobs {
-			if _, err := collector.Drop(ctx, b.tenant, "cas://"+b.digest, 0); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// named are the digests in an order's record and in its outcome's, of whatever.
-func (r *Router) named(ctx context.Context, position int64) ([]string, error) {
-	records := []int64{position}
-	h, err := r.cfg.Journal.Holder(ctx, position)
-	switch {
-	case err == nil && h.State == storage.StateDone:
-		records = append(records, h.Outcome)
-	case err != nil && !errors.Is(err, storage.ErrNotFound):
-		return nil, err
-	}
-	var digests []string
-	for _, at := range records {
-		rec, err := r.cfg.Records.Get(ctx, at)
-		if err != nil {
-			return nil, err
-		}
-		for _, part := range rec.Parts {
-			digests = append(digests, digestIn.FindAllString(string(part), -1)...)
-		}
-	}
-	slices.Sort(digests)
-	return slices.Compact(digests), nil
-}
-
-// kept says whether a tenant has a blob.
-func (r *Router) kept(ctx context.Context, tenant, digest string) (bool, error) {
-	f, _, err := r.cfg.Blobs.Fetch(ctx, tenant, "cas://"+digest)
-	if errors.Is(err, storage.ErrNotFound) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	return true, f.Close()
-}
-
-// aboutOrder is the order that a record is of or about; Nobody of none.
-func aboutOrder(rec storage.Record) int64 {
-	switch rec.Kind {
-	case storage.KindOrder:
-		return rec.Position
-	case storage.KindOutcome:
-		return EntryOf(rec).Of
-	case storage.KindRelease:
-		if rel, err := ReleaseOf(rec); err == nil {
-			return rel.Of
-		}
-	case storage.KindTakeover, storage.KindControl:
-	}
-	return storage.Nobody
 }

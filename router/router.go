@@ -44,9 +44,12 @@ type Config struct {
 	Records   storage.Records
 	Directory *Directory // fed by the journal's observer
 	Blobs     storage.Blobs
-	Bus       bus.Conn // CORE user "router"
-	Key       intents.Signer
-	Policy    *policies.Live
+	Holdings  *Holdings // who holds which blobs; nil: no order's blobs can be erased
+	// Remembered says whether a document of a tenant holds a blob; nil: none does.
+	Remembered func(ctx context.Context, tenant, digest string) (bool, error)
+	Bus        bus.Conn // CORE user "router"
+	Key        intents.Signer
+	Policy     *policies.Live
 	// PolicyPlace is where the policy comes from. Empty: it is the embedded one,
 	// or what policy.push has put in its place.
 	PolicyPlace string

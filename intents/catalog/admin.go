@@ -106,7 +106,7 @@ type RecordErase struct {
 const (
 	ErasesOrder  = "order"  // the sealed order with its arguments, and the grant that it came with
 	ErasesResult = "result" // the result, or the executor's words where there is none
-	ErasesBlobs  = "blobs"  // the tenant's blobs that no other record names
+	ErasesBlobs  = "blobs"  // the tenant's blobs that the records name and nobody else holds
 )
 
 // PolicyPush are the arguments of policy.push: a policy for all tenants, as an

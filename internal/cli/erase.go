@@ -27,7 +27,9 @@ func orderErase(std IO) *cobra.Command {
 		Short: "Take an order's arguments and result out of the record, for good",
 		Long: `Take an order's arguments and result out of the record, for good. The record
 keeps who asked for what type of order when, what was decided, and the digests of
-what is gone: it stays in the ledger, and verify says that parts are withheld.`,
+what is gone: it stays in the ledger, and verify says that parts are withheld.
+Exit 0: the bytes are gone. Else it says what stays and why; the same command
+says when it is done.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case reason == "":

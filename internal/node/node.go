@@ -96,6 +96,7 @@ type Node struct {
 	policy    *policies.Live
 	directory *router.Directory
 	recorder  *recorder.Recorder
+	holdings  *router.Holdings
 	ledger    *ledger.Ledger
 	router    *router.Router
 	gateway   *gateway.Gateway
@@ -103,6 +104,8 @@ type Node struct {
 	conns     map[string]bus.Conn
 	fatal     chan error
 	ended     bool // the last one to serve this directory ended as it was told to
+
+	holdingStore *sqlite.Holdings
 
 	// APIKey is the key made at the first start; empty later.
 	APIKey string
@@ -149,7 +152,7 @@ func Open(ctx context.Context, cfg Config) (n *Node, err error) {
 		return n, err
 	}
 	// What may be wrong with the configuration is found before the first record.
-	for _, step := range []func(context.Context) error{n.openCatalog, n.openSkills, n.openSandbox, n.openStores, n.checkLedger, n.checkBegun, n.begin, n.openLedger, n.checkPromise, n.openServices} {
+	for _, step := range []func(context.Context) error{n.openCatalog, n.openSkills, n.openSandbox, n.openStores, n.checkLedger, n.checkBegun, n.begin, n.openLedger, n.checkPromise, n.openHoldings, n.openServices} {
 		if err := step(ctx); err != nil {
 			return n, err
 		}
@@ -196,6 +199,9 @@ func (n *Node) openStores(ctx context.Context) error {
 			n.directory.Observe(e)
 			if n.recorder != nil {
 				n.recorder.Wake()
+			}
+			if n.holdings != nil {
+				n.holdings.Wake()
 			}
 			if n.ledger != nil {
 				n.ledger.Wake()
@@ -316,6 +322,7 @@ func (n *Node) start(g *group) error {
 		g.run("documents", n.migrateDocuments)
 	}
 	g.run("recorder", n.recorder.Run)
+	g.run("holdings", n.holdings.Run)
 	if err := n.startExecutors(g); err != nil {
 		return err
 	}
@@ -371,6 +378,9 @@ func (n *Node) Close() error {
 	}
 	if n.journal != nil {
 		errs = append(errs, n.journal.Close())
+	}
+	if n.holdingStore != nil {
+		errs = append(errs, n.holdingStore.Close())
 	}
 	if n.documents != nil {
 		errs = append(errs, n.documents.Close())

@@ -39,6 +39,10 @@ type Options struct {
 	Wrap func(storage.Journal) storage.Journal
 	// Blobs of the router; nil: none are there.
 	Blobs storage.Blobs
+	// Remembered says whether a document holds a blob; nil: none does.
+	Remembered func(ctx context.Context, tenant, digest string) (bool, error)
+	// Holdings of the router; nil: in memory, kept over restarts.
+	Holdings router.HoldingStore
 	// Also is told every record after the directory.
 	Also storage.Observer
 	// Blocked is the router's; nil: nothing keeps orders from being taken.
@@ -167,8 +171,15 @@ func (w *World) open(journal func(storage.Observer) Journal) {
 	w.Helper()
 	dir, other := router.NewDirectory(), router.NewDirectory()
 	w.Dir = dir
+	if w.options.Holdings == nil {
+		w.options.Holdings = NewHoldings()
+	}
+	var holdings *router.Holdings
 	w.Journal = journal(func(e storage.Entry) {
 		dir.Observe(e)
+		if holdings != nil {
+			holdings.Wake()
+		}
 		if w.options.Twice {
 			other.Observe(e)
 		}
@@ -176,6 +187,7 @@ func (w *World) open(journal func(storage.Observer) Journal) {
 			w.options.Also(e)
 		}
 	})
+	holdings = w.follow()
 	var wrapped storage.Journal = w.Journal
 	if w.options.Wrap != nil {
 		wrapped = w.options.Wrap(wrapped)
@@ -185,7 +197,7 @@ func (w *World) open(journal func(storage.Observer) Journal) {
 		blobs = noBlobs{}
 	}
 	config := router.Config{
-		Journal: wrapped, Records: w.Journal, Directory: dir, Blobs: blobs, Bus: w.Bus, Key: w.Signer,
+		Journal: wrapped, Records: w.Journal, Directory: dir, Blobs: blobs, Holdings: holdings, Remembered: w.options.Remembered, Bus: w.Bus, Key: w.Signer,
 		Policy: w.Policy, Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler), Slots: w.options.Slots, ChildSlots: w.options.ChildSlots,
 		Waits: w.options.Waits, Rates: w.rates(), UserHolds: w.options.UserHolds, Crashed: w.options.Crashed, Blocked: w.options.Blocked,
 	}
@@ -197,6 +209,23 @@ func (w *World) open(journal func(storage.Observer) Journal) {
 		w.Other, err = router.New(config)
 		w.Must(err)
 	}
+}
+
+// follow runs the index of who holds which blobs, where there are any, until the
+// test ends.
+func (w *World) follow() *router.Holdings {
+	if w.options.Blobs == nil {
+		return nil
+	}
+	h := router.NewHoldings(w.Journal, w.options.Holdings, slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithCancel(w.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = h.Run(ctx) // it has no error but the end
+	}()
+	w.Cleanup(func() { cancel(); <-ended })
+	return h
 }
 
 func (w *World) rates() router.Rates {

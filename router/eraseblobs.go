@@ -1,0 +1,168 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
+)
+
+var digestIn = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
+
+// staying is a blob that an erasure leaves: its tenant's orders or documents hold it.
+type staying struct {
+	digest    string
+	orders    []int64 // positions
+	documents bool    // a memory holds it
+	unknown   bool    // the order's words are gone, and what it named is not known
+}
+
+// eraseBlobs removes the blobs that the order's records name and that are there,
+// unless somebody of its tenant holds them (Holdings): an order whose blobs were
+// not erased, too, or a document. Which blobs these are is noted before the
+// records lose the words that say so. Who keeps the same bytes at that moment, and
+// has no record yet, finds them gone.
+func (r *Router) eraseBlobs(ctx context.Context, e erasure) ([]staying, error) {
+	if !slices.Contains(e.parts, catalog.ErasesBlobs) {
+		return nil, nil
+	}
+	collector, can := r.cfg.Blobs.(storage.Collector)
+	if !can || r.cfg.Holdings == nil {
+		return nil, errors.New("router: the store of blobs removes none")
+	}
+	if err := r.cfg.Holdings.Reach(ctx, r.cfg.Records.Next()); err != nil {
+		return nil, err
+	}
+	digests, known, err := r.wanted(ctx, e.position)
+	if err != nil {
+		return nil, err
+	}
+	if !known {
+		return []staying{{unknown: true}}, nil
+	}
+	var stay []staying
+	for _, digest := range digests {
+		there, err := r.kept(ctx, e.tenant, digest)
+		if err != nil {
+			return nil, err
+		}
+		if !there {
+			continue
+		}
+		held, err := r.heldFor(ctx, e.tenant, digest)
+		if err != nil {
+			return nil, err
+		}
+		if len(held.orders) > 0 || held.documents {
+			stay = append(stay, held)
+			continue
+		}
+		if _, err := collector.Drop(ctx, e.tenant, "cas://"+digest, 0); err != nil {
+			return nil, err
+		}
+	}
+	return stay, nil
+}
+
+// heldFor says who holds a blob.
+func (r *Router) heldFor(ctx context.Context, tenant, digest string) (staying, error) {
+	s := staying{digest: digest}
+	orders, err := r.cfg.Holdings.store.Of(ctx, tenant, digest)
+	if err != nil {
+		return s, err
+	}
+	s.orders = slices.DeleteFunc(orders, r.dir.blobsErased)
+	if r.cfg.Remembered != nil {
+		s.documents, err = r.cfg.Remembered(ctx, tenant, digest)
+	}
+	return s, err
+}
+
+// wanted are the blobs that an erasure of an order is about; known is false where
+// its records have lost the words and nobody noted them before.
+func (r *Router) wanted(ctx context.Context, position int64) (digests []string, known bool, err error) {
+	store := r.cfg.Holdings.store
+	if digests, known, err = store.Wanted(ctx, position); known || err != nil {
+		return digests, known, err
+	}
+	digests, whole, err := r.named(ctx, position)
+	if err != nil || !whole {
+		return nil, false, err
+	}
+	return digests, true, store.Want(ctx, position, digests)
+}
+
+// told says what stays and why, and what to do about it.
+func told(stay []staying) string {
+	var b strings.Builder
+	b.WriteString("the erasure is accepted, and blobs stay: ")
+	for i, s := range stay {
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		switch {
+		case s.unknown:
+			b.WriteString("which ones the order named is not known any more: erase the blobs of the orders that hold them")
+			continue
+		case i == maxTold:
+			fmt.Fprintf(&b, "%d more", len(stay)-i)
+			return b.String()
+		}
+		b.WriteString("cas://" + s.digest + " is held by")
+		for j, at := range s.orders[:min(len(s.orders), maxTold)] {
+			fmt.Fprintf(&b, "%s the order at position %d", strings.Repeat(",", min(j, 1)), at)
+		}
+		if more := len(s.orders) - maxTold; more > 0 {
+			fmt.Fprintf(&b, ", %d more orders", more)
+		}
+		if s.documents {
+			fmt.Fprintf(&b, "%s a memory", strings.Repeat(",", min(len(s.orders), 1)))
+		}
+	}
+	b.WriteString(": erase those with --parts blobs (a memory goes when its time is over), then send the same again")
+	return b.String()
+}
+
+// maxTold bounds what is listed.
+const maxTold = 5
+
+// named are the digests in an order's record and in its outcome's, of whatever;
+// whole is false where one of them has lost parts.
+func (r *Router) named(ctx context.Context, position int64) (digests []string, whole bool, err error) {
+	records := []int64{position}
+	h, err := r.cfg.Journal.Holder(ctx, position)
+	switch {
+	case err == nil && h.State == storage.StateDone:
+		records = append(records, h.Outcome)
+	case err != nil && !errors.Is(err, storage.ErrNotFound):
+		return nil, false, err
+	}
+	for _, at := range records {
+		rec, err := r.cfg.Records.Get(ctx, at)
+		if err != nil || len(rec.Erased) > 0 {
+			return nil, false, err
+		}
+		for _, part := range rec.Parts {
+			digests = append(digests, digestIn.FindAllString(string(part), -1)...)
+		}
+	}
+	slices.Sort(digests)
+	return slices.Compact(digests), true, nil
+}
+
+// kept says whether a tenant has a blob.
+func (r *Router) kept(ctx context.Context, tenant, digest string) (bool, error) {
+	f, _, err := r.cfg.Blobs.Fetch(ctx, tenant, "cas://"+digest)
+	if errors.Is(err, storage.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return true, f.Close()
+}

@@ -1,0 +1,216 @@
+package router_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/blobdir"
+)
+
+// keeping is a world with blobs.
+type keeping struct {
+	*routertest.World
+	blobs *blobdir.Blobs
+	task  *routertest.Task
+}
+
+func newKeeping(t *testing.T, o routertest.Options) *keeping {
+	t.Helper()
+	blobs, err := blobdir.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Blobs = blobs
+	w := routertest.New(t, o)
+	return &keeping{w, blobs, nil}
+}
+
+func (k *keeping) keep(text string) string {
+	k.Helper()
+	ref, _, err := k.blobs.Keep(k.Context(), "default", strings.NewReader(text))
+	k.Must(err)
+	return ref
+}
+
+func (k *keeping) there(ref string) bool {
+	k.Helper()
+	f, _, err := k.blobs.Fetch(k.Context(), "default", ref)
+	if errors.Is(err, storage.ErrNotFound) {
+		return false
+	}
+	k.Must(err)
+	_, err = io.Copy(io.Discard, f)
+	k.Must(errors.Join(err, f.Close()))
+	return true
+}
+
+// put keeps a text as an artifact does, in an order of its own.
+func (k *keeping) put(text string) (a *intents.Answer, ref string) {
+	k.Helper()
+	ref = k.keep(text)
+	k.Bus.On("artifact.put", routertest.Always(routertest.Done(catalog.ArtifactPutResult{Artifact: ref, SizeBytes: int64(len(text))})))
+	raw, err := json.Marshal(text)
+	k.Must(err)
+	return k.OK(routertest.Order{By: k.Gateway, Type: "artifact.put", Args: catalog.ArtifactPut{Data: raw}}), ref
+}
+
+// from makes an artifact of a blob.
+func (k *keeping) from(ref string) *intents.Answer {
+	k.Helper()
+	k.Bus.On("artifact.put", routertest.Always(routertest.Done(catalog.ArtifactPutResult{Artifact: "cas://" + intents.Digest([]byte("copy")), SizeBytes: 1})))
+	return k.OK(routertest.Order{By: k.Gateway, Type: "artifact.put", Args: catalog.ArtifactPut{From: ref, Name: ref}})
+}
+
+func (k *keeping) erase(a *intents.Answer) *intents.Answer {
+	k.Helper()
+	return erase(k.World, a, catalog.ErasesOrder, catalog.ErasesResult, catalog.ErasesBlobs)
+}
+
+// Who mentions a digest holds nothing: in words, in an order that was refused, in
+// another tenant's, or by looking at it.
+func TestMentionHoldsNoBlob(t *testing.T) {
+	k := newKeeping(t, routertest.Options{})
+	made, ref := k.put("what ana wrote")
+	k.OK(routertest.Order{By: k.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: ref}})
+	k.Bus.On("artifact.get", routertest.Always(routertest.Done(catalog.ArtifactGetResult{Artifact: ref, SizeBytes: 1, URL: "/x", ExpiresAt: k.Clock.Now()})))
+	k.OK(routertest.Order{By: k.Gateway, Type: "artifact.get", Args: catalog.ArtifactGet{Artifact: ref}})
+	k.Want(k.Do(routertest.Order{By: k.Planner, Type: "artifact.put", Args: catalog.ArtifactPut{From: ref}}), intents.KeyRole)
+	k.Want(k.Admin("admin.put", catalog.AdminPut{New: &catalog.Tenant{ID: "acme"}}), intents.OK)
+	k.Want(k.Do(routertest.Order{By: k.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: ref}, Tenant: "acme"}), intents.OK)
+	k.Want(k.erase(made), intents.OK)
+	if k.there(ref) {
+		t.Error("said to be gone, and is there")
+	}
+	k.Restart()
+}
+
+// What another order of the tenant holds stays; the answer says so, and so does
+// the same command again, until that order's blobs are erased.
+func TestEraseSaysWhatStays(t *testing.T) {
+	k := newKeeping(t, routertest.Options{})
+	made, ref := k.put("what ana wrote")
+	used := k.from(ref)
+	for range 2 {
+		a := k.Want(k.erase(made), intents.InFlight)
+		if want := fmt.Sprintf("%s is held by the order at position %d", ref, *used.Position); !strings.Contains(a.Reason, want) || !k.there(ref) {
+			t.Fatalf("there %v: %s", k.there(ref), a.Reason)
+		}
+	}
+	if where := inRecords(k.World, "what ana wrote"); len(where) > 0 {
+		t.Errorf("the order's words are still in %v", where)
+	}
+	after := k.Restart() // nothing is forgotten
+	k.World = after
+	if k.Want(k.erase(made), intents.InFlight); !k.there(ref) {
+		t.Fatal("a restart erased what is held")
+	}
+	k.Want(erase(k.World, used, catalog.ErasesBlobs), intents.OK)
+	if k.there(ref) {
+		t.Error("nobody holds it any more, and it stays")
+	}
+	k.Want(k.erase(made), intents.OK)
+}
+
+// A script that ran, the input of an order that was held, and a memory hold.
+func TestWhatHoldsABlob(t *testing.T) {
+	for name, hold := range map[string]func(k *keeping, ref string){
+		"script": func(k *keeping, ref string) {
+			k.Pin("feed", catalog.Pure)
+			task := k.Begun("p1", "feed").Started(1)
+			k.Bus.On("exec_python", routertest.Always(routertest.Done(catalog.ExecPythonResult{Output: []byte(`1`)},
+				routertest.Fact("python_script.executed", `{"script_hash":"`+strings.TrimPrefix(ref, "cas://")+`"}`))))
+			k.Want(task.Do(task.Order("exec_python", catalog.ExecPython{Script: "x"})), intents.OK)
+		},
+		"input": func(k *keeping, ref string) { k.from(ref) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newKeeping(t, routertest.Options{})
+			made, ref := k.put("what ana wrote")
+			hold(k, ref)
+			if a := k.Want(k.erase(made), intents.InFlight); !strings.Contains(a.Reason, "held by the order at position") || !k.there(ref) {
+				t.Errorf("there %v: %s", k.there(ref), a.Reason)
+			}
+		})
+	}
+	t.Run("memory", func(t *testing.T) {
+		remembered := true
+		k := newKeeping(t, routertest.Options{Remembered: func(context.Context, string, string) (bool, error) { return remembered, nil }})
+		made, ref := k.put("what ana wrote")
+		if a := k.Want(k.erase(made), intents.InFlight); !strings.Contains(a.Reason, "held by a memory") || !k.there(ref) {
+			t.Errorf("there %v: %s", k.there(ref), a.Reason)
+		}
+		remembered = false
+		if k.Want(k.erase(made), intents.OK); k.there(ref) {
+			t.Error("it stays")
+		}
+	})
+}
+
+// An erasure that fails holds up no other, and is not said to be done.
+func TestFailedErasureHoldsUpNoOther(t *testing.T) {
+	broken := true
+	var bad string
+	k := newKeeping(t, routertest.Options{Remembered: func(_ context.Context, _, digest string) (bool, error) {
+		if broken && "cas://"+digest == bad {
+			return false, errors.New("the store is down")
+		}
+		return false, nil
+	}})
+	first, ref := k.put("first text")
+	bad = ref
+	second, other := k.put("second text")
+	k.Want(k.erase(first), intents.InFlight)
+	k.Want(k.erase(second), intents.OK)
+	if !k.there(ref) || k.there(other) {
+		t.Fatalf("first there %v, second there %v", k.there(ref), k.there(other))
+	}
+	k.Want(k.erase(first), intents.InFlight)
+	broken = false
+	k.Want(k.erase(first), intents.OK)
+	if k.there(ref) || len(inRecords(k.World, "first text")) > 0 {
+		t.Error("it is there still")
+	}
+}
+
+// What an order named is not known any more where its words were erased alone: no
+// yes is given then.
+func TestEraseBlobsOfErasedOrder(t *testing.T) {
+	k := newKeeping(t, routertest.Options{})
+	made, ref := k.put("what ana wrote")
+	k.Want(erase(k.World, made, catalog.ErasesOrder, catalog.ErasesResult), intents.OK)
+	if a := k.Want(k.erase(made), intents.InFlight); !strings.Contains(a.Reason, "not known any more") || !k.there(ref) {
+		t.Errorf("there %v: %s", k.there(ref), a.Reason)
+	}
+}
+
+// An index that is behind is waited for; one of another journal is made anew.
+func TestHoldingsAreMadeAnew(t *testing.T) {
+	store := routertest.NewHoldings()
+	k := newKeeping(t, routertest.Options{Holdings: store})
+	made, ref := k.put("what ana wrote")
+	used := k.from(ref)
+	k.Want(k.erase(made), intents.InFlight) // the index has reached this
+	k.Must(store.Clear(t.Context()))
+	k.Must(store.Put(t.Context(), 2, "sha256:of another journal", []storage.Holding{{Tenant: "default", Digest: "sha256:0", Position: 1}}))
+	k.World = k.Restart()
+	// What the order named was noted there alone.
+	if a := k.Want(k.erase(made), intents.InFlight); !strings.Contains(a.Reason, "not known any more") || !k.there(ref) {
+		t.Errorf("there %v: %s", k.there(ref), a.Reason)
+	}
+	if of, err := store.Of(t.Context(), "default", strings.TrimPrefix(ref, "cas://")); err != nil || !slices.Contains(of, *used.Position) {
+		t.Errorf("who holds it is not found again: %v %v", of, err)
+	}
+	if of, err := store.Of(t.Context(), "default", "sha256:0"); err != nil || len(of) > 0 {
+		t.Errorf("what another journal said stays: %v %v", of, err)
+	}
+}

@@ -1,0 +1,277 @@
+package router
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/policies"
+	"aob.dev/writ/storage"
+)
+
+// HoldingStore keeps which orders hold which blobs of a tenant. What it loses is
+// made again from the journal, but for what Want was told.
+type HoldingStore interface {
+	// Next is the position behind the last record that was looked at, and that
+	// record's digest. A store that is new gives 0 and "".
+	Next(ctx context.Context) (next int64, last string, err error)
+	// Put adds what the records before next hold.
+	Put(ctx context.Context, next int64, last string, held []storage.Holding) error
+	// Clear forgets everything.
+	Clear(ctx context.Context) error
+	// Of are the orders that hold a blob, by position.
+	Of(ctx context.Context, tenant, digest string) ([]int64, error)
+
+	// Want notes which blobs an erasure of an order is about, durably: its record
+	// will not say so any more. Wanted gives them; known is false where none were noted.
+	Want(ctx context.Context, position int64, digests []string) error
+	Wanted(ctx context.Context, position int64) (digests []string, known bool, err error)
+}
+
+// Holdings follows the journal and knows who holds a blob, so that an erasure
+// needs no look at every record. An order holds the blob that its member "from"
+// names, those that its inputs were kept as while it was held, the script that it
+// ran, and the artifact that it made. To mention a digest is not to hold it.
+type Holdings struct {
+	records storage.Records
+	store   HoldingStore
+	log     *slog.Logger
+	wake    chan struct{}
+	seen    int // records since the store was last told; of Run's goroutine
+
+	mu      sync.Mutex    // guards reached and moved
+	reached int64         // position behind the last record that was looked at
+	moved   chan struct{} // closed whenever reached grows
+}
+
+// NewHoldings begins where the store ends; Run does the work.
+func NewHoldings(records storage.Records, store HoldingStore, log *slog.Logger) *Holdings {
+	return &Holdings{records: records, store: store, log: log, wake: make(chan struct{}, 1), moved: make(chan struct{})}
+}
+
+// Wake says that there are new records. It never blocks.
+func (h *Holdings) Wake() {
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Reach waits until every record before a position was looked at.
+func (h *Holdings) Reach(ctx context.Context, position int64) error {
+	for {
+		h.mu.Lock()
+		reached, moved := h.reached, h.moved
+		h.mu.Unlock()
+		if reached >= position {
+			return nil
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return fmt.Errorf("the index of who holds which blobs has %d of %d records: %w", reached, position, ctx.Err())
+		}
+	}
+}
+
+func (h *Holdings) reach(position int64) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.reached = position
+	close(h.moved)
+	h.moved = make(chan struct{})
+}
+
+// How many records are looked at between two writes at most, and how long a store
+// that refuses is left alone.
+const (
+	holdingBatch = 4096
+	holdingRetry = time.Second
+)
+
+// Run follows the journal until ctx ends. A store that fails is tried again:
+// erasures wait meanwhile, and nothing else does.
+//
+// Crash in it: the store is behind, and the records after that are looked at again.
+func (h *Holdings) Run(ctx context.Context) error {
+	for {
+		err := h.follow(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		h.log.WarnContext(ctx, "the index of who holds which blobs waits for its store; so do erasures of blobs", slog.String("error", err.Error()))
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(holdingRetry):
+		}
+	}
+}
+
+func (h *Holdings) follow(ctx context.Context) error {
+	next, err := h.begin(ctx)
+	if err != nil {
+		return err
+	}
+	for {
+		if next, err = h.catchUp(ctx, next); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-h.wake:
+		}
+	}
+}
+
+// begin is where the store ends, if it is of this journal, or else the beginning.
+func (h *Holdings) begin(ctx context.Context) (int64, error) {
+	next, last, err := h.store.Next(ctx)
+	if err != nil || next == 0 {
+		return 0, err
+	}
+	if next <= h.records.Next() {
+		rec, err := h.records.Get(ctx, next-1)
+		if err != nil {
+			return 0, err
+		}
+		if rec.Digest() == last {
+			return next, nil
+		}
+	}
+	return 0, h.store.Clear(ctx)
+}
+
+// catchUp looks at the records from next on. Where they hold nothing the store is
+// told of it seldom: to look again costs little.
+func (h *Holdings) catchUp(ctx context.Context, next int64) (int64, error) {
+	var held []storage.Holding
+	for rec, err := range h.records.Scan(ctx, next) {
+		if err != nil {
+			return next, err
+		}
+		some, err := heldBy(ctx, h.records, rec)
+		if err != nil {
+			return next, fmt.Errorf("record %d: %w", rec.Position, err)
+		}
+		held, next = append(held, some...), rec.Position+1
+		if h.seen++; h.seen < holdingBatch && len(held) == 0 {
+			continue
+		}
+		if err := h.store.Put(ctx, next, rec.Digest(), held); err != nil {
+			return next, err
+		}
+		held, h.seen = nil, 0
+		h.reach(next)
+	}
+	h.reach(next)
+	return next, nil
+}
+
+// heldBy is what a record says that its order holds.
+func heldBy(ctx context.Context, records storage.Records, rec storage.Record) ([]storage.Holding, error) {
+	switch rec.Kind { //nolint:exhaustive // others hold nothing
+	case storage.KindOrder:
+		if ref := []byte("cas://"); !bytes.Contains(rec.Parts[storage.PartOrder], ref) && !bytes.Contains(rec.Parts[storage.PartFacts], ref) {
+			return nil, nil // nearly all of them: no need to read more
+		}
+		o, err := readDecided(rec)
+		if err != nil || o.decision.Verdict == intents.Deny {
+			return nil, err
+		}
+		return holdingsOf(o, append(heldByArgs(o.typ, o.args), heldByFacts(rec.Parts[storage.PartFacts])...)), nil
+	case storage.KindOutcome:
+		if !bytes.Contains(rec.Parts[storage.PartOutcome], []byte("script_hash")) && !bytes.Contains(rec.Parts[storage.PartOutcome], []byte("cas://")) && !bytes.Contains(rec.Parts[storage.PartResult], []byte("cas://")) {
+			return nil, nil
+		}
+		out, of, err := OutcomeOf(rec)
+		if err != nil {
+			return nil, err
+		}
+		order, err := records.Get(ctx, of)
+		if err != nil {
+			return nil, err
+		}
+		o, err := readDecided(order)
+		if err != nil {
+			return nil, err
+		}
+		return holdingsOf(o, heldByOutcome(o.typ, out)), nil
+	default:
+		return nil, nil
+	}
+}
+
+func holdingsOf(o decided, digests []string) []storage.Holding {
+	var out []storage.Holding
+	for _, d := range digests {
+		if d != "" && digestIn.FindString(d) == d {
+			out = append(out, storage.Holding{Tenant: o.tenant, Digest: d, Position: o.position})
+		}
+	}
+	return out
+}
+
+// blobOf is the digest in a reference to a blob; empty: it is none.
+func blobOf(ref string) string {
+	digest, is := strings.CutPrefix(ref, "cas://")
+	if !is {
+		return ""
+	}
+	return digest
+}
+
+func heldByArgs(typ string, args json.RawMessage) []string {
+	var a struct {
+		From string `json:"from"`
+	}
+	if _, takes := dataPointers[typ]; !takes || json.Unmarshal(args, &a) != nil {
+		return nil
+	}
+	return []string{blobOf(a.From)}
+}
+
+func heldByFacts(facts json.RawMessage) []string {
+	var f struct {
+		Inputs []policies.HeldInput `json:"inputs"`
+	}
+	if json.Unmarshal(facts, &f) != nil {
+		return nil
+	}
+	var out []string
+	for _, in := range f.Inputs {
+		out = append(out, blobOf(in.Ref))
+	}
+	return out
+}
+
+func heldByOutcome(typ string, out intents.Outcome) []string {
+	switch typ {
+	case "exec_python":
+		var digests []string
+		for _, f := range out.Facts {
+			var said struct {
+				Script string `json:"script_hash"`
+			}
+			if f.Event == "python_script.executed" && json.Unmarshal(f.Payload, &said) == nil {
+				digests = append(digests, said.Script)
+			}
+		}
+		return digests
+	case "artifact.put":
+		var made struct {
+			Artifact string `json:"artifact"`
+		}
+		if json.Unmarshal(out.Result, &made) == nil {
+			return []string{blobOf(made.Artifact)}
+		}
+	}
+	return nil
+}
