@@ -21,6 +21,10 @@ func Store(err error) error {
 		return err
 	case errors.Is(err, storage.ErrNotFound):
 		return Fail(intents.NotFound, "no such thing for this caller")
+	case errors.Is(err, storage.ErrQuota):
+		return Fail(intents.Overloaded, "the tenant holds as many bytes as it may: what it keeps must be erased, or tenant_disk_mb raised")
+	case errors.Is(err, storage.ErrFull):
+		return Fail(intents.Overloaded, "there is not enough free disk to write")
 	case errors.Is(err, storage.ErrStale):
 		return Fail(intents.StaleWrite, "a later order has written already")
 	case errors.As(err, &schema):

@@ -19,8 +19,10 @@ import (
 
 // Artifacts are bytes of a tenant under cas://sha256:<hex>.
 type Artifacts interface {
+	// Room is ErrNoRoom or ErrQuota if so many bytes of a tenant cannot be received.
+	Room(ctx context.Context, tenant string, bytes int64) error
 	// Receive keeps bytes apart: id names them in an order of that turn, and to
-	// nobody else.
+	// nobody else. ErrNoRoom and ErrQuota as soon as there is no more room.
 	Receive(ctx context.Context, tenant, turn string, r io.Reader) (id string, err error)
 	// Forget removes what was received in a turn.
 	Forget(ctx context.Context, tenant, turn string) error
@@ -28,8 +30,12 @@ type Artifacts interface {
 	Fetch(ctx context.Context, tenant, ref string) (io.ReadCloser, int64, error)
 }
 
-// ErrNoArtifact says that a tenant has no such artifact.
-var ErrNoArtifact = errors.New("no such artifact")
+// What artifacts are refused for.
+var (
+	ErrNoArtifact = errors.New("no such artifact")                   // of this tenant
+	ErrNoRoom     = errors.New("not enough free disk")               // for anybody
+	ErrQuota      = errors.New("the tenant holds as much as it may") // and others do not
+)
 
 // maxArtifact that is taken, in bytes, and how long it may take to send it.
 const (
@@ -73,6 +79,9 @@ func (g *Gateway) putArtifact(c *gin.Context) error {
 	if g.cfg.Artifacts == nil {
 		return problem.New(intents.DispatchUnavailable, "", "no artifacts are kept here")
 	}
+	if err := g.may(c.Request.Context(), a, "artifact.put"); err != nil {
+		return err // before anything is received
+	}
 	put := catalog.ArtifactPut{Name: c.Query("name")}
 	if t := c.GetHeader("Content-Type"); t != "" {
 		if put.MediaType, _, err = mime.ParseMediaType(t); err != nil {
@@ -104,6 +113,9 @@ func (g *Gateway) receive(c *gin.Context, tenant, turn string) (id string, err e
 	if c.Request.ContentLength > maxArtifact {
 		return "", tooLarge
 	}
+	if err := g.cfg.Artifacts.Room(c.Request.Context(), tenant, max(c.Request.ContentLength, 0)); err != nil {
+		return "", noRoom(err)
+	}
 	if err := http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(uploadTime)); err != nil {
 		return "", err
 	}
@@ -116,7 +128,30 @@ func (g *Gateway) receive(c *gin.Context, tenant, turn string) (id string, err e
 	case body.err != nil:
 		return "", problem.New(intents.SchemaInvalid, "", "the body ends early")
 	}
-	return id, err
+	return id, noRoom(err)
+}
+
+// How long a client waits before it asks for room again: disks empty as sweeps
+// go, quotas as people erase.
+const (
+	roomAfter  = time.Minute
+	quotaAfter = 10 * time.Minute
+)
+
+// noRoom is the problem of what there is no room for.
+func noRoom(err error) error {
+	var p *problem.Problem
+	switch {
+	case errors.Is(err, ErrQuota):
+		p = problem.New(intents.Overloaded, "", "the tenant holds as many bytes as it may")
+		p.Hint, p.RetryAfter = "erase what is not needed any more, or have an operator raise tenant_disk_mb", quotaAfter
+	case errors.Is(err, ErrNoRoom):
+		p = problem.New(intents.Overloaded, "", "below the floor of free disk nothing is received")
+		p.RetryAfter = roomAfter
+	default:
+		return err
+	}
+	return p
 }
 
 // sent remembers why a body could not be read, so that it is not taken for the

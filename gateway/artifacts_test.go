@@ -17,7 +17,12 @@ import (
 
 // shelf keeps artifacts in memory, and apart from them what was received and is
 // not accepted yet.
-type shelf struct{ m, received sync.Map }
+type shelf struct {
+	m, received sync.Map
+	room        error // nil: there is
+}
+
+func (s *shelf) Room(context.Context, string, int64) error { return s.room }
 
 func (s *shelf) Receive(_ context.Context, tenant, turn string, r io.Reader) (string, error) {
 	b, err := io.ReadAll(r)
@@ -182,6 +187,47 @@ func TestArtifactTooLarge(t *testing.T) {
 		t.Fatalf("%d %s", got.Code, got.Body)
 	}
 	s.empty(t)
+}
+
+// Who may not keep artifacts, and what there is no room for, is refused before
+// anything of it is read.
+func TestArtifactsAreRefusedUnread(t *testing.T) {
+	for name, tt := range map[string]struct {
+		mayNot string
+		room   error
+		code   intents.Code
+		after  string
+	}{
+		"without the capability": {mayNot: "artifacts:write", code: intents.RBACForbidden},
+		"beyond the quota":       {room: ErrQuota, code: intents.Overloaded, after: "600"},
+		"below the floor":        {room: ErrNoRoom, code: intents.Overloaded, after: "60"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, s := withShelf(t)
+			s.room = tt.room
+			w.set(func(c *core) { c.mayNot = tt.mayNot })
+			body := &unread{}
+			req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/agent/artifacts", body)
+			req.Header.Set("X-Api-Key", anaKey)
+			got := httptest.NewRecorder()
+			w.gateway.Handler().ServeHTTP(got, req)
+			if got.Code != tt.code.Info().Status || !strings.Contains(got.Body.String(), string(tt.code)) || got.Header().Get("Retry-After") != tt.after {
+				t.Errorf("%d %s, Retry-After %q", got.Code, got.Body, got.Header().Get("Retry-After"))
+			}
+			if body.read || len(w.ordered("artifact.put")) != 0 {
+				t.Error("it was read, or ordered")
+			}
+			s.empty(t)
+		})
+	}
+}
+
+// unread is a body that notices when it is read.
+type unread struct{ read bool }
+
+func (u *unread) Read([]byte) (int, error) {
+	u.read = true
+	return 0, io.EOF
 }
 
 // What an order may not keep is not there, for nobody and nowhere.

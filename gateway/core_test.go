@@ -34,6 +34,7 @@ type core struct {
 	orders  []*intents.Envelope
 	refuse  map[string]*intents.Answer // by type: answered instead
 	shelf   *shelf                     // of artifacts; nil: none
+	mayNot  string                     // a capability that no role has
 }
 
 func newCore(t *testing.T, gateway intents.Signer, now func() time.Time) *core {
@@ -92,6 +93,7 @@ func (c *core) user(_ context.Context, data []byte) []byte {
 	if !ok {
 		row.Roles = q.Roles
 	}
+	row.May = q.Capability != "" && q.Capability != c.mayNot
 	return marshal(c.t, row)
 }
 

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"slices"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/internal/problem/edge"
@@ -166,6 +168,23 @@ func (g *Gateway) rolesOf(ctx context.Context, a actor, roles []string) ([]strin
 	// Never more than was asked for, whatever the answer says.
 	left := slices.DeleteFunc(slices.Clone(reply.Roles), func(r string) bool { return !slices.Contains(roles, r) })
 	return append([]string{}, left...), nil
+}
+
+// may says whether an actor's roles allow a type, before any work is done for it.
+// The router decides when the order comes.
+func (g *Gateway) may(ctx context.Context, a actor, typ string) error {
+	row, ok := catalog.Lookup(typ)
+	if !ok {
+		return fmt.Errorf("may: no intent type %q", typ)
+	}
+	reply, err := ask[bus.UserReply](ctx, g.cfg.Bus, bus.DirectoryUser, bus.UserRequest{Tenant: a.tenant, UserID: a.user, KeyID: a.keyID, Roles: a.roles, Capability: row.Capability})
+	if err != nil {
+		return err
+	}
+	if reply.Disabled || !reply.May {
+		return problem.New(intents.RBACForbidden, "", "the actor lacks the capability "+row.Capability)
+	}
+	return nil
 }
 
 func (c claim) check() error {

@@ -55,6 +55,9 @@ func (r *Router) keepInput(ctx context.Context, o *order, in intents.Input) (pol
 	}
 	var err error
 	held.Ref, held.Size, err = r.cfg.Blobs.Keep(ctx, o.env.Principal().Tenant, from)
+	if errors.Is(err, storage.ErrQuota) || errors.Is(err, storage.ErrFull) {
+		return held, intents.Refuse(intents.Overloaded, "", "there is no room to keep the input until people have approved")
+	}
 	held.SHA256 = strings.TrimPrefix(held.Ref, "cas://")
 	return held, err
 }

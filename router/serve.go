@@ -107,7 +107,12 @@ func (r *Router) serveUser(_ context.Context, data []byte) []byte {
 		return r.reply(bus.UserReply{Error: "not a user request", Disabled: true})
 	}
 	roles, disabled := r.dir.rolesOf(q.Tenant, q.UserID, q.KeyID, q.Roles)
-	return r.reply(bus.UserReply{Roles: roles, Disabled: disabled, RevokedBefore: r.dir.View().Revoked(q.Tenant, q.UserID)})
+	may := false
+	if q.Capability != "" && !disabled {
+		caps, _ := r.dir.View().Capabilities(q.Tenant, roles)
+		may = covered(caps, q.Capability)
+	}
+	return r.reply(bus.UserReply{Roles: roles, Disabled: disabled, May: may, RevokedBefore: r.dir.View().Revoked(q.Tenant, q.UserID)})
 }
 
 func (r *Router) serveSilent(_ context.Context, _ []byte) []byte {

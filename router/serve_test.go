@@ -154,6 +154,9 @@ func TestServeDirectory(t *testing.T) {
 		{bus.UserRequest{Tenant: "default", UserID: "ana", Roles: all}, bus.UserReply{Roles: []string{"user", "admin"}}},
 		{bus.UserRequest{Tenant: "default", UserID: "new", KeyID: "k1", Roles: all}, bus.UserReply{Roles: []string{"user", "auditor"}}},
 		{bus.UserRequest{Tenant: "default", UserID: "gone", Roles: all}, bus.UserReply{Disabled: true}},
+		{bus.UserRequest{Tenant: "default", UserID: "ana", KeyID: "k1", Roles: all, Capability: "artifacts:write"}, bus.UserReply{Roles: []string{"user"}, May: true}},
+		{bus.UserRequest{Tenant: "default", UserID: "ana", KeyID: "k1", Roles: all, Capability: "admin:write"}, bus.UserReply{Roles: []string{"user"}}},
+		{bus.UserRequest{Tenant: "default", UserID: "gone", Roles: all, Capability: "artifacts:write"}, bus.UserReply{Disabled: true}},
 		{bus.UserRequest{Tenant: "default", UserID: "ana", KeyID: "k9", Roles: all}, bus.UserReply{Disabled: true}},
 		{bus.UserRequest{Tenant: "nowhere", UserID: "ana", Roles: all}, bus.UserReply{Disabled: true}},
 	} {

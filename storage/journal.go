@@ -227,6 +227,9 @@ type Holder struct {
 // ErrFull is that below the floor of free disk no new order is taken; outcomes still fit.
 var ErrFull = errors.New("storage: not enough free disk for new orders")
 
+// ErrQuota is that a tenant holds as many bytes as it may.
+var ErrQuota = errors.New("storage: the tenant holds as many bytes as it may")
+
 // ErrNotReady is that something keeps the process from taking new orders;
 // outcomes are still taken.
 var ErrNotReady = errors.New("storage: no new order is taken now")

@@ -30,6 +30,8 @@ type UserRequest struct {
 	UserID string   `json:"user_id"`
 	KeyID  string   `json:"key_id,omitempty"`
 	Roles  []string `json:"roles"`
+	// Capability, if given, is one that the roles may cover.
+	Capability string `json:"capability,omitempty"`
 }
 
 // UserReply answers it: the roles asked for, cut to what the user's row allows;
@@ -38,6 +40,7 @@ type UserRequest struct {
 type UserReply struct {
 	Roles    []string `json:"roles"`
 	Disabled bool     `json:"disabled,omitempty"`
+	May      bool     `json:"may,omitempty"` // the roles that are left cover the capability
 	// Grants of the user that were minted before are dead: none is minted until then.
 	RevokedBefore time.Time `json:"revoked_before,omitzero"`
 	Error         string    `json:"error,omitempty"`

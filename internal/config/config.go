@@ -63,6 +63,7 @@ type Config struct {
 	UserHolds    int `yaml:"user_holds"`     // orders of one user that wait for approval at once
 	TenantHolds  int `yaml:"tenant_holds"`   // orders of one tenant that do
 	FreeDiskMB   int `yaml:"free_disk_mb"`   // MiB of disk below which no new order is taken
+	TenantDiskMB int `yaml:"tenant_disk_mb"` // MiB of files and artifacts that one tenant may hold
 }
 
 // Secrets are the files that hold secrets of the configuration, or may.
@@ -79,7 +80,7 @@ func (c Config) Secrets() []string {
 // Default values (DEP-01, DEP-09, DEP-12).
 func Default() Config {
 	return Config{
-		RateLimit: 100, RateWindowMS: 900_000, SignerRate: 500, TenantRate: 1000, UserHolds: 20, TenantHolds: 200, FreeDiskMB: 256,
+		RateLimit: 100, RateWindowMS: 900_000, SignerRate: 500, TenantRate: 1000, UserHolds: 20, TenantHolds: 200, FreeDiskMB: 256, TenantDiskMB: 10_240,
 		VectorEngine: "lucene", VectorDimension: 1536, Embedder: "none", EmbedderURL: "https://api.openai.com/v1",
 		Data: ".writ", Listen: "127.0.0.1:8080", Model: "offline", ModelURL: "https://api.openai.com/v1", LogLevel: "info",
 	}
@@ -131,6 +132,7 @@ var variables = []variable{
 	{[]string{"WRIT_USER_HOLDS"}, func(c *Config, v string) { c.UserHolds = number(v) }},
 	{[]string{"WRIT_TENANT_HOLDS"}, func(c *Config, v string) { c.TenantHolds = number(v) }},
 	{[]string{"WRIT_FREE_DISK_MB"}, func(c *Config, v string) { c.FreeDiskMB = number(v) }},
+	{[]string{"WRIT_TENANT_DISK_MB"}, func(c *Config, v string) { c.TenantDiskMB = number(v) }},
 }
 
 // host to listen on, as far as it is known.
@@ -232,7 +234,7 @@ func (c Config) Validate() error {
 		return fmt.Errorf("embedder: %q is none of \"none\", \"hashed\" and \"openai:<model name>\"", c.Embedder)
 	}
 	for key, n := range map[string]int{
-		"rate_limit": c.RateLimit, "rate_window_ms": c.RateWindowMS, "signer_rate": c.SignerRate, "tenant_rate": c.TenantRate, "user_holds": c.UserHolds, "tenant_holds": c.TenantHolds, "free_disk_mb": c.FreeDiskMB,
+		"rate_limit": c.RateLimit, "rate_window_ms": c.RateWindowMS, "signer_rate": c.SignerRate, "tenant_rate": c.TenantRate, "user_holds": c.UserHolds, "tenant_holds": c.TenantHolds, "free_disk_mb": c.FreeDiskMB, "tenant_disk_mb": c.TenantDiskMB,
 		"vector_dimension": c.VectorDimension,
 	} {
 		if n < 0 || n > maxNumber {

@@ -50,6 +50,7 @@ tenant_rate: 9
 user_holds: 10
 tenant_holds: 11
 free_disk_mb: 0
+tenant_disk_mb: 0
 documents: https://search.example:9200
 documents_auth: Bearer secret
 documents_ca: ca.pem
@@ -113,12 +114,12 @@ func TestLoadEnvironmentOverFile(t *testing.T) {
 		"WRIT_DATA": "/srv/writ", "WRIT_LISTEN": "0.0.0.0:80", "WRIT_NATS": "127.0.0.1:4222",
 		"WRIT_SKILLS": " https://skills.example/mcp ; npx -y server \n", "WRIT_POLICIES": "./policies", "WRIT_SANDBOX": "landlock",
 		"WRIT_MODEL": "openai:large", "WRIT_MODEL_URL": "https://models.example/v1", "WRIT_MODEL_KEY": "secret", "WRIT_LOG_LEVEL": "debug",
-		"WRIT_RATE_LIMIT": "7", "WRIT_RATE_WINDOW_MS": "1000", "WRIT_SIGNER_RATE": "8", "WRIT_TENANT_RATE": "9", "WRIT_USER_HOLDS": "10", "WRIT_TENANT_HOLDS": "11", "WRIT_FREE_DISK_MB": "0",
+		"WRIT_RATE_LIMIT": "7", "WRIT_RATE_WINDOW_MS": "1000", "WRIT_SIGNER_RATE": "8", "WRIT_TENANT_RATE": "9", "WRIT_USER_HOLDS": "10", "WRIT_TENANT_HOLDS": "11", "WRIT_FREE_DISK_MB": "0", "WRIT_TENANT_DISK_MB": "0",
 		"WRIT_DOCUMENTS": "https://search.example:9200", "WRIT_DOCUMENTS_AUTH": "Bearer secret", "WRIT_DOCUMENTS_CA": "ca.pem", "WRIT_DOCUMENTS_PREFIX": "writ-",
 		"WRIT_VECTOR_ENGINE": "faiss", "WRIT_VECTOR_DIMENSION": "384",
 		"WRIT_EMBEDDER": "openai:small", "WRIT_EMBEDDER_URL": "https://vectors.example/v1", "WRIT_EMBEDDER_KEY": "hidden",
 	}
-	file := "data: f\nlisten: f:1\nnats: f:2\nskills: [f]\npolicies: f\nsandbox: f\nmodel: f\nmodel_url: f\nmodel_key: f\nlog_level: error\nrate_limit: 1\nrate_window_ms: 1\nsigner_rate: 1\ntenant_rate: 1\nuser_holds: 1\ntenant_holds: 1\nfree_disk_mb: 1\ndocuments: f\nvector_engine: f\nvector_dimension: 1\n"
+	file := "data: f\nlisten: f:1\nnats: f:2\nskills: [f]\npolicies: f\nsandbox: f\nmodel: f\nmodel_url: f\nmodel_key: f\nlog_level: error\nrate_limit: 1\nrate_window_ms: 1\nsigner_rate: 1\ntenant_rate: 1\nuser_holds: 1\ntenant_holds: 1\nfree_disk_mb: 1\ntenant_disk_mb: 1\ndocuments: f\nvector_engine: f\nvector_dimension: 1\n"
 	if d := cmp.Diff(everything, loaded(t, file, env)); d != "" {
 		t.Errorf("every variable (-want +got):\n%s", d)
 	}
@@ -225,6 +226,7 @@ func TestValidate(t *testing.T) {
 		{"signer_rate", func(c *Config) { c.SignerRate = -1 }},
 		{"tenant_rate", func(c *Config) { c.TenantRate = maxNumber + 1 }},
 		{"free_disk_mb", func(c *Config) { c.FreeDiskMB = -1 }},
+		{"tenant_disk_mb", func(c *Config) { c.TenantDiskMB = -1 }},
 	}
 	for _, tt := range tests {
 		c := Default()

@@ -52,6 +52,7 @@ var columns = []column{
 	{"storage/blobdir", 2, drivers},
 	{"storage/blobnats", 2, drivers},
 	{"storage/blobs3", 2, drivers},
+	{"storage/quota", 2, drivers},
 	{"storage/opensearch", 2, drivers},
 	{"storage/jetstream", 2, drivers},
 	{"storage/ledger", 2, append([]string{"audit"}, drivers...)},

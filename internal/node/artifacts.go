@@ -10,6 +10,7 @@ import (
 	"aob.dev/writ/gateway"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
+	"aob.dev/writ/storage/quota"
 )
 
 // linkKeyInfo separates the key of links from tenants' tag keys: both are derived
@@ -27,12 +28,29 @@ func (n *Node) links() (gateway.Links, error) {
 }
 
 // kept are the node's blobs as the gateway sees them.
-type kept struct{ storage.Blobs }
+type kept struct{ *quota.Blobs }
+
+// Room implements gateway.Artifacts. What is kept is there twice for a moment: as
+// it was received, and for good.
+func (k kept) Room(ctx context.Context, tenant string, bytes int64) error {
+	return roomOf(k.Blobs.Room(ctx, tenant, 2*bytes))
+}
 
 // Receive implements gateway.Artifacts: as a temporary file of the turn.
 func (k kept) Receive(ctx context.Context, tenant, turn string, r io.Reader) (string, error) {
 	f, err := k.Put(ctx, storage.TurnScope(tenant, turn), r)
-	return f.ID, err
+	return f.ID, roomOf(err)
+}
+
+// roomOf is the gateway's error for what there is no room for.
+func roomOf(err error) error {
+	switch {
+	case errors.Is(err, storage.ErrQuota):
+		return gateway.ErrQuota
+	case errors.Is(err, storage.ErrFull):
+		return gateway.ErrNoRoom
+	}
+	return err
 }
 
 // Forget implements gateway.Artifacts.

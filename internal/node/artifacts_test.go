@@ -8,6 +8,7 @@ import (
 
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/blobdir"
+	"aob.dev/writ/storage/quota"
 )
 
 // TestUploads: what is received can be read in its turn alone, and is gone when it
@@ -15,7 +16,7 @@ import (
 func TestUploads(t *testing.T) {
 	b, err := blobdir.Open(t.TempDir())
 	must(t, err)
-	k := kept{b}
+	k := kept{quota.New(inDir{b}, quota.Limits{Floor: -1, Tenant: -1})}
 	id, err := k.Receive(t.Context(), "acme", "turn_1", strings.NewReader("x"))
 	must(t, err)
 	r, _, err := b.Open(t.Context(), storage.TurnScope("acme", "turn_1"), id)

@@ -2,6 +2,7 @@ package node
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,6 +19,9 @@ import (
 	"aob.dev/writ/storage/blobdir"
 	"aob.dev/writ/storage/blobnats"
 	"aob.dev/writ/storage/blobs3"
+	"aob.dev/writ/storage/ledger"
+	"aob.dev/writ/storage/quota"
+	"aob.dev/writ/storage/sqlite"
 )
 
 // Blobs says where blobs are. A data directory remembers where its own are, so
@@ -35,10 +39,20 @@ type Blobs struct {
 const InDir = "dir"
 
 // blobs is a store of blobs and what the node does with it besides.
-type blobs interface {
-	storage.Blobs
-	storage.Collector
-	Close() error
+type blobs = quota.Store
+
+// DefaultTenantDisk is how many bytes one tenant may hold.
+const DefaultTenantDisk = 10 << 30
+
+// bounded blobs leave room for orders, and for other tenants. What is uploaded
+// stops at twice the floor of orders, so that those go on.
+func (n *Node) bounded(of blobs) *quota.Blobs {
+	l := quota.Limits{
+		Free:  func() (int64, error) { return sqlite.Free(n.cfg.Dir) },
+		Floor: 2 * cmp.Or(n.cfg.Limits.FreeFloor, sqlite.DefaultFreeFloor), Tenant: cmp.Or(n.cfg.Limits.TenantDisk, DefaultTenantDisk),
+		Exempt: ledger.SystemTenant,
+	}
+	return quota.New(of, l)
 }
 
 type inDir struct{ *blobdir.Blobs }
@@ -209,10 +223,11 @@ func (n *Node) openBlobs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if n.blobs, err = at.open(ctx, n.cfg.Dir); err != nil {
-		n.blobs = nil // it is not an interface of nothing
+	opened, err := at.open(ctx, n.cfg.Dir)
+	if err != nil {
 		return err
 	}
+	n.blobs = n.bounded(opened)
 	if at == held {
 		return nil
 	}

@@ -32,6 +32,7 @@ import (
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
 	"aob.dev/writ/storage/opensearch"
+	"aob.dev/writ/storage/quota"
 	"aob.dev/writ/storage/sqlite"
 )
 
@@ -72,7 +73,8 @@ type Limits struct {
 	Window                 time.Duration // that window
 	Rates                  router.Rates
 	UserHolds, TenantHolds int   // orders that may wait for approval at once
-	FreeFloor              int64 // bytes of disk below which no new order is taken
+	FreeFloor              int64 // bytes of disk below which no new order is taken; what is uploaded stops at twice that
+	TenantDisk             int64 // bytes of files and artifacts that one tenant may hold
 }
 
 // Node is everything in one process.
@@ -86,7 +88,7 @@ type Node struct {
 	journal   *sqlite.Journal
 	documents documents
 	remote    *opensearch.Documents // whose indices are still to be made; nil: none are
-	blobs     blobs
+	blobs     *quota.Blobs
 	server    *natsserver.Server
 	box       *sandbox.Sandbox
 	registry  *skills.Registry

@@ -1,0 +1,21 @@
+package blobs3
+
+import (
+	"context"
+
+	"aob.dev/writ/storage"
+)
+
+// Held is how many bytes of blobs a tenant has.
+func (b *Blobs) Held(ctx context.Context, tenant string) (int64, error) {
+	under, err := storage.TenantName(tenant)
+	if err != nil {
+		return 0, err
+	}
+	list, err := b.list(ctx, b.cas+under+"/")
+	sum := int64(0)
+	for _, o := range list {
+		sum += o.Size
+	}
+	return sum, err
+}
