@@ -157,11 +157,19 @@ func (x *exporter) header(ctx context.Context) error {
 	return x.write(line{Bundle: &h})
 }
 
-// cosigned is what witnesses have cosigned, as far as the bundle goes.
+// cosigned is what witnesses have cosigned, as far as the bundle goes. A log that
+// is behind it was put back: that is told, and there is no way from it.
 func (x *exporter) cosigned(ctx context.Context) (note string, way [][]byte, err error) {
 	c, err := x.Ledger.Cosigned(ctx, x.LedgerKey.VerificationKey())
-	if err != nil || c.Size < 1 || c.Size > x.last.Size {
+	if err != nil || c.Size < 1 {
 		return "", nil, nil //nolint:nilerr // there is none: the bundle is unwitnessed
+	}
+	if c.Size > x.last.Size {
+		now, err := x.Ledger.Checkpoint(ctx, x.LedgerKey.VerificationKey())
+		if err == nil && now.Size < c.Size {
+			return c.Note, nil, nil
+		}
+		return "", nil, nil //nolint:nilerr // it has grown since the bundle was begun
 	}
 	way, err = x.prover.Consistency(ctx, c.Size)
 	return c.Note, way, err

@@ -1,6 +1,8 @@
 package audit
 
 import (
+	"fmt"
+
 	"aob.dev/writ/storage/ledger"
 )
 
@@ -15,6 +17,8 @@ func (v *verifier) cosigned() {
 	switch {
 	case err != nil || c.Origin != h.Origin:
 		v.fail(-1, "", "the cosigned checkpoint cannot be read, or is another log's")
+	case c.Size > v.last.Size:
+		v.fail(-1, "", fmt.Sprintf("the log is older than a checkpoint of %d records that was cosigned: it ends at %d, and was put back or cut off", c.Size, v.last.Size))
 	case ledger.VerifyConsistency(c, v.last, h.Way) != nil:
 		v.fail(-1, "", "the log of the last checkpoint is no continuation of what witnesses have cosigned: something was changed or cut off")
 	}

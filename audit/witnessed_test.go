@@ -156,3 +156,22 @@ func TestTrustWitnesses(t *testing.T) {
 		}
 	}
 }
+
+// TestOlderThanCosigned: a log that was put back from an older copy is told by the
+// cosignature that it still has.
+func TestOlderThanCosigned(t *testing.T) {
+	w := newWorld(t)
+	w.live(2)
+	one := newCosigner("one.example")
+	last, err := w.source(w.Journal).Ledger.Checkpoint(t.Context(), w.ledgerKey.VerificationKey())
+	w.Must(err)
+	s := w.source(slice(w.Records()[:20]))
+	w.Must(os.WriteFile(filepath.Join(w.logDir, "cosigned"), []byte(one.cosign(last.Note)), 0o600))
+	var out bytes.Buffer
+	_, err = audit.Export(t.Context(), &out, s, audit.Selection{})
+	w.Must(err)
+	r := w.verify(out.Bytes(), audit.Options{Trust: w.trusting(0, one)})
+	if r.OK || !strings.Contains(r.FirstBad.Reason, "older than a checkpoint") {
+		t.Errorf("%+v %v", r, r.FirstBad)
+	}
+}

@@ -21,7 +21,8 @@ func confirmCommand(std IO) *cobra.Command {
 		Long: "Say that you have looked at a condition that keeps the writ of a data directory\n" +
 			"from taking orders (see /readyz or writ doctor):\n\n" +
 			"  clock    it was set by more than a minute while writ ran, and is right now\n" +
-			"  ledger   leaves that were promised are missing, and the journal is sound",
+			"  ledger   leaves that were promised are missing, and the journal is sound\n" +
+			"  witness  it has seen another log, and this one is to go on all the same",
 		ValidArgs: node.Confirmable,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), confirmWait)

@@ -17,7 +17,7 @@ import (
 )
 
 // Confirmable are the conditions that end when an operator says so.
-var Confirmable = []string{conditionClock, conditionLedger}
+var Confirmable = []string{conditionClock, conditionLedger, conditionWitness}
 
 func confirmFile(data, name string) string { return filepath.Join(data, "confirm", name) }
 
@@ -83,6 +83,9 @@ func (n *Node) confirmed(ctx context.Context, name string) {
 	n.cfg.Log.WarnContext(ctx, "an operator has confirmed", slog.String("condition", name))
 	if name == conditionClock && n.guard != nil {
 		n.guard.Confirm()
+	}
+	if name == conditionWitness {
+		n.overruled.Store(true)
 	}
 	n.clear(ctx, name)
 	n.ledger.Wake()

@@ -19,11 +19,12 @@ import (
 
 // Names of conditions.
 const (
-	conditionClock  = "clock" // it has jumped
-	conditionDisk   = "disk"
-	conditionLedger = "ledger"       // leaves are missing
-	conditionKeyLog = "key_log"      // it was changed
-	conditionBehind = "clock_behind" // it is before the last record
+	conditionClock   = "clock"   // it has jumped
+	conditionWitness = "witness" // it has seen another log
+	conditionDisk    = "disk"
+	conditionLedger  = "ledger"       // leaves are missing
+	conditionKeyLog  = "key_log"      // it was changed
+	conditionBehind  = "clock_behind" // it is before the last record
 )
 
 // lookEvery is how often a running node looks at its clock, its disk and what an

@@ -40,7 +40,9 @@ func (n *Node) openLedger(ctx context.Context) error {
 }
 
 // ledgerHeld: nothing is appended to a tree that may be another one than was shown.
-func (n *Node) ledgerHeld() bool { return n.health.Up(conditionLedger) }
+func (n *Node) ledgerHeld() bool {
+	return n.health.Up(conditionLedger) || n.health.Up(conditionWitness)
+}
 
 // keepVersions keeps the policy and the catalog by their digests, so that what
 // they decided can be decided again: blobs of tenant system, the file list of

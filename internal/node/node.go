@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"aob.dev/writ/agentic/model"
@@ -85,6 +86,8 @@ type Node struct {
 	lock      *os.File
 	health    *health.Board
 	guard     *clock.Guard // nil: the clock is believed
+	overruled atomic.Bool  // an operator has said that this log is the right one
+	serving   bool         // HTTP
 	journal   *sqlite.Journal
 	documents documents
 	remote    *opensearch.Documents // whose indices are still to be made; nil: none are
@@ -318,6 +321,10 @@ const scriptGrace = 5 * time.Second
 func (n *Node) start(g *group) error {
 	ctx := g.ctx
 	g.run("health", n.watchHealth)
+	n.askWitnesses(ctx)
+	if err := n.unblocked(g); err != nil {
+		return err
+	}
 	g.run("ledger", n.ledger.Run)
 	g.run("witnesses", n.witnesses().Run)
 	if n.remote != nil {
@@ -351,6 +358,38 @@ func (n *Node) start(g *group) error {
 	}
 	g.run("outsiders", n.followOutsiders)
 	g.run("gateway", n.gateway.Run)
+	return n.serveHTTP(g)
+}
+
+// unblocked waits until nothing keeps orders from being taken. While something does,
+// nothing is written; HTTP is served, and tells why.
+func (n *Node) unblocked(g *group) error {
+	if _, blocked := n.blocked(); !blocked {
+		return nil
+	}
+	if err := n.serveHTTP(g); err != nil {
+		return err
+	}
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	for {
+		select {
+		case <-g.ctx.Done():
+			return g.ctx.Err()
+		case <-look.C:
+		}
+		if _, blocked := n.blocked(); !blocked {
+			return nil
+		}
+	}
+}
+
+// serveHTTP is the last to start, but where a start has to tell that it waits.
+func (n *Node) serveHTTP(g *group) error {
+	if n.serving {
+		return nil
+	}
+	n.serving = true
 	if n.listener != nil {
 		g.http("http", newServer(n.handler()), edge.Default.Listener(n.listener))
 	}

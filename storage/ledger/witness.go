@@ -55,6 +55,11 @@ type Witnesses struct {
 	client    *http.Client
 	logger    *slog.Logger
 
+	// Contradicted, if set before Run, is told that a witness has seen more of the
+	// log than there is, or another one. It may be told again and again, at once by
+	// several goroutines.
+	Contradicted func(witness string, err error)
+
 	mu       sync.Mutex        // guards what follows and the file
 	cosigned Checkpoint        // whose cosignatures are kept
 	lines    map[string]string // witness to its signature line
@@ -75,10 +80,22 @@ type asked struct {
 	until time.Time // left alone until then
 }
 
-// Run asks until ctx ends. All witnesses are asked about one checkpoint at a
-// time, so that their cosignatures stand together; one that fails is left alone
-// for longer and longer.
-func (w *Witnesses) Run(ctx context.Context) error {
+// ErrContradicted says that a witness has seen another log than there is: it was put
+// back from an older copy, or the witness lies.
+var ErrContradicted = errors.New("the witness has seen another log")
+
+// Once asks every witness about what is published, and waits for them. One that is
+// down says nothing.
+func (w *Witnesses) Once(ctx context.Context) {
+	c, err := w.log.Checkpoint(ctx, w.keys()...)
+	if err != nil || c.Size == 0 {
+		return
+	}
+	w.round(ctx, w.all(ctx), c)
+}
+
+// all of them, with the size that each should have.
+func (w *Witnesses) all(ctx context.Context) []*asked {
 	all := make([]*asked, 0, len(w.witnesses))
 	before, err := w.log.Cosigned(ctx, w.keys()...)
 	for _, x := range w.witnesses {
@@ -88,6 +105,14 @@ func (w *Witnesses) Run(ctx context.Context) error {
 		}
 		all = append(all, a)
 	}
+	return all
+}
+
+// Run asks until ctx ends. All witnesses are asked about one checkpoint at a
+// time, so that their cosignatures stand together; one that fails is left alone
+// for longer and longer.
+func (w *Witnesses) Run(ctx context.Context) error {
+	all := w.all(ctx)
 	for {
 		if c, err := w.log.Checkpoint(ctx, w.keys()...); err == nil && c.Size > 0 {
 			w.round(ctx, all, c)
@@ -109,6 +134,9 @@ func (w *Witnesses) round(ctx context.Context, all []*asked, c Checkpoint) {
 		}
 		asking.Go(func() {
 			if err := w.ask(ctx, a.Witness, c, a.size); err != nil {
+				if w.Contradicted != nil && errors.Is(err, ErrContradicted) {
+					w.Contradicted(a.Key.Name(), err)
+				}
 				a.wait = min(max(2*a.wait, 2*witnessEvery), witnessMaxWait)
 				a.until = time.Now().Add(a.wait)
 				if ctx.Err() == nil {
@@ -129,7 +157,7 @@ func (w *Witnesses) ask(ctx context.Context, x Witness, c Checkpoint, size int64
 	line, err := w.add(ctx, x, c, size)
 	if errors.As(err, &conflict) {
 		if conflict.size > c.Size {
-			return fmt.Errorf("it has seen %d records of this log, which has %d: the log was put back, or the witness lies", conflict.size, c.Size)
+			return fmt.Errorf("%w: it has seen %d records of this log, which has %d", ErrContradicted, conflict.size, c.Size)
 		}
 		line, err = w.add(ctx, x, c, conflict.size)
 	}
@@ -184,7 +212,7 @@ func (w *Witnesses) add(ctx context.Context, x Witness, c Checkpoint, old int64)
 	case http.StatusForbidden:
 		return "", errors.New("it knows the log by another key")
 	case http.StatusUnprocessableEntity:
-		return "", errors.New("it finds no way from what it has seen to this checkpoint")
+		return "", fmt.Errorf("%w: it finds no way from what it has seen to this checkpoint", ErrContradicted)
 	default:
 		return "", fmt.Errorf("it answers %s", res.Status)
 	}
