@@ -410,6 +410,7 @@ func diagnose(raw []byte) (pointer, reason string) {
 // diagnosis walks valid JSON for the first duplicate name or inexact number.
 type diagnosis struct {
 	dec             *json.Decoder
+	anyNumber       bool // numbers are not looked at
 	pointer, reason string
 }
 
@@ -434,7 +435,7 @@ func (d *diagnosis) value(at string) bool {
 		}
 		_, _ = d.dec.Token() // the bracket: the text is valid
 	}
-	if n, ok := token.(json.Number); ok && !exactNumber(string(n)) {
+	if n, ok := token.(json.Number); ok && !d.anyNumber && !exactNumber(string(n)) {
 		return d.found(at, "RFC 8785 would change this number: it is no IEEE 754 double, or -0")
 	}
 	return false
