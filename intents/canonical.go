@@ -374,9 +374,10 @@ func diagnose(raw []byte) (pointer, reason string) {
 
 // diagnosis walks valid JSON for the first duplicate name or inexact number.
 type diagnosis struct {
-	dec    *json.Decoder
-	path   []string // to where it is; joined once something is found
-	reason string
+	dec       *json.Decoder
+	anyNumber bool     // numbers are not looked at
+	path      []string // to where it is; joined once something is found
+	reason    string
 }
 
 func (d *diagnosis) found(reason string) bool {
@@ -421,7 +422,7 @@ func (d *diagnosis) value() bool {
 		}
 		_, _ = d.dec.Token() // the bracket: the text is valid
 	}
-	if n, ok := token.(json.Number); ok && !exactNumber(string(n)) {
+	if n, ok := token.(json.Number); ok && !d.anyNumber && !exactNumber(string(n)) {
 		return d.found("RFC 8785 would change this number: it is no IEEE 754 double, or -0")
 	}
 	return false

@@ -236,6 +236,11 @@ func allowedPins(pins []intents.Pin, skills []string) []intents.Pin {
 
 // checked holds a report to the type's result schema.
 func (r *Router) checked(o *order, report intents.Report) error {
+	// Whoever reads the result later must read what its schema was held to.
+	var refusal *intents.Refusal
+	if report.Result != nil && errors.As(intents.Unambiguous(report.Result), &refusal) {
+		return intents.Refuse(intents.ExecutorFailed, refusal.Pointer, "the executor's result can be read in two ways: "+refusal.Reason)
+	}
 	switch report.Status {
 	case intents.Done:
 		s, err := o.row.ResultSchema()
@@ -283,7 +288,7 @@ func (r *Router) sound(o *order, facts []intents.Fact) []intents.Fact {
 	var out []intents.Fact
 	for _, f := range facts {
 		var payload map[string]any
-		ok := len(out) < maxFacts && o.row.Reports(f.Event) && json.Unmarshal(f.Payload, &payload) == nil && payload != nil
+		ok := len(out) < maxFacts && o.row.Reports(f.Event) && intents.Unambiguous(f.Payload) == nil && json.Unmarshal(f.Payload, &payload) == nil && payload != nil
 		for name, id := range factIDs {
 			if v, said := payload[name].(string); said && v != "" {
 				ok = ok && id.MatchString(v)

@@ -35,6 +35,8 @@ func TestExecutorAnswers(t *testing.T) {
 			Facts: []intents.Fact{routertest.Fact("skill.called", `{}`)},
 		}), intents.Indeterminate, intents.Indeterminate},
 		{"result outside its schema", routertest.Always(routertest.Done(map[string]int{"size": 1})), intents.ExecutorFailed, intents.Indeterminate},
+		{"member twice", routertest.Always(intents.Report{Status: intents.Done, Code: intents.OK, Result: []byte(`{"output":{"n":"x","n":2}}`)}), intents.ExecutorFailed, intents.Indeterminate},
+		{"member twice in what failed", routertest.Always(intents.Report{Status: intents.Failed, Code: intents.Unauthorized, Result: []byte(`[{"n":"x","n":2}]`)}), intents.ExecutorFailed, intents.Indeterminate},
 		{"no result", routertest.Always(intents.Report{Status: intents.Done, Code: intents.OK}), intents.ExecutorFailed, intents.Indeterminate},
 		{"no status", routertest.Always(intents.Report{}), intents.ExecutorFailed, intents.Indeterminate},
 		{"failed without a code", routertest.Always(intents.Report{Status: intents.Failed}), intents.ExecutorFailed, intents.Indeterminate},

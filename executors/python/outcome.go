@@ -83,10 +83,13 @@ func document(output []byte) (json.RawMessage, *executors.Failure) {
 	var doc json.RawMessage
 	err := dec.Decode(&doc)
 	if err == nil {
-		if _, next := dec.Token(); errors.Is(next, io.EOF) {
-			return doc, nil
+		err = intents.Unambiguous(doc) // else its readers could differ about it
+		if _, next := dec.Token(); !errors.Is(next, io.EOF) {
+			err = errors.New("more follows after the first document")
 		}
-		err = errors.New("more follows after the first document")
+	}
+	if err == nil {
+		return doc, nil
 	}
 	f := executors.Fail(intents.ExecutorFailed, "the script did not print exactly one JSON document")
 	f.Details = details("not_json", "", err.Error())

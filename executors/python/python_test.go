@@ -149,6 +149,9 @@ func TestExecFails(t *testing.T) {
 		{"nothing", "pass", "not_json", "", 0, intents.ExecutorFailed},
 		{"text", "print('ten rows')", "not_json", "", 0, intents.ExecutorFailed},
 		{"two documents", "print(1); print(2)", "not_json", "more follows", 0, intents.ExecutorFailed},
+		{"member twice", "print('{\"n\": \"x\", \"n\": 2}')", "not_json", "member stands twice", 0, intents.ExecutorFailed},
+		{"half a character", "import json; print(json.dumps('\\ud83d'))", "not_json", "surrogate", 0, intents.ExecutorFailed},
+		{"too deep", "print('[' * 5000 + ']' * 5000)", "not_json", "nested deeper", 0, intents.ExecutorFailed},
 		{"not a number", "import json; print(json.dumps(float('nan')))", "not_json", "", 0, intents.ExecutorFailed},
 	}
 	_, e := open(t)
