@@ -10,8 +10,9 @@
 // A server is not trusted: its responses are bounded in size and time, its
 // structured output is checked against the schema that it declared itself, its
 // words are escaped before they are logged, redirects are not followed, and a
-// child process sees four variables of our environment and no more. What goes
-// wrong is an [*Error] of one of the kinds of this package.
+// process gets four variables of our environment and no more. Whoever starts it
+// can isolate it, see Options.Launch. What goes wrong is an [*Error] of one of the
+// kinds of this package.
 package mcp
 
 import (

@@ -1,8 +1,11 @@
 package mcp
 
 import (
+	"context"
+	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"time"
 )
 
@@ -13,6 +16,16 @@ const (
 	DefaultStartTimeout = time.Minute      // npx may have to download the server first
 	DefaultBackoff      = 200 * time.Millisecond
 )
+
+// Process is a server process that somebody has started. Its streams are the
+// client's to close; Wait is called once and returns when the process and all
+// that it started have ended, which Kill brings about.
+type Process struct {
+	Stdin          io.WriteCloser
+	Stdout, Stderr *os.File
+	Wait           func() error
+	Kill           func()
+}
 
 // maxAttempts bounds how often one request is sent.
 const maxAttempts = 3
@@ -40,6 +53,9 @@ type Options struct {
 	Env map[string]string
 	// Dir is the working directory of a child process; empty is ours.
 	Dir string
+	// Launch starts the process of a source that is a command; nil: a plain child,
+	// which sees all that we see.
+	Launch func(ctx context.Context, src Source) (*Process, error)
 
 	// Log receives a child's standard error and connection events; nil: none.
 	Log *slog.Logger

@@ -3,12 +3,8 @@ package mcp
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"log/slog"
-	"os"
-	"os/exec"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,9 +12,6 @@ import (
 	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/client/transport"
 )
-
-// inherited are the variables of our environment that a child sees.
-var inherited = []string{"PATH", "HOME", "LANG", "TMPDIR"}
 
 // exitGrace is how long a child may take to end once its input is closed.
 const exitGrace = 2 * time.Second
@@ -48,8 +41,8 @@ func (c *Client) openStdio(ctx context.Context) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &lines{in: ch.stdout, limit: c.opt.MaxBytes}
-	rpc := client.NewClient(tappedStdio{transport.NewIO(out, ch.stdin, nil), out})
+	out := &lines{in: ch.Stdout, limit: c.opt.MaxBytes}
+	rpc := client.NewClient(tappedStdio{transport.NewIO(out, ch.Stdin, nil), out})
 	return &conn{
 		rpc:  rpc,
 		gone: func() bool { return ch.dead() || out.ended.Load() },
@@ -62,71 +55,30 @@ func (c *Client) openStdio(ctx context.Context) (*conn, error) {
 
 // child is a server process that this client owns.
 type child struct {
-	cmd    *exec.Cmd
-	stdin  io.WriteCloser
-	stdout *os.File
+	*Process
 	exited chan struct{} // closed when the process is reaped
 	drains sync.WaitGroup
 }
 
-// start runs the command, which outlives no client but is not bound to ctx: a
-// connection is used by later calls. The pipes are our own, so that reaping the process
-// does not throw away what it wrote last.
+// start starts the process, which outlives no client but is not bound to ctx: a
+// connection is used by later calls.
 func (c *Client) start(ctx context.Context) (*child, error) {
-	//nolint:gosec // G204: the command is the configuration of whoever runs this process
-	cmd := exec.CommandContext(ctx, c.src.Command[0], c.src.Command[1:]...)
-	cmd.Env, cmd.Dir = environment(c.opt.Env), c.opt.Dir
-	ownGroup(cmd)
-	stdin, err := cmd.StdinPipe()
+	launch := c.opt.Launch
+	if launch == nil {
+		launch = c.plain
+	}
+	p, err := launch(ctx, c.src)
 	if err != nil {
 		return nil, err
 	}
-	outR, outW, err := os.Pipe()
-	if err != nil {
-		return nil, errors.Join(err, stdin.Close())
-	}
-	errR, errW, err := os.Pipe()
-	if err != nil {
-		return nil, errors.Join(err, stdin.Close(), outR.Close(), outW.Close())
-	}
-	cmd.Stdout, cmd.Stderr = outW, errW
-	err = cmd.Start()
-	outW.Close()
-	errW.Close()
-	if err != nil {
-		stdin.Close()
-		outR.Close()
-		errR.Close()
-		return nil, err
-	}
-	ch := &child{cmd: cmd, stdin: stdin, stdout: outR, exited: make(chan struct{})}
-	ch.drains.Go(func() { drain(ctx, errR, c.log) })
+	ch := &child{Process: p, exited: make(chan struct{})}
+	ch.drains.Go(func() { drain(ctx, p.Stderr, c.log) })
 	go func() { // ends with the process, which stop kills
-		err := cmd.Wait()
-		killGroup(cmd) // what the child left behind would keep its pipes open
+		err := p.Wait()
 		c.log.DebugContext(ctx, "skill server process ended", slog.Any("error", err))
 		close(ch.exited)
 	}()
 	return ch, nil
-}
-
-func environment(extra map[string]string) []string {
-	var env []string
-	for _, name := range inherited {
-		if v, ok := os.LookupEnv(name); ok {
-			if _, set := extra[name]; !set {
-				env = append(env, name+"="+v)
-			}
-		}
-	}
-	for name, v := range extra {
-		env = append(env, name+"="+v)
-	}
-	slices.Sort(env)
-	if env == nil {
-		env = []string{} // nil would mean all of ours
-	}
-	return env
 }
 
 func (ch *child) dead() bool {
@@ -146,10 +98,10 @@ func (ch *child) stop() {
 	select {
 	case <-ch.exited:
 	case <-t.C:
-		killGroup(ch.cmd)
+		ch.Kill()
 		<-ch.exited
 	}
-	ch.stdout.Close()
+	ch.Stdout.Close()
 	ch.drains.Wait()
 }
 

@@ -60,6 +60,14 @@ func configFlags(cmd *cobra.Command) (load func(env func(string) string) (config
 	}
 }
 
+// configFile is where the configuration may stand; its file need not be there.
+func configFile(cmd *cobra.Command) string {
+	if f := cmd.Flags().Lookup("config"); f != nil && f.Value.String() != "" {
+		return f.Value.String()
+	}
+	return "writ.yaml"
+}
+
 // override puts the flags that were given over file and environment.
 func override(cmd *cobra.Command, c *config.Config, flags config.Config) {
 	for name, set := range map[string]func(){

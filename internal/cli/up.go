@@ -29,7 +29,7 @@ func upCommand(std IO) *cobra.Command {
 			if err := c.Validate(); err != nil {
 				return &exitError{code: ExitUsage, err: err}
 			}
-			return up(cmd.Context(), std, c)
+			return up(cmd.Context(), std, c, append(c.Secrets(), configFile(cmd)))
 		},
 	}
 	load = configFlags(cmd)
@@ -45,7 +45,7 @@ func newModel(c config.Config) (model.Model, error) {
 	return model.NewOpenAI(model.OpenAIConfig{BaseURL: c.ModelURL, APIKey: c.ModelKey, Model: name})
 }
 
-func up(ctx context.Context, std IO, c config.Config) error {
+func up(ctx context.Context, std IO, c config.Config, secrets []string) error {
 	log := logger(std, c.LogLevel)
 	m, err := newModel(c)
 	if err != nil {
@@ -74,7 +74,7 @@ func up(ctx context.Context, std IO, c config.Config) error {
 	}
 	started := time.Now()
 	n, err := node.Open(ctx, node.Config{
-		Dir: c.Data, Documents: docs, Blobs: artifacts, Embedder: embedder, Listen: c.Listen, NATS: c.NATS, NATSCert: c.NATSCert, NATSKey: c.NATSKey, Catalog: c.Catalog, Skills: c.Skills, Policy: feed.Main, PolicyExtensions: feed.Extensions, PolicyLog: events.log(),
+		Dir: c.Data, Documents: docs, Blobs: artifacts, Embedder: embedder, Listen: c.Listen, NATS: c.NATS, NATSCert: c.NATSCert, NATSKey: c.NATSKey, Catalog: c.Catalog, Skills: c.Skills, Secrets: secrets, Policy: feed.Main, PolicyExtensions: feed.Extensions, PolicyLog: events.log(),
 		Driver: c.Sandbox, Limits: limits(c), Witnesses: witnesses, Model: m, Now: time.Now, Elapsed: clock.Elapsed, Log: log,
 	})
 	if err != nil {

@@ -65,6 +65,17 @@ type Config struct {
 	FreeDiskMB   int `yaml:"free_disk_mb"`   // MiB of disk below which no new order is taken
 }
 
+// Secrets are the files that hold secrets of the configuration, or may.
+func (c Config) Secrets() []string {
+	var list []string
+	for _, path := range []string{c.NATSKey, c.BlobsCredentials} {
+		if path != "" {
+			list = append(list, path)
+		}
+	}
+	return list
+}
+
 // Default values (DEP-01, DEP-09, DEP-12).
 func Default() Config {
 	return Config{

@@ -32,6 +32,9 @@ func modules(t *testing.T) string {
 func TestIntegrationSkillServers(t *testing.T) {
 	bin := filepath.Join(modules(t), ".bin")
 	graph := filepath.Join(t.TempDir(), "graph.jsonl")
+	if err := os.Chmod(filepath.Dir(graph), 0o777); err != nil { // as root a server has a uid of its own
+		t.Fatal(err)
+	}
 	picked := []string{"echo", "get-sum", "create_entities", "read_graph"}
 	entity := `{"entities":[{"name":"writ","entityType":"order","observations":["sealed"]}]}`
 	input := map[string]string{"echo": `{"message":"a sealed order"}`, "get-sum": `{"a":19,"b":23}`, "create_entities": entity, "read_graph": `{}`}
@@ -58,7 +61,7 @@ func TestIntegrationSkillServers(t *testing.T) {
 	}
 	s := start(t, setup{Model: m, Skills: []string{
 		fmt.Sprintf("%q stdio", filepath.Join(bin, "mcp-server-everything")),
-		fmt.Sprintf("env %q %q", "MEMORY_FILE_PATH="+graph, filepath.Join(bin, "mcp-server-memory")),
+		fmt.Sprintf("files=%s:rw env=MEMORY_FILE_PATH=%s -- %q", filepath.Dir(graph), graph, filepath.Join(bin, "mcp-server-memory")),
 	}})
 
 	approved := map[string]catalog.Effect{}

@@ -47,6 +47,7 @@ type Config struct {
 	NATSKey   string
 	Catalog   string   // directory of vendors' intent types; empty: none
 	Skills    []string // skill servers: URLs or commands
+	Secrets   []string // files of the configuration that no skill server may see
 	// Policy is the place of the policies in place of the embedded ones, watched;
 	// PolicyExtensions are further ones that tighten them.
 	Policy           policies.Place
@@ -87,6 +88,7 @@ type Node struct {
 	box       *sandbox.Sandbox
 	registry  *skills.Registry
 	skills    *skillKeeper
+	servers   *sandbox.Servers
 	feed      *policies.Feed
 	policy    *policies.Live
 	directory *router.Directory
@@ -341,6 +343,9 @@ func (n *Node) Close() error {
 	}
 	if n.registry != nil {
 		errs = append(errs, n.registry.Close())
+	}
+	if n.servers != nil {
+		n.servers.Close() // the servers have ended with their clients
 	}
 	if n.box != nil {
 		errs = append(errs, n.box.Close())

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"aob.dev/writ/executors/mcp"
+	"aob.dev/writ/executors/sandbox"
 	"aob.dev/writ/executors/skills"
 )
 
@@ -12,7 +13,7 @@ import (
 // cannot be read of the configuration is refused; what does not answer is not.
 func (n *Node) openSkills(ctx context.Context) error {
 	n.registry = skills.NewRegistry(ctx, n.cfg.Now)
-	n.skills = newSkillKeeper(n)
+	n.skills, n.servers = newSkillKeeper(n), sandbox.NewServers()
 	taken := map[string]bool{}
 	for i, text := range n.cfg.Skills {
 		source, err := mcp.ParseSource(text)
@@ -37,7 +38,7 @@ func (n *Node) openSkills(ctx context.Context) error {
 
 func (n *Node) dialer(source mcp.Source) func(context.Context) (skills.Server, error) {
 	return func(ctx context.Context) (skills.Server, error) {
-		c, err := mcp.Dial(ctx, source, mcp.Options{Log: n.cfg.Log})
+		c, err := mcp.Dial(ctx, source, mcp.Options{Log: n.cfg.Log, Launch: n.launcher(source)})
 		if err != nil {
 			return nil, err // not c, which as a Server would be no nil
 		}

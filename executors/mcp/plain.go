@@ -1,0 +1,75 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+)
+
+// inherited are the variables of our environment that a child sees.
+var inherited = []string{"PATH", "HOME", "LANG", "TMPDIR"}
+
+// plain runs the command as a child of this process, in a process group of its
+// own. The pipes are our own, so that reaping the process does not throw away what
+// it wrote last.
+func (c *Client) plain(ctx context.Context, src Source) (*Process, error) {
+	//nolint:gosec // G204: the command is the configuration of whoever runs this process
+	cmd := exec.CommandContext(ctx, src.Command[0], src.Command[1:]...)
+	cmd.Env, cmd.Dir = environment(c.opt.Env, src.Env), c.opt.Dir
+	ownGroup(cmd)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	outR, outW, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, stdin.Close())
+	}
+	errR, errW, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, stdin.Close(), outR.Close(), outW.Close())
+	}
+	cmd.Stdout, cmd.Stderr = outW, errW
+	err = cmd.Start()
+	outW.Close()
+	errW.Close()
+	if err != nil {
+		stdin.Close()
+		outR.Close()
+		errR.Close()
+		return nil, err
+	}
+	wait := func() error {
+		err := cmd.Wait()
+		killGroup(cmd) // what the child left behind would keep its pipes open
+		return err
+	}
+	return &Process{Stdin: stdin, Stdout: outR, Stderr: errR, Wait: wait, Kill: func() { killGroup(cmd) }}, nil
+}
+
+// environment is a few variables of ours, then what the options and the source
+// give.
+func environment(extra map[string]string, configured []string) []string {
+	vars := map[string]string{}
+	for _, name := range inherited {
+		if v, ok := os.LookupEnv(name); ok {
+			vars[name] = v
+		}
+	}
+	for name, v := range extra {
+		vars[name] = v
+	}
+	for _, line := range configured {
+		name, v, _ := strings.Cut(line, "=")
+		vars[name] = v
+	}
+	env := []string{} // nil would mean all of ours
+	for name, v := range vars {
+		env = append(env, name+"="+v)
+	}
+	slices.Sort(env)
+	return env
+}

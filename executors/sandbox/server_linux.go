@@ -1,0 +1,256 @@
+//go:build amd64 || arm64
+
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"aob.dev/writ/executors/sandbox/spawn"
+)
+
+// Servers starts isolated servers. It is safe for concurrent use; Close it after
+// the servers have ended, as its end is theirs.
+type Servers struct {
+	mu     sync.Mutex
+	forks  *spawner // nil until the first start, and when closed
+	closed bool
+}
+
+// NewServers makes one. Nothing runs until the first start.
+func NewServers() *Servers { return &Servers{} }
+
+// Close ends what starts servers, and with it those that are left.
+func (s *Servers) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.forks != nil {
+		s.forks.close()
+	}
+	s.forks, s.closed = nil, true
+}
+
+func (s *Servers) spawner() (*spawner, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errors.New("closed")
+	}
+	if s.forks == nil {
+		s.forks = newSpawner(false)
+	}
+	return s.forks, nil
+}
+
+// Start runs a server in isolation, or fails: it never runs without.
+func (s *Servers) Start(srv Server) (*ServerProcess, error) {
+	view, err := srv.see()
+	if err != nil {
+		return nil, err
+	}
+	spec, err := srv.spec(view)
+	if err != nil {
+		return nil, err
+	}
+	forks, err := s.spawner()
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, try := range serverDrivers() {
+		proc, err := forks.server(spec.with(try), srv.Offline, try.user)
+		if err == nil {
+			proc.Unseen = view.unseen
+			return proc, nil
+		}
+		errs = append(errs, fmt.Errorf("%s: %w", try.name, err))
+		if failed := (*startError)(nil); errors.As(err, &failed) {
+			return nil, err // isolated, but the program does not start
+		}
+	}
+	return nil, fmt.Errorf("cannot be isolated on this machine: %w", errors.Join(errs...))
+}
+
+// serverDriver is a way to isolate a server, and whether it gets a /proc: one that
+// the machine has masked parts of cannot be mounted anew.
+type serverDriver struct {
+	name       string
+	user, proc bool
+}
+
+func serverDrivers() []serverDriver {
+	list := []serverDriver{{Namespaces, true, true}, {Namespaces + " without /proc", true, false}}
+	if os.Geteuid() == 0 {
+		list = append(list, serverDriver{Rootful, false, true})
+	}
+	return list
+}
+
+// startError is a program that was isolated and could not be executed.
+type startError struct{ error }
+
+// spec prepares the directories of the server. Its home stays as it is and whose
+// it is, so that a uid of its own finds its files again.
+func (srv *Server) spec(view *sight) (*serverSpec, error) {
+	base, err := filepath.Abs(srv.Dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &serverSpec{sight: view, root: filepath.Join(base, "root"), home: filepath.Join(base, "home"), empty: filepath.Join(base, "empty")}
+	s.ID, s.OwnPIDs = -1, true
+	for _, dir := range []string{s.root, s.home} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	if os.Geteuid() == 0 {
+		if err := s.ownUser(); err != nil {
+			return nil, err
+		}
+	}
+	s.env = srv.environment()
+	return s, s.files(base)
+}
+
+// files makes what stands in place of files of the machine.
+func (s *serverSpec) files(base string) error {
+	inside := strconv.Itoa(s.inside())
+	for name, text := range map[string]string{
+		"empty": "", "passwd": "skill:x:" + inside + ":" + inside + ":skill:" + serverHome + ":/bin/sh\n", "group": "skill:x:" + inside + ":\n",
+	} {
+		path := filepath.Join(base, name)
+		err := os.WriteFile(path, []byte(text), 0o600)
+		if err := errors.Join(err, os.Chmod(path, 0o644)); err != nil { //nolint:gosec // G302: the server reads it under a uid of its own
+			return err
+		}
+		if text != "" {
+			s.etc = append(s.etc, [2]string{path, "/etc/" + name})
+		}
+	}
+	return nil
+}
+
+// ownUser gives the server the uid that its home belongs to, at first a new one.
+func (s *serverSpec) ownUser() error {
+	var st unix.Stat_t
+	if err := unix.Lstat(s.home, &st); err != nil {
+		return err
+	}
+	s.OwnUser = true
+	if st.Uid != 0 {
+		s.ID = int(st.Uid)
+		return nil
+	}
+	ids, err := newIDRange()
+	if err != nil {
+		return err
+	}
+	s.ID = ids.next()
+	return os.Lchown(s.home, s.ID, s.ID)
+}
+
+// inside is the uid that the server has for itself.
+func (s *serverSpec) inside() int {
+	if s.ID >= 0 {
+		return insideID
+	}
+	return 0
+}
+
+// environment is all that the server gets: what is configured, and four
+// variables that programs need.
+func (srv *Server) environment() []string {
+	env := map[string]string{"PATH": os.Getenv("PATH"), "LANG": "C.UTF-8", "HOME": serverHome, "TMPDIR": serverTmp}
+	if env["PATH"] == "" {
+		env["PATH"] = "/usr/local/bin:/usr/bin:/bin"
+	}
+	if lang := os.Getenv("LANG"); lang != "" {
+		env["LANG"] = lang
+	}
+	for _, v := range srv.Env {
+		name, value, _ := strings.Cut(v, "=")
+		env[name] = value
+	}
+	var list []string
+	for name, value := range env {
+		list = append(list, name+"="+value)
+	}
+	return list
+}
+
+// with is the server as a driver isolates it.
+func (s *serverSpec) with(d serverDriver) *serverSpec {
+	c := *s
+	c.proc, c.OwnRoot = d.proc, d.user
+	return &c
+}
+
+// server forks one and waits until it has become the program.
+func (s *spawner) server(spec *serverSpec, offline, user bool) (*ServerProcess, error) {
+	var ns spawn.Program
+	ns.Clone = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+	if offline {
+		ns.Clone |= unix.CLONE_NEWNET
+	}
+	if user {
+		(&linuxDriver{}).mapIDs(&ns, &spec.boxSpec)
+		if spec.ID >= 0 {
+			spec.ID = insideID
+		}
+	}
+	p, err := spec.compile()
+	if err != nil {
+		return nil, err
+	}
+	p.Clone, p.UIDMap, p.GIDMap = ns.Clone, ns.UIDMap, ns.GIDMap
+	b, theirs, err := newBox()
+	if err != nil {
+		return nil, err
+	}
+	proc, err := s.start(p, theirs)
+	theirs.close()
+	if err != nil {
+		b.closePipes()
+		return nil, err
+	}
+	if err := becomes(b.report, p); err != nil {
+		_ = proc.Kill()
+		_, _ = proc.Wait() // killed
+		b.closePipes()
+		return nil, err
+	}
+	b.report.Close()
+	return &ServerProcess{Stdin: b.feed, Stdout: b.out, Stderr: b.errs, Pid: proc.Pid, proc: proc}, nil
+}
+
+// becomes waits for the end of the report, which the program closes by being
+// executed, or for what kept it from that.
+func becomes(report *os.File, p *program) error {
+	if err := report.SetReadDeadline(time.Now().Add(setupTimeout)); err != nil {
+		return err
+	}
+	raw, err := io.ReadAll(io.LimitReader(report, 64))
+	if err != nil {
+		return fmt.Errorf("isolate: %w", err)
+	}
+	failure, ok := spawn.ParseFailure(raw)
+	switch {
+	case len(raw) == 0:
+		return nil
+	case !ok:
+		return fmt.Errorf("isolate: unknown report %s", strconv.Quote(string(raw)))
+	case failure.Call == len(p.steps)-1 && failure.Errno != syscall.EPERM:
+		return &startError{p.explain(failure)}
+	}
+	return p.explain(failure)
+}
