@@ -13,7 +13,7 @@ import (
 // cannot be read of the configuration is refused; what does not answer is not.
 func (n *Node) openSkills(ctx context.Context) error {
 	n.registry = skills.NewRegistry(ctx, n.cfg.Now)
-	n.skills, n.servers = newSkillKeeper(n), sandbox.NewServers()
+	n.skills, n.servers, n.homes = newSkillKeeper(n), sandbox.NewServers(), serversDir(n.cfg.Dir)
 	taken := map[string]bool{}
 	for i, text := range n.cfg.Skills {
 		source, err := mcp.ParseSource(text)
