@@ -196,13 +196,28 @@ func userCommand(std IO) *cobra.Command {
 func skillCommand(std IO) *cobra.Command {
 	var f tenantFlags
 	var digest, effect, server string
+	var sure bool
 	approve := &cobra.Command{
-		Use: "approve NAME --digest DIGEST --effect pure|idempotent|once", Short: "Pin a skill's manifest: this version, of this server, and no other may be called", Args: cobra.ExactArgs(1),
+		Use: "approve NAME [--digest DIGEST] [--effect pure|idempotent|once]", Short: "Pin a skill's manifest: this version, of this server, and no other may be called", Args: cobra.ExactArgs(1),
+		Long: "Pin a skill's manifest: this version, of this server, and no other may be called. Without\n" +
+			"--digest it is the version that is declared now, which is shown beside the approved one\n" +
+			"and asked about; the effect stays what it was.",
+		ValidArgsFunction: skillNames(std),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if digest == "" {
+				s, err := declaredNow(cmd, std, f, args[0], sure)
+				if err != nil {
+					return err
+				}
+				digest, server = s.now.Digest, s.now.Server
+				if effect == "" {
+					effect = s.pinned.Effect
+				}
+			}
 			switch catalog.Effect(effect) {
 			case catalog.Pure, catalog.Idempotent, catalog.Once:
 			default:
-				return &exitError{code: ExitUsage, err: fmt.Errorf("--effect: %q is none of pure, idempotent, once", effect)}
+				return &exitError{code: ExitUsage, err: fmt.Errorf("--effect: %q is none of pure, idempotent, once%s", effect, meant(effect, []string{"pure", "idempotent", "once"}))}
 			}
 			return f.submit(cmd.Context(), std, "skill.approve", func(t string) any {
 				return catalog.SkillApprove{Tenant: t, Skill: args[0], Digest: digest, Effect: catalog.Effect(effect), Server: server}
@@ -210,11 +225,11 @@ func skillCommand(std IO) *cobra.Command {
 		},
 	}
 	f.add(approve)
-	approve.Flags().StringVar(&digest, "digest", "", "sha256:<hex> of the manifest, as the log names it")
+	approve.Flags().StringVar(&digest, "digest", "", "sha256:<hex> of the manifest, as the log names it (default: the version declared now)")
+	approve.Flags().BoolVar(&sure, "yes", false, "do not ask")
 	approve.Flags().StringVar(&effect, "effect", "", "what a call does to the world: pure, idempotent, once")
 	approve.Flags().StringVar(&server, "server", "", "whose tool it is, for lists; the digest binds it")
-	_, _ = approve.MarkFlagRequired("digest"), approve.MarkFlagRequired("effect") // the flags exist
-	return group("skill", "Approve and list skills", approve, listing(std, "List approved skills", func(r router.TenantRows) (any, []string) {
+	return group("skill", "Approve, compare and list skills", approve, skillDiff(std), listing(std, "List approved skills", func(r router.TenantRows) (any, []string) {
 		var lines []string
 		for _, x := range r.Skills {
 			lines = append(lines, x.Skill+"\t"+x.Digest+"\t"+x.Effect+"\t"+cmp.Or(printable(x.Server), "-"))

@@ -142,7 +142,7 @@ func valueAt(doc any, pointer string) any {
 
 // meant is ": did you mean …?" with the nearest name, if one is near.
 func meant(name string, known []string) string {
-	best, least := "", len(name)/3+1
+	best, least := "", max(1, len(name)/3)
 	for _, k := range slices.Sorted(slices.Values(known)) {
 		if d := distance(name, k); d <= least && (best == "" || d < distance(name, best)) {
 			best = k

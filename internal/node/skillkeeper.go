@@ -20,6 +20,7 @@ type skillKeeper struct {
 	node   *Node
 	titles map[string]string // of servers by name
 	told   map[string]string // what was last said of a server or skill
+	noted  []byte            // the sheets as they were last written
 }
 
 func newSkillKeeper(n *Node) *skillKeeper {
@@ -73,6 +74,7 @@ func (k *skillKeeper) look(ctx context.Context) error {
 		return ctx.Err()
 	}
 	k.sayHealth(ctx)
+	k.note(ctx, found)
 	byName := map[string][]skills.Skill{}
 	var names []string
 	for _, s := range found {
