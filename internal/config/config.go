@@ -77,7 +77,6 @@ func (c Config) Secrets() []string {
 	return list
 }
 
-
 // Default values (DEP-01, DEP-09, DEP-12).
 func Default() Config {
 	return Config{
