@@ -3,6 +3,7 @@
 package sandbox
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,7 +11,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,7 +20,7 @@ import (
 const cgroupMount = "/sys/fs/cgroup"
 
 // groupPrefix begins the names of the groups of boxes: the pid of their process
-// follows.
+// follows, which may have several sandboxes, and chance.
 const groupPrefix = "writ-box-"
 
 // groupOverhead is what a group may take beyond memory and scratch, in bytes: for
@@ -34,7 +34,6 @@ const groupOverhead = 64 << 20
 type groups struct {
 	dir   string // in which those of the boxes are made
 	files groupFiles
-	next  atomic.Int64
 }
 
 // groupFiles are names of files of a group, which differ between the versions.
@@ -130,7 +129,7 @@ type group struct {
 
 // make makes a group that may take memory bytes.
 func (g *groups) make(memory int64) (*group, error) {
-	b := &group{filepath.Join(g.dir, fmt.Sprintf("%s%d-%d", groupPrefix, os.Getpid(), g.next.Add(1))), g.files}
+	b := &group{filepath.Join(g.dir, fmt.Sprintf("%s%d-%s", groupPrefix, os.Getpid(), rand.Text())), g.files}
 	if err := os.Mkdir(b.dir, 0o755); err != nil { //nolint:gosec // G301: the kernel's
 		return nil, err
 	}
