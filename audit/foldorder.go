@@ -135,6 +135,7 @@ func (f *fold) apply(it *item, tenant, user string) error {
 		if err != nil {
 			return err
 		}
+		before = f.rules.RevokedBefore(before)
 		if name := a.Tenant + "/" + a.Sub; before.After(f.revoked[name]) {
 			f.revoked[name] = before // the latest stands
 		}

@@ -158,6 +158,11 @@ func (g *Gateway) rolesOf(ctx context.Context, a actor, roles []string) ([]strin
 	if reply.Disabled {
 		return nil, problem.New(intents.RBACForbidden, "/user_id", "the user is disabled")
 	}
+	if now := g.cfg.Now(); now.Truncate(time.Second).Before(reply.RevokedBefore) { // a grant of now would be dead
+		p := problem.New(intents.RateLimited, "/user_id", "the user's grants were revoked a moment ago")
+		p.RetryAfter = reply.RevokedBefore.Sub(now) + time.Second
+		return nil, p
+	}
 	// Never more than was asked for, whatever the answer says.
 	left := slices.DeleteFunc(slices.Clone(reply.Roles), func(r string) bool { return !slices.Contains(roles, r) })
 	return append([]string{}, left...), nil

@@ -5,10 +5,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/bus"
 )
 
 // Who may be whom: the key, the headers and the body against each other.
@@ -62,6 +64,27 @@ func TestIdentityMatrix(t *testing.T) {
 				t.Errorf("order is for %+v, want %s of acme", p, row.user)
 			}
 		})
+	}
+}
+
+// No grant is minted for a user whose grants were revoked a moment ago: it would
+// be dead.
+func TestNoGrantRightAfterRevocation(t *testing.T) {
+	w := newWorld(t, nil)
+	w.set(func(c *core) {
+		c.users["ana"] = bus.UserReply{Roles: []string{"user"}, RevokedBefore: intents.RulesStrict.RevokedBefore(w.clock.Now())}
+	})
+	header := http.Header{"X-Api-Key": {anaKey}}
+	const path = "/agent/memory/query?query_text=x"
+	w.refused("GET", path, "", header, intents.RateLimited, "/user_id")
+	w.clock.advance(5 * time.Second)
+	w.refused("GET", path, "", header, intents.RateLimited, "/user_id")
+	if n := len(w.ordered("memory.query")); n != 0 {
+		t.Errorf("%d orders were sealed all the same", n)
+	}
+	w.clock.advance(time.Second)
+	if resp := w.call("GET", path, "", header, nil); resp.StatusCode != http.StatusOK {
+		t.Errorf("status %d", resp.StatusCode)
 	}
 }
 

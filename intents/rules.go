@@ -1,6 +1,9 @@
 package intents
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Rules numbers the rules by which the router's own code judges orders. A verdict
 // that changes gets a new number, and a control record `{rules: n}` puts it in
@@ -35,4 +38,15 @@ func (r Rules) After(next Rules) (Rules, error) {
 	default:
 		return next, nil
 	}
+}
+
+// RevokedBefore is the time before which minted grants are dead, once those before
+// another are revoked. A gateway's clock may be ahead by the leeway, so a grant
+// that was minted before the revocation may say that it was later; iat is whole
+// seconds.
+func (r Rules) RevokedBefore(before time.Time) time.Time {
+	if r < RulesStrict {
+		return before
+	}
+	return before.Add(Leeway + time.Nanosecond)
 }

@@ -18,6 +18,7 @@ type Ticket struct {
 	IntentID     string          `json:"intent_id"`
 	Issuer       string          `json:"iss"`
 	Obligations  []Obligation    `json:"obligations,omitempty"`
+	Oversees     bool            `json:"oversees,omitempty"` // of plans: the actor sees those of the whole tenant
 	Pins         []Pin           `json:"pins,omitempty"`
 	PolicyDigest string          `json:"policy_digest"`
 	Position     int64           `json:"position"`

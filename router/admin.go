@@ -217,8 +217,8 @@ func (d *Directory) foldAdmin(o decided) error {
 		if err != nil {
 			return err
 		}
-		if name := a.Tenant + "/" + a.Sub; before.After(d.revoked[name]) {
-			d.revoked[name] = before // the latest stands
+		if before = d.rules.RevokedBefore(before); before.After(d.revoked[a.Tenant+"/"+a.Sub]) {
+			d.revoked[a.Tenant+"/"+a.Sub] = before // the latest stands
 		}
 		d.endPlansOf(a.Tenant, a.Sub, "the user's grants were revoked", o.at)
 	case "order.resolve":

@@ -3,6 +3,7 @@ package router_test
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -221,8 +222,49 @@ func TestGrantRevoke(t *testing.T) {
 		t.Errorf("bob's plan is %s", s)
 	}
 	w.Want(w.Send(old), intents.GrantInvalid)
-	w.Clock.Move(1e9)
-	w.OK(find(w)) // minted after
+	w.Clock.Move(6 * time.Second) // the gateway's clock may have been 5 s ahead when it minted it
+	w.Want(w.Do(find(w)), intents.GrantInvalid)
+	w.Clock.Move(time.Second)
+	w.OK(find(w))
+	w.Must(w.Router.Start(t.Context()))
+}
+
+// TestGrantRevokeOfOldRules: before the rules were strict a grant that said it was
+// minted a second after was good, and old logs are judged so.
+func TestGrantRevokeOfOldRules(t *testing.T) {
+	w := routertest.NewOld(t, routertest.Options{})
+	revoke := func() {
+		w.Want(w.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "default", Sub: "ana", Before: intents.FormatTime(w.Clock.Now())}), intents.OK)
+	}
+	revoke()
+	w.Clock.Move(time.Second)
+	w.OK(find(w))
+	w.Must(w.Router.Start(t.Context()))
+	w.OK(find(w)) // the same revocation, under the rules of then
+	revoke()
+	w.Clock.Move(time.Second)
+	w.Want(w.Do(find(w)), intents.GrantInvalid)
+}
+
+// TestOverseersByCapability: who sees all plans of the tenant goes by what their
+// roles give, whatever these are called.
+func TestOverseersByCapability(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	for role, capabilities := range map[string][]string{
+		"auditor": {"plans:read"}, "readers": {"plans:read", "audit:read"}, "keepers": {"plans:read", "admin:*"},
+	} {
+		w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: role, Capabilities: capabilities}}), intents.OK)
+	}
+	w.Bus.On("plan.list", routertest.Always(routertest.Done(catalog.PlanListResult{Plans: []catalog.PlanView{}})))
+	for i, c := range []struct {
+		role string
+		want bool
+	}{{"user", false}, {"auditor", false}, {"readers", true}, {"keepers", true}, {"admin", true}} {
+		w.OK(routertest.Order{By: w.Manager, Roles: []string{c.role}, Type: "plan.list", Args: catalog.PlanList{}})
+		if got := w.Bus.Calls("plan.list")[i].Ticket.Oversees; got != c.want {
+			t.Errorf("%s oversees: %v", c.role, got)
+		}
+	}
 }
 
 // The pin in force is what policy judges and executors get.

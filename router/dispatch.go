@@ -199,6 +199,10 @@ func (r *Router) claims(o *order, t *intents.Ticket) error {
 			Skills: o.task.Spec.Skills, ReturnSpec: spec, InputKey: o.task.InputKey, Deadline: o.task.Deadline,
 		}
 	}
+	if o.row.Executor == "plans" {
+		caps, _ := o.view.Capabilities(o.env.Principal().Tenant, o.roles)
+		t.Oversees = oversees(caps)
+	}
 	switch {
 	case o.pin != nil:
 		t.Pins = []intents.Pin{*o.pin}

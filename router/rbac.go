@@ -88,6 +88,12 @@ func capability(o *order) string {
 // memory:*, in logs of before it was one of its own, too.
 const capabilityTenantMemory = "memory:write:tenant"
 
+// oversees says whose capabilities let them see the plans of all users of their
+// tenant: those who read its record, and those who could give themselves that.
+func oversees(caps []string) bool {
+	return covered(caps, "audit:read") || covered(caps, "admin:directory")
+}
+
 // covered: area:verb[:resource], where * stands for all of a part and a
 // capability without resource covers every resource but a reserved one.
 func covered(caps []string, needed string) bool {

@@ -107,7 +107,7 @@ func (r *Router) serveUser(_ context.Context, data []byte) []byte {
 		return r.reply(bus.UserReply{Error: "not a user request", Disabled: true})
 	}
 	roles, disabled := r.dir.rolesOf(q.Tenant, q.UserID, q.KeyID, q.Roles)
-	return r.reply(bus.UserReply{Roles: roles, Disabled: disabled})
+	return r.reply(bus.UserReply{Roles: roles, Disabled: disabled, RevokedBefore: r.dir.View().Revoked(q.Tenant, q.UserID)})
 }
 
 func (r *Router) serveSilent(_ context.Context, _ []byte) []byte {

@@ -174,7 +174,7 @@ func TestServeDirectory(t *testing.T) {
 func TestServeApprovalsOfItsPlan(t *testing.T) {
 	c := serve(t)
 	c.Pin("pay", catalog.Once)
-	c.Data("approval", `{"once":true}`)
+	c.Approval(`{"once":true}`, "zoe")
 	for _, plan := range []string{"p1", "p2"} {
 		c.Want(c.Begun(plan, "pay").Started(1).Call("pay", `{}`), intents.ApprovalRequired)
 	}

@@ -1,6 +1,6 @@
 // Package plans reads plans: the documents of agent_plans and agent_events,
 // which the recorder alone writes (DESIGN §12). Users see their own plans;
-// auditors and admins those of their tenant. Another's plan does not exist.
+// whom the router's ticket calls an overseer those of their tenant. Another's plan does not exist.
 package plans
 
 import (
@@ -18,9 +18,6 @@ import (
 
 // Name of the executor.
 const Name = "plans"
-
-// overseers are the roles that see the plans of the whole tenant.
-var overseers = []string{"auditor", "admin"}
 
 // Bounds of one answer.
 const (
@@ -56,7 +53,7 @@ func (p plans) get(ctx context.Context, o *executors.Order) (*executors.Result, 
 	if err != nil {
 		return nil, err
 	}
-	if view.UserID != o.Ticket.Actor.UserID && !oversees(o) {
+	if view.UserID != o.Ticket.Actor.UserID && !o.Ticket.Oversees {
 		return nil, executors.Store(storage.ErrNotFound)
 	}
 	out := catalog.PlanGetResult{Plan: view}
@@ -81,10 +78,6 @@ func viewOf(doc storage.Document) (catalog.PlanView, error) {
 		view.History = []catalog.Replan{}
 	}
 	return view, nil
-}
-
-func oversees(o *executors.Order) bool {
-	return slices.ContainsFunc(o.Ticket.Actor.Roles, func(role string) bool { return slices.Contains(overseers, role) })
 }
 
 // events reads all events of a plan. They are ordered here: by time, then by
@@ -148,7 +141,7 @@ func (p plans) list(ctx context.Context, o *executors.Order) (*executors.Result,
 		return nil, executors.Fail(intents.MalformedArgs, "limit is 1 to 100")
 	}
 	q := storage.Query{Terms: map[string][]string{}, Sort: "-created_at", After: args.After}
-	if !oversees(o) {
+	if !o.Ticket.Oversees {
 		q.Terms["user_id"] = []string{o.Ticket.Actor.UserID}
 	}
 	if args.Status != "" {

@@ -106,27 +106,31 @@ func TestGet(t *testing.T) {
 	}
 }
 
-// TestWhoSeesPlans: users their own, auditors and admins the tenant's, nobody
+// TestWhoSeesPlans: users their own, overseers the tenant's whatever their roles are
+// called, nobody
 // another tenant's; what is not seen does not exist.
 func TestWhoSeesPlans(t *testing.T) {
 	docs, e := open(t)
 	v := view("ana", 1, catalog.PlanComplete)
 	put(t, docs, v)
 	for _, tt := range []struct {
-		who  intents.Principal
-		want intents.Code
+		who      intents.Principal
+		oversees bool
+		want     intents.Code
 	}{
-		{as("ana"), intents.OK},
-		{as("bob", "user", "approver"), intents.NotFound},
-		{as("bob", "auditor"), intents.OK},
-		{as("bob", "user", "admin"), intents.OK},
-		{intents.Principal{UserID: "ana", Tenant: "evil", Roles: []string{"admin"}}, intents.NotFound},
+		{as("ana"), false, intents.OK},
+		{as("bob", "user", "approver"), false, intents.NotFound},
+		{as("bob", "auditor", "admin"), false, intents.NotFound},
+		{as("bob", "user"), true, intents.OK},
+		{intents.Principal{UserID: "ana", Tenant: "evil"}, true, intents.NotFound},
 	} {
-		if r := e.Do(t, get(tt.who, v.PlanID, true)); r.Code != tt.want {
+		one := get(tt.who, v.PlanID, true)
+		one.Ticket.Oversees = tt.oversees
+		if r := e.Do(t, one); r.Code != tt.want {
 			t.Errorf("%+v: %+v", tt.who, r)
 		}
 		in := executortest.Order{Type: "plan.list", NoScope: true, Args: catalog.PlanList{}}
-		in.Ticket.Actor = tt.who
+		in.Ticket.Actor, in.Ticket.Oversees = tt.who, tt.oversees
 		var got catalog.PlanListResult
 		e.Must(t, in, &got)
 		if seen := len(got.Plans) == 1; seen != (tt.want == intents.OK) {

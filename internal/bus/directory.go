@@ -38,7 +38,9 @@ type UserRequest struct {
 type UserReply struct {
 	Roles    []string `json:"roles"`
 	Disabled bool     `json:"disabled,omitempty"`
-	Error    string   `json:"error,omitempty"`
+	// Grants of the user that were minted before are dead: none is minted until then.
+	RevokedBefore time.Time `json:"revoked_before,omitzero"`
+	Error         string    `json:"error,omitempty"`
 }
 
 // SilentRequest asks on PlansSilent for open plans that nobody drives: begun

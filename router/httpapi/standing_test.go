@@ -15,7 +15,7 @@ import (
 func TestStandingGrantReadsItsPlan(t *testing.T) {
 	e := open(t)
 	e.Pin("pay", catalog.Once)
-	e.Data("approval", `{"once":true}`)
+	e.Approval(`{"once":true}`, "zoe")
 	held, opened := map[string]string{}, map[string]string{}
 	for _, plan := range []string{"p1", "p2"} {
 		task := e.Begun(plan, "pay").Started(1)
