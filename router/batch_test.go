@@ -346,7 +346,7 @@ func TestBatchCrash(t *testing.T) {
 		w.Must(w.Journal.(interface{ Close() error }).Close())
 		close(died)
 		next.Bus.On("skill.call", usual)
-		next.Must(next.Router.Start(t.Context()))
+		next.Start()
 		noneOpen(next)
 		var got []intents.Code
 		for i := range int64(3) {
@@ -380,7 +380,7 @@ func TestBatchCrashAfterAFailure(t *testing.T) {
 	next := w.Reopen()
 	w.Must(w.Journal.(interface{ Close() error }).Close())
 	close(died)
-	next.Must(next.Router.Start(t.Context()))
+	next.Start()
 	noneOpen(next)
 	var got []intents.Code
 	for i := range int64(3) {

@@ -95,7 +95,8 @@ func (r *Router) dispatch(ctx context.Context, o *order) intents.Outcome {
 }
 
 // failed says what an order without a good report has come to. A once order is
-// failed only if nobody was listening or its executor said so (DESIGN §5).
+// failed only if nobody was listening or its executor said so. That nobody listens
+// says nothing of an order that was dispatched before.
 func (r *Router) failed(o *order, out intents.Outcome, err error) intents.Outcome {
 	var refusal *intents.Refusal
 	if !errors.As(err, &refusal) {
@@ -103,13 +104,16 @@ func (r *Router) failed(o *order, out intents.Outcome, err error) intents.Outcom
 		r.cfg.Log.Error("dispatch", slog.String("intent_id", o.env.ID()), slog.String("type", o.env.Type()), slog.String("error", err.Error()))
 	}
 	out.Status, out.Code, out.Reason, out.Retryable = intents.Failed, refusal.Code, refusal.Reason, refusal.Retryable
-	undelivered, again := refusal.Code == intents.DispatchUnavailable || refusal.Code == intents.MalformedArgs, false
+	undelivered := refusal.Code == intents.DispatchUnavailable || refusal.Code == intents.MalformedArgs
 	if errors.As(err, new(revokedError)) {
-		undelivered, again = true, o.attempt > 1 // what an earlier attempt did is not known
-		out.Retryable = false
+		undelivered, out.Retryable = true, false
 	}
+	again := undelivered && o.attempt > 1 // what an earlier attempt did is not known
 	if again || o.decision.Effect == string(catalog.Once) && !undelivered {
 		out.Status, out.Code, out.Retryable = intents.StatusIndetermined, intents.Indeterminate, false
+	}
+	if again {
+		out.Reason = "what an earlier attempt did is not known: " + out.Reason
 	}
 	return out
 }
@@ -117,6 +121,7 @@ func (r *Router) failed(o *order, out intents.Outcome, err error) intents.Outcom
 // request sends the order to its executor and waits for the report.
 func (r *Router) request(ctx context.Context, o *order) (intents.Report, error) {
 	var report intents.Report
+	o.unheard = false
 	inputs, err := r.inputs(ctx, o)
 	if err != nil {
 		return report, err
@@ -146,9 +151,10 @@ func (r *Router) request(ctx context.Context, o *order) (intents.Report, error) 
 	defer cancel()
 	failpoint.Hit(failpoint.OrderTicketed)
 	reply, err := r.cfg.Bus.Request(ctx, bus.Exec(o.env.Type()), msg)
+	o.unheard = errors.Is(err, bus.ErrNoResponders)
 	failpoint.Hit(failpoint.OrderReported)
 	switch {
-	case errors.Is(err, bus.ErrNoResponders):
+	case o.unheard:
 		return report, intents.Refuse(intents.DispatchUnavailable, "", "no executor listens for "+o.env.Type())
 	case errors.Is(err, context.DeadlineExceeded):
 		return report, intents.Refuse(intents.ExecutorTimeout, "", "the executor did not answer before the deadline")
@@ -176,7 +182,7 @@ func (r *Router) revokedSince(o *order) error {
 	}
 	var refusal *intents.Refusal
 	if errors.As(err, &refusal) {
-		return revokedError{intents.Refuse(refusal.Code, refusal.Pointer, "revoked after it was accepted: it was not carried out")}
+		return revokedError{intents.Refuse(refusal.Code, refusal.Pointer, "revoked after it was accepted: it is not carried out any more")}
 	}
 	return err
 }

@@ -193,7 +193,7 @@ func TestFreeFloor(t *testing.T) {
 
 	next := w.ReopenOn(onDisk(t, dir, 1<<62))
 	next.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)})))
-	next.Must(next.Router.Start(t.Context()))
+	next.Start()
 	if out := outcome(next, at); out.Code != intents.OK || out.Attempt != 2 {
 		t.Errorf("the open order ended %+v", out)
 	}

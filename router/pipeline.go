@@ -34,6 +34,7 @@ type order struct {
 	effect    *effect     // of a router order
 	position  int64       // after commit
 	attempt   int         // of the dispatch
+	unheard   bool        // its last dispatch found no executor
 	again     bool        // what it relied on has changed: decided before
 	repeated  bool        // a refusal that has a record already
 	record    recordedRef // digests for the receipt

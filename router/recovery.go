@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"log/slog"
+	"sync"
+	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -20,45 +22,84 @@ const (
 	maxLost     = 2
 )
 
-// recover ends the orders that an earlier incarnation left open. The data
-// directory's lock proves it dead. By effect: pure is abandoned and may be sent
-// again; idempotent is dispatched again; once is indeterminate and never
-// retried by itself (DESIGN §5).
+// listenerPause is how often an executor that does not listen yet is asked for.
+const listenerPause = 200 * time.Millisecond
+
+// Recover ends the orders that an earlier incarnation left open, which Start has
+// listed. The data directory's lock proves it dead. By effect: pure is abandoned and
+// may be sent again; idempotent is dispatched again; once is indeterminate and never
+// retried by itself.
+//
+// It runs beside the taking of new orders and holds none of them up; who sends one
+// again that is still open is told IN_FLIGHT. It returns when all have their outcome,
+// or when ctx has ended and what was dispatched is reported. An order that cannot be
+// ended is logged and stays open.
 //
 // Crash in it: what is not ended yet is still open, and the next start goes on.
-func (r *Router) recover(ctx context.Context) error {
-	open, err := r.cfg.Records.OpenOrders(ctx)
-	if err != nil {
-		return err
-	}
+func (r *Router) Recover(ctx context.Context) error {
+	var dispatched sync.WaitGroup
+	defer dispatched.Wait()
 	batches := make(map[int64]bool)
-	for _, x := range open {
-		stopped, err := r.stoppedBatch(ctx, x, batches)
-		if err == nil && !stopped {
-			err = r.resume(ctx, x)
+	for _, x := range r.left {
+		if ctx.Err() != nil {
+			return nil
 		}
+		o, err := r.resume(ctx, x, batches)
 		if err != nil {
-			return fmt.Errorf("recover order %d: %w", x.Position, err)
+			r.notRecovered(ctx, x, err)
+		}
+		if o != nil {
+			dispatched.Go(func() { r.redispatch(ctx, o) })
 		}
 	}
 	return nil
 }
 
+func (r *Router) notRecovered(ctx context.Context, x storage.OpenOrder, err error) {
+	r.cfg.Log.ErrorContext(ctx, "an order that was left open cannot be ended: it stays open until the next start", slog.Int64("position", x.Position), slog.String("error", err.Error()))
+}
+
+// redispatch has an order carried out again, under the attempt that it was taken up
+// with. After a crash of the machine its executor may come back later than the router:
+// it is waited for as long as the order may run, counted from when the router was
+// ready. Where none has come, nobody knows what the attempts before have done.
+//
+// Told to end while it waits, it leaves the order open for the next start.
+func (r *Router) redispatch(ctx context.Context, o *order) {
+	until := r.readyAt.Add(o.row.Run())
+	out := r.dispatch(context.WithoutCancel(ctx), o)
+	for o.unheard && time.Now().Before(until) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(listenerPause):
+		}
+		out = r.dispatch(context.WithoutCancel(ctx), o)
+	}
+	r.finish(context.WithoutCancel(ctx), o, out)
+	failpoint.Hit(failpoint.RecoveryEnded)
+}
+
 // resume carries an accepted order on after a crash. Signature, grant and task
 // are verified as of the order's own position, and expiry is not asked again;
-// an order whose signer, user or grant has been revoked since is indeterminate.
-func (r *Router) resume(ctx context.Context, x storage.OpenOrder) error {
+// an order whose signer, user or grant has been revoked since is indeterminate. An
+// order that it returns is taken up, and to be dispatched again; all others have
+// their outcome. seen are the batches that orders were recovered of.
+func (r *Router) resume(ctx context.Context, x storage.OpenOrder, seen map[int64]bool) (*order, error) {
+	if stopped, err := r.stoppedBatch(ctx, x, seen); stopped || err != nil {
+		return nil, err
+	}
 	o, err := r.reopen(ctx, x)
 	if err != nil {
 		var refusal *intents.Refusal
 		if !errors.As(err, &refusal) {
-			return err
+			return nil, err
 		}
 		r.finish(ctx, o, intents.Outcome{
 			Of: x.Position, Attempt: x.Attempt, Status: intents.StatusIndetermined,
 			Code: intents.Indeterminate, Reason: "the signer or its grant was revoked: " + refusal.Reason,
 		})
-		return nil
+		return nil, nil
 	}
 	out := intents.Outcome{Of: x.Position, Attempt: x.Attempt}
 	switch catalog.Effect(o.decision.Effect) {
@@ -71,18 +112,17 @@ func (r *Router) resume(ctx context.Context, x storage.OpenOrder) error {
 			break
 		}
 		if o.attempt, err = r.take(ctx, o); err != nil {
-			return err
+			return nil, err
 		}
 		failpoint.Hit(failpoint.RecoveryTaken)
-		out = r.dispatch(ctx, o)
+		return o, nil
 	default:
 		out.Status, out.Code = intents.StatusIndetermined, intents.Indeterminate
 		out.Reason = "a crash came between dispatch and outcome: an operator must look"
 	}
-	out.Attempt = o.attempt
 	r.finish(ctx, o, out)
 	failpoint.Hit(failpoint.RecoveryEnded)
-	return nil
+	return nil, nil
 }
 
 // hopeless says why an idempotent order is not tried again; empty: it is.

@@ -2,7 +2,10 @@ package router_test
 
 import (
 	"context"
+	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -38,7 +41,7 @@ func TestRecoverIdempotent(t *testing.T) {
 	w, open := left(w, call)
 	w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)})))
 	w.Clock.Move(100e9) // expiry is not asked again
-	w.Must(w.Router.Start(t.Context()))
+	w.Start()
 	out := outcome(w, *open.Position)
 	calls := w.Bus.Calls("skill.call")
 	if out.Status != intents.Done || out.Attempt != 2 || len(calls) != 2 {
@@ -56,7 +59,7 @@ func diesAgain(w *routertest.World) *routertest.World {
 	began, died := make(chan struct{}), make(chan struct{})
 	w.Bus.On("skill.call", dies(began, died))
 	gone := make(chan error, 1)
-	go func() { gone <- w.Router.Start(w.Context()) }()
+	go func() { gone <- errors.Join(w.Router.Start(w.Context()), w.Router.Recover(w.Context())) }()
 	<-began
 	next := w.Reopen()
 	w.Must(w.Journal.(interface{ Close() error }).Close())
@@ -73,7 +76,7 @@ func TestRecoverWhatWasOpenAtTwoCrashes(t *testing.T) {
 	w, open := left(w, task.CallOrder("feed", `{}`))
 	w = diesAgain(w)
 	w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)})))
-	w.Must(w.Router.Start(t.Context()))
+	w.Start()
 	out := outcome(w, *open.Position)
 	if out.Code != intents.Indeterminate || out.Attempt != 2 || len(w.Bus.Calls("skill.call")) != 2 {
 		t.Errorf("%+v, %d dispatches", out, len(w.Bus.Calls("skill.call")))
@@ -87,7 +90,7 @@ func TestRecoverIdempotentThreeTimes(t *testing.T) {
 	w, open := left(w, task.CallOrder("feed", `{}`))
 	w = diesAgain(diesAgain(w))
 	w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)})))
-	w.Must(w.Router.Start(t.Context()))
+	w.Start()
 	out := outcome(w, *open.Position)
 	if out.Code != intents.Indeterminate || out.Attempt != 3 || out.Retryable || len(w.Bus.Calls("skill.call")) != 3 {
 		t.Errorf("%+v, %d dispatches", out, len(w.Bus.Calls("skill.call")))
@@ -99,16 +102,132 @@ func TestRecoverIdempotentThreeTimes(t *testing.T) {
 	}
 }
 
-// Nobody listens at the recovery: the order failed and may be sent again.
-func TestRecoverWithoutExecutor(t *testing.T) {
-	w := routertest.New(t, routertest.Options{})
-	task := started(w, catalog.Idempotent)
-	w, open := left(w, task.CallOrder("feed", `{}`))
-	w.Bus.On("skill.call", nil)
-	w.Must(w.Router.Start(t.Context()))
-	if out := outcome(w, *open.Position); out.Code != intents.DispatchUnavailable || !out.Retryable {
-		t.Errorf("%+v", out)
+// bubble runs a test on a clock of its own. The policy engine is made outside it.
+func bubble(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	routertest.New(t, routertest.Options{})
+	synctest.Test(t, test)
+}
+
+// recovering starts a router whose recovery goes on beside it; stop ends it and waits.
+func recovering(w *routertest.World) (stop func()) {
+	w.Helper()
+	w.Must(w.Router.Start(w.Context()))
+	ctx, cancel := context.WithCancel(w.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Router.Recover(ctx) }()
+	return func() {
+		w.Helper()
+		cancel()
+		w.Must(<-ended)
 	}
+}
+
+// runLimit of skill.call.
+func runLimit(w *routertest.World) time.Duration {
+	row, ok := catalog.Lookup("skill.call")
+	if !ok {
+		w.Fatal("no skill.call")
+	}
+	return row.Run()
+}
+
+// An executor may be back later than the router: the order waits for it, the router
+// takes others meanwhile, and whoever sends it again is told that it is in flight.
+func TestRecoverAwaitsExecutor(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := routertest.New(t, routertest.Options{})
+		task := started(w, catalog.Idempotent)
+		call := task.CallOrder("feed", `{}`)
+		w, open := left(w, call)
+		task.Plan = task.Plan.On(w)
+		w.Bus.On("skill.call", nil)
+		stop := recovering(w)
+		defer stop()
+		if !w.Router.Ready() {
+			t.Fatal("not ready while an order waits for its executor")
+		}
+		w.OK(find(w))
+		time.Sleep(runLimit(w) - time.Second)
+		w.Want(w.Do(call), intents.InFlight)
+		w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)})))
+		time.Sleep(time.Second / 2)
+		synctest.Wait()
+		if out := outcome(w, *open.Position); out.Status != intents.Done || out.Attempt != 2 || len(w.Bus.Calls("skill.call")) != 2 {
+			t.Errorf("%+v, %d dispatches", out, len(w.Bus.Calls("skill.call")))
+		}
+	})
+}
+
+// Where none comes in the time that the order may run, nobody knows what became of
+// it: that it failed, and nothing was carried out, would be a lie.
+func TestRecoverWithoutExecutor(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := routertest.New(t, routertest.Options{})
+		task := started(w, catalog.Idempotent)
+		call := task.CallOrder("feed", `{}`)
+		w, open := left(w, call)
+		task.Plan = task.Plan.On(w)
+		w.Bus.On("skill.call", nil)
+		stop := recovering(w)
+		time.Sleep(runLimit(w) + time.Second)
+		synctest.Wait()
+		stop()
+		if out := outcome(w, *open.Position); out.Status != intents.StatusIndetermined || out.Code != intents.Indeterminate || out.Retryable || out.Attempt != 2 {
+			t.Errorf("%+v", out)
+		}
+		w.Want(w.Do(call), intents.Indeterminate)
+	})
+}
+
+// Told to end while an order waits, it leaves the order open, and the next start
+// carries it on.
+func TestRecoverStopped(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := routertest.New(t, routertest.Options{})
+		task := started(w, catalog.Idempotent)
+		w, open := left(w, task.CallOrder("feed", `{}`))
+		w.Bus.On("skill.call", nil)
+		stop := recovering(w)
+		time.Sleep(time.Second)
+		stop()
+		if a, err := w.Router.Order(t.Context(), *open.Position); err != nil || a.Code != intents.InFlight {
+			t.Fatalf("%+v, %v", a, err)
+		}
+		w = w.Reopen()
+		w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)})))
+		w.Start()
+		if out := outcome(w, *open.Position); out.Status != intents.Done || out.Attempt != 3 {
+			t.Errorf("%+v", out)
+		}
+	})
+}
+
+// One order that waits for its executor holds up none of the others.
+func TestRecoverHoldsNothingUp(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := routertest.New(t, routertest.Options{})
+		task := started(w, catalog.Idempotent)
+		session := routertest.Order{By: w.Manager, Type: "session.create", Args: catalog.SessionCreate{SessionID: "s1"}}
+		began, died := make(chan struct{}), make(chan struct{})
+		w.Bus.On("session.create", dies(began, died))
+		go w.Send(w.Seal(session))
+		<-began
+		second := w.Journal.Next() - 1
+		next, open := left(w, task.CallOrder("feed", `{}`))
+		close(died)
+		next.Bus.On("skill.call", nil)
+		next.Bus.On("session.create", routertest.Always(routertest.Done(catalog.Session{SessionID: "s1"})))
+		stop := recovering(next)
+		synctest.Wait()
+		if out := outcome(next, second); out.Attempt != 2 {
+			t.Errorf("%+v", out)
+		}
+		if a, err := next.Router.Order(t.Context(), *open.Position); err != nil || a.Code != intents.InFlight {
+			t.Errorf("%+v, %v", a, err)
+		}
+		stop()
+	})
 }
 
 // Whoever was revoked since has nothing carried out any more.
@@ -132,7 +251,7 @@ func TestRecoverRevoked(t *testing.T) {
 			next := w.Reopen()
 			w.Must(w.Journal.(interface{ Close() error }).Close())
 			close(died)
-			next.Must(next.Router.Start(t.Context()))
+			next.Start()
 			if out := outcome(next, position); out.Code != intents.Indeterminate || out.Retryable {
 				t.Errorf("%+v", out)
 			}
@@ -157,7 +276,7 @@ func TestRecoverEndedTask(t *testing.T) {
 	w.Must(w.Journal.(interface{ Close() error }).Close())
 	close(died)
 	next.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)})))
-	next.Must(next.Router.Start(t.Context()))
+	next.Start()
 	if out := outcome(next, position); out.Status != intents.Done {
 		t.Errorf("%+v", out)
 	}
@@ -168,7 +287,7 @@ func TestRecoverOnce(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task := started(w, catalog.Once)
 	w, _ = left(w, task.CallOrder("feed", `{}`))
-	w.Must(w.Router.Start(t.Context()))
+	w.Start()
 	before := w.Journal.Next()
 	w = w.Restart()
 	if w.Journal.Next() != before {

@@ -54,7 +54,7 @@ func TestCrashAfterRelease(t *testing.T) {
 			x.Must(w.Journal.(interface{ Close() error }).Close())
 			close(died)
 			x.Bus.On("skill.call", usual)
-			x.Must(x.Router.Start(t.Context()))
+			x.Start()
 			x.Want(x.outcome(), want)
 			if s, steps := x.task.Status(); s != catalog.PlanExecuting || steps[0] != catalog.StepHeld {
 				t.Errorf("plan %s, steps %v", s, steps)

@@ -15,7 +15,7 @@ func unknownCall(t *testing.T) (*routertest.World, routertest.Order, *intents.An
 	task := started(w, catalog.Once)
 	order := task.CallOrder("feed", `{"n":1}`)
 	w, open := left(w, order)
-	w.Must(w.Router.Start(t.Context()))
+	w.Start()
 	w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)})))
 	return w, order, open
 }

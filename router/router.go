@@ -83,7 +83,9 @@ type Router struct {
 	waiters    waiters
 	running    sync.WaitGroup // released orders that are being carried out
 	metrics    Metrics
-	began      int64 // position at which this incarnation began
+	began      int64               // position at which this incarnation began
+	left       []storage.OpenOrder // that an earlier one left open; of Start
+	readyAt    time.Time           // likewise
 	ready      atomic.Bool
 	turn       sync.Mutex // of control orders, from decision to commit
 }
@@ -117,9 +119,9 @@ func New(cfg Config) (*Router, error) {
 }
 
 // Start makes the router ready: the fold is whole,
-// the policy, catalog and rules in force are recorded, the router has proved itself,
-// and orders that an earlier incarnation left open have been ended or taken up
-// again (DESIGN §5, Recovery). The executors must be there. An error means: not ready.
+// the policy, catalog and rules in force are recorded, and the router has proved
+// itself. Orders that an earlier incarnation left open are listed, for Recover. An
+// error means: not ready.
 func (r *Router) Start(ctx context.Context) error {
 	if r.dir.Origin() == "" {
 		return errors.New("router: no genesis")
@@ -134,10 +136,15 @@ func (r *Router) Start(ctx context.Context) error {
 		return err
 	}
 	r.began = r.cfg.Records.Next()
-	if err := errors.Join(r.recover(ctx), r.ExpireHolds(ctx)); err != nil {
+	var err error
+	if r.left, err = r.cfg.Records.OpenOrders(ctx); err != nil {
+		return err
+	}
+	if err := r.ExpireHolds(ctx); err != nil {
 		return err
 	}
 	r.eraseLater(ctx) // what a crash left; who reads the journal now is waited for later
+	r.readyAt = time.Now()
 	r.ready.Store(true)
 	return nil
 }

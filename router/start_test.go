@@ -32,7 +32,7 @@ func TestStartWithTheClockBack(t *testing.T) {
 	last := w.Dir.LastAt()
 	w.Clock.Move(-time.Hour)
 	next := w.Reopen()
-	w.Must(next.Router.Start(t.Context()))
+	next.Start()
 	next.OK(find(next))
 	if recs := next.Records(); !recs[len(recs)-1].At.Equal(last) {
 		t.Errorf("the last record is timed %v, not %v", recs[len(recs)-1].At, last)
@@ -45,7 +45,7 @@ func TestBlocked(t *testing.T) {
 	blocked := health.Condition{Name: "clock", Reason: "the clock was set", Do: "writ confirm clock", Blocks: true}
 	up := false
 	w := routertest.New(t, routertest.Options{Blocked: func() (health.Condition, bool) { return blocked, up }})
-	w.Must(w.Router.Start(t.Context()))
+	w.Start()
 	if up = true; w.Router.Ready() {
 		t.Error("ready")
 	}

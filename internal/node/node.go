@@ -342,6 +342,7 @@ func (n *Node) start(g *group) error {
 	if err := n.router.Start(ctx); err != nil {
 		return err
 	}
+	g.run("recovery", n.recover)
 	g.run("holds", n.router.WatchHolds)
 	g.run("counters", n.router.Run)
 	if err := n.firstKey(ctx); err != nil {
@@ -395,6 +396,15 @@ func (n *Node) serveHTTP(g *group) error {
 		g.http("http", newServer(n.handler()), edge.Default.Listener(n.listener))
 	}
 	return n.tellAddress()
+}
+
+// recover ends what an earlier process left open, beside the serving of new orders.
+func (n *Node) recover(ctx context.Context) error {
+	err := n.router.Recover(ctx)
+	if err == nil {
+		<-ctx.Done()
+	}
+	return err
 }
 
 // Close ends what Open began, in reverse.

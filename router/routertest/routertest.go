@@ -100,7 +100,7 @@ func New(t testing.TB, o Options) *World {
 	t.Helper()
 	w := NewEmpty(t, o)
 	w.Begin()
-	w.Must(w.Router.Start(t.Context()))
+	w.Start()
 	if w.Other != nil {
 		w.Must(w.Other.Start(t.Context()))
 	}
@@ -266,11 +266,18 @@ func (w *World) ReopenOn(journal func(storage.Observer) Journal) *World {
 	return next
 }
 
+// Start starts the router and waits until what an earlier one left open has ended.
+func (w *World) Start() {
+	w.Helper()
+	w.Must(w.Router.Start(w.Context()))
+	w.Must(w.Router.Recover(w.Context()))
+}
+
 // Restart reopens and starts the router.
 func (w *World) Restart() *World {
 	w.Helper()
 	next := w.Reopen()
-	next.Must(next.Router.Start(next.Context()))
+	next.Start()
 	return next
 }
 

@@ -24,6 +24,10 @@ func echo(_ context.Context, o *executors.Order) (*executors.Result, error) {
 	if err := o.Decode(&args); err != nil {
 		return nil, err
 	}
+	if effect := os.Getenv("ACME_DIES"); effect != "" { // in the middle: the effect is there, and nobody is told
+		must(os.WriteFile(effect, []byte(o.ID), 0o600))
+		os.Exit(0)
+	}
 	return &executors.Result{Value: map[string]string{"text": args.Text}}, nil
 }
 
