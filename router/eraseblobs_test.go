@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -212,5 +213,38 @@ func TestHoldingsAreMadeAnew(t *testing.T) {
 	}
 	if of, err := store.Of(t.Context(), "default", "sha256:0"); err != nil || len(of) > 0 {
 		t.Errorf("what another journal said stays: %v %v", of, err)
+	}
+}
+
+// stuck is a store that takes nothing until it is told to.
+type stuck struct {
+	*routertest.Holdings
+	free chan struct{}
+}
+
+func (s stuck) Put(ctx context.Context, next int64, last string, held []storage.Holding) error {
+	select {
+	case <-s.free:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return s.Holdings.Put(ctx, next, last, held)
+}
+
+// An erasure waits until the index has reached its own position: what holds the
+// blob may stand right before it.
+func TestErasureWaitsForTheIndex(t *testing.T) {
+	store := stuck{routertest.NewHoldings(), make(chan struct{})}
+	k := newKeeping(t, routertest.Options{Holdings: store})
+	made, ref := k.put("what ana wrote")
+	used := k.from(ref)
+	answered := make(chan *intents.Answer)
+	go func() { answered <- k.erase(made) }()
+	for k.Journal.Next() <= *used.Position+2 { // until the erasure is committed
+		runtime.Gosched()
+	}
+	close(store.free)
+	if a := <-answered; a.Code != intents.InFlight || !strings.Contains(a.Reason, fmt.Sprintf("position %d", *used.Position)) || !k.there(ref) {
+		t.Errorf("there %v: %s %s", k.there(ref), a.Code, a.Reason)
 	}
 }
