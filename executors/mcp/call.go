@@ -163,6 +163,7 @@ func (c *Client) send(ctx context.Context, req wire.CallToolRequest) (res *wire.
 	defer cancel()
 	res, err = cn.rpc.CallTool(ctx, req)
 	if err == nil {
+		res.RawStructuredContent = st.structured
 		return res, false, nil
 	}
 	e := classify(ctx, st, err, cn)

@@ -57,7 +57,7 @@ var errClosed = errors.New("the client is closed")
 // Dial connects to the server of src and shakes hands. A server that is down
 // is ErrUnavailable.
 func Dial(ctx context.Context, src Source, opt Options) (*Client, error) {
-	opt = opt.withDefaults()
+	opt = opt.withDefaults(src)
 	c := &Client{
 		src: src, opt: opt, log: opt.Log.With(slog.String("skill_server", src.Endpoint())),
 		dialing: make(chan struct{}, 1), open: map[*conn]bool{},

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -17,12 +18,14 @@ import (
 // state is what the transport saw of one request, for [classify]; it travels
 // in the context because the protocol library passes on neither.
 type state struct {
+	most        int64        // bytes of the response; 0: as the client's options say
 	status      atomic.Int64 // last HTTP status
 	limit       atomic.Int64
 	tooLarge    atomic.Bool
 	undelivered atomic.Bool // no connection could be made
 	rpc         atomic.Pointer[wire.JSONRPCErrorDetails]
 	result      atomic.Pointer[[]byte] // result of the last response, as received
+	structured  json.RawMessage        // structured content, taken out of the result
 }
 
 type stateKey struct{}
@@ -40,13 +43,19 @@ func stateOf(ctx context.Context) *state {
 }
 
 // see records a response for the caller.
-func (st *state) see(r *transport.JSONRPCResponse) {
+func (st *state) see(method string, r *transport.JSONRPCResponse) error {
 	if r == nil {
-		return
+		return nil
 	}
 	st.rpc.Store(r.Error)
+	if method == string(wire.MethodToolsCall) {
+		if err := st.takeStructured(r); err != nil {
+			return err
+		}
+	}
 	b := []byte(r.Result)
 	st.result.Store(&b)
+	return nil
 }
 
 // tappedHTTP is the streamable HTTP transport, which also shows responses as
@@ -55,7 +64,9 @@ type tappedHTTP struct{ *transport.StreamableHTTP }
 
 func (t tappedHTTP) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
 	r, err := t.StreamableHTTP.SendRequest(ctx, req)
-	stateOf(ctx).see(r)
+	if err == nil {
+		err = stateOf(ctx).see(req.Method, r)
+	}
 	return r, err
 }
 
@@ -107,10 +118,17 @@ func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	st.undelivered.Store(false)
 	st.status.Store(int64(resp.StatusCode))
-	st.limit.Store(b.limit)
-	resp.Body = &boundedBody{resp.Body, b.limit, st}
+	limit := b.limit
+	if st.most > 0 {
+		limit = min(limit, st.most+responseFrame)
+	}
+	st.limit.Store(limit)
+	resp.Body = &boundedBody{resp.Body, limit, st}
 	return resp, nil
 }
+
+// responseFrame is what may stand around a result, in bytes.
+const responseFrame = 64 << 10
 
 var errBody = errors.New("response too large")
 

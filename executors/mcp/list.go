@@ -5,14 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
-// Bounds of what one server may declare.
+// Bounds of what one server may declare, all pages together. Each is far above
+// what a model could choose from.
 const (
-	maxPages = 100
-	maxTools = 1000
+	maxPages   = 100
+	maxTools   = 1000
+	maxListing = 8 << 20          // bytes, as JSON
+	listTime   = 30 * time.Second // for all pages
 )
 
 // Manifests asks the server for all its tools, every page, in its order. A
@@ -73,18 +77,22 @@ func (c *Client) listOnce(ctx context.Context) ([]*tool, *Error) {
 }
 
 func (c *Client) pages(ctx context.Context, cn *conn) ([]*tool, *Error) {
+	ctx, cancel := context.WithTimeout(ctx, listTime)
+	defer cancel()
 	var list []*tool
 	var cursor wire.Cursor
+	left := int64(maxListing)
 	for range maxPages {
-		page, failed := c.page(ctx, cn, cursor)
+		page, failed := c.page(ctx, cn, cursor, left)
 		if failed != nil {
 			return nil, failed
 		}
+		left -= page.size
+		if left < 0 || len(list)+len(page.Tools) > maxTools { // before any is compiled
+			return nil, &Error{Kind: ErrTooLarge, Reason: fmt.Sprintf("the server declares more than %d tools or %d bytes of them", maxTools, maxListing)}
+		}
 		for _, raw := range page.Tools {
 			list = append(list, parseTool(raw, c.src))
-		}
-		if len(list) > maxTools {
-			return nil, &Error{Kind: ErrTooLarge, Reason: fmt.Sprintf("the server declares more than %d tools", maxTools)}
 		}
 		if page.Next == "" {
 			return list, nil
@@ -100,12 +108,15 @@ func (c *Client) pages(ctx context.Context, cn *conn) ([]*tool, *Error) {
 type toolPage struct {
 	Tools []json.RawMessage `json:"tools"`
 	Next  wire.Cursor       `json:"nextCursor"`
+	size  int64
 }
 
 // page reads the result as received: the library's own type would lose parts
-// of the schemas, and one malformed tool would hide all others.
-func (c *Client) page(ctx context.Context, cn *conn, cursor wire.Cursor) (toolPage, *Error) {
+// of the schemas, and one malformed tool would hide all others. It may have most
+// bytes.
+func (c *Client) page(ctx context.Context, cn *conn, cursor wire.Cursor, most int64) (toolPage, *Error) {
 	ctx, st := withState(ctx)
+	st.most = most
 	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
 	defer cancel()
 	req := wire.ListToolsRequest{}
@@ -119,7 +130,10 @@ func (c *Client) page(ctx context.Context, cn *conn, cursor wire.Cursor) (toolPa
 		}
 		return toolPage{}, e
 	}
-	var page toolPage
+	page := toolPage{size: int64(len(*raw))}
+	if page.size > most {
+		return page, nil // the caller refuses it
+	}
 	if err := json.Unmarshal(*raw, &page); err != nil {
 		return toolPage{}, &Error{Kind: ErrSchema, Reason: "the list of tools is malformed", Err: err}
 	}

@@ -220,3 +220,25 @@ func FuzzManifest(f *testing.F) {
 		}
 	})
 }
+
+// TestListingIsBounded: all pages together have a bound, and what is above it is
+// never compiled.
+func TestListingIsBounded(t *testing.T) {
+	var pages atomic.Int64
+	long := strings.Repeat("x", 1<<20)
+	src := serve(t, rpcServer(func(string) string {
+		n := pages.Add(1)
+		return fmt.Sprintf(`{"nextCursor":"p%d","tools":[{"name":"t%d","description":%q,"inputSchema":{"type":"object"}}]}`, n, n, long)
+	}))
+	c := dial(t, src, quick())
+	_, err := c.Manifests(t.Context())
+	wantKind(t, err, ErrTooLarge)
+	if n := pages.Load(); n > maxListing>>20 {
+		t.Errorf("%d pages of a MiB were taken", n)
+	}
+	one := serve(t, rpcServer(func(string) string {
+		return `{"tools":[{"name":"t","description":"` + strings.Repeat(long, 12) + `","inputSchema":{"type":"object"}}]}`
+	}))
+	_, err = dial(t, one, quick()).Manifests(t.Context())
+	wantKind(t, err, ErrTooLarge)
+}

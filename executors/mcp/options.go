@@ -11,9 +11,10 @@ import (
 
 // Defaults of [Options].
 const (
-	DefaultMaxBytes     = 64 << 20         // a response above that is ErrTooLarge
+	DefaultMaxBytes     = 32 << 20         // a response above that is ErrTooLarge
 	DefaultTimeout      = 30 * time.Second // one call, once
-	DefaultStartTimeout = time.Minute      // npx may have to download the server first
+	DefaultStartTimeout = time.Minute      // of a process: npx may have to download it first
+	DefaultDialTimeout  = 10 * time.Second // of a server that is there already
 	DefaultBackoff      = 200 * time.Millisecond
 )
 
@@ -37,7 +38,8 @@ type Options struct {
 	MaxBytes int64
 	// Timeout bounds one attempt of a call; the caller's context bounds all.
 	Timeout time.Duration
-	// StartTimeout bounds connecting: start of the child and handshake.
+	// StartTimeout bounds connecting: start of the process and handshake. Zero:
+	// DefaultStartTimeout of a process, DefaultDialTimeout of a URL.
 	StartTimeout time.Duration
 	// Backoff is the wait before the second attempt; four times that before
 	// the third. Negative: none.
@@ -61,15 +63,17 @@ type Options struct {
 	Log *slog.Logger
 }
 
-func (o Options) withDefaults() Options {
+func (o Options) withDefaults(src Source) Options {
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = DefaultMaxBytes
 	}
 	if o.Timeout <= 0 {
 		o.Timeout = DefaultTimeout
 	}
-	if o.StartTimeout <= 0 {
+	if o.StartTimeout <= 0 && src.URL == "" {
 		o.StartTimeout = DefaultStartTimeout
+	} else if o.StartTimeout <= 0 {
+		o.StartTimeout = DefaultDialTimeout
 	}
 	if o.Backoff == 0 {
 		o.Backoff = DefaultBackoff

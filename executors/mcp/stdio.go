@@ -25,7 +25,9 @@ type tappedStdio struct {
 func (t tappedStdio) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
 	st := stateOf(ctx)
 	r, err := t.Stdio.SendRequest(ctx, req)
-	st.see(r)
+	if err == nil {
+		err = st.see(req.Method, r)
+	}
 	if err != nil && t.out.tooLong.Load() {
 		st.limit.Store(t.out.limit)
 		st.tooLarge.Store(true)

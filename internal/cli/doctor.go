@@ -16,7 +16,7 @@ func doctorCommand(std IO) *cobra.Command {
 	var load func(func(string) string) (config.Config, error)
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Find what would keep writ up from running, and prove that it refuses", Args: cobra.NoArgs,
-		Long: "Examine configuration, data directory, keys, clock, sandbox and policy, and prove\n" +
+		Long: "Examine configuration, data directory, keys, clock, sandbox, skill servers and policy, and prove\n" +
 			"that a forbidden order is refused. Takes the flags of writ up. Exits 1 if\n" +
 			"something is wrong.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -55,7 +55,7 @@ func examined(std IO, c config.Config, err error) (node.Config, error) {
 	}
 	m, err := newModel(c)
 	return node.Config{
-		Dir: c.Data, Blobs: at, Catalog: c.Catalog, Policy: feed.Main, PolicyExtensions: feed.Extensions,
+		Dir: c.Data, Blobs: at, Catalog: c.Catalog, Skills: c.Skills, Secrets: c.Secrets(), Policy: feed.Main, PolicyExtensions: feed.Extensions,
 		Driver: c.Sandbox, Limits: limits(c), Model: m, Now: time.Now, Log: logger(std, c.LogLevel),
 	}, err
 }

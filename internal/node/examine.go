@@ -21,7 +21,7 @@ import (
 
 // Finding answers one question about a machine and a configuration.
 type Finding struct {
-	Check string `json:"check"` // data, blobs, keys, clock, running, sandbox, driver:<name>, policy, proof
+	Check string `json:"check"` // data, blobs, keys, clock, running, sandbox, driver:<name>, skills:<server>, policy, proof
 	OK    bool   `json:"ok"`    // nothing keeps writ from running
 	Found string `json:"found"`
 	Do    string `json:"do,omitempty"` // what would help
@@ -35,6 +35,7 @@ func Examine(ctx context.Context, cfg Config) []Finding {
 	list := []Finding{examineData(cfg), examineBlobs(ctx, cfg), examineKeys(cfg), examineClock(cfg)}
 	list = append(list, examineRunning(cfg)...)
 	list = append(list, examineSandbox(ctx, cfg)...)
+	list = append(list, examineSkills(ctx, cfg)...)
 	return append(list, examinePolicy(ctx, cfg)...)
 }
 

@@ -92,6 +92,7 @@ type Node struct {
 	registry  *skills.Registry
 	skills    *skillKeeper
 	servers   *sandbox.Servers
+	homes     string // directory of theirs
 	feed      *policies.Feed
 	policy    *policies.Live
 	directory *router.Directory

@@ -23,7 +23,7 @@ func (n *Node) launcher(source mcp.Source) func(context.Context, mcp.Source) (*m
 		return nil
 	}
 	return func(ctx context.Context, source mcp.Source) (*mcp.Process, error) {
-		p, err := n.servers.Start(isolated(n.cfg.Dir, n.cfg.Secrets, source))
+		p, err := n.servers.Start(n.isolated(source))
 		if err != nil {
 			return nil, fmt.Errorf("%w; in front of the command, isolation=none -- runs it with all that writ itself may see and do", err)
 		}
@@ -37,11 +37,11 @@ func (n *Node) launcher(source mcp.Source) func(context.Context, mcp.Source) (*m
 
 // isolated is the server of a source: it sees its own home in the data directory
 // and nothing else of that.
-func isolated(data string, secrets []string, source mcp.Source) sandbox.Server {
+func (n *Node) isolated(source mcp.Source) sandbox.Server {
 	sum := sha256.Sum256([]byte(source.Server()))
 	s := sandbox.Server{
-		Command: source.Command, Env: source.Env, Hidden: append([]string{data}, secrets...), Offline: source.NoNetwork,
-		Dir: filepath.Join(serversDir(data), hex.EncodeToString(sum[:8])),
+		Command: source.Command, Env: source.Env, Hidden: append([]string{n.cfg.Dir}, n.cfg.Secrets...), Offline: source.NoNetwork,
+		Dir: filepath.Join(n.homes, hex.EncodeToString(sum[:8])),
 	}
 	for _, f := range source.Files {
 		s.Files = append(s.Files, sandbox.ServerFile{Path: f.Path, Write: f.Write})

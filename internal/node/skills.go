@@ -15,7 +15,7 @@ import (
 // cannot be read of the configuration is refused; what does not answer is not.
 func (n *Node) openSkills(ctx context.Context) error {
 	n.registry = skills.NewRegistry(ctx, n.cfg.Now)
-	n.skills, n.servers = newSkillKeeper(n), sandbox.NewServers()
+	n.skills, n.servers, n.homes = newSkillKeeper(n), sandbox.NewServers(), serversDir(n.cfg.Dir)
 	for _, name := range slices.Sorted(maps.Keys(n.cfg.Builtin)) {
 		if err := n.addSkills("builtin:"+name, mcp.Builtin(name, n.cfg.Builtin[name])); err != nil {
 			return err

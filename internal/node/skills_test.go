@@ -2,6 +2,8 @@ package node
 
 import (
 	"errors"
+	"fmt"
+	"net"
 	"runtime"
 	"slices"
 	"strings"
@@ -220,5 +222,40 @@ func TestUnboundApproval(t *testing.T) {
 	}
 	if x, _, err := n.registry.Find(t.Context(), "feed", unbound); err != nil || x.Digest() == unbound {
 		t.Errorf("found %+v, error %v", x, err)
+	}
+}
+
+// TestSkillServerHangs: one that takes the connection and answers nothing holds up
+// the start for a moment, and the skills of others not at all.
+func TestSkillServerHangs(t *testing.T) {
+	hung, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hung.Close()
+	s := newSkillServer(t, tool{Name: "feed", ReadOnly: true})
+	cfg, log := withSkills(t.TempDir(), s)
+	cfg.Skills = append(cfg.Skills, "http://"+hung.Addr().String()+"/mcp")
+	n := open(t, cfg)
+	run(t, n)
+	if _, ok := pins(n)["feed"]; !ok || log.count(saysDown) != 1 {
+		t.Errorf("approved %v, told %d times", pins(n), log.count(saysDown))
+	}
+}
+
+// TestSkillServerTooMuch: one that declares more than can be taken is left out, and
+// said, and nothing else.
+func TestSkillServerTooMuch(t *testing.T) {
+	var many []tool
+	for i := range 5000 {
+		many = append(many, tool{Name: fmt.Sprintf("t%d", i), ReadOnly: true})
+	}
+	s, big := newSkillServer(t, tool{Name: "feed", ReadOnly: true}), newSkillServer(t, many...)
+	cfg, log := withSkills(t.TempDir(), s)
+	cfg.Skills = append(cfg.Skills, big.url())
+	n := open(t, cfg)
+	run(t, n)
+	if len(pins(n)) != 1 || log.count(saysDown) != 1 {
+		t.Errorf("approved %d, told %d times", len(pins(n)), log.count(saysDown))
 	}
 }
