@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 func TestParseSource(t *testing.T) {
@@ -24,7 +25,7 @@ func TestParseSource(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", tt.in, err)
 		}
-		if d := cmp.Diff(tt.want, got); d != "" {
+		if d := cmp.Diff(tt.want, got, cmpopts.IgnoreUnexported(Source{})); d != "" {
 			t.Error(d)
 		}
 		if got.Endpoint() != tt.endpoint {
@@ -78,7 +79,7 @@ func TestParseSettings(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", tt.in, err)
 		}
-		if d := cmp.Diff(tt.want, got); d != "" {
+		if d := cmp.Diff(tt.want, got, cmpopts.IgnoreUnexported(Source{})); d != "" {
 			t.Error(d)
 		}
 	}
