@@ -42,7 +42,7 @@ func canonicalize(raw []byte) (canonical, error) {
 			return canonical{out, s.sigStart, s.sigEnd}, nil
 		}
 	}
-	if nesting(raw) > MaxDepth {
+	if Nesting(raw) > MaxDepth {
 		return canonical{}, Refuse(PayloadTooLarge, "", "nested deeper than 32")
 	}
 	out, err := jcs.Transform(raw)
@@ -276,8 +276,8 @@ func printNumber(literal string) (string, bool) {
 	return printed, err == nil
 }
 
-// nesting is how deep the brackets of a text go, strings left out.
-func nesting(raw []byte) int {
+// Nesting is how deep the brackets of a text go, strings left out.
+func Nesting(raw []byte) int {
 	depth, deepest := 0, 0
 	skipStrings(raw, func(i int) int {
 		switch raw[i] {

@@ -18,7 +18,7 @@ const MaxAnswerDepth = 100
 // number. The error is a *Refusal that quotes no value of the text.
 func Unambiguous(raw []byte) error {
 	switch {
-	case nesting(raw) > MaxAnswerDepth:
+	case Nesting(raw) > MaxAnswerDepth:
 		return Refuse(PayloadTooLarge, "", "nested deeper than "+strconv.Itoa(MaxAnswerDepth))
 	case !utf8.Valid(raw):
 		return Refuse(SchemaInvalid, "", "not UTF-8")

@@ -43,17 +43,43 @@ func chooseBase(dir string) (string, error) {
 	return "", fmt.Errorf("none of %s can be entered by other users, as which scripts run: set TMPDIR to a directory that they can enter", strings.Join(shared, ", "))
 }
 
-// ownBelow is this user's directory for runtimes below one that is shared.
+// ownBelow is this user's directory for runtimes below one that is shared. Its name
+// cannot be foretold, or somebody else could make it first and so keep this program
+// from its start; one that is there from an earlier start is taken again.
 func ownBelow(tmp string) (string, error) {
-	dir := filepath.Join(tmp, "writ-sandbox-"+strconv.Itoa(os.Geteuid()))
-	if err := os.Mkdir(dir, 0o755); err != nil && !os.IsExist(err) { //nolint:gosec // G301: boxes of another user pass
+	if err := keepsNames(tmp); err != nil {
 		return "", err
 	}
-	// Somebody else may have made it first, in a directory all may write to.
-	if err := checkOwned(dir); err != nil {
+	prefix := "writ-sandbox-" + strconv.Itoa(os.Geteuid()) + "-"
+	known, err := filepath.Glob(filepath.Join(tmp, prefix+"*"))
+	if err != nil {
 		return "", err
 	}
-	return dir, os.Chmod(dir, 0o755) //nolint:gosec // G302: boxes of another user pass
+	for _, dir := range known {
+		if checkOwned(dir) == nil && ownedByUs(dir) {
+			return dir, nil
+		}
+	}
+	dir, err := os.MkdirTemp(tmp, prefix)
+	if err != nil {
+		return "", err
+	}
+	return dir, os.Chmod(dir, 0o711) //nolint:gosec // G302: boxes of another user pass
+}
+
+// keepsNames refuses a directory in which others may rename what is ours.
+func keepsNames(dir string) error {
+	info, err := os.Stat(dir)
+	if err == nil && info.Mode().Perm()&0o022 != 0 && info.Mode()&fs.ModeSticky == 0 {
+		err = fmt.Errorf("%s: others may rename what is in it (chmod +t, or set TMPDIR to another directory)", dir)
+	}
+	return err
+}
+
+// ownedByUs: what root made is as good as ours elsewhere, but not ours to write to.
+func ownedByUs(dir string) bool {
+	var st unix.Stat_t
+	return unix.Lstat(dir, &st) == nil && st.Uid == uint32(os.Geteuid()) //nolint:gosec // G115: within range
 }
 
 // traversable reports whether every directory down to path lets others pass.

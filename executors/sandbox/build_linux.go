@@ -97,6 +97,9 @@ func buildRuntime(ctx context.Context, dir string, p python) error {
 			}
 			add(libraries, files)
 		}
+		if strings.HasPrefix(filepath.Base(rel), buildVariables) {
+			return writeBuildVariables(filepath.Join(dir, stdlib, rel))
+		}
 		if err := copyFile(src, filepath.Join(dir, stdlib, rel), 0o444); err != nil {
 			return err
 		}
@@ -119,6 +122,18 @@ func buildRuntime(ctx context.Context, dir string, p python) error {
 		}
 	}
 	return finishRuntime(dir, m)
+}
+
+// buildVariables begins the name of the module of the library that tells how and
+// where it was built: paths of the host, and nothing that a script needs.
+const buildVariables = "_sysconfigdata"
+
+// writeBuildVariables puts a module of no variables in its place.
+func writeBuildVariables(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // G301: boxes of another user pass
+		return err
+	}
+	return os.WriteFile(path, []byte("build_time_vars = {}\n"), 0o444) //nolint:gosec // G306: boxes of another user read it
 }
 
 func add(set map[string]bool, files []string) {
@@ -186,14 +201,7 @@ func finishRuntime(dir string, m image) error {
 	if err := os.Mkdir(filepath.Join(dir, taskDir), 0o711); err != nil { //nolint:gosec // G301: boxes of another user pass
 		return err
 	}
-	raw, err := json.Marshal(m)
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(dir, imageFile), raw, 0o444); err != nil { //nolint:gosec // G306: boxes of another user read it
-		return err
-	}
-	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -209,7 +217,27 @@ func finishRuntime(dir string, m image) error {
 	if err != nil {
 		return err
 	}
+	if err := writeImage(dir, m); err != nil {
+		return err
+	}
 	return syncTree(dir)
+}
+
+// writeImage writes what a start reads first, when all else is there.
+func writeImage(dir string, m image) error {
+	var err error
+	if m.Files, err = inventory(dir); err != nil {
+		return err
+	}
+	raw, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir, imageFile)
+	if err := os.WriteFile(path, raw, 0o444); err != nil { //nolint:gosec // G306: boxes of another user read it
+		return err
+	}
+	return os.Chmod(path, 0o444) //nolint:gosec // G302: whatever umask made of it
 }
 
 // addRead makes a file readable for all, whatever umask made of it.

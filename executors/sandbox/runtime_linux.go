@@ -34,7 +34,7 @@ const (
 
 // recipe changes whenever the code below would build something else from the
 // same interpreter, so that an old runtime is not taken for a new one.
-const recipe = "writ sandbox runtime 2"
+const recipe = "writ sandbox runtime 3"
 
 // staleAge is after when an unfinished build or a canary's secret belongs to
 // nobody.
@@ -59,6 +59,7 @@ type image struct {
 	Program string
 	Library string // directory of shared libraries
 	Urandom bool   // it reads /dev/urandom
+	Files   string // digest of the names and sizes of all other files
 }
 
 // entry is the file that execve is given.
@@ -104,7 +105,7 @@ func prepareRuntime(ctx context.Context, base string, p python) (runtimeDir, err
 		return runtimeDir{}, fmt.Errorf("hash python: %w", err)
 	}
 	final := filepath.Join(base, readyPrefix+p.Version+"-"+key)
-	if rt, err := openRuntime(final); !errors.Is(err, fs.ErrNotExist) {
+	if rt, err := readyRuntime(final); !errors.Is(err, fs.ErrNotExist) {
 		return rt, err
 	}
 	return makeRuntime(ctx, base, final, p)
@@ -126,8 +127,25 @@ func makeRuntime(ctx context.Context, base, final string, p python) (runtimeDir,
 	return openRuntime(final)
 }
 
+// errIncomplete: files of a runtime are missing or cut short, as where something
+// removes what is old from a temporary directory.
+var errIncomplete = errors.New("files are missing or changed")
+
+// readyRuntime is the runtime at path; fs.ErrNotExist: there is none, or there was
+// one that is not whole and that nobody uses, and it is gone now.
+func readyRuntime(path string) (runtimeDir, error) {
+	rt, err := openRuntime(path)
+	if !errors.Is(err, errIncomplete) {
+		return rt, err
+	}
+	if !retire(path) {
+		return runtimeDir{}, fmt.Errorf("%s: %w, and another process uses it: end that process and start again", path, err)
+	}
+	return runtimeDir{}, fs.ErrNotExist
+}
+
 // openRuntime accepts a runtime only if nobody but this user or root could
-// have written it.
+// have written it, and if all of it is there.
 func openRuntime(path string) (runtimeDir, error) {
 	if err := checkOwned(path); err != nil {
 		return runtimeDir{}, err
@@ -140,7 +158,43 @@ func openRuntime(path string) (runtimeDir, error) {
 	if err := json.Unmarshal(raw, &rt.image); err != nil {
 		return runtimeDir{}, fmt.Errorf("%s: %w", imageFile, err)
 	}
+	files, err := inventory(path)
+	if err != nil {
+		return runtimeDir{}, err
+	}
+	if files != rt.image.Files {
+		return runtimeDir{}, errIncomplete
+	}
 	return rt, nil
+}
+
+// inventory is a digest of the names, kinds and sizes of what is in a runtime but
+// its image file and what is below its tasks.
+func inventory(dir string) (string, error) {
+	h := sha256.New()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(dir, path)
+		if err != nil || rel == imageFile || rel == "." {
+			return err
+		}
+		size := int64(0)
+		if d.Type().IsRegular() {
+			info, err := d.Info()
+			if err != nil {
+				return err
+			}
+			size = info.Size()
+		}
+		fmt.Fprintf(h, "%q %s %d\n", rel, d.Type(), size)
+		if rel == taskDir {
+			return fs.SkipDir
+		}
+		return nil
+	})
+	return hex.EncodeToString(h.Sum(nil)), err
 }
 
 // runtimeKey identifies what a build would copy: the recipe, boot.py, the
@@ -185,23 +239,30 @@ func sweepBase(base string, now time.Time) {
 // sweepRuntime removes a runtime in whose tasks nothing began or ended for
 // idleAge, and which holds no session of a living process.
 func sweepRuntime(path string, now time.Time) {
+	info, err := os.Stat(filepath.Join(path, taskDir))
+	if err == nil && now.Sub(info.ModTime()) > idleAge {
+		retire(path)
+	}
+}
+
+// retire removes a runtime; false: it holds a session of a living process, or
+// could not be moved.
+func retire(path string) bool {
 	tasks := filepath.Join(path, taskDir)
-	info, err := os.Stat(tasks)
-	if err != nil || now.Sub(info.ModTime()) <= idleAge {
-		return
-	}
-	lock, err := lockDir(tasks, unix.LOCK_EX|unix.LOCK_NB)
-	if err != nil {
-		return
-	}
-	defer lock.Close()
-	sweepSessions(tasks)
-	if left, err := os.ReadDir(tasks); err != nil || len(left) > 0 {
-		return
+	if lock, err := lockDir(tasks, unix.LOCK_EX|unix.LOCK_NB); err == nil {
+		defer lock.Close()
+		sweepSessions(tasks)
+		if left, err := os.ReadDir(tasks); err != nil || len(left) > 0 {
+			return false
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) { // without tasks nobody works there
+		return false
 	}
 	// Out of reach in one step: half a runtime must not be found under its name.
 	gone := filepath.Join(filepath.Dir(path), buildPrefix+filepath.Base(path))
-	if os.Rename(path, gone) == nil {
-		_ = os.RemoveAll(gone) // what is left is swept as a build
+	if os.Rename(path, gone) != nil {
+		return false
 	}
+	_ = os.RemoveAll(gone) // what is left is swept as a build
+	return true
 }

@@ -4,7 +4,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -82,9 +81,9 @@ func Main(ctx context.Context, args []string, std IO) int {
 		}
 	}
 	if !exit.silent {
-		fmt.Fprintln(std.Err, "writ:", exit.err)
+		fmt.Fprintln(std.Err, "writ:", printable(exit.err.Error()))
 		if more := denied(exit.err); more != "" {
-			fmt.Fprintln(std.Err, more)
+			fmt.Fprintln(std.Err, printable(more))
 		}
 		if hint := at.unanswered(); hint != "" && errors.Is(exit.err, client.ErrNoAnswer) {
 			fmt.Fprintln(std.Err, hint)
@@ -133,14 +132,6 @@ func isUsage(err error) bool {
 func startsWith(err error, prefix string) bool {
 	s := err.Error()
 	return len(s) >= len(prefix) && s[:len(prefix)] == prefix
-}
-
-// printJSON writes data as one indented document.
-func printJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
 }
 
 // logger writes messages to standard error: text for people, JSON elsewhere.

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"strings"
 	"testing"
@@ -84,5 +85,24 @@ func TestShort(t *testing.T) {
 	}
 	if got := short("sha256:01"); got != "sha256:01" {
 		t.Errorf("%s", got)
+	}
+}
+
+// TestPrintJSON: what a script or a server said cannot steer the terminal, and
+// its brackets grow no more than a line each.
+func TestPrintJSON(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"a":[1,"<b>"]}`:             "{\n  \"a\": [\n    1,\n    \"<b>\"\n  ]\n}\n",
+		"[\"\u009b2J\u007f\u202eé\"]": "[\n  \"\\u009b2J\\u007f\\u202eé\"\n]\n",
+	} {
+		var out bytes.Buffer
+		if err := printJSON(&out, json.RawMessage(in)); err != nil || out.String() != want {
+			t.Errorf("%q: %q, %v; want %q", in, out.String(), err, want)
+		}
+	}
+	deep := strings.Repeat("[", 9000) + strings.Repeat("]", 9000)
+	var out bytes.Buffer
+	if err := printJSON(&out, json.RawMessage(deep)); err != nil || out.Len() != len(deep)+1 {
+		t.Errorf("%d bytes of %d, %v", out.Len(), len(deep), err)
 	}
 }

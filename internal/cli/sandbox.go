@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -76,7 +77,7 @@ func sandboxRun(ctx context.Context, std IO, cfg sandbox.Config, script, in stri
 			DurationMS int64           `json:"duration_ms"`
 		}{string(res.Outcome), outputJSON(res.Output), res.Error, res.Driver, res.Duration.Milliseconds()})
 	} else {
-		_, err = std.Out.Write(res.Output)
+		_, err = io.WriteString(std.Out, printable(string(res.Output)))
 	}
 	if err == nil && res.Outcome != sandbox.OK {
 		return no(fmt.Errorf("%s: %s", res.Outcome, res.Error))

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -133,15 +132,4 @@ func progress(state, message string, step int) string {
 		line += ": " + message
 	}
 	return printable(strings.ReplaceAll(line, "\n", " "))
-}
-
-// printable leaves out what would steer a terminal: texts of models and servers
-// are shown, and no more than that.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' && r != '\t' {
-			return -1
-		}
-		return r
-	}, s)
 }
