@@ -78,7 +78,7 @@ func (w *worker) python(ctx context.Context, script string, m *material) (id, wr
 	if got.Reference != nil {
 		return a.IntentID, "", nil // too large to check here; write_memory does
 	}
-	if v := w.check.ValidateBytes(got.Output); len(v) > 0 {
+	if v := w.check.ValidateWithin(ctx, got.Output); len(v) > 0 {
 		return "", fmt.Sprintf("the output does not match return_spec: at %q %s", v[0].Pointer, v[0].Reason), nil
 	}
 	return a.IntentID, "", nil

@@ -231,7 +231,7 @@ func (w *worker) attempt(ctx context.Context) (string, error) {
 				violations = []string{"there is no data yet: call a skill first"}
 				continue
 			}
-			if act.Action == model.ActFinish && m.ref == nil && len(w.check.ValidateBytes(m.inline)) == 0 {
+			if act.Action == model.ActFinish && m.ref == nil && len(w.check.ValidateWithin(ctx, m.inline)) == 0 {
 				return w.remember(ctx, m.intentID)
 			}
 			return w.extract(ctx, m)
