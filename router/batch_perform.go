@@ -38,7 +38,7 @@ func (r *Router) writeBatch(ctx context.Context, orders []*order) error {
 	c := storage.Commit{ID: newCommitID()}
 	relied := map[storage.Subject]int64{}
 	first := make([]int, len(orders)) // where each order's record stands in the commit
-	fresh := 0
+	fresh, opened := 0, 0
 	for _, o := range orders {
 		if o.duplicate == nil {
 			fresh++
@@ -50,6 +50,12 @@ func (r *Router) writeBatch(ctx context.Context, orders []*order) error {
 		}
 		first[i] = len(c.Entries)
 		o.decision.Batch = &intents.BatchRef{Index: i, Offset: int64(len(c.Entries)), Of: fresh}
+		if o.env.Type() == typePlanOpen {
+			if err := r.mayOpen(o, opened); err != nil {
+				return &batchError{index: i, err: err}
+			}
+			opened++
+		}
 		one, err := r.entries(o)
 		if err != nil {
 			return err

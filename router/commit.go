@@ -99,7 +99,7 @@ func (r *Router) prepare(ctx context.Context, o *order) error {
 	case o.decision.Verdict == intents.Allow && o.env.Type() == typeApprove:
 		return r.settle(ctx, o)
 	default:
-		return nil
+		return r.mayOpen(o, 0)
 	}
 }
 

@@ -71,15 +71,19 @@ type Directory struct {
 	apiKeys  map[string]apiKeyRow // by hash; those that are not revoked are also in their tenant, by id
 	revoked  map[string]time.Time // "tenant/sub": grants minted before are dead
 	plans    map[string]*plan     // "tenant/plan_id"
-	tasks    map[string]*task     // "tenant/task_id"
-	taskKID  map[string]string    // kid to "tenant/task_id"
-	orders   map[int64]*openOrder // open orders of plans, by position
-	unknown  map[string]unknown   // indeterminate orders by intent_id, until order.resolve
-	holds    holds
-	settled  map[int64]string // resolved orders by position: done, failed
-	erasures erasures
-	outcome  func(of int64) // told of every outcome, after the fold
-	faults   []error        // records that could not be folded; not ready while there are any
+	open     map[string]int       // open plans by tenant
+	openAll  int
+	// forgetful: the words of closed plans are dropped (ForgetWords).
+	forgetful bool
+	tasks     map[string]*task     // "tenant/task_id"
+	taskKID   map[string]string    // kid to "tenant/task_id"
+	orders    map[int64]*openOrder // open orders of plans, by position
+	unknown   map[string]unknown   // indeterminate orders by intent_id, until order.resolve
+	holds     holds
+	settled   map[int64]string // resolved orders by position: done, failed
+	erasures  erasures
+	outcome   func(of int64) // told of every outcome, after the fold
+	faults    []error        // records that could not be folded; not ready while there are any
 }
 
 // tenant is the directory data of one tenant.
@@ -122,7 +126,7 @@ func NewDirectory() *Directory {
 	return &Directory{
 		touched: make(map[storage.Subject]int64), keys: make(map[string]intents.Key),
 		tenants: make(map[string]*tenant), retained: make(map[string][]retention), apiKeys: make(map[string]apiKeyRow),
-		revoked: make(map[string]time.Time), plans: make(map[string]*plan), tasks: make(map[string]*task),
+		revoked: make(map[string]time.Time), plans: make(map[string]*plan), open: make(map[string]int), tasks: make(map[string]*task),
 		taskKID: make(map[string]string), orders: make(map[int64]*openOrder), unknown: make(map[string]unknown), settled: make(map[int64]string), holds: newHolds(),
 		erasures: erasures{blobs: make(map[int64]bool)},
 	}

@@ -110,14 +110,16 @@ type Counts struct {
 	Accepted int64                  `json:"accepted"`
 	Refused  map[intents.Code]int64 `json:"refused"`
 	Outcomes map[intents.Code]int64 `json:"outcomes"`
+	Held     Held                   `json:"held"` // a gauge
 }
 
 // Counts copies the metrics.
 func (r *Router) Counts() Counts {
+	held := r.dir.Held()
 	m := &r.metrics
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	c := Counts{Accepted: m.accept, Refused: make(map[intents.Code]int64), Outcomes: make(map[intents.Code]int64)}
+	c := Counts{Held: held, Accepted: m.accept, Refused: make(map[intents.Code]int64), Outcomes: make(map[intents.Code]int64)}
 	maps.Copy(c.Refused, m.refusals)
 	maps.Copy(c.Outcomes, m.outcomes)
 	return c

@@ -100,6 +100,7 @@ func foldPlanOpen(d *Directory, o decided) error {
 	if err := json.Unmarshal(o.args, &a); err != nil {
 		return err
 	}
+	d.opens(o.tenant)
 	d.plans[o.tenant+"/"+a.PlanID] = &plan{
 		opened: o.position, claimed: storage.Nobody, unheld: o.decision.Verdict == intents.Hold, roles: o.roles, client: o.client, trace: o.trace, results: make(map[int][]string),
 		byIntent: make(map[string]orderRef), settled: make(map[string]bool),
@@ -345,7 +346,13 @@ func (d *Directory) endPlan(p *plan, status catalog.PlanStatus, at time.Time) {
 			s.Status = catalog.StepInterrupted
 		}
 	}
+	if !final(p.view.Status) {
+		d.closes(p.view.TenantID)
+	}
 	p.view.Status, p.view.CompletedAt = status, &at
+	if d.forgetful {
+		p.forget()
+	}
 	clear(p.byIntent) // nobody orders from a step of it any more
 }
 

@@ -38,7 +38,7 @@ const (
 const DefaultWaits = 512
 
 // Config of a router. Every member is required but Slots, ChildSlots, Waits, Rates,
-// UserHolds and TenantHolds.
+// UserHolds, TenantHolds, TenantPlans and Plans.
 type Config struct {
 	Journal   storage.Journal
 	Records   storage.Records
@@ -67,6 +67,7 @@ type Config struct {
 	Crashed bool
 
 	UserHolds, TenantHolds int // how many orders may wait for people; 0: the defaults; negative: no bound
+	TenantPlans, Plans     int // how many plans may be open, of a tenant and in all; 0: the defaults; negative: no bound
 }
 
 // Router decides and carries out orders. Safe for concurrent use.
@@ -109,6 +110,12 @@ func New(cfg Config) (*Router, error) {
 	}
 	if cfg.TenantHolds == 0 {
 		cfg.TenantHolds = DefaultTenantHolds
+	}
+	if cfg.TenantPlans == 0 {
+		cfg.TenantPlans = DefaultTenantPlans
+	}
+	if cfg.Plans == 0 {
+		cfg.Plans = DefaultPlans
 	}
 	r := &Router{
 		cfg: cfg, dir: cfg.Directory, meters: newMeters(cfg.Rates, cfg.Now),

@@ -190,7 +190,7 @@ func canListen(ctx context.Context, addr, flag string) error {
 
 func (n *Node) openStores(ctx context.Context) error {
 	var err error
-	n.directory = router.NewDirectory()
+	n.directory = router.NewDirectory().ForgetWords()
 	if err = n.openDocuments(ctx); err != nil {
 		return err
 	}

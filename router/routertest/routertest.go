@@ -62,6 +62,8 @@ type Options struct {
 	Rates router.Rates
 	// How many orders of a user may wait for people; 0: the default.
 	UserHolds int
+	// How many plans of a tenant may be open; 0: the default.
+	TenantPlans int
 }
 
 // World is one log with its keys and one router over it.
@@ -199,7 +201,7 @@ func (w *World) open(journal func(storage.Observer) Journal) {
 	config := router.Config{
 		Journal: wrapped, Records: w.Journal, Directory: dir, Blobs: blobs, Holdings: holdings, Remembered: w.options.Remembered, Bus: w.Bus, Key: w.Signer,
 		Policy: w.Policy, Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler), Slots: w.options.Slots, ChildSlots: w.options.ChildSlots,
-		Waits: w.options.Waits, Rates: w.rates(), UserHolds: w.options.UserHolds, Crashed: w.options.Crashed, Blocked: w.options.Blocked,
+		Waits: w.options.Waits, Rates: w.rates(), UserHolds: w.options.UserHolds, TenantPlans: w.options.TenantPlans, Crashed: w.options.Crashed, Blocked: w.options.Blocked,
 	}
 	var err error
 	w.Router, err = router.New(config)

@@ -1,0 +1,76 @@
+package router_test
+
+import (
+	"fmt"
+	"testing"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/router"
+	"aob.dev/writ/router/routertest"
+)
+
+// TestOpenPlansAreBounded: beyond the bound a plan is not opened, and nothing is
+// recorded; a plan that closes makes room, also after a restart.
+func TestOpenPlansAreBounded(t *testing.T) {
+	w := routertest.New(t, routertest.Options{TenantPlans: 2})
+	open := func(id string) *intents.Answer { return w.NewPlan(id).Open() }
+	w.Want(open("p1"), intents.OK)
+	w.Want(open("p2"), intents.OK)
+	before := len(w.Records())
+	if a := w.Want(open("p3"), intents.Overloaded); a.RetryAfter == 0 || a.Hint == "" {
+		t.Errorf("%+v", a)
+	}
+	if n := len(w.Records()); n != before {
+		t.Errorf("%d records for what was not taken", n-before)
+	}
+	w.Want(open("p1"), intents.OK) // a duplicate opens nothing
+	submitted(w, batchOf(w.Seal(w.NewPlan("p4").OpenOrder())), intents.Overloaded)
+	if got := w.Router.Counts().Held; got.Open != 2 || got.Closed != 0 || got.Words == 0 {
+		t.Errorf("%+v", got)
+	}
+	w = w.Restart()
+	w.Want(w.Do(w.NewPlan("p3").OpenOrder()), intents.Overloaded)
+	w.Want(w.NewPlan("p1").Cancel(w.Gateway), intents.OK)
+	submitted(w, batchOf(w.Seal(w.NewPlan("p3").OpenOrder()), w.Seal(w.NewPlan("p4").OpenOrder())), intents.Overloaded)
+	w.Want(w.Do(w.NewPlan("p3").OpenOrder()), intents.OK)
+	other := w.NewPlan("p5").OpenOrder()
+	w.Want(w.Admin("admin.put", catalog.AdminPut{New: &catalog.Tenant{ID: "acme"}}), intents.OK)
+	other.Tenant = "acme"
+	w.Want(w.Do(other), intents.OK)
+}
+
+// TestClosedPlansLeaveNoWords: a directory that decides keeps none of them, and
+// what it decides is the same.
+func TestClosedPlansLeaveNoWords(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	w.Pin("feed", catalog.Pure)
+	for i := range 5 {
+		p := w.Begun(fmt.Sprint("p", i), "feed")
+		p.Started(1)
+		if i > 0 {
+			w.Want(p.Cancel(w.Gateway), intents.OK)
+		}
+	}
+	d, all := router.NewDirectory().ForgetWords(), router.NewDirectory()
+	for _, r := range w.Records() {
+		d.Observe(router.EntryOf(r))
+		all.Observe(router.EntryOf(r))
+	}
+	w.Must(d.Err())
+	got, full := d.Held(), all.Held()
+	if got.Open != 1 || got.Closed != 4 || got.Tasks != 5 || got.Words == 0 || got.Words*5 != full.Words {
+		t.Errorf("%+v, of %+v", got, full)
+	}
+	for i := range 5 {
+		a, _ := d.View().Plan("default", fmt.Sprint("p", i))
+		b, _ := all.View().Plan("default", fmt.Sprint("p", i))
+		if a.Status != b.Status || len(a.Steps) != 1 || a.Steps[0].ReturnSpec != b.Steps[0].ReturnSpec || (a.Task == "") != (i > 0) {
+			t.Errorf("%+v\n%+v", a, b)
+		}
+		task, ok := d.View().Task(fmt.Sprintf("default/task_%d", i+1))
+		if !ok || len(task.Spec.Skills) != 1 || task.Spec.ReturnSpec.Shape == "" {
+			t.Errorf("%+v", task)
+		}
+	}
+}
