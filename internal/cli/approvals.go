@@ -38,7 +38,7 @@ func (f *personFlags) add(cmd *cobra.Command) {
 
 func (f *personFlags) client() (client.Client, error) {
 	if f.key == "" {
-		return client.Client{}, no(errors.New("no API key: set WRIT_API_KEY, give --key, or name the data directory of a local `writ up` with --data"))
+		return client.Client{}, no(errors.New("no API key: set WRIT_API_KEY, give --key, give the context one (writ context set NAME --key-file FILE), or name the data directory of a local `writ up` with --data"))
 	}
 	return client.Client{URL: f.url, Key: f.key}, nil
 }

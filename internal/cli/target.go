@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,22 +43,22 @@ func aim(cmd *cobra.Command, std IO) (target, error) {
 	if flags.Lookup("config") != nil {
 		return target{}, nil
 	}
-	url, data, key := flags.Lookup("url"), flags.Lookup("data"), flags.Lookup("key")
+	at, data, key := flags.Lookup("url"), flags.Lookup("data"), flags.Lookup("key")
 	if data != nil && data.DefValue != config.Default().Data { // it names a directory for something else
 		data = nil
 	}
 	if key != nil && key.Annotations[keyOfPerson] == nil {
 		key = nil
 	}
-	if url == nil && data == nil {
+	if at == nil && data == nil {
 		return target{}, nil
 	}
-	t, err := find(std, given(flags.Lookup("context")), given(url), given(data), given(key))
+	t, err := find(std, given(flags.Lookup("context")), given(at), given(data), given(key))
 	if err != nil {
 		return t, malformed(err)
 	}
 	cmd.SetContext(context.WithValue(cmd.Context(), targetKey{}, t))
-	for flag, s := range map[*pflag.Flag]setting{url: t.URL, data: t.Data, key: t.Key} {
+	for flag, s := range map[*pflag.Flag]setting{at: t.URL, data: t.Data, key: t.Key} {
 		if flag != nil && !flag.Changed {
 			if err := flag.Value.Set(s.Value); err != nil {
 				return t, malformed(err)
@@ -91,7 +92,7 @@ func given(f *pflag.Flag) string {
 }
 
 // find settles a target; empty: not given by a flag.
-func find(std IO, name, url, data, key string) (t target, err error) {
+func find(std IO, name, at, data, key string) (t target, err error) {
 	file, err := config.Load("", func(string) string { return "" })
 	if err != nil {
 		return t, err
@@ -108,7 +109,7 @@ func find(std IO, name, url, data, key string) (t target, err error) {
 	if t.Data.From == "writ.yaml" && file.Data == config.Default().Data {
 		t.Data.From = "default"
 	}
-	t.URL = first(setting{url, "--url"}, setting{env("WRIT_URL"), "WRIT_URL"})
+	t.URL = first(setting{at, "--url"}, setting{env("WRIT_URL"), "WRIT_URL"})
 	if t.URL.Value == "" && t.Data.From != "--data" && t.Data.From != "WRIT_DATA" {
 		t.URL = setting{x.URL, from}
 	}
@@ -179,7 +180,8 @@ func wouldListen(addr string, env func(string) string) setting {
 }
 
 // keyFor is the API key: the one given, the context's, or the data directory's
-// own, which goes to that directory's writ and to nothing that a context names.
+// own, which goes to that directory's writ: to nothing that a context names, and to
+// another machine only where the directory is named too.
 func keyFor(t target, x aContext, from string, given setting) (setting, error) {
 	if given.Value != "" {
 		return given, nil
@@ -191,7 +193,8 @@ func keyFor(t target, x aContext, from string, given setting) (setting, error) {
 		}
 		return setting{strings.TrimSpace(string(raw)), x.KeyFile}, nil
 	}
-	if t.URL.From == from && from != "" && x.Data == "" {
+	named := t.Data.From == "--data" || t.Data.From == "WRIT_DATA"
+	if (t.URL.From == from && from != "" && x.Data == "") || (!named && t.elsewhere() && t.URL.From != from && !onThisMachine(t.URL.Value)) {
 		return setting{From: "none"}, nil
 	}
 	raw, err := node.ReadLocalKey(t.Data.Value)
@@ -199,6 +202,12 @@ func keyFor(t target, x aContext, from string, given setting) (setting, error) {
 		return setting{From: "none"}, nil //nolint:nilerr // who needs one says so
 	}
 	return setting{raw, node.KeyFile(t.Data.Value)}, nil
+}
+
+// onThisMachine says whether a URL is one of this machine.
+func onThisMachine(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && (u.Hostname() == "localhost" || node.Local(u.Hostname()))
 }
 
 // unanswered says what to do where nobody answers.
@@ -218,14 +227,14 @@ func (t target) unanswered() string {
 }
 
 // targetFlags declare which writ a command speaks to, and as whom.
-func targetFlags(cmd *cobra.Command, url, data, key *string) {
-	placeFlags(cmd, url, data)
+func targetFlags(cmd *cobra.Command, at, data, key *string) {
+	placeFlags(cmd, at, data)
 	cmd.Flags().StringVar(key, "key", "", "API key (default: WRIT_API_KEY, the context's, or the data directory's)")
 	_ = cmd.Flags().SetAnnotation("key", keyOfPerson, []string{""}) // the flag exists
 }
 
 // placeFlags declare which writ a command speaks to.
-func placeFlags(cmd *cobra.Command, url, data *string) {
-	cmd.Flags().StringVar(url, "url", "", "where writ answers (default: WRIT_URL, the context's, or as the data directory says)")
+func placeFlags(cmd *cobra.Command, at, data *string) {
+	cmd.Flags().StringVar(at, "url", "", "where writ answers (default: WRIT_URL, the context's, or as the data directory says)")
 	cmd.Flags().StringVar(data, "data", config.Default().Data, "data directory of a writ on this machine (or WRIT_DATA, the context's, writ.yaml's)")
 }
