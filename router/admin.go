@@ -179,6 +179,7 @@ func foreignTenant(e *intents.Envelope) bool {
 
 // foldAdmin applies a control order.
 func (d *Directory) foldAdmin(o decided) error {
+	d.rests = append(d.rests, o.position)
 	switch o.typ {
 	case "key.put":
 		var a catalog.KeyPut

@@ -48,8 +48,9 @@ func subjectTaskKey(kid string) storage.Subject { return storage.Subject("taskke
 type Directory struct {
 	mu sync.RWMutex // guards everything below
 
-	next    int64 // position after the last folded record
-	dataAt  int64 // the last position that touched directory data
+	next    int64   // position after the last folded record
+	rests   []int64 // records of administration
+	dataAt  int64   // the last position that touched directory data
 	last    time.Time
 	touched map[storage.Subject]int64
 
@@ -389,6 +390,17 @@ func (d *Directory) KeySetVersion() int64 {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
 	return d.keySet.Version
+}
+
+// Rests are the positions of the records that keys, users, roles and API keys rest
+// on, in order; the genesis is the first.
+func (d *Directory) Rests() []int64 {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	if d.origin == "" {
+		return nil
+	}
+	return append([]int64{0}, d.rests...)
 }
 
 // LastAt is the latest time of a record.

@@ -21,7 +21,7 @@ import (
 
 // Finding answers one question about a machine and a configuration.
 type Finding struct {
-	Check string `json:"check"` // data, blobs, keys, clock, running, sandbox, driver:<name>, skills:<server>, policy, proof, directory
+	Check string `json:"check"` // data, blobs, keys, clock, executors, log, running, sandbox, driver:<name>, skills:<server>, policy, proof, directory
 	OK    bool   `json:"ok"`    // nothing keeps writ from running
 	Found string `json:"found"`
 	Do    string `json:"do,omitempty"` // what would help
@@ -33,6 +33,7 @@ type Finding struct {
 // node that uses the data directory.
 func Examine(ctx context.Context, cfg Config) []Finding {
 	list := []Finding{examineData(cfg), examineBlobs(ctx, cfg), examineKeys(cfg), examineClock(cfg)}
+	list = append(list, examineLog(ctx, cfg)...)
 	list = append(list, examineRunning(cfg)...)
 	list = append(list, examineSandbox(ctx, cfg)...)
 	list = append(list, examineSkills(ctx, cfg)...)

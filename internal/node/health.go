@@ -21,6 +21,7 @@ import (
 const (
 	conditionClock   = "clock"   // it has jumped
 	conditionWitness = "witness" // it has seen another log
+	conditionAltered = "altered" // what is stored is not what was written
 	conditionDisk    = "disk"
 	conditionLedger  = "ledger"       // leaves are missing
 	conditionKeyLog  = "key_log"      // it was changed

@@ -158,7 +158,7 @@ func Open(ctx context.Context, cfg Config) (n *Node, err error) {
 		return n, err
 	}
 	// What may be wrong with the configuration is found before the first record.
-	for _, step := range []func(context.Context) error{n.openCatalog, n.openSkills, n.openSandbox, n.openStores, n.checkLedger, n.checkBegun, n.begin, n.openLedger, n.checkPromise, n.openHoldings, n.openServices} {
+	for _, step := range []func(context.Context) error{n.openCatalog, n.openSkills, n.openSandbox, n.openStores, n.checkLedger, n.checkBegun, n.begin, n.openLedger, n.checkPromise, n.checkSample, n.openHoldings, n.openServices} {
 		if err := step(ctx); err != nil {
 			return n, err
 		}
@@ -343,6 +343,7 @@ func (n *Node) start(g *group) error {
 		return err
 	}
 	g.run("recovery", n.recover)
+	g.run("check", n.keepChecking)
 	g.run("holds", n.router.WatchHolds)
 	g.run("counters", n.router.Run)
 	if err := n.firstKey(ctx); err != nil {

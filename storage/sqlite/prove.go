@@ -109,40 +109,85 @@ func mendOne(ctx context.Context, c *sql.Conn, t taken) error {
 // parts say. The error is a *Damage where they differ; unproven are the keys that
 // no part tells any more.
 func (r *Records) CheckKeys(ctx context.Context) (unproven int64, err error) {
-	keys, err := r.db.QueryContext(ctx, "SELECT first, keys, commits FROM keylog WHERE first < ? ORDER BY first", r.next)
-	if err != nil {
-		return 0, fmt.Errorf("read keylog: %w", err)
-	}
-	defer func() { err = errors.Join(err, keys.Close()) }()
-	rows, err := r.db.QueryContext(ctx, "SELECT position, kind, body FROM records WHERE position < ? ORDER BY position", r.next)
-	if err != nil {
-		return 0, fmt.Errorf("read records: %w", err)
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	log := keylog{rows: keys}
-	for rows.Next() {
-		e, err := scanEntry(rows)
+	log := keylog{more: r.keyRows(ctx)}
+	for from := int64(0); from < r.next; from += scanBatch {
+		batch, err := r.entries(ctx, from, min(from+scanBatch, r.next))
 		if err != nil {
 			return unproven, err
 		}
-		p := prove(e)
-		wrong := ""
-		if p.wrong {
-			wrong = wrongPlace
-		}
-		if p.Take {
-			if !p.keyed {
-				unproven++
+		for _, e := range batch {
+			p := prove(e)
+			wrong := ""
+			if p.wrong {
+				wrong = wrongPlace
 			}
-			found, err := log.keyOf(&p)
-			if err != nil {
-				return unproven, &Damage{p.Record.Position, err.Error()}
+			if p.Take {
+				if !p.keyed {
+					unproven++
+				}
+				found, err := log.keyOf(&p)
+				if ctx.Err() != nil {
+					return unproven, ctx.Err()
+				}
+				if err != nil {
+					return unproven, &Damage{p.Record.Position, err.Error()}
+				}
+				wrong = cmp.Or(wrong, found)
 			}
-			wrong = cmp.Or(wrong, found)
-		}
-		if wrong != "" {
-			return unproven, &Damage{p.Record.Position, wrong}
+			if wrong != "" {
+				return unproven, &Damage{p.Record.Position, wrong}
+			}
 		}
 	}
-	return unproven, rows.Err()
+	return unproven, nil
+}
+
+// keyRows reads the key log a few rows at a time: a check of all of it does not
+// keep the write-ahead log from being started over.
+func (r *Records) keyRows(ctx context.Context) func() (keyRow, bool, error) {
+	var rows []keyRow
+	last := int64(-1)
+	return func() (row keyRow, more bool, err error) {
+		if len(rows) == 0 {
+			if rows, err = r.keyRowsBehind(ctx, last); err != nil || len(rows) == 0 {
+				return row, false, err
+			}
+		}
+		row, rows = rows[0], rows[1:]
+		last = row.first
+		return row, true, nil
+	}
+}
+
+func (r *Records) keyRowsBehind(ctx context.Context, last int64) (list []keyRow, err error) {
+	rows, err := r.db.QueryContext(ctx, "SELECT first, keys, commits FROM keylog WHERE first > ? AND first < ? ORDER BY first LIMIT ?", last, r.next, scanBatch)
+	if err != nil {
+		return nil, fmt.Errorf("read keylog: %w", err)
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	next := rowsOf(rows)
+	for {
+		row, more, err := next()
+		if err != nil || !more {
+			return list, err
+		}
+		list = append(list, row)
+	}
+}
+
+// entries of a range.
+func (r *Records) entries(ctx context.Context, from, to int64) (batch []storage.Entry, err error) {
+	rows, err := r.db.QueryContext(ctx, "SELECT position, kind, body FROM records WHERE position >= ? AND position < ? ORDER BY position", from, to)
+	if err != nil {
+		return nil, fmt.Errorf("read records: %w", err)
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		e, err := scanEntry(rows)
+		if err != nil {
+			return nil, err
+		}
+		batch = append(batch, e)
+	}
+	return batch, rows.Err()
 }

@@ -29,7 +29,7 @@ func (j *Journal) replay(ctx context.Context) (err error) {
 		err = errors.Join(err, records.Close())
 	}()
 
-	log := keylog{rows: keys}
+	log := keylog{more: rowsOf(keys)}
 	var wrong []taken
 	for batch := range ahead.batches {
 		for i := range batch {
@@ -141,7 +141,7 @@ func scanEntry(rows *sql.Rows) (storage.Entry, error) {
 
 // keylog walks the keylog in step with the records.
 type keylog struct {
-	rows    *sql.Rows
+	more    func() (keyRow, bool, error) // the next row
 	keys    []taken
 	ahead   int64       // the first position of the row that was read last
 	commits []committed // the last ones, at least as many as are remembered
@@ -169,24 +169,32 @@ func (l *keylog) at(position int64) (key storage.Key, there bool, err error) {
 }
 
 func (l *keylog) next() (bool, error) {
-	if !l.rows.Next() {
-		return false, l.rows.Err()
-	}
-	var first int64
-	var keys, commits []byte
-	if err := l.rows.Scan(&first, &keys, &commits); err != nil {
-		return false, fmt.Errorf("read keylog: %w", err)
-	}
-	row, err := decodeKeyRow(first, keys, commits)
-	if err != nil {
+	row, more, err := l.more()
+	if err != nil || !more {
 		return false, err
 	}
-	l.keys, l.ahead = row.keys, first
+	l.keys, l.ahead = row.keys, row.first
 	l.commits = append(l.commits, row.commits...)
 	if extra := len(l.commits) - rememberCommits; extra > rememberCommits {
 		l.commits = append(l.commits[:0], l.commits[extra:]...)
 	}
 	return true, nil
+}
+
+// rowsOf gives one row after the other.
+func rowsOf(rows *sql.Rows) func() (keyRow, bool, error) {
+	return func() (keyRow, bool, error) {
+		if !rows.Next() {
+			return keyRow{}, false, rows.Err()
+		}
+		var first int64
+		var keys, commits []byte
+		if err := rows.Scan(&first, &keys, &commits); err != nil {
+			return keyRow{}, false, fmt.Errorf("read keylog: %w", err)
+		}
+		row, err := decodeKeyRow(first, keys, commits)
+		return row, err == nil, err
+	}
 }
 
 // finish reads the rest, which must not have keys of records that are not there.

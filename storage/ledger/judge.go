@@ -1,0 +1,58 @@
+package ledger
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/transparency-dev/tessera/api/layout"
+
+	"aob.dev/writ/storage"
+)
+
+// Judge holds records to their leaves, and these to the root of a checkpoint.
+// Neighbours are the cheapest: a bundle of leaves is read once. Not safe for
+// concurrent use.
+type Judge struct {
+	log    *Reader
+	at     Checkpoint
+	prover *Prover
+	first  int64 // of leaves
+	leaves [][]byte
+}
+
+// Judge of a checkpoint of the log.
+func (r *Reader) Judge(c Checkpoint) *Judge {
+	return &Judge{log: r, at: c, prover: r.Prover(c.Size)}
+}
+
+// Record is ErrDiverged if the leaf of a record is not the commitment to it, or is
+// not in the log; ErrPending if the checkpoint does not cover it.
+func (j *Judge) Record(ctx context.Context, rec storage.Record) error {
+	if rec.Position >= j.at.Size {
+		return ErrPending
+	}
+	at := rec.Position - j.first
+	if at < 0 || at >= int64(len(j.leaves)) {
+		j.first = rec.Position - rec.Position%layout.EntryBundleWidth
+		var err error
+		if j.leaves, err = j.log.Leaves(ctx, j.first, min(j.first+layout.EntryBundleWidth, j.at.Size), j.at.Size); err != nil {
+			return err
+		}
+		at = rec.Position - j.first
+	}
+	text := j.leaves[at]
+	leaf, err := ParseLeaf(text)
+	if err != nil || !bytes.Equal(NewLeaf(rec, leaf.TenantTag).Bytes(), text) {
+		return fmt.Errorf("%w: leaf %d is not the commitment to its record", ErrDiverged, rec.Position)
+	}
+	hashes, err := j.prover.Inclusion(ctx, rec.Position)
+	if err == nil {
+		err = VerifyInclusion(j.at, rec.Position, LeafHash(text), hashes)
+	}
+	if err != nil && ctx.Err() == nil {
+		return errors.Join(fmt.Errorf("%w: leaf %d is not in the log", ErrDiverged, rec.Position), err)
+	}
+	return err
+}
