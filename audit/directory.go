@@ -115,7 +115,7 @@ func (d *directory) rolesNow(g *intents.Grant) ([]string, bool) {
 	roles := slices.Clone(g.Roles)
 	if id := bus.KeyOfClient(g.Act.Client); id != "" {
 		k, there := t.keys[id]
-		if !there {
+		if !there || k.UserID != g.Subject && !k.MayAssertUser {
 			return nil, false
 		}
 		roles = slices.DeleteFunc(roles, func(r string) bool { return !slices.Contains(k.MaxRoles, r) })

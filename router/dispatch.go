@@ -170,14 +170,19 @@ type revokedError struct{ *intents.Refusal }
 func (e revokedError) Unwrap() error { return e.Refusal }
 
 // revokedSince asks again what may have changed since the order was accepted:
-// its signer's key, its grant, and the key that minted it. What is revoked has
-// nothing carried out from that position on.
+// its signer's key, its grant, the key that minted it, and whether its API key and
+// user are there still. What is revoked has nothing carried out from that position on.
 func (r *Router) revokedSince(o *order) error {
 	v := r.dir.View()
 	_, err := v.Key(o.env.Signer().KID)
 	if token := o.env.GrantToken(); err == nil && token != "" {
 		if _, err = v.Key(intents.SignerOf(token)); err == nil {
 			err = revoked(o.env, v)
+		}
+		if g := o.env.Grant(); err == nil && g != nil {
+			if _, disabled := v.RolesNow(g); disabled {
+				err = errDisabled()
+			}
 		}
 	}
 	var refusal *intents.Refusal

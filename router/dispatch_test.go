@@ -246,6 +246,7 @@ func TestRevokedBeforeDispatch(t *testing.T) {
 		"grant": {func(w *routertest.World) {
 			w.Want(w.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "default", Sub: "ana", Before: "2026-11-20T10:00:01Z"}), intents.OK)
 		}, intents.GrantInvalid},
+		"user": {disable, intents.RBACForbidden},
 		"key that left the set": {func(w *routertest.World) {
 			w.Want(w.Keys(func(set *intents.KeySet) {
 				set.Keys = slices.DeleteFunc(set.Keys, func(k intents.JWK) bool { return k.KID == w.Manager.KID })

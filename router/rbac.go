@@ -35,7 +35,7 @@ func (r *Router) rbac(_ context.Context, o *order) error {
 	if g := o.env.Grant(); g != nil && (o.released || o.view.Rules() >= intents.RulesStrict) {
 		roles, disabled := o.view.RolesNow(g)
 		if disabled {
-			return intents.Refuse(intents.RBACForbidden, "/actor/user_id", "the user or the API key is not there any more")
+			return errDisabled()
 		}
 		o.roles = roles
 	}
@@ -55,6 +55,10 @@ func (r *Router) rbac(_ context.Context, o *order) error {
 	}
 	o.facts.Roles = slices.Clone(o.roles)
 	return nil
+}
+
+func errDisabled() error {
+	return intents.Refuse(intents.RBACForbidden, "/actor/user_id", "the user or the API key is not there any more")
 }
 
 // capability that the order needs: the row's, with the resource where the

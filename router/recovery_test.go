@@ -238,6 +238,7 @@ func TestRecoverRevoked(t *testing.T) {
 			w.Want(w.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "default", Sub: "ana", Before: "2026-11-20T10:00:01Z"}), intents.OK)
 		},
 		"gateway": func(w *routertest.World) { w.RevokeKey(w.Gateway) },
+		"user":    disable,
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := routertest.New(t, routertest.Options{})

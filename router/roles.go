@@ -10,7 +10,7 @@ import (
 
 // RolesNow are the roles of a grant that API key and user row still give: a grant
 // says what they gave when it was minted. disabled: the key or the user is not there
-// any more. The decision rests on the tenant's directory data.
+// any more, or the key speaks for the user no more. The decision rests on the tenant's directory data.
 func (v *View) RolesNow(g *intents.Grant) (roles []string, disabled bool) {
 	v.d.mu.RLock()
 	defer v.d.mu.RUnlock()
@@ -34,7 +34,7 @@ func (d *Directory) rolesNow(tenantID, user, keyID string, roles []string) (kept
 	}
 	if keyID != "" {
 		key, ok := t.keys[keyID]
-		if !ok {
+		if !ok || key.UserID != user && !key.MayAssertUser {
 			return nil, true
 		}
 		roles = intersect(roles, key.MaxRoles)

@@ -73,6 +73,9 @@ func TestRolesOfToday(t *testing.T) {
 		"the old id of the key": {key, func(w *routertest.World) {
 			put(w, catalog.AdminPut{APIKey: &catalog.APIKey{ID: "k9", Hash: intents.Digest([]byte("defaultk1")), UserID: "ana", MaxRoles: []string{"user"}}})
 		}, nil},
+		"the key is somebody else's": {key, func(w *routertest.World) {
+			put(w, catalog.AdminPut{APIKey: &catalog.APIKey{ID: "k1", Hash: intents.Digest([]byte("defaultk1")), UserID: "bob", MaxRoles: []string{"user"}}})
+		}, nil},
 		"the user has less":         {key, func(w *routertest.World) { user(w, "ana", "user", "admin") }, []string{"user"}},
 		"the user is disabled":      {key, disable, nil},
 		"no key":                    {"token", func(*routertest.World) {}, []string{"user", "auditor", "admin"}},
@@ -174,7 +177,9 @@ func TestRolesUnderFirstRules(t *testing.T) {
 	disable(w)
 	o := through(w, bus.ClientOfKey("k1"))
 	o.Roles = []string{"user"}
-	w.OK(o)
+	if a := w.Do(o); a.Decision == nil || a.Decision.Verdict != intents.Allow {
+		t.Errorf("%+v", a)
+	}
 	w.Must(w.Router.Start(t.Context()))
 	if v := w.NewPlan("p1").View(); v.Status != catalog.PlanPending {
 		t.Errorf("the plan is %s", v.Status)
