@@ -38,6 +38,9 @@ func (f *fold) genesis(it *item) error {
 	for _, u := range g.Users {
 		f.dir = f.dir.with(0, u.Tenant, func(t *tenantData) { t.users[u.UserID] = u.User })
 	}
+	for _, x := range g.Data {
+		f.dir = f.dir.with(0, x.Tenant, func(t *tenantData) { t.data[x.Key] = x.Value })
+	}
 	return nil
 }
 
@@ -51,11 +54,17 @@ type genesis struct {
 	Tenants []string           `json:"tenants"`
 	Roles   []catalog.RoleData `json:"roles"`
 	Users   []genesisUser      `json:"users"`
+	Data    []genesisData      `json:"data,omitempty"`
 }
 
 type genesisUser struct {
 	Tenant string `json:"tenant"`
 	catalog.User
+}
+
+type genesisData struct {
+	Tenant string `json:"tenant"`
+	catalog.Data
 }
 
 // openGenesis verifies a genesis with the root key that it names itself.

@@ -230,6 +230,9 @@ func (d *Directory) foldGenesis(token string) error {
 	for _, u := range g.Users {
 		d.tenants[u.Tenant].users[u.UserID] = u.User
 	}
+	for _, x := range g.Data {
+		d.tenants[x.Tenant].data[x.Key] = x.Value
+	}
 	return nil
 }
 

@@ -25,6 +25,7 @@ type Genesis struct {
 	Tenants []string           `json:"tenants"`
 	Roles   []catalog.RoleData `json:"roles"`
 	Users   []GenesisUser      `json:"users"`
+	Data    []GenesisData      `json:"data,omitempty"`
 
 	root ed25519.PublicKey
 }
@@ -33,6 +34,18 @@ type Genesis struct {
 type GenesisUser struct {
 	Tenant string `json:"tenant"`
 	catalog.User
+}
+
+// GenesisData is data of a tenant for policies.
+type GenesisData struct {
+	Tenant string `json:"tenant"`
+	catalog.Data
+}
+
+// HoldOnce has people of a tenant approve each call of a skill that acts once, until
+// an operator puts other data.
+func HoldOnce(tenant string) GenesisData {
+	return GenesisData{Tenant: tenant, Data: catalog.Data{Key: "approval", Value: json.RawMessage(`{"once":true}`)}}
 }
 
 // Control is the part of control records.
@@ -52,8 +65,8 @@ type Control struct {
 func Origin(root ed25519.PublicKey) string { return "writ/" + intents.Thumbprint(root) }
 
 // NewGenesis seals the genesis of a log: key set 1, tenants system and default,
-// the default roles, and the operator "local" of system as its administrator.
-func NewGenesis(root intents.Signer, set intents.KeySet, policyDigest string) (string, error) {
+// the default roles, the operator "local" of system as its administrator, and data.
+func NewGenesis(root intents.Signer, set intents.KeySet, policyDigest string, data ...GenesisData) (string, error) {
 	token, err := intents.SignKeySet(root, set)
 	if err != nil {
 		return "", err
@@ -62,6 +75,7 @@ func NewGenesis(root intents.Signer, set intents.KeySet, policyDigest string) (s
 		Origin: Origin(root.Public()), RootJWK: root.VerificationKey().ToJWK(), KeySet: token,
 		Policy: policyDigest, Catalog: catalog.Digest(), Tenants: []string{systemTenant, "default"}, Roles: DefaultRoles(),
 		Users: []GenesisUser{{Tenant: systemTenant, User: catalog.User{UserID: "local", Roles: []string{"admin", "auditor", "approver"}}}},
+		Data:  data,
 	})
 }
 
@@ -93,6 +107,11 @@ func OpenGenesis(token string) (Genesis, error) {
 	for i, u := range g.Users {
 		if !slices.Contains(g.Tenants, u.Tenant) {
 			return g, fmt.Errorf("genesis: user %d is of no tenant of it", i)
+		}
+	}
+	for i, x := range g.Data {
+		if !slices.Contains(g.Tenants, x.Tenant) {
+			return g, fmt.Errorf("genesis: data %d is of no tenant of it", i)
 		}
 	}
 	g.root = root.Public

@@ -9,6 +9,14 @@ import (
 // chooseAction decides the next move of a step: call its skill, then take the
 // response as it is when that is the result already, else extract from it.
 func chooseAction(in ActionInput) ActionOutput {
+	may := harmless(in.Skills, in.UserTask)
+	answered := len(in.Calls) > 0 && in.Calls[len(in.Calls)-1].Error == ""
+	switch {
+	case len(may) > 0:
+		in.Skills = may
+	case len(in.Skills) > 0 && !answered: // there is nothing but a call to go on with
+		return insufficient(in.Skills[0].Name+" changes something, and the task does not name it.", "Name "+in.Skills[0].Name+" where it is meant.")
+	}
 	switch {
 	case len(in.Calls) > 0:
 		return afterCall(in)

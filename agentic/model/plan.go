@@ -53,7 +53,7 @@ func newPlanner(in PlanInput) *planner {
 			p.failed[name] = true
 		}
 	}
-	for _, s := range in.Skills {
+	for _, s := range harmless(in.Skills, in.Task) {
 		src := newSource(s)
 		if _, ok := src.consumes(); ok {
 			p.consumers = append(p.consumers, src)

@@ -17,14 +17,17 @@ import (
 //	files=/srv/repo:rw   one that it may write to as well
 //	network=off          no network at all
 //	isolation=none       a plain child of ours, that sees all that we see
+//	effect=commit:once   what a tool does to the world, whatever it says itself:
+//	                     pure, idempotent or once
 //
-// env and files may be repeated.
+// env, files and effect may be repeated.
 type Settings struct {
 	Name      string
 	Env       []string // NAME=value
 	Files     []File
 	NoNetwork bool
-	NoBox     bool // isolation=none
+	NoBox     bool              // isolation=none
+	Effects   map[string]string // by tool
 }
 
 // File is a path that a process is given.
@@ -64,7 +67,7 @@ func parseSettings(words []string) (Settings, []string, error) {
 func isSetting(word string) bool {
 	key, _, ok := strings.Cut(word, "=")
 	switch key {
-	case "name", "env", "files", "network", "isolation":
+	case "name", "env", "files", "network", "isolation", "effect":
 		return ok
 	}
 	return false
@@ -79,6 +82,8 @@ func (s *Settings) set(key, value string) error {
 		return s.addEnv(value)
 	case key == "files":
 		return s.addFile(value)
+	case key == "effect":
+		return s.addEffect(value)
 	case key == "network" && (value == "on" || value == "off"):
 		s.NoNetwork = value == "off"
 	case key == "isolation" && (value == "box" || value == "none"):
@@ -88,7 +93,7 @@ func (s *Settings) set(key, value string) error {
 	case key == "isolation":
 		return errors.New("isolation is box or none")
 	default:
-		return fmt.Errorf("no setting %q: there are name, env, files, network, isolation", printable(key, maxServerName))
+		return fmt.Errorf("no setting %q: there are name, env, files, network, isolation, effect", printable(key, maxServerName))
 	}
 	return nil
 }
@@ -116,6 +121,18 @@ func (s *Settings) addFile(text string) error {
 		return errors.New("files takes an absolute path, and :rw behind it where the server may write")
 	}
 	s.Files = append(s.Files, File{Path: filepath.Clean(path), Write: write})
+	return nil
+}
+
+func (s *Settings) addEffect(text string) error {
+	tool, effect, _ := strings.Cut(text, ":")
+	if tool == "" || effect != "pure" && effect != "idempotent" && effect != "once" {
+		return errors.New("effect takes a tool and pure, idempotent or once, as in: effect=commit:once")
+	}
+	if s.Effects == nil {
+		s.Effects = map[string]string{}
+	}
+	s.Effects[tool] = effect
 	return nil
 }
 

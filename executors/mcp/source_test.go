@@ -70,6 +70,7 @@ func TestParseSettings(t *testing.T) {
 				Files: []File{{Path: "/srv/docs"}, {Path: "/srv/x", Write: true}},
 			}},
 		},
+		{"effect=a:pure effect=b:once -- http://x/", Source{URL: "http://x/", Settings: Settings{Effects: map[string]string{"a": "pure", "b": "once"}}}},
 		{"server name=x -- y", Source{Command: []string{"server", "name=x", "--", "y"}}},
 		{"A=b server", Source{Command: []string{"A=b", "server"}}},
 	}
@@ -93,6 +94,8 @@ func TestParseSettings(t *testing.T) {
 		"name=a colour=hunter2 -- server":        "no setting",
 		"isolation=none -- https://x/mcp":        "settings of a command",
 		"name=a --":                              "neither",
+		"effect=commit -- server":                "effect takes",
+		"effect=commit:never -- server":          "effect takes",
 		"name=a -- https://me:hunter2@x/mcp":     "no credentials",
 		`env=BANK_TOKEN=hunter2 -- server "open`: "not closed",
 	} {

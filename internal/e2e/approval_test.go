@@ -211,7 +211,7 @@ func TestRejectedTurn(t *testing.T) {
 func TestKillWhileHeld(t *testing.T) {
 	d := serveDepot(t, nil)
 	m := porter("parcel_send")
-	x := boot(t, m, d.url)
+	x := boot(t, m, d.skills)
 	ben, _, _ := x.holds("parcel_send")
 	turn := x.hold(x.as("ana"), "send the parcels")
 	x.end(syscall.SIGKILL)
@@ -246,7 +246,7 @@ func TestApprovedAsItWas(t *testing.T) {
 		}
 		return decide(in)
 	}
-	s := start(t, setup{Model: m, Skills: []string{d.url}})
+	s := start(t, setup{Model: m, Skills: []string{d.skills}})
 	ben, _, _ := s.holds("parcel_send")
 	ana := s.as("ana")
 	turn := s.hold(ana, "send the parcels")

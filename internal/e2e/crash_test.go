@@ -88,7 +88,7 @@ func TestKillWhilePlanning(t *testing.T) {
 		return write(in)
 	}
 	d := serveDepot(t, nil)
-	x := boot(t, m, d.url)
+	x := boot(t, m, d.skills)
 	id := x.ask(accepted)
 	g.wait(t)
 	if v := x.plan(id); v.Status != catalog.PlanPlanning || v.Epoch != 1 {
@@ -125,7 +125,8 @@ func TestKillBetweenSteps(t *testing.T) {
 		return decide(in)
 	}
 	d := serveDepot(t, nil)
-	x := boot(t, m, d.url)
+	x := boot(t, m, d.skills)
+	x.holdNothing()
 	id := x.ask(func(_, data string) bool { return strings.Contains(data, `"step_done"`) })
 	x.kill()
 	close(g.open)
@@ -148,7 +149,7 @@ func TestKillBetweenSteps(t *testing.T) {
 func TestKillDuringPureCall(t *testing.T) {
 	g := newGate()
 	d := serveDepot(t, map[string]*gate{"parcel_weigh": g})
-	x := boot(t, porter("parcel_weigh"), d.url)
+	x := boot(t, porter("parcel_weigh"), d.skills)
 	id := x.ask(accepted)
 	g.wait(t)
 	before := x.plan(id)
@@ -179,7 +180,7 @@ func TestKillDuringPureCall(t *testing.T) {
 func TestKillDuringIdempotentCall(t *testing.T) {
 	g := newGate()
 	d := serveDepot(t, map[string]*gate{"parcel_label": g})
-	x := boot(t, porter("parcel_label"), d.url)
+	x := boot(t, porter("parcel_label"), d.skills)
 	id := x.ask(accepted)
 	g.wait(t)
 	x.kill()
@@ -217,7 +218,8 @@ func TestKillDuringOnceCall(t *testing.T) {
 		return decide(in)
 	}
 	d := serveDepot(t, map[string]*gate{"parcel_send": g})
-	x := boot(t, m, d.url)
+	x := boot(t, m, d.skills)
+	x.holdNothing()
 	id := x.ask(accepted)
 	g.wait(t)
 	x.kill()

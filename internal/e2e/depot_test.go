@@ -46,10 +46,10 @@ func (g *gate) wait(t *testing.T) {
 // depot is a skill server outside the machine: what was called there has
 // happened, whoever dies. It knows every call by the intent_id that came along.
 type depot struct {
-	t     *testing.T
-	url   string
-	gates map[string]*gate   // by skill
-	watch func(skill string) // if not nil, told of every call
+	t      *testing.T
+	skills string             // as --skills takes it
+	gates  map[string]*gate   // by skill
+	watch  func(skill string) // if not nil, told of every call
 
 	mu    sync.Mutex // guards calls
 	calls map[string][]string
@@ -106,7 +106,8 @@ func serveDepot(t *testing.T, gates map[string]*gate) *depot {
 		srv.CloseClientConnections()
 		srv.Close()
 	})
-	d.url = srv.URL + "/mcp"
+	// Whoever has a depot approves what it does.
+	d.skills = "effect=parcel_label:idempotent effect=parcel_send:once -- " + srv.URL + "/mcp"
 	return d
 }
 

@@ -99,10 +99,11 @@ func TestFailpoints(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build with failpoints: %v\n%s", err, out)
 	}
+	begun := beginLog(t, exe)
 	for _, d := range deaths {
 		t.Run(fmt.Sprintf("%s:%d%s", d.point, d.n, d.after), func(t *testing.T) {
 			t.Parallel()
-			l := newLoad(t, exe, d)
+			l := newLoad(t, exe, begun, d)
 			if d.first != "" {
 				l.die(d.first)
 			}

@@ -60,8 +60,8 @@ func TestIntegrationSkillServers(t *testing.T) {
 		},
 	}
 	s := start(t, setup{Model: m, Skills: []string{
-		fmt.Sprintf("%q stdio", filepath.Join(bin, "mcp-server-everything")),
-		fmt.Sprintf("files=%s:rw env=MEMORY_FILE_PATH=%s -- %q", filepath.Dir(graph), graph, filepath.Join(bin, "mcp-server-memory")),
+		fmt.Sprintf("effect=echo:pure effect=get-sum:pure -- %q stdio", filepath.Join(bin, "mcp-server-everything")),
+		fmt.Sprintf("effect=create_entities:idempotent effect=read_graph:pure files=%s:rw env=MEMORY_FILE_PATH=%s -- %q", filepath.Dir(graph), graph, filepath.Join(bin, "mcp-server-memory")),
 	}})
 
 	approved := map[string]catalog.Effect{}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -36,13 +37,34 @@ type load struct {
 	accepted map[string]intents.Answer // by intent_id
 }
 
-func newLoad(t *testing.T, exe string, how death) *load {
+// beginLog makes a data directory in which nothing is held.
+func beginLog(t *testing.T, exe string) (dir string) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "begun")
+	x := &machine{system: &system{t: t, dir: dir}, exe: exe, args: []string{"up", "--data", dir, "--listen", "127.0.0.1:0"}}
+	t.Cleanup(func() {
+		if x.cmd != nil {
+			x.end(syscall.SIGKILL)
+		}
+	})
+	x.start()
+	x.holdNothing()
+	x.end(syscall.SIGTERM)
+	return dir
+}
+
+func newLoad(t *testing.T, exe, begun string, how death) *load {
 	t.Helper()
 	skill := how.skill
 	if skill == "" {
 		skill = "parcel_send"
 	}
 	dir := filepath.Join(t.TempDir(), "data")
+	if how.point != failpoint.GenesisKeys && how.point != failpoint.GenesisCommitted {
+		if out, err := exec.CommandContext(t.Context(), "cp", "-a", begun, dir).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
 	mark := ""
 	reached := func(when string) {
 		if when != how.after {
@@ -64,7 +86,7 @@ func newLoad(t *testing.T, exe string, how death) *load {
 	l := &load{
 		how: how, mark: mark,
 		machine: &machine{system: &system{t: t, dir: dir}, exe: exe, args: []string{
-			"up", "--data", dir, "--listen", "127.0.0.1:0", "--skills", d.url, "--model", "openai:mock", "--model-url", serveModel(t, sender(skill, func() { reached(chosen) })),
+			"up", "--data", dir, "--listen", "127.0.0.1:0", "--skills", d.skills, "--model", "openai:mock", "--model-url", serveModel(t, sender(skill, func() { reached(chosen) })),
 		}},
 		depot: d, accepted: make(map[string]intents.Answer),
 	}
@@ -142,9 +164,7 @@ func (l *load) die(at string) {
 func (l *load) survive() {
 	l.t.Helper()
 	l.start()
-	if l.approver.key != "" {
-		l.holdBack() // nothing any more
-	}
+	l.holdBack() // nothing any more
 	for _, id := range l.plans {
 		l.finished(id)
 	}

@@ -261,7 +261,7 @@ func (n *Node) beginLog(ctx context.Context) error {
 	if err := n.keepVersions(ctx, n.policy.Engine()); err != nil {
 		return err
 	}
-	token, err := router.NewGenesis(keys[intents.RoleRoot], keys.KeySet(), n.policy.Engine().Digest())
+	token, err := router.NewGenesis(keys[intents.RoleRoot], keys.KeySet(), n.policy.Engine().Digest(), router.HoldOnce("default"))
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 	"aob.dev/writ/executors"
 	"aob.dev/writ/executors/skills"
 	"aob.dev/writ/intents"
-	"aob.dev/writ/intents/catalog"
 )
 
 // skillKeeper looks at what the skill servers declare, at the start and then
@@ -21,10 +20,12 @@ type skillKeeper struct {
 	titles map[string]string // of servers by name
 	told   map[string]string // what was last said of a server or skill
 	noted  []byte            // the sheets as they were last written
+
+	effects map[string]map[string]string // that operators declare, by server and tool
 }
 
 func newSkillKeeper(n *Node) *skillKeeper {
-	return &skillKeeper{node: n, titles: map[string]string{}, told: map[string]string{}}
+	return &skillKeeper{node: n, titles: map[string]string{}, told: map[string]string{}, effects: map[string]map[string]string{}}
 }
 
 // maxTitle bounds what an approval says of a server, in bytes.
@@ -74,7 +75,8 @@ func (k *skillKeeper) look(ctx context.Context) error {
 		return ctx.Err()
 	}
 	k.sayHealth(ctx)
-	k.note(ctx, found)
+	k.writeSheets(ctx, found)
+	k.sayHolds(ctx)
 	byName := map[string][]skills.Skill{}
 	var names []string
 	for _, s := range found {
@@ -142,13 +144,13 @@ func (k *skillKeeper) judge(ctx context.Context, declared []skills.Skill) error 
 		case approved:
 			k.say(ctx, s, "a second skill server declares a skill that is approved for another server: it is refused and gets no call", slog.String("digest", s.Digest()))
 		case len(declared) > 1:
-			k.say(ctx, s, "skill is declared by several servers and none is approved: approve one, or leave the others out of --skills", approveWith(s, pin))
+			k.say(ctx, s, "skill is declared by several servers and none is approved: approve one, or leave the others out of --skills", k.approveWith(s, pin))
 		case s.UnboundDigest() == pin.Digest:
-			k.say(ctx, s, "skill was approved before approvals bound the server, and is refused until it is approved again", approveWith(s, pin))
+			k.say(ctx, s, "skill was approved before approvals bound the server, and is refused until it is approved again", k.approveWith(s, pin))
 		case pin.Server != "" && pin.Server != executors.Cut(k.titles[s.Server], maxTitle):
-			k.say(ctx, s, "skill is approved for another skill server, and is refused until it is approved for this one", approveWith(s, pin))
+			k.say(ctx, s, "skill is approved for another skill server, and is refused until it is approved for this one", k.approveWith(s, pin))
 		default:
-			k.say(ctx, s, "skill has changed and is refused until it is approved again", approveWith(s, pin))
+			k.say(ctx, s, "skill has changed and is refused until it is approved again", k.approveWith(s, pin))
 		}
 	}
 	return nil
@@ -156,31 +158,10 @@ func (k *skillKeeper) judge(ctx context.Context, declared []skills.Skill) error 
 
 // approveWith is the command that approves a skill with the effect that it had,
 // else with the one that its hints say.
-func approveWith(s skills.Skill, pin intents.Pin) slog.Attr {
+func (k *skillKeeper) approveWith(s skills.Skill, pin intents.Pin) slog.Attr {
 	effect := pin.Effect
 	if effect == "" {
-		effect = string(effectOf(s.ReadOnlyHint, s.IdempotentHint))
+		effect = string(k.effectOf(s))
 	}
 	return slog.String("approve", fmt.Sprintf("writ skill approve %s --digest %s --effect %s", s.Name, s.Digest(), effect))
-}
-
-// firstSight approves a skill that nobody has approved: naming its server to
-// `writ up` is the operator's word for it.
-func (k *skillKeeper) firstSight(ctx context.Context, s skills.Skill) error {
-	return k.node.operator(ctx, "skill.approve", catalog.SkillApprove{
-		Tenant: "default", Skill: s.Name, Digest: s.Digest(), Effect: effectOf(s.ReadOnlyHint, s.IdempotentHint), Server: executors.Cut(k.titles[s.Server], maxTitle),
-	})
-}
-
-// effectOf takes a server's hints at their word, because the operator named the
-// server; what they leave unsaid is once.
-func effectOf(readOnly, idempotent *bool) catalog.Effect {
-	switch {
-	case readOnly != nil && *readOnly:
-		return catalog.Pure
-	case idempotent != nil && *idempotent:
-		return catalog.Idempotent
-	default:
-		return catalog.Once
-	}
 }

@@ -43,7 +43,7 @@ func (n *Node) openSkills(ctx context.Context) error {
 }
 
 func (n *Node) addSkills(name string, source mcp.Source) error {
-	n.skills.titles[name] = source.Title()
+	n.skills.titles[name], n.skills.effects[name] = source.Title(), source.Effects
 	return n.registry.Add(name, n.dialer(source))
 }
 

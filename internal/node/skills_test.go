@@ -30,6 +30,10 @@ const (
 	saysDown    = "a skill server does not answer; its skills are not there until it does: start it, or correct --skills; it is asked again"
 	saysSecond  = "a second skill server declares a skill that is approved for another server: it is refused and gets no call"
 	saysSeveral = "skill is declared by several servers and none is approved: approve one, or leave the others out of --skills"
+	saysActs    = "skill that acts is not approved"
+	saysHeld    = "skill approved; each call of it waits for the approval of people"
+	saysFree    = "skills that act once are called without anybody's approval"
+	saysNoHold  = "skill that acts once is not approved, as nothing would hold its calls"
 	saysUnbound = "skill was approved before approvals bound the server, and is refused until it is approved again"
 )
 
@@ -42,11 +46,12 @@ func pins(n *Node) map[string]intents.Pin {
 	return out
 }
 
-// TestSkillsApprovedOnce: what the named servers show first is approved, with the
-// effect that their hints say; the next start finds it approved.
-func TestSkillsApprovedOnce(t *testing.T) {
+// TestFirstSight: of what a named server shows first, what reads is approved, what
+// acts once too, as its calls are held, and what acts again and again is not. The
+// next start finds it so.
+func TestFirstSight(t *testing.T) {
 	s := newSkillServer(t, tool{Name: "feed", ReadOnly: true}, tool{Name: "save", Idempotent: true}, tool{Name: "send"})
-	cfg, _ := withSkills(t.TempDir(), s)
+	cfg, log := withSkills(t.TempDir(), s)
 	n, err := Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -58,10 +63,16 @@ func TestSkillsApprovedOnce(t *testing.T) {
 	for name, p := range pins(n) {
 		effects[name] = catalog.Effect(p.Effect)
 	}
-	if d := cmp.Diff(map[string]catalog.Effect{"feed": catalog.Pure, "save": catalog.Idempotent, "send": catalog.Once}, effects); d != "" {
+	if d := cmp.Diff(map[string]catalog.Effect{"feed": catalog.Pure, "send": catalog.Once}, effects); d != "" {
 		t.Errorf("effects (-want +got):\n%s", d)
 	}
-	want := slices.Concat(firstRecords, slices.Repeat([]string{"order skill.approve", "outcome OK"}, 3))
+	if log.count(saysActs) != 1 || log.count(saysHeld) != 1 || log.count(saysFree) != 0 {
+		t.Error("the operator was not told what is approved and what is not")
+	}
+	if got := string(n.directory.View().TenantData("default")["approval"]); got != `{"once":true}` {
+		t.Errorf("approval is %s", got)
+	}
+	want := slices.Concat(firstRecords, slices.Repeat([]string{"order skill.approve", "outcome OK"}, 2))
 	if d := cmp.Diff(want, saidAll(t, all(t, n))); d != "" {
 		t.Errorf("records (-want +got):\n%s", d)
 	}
@@ -257,5 +268,44 @@ func TestSkillServerTooMuch(t *testing.T) {
 	run(t, n)
 	if len(pins(n)) != 1 || log.count(saysDown) != 1 {
 		t.Errorf("approved %d, told %d times", len(pins(n)), log.count(saysDown))
+	}
+}
+
+// TestFirstSightWithoutHolds: where nothing holds what acts once, as in a log of
+// before or after an operator has turned it off, such a skill is not approved on
+// first sight, and what was approved is warned of.
+func TestFirstSightWithoutHolds(t *testing.T) {
+	s := newSkillServer(t, tool{Name: "send"})
+	cfg, log := withSkills(t.TempDir(), s)
+	n, err := Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := run(t, n)
+	off := catalog.AdminPut{Tenant: "default", Data: &catalog.Data{Key: "approval", Value: []byte(`{"once":false}`)}}
+	if err := n.operator(t.Context(), "admin.put", off); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(stop(), n.Close()); err != nil {
+		t.Fatal(err)
+	}
+	s.set(tool{Name: "send"}, tool{Name: "pay"})
+	n = open(t, cfg)
+	run(t, n)
+	if _, ok := pins(n)["pay"]; ok || log.count(saysNoHold) != 1 || log.count(saysFree) != 1 {
+		t.Errorf("approved %v, told %d and %d times", pins(n), log.count(saysNoHold), log.count(saysFree))
+	}
+}
+
+// TestDeclaredEffect: the operator's word on an effect counts over the server's.
+func TestDeclaredEffect(t *testing.T) {
+	s := newSkillServer(t, tool{Name: "feed", ReadOnly: true}, tool{Name: "save", Idempotent: true}, tool{Name: "list"})
+	cfg, _ := withSkills(t.TempDir(), s)
+	cfg.Skills[0] = "effect=feed:once effect=save:idempotent effect=list:pure -- " + cfg.Skills[0]
+	n := open(t, cfg)
+	run(t, n)
+	got := pins(n)
+	if got["feed"].Effect != "once" || got["save"].Effect != "idempotent" || got["list"].Effect != "pure" {
+		t.Errorf("approved %v", got)
 	}
 }

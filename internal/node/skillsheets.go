@@ -52,17 +52,17 @@ func ReadSkillSheets(dir string) ([]SkillSheet, error) {
 	return list, nil
 }
 
-// note writes down what is declared now, and keeps what is approved beside it, so
+// writeSheets writes down what is declared now, and keeps what is approved beside it, so
 // that somebody can see what has changed. A crash leaves the file as it was; where
 // it cannot be written, that is said and nothing else is the worse.
-func (k *skillKeeper) note(ctx context.Context, found []skills.Skill) {
+func (k *skillKeeper) writeSheets(ctx context.Context, found []skills.Skill) {
 	dir, log := k.node.cfg.Dir, k.node.cfg.Log
 	list, seen := []SkillSheet{}, map[string]bool{}
 	for _, s := range found {
 		if d := s.Digest(); s.Err == nil && d != "" && !seen[d] {
 			seen[d] = true
 			list = append(list, SkillSheet{
-				Name: s.Name, Server: k.titles[s.Server], Digest: d, Effect: effectOf(s.ReadOnlyHint, s.IdempotentHint), Declared: true,
+				Name: s.Name, Server: k.titles[s.Server], Digest: d, Effect: k.effectOf(s), Declared: true,
 				Description: s.Description, InputSchema: s.InputSchema, OutputSchema: s.OutputSchema, Annotations: s.Annotations,
 			})
 		}
