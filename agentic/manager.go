@@ -70,7 +70,8 @@ func (m *Manager) take(ctx context.Context, h bus.HandOut) {
 		cfg: m.cfg, driver: h.Driver, epoch: h.Epoch + 1, sealer: m.cfg.sealer(*m.cfg.Key),
 		turn: Turn{Tenant: h.Tenant, UserID: h.UserID, SessionID: h.SessionID, TurnID: h.TurnID, PlanID: h.PlanID, TraceID: h.TraceID, Driver: h.Driver, Grant: h.Grant},
 	}
-	defer m.grants.follow(d.turn, d.sealer)()
+	unfollow := m.grants.follow(d.turn, d.sealer)
+	defer unfollow()
 	err := d.run(ctx)
 	if err == nil || ctx.Err() != nil {
 		return

@@ -46,7 +46,8 @@ func (p *Planner) Serve(ctx context.Context, ready chan<- struct{}) error {
 
 func (p *Planner) plan(ctx context.Context, req planRequest) planReply {
 	sealer := p.cfg.sealer(*p.cfg.Key)
-	defer p.grants.follow(req.Turn, sealer)()
+	unfollow := p.grants.follow(req.Turn, sealer)
+	defer unfollow()
 	reply, err := p.write(ctx, sealer, req)
 	if err != nil {
 		p.cfg.Log.WarnContext(ctx, "planner", slog.String("plan_id", req.Turn.PlanID), slog.String("error", err.Error()))

@@ -102,7 +102,8 @@ func (t *Tasks) run(ctx context.Context, req runRequest) runReply {
 	}
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	w := &worker{cfg: t.cfg, req: req, sealer: t.cfg.sealer(task.key), at: Place{req.Revision, req.Step.Step, req.TaskID}}
-	defer t.grants.follow(req.Turn, w.sealer)()
+	unfollow := t.grants.follow(req.Turn, w.sealer)
+	defer unfollow()
 	defer cancel()
 	return w.work(ctx)
 }

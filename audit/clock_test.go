@@ -60,7 +60,7 @@ func TestRecordsGoBackInTime(t *testing.T) {
 func TestDecidedAfterItsRecord(t *testing.T) {
 	w := newWorld(t)
 	w.live(1)
-	at := w.find(storage.PartFacts, func(m map[string]any) bool { return true })
+	at := w.find(storage.PartFacts, func(map[string]any) bool { return true })
 	late := w.part(at, storage.PartFacts, func(m map[string]any) { m["now"] = "2038-01-01T00:00:00.000Z" })
 	w.badAt(late, at, "at another time than its record says", audit.Options{})
 }

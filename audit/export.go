@@ -169,7 +169,7 @@ func (x *exporter) cosigned(ctx context.Context) (note string, way [][]byte, err
 		if err == nil && now.Size < c.Size {
 			return c.Note, nil, nil
 		}
-		return "", nil, nil //nolint:nilerr // it has grown since the bundle was begun
+		return "", nil, nil // it has grown since the bundle was begun
 	}
 	way, err = x.prover.Consistency(ctx, c.Size)
 	return c.Note, way, err

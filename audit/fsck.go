@@ -187,7 +187,7 @@ func (x *checker) named(ctx context.Context, it *item, tenant string) error {
 		From string `json:"from"`
 	}
 	if json.Unmarshal(o.body.Intent.Args, &a) != nil {
-		return nil
+		return nil //nolint:nilerr // arguments of another form have no reference
 	}
 	m := reference.FindStringSubmatch(a.From)
 	if m == nil {

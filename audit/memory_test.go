@@ -7,7 +7,6 @@ import (
 	"aob.dev/writ/audit"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/routertest"
 )
 
 // A refused and an allowed memory for the tenant come out the same again.
@@ -19,7 +18,7 @@ func TestReplayTenantMemory(t *testing.T) {
 	o := task.Order("write_memory", catalog.WriteMemory{Label: "x", Scope: "tenant", Data: json.RawMessage(`[1,2]`)})
 	w.Want(w.Do(o), intents.RBACForbidden)
 	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: "user", Capabilities: []string{"plans:*", "memory:*", "memory:write:tenant"}}}), intents.OK)
-	var again routertest.Order = task.Order("write_memory", catalog.WriteMemory{Label: "y", Scope: "tenant", Data: json.RawMessage(`[1,2]`)})
+	again := task.Order("write_memory", catalog.WriteMemory{Label: "y", Scope: "tenant", Data: json.RawMessage(`[1,2]`)})
 	w.Want(w.Do(again), intents.OK)
 	r := w.verify(w.export(w.Journal, audit.Selection{}), audit.Options{Trust: w.trust(), Replay: true})
 	if !r.OK || r.Unreplayable != 0 {

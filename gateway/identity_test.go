@@ -144,7 +144,9 @@ func TestRefusedRequestsAreMetered(t *testing.T) {
 	}
 	var got []int
 	for _, by := range []struct{ key, path, body string }{
-		{appKey, "/agent/run", `{"message":`}, {appKey, "/agent/run", `{"message":""}`}, {appKey, "/agent/run", `{"message":`},
+		{appKey, "/agent/run", `{"message":`},
+		{appKey, "/agent/run", `{"message":""}`},
+		{appKey, "/agent/run", `{"message":`},
 		{appKey, "/agent/memory/query", `{"query_text":"x"}`}, // nothing of this key is read
 		{anaKey, "/agent/run", `{"message":7}`},               // others are not concerned
 	} {

@@ -100,6 +100,7 @@ func TestPartsAreChecked(t *testing.T) {
 }
 
 func must(t *testing.T) func(sums, error) sums {
+	t.Helper()
 	return func(s sums, err error) sums {
 		t.Helper()
 		if err != nil {

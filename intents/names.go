@@ -27,7 +27,7 @@ func complete(text []byte, t reflect.Type, at string) error {
 	case reflect.Slice, reflect.Array:
 		var list []json.RawMessage
 		if isBytes(t) || json.Unmarshal(text, &list) != nil {
-			return nil // bytes, in base64 or as they are
+			return nil //nolint:nilerr // bytes, in base64 or as they are
 		}
 		for i, v := range list {
 			if err := completeMember(v, t.Elem(), fmt.Sprintf("%s/%d", at, i)); err != nil {

@@ -103,7 +103,7 @@ func (h *Holdings) Run(ctx context.Context) error {
 	for {
 		err := h.follow(ctx)
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // it was told to end
 		}
 		h.log.WarnContext(ctx, "the index of who holds which blobs waits for its store; so do erasures of blobs", slog.String("error", err.Error()))
 		select {
@@ -177,7 +177,7 @@ func (h *Holdings) catchUp(ctx context.Context, next int64) (int64, error) {
 
 // heldBy is what a record says that its order holds.
 func heldBy(ctx context.Context, records storage.Records, rec storage.Record) ([]storage.Holding, error) {
-	switch rec.Kind { //nolint:exhaustive // others hold nothing
+	switch rec.Kind {
 	case storage.KindOrder:
 		if ref := []byte("cas://"); !bytes.Contains(rec.Parts[storage.PartOrder], ref) && !bytes.Contains(rec.Parts[storage.PartFacts], ref) {
 			return nil, nil // nearly all of them: no need to read more

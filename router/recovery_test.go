@@ -136,6 +136,7 @@ func runLimit(w *routertest.World) time.Duration {
 // takes others meanwhile, and whoever sends it again is told that it is in flight.
 func TestRecoverAwaitsExecutor(t *testing.T) {
 	bubble(t, func(t *testing.T) {
+		t.Helper()
 		w := routertest.New(t, routertest.Options{})
 		task := started(w, catalog.Idempotent)
 		call := task.CallOrder("feed", `{}`)
@@ -163,6 +164,7 @@ func TestRecoverAwaitsExecutor(t *testing.T) {
 // it: that it failed, and nothing was carried out, would be a lie.
 func TestRecoverWithoutExecutor(t *testing.T) {
 	bubble(t, func(t *testing.T) {
+		t.Helper()
 		w := routertest.New(t, routertest.Options{})
 		task := started(w, catalog.Idempotent)
 		call := task.CallOrder("feed", `{}`)
@@ -184,6 +186,7 @@ func TestRecoverWithoutExecutor(t *testing.T) {
 // carries it on.
 func TestRecoverStopped(t *testing.T) {
 	bubble(t, func(t *testing.T) {
+		t.Helper()
 		w := routertest.New(t, routertest.Options{})
 		task := started(w, catalog.Idempotent)
 		w, open := left(w, task.CallOrder("feed", `{}`))
@@ -206,6 +209,7 @@ func TestRecoverStopped(t *testing.T) {
 // One order that waits for its executor holds up none of the others.
 func TestRecoverHoldsNothingUp(t *testing.T) {
 	bubble(t, func(t *testing.T) {
+		t.Helper()
 		w := routertest.New(t, routertest.Options{})
 		task := started(w, catalog.Idempotent)
 		session := routertest.Order{By: w.Manager, Type: "session.create", Args: catalog.SessionCreate{SessionID: "s1"}}

@@ -82,7 +82,7 @@ func (m *machine) validate(ctx context.Context, v any, tree any) []Violation {
 }
 
 // run ends early if the budget is spent.
-func (m *machine) run(s *jsonschema.Schema, v any) (err error, ended bool) { //nolint:revive // the error is the answer
+func (m *machine) run(s *jsonschema.Schema, v any) (err error, ended bool) {
 	defer func() {
 		if recover() != nil {
 			err, ended = nil, false

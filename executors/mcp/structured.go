@@ -19,7 +19,7 @@ var errStructured = errors.New("structured content too large")
 func (st *state) takeStructured(r *transport.JSONRPCResponse) error {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(r.Result, &members) != nil {
-		return nil // whoever reads the result says what is wrong with it
+		return nil //nolint:nilerr // whoever reads the result says what is wrong with it
 	}
 	const name = "structuredContent"
 	content, ok := members[name]

@@ -76,13 +76,13 @@ func TestRuntimeIsWhole(t *testing.T) {
 // cannot make ours first.
 func TestOwnDirectoryCannotBeTaken(t *testing.T) {
 	tmp := t.TempDir()
-	if err := os.Chmod(tmp, 0o777); err != nil { //nolint:gosec // G302: what is tested
+	if err := os.Chmod(tmp, 0o777); err != nil {
 		t.Fatal(err)
 	}
 	if dir, err := ownBelow(tmp); err == nil {
 		t.Errorf("%s in a directory in which others may rename it", dir)
 	}
-	if err := os.Chmod(tmp, 0o777|fs.ModeSticky); err != nil { //nolint:gosec // G302: what is tested
+	if err := os.Chmod(tmp, 0o777|fs.ModeSticky); err != nil {
 		t.Fatal(err)
 	}
 	first, err := ownBelow(tmp)
@@ -92,7 +92,7 @@ func TestOwnDirectoryCannotBeTaken(t *testing.T) {
 	decoys := []string{strings.TrimRight(first, "0123456789"), first + "0", strings.TrimRight(first, "0123456789") + "!"}
 	for _, decoy := range decoys {
 		// Such as others could have made; root can make them others'.
-		if err := errors.Join(os.Mkdir(decoy, 0o777), os.Chmod(decoy, 0o777)); err != nil { //nolint:gosec // G301: what is tested
+		if err := errors.Join(os.Mkdir(decoy, 0o777), os.Chmod(decoy, 0o777)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -106,7 +106,7 @@ func proc(pid int, name string) string { return "/proc/" + strconv.Itoa(pid) + "
 
 // same is nil if the process at pid is the one that the bait means: in a pid
 // namespace the number may be one of the server's own.
-func same(b *serverBait, pid int) error {
+func same(_ *serverBait, pid int) error {
 	exe, err := os.Readlink(proc(pid, "exe"))
 	if err != nil {
 		return err
@@ -186,7 +186,7 @@ var serverDeeds = map[string]func(*serverBait) error{
 	"write to the root":          func(*serverBait) error { return os.WriteFile("/planted", nil, 0o600) },
 	"core pattern":               func(*serverBait) error { return open("/proc/sys/kernel/core_pattern", os.O_WRONLY) },
 	"sysrq":                      func(*serverBait) error { return open("/proc/sysrq-trigger", os.O_WRONLY) },
-	"become root":                func(b *serverBait) error { return becomeRoot() },
+	"become root":                func(*serverBait) error { return becomeRoot() },
 }
 
 var serverControls = map[string]func(*serverBait) error{

@@ -45,7 +45,7 @@ func layServerBait(t *testing.T) *serverBait {
 		os.Chmod(b.Writable, 0o777), os.WriteFile(filepath.Join(b.Declared, "text"), []byte("declared"), 0o644),
 		os.WriteFile(filepath.Join(b.Data, "keys/root.pem"), []byte("PRIVATE KEY"), 0o600), victim.Start(),
 	}
-	tmp, err := os.CreateTemp("", "bait")
+	tmp, err := os.CreateTemp("", "bait") //nolint:usetesting // the directory that all write to is what is tested
 	if err := errors.Join(append(errs, err)...); err != nil {
 		t.Fatal(err)
 	}

@@ -116,8 +116,21 @@ func (m *maker) incomplete(whole []byte) []unsaid {
 		out = append(out, unsaid{name + "-" + strings.Join(path, "-"), string(canonical)})
 	}
 	for _, path := range [][]string{
-		{"iss"}, {"intent_id"}, {"type"}, {"executor"}, {"position"}, {"attempt"}, {"deadline"}, {"policy_digest"},
-		{"actor"}, {"actor", "tenant"}, {"actor", "user_id"}, {"scope", "task_id"}, {"scope", "plan_id"}, {"scope", "skills"}, {"scope", "deadline"},
+		{"iss"},
+		{"intent_id"},
+		{"type"},
+		{"executor"},
+		{"position"},
+		{"attempt"},
+		{"deadline"},
+		{"policy_digest"},
+		{"actor"},
+		{"actor", "tenant"},
+		{"actor", "user_id"},
+		{"scope", "task_id"},
+		{"scope", "plan_id"},
+		{"scope", "skills"},
+		{"scope", "deadline"},
 	} {
 		say("without", path, func(in map[string]any, member string) { delete(in, member) })
 	}

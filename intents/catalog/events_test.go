@@ -70,7 +70,7 @@ func TestReportedEventsAreListed(t *testing.T) {
 		ast.Inspect(f, func(n ast.Node) bool {
 			if call, ok := n.(*ast.CallExpr); ok && len(call.Args) == 2 {
 				if fn, ok := call.Fun.(*ast.SelectorExpr); ok && fn.Sel.Name == "NewFact" {
-					event, err := strconv.Unquote(call.Args[0].(*ast.BasicLit).Value) //nolint:forcetypeassert // a name is a literal
+					event, err := strconv.Unquote(call.Args[0].(*ast.BasicLit).Value)
 					if err != nil {
 						t.Error(err)
 					}

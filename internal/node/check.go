@@ -50,7 +50,7 @@ func (n *Node) checkSample(ctx context.Context) error {
 func sampleOf(rests []int64, size int64) []int64 {
 	at := append(slices.Clone(rests), size-1)
 	for range min(sampled, size) {
-		at = append(at, rand.Int64N(size))
+		at = append(at, rand.Int64N(size)) //nolint:gosec // G404: a sample
 	}
 	slices.Sort(at)
 	return slices.Compact(at)
@@ -163,7 +163,7 @@ func (n *Node) checkKeyLog(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var damage *sqlite.Damage
+	var damage *sqlite.DamageError
 	_, err = r.CheckKeys(ctx)
 	if errors.As(err, &damage) {
 		err = &alteredError{damage.Position, damage.Reason}

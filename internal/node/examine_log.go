@@ -38,7 +38,7 @@ func examineJournal(ctx context.Context, dir string) (records int64, err error) 
 		return 0, nil // begun, and cut off before the genesis
 	}
 	if _, err := r.CheckKeys(ctx); err != nil {
-		var damage *sqlite.Damage
+		var damage *sqlite.DamageError
 		if errors.As(err, &damage) {
 			err = &alteredError{damage.Position, damage.Reason}
 		}

@@ -71,7 +71,7 @@ func Fsck(ctx context.Context, dir string, progress func(done, total int64)) (h 
 // checkKeys holds the journal's key log, and what else stands beside the parts of
 // its records, to these: they alone are under the leaves.
 func (a *Archive) checkKeys(ctx context.Context, h *audit.Health) (err error) {
-	var damage *sqlite.Damage
+	var damage *sqlite.DamageError
 	h.UnprovenKeys, err = a.records.CheckKeys(ctx)
 	if errors.As(err, &damage) {
 		h.OK, h.FirstBad = false, &audit.Bad{Position: damage.Position, Reason: damage.Reason}

@@ -56,7 +56,7 @@ func (n *Node) tellConditions(list []health.Condition) {
 
 // conditionsOf a data directory whose process runs.
 func conditionsOf(data string) (list []health.Condition, err error) {
-	raw, err := os.ReadFile(conditionsFile(data)) //nolint:gosec // G304: the data directory
+	raw, err := os.ReadFile(conditionsFile(data))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -69,7 +69,8 @@ func conditionsOf(data string) (list []health.Condition, err error) {
 // raise puts a condition up, and says so in the log the first time.
 func (n *Node) raise(ctx context.Context, c health.Condition) {
 	if n.health.Raise(c) {
-		n.cfg.Log.ErrorContext(ctx, c.Reason, slog.String("condition", c.Name), slog.Bool("takes_orders", !c.Blocks), slog.String("do", c.Do))
+		n.cfg.Log.ErrorContext(ctx, c.Reason, //nolint:sloglint // a condition has its own sentence
+			slog.String("condition", c.Name), slog.Bool("takes_orders", !c.Blocks), slog.String("do", c.Do))
 	}
 }
 
@@ -127,7 +128,7 @@ func (n *Node) watchHealth(ctx context.Context) error {
 
 // look is one round.
 func (n *Node) look(ctx context.Context) {
-	n.blocked()
+	n.blocked() //nolint:contextcheck // it logs, and has no caller to wait for
 	n.lookBehind(ctx)
 	n.lookDisk(ctx)
 	n.takeConfirmed(ctx)

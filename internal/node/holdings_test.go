@@ -29,8 +29,11 @@ func TestRememberedBlobs(t *testing.T) {
 		tenant, digest string
 		want           bool
 	}{
-		{"default", digest("a"), true}, {"system", digest("a"), false}, {"default", digest("b"), false},
-		{"default", digest("c"), false}, {"default", digest("d"), false},
+		{"default", digest("a"), true},
+		{"system", digest("a"), false},
+		{"default", digest("b"), false},
+		{"default", digest("c"), false},
+		{"default", digest("d"), false},
 	} {
 		if got, err := n.remembered(t.Context(), c.tenant, c.digest); got != c.want || err != nil {
 			t.Errorf("%s of %s: %v %v", c.digest[:9], c.tenant, got, err)

@@ -222,7 +222,7 @@ func (n *Node) openStores(ctx context.Context) error {
 }
 
 // journalDamaged: beside a record stood what its parts do not say. They are believed.
-func (n *Node) journalDamaged(d *sqlite.Damage) {
+func (n *Node) journalDamaged(d *sqlite.DamageError) {
 	n.cfg.Log.Error("the journal was changed by somebody else", slog.Int64("position", d.Position), slog.String("reason", d.Reason))
 	n.health.Raise(health.Condition{
 		Name: conditionKeyLog, Reason: "what the journal keeps beside its records was not what they say; the records are believed",

@@ -126,7 +126,7 @@ func (k *skillKeeper) say(ctx context.Context, s skills.Skill, text string, more
 	}
 	k.told[key] = now
 	attrs := append([]slog.Attr{slog.String("skill", s.Name), slog.String("server", k.titles[s.Server])}, more...)
-	k.node.cfg.Log.LogAttrs(ctx, slog.LevelWarn, text, attrs...)
+	k.node.cfg.Log.LogAttrs(ctx, slog.LevelWarn, text, attrs...) //nolint:sloglint // its callers give literals
 }
 
 // judge decides on one name, which several servers may declare. An approval

@@ -27,7 +27,7 @@ func removeExpired(ctx context.Context, docs storage.Documents, tenants []string
 // removeByAge is one round of expire.
 func (n *Node) removeByAge(ctx context.Context) {
 	now := n.cfg.Now()
-	if c, blocked := n.blocked(); blocked { // the clock may not be right
+	if c, blocked := n.blocked(); blocked { //nolint:contextcheck // the clock may not be right; it logs, and has no caller to wait for
 		n.cfg.Log.WarnContext(ctx, "nothing is removed by age", slog.String("condition", c.Name))
 		return
 	}

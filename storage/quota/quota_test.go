@@ -38,6 +38,7 @@ func open(t testing.TB, l quota.Limits) *quota.Blobs {
 // Within its limits it is as what it bounds.
 func TestBlobs(t *testing.T) {
 	storagetest.TestBlobs(t, func(t testing.TB) storage.Blobs {
+		t.Helper()
 		return open(t, quota.Limits{Floor: 1, Tenant: 1 << 40})
 	})
 }

@@ -30,7 +30,7 @@ type JournalOptions struct {
 	OnFatal func(error)
 	// OnDamage is told, while opening, what beside a record was not as its parts say;
 	// they are believed, and a key log that was wrong is put right.
-	OnDamage func(*Damage)
+	OnDamage func(*DamageError)
 	// Admit is asked before orders are taken, behind every decision of theirs: an
 	// error refuses them with storage.ErrNotReady. Nil: nothing does.
 	Admit func() error
@@ -45,7 +45,7 @@ type Journal struct {
 	db       *database
 	observe  storage.Observer
 	onFatal  func(error)
-	onDamage func(*Damage)
+	onDamage func(*DamageError)
 	admit    func() error
 	floor    int64
 
@@ -97,7 +97,7 @@ func OpenJournal(ctx context.Context, dir string, o JournalOptions) (*Journal, e
 		j.floor = DefaultFreeFloor
 	}
 	if j.onDamage = o.OnDamage; j.onDamage == nil {
-		j.onDamage = func(*Damage) {}
+		j.onDamage = func(*DamageError) {}
 	}
 	failpoint.Hit(failpoint.JournalOpening)
 	if err := j.replay(ctx); err != nil {

@@ -11,13 +11,13 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// Damage is that what is kept beside a record is not what its parts say.
-type Damage struct {
+// DamageError is that what is kept beside a record is not what its parts say.
+type DamageError struct {
 	Position int64
 	Reason   string
 }
 
-func (d *Damage) Error() string { return d.Reason }
+func (d *DamageError) Error() string { return d.Reason }
 
 // Words of damages.
 const (
@@ -106,7 +106,7 @@ func mendOne(ctx context.Context, c *sql.Conn, t taken) error {
 }
 
 // CheckKeys holds what is kept beside the records, keys above all, to what their
-// parts say. The error is a *Damage where they differ; unproven are the keys that
+// parts say. The error is a *DamageError where they differ; unproven are the keys that
 // no part tells any more.
 func (r *Records) CheckKeys(ctx context.Context) (unproven int64, err error) {
 	log := keylog{more: r.keyRows(ctx)}
@@ -130,12 +130,12 @@ func (r *Records) CheckKeys(ctx context.Context) (unproven int64, err error) {
 					return unproven, ctx.Err()
 				}
 				if err != nil {
-					return unproven, &Damage{p.Record.Position, err.Error()}
+					return unproven, &DamageError{p.Record.Position, err.Error()}
 				}
 				wrong = cmp.Or(wrong, found)
 			}
 			if wrong != "" {
-				return unproven, &Damage{p.Record.Position, wrong}
+				return unproven, &DamageError{p.Record.Position, wrong}
 			}
 		}
 	}

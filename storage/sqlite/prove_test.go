@@ -73,12 +73,12 @@ func TestKeyLogFlipped(t *testing.T) {
 	}
 	was := dispatched("b").Key
 	overwritten(t, dir, was[:], bytes.Repeat([]byte{0xee}, len(was)))
-	var damage *sqlite.Damage
+	var damage *sqlite.DamageError
 	if err := checkKeys(t, dir); !errors.As(err, &damage) || damage.Position != 1 {
 		t.Fatalf("checked: %v", err)
 	}
-	var told []*sqlite.Damage
-	j = open(t, dir, sqlite.JournalOptions{OnDamage: func(d *sqlite.Damage) { told = append(told, d) }})
+	var told []*sqlite.DamageError
+	j = open(t, dir, sqlite.JournalOptions{OnDamage: func(d *sqlite.DamageError) { told = append(told, d) }})
 	if len(told) != 1 || told[0].Position != 1 {
 		t.Errorf("told %v", told)
 	}
@@ -105,11 +105,11 @@ func TestFlagsFlipped(t *testing.T) {
 				t.Fatal(r, err)
 			}
 			closeJournal(t, j)
-			if err := checkKeys(t, dir); err == nil || !errors.As(err, new(*sqlite.Damage)) {
+			if err := checkKeys(t, dir); err == nil || !errors.As(err, new(*sqlite.DamageError)) {
 				t.Errorf("checked: %v", err)
 			}
 			told := 0
-			j = open(t, dir, sqlite.JournalOptions{OnDamage: func(*sqlite.Damage) { told++ }})
+			j = open(t, dir, sqlite.JournalOptions{OnDamage: func(*sqlite.DamageError) { told++ }})
 			h, found, err := j.Lookup(t.Context(), dispatched("a").Key)
 			if err != nil || !found || h.State != storage.StateOpen || told == 0 {
 				t.Errorf("%+v %v %v, told %d times", h, found, err, told)

@@ -61,7 +61,7 @@ func (j *Journal) fold(p *proved, log *keylog) (wrong bool, err error) {
 		return false, fmt.Errorf("gap: position %d follows %d", position, j.state.next-1)
 	}
 	if p.wrong {
-		j.onDamage(&Damage{position, wrongPlace})
+		j.onDamage(&DamageError{position, wrongPlace})
 	}
 	if p.Take {
 		what, err := log.keyOf(p)
@@ -69,7 +69,7 @@ func (j *Journal) fold(p *proved, log *keylog) (wrong bool, err error) {
 			return false, err
 		}
 		if wrong = what != ""; wrong {
-			j.onDamage(&Damage{position, what})
+			j.onDamage(&DamageError{position, what})
 		}
 	}
 	j.state.apply(p.Entry)
