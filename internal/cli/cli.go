@@ -64,7 +64,7 @@ func Main(ctx context.Context, args []string, std IO) int {
 	})
 	root.PersistentFlags().String("context", "", "speak to the writ of this context (writ context)")
 	var at target
-	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) (err error) {
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) (err error) { //nolint:contextcheck // a command has its context
 		at, err = aim(cmd, std)
 		return err
 	}
