@@ -49,6 +49,7 @@ func configFlags(cmd *cobra.Command) (load func(env func(string) string) (config
 	f.IntVar(&flags.TenantRate, "tenant-rate", flags.TenantRate, "orders a second of one tenant; 0: no limit")
 	f.IntVar(&flags.UserHolds, "user-holds", flags.UserHolds, "orders of one user that may wait for approval at once")
 	f.IntVar(&flags.TenantHolds, "tenant-holds", flags.TenantHolds, "orders of one tenant that may wait for approval at once")
+	f.IntVar(&flags.PageCacheMB, "page-cache-mb", flags.PageCacheMB, "MiB of page caches of the embedded databases, at the most")
 	f.IntVar(&flags.FreeDiskMB, "free-disk-mb", flags.FreeDiskMB, "MiB of free disk below which no new order is taken; 0: no floor")
 	f.IntVar(&flags.TenantDiskMB, "tenant-disk-mb", flags.TenantDiskMB, "MiB of files and artifacts that one tenant may hold; 0: no bound")
 	return func(env func(string) string) (config.Config, error) {
@@ -89,7 +90,8 @@ func override(cmd *cobra.Command, c *config.Config, flags config.Config) {
 		"rate-limit": func() { c.RateLimit = flags.RateLimit }, "rate-window-ms": func() { c.RateWindowMS = flags.RateWindowMS },
 		"signer-rate": func() { c.SignerRate = flags.SignerRate }, "tenant-rate": func() { c.TenantRate = flags.TenantRate },
 		"user-holds": func() { c.UserHolds = flags.UserHolds }, "tenant-holds": func() { c.TenantHolds = flags.TenantHolds },
-		"free-disk-mb": func() { c.FreeDiskMB = flags.FreeDiskMB }, "tenant-disk-mb": func() { c.TenantDiskMB = flags.TenantDiskMB },
+		"page-cache-mb": func() { c.PageCacheMB = flags.PageCacheMB },
+		"free-disk-mb":  func() { c.FreeDiskMB = flags.FreeDiskMB }, "tenant-disk-mb": func() { c.TenantDiskMB = flags.TenantDiskMB },
 	} {
 		if cmd.Flags().Changed(name) {
 			set()
@@ -109,6 +111,6 @@ func limits(c config.Config) node.Limits {
 		Requests: none(c.RateLimit), Window: time.Duration(c.RateWindowMS) * time.Millisecond,
 		Rates:     router.Rates{Signer: none(c.SignerRate), Tenant: none(c.TenantRate)},
 		UserHolds: none(c.UserHolds), TenantHolds: none(c.TenantHolds),
-		FreeFloor: int64(none(c.FreeDiskMB)) << 20, TenantDisk: int64(none(c.TenantDiskMB)) << 20,
+		PageCache: int64(c.PageCacheMB) << 20, FreeFloor: int64(none(c.FreeDiskMB)) << 20, TenantDisk: int64(none(c.TenantDiskMB)) << 20,
 	}
 }

@@ -55,6 +55,8 @@ type Config struct {
 	ModelKey string `yaml:"model_key"` // its key; better in the environment
 	LogLevel string `yaml:"log_level"` // debug, info, warn, error
 
+	PageCacheMB int `yaml:"page_cache_mb"` // MiB of page caches of the embedded databases, at the most
+
 	// Limits; 0 is none.
 	RateLimit    int `yaml:"rate_limit"`     // requests of one user in a window, at the gateway
 	RateWindowMS int `yaml:"rate_window_ms"` // that window
@@ -80,7 +82,7 @@ func (c Config) Secrets() []string {
 // Default values (DEP-01, DEP-09, DEP-12).
 func Default() Config {
 	return Config{
-		RateLimit: 100, RateWindowMS: 900_000, SignerRate: 500, TenantRate: 1000, UserHolds: 20, TenantHolds: 200, FreeDiskMB: 256, TenantDiskMB: 10_240,
+		RateLimit: 100, RateWindowMS: 900_000, SignerRate: 500, TenantRate: 1000, UserHolds: 20, TenantHolds: 200, FreeDiskMB: 256, PageCacheMB: 128, TenantDiskMB: 10_240,
 		VectorEngine: "lucene", VectorDimension: 1536, Embedder: "none", EmbedderURL: "https://api.openai.com/v1",
 		Data: ".writ", Listen: "127.0.0.1:8080", Model: "offline", ModelURL: "https://api.openai.com/v1", LogLevel: "info",
 	}
@@ -131,6 +133,7 @@ var variables = []variable{
 	{[]string{"WRIT_TENANT_RATE"}, func(c *Config, v string) { c.TenantRate = number(v) }},
 	{[]string{"WRIT_USER_HOLDS"}, func(c *Config, v string) { c.UserHolds = number(v) }},
 	{[]string{"WRIT_TENANT_HOLDS"}, func(c *Config, v string) { c.TenantHolds = number(v) }},
+	{[]string{"WRIT_PAGE_CACHE_MB"}, func(c *Config, v string) { c.PageCacheMB = number(v) }},
 	{[]string{"WRIT_FREE_DISK_MB"}, func(c *Config, v string) { c.FreeDiskMB = number(v) }},
 	{[]string{"WRIT_TENANT_DISK_MB"}, func(c *Config, v string) { c.TenantDiskMB = number(v) }},
 }
@@ -235,11 +238,14 @@ func (c Config) Validate() error {
 	}
 	for key, n := range map[string]int{
 		"rate_limit": c.RateLimit, "rate_window_ms": c.RateWindowMS, "signer_rate": c.SignerRate, "tenant_rate": c.TenantRate, "user_holds": c.UserHolds, "tenant_holds": c.TenantHolds, "free_disk_mb": c.FreeDiskMB, "tenant_disk_mb": c.TenantDiskMB,
-		"vector_dimension": c.VectorDimension,
+		"vector_dimension": c.VectorDimension, "page_cache_mb": c.PageCacheMB,
 	} {
 		if n < 0 || n > maxNumber {
 			return fmt.Errorf("%s: must be a number from 0 to %d", key, maxNumber)
 		}
+	}
+	if c.PageCacheMB < leastPageCacheMB {
+		return fmt.Errorf("page_cache_mb: must be at least %d", leastPageCacheMB)
 	}
 	if c.RateLimit > 0 && c.RateWindowMS == 0 {
 		return errors.New("rate_window_ms: a rate_limit needs a window")
@@ -256,3 +262,6 @@ func (c Config) Validate() error {
 		return fmt.Errorf("log_level: %q is none of debug, info, warn, error", c.LogLevel)
 	}
 }
+
+// leastPageCacheMB: with less every read goes to the disk.
+const leastPageCacheMB = 8

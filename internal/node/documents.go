@@ -27,7 +27,7 @@ func (n *Node) openDocuments(ctx context.Context) error {
 	cfg := n.cfg.Documents
 	cfg.Check = storage.NewCheck(cmp.Or(cfg.Dimension, storage.DefaultDimension))
 	if cfg.URL == "" {
-		d, err := sqlite.OpenDocuments(ctx, filepath.Join(n.cfg.Dir, "documents.db"), cfg.Check)
+		d, err := sqlite.OpenDocumentsWithin(ctx, filepath.Join(n.cfg.Dir, "documents.db"), cfg.Check, n.cfg.Limits.PageCache/2)
 		if err != nil {
 			return err
 		}

@@ -75,6 +75,7 @@ type Limits struct {
 	Rates                  router.Rates
 	UserHolds, TenantHolds int   // orders that may wait for approval at once
 	FreeFloor              int64 // bytes of disk below which no new order is taken; what is uploaded stops at twice that
+	PageCache              int64 // bytes of page caches of journal and documents together; 0: the default
 	TenantDisk             int64 // bytes of files and artifacts that one tenant may hold
 }
 
@@ -217,6 +218,7 @@ func (n *Node) openStores(ctx context.Context) error {
 		OnDamage:  n.journalDamaged,
 		Admit:     n.admit,
 		FreeFloor: n.cfg.Limits.FreeFloor,
+		Cache:     n.cfg.Limits.PageCache / 2,
 	})
 	return err
 }

@@ -20,8 +20,20 @@ import (
 // pages a group of records shares them.
 const pageSize = 16384
 
-// cacheKiB bounds the page cache of a writing connection.
-const cacheKiB = 64 << 10
+// DefaultCache bounds the page caches of a database's connections together, in bytes.
+const DefaultCache = 64 << 20
+
+// caches share a bound among the connections of a database, in KiB each: half for
+// who writes; who copies the log needs next to nothing.
+type caches struct{ writer, ckpt, reader int64 }
+
+func shareCache(bound int64, readers int) caches {
+	if bound <= 0 {
+		bound = DefaultCache
+	}
+	kib := bound >> 10
+	return caches{writer: kib / 2, ckpt: kib / 16, reader: max((kib-kib/2-kib/16)/int64(readers), 1)}
+}
 
 // database is one file with the connections that use it. Connections have fixed
 // roles, because a prepared statement and a page cache belong to one connection.
@@ -34,7 +46,7 @@ type database struct {
 }
 
 // connect opens or creates the file and brings its tables to the newest version.
-func connect(ctx context.Context, path string, readers int, steps []string) (*database, error) {
+func connect(ctx context.Context, path string, readers int, cache int64, steps []string) (*database, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
@@ -47,10 +59,11 @@ func connect(ctx context.Context, path string, readers int, steps []string) (*da
 		return nil, err
 	}
 	d.pool.SetMaxOpenConns(2)
-	if err := d.start(ctx, steps); err != nil {
+	share := shareCache(cache, readers)
+	if err := d.start(ctx, share, steps); err != nil {
 		return nil, errors.Join(err, d.close())
 	}
-	if d.readers, err = sql.Open("sqlite", dsn(path, "busy_timeout(5000)", "query_only(1)")); err != nil {
+	if d.readers, err = sql.Open("sqlite", dsn(path, "busy_timeout(5000)", "query_only(1)", fmt.Sprintf("cache_size(%d)", -share.reader))); err != nil {
 		return nil, errors.Join(err, d.close())
 	}
 	d.readers.SetMaxOpenConns(readers)
@@ -58,11 +71,11 @@ func connect(ctx context.Context, path string, readers int, steps []string) (*da
 	return d, nil
 }
 
-func (d *database) start(ctx context.Context, steps []string) (err error) {
+func (d *database) start(ctx context.Context, share caches, steps []string) (err error) {
 	if d.writer, err = d.pool.Conn(ctx); err != nil {
 		return err
 	}
-	if err := setPragmas(ctx, d.writer); err != nil {
+	if err := setPragmas(ctx, d.writer, share.writer); err != nil {
 		return err
 	}
 	if err := migrate(ctx, d.writer, steps); err != nil {
@@ -71,7 +84,7 @@ func (d *database) start(ctx context.Context, steps []string) (err error) {
 	if d.ckpt, err = d.pool.Conn(ctx); err != nil {
 		return err
 	}
-	return setPragmas(ctx, d.ckpt)
+	return setPragmas(ctx, d.ckpt, share.ckpt)
 }
 
 // close closes every connection. The last one checkpoints and removes the
@@ -116,14 +129,14 @@ func dsn(path string, pragmas ...string) string {
 
 // setPragmas runs the pragmas in order and reads each back: page_size must come
 // before journal_mode, and given in the file name it had no effect.
-func setPragmas(ctx context.Context, c *sql.Conn) error {
+func setPragmas(ctx context.Context, c *sql.Conn, cacheKiB int64) error {
 	for _, p := range []struct{ name, set, want string }{
 		{"busy_timeout", "1000", "1000"},
 		{"page_size", strconv.Itoa(pageSize), strconv.Itoa(pageSize)},
 		{"journal_mode", "wal", "wal"},
 		{"synchronous", "full", "2"},
 		{"wal_autocheckpoint", "0", "0"},
-		{"cache_size", strconv.Itoa(-cacheKiB), strconv.Itoa(-cacheKiB)},
+		{"cache_size", strconv.FormatInt(-cacheKiB, 10), strconv.FormatInt(-cacheKiB, 10)},
 	} {
 		if _, err := c.ExecContext(ctx, "PRAGMA "+p.name+"="+p.set); err != nil {
 			return fmt.Errorf("set %s: %w", p.name, err)

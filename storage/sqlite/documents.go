@@ -74,7 +74,13 @@ var documentSchema = []string{`
 // writer and the checkpointer. After a failed write or sync every later call
 // fails until the file is opened again.
 func OpenDocuments(ctx context.Context, path string, check storage.Check) (*Documents, error) {
-	d, err := connectDocuments(ctx, path, check)
+	return OpenDocumentsWithin(ctx, path, check, DefaultCache)
+}
+
+// OpenDocumentsWithin is OpenDocuments with a bound of its own for the page caches
+// together, in bytes.
+func OpenDocumentsWithin(ctx context.Context, path string, check storage.Check, cache int64) (*Documents, error) {
+	d, err := connectDocuments(ctx, path, check, cache)
 	if err != nil {
 		return nil, fmt.Errorf("open documents: %w", err)
 	}
@@ -91,8 +97,8 @@ func OpenDocuments(ctx context.Context, path string, check storage.Check) (*Docu
 }
 
 // connectDocuments opens the file; nothing runs yet.
-func connectDocuments(ctx context.Context, path string, check storage.Check) (*Documents, error) {
-	db, err := connect(ctx, path, documentReaders, documentSchema)
+func connectDocuments(ctx context.Context, path string, check storage.Check, cache int64) (*Documents, error) {
+	db, err := connect(ctx, path, documentReaders, cache, documentSchema)
 	if err != nil {
 		return nil, err
 	}

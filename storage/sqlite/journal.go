@@ -34,6 +34,8 @@ type JournalOptions struct {
 	// Admit is asked before orders are taken, behind every decision of theirs: an
 	// error refuses them with storage.ErrNotReady. Nil: nothing does.
 	Admit func() error
+	// Cache bounds the page caches together, in bytes. 0: DefaultCache.
+	Cache int64
 	// FreeFloor is in bytes. 0: DefaultFreeFloor; negative: no floor.
 	FreeFloor int64
 }
@@ -83,7 +85,7 @@ func OpenJournal(ctx context.Context, dir string, o JournalOptions) (*Journal, e
 	if err := durable.MkdirAll(dir); err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
-	db, err := connect(ctx, filepath.Join(dir, "journal.db"), journalReaders, journalSchema)
+	db, err := connect(ctx, filepath.Join(dir, "journal.db"), journalReaders, o.Cache, journalSchema)
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}

@@ -43,7 +43,7 @@ func ReindexDocuments(ctx context.Context, path string) (documents int64, err er
 	if err != nil {
 		return 0, err
 	}
-	d, err := connectDocuments(ctx, path, nil) // nothing is written that was not there
+	d, err := connectDocuments(ctx, path, nil, DefaultCache) // nothing is written that was not there
 	if err != nil {
 		return 0, fmt.Errorf("reindex: %w", err)
 	}

@@ -1,0 +1,160 @@
+package node
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
+)
+
+// campaignTime is how long TestCampaign goes on; unset, it is a few rounds.
+const campaignTime = "WRIT_CAMPAIGN"
+
+// TestCampaign starts and stops a node on one directory again and again while its
+// clock is set, its key log overwritten and its credentials emptied. After every
+// round the directory is sound, no record is timed before an earlier one, and what
+// was accepted once is a duplicate for good.
+func TestCampaign(t *testing.T) {
+	lasts, err := time.ParseDuration(os.Getenv(campaignTime))
+	if err != nil {
+		lasts = 0
+	}
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	x := &campaign{T: t, random: rand.New(rand.NewPCG(seed, 0)), clock: newWrist(), dir: t.TempDir()}
+	ends := time.Now().Add(lasts)
+	for round := 0; round < 4 || time.Now().Before(ends); round++ {
+		x.round(round)
+		if t.Failed() {
+			t.Fatalf("round %d", round)
+		}
+	}
+}
+
+// campaign is a directory, a clock and what was accepted so far.
+type campaign struct {
+	*testing.T
+	random *rand.Rand
+	clock  *wrist
+	dir    string
+	last   []byte // the last order that was accepted
+	at     int64  // its position
+	key    storage.Key
+}
+
+func (x *campaign) must(err error) {
+	x.Helper()
+	if err != nil {
+		x.Fatal(err)
+	}
+}
+
+// round is one start: orders, a clock that is set under them, an end, and a
+// nemesis that has the directory for itself.
+func (x *campaign) round(round int) {
+	x.clock = newWrist() // the machine was started anew
+	x.clock.set(x.steps())
+	cfg := x.clock.config(x.dir)
+	n, err := Open(x.Context(), cfg)
+	x.must(errors.Join(err))
+	stop := run(x.T, n)
+	x.again(n)
+	for i := range 2 + x.random.IntN(3) {
+		x.order(n, fmt.Sprintf("r%d-%d", round, i))
+	}
+	if x.random.IntN(2) == 0 {
+		x.jump(n)
+		x.order(n, fmt.Sprintf("r%d-jumped", round))
+	}
+	ascending(x.T, n)
+	x.must(errors.Join(stop(), n.Close()))
+	h, err := Fsck(x.Context(), x.dir, nil)
+	if err != nil || !h.OK {
+		x.Errorf("fsck: %+v %v, %v", h, h.FirstBad, err)
+	}
+	x.harm()
+}
+
+// steps is how wrong the clock of a start is, mostly not at all.
+func (x *campaign) steps() time.Duration {
+	return []time.Duration{0, 0, -time.Hour, -90 * time.Second, 30 * time.Second}[x.random.IntN(5)]
+}
+
+// jump sets the clock while the node runs: nothing is accepted until it is confirmed.
+func (x *campaign) jump(n *Node) {
+	x.Helper()
+	by := time.Duration(61+x.random.IntN(7200)) * time.Second
+	if x.random.IntN(2) == 0 {
+		by = -by
+	}
+	x.clock.set(time.Duration(x.clock.off.Load()) + by)
+	next := n.journal.Next()
+	if err := tenantPut(x.Context(), n, "jumped"); err == nil || n.journal.Next() != next {
+		x.Errorf("an order after a jump of %v: %v, %d records more", by, err, n.journal.Next()-next)
+	}
+	x.must(Confirm(x.Context(), x.dir, conditionClock, x.clock.now))
+}
+
+// order has one accepted, and remembers it.
+func (x *campaign) order(n *Node, id string) {
+	x.Helper()
+	args, err := json.Marshal(catalog.AdminPut{New: &catalog.Tenant{ID: id}})
+	x.must(err)
+	key := fmt.Sprintf("rnd_%016x", x.random.Uint64())
+	sealed, _, err := intents.Seal(n.keys.now(intents.RoleOperator), intents.Body{
+		Version: intents.Version, Intent: intents.Intent{Type: "admin.put", Args: args}, Actor: intents.Actor{UserID: "local", Tenant: "system"},
+		Constraints: intents.Constraints{IssuedAt: intents.FormatTime(x.clock.now()), TTLSec: 300, Audience: n.Origin(), IdempotencyKey: key},
+	})
+	x.must(err)
+	a, err := n.router.Submit(x.Context(), sealed)
+	x.must(err)
+	if a.Code != intents.OK {
+		x.Fatalf("%+v", a)
+	}
+	x.last, x.at, x.key = sealed, *a.Position, storage.OrderKey("system", "local", "admin.put", key)
+}
+
+// again submits the last order: it is a duplicate, or too old by the clock of today.
+func (x *campaign) again(n *Node) {
+	x.Helper()
+	if x.last == nil {
+		return
+	}
+	next := n.journal.Next()
+	a, err := n.router.Submit(x.Context(), x.last)
+	switch code := intents.CodeOf(err); {
+	case err != nil && code != intents.ExpiredTTL && code != intents.NotYetValid:
+		x.Errorf("again: %v", err)
+	case err == nil && (!a.Replayed || *a.Position != x.at):
+		x.Errorf("an order ran twice: %+v", a)
+	case n.journal.Next() != next:
+		x.Error("something was committed")
+	}
+}
+
+// harm is what somebody does who may write to the directory.
+func (x *campaign) harm() {
+	x.Helper()
+	if x.random.IntN(2) == 0 {
+		path := filepath.Join(x.dir, "journal", "journal.db")
+		raw, err := os.ReadFile(path)
+		x.must(err)
+		x.must(os.WriteFile(path, bytes.Replace(raw, x.key[:], bytes.Repeat([]byte{byte(x.random.Uint32())}, len(x.key)), 1), 0o600))
+		if h, err := Fsck(x.Context(), x.dir, nil); err != nil || h.OK {
+			x.Errorf("an overwritten key is not found: %+v, %v", h, err)
+		}
+	}
+	if x.random.IntN(2) == 0 {
+		x.must(os.MkdirAll(outsidersDir(x.dir), 0o700))
+		x.must(os.WriteFile(filepath.Join(outsidersDir(x.dir), "x-aaa.json"), nil, 0o600))
+	}
+}
