@@ -26,6 +26,7 @@ func doctorCommand(std IO) *cobra.Command {
 				err = c.Validate()
 			}
 			cfg, err := examined(std, c, err)
+			cfg.Secrets = append(cfg.Secrets, configFile(cmd))
 			if err != nil {
 				list = []node.Finding{{Check: "config", Found: err.Error(), Do: "see docs/configuration.md"}}
 			} else {
