@@ -61,6 +61,7 @@ func writing(t *testing.T, n *Node) (stop func() int) {
 // it in the journal, all orders are ended, and each once.
 func written(t *testing.T, n *Node) {
 	t.Helper()
+	recovered(t, n)
 	last, ended := map[string]router.Summary{}, map[int64]int{}
 	orders := 0
 	for _, rec := range all(t, n) {
@@ -84,9 +85,8 @@ func written(t *testing.T, n *Node) {
 		default:
 		}
 	}
-	open, err := n.journal.OpenOrders(t.Context())
-	if err != nil || len(open) != 0 || orders < 4 {
-		t.Errorf("%d orders, open: %v %v", orders, open, err)
+	if orders < 4 {
+		t.Errorf("%d orders", orders)
 	}
 	souls, err := documentsOf(t.Context(), n.documents, "system", storage.IndexSouls)
 	must(t, err)
@@ -101,6 +101,26 @@ func written(t *testing.T, n *Node) {
 	}
 	if len(souls) != 4 {
 		t.Errorf("%d documents of 4 users", len(souls))
+	}
+}
+
+// recovered waits until the orders that were left open have ended: they are taken
+// up beside those that come.
+func recovered(t *testing.T, n *Node) {
+	t.Helper()
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for {
+		open, err := n.journal.OpenOrders(t.Context())
+		must(t, err)
+		if len(open) == 0 {
+			return
+		}
+		select {
+		case <-t.Context().Done():
+			t.Fatalf("open: %v", open)
+		case <-look.C:
+		}
 	}
 }
 
