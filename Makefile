@@ -4,6 +4,7 @@
 
 GO       ?= go
 FUZZTIME ?= 30s
+CAMPAIGN ?= 10m
 CACHE    := $(CURDIR)/.cache
 
 # Pinned tools, built from their modules into .cache. OPA's own tool is of the
@@ -106,6 +107,12 @@ fuzz: ## every fuzz target for FUZZTIME (30s)
 	  done; \
 	done; \
 	test $$found = 1 || { echo "no fuzz target found" >&2; exit 1; }
+
+.PHONY: campaign
+campaign: ## kills, power cuts, wrong clocks and flipped bits, again and again for CAMPAIGN (10m)
+	$(GO) test -count=1 -timeout=20m -run '^TestFailpoints$$' ./internal/e2e
+	$(GO) test -count=20 -timeout=20m -run 'PowerCut' ./storage/sqlite ./internal/node
+	WRIT_CAMPAIGN=$(CAMPAIGN) $(GO) test -count=1 -timeout=0 -v -run '^TestCampaign$$' ./internal/node
 
 .PHONY: bench
 bench: ## benchmarks of every package

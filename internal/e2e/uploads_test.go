@@ -50,7 +50,7 @@ func startWithin(t *testing.T, dir string, l node.Limits) *system {
 }
 
 // upload keeps so many bytes. Without a length they come in chunks.
-func (s *system) upload(size int, sized bool) *http.Response {
+func (s *system) upload(size int, sized bool) (status int, retry string) {
 	s.t.Helper()
 	body := bytes.NewReader(bytes.Repeat([]byte{byte(size)}, size))
 	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.url+"/agent/artifacts", body)
@@ -68,15 +68,15 @@ func (s *system) upload(size int, sized bool) *http.Response {
 	if err := resp.Body.Close(); err != nil {
 		s.t.Error(err)
 	}
-	return resp
+	return resp.StatusCode, resp.Header.Get("Retry-After")
 }
 
 // refusedUpload also sees that orders go on.
 func (s *system) refusedUpload(size int) {
 	s.t.Helper()
 	for _, sized := range []bool{true, false} {
-		if resp := s.upload(size, sized); resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") == "" {
-			s.t.Errorf("%d bytes: HTTP %d, Retry-After %q", size, resp.StatusCode, resp.Header.Get("Retry-After"))
+		if status, retry := s.upload(size, sized); status != http.StatusTooManyRequests || retry == "" {
+			s.t.Errorf("%d bytes: HTTP %d, Retry-After %q", size, status, retry)
 		}
 	}
 	if status, p := s.call(s.as("local"), http.MethodGet, "/agent/memory/query?query_text=x", nil, nil); status != http.StatusOK {
@@ -88,8 +88,8 @@ func (s *system) refusedUpload(size int) {
 // more, whether or not it says how much.
 func TestUploadsStopAtTheQuota(t *testing.T) {
 	s := startWithin(t, t.TempDir(), node.Limits{TenantDisk: 16 << 20})
-	if resp := s.upload(6<<20, true); resp.StatusCode != http.StatusCreated {
-		t.Fatalf("HTTP %d", resp.StatusCode)
+	if status, _ := s.upload(6<<20, true); status != http.StatusCreated {
+		t.Fatalf("HTTP %d", status)
 	}
 	s.refusedUpload(12 << 20)
 }

@@ -25,11 +25,11 @@ const campaignTime = "WRIT_CAMPAIGN"
 // was accepted once is a duplicate for good.
 func TestCampaign(t *testing.T) {
 	lasts, err := time.ParseDuration(os.Getenv(campaignTime))
-	if err != nil {
-		lasts = 0
+	seed := uint64(1) // the same few rounds each time
+	if err == nil {
+		seed = rand.Uint64()
+		t.Logf("seed %d", seed)
 	}
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
 	x := &campaign{T: t, random: rand.New(rand.NewPCG(seed, 0)), clock: newWrist(), dir: t.TempDir()}
 	ends := time.Now().Add(lasts)
 	for round := 0; round < 4 || time.Now().Before(ends); round++ {

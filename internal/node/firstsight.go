@@ -38,7 +38,7 @@ func (k *skillKeeper) firstSight(ctx context.Context, s skills.Skill) error {
 
 // note tells the effect of a skill at first sight.
 func (k *skillKeeper) note(ctx context.Context, s skills.Skill, text string) {
-	k.node.cfg.Log.LogAttrs(ctx, slog.LevelInfo, text,
+	k.node.cfg.Log.LogAttrs(ctx, slog.LevelInfo, text, //nolint:sloglint // its callers give literals
 		slog.String("skill", s.Name), slog.String("server", k.titles[s.Server]), slog.String("effect", string(k.effectOf(s))))
 }
 

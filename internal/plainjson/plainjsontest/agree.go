@@ -30,7 +30,7 @@ func Agree[T any](t *testing.T, want T, quick func([]byte, *T) bool, taken bool)
 	for i := range raw {
 		for range 16 {
 			changed := bytes.Clone(raw)
-			changed[i] = byte(random.Uint32())
+			changed[i] = byte(random.Uint32()) //nolint:gosec // G115: any byte
 			var got, slow T
 			if !quick(changed, &got) {
 				continue
