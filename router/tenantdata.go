@@ -135,17 +135,25 @@ func unknownTypes(bounds json.RawMessage) (out []mistake) {
 	return out
 }
 
-// unapprovable: the tenant wants more approvals than it has people to give them.
-func (t *tenant) unapprovable(value json.RawMessage) []mistake {
+// tooFew: the tenant wants more approvals than it has people to give them.
+func (t *tenant) tooFew(approval json.RawMessage) (bool, error) {
 	var a struct {
 		Once   bool     `json:"once"`
 		Skills []string `json:"skills"`
 		Count  int      `json:"count"`
 	}
-	if err := json.Unmarshal(value, &a); err != nil {
+	if err := json.Unmarshal(approval, &a); err != nil {
+		return false, err
+	}
+	return (a.Once || len(a.Skills) > 0) && len(t.canApprove()) < max(a.Count, 1), nil
+}
+
+func (t *tenant) unapprovable(approval json.RawMessage) []mistake {
+	few, err := t.tooFew(approval)
+	if err != nil {
 		return []mistake{{"/data/value", "cannot be read", ""}}
 	}
-	if !a.Once && len(a.Skills) == 0 || len(t.canApprove()) >= max(a.Count, 1) {
+	if !few {
 		return nil
 	}
 	return []mistake{{
@@ -183,6 +191,9 @@ type Misput struct {
 	Pointer string // within the arguments of its admin.put
 	Reason  string
 	Do      string // the command that mends it
+	// Denies says that what the row is about is denied until it is mended: nothing
+	// is let through that was to be bounded.
+	Denies bool
 }
 
 // Misput lists them, sorted.
@@ -193,7 +204,7 @@ func (d *Directory) Misput() (out []Misput) {
 		t := d.tenants[id]
 		judge := func(row, do string, a catalog.AdminPut) {
 			for _, m := range d.mistakes(a, t) {
-				out = append(out, Misput{id, row, m.pointer, m.reason, "writ " + do + " --tenant " + id})
+				out = append(out, Misput{Tenant: id, Row: row, Pointer: m.pointer, Reason: m.reason, Do: "writ " + do + " --tenant " + id})
 			}
 		}
 		for _, r := range rows.Roles {
@@ -206,6 +217,14 @@ func (d *Directory) Misput() (out []Misput) {
 			judge("apikey "+k.ID, "apikey revoke "+k.ID, catalog.AdminPut{APIKey: &k})
 		}
 		for _, key := range slices.Sorted(maps.Keys(rows.Data)) {
+			if few, err := t.tooFew(rows.Data[key]); key == "approval" && few && err == nil {
+				out = append(out, Misput{
+					Tenant: id, Row: "data approval", Pointer: "/data/value", Denies: true,
+					Reason: "orders that must wait for people are denied, since too few people may approve them",
+					Do:     "writ user put NAME --role approver --tenant " + id,
+				})
+				continue
+			}
 			judge("data "+key, "tenant data "+key+" JSON (null takes it away)", catalog.AdminPut{Data: &catalog.Data{Key: key, Value: rows.Data[key]}})
 		}
 		d.mu.RUnlock()
