@@ -52,7 +52,17 @@ func outside(ts *testscript.TestScript, w *world, args []string) {
 	ts.Check(cmd.Start())
 	ended := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(ended) }()
-	ts.Defer(func() { _ = cmd.Process.Kill(); <-ended })
+	end := func() { _ = cmd.Process.Kill(); <-ended }
+	w.outsiders = append(w.outsiders, end)
+	ts.Defer(end)
+}
+
+// gone kills the services of somebody else: they would come back by themselves
+// once a writ listens on $PORT again.
+func gone(_ *testscript.TestScript, w *world, _ []string) {
+	for _, end := range w.outsiders {
+		end()
+	}
 }
 
 // admitted waits until a seed connects to $PORT, barred until it does not:

@@ -34,6 +34,7 @@ func TestMain(m *testing.M) {
 //	seal, step, spoil, large   orders sealed with the keys of $WORK/data
 //	accepted, refused          what the router says to them
 //	acme, outside SEED CMD…    a service of somebody else: built, and run
+//	gone                       kills them
 //	port                       a free port, at $PORT
 //	admitted, barred SEED      whether a NATS seed connects to $PORT, in the end
 //	resubmit ROLE TYPE ARGS…   seal and submit until the executor is there
@@ -72,7 +73,7 @@ func scripts(dir string) testscript.Params {
 			"get": positive(get), "upload": positive(upload), "save": positive(save), "catalog": positive(checkCatalog), "jwks": positive(checkJWKS),
 			"seal": positive(seal), "step": positive(openStep), "spoil": positive(spoil), "large": positive(large), "accepted": positive(accepted), "refused": positive(refused),
 			"anyone": positive(anyone), "linked": positive(linked), "forge": positive(forge),
-			"acme": positive(acme), "port": positive(port), "outside": positive(outside), "admitted": positive(admitted), "barred": positive(barred), "resubmit": positive(resubmit),
+			"acme": positive(acme), "port": positive(port), "outside": positive(outside), "gone": positive(gone), "admitted": positive(admitted), "barred": positive(barred), "resubmit": positive(resubmit),
 			"example": positive(example), "helped": positive(helped),
 			"rotate": positive(rotate), "revoke": positive(revoke), "signed": positive(signed),
 			"capture": positive(capture), "verify": positive(verifyJournal), "demo": positive(checkDemo), "verdict": positive(checkVerdict),
@@ -88,6 +89,7 @@ type world struct {
 	url       string
 	calls     func() int64 // of the skill server
 	task      *task        // that step opened
+	outsiders []func()     // end each service of somebody else
 }
 
 type worldKey struct{}

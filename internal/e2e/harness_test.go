@@ -68,6 +68,7 @@ type setup struct {
 	Dir    string      // empty: a temporary one
 	Model  model.Model // nil: offline
 	Skills []string    // URLs or commands
+	Limits node.Limits
 }
 
 // system is a running node and the key of its user "local", who may assert others.
@@ -90,7 +91,7 @@ func start(t *testing.T, s setup) *system {
 	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context())) // t's own ends before the clean-up
 	n, err := node.Open(ctx, node.Config{
-		Dir: s.Dir, Documents: documents(s.Dir), Listen: "127.0.0.1:0", Skills: s.Skills, Model: s.Model, Now: time.Now,
+		Dir: s.Dir, Documents: documents(s.Dir), Listen: "127.0.0.1:0", Skills: s.Skills, Model: s.Model, Limits: s.Limits, Now: time.Now,
 		Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {
