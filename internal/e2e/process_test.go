@@ -54,7 +54,7 @@ func boot(t *testing.T, m model.Model, skills string) *machine {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
 	x := &machine{system: &system{t: t, dir: dir}, args: []string{
-		"up", "--data", dir, "--listen", "127.0.0.1:0", "--skills", skills,
+		"up", "--data", dir, "--listen", "127.0.0.1:0", "--skills", skills, "--rate-limit", "0", // a test asks again and again how far a plan is
 		"--model", "openai:mock", "--model-url", serveModel(t, m),
 	}}
 	t.Cleanup(func() {
