@@ -70,14 +70,22 @@ func (d *directory) policyData() policies.Data {
 	return out
 }
 
-// adminPut is the directory after an admin.put.
-func (d *directory) adminPut(at int64, args json.RawMessage, actor string, defaults []catalog.RoleData) (*directory, error) {
+// begin gives a new tenant what it has by the rules in force.
+func (f *fold) begin(t *tenantData) {
+	t.setRoles(f.roles)
+	if f.rules >= intents.RulesStrict {
+		t.data["approval"] = json.RawMessage(`{"once":true}`)
+	}
+}
+
+// adminPut is the directory after an admin.put; a new tenant begins as begin says.
+func (d *directory) adminPut(at int64, args json.RawMessage, actor string, begin func(*tenantData)) (*directory, error) {
 	var a catalog.AdminPut
 	if err := json.Unmarshal(args, &a); err != nil {
 		return nil, err
 	}
 	if a.New != nil {
-		return (&directory{tenants: without(d.tenants, a.New.ID)}).with(at, a.New.ID, func(t *tenantData) { t.setRoles(defaults) }), nil
+		return (&directory{tenants: without(d.tenants, a.New.ID)}).with(at, a.New.ID, begin), nil
 	}
 	tenant := named(actor, a.Tenant)
 	if d.tenants[tenant] == nil {

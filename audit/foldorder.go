@@ -106,7 +106,7 @@ func (f *fold) apply(it *item, tenant, user string) error {
 		f.keys = &keySet{a.KeySet, set, keys, it.position}
 		return nil
 	case "admin.put":
-		d, err := f.dir.adminPut(it.position, args, tenant, f.roles)
+		d, err := f.dir.adminPut(it.position, args, tenant, f.begin)
 		if err == nil {
 			f.putDirectory(d)
 		}

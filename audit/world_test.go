@@ -56,7 +56,12 @@ func (b blobs) Fetch(ctx context.Context, tenant, ref string) (io.ReadCloser, in
 // newWorld is a log whose key set has a ledger key from its second version on.
 func newWorld(t testing.TB) *world {
 	t.Helper()
-	w := &world{World: routertest.New(t, routertest.Options{}), blobs: kept{}}
+	return worldOf(routertest.New(t, routertest.Options{}))
+}
+
+func worldOf(of *routertest.World) *world {
+	of.Helper()
+	w := &world{World: of, blobs: kept{}}
 	w.ledgerKey = w.NewKey(intents.RoleLedger)
 	w.Want(w.Keys(func(s *intents.KeySet) { s.Keys = append(s.Keys, w.ledgerKey.VerificationKey().ToJWK()) }), intents.OK)
 	source := policies.Embedded().Deciding()

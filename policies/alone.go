@@ -11,6 +11,9 @@ import (
 // aloneName is the name of an extension that is looked at by itself.
 const aloneName = "extension"
 
+// alonePrefix is where its files are in the tree that Alone makes.
+const alonePrefix = "ext/" + aloneName + "/"
+
 // IsExtension says whether a tree has no rules of its own to decide by, so that
 // it can only be one that tightens another.
 func IsExtension(s Source) bool {
@@ -40,9 +43,9 @@ func CheckExtension(ctx context.Context, s Source) (Report, error) {
 		return Report{}, err
 	}
 	r.Digest = s.Digest()
-	r.Rules = slices.DeleteFunc(r.Rules, func(rule RuleInfo) bool { return !strings.HasPrefix(rule.File, "ext/"+aloneName+"/") })
+	r.Rules = slices.DeleteFunc(r.Rules, func(rule RuleInfo) bool { return !strings.HasPrefix(rule.File, alonePrefix) })
 	for i := range r.Rules {
-		r.Rules[i].File = strings.TrimPrefix(r.Rules[i].File, "ext/"+aloneName+"/")
+		r.Rules[i].File = strings.TrimPrefix(r.Rules[i].File, alonePrefix)
 	}
 	return r, nil
 }

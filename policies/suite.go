@@ -27,6 +27,7 @@ type Case struct {
 type Suite struct {
 	Source Source
 	Tables map[string]*Table
+	Alone  bool // Source is Alone's: its coverage is that of the extension's own files
 }
 
 // Run runs the rules test_* of the tree, as `opa test` does, and then decides
@@ -45,7 +46,11 @@ func (s Suite) Coverage(ctx context.Context) ([]Case, Coverage, error) {
 	if err != nil {
 		return nil, Coverage{}, err
 	}
-	return cases, covered(c.Report(modules)), nil
+	below := ""
+	if s.Alone {
+		below = alonePrefix
+	}
+	return cases, covered(c.Report(modules), below), nil
 }
 
 func (s Suite) run(ctx context.Context, c *cover.Cover) ([]Case, error) {
@@ -118,13 +123,15 @@ type Lines struct {
 	Missed  int `json:"missed"`
 }
 
-func covered(r cover.Report) Coverage {
+// covered counts the files below a prefix, and names them from there.
+func covered(r cover.Report, below string) Coverage {
 	out := Coverage{Files: map[string]Lines{}, Missed: map[string][][2]int{}}
 	var all Lines
 	for name, f := range r.Files {
-		if isTest(name) {
+		if isTest(name) || !strings.HasPrefix(name, below) {
 			continue
 		}
+		name = strings.TrimPrefix(name, below)
 		out.Files[name] = Lines{f.CoveredLines, f.NotCoveredLines}
 		all.Covered, all.Missed = all.Covered+f.CoveredLines, all.Missed+f.NotCoveredLines
 		for _, x := range f.NotCovered {

@@ -250,6 +250,9 @@ func (d *Directory) foldAdmin(o decided) error {
 func (d *Directory) foldAdminPut(a catalog.AdminPut, tenantID string, at time.Time) error {
 	if a.New != nil {
 		d.addTenant(a.New.ID, DefaultRoles())
+		if d.rules >= intents.RulesStrict {
+			d.holdOnce(a.New.ID)
+		}
 		return nil
 	}
 	t := d.tenants[tenantID]

@@ -266,6 +266,7 @@ type decided struct {
 	at       time.Time // of its record
 	now      time.Time // that it was decided at: the record's, or before it
 	position int64
+	recorded int64 // where the order itself is: of a held one before position, which is its release's
 }
 
 // foldOrder applies an order record: allowed orders of the router have their
@@ -313,7 +314,7 @@ func readDecided(r storage.Record) (o decided, err error) {
 }
 
 func (o *decided) readDecision(r storage.Record) (err error) {
-	o.at, o.now, o.position = r.At, r.At, r.Position
+	o.at, o.now, o.position, o.recorded = r.At, r.At, r.Position, r.Position
 	o.decision, err = intents.ReadDecision(r.Parts[storage.PartDecision])
 	return err
 }

@@ -309,12 +309,23 @@ func (r *Router) eraseFor(ctx context.Context, o *order) error {
 	stay, err := r.eraseNow(ctx, e)
 	if err != nil {
 		r.cfg.Log.WarnContext(ctx, "an accepted erasure waits", slog.String("error", err.Error()))
-		return intents.Refuse(intents.InFlight, "", "accepted, and some of the bytes are still there, as somebody reads the journal, the disk is full, or a store or the index of blobs is behind: it is tried again by itself, and the same command says when it is done")
+		return underWay("", "accepted, and some of the bytes are still there, as somebody reads the journal, the disk is full, or a store or the index of blobs is behind", eraseWaits)
 	}
 	if len(stay) > 0 {
-		return intents.Refuse(intents.InFlight, "/intent/args/parts", told(stay))
+		return underWay("/intent/args/parts", told(stay), eraseHolders)
 	}
 	return nil
+}
+
+// eraseWaits is what to do about an erasure that could not be carried out at once.
+const eraseWaits = "it is tried again by itself every ten seconds; send the same command again: it says when all is gone"
+
+// underWay says that an erasure is not done. To ask for the order, as of others that
+// are under way, would not tell.
+func underWay(pointer, reason, hint string) error {
+	x := intents.Refuse(intents.InFlight, pointer, reason)
+	x.Hint = hint
+	return x
 }
 
 // eraseLater is erase where nobody waits for it.

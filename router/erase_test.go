@@ -196,7 +196,9 @@ func TestEraseLater(t *testing.T) {
 			return w.OK(routertest.Order{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: query}})
 		}
 		first := find("first-word")
-		w.Want(erase(w, first, catalog.ErasesOrder), intents.InFlight)
+		if a := w.Want(erase(w, first, catalog.ErasesOrder), intents.InFlight); !strings.Contains(a.Hint, "send the same command again") {
+			t.Errorf("the hint is %q", a.Hint)
+		}
 		if len(inRecords(w, "first-word")) == 0 {
 			t.Fatal("the test fails nothing")
 		}

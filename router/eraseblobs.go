@@ -97,7 +97,7 @@ func (r *Router) wanted(ctx context.Context, position int64) (digests []string, 
 	return digests, true, store.Want(ctx, position, digests)
 }
 
-// told says what stays and why, and what to do about it.
+// told says what stays and why.
 func told(stay []staying) string {
 	var b strings.Builder
 	b.WriteString("the erasure is accepted, and blobs stay: ")
@@ -124,9 +124,11 @@ func told(stay []staying) string {
 			fmt.Fprintf(&b, "%s a memory", strings.Repeat(",", min(len(s.orders), 1)))
 		}
 	}
-	b.WriteString(": erase those with --parts blobs (a memory goes when its time is over), then send the same again")
 	return b.String()
 }
+
+// eraseHolders is what to do about it.
+const eraseHolders = "erase the blobs of the orders that hold them (writ order erase INTENT_ID --parts blobs --reason TEXT; a memory goes when its time is over), then send the same command again: it says when all is gone"
 
 // maxTold bounds what is listed.
 const maxTold = 5

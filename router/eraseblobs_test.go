@@ -106,6 +106,9 @@ func TestEraseSaysWhatStays(t *testing.T) {
 		if want := fmt.Sprintf("%s is held by the order at position %d", ref, *used.Position); !strings.Contains(a.Reason, want) || !k.there(ref) {
 			t.Fatalf("there %v: %s", k.there(ref), a.Reason)
 		}
+		if !strings.Contains(a.Hint, "send the same command again") || !strings.Contains(a.Hint, "--parts blobs") {
+			t.Errorf("the hint is %q", a.Hint)
+		}
 	}
 	if where := inRecords(k.World, "what ana wrote"); len(where) > 0 {
 		t.Errorf("the order's words are still in %v", where)

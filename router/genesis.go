@@ -48,6 +48,12 @@ func HoldOnce(tenant string) GenesisData {
 	return GenesisData{Tenant: tenant, Data: catalog.Data{Key: "approval", Value: json.RawMessage(`{"once":true}`)}}
 }
 
+// holdOnce does so in a tenant that begins. The lock is held.
+func (d *Directory) holdOnce(tenant string) {
+	x := HoldOnce(tenant)
+	d.tenants[tenant].data[x.Key] = x.Value
+}
+
 // Control is the part of control records.
 type Control struct {
 	Genesis *string `json:"genesis,omitempty"` // compact JWS of a Genesis

@@ -18,6 +18,7 @@ import (
 type plan struct {
 	view      catalog.PlanView
 	opened    int64                // position of plan.open
+	said      []int64              // positions of the orders that its words are in
 	claimed   int64                // position of the last plan.claim; Nobody before the first
 	unheld    bool                 // a hold has ended, or was of plan.open, and nobody has claimed the plan since
 	roles     []string             // of the grant that opened it
@@ -102,7 +103,7 @@ func foldPlanOpen(d *Directory, o decided) error {
 	}
 	d.opens(o.tenant)
 	d.plans[o.tenant+"/"+a.PlanID] = &plan{
-		opened: o.position, claimed: storage.Nobody, unheld: o.decision.Verdict == intents.Hold, roles: o.roles, client: o.client, trace: o.trace, results: make(map[int][]string),
+		opened: o.position, said: []int64{o.recorded}, claimed: storage.Nobody, unheld: o.decision.Verdict == intents.Hold, roles: o.roles, client: o.client, trace: o.trace, results: make(map[int][]string),
 		byIntent: make(map[string]orderRef), settled: make(map[string]bool),
 		view: catalog.PlanView{
 			PlanID: a.PlanID, TenantID: o.tenant, UserID: o.user, SessionID: o.ctx.SessionID,
@@ -218,6 +219,7 @@ func foldPlan(d *Directory, o decided) error {
 	}
 	p.view.Steps, p.view.Revision, p.view.PlanDigest = kept, a.Revision, o.decision.IntentID
 	p.view.Status = catalog.PlanExecuting
+	p.said = append(p.said, o.recorded)
 	return nil
 }
 
@@ -308,8 +310,9 @@ func foldPlanClose(d *Directory, o decided) error {
 	if err != nil {
 		return err
 	}
-	d.endPlan(p, catalog.PlanStatus(a.Status), o.at)
 	p.view.Response, p.view.Failure = a.Response, a.Failure
+	p.said = append(p.said, o.recorded)
+	d.endPlan(p, catalog.PlanStatus(a.Status), o.at)
 	return nil
 }
 

@@ -53,9 +53,10 @@ func (d *Directory) closes(tenant string) {
 	}
 }
 
-// ForgetWords makes the directory drop what a plan and its steps say in words once it is closed,
-// for one that decides: no move is judged by it. Whoever writes plans down, as the
-// recorder does, keeps it. To be called before the first record.
+// ForgetWords makes the directory drop the words of a plan once it is closed: what was
+// asked, what its steps say and what was answered. No move is judged by them. Whoever
+// writes plans down looks for them in the records (Said, Retell). To be called before
+// the first record.
 func (d *Directory) ForgetWords() *Directory {
 	d.forgetful = true
 	return d
@@ -64,7 +65,7 @@ func (d *Directory) ForgetWords() *Directory {
 // forget the words of a closed plan and of its tasks. What tickets say stays:
 // orders of a task may still be carried out.
 func (p *plan) forget() {
-	p.view.Task = ""
+	p.view.Task, p.view.Response = "", ""
 	for i := range p.view.Steps {
 		p.view.Steps[i].Task = ""
 	}
@@ -78,7 +79,7 @@ type Held struct {
 	Open   int   `json:"open"`   // plans
 	Closed int   `json:"closed"` // plans
 	Tasks  int   `json:"tasks"`
-	Words  int64 `json:"words"` // bytes of requests and steps
+	Words  int64 `json:"words"` // bytes of requests, steps and answers
 }
 
 // Held counts it.
@@ -87,7 +88,7 @@ func (d *Directory) Held() Held {
 	defer d.mu.RUnlock()
 	h := Held{Open: d.openAll, Closed: len(d.plans) - d.openAll, Tasks: len(d.tasks)}
 	for _, p := range d.plans {
-		h.Words += int64(len(p.view.Task))
+		h.Words += int64(len(p.view.Task) + len(p.view.Response))
 		for _, s := range p.view.Steps {
 			h.Words += int64(len(s.Task))
 		}

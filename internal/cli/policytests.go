@@ -29,12 +29,13 @@ func (f *suiteFlags) read(args []string) (policies.Suite, error) {
 	if err != nil {
 		return policies.Suite{}, err
 	}
-	if policies.IsExtension(tree.Source) {
+	alone := policies.IsExtension(tree.Source)
+	if alone {
 		if tree.Source, err = policies.Alone(tree.Source); err != nil {
 			return policies.Suite{}, err
 		}
 	}
-	s := policies.Suite{Source: tree.Source, Tables: map[string]*policies.Table{}}
+	s := policies.Suite{Source: tree.Source, Tables: map[string]*policies.Table{}, Alone: alone}
 	places := f.tables
 	if len(places) == 0 && len(args) > 0 {
 		for _, dir := range []string{filepath.Join(args[0], "testdata"), filepath.Join(filepath.Dir(filepath.Clean(args[0])), "testdata")} {

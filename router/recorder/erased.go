@@ -29,5 +29,5 @@ func (r *Recorder) erased(ctx context.Context, s router.Summary, rec storage.Rec
 	if err != nil {
 		return err
 	}
-	return r.writePlan(of, rec)
+	return r.writePlanOf(ctx, of.Tenant, planID(of), rec)
 }

@@ -212,7 +212,7 @@ func (r *Recorder) released(ctx context.Context, rec storage.Record) error {
 	if err := r.erased(ctx, s, rec); err != nil {
 		return err
 	}
-	return r.writePlan(s, rec)
+	return r.writePlanOf(ctx, s.Tenant, planID(s), rec)
 }
 
 // ofApproval puts an approval's events where those of its held order are.

@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"context"
 	"encoding/json"
 
 	"aob.dev/writ/intents"
@@ -9,13 +10,37 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// plan is the plan of an order as folded now; nil if it belongs to none.
+// plan is the plan of an order as folded now; nil if it belongs to none. A closed one
+// is without its words.
 func (r *Recorder) plan(s router.Summary) *catalog.PlanView {
 	p, ok := r.fold.View().Plan(s.Tenant, planID(s))
 	if !ok {
 		return nil
 	}
 	return &p
+}
+
+// told is a plan as folded now, with its words; nil: there is none. The words of
+// closed plans are not kept in memory but read from the records.
+func (r *Recorder) told(ctx context.Context, tenant, id string) (*catalog.PlanView, error) {
+	p, ok := r.fold.View().Plan(tenant, id)
+	if !ok {
+		return nil, nil //nolint:nilnil // most orders belong to none
+	}
+	for _, at := range r.fold.Said(tenant, id) {
+		rec, err := r.records.Get(ctx, at)
+		if err != nil {
+			return nil, err
+		}
+		s, err := router.Summarize(rec)
+		if err != nil {
+			return nil, err
+		}
+		if err := router.Retell(&p, s); err != nil {
+			return nil, err
+		}
+	}
+	return &p, nil
 }
 
 // planID of an order: its context's, or for orders about a plan without
@@ -52,21 +77,25 @@ func documentOf(p *catalog.PlanView) planDoc {
 	return d
 }
 
-// writePlan gathers the plan's document, fenced by the record's position. It
-// takes the place of an earlier one of the batch.
-func (r *Recorder) writePlan(s router.Summary, rec storage.Record) error {
-	return r.writePlanOf(s.Tenant, planID(s), rec)
-}
-
-func (r *Recorder) writePlanOf(tenant, id string, rec storage.Record) error {
-	p, ok := r.fold.View().Plan(tenant, id)
-	if !ok {
-		return nil
-	}
-	body, err := marshal(documentOf(&p))
+// writePlanOf gathers the document of a plan as it is told now.
+func (r *Recorder) writePlanOf(ctx context.Context, tenant, id string, rec storage.Record) error {
+	p, err := r.told(ctx, tenant, id)
 	if err != nil {
 		return err
 	}
-	r.batch.plans[place{tenant, p.PlanID}] = storage.Document{ID: p.PlanID, Position: rec.Position, Body: body}
+	return r.writePlan(p, rec)
+}
+
+// writePlan gathers the plan's document, if there is a plan, fenced by the record's
+// position. It takes the place of an earlier one of the batch.
+func (r *Recorder) writePlan(p *catalog.PlanView, rec storage.Record) error {
+	if p == nil {
+		return nil
+	}
+	body, err := marshal(documentOf(p))
+	if err != nil {
+		return err
+	}
+	r.batch.plans[place{p.TenantID, p.PlanID}] = storage.Document{ID: p.PlanID, Position: rec.Position, Body: body}
 	return nil
 }

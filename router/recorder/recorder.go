@@ -29,7 +29,7 @@ type Recorder struct {
 	records   storage.Records
 	documents storage.Documents
 	log       *slog.Logger
-	fold      *router.Directory // its own: a plan's document is the plan as of each record
+	fold      *router.Directory // its own: a plan's document is the plan as of each record; see told
 	batch     *batch            // gathered and not written; of Run's goroutine
 	wake      chan struct{}
 
@@ -41,7 +41,7 @@ type Recorder struct {
 // New begins with the first record; Run does the work.
 func New(records storage.Records, documents storage.Documents, log *slog.Logger) *Recorder {
 	return &Recorder{
-		records: records, documents: documents, log: log, fold: router.NewDirectory(), batch: newBatch(),
+		records: records, documents: documents, log: log, fold: router.NewDirectory().ForgetWords(), batch: newBatch(),
 		wake: make(chan struct{}, 1), moved: make(chan struct{}),
 	}
 }
@@ -168,7 +168,7 @@ func (r *Recorder) newest(ctx context.Context, tenant string) (storage.Page, err
 // readTenants makes the fold of the whole journal, without writing, to know which
 // tenants there are.
 func (r *Recorder) readTenants(ctx context.Context) []string {
-	fold := router.NewDirectory()
+	fold := router.NewDirectory().ForgetWords()
 	for rec, err := range r.records.Scan(ctx, 0) {
 		if err != nil {
 			return nil
@@ -202,16 +202,20 @@ func (r *Recorder) observe(ctx context.Context, rec storage.Record, write bool) 
 	if err := r.fold.Err(); err != nil {
 		return err
 	}
+	after, err := r.told(ctx, s.Tenant, planID(s))
+	if err != nil {
+		return err
+	}
 	switch rec.Kind {
 	case storage.KindOrder:
-		if err := r.writeEvents(r.ofApproval(s), orderEvents(s, before, r.plan(s)), rec); err != nil {
+		if err := r.writeEvents(r.ofApproval(s), orderEvents(s, before, after), rec); err != nil {
 			return err
 		}
-		if err := r.writePlan(s, rec); err != nil {
+		if err := r.writePlan(after, rec); err != nil {
 			return err
 		}
 		for _, id := range ends {
-			if err := r.writePlanOf(tenant, id, rec); err != nil {
+			if err := r.writePlanOf(ctx, tenant, id, rec); err != nil {
 				return err
 			}
 		}
@@ -224,13 +228,13 @@ func (r *Recorder) observe(ctx context.Context, rec storage.Record, write bool) 
 	case storage.KindRelease:
 		return r.released(ctx, rec)
 	case storage.KindOutcome:
-		if err := r.writeEvents(s, outcomeEvents(s, out, before, r.plan(s)), rec); err != nil {
+		if err := r.writeEvents(s, outcomeEvents(s, out, before, after), rec); err != nil {
 			return err
 		}
 		if err := r.writeCall(s, out, rec); err != nil {
 			return err
 		}
-		return r.writePlan(s, rec)
+		return r.writePlan(after, rec)
 	default:
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 type Plan struct {
 	*World
 	ID, User string
+	Tenant   string // default, if empty
 	Epoch    int
 	Revision int
 	Digest   string // of the current revision
@@ -32,7 +33,7 @@ func (p *Plan) On(w *World) *Plan {
 
 // order is an order about the plan.
 func (p *Plan) order(by intents.Signer, typ string, args any) Order {
-	return Order{By: by, Type: typ, Args: args, User: p.User, Roles: p.Roles, Ctx: intents.Context{PlanID: p.ID}}
+	return Order{By: by, Type: typ, Args: args, User: p.User, Tenant: p.Tenant, Roles: p.Roles, Ctx: intents.Context{PlanID: p.ID}}
 }
 
 // OpenOrder is plan.open.

@@ -1,0 +1,56 @@
+package router_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/router"
+	"aob.dev/writ/router/routertest"
+)
+
+// TestWordsAreToldAgain: a plan whose words the fold has dropped is, with what its
+// orders say, the plan as it was: after revisions, and where people had to release it.
+func TestWordsAreToldAgain(t *testing.T) {
+	w := rules(t, `{"id": "ext.ours", "reason": "We want to know.", "approvers": ["ben"]} if {
+	input.intent.type == "plan.open"
+	input.context.labels.careful == "yes"
+}`)
+	w.Pin("feed", catalog.Pure)
+	p := w.Begun("p1", "feed", "feed")
+	w.Want(p.Started(1).Finish("failed", "", "no"), intents.OK)
+	steps := routertest.Steps(1, "feed")
+	steps[0].Task = "Once more."
+	w.Want(p.Plan(steps), intents.OK)
+	w.Want(p.Fail(), intents.OK)
+	held := w.NewPlan("p2").OpenOrder()
+	held.Ctx.Labels = map[string]string{"careful": "yes"}
+	x := asked{w, nil, w.Want(w.Do(held), intents.ApprovalRequired)}
+	x.says("ben", catalog.DecisionApprove)
+	w.Want(w.NewPlan("p2").Cancel(w.Gateway), intents.OK)
+	w.TwoSteps()
+	d, all := router.NewDirectory().ForgetWords(), router.NewDirectory()
+	records := w.Records()
+	for _, r := range records {
+		d.Observe(router.EntryOf(r))
+		all.Observe(router.EntryOf(r))
+	}
+	w.Must(d.Err())
+	for _, id := range []string{"p1", "p2", "plan_1"} {
+		got, _ := d.View().Plan("default", id)
+		want, _ := all.View().Plan("default", id)
+		if got.Task != "" || got.Response != "" || all.Said("default", id) != nil {
+			t.Errorf("%s: %+v", id, got)
+		}
+		for _, at := range d.Said("default", id) {
+			s, err := router.Summarize(records[at])
+			w.Must(err)
+			w.Must(router.Retell(&got, s))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", id, diff)
+		}
+	}
+}
