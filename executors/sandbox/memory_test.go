@@ -116,7 +116,7 @@ func TestWallHoldsWhereTheKernelIsSlow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("sleep", "600")
+	cmd := exec.Command("/bin/sleep", "600")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

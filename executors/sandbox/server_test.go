@@ -38,7 +38,7 @@ func layServerBait(t *testing.T) *serverBait {
 			t.Fatal(err)
 		}
 	}
-	victim := exec.Command("sleep", "600")
+	victim := exec.Command("/bin/sleep", "600")
 	victim.Env = append(os.Environ(), "WRIT_TEST_SECRET="+b.Secret)
 	errs := []error{
 		os.WriteFile(filepath.Join(b.Declared, "writ.yaml"), []byte("model_key: "+b.Secret), 0o644),
@@ -209,10 +209,10 @@ func TestServerHome(t *testing.T) {
 		return finish(t, s, sandbox.Server{Command: []string{"/bin/sh", "-c", script}, Dir: filepath.Join(dir, "a"), Hidden: []string{dir}})
 	}
 	shell(`echo kept > "$HOME/note"; echo lost > /tmp/note`)
-	if got := shell(`cat "$HOME/note"; ls /tmp; pwd`); got != "kept\n/skill\n" {
+	if got := shell(`/bin/cat "$HOME/note"; /bin/ls /tmp; pwd`); got != "kept\n/skill\n" {
 		t.Errorf("the next start has %q", got)
 	}
-	other := finish(t, s, sandbox.Server{Command: []string{"/bin/sh", "-c", "ls -A"}, Dir: filepath.Join(dir, "b"), Hidden: []string{dir}})
+	other := finish(t, s, sandbox.Server{Command: []string{"/bin/sh", "-c", "/bin/ls -A"}, Dir: filepath.Join(dir, "b"), Hidden: []string{dir}})
 	if other != "" {
 		t.Errorf("another server has %q", other)
 	}
@@ -220,7 +220,7 @@ func TestServerHome(t *testing.T) {
 
 // TestServerEndsWhole: what a server started ends with it.
 func TestServerEndsWhole(t *testing.T) {
-	p, err := servers(t).Start(sandbox.Server{Command: []string{"/bin/sh", "-c", "sleep 600 & exec sleep 600"}, Dir: t.TempDir()})
+	p, err := servers(t).Start(sandbox.Server{Command: []string{"/bin/sh", "-c", "/bin/sleep 600 & exec /bin/sleep 600"}, Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
