@@ -9,7 +9,6 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/storage"
@@ -73,12 +72,12 @@ func present(e *intents.Envelope, now time.Time) error {
 
 // more refuses a yes that counts for no rule beside those that were said before.
 func (w waiting) more(who intents.Approver) error {
-	if slices.ContainsFunc(w.by, func(x policies.Approval) bool { return x.UserID == who.User }) {
+	if slices.ContainsFunc(w.by, func(x intents.Approval) bool { return x.UserID == who.User }) {
 		return illegal("/intent/args/intent_id", "you have approved it already: each person counts once")
 	}
-	with := append(slices.Clone(w.by), policies.Approval{UserID: who.User, Key: who.Key, Roles: who.Roles})
+	with := append(slices.Clone(w.by), intents.Approval{UserID: who.User, Key: who.Key, Roles: who.Roles})
 	for _, rule := range w.terms.Rules {
-		if policies.Counted(rule, with, w.asked) > policies.Counted(rule, w.by, w.asked) {
+		if rule.Counted(with, w.asked) > rule.Counted(w.by, w.asked) {
 			return nil
 		}
 	}
@@ -97,7 +96,7 @@ func (v *View) approver(e *intents.Envelope) (intents.Approver, error) {
 	if disabled {
 		return intents.Approver{}, intents.Refuse(intents.RBACForbidden, "/actor/user_id", "the approver is disabled")
 	}
-	return intents.Approver{User: pr.UserID, Key: bus.KeyOfClient(g.Act.Client), Roles: roles}, nil
+	return intents.Approver{User: pr.UserID, Key: intents.KeyOfClient(g.Act.Client), Roles: roles}, nil
 }
 
 // touches are what every change to a hold changes.

@@ -17,9 +17,9 @@ func (r *Router) authorize(ctx context.Context, o *order) error {
 		return nil // judged when it was accepted
 	}
 	if o.pin != nil {
-		o.facts.Skill = &policies.Skill{Name: o.pin.Skill, Digest: o.pin.Digest, Effect: o.pin.Effect}
+		o.facts.Skill = &intents.FactSkill{Name: o.pin.Skill, Digest: o.pin.Digest, Effect: o.pin.Effect}
 	} else if s := o.env.StringArg("skill"); s != "" && o.row.Executor == "skills" {
-		o.facts.Skill = &policies.Skill{Name: s}
+		o.facts.Skill = &intents.FactSkill{Name: s}
 	}
 	res, err := o.policy.DecideOrder(ctx, o.env, o.facts)
 	if err != nil {
@@ -88,16 +88,16 @@ func (d *Directory) policyData() (policies.Data, int64) {
 	defer d.mu.RUnlock()
 	out := policies.Data{
 		Tenants: map[string]map[string]json.RawMessage{}, Roles: map[string][]string{},
-		Pins: map[string]map[string]policies.Skill{}, Approvers: map[string][]string{},
+		Pins: map[string]map[string]intents.FactSkill{}, Approvers: map[string][]string{},
 	}
 	for id, t := range d.tenants {
 		out.Tenants[id] = map[string]json.RawMessage{}
 		for k, v := range t.data {
 			out.Tenants[id][k] = v
 		}
-		out.Pins[id] = map[string]policies.Skill{}
+		out.Pins[id] = map[string]intents.FactSkill{}
 		for name, p := range t.pins {
-			out.Pins[id][name] = policies.Skill{Name: name, Digest: p.Digest, Effect: p.Effect}
+			out.Pins[id][name] = intents.FactSkill{Name: name, Digest: p.Digest, Effect: p.Effect}
 		}
 		if approvers := t.approvers(); len(approvers) > 0 {
 			out.Approvers[id] = approvers
@@ -115,8 +115,8 @@ func (d *Directory) dataVersion() int64 {
 // dataVersionLocked is the last position that touched directory data.
 func (d *Directory) dataVersionLocked() int64 { return d.dataAt }
 
-func taskFacts(t Task) *policies.Task {
-	return &policies.Task{
+func taskFacts(t Task) *intents.FactTask {
+	return &intents.FactTask{
 		TaskID: t.ID, PlanID: t.Plan, Revision: t.Revision, Step: t.Step, Skills: t.Spec.Skills,
 		Deadline: t.Deadline.UTC().Format(time.RFC3339),
 	}
@@ -124,7 +124,7 @@ func taskFacts(t Task) *policies.Task {
 
 // planSeen is what a policy sees of a plan, and whose plan it is. The decision
 // rests on it.
-func (v *View) planSeen(tenant, id string) (facts *policies.Plan, user string, ok bool) {
+func (v *View) planSeen(tenant, id string) (facts *intents.FactPlan, user string, ok bool) {
 	v.d.mu.RLock()
 	defer v.d.mu.RUnlock()
 	v.rely(subjectPlan(tenant, id))
@@ -132,7 +132,7 @@ func (v *View) planSeen(tenant, id string) (facts *policies.Plan, user string, o
 	if !ok {
 		return nil, "", false
 	}
-	return &policies.Plan{
+	return &intents.FactPlan{
 		PlanID: p.view.PlanID, Status: string(p.view.Status), Epoch: p.view.Epoch, Revision: p.view.Revision,
 		ReplanCount: p.view.ReplanCount, Steps: len(p.view.Steps),
 	}, p.view.UserID, true

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
-	"aob.dev/writ/policies"
 	"aob.dev/writ/storage"
 )
 
@@ -240,7 +239,7 @@ func heldByArgs(typ string, args json.RawMessage) []string {
 
 func heldByFacts(facts json.RawMessage) []string {
 	var f struct {
-		Inputs []policies.HeldInput `json:"inputs"`
+		Inputs []intents.HeldInput `json:"inputs"`
 	}
 	if json.Unmarshal(facts, &f) != nil {
 		return nil

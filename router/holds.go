@@ -8,8 +8,6 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
-	"aob.dev/writ/policies"
 	"aob.dev/writ/storage"
 )
 
@@ -110,7 +108,7 @@ type Release struct {
 	Of       int64            `json:"of"`
 	By       string           `json:"by"` // intent_id of the last approval
 	Decision intents.Decision `json:"decision"`
-	Facts    policies.Facts   `json:"facts"`
+	Facts    intents.Facts    `json:"facts"`
 }
 
 // ReleaseOf reads a release record.
@@ -154,7 +152,7 @@ func (v *View) releasedAt(of int64) (int64, bool) {
 type waiting struct {
 	hold
 	asked intents.Asked
-	by    []policies.Approval // approvals that still count, with today's roles
+	by    []intents.Approval // approvals that still count, with today's roles
 }
 
 // held finds a held order of a tenant. What is decided after seeing it rests on
@@ -173,7 +171,7 @@ func (v *View) held(tenant, intentID string) (waiting, bool) {
 }
 
 func (v *View) waiting(h *hold) waiting {
-	w := waiting{hold: *h, asked: intents.Asked{Users: []string{h.user}, Key: bus.KeyOfClient(h.client)}}
+	w := waiting{hold: *h, asked: intents.Asked{Users: []string{h.user}, Key: intents.KeyOfClient(h.client)}}
 	w.approvals = slices.Clone(h.approvals)
 	if s := v.d.keys[h.kid].Subject; s != "" && s != h.user {
 		w.asked.Users = append(w.asked.Users, s)
@@ -181,7 +179,7 @@ func (v *View) waiting(h *hold) waiting {
 	for _, a := range h.approvals {
 		v.rely(subjectGrants(h.tenant, a.user))
 		if roles, stands := v.d.stands(h.tenant, a); stands {
-			w.by = append(w.by, policies.Approval{UserID: a.user, At: intents.FormatTime(a.at), Key: bus.KeyOfClient(a.client), Roles: roles})
+			w.by = append(w.by, intents.Approval{UserID: a.user, At: intents.FormatTime(a.at), Key: intents.KeyOfClient(a.client), Roles: roles})
 		}
 	}
 	return w
@@ -205,7 +203,7 @@ func (d *Directory) stands(tenant string, a approval) ([]string, bool) {
 			return nil, false
 		}
 		var disabled bool
-		if roles, disabled = d.rolesNow(tenant, a.user, bus.KeyOfClient(a.client), roles); disabled {
+		if roles, disabled = d.rolesNow(tenant, a.user, intents.KeyOfClient(a.client), roles); disabled {
 			return nil, false
 		}
 	}
@@ -220,7 +218,7 @@ func (d *Directory) stands(tenant string, a approval) ([]string, bool) {
 func (w waiting) missing() []string {
 	var out []string
 	for _, rule := range w.terms.Rules {
-		if !policies.Satisfied(rule, w.by, w.asked) {
+		if !rule.Satisfied(w.by, w.asked) {
 			out = append(out, rule.ID)
 		}
 	}

@@ -11,7 +11,6 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/bus"
-	"aob.dev/writ/policies"
 )
 
 // Bounds of a page of the inbox.
@@ -59,7 +58,7 @@ func (r *Router) Inbox(g intents.Grant, q bus.ApprovalsRequest) (bus.ApprovalsRe
 func (d *Directory) inbox(g intents.Grant) []bus.HeldOrder {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	roles, disabled := d.rolesNow(g.Tenant, g.Subject, bus.KeyOfClient(g.Act.Client), g.Roles)
+	roles, disabled := d.rolesNow(g.Tenant, g.Subject, intents.KeyOfClient(g.Act.Client), g.Roles)
 	if disabled {
 		return nil
 	}
@@ -68,7 +67,7 @@ func (d *Directory) inbox(g intents.Grant) []bus.HeldOrder {
 		caps = append(caps, d.tenants[g.Tenant].roles[role]...)
 	}
 	approver := covered(caps, capabilityApprove)
-	reader := intents.Approver{User: g.Subject, Key: bus.KeyOfClient(g.Act.Client), Roles: roles}
+	reader := intents.Approver{User: g.Subject, Key: intents.KeyOfClient(g.Act.Client), Roles: roles}
 	v := d.View()
 	var out []bus.HeldOrder
 	for _, h := range d.holds.waiting {
@@ -97,7 +96,7 @@ func (w waiting) shown() bus.HeldOrder {
 	for _, rule := range w.terms.Rules {
 		out.Rules = append(out.Rules, bus.HeldRule{
 			ID: rule.ID, Reason: rule.Reason, Approvers: rule.Approvers, Roles: rule.Roles, Count: rule.Needed(),
-			FourEyes: rule.FourEyes, Satisfied: policies.Satisfied(rule, w.by, w.asked),
+			FourEyes: rule.FourEyes, Satisfied: rule.Satisfied(w.by, w.asked),
 		})
 		out.Args = intents.Mask(out.Args, rule.Mask)
 	}

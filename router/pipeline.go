@@ -25,7 +25,7 @@ type order struct {
 	policy *policies.Engine
 
 	decision intents.Decision
-	facts    policies.Facts
+	facts    intents.Facts
 	violated []intents.Violation // of a SCHEMA_INVALID: all of them
 
 	key       storage.Key
@@ -156,7 +156,7 @@ func (r *Router) decide(ctx context.Context, raw []byte, again bool) (*order, er
 		Verdict: intents.Allow, Code: intents.OK, IntentID: o.env.ID(), Fingerprint: o.env.Fingerprint(),
 		PolicyDigest: o.policy.Digest(), Catalog: catalog.Digest(), Directory: o.view.Position(),
 	}
-	o.facts.Signer = policies.Signer{KID: o.env.Signer().KID, Role: string(o.env.Signer().Role)}
+	o.facts.Signer = intents.FactSigner{KID: o.env.Signer().KID, Role: string(o.env.Signer().Role)}
 	o.facts.Now = intents.FormatTime(now)
 	for _, stage := range r.stages() {
 		err := stage(ctx, o)

@@ -11,7 +11,6 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/failpoint"
-	"aob.dev/writ/policies"
 	"aob.dev/writ/storage"
 )
 
@@ -246,6 +245,6 @@ func (r *Router) asReleased(ctx context.Context, o *order) error {
 	return err
 }
 
-func pinOf(s *policies.Skill) *intents.Pin {
+func pinOf(s *intents.FactSkill) *intents.Pin {
 	return &intents.Pin{Skill: s.Name, Digest: s.Digest, Effect: s.Effect}
 }

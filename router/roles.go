@@ -5,7 +5,6 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 )
 
 // RolesNow are the roles of a grant that API key and user row still give: a grant
@@ -15,7 +14,7 @@ func (v *View) RolesNow(g *intents.Grant) (roles []string, disabled bool) {
 	v.d.mu.RLock()
 	defer v.d.mu.RUnlock()
 	v.rely(subjectTenant(g.Tenant))
-	return v.d.rolesNow(g.Tenant, g.Subject, bus.KeyOfClient(g.Act.Client), g.Roles)
+	return v.d.rolesNow(g.Tenant, g.Subject, intents.KeyOfClient(g.Act.Client), g.Roles)
 }
 
 // rolesOf cuts roles to what the API key and the user's row allow now; a user

@@ -9,8 +9,6 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
-	"aob.dev/writ/policies"
 	"aob.dev/writ/router"
 	"aob.dev/writ/router/routertest"
 	"aob.dev/writ/storage"
@@ -43,7 +41,7 @@ func through(w *routertest.World, client string) routertest.Order {
 }
 
 // factsOf an order's record.
-func factsOf(w *routertest.World, a *intents.Answer) (f policies.Facts) {
+func factsOf(w *routertest.World, a *intents.Answer) (f intents.Facts) {
 	w.Helper()
 	rec, err := w.Journal.Get(w.Context(), *a.Position)
 	w.Must(err)
@@ -175,7 +173,7 @@ func TestRolesUnderFirstRules(t *testing.T) {
 	control(w, fmt.Sprintf(`{"genesis":%q}`, *c.Genesis))
 	w.Want(w.NewPlan("p1").Open(), intents.OK)
 	disable(w)
-	o := through(w, bus.ClientOfKey("k1"))
+	o := through(w, intents.ClientOfKey("k1"))
 	o.Roles = []string{"user"}
 	if a := w.Do(o); a.Decision == nil || a.Decision.Verdict != intents.Allow {
 		t.Errorf("%+v", a)
