@@ -9,8 +9,8 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router"
 	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/storagetest"
 )
@@ -167,7 +167,7 @@ func TestDisabledUserEndsPlans(t *testing.T) {
 // disabled user's plans went on: a log of then folds so.
 func TestRolesUnderFirstRules(t *testing.T) {
 	made := routertest.New(t, routertest.Options{})
-	var c router.Control
+	var c state.Control
 	made.Must(json.Unmarshal(made.Records()[0].Parts[storage.PartControl], &c))
 	w := made.ReopenOn(func(observe storage.Observer) routertest.Journal { return storagetest.NewJournal(observe) })
 	control(w, fmt.Sprintf(`{"genesis":%q}`, *c.Genesis))
