@@ -13,7 +13,7 @@ import (
 // task stays within its own step and skills, and the arguments match their
 // schema. In Go, not in Rego: no policy can widen it.
 func (r *Router) schema(_ context.Context, o *order) error {
-	row, ok := catalog.Lookup(o.env.Type())
+	row, ok := r.cfg.Catalog.Lookup(o.env.Type())
 	if !ok {
 		return intents.Refuse(intents.UnknownIntent, "/intent/type", "no such type in the catalog")
 	}

@@ -112,7 +112,7 @@ var examples = map[string]example{
 }
 
 func TestRowsHaveSchemas(t *testing.T) {
-	for _, r := range Rows() {
+	for _, r := range Builtin().Rows() {
 		args, err := r.ArgsSchema()
 		if err != nil {
 			t.Errorf("%s: %v", r.Type, err)
@@ -132,7 +132,7 @@ func TestRowsHaveSchemas(t *testing.T) {
 			continue
 		}
 		typ = strings.TrimSuffix(strings.TrimSuffix(typ, ".json"), ".result")
-		if _, ok := Lookup(typ); !ok {
+		if _, ok := Builtin().Lookup(typ); !ok {
 			t.Errorf("%s: no row", id)
 		}
 	}
@@ -159,7 +159,7 @@ func TestTypesFollowSchemas(t *testing.T) {
 			t.Errorf("%T changed (-sent +read):\n%s", v, diff)
 		}
 	}
-	for _, r := range Rows() {
+	for _, r := range Builtin().Rows() {
 		t.Run(r.Type, func(t *testing.T) {
 			args, err1 := r.ArgsSchema()
 			result, err2 := r.ResultSchema()
@@ -179,7 +179,7 @@ func TestTypesFollowSchemas(t *testing.T) {
 // TestSchemasFollowTypes compares the members that a schema allows with those
 // that the Go type has, at every level, and what both may leave out.
 func TestSchemasFollowTypes(t *testing.T) {
-	for _, r := range Rows() {
+	for _, r := range Builtin().Rows() {
 		for _, kind := range []struct {
 			id     string
 			values []any
@@ -304,7 +304,7 @@ func fields(typ reflect.Type) map[string]field {
 // TestRowsAreSound: what the router relies on without asking.
 func TestRowsAreSound(t *testing.T) {
 	seen := map[string]bool{}
-	for _, r := range Rows() {
+	for _, r := range Builtin().Rows() {
 		if seen[r.Type] {
 			t.Errorf("%s stands twice", r.Type)
 		}
@@ -339,13 +339,13 @@ func TestDigestNamesTheDocument(t *testing.T) {
 			Result json.RawMessage `json:"result_schema"`
 		} `json:"intents"`
 	}
-	if err := json.Unmarshal(Document(), &doc); err != nil {
+	if err := json.Unmarshal(Builtin().Document(), &doc); err != nil {
 		t.Fatal(err)
 	}
-	if len(doc.Intents) != len(Rows()) {
-		t.Errorf("document has %d of %d rows", len(doc.Intents), len(Rows()))
+	if len(doc.Intents) != len(Builtin().Rows()) {
+		t.Errorf("document has %d of %d rows", len(doc.Intents), len(Builtin().Rows()))
 	}
-	if d := Digest(); len(d) != len(digest) {
+	if d := Builtin().Digest(); len(d) != len(digest) {
 		t.Errorf("digest %q", d)
 	}
 }
