@@ -44,10 +44,13 @@ type Row struct {
 	Executor   string         `json:"executor"`
 	Effect     Effect         `json:"effect"`
 	// RandomKey: our sealers use a random idempotency key although the row is not pure.
-	RandomKey bool          `json:"random_key,omitempty"`
-	MaxTTL    time.Duration `json:"-"` // 0: 300 s
-	MaxRun    time.Duration `json:"-"` // the run; 0: DefaultRun
-	MaxQueue  time.Duration `json:"-"` // its wait for a turn at the executor, before the run; 0: none
+	RandomKey bool `json:"random_key,omitempty"`
+	// DataAt is where the executor finds the data that the argument "from" names,
+	// such as /data; empty: the type has no argument "from".
+	DataAt   string        `json:"-"`
+	MaxTTL   time.Duration `json:"-"` // 0: 300 s
+	MaxRun   time.Duration `json:"-"` // the run; 0: DefaultRun
+	MaxQueue time.Duration `json:"-"` // its wait for a turn at the executor, before the run; 0: none
 
 	args, result *schemas.Schema // a vendor's own
 }

@@ -189,6 +189,21 @@ func TestSchemasFollowTypes(t *testing.T) {
 	}
 }
 
+// TestDataAt: the rows whose arguments have a member "from" say where its data go,
+// and that is another member.
+func TestDataAt(t *testing.T) {
+	for _, r := range Builtin().Rows() {
+		s, err := r.ArgsSchema()
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := s.Names("")
+		if slices.Contains(names, "from") != (r.DataAt != "") || r.DataAt != "" && !slices.Contains(names, strings.TrimPrefix(r.DataAt, "/")) {
+			t.Errorf("%s: %q, with members %v", r.Type, r.DataAt, names)
+		}
+	}
+}
+
 // node is a place in a schema document.
 type node struct {
 	id   string
