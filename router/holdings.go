@@ -213,7 +213,7 @@ func heldBy(ctx context.Context, records storage.Records, rec storage.Record) ([
 func holdingsOf(o decided, digests []string) []storage.Holding {
 	var out []storage.Holding
 	for _, d := range digests {
-		if d != "" && digestIn.FindString(d) == d {
+		if intents.IsDigest(d) {
 			out = append(out, storage.Holding{Tenant: o.tenant, Digest: d, Position: o.position})
 		}
 	}

@@ -123,7 +123,7 @@ func (s *server) refuse(c *gin.Context, p *problem.Problem) {
 	if p.TraceID == "" {
 		p.TraceID = c.GetString(traceKey)
 	}
-	if id := c.Param("id"); p.IntentID == "" && intentID.MatchString(id) {
+	if id := c.Param("id"); p.IntentID == "" && intents.IsDigest(id) {
 		p.IntentID = id
 	}
 	p.Write(c.Writer)
