@@ -22,7 +22,7 @@ func adminTenant(actor, named string) string {
 }
 
 // legalAdmin judges a control order on the fold and says its effect.
-func (v *View) legalAdmin(e *intents.Envelope, now time.Time) (effect, error) {
+func (v *View) legalAdmin(e *intents.Envelope, now time.Time, types *catalog.Catalog) (effect, error) {
 	v.d.mu.RLock()
 	defer v.d.mu.RUnlock()
 	accepted := func(s ...storage.Subject) (effect, error) {
@@ -70,7 +70,7 @@ func (v *View) legalAdmin(e *intents.Envelope, now time.Time) (effect, error) {
 		if err := legalRetention(a.Data, t); err != nil {
 			return effect{}, err
 		}
-		if err := v.d.legalPut(a, t); err != nil {
+		if err := v.d.legalPut(a, t, types); err != nil {
 			return effect{}, err
 		}
 		touches := []storage.Subject{subjectTenant(t)}

@@ -162,7 +162,7 @@ func (r *Router) move(o *order) error {
 	} else if o.env.Type() == typeApprove {
 		e, err = o.view.legalApproval(o.env, o.now)
 	} else {
-		e, err = o.view.legalAdmin(o.env, o.now)
+		e, err = o.view.legalAdmin(o.env, o.now, r.cfg.Catalog)
 	}
 	if err != nil {
 		return err

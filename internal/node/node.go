@@ -19,6 +19,7 @@ import (
 	"aob.dev/writ/executors/skills"
 	"aob.dev/writ/gateway"
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/bus/natsserver"
 	"aob.dev/writ/internal/clock"
@@ -101,6 +102,7 @@ type Node struct {
 	homes     string // directory of theirs
 	feed      *policies.Feed
 	policy    *policies.Live
+	catalog   *catalog.Catalog
 	directory *router.Directory
 	recorder  *recorder.Recorder
 	holdings  *router.Holdings
@@ -263,7 +265,7 @@ func (n *Node) beginLog(ctx context.Context) error {
 	if err := n.keepVersions(ctx, n.policy.Engine()); err != nil {
 		return err
 	}
-	token, err := router.NewGenesis(keys[intents.RoleRoot], keys.KeySet(), n.policy.Engine().Digest(), router.HoldOnce("default"))
+	token, err := router.NewGenesis(keys[intents.RoleRoot], keys.KeySet(), n.policy.Engine().Digest(), n.catalog, router.HoldOnce("default"))
 	if err != nil {
 		return err
 	}
