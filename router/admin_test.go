@@ -292,7 +292,7 @@ func TestGenesis(t *testing.T) {
 	w.Must(json.Unmarshal(w.Records()[0].Parts["control"], &c))
 	g, err := state.OpenGenesis(*c.Genesis)
 	w.Must(err)
-	if g.Origin != w.Origin || g.Policy != w.Policy.Engine().Digest() || g.Catalog != catalog.Digest() || !cmp.Equal(g.Tenants, []string{"system", "default"}) {
+	if g.Origin != w.Origin || g.Policy != w.Policy.Engine().Digest() || g.Catalog != catalog.Builtin().Digest() || !cmp.Equal(g.Tenants, []string{"system", "default"}) {
 		t.Errorf("%+v", g)
 	}
 	forged, err := intents.SignCompact(w.NewKey(intents.RoleRoot), intents.TypGenesis, g)

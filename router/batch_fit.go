@@ -50,9 +50,6 @@ func (o *order) fits(before []*order) error {
 	if o.env.Type() == state.TypeApprove {
 		return intents.Refuse(intents.MalformedArgs, "", "an approval goes alone: submit it by itself")
 	}
-	if o.row.Executor == catalog.ExecutorRouter && o.env.Type() == "hitl.approve" {
-		return intents.Refuse(intents.MalformedArgs, "/intent/type", "an approval is submitted alone")
-	}
 	for i, b := range before {
 		if b.duplicate != nil {
 			continue

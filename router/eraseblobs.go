@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -12,8 +11,6 @@ import (
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
-
-var digestIn = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
 
 // staying is a blob that an erasure leaves: its tenant's orders or documents hold it.
 type staying struct {
@@ -150,9 +147,7 @@ func (r *Router) named(ctx context.Context, position int64) (digests []string, w
 		if err != nil || len(rec.Erased) > 0 {
 			return nil, false, err
 		}
-		for _, part := range rec.Parts {
-			digests = append(digests, digestIn.FindAllString(string(part), -1)...)
-		}
+		digests = append(digests, rec.Named()...)
 	}
 	slices.Sort(digests)
 	return slices.Compact(digests), true, nil

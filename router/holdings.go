@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
@@ -212,7 +213,7 @@ func heldBy(ctx context.Context, records storage.Records, rec storage.Record) ([
 func holdingsOf(o state.Order, digests []string) []storage.Holding {
 	var out []storage.Holding
 	for _, d := range digests {
-		if d != "" && digestIn.FindString(d) == d {
+		if intents.IsDigest(d) {
 			out = append(out, storage.Holding{Tenant: o.Tenant, Digest: d, Position: o.Position})
 		}
 	}
@@ -232,7 +233,7 @@ func heldByArgs(typ string, args json.RawMessage) []string {
 	var a struct {
 		From string `json:"from"`
 	}
-	if _, takes := dataPointers[typ]; !takes || json.Unmarshal(args, &a) != nil {
+	if row, _ := catalog.Builtin().Lookup(typ); row.DataAt == "" || json.Unmarshal(args, &a) != nil {
 		return nil
 	}
 	return []string{blobOf(a.From)}

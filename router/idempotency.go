@@ -135,7 +135,7 @@ func (r *Router) legal(o *order) error {
 
 // move judges an order of the router on the state and says its effect.
 func (r *Router) move(o *order) error {
-	e, err := o.view.Judge(state.OrderOf(o.env, o.roles, o.now))
+	e, err := o.view.Judge(state.OrderOf(o.env, o.roles, o.now), r.cfg.Catalog)
 	if err != nil {
 		return err
 	}

@@ -155,7 +155,7 @@ func (r *Router) decide(ctx context.Context, raw []byte, again bool) (*order, er
 	}
 	o.decision = intents.Decision{
 		Verdict: intents.Allow, Code: intents.OK, IntentID: o.env.ID(), Fingerprint: o.env.Fingerprint(),
-		PolicyDigest: o.policy.Digest(), Catalog: catalog.Digest(), Directory: o.view.Position(),
+		PolicyDigest: o.policy.Digest(), Catalog: r.cfg.Catalog.Digest(), Directory: o.view.Position(),
 	}
 	o.facts.Signer = intents.FactSigner{KID: o.env.Signer().KID, Role: string(o.env.Signer().Role)}
 	o.facts.Now = intents.FormatTime(now)

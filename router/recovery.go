@@ -186,7 +186,7 @@ func (r *Router) reopenIn(ctx context.Context, v *state.View, x storage.OpenOrde
 	if err := revoked(env, o.view); err != nil {
 		return o, err
 	}
-	row, ok := catalog.Lookup(env.Type())
+	row, ok := r.cfg.Catalog.Lookup(env.Type())
 	if !ok {
 		return o, intents.Refuse(intents.UnknownIntent, "/intent/type", "the type has left the catalog")
 	}

@@ -38,14 +38,15 @@ const (
 // another one submitted; who comes then is told IN_FLIGHT at once.
 const DefaultWaits = 512
 
-// Config of a router. Every member is required but Slots, ChildSlots, Waits, Rates,
+// Config of a router. Every member is required but Catalog, Slots, ChildSlots, Waits, Rates,
 // UserHolds, TenantHolds, TenantPlans and Plans.
 type Config struct {
 	Journal  storage.Journal
 	Records  storage.Records
 	State    *state.State // fed by the journal's observer
 	Blobs    storage.Blobs
-	Holdings *Holdings // who holds which blobs; nil: no order's blobs can be erased
+	Catalog  *catalog.Catalog // nil: the built-in rows
+	Holdings *Holdings        // who holds which blobs; nil: no order's blobs can be erased
 	// Remembered says whether a document of a tenant holds a blob; nil: none does.
 	Remembered func(ctx context.Context, tenant, digest string) (bool, error)
 	Bus        bus.Conn // CORE user "router"
@@ -201,7 +202,7 @@ func (r *Router) recordVersions(ctx context.Context) error {
 	if d := engine.Digest(); d != r.state.View().PolicyDigest() || engine.Revision() > revision {
 		c.Policy, c.Revision = d, engine.Revision()
 	}
-	if d := catalog.Digest(); d != r.state.CatalogDigest() {
+	if d := r.cfg.Catalog.Digest(); d != r.state.CatalogDigest() {
 		c.Catalog = d
 	}
 	if r.state.View().Rules() < intents.CurrentRules {
@@ -215,6 +216,9 @@ func (r *Router) recordVersions(ctx context.Context) error {
 
 // PolicyChanged records a policy that was put in force while running.
 func (r *Router) PolicyChanged(ctx context.Context) error { return r.recordVersions(ctx) }
+
+// Catalog by which the router decides.
+func (r *Router) Catalog() *catalog.Catalog { return r.cfg.Catalog }
 
 // waiters are told when an order has its outcome.
 type waiters struct {

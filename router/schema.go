@@ -14,7 +14,7 @@ import (
 // task stays within its own step and skills, and the arguments match their
 // schema. In Go, not in Rego: no policy can widen it.
 func (r *Router) schema(_ context.Context, o *order) error {
-	row, ok := catalog.Lookup(o.env.Type())
+	row, ok := r.cfg.Catalog.Lookup(o.env.Type())
 	if !ok {
 		return intents.Refuse(intents.UnknownIntent, "/intent/type", "no such type in the catalog")
 	}
@@ -94,10 +94,7 @@ func (r *Router) taskScope(o *order, c intents.Context) error {
 		}
 	case "read_memory":
 		key := o.env.StringArg("key")
-		if key != t.InputKey && !slices.Contains(o.view.KeysOfPlan(t.Tenant, t.Plan), key) {
-			return refuse("/intent/args/key", "a task may read the result of the step named by input_from_step, and its own")
-		}
-		if key != t.InputKey && !ownKey(key, t) {
+		if key != t.InputKey && !(ownKey(key, t) && slices.Contains(o.view.KeysOfPlan(t.Tenant, t.Plan), key)) {
 			return refuse("/intent/args/key", "a task may read the result of the step named by input_from_step, and its own")
 		}
 	case "step.finish":

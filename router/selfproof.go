@@ -96,7 +96,7 @@ func newProof(r *Router, engine *policies.Engine) (*proof, error) {
 		signers[role] = s
 		set.Keys = append(set.Keys, s.VerificationKey().ToJWK())
 	}
-	token, err := state.NewGenesis(root, set, engine.Digest())
+	token, err := state.NewGenesis(root, set, engine.Digest(), r.cfg.Catalog)
 	if err != nil {
 		return nil, err
 	}

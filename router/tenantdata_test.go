@@ -64,7 +64,7 @@ func TestMistypedDirectoryData(t *testing.T) {
 			t.Errorf("%s: %s at %s: %s (%s)", raw, a.Code, a.Pointer, a.Reason, a.Hint)
 		}
 	}
-	if got := w.Dir.Misput(); len(got) != 0 {
+	if got := w.Dir.Misput(nil); len(got) != 0 {
 		t.Errorf("%+v", got)
 	}
 	a := w.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "defualt", Sub: "ana", Before: "2026-11-20T10:00:00Z"})
@@ -105,7 +105,7 @@ func TestMisput(t *testing.T) {
 	w.Must(w.Router.Start(t.Context()))
 	w.Must(w.Dir.Err())
 	told := map[string]bool{}
-	for _, m := range w.Dir.Misput() {
+	for _, m := range w.Dir.Misput(nil) {
 		if m.Tenant != "default" || m.Reason == "" {
 			t.Errorf("%+v", m)
 		}
@@ -128,7 +128,7 @@ func TestMisput(t *testing.T) {
 	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: "r", Capabilities: []string{}}}), intents.OK)
 	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "u", Roles: []string{"boss"}, Disabled: true}}), intents.OK)
 	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", APIKey: &catalog.APIKey{ID: "k", Hash: intents.Digest(nil), UserID: "u", MaxRoles: []string{"boss"}, Revoked: true}}), intents.OK)
-	if got := w.Dir.Misput(); len(got) != 0 {
+	if got := w.Dir.Misput(nil); len(got) != 0 {
 		t.Errorf("%+v", got)
 	}
 	w.Begun("p1", "feed").Started(1)

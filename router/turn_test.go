@@ -112,7 +112,7 @@ func TestTickets(t *testing.T) {
 	p := w.TwoSteps()
 	digest := w.Policy.Engine().Digest()
 	for _, typ := range []string{"soul.get", "skill.find", "skill.load", "skill.call", "read_lines", "exec_python", "write_memory", "read_memory"} {
-		row, _ := catalog.Lookup(typ)
+		row, _ := catalog.Builtin().Lookup(typ)
 		for _, c := range w.Bus.Calls(typ) {
 			k := c.Ticket
 			if k.Type != typ || k.Executor != row.Executor || k.Attempt != 1 || k.PolicyDigest != digest || !k.Deadline.Equal(w.Clock.Now().Add(row.Run())) {

@@ -28,7 +28,7 @@ var adminPut = operators(TypeAdminPut,
 		if err := legalRetention(a.Data, id); err != nil {
 			return Effect{}, err
 		}
-		if err := v.s.legalRow(a, t); err != nil {
+		if err := v.s.legalRow(a, t, v.types); err != nil {
 			return Effect{}, err
 		}
 		e := accepted(SubjectTenant(id))

@@ -78,14 +78,14 @@ func Origin(root ed25519.PublicKey) string { return "writ/" + intents.Thumbprint
 
 // NewGenesis seals the genesis of a log: key set 1, tenants system and default,
 // the default roles, the operator "local" of system as its administrator, and data.
-func NewGenesis(root intents.Signer, set intents.KeySet, policyDigest string, data ...GenesisData) (string, error) {
+func NewGenesis(root intents.Signer, set intents.KeySet, policyDigest string, types *catalog.Catalog, data ...GenesisData) (string, error) {
 	token, err := intents.SignKeySet(root, set)
 	if err != nil {
 		return "", err
 	}
 	return intents.SignCompact(root, intents.TypGenesis, Genesis{
 		Origin: Origin(root.Public()), RootJWK: root.VerificationKey().ToJWK(), KeySet: token,
-		Policy: policyDigest, Catalog: catalog.Digest(), Tenants: []string{systemTenant, "default"}, Roles: DefaultRoles(),
+		Policy: policyDigest, Catalog: types.Digest(), Tenants: []string{systemTenant, "default"}, Roles: DefaultRoles(),
 		Users: []GenesisUser{{Tenant: systemTenant, User: catalog.User{UserID: "local", Roles: []string{"admin", "auditor", "approver"}}}},
 		Data:  data,
 	})

@@ -98,12 +98,14 @@ func Has(typ string) bool {
 func Administers(typ string) bool { return moves[typ].administers }
 
 // Judge says whether an order of the router is legal on the state as it is, and its
-// effect. What it relied on is added to the view. The error is a *intents.Refusal.
-func (v *View) Judge(o Order) (Effect, error) {
+// effect. What it relied on is added to the view. Rows of the directory may name what
+// these types know. The error is a *intents.Refusal.
+func (v *View) Judge(o Order, types *catalog.Catalog) (Effect, error) {
 	m, ok := moves[o.Type]
 	if !ok {
 		return Effect{}, fmt.Errorf("state: no move for %s", o.Type)
 	}
+	v.types = types
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
 	return m.judge(v, o)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/storage"
 )
 
@@ -13,6 +14,7 @@ import (
 // goroutine uses it.
 type View struct {
 	s       *State
+	types   *catalog.Catalog // while an order is judged
 	asserts map[storage.Subject]int64
 }
 

@@ -69,7 +69,7 @@ func makeLog(ctx context.Context, dir string, orders int64) (m madeLog, err erro
 // keepVersions keeps what decides, so that the bundle has it.
 func (w *world) keepVersions(ctx context.Context) error {
 	source := policies.Embedded().Deciding()
-	doc, err := intents.Canonical(catalog.Document())
+	doc, err := intents.Canonical(catalog.Builtin().Document())
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func (w *world) orders(ctx context.Context, o Options) (rows []Row, err error) {
 	if err := os.Mkdir(nats, 0o700); err != nil {
 		return nil, err
 	}
-	row, _ := catalog.Lookup("read_lines")
+	row, _ := catalog.Builtin().Lookup("read_lines")
 	server, err := natsserver.Start(ctx, natsserver.Options{
 		Dir: nats, Executors: map[string][]string{row.Executor: {row.Type}},
 		Log: slog.New(slog.DiscardHandler),

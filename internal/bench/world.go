@@ -86,7 +86,7 @@ func newWorld(ctx context.Context, dir string, now func() time.Time) (w *world, 
 		Policy: policies.NewLive(engine.Unhurried()), Now: now, Log: slog.New(slog.DiscardHandler),
 		Rates: router.Rates{Signer: -1, Tenant: -1}, // one signer is all the load there is
 	}
-	token, err := state.NewGenesis(w.keys[intents.RoleRoot], w.keys.KeySet(), engine.Digest())
+	token, err := state.NewGenesis(w.keys[intents.RoleRoot], w.keys.KeySet(), engine.Digest(), nil)
 	if err != nil {
 		return w, err
 	}

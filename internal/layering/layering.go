@@ -44,7 +44,6 @@ var columns = []column{
 	{"agentic", 4, nil},
 	{"executors", 4, nil},
 	{"audit", 4, nil},
-	{"console", 4, nil},
 
 	{"state", 3, []string{"router", "audit", "internal"}},
 
@@ -56,7 +55,6 @@ var columns = []column{
 	{"storage/blobs3", 2, drivers},
 	{"storage/quota", 2, drivers},
 	{"storage/opensearch", 2, drivers},
-	{"storage/jetstream", 2, drivers},
 	{"storage/ledger", 2, append([]string{"audit"}, drivers...)},
 
 	{"internal/problem", 2, nil},
@@ -70,7 +68,6 @@ var columns = []column{
 	{"internal/clock", 0, nil},
 	{"internal/config", 0, nil},
 	{"internal/durable", 0, nil},
-	{"internal/egress", 0, nil},
 	{"internal/embed", 0, []string{"executors/memory", "internal"}},
 	{"internal/failpoint", 0, nil},
 	{"internal/health", 0, nil},
@@ -78,7 +75,6 @@ var columns = []column{
 	{"internal/plainjson", 0, nil},
 	{"internal/plainjson/plainjsontest", 0, nil},
 	{"internal/ratelimit", 0, nil},
-	{"internal/telemetry", 0, nil},
 }
 
 // drivers are opened by the one who wires a process, and measured bare by bench.
@@ -87,7 +83,7 @@ var drivers = []string{"internal/node", "internal/bench"}
 // only says who may import what others wrote. A path covers all below it.
 var only = map[string][]string{
 	"github.com/gin-gonic/gin":              {"router/httpapi", "gateway"},
-	"github.com/nats-io/nats.go":            {"internal/bus", "storage/jetstream", "storage/blobnats"},
+	"github.com/nats-io/nats.go":            {"internal/bus", "storage/blobnats"},
 	"github.com/nats-io/nats-server":        {"internal/bus/natsserver"},
 	"github.com/open-policy-agent/opa":      {"policies"},
 	"github.com/go-jose/go-jose":            {"intents"},

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/state"
 )
 
@@ -34,7 +35,8 @@ func examineDirectory(ctx context.Context, cfg Config) []Finding {
 		return []Finding{wrong(check, fmt.Errorf("the record cannot be read: %w", err), "see writ audit fsck")}
 	}
 	var list []Finding
-	for _, m := range d.Misput() {
+	types, _ := catalog.Open(cfg.Catalog) // else nil, the built-in rows: examinePolicy says what is wrong with it
+	for _, m := range d.Misput(types) {
 		text := fmt.Sprintf("tenant %s, %s: %s %s", m.Tenant, m.Row, m.Pointer, m.Reason)
 		if m.Denies {
 			list = append(list, Finding{Check: check, OK: true, Found: text, Do: m.Do})

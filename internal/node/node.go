@@ -19,6 +19,7 @@ import (
 	"aob.dev/writ/executors/skills"
 	"aob.dev/writ/gateway"
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/bus/natsserver"
 	"aob.dev/writ/internal/clock"
@@ -102,6 +103,7 @@ type Node struct {
 	homes     string // directory of theirs
 	feed      *policies.Feed
 	policy    *policies.Live
+	catalog   *catalog.Catalog
 	directory *state.State
 	recorder  *recorder.Recorder
 	holdings  *router.Holdings
@@ -264,7 +266,7 @@ func (n *Node) beginLog(ctx context.Context) error {
 	if err := n.keepVersions(ctx, n.policy.Engine()); err != nil {
 		return err
 	}
-	token, err := state.NewGenesis(keys[intents.RoleRoot], keys.KeySet(), n.policy.Engine().Digest(), state.HoldOnce("default"))
+	token, err := state.NewGenesis(keys[intents.RoleRoot], keys.KeySet(), n.policy.Engine().Digest(), n.catalog, state.HoldOnce("default"))
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,6 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"aob.dev/writ/intents"
-	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/health"
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/policies"
@@ -93,7 +92,7 @@ func New(cfg Config) http.Handler {
 		e.GET("/ledger/*path", tiles)
 		e.HEAD("/ledger/*path", tiles)
 	}
-	e.GET("/v1/catalog", func(c *gin.Context) { c.Data(http.StatusOK, "application/json", catalog.Document()) })
+	e.GET("/v1/catalog", func(c *gin.Context) { c.Data(http.StatusOK, "application/json", cfg.Router.Catalog().Document()) })
 	e.GET("/v1/policy", s.policy)
 	e.GET("/.well-known/jwks.json", func(c *gin.Context) { c.JSON(http.StatusOK, cfg.State.JWKS()) })
 	e.GET("/openapi.json", func(c *gin.Context) { c.Data(http.StatusOK, "application/json", schemas.OpenAPI()) })
@@ -125,7 +124,7 @@ func (s *server) refuse(c *gin.Context, p *problem.Problem) {
 	if p.TraceID == "" {
 		p.TraceID = c.GetString(traceKey)
 	}
-	if id := c.Param("id"); p.IntentID == "" && intentID.MatchString(id) {
+	if id := c.Param("id"); p.IntentID == "" && intents.IsDigest(id) {
 		p.IntentID = id
 	}
 	p.Write(c.Writer)

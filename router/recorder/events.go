@@ -229,9 +229,9 @@ func (r *Recorder) ofApproval(s state.Order) state.Order {
 
 // reports says whether an event is one of the executor that an order went to.
 // The router takes no other; logs of before it looked may hold some. Of a
-// vendor's type that is no longer in the catalog only the vendor is known.
+// vendor's type only the vendor is known: its row may have left the catalog.
 func reports(typ, event string) bool {
-	if row, ok := catalog.Lookup(typ); ok {
+	if row, ok := catalog.Builtin().Lookup(typ); ok {
 		return row.Reports(event)
 	}
 	vendor, _, _ := strings.Cut(strings.TrimPrefix(typ, "x."), ".")

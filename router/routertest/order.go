@@ -84,7 +84,7 @@ func (w *World) body(o Order) intents.Body {
 		b.Context = &o.Ctx
 	}
 	key := o.Key
-	if row, known := catalog.Lookup(o.Type); key == "" && (operator || known && (row.Effect == catalog.Pure || row.RandomKey)) {
+	if row, known := w.Catalog.Lookup(o.Type); key == "" && (operator || known && (row.Effect == catalog.Pure || row.RandomKey)) {
 		key = rand.Text()
 	}
 	if key == "" {

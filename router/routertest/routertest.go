@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/health"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/router"
@@ -38,6 +39,8 @@ type Options struct {
 	Open func(observe storage.Observer) Journal
 	// Wrap stands between router and journal, to let calls fail or wait.
 	Wrap func(storage.Journal) storage.Journal
+	// Catalog of the router; nil: the built-in rows.
+	Catalog *catalog.Catalog
 	// Blobs of the router; nil: none are there.
 	Blobs storage.Blobs
 	// Remembered says whether a document holds a blob; nil: none does.
@@ -78,6 +81,7 @@ type World struct {
 	Bus     *Bus
 	Policy  *policies.Live
 	Origin  string
+	Catalog *catalog.Catalog // of the router; another one counts after the next Reopen
 
 	Root, Gateway, Manager, Planner, Workflow, Operator, Signer intents.Signer
 
@@ -136,7 +140,7 @@ func NewEmpty(t testing.TB, o Options) *World {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &World{TB: t, Clock: NewClock(Began), Policy: policies.NewLive(e), options: o}
+	w := &World{TB: t, Clock: NewClock(Began), Policy: policies.NewLive(e), Catalog: o.Catalog, options: o}
 	for role, s := range map[intents.Role]*intents.Signer{
 		intents.RoleRoot: &w.Root, intents.RoleGateway: &w.Gateway, intents.RoleManager: &w.Manager, intents.RolePlanner: &w.Planner,
 		intents.RoleWorkflow: &w.Workflow, intents.RoleOperator: &w.Operator, intents.RoleRouter: &w.Signer,
@@ -155,7 +159,7 @@ func NewEmpty(t testing.TB, o Options) *World {
 	if w.setJWS, err = intents.SignKeySet(w.Root, w.set); err != nil {
 		t.Fatal(err)
 	}
-	if w.token, err = state.NewGenesis(w.Root, w.set, e.Digest()); err != nil {
+	if w.token, err = state.NewGenesis(w.Root, w.set, e.Digest(), o.Catalog); err != nil {
 		t.Fatal(err)
 	}
 	w.Origin = state.Origin(w.Root.Public())
@@ -201,7 +205,7 @@ func (w *World) open(journal func(storage.Observer) Journal) {
 	}
 	config := router.Config{
 		Journal: wrapped, Records: w.Journal, State: dir, Blobs: blobs, Holdings: holdings, Remembered: w.options.Remembered, Bus: w.Bus, Key: w.Signer,
-		Policy: w.Policy, Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler), Slots: w.options.Slots, ChildSlots: w.options.ChildSlots,
+		Catalog: w.Catalog, Policy: w.Policy, Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler), Slots: w.options.Slots, ChildSlots: w.options.ChildSlots,
 		Waits: w.options.Waits, Rates: w.rates(), UserHolds: w.options.UserHolds, TenantPlans: w.options.TenantPlans, Crashed: w.options.Crashed, Blocked: w.options.Blocked,
 	}
 	var err error
@@ -258,7 +262,7 @@ func (w *World) Reopen() *World {
 func (w *World) ReopenOn(journal func(storage.Observer) Journal) *World {
 	w.Helper()
 	next := &World{
-		TB: w.TB, Clock: w.Clock, Policy: w.Policy, Origin: w.Origin, Bus: w.Bus, options: w.options, token: w.token,
+		TB: w.TB, Clock: w.Clock, Policy: w.Policy, Catalog: w.Catalog, Origin: w.Origin, Bus: w.Bus, options: w.options, token: w.token,
 		set: w.set, setJWS: w.setJWS, Root: w.Root, Gateway: w.Gateway, Manager: w.Manager, Planner: w.Planner, Workflow: w.Workflow,
 		Operator: w.Operator, Signer: w.Signer,
 	}
