@@ -164,7 +164,7 @@ func sameTerms(d intents.Decision, comes *intents.HoldTerms) error {
 // replays may be a busy one.
 const patience = 5
 
-func ask(ctx context.Context, engine *policies.Engine, e *intents.Envelope, f policies.Facts) (res policies.Result, err error) {
+func ask(ctx context.Context, engine *policies.Engine, e *intents.Envelope, f intents.Facts) (res policies.Result, err error) {
 	for range patience {
 		if res, err = engine.DecideOrder(ctx, e, f); err != nil || !slices.Equal(res.PolicyIDs(), []string{policies.IDEngine}) {
 			break

@@ -12,8 +12,8 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
-	"aob.dev/writ/router"
 	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -71,7 +71,7 @@ func TestReleaseOfWhatEndsThePlan(t *testing.T) {
 	// Its outcome names it, and not the release right before.
 	ends := 0
 	for _, rec := range w.Records() {
-		if rec.Kind == storage.KindOutcome && router.EntryOf(rec).Of == *x.held.Position {
+		if rec.Kind == storage.KindOutcome && state.EntryOf(rec).Of == *x.held.Position {
 			ends++
 		}
 	}
@@ -119,7 +119,7 @@ func TestReleaseUnderAnotherCatalog(t *testing.T) {
 				if rec.Kind != storage.KindRelease {
 					continue
 				}
-				if rel, err := router.ReleaseOf(rec); err != nil || rel.Decision.Catalog != c.then.Digest() {
+				if rel, err := state.ReleaseOf(rec); err != nil || rel.Decision.Catalog != c.then.Digest() {
 					t.Errorf("released under catalog %s, %v", rel.Decision.Catalog, err)
 				}
 			}

@@ -9,8 +9,8 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router"
 	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/state"
 )
 
 func data(key, value string) catalog.AdminPut {
@@ -84,7 +84,7 @@ func TestWellTypedDirectoryData(t *testing.T) {
 		w.Data(key, value)
 		w.Data(key, `null`)
 	}
-	for _, c := range router.DefaultRoles() {
+	for _, c := range state.DefaultRoles() {
 		w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", Role: &c}), intents.OK)
 	}
 	wide := catalog.RoleData{Role: "wide", Capabilities: []string{"*:*", "*:read", "skills:*", "skills:call:pay", "audit:read", "policy:explain", "x.acme:echo", "souls:write:tenant"}}

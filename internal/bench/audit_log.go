@@ -121,7 +121,7 @@ func (w *world) played(ctx context.Context, n int64, decided *int64) (s audit.So
 	if *decided, err = w.play(ctx, n); err != nil {
 		return s, err
 	}
-	origin := w.config.Directory.Origin()
+	origin := w.config.State.Origin()
 	_, err = l.Sync(ctx)
 	return audit.Source{
 		Origin: origin, Records: w.journal, Ledger: ledger.NewReader(filepath.Join(w.dir, "ledger"), origin), Blobs: w.config.Blobs,

@@ -8,17 +8,17 @@ import (
 	"path/filepath"
 
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 )
 
 // Directory folds the record: what operators have put into force.
-func (a *Archive) Directory(ctx context.Context) (*router.Directory, error) {
-	d := router.NewDirectory()
+func (a *Archive) Directory(ctx context.Context) (*state.State, error) {
+	d := state.New()
 	for r, err := range a.Records.Scan(ctx, 0) {
 		if err != nil {
 			return nil, err
 		}
-		d.Observe(router.EntryOf(r))
+		d.Observe(state.EntryOf(r))
 	}
 	return d, d.Err()
 }
@@ -50,7 +50,7 @@ func examineDirectory(ctx context.Context, cfg Config) []Finding {
 	return list
 }
 
-func foldedDirectory(ctx context.Context, dir string) (*router.Directory, error) {
+func foldedDirectory(ctx context.Context, dir string) (*state.State, error) {
 	a, err := OpenArchive(ctx, dir)
 	if err != nil {
 		return nil, err

@@ -71,7 +71,7 @@ func openWith(t *testing.T, o routertest.Options) *entrance {
 		}
 	})
 	plain := httpapi.New(httpapi.Config{
-		Router: w.Router, Directory: w.Dir, Documents: docs, Recorder: r, Policy: w.Policy,
+		Router: w.Router, State: w.Dir, Documents: docs, Recorder: r, Policy: w.Policy,
 		Log: slog.New(slog.DiscardHandler),
 	})
 	return &entrance{w, contract(t).Handler(t, plain), plain}
@@ -267,7 +267,7 @@ func TestWellKnown(t *testing.T) {
 
 func TestNotReady(t *testing.T) {
 	w := routertest.NewEmpty(t, routertest.Options{})
-	e := &entrance{World: w, handler: httpapi.New(httpapi.Config{Router: w.Router, Directory: w.Dir, Policy: w.Policy, Log: slog.New(slog.DiscardHandler)})}
+	e := &entrance{World: w, handler: httpapi.New(httpapi.Config{Router: w.Router, State: w.Dir, Policy: w.Policy, Log: slog.New(slog.DiscardHandler)})}
 	if got := e.do(http.MethodGet, "/readyz", nil); got.Code != http.StatusServiceUnavailable {
 		t.Errorf("readyz %d", got.Code)
 	}

@@ -30,6 +30,7 @@ import (
 	"aob.dev/writ/router"
 	"aob.dev/writ/router/recorder"
 	"aob.dev/writ/schemas"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -45,7 +46,7 @@ type Ledger interface {
 // Config of the entrance. All members but Ledger are required.
 type Config struct {
 	Router    *router.Router
-	Directory *router.Directory
+	State     *state.State
 	Documents storage.Documents // the search index of orders
 	Recorder  *recorder.Recorder
 	Ledger    Ledger // nil: this process has none, and its routes are not there
@@ -93,7 +94,7 @@ func New(cfg Config) http.Handler {
 	}
 	e.GET("/v1/catalog", func(c *gin.Context) { c.Data(http.StatusOK, "application/json", cfg.Router.Catalog().Document()) })
 	e.GET("/v1/policy", s.policy)
-	e.GET("/.well-known/jwks.json", func(c *gin.Context) { c.JSON(http.StatusOK, cfg.Directory.JWKS()) })
+	e.GET("/.well-known/jwks.json", func(c *gin.Context) { c.JSON(http.StatusOK, cfg.State.JWKS()) })
 	e.GET("/openapi.json", func(c *gin.Context) { c.Data(http.StatusOK, "application/json", schemas.OpenAPI()) })
 	e.GET("/livez", func(c *gin.Context) { c.JSON(http.StatusOK, gin.H{"status": "ok"}) })
 	e.GET("/readyz", s.ready)

@@ -19,6 +19,7 @@ import (
 	"aob.dev/writ/internal/health"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/storagetest"
 )
@@ -74,7 +75,7 @@ type World struct {
 	testing.TB
 	Clock   *Clock
 	Journal Journal
-	Dir     *router.Directory
+	Dir     *state.State
 	Router  *router.Router
 	Other   *router.Router // see Options.Twice
 	Bus     *Bus
@@ -118,7 +119,7 @@ func New(t testing.TB, o Options) *World {
 func NewOld(t testing.TB, o Options) *World {
 	t.Helper()
 	w := NewEmpty(t, o)
-	content, err := json.Marshal(router.Control{Genesis: &w.token})
+	content, err := json.Marshal(state.Control{Genesis: &w.token})
 	w.Must(err)
 	rec := storage.NewRecord(storage.KindControl, w.Clock.Now(), map[string]json.RawMessage{storage.PartControl: content})
 	_, err = w.Journal.Commit(t.Context(), storage.Commit{ID: rand.Text(), Entries: []storage.Entry{{Record: rec, Of: storage.Nobody}}})
@@ -158,10 +159,10 @@ func NewEmpty(t testing.TB, o Options) *World {
 	if w.setJWS, err = intents.SignKeySet(w.Root, w.set); err != nil {
 		t.Fatal(err)
 	}
-	if w.token, err = router.NewGenesis(w.Root, w.set, e.Digest(), o.Catalog); err != nil {
+	if w.token, err = state.NewGenesis(w.Root, w.set, e.Digest(), o.Catalog); err != nil {
 		t.Fatal(err)
 	}
-	w.Origin = router.Origin(w.Root.Public())
+	w.Origin = state.Origin(w.Root.Public())
 	w.Bus = newBus(w)
 	w.open(func(observe storage.Observer) Journal {
 		if o.Open != nil {
@@ -175,7 +176,7 @@ func NewEmpty(t testing.TB, o Options) *World {
 // open makes directory, journal and router; the router is not started.
 func (w *World) open(journal func(storage.Observer) Journal) {
 	w.Helper()
-	dir, other := router.NewDirectory(), router.NewDirectory()
+	dir, other := state.New(), state.New()
 	w.Dir = dir
 	if w.options.Holdings == nil {
 		w.options.Holdings = NewHoldings()
@@ -203,7 +204,7 @@ func (w *World) open(journal func(storage.Observer) Journal) {
 		blobs = noBlobs{}
 	}
 	config := router.Config{
-		Journal: wrapped, Records: w.Journal, Directory: dir, Blobs: blobs, Holdings: holdings, Remembered: w.options.Remembered, Bus: w.Bus, Key: w.Signer,
+		Journal: wrapped, Records: w.Journal, State: dir, Blobs: blobs, Holdings: holdings, Remembered: w.options.Remembered, Bus: w.Bus, Key: w.Signer,
 		Catalog: w.Catalog, Policy: w.Policy, Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler), Slots: w.options.Slots, ChildSlots: w.options.ChildSlots,
 		Waits: w.options.Waits, Rates: w.rates(), UserHolds: w.options.UserHolds, TenantPlans: w.options.TenantPlans, Crashed: w.options.Crashed, Blocked: w.options.Blocked,
 	}
@@ -211,7 +212,7 @@ func (w *World) open(journal func(storage.Observer) Journal) {
 	w.Router, err = router.New(config)
 	w.Must(err)
 	if w.options.Twice {
-		config.Directory = other
+		config.State = other
 		w.Other, err = router.New(config)
 		w.Must(err)
 	}

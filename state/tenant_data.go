@@ -1,4 +1,4 @@
-package router
+package state
 
 import (
 	"bytes"
@@ -19,18 +19,18 @@ import (
 // the tenant's roles and people. What is in the record already is not; it is told
 // by Misput.
 
-// roleApprover makes a user one of those whom policies call approvers.
-const roleApprover = "approver"
+// RoleApprover makes a user one of those whom policies call approvers.
+const RoleApprover = "approver"
 
 // mistake is a way in which a row of the directory cannot be what was meant.
 type mistake struct{ pointer, reason, hint string } // pointer below /intent/args
 
-// legalPut refuses a row with a mistake. The lock is held.
-func (d *Directory) legalPut(a catalog.AdminPut, tenantID string, types *catalog.Catalog) error {
-	if d.rules < intents.RulesStrict {
+// legalRow refuses a row with a mistake.
+func (s *State) legalRow(a catalog.AdminPut, t *tenant, types *catalog.Catalog) error {
+	if s.rules < intents.RulesStrict {
 		return nil
 	}
-	found := mistakes(a, d.tenants[tenantID], types)
+	found := mistakes(a, t, types)
 	if len(found) == 0 {
 		return nil
 	}
@@ -165,7 +165,7 @@ func (t *tenant) unapprovable(approval json.RawMessage) []mistake {
 // approvers of a tenant: users who have that role and are not disabled.
 func (t *tenant) approvers() (out []string) {
 	for _, u := range t.users {
-		if !u.Disabled && slices.Contains(u.Roles, roleApprover) {
+		if !u.Disabled && slices.Contains(u.Roles, RoleApprover) {
 			out = append(out, u.UserID)
 		}
 	}
@@ -175,11 +175,7 @@ func (t *tenant) approvers() (out []string) {
 // canApprove are the approvers whose roles give the capability, too.
 func (t *tenant) canApprove() []string {
 	return slices.DeleteFunc(t.approvers(), func(user string) bool {
-		var caps []string
-		for _, role := range t.users[user].Roles {
-			caps = append(caps, t.roles[role]...)
-		}
-		return !covered(caps, capabilityApprove)
+		return !Covered(intents.CurrentRules, t.capabilities(t.users[user].Roles), CapabilityApprove)
 	})
 }
 
@@ -197,11 +193,11 @@ type Misput struct {
 }
 
 // Misput lists them, sorted, as an order to a router with these types would be judged.
-func (d *Directory) Misput(types *catalog.Catalog) (out []Misput) {
-	for _, id := range d.Tenants() {
-		rows, _ := d.Rows(id)
-		d.mu.RLock()
-		t := d.tenants[id]
+func (s *State) Misput(types *catalog.Catalog) (out []Misput) {
+	dir := s.Directory()
+	for _, id := range slices.Sorted(maps.Keys(dir.tenants)) {
+		t := dir.tenants[id]
+		rows, _ := s.Rows(id)
 		judge := func(row, do string, a catalog.AdminPut) {
 			for _, m := range mistakes(a, t, types) {
 				out = append(out, Misput{Tenant: id, Row: row, Pointer: m.pointer, Reason: m.reason, Do: "writ " + do + " --tenant " + id})
@@ -227,7 +223,6 @@ func (d *Directory) Misput(types *catalog.Catalog) (out []Misput) {
 			}
 			judge("data "+key, "tenant data "+key+" JSON (null takes it away)", catalog.AdminPut{Data: &catalog.Data{Key: key, Value: rows.Data[key]}})
 		}
-		d.mu.RUnlock()
 	}
 	return out
 }
