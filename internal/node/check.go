@@ -36,9 +36,12 @@ type alteredError struct {
 
 func (e *alteredError) Error() string { return fmt.Sprintf("record %d: %s", e.position, e.reason) }
 
-// checkSample refuses a start on records that are not what their leaves say: all
-// that keys, users and roles rest on, the last one, and some of the others.
+// checkSample refuses a start on records that make no state, or are not what their
+// leaves say: all that keys, users and roles rest on, the last one, and some of the others.
 func (n *Node) checkSample(ctx context.Context) error {
+	if err := n.directory.Err(); err != nil {
+		return err
+	}
 	size := min(n.ledger.Size(), n.journal.Next())
 	c, err := n.ledger.Checkpoint(ctx, n.ledger.Keys()...)
 	if err != nil || size == 0 {

@@ -52,7 +52,7 @@ func TestDirectoryRecordsAreChecked(t *testing.T) {
 	}
 	n, err := Open(t.Context(), cfg)
 	if err = errors.Join(err, n.close()); err == nil {
-		t.Error("it starts")
+		t.Errorf("it starts: %v %v", n.directory.Err(), n.directory.Rests())
 	}
 }
 
