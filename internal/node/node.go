@@ -194,7 +194,7 @@ func canListen(ctx context.Context, addr, flag string) error {
 
 func (n *Node) openStores(ctx context.Context) error {
 	var err error
-	n.directory = state.New().ForgetWords()
+	n.directory = newState()
 	if err = n.openDocuments(ctx); err != nil {
 		return err
 	}
