@@ -96,6 +96,7 @@ func TestIntegrationReindexBesideAll(t *testing.T) {
 	if err := d.Refresh(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	first := time.Now().UnixMicro() // positions only grow, also from run to run
 	calls := map[string]func(n int64) error{
 		"get": func(int64) error {
 			_, err := other.Get(t.Context(), "acme", storage.IndexMemory, "k1")
@@ -130,10 +131,10 @@ func TestIntegrationReindexBesideAll(t *testing.T) {
 			return errors.Join(fmt.Errorf("%s is still there", id), err)
 		},
 		"put": func(n int64) error {
-			return other.Put(t.Context(), "acme", storage.IndexMemory, memory("p", n+1))
+			return other.Put(t.Context(), "acme", storage.IndexMemory, memory("p", first+n))
 		},
 		"project": func(n int64) error {
-			p := storage.Projection{Put: []storage.Document{memory("x", n+1), memory("y", n+1)}}
+			p := storage.Projection{Put: []storage.Document{memory("x", first+n), memory("y", first+n)}}
 			return other.Project(t.Context(), "acme", storage.IndexMemory, p)
 		},
 		"purge": func(int64) error {
