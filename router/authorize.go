@@ -99,7 +99,7 @@ func (d *Directory) policyData() (policies.Data, int64) {
 		for name, p := range t.pins {
 			out.Pins[id][name] = policies.Skill{Name: name, Digest: p.Digest, Effect: p.Effect}
 		}
-		if approvers := t.approvers(); len(approvers) > 0 {
+		if approvers := t.approvers(d.rules); len(approvers) > 0 {
 			out.Approvers[id] = approvers
 		}
 	}

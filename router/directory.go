@@ -194,7 +194,9 @@ func (d *Directory) foldControl(r storage.Record) error {
 	if err != nil {
 		return err
 	}
-	d.rules = rules
+	if rules != d.rules {
+		d.rules, d.dataAt = rules, r.Position // who may approve hangs on them
+	}
 	if c.Genesis != nil {
 		if r.Position != 0 {
 			return fmt.Errorf("genesis at position %d", r.Position)
