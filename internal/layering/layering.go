@@ -99,6 +99,7 @@ var only = map[string][]string{
 	"github.com/spf13/cobra":                {"internal/cli"},
 	"github.com/stretchr/testify":           {},
 	"github.com/getkin/kin-openapi":         {"internal/problem/edge/edgetest"},
+	"github.com/prometheus":                 {"internal/telemetry"},
 	"github.com/santhosh-tekuri/jsonschema": {"schemas", "agentic/model", "executors/mcp"},
 }
 
