@@ -75,6 +75,7 @@ var columns = []column{
 	{"internal/plainjson", 0, nil},
 	{"internal/plainjson/plainjsontest", 0, nil},
 	{"internal/ratelimit", 0, nil},
+	{"internal/telemetry", 0, nil},
 }
 
 // drivers are opened by the one who wires a process, and measured bare by bench.
