@@ -19,7 +19,7 @@ import (
 const taskLife = 15 * time.Minute
 
 // Manager takes turns, claims their plans and drives them: planner, one task
-// per step, replans, the answer. It never touches a skill (AGT-02).
+// per step, replans, the answer. It never touches a skill.
 type Manager struct {
 	cfg    Config
 	grants *renewals
@@ -181,7 +181,7 @@ func (d *drive) loadResults(ctx context.Context) error {
 	return nil
 }
 
-// read reads a step's result and confirms it, so that its lock is released (MEM-04).
+// read reads a step's result and confirms it, so that its lock is released.
 func (d *drive) read(ctx context.Context, step int, key string) error {
 	var got catalog.ReadMemoryResult
 	if _, err := d.order(ctx, "read_memory", catalog.ReadMemory{Key: key, Confirm: true}, &got); err != nil {
@@ -345,7 +345,7 @@ func (d *drive) ended(ctx context.Context, s *catalog.StepView, task string, end
 	return false, nil
 }
 
-// complete composes the answer from the results of the steps (PLN-21).
+// complete composes the answer from the results of the steps.
 func (d *drive) complete(ctx context.Context) error {
 	in := model.ComposeInput{Task: d.plan.Task}
 	for _, s := range d.plan.Steps {
@@ -405,8 +405,8 @@ func (d *drive) answer(ctx context.Context) (json.RawMessage, error) {
 // resultType of what a step remembers: JSON, in a file with an element a line.
 const resultType = "application/json"
 
-// fail closes the plan with the structured failure (PLN-18), for machines, and
-// tells the user why in plain language (C-29).
+// fail closes the plan with the structured failure, for machines, and
+// tells the user why in plain language.
 func (d *drive) fail(ctx context.Context, reason, why string) error {
 	f := catalog.Failure{Reason: cut(reason, 1000), CompletedSteps: d.done()}
 	if n := len(d.plan.History); n > 0 {

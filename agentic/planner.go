@@ -18,11 +18,11 @@ import (
 // planAttempts bounds how often the model may correct a plan that cannot work.
 const planAttempts = 3
 
-// maxSkills is how many manifests a planner loads (SKL-02).
+// maxSkills is how many manifests a planner loads.
 const maxSkills = 6
 
 // Planner finds and loads skills, writes the plan, verifies that every
-// return_spec can be met, and seals it (AGT-03, AGT-04).
+// return_spec can be met, and seals it.
 type Planner struct {
 	cfg    Config
 	grants *renewals

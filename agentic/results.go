@@ -21,8 +21,8 @@ type result struct {
 	ref  *catalog.Reference
 }
 
-// answer is what the user gets as data: by the one rule of DESIGN §3 the data
-// itself, or the reference with the first lines.
+// answer is what the user gets as data: the data itself, or,
+// where that is large, the reference with the first lines.
 func (r result) answer() json.RawMessage {
 	if r.ref == nil {
 		return r.data

@@ -179,7 +179,7 @@ func (s *Sealer) submit(ctx context.Context, t Turn, in intents.Intent, c intent
 }
 
 // idempotencyKey is the order's fingerprint, so that the same step is the same
-// order whoever seals it again; reads get a random key (DESIGN §3).
+// order whoever seals it again; reads get a random key.
 func idempotencyKey(in intents.Intent, user string, c intents.Context) (string, error) {
 	row, ok := catalog.Lookup(in.Type)
 	if !ok {

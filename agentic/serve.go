@@ -1,8 +1,8 @@
-// Package agentic is the layer that thinks and seals (DESIGN §10). A manager
-// drives a plan, a planner writes it, a task carries one step out; each is a
-// service of its own with a key of its own. None acts: what leaves this layer
-// are orders, model calls and display frames, and nothing else. It holds its
-// signing keys and no storage, no shell, no skill endpoint.
+// Package agentic is the layer that thinks and seals. A manager drives a plan, a
+// planner writes it, a task carries one step out; each is a service of its own
+// with a key of its own. None acts: what leaves this layer are orders, model
+// calls and display frames, and nothing else. It holds its signing keys and no
+// storage, no shell, no skill endpoint.
 package agentic
 
 import (

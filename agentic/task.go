@@ -27,8 +27,8 @@ const (
 )
 
 // Tasks carries steps out, each with an ephemeral key that is made here, never
-// leaves, and is dead when the task ends (AGT-05, AGT-06). A task cannot
-// delegate: its key cannot sign for it (AGT-08).
+// leaves, and is dead when the task ends. A task cannot delegate: its key cannot
+// sign for it.
 type Tasks struct {
 	cfg    Config
 	grants *renewals
@@ -191,7 +191,7 @@ func (w *worker) finish(ctx context.Context, f catalog.StepFinish) runReply {
 	return out
 }
 
-// stopError is an honest "cannot be done" (AGT-06).
+// stopError is an honest "cannot be done".
 type stopError struct{ reason, suggestion string }
 
 func (e *stopError) Error() string { return e.reason }

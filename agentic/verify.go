@@ -11,9 +11,9 @@ import (
 	"aob.dev/writ/schemas"
 )
 
-// verifyPlan says what is wrong with a plan before it is sealed (AGT-04):
-// numbers, inputs, skills that were loaded, shapes that compile and that the
-// skill's declared output, or the step's input, can meet. Empty: nothing.
+// verifyPlan says what is wrong with a plan before it is sealed: numbers, inputs,
+// skills that were loaded, shapes that compile and that the skill's declared
+// output, or the step's input, can meet. Empty: nothing.
 func verifyPlan(steps []model.Step, req planRequest, skills []model.Skill) []string {
 	var wrong []string
 	say := func(n int, format string, a ...any) {

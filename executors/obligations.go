@@ -7,7 +7,7 @@ import (
 	"aob.dev/writ/intents"
 )
 
-// The closed set of obligations (DESIGN §7). ttl_max is the router's duty and
+// The closed set of obligations. ttl_max is the router's duty and
 // notify the gateway's; an executor knows them and has nothing to do.
 const (
 	ObligationMask     = "mask"

@@ -1,6 +1,6 @@
-// Package gateway is where people and applications come in (API-01 to API-05):
-// it says who asks, opens a plan for the request, hands the turn to a manager,
-// and shows what becomes of it.
+// Package gateway is where people and applications come in: it says who asks,
+// opens a plan for the request, hands the turn to a manager, and shows what
+// becomes of it.
 //
 //	POST   /v1/grants                     a grant of 15 minutes, to read and to seal under
 //	POST   /agent/run                     a turn: JSON, or SSE with "stream": true
@@ -56,7 +56,7 @@ type Config struct {
 	Artifacts Artifacts
 	Links     Links
 
-	// Requests per window for each pair of key and user (BRK-07, DEP-12).
+	// Requests per window for each pair of key and user.
 	RateLimit  int           // 0: DefaultRateLimit; negative: no limit
 	RateWindow time.Duration // 0: DefaultRateWindow
 }

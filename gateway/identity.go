@@ -108,7 +108,7 @@ func limited(wait time.Duration) error {
 	return p
 }
 
-// identifier is what names people, tenants, sessions and plans (DESIGN §3).
+// identifier is what names people, tenants, sessions and plans.
 var identifier = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
 // identify settles whom a request acts for. What headers and body claim must be

@@ -66,7 +66,7 @@ func (g *Gateway) seal(a actor, o order) (sealed []byte, run time.Duration, err 
 	o.at.SessionID = a.session
 	key := rand.Text()
 	if row.Effect != catalog.Pure && !row.RandomKey {
-		key = intents.Fingerprint(in, a.user, o.at) // DESIGN §3
+		key = intents.Fingerprint(in, a.user, o.at)
 	}
 	sealed, _, err = intents.Seal(g.cfg.Key, intents.Body{
 		Version: intents.Version, Intent: in,

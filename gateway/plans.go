@@ -37,7 +37,7 @@ func (g *Gateway) listPlans(c *gin.Context, who caller) error {
 	return nil
 }
 
-// getPlan is GET /agent/plans/{plan_id} (API-02).
+// getPlan is GET /agent/plans/{plan_id}.
 func (g *Gateway) getPlan(c *gin.Context, who caller) error {
 	a, planID, err := g.identifyForPlan(c, who)
 	if err != nil {
@@ -51,7 +51,7 @@ func (g *Gateway) getPlan(c *gin.Context, who caller) error {
 	return nil
 }
 
-// traceReply is the answer to GET /agent/plans/{plan_id}/trace (API-03).
+// traceReply is the answer to GET /agent/plans/{plan_id}/trace.
 type traceReply struct {
 	PlanID string            `json:"plan_id"`
 	Events []json.RawMessage `json:"events"` // in order

@@ -158,7 +158,7 @@ func errForeign() error {
 }
 
 // foreignTenant is the tenant named by a control order that is not the actor's
-// own; only operators of system may name one (DESIGN §15).
+// own; only operators of system may name one.
 func foreignTenant(e *intents.Envelope) bool {
 	actor := e.Principal().Tenant
 	if actor == systemTenant {

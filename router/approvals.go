@@ -15,7 +15,7 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// typeApprove is what people say about held orders with (DESIGN §11).
+// typeApprove is what people say about held orders with.
 const typeApprove = "hitl.approve"
 
 // legalApproval judges an approval on the fold: of an order of the tenant that

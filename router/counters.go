@@ -9,8 +9,8 @@ import (
 )
 
 // Counters are refusals that left no record of their own since the last counter
-// record (DESIGN §4, §5): those of stages 1, 2 and 4 and of a rate, those of a
-// batch as such, and repeated ones. They name keys, never tenants or orders.
+// record: those of stages 1, 2 and 4 and of a rate, those of a batch as such, and
+// repeated ones. They name keys, never tenants or orders.
 type Counters struct {
 	Refused map[intents.Code]int64 `json:"refused"`
 	Signers []SignerCount          `json:"signers,omitempty"` // whose signature held, most first

@@ -43,7 +43,7 @@ func subjectTask(tenant, task string) storage.Subject {
 func subjectTaskKey(kid string) storage.Subject { return storage.Subject("taskkey/" + kid) }
 
 // Directory is the fold of the journal: keys, directory data, plans and tasks,
-// as of the last record (DESIGN §5). It has one writer, the journal's observer,
+// as of the last record. It has one writer, the journal's observer,
 // and any number of readers.
 type Directory struct {
 	mu sync.RWMutex // guards everything below

@@ -14,7 +14,7 @@ import (
 )
 
 // Genesis is the first record of a log, signed by the root key: everything that
-// later records rest on (DESIGN §15). RootJWK is the key that signed it; whoever
+// later records rest on. RootJWK is the key that signed it; whoever
 // verifies must have pinned it.
 type Genesis struct {
 	Origin  string             `json:"origin"` // writ/<root thumbprint>

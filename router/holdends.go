@@ -22,7 +22,7 @@ func ending(w waiting, x *intents.Refusal, now time.Time) (storage.Entry, error)
 }
 
 // endings are the outcomes of held orders that end with what an order of the
-// router does: those of a plan that ends (DESIGN §10).
+// router does: those of a plan that ends.
 func (r *Router) endings(o *order) ([]storage.Entry, error) {
 	var held []waiting
 	tenant := o.env.Principal().Tenant

@@ -367,7 +367,7 @@ func (v *View) OrderOf(tenant, plan string, revision, step int, intentID string)
 
 // repeats finds a once order of the plan that is equal in type and arguments,
 // may have had its effect, and whose step did not end as done: what planned it
-// may plan it again (DESIGN §10, Crash). A step that is done had what it asked
+// may plan it again after a crash. A step that is done had what it asked
 // for; another step may ask for the same anew.
 func (v *View) repeats(e *intents.Envelope) (id string, indeterminate bool) {
 	v.d.mu.RLock()
@@ -406,7 +406,7 @@ func (v *View) keysOfPlan(tenant, plan string) []string {
 }
 
 // Silent lists open plans that nobody has driven since a position and that do
-// not wait for a hold, oldest first (DESIGN §10, Crash). A plan whose hold has
+// not wait for a hold, oldest first. A plan whose hold has
 // ended is silent again: it waits for a driver to be handed out.
 func (d *Directory) Silent(since int64) []bus.SilentPlan {
 	d.mu.RLock()

@@ -14,7 +14,7 @@ import (
 )
 
 // plan is a plan on the fold. View is what others are told; the rest decides
-// which moves are legal (DESIGN §10).
+// which moves are legal.
 type plan struct {
 	view      catalog.PlanView
 	opened    int64                // position of plan.open
@@ -141,7 +141,7 @@ func foldPlanClaim(d *Directory, o decided) error {
 
 // claim is the effect of plan.claim on a plan: running steps are interrupted,
 // and either run again or, where an order with an effect may have happened, the
-// plan replans (DESIGN §10, Crash). A held step whose order has ended runs again.
+// plan replans. A held step whose order has ended runs again.
 func claim(p *plan, epoch int, at time.Time) {
 	v := &p.view
 	v.Epoch = epoch
@@ -189,8 +189,8 @@ func (p *plan) waiting(step int) bool {
 	return false
 }
 
-// replan counts a trigger (PLN-13, PLN-14): below three it begins a revision,
-// at three the plan is exhausted and can only be closed.
+// replan counts a trigger: below three it begins a revision, at three the plan is
+// exhausted and can only be closed.
 func replan(p *plan, s *catalog.StepView, trigger, reason string, at time.Time) {
 	v := &p.view
 	v.Status = catalog.PlanReplanning
@@ -255,7 +255,7 @@ func foldStep(d *Directory, o decided) error {
 	return nil
 }
 
-// inputKey is the memory key of the step that a step reads from (PLN-12).
+// inputKey is the memory key of the step that a step reads from.
 func (p *plan) inputKey(s catalog.PlanStep) string {
 	if from := p.step(s.InputFromStep); s.InputFromStep > 0 && from != nil {
 		return from.MemoryKey

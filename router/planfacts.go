@@ -57,7 +57,7 @@ func (d *Directory) foldHold(o decided) error {
 }
 
 // foldOutcome closes an open order: memory keys become results of the step, a
-// contract violation fails it (MEM-06), a rejected hold makes the plan replan.
+// contract violation fails it, a rejected hold makes the plan replan.
 func (d *Directory) foldOutcome(e storage.Entry) error {
 	ref, ok := d.orders[e.Of]
 	if !ok {

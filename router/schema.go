@@ -109,7 +109,7 @@ func (r *Router) taskScope(o *order, c intents.Context) error {
 	return nil
 }
 
-// ownKey: memory keys are {tenant}:{session}:{task}:{label} (MEM-01).
+// ownKey: memory keys are {tenant}:{session}:{task}:{label}.
 func ownKey(key string, t Task) bool {
 	prefix := t.Tenant + ":" + t.Session + ":" + t.ID + ":"
 	return len(key) > len(prefix) && key[:len(prefix)] == prefix

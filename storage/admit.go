@@ -13,7 +13,7 @@ import (
 	"aob.dev/writ/schemas"
 )
 
-// DefaultDimension of embeddings (STO-05).
+// DefaultDimension of embeddings.
 const DefaultDimension = 1536
 
 // MaxID bounds a document's id in bytes.

@@ -1,6 +1,6 @@
 // Package storage holds the contracts of everything durable: the journal of
-// records (the truth, DESIGN §5), documents and blobs (DESIGN §12). Drivers live
-// below it (sqlite, blobdir); storagetest is the suite that each must pass.
+// records (the truth), documents and blobs. Drivers live below it (sqlite, blobdir);
+// storagetest is the suite that each must pass.
 package storage
 
 import (
@@ -63,7 +63,7 @@ func NewRecord(kind Kind, at time.Time, parts map[string]json.RawMessage) Record
 	return Record{Kind: kind, At: at.UTC().Truncate(time.Millisecond), Parts: parts, Salts: salts}
 }
 
-// Digest is the record's commitment (DESIGN §6): "sha256:" and the hex SHA-256
+// Digest is the record's commitment: "sha256:" and the hex SHA-256
 // over the JCS map of part name to hex SHA-256(salt ‖ part bytes). It does not
 // depend on the position, so it is known before the record is committed, nor on
 // whether parts have been erased.
@@ -129,7 +129,7 @@ func digestSlowly(parts map[string]string) (string, error) {
 // the record that holds it.
 type Key [16]byte
 
-// OrderKey is the idempotency key, scoped to tenant, user and type (DESIGN §3).
+// OrderKey is the idempotency key, scoped to tenant, user and type.
 func OrderKey(tenant, user, typ, key string) Key { return hashKey("order", tenant, user, typ, key) }
 
 // RefusalKey makes a refusal be recorded once per intent and code.

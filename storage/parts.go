@@ -8,7 +8,7 @@ import (
 )
 
 // Parts that stand by themselves so that they, or what stands beside them, can be
-// erased (DESIGN §6).
+// erased.
 const (
 	PartSummary = "summary" // of an order: what is read in place of the order once that is erased
 	PartResult  = "result"  // of an outcome: its result

@@ -1,6 +1,6 @@
 // Package artifacts keeps data for good, and says where it can be read:
-// artifact.put and artifact.get over the blobs of the order's tenant (ART-01,
-// ART-02). A blob stays as long as a record names it.
+// artifact.put and artifact.get over the blobs of the order's tenant. A blob
+// stays as long as a record names it.
 package artifacts
 
 import (

@@ -8,7 +8,7 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// Defaults of the sweep (DAT-11).
+// Defaults of the sweep.
 const (
 	SweepEvery = 10 * time.Minute
 	SweepAge   = time.Hour // scopes that nothing was written to for longer are removed

@@ -11,7 +11,7 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// read serves one memory by its full key (MEM-03). What a caller may not read does
+// read serves one memory by its full key. What a caller may not read does
 // not exist for it; a task is told that it asked beyond its step.
 // Confirm is the manager's word that it has read: the lock is released.
 func (m *memory) read(ctx context.Context, o *executors.Order) (*executors.Result, error) {

@@ -1,8 +1,7 @@
 // Package python is the executor of exec_python: one script, one run in the
-// sandbox, one JSON document (DESIGN §9, DAT-06 to DAT-09). The input is
-// streamed from blobs into the box and never held here; a large output becomes
-// a file. Script and output are hostile: what a failed run says goes to the
-// caller as details, never into a reason.
+// sandbox, one JSON document. The input is streamed from blobs into the box and
+// never held here; a large output becomes a file. Script and output are hostile:
+// what a failed run says goes to the caller as details, never into a reason.
 package python
 
 import (
@@ -35,7 +34,7 @@ type Sandbox interface {
 var _ Sandbox = (*sandbox.Sandbox)(nil)
 
 // Handlers of the executor. They keep no state; a run has no effect but the
-// script, which is kept under its digest (AUD-08).
+// script, which is kept under its digest.
 func Handlers(box Sandbox, blobs storage.Blobs) map[string]executors.Handler {
 	p := python{box, blobs}
 	return map[string]executors.Handler{"exec_python": p.exec}

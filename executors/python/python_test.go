@@ -66,7 +66,7 @@ func exec(args catalog.ExecPython) executortest.Order {
 	return in
 }
 
-// TestExecOverFile is the large-data path of DAT-02: a file of the step goes in
+// TestExecOverFile is the path of large data: a file of the step goes in
 // as a stream, rows come out inline, and the facts say what ran.
 func TestExecOverFile(t *testing.T) {
 	b, e := open(t)
@@ -134,7 +134,7 @@ func TestExecInputs(t *testing.T) {
 }
 
 // TestExecFails: every outcome but ok is a failure with its code; what the
-// script says of itself is in the details only (DAT-09).
+// script says of itself is in the details only.
 func TestExecFails(t *testing.T) {
 	tests := []struct {
 		name, script, outcome, says string

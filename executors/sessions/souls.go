@@ -14,7 +14,7 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// soul is a document of agent_souls (STO-09): the tenant's, or a user's.
+// soul is a document of agent_souls: the tenant's, or a user's.
 type soul struct {
 	ID        string          `json:"id"`
 	Tenant    string          `json:"tenant_id"`
@@ -34,7 +34,7 @@ func soulID(user string) string {
 }
 
 // soul reads the persona for the order's user: the user's own over the
-// tenant's, member by member (AGT-10). None stored is no failure.
+// tenant's, member by member. None stored is no failure.
 func (s *sessions) soul(ctx context.Context, o *executors.Order) (*executors.Result, error) {
 	var args catalog.SoulGet
 	if err := o.Decode(&args); err != nil {
