@@ -57,7 +57,7 @@ func (g *Gateway) getApproval(c *gin.Context, who caller) error {
 
 func (g *Gateway) approvals(ctx context.Context, a actor, q bus.ApprovalsRequest) (bus.ApprovalsReply, error) {
 	var err error
-	if q.Grant, _, err = g.mint(a, newID("turn"), ""); err != nil {
+	if q.Grant, _, err = g.issueGrant(a, newID("turn"), ""); err != nil {
 		return bus.ApprovalsReply{}, err
 	}
 	page, err := ask[bus.ApprovalsReply](ctx, g.cfg.Bus, bus.DirectoryApprovals, q)
@@ -75,7 +75,7 @@ type decision struct {
 }
 
 // decideApproval is POST /agent/approvals/{intent_id}: what the person whose key
-// it is says, sealed under a grant that was minted for it just now. Whether the
+// it is says, sealed under a grant that was issued for it just now. Whether the
 // person may is the router's to say.
 func (g *Gateway) decideApproval(c *gin.Context, who caller) error {
 	id := c.Param("intent_id")

@@ -22,7 +22,7 @@
 // bounds the roles; headers (X-Tenant-Id, X-User-Id, X-Session-Id) and members
 // of the body may name what it covers, and must agree.
 //
-// The gateway holds one key and no power: for every request it mints a grant,
+// The gateway holds one key and no power: for every request it issues a grant,
 // the signed word that this user asked, of at most 15 minutes, and all it does
 // is an order of its own under such a grant, reads included. What it knows of
 // people and plans it asks CORE for; it keeps nothing that a restart would miss.

@@ -89,7 +89,7 @@ func request[Result any](ctx context.Context, g *Gateway, a actor, typ string, a
 // requestAt is request in a turn that has been given its id.
 func requestAt[Result any](ctx context.Context, g *Gateway, a actor, typ string, args any, at intents.Context) (Result, error) {
 	var out Result
-	grant, _, err := g.mint(a, at.TurnID, "")
+	grant, _, err := g.issueGrant(a, at.TurnID, "")
 	if err != nil {
 		return out, err
 	}

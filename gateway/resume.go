@@ -47,7 +47,7 @@ func (g *Gateway) resumePlan(ctx context.Context, p bus.SilentPlan) error {
 		return err
 	}
 	t.roles = roles
-	grant, _, err := g.mint(t.actor, t.id, t.plan)
+	grant, _, err := g.issueGrant(t.actor, t.id, t.plan)
 	if err != nil {
 		return err
 	}

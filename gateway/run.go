@@ -101,7 +101,7 @@ func (g *Gateway) openTurn(ctx context.Context, a actor, message string) (turn, 
 	}
 	t := turn{actor: a, id: newID("turn"), plan: newID("plan"), question: message, opened: g.cfg.Now()}
 	reply := runReply{PlanID: t.plan, SessionID: a.session, TurnID: t.id, TraceID: a.trace}
-	grant, _, err := g.mint(a, t.id, "")
+	grant, _, err := g.issueGrant(a, t.id, "")
 	if err != nil {
 		return t, reply, err
 	}

@@ -24,7 +24,7 @@ type openTurns struct {
 
 type openTurn struct {
 	turn
-	grantAt  time.Time // when its last grant was minted
+	grantAt  time.Time // when its last grant was issued
 	handedAt time.Time // when it was last handed out, or that was tried
 }
 
@@ -62,8 +62,8 @@ func (o *openTurns) handedSince(plan string, epoch int, after time.Time) bool {
 	return ok && t.epoch >= epoch && t.handedAt.After(after)
 }
 
-// minted notes a fresh grant.
-func (o *openTurns) minted(plan string, now time.Time) {
+// grantIssued notes a fresh grant.
+func (o *openTurns) grantIssued(plan string, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if t, ok := o.m[plan]; ok {
