@@ -27,8 +27,8 @@ type Manager struct {
 	room   chan struct{}  // one place per drive
 }
 
-// maxTurns is how many plans one manager drives at once; what is beyond is
-// refused and cancelled by the gateway, so that nobody waits unseen.
+// maxTurns is how many plans one manager drives at once. It refuses further ones,
+// and the gateway cancels them, so that nobody waits in vain.
 const maxTurns = 1024
 
 // NewManager needs the manager's key.
@@ -36,8 +36,8 @@ func NewManager(cfg Config) *Manager {
 	return &Manager{cfg: cfg, grants: newRenewals(), room: make(chan struct{}, maxTurns)}
 }
 
-// Serve takes hand-outs until ctx ends, then lets the drives end: ctx is theirs
-// too, so they stop at their next order and the plans go on after a restart.
+// Serve takes hand-outs until ctx ends, then waits for the drives. They use ctx
+// too: they stop at their next order, and the plans go on after a restart.
 func (m *Manager) Serve(ctx context.Context, ready chan<- struct{}) error {
 	defer m.turns.Wait()
 	instance := m.cfg.Bus.Instance()
@@ -84,8 +84,8 @@ func (m *Manager) take(ctx context.Context, h bus.HandOut) {
 	d.abandon(ctx, err)
 }
 
-// drive is one driver's work on a plan. plan mirrors the fold: this driver's
-// epoch is the only one whose moves are accepted.
+// drive is one driver's work on a plan. plan mirrors the router's state of it: only
+// the moves of this driver's epoch are accepted.
 type drive struct {
 	cfg    Config
 	sealer *Sealer
@@ -369,9 +369,10 @@ func (d *drive) complete(ctx context.Context) error {
 	return nil
 }
 
-// answer is the result of the last step as the user gets it. What is too large to
-// be inline is kept for good, since its file goes soon and is nobody's to read;
-// where that is refused, the user is told of the file and sees its first lines.
+// answer is the result of the last step as the user gets it. A result that is too
+// large to be inline is kept as an artifact, since its file will be removed and no
+// user can read it. If that is refused, the user gets the name of the file and its
+// first lines.
 func (d *drive) answer(ctx context.Context) (json.RawMessage, error) {
 	if len(d.plan.Steps) == 0 {
 		return nil, nil

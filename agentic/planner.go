@@ -174,8 +174,8 @@ func catalogSteps(in []model.Step) []catalog.PlanStep {
 	return out
 }
 
-// plain is an error as another role may hear it, and in the end the user: the
-// reason in words, and which order it was.
+// plain is an error as another role, and in the end the user, may read it: the
+// reason in words, and the order that it is about.
 func plain(err error) string {
 	var refused *OrderError
 	if errors.As(err, &refused) {

@@ -8,7 +8,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 )
 
-// How much of a result a model is shown, in bytes.
+// How much of a result a model sees, in bytes.
 const (
 	planShow    = 4 << 10  // for a replan, where results are background
 	composeShow = 16 << 10 // for the answer

@@ -58,7 +58,7 @@ func delegate(ctx context.Context, conn bus.Conn, subject string, wait time.Dura
 	return json.Unmarshal(reply, out)
 }
 
-// silentError is a role that nobody serves, or that did not answer in time.
+// silentError says that nobody serves a role, or that it did not answer in time.
 type silentError struct {
 	role string
 	err  error

@@ -1,7 +1,7 @@
 // Package executors runs the services that carry orders out. An executor trusts
-// only a ticket that it can verify: the router's signed word that one order, at
-// one journal position, is to be carried out before a deadline. It keeps no state
-// per order.
+// only a ticket that it can verify: in it the router says that one order, at one
+// journal position, is to be carried out before a deadline. It keeps no state per
+// order.
 package executors
 
 import (

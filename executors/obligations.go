@@ -17,8 +17,8 @@ const (
 	ObligationNotify   = "notify"
 )
 
-// checkObligations refuses duties that this executor does not know, or cannot
-// read: carrying an order out without its duty would be a way around policy.
+// checkObligations refuses obligations that this executor does not know or cannot
+// read: to carry the order out without them would be a way around policy.
 func checkObligations(obs []intents.Obligation) error {
 	for _, ob := range obs {
 		ok := true

@@ -74,9 +74,9 @@ type decision struct {
 	Reason   string `json:"reason"`
 }
 
-// decideApproval is POST /agent/approvals/{intent_id}: what the person whose key
-// it is says, sealed under a grant that was issued for it just now. Whether the
-// person may is the router's to say.
+// decideApproval is POST /agent/approvals/{intent_id}: it seals the decision of the
+// person whose key it is, under a grant that was issued for it just now. The router
+// decides whether the person may.
 func (g *Gateway) decideApproval(c *gin.Context, who caller) error {
 	id := c.Param("intent_id")
 	if !intentID.MatchString(id) {

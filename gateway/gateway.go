@@ -81,7 +81,7 @@ type Gateway struct {
 	checked *checked
 }
 
-// pace is how often and how long; tests are more impatient.
+// pace holds the gateway's intervals and limits of time; tests use shorter ones.
 type pace struct {
 	wait    time.Duration // longest wait of a request without a stream
 	quiet   time.Duration // without frames for so long, the plan itself is asked

@@ -41,7 +41,7 @@ func (g *Gateway) issueGrant(a actor, turnID, standing string) (string, time.Tim
 // renewGrants sends the driver of every plan of ours a fresh grant when its last
 // one grows old, and forgets plans that are closed.
 func (g *Gateway) renewGrants(ctx context.Context) {
-	for _, t := range g.turns.mintedBefore(g.cfg.Now().Add(-g.pace.renew)) {
+	for _, t := range g.turns.grantedBefore(g.cfg.Now().Add(-g.pace.renew)) {
 		if err := g.renewGrant(ctx, t); err != nil && ctx.Err() == nil {
 			g.cfg.Log.WarnContext(ctx, "renew grant", slog.String("plan_id", t.plan), slog.String("trace_id", t.trace), slog.String("error", err.Error()))
 		}

@@ -14,8 +14,8 @@ import (
 	"aob.dev/writ/internal/problem"
 )
 
-// orderTTL bounds the acceptance of the gateway's own orders: they are sealed
-// when they are sent.
+// orderTTL bounds the acceptance of the gateway's own orders, which are sealed
+// right before they are sent.
 const orderTTL = time.Minute
 
 // order is what the gateway orders for somebody.

@@ -111,7 +111,7 @@ func (g *Gateway) tellCancelled(t turn, reason string) error {
 	return nil
 }
 
-// viewPlan reads a plan for somebody; whose it is not gets no answer.
+// viewPlan reads a plan for its owner; for anybody else it does not exist.
 func (g *Gateway) viewPlan(ctx context.Context, a actor, planID string) (catalog.PlanView, error) {
 	got, err := request[catalog.PlanGetResult](ctx, g, a, "plan.get", catalog.PlanGet{PlanID: planID}, "")
 	return got.Plan, err

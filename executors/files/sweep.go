@@ -14,7 +14,7 @@ const (
 	SweepAge   = time.Hour // scopes that nothing was written to for longer are removed
 )
 
-// Sweeper removes what steps left behind that never ended.
+// Sweeper removes the files of steps that never ended.
 type Sweeper struct {
 	Blobs storage.Blobs
 	Every time.Duration // 0: SweepEvery

@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// Envelope is the enricher envelope without what is only checked.
+// Envelope is the enricher envelope without the members that are only checked.
 type Envelope struct {
 	Payload    json.RawMessage // what the skill is about; status ok or partial
 	Partial    bool            // some sources failed: the answer may say so
@@ -18,8 +18,8 @@ type Envelope struct {
 	CacheMeta  json.RawMessage // for traces only
 }
 
-// dataUnavailable is all that a user or a model may learn of a suppressed or
-// failed response.
+// dataUnavailable is all that a user or a model learns of a suppressed or failed
+// response.
 const dataUnavailable = "data unavailable"
 
 // DeclaresEnvelope says that the output schema is that of an enricher

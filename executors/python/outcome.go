@@ -43,7 +43,7 @@ type runDetails struct {
 	Error   string `json:"error,omitempty"`
 }
 
-// failed is the failure of a run that did not end well; nil: it did.
+// failed is the failure of a run that did not end well, else nil.
 func failed(res sandbox.Result) *executors.Failure {
 	var f *executors.Failure
 	switch res.Outcome {

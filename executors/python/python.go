@@ -81,7 +81,8 @@ func (p python) exec(ctx context.Context, o *executors.Order) (*executors.Result
 // reportTime is what is left of an order's time to report a run that it ends.
 const reportTime = 500 * time.Millisecond
 
-// inTime ends soon before ctx does: after that nobody hears what ran.
+// inTime is a context that ends shortly before ctx does, while somebody still
+// listens for what ran.
 func inTime(ctx context.Context) (context.Context, context.CancelFunc) {
 	end, ok := ctx.Deadline()
 	if !ok {

@@ -157,8 +157,8 @@ func (s *sessions) update(ctx context.Context, o *executors.Order) (*executors.R
 	})
 }
 
-// close ends a session and takes its time to live away, so that it is kept. A
-// session is closed once; the same end again is no other.
+// close ends a session and removes its time to live, so that it is kept. A session
+// is closed once; closing it again with the same end changes nothing.
 func (s *sessions) close(ctx context.Context, o *executors.Order) (*executors.Result, error) {
 	var args catalog.SessionClose
 	if err := o.Decode(&args); err != nil {

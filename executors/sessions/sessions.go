@@ -79,8 +79,8 @@ type message struct {
 	Summary string    `json:"intent_summary,omitempty"`
 }
 
-// live says that turns may still be appended. A session whose time is over has
-// been left, whether or not anybody wrote that down.
+// live says that turns may still be appended. A session past its time to live has
+// been left, whether or not anybody recorded that.
 func (s *session) live(now time.Time) bool {
 	return s.State == active && (s.TTLAt == nil || s.TTLAt.After(now))
 }
