@@ -164,7 +164,7 @@ func sameTerms(d intents.Decision, comes *intents.HoldTerms) error {
 // replays may be a busy one.
 const patience = 5
 
-func ask(ctx context.Context, engine *policies.Engine, e *intents.Envelope, f policies.Facts) (res policies.Result, err error) {
+func ask(ctx context.Context, engine *policies.Engine, e *intents.Envelope, f intents.Facts) (res policies.Result, err error) {
 	for range patience {
 		if res, err = engine.DecideOrder(ctx, e, f); err != nil || !slices.Equal(res.PolicyIDs(), []string{policies.IDEngine}) {
 			break
@@ -275,8 +275,8 @@ func (r *replayer) catalog(digest string) (map[string]row, error) {
 		return rows, nil
 	}
 	rows := map[string]row{}
-	if digest == catalog.Digest() {
-		for _, own := range catalog.Rows() {
+	if digest == catalog.Builtin().Digest() {
+		for _, own := range catalog.Builtin().Rows() {
 			rows[own.Type] = row{
 				Type: own.Type, Capability: own.Capability, Signers: own.Signers, Executor: own.Executor,
 				TTLSec: int(own.TTL().Seconds()), args: own.ArgsSchema,
@@ -296,7 +296,7 @@ func (r *replayer) catalog(digest string) (map[string]row, error) {
 	}
 	for _, x := range doc.Intents {
 		x.args = sync.OnceValues(func() (*schemas.Schema, error) { return schemas.Compile(x.Args) })
-		if own, known := catalog.Lookup(x.Type); known && sameArgs(own, x.Args) {
+		if own, known := catalog.Builtin().Lookup(x.Type); known && sameArgs(own, x.Args) {
 			x.args = own.ArgsSchema // ours may refer to documents that the bundle does not hold
 		}
 		rows[x.Type] = x.row

@@ -80,7 +80,7 @@ func checkCatalog(ts *testscript.TestScript, w *world, _ []string) {
 		} `json:"intents"`
 	}
 	fetch(ts, w, "/v1/catalog", &doc)
-	rows := catalog.Rows()
+	rows := catalog.Builtin().Rows()
 	if len(rows) == 0 || len(doc.Intents) != len(rows) {
 		ts.Fatalf("%d types, of %d in the catalog", len(doc.Intents), len(rows))
 	}

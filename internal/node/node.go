@@ -19,6 +19,7 @@ import (
 	"aob.dev/writ/executors/skills"
 	"aob.dev/writ/gateway"
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/bus/natsserver"
 	"aob.dev/writ/internal/clock"
@@ -30,6 +31,7 @@ import (
 	"aob.dev/writ/policies"
 	"aob.dev/writ/router"
 	"aob.dev/writ/router/recorder"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
 	"aob.dev/writ/storage/opensearch"
@@ -101,7 +103,8 @@ type Node struct {
 	homes     string // directory of theirs
 	feed      *policies.Feed
 	policy    *policies.Live
-	directory *router.Directory
+	catalog   *catalog.Catalog
+	directory *state.State
 	recorder  *recorder.Recorder
 	holdings  *router.Holdings
 	ledger    *ledger.Ledger
@@ -191,7 +194,7 @@ func canListen(ctx context.Context, addr, flag string) error {
 
 func (n *Node) openStores(ctx context.Context) error {
 	var err error
-	n.directory = router.NewDirectory().ForgetWords()
+	n.directory = state.New().ForgetWords()
 	if err = n.openDocuments(ctx); err != nil {
 		return err
 	}
@@ -263,7 +266,7 @@ func (n *Node) beginLog(ctx context.Context) error {
 	if err := n.keepVersions(ctx, n.policy.Engine()); err != nil {
 		return err
 	}
-	token, err := router.NewGenesis(keys[intents.RoleRoot], keys.KeySet(), n.policy.Engine().Digest(), router.HoldOnce("default"))
+	token, err := state.NewGenesis(keys[intents.RoleRoot], keys.KeySet(), n.policy.Engine().Digest(), n.catalog, state.HoldOnce("default"))
 	if err != nil {
 		return err
 	}
