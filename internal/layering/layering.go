@@ -1,4 +1,4 @@
-// Package layering knows which package may import which (DESIGN §14) and finds
+// Package layering knows which package may import which, and finds
 // the imports that break it. Imports point down: a package sees the floors below
 // its own and its own column, nothing beside it. Its test runs over this module.
 package layering
