@@ -203,6 +203,19 @@ var taskMisdeeds = []misdeed{
 		d.accepted(d.plan.ClaimOrder(2))
 		return d.accepted(d.task.CallOrder("feed", `{"late":true}`))
 	}},
+	{"task-of-revoked-user", "running", "grant.revoke: ends the plans of the user, and a task ends with its plan", "grants were revoked", func(d *dishonest) int64 {
+		before := intents.FormatTime(d.Clock.Now())
+		d.accepted(routertest.Order{By: d.Operator, Type: "grant.revoke", Args: catalog.GrantRevoke{Tenant: "default", Sub: "ana", Before: before}})
+		d.Clock.Move(intents.Leeway + time.Second)
+		return d.accepted(d.task.CallOrder("feed", `{"late":true}`))
+	}},
+	{"task-of-disabled-user", "running", "admin.put: disabling a user ends the user's plans, and a task ends with its plan", "user was disabled", func(d *dishonest) int64 {
+		for _, disabled := range []bool{true, false} {
+			u := catalog.User{UserID: "ana", Roles: []string{"user"}, Disabled: disabled}
+			d.accepted(routertest.Order{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", User: &u}})
+		}
+		return d.accepted(d.task.CallOrder("feed", `{"late":true}`))
+	}},
 	{"task-past-deadline", "running", "a task's order: not after the task's deadline", "past its deadline", func(d *dishonest) int64 {
 		d.Clock.Move(6 * time.Minute)
 		return d.accepted(d.task.CallOrder("feed", `{"late":true}`))
