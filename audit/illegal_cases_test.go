@@ -40,8 +40,8 @@ func (d *dishonest) move(typ string, args any) routertest.Order {
 	return routertest.Order{By: d.Manager, Type: typ, Args: args, Ctx: intents.Context{PlanID: d.plan.ID}}
 }
 
-func (d *dishonest) revision(n, epoch int, steps []catalog.PlanStep) routertest.Order {
-	o := d.move("plan", catalog.Plan{PlanID: d.plan.ID, Epoch: epoch, Revision: n, Steps: steps})
+func (d *dishonest) revision(n int, steps []catalog.PlanStep) routertest.Order {
+	o := d.move("plan", catalog.Plan{PlanID: d.plan.ID, Epoch: 1, Revision: n, Steps: steps})
 	o.By = d.Planner
 	return o
 }
@@ -69,7 +69,7 @@ var planMisdeeds = []misdeed{
 		return d.accepted(d.plan.ClaimOrder(2))
 	}},
 	{"plan-without-driver", "opened", "plan: a driver has claimed the plan", "epoch", func(d *dishonest) int64 {
-		return d.accepted(d.revision(1, 1, routertest.Steps(1, "feed")))
+		return d.accepted(d.revision(1, routertest.Steps(1, "feed")))
 	}},
 	{"claim-of-old-epoch", "between-steps", "plan.claim: epoch is the plan's plus one", "epoch", func(d *dishonest) int64 {
 		o := d.plan.ClaimOrder(1)
@@ -86,24 +86,24 @@ var planMisdeeds = []misdeed{
 		return d.accepted(o)
 	}},
 	{"revision-while-executing", "between-steps", "plan: the plan is planning or replanning", "executing", func(d *dishonest) int64 {
-		return d.accepted(d.revision(2, 1, routertest.Steps(2, "feed")))
+		return d.accepted(d.revision(2, routertest.Steps(2, "feed")))
 	}},
 	{"revision-left-out", "replanning", "plan: revision is the plan's plus one", "revision", func(d *dishonest) int64 {
-		return d.accepted(d.revision(3, 1, routertest.Steps(1, "feed")))
+		return d.accepted(d.revision(3, routertest.Steps(1, "feed")))
 	}},
 	{"steps-doubled", "replanning", "plan: step numbers run on from the last done step", "step numbers", func(d *dishonest) int64 {
-		return d.accepted(d.revision(2, 1, append(routertest.Steps(1, "feed"), routertest.Steps(1, "feed")...)))
+		return d.accepted(d.revision(2, append(routertest.Steps(1, "feed"), routertest.Steps(1, "feed")...)))
 	}},
 	{"steps-out-of-order", "replanning", "plan: step numbers run on from the last done step", "step numbers", func(d *dishonest) int64 {
 		steps := routertest.Steps(1, "feed", "feed")
 		steps[1].InputFromStep = 0
 		slices.Reverse(steps)
-		return d.accepted(d.revision(2, 1, steps))
+		return d.accepted(d.revision(2, steps))
 	}},
 	{"input-from-later-step", "replanning", "plan: input comes from an earlier step", "earlier step", func(d *dishonest) int64 {
 		steps := routertest.Steps(1, "feed", "feed")
 		steps[0].InputFromStep = 2
-		return d.accepted(d.revision(2, 1, steps))
+		return d.accepted(d.revision(2, steps))
 	}},
 	{"step-while-replanning", "replanning", "step: the plan is executing", "replanning", func(d *dishonest) int64 {
 		return d.accepted(d.step(1, nil))
@@ -131,7 +131,7 @@ var planMisdeeds = []misdeed{
 		return d.accepted(d.plan.ClaimOrder(2))
 	}},
 	{"revision-of-closed-plan", "closed", "plan: the plan has not ended", "failed", func(d *dishonest) int64 {
-		return d.accepted(d.revision(2, 1, routertest.Steps(1, "feed")))
+		return d.accepted(d.revision(2, routertest.Steps(1, "feed")))
 	}},
 	{"step-of-closed-plan", "closed", "step: the plan has not ended", "failed", func(d *dishonest) int64 {
 		return d.accepted(d.step(1, nil))
@@ -216,6 +216,11 @@ var taskMisdeeds = []misdeed{
 		}
 		return d.accepted(d.task.CallOrder("feed", `{"late":true}`))
 	}},
+	{"once-again", "spent", "an order of a plan: nothing that acts once is ordered again while it may have acted", "committed before", func(d *dishonest) int64 {
+		o := d.task.CallOrder("pay", `{"n":1}`)
+		o.Key = "again"
+		return d.accepted(o, once)
+	}},
 	{"task-past-deadline", "running", "a task's order: not after the task's deadline", "past its deadline", func(d *dishonest) int64 {
 		d.Clock.Move(6 * time.Minute)
 		return d.accepted(d.task.CallOrder("feed", `{"late":true}`))
@@ -271,13 +276,19 @@ var taskMisdeeds = []misdeed{
 	}},
 }
 
+// once is a call of the skill that acts once.
+func once(a *appended) {
+	a.decision.Effect, a.facts.Task.Skills = string(catalog.Once), []string{"pay"}
+	a.facts.Skill = &policies.Skill{Name: "pay", Digest: intents.Digest([]byte("pay")), Effect: string(catalog.Once)}
+}
+
 // second lets somebody approve the held order as the second one, and releases it.
 func second(change func(d *dishonest, o *routertest.Order)) func(d *dishonest) int64 {
 	return func(d *dishonest) int64 {
 		var o routertest.Order
 		o.Roles = []string{"approver"}
 		change(d, &o)
-		position, by, yes := d.says(o, catalog.ApprovalReleased)
+		position, by, yes := d.says(o)
 		d.released(*d.held.Position, by, d.ben, yes)
 		return position
 	}
@@ -301,11 +312,11 @@ var holdMisdeeds = []misdeed{
 		return d.released(*d.held.Position, d.lastApproval(), d.ben, cleo)
 	}},
 	{"released-by-another-order", "held", "release: by names the last approval", "last approval", func(d *dishonest) int64 {
-		_, _, cleo := d.says(routertest.Order{User: "cleo", Roles: []string{"approver"}}, catalog.ApprovalReleased)
+		_, _, cleo := d.says(routertest.Order{User: "cleo", Roles: []string{"approver"}})
 		return d.released(*d.held.Position, d.lastApproval(), d.ben, cleo)
 	}},
 	{"released-late", "held", "release: before the deadline", "after its deadline", func(d *dishonest) int64 {
-		_, by, cleo := d.says(routertest.Order{User: "cleo", Roles: []string{"approver"}}, catalog.ApprovalReleased)
+		_, by, cleo := d.says(routertest.Order{User: "cleo", Roles: []string{"approver"}})
 		d.Clock.Move(intents.MaxHold)
 		return d.released(*d.held.Position, by, d.ben, cleo)
 	}},
@@ -334,7 +345,7 @@ var holdMisdeeds = []misdeed{
 	})},
 	{"approval-of-no-hold", "held", "hitl.approve: the order is held", "not held", func(d *dishonest) int64 {
 		o := routertest.Order{User: "cleo", Roles: []string{"approver"}, Args: catalog.Approve{IntentID: d.plan.Digest, Decision: catalog.DecisionApprove}}
-		position, _, _ := d.says(o, catalog.ApprovalReleased)
+		position, _, _ := d.says(o)
 		return position
 	}},
 	{"release-of-no-hold", "held", "release: the order is held", "not", func(d *dishonest) int64 {
@@ -346,7 +357,7 @@ var holdMisdeeds = []misdeed{
 	}},
 	{"approved-after-release", "released", "hitl.approve: the order is held", "not held", func(d *dishonest) int64 {
 		o := routertest.Order{User: "cleo", Roles: []string{"approver"}, Key: "again"}
-		position, _, _ := d.says(o, catalog.ApprovalReleased)
+		position, _, _ := d.says(o)
 		return position
 	}},
 	{"released-after-no", "rejected", "release: the order is held", "not open", func(d *dishonest) int64 {
