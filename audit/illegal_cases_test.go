@@ -400,6 +400,23 @@ var directoryMisdeeds = []misdeed{
 		d.Clock.Move(intents.Leeway + time.Second) // the grants of now are good
 		return d.accepted(d.finds("by a revoked key", ""))
 	}},
+	{"grant-expired", "directory", "every order: its grant is the actor's, of the session and turn, for this work, and of now", "GRANT_INVALID", func(d *dishonest) int64 {
+		return d.accepted(d.granted(func(g *intents.Grant) { g.IssuedAt, g.Expires = g.IssuedAt-800, g.IssuedAt-10 }))
+	}},
+	{"grant-of-another-user", "directory", "every order: its grant is the actor's, of the session and turn, for this work, and of now", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
+		return d.accepted(d.granted(func(g *intents.Grant) { g.Subject = "ben" }))
+	}},
+	{"grant-of-another-session", "directory", "every order: its grant is the actor's, of the session and turn, for this work, and of now", "GRANT_INVALID", func(d *dishonest) int64 {
+		return d.accepted(d.granted(func(g *intents.Grant) { g.Session = "S2" }))
+	}},
+	{"grant-for-other-work", "directory", "every order: its grant is the actor's, of the session and turn, for this work, and of now", "GRANT_INVALID", func(d *dishonest) int64 {
+		return d.accepted(d.granted(func(g *intents.Grant) { g.For = "plan:plan_2" }))
+	}},
+	{"grant-by-manager", "directory", "every order: a gateway's key has signed its grant", "GRANT_INVALID", func(d *dishonest) int64 {
+		o := d.finds("by my own grant", "")
+		o.MintedBy = &d.Manager
+		return d.accepted(o)
+	}},
 	{"key-set-left-out", "directory", "key.put: the key set is the successor of the one in force", "successor", func(d *dishonest) int64 {
 		return d.accepted(d.keySet(2))
 	}},
@@ -461,6 +478,13 @@ var directoryMisdeeds = []misdeed{
 	}},
 }
 
+// granted is an order with a changed grant.
+func (d *dishonest) granted(change func(*intents.Grant)) routertest.Order {
+	o := d.finds("granted", "")
+	o.Grant = change
+	return o
+}
+
 // keySet puts a key set that stands so many versions behind the one in force, which
 // it names as the one before.
 func (d *dishonest) keySet(ahead int64) routertest.Order {
@@ -513,6 +537,14 @@ var recordMisdeeds = []misdeed{
 		o := d.finds("late", "")
 		o.At = d.Clock.Now().Add(-2 * time.Minute)
 		return d.accepted(o)
+	}},
+	{"decided-for-another-log", "directory", "every order: its audience is the log", "SIGNATURE_INVALID", func(d *dishonest) int64 {
+		o := d.finds("elsewhere", "")
+		o.Audience = "writ/" + d.Planner.KID
+		return d.accepted(o)
+	}},
+	{"sent-elsewhere", "directory", "every order: it is sent where the catalog says", "another executor", func(d *dishonest) int64 {
+		return d.accepted(d.finds("elsewhere", ""), func(a *appended) { a.decision.Executor = "python" })
 	}},
 	{"decided-on-the-future", "directory", "every order: decision.directory is before its record", "come after it", func(d *dishonest) int64 {
 		return d.accepted(d.finds("seen", ""), func(a *appended) { a.decision.Directory = d.records.Next() + 1 })
