@@ -294,6 +294,24 @@ func second(change func(d *dishonest, o *routertest.Order)) func(d *dishonest) i
 	}
 }
 
+// afterwards lets cleo approve the held order after something has happened to ben's
+// yes, and releases it all the same.
+func afterwards(happens func(d *dishonest) routertest.Order) func(d *dishonest) int64 {
+	return func(d *dishonest) int64 {
+		d.accepted(happens(d))
+		_, by, cleo := d.says(routertest.Order{User: "cleo", Roles: []string{"approver"}})
+		return d.released(*d.held.Position, by, d.ben, cleo)
+	}
+}
+
+// holds appends an order of the task as held.
+func (d *dishonest) holds(terms intents.HoldTerms) int64 {
+	d.Helper()
+	return d.accepted(d.task.CallOrder("feed", `{}`), func(a *appended) {
+		a.decision.Verdict, a.decision.Code, a.decision.Hold, a.outcome = intents.Hold, intents.ApprovalRequired, &terms, nil
+	})
+}
+
 var holdMisdeeds = []misdeed{
 	{"held-order-done", "held", "outcome: a held order is done only after its release", "without release", func(d *dishonest) int64 {
 		return d.ends(*d.held.Position, intents.Done, intents.OK)
@@ -363,6 +381,23 @@ var holdMisdeeds = []misdeed{
 	{"released-after-no", "rejected", "release: the order is held", "not open", func(d *dishonest) int64 {
 		return d.released(*d.held.Position, d.lastApproval(), d.ben)
 	}},
+	{"released-by-revoked-approver", "held", "release: every approval counts by then", "revoked before", afterwards(func(d *dishonest) routertest.Order {
+		before := intents.FormatTime(d.Clock.Now())
+		return routertest.Order{By: d.Operator, Type: "grant.revoke", Args: catalog.GrantRevoke{Tenant: "default", Sub: "ben", Before: before}}
+	})},
+	{"released-by-former-approver", "held", "release: every approval counts by then", "directory does not give", afterwards(func(d *dishonest) routertest.Order {
+		u := catalog.User{UserID: "ben", Roles: []string{"user"}}
+		return routertest.Order{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", User: &u}}
+	})},
+	{"held-for-nothing", "running", "hold: it has a rule, and a deadline within a day", "what for", func(d *dishonest) int64 {
+		return d.holds(intents.HoldTerms{Deadline: intents.FormatTime(d.Clock.Now().Add(time.Hour))})
+	}},
+	{"held-for-too-long", "running", "hold: it has a rule, and a deadline within a day", "more than a day", func(d *dishonest) int64 {
+		return d.holds(intents.HoldTerms{
+			Deadline: intents.FormatTime(d.Clock.Now().Add(intents.MaxHold + time.Second)),
+			Rules:    []intents.HoldRule{{ID: "x", Reason: "x", Approvers: []string{"ben"}}},
+		})
+	}},
 	{"rejected-by-nobody", "held", "outcome: rejected only where somebody said so", "nobody said so", func(d *dishonest) int64 {
 		return d.ends(*d.held.Position, intents.Failed, intents.ApprovalRejected)
 	}},
@@ -411,6 +446,9 @@ var directoryMisdeeds = []misdeed{
 	}},
 	{"grant-for-other-work", "directory", "every order: its grant is the actor's, of the session and turn, for this work, and of now", "GRANT_INVALID", func(d *dishonest) int64 {
 		return d.accepted(d.granted(func(g *intents.Grant) { g.For = "plan:plan_2" }))
+	}},
+	{"api-key-not-there", "directory", "every order: the directory has the API key that its grant came through", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
+		return d.accepted(d.granted(through("gone")))
 	}},
 	{"grant-by-manager", "directory", "every order: a gateway's key has signed its grant", "GRANT_INVALID", func(d *dishonest) int64 {
 		o := d.finds("by my own grant", "")
