@@ -95,6 +95,11 @@ func (d *directory) adminPut(at int64, args json.RawMessage, actor string, begin
 	if d.tenants[tenant] == nil {
 		return nil, fmt.Errorf("admin.put for a tenant that is not there")
 	}
+	if k := a.APIKey; k != nil {
+		if other, there := d.tenants[tenant].keys[k.ID]; there && other.Hash != k.Hash {
+			return nil, errors.New("another API key has this id")
+		}
+	}
 	return d.with(at, tenant, func(t *tenantData) {
 		switch {
 		case a.APIKey != nil:

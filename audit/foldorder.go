@@ -139,6 +139,9 @@ func (f *fold) apply(it *item, tenant, user string) error {
 		if before.After(it.now.Add(intents.Leeway)) {
 			return errors.New("revokes grants of the future")
 		}
+		if f.whole && f.rules >= intents.RulesStrict && f.dir.tenants[a.Tenant] == nil {
+			return errors.New("revokes grants of a tenant that is not there")
+		}
 		before = f.rules.RevokedBefore(before)
 		if name := a.Tenant + "/" + a.Sub; before.After(f.revoked[name]) {
 			f.revoked[name] = before // the latest stands
@@ -166,6 +169,9 @@ func (f *fold) applyPlan(it *item, tenant, user string) error {
 		}
 		if f.plans[tenant+"/"+a.PlanID] != nil {
 			return errors.New("a plan with this id exists")
+		}
+		if o.ctx.PlanID != "" && o.ctx.PlanID != a.PlanID {
+			return errors.New("its context names another plan")
 		}
 		f.plans[tenant+"/"+a.PlanID] = &plan{tenant: tenant, user: user, session: o.ctx.SessionID, turn: o.ctx.TurnID, revisions: map[string]*revision{}}
 		return nil
@@ -258,6 +264,9 @@ func (f *fold) plan(tenant, id string, it *item) (*plan, error) {
 	}
 	if p.user != it.order.body.Actor.UserID && it.order.facts.Signer.Role != string(intents.RoleOperator) {
 		return nil, errors.New("the plan belongs to another user")
+	}
+	if c := it.order.ctx.PlanID; c != "" && c != id {
+		return nil, errors.New("its context names another plan")
 	}
 	return p, nil
 }

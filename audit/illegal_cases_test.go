@@ -65,6 +65,16 @@ var planMisdeeds = []misdeed{
 		o.Ctx.PlanID = "plan_2"
 		return d.accepted(o)
 	}},
+	{"opened-in-another-plan", "opened", "plan.open: the context names no other plan", "another plan", func(d *dishonest) int64 {
+		o := d.NewPlan("plan_2").OpenOrder()
+		o.Ctx.PlanID = d.plan.ID
+		return d.accepted(o)
+	}},
+	{"claim-in-another-plan", "opened", "plan.claim: the context names no other plan", "another plan", func(d *dishonest) int64 {
+		o := d.plan.ClaimOrder(1)
+		o.Ctx.PlanID = "plan_2"
+		return d.accepted(o)
+	}},
 	{"claim-left-out", "opened", "plan.claim: epoch is the plan's plus one", "epoch", func(d *dishonest) int64 {
 		return d.accepted(d.plan.ClaimOrder(2))
 	}},
@@ -503,6 +513,18 @@ var directoryMisdeeds = []misdeed{
 	}},
 	{"roles-beyond-grant", "directory", "every order: roles are those of the grant that the directory gives too", "roles", func(d *dishonest) int64 {
 		return d.accepted(d.finds("as admin", ""), func(a *appended) { a.facts.Roles = []string{"user", "admin"} })
+	}},
+	{"api-key-twice", "directory", "admin.put: of the API keys of a tenant each has its own id", "has this id", func(d *dishonest) int64 {
+		key := func(text string) routertest.Order {
+			k := catalog.APIKey{ID: "k2", Hash: intents.Digest([]byte(text)), UserID: "ana", MaxRoles: []string{"user"}}
+			return routertest.Order{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", APIKey: &k}}
+		}
+		d.accepted(key("one"))
+		return d.accepted(key("other"))
+	}},
+	{"revoked-nowhere", "directory", "grant.revoke: the tenant is there", "not there", func(d *dishonest) int64 {
+		before := intents.FormatTime(d.Clock.Now())
+		return d.accepted(routertest.Order{By: d.Operator, Type: "grant.revoke", Args: catalog.GrantRevoke{Tenant: "globex", Sub: "ana", Before: before}})
 	}},
 	{"resolved-twice", "resolved", "order.resolve: nobody knows how the order ended", "indeterminate", func(d *dishonest) int64 {
 		return d.accepted(routertest.Order{By: d.Operator, Type: "order.resolve", Args: catalog.OrderResolve{IntentID: d.unsure.IntentID, Status: "done", Reason: "after all"}})
