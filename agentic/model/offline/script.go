@@ -1,0 +1,120 @@
+package offline
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"aob.dev/writ/agentic/model"
+)
+
+// program answers any query; see its beginning for the parameters.
+//
+//go:embed query.py
+var program string
+
+// job is the parameter of the program.
+type job struct {
+	query
+	Path    []string `json:"path"`    // from the document to the records
+	Single  bool     `json:"single"`  // the document is the one record
+	Form    string   `json:"form"`    // of the result: rows, list, row, value, or any for the data as it is
+	Member  string   `json:"member"`  // that holds the rows or the list; empty: they are the result
+	Returns []output `json:"returns"` // members of a row, or the one value
+	Careful bool     `json:"careful"` // an earlier script failed: leave out what cannot be returned
+}
+
+// output is a member of the result.
+type output struct {
+	Name     string  `json:"name"`
+	From     *column `json:"from,omitempty"` // none: what was folded
+	Position bool    `json:"position"`       // the number of the row, where the data has no such member
+	Required bool    `json:"required"`       // must not be null
+}
+
+// writeScript reads the task of the step against what is declared of the data
+// and writes the query for the fixed program.
+func writeScript(in model.ScriptInput) model.ScriptOutput {
+	t := tableOf(model.Skill{OutputSchema: in.DataSchema})
+	if len(t.columns) == 0 {
+		t = tableOfShape(in.Schema)
+	} else {
+		t.addShape(in.Schema)
+	}
+	j := job{query: read(t, words(in.Task), nil).query, Path: t.path, Single: t.single, Careful: in.Error != ""}
+	j.result(t, readSchema(in.Schema))
+	parameter, err := json.Marshal(j)
+	if err != nil {
+		parameter = []byte("{}") // a query is plain data
+	}
+	literal, _ := json.Marshal(string(parameter)) // a JSON text is a Python text
+	return model.ScriptOutput{Script: fmt.Sprintf("QUERY = %s\n\n%s", literal, program)}
+}
+
+// result says how the answer of the query fills the shape of the step.
+func (j *job) result(t *table, s *schema) {
+	if names := s.members(); s.kind() == "object" && len(names) == 1 && s.Properties[names[0]].kind() == "array" {
+		j.Member = names[0]
+		s = s.Properties[names[0]]
+	}
+	record := s
+	switch s.kind() {
+	case "array":
+		if j.Form, record = "list", s.Items.resolve(s); record.kind() == "object" {
+			j.Form = "rows"
+		}
+	case "object":
+		j.Form = "row"
+	case "":
+		j.Form = "any"
+		return
+	default:
+		j.Form = "value"
+	}
+	if len(record.Properties) == 0 && record.kind() == "object" || j.Form == "list" && record.kind() == "" {
+		j.Form = "any"
+		return
+	}
+	if j.Form == "list" || j.Form == "value" {
+		j.Returns = []output{j.value(t, record)}
+		return
+	}
+	for _, name := range record.members() {
+		p := record.Properties[name]
+		j.Returns = append(j.Returns, j.output(t, name, p))
+	}
+}
+
+// output finds what a member of the result is: the folded value, a column, or
+// the number of the row.
+func (j *job) output(t *table, name string, s *schema) output {
+	out := output{Name: name, Required: !s.nullable()}
+	per := slices.ContainsFunc(j.Per, func(c column) bool { return c.Name == name })
+	if j.Fold != "" && !per && (name == j.folded() || s.kind() == "number" || s.kind() == "integer") {
+		return out
+	}
+	if out.From = t.column(name); out.From == nil {
+		out.From = &column{Name: name}
+	}
+	position := slices.Contains([]string{"rank", "position", "number", "no"}, name)
+	out.Position = position && s.kind() == "integer" && len(out.From.Path) == 0
+	return out
+}
+
+// value finds what a bare value of the result is: the folded value, or the
+// column that the task names, or the only one of its type.
+func (j *job) value(t *table, s *schema) output {
+	switch {
+	case j.Fold != "":
+		return output{Required: true}
+	case len(j.columns) > 0:
+		return output{From: &j.columns[0], Required: true}
+	}
+	for i := range t.columns {
+		if t.columns[i].typ == s.kind() {
+			return output{From: &t.columns[i], Required: true}
+		}
+	}
+	return output{From: &column{Name: "value"}, Required: true}
+}
