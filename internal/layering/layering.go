@@ -42,6 +42,7 @@ var columns = []column{
 	{"router", 3, nil},
 	{"gateway", 3, nil},
 	{"agentic", 3, nil},
+	{"agentic/model/offline", 3, []string{"internal"}},
 	{"executors", 3, nil},
 	{"audit", 3, nil},
 	{"console", 3, nil},

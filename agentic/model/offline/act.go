@@ -1,8 +1,8 @@
 package offline
 
 import (
+	"cmp"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -68,14 +68,10 @@ func extract(reason string) model.ActionOutput {
 
 // call calls the skill whose name and description share most words with the task.
 func call(in model.ActionInput, skills []model.Skill) model.ActionOutput {
-	var candidates []model.Candidate
-	for _, s := range skills {
-		candidates = append(candidates, model.Candidate{Name: s.Name, Description: s.Description})
-	}
-	s := skills[0]
-	if best := selectSkills(model.SelectInput{Task: in.Task, Candidates: candidates}).Skills; len(best) > 0 {
-		s = skills[slices.IndexFunc(skills, func(s model.Skill) bool { return s.Name == best[0] })]
-	}
+	task := vocabulary(in.Task)
+	s := slices.MaxFunc(skills, func(a, b model.Skill) int {
+		return cmp.Compare(shared(task, a.Name, a.Description), shared(task, b.Name, b.Description))
+	})
 	var input any
 	if isRanker(s) {
 		order := read(tableOfShape(in.Schema), words(in.Task), nil)
@@ -94,7 +90,7 @@ func call(in model.ActionInput, skills []model.Skill) model.ActionOutput {
 			args = fill(s, words(in.UserTask), in.Input)
 		}
 		if len(args.missing) > 0 {
-			return lacking(in, args)
+			return insufficient(args.problem, "Say which one is meant.")
 		}
 		input = args.input
 	}
@@ -103,15 +99,4 @@ func call(in model.ActionInput, skills []model.Skill) model.ActionOutput {
 		return insufficient("The input of "+s.Name+" cannot be written.", "")
 	}
 	return model.ActionOutput{Action: model.ActCall, Skill: s.Name, Input: raw, Reason: s.Name + " is the skill of this step."}
-}
-
-// lacking says which input could not be found, and why.
-func lacking(in model.ActionInput, args arguments) model.ActionOutput {
-	if len(in.Input) == 0 {
-		return insufficient(args.problem, "Say which is meant.")
-	}
-	if n := len(rowsOf(in.Input)); n != 0 {
-		return insufficient(fmt.Sprintf("The earlier step found %d, and one is needed.", n), "Name exactly one.")
-	}
-	return insufficient("The earlier step found nothing.", "Look for it by other words.")
 }

@@ -42,6 +42,10 @@ func TestOfflineDoesNotAct(t *testing.T) {
 			t.Errorf("%s: %s %s", task, out.Action, out.Skill)
 		}
 	}
+	plan := writePlan(model.PlanInput{Task: "git commit what is staged", Skills: skills, FirstStep: 1, MaxSteps: 5})
+	if len(plan.Steps) != 1 || plan.Steps[0].Skills[0] != "git_commit" {
+		t.Errorf("named, and not planned: %s %+v", plan.Reason, plan.Steps)
+	}
 	for _, task := range []string{"Call git_commit", "please GIT commit what is staged"} {
 		if out := chooseAction(model.ActionInput{Task: task, UserTask: task, Skills: skills[:1], Schema: skills[0].OutputSchema}); out.Skill != "git_commit" {
 			t.Errorf("%s: %s %s", task, out.Action, out.Reason)

@@ -43,7 +43,9 @@ func fill(s model.Skill, ws []word, given json.RawMessage) arguments {
 			a.missing = append(a.missing, name)
 		}
 	}
-	if len(a.missing) > 0 {
+	if rows := rowsOf(given); len(a.missing) > 0 && len(given) > 0 && len(rows) != 1 {
+		a.problem = fmt.Sprintf("%s needs one %s, and the earlier step found %d.", s.Name, spaced(a.missing[0]), len(rows))
+	} else if len(a.missing) > 0 {
 		a.problem = fmt.Sprintf("%s needs %s, and the request does not say it. Write for example %q.", s.Name, quotedList(a.missing), a.missing[0]+"=…")
 	}
 	return a

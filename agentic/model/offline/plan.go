@@ -3,6 +3,7 @@ package offline
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,17 +19,8 @@ func selectSkills(in model.SelectInput) model.SelectOutput {
 	found := []string{}
 	source := false
 	for _, c := range in.Candidates {
-		name, about := vocabulary(c.Name), vocabulary(c.Description)
-		n := 0
-		for w := range task {
-			if name[w] {
-				n += 3
-			}
-			if about[w] {
-				n++
-			}
-		}
-		orders := about["rank"] && about["row"]
+		about := vocabulary(c.Description)
+		n, orders := shared(task, c.Name, c.Description), about["rank"] && about["row"]
 		if n == 0 && !(orders && ordered) {
 			continue
 		}
@@ -41,6 +33,22 @@ func selectSkills(in model.SelectInput) model.SelectOutput {
 	}
 	slices.SortStableFunc(found, func(a, b string) int { return cmp.Compare(score[b], score[a]) })
 	return model.SelectOutput{Skills: found[:min(len(found), 6)]}
+}
+
+// shared counts the words that a task shares with a skill, those of its name thrice.
+func shared(task map[string]bool, name, description string) int {
+	n := 0
+	for w := range vocabulary(name) {
+		if task[w] {
+			n += 3
+		}
+	}
+	for w := range vocabulary(description) {
+		if task[w] {
+			n++
+		}
+	}
+	return n
 }
 
 // harmless are the skills that may be called for a task: those that only read,
@@ -129,7 +137,11 @@ func propose(skills []model.Skill, task string) proposal {
 func direct(s model.Skill, task string) proposal {
 	ws := words(task)
 	args := fill(s, ws, nil)
-	r := read(tableOf(s), ws, args.used)
+	t := tableOf(s)
+	if named(s.Name, task) {
+		maps.Copy(t.speaks, vocabulary(s.Name, s.Description))
+	}
+	r := read(t, ws, args.used)
 	if args.problem != "" {
 		r.fail("%s", args.problem)
 	}
@@ -223,7 +235,7 @@ func withoutRanking(in model.PlanInput) (model.PlanOutput, bool) {
 
 // advice says what the offline model can do, and what to type.
 func (p proposal) advice() string {
-	const can = "This is the offline model: it lists, counts, adds up, averages, filters and sorts what skills return, and reads only requests in their own words."
+	const can = "This is the offline model: it lists, counts, adds up, averages, filters and sorts what skills return, asked in their own words."
 	if p.reading == nil || p.reading.t.single {
 		return can + " A skill that changes something must be named. See what there is with writ skill list."
 	}

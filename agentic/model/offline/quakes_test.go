@@ -132,7 +132,7 @@ func TestEarthquakeQuestions(t *testing.T) {
 			sameJSON(t, tt.want, o.results[len(o.results)-1].Result)
 		}
 	}
-	for _, task := range []string{"How deep was the strongest earthquake?", "What are the 5 biggest quakes of the week?", "How many earthquakes stronger than 4 were there?", "Which earthquakes did people report?"} {
+	for _, task := range []string{"How deep was the strongest earthquake?", "What are the 5 biggest quakes of the week?", "How many earthquakes stronger than 4 were there?", "Which earthquakes did people report?", "Where was the strongest earthquake?", "Which earthquakes had a tsunami?", "How many places had earthquakes?"} {
 		if o := w.turn(t, task); o.plan.Feasible || !strings.Contains(o.answer, `Try "List the earthquakes"`) {
 			t.Errorf("%s: %s %+v", task, o.answer, o.plan)
 		}

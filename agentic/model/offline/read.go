@@ -109,10 +109,10 @@ func (r *reading) count() {
 		}
 		r.use(i, n)
 		for k := i + n; k < len(r.ws); k++ {
-			if c, _ := r.mention(k, (*column).numeric); r.noun(k) {
+			if c, _ := r.mention(k, func(c *column) bool { return c.typ != "boolean" }); r.noun(k) {
 				break
 			} else if c != nil {
-				r.fail("%q is a number itself: ask for its total or its average.", r.ws[k].text)
+				r.fail("%s returns %s, and only those can be counted, not %q.", r.t.name(), r.t.plural, r.ws[k].text)
 			}
 		}
 		r.Fold = foldCount
@@ -376,6 +376,9 @@ func (r *reading) selected() {
 			r.columns = append(r.columns, *c)
 		}
 		others = others || !own
+	}
+	if others && !r.extremes && r.lower(0) == "which" {
+		r.fail("%s does not say which %s are meant.", r.t.name(), r.t.plural)
 	}
 	if !others || r.sorted {
 		r.columns = nil

@@ -261,7 +261,7 @@ func TestInfeasible(t *testing.T) {
 		"Book me a flight to Rome", "Delete the outlets in Berlin", "How many outlets sell shoes?", "Send the list of outlets to Anna",
 		"How big is the outlet Mitte?", "Which outlets have more than 40 parking lots?", "Who won the election?", "", "?!",
 		// Half of each is understood, which would answer another question.
-		"Berlin outlets please", "Which outlet has the most orders?", "Which city has the highest total revenue?", "How many seats do the outlets have?",
+		"Berlin outlets please", "Where is the outlet Altona?", "Which outlets have seats?", "How many cities have outlets?", "Which outlet has the most orders?", "Which city has the highest total revenue?", "How many seats do the outlets have?",
 		"What is the most expensive order?", "What are the orders between 10 and 20 euros?", "How many orders were placed after 2026-02-01?",
 		"What is the average revenue of the 3 outlets with the most seats?", "List the orders of the outlets in Berlin or Munich", "The outlets with the highest satisfaction",
 	} {
