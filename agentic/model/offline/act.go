@@ -1,9 +1,7 @@
 package offline
 
 import (
-	"cmp"
 	"encoding/json"
-	"slices"
 	"strings"
 
 	"aob.dev/writ/agentic/model"
@@ -25,11 +23,12 @@ func chooseAction(in model.ActionInput) model.ActionOutput {
 		name := in.Skills[0].Name
 		return insufficient(name+" changes something, and the task does not name it.", "Name "+name+" where it is meant.")
 	case n > 0:
-		return afterFailure(in, skills)
+		last := in.Calls[n-1]
+		return insufficient(last.Skill+" could not be used: "+last.Error, "Try another skill.")
 	case len(in.Violations) > 0:
 		return insufficient("The skill could not be called: "+in.Violations[0], "")
 	}
-	return call(in, skills)
+	return call(in, skills[0])
 }
 
 func afterCall(in model.ActionInput, last model.CallResult) model.ActionOutput {
@@ -40,22 +39,10 @@ func afterCall(in model.ActionInput, last model.CallResult) model.ActionOutput {
 		return insufficient(last.Skill+" returned nothing.", "Try another skill.")
 	}
 	s, err := schemas.Compile(in.Schema)
-	if err == nil && len(in.Violations) == 0 && len(s.ValidateBytes(last.Output)) == 0 && read(tableOfShape(in.Schema), words(in.Task), nil).plain() {
+	if err == nil && len(in.Violations) == 0 && len(s.ValidateBytes(last.Output)) == 0 && read(new(table).addShape(in.Schema), words(requestOf(in.Task)), nil).plain() {
 		return model.ActionOutput{Action: model.ActFinish, Input: json.RawMessage("{}"), Reason: "The response is the result."}
 	}
 	return extract("The result is computed from the response of " + last.Skill + ".")
-}
-
-// afterFailure turns to a skill of the step that was not called yet.
-func afterFailure(in model.ActionInput, skills []model.Skill) model.ActionOutput {
-	left := slices.DeleteFunc(skills, func(s model.Skill) bool {
-		return slices.ContainsFunc(in.Calls, func(c model.CallResult) bool { return c.Skill == s.Name })
-	})
-	if len(left) > 0 {
-		return call(in, left)
-	}
-	last := in.Calls[len(in.Calls)-1]
-	return insufficient(last.Skill+" could not be used: "+last.Error, "Try another skill.")
 }
 
 func insufficient(reason, suggestion string) model.ActionOutput {
@@ -66,15 +53,12 @@ func extract(reason string) model.ActionOutput {
 	return model.ActionOutput{Action: model.ActExtract, Input: json.RawMessage("{}"), Reason: reason}
 }
 
-// call calls the skill whose name and description share most words with the task.
-func call(in model.ActionInput, skills []model.Skill) model.ActionOutput {
-	task := vocabulary(in.Task)
-	s := slices.MaxFunc(skills, func(a, b model.Skill) int {
-		return cmp.Compare(shared(task, a.Name, a.Description), shared(task, b.Name, b.Description))
-	})
+// call calls the skill with what the step's task, the user's own or the result
+// of an earlier step says.
+func call(in model.ActionInput, s model.Skill) model.ActionOutput {
 	var input any
 	if isRanker(s) {
-		order := read(tableOfShape(in.Schema), words(in.Task), nil)
+		order := read(new(table).addShape(in.Schema), words(requestOf(in.Task)), nil)
 		if order.By == nil || !strings.HasPrefix(strings.TrimSpace(string(in.Input)), "[") {
 			return insufficient(s.Name+" needs rows and what to order them by.", "")
 		}
@@ -85,7 +69,7 @@ func call(in model.ActionInput, skills []model.Skill) model.ActionOutput {
 		}
 		input = args
 	} else {
-		args := fill(s, words(in.Task), in.Input)
+		args := fill(s, words(requestOf(in.Task)), in.Input)
 		if len(args.missing) > 0 {
 			args = fill(s, words(in.UserTask), in.Input)
 		}

@@ -55,7 +55,7 @@ func TestFillFromEarlierStep(t *testing.T) {
 
 func TestAfterCall(t *testing.T) {
 	schema := compile(t, "array<{name: string}>")
-	a, b := model.Skill{Name: "a", Effect: "pure"}, model.Skill{Name: "b", Effect: "pure"}
+	a := model.Skill{Name: "a", Effect: "pure"}
 	tests := []struct {
 		name string
 		in   model.ActionInput
@@ -68,7 +68,6 @@ func TestAfterCall(t *testing.T) {
 		{"refused as it was", model.ActionInput{Violations: []string{"no"}, Calls: []model.CallResult{{Skill: "a", Output: json.RawMessage(`[{"name":"x"}]`)}}}, model.ActExtract},
 		{"nothing", model.ActionInput{Calls: []model.CallResult{{Skill: "a"}}}, model.ActInsufficient},
 		{"error", model.ActionInput{Skills: []model.Skill{a}, Calls: []model.CallResult{{Skill: "a", Error: "down"}}}, model.ActInsufficient},
-		{"error, another skill", model.ActionInput{Skills: []model.Skill{a, b}, Calls: []model.CallResult{{Skill: "a", Error: "down"}}}, model.ActCall},
 		{"no skill, no input", model.ActionInput{}, model.ActInsufficient},
 		{"no skill, input", model.ActionInput{Input: json.RawMessage(`[1]`)}, model.ActExtract},
 		{"the call was refused", model.ActionInput{Skills: []model.Skill{a}, Violations: []string{"/by: missing"}}, model.ActInsufficient},

@@ -13,21 +13,22 @@ import (
 type arguments struct {
 	input   map[string]any
 	used    []bool
-	missing []string // required, and not said
-	problem string   // what to type where some are missing
+	values  map[int]string // name=value for the words that were taken as values
+	missing []string       // required, and not said
+	problem string         // what to type where some are missing
 }
 
 // fill finds the input of a skill in the words of a request. An argument is
 // written as name=value, or it is the only value of its type: of two texts for
 // three arguments nothing is guessed. given is the result of an earlier step.
 func fill(s model.Skill, ws []word, given json.RawMessage) arguments {
-	a := arguments{input: map[string]any{}, used: make([]bool, len(ws))}
+	a := arguments{input: map[string]any{}, used: make([]bool, len(ws)), values: map[int]string{}}
 	in := readSchema(s.InputSchema)
 	unsaid := map[string][]string{} // required arguments by the kind of their values
 	for _, name := range in.members() {
 		p := in.Properties[name].resolve(in)
 		switch required := slices.Contains(in.Required, name); {
-		case a.explicit(name, p, ws) || a.earlier(name, given):
+		case a.written(name, p, ws) || a.earlier(name, given):
 		case required && p.Default != nil:
 			a.input[name] = p.Default
 		case required:
@@ -46,7 +47,7 @@ func fill(s model.Skill, ws []word, given json.RawMessage) arguments {
 	if rows := rowsOf(given); len(a.missing) > 0 && len(given) > 0 && len(rows) != 1 {
 		a.problem = fmt.Sprintf("%s needs one %s, and the earlier step found %d.", s.Name, spaced(a.missing[0]), len(rows))
 	} else if len(a.missing) > 0 {
-		a.problem = fmt.Sprintf("%s needs %s, and the request does not say it. Write for example %q.", s.Name, quotedList(a.missing), a.missing[0]+"=…")
+		a.problem = fmt.Sprintf("%s needs %s, and the request does not say it. Write for example %q.", s.Name, quoted(a.missing), a.missing[0]+"=…")
 	}
 	return a
 }
@@ -64,8 +65,8 @@ func valueKind(name string, p *schema) string {
 	return "other"
 }
 
-// explicit takes name=value.
-func (a *arguments) explicit(name string, p *schema, ws []word) bool {
+// written takes name=value.
+func (a *arguments) written(name string, p *schema, ws []word) bool {
 	for i, w := range ws {
 		if w.key != name {
 			continue
@@ -116,8 +117,22 @@ func (a *arguments) only(kind string, names []string, ws []word) {
 		if a.input[name] = ws[i].text; kind == "number" {
 			a.input[name] = ws[i].number
 		}
+		a.values[i] = fmt.Sprintf("%s=%q", name, ws[i].text)
 		for j := max(i-1, 0); j <= i+1 && j < len(ws); j++ { // the value, and a word beside it that is the argument's name
 			a.used[j] = a.used[j] || j == i || slices.Contains(stems(name), ws[j].stem)
 		}
 	}
+}
+
+// explicit is the request with name=value for what was taken as a value, so that
+// whoever reads it again takes nothing else for it.
+func (a *arguments) explicit(request string, ws []word) string {
+	out, end := "", 0
+	for i, w := range ws {
+		if v := a.values[i]; v != "" {
+			out += request[end:w.begin] + v
+			end = w.end
+		}
+	}
+	return out + request[end:]
 }

@@ -145,7 +145,12 @@ func direct(s model.Skill, task string) proposal {
 	if args.problem != "" {
 		r.fail("%s", args.problem)
 	}
-	return proposal{steps: []model.Step{step(task, s, r)}, reading: r, problem: r.problem, score: r.score()}
+	for i, w := range ws {
+		if w.key != "" && !args.used[i] {
+			r.fail("%s has no argument %q that %q could be.", s.Name, w.key, w.text)
+		}
+	}
+	return proposal{steps: []model.Step{step(args.explicit(task, ws), s, r)}, reading: r, problem: r.problem, score: r.score}
 }
 
 // chain splits a task such as "the orders of the outlet Mitte": the first skill
@@ -166,16 +171,26 @@ func chain(first, second model.Skill, task string) (proposal, bool) {
 	if found.columns = []column{*a.column(args.missing[0])}; found.problem != "" {
 		r.fail("%s", found.problem)
 	}
-	one := step("Find the "+strings.TrimRight(task[ws[cut].begin:], " ?!."), first, found)
+	one := step("Find the "+task[ws[cut].begin:], first, found)
 	two := step(task[:ws[cut].begin]+ws[cut].text+" found", second, r)
-	return proposal{steps: []model.Step{one, two}, reading: r, problem: r.problem, score: r.score() + found.score() - 1}, true
+	return proposal{steps: []model.Step{one, two}, reading: r, problem: r.problem, score: r.score + found.score - 1}, true
 }
 
+// step calls a skill. Its task begins with the name of the skill, and goes on in
+// the words of the request.
 func step(task string, s model.Skill, r *reading) model.Step {
 	return model.Step{
-		Task: strings.TrimSpace(task), Skills: []string{s.Name},
+		Task: s.Name + ": " + strings.TrimSpace(task), Skills: []string{s.Name},
 		ReturnSpec: model.ReturnSpec{Shape: r.shape(r.t), Reason: "It is what the task asks for."},
 	}
+}
+
+// requestOf is the task of a step without the name of its skill.
+func requestOf(task string) string {
+	if skill, request, ok := strings.Cut(task, ": "); ok && !strings.Contains(skill, " ") {
+		return request
+	}
+	return task
 }
 
 // rankTask begins the task of a step that puts the rows of the one before in order.
@@ -209,7 +224,7 @@ func rankArgs(s model.Skill) (rows, by, descending string) {
 // ranking is the step that has a skill rank the first records of an order.
 func ranking(p proposal, skills []model.Skill) []model.Step {
 	i := slices.IndexFunc(skills, func(s model.Skill) bool { return s.Effect == "pure" && isRanker(s) })
-	if r := p.reading; i < 0 || !r.extremes || r.Limit < 2 || r.Fold != "" {
+	if r := p.reading; i < 0 || r.extreme < 0 || r.Limit < 2 || r.Fold != "" {
 		return nil
 	}
 	given := tableOf(skills[i])
@@ -218,17 +233,17 @@ func ranking(p proposal, skills []model.Skill) []model.Step {
 	if p.reading.Asc {
 		end = "lowest"
 	}
-	s := step(fmt.Sprintf("%s%s, %s first", rankTask, p.reading.By.Name, end), skills[i], &reading{t: given, query: query{columns: columns, By: p.reading.By, Where: p.reading.Where}})
+	s := step(fmt.Sprintf("%s%s, %s first", rankTask, p.reading.By.Name, end), skills[i], &reading{t: given, query: query{columns: columns}})
 	return []model.Step{s}
 }
 
 // withoutRanking replaces a step that ranked rows with a script that does.
 func withoutRanking(in model.PlanInput) (model.PlanOutput, bool) {
 	f := in.Failed.Step
-	if !strings.HasPrefix(f.Task, rankTask) || f.InputFromStep == 0 || len(f.Skills) == 0 {
+	if !strings.HasPrefix(requestOf(f.Task), rankTask) || f.InputFromStep == 0 || len(f.Skills) == 0 {
 		return infeasible(in.Failed.Reason), false
 	}
-	f.Skills = []string{}
+	f.Task, f.Skills = requestOf(f.Task), []string{}
 	f.Step = in.FirstStep
 	return model.PlanOutput{Feasible: true, Reason: "The rows can be ranked without the skill.", Steps: append([]model.Step{f}, in.Remaining...)}, true
 }
@@ -245,5 +260,5 @@ func (p proposal) advice() string {
 	if slices.ContainsFunc(t.columns, func(c column) bool { return c.numeric() }) {
 		tries = append(tries, "The 3 "+plural+" with the highest "+t.example())
 	}
-	return can + " Try " + quotedList(tries)
+	return can + " Try " + quoted(tries)
 }

@@ -62,7 +62,7 @@ func (q *query) shape(t *table) string {
 		}
 		members := ""
 		for _, c := range q.Per {
-			members += c.Name + ": " + c.shape(c.nullable) + ", "
+			members += c.Name + ": " + c.shape() + ", "
 		}
 		members = "{" + members + q.folded() + ": " + typ + "}"
 		if len(q.Per) == 0 {
@@ -82,23 +82,10 @@ func (q *query) shape(t *table) string {
 		if i > 0 {
 			members += ", "
 		}
-		members += c.Name + ": " + c.shape(c.nullable && !q.known(c))
+		members += c.Name + ": " + c.shape()
 	}
 	if t.single {
 		return "{" + members + "}"
 	}
 	return "array<{" + members + "}>"
-}
-
-// known reports whether only records are kept that have the column.
-func (q *query) known(c column) bool {
-	if q.By != nil && q.By.Name == c.Name {
-		return true
-	}
-	for _, w := range q.Where {
-		if len(w.Columns) == 1 && w.Columns[0].Name == c.Name && w.Op != opNot {
-			return true
-		}
-	}
-	return false
 }

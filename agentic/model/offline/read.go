@@ -10,20 +10,24 @@ import (
 // reading is a request, as far as it is understood as a query of one table.
 type reading struct {
 	query
-	t        *table
-	ws       []word
-	used     []bool
-	problem  string // why the table does not answer the request; empty: it does
-	sorted   bool   // all records are wanted, in an order
-	extremes bool   // only the first of an order are wanted
+	t       *table
+	ws      []word
+	used    []bool
+	score   int    // how much of the request the table's own words explain
+	problem string // why the table does not answer the request; empty: it does
+	sorted  bool   // all records are wanted, in an order
+	extreme int    // where the word is by which only the first of an order are wanted; -1: nowhere
 }
 
 // read understands the words of a request that are not used yet. Each method
 // below takes the words of one form.
 func read(t *table, ws []word, used []bool) *reading {
-	r := &reading{t: t, ws: ws, used: slices.Clone(used)}
+	r := &reading{t: t, ws: ws, used: slices.Clone(used), extreme: -1}
 	if used == nil {
 		r.used = make([]bool, len(ws))
+	}
+	for i, w := range ws {
+		r.used[i] = r.used[i] || w.key != "" // arguments
 	}
 	r.count()
 	r.folds()
@@ -70,9 +74,6 @@ func (r *reading) mention(i int, want func(*column) bool) (best *column, n int) 
 			if len(phrase) > n && r.says(i, phrase) && (want == nil || want(c)) {
 				best, n = c, len(phrase)
 			}
-		}
-		if n == 0 && r.lower(i) == strings.ToLower(c.Name) && (want == nil || want(c)) {
-			best, n = c, 1
 		}
 	}
 	return best, n
@@ -215,7 +216,7 @@ func (r *reading) order() {
 		}
 		r.use(i, 1)
 		r.use(at, n)
-		r.By, r.Asc, r.extremes = c, smallest[w.lower], true
+		r.By, r.Asc, r.extreme = c, smallest[w.lower], i
 		return
 	}
 	if by != nil && r.Fold == "" {
@@ -260,19 +261,18 @@ func (r *reading) direction() {
 // for and the noun is singular.
 func (r *reading) limit() {
 	for i, w := range r.ws {
-		n := w.integer()
-		if n == 0 || r.used[i] || r.Fold != "" {
+		n := int(min(w.number, 1e6))
+		if n < 1 || float64(n) != w.number || r.used[i] || r.Fold != "" {
 			continue
 		}
 		c, _ := r.mention(i+1, nil)
-		beside := i > 0 && extreme(r.ws[i-1]) || i+1 < len(r.ws) && (extreme(r.ws[i+1]) || strings.HasSuffix(r.ws[i+1].lower, "est"))
-		if r.noun(i+1) || r.extremes && (c != nil || beside) {
+		if r.noun(i+1) || r.extreme >= 0 && (c != nil || i == r.extreme-1 || i == r.extreme+1) {
 			r.use(i, 1)
 			r.Limit = n
 			return
 		}
 	}
-	if i := slices.IndexFunc(r.ws, func(w word) bool { return r.t.nouns[w.stem] }); r.extremes && i >= 0 && r.ws[i].lower == r.ws[i].stem {
+	if i := slices.IndexFunc(r.ws, func(w word) bool { return r.t.nouns[w.stem] }); r.extreme >= 0 && i >= 0 && r.ws[i].lower == r.ws[i].stem {
 		r.Limit = 1
 	}
 }
@@ -338,7 +338,7 @@ func (r *reading) names() {
 			r.Where = append(r.Where, condition{[]column{*c}, opIs, r.ws[next].text})
 			continue
 		}
-		if r.used[i] || w.kind != nameWord || r.t.skill != "" && r.ofTable(i) {
+		if own, _ := r.mention(i, nil); r.used[i] || w.kind != nameWord || own != nil || r.t.nouns[w.stem] || r.t.speaks[w.stem] {
 			continue
 		}
 		var texts []column
@@ -356,12 +356,6 @@ func (r *reading) names() {
 	}
 }
 
-// ofTable reports whether a capitalised word is one of the table's own.
-func (r *reading) ofTable(i int) bool {
-	c, _ := r.mention(i, nil)
-	return c != nil || r.t.nouns[r.ws[i].stem] || r.t.speaks[r.ws[i].stem]
-}
-
 // selected reads which columns are wanted. Of extremes these are what tells the
 // records apart, and what they are compared by.
 func (r *reading) selected() {
@@ -377,7 +371,10 @@ func (r *reading) selected() {
 		}
 		others = others || !own
 	}
-	if others && !r.extremes && r.lower(0) == "which" {
+	if others && r.Fold != "" {
+		r.fail("One request asks for one number.")
+	}
+	if others && r.extreme < 0 && r.lower(0) == "which" {
 		r.fail("%s does not say which %s are meant.", r.t.name(), r.t.plural)
 	}
 	if !others || r.sorted {
@@ -392,8 +389,9 @@ func (r *reading) selected() {
 	if !slices.ContainsFunc(r.columns, func(d column) bool { return d.Name == r.By.Name }) {
 		r.columns = append(r.columns, *r.By)
 	}
-	for _, c := range r.columns {
-		if c.nullable && c.Name != r.By.Name && r.Limit > 0 {
+	for i, c := range r.columns { // the first of an order are records that have what is shown
+		r.columns[i].nullable = false
+		if c.nullable {
 			r.Where = append(r.Where, condition{[]column{c}, opKnown, nil})
 		}
 	}
@@ -402,20 +400,22 @@ func (r *reading) selected() {
 // rest finds the words that nothing above could place.
 func (r *reading) rest() {
 	var unknown []string
-	understood := r.Fold != "" || r.extremes
 	for i, w := range r.ws {
+		if r.noun(i) {
+			r.score += 2
+		}
 		switch {
-		case r.used[i], r.noun(i):
-			understood = true
-		case !w.content(), r.t.speaks[w.stem], r.described(w):
+		case r.used[i]:
+			r.score++
+		case r.noun(i), !w.content(), r.t.speaks[w.stem], r.described(w):
 		default:
 			unknown = append(unknown, w.text)
 		}
 	}
 	switch {
 	case len(unknown) > 0:
-		r.fail("%s does not say what %s means here.", r.t.name(), quotedList(unknown))
-	case !understood:
+		r.fail("%s does not say what %s means here.", r.t.name(), quoted(unknown))
+	case r.score == 0:
 		r.fail("%s has to do with something else.", r.t.name())
 	case (len(r.t.columns) == 0 || r.t.single) && !r.plain():
 		r.fail("%s does not return records that could be counted or compared.", r.t.name())
@@ -438,29 +438,11 @@ func (r *reading) described(w word) bool {
 	return slices.ContainsFunc(about, func(c column) bool { return c.about[w.stem] })
 }
 
-// score is how much of the request the table's own words explain.
-func (r *reading) score() int {
-	n := 0
-	for i := range r.ws {
-		if r.noun(i) {
-			n += 2
-		}
-		if r.used[i] {
-			n++
-		}
-	}
-	return n
-}
-
 // example is a column to compare by, for refusals.
 func (t *table) example() string {
-	name := "value"
-	for _, c := range t.columns {
-		if c.numeric() && c.required {
-			return spaced(c.Name)
-		} else if c.numeric() {
-			name = spaced(c.Name)
-		}
+	required := t.first(func(c *column) bool { return c.numeric() && c.required })
+	if c := cmp.Or(required, t.first((*column).numeric)); c != nil {
+		return spaced(c.Name)
 	}
-	return name
+	return "value"
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"aob.dev/writ/agentic/model"
 )
@@ -36,13 +37,11 @@ type output struct {
 // writeScript reads the task of the step against what is declared of the data
 // and writes the query for the fixed program.
 func writeScript(in model.ScriptInput) model.ScriptOutput {
-	t := tableOf(model.Skill{OutputSchema: in.DataSchema})
-	if len(t.columns) == 0 {
-		t = tableOfShape(in.Schema)
-	} else {
-		t.addShape(in.Schema)
-	}
-	j := job{query: read(t, words(in.Task), nil).query, Path: t.path, Single: t.single, Careful: in.Error != ""}
+	request := requestOf(in.Task)
+	t := tableOf(model.Skill{Name: strings.TrimSuffix(in.Task, request), OutputSchema: in.DataSchema})
+	single := t.single && len(t.columns) > 0
+	t.addShape(in.Schema)
+	j := job{query: read(t, words(request), nil).query, Path: t.path, Single: single, Careful: in.Error != ""}
 	j.result(t, readSchema(in.Schema))
 	parameter, err := json.Marshal(j)
 	if err != nil {

@@ -45,10 +45,7 @@ func tableOf(s model.Skill) *table {
 	if record, array, path := findRecords(root); record != nil {
 		t.path = path
 		t.plural = plural(array, record, path, s.Name)
-		t.nouns = vocabulary(t.plural, array.Title, record.Title, strings.Join(path, " "))
-		if len(path) == 0 {
-			t.nouns = vocabulary(t.plural)
-		}
+		t.nouns = vocabulary(t.plural, strings.Join(path, " "), oneWord.FindString(record.Title))
 		t.add(root, record, nil, true)
 		return t
 	}
@@ -66,25 +63,19 @@ func tableOf(s model.Skill) *table {
 	return t
 }
 
-// tableOfShape has the members that a step must return as its columns: all that
-// is known of data that nobody declared.
-func tableOfShape(returned json.RawMessage) *table {
-	t := &table{nouns: map[string]bool{}}
-	t.addShape(returned)
-	return t
-}
-
-// addShape adds the returned members that are no columns yet.
-func (t *table) addShape(returned json.RawMessage) {
+// addShape adds as columns what a step must return: all that is known of data
+// that nobody declared.
+func (t *table) addShape(returned json.RawMessage) *table {
 	s := readSchema(returned)
 	if s.Items != nil {
 		s = s.Items
 	}
 	for _, name := range s.members() {
 		if p := s.Properties[name]; t.column(name) == nil && p.kind() != "array" && p.kind() != "object" {
-			t.columns = append(t.columns, column{Name: name, typ: p.kind(), phrases: [][]string{stems(name)}})
+			t.columns = append(t.columns, column{Name: name, typ: p.kind(), phrases: [][]string{stems(name), {stem(name)}}})
 		}
 	}
+	return t
 }
 
 // findRecords looks for the first array of objects, the nearest to the root.
@@ -112,7 +103,8 @@ func findRecords(root *schema) (record, array *schema, path []string) {
 	return nil, nil, nil
 }
 
-var oneWord = regexp.MustCompile(`^[\pL][\pL\pN_]*$`)
+// oneWord is a name that a return_spec can have.
+var oneWord = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
 
 // plural is what to call the records: the title of the array, or its name, or
 // the first word of the skill's name.
@@ -146,7 +138,10 @@ func (t *table) add(root, s *schema, path []string, required bool) {
 		case "object":
 			t.add(root, p, at, needed)
 		case "string", "number", "integer", "boolean":
-			t.columns = append(t.columns, newColumn(t, p, at, needed))
+			c := newColumn(t, p, at, needed)
+			if taken := slices.ContainsFunc(t.columns, func(d column) bool { return d.Name == c.Name }); oneWord.MatchString(c.Name) && !taken {
+				t.columns = append(t.columns, c)
+			}
 		}
 	}
 }
@@ -160,31 +155,31 @@ func newColumn(t *table, p *schema, path []string, required bool) column {
 	if t.column(c.Name) != nil {
 		c.Name = strings.Join(path, "_")
 	}
-	c.phrases = [][]string{stems(c.Name), stems(key), stems(p.Title)}
+	c.phrases = [][]string{stems(c.Name), {stem(c.Name)}, stems(key), {stem(key)}, stems(p.Title)}
 	if short, ok := strings.CutSuffix(key, "_id"); ok && t.nouns[stem(short)] {
 		c.phrases = append(c.phrases, []string{"id"})
 	} else if ok {
 		c.phrases = append(c.phrases, stems(short))
 	}
-	c.phrases = slices.DeleteFunc(c.phrases, func(p []string) bool { return len(p) == 0 })
 	return c
 }
 
-// column finds a column by its name in results or in the data, or by the same
-// words in another form.
+// column finds a column by one of its names, in any form of its words.
 func (t *table) column(name string) *column {
-	for _, same := range []func(c column) bool{
-		func(c column) bool { return c.Name == name },
-		func(c column) bool { return len(c.Path) > 0 && c.Path[len(c.Path)-1] == name },
-		func(c column) bool {
-			return slices.ContainsFunc(c.phrases, func(p []string) bool { return slices.Equal(p, stems(name)) })
-		},
-	} {
-		if i := slices.IndexFunc(t.columns, same); i >= 0 {
+	return t.first(func(c *column) bool { return c.is(stems(name)) })
+}
+
+func (t *table) first(fits func(*column) bool) *column {
+	for i := range t.columns {
+		if fits(&t.columns[i]) {
 			return &t.columns[i]
 		}
 	}
 	return nil
+}
+
+func (c *column) is(phrase []string) bool {
+	return slices.ContainsFunc(c.phrases, func(p []string) bool { return slices.Equal(p, phrase) })
 }
 
 func (c *column) numeric() bool { return (c.typ == "number" || c.typ == "integer") && !c.identifies() }
@@ -193,22 +188,12 @@ func (c *column) numeric() bool { return (c.typ == "number" || c.typ == "integer
 // be measured; own, whether those of the records themselves.
 func (c *column) identifies() bool { return c.Name == "id" || strings.HasSuffix(c.Name, "_id") }
 
-func (c *column) own() bool {
-	return slices.ContainsFunc(c.phrases, func(p []string) bool { return slices.Equal(p, []string{"id"}) })
-}
+func (c *column) own() bool { return c.is([]string{"id"}) }
 
 // label is the column that tells the records apart for a reader.
 func (t *table) label() *column {
-	for _, same := range []func(c column) bool{
-		func(c column) bool { return slices.Contains([]string{"name", "title", "label"}, c.Name) },
-		func(c column) bool { return c.own() },
-		func(c column) bool { return c.typ == "string" },
-	} {
-		if i := slices.IndexFunc(t.columns, same); i >= 0 {
-			return &t.columns[i]
-		}
-	}
-	return nil
+	named := t.first(func(c *column) bool { return slices.Contains([]string{"name", "title", "label"}, c.Name) })
+	return cmp.Or(named, t.first((*column).own), t.first(func(c *column) bool { return c.typ == "string" }))
 }
 
 // only is the column of numbers that fits, if there is only one.
@@ -231,10 +216,9 @@ func (t *table) measuredBy(stem string) *column {
 }
 
 // shape is how a return_spec writes the type of a column.
-func (c *column) shape(nullable bool) string {
-	s := cmp.Or(c.typ, "any")
-	if nullable && c.typ != "" {
-		s += "|null"
+func (c *column) shape() string {
+	if c.nullable {
+		return c.typ + "|null"
 	}
-	return s
+	return c.typ
 }

@@ -14,7 +14,8 @@ type word struct {
 	lower  string
 	stem   string
 	key    string // of key=value, the key; text is the value
-	begin  int    // where it begins in the request
+	begin  int    // where it stands in the request
+	end    int
 	number float64
 	kind   kind
 }
@@ -53,7 +54,7 @@ func words(request string) []word {
 	var out []word
 	joins := false // the word before is a name that the next one may go on with
 	for _, at := range pieces.FindAllStringSubmatchIndex(request, -1) {
-		w := word{text: request[at[4]:at[5]], begin: at[0]}
+		w := word{text: request[at[4]:at[5]], begin: at[0], end: at[1]}
 		if at[2] >= 0 {
 			w.key = request[at[2] : at[3]-1]
 		}
@@ -84,13 +85,6 @@ func words(request string) []word {
 
 // content reports whether a word says something that must be understood.
 func (w word) content() bool { return w.kind != plainWord || !stop[w.lower] }
-
-func (w word) integer() int {
-	if w.kind != numberWord || w.number < 1 || w.number > 1e6 || w.number != float64(int(w.number)) {
-		return 0
-	}
-	return int(w.number)
-}
 
 // stem is a word without case and plural.
 func stem(s string) string {
@@ -148,17 +142,4 @@ func sentence(s string) string {
 	return s + "."
 }
 
-// quotedList names words in a sentence: "a", "b" and "c".
-func quotedList(list []string) string {
-	out := ""
-	for i, s := range list {
-		switch {
-		case i > 0 && i == len(list)-1:
-			out += " and "
-		case i > 0:
-			out += ", "
-		}
-		out += strconv.Quote(s)
-	}
-	return out
-}
+func quoted(list []string) string { return `"` + strings.Join(list, `", "`) + `"` }
