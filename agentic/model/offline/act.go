@@ -53,8 +53,7 @@ func extract(reason string) model.ActionOutput {
 	return model.ActionOutput{Action: model.ActExtract, Input: json.RawMessage("{}"), Reason: reason}
 }
 
-// call calls the skill with what the step's task, the user's own or the result
-// of an earlier step says.
+// call calls the skill with what the step's task or the result of an earlier step says.
 func call(in model.ActionInput, s model.Skill) model.ActionOutput {
 	var input any
 	if isRanker(s) {
@@ -70,9 +69,6 @@ func call(in model.ActionInput, s model.Skill) model.ActionOutput {
 		input = args
 	} else {
 		args := fill(s, words(requestOf(in.Task)), in.Input)
-		if len(args.missing) > 0 {
-			args = fill(s, words(in.UserTask), in.Input)
-		}
 		if len(args.missing) > 0 {
 			return insufficient(args.problem, "Say which one is meant.")
 		}

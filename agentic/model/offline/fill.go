@@ -36,8 +36,8 @@ func fill(s model.Skill, ws []word, given json.RawMessage) arguments {
 			unsaid[kind] = append(unsaid[kind], name)
 		}
 	}
-	for kind, names := range unsaid {
-		a.only(kind, names, ws)
+	for _, kind := range []string{"identifier", "number", "text"} {
+		a.only(kind, unsaid[kind], ws)
 	}
 	for _, name := range in.members() {
 		if _, ok := a.input[name]; !ok && slices.Contains(in.Required, name) {
@@ -117,7 +117,9 @@ func (a *arguments) only(kind string, names []string, ws []word) {
 		if a.input[name] = ws[i].text; kind == "number" {
 			a.input[name] = ws[i].number
 		}
-		a.values[i] = fmt.Sprintf("%s=%q", name, ws[i].text)
+		if !strings.Contains(ws[i].text, `"`) {
+			a.values[i] = name + `="` + ws[i].text + `"`
+		}
 		for j := max(i-1, 0); j <= i+1 && j < len(ws); j++ { // the value, and a word beside it that is the argument's name
 			a.used[j] = a.used[j] || j == i || slices.Contains(stems(name), ws[j].stem)
 		}

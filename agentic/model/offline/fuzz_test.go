@@ -2,6 +2,8 @@ package offline
 
 import (
 	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 
 	"aob.dev/writ/agentic/model"
@@ -16,7 +18,7 @@ func FuzzOffline(f *testing.F) {
 	f.Add("sorted by by by, how many how 1e999 2026-01-01", `{"anyOf":[{"type":"null"},{"allOf":[{"items":{}}]}]}`, "\xff{", "string")
 	f.Fuzz(func(t *testing.T, task, schema, data, desc string) {
 		s := model.Skill{Name: task, Description: desc, InputSchema: json.RawMessage(schema), OutputSchema: json.RawMessage(schema)}
-		selectSkills(model.SelectInput{task, []model.Candidate{{task, desc}, {desc, task}, {"rank", ""}}})
+		selectSkills(model.SelectInput{Task: task, Candidates: []model.Candidate{{Name: task, Description: desc}, {Name: desc, Description: task}, {Name: "rank"}}})
 		rank := model.Skill{Name: "rank", InputSchema: json.RawMessage(`{"required":["rows"],"properties":{"rows":{"type":"array","items":{"type":"object"}}}}`), OutputSchema: s.OutputSchema}
 		plan := writePlan(model.PlanInput{Task: task, Skills: []model.Skill{s, rank, {Name: desc, OutputSchema: s.OutputSchema}}, MaxSteps: 10})
 		for _, p := range plan.Steps {
@@ -31,4 +33,17 @@ func FuzzOffline(f *testing.F) {
 		compose(model.ComposeInput{Task: task, Failure: desc})
 		compose(model.ComposeInput{Task: task, Results: []model.StepResult{{Step: model.Step{Task: desc}, Result: json.RawMessage(data)}}})
 	})
+}
+
+// TestSchemaThatHoldsItself: reading ends, also where every member of a schema
+// leads back to it.
+func TestSchemaThatHoldsItself(t *testing.T) {
+	members := ""
+	for i := range 300 {
+		members += fmt.Sprintf(`,"m%d":{"$ref":"#/$defs/a"}`, i)
+	}
+	s := model.Skill{Name: "loop", OutputSchema: json.RawMessage(`{"$ref":"#/$defs/a","$defs":{"a":{"type":"object","properties":{` + members[1:] + `}}}}`), Effect: "pure"}
+	task := strings.Repeat("the highest m1 ", 5000)
+	writePlan(model.PlanInput{Task: task, Skills: []model.Skill{s, s, s}, FirstStep: 1, MaxSteps: 10})
+	writeScript(model.ScriptInput{Task: task, DataSchema: s.OutputSchema, Schema: s.OutputSchema})
 }

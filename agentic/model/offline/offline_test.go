@@ -17,7 +17,7 @@ func TestOfflineIsDeterministic(t *testing.T) {
 	w := quakeWorld(t)
 	skills := w.skills([]string{"earthquake_feed", "rank"})
 	requests := map[model.Purpose]any{
-		model.SelectSkills: model.SelectInput{strongest, []model.Candidate{{skills[0].Name, skills[0].Description}, {skills[1].Name, skills[1].Description}}},
+		model.SelectSkills: model.SelectInput{Task: strongest, Candidates: []model.Candidate{{Name: skills[0].Name, Description: skills[0].Description}, {Name: skills[1].Name, Description: skills[1].Description}}},
 		model.WritePlan:    model.PlanInput{Task: strongest, Skills: skills, FirstStep: 1, MaxSteps: 10},
 		model.ChooseAction: model.ActionInput{Task: "Rank by magnitude", UserTask: strongest, Skills: skills[1:], Input: json.RawMessage(`[{"place":"a","magnitude":1}]`)},
 		model.WriteScript: model.ScriptInput{
@@ -92,10 +92,10 @@ func TestOfflineRefusesOtherInput(t *testing.T) {
 
 func TestSelectSkills(t *testing.T) {
 	candidates := []model.Candidate{
-		{"rank", "Ranks rows by one of their members."},
-		{"outlet_list", "Lists the outlets with their city."},
-		{"order_list", "Every order with its outlet and amount."},
-		{"weather", "Tomorrow's weather at a place."},
+		{Name: "rank", Description: "Ranks rows by one of their members."},
+		{Name: "outlet_list", Description: "Lists the outlets with their city."},
+		{Name: "order_list", Description: "Every order with its outlet and amount."},
+		{Name: "weather", Description: "Tomorrow's weather at a place."},
 	}
 	tests := []struct {
 		task string
@@ -107,7 +107,7 @@ func TestSelectSkills(t *testing.T) {
 		{"Book me a flight to Rome", []string{}},
 	}
 	for _, tt := range tests {
-		got := ask[model.SelectInput, model.SelectOutput](t, model.SelectSkills, model.SelectInput{tt.task, candidates}).Skills
+		got := ask[model.SelectInput, model.SelectOutput](t, model.SelectSkills, model.SelectInput{Task: tt.task, Candidates: candidates}).Skills
 		if d := gocmp.Diff(tt.want, got); d != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.task, d)
 		}

@@ -78,6 +78,8 @@ func writePlan(in model.PlanInput) model.PlanOutput {
 	}
 	best := propose(harmless(skills, in.Task), in.Task)
 	switch {
+	case len(words(in.Task)) > maxWords:
+		return infeasible(fmt.Sprintf("The offline model reads requests of at most %d words.", maxWords))
 	case best.problem != "" && in.Failed != nil:
 		return infeasible(in.Failed.Reason)
 	case best.problem != "":
@@ -140,11 +142,10 @@ func direct(s model.Skill, task string) proposal {
 	t := tableOf(s)
 	if named(s.Name, task) {
 		maps.Copy(t.speaks, vocabulary(s.Name, s.Description))
+		t.speaks[stem(s.Name)] = true
 	}
 	r := read(t, ws, args.used)
-	if args.problem != "" {
-		r.fail("%s", args.problem)
-	}
+	r.problem = cmp.Or(args.problem, r.problem)
 	for i, w := range ws {
 		if w.key != "" && !args.used[i] {
 			r.fail("%s has no argument %q that %q could be.", s.Name, w.key, w.text)
@@ -159,7 +160,7 @@ func chain(first, second model.Skill, task string) (proposal, bool) {
 	ws := words(task)
 	a, b := tableOf(first), tableOf(second)
 	cut := slices.IndexFunc(ws, func(w word) bool { return a.nouns[w.stem] && !b.nouns[w.stem] })
-	if cut < 1 {
+	if cut < 1 || !slices.ContainsFunc(ws[:cut], func(w word) bool { return b.nouns[w.stem] }) {
 		return proposal{}, false
 	}
 	args := fill(second, ws[:cut], nil)
@@ -197,10 +198,11 @@ func requestOf(task string) string {
 const rankTask = "Rank the rows by "
 
 // isRanker reports whether a skill puts the rows that it is given in order by a
-// member: it requires an array of objects and a text.
+// member: it says that it ranks or sorts, and requires an array of objects and a text.
 func isRanker(s model.Skill) bool {
 	rows, by, _ := rankArgs(s)
-	return rows != "" && by != ""
+	about := vocabulary(s.Name, s.Description)
+	return rows != "" && by != "" && (about["rank"] || about["sort"])
 }
 
 func rankArgs(s model.Skill) (rows, by, descending string) {

@@ -109,14 +109,15 @@ func (r *reading) count() {
 			continue
 		}
 		r.use(i, n)
+		r.Fold = foldCount
 		for k := i + n; k < len(r.ws); k++ {
 			if c, _ := r.mention(k, func(c *column) bool { return c.typ != "boolean" }); r.noun(k) {
-				break
+				return
 			} else if c != nil {
-				r.fail("%s returns %s, and only those can be counted, not %q.", r.t.name(), r.t.plural, r.ws[k].text)
+				break
 			}
 		}
-		r.Fold = foldCount
+		r.fail("%s returns %s, and only those can be counted.", r.t.name(), r.t.plural)
 		return
 	}
 }

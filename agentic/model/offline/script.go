@@ -76,7 +76,7 @@ func (j *job) result(t *table, s *schema) {
 		return
 	}
 	if j.Form == "list" || j.Form == "value" {
-		j.Returns = []output{j.value(t, record)}
+		j.Returns = []output{j.value()}
 		return
 	}
 	for _, name := range record.members() {
@@ -102,18 +102,13 @@ func (j *job) output(t *table, name string, s *schema) output {
 }
 
 // value finds what a bare value of the result is: the folded value, or the
-// column that the task names, or the only one of its type.
-func (j *job) value(t *table, s *schema) output {
+// column that the task names.
+func (j *job) value() output {
 	switch {
 	case j.Fold != "":
 		return output{Required: true}
 	case len(j.columns) > 0:
-		return output{From: &j.columns[0], Required: true}
+		return output{Name: j.columns[0].Name, From: &j.columns[0], Required: true}
 	}
-	for i := range t.columns {
-		if t.columns[i].typ == s.kind() {
-			return output{From: &t.columns[i], Required: true}
-		}
-	}
-	return output{From: &column{Name: "value"}, Required: true}
+	return output{Name: "value", From: &column{Name: "value"}, Required: true}
 }

@@ -97,16 +97,16 @@ func ordersOf(in json.RawMessage) (json.RawMessage, error) {
 func shopWorld(names ...string) world {
 	all := world{
 		{
-			model.Skill{"outlet_list", "Lists the outlets of the chain with their city, status, revenue and seats.", json.RawMessage(noInput), json.RawMessage(outletSchema), "pure"},
+			model.Skill{Name: "outlet_list", Description: "Lists the outlets of the chain with their city, status, revenue and seats.", InputSchema: json.RawMessage(noInput), OutputSchema: json.RawMessage(outletSchema), Effect: "pure"},
 			func(json.RawMessage) (json.RawMessage, error) {
 				return respond(map[string]any{"outlets": outlets, "page": 1})
 			},
 		},
 		{
-			model.Skill{"order_list", "Every order of the chain: its outlet, amount and when it was placed.", json.RawMessage(noInput), json.RawMessage(orderSchema), "pure"},
+			model.Skill{Name: "order_list", Description: "Every order of the chain: its outlet, amount and when it was placed.", InputSchema: json.RawMessage(noInput), OutputSchema: json.RawMessage(orderSchema), Effect: "pure"},
 			func(json.RawMessage) (json.RawMessage, error) { return respond(orders) },
 		},
-		{model.Skill{"orders_for_outlet", "The orders of one outlet.", json.RawMessage(`{"type":"object","required":["outlet_id"],"properties":{"outlet_id":{"type":"string"}}}`), json.RawMessage(orderSchema), "pure"}, ordersOf},
+		{model.Skill{Name: "orders_for_outlet", Description: "The orders of one outlet.", InputSchema: json.RawMessage(`{"type":"object","required":["outlet_id"],"properties":{"outlet_id":{"type":"string"}}}`), OutputSchema: json.RawMessage(orderSchema), Effect: "pure"}, ordersOf},
 	}
 	if len(names) == 0 {
 		return all
@@ -198,6 +198,7 @@ func TestOutletsAndOrders(t *testing.T) {
 		{"the 3 outlets with the highest revenue", "outlet_list", only(sorted(outlets, revenue, -1)[:3], all, nameRevenue)},
 		{"Which outlet has the lowest revenue?", "outlet_list", only(sorted(outlets, revenue, 1)[:1], all, nameRevenue)},
 		{"Give me the top 2 outlets by seats", "outlet_list", only(sorted(outlets, func(o outlet) float64 { return float64(o.Seats) }, -1)[:2], all, func(o outlet) cols { return cols{"name": o.Name, "seats": o.Seats} })},
+		{"Which order has the highest amount?", "order_list", only(sorted(orders, amount, -1)[:1], all, func(o order) cols { return cols{"order_id": o.OrderID, "amount": o.Total} })},
 		{"What is the average order amount?", "order_list", cols{"average_amount": sum(orders, amount) / float64(len(orders))}},
 		{"What is the total revenue of the outlets in Berlin?", "outlet_list", cols{"total_revenue": 120.5 + 95.25 + 50}},
 		{"Show the five smallest orders", "order_list", only(sorted(orders, amount, 1)[:5], all, func(o order) cols { return cols{"order_id": o.OrderID, "amount": o.Total} })},
@@ -263,7 +264,8 @@ func TestInfeasible(t *testing.T) {
 		// Half of each is understood, which would answer another question.
 		"Berlin outlets please", "Where is the outlet Altona?", "Which outlets have seats?", "How many cities have outlets?", "Which outlet has the most orders?", "Which city has the highest total revenue?", "How many seats do the outlets have?",
 		"What is the most expensive order?", "What are the orders between 10 and 20 euros?", "How many orders were placed after 2026-02-01?",
-		"What is the average revenue of the 3 outlets with the most seats?", "List the orders of the outlets in Berlin or Munich", "The outlets with the highest satisfaction",
+		"What is the average revenue of the 3 outlets with the most seats?", "List the orders of the outlets in Berlin or Munich", "The outlets with the highest satisfaction", "How many outlets and seats are there?", "List the outlets in Berlin or Munich", "List the outlets in Berlin and Munich",
+		"List the outlets that are not in Berlin", "List the outlets without seats", "How many seats are there in total?", "The 3 highest outlets by seats, lowest first",
 	} {
 		o := shopWorld().turn(t, task)
 		if o.plan.Feasible || o.plan.Reason == "" || len(o.plan.Steps) > 0 {

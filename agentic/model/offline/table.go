@@ -18,6 +18,7 @@ type table struct {
 	plural  string   // what the records are called
 	nouns   map[string]bool
 	columns []column
+	nodes   int             // that were read
 	speaks  map[string]bool // what may be said besides, where no columns are declared or there is one record
 }
 
@@ -36,6 +37,7 @@ type column struct {
 const (
 	maxDepth   = 5
 	maxColumns = 200
+	maxNodes   = 2000 // a definition may hold itself, many times
 )
 
 // tableOf reads what a skill returns.
@@ -95,6 +97,9 @@ func findRecords(root *schema) (record, array *schema, path []string) {
 				continue
 			}
 			for _, name := range p.at.members() {
+				if len(next) > maxNodes {
+					break
+				}
 				next = append(next, place{p.at.Properties[name].resolve(root), append(slices.Clone(p.path), name)})
 			}
 		}
@@ -131,7 +136,7 @@ func (t *table) add(root, s *schema, path []string, required bool) {
 		p := s.Properties[name].resolve(root)
 		at := append(slices.Clone(path), name)
 		needed := required && slices.Contains(s.Required, name)
-		if len(at) > maxDepth || len(t.columns) >= maxColumns || p.Const != nil {
+		if t.nodes++; t.nodes > maxNodes || len(at) > maxDepth || len(t.columns) >= maxColumns || p.Const != nil {
 			continue
 		}
 		switch p.kind() {
@@ -179,7 +184,7 @@ func (t *table) first(fits func(*column) bool) *column {
 }
 
 func (c *column) is(phrase []string) bool {
-	return slices.ContainsFunc(c.phrases, func(p []string) bool { return slices.Equal(p, phrase) })
+	return slices.ContainsFunc(c.phrases, func(p []string) bool { return len(p) > 0 && slices.Equal(p, phrase) })
 }
 
 func (c *column) numeric() bool { return (c.typ == "number" || c.typ == "integer") && !c.identifies() }

@@ -30,6 +30,9 @@ const (
 
 var pieces = regexp.MustCompile(`([\pL_][\pL\pN_]*=)?("[^"]+"|“[^”]+”|\d+(?:\.\d+)?(?:[-_:][\pL\pN]+)*|[\pL\pN_]+(?:[-.'’@:/][\pL\pN_]+)*)`)
 
+// maxWords bounds what is read of a request.
+const maxWords = 100
+
 // numbers are the number words; "one" is a pronoun more often.
 var numbers = map[string]float64{
 	"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12, "twenty": 20,
@@ -53,7 +56,7 @@ func set(list string) map[string]bool {
 func words(request string) []word {
 	var out []word
 	joins := false // the word before is a name that the next one may go on with
-	for _, at := range pieces.FindAllStringSubmatchIndex(request, -1) {
+	for _, at := range pieces.FindAllStringSubmatchIndex(request, maxWords+1) {
 		w := word{text: request[at[4]:at[5]], begin: at[0], end: at[1]}
 		if at[2] >= 0 {
 			w.key = request[at[2] : at[3]-1]

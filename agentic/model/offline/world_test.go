@@ -74,7 +74,7 @@ func (w world) turn(t testing.TB, task string) outcome {
 	var in model.SelectInput
 	in.Task = task
 	for _, s := range w {
-		in.Candidates = append(in.Candidates, model.Candidate{s.Name, s.Description})
+		in.Candidates = append(in.Candidates, model.Candidate{Name: s.Name, Description: s.Description})
 	}
 	o.selected = ask[model.SelectInput, model.SelectOutput](t, model.SelectSkills, in).Skills
 	o.plan = ask[model.PlanInput, model.PlanOutput](t, model.WritePlan, model.PlanInput{Task: task, Skills: w.skills(o.selected), FirstStep: 1, MaxSteps: 10})
