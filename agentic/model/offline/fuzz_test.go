@@ -43,6 +43,9 @@ func TestSchemaThatHoldsItself(t *testing.T) {
 		members += fmt.Sprintf(`,"m%d":{"$ref":"#/$defs/a"}`, i)
 	}
 	s := model.Skill{Name: "loop", OutputSchema: json.RawMessage(`{"$ref":"#/$defs/a","$defs":{"a":{"type":"object","properties":{` + members[1:] + `}}}}`), Effect: "pure"}
+	for _, loop := range []string{`{"anyOf":[{"$ref":"#/$defs/a"},{"type":"null"}]}`, `{"$ref":"#/$defs/a"}`, `{"anyOf":[null,{"type":"null"}]}`} {
+		tableOf(model.Skill{OutputSchema: json.RawMessage(`{"type":"object","properties":{"x":{"$ref":"#/$defs/a"}},"$defs":{"a":` + loop + `}}`)})
+	}
 	task := strings.Repeat("the highest m1 ", 5000)
 	writePlan(model.PlanInput{Task: task, Skills: []model.Skill{s, s, s}, FirstStep: 1, MaxSteps: 10})
 	writeScript(model.ScriptInput{Task: task, DataSchema: s.OutputSchema, Schema: s.OutputSchema})

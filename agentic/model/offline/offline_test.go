@@ -171,21 +171,6 @@ func TestScriptWithoutSchema(t *testing.T) {
 	}
 }
 
-// After a failure the next script is narrower: it leaves out what cannot be returned.
-func TestScriptAfterError(t *testing.T) {
-	data := `[{"name":"a","n":1},{"name":null,"n":2},"odd",{"name":"` + strings.Repeat("é", 300) + `","n":3}]`
-	in := model.ScriptInput{Task: "Return name and n", Schema: compile(t, "array<{name: string, n: integer}>"), Format: "json", Sample: []string{data}}
-	in.Error = "contract_violation: /1/name: null is no string"
-	got, err := python(t, ask[model.ScriptInput, model.ScriptOutput](t, model.WriteScript, in).Script, []byte(data))
-	if errors.Is(err, exec.ErrNotFound) {
-		return
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	sameJSON(t, json.RawMessage(`[{"name":"a","n":1},{"name":"`+strings.Repeat("é", 300)+`","n":3}]`), got)
-}
-
 func TestCompose(t *testing.T) {
 	rows := json.RawMessage(`[{"magnitude":6.4,"place":"A","rank":1},{"magnitude":6,"place":"B (twice)","rank":2}]`)
 	step := model.Step{ReturnSpec: model.ReturnSpec{Shape: "array<{rank: integer, place: string|null, magnitude: number}>"}}

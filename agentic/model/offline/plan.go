@@ -259,8 +259,8 @@ func (p proposal) advice() string {
 	t := p.reading.t
 	plural := spaced(t.plural)
 	tries := []string{"List the " + plural, "How many " + plural + " are there?"}
-	if slices.ContainsFunc(t.columns, func(c column) bool { return c.numeric() }) {
-		tries = append(tries, "The 3 "+plural+" with the highest "+t.example())
+	if t.first((*column).numeric) != nil {
+		tries = []string{tries[1], "The 3 " + plural + " with the highest " + t.example(), "The average " + t.example() + " of the " + plural}
 	}
 	return can + " Try " + quoted(tries)
 }

@@ -134,8 +134,6 @@ def main():
     for i, out in enumerate(Q["returns"]):
         if table and out["required"] and "path" not in out.get("from", {"path": 0}) and all(line[i] is None for line in table):
             sys.exit("the data has no field for " + out["name"])
-    if Q["careful"]:
-        table = [line for line in table if not any(v is None and out["required"] for v, out in zip(line, Q["returns"]))]
     names = [out["name"] for out in Q["returns"]]
     if Q["form"] in ("rows", "row"):
         table = [dict(zip(names, line)) for line in table]

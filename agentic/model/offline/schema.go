@@ -1,6 +1,7 @@
 package offline
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -22,6 +23,7 @@ type schema struct {
 	Items       *schema            `json:"items"`
 	Ref         string             `json:"$ref"`
 	Defs        map[string]*schema `json:"$defs"`
+	AnyOf       []*schema          `json:"anyOf"`
 }
 
 // types are the types that a schema allows.
@@ -48,17 +50,28 @@ func readSchema(raw json.RawMessage) *schema {
 	return s
 }
 
-// resolve follows references to the definitions of root.
+// resolve follows references to the definitions of root, and takes the one
+// alternative besides null.
 func (s *schema) resolve(root *schema) *schema {
+	var outer schema
 	for range 8 {
 		if s == nil {
-			return new(schema)
+			break
 		}
-		name, ok := strings.CutPrefix(s.Ref, "#/$defs/")
-		if !ok {
-			return s
+		null := slices.IndexFunc(s.AnyOf, func(a *schema) bool { return a != nil && slices.Equal(a.Type, types{"null"}) })
+		name, ref := strings.CutPrefix(s.Ref, "#/$defs/")
+		switch {
+		case null >= 0 && len(s.AnyOf) == 2:
+			outer = schema{Type: types{"null"}, Title: s.Title, Description: s.Description}
+			s = s.AnyOf[1-null]
+		case ref:
+			s = root.Defs[name]
+		default:
+			one := *s
+			one.Type = slices.Concat(one.Type, outer.Type)
+			one.Title, one.Description = cmp.Or(outer.Title, one.Title), cmp.Or(outer.Description, one.Description)
+			return &one
 		}
-		s = root.Defs[name]
 	}
 	return new(schema)
 }

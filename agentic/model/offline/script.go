@@ -23,7 +23,6 @@ type job struct {
 	Form    string   `json:"form"`    // of the result: rows, list, row, value, or any for the data as it is
 	Member  string   `json:"member"`  // that holds the rows or the list; empty: they are the result
 	Returns []output `json:"returns"` // members of a row, or the one value
-	Careful bool     `json:"careful"` // an earlier script failed: leave out what cannot be returned
 }
 
 // output is a member of the result.
@@ -41,7 +40,7 @@ func writeScript(in model.ScriptInput) model.ScriptOutput {
 	t := tableOf(model.Skill{Name: strings.TrimSuffix(in.Task, request), OutputSchema: in.DataSchema})
 	single := t.single && len(t.columns) > 0
 	t.addShape(in.Schema)
-	j := job{query: read(t, words(request), nil).query, Path: t.path, Single: single, Careful: in.Error != ""}
+	j := job{query: read(t, words(request), nil).query, Path: t.path, Single: single}
 	j.result(t, readSchema(in.Schema))
 	parameter, err := json.Marshal(j)
 	if err != nil {
@@ -80,8 +79,7 @@ func (j *job) result(t *table, s *schema) {
 		return
 	}
 	for _, name := range record.members() {
-		p := record.Properties[name]
-		j.Returns = append(j.Returns, j.output(t, name, p))
+		j.Returns = append(j.Returns, j.output(t, name, record.Properties[name].resolve(s)))
 	}
 }
 

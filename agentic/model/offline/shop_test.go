@@ -61,7 +61,7 @@ const outletSchema = `{"type":"object","properties":{"outlets":{"type":"array","
 "city":{"type":"string","description":"City in which the outlet is."},
 "status":{"type":"string","enum":["open","closed"]},
 "revenue":{"type":"number","description":"Turnover of last month, in euros."},
-"seats":{"type":"integer","description":"How many guests it seats."}}}},
+"seats":{"anyOf":[{"type":"integer"},{"type":"null"}],"description":"How many guests it seats."}}}},
 "page":{"type":"integer"}}}`
 
 const orderItem = `{"type":"object","properties":{

@@ -73,7 +73,7 @@ func (t *table) addShape(returned json.RawMessage) *table {
 		s = s.Items
 	}
 	for _, name := range s.members() {
-		if p := s.Properties[name]; t.column(name) == nil && p.kind() != "array" && p.kind() != "object" {
+		if p := s.Properties[name].resolve(s); t.column(name) == nil && p.kind() != "array" && p.kind() != "object" {
 			t.columns = append(t.columns, column{Name: name, typ: p.kind(), phrases: [][]string{stems(name), {stem(name)}}})
 		}
 	}
@@ -197,7 +197,7 @@ func (c *column) own() bool { return c.is([]string{"id"}) }
 
 // label is the column that tells the records apart for a reader.
 func (t *table) label() *column {
-	named := t.first(func(c *column) bool { return slices.Contains([]string{"name", "title", "label"}, c.Name) })
+	named := t.first(func(c *column) bool { return slices.Contains([]string{"name", "title", "label", "place"}, c.Name) })
 	return cmp.Or(named, t.first((*column).own), t.first(func(c *column) bool { return c.typ == "string" }))
 }
 

@@ -41,7 +41,7 @@ var numbers = map[string]float64{
 // stop are the words that say nothing about what is asked.
 var stop = set(`a an the this that these those it its they them their there he she his her we us our you your i me my
 	is are was were be been being am do does did done have has had having can could will would should may
-	of in on at to from for with and as into which what how many much all any every each both
+	of in on at to from for with and as into which what how all any every each both
 	please list show give tell find get print return call named called`)
 
 func set(list string) map[string]bool {
