@@ -11,7 +11,7 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// DamageError is that what is kept beside a record is not what its parts say.
+// DamageError says that what is kept beside a record is not what its parts say.
 type DamageError struct {
 	Position int64
 	Reason   string
@@ -105,9 +105,9 @@ func mendOne(ctx context.Context, c *sql.Conn, t taken) error {
 	return err
 }
 
-// CheckKeys holds what is kept beside the records, keys above all, to what their
-// parts say. The error is a *DamageError where they differ; unproven are the keys that
-// no part tells any more.
+// CheckKeys compares what is kept beside the records, keys above all, with what
+// their parts say. The error is a *DamageError if they differ; unproven are the
+// keys that no part proves any more.
 func (r *Records) CheckKeys(ctx context.Context) (unproven int64, err error) {
 	log := keylog{more: r.keyRows(ctx)}
 	for from := int64(0); from < r.next; from += scanBatch {
