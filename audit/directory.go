@@ -52,8 +52,9 @@ func (d *directory) capabilities(tenant string, roles []string) (caps []string, 
 	return caps, true
 }
 
-// policyData is the directory as policies see it.
-func (d *directory) policyData() policies.Data {
+// policyData is the directory as policies see it. Approvers are the users whose roles
+// let them approve; by the first rules, those who have a role of that name.
+func (d *directory) policyData(rules intents.Rules) policies.Data {
 	out := policies.Data{
 		Tenants: map[string]map[string]json.RawMessage{}, Roles: map[string][]string{},
 		Pins: map[string]map[string]intents.FactSkill{}, Approvers: map[string][]string{},
@@ -61,7 +62,12 @@ func (d *directory) policyData() policies.Data {
 	for id, t := range d.tenants {
 		out.Tenants[id], out.Pins[id] = t.data, t.pins
 		for _, u := range t.users {
-			if slices.Contains(u.Roles, "approver") && !u.Disabled {
+			may := slices.Contains(u.Roles, "approver")
+			if rules >= intents.RulesStrict {
+				caps, _ := d.capabilities(id, u.Roles)
+				may = covered(caps, capabilityApprove)
+			}
+			if may && !u.Disabled {
 				out.Approvers[id] = append(out.Approvers[id], u.UserID)
 			}
 		}

@@ -114,6 +114,16 @@ type Counts struct {
 	Held     state.Held             `json:"held"` // a gauge
 }
 
+// Load is what a router has under way, out of Config.Slots, ChildSlots and Waits.
+type Load struct {
+	Orders     int // of agents and operators, that are carried out
+	TaskOrders int // of tasks
+	Callers    int // that wait for the outcome of an order which another one sent
+}
+
+// Load counts it.
+func (r *Router) Load() Load { return Load{len(r.slots), len(r.childSlots), len(r.waits)} }
+
 // Counts copies the metrics.
 func (r *Router) Counts() Counts {
 	held := r.state.Held()

@@ -225,7 +225,8 @@ func (s *State) endPlan(p *plan, status catalog.PlanStatus, at time.Time) {
 	if s.forgetful {
 		p.forget()
 	}
-	clear(p.byIntent) // nobody orders from a step of it any more
+	clear(p.byIntent) // nobody orders from a step of it any more, nor reads its results
+	clear(p.results)
 }
 
 // failPlan ends a plan that nobody drives to its end.

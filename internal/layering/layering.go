@@ -75,6 +75,7 @@ var columns = []column{
 	{"internal/plainjson", 0, nil},
 	{"internal/plainjson/plainjsontest", 0, nil},
 	{"internal/ratelimit", 0, nil},
+	{"internal/telemetry", 0, nil},
 }
 
 // drivers are opened by the one who wires a process, and measured bare by bench.
@@ -97,6 +98,7 @@ var only = map[string][]string{
 	"github.com/spf13/cobra":                {"internal/cli"},
 	"github.com/stretchr/testify":           {},
 	"github.com/getkin/kin-openapi":         {"internal/problem/edge/edgetest"},
+	"github.com/prometheus":                 {"internal/telemetry"},
 	"github.com/santhosh-tekuri/jsonschema": {"schemas", "agentic/model", "executors/mcp"},
 }
 

@@ -71,6 +71,13 @@ func (r *Recorder) Reach(ctx context.Context, position int64) error {
 	}
 }
 
+// Reached is the position after the last record that the documents have.
+func (r *Recorder) Reached() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.reached
+}
+
 func (r *Recorder) reach(position int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
