@@ -351,7 +351,7 @@ func TestBucketsThatLoseBlobs(t *testing.T) {
 	open(t, url)
 	js, _ := stream(t, url)
 	for name, cfg := range map[string]jetstream.ObjectStoreConfig{
-		"goes away after": {TTL: time.Hour},
+		"expires after": {TTL: time.Hour},
 		"in memory":       {Storage: jetstream.MemoryStorage},
 	} {
 		cfg.Bucket = "odd_cas"

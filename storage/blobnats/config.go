@@ -117,7 +117,7 @@ func (p *place) secure(c Config, scheme string) error {
 	if len(c.CA) > 0 {
 		roots := x509.NewCertPool()
 		if !roots.AppendCertsFromPEM(c.CA) {
-			return errors.New("the file of certificates has none in PEM")
+			return errors.New("the file of certificates holds no PEM certificate")
 		}
 		p.options = append(p.options, nats.Secure(&tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}))
 	} else if scheme == "tls" {

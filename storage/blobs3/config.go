@@ -89,7 +89,7 @@ func (c Config) parse() (p place, err error) {
 	if len(c.CA) > 0 {
 		p.ca = x509.NewCertPool()
 		if !p.ca.AppendCertsFromPEM(c.CA) {
-			return p, errors.New("the file of certificates has none in PEM")
+			return p, errors.New("the file of certificates holds no PEM certificate")
 		}
 	}
 	return p, nil

@@ -23,7 +23,7 @@ func (d *DamageError) Error() string { return d.Reason }
 const (
 	wrongKey   = "the key log holds another idempotency key than its record: writ up puts it right from the record"
 	missingKey = "the key log lacks the idempotency key of its record: writ up puts it right from the record"
-	wrongPlace = "what is kept beside its parts says something else than they do, about which order it is about or whether it is open"
+	wrongPlace = "what is kept beside its parts differs from them in which order it is about, or whether it is open"
 )
 
 // proved is a stored entry with what its parts say in the place of what stands
