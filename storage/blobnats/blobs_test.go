@@ -352,7 +352,7 @@ func TestBucketsThatLoseBlobs(t *testing.T) {
 	js, _ := stream(t, url)
 	for name, cfg := range map[string]jetstream.ObjectStoreConfig{
 		"expires after": {TTL: time.Hour},
-		"in memory":       {Storage: jetstream.MemoryStorage},
+		"in memory":     {Storage: jetstream.MemoryStorage},
 	} {
 		cfg.Bucket = "odd_cas"
 		if _, err := js.CreateObjectStore(t.Context(), cfg); err != nil {
