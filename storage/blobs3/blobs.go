@@ -39,8 +39,7 @@ type Blobs struct {
 	core      *minio.Core
 	transport *http.Transport
 	bucket    string
-	cas       string // prefixes, each with a slash
-	steps     string
+	cas       string // prefix with a slash
 	spool     string
 	page      int // keys of one answer to a listing; 0: as the server likes
 
@@ -63,8 +62,8 @@ func Open(ctx context.Context, cfg Config) (*Blobs, error) {
 	if err != nil {
 		return nil, fmt.Errorf("blobs: %w", err)
 	}
-	b := &Blobs{bucket: at.bucket, cas: at.prefix + "cas/", steps: at.prefix + "steps/", spool: cfg.Spool}
-	b.NamedBlobs = storage.NamedBlobs{Kept: objects{b, b.cas}, Steps: objects{b, b.steps}}
+	b := &Blobs{bucket: at.bucket, cas: at.prefix + "cas/", spool: cfg.Spool}
+	b.NamedBlobs = storage.NamedBlobs{Kept: objects{b, b.cas}, Steps: objects{b, at.prefix + "steps/"}}
 	if b.core, b.transport, err = at.connect(secret); err != nil {
 		return nil, fmt.Errorf("blobs: %w", err)
 	}
