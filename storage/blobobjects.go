@@ -178,3 +178,18 @@ func (b NamedBlobs) of(ctx context.Context, tenant string) ([]Named, error) {
 	}
 	return b.Kept.List(ctx, under+"/")
 }
+
+// UntilDone is r until ctx ends, so that a long copy ends with it.
+func UntilDone(ctx context.Context, r io.Reader) io.Reader { return &untilDone{ctx, r} }
+
+type untilDone struct {
+	ctx context.Context //nolint:containedctx // lives for one copy
+	r   io.Reader
+}
+
+func (u *untilDone) Read(p []byte) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return u.r.Read(p)
+}
