@@ -111,7 +111,7 @@ func mendOne(ctx context.Context, c *sql.Conn, t taken) error {
 func (r *Records) CheckKeys(ctx context.Context) (unproven int64, err error) {
 	log := keylog{more: r.keyRows(ctx)}
 	for from := int64(0); from < r.next; from += scanBatch {
-		batch, err := r.entries(ctx, from, min(from+scanBatch, r.next))
+		batch, err := r.read(ctx, from, min(from+scanBatch, r.next))
 		if err != nil {
 			return unproven, err
 		}
@@ -173,21 +173,4 @@ func (r *Records) keyRowsBehind(ctx context.Context, last int64) (list []keyRow,
 		}
 		list = append(list, row)
 	}
-}
-
-// entries of a range.
-func (r *Records) entries(ctx context.Context, from, to int64) (batch []storage.Entry, err error) {
-	rows, err := r.db.QueryContext(ctx, "SELECT position, kind, body FROM records WHERE position >= ? AND position < ? ORDER BY position", from, to)
-	if err != nil {
-		return nil, fmt.Errorf("read records: %w", err)
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		e, err := scanEntry(rows)
-		if err != nil {
-			return nil, err
-		}
-		batch = append(batch, e)
-	}
-	return batch, rows.Err()
 }
