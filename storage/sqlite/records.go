@@ -30,14 +30,14 @@ func (j *Journal) OpenOrders(ctx context.Context) ([]storage.OpenOrder, error) {
 	}
 	j.mu.RLock()
 	defer j.mu.RUnlock()
-	return j.state.openOrders(), nil
+	return j.state.OpenOrders(), nil
 }
 
 // Next is the position that the next record will have; see storage.Records.
 func (j *Journal) Next() int64 {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
-	return j.state.next
+	return j.state.Next()
 }
 
 // Scan yields records in order; see storage.Records. After an error it ends.
