@@ -106,7 +106,7 @@ func OpenJournal(ctx context.Context, dir string, o JournalOptions) (*Journal, e
 	if err := j.replay(ctx); err != nil {
 		return nil, fmt.Errorf("open journal: %w", errors.Join(err, db.close()))
 	}
-	if j.statements, err = prepare(ctx, db.writer); err != nil {
+	if err := prepare(ctx, db.writer, j.statements.texts()); err != nil {
 		return nil, fmt.Errorf("open journal: %w", errors.Join(err, db.close()))
 	}
 	failpoint.Hit(failpoint.JournalReplayed)
@@ -130,7 +130,7 @@ func (j *Journal) Close() error {
 		j.requests.close()
 		j.background()
 		j.running.Wait()
-		j.closeErr = errors.Join(j.statements.close(), j.db.close())
+		j.closeErr = errors.Join(unprepare(j.statements.texts()), j.db.close())
 	})
 	return j.closeErr
 }

@@ -208,30 +208,12 @@ type statements struct {
 	begin, record, keylog, commit, rollback *sql.Stmt
 }
 
-func prepare(ctx context.Context, c *sql.Conn) (s statements, err error) {
-	for _, p := range []struct {
-		stmt **sql.Stmt
-		text string
-	}{
+func (s *statements) texts() []text {
+	return []text{
 		{&s.begin, "BEGIN IMMEDIATE"},
 		{&s.record, "INSERT INTO records(position, kind, body) VALUES (?, ?, ?)"},
 		{&s.keylog, "INSERT INTO keylog(first, keys, commits) VALUES (?, ?, ?)"},
 		{&s.commit, "COMMIT"},
 		{&s.rollback, "ROLLBACK"},
-	} {
-		if *p.stmt, err = c.PrepareContext(ctx, p.text); err != nil {
-			return s, errors.Join(fmt.Errorf("prepare %s: %w", p.text, err), s.close())
-		}
 	}
-	return s, nil
-}
-
-func (s statements) close() error {
-	var errs []error
-	for _, stmt := range []*sql.Stmt{s.begin, s.record, s.keylog, s.commit, s.rollback} {
-		if stmt != nil {
-			errs = append(errs, stmt.Close())
-		}
-	}
-	return errors.Join(errs...)
 }

@@ -28,8 +28,8 @@ type Draft struct {
 	orders   map[int64]order
 }
 
-// NewDraft of a group. Room says why no new order is taken; it is asked once for each
-// commit that would win.
+// NewDraft of a group above base. Room says why no new order is taken; it is asked of
+// every commit with one that would win.
 func NewDraft(base *State, room func() error) *Draft {
 	return &Draft{
 		base: base, latest: base.latest, room: room, ids: make(map[string]Committed),
