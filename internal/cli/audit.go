@@ -14,8 +14,8 @@ import (
 
 	"aob.dev/writ/audit"
 	"aob.dev/writ/internal/config"
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/durable"
-	"aob.dev/writ/internal/node"
 	"aob.dev/writ/policies"
 )
 
@@ -30,8 +30,8 @@ func auditCommand(std IO) *cobra.Command {
 }
 
 // withArchive opens the data directory for a command.
-func withArchive(ctx context.Context, dir string, fn func(*node.Archive) error) error {
-	a, err := node.OpenArchive(ctx, dir)
+func withArchive(ctx context.Context, dir string, fn func(*datadir.Archive) error) error {
+	a, err := datadir.OpenArchive(ctx, dir)
 	if err != nil {
 		return malformed(err)
 	}
@@ -67,7 +67,7 @@ func auditExport(std IO) *cobra.Command {
 				}
 				sel.Checkpoint = string(text)
 			}
-			return withArchive(cmd.Context(), dir, func(a *node.Archive) error {
+			return withArchive(cmd.Context(), dir, func(a *datadir.Archive) error {
 				if err := a.Settle(cmd.Context()); err != nil {
 					return no(err)
 				}
@@ -98,7 +98,7 @@ func auditExport(std IO) *cobra.Command {
 }
 
 // exportTo writes a bundle to a file, whole or not at all, or to standard output.
-func exportTo(ctx context.Context, std IO, out string, a *node.Archive, sel audit.Selection) (audit.Exported, error) {
+func exportTo(ctx context.Context, std IO, out string, a *datadir.Archive, sel audit.Selection) (audit.Exported, error) {
 	if out == "-" {
 		return audit.Export(ctx, std.Out, a.Source, sel)
 	}
@@ -242,7 +242,7 @@ func auditTrust(std IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "trust", Short: "Print the trust file of a log, for auditors to pin over another way than the bundles", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withArchive(cmd.Context(), dir, func(a *node.Archive) error { return printJSON(std.Out, audit.NewTrust(a.Root)) })
+			return withArchive(cmd.Context(), dir, func(a *datadir.Archive) error { return printJSON(std.Out, audit.NewTrust(a.Root)) })
 		},
 	}
 	dataFlag(cmd, &dir)

@@ -6,7 +6,8 @@ import (
 	"fmt"
 
 	"aob.dev/writ/audit"
-	"aob.dev/writ/internal/node"
+	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/internal/upkeep"
 	"aob.dev/writ/storage"
 )
 
@@ -14,7 +15,7 @@ import (
 // directory. With a bundle, dir may be empty: then only what needs no blob runs.
 func executed(ctx context.Context, std IO, bundle, dir string) (done audit.Executed, err error) {
 	if bundle == "" || dir != "" {
-		err = withArchive(ctx, dir, func(a *node.Archive) error {
+		err = withArchive(ctx, dir, func(a *datadir.Archive) error {
 			done, err = inShadow(ctx, dir, a.Blobs, func(run audit.Runner) (audit.Executed, error) {
 				if bundle == "" {
 					return audit.ExecuteRecords(ctx, a.Records, run)
@@ -40,7 +41,7 @@ func executedBundle(ctx context.Context, std IO, bundle string, run audit.Runner
 }
 
 func inShadow(ctx context.Context, dir string, blobs storage.Blobs, fn func(audit.Runner) (audit.Executed, error)) (done audit.Executed, err error) {
-	s, err := node.OpenShadow(ctx, dir, blobs)
+	s, err := upkeep.OpenShadow(ctx, dir, blobs)
 	if err != nil {
 		return done, no(err)
 	}

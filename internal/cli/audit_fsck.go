@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"aob.dev/writ/internal/node"
+	"aob.dev/writ/internal/upkeep"
 )
 
 func auditFsck(std IO) *cobra.Command {
@@ -20,7 +20,7 @@ func auditFsck(std IO) *cobra.Command {
 			"made from the journal. Nothing is written.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			show, done := bar(std, asJSON)
-			h, err := node.Fsck(cmd.Context(), dir, show)
+			h, err := upkeep.Fsck(cmd.Context(), dir, show)
 			done()
 			if err != nil {
 				return malformed(err)

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"aob.dev/writ/audit"
-	"aob.dev/writ/internal/node"
+	"aob.dev/writ/internal/datadir"
 )
 
 func auditShow(std IO) *cobra.Command {
@@ -23,7 +23,7 @@ func auditShow(std IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "show INTENT_ID", Short: "Show an order's records", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withArchive(cmd.Context(), dir, func(a *node.Archive) error {
+			return withArchive(cmd.Context(), dir, func(a *datadir.Archive) error {
 				found, err := audit.Find(cmd.Context(), a.Records, args[0])
 				if err != nil {
 					return no(err)
@@ -71,7 +71,7 @@ func auditProve(std IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "prove INTENT_ID", Short: "Print the receipt, inclusion proofs and keys of one order as one JSON document", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withArchive(cmd.Context(), dir, func(a *node.Archive) error {
+			return withArchive(cmd.Context(), dir, func(a *datadir.Archive) error {
 				if err := a.Settle(cmd.Context()); err != nil {
 					return no(err)
 				}
@@ -103,7 +103,7 @@ func auditTail(std IO) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			next := int64(0)
 			for {
-				err := withArchive(cmd.Context(), dir, func(a *node.Archive) error {
+				err := withArchive(cmd.Context(), dir, func(a *datadir.Archive) error {
 					from := next
 					next = a.Records.Next()
 					return tailFrom(cmd.Context(), std, a, from, filter, asJSON)
@@ -129,7 +129,7 @@ func auditTail(std IO) *cobra.Command {
 	return cmd
 }
 
-func tailFrom(ctx context.Context, std IO, a *node.Archive, from int64, filter audit.Filter, asJSON bool) error {
+func tailFrom(ctx context.Context, std IO, a *datadir.Archive, from int64, filter audit.Filter, asJSON bool) error {
 	for s, err := range audit.Read(ctx, a.Records, from) {
 		if err != nil {
 			return err

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"aob.dev/writ/audit"
-	"aob.dev/writ/internal/node"
+	"aob.dev/writ/internal/datadir"
 )
 
 // filterFlags choose records.
@@ -48,7 +48,7 @@ func auditSearch(std IO) *cobra.Command {
 				return &exitError{code: ExitUsage, err: fmt.Errorf("--limit must be at least 1")}
 			}
 			filter.Words = words
-			return withArchive(cmd.Context(), dir, func(a *node.Archive) error {
+			return withArchive(cmd.Context(), dir, func(a *datadir.Archive) error {
 				return search(cmd, std, a, filter, limit, asJSON)
 			})
 		},
@@ -63,7 +63,7 @@ func auditSearch(std IO) *cobra.Command {
 }
 
 // search prints what fits, a line each. Finding nothing is a no.
-func search(cmd *cobra.Command, std IO, a *node.Archive, filter audit.Filter, limit int, asJSON bool) error {
+func search(cmd *cobra.Command, std IO, a *datadir.Archive, filter audit.Filter, limit int, asJSON bool) error {
 	show, done := bar(std, asJSON)
 	defer done()
 	found := 0

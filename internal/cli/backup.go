@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"aob.dev/writ/internal/node"
+	"aob.dev/writ/internal/upkeep"
 )
 
 // backedUp is what `writ backup --json` and `writ restore --json` print of a backup.
@@ -23,7 +23,7 @@ type backedUp struct {
 	Keys      bool      `json:"keys"`
 }
 
-func backedUpAt(path string, b node.Backup) backedUp {
+func backedUpAt(path string, b upkeep.Backup) backedUp {
 	return backedUp{path, b.Origin, b.At, b.Records, b.Leaves, len(b.Files), b.Bytes(), b.Documents, b.Keys}
 }
 
@@ -36,7 +36,7 @@ func backupCommand(std IO) *cobra.Command {
 			"one that rests on it; journal and documents are of one moment. writ may run on the\n" +
 			"directory meanwhile. Private keys go along with --keys alone.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			b, err := node.MakeBackup(cmd.Context(), dir, args[0], keys, time.Now())
+			b, err := upkeep.MakeBackup(cmd.Context(), dir, args[0], keys, time.Now())
 			if err != nil {
 				return no(err)
 			}
@@ -70,9 +70,9 @@ func restoreCommand(std IO) *cobra.Command {
 			"names, and where there are keys the whole is checked as `writ audit fsck` does. The\n" +
 			"directory must be missing or empty, and appears when all is well.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r, err := node.Restore(cmd.Context(), args[0], dir, keys)
+			r, err := upkeep.Restore(cmd.Context(), args[0], dir, keys)
 			switch {
-			case errors.Is(err, node.ErrBackup):
+			case errors.Is(err, upkeep.ErrBackup):
 				return malformed(err)
 			case err != nil:
 				return no(err)

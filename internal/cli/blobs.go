@@ -8,12 +8,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"aob.dev/writ/internal/config"
-	"aob.dev/writ/internal/node"
+	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/internal/upkeep"
 )
 
 // blobs is where the configuration puts blobs.
-func blobs(c config.Config) (node.Blobs, error) {
-	at := node.Blobs{URL: c.Blobs, Credentials: c.BlobsCredentials, CA: c.BlobsCA}
+func blobs(c config.Config) (datadir.BlobsAt, error) {
+	at := datadir.BlobsAt{URL: c.Blobs, Credentials: c.BlobsCredentials, CA: c.BlobsCA}
 	if err := at.Validate(); err != nil {
 		return at, fmt.Errorf("blobs: %w", err)
 	}
@@ -21,7 +22,7 @@ func blobs(c config.Config) (node.Blobs, error) {
 }
 
 func storageMove(std IO) *cobra.Command {
-	var to node.Blobs
+	var to datadir.BlobsAt
 	cmd := &cobra.Command{
 		Use: "move --to URL", Short: "Bring all artifacts to another store; writ must not run", Args: cobra.NoArgs,
 		Long: "Copy what is kept of all tenants (cas://) from where the data directory has it to an\n" +
@@ -29,11 +30,11 @@ func storageMove(std IO) *cobra.Command {
 			"the new place. Every digest is checked. What is in the old place stays there. One that\n" +
 			"was cut off is begun again. Credentials of an S3 may be in the environment.",
 	}
-	stored(std, cmd, func(ctx context.Context, c config.Config, _ node.Documents, _ []string) (any, string, bool, error) {
+	stored(std, cmd, func(ctx context.Context, c config.Config, _ datadir.DocumentsAt, _ []string) (any, string, bool, error) {
 		if err := to.Validate(); err != nil || to.URL == "" {
 			return nil, "", false, &exitError{code: ExitUsage, err: fmt.Errorf("--to: %w", errors.Join(err, nowhere(to)))}
 		}
-		m, err := node.MoveBlobs(ctx, c.Data, to)
+		m, err := upkeep.MoveBlobs(ctx, c.Data, to)
 		return m, fmt.Sprintf("%d blobs of %d bytes are in %s\n", m.Blobs, m.Bytes, m.To), true, err
 	})
 	cmd.Flags().StringVar(&to.URL, "to", "", "dir, or URL: nats://…, tls://… or s3://…")
@@ -43,7 +44,7 @@ func storageMove(std IO) *cobra.Command {
 	return cmd
 }
 
-func nowhere(to node.Blobs) error {
+func nowhere(to datadir.BlobsAt) error {
 	if to.URL == "" {
 		return errors.New("names no place")
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"aob.dev/writ/internal/node"
+	"aob.dev/writ/internal/datadir"
 )
 
 // confirmWait is how long a running writ has to take up what was confirmed.
@@ -23,11 +23,11 @@ func confirmCommand(std IO) *cobra.Command {
 			"  clock    it was set by more than a minute while writ ran, and is right now\n" +
 			"  ledger   leaves that were promised are missing, and the journal is sound\n" +
 			"  witness  it has seen another log, and this one is to go on all the same",
-		ValidArgs: node.Confirmable,
+		ValidArgs: datadir.Confirmable,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), confirmWait)
 			defer cancel()
-			if err := node.Confirm(ctx, data, args[0], time.Now); err != nil {
+			if err := datadir.Confirm(ctx, data, args[0], time.Now); err != nil {
 				return no(err)
 			}
 			if asJSON {

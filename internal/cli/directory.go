@@ -12,8 +12,8 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/keydir"
-	"aob.dev/writ/internal/node"
 	"aob.dev/writ/router"
 )
 
@@ -78,8 +78,8 @@ func (f *tenantFlags) seal(ctx context.Context, typ string, args func(tenant str
 // folded reads the directory out of the record of a data directory.
 func folded(ctx context.Context, dir string) (*router.Directory, error) {
 	var d *router.Directory
-	err := withArchive(ctx, dir, func(a *node.Archive) (err error) {
-		if d, err = a.Directory(ctx); err != nil {
+	err := withArchive(ctx, dir, func(a *datadir.Archive) (err error) {
+		if d, err = datadir.Fold(ctx, a.Records); err != nil {
 			return no(err)
 		}
 		return nil

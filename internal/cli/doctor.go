@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"aob.dev/writ/internal/config"
-	"aob.dev/writ/internal/node"
+	"aob.dev/writ/internal/upkeep"
 )
 
 func doctorCommand(std IO) *cobra.Command {
@@ -20,17 +20,17 @@ func doctorCommand(std IO) *cobra.Command {
 			"that a forbidden order is refused. Takes the flags of writ up. Exits 1 if\n" +
 			"something is wrong.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			var list []node.Finding
+			var list []upkeep.Finding
 			c, err := load(std.Env)
 			if err == nil {
 				err = c.Validate()
 			}
-			cfg, err := examined(std, c, err)
-			cfg.Secrets = append(cfg.Secrets, configFile(cmd))
+			e, err := examination(std, c, err)
+			e.Secrets = append(e.Secrets, configFile(cmd))
 			if err != nil {
-				list = []node.Finding{{Check: "config", Found: err.Error(), Do: "see docs/configuration.md"}}
+				list = []upkeep.Finding{{Check: "config", Found: err.Error(), Do: "see docs/configuration.md"}}
 			} else {
-				list = append([]node.Finding{{Check: "config", OK: true, Found: "every key is known and every value can be"}}, node.Examine(cmd.Context(), cfg)...)
+				list = append([]upkeep.Finding{{Check: "config", OK: true, Found: "every key is known and every value can be"}}, e.Run(cmd.Context())...)
 			}
 			return printFindings(std, list, asJSON)
 		},
@@ -40,33 +40,33 @@ func doctorCommand(std IO) *cobra.Command {
 	return cmd
 }
 
-// examined is the configuration of the node to examine, or what is wrong with it.
-func examined(std IO, c config.Config, err error) (node.Config, error) {
+// examination is of what a configuration says, unless something is wrong with that.
+func examination(std IO, c config.Config, err error) (e upkeep.Examination, _ error) {
 	if err != nil {
-		return node.Config{}, err
+		return e, err
 	}
 	c.PolicyLog = "" // a doctor writes nothing
 	feed, _, err := policyFeed(std, c)
 	if err != nil {
-		return node.Config{}, err
+		return e, err
 	}
 	at, err := blobs(c)
 	if err != nil {
-		return node.Config{}, err
+		return e, err
 	}
-	m, err := newModel(c)
-	return node.Config{
+	_, err = newModel(c)
+	return upkeep.Examination{
 		Dir: c.Data, Blobs: at, Catalog: c.Catalog, Skills: c.Skills, Secrets: c.Secrets(), Policy: feed.Main, PolicyExtensions: feed.Extensions,
-		Driver: c.Sandbox, Limits: limits(c), Model: m, Now: time.Now, Log: logger(std, c.LogLevel),
+		Driver: c.Sandbox, FreeFloor: limits(c).FreeFloor, Now: time.Now, Log: logger(std, c.LogLevel),
 	}, err
 }
 
-func printFindings(std IO, list []node.Finding, asJSON bool) error {
-	healthy := node.Healthy(list)
+func printFindings(std IO, list []upkeep.Finding, asJSON bool) error {
+	healthy := upkeep.Healthy(list)
 	if asJSON {
 		if err := printJSON(std.Out, struct {
 			OK       bool           `json:"ok"`
-			Findings []node.Finding `json:"findings"`
+			Findings []upkeep.Finding `json:"findings"`
 		}{healthy, list}); err != nil {
 			return err
 		}

@@ -7,14 +7,14 @@ import (
 	"strings"
 
 	"aob.dev/writ/internal/config"
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/embed"
-	"aob.dev/writ/internal/node"
 	"aob.dev/writ/storage"
 )
 
 // documents is where the configuration puts documents.
-func documents(c config.Config) (node.Documents, error) {
-	d := node.Documents{
+func documents(c config.Config) (datadir.DocumentsAt, error) {
+	d := datadir.DocumentsAt{
 		URL: c.Documents, Authorization: c.DocumentsAuth, Prefix: c.DocumentsPrefix, Engine: c.VectorEngine, Dimension: c.VectorDimension,
 	}
 	if c.Documents == "" {

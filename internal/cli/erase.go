@@ -11,7 +11,7 @@ import (
 	"aob.dev/writ/audit"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/node"
+	"aob.dev/writ/internal/datadir"
 )
 
 // erasable are what --parts may name.
@@ -57,7 +57,7 @@ says when it is done.`,
 
 // positionOf an order: of the accepted one, or else of its first refusal.
 func positionOf(ctx context.Context, dir, id string) (position int64, err error) {
-	err = withArchive(ctx, dir, func(a *node.Archive) error {
+	err = withArchive(ctx, dir, func(a *datadir.Archive) error {
 		found, err := audit.Find(ctx, a.Records, id)
 		if err != nil {
 			return no(fmt.Errorf("%w: name its position with --position where the data directory is elsewhere", err))

@@ -15,7 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"aob.dev/writ/internal/bus"
-	"aob.dev/writ/internal/node"
+	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/internal/upkeep"
 )
 
 func executorCommand(std IO) *cobra.Command {
@@ -80,15 +81,15 @@ func executorIssue(std IO) *cobra.Command {
 			if _, err := os.Stat(out); err == nil {
 				return no(fmt.Errorf("%s: there is such a file, and it is not overwritten", out))
 			}
-			seed, err := node.IssueOutsider(data, name, own, time.Now())
-			if errors.Is(err, node.ErrIssued) {
+			seed, err := datadir.IssueOutsider(data, name, own, time.Now())
+			if errors.Is(err, datadir.ErrIssued) {
 				return no(fmt.Errorf("%s has credentials already: writ executor revoke %s, then issue new ones", name, name))
 			}
 			if err != nil {
 				return no(err)
 			}
 			if err := writeNew(out, []byte(seed+"\n")); err != nil {
-				return no(errors.Join(err, node.RevokeOutsider(data, name, time.Now())))
+				return no(errors.Join(err, datadir.RevokeOutsider(data, name, time.Now())))
 			}
 			res := issued{Name: name, Types: own, Queue: name, Service: bus.ServiceName(name), InboxPrefix: bus.InboxPrefix(name), SeedFile: out}
 			for _, typ := range own {
@@ -117,12 +118,12 @@ func executorList(std IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "list", Short: "List services of others that have credentials", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			list, err := node.Outsiders(data)
+			list, err := datadir.Outsiders(data)
 			if err != nil {
 				return malformed(err)
 			}
 			if asJSON {
-				return printJSON(std.Out, append([]node.Outsider{}, list...))
+				return printJSON(std.Out, append([]datadir.Outsider{}, list...))
 			}
 			for _, o := range list {
 				state := "issued " + o.Issued.Format(time.RFC3339)
@@ -144,7 +145,7 @@ func executorRevoke(std IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "revoke NAME", Short: "End the credentials of a service; it is disconnected within a second", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			err := node.RevokeOutsider(data, args[0], time.Now())
+			err := datadir.RevokeOutsider(data, args[0], time.Now())
 			if errors.Is(err, fs.ErrNotExist) {
 				return no(fmt.Errorf("%s has no credentials: see writ executor list", args[0]))
 			}
@@ -187,7 +188,7 @@ func executorCheck(std IO) *cobra.Command {
 			if arguments, err = canonicalObject(arguments); err != nil {
 				return &exitError{code: ExitUsage, err: fmt.Errorf("--args: %w", err)}
 			}
-			check, err := node.OpenExecutorCheck(cmd.Context(), name, own, arguments, logger(std, "error"))
+			check, err := upkeep.OpenExecutorCheck(cmd.Context(), name, own, arguments, logger(std, "error"))
 			if err != nil {
 				return no(err)
 			}
@@ -207,7 +208,7 @@ func executorCheck(std IO) *cobra.Command {
 }
 
 // runCheck starts the service, if a command is given, and sends it every vector.
-func runCheck(ctx context.Context, std IO, check *node.ExecutorCheck, command []string, wait time.Duration) ([]node.CheckResult, error) {
+func runCheck(ctx context.Context, std IO, check *upkeep.ExecutorCheck, command []string, wait time.Duration) ([]upkeep.CheckResult, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if len(command) == 0 {
@@ -226,12 +227,12 @@ func runCheck(ctx context.Context, std IO, check *node.ExecutorCheck, command []
 	if err := check.Wait(up); err != nil {
 		return nil, fmt.Errorf("the service did not come up within %s: %w", wait, err)
 	}
-	var results []node.CheckResult
-	err := check.Run(ctx, func(r node.CheckResult) { results = append(results, r) })
+	var results []upkeep.CheckResult
+	err := check.Run(ctx, func(r upkeep.CheckResult) { results = append(results, r) })
 	return results, err
 }
 
-func printCheck(std IO, name string, results []node.CheckResult, asJSON bool) error {
+func printCheck(std IO, name string, results []upkeep.CheckResult, asJSON bool) error {
 	failed := 0
 	p := painter(std, std.Out)
 	for _, r := range results {
@@ -249,7 +250,7 @@ func printCheck(std IO, name string, results []node.CheckResult, asJSON bool) er
 			Executor string             `json:"executor"`
 			Passed   int                `json:"passed"`
 			Failed   int                `json:"failed"`
-			Vectors  []node.CheckResult `json:"vectors"`
+			Vectors  []upkeep.CheckResult `json:"vectors"`
 		}{name, len(results) - failed, failed, results}); err != nil {
 			return err
 		}

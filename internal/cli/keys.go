@@ -14,9 +14,9 @@ import (
 	"aob.dev/writ/audit"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/client"
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/internal/keydir"
-	"aob.dev/writ/internal/node"
 	"aob.dev/writ/router"
 )
 
@@ -163,7 +163,7 @@ func keysExport(std IO) *cobra.Command {
 			"directory, which auditors pin over another way than the bundles.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if trust {
-				return withArchive(cmd.Context(), f.data, func(a *node.Archive) error { return printJSON(std.Out, audit.NewTrust(a.Root)) })
+				return withArchive(cmd.Context(), f.data, func(a *datadir.Archive) error { return printJSON(std.Out, audit.NewTrust(a.Root)) })
 			}
 			set, err := keysInForce(cmd, f.url)
 			if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/keydir"
-	"aob.dev/writ/internal/node"
 	"aob.dev/writ/router"
 )
 
@@ -127,7 +127,7 @@ func rootShow(std IO) *cobra.Command {
 			case err == nil:
 				res.Thumbprint, res.File = root.KID, path
 			case errors.Is(err, fs.ErrNotExist):
-				if err := withArchive(cmd.Context(), f.data, func(a *node.Archive) error { res.Thumbprint = a.Root.KID; return nil }); err != nil {
+				if err := withArchive(cmd.Context(), f.data, func(a *datadir.Archive) error { res.Thumbprint = a.Root.KID; return nil }); err != nil {
 					return err
 				}
 			default:
@@ -162,7 +162,7 @@ func rootMove(std IO) *cobra.Command {
 			if err != nil {
 				return malformed(err)
 			}
-			if err := withArchive(cmd.Context(), f.data, func(a *node.Archive) error {
+			if err := withArchive(cmd.Context(), f.data, func(a *datadir.Archive) error {
 				if a.Root.KID != root.KID {
 					return no(fmt.Errorf("%s is not the root key of the log in %s", from, f.data))
 				}

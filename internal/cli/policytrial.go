@@ -10,7 +10,7 @@ import (
 
 	"aob.dev/writ/audit"
 	"aob.dev/writ/internal/config"
-	"aob.dev/writ/internal/node"
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/policies"
 )
 
@@ -24,7 +24,7 @@ func policyExplain(std IO) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return withArchive(cmd.Context(), dir, func(a *node.Archive) error {
+			return withArchive(cmd.Context(), dir, func(a *datadir.Archive) error {
 				x, err := audit.Explain(cmd.Context(), a.Source, args[0], instead)
 				if err != nil {
 					return no(err)
@@ -144,7 +144,7 @@ func backtest(ctx context.Context, std IO, dir, bundle string, o audit.Trial) (b
 		}
 		return b, nil
 	}
-	return b, withArchive(ctx, dir, func(a *node.Archive) error {
+	return b, withArchive(ctx, dir, func(a *datadir.Archive) error {
 		if o.Today == nil {
 			source, err := audit.PolicyInForce(ctx, a.Source)
 			if err == nil {

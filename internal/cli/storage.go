@@ -12,7 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"aob.dev/writ/internal/config"
-	"aob.dev/writ/internal/node"
+	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/internal/upkeep"
 )
 
 // storageCommand looks after what a data directory keeps.
@@ -23,7 +24,7 @@ func storageCommand(std IO) *cobra.Command {
 
 // stored is a command over the stores of a configuration: run returns data, lines
 // for people, and whether all is well.
-func stored(std IO, cmd *cobra.Command, run func(ctx context.Context, c config.Config, at node.Documents, args []string) (data any, text string, ok bool, err error)) *cobra.Command {
+func stored(std IO, cmd *cobra.Command, run func(ctx context.Context, c config.Config, at datadir.DocumentsAt, args []string) (data any, text string, ok bool, err error)) *cobra.Command {
 	var asJSON bool
 	load := configFlags(cmd)
 	jsonFlag(cmd, &asJSON)
@@ -66,8 +67,8 @@ func storageStatus(std IO) *cobra.Command {
 			"ledger and the projections have still to take up, and how much disk is free. writ may\n" +
 			"run meanwhile. Exit 1 below the floor of free disk.",
 	}
-	return stored(std, cmd, func(ctx context.Context, c config.Config, at node.Documents, _ []string) (any, string, bool, error) {
-		s, err := node.ReadStorageStatus(ctx, c.Data, at, int64(c.FreeDiskMB)<<20)
+	return stored(std, cmd, func(ctx context.Context, c config.Config, at datadir.DocumentsAt, _ []string) (any, string, bool, error) {
+		s, err := upkeep.ReadStorageStatus(ctx, c.Data, at, int64(c.FreeDiskMB)<<20)
 		if err != nil {
 			return nil, "", false, malformed(err)
 		}
@@ -94,8 +95,8 @@ func storageMigrate(std IO) *cobra.Command {
 			"back is a backup alone. With --check nothing is written, writ may run, and the exit\n" +
 			"code is 1 if a version is not this program's. An OpenSearch has no versions to look at.",
 	}
-	stored(std, cmd, func(ctx context.Context, c config.Config, at node.Documents, _ []string) (any, string, bool, error) {
-		m, err := node.Migrate(ctx, c.Data, at, check)
+	stored(std, cmd, func(ctx context.Context, c config.Config, at datadir.DocumentsAt, _ []string) (any, string, bool, error) {
+		m, err := upkeep.Migrate(ctx, c.Data, at, check)
 		text := fmt.Sprintf("journal: version %d of %d\n", m.Journal.Found, m.Journal.Known)
 		if at.URL == "" {
 			text += fmt.Sprintf("documents: version %d of %d\n", m.Documents.Found, m.Documents.Known)
@@ -116,15 +117,15 @@ func storageReindex(std IO) *cobra.Command {
 			"OpenSearch, with the mapping of this program; without INDEX, behind every alias. What\n" +
 			"was cut off is ended by the next run.",
 	}
-	stored(std, cmd, func(ctx context.Context, c config.Config, at node.Documents, args []string) (any, string, bool, error) {
+	stored(std, cmd, func(ctx context.Context, c config.Config, at datadir.DocumentsAt, args []string) (any, string, bool, error) {
 		if search {
 			return reindexSearch(ctx, c, at, strings.Join(args, ""))
 		}
 		if len(args) == 0 {
 			return nil, "", false, &exitError{code: ExitUsage, err: errors.New("INDEX: name a projection, or give --search")}
 		}
-		removed, made, err := node.Reindex(ctx, c.Data, at, args[0])
-		if errors.Is(err, node.ErrNoProjection) {
+		removed, made, err := upkeep.Reindex(ctx, c.Data, at, args[0])
+		if errors.Is(err, upkeep.ErrNoProjection) {
 			err = &exitError{code: ExitUsage, err: err}
 		}
 		return map[string]any{"index": args[0], "removed": removed, "made": made}, fmt.Sprintf("%s: %d removed, %d made\n", args[0], removed, made), true, err
@@ -133,9 +134,9 @@ func storageReindex(std IO) *cobra.Command {
 	return cmd
 }
 
-func reindexSearch(ctx context.Context, c config.Config, at node.Documents, index string) (any, string, bool, error) {
-	rows, err := node.ReindexSearch(ctx, c.Data, at, index)
-	if errors.Is(err, node.ErrNoIndex) {
+func reindexSearch(ctx context.Context, c config.Config, at datadir.DocumentsAt, index string) (any, string, bool, error) {
+	rows, err := upkeep.ReindexSearch(ctx, c.Data, at, index)
+	if errors.Is(err, upkeep.ErrNoIndex) {
 		err = &exitError{code: ExitUsage, err: err}
 	}
 	var b strings.Builder
@@ -153,8 +154,8 @@ func storageCollect(std IO) *cobra.Command {
 			"and content that no record has named for two days.\n" +
 			"Journal and ledger are never touched.",
 	}
-	return stored(std, cmd, func(ctx context.Context, c config.Config, at node.Documents, _ []string) (any, string, bool, error) {
-		g, err := node.Collect(ctx, c.Data, at, time.Now())
+	return stored(std, cmd, func(ctx context.Context, c config.Config, at datadir.DocumentsAt, _ []string) (any, string, bool, error) {
+		g, err := upkeep.Collect(ctx, c.Data, at, time.Now())
 		return g, fmt.Sprintf("%d expired memories, %d old documents, %d left temporary files, %d unnamed blobs removed\n", g.Expired, g.Old, g.Scopes, g.Blobs), true, err
 	})
 }
@@ -169,13 +170,13 @@ func storageCopy(std IO) *cobra.Command {
 			"directory, URL an OpenSearch with the settings of the configuration. writ must not run\n" +
 			"on either store. Exit 1 if they differ.",
 	}
-	stored(std, cmd, func(ctx context.Context, c config.Config, _ node.Documents, _ []string) (any, string, bool, error) {
+	stored(std, cmd, func(ctx context.Context, c config.Config, _ datadir.DocumentsAt, _ []string) (any, string, bool, error) {
 		source, err1 := place(c, "--from", from)
 		target, err2 := place(c, "--to", to)
 		if err := errors.Join(err1, err2); err != nil {
 			return nil, "", false, &exitError{code: ExitUsage, err: err}
 		}
-		rows, err := node.CopyDocuments(ctx, c.Data, source, target, resume)
+		rows, err := upkeep.CopyDocuments(ctx, c.Data, source, target, resume)
 		ok := true
 		var b strings.Builder
 		for _, r := range rows {
@@ -197,14 +198,14 @@ func storageCopy(std IO) *cobra.Command {
 }
 
 // place reads a flag of copy; settings of an OpenSearch are the configuration's.
-func place(c config.Config, flag, value string) (node.Place, error) {
+func place(c config.Config, flag, value string) (upkeep.Place, error) {
 	if !strings.Contains(value, "://") {
-		return node.Place{Dir: value, Remote: node.Documents{Dimension: c.VectorDimension}}, nil
+		return upkeep.Place{Dir: value, Remote: datadir.DocumentsAt{Dimension: c.VectorDimension}}, nil
 	}
 	c.Documents = value
 	remote, err := documents(c)
 	if err != nil {
 		err = fmt.Errorf("%s: %w", flag, err)
 	}
-	return node.Place{Remote: remote}, err
+	return upkeep.Place{Remote: remote}, err
 }

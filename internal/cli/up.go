@@ -12,6 +12,7 @@ import (
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/config"
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/demo"
 	"aob.dev/writ/internal/demo/quakes"
 	"aob.dev/writ/internal/node"
@@ -136,6 +137,6 @@ func announce(std IO, n *node.Node, c config.Config, sample bool, took time.Dura
 
 func announceKey(std IO, n *node.Node, c config.Config) {
 	fmt.Fprintln(std.Out, n.APIKey)
-	fmt.Fprintf(std.Err, "first start: above is the API key of user local, shown this once (kept in %s, mode 0600)\n", node.KeyFile(c.Data))
+	fmt.Fprintf(std.Err, "first start: above is the API key of user local, shown this once (kept in %s, mode 0600)\n", datadir.KeyFile(c.Data))
 	fmt.Fprintf(std.Err, "the root key is in %s/keys/root.pem: take it offline\n", c.Data)
 }

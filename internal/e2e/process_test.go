@@ -20,6 +20,7 @@ import (
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/cli"
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/demo"
 	"aob.dev/writ/internal/node"
 )
@@ -83,7 +84,7 @@ func (x *machine) start() {
 		x.t.Fatal("writ up says nothing")
 	}
 	var err error
-	if x.key, err = node.ReadLocalKey(x.dir); err != nil {
+	if x.key, err = datadir.LocalKey(x.dir); err != nil {
 		x.t.Fatal(err)
 	}
 }

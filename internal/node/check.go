@@ -3,13 +3,10 @@ package node
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"math/rand/v2"
-	"path/filepath"
-	"slices"
 	"time"
 
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/health"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
@@ -17,23 +14,12 @@ import (
 )
 
 const (
-	// sampled is how many records a start holds to their leaves, besides those that
-	// the directory rests on.
-	sampled = 64
 	// checkAfter a start everything is checked, and then again and again.
 	checkAfter, checkEvery = time.Minute, 6 * time.Hour
 	// checkBatch records are checked at a time, with checkPause between.
 	checkBatch = 256
 	checkPause = 20 * time.Millisecond
 )
-
-// alteredError says that what is stored is not what was written.
-type alteredError struct {
-	position int64
-	reason   string
-}
-
-func (e *alteredError) Error() string { return fmt.Sprintf("record %d: %s", e.position, e.reason) }
 
 // checkSample refuses a start on records that are not what their leaves say: all
 // that keys, users and roles rest on, the last one, and some of the others.
@@ -43,43 +29,7 @@ func (n *Node) checkSample(ctx context.Context) error {
 	if err != nil || size == 0 {
 		return nil //nolint:nilerr // none is published yet
 	}
-	return checkRecords(ctx, n.journal, n.ledger.Judge(c), sampleOf(n.directory.Rests(), size))
-}
-
-// sampleOf the records below size, in order.
-func sampleOf(rests []int64, size int64) []int64 {
-	at := append(slices.Clone(rests), size-1)
-	for range min(sampled, size) {
-		at = append(at, rand.Int64N(size)) //nolint:gosec // G404: a sample
-	}
-	slices.Sort(at)
-	return slices.Compact(at)
-}
-
-func checkRecords(ctx context.Context, records storage.Records, judge *ledger.Judge, positions []int64) error {
-	for _, at := range positions {
-		rec, err := records.Get(ctx, at)
-		if err != nil {
-			return err
-		}
-		if err := checkRecord(ctx, judge, rec); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// checkRecord is an *alteredError where the record is not what its leaf says.
-func checkRecord(ctx context.Context, judge *ledger.Judge, rec storage.Record) error {
-	err := judge.Record(ctx, rec)
-	switch {
-	case errors.Is(err, ledger.ErrPending):
-		return nil
-	case errors.Is(err, ledger.ErrDiverged):
-		return &alteredError{rec.Position, err.Error() + ". Find out who writes to the data directory (writ audit fsck), and restore a backup (writ restore)"}
-	default:
-		return err
-	}
+	return datadir.CheckSample(ctx, n.journal, n.ledger.Judge(c), n.directory.Rests(), size)
 }
 
 // keepChecking checks everything in the background, and raises an alarm.
@@ -104,11 +54,11 @@ func (n *Node) checkAll(ctx context.Context) {
 	if err == nil {
 		err = n.checkKeyLog(ctx)
 	}
-	var altered *alteredError
+	var altered *datadir.AlteredError
 	switch {
 	case ctx.Err() != nil:
 	case errors.As(err, &altered):
-		n.cfg.Log.ErrorContext(ctx, "the data directory was changed by somebody else", slog.Int64("position", altered.position), slog.String("reason", altered.reason))
+		n.cfg.Log.ErrorContext(ctx, "the data directory was changed by somebody else", slog.Int64("position", altered.Position), slog.String("reason", altered.Reason))
 		n.raise(ctx, health.Condition{
 			Name: conditionAltered, Reason: "what is stored is not what was written: the data directory was changed by somebody else, or is damaged",
 			Do: "find out who writes to it, and what is wrong: writ audit fsck --data DIR",
@@ -138,7 +88,7 @@ func (n *Node) checkLeaves(ctx context.Context) error {
 			case <-time.After(checkPause):
 			}
 		}
-		if err := errors.Join(checkRecord(ctx, judge, rec), n.checkHolder(ctx, rec)); err != nil {
+		if err := errors.Join(datadir.CheckRecord(ctx, judge, rec), n.checkHolder(ctx, rec)); err != nil {
 			return err
 		}
 	}
@@ -153,20 +103,16 @@ func (n *Node) checkHolder(ctx context.Context, rec storage.Record) error {
 	}
 	h, found, err := n.journal.Lookup(ctx, f.Key)
 	if err == nil && (!found || h.Position < rec.Position) {
-		err = &alteredError{rec.Position, "its idempotency key is not known"}
+		err = &datadir.AlteredError{Position: rec.Position, Reason: "its idempotency key is not known"}
 	}
 	return err
 }
 
 func (n *Node) checkKeyLog(ctx context.Context) error {
-	r, err := sqlite.OpenRecords(ctx, filepath.Join(n.cfg.Dir, "journal"))
+	r, err := sqlite.OpenRecords(ctx, datadir.Journal(n.cfg.Dir))
 	if err != nil {
 		return err
 	}
-	var damage *sqlite.DamageError
-	_, err = r.CheckKeys(ctx)
-	if errors.As(err, &damage) {
-		err = &alteredError{damage.Position, damage.Reason}
-	}
+	_, err = datadir.CheckKeyLog(ctx, r)
 	return errors.Join(err, r.Close())
 }

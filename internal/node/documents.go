@@ -1,44 +1,24 @@
 package node
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"log/slog"
-	"path/filepath"
 	"time"
 
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/opensearch"
-	"aob.dev/writ/storage/sqlite"
 )
 
-// Documents says where documents are: in the OpenSearch at its URL; without one in
-// the data directory. The check is the node's.
-type Documents = opensearch.Config
-
-// documents is a store and what the node does with it besides.
-type documents interface {
-	storage.Documents
-	Close() error
-}
-
-func (n *Node) openDocuments(ctx context.Context) error {
-	cfg := n.cfg.Documents
-	cfg.Check = storage.NewCheck(cmp.Or(cfg.Dimension, storage.DefaultDimension))
-	if cfg.URL == "" {
-		d, err := sqlite.OpenDocumentsWithin(ctx, filepath.Join(n.cfg.Dir, "documents.db"), cfg.Check, n.cfg.Limits.PageCache/2)
-		if err != nil {
-			return err
-		}
-		n.documents = d
-		return sameDimension(ctx, d, cmp.Or(cfg.Dimension, storage.DefaultDimension))
-	}
-	d, err := opensearch.Open(cfg)
-	if err != nil {
+func (n *Node) openDocuments(ctx context.Context) (err error) {
+	if n.documents, err = datadir.OpenDocuments(ctx, n.cfg.Dir, n.cfg.Documents, n.cfg.Limits.PageCache/2); err != nil {
 		return err
 	}
-	n.documents = d
+	d, remote := n.documents.(*opensearch.Documents)
+	if !remote {
+		return nil
+	}
 	// A server that is down for now keeps nothing from starting but what needs it.
 	if err := d.Migrate(ctx); !errors.Is(err, storage.ErrUnavailable) {
 		return err

@@ -10,18 +10,7 @@ import (
 
 	"aob.dev/writ/internal/embed"
 	"aob.dev/writ/storage"
-	"aob.dev/writ/storage/sqlite"
 )
-
-// sameDimension: what was stored for another dimension would be compared with
-// nothing. An OpenSearch says so itself.
-func sameDimension(ctx context.Context, d *sqlite.Documents, dimension int) error {
-	stored, err := d.Dimension(ctx)
-	if err == nil && stored != 0 && stored != dimension {
-		err = fmt.Errorf("vector_dimension: is %d, and the store holds vectors of %d numbers", dimension, stored)
-	}
-	return err
-}
 
 // embedderWait is how long a start waits for an embedder.
 const embedderWait = 3 * time.Second
