@@ -65,7 +65,7 @@ func printFindings(std IO, list []upkeep.Finding, asJSON bool) error {
 	healthy := upkeep.Healthy(list)
 	if asJSON {
 		if err := printJSON(std.Out, struct {
-			OK       bool           `json:"ok"`
+			OK       bool             `json:"ok"`
 			Findings []upkeep.Finding `json:"findings"`
 		}{healthy, list}); err != nil {
 			return err

@@ -247,9 +247,9 @@ func printCheck(std IO, name string, results []upkeep.CheckResult, asJSON bool) 
 	}
 	if asJSON {
 		if err := printJSON(std.Out, struct {
-			Executor string             `json:"executor"`
-			Passed   int                `json:"passed"`
-			Failed   int                `json:"failed"`
+			Executor string               `json:"executor"`
+			Passed   int                  `json:"passed"`
+			Failed   int                  `json:"failed"`
 			Vectors  []upkeep.CheckResult `json:"vectors"`
 		}{name, len(results) - failed, failed, results}); err != nil {
 			return err
