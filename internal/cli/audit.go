@@ -42,10 +42,6 @@ func dataFlag(cmd *cobra.Command, dir *string) {
 	cmd.Flags().StringVar(dir, "data", config.Default().Data, "data directory; the process that uses it may be running")
 }
 
-func jsonFlag(cmd *cobra.Command, asJSON *bool) {
-	cmd.Flags().BoolVar(asJSON, "json", false, "print data")
-}
-
 func auditExport(std IO) *cobra.Command {
 	var dir, out, since, checkpoint string
 	var sel audit.Selection
@@ -56,7 +52,7 @@ func auditExport(std IO) *cobra.Command {
 			if since != "" {
 				at, err := sinceTime(since, time.Now())
 				if err != nil {
-					return &exitError{code: ExitUsage, err: err}
+					return usage(err)
 				}
 				sel.Since = at
 			}
@@ -138,9 +134,9 @@ func auditVerify(std IO, replay bool) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) == 0 && !execute:
-			return &exitError{code: ExitUsage, err: errors.New("name a bundle; only replay --execute can read a data directory")}
+			return usage(errors.New("name a bundle; only replay --execute can read a data directory"))
 		case len(args) == 0 && (trust != "" || policy != ""):
-			return &exitError{code: ExitUsage, err: errors.New("--trust and --policy need a bundle")}
+			return usage(errors.New("--trust and --policy need a bundle"))
 		case len(args) == 0:
 			e, err := executed(cmd.Context(), std, "", dir)
 			if err != nil {
@@ -148,7 +144,7 @@ func auditVerify(std IO, replay bool) *cobra.Command {
 			}
 			return printExecuted(std, e, asJSON)
 		case execute && args[0] == "-":
-			return &exitError{code: ExitUsage, err: errors.New("--execute reads the bundle twice: name a file")}
+			return usage(errors.New("--execute reads the bundle twice: name a file"))
 		}
 		o := audit.Options{Replay: replay}
 		if trust != "" {
@@ -174,7 +170,7 @@ func auditVerify(std IO, replay bool) *cobra.Command {
 			return malformed(err)
 		}
 		defer closeAll()
-		show, done := bar(std, asJSON)
+		show, done := bar(std, cmd)
 		o.Progress = show
 		report, err := audit.Verify(cmd.Context(), r, o)
 		done()
@@ -201,7 +197,7 @@ func auditVerify(std IO, replay bool) *cobra.Command {
 			_, err = fmt.Fprint(std.Out, shadow)
 		}
 		if err == nil && (!report.OK || shadow != nil && !shadow.OK) {
-			return &exitError{code: ExitNo, err: errors.New("not valid"), silent: true}
+			return silent("not valid")
 		}
 		return err
 	}

@@ -57,7 +57,7 @@ func printExecuted(std IO, e audit.Executed, asJSON bool) (err error) {
 		_, err = fmt.Fprint(std.Out, e)
 	}
 	if err == nil && !e.OK {
-		return &exitError{code: ExitNo, err: errors.New("a script comes out otherwise"), silent: true}
+		return silent("a script comes out otherwise")
 	}
 	return err
 }

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,41 +20,42 @@ import (
 
 func auditShow(std IO) *cobra.Command {
 	var dir string
-	var asJSON bool
-	cmd := &cobra.Command{
+	cmd := answering(std, &cobra.Command{
 		Use: "show INTENT_ID", Short: "Show an order's records", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return withArchive(cmd.Context(), dir, func(a *datadir.Archive) error {
-				found, err := audit.Find(cmd.Context(), a.Records, args[0])
-				if err != nil {
-					return no(err)
-				}
-				if asJSON {
-					return printJSON(std.Out, found)
-				}
-				for _, s := range found {
-					fmt.Fprintln(std.Out, shownLine(s))
-					if s.Order != nil {
-						if err := printJSON(std.Out, s.Order); err != nil {
-							return err
-						}
-					}
-					for name, part := range s.Parts {
-						if name != "order" && name != "grant" {
-							fmt.Fprintf(std.Out, "%s: %s\n", name, part)
-						}
-					}
-					for _, name := range slices.Sorted(maps.Keys(s.Withheld)) {
-						fmt.Fprintf(std.Out, "%s: withheld: it was erased\n", name)
-					}
-				}
-				return nil
-			})
-		},
-	}
+	}, func(cmd *cobra.Command, args []string) (a answer, err error) {
+		err = withArchive(cmd.Context(), dir, func(in *datadir.Archive) error {
+			found, err := audit.Find(cmd.Context(), in.Records, args[0])
+			if err == nil {
+				a = answer{data: found}
+				a.text, err = shownText(found)
+			}
+			return err
+		})
+		return a, err
+	})
 	dataFlag(cmd, &dir)
-	jsonFlag(cmd, &asJSON)
 	return cmd
+}
+
+func shownText(found []audit.Shown) (string, error) {
+	var b strings.Builder
+	for _, s := range found {
+		fmt.Fprintln(&b, shownLine(s))
+		if s.Order != nil {
+			if err := printJSON(&b, s.Order); err != nil {
+				return "", err
+			}
+		}
+		for name, part := range s.Parts {
+			if name != "order" && name != "grant" {
+				fmt.Fprintf(&b, "%s: %s\n", name, part)
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(s.Withheld)) {
+			fmt.Fprintf(&b, "%s: withheld: it was erased\n", name)
+		}
+	}
+	return b.String(), nil
 }
 
 // shownLine is a record in one line.

@@ -41,11 +41,11 @@ func auditSearch(std IO) *cobra.Command {
 				}
 				var err error
 				if *at.into, err = sinceTime(at.text, now); err != nil {
-					return &exitError{code: ExitUsage, err: err}
+					return usage(err)
 				}
 			}
 			if limit < 1 {
-				return &exitError{code: ExitUsage, err: fmt.Errorf("--limit must be at least 1")}
+				return usage(fmt.Errorf("--limit must be at least 1"))
 			}
 			filter.Words = words
 			return withArchive(cmd.Context(), dir, func(a *datadir.Archive) error {
@@ -64,7 +64,7 @@ func auditSearch(std IO) *cobra.Command {
 
 // search prints what fits, a line each. Finding nothing is a no.
 func search(cmd *cobra.Command, std IO, a *datadir.Archive, filter audit.Filter, limit int, asJSON bool) error {
-	show, done := bar(std, asJSON)
+	show, done := bar(std, cmd)
 	defer done()
 	found := 0
 	for s, err := range audit.Read(cmd.Context(), a.Records, 0) {

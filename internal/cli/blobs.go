@@ -30,23 +30,20 @@ func storageMove(std IO) *cobra.Command {
 			"the new place. Every digest is checked. What is in the old place stays there. One that\n" +
 			"was cut off is begun again. Credentials of an S3 may be in the environment.",
 	}
-	stored(std, cmd, func(ctx context.Context, c config.Config, _ datadir.DocumentsAt, _ []string) (any, string, bool, error) {
-		if err := to.Validate(); err != nil || to.URL == "" {
-			return nil, "", false, &exitError{code: ExitUsage, err: fmt.Errorf("--to: %w", errors.Join(err, nowhere(to)))}
+	stored(std, cmd, func(ctx context.Context, c config.Config, _ datadir.DocumentsAt, _ []string) (answer, error) {
+		err := to.Validate()
+		if to.URL == "" {
+			err = errors.Join(err, errors.New("names no place"))
+		}
+		if err != nil {
+			return answer{}, usage(fmt.Errorf("--to: %w", err))
 		}
 		m, err := upkeep.MoveBlobs(ctx, c.Data, to)
-		return m, fmt.Sprintf("%d blobs of %d bytes are in %s\n", m.Blobs, m.Bytes, m.To), true, err
+		return answer{data: m, text: fmt.Sprintf("%d blobs of %d bytes are in %s\n", m.Blobs, m.Bytes, m.To)}, err
 	})
 	cmd.Flags().StringVar(&to.URL, "to", "", "dir, or URL: nats://…, tls://… or s3://…")
 	cmd.Flags().StringVar(&to.Credentials, "to-credentials", "", "file with the credentials for it")
-	cmd.Flags().StringVar(&to.CA, "to-ca", "", "file with who may sign its certificate, PEM")
-	_ = cmd.MarkFlagRequired("to") // the flag exists
+	cmd.Flags().StringVar(&to.CA, "to-ca", "", "CA certificate file, PEM")
+	mustGive(cmd, "to")
 	return cmd
-}
-
-func nowhere(to datadir.BlobsAt) error {
-	if to.URL == "" {
-		return errors.New("names no place")
-	}
-	return nil
 }

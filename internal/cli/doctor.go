@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,31 +13,28 @@ import (
 )
 
 func doctorCommand(std IO) *cobra.Command {
-	var asJSON bool
 	var load func(func(string) string) (config.Config, error)
-	cmd := &cobra.Command{
+	cmd := answering(std, &cobra.Command{
 		Use: "doctor", Short: "Find what would keep writ up from running, and prove that it refuses", Args: cobra.NoArgs,
 		Long: "Examine configuration, data directory, keys, clock, sandbox, skill servers and policy, and prove\n" +
 			"that a forbidden order is refused. Takes the flags of writ up. Exits 1 if\n" +
 			"something is wrong.",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var list []upkeep.Finding
-			c, err := load(std.Env)
-			if err == nil {
-				err = c.Validate()
-			}
-			e, err := examination(std, c, err)
-			e.Secrets = append(e.Secrets, configFile(cmd))
-			if err != nil {
-				list = []upkeep.Finding{{Check: "config", Found: err.Error(), Do: "see docs/configuration.md"}}
-			} else {
-				list = append([]upkeep.Finding{{Check: "config", OK: true, Found: "every key is known and every value can be"}}, e.Run(cmd.Context())...)
-			}
-			return printFindings(std, list, asJSON)
-		},
-	}
+	}, func(cmd *cobra.Command, _ []string) (answer, error) {
+		c, err := load(std.Env)
+		if err == nil {
+			err = c.Validate()
+		}
+		e, err := examination(std, c, err)
+		e.Secrets = append(e.Secrets, configFile(cmd))
+		list := []upkeep.Finding{{Check: "config", OK: true, Found: "every key is known and every value can be"}}
+		if err != nil {
+			list[0] = upkeep.Finding{Check: "config", Found: err.Error(), Do: "see docs/configuration.md"}
+		} else {
+			list = append(list, e.Run(cmd.Context())...)
+		}
+		return findingsOf(list), nil
+	})
 	load = configFlags(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print data")
 	return cmd
 }
 
@@ -61,17 +59,12 @@ func examination(std IO, c config.Config, err error) (e upkeep.Examination, _ er
 	}, err
 }
 
-func printFindings(std IO, list []upkeep.Finding, asJSON bool) error {
+func findingsOf(list []upkeep.Finding) answer {
 	healthy := upkeep.Healthy(list)
-	if asJSON {
-		if err := printJSON(std.Out, struct {
-			OK       bool             `json:"ok"`
-			Findings []upkeep.Finding `json:"findings"`
-		}{healthy, list}); err != nil {
-			return err
-		}
-	} else {
-		t := table(std.Out)
+	a := answer{data: struct {
+		OK       bool             `json:"ok"`
+		Findings []upkeep.Finding `json:"findings"`
+	}{healthy, list}, text: aligned(func(t io.Writer) {
 		for _, f := range list {
 			mark := "ok"
 			if !f.OK {
@@ -82,10 +75,9 @@ func printFindings(std IO, list []upkeep.Finding, asJSON bool) error {
 				fmt.Fprintf(t, "\t\t→ %s\n", printable(f.Do))
 			}
 		}
-		flush(t)
-	}
+	})}
 	if !healthy {
-		return no(errors.New("something is wrong"))
+		a.end = errors.New("something is wrong")
 	}
-	return nil
+	return a
 }

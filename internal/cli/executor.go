@@ -66,77 +66,64 @@ func executorIssue(std IO) *cobra.Command {
 	var f catalogFlags
 	var data, out string
 	var types []string
-	var asJSON bool
-	cmd := &cobra.Command{
+	cmd := answering(std, &cobra.Command{
 		Use: "issue NAME --types T,… --out FILE", Short: "Write credentials for a service of somebody else", Args: cobra.ExactArgs(1),
 		Long: "Make a NATS key for the executor NAME and write its seed to FILE, for the service alone.\n" +
 			"With it the service may hear its own types, answer them, and nothing else. A running\n" +
 			"writ with a NATS listener (--nats) lets it in within a second.",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			name := args[0]
-			own, _, err := typesOf(cmd.Context(), &f, name, types)
-			if err != nil {
-				return err
-			}
-			if _, err := os.Stat(out); err == nil {
-				return no(fmt.Errorf("%s: there is such a file, and it is not overwritten", out))
-			}
-			seed, err := datadir.IssueOutsider(data, name, own, time.Now())
-			if errors.Is(err, datadir.ErrIssued) {
-				return no(fmt.Errorf("%s has credentials already: writ executor revoke %s, then issue new ones", name, name))
-			}
-			if err != nil {
-				return no(err)
-			}
-			if err := writeNew(out, []byte(seed+"\n")); err != nil {
-				return no(errors.Join(err, datadir.RevokeOutsider(data, name, time.Now())))
-			}
-			res := issued{Name: name, Types: own, Queue: name, Service: bus.ServiceName(name), InboxPrefix: bus.InboxPrefix(name), SeedFile: out}
-			for _, typ := range own {
-				res.Subjects = append(res.Subjects, bus.Exec(typ))
-			}
-			if asJSON {
-				return printJSON(std.Out, res)
-			}
-			fmt.Fprintf(std.Err, "seed of %s in %s, kept nowhere else; it may hear %s in queue group %s, with inboxes %s.>\n", name, out, strings.Join(res.Subjects, ", "), res.Queue, res.InboxPrefix)
-			_, err = fmt.Fprintln(std.Out, out)
-			return err
-		},
-	}
+	}, func(cmd *cobra.Command, args []string) (answer, error) {
+		name := args[0]
+		own, _, err := typesOf(cmd.Context(), &f, name, types)
+		if err != nil {
+			return answer{}, err
+		}
+		if _, err := os.Stat(out); err == nil {
+			return answer{}, no(fmt.Errorf("%s: there is such a file, and it is not overwritten", out))
+		}
+		seed, err := datadir.IssueOutsider(data, name, own, time.Now())
+		if errors.Is(err, datadir.ErrIssued) {
+			return answer{}, no(fmt.Errorf("%s has credentials already: writ executor revoke %s, then issue new ones", name, name))
+		}
+		if err != nil {
+			return answer{}, no(err)
+		}
+		if err := writeNew(out, []byte(seed+"\n")); err != nil {
+			return answer{}, no(errors.Join(err, datadir.RevokeOutsider(data, name, time.Now())))
+		}
+		res := issued{Name: name, Types: own, Queue: name, Service: bus.ServiceName(name), InboxPrefix: bus.InboxPrefix(name), SeedFile: out}
+		for _, typ := range own {
+			res.Subjects = append(res.Subjects, bus.Exec(typ))
+		}
+		return answer{data: res, text: out + "\n", note: fmt.Sprintf("seed of %s in %s, kept nowhere else; it may hear %s in queue group %s, with inboxes %s.>\n", name, out, strings.Join(res.Subjects, ", "), res.Queue, res.InboxPrefix)}, nil
+	})
 	f.add(cmd)
 	dataFlag(cmd, &data)
-	jsonFlag(cmd, &asJSON)
 	cmd.Flags().StringSliceVar(&types, "types", nil, "intent types (default: all whose rows name the executor)")
 	cmd.Flags().StringVarP(&out, "out", "o", "", "file for the seed; must not be there yet")
-	_ = cmd.MarkFlagRequired("out") // the flag exists
+	mustGive(cmd, "out")
 	return cmd
 }
 
 func executorList(std IO) *cobra.Command {
 	var data string
-	var asJSON bool
-	cmd := &cobra.Command{
+	cmd := answering(std, &cobra.Command{
 		Use: "list", Short: "List services of others that have credentials", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			list, err := datadir.Outsiders(data)
-			if err != nil {
-				return malformed(err)
+	}, func(*cobra.Command, []string) (answer, error) {
+		list, err := datadir.Outsiders(data)
+		if err != nil {
+			return answer{}, malformed(err)
+		}
+		a := answer{data: append([]datadir.Outsider{}, list...)}
+		for _, o := range list {
+			state := "issued " + o.Issued.Format(time.RFC3339)
+			if o.Revoked != nil {
+				state = "revoked " + o.Revoked.Format(time.RFC3339)
 			}
-			if asJSON {
-				return printJSON(std.Out, append([]datadir.Outsider{}, list...))
-			}
-			for _, o := range list {
-				state := "issued " + o.Issued.Format(time.RFC3339)
-				if o.Revoked != nil {
-					state = "revoked " + o.Revoked.Format(time.RFC3339)
-				}
-				fmt.Fprintf(std.Out, "%s\t%s\t%s\n", o.Name, strings.Join(o.Types, ","), state)
-			}
-			return nil
-		},
-	}
+			a.text += fmt.Sprintf("%s\t%s\t%s\n", o.Name, strings.Join(o.Types, ","), state)
+		}
+		return a, nil
+	})
 	dataFlag(cmd, &data)
-	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 
@@ -186,7 +173,7 @@ func executorCheck(std IO) *cobra.Command {
 				}
 			}
 			if arguments, err = canonicalObject(arguments); err != nil {
-				return &exitError{code: ExitUsage, err: fmt.Errorf("--args: %w", err)}
+				return usage(fmt.Errorf("--args: %w", err))
 			}
 			check, err := upkeep.OpenExecutorCheck(cmd.Context(), name, own, arguments, logger(std, "error"))
 			if err != nil {

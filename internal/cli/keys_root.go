@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -113,40 +114,30 @@ func keysRoot(std IO) *cobra.Command {
 
 func rootShow(std IO) *cobra.Command {
 	var f operatorFlags
-	cmd := &cobra.Command{
+	cmd := answering(std, &cobra.Command{
 		Use: "show", Short: "Print the thumbprint of the root key and whether its file is here", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			res := struct {
-				Origin     string `json:"origin"`
-				Thumbprint string `json:"thumbprint"`
-				File       string `json:"file,omitempty"` // of the private key; absent: it is offline
-			}{}
-			path := keydir.RootFile(f.keys())
-			root, err := intents.ReadKey(path, intents.RoleRoot)
-			switch {
-			case err == nil:
-				res.Thumbprint, res.File = root.KID, path
-			case errors.Is(err, fs.ErrNotExist):
-				if err := withArchive(cmd.Context(), f.data, func(a *datadir.Archive) error { res.Thumbprint = a.Root.KID; return nil }); err != nil {
-					return err
-				}
-			default:
-				return malformed(err)
+	}, func(cmd *cobra.Command, _ []string) (answer, error) {
+		res := struct {
+			Origin     string `json:"origin"`
+			Thumbprint string `json:"thumbprint"`
+			File       string `json:"file,omitempty"` // of the private key; absent: it is offline
+		}{}
+		path := keydir.RootFile(f.keys())
+		root, err := intents.ReadKey(path, intents.RoleRoot)
+		switch {
+		case err == nil:
+			res.Thumbprint, res.File = root.KID, path
+		case errors.Is(err, fs.ErrNotExist):
+			if err := withArchive(cmd.Context(), f.data, func(a *datadir.Archive) error { res.Thumbprint = a.Root.KID; return nil }); err != nil {
+				return answer{}, err
 			}
-			res.Origin = "writ/" + res.Thumbprint
-			if f.asJSON {
-				return printJSON(std.Out, res)
-			}
-			where := "offline"
-			if res.File != "" {
-				where = res.File
-			}
-			_, err = fmt.Fprintln(std.Out, res.Thumbprint, where)
-			return err
-		},
-	}
+		default:
+			return answer{}, malformed(err)
+		}
+		res.Origin = "writ/" + res.Thumbprint
+		return answer{data: res, text: res.Thumbprint + " " + cmp.Or(res.File, "offline") + "\n"}, nil
+	})
 	dataFlag(cmd, &f.data)
-	jsonFlag(cmd, &f.asJSON)
 	return cmd
 }
 

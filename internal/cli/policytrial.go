@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,28 +17,26 @@ import (
 
 func policyExplain(std IO) *cobra.Command {
 	var dir, policy string
-	var asJSON bool
-	cmd := &cobra.Command{
+	cmd := answering(std, &cobra.Command{
 		Use: "explain INTENT_ID", Short: "Say which rules decided a recorded order, and over which input", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			instead, err := namedEngine(cmd.Context(), policy)
-			if err != nil {
-				return err
-			}
-			return withArchive(cmd.Context(), dir, func(a *datadir.Archive) error {
-				x, err := audit.Explain(cmd.Context(), a.Source, args[0], instead)
-				if err != nil {
-					return no(err)
-				}
-				if asJSON {
-					return printJSON(std.Out, x)
-				}
-				return printExplained(std.Out, x)
-			})
-		},
-	}
+	}, func(cmd *cobra.Command, args []string) (answer, error) {
+		instead, err := namedEngine(cmd.Context(), policy)
+		if err != nil {
+			return answer{}, err
+		}
+		var x audit.Explained
+		err = withArchive(cmd.Context(), dir, func(a *datadir.Archive) (err error) {
+			x, err = audit.Explain(cmd.Context(), a.Source, args[0], instead)
+			return err
+		})
+		if err != nil {
+			return answer{}, err
+		}
+		var text strings.Builder
+		err = printExplained(&text, x)
+		return answer{data: x, text: text.String()}, err
+	})
 	dataFlag(cmd, &dir)
-	jsonFlag(cmd, &asJSON)
 	cmd.Flags().StringVar(&policy, "policy", "", "directory or bundle to decide with, in place of the policy of then")
 	return cmd
 }
@@ -87,12 +86,12 @@ func policyBacktest(std IO) *cobra.Command {
 			}
 			print, known := map[string]func(io.Writer, audit.Backtest) error{"text": printBacktest, "json": func(w io.Writer, b audit.Backtest) error { return printJSON(w, b) }, "junit": junitBacktest}[format]
 			if !known {
-				return &exitError{code: ExitUsage, err: fmt.Errorf("--format: %q is none of text, json, junit", format)}
+				return usage(fmt.Errorf("--format: %q is none of text, json, junit", format))
 			}
 			if since != "" {
 				at, err := sinceTime(since, time.Now())
 				if err != nil {
-					return &exitError{code: ExitUsage, err: err}
+					return usage(err)
 				}
 				o.Since = at
 			}
@@ -128,7 +127,7 @@ func policyBacktest(std IO) *cobra.Command {
 	cmd.Flags().StringVar(&o.Tenant, "tenant", "", "orders of this tenant")
 	cmd.Flags().StringVar(&format, "format", "text", "text, json, junit")
 	jsonFlag(cmd, &asJSON)
-	_ = cmd.MarkFlagRequired("policy") // the flag exists
+	mustGive(cmd, "policy")
 	return cmd
 }
 

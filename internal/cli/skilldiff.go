@@ -39,7 +39,7 @@ func skillDiff(std IO) *cobra.Command {
 			if err := s.print(std, std.Out); err != nil || s.pinned.Digest == s.now.Digest {
 				return err
 			}
-			return &exitError{code: ExitNo, err: errors.New("it differs"), silent: true}
+			return silent("it differs")
 		},
 	}
 	dataFlag(cmd, &data)
@@ -152,7 +152,7 @@ func declaredNow(cmd *cobra.Command, std IO, f tenantFlags, name string, sure bo
 	}
 	in, ok := std.In.(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) {
-		return s, &exitError{code: ExitUsage, err: errors.New("nobody is there to be asked: look at it with writ skill diff, and say --yes or --digest")}
+		return s, usage(errors.New("nobody is there to be asked: look at it with writ skill diff, and say --yes or --digest"))
 	}
 	fmt.Fprintf(std.Err, "approve this version of %s? [y/N] ", visible(name, ""))
 	answer, _ := bufio.NewReader(in).ReadString('\n')

@@ -13,17 +13,16 @@ import (
 // people must approve, which skills it allows, its bounds.
 func tenantData(std IO) *cobra.Command {
 	var f tenantFlags
-	cmd := &cobra.Command{
+	cmd := answering(std, &cobra.Command{
 		Use: "data KEY JSON", Short: "Put data of a tenant for policies, such as approval or skills_allow", Args: cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if !json.Valid([]byte(args[1])) {
-				return malformed(errors.New("JSON: the value is not JSON; quote it for the shell"))
-			}
-			return f.submit(cmd.Context(), std, "admin.put", func(t string) any {
-				return catalog.AdminPut{Tenant: t, Data: &catalog.Data{Key: args[0], Value: json.RawMessage(args[1])}}
-			})
-		},
-	}
+	}, func(cmd *cobra.Command, args []string) (answer, error) {
+		if !json.Valid([]byte(args[1])) {
+			return answer{}, malformed(errors.New("JSON: the value is not JSON; quote it for the shell"))
+		}
+		return f.submit(cmd.Context(), "admin.put", func(t string) any {
+			return catalog.AdminPut{Tenant: t, Data: &catalog.Data{Key: args[0], Value: json.RawMessage(args[1])}}
+		})
+	})
 	f.add(cmd)
 	return cmd
 }

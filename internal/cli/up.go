@@ -32,7 +32,7 @@ func upCommand(std IO) *cobra.Command {
 				return malformed(err)
 			}
 			if err := c.Validate(); err != nil {
-				return &exitError{code: ExitUsage, err: err}
+				return usage(err)
 			}
 			return up(cmd.Context(), std, c, append(c.Secrets(), configFile(cmd)), sample)
 		},
@@ -55,7 +55,7 @@ func up(ctx context.Context, std IO, c config.Config, secrets []string, sample b
 	log := logger(std, c.LogLevel)
 	m, err := newModel(c)
 	if err != nil {
-		return &exitError{code: ExitUsage, err: err}
+		return usage(err)
 	}
 	feed, events, err := policyFeed(std, c)
 	if err != nil {
@@ -64,19 +64,19 @@ func up(ctx context.Context, std IO, c config.Config, secrets []string, sample b
 	defer func() { _ = events.Close() }() // every line was written by itself
 	docs, err := documents(c)
 	if err != nil {
-		return &exitError{code: ExitUsage, err: err}
+		return usage(err)
 	}
 	artifacts, err := blobs(c)
 	if err != nil {
-		return &exitError{code: ExitUsage, err: err}
+		return usage(err)
 	}
 	witnesses, err := witnessesOf(c)
 	if err != nil {
-		return &exitError{code: ExitUsage, err: err}
+		return usage(err)
 	}
 	embedder, err := newEmbedder(c)
 	if err != nil {
-		return &exitError{code: ExitUsage, err: err}
+		return usage(err)
 	}
 	builtin, err := sampleServer(ctx, sample)
 	if err != nil {
