@@ -19,8 +19,11 @@ type answer struct {
 }
 
 // answering gives a command --json, and prints what run answers. An error of run
-// is a no, unless it says otherwise.
-func answering(std IO, cmd *cobra.Command, run func(cmd *cobra.Command, args []string) (answer, error)) *cobra.Command {
+// is a no, unless it says otherwise. flags add those that it has besides.
+func answering(std IO, cmd *cobra.Command, run func(cmd *cobra.Command, args []string) (answer, error), flags ...func(*cobra.Command)) *cobra.Command {
+	for _, add := range flags {
+		add(cmd)
+	}
 	var asJSON bool
 	jsonFlag(cmd, &asJSON)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

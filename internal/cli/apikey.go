@@ -55,8 +55,7 @@ func apikeyCreate(std IO) *cobra.Command {
 			Hash   string `json:"hash"`
 			Tenant string `json:"tenant"`
 		}{putBy(a), key, row.ID, row.Hash, tenant}, text: key + "\n", note: fmt.Sprintf("key %s of user %s in tenant %s, shown this once; only its hash %s was sent\n", row.ID, row.UserID, tenant, row.Hash)}, nil
-	})
-	f.add(cmd)
+	}, f.add)
 	cmd.Flags().StringVar(&row.UserID, "user", "", "whom the key stands for")
 	cmd.Flags().StringArrayVar(&row.MaxRoles, "role", nil, "most that its user may have (repeatable)")
 	cmd.Flags().BoolVar(&row.MayAssertUser, "may-assert-user", false, "its holder authenticates people and may name them")
@@ -102,8 +101,7 @@ func apikeyRevoke(std IO) *cobra.Command {
 			return answer{}, err
 		}
 		return ordered(a), nil
-	})
-	f.add(cmd)
+	}, f.add)
 	cmd.Flags().StringVar(&hash, "hash", "", "sha256:<hex> of the key")
 	cmd.Flags().StringVar(&user, "user", "", "whom the key stands for")
 	return cmd

@@ -101,9 +101,7 @@ func approvalsList(std IO) *cobra.Command {
 			a.text += heldLine(h) + "\n"
 		}
 		return a, err
-	})
-	f.add(cmd)
-	page.add(cmd)
+	}, f.add, page.add)
 	cmd.Flags().BoolVar(&mine, "mine", false, "only orders that you asked for")
 	cmd.Flags().StringVar(&typ, "type", "", "only orders of this type")
 	return cmd
@@ -132,15 +130,13 @@ func approvedOf(h bus.HeldOrder) string {
 
 func approvalsShow(std IO) *cobra.Command {
 	var f personFlags
-	cmd := answering(std, &cobra.Command{
+	return answering(std, &cobra.Command{
 		Use: "show INTENT_ID", Short: "Show a held order", Args: cobra.ExactArgs(1), ValidArgsFunction: heldOrders(std),
 	}, func(cmd *cobra.Command, args []string) (answer, error) {
 		var h bus.HeldOrder
 		err := f.get(cmd, "/agent/approvals/"+url.PathEscape(args[0]), &h)
 		return answer{data: h, text: heldText(h)}, err
-	})
-	f.add(cmd)
-	return cmd
+	}, f.add)
 }
 
 func heldText(h bus.HeldOrder) string {
@@ -179,8 +175,7 @@ func approvalsDecide(std IO, decision, use, short string) *cobra.Command {
 			line += ", more approvals wanted by " + strings.Join(result.Missing, ", ")
 		}
 		return answer{data: result, text: line + "\n"}, err
-	})
-	f.add(cmd)
+	}, f.add)
 	cmd.Flags().StringVar(&operatorKey, "operator-key", "", "sign with this operator key file instead")
 	cmd.Flags().StringVar(&reason, "reason", "", "why")
 	if decision != catalog.DecisionApprove {

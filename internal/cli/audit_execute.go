@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"aob.dev/writ/audit"
 	"aob.dev/writ/internal/datadir"
@@ -47,17 +46,4 @@ func inShadow(ctx context.Context, dir string, blobs storage.Blobs, fn func(audi
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	return fn(s.Run)
-}
-
-// printExecuted prints what came of it where no bundle was verified before.
-func printExecuted(std IO, e audit.Executed, asJSON bool) (err error) {
-	if asJSON {
-		err = printJSON(std.Out, e)
-	} else {
-		_, err = fmt.Fprint(std.Out, e)
-	}
-	if err == nil && !e.OK {
-		return silent("a script comes out otherwise")
-	}
-	return err
 }

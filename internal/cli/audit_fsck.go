@@ -11,7 +11,7 @@ import (
 
 func auditFsck(std IO) *cobra.Command {
 	var dir string
-	cmd := answering(std, &cobra.Command{
+	return answering(std, &cobra.Command{
 		Use: "fsck", Short: "Check a data directory: journal, ledger, blobs and what was made of them", Args: cobra.NoArgs,
 		Long: "Read the whole data directory and name the first thing that is wrong: positions,\n" +
 			"records and their digests, the ledger's leaves, tiles and checkpoint, blobs that\n" +
@@ -25,9 +25,7 @@ func auditFsck(std IO) *cobra.Command {
 			return answer{}, malformed(err)
 		}
 		return answer{data: h, text: healthText(h), end: unless(h.OK, "not sound")}, nil
-	})
-	dataFlag(cmd, &dir)
-	return cmd
+	}, dataFlag(&dir))
 }
 
 func healthText(h audit.Health) string {

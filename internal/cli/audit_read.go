@@ -20,7 +20,7 @@ import (
 
 func auditShow(std IO) *cobra.Command {
 	var dir string
-	cmd := answering(std, &cobra.Command{
+	return answering(std, &cobra.Command{
 		Use: "show INTENT_ID", Short: "Show an order's records", Args: cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, args []string) (a answer, err error) {
 		err = withArchive(cmd.Context(), dir, func(in *datadir.Archive) error {
@@ -32,9 +32,7 @@ func auditShow(std IO) *cobra.Command {
 			return err
 		})
 		return a, err
-	})
-	dataFlag(cmd, &dir)
-	return cmd
+	}, dataFlag(&dir))
 }
 
 func shownText(found []audit.Shown) (string, error) {
@@ -88,7 +86,7 @@ func auditProve(std IO) *cobra.Command {
 			})
 		},
 	}
-	dataFlag(cmd, &dir)
+	dataFlag(&dir)(cmd)
 	jsonFlag(cmd, &asJSON)
 	return cmd
 }
@@ -124,7 +122,7 @@ func auditTail(std IO) *cobra.Command {
 			}
 		},
 	}
-	dataFlag(cmd, &dir)
+	dataFlag(&dir)(cmd)
 	jsonFlag(cmd, &asJSON)
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what comes")
 	filterFlags(cmd, &filter)
@@ -139,21 +137,20 @@ func tailFrom(ctx context.Context, std IO, a *datadir.Archive, from int64, filte
 		if !filter.Wants(s) {
 			continue
 		}
-		if asJSON {
-			err = printLine(std.Out, s)
-		} else {
-			_, err = fmt.Fprintln(std.Out, shownLine(s))
-		}
-		if err != nil {
+		if err := printShown(std.Out, s, asJSON); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// printLine writes data as one line.
-func printLine(w io.Writer, v any) error {
+// printShown writes a record as one line, of data or for people.
+func printShown(w io.Writer, s audit.Shown, asJSON bool) error {
+	if !asJSON {
+		_, err := fmt.Fprintln(w, shownLine(s))
+		return err
+	}
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	return enc.Encode(s)
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,7 +22,7 @@ func filterFlags(cmd *cobra.Command, f *audit.Filter) {
 }
 
 func auditSearch(std IO) *cobra.Command {
-	var dir, since, until string
+	var dir string
 	var filter audit.Filter
 	var limit int
 	var asJSON bool
@@ -31,19 +30,6 @@ func auditSearch(std IO) *cobra.Command {
 		Use: "search [TEXT …]", Short: "Find records by filters and by words in them",
 		Long: "Print the records that every filter and every word fits, in order. Words are looked\nfor in all parts of a record, whatever their case.",
 		RunE: func(cmd *cobra.Command, words []string) error {
-			now := time.Now()
-			for _, at := range []struct {
-				text string
-				into *time.Time
-			}{{since, &filter.Since}, {until, &filter.Until}} {
-				if at.text == "" {
-					continue
-				}
-				var err error
-				if *at.into, err = sinceTime(at.text, now); err != nil {
-					return usage(err)
-				}
-			}
 			if limit < 1 {
 				return usage(fmt.Errorf("--limit must be at least 1"))
 			}
@@ -53,11 +39,11 @@ func auditSearch(std IO) *cobra.Command {
 			})
 		},
 	}
-	dataFlag(cmd, &dir)
+	dataFlag(&dir)(cmd)
 	jsonFlag(cmd, &asJSON)
 	filterFlags(cmd, &filter)
-	cmd.Flags().StringVar(&since, "since", "", "from this RFC 3339 time, or from so long ago (7d, 12h)")
-	cmd.Flags().StringVar(&until, "until", "", "before this RFC 3339 time, or so long ago")
+	cmd.Flags().Var(&timeFlag{at: &filter.Since, ago: true}, "since", "from this RFC 3339 time, or from so long ago (7d, 12h)")
+	cmd.Flags().Var(&timeFlag{at: &filter.Until, ago: true}, "until", "before this RFC 3339 time, or so long ago")
 	cmd.Flags().IntVar(&limit, "limit", 100, "at most so many records")
 	return cmd
 }
@@ -77,11 +63,7 @@ func search(cmd *cobra.Command, std IO, a *datadir.Archive, filter audit.Filter,
 		if !filter.Wants(s) {
 			continue
 		}
-		if asJSON {
-			err = printLine(std.Out, s)
-		} else {
-			_, err = fmt.Fprintln(std.Out, shownLine(s))
-		}
+		err = printShown(std.Out, s, asJSON)
 		if found++; err != nil || found == limit {
 			return err
 		}

@@ -52,8 +52,7 @@ func backupCommand(std IO) *cobra.Command {
 			data: backedUpAt(args[0], b),
 			text: fmt.Sprintf("%d records and %d leaves of %s in %s (%d files, %d bytes)\n", b.Records, b.Leaves, b.Origin, args[0], len(b.Files), b.Bytes()),
 		}, nil
-	})
-	dataFlag(cmd, &dir)
+	}, dataFlag(&dir))
 	cmd.Flags().BoolVar(&keys, "keys", false, "copy private keys too")
 	return cmd
 }

@@ -14,7 +14,7 @@ const confirmWait = 10 * time.Second
 
 func confirmCommand(std IO) *cobra.Command {
 	var data string
-	cmd := answering(std, &cobra.Command{
+	return answering(std, &cobra.Command{
 		Use: "confirm CONDITION", Short: "Say that you have looked at what keeps writ from taking orders", Args: cobra.ExactArgs(1),
 		Long: "Say that you have looked at a condition that keeps the writ of a data directory\n" +
 			"from taking orders (see /readyz or writ doctor):\n\n" +
@@ -27,7 +27,5 @@ func confirmCommand(std IO) *cobra.Command {
 		defer cancel()
 		err := datadir.Confirm(ctx, data, args[0], time.Now)
 		return answer{data: map[string]string{"confirmed": args[0]}, note: args[0] + " is confirmed\n"}, err
-	})
-	dataFlag(cmd, &data)
-	return cmd
+	}, dataFlag(&data))
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -115,8 +116,7 @@ func listing(std IO, short string, print func(router.TenantRows) (rows any, line
 			}
 		}
 		return answer{data: all, text: text.String()}, nil
-	})
-	dataFlag(cmd, &dir)
+	}, dataFlag(&dir))
 	cmd.Flags().StringVar(&tenant, "tenant", "", "this tenant alone")
 	return cmd
 }
@@ -229,23 +229,19 @@ func skillCommand(std IO) *cobra.Command {
 
 func grantCommand(std IO) *cobra.Command {
 	var f tenantFlags
-	var before string
+	var before time.Time
 	revoke := answering(std, &cobra.Command{
 		Use: "revoke USER", Short: "End a user's grants, plans and runs", Args: cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, args []string) (answer, error) {
-		at := time.Now()
-		if before != "" {
-			var err error
-			if at, err = time.Parse(time.RFC3339, before); err != nil {
-				return answer{}, usage(fmt.Errorf("--before: %q is not an RFC 3339 time", before))
-			}
+		if before.IsZero() {
+			before = time.Now()
 		}
 		return f.submit(cmd.Context(), "grant.revoke", func(t string) any {
-			return catalog.GrantRevoke{Tenant: t, Sub: args[0], Before: intents.FormatTime(at)}
+			return catalog.GrantRevoke{Tenant: t, Sub: args[0], Before: intents.FormatTime(before)}
 		})
 	})
 	f.add(revoke)
-	revoke.Flags().StringVar(&before, "before", "", "grants minted before this RFC 3339 time (default: now)")
+	revoke.Flags().Var(&timeFlag{at: &before}, "before", "grants issued before this RFC 3339 time (default: now)")
 	return group("grant", "Revoke grants", revoke)
 }
 
@@ -282,4 +278,20 @@ func notNil(list []string) []string {
 		return []string{}
 	}
 	return list
+}
+
+// tenantData puts what policies read of a tenant (docs/policies.md): what its
+// people must approve, which skills it allows, its bounds.
+func tenantData(std IO) *cobra.Command {
+	var f tenantFlags
+	return answering(std, &cobra.Command{
+		Use: "data KEY JSON", Short: "Put data of a tenant for policies, such as approval or skills_allow", Args: cobra.ExactArgs(2),
+	}, func(cmd *cobra.Command, args []string) (answer, error) {
+		if !json.Valid([]byte(args[1])) {
+			return answer{}, malformed(errors.New("JSON: the value is not JSON; quote it for the shell"))
+		}
+		return f.submit(cmd.Context(), "admin.put", func(t string) any {
+			return catalog.AdminPut{Tenant: t, Data: &catalog.Data{Key: args[0], Value: json.RawMessage(args[1])}}
+		})
+	}, f.add)
 }

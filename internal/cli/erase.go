@@ -46,8 +46,7 @@ says when it is done.`,
 		return f.submit(cmd.Context(), "record.erase", func(tenant string) any {
 			return catalog.RecordErase{Tenant: tenant, IntentID: args[0], Position: position, Parts: parts, Reason: reason}
 		})
-	})
-	f.add(cmd)
+	}, f.add)
 	cmd.Flags().StringVar(&reason, "reason", "", "why; recorded, so say nothing in it that is to go")
 	cmd.Flags().StringSliceVar(&parts, "parts", erasable[:2], "order, result, blobs: what is to go")
 	cmd.Flags().Int64Var(&position, "position", -1, "of the order's record (default: looked up in the data directory)")

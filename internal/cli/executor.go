@@ -95,9 +95,7 @@ func executorIssue(std IO) *cobra.Command {
 			res.Subjects = append(res.Subjects, bus.Exec(typ))
 		}
 		return answer{data: res, text: out + "\n", note: fmt.Sprintf("seed of %s in %s, kept nowhere else; it may hear %s in queue group %s, with inboxes %s.>\n", name, out, strings.Join(res.Subjects, ", "), res.Queue, res.InboxPrefix)}, nil
-	})
-	f.add(cmd)
-	dataFlag(cmd, &data)
+	}, f.add, dataFlag(&data))
 	cmd.Flags().StringSliceVar(&types, "types", nil, "intent types (default: all whose rows name the executor)")
 	cmd.Flags().StringVarP(&out, "out", "o", "", "file for the seed; must not be there yet")
 	mustGive(cmd, "out")
@@ -106,7 +104,7 @@ func executorIssue(std IO) *cobra.Command {
 
 func executorList(std IO) *cobra.Command {
 	var data string
-	cmd := answering(std, &cobra.Command{
+	return answering(std, &cobra.Command{
 		Use: "list", Short: "List services of others that have credentials", Args: cobra.NoArgs,
 	}, func(*cobra.Command, []string) (answer, error) {
 		list, err := datadir.Outsiders(data)
@@ -122,9 +120,7 @@ func executorList(std IO) *cobra.Command {
 			a.text += fmt.Sprintf("%s\t%s\t%s\n", o.Name, strings.Join(o.Types, ","), state)
 		}
 		return a, nil
-	})
-	dataFlag(cmd, &data)
-	return cmd
+	}, dataFlag(&data))
 }
 
 func executorRevoke(std IO) *cobra.Command {
@@ -143,7 +139,7 @@ func executorRevoke(std IO) *cobra.Command {
 			return err
 		},
 	}
-	dataFlag(cmd, &data)
+	dataFlag(&data)(cmd)
 	return cmd
 }
 
@@ -152,42 +148,43 @@ func executorCheck(std IO) *cobra.Command {
 	var types []string
 	var sample string
 	var wait time.Duration
-	var asJSON bool
-	cmd := &cobra.Command{
+	cmd := answering(std, &cobra.Command{
 		Use: "check NAME [--catalog DIR] [-- COMMAND ARG …]", Short: "Send a service the ticket vectors, whatever its language", Args: cobra.MinimumNArgs(1),
 		Long: "Send a service good and forged tickets over NATS and judge its answers: what has a good\n" +
 			"ticket must be done, everything else refused. Bus, credentials and keys are made for the\n" +
 			"check, and COMMAND gets them as variables: WRIT_EXECUTOR, WRIT_NATS_URL,\n" +
 			"WRIT_NATS_SEED_FILE, WRIT_URL. Without COMMAND they are printed, for a service that is\n" +
 			"started by hand. The service carries out real orders: point it at nothing dear.",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			name, command := args[0], args[1:]
-			own, rows, err := typesOf(cmd.Context(), &f, name, types)
-			if err != nil {
-				return err
+	}, func(cmd *cobra.Command, args []string) (answer, error) {
+		name, command := args[0], args[1:]
+		own, rows, err := typesOf(cmd.Context(), &f, name, types)
+		if err != nil {
+			return answer{}, err
+		}
+		arguments := json.RawMessage(sample)
+		if sample == "" {
+			if arguments, err = skeleton(rows[own[0]]); err != nil {
+				return answer{}, malformed(err)
 			}
-			arguments := json.RawMessage(sample)
-			if sample == "" {
-				if arguments, err = skeleton(rows[own[0]]); err != nil {
-					return malformed(err)
-				}
-			}
-			if arguments, err = canonicalObject(arguments); err != nil {
-				return usage(fmt.Errorf("--args: %w", err))
-			}
-			check, err := upkeep.OpenExecutorCheck(cmd.Context(), name, own, arguments, logger(std, "error"))
-			if err != nil {
-				return no(err)
-			}
-			results, err := runCheck(cmd.Context(), std, check, command, wait)
-			if err := errors.Join(err, check.Close()); err != nil {
-				return no(err)
-			}
-			return printCheck(std, name, results, asJSON)
-		},
-	}
+		}
+		if arguments, err = canonicalObject(arguments); err != nil {
+			return answer{}, usage(fmt.Errorf("--args: %w", err))
+		}
+		check, err := upkeep.OpenExecutorCheck(cmd.Context(), name, own, arguments, logger(std, "error"))
+		if err != nil {
+			return answer{}, no(err)
+		}
+		results, err := runCheck(cmd.Context(), std, check, command, wait)
+		if err := errors.Join(err, check.Close()); err != nil {
+			return answer{}, no(err)
+		}
+		a := checkAnswer(painter(std, std.Out), name, results)
+		if a.end == nil {
+			fmt.Fprintf(std.Err, "%s: %d vectors passed\n", name, len(results))
+		}
+		return a, nil
+	})
 	f.add(cmd)
-	jsonFlag(cmd, &asJSON)
 	cmd.Flags().StringSliceVar(&types, "types", nil, "intent types (default: all whose rows name the executor); the first is ordered")
 	cmd.Flags().StringVar(&sample, "args", "", "arguments of that order, JSON (default: made from its schema)")
 	cmd.Flags().DurationVar(&wait, "wait", 30*time.Second, "how long the service may take to come up")
@@ -219,32 +216,25 @@ func runCheck(ctx context.Context, std IO, check *upkeep.ExecutorCheck, command 
 	return results, err
 }
 
-func printCheck(std IO, name string, results []upkeep.CheckResult, asJSON bool) error {
+func checkAnswer(p paint, name string, results []upkeep.CheckResult) answer {
 	failed := 0
-	p := painter(std, std.Out)
+	var text strings.Builder
 	for _, r := range results {
 		mark := p.green("pass")
 		if !r.OK {
 			failed++
 			mark = p.red("FAIL")
 		}
-		if !asJSON {
-			fmt.Fprintf(std.Out, "%s  %-36s expected %-18s got %s %s  %s\n", mark, r.Name, r.Expect, r.Status, r.Got, p.dim(r.Doc))
-		}
+		fmt.Fprintf(&text, "%s  %-36s expected %-18s got %s %s  %s\n", mark, r.Name, r.Expect, r.Status, r.Got, p.dim(r.Doc))
 	}
-	if asJSON {
-		if err := printJSON(std.Out, struct {
-			Executor string               `json:"executor"`
-			Passed   int                  `json:"passed"`
-			Failed   int                  `json:"failed"`
-			Vectors  []upkeep.CheckResult `json:"vectors"`
-		}{name, len(results) - failed, failed, results}); err != nil {
-			return err
-		}
-	}
+	a := answer{text: text.String(), data: struct {
+		Executor string               `json:"executor"`
+		Passed   int                  `json:"passed"`
+		Failed   int                  `json:"failed"`
+		Vectors  []upkeep.CheckResult `json:"vectors"`
+	}{name, len(results) - failed, failed, results}}
 	if failed > 0 || len(results) == 0 {
-		return no(fmt.Errorf("%s: %d of %d vectors failed: it must not serve", name, failed, len(results)))
+		a.end = fmt.Errorf("%s: %d of %d vectors failed: it must not serve", name, failed, len(results))
 	}
-	fmt.Fprintf(std.Err, "%s: %d vectors passed\n", name, len(results))
-	return nil
+	return a
 }

@@ -15,9 +15,7 @@ import (
 )
 
 func intentCommand(std IO) *cobra.Command {
-	cmd := &cobra.Command{Use: "intent", Short: "Write, check, seal, show, verify and submit orders", Args: oneOfThese, RunE: help}
-	cmd.AddCommand(newCommand(std), lintCommand(std), signCommand(std), showCommand(std), verifyCommand(std), submitCommand(std))
-	return cmd
+	return group("intent", "Write, check, seal, show, verify and submit orders", newCommand(std), lintCommand(std), signCommand(std), showCommand(std), verifyCommand(std), submitCommand(std))
 }
 
 // verdict of `writ intent verify`; scripts rely on the shape (DESIGN §15).
@@ -180,15 +178,11 @@ func submitCommand(std IO) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				err = printJSON(std.Out, a)
-			} else {
-				_, err = fmt.Fprintln(std.Out, a.Code, a.IntentID)
+			said := answer{data: a, text: fmt.Sprintln(a.Code, a.IntentID)}
+			if a.Code != intents.OK {
+				said.end = no(fmt.Errorf("%s: %s", a.Code, a.Reason))
 			}
-			if err == nil && a.Code != intents.OK {
-				return no(fmt.Errorf("%s: %s", a.Code, a.Reason))
-			}
-			return err
+			return said.print(std, asJSON)
 		},
 	}
 	placeFlags(cmd, &url, &data)

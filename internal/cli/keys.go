@@ -104,7 +104,7 @@ func keysInit(std IO) *cobra.Command {
 
 func keysList(std IO) *cobra.Command {
 	var f operatorFlags
-	cmd := answering(std, &cobra.Command{
+	return answering(std, &cobra.Command{
 		Use: "list", Short: "List the keys in force and the revoked ones", Args: cobra.NoArgs,
 		Long: "List the keys in force and the revoked ones, from the record of the data directory as\n" +
 			"all lists are; of a writ that is named by its URL, as that publishes them.",
@@ -119,9 +119,7 @@ func keysList(std IO) *cobra.Command {
 		}
 		here := func(kid string) bool { _, ok := held[kid]; return ok }
 		return keyList{set.Origin, set.Version, rowsOf(set.Keys, here)}.answer(), nil
-	})
-	f.add(cmd)
-	return cmd
+	}, f.add)
 }
 
 // keySet is the key set in force, of the record or of whoever was named instead.

@@ -126,8 +126,7 @@ func keysRotate(std IO) *cobra.Command {
 		ends := time.Now().Add(overlap)
 		follow := func(keys []intents.JWK) ([]intents.JWK, error) { return followed(keys, j, ends), nil }
 		return f.apply(cmd.Context(), std, o, s.KID, follow, func() (string, error) { return keydir.Add(f.keys(), s) })
-	})
-	f.add(cmd)
+	}, f.add)
 	cmd.Flags().DurationVar(&overlap, "overlap", defaultOverlap, "how long the old key is still accepted")
 	return cmd
 }
@@ -173,8 +172,7 @@ func keysAdd(std IO) *cobra.Command {
 			}
 			return append(keys, j), nil
 		}, made)
-	})
-	f.add(cmd)
+	}, f.add)
 	cmd.Flags().StringVar(&subject, "subject", "", "the person: a user id of the tenant")
 	cmd.Flags().StringVar(&tenant, "tenant", "", "the tenant that they operate")
 	cmd.Flags().StringVar(&out, "out", "", "make a private key in this file")
@@ -224,8 +222,7 @@ func keysRevoke(std IO) *cobra.Command {
 			return answer{}, no(err)
 		}
 		return f.apply(cmd.Context(), std, o, kid, func(keys []intents.JWK) ([]intents.JWK, error) { return revoked(keys, kid) }, nil)
-	})
-	f.add(cmd)
+	}, f.add)
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return usage(fmt.Errorf("%w: a KID that begins with - goes last, after --: writ keys revoke --url URL -- KID", err))
 	})
@@ -274,7 +271,7 @@ func revoked(keys []intents.JWK, kid string) ([]intents.JWK, error) {
 
 func keysPut(std IO) *cobra.Command {
 	var f operatorFlags
-	cmd := answering(std, &cobra.Command{
+	return answering(std, &cobra.Command{
 		Use: "put [FILE|-]", Short: "Put a signed key set in force", Args: cobra.MaximumNArgs(1),
 	}, func(cmd *cobra.Command, args []string) (answer, error) {
 		raw, err := input(std, args)
@@ -295,7 +292,5 @@ func keysPut(std IO) *cobra.Command {
 			return answer{}, err
 		}
 		return answer{data: changed{put: putBy(a), Version: next.Version}, text: fmt.Sprintln("version", next.Version)}, nil
-	})
-	f.add(cmd)
-	return cmd
+	}, f.add)
 }

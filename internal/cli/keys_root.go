@@ -107,14 +107,12 @@ func readRoot(path string, f *operatorFlags) (intents.Signer, error) {
 }
 
 func keysRoot(std IO) *cobra.Command {
-	cmd := &cobra.Command{Use: "root", Short: "Show the root key, take it offline, sign a key set with it", Args: oneOfThese, RunE: help}
-	cmd.AddCommand(rootShow(std), rootMove(std), rootSign(std))
-	return cmd
+	return group("root", "Show the root key, take it offline, sign a key set with it", rootShow(std), rootMove(std), rootSign(std))
 }
 
 func rootShow(std IO) *cobra.Command {
 	var f operatorFlags
-	cmd := answering(std, &cobra.Command{
+	return answering(std, &cobra.Command{
 		Use: "show", Short: "Print the thumbprint of the root key and whether its file is here", Args: cobra.NoArgs,
 	}, func(cmd *cobra.Command, _ []string) (answer, error) {
 		res := struct {
@@ -136,9 +134,7 @@ func rootShow(std IO) *cobra.Command {
 		}
 		res.Origin = "writ/" + res.Thumbprint
 		return answer{data: res, text: res.Thumbprint + " " + cmp.Or(res.File, "offline") + "\n"}, nil
-	})
-	dataFlag(cmd, &f.data)
-	return cmd
+	}, dataFlag(&f.data))
 }
 
 func rootMove(std IO) *cobra.Command {
@@ -175,7 +171,7 @@ func rootMove(std IO) *cobra.Command {
 			return nil
 		},
 	}
-	dataFlag(cmd, &f.data)
+	dataFlag(&f.data)(cmd)
 	return cmd
 }
 
@@ -222,6 +218,6 @@ func rootSign(std IO) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&path, "root", "", "root key file (default: the one of the data directory)")
 	cmd.Flags().StringVarP(&out, "out", "o", "", "file; without it standard output")
-	dataFlag(cmd, &f.data)
+	dataFlag(&f.data)(cmd)
 	return cmd
 }

@@ -47,8 +47,7 @@ func lintCommand(std IO) *cobra.Command {
 			return answer{}, malformed(err)
 		}
 		return lintAnswer(painter(std, std.Out), found), nil
-	})
-	f.add(cmd)
+	}, f.add)
 	placeFlags(cmd, &url, &data)
 	cmd.Flags().StringVar(&role, "role", "", "role of the key that is to sign it")
 	return cmd

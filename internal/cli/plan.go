@@ -31,9 +31,7 @@ func planList(std IO) *cobra.Command {
 				fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", p.PlanID, p.Status, p.CreatedAt.UTC().Format(time.RFC3339), oneLine(p.Task, 60))
 			}
 		})}, err
-	})
-	f.add(cmd)
-	page.add(cmd)
+	}, f.add, page.add)
 	cmd.Flags().StringVar(&status, "status", "", "pending, planning, executing, replanning, complete or failed")
 	return cmd
 }
@@ -49,15 +47,13 @@ func oneLine(s string, most int) string {
 
 func planShow(std IO) *cobra.Command {
 	var f personFlags
-	cmd := answering(std, &cobra.Command{
+	return answering(std, &cobra.Command{
 		Use: "show PLAN_ID", Short: "Show a plan, its steps and how it ended", Args: cobra.ExactArgs(1), ValidArgsFunction: planIDs(std),
 	}, func(cmd *cobra.Command, args []string) (answer, error) {
 		var p catalog.PlanView
 		err := f.get(cmd, "/agent/plans/"+url.PathEscape(args[0]), &p)
 		return answer{data: p, text: planText(p)}, err
-	})
-	f.add(cmd)
-	return cmd
+	}, f.add)
 }
 
 func planText(p catalog.PlanView) string {
@@ -106,7 +102,7 @@ func planWatch(std IO) *cobra.Command {
 
 func planCancel(std IO) *cobra.Command {
 	var f personFlags
-	cmd := answering(std, &cobra.Command{
+	return answering(std, &cobra.Command{
 		Use: "cancel PLAN_ID", Short: "End a plan without its answer", Args: cobra.ExactArgs(1), ValidArgsFunction: planIDs(std),
 	}, func(cmd *cobra.Command, args []string) (answer, error) {
 		c, err := f.client()
@@ -116,7 +112,5 @@ func planCancel(std IO) *cobra.Command {
 		var said json.RawMessage
 		err = c.Delete(cmd.Context(), "/agent/plans/"+url.PathEscape(args[0]), &said)
 		return answer{data: said, text: args[0] + " cancelled\n"}, err
-	})
-	f.add(cmd)
-	return cmd
+	}, f.add)
 }

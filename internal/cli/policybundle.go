@@ -16,9 +16,7 @@ import (
 )
 
 func policyBundle(std IO) *cobra.Command {
-	cmd := &cobra.Command{Use: "bundle", Short: "Build, sign and verify OPA bundles", Args: oneOfThese, RunE: help}
-	cmd.AddCommand(bundleBuild(std), bundleSign(std), bundleVerify(std))
-	return cmd
+	return group("bundle", "Build, sign and verify OPA bundles", bundleBuild(std), bundleSign(std), bundleVerify(std))
 }
 
 // built is what the commands about bundles print.
@@ -193,8 +191,7 @@ func policyPush(std IO) *cobra.Command {
 			Revision int64  `json:"revision"`
 			Digest   string `json:"digest"`
 		}{putBy(a), push.Revision, push.Digest}}, nil
-	})
-	f.add(cmd)
+	}, f.add)
 	cmd.Flags().Int64Var(&revision, "revision", 0, "higher than the one in force (default: the bundle's)")
 	return cmd
 }

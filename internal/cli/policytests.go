@@ -235,8 +235,7 @@ func policyCoverage(std IO) *cobra.Command {
 			a.end = fmt.Errorf("%.1f %% of the lines are covered, less than %g %%", c.Percent, threshold)
 		}
 		return a, nil
-	})
-	suite.add(cmd)
+	}, suite.add)
 	cmd.Flags().Float64Var(&threshold, "threshold", 0, "fail below this percentage")
 	return cmd
 }

@@ -35,8 +35,7 @@ func policyExplain(std IO) *cobra.Command {
 		var text strings.Builder
 		err = printExplained(&text, x)
 		return answer{data: x, text: text.String()}, err
-	})
-	dataFlag(cmd, &dir)
+	}, dataFlag(&dir))
 	cmd.Flags().StringVar(&policy, "policy", "", "directory or bundle to decide with, in place of the policy of then")
 	return cmd
 }
@@ -72,7 +71,7 @@ func namedEngine(ctx context.Context, place string) (*policies.Engine, error) {
 }
 
 func policyBacktest(std IO) *cobra.Command {
-	var dir, bundle, policy, today, since, format string
+	var dir, bundle, policy, today, format string
 	var o audit.Trial
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -87,13 +86,6 @@ func policyBacktest(std IO) *cobra.Command {
 			print, known := map[string]func(io.Writer, audit.Backtest) error{"text": printBacktest, "json": func(w io.Writer, b audit.Backtest) error { return printJSON(w, b) }, "junit": junitBacktest}[format]
 			if !known {
 				return usage(fmt.Errorf("--format: %q is none of text, json, junit", format))
-			}
-			if since != "" {
-				at, err := sinceTime(since, time.Now())
-				if err != nil {
-					return usage(err)
-				}
-				o.Since = at
 			}
 			var err error
 			if o.New, err = namedEngine(cmd.Context(), policy); err != nil {
@@ -123,7 +115,7 @@ func policyBacktest(std IO) *cobra.Command {
 	cmd.Flags().StringVar(&today, "today", "", "today's policy: directory or bundle (default: the one in force by the record)")
 	cmd.Flags().StringVar(&dir, "data", config.Default().Data, "data directory; the process that uses it may be running")
 	cmd.Flags().StringVar(&bundle, "bundle", "", "records of a bundle (writ audit export) instead; verify it first")
-	cmd.Flags().StringVar(&since, "since", "", "orders from this RFC 3339 time, or from so long ago (7d, 12h)")
+	cmd.Flags().Var(&timeFlag{at: &o.Since, ago: true}, "since", "orders from this RFC 3339 time, or from so long ago (7d, 12h)")
 	cmd.Flags().StringVar(&o.Tenant, "tenant", "", "orders of this tenant")
 	cmd.Flags().StringVar(&format, "format", "text", "text, json, junit")
 	jsonFlag(cmd, &asJSON)

@@ -18,7 +18,7 @@ func receiptCommand(std IO) *cobra.Command {
 
 func receiptGet(std IO) *cobra.Command {
 	var f personFlags
-	cmd := answering(std, &cobra.Command{
+	return answering(std, &cobra.Command{
 		Use: "get INTENT_ID", Short: "Get the receipt of an order that was accepted", Args: cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, args []string) (answer, error) {
 		var got struct {
@@ -28,9 +28,7 @@ func receiptGet(std IO) *cobra.Command {
 		}
 		err := f.get(cmd, "/v1/intents/"+url.PathEscape(args[0])+"/receipt", &got)
 		return answer{data: got, text: printable(got.Receipt) + "\n"}, err
-	})
-	f.add(cmd)
-	return cmd
+	}, f.add)
 }
 
 // receiptVerdict of `writ receipt verify`; scripts rely on the shape.

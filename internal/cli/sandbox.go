@@ -15,9 +15,7 @@ import (
 )
 
 func sandboxCommand(std IO) *cobra.Command {
-	cmd := &cobra.Command{Use: "sandbox", Short: "Try the sandbox", Args: oneOfThese, RunE: help}
-	cmd.AddCommand(sandboxRunCommand(std), sandboxProbeCommand(std), sandboxPrepareCommand(std))
-	return cmd
+	return group("sandbox", "Try the sandbox", sandboxRunCommand(std), sandboxProbeCommand(std), sandboxPrepareCommand(std))
 }
 
 func sandboxRunCommand(std IO) *cobra.Command {

@@ -42,7 +42,7 @@ func skillDiff(std IO) *cobra.Command {
 			return silent("it differs")
 		},
 	}
-	dataFlag(cmd, &data)
+	dataFlag(&data)(cmd)
 	cmd.Flags().StringVar(&tenant, "tenant", "default", "whose approvals")
 	return cmd
 }

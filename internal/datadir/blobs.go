@@ -38,22 +38,15 @@ const InDir = "dir"
 // Local: no server is asked.
 func (at BlobsAt) Local() bool { return at.URL == "" || at.URL == InDir }
 
-func (at BlobsAt) nats() (blobnats.Config, error) {
-	ca, err := at.ca()
-	return blobnats.Config{URL: at.URL, Credentials: at.Credentials, CA: ca}, err
-}
-
-func (at BlobsAt) s3() (blobs3.Config, error) {
-	ca, err := at.ca()
-	return blobs3.Config{URL: at.URL, Credentials: at.Credentials, CA: ca}, err
-}
-
 func (at BlobsAt) ca() ([]byte, error) {
 	if at.CA == "" {
 		return nil, nil
 	}
 	return os.ReadFile(at.CA)
 }
+
+// onS3: the server speaks the protocol of S3; else that of NATS.
+func (at BlobsAt) onS3() bool { return strings.HasPrefix(at.URL, "s3://") }
 
 // Validate says what is wrong with a place, without asking a server.
 func (at BlobsAt) Validate() error {
@@ -63,74 +56,52 @@ func (at BlobsAt) Validate() error {
 		}
 		return nil
 	}
-	var err error
-	switch scheme, _, _ := strings.Cut(at.URL, "://"); scheme {
-	case "nats", "tls":
-		var cfg blobnats.Config
-		if cfg, err = at.nats(); err == nil {
-			err = cfg.Validate()
-		}
-	case "s3":
-		var cfg blobs3.Config
-		if cfg, err = at.s3(); err == nil {
-			err = cfg.Validate()
-		}
+	ca, err := at.ca()
+	switch scheme, _, _ := strings.Cut(at.URL, "://"); {
+	case err != nil:
+		return err
+	case scheme == "nats" || scheme == "tls":
+		return blobnats.Config{URL: at.URL, Credentials: at.Credentials, CA: ca}.Validate()
+	case scheme == "s3":
+		return blobs3.Config{URL: at.URL, Credentials: at.Credentials, CA: ca}.Validate()
 	default:
-		err = errors.New(`it is none of "dir", nats://…, tls://… and s3://…`)
+		return errors.New(`it is none of "dir", nats://…, tls://… and s3://…`)
 	}
-	return err
 }
 
 // Open a place. dir is the data directory.
 func (at BlobsAt) Open(ctx context.Context, dir string) (quota.Store, error) {
-	switch scheme, _, _ := strings.Cut(at.URL, "://"); {
-	case at.Local():
+	if at.Local() {
 		return blobdir.Open(filepath.Join(dir, "blobs"))
-	case scheme == "s3":
-		cfg, err := at.s3()
-		if err != nil {
-			return nil, err
-		}
-		cfg.Spool = filepath.Join(dir, "blobs", "spool")
-		if err := os.MkdirAll(cfg.Spool, 0o700); err != nil {
-			return nil, err
-		}
-		b, err := blobs3.Open(ctx, cfg)
-		if err != nil {
-			return nil, err
-		}
-		return b, nil
-	default:
-		cfg, err := at.nats()
-		if err != nil {
-			return nil, err
-		}
-		b, err := blobnats.Open(ctx, cfg)
-		if err != nil {
-			return nil, err
-		}
-		return b, nil
 	}
+	ca, err := at.ca()
+	if err != nil {
+		return nil, err
+	}
+	if !at.onS3() {
+		return blobnats.Open(ctx, blobnats.Config{URL: at.URL, Credentials: at.Credentials, CA: ca})
+	}
+	spool := filepath.Join(dir, "blobs", "spool")
+	if err := os.MkdirAll(spool, 0o700); err != nil {
+		return nil, err
+	}
+	return blobs3.Open(ctx, blobs3.Config{URL: at.URL, Credentials: at.Credentials, CA: ca, Spool: spool})
 }
 
 // Look says whether a server answers and can keep blobs. Nothing is made.
 func (at BlobsAt) Look(ctx context.Context) error {
-	if strings.HasPrefix(at.URL, "s3://") {
-		cfg, err := at.s3()
-		if err != nil {
-			return err
-		}
-		b, err := blobs3.Open(ctx, cfg)
-		if err != nil {
-			return err
-		}
-		return b.Close()
-	}
-	cfg, err := at.nats()
+	ca, err := at.ca()
 	if err != nil {
 		return err
 	}
-	return blobnats.Look(ctx, cfg)
+	if !at.onS3() {
+		return blobnats.Look(ctx, blobnats.Config{URL: at.URL, Credentials: at.Credentials, CA: ca})
+	}
+	b, err := blobs3.Open(ctx, blobs3.Config{URL: at.URL, Credentials: at.Credentials, CA: ca})
+	if err != nil {
+		return err
+	}
+	return b.Close()
 }
 
 // placeFile is where a directory remembers its place, if that is another.

@@ -95,24 +95,23 @@ func putKeys(r *Restored, keys, stage string) error {
 }
 
 // unpack writes the files of a backup, each as its digest says, and no other.
-func unpack(ctx context.Context, from, to string) (Backup, error) {
-	info, err := os.Stat(from)
-	if err != nil {
-		return Backup{}, err
-	}
-	if info.IsDir() {
-		return unpackDir(ctx, from, to)
-	}
+func unpack(ctx context.Context, from, to string) (b Backup, err error) {
 	f, err := os.Open(from) //nolint:gosec // G304: the operator names it
 	if err != nil {
-		return Backup{}, err
+		return b, err
 	}
-	b, err := unpackTar(ctx, f, to)
-	return b, errors.Join(err, f.Close())
-}
-
-func unpackDir(ctx context.Context, from, to string) (b Backup, err error) {
-	manifest, err := os.Open(filepath.Join(from, backupManifest)) //nolint:gosec // G304: the operator names it
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err != nil {
+		return b, err
+	}
+	open := packed(tar.NewReader(f))
+	if info.IsDir() {
+		open = func(name string) (io.ReadCloser, error) {
+			return os.Open(filepath.Join(from, filepath.FromSlash(name))) //nolint:gosec // G304: names were checked
+		}
+	}
+	manifest, err := open(backupManifest)
 	if err != nil {
 		return b, fmt.Errorf("%w: %w", ErrBackup, err)
 	}
@@ -121,7 +120,7 @@ func unpackDir(ctx context.Context, from, to string) (b Backup, err error) {
 		return b, err
 	}
 	for _, f := range b.Files {
-		in, err := os.Open(filepath.Join(from, filepath.FromSlash(f.Name))) //nolint:gosec // G304: names were checked
+		in, err := open(f.Name)
 		if err != nil {
 			return b, fmt.Errorf("%w: %w", ErrBackup, err)
 		}
@@ -132,33 +131,18 @@ func unpackDir(ctx context.Context, from, to string) (b Backup, err error) {
 	return b, nil
 }
 
-func unpackTar(ctx context.Context, r io.Reader, to string) (b Backup, err error) {
-	t := tar.NewReader(r)
-	next := func(want string) error {
+// packed opens the files of a backup in one file, which are there in order.
+func packed(t *tar.Reader) func(name string) (io.ReadCloser, error) {
+	return func(name string) (io.ReadCloser, error) {
 		h, err := t.Next()
 		if err != nil {
-			return fmt.Errorf("%w: where %s should be: %w", ErrBackup, want, err)
+			return nil, fmt.Errorf("where %s should be: %w", name, err)
 		}
-		if h.Name != want || h.Typeflag != tar.TypeReg {
-			return fmt.Errorf("%w: %q is where %s should be", ErrBackup, h.Name, want)
+		if h.Name != name || h.Typeflag != tar.TypeReg {
+			return nil, fmt.Errorf("%q is where %s should be", h.Name, name)
 		}
-		return nil
+		return io.NopCloser(t), nil
 	}
-	if err := next(backupManifest); err != nil {
-		return b, err
-	}
-	if b, err = readManifest(t); err != nil {
-		return b, err
-	}
-	for _, f := range b.Files {
-		if err := errors.Join(ctx.Err(), next(f.Name)); err != nil {
-			return b, err
-		}
-		if err := f.unpack(t, to); err != nil {
-			return b, err
-		}
-	}
-	return b, nil
 }
 
 // manifestLimit bounds what is read of a backup.json, in bytes: a few million files.
