@@ -116,7 +116,7 @@ func (c *core) config(user string, m model.Model) Config {
 	return cfg
 }
 
-// grant mints a grant for the turn.
+// grant issues a grant for the turn.
 func (c *core) grant(id string) string {
 	c.t.Helper()
 	now := time.Now()
@@ -190,7 +190,7 @@ func (c *core) verify(raw []byte) (placed, error) {
 		Type: e.Type(), Role: e.Signer().Role, Place: Place{at.Revision, at.Step, at.TaskID}, Key: e.Constraints().IdempotencyKey,
 		Args: e.Args(), Grant: e.Grant().ID, ID: e.ID(),
 	}
-	row, ok := catalog.Lookup(p.Type)
+	row, ok := catalog.Builtin().Lookup(p.Type)
 	if !ok || !row.MaySign(p.Role) {
 		return p, intents.Refuse(intents.KeyRole, "", "may not sign "+p.Type)
 	}

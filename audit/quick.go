@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 
+	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/plainjson"
-	"aob.dev/writ/policies"
 	"aob.dev/writ/storage"
 )
 
@@ -118,16 +118,16 @@ func quickParts(c *plainjson.Cursor) map[string]Part {
 }
 
 // readFacts reads the part "facts" of a record.
-func readFacts(raw []byte) (f policies.Facts, err error) {
+func readFacts(raw []byte) (f intents.Facts, err error) {
 	if !quickFacts(raw, &f) {
-		f = policies.Facts{}
+		f = intents.Facts{}
 		err = json.Unmarshal(raw, &f)
 	}
 	return f, err
 }
 
 // quickFacts reads facts where nobody had to approve.
-func quickFacts(raw []byte, f *policies.Facts) bool {
+func quickFacts(raw []byte, f *intents.Facts) bool {
 	c := plainjson.New(raw)
 	c.Object(func() {
 		if c.Has(`"signer":`) {
@@ -138,15 +138,15 @@ func quickFacts(raw []byte, f *policies.Facts) bool {
 		}
 		f.Roles = c.List(`"roles":`)
 		if c.Has(`"task":`) {
-			f.Task = &policies.Task{}
+			f.Task = &intents.FactTask{}
 			c.Object(func() { quickTask(c, f.Task) })
 		}
 		if c.Has(`"plan":`) {
-			f.Plan = &policies.Plan{}
+			f.Plan = &intents.FactPlan{}
 			c.Object(func() { quickPlan(c, f.Plan) })
 		}
 		if c.Has(`"skill":`) {
-			f.Skill = &policies.Skill{}
+			f.Skill = &intents.FactSkill{}
 			c.Object(func() {
 				c.Text(`"name":`, &f.Skill.Name)
 				c.Text(`"digest":`, &f.Skill.Digest)
@@ -155,14 +155,14 @@ func quickFacts(raw []byte, f *policies.Facts) bool {
 		}
 		if c.Has(`"approvals":`) && !c.Lit("null") {
 			c.Must("[]")
-			f.Approvals = []policies.Approval{}
+			f.Approvals = []intents.Approval{}
 		}
 		c.Text(`"now":`, &f.Now)
 	})
 	return c.Whole()
 }
 
-func quickTask(c *plainjson.Cursor, t *policies.Task) {
+func quickTask(c *plainjson.Cursor, t *intents.FactTask) {
 	c.Text(`"task_id":`, &t.TaskID)
 	c.Text(`"plan_id":`, &t.PlanID)
 	t.Revision = int(c.Number(`"revision":`))
@@ -171,7 +171,7 @@ func quickTask(c *plainjson.Cursor, t *policies.Task) {
 	c.Text(`"deadline":`, &t.Deadline)
 }
 
-func quickPlan(c *plainjson.Cursor, p *policies.Plan) {
+func quickPlan(c *plainjson.Cursor, p *intents.FactPlan) {
 	c.Text(`"plan_id":`, &p.PlanID)
 	c.Text(`"status":`, &p.Status)
 	p.Epoch = int(c.Number(`"epoch":`))

@@ -10,8 +10,8 @@ import (
 	"github.com/transparency-dev/merkle/proof"
 	"github.com/transparency-dev/merkle/rfc6962"
 
+	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/plainjson/plainjsontest"
-	"aob.dev/writ/policies"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
 )
@@ -100,10 +100,10 @@ func FuzzQuickLine(f *testing.F) {
 
 // TestQuickFacts: facts as the router writes them are read quickly and rightly; with a byte changed never otherwise than encoding/json reads them.
 func TestQuickFacts(t *testing.T) {
-	facts := policies.Facts{
-		Signer: policies.Signer{KID: "k", Role: "task"}, Roles: []string{"user"}, Approvals: []policies.Approval{}, Now: "2026-11-20T10:00:00.000Z",
-		Task: &policies.Task{TaskID: "t", PlanID: "p", Revision: 1, Step: 2, Skills: []string{}, Deadline: "d"},
-		Plan: &policies.Plan{PlanID: "p", Status: "executing", Epoch: 1, Revision: 1, Steps: 3}, Skill: &policies.Skill{Name: "s", Digest: "d", Effect: "pure"},
+	facts := intents.Facts{
+		Signer: intents.FactSigner{KID: "k", Role: "task"}, Roles: []string{"user"}, Approvals: []intents.Approval{}, Now: "2026-11-20T10:00:00.000Z",
+		Task: &intents.FactTask{TaskID: "t", PlanID: "p", Revision: 1, Step: 2, Skills: []string{}, Deadline: "d"},
+		Plan: &intents.FactPlan{PlanID: "p", Status: "executing", Epoch: 1, Revision: 1, Steps: 3}, Skill: &intents.FactSkill{Name: "s", Digest: "d", Effect: "pure"},
 	}
 	plainjsontest.Agree(t, facts, quickFacts, true)
 }

@@ -97,8 +97,8 @@ func (o *Order) attr() slog.Attr {
 }
 
 // cut reports a run that was ended from outside: at its deadline
-// (EXECUTOR_TIMEOUT), or because the service stops (ABANDONED). An order that
-// must happen at most once may have happened: that is INDETERMINATE.
+// (EXECUTOR_TIMEOUT), or because the service stops (ABANDONED). An order that must
+// happen at most once, and may have happened, is INDETERMINATE.
 func cut(ctx context.Context, o *Order) report {
 	if o.Effect() == catalog.Once {
 		return failed(Fail(intents.Indeterminate, "it was cut off, and its effect is not known"))
@@ -110,9 +110,10 @@ func cut(ctx context.Context, o *Order) report {
 }
 
 // Effect of carrying the order out: that of its catalog row, or of the approved
-// pin of the skill that it calls. What is unknown counts as once.
+// pin of the skill that it calls. What is unknown, such as a vendor's type, counts
+// as once.
 func (o *Order) Effect() catalog.Effect {
-	row, ok := catalog.Lookup(o.Type)
+	row, ok := catalog.Builtin().Lookup(o.Type)
 	switch {
 	case !ok:
 		return catalog.Once

@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"net/http"
-	"regexp"
 	"strconv"
 
 	"github.com/gin-gonic/gin"
@@ -13,9 +12,6 @@ import (
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/problem"
 )
-
-// intentID is what names an order.
-var intentID = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 // listApprovals is GET /agent/approvals: ?mine=true, ?type=, ?limit=, ?after=.
 func (g *Gateway) listApprovals(c *gin.Context, who caller) error {
@@ -57,7 +53,7 @@ func (g *Gateway) getApproval(c *gin.Context, who caller) error {
 
 func (g *Gateway) approvals(ctx context.Context, a actor, q bus.ApprovalsRequest) (bus.ApprovalsReply, error) {
 	var err error
-	if q.Grant, _, err = g.mint(a, newID("turn"), ""); err != nil {
+	if q.Grant, _, err = g.issueGrant(a, newID("turn"), ""); err != nil {
 		return bus.ApprovalsReply{}, err
 	}
 	page, err := ask[bus.ApprovalsReply](ctx, g.cfg.Bus, bus.DirectoryApprovals, q)
@@ -74,12 +70,12 @@ type decision struct {
 	Reason   string `json:"reason"`
 }
 
-// decideApproval is POST /agent/approvals/{intent_id}: what the person whose key
-// it is says, sealed under a grant that was minted for it just now. Whether the
-// person may is the router's to say.
+// decideApproval is POST /agent/approvals/{intent_id}: it seals the decision of the
+// person whose key it is, under a grant that was issued for it just now. The router
+// decides whether the person may.
 func (g *Gateway) decideApproval(c *gin.Context, who caller) error {
 	id := c.Param("intent_id")
-	if !intentID.MatchString(id) {
+	if !intents.IsDigest(id) {
 		return problem.New(intents.NotFound, "", "no such order")
 	}
 	var body decision

@@ -3,7 +3,7 @@ package storage
 import (
 	"context"
 	"errors"
-	"regexp"
+	"strings"
 	"time"
 )
 
@@ -16,14 +16,12 @@ type Collector interface {
 	Drop(ctx context.Context, tenant, ref string, age time.Duration) (bool, error)
 }
 
-var digestIn = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
-
 // Collect removes the blobs of tenants that are older than age and that no
-// record names (DESIGN §12). A record names a blob by its digest in any part,
-// whatever it is there for, so that policies, catalogs, scripts, arguments,
-// inputs and results all count; what was erased from a record no longer does.
-// What records name only through a blob is not looked at: the tenant of
-// policies and catalogs must not be among the tenants.
+// record names. A record names a blob by its digest in any part, whatever it is
+// there for, so that policies, catalogs, scripts, arguments, inputs and results
+// all count; what was erased from a record no longer does. What records name only
+// through a blob is not looked at: the tenant of policies and catalogs must not
+// be among the tenants.
 //
 // It goes on after an error of one blob. A record that names a blob for the
 // first time while Collect runs finds it gone unless the blob was kept again
@@ -38,7 +36,7 @@ func Collect(ctx context.Context, c Collector, records Records, tenants []string
 			return 0, err
 		}
 		for _, ref := range refs {
-			digest := digestIn.FindString(ref)
+			digest := strings.TrimPrefix(ref, "cas://")
 			aged[digest] = append(aged[digest], blob{tenant, ref})
 		}
 	}
@@ -51,10 +49,8 @@ func Collect(ctx context.Context, c Collector, records Records, tenants []string
 			if err != nil {
 				return 0, err
 			}
-			for _, part := range r.Parts {
-				for _, digest := range digestIn.FindAll(part, -1) {
-					delete(aged, string(digest))
-				}
+			for _, digest := range r.Named() {
+				delete(aged, digest)
 			}
 			next = r.Position + 1
 		}

@@ -13,7 +13,7 @@ import (
 // refused: every socket, fork, ptrace and its kin, mounts, namespaces, SysV and
 // POSIX IPC, epoll, inotify, memfd, set*id, scheduling and priority setters.
 //
-// Boxes share the files of the runtime and the kernel, so a call by which one
+// Sandboxes share the files of the runtime and the kernel, so a call by which one
 // leaves a mark that another can read is a channel between tenants. Hence no
 // locks, no futexes on shared pages but to wait, nothing that tells what the page
 // cache holds (fadvise64, mincore, cachestat, RWF_NOWAIT), and nothing that counts
@@ -45,7 +45,7 @@ func seccompRules(pid int) []rule {
 var allowed = []uint32{
 	unix.SYS_READ, unix.SYS_WRITE, unix.SYS_READV, unix.SYS_WRITEV, unix.SYS_PREAD64, unix.SYS_PWRITE64,
 	unix.SYS_PREADV, unix.SYS_PWRITEV, unix.SYS_LSEEK, unix.SYS_CLOSE, unix.SYS_CLOSE_RANGE,
-	unix.SYS_FSTAT, unix.SYS_STATX, unix.SYS_OPENAT, unix.SYS_FACCESSAT, unix.SYS_FACCESSAT2, unix.SYS_READLINKAT,
+	unix.SYS_FSTAT, unix.SYS_NEWFSTATAT, unix.SYS_STATX, unix.SYS_OPENAT, unix.SYS_FACCESSAT, unix.SYS_FACCESSAT2, unix.SYS_READLINKAT,
 	unix.SYS_GETDENTS64, unix.SYS_GETCWD, unix.SYS_CHDIR, unix.SYS_FCHDIR, unix.SYS_UMASK,
 	unix.SYS_UNLINKAT, unix.SYS_MKDIRAT, unix.SYS_RENAMEAT, unix.SYS_RENAMEAT2,
 	unix.SYS_FTRUNCATE, unix.SYS_TRUNCATE, unix.SYS_FALLOCATE, unix.SYS_FSYNC, unix.SYS_FDATASYNC,
@@ -59,7 +59,7 @@ var allowed = []uint32{
 	unix.SYS_GETITIMER, unix.SYS_SETITIMER, unix.SYS_NANOSLEEP, unix.SYS_GETTIMEOFDAY, unix.SYS_TIMES,
 	unix.SYS_GETPID, unix.SYS_GETPPID, unix.SYS_GETTID,
 	unix.SYS_GETUID, unix.SYS_GETEUID, unix.SYS_GETGID, unix.SYS_GETEGID, unix.SYS_GETRESUID, unix.SYS_GETRESGID,
-	unix.SYS_GETGROUPS, unix.SYS_GETRUSAGE, unix.SYS_UNAME, unix.SYS_GETRANDOM,
+	unix.SYS_GETGROUPS, unix.SYS_GETRUSAGE, unix.SYS_GETRLIMIT, unix.SYS_UNAME, unix.SYS_GETRANDOM,
 	unix.SYS_WAIT4, unix.SYS_WAITID, unix.SYS_EXIT, unix.SYS_EXIT_GROUP,
 	// Needed once, for Python itself; the loader is the one file Landlock lets
 	// be executed.
@@ -71,7 +71,7 @@ var allowed = []uint32{
 // them, so under the landlock driver they would reach files of the same user.
 var pretended = []uint32{
 	unix.SYS_FCHMOD, unix.SYS_FCHMODAT, unix.SYS_FCHMODAT2, unix.SYS_FCHOWN, unix.SYS_FCHOWNAT, unix.SYS_UTIMENSAT,
-	// A lock has nobody to keep out: the box is one process, and what it shares
+	// A lock has nobody to keep out: the sandbox is one process, and what it shares
 	// with others it can only read.
 	unix.SYS_FLOCK,
 }

@@ -6,14 +6,14 @@ import (
 	"aob.dev/writ/intents"
 )
 
-// SampleLines is how many lines a sample has, MaxLine where each is cut (G-58).
+// SampleLines is how many lines a sample has, MaxLine where each is cut.
 const (
 	SampleLines = 20
 	MaxLine     = 2 << 10
 )
 
 var fileRows = []Row{
-	{Type: "write_temp", Title: "Keep data for the rest of the step", Capability: "files:write", Signers: []intents.Role{intents.RoleTask}, Executor: "files", Effect: Idempotent},
+	{Type: "write_temp", Title: "Keep data for the rest of the step", Capability: "files:write", Signers: []intents.Role{intents.RoleTask}, Executor: "files", Effect: Idempotent, DataAt: "/data"},
 	{Type: "read_lines", Title: "Read lines of a file of the step", Capability: "files:read", Signers: []intents.Role{intents.RoleTask}, Executor: "files", Effect: Pure},
 }
 

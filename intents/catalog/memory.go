@@ -8,14 +8,14 @@ import (
 )
 
 var memoryRows = []Row{
-	{Type: "write_memory", Title: "Store a step's result under its contract", Capability: "memory:write", Signers: []intents.Role{intents.RoleTask}, Executor: "memory", Effect: Idempotent},
+	{Type: "write_memory", Title: "Store a step's result under its contract", Capability: "memory:write", Signers: []intents.Role{intents.RoleTask}, Executor: "memory", Effect: Idempotent, DataAt: "/data"},
 	{Type: "read_memory", Title: "Read a memory by key", Capability: "memory:read", Signers: []intents.Role{intents.RoleTask, intents.RoleManager}, Executor: "memory", Effect: Idempotent, RandomKey: true},
 	{Type: "memory.query", Title: "Search memories", Capability: "memory:read", Signers: []intents.Role{intents.RoleTask, intents.RoleManager, intents.RoleGateway}, Executor: "memory", Effect: Pure},
 }
 
 // WriteMemory are the arguments of write_memory. Exactly one of Data and From;
 // From is an intent_id of the same step, a file id or cas://. The key is built
-// by the executor: {tenant}:{session}:{task}:{label} (MEM-01, MEM-02).
+// by the executor: {tenant}:{session}:{task}:{label}.
 type WriteMemory struct {
 	Label string          `json:"label"` // [a-z0-9_]{1,64}
 	Data  json.RawMessage `json:"data,omitempty"`
@@ -31,7 +31,7 @@ type WriteMemoryResult struct {
 }
 
 // ReadMemory are the arguments of read_memory. Confirm is the manager's word
-// that it has read a step's result: the lock is released (MEM-04).
+// that it has read a step's result: the lock is released.
 type ReadMemory struct {
 	Key     string `json:"key"`
 	Confirm bool   `json:"confirm,omitempty"`

@@ -2,7 +2,7 @@ package bus
 
 import "time"
 
-// Questions of the gateway to CORE (DESIGN §9). They tell who somebody is and
+// Questions of the gateway to CORE. They tell who somebody is and
 // change nothing; only the gateway's user may ask. An answer to a question that
 // cannot be read has Error set.
 
@@ -72,18 +72,4 @@ type SilentPlan struct {
 	Client    string    `json:"client"` // act.client of the first grant: ClientOfKey(id)
 	OpenedAt  time.Time `json:"opened_at"`
 	TraceID   string    `json:"trace_id,omitempty"`
-}
-
-// clientKey begins the act.client of a grant whose user came with an API key.
-const clientKey = "apikey:"
-
-// ClientOfKey is the act.client of grants for callers with an API key.
-func ClientOfKey(keyID string) string { return clientKey + keyID }
-
-// KeyOfClient is the API key's id in an act.client; empty if it names none.
-func KeyOfClient(client string) string {
-	if len(client) > len(clientKey) && client[:len(clientKey)] == clientKey {
-		return client[len(clientKey):]
-	}
-	return ""
 }

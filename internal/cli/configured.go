@@ -143,7 +143,7 @@ func newModel(c config.Config) (model.Model, error) {
 // read by policyFeed.
 func nodeConfig(c config.Config) (cfg node.Config, err error) {
 	cfg = node.Config{
-		Dir: c.Data, Listen: c.Listen, NATS: c.NATS, NATSCert: c.NATSCert, NATSKey: c.NATSKey,
+		Dir: c.Data, Listen: c.Listen, Metrics: c.Metrics, NATS: c.NATS, NATSCert: c.NATSCert, NATSKey: c.NATSKey,
 		Catalog: c.Catalog, Skills: c.Skills, Driver: c.Sandbox, Limits: limits(c),
 	}
 	var errs [5]error

@@ -15,7 +15,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/keydir"
-	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 )
 
 // directoryCommands change and list what operators say of tenants: one command
@@ -77,8 +77,8 @@ func (f *tenantFlags) seal(ctx context.Context, typ string, args func(tenant str
 }
 
 // folded reads the directory out of the record of a data directory.
-func folded(ctx context.Context, dir string) (*router.Directory, error) {
-	var d *router.Directory
+func folded(ctx context.Context, dir string) (*state.State, error) {
+	var d *state.State
 	err := withArchive(ctx, dir, func(a *datadir.Archive) (err error) {
 		if d, err = datadir.Fold(ctx, a.Records); err != nil {
 			return no(err)
@@ -89,7 +89,7 @@ func folded(ctx context.Context, dir string) (*router.Directory, error) {
 }
 
 // listing is `writ … list`: what print shows of each tenant, or of the one named.
-func listing(std IO, short string, print func(router.TenantRows) (rows any, lines []string)) *cobra.Command {
+func listing(std IO, short string, print func(state.TenantRows) (rows any, lines []string)) *cobra.Command {
 	var dir, tenant string
 	cmd := answering(std, &cobra.Command{
 		Use: "list", Short: short + ", from the record of the data directory", Args: cobra.NoArgs,
@@ -130,7 +130,7 @@ func tenantCommand(std IO) *cobra.Command {
 		return f.submit(cmd.Context(), "admin.put", func(string) any { return catalog.AdminPut{New: &catalog.Tenant{ID: args[0]}} })
 	})
 	f.operatorFlags.add(add)
-	return group("tenant", "Make and list tenants, and put their data", add, tenantData(std), listing(std, "List tenants with all that operators said of them", func(r router.TenantRows) (any, []string) {
+	return group("tenant", "Make and list tenants, and put their data", add, tenantData(std), listing(std, "List tenants with all that operators said of them", func(r state.TenantRows) (any, []string) {
 		return r, []string{fmt.Sprintf("%d roles, %d users, %d API keys, %d skills", len(r.Roles), len(r.Users), len(r.APIKeys), len(r.Skills))}
 	}))
 }
@@ -147,7 +147,7 @@ func roleCommand(std IO) *cobra.Command {
 	})
 	f.add(set)
 	set.Flags().StringArrayVar(&capabilities, "capability", nil, "area:verb[:resource], * for all of a part (repeatable)")
-	return group("role", "Put and list roles", set, listing(std, "List roles", func(r router.TenantRows) (any, []string) {
+	return group("role", "Put and list roles", set, listing(std, "List roles", func(r state.TenantRows) (any, []string) {
 		var lines []string
 		for _, x := range r.Roles {
 			lines = append(lines, x.Role+"\t"+strings.Join(x.Capabilities, " "))
@@ -170,7 +170,7 @@ func userCommand(std IO) *cobra.Command {
 	f.add(set)
 	set.Flags().StringArrayVar(&roles, "role", nil, "role of the tenant (repeatable)")
 	set.Flags().BoolVar(&disabled, "disabled", false, "the person may do nothing, and their open plans end")
-	return group("user", "Put and list people", set, listing(std, "List people", func(r router.TenantRows) (any, []string) {
+	return group("user", "Put and list people", set, listing(std, "List people", func(r state.TenantRows) (any, []string) {
 		var lines []string
 		for _, x := range r.Users {
 			line := x.UserID + "\t" + strings.Join(x.Roles, " ")
@@ -218,7 +218,7 @@ func skillCommand(std IO) *cobra.Command {
 	approve.Flags().BoolVar(&sure, "yes", false, "do not ask")
 	approve.Flags().StringVar(&effect, "effect", "", "what a call does to the world: pure, idempotent, once")
 	approve.Flags().StringVar(&server, "server", "", "whose tool it is, for lists; the digest binds it")
-	return group("skill", "Approve, compare and list skills", approve, skillDiff(std), listing(std, "List approved skills", func(r router.TenantRows) (any, []string) {
+	return group("skill", "Approve, compare and list skills", approve, skillDiff(std), listing(std, "List approved skills", func(r state.TenantRows) (any, []string) {
 		var lines []string
 		for _, x := range r.Skills {
 			lines = append(lines, x.Skill+"\t"+x.Digest+"\t"+x.Effect+"\t"+cmp.Or(printable(x.Server), "-"))

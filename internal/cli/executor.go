@@ -17,6 +17,7 @@ import (
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/upkeep"
+	"aob.dev/writ/schemas"
 )
 
 func executorCommand(std IO) *cobra.Command {
@@ -173,6 +174,9 @@ func executorCheck(std IO) *cobra.Command {
 		check, err := upkeep.OpenExecutorCheck(cmd.Context(), name, own, arguments, logger(std, "error"))
 		if err != nil {
 			return answer{}, no(err)
+		}
+		if check.Result, err = schemas.Compile(rows[own[0]].Result); err != nil {
+			return answer{}, malformed(errors.Join(err, check.Close()))
 		}
 		results, err := runCheck(cmd.Context(), std, check, command, wait)
 		if err := errors.Join(err, check.Close()); err != nil {

@@ -18,7 +18,7 @@ func intentCommand(std IO) *cobra.Command {
 	return group("intent", "Write, check, seal, show, verify and submit orders", newCommand(std), lintCommand(std), signCommand(std), showCommand(std), verifyCommand(std), submitCommand(std))
 }
 
-// verdict of `writ intent verify`; scripts rely on the shape (DESIGN §15).
+// verdict of `writ intent verify`; scripts rely on the shape.
 type verdict struct {
 	Valid    bool         `json:"valid"`
 	Code     intents.Code `json:"code"`

@@ -22,7 +22,7 @@ import (
 // Config of `writ up`, as Settings describe it. The zero value is not usable; begin
 // with Default.
 type Config struct {
-	Data, Listen            string
+	Data, Listen, Metrics   string
 	NATS, NATSCert, NATSKey string
 	Skills                  []string
 
@@ -188,6 +188,9 @@ func (c Config) Validate() error {
 	}
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		return fmt.Errorf("listen: %q is not host:port", c.Listen)
+	}
+	if _, _, err := net.SplitHostPort(c.Metrics); c.Metrics != "" && err != nil {
+		return fmt.Errorf("metrics: %q is not host:port", c.Metrics)
 	}
 	if _, _, err := net.SplitHostPort(c.NATS); c.NATS != "" && err != nil {
 		return fmt.Errorf("nats: %q is not host:port", c.NATS)

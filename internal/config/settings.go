@@ -1,6 +1,8 @@
 package config
 
-import "strings"
+import (
+	"strings"
+)
 
 // Setting is one row of the table of settings: flags, the file, the environment and
 // the page docs/configuration.md are made of it.
@@ -37,6 +39,11 @@ var Settings = []Setting{
 	{
 		Name: "listen", Default: "127.0.0.1:8080", Also: []string{port}, Bind: func(c *Config) any { return &c.Listen },
 		Help: "HTTP address, host:port", More: "; `PORT` changes the port alone",
+	},
+	{
+		Name: "metrics", Bind: func(c *Config) any { return &c.Metrics },
+		Help: "address for /metrics, as Prometheus reads it, host:port; none by default",
+		More: " ([operations.md](operations.md#watch)). It asks nobody who they are, so keep it to this machine or a network of your own",
 	},
 	{
 		Name: "nats", Bind: func(c *Config) any { return &c.NATS },

@@ -24,7 +24,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/durable"
-	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -76,20 +76,20 @@ func Make(dir string) error {
 }
 
 // Fold is what the records of a journal put into force.
-func Fold(ctx context.Context, records storage.Records) (*router.Directory, error) {
-	fold := router.NewDirectory()
+func Fold(ctx context.Context, records storage.Records) (*state.State, error) {
+	fold := state.New()
 	for rec, err := range records.Scan(ctx, 0) {
 		if err != nil {
 			return fold, err
 		}
-		fold.Observe(router.EntryOf(rec))
+		fold.Observe(state.EntryOf(rec))
 	}
 	return fold, fold.Err()
 }
 
 // LedgerKeys are those of the log so far: keys stay in the set when others follow
 // them.
-func LedgerKeys(fold *router.Directory) []intents.Key {
+func LedgerKeys(fold *state.State) []intents.Key {
 	var out []intents.Key
 	for _, j := range fold.JWKS().Keys {
 		if j.Role != intents.RoleLedger {

@@ -10,9 +10,9 @@ import (
 
 // What the page of settings says around its table.
 var (
-	//go:embed configuration_head.md
+	//go:embed configuration_head.txt
 	configurationHead string
-	//go:embed configuration_tail.md
+	//go:embed configuration_tail.txt
 	configurationTail string
 )
 

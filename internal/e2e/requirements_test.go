@@ -15,8 +15,8 @@ import (
 	"aob.dev/writ/intents"
 )
 
-// TestMenu is the case of the blueprint: of a menu of 1 MB two members of each
-// item are extracted and kept as menu_categories (DAT-12).
+// TestMenu: of a menu of 1 MB two members of each
+// item are extracted and kept as menu_categories.
 func TestMenu(t *testing.T) {
 	type item struct {
 		ID       string `json:"item_id"`
@@ -62,8 +62,8 @@ func TestMenu(t *testing.T) {
 }
 
 // TestPrincipalAtEveryHop: who asked is who every order of the turn is for, and
-// who the skill server is told, whatever the model says (RUN-25, TST-12); the
-// caller's API key goes nowhere (API-13).
+// who the skill server is told, whatever the model says; the caller's API key
+// goes nowhere.
 func TestPrincipalAtEveryHop(t *testing.T) {
 	var told []any
 	var headers []http.Header
@@ -98,9 +98,9 @@ func TestPrincipalAtEveryHop(t *testing.T) {
 	}
 	roles := map[intents.Role]bool{}
 	for _, o := range got.Orders {
-		roles[o.Role] = true
+		roles[o.Signer] = true
 		if o.User != "ana" || o.Tenant != "default" || o.Decision.Verdict != intents.Allow {
-			t.Errorf("%s by a %s key is for %s of %s: %s", o.Type, o.Role, o.User, o.Tenant, o.Decision.Code)
+			t.Errorf("%s by a %s key is for %s of %s: %s", o.Type, o.Signer, o.User, o.Tenant, o.Decision.Code)
 		}
 	}
 	if len(roles) != 4 || len(told) != 1 || told[0] != "ana" || len(got.events("skill.principal_mismatch")) != 0 {

@@ -1,4 +1,4 @@
-// Package layering knows which package may import which (DESIGN §14) and finds
+// Package layering knows which package may import which, and finds
 // the imports that break it. Imports point down: a package sees the floors below
 // its own and its own column, nothing beside it. Its test runs over this module.
 package layering
@@ -29,34 +29,34 @@ type column struct {
 
 // columns is the house, floor by floor.
 var columns = []column{
-	{"cmd", 8, nil},
-	{"internal/e2e", 8, nil},
-	{"internal/testcount", 8, nil},
-	{"internal/cli", 7, nil},
-	{"internal/demo", 6, nil},
-	{"internal/docs", 6, nil},
-	{"internal/bench", 6, nil},
-	{"internal/node", 5, nil},
-	{"internal/upkeep", 5, []string{"internal/cli"}},
-	{"internal/client", 4, nil},
-	{"internal/datadir", 4, nil},
+	{"cmd", 9, nil},
+	{"internal/e2e", 9, nil},
+	{"internal/testcount", 9, nil},
+	{"internal/cli", 8, nil},
+	{"internal/demo", 7, nil},
+	{"internal/docs", 7, nil},
+	{"internal/bench", 7, nil},
+	{"internal/node", 6, nil},
+	{"internal/upkeep", 6, []string{"internal/cli"}},
+	{"internal/client", 5, nil},
+	{"internal/datadir", 5, nil},
 
-	{"router", 3, nil},
-	{"gateway", 3, nil},
-	{"agentic", 3, nil},
-	{"executors", 3, nil},
-	{"audit", 3, nil},
-	{"console", 3, nil},
+	{"router", 4, nil},
+	{"gateway", 4, nil},
+	{"agentic", 4, nil},
+	{"executors", 4, nil},
+	{"audit", 4, nil},
+
+	{"state", 3, []string{"router", "audit", "internal"}},
 
 	{"policies", 2, []string{"router", "audit", "internal"}},
-	{"storage", 2, []string{"router", "executors", "audit", "internal"}},
+	{"storage", 2, []string{"state", "router", "executors", "audit", "internal"}},
 	{"storage/sqlite", 2, drivers},
 	{"storage/blobdir", 2, drivers},
 	{"storage/blobnats", 2, drivers},
 	{"storage/blobs3", 2, drivers},
 	{"storage/quota", 2, drivers},
 	{"storage/opensearch", 2, drivers},
-	{"storage/jetstream", 2, drivers},
 	{"storage/ledger", 2, append([]string{"audit"}, drivers...)},
 
 	{"internal/problem", 2, nil},
@@ -70,7 +70,6 @@ var columns = []column{
 	{"internal/clock", 0, nil},
 	{"internal/config", 0, nil},
 	{"internal/durable", 0, nil},
-	{"internal/egress", 0, nil},
 	{"internal/embed", 0, []string{"executors/memory", "internal"}},
 	{"internal/failpoint", 0, nil},
 	{"internal/health", 0, nil},
@@ -88,7 +87,7 @@ var drivers = []string{"internal/node", "internal/datadir", "internal/upkeep", "
 // only says who may import what others wrote. A path covers all below it.
 var only = map[string][]string{
 	"github.com/gin-gonic/gin":              {"router/httpapi", "gateway"},
-	"github.com/nats-io/nats.go":            {"internal/bus", "storage/jetstream", "storage/blobnats"},
+	"github.com/nats-io/nats.go":            {"internal/bus", "storage/blobnats"},
 	"github.com/nats-io/nats-server":        {"internal/bus/natsserver"},
 	"github.com/open-policy-agent/opa":      {"policies"},
 	"github.com/go-jose/go-jose":            {"intents"},
@@ -102,6 +101,7 @@ var only = map[string][]string{
 	"github.com/spf13/cobra":                {"internal/cli"},
 	"github.com/stretchr/testify":           {},
 	"github.com/getkin/kin-openapi":         {"internal/problem/edge/edgetest"},
+	"github.com/prometheus":                 {"internal/telemetry"},
 	"github.com/santhosh-tekuri/jsonschema": {"schemas", "agentic/model", "executors/mcp"},
 }
 

@@ -5,14 +5,16 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
 const root = "../.."
 
-// TestLayering fails on an import that DESIGN §14 forbids.
+// TestLayering fails on an import that the floors forbid.
 func TestLayering(t *testing.T) {
 	imports, err := Imports(root)
 	if err != nil {
@@ -23,6 +25,31 @@ func TestLayering(t *testing.T) {
 	}
 	for _, b := range Check(imports) {
 		t.Error(b)
+	}
+}
+
+// TestRowsNamePackages: a row for a package that is not there would say nothing.
+func TestRowsNamePackages(t *testing.T) {
+	imports, err := Imports(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packages := slices.Collect(maps.Keys(imports))
+	there := func(row, path string) {
+		if !slices.ContainsFunc(packages, func(p string) bool { return below(p, path) }) {
+			t.Errorf("row %s: there is no package %s", row, path)
+		}
+	}
+	for _, c := range columns {
+		there(c.path, c.path)
+		for _, user := range c.users {
+			there(c.path, user)
+		}
+	}
+	for library, users := range only {
+		for _, user := range users {
+			there(library, user)
+		}
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"aob.dev/writ/executors"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/embed"
-	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/opensearch"
 )
@@ -108,7 +108,7 @@ func (n *Node) fresh(handlers map[string]executors.Handler, searched map[string]
 // not made again, be it that the recorder goes over old records or is late.
 type remembering struct {
 	storage.Documents
-	directory *router.Directory
+	directory *state.State
 	now       func() time.Time
 }
 

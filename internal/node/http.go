@@ -13,7 +13,7 @@ import (
 // with it at both.
 func (n *Node) handler() http.Handler {
 	api := n.gateway.Reads(httpapi.New(httpapi.Config{
-		Router: n.router, Directory: n.directory, Documents: n.documents, Policy: n.policy,
+		Router: n.router, State: n.directory, Documents: n.documents, Policy: n.policy,
 		Recorder: n.recorder, Ledger: proofs{n.ledger}, Health: n.health, Log: n.cfg.Log,
 	}))
 	others := n.gateway.Handler()
@@ -26,7 +26,7 @@ func (n *Node) handler() http.Handler {
 	})
 }
 
-// routers says whether a path is of the router's interface (DESIGN §4).
+// routers says whether a path is of the router's interface.
 func routers(path string) bool {
 	for _, p := range []string{"/v1/intents", "/v1/batches", "/v1/approvals", "/v1/policy", "/v1/catalog", "/.well-known/", "/ledger/", "/openapi.json", "/readyz", "/livez"} {
 		if path == p || strings.HasPrefix(path, p) {

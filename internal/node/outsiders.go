@@ -14,17 +14,10 @@ import (
 	"aob.dev/writ/internal/datadir"
 )
 
-// openCatalog puts the rows of the catalog directory in force, before anything
-// is decided.
-func (n *Node) openCatalog(context.Context) error {
-	if n.cfg.Catalog == "" {
-		return nil
-	}
-	rows, err := catalog.ReadVendors(n.cfg.Catalog)
-	if err != nil {
-		return err
-	}
-	return catalog.Extend(rows)
+// openCatalog reads the rows of the catalog directory, before anything is decided.
+func (n *Node) openCatalog(context.Context) (err error) {
+	n.catalog, err = catalog.Open(n.cfg.Catalog)
+	return err
 }
 
 // admitOutsiders lets those in that are not revoked. Types that are not in the
@@ -37,7 +30,7 @@ func (n *Node) admitOutsiders() error {
 	for _, o := range known {
 		var types []string
 		for _, typ := range o.Types {
-			if r, ok := catalog.Lookup(typ); ok && r.Vendor() && r.Executor == o.Name {
+			if r, ok := n.catalog.Lookup(typ); ok && r.Vendor() && r.Executor == o.Name {
 				types = append(types, typ)
 			}
 		}

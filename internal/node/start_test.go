@@ -14,12 +14,12 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/keydir"
-	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
 // TestFirstStart: genesis, then the first API key, of which only the hash is
-// anywhere but in its own file (DESIGN §15).
+// anywhere but in its own file.
 func TestFirstStart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	key, records := once(t, config(dir))
@@ -135,7 +135,7 @@ func TestCrashBeforeFirstKey(t *testing.T) {
 	if err != nil || key == "" || kept != key {
 		t.Errorf("the file holds %q and the key is %q, error %v", kept, key, err)
 	}
-	g, err := router.OpenGenesis(*controlOf(t, records[0]).Genesis)
+	g, err := state.OpenGenesis(*controlOf(t, records[0]).Genesis)
 	if err != nil || g.Origin != origin {
 		t.Errorf("origin %s, error %v; it was %s", g.Origin, err, origin)
 	}
@@ -152,7 +152,7 @@ func TestCrashBeforeGenesis(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := open(t, config(dir))
-	if want := router.Origin(keys[intents.RoleRoot].Public()); n.Origin() != want {
+	if want := state.Origin(keys[intents.RoleRoot].Public()); n.Origin() != want {
 		t.Errorf("origin %s, not that of the root key that was there", n.Origin())
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/durable"
-	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage/ledger"
 	"aob.dev/writ/storage/sqlite"
 )
@@ -118,7 +118,7 @@ func originOf(ctx context.Context, dir string) (string, error) {
 		return "", fmt.Errorf("%w: name a data directory with --data", err)
 	}
 	root, err := datadir.RootOf(ctx, records)
-	return router.Origin(root.Public), errors.Join(err, records.Close())
+	return state.Origin(root.Public), errors.Join(err, records.Close())
 }
 
 func writeManifest(path string, b Backup) error {

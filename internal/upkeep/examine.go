@@ -53,9 +53,7 @@ type Examination struct {
 func (e Examination) Run(ctx context.Context) []Finding {
 	list := []Finding{e.data(), e.blobs(ctx), e.keys(), e.clock(), e.executors(), e.log(ctx)}
 	for _, group := range [][]Finding{
-		e.running(), e.sandbox(ctx), e.skills(ctx),
-		e.policy(ctx), // which loads the catalog that rows are judged by
-		e.directory(ctx),
+		e.running(), e.sandbox(ctx), e.skills(ctx), e.policy(ctx), e.directory(ctx),
 	} {
 		list = append(list, group...)
 	}
@@ -215,7 +213,7 @@ func (e Examination) sandbox(ctx context.Context) []Finding {
 // policy: the catalog and the policy load, and with them a forbidden order
 // is refused, as a forged and an expired one are, and a good one passes.
 func (e Examination) policy(ctx context.Context) []Finding {
-	if err := e.extendCatalog(); err != nil {
+	if _, err := catalog.Open(e.Catalog); err != nil {
 		return []Finding{wrong("catalog", err, "mend the file, or leave --catalog out")}
 	}
 	feed := &policies.Feed{Main: e.Policy, Extensions: e.PolicyExtensions}
@@ -228,18 +226,6 @@ func (e Examination) policy(ctx context.Context) []Finding {
 		return append(list, wrong("proof", err, "the policy must keep the rule writ.selfproof.forbidden and allow the user role to find skills"))
 	}
 	return append(list, found("proof", "a forbidden order is refused with POLICY_DENIED, a forged one with SIGNATURE_INVALID, an expired one with EXPIRED_TTL; a good one passes"))
-}
-
-// extendCatalog puts vendors' intent types in force, as a start does.
-func (e Examination) extendCatalog() error {
-	if e.Catalog == "" {
-		return nil
-	}
-	rows, err := catalog.ReadVendors(e.Catalog)
-	if err != nil {
-		return err
-	}
-	return catalog.Extend(rows)
 }
 
 // Healthy reports whether nothing is wrong.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/datadir"
 )
 
@@ -21,7 +22,8 @@ func (e Examination) directory(ctx context.Context) []Finding {
 		return []Finding{wrong(check, fmt.Errorf("the record cannot be read: %w", err), "see writ audit fsck")}
 	}
 	var list []Finding
-	for _, m := range d.Misput() {
+	types, _ := catalog.Open(e.Catalog) // else nil, the built-in rows: policy says what is wrong with it
+	for _, m := range d.Misput(types) {
 		text := fmt.Sprintf("tenant %s, %s: %s %s", m.Tenant, m.Row, m.Pointer, m.Reason)
 		if m.Denies {
 			list = append(list, Finding{Check: check, OK: true, Found: text, Do: m.Do})

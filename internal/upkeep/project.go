@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 
 	"aob.dev/writ/internal/datadir"
-	"aob.dev/writ/router"
 	"aob.dev/writ/router/recorder"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/sqlite"
 )
@@ -22,7 +22,7 @@ var projections = []string{storage.IndexPlans, storage.IndexEvents, storage.Inde
 // too, in a directory that Close removes.
 type projection struct {
 	*sqlite.Documents
-	fold *router.Directory // of that journal
+	fold *state.State // of that journal
 	dir  string
 }
 

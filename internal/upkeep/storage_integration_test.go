@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"aob.dev/writ/internal/datadir"
-	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/opensearch/servertest"
 )
@@ -75,7 +75,7 @@ func TestIntegrationStorage(t *testing.T) {
 	once(t, cfg)
 
 	// What a tenant does not keep goes there, too, and whole months where nobody does.
-	keep(t, cfg, "system", router.DefaultRetentionKey, `{"agent_orders": 1, "agent_events": 1}`)
+	keep(t, cfg, "system", state.DefaultRetentionKey, `{"agent_orders": 1, "agent_events": 1}`)
 	look, err := datadir.RemoteDocuments(remote)
 	must(t, err)
 	must(t, seeAll(t.Context(), look))

@@ -10,7 +10,7 @@ import (
 	"os"
 
 	"aob.dev/writ/internal/datadir"
-	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/opensearch"
 	"aob.dev/writ/storage/sqlite"
@@ -21,7 +21,7 @@ import (
 type held struct {
 	lock    *os.File
 	records *sqlite.Records
-	fold    *router.Directory // as of the whole journal
+	fold    *state.State // as of the whole journal
 }
 
 // hold takes a directory that has a journal.
@@ -43,7 +43,7 @@ func hold(ctx context.Context, dir string) (h *held, err error) {
 func (h *held) Close() error { return errors.Join(h.lock.Close(), h.records.Close()) }
 
 // foldOf the journal of a directory.
-func foldOf(ctx context.Context, dir string) (*router.Directory, error) {
+func foldOf(ctx context.Context, dir string) (*state.State, error) {
 	records, err := sqlite.OpenRecords(ctx, datadir.Journal(dir))
 	if err != nil {
 		return nil, err

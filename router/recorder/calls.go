@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
-	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
 // callDoc is a call of a skill in agent_skill_calls: what agent_events has in an
-// opaque payload, as members that can be filtered and counted (AUD-05 to AUD-07).
-// The sizes are there where the skill was reached.
+// opaque payload, as members that can be filtered and counted. The sizes are
+// there where the skill was reached.
 type callDoc struct {
 	EventID   string         `json:"event_id"`
 	IntentID  string         `json:"intent_id"`
@@ -34,12 +34,12 @@ type callDoc struct {
 
 // writeCall gathers the row of a skill call's outcome. It is made of what stays
 // where an order and a result are erased.
-func (r *Recorder) writeCall(s router.Summary, out intents.Outcome, rec storage.Record) error {
+func (r *Recorder) writeCall(s state.Order, out intents.Outcome, rec storage.Record) error {
 	if s.Type != "skill.call" || s.Skill == "" {
 		return nil
 	}
 	d := callDoc{
-		EventID: fmt.Sprintf("%012d", rec.Position), IntentID: s.IntentID, TenantID: s.Tenant, UserID: s.User, SessionID: s.Context.SessionID,
+		EventID: fmt.Sprintf("%012d", rec.Position), IntentID: s.Decision.IntentID, TenantID: s.Tenant, UserID: s.User, SessionID: s.Context.SessionID,
 		PlanID: s.Context.PlanID, TaskID: s.Context.TaskID, SkillID: s.Skill, Status: out.Status, Code: out.Code,
 		Position: rec.Position, TS: rec.At.UTC().Format(time.RFC3339Nano),
 	}

@@ -1,0 +1,34 @@
+package state
+
+import (
+	"fmt"
+	"testing"
+
+	"aob.dev/writ/intents/catalog"
+)
+
+// BenchmarkTouches is what a move of a plan asks of the fold, with few plans
+// that are over beside it and with many: it must cost the same.
+func BenchmarkTouches(b *testing.B) {
+	for _, closed := range []int{100, 100_000} {
+		b.Run(fmt.Sprint(closed, " closed"), func(b *testing.B) {
+			d := New()
+			add := func(id, ended string) *plan {
+				p := &plan{view: catalog.PlanView{TenantID: "default", PlanID: id}}
+				t := &task{id: "task_" + id, tenant: "default", plan: p, ended: ended}
+				p.tasks = []*task{t}
+				d.plans["default/"+id], d.tasks["default/"+t.id] = p, t
+				return p
+			}
+			for i := range closed {
+				add(fmt.Sprint("over_", i), "plan complete")
+			}
+			p := add("live", "")
+			for b.Loop() {
+				if got := p.touches(true); len(got) != 2 {
+					b.Fatal(got)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,229 @@
+package state
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/schemas"
+)
+
+// Directory data that nobody can read fails open: a bound that is no number
+// bounds nothing, a role that is misspelt gives nothing. So each admin.put is
+// judged by what is known: the schema of tenant data, the catalog's capabilities,
+// the tenant's roles and people. What is in the record already is not; it is told
+// by Misput.
+
+// RoleApprover is a role that every tenant begins with. By the first rules it alone
+// made a user one of those whom policies call approvers.
+const RoleApprover = "approver"
+
+// mistake is a way in which a row of the directory cannot be what was meant.
+type mistake struct{ pointer, reason, hint string } // pointer below /intent/args
+
+// legalRow refuses a row with a mistake.
+func (s *State) legalRow(a catalog.AdminPut, t *tenant, types *catalog.Catalog) error {
+	if s.rules < intents.RulesStrict {
+		return nil
+	}
+	found := mistakes(a, t, types)
+	if len(found) == 0 {
+		return nil
+	}
+	x := intents.Refuse(intents.MalformedArgs, "/intent/args"+found[0].pointer, found[0].reason)
+	x.Hint = found[0].hint
+	return x
+}
+
+func mistakes(a catalog.AdminPut, t *tenant, types *catalog.Catalog) []mistake {
+	switch {
+	case a.APIKey != nil && !a.APIKey.Revoked:
+		return t.unknownRoles("/api_key/max_roles", a.APIKey.MaxRoles)
+	case a.User != nil && !a.User.Disabled:
+		return t.unknownRoles("/user/roles", a.User.Roles)
+	case a.Role != nil:
+		return unknownCapabilities(a.Role.Capabilities, types)
+	case a.Data != nil:
+		return t.misput(*a.Data, types)
+	}
+	return nil
+}
+
+func (t *tenant) unknownRoles(at string, roles []string) (out []mistake) {
+	for i, role := range roles {
+		if _, ok := t.roles[role]; !ok {
+			out = append(out, mistake{
+				fmt.Sprintf("%s/%d", at, i), catalog.Like("the tenant has no such role", role, slices.Collect(maps.Keys(t.roles))),
+				"see writ role list; writ role put makes one",
+			})
+		}
+	}
+	return out
+}
+
+func unknownCapabilities(capabilities []string, types *catalog.Catalog) (out []mistake) {
+	for i, c := range capabilities {
+		if reason := types.MisspeltCapability(c); reason != "" {
+			out = append(out, mistake{fmt.Sprintf("/role/capabilities/%d", i), reason, "see the capabilities of docs/catalog.md"})
+		}
+	}
+	return out
+}
+
+// misput judges data by the schema of its key. null takes away whatever stands there.
+func (t *tenant) misput(data catalog.Data, types *catalog.Catalog) (out []mistake) {
+	if _, there := t.data[data.Key]; there && null(data.Value) {
+		return nil
+	}
+	schema, err := schemas.Lookup(schemas.Base + "tenant_data.json")
+	if err != nil {
+		return []mistake{{"/data", "cannot be judged", ""}}
+	}
+	doc, err := json.Marshal(map[string]json.RawMessage{data.Key: data.Value})
+	if err != nil {
+		return []mistake{{"/data/value", "is not JSON", ""}}
+	}
+	const hint = "see docs/policies.md for the keys of tenant data; those of your own policies begin with x."
+	for _, v := range schema.ValidateBytes(doc) {
+		_, below, nested := strings.Cut(v.Pointer[1:], "/")
+		unknown := v.Reason == schemas.UnknownMember
+		at, reason := "/data/value", v.Reason
+		switch {
+		case nested:
+			at += "/" + below
+		case unknown:
+			at, reason = "/data/key", "unknown key of tenant data"
+		}
+		if unknown {
+			reason = catalog.Like(reason, v.Pointer[strings.LastIndexByte(v.Pointer, '/')+1:], schema.Names(v.Pointer))
+		}
+		out = append(out, mistake{at, reason, hint})
+	}
+	if len(out) > 0 {
+		return out
+	}
+	switch data.Key {
+	case "ttl_max", "max_bytes":
+		return unknownTypes(data.Value, types)
+	case "approval":
+		return t.unapprovable(data.Value)
+	}
+	return nil
+}
+
+func null(raw json.RawMessage) bool { return bytes.Equal(bytes.TrimSpace(raw), []byte("null")) }
+
+// unknownTypes are members named after no type of the catalog; a vendor's may come later.
+func unknownTypes(bounds json.RawMessage, known *catalog.Catalog) (out []mistake) {
+	var byType map[string]json.RawMessage
+	if err := json.Unmarshal(bounds, &byType); err != nil {
+		return []mistake{{"/data/value", "cannot be read", ""}}
+	}
+	var types []string
+	for _, r := range known.Rows() {
+		types = append(types, r.Type)
+	}
+	for _, typ := range slices.Sorted(maps.Keys(byType)) {
+		if typ != "*" && !strings.HasPrefix(typ, "x.") && !slices.Contains(types, typ) {
+			out = append(out, mistake{"/data/value/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(typ), catalog.Like("no order has this type", typ, types), "see docs/catalog.md; * is for all types"})
+		}
+	}
+	return out
+}
+
+// tooFew: the tenant wants more approvals than it has people to give them.
+func (t *tenant) tooFew(approval json.RawMessage) (bool, error) {
+	var a struct {
+		Once   bool     `json:"once"`
+		Skills []string `json:"skills"`
+		Count  int      `json:"count"`
+	}
+	if err := json.Unmarshal(approval, &a); err != nil {
+		return false, err
+	}
+	return (a.Once || len(a.Skills) > 0) && len(t.approvers(intents.CurrentRules)) < max(a.Count, 1), nil
+}
+
+func (t *tenant) unapprovable(approval json.RawMessage) []mistake {
+	few, err := t.tooFew(approval)
+	if err != nil {
+		return []mistake{{"/data/value", "cannot be read", ""}}
+	}
+	if !few {
+		return nil
+	}
+	return []mistake{{
+		"/data/value", "nobody could meet it: the tenant has too few people who may approve",
+		"first writ user put NAME --role approver for each of them",
+	}}
+}
+
+// approvers of a tenant: users who are not disabled, and whose roles let them approve.
+func (t *tenant) approvers(rules intents.Rules) (out []string) {
+	for _, u := range t.users {
+		if u.Disabled {
+			continue
+		}
+		may := slices.Contains(u.Roles, RoleApprover)
+		if rules >= intents.RulesStrict {
+			may = Covered(rules, t.capabilities(u.Roles), CapabilityApprove)
+		}
+		if may {
+			out = append(out, u.UserID)
+		}
+	}
+	return out
+}
+
+// Misput is a row of the record that would be refused today: it may not be what
+// was meant, and rules that it should tighten may not hold.
+type Misput struct {
+	Tenant  string
+	Row     string // such as "data approval"
+	Pointer string // within the arguments of its admin.put
+	Reason  string
+	Do      string // the command that mends it
+	// Denies says that what the row is about is denied until it is mended: nothing
+	// is let through that was to be bounded.
+	Denies bool
+}
+
+// Misput lists them, sorted, as an order to a router with these types would be judged.
+func (s *State) Misput(types *catalog.Catalog) (out []Misput) {
+	dir := s.Directory()
+	for _, id := range slices.Sorted(maps.Keys(dir.tenants)) {
+		t := dir.tenants[id]
+		rows, _ := s.Rows(id)
+		judge := func(row, do string, a catalog.AdminPut) {
+			for _, m := range mistakes(a, t, types) {
+				out = append(out, Misput{Tenant: id, Row: row, Pointer: m.pointer, Reason: m.reason, Do: "writ " + do + " --tenant " + id})
+			}
+		}
+		for _, r := range rows.Roles {
+			judge("role "+r.Role, "role put "+r.Role+" --capability AREA:VERB", catalog.AdminPut{Role: &r})
+		}
+		for _, u := range rows.Users {
+			judge("user "+u.UserID, "user put "+u.UserID+" --role ROLE", catalog.AdminPut{User: &u})
+		}
+		for _, k := range rows.APIKeys {
+			judge("apikey "+k.ID, "apikey revoke "+k.ID, catalog.AdminPut{APIKey: &k})
+		}
+		for _, key := range slices.Sorted(maps.Keys(rows.Data)) {
+			if few, err := t.tooFew(rows.Data[key]); key == "approval" && few && err == nil {
+				out = append(out, Misput{
+					Tenant: id, Row: "data approval", Pointer: "/data/value", Denies: true,
+					Reason: "orders that must wait for people are denied, since too few people may approve them",
+					Do:     "writ user put NAME --role approver --tenant " + id,
+				})
+				continue
+			}
+			judge("data "+key, "tenant data "+key+" JSON (null takes it away)", catalog.AdminPut{Data: &catalog.Data{Key: key, Value: rows.Data[key]}})
+		}
+	}
+	return out
+}
