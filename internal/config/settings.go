@@ -45,18 +45,9 @@ var Settings = []Setting{
 		Help: "address for /metrics, as Prometheus reads it, host:port; none by default",
 		More: " ([operations.md](operations.md#watch)). It asks nobody who they are, so keep it to this machine or a network of your own",
 	},
-	{
-		Name: "nats", Bind: func(c *Config) any { return &c.NATS },
-		Help: "NATS address for external executors, host:port; none by default",
-	},
-	{
-		Name: "nats_cert", Bind: func(c *Config) any { return &c.NATSCert },
-		Help: "certificate chain of that listener, PEM; with it, TLS alone",
-	},
-	{
-		Name: "nats_key", Bind: func(c *Config) any { return &c.NATSKey },
-		Help: "private key of the certificate, PEM",
-	},
+	{Name: "nats", Bind: func(c *Config) any { return &c.NATS }, Help: "NATS address for external executors, host:port; none by default"},
+	{Name: "nats_cert", Bind: func(c *Config) any { return &c.NATSCert }, Help: "certificate chain of that listener, PEM; with it, TLS alone"},
+	{Name: "nats_key", Bind: func(c *Config) any { return &c.NATSKey }, Help: "private key of the certificate, PEM"},
 	{
 		Name: "skills", Also: []string{"SKILL_SERVICE_URL", "cloud_skill_service", "CLOUD_SKILL_SERVICE"}, Bind: func(c *Config) any { return &c.Skills },
 		Help: "skill server: URL of streamable HTTP, or a command", More: ", with settings in front ([skills.md](skills.md))",
@@ -87,10 +78,7 @@ var Settings = []Setting{
 		Help: "URL of an OpenSearch that keeps the documents; by default they are in the data directory",
 		More: ": `https://host:9200`, with `user:password@` for basic authentication ([storage.md](storage.md))",
 	},
-	{
-		Name: "documents_auth", Secret: true, Bind: func(c *Config) any { return &c.DocumentsAuth },
-		Help: "`Bearer …` or `ApiKey …` in place of basic authentication",
-	},
+	{Name: "documents_auth", Secret: true, Bind: func(c *Config) any { return &c.DocumentsAuth }, Help: "`Bearer …` or `ApiKey …` in place of basic authentication"},
 	{
 		Name: "documents_ca", Bind: func(c *Config) any { return &c.DocumentsCA },
 		Help: "CA certificate file for that server, PEM", More: "; without it those of the machine",
@@ -151,10 +139,7 @@ var Settings = []Setting{
 	{Name: "model", Default: "offline", Bind: func(c *Config) any { return &c.Model }, Help: "offline, or openai:<model name>"},
 	{Name: "model_url", Default: openAI, Bind: func(c *Config) any { return &c.ModelURL }, Help: "base URL of an OpenAI-compatible API", More: " for the model"},
 	{Name: "model_key", Secret: true, Bind: func(c *Config) any { return &c.ModelKey }, Help: "its key"},
-	{
-		Name: "log_level", Default: "info", Also: []string{"LOG_LEVEL"}, Bind: func(c *Config) any { return &c.LogLevel },
-		Help: "debug, info, warn, error",
-	},
+	{Name: "log_level", Default: "info", Also: []string{"LOG_LEVEL"}, Bind: func(c *Config) any { return &c.LogLevel }, Help: "debug, info, warn, error"},
 	{
 		Name: "page_cache_mb", Default: 128, Least: 8, Bind: func(c *Config) any { return &c.PageCacheMB },
 		Help: "MiB of page caches of the embedded databases, at the most", More: ": half for the journal, half for documents; at least 8, with less every read goes to the disk",
