@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/agentic/model/offline"
 	"aob.dev/writ/internal/config"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/embed"
@@ -134,7 +135,7 @@ func blobs(c config.Config) (datadir.BlobsAt, error) {
 func newModel(c config.Config) (model.Model, error) {
 	name, remote := strings.CutPrefix(c.Model, "openai:")
 	if !remote {
-		return model.Offline{}, nil
+		return offline.Model{}, nil
 	}
 	return model.NewOpenAI(model.OpenAIConfig{BaseURL: c.ModelURL, APIKey: c.ModelKey, Model: name})
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/agentic/model/offline"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/keydir"
@@ -21,7 +21,7 @@ import (
 )
 
 func config(dir string) node.Config {
-	return node.Config{Dir: dir, Listen: "127.0.0.1:0", Model: model.Offline{}, Now: time.Now, Log: slog.New(slog.DiscardHandler)}
+	return node.Config{Dir: dir, Listen: "127.0.0.1:0", Model: offline.Model{}, Now: time.Now, Log: slog.New(slog.DiscardHandler)}
 }
 
 // open opens a node and closes it with the test.
