@@ -15,9 +15,8 @@
 // input out of the router. What is signed is what is executed: an Envelope
 // carries the canonical bytes, and nothing re-reads the received text.
 //
-// Signatures are verified by crypto/ed25519, and those of a key that has signed
-// often with a table of its multiples, which gives the same verdict sooner
-// (docs/decisions/0012-prepared-keys.md).
+// Signatures are verified by crypto/ed25519, each time
+// (docs/decisions/0019-stock-cryptography.md).
 package intents
 
 import (
