@@ -73,8 +73,6 @@ var columns = []column{
 	{"internal/failpoint", 0, nil},
 	{"internal/health", 0, nil},
 	{"internal/layering", 0, nil},
-	{"internal/plainjson", 0, nil},
-	{"internal/plainjson/plainjsontest", 0, nil},
 	{"internal/ratelimit", 0, nil},
 	{"internal/telemetry", 0, nil},
 }
