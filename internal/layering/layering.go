@@ -87,6 +87,8 @@ var only = map[string][]string{
 	"github.com/nats-io/nats-server":        {"internal/bus/natsserver"},
 	"github.com/open-policy-agent/opa":      {"policies"},
 	"github.com/go-jose/go-jose":            {"intents"},
+	"filippo.io/edwards25519":               {"intents"},
+	"github.com/hdevalence":                 {"intents"},
 	"github.com/gowebpki/jcs":               {"intents"},
 	"github.com/openai/openai-go":           {"agentic/model"},
 	"github.com/opensearch-project":         {"storage/opensearch"},
