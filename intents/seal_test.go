@@ -208,11 +208,9 @@ func TestBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := u.Bytes()
-		if want := u.bytesSlowly(); !bytes.Equal(want, got) || !bytes.Contains(got, []byte(`..AAAA`)) {
-			t.Errorf("%s, want %s", got, want)
-		}
-		if again, err := Canonical(got); err != nil || !bytes.Equal(again, got) {
-			t.Errorf("%s is not canonical", got)
+		want, err := Canonical([]byte(`{"sig":"` + u.header + ".." + u.sig + `",` + body[1:]))
+		if err != nil || !bytes.Equal(want, got) {
+			t.Errorf("%s, want %s, %v", got, want, err)
 		}
 	}
 }
