@@ -190,7 +190,7 @@ func (c *core) verify(raw []byte) (placed, error) {
 		Type: e.Type(), Role: e.Signer().Role, Place: Place{at.Revision, at.Step, at.TaskID}, Key: e.Constraints().IdempotencyKey,
 		Args: e.Args(), Grant: e.Grant().ID, ID: e.ID(),
 	}
-	row, ok := catalog.Lookup(p.Type)
+	row, ok := catalog.Builtin().Lookup(p.Type)
 	if !ok || !row.MaySign(p.Role) {
 		return p, intents.Refuse(intents.KeyRole, "", "may not sign "+p.Type)
 	}

@@ -181,7 +181,7 @@ func (s *Sealer) submit(ctx context.Context, t Turn, in intents.Intent, c intent
 // idempotencyKey is the order's fingerprint, so that the same step is the same
 // order whoever seals it again; reads get a random key (DESIGN §3).
 func idempotencyKey(in intents.Intent, user string, c intents.Context) (string, error) {
-	row, ok := catalog.Lookup(in.Type)
+	row, ok := catalog.Builtin().Lookup(in.Type)
 	if !ok {
 		return "", fmt.Errorf("%s: no such intent type", in.Type)
 	}

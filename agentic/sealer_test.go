@@ -33,7 +33,7 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 	at := intents.Context{SessionID: "s", TurnID: "t", PlanID: "p", Revision: 1, Step: 2, TaskID: "task_1"}
 	seen := 0
-	for _, row := range catalog.Rows() {
+	for _, row := range catalog.Builtin().Rows() {
 		a, err := idempotencyKey(in(row.Type, `{}`), "ana", at)
 		if err != nil {
 			t.Fatal(err)

@@ -157,8 +157,8 @@ func (o *order) sameKey() error {
 // the catalog says. Of another catalog than ours only what the fold rests on is
 // known: that is the same in all.
 func mayDo(e *intents.Envelope, d intents.Decision) error {
-	row, known := catalog.Lookup(e.Type())
-	if !known || (d.Catalog != catalog.Digest() && row.Executor != catalog.ExecutorRouter) {
+	row, known := catalog.Builtin().Lookup(e.Type())
+	if !known || (d.Catalog != catalog.Builtin().Digest() && row.Executor != catalog.ExecutorRouter) {
 		if d.Executor == catalog.ExecutorRouter {
 			return errors.New("carried out by the router, which knows no such type")
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"aob.dev/writ/audit"
-	"aob.dev/writ/policies"
+	"aob.dev/writ/intents"
 	"aob.dev/writ/storage"
 )
 
@@ -65,7 +65,7 @@ func TestDecidedAfterItsRecord(t *testing.T) {
 	w.badAt(late, at, "at another time than its record says", audit.Options{})
 }
 
-func facts(t *testing.T, rec storage.Record) (f policies.Facts) {
+func facts(t *testing.T, rec storage.Record) (f intents.Facts) {
 	t.Helper()
 	if err := json.Unmarshal(rec.Parts[storage.PartFacts], &f); err != nil {
 		t.Fatal(err)

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
-	"aob.dev/writ/policies"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
 )
@@ -45,7 +44,7 @@ type order struct {
 	body     intents.Body
 	ctx      intents.Context
 	decision intents.Decision
-	facts    policies.Facts
+	facts    intents.Facts
 	grant    string
 	summary  *storage.Summary // nil: it has none, or it is not shown
 }

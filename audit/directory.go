@@ -9,7 +9,6 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/storage/ledger"
 )
@@ -24,7 +23,7 @@ type directory struct {
 type tenantData struct {
 	roles map[string][]string
 	users map[string]catalog.User
-	pins  map[string]policies.Skill
+	pins  map[string]intents.FactSkill
 	data  map[string]json.RawMessage
 	keys  map[string]catalog.APIKey // by id, without revoked ones
 }
@@ -32,7 +31,7 @@ type tenantData struct {
 // with is the directory after a change of one tenant, who may be new.
 func (d *directory) with(at int64, tenant string, change func(*tenantData)) *directory {
 	next := &directory{at: at, tenants: maps.Clone(d.tenants)}
-	t := &tenantData{roles: map[string][]string{}, users: map[string]catalog.User{}, pins: map[string]policies.Skill{}, data: map[string]json.RawMessage{}, keys: map[string]catalog.APIKey{}}
+	t := &tenantData{roles: map[string][]string{}, users: map[string]catalog.User{}, pins: map[string]intents.FactSkill{}, data: map[string]json.RawMessage{}, keys: map[string]catalog.APIKey{}}
 	if old := d.tenants[tenant]; old != nil {
 		t = &tenantData{maps.Clone(old.roles), maps.Clone(old.users), maps.Clone(old.pins), maps.Clone(old.data), maps.Clone(old.keys)}
 	}
@@ -53,16 +52,22 @@ func (d *directory) capabilities(tenant string, roles []string) (caps []string, 
 	return caps, true
 }
 
-// policyData is the directory as policies see it.
-func (d *directory) policyData() policies.Data {
+// policyData is the directory as policies see it. Approvers are the users whose roles
+// let them approve; by the first rules, those who have a role of that name.
+func (d *directory) policyData(rules intents.Rules) policies.Data {
 	out := policies.Data{
 		Tenants: map[string]map[string]json.RawMessage{}, Roles: map[string][]string{},
-		Pins: map[string]map[string]policies.Skill{}, Approvers: map[string][]string{},
+		Pins: map[string]map[string]intents.FactSkill{}, Approvers: map[string][]string{},
 	}
 	for id, t := range d.tenants {
 		out.Tenants[id], out.Pins[id] = t.data, t.pins
 		for _, u := range t.users {
-			if slices.Contains(u.Roles, "approver") && !u.Disabled {
+			may := slices.Contains(u.Roles, "approver")
+			if rules >= intents.RulesStrict {
+				caps, _ := d.capabilities(id, u.Roles)
+				may = covered(caps, capabilityApprove)
+			}
+			if may && !u.Disabled {
 				out.Approvers[id] = append(out.Approvers[id], u.UserID)
 			}
 		}
@@ -121,7 +126,7 @@ func (d *directory) rolesNow(g *intents.Grant) ([]string, bool) {
 		return nil, false
 	}
 	roles := slices.Clone(g.Roles)
-	if id := bus.KeyOfClient(g.Act.Client); id != "" {
+	if id := intents.KeyOfClient(g.Act.Client); id != "" {
 		k, there := t.keys[id]
 		if !there || k.UserID != g.Subject && !k.MayAssertUser {
 			return nil, false
@@ -160,7 +165,7 @@ func (d *directory) approve(at int64, args json.RawMessage, actor string) (*dire
 		return nil, fmt.Errorf("skill.approve for a tenant that is not there")
 	}
 	return d.with(at, tenant, func(t *tenantData) {
-		t.pins[a.Skill] = policies.Skill{Name: a.Skill, Digest: a.Digest, Effect: string(a.Effect)}
+		t.pins[a.Skill] = intents.FactSkill{Name: a.Skill, Digest: a.Digest, Effect: string(a.Effect)}
 	}), nil
 }
 

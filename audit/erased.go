@@ -203,7 +203,7 @@ func (v *verifier) checkHidden(j *job) error {
 	o := j.order
 	d, f := o.decision, o.facts
 	key, err := j.key(f.Signer.KID)
-	row, typed := catalog.Lookup(o.body.Intent.Type)
+	row, typed := catalog.Builtin().Lookup(o.body.Intent.Type)
 	switch {
 	case err != nil:
 		return err
@@ -223,7 +223,7 @@ func (v *verifier) checkHidden(j *job) error {
 	switch {
 	case d.Verdict == intents.Deny:
 		return nil
-	case typed && d.Catalog == catalog.Digest() && (row.Executor != d.Executor || !row.MaySign(key.Role)),
+	case typed && d.Catalog == catalog.Builtin().Digest() && (row.Executor != d.Executor || !row.MaySign(key.Role)),
 		typed && row.Executor == catalog.ExecutorRouter:
 		return errors.New("decided for another executor or signer than the catalog's")
 	default:

@@ -12,7 +12,6 @@ import (
 	"aob.dev/writ/audit"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/router/routertest"
 	"aob.dev/writ/storage"
 )
@@ -83,7 +82,7 @@ func (w *world) apiKeys(ids ...string) {
 
 // through is the grant of somebody who came with an API key.
 func through(key string) func(*intents.Grant) {
-	return func(g *intents.Grant) { g.Act.Client = bus.ClientOfKey(key) }
+	return func(g *intents.Grant) { g.Act.Client = intents.ClientOfKey(key) }
 }
 
 func (w *world) user(who string, roles ...string) {

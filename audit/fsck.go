@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
+	"strings"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/storage"
@@ -156,9 +156,6 @@ func (x *checker) leaf(ctx context.Context, rec storage.Record, tenant string, s
 	return nil
 }
 
-// reference to a blob that an order takes.
-var reference = regexp.MustCompile(`^cas://(sha256:[0-9a-f]{64})$`)
-
 // named looks for the blobs that a record rests on: what decided, and what an
 // accepted order takes as its input. One that is only mentioned holds nothing, and
 // may be gone.
@@ -189,11 +186,11 @@ func (x *checker) named(ctx context.Context, it *item, tenant string) error {
 	if json.Unmarshal(o.body.Intent.Args, &a) != nil {
 		return nil //nolint:nilerr // arguments of another form have no reference
 	}
-	m := reference.FindStringSubmatch(a.From)
-	if m == nil {
+	digest, is := strings.CutPrefix(a.From, "cas://")
+	if !is || !intents.IsDigest(digest) {
 		return nil
 	}
-	_, err := x.blob(ctx, tenant, m[1])
+	_, err := x.blob(ctx, tenant, digest)
 	if errors.Is(err, storage.ErrNotFound) {
 		x.gone = append(x.gone, &Bad{it.position, o.id(), err.Error()})
 		return nil

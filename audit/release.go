@@ -10,7 +10,6 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/policies"
 )
 
@@ -19,7 +18,7 @@ type release struct {
 	Of       int64            `json:"of"`
 	By       string           `json:"by"` // intent_id of the last approval
 	Decision intents.Decision `json:"decision"`
-	Facts    policies.Facts   `json:"facts"`
+	Facts    intents.Facts    `json:"facts"`
 }
 
 // takeRelease ends a hold: an order of the router has its effect here.
@@ -99,7 +98,7 @@ func (v *verifier) checkRelease(j *job) (*intents.Envelope, error) {
 	asked := j.askedFor(e)
 	if terms := held.decision.Hold; terms != nil {
 		for _, rule := range terms.Rules {
-			if !policies.Satisfied(rule, rel.Facts.Approvals, asked) {
+			if !rule.Satisfied(rel.Facts.Approvals, asked) {
 				return nil, fmt.Errorf("released without the approvals that %s wants", rule.ID)
 			}
 		}
@@ -107,7 +106,7 @@ func (v *verifier) checkRelease(j *job) (*intents.Envelope, error) {
 	return e, nil
 }
 
-func sameInputs(a, b []policies.HeldInput) bool { return slices.Equal(a, b) }
+func sameInputs(a, b []intents.HeldInput) bool { return slices.Equal(a, b) }
 
 // askedFor are those who asked for an order.
 func (j *job) askedFor(e *intents.Envelope) intents.Asked {
@@ -116,7 +115,7 @@ func (j *job) askedFor(e *intents.Envelope) intents.Asked {
 		asked.Users = append(asked.Users, s)
 	}
 	if g := e.Grant(); g != nil {
-		asked.Key = bus.KeyOfClient(g.Act.Client)
+		asked.Key = intents.KeyOfClient(g.Act.Client)
 	}
 	return asked
 }
@@ -143,7 +142,7 @@ func (r *replayer) releasing(ctx context.Context, j *job, e *intents.Envelope) e
 	if roles, may := j.rolesThen(e); j.rules >= intents.RulesStrict && (!may || !slices.Equal(f.Roles, roles)) {
 		return errors.New("replay: released with other roles than grant and directory give")
 	}
-	engine, err := r.engine(ctx, d.PolicyDigest, j.dir)
+	engine, err := r.engine(ctx, d.PolicyDigest, j.dir, j.rules)
 	if err != nil {
 		return err
 	}

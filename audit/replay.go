@@ -35,6 +35,7 @@ type replayer struct {
 type engineKey struct {
 	policy string
 	data   *directory
+	rules  intents.Rules
 }
 
 func newReplayer(instead *policies.Engine) *replayer {
@@ -120,7 +121,7 @@ func (r *replayer) decide(ctx context.Context, j *job, e *intents.Envelope) erro
 			return errors.New("replay: decided with another pin of the skill than the approved one")
 		}
 	}
-	engine, err := r.engine(ctx, d.PolicyDigest, j.dir)
+	engine, err := r.engine(ctx, d.PolicyDigest, j.dir, j.rules)
 	if err != nil {
 		return err
 	}
@@ -164,7 +165,7 @@ func sameTerms(d intents.Decision, comes *intents.HoldTerms) error {
 // replays may be a busy one.
 const patience = 5
 
-func ask(ctx context.Context, engine *policies.Engine, e *intents.Envelope, f policies.Facts) (res policies.Result, err error) {
+func ask(ctx context.Context, engine *policies.Engine, e *intents.Envelope, f intents.Facts) (res policies.Result, err error) {
 	for range patience {
 		if res, err = engine.DecideOrder(ctx, e, f); err != nil || !slices.Equal(res.PolicyIDs(), []string{policies.IDEngine}) {
 			break
@@ -191,10 +192,10 @@ func agree(d intents.Decision, verdict intents.Verdict, code intents.Code, ids [
 
 // engine is a policy of then over the directory of then. It remembers nothing:
 // what a router remembered wrongly would only be remembered again.
-func (r *replayer) engine(ctx context.Context, digest string, data *directory) (*policies.Engine, error) {
+func (r *replayer) engine(ctx context.Context, digest string, data *directory, rules intents.Rules) (*policies.Engine, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	key := engineKey{digest, data}
+	key := engineKey{digest, data, rules}
 	if e := r.engines[key]; e != nil {
 		return e, nil
 	}
@@ -216,7 +217,7 @@ func (r *replayer) engine(ctx context.Context, digest string, data *directory) (
 			}
 		}
 	}
-	e, err := base.Unhurried().Forgetful().WithData(ctx, data.policyData())
+	e, err := base.Unhurried().Forgetful().WithData(ctx, data.policyData(rules))
 	if err != nil {
 		return nil, err
 	}
@@ -275,8 +276,8 @@ func (r *replayer) catalog(digest string) (map[string]row, error) {
 		return rows, nil
 	}
 	rows := map[string]row{}
-	if digest == catalog.Digest() {
-		for _, own := range catalog.Rows() {
+	if digest == catalog.Builtin().Digest() {
+		for _, own := range catalog.Builtin().Rows() {
 			rows[own.Type] = row{
 				Type: own.Type, Capability: own.Capability, Signers: own.Signers, Executor: own.Executor,
 				TTLSec: int(own.TTL().Seconds()), args: own.ArgsSchema,
@@ -296,7 +297,7 @@ func (r *replayer) catalog(digest string) (map[string]row, error) {
 	}
 	for _, x := range doc.Intents {
 		x.args = sync.OnceValues(func() (*schemas.Schema, error) { return schemas.Compile(x.Args) })
-		if own, known := catalog.Lookup(x.Type); known && sameArgs(own, x.Args) {
+		if own, known := catalog.Builtin().Lookup(x.Type); known && sameArgs(own, x.Args) {
 			x.args = own.ArgsSchema // ours may refer to documents that the bundle does not hold
 		}
 		rows[x.Type] = x.row

@@ -8,8 +8,6 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
-	"aob.dev/writ/policies"
 )
 
 // typeApprove is the order that people approve held ones with; capabilityApprove
@@ -74,7 +72,7 @@ func (f *fold) approve(it *item) error {
 		if err := intents.PeekClaims(token, &g); err != nil { // its signature is a worker's to check
 			return err
 		}
-		yes.key = bus.KeyOfClient(g.Act.Client)
+		yes.key = intents.KeyOfClient(g.Act.Client)
 		yes.minter, yes.minted = intents.SignerOf(token), time.Unix(g.IssuedAt, 0)
 	}
 	o.said = append(o.said, yes)
@@ -85,7 +83,7 @@ func (f *fold) approve(it *item) error {
 // counts is an error if an approval that released an order did not count by
 // then: nobody gave it, its key or grant was revoked, or the person had not the
 // roles that it says, or none of an approver.
-func (f *fold) counts(o *open, a policies.Approval, dir *directory) error {
+func (f *fold) counts(o *open, a intents.Approval, dir *directory) error {
 	tenant := o.held.body.Actor.Tenant
 	i := slices.IndexFunc(o.said, func(y said) bool { return y.user == a.UserID && y.at == a.At })
 	if i < 0 {

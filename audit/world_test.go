@@ -69,7 +69,7 @@ func worldOf(of *routertest.World) *world {
 		w.blobs.put(content)
 	}
 	w.blobs.put(source.Manifest())
-	doc, err := intents.Canonical(catalog.Document())
+	doc, err := intents.Canonical(catalog.Builtin().Document())
 	w.Must(err)
 	w.blobs.put(doc)
 	return w

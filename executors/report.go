@@ -110,9 +110,10 @@ func cut(ctx context.Context, o *Order) report {
 }
 
 // Effect of carrying the order out: that of its catalog row, or of the approved
-// pin of the skill that it calls. What is unknown counts as once.
+// pin of the skill that it calls. What is unknown, such as a vendor's type, counts
+// as once.
 func (o *Order) Effect() catalog.Effect {
-	row, ok := catalog.Lookup(o.Type)
+	row, ok := catalog.Builtin().Lookup(o.Type)
 	switch {
 	case !ok:
 		return catalog.Once

@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"net/http"
-	"regexp"
 	"strconv"
 
 	"github.com/gin-gonic/gin"
@@ -13,9 +12,6 @@ import (
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/problem"
 )
-
-// intentID is what names an order.
-var intentID = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 // listApprovals is GET /agent/approvals: ?mine=true, ?type=, ?limit=, ?after=.
 func (g *Gateway) listApprovals(c *gin.Context, who caller) error {
@@ -79,7 +75,7 @@ type decision struct {
 // person may is the router's to say.
 func (g *Gateway) decideApproval(c *gin.Context, who caller) error {
 	id := c.Param("intent_id")
-	if !intentID.MatchString(id) {
+	if !intents.IsDigest(id) {
 		return problem.New(intents.NotFound, "", "no such order")
 	}
 	var body decision

@@ -191,7 +191,7 @@ func (g *Gateway) getArtifact(c *gin.Context) error {
 	if err != nil {
 		return err
 	}
-	if !digestName.MatchString(digest) {
+	if !intents.IsDigest(digest) {
 		return problem.New(intents.NotFound, "", "no such artifact")
 	}
 	if _, err := request[catalog.ArtifactGetResult](c.Request.Context(), g, a, "artifact.get", catalog.ArtifactGet{Artifact: "cas://" + digest}, ""); err != nil {

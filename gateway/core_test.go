@@ -123,7 +123,7 @@ func (c *core) decide(raw []byte) (*intents.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	row, ok := catalog.Lookup(e.Type())
+	row, ok := catalog.Builtin().Lookup(e.Type())
 	if !ok || !row.MaySign(e.Signer().Role) {
 		return nil, intents.Refuse(intents.KeyRole, "", "not the gateway's to sign")
 	}

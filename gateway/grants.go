@@ -27,7 +27,7 @@ func (g *Gateway) mint(a actor, turnID, standing string) (string, time.Time, err
 	gr := intents.Grant{
 		Issuer: g.cfg.Origin, Audience: g.cfg.Origin,
 		Subject: a.user, Tenant: a.tenant, Roles: a.roles,
-		Act:     intents.Act{Client: bus.ClientOfKey(a.keyID), AMR: []string{"api_key"}},
+		Act:     intents.Act{Client: intents.ClientOfKey(a.keyID), AMR: []string{"api_key"}},
 		Session: a.session, Turn: turnID,
 		IssuedAt: now.Unix(), Expires: now.Unix() + int64(intents.MaxGrantLife/time.Second), ID: newID("grant"),
 	}

@@ -173,7 +173,7 @@ func (g *Gateway) rolesOf(ctx context.Context, a actor, roles []string) ([]strin
 // may says whether an actor's roles allow a type, before any work is done for it.
 // The router decides when the order comes.
 func (g *Gateway) may(ctx context.Context, a actor, typ string) error {
-	row, ok := catalog.Lookup(typ)
+	row, ok := catalog.Builtin().Lookup(typ)
 	if !ok {
 		return fmt.Errorf("may: no intent type %q", typ)
 	}

@@ -7,16 +7,15 @@ import (
 	"encoding/binary"
 	"errors"
 	"net/url"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"aob.dev/writ/intents"
 )
 
 // linkInfo separates links from whatever else the key ever signs.
 const linkInfo = "writ artifact link v1\nGET\n"
-
-var digestName = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 // Links makes and checks addresses that give one artifact of one tenant, by GET,
 // before a whole second, to whoever has them:
@@ -32,7 +31,7 @@ var errNoLink = errors.New("no link can be made")
 // Link to a tenant's cas://sha256:<hex>. A part of a second is cut off.
 func (l Links) Link(tenant, ref string, before time.Time) (string, error) {
 	digest, ok := strings.CutPrefix(ref, "cas://")
-	if !ok || !digestName.MatchString(digest) || tenant == "" || len(l.Key) == 0 {
+	if !ok || !intents.IsDigest(digest) || tenant == "" || len(l.Key) == 0 {
 		return "", errNoLink
 	}
 	second := strconv.FormatInt(before.Unix(), 10)

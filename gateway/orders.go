@@ -54,7 +54,7 @@ func (g *Gateway) submit(ctx context.Context, a actor, o order) (*intents.Answer
 
 // seal signs an order; run is how long its type may take.
 func (g *Gateway) seal(a actor, o order) (sealed []byte, run time.Duration, err error) {
-	row, ok := catalog.Lookup(o.typ)
+	row, ok := catalog.Builtin().Lookup(o.typ)
 	if !ok {
 		return nil, 0, fmt.Errorf("seal: no intent type %q", o.typ)
 	}

@@ -155,7 +155,7 @@ func (w *world) goSilent(planID string, epoch int) {
 		p := c.plans[planID]
 		c.silent = []bus.SilentPlan{{
 			Tenant: p.TenantID, UserID: p.UserID, PlanID: p.PlanID, SessionID: p.SessionID, TurnID: p.TurnID,
-			Task: p.Task, Epoch: epoch, Roles: []string{"user", "auditor"}, Client: bus.ClientOfKey("k1"), OpenedAt: p.CreatedAt,
+			Task: p.Task, Epoch: epoch, Roles: []string{"user", "auditor"}, Client: intents.ClientOfKey("k1"), OpenedAt: p.CreatedAt,
 		}}
 	})
 }

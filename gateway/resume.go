@@ -38,7 +38,7 @@ func (g *Gateway) resumeSilent(ctx context.Context) {
 
 func (g *Gateway) resumePlan(ctx context.Context, p bus.SilentPlan) error {
 	t := turn{
-		actor: actor{tenant: p.Tenant, user: p.UserID, session: p.SessionID, keyID: bus.KeyOfClient(p.Client), trace: p.TraceID},
+		actor: actor{tenant: p.Tenant, user: p.UserID, session: p.SessionID, keyID: intents.KeyOfClient(p.Client), trace: p.TraceID},
 		id:    p.TurnID, plan: p.PlanID, question: p.Task, epoch: p.Epoch, opened: p.OpenedAt,
 	}
 	g.turns.handed(t, g.cfg.Now()) // tried, whatever comes of it: not again at once

@@ -23,6 +23,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"regexp"
 	"time"
 )
 
@@ -237,6 +238,11 @@ func Digest(b []byte) string {
 	hex.Encode(text[len("sha256:"):], sum[:])
 	return string(text[:])
 }
+
+var digestForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+
+// IsDigest says whether s has the form of a Digest.
+func IsDigest(s string) bool { return digestForm.MatchString(s) }
 
 // Recorded gives a recorded order whose key no longer verifies it, so that it
 // can still be named and ended. Nothing may be carried out from it: it has no

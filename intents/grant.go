@@ -118,3 +118,18 @@ func SignerOf(token string) string {
 	}
 	return h.KID
 }
+
+// clientKey begins the act.client of a grant whose user came with an API key.
+const clientKey = "apikey:"
+
+// ClientOfKey is the act.client of grants for callers with an API key.
+func ClientOfKey(keyID string) string { return clientKey + keyID }
+
+// KeyOfClient is the API key's id in an act.client; empty if it names none.
+func KeyOfClient(client string) string {
+	id, _ := strings.CutPrefix(client, clientKey)
+	if id == client {
+		return ""
+	}
+	return id
+}

@@ -56,3 +56,34 @@ func (h HoldRule) Accepts(a Approver, asked Asked) bool {
 
 // Needed is how many people must approve.
 func (h HoldRule) Needed() int { return max(h.Count, 1) }
+
+// Approval is one named person's yes to a held order.
+type Approval struct {
+	UserID string   `json:"user_id"`
+	At     string   `json:"at"`              // RFC 3339
+	Key    string   `json:"key,omitempty"`   // id of the API key that named the person; empty: a key of their own
+	Roles  []string `json:"roles,omitempty"` // as of the release; no policy sees them
+}
+
+// Approver is who has approved.
+func (a Approval) Approver() Approver { return Approver{User: a.UserID, Key: a.Key, Roles: a.Roles} }
+
+// Satisfied says whether people have done what the rule wants.
+func (h HoldRule) Satisfied(by []Approval, asked Asked) bool {
+	return h.Counted(by, asked) >= h.Needed()
+}
+
+// Counted says how many people have approved under the rule, each counted once;
+// where the rule wants four eyes, those that one API key has named count as one.
+func (h HoldRule) Counted(by []Approval, asked Asked) int {
+	var people []Approval
+	for _, a := range by {
+		same := func(b Approval) bool {
+			return b.UserID == a.UserID || h.FourEyes && a.Key != "" && b.Key == a.Key
+		}
+		if h.Accepts(a.Approver(), asked) && !slices.ContainsFunc(people, same) {
+			people = append(people, a)
+		}
+	}
+	return len(people)
+}

@@ -1,6 +1,10 @@
 package policies
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"aob.dev/writ/intents"
+)
 
 // Data is the directory as policies see it, at data.directory. It changes only
 // by operators' orders; every change makes a new generation of the engine
@@ -11,8 +15,9 @@ type Data struct {
 	// Roles maps a role to its capabilities.
 	Roles map[string][]string `json:"roles"`
 	// Pins holds each tenant's approved skills: data.directory.pins[tenant][skill].
-	Pins map[string]map[string]Skill `json:"pins"`
-	// Approvers are the named people who may approve a tenant's held orders.
+	Pins map[string]map[string]intents.FactSkill `json:"pins"`
+	// Approvers are the people who may approve a tenant's held orders: users whose
+	// roles give runs:approve.
 	Approvers map[string][]string `json:"approvers"`
 }
 

@@ -59,7 +59,7 @@ func (l *DecisionLog) Lost() int64 {
 }
 
 // write logs one decision of an engine.
-func (l *DecisionLog) write(ctx context.Context, e *Engine, order *intents.Envelope, f Facts, r Result, took time.Duration) {
+func (l *DecisionLog) write(ctx context.Context, e *Engine, order *intents.Envelope, f intents.Facts, r Result, took time.Duration) {
 	revision := e.digest
 	if e.revision > 0 {
 		revision = strconv.FormatInt(e.revision, 10)

@@ -149,7 +149,7 @@ func TestMask(t *testing.T) {
 }
 
 // taskOrder is an order of a task with its facts.
-func taskOrder(t *testing.T) (*intents.Envelope, Facts) {
+func taskOrder(t *testing.T) (*intents.Envelope, intents.Facts) {
 	t.Helper()
 	return sealed(t, `{"skill":"outlet_list","input":{"n":1.5}}`, &intents.Context{PlanID: "plan_1"}), facts()
 }

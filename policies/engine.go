@@ -194,7 +194,7 @@ func (e *Engine) Decide(ctx context.Context, input map[string]any) (Result, erro
 
 // DecideOrder is Decide for the Input of an order, which it makes only if the
 // policy has to be asked, or the decision is logged.
-func (e *Engine) DecideOrder(ctx context.Context, order *intents.Envelope, f Facts) (Result, error) {
+func (e *Engine) DecideOrder(ctx context.Context, order *intents.Envelope, f intents.Facts) (Result, error) {
 	if e.log == nil {
 		return e.decideOrder(ctx, order, f)
 	}
@@ -206,7 +206,7 @@ func (e *Engine) DecideOrder(ctx context.Context, order *intents.Envelope, f Fac
 	return r, err
 }
 
-func (e *Engine) decideOrder(ctx context.Context, order *intents.Envelope, f Facts) (Result, error) {
+func (e *Engine) decideOrder(ctx context.Context, order *intents.Envelope, f intents.Facts) (Result, error) {
 	at := func(b []byte, path []string) ([]byte, bool) { return appendOf(b, order, &f, path) }
 	return e.decide(ctx, at, func() map[string]any { return Input(order, f) })
 }

@@ -39,11 +39,11 @@ func (r Result) HoldAt(now time.Time) *intents.HoldTerms {
 // Approved is the result once people have approved: rules that they satisfy
 // hold no more, and what nothing holds any more is allowed. asked are those who
 // asked for the order.
-func (r Result) Approved(by []Approval, asked intents.Asked) Result {
+func (r Result) Approved(by []intents.Approval, asked intents.Asked) Result {
 	if r.Verdict() != intents.Hold {
 		return r
 	}
-	r.Hold = slices.DeleteFunc(slices.Clone(r.Hold), func(rule Rule) bool { return Satisfied(rule.holdRule(), by, asked) })
+	r.Hold = slices.DeleteFunc(slices.Clone(r.Hold), func(rule Rule) bool { return rule.holdRule().Satisfied(by, asked) })
 	r.Allow = len(r.Hold) == 0
 	return r
 }
@@ -55,29 +55,4 @@ func (r Result) Unheld() Result {
 		return r
 	}
 	return Result{Deny: r.Hold}
-}
-
-// Satisfied says whether people have done what a rule wants.
-func Satisfied(rule intents.HoldRule, by []Approval, asked intents.Asked) bool {
-	return Counted(rule, by, asked) >= rule.Needed()
-}
-
-// Counted says how many people have approved under a rule, each counted once;
-// where the rule wants four eyes, those that one API key has named count as one.
-func Counted(rule intents.HoldRule, by []Approval, asked intents.Asked) int {
-	var people []Approval
-	for _, a := range by {
-		same := func(b Approval) bool {
-			return b.UserID == a.UserID || rule.FourEyes && a.Key != "" && b.Key == a.Key
-		}
-		if rule.Accepts(a.Approver(), asked) && !slices.ContainsFunc(people, same) {
-			people = append(people, a)
-		}
-	}
-	return len(people)
-}
-
-// Approver is who has approved.
-func (a Approval) Approver() intents.Approver {
-	return intents.Approver{User: a.UserID, Key: a.Key, Roles: a.Roles}
 }

@@ -9,24 +9,24 @@ import (
 
 // Each person counts once, and only those whom the rule accepts.
 func TestSatisfied(t *testing.T) {
-	yes := func(who ...string) []Approval {
-		var out []Approval
+	yes := func(who ...string) []intents.Approval {
+		var out []intents.Approval
 		for _, w := range who {
-			out = append(out, Approval{UserID: w, Roles: []string{"approver"}})
+			out = append(out, intents.Approval{UserID: w, Roles: []string{"approver"}})
 		}
 		return out
 	}
-	keyed := func(whoAndKey ...string) []Approval {
-		var out []Approval
+	keyed := func(whoAndKey ...string) []intents.Approval {
+		var out []intents.Approval
 		for i := 0; i < len(whoAndKey); i += 2 {
-			out = append(out, Approval{UserID: whoAndKey[i], Key: whoAndKey[i+1], Roles: []string{"approver"}})
+			out = append(out, intents.Approval{UserID: whoAndKey[i], Key: whoAndKey[i+1], Roles: []string{"approver"}})
 		}
 		return out
 	}
 	two := intents.HoldRule{Approvers: []string{"ana", "ben", "cleo"}, Count: 2, FourEyes: true}
 	for name, c := range map[string]struct {
 		rule intents.HoldRule
-		by   []Approval
+		by   []intents.Approval
 		want bool
 	}{
 		"nobody":                {two, nil, false},
@@ -49,7 +49,7 @@ func TestSatisfied(t *testing.T) {
 		"one key, two eyes":     {intents.HoldRule{Roles: []string{"approver"}, Count: 2}, keyed("ben", "k2", "cleo", "k2"), true},
 		"asker's key, two eyes": {intents.HoldRule{Approvers: []string{"ben"}}, keyed("ben", "k1"), true},
 	} {
-		if got := Satisfied(c.rule, c.by, intents.Asked{Users: []string{"ana"}, Key: "k1"}); got != c.want {
+		if got := c.rule.Satisfied(c.by, intents.Asked{Users: []string{"ana"}, Key: "k1"}); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -64,7 +64,7 @@ func TestHoldOfSeveralRules(t *testing.T) {
 	if h := held.HoldAt(at); h.Deadline != "2026-11-20T10:10:00.000Z" || len(h.Rules) != 2 {
 		t.Errorf("%+v", h)
 	}
-	ben, both := []Approval{{UserID: "ben"}}, []Approval{{UserID: "ben"}, {UserID: "cleo"}}
+	ben, both := []intents.Approval{{UserID: "ben"}}, []intents.Approval{{UserID: "ben"}, {UserID: "cleo"}}
 	if r := held.Approved(ben, intents.Asked{}); r.Verdict() != intents.Hold || len(r.Hold) != 1 || r.Hold[0].ID != "b" || len(held.Hold) != 2 {
 		t.Errorf("%+v", r)
 	}

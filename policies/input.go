@@ -8,78 +8,10 @@ import (
 	"aob.dev/writ/intents"
 )
 
-// Facts are what the policy saw beyond the order. They are the record's part
-// "facts": together with the order they reproduce the input, so a decision can
-// be made again from its record alone. What does not apply to an order is absent.
-type Facts struct {
-	Signer    Signer     `json:"signer"`
-	Roles     []string   `json:"roles"` // of the actor, from grant or directory; empty: none
-	Task      *Task      `json:"task,omitempty"`
-	Plan      *Plan      `json:"plan,omitempty"`
-	Skill     *Skill     `json:"skill,omitempty"`
-	Approvals []Approval `json:"approvals"`
-	Now       string     `json:"now"` // RFC 3339 UTC with milliseconds, see intents.FormatTime
-
-	// Inputs that an order named when it was held; no policy sees them.
-	Inputs []HeldInput `json:"inputs,omitempty"`
-}
-
-// HeldInput is what the member "from" of a held order stood for when it was
-// held: exactly these bytes go to its executor.
-type HeldInput struct {
-	Pointer string `json:"pointer"` // where the data belongs in the arguments
-	Ref     string `json:"ref"`     // cas://sha256:<hex>, of the order's tenant
-	SHA256  string `json:"sha256"`
-	Size    int64  `json:"size_bytes"`
-	Inline  bool   `json:"inline,omitempty"` // the executor gets the value, not the reference
-}
-
-// Signer is the key that sealed the order.
-type Signer struct {
-	KID  string `json:"kid"`
-	Role string `json:"role"`
-}
-
-// Task is the live task of a task key's order.
-type Task struct {
-	TaskID   string   `json:"task_id"`
-	PlanID   string   `json:"plan_id"`
-	Revision int      `json:"revision"`
-	Step     int      `json:"step"`
-	Skills   []string `json:"skills"`
-	Deadline string   `json:"deadline"` // RFC 3339
-}
-
-// Plan is the plan that the order belongs to, as folded when it was decided.
-type Plan struct {
-	PlanID      string `json:"plan_id"`
-	Status      string `json:"status"`
-	Epoch       int    `json:"epoch"`
-	Revision    int    `json:"revision"`
-	ReplanCount int    `json:"replan_count"`
-	Steps       int    `json:"steps"` // how many it has
-}
-
-// Skill is the approved pin of the skill that the order names; of an unpinned
-// skill there is none, and policy sees no member "skill".
-type Skill struct {
-	Name   string `json:"name"`
-	Digest string `json:"digest"`
-	Effect string `json:"effect"`
-}
-
-// Approval is one named person's yes to a held order.
-type Approval struct {
-	UserID string   `json:"user_id"`
-	At     string   `json:"at"`              // RFC 3339
-	Key    string   `json:"key,omitempty"`   // id of the API key that named the person; empty: a key of their own
-	Roles  []string `json:"roles,omitempty"` // as of the release; no policy sees them
-}
-
 // Input is the policy's input for an order (schemas/policy_input.schema.json).
 // It is pure: the same order and facts give the same document. The grant stays
 // outside: who the actor is has been settled before policy is asked.
-func Input(e *intents.Envelope, f Facts) map[string]any {
+func Input(e *intents.Envelope, f intents.Facts) map[string]any {
 	in := make(map[string]any, len(members))
 	for _, name := range members {
 		if v, ok := member(e, f, name); ok {
@@ -92,7 +24,7 @@ func Input(e *intents.Envelope, f Facts) map[string]any {
 var members = []string{"intent", "actor", "constraints", "context", "signer", "approvals", "now", "task", "plan", "skill"}
 
 // member makes one member of the input.
-func member(e *intents.Envelope, f Facts, name string) (v any, ok bool) {
+func member(e *intents.Envelope, f intents.Facts, name string) (v any, ok bool) {
 	switch name {
 	case "intent":
 		return map[string]any{"type": e.Type(), "args": e.Decoded()}, true
@@ -137,7 +69,7 @@ func member(e *intents.Envelope, f Facts, name string) (v any, ok bool) {
 
 // appendOf writes what appendAt writes of the input of an order. What policies
 // commonly read is taken from where it stands, and no member is made for it.
-func appendOf(b []byte, e *intents.Envelope, f *Facts, path []string) ([]byte, bool) {
+func appendOf(b []byte, e *intents.Envelope, f *intents.Facts, path []string) ([]byte, bool) {
 	if out, ok := appendCommon(b, e, f, path); ok {
 		return out, true
 	}
@@ -153,7 +85,7 @@ func appendOf(b []byte, e *intents.Envelope, f *Facts, path []string) ([]byte, b
 
 // appendCommon writes members that stand one to three names deep; not ok: it
 // knows nothing of the path.
-func appendCommon(b []byte, e *intents.Envelope, f *Facts, path []string) (_ []byte, ok bool) {
+func appendCommon(b []byte, e *intents.Envelope, f *intents.Facts, path []string) (_ []byte, ok bool) {
 	text := func(s string) ([]byte, bool) { return appendString(append(b, 's'), s), true }
 	switch path[0] {
 	case "now":
@@ -254,7 +186,7 @@ func contextInput(c intents.Context) map[string]any {
 	return m
 }
 
-func approvalsInput(approvals []Approval) []any {
+func approvalsInput(approvals []intents.Approval) []any {
 	out := make([]any, len(approvals))
 	for i, a := range approvals {
 		out[i] = map[string]any{"user_id": a.UserID, "decision": "approve", "at": a.At}

@@ -63,13 +63,13 @@ func sealed(t *testing.T, args string, c *intents.Context) *intents.Envelope {
 	return e
 }
 
-func facts() Facts {
-	return Facts{
-		Signer: Signer{KID: "kid", Role: "task"}, Roles: []string{"user"},
-		Task:      &Task{TaskID: "task_1", PlanID: "plan_1", Revision: 1, Step: 2, Skills: []string{"outlet_list"}, Deadline: "2026-11-20T10:05:00Z"},
-		Plan:      &Plan{PlanID: "plan_1", Status: "executing", Epoch: 1, Revision: 1, Steps: 3},
-		Skill:     &Skill{Name: "outlet_list", Digest: intents.Digest(nil), Effect: "once"},
-		Approvals: []Approval{{UserID: "ben", At: "2026-11-20T10:00:00.000Z"}},
+func facts() intents.Facts {
+	return intents.Facts{
+		Signer: intents.FactSigner{KID: "kid", Role: "task"}, Roles: []string{"user"},
+		Task:      &intents.FactTask{TaskID: "task_1", PlanID: "plan_1", Revision: 1, Step: 2, Skills: []string{"outlet_list"}, Deadline: "2026-11-20T10:05:00Z"},
+		Plan:      &intents.FactPlan{PlanID: "plan_1", Status: "executing", Epoch: 1, Revision: 1, Steps: 3},
+		Skill:     &intents.FactSkill{Name: "outlet_list", Digest: intents.Digest(nil), Effect: "once"},
+		Approvals: []intents.Approval{{UserID: "ben", At: "2026-11-20T10:00:00.000Z"}},
 		Now:       "2026-11-20T10:00:01.000Z",
 	}
 }
@@ -87,7 +87,7 @@ func TestInputMatchesSchema(t *testing.T) {
 	}
 	for name, in := range map[string]map[string]any{
 		"full": Input(sealed(t, `{"skill":"outlet_list","input":{"n":1.5}}`, full), facts()),
-		"bare": Input(sealed(t, `{"skill":"outlet_list"}`, &intents.Context{}), Facts{Signer: Signer{KID: "kid", Role: "task"}, Now: facts().Now}),
+		"bare": Input(sealed(t, `{"skill":"outlet_list"}`, &intents.Context{}), intents.Facts{Signer: intents.FactSigner{KID: "kid", Role: "task"}, Now: facts().Now}),
 	} {
 		doc, err := json.Marshal(in)
 		if err != nil {
@@ -106,7 +106,7 @@ func TestInputFromRecordedFacts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var again Facts
+	var again intents.Facts
 	if err := json.Unmarshal(raw, &again); err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestValueAt(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range orders {
-		for _, f := range []Facts{facts(), unpinned, {}} {
+		for _, f := range []intents.Facts{facts(), unpinned, {}} {
 			input := Input(e, f)
 			paths := append([][]string{
 				{"none"},

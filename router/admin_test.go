@@ -11,6 +11,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/router"
 	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/state"
 )
 
 // A key set is the root-signed successor of the one in force, or nothing.
@@ -287,22 +288,22 @@ func TestSkillApprove(t *testing.T) {
 // The genesis verifies with the root that it names and with no other word.
 func TestGenesis(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
-	var c router.Control
+	var c state.Control
 	w.Must(json.Unmarshal(w.Records()[0].Parts["control"], &c))
-	g, err := router.OpenGenesis(*c.Genesis)
+	g, err := state.OpenGenesis(*c.Genesis)
 	w.Must(err)
-	if g.Origin != w.Origin || g.Policy != w.Policy.Engine().Digest() || g.Catalog != catalog.Digest() || !cmp.Equal(g.Tenants, []string{"system", "default"}) {
+	if g.Origin != w.Origin || g.Policy != w.Policy.Engine().Digest() || g.Catalog != catalog.Builtin().Digest() || !cmp.Equal(g.Tenants, []string{"system", "default"}) {
 		t.Errorf("%+v", g)
 	}
 	forged, err := intents.SignCompact(w.NewKey(intents.RoleRoot), intents.TypGenesis, g)
 	w.Must(err)
-	if _, err := router.OpenGenesis(forged); err == nil {
+	if _, err := state.OpenGenesis(forged); err == nil {
 		t.Error("a genesis that another key signed opens")
 	}
 	g.Origin = "writ/other"
 	forged, err = intents.SignCompact(w.Root, intents.TypGenesis, g)
 	w.Must(err)
-	if _, err := router.OpenGenesis(forged); err == nil {
+	if _, err := state.OpenGenesis(forged); err == nil {
 		t.Error("a genesis with another origin opens")
 	}
 	if err := router.Begin(t.Context(), w.Journal, *c.Genesis, w.Clock.Now()); err == nil && w.Dir.Err() == nil {

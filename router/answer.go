@@ -60,7 +60,7 @@ func withOutcome(a *intents.Answer, out *intents.Outcome) {
 // Ed25519 is deterministic: the same order gives the same receipt.
 func (r *Router) receipt(a *intents.Answer, position int64, d intents.Decision, ref recordedRef) error {
 	token, err := intents.IssueReceipt(r.cfg.Key, intents.Receipt{
-		Issuer: r.dir.Origin(), IntentID: d.IntentID, Position: position,
+		Issuer: r.state.Origin(), IntentID: d.IntentID, Position: position,
 		Code: a.Code, PolicyDigest: d.PolicyDigest, RecordDigest: ref.record, OutcomeDigest: ref.outcome, WithinSec: intents.PromiseSeconds,
 	})
 	a.Receipt = token

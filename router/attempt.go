@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	"aob.dev/writ/intents"
-	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/failpoint"
+	"aob.dev/writ/state"
 )
 
 // attempt decides an order, again if it was decided before, and commits it. The
@@ -34,8 +34,7 @@ func (r *Router) attempt(ctx context.Context, raw []byte, again bool) (*order, e
 	return o, err
 }
 
-// contends: the order has its effect in the fold, and on more than one plan.
+// contends: the order changes what other orders of administration rely on.
 func contends(o *order) bool {
-	_, move := planMoves[o.env.Type()]
-	return o.decision.Verdict == intents.Allow && o.row.Executor == catalog.ExecutorRouter && !move && o.env.Type() != typeApprove
+	return o.decision.Verdict == intents.Allow && state.Administers(o.env.Type())
 }

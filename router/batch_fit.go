@@ -6,6 +6,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -46,11 +47,8 @@ func (o *order) fits(before []*order) error {
 	if o.decision.Verdict == intents.Hold {
 		return intents.Refuse(intents.MalformedArgs, "", "the order needs approval, and a batch waits for nobody: submit it alone")
 	}
-	if o.env.Type() == typeApprove {
+	if o.env.Type() == state.TypeApprove {
 		return intents.Refuse(intents.MalformedArgs, "", "an approval goes alone: submit it by itself")
-	}
-	if o.row.Executor == catalog.ExecutorRouter && o.env.Type() == "hitl.approve" {
-		return intents.Refuse(intents.MalformedArgs, "/intent/type", "an approval is submitted alone")
 	}
 	for i, b := range before {
 		if b.duplicate != nil {
@@ -80,7 +78,7 @@ func (o *order) restsOn(b *order) bool {
 			one.Context().Occurrence == 0
 	}
 	for _, s := range b.changes() {
-		if _, relied := o.view.asserts[s]; relied {
+		if o.view.Relies(s) {
 			return true
 		}
 	}
@@ -90,7 +88,7 @@ func (o *order) restsOn(b *order) bool {
 // changes are the subjects that the order's commit touches.
 func (o *order) changes() []storage.Subject {
 	if o.effect != nil {
-		return o.effect.touches
+		return o.effect.Touches
 	}
 	if o.decision.Effect == string(catalog.Once) {
 		return planSubjects(o)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -50,7 +51,7 @@ func (r *Router) writeBatch(ctx context.Context, orders []*order) error {
 		}
 		first[i] = len(c.Entries)
 		o.decision.Batch = &intents.BatchRef{Index: i, Offset: int64(len(c.Entries)), Of: fresh}
-		if o.env.Type() == typePlanOpen {
+		if o.env.Type() == state.TypePlanOpen {
 			if err := r.mayOpen(o, opened); err != nil {
 				return &batchError{index: i, err: err}
 			}

@@ -10,6 +10,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -96,7 +97,7 @@ func (r *Router) prepare(ctx context.Context, o *order) error {
 			return err
 		}
 		return r.holdInputs(ctx, o)
-	case o.decision.Verdict == intents.Allow && o.env.Type() == typeApprove:
+	case o.decision.Verdict == intents.Allow && o.env.Type() == state.TypeApprove:
 		return r.settle(ctx, o)
 	default:
 		return r.mayOpen(o, 0)
@@ -163,7 +164,7 @@ func (r *Router) entries(o *order) (storage.Commit, error) {
 		entry.Touches = planSubjects(o)
 		c.Entries = []storage.Entry{entry}
 	case o.row.Executor == catalog.ExecutorRouter:
-		entry.Touches = o.effect.touches
+		entry.Touches = o.effect.Touches
 		out, err := r.routerOutcome(o)
 		if err != nil {
 			return c, err
@@ -193,16 +194,16 @@ func planSubjects(o *order) []storage.Subject {
 	if c.PlanID == "" {
 		return nil
 	}
-	out := []storage.Subject{subjectPlan(tenant, c.PlanID)}
+	out := []storage.Subject{state.SubjectPlan(tenant, c.PlanID)}
 	if o.task != nil && o.decision.Verdict == intents.Hold {
-		out = append(out, subjectTask(tenant, c.TaskID))
+		out = append(out, state.SubjectTask(tenant, c.TaskID))
 	}
 	return out
 }
 
 // routerOutcome is the outcome record of an order that takes effect at commit.
 func (r *Router) routerOutcome(o *order) (storage.Record, error) {
-	result, err := json.Marshal(o.effect.result)
+	result, err := json.Marshal(o.effect.Result)
 	if err != nil {
 		return storage.Record{}, err
 	}

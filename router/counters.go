@@ -5,22 +5,8 @@ import (
 	"log/slog"
 	"time"
 
-	"aob.dev/writ/intents"
+	"aob.dev/writ/state"
 )
-
-// Counters are refusals that left no record of their own since the last counter
-// record (DESIGN §4, §5): those of stages 1, 2 and 4 and of a rate, those of a
-// batch as such, and repeated ones. They name keys, never tenants or orders.
-type Counters struct {
-	Refused map[intents.Code]int64 `json:"refused"`
-	Signers []SignerCount          `json:"signers,omitempty"` // whose signature held, most first
-}
-
-// SignerCount is how many of a signer's orders were refused.
-type SignerCount struct {
-	KID     string `json:"kid"`
-	Refused int64  `json:"refused"`
-}
 
 // maxSigners bounds a counter record.
 const maxSigners = 16
@@ -52,14 +38,14 @@ func (r *Router) Run(ctx context.Context) error {
 }
 
 func (r *Router) recordCounters(ctx context.Context) {
-	if r.dir.Origin() == "" {
+	if r.state.Origin() == "" {
 		return // nothing comes before the genesis
 	}
 	c := r.metrics.take()
 	if c == nil {
 		return
 	}
-	if err := commitControl(ctx, r.cfg.Journal, Control{Counters: c}, r.cfg.Now()); err != nil {
+	if err := commitControl(ctx, r.cfg.Journal, state.Control{Counters: c}, r.cfg.Now()); err != nil {
 		r.metrics.giveBack(c)
 		r.cfg.Log.WarnContext(ctx, "counted refusals are recorded later", slog.String("error", err.Error()))
 	}

@@ -136,12 +136,13 @@ func TestSilent(t *testing.T) {
 		t.Errorf("before any restart: %+v", got)
 	}
 	got := w.Dir.Silent(before)
-	if len(got) != 2 || got[0].PlanID == got[1].PlanID {
+	if len(got) != 2 || got[0].Plan.PlanID == got[1].Plan.PlanID {
 		t.Fatalf("%+v", got)
 	}
 	for _, s := range got {
-		if s.Tenant != "default" || s.UserID != "ana" || s.Task != "Which ten?" || s.SessionID != routertest.Session || s.TurnID != routertest.Turn ||
-			s.Client != "test" || len(s.Roles) != 1 || s.TraceID == "" && s.PlanID == "" || (s.PlanID == "driven") != (s.Epoch == 1) {
+		p := s.Plan
+		if p.TenantID != "default" || p.UserID != "ana" || p.Task != "Which ten?" || p.SessionID != routertest.Session || p.TurnID != routertest.Turn ||
+			s.Client != "test" || len(s.Roles) != 1 || s.Trace == "" && p.PlanID == "" || (p.PlanID == "driven") != (p.Epoch == 1) {
 			t.Errorf("%+v", s)
 		}
 	}

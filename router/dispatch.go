@@ -15,6 +15,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/failpoint"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -32,7 +33,7 @@ func (r *Router) perform(ctx context.Context, o *order) (*intents.Answer, error)
 		return r.decided(o), nil // stage 6 refused it: no record, and not a word of the first
 	case o.duplicate != nil:
 		a, err := r.replay(o)
-		if err == nil && a.Code == intents.OK && o.env.Type() == typeErase {
+		if err == nil && a.Code == intents.OK && o.env.Type() == state.TypeErase {
 			err = r.eraseFor(ctx, o) // what stayed then may go now
 		}
 		if err != nil {
@@ -128,7 +129,7 @@ func (r *Router) request(ctx context.Context, o *order) (intents.Report, error) 
 	}
 	deadline := r.cfg.Now().Add(o.row.Run()).UTC()
 	ticket := intents.Ticket{
-		Issuer: r.dir.Origin(), IntentID: o.env.ID(), Type: o.env.Type(), Executor: o.row.Executor,
+		Issuer: r.state.Origin(), IntentID: o.env.ID(), Type: o.env.Type(), Executor: o.row.Executor,
 		Actor: o.env.Principal(), Position: o.position, Attempt: o.attempt, Deadline: deadline,
 		Obligations: o.decision.Obligations, PolicyDigest: o.decision.PolicyDigest, Inputs: inputs,
 	}
@@ -173,7 +174,7 @@ func (e revokedError) Unwrap() error { return e.Refusal }
 // its signer's key, its grant, the key that minted it, and whether its API key and
 // user are there still. What is revoked has nothing carried out from that position on.
 func (r *Router) revokedSince(o *order) error {
-	v := r.dir.View()
+	v := r.state.View()
 	_, err := v.Key(o.env.Signer().KID)
 	if token := o.env.GrantToken(); err == nil && token != "" {
 		if _, err = v.Key(intents.SignerOf(token)); err == nil {
@@ -219,7 +220,7 @@ func (r *Router) claims(o *order, t *intents.Ticket) error {
 	}
 	if o.row.Executor == "plans" {
 		caps, _ := o.view.Capabilities(o.env.Principal().Tenant, o.roles)
-		t.Oversees = oversees(caps)
+		t.Oversees = state.Oversees(caps)
 	}
 	switch {
 	case o.pin != nil:
@@ -344,9 +345,9 @@ func (r *Router) outcomeTouches(o *order, out intents.Outcome) []storage.Subject
 	violated := o.env.Type() == "write_memory" && out.Code == intents.ContractViolation
 	switch {
 	case violated:
-		return []storage.Subject{subjectPlan(tenant, c.PlanID), subjectTask(tenant, c.TaskID)}
+		return []storage.Subject{state.SubjectPlan(tenant, c.PlanID), state.SubjectTask(tenant, c.TaskID)}
 	case o.decision.Effect == string(catalog.Once), len(o.facts.Approvals) > 0: // a released order's plan waits for it
-		return []storage.Subject{subjectPlan(tenant, c.PlanID)}
+		return []storage.Subject{state.SubjectPlan(tenant, c.PlanID)}
 	default:
 		return nil
 	}

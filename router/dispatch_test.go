@@ -99,8 +99,8 @@ func TestFactsAreChecked(t *testing.T) {
 
 // An executor of somebody else reports events under its own name and no others.
 func TestVendorFacts(t *testing.T) {
-	extended(t, `{"type":"x.acme.run","title":"Run","capability":"x.acme:run","signed_by":["gateway"],"executor":"x-acme","effect":"pure","args_schema":{"type":"object"},"result_schema":{"type":"object"}}`)
-	w := routertest.New(t, routertest.Options{})
+	types := extended(t, `{"type":"x.acme.run","title":"Run","capability":"x.acme:run","signed_by":["gateway"],"executor":"x-acme","effect":"pure","args_schema":{"type":"object"},"result_schema":{"type":"object"}}`)
+	w := routertest.New(t, routertest.Options{Catalog: types})
 	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: "user", Capabilities: []string{"x.acme:run"}}}), intents.OK)
 	w.Bus.On("x.acme.run", routertest.Always(routertest.Done(struct{}{},
 		routertest.Fact("approval.decided", `{"decision":"approve","by":"ben"}`), routertest.Fact("intent.denied", `{}`), routertest.Fact("skill.called", `{"skill_id":"pay"}`),
@@ -111,21 +111,18 @@ func TestVendorFacts(t *testing.T) {
 	}
 }
 
-// extended has a vendor's row in the catalog until the test ends.
-func extended(t *testing.T, row string) {
+// extended is the catalog with a vendor's row.
+func extended(t *testing.T, row string) *catalog.Catalog {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "x.acme.run.json"), []byte(row), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	rows, err := catalog.ReadVendors(dir)
-	if err == nil {
-		err = catalog.Extend(rows)
-	}
+	types, err := catalog.Open(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = catalog.Extend(nil) })
+	return types
 }
 
 // What ran is told also where its result is refused.

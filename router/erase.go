@@ -8,42 +8,20 @@ import (
 	"iter"
 	"log/slog"
 	"slices"
-	"sync"
 	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/failpoint"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
-
-// typeErase takes parts of an order out of its records. Its effect is at its own
-// position: from there on nothing may show them. The bytes go as soon as it is
-// committed and before it is answered, and if a crash comes between, at the start.
-const typeErase = "record.erase"
 
 // eraseWait is how long an erasure waits for those who read the journal.
 const eraseWait = 5 * time.Second
 
 // eraseAgain is how often an erasure that could not be carried out is tried again.
 const eraseAgain = 10 * time.Second
-
-// erasure is what an accepted record.erase takes away.
-type erasure struct {
-	number   int    // in the order in which the records say so, from 1
-	tenant   string // of the order that it is about
-	position int64
-	parts    []string // as the order names them
-}
-
-// erasures are those that are to be carried out, with the order in which the
-// records say so.
-type erasures struct {
-	mu      sync.Mutex     // one at a time; guards nothing of the directory
-	number  int            // of the last one; the directory's lock guards this and what follows
-	pending []erasure      // not known to be carried out
-	blobs   map[int64]bool // orders whose blobs were erased, by position
-}
 
 func noSuchOrder() error {
 	return illegal("/intent/args/intent_id", "no order of this tenant with this intent_id is at this position")
@@ -53,7 +31,7 @@ func noSuchOrder() error {
 // those who may): the order has ended, nothing rests on what is to go, and the
 // journal can take it away. None of that changes again once it is so.
 func (r *Router) mayErase(ctx context.Context, o *order) error {
-	if o.env.Type() != typeErase || o.duplicate != nil {
+	if o.env.Type() != state.TypeErase || o.duplicate != nil {
 		return nil
 	}
 	a, err := argsOf[catalog.RecordErase](o.env)
@@ -70,18 +48,18 @@ func (r *Router) mayErase(ctx context.Context, o *order) error {
 	if err != nil {
 		return err
 	}
-	t, err := readDecided(rec)
+	t, err := state.ReadOrder(rec)
 	if err != nil {
 		return err
 	}
-	if t.tenant != adminTenant(o.env.Principal().Tenant, a.Tenant) || t.decision.IntentID != a.IntentID {
+	if t.Tenant != state.Named(o.env.Principal().Tenant, a.Tenant) || t.Decision.IntentID != a.IntentID {
 		return noSuchOrder()
 	}
 	if err := r.mayLose(ctx, a.Parts, rec, &t); err != nil {
 		return err
 	}
 	if slices.Contains(a.Parts, catalog.ErasesBlobs) {
-		if _, can := r.cfg.Blobs.(storage.Collector); !can || r.cfg.Holdings == nil || t.tenant == systemTenant {
+		if _, can := r.cfg.Blobs.(storage.Collector); !can || r.cfg.Holdings == nil || t.Tenant == "system" {
 			return illegal("/intent/args/parts", "blobs of this tenant cannot be erased")
 		}
 	}
@@ -89,30 +67,30 @@ func (r *Router) mayErase(ctx context.Context, o *order) error {
 }
 
 // mayLose says whether the order may lose parts.
-func (r *Router) mayLose(ctx context.Context, parts []string, rec storage.Record, t *decided) error {
+func (r *Router) mayLose(ctx context.Context, parts []string, rec storage.Record, t *state.Order) error {
 	_, erased := rec.Erased[storage.PartOrder]
 	_, summary := rec.Parts[storage.PartSummary]
 	wantsOrder, wantsResult := slices.Contains(parts, catalog.ErasesOrder), slices.Contains(parts, catalog.ErasesResult)
 	switch {
-	case t.decision.Verdict == intents.Deny && wantsResult:
+	case t.Decision.Verdict == intents.Deny && wantsResult:
 		return illegal("/intent/args/parts", "the order was refused: it has no result")
-	case t.decision.Verdict != intents.Deny && t.decision.Executor == catalog.ExecutorRouter:
+	case t.Decision.Verdict != intents.Deny && t.Decision.Executor == catalog.ExecutorRouter:
 		return illegal("/intent/args/intent_id", "later records rest on an order that the router carries out")
-	case wantsOrder && t.decision.Verdict == intents.Hold:
+	case wantsOrder && t.Decision.Verdict == intents.Hold:
 		return illegal("/intent/args/parts", "people were asked about this order, and their approvals rest on it: it stays")
 	case wantsOrder && !erased && !summary:
 		return illegal("/intent/args/parts", "the record is of an older form, whose order cannot be erased")
-	case t.decision.Verdict == intents.Deny:
+	case t.Decision.Verdict == intents.Deny:
 		return nil
 	}
-	h, err := r.cfg.Journal.Holder(ctx, t.position)
+	h, err := r.cfg.Journal.Holder(ctx, t.Position)
 	if err != nil {
 		return err
 	}
 	if h.State != storage.StateDone {
 		return illegal("/intent/args/intent_id", "the order has not ended")
 	}
-	if !r.dir.planEnded(t.tenant, t.ctx.PlanID) {
+	if !r.state.PlanEnded(t.Tenant, t.Context.PlanID) {
 		return illegal("/intent/args/intent_id", "the order's plan has not ended")
 	}
 	out, err := r.cfg.Records.Get(ctx, h.Outcome)
@@ -131,65 +109,6 @@ func (r *Router) mayLose(ctx context.Context, parts []string, rec storage.Record
 	return nil
 }
 
-// planEnded is true of no plan, too.
-func (d *Directory) planEnded(tenant, id string) bool {
-	d.mu.RLock()
-	defer d.mu.RUnlock()
-	p, ok := d.plans[tenant+"/"+id]
-	return id == "" || !ok || final(p.view.Status)
-}
-
-// foldErase applies a record.erase: what is told of the order loses its arguments
-// too, and the parts wait for the router to take them away.
-func (d *Directory) foldErase(o decided) error {
-	var a catalog.RecordErase
-	if err := json.Unmarshal(o.args, &a); err != nil {
-		return err
-	}
-	d.erasures.number++
-	e := erasure{d.erasures.number, adminTenant(o.tenant, a.Tenant), a.Position, a.Parts}
-	d.erasures.pending = append(d.erasures.pending, e)
-	if slices.Contains(a.Parts, catalog.ErasesBlobs) {
-		d.erasures.blobs[a.Position] = true
-	}
-	if !slices.Contains(a.Parts, catalog.ErasesOrder) {
-		return nil
-	}
-	for _, p := range d.plans {
-		for _, f := range p.facts {
-			if p.view.TenantID == e.tenant && f.IntentID == a.IntentID {
-				f.Args = json.RawMessage(`{}`)
-			}
-		}
-	}
-	return nil
-}
-
-// erasing are the erasures to be carried out.
-func (d *Directory) erasing() []erasure {
-	d.mu.RLock()
-	defer d.mu.RUnlock()
-	return slices.Clone(d.erasures.pending)
-}
-
-// erased forgets some of them.
-func (d *Directory) erased(done ...erasure) {
-	gone := make(map[int]bool, len(done))
-	for _, e := range done {
-		gone[e.number] = true
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.erasures.pending = slices.DeleteFunc(d.erasures.pending, func(x erasure) bool { return gone[x.number] })
-}
-
-// blobsErased says of an order that its blobs were.
-func (d *Directory) blobsErased(position int64) bool {
-	d.mu.RLock()
-	defer d.mu.RUnlock()
-	return d.erasures.blobs[position]
-}
-
 // erase carries out every erasure that was accepted and is not known to be done.
 // At a start that is all of them: what an earlier incarnation has erased is
 // looked at and left. One that fails waits for the next time and holds up no
@@ -198,35 +117,35 @@ func (d *Directory) blobsErased(position int64) bool {
 // Crash in it: the record says what to do, and the next start does it again.
 // Blobs go before the records that name them.
 func (r *Router) erase(ctx context.Context) error {
-	r.dir.erasures.mu.Lock()
-	defer r.dir.erasures.mu.Unlock()
-	pending := r.dir.erasing()
+	r.erasing.Lock()
+	defer r.erasing.Unlock()
+	pending := r.state.Erasing()
 	if len(pending) == 0 {
 		return nil
 	}
 	failpoint.Hit(failpoint.ErasureAccepted)
-	var ready []erasure
+	var ready []state.Erasure
 	var failed []error
 	for e, err := range r.withoutBlobs(ctx, pending) {
 		if err != nil {
-			failed = append(failed, fmt.Errorf("order %d: %w", e.position, err))
+			failed = append(failed, fmt.Errorf("order %d: %w", e.Position, err))
 			continue
 		}
 		ready = append(ready, e)
 	}
 	failpoint.Hit(failpoint.ErasureBlobs)
 	if err := r.eraseParts(ctx, ready); err == nil {
-		r.dir.erased(ready...)
+		r.state.Erased(ready...)
 		ready = nil
 	} else if errors.Is(err, context.DeadlineExceeded) { // somebody reads the journal, whatever is to go
 		return errors.Join(append(failed, err)...)
 	}
 	for _, e := range ready { // one of them is at fault
-		if err := r.eraseParts(ctx, []erasure{e}); err != nil {
-			failed = append(failed, fmt.Errorf("order %d: %w", e.position, err))
+		if err := r.eraseParts(ctx, []state.Erasure{e}); err != nil {
+			failed = append(failed, fmt.Errorf("order %d: %w", e.Position, err))
 			continue
 		}
-		r.dir.erased(e)
+		r.state.Erased(e)
 	}
 	failpoint.Hit(failpoint.ErasureDone)
 	return errors.Join(failed...)
@@ -234,8 +153,8 @@ func (r *Router) erase(ctx context.Context) error {
 
 // withoutBlobs yields the erasures once their blobs are gone, or held, or why that
 // could not be found out. All together have eraseWait.
-func (r *Router) withoutBlobs(ctx context.Context, pending []erasure) iter.Seq2[erasure, error] {
-	return func(yield func(erasure, error) bool) {
+func (r *Router) withoutBlobs(ctx context.Context, pending []state.Erasure) iter.Seq2[state.Erasure, error] {
+	return func(yield func(state.Erasure, error) bool) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), eraseWait)
 		defer cancel()
 		for _, e := range pending {
@@ -247,7 +166,7 @@ func (r *Router) withoutBlobs(ctx context.Context, pending []erasure) iter.Seq2[
 }
 
 // eraseParts takes the parts of some erasures out of their records.
-func (r *Router) eraseParts(ctx context.Context, some []erasure) error {
+func (r *Router) eraseParts(ctx context.Context, some []state.Erasure) error {
 	eraser, can := r.cfg.Journal.(storage.Eraser)
 	if !can {
 		return errors.New("router: the journal has orders to erase, and cannot")
@@ -266,9 +185,9 @@ func (r *Router) eraseParts(ctx context.Context, some []erasure) error {
 }
 
 // eraseNow carries out one erasure and says which blobs stay, and why.
-func (r *Router) eraseNow(ctx context.Context, e erasure) ([]staying, error) {
-	r.dir.erasures.mu.Lock()
-	defer r.dir.erasures.mu.Unlock()
+func (r *Router) eraseNow(ctx context.Context, e state.Erasure) ([]staying, error) {
+	r.erasing.Lock()
+	defer r.erasing.Unlock()
 	failpoint.Hit(failpoint.ErasureAccepted)
 	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), eraseWait)
 	defer cancel()
@@ -277,11 +196,11 @@ func (r *Router) eraseNow(ctx context.Context, e erasure) ([]staying, error) {
 		return nil, err
 	}
 	failpoint.Hit(failpoint.ErasureBlobs)
-	if err := r.eraseParts(ctx, []erasure{e}); err != nil {
+	if err := r.eraseParts(ctx, []state.Erasure{e}); err != nil {
 		return nil, err
 	}
 	failpoint.Hit(failpoint.ErasureDone)
-	r.dir.erased(e)
+	r.state.Erased(e)
 	return stay, nil
 }
 
@@ -290,8 +209,8 @@ func (r *Router) eraseNow(ctx context.Context, e erasure) ([]staying, error) {
 // to say done while bytes are there: where that cannot be helped now the order is
 // under way, and it is tried again; where somebody holds them it says who.
 func (r *Router) eraseFor(ctx context.Context, o *order) error {
-	if o.env.Type() != typeErase {
-		if o.env.Type() == typeApprove {
+	if o.env.Type() != state.TypeErase {
+		if o.env.Type() == state.TypeApprove {
 			r.eraseLater(ctx)
 		}
 		return nil
@@ -300,10 +219,10 @@ func (r *Router) eraseFor(ctx context.Context, o *order) error {
 	if err != nil {
 		return err
 	}
-	e := erasure{tenant: adminTenant(o.env.Principal().Tenant, a.Tenant), position: a.Position, parts: a.Parts}
-	for _, x := range r.dir.erasing() {
-		if x.tenant == e.tenant && x.position == e.position && slices.Equal(x.parts, e.parts) {
-			e.number = x.number
+	e := state.Erasure{Tenant: state.Named(o.env.Principal().Tenant, a.Tenant), Position: a.Position, Parts: a.Parts}
+	for _, x := range r.state.Erasing() {
+		if x.Tenant == e.Tenant && x.Position == e.Position && slices.Equal(x.Parts, e.Parts) {
+			e.Number = x.Number
 		}
 	}
 	stay, err := r.eraseNow(ctx, e)
@@ -336,15 +255,15 @@ func (r *Router) eraseLater(ctx context.Context) {
 }
 
 // partsOf are the parts of the order's records and of its outcome's.
-func (r *Router) partsOf(ctx context.Context, e erasure) ([]storage.Erasure, error) {
+func (r *Router) partsOf(ctx context.Context, e state.Erasure) ([]storage.Erasure, error) {
 	var out []storage.Erasure
-	if slices.Contains(e.parts, catalog.ErasesOrder) {
-		out = append(out, storage.Erasure{Position: e.position, Parts: []string{storage.PartOrder, storage.PartGrant}})
+	if slices.Contains(e.Parts, catalog.ErasesOrder) {
+		out = append(out, storage.Erasure{Position: e.Position, Parts: []string{storage.PartOrder, storage.PartGrant}})
 	}
-	if !slices.Contains(e.parts, catalog.ErasesResult) {
+	if !slices.Contains(e.Parts, catalog.ErasesResult) {
 		return out, nil
 	}
-	h, err := r.cfg.Journal.Holder(ctx, e.position)
+	h, err := r.cfg.Journal.Holder(ctx, e.Position)
 	if err != nil {
 		return nil, err
 	}

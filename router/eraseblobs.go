@@ -4,15 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
-
-var digestIn = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
 
 // staying is a blob that an erasure leaves: its tenant's orders or documents hold it.
 type staying struct {
@@ -27,8 +25,8 @@ type staying struct {
 // not erased, too, or a document. Which blobs these are is noted before the
 // records lose the words that say so. Who keeps the same bytes at that moment, and
 // has no record yet, finds them gone.
-func (r *Router) eraseBlobs(ctx context.Context, e erasure) ([]staying, error) {
-	if !slices.Contains(e.parts, catalog.ErasesBlobs) {
+func (r *Router) eraseBlobs(ctx context.Context, e state.Erasure) ([]staying, error) {
+	if !slices.Contains(e.Parts, catalog.ErasesBlobs) {
 		return nil, nil
 	}
 	collector, can := r.cfg.Blobs.(storage.Collector)
@@ -38,7 +36,7 @@ func (r *Router) eraseBlobs(ctx context.Context, e erasure) ([]staying, error) {
 	if err := r.cfg.Holdings.Reach(ctx, r.cfg.Records.Next()); err != nil {
 		return nil, err
 	}
-	digests, known, err := r.wanted(ctx, e.position)
+	digests, known, err := r.wanted(ctx, e.Position)
 	if err != nil {
 		return nil, err
 	}
@@ -47,14 +45,14 @@ func (r *Router) eraseBlobs(ctx context.Context, e erasure) ([]staying, error) {
 	}
 	var stay []staying
 	for _, digest := range digests {
-		there, err := r.kept(ctx, e.tenant, digest)
+		there, err := r.kept(ctx, e.Tenant, digest)
 		if err != nil {
 			return nil, err
 		}
 		if !there {
 			continue
 		}
-		held, err := r.heldFor(ctx, e.tenant, digest)
+		held, err := r.heldFor(ctx, e.Tenant, digest)
 		if err != nil {
 			return nil, err
 		}
@@ -62,7 +60,7 @@ func (r *Router) eraseBlobs(ctx context.Context, e erasure) ([]staying, error) {
 			stay = append(stay, held)
 			continue
 		}
-		if _, err := collector.Drop(ctx, e.tenant, "cas://"+digest, 0); err != nil {
+		if _, err := collector.Drop(ctx, e.Tenant, "cas://"+digest, 0); err != nil {
 			return nil, err
 		}
 	}
@@ -76,7 +74,7 @@ func (r *Router) heldFor(ctx context.Context, tenant, digest string) (staying, e
 	if err != nil {
 		return s, err
 	}
-	s.orders = slices.DeleteFunc(orders, r.dir.blobsErased)
+	s.orders = slices.DeleteFunc(orders, r.state.BlobsErased)
 	if r.cfg.Remembered != nil {
 		s.documents, err = r.cfg.Remembered(ctx, tenant, digest)
 	}
@@ -100,7 +98,7 @@ func (r *Router) wanted(ctx context.Context, position int64) (digests []string, 
 // told says what stays and why.
 func told(stay []staying) string {
 	var b strings.Builder
-	b.WriteString("the erasure is accepted, and blobs stay: ")
+	b.WriteString("the state.Erasure is accepted, and blobs stay: ")
 	for i, s := range stay {
 		if i > 0 {
 			b.WriteString("; ")
@@ -149,9 +147,7 @@ func (r *Router) named(ctx context.Context, position int64) (digests []string, w
 		if err != nil || len(rec.Erased) > 0 {
 			return nil, false, err
 		}
-		for _, part := range rec.Parts {
-			digests = append(digests, digestIn.FindAllString(string(part), -1)...)
-		}
+		digests = append(digests, rec.Named()...)
 	}
 	slices.Sort(digests)
 	return slices.Compact(digests), true, nil

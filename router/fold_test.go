@@ -8,13 +8,13 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router"
 	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
 // snapshot is all that readers see of a directory, for given plans and tasks.
-func snapshot(t *testing.T, d *router.Directory, plans, tasks []string) string {
+func snapshot(t *testing.T, d *state.State, plans, tasks []string) string {
 	t.Helper()
 	if err := d.Err(); err != nil {
 		t.Fatal(err)
@@ -42,11 +42,11 @@ func snapshot(t *testing.T, d *router.Directory, plans, tasks []string) string {
 
 // refold folds the records of a journal into a new directory, as a recorder or
 // an auditor does who has nothing but the records.
-func refold(w *routertest.World) *router.Directory {
+func refold(w *routertest.World) *state.State {
 	w.Helper()
-	d := router.NewDirectory()
+	d := state.New()
 	for _, r := range w.Records() {
-		d.Observe(router.EntryOf(r))
+		d.Observe(state.EntryOf(r))
 	}
 	return d
 }

@@ -7,34 +7,28 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
 // ending is the outcome of a held order that is not carried out. It is final:
 // what is wanted after it is another order.
-func ending(w waiting, x *intents.Refusal, now time.Time) (storage.Entry, error) {
-	body, err := json.Marshal(intents.Outcome{Of: w.position, Attempt: 1, Status: intents.Failed, Code: x.Code, Reason: x.Reason})
+func ending(w state.Hold, x *intents.Refusal, now time.Time) (storage.Entry, error) {
+	body, err := json.Marshal(intents.Outcome{Of: w.Position, Attempt: 1, Status: intents.Failed, Code: x.Code, Reason: x.Reason})
 	if err != nil {
 		return storage.Entry{}, err
 	}
 	rec := storage.NewRecord(storage.KindOutcome, now, map[string]json.RawMessage{storage.PartOutcome: body})
-	return storage.Entry{Record: rec, Of: w.position, Holder: storage.Nobody, Touches: w.touches()}, nil
+	return storage.Entry{Record: rec, Of: w.Position, Holder: storage.Nobody, Touches: w.Touches()}, nil
 }
 
 // endings are the outcomes of held orders that end with what an order of the
 // router does: those of a plan that ends (DESIGN §10).
 func (r *Router) endings(o *order) ([]storage.Entry, error) {
-	var held []waiting
-	tenant := o.env.Principal().Tenant
-	switch o.env.Type() {
-	case "cancel", "plan.close":
-		held = o.view.heldOf(tenant, o.env.StringArg("plan_id"))
-	case "grant.revoke", "admin.put":
-		held = o.view.heldBy(o.env)
-	}
+	held := o.view.EndedHolds(state.OrderOf(o.env, o.roles, o.now))
 	var out []storage.Entry
 	for _, w := range held {
-		if o.released && w.position == o.position {
+		if o.released && w.Position == o.position {
 			continue // it was held itself, and is what ends them
 		}
 		e, err := ending(w, intents.Refuse(intents.Cancelled, "", "its plan has ended"), o.now)
@@ -44,15 +38,6 @@ func (r *Router) endings(o *order) ([]storage.Entry, error) {
 		out = append(out, e)
 	}
 	return out, nil
-}
-
-// heldBy lists the held orders of the plans that an order ends with their user.
-func (v *View) heldBy(e *intents.Envelope) []waiting {
-	return v.heldWhere(func(h *hold) bool {
-		tenant, user := v.d.userEnded(e.Type(), e.Principal().Tenant, e.Args())
-		p := v.d.plans[tenant+"/"+h.ctx.PlanID]
-		return h.tenant == tenant && p != nil && p.view.UserID == user && !final(p.view.Status)
-	})
 }
 
 // expiryPace is how often holds are looked at for deadlines that have passed.
@@ -84,9 +69,9 @@ func (r *Router) ExpireHolds(ctx context.Context) error {
 	if _, blocked := r.blocked(); blocked {
 		return nil // what the clock says may not be so
 	}
-	for _, w := range r.dir.View().expired(now) {
-		v := r.dir.View()
-		if _, still := v.held(w.tenant, w.decision.IntentID); !still {
+	for _, w := range r.state.View().Expired(now) {
+		v := r.state.View()
+		if _, still := v.Hold(w.Tenant, w.Decision.IntentID); !still {
 			continue
 		}
 		e, err := ending(w, intents.Refuse(intents.ApprovalExpired, "", "nobody approved it in time"), now)
@@ -111,13 +96,7 @@ const (
 // once may go beyond it by as many.
 func (r *Router) mayHold(o *order) error {
 	pr := o.env.Principal()
-	user, tenant := 0, 0
-	for _, w := range r.dir.View().heldWhere(func(h *hold) bool { return h.tenant == pr.Tenant }) {
-		tenant++
-		if w.user == pr.UserID {
-			user++
-		}
-	}
+	user, tenant := r.state.HeldOf(pr.Tenant, pr.UserID)
 	if below(user, r.cfg.UserHolds) && below(tenant, r.cfg.TenantHolds) {
 		return nil
 	}

@@ -11,7 +11,8 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
-	"aob.dev/writ/policies"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -182,16 +183,16 @@ func heldBy(ctx context.Context, records storage.Records, rec storage.Record) ([
 		if ref := []byte("cas://"); !bytes.Contains(rec.Parts[storage.PartOrder], ref) && !bytes.Contains(rec.Parts[storage.PartFacts], ref) {
 			return nil, nil // nearly all of them: no need to read more
 		}
-		o, err := readDecided(rec)
-		if err != nil || o.decision.Verdict == intents.Deny {
+		o, err := state.ReadOrder(rec)
+		if err != nil || o.Decision.Verdict == intents.Deny {
 			return nil, err
 		}
-		return holdingsOf(o, append(heldByArgs(o.typ, o.args), heldByFacts(rec.Parts[storage.PartFacts])...)), nil
+		return holdingsOf(o, append(heldByArgs(o.Type, o.Args), heldByFacts(rec.Parts[storage.PartFacts])...)), nil
 	case storage.KindOutcome:
 		if !bytes.Contains(rec.Parts[storage.PartOutcome], []byte("script_hash")) && !bytes.Contains(rec.Parts[storage.PartOutcome], []byte("cas://")) && !bytes.Contains(rec.Parts[storage.PartResult], []byte("cas://")) {
 			return nil, nil
 		}
-		out, of, err := OutcomeOf(rec)
+		out, of, err := state.OutcomeOf(rec)
 		if err != nil {
 			return nil, err
 		}
@@ -199,21 +200,21 @@ func heldBy(ctx context.Context, records storage.Records, rec storage.Record) ([
 		if err != nil {
 			return nil, err
 		}
-		o, err := readDecided(order)
+		o, err := state.ReadOrder(order)
 		if err != nil {
 			return nil, err
 		}
-		return holdingsOf(o, heldByOutcome(o.typ, out)), nil
+		return holdingsOf(o, heldByOutcome(o.Type, out)), nil
 	default:
 		return nil, nil
 	}
 }
 
-func holdingsOf(o decided, digests []string) []storage.Holding {
+func holdingsOf(o state.Order, digests []string) []storage.Holding {
 	var out []storage.Holding
 	for _, d := range digests {
-		if d != "" && digestIn.FindString(d) == d {
-			out = append(out, storage.Holding{Tenant: o.tenant, Digest: d, Position: o.position})
+		if intents.IsDigest(d) {
+			out = append(out, storage.Holding{Tenant: o.Tenant, Digest: d, Position: o.Position})
 		}
 	}
 	return out
@@ -232,7 +233,7 @@ func heldByArgs(typ string, args json.RawMessage) []string {
 	var a struct {
 		From string `json:"from"`
 	}
-	if _, takes := dataPointers[typ]; !takes || json.Unmarshal(args, &a) != nil {
+	if row, _ := catalog.Builtin().Lookup(typ); row.DataAt == "" || json.Unmarshal(args, &a) != nil {
 		return nil
 	}
 	return []string{blobOf(a.From)}
@@ -240,7 +241,7 @@ func heldByArgs(typ string, args json.RawMessage) []string {
 
 func heldByFacts(facts json.RawMessage) []string {
 	var f struct {
-		Inputs []policies.HeldInput `json:"inputs"`
+		Inputs []intents.HeldInput `json:"inputs"`
 	}
 	if json.Unmarshal(facts, &f) != nil {
 		return nil

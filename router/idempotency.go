@@ -2,10 +2,12 @@ package router
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -48,7 +50,7 @@ func (r *Router) taken(ctx context.Context, o *order) (bool, error) {
 	if dup.decision.Fingerprint != o.decision.Fingerprint {
 		return true, intents.Refuse(intents.ConflictIdempotency, "/constraints/idempotency_key", "the key belongs to "+dup.decision.IntentID)
 	}
-	o.view.relyOnOrder(dup.decision.IntentID) // order.resolve may free its key
+	o.view.RelyOnOrder(dup.decision.IntentID) // order.resolve may free its key
 	if dup.freed() {
 		o.holder = dup.holder.Position
 		return false, nil
@@ -90,7 +92,7 @@ func (r *Router) readDuplicate(ctx context.Context, h storage.Holder) (*duplicat
 			return nil, fmt.Errorf("record %d: %w", h.Outcome, err)
 		}
 		d.outcome = &told
-		r.dir.resolve(h.Position, d.outcome)
+		r.state.Resolve(h.Position, d.outcome)
 		d.digests.outcome, d.digests.out = out.Digest(), d.outcome
 	}
 	return d, nil
@@ -106,31 +108,9 @@ func decisionOf(rec storage.Record) (intents.Decision, error) {
 	return d, nil
 }
 
-// resolve puts an operator's word (order.resolve) in the place of an
-// indeterminate outcome: what surely failed gives its key back, what was done
-// is done and never repeated.
-func (d *Directory) resolve(position int64, out *intents.Outcome) {
-	d.mu.RLock()
-	defer d.mu.RUnlock()
-	switch d.settled[position] {
-	case string(intents.Done):
-		out.Status, out.Code, out.Reason = intents.Done, intents.OK, "resolved as done by an operator"
-	case string(intents.Failed):
-		out.Status, out.Code, out.Retryable = intents.Failed, intents.Indeterminate, true
-		out.Reason = "resolved as failed by an operator"
-	}
-}
-
-// relyOnOrder makes the decision rest on what is known of another order.
-func (v *View) relyOnOrder(intentID string) {
-	v.d.mu.RLock()
-	defer v.d.mu.RUnlock()
-	v.rely(subjectOrder(intentID))
-}
-
 // legal: a task that lives, and a move that the fold allows.
 func (r *Router) legal(o *order) error {
-	if t := o.task; t != nil && t.over(o.now) {
+	if t := o.task; t != nil && t.Over(o.now) {
 		if t.Ended != "" {
 			return intents.Refuse(intents.KeyRevoked, "/sig", "the task has ended: "+t.Ended)
 		}
@@ -141,8 +121,8 @@ func (r *Router) legal(o *order) error {
 	}
 	// Also where the pin says something else by now: what was once has been done.
 	once := o.decision.Effect == string(catalog.Once) || o.row.Effect == catalog.EffectPin
-	if once && o.env.Context().PlanID != "" {
-		id, open := o.view.repeats(o.env)
+	if plan := o.env.Context().PlanID; once && plan != "" {
+		id, open := o.view.Repeats(o.env.Principal().Tenant, plan, o.env.Type(), o.env.Args())
 		if id != "" && (open || o.env.Context().Occurrence == 0) {
 			return intents.Refuse(intents.ConflictIdempotency, "/intent/args", "an equal order with an effect was committed before: "+id)
 		}
@@ -153,17 +133,9 @@ func (r *Router) legal(o *order) error {
 	return r.move(o)
 }
 
-// move judges an order of the router on the fold and says its effect.
+// move judges an order of the router on the state and says its effect.
 func (r *Router) move(o *order) error {
-	var e effect
-	var err error
-	if _, ok := planMoves[o.env.Type()]; ok {
-		e, err = o.view.legalMove(o.env, o.now)
-	} else if o.env.Type() == typeApprove {
-		e, err = o.view.legalApproval(o.env, o.now)
-	} else {
-		e, err = o.view.legalAdmin(o.env, o.now)
-	}
+	e, err := o.view.Judge(state.OrderOf(o.env, o.roles, o.now), r.cfg.Catalog)
 	if err != nil {
 		return err
 	}
@@ -192,4 +164,13 @@ func (r *Router) effectOf(o *order) error {
 		o.decision.Effect = pin.Effect
 	}
 	return nil
+}
+
+// argsOf decodes arguments that stage 3 has held to their schema.
+func argsOf[T any](e *intents.Envelope) (args T, err error) {
+	return args, json.Unmarshal(e.Args(), &args)
+}
+
+func illegal(pointer, reason string) error {
+	return intents.Refuse(intents.MalformedArgs, pointer, reason)
 }

@@ -11,7 +11,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/bus"
-	"aob.dev/writ/policies"
+	"aob.dev/writ/state"
 )
 
 // Bounds of a page of the inbox.
@@ -39,7 +39,7 @@ func (r *Router) Inbox(g intents.Grant, q bus.ApprovalsRequest) (bus.ApprovalsRe
 		return out, intents.Refuse(intents.SchemaInvalid, "/limit", "must be 1 to 100")
 	}
 	now := r.cfg.Now()
-	for _, h := range r.dir.inbox(g) {
+	for _, h := range r.inbox(g) {
 		if (before >= 0 && h.Position >= before) || (q.IntentID != "" && h.IntentID != q.IntentID) || (q.Mine && !h.Mine) || (q.Type != "" && h.Type != q.Type) {
 			continue
 		}
@@ -56,52 +56,45 @@ func (r *Router) Inbox(g intents.Grant, q bus.ApprovalsRequest) (bus.ApprovalsRe
 }
 
 // inbox of a grant's user, newest first.
-func (d *Directory) inbox(g intents.Grant) []bus.HeldOrder {
-	d.mu.RLock()
-	defer d.mu.RUnlock()
-	roles, disabled := d.rolesNow(g.Tenant, g.Subject, bus.KeyOfClient(g.Act.Client), g.Roles)
+func (r *Router) inbox(g intents.Grant) []bus.HeldOrder {
+	dir := r.state.Directory()
+	roles, disabled := dir.RolesNow(g.Tenant, g.Subject, intents.KeyOfClient(g.Act.Client), g.Roles)
 	if disabled {
 		return nil
 	}
-	var caps []string
-	for _, role := range roles {
-		caps = append(caps, d.tenants[g.Tenant].roles[role]...)
-	}
-	approver := covered(caps, capabilityApprove)
-	reader := intents.Approver{User: g.Subject, Key: bus.KeyOfClient(g.Act.Client), Roles: roles}
-	v := d.View()
+	caps, _ := dir.Capabilities(g.Tenant, roles)
+	approver := state.Covered(intents.CurrentRules, caps, state.CapabilityApprove)
+	reader := intents.Approver{User: g.Subject, Key: intents.KeyOfClient(g.Act.Client), Roles: roles}
 	var out []bus.HeldOrder
-	for _, h := range d.holds.waiting {
-		if h.tenant != g.Tenant || !g.Serves(h.ctx) {
+	for _, h := range slices.Backward(r.state.Holds(g.Tenant)) {
+		if !g.Serves(h.Context) {
 			continue
 		}
-		w := v.waiting(h)
-		shown := w.shown()
-		shown.Mine = h.user == g.Subject
-		shown.MayDecide = approver && slices.ContainsFunc(h.terms.Rules, func(r intents.HoldRule) bool { return r.Accepts(reader, w.asked) })
-		if shown.Mine || shown.MayDecide {
-			out = append(out, shown)
+		held := shown(h)
+		held.Mine = h.User == g.Subject
+		held.MayDecide = approver && slices.ContainsFunc(h.Terms.Rules, func(r intents.HoldRule) bool { return r.Accepts(reader, h.Asked) })
+		if held.Mine || held.MayDecide {
+			out = append(out, held)
 		}
 	}
-	slices.SortFunc(out, func(a, b bus.HeldOrder) int { return int(b.Position - a.Position) })
 	return out
 }
 
 // shown is a held order as people see it.
-func (w waiting) shown() bus.HeldOrder {
+func shown(h state.Hold) bus.HeldOrder {
 	out := bus.HeldOrder{
-		IntentID: w.decision.IntentID, Position: w.position, TenantID: w.tenant, UserID: w.user, Type: w.typ, Args: w.args,
-		PlanID: w.ctx.PlanID, Step: w.ctx.Step, Reason: w.decision.Reason, Rules: []bus.HeldRule{}, Approved: []bus.Approved{},
-		HeldAt: intents.FormatTime(w.at), Deadline: w.terms.Deadline, URL: bus.ApprovalURL(w.decision.IntentID),
+		IntentID: h.Decision.IntentID, Position: h.Position, TenantID: h.Tenant, UserID: h.User, Type: h.Type, Args: h.Args,
+		PlanID: h.Context.PlanID, Step: h.Context.Step, Reason: h.Decision.Reason, Rules: []bus.HeldRule{}, Approved: []bus.Approved{},
+		HeldAt: intents.FormatTime(h.At), Deadline: h.Terms.Deadline, URL: bus.ApprovalURL(h.Decision.IntentID),
 	}
-	for _, rule := range w.terms.Rules {
+	for _, rule := range h.Terms.Rules {
 		out.Rules = append(out.Rules, bus.HeldRule{
 			ID: rule.ID, Reason: rule.Reason, Approvers: rule.Approvers, Roles: rule.Roles, Count: rule.Needed(),
-			FourEyes: rule.FourEyes, Satisfied: policies.Satisfied(rule, w.by, w.asked),
+			FourEyes: rule.FourEyes, Satisfied: rule.Satisfied(h.By, h.Asked),
 		})
 		out.Args = intents.Mask(out.Args, rule.Mask)
 	}
-	for _, a := range w.by {
+	for _, a := range h.By {
 		out.Approved = append(out.Approved, bus.Approved{UserID: a.UserID, At: a.At})
 	}
 	return out
@@ -112,8 +105,8 @@ func (w waiting) shown() bus.HeldOrder {
 // read with it until the grant ends. What the grant serves (intents.Grant.Serves)
 // is all that its bearer may be shown.
 func (r *Router) Reader(token string) (intents.Grant, error) {
-	v := r.dir.View()
-	g, err := intents.OpenGrant(token, r.dir.Origin(), v, r.cfg.Now())
+	v := r.state.View()
+	g, err := intents.OpenGrant(token, r.state.Origin(), v, r.cfg.Now())
 	if err != nil {
 		return g, err
 	}

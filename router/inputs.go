@@ -11,20 +11,13 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// dataPointers says where a type's member "from" puts its data.
-var dataPointers = map[string]string{
-	"write_memory": "/data", "write_temp": "/data", "exec_python": "/input", "skill.call": "/input",
-	"artifact.put": "/data",
-}
-
 // inputs resolves the member "from" of the arguments: an order of the same plan
 // step, a file of the step, or a blob of the tenant (DESIGN §9).
 func (r *Router) inputs(ctx context.Context, o *order) ([]intents.Input, error) {
 	if len(o.facts.Inputs) > 0 {
 		return r.heldInputs(ctx, o)
 	}
-	pointer, ok := dataPointers[o.env.Type()]
-	if !ok {
+	if o.row.DataAt == "" {
 		return nil, nil
 	}
 	var a struct {
@@ -33,7 +26,7 @@ func (r *Router) inputs(ctx context.Context, o *order) ([]intents.Input, error) 
 	if err := json.Unmarshal(o.env.Args(), &a); err != nil || a.From == "" {
 		return nil, err
 	}
-	in := intents.Input{Pointer: pointer}
+	in := intents.Input{Pointer: o.row.DataAt}
 	var err error
 	switch {
 	case strings.HasPrefix(a.From, "cas://"):

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"aob.dev/writ/intents"
-	"aob.dev/writ/policies"
 	"aob.dev/writ/storage"
 )
 
@@ -39,8 +38,8 @@ func (r *Router) holdInputs(ctx context.Context, o *order) error {
 	return nil
 }
 
-func (r *Router) keepInput(ctx context.Context, o *order, in intents.Input) (policies.HeldInput, error) {
-	held := policies.HeldInput{Pointer: in.Pointer, Ref: in.Ref, SHA256: in.SHA256, Size: in.Size, Inline: in.Value != nil}
+func (r *Router) keepInput(ctx context.Context, o *order, in intents.Input) (intents.HeldInput, error) {
+	held := intents.HeldInput{Pointer: in.Pointer, Ref: in.Ref, SHA256: in.SHA256, Size: in.Size, Inline: in.Value != nil}
 	if strings.HasPrefix(in.Ref, "cas://") {
 		return held, nil
 	}

@@ -21,7 +21,7 @@ func TestInternalIsLogged(t *testing.T) {
 	task := started(w, catalog.Once)
 	var log bytes.Buffer
 	r, err := router.New(router.Config{
-		Journal: j, Records: w.Journal, Directory: w.Dir, Bus: w.Bus, Key: w.Signer, Policy: w.Policy, Now: w.Clock.Now,
+		Journal: j, Records: w.Journal, State: w.Dir, Bus: w.Bus, Key: w.Signer, Policy: w.Policy, Now: w.Clock.Now,
 		Log: slog.New(slog.NewJSONHandler(&log, nil)),
 	})
 	w.Must(err)

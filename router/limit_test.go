@@ -11,6 +11,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/router"
 	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -77,11 +78,11 @@ func TestRateIsSpentBySigners(t *testing.T) {
 }
 
 // counters reads the counter records of a world.
-func counters(w *routertest.World) []router.Counters {
+func counters(w *routertest.World) []state.Counters {
 	w.Helper()
-	var out []router.Counters
+	var out []state.Counters
 	for _, r := range w.Records() {
-		var c router.Control
+		var c state.Control
 		if r.Kind != storage.KindControl {
 			continue
 		}
@@ -122,7 +123,7 @@ func TestCounterRecords(t *testing.T) {
 		if fmt.Sprint(got[0].Refused) != fmt.Sprint(want) {
 			t.Errorf("%v, want %v", got[0].Refused, want)
 		}
-		if s := got[0].Signers; len(s) != 2 || s[0] != (router.SignerCount{KID: w.Planner.KID, Refused: 500}) || s[1] != (router.SignerCount{KID: w.Manager.KID, Refused: 2}) {
+		if s := got[0].Signers; len(s) != 2 || s[0] != (state.SignerCount{KID: w.Planner.KID, Refused: 500}) || s[1] != (state.SignerCount{KID: w.Manager.KID, Refused: 2}) {
 			t.Errorf("%v", s)
 		}
 		time.Sleep(time.Second / 2) // between two records: at the same instant either may be first

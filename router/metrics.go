@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/state"
 )
 
 // Metrics counts what the router did, one bounded label per code (AUD-02).
@@ -16,7 +17,7 @@ type Metrics struct {
 	accept   int64
 	refusals map[intents.Code]int64
 	outcomes map[intents.Code]int64
-	pending  Counters       // refusals without a record of their own since the last counter record
+	pending  state.Counters // refusals without a record of their own since the last counter record
 	flood    map[string]int // of pending: refused orders by the key that signed them
 }
 
@@ -75,7 +76,7 @@ func count[K comparable, N int | int64](m *map[K]N, k K, n N) {
 }
 
 // take empties what is to be recorded; nil: there is nothing.
-func (m *Metrics) take() *Counters {
+func (m *Metrics) take() *state.Counters {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(m.pending.Refused) == 0 {
@@ -83,18 +84,18 @@ func (m *Metrics) take() *Counters {
 	}
 	c := m.pending
 	for kid, n := range m.flood {
-		c.Signers = append(c.Signers, SignerCount{kid, int64(n)})
+		c.Signers = append(c.Signers, state.SignerCount{KID: kid, Refused: int64(n)})
 	}
-	slices.SortFunc(c.Signers, func(a, b SignerCount) int {
+	slices.SortFunc(c.Signers, func(a, b state.SignerCount) int {
 		return cmp.Or(cmp.Compare(b.Refused, a.Refused), cmp.Compare(a.KID, b.KID))
 	})
 	c.Signers = c.Signers[:min(len(c.Signers), maxSigners)]
-	m.pending, m.flood = Counters{}, nil
+	m.pending, m.flood = state.Counters{}, nil
 	return &c
 }
 
 // giveBack returns what could not be recorded.
-func (m *Metrics) giveBack(c *Counters) {
+func (m *Metrics) giveBack(c *state.Counters) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for code, n := range c.Refused {
@@ -110,12 +111,22 @@ type Counts struct {
 	Accepted int64                  `json:"accepted"`
 	Refused  map[intents.Code]int64 `json:"refused"`
 	Outcomes map[intents.Code]int64 `json:"outcomes"`
-	Held     Held                   `json:"held"` // a gauge
+	Held     state.Held             `json:"held"` // a gauge
 }
+
+// Load is what a router has under way, out of Config.Slots, ChildSlots and Waits.
+type Load struct {
+	Orders     int // of agents and operators, that are carried out
+	TaskOrders int // of tasks
+	Callers    int // that wait for the outcome of an order which another one sent
+}
+
+// Load counts it.
+func (r *Router) Load() Load { return Load{len(r.slots), len(r.childSlots), len(r.waits)} }
 
 // Counts copies the metrics.
 func (r *Router) Counts() Counts {
-	held := r.dir.Held()
+	held := r.state.Held()
 	m := &r.metrics
 	m.mu.Lock()
 	defer m.mu.Unlock()

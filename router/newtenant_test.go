@@ -16,7 +16,7 @@ func TestNewTenantsHoldWhatActsOnce(t *testing.T) {
 	put(catalog.AdminPut{New: &catalog.Tenant{ID: "early"}})
 	w.Must(w.Router.Start(t.Context()))
 	put(catalog.AdminPut{New: &catalog.Tenant{ID: "acme"}})
-	for _, m := range w.Dir.Misput() {
+	for _, m := range w.Dir.Misput(nil) {
 		if !m.Denies || m.Tenant != "acme" {
 			t.Errorf("told as a mistake: %+v", m)
 		}

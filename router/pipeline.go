@@ -9,37 +9,38 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/policies"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
 // order is one order on its way through the stages.
 type order struct {
 	env   *intents.Envelope
-	view  *View
+	view  *state.View
 	now   time.Time
 	row   catalog.Row
-	task  *Task
+	task  *state.Task
 	pin   *intents.Pin
 	roles []string
 	// policy is the engine that decides: one generation for the whole decision.
 	policy *policies.Engine
 
 	decision intents.Decision
-	facts    policies.Facts
+	facts    intents.Facts
 	violated []intents.Violation // of a SCHEMA_INVALID: all of them
 
 	key       storage.Key
-	holder    int64       // who held the key when this was decided
-	duplicate *duplicate  // the same order was accepted before
-	effect    *effect     // of a router order
-	position  int64       // after commit
-	attempt   int         // of the dispatch
-	unheard   bool        // its last dispatch found no executor
-	again     bool        // what it relied on has changed: decided before
-	repeated  bool        // a refusal that has a record already
-	record    recordedRef // digests for the receipt
-	released  bool        // people have approved it: judged with today's roles
-	settled   *settlement // of an approval: what it does to its held order
+	holder    int64         // who held the key when this was decided
+	duplicate *duplicate    // the same order was accepted before
+	effect    *state.Effect // of a router order
+	position  int64         // after commit
+	attempt   int           // of the dispatch
+	unheard   bool          // its last dispatch found no executor
+	again     bool          // what it relied on has changed: decided before
+	repeated  bool          // a refusal that has a record already
+	record    recordedRef   // digests for the receipt
+	released  bool          // people have approved it: judged with today's roles
+	settled   *settlement   // of an approval: what it does to its held order
 }
 
 // recordedRef is what a receipt says of an order's records.
@@ -112,7 +113,7 @@ func mayExplain(o *order) error {
 		roles, _, _ = o.view.UserRoles(o.env.Principal().Tenant, o.env.Principal().UserID)
 	}
 	caps, _ := o.view.Capabilities(o.env.Principal().Tenant, roles)
-	if o.env.Signer().Role == intents.RoleTask || !covered(caps, "policy:explain") {
+	if o.env.Signer().Role == intents.RoleTask || !state.Covered(intents.CurrentRules, caps, "policy:explain") {
 		return intents.Refuse(intents.RBACForbidden, "", "a dry run needs policy:explain and is never for a task's key")
 	}
 	return nil
@@ -141,22 +142,22 @@ func (r *Router) decide(ctx context.Context, raw []byte, again bool) (*order, er
 		return nil, err
 	}
 	now := r.cfg.Now().UTC().Truncate(time.Millisecond) // as records keep it: what is told is what is folded
-	o := &order{view: r.dir.View(), now: now, holder: storage.Nobody, attempt: 1, again: again}
+	o := &order{view: r.state.View(), now: now, holder: storage.Nobody, attempt: 1, again: again}
 	if o.env, err = r.verify(u, o.view, now); err != nil { // 2
 		return nil, err
 	}
 	if err := r.rate(o); err != nil {
 		return nil, signed(o, err)
 	}
-	o.view.relyPolicy(o.env.Principal().Tenant) // before the engine is made of it
+	o.view.RelyOnPolicy(o.env.Principal().Tenant) // before the engine is made of it
 	if o.policy, err = r.engine(ctx); err != nil {
 		return nil, err // no policy: nothing is accepted
 	}
 	o.decision = intents.Decision{
 		Verdict: intents.Allow, Code: intents.OK, IntentID: o.env.ID(), Fingerprint: o.env.Fingerprint(),
-		PolicyDigest: o.policy.Digest(), Catalog: catalog.Digest(), Directory: o.view.Position(),
+		PolicyDigest: o.policy.Digest(), Catalog: r.cfg.Catalog.Digest(), Directory: o.view.Position(),
 	}
-	o.facts.Signer = policies.Signer{KID: o.env.Signer().KID, Role: string(o.env.Signer().Role)}
+	o.facts.Signer = intents.FactSigner{KID: o.env.Signer().KID, Role: string(o.env.Signer().Role)}
 	o.facts.Now = intents.FormatTime(now)
 	for _, stage := range r.stages() {
 		err := stage(ctx, o)
@@ -185,7 +186,7 @@ func (o *order) ofEndedTask() bool {
 		return false
 	}
 	t, ok := o.view.Task(o.env.Signer().Task)
-	return !ok || t.over(o.now)
+	return !ok || t.Over(o.now)
 }
 
 // signedError is a refusal of an order whose signature holds: who floods is known.
@@ -209,8 +210,8 @@ func (o *order) refuse(x *intents.Refusal) {
 }
 
 // verify is stage 2: signature, key and grant.
-func (r *Router) verify(u *intents.Unverified, v *View, now time.Time) (*intents.Envelope, error) {
-	e, err := u.Verify(intents.Verifier{Keys: v, Origin: r.dir.Origin(), Now: now, Grants: &r.grants})
+func (r *Router) verify(u *intents.Unverified, v *state.View, now time.Time) (*intents.Envelope, error) {
+	e, err := u.Verify(intents.Verifier{Keys: v, Origin: r.state.Origin(), Now: now, Grants: &r.grants})
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +219,7 @@ func (r *Router) verify(u *intents.Unverified, v *View, now time.Time) (*intents
 }
 
 // revoked refuses orders whose grant was minted before its user's were revoked.
-func revoked(e *intents.Envelope, v *View) error {
+func revoked(e *intents.Envelope, v *state.View) error {
 	g := e.Grant()
 	if g == nil {
 		return nil

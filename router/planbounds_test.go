@@ -6,8 +6,8 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router"
 	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/state"
 )
 
 // TestOpenPlansAreBounded: beyond the bound a plan is not opened, and nothing is
@@ -52,10 +52,10 @@ func TestClosedPlansLeaveNoWords(t *testing.T) {
 			w.Want(p.Cancel(w.Gateway), intents.OK)
 		}
 	}
-	d, all := router.NewDirectory().ForgetWords(), router.NewDirectory()
+	d, all := state.New().ForgetWords(), state.New()
 	for _, r := range w.Records() {
-		d.Observe(router.EntryOf(r))
-		all.Observe(router.EntryOf(r))
+		d.Observe(state.EntryOf(r))
+		all.Observe(state.EntryOf(r))
 	}
 	w.Must(d.Err())
 	got, full := d.Held(), all.Held()

@@ -7,8 +7,8 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router"
 	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/state"
 )
 
 // TestWordsAreToldAgain: a plan whose words the fold has dropped is, with what its
@@ -31,11 +31,11 @@ func TestWordsAreToldAgain(t *testing.T) {
 	x.says("ben", catalog.DecisionApprove)
 	w.Want(w.NewPlan("p2").Cancel(w.Gateway), intents.OK)
 	w.TwoSteps()
-	d, all := router.NewDirectory().ForgetWords(), router.NewDirectory()
+	d, all := state.New().ForgetWords(), state.New()
 	records := w.Records()
 	for _, r := range records {
-		d.Observe(router.EntryOf(r))
-		all.Observe(router.EntryOf(r))
+		d.Observe(state.EntryOf(r))
+		all.Observe(state.EntryOf(r))
 	}
 	w.Must(d.Err())
 	for _, id := range []string{"p1", "p2", "plan_1"} {
@@ -45,9 +45,9 @@ func TestWordsAreToldAgain(t *testing.T) {
 			t.Errorf("%s: %+v", id, got)
 		}
 		for _, at := range d.Said("default", id) {
-			s, err := router.Summarize(records[at])
+			s, err := state.ReadOrder(records[at])
 			w.Must(err)
-			w.Must(router.Retell(&got, s))
+			w.Must(state.Retell(&got, s))
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: %s", id, diff)

@@ -11,7 +11,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/failpoint"
-	"aob.dev/writ/policies"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -130,43 +130,15 @@ func (r *Router) hopeless(o *order, x storage.OpenOrder) string {
 	switch {
 	case x.Attempt >= maxAttempts:
 		return "no outcome after three attempts"
-	case r.cfg.Crashed && o.view.lost(x.Position)+1 >= maxLost:
+	case r.cfg.Crashed && o.view.Lost(x.Position)+1 >= maxLost:
 		return "the router ended twice without being told to while it was open: an operator must look"
 	}
 	return ""
 }
 
-// takeover is the body of a takeover record.
-type takeover struct {
-	Of      int64 `json:"of"`
-	Crashed bool  `json:"crashed,omitempty"` // the router before ended without being told to
-}
-
-// foldTakeover counts the unclean ends that an open order has seen.
-func (d *Directory) foldTakeover(e storage.Entry) error {
-	var t takeover
-	if err := json.Unmarshal(e.Record.Parts[storage.PartTakeover], &t); err != nil {
-		return err
-	}
-	if o, open := d.orders[e.Of]; open && t.Crashed {
-		o.lost++
-	}
-	return nil
-}
-
-// lost is how many unclean ends an open order has seen before this start's.
-func (v *View) lost(position int64) int {
-	v.d.mu.RLock()
-	defer v.d.mu.RUnlock()
-	if o, open := v.d.orders[position]; open {
-		return o.lost
-	}
-	return 0
-}
-
 // take begins another attempt.
 func (r *Router) take(ctx context.Context, o *order) (int, error) {
-	body, err := json.Marshal(takeover{Of: o.position, Crashed: r.cfg.Crashed})
+	body, err := json.Marshal(state.Takeover{Of: o.position, Crashed: r.cfg.Crashed})
 	if err != nil {
 		return 0, err
 	}
@@ -177,11 +149,11 @@ func (r *Router) take(ctx context.Context, o *order) (int, error) {
 // reopen reads an accepted order back from its record. The order is returned
 // with a refusal too, as far as it goes.
 func (r *Router) reopen(ctx context.Context, x storage.OpenOrder) (*order, error) {
-	return r.reopenIn(ctx, r.dir.View(), x)
+	return r.reopenIn(ctx, r.state.View(), x)
 }
 
 // reopenIn is reopen for a decision that rests on what a view sees.
-func (r *Router) reopenIn(ctx context.Context, v *View, x storage.OpenOrder) (*order, error) {
+func (r *Router) reopenIn(ctx context.Context, v *state.View, x storage.OpenOrder) (*order, error) {
 	rec, err := r.cfg.Records.Get(ctx, x.Position)
 	if err != nil {
 		return nil, err
@@ -204,7 +176,7 @@ func (r *Router) reopenIn(ctx context.Context, v *View, x storage.OpenOrder) (*o
 	if err != nil {
 		return nil, err
 	}
-	env, err := u.Verify(intents.Verifier{Keys: o.view, Origin: r.dir.Origin()})
+	env, err := u.Verify(intents.Verifier{Keys: o.view, Origin: r.state.Origin()})
 	if err != nil {
 		// The record's own bytes name the order even when its key is gone.
 		o.env = u.Recorded()
@@ -214,7 +186,7 @@ func (r *Router) reopenIn(ctx context.Context, v *View, x storage.OpenOrder) (*o
 	if err := revoked(env, o.view); err != nil {
 		return o, err
 	}
-	row, ok := catalog.Lookup(env.Type())
+	row, ok := r.cfg.Catalog.Lookup(env.Type())
 	if !ok {
 		return o, intents.Refuse(intents.UnknownIntent, "/intent/type", "the type has left the catalog")
 	}
@@ -233,7 +205,7 @@ func (r *Router) reopenIn(ctx context.Context, v *View, x storage.OpenOrder) (*o
 // asReleased puts what was decided at the release of a held order in the place
 // of what was decided when it was held.
 func (r *Router) asReleased(ctx context.Context, o *order) error {
-	at, ok := o.view.releasedAt(o.position)
+	at, ok := o.view.ReleasedAt(o.position)
 	if !ok {
 		return nil
 	}
@@ -241,11 +213,11 @@ func (r *Router) asReleased(ctx context.Context, o *order) error {
 	if err != nil {
 		return err
 	}
-	rel, err := ReleaseOf(rec)
+	rel, err := state.ReleaseOf(rec)
 	o.decision, o.facts = rel.Decision, rel.Facts
 	return err
 }
 
-func pinOf(s *policies.Skill) *intents.Pin {
+func pinOf(s *intents.FactSkill) *intents.Pin {
 	return &intents.Pin{Skill: s.Name, Digest: s.Digest, Effect: s.Effect}
 }

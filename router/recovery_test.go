@@ -125,7 +125,7 @@ func recovering(w *routertest.World) (stop func()) {
 
 // runLimit of skill.call.
 func runLimit(w *routertest.World) time.Duration {
-	row, ok := catalog.Lookup("skill.call")
+	row, ok := catalog.Builtin().Lookup("skill.call")
 	if !ok {
 		w.Fatal("no skill.call")
 	}

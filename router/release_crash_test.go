@@ -11,6 +11,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/router"
 	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -66,7 +67,7 @@ func TestCrashAfterRelease(t *testing.T) {
 
 // Of last approvals at once, through two routers over one journal, one releases.
 func TestLastApprovalsAtOnce(t *testing.T) {
-	dir := router.NewDirectory()
+	dir := state.New()
 	w := routertest.New(t, routertest.Options{Also: dir.Observe})
 	var who []string
 	for _, x := range strings.Split("abcdefgh", "") {
@@ -76,7 +77,7 @@ func TestLastApprovalsAtOnce(t *testing.T) {
 	}
 	x := heldCall(w, catalog.Once, `{"once":true,"count":2}`)
 	other, err := router.New(router.Config{
-		Journal: w.Journal, Records: w.Journal, Directory: dir, Blobs: nil, Bus: w.Bus, Key: w.Signer, Policy: w.Policy, Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler),
+		Journal: w.Journal, Records: w.Journal, State: dir, Blobs: nil, Bus: w.Bus, Key: w.Signer, Policy: w.Policy, Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler),
 	})
 	w.Must(err)
 	sealed := map[string][]byte{}

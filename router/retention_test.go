@@ -7,8 +7,8 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router"
 	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -26,7 +26,7 @@ func TestRetention(t *testing.T) {
 	from := func(after time.Duration, days int) time.Time { return start.Add(after).AddDate(0, 0, -days) }
 	want := func(index string, after time.Duration, outdated, removed time.Time) {
 		t.Helper()
-		for name, d := range map[string]*router.Directory{"live": w.Dir, "from the records": refold(w)} {
+		for name, d := range map[string]*state.State{"live": w.Dir, "from the records": refold(w)} {
 			if got := d.Outdated("default", index, start.Add(after)); outdated.IsZero() != got.IsZero() || got.Sub(outdated).Abs() > time.Hour || got.After(outdated) {
 				t.Errorf("%s: %s after %v: outdated before %v, not %v", name, index, after, got, outdated)
 			}
@@ -37,23 +37,23 @@ func TestRetention(t *testing.T) {
 	}
 	want(storage.IndexEvents, 100*day, time.Time{}, time.Time{})
 
-	put("default", router.RetentionKey, `{"agent_events": 30}`)
+	put("default", state.RetentionKey, `{"agent_events": 30}`)
 	want(storage.IndexEvents, 100*day, from(100*day, 30), from(100*day, 30))
 	want(storage.IndexOrders, 100*day, time.Time{}, time.Time{})
 
-	put("system", router.DefaultRetentionKey, `{"agent_events": 5, "agent_orders": 10}`)
+	put("system", state.DefaultRetentionKey, `{"agent_events": 5, "agent_orders": 10}`)
 	want(storage.IndexEvents, 100*day, from(100*day, 30), from(100*day, 30)) // the tenant's own counts
 	want(storage.IndexOrders, 100*day, from(100*day, 10), from(100*day, 10))
 
 	w.Clock.Move(10 * day)
-	put("default", router.RetentionKey, `{"agent_events": 90, "agent_orders": 0}`)
+	put("default", state.RetentionKey, `{"agent_events": 90, "agent_orders": 0}`)
 	want(storage.IndexEvents, 11*day, from(11*day, 90), from(10*day, 30)) // what went does not come again
 	want(storage.IndexEvents, 100*day, from(100*day, 90), from(100*day, 90))
 	want(storage.IndexOrders, 100*day, time.Time{}, from(10*day, 10)) // for good, whatever the default
 	want(storage.IndexOrders, 5*day, from(5*day, 10), from(5*day, 10))
 
 	w.Clock.Move(day)
-	put("default", router.RetentionKey, `null`)
+	put("default", state.RetentionKey, `null`)
 	want(storage.IndexEvents, 50*day, from(50*day, 5), from(50*day, 5)) // the default again
 }
 
@@ -61,13 +61,13 @@ func TestRetention(t *testing.T) {
 func TestRetentionRefused(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	for _, c := range []struct{ tenant, key, value, pointer string }{
-		{"default", router.RetentionKey, `90`, "/intent/args/data/value"},
-		{"default", router.RetentionKey, `{"agent_plan": 90}`, "/intent/args/data/value"},
-		{"default", router.RetentionKey, `{"agent_souls": 90}`, "/intent/args/data/value/agent_souls"},
-		{"default", router.RetentionKey, `{"agent_events": -1}`, "/intent/args/data/value/agent_events"},
-		{"default", router.RetentionKey, `{"agent_events": "90d"}`, "/intent/args/data/value/agent_events"},
-		{"default", router.RetentionKey, `{"agent_events": 36501}`, "/intent/args/data/value/agent_events"},
-		{"default", router.DefaultRetentionKey, `{"agent_events": 90}`, "/intent/args/data/key"},
+		{"default", state.RetentionKey, `90`, "/intent/args/data/value"},
+		{"default", state.RetentionKey, `{"agent_plan": 90}`, "/intent/args/data/value"},
+		{"default", state.RetentionKey, `{"agent_souls": 90}`, "/intent/args/data/value/agent_souls"},
+		{"default", state.RetentionKey, `{"agent_events": -1}`, "/intent/args/data/value/agent_events"},
+		{"default", state.RetentionKey, `{"agent_events": "90d"}`, "/intent/args/data/value/agent_events"},
+		{"default", state.RetentionKey, `{"agent_events": 36501}`, "/intent/args/data/value/agent_events"},
+		{"default", state.DefaultRetentionKey, `{"agent_events": 90}`, "/intent/args/data/key"},
 	} {
 		got := w.Admin("admin.put", catalog.AdminPut{Tenant: c.tenant, Data: &catalog.Data{Key: c.key, Value: json.RawMessage(c.value)}})
 		w.Want(got, intents.MalformedArgs)

@@ -12,8 +12,8 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
-	"aob.dev/writ/router"
 	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -71,7 +71,7 @@ func TestReleaseOfWhatEndsThePlan(t *testing.T) {
 	// Its outcome names it, and not the release right before.
 	ends := 0
 	for _, rec := range w.Records() {
-		if rec.Kind == storage.KindOutcome && router.EntryOf(rec).Of == *x.held.Position {
+		if rec.Kind == storage.KindOutcome && state.EntryOf(rec).Of == *x.held.Position {
 			ends++
 		}
 	}
@@ -83,7 +83,7 @@ func TestReleaseOfWhatEndsThePlan(t *testing.T) {
 // The catalog may have grown between hold and release: the release names the one
 // that it was judged under. Of a type that is another one by then it is refused.
 func TestReleaseUnderAnotherCatalog(t *testing.T) {
-	rows := func(effect string, names ...string) []catalog.Row {
+	types := func(effect string, names ...string) *catalog.Catalog {
 		dir := t.TempDir()
 		for _, name := range names {
 			text := fmt.Sprintf(`{"type":"x.acme.%s","title":"Run","capability":"x.acme:run","signed_by":["gateway"],"executor":"x-acme","effect":"%s","ttl_sec":60,"run_sec":10,"args_schema":{"type":"object"},"result_schema":{"type":"object"}}`, name, effect)
@@ -91,27 +91,26 @@ func TestReleaseUnderAnotherCatalog(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		rows, err := catalog.ReadVendors(dir)
+		c, err := catalog.Open(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return rows
+		return c
 	}
 	for name, c := range map[string]struct {
-		then []catalog.Row
+		then *catalog.Catalog
 		want intents.Code
 	}{
-		"more":           {rows("pure", "run", "walk"), intents.OK},
-		"another effect": {rows("once", "run"), intents.PolicyDenied},
+		"more":           {types("pure", "run", "walk"), intents.OK},
+		"another effect": {types("once", "run"), intents.PolicyDenied},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := rules(t, `{"id": "ext.ours", "reason": "We want to know.", "approvers": ["ben"]} if input.intent.type == "x.acme.run"`)
-			t.Cleanup(func() { w.Must(catalog.Extend(nil)) })
-			w.Must(catalog.Extend(rows("pure", "run")))
+			w.Catalog = types("pure", "run")
 			w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: "user", Capabilities: []string{"x.acme:run"}}}), intents.OK)
 			x := asked{w.Restart(), nil, nil}
 			x.held = x.Want(x.Do(routertest.Order{By: x.Gateway, Type: "x.acme.run", Args: struct{}{}}), intents.ApprovalRequired)
-			w.Must(catalog.Extend(c.then))
+			x.Catalog = c.then
 			x.World = x.Restart()
 			x.Bus.On("x.acme.run", routertest.Always(routertest.Done(struct{}{})))
 			x.state(x.says("ben", catalog.DecisionApprove))
@@ -120,7 +119,7 @@ func TestReleaseUnderAnotherCatalog(t *testing.T) {
 				if rec.Kind != storage.KindRelease {
 					continue
 				}
-				if rel, err := router.ReleaseOf(rec); err != nil || rel.Decision.Catalog != catalog.Digest() {
+				if rel, err := state.ReleaseOf(rec); err != nil || rel.Decision.Catalog != c.then.Digest() {
 					t.Errorf("released under catalog %s, %v", rel.Decision.Catalog, err)
 				}
 			}

@@ -9,10 +9,8 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
-	"aob.dev/writ/policies"
-	"aob.dev/writ/router"
 	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/storagetest"
 )
@@ -43,7 +41,7 @@ func through(w *routertest.World, client string) routertest.Order {
 }
 
 // factsOf an order's record.
-func factsOf(w *routertest.World, a *intents.Answer) (f policies.Facts) {
+func factsOf(w *routertest.World, a *intents.Answer) (f intents.Facts) {
 	w.Helper()
 	rec, err := w.Journal.Get(w.Context(), *a.Position)
 	w.Must(err)
@@ -169,13 +167,13 @@ func TestDisabledUserEndsPlans(t *testing.T) {
 // disabled user's plans went on: a log of then folds so.
 func TestRolesUnderFirstRules(t *testing.T) {
 	made := routertest.New(t, routertest.Options{})
-	var c router.Control
+	var c state.Control
 	made.Must(json.Unmarshal(made.Records()[0].Parts[storage.PartControl], &c))
 	w := made.ReopenOn(func(observe storage.Observer) routertest.Journal { return storagetest.NewJournal(observe) })
 	control(w, fmt.Sprintf(`{"genesis":%q}`, *c.Genesis))
 	w.Want(w.NewPlan("p1").Open(), intents.OK)
 	disable(w)
-	o := through(w, bus.ClientOfKey("k1"))
+	o := through(w, intents.ClientOfKey("k1"))
 	o.Roles = []string{"user"}
 	if a := w.Do(o); a.Decision == nil || a.Decision.Verdict != intents.Allow {
 		t.Errorf("%+v", a)

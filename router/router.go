@@ -23,6 +23,7 @@ import (
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/health"
 	"aob.dev/writ/policies"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -37,14 +38,15 @@ const (
 // another one submitted; who comes then is told IN_FLIGHT at once.
 const DefaultWaits = 512
 
-// Config of a router. Every member is required but Slots, ChildSlots, Waits, Rates,
+// Config of a router. Every member is required but Catalog, Slots, ChildSlots, Waits, Rates,
 // UserHolds, TenantHolds, TenantPlans and Plans.
 type Config struct {
-	Journal   storage.Journal
-	Records   storage.Records
-	Directory *Directory // fed by the journal's observer
-	Blobs     storage.Blobs
-	Holdings  *Holdings // who holds which blobs; nil: no order's blobs can be erased
+	Journal  storage.Journal
+	Records  storage.Records
+	State    *state.State // fed by the journal's observer
+	Blobs    storage.Blobs
+	Catalog  *catalog.Catalog // nil: the built-in rows
+	Holdings *Holdings        // who holds which blobs; nil: no order's blobs can be erased
 	// Remembered says whether a document of a tenant holds a blob; nil: none does.
 	Remembered func(ctx context.Context, tenant, digest string) (bool, error)
 	Bus        bus.Conn // CORE user "router"
@@ -73,13 +75,14 @@ type Config struct {
 // Router decides and carries out orders. Safe for concurrent use.
 type Router struct {
 	cfg        Config
-	dir        *Directory
+	state      *state.State
 	slots      chan struct{}
 	childSlots chan struct{}
 	waits      chan struct{}
 	meters     meters
 	generation generation
 	adoption   adoption
+	erasing    sync.Mutex // one erasure at a time
 	grants     intents.Grants
 	waiters    waiters
 	running    sync.WaitGroup // released orders that are being carried out
@@ -118,10 +121,10 @@ func New(cfg Config) (*Router, error) {
 		cfg.Plans = DefaultPlans
 	}
 	r := &Router{
-		cfg: cfg, dir: cfg.Directory, meters: newMeters(cfg.Rates, cfg.Now),
+		cfg: cfg, state: cfg.State, meters: newMeters(cfg.Rates, cfg.Now),
 		slots: make(chan struct{}, cfg.Slots), childSlots: make(chan struct{}, cfg.ChildSlots), waits: make(chan struct{}, cfg.Waits),
 	}
-	r.dir.onOutcome(r.waiters.done)
+	r.state.OnOutcome(r.waiters.done)
 	return r, nil
 }
 
@@ -130,10 +133,10 @@ func New(cfg Config) (*Router, error) {
 // itself. Orders that an earlier incarnation left open are listed, for Recover. An
 // error means: not ready.
 func (r *Router) Start(ctx context.Context) error {
-	if r.dir.Origin() == "" {
+	if r.state.Origin() == "" {
 		return errors.New("router: no genesis")
 	}
-	if err := r.dir.Err(); err != nil {
+	if err := r.state.Err(); err != nil {
 		return err
 	}
 	if err := r.recordVersions(ctx); err != nil {
@@ -167,7 +170,7 @@ func (r *Router) unready() error {
 	switch c, blocked := r.blocked(); {
 	case blocked:
 		x.Reason, x.Hint = "no order is taken: "+c.Reason, c.Do
-	case r.ready.Load() && r.dir.Err() == nil:
+	case r.ready.Load() && r.state.Err() == nil:
 		return nil
 	}
 	return x
@@ -191,34 +194,31 @@ func (r *Router) recordVersions(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, revision := r.dir.policyPushed()
+	_, revision := r.state.PolicyPushed()
 	if is := engine.Revision(); is > 0 && is < revision {
 		return fmt.Errorf("router: policy revision %d after %d: %w", is, revision, policies.ErrOlder)
 	}
-	var c Control
-	if d := engine.Digest(); d != r.dir.View().PolicyDigest() || engine.Revision() > revision {
+	var c state.Control
+	if d := engine.Digest(); d != r.state.View().PolicyDigest() || engine.Revision() > revision {
 		c.Policy, c.Revision = d, engine.Revision()
 	}
-	if d := catalog.Digest(); d != r.dir.catalogDigest() {
+	if d := r.cfg.Catalog.Digest(); d != r.state.CatalogDigest() {
 		c.Catalog = d
 	}
-	if r.dir.View().Rules() < intents.CurrentRules {
+	if r.state.View().Rules() < intents.CurrentRules {
 		c.Rules = intents.CurrentRules
 	}
-	if c == (Control{}) {
+	if c == (state.Control{}) {
 		return nil
 	}
-	return commitControl(ctx, r.cfg.Journal, c, r.cfg.Now(), subjectPolicy)
-}
-
-func (d *Directory) catalogDigest() string {
-	d.mu.RLock()
-	defer d.mu.RUnlock()
-	return d.catalog
+	return commitControl(ctx, r.cfg.Journal, c, r.cfg.Now(), state.SubjectPolicy)
 }
 
 // PolicyChanged records a policy that was put in force while running.
 func (r *Router) PolicyChanged(ctx context.Context) error { return r.recordVersions(ctx) }
+
+// Catalog by which the router decides.
+func (r *Router) Catalog() *catalog.Catalog { return r.cfg.Catalog }
 
 // waiters are told when an order has its outcome.
 type waiters struct {

@@ -7,13 +7,14 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state"
 )
 
 // schema is stage 3: the type is in the catalog, the key's role may sign it, a
 // task stays within its own step and skills, and the arguments match their
 // schema. In Go, not in Rego: no policy can widen it.
 func (r *Router) schema(_ context.Context, o *order) error {
-	row, ok := catalog.Lookup(o.env.Type())
+	row, ok := r.cfg.Catalog.Lookup(o.env.Type())
 	if !ok {
 		return intents.Refuse(intents.UnknownIntent, "/intent/type", "no such type in the catalog")
 	}
@@ -45,7 +46,7 @@ func (r *Router) scope(o *order) error {
 	if o.env.Signer().Role == intents.RoleTask {
 		return r.taskScope(o, c)
 	}
-	if o.env.Type() == "read_memory" && !slices.Contains(o.view.keysOfPlan(pr.Tenant, c.PlanID), o.env.StringArg("key")) {
+	if o.env.Type() == "read_memory" && !slices.Contains(o.view.KeysOfPlan(pr.Tenant, c.PlanID), o.env.StringArg("key")) {
 		return intents.Refuse(intents.TaskScope, "/intent/args/key", "a manager may read the results of its plan")
 	}
 	if o.view.Rules() >= intents.RulesStrict && catalog.BeyondGrant(o.env) {
@@ -57,7 +58,7 @@ func (r *Router) scope(o *order) error {
 	if o.env.Signer().Role == intents.RoleOperator && o.env.Type() == "cancel" {
 		return nil // any plan of the tenant; stage 5 holds the context to the arguments
 	}
-	p, user, ok := o.view.planSeen(pr.Tenant, c.PlanID)
+	p, user, ok := o.view.PlanFacts(pr.Tenant, c.PlanID)
 	if !ok {
 		return intents.Refuse(intents.TaskScope, "/context/plan_id", "no such plan of this user")
 	}
@@ -93,10 +94,7 @@ func (r *Router) taskScope(o *order, c intents.Context) error {
 		}
 	case "read_memory":
 		key := o.env.StringArg("key")
-		if key != t.InputKey && !slices.Contains(o.view.keysOfPlan(t.Tenant, t.Plan), key) {
-			return refuse("/intent/args/key", "a task may read the result of the step named by input_from_step, and its own")
-		}
-		if key != t.InputKey && !ownKey(key, t) {
+		if key != t.InputKey && !(ownKey(key, t) && slices.Contains(o.view.KeysOfPlan(t.Tenant, t.Plan), key)) {
 			return refuse("/intent/args/key", "a task may read the result of the step named by input_from_step, and its own")
 		}
 	case "step.finish":
@@ -105,12 +103,12 @@ func (r *Router) taskScope(o *order, c intents.Context) error {
 		}
 	}
 	o.facts.Task = taskFacts(t)
-	o.facts.Plan, _, _ = o.view.planSeen(t.Tenant, t.Plan)
+	o.facts.Plan, _, _ = o.view.PlanFacts(t.Tenant, t.Plan)
 	return nil
 }
 
 // ownKey: memory keys are {tenant}:{session}:{task}:{label} (MEM-01).
-func ownKey(key string, t Task) bool {
+func ownKey(key string, t state.Task) bool {
 	prefix := t.Tenant + ":" + t.Session + ":" + t.ID + ":"
 	return len(key) > len(prefix) && key[:len(prefix)] == prefix
 }

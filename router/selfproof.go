@@ -10,6 +10,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/policies"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -95,23 +96,23 @@ func newProof(r *Router, engine *policies.Engine) (*proof, error) {
 		signers[role] = s
 		set.Keys = append(set.Keys, s.VerificationKey().ToJWK())
 	}
-	token, err := NewGenesis(root, set, engine.Digest())
+	token, err := state.NewGenesis(root, set, engine.Digest(), r.cfg.Catalog)
 	if err != nil {
 		return nil, err
 	}
-	dir := NewDirectory()
-	body, err := json.Marshal(Control{Genesis: &token, Rules: intents.CurrentRules})
+	fresh := state.New()
+	body, err := json.Marshal(state.Control{Genesis: &token, Rules: intents.CurrentRules})
 	if err != nil {
 		return nil, err
 	}
-	dir.Observe(storage.Entry{
+	fresh.Observe(storage.Entry{
 		Record:  storage.NewRecord(storage.KindControl, now, map[string]json.RawMessage{storage.PartControl: body}),
-		Touches: []storage.Subject{subjectKeys, subjectPolicy, subjectTenant("default")}, Of: storage.Nobody,
+		Touches: []storage.Subject{state.SubjectKeys, state.SubjectPolicy, state.SubjectTenant("default")}, Of: storage.Nobody,
 	})
-	if err := dir.Err(); err != nil {
+	if err := fresh.Err(); err != nil {
 		return nil, err
 	}
-	origin := dir.Origin()
+	origin := fresh.Origin()
 	grant, err := intents.MintGrant(signers[intents.RoleGateway], intents.Grant{
 		Issuer: origin, Audience: origin, Subject: "selfproof",
 		Tenant: "default", Roles: []string{"user"}, Act: intents.Act{Client: "selfproof", AMR: []string{"none"}},
@@ -121,8 +122,8 @@ func newProof(r *Router, engine *policies.Engine) (*proof, error) {
 		return nil, err
 	}
 	own := r.cfg
-	own.Directory, own.Journal, own.Policy = dir, emptyJournal{}, policies.NewLive(engine.Logged(nil))
-	world := &Router{cfg: own, dir: dir}
+	own.State, own.Journal, own.Policy = fresh, emptyJournal{}, policies.NewLive(engine.Logged(nil))
+	world := &Router{cfg: own, state: fresh}
 	return &proof{router: world, planner: signers[intents.RolePlanner], grant: grant, origin: origin, now: now}, nil
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/state"
 )
 
 // Serve is the NATS entrance: orders, and what the gateway may ask of the
@@ -94,7 +95,7 @@ func (r *Router) serveAPIKey(_ context.Context, data []byte) []byte {
 	if err := json.Unmarshal(data, &q); err != nil {
 		return r.reply(bus.APIKeyReply{Error: "not an API key request"})
 	}
-	key, tenant, ok := r.dir.APIKey(q.Hash)
+	key, tenant, ok := r.state.APIKey(q.Hash)
 	if !ok {
 		return r.reply(bus.APIKeyReply{})
 	}
@@ -106,17 +107,25 @@ func (r *Router) serveUser(_ context.Context, data []byte) []byte {
 	if err := json.Unmarshal(data, &q); err != nil {
 		return r.reply(bus.UserReply{Error: "not a user request", Disabled: true})
 	}
-	roles, disabled := r.dir.rolesOf(q.Tenant, q.UserID, q.KeyID, q.Roles)
+	roles, disabled := r.state.Directory().RolesNow(q.Tenant, q.UserID, q.KeyID, q.Roles)
 	may := false
 	if q.Capability != "" && !disabled {
-		caps, _ := r.dir.View().Capabilities(q.Tenant, roles)
-		may = covered(caps, q.Capability)
+		caps, _ := r.state.View().Capabilities(q.Tenant, roles)
+		may = state.Covered(intents.CurrentRules, caps, q.Capability)
 	}
-	return r.reply(bus.UserReply{Roles: roles, Disabled: disabled, May: may, RevokedBefore: r.dir.View().Revoked(q.Tenant, q.UserID)})
+	return r.reply(bus.UserReply{Roles: roles, Disabled: disabled, May: may, RevokedBefore: r.state.View().Revoked(q.Tenant, q.UserID)})
 }
 
 func (r *Router) serveSilent(_ context.Context, _ []byte) []byte {
-	return r.reply(bus.SilentReply{Plans: r.dir.Silent(r.began)})
+	out := bus.SilentReply{Plans: []bus.SilentPlan{}}
+	for _, s := range r.state.Silent(r.began) {
+		p := s.Plan
+		out.Plans = append(out.Plans, bus.SilentPlan{
+			Tenant: p.TenantID, UserID: p.UserID, PlanID: p.PlanID, SessionID: p.SessionID, TurnID: p.TurnID, Task: p.Task,
+			Epoch: p.Epoch, Roles: s.Roles, Client: s.Client, OpenedAt: p.CreatedAt, TraceID: s.Trace,
+		})
+	}
+	return r.reply(out)
 }
 
 func (r *Router) reply(v any) []byte {

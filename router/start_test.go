@@ -11,6 +11,7 @@ import (
 	"aob.dev/writ/policies"
 	"aob.dev/writ/router"
 	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/state"
 )
 
 func TestStartWithoutGenesis(t *testing.T) {
@@ -101,7 +102,7 @@ func TestStartWithAPolicyThatFailsTheProof(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	next := w.Reopen()
 	r, err := router.New(router.Config{
-		Journal: next.Journal, Records: next.Journal, Directory: next.Dir, Bus: next.Bus, Key: next.Signer,
+		Journal: next.Journal, Records: next.Journal, State: next.Dir, Bus: next.Bus, Key: next.Signer,
 		Policy: policies.NewLive(changed(t, "authz/selfproof.rego", "package writ.authz\n")), Now: next.Clock.Now,
 	})
 	w.Must(err)
@@ -117,7 +118,7 @@ func TestStartRecordsThePolicy(t *testing.T) {
 	engine := changed(t, "authz/steps.rego", "package writ.authz\n")
 	next.Policy = policies.NewLive(engine)
 	r, err := router.New(router.Config{
-		Journal: next.Journal, Records: next.Journal, Directory: next.Dir, Bus: next.Bus, Key: next.Signer,
+		Journal: next.Journal, Records: next.Journal, State: next.Dir, Bus: next.Bus, Key: next.Signer,
 		Policy: next.Policy, Now: next.Clock.Now,
 	})
 	w.Must(err)
@@ -136,7 +137,7 @@ func TestStartRecordsThePolicy(t *testing.T) {
 
 func TestNewNeedsARouterKey(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
-	if _, err := router.New(router.Config{Key: w.Manager, Directory: router.NewDirectory()}); err == nil {
+	if _, err := router.New(router.Config{Key: w.Manager, State: state.New()}); err == nil {
 		t.Error("a manager's key makes a router")
 	}
 }

@@ -9,8 +9,8 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router"
 	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/state"
 )
 
 func data(key, value string) catalog.AdminPut {
@@ -64,7 +64,7 @@ func TestMistypedDirectoryData(t *testing.T) {
 			t.Errorf("%s: %s at %s: %s (%s)", raw, a.Code, a.Pointer, a.Reason, a.Hint)
 		}
 	}
-	if got := w.Dir.Misput(); len(got) != 0 {
+	if got := w.Dir.Misput(nil); len(got) != 0 {
 		t.Errorf("%+v", got)
 	}
 	a := w.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "defualt", Sub: "ana", Before: "2026-11-20T10:00:00Z"})
@@ -84,7 +84,7 @@ func TestWellTypedDirectoryData(t *testing.T) {
 		w.Data(key, value)
 		w.Data(key, `null`)
 	}
-	for _, c := range router.DefaultRoles() {
+	for _, c := range state.DefaultRoles() {
 		w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", Role: &c}), intents.OK)
 	}
 	wide := catalog.RoleData{Role: "wide", Capabilities: []string{"*:*", "*:read", "skills:*", "skills:call:pay", "audit:read", "policy:explain", "x.acme:echo", "souls:write:tenant"}}
@@ -105,7 +105,7 @@ func TestMisput(t *testing.T) {
 	w.Must(w.Router.Start(t.Context()))
 	w.Must(w.Dir.Err())
 	told := map[string]bool{}
-	for _, m := range w.Dir.Misput() {
+	for _, m := range w.Dir.Misput(nil) {
 		if m.Tenant != "default" || m.Reason == "" {
 			t.Errorf("%+v", m)
 		}
@@ -128,7 +128,7 @@ func TestMisput(t *testing.T) {
 	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: "r", Capabilities: []string{}}}), intents.OK)
 	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "u", Roles: []string{"boss"}, Disabled: true}}), intents.OK)
 	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", APIKey: &catalog.APIKey{ID: "k", Hash: intents.Digest(nil), UserID: "u", MaxRoles: []string{"boss"}, Revoked: true}}), intents.OK)
-	if got := w.Dir.Misput(); len(got) != 0 {
+	if got := w.Dir.Misput(nil); len(got) != 0 {
 		t.Errorf("%+v", got)
 	}
 	w.Begun("p1", "feed").Started(1)

@@ -10,8 +10,8 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router"
 	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -20,13 +20,13 @@ func line(t *testing.T, r storage.Record) string {
 	t.Helper()
 	switch r.Kind {
 	case storage.KindOrder:
-		s, err := router.Summarize(r)
+		s, err := state.ReadOrder(r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return fmt.Sprintf("%d %s %s %s %s", r.Position, s.Type, s.Role, s.Decision.Effect, s.Decision.Code)
+		return fmt.Sprintf("%d %s %s %s %s", r.Position, s.Type, s.Signer, s.Decision.Effect, s.Decision.Code)
 	case storage.KindOutcome:
-		out, of, err := router.OutcomeOf(r)
+		out, of, err := state.OutcomeOf(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +112,7 @@ func TestTickets(t *testing.T) {
 	p := w.TwoSteps()
 	digest := w.Policy.Engine().Digest()
 	for _, typ := range []string{"soul.get", "skill.find", "skill.load", "skill.call", "read_lines", "exec_python", "write_memory", "read_memory"} {
-		row, _ := catalog.Lookup(typ)
+		row, _ := catalog.Builtin().Lookup(typ)
 		for _, c := range w.Bus.Calls(typ) {
 			k := c.Ticket
 			if k.Type != typ || k.Executor != row.Executor || k.Attempt != 1 || k.PolicyDigest != digest || !k.Deadline.Equal(w.Clock.Now().Add(row.Run())) {
@@ -123,8 +123,8 @@ func TestTickets(t *testing.T) {
 			}
 			rec, err := w.Journal.Get(t.Context(), k.Position)
 			w.Must(err)
-			if s, err := router.Summarize(rec); err != nil || s.IntentID != k.IntentID {
-				t.Errorf("%s: position %d holds %s", typ, k.Position, s.IntentID)
+			if s, err := state.ReadOrder(rec); err != nil || s.Decision.IntentID != k.IntentID {
+				t.Errorf("%s: position %d holds %s", typ, k.Position, s.Decision.IntentID)
 			}
 			if (k.Scope != nil) != (c.Body.Context.TaskID != "") {
 				t.Errorf("%s: scope %+v", typ, k.Scope)

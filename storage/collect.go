@@ -3,7 +3,7 @@ package storage
 import (
 	"context"
 	"errors"
-	"regexp"
+	"strings"
 	"time"
 )
 
@@ -15,8 +15,6 @@ type Collector interface {
 	// Drop removes a blob unless it is young by now, durably. Missing is false.
 	Drop(ctx context.Context, tenant, ref string, age time.Duration) (bool, error)
 }
-
-var digestIn = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
 
 // Collect removes the blobs of tenants that are older than age and that no
 // record names (DESIGN §12). A record names a blob by its digest in any part,
@@ -38,7 +36,7 @@ func Collect(ctx context.Context, c Collector, records Records, tenants []string
 			return 0, err
 		}
 		for _, ref := range refs {
-			digest := digestIn.FindString(ref)
+			digest := strings.TrimPrefix(ref, "cas://")
 			aged[digest] = append(aged[digest], blob{tenant, ref})
 		}
 	}
@@ -51,10 +49,8 @@ func Collect(ctx context.Context, c Collector, records Records, tenants []string
 			if err != nil {
 				return 0, err
 			}
-			for _, part := range r.Parts {
-				for _, digest := range digestIn.FindAll(part, -1) {
-					delete(aged, string(digest))
-				}
+			for _, digest := range r.Named() {
+				delete(aged, digest)
 			}
 			next = r.Position + 1
 		}

@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
+	"regexp"
 	"slices"
 	"time"
 
@@ -80,6 +81,18 @@ func (r Record) Digest() string {
 		return "" // our own parts have plain names
 	}
 	return digest
+}
+
+// digestIn finds digests wherever they stand.
+var digestIn = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
+
+// Named are the digests that the record's parts contain, whatever they are there
+// for, in no order and as often as they stand there.
+func (r Record) Named() (digests []string) {
+	for _, part := range r.Parts {
+		digests = append(digests, digestIn.FindAllString(string(part), -1)...)
+	}
+	return digests
 }
 
 // DigestOf is the record digest over part name to part digest. The error is

@@ -165,7 +165,7 @@ func (e *Executor) Send(tb testing.TB, d intents.Dispatch) intents.Report {
 func (e *Executor) Do(tb testing.TB, in Order) intents.Report {
 	tb.Helper()
 	in = e.Fill(in)
-	row, known := catalog.Lookup(in.Type)
+	row, known := catalog.Builtin().Lookup(in.Type)
 	if known {
 		schema, err := row.ArgsSchema()
 		must(tb, err)

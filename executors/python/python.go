@@ -55,7 +55,7 @@ func (p python) exec(ctx context.Context, o *executors.Order) (*executors.Result
 	if err := strongEnough(p.box.Driver(), o.Driver()); err != nil {
 		return nil, err
 	}
-	row, _ := catalog.Lookup(o.Type) // it came with a ticket for the type
+	row, _ := catalog.Builtin().Lookup(o.Type) // it came with a ticket for the type
 	job := sandbox.Job{
 		Tenant: o.Ticket.Actor.Tenant, Queue: row.MaxQueue, Time: row.MaxRun,
 		Script: args.Script, Limits: sandbox.Limits{Wall: time.Duration(args.TimeoutSec) * time.Second},

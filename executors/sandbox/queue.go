@@ -92,6 +92,16 @@ func (q *queue) inUse() int {
 	return q.size - q.free
 }
 
+// load is the number of runs under way, and of those that wait.
+func (q *queue) load() (running, waiting int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, tickets := range q.waiting {
+		waiting += len(tickets)
+	}
+	return q.size - q.free, waiting
+}
+
 // leave ends a run and admits the next.
 func (q *queue) leave(tenant string) {
 	q.mu.Lock()

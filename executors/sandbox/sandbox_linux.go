@@ -190,6 +190,9 @@ func (s *Sandbox) bound(ctx context.Context, d time.Duration) (context.Context, 
 	return ctx, func() { unbind(); timeout(); cancel() }
 }
 
+// Load is how many scripts run, and how many wait for their turn.
+func (s *Sandbox) Load() (running, waiting int) { return s.queue.load() }
+
 // busy reports whether there are runs for all processors, or no more to come.
 func (s *Sandbox) busy() bool {
 	s.mu.Lock()

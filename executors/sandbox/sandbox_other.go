@@ -31,6 +31,9 @@ func (*Sandbox) Run(context.Context, Job) (Result, error) { return Result{}, err
 // WaitWarm fails on this platform.
 func (*Sandbox) WaitWarm(context.Context) error { return errPlatform }
 
+// Load is nothing on this platform.
+func (*Sandbox) Load() (running, waiting int) { return 0, 0 }
+
 // Stop does nothing on this platform.
 func (*Sandbox) Stop(time.Duration) {}
 

@@ -4,9 +4,9 @@ import "golang.org/x/sys/unix"
 
 const auditArch = unix.AUDIT_ARCH_AARCH64
 
-// archAllowed are calls that one architecture has and another has not, or under
-// another name. This one began without the calls that a newer one replaced.
-var archAllowed = []uint32{unix.SYS_NEWFSTATAT, unix.SYS_GETRLIMIT}
+// archAllowed is empty: this architecture began without the calls that newer ones
+// replaced.
+var archAllowed []uint32
 
 // archByArgument is empty: a thread sets such registers itself.
 var archByArgument []rule

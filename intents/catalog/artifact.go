@@ -8,7 +8,7 @@ import (
 )
 
 var artifactRows = []Row{
-	{Type: "artifact.put", Title: "Keep data for good", Capability: "artifacts:write", Signers: []intents.Role{intents.RoleTask, intents.RoleManager, intents.RoleGateway}, Executor: "artifacts", Effect: Idempotent},
+	{Type: "artifact.put", Title: "Keep data for good", Capability: "artifacts:write", Signers: []intents.Role{intents.RoleTask, intents.RoleManager, intents.RoleGateway}, Executor: "artifacts", Effect: Idempotent, DataAt: "/data"},
 	{Type: "artifact.get", Title: "Get an address to read an artifact at", Capability: "artifacts:read", Signers: []intents.Role{intents.RoleTask, intents.RoleManager, intents.RoleGateway}, Executor: "artifacts", Effect: Pure},
 }
 

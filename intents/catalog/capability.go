@@ -17,13 +17,13 @@ var later = []string{"logs:read", "souls:write"}
 // MisspeltCapability says what is wrong with a capability that can cover nothing
 // that the catalog knows; empty: nothing is. Vendors' areas (x.<vendor>) are
 // theirs: their rows may come later.
-func MisspeltCapability(capability string) (reason string) {
+func (c *Catalog) MisspeltCapability(capability string) (reason string) {
 	area, rest, _ := strings.Cut(capability, ":")
 	verb, _, _ := strings.Cut(rest, ":")
 	if strings.HasPrefix(area, "x.") && verb != "" {
 		return ""
 	}
-	verbs := knownVerbs()
+	verbs := c.knownVerbs()
 	switch {
 	case verb == "":
 		return "covers nothing: a capability is area:verb or area:verb:resource, * for all of a part"
@@ -36,7 +36,7 @@ func MisspeltCapability(capability string) (reason string) {
 }
 
 // knownVerbs by area; * has those of all.
-func knownVerbs() map[string][]string {
+func (c *Catalog) knownVerbs() map[string][]string {
 	verbs := map[string][]string{}
 	add := func(capability string) {
 		parts := strings.Split(capability, ":")
@@ -44,11 +44,11 @@ func knownVerbs() map[string][]string {
 			verbs[area] = append(verbs[area], parts[1])
 		}
 	}
-	for _, r := range Rows() {
+	for _, r := range c.Rows() {
 		add(r.Capability)
 	}
-	for _, c := range slices.Concat(readers, later) {
-		add(c)
+	for _, capability := range slices.Concat(readers, later) {
+		add(capability)
 	}
 	return verbs
 }

@@ -5,13 +5,13 @@
 package catalog
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/gowebpki/jcs"
@@ -44,10 +44,13 @@ type Row struct {
 	Executor   string         `json:"executor"`
 	Effect     Effect         `json:"effect"`
 	// RandomKey: our sealers use a random idempotency key although the row is not pure.
-	RandomKey bool          `json:"random_key,omitempty"`
-	MaxTTL    time.Duration `json:"-"` // 0: 300 s
-	MaxRun    time.Duration `json:"-"` // the run; 0: DefaultRun
-	MaxQueue  time.Duration `json:"-"` // its wait for a turn at the executor, before the run; 0: none
+	RandomKey bool `json:"random_key,omitempty"`
+	// DataAt is where the executor finds the data that the argument "from" names,
+	// such as /data; empty: the type has no argument "from".
+	DataAt   string        `json:"-"`
+	MaxTTL   time.Duration `json:"-"` // 0: 300 s
+	MaxRun   time.Duration `json:"-"` // the run; 0: DefaultRun
+	MaxQueue time.Duration `json:"-"` // its wait for a turn at the executor, before the run; 0: none
 
 	args, result *schemas.Schema // a vendor's own
 }
@@ -95,70 +98,81 @@ func (r Row) ResultSchema() (*schemas.Schema, error) {
 	return schemas.IntentResult(r.Type)
 }
 
-// edition is the catalog of this process: the built-in rows, and vendors'.
-type edition struct {
+// Catalog is a closed list of intent types: the built-in rows, and vendors' beside
+// them. It never changes; one process has one, and its digest stands in each
+// decision. A nil *Catalog is the built-in one.
+type Catalog struct {
 	rows     []Row
 	byType   map[string]Row
 	document func() []byte
 	digest   func() string
 }
 
-func newEdition(vendors []Row) *edition {
-	e := &edition{rows: slices.Concat(builtIn, vendors), byType: make(map[string]Row)}
-	for _, r := range e.rows {
-		e.byType[r.Type] = r
+var builtin = newCatalog(slices.Concat(planRows, memoryRows, fileRows, pythonRows, skillRows, sessionRows, artifactRows, approvalRows, adminRows))
+
+// Builtin is the catalog without vendors' rows.
+func Builtin() *Catalog { return builtin }
+
+// Open is the catalog with the vendors' rows of a directory (ReadVendors); empty:
+// the built-in one.
+func Open(dir string) (*Catalog, error) {
+	if dir == "" {
+		return builtin, nil
 	}
-	e.document = sync.OnceValue(func() []byte { return publish(e.rows) })
-	e.digest = sync.OnceValue(func() string {
-		canonical, err := jcs.Transform(e.document())
+	vendors, err := ReadVendors(dir)
+	if err != nil {
+		return nil, err
+	}
+	return Extended(vendors)
+}
+
+// Extended is the catalog with vendors' rows beside the built-in ones.
+func Extended(vendors []Row) (*Catalog, error) {
+	for _, r := range vendors {
+		if !r.Vendor() {
+			return nil, fmt.Errorf("catalog: %s is no vendor's type", r.Type)
+		}
+	}
+	c := newCatalog(slices.Concat(builtin.rows, vendors))
+	if len(c.byType) != len(c.rows) {
+		return nil, errors.New("catalog: a type stands twice")
+	}
+	return c, nil
+}
+
+func newCatalog(rows []Row) *Catalog {
+	c := &Catalog{rows: rows, byType: make(map[string]Row, len(rows))}
+	for _, r := range rows {
+		c.byType[r.Type] = r
+	}
+	c.document = sync.OnceValue(func() []byte { return publish(rows) })
+	c.digest = sync.OnceValue(func() string {
+		canonical, err := jcs.Transform(c.document())
 		if err != nil {
 			return ""
 		}
 		return intents.Digest(canonical)
 	})
-	return e
+	return c
 }
 
-var builtIn = slices.Concat(planRows, memoryRows, fileRows, pythonRows, skillRows, sessionRows, artifactRows, approvalRows, adminRows)
-
-var current = func() *atomic.Pointer[edition] {
-	var p atomic.Pointer[edition]
-	p.Store(newEdition(nil))
-	return &p
-}()
-
-// Extend puts vendors' rows (ReadVendors) beside the built-in ones, in place of
-// those of an earlier call. It is for the start of a process, before anything is
-// decided: a process has one catalog, whose digest stands in each decision.
-func Extend(vendors []Row) error {
-	for _, r := range vendors {
-		if !r.Vendor() {
-			return fmt.Errorf("catalog: %s is no vendor's type", r.Type)
-		}
-	}
-	e := newEdition(vendors)
-	if len(e.byType) != len(e.rows) {
-		return errors.New("catalog: a type stands twice")
-	}
-	current.Store(e)
-	return nil
-}
+func (c *Catalog) orBuiltin() *Catalog { return cmp.Or(c, builtin) }
 
 // Rows lists the catalog in documentation order. Do not modify.
-func Rows() []Row { return current.Load().rows }
+func (c *Catalog) Rows() []Row { return c.orBuiltin().rows }
 
 // Lookup finds a type.
-func Lookup(typ string) (Row, bool) {
-	r, ok := current.Load().byType[typ]
+func (c *Catalog) Lookup(typ string) (Row, bool) {
+	r, ok := c.orBuiltin().byType[typ]
 	return r, ok
 }
 
 // Digest names the catalog that decided: SHA-256 over the JCS of all rows with their schemas.
-func Digest() string { return current.Load().digest() }
+func (c *Catalog) Digest() string { return c.orBuiltin().digest() }
 
 // Document is the catalog as GET /v1/catalog publishes it: every row with its
 // limits in seconds and both schemas. Do not modify.
-func Document() []byte { return current.Load().document() }
+func (c *Catalog) Document() []byte { return c.orBuiltin().document() }
 
 func publish(rows []Row) []byte {
 	type row struct {

@@ -112,7 +112,7 @@ var examples = map[string]example{
 }
 
 func TestRowsHaveSchemas(t *testing.T) {
-	for _, r := range Rows() {
+	for _, r := range Builtin().Rows() {
 		args, err := r.ArgsSchema()
 		if err != nil {
 			t.Errorf("%s: %v", r.Type, err)
@@ -132,7 +132,7 @@ func TestRowsHaveSchemas(t *testing.T) {
 			continue
 		}
 		typ = strings.TrimSuffix(strings.TrimSuffix(typ, ".json"), ".result")
-		if _, ok := Lookup(typ); !ok {
+		if _, ok := Builtin().Lookup(typ); !ok {
 			t.Errorf("%s: no row", id)
 		}
 	}
@@ -159,7 +159,7 @@ func TestTypesFollowSchemas(t *testing.T) {
 			t.Errorf("%T changed (-sent +read):\n%s", v, diff)
 		}
 	}
-	for _, r := range Rows() {
+	for _, r := range Builtin().Rows() {
 		t.Run(r.Type, func(t *testing.T) {
 			args, err1 := r.ArgsSchema()
 			result, err2 := r.ResultSchema()
@@ -179,12 +179,27 @@ func TestTypesFollowSchemas(t *testing.T) {
 // TestSchemasFollowTypes compares the members that a schema allows with those
 // that the Go type has, at every level, and what both may leave out.
 func TestSchemasFollowTypes(t *testing.T) {
-	for _, r := range Rows() {
+	for _, r := range Builtin().Rows() {
 		for _, kind := range []struct {
 			id     string
 			values []any
 		}{{schemas.Base + "intents/" + r.Type + ".json", examples[r.Type].args}, {schemas.Base + "intents/" + r.Type + ".result.json", examples[r.Type].results}} {
 			compare(t, kind.id, reflect.TypeOf(kind.values[0]), node{id: kind.id, tree: document(t, kind.id)})
+		}
+	}
+}
+
+// TestDataAt: the rows whose arguments have a member "from" say where its data go,
+// and that is another member.
+func TestDataAt(t *testing.T) {
+	for _, r := range Builtin().Rows() {
+		s, err := r.ArgsSchema()
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := s.Names("")
+		if slices.Contains(names, "from") != (r.DataAt != "") || r.DataAt != "" && !slices.Contains(names, strings.TrimPrefix(r.DataAt, "/")) {
+			t.Errorf("%s: %q, with members %v", r.Type, r.DataAt, names)
 		}
 	}
 }
@@ -304,7 +319,7 @@ func fields(typ reflect.Type) map[string]field {
 // TestRowsAreSound: what the router relies on without asking.
 func TestRowsAreSound(t *testing.T) {
 	seen := map[string]bool{}
-	for _, r := range Rows() {
+	for _, r := range Builtin().Rows() {
 		if seen[r.Type] {
 			t.Errorf("%s stands twice", r.Type)
 		}
@@ -339,13 +354,13 @@ func TestDigestNamesTheDocument(t *testing.T) {
 			Result json.RawMessage `json:"result_schema"`
 		} `json:"intents"`
 	}
-	if err := json.Unmarshal(Document(), &doc); err != nil {
+	if err := json.Unmarshal(Builtin().Document(), &doc); err != nil {
 		t.Fatal(err)
 	}
-	if len(doc.Intents) != len(Rows()) {
-		t.Errorf("document has %d of %d rows", len(doc.Intents), len(Rows()))
+	if len(doc.Intents) != len(Builtin().Rows()) {
+		t.Errorf("document has %d of %d rows", len(doc.Intents), len(Builtin().Rows()))
 	}
-	if d := Digest(); len(d) != len(digest) {
+	if d := Builtin().Digest(); len(d) != len(digest) {
 		t.Errorf("digest %q", d)
 	}
 }

@@ -17,8 +17,8 @@ import (
 func TestReports(t *testing.T) {
 	vendor := Row{Type: "x.acme.echo", Executor: "x-acme"}
 	billing := Row{Type: "x.acme.bill", Executor: "x-acme-billing"}
-	call, _ := Lookup("skill.call")
-	grant, _ := Lookup("hitl.approve")
+	call, _ := Builtin().Lookup("skill.call")
+	grant, _ := Builtin().Lookup("hitl.approve")
 	for _, c := range []struct {
 		row   Row
 		event string
@@ -50,7 +50,7 @@ func TestReports(t *testing.T) {
 		}
 	}
 	for typ := range events {
-		if row, ok := Lookup(typ); !ok || row.Executor == ExecutorRouter {
+		if row, ok := Builtin().Lookup(typ); !ok || row.Executor == ExecutorRouter {
 			t.Errorf("%s: no type of an executor", typ)
 		}
 	}

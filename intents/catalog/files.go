@@ -13,7 +13,7 @@ const (
 )
 
 var fileRows = []Row{
-	{Type: "write_temp", Title: "Keep data for the rest of the step", Capability: "files:write", Signers: []intents.Role{intents.RoleTask}, Executor: "files", Effect: Idempotent},
+	{Type: "write_temp", Title: "Keep data for the rest of the step", Capability: "files:write", Signers: []intents.Role{intents.RoleTask}, Executor: "files", Effect: Idempotent, DataAt: "/data"},
 	{Type: "read_lines", Title: "Read lines of a file of the step", Capability: "files:read", Signers: []intents.Role{intents.RoleTask}, Executor: "files", Effect: Pure},
 }
 

@@ -12,7 +12,7 @@ import (
 // FuzzArgs: whatever a type's schema lets through in canonical form, an executor
 // can read into the type's Go type, and no violation is without pointer and reason.
 func FuzzArgs(f *testing.F) {
-	for i, r := range Rows() {
+	for i, r := range Builtin().Rows() {
 		for _, v := range examples[r.Type].args {
 			raw, err := json.Marshal(v)
 			if err != nil {
@@ -22,7 +22,7 @@ func FuzzArgs(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, index uint8, text []byte) {
-		row := Rows()[int(index)%len(Rows())]
+		row := Builtin().Rows()[int(index)%len(Builtin().Rows())]
 		args, err := intents.Canonical(text)
 		if err != nil {
 			return

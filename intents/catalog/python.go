@@ -8,7 +8,7 @@ import (
 )
 
 var pythonRows = []Row{
-	{Type: "exec_python", Title: "Run a Python script in the sandbox", Capability: "python:run", Signers: []intents.Role{intents.RoleTask}, Executor: "python", Effect: Pure, MaxRun: 35 * time.Second, MaxQueue: time.Minute},
+	{Type: "exec_python", Title: "Run a Python script in the sandbox", Capability: "python:run", Signers: []intents.Role{intents.RoleTask}, Executor: "python", Effect: Pure, MaxRun: 35 * time.Second, MaxQueue: time.Minute, DataAt: "/input"},
 }
 
 // ExecPython are the arguments of exec_python (DAT-06). The script finds its

@@ -9,7 +9,7 @@ import (
 var skillRows = []Row{
 	{Type: "skill.find", Title: "Find skills for a task", Capability: "skills:read", Signers: []intents.Role{intents.RolePlanner, intents.RoleTask}, Executor: "skills", Effect: Pure},
 	{Type: "skill.load", Title: "Load a skill's manifest", Capability: "skills:read", Signers: []intents.Role{intents.RolePlanner, intents.RoleTask}, Executor: "skills", Effect: Pure},
-	{Type: "skill.call", Title: "Call a skill", Capability: "skills:call", Signers: []intents.Role{intents.RoleTask, intents.RoleWorkflow}, Executor: "skills", Effect: EffectPin},
+	{Type: "skill.call", Title: "Call a skill", Capability: "skills:call", Signers: []intents.Role{intents.RoleTask, intents.RoleWorkflow}, Executor: "skills", Effect: EffectPin, DataAt: "/input"},
 }
 
 // SkillFind are the arguments of skill.find (SKL-01).

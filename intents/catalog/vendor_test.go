@@ -26,23 +26,20 @@ func vendors(t *testing.T, rows map[string]string) string {
 	return dir
 }
 
-// TestExtend: a vendor's row is looked up, published, digested and validates,
-// beside the built-in ones, and goes again.
-func TestExtend(t *testing.T) {
+// TestExtended: a vendor's row is looked up, published, digested and validates,
+// beside the built-in ones, which stay as they are.
+func TestExtended(t *testing.T) {
+	t.Parallel()
 	rows, err := ReadVendors(vendors(t, map[string]string{"x.acme.echo.json": echoRow, "README.md": "rows"}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, document := Digest(), string(Document())
-	if err := Extend(rows); err != nil {
+	ours, document := Builtin().Digest(), string(Builtin().Document())
+	c, err := Extended(rows)
+	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := Extend(nil); err != nil || Digest() != before || string(Document()) != document {
-			t.Errorf("the built-in catalog is not the one of before: %v", err)
-		}
-	})
-	row, ok := Lookup("x.acme.echo")
+	row, ok := c.Lookup("x.acme.echo")
 	if !ok || !row.Vendor() || row.TTL().Seconds() != 60 || row.Run().Seconds() != 10 || !row.MaySign(intents.RoleTask) || row.MaySign(intents.RoleGateway) {
 		t.Fatalf("%+v", row)
 	}
@@ -50,16 +47,25 @@ func TestExtend(t *testing.T) {
 	if err != nil || len(s.ValidateBytes([]byte(`{"text":"x"}`))) != 0 || len(s.ValidateBytes([]byte(`{}`))) != 1 {
 		t.Errorf("arguments are not held to their schema: %v", err)
 	}
-	if Digest() == before || !strings.Contains(string(Document()), `"x.acme.echo"`) {
+	if c.Digest() == ours || !strings.Contains(string(c.Document()), `"x.acme.echo"`) {
 		t.Error("the catalog's digest or document is without it")
 	}
-	if _, ok := Lookup("skill.call"); !ok {
+	if _, ok := c.Lookup("skill.call"); !ok {
 		t.Error("the built-in rows are gone")
 	}
-	if err := Extend(append(rows, rows...)); err == nil {
+	var none *Catalog
+	for name, c := range map[string]*Catalog{"built-in": Builtin(), "nil": none} {
+		if _, ok := c.Lookup("x.acme.echo"); ok || c.Digest() != ours || string(c.Document()) != document {
+			t.Errorf("the %s catalog is not the one of before", name)
+		}
+	}
+	if again, err := Extended(nil); err != nil || again.Digest() != ours {
+		t.Errorf("extended by nothing it is another one: %v", err)
+	}
+	if _, err := Extended(append(rows, rows...)); err == nil {
 		t.Error("a type stands twice")
 	}
-	if err := Extend([]Row{{Type: "skill.call"}}); err == nil {
+	if _, err := Extended([]Row{{Type: "skill.call"}}); err == nil {
 		t.Error("a vendor's row is called as one of ours")
 	}
 }

@@ -69,7 +69,7 @@ func makeLog(ctx context.Context, dir string, orders int64) (m madeLog, err erro
 // keepVersions keeps what decides, so that the bundle has it.
 func (w *world) keepVersions(ctx context.Context) error {
 	source := policies.Embedded().Deciding()
-	doc, err := intents.Canonical(catalog.Document())
+	doc, err := intents.Canonical(catalog.Builtin().Document())
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (w *world) played(ctx context.Context, n int64, decided *int64) (s audit.So
 	if *decided, err = w.play(ctx, n); err != nil {
 		return s, err
 	}
-	origin := w.config.Directory.Origin()
+	origin := w.config.State.Origin()
 	_, err = l.Sync(ctx)
 	return audit.Source{
 		Origin: origin, Records: w.journal, Ledger: ledger.NewReader(filepath.Join(w.dir, "ledger"), origin), Blobs: w.config.Blobs,

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage/sqlite"
 )
 
@@ -15,7 +15,7 @@ import (
 // reads and folds every record. Beside it the same records are only read, as by
 // whoever scans an open journal.
 func (m madeLog) opening(ctx context.Context) (row Row, err error) {
-	fold := router.NewDirectory()
+	fold := state.New()
 	began := time.Now()
 	j, err := sqlite.OpenJournal(ctx, filepath.Join(m.dir, "journal"), sqlite.JournalOptions{Observer: fold.Observe})
 	if err != nil {

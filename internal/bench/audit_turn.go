@@ -12,7 +12,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/policies"
-	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 )
 
 // dataEvery is after how many turns an operator changes the directory, so that
@@ -63,7 +63,7 @@ func (p *player) step(ctx context.Context, err *error, digest string) {
 	}
 	step := catalog.Step{
 		PlanID: p.t.plan, PlanDigest: digest, Step: 1, Epoch: 1, TaskID: p.t.taskID(), JWK: p.t.task.VerificationKey().ToJWK(),
-		Deadline: intents.FormatTime(p.config.Now().Add(router.MaxTaskLife)),
+		Deadline: intents.FormatTime(p.config.Now().Add(state.MaxTaskLife)),
 	}
 	if step.PoP, *err = intents.SignPoP(p.t.task, step); *err != nil {
 		return

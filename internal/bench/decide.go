@@ -142,7 +142,7 @@ func (s signature) verify() error {
 }
 
 func (w *world) signingInputs(orders [][]byte) ([]signature, error) {
-	v := intents.Verifier{Keys: w.config.Directory.View(), Origin: w.config.Directory.Origin(), Now: w.config.Now()}
+	v := intents.Verifier{Keys: w.config.State.View(), Origin: w.config.State.Origin(), Now: w.config.Now()}
 	out := make([]signature, len(orders))
 	for i, raw := range orders {
 		u, err := intents.Parse(raw)

@@ -49,7 +49,7 @@ func (w *world) orders(ctx context.Context, o Options) (rows []Row, err error) {
 	if err := os.Mkdir(nats, 0o700); err != nil {
 		return nil, err
 	}
-	row, _ := catalog.Lookup("read_lines")
+	row, _ := catalog.Builtin().Lookup("read_lines")
 	server, err := natsserver.Start(ctx, natsserver.Options{
 		Dir: nats, Executors: map[string][]string{row.Executor: {row.Type}},
 		Log: slog.New(slog.DiscardHandler),
@@ -82,7 +82,7 @@ func (w *world) orders(ctx context.Context, o Options) (rows []Row, err error) {
 // follow runs the ledger over the journal. end stops it and waits for it.
 func (w *world) follow(ctx context.Context, secret []byte) (l *ledger.Ledger, end func() error, err error) {
 	l, err = ledger.Open(ctx, ledger.Config{
-		Dir: filepath.Join(w.dir, "ledger"), Origin: w.config.Directory.Origin(), Key: w.keys[intents.RoleLedger],
+		Dir: filepath.Join(w.dir, "ledger"), Origin: w.config.State.Origin(), Key: w.keys[intents.RoleLedger],
 		Secret: secret, Records: w.journal, Log: w.config.Log,
 	})
 	if err != nil {
@@ -107,7 +107,7 @@ func (w *world) serveLines(ctx context.Context, server *natsserver.Server, row c
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	ready, ended := make(chan struct{}), make(chan error, 1)
-	directory := w.config.Directory
+	directory := w.config.State
 	go func() {
 		ended <- executors.Serve(ctx, executors.Config{
 			Bus: conn, Name: row.Executor, Version: "1.0.0", Origin: directory.Origin(), Now: w.config.Now,

@@ -17,6 +17,7 @@ import (
 	"aob.dev/writ/internal/keydir"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/blobdir"
 	"aob.dev/writ/storage/ledger"
@@ -66,7 +67,7 @@ func newWorld(ctx context.Context, dir string, now func() time.Time) (w *world, 
 	if err != nil {
 		return w, err
 	}
-	directory := router.NewDirectory()
+	directory := state.New()
 	w.journal, err = sqlite.OpenJournal(ctx, filepath.Join(dir, "journal"), sqlite.JournalOptions{Observer: func(e storage.Entry) {
 		directory.Observe(e)
 		if l := w.written.Load(); l != nil {
@@ -81,11 +82,11 @@ func newWorld(ctx context.Context, dir string, now func() time.Time) (w *world, 
 		return w, err
 	}
 	w.config = router.Config{
-		Journal: w.journal, Records: w.journal, Directory: directory, Blobs: blobs, Key: w.keys[intents.RoleRouter],
+		Journal: w.journal, Records: w.journal, State: directory, Blobs: blobs, Key: w.keys[intents.RoleRouter],
 		Policy: policies.NewLive(engine.Unhurried()), Now: now, Log: slog.New(slog.DiscardHandler),
 		Rates: router.Rates{Signer: -1, Tenant: -1}, // one signer is all the load there is
 	}
-	token, err := router.NewGenesis(w.keys[intents.RoleRoot], w.keys.KeySet(), engine.Digest())
+	token, err := state.NewGenesis(w.keys[intents.RoleRoot], w.keys.KeySet(), engine.Digest(), nil)
 	if err != nil {
 		return w, err
 	}
@@ -149,7 +150,7 @@ func (w *world) open(ctx context.Context, i int) (t turn, err error) {
 	}
 	step := catalog.Step{
 		PlanID: t.plan, PlanDigest: digest, Step: 1, Epoch: 1, TaskID: t.taskID(), JWK: t.task.VerificationKey().ToJWK(),
-		Deadline: intents.FormatTime(w.config.Now().Add(router.MaxTaskLife)),
+		Deadline: intents.FormatTime(w.config.Now().Add(state.MaxTaskLife)),
 	}
 	if step.PoP, err = intents.SignPoP(t.task, step); err != nil {
 		return t, err
@@ -171,7 +172,7 @@ func planSteps(about string) []catalog.PlanStep {
 
 // mint makes a fresh grant for a turn.
 func (w *world) mint(t turn) (string, error) {
-	now, origin := w.config.Now(), w.config.Directory.Origin()
+	now, origin := w.config.Now(), w.config.State.Origin()
 	return intents.MintGrant(w.keys[intents.RoleGateway], intents.Grant{
 		Issuer: origin, Audience: origin, Subject: t.user, Tenant: tenant,
 		Roles: []string{"user"}, Act: intents.Act{Client: "bench", AMR: []string{"api_key"}}, Session: t.session, Turn: t.id,
@@ -196,7 +197,7 @@ func (w *world) sealAs(role intents.Role, t turn, typ string, args any, n int) (
 	body := intents.Body{
 		Version: intents.Version, Intent: intents.Intent{Type: typ, Args: encoded},
 		Constraints: intents.Constraints{
-			IssuedAt: intents.FormatTime(w.config.Now()), TTLSec: 120, Audience: w.config.Directory.Origin(),
+			IssuedAt: intents.FormatTime(w.config.Now()), TTLSec: 120, Audience: w.config.State.Origin(),
 			IdempotencyKey: intents.Digest(fmt.Append(nil, n)),
 		},
 		TraceID: fmt.Sprintf("%032x", n),

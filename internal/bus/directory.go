@@ -73,17 +73,3 @@ type SilentPlan struct {
 	OpenedAt  time.Time `json:"opened_at"`
 	TraceID   string    `json:"trace_id,omitempty"`
 }
-
-// clientKey begins the act.client of a grant whose user came with an API key.
-const clientKey = "apikey:"
-
-// ClientOfKey is the act.client of grants for callers with an API key.
-func ClientOfKey(keyID string) string { return clientKey + keyID }
-
-// KeyOfClient is the API key's id in an act.client; empty if it names none.
-func KeyOfClient(client string) string {
-	if len(client) > len(clientKey) && client[:len(clientKey)] == clientKey {
-		return client[len(clientKey):]
-	}
-	return ""
-}

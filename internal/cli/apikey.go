@@ -12,11 +12,11 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 )
 
 func apikeyCommand(std IO) *cobra.Command {
-	return group("apikey", "Make, list and revoke API keys", apikeyCreate(std), apikeyRevoke(std), listing(std, "List API keys", func(r router.TenantRows) (any, []string) {
+	return group("apikey", "Make, list and revoke API keys", apikeyCreate(std), apikeyRevoke(std), listing(std, "List API keys", func(r state.TenantRows) (any, []string) {
 		var lines []string
 		for _, x := range r.APIKeys {
 			line := x.ID + "\t" + x.UserID + "\t" + strings.Join(x.MaxRoles, " ")

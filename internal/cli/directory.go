@@ -14,7 +14,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/keydir"
 	"aob.dev/writ/internal/node"
-	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 )
 
 // directoryCommands change and list what operators say of tenants: one command
@@ -76,8 +76,8 @@ func (f *tenantFlags) seal(ctx context.Context, typ string, args func(tenant str
 }
 
 // folded reads the directory out of the record of a data directory.
-func folded(ctx context.Context, dir string) (*router.Directory, error) {
-	var d *router.Directory
+func folded(ctx context.Context, dir string) (*state.State, error) {
+	var d *state.State
 	err := withArchive(ctx, dir, func(a *node.Archive) (err error) {
 		if d, err = a.Directory(ctx); err != nil {
 			return no(err)
@@ -88,7 +88,7 @@ func folded(ctx context.Context, dir string) (*router.Directory, error) {
 }
 
 // listing is `writ … list`: what print shows of each tenant, or of the one named.
-func listing(std IO, short string, print func(router.TenantRows) (rows any, lines []string)) *cobra.Command {
+func listing(std IO, short string, print func(state.TenantRows) (rows any, lines []string)) *cobra.Command {
 	var dir, tenant string
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -138,7 +138,7 @@ func tenantCommand(std IO) *cobra.Command {
 		},
 	}
 	f.operatorFlags.add(add)
-	return group("tenant", "Make and list tenants, and put their data", add, tenantData(std), listing(std, "List tenants with all that operators said of them", func(r router.TenantRows) (any, []string) {
+	return group("tenant", "Make and list tenants, and put their data", add, tenantData(std), listing(std, "List tenants with all that operators said of them", func(r state.TenantRows) (any, []string) {
 		return r, []string{fmt.Sprintf("%d roles, %d users, %d API keys, %d skills", len(r.Roles), len(r.Users), len(r.APIKeys), len(r.Skills))}
 	}))
 }
@@ -156,7 +156,7 @@ func roleCommand(std IO) *cobra.Command {
 	}
 	f.add(set)
 	set.Flags().StringArrayVar(&capabilities, "capability", nil, "area:verb[:resource], * for all of a part (repeatable)")
-	return group("role", "Put and list roles", set, listing(std, "List roles", func(r router.TenantRows) (any, []string) {
+	return group("role", "Put and list roles", set, listing(std, "List roles", func(r state.TenantRows) (any, []string) {
 		var lines []string
 		for _, x := range r.Roles {
 			lines = append(lines, x.Role+"\t"+strings.Join(x.Capabilities, " "))
@@ -180,7 +180,7 @@ func userCommand(std IO) *cobra.Command {
 	f.add(set)
 	set.Flags().StringArrayVar(&roles, "role", nil, "role of the tenant (repeatable)")
 	set.Flags().BoolVar(&disabled, "disabled", false, "the person may do nothing, and their open plans end")
-	return group("user", "Put and list people", set, listing(std, "List people", func(r router.TenantRows) (any, []string) {
+	return group("user", "Put and list people", set, listing(std, "List people", func(r state.TenantRows) (any, []string) {
 		var lines []string
 		for _, x := range r.Users {
 			line := x.UserID + "\t" + strings.Join(x.Roles, " ")
@@ -229,7 +229,7 @@ func skillCommand(std IO) *cobra.Command {
 	approve.Flags().BoolVar(&sure, "yes", false, "do not ask")
 	approve.Flags().StringVar(&effect, "effect", "", "what a call does to the world: pure, idempotent, once")
 	approve.Flags().StringVar(&server, "server", "", "whose tool it is, for lists; the digest binds it")
-	return group("skill", "Approve, compare and list skills", approve, skillDiff(std), listing(std, "List approved skills", func(r router.TenantRows) (any, []string) {
+	return group("skill", "Approve, compare and list skills", approve, skillDiff(std), listing(std, "List approved skills", func(r state.TenantRows) (any, []string) {
 		var lines []string
 		for _, x := range r.Skills {
 			lines = append(lines, x.Skill+"\t"+x.Digest+"\t"+x.Effect+"\t"+cmp.Or(printable(x.Server), "-"))

@@ -16,6 +16,7 @@ import (
 
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/node"
+	"aob.dev/writ/schemas"
 )
 
 func executorCommand(std IO) *cobra.Command {
@@ -190,6 +191,9 @@ func executorCheck(std IO) *cobra.Command {
 			check, err := node.OpenExecutorCheck(cmd.Context(), name, own, arguments, logger(std, "error"))
 			if err != nil {
 				return no(err)
+			}
+			if check.Result, err = schemas.Compile(rows[own[0]].Result); err != nil {
+				return malformed(errors.Join(err, check.Close()))
 			}
 			results, err := runCheck(cmd.Context(), std, check, command, wait)
 			if err := errors.Join(err, check.Close()); err != nil {

@@ -17,7 +17,7 @@ import (
 	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/internal/keydir"
 	"aob.dev/writ/internal/node"
-	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 )
 
 func keysCommand(std IO) *cobra.Command {
@@ -97,7 +97,7 @@ func keysInit(std IO) *cobra.Command {
 			if err != nil {
 				return no(err)
 			}
-			list := keyList{Origin: router.Origin(keys[intents.RoleRoot].Public()), Keys: rowsOf(keys.KeySet().Keys, func(string) bool { return true })}
+			list := keyList{Origin: state.Origin(keys[intents.RoleRoot].Public()), Keys: rowsOf(keys.KeySet().Keys, func(string) bool { return true })}
 			fmt.Fprintf(std.Err, "keys made in %s; the first start needs them all, then take the root key offline (writ keys root move)\n", f.keys())
 			return list.print(std, f.asJSON)
 		},

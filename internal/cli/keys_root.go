@@ -14,7 +14,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/keydir"
 	"aob.dev/writ/internal/node"
-	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 )
 
 // prepared is a key set that waits for the root's signature, with the version
@@ -215,7 +215,7 @@ func rootSign(std IO) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(std.Err, "%s, version %d:\n", router.Origin(root.Public()), p.Next.Version)
+			fmt.Fprintf(std.Err, "%s, version %d:\n", state.Origin(root.Public()), p.Next.Version)
 			for _, line := range changes(before, p.Next) {
 				fmt.Fprintln(std.Err, " ", line)
 			}

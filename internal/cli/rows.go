@@ -24,6 +24,7 @@ type typeRow struct {
 	RandomKey  bool            `json:"random_key"`
 	TTLSec     int             `json:"ttl_sec"`
 	Args       json.RawMessage `json:"args_schema"`
+	Result     json.RawMessage `json:"result_schema"`
 
 	schema func() (*schemas.Schema, error) // of the arguments
 }
@@ -66,20 +67,15 @@ func (f *catalogFlags) with(ctx context.Context, typ, url string) (map[string]ty
 
 // rows of the catalog by type.
 func (f *catalogFlags) rows(ctx context.Context) (map[string]typeRow, error) {
-	if f.dir != "" {
-		vendors, err := catalog.ReadVendors(f.dir)
-		if err == nil {
-			err = catalog.Extend(vendors)
-		}
-		if err != nil {
-			return nil, malformed(err)
-		}
+	own, err := catalog.Open(f.dir)
+	if err != nil {
+		return nil, malformed(err)
 	}
 	var doc struct {
 		Intents []typeRow `json:"intents"`
 	}
 	if f.url == "" {
-		if err := json.Unmarshal(catalog.Document(), &doc); err != nil {
+		if err := json.Unmarshal(own.Document(), &doc); err != nil {
 			return nil, malformed(err)
 		}
 	} else if err := (client.Client{URL: f.url}).Get(ctx, "/v1/catalog", &doc); err != nil {
@@ -88,8 +84,8 @@ func (f *catalogFlags) rows(ctx context.Context) (map[string]typeRow, error) {
 	out := make(map[string]typeRow, len(doc.Intents))
 	for _, r := range doc.Intents {
 		r.schema = func() (*schemas.Schema, error) { return schemas.Compile(r.Args) }
-		if own, ok := catalog.Lookup(r.Type); ok && f.url == "" {
-			r.schema = own.ArgsSchema
+		if row, ok := own.Lookup(r.Type); ok && f.url == "" {
+			r.schema = row.ArgsSchema
 		}
 		out[r.Type] = r
 	}

@@ -9,7 +9,7 @@ import (
 	"aob.dev/writ/audit"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/node"
-	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -66,14 +66,14 @@ func list(ctx context.Context, records storage.Records) ([]Order, error) {
 		}
 		switch rec.Kind {
 		case storage.KindOrder:
-			s, err := router.Summarize(rec)
+			s, err := state.ReadOrder(rec)
 			if err != nil {
 				return orders, err
 			}
 			at[rec.Position] = len(orders)
-			orders = append(orders, Order{Position: rec.Position, Type: s.Type, IntentID: s.IntentID, Role: s.Role, Code: s.Decision.Code, PolicyIDs: s.Decision.PolicyIDs})
+			orders = append(orders, Order{Position: rec.Position, Type: s.Type, IntentID: s.Decision.IntentID, Role: s.Signer, Code: s.Decision.Code, PolicyIDs: s.Decision.PolicyIDs})
 		case storage.KindOutcome:
-			out, of, err := router.OutcomeOf(rec)
+			out, of, err := state.OutcomeOf(rec)
 			if err != nil {
 				return orders, err
 			}

@@ -37,11 +37,11 @@ func catalogPage() ([]byte, error) {
 		"with a third part gives: neither `memory:*` nor `*:*` lets a user's tasks write what the whole tenant reads. No role has\n" +
 		"it until an operator gives it (`writ role put`); in logs of before it was one of its own, roles with `memory:*` no longer have it.\n\n" +
 		"| type | capability | signed by | executor | effect | ttl | run |\n| :-- | :-- | :-- | :-- | :-- | :-- | :-- |\n")
-	for _, r := range catalog.Rows() {
+	for _, r := range catalog.Builtin().Rows() {
 		fmt.Fprintf(&b, "| [`%s`](#%s) | `%s` | %s | %s | %s | %d s | %d s |\n", r.Type, anchor(r.Type), r.Capability, signers(r),
 			r.Executor, r.Effect, int(r.TTL().Seconds()), int(r.Run().Seconds()))
 	}
-	for _, r := range catalog.Rows() {
+	for _, r := range catalog.Builtin().Rows() {
 		args, err := r.ArgsSchema()
 		if err != nil {
 			return nil, err

@@ -59,7 +59,7 @@ func line(o order) string {
 func lines(orders []order, step int) []string {
 	out := []string{}
 	for _, o := range orders {
-		if o.Context.Step == step && o.Role == intents.RoleTask && o.Type != "skill.load" {
+		if o.Context.Step == step && o.Signer == intents.RoleTask && o.Type != "skill.load" {
 			out = append(out, line(o))
 		}
 	}

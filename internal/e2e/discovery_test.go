@@ -36,7 +36,7 @@ func TestDiscovery(t *testing.T) {
 		got[i.Name] = i.Subjects
 	}
 	want := map[string][]string{}
-	for _, row := range catalog.Rows() {
+	for _, row := range catalog.Builtin().Rows() {
 		if row.Executor != catalog.ExecutorRouter {
 			name := bus.ServiceName(row.Executor)
 			want[name] = append(want[name], bus.Exec(row.Type))

@@ -12,7 +12,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/sqlite"
 )
@@ -89,12 +89,12 @@ func (l *load) erased() {
 		if rec.Kind != storage.KindOrder {
 			continue
 		}
-		s, err := router.Summarize(rec)
+		s, err := state.ReadOrder(rec)
 		if err != nil {
 			l.t.Fatal(err)
 		}
 		if _, gone := rec.Erased[storage.PartOrder]; gone {
-			lost[rec.Position] = s.IntentID
+			lost[rec.Position] = s.Decision.IntentID
 		}
 		if s.Type == "record.erase" && s.Decision.Verdict == intents.Allow {
 			var a catalog.RecordErase

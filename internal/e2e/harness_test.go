@@ -23,7 +23,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/node"
-	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -185,7 +185,7 @@ type event struct {
 
 // order is an order of the journal with its outcome, nil while it is open.
 type order struct {
-	router.Summary
+	state.Order
 	Outcome *intents.Outcome
 }
 
@@ -235,7 +235,7 @@ func (s *system) counted(code intents.Code) (n int64) {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		var c router.Control
+		var c state.Control
 		if rec.Kind != storage.KindControl {
 			continue
 		}
@@ -260,16 +260,16 @@ func (s *system) orders(plan string) []order {
 		}
 		switch rec.Kind {
 		case storage.KindOrder:
-			sum, err := router.Summarize(rec)
+			sum, err := state.ReadOrder(rec)
 			if err != nil {
 				s.t.Fatal(err)
 			}
 			if plan == "" || sum.Context.PlanID == plan {
 				at[rec.Position] = len(out)
-				out = append(out, order{Summary: sum})
+				out = append(out, order{Order: sum})
 			}
 		case storage.KindOutcome:
-			res, of, err := router.OutcomeOf(rec)
+			res, of, err := state.OutcomeOf(rec)
 			if err != nil {
 				s.t.Fatal(err)
 			}

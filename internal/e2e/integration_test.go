@@ -101,8 +101,8 @@ func TestIntegrationSkillServers(t *testing.T) {
 	}
 	for i, want := range []string{"a sealed order", "42", "sealed", "sealed"} {
 		o := calls[i]
-		if o.Role != intents.RoleTask || o.Outcome.Status != intents.Done || !strings.Contains(string(o.Outcome.Result), want) {
-			t.Errorf("%s, signed by a key of role %s: %s %s, want %q in it", o.Args, o.Role, o.Outcome.Code, o.Outcome.Result, want)
+		if o.Signer != intents.RoleTask || o.Outcome.Status != intents.Done || !strings.Contains(string(o.Outcome.Result), want) {
+			t.Errorf("%s, signed by a key of role %s: %s %s, want %q in it", o.Args, o.Signer, o.Outcome.Code, o.Outcome.Result, want)
 		}
 	}
 	var answer struct {

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
-	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/sqlite"
 )
@@ -53,8 +53,8 @@ func (c *cuts) sound() {
 			c.t.Errorf("acknowledged order %s is not at %d: %v", id, at, err)
 			continue
 		}
-		if s, err := router.Summarize(rec); err != nil || s.IntentID != id {
-			c.t.Errorf("at %d is %s, not order %s: %v", at, s.IntentID, id, err)
+		if s, err := state.ReadOrder(rec); err != nil || s.Decision.IntentID != id {
+			c.t.Errorf("at %d is %s, not order %s: %v", at, s.Decision.IntentID, id, err)
 		}
 	}
 }

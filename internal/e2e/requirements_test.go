@@ -98,9 +98,9 @@ func TestPrincipalAtEveryHop(t *testing.T) {
 	}
 	roles := map[intents.Role]bool{}
 	for _, o := range got.Orders {
-		roles[o.Role] = true
+		roles[o.Signer] = true
 		if o.User != "ana" || o.Tenant != "default" || o.Decision.Verdict != intents.Allow {
-			t.Errorf("%s by a %s key is for %s of %s: %s", o.Type, o.Role, o.User, o.Tenant, o.Decision.Code)
+			t.Errorf("%s by a %s key is for %s of %s: %s", o.Type, o.Signer, o.User, o.Tenant, o.Decision.Code)
 		}
 	}
 	if len(roles) != 4 || len(told) != 1 || told[0] != "ana" || len(got.events("skill.principal_mismatch")) != 0 {

@@ -10,7 +10,7 @@ import (
 	"aob.dev/writ/audit"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/cli"
-	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/sqlite"
 )
@@ -61,19 +61,19 @@ func (l *load) journalWhole() (allowed map[string]int64, next int64) {
 		next++
 		switch rec.Kind {
 		case storage.KindOrder:
-			s, err := router.Summarize(rec)
+			s, err := state.ReadOrder(rec)
 			if err != nil {
 				l.t.Fatal(err)
 			}
 			if s.Decision.Verdict == intents.Deny {
 				continue
 			}
-			if at, twice := allowed[s.IntentID]; twice {
-				l.t.Errorf("order %s was accepted at %d and at %d", s.IntentID, at, rec.Position)
+			if at, twice := allowed[s.Decision.IntentID]; twice {
+				l.t.Errorf("order %s was accepted at %d and at %d", s.Decision.IntentID, at, rec.Position)
 			}
-			allowed[s.IntentID], open[rec.Position] = rec.Position, s.Type
+			allowed[s.Decision.IntentID], open[rec.Position] = rec.Position, s.Type
 		case storage.KindOutcome:
-			_, of, err := router.OutcomeOf(rec)
+			_, of, err := state.OutcomeOf(rec)
 			if err != nil {
 				l.t.Fatal(err)
 			}

@@ -29,32 +29,32 @@ type column struct {
 
 // columns is the house, floor by floor.
 var columns = []column{
-	{"cmd", 7, nil},
-	{"internal/e2e", 7, nil},
-	{"internal/testcount", 7, nil},
-	{"internal/cli", 6, nil},
-	{"internal/demo", 5, nil},
-	{"internal/docs", 5, nil},
-	{"internal/bench", 5, nil},
-	{"internal/client", 4, nil},
-	{"internal/node", 4, nil},
+	{"cmd", 8, nil},
+	{"internal/e2e", 8, nil},
+	{"internal/testcount", 8, nil},
+	{"internal/cli", 7, nil},
+	{"internal/demo", 6, nil},
+	{"internal/docs", 6, nil},
+	{"internal/bench", 6, nil},
+	{"internal/client", 5, nil},
+	{"internal/node", 5, nil},
 
-	{"router", 3, nil},
-	{"gateway", 3, nil},
-	{"agentic", 3, nil},
-	{"executors", 3, nil},
-	{"audit", 3, nil},
-	{"console", 3, nil},
+	{"router", 4, nil},
+	{"gateway", 4, nil},
+	{"agentic", 4, nil},
+	{"executors", 4, nil},
+	{"audit", 4, nil},
+
+	{"state", 3, []string{"router", "audit", "internal"}},
 
 	{"policies", 2, []string{"router", "audit", "internal"}},
-	{"storage", 2, []string{"router", "executors", "audit", "internal"}},
+	{"storage", 2, []string{"state", "router", "executors", "audit", "internal"}},
 	{"storage/sqlite", 2, drivers},
 	{"storage/blobdir", 2, drivers},
 	{"storage/blobnats", 2, drivers},
 	{"storage/blobs3", 2, drivers},
 	{"storage/quota", 2, drivers},
 	{"storage/opensearch", 2, drivers},
-	{"storage/jetstream", 2, drivers},
 	{"storage/ledger", 2, append([]string{"audit"}, drivers...)},
 
 	{"internal/problem", 2, nil},
@@ -68,7 +68,6 @@ var columns = []column{
 	{"internal/clock", 0, nil},
 	{"internal/config", 0, nil},
 	{"internal/durable", 0, nil},
-	{"internal/egress", 0, nil},
 	{"internal/embed", 0, []string{"executors/memory", "internal"}},
 	{"internal/failpoint", 0, nil},
 	{"internal/health", 0, nil},
@@ -83,7 +82,7 @@ var drivers = []string{"internal/node", "internal/bench"}
 // only says who may import what others wrote. A path covers all below it.
 var only = map[string][]string{
 	"github.com/gin-gonic/gin":              {"router/httpapi", "gateway"},
-	"github.com/nats-io/nats.go":            {"internal/bus", "storage/jetstream", "storage/blobnats"},
+	"github.com/nats-io/nats.go":            {"internal/bus", "storage/blobnats"},
 	"github.com/nats-io/nats-server":        {"internal/bus/natsserver"},
 	"github.com/open-policy-agent/opa":      {"policies"},
 	"github.com/go-jose/go-jose":            {"intents"},
@@ -99,6 +98,7 @@ var only = map[string][]string{
 	"github.com/spf13/cobra":                {"internal/cli"},
 	"github.com/stretchr/testify":           {},
 	"github.com/getkin/kin-openapi":         {"internal/problem/edge/edgetest"},
+	"github.com/prometheus":                 {"internal/telemetry"},
 	"github.com/santhosh-tekuri/jsonschema": {"schemas", "agentic/model", "executors/mcp"},
 }
 

@@ -5,7 +5,9 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -23,6 +25,31 @@ func TestLayering(t *testing.T) {
 	}
 	for _, b := range Check(imports) {
 		t.Error(b)
+	}
+}
+
+// TestRowsNamePackages: a row for a package that is not there would say nothing.
+func TestRowsNamePackages(t *testing.T) {
+	imports, err := Imports(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packages := slices.Collect(maps.Keys(imports))
+	there := func(row, path string) {
+		if !slices.ContainsFunc(packages, func(p string) bool { return below(p, path) }) {
+			t.Errorf("row %s: there is no package %s", row, path)
+		}
+	}
+	for _, c := range columns {
+		there(c.path, c.path)
+		for _, user := range c.users {
+			there(c.path, user)
+		}
+	}
+	for library, users := range only {
+		for _, user := range users {
+			there(library, user)
+		}
 	}
 }
 

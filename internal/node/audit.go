@@ -11,7 +11,7 @@ import (
 	"aob.dev/writ/audit"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/keydir"
-	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
 	"aob.dev/writ/storage/sqlite"
@@ -48,7 +48,7 @@ func OpenArchive(ctx context.Context, dir string) (*Archive, error) {
 	if err != nil {
 		return nil, errors.Join(err, records.Close())
 	}
-	origin := router.Origin(root.Public)
+	origin := state.Origin(root.Public)
 	a := &Archive{Root: root, records: records, blobs: blobs, Source: audit.Source{
 		Origin: origin, Records: records, Ledger: ledger.NewReader(ledgerDir(dir), origin),
 		Blobs: blobs, Tags: ledger.NewTags(secret, origin), RouterKeys: held.Of(intents.RoleRouter),
@@ -78,11 +78,11 @@ func rootOf(ctx context.Context, records storage.Records) (intents.Key, error) {
 	if err != nil {
 		return intents.Key{}, fmt.Errorf("genesis: %w", err)
 	}
-	var c router.Control
+	var c state.Control
 	if err := json.Unmarshal(rec.Parts[storage.PartControl], &c); err != nil || c.Genesis == nil {
 		return intents.Key{}, errors.New("record 0 is no genesis")
 	}
-	g, err := router.OpenGenesis(*c.Genesis)
+	g, err := state.OpenGenesis(*c.Genesis)
 	if err != nil {
 		return intents.Key{}, err
 	}

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"aob.dev/writ/internal/durable"
-	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage/ledger"
 	"aob.dev/writ/storage/sqlite"
 )
@@ -117,7 +117,7 @@ func originOf(ctx context.Context, dir string) (string, error) {
 		return "", fmt.Errorf("%w: name a data directory with --data", err)
 	}
 	root, err := rootOf(ctx, records)
-	return router.Origin(root.Public), errors.Join(err, records.Close())
+	return state.Origin(root.Public), errors.Join(err, records.Close())
 }
 
 func writeManifest(path string, b Backup) error {

@@ -13,7 +13,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
 )
@@ -62,12 +62,12 @@ func writing(t *testing.T, n *Node) (stop func() int) {
 func written(t *testing.T, n *Node) {
 	t.Helper()
 	recovered(t, n)
-	last, ended := map[string]router.Summary{}, map[int64]int{}
+	last, ended := map[string]state.Order{}, map[int64]int{}
 	orders := 0
 	for _, rec := range all(t, n) {
 		switch rec.Kind {
 		case storage.KindOrder:
-			s, err := router.Summarize(rec)
+			s, err := state.ReadOrder(rec)
 			must(t, err)
 			if s.Type == "soul.put" {
 				var args struct {
@@ -77,7 +77,7 @@ func written(t *testing.T, n *Node) {
 				last[args.UserID], orders = s, orders+1
 			}
 		case storage.KindOutcome:
-			out, of, err := router.OutcomeOf(rec)
+			out, of, err := state.OutcomeOf(rec)
 			must(t, err)
 			if ended[of]++; out.Status != intents.Done || ended[of] > 1 {
 				t.Errorf("order %d: outcome %d is %s", of, ended[of], out.Code)

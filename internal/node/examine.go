@@ -37,7 +37,7 @@ func Examine(ctx context.Context, cfg Config) []Finding {
 	list = append(list, examineRunning(cfg)...)
 	list = append(list, examineSandbox(ctx, cfg)...)
 	list = append(list, examineSkills(ctx, cfg)...)
-	list = append(list, examinePolicy(ctx, cfg)...) // which loads the catalog that rows are judged by
+	list = append(list, examinePolicy(ctx, cfg)...)
 	return append(list, examineDirectory(ctx, cfg)...)
 }
 

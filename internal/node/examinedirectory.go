@@ -7,17 +7,18 @@ import (
 	"os"
 	"path/filepath"
 
-	"aob.dev/writ/router"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state"
 )
 
 // Directory folds the record: what operators have put into force.
-func (a *Archive) Directory(ctx context.Context) (*router.Directory, error) {
-	d := router.NewDirectory()
+func (a *Archive) Directory(ctx context.Context) (*state.State, error) {
+	d := state.New()
 	for r, err := range a.Records.Scan(ctx, 0) {
 		if err != nil {
 			return nil, err
 		}
-		d.Observe(router.EntryOf(r))
+		d.Observe(state.EntryOf(r))
 	}
 	return d, d.Err()
 }
@@ -34,7 +35,8 @@ func examineDirectory(ctx context.Context, cfg Config) []Finding {
 		return []Finding{wrong(check, fmt.Errorf("the record cannot be read: %w", err), "see writ audit fsck")}
 	}
 	var list []Finding
-	for _, m := range d.Misput() {
+	types, _ := catalog.Open(cfg.Catalog) // else nil, the built-in rows: examinePolicy says what is wrong with it
+	for _, m := range d.Misput(types) {
 		text := fmt.Sprintf("tenant %s, %s: %s %s", m.Tenant, m.Row, m.Pointer, m.Reason)
 		if m.Denies {
 			list = append(list, Finding{Check: check, OK: true, Found: text, Do: m.Do})
@@ -48,7 +50,7 @@ func examineDirectory(ctx context.Context, cfg Config) []Finding {
 	return list
 }
 
-func foldedDirectory(ctx context.Context, dir string) (*router.Directory, error) {
+func foldedDirectory(ctx context.Context, dir string) (*state.State, error) {
 	a, err := OpenArchive(ctx, dir)
 	if err != nil {
 		return nil, err

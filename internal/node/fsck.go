@@ -19,8 +19,8 @@ import (
 	"aob.dev/writ/audit"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/keydir"
-	"aob.dev/writ/router"
 	"aob.dev/writ/router/recorder"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/sqlite"
 )
@@ -123,7 +123,7 @@ func compareProjections(ctx context.Context, dir string, records storage.Records
 
 // rebuild projects the whole journal, what was removed by age too, and returns its
 // fold.
-func rebuild(ctx context.Context, records storage.Records, into storage.Documents) (*router.Directory, error) {
+func rebuild(ctx context.Context, records storage.Records, into storage.Documents) (*state.State, error) {
 	fold, err := foldOf(ctx, records)
 	if err != nil {
 		return nil, err

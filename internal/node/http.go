@@ -13,7 +13,7 @@ import (
 // with it at both.
 func (n *Node) handler() http.Handler {
 	api := n.gateway.Reads(httpapi.New(httpapi.Config{
-		Router: n.router, Directory: n.directory, Documents: n.documents, Policy: n.policy,
+		Router: n.router, State: n.directory, Documents: n.documents, Policy: n.policy,
 		Recorder: n.recorder, Ledger: proofs{n.ledger}, Health: n.health, Log: n.cfg.Log,
 	}))
 	others := n.gateway.Handler()

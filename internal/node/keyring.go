@@ -8,7 +8,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/keydir"
-	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 )
 
 // keyring holds the private keys of this process and signs with those that the
@@ -17,7 +17,7 @@ import (
 // compares versions first.
 type keyring struct {
 	dir       string
-	directory *router.Directory
+	directory *state.State
 	log       *slog.Logger
 
 	mu      sync.Mutex // guards what follows
@@ -26,7 +26,7 @@ type keyring struct {
 }
 
 // openKeyring reads the keys of a data directory whose log has begun.
-func openKeyring(dir string, d *router.Directory, log *slog.Logger) (*keyring, error) {
+func openKeyring(dir string, d *state.State, log *slog.Logger) (*keyring, error) {
 	k := &keyring{dir: dir, directory: d, log: log}
 	return k, k.load()
 }

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 
 	"aob.dev/writ/intents"
-	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
@@ -49,11 +48,11 @@ func (n *Node) ledgerHeld() bool {
 // the policy last. A crash in it leaves some of them, and the next start keeps
 // the rest before anything is decided.
 func (n *Node) keepVersions(ctx context.Context, engine *policies.Engine) error {
-	doc, err := intents.Canonical(catalog.Document())
+	doc, err := intents.Canonical(n.catalog.Document())
 	if err != nil {
 		return fmt.Errorf("catalog: %w", err)
 	}
-	if err := n.keep(ctx, doc, catalog.Digest()); err != nil {
+	if err := n.keep(ctx, doc, n.catalog.Digest()); err != nil {
 		return err
 	}
 	source := engine.Source().Deciding()

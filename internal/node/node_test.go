@@ -11,7 +11,7 @@ import (
 
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents"
-	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -164,13 +164,13 @@ func said(t *testing.T, r storage.Record) string {
 	t.Helper()
 	switch r.Kind {
 	case storage.KindOrder:
-		s, err := router.Summarize(r)
+		s, err := state.ReadOrder(r)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return "order " + s.Type
 	case storage.KindOutcome:
-		out, _, err := router.OutcomeOf(r)
+		out, _, err := state.OutcomeOf(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -188,9 +188,9 @@ func said(t *testing.T, r storage.Record) string {
 	return string(r.Kind)
 }
 
-func controlOf(t *testing.T, r storage.Record) router.Control {
+func controlOf(t *testing.T, r storage.Record) state.Control {
 	t.Helper()
-	var c router.Control
+	var c state.Control
 	if err := json.Unmarshal(r.Parts[storage.PartControl], &c); err != nil {
 		t.Fatal(err)
 	}

@@ -52,17 +52,10 @@ func outsiderFile(data, name string) (string, error) {
 	return filepath.Join(outsidersDir(data), name+".json"), nil
 }
 
-// openCatalog puts the rows of the catalog directory in force, before anything
-// is decided.
-func (n *Node) openCatalog(context.Context) error {
-	if n.cfg.Catalog == "" {
-		return nil
-	}
-	rows, err := catalog.ReadVendors(n.cfg.Catalog)
-	if err != nil {
-		return err
-	}
-	return catalog.Extend(rows)
+// openCatalog reads the rows of the catalog directory, before anything is decided.
+func (n *Node) openCatalog(context.Context) (err error) {
+	n.catalog, err = catalog.Open(n.cfg.Catalog)
+	return err
 }
 
 // IssueOutsider makes credentials for an executor and gives the seed, which is
@@ -171,7 +164,7 @@ func (n *Node) admitOutsiders() error {
 	for _, o := range known {
 		var types []string
 		for _, typ := range o.Types {
-			if r, ok := catalog.Lookup(typ); ok && r.Vendor() && r.Executor == o.Name {
+			if r, ok := n.catalog.Lookup(typ); ok && r.Vendor() && r.Executor == o.Name {
 				types = append(types, typ)
 			}
 		}

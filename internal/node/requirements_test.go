@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -13,7 +13,7 @@ import (
 // the tenant keeps them, the younger ones and those of other tenants stay (STO-12).
 func TestEventsGoByAge(t *testing.T) {
 	dir := t.TempDir()
-	keep(t, config(dir), "default", router.RetentionKey, `{"agent_events": 30, "agent_skill_calls": 30}`)
+	keep(t, config(dir), "default", state.RetentionKey, `{"agent_events": 30, "agent_skill_calls": 30}`)
 	now := time.Now()
 	put := func(d storage.Documents, tenant, id string, days int) {
 		ts := storage.FormatTime(now.AddDate(0, 0, -days))

@@ -48,7 +48,7 @@ func (n *Node) openServices(ctx context.Context) error {
 		return err
 	}
 	if n.router, err = router.New(router.Config{
-		Journal: n.journal, Records: n.journal, Directory: n.directory, Blobs: n.blobs, Holdings: n.holdings, Remembered: n.remembered, Bus: core,
+		Journal: n.journal, Records: n.journal, State: n.directory, Catalog: n.catalog, Blobs: n.blobs, Holdings: n.holdings, Remembered: n.remembered, Bus: core,
 		Key: n.keys.signer(intents.RoleRouter), Policy: n.policy, PolicyPlace: n.policyPlace(), KeepPolicy: n.keepVersions, Now: n.cfg.Now, Log: n.cfg.Log,
 		Crashed: !n.ended, Blocked: n.blocked, Rates: n.cfg.Limits.Rates, UserHolds: n.cfg.Limits.UserHolds, TenantHolds: n.cfg.Limits.TenantHolds,
 	}); err != nil {
@@ -87,8 +87,8 @@ func (n *Node) connect(ctx context.Context, user string) (bus.Conn, error) {
 // are outsiders.
 func executorTypes() map[string][]string {
 	out := make(map[string][]string)
-	for _, r := range catalog.Rows() {
-		if r.Executor != catalog.ExecutorRouter && !r.Vendor() {
+	for _, r := range catalog.Builtin().Rows() {
+		if r.Executor != catalog.ExecutorRouter {
 			out[r.Executor] = append(out[r.Executor], r.Type)
 		}
 	}

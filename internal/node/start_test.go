@@ -13,7 +13,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/keydir"
-	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -134,7 +134,7 @@ func TestCrashBeforeFirstKey(t *testing.T) {
 	if err != nil || key == "" || kept != key {
 		t.Errorf("the file holds %q and the key is %q, error %v", kept, key, err)
 	}
-	g, err := router.OpenGenesis(*controlOf(t, records[0]).Genesis)
+	g, err := state.OpenGenesis(*controlOf(t, records[0]).Genesis)
 	if err != nil || g.Origin != origin {
 		t.Errorf("origin %s, error %v; it was %s", g.Origin, err, origin)
 	}
@@ -151,7 +151,7 @@ func TestCrashBeforeGenesis(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := open(t, config(dir))
-	if want := router.Origin(keys[intents.RoleRoot].Public()); n.Origin() != want {
+	if want := state.Origin(keys[intents.RoleRoot].Public()); n.Origin() != want {
 		t.Errorf("origin %s, not that of the root key that was there", n.Origin())
 	}
 }

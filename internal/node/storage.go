@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/opensearch"
 	"aob.dev/writ/storage/sqlite"
@@ -19,8 +19,8 @@ type upkeep struct {
 	lock      *os.File
 	records   *sqlite.Records
 	documents documents
-	directory *router.Directory // as of the whole journal
-	tenants   []string          // of it
+	directory *state.State // as of the whole journal
+	tenants   []string     // of it
 }
 
 // openUpkeep takes the directory. The store of documents must answer.
@@ -73,13 +73,13 @@ func tenantsOf(ctx context.Context, records storage.Records) ([]string, error) {
 	return fold.Tenants(), err
 }
 
-func foldOf(ctx context.Context, records storage.Records) (*router.Directory, error) {
-	fold := router.NewDirectory()
+func foldOf(ctx context.Context, records storage.Records) (*state.State, error) {
+	fold := state.New()
 	for rec, err := range records.Scan(ctx, 0) {
 		if err != nil {
 			return fold, err
 		}
-		fold.Observe(router.EntryOf(rec))
+		fold.Observe(state.EntryOf(rec))
 	}
 	return fold, fold.Err()
 }

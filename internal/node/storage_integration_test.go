@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/opensearch/servertest"
 )
@@ -74,7 +74,7 @@ func TestIntegrationStorage(t *testing.T) {
 	once(t, cfg)
 
 	// What a tenant does not keep goes there, too, and whole months where nobody does.
-	keep(t, cfg, "system", router.DefaultRetentionKey, `{"agent_orders": 1, "agent_events": 1}`)
+	keep(t, cfg, "system", state.DefaultRetentionKey, `{"agent_orders": 1, "agent_events": 1}`)
 	look, err := lookAt(remote)
 	must(t, err)
 	must(t, seeAll(t.Context(), look))

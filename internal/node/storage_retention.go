@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -15,7 +15,7 @@ import (
 // not made again, be it that the recorder goes over old records or is late.
 type remembering struct {
 	storage.Documents
-	directory *router.Directory
+	directory *state.State
 	now       func() time.Time
 }
 
@@ -42,7 +42,7 @@ type dropper interface {
 
 // removeOutdated removes the documents that the tenants' retentions do not keep by
 // now, and returns how many were removed one by one. It goes on after an error.
-func removeOutdated(ctx context.Context, docs storage.Documents, d *router.Directory, now time.Time) (removed int, failed error) {
+func removeOutdated(ctx context.Context, docs storage.Documents, d *state.State, now time.Time) (removed int, failed error) {
 	tenants := d.Tenants()
 	for _, index := range slices.Sorted(maps.Keys(storage.Aged)) {
 		failed = errors.Join(failed, dropOutdated(ctx, docs, d, index, now))
@@ -62,7 +62,7 @@ func removeOutdated(ctx context.Context, docs storage.Documents, d *router.Direc
 }
 
 // dropOutdated removes what no tenant keeps, where the store has a way to.
-func dropOutdated(ctx context.Context, docs storage.Documents, d *router.Directory, index string, now time.Time) error {
+func dropOutdated(ctx context.Context, docs storage.Documents, d *state.State, index string, now time.Time) error {
 	store, ok := docs.(dropper)
 	if _, appended := storage.Appended[index]; !ok || !appended {
 		return nil

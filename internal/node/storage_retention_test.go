@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -73,7 +73,7 @@ func TestRetention(t *testing.T) {
 	collect(false) // nobody has said that anything may go
 	want(storage.IndexOrders, true, 0)
 
-	keep(t, longAgo(dir), "system", router.RetentionKey, `{"agent_orders": 30}`)
+	keep(t, longAgo(dir), "system", state.RetentionKey, `{"agent_orders": 30}`)
 	collect(true)
 	want(storage.IndexOrders, false, 0)
 	sound()
@@ -90,7 +90,7 @@ func TestRetention(t *testing.T) {
 	want(storage.IndexOrders, false, 1)
 
 	// For longer from now on: what went stays away, and is not missed.
-	keep(t, config(dir), "system", router.RetentionKey, `{"agent_orders": 0}`)
+	keep(t, config(dir), "system", state.RetentionKey, `{"agent_orders": 0}`)
 	once(t, config(dir))
 	want(storage.IndexOrders, false, 2)
 	sound()
@@ -109,7 +109,7 @@ func TestRetentionOfDefault(t *testing.T) {
 	if old, _ := count(t, dir, "system", storage.IndexOrders); old == 0 {
 		t.Fatal("nothing is old")
 	}
-	keep(t, config(dir), "system", router.DefaultRetentionKey, `{"agent_memory": 1, "agent_orders": 40}`)
+	keep(t, config(dir), "system", state.DefaultRetentionKey, `{"agent_memory": 1, "agent_orders": 40}`)
 	keeping(t, dir, func(d storage.Documents) {
 		for id, text := range map[string]string{"default:s:t:old": "m", ":embedder": "none of ours"} {
 			body, err := json.Marshal(map[string]any{

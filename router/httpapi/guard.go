@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"net/http"
-	"regexp"
 
 	"github.com/gin-gonic/gin"
 
@@ -12,9 +11,6 @@ import (
 )
 
 const traceKey = "trace_id"
-
-// intentID is what names an order.
-var intentID = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
 
 // guard gives each request a trace and refuses what no handler needs to see.
 func guard(c *gin.Context) {

@@ -71,7 +71,7 @@ func openWith(t *testing.T, o routertest.Options) *entrance {
 		}
 	})
 	plain := httpapi.New(httpapi.Config{
-		Router: w.Router, Directory: w.Dir, Documents: docs, Recorder: r, Policy: w.Policy,
+		Router: w.Router, State: w.Dir, Documents: docs, Recorder: r, Policy: w.Policy,
 		Log: slog.New(slog.DiscardHandler),
 	})
 	return &entrance{w, contract(t).Handler(t, plain), plain}
@@ -239,10 +239,10 @@ func TestCatalog(t *testing.T) {
 			Result     json.RawMessage `json:"result_schema"`
 		}
 	}](t, e.do(http.MethodGet, "/v1/catalog", nil))
-	if len(doc.Intents) != len(catalog.Rows()) {
-		t.Fatalf("%d types of %d", len(doc.Intents), len(catalog.Rows()))
+	if len(doc.Intents) != len(catalog.Builtin().Rows()) {
+		t.Fatalf("%d types of %d", len(doc.Intents), len(catalog.Builtin().Rows()))
 	}
-	for i, r := range catalog.Rows() {
+	for i, r := range catalog.Builtin().Rows() {
 		if x := doc.Intents[i]; x.Type != r.Type || x.Capability == "" || len(x.SignedBy) == 0 || x.TTLSec == 0 || x.RunSec == 0 || !strings.Contains(string(x.Args), "$schema") || !strings.Contains(string(x.Result), "$schema") {
 			t.Errorf("%+v", x)
 		}
@@ -267,7 +267,7 @@ func TestWellKnown(t *testing.T) {
 
 func TestNotReady(t *testing.T) {
 	w := routertest.NewEmpty(t, routertest.Options{})
-	e := &entrance{World: w, handler: httpapi.New(httpapi.Config{Router: w.Router, Directory: w.Dir, Policy: w.Policy, Log: slog.New(slog.DiscardHandler)})}
+	e := &entrance{World: w, handler: httpapi.New(httpapi.Config{Router: w.Router, State: w.Dir, Policy: w.Policy, Log: slog.New(slog.DiscardHandler)})}
 	if got := e.do(http.MethodGet, "/readyz", nil); got.Code != http.StatusServiceUnavailable {
 		t.Errorf("readyz %d", got.Code)
 	}

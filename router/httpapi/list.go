@@ -62,7 +62,7 @@ func (s *server) list(c *gin.Context) {
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), indexWait)
 	defer cancel()
-	if err := s.cfg.Recorder.Reach(ctx, s.cfg.Directory.View().Position()+1); err != nil {
+	if err := s.cfg.Recorder.Reach(ctx, s.cfg.State.View().Position()+1); err != nil {
 		s.refuse(c, problem.New(intents.Overloaded, "", "the index of orders is behind"))
 		return
 	}

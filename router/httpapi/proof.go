@@ -42,5 +42,5 @@ func (s *server) proof(c *gin.Context) {
 		s.refuse(c, problem.New(intents.InFlight, "", "the record is in the next checkpoint"))
 		return
 	}
-	c.JSON(http.StatusOK, gin.H{"intent_id": a.IntentID, "receipt": a.Receipt, "inclusion": doc, "keys": s.cfg.Directory.JWKS()})
+	c.JSON(http.StatusOK, gin.H{"intent_id": a.IntentID, "receipt": a.Receipt, "inclusion": doc, "keys": s.cfg.State.JWKS()})
 }

@@ -74,7 +74,7 @@ func (s *server) reader(c *gin.Context) (intents.Grant, []string, error) {
 	if err != nil {
 		return g, nil, err
 	}
-	caps, _ := s.cfg.Directory.View().Capabilities(g.Tenant, g.Roles)
+	caps, _ := s.cfg.State.View().Capabilities(g.Tenant, g.Roles)
 	return g, caps, nil
 }
 
@@ -84,7 +84,7 @@ func (s *server) find(ctx context.Context, tenant, id string) (recorder.Entry, e
 	var e recorder.Entry
 	ctx, cancel := context.WithTimeout(ctx, indexWait)
 	defer cancel()
-	if err := s.cfg.Recorder.Reach(ctx, s.cfg.Directory.View().Position()+1); err != nil {
+	if err := s.cfg.Recorder.Reach(ctx, s.cfg.State.View().Position()+1); err != nil {
 		return e, err
 	}
 	doc, err := s.cfg.Documents.Get(ctx, tenant, storage.IndexOrders, id)

@@ -24,13 +24,13 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"aob.dev/writ/intents"
-	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/health"
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/router"
 	"aob.dev/writ/router/recorder"
 	"aob.dev/writ/schemas"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -46,7 +46,7 @@ type Ledger interface {
 // Config of the entrance. All members but Ledger are required.
 type Config struct {
 	Router    *router.Router
-	Directory *router.Directory
+	State     *state.State
 	Documents storage.Documents // the search index of orders
 	Recorder  *recorder.Recorder
 	Ledger    Ledger // nil: this process has none, and its routes are not there
@@ -92,9 +92,9 @@ func New(cfg Config) http.Handler {
 		e.GET("/ledger/*path", tiles)
 		e.HEAD("/ledger/*path", tiles)
 	}
-	e.GET("/v1/catalog", func(c *gin.Context) { c.Data(http.StatusOK, "application/json", catalog.Document()) })
+	e.GET("/v1/catalog", func(c *gin.Context) { c.Data(http.StatusOK, "application/json", cfg.Router.Catalog().Document()) })
 	e.GET("/v1/policy", s.policy)
-	e.GET("/.well-known/jwks.json", func(c *gin.Context) { c.JSON(http.StatusOK, cfg.Directory.JWKS()) })
+	e.GET("/.well-known/jwks.json", func(c *gin.Context) { c.JSON(http.StatusOK, cfg.State.JWKS()) })
 	e.GET("/openapi.json", func(c *gin.Context) { c.Data(http.StatusOK, "application/json", schemas.OpenAPI()) })
 	e.GET("/livez", func(c *gin.Context) { c.JSON(http.StatusOK, gin.H{"status": "ok"}) })
 	e.GET("/readyz", s.ready)
@@ -124,7 +124,7 @@ func (s *server) refuse(c *gin.Context, p *problem.Problem) {
 	if p.TraceID == "" {
 		p.TraceID = c.GetString(traceKey)
 	}
-	if id := c.Param("id"); p.IntentID == "" && intentID.MatchString(id) {
+	if id := c.Param("id"); p.IntentID == "" && intents.IsDigest(id) {
 		p.IntentID = id
 	}
 	p.Write(c.Writer)

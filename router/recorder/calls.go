@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
-	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -34,12 +34,12 @@ type callDoc struct {
 
 // writeCall gathers the row of a skill call's outcome. It is made of what stays
 // where an order and a result are erased.
-func (r *Recorder) writeCall(s router.Summary, out intents.Outcome, rec storage.Record) error {
+func (r *Recorder) writeCall(s state.Order, out intents.Outcome, rec storage.Record) error {
 	if s.Type != "skill.call" || s.Skill == "" {
 		return nil
 	}
 	d := callDoc{
-		EventID: fmt.Sprintf("%012d", rec.Position), IntentID: s.IntentID, TenantID: s.Tenant, UserID: s.User, SessionID: s.Context.SessionID,
+		EventID: fmt.Sprintf("%012d", rec.Position), IntentID: s.Decision.IntentID, TenantID: s.Tenant, UserID: s.User, SessionID: s.Context.SessionID,
 		PlanID: s.Context.PlanID, TaskID: s.Context.TaskID, SkillID: s.Skill, Status: out.Status, Code: out.Code,
 		Position: rec.Position, TS: rec.At.UTC().Format(time.RFC3339Nano),
 	}

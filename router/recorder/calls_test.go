@@ -8,9 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"aob.dev/writ/router"
 	"aob.dev/writ/router/recorder"
 	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -22,7 +22,7 @@ type without struct {
 }
 
 func (r without) after(rec storage.Record) storage.Record {
-	if s, err := router.Summarize(rec); rec.Kind == storage.KindOrder && (err != nil || s.Type != "skill.call") {
+	if s, err := state.ReadOrder(rec); rec.Kind == storage.KindOrder && (err != nil || s.Type != "skill.call") {
 		return rec
 	}
 	left, _ := rec.Without(storage.PartOrder, storage.PartResult, storage.PartReason)

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -13,7 +13,7 @@ import (
 // had the order's arguments. Events, rows of calls and the search index never have
 // values of an order: they stay as they are, and come out the same of a record
 // that has lost its order.
-func (r *Recorder) erased(ctx context.Context, s router.Summary, rec storage.Record) error {
+func (r *Recorder) erased(ctx context.Context, s state.Order, rec storage.Record) error {
 	if s.Type != "record.erase" {
 		return nil
 	}
@@ -25,7 +25,7 @@ func (r *Recorder) erased(ctx context.Context, s router.Summary, rec storage.Rec
 	if err != nil {
 		return err
 	}
-	of, err := router.Summarize(order)
+	of, err := state.ReadOrder(order)
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -40,7 +40,7 @@ type eventDoc struct {
 
 // orderEvents are the events of an order record. before and after are the plan
 // around it.
-func orderEvents(s router.Summary, before, after *catalog.PlanView) []event {
+func orderEvents(s state.Order, before, after *catalog.PlanView) []event {
 	if s.Decision.Verdict == intents.Deny {
 		return []event{{"intent.denied", map[string]any{"type": s.Type, "code": s.Decision.Code, "policy_ids": s.Decision.PolicyIDs}}}
 	}
@@ -79,14 +79,14 @@ func orderEvents(s router.Summary, before, after *catalog.PlanView) []event {
 }
 
 // deadline of a held order; empty: it is not held.
-func deadline(s router.Summary) string {
+func deadline(s state.Order) string {
 	if s.Decision.Hold == nil {
 		return ""
 	}
 	return s.Decision.Hold.Deadline
 }
 
-func planEvents(s router.Summary, after *catalog.PlanView) []event {
+func planEvents(s state.Order, after *catalog.PlanView) []event {
 	var a catalog.Plan
 	_ = json.Unmarshal(s.Args, &a)
 	out := []event{{"plan.received", map[string]any{"plan_id": a.PlanID, "steps": len(a.Steps)}}}
@@ -108,7 +108,7 @@ func numbers(steps []catalog.PlanStep) []int {
 	return out
 }
 
-func stepStarted(s router.Summary, after *catalog.PlanView) []event {
+func stepStarted(s state.Order, after *catalog.PlanView) []event {
 	var a catalog.Step
 	_ = json.Unmarshal(s.Args, &a)
 	skills := []string{}
@@ -121,7 +121,7 @@ func stepStarted(s router.Summary, after *catalog.PlanView) []event {
 	}
 }
 
-func stepFinished(s router.Summary, before, after *catalog.PlanView) []event {
+func stepFinished(s state.Order, before, after *catalog.PlanView) []event {
 	var a catalog.StepFinish
 	_ = json.Unmarshal(s.Args, &a)
 	var v *catalog.StepView
@@ -190,7 +190,7 @@ func replans(before, after *catalog.PlanView) []event {
 // released tells that a held order goes on; an order of the router has had its
 // effect on the plan.
 func (r *Recorder) released(ctx context.Context, rec storage.Record) error {
-	rel, err := router.ReleaseOf(rec)
+	rel, err := state.ReleaseOf(rec)
 	if err != nil {
 		return err
 	}
@@ -198,7 +198,7 @@ func (r *Recorder) released(ctx context.Context, rec storage.Record) error {
 	if err != nil {
 		return err
 	}
-	s, err := router.Summarize(order)
+	s, err := state.ReadOrder(order)
 	if err != nil {
 		return err
 	}
@@ -216,22 +216,22 @@ func (r *Recorder) released(ctx context.Context, rec storage.Record) error {
 }
 
 // ofApproval puts an approval's events where those of its held order are.
-func (r *Recorder) ofApproval(s router.Summary) router.Summary {
+func (r *Recorder) ofApproval(s state.Order) state.Order {
 	var a catalog.Approve
 	if s.Type != "hitl.approve" || s.Decision.Verdict != intents.Allow || json.Unmarshal(s.Args, &a) != nil {
 		return s
 	}
-	if c, ok := r.fold.View().HeldContext(s.Tenant, a.IntentID); ok {
-		s.Context.PlanID, s.Context.SessionID, s.Context.TaskID = c.PlanID, c.SessionID, c.TaskID
+	if h, ok := r.fold.View().Hold(s.Tenant, a.IntentID); ok {
+		s.Context.PlanID, s.Context.SessionID, s.Context.TaskID = h.Context.PlanID, h.Context.SessionID, h.Context.TaskID
 	}
 	return s
 }
 
 // reports says whether an event is one of the executor that an order went to.
 // The router takes no other; logs of before it looked may hold some. Of a
-// vendor's type that is no longer in the catalog only the vendor is known.
+// vendor's type only the vendor is known: its row may have left the catalog.
 func reports(typ, event string) bool {
-	if row, ok := catalog.Lookup(typ); ok {
+	if row, ok := catalog.Builtin().Lookup(typ); ok {
 		return row.Reports(event)
 	}
 	vendor, _, _ := strings.Cut(strings.TrimPrefix(typ, "x."), ".")
@@ -239,7 +239,7 @@ func reports(typ, event string) bool {
 }
 
 // outcomeEvents are the facts of an outcome, and what it did to the plan.
-func outcomeEvents(s router.Summary, o intents.Outcome, before, after *catalog.PlanView) []event {
+func outcomeEvents(s state.Order, o intents.Outcome, before, after *catalog.PlanView) []event {
 	var out []event
 	for _, f := range o.Facts {
 		if !reports(s.Type, f.Event) {
@@ -276,14 +276,14 @@ func stepOf(p *catalog.PlanView, n int) *catalog.StepView {
 }
 
 // writeEvents gathers events, create-only under an id made of the position.
-func (r *Recorder) writeEvents(s router.Summary, events []event, rec storage.Record) error {
+func (r *Recorder) writeEvents(s state.Order, events []event, rec storage.Record) error {
 	docs := make([]storage.Document, len(events))
 	plan, task := r.eventOf(s)
 	for i, e := range events {
 		d := eventDoc{
 			EventID: fmt.Sprintf("%012d-%02d", rec.Position, i), TenantID: s.Tenant, UserID: s.User, SessionID: s.Context.SessionID,
 			PlanID: plan, TaskID: task, EventType: e.typ, Payload: e.payload, TS: rec.At.UTC().Format(time.RFC3339Nano),
-			Position: rec.Position, Seq: i, IntentID: s.IntentID,
+			Position: rec.Position, Seq: i, IntentID: s.Decision.IntentID,
 		}
 		if !strings.HasPrefix(e.typ, "x.") { // a vendor's word for a skill or a script is not ours
 			d.SkillID, _ = e.payload["skill_id"].(string)
@@ -302,8 +302,8 @@ func (r *Recorder) writeEvents(s router.Summary, events []event, rec storage.Rec
 // eventOf is the plan and task whose trace an order's events are in. A refused
 // order may claim any: it is in none but its own user's, so that nobody writes
 // into another's trace.
-func (r *Recorder) eventOf(s router.Summary) (plan, task string) {
-	if s.Decision.Verdict == intents.Deny && s.Role != intents.RoleOperator {
+func (r *Recorder) eventOf(s state.Order) (plan, task string) {
+	if s.Decision.Verdict == intents.Deny && s.Signer != intents.RoleOperator {
 		if p := r.plan(s); p == nil || p.UserID != s.User {
 			return "", ""
 		}

@@ -1,6 +1,6 @@
 package recorder
 
-import "aob.dev/writ/router"
+import "aob.dev/writ/state"
 
 // Held is what the recorder's own fold of plans holds.
-func (r *Recorder) Held() router.Held { return r.fold.Held() }
+func (r *Recorder) Held() state.Held { return r.fold.Held() }

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
-	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -27,20 +27,20 @@ type Entry struct {
 // writeIndex makes an order findable by its intent_id. An intent that was refused
 // as well, before or after, has several records: the accepted one is the one to
 // find, else the first refusal.
-func (r *Recorder) writeIndex(s router.Summary) error {
+func (r *Recorder) writeIndex(s state.Order) error {
 	body, err := marshal(Entry{
-		IntentID: s.IntentID, Position: s.Position, TenantID: s.Tenant, UserID: s.User, Type: s.Type,
-		Code: string(s.Decision.Code), Verdict: string(s.Decision.Verdict), KID: s.KID, Role: string(s.Role), PlanID: s.Context.PlanID,
+		IntentID: s.Decision.IntentID, Position: s.Position, TenantID: s.Tenant, UserID: s.User, Type: s.Type,
+		Code: string(s.Decision.Code), Verdict: string(s.Decision.Verdict), KID: s.KID, Role: string(s.Signer), PlanID: s.Context.PlanID,
 		SessionID: s.Context.SessionID, At: s.At.UTC().Format(time.RFC3339Nano),
 	})
 	if err != nil {
 		return err
 	}
-	doc := storage.Document{ID: s.IntentID, Position: s.Position, Body: body}
+	doc := storage.Document{ID: s.Decision.IntentID, Position: s.Position, Body: body}
 	if s.Decision.Verdict == intents.Deny {
-		r.batch.refuse(place{s.Tenant, s.IntentID}, doc)
+		r.batch.refuse(place{s.Tenant, s.Decision.IntentID}, doc)
 	} else {
-		r.batch.orders[place{s.Tenant, s.IntentID}] = doc
+		r.batch.orders[place{s.Tenant, s.Decision.IntentID}] = doc
 	}
 	return nil
 }

@@ -6,13 +6,13 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
 // plan is the plan of an order as folded now; nil if it belongs to none. A closed one
 // is without its words.
-func (r *Recorder) plan(s router.Summary) *catalog.PlanView {
+func (r *Recorder) plan(s state.Order) *catalog.PlanView {
 	p, ok := r.fold.View().Plan(s.Tenant, planID(s))
 	if !ok {
 		return nil
@@ -32,11 +32,11 @@ func (r *Recorder) told(ctx context.Context, tenant, id string) (*catalog.PlanVi
 		if err != nil {
 			return nil, err
 		}
-		s, err := router.Summarize(rec)
+		s, err := state.ReadOrder(rec)
 		if err != nil {
 			return nil, err
 		}
-		if err := router.Retell(&p, s); err != nil {
+		if err := state.Retell(&p, s); err != nil {
 			return nil, err
 		}
 	}
@@ -46,7 +46,7 @@ func (r *Recorder) told(ctx context.Context, tenant, id string) (*catalog.PlanVi
 // planID of an order: its context's, or for orders about a plan without
 // context (an operator's cancel) the one in the arguments. The arguments of a
 // refused order may be anything.
-func planID(s router.Summary) string {
+func planID(s state.Order) string {
 	if s.Context.PlanID != "" || s.Decision.Verdict == intents.Deny {
 		return s.Context.PlanID
 	}

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
-	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -29,8 +29,8 @@ type Recorder struct {
 	records   storage.Records
 	documents storage.Documents
 	log       *slog.Logger
-	fold      *router.Directory // its own: a plan's document is the plan as of each record; see told
-	batch     *batch            // gathered and not written; of Run's goroutine
+	fold      *state.State // its own: a plan's document is the plan as of each record; see told
+	batch     *batch       // gathered and not written; of Run's goroutine
 	wake      chan struct{}
 
 	mu      sync.Mutex    // guards reached and moved
@@ -41,7 +41,7 @@ type Recorder struct {
 // New begins with the first record; Run does the work.
 func New(records storage.Records, documents storage.Documents, log *slog.Logger) *Recorder {
 	return &Recorder{
-		records: records, documents: documents, log: log, fold: router.NewDirectory().ForgetWords(), batch: newBatch(),
+		records: records, documents: documents, log: log, fold: state.New().ForgetWords(), batch: newBatch(),
 		wake: make(chan struct{}, 1), moved: make(chan struct{}),
 	}
 }
@@ -69,6 +69,13 @@ func (r *Recorder) Reach(ctx context.Context, position int64) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// Reached is the position after the last record that the documents have.
+func (r *Recorder) Reached() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.reached
 }
 
 func (r *Recorder) reach(position int64) {
@@ -168,12 +175,12 @@ func (r *Recorder) newest(ctx context.Context, tenant string) (storage.Page, err
 // readTenants makes the fold of the whole journal, without writing, to know which
 // tenants there are.
 func (r *Recorder) readTenants(ctx context.Context) []string {
-	fold := router.NewDirectory().ForgetWords()
+	fold := state.New().ForgetWords()
 	for rec, err := range r.records.Scan(ctx, 0) {
 		if err != nil {
 			return nil
 		}
-		fold.Observe(router.EntryOf(rec))
+		fold.Observe(state.EntryOf(rec))
 	}
 	return fold.Tenants()
 }
@@ -181,15 +188,15 @@ func (r *Recorder) readTenants(ctx context.Context) []string {
 // observe folds one record and, if write is set, gathers what follows from it.
 func (r *Recorder) observe(ctx context.Context, rec storage.Record, write bool) error {
 	if !write {
-		r.fold.Observe(router.EntryOf(rec))
+		r.fold.Observe(state.EntryOf(rec))
 		return r.fold.Err()
 	}
-	var s router.Summary // of the order that it is, or is about
+	var s state.Order // of the order that it is, or is about
 	var out intents.Outcome
 	var err error
 	switch rec.Kind { //nolint:exhaustive // others are about no order, or look for it themselves
 	case storage.KindOrder:
-		s, err = router.Summarize(rec)
+		s, err = state.ReadOrder(rec)
 	case storage.KindOutcome:
 		s, out, err = r.ended(ctx, rec)
 	}
@@ -198,7 +205,7 @@ func (r *Recorder) observe(ctx context.Context, rec storage.Record, write bool) 
 	}
 	before := r.plan(s)
 	tenant, ends := r.fold.EndedWith(s)
-	r.fold.Observe(router.EntryOf(rec))
+	r.fold.Observe(state.EntryOf(rec))
 	if err := r.fold.Err(); err != nil {
 		return err
 	}
@@ -241,8 +248,8 @@ func (r *Recorder) observe(ctx context.Context, rec storage.Record, write bool) 
 }
 
 // ended is an outcome with the order that it ends.
-func (r *Recorder) ended(ctx context.Context, rec storage.Record) (s router.Summary, out intents.Outcome, err error) {
-	out, of, err := router.OutcomeOf(rec)
+func (r *Recorder) ended(ctx context.Context, rec storage.Record) (s state.Order, out intents.Outcome, err error) {
+	out, of, err := state.OutcomeOf(rec)
 	if err != nil {
 		return s, out, err
 	}
@@ -250,7 +257,7 @@ func (r *Recorder) ended(ctx context.Context, rec storage.Record) (s router.Summ
 	if err != nil {
 		return s, out, err
 	}
-	s, err = router.Summarize(order)
+	s, err = state.ReadOrder(order)
 	return s, out, err
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"aob.dev/writ/intents"
-	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 )
 
 // Facts of logs that were written before the router looked: what an executor had
@@ -20,7 +20,7 @@ func TestReportedEvents(t *testing.T) {
 		}
 		out.Status = intents.Done
 		var got []string
-		for _, e := range outcomeEvents(router.Summary{Type: names[0]}, intents.Outcome{Status: out.Status, Facts: out.Facts[1:]}, nil, nil) {
+		for _, e := range outcomeEvents(state.Order{Type: names[0]}, intents.Outcome{Status: out.Status, Facts: out.Facts[1:]}, nil, nil) {
 			got = append(got, e.typ)
 		}
 		return got

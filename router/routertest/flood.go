@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"aob.dev/writ/intents"
-	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -53,7 +53,7 @@ func (w *World) Spent(from int64) Spent {
 			}
 			continue
 		}
-		var c router.Control
+		var c state.Control
 		w.Must(json.Unmarshal(r.Parts[storage.PartControl], &c))
 		s.Counters++
 		for code, n := range c.Counters.Refused {

@@ -8,7 +8,6 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/router"
 )
 
@@ -85,7 +84,7 @@ func (w *World) body(o Order) intents.Body {
 		b.Context = &o.Ctx
 	}
 	key := o.Key
-	if row, known := catalog.Lookup(o.Type); key == "" && (operator || known && (row.Effect == catalog.Pure || row.RandomKey)) {
+	if row, known := w.Catalog.Lookup(o.Type); key == "" && (operator || known && (row.Effect == catalog.Pure || row.RandomKey)) {
 		key = rand.Text()
 	}
 	if key == "" {
@@ -110,7 +109,7 @@ func (w *World) client(tenant string) string {
 	rows, _ := w.Dir.Rows(tenant)
 	for _, k := range rows.APIKeys {
 		if k.ID == usualKey {
-			return bus.ClientOfKey(usualKey)
+			return intents.ClientOfKey(usualKey)
 		}
 	}
 	return "test"

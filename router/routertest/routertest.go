@@ -5,6 +5,7 @@
 package routertest
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -15,9 +16,11 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/health"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/storagetest"
 )
@@ -37,6 +40,8 @@ type Options struct {
 	Open func(observe storage.Observer) Journal
 	// Wrap stands between router and journal, to let calls fail or wait.
 	Wrap func(storage.Journal) storage.Journal
+	// Catalog of the router; nil: the built-in rows.
+	Catalog *catalog.Catalog
 	// Blobs of the router; nil: none are there.
 	Blobs storage.Blobs
 	// Remembered says whether a document holds a blob; nil: none does.
@@ -71,12 +76,13 @@ type World struct {
 	testing.TB
 	Clock   *Clock
 	Journal Journal
-	Dir     *router.Directory
+	Dir     *state.State
 	Router  *router.Router
 	Other   *router.Router // see Options.Twice
 	Bus     *Bus
 	Policy  *policies.Live
 	Origin  string
+	Catalog *catalog.Catalog // of the router; another one counts after the next Reopen
 
 	Root, Gateway, Manager, Planner, Workflow, Operator, Signer intents.Signer
 
@@ -114,7 +120,7 @@ func New(t testing.TB, o Options) *World {
 func NewOld(t testing.TB, o Options) *World {
 	t.Helper()
 	w := NewEmpty(t, o)
-	content, err := json.Marshal(router.Control{Genesis: &w.token})
+	content, err := json.Marshal(state.Control{Genesis: &w.token})
 	w.Must(err)
 	rec := storage.NewRecord(storage.KindControl, w.Clock.Now(), map[string]json.RawMessage{storage.PartControl: content})
 	_, err = w.Journal.Commit(t.Context(), storage.Commit{ID: rand.Text(), Entries: []storage.Entry{{Record: rec, Of: storage.Nobody}}})
@@ -135,7 +141,7 @@ func NewEmpty(t testing.TB, o Options) *World {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &World{TB: t, Clock: NewClock(Began), Policy: policies.NewLive(e), options: o}
+	w := &World{TB: t, Clock: NewClock(Began), Policy: policies.NewLive(e), Catalog: o.Catalog, options: o}
 	for role, s := range map[intents.Role]*intents.Signer{
 		intents.RoleRoot: &w.Root, intents.RoleGateway: &w.Gateway, intents.RoleManager: &w.Manager, intents.RolePlanner: &w.Planner,
 		intents.RoleWorkflow: &w.Workflow, intents.RoleOperator: &w.Operator, intents.RoleRouter: &w.Signer,
@@ -154,11 +160,12 @@ func NewEmpty(t testing.TB, o Options) *World {
 	if w.setJWS, err = intents.SignKeySet(w.Root, w.set); err != nil {
 		t.Fatal(err)
 	}
-	if w.token, err = router.NewGenesis(w.Root, w.set, e.Digest()); err != nil {
+	if w.token, err = state.NewGenesis(w.Root, w.set, e.Digest(), o.Catalog); err != nil {
 		t.Fatal(err)
 	}
-	w.Origin = router.Origin(w.Root.Public())
+	w.Origin = state.Origin(w.Root.Public())
 	w.Bus = newBus(w)
+	t.Cleanup(w.sameState)
 	w.open(func(observe storage.Observer) Journal {
 		if o.Open != nil {
 			return o.Open(observe)
@@ -171,7 +178,7 @@ func NewEmpty(t testing.TB, o Options) *World {
 // open makes directory, journal and router; the router is not started.
 func (w *World) open(journal func(storage.Observer) Journal) {
 	w.Helper()
-	dir, other := router.NewDirectory(), router.NewDirectory()
+	dir, other := state.New(), state.New()
 	w.Dir = dir
 	if w.options.Holdings == nil {
 		w.options.Holdings = NewHoldings()
@@ -199,15 +206,15 @@ func (w *World) open(journal func(storage.Observer) Journal) {
 		blobs = noBlobs{}
 	}
 	config := router.Config{
-		Journal: wrapped, Records: w.Journal, Directory: dir, Blobs: blobs, Holdings: holdings, Remembered: w.options.Remembered, Bus: w.Bus, Key: w.Signer,
-		Policy: w.Policy, Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler), Slots: w.options.Slots, ChildSlots: w.options.ChildSlots,
+		Journal: wrapped, Records: w.Journal, State: dir, Blobs: blobs, Holdings: holdings, Remembered: w.options.Remembered, Bus: w.Bus, Key: w.Signer,
+		Catalog: w.Catalog, Policy: w.Policy, Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler), Slots: w.options.Slots, ChildSlots: w.options.ChildSlots,
 		Waits: w.options.Waits, Rates: w.rates(), UserHolds: w.options.UserHolds, TenantPlans: w.options.TenantPlans, Crashed: w.options.Crashed, Blocked: w.options.Blocked,
 	}
 	var err error
 	w.Router, err = router.New(config)
 	w.Must(err)
 	if w.options.Twice {
-		config.Directory = other
+		config.State = other
 		w.Other, err = router.New(config)
 		w.Must(err)
 	}
@@ -257,7 +264,7 @@ func (w *World) Reopen() *World {
 func (w *World) ReopenOn(journal func(storage.Observer) Journal) *World {
 	w.Helper()
 	next := &World{
-		TB: w.TB, Clock: w.Clock, Policy: w.Policy, Origin: w.Origin, Bus: w.Bus, options: w.options, token: w.token,
+		TB: w.TB, Clock: w.Clock, Policy: w.Policy, Catalog: w.Catalog, Origin: w.Origin, Bus: w.Bus, options: w.options, token: w.token,
 		set: w.set, setJWS: w.setJWS, Root: w.Root, Gateway: w.Gateway, Manager: w.Manager, Planner: w.Planner, Workflow: w.Workflow,
 		Operator: w.Operator, Signer: w.Signer,
 	}
@@ -310,6 +317,38 @@ func (w *World) Must(err error) {
 	w.Helper()
 	if err != nil {
 		w.Fatal(err)
+	}
+}
+
+// sameState: what every test leaves is the same once it was written down and read, and
+// once it was folded anew from the records.
+func (w *World) sameState() {
+	if w.Dir.Err() != nil || w.Failed() {
+		return
+	}
+	raw, next, err := w.Dir.Snapshot()
+	w.Must(err)
+	read, err := state.Open(raw)
+	w.Must(err)
+	if again, _, err := read.Snapshot(); err != nil || !bytes.Equal(raw, again) {
+		w.Errorf("the state is another one once it was written down and read: %v\n%s\n%s", err, raw, again)
+	}
+	_, want, err := w.Dir.Digest()
+	w.Must(err)
+	fresh := state.New()
+	for r, err := range w.Journal.Scan(context.Background(), 0) {
+		if err != nil {
+			return // the test has closed it
+		}
+		if r.Position < next {
+			fresh.Observe(state.EntryOf(r))
+		}
+	}
+	if fresh.Next() != next {
+		return
+	}
+	if _, got, err := fresh.Digest(); err != nil || got != want {
+		w.Errorf("the state is another one once it was folded anew: %v", err)
 	}
 }
 

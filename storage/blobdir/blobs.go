@@ -34,8 +34,6 @@ import (
 	"aob.dev/writ/storage"
 )
 
-const refPrefix = "cas://sha256:"
-
 var (
 	hexDigest = regexp.MustCompile(`^[0-9a-f]{64}$`)
 	fileID    = regexp.MustCompile(`^f_[0-9a-f]{32}$`)
@@ -125,7 +123,7 @@ func (b *Blobs) Keep(ctx context.Context, tenant string, r io.Reader) (string, i
 	if err := b.settle(p.path, dir, p.digest); err != nil {
 		return "", 0, fmt.Errorf("keep blob: %w", err)
 	}
-	return refPrefix + p.digest, p.size, nil
+	return storage.RefPrefix + p.digest, p.size, nil
 }
 
 // Fetch reads a tenant's blob; see storage.Blobs. A malformed ref is ErrNotFound.
@@ -137,7 +135,7 @@ func (b *Blobs) Fetch(ctx context.Context, tenant, ref string) (io.ReadCloser, i
 	if err := ctx.Err(); err != nil {
 		return nil, 0, err
 	}
-	digest, ok := strings.CutPrefix(ref, refPrefix)
+	digest, ok := strings.CutPrefix(ref, storage.RefPrefix)
 	if !ok || !hexDigest.MatchString(digest) {
 		return nil, 0, storage.ErrNotFound
 	}

@@ -40,7 +40,7 @@ func (b *Blobs) Aged(ctx context.Context, tenant string, age time.Duration) ([]s
 			return nil, fmt.Errorf("list blobs: %w", err)
 		}
 		if hexDigest.MatchString(e.Name()) && info.ModTime().Before(before) {
-			refs = append(refs, refPrefix+e.Name())
+			refs = append(refs, storage.RefPrefix+e.Name())
 		}
 	}
 	return refs, nil
@@ -56,7 +56,7 @@ func (b *Blobs) Drop(ctx context.Context, tenant, ref string, age time.Duration)
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	digest, ok := strings.CutPrefix(ref, refPrefix)
+	digest, ok := strings.CutPrefix(ref, storage.RefPrefix)
 	if !ok || !hexDigest.MatchString(digest) {
 		return false, nil
 	}

@@ -1,4 +1,4 @@
-package router
+package state
 
 import (
 	"slices"
@@ -42,7 +42,7 @@ func legalRetention(data *catalog.Data, tenant string) error {
 
 // foldRetention remembers a retention. What was put under its name before it
 // meant one, and is none, is that nothing is said.
-func (d *Directory) foldRetention(data catalog.Data, tenant string, at time.Time) {
+func (s *State) foldRetention(data catalog.Data, tenant string, at time.Time) {
 	switch data.Key {
 	case RetentionKey:
 	case DefaultRetentionKey:
@@ -57,17 +57,17 @@ func (d *Directory) foldRetention(data catalog.Data, tenant string, at time.Time
 	if reason != "" {
 		days = nil
 	}
-	said := d.retained[tenant]
+	said := s.retained[tenant]
 	if n := len(said); n > 0 && said[n-1].since.After(at) {
 		at = said[n-1].since // the clock went back
 	}
-	d.retained[tenant] = append(said, retention{at, days})
+	s.retained[tenant] = append(said, retention{at, days})
 }
 
 // keptDays of an index at a time; 0: for good.
-func (d *Directory) keptDays(tenant, index string, at time.Time) int {
+func (s *State) keptDays(tenant, index string, at time.Time) int {
 	for _, who := range []string{tenant, everyTenant} {
-		said := d.retained[who]
+		said := s.retained[who]
 		i := slices.IndexFunc(said, func(r retention) bool { return r.since.After(at) })
 		if i < 0 {
 			i = len(said)
@@ -88,21 +88,21 @@ const removeLate = 10 * time.Minute
 
 // Outdated is the time before which a tenant's documents of an index are to be
 // removed; zero: they are kept for good.
-func (d *Directory) Outdated(tenant, index string, now time.Time) time.Time {
-	d.mu.RLock()
-	defer d.mu.RUnlock()
-	return before(now.Add(-removeLate), d.keptDays(tenant, index, now))
+func (s *State) Outdated(tenant, index string, now time.Time) time.Time {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return before(now.Add(-removeLate), s.keptDays(tenant, index, now))
 }
 
 // Removed is the time before which a tenant's documents of an index may have been
 // removed by any retention up to now; zero: none may. It never goes back, so that
 // what was removed is not made again where documents are kept for longer by now.
-func (d *Directory) Removed(tenant, index string, now time.Time) time.Time {
-	d.mu.RLock()
-	defer d.mu.RUnlock()
+func (s *State) Removed(tenant, index string, now time.Time) time.Time {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
 	ends := []time.Time{now}
 	for _, who := range []string{tenant, everyTenant} {
-		for _, r := range d.retained[who] {
+		for _, r := range s.retained[who] {
 			if r.since.Before(now) {
 				ends = append(ends, r.since)
 			}
@@ -111,7 +111,7 @@ func (d *Directory) Removed(tenant, index string, now time.Time) time.Time {
 	slices.SortFunc(ends, time.Time.Compare)
 	var latest, from time.Time
 	for _, end := range ends {
-		if t := before(end, d.keptDays(tenant, index, from)); t.After(latest) {
+		if t := before(end, s.keptDays(tenant, index, from)); t.After(latest) {
 			latest = t
 		}
 		from = end

@@ -1,4 +1,4 @@
-package router
+package state
 
 import (
 	"bytes"
@@ -19,18 +19,19 @@ import (
 // the tenant's roles and people. What is in the record already is not; it is told
 // by Misput.
 
-// roleApprover makes a user one of those whom policies call approvers.
-const roleApprover = "approver"
+// RoleApprover is a role that every tenant begins with. By the first rules it alone
+// made a user one of those whom policies call approvers.
+const RoleApprover = "approver"
 
 // mistake is a way in which a row of the directory cannot be what was meant.
 type mistake struct{ pointer, reason, hint string } // pointer below /intent/args
 
-// legalPut refuses a row with a mistake. The lock is held.
-func (d *Directory) legalPut(a catalog.AdminPut, tenantID string) error {
-	if d.rules < intents.RulesStrict {
+// legalRow refuses a row with a mistake.
+func (s *State) legalRow(a catalog.AdminPut, t *tenant, types *catalog.Catalog) error {
+	if s.rules < intents.RulesStrict {
 		return nil
 	}
-	found := d.mistakes(a, d.tenants[tenantID])
+	found := mistakes(a, t, types)
 	if len(found) == 0 {
 		return nil
 	}
@@ -39,16 +40,16 @@ func (d *Directory) legalPut(a catalog.AdminPut, tenantID string) error {
 	return x
 }
 
-func (d *Directory) mistakes(a catalog.AdminPut, t *tenant) []mistake {
+func mistakes(a catalog.AdminPut, t *tenant, types *catalog.Catalog) []mistake {
 	switch {
 	case a.APIKey != nil && !a.APIKey.Revoked:
 		return t.unknownRoles("/api_key/max_roles", a.APIKey.MaxRoles)
 	case a.User != nil && !a.User.Disabled:
 		return t.unknownRoles("/user/roles", a.User.Roles)
 	case a.Role != nil:
-		return unknownCapabilities(a.Role.Capabilities)
+		return unknownCapabilities(a.Role.Capabilities, types)
 	case a.Data != nil:
-		return t.misput(*a.Data)
+		return t.misput(*a.Data, types)
 	}
 	return nil
 }
@@ -65,9 +66,9 @@ func (t *tenant) unknownRoles(at string, roles []string) (out []mistake) {
 	return out
 }
 
-func unknownCapabilities(capabilities []string) (out []mistake) {
+func unknownCapabilities(capabilities []string, types *catalog.Catalog) (out []mistake) {
 	for i, c := range capabilities {
-		if reason := catalog.MisspeltCapability(c); reason != "" {
+		if reason := types.MisspeltCapability(c); reason != "" {
 			out = append(out, mistake{fmt.Sprintf("/role/capabilities/%d", i), reason, "see the capabilities of docs/catalog.md"})
 		}
 	}
@@ -75,7 +76,7 @@ func unknownCapabilities(capabilities []string) (out []mistake) {
 }
 
 // misput judges data by the schema of its key. null takes away whatever stands there.
-func (t *tenant) misput(data catalog.Data) (out []mistake) {
+func (t *tenant) misput(data catalog.Data, types *catalog.Catalog) (out []mistake) {
 	if _, there := t.data[data.Key]; there && null(data.Value) {
 		return nil
 	}
@@ -108,7 +109,7 @@ func (t *tenant) misput(data catalog.Data) (out []mistake) {
 	}
 	switch data.Key {
 	case "ttl_max", "max_bytes":
-		return unknownTypes(data.Value)
+		return unknownTypes(data.Value, types)
 	case "approval":
 		return t.unapprovable(data.Value)
 	}
@@ -118,13 +119,13 @@ func (t *tenant) misput(data catalog.Data) (out []mistake) {
 func null(raw json.RawMessage) bool { return bytes.Equal(bytes.TrimSpace(raw), []byte("null")) }
 
 // unknownTypes are members named after no type of the catalog; a vendor's may come later.
-func unknownTypes(bounds json.RawMessage) (out []mistake) {
+func unknownTypes(bounds json.RawMessage, known *catalog.Catalog) (out []mistake) {
 	var byType map[string]json.RawMessage
 	if err := json.Unmarshal(bounds, &byType); err != nil {
 		return []mistake{{"/data/value", "cannot be read", ""}}
 	}
 	var types []string
-	for _, r := range catalog.Rows() {
+	for _, r := range known.Rows() {
 		types = append(types, r.Type)
 	}
 	for _, typ := range slices.Sorted(maps.Keys(byType)) {
@@ -145,7 +146,7 @@ func (t *tenant) tooFew(approval json.RawMessage) (bool, error) {
 	if err := json.Unmarshal(approval, &a); err != nil {
 		return false, err
 	}
-	return (a.Once || len(a.Skills) > 0) && len(t.canApprove()) < max(a.Count, 1), nil
+	return (a.Once || len(a.Skills) > 0) && len(t.approvers(intents.CurrentRules)) < max(a.Count, 1), nil
 }
 
 func (t *tenant) unapprovable(approval json.RawMessage) []mistake {
@@ -162,25 +163,21 @@ func (t *tenant) unapprovable(approval json.RawMessage) []mistake {
 	}}
 }
 
-// approvers of a tenant: users who have that role and are not disabled.
-func (t *tenant) approvers() (out []string) {
+// approvers of a tenant: users who are not disabled, and whose roles let them approve.
+func (t *tenant) approvers(rules intents.Rules) (out []string) {
 	for _, u := range t.users {
-		if !u.Disabled && slices.Contains(u.Roles, roleApprover) {
+		if u.Disabled {
+			continue
+		}
+		may := slices.Contains(u.Roles, RoleApprover)
+		if rules >= intents.RulesStrict {
+			may = Covered(rules, t.capabilities(u.Roles), CapabilityApprove)
+		}
+		if may {
 			out = append(out, u.UserID)
 		}
 	}
 	return out
-}
-
-// canApprove are the approvers whose roles give the capability, too.
-func (t *tenant) canApprove() []string {
-	return slices.DeleteFunc(t.approvers(), func(user string) bool {
-		var caps []string
-		for _, role := range t.users[user].Roles {
-			caps = append(caps, t.roles[role]...)
-		}
-		return !covered(caps, capabilityApprove)
-	})
 }
 
 // Misput is a row of the record that would be refused today: it may not be what
@@ -196,14 +193,14 @@ type Misput struct {
 	Denies bool
 }
 
-// Misput lists them, sorted.
-func (d *Directory) Misput() (out []Misput) {
-	for _, id := range d.Tenants() {
-		rows, _ := d.Rows(id)
-		d.mu.RLock()
-		t := d.tenants[id]
+// Misput lists them, sorted, as an order to a router with these types would be judged.
+func (s *State) Misput(types *catalog.Catalog) (out []Misput) {
+	dir := s.Directory()
+	for _, id := range slices.Sorted(maps.Keys(dir.tenants)) {
+		t := dir.tenants[id]
+		rows, _ := s.Rows(id)
 		judge := func(row, do string, a catalog.AdminPut) {
-			for _, m := range d.mistakes(a, t) {
+			for _, m := range mistakes(a, t, types) {
 				out = append(out, Misput{Tenant: id, Row: row, Pointer: m.pointer, Reason: m.reason, Do: "writ " + do + " --tenant " + id})
 			}
 		}
@@ -227,7 +224,6 @@ func (d *Directory) Misput() (out []Misput) {
 			}
 			judge("data "+key, "tenant data "+key+" JSON (null takes it away)", catalog.AdminPut{Data: &catalog.Data{Key: key, Value: rows.Data[key]}})
 		}
-		d.mu.RUnlock()
 	}
 	return out
 }

@@ -1,4 +1,4 @@
-package router
+package state
 
 import (
 	"fmt"
@@ -7,12 +7,12 @@ import (
 	"aob.dev/writ/intents/catalog"
 )
 
-// BenchmarkLiveTasks is what a move of a plan asks of the fold, with few plans
+// BenchmarkTouches is what a move of a plan asks of the fold, with few plans
 // that are over beside it and with many: it must cost the same.
-func BenchmarkLiveTasks(b *testing.B) {
+func BenchmarkTouches(b *testing.B) {
 	for _, closed := range []int{100, 100_000} {
 		b.Run(fmt.Sprint(closed, " closed"), func(b *testing.B) {
-			d := NewDirectory()
+			d := New()
 			add := func(id, ended string) *plan {
 				p := &plan{view: catalog.PlanView{TenantID: "default", PlanID: id}}
 				t := &task{id: "task_" + id, tenant: "default", plan: p, ended: ended}
@@ -23,10 +23,9 @@ func BenchmarkLiveTasks(b *testing.B) {
 			for i := range closed {
 				add(fmt.Sprint("over_", i), "plan complete")
 			}
-			m := mover{v: d.View()}
 			p := add("live", "")
 			for b.Loop() {
-				if got := m.touching(p, true); len(got) != 2 {
+				if got := p.touches(true); len(got) != 2 {
 					b.Fatal(got)
 				}
 			}

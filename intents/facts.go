@@ -1,0 +1,61 @@
+package intents
+
+// Facts are what a decision saw beyond its order. They are the record's part
+// "facts": together with the order they reproduce the policy's input, so a decision
+// can be made again from its record alone. What does not apply to an order is absent.
+type Facts struct {
+	Signer    FactSigner `json:"signer"`
+	Roles     []string   `json:"roles"` // of the actor, from grant or directory; empty: none
+	Task      *FactTask  `json:"task,omitempty"`
+	Plan      *FactPlan  `json:"plan,omitempty"`
+	Skill     *FactSkill `json:"skill,omitempty"`
+	Approvals []Approval `json:"approvals"`
+	Now       string     `json:"now"` // RFC 3339 UTC with milliseconds, see FormatTime
+
+	// Inputs that an order named when it was held; no policy sees them.
+	Inputs []HeldInput `json:"inputs,omitempty"`
+}
+
+// HeldInput is what the member "from" of a held order stood for when it was
+// held: exactly these bytes go to its executor.
+type HeldInput struct {
+	Pointer string `json:"pointer"` // where the data belongs in the arguments
+	Ref     string `json:"ref"`     // cas://sha256:<hex>, of the order's tenant
+	SHA256  string `json:"sha256"`
+	Size    int64  `json:"size_bytes"`
+	Inline  bool   `json:"inline,omitempty"` // the executor gets the value, not the reference
+}
+
+// FactSigner is the key that sealed the order.
+type FactSigner struct {
+	KID  string `json:"kid"`
+	Role string `json:"role"`
+}
+
+// FactTask is the live task of a task key's order.
+type FactTask struct {
+	TaskID   string   `json:"task_id"`
+	PlanID   string   `json:"plan_id"`
+	Revision int      `json:"revision"`
+	Step     int      `json:"step"`
+	Skills   []string `json:"skills"`
+	Deadline string   `json:"deadline"` // RFC 3339
+}
+
+// FactPlan is the plan that the order belongs to, as it was when the order was decided.
+type FactPlan struct {
+	PlanID      string `json:"plan_id"`
+	Status      string `json:"status"`
+	Epoch       int    `json:"epoch"`
+	Revision    int    `json:"revision"`
+	ReplanCount int    `json:"replan_count"`
+	Steps       int    `json:"steps"` // how many it has
+}
+
+// FactSkill is the approved pin of the skill that the order names; of an unpinned
+// skill there is none, and policy sees no member "skill".
+type FactSkill struct {
+	Name   string `json:"name"`
+	Digest string `json:"digest"`
+	Effect string `json:"effect"`
+}

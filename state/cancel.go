@@ -1,0 +1,24 @@
+package state
+
+import "aob.dev/writ/intents/catalog"
+
+// cancel ends a plan for its user, its driver or an operator.
+var cancel = move(TypeCancel,
+	func(v *View, o Order, a catalog.Cancel) (Effect, error) {
+		p, err := v.ownPlan(o, a.PlanID)
+		if err != nil {
+			return Effect{}, err
+		}
+		if final(p.view.Status) {
+			return Effect{}, illegal("/intent/args/plan_id", "the plan is "+string(p.view.Status))
+		}
+		return accepted(p.touches(true)...), nil
+	},
+	func(s *State, o Order, a catalog.Cancel) error {
+		p, err := s.planOf(o, a.PlanID)
+		if err != nil {
+			return err
+		}
+		s.failPlan(p, "cancelled", o.At)
+		return nil
+	})

@@ -1,0 +1,101 @@
+package state
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"aob.dev/writ/intents"
+)
+
+// capabilityTenantMemory lets a user's tasks write what everybody of the tenant
+// reads. From intents.RulesStrict on, only a capability that names the resource gives
+// it: every user has memory:*, in logs of before it was one of its own, too.
+const capabilityTenantMemory = "memory:write:tenant"
+
+// CapabilityApprove is what every approver must have.
+const CapabilityApprove = "runs:approve"
+
+// Needed is the capability that an order needs: that of its type, with the resource
+// where the arguments decide it. A soul of one's own is less than the tenant's, and
+// a memory for the whole tenant more than one's own.
+func Needed(rules intents.Rules, typ, ofType string, args json.RawMessage, user string) string {
+	var a struct {
+		UserID string `json:"user_id"`
+		Scope  string `json:"scope"`
+	}
+	switch typ {
+	case "write_memory":
+		if rules >= intents.RulesStrict && (json.Unmarshal(args, &a) != nil || a.Scope == "tenant") {
+			return capabilityTenantMemory
+		}
+		return ofType
+	case "soul.put":
+		if json.Unmarshal(args, &a) == nil && a.UserID == user {
+			return ofType + ":own"
+		}
+		return ofType + ":tenant"
+	default:
+		return ofType
+	}
+}
+
+// Covered says whether capabilities give one: area:verb[:resource], where * stands
+// for all of a part, and a capability without resource covers every resource but,
+// from intents.RulesStrict on, a reserved one.
+func Covered(rules intents.Rules, have []string, need string) bool {
+	return slices.ContainsFunc(have, func(c string) bool { return covers(rules, c, need) })
+}
+
+func covers(rules intents.Rules, have, need string) bool {
+	area, haveRest, ok1 := strings.Cut(have, ":")
+	needArea, needRest, ok2 := strings.Cut(need, ":")
+	verb, resource, limited := strings.Cut(haveRest, ":")
+	needVerb, needResource, named := strings.Cut(needRest, ":")
+	if !ok1 || !ok2 || area != "*" && area != needArea || verb != "*" && verb != needVerb {
+		return false
+	}
+	reserved := need == capabilityTenantMemory && rules >= intents.RulesStrict
+	return !limited && !reserved || resource == "*" || named && resource == needResource
+}
+
+// Oversees says whose capabilities let them see the plans of all users of their
+// tenant: those who read its record, and those who could give themselves that.
+func Oversees(caps []string) bool {
+	return Covered(intents.CurrentRules, caps, "audit:read") || Covered(intents.CurrentRules, caps, "admin:directory")
+}
+
+// systemTenant is the tenant whose operators may name another one.
+const systemTenant = "system"
+
+// Named is the tenant that an operator's order acts on.
+func Named(actor, named string) string {
+	if named == "" {
+		return actor
+	}
+	return named
+}
+
+// ForeignTenant says whether an operator's order names another tenant than the
+// actor's own; only operators of system may.
+func ForeignTenant(actor, typ string, args json.RawMessage) bool {
+	if actor == systemTenant {
+		return false
+	}
+	if typ == TypePolicyPush {
+		return true // a policy is every tenant's
+	}
+	var a struct {
+		Tenant string          `json:"tenant"`
+		New    json.RawMessage `json:"new_tenant"`
+	}
+	if json.Unmarshal(args, &a) != nil {
+		return true
+	}
+	return a.New != nil || (a.Tenant != "" && a.Tenant != actor)
+}
+
+// ErrForeign is the refusal of an order that does.
+func ErrForeign() error {
+	return intents.Refuse(intents.RBACForbidden, "/intent/args/tenant", "only operators of system may name another tenant")
+}

@@ -1,0 +1,311 @@
+package state
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"sync/atomic"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+)
+
+// Directory is the directory data in force at a position: roles, users, pins, data
+// and API keys of every tenant. One that was given away is never changed: the next
+// change makes another. Safe for concurrent use.
+type Directory struct {
+	at      int64 // position of the record that made it
+	rules   intents.Rules
+	tenants map[string]*tenant
+	own     map[string]bool // tenants that are in no other directory
+	shared  atomic.Bool     // it was given away
+}
+
+// tenant is the directory data of one tenant.
+type tenant struct {
+	roles map[string][]string
+	users map[string]catalog.User
+	pins  map[string]intents.Pin
+	data  map[string]json.RawMessage
+	keys  map[string]catalog.APIKey // by id, without revoked ones
+}
+
+// apiKeyRow is an API key with the tenant that put it.
+type apiKeyRow struct {
+	catalog.APIKey
+	Tenant string
+}
+
+func newDirectory() *Directory {
+	return &Directory{tenants: make(map[string]*tenant), own: make(map[string]bool)}
+}
+
+func newTenant() *tenant {
+	return &tenant{
+		roles: make(map[string][]string), users: make(map[string]catalog.User), pins: make(map[string]intents.Pin),
+		data: make(map[string]json.RawMessage), keys: make(map[string]catalog.APIKey),
+	}
+}
+
+func (t *tenant) clone() *tenant {
+	return &tenant{
+		roles: maps.Clone(t.roles), users: maps.Clone(t.users), pins: maps.Clone(t.pins),
+		data: maps.Clone(t.data), keys: maps.Clone(t.keys),
+	}
+}
+
+// Directory is the directory data in force.
+func (s *State) Directory() *Directory {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	s.dir.shared.Store(true)
+	return s.dir
+}
+
+// change is a tenant that a record at a position changes; it is made if it is not
+// there. The lock is held for writing.
+func (s *State) change(id string, at int64) *tenant {
+	d := s.another(at)
+	if !d.own[id] {
+		t := newTenant()
+		if there := d.tenants[id]; there != nil {
+			t = there.clone()
+		}
+		d.tenants[id], d.own[id] = t, true
+	}
+	return d.tenants[id]
+}
+
+// another is a directory that may be changed. The lock is held for writing.
+func (s *State) another(at int64) *Directory {
+	if s.dir.shared.Load() {
+		s.dir = &Directory{rules: s.dir.rules, tenants: maps.Clone(s.dir.tenants), own: make(map[string]bool)}
+	}
+	s.dir.at = at
+	return s.dir
+}
+
+// begin makes a tenant that begins with these roles, in the place of any.
+func (s *State) begin(id string, roles []catalog.RoleData, at int64) *tenant {
+	t := s.change(id, at)
+	*t = *newTenant()
+	for _, r := range roles {
+		t.roles[r.Role] = r.Capabilities
+	}
+	return t
+}
+
+// At is the position of the record that made it.
+func (d *Directory) At() int64 { return d.at }
+
+// Capabilities of roles in a tenant; known is false for a tenant that is not there.
+func (d *Directory) Capabilities(tenant string, roles []string) (caps []string, known bool) {
+	t, ok := d.tenants[tenant]
+	if !ok {
+		return nil, false
+	}
+	return t.capabilities(roles), true
+}
+
+func (t *tenant) capabilities(roles []string) (caps []string) {
+	for _, r := range roles {
+		caps = append(caps, t.roles[r]...)
+	}
+	return caps
+}
+
+// UserRoles of a user with a row; found is false without one.
+func (d *Directory) UserRoles(tenant, user string) (roles []string, found, disabled bool) {
+	t, ok := d.tenants[tenant]
+	if !ok {
+		return nil, false, false
+	}
+	u, ok := t.users[user]
+	return u.Roles, ok, u.Disabled
+}
+
+// Pin of a skill in a tenant.
+func (d *Directory) Pin(tenant, skill string) (intents.Pin, bool) {
+	t, ok := d.tenants[tenant]
+	if !ok {
+		return intents.Pin{}, false
+	}
+	p, ok := t.pins[skill]
+	return p, ok
+}
+
+// RolesNow cuts roles to what an API key, unless it is "", and the user's row allow;
+// a user without a row keeps what the key allows. disabled: the key or the user is
+// not there any more, or the key speaks for the user no more.
+func (d *Directory) RolesNow(tenant, user, keyID string, roles []string) (kept []string, disabled bool) {
+	t, ok := d.tenants[tenant]
+	if !ok {
+		return nil, true
+	}
+	if keyID != "" {
+		key, ok := t.keys[keyID]
+		if !ok || key.UserID != user && !key.MayAssertUser {
+			return nil, true
+		}
+		roles = intersect(roles, key.MaxRoles)
+	}
+	if u, ok := t.users[user]; ok {
+		if u.Disabled {
+			return nil, true
+		}
+		roles = intersect(roles, u.Roles)
+	}
+	return roles, false
+}
+
+func intersect(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(x string) bool { return !slices.Contains(b, x) })
+}
+
+// PolicyData is the directory as policies see it, at data.directory. What it holds
+// must not be changed.
+type PolicyData struct {
+	// Tenants holds each tenant's own data: data.directory.tenants[tenant][key].
+	Tenants map[string]map[string]json.RawMessage `json:"tenants"`
+	// Roles maps a role to its capabilities.
+	Roles map[string][]string `json:"roles"`
+	// Pins holds each tenant's approved skills: data.directory.pins[tenant][skill].
+	Pins map[string]map[string]intents.FactSkill `json:"pins"`
+	// Approvers are the people who may approve a tenant's held orders: users whose
+	// roles give runs:approve.
+	Approvers map[string][]string `json:"approvers"`
+}
+
+// PolicyData gives it.
+func (d *Directory) PolicyData() PolicyData {
+	out := PolicyData{
+		Tenants: map[string]map[string]json.RawMessage{}, Roles: map[string][]string{},
+		Pins: map[string]map[string]intents.FactSkill{}, Approvers: map[string][]string{},
+	}
+	for id, t := range d.tenants {
+		out.Tenants[id], out.Pins[id] = t.data, make(map[string]intents.FactSkill, len(t.pins))
+		for name, p := range t.pins {
+			out.Pins[id][name] = intents.FactSkill{Name: name, Digest: p.Digest, Effect: p.Effect}
+		}
+		if approvers := t.approvers(d.rules); len(approvers) > 0 {
+			out.Approvers[id] = approvers
+		}
+	}
+	return out
+}
+
+// TenantRows are the directory data of one tenant, as operators put them, sorted.
+type TenantRows struct {
+	Tenant  string                     `json:"tenant"`
+	Roles   []catalog.RoleData         `json:"roles"`
+	Users   []catalog.User             `json:"users"`
+	APIKeys []catalog.APIKey           `json:"api_keys"` // revoked ones too
+	Skills  []intents.Pin              `json:"skills"`
+	Data    map[string]json.RawMessage `json:"data"`
+}
+
+// Rows of a tenant; false: there is no such tenant.
+func (s *State) Rows(id string) (TenantRows, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	t, ok := s.dir.tenants[id]
+	if !ok {
+		return TenantRows{}, false
+	}
+	out := TenantRows{Tenant: id, Roles: []catalog.RoleData{}, Users: []catalog.User{}, APIKeys: []catalog.APIKey{}, Skills: []intents.Pin{}, Data: maps.Clone(t.data)}
+	for _, name := range slices.Sorted(maps.Keys(t.roles)) {
+		out.Roles = append(out.Roles, catalog.RoleData{Role: name, Capabilities: slices.Clone(t.roles[name])})
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.users)) {
+		out.Users = append(out.Users, t.users[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.pins)) {
+		out.Skills = append(out.Skills, t.pins[name])
+	}
+	for _, k := range s.apiKeys {
+		if k.Tenant == id {
+			out.APIKeys = append(out.APIKeys, k.APIKey)
+		}
+	}
+	slices.SortFunc(out.APIKeys, func(a, b catalog.APIKey) int { return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(a.Hash, b.Hash)) })
+	return out, true
+}
+
+// Tenants of the directory, sorted.
+func (s *State) Tenants() []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Sorted(maps.Keys(s.dir.tenants))
+}
+
+// APIKey finds an API key by the hash of its text.
+func (s *State) APIKey(hash string) (key catalog.APIKey, tenant string, ok bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	row, ok := s.apiKeys[hash]
+	if !ok || row.Revoked {
+		return catalog.APIKey{}, "", false
+	}
+	return row.APIKey, row.Tenant, true
+}
+
+// HasAPIKeys says whether any API key was ever put.
+func (s *State) HasAPIKeys() bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return len(s.apiKeys) > 0
+}
+
+// Directory is the directory data in force. What the decision takes of a tenant from
+// it, it relies on.
+func (v *View) directory(tenant string) *Directory {
+	v.s.mu.RLock()
+	defer v.s.mu.RUnlock()
+	v.rely(SubjectTenant(tenant))
+	v.s.dir.shared.Store(true)
+	return v.s.dir
+}
+
+// Capabilities of roles in a tenant; known is false for a tenant that is not there.
+func (v *View) Capabilities(tenant string, roles []string) (caps []string, known bool) {
+	return v.directory(tenant).Capabilities(tenant, roles)
+}
+
+// UserRoles of a user with a row; found is false without one.
+func (v *View) UserRoles(tenant, user string) (roles []string, found, disabled bool) {
+	return v.directory(tenant).UserRoles(tenant, user)
+}
+
+// RolesNow are the roles of a grant that API key and user row still give: a grant
+// says what they gave when it was minted. disabled: see Directory.RolesNow.
+func (v *View) RolesNow(g *intents.Grant) (roles []string, disabled bool) {
+	return v.directory(g.Tenant).RolesNow(g.Tenant, g.Subject, intents.KeyOfClient(g.Act.Client), g.Roles)
+}
+
+// Pin of a skill in a tenant.
+func (v *View) Pin(tenant, skill string) (intents.Pin, bool) {
+	return v.directory(tenant).Pin(tenant, skill)
+}
+
+// Pins of a tenant, by name.
+func (v *View) Pins(tenant string) []intents.Pin {
+	t, ok := v.directory(tenant).tenants[tenant]
+	if !ok {
+		return nil
+	}
+	out := make([]intents.Pin, 0, len(t.pins))
+	for _, name := range slices.Sorted(maps.Keys(t.pins)) {
+		out = append(out, t.pins[name])
+	}
+	return out
+}
+
+// TenantData is what policies see of a tenant as data. It must not be changed.
+func (v *View) TenantData(tenant string) map[string]json.RawMessage {
+	t, ok := v.directory(tenant).tenants[tenant]
+	if !ok {
+		return nil
+	}
+	return t.data
+}

@@ -1,0 +1,197 @@
+package state
+
+import (
+	"crypto/ed25519"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
+)
+
+// Genesis is the first record of a log, signed by the root key: everything that
+// later records rest on. RootJWK is the key that signed it; whoever
+// verifies must have pinned it.
+type Genesis struct {
+	Origin  string             `json:"origin"` // writ/<root thumbprint>
+	RootJWK intents.JWK        `json:"root"`
+	KeySet  string             `json:"key_set"` // version 1, a JWS by the root
+	Policy  string             `json:"policy_digest"`
+	Catalog string             `json:"catalog_digest"`
+	Tenants []string           `json:"tenants"`
+	Roles   []catalog.RoleData `json:"roles"`
+	Users   []GenesisUser      `json:"users"`
+	Data    []GenesisData      `json:"data,omitempty"`
+
+	root ed25519.PublicKey
+}
+
+// GenesisUser is a user row of a tenant.
+type GenesisUser struct {
+	Tenant string `json:"tenant"`
+	catalog.User
+}
+
+// GenesisData is data of a tenant for policies.
+type GenesisData struct {
+	Tenant string `json:"tenant"`
+	catalog.Data
+}
+
+// HoldOnce has people of a tenant approve each call of a skill that acts once, until
+// an operator puts other data.
+func HoldOnce(tenant string) GenesisData {
+	return GenesisData{Tenant: tenant, Data: catalog.Data{Key: "approval", Value: json.RawMessage(`{"once":true}`)}}
+}
+
+// Control is the part of control records.
+type Control struct {
+	Genesis *string `json:"genesis,omitempty"` // compact JWS of a Genesis
+	Policy  string  `json:"policy_digest,omitempty"`
+	Catalog string  `json:"catalog_digest,omitempty"`
+	// Revision of the policy, as a bundle gives it; with Policy.
+	Revision int64 `json:"policy_revision,omitempty"`
+
+	Counters *Counters `json:"counters,omitempty"` // refusals without a record of their own
+	// Rules by which orders are judged from here on; 0: as before.
+	Rules intents.Rules `json:"rules,omitempty"`
+}
+
+// Counters are refusals that left no record of their own since the last counter
+// record: those before a decision, those of a rate or of a batch as such, and
+// repeated ones. They name keys, never tenants or orders.
+type Counters struct {
+	Refused map[intents.Code]int64 `json:"refused"`
+	Signers []SignerCount          `json:"signers,omitempty"` // whose signature held, most first
+}
+
+// SignerCount is how many of a signer's orders were refused.
+type SignerCount struct {
+	KID     string `json:"kid"`
+	Refused int64  `json:"refused"`
+}
+
+// Origin is the log origin of a root key.
+func Origin(root ed25519.PublicKey) string { return "writ/" + intents.Thumbprint(root) }
+
+// NewGenesis seals the genesis of a log: key set 1, tenants system and default,
+// the default roles, the operator "local" of system as its administrator, and data.
+func NewGenesis(root intents.Signer, set intents.KeySet, policyDigest string, types *catalog.Catalog, data ...GenesisData) (string, error) {
+	token, err := intents.SignKeySet(root, set)
+	if err != nil {
+		return "", err
+	}
+	return intents.SignCompact(root, intents.TypGenesis, Genesis{
+		Origin: Origin(root.Public()), RootJWK: root.VerificationKey().ToJWK(), KeySet: token,
+		Policy: policyDigest, Catalog: types.Digest(), Tenants: []string{systemTenant, "default"}, Roles: DefaultRoles(),
+		Users: []GenesisUser{{Tenant: systemTenant, User: catalog.User{UserID: "local", Roles: []string{"admin", "auditor", "approver"}}}},
+		Data:  data,
+	})
+}
+
+// OpenGenesis verifies a genesis with the root key that it names.
+func OpenGenesis(token string) (Genesis, error) {
+	var g Genesis
+	var claimed struct {
+		Root intents.JWK `json:"root"`
+	}
+	if err := intents.PeekClaims(token, &claimed); err != nil {
+		return g, fmt.Errorf("genesis: %w", err)
+	}
+	root, err := claimed.Root.ToKey()
+	if err != nil {
+		return g, fmt.Errorf("genesis: %w", err)
+	}
+	keys := intents.KeysFunc(func(kid string) (intents.Key, error) {
+		if kid != root.KID {
+			return intents.Key{}, intents.Refuse(intents.KeyUnknown, "", "genesis is not signed by the root that it names")
+		}
+		return root, nil
+	})
+	if _, err := intents.OpenCompact(token, intents.TypGenesis, keys, &g); err != nil {
+		return g, fmt.Errorf("genesis: %w", err)
+	}
+	if g.Origin != Origin(root.Public) {
+		return g, fmt.Errorf("genesis: origin is not the root's")
+	}
+	for i, u := range g.Users {
+		if !slices.Contains(g.Tenants, u.Tenant) {
+			return g, fmt.Errorf("genesis: user %d is of no tenant of it", i)
+		}
+	}
+	for i, x := range g.Data {
+		if !slices.Contains(g.Tenants, x.Tenant) {
+			return g, fmt.Errorf("genesis: data %d is of no tenant of it", i)
+		}
+	}
+	g.root = root.Public
+	return g, nil
+}
+
+// foldControl applies genesis, reloads and rules.
+func (s *State) foldControl(r storage.Record) error {
+	c, err := readPart[Control](r, storage.PartControl)
+	if err != nil {
+		return err
+	}
+	if s.rules, err = s.rules.After(c.Rules); err != nil {
+		return err
+	}
+	if s.dir.rules != s.rules { // who may approve hangs on them
+		s.another(r.Position).rules = s.rules
+	}
+	if c.Genesis != nil {
+		if r.Position != 0 {
+			return fmt.Errorf("genesis at position %d", r.Position)
+		}
+		if err := s.foldGenesis(*c.Genesis); err != nil {
+			return err
+		}
+	}
+	if c.Policy != "" {
+		s.foldPolicy(c.Policy, c.Revision)
+	}
+	if c.Catalog != "" {
+		s.catalog = c.Catalog
+	}
+	return nil
+}
+
+func (s *State) foldGenesis(token string) error {
+	g, err := OpenGenesis(token)
+	if err != nil {
+		return err
+	}
+	set, keys, err := intents.OpenKeySet(g.KeySet, g.root)
+	if err != nil {
+		return err
+	}
+	s.origin, s.root, s.roles = g.Origin, g.root, g.Roles
+	s.keySet, s.keySetToken, s.keys = set, g.KeySet, keys
+	s.policy.digest, s.catalog = g.Policy, g.Catalog
+	for _, id := range g.Tenants {
+		s.begin(id, g.Roles, 0)
+	}
+	for _, u := range g.Users {
+		s.change(u.Tenant, 0).users[u.UserID] = u.User
+	}
+	for _, x := range g.Data {
+		s.change(x.Tenant, 0).data[x.Key] = x.Value
+	}
+	return nil
+}
+
+// DefaultRoles are the roles that the tenants of a new log begin with.
+func DefaultRoles() []catalog.RoleData {
+	return []catalog.RoleData{
+		{Role: "user", Capabilities: []string{
+			"plans:*", "memory:*", "files:*", "artifacts:*", "python:run", "skills:read", "skills:call", "sessions:*",
+			"souls:read", "souls:write:own", "logs:read",
+		}},
+		{Role: "auditor", Capabilities: []string{"audit:read", "plans:read", "policy:explain"}},
+		{Role: RoleApprover, Capabilities: []string{"runs:approve"}},
+		{Role: "admin", Capabilities: []string{"admin:*", "souls:*", "plans:*", "policy:explain"}},
+	}
+}

@@ -1,0 +1,34 @@
+package state
+
+import (
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+)
+
+// grantRevoke ends the grants of a user that were minted before a time, and the
+// user's open plans with them.
+var grantRevoke = operators(TypeGrantRevoke,
+	func(v *View, o Order, a catalog.GrantRevoke) (Effect, error) {
+		before, err := parseBefore(a)
+		if err != nil {
+			return Effect{}, illegal("/intent/args/before", "not a time of the calendar with upper-case T and Z")
+		}
+		if before.After(o.Now.Add(intents.Leeway)) { // nothing takes it back: it would lock the user out until then
+			return Effect{}, illegal("/intent/args/before", "lies in the future: it ends the grants that there are; to keep somebody out disable the user")
+		}
+		if v.s.rules >= intents.RulesStrict && v.s.dir.tenants[a.Tenant] == nil { // it would end nothing, and say yes
+			return Effect{}, illegal("/intent/args/tenant", "no such tenant")
+		}
+		return v.relyOn(accepted(append(v.touchesOf(a.Tenant, a.Sub), subjectGrants(a.Tenant, a.Sub))...))
+	},
+	func(s *State, o Order, a catalog.GrantRevoke) error {
+		before, err := parseBefore(a)
+		if err != nil {
+			return err
+		}
+		if before = s.rules.RevokedBefore(before); before.After(s.revoked[a.Tenant+"/"+a.Sub]) {
+			s.revoked[a.Tenant+"/"+a.Sub] = before // the latest stands
+		}
+		s.failPlansOf(a.Tenant, a.Sub, "the user's grants were revoked", o.At)
+		return nil
+	})

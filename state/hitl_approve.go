@@ -1,0 +1,140 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+)
+
+// hitlApprove is what a person says about a held order. That the person is an
+// approver at all, its capability says. What a no ends, and what the last yes
+// releases, has a record of its own.
+var hitlApprove = move(TypeApprove,
+	func(v *View, o Order, a catalog.Approve) (Effect, error) {
+		if a.RunID != "" {
+			return Effect{}, illegal("/intent/args/run_id", "no such run of this tenant")
+		}
+		h, ok := v.hold(o.Tenant, a.IntentID)
+		if !ok {
+			return Effect{}, illegal("/intent/args/intent_id", "no held order of this tenant has this intent_id")
+		}
+		if !o.Now.Before(h.Deadline) {
+			return Effect{}, illegal("/intent/args/intent_id", "the approval's deadline has passed")
+		}
+		if err := present(o); err != nil {
+			return Effect{}, err
+		}
+		who, err := v.approver(o)
+		if err != nil {
+			return Effect{}, err
+		}
+		if !slices.ContainsFunc(h.Terms.Rules, func(r intents.HoldRule) bool { return r.Accepts(who, h.Asked) }) {
+			return Effect{}, intents.Refuse(intents.RBACForbidden, "/actor/user_id", "not one of those who may approve this order, or through the API key of the one who asked")
+		}
+		if a.Decision == catalog.DecisionApprove {
+			if err := h.more(who); err != nil {
+				return Effect{}, err
+			}
+		}
+		return Effect{&catalog.ApproveResult{IntentID: a.IntentID}, h.Touches()}, nil
+	},
+	func(s *State, o Order, a catalog.Approve) error {
+		h := s.holds.waiting[s.holds.position(a.IntentID)]
+		if h == nil {
+			return fmt.Errorf("an approval of an order that is not held")
+		}
+		if a.Decision == catalog.DecisionApprove {
+			h.approvals = append(h.approvals, approvalOf(o))
+		}
+		return nil
+	})
+
+// present: the approver has authenticated just now, for this and nothing else.
+func present(o Order) error {
+	g := o.Grant
+	switch {
+	case g.KID == "":
+		return nil // the operator's own key
+	case g.Standing:
+		return intents.Refuse(intents.GrantInvalid, "/actor/grant", "a standing grant approves nothing")
+	case o.Now.Sub(g.At) > intents.MaxApprovalAge:
+		return intents.Refuse(intents.GrantInvalid, "/actor/grant", "an approval needs a grant of the last five minutes")
+	case len(g.AMR) == 0:
+		return intents.Refuse(intents.GrantInvalid, "/actor/grant", "the grant does not say how the approver was authenticated")
+	}
+	return nil
+}
+
+// approver is the signer of an approval, with the roles of today.
+func (v *View) approver(o Order) (intents.Approver, error) {
+	v.rely(SubjectTenant(o.Tenant))
+	if o.Grant.KID == "" {
+		roles, _, _ := v.s.dir.UserRoles(o.Tenant, o.User) // whether there is such a user, its capability says
+		return intents.Approver{User: o.User, Roles: roles}, nil
+	}
+	roles, disabled := v.s.dir.RolesNow(o.Tenant, o.User, o.Grant.APIKey(), o.Grant.Roles)
+	if disabled {
+		return intents.Approver{}, intents.Refuse(intents.RBACForbidden, "/actor/user_id", "the approver is disabled")
+	}
+	return intents.Approver{User: o.User, Key: o.Grant.APIKey(), Roles: roles}, nil
+}
+
+// more refuses a yes that counts for no rule beside those that were said before.
+func (h Hold) more(who intents.Approver) error {
+	if slices.ContainsFunc(h.By, func(x intents.Approval) bool { return x.UserID == who.User }) {
+		return illegal("/intent/args/intent_id", "you have approved it already: each person counts once")
+	}
+	with := append(slices.Clone(h.By), intents.Approval{UserID: who.User, Key: who.Key, Roles: who.Roles})
+	for _, rule := range h.Terms.Rules {
+		if rule.Counted(with, h.Asked) > rule.Counted(h.By, h.Asked) {
+			return nil
+		}
+	}
+	return intents.Refuse(intents.RBACForbidden, "/actor/user_id", "somebody has approved it through the same API key: for four eyes all that come through it are one")
+}
+
+// approval is one person's yes.
+type approval struct {
+	user   string
+	kid    string
+	signer intents.Role // of the key that signed it
+	roles  []string     // of the person, as decided then
+	grant  Grant        // the person's
+	at     time.Time
+}
+
+func approvalOf(o Order) approval {
+	return approval{user: o.User, kid: o.KID, signer: o.Signer, roles: o.Roles, grant: o.Grant, at: o.Now}
+}
+
+// stands says whether a person's yes still counts, and the roles that the person
+// has today: keys and grant not revoked, and still an approver.
+func (s *State) stands(tenant string, a approval) ([]string, bool) {
+	if k, ok := s.keys[a.kid]; !ok || k.Revoked {
+		return nil, false // whoever has the key may have said it
+	}
+	t := s.dir.tenants[tenant]
+	if t == nil {
+		return nil, false
+	}
+	roles := a.roles
+	if a.signer == intents.RoleOperator {
+		u, known := t.users[a.user]
+		if !known || u.Disabled {
+			return nil, false
+		}
+		roles = u.Roles
+	} else {
+		if k, ok := s.keys[a.grant.KID]; !ok || k.Revoked || a.grant.At.Before(s.revoked[tenant+"/"+a.user]) {
+			return nil, false
+		}
+		var disabled bool
+		if roles, disabled = s.dir.RolesNow(tenant, a.user, a.grant.APIKey(), roles); disabled {
+			return nil, false
+		}
+	}
+	return roles, Covered(s.rules, t.capabilities(roles), CapabilityApprove)
+}

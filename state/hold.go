@@ -1,0 +1,257 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
+)
+
+// holds are the orders that wait for people, and those that people have released
+// and that have no outcome yet.
+type holds struct {
+	waiting  map[int64]*hold  // by position
+	byID     map[string]int64 // their intent_ids
+	released map[int64]int64  // order to its release record
+}
+
+func newHolds() holds {
+	return holds{waiting: make(map[int64]*hold), byID: make(map[string]int64), released: make(map[int64]int64)}
+}
+
+// hold is an order that waits for people.
+type hold struct {
+	order     Order
+	terms     intents.HoldTerms
+	deadline  time.Time
+	approvals []approval
+}
+
+// addHold remembers a held order until it is released or ends.
+func (s *State) addHold(o Order) error {
+	if o.Decision.Hold == nil {
+		return fmt.Errorf("held without saying what for")
+	}
+	h := &hold{order: o, terms: *o.Decision.Hold}
+	var err error
+	if h.deadline, err = time.Parse(time.RFC3339Nano, h.terms.Deadline); err != nil {
+		return err
+	}
+	s.holds.waiting[o.Position] = h
+	s.holds.byID[o.Decision.IntentID] = o.Position
+	return nil
+}
+
+// dropHold forgets a held order that was released or has ended.
+func (s *State) dropHold(position int64) *hold {
+	h := s.holds.waiting[position]
+	if h != nil {
+		delete(s.holds.waiting, position)
+		delete(s.holds.byID, h.order.Decision.IntentID)
+	}
+	return h
+}
+
+func (h holds) position(intentID string) int64 {
+	if at, ok := h.byID[intentID]; ok {
+		return at
+	}
+	return storage.Nobody
+}
+
+// Release is the part "release" of a record: a held order goes on, as decided
+// anew with today's roles, policy and approvals.
+type Release struct {
+	Of       int64            `json:"of"`
+	By       string           `json:"by"` // intent_id of the last approval
+	Decision intents.Decision `json:"decision"`
+	Facts    intents.Facts    `json:"facts"`
+}
+
+// ReleaseOf reads a release record.
+func ReleaseOf(r storage.Record) (Release, error) { return readPart[Release](r, storage.PartRelease) }
+
+// foldRelease ends a hold: an order of the router has its effect here, any other is
+// open until its outcome.
+func (s *State) foldRelease(r storage.Record) error {
+	rel, err := ReleaseOf(r)
+	if err != nil {
+		return err
+	}
+	h := s.dropHold(rel.Of)
+	if h == nil {
+		return fmt.Errorf("releases order %d, which is not held", rel.Of)
+	}
+	s.holds.released[rel.Of] = r.Position
+	if h.order.Decision.Executor != catalog.ExecutorRouter {
+		return nil
+	}
+	o := h.order
+	o.At, o.Position, o.Roles = r.At, r.Position, rel.Facts.Roles
+	return s.apply(o)
+}
+
+// ReleasedAt is the position of the release record of an order without outcome.
+func (v *View) ReleasedAt(of int64) (int64, bool) {
+	v.s.mu.RLock()
+	defer v.s.mu.RUnlock()
+	at, ok := v.s.holds.released[of]
+	return at, ok
+}
+
+// Hold is an order that waits for people, as one decision sees it.
+type Hold struct {
+	Order
+	Terms    intents.HoldTerms
+	Deadline time.Time
+	Asked    intents.Asked
+	By       []intents.Approval // that still count, with the roles of today
+
+	approvals []approval
+}
+
+// Hold finds a held order of a tenant. What is decided after seeing it rests on it,
+// on its approvals and on the people behind them.
+func (v *View) Hold(tenant, intentID string) (Hold, bool) {
+	v.s.mu.RLock()
+	defer v.s.mu.RUnlock()
+	return v.hold(tenant, intentID)
+}
+
+func (v *View) hold(tenant, intentID string) (Hold, bool) {
+	v.rely(SubjectOrder(intentID))
+	v.rely(SubjectTenant(tenant))
+	v.rely(SubjectKeys)
+	h := v.s.holds.waiting[v.s.holds.position(intentID)]
+	if h == nil || h.order.Tenant != tenant {
+		return Hold{}, false
+	}
+	return v.counted(h), true
+}
+
+// counted is a hold with the approvals that count today.
+func (v *View) counted(h *hold) Hold {
+	out := Hold{
+		Order: h.order, Terms: h.terms, Deadline: h.deadline, approvals: slices.Clone(h.approvals),
+		Asked: intents.Asked{Users: []string{h.order.User}, Key: h.order.Grant.APIKey()},
+	}
+	if s := v.s.keys[h.order.KID].Subject; s != "" && s != h.order.User {
+		out.Asked.Users = append(out.Asked.Users, s)
+	}
+	for _, a := range h.approvals {
+		v.rely(subjectGrants(h.order.Tenant, a.user))
+		if roles, stands := v.s.stands(h.order.Tenant, a); stands {
+			out.By = append(out.By, intents.Approval{UserID: a.user, At: intents.FormatTime(a.at), Key: a.grant.APIKey(), Roles: roles})
+		}
+	}
+	return out
+}
+
+// With is the hold once somebody has approved it: approvals are counted anew.
+func (v *View) With(h Hold, yes Order) Hold {
+	v.s.mu.RLock()
+	defer v.s.mu.RUnlock()
+	return v.counted(&hold{order: h.Order, terms: h.Terms, deadline: h.Deadline, approvals: append(slices.Clone(h.approvals), approvalOf(yes))})
+}
+
+// Touches are what every change to a hold changes.
+func (h Hold) Touches() []storage.Subject {
+	out := []storage.Subject{SubjectOrder(h.Decision.IntentID)}
+	if h.Context.PlanID != "" {
+		out = append(out, SubjectPlan(h.Tenant, h.Context.PlanID))
+	}
+	return out
+}
+
+// Missing are the rules of the hold that want more approvals.
+func (h Hold) Missing() []string {
+	var out []string
+	for _, rule := range h.Terms.Rules {
+		if !rule.Satisfied(h.By, h.Asked) {
+			out = append(out, rule.ID)
+		}
+	}
+	return out
+}
+
+// People whose approval counts, in the order in which they approved.
+func (h Hold) People() []string {
+	out := []string{}
+	for _, a := range h.By {
+		out = append(out, a.UserID)
+	}
+	return out
+}
+
+// Holds lists the held orders of a tenant with their approvals, oldest first. No
+// decision may rest on it.
+func (s *State) Holds(tenant string) []Hold {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	v := s.View()
+	var out []Hold
+	for _, h := range s.holds.waiting {
+		if h.order.Tenant == tenant {
+			out = append(out, v.counted(h))
+		}
+	}
+	slices.SortFunc(out, func(a, b Hold) int { return int(a.Position - b.Position) })
+	return out
+}
+
+// HeldOf counts the held orders of a user and of a whole tenant.
+func (s *State) HeldOf(tenant, user string) (ofUser, ofTenant int) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, h := range s.holds.waiting {
+		if h.order.Tenant == tenant {
+			ofTenant++
+			if h.order.User == user {
+				ofUser++
+			}
+		}
+	}
+	return ofUser, ofTenant
+}
+
+// EndedHolds are the held orders that an order of the router ends with the plans
+// that it ends, oldest first; their approvals are not counted.
+func (v *View) EndedHolds(o Order) []Hold {
+	switch o.Type {
+	case TypeCancel, TypePlanClose:
+		a, err := argsOf[catalog.Cancel](o) // both name the plan alike
+		return v.holdsWhere(func(h *hold) bool {
+			return err == nil && a.PlanID != "" && h.order.Tenant == o.Tenant && h.order.Context.PlanID == a.PlanID
+		})
+	case TypeGrantRevoke, TypeAdminPut:
+		return v.holdsWhere(func(h *hold) bool {
+			tenant, user := v.s.userEnded(o)
+			p := v.s.plans[tenant+"/"+h.order.Context.PlanID]
+			return h.order.Tenant == tenant && p != nil && p.view.UserID == user && !final(p.view.Status)
+		})
+	}
+	return nil
+}
+
+// Expired lists the held orders that are past their deadline, oldest first; their
+// approvals are not counted.
+func (v *View) Expired(now time.Time) []Hold {
+	return v.holdsWhere(func(h *hold) bool { return !h.deadline.After(now) })
+}
+
+func (v *View) holdsWhere(is func(*hold) bool) []Hold {
+	v.s.mu.RLock()
+	defer v.s.mu.RUnlock()
+	var out []Hold
+	for _, h := range v.s.holds.waiting {
+		if is(h) {
+			v.rely(SubjectOrder(h.order.Decision.IntentID))
+			out = append(out, Hold{Order: h.order, Terms: h.terms, Deadline: h.deadline})
+		}
+	}
+	slices.SortFunc(out, func(a, b Hold) int { return int(a.Position - b.Position) })
+	return out
+}

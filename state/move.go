@@ -1,0 +1,117 @@
+package state
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
+)
+
+// Types that are asked for by name.
+const (
+	TypePlanOpen    = "plan.open"
+	TypePlan        = "plan"
+	TypePlanClose   = "plan.close"
+	TypeCancel      = "cancel"
+	TypeApprove     = "hitl.approve"
+	TypeAdminPut    = "admin.put"
+	TypePolicyPush  = "policy.push"
+	TypeGrantRevoke = "grant.revoke"
+	TypeErase       = "record.erase"
+)
+
+// Move is one type of order that the router carries out itself. The catalog has a
+// row of that type whose executor is the router.
+type Move struct {
+	Type string
+	// judge says whether the order is legal, and its effect. What it looks at it
+	// relies on (View), so that a commit can assert that nothing of it has changed.
+	judge func(v *View, o Order) (Effect, error)
+	// apply is the effect of a legal order on the state. The error is that of a
+	// record that no router can have judged legal.
+	apply func(s *State, o Order) error
+	// administers: what it changes others of its kind rely on.
+	administers bool
+}
+
+// Effect is what a legal order does beside its own record.
+type Effect struct {
+	Result  any               // what its signer is told
+	Touches []storage.Subject // what it changes
+}
+
+// accepted is the effect of an order whose signer is told only that.
+func accepted(touches ...storage.Subject) Effect {
+	return Effect{catalog.Accepted{Accepted: true}, touches}
+}
+
+// move makes a Move of functions over the arguments of its type.
+func move[A any](typ string, judge func(v *View, o Order, a A) (Effect, error), apply func(s *State, o Order, a A) error) Move {
+	return Move{
+		Type: typ,
+		judge: func(v *View, o Order) (Effect, error) {
+			a, err := argsOf[A](o)
+			if err != nil {
+				return Effect{}, err
+			}
+			return judge(v, o, a)
+		},
+		apply: func(s *State, o Order) error {
+			a, err := argsOf[A](o)
+			if err != nil {
+				return err
+			}
+			return apply(s, o, a)
+		},
+	}
+}
+
+// argsOf reads arguments that were held to the schema of their type before.
+func argsOf[A any](o Order) (a A, err error) {
+	return a, json.Unmarshal(o.Args, &a)
+}
+
+var moves = byType(
+	planOpen, planClaim, planRevise, stepOpen, stepFinish, planClose, cancel,
+	hitlApprove,
+	keyPut, adminPut, skillApprove, policyPush, grantRevoke, orderResolve, recordErase,
+)
+
+func byType(list ...Move) map[string]Move {
+	out := make(map[string]Move, len(list))
+	for _, m := range list {
+		out[m.Type] = m
+	}
+	return out
+}
+
+// Has says whether there is a Move for a type.
+func Has(typ string) bool {
+	_, ok := moves[typ]
+	return ok
+}
+
+// Administers says whether an order of a type is one of administration: what it
+// changes, such as a tenant's directory data, others of its kind rely on.
+func Administers(typ string) bool { return moves[typ].administers }
+
+// Judge says whether an order of the router is legal on the state as it is, and its
+// effect. What it relied on is added to the view. Rows of the directory may name what
+// these types know. The error is a *intents.Refusal.
+func (v *View) Judge(o Order, types *catalog.Catalog) (Effect, error) {
+	m, ok := moves[o.Type]
+	if !ok {
+		return Effect{}, fmt.Errorf("state: no move for %s", o.Type)
+	}
+	v.types = types
+	v.s.mu.RLock()
+	defer v.s.mu.RUnlock()
+	return m.judge(v, o)
+}
+
+// illegal is the refusal of an order that the state does not allow.
+func illegal(pointer, reason string) error {
+	return intents.Refuse(intents.MalformedArgs, pointer, reason)
+}

@@ -1,0 +1,24 @@
+package state
+
+// operators makes the Move of an order of administration: none of them names a
+// tenant that its operator may not name, not even to learn whether it is there.
+func operators[A any](typ string, judge func(v *View, o Order, a A) (Effect, error), apply func(s *State, o Order, a A) error) Move {
+	m := move(typ,
+		func(v *View, o Order, a A) (Effect, error) {
+			if ForeignTenant(o.Tenant, o.Type, o.Args) {
+				return Effect{}, ErrForeign()
+			}
+			return judge(v, o, a)
+		},
+		apply)
+	m.administers = true
+	return m
+}
+
+// relyOn makes the decision rest on all that an effect changes.
+func (v *View) relyOn(e Effect) (Effect, error) {
+	for _, subject := range e.Touches {
+		v.rely(subject)
+	}
+	return e, nil
+}

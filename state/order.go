@@ -1,0 +1,163 @@
+package state
+
+import (
+	"encoding/json"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/storage"
+)
+
+// Order is an order as state sees it: what it says, who sealed it, and what was
+// decided about it.
+type Order struct {
+	Type    string
+	Args    json.RawMessage
+	Context intents.Context
+	Tenant  string
+	User    string
+	TraceID string
+
+	Signer intents.Role // of the key that sealed it
+	KID    string       // of that key
+	Roles  []string     // of the actor, as decided
+	Grant  Grant
+	Skill  string // whose pin the decision saw
+
+	Decision intents.Decision // while it is judged: as far as it has come
+	Erased   bool             // the order was: what is here is its summary
+
+	Now      time.Time // that it was decided at
+	At       time.Time // of its record
+	Position int64     // where it takes effect: of a released order, its release's
+	Recorded int64     // where the order itself is
+}
+
+// Grant is what state keeps of an order's grant; the zero value: there is none.
+type Grant struct {
+	KID      string // of the key that minted it
+	Client   string // act.client
+	At       time.Time
+	Roles    []string
+	AMR      []string // how its user was authenticated
+	Standing bool
+}
+
+// APIKey is the id of the API key that the grant's user came with; empty: none.
+func (g Grant) APIKey() string { return intents.KeyOfClient(g.Client) }
+
+// GrantOf is what state keeps of a verified grant.
+func GrantOf(token string, g *intents.Grant) Grant {
+	if g == nil {
+		return Grant{}
+	}
+	return Grant{
+		KID: intents.SignerOf(token), Client: g.Act.Client, At: time.Unix(g.IssuedAt, 0).UTC(),
+		Roles: g.Roles, AMR: g.Act.AMR, Standing: g.Standing(),
+	}
+}
+
+// OrderOf is a verified order that is being decided at a time.
+func OrderOf(e *intents.Envelope, roles []string, now time.Time) Order {
+	pr := e.Principal()
+	return Order{
+		Type: e.Type(), Args: e.Args(), Context: e.Context(), Tenant: pr.Tenant, User: pr.UserID, TraceID: e.TraceID(),
+		Signer: e.Signer().Role, KID: e.Signer().KID, Roles: roles, Grant: GrantOf(e.GrantToken(), e.Grant()),
+		Now: now, At: now, Position: storage.Nobody, Recorded: storage.Nobody,
+	}
+}
+
+// ReadOrder reads an order's record whole.
+func ReadOrder(r storage.Record) (o Order, err error) {
+	for _, read := range []func(storage.Record) error{o.readDecision, o.readBody, o.readActor} {
+		if err := read(r); err != nil {
+			return o, err
+		}
+	}
+	return o, nil
+}
+
+func (o *Order) readDecision(r storage.Record) (err error) {
+	o.At, o.Now, o.Position, o.Recorded = r.At, r.At, r.Position, r.Position
+	o.Decision, err = intents.ReadDecision(r.Parts[storage.PartDecision])
+	return err
+}
+
+// readBody reads what the order says.
+func (o *Order) readBody(r storage.Record) error {
+	if _, erased := r.Erased[storage.PartOrder]; erased {
+		return o.readSummary(r)
+	}
+	sealed, err := intents.ReadSealed(r.Parts[storage.PartOrder])
+	if err != nil {
+		return err
+	}
+	b, err := sealed.Body()
+	if err != nil {
+		return err
+	}
+	o.Type, o.Args, o.User, o.Tenant, o.TraceID = b.Intent.Type, b.Intent.Args, b.Actor.UserID, b.Actor.Tenant, b.TraceID
+	if b.Context != nil {
+		o.Context = *b.Context
+	}
+	return nil
+}
+
+// readActor reads who sealed it and for whom.
+func (o *Order) readActor(r storage.Record) error {
+	var facts intents.Facts
+	if err := json.Unmarshal(r.Parts[storage.PartFacts], &facts); err != nil {
+		return err
+	}
+	if now, err := time.Parse(time.RFC3339Nano, facts.Now); err == nil {
+		o.Now = now
+	}
+	o.Roles, o.Signer, o.KID = facts.Roles, intents.Role(facts.Signer.Role), facts.Signer.KID
+	if facts.Skill != nil {
+		o.Skill = facts.Skill.Name
+	}
+	raw, ok := r.Parts[storage.PartGrant]
+	if !ok {
+		return nil
+	}
+	var token string
+	var g intents.Grant
+	if err := json.Unmarshal(raw, &token); err != nil {
+		return err
+	}
+	if err := intents.PeekClaims(token, &g); err != nil { // verified before it was recorded
+		return err
+	}
+	o.Grant = GrantOf(token, &g)
+	return nil
+}
+
+// readSummary reads what is left of an order that was erased.
+func (o *Order) readSummary(r storage.Record) error {
+	s, err := storage.ReadSummary(r.Parts)
+	if err != nil {
+		return err
+	}
+	var facts intents.Facts
+	if err := json.Unmarshal(r.Parts[storage.PartFacts], &facts); err != nil {
+		return err
+	}
+	left := struct { // names that projections keep
+		PlanID string `json:"plan_id,omitempty"`
+		Skill  string `json:"skill,omitempty"`
+	}{PlanID: s.PlanID}
+	if facts.Skill != nil {
+		left.Skill = facts.Skill.Name
+	}
+	o.Args, err = json.Marshal(left)
+	o.Type, o.User, o.Tenant, o.Context, o.Erased = s.Type, s.User, s.Tenant, s.Context, true
+	return err
+}
+
+// shownArgs are what drivers of the plan are told of the arguments.
+func (o Order) shownArgs() json.RawMessage {
+	if o.Erased {
+		return json.RawMessage(`{}`)
+	}
+	return o.Args
+}

@@ -1,0 +1,65 @@
+package state
+
+import (
+	"time"
+
+	"aob.dev/writ/intents/catalog"
+)
+
+// planClaim makes its signer the driver of a plan, in the place of any other.
+var planClaim = move("plan.claim",
+	func(v *View, o Order, a catalog.PlanClaim) (Effect, error) {
+		p, err := v.ownPlan(o, a.PlanID)
+		switch {
+		case err != nil:
+			return Effect{}, err
+		case final(p.view.Status):
+			return Effect{}, illegal("/intent/args/plan_id", "the plan is "+string(p.view.Status))
+		case a.Epoch != p.view.Epoch+1:
+			return Effect{}, illegal("/intent/args/epoch", "epoch must be the plan's epoch plus one: another driver has claimed it")
+		}
+		after := p.clone()
+		after.claim(a.Epoch, o.Now)
+		return Effect{after.told(), p.touches(true)}, nil
+	},
+	func(s *State, o Order, a catalog.PlanClaim) error {
+		p, err := s.planOf(o, a.PlanID)
+		if err != nil {
+			return err
+		}
+		for _, t := range p.liveTasks() {
+			t.ended = "a newer plan.claim"
+		}
+		p.claim(a.Epoch, o.At)
+		p.claimed, p.unheld = o.Position, false
+		return nil
+	})
+
+// claim is the effect of plan.claim on a plan: running steps are interrupted, and
+// either run again or, where an order with an effect may have happened, the plan
+// replans. A held step whose order has ended runs again.
+func (p *plan) claim(epoch int, at time.Time) {
+	v := &p.view
+	v.Epoch = epoch
+	if v.Status == catalog.PlanPending {
+		v.Status = catalog.PlanPlanning
+	}
+	for i := range v.Steps {
+		s := &v.Steps[i]
+		switch s.Status {
+		case catalog.StepRunning:
+			if p.effects(s.Step) {
+				s.Status = catalog.StepInterrupted
+				s.FailureReason = "interrupted after an order with an effect"
+				p.replan(s, "interrupted", s.FailureReason, at)
+			} else {
+				s.Status = catalog.StepPending
+			}
+		case catalog.StepHeld:
+			if !p.waiting(s.Step) {
+				s.Status = catalog.StepPending
+			}
+		default:
+		}
+	}
+}

@@ -1,0 +1,28 @@
+package state
+
+import "aob.dev/writ/intents/catalog"
+
+// planClose closes a plan with its answer or failure.
+var planClose = move(TypePlanClose,
+	func(v *View, o Order, a catalog.PlanClose) (Effect, error) {
+		p, err := v.drivenPlan(o, a.PlanID, a.Epoch)
+		if err != nil {
+			return Effect{}, err
+		}
+		if a.Status == string(catalog.PlanComplete) {
+			if p.view.Status != catalog.PlanExecuting || len(p.view.Steps) == 0 || p.lastDone() != p.view.Steps[len(p.view.Steps)-1].Step {
+				return Effect{}, illegal("/intent/args/status", "a plan is complete when all its steps are done")
+			}
+		}
+		return accepted(p.touches(true)...), nil
+	},
+	func(s *State, o Order, a catalog.PlanClose) error {
+		p, err := s.planOf(o, a.PlanID)
+		if err != nil {
+			return err
+		}
+		p.view.Response, p.view.Failure = a.Response, a.Failure
+		p.said = append(p.said, o.Recorded)
+		s.endPlan(p, catalog.PlanStatus(a.Status), o.At)
+		return nil
+	})

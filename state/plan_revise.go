@@ -1,0 +1,67 @@
+package state
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/schemas"
+)
+
+// planRevise gives a plan its steps, or new ones in the place of those that are not done.
+var planRevise = move(TypePlan,
+	func(v *View, o Order, a catalog.Plan) (Effect, error) {
+		p, err := v.drivenPlan(o, a.PlanID, a.Epoch)
+		switch {
+		case err != nil:
+			return Effect{}, err
+		case p.exhausted:
+			return Effect{}, illegal("/intent/args/revision", "max replan attempts reached: the plan can only be closed as failed")
+		case p.view.Status != catalog.PlanPlanning && p.view.Status != catalog.PlanReplanning:
+			return Effect{}, illegal("/intent/args/plan_id", "the plan is "+string(p.view.Status)+", a revision is legal while planning or replanning")
+		case a.Revision != p.view.Revision+1:
+			return Effect{}, illegal("/intent/args/revision", "revision must be the plan's revision plus one")
+		}
+		if err := legalSteps(a.Steps, p.lastDone()); err != nil {
+			return Effect{}, err
+		}
+		return accepted(p.touches(false)...), nil
+	},
+	func(s *State, o Order, a catalog.Plan) error {
+		p, err := s.planOf(o, a.PlanID)
+		if err != nil {
+			return err
+		}
+		done := p.lastDone()
+		kept := slices.DeleteFunc(slices.Clone(p.view.Steps), func(s catalog.StepView) bool { return s.Step > done })
+		maps.DeleteFunc(p.results, func(step int, _ []string) bool { return step > done })
+		for _, step := range a.Steps {
+			kept = append(kept, catalog.StepView{PlanStep: step, Status: catalog.StepPending, Revision: a.Revision})
+		}
+		p.view.Steps, p.view.Revision, p.view.PlanDigest = kept, a.Revision, o.Decision.IntentID
+		p.view.Status = catalog.PlanExecuting
+		p.said = append(p.said, o.Recorded)
+		return nil
+	})
+
+// legalSteps: numbers run on from the last done step, at most ten in all, input
+// only from earlier steps, shapes that compile.
+func legalSteps(steps []catalog.PlanStep, done int) error {
+	if done+len(steps) > catalog.MaxSteps {
+		return illegal("/intent/args/steps", fmt.Sprintf("a plan has at most %d steps: say infeasible instead", catalog.MaxSteps))
+	}
+	for i, s := range steps {
+		at := fmt.Sprintf("/intent/args/steps/%d", i)
+		if s.Step != done+i+1 {
+			return illegal(at+"/step", "step numbers run on from the last done step")
+		}
+		if s.InputFromStep < 0 || s.InputFromStep >= s.Step {
+			return illegal(at+"/input_from_step", "input can only come from an earlier step")
+		}
+		if _, err := schemas.CompileShape(s.ReturnSpec.Shape); err != nil {
+			return illegal(at+"/return_spec/shape", "shape: "+err.Error())
+		}
+	}
+	return nil
+}

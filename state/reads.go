@@ -1,0 +1,239 @@
+package state
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+)
+
+// Task is a task as decisions see it.
+type Task struct {
+	ID, Plan, User, Tenant string
+	Session, Turn          string
+	Revision, Step         int
+	Spec                   catalog.PlanStep
+	InputKey               string // memory key that it may read
+	Deadline               time.Time
+	Ended                  string // why; empty while it lives
+}
+
+// Over says whether the task's key may sign nothing new any more.
+func (t Task) Over(now time.Time) bool { return t.Ended != "" || now.After(t.Deadline) }
+
+// Task finds a task by "tenant/task_id".
+func (v *View) Task(name string) (Task, bool) {
+	v.s.mu.RLock()
+	defer v.s.mu.RUnlock()
+	t, ok := v.s.tasks[name]
+	if !ok {
+		return Task{}, false
+	}
+	v.rely(SubjectTask(t.tenant, t.id))
+	return Task{
+		ID: t.id, Plan: t.planID, User: t.user, Tenant: t.tenant, Session: t.session, Turn: t.turn, Revision: t.revision,
+		Step: t.step, Spec: t.spec, InputKey: t.inputKey, Deadline: t.deadline, Ended: t.ended,
+	}, true
+}
+
+// Plan as others are told it. What is decided after seeing it rests on it.
+func (v *View) Plan(tenant, id string) (catalog.PlanView, bool) {
+	v.s.mu.RLock()
+	defer v.s.mu.RUnlock()
+	v.rely(SubjectPlan(tenant, id))
+	p, ok := v.s.plans[tenant+"/"+id]
+	if !ok {
+		return catalog.PlanView{}, false
+	}
+	return p.told(), true
+}
+
+// PlanFacts are what a policy sees of a plan, and whose plan it is. The decision
+// rests on it.
+func (v *View) PlanFacts(tenant, id string) (facts *intents.FactPlan, user string, ok bool) {
+	v.s.mu.RLock()
+	defer v.s.mu.RUnlock()
+	v.rely(SubjectPlan(tenant, id))
+	p, ok := v.s.plans[tenant+"/"+id]
+	if !ok {
+		return nil, "", false
+	}
+	return &intents.FactPlan{
+		PlanID: p.view.PlanID, Status: string(p.view.Status), Epoch: p.view.Epoch, Revision: p.view.Revision,
+		ReplanCount: p.view.ReplanCount, Steps: len(p.view.Steps),
+	}, p.view.UserID, true
+}
+
+// PlanEnded is true of no plan, too.
+func (s *State) PlanEnded(tenant, id string) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	p, ok := s.plans[tenant+"/"+id]
+	return id == "" || !ok || final(p.view.Status)
+}
+
+// OrderOf finds an order of the same plan step for a member "from".
+func (v *View) OrderOf(tenant, plan string, revision, step int, intentID string) (position int64, ok bool) {
+	v.s.mu.RLock()
+	defer v.s.mu.RUnlock()
+	p, ok := v.s.plans[tenant+"/"+plan]
+	if !ok {
+		return 0, false
+	}
+	ref, ok := p.byIntent[intentID]
+	return ref.position, ok && ref.revision == revision && ref.step == step
+}
+
+// Repeats finds a once order of the plan that is equal in type and arguments, may
+// have had its effect, and whose step did not end as done: what planned it may plan
+// it again. A step that is done had what it asked for; another step may ask for the
+// same anew.
+func (v *View) Repeats(tenant, plan, typ string, args json.RawMessage) (intentID string, indeterminate bool) {
+	v.s.mu.RLock()
+	defer v.s.mu.RUnlock()
+	v.rely(SubjectPlan(tenant, plan)) // every once order touches it
+	p, ok := v.s.plans[tenant+"/"+plan]
+	if !ok {
+		return "", false
+	}
+	for _, f := range p.facts {
+		if f.Effect != catalog.Once || f.Type != typ || f.Status == undelivered || p.settled[f.IntentID] || string(f.Args) != string(args) {
+			continue
+		}
+		if f.Status == string(intents.StatusIndetermined) {
+			return f.IntentID, true
+		}
+		intentID = f.IntentID
+	}
+	return intentID, false
+}
+
+// KeysOfPlan are the memory keys that a plan's steps have written.
+func (v *View) KeysOfPlan(tenant, plan string) []string {
+	v.s.mu.RLock()
+	defer v.s.mu.RUnlock()
+	p, ok := v.s.plans[tenant+"/"+plan]
+	if !ok {
+		return nil
+	}
+	return slices.Concat(slices.Collect(maps.Values(p.results))...)
+}
+
+// Silent is an open plan that nobody drives.
+type Silent struct {
+	Plan   catalog.PlanView
+	Roles  []string // of the grant that opened it
+	Client string   // act.client of that grant
+	Trace  string   // trace_id of its plan.open
+}
+
+// Silent lists open plans that nobody has driven since a position and that do not
+// wait for a hold, oldest first. A plan whose hold has ended is silent again: it
+// waits for a driver to be handed out.
+func (s *State) Silent(since int64) []Silent {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var out []Silent
+	for _, p := range s.plans {
+		if final(p.view.Status) || p.held() || (!p.unheld && max(p.opened, p.claimed) >= since) {
+			continue
+		}
+		out = append(out, Silent{p.told(), p.roles, p.client, p.trace})
+	}
+	slices.SortFunc(out, func(a, b Silent) int { return a.Plan.CreatedAt.Compare(b.Plan.CreatedAt) })
+	return out
+}
+
+// OpenPlans of a tenant, and of all.
+func (s *State) OpenPlans(tenant string) (one, all int) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.open[tenant], s.openAll
+}
+
+// ForgetWords makes the state drop the words of a plan once it is closed: what was
+// asked, what its steps say and what was answered. No move is judged by them. Whoever
+// writes plans down looks for them in the records (Said, Retell). To be called before
+// the first record.
+func (s *State) ForgetWords() *State {
+	s.forgetful = true
+	return s
+}
+
+// forget the words of a closed plan and of its tasks. What tickets say stays:
+// orders of a task may still be carried out.
+func (p *plan) forget() {
+	p.view.Task, p.view.Response = "", ""
+	for i := range p.view.Steps {
+		p.view.Steps[i].Task = ""
+	}
+	for _, t := range p.tasks {
+		t.spec.Task = ""
+	}
+}
+
+// Said are the positions of the orders that hold the words of a plan, in order, where
+// the state has dropped them; none: it has them. The router carried these orders out,
+// so that no erasure takes their words away.
+func (s *State) Said(tenant, id string) []int64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	p, ok := s.plans[tenant+"/"+id]
+	if !ok || !s.forgetful || !final(p.view.Status) {
+		return nil
+	}
+	return slices.Clone(p.said)
+}
+
+// Retell puts the words of one of these orders back into a plan, whose steps must be
+// the caller's own.
+func Retell(p *catalog.PlanView, o Order) error {
+	switch o.Type {
+	case TypePlanOpen:
+		a, err := argsOf[catalog.PlanOpen](o)
+		p.Task = a.Task
+		return err
+	case TypePlan:
+		a, err := argsOf[catalog.Plan](o)
+		for _, said := range a.Steps {
+			for i := range p.Steps {
+				if at := &p.Steps[i]; at.Step == said.Step && at.Revision == a.Revision {
+					at.Task = said.Task
+				}
+			}
+		}
+		return err
+	case TypePlanClose:
+		a, err := argsOf[catalog.PlanClose](o)
+		p.Response = a.Response
+		return err
+	default:
+		return fmt.Errorf("%s has no words of a plan", o.Type)
+	}
+}
+
+// Held is what the state of plans holds in memory.
+type Held struct {
+	Open   int   `json:"open"`   // plans
+	Closed int   `json:"closed"` // plans
+	Tasks  int   `json:"tasks"`
+	Words  int64 `json:"words"` // bytes of requests, steps and answers
+}
+
+// Held counts it.
+func (s *State) Held() Held {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	h := Held{Open: s.openAll, Closed: len(s.plans) - s.openAll, Tasks: len(s.tasks)}
+	for _, p := range s.plans {
+		h.Words += int64(len(p.view.Task) + len(p.view.Response))
+		for _, step := range p.view.Steps {
+			h.Words += int64(len(step.Task))
+		}
+	}
+	return h
+}

@@ -1,0 +1,26 @@
+package state
+
+import (
+	"fmt"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+)
+
+// skillApprove pins a skill's manifest in a tenant.
+var skillApprove = operators("skill.approve",
+	func(v *View, o Order, a catalog.SkillApprove) (Effect, error) {
+		id := Named(o.Tenant, a.Tenant)
+		if v.s.dir.tenants[id] == nil {
+			return Effect{}, illegal("/intent/args/tenant", "no such tenant")
+		}
+		return v.relyOn(accepted(SubjectTenant(id)))
+	},
+	func(s *State, o Order, a catalog.SkillApprove) error {
+		id := Named(o.Tenant, a.Tenant)
+		if s.dir.tenants[id] == nil {
+			return fmt.Errorf("skill.approve for a tenant that is not there")
+		}
+		s.change(id, o.Position).pins[a.Skill] = intents.Pin{Skill: a.Skill, Digest: a.Digest, Effect: string(a.Effect), Server: a.Server}
+		return nil
+	})

@@ -1,0 +1,227 @@
+package state
+
+import (
+	"crypto/ed25519"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
+)
+
+// State is the state after the last record that was observed. It has one writer,
+// the journal's observer, and any number of readers.
+type State struct {
+	mu sync.RWMutex // guards everything below
+
+	next    int64   // position after the last record
+	rests   []int64 // records of administration
+	last    time.Time
+	touched map[storage.Subject]int64
+
+	origin      string
+	root        ed25519.PublicKey
+	roles       []catalog.RoleData // that tenants begin with
+	keySet      intents.KeySet
+	keySetToken string
+	keys        map[string]intents.Key
+	policy      policy
+	catalog     string
+	rules       intents.Rules
+
+	dir *Directory
+	// apiKeys by hash, revoked ones too; those that are not are also in their tenant.
+	apiKeys map[string]apiKeyRow
+	// retained are the retentions of each tenant; of everyTenant, the default.
+	retained map[string][]retention
+	revoked  map[string]time.Time // "tenant/sub": grants minted before are dead
+
+	plans   map[string]*plan // "tenant/plan_id"
+	open    map[string]int   // open plans by tenant
+	openAll int
+	// forgetful: the words of closed plans are dropped (ForgetWords).
+	forgetful bool
+	tasks     map[string]*task     // "tenant/task_id"
+	taskKID   map[string]string    // kid to "tenant/task_id"
+	orders    map[int64]*openOrder // open and held orders, by position
+	unknown   map[string]unknown   // indeterminate orders by intent_id, until order.resolve
+	holds     holds                // orders that wait for people
+	settled   map[int64]string     // resolved orders by position: done, failed
+	erasures  erasures             // that are not known to be carried out
+	outcome   func(of int64)       // told of every outcome, after it is folded
+	faults    []error              // records that could not be folded
+}
+
+// policy is the policy in force.
+type policy struct {
+	digest string
+	// revision is the highest that was ever in force; 0: none had one.
+	revision int64
+	pushed   *Pushed // nil: it comes from a place, or is the embedded one
+}
+
+// New is the state before the first record; Observe goes on from there.
+func New() *State {
+	return &State{
+		touched: make(map[storage.Subject]int64), keys: make(map[string]intents.Key), dir: newDirectory(),
+		apiKeys: make(map[string]apiKeyRow), retained: make(map[string][]retention), revoked: make(map[string]time.Time),
+		plans: make(map[string]*plan), open: make(map[string]int), tasks: make(map[string]*task), taskKID: make(map[string]string),
+		orders: make(map[int64]*openOrder), unknown: make(map[string]unknown), holds: newHolds(), settled: make(map[int64]string),
+		erasures: erasures{blobs: make(map[int64]bool)},
+	}
+}
+
+// Observe folds one durable record; it is the journal's storage.Observer. Records
+// come in order, once. A record that cannot be folded is remembered (Err): every
+// later decision could be wrong.
+func (s *State) Observe(e storage.Entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.fold(e); err != nil {
+		s.faults = append(s.faults, fmt.Errorf("fold record %d: %w", e.Record.Position, err))
+	}
+	if e.Record.Kind == storage.KindOutcome && s.outcome != nil {
+		s.outcome(e.Of)
+	}
+	for _, subject := range e.Touches {
+		s.touched[subject] = e.Record.Position
+	}
+	s.next = e.Record.Position + 1
+	if e.Record.At.After(s.last) { // of early logs a record may be timed before the one that it stands behind
+		s.last = e.Record.At
+	}
+}
+
+// Err is set when a record could not be folded.
+func (s *State) Err() error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if len(s.faults) > 0 {
+		return s.faults[0]
+	}
+	return nil
+}
+
+func (s *State) fold(e storage.Entry) error {
+	switch e.Record.Kind {
+	case storage.KindControl:
+		return s.foldControl(e.Record)
+	case storage.KindOrder:
+		return s.foldOrder(e.Record)
+	case storage.KindOutcome:
+		return s.foldOutcome(e)
+	case storage.KindRelease:
+		return s.foldRelease(e.Record)
+	case storage.KindTakeover:
+		return s.foldTakeover(e)
+	default:
+		return fmt.Errorf("unknown kind %q", e.Record.Kind)
+	}
+}
+
+// foldOrder applies an order's record: allowed orders of the router have their
+// effect here, at their own position; others become open or held orders.
+//
+// It runs in the journal's writer, and most orders are dispatched: of those, and
+// of refusals, only what state keeps is read.
+func (s *State) foldOrder(r storage.Record) error {
+	var o Order
+	if err := o.readDecision(r); err != nil || o.Decision.Verdict == intents.Deny {
+		return err
+	}
+	if err := o.readBody(r); err != nil {
+		return err
+	}
+	if o.Decision.Verdict == intents.Allow && o.Decision.Executor != catalog.ExecutorRouter {
+		s.dispatched(o)
+		return nil
+	}
+	if err := o.readActor(r); err != nil {
+		return err
+	}
+	if o.Decision.Verdict == intents.Hold {
+		return s.held(o)
+	}
+	return s.apply(o)
+}
+
+// apply is the effect of an accepted order of the router.
+func (s *State) apply(o Order) error {
+	m, ok := moves[o.Type]
+	if !ok {
+		return fmt.Errorf("no move for %s", o.Type)
+	}
+	if m.administers {
+		s.rests = append(s.rests, o.Position) // also if it cannot be applied: whoever changed it must be found
+	}
+	return m.apply(s, o)
+}
+
+// Next is the position after the last record that was folded.
+func (s *State) Next() int64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.next
+}
+
+// Origin is the log origin; empty before the genesis.
+func (s *State) Origin() string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.origin
+}
+
+// JWKS publishes the key set in force.
+func (s *State) JWKS() intents.JWKS {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return intents.JWKS{Origin: s.origin, Version: s.keySet.Version, Keys: slices.Clone(s.keySet.Keys), KeySet: s.keySetToken}
+}
+
+// KeySetVersion is the version of the key set in force.
+func (s *State) KeySetVersion() int64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.keySet.Version
+}
+
+// CatalogDigest is the digest of the catalog in force by the record.
+func (s *State) CatalogDigest() string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.catalog
+}
+
+// Rests are the positions of the records that keys, users, roles and API keys rest
+// on, in order; the genesis is the first.
+func (s *State) Rests() []int64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.origin == "" {
+		return nil
+	}
+	return append([]int64{0}, s.rests...)
+}
+
+// LastAt is the latest time of a record.
+func (s *State) LastAt() time.Time {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.last
+}
+
+// OnOutcome names who is told of outcomes. It must be called before orders are taken.
+func (s *State) OnOutcome(fn func(of int64)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.outcome = fn
+}
+
+// readPart reads one part of a record.
+func readPart[T any](r storage.Record, name string) (v T, err error) {
+	return v, json.Unmarshal(r.Parts[name], &v)
+}

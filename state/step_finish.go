@@ -1,0 +1,63 @@
+package state
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+)
+
+// stepFinish ends a task with its step.
+var stepFinish = move("step.finish",
+	func(v *View, o Order, a catalog.StepFinish) (Effect, error) {
+		v.rely(SubjectTask(o.Tenant, a.TaskID))
+		t, ok := v.s.tasks[o.Tenant+"/"+a.TaskID]
+		if !ok || t.user != o.User {
+			return Effect{}, intents.Refuse(intents.TaskScope, "/intent/args/task_id", "no such task of this user")
+		}
+		v.rely(SubjectPlan(o.Tenant, t.planID))
+		switch {
+		case t.ended != "":
+			return Effect{}, intents.Refuse(intents.KeyRevoked, "/intent/args/task_id", "the task has ended")
+		case o.Signer == intents.RoleManager && a.Status != "failed":
+			return Effect{}, illegal("/intent/args/status", "a manager may only say failed")
+		case a.Status == "done" && !slices.Contains(t.plan.results[t.step], a.MemoryKey):
+			return Effect{}, illegal("/intent/args/memory_key", "done must name the result of a write_memory of this step")
+		}
+		return accepted(append(t.plan.touches(false), SubjectTask(o.Tenant, t.id))...), nil
+	},
+	func(s *State, o Order, a catalog.StepFinish) error {
+		t, ok := s.tasks[o.Tenant+"/"+a.TaskID]
+		if !ok {
+			return fmt.Errorf("no task %s", a.TaskID)
+		}
+		t.ended = "step.finish"
+		t.plan.finish(t.step, a, o.At)
+		return nil
+	})
+
+// finish is the effect of step.finish on a plan.
+func (p *plan) finish(step int, a catalog.StepFinish, at time.Time) {
+	s := p.step(step)
+	if s == nil {
+		return
+	}
+	s.FinishedAt, s.FailureReason, s.Suggestion = &at, a.Reason, a.Suggestion
+	switch a.Status {
+	case "done":
+		s.Status, s.MemoryKey, s.Validated = catalog.StepDone, a.MemoryKey, true
+		for _, f := range p.facts {
+			if f.Step == step && f.Revision == s.Revision {
+				p.settled[f.IntentID] = true
+			}
+		}
+	case "insufficient":
+		s.Status = catalog.StepInsufficient
+		p.replan(s, "insufficient", a.Reason, at)
+	default:
+		s.Status = catalog.StepFailed
+		p.replan(s, "failed", a.Reason, at)
+	}
+}

@@ -1,0 +1,95 @@
+package state
+
+import (
+	"fmt"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+)
+
+// MaxTaskLife bounds a task's deadline.
+const MaxTaskLife = time.Hour
+
+// stepOpen opens a task for the next step of a plan, with a key of its own.
+var stepOpen = move("step",
+	func(v *View, o Order, a catalog.Step) (Effect, error) {
+		p, err := v.drivenPlan(o, a.PlanID, a.Epoch)
+		if err != nil {
+			return Effect{}, err
+		}
+		key, err := v.taskKey(o, a)
+		if err != nil {
+			return Effect{}, err
+		}
+		s := p.step(a.Step)
+		v.rely(SubjectTask(o.Tenant, a.TaskID))
+		v.rely(subjectTaskKey(key.KID))
+		switch {
+		case p.view.Status != catalog.PlanExecuting:
+			return Effect{}, illegal("/intent/args/plan_id", "the plan is "+string(p.view.Status)+", steps run while it is executing")
+		case a.PlanDigest != p.view.PlanDigest:
+			return Effect{}, illegal("/intent/args/plan_digest", "not the digest of the plan's current revision")
+		case s == nil || a.Step != p.lastDone()+1:
+			return Effect{}, illegal("/intent/args/step", "not the next step of the plan")
+		case s.Status != catalog.StepPending:
+			return Effect{}, illegal("/intent/args/step", "the step is "+string(s.Status)+": one live task per step")
+		case v.s.tasks[o.Tenant+"/"+a.TaskID] != nil:
+			return Effect{}, illegal("/intent/args/task_id", "a task with this id exists")
+		case v.s.taskKID[key.KID] != "":
+			return Effect{}, illegal("/intent/args/jwk", "the key was used for another task")
+		}
+		return Effect{
+			catalog.StepResult{TaskID: a.TaskID, InputKey: p.inputKey(s.PlanStep)},
+			append(p.touches(false), SubjectTask(o.Tenant, a.TaskID), subjectTaskKey(key.KID)),
+		}, nil
+	},
+	func(s *State, o Order, a catalog.Step) error {
+		p, err := s.planOf(o, a.PlanID)
+		if err != nil {
+			return err
+		}
+		step := p.step(a.Step)
+		key, err := a.JWK.ToKey()
+		if step == nil || err != nil {
+			return fmt.Errorf("step %d of %s: %v", a.Step, a.PlanID, err)
+		}
+		deadline, err := time.Parse(time.RFC3339Nano, a.Deadline)
+		if err != nil {
+			return err
+		}
+		at := o.At
+		step.Status, step.TaskID, step.StartedAt, step.FinishedAt = catalog.StepRunning, a.TaskID, &at, nil
+		name := o.Tenant + "/" + a.TaskID
+		t := &task{
+			id: a.TaskID, tenant: o.Tenant, user: o.User, kid: key.KID, public: key.Public, plan: p, planID: a.PlanID,
+			session: p.view.SessionID, turn: p.view.TurnID, revision: step.Revision, step: step.Step, spec: step.PlanStep,
+			inputKey: p.inputKey(step.PlanStep), deadline: deadline,
+		}
+		p.tasks = append(p.tasks, t)
+		s.tasks[name] = t
+		s.taskKID[key.KID] = name
+		return nil
+	})
+
+// taskKey admits the key that a step introduces: canonical, of prime order,
+// possessed, not a key of the key set, and not for longer than a task lives.
+func (v *View) taskKey(o Order, a catalog.Step) (intents.Key, error) {
+	key, err := a.JWK.ToKey()
+	if err != nil {
+		return intents.Key{}, illegal("/intent/args/jwk", err.Error())
+	}
+	if _, known := v.s.keys[key.KID]; known {
+		return intents.Key{}, illegal("/intent/args/jwk", "the key stands in the key set")
+	}
+	unproved := a
+	unproved.PoP = ""
+	if err := intents.VerifyPoP(a.PoP, key, unproved); err != nil {
+		return intents.Key{}, err
+	}
+	deadline, err := time.Parse(time.RFC3339Nano, a.Deadline)
+	if err != nil || !deadline.After(o.Now) || deadline.After(o.Now.Add(MaxTaskLife+intents.Leeway)) {
+		return intents.Key{}, illegal("/intent/args/deadline", "deadline must lie within the next hour")
+	}
+	return key, nil
+}

@@ -1,0 +1,113 @@
+package state
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
+)
+
+// View reads the state for one decision and remembers what it relied on. One
+// goroutine uses it.
+type View struct {
+	s       *State
+	types   *catalog.Catalog // while an order is judged
+	asserts map[storage.Subject]int64
+}
+
+// View begins a decision.
+func (s *State) View() *View { return &View{s: s, asserts: make(map[storage.Subject]int64, 6)} }
+
+// rely remembers the position of a subject. The lock must be held.
+func (v *View) rely(subject storage.Subject) {
+	if _, ok := v.asserts[subject]; ok {
+		return // what was read first is what the decision rests on
+	}
+	at, ok := v.s.touched[subject]
+	if !ok {
+		at = storage.Nobody
+	}
+	v.asserts[subject] = at
+}
+
+// Relies says whether the decision relied on a subject.
+func (v *View) Relies(subject storage.Subject) bool {
+	_, ok := v.asserts[subject]
+	return ok
+}
+
+// Asserts are what the decision relied on, for its commit.
+func (v *View) Asserts() []storage.Assert {
+	out := make([]storage.Assert, 0, len(v.asserts))
+	for _, subject := range slices.Sorted(maps.Keys(v.asserts)) {
+		out = append(out, storage.Assert{Subject: subject, At: v.asserts[subject]})
+	}
+	return out
+}
+
+// Position is that of the last record that the view sees.
+func (v *View) Position() int64 { return v.s.Next() - 1 }
+
+// Rules by which the router's own code judges. A start puts the current ones in
+// force before any order is judged, so new orders are always judged by these;
+// replay and auditors meet earlier ones.
+func (v *View) Rules() intents.Rules {
+	v.s.mu.RLock()
+	defer v.s.mu.RUnlock()
+	return v.s.rules
+}
+
+// Key implements intents.Keys: the key set in force, and task keys. That a task
+// has ended is asked later, since its orders' duplicates are still answered.
+func (v *View) Key(kid string) (intents.Key, error) {
+	v.s.mu.RLock()
+	defer v.s.mu.RUnlock()
+	v.rely(SubjectKeys)
+	if k, ok := v.s.keys[kid]; ok {
+		if k.Revoked {
+			return intents.Key{}, intents.Refuse(intents.KeyRevoked, "/sig", "key is revoked")
+		}
+		return k, nil
+	}
+	if name, ok := v.s.taskKID[kid]; ok {
+		t := v.s.tasks[name]
+		return intents.Key{KID: kid, Role: intents.RoleTask, Public: t.public, Task: name}, nil
+	}
+	return intents.Key{}, intents.Refuse(intents.KeyUnknown, "/sig", "no key with this kid is in force")
+}
+
+// Revoked says since when grants of a user are dead; zero: they are not.
+func (v *View) Revoked(tenant, sub string) time.Time {
+	v.s.mu.RLock()
+	defer v.s.mu.RUnlock()
+	v.rely(subjectGrants(tenant, sub))
+	return v.s.revoked[tenant+"/"+sub]
+}
+
+// RelyOnOrder makes the decision rest on what is known of another order.
+func (v *View) RelyOnOrder(intentID string) {
+	v.s.mu.RLock()
+	defer v.s.mu.RUnlock()
+	v.rely(SubjectOrder(intentID))
+}
+
+// RelyOnPolicy makes a decision rest on all that its policy answers from: the tree
+// in force and the tenant's data. A decision calls it before it takes an engine, so
+// that an engine older than what it relies on is never committed on.
+func (v *View) RelyOnPolicy(tenant string) {
+	v.s.mu.RLock()
+	defer v.s.mu.RUnlock()
+	v.rely(SubjectPolicy)
+	v.rely(SubjectTenant(tenant))
+}
+
+// PolicyDigest is the digest of the policy in force by the record.
+func (v *View) PolicyDigest() string {
+	v.s.mu.RLock()
+	defer v.s.mu.RUnlock()
+	v.rely(SubjectPolicy)
+	return v.s.policy.digest
+}
