@@ -24,10 +24,10 @@ func ReadBody(payload []byte) (Body, error) {
 func readApart(payload []byte) (Body, error) {
 	s := scanner{b: payload, plant: true}
 	tree, ok := s.document()
-	if _, object := tree.(map[string]any); !ok || !object {
-		return Body{}, Refuse(SchemaInvalid, "", "payload is not a canonical envelope (RFC 8785)")
+	if !ok {
+		return Body{}, Refuse(SchemaInvalid, "", "payload is not canonical (RFC 8785)")
 	}
-	return bodyOf(tree, bytes.Clone(payload[s.args.from:s.args.to])), nil
+	return bodyOf(tree, bytes.Clone(payload[s.args.from:s.args.to]))
 }
 
 // body judges a canonical payload and takes it apart.
@@ -35,79 +35,104 @@ func (c canonical) body() (Body, error) {
 	if v := schemas.Unsigned().Validate(c.tree); len(v) > 0 {
 		return Body{}, Invalid(SchemaInvalid, "", v)
 	}
-	return bodyOf(c.tree, c.bytes[c.args.from:c.args.to:c.args.to]), nil
+	return bodyOf(c.tree, c.bytes[c.args.from:c.args.to:c.args.to])
 }
 
-// bodyOf takes the tree of an envelope apart. In one that was not held to the
-// schema what is of another type counts as missing.
-func bodyOf(tree any, args json.RawMessage) Body {
-	root := members(tree)
-	intent, actor, constraints := members(root["intent"]), members(root["actor"]), members(root["constraints"])
+// bodyOf takes the tree of an envelope apart. What is missing is left empty; an
+// envelope in which something is of another type is refused.
+func bodyOf(tree any, args json.RawMessage) (Body, error) {
+	var t taker
+	root := t.object(tree)
+	intent, actor, constraints := t.object(root["intent"]), t.object(root["actor"]), t.object(root["constraints"])
 	b := Body{
-		Version: text(root["version"]),
-		Intent:  Intent{Type: text(intent["type"]), Args: args},
-		Actor:   Actor{UserID: text(actor["user_id"]), Tenant: text(actor["tenant"]), Roles: texts(actor["roles"]), Grant: text(actor["grant"])},
-		Constraints: Constraints{
-			IssuedAt: text(constraints["issued_at"]), TTLSec: count(constraints["ttl_sec"]), Audience: text(constraints["audience"]),
-			IdempotencyKey: text(constraints["idempotency_key"]), Capabilities: texts(constraints["capabilities"]),
+		Version: t.text(root["version"]),
+		Intent:  Intent{Type: t.text(intent["type"]), Args: args},
+		Actor: Actor{
+			UserID: t.text(actor["user_id"]), Tenant: t.text(actor["tenant"]), Roles: t.texts(actor["roles"]), Grant: t.text(actor["grant"]),
 		},
-		TraceID: text(root["trace_id"]),
+		Constraints: Constraints{
+			IssuedAt: t.text(constraints["issued_at"]), TTLSec: t.count(constraints["ttl_sec"]), Audience: t.text(constraints["audience"]),
+			IdempotencyKey: t.text(constraints["idempotency_key"]), Capabilities: t.texts(constraints["capabilities"]),
+		},
+		Context: t.context(root["context"]),
+		TraceID: t.text(root["trace_id"]),
 	}
-	if context, there := root["context"].(map[string]any); there {
-		b.Context = contextOf(context)
+	if tree == nil || t.odd {
+		return Body{}, Refuse(SchemaInvalid, "", "order does not match the envelope")
 	}
-	return b
-}
-
-func contextOf(m map[string]any) *Context {
-	c := &Context{
-		SessionID: text(m["session_id"]), TurnID: text(m["turn_id"]), PlanID: text(m["plan_id"]), Revision: count(m["revision"]),
-		Step: count(m["step"]), TaskID: text(m["task_id"]), RunID: text(m["run_id"]), NodeID: text(m["node_id"]),
-		Occurrence: count(m["occurrence"]), Cause: text(m["cause"]),
-	}
-	if agent, there := m["agent"].(map[string]any); there {
-		c.Agent = &Agent{Name: text(agent["name"]), Digest: text(agent["digest"])}
-	}
-	if labels, there := m["labels"].(map[string]any); there {
-		c.Labels = make(map[string]string, len(labels))
-		for name, value := range labels {
-			c.Labels[name] = text(value)
-		}
-	}
-	return c
+	return b, nil
 }
 
 // argsOf is the tree of the arguments.
-func argsOf(tree any) any { return members(members(tree)["intent"])["args"] }
+func argsOf(tree any) any {
+	var t taker
+	return t.object(t.object(tree)["intent"])["args"]
+}
 
-func members(v any) map[string]any {
-	m, _ := v.(map[string]any)
+// taker takes values out of a tree.
+type taker struct{ odd bool } // something was of another type
+
+// take gives a value that is there; nil is none.
+func take[T any](t *taker, v any) (x T, there bool) {
+	if v == nil {
+		return x, false
+	}
+	x, there = v.(T)
+	t.odd = t.odd || !there
+	return x, there
+}
+
+func (t *taker) object(v any) map[string]any {
+	m, _ := take[map[string]any](t, v)
 	return m
 }
 
-func text(v any) string {
-	s, _ := v.(string)
+func (t *taker) text(v any) string {
+	s, _ := take[string](t, v)
 	return s
 }
 
 // texts of an array; nil, if there is none.
-func texts(v any) []string {
-	list, there := v.([]any)
+func (t *taker) texts(v any) []string {
+	list, there := take[[]any](t, v)
 	if !there {
 		return nil
 	}
 	out := make([]string, len(list))
 	for i, x := range list {
-		out[i] = text(x)
+		out[i] = t.text(x)
 	}
 	return out
 }
 
-func count(v any) int {
-	n, _ := v.(json.Number)
-	i, err := strconv.Atoi(string(n))
-	if err != nil {
+func (t *taker) count(v any) int {
+	n, there := take[json.Number](t, v)
+	if !there {
 		return 0
 	}
+	i, err := strconv.Atoi(string(n))
+	t.odd = t.odd || err != nil
 	return i
+}
+
+func (t *taker) context(v any) *Context {
+	m, there := take[map[string]any](t, v)
+	if !there {
+		return nil
+	}
+	c := &Context{
+		SessionID: t.text(m["session_id"]), TurnID: t.text(m["turn_id"]), PlanID: t.text(m["plan_id"]), Revision: t.count(m["revision"]),
+		Step: t.count(m["step"]), TaskID: t.text(m["task_id"]), RunID: t.text(m["run_id"]), NodeID: t.text(m["node_id"]),
+		Occurrence: t.count(m["occurrence"]), Cause: t.text(m["cause"]),
+	}
+	if agent, there := take[map[string]any](t, m["agent"]); there {
+		c.Agent = &Agent{Name: t.text(agent["name"]), Digest: t.text(agent["digest"])}
+	}
+	if labels, there := take[map[string]any](t, m["labels"]); there {
+		c.Labels = make(map[string]string, len(labels))
+		for name, value := range labels {
+			c.Labels[name] = t.text(value)
+		}
+	}
+	return c
 }

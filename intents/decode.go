@@ -38,7 +38,7 @@ func Parse(raw []byte) (*Unverified, error) {
 		return nil, err
 	}
 	delete(root, "sig")
-	c.bytes = payload // what sig stood in front of, args never
+	c.bytes = payload // args stand where they stood, in front of sig
 	return assemble(c, header, signature)
 }
 

@@ -142,7 +142,10 @@ func (e *Envelope) Principal() Principal { return e.principal }
 func (e *Envelope) Decoded() any { return e.args }
 
 // StringArg is a direct member of the arguments that is a string; else it is empty.
-func (e *Envelope) StringArg(name string) string { return text(members(e.args)[name]) }
+func (e *Envelope) StringArg(name string) string {
+	var t taker
+	return t.text(t.object(e.args)[name])
+}
 
 // Claimed are the roles that the order says its actor has: never more than those
 // of the grant. What an operator claims the directory judges. Do not modify.

@@ -36,6 +36,11 @@ func TestReadRecorded(t *testing.T) {
 			t.Errorf("%q is an order", bad)
 		}
 	}
+	for _, bad := range []string{`null`, `"a"`, `{"actor":1}`, `{"actor":{"tenant":1}}`, `{"constraints":{"ttl_sec":1.5}}`, `{"context":[]}`, `{"context":{"labels":{"a":1}}}`, `{"a": 1}`} {
+		if _, err := (Sealed{Payload: bad}).Body(); err == nil {
+			t.Errorf("%q is an order", bad)
+		}
+	}
 	b, err := Sealed{Payload: `{"actor":{"tenant":"é","user_id":"u"},"trace_id":"x"}`}.Body()
 	if err != nil || b.Actor.Tenant != "é" || b.TraceID != "x" {
 		t.Errorf("%+v %v", b, err)
