@@ -2,6 +2,7 @@ package audit
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -90,11 +91,19 @@ func (d *directory) adminPut(at int64, args json.RawMessage, actor string, begin
 		return nil, err
 	}
 	if a.New != nil {
+		if d.tenants[a.New.ID] != nil {
+			return nil, errors.New("a tenant with this id exists")
+		}
 		return (&directory{tenants: without(d.tenants, a.New.ID)}).with(at, a.New.ID, begin), nil
 	}
 	tenant := named(actor, a.Tenant)
 	if d.tenants[tenant] == nil {
 		return nil, fmt.Errorf("admin.put for a tenant that is not there")
+	}
+	if k := a.APIKey; k != nil {
+		if other, there := d.tenants[tenant].keys[k.ID]; there && other.Hash != k.Hash {
+			return nil, errors.New("another API key has this id")
+		}
 	}
 	return d.with(at, tenant, func(t *tenantData) {
 		switch {

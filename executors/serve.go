@@ -45,7 +45,7 @@ func New(cfg Config, handlers map[string]Handler) (*Service, error) {
 	case cfg.Now == nil:
 		return nil, fmt.Errorf("executor %s: it needs a clock", cfg.Name)
 	case len(handlers) == 0:
-		return nil, fmt.Errorf("executor %s: it carries nothing out", cfg.Name)
+		return nil, fmt.Errorf("executor %s: it has no handlers", cfg.Name)
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -56,7 +56,7 @@ func New(cfg Config, handlers map[string]Handler) (*Service, error) {
 
 // Serve answers dispatches until ctx ends and running handlers are done. It is
 // the NATS micro service writ-<Name>: one endpoint per type, one queue group
-// per executor, so that one of its instances gets each order (DESIGN §9).
+// per executor, so that one of its instances gets each order.
 func Serve(ctx context.Context, cfg Config, handlers map[string]Handler) error {
 	s, err := New(cfg, handlers)
 	if err != nil {

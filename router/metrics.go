@@ -11,7 +11,7 @@ import (
 	"aob.dev/writ/state"
 )
 
-// Metrics counts what the router did, one bounded label per code (AUD-02).
+// Metrics counts what the router did, one bounded label per code.
 type Metrics struct {
 	mu       sync.Mutex // guards all
 	accept   int64

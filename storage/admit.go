@@ -13,7 +13,7 @@ import (
 	"aob.dev/writ/schemas"
 )
 
-// DefaultDimension of embeddings (STO-05).
+// DefaultDimension of embeddings.
 const DefaultDimension = 1536
 
 // MaxID bounds a document's id in bytes.
@@ -53,11 +53,11 @@ func checkVectors(index string, body []byte, dimension int) (pointer, reason str
 		}
 		switch values, err := numbers(members[f.Name]); {
 		case err != nil:
-			return "/" + f.Name, "holds a number that is none of 32 bits", false
+			return "/" + f.Name, "holds a number that does not fit into 32 bits", false
 		case len(values) != dimension:
 			return "/" + f.Name, fmt.Sprintf("has %d numbers, and the store is made for %d", len(values), dimension), false
 		case !slices.ContainsFunc(values, func(v float64) bool { return v != 0 }):
-			return "/" + f.Name, "is all zero, which points nowhere", false
+			return "/" + f.Name, "is all zero, so it has no direction", false
 		}
 	}
 	return "", "", true
@@ -80,7 +80,7 @@ func numbers(raw json.RawMessage) (values []float64, err error) {
 	return values, nil
 }
 
-// Admitted is a document that may be written.
+// Admitted is a document that passed the check and may be written.
 type Admitted struct {
 	Document
 	Members map[string]any // of the body, numbers as json.Number

@@ -9,13 +9,13 @@ type Prepared struct {
 	Path   string // of the runtime directory
 	Python string // version
 
-	// Bare executes this Python without a box: the words of a command to which
+	// Bare executes this Python without a sandbox: the words of a command to which
 	// Python's own arguments are added. No script of a model belongs there.
 	Bare []string
 }
 
-// Prepare makes the runtime that Open would make, so that the first start does
-// not take the seconds. Nothing of a Config but Dir and Python matters.
+// Prepare makes the runtime that Open would make, so that the first start is not
+// slow. It uses only Dir and Python of the Config.
 func Prepare(ctx context.Context, cfg Config) (Prepared, error) {
 	cfg, err := cfg.normalize()
 	if err != nil {

@@ -19,18 +19,19 @@ import (
 	"aob.dev/writ/executors/sandbox/spawn"
 )
 
-// Servers starts isolated servers. It is safe for concurrent use; Close it after
-// the servers have ended, as its end is theirs.
+// Servers starts isolated servers. It is safe for concurrent use. Close it after
+// the servers have ended: its end ends them too.
 type Servers struct {
 	mu     sync.Mutex
 	forks  *spawner // nil until the first start, and when closed
 	closed bool
 }
 
-// NewServers makes one. Nothing runs until the first start.
+// NewServers makes a Servers. Nothing runs until the first start.
 func NewServers() *Servers { return &Servers{} }
 
-// Close ends what starts servers, and with it those that are left.
+// Close ends the process that starts servers, and with it the servers that are
+// left.
 func (s *Servers) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,7 +53,7 @@ func (s *Servers) spawner() (*spawner, error) {
 	return s.forks, nil
 }
 
-// Start runs a server in isolation, or fails: it never runs without.
+// Start runs a server in isolation. If it cannot isolate the server, it fails.
 func (s *Servers) Start(srv Server) (*ServerProcess, error) {
 	view, err := srv.see()
 	if err != nil {
@@ -101,12 +102,12 @@ type startError struct{ error }
 
 // spec prepares the directories of the server. Its home stays as it is and whose
 // it is, so that a uid of its own finds its files again.
-func (srv *Server) spec(view *sight) (*serverSpec, error) {
+func (srv *Server) spec(view *visible) (*serverSpec, error) {
 	base, err := filepath.Abs(srv.Dir)
 	if err != nil {
 		return nil, err
 	}
-	s := &serverSpec{sight: view, root: filepath.Join(base, "root"), home: filepath.Join(base, "home"), empty: filepath.Join(base, "empty")}
+	s := &serverSpec{visible: view, root: filepath.Join(base, "root"), home: filepath.Join(base, "home"), empty: filepath.Join(base, "empty")}
 	s.ID, s.OwnPIDs = -1, true
 	for _, dir := range []string{s.root, s.home} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -203,7 +204,7 @@ func (s *spawner) server(spec *serverSpec, offline, user bool) (*ServerProcess, 
 		ns.Clone |= unix.CLONE_NEWNET
 	}
 	if user {
-		(&linuxDriver{}).mapIDs(&ns, &spec.boxSpec)
+		(&linuxDriver{}).mapIDs(&ns, &spec.sandboxSpec)
 		if spec.ID >= 0 {
 			spec.ID = insideID
 		}
@@ -213,7 +214,7 @@ func (s *spawner) server(spec *serverSpec, offline, user bool) (*ServerProcess, 
 		return nil, err
 	}
 	p.Clone, p.UIDMap, p.GIDMap = ns.Clone, ns.UIDMap, ns.GIDMap
-	b, theirs, err := newBox()
+	b, theirs, err := newInstance()
 	if err != nil {
 		return nil, err
 	}

@@ -80,7 +80,7 @@ func (c Config) Secrets() []string {
 	return list
 }
 
-// Default values (DEP-01, DEP-09, DEP-12).
+// Default values.
 func Default() Config {
 	return Config{
 		RateLimit: 100, RateWindowMS: 900_000, SignerRate: 500, TenantRate: 1000, UserHolds: 20, TenantHolds: 200, FreeDiskMB: 256, PageCacheMB: 128, TenantDiskMB: 10_240,
@@ -90,7 +90,7 @@ func Default() Config {
 }
 
 // variable is one environment variable and what it sets. The first name is
-// ours; the others are those of the source documents (C-37, C-39, DEP-01, DEP-09).
+// ours; the others are aliases that the requirements name.
 type variable struct {
 	names []string
 	set   func(c *Config, value string)

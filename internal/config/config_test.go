@@ -127,8 +127,8 @@ func TestLoadEnvironmentOverFile(t *testing.T) {
 	}
 }
 
-// TestLoadAliases: the names of the source documents, and whose word counts
-// where two are set (DEP-01, DEP-09, DEP-20; C-37, C-40).
+// TestLoadAliases: the aliases that the requirements name, and which value counts
+// where two are set.
 func TestLoadAliases(t *testing.T) {
 	tests := []struct {
 		name string

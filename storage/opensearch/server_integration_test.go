@@ -58,7 +58,7 @@ func TestIntegrationMigrate(t *testing.T) {
 	}
 }
 
-// TestIntegrationStrict: the index itself refuses what no schema allows (STO-03).
+// TestIntegrationStrict: the index itself refuses what no schema allows.
 func TestIntegrationStrict(t *testing.T) {
 	open(t, "strict-")
 	for _, index := range storage.Indices {

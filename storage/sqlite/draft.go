@@ -79,7 +79,7 @@ func (d *draft) commit(c storage.Commit) (storage.Result, error) {
 	if before, ok := d.seen(c.ID); ok {
 		return before.result(), nil
 	}
-	entries, err := normal(c.Entries, d.next())
+	entries, err := validateEntries(c.Entries, d.next())
 	if err != nil {
 		return storage.Result{}, err
 	}
@@ -153,7 +153,7 @@ func (d *draft) openOrder(of int64) (order, error) {
 
 // append adds a single entry about an order that was found open.
 func (d *draft) append(e storage.Entry) error {
-	entries, err := normal([]storage.Entry{e}, d.next())
+	entries, err := validateEntries([]storage.Entry{e}, d.next())
 	if err != nil {
 		return err
 	}
@@ -185,7 +185,7 @@ func (d *draft) accept(entries []storage.Entry, moves map[int64]order) {
 	d.entries = append(d.entries, entries...)
 }
 
-// errMoved: an order is no longer where an entry needs it.
+// errMoved says that an order is no longer in the state that an entry needs.
 var errMoved = errors.New("order moved on")
 
 // moves folds the entries of one commit over the orders that they are about, in

@@ -6,7 +6,7 @@ import (
 	"aob.dev/writ/executors/sandbox"
 )
 
-// Runner runs jobs in boxes of one driver; *sandbox.Sandbox is one.
+// Runner runs jobs in sandboxes of one driver; *sandbox.Sandbox is one.
 type Runner interface {
 	Driver() string
 	Run(ctx context.Context, job sandbox.Job) (sandbox.Result, error)
@@ -25,7 +25,7 @@ const (
 	Broken  Verdict = "broken"  // ended otherwise than expected, so that it proves nothing
 )
 
-// Finding is what became of one probe.
+// Finding is the result of one probe under one driver.
 type Finding struct {
 	Probe   string   `json:"probe"`
 	Group   string   `json:"group"`
