@@ -16,7 +16,7 @@
 // carries the canonical bytes, and nothing re-reads the received text.
 //
 // Signatures are verified by crypto/ed25519, each time
-// (docs/decisions/0019-stock-cryptography.md).
+// (docs/decisions/0020-stock-cryptography.md).
 package intents
 
 import (
