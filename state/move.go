@@ -106,6 +106,7 @@ func (v *View) Judge(o Order, types *catalog.Catalog) (Effect, error) {
 		return Effect{}, fmt.Errorf("state: no move for %s", o.Type)
 	}
 	v.types = types
+	o.At = o.Now // its record may be timed later, where the clock stepped back
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
 	return m.judge(v, o)

@@ -63,7 +63,7 @@ func OrderOf(e *intents.Envelope, roles []string, now time.Time) Order {
 	return Order{
 		Type: e.Type(), Args: e.Args(), Context: e.Context(), Tenant: pr.Tenant, User: pr.UserID, TraceID: e.TraceID(),
 		Signer: e.Signer().Role, KID: e.Signer().KID, Roles: roles, Grant: GrantOf(e.GrantToken(), e.Grant()),
-		Now: now, At: now, Position: storage.Nobody, Recorded: storage.Nobody,
+		Decision: intents.Decision{IntentID: e.ID()}, Now: now, At: now, Position: storage.Nobody, Recorded: storage.Nobody,
 	}
 }
 
