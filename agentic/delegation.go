@@ -45,13 +45,12 @@ type failedStep struct {
 	Facts      []catalog.OrderFact `json:"facts,omitempty"`
 }
 
-// planReply: Digest names the committed plan order; without one the request is
-// infeasible, for Reason.
+// planReply brings the plan as the planner's order left it; without one the request
+// is infeasible, for Reason.
 type planReply struct {
-	Digest string             `json:"digest,omitempty"`
-	Steps  []catalog.PlanStep `json:"steps,omitempty"`
-	Reason string             `json:"reason,omitempty"`
-	Error  string             `json:"error,omitempty"` // the planner itself failed
+	Plan   *catalog.PlanView `json:"plan,omitempty"`
+	Reason string            `json:"reason,omitempty"`
+	Error  string            `json:"error,omitempty"` // the planner itself failed
 }
 
 // taskRequest is the first delegation to a task: make a key for this step.
@@ -90,14 +89,13 @@ const (
 	taskHeld         = "held"
 )
 
-// runReply is how a task ended. Finished says that it sealed its own step.finish.
+// runReply is how a task ended. Plan is what its own step.finish answered; nil: it
+// sealed none, or has no answer.
 type runReply struct {
-	Status     string    `json:"status"`
-	MemoryKey  string    `json:"memory_key,omitempty"`
-	Reason     string    `json:"reason,omitempty"`
-	Suggestion string    `json:"suggestion,omitempty"`
-	Finished   bool      `json:"finished"`
-	Held       *heldInfo `json:"held,omitempty"`
+	Status string            `json:"status"`
+	Reason string            `json:"reason,omitempty"`
+	Plan   *catalog.PlanView `json:"plan,omitempty"`
+	Held   *heldInfo         `json:"held,omitempty"`
 }
 
 type heldInfo struct {
