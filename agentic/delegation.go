@@ -45,8 +45,8 @@ type failedStep struct {
 	Facts      []catalog.OrderFact `json:"facts,omitempty"`
 }
 
-// planReply brings the plan as the planner's order left it; without one the request
-// is infeasible, for Reason.
+// planReply is a planner's answer: the plan as its order left it. Without one the
+// request is infeasible, and Reason says why.
 type planReply struct {
 	Plan   *catalog.PlanView `json:"plan,omitempty"`
 	Reason string            `json:"reason,omitempty"`
@@ -59,14 +59,16 @@ type taskRequest struct {
 	Step catalog.Step `json:"step"` // without jwk and pop
 }
 
-// taskReply brings the key, its proof of possession, and where the task waits.
+// taskReply has the key, its proof of possession, and the process where the task
+// waits.
 type taskReply struct {
 	Step     catalog.Step `json:"step"`
 	Instance string       `json:"instance"`
 	Error    string       `json:"error,omitempty"`
 }
 
-// runRequest is the second: the step is committed, go.
+// runRequest is the second delegation to a task: its step is committed, so the task
+// begins.
 type runRequest struct {
 	Turn     Turn             `json:"turn"`
 	TaskID   string           `json:"task_id"`
@@ -89,8 +91,8 @@ const (
 	taskHeld         = "held"
 )
 
-// runReply is how a task ended. Plan is what its own step.finish answered; nil: it
-// sealed none, or has no answer.
+// runReply says how a task ended. Plan is what its own step.finish answered. Without
+// one the task sealed none, or had no answer.
 type runReply struct {
 	Status string            `json:"status"`
 	Reason string            `json:"reason,omitempty"`

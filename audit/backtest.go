@@ -25,7 +25,7 @@ type Trial struct {
 }
 
 // Backtest is what a new policy would have decided otherwise; scripts rely on
-// its first members (DESIGN §15).
+// its first members.
 type Backtest struct {
 	Records      int64   `json:"records"` // decisions that were tried
 	Flips        []Flip  `json:"flips"`   // by position; at most maxFlips
@@ -215,7 +215,7 @@ func firstOther(ids, others []string) string {
 
 // policy is stage 7 alone, over the directory of then.
 func (r *replayer) policy(ctx context.Context, j *job, e *intents.Envelope) (policies.Result, error) {
-	engine, err := r.engine(ctx, j.order.decision.PolicyDigest, j.dir)
+	engine, err := r.engine(ctx, j.order.decision.PolicyDigest, j.dir, j.rules)
 	if err != nil {
 		return policies.Result{}, err
 	}

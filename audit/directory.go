@@ -2,6 +2,7 @@ package audit
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -52,8 +53,9 @@ func (d *directory) capabilities(tenant string, roles []string) (caps []string, 
 	return caps, true
 }
 
-// policyData is the directory as policies see it.
-func (d *directory) policyData() policies.Data {
+// policyData is the directory as policies see it. Approvers are the users whose roles
+// let them approve; by the first rules, those who have a role of that name.
+func (d *directory) policyData(rules intents.Rules) policies.Data {
 	out := policies.Data{
 		Tenants: map[string]map[string]json.RawMessage{}, Roles: map[string][]string{},
 		Pins: map[string]map[string]intents.FactSkill{}, Approvers: map[string][]string{},
@@ -61,7 +63,12 @@ func (d *directory) policyData() policies.Data {
 	for id, t := range d.tenants {
 		out.Tenants[id], out.Pins[id] = t.data, t.pins
 		for _, u := range t.users {
-			if slices.Contains(u.Roles, "approver") && !u.Disabled {
+			may := slices.Contains(u.Roles, "approver")
+			if rules >= intents.RulesStrict {
+				caps, _ := d.capabilities(id, u.Roles)
+				may = covered(caps, capabilityApprove)
+			}
+			if may && !u.Disabled {
 				out.Approvers[id] = append(out.Approvers[id], u.UserID)
 			}
 		}
@@ -84,11 +91,19 @@ func (d *directory) adminPut(at int64, args json.RawMessage, actor string, begin
 		return nil, err
 	}
 	if a.New != nil {
+		if d.tenants[a.New.ID] != nil {
+			return nil, errors.New("a tenant with this id exists")
+		}
 		return (&directory{tenants: without(d.tenants, a.New.ID)}).with(at, a.New.ID, begin), nil
 	}
 	tenant := named(actor, a.Tenant)
 	if d.tenants[tenant] == nil {
 		return nil, fmt.Errorf("admin.put for a tenant that is not there")
+	}
+	if k := a.APIKey; k != nil {
+		if other, there := d.tenants[tenant].keys[k.ID]; there && other.Hash != k.Hash {
+			return nil, errors.New("another API key has this id")
+		}
 	}
 	return d.with(at, tenant, func(t *tenantData) {
 		switch {

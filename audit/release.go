@@ -142,7 +142,7 @@ func (r *replayer) releasing(ctx context.Context, j *job, e *intents.Envelope) e
 	if roles, may := j.rolesThen(e); j.rules >= intents.RulesStrict && (!may || !slices.Equal(f.Roles, roles)) {
 		return errors.New("replay: released with other roles than grant and directory give")
 	}
-	engine, err := r.engine(ctx, d.PolicyDigest, j.dir)
+	engine, err := r.engine(ctx, d.PolicyDigest, j.dir, j.rules)
 	if err != nil {
 		return err
 	}

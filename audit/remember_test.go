@@ -3,6 +3,7 @@ package audit
 import (
 	"testing"
 
+	"aob.dev/writ/intents"
 	"aob.dev/writ/policies"
 )
 
@@ -15,7 +16,7 @@ func TestReplayRemembersNothing(t *testing.T) {
 	}
 	r := newReplayer(base)
 	for _, dir := range []*directory{{}, {tenants: map[string]*tenantData{"acme": {}}}} {
-		e, err := r.engine(t.Context(), "", dir)
+		e, err := r.engine(t.Context(), "", dir, intents.CurrentRules)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -35,6 +35,7 @@ type replayer struct {
 type engineKey struct {
 	policy string
 	data   *directory
+	rules  intents.Rules
 }
 
 func newReplayer(instead *policies.Engine) *replayer {
@@ -120,7 +121,7 @@ func (r *replayer) decide(ctx context.Context, j *job, e *intents.Envelope) erro
 			return errors.New("replay: decided with another pin of the skill than the approved one")
 		}
 	}
-	engine, err := r.engine(ctx, d.PolicyDigest, j.dir)
+	engine, err := r.engine(ctx, d.PolicyDigest, j.dir, j.rules)
 	if err != nil {
 		return err
 	}
@@ -191,10 +192,10 @@ func agree(d intents.Decision, verdict intents.Verdict, code intents.Code, ids [
 
 // engine is a policy of then over the directory of then. It remembers nothing:
 // what a router remembered wrongly would only be remembered again.
-func (r *replayer) engine(ctx context.Context, digest string, data *directory) (*policies.Engine, error) {
+func (r *replayer) engine(ctx context.Context, digest string, data *directory, rules intents.Rules) (*policies.Engine, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	key := engineKey{digest, data}
+	key := engineKey{digest, data, rules}
 	if e := r.engines[key]; e != nil {
 		return e, nil
 	}
@@ -216,7 +217,7 @@ func (r *replayer) engine(ctx context.Context, digest string, data *directory) (
 			}
 		}
 	}
-	e, err := base.Unhurried().Forgetful().WithData(ctx, data.policyData())
+	e, err := base.Unhurried().Forgetful().WithData(ctx, data.policyData(rules))
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ func (g *Gateway) listPlans(c *gin.Context, who caller) error {
 	return nil
 }
 
-// getPlan is GET /agent/plans/{plan_id} (API-02).
+// getPlan is GET /agent/plans/{plan_id}.
 func (g *Gateway) getPlan(c *gin.Context, who caller) error {
 	a, planID, err := g.identifyForPlan(c, who)
 	if err != nil {
@@ -51,7 +51,7 @@ func (g *Gateway) getPlan(c *gin.Context, who caller) error {
 	return nil
 }
 
-// traceReply is the answer to GET /agent/plans/{plan_id}/trace (API-03).
+// traceReply is the answer to GET /agent/plans/{plan_id}/trace.
 type traceReply struct {
 	PlanID string            `json:"plan_id"`
 	Events []json.RawMessage `json:"events"` // in order
@@ -79,7 +79,8 @@ func (g *Gateway) cancelPlan(c *gin.Context, who caller) error {
 	ctx, cancel := lasting(c, openTimeout)
 	defer cancel()
 	const reason = "cancelled by the user"
-	if _, err := request[catalog.Accepted](ctx, g, a, "cancel", catalog.Cancel{PlanID: planID, Reason: reason}, planID); err != nil {
+	ended, err := request[catalog.PlanView](ctx, g, a, "cancel", catalog.Cancel{PlanID: planID, Reason: reason}, planID)
+	if err != nil {
 		return err
 	}
 	if t, ok := g.turns.find(planID); ok {
@@ -88,7 +89,7 @@ func (g *Gateway) cancelPlan(c *gin.Context, who caller) error {
 			g.cfg.Log.WarnContext(c.Request.Context(), "tell that a plan is cancelled", slog.String("plan_id", planID), slog.String("trace_id", a.trace), slog.String("error", err.Error()))
 		}
 	}
-	c.JSON(http.StatusOK, gin.H{"plan_id": planID, "status": catalog.PlanFailed, "reason": reason})
+	c.JSON(http.StatusOK, gin.H{"plan_id": planID, "status": ended.Status, "reason": reason})
 	return nil
 }
 
@@ -111,7 +112,7 @@ func (g *Gateway) tellCancelled(t turn, reason string) error {
 	return nil
 }
 
-// viewPlan reads a plan for somebody; whose it is not gets no answer.
+// viewPlan reads a plan for its owner; for anybody else it does not exist.
 func (g *Gateway) viewPlan(ctx context.Context, a actor, planID string) (catalog.PlanView, error) {
 	got, err := request[catalog.PlanGetResult](ctx, g, a, "plan.get", catalog.PlanGet{PlanID: planID}, "")
 	return got.Plan, err

@@ -139,6 +139,9 @@ func (s *State) foldControl(r storage.Record) error {
 	if s.rules, err = s.rules.After(c.Rules); err != nil {
 		return err
 	}
+	if s.dir.rules != s.rules { // who may approve hangs on them
+		s.another(r.Position).rules = s.rules
+	}
 	if c.Genesis != nil {
 		if r.Position != 0 {
 			return fmt.Errorf("genesis at position %d", r.Position)
