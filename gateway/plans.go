@@ -79,8 +79,7 @@ func (g *Gateway) cancelPlan(c *gin.Context, who caller) error {
 	ctx, cancel := lasting(c, openTimeout)
 	defer cancel()
 	const reason = "cancelled by the user"
-	ended, err := request[catalog.PlanView](ctx, g, a, "cancel", catalog.Cancel{PlanID: planID, Reason: reason}, planID)
-	if err != nil {
+	if _, err := request[catalog.PlanView](ctx, g, a, "cancel", catalog.Cancel{PlanID: planID, Reason: reason}, planID); err != nil {
 		return err
 	}
 	if t, ok := g.turns.find(planID); ok {
@@ -89,7 +88,7 @@ func (g *Gateway) cancelPlan(c *gin.Context, who caller) error {
 			g.cfg.Log.WarnContext(c.Request.Context(), "tell that a plan is cancelled", slog.String("plan_id", planID), slog.String("trace_id", a.trace), slog.String("error", err.Error()))
 		}
 	}
-	c.JSON(http.StatusOK, gin.H{"plan_id": planID, "status": ended.Status, "reason": reason})
+	c.JSON(http.StatusOK, gin.H{"plan_id": planID, "status": catalog.PlanFailed, "reason": reason})
 	return nil
 }
 
