@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/agentic/model/offline"
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/config"
 	"aob.dev/writ/internal/demo"
@@ -45,7 +46,7 @@ func upCommand(std IO) *cobra.Command {
 func newModel(c config.Config) (model.Model, error) {
 	name, remote := strings.CutPrefix(c.Model, "openai:")
 	if !remote {
-		return model.Offline{}, nil
+		return offline.Model{}, nil
 	}
 	return model.NewOpenAI(model.OpenAIConfig{BaseURL: c.ModelURL, APIKey: c.ModelKey, Model: name})
 }

@@ -13,7 +13,7 @@ import (
 	"os"
 	"time"
 
-	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/agentic/model/offline"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/client"
@@ -85,7 +85,7 @@ func Run(ctx context.Context, o Options) (res Result, err error) {
 	if err != nil {
 		return res, err
 	}
-	n, err := node.Open(ctx, node.Config{Dir: dir, Documents: o.Documents, Listen: "127.0.0.1:0", Skills: []string{url}, Model: model.Offline{}, Now: time.Now, Log: o.Log})
+	n, err := node.Open(ctx, node.Config{Dir: dir, Documents: o.Documents, Listen: "127.0.0.1:0", Skills: []string{url}, Model: offline.Model{}, Now: time.Now, Log: o.Log})
 	if err != nil {
 		return res, err
 	}

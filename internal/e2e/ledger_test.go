@@ -19,7 +19,7 @@ import (
 	"github.com/transparency-dev/tessera/fsck"
 	"golang.org/x/mod/sumdb/note"
 
-	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/agentic/model/offline"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/node"
 	"aob.dev/writ/storage/ledger"
@@ -101,7 +101,7 @@ func TestJournalLost(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(dir, "journal")); err != nil {
 		t.Fatal(err)
 	}
-	n, err := node.Open(t.Context(), node.Config{Dir: dir, Documents: documents(dir), Model: model.Offline{}, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	n, err := node.Open(t.Context(), node.Config{Dir: dir, Documents: documents(dir), Model: offline.Model{}, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 	if err == nil {
 		_ = n.Close()
 	}

@@ -42,6 +42,7 @@ var columns = []column{
 	{"router", 4, nil},
 	{"gateway", 4, nil},
 	{"agentic", 4, nil},
+	{"agentic/model/offline", 4, []string{"internal"}},
 	{"executors", 4, nil},
 	{"audit", 4, nil},
 

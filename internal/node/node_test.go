@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/agentic/model/offline"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
@@ -86,7 +86,7 @@ func (m *messages) wait(t *testing.T, text string, n int) {
 }
 
 func config(dir string) Config {
-	return Config{Dir: dir, Listen: "127.0.0.1:0", Model: model.Offline{}, Now: time.Now, Log: slog.New(slog.DiscardHandler)}
+	return Config{Dir: dir, Listen: "127.0.0.1:0", Model: offline.Model{}, Now: time.Now, Log: slog.New(slog.DiscardHandler)}
 }
 
 // open opens a node and closes it with the test.

@@ -1,4 +1,4 @@
-package model
+package offline
 
 import (
 	"bytes"
@@ -14,6 +14,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/schemas"
 )
 
 // world is a set of skills in memory, with everything around a model that a
@@ -21,25 +24,25 @@ import (
 type world []tool
 
 type tool struct {
-	Skill
+	model.Skill
 	run func(json.RawMessage) (json.RawMessage, error)
 }
 
 // outcome is what a turn came to.
 type outcome struct {
 	selected []string
-	plan     PlanOutput
-	results  []StepResult
+	plan     model.PlanOutput
+	results  []model.StepResult
 	scripts  []string
-	failed   *ActionOutput
+	failed   *model.ActionOutput
 	answer   string
 	partial  bool // there was no python3 to run a script with
 }
 
 // ask puts a question as the agents do: the output must satisfy its schema.
-func ask[I, O any](t testing.TB, purpose Purpose, in I) O {
+func ask[I, O any](t testing.TB, purpose model.Purpose, in I) O {
 	t.Helper()
-	out, _, err := Think[I, O](t.Context(), Offline{}, purpose, "", in)
+	out, _, err := model.Think[I, O](t.Context(), Model{}, purpose, "", in)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,8 +57,8 @@ func (w world) find(name string) (tool, bool) {
 	return w[i], true
 }
 
-func (w world) skills(names []string) []Skill {
-	out := []Skill{}
+func (w world) skills(names []string) []model.Skill {
+	out := []model.Skill{}
 	for _, n := range names {
 		if s, ok := w.find(n); ok {
 			out = append(out, s.Skill)
@@ -68,15 +71,15 @@ func (w world) skills(names []string) []Skill {
 func (w world) turn(t testing.TB, task string) outcome {
 	t.Helper()
 	var o outcome
-	var in SelectInput
+	var in model.SelectInput
 	in.Task = task
 	for _, s := range w {
-		in.Candidates = append(in.Candidates, Candidate{s.Name, s.Description})
+		in.Candidates = append(in.Candidates, model.Candidate{Name: s.Name, Description: s.Description})
 	}
-	o.selected = ask[SelectInput, SelectOutput](t, SelectSkills, in).Skills
-	o.plan = ask[PlanInput, PlanOutput](t, WritePlan, PlanInput{Task: task, Skills: w.skills(o.selected), FirstStep: 1, MaxSteps: 10})
+	o.selected = ask[model.SelectInput, model.SelectOutput](t, model.SelectSkills, in).Skills
+	o.plan = ask[model.PlanInput, model.PlanOutput](t, model.WritePlan, model.PlanInput{Task: task, Skills: w.skills(o.selected), FirstStep: 1, MaxSteps: 10})
 	if !o.plan.Feasible {
-		o.answer = ask[ComposeInput, ComposeOutput](t, Compose, ComposeInput{Task: task, Failure: o.plan.Reason}).Response
+		o.answer = ask[model.ComposeInput, model.ComposeOutput](t, model.Compose, model.ComposeInput{Task: task, Failure: o.plan.Reason}).Response
 		return o
 	}
 	for _, s := range o.plan.Steps {
@@ -84,14 +87,14 @@ func (w world) turn(t testing.TB, task string) outcome {
 			return o
 		}
 	}
-	o.answer = ask[ComposeInput, ComposeOutput](t, Compose, ComposeInput{Task: task, Results: o.results}).Response
+	o.answer = ask[model.ComposeInput, model.ComposeOutput](t, model.Compose, model.ComposeInput{Task: task, Results: o.results}).Response
 	return o
 }
 
 // step runs one step; false ends the turn.
-func (w world) step(t testing.TB, o *outcome, task string, s Step) bool {
+func (w world) step(t testing.TB, o *outcome, task string, s model.Step) bool {
 	t.Helper()
-	in := ActionInput{Task: s.Task, UserTask: task, Step: s.Step, Skills: w.skills(s.Skills), ReturnSpec: s.ReturnSpec, Schema: compile(t, s.ReturnSpec.Shape)}
+	in := model.ActionInput{Task: s.Task, UserTask: task, Step: s.Step, Skills: w.skills(s.Skills), ReturnSpec: s.ReturnSpec, Schema: compile(t, s.ReturnSpec.Shape)}
 	for _, r := range o.results {
 		if s.InputFromStep > 0 && r.Step.Step == s.InputFromStep {
 			in.Input = r.Result
@@ -99,41 +102,41 @@ func (w world) step(t testing.TB, o *outcome, task string, s Step) bool {
 	}
 	data, schema := in.Input, json.RawMessage(nil)
 	for range 4 {
-		act := ask[ActionInput, ActionOutput](t, ChooseAction, in)
+		act := ask[model.ActionInput, model.ActionOutput](t, model.ChooseAction, in)
 		var result json.RawMessage
 		switch act.Action {
-		case ActCall:
-			var c CallResult
+		case model.ActCall:
+			var c model.CallResult
 			c, data = w.call(act)
 			in.Calls = append(in.Calls, c)
 			k, _ := w.find(act.Skill)
 			schema = k.OutputSchema
 			continue
-		case ActExtract:
+		case model.ActExtract:
 			out, ok := extracted(t, o, in, data, schema)
 			if !ok {
 				o.partial = true
 				return false
 			}
 			result = out
-		case ActFinish:
+		case model.ActFinish:
 			result = data
 		default:
 			o.failed = &act
 			return false
 		}
-		if !fits(readSchema(in.Schema), result) {
+		if !fits(t, in.Schema, result) {
 			t.Errorf("step %d: %s does not fit %s", s.Step, result, s.ReturnSpec.Shape)
 		}
-		o.results = append(o.results, StepResult{Step: s, Result: result})
+		o.results = append(o.results, model.StepResult{Step: s, Result: result})
 		return true
 	}
 	t.Errorf("step %d never ended", s.Step)
 	return false
 }
 
-func (w world) call(act ActionOutput) (CallResult, json.RawMessage) {
-	c := CallResult{Skill: act.Skill, Input: act.Input}
+func (w world) call(act model.ActionOutput) (model.CallResult, json.RawMessage) {
+	c := model.CallResult{Skill: act.Skill, Input: act.Input}
 	s, ok := w.find(act.Skill)
 	if !ok {
 		c.Error = "there is no such skill"
@@ -152,10 +155,10 @@ func (w world) call(act ActionOutput) (CallResult, json.RawMessage) {
 	return c, out
 }
 
-func extracted(t testing.TB, o *outcome, in ActionInput, data, schema json.RawMessage) (json.RawMessage, bool) {
+func extracted(t testing.TB, o *outcome, in model.ActionInput, data, schema json.RawMessage) (json.RawMessage, bool) {
 	t.Helper()
-	si := ScriptInput{Task: in.Task, UserTask: in.UserTask, ReturnSpec: in.ReturnSpec, Schema: in.Schema, Format: "json", DataSchema: schema, Sample: sampleOf(data)}
-	script := ask[ScriptInput, ScriptOutput](t, WriteScript, si).Script
+	si := model.ScriptInput{Task: in.Task, UserTask: in.UserTask, ReturnSpec: in.ReturnSpec, Schema: in.Schema, Format: "json", DataSchema: schema, Sample: sampleOf(data)}
+	script := ask[model.ScriptInput, model.ScriptOutput](t, model.WriteScript, si).Script
 	o.scripts = append(o.scripts, script)
 	out, err := python(t, script, data)
 	if errors.Is(err, exec.ErrNotFound) {
@@ -197,72 +200,24 @@ func python(t testing.TB, script string, data []byte) (json.RawMessage, error) {
 	return bytes.TrimSpace(out), nil
 }
 
-// compile is a small reader of return_spec shapes, independent of the real one.
+// compile is the schema of a return_spec.
 func compile(t testing.TB, shape string) json.RawMessage {
 	t.Helper()
-	c := &shapeReader{t: t, s: shape}
-	out := c.read()
-	if c.s != "" {
-		t.Fatalf("shape %q: %q is left over", shape, c.s)
+	raw, err := schemas.CompileShape(shape)
+	if err != nil {
+		t.Fatal(err)
 	}
-	raw, _ := json.Marshal(out)
 	return raw
 }
 
-type shapeReader struct {
-	t testing.TB
-	s string
-}
-
-func (c *shapeReader) eat(token string) bool {
-	c.s = strings.TrimSpace(c.s)
-	rest, ok := strings.CutPrefix(c.s, token)
-	if ok {
-		c.s = rest
+// fits checks a result against the schema of its step.
+func fits(t testing.TB, schema, result json.RawMessage) bool {
+	t.Helper()
+	s, err := schemas.Compile(schema)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return ok
-}
-
-func (c *shapeReader) read() map[string]any {
-	c.t.Helper()
-	switch {
-	case c.eat("array<"):
-		items := c.read()
-		if !c.eat(">") {
-			c.t.Fatalf("shape: no > before %q", c.s)
-		}
-		return map[string]any{"type": "array", "items": items}
-	case c.eat("{"):
-		return c.object()
-	}
-	for _, name := range []string{"string", "number", "integer", "boolean"} {
-		if c.eat(name) {
-			return map[string]any{"type": name}
-		}
-	}
-	c.t.Fatalf("shape: unknown type at %q", c.s)
-	return nil
-}
-
-func (c *shapeReader) object() map[string]any {
-	c.t.Helper()
-	props, required := map[string]any{}, []string{}
-	for !c.eat("}") {
-		c.eat(",")
-		c.s = strings.TrimSpace(c.s)
-		n := strings.IndexAny(c.s, ":,} ")
-		if n <= 0 {
-			c.t.Fatalf("shape: no member at %q", c.s)
-		}
-		name := c.s[:n]
-		c.s = c.s[n:]
-		props[name] = map[string]any{}
-		if c.eat(":") {
-			props[name] = c.read()
-		}
-		required = append(required, name)
-	}
-	return map[string]any{"type": "object", "properties": props, "required": required, "additionalProperties": false}
+	return len(s.ValidateBytes(result)) == 0
 }
 
 func readFile(t testing.TB, name string) []byte {
@@ -284,12 +239,12 @@ func quakeWorld(t testing.TB) world {
 	t.Helper()
 	feed := readFile(t, "earthquakes.json.gz")
 	return world{
-		{Skill{
+		{model.Skill{
 			Name: "earthquake_feed", Effect: "pure",
 			Description: "All earthquakes of one week, worldwide, as the USGS published them: for each its magnitude (how strong it was), place, time, depth and more. Takes no input and returns the whole feed.",
 			InputSchema: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`), OutputSchema: readFile(t, "feed_output.json"),
 		}, func(json.RawMessage) (json.RawMessage, error) { return feed, nil }},
-		{Skill{
+		{model.Skill{
 			Name: "rank", Effect: "pure",
 			Description: "Ranks rows by one of their members, largest first unless told otherwise: the strongest, highest, longest, newest or most expensive of anything. Returns the same rows in order, each with its rank.",
 			InputSchema: readFile(t, "rank_input.json"), OutputSchema: readFile(t, "rank_output.json"),

@@ -1,19 +1,21 @@
-package model
+package offline
 
 import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"aob.dev/writ/agentic/model"
 )
 
-func planned(t *testing.T, w world) (PlanInput, []Step) {
+func planned(t *testing.T, w world) (model.PlanInput, []model.Step) {
 	t.Helper()
 	var names []string
 	for _, s := range w {
 		names = append(names, s.Name)
 	}
-	in := PlanInput{Task: strongest, Skills: w.skills(names), FirstStep: 1, MaxSteps: 10}
-	out := ask[PlanInput, PlanOutput](t, WritePlan, in)
+	in := model.PlanInput{Task: strongest, Skills: w.skills(names), FirstStep: 1, MaxSteps: 10}
+	out := ask[model.PlanInput, model.PlanOutput](t, model.WritePlan, in)
 	if !out.Feasible {
 		t.Fatal(out.Reason)
 	}
@@ -24,9 +26,9 @@ func planned(t *testing.T, w world) (PlanInput, []Step) {
 func TestReplanKeepsCompletedSteps(t *testing.T) {
 	in, steps := planned(t, quakeWorld(t))
 	in.FirstStep = 2
-	in.Completed = []CompletedStep{{Step: steps[0]}}
-	in.Failed = &FailedStep{Step: steps[1], Trigger: "insufficient", Reason: "rank could not be used: it is down."}
-	out := ask[PlanInput, PlanOutput](t, WritePlan, in)
+	in.Completed = []model.CompletedStep{{Step: steps[0]}}
+	in.Failed = &model.FailedStep{Step: steps[1], Trigger: "insufficient", Reason: "rank could not be used: it is down."}
+	out := ask[model.PlanInput, model.PlanOutput](t, model.WritePlan, in)
 	if !out.Feasible || len(out.Steps) != 1 {
 		t.Fatalf("%+v", out)
 	}
@@ -35,7 +37,7 @@ func TestReplanKeepsCompletedSteps(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	rows := json.RawMessage(`[{"place":"a","magnitude":1},{"place":"b","magnitude":3},{"place":"c","magnitude":3}]`)
-	o := outcome{results: []StepResult{{Step: steps[0], Result: rows}}}
+	o := outcome{results: []model.StepResult{{Step: steps[0], Result: rows}}}
 	if !(world{}).step(t, &o, strongest, s) {
 		if o.partial {
 			return
@@ -53,8 +55,8 @@ func TestReplanTriesAnotherSkill(t *testing.T) {
 	if steps[0].Skills[0] != "earthquake_feed" {
 		t.Fatalf("%+v", steps)
 	}
-	in.Failed = &FailedStep{Step: steps[0], Trigger: "failed", Reason: "earthquake_feed is down", Suggestion: "Try another skill."}
-	out := ask[PlanInput, PlanOutput](t, WritePlan, in)
+	in.Failed = &model.FailedStep{Step: steps[0], Trigger: "failed", Reason: "earthquake_feed is down", Suggestion: "Try another skill."}
+	out := ask[model.PlanInput, model.PlanOutput](t, model.WritePlan, in)
 	if !out.Feasible || planSkills(out) != "earthquake_archive rank" || out.Steps[0].Step != 1 {
 		t.Errorf("%+v", out)
 	}
@@ -62,8 +64,8 @@ func TestReplanTriesAnotherSkill(t *testing.T) {
 
 func TestReplanGivesUp(t *testing.T) {
 	in, steps := planned(t, quakeWorld(t))
-	in.Failed = &FailedStep{Step: steps[0], Trigger: "failed", Reason: "earthquake_feed is down"}
-	out := ask[PlanInput, PlanOutput](t, WritePlan, in)
+	in.Failed = &model.FailedStep{Step: steps[0], Trigger: "failed", Reason: "earthquake_feed is down"}
+	out := ask[model.PlanInput, model.PlanOutput](t, model.WritePlan, in)
 	if out.Feasible || !strings.Contains(out.Reason, "earthquake_feed is down.") {
 		t.Errorf("%+v", out)
 	}
@@ -72,16 +74,16 @@ func TestReplanGivesUp(t *testing.T) {
 func TestPlanAfterViolations(t *testing.T) {
 	in, _ := planned(t, quakeWorld(t))
 	in.Violations = []string{"step 2: place is not in the output schema of rank"}
-	out := ask[PlanInput, PlanOutput](t, WritePlan, in)
+	out := ask[model.PlanInput, model.PlanOutput](t, model.WritePlan, in)
 	if !out.Feasible || planSkills(out) != "earthquake_feed" {
 		t.Errorf("%+v", out)
 	}
 	in.Skills = in.Skills[:1]
-	if out = ask[PlanInput, PlanOutput](t, WritePlan, in); out.Feasible {
+	if out = ask[model.PlanInput, model.PlanOutput](t, model.WritePlan, in); out.Feasible {
 		t.Errorf("the same refused plan again: %+v", out)
 	}
 	in.Violations, in.MaxSteps = nil, 1
-	if out = ask[PlanInput, PlanOutput](t, WritePlan, in); !out.Feasible {
+	if out = ask[model.PlanInput, model.PlanOutput](t, model.WritePlan, in); !out.Feasible {
 		t.Error(out.Reason)
 	}
 }
