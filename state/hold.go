@@ -91,6 +91,7 @@ func (s *State) foldRelease(r storage.Record) error {
 	}
 	o := h.order
 	o.At, o.Position, o.Roles = r.At, r.Position, rel.Facts.Roles
+	o.decidedAt(rel.Facts)
 	return s.apply(o)
 }
 
