@@ -8,6 +8,9 @@ import (
 	"aob.dev/writ/storage"
 )
 
+// typeWriteMemory is the type whose outcome makes a result of a step, or ends it.
+const typeWriteMemory = "write_memory"
+
 // openOrder remembers where an order that waits for its outcome belongs.
 type openOrder struct {
 	id     string // intent_id
@@ -130,7 +133,7 @@ func (s *State) foldOutcome(e storage.Entry) error {
 	if ref.fact != nil {
 		ref.ended(out, dispatched, e.Record)
 	}
-	if ref.typ != "write_memory" {
+	if ref.typ != typeWriteMemory {
 		return nil
 	}
 	switch {
