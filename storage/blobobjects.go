@@ -2,8 +2,11 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"path"
+	"time"
 )
 
 // Objects is a place on another server that keeps bytes under the names of
@@ -15,6 +18,17 @@ type Objects interface {
 	// Get opens what has a name, ErrNotFound if nothing has. The Read that reaches
 	// the end fails where the digest is another.
 	Get(ctx context.Context, name string, d Digest) (r io.ReadCloser, size int64, err error)
+	// List what has a name that begins with a prefix.
+	List(ctx context.Context, prefix string) ([]Named, error)
+	// Remove what has a name. Missing is fine.
+	Remove(ctx context.Context, name string) error
+}
+
+// Named is what has a name.
+type Named struct {
+	Name string
+	Size int64
+	At   time.Time // of its last writing
 }
 
 // NamedBlobs is what of Blobs follows from the names alone, over two Objects. Safe
@@ -78,4 +92,104 @@ func (b NamedBlobs) Fetch(ctx context.Context, tenant, ref string) (io.ReadClose
 		return nil, 0, err
 	}
 	return b.Kept.Get(ctx, name, d)
+}
+
+// Wipe removes a scope; see Blobs. Crash: some of its files are there.
+func (b NamedBlobs) Wipe(ctx context.Context, s Scope) error {
+	scope, err := ScopeName(s)
+	if err != nil {
+		return err
+	}
+	files, err := b.Steps.List(ctx, scope+"/")
+	if err != nil {
+		return err
+	}
+	return b.removeSteps(ctx, files)
+}
+
+// Sweep removes old scopes; see Blobs. It goes on after an error and returns all of
+// them.
+func (b NamedBlobs) Sweep(ctx context.Context, age time.Duration) (removed int, failed error) {
+	before := time.Now().Add(-age)
+	files, err := b.Steps.List(ctx, "")
+	if err != nil {
+		return 0, err
+	}
+	scopes := make(map[string][]Named)
+	young := make(map[string]bool)
+	for _, o := range files {
+		scope := path.Dir(o.Name)
+		scopes[scope] = append(scopes[scope], o)
+		young[scope] = young[scope] || o.At.After(before)
+	}
+	for scope, files := range scopes {
+		if young[scope] {
+			continue
+		}
+		if err := b.removeSteps(ctx, files); err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		removed++
+	}
+	return removed, failed
+}
+
+func (b NamedBlobs) removeSteps(ctx context.Context, files []Named) error {
+	for _, o := range files {
+		if err := b.Steps.Remove(ctx, o.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Aged lists a tenant's old blobs; see Collector.
+func (b NamedBlobs) Aged(ctx context.Context, tenant string, age time.Duration) ([]string, error) {
+	list, err := b.of(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	before := time.Now().Add(-age)
+	var refs []string
+	for _, o := range list {
+		if ref := BlobRef(o.Name); ref != "" && !o.At.After(before) {
+			refs = append(refs, ref)
+		}
+	}
+	return refs, nil
+}
+
+// Held is how many bytes of blobs a tenant has.
+func (b NamedBlobs) Held(ctx context.Context, tenant string) (int64, error) {
+	list, err := b.of(ctx, tenant)
+	sum := int64(0)
+	for _, o := range list {
+		sum += o.Size
+	}
+	return sum, err
+}
+
+// of lists a tenant's blobs.
+func (b NamedBlobs) of(ctx context.Context, tenant string) ([]Named, error) {
+	under, err := TenantName(tenant)
+	if err != nil {
+		return nil, err
+	}
+	return b.Kept.List(ctx, under+"/")
+}
+
+// UntilDone is r until ctx ends, so that a long copy ends with it.
+func UntilDone(ctx context.Context, r io.Reader) io.Reader { return &untilDone{ctx, r} }
+
+type untilDone struct {
+	ctx context.Context //nolint:containedctx // lives for one copy
+	r   io.Reader
+}
+
+func (u *untilDone) Read(p []byte) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return u.r.Read(p)
 }

@@ -23,16 +23,14 @@ const auditMemory = 1 << 10
 // audited makes a log of o.Orders decisions and measures its verification with
 // and without replay, and the backtest of a policy on it, beside as many bare
 // signatures on all processors; and the opening of its journal.
-func audited(ctx context.Context, o Options) (rows []Row, err error) {
-	err = within(func(dir string) error {
+func audited(ctx context.Context, o Options) ([]Row, error) {
+	return within(func(dir string) ([]Row, error) {
 		log, err := makeLog(ctx, dir, o.Orders)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		rows, err = log.measure(ctx)
-		return err
+		return log.measure(ctx)
 	})
-	return rows, err
 }
 
 func (m madeLog) measure(ctx context.Context) ([]Row, error) {

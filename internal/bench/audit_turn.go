@@ -12,7 +12,6 @@ import (
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/policies"
-	"aob.dev/writ/state"
 )
 
 // dataEvery is after how many turns an operator changes the directory, so that
@@ -34,10 +33,7 @@ type player struct {
 func (p *player) turn(ctx context.Context) (err error) {
 	name := fmt.Sprintf("%08x", uint32(p.n)*2654435761) //nolint:gosec // G115: which turn is which is all that counts
 	p.t = turn{user: fmt.Sprintf("u_%d", p.n%997), session: "sess_" + name, id: "turn_" + name, plan: "plan_" + name, named: true}
-	if p.t.task, err = intents.GenerateSigner(intents.RoleTask); err != nil {
-		return err
-	}
-	if p.t.grant, err = p.issueGrant(p.t); err != nil {
+	if err := p.enter(&p.t); err != nil {
 		return err
 	}
 	p.ok(ctx, &err, intents.RoleGateway, "plan.open", catalog.PlanOpen{PlanID: p.t.plan, Task: "Which outlets sold most last week, and why?"})
@@ -61,11 +57,8 @@ func (p *player) step(ctx context.Context, err *error, digest string) {
 	if *err != nil {
 		return
 	}
-	step := catalog.Step{
-		PlanID: p.t.plan, PlanDigest: digest, Step: 1, Epoch: 1, TaskID: p.t.taskID(), JWK: p.t.task.VerificationKey().ToJWK(),
-		Deadline: intents.FormatTime(p.config.Now().Add(state.MaxTaskLife)),
-	}
-	if step.PoP, *err = intents.SignPoP(p.t.task, step); *err != nil {
+	var step catalog.Step
+	if step, *err = p.firstStep(p.t, digest); *err != nil {
 		return
 	}
 	p.ok(ctx, err, intents.RoleManager, "step", step)

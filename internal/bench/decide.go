@@ -32,17 +32,16 @@ const minRounds = 3
 //
 // All of it runs on one core, the collector too: beside a second one that is idle
 // the collector would mark on it for nothing, and be charged for it.
-func decide(ctx context.Context, o Options) (rows []Row, err error) {
+func decide(ctx context.Context, o Options) ([]Row, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	err = within(func(dir string) error {
+	return within(func(dir string) ([]Row, error) {
 		w, err := newWorld(ctx, dir, ticking(time.Now()))
 		if err != nil {
-			return err
+			return nil, err
 		}
-		rows, err = w.decide(ctx, o)
-		return errors.Join(err, w.close())
+		rows, err := w.decide(ctx, o)
+		return rows, errors.Join(err, w.close())
 	})
-	return rows, err
 }
 
 // ticking is a clock that moves a millisecond with each look, and never past

@@ -72,7 +72,7 @@ func (c *committer) at(ctx context.Context, dir string, size int64, d time.Durat
 func (c *committer) fill(ctx context.Context, size int64) error {
 	var left atomic.Int64
 	left.Store((size - c.journal.Next()) / 2) // an order and its outcome
-	return c.callers(func() (bool, error) {
+	return together(growthCallers, func(int) (bool, error) {
 		if left.Add(-1) < 0 {
 			return false, nil
 		}
@@ -84,7 +84,7 @@ func (c *committer) measure(ctx context.Context, d time.Duration) (s sized, err 
 	var mu sync.Mutex // guards took
 	var took []time.Duration
 	began := time.Now()
-	err = c.callers(func() (bool, error) {
+	err = together(growthCallers, func(int) (bool, error) {
 		start := time.Now()
 		err := c.commit(ctx)
 		mu.Lock()
@@ -99,19 +99,4 @@ func (c *committer) measure(ctx context.Context, d time.Duration) (s sized, err 
 	slices.Sort(took)
 	s.p99 = took[len(took)*99/100]
 	return s, nil
-}
-
-// callers do something again and again until it says that it is enough.
-func (c *committer) callers(do func() (more bool, err error)) error {
-	failed := make([]error, growthCallers)
-	var running sync.WaitGroup
-	for i := range failed {
-		running.Go(func() {
-			for more := true; more && failed[i] == nil; {
-				more, failed[i] = do()
-			}
-		})
-	}
-	running.Wait()
-	return errors.Join(failed...)
 }

@@ -17,21 +17,19 @@ import (
 // journal measures durable commits: one order record each, which takes a key
 // that no other has and touches a subject of its own. With a number of records
 // it measures instead what becomes of them as the journal grows.
-func journal(ctx context.Context, o Options) (rows []Row, err error) {
-	err = within(func(dir string) error {
+func journal(ctx context.Context, o Options) ([]Row, error) {
+	return within(func(dir string) ([]Row, error) {
 		if o.Records > 0 {
-			rows, err = growth(ctx, dir, o)
-			return err
+			return growth(ctx, dir, o)
 		}
 		j, err := sqlite.OpenJournal(ctx, filepath.Join(dir, "journal"), sqlite.JournalOptions{})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		commits := committer{journal: j, body: recordBody()}
-		rows, err = against(ctx, dir, o.Time, "commits", commits.lane(1), commits.lane(16), commits.lane(64), commits.lane(128))
-		return errors.Join(err, j.Close())
+		rows, err := against(ctx, dir, o.Time, "commits", commits.lane(1), commits.lane(16), commits.lane(64), commits.lane(128))
+		return rows, errors.Join(err, j.Close())
 	})
-	return rows, err
 }
 
 func recordBody() json.RawMessage {

@@ -60,28 +60,34 @@ func (l *lane) window(ctx context.Context, d time.Duration) error {
 		}
 	}
 	var n atomic.Int64
-	var running sync.WaitGroup
-	failed := make([]error, l.callers)
 	start := time.Now()
-	for i := range l.callers {
+	err := together(l.callers, func(int) (bool, error) {
+		done, err := l.do(ctx)
+		if err != nil || done {
+			return false, err
+		}
+		n.Add(1)
+		return time.Since(start) < d && ctx.Err() == nil, nil
+	})
+	l.rates = append(l.rates, float64(n.Load())/time.Since(start).Seconds())
+	l.n += n.Load()
+	return errors.Join(err, ctx.Err())
+}
+
+// together has callers do something at once, each again and again until it says that
+// it is enough, or fails.
+func together(callers int, do func(caller int) (more bool, err error)) error {
+	failed := make([]error, callers)
+	var running sync.WaitGroup
+	for i := range failed {
 		running.Go(func() {
-			for {
-				done, err := l.do(ctx)
-				if err != nil || done {
-					failed[i] = err
-					return
-				}
-				n.Add(1)
-				if time.Since(start) >= d || ctx.Err() != nil {
-					return
-				}
+			for more := true; more && failed[i] == nil; {
+				more, failed[i] = do(i)
 			}
 		})
 	}
 	running.Wait()
-	l.rates = append(l.rates, float64(n.Load())/time.Since(start).Seconds())
-	l.n += n.Load()
-	return errors.Join(errors.Join(failed...), ctx.Err())
+	return errors.Join(failed...)
 }
 
 // syncs appends records to a file, one fdatasync each.

@@ -32,16 +32,15 @@ func callers(n int) string {
 // that verifies it and answers at once, its outcome made durable and receipted.
 // The ledger follows, as it does in production. The orders are sealed
 // beforehand, outside what is measured.
-func orders(ctx context.Context, o Options) (rows []Row, err error) {
-	err = within(func(dir string) error {
+func orders(ctx context.Context, o Options) ([]Row, error) {
+	return within(func(dir string) ([]Row, error) {
 		w, err := newWorld(ctx, dir, time.Now)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		rows, err = w.orders(ctx, o)
-		return errors.Join(err, w.close())
+		rows, err := w.orders(ctx, o)
+		return rows, errors.Join(err, w.close())
 	})
-	return rows, err
 }
 
 func (w *world) orders(ctx context.Context, o Options) (rows []Row, err error) {

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"aob.dev/writ/executors/sandbox"
@@ -34,30 +34,28 @@ print(sum(1 for r in rows if re.search(r"9+$", r["name"])), sum(r["n"] for r in 
 // turns: print('hi') in a new sandbox (cold) and in a waiting one (warm), an
 // extraction from 8 MB of JSON, and how many of the first four callers get done,
 // in new sandboxes and in those that writ up has.
-func python(ctx context.Context, o Options) (rows []Row, err error) {
-	err = within(func(dir string) error {
+func python(ctx context.Context, o Options) ([]Row, error) {
+	return within(func(dir string) ([]Row, error) {
 		// Sandboxes of another user walk through it.
 		if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // G302: it holds a copy of Python
-			return err
+			return nil, err
 		}
 		var b pythonBench
 		cold, err := sandbox.Open(ctx, sandbox.Config{Dir: dir, Workers: -1, Concurrency: pythonCallers})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		defer cold.Close()
 		warm, err := sandbox.Open(ctx, sandbox.Config{Dir: dir, Workers: 2})
 		if err != nil {
-			return err
+			return nil, err
 		}
 		defer warm.Close()
 		if b.interpreter, err = realPython(ctx, dir); err != nil {
-			return err
+			return nil, err
 		}
-		rows, err = b.measure(ctx, cold, warm, o)
-		return err
+		return b.measure(ctx, cold, warm, o)
 	})
-	return rows, err
 }
 
 // realPython is the interpreter behind a shim, which would be measured too; where
@@ -139,20 +137,17 @@ func (b pythonBench) bare(ctx context.Context, script, input string) (float64, e
 	var out bytes.Buffer
 	cmd.Stdout = &out
 	start := time.Now()
-	if err := cmd.Run(); err != nil || out.Len() == 0 {
-		return 0, fmt.Errorf("bare python: %w", errors.Join(err, emptyIf(out.Len() == 0)))
+	err := cmd.Run()
+	if err == nil && out.Len() == 0 {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return 0, fmt.Errorf("bare python: %w", err)
 	}
 	return sinceMS(start), nil
 }
 
-func emptyIf(empty bool) error {
-	if empty {
-		return io.ErrUnexpectedEOF
-	}
-	return nil
-}
-
-// boxed is one run in the sandbox, in milliseconds.
+// sandboxed is one run in the sandbox, in milliseconds.
 func sandboxed(ctx context.Context, runner *sandbox.Sandbox, job sandbox.Job) (float64, error) {
 	start := time.Now()
 	res, err := runner.Run(ctx, job)
@@ -171,11 +166,11 @@ func (b pythonBench) throughput(ctx context.Context, name string, runner *sandbo
 	var ours, theirs []float64
 	var n int64
 	for range windows {
-		bare, err := rate(o.Time/windows, func(int) error { _, err := b.bare(ctx, pythonHello, ""); return err })
+		bare, _, err := rate(o.Time/windows, func(int) error { _, err := b.bare(ctx, pythonHello, ""); return err })
 		if err != nil {
 			return Row{}, err
 		}
-		inSandboxes, err := rate(o.Time/windows, func(caller int) error {
+		inSandboxes, times, err := rate(o.Time/windows, func(caller int) error {
 			// Each its own, since no tenant gets all places.
 			_, err := sandboxed(ctx, runner, sandbox.Job{Tenant: strconv.Itoa(caller), Script: pythonHello})
 			return err
@@ -183,39 +178,20 @@ func (b pythonBench) throughput(ctx context.Context, name string, runner *sandbo
 		if err != nil {
 			return Row{}, err
 		}
-		theirs, ours = append(theirs, bare.perSecond), append(ours, inSandboxes.perSecond)
-		n += inSandboxes.n
+		theirs, ours = append(theirs, bare), append(ours, inSandboxes)
+		n += times
 	}
 	return newRow(name, median(ours), median(theirs), "1/s", n), nil
 }
 
-type rated struct {
-	perSecond float64
-	n         int64
-}
-
-// rate has the callers do something for a time, and each at least once.
-func rate(d time.Duration, do func(caller int) error) (rated, error) {
-	var mu sync.Mutex
-	var n int64
-	var failed error
+// rate is how often a second the callers do something for a time, each at least once.
+func rate(d time.Duration, do func(caller int) error) (perSecond float64, times int64, err error) {
+	var n atomic.Int64
 	start := time.Now()
-	var group sync.WaitGroup
-	for caller := range pythonCallers {
-		group.Go(func() {
-			for {
-				err := do(caller)
-				mu.Lock()
-				n++
-				failed = errors.Join(failed, err)
-				stop := failed != nil
-				mu.Unlock()
-				if stop || time.Since(start) > d {
-					return
-				}
-			}
-		})
-	}
-	group.Wait()
-	return rated{float64(n) / time.Since(start).Seconds(), n}, failed
+	err = together(pythonCallers, func(caller int) (bool, error) {
+		n.Add(1)
+		err := do(caller)
+		return time.Since(start) <= d, err
+	})
+	return float64(n.Load()) / time.Since(start).Seconds(), n.Load(), err
 }

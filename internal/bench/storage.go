@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -33,12 +31,11 @@ const (
 // search as documents grow tenfold to the size asked for, beside bare FTS5;
 // neighbours beside a linear scan; and the same of an OpenSearch, if there is one,
 // beside SQLite and beside bare bulk requests.
-func store(ctx context.Context, o Options) (rows []Row, err error) {
-	dir, err := os.MkdirTemp("", "writ-bench-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+func store(ctx context.Context, o Options) ([]Row, error) {
+	return within(func(dir string) ([]Row, error) { return storeIn(ctx, dir, o) })
+}
+
+func storeIn(ctx context.Context, dir string, o Options) (rows []Row, err error) {
 	if rows, err = growingText(ctx, dir, o); err != nil {
 		return rows, err
 	}
@@ -209,18 +206,12 @@ type stored struct {
 // puts reports durable writes a second.
 func (s *stored) puts(ctx context.Context, d time.Duration, callers int) (float64, int64, error) {
 	began, first := time.Now(), s.next.Load()
-	var running sync.WaitGroup
-	errs := make([]error, callers)
-	for i := range callers {
-		running.Go(func() {
-			for time.Since(began) < d && errs[i] == nil {
-				errs[i] = s.store.Put(ctx, storeTenant, storage.IndexMemory, s.of(s.next.Add(1)))
-			}
-		})
-	}
-	running.Wait()
+	err := together(callers, func(int) (bool, error) {
+		err := s.store.Put(ctx, storeTenant, storage.IndexMemory, s.of(s.next.Add(1)))
+		return time.Since(began) < d, err
+	})
 	n := s.next.Load() - first
-	return float64(n) / time.Since(began).Seconds(), n, errors.Join(errs...)
+	return float64(n) / time.Since(began).Seconds(), n, err
 }
 
 // fill creates documents until there are so many.

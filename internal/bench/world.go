@@ -130,10 +130,7 @@ func (w *world) close() error {
 func (w *world) open(ctx context.Context, i int) (t turn, err error) {
 	name := fmt.Sprintf("%08x", i*2654435761)
 	t = turn{user: fmt.Sprintf("u_%08x", i/turnsPerUser), session: "sess_" + name, id: "turn_" + name, plan: "plan_" + name, draft: "plan_b" + name}
-	if t.task, err = intents.GenerateSigner(intents.RoleTask); err != nil {
-		return t, err
-	}
-	if t.grant, err = w.issueGrant(t); err != nil {
+	if err := w.enter(&t); err != nil {
 		return t, err
 	}
 	for _, plan := range []string{t.plan, t.draft} {
@@ -148,15 +145,31 @@ func (w *world) open(ctx context.Context, i int) (t turn, err error) {
 	if err != nil {
 		return t, err
 	}
-	step := catalog.Step{
-		PlanID: t.plan, PlanDigest: digest, Step: 1, Epoch: 1, TaskID: t.taskID(), JWK: t.task.VerificationKey().ToJWK(),
-		Deadline: intents.FormatTime(w.config.Now().Add(state.MaxTaskLife)),
-	}
-	if step.PoP, err = intents.SignPoP(t.task, step); err != nil {
+	step, err := w.firstStep(t, digest)
+	if err != nil {
 		return t, err
 	}
 	_, err = w.submit(ctx, intents.RoleManager, t, "step", step)
 	return t, err
+}
+
+// enter gives a turn its grant and its task a key.
+func (w *world) enter(t *turn) (err error) {
+	if t.task, err = intents.GenerateSigner(intents.RoleTask); err != nil {
+		return err
+	}
+	t.grant, err = w.issueGrant(*t)
+	return err
+}
+
+// firstStep of the turn's plan, which its task carries out.
+func (w *world) firstStep(t turn, digest string) (step catalog.Step, err error) {
+	step = catalog.Step{
+		PlanID: t.plan, PlanDigest: digest, Step: 1, Epoch: 1, TaskID: t.taskID(), JWK: t.task.VerificationKey().ToJWK(),
+		Deadline: intents.FormatTime(w.config.Now().Add(state.MaxTaskLife)),
+	}
+	step.PoP, err = intents.SignPoP(t.task, step)
+	return step, err
 }
 
 func (t turn) taskID() string { return "task_" + t.id }
@@ -237,10 +250,11 @@ func (w *world) submit(ctx context.Context, role intents.Role, t turn, typ strin
 }
 
 // within runs fn with a temporary directory that is removed after it.
-func within(fn func(dir string) error) error {
+func within(fn func(dir string) ([]Row, error)) ([]Row, error) {
 	dir, err := os.MkdirTemp("", "writ-bench-")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return errors.Join(fn(dir), os.RemoveAll(dir))
+	rows, err := fn(dir)
+	return rows, errors.Join(err, os.RemoveAll(dir))
 }

@@ -17,16 +17,11 @@ package blobdir
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"sync"
 
 	"aob.dev/writ/internal/durable"
@@ -34,10 +29,7 @@ import (
 	"aob.dev/writ/storage"
 )
 
-var (
-	hexDigest = regexp.MustCompile(`^[0-9a-f]{64}$`)
-	fileID    = regexp.MustCompile(`^f_[0-9a-f]{32}$`)
-)
+var fileID = regexp.MustCompile(`^f_[0-9a-f]{32}$`)
 
 // Blobs is storage.Blobs in a directory. Safe for concurrent use.
 type Blobs struct {
@@ -81,7 +73,7 @@ func (b *Blobs) Put(ctx context.Context, s storage.Scope, r io.Reader) (storage.
 		return storage.File{}, fmt.Errorf("put file: %w", err)
 	}
 	defer b.discard(p.path)
-	id := "f_" + nameHash(filepath.Base(dir), p.digest)
+	id := "f_" + storage.NameHash(filepath.Base(dir), p.digest)
 	if err := b.settle(p.path, dir, id+"."+p.digest); err != nil {
 		return storage.File{}, fmt.Errorf("put file: %w", err)
 	}
@@ -114,7 +106,7 @@ func (b *Blobs) Open(ctx context.Context, s storage.Scope, id string) (io.ReadCl
 
 // Keep stores a blob under its digest; see storage.Blobs.
 func (b *Blobs) Keep(ctx context.Context, tenant string, r io.Reader) (string, int64, error) {
-	dir, err := b.tenantDir(b.cas, tenant)
+	under, err := storage.TenantName(tenant)
 	if err != nil {
 		return "", 0, err
 	}
@@ -123,7 +115,7 @@ func (b *Blobs) Keep(ctx context.Context, tenant string, r io.Reader) (string, i
 		return "", 0, fmt.Errorf("keep blob: %w", err)
 	}
 	defer b.discard(p.path)
-	if err := b.settle(p.path, dir, p.digest); err != nil {
+	if err := b.settle(p.path, filepath.Join(b.cas, under), p.digest); err != nil {
 		return "", 0, fmt.Errorf("keep blob: %w", err)
 	}
 	return storage.RefPrefix + p.digest, p.size, nil
@@ -131,18 +123,14 @@ func (b *Blobs) Keep(ctx context.Context, tenant string, r io.Reader) (string, i
 
 // Fetch reads a tenant's blob; see storage.Blobs. A malformed ref is ErrNotFound.
 func (b *Blobs) Fetch(ctx context.Context, tenant, ref string) (io.ReadCloser, int64, error) {
-	dir, err := b.tenantDir(b.cas, tenant)
-	if err != nil {
-		return nil, 0, err
-	}
 	if err := ctx.Err(); err != nil {
 		return nil, 0, err
 	}
-	digest, ok := strings.CutPrefix(ref, storage.RefPrefix)
-	if !ok || !hexDigest.MatchString(digest) {
-		return nil, 0, storage.ErrNotFound
+	name, digest, err := storage.BlobName(tenant, ref)
+	if err != nil {
+		return nil, 0, err
 	}
-	return openChecked(filepath.Join(dir, digest), digest)
+	return openChecked(filepath.Join(b.cas, name), digest.Hex())
 }
 
 // settle puts a received file in its place for good.
@@ -164,29 +152,7 @@ func (b *Blobs) settle(path, dir, name string) error {
 	return nil
 }
 
-var errNoTenant = errors.New("blobdir: no tenant")
-
-func (b *Blobs) tenantDir(under, tenant string) (string, error) {
-	if tenant == "" {
-		return "", errNoTenant
-	}
-	return filepath.Join(under, nameHash("tenant", tenant)), nil
-}
-
 func (b *Blobs) scopeDir(s storage.Scope) (string, error) {
-	dir, err := b.tenantDir(b.scopes, s.Tenant)
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(dir, nameHash("scope", s.Tenant, s.Plan, fmt.Sprint(s.Revision), fmt.Sprint(s.Step))), nil
-}
-
-// nameHash is 128 bits of the SHA-256 over length-prefixed parts, in hex.
-func nameHash(parts ...string) string {
-	h := sha256.New()
-	for _, p := range parts {
-		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(p))))
-		h.Write([]byte(p))
-	}
-	return hex.EncodeToString(h.Sum(nil)[:16])
+	name, err := storage.ScopeName(s)
+	return filepath.Join(b.scopes, name), err
 }

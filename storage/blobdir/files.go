@@ -37,7 +37,7 @@ func (b *Blobs) receive(ctx context.Context, r io.Reader) (p received, err error
 		return p, err
 	}
 	h := sha256.New()
-	p.size, err = io.Copy(io.MultiWriter(f, h), &contextReader{ctx, r})
+	p.size, err = io.Copy(io.MultiWriter(f, h), storage.UntilDone(ctx, r))
 	if err == nil {
 		err = f.Sync()
 	}
@@ -64,19 +64,6 @@ func (b *Blobs) discard(path string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.active, filepath.Base(path))
-}
-
-// contextReader ends a long copy when its context ends.
-type contextReader struct {
-	ctx context.Context //nolint:containedctx // lives for one copy
-	r   io.Reader
-}
-
-func (c *contextReader) Read(p []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return c.r.Read(p)
 }
 
 // checkedFile verifies the digest of a file while it is read to its end.

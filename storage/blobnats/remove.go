@@ -3,6 +3,7 @@ package blobnats
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"time"
 
@@ -11,45 +12,12 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// Wipe removes a scope; see storage.Blobs. Crash: some of its files are there.
-func (b *Blobs) Wipe(ctx context.Context, s storage.Scope) error {
-	scope, err := storage.ScopeName(s)
-	if err != nil {
-		return err
-	}
-	list, err := b.steps.list(ctx, scope+"/")
-	if err != nil {
-		return err
-	}
-	return b.steps.removeAll(ctx, list)
-}
-
 // Sweep removes old scopes, and chunks of a crash; see storage.Blobs. Chunks are of
 // a crash if they have no name, nobody in this process is writing them, and the
 // last one is older than age. It goes on after an error and returns all of them.
 func (b *Blobs) Sweep(ctx context.Context, age time.Duration) (removed int, failed error) {
 	before := time.Now().Add(-age)
-	list, err := b.steps.list(ctx, "")
-	if err != nil {
-		return 0, err
-	}
-	scopes := make(map[string][]*jetstream.ObjectInfo)
-	young := make(map[string]bool)
-	for _, o := range list {
-		scope := o.Name[:max(strings.LastIndexByte(o.Name, '/'), 0)]
-		scopes[scope] = append(scopes[scope], o)
-		young[scope] = young[scope] || o.ModTime.After(before)
-	}
-	for scope, files := range scopes {
-		if young[scope] {
-			continue
-		}
-		if err := b.steps.removeAll(ctx, files); err != nil {
-			failed = errors.Join(failed, err)
-			continue
-		}
-		removed++
-	}
+	removed, failed = b.NamedBlobs.Sweep(ctx, age)
 	for _, in := range []*bucket{b.steps, b.kept} {
 		n, err := in.sweepChunks(ctx, before)
 		removed += n
@@ -74,7 +42,7 @@ func (b *bucket) sweepChunks(ctx context.Context, before time.Time) (removed int
 	if len(loose) == 0 {
 		return 0, nil
 	}
-	list, err := b.list(ctx, "")
+	list, err := b.named(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -95,26 +63,6 @@ func (b *bucket) sweepChunks(ctx context.Context, before time.Time) (removed int
 		removed++
 	}
 	return removed, nil
-}
-
-// Aged lists a tenant's old blobs; see storage.Collector.
-func (b *Blobs) Aged(ctx context.Context, tenant string, age time.Duration) ([]string, error) {
-	under, err := storage.TenantName(tenant)
-	if err != nil {
-		return nil, err
-	}
-	list, err := b.kept.list(ctx, under+"/")
-	if err != nil {
-		return nil, err
-	}
-	before := time.Now().Add(-age)
-	var refs []string
-	for _, o := range list {
-		if ref := storage.BlobRef(o.Name); ref != "" && !o.ModTime.After(before) {
-			refs = append(refs, ref)
-		}
-	}
-	return refs, nil
 }
 
 // Drop removes an old blob; see storage.Collector. Keeping a blob again gives its
@@ -147,8 +95,8 @@ func (b *Blobs) Drop(ctx context.Context, tenant, ref string, age time.Duration)
 	return err != nil, nil
 }
 
-// list the objects whose names begin with a prefix.
-func (b *bucket) list(ctx context.Context, prefix string) ([]*jetstream.ObjectInfo, error) {
+// named are all objects.
+func (b *bucket) named(ctx context.Context) ([]*jetstream.ObjectInfo, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -159,29 +107,30 @@ func (b *bucket) list(ctx context.Context, prefix string) ([]*jetstream.ObjectIn
 	if err != nil {
 		return nil, failed(ctx, err)
 	}
-	var out []*jetstream.ObjectInfo
-	for _, o := range all {
-		if strings.HasPrefix(o.Name, prefix) {
-			out = append(out, o)
-		}
-	}
-	return out, nil
+	return all, nil
 }
 
-func (b *bucket) removeAll(ctx context.Context, list []*jetstream.ObjectInfo) error {
-	for _, o := range list {
-		_, m, err := b.info(ctx, o.Name)
-		if errors.Is(err, storage.ErrNotFound) {
-			continue
-		}
-		if err == nil {
-			err = b.remove(ctx, o.Name, m.Sequence, o.NUID)
-		}
-		if err != nil {
-			return err
+// List the objects whose names begin with a prefix; see storage.Objects.
+func (b *bucket) List(ctx context.Context, prefix string) (out []storage.Named, err error) {
+	all, err := b.named(ctx)
+	for _, o := range all {
+		if strings.HasPrefix(o.Name, prefix) {
+			out = append(out, storage.Named{Name: o.Name, Size: int64(min(o.Size, math.MaxInt64)), At: o.ModTime})
 		}
 	}
-	return nil
+	return out, err
+}
+
+// Remove an object; see storage.Objects.
+func (b *bucket) Remove(ctx context.Context, name string) error {
+	info, m, err := b.info(ctx, name)
+	if errors.Is(err, storage.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return b.remove(ctx, name, m.Sequence, info.NUID)
 }
 
 // remove takes the name away, up to a position, and then the chunks that had it

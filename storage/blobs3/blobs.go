@@ -39,8 +39,7 @@ type Blobs struct {
 	core      *minio.Core
 	transport *http.Transport
 	bucket    string
-	cas       string // prefixes, each with a slash
-	steps     string
+	cas       string // prefix with a slash
 	spool     string
 	page      int // keys of one answer to a listing; 0: as the server likes
 
@@ -63,8 +62,8 @@ func Open(ctx context.Context, cfg Config) (*Blobs, error) {
 	if err != nil {
 		return nil, fmt.Errorf("blobs: %w", err)
 	}
-	b := &Blobs{bucket: at.bucket, cas: at.prefix + "cas/", steps: at.prefix + "steps/", spool: cfg.Spool}
-	b.NamedBlobs = storage.NamedBlobs{Kept: objects{b, b.cas}, Steps: objects{b, b.steps}}
+	b := &Blobs{bucket: at.bucket, cas: at.prefix + "cas/", spool: cfg.Spool}
+	b.NamedBlobs = storage.NamedBlobs{Kept: objects{b, b.cas}, Steps: objects{b, at.prefix + "steps/"}}
 	if b.core, b.transport, err = at.connect(secret); err != nil {
 		return nil, fmt.Errorf("blobs: %w", err)
 	}
@@ -102,7 +101,7 @@ func (o objects) Put(ctx context.Context, r io.Reader, name func(storage.Digest)
 		_ = os.Remove(f.Name())
 	}()
 	h := sha256.New()
-	if size, err = io.Copy(io.MultiWriter(f, h), &contextReader{ctx, r}); err != nil {
+	if size, err = io.Copy(io.MultiWriter(f, h), storage.UntilDone(ctx, r)); err != nil {
 		return d, size, err
 	}
 	copy(d[:], h.Sum(nil))
@@ -122,19 +121,6 @@ func (o objects) Put(ctx context.Context, r io.Reader, name func(storage.Digest)
 // readSeeker hides that a file can be closed: the client closes what it sends, and
 // could not send it a second time.
 type readSeeker struct{ io.ReadSeeker }
-
-// contextReader ends a long copy when its context ends.
-type contextReader struct {
-	ctx context.Context //nolint:containedctx // lives for one copy
-	r   io.Reader
-}
-
-func (c *contextReader) Read(p []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return c.r.Read(p)
-}
 
 // Get opens an object; its bytes come as they are read. See storage.Objects.
 func (o objects) Get(ctx context.Context, name string, d storage.Digest) (io.ReadCloser, int64, error) {

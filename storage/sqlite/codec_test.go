@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"encoding/json"
-	"fmt"
 	"testing"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/internal/judge"
 )
 
 func bodies() []storage.Entry {
@@ -64,7 +64,7 @@ func FuzzBody(f *testing.F) {
 }
 
 func FuzzKeyRow(f *testing.F) {
-	f.Add(appendTaken(nil, 5, taken{storage.OrderKey("a", "b", "c", "d"), 6}), appendCommitted(nil, 5, committed{"id", 5, 2}))
+	f.Add(appendTaken(nil, 5, judge.Taken{Key: storage.OrderKey("a", "b", "c", "d"), Position: 6}), appendCommitted(nil, 5, judge.Committed{ID: "id", First: 5, N: 2}))
 	f.Fuzz(func(t *testing.T, keys, commits []byte) {
 		row, err := decodeKeyRow(5, keys, commits)
 		if err != nil {
@@ -82,19 +82,4 @@ func FuzzKeyRow(f *testing.F) {
 			t.Fatalf("encoded again: %v", err)
 		}
 	})
-}
-
-func TestRecentForgetsTheOldest(t *testing.T) {
-	r := newRecent()
-	for i := range 3*rememberCommits + 5 {
-		r.add(committed{fmt.Sprint(i), int64(i), 1})
-	}
-	if len(r.byID) != rememberCommits || len(r.ring) != rememberCommits {
-		t.Fatalf("remembers %d in a ring of %d", len(r.byID), len(r.ring))
-	}
-	for i, want := range map[int]bool{2*rememberCommits + 4: false, 2*rememberCommits + 5: true, 3*rememberCommits + 4: true} {
-		if _, got := r.byID[fmt.Sprint(i)]; got != want {
-			t.Errorf("remembers commit %d: %v", i, got)
-		}
-	}
 }

@@ -152,6 +152,31 @@ func setPragmas(ctx context.Context, c *sql.Conn, cacheKiB int64) error {
 	return nil
 }
 
+// text is a statement and where it is kept once it is prepared.
+type text struct {
+	stmt **sql.Stmt
+	sql  string
+}
+
+func prepare(ctx context.Context, c *sql.Conn, texts []text) (err error) {
+	for _, t := range texts {
+		if *t.stmt, err = c.PrepareContext(ctx, t.sql); err != nil {
+			return errors.Join(fmt.Errorf("prepare %s: %w", t.sql, err), unprepare(texts))
+		}
+	}
+	return nil
+}
+
+func unprepare(texts []text) error {
+	var errs []error
+	for _, t := range texts {
+		if *t.stmt != nil {
+			errs = append(errs, (*t.stmt).Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // primary is SQLite's result code without its extension, 0 for other errors.
 func primary(err error) int {
 	var e *sqlite.Error

@@ -1,9 +1,7 @@
 package sqlite
 
 import (
-	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 )
 
@@ -21,14 +19,8 @@ type documentStatements struct {
 // naming gives a name its number, new or old.
 const naming = "INSERT INTO %s(name) VALUES (?) ON CONFLICT(name) DO UPDATE SET name = name RETURNING number"
 
-func (s *documentStatements) texts() []struct {
-	stmt **sql.Stmt
-	text string
-} {
-	return []struct {
-		stmt **sql.Stmt
-		text string
-	}{
+func (s *documentStatements) texts() []text {
+	return []text{
 		{&s.begin, "BEGIN IMMEDIATE"},
 		{&s.commit, "COMMIT"},
 		{&s.rollback, "ROLLBACK"},
@@ -45,23 +37,4 @@ func (s *documentStatements) texts() []struct {
 		{&s.dropVector, "DELETE FROM vectors WHERE space = ? AND member = ? AND ? IS NULL AND row = ?"},
 		{&s.dropText, "DELETE FROM text WHERE rowid = ?"},
 	}
-}
-
-func prepareDocuments(ctx context.Context, c *sql.Conn) (s documentStatements, err error) {
-	for _, p := range s.texts() {
-		if *p.stmt, err = c.PrepareContext(ctx, p.text); err != nil {
-			return s, errors.Join(fmt.Errorf("prepare %s: %w", p.text, err), s.close())
-		}
-	}
-	return s, nil
-}
-
-func (s *documentStatements) close() error {
-	var errs []error
-	for _, p := range s.texts() {
-		if *p.stmt != nil {
-			errs = append(errs, (*p.stmt).Close())
-		}
-	}
-	return errors.Join(errs...)
 }

@@ -85,7 +85,7 @@ func OpenDocumentsWithin(ctx context.Context, path string, check storage.Check, 
 		return nil, fmt.Errorf("open documents: %w", err)
 	}
 	if err := d.reindex(ctx); err != nil {
-		return nil, fmt.Errorf("open documents: %w", errors.Join(err, d.statements.close(), d.db.close()))
+		return nil, fmt.Errorf("open documents: %w", errors.Join(err, unprepare(d.statements.texts()), d.db.close()))
 	}
 	ctx, d.background = context.WithCancel(context.WithoutCancel(ctx))
 	write := context.WithoutCancel(ctx) // a write is never cancelled
@@ -103,7 +103,7 @@ func connectDocuments(ctx context.Context, path string, check storage.Check, cac
 		return nil, err
 	}
 	d := &Documents{db: db, check: check}
-	if d.statements, err = prepareDocuments(ctx, db.writer); err != nil {
+	if err := prepare(ctx, db.writer, d.statements.texts()); err != nil {
 		return nil, errors.Join(err, db.close())
 	}
 	return d, nil
@@ -116,7 +116,7 @@ func (d *Documents) Close() error {
 		d.requests.close()
 		d.background()
 		d.running.Wait()
-		d.closeErr = errors.Join(d.statements.close(), d.db.close())
+		d.closeErr = errors.Join(unprepare(d.statements.texts()), d.db.close())
 	})
 	return d.closeErr
 }

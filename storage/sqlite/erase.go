@@ -67,7 +67,7 @@ func (j *Journal) alone(ctx context.Context, fn func(context.Context) error) (bu
 func (j *Journal) overwrite(ctx context.Context, what []storage.Erasure) error {
 	bodies := make(map[int64][]byte)
 	for _, x := range what {
-		if x.Position < 0 || x.Position >= j.state.next {
+		if x.Position < 0 || x.Position >= j.state.Next() {
 			return fmt.Errorf("erase record %d: %w", x.Position, storage.ErrNotFound)
 		}
 		body, err := j.without(ctx, x, bodies[x.Position])

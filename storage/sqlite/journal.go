@@ -10,6 +10,7 @@ import (
 	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/internal/judge"
 )
 
 // DefaultFreeFloor is how much disk must be free, in bytes, for new orders to be
@@ -52,7 +53,7 @@ type Journal struct {
 	floor    int64
 
 	mu    sync.RWMutex // guards state: the writer goroutine changes it, everyone reads
-	state *state
+	state *judge.State
 
 	statements statements // used by the writer goroutine only
 	body       []byte     // likewise: the buffer that bodies are encoded in
@@ -90,7 +91,7 @@ func OpenJournal(ctx context.Context, dir string, o JournalOptions) (*Journal, e
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
 	j := &Journal{
-		dir: dir, db: db, observe: o.Observer, onFatal: o.OnFatal, admit: o.Admit, floor: o.FreeFloor, state: newState(),
+		dir: dir, db: db, observe: o.Observer, onFatal: o.OnFatal, admit: o.Admit, floor: o.FreeFloor, state: judge.NewState(),
 	}
 	if j.observe == nil {
 		j.observe = func(storage.Entry) {}
@@ -105,7 +106,7 @@ func OpenJournal(ctx context.Context, dir string, o JournalOptions) (*Journal, e
 	if err := j.replay(ctx); err != nil {
 		return nil, fmt.Errorf("open journal: %w", errors.Join(err, db.close()))
 	}
-	if j.statements, err = prepare(ctx, db.writer); err != nil {
+	if err := prepare(ctx, db.writer, j.statements.texts()); err != nil {
 		return nil, fmt.Errorf("open journal: %w", errors.Join(err, db.close()))
 	}
 	failpoint.Hit(failpoint.JournalReplayed)
@@ -129,7 +130,7 @@ func (j *Journal) Close() error {
 		j.requests.close()
 		j.background()
 		j.running.Wait()
-		j.closeErr = errors.Join(j.statements.close(), j.db.close())
+		j.closeErr = errors.Join(unprepare(j.statements.texts()), j.db.close())
 	})
 	return j.closeErr
 }
@@ -149,11 +150,8 @@ func (j *Journal) Lookup(ctx context.Context, key storage.Key) (storage.Holder, 
 	}
 	j.mu.RLock()
 	defer j.mu.RUnlock()
-	position := j.state.holder(key)
-	if position == storage.Nobody {
-		return storage.Holder{Position: storage.Nobody, Outcome: storage.Nobody}, false, nil
-	}
-	return j.state.order(position).holder(position), true, nil
+	h, found := j.state.Lookup(key)
+	return h, found, nil
 }
 
 // Holder says in which state an order is; see storage.Journal.
@@ -163,17 +161,13 @@ func (j *Journal) Holder(ctx context.Context, position int64) (storage.Holder, e
 	}
 	j.mu.RLock()
 	defer j.mu.RUnlock()
-	o := j.state.order(position)
-	if o.place == notAnOrder {
-		return storage.Holder{}, storage.ErrNotFound
-	}
-	return o.holder(position), nil
+	return j.state.Holder(position)
 }
 
 // Commit writes all entries or none; see storage.Journal.
 func (j *Journal) Commit(ctx context.Context, c storage.Commit) (storage.Result, error) {
-	a, err := j.ask(ctx, func(d *draft) (a answer) {
-		a.result, a.err = d.commit(c)
+	a, err := j.ask(ctx, func(d *judge.Draft) (a answer) {
+		a.result, a.err = d.Commit(c)
 		return a
 	})
 	return a.result, errors.Join(err, a.err)
@@ -181,11 +175,8 @@ func (j *Journal) Commit(ctx context.Context, c storage.Commit) (storage.Result,
 
 // Finish writes the outcome of an open order; see storage.Journal.
 func (j *Journal) Finish(ctx context.Context, of int64, attempt int, outcome storage.Record, touches []storage.Subject) (int64, error) {
-	if outcome.Kind != storage.KindOutcome {
-		return storage.Nobody, fmt.Errorf("finish: the record is %q, not an outcome", outcome.Kind)
-	}
-	a, err := j.ask(ctx, func(d *draft) (a answer) {
-		a.position, a.err = d.finish(of, attempt, storage.Entry{Record: outcome, Of: of, Touches: touches})
+	a, err := j.ask(ctx, func(d *judge.Draft) (a answer) {
+		a.position, a.err = d.Finish(of, attempt, outcome, touches)
 		return a
 	})
 	if err := errors.Join(err, a.err); err != nil {
@@ -196,11 +187,8 @@ func (j *Journal) Finish(ctx context.Context, of int64, attempt int, outcome sto
 
 // Take begins another attempt at an open order; see storage.Journal.
 func (j *Journal) Take(ctx context.Context, of int64, takeover storage.Record) (int, error) {
-	if takeover.Kind != storage.KindTakeover {
-		return 0, fmt.Errorf("take: the record is %q, not a takeover", takeover.Kind)
-	}
-	a, err := j.ask(ctx, func(d *draft) (a answer) {
-		a.attempt, a.err = d.take(of, storage.Entry{Record: takeover, Of: of})
+	a, err := j.ask(ctx, func(d *judge.Draft) (a answer) {
+		a.attempt, a.err = d.Take(of, takeover)
 		return a
 	})
 	if err := errors.Join(err, a.err); err != nil {

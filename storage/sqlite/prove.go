@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/internal/judge"
 )
 
 // DamageError says that what is kept beside a record is not what its parts say.
@@ -71,7 +72,7 @@ func (l *keylog) keyOf(p *proved) (wrong string, err error) {
 
 // mend puts keys of the key log right, before anything else is written. A crash
 // leaves it as it was.
-func mend(ctx context.Context, c *sql.Conn, keys []taken) error {
+func mend(ctx context.Context, c *sql.Conn, keys []judge.Taken) error {
 	for _, t := range keys {
 		if err := mendOne(ctx, c, t); err != nil {
 			return fmt.Errorf("mend the keylog: %w", err)
@@ -80,10 +81,10 @@ func mend(ctx context.Context, c *sql.Conn, keys []taken) error {
 	return nil
 }
 
-func mendOne(ctx context.Context, c *sql.Conn, t taken) error {
+func mendOne(ctx context.Context, c *sql.Conn, t judge.Taken) error {
 	var first int64
 	var raw, commits []byte
-	err := c.QueryRowContext(ctx, "SELECT first, keys, commits FROM keylog WHERE first <= ? ORDER BY first DESC LIMIT 1", t.position).Scan(&first, &raw, &commits)
+	err := c.QueryRowContext(ctx, "SELECT first, keys, commits FROM keylog WHERE first <= ? ORDER BY first DESC LIMIT 1", t.Position).Scan(&first, &raw, &commits)
 	if err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ func mendOne(ctx context.Context, c *sql.Conn, t taken) error {
 	if err != nil {
 		return err
 	}
-	at, there := slices.BinarySearchFunc(row.keys, t.position, func(k taken, p int64) int { return int(k.position - p) })
+	at, there := slices.BinarySearchFunc(row.keys, t.Position, func(k judge.Taken, p int64) int { return int(k.Position - p) })
 	if there {
 		row.keys[at] = t
 	} else {
@@ -111,7 +112,7 @@ func mendOne(ctx context.Context, c *sql.Conn, t taken) error {
 func (r *Records) CheckKeys(ctx context.Context) (unproven int64, err error) {
 	log := keylog{more: r.keyRows(ctx)}
 	for from := int64(0); from < r.next; from += scanBatch {
-		batch, err := r.entries(ctx, from, min(from+scanBatch, r.next))
+		batch, err := r.read(ctx, from, min(from+scanBatch, r.next))
 		if err != nil {
 			return unproven, err
 		}
@@ -173,21 +174,4 @@ func (r *Records) keyRowsBehind(ctx context.Context, last int64) (list []keyRow,
 		}
 		list = append(list, row)
 	}
-}
-
-// entries of a range.
-func (r *Records) entries(ctx context.Context, from, to int64) (batch []storage.Entry, err error) {
-	rows, err := r.db.QueryContext(ctx, "SELECT position, kind, body FROM records WHERE position >= ? AND position < ? ORDER BY position", from, to)
-	if err != nil {
-		return nil, fmt.Errorf("read records: %w", err)
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	for rows.Next() {
-		e, err := scanEntry(rows)
-		if err != nil {
-			return nil, err
-		}
-		batch = append(batch, e)
-	}
-	return batch, rows.Err()
 }

@@ -51,14 +51,7 @@ func (r *Records) Next() int64 { return r.next }
 
 // Get reads one record; see storage.Records.
 func (r *Records) Get(ctx context.Context, position int64) (storage.Record, error) {
-	batch, err := r.read(ctx, position, position+1)
-	if err == nil && len(batch) == 0 {
-		err = storage.ErrNotFound
-	}
-	if err != nil {
-		return storage.Record{}, err
-	}
-	return batch[0], nil
+	return reads(r.read).get(ctx, position)
 }
 
 // OpenOrders is for the process that owns the journal.
@@ -68,27 +61,9 @@ func (r *Records) OpenOrders(context.Context) ([]storage.OpenOrder, error) {
 
 // Scan yields records in order; see storage.Records.
 func (r *Records) Scan(ctx context.Context, from int64) iter.Seq2[storage.Record, error] {
-	return func(yield func(storage.Record, error) bool) {
-		for from = max(from, 0); from < r.next; from += scanBatch {
-			batch, err := r.read(ctx, from, min(from+scanBatch, r.next))
-			if err != nil {
-				yield(storage.Record{}, err)
-				return
-			}
-			for _, rec := range batch {
-				if !yield(rec, nil) {
-					return
-				}
-			}
-		}
-	}
+	return func(yield func(storage.Record, error) bool) { reads(r.read).scan(ctx, from, r.next, yield) }
 }
 
-func (r *Records) read(ctx context.Context, from, to int64) (batch []storage.Record, err error) {
-	rows, err := r.db.QueryContext(ctx, "SELECT position, kind, body FROM records WHERE position >= ? AND position < ? ORDER BY position", from, to)
-	if err != nil {
-		return nil, fmt.Errorf("read records: %w", err)
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	return collect(rows)
+func (r *Records) read(ctx context.Context, from, to int64) ([]storage.Entry, error) {
+	return readEntries(ctx, r.db, from, to)
 }

@@ -20,14 +20,7 @@ func (j *Journal) Get(ctx context.Context, position int64) (storage.Record, erro
 	if err := j.failed.get(); err != nil {
 		return storage.Record{}, err
 	}
-	batch, err := j.read(ctx, position, position+1)
-	if err != nil {
-		return storage.Record{}, err
-	}
-	if len(batch) == 0 {
-		return storage.Record{}, storage.ErrNotFound
-	}
-	return batch[0], nil
+	return reads(j.read).get(ctx, position)
 }
 
 // OpenOrders lists the open orders; see storage.Records.
@@ -37,56 +30,72 @@ func (j *Journal) OpenOrders(ctx context.Context) ([]storage.OpenOrder, error) {
 	}
 	j.mu.RLock()
 	defer j.mu.RUnlock()
-	return j.state.openOrders(), nil
+	return j.state.OpenOrders(), nil
 }
 
 // Next is the position that the next record will have; see storage.Records.
 func (j *Journal) Next() int64 {
 	j.mu.RLock()
 	defer j.mu.RUnlock()
-	return j.state.next
+	return j.state.Next()
 }
 
 // Scan yields records in order; see storage.Records. After an error it ends.
 func (j *Journal) Scan(ctx context.Context, from int64) iter.Seq2[storage.Record, error] {
-	return func(yield func(storage.Record, error) bool) {
-		end := j.Next()
-		for from = max(from, 0); from < end; from = min(from+scanBatch, end) {
-			batch, err := j.read(ctx, from, min(from+scanBatch, end))
-			if err == nil {
-				err = j.failed.get()
-			}
-			if err != nil {
-				yield(storage.Record{}, err)
+	return func(yield func(storage.Record, error) bool) { reads(j.read).scan(ctx, from, j.Next(), yield) }
+}
+
+// read returns the entries of a range.
+func (j *Journal) read(ctx context.Context, from, to int64) ([]storage.Entry, error) {
+	batch, err := readEntries(ctx, j.db.readers, from, to)
+	if err != nil {
+		return nil, closedOr(err, j.requests.stop)
+	}
+	return batch, j.failed.get()
+}
+
+// reads returns the entries of a range.
+type reads func(ctx context.Context, from, to int64) ([]storage.Entry, error)
+
+func (read reads) get(ctx context.Context, position int64) (storage.Record, error) {
+	batch, err := read(ctx, position, position+1)
+	if err == nil && len(batch) == 0 {
+		err = storage.ErrNotFound
+	}
+	if err != nil {
+		return storage.Record{}, err
+	}
+	return batch[0].Record, nil
+}
+
+// scan yields the records up to an end, scanBatch read at a time.
+func (read reads) scan(ctx context.Context, from, end int64, yield func(storage.Record, error) bool) {
+	for from = max(from, 0); from < end; from = min(from+scanBatch, end) {
+		batch, err := read(ctx, from, min(from+scanBatch, end))
+		if err != nil {
+			yield(storage.Record{}, err)
+			return
+		}
+		for _, e := range batch {
+			if !yield(e.Record, nil) {
 				return
-			}
-			for _, r := range batch {
-				if !yield(r, nil) {
-					return
-				}
 			}
 		}
 	}
 }
 
-// read returns the records of a range.
-func (j *Journal) read(ctx context.Context, from, to int64) (batch []storage.Record, err error) {
-	rows, err := j.db.readers.QueryContext(ctx,
-		"SELECT position, kind, body FROM records WHERE position >= ? AND position < ? ORDER BY position", from, to)
+func readEntries(ctx context.Context, db *sql.DB, from, to int64) (batch []storage.Entry, err error) {
+	rows, err := db.QueryContext(ctx, "SELECT position, kind, body FROM records WHERE position >= ? AND position < ? ORDER BY position", from, to)
 	if err != nil {
-		return nil, closedOr(fmt.Errorf("read records: %w", err), j.requests.stop)
+		return nil, fmt.Errorf("read records: %w", err)
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
-	return collect(rows)
-}
-
-func collect(rows *sql.Rows) (batch []storage.Record, err error) {
 	for rows.Next() {
 		e, err := scanEntry(rows)
 		if err != nil {
 			return nil, err
 		}
-		batch = append(batch, e.Record)
+		batch = append(batch, e)
 	}
 	if err := rows.Err(); err != nil {
 		return nil, fmt.Errorf("read records: %w", err)

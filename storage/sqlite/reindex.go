@@ -47,7 +47,7 @@ func ReindexDocuments(ctx context.Context, path string) (documents int64, err er
 	if err != nil {
 		return 0, fmt.Errorf("reindex: %w", err)
 	}
-	defer func() { err = errors.Join(err, d.statements.close(), d.db.close()) }()
+	defer func() { err = errors.Join(err, unprepare(d.statements.texts()), d.db.close()) }()
 	if err := d.makeAll(ctx, by); err != nil {
 		return 0, err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/internal/judge"
 )
 
 // replay folds every stored record into the state and shows it to the observer,
@@ -30,7 +31,7 @@ func (j *Journal) replay(ctx context.Context) (err error) {
 	}()
 
 	log := keylog{more: rowsOf(keys)}
-	var wrong []taken
+	var wrong []judge.Taken
 	for batch := range ahead.batches {
 		for i := range batch {
 			mended, err := j.fold(&batch[i], &log)
@@ -38,7 +39,7 @@ func (j *Journal) replay(ctx context.Context) (err error) {
 				return err
 			}
 			if mended {
-				wrong = append(wrong, taken{batch[i].Key, batch[i].Record.Position})
+				wrong = append(wrong, judge.Taken{Key: batch[i].Key, Position: batch[i].Record.Position})
 			}
 		}
 	}
@@ -49,7 +50,7 @@ func (j *Journal) replay(ctx context.Context) (err error) {
 		return err
 	}
 	for _, c := range log.commits {
-		j.state.recent.add(c)
+		j.state.Remember(c)
 	}
 	return mend(ctx, j.db.writer, wrong)
 }
@@ -57,8 +58,8 @@ func (j *Journal) replay(ctx context.Context) (err error) {
 // fold takes the next stored entry, and says whether the key log has its key wrong.
 func (j *Journal) fold(p *proved, log *keylog) (wrong bool, err error) {
 	position := p.Record.Position
-	if position != j.state.next {
-		return false, fmt.Errorf("gap: position %d follows %d", position, j.state.next-1)
+	if position != j.state.Next() {
+		return false, fmt.Errorf("gap: position %d follows %d", position, j.state.Next()-1)
 	}
 	if p.wrong {
 		j.onDamage(&DamageError{position, wrongPlace})
@@ -72,7 +73,7 @@ func (j *Journal) fold(p *proved, log *keylog) (wrong bool, err error) {
 			j.onDamage(&DamageError{position, what})
 		}
 	}
-	j.state.apply(p.Entry)
+	j.state.Apply(p.Entry)
 	j.observe(p.Entry)
 	return wrong, nil
 }
@@ -142,9 +143,9 @@ func scanEntry(rows *sql.Rows) (storage.Entry, error) {
 // keylog walks the keylog in step with the records.
 type keylog struct {
 	more    func() (keyRow, bool, error) // the next row
-	keys    []taken
-	ahead   int64       // the first position of the row that was read last
-	commits []committed // the last ones, at least as many as are remembered
+	keys    []judge.Taken
+	ahead   int64             // the first position of the row that was read last
+	commits []judge.Committed // the last ones, at least as many as are remembered
 }
 
 // at is the key that the log has for a position, if it has one.
@@ -159,12 +160,12 @@ func (l *keylog) at(position int64) (key storage.Key, there bool, err error) {
 		}
 	}
 	switch {
-	case len(l.keys) == 0 || l.keys[0].position > position:
+	case len(l.keys) == 0 || l.keys[0].Position > position:
 		return storage.Key{}, false, nil
-	case l.keys[0].position < position:
-		return storage.Key{}, false, fmt.Errorf("the keylog has a key of position %d that no record took", l.keys[0].position)
+	case l.keys[0].Position < position:
+		return storage.Key{}, false, fmt.Errorf("the keylog has a key of position %d that no record took", l.keys[0].Position)
 	}
-	key, l.keys = l.keys[0].key, l.keys[1:]
+	key, l.keys = l.keys[0].Key, l.keys[1:]
 	return key, true, nil
 }
 
@@ -175,7 +176,7 @@ func (l *keylog) next() (bool, error) {
 	}
 	l.keys, l.ahead = row.keys, row.first
 	l.commits = append(l.commits, row.commits...)
-	if extra := len(l.commits) - rememberCommits; extra > rememberCommits {
+	if extra := len(l.commits) - judge.RememberCommits; extra > judge.RememberCommits {
 		l.commits = append(l.commits[:0], l.commits[extra:]...)
 	}
 	return true, nil
@@ -201,7 +202,7 @@ func rowsOf(rows *sql.Rows) func() (keyRow, bool, error) {
 func (l *keylog) finish() error {
 	for {
 		if len(l.keys) > 0 {
-			return fmt.Errorf("the keylog has a key of position %d that no record took", l.keys[0].position)
+			return fmt.Errorf("the keylog has a key of position %d that no record took", l.keys[0].Position)
 		}
 		more, err := l.next()
 		if err != nil || !more {

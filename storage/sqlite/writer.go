@@ -10,11 +10,12 @@ import (
 
 	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/internal/judge"
 )
 
 // request is one call that waits for the writer.
 type request struct {
-	judge   func(*draft) answer         // run by the writer; adds to the draft what it accepts
+	judge   func(*judge.Draft) answer   // run by the writer; adds to the draft what it accepts
 	alone   func(context.Context) error // in place of judge: run by the writer behind the group
 	verdict answer
 	answer  chan answer // buffered: the writer never waits for a caller that went away
@@ -30,8 +31,8 @@ type answer struct {
 
 // ask hands a request to the writer and waits. An error of its own means that
 // nothing is known; the answer carries the judgement.
-func (j *Journal) ask(ctx context.Context, judge func(*draft) answer) (answer, error) {
-	return j.hand(ctx, &request{judge: judge, answer: make(chan answer, 1)})
+func (j *Journal) ask(ctx context.Context, accept func(*judge.Draft) answer) (answer, error) {
+	return j.hand(ctx, &request{judge: accept, answer: make(chan answer, 1)})
 }
 
 // hand a request to the writer and wait for its answer.
@@ -53,13 +54,13 @@ func (j *Journal) write(ctx context.Context, batch []*request) {
 		refuse(batch, err)
 		return
 	}
-	d := newDraft(j.state, j.room())
+	d := judge.NewDraft(j.state, j.room())
 	for _, r := range batch {
 		if r.judge != nil {
 			r.verdict = r.judge(d)
 		}
 	}
-	if len(d.entries) > 0 {
+	if len(d.Entries) > 0 {
 		// A crash in store leaves none of the group. A failure drops the draft,
 		// which is the rollback; also a request that lost to another one of
 		// the group gets the error, for its winner does not exist.
@@ -79,7 +80,7 @@ func (j *Journal) write(ctx context.Context, batch []*request) {
 			r.answer <- r.verdict
 		}
 	}
-	if len(d.entries) > 0 {
+	if len(d.Entries) > 0 {
 		failpoint.Hit(failpoint.JournalAnswered)
 		j.ckpt.between(ctx, j.db.writer)
 	}
@@ -102,24 +103,24 @@ func refuse(batch []*request, err error) {
 
 // publish shows a durable draft to the observer and folds it into the state, as
 // one step for all readers: who was told of an outcome finds it.
-func (j *Journal) publish(d *draft) {
+func (j *Journal) publish(d *judge.Draft) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for _, e := range d.entries {
+	for _, e := range d.Entries {
 		j.observe(e)
-		j.state.apply(e)
+		j.state.Apply(e)
 	}
-	for _, c := range d.commits {
-		j.state.recent.add(c)
+	for _, c := range d.Commits {
+		j.state.Remember(c)
 	}
 }
 
 // store writes a draft in one transaction. COMMIT returns after the sync.
-func (j *Journal) store(ctx context.Context, d *draft) error {
+func (j *Journal) store(ctx context.Context, d *judge.Draft) error {
 	if _, err := j.statements.begin.ExecContext(ctx); err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
-	for _, e := range d.entries {
+	for _, e := range d.Entries {
 		j.body = appendBody(j.body[:0], e)
 		kind := slices.Index(kinds, e.Record.Kind)
 		if _, err := j.statements.record.ExecContext(ctx, e.Record.Position, kind, j.body); err != nil {
@@ -127,13 +128,13 @@ func (j *Journal) store(ctx context.Context, d *draft) error {
 		}
 	}
 	failpoint.Hit(failpoint.JournalRecords)
-	if len(d.taken)+len(d.commits) > 0 {
-		first := d.base.next
+	if len(d.Taken)+len(d.Commits) > 0 {
+		first := j.state.Next()
 		keys, commits := []byte{}, []byte{}
-		for _, t := range d.taken {
+		for _, t := range d.Taken {
 			keys = appendTaken(keys, first, t)
 		}
-		for _, c := range d.commits {
+		for _, c := range d.Commits {
 			commits = appendCommitted(commits, first, c)
 		}
 		if _, err := j.statements.keylog.ExecContext(ctx, first, keys, commits); err != nil {
@@ -207,30 +208,12 @@ type statements struct {
 	begin, record, keylog, commit, rollback *sql.Stmt
 }
 
-func prepare(ctx context.Context, c *sql.Conn) (s statements, err error) {
-	for _, p := range []struct {
-		stmt **sql.Stmt
-		text string
-	}{
+func (s *statements) texts() []text {
+	return []text{
 		{&s.begin, "BEGIN IMMEDIATE"},
 		{&s.record, "INSERT INTO records(position, kind, body) VALUES (?, ?, ?)"},
 		{&s.keylog, "INSERT INTO keylog(first, keys, commits) VALUES (?, ?, ?)"},
 		{&s.commit, "COMMIT"},
 		{&s.rollback, "ROLLBACK"},
-	} {
-		if *p.stmt, err = c.PrepareContext(ctx, p.text); err != nil {
-			return s, errors.Join(fmt.Errorf("prepare %s: %w", p.text, err), s.close())
-		}
 	}
-	return s, nil
-}
-
-func (s statements) close() error {
-	var errs []error
-	for _, stmt := range []*sql.Stmt{s.begin, s.record, s.keylog, s.commit, s.rollback} {
-		if stmt != nil {
-			errs = append(errs, stmt.Close())
-		}
-	}
-	return errors.Join(errs...)
 }

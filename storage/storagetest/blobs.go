@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"aob.dev/writ/storage"
@@ -78,6 +79,30 @@ func (b *blobs) reads(r io.ReadCloser, err error, want string) {
 	}
 }
 
+// opens checks the content of a file, fetches that of a blob.
+func (b *blobs) opens(s storage.Scope, id, want string) {
+	b.Helper()
+	r, _, err := b.Open(b.Context(), s, id)
+	b.reads(r, err, want)
+}
+
+func (b *blobs) fetches(tenant, ref, want string) {
+	b.Helper()
+	r, size, err := b.Fetch(b.Context(), tenant, ref)
+	if err == nil && size != int64(len(want)) {
+		b.Fatalf("fetch: %d bytes, not %d", size, len(want))
+	}
+	b.reads(r, err, want)
+}
+
+// sweeps checks how many scopes and parts of files are removed.
+func (b *blobs) sweeps(age time.Duration, want int) {
+	b.Helper()
+	if n, err := b.Sweep(b.Context(), age); n != want || err != nil {
+		b.Fatalf("sweep of %v = %d, %v; want %d", age, n, err, want)
+	}
+}
+
 func (b *blobs) missing(s storage.Scope, id string) {
 	b.Helper()
 	if _, _, err := b.Open(b.Context(), s, id); !errors.Is(err, storage.ErrNotFound) {
@@ -137,11 +162,9 @@ func testWipe(b *blobs) {
 		}
 		b.missing(scope, f.ID)
 	}
-	r, _, err := b.Open(b.Context(), next, kept.ID)
-	b.reads(r, err, "y")
+	b.opens(next, kept.ID, "y")
 	f = b.put(scope, "x") // a scope may begin again
-	r, _, err = b.Open(b.Context(), scope, f.ID)
-	b.reads(r, err, "x")
+	b.opens(scope, f.ID, "x")
 }
 
 func testWipeUnderWriters(b *blobs) {
@@ -160,21 +183,12 @@ func testWipeUnderWriters(b *blobs) {
 
 func testSweep(b *blobs) {
 	f := b.put(scope, "x")
-	ref, _, err := b.Keep(b.Context(), "acme", strings.NewReader("kept"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	if n, err := b.Sweep(b.Context(), time.Hour); n != 0 || err != nil {
-		b.Fatalf("sweep of an hour = %d, %v", n, err)
-	}
-	r, _, err := b.Open(b.Context(), scope, f.ID)
-	b.reads(r, err, "x")
-	if n, err := b.Sweep(b.Context(), 0); n != 1 || err != nil {
-		b.Fatalf("sweep of everything = %d, %v", n, err)
-	}
+	ref := b.keep("acme", "kept")
+	b.sweeps(time.Hour, 0)
+	b.opens(scope, f.ID, "x")
+	b.sweeps(0, 1)
 	b.missing(scope, f.ID)
-	r, _, err = b.Fetch(b.Context(), "acme", ref) // blobs have no age
-	b.reads(r, err, "kept")
+	b.fetches("acme", ref, "kept") // blobs have no age
 }
 
 func testKeepAndFetch(b *blobs) {
@@ -183,28 +197,21 @@ func testKeepAndFetch(b *blobs) {
 		if err != nil || size != 4 || ref != "cas://"+digestOf("text") {
 			b.Fatalf("keep = %q, %d, %v", ref, size, err)
 		}
-		r, size, err := b.Fetch(b.Context(), "acme", ref)
-		if size != 4 {
-			b.Fatalf("fetch: %d bytes", size)
-		}
-		b.reads(r, err, "text")
+		b.fetches("acme", ref, "text")
 	}
 }
 
 func testOtherTenantsBlob(b *blobs) {
-	ref, _, err := b.Keep(b.Context(), "acme", strings.NewReader("text"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	if _, _, err := b.Fetch(b.Context(), "other", ref); !errors.Is(err, storage.ErrNotFound) {
-		b.Fatalf("fetch as another tenant: %v", err)
+	ref := b.keep("acme", "text")
+	if b.kept("other", ref) {
+		b.Fatal("another tenant fetched it")
 	}
 	for _, bad := range []string{
 		"", "cas://", digestOf("text"), "cas://sha256:", "cas://sha256:../../x", strings.ToUpper(ref), ref + "0", ref[:len(ref)-1],
 		"cas://" + digestOf("other"),
 	} {
-		if _, _, err := b.Fetch(b.Context(), "acme", bad); !errors.Is(err, storage.ErrNotFound) {
-			b.Fatalf("fetch %q: %v", bad, err)
+		if b.kept("acme", bad) {
+			b.Fatalf("fetched %q", bad)
 		}
 	}
 }
@@ -216,8 +223,7 @@ func testNamesAreNoPaths(b *blobs) {
 	}
 	odd := storage.Scope{Tenant: "../../etc", Plan: "a/../b\x00*"}
 	f = b.put(odd, "odd")
-	r, _, err := b.Open(b.Context(), odd, f.ID)
-	b.reads(r, err, "odd")
+	b.opens(odd, f.ID, "odd")
 	if err := b.Wipe(b.Context(), odd); err != nil {
 		b.Fatal(err)
 	}
@@ -234,24 +240,18 @@ func testNamesAreNoPaths(b *blobs) {
 var errReader = errors.New("the reader broke")
 
 func testFailedReader(b *blobs) {
-	broken := func() io.Reader { return io.MultiReader(strings.NewReader("half"), failingReader{}) }
+	broken := func() io.Reader { return io.MultiReader(strings.NewReader("half"), iotest.ErrReader(errReader)) }
 	if _, err := b.Put(b.Context(), scope, broken()); !errors.Is(err, errReader) {
 		b.Fatalf("put: %v", err)
 	}
 	if _, _, err := b.Keep(b.Context(), "acme", broken()); !errors.Is(err, errReader) {
 		b.Fatalf("keep: %v", err)
 	}
-	if _, _, err := b.Fetch(b.Context(), "acme", "cas://"+digestOf("half")); !errors.Is(err, storage.ErrNotFound) {
-		b.Fatalf("half a blob was kept: %v", err)
+	if b.kept("acme", "cas://"+digestOf("half")) {
+		b.Fatal("half a blob was kept")
 	}
-	if n, err := b.Sweep(b.Context(), time.Hour); n != 0 || err != nil {
-		b.Fatalf("something was left: %d, %v", n, err)
-	}
+	b.sweeps(time.Hour, 0)
 }
-
-type failingReader struct{}
-
-func (failingReader) Read([]byte) (int, error) { return 0, errReader }
 
 func testCancelledBlob(b *blobs) {
 	ctx, cancel := context.WithCancel(b.Context())

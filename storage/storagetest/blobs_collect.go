@@ -107,8 +107,7 @@ func testCollect(b *blobs) {
 			b.Errorf("%s is gone", name)
 		}
 	}
-	r, _, err := b.Open(b.Context(), scope, f.ID)
-	b.reads(r, err, "empty")
+	b.opens(scope, f.ID, "empty")
 	if ref := b.keep("acme", "empty"); !b.kept("acme", ref) {
 		b.Error("kept again, and not there")
 	}
@@ -171,9 +170,7 @@ func testHalfIsNothing(b *blobs) {
 		if b.kept("acme", ref) {
 			b.Fatal("half a blob is there")
 		}
-		if n, err := b.Sweep(b.Context(), 0); n != 0 || err != nil {
-			b.Fatalf("swept under a writer: %d, %v", n, err)
-		}
+		b.sweeps(0, 0)
 		if !whole {
 			_ = w.CloseWithError(errReader)
 			if err := <-done; !errors.Is(err, errReader) {
@@ -189,21 +186,14 @@ func testHalfIsNothing(b *blobs) {
 			b.Fatal(err)
 		}
 	}
-	rc, _, err := b.Fetch(b.Context(), "acme", ref)
-	b.reads(rc, err, text)
-	if n, err := b.Sweep(b.Context(), 0); n != 0 || err != nil {
-		b.Fatalf("something was left: %d, %v", n, err)
-	}
+	b.fetches("acme", ref, text)
+	b.sweeps(0, 0)
 }
 
 // Sizes around those in which stores cut.
 func testManyChunks(b *blobs) {
 	for _, size := range []int{1, 128<<10 - 1, 128 << 10, 128<<10 + 1, 3 << 20} {
 		text := strings.Repeat("x", size-1) + "y"
-		rc, n, err := b.Fetch(b.Context(), "acme", b.keep("acme", text))
-		if n != int64(size) {
-			b.Fatalf("%d bytes, not %d", n, size)
-		}
-		b.reads(rc, err, text)
+		b.fetches("acme", b.keep("acme", text), text)
 	}
 }

@@ -3,6 +3,7 @@ package storagetest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -112,6 +113,38 @@ func (d *documents) put(docs ...storage.Document) {
 	for _, doc := range docs {
 		if err := d.Put(d.Context(), d.tenant, storage.IndexMemory, doc); err != nil {
 			d.Fatalf("put %s: %v", doc.ID, err)
+		}
+	}
+}
+
+// other is another tenant of the same store.
+func (d *documents) other() *documents {
+	return &documents{T: d.T, Documents: d.Documents, tenant: d.tenant + "x"}
+}
+
+// create returns how many of the documents did not exist.
+func (d *documents) create(docs ...storage.Document) int {
+	d.Helper()
+	n, err := d.Create(d.Context(), d.tenant, storage.IndexMemory, docs...)
+	if err != nil {
+		d.Fatal(err)
+	}
+	return n
+}
+
+func (d *documents) missing(id string) {
+	d.Helper()
+	if _, err := d.Get(d.Context(), d.tenant, storage.IndexMemory, id); !errors.Is(err, storage.ErrNotFound) {
+		d.Fatalf("get %s: %v", id, err)
+	}
+}
+
+// refuses checks that no query of these is answered.
+func (d *documents) refuses(queries map[string]storage.Query) {
+	d.Helper()
+	for name, q := range queries {
+		if page, err := d.Search(d.Context(), d.tenant, storage.IndexMemory, q); err == nil {
+			d.Fatalf("%s: found %d documents", name, len(page.Documents))
 		}
 	}
 }

@@ -42,18 +42,12 @@ func testRanges(d *documents) {
 	d.finds(storage.Query{Terms: map[string][]string{"ttl_at": {"2026-11-20T11:00:00Z"}}}, "c")
 	d.finds(storage.Query{Sort: "-ttl_at"}, "c", "b", "a", "d")
 	d.finds(storage.Query{Text: "nothing", Ranges: map[string]storage.Range{"step_index": {GT: "9"}}}, "b")
-	for name, r := range map[string]map[string]storage.Range{
-		"no bound": {"step_index": {}},
-		"no date":  {"ttl_at": {LT: "yesterday"}},
-		"no number": {
-			"step_index": {LT: "many"},
-		},
-		"no member": {"a.b": {LT: "1"}},
-	} {
-		if _, err := d.Search(d.Context(), d.tenant, storage.IndexMemory, storage.Query{Ranges: r}); err == nil {
-			d.Fatalf("%s: no error", name)
-		}
-	}
+	d.refuses(map[string]storage.Query{
+		"no bound":  {Ranges: map[string]storage.Range{"step_index": {}}},
+		"no date":   {Ranges: map[string]storage.Range{"ttl_at": {LT: "yesterday"}}},
+		"no number": {Ranges: map[string]storage.Range{"step_index": {LT: "many"}}},
+		"no member": {Ranges: map[string]storage.Range{"a.b": {LT: "1"}}},
+	})
 }
 
 // vector points from one axis towards another.
@@ -68,7 +62,7 @@ func testVector(d *documents) {
 		d.memory("middle", 3, "embedding", vector(1), "session_id", "s1", "ttl_at", "2026-11-20T10:00:00Z"),
 		d.memory("none", 4, "session_id", "s1"),
 	)
-	other := documents{T: d.T, Documents: d.Documents, tenant: d.tenant + "x"}
+	other := d.other()
 	other.put(other.memory("theirs", 1, "embedding", vector(0)))
 	ask := storage.Query{Vector: &storage.Vector{Member: "embedding", Values: vector(0)}}
 	d.finds(ask, "near", "middle", "far")
@@ -99,17 +93,13 @@ func testVector(d *documents) {
 		d.Fatal(err)
 	}
 	d.finds(ask, "middle")
-	for name, q := range map[string]storage.Query{
+	d.refuses(map[string]storage.Query{
 		"with text":   {Text: "word", Vector: ask.Vector},
 		"with order":  {Sort: "key", Vector: ask.Vector},
 		"of a text":   {Vector: &storage.Vector{Member: "text", Values: vector(0)}},
 		"of nothing":  {Vector: &storage.Vector{Member: "embedding", Values: make([]float32, Dimension)}},
 		"of too many": {Vector: &storage.Vector{Member: "embedding", Values: make([]float32, Dimension+1)}},
-	} {
-		if _, err := d.Search(d.Context(), d.tenant, storage.IndexMemory, q); err == nil {
-			d.Fatalf("%s: no error", name)
-		}
-	}
+	})
 	for name, values := range map[string][]float32{"another dimension": {1, 2, 3}, "all zero": {0, 0, 0, 0}} {
 		err := d.Put(d.Context(), d.tenant, storage.IndexMemory, d.memory("x", 1, "embedding", values))
 		var schema *storage.SchemaError
@@ -123,7 +113,7 @@ func testVector(d *documents) {
 func testVectorOfMany(d *documents) {
 	const n = 600
 	var mine, theirs []storage.Document
-	other := documents{T: d.T, Documents: d.Documents, tenant: d.tenant + "x"}
+	other := d.other()
 	for i := range n {
 		id := string(rune('a'+i%26)) + string(rune('a'+i/26))
 		theirs = append(theirs, other.memory(id, int64(i), "embedding", vector(float64(i)/n/100)))
@@ -131,10 +121,8 @@ func testVectorOfMany(d *documents) {
 			mine = append(mine, d.memory(id, int64(i), "embedding", vector(1+float64(i)/n), "session_id", []string{"s0", "s1"}[i/60%2]))
 		}
 	}
-	for o, docs := range map[*documents][]storage.Document{d: mine, &other: theirs} {
-		if _, err := d.Create(d.Context(), o.tenant, storage.IndexMemory, docs...); err != nil {
-			d.Fatal(err)
-		}
+	for o, docs := range map[*documents][]storage.Document{d: mine, other: theirs} {
+		o.create(docs...)
 	}
 	var want []string
 	for i, doc := range mine {
@@ -164,7 +152,7 @@ func testAggregate(d *documents) {
 	if _, err := d.Create(d.Context(), d.tenant, storage.IndexSkillCalls, docs...); err != nil {
 		d.Fatal(err)
 	}
-	other := documents{T: d.T, Documents: d.Documents, tenant: d.tenant + "x"}
+	other := d.other()
 	if _, err := d.Create(d.Context(), other.tenant, storage.IndexSkillCalls, other.call("a", 1, "outlets", "2026-11-20T10:00:00Z", 7)); err != nil {
 		d.Fatal(err)
 	}
@@ -234,10 +222,8 @@ func testPurge(d *documents) {
 		}
 		docs = append(docs, d.memory(string(rune('a'+i%26))+string(rune('a'+i/26)), int64(i), "text", "word", "ttl_at", ttl))
 	}
-	if _, err := d.Create(d.Context(), d.tenant, storage.IndexMemory, docs...); err != nil {
-		d.Fatal(err)
-	}
-	other := documents{T: d.T, Documents: d.Documents, tenant: d.tenant + "x"}
+	d.create(docs...)
+	other := d.other()
 	other.put(other.memory("theirs", 1, "ttl_at", "2026-11-20T10:00:00Z"))
 	d.refresh()
 	expired := storage.Query{Ranges: map[string]storage.Range{"ttl_at": {LT: "2026-11-21T00:00:00Z"}}}
@@ -245,9 +231,7 @@ func testPurge(d *documents) {
 	if err != nil || purged != n-3 {
 		d.Fatalf("purged %d, %v", purged, err)
 	}
-	if _, err := d.Get(d.Context(), d.tenant, storage.IndexMemory, docs[0].ID); !errors.Is(err, storage.ErrNotFound) {
-		d.Fatalf("get: %v", err)
-	}
+	d.missing(docs[0].ID)
 	d.finds(storage.Query{Text: "word", Sort: ""}, docs[n-3].ID, docs[n-2].ID, docs[n-1].ID)
 	other.finds(storage.Query{}, "theirs")
 	if purged, err := d.Purge(d.Context(), d.tenant, storage.IndexMemory, expired); err != nil || purged != 0 {

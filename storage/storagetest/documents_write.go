@@ -14,9 +14,7 @@ func testPutAndGet(d *documents) {
 	doc := d.memory("a", 7, "step_index", 3, "text", "ä\u0000\"\n")
 	d.put(doc)
 	d.holds(doc)
-	if _, err := d.Get(d.Context(), d.tenant, storage.IndexMemory, "b"); !errors.Is(err, storage.ErrNotFound) {
-		d.Fatalf("get of a missing document: %v", err)
-	}
+	d.missing("b")
 }
 
 func testPutFence(d *documents) {
@@ -94,22 +92,14 @@ func testSwapMany(d *documents) {
 }
 
 func testCreate(d *documents) {
-	create := func(docs ...storage.Document) int {
-		d.Helper()
-		n, err := d.Create(d.Context(), d.tenant, storage.IndexMemory, docs...)
-		if err != nil {
-			d.Fatal(err)
-		}
-		return n
-	}
 	a, b := d.memory("a", 1, "text", "a"), d.memory("b", 1)
-	if n := create(); n != 0 {
+	if n := d.create(); n != 0 {
 		d.Fatalf("created %d of nothing", n)
 	}
-	if n := create(a); n != 1 {
+	if n := d.create(a); n != 1 {
 		d.Fatalf("created %d", n)
 	}
-	if n := create(d.memory("a", 9), b, d.memory("b", 9)); n != 1 {
+	if n := d.create(d.memory("a", 9), b, d.memory("b", 9)); n != 1 {
 		d.Fatalf("created %d of one new document", n)
 	}
 	d.holds(a)
@@ -182,9 +172,7 @@ func testDelete(d *documents) {
 			d.Fatal(err)
 		}
 	}
-	if _, err := d.Get(d.Context(), d.tenant, storage.IndexMemory, "a"); !errors.Is(err, storage.ErrNotFound) {
-		d.Fatalf("get: %v", err)
-	}
+	d.missing("a")
 	d.finds(storage.Query{}, "b")
 	d.finds(storage.Query{Text: "word"}, "b")
 	d.finds(storage.Query{Terms: map[string][]string{"scope": {"session"}}}, "b")

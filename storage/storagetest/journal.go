@@ -5,8 +5,11 @@ package storagetest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -188,6 +191,63 @@ func (h *harness) verdict(want storage.Verdict, c storage.Commit) storage.Result
 	r, err := h.Commit(h.Context(), c)
 	if err != nil || r.Verdict != want {
 		h.Fatalf("commit = %+v, %v; want verdict %d", r, err, want)
+	}
+	return r
+}
+
+// finish ends an order and returns the position of its outcome.
+func (h *harness) finish(of int64, attempt int, touches ...storage.Subject) int64 {
+	h.Helper()
+	p, err := h.Finish(h.Context(), of, attempt, record(storage.KindOutcome, "x"), touches)
+	if err != nil {
+		h.Fatalf("finish of %d: %v", of, err)
+	}
+	return p
+}
+
+func (h *harness) finishFails(want error, of int64, attempt int) {
+	h.Helper()
+	if _, err := h.Finish(h.Context(), of, attempt, record(storage.KindOutcome, "x"), nil); !errors.Is(err, want) {
+		h.Fatalf("finish of attempt %d of %d: %v; want %v", attempt, of, err, want)
+	}
+}
+
+// take begins another attempt at an order and returns its number.
+func (h *harness) take(of int64) int {
+	h.Helper()
+	attempt, err := h.Take(h.Context(), of, record(storage.KindTakeover, "x"))
+	if err != nil {
+		h.Fatalf("take of %d: %v", of, err)
+	}
+	return attempt
+}
+
+func (h *harness) takeFails(want error, of int64) {
+	h.Helper()
+	if _, err := h.Take(h.Context(), of, record(storage.KindTakeover, "x")); !errors.Is(err, want) {
+		h.Fatalf("take of %d: %v; want %v", of, err, want)
+	}
+}
+
+// waits checks which orders are open, and at which attempt.
+func (h *harness) waits(attempts map[int64]int) {
+	h.Helper()
+	var want []storage.OpenOrder
+	for _, p := range slices.Sorted(maps.Keys(attempts)) {
+		want = append(want, storage.OpenOrder{Position: p, Attempt: attempts[p]})
+	}
+	got, err := h.OpenOrders(h.Context())
+	if err != nil {
+		h.Fatal(err)
+	}
+	h.same(got, want)
+}
+
+func (h *harness) get(position int64) storage.Record {
+	h.Helper()
+	r, err := h.Get(h.Context(), position)
+	if err != nil {
+		h.Fatalf("get %d: %v", position, err)
 	}
 	return r
 }

@@ -17,11 +17,7 @@ func testCommitWins(h *harness) {
 	if p := h.wins(e); p != 0 {
 		h.Fatalf("first position is %d", p)
 	}
-	got, found, err := h.Lookup(h.Context(), key("a"))
-	if err != nil || !found {
-		h.Fatalf("lookup = %v, %v", found, err)
-	}
-	h.same(got, waiting(0, storage.StateOpen))
+	h.keyHolds("a", waiting(0, storage.StateOpen))
 	h.holds(0, waiting(0, storage.StateOpen))
 	e.Record.Position = 0
 	h.same(h.observed(), []storage.Entry{e})
@@ -54,14 +50,10 @@ func testOwnCommitWinsAgain(h *harness) {
 func testKeyLost(h *harness) {
 	h.wins(refusal("before"))
 	h.wins(openOrder("a"))
-	r := h.verdict(storage.Lost, storage.Commit{ID: "other", Entries: []storage.Entry{openOrder("a")}})
-	h.same(r.Winner, int64(1))
-	if _, err := h.Finish(h.Context(), 1, 1, record(storage.KindOutcome, "x"), nil); err != nil {
-		h.Fatal(err)
-	}
+	h.same(h.verdict(storage.Lost, storage.Commit{ID: "other", Entries: []storage.Entry{openOrder("a")}}).Winner, int64(1))
+	h.finish(1, 1)
 	// A finished order keeps its key.
-	r = h.verdict(storage.Lost, storage.Commit{ID: "third", Entries: []storage.Entry{openOrder("a")}})
-	h.same(r.Winner, int64(1))
+	h.same(h.verdict(storage.Lost, storage.Commit{ID: "third", Entries: []storage.Entry{openOrder("a")}}).Winner, int64(1))
 }
 
 func testLostBeforeStale(h *harness) {
@@ -86,22 +78,15 @@ func testLostNamesEntry(h *harness) {
 
 func testHolderGivesKeyOn(h *harness) {
 	h.wins(openOrder("a"))
-	if _, err := h.Finish(h.Context(), 0, 1, record(storage.KindOutcome, "failed, retryable"), nil); err != nil {
-		h.Fatal(err)
-	}
+	h.finish(0, 1)
 	again := openOrder("a")
 	again.Holder = 0
 	if p := h.wins(again); p != 2 {
 		h.Fatalf("position %d", p)
 	}
-	got, _, err := h.Lookup(h.Context(), key("a"))
-	if err != nil {
-		h.Fatal(err)
-	}
-	h.same(got, waiting(2, storage.StateOpen))
+	h.keyHolds("a", waiting(2, storage.StateOpen))
 	// The freed key can be taken on once only.
-	r := h.verdict(storage.Lost, storage.Commit{ID: "late", Entries: []storage.Entry{again}})
-	h.same(r.Winner, int64(2))
+	h.same(h.verdict(storage.Lost, storage.Commit{ID: "late", Entries: []storage.Entry{again}}).Winner, int64(2))
 }
 
 func testOpenHolderKeepsKey(h *harness) {
@@ -110,8 +95,7 @@ func testOpenHolderKeepsKey(h *harness) {
 	for i, name := range []string{"a", "b"} {
 		e := openOrder(name)
 		e.Holder = int64(i)
-		r := h.verdict(storage.Lost, storage.Commit{ID: "steal " + name, Entries: []storage.Entry{e}})
-		h.same(r.Winner, int64(i))
+		h.same(h.verdict(storage.Lost, storage.Commit{ID: "steal " + name, Entries: []storage.Entry{e}}).Winner, int64(i))
 	}
 }
 

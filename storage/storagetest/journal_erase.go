@@ -32,20 +32,14 @@ func testErase(h *harness) {
 		e.Record = erasable(storage.KindOrder, "word", length)
 		e.Touches = []storage.Subject{"plan/acme/p"}
 		position := h.wins(e)
-		r, err := h.Get(h.Context(), position)
-		if err != nil {
-			h.Fatal(err)
-		}
+		r := h.get(position)
 		before = append(before, r)
 	}
 	check := func(erased map[int64][]string) {
 		h.Helper()
 		for _, was := range before {
 			want, _ := was.Without(erased[was.Position]...)
-			got, err := h.Get(h.Context(), was.Position)
-			if err != nil {
-				h.Fatal(err)
-			}
+			got := h.get(was.Position)
 			h.same(got, want)
 			if got.Digest() != was.Digest() {
 				h.Fatalf("record %d has another digest", was.Position)

@@ -11,9 +11,7 @@ import (
 // It makes no difference whether the journal was closed in between.
 func testKeysLast(h *harness) {
 	h.wins(openOrder("done"))
-	if _, err := h.Finish(h.Context(), 0, 1, record(storage.KindOutcome, "x"), nil); err != nil {
-		h.Fatal(err)
-	}
+	h.finish(0, 1)
 	h.wins(openOrder("open"), heldOrder("held"))
 	for _, later := range []time.Duration{24 * time.Hour, 48 * time.Hour, 5 * 365 * 24 * time.Hour} {
 		e := refusal("later")

@@ -23,11 +23,7 @@ func testOutcomeInSameCommit(h *harness) {
 	first = h.wins(keyless, outcome)
 	h.holds(first, done(first, first+1))
 
-	orders, err := h.OpenOrders(h.Context())
-	if err != nil {
-		h.Fatal(err)
-	}
-	h.same(orders, []storage.OpenOrder{})
+	h.waits(nil)
 }
 
 func testRefusalIsNoOrder(h *harness) {
@@ -35,9 +31,7 @@ func testRefusalIsNoOrder(h *harness) {
 	if _, err := h.Holder(h.Context(), 0); !errors.Is(err, storage.ErrNotFound) {
 		h.Fatalf("holder = %v", err)
 	}
-	if _, err := h.Finish(h.Context(), 0, 1, record(storage.KindOutcome, "x"), nil); !errors.Is(err, storage.ErrNotFound) {
-		h.Fatalf("finish = %v", err)
-	}
+	h.finishFails(storage.ErrNotFound, 0, 1)
 }
 
 func testFinish(h *harness) {
@@ -48,11 +42,7 @@ func testFinish(h *harness) {
 		h.Fatalf("finish = %d, %v", p, err)
 	}
 	h.holds(0, done(0, 1))
-	got, found, err := h.Lookup(h.Context(), key("a"))
-	if err != nil || !found {
-		h.Fatalf("lookup = %v, %v", found, err)
-	}
-	h.same(got, done(0, 1))
+	h.keyHolds("a", done(0, 1))
 	outcome.Position = 1
 	h.same(h.observed()[1], storage.Entry{Record: outcome, Of: 0, Holder: storage.Nobody, Touches: []storage.Subject{"s"}})
 	if _, err := h.Finish(h.Context(), 0, 1, record(storage.KindOrder, "x"), nil); err == nil {
@@ -62,9 +52,7 @@ func testFinish(h *harness) {
 
 func testFinishTouches(h *harness) {
 	h.wins(openOrder("a"))
-	if _, err := h.Finish(h.Context(), 0, 1, record(storage.KindOutcome, "x"), []storage.Subject{"s"}); err != nil {
-		h.Fatal(err)
-	}
+	h.finish(0, 1, "s")
 	h.verdict(storage.Stale, storage.Commit{
 		ID: "1", Entries: []storage.Entry{refusal("x")},
 		Asserts: []storage.Assert{{Subject: "s", At: storage.Nobody}},
@@ -77,17 +65,11 @@ func testFinishTouches(h *harness) {
 
 func testFirstOutcomeWins(h *harness) {
 	h.wins(openOrder("a"))
-	if _, err := h.Finish(h.Context(), 0, 1, record(storage.KindOutcome, "first"), nil); err != nil {
-		h.Fatal(err)
-	}
+	h.finish(0, 1)
 	for _, attempt := range []int{0, 1, 2} {
-		if _, err := h.Finish(h.Context(), 0, attempt, record(storage.KindOutcome, "late"), nil); !errors.Is(err, storage.ErrFinished) {
-			h.Fatalf("late outcome of attempt %d: %v", attempt, err)
-		}
+		h.finishFails(storage.ErrFinished, 0, attempt)
 	}
-	if _, err := h.Take(h.Context(), 0, record(storage.KindTakeover, "late")); !errors.Is(err, storage.ErrFinished) {
-		h.Fatalf("take of a finished order: %v", err)
-	}
+	h.takeFails(storage.ErrFinished, 0)
 	h.holds(0, done(0, 1))
 	h.same(h.Next(), int64(2))
 }
@@ -95,24 +77,13 @@ func testFirstOutcomeWins(h *harness) {
 func testAttempts(h *harness) {
 	h.wins(openOrder("a"))
 	for want := 2; want <= 3; want++ {
-		got, err := h.Take(h.Context(), 0, record(storage.KindTakeover, "again"))
-		if err != nil || got != want {
-			h.Fatalf("take = %d, %v; want %d", got, err, want)
-		}
+		h.same(h.take(0), want)
 	}
-	orders, err := h.OpenOrders(h.Context())
-	if err != nil {
-		h.Fatal(err)
-	}
-	h.same(orders, []storage.OpenOrder{{Position: 0, Attempt: 3}})
+	h.waits(map[int64]int{0: 3})
 	for _, attempt := range []int{0, 1, 2, 4} {
-		if _, err := h.Finish(h.Context(), 0, attempt, record(storage.KindOutcome, "x"), nil); !errors.Is(err, storage.ErrFinished) {
-			h.Fatalf("outcome of attempt %d: %v", attempt, err)
-		}
+		h.finishFails(storage.ErrFinished, 0, attempt)
 	}
-	if p, err := h.Finish(h.Context(), 0, 3, record(storage.KindOutcome, "x"), nil); err != nil || p != 3 {
-		h.Fatalf("finish = %d, %v", p, err)
-	}
+	h.same(h.finish(0, 3), int64(3))
 	if _, err := h.Take(h.Context(), 0, record(storage.KindOutcome, "x")); err == nil {
 		h.Fatal("an outcome record was taken as a takeover")
 	}
@@ -120,27 +91,13 @@ func testAttempts(h *harness) {
 
 func testHeldAndReleased(h *harness) {
 	h.wins(heldOrder("a"))
-	got, _, err := h.Lookup(h.Context(), key("a"))
-	if err != nil {
-		h.Fatal(err)
-	}
-	h.same(got, waiting(0, storage.StateHeld))
-	if _, err := h.Finish(h.Context(), 0, 1, record(storage.KindOutcome, "x"), nil); !errors.Is(err, storage.ErrHeld) {
-		h.Fatalf("finish of a held order: %v", err)
-	}
-	if _, err := h.Take(h.Context(), 0, record(storage.KindTakeover, "x")); !errors.Is(err, storage.ErrHeld) {
-		h.Fatalf("take of a held order: %v", err)
-	}
+	h.keyHolds("a", waiting(0, storage.StateHeld))
+	h.finishFails(storage.ErrHeld, 0, 1)
+	h.takeFails(storage.ErrHeld, 0)
 	h.wins(about(storage.KindRelease, 0))
 	h.holds(0, waiting(0, storage.StateOpen))
-	orders, err := h.OpenOrders(h.Context())
-	if err != nil {
-		h.Fatal(err)
-	}
-	h.same(orders, []storage.OpenOrder{{Position: 0, Attempt: 1}})
-	if p, err := h.Finish(h.Context(), 0, 1, record(storage.KindOutcome, "x"), nil); err != nil || p != 2 {
-		h.Fatalf("finish = %d, %v", p, err)
-	}
+	h.waits(map[int64]int{0: 1})
+	h.same(h.finish(0, 1), int64(2))
 	h.holds(0, done(0, 2))
 }
 
@@ -154,9 +111,7 @@ func testMovedOrderIsStale(h *harness) {
 	h.wins(heldOrder("held"))
 	h.wins(openOrder("open"))
 	h.wins(openOrder("done"))
-	if _, err := h.Finish(h.Context(), 2, 1, record(storage.KindOutcome, "x"), nil); err != nil {
-		h.Fatal(err)
-	}
+	h.finish(2, 1)
 	for name, e := range map[string]storage.Entry{
 		"release of an open order":     about(storage.KindRelease, 1),
 		"release of a finished order":  about(storage.KindRelease, 2),
@@ -170,11 +125,7 @@ func testMovedOrderIsStale(h *harness) {
 		about(storage.KindRelease, 0), about(storage.KindRelease, 0),
 	}})
 	h.wins(about(storage.KindRelease, 0), about(storage.KindTakeover, 0), about(storage.KindTakeover, 1))
-	orders, err := h.OpenOrders(h.Context())
-	if err != nil {
-		h.Fatal(err)
-	}
-	h.same(orders, []storage.OpenOrder{{Position: 0, Attempt: 2}, {Position: 1, Attempt: 2}})
+	h.waits(map[int64]int{0: 2, 1: 2})
 }
 
 func testUnknownOrders(h *harness) {
@@ -183,12 +134,8 @@ func testUnknownOrders(h *harness) {
 		if _, err := h.Holder(h.Context(), p); !errors.Is(err, storage.ErrNotFound) {
 			h.Fatalf("holder of %d: %v", p, err)
 		}
-		if _, err := h.Finish(h.Context(), p, 1, record(storage.KindOutcome, "x"), nil); !errors.Is(err, storage.ErrNotFound) {
-			h.Fatalf("finish of %d: %v", p, err)
-		}
-		if _, err := h.Take(h.Context(), p, record(storage.KindTakeover, "x")); !errors.Is(err, storage.ErrNotFound) {
-			h.Fatalf("take of %d: %v", p, err)
-		}
+		h.finishFails(storage.ErrNotFound, p, 1)
+		h.takeFails(storage.ErrNotFound, p)
 	}
 }
 
@@ -197,15 +144,7 @@ func testOpenOrders(h *harness) {
 		h.wins(openOrder(name))
 	}
 	h.wins(heldOrder("held"))
-	if _, err := h.Take(h.Context(), 3, record(storage.KindTakeover, "x")); err != nil {
-		h.Fatal(err)
-	}
-	if _, err := h.Finish(h.Context(), 1, 1, record(storage.KindOutcome, "x"), nil); err != nil {
-		h.Fatal(err)
-	}
-	orders, err := h.OpenOrders(h.Context())
-	if err != nil {
-		h.Fatal(err)
-	}
-	h.same(orders, []storage.OpenOrder{{Position: 0, Attempt: 1}, {Position: 2, Attempt: 1}, {Position: 3, Attempt: 2}})
+	h.take(3)
+	h.finish(1, 1)
+	h.waits(map[int64]int{0: 1, 2: 1, 3: 2})
 }

@@ -18,10 +18,7 @@ func testGet(h *harness) {
 			"empty": {}, "long": bytes.Repeat([]byte("x"), 100_000), storage.PartControl: []byte("{ \"a\" : \"ä\\u0000\" }"),
 		})
 	h.wins(storage.Entry{Record: r, Of: storage.Nobody, Holder: storage.Nobody, Touches: []storage.Subject{"", "ß/\x00"}})
-	got, err := h.Get(h.Context(), 0)
-	if err != nil {
-		h.Fatal(err)
-	}
+	got := h.get(0)
 	h.same(got, r)
 	if got.Digest() != r.Digest() {
 		h.Fatal("the digest of the stored record differs")
@@ -52,10 +49,7 @@ func testTimesAscend(h *harness) {
 	}
 	h.wins(at("f", 11))
 	for position, minutes := range []int{0, 10, 10, 10, 10, 10, 11} {
-		r, err := h.Get(h.Context(), int64(position))
-		if err != nil {
-			h.Fatal(err)
-		}
+		r := h.get(int64(position))
 		h.same(r.At, epoch.Add(time.Duration(minutes)*time.Minute))
 	}
 }
@@ -122,12 +116,8 @@ func testReopen(h *harness) {
 	h.wins(openOrder("retried"))
 	h.wins(heldOrder("released"))
 	h.wins(about(storage.KindRelease, 8))
-	if _, err := h.Take(h.Context(), 3, record(storage.KindTakeover, "x")); err != nil {
-		h.Fatal(err)
-	}
-	if _, err := h.Finish(h.Context(), 7, 1, record(storage.KindOutcome, "x"), []storage.Subject{"t"}); err != nil {
-		h.Fatal(err)
-	}
+	h.take(3)
+	h.finish(7, 1, "t")
 	again := openOrder("retried")
 	again.Holder = 7
 	h.wins(again)
@@ -148,11 +138,7 @@ func testReopen(h *harness) {
 				h.Fatalf("lookup %s = %+v, %v, %v; want %d", name, got, found, err, position)
 			}
 		}
-		orders, err := h.OpenOrders(h.Context())
-		if err != nil {
-			h.Fatal(err)
-		}
-		h.same(orders, []storage.OpenOrder{{Position: 1, Attempt: 1}, {Position: 3, Attempt: 2}, {Position: 8, Attempt: 1}, {Position: 12, Attempt: 1}})
+		h.waits(map[int64]int{1: 1, 3: 2, 8: 1, 12: 1})
 		h.verdict(storage.Won, storage.Commit{
 			ID: fmt.Sprint("round ", round), Entries: []storage.Entry{refusal("x")},
 			Asserts: []storage.Assert{{Subject: "s", At: 4}, {Subject: "t", At: 11}, {Subject: "u", At: storage.Nobody}},

@@ -1,38 +1,28 @@
 package storagetest
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"iter"
 	"maps"
-	"slices"
 	"sync"
-	"time"
 
 	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/internal/judge"
 )
 
 // Journal is storage.Journal and storage.Records in memory, for the tests of
-// their users. It passes TestJournal, so it refuses what a real one refuses; it
-// is written to be compared with the contract, not to be fast. Nothing is durable.
+// their users. It passes TestJournal, so it refuses what a real one refuses: it
+// judges as that does, one call at a time. Nothing is durable.
 type Journal struct {
 	mu      sync.Mutex // one caller at a time, the observer included
 	observe storage.Observer
 	entries []storage.Entry
-	keys    map[storage.Key]int64
-	touched map[storage.Subject]int64
-	orders  map[int64]*memoryOrder
-	commits map[string]storage.Result
-	latest  time.Time
+	commits []judge.Committed
+	state   *judge.State
 	failure error // for the next write
 	persist bool  // whether that write is kept all the same
 	closed  bool
-}
-
-type memoryOrder struct {
-	storage.Holder
-	attempt int
 }
 
 var (
@@ -48,11 +38,7 @@ func NewJournal(observe storage.Observer) *Journal {
 	if observe == nil {
 		observe = func(storage.Entry) {}
 	}
-	return &Journal{
-		observe: observe,
-		keys:    make(map[storage.Key]int64), touched: make(map[storage.Subject]int64),
-		orders: make(map[int64]*memoryOrder), commits: make(map[string]storage.Result),
-	}
+	return &Journal{observe: observe, state: judge.NewState()}
 }
 
 // Reopen returns a journal that holds what j holds, as after a restart: the
@@ -61,10 +47,7 @@ func (j *Journal) Reopen(observe storage.Observer) *Journal {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	again := NewJournal(observe)
-	maps.Copy(again.commits, j.commits)
-	for _, e := range j.entries {
-		again.append(e)
-	}
+	again.append(j.entries, j.commits)
 	return again
 }
 
@@ -88,95 +71,57 @@ func (j *Journal) Close() error {
 func (j *Journal) Lookup(ctx context.Context, key storage.Key) (storage.Holder, bool, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	p, found := j.keys[key]
-	if err := ctx.Err(); err != nil || !found {
-		return storage.Holder{Position: storage.Nobody, Outcome: storage.Nobody}, false, err
+	if err := ctx.Err(); err != nil {
+		return storage.Holder{}, false, err
 	}
-	return j.orders[p].Holder, true, nil
+	h, found := j.state.Lookup(key)
+	return h, found, nil
 }
 
 // Holder implements storage.Journal.
 func (j *Journal) Holder(ctx context.Context, position int64) (storage.Holder, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	o, ok := j.orders[position]
 	if err := ctx.Err(); err != nil {
 		return storage.Holder{}, err
 	}
-	if !ok {
-		return storage.Holder{}, storage.ErrNotFound
-	}
-	return o.Holder, nil
+	return j.state.Holder(position)
 }
 
 // Commit implements storage.Journal.
-func (j *Journal) Commit(ctx context.Context, c storage.Commit) (storage.Result, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if err := j.usable(ctx); err != nil {
-		return storage.Result{}, err
-	}
-	if before, ok := j.commits[c.ID]; ok {
-		return before, nil
-	}
-	entries, err := j.positioned(c)
+func (j *Journal) Commit(ctx context.Context, c storage.Commit) (r storage.Result, err error) {
+	err = j.write(ctx, func(d *judge.Draft) error {
+		r, err = d.Commit(c)
+		return err
+	})
 	if err != nil {
 		return storage.Result{}, err
 	}
-	for i, e := range entries {
-		if p, taken := j.keys[e.Key]; e.Take && taken && (p != e.Holder || j.orders[p].State != storage.StateDone) {
-			return storage.Result{Verdict: storage.Lost, Winner: p, Entry: i}, nil
-		}
-	}
-	stale := storage.Result{Verdict: storage.Stale, Winner: storage.Nobody}
-	for _, a := range c.Asserts {
-		if j.lastTouch(a.Subject) != a.At {
-			return stale, nil
-		}
-	}
-	if moved, err := j.moved(entries); moved || err != nil {
-		return stale, err
-	}
-	won := storage.Result{Verdict: storage.Won, Winner: storage.Nobody}
-	for _, e := range entries {
-		won.Positions = append(won.Positions, e.Record.Position)
-	}
-	if err := j.write(entries...); err != nil {
-		if j.next() > won.Positions[0] {
-			j.commits[c.ID] = won
-		}
-		return storage.Result{}, err
-	}
-	j.commits[c.ID] = won
-	return won, nil
+	return r, nil
 }
 
 // Finish implements storage.Journal.
-func (j *Journal) Finish(ctx context.Context, of int64, attempt int, outcome storage.Record, touches []storage.Subject) (int64, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	o, err := j.openOrder(ctx, of, outcome.Kind == storage.KindOutcome)
+func (j *Journal) Finish(ctx context.Context, of int64, attempt int, outcome storage.Record, touches []storage.Subject) (position int64, err error) {
+	err = j.write(ctx, func(d *judge.Draft) error {
+		position, err = d.Finish(of, attempt, outcome, touches)
+		return err
+	})
 	if err != nil {
 		return storage.Nobody, err
 	}
-	if attempt != o.attempt {
-		return storage.Nobody, storage.ErrFinished
-	}
-	outcome = stored(outcome, j.next())
-	err = j.write(storage.Entry{Record: outcome, Of: of, Holder: storage.Nobody, Touches: touches})
-	return outcome.Position, err
+	return position, nil
 }
 
 // Take implements storage.Journal.
-func (j *Journal) Take(ctx context.Context, of int64, takeover storage.Record) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	o, err := j.openOrder(ctx, of, takeover.Kind == storage.KindTakeover)
+func (j *Journal) Take(ctx context.Context, of int64, takeover storage.Record) (attempt int, err error) {
+	err = j.write(ctx, func(d *judge.Draft) error {
+		attempt, err = d.Take(of, takeover)
+		return err
+	})
 	if err != nil {
 		return 0, err
 	}
-	attempt := o.attempt + 1
-	return attempt, j.write(storage.Entry{Record: stored(takeover, j.next()), Of: of, Holder: storage.Nobody})
+	return attempt, nil
 }
 
 // Erase implements storage.Eraser. FailNext fails it too, and persist has it
@@ -192,7 +137,7 @@ func (j *Journal) Erase(ctx context.Context, what ...storage.Erasure) error {
 		return err
 	}
 	for _, x := range what {
-		if x.Position < 0 || x.Position >= j.next() {
+		if x.Position < 0 || x.Position >= j.state.Next() {
 			return storage.ErrNotFound
 		}
 		j.entries[x.Position].Record, _ = j.entries[x.Position].Record.Without(x.Parts...)
@@ -207,7 +152,7 @@ func (j *Journal) Get(ctx context.Context, position int64) (storage.Record, erro
 	if err := ctx.Err(); err != nil {
 		return storage.Record{}, err
 	}
-	if position < 0 || position >= j.next() {
+	if position < 0 || position >= j.state.Next() {
 		return storage.Record{}, storage.ErrNotFound
 	}
 	return j.entries[position].Record, nil
@@ -217,14 +162,7 @@ func (j *Journal) Get(ctx context.Context, position int64) (storage.Record, erro
 func (j *Journal) OpenOrders(ctx context.Context) ([]storage.OpenOrder, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	open := []storage.OpenOrder{}
-	for p, o := range j.orders {
-		if o.State == storage.StateOpen {
-			open = append(open, storage.OpenOrder{Position: p, Attempt: o.attempt})
-		}
-	}
-	slices.SortFunc(open, func(a, b storage.OpenOrder) int { return cmp.Compare(a.Position, b.Position) })
-	return open, ctx.Err()
+	return j.state.OpenOrders(), ctx.Err()
 }
 
 // Scan implements storage.Records.
@@ -242,10 +180,8 @@ func (j *Journal) Scan(ctx context.Context, from int64) iter.Seq2[storage.Record
 func (j *Journal) Next() int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.next()
+	return j.state.Next()
 }
-
-func (j *Journal) next() int64 { return int64(len(j.entries)) }
 
 func (j *Journal) usable(ctx context.Context) error {
 	if j.closed {
@@ -254,72 +190,35 @@ func (j *Journal) usable(ctx context.Context) error {
 	return ctx.Err()
 }
 
-func (j *Journal) lastTouch(s storage.Subject) int64 {
-	if p, ok := j.touched[s]; ok {
-		return p
-	}
-	return storage.Nobody
-}
-
-func (j *Journal) openOrder(ctx context.Context, of int64, kind bool) (*memoryOrder, error) {
+// write appends what is accepted, or fails as FailNext said.
+func (j *Journal) write(ctx context.Context, ask func(*judge.Draft) error) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	if err := j.usable(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	o, ok := j.orders[of]
-	switch {
-	case !kind:
-		return nil, errors.New("storagetest: wrong kind of record")
-	case !ok:
-		return nil, storage.ErrNotFound
-	case o.State == storage.StateHeld:
-		return nil, storage.ErrHeld
-	case o.State == storage.StateDone:
-		return nil, storage.ErrFinished
+	d := judge.NewDraft(j.state, func() error { return nil })
+	if err := ask(d); err != nil || len(d.Entries) == 0 {
+		return err
 	}
-	return o, nil
-}
-
-// write appends what was accepted, or fails as FailNext said.
-func (j *Journal) write(entries ...storage.Entry) error {
 	err, persist := j.failure, j.persist
 	j.failure = nil
 	if err == nil || persist {
-		for _, e := range entries {
-			j.append(e)
-		}
+		j.append(d.Entries, d.Commits)
 	}
 	return err
 }
 
-func (j *Journal) append(e storage.Entry) {
-	p := e.Record.Position
-	if e.Record.At.Before(j.latest) {
-		e.Record.At = j.latest
+// append what was accepted; records do not share the caller's maps.
+func (j *Journal) append(entries []storage.Entry, commits []judge.Committed) {
+	for _, e := range entries {
+		e.Record.Parts, e.Record.Salts = maps.Clone(e.Record.Parts), maps.Clone(e.Record.Salts)
+		j.entries = append(j.entries, e)
+		j.state.Apply(e)
+		j.observe(e)
 	}
-	j.latest = e.Record.At
-	j.entries = append(j.entries, e)
-	if e.Take {
-		j.keys[e.Key] = p
+	for _, c := range commits {
+		j.commits = append(j.commits, c)
+		j.state.Remember(c)
 	}
-	for _, s := range e.Touches {
-		j.touched[s] = p
-	}
-	switch e.Record.Kind {
-	case storage.KindOrder:
-		o := &memoryOrder{Holder: storage.Holder{Position: p, State: storage.StateHeld, Outcome: storage.Nobody}, attempt: 1}
-		if e.Open {
-			o.State = storage.StateOpen
-		}
-		if e.Open || e.Take {
-			j.orders[p] = o
-		}
-	case storage.KindOutcome:
-		j.orders[e.Of] = &memoryOrder{Holder: storage.Holder{Position: e.Of, State: storage.StateDone, Outcome: p}}
-	case storage.KindRelease:
-		j.orders[e.Of].State = storage.StateOpen
-	case storage.KindTakeover:
-		j.orders[e.Of].attempt++
-	case storage.KindControl:
-	}
-	j.observe(e)
 }

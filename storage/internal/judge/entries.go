@@ -1,4 +1,4 @@
-package sqlite
+package judge
 
 import (
 	"errors"
@@ -9,15 +9,15 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// entriesLimit bounds the records of one commit; a batch of orders has up to 200.
-const entriesLimit = 1 << 16
+// EntriesLimit bounds the records of one commit; a batch of orders has up to 200.
+const EntriesLimit = 1 << 16
 
 // validateEntries checks that entries make sense on their own, gives them positions from
 // first on and clears what their kind does not use, so that an entry looks the
 // same to the observer now and after every opening.
 func validateEntries(entries []storage.Entry, first int64) ([]storage.Entry, error) {
-	if len(entries) == 0 || len(entries) > entriesLimit {
-		return nil, fmt.Errorf("commit: %d entries, must be 1 to %d", len(entries), entriesLimit)
+	if len(entries) == 0 || len(entries) > EntriesLimit {
+		return nil, fmt.Errorf("commit: %d entries, must be 1 to %d", len(entries), EntriesLimit)
 	}
 	out := slices.Clone(entries)
 	for i := range out {
@@ -37,7 +37,9 @@ func validateEntries(entries []storage.Entry, first int64) ([]storage.Entry, err
 
 func validateEntry(e *storage.Entry, i int) error {
 	kind := e.Record.Kind
-	if !slices.Contains(kinds, kind) {
+	switch kind {
+	case storage.KindOrder, storage.KindOutcome, storage.KindRelease, storage.KindTakeover, storage.KindControl:
+	default:
 		return fmt.Errorf("unknown kind %q", kind)
 	}
 	if (e.Take || e.Open) && kind != storage.KindOrder {

@@ -1,4 +1,4 @@
-package sqlite
+package judge
 
 import (
 	"crypto/sha256"
@@ -46,9 +46,9 @@ func subjectDigest(s storage.Subject) digest {
 // chunk is how many places are allocated at a time: growing never copies what is there.
 const chunk = 1 << 16
 
-// state is the fold of the durable records that commits are judged by. It
-// knows nothing that is not on disk; what a group is about to write is in its draft.
-type state struct {
+// State is the fold of the durable records that commits are judged by. It
+// knows nothing that is not on disk; what a group is about to write is in its Draft.
+type State struct {
 	next     int64
 	latest   time.Time // no record is timed after it, and none before what comes next
 	keys     map[storage.Key]int64
@@ -58,8 +58,9 @@ type state struct {
 	recent   *recent
 }
 
-func newState() *state {
-	return &state{
+// NewState of no records.
+func NewState() *State {
+	return &State{
 		keys:     make(map[storage.Key]int64),
 		subjects: make(map[digest]int64),
 		open:     make(map[int64]int),
@@ -67,14 +68,38 @@ func newState() *state {
 	}
 }
 
-func (s *state) holder(k storage.Key) int64 {
+func (s *State) holder(k storage.Key) int64 {
 	if p, ok := s.keys[k]; ok {
 		return p
 	}
 	return storage.Nobody
 }
 
-func (s *state) order(position int64) order {
+// Next is the position that the next record will have.
+func (s *State) Next() int64 { return s.next }
+
+// Lookup says who holds a key, if anybody does.
+func (s *State) Lookup(k storage.Key) (storage.Holder, bool) {
+	p := s.holder(k)
+	if p == storage.Nobody {
+		return storage.Holder{Position: storage.Nobody, Outcome: storage.Nobody}, false
+	}
+	return s.order(p).holder(p), true
+}
+
+// Holder says in which state an order is; ErrNotFound where the position is no order's.
+func (s *State) Holder(position int64) (storage.Holder, error) {
+	o := s.order(position)
+	if o.place == notAnOrder {
+		return storage.Holder{}, storage.ErrNotFound
+	}
+	return o.holder(position), nil
+}
+
+// Remember a commit that is durable, so that it wins again.
+func (s *State) Remember(c Committed) { s.recent.add(c) }
+
+func (s *State) order(position int64) order {
 	if position < 0 || position >= s.next {
 		return order{place: notAnOrder}
 	}
@@ -85,7 +110,7 @@ func (s *state) order(position int64) order {
 	return o
 }
 
-func (s *state) setOrder(position int64, o order) {
+func (s *State) setOrder(position int64, o order) {
 	s.places[position/chunk][position%chunk] = o.place
 	if o.place == isOpen {
 		s.open[position] = o.attempt
@@ -94,8 +119,8 @@ func (s *state) setOrder(position int64, o order) {
 	}
 }
 
-// apply folds the next durable entry in.
-func (s *state) apply(e storage.Entry) {
+// Apply folds the next durable entry in.
+func (s *State) Apply(e storage.Entry) {
 	if s.next%chunk == 0 {
 		s.places = append(s.places, make([]int64, chunk))
 	}
@@ -122,8 +147,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// openOrders lists the open orders by position.
-func (s *state) openOrders() []storage.OpenOrder {
+// OpenOrders lists the open orders by position.
+func (s *State) OpenOrders() []storage.OpenOrder {
 	list := make([]storage.OpenOrder, 0, len(s.open))
 	for position, attempt := range s.open {
 		list = append(list, storage.OpenOrder{Position: position, Attempt: attempt})

@@ -1,4 +1,4 @@
-package sqlite
+package judge
 
 import (
 	"errors"
@@ -12,39 +12,41 @@ import (
 // commitIDLimit bounds a commit ID in bytes.
 const commitIDLimit = 128
 
-// draft is a group that is being judged: the durable state below, and above it
+// Draft is a group that is being judged: the durable state below, and above it
 // what the accepted requests of the group will change. Dropping it is the
 // rollback: the state was not touched.
-type draft struct {
-	base     *state
+type Draft struct {
+	base     *State
 	latest   time.Time       // of what is durable and what is accepted
 	room     func() error    // why no new order is taken
-	entries  []storage.Entry // accepted, positions set
-	taken    []taken
-	commits  []committed
-	ids      map[string]committed
+	Entries  []storage.Entry // accepted, positions set
+	Taken    []Taken
+	Commits  []Committed
+	ids      map[string]Committed
 	keys     map[storage.Key]int64
 	subjects map[digest]int64
 	orders   map[int64]order
 }
 
-func newDraft(base *state, room func() error) *draft {
-	return &draft{
-		base: base, latest: base.latest, room: room, ids: make(map[string]committed),
+// NewDraft of a group above base. Room says why no new order is taken; it is asked of
+// every commit with one that would win.
+func NewDraft(base *State, room func() error) *Draft {
+	return &Draft{
+		base: base, latest: base.latest, room: room, ids: make(map[string]Committed),
 		keys: make(map[storage.Key]int64), subjects: make(map[digest]int64), orders: make(map[int64]order),
 	}
 }
 
-func (d *draft) next() int64 { return d.base.next + int64(len(d.entries)) }
+func (d *Draft) next() int64 { return d.base.next + int64(len(d.Entries)) }
 
-func (d *draft) holder(k storage.Key) int64 {
+func (d *Draft) holder(k storage.Key) int64 {
 	if p, ok := d.keys[k]; ok {
 		return p
 	}
 	return d.base.holder(k)
 }
 
-func (d *draft) touched(s storage.Subject) int64 {
+func (d *Draft) touched(s storage.Subject) int64 {
 	k := subjectDigest(s)
 	if p, ok := d.subjects[k]; ok {
 		return p
@@ -55,14 +57,14 @@ func (d *draft) touched(s storage.Subject) int64 {
 	return storage.Nobody
 }
 
-func (d *draft) order(position int64) order {
+func (d *Draft) order(position int64) order {
 	if o, ok := d.orders[position]; ok {
 		return o
 	}
 	return d.base.order(position)
 }
 
-func (d *draft) seen(id string) (committed, bool) {
+func (d *Draft) seen(id string) (Committed, bool) {
 	if c, ok := d.ids[id]; ok {
 		return c, true
 	}
@@ -70,9 +72,9 @@ func (d *draft) seen(id string) (committed, bool) {
 	return c, ok
 }
 
-// commit judges one commit, and adds it to the group if it wins. The order of
+// Commit judges one commit, and adds it to the group if it wins. The order of
 // the questions is the contract's: own ID, lost, stale, then room.
-func (d *draft) commit(c storage.Commit) (storage.Result, error) {
+func (d *Draft) Commit(c storage.Commit) (storage.Result, error) {
 	if c.ID == "" || len(c.ID) > commitIDLimit {
 		return storage.Result{}, fmt.Errorf("commit: the ID must have 1 to %d bytes", commitIDLimit)
 	}
@@ -109,15 +111,18 @@ func (d *draft) commit(c storage.Commit) (storage.Result, error) {
 			return storage.Result{}, err
 		}
 	}
-	mark := committed{id: c.ID, first: d.next(), n: len(entries)}
+	mark := Committed{ID: c.ID, First: d.next(), N: len(entries)}
 	d.accept(entries, moves)
-	d.commits = append(d.commits, mark)
-	d.ids[mark.id] = mark
+	d.Commits = append(d.Commits, mark)
+	d.ids[mark.ID] = mark
 	return mark.result(), nil
 }
 
-// finish judges the outcome of an open order.
-func (d *draft) finish(of int64, attempt int, e storage.Entry) (int64, error) {
+// Finish judges the outcome of an open order.
+func (d *Draft) Finish(of int64, attempt int, outcome storage.Record, touches []storage.Subject) (int64, error) {
+	if outcome.Kind != storage.KindOutcome {
+		return storage.Nobody, fmt.Errorf("finish: the record is %q, not an outcome", outcome.Kind)
+	}
 	o, err := d.openOrder(of)
 	if err != nil {
 		return storage.Nobody, err
@@ -126,19 +131,22 @@ func (d *draft) finish(of int64, attempt int, e storage.Entry) (int64, error) {
 		return storage.Nobody, storage.ErrFinished
 	}
 	position := d.next()
-	return position, d.append(e)
+	return position, d.append(storage.Entry{Record: outcome, Of: of, Touches: touches})
 }
 
-// take judges a takeover and returns the attempt that begins.
-func (d *draft) take(of int64, e storage.Entry) (int, error) {
+// Take judges a takeover and returns the attempt that begins.
+func (d *Draft) Take(of int64, takeover storage.Record) (int, error) {
+	if takeover.Kind != storage.KindTakeover {
+		return 0, fmt.Errorf("take: the record is %q, not a takeover", takeover.Kind)
+	}
 	o, err := d.openOrder(of)
 	if err != nil {
 		return 0, err
 	}
-	return o.attempt + 1, d.append(e)
+	return o.attempt + 1, d.append(storage.Entry{Record: takeover, Of: of})
 }
 
-func (d *draft) openOrder(of int64) (order, error) {
+func (d *Draft) openOrder(of int64) (order, error) {
 	o := d.order(of)
 	switch {
 	case o.place == notAnOrder:
@@ -152,7 +160,7 @@ func (d *draft) openOrder(of int64) (order, error) {
 }
 
 // append adds a single entry about an order that was found open.
-func (d *draft) append(e storage.Entry) error {
+func (d *Draft) append(e storage.Entry) error {
 	entries, err := validateEntries([]storage.Entry{e}, d.next())
 	if err != nil {
 		return err
@@ -165,7 +173,7 @@ func (d *draft) append(e storage.Entry) error {
 	return nil
 }
 
-func (d *draft) accept(entries []storage.Entry, moves map[int64]order) {
+func (d *Draft) accept(entries []storage.Entry, moves map[int64]order) {
 	for i, e := range entries {
 		// The one place where a record gets its time for good.
 		d.latest = later(d.latest, e.Record.At)
@@ -173,7 +181,7 @@ func (d *draft) accept(entries []storage.Entry, moves map[int64]order) {
 		position := e.Record.Position
 		if e.Take {
 			d.keys[e.Key] = position
-			d.taken = append(d.taken, taken{e.Key, position})
+			d.Taken = append(d.Taken, Taken{e.Key, position})
 		}
 		for _, s := range e.Touches {
 			d.subjects[subjectDigest(s)] = position
@@ -182,7 +190,7 @@ func (d *draft) accept(entries []storage.Entry, moves map[int64]order) {
 	for position, o := range moves {
 		d.orders[position] = o
 	}
-	d.entries = append(d.entries, entries...)
+	d.Entries = append(d.Entries, entries...)
 }
 
 // errMoved says that an order is no longer in the state that an entry needs.
@@ -190,7 +198,7 @@ var errMoved = errors.New("order moved on")
 
 // moves folds the entries of one commit over the orders that they are about, in
 // order, without changing the draft.
-func (d *draft) moves(entries []storage.Entry) (map[int64]order, error) {
+func (d *Draft) moves(entries []storage.Entry) (map[int64]order, error) {
 	moves := make(map[int64]order, len(entries))
 	now := func(position int64) order {
 		if o, ok := moves[position]; ok {
