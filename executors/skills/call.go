@@ -30,11 +30,7 @@ type invocation struct {
 // call calls a pinned skill. The intent_id goes along, so that a server can
 // recognise an order that comes again; only skills whose pin says that twice is
 // the same as once are ever sent again from here.
-func (s *skills) call(ctx context.Context, o *executors.Order) (*executors.Result, error) {
-	var args catalog.SkillCall
-	if err := o.Decode(&args); err != nil {
-		return nil, err
-	}
+func (s *skills) call(ctx context.Context, o *executors.Order, args catalog.SkillCall) (*executors.Result, error) {
 	if t := o.Ticket.Scope; t != nil && !slices.Contains(t.Skills, args.Skill) {
 		return nil, executors.Fail(intents.TaskScope, "the skill is not one of the step's")
 	}

@@ -46,7 +46,9 @@ func Handlers(cfg Config) map[string]executors.Handler {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &skills{cfg}
-	return map[string]executors.Handler{"skill.find": s.find, "skill.load": s.load, "skill.call": s.call}
+	return map[string]executors.Handler{
+		"skill.find": executors.WithArgs(s.find), "skill.load": executors.WithArgs(s.load), "skill.call": executors.WithArgs(s.call),
+	}
 }
 
 type skills struct{ Config }
@@ -61,11 +63,7 @@ const (
 
 // find gives the pinned skills that share words with the query, best first. A
 // server that is down hides its skills; if none answers, the order fails.
-func (s *skills) find(ctx context.Context, o *executors.Order) (*executors.Result, error) {
-	var args catalog.SkillFind
-	if err := o.Decode(&args); err != nil {
-		return nil, err
-	}
+func (s *skills) find(ctx context.Context, o *executors.Order, args catalog.SkillFind) (*executors.Result, error) {
 	if args.Limit == 0 {
 		args.Limit = defaultFound
 	}
@@ -92,11 +90,7 @@ func (s *skills) find(ctx context.Context, o *executors.Order) (*executors.Resul
 }
 
 // load describes one pinned skill.
-func (s *skills) load(ctx context.Context, o *executors.Order) (*executors.Result, error) {
-	var args catalog.SkillLoad
-	if err := o.Decode(&args); err != nil {
-		return nil, err
-	}
+func (s *skills) load(ctx context.Context, o *executors.Order, args catalog.SkillLoad) (*executors.Result, error) {
 	skill, pin, err := s.approved(ctx, o, args.Skill)
 	if err != nil {
 		return nil, err
