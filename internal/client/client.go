@@ -160,22 +160,12 @@ func frames(r io.Reader, fn func(Frame) error) error {
 
 // Get reads a JSON document of the API.
 func (c Client) Get(ctx context.Context, path string, out any) error {
-	resp, err := c.do(ctx, http.MethodGet, path, nil)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	return json.NewDecoder(resp.Body).Decode(out)
+	return c.exchange(ctx, http.MethodGet, path, nil, out)
 }
 
 // Delete sends a DELETE and reads the answer.
 func (c Client) Delete(ctx context.Context, path string, out any) error {
-	resp, err := c.do(ctx, http.MethodDelete, path, nil)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	return json.NewDecoder(resp.Body).Decode(out)
+	return c.exchange(ctx, http.MethodDelete, path, nil, out)
 }
 
 // Artifact writes the bytes of cas://sha256:<hex> to w. Bytes with another digest
@@ -202,7 +192,12 @@ func (c Client) Post(ctx context.Context, path string, in, out any) error {
 	if err != nil {
 		return err
 	}
-	resp, err := c.do(ctx, http.MethodPost, path, body)
+	return c.exchange(ctx, http.MethodPost, path, body, out)
+}
+
+// exchange reads the JSON document that answers a request.
+func (c Client) exchange(ctx context.Context, method, path string, body []byte, out any) error {
+	resp, err := c.do(ctx, method, path, body)
 	if err != nil {
 		return err
 	}
