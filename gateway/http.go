@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -102,9 +103,7 @@ func (g *Gateway) refuse(c *gin.Context, err error) {
 	if c.Writer.Written() {
 		return
 	}
-	if p.TraceID == "" {
-		p.TraceID = traceID(c)
-	}
+	p.TraceID = cmp.Or(p.TraceID, traceID(c))
 	p.Write(c.Writer)
 }
 

@@ -23,9 +23,7 @@ const (
 // becomes of its results, and expired memories are none of them. Without vectors
 // it finds by words, and says so.
 func (m *memory) query(ctx context.Context, o *executors.Order, args catalog.MemoryQuery) (*executors.Result, error) {
-	if args.TopK == 0 {
-		args.TopK = defaultTopK
-	}
+	args.TopK = cmp.Or(args.TopK, defaultTopK)
 	if args.TopK < 0 || args.TopK > maxTopK {
 		return nil, executors.Fail(intents.MalformedArgs, "top_k is 1 to 50")
 	}

@@ -126,9 +126,7 @@ func (e event) compare(f event) int {
 // list gives plans, newest first, without the orders of interrupted steps. It
 // may end before Limit; the cursor goes on where it ended.
 func (p plans) list(ctx context.Context, o *executors.Order, args catalog.PlanList) (*executors.Result, error) {
-	if args.Limit == 0 {
-		args.Limit = defaultList
-	}
+	args.Limit = cmp.Or(args.Limit, defaultList)
 	if args.Limit < 0 || args.Limit > maxList {
 		return nil, executors.Fail(intents.MalformedArgs, "limit is 1 to 100")
 	}

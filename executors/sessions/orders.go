@@ -1,6 +1,7 @@
 package sessions
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -53,9 +54,7 @@ const (
 // list gives the user's sessions, the last active first, without histories and
 // workflow states: session.get has them.
 func (s *sessions) list(ctx context.Context, o *executors.Order, args catalog.SessionList) (*executors.Result, error) {
-	if args.Limit == 0 {
-		args.Limit = defaultList
-	}
+	args.Limit = cmp.Or(args.Limit, defaultList)
 	if args.Limit < 0 || args.Limit > maxList {
 		return nil, executors.Fail(intents.MalformedArgs, "limit is 1 to 100")
 	}

@@ -9,6 +9,7 @@
 package skills
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -42,9 +43,7 @@ type Config struct {
 
 // Handlers of the executor.
 func Handlers(cfg Config) map[string]executors.Handler {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	s := &skills{cfg}
 	return map[string]executors.Handler{
 		"skill.find": executors.WithArgs(s.find), "skill.load": executors.WithArgs(s.load), "skill.call": executors.WithArgs(s.call),
@@ -64,9 +63,7 @@ const (
 // find gives the pinned skills that share words with the query, best first. A
 // server that is down hides its skills; if none answers, the order fails.
 func (s *skills) find(ctx context.Context, o *executors.Order, args catalog.SkillFind) (*executors.Result, error) {
-	if args.Limit == 0 {
-		args.Limit = defaultFound
-	}
+	args.Limit = cmp.Or(args.Limit, defaultFound)
 	live, err := s.Registry.Skills(ctx)
 	if err != nil && len(live) == 0 {
 		return nil, unreachable(ctx, err)
