@@ -74,6 +74,18 @@ func Fail(code intents.Code, reason string) *Failure {
 	return &Failure{Code: code, Reason: reason, Retryable: code.Info().Retryable}
 }
 
+// Says adds details for the caller; what does not marshal says nothing.
+func (f *Failure) Says(details any) *Failure {
+	f.Details, _ = json.Marshal(details)
+	return f
+}
+
+// With adds a fact.
+func (f *Failure) With(event string, payload any) *Failure {
+	f.Facts = append(f.Facts, NewFact(event, payload))
+	return f
+}
+
 // NewFact makes a fact; payload must marshal to a JSON object.
 func NewFact(event string, payload any) intents.Fact {
 	raw, err := json.Marshal(payload)
