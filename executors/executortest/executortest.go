@@ -4,7 +4,6 @@
 package executortest
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"time"
 
 	"aob.dev/writ/executors"
+	"aob.dev/writ/executors/ticketvectors"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 )
@@ -129,20 +129,12 @@ func (e *Executor) Seal(tb testing.TB, in Order) intents.Dispatch {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	var top map[string]json.RawMessage
-	var sig string
-	must(tb, json.Unmarshal(sealed, &top))
-	must(tb, json.Unmarshal(top["sig"], &sig))
-	delete(top, "sig")
-	payload, err := json.Marshal(top)
-	must(tb, err)
-	payload, err = intents.Canonical(payload)
+	header, payload, err := ticketvectors.Parts(sealed)
 	must(tb, err)
 	in.Ticket.IntentID = id
 	ticket, err := intents.IssueTicket(e.Router, in.Ticket)
 	must(tb, err)
-	header, _, _ := bytes.Cut([]byte(sig), []byte(".."))
-	return intents.Dispatch{Header: string(header), Payload: payload, Ticket: ticket}
+	return intents.Dispatch{Header: header, Payload: payload, Ticket: ticket}
 }
 
 // Send answers a dispatch.
