@@ -91,6 +91,7 @@ func (s *State) foldRelease(r storage.Record) error {
 	}
 	o := h.order
 	o.At, o.Position, o.Roles = r.At, r.Position, rel.Facts.Roles
+	o.decidedAt(rel.Facts)
 	return s.apply(o)
 }
 
@@ -160,8 +161,8 @@ func (v *View) With(h Hold, yes Order) Hold {
 // Touches are what every change to a hold changes.
 func (h Hold) Touches() []storage.Subject {
 	out := []storage.Subject{SubjectOrder(h.Decision.IntentID)}
-	if h.Context.PlanID != "" {
-		out = append(out, SubjectPlan(h.Tenant, h.Context.PlanID))
+	if c := h.Context; c.PlanID != "" { // that it ends may begin a revision
+		out = append(out, SubjectPlan(h.Tenant, c.PlanID), SubjectPlanState(h.Tenant, c.PlanID), SubjectEffects(h.Tenant, c.PlanID, c.Step))
 	}
 	return out
 }

@@ -8,6 +8,9 @@ import (
 	"aob.dev/writ/storage"
 )
 
+// typeWriteMemory is the type whose outcome makes a result of a step, or ends it.
+const typeWriteMemory = "write_memory"
+
 // openOrder remembers where an order that waits for its outcome belongs.
 type openOrder struct {
 	id     string // intent_id
@@ -94,12 +97,12 @@ func OutcomeOf(r storage.Record) (out intents.Outcome, of int64, err error) {
 // they do not write.
 func EntryOf(r storage.Record) storage.Entry {
 	e := storage.Entry{Record: r, Of: storage.Nobody}
-	switch r.Kind {
-	case storage.KindOutcome:
+	if r.Kind == storage.KindOutcome {
 		if _, of, err := OutcomeOf(r); err == nil {
 			e.Of = of
 		}
-	case storage.KindTakeover:
+	}
+	if r.Kind == storage.KindTakeover {
 		if t, err := readPart[Takeover](r, storage.PartTakeover); err == nil {
 			e.Of = t.Of
 		}
@@ -130,7 +133,7 @@ func (s *State) foldOutcome(e storage.Entry) error {
 	if ref.fact != nil {
 		ref.ended(out, dispatched, e.Record)
 	}
-	if ref.typ != "write_memory" {
+	if ref.typ != typeWriteMemory {
 		return nil
 	}
 	switch {

@@ -17,6 +17,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/client"
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/demo/quakes"
 	"aob.dev/writ/internal/node"
 )
@@ -27,7 +28,7 @@ const Question = "Which ten places had the strongest earthquakes, and how strong
 // Options of a run.
 type Options struct {
 	Data      string // kept; empty: a temporary directory that is removed
-	Documents node.Documents
+	Documents datadir.DocumentsAt
 	Log       *slog.Logger
 	// Progress is told what happens, for people; may be nil.
 	Progress func(Step)

@@ -21,6 +21,7 @@ import (
 
 	"aob.dev/writ/agentic/model/offline"
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/node"
 	"aob.dev/writ/storage/ledger"
 )
@@ -105,7 +106,7 @@ func TestJournalLost(t *testing.T) {
 	if err == nil {
 		_ = n.Close()
 	}
-	if !errors.Is(err, node.ErrPartMissing) || !strings.Contains(err.Error(), "Put it back") {
+	if !errors.Is(err, datadir.ErrPartMissing) || !strings.Contains(err.Error(), "Put it back") {
 		t.Fatalf("opened: %v", err)
 	}
 }

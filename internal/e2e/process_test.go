@@ -21,6 +21,7 @@ import (
 	"aob.dev/writ/agentic/model/offline"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/cli"
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/demo"
 	"aob.dev/writ/internal/node"
 )
@@ -84,7 +85,7 @@ func (x *machine) start() {
 		x.t.Fatal("writ up says nothing")
 	}
 	var err error
-	if x.key, err = node.ReadLocalKey(x.dir); err != nil {
+	if x.key, err = datadir.LocalKey(x.dir); err != nil {
 		x.t.Fatal(err)
 	}
 }

@@ -209,3 +209,10 @@ func saidAll(t *testing.T, records []storage.Record) []string {
 
 // firstRecords of a data directory without skills.
 var firstRecords = []string{"control genesis", "order admin.put", "outcome " + string(intents.OK)}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
