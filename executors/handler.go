@@ -17,6 +17,18 @@ import (
 // says how it failed; any other error is EXECUTOR_FAILED.
 type Handler func(ctx context.Context, o *Order) (*Result, error)
 
+// WithArgs makes a handler of one that is given the arguments of its order decoded.
+// Those that do not fit are MALFORMED_ARGS, and it is not called.
+func WithArgs[Args any](h func(ctx context.Context, o *Order, args Args) (*Result, error)) Handler {
+	return func(ctx context.Context, o *Order) (*Result, error) {
+		var args Args
+		if err := o.Decode(&args); err != nil {
+			return nil, err
+		}
+		return h(ctx, o, args)
+	}
+}
+
 // Order is a verified order as an executor sees it.
 type Order struct {
 	ID      string // intent_id, recomputed from the bytes
@@ -60,6 +72,18 @@ func (f *Failure) Error() string { return string(f.Code) + ": " + f.Reason }
 // Fail makes a failure with the code's own retryability.
 func Fail(code intents.Code, reason string) *Failure {
 	return &Failure{Code: code, Reason: reason, Retryable: code.Info().Retryable}
+}
+
+// Says adds details for the caller; what does not marshal says nothing.
+func (f *Failure) Says(details any) *Failure {
+	f.Details, _ = json.Marshal(details)
+	return f
+}
+
+// With adds a fact.
+func (f *Failure) With(event string, payload any) *Failure {
+	f.Facts = append(f.Facts, NewFact(event, payload))
+	return f
 }
 
 // NewFact makes a fact; payload must marshal to a JSON object.

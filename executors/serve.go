@@ -1,6 +1,7 @@
 package executors
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -47,9 +48,7 @@ func New(cfg Config, handlers map[string]Handler) (*Service, error) {
 	case len(handlers) == 0:
 		return nil, fmt.Errorf("executor %s: it has no handlers", cfg.Name)
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	cfg.Log = cfg.Log.With(slog.String("executor", cfg.Name))
 	return &Service{cfg: cfg, handlers: handlers}, nil
 }

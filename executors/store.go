@@ -2,11 +2,18 @@ package executors
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/storage"
 )
+
+// Document is v as a store keeps it at a position.
+func Document(id string, position int64, v any) (storage.Document, error) {
+	body, err := json.Marshal(v)
+	return storage.Document{ID: id, Position: position, Body: body}, err
+}
 
 // Store is a storage error as the outcome of an order. A store that is down
 // fails orders retryably: writes are fenced, so a second one is the same. nil

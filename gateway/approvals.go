@@ -3,7 +3,6 @@ package gateway
 import (
 	"context"
 	"net/http"
-	"strconv"
 
 	"github.com/gin-gonic/gin"
 
@@ -16,22 +15,16 @@ import (
 // listApprovals is GET /agent/approvals: ?mine=true, ?type=, ?limit=, ?after=.
 func (g *Gateway) listApprovals(c *gin.Context, who caller) error {
 	q := bus.ApprovalsRequest{Mine: c.Query("mine") == "true", Type: c.Query("type"), After: c.Query("after")}
-	if raw := c.Query("limit"); raw != "" {
-		var err error
-		if q.Limit, err = strconv.Atoi(raw); err != nil || q.Limit == 0 {
-			return problem.New(intents.SchemaInvalid, "/limit", "must be 1 to 100")
-		}
+	var err error
+	if q.Limit, err = limitOf(c); err != nil {
+		return err
 	}
 	a, err := g.identify(c.Request.Context(), who, claim{})
 	if err != nil {
 		return err
 	}
 	page, err := g.approvals(c.Request.Context(), a, q)
-	if err != nil {
-		return err
-	}
-	c.JSON(http.StatusOK, page)
-	return nil
+	return respond(c, page, err)
 }
 
 // getApproval is GET /agent/approvals/{intent_id}.
@@ -90,11 +83,7 @@ func (g *Gateway) decideApproval(c *gin.Context, who caller) error {
 	defer cancel()
 	args := catalog.Approve{IntentID: id, Decision: body.Decision, Reason: body.Reason}
 	result, err := request[catalog.ApproveResult](ctx, g, a, typeApprove, args, "")
-	if err != nil {
-		return err
-	}
-	c.JSON(http.StatusOK, result)
-	return nil
+	return respond(c, result, err)
 }
 
 // typeApprove is the order that people decide held orders with.

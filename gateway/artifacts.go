@@ -72,11 +72,7 @@ type artifactReply struct {
 // nobody can read the bytes, and if it is refused they are removed. After a crash
 // they are swept like the temporary files of a step.
 func (g *Gateway) putArtifact(c *gin.Context) error {
-	who, err := g.authenticate(c)
-	if err != nil {
-		return err
-	}
-	a, err := g.identify(c.Request.Context(), who, claim{})
+	a, err := g.holder(c)
 	if err != nil {
 		return err
 	}
@@ -187,11 +183,7 @@ func (g *Gateway) getArtifact(c *gin.Context) error {
 		}
 		return g.serveArtifact(c, tenant, digest)
 	}
-	who, err := g.authenticate(c)
-	if err != nil {
-		return err
-	}
-	a, err := g.identify(c.Request.Context(), who, claim{})
+	a, err := g.holder(c)
 	if err != nil {
 		return err
 	}

@@ -32,6 +32,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -117,15 +118,9 @@ func New(cfg Config) (*Gateway, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Log == nil {
-		cfg.Log = slog.Default()
-	}
-	if cfg.RateLimit == 0 {
-		cfg.RateLimit = DefaultRateLimit
-	}
-	if cfg.RateWindow == 0 {
-		cfg.RateWindow = DefaultRateWindow
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.Default())
+	cfg.RateLimit = cmp.Or(cfg.RateLimit, DefaultRateLimit)
+	cfg.RateWindow = cmp.Or(cfg.RateWindow, DefaultRateWindow)
 	return &Gateway{
 		cfg:   cfg,
 		keys:  newKeyCache(cfg.Now),

@@ -1,8 +1,6 @@
 package gateway
 
 import (
-	"net/http"
-
 	"github.com/gin-gonic/gin"
 
 	"aob.dev/writ/internal/bus"
@@ -11,9 +9,5 @@ import (
 // ready is GET /readyz: the router answers who somebody is.
 func (g *Gateway) ready(c *gin.Context) error {
 	_, err := ask[bus.APIKeyReply](c.Request.Context(), g.cfg.Bus, bus.DirectoryAPIKey, bus.APIKeyRequest{})
-	if err != nil {
-		return err
-	}
-	c.JSON(http.StatusOK, gin.H{"status": "ok"})
-	return nil
+	return respond(c, gin.H{"status": "ok"}, err)
 }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -80,6 +81,14 @@ func (g *Gateway) authenticated(h func(*gin.Context, caller) error) gin.HandlerF
 	})
 }
 
+// respond gives what a route found, if it found it.
+func respond[T any](c *gin.Context, found T, err error) error {
+	if err == nil {
+		c.JSON(http.StatusOK, found)
+	}
+	return err
+}
+
 // refuse answers with the problem of an error. A stream that has begun is
 // beyond that: it just ends, and the client comes back with Last-Event-ID.
 func (g *Gateway) refuse(c *gin.Context, err error) {
@@ -94,9 +103,7 @@ func (g *Gateway) refuse(c *gin.Context, err error) {
 	if c.Writer.Written() {
 		return
 	}
-	if p.TraceID == "" {
-		p.TraceID = traceID(c)
-	}
+	p.TraceID = cmp.Or(p.TraceID, traceID(c))
 	p.Write(c.Writer)
 }
 

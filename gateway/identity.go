@@ -152,6 +152,15 @@ func (g *Gateway) identify(ctx context.Context, who caller, body claim) (actor, 
 	return a, err
 }
 
+// holder is the actor of a request that says no more than its key and headers.
+func (g *Gateway) holder(c *gin.Context) (actor, error) {
+	who, err := g.authenticate(c)
+	if err != nil {
+		return actor{}, err
+	}
+	return g.identify(c.Request.Context(), who, claim{})
+}
+
 // rolesOf asks what is left of roles now. A user who may do nothing is refused.
 func (g *Gateway) rolesOf(ctx context.Context, a actor, roles []string) ([]string, error) {
 	reply, err := ask[bus.UserReply](ctx, g.cfg.Bus, bus.DirectoryUser, bus.UserRequest{Tenant: a.tenant, UserID: a.user, KeyID: a.keyID, Roles: roles})

@@ -32,11 +32,7 @@ func (g *Gateway) queryMemory(c *gin.Context, who caller) error {
 	}
 	found, err := request[catalog.MemoryQueryResult](c.Request.Context(), g, a, "memory.query",
 		catalog.MemoryQuery{Text: q.QueryText, TopK: q.TopK, Scope: q.Scope}, "")
-	if err != nil {
-		return err
-	}
-	c.JSON(http.StatusOK, found)
-	return nil
+	return respond(c, found, err)
 }
 
 // memoryQuestion reads the question from the body where there is one, also of a

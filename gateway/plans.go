@@ -18,23 +18,30 @@ import (
 // listPlans is GET /agent/plans: ?status=, ?limit=, ?after=.
 func (g *Gateway) listPlans(c *gin.Context, who caller) error {
 	q := catalog.PlanList{Status: c.Query("status"), After: c.Query("after")}
-	if raw := c.Query("limit"); raw != "" {
-		var err error
-		if q.Limit, err = strconv.Atoi(raw); err != nil || q.Limit == 0 {
-			return problem.New(intents.SchemaInvalid, "/limit", "must be 1 to 100")
-		}
+	var err error
+	if q.Limit, err = limitOf(c); err != nil {
+		return err
 	}
 	a, err := g.identify(c.Request.Context(), who, claim{})
 	if err != nil {
 		return err
 	}
 	page, err := request[catalog.PlanListResult](c.Request.Context(), g, a, "plan.list", q, "")
-	if err != nil {
-		return err
-	}
 	page.Plans = append([]catalog.PlanView{}, page.Plans...)
-	c.JSON(http.StatusOK, page)
-	return nil
+	return respond(c, page, err)
+}
+
+// limitOf a page is the parameter ?limit=; 0: none is given.
+func limitOf(c *gin.Context) (int, error) {
+	raw := c.Query("limit")
+	if raw == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(raw)
+	if err != nil || n == 0 {
+		return 0, problem.New(intents.SchemaInvalid, "/limit", "must be 1 to 100")
+	}
+	return n, nil
 }
 
 // getPlan is GET /agent/plans/{plan_id}.
@@ -44,11 +51,7 @@ func (g *Gateway) getPlan(c *gin.Context, who caller) error {
 		return err
 	}
 	view, err := g.viewPlan(c.Request.Context(), a, planID)
-	if err != nil {
-		return err
-	}
-	c.JSON(http.StatusOK, view)
-	return nil
+	return respond(c, view, err)
 }
 
 // traceReply is the answer to GET /agent/plans/{plan_id}/trace.
@@ -63,11 +66,7 @@ func (g *Gateway) getTrace(c *gin.Context, who caller) error {
 		return err
 	}
 	got, err := request[catalog.PlanGetResult](c.Request.Context(), g, a, "plan.get", catalog.PlanGet{PlanID: planID, Trace: true}, "")
-	if err != nil {
-		return err
-	}
-	c.JSON(http.StatusOK, traceReply{planID, append([]json.RawMessage{}, got.Events...)})
-	return nil
+	return respond(c, traceReply{planID, append([]json.RawMessage{}, got.Events...)}, err)
 }
 
 // cancelPlan is DELETE /agent/plans/{plan_id}. Who follows the turn is told.

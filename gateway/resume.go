@@ -12,9 +12,7 @@ import (
 // resumeSilent hands out again the plans that nobody drives: those from before a
 // crash, and those whose held order has its outcome. The user is not there, so the
 // grant is a standing one: the roles of the first grant, cut to those that key and
-// user have now, for this plan only, and for at most a day after it was opened. A
-// crash in here leaves the plan silent, to be found again. Two gateways may hand
-// the same plan out: the manager's plan.claim lets one driver through.
+// user have now, for this plan only, and for at most a day after it was opened.
 //
 // A crash in here leaves the plan silent, to be found again. Two gateways may
 // hand the same plan out: the manager's plan.claim lets one driver through.

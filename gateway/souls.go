@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"encoding/json"
-	"net/http"
 
 	"github.com/gin-gonic/gin"
 
@@ -30,9 +29,5 @@ func (g *Gateway) putSoul(c *gin.Context, who caller) error {
 	ctx, cancel := lasting(c, openTimeout)
 	defer cancel()
 	soul, err := request[catalog.Soul](ctx, g, a, "soul.put", catalog.SoulPut(body), "")
-	if err != nil {
-		return err
-	}
-	c.JSON(http.StatusOK, soul)
-	return nil
+	return respond(c, soul, err)
 }

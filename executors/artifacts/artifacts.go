@@ -30,18 +30,14 @@ type Config struct {
 // so the same order twice is one artifact.
 func Handlers(cfg Config) map[string]executors.Handler {
 	a := artifacts{cfg}
-	return map[string]executors.Handler{"artifact.put": a.put, "artifact.get": a.get}
+	return map[string]executors.Handler{"artifact.put": executors.WithArgs(a.put), "artifact.get": executors.WithArgs(a.get)}
 }
 
 type artifacts struct{ Config }
 
 // put keeps the data. Data that is kept already is written again, so that a
 // collector that has seen it without a name finds it new.
-func (a artifacts) put(ctx context.Context, o *executors.Order) (*executors.Result, error) {
-	var args catalog.ArtifactPut
-	if err := o.Decode(&args); err != nil {
-		return nil, err
-	}
+func (a artifacts) put(ctx context.Context, o *executors.Order, args catalog.ArtifactPut) (*executors.Result, error) {
 	data, err := o.Content(ctx, a.Blobs, "/data", args.Data)
 	if err != nil {
 		return nil, err
@@ -55,11 +51,7 @@ func (a artifacts) put(ctx context.Context, o *executors.Order) (*executors.Resu
 }
 
 // get gives an address of one of the tenant's blobs; another's does not exist.
-func (a artifacts) get(ctx context.Context, o *executors.Order) (*executors.Result, error) {
-	var args catalog.ArtifactGet
-	if err := o.Decode(&args); err != nil {
-		return nil, err
-	}
+func (a artifacts) get(ctx context.Context, o *executors.Order, args catalog.ArtifactGet) (*executors.Result, error) {
 	tenant := o.Ticket.Actor.Tenant
 	blob, size, err := a.Blobs.Fetch(ctx, tenant, args.Artifact)
 	if err != nil {

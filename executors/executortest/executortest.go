@@ -4,13 +4,14 @@
 package executortest
 
 import (
-	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
 
 	"aob.dev/writ/executors"
+	"aob.dev/writ/executors/ticketvectors"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 )
@@ -77,20 +78,20 @@ type Order struct {
 // step 1 of revision 1, task task_1, 10 seconds.
 func (e *Executor) Fill(in Order) Order {
 	c, t := &in.Context, &in.Ticket
-	fill(&c.SessionID, "sess_1")
-	fill(&c.TurnID, "turn_1")
-	fill(&c.PlanID, "plan_1")
-	fill(&t.Actor.Tenant, "acme")
-	fill(&t.Actor.UserID, "ana")
-	fill(&t.Actor.Session, c.SessionID)
+	c.SessionID = cmp.Or(c.SessionID, "sess_1")
+	c.TurnID = cmp.Or(c.TurnID, "turn_1")
+	c.PlanID = cmp.Or(c.PlanID, "plan_1")
+	t.Actor.Tenant = cmp.Or(t.Actor.Tenant, "acme")
+	t.Actor.UserID = cmp.Or(t.Actor.UserID, "ana")
+	t.Actor.Session = cmp.Or(t.Actor.Session, c.SessionID)
 	if t.Scope == nil && !in.NoScope {
 		t.Scope = &intents.TaskScopeClaim{}
 	}
 	if s := t.Scope; s != nil {
-		fill(&s.Task, "task_1")
-		fill(&s.Plan, c.PlanID)
-		fill(&s.Revision, 1)
-		fill(&s.Step, 1)
+		s.Task = cmp.Or(s.Task, "task_1")
+		s.Plan = cmp.Or(s.Plan, c.PlanID)
+		s.Revision = cmp.Or(s.Revision, 1)
+		s.Step = cmp.Or(s.Step, 1)
 		if s.Skills == nil {
 			s.Skills = []string{}
 		}
@@ -105,15 +106,8 @@ func (e *Executor) Fill(in Order) Order {
 	}
 	t.Issuer, t.Type, t.Executor, t.Position, t.Attempt = Origin, in.Type, e.Name, in.Position, 1
 	t.PolicyDigest = intents.Digest(nil)
-	fill(&in.Key, intents.Digest(fmt.Appendf(nil, "%s %d", in.Type, in.Position)))
+	in.Key = cmp.Or(in.Key, intents.Digest(fmt.Appendf(nil, "%s %d", in.Type, in.Position)))
 	return in
-}
-
-func fill[T comparable](v *T, usual T) {
-	var zero T
-	if *v == zero {
-		*v = usual
-	}
 }
 
 // Seal signs the order and its ticket.
@@ -135,20 +129,12 @@ func (e *Executor) Seal(tb testing.TB, in Order) intents.Dispatch {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	var top map[string]json.RawMessage
-	var sig string
-	must(tb, json.Unmarshal(sealed, &top))
-	must(tb, json.Unmarshal(top["sig"], &sig))
-	delete(top, "sig")
-	payload, err := json.Marshal(top)
-	must(tb, err)
-	payload, err = intents.Canonical(payload)
+	header, payload, err := ticketvectors.Parts(sealed)
 	must(tb, err)
 	in.Ticket.IntentID = id
 	ticket, err := intents.IssueTicket(e.Router, in.Ticket)
 	must(tb, err)
-	header, _, _ := bytes.Cut([]byte(sig), []byte(".."))
-	return intents.Dispatch{Header: string(header), Payload: payload, Ticket: ticket}
+	return intents.Dispatch{Header: header, Payload: payload, Ticket: ticket}
 }
 
 // Send answers a dispatch.

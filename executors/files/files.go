@@ -19,17 +19,13 @@ const Name = "files"
 // content, so the same order twice is one file.
 func Handlers(blobs storage.Blobs) map[string]executors.Handler {
 	f := files{blobs}
-	return map[string]executors.Handler{"write_temp": f.write, "read_lines": f.read}
+	return map[string]executors.Handler{"write_temp": executors.WithArgs(f.write), "read_lines": executors.WithArgs(f.read)}
 }
 
 type files struct{ blobs storage.Blobs }
 
 // write streams the data into the step's scope.
-func (f files) write(ctx context.Context, o *executors.Order) (*executors.Result, error) {
-	var args catalog.WriteTemp
-	if err := o.Decode(&args); err != nil {
-		return nil, err
-	}
+func (f files) write(ctx context.Context, o *executors.Order, args catalog.WriteTemp) (*executors.Result, error) {
 	scope, err := o.Scope()
 	if err != nil {
 		return nil, err
@@ -47,11 +43,7 @@ func (f files) write(ctx context.Context, o *executors.Order) (*executors.Result
 }
 
 // read gives lines of one of the step's files; another step's does not exist.
-func (f files) read(ctx context.Context, o *executors.Order) (*executors.Result, error) {
-	var args catalog.ReadLines
-	if err := o.Decode(&args); err != nil {
-		return nil, err
-	}
+func (f files) read(ctx context.Context, o *executors.Order, args catalog.ReadLines) (*executors.Result, error) {
 	scope, err := o.Scope()
 	if err != nil {
 		return nil, err

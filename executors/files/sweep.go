@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"time"
@@ -25,15 +26,9 @@ type Sweeper struct {
 // Run sweeps at once and then again and again, until ctx ends; that is no
 // error. A sweep that fails is logged and tried again.
 func (s Sweeper) Run(ctx context.Context) error {
-	if s.Every == 0 {
-		s.Every = SweepEvery
-	}
-	if s.Age == 0 {
-		s.Age = SweepAge
-	}
-	if s.Log == nil {
-		s.Log = slog.New(slog.DiscardHandler)
-	}
+	s.Every = cmp.Or(s.Every, SweepEvery)
+	s.Age = cmp.Or(s.Age, SweepAge)
+	s.Log = cmp.Or(s.Log, slog.New(slog.DiscardHandler))
 	tick := time.NewTicker(s.Every)
 	defer tick.Stop()
 	for {

@@ -157,13 +157,8 @@ func validName(name string) error {
 	if name == "" || len(name) > maxName {
 		return fmt.Errorf("a name has 1 to %d bytes", maxName)
 	}
-	for _, r := range name {
-		switch {
-		case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
-		case r == '_', r == '-', r == '.', r == '/':
-		default:
-			return fmt.Errorf("the name %q: only letters, digits and _ - . / are allowed", printable(name, maxName))
-		}
+	if !madeOf(name, alphanumeric+"_-./") {
+		return fmt.Errorf("the name %q: only letters, digits and _ - . / are allowed", printable(name, maxName))
 	}
 	return nil
 }

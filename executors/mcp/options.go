@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"log/slog"
@@ -75,14 +76,10 @@ func (o Options) withDefaults(src Source) Options {
 	} else if o.StartTimeout <= 0 {
 		o.StartTimeout = DefaultDialTimeout
 	}
-	if o.Backoff == 0 {
-		o.Backoff = DefaultBackoff
-	}
+	o.Backoff = cmp.Or(o.Backoff, DefaultBackoff)
 	if o.RoundTripper == nil {
 		o.RoundTripper = &http.Transport{ForceAttemptHTTP2: true, TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 90 * time.Second}
 	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	return o
 }

@@ -24,17 +24,13 @@ func (c *Client) plain(ctx context.Context, src Source) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	outR, outW, err := os.Pipe()
-	if err != nil {
-		return nil, errors.Join(err, stdin.Close())
-	}
-	errR, errW, err := os.Pipe()
-	if err != nil {
-		return nil, errors.Join(err, stdin.Close(), outR.Close(), outW.Close())
-	}
+	outR, outW, outErr := os.Pipe()
+	errR, errW, errErr := os.Pipe()
 	cmd.Stdout, cmd.Stderr = outW, errW
-	err = cmd.Start()
-	outW.Close()
+	if err = errors.Join(outErr, errErr); err == nil {
+		err = cmd.Start()
+	}
+	outW.Close() // of a pipe that was not made: nothing
 	errW.Close()
 	if err != nil {
 		stdin.Close()

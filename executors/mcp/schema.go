@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -18,11 +19,7 @@ func describe(found []schemas.Violation) string {
 			words = append(words, fmt.Sprintf("and %d more", len(found)-i))
 			break
 		}
-		at := v.Pointer
-		if at == "" {
-			at = "/"
-		}
-		words = append(words, printable(at, 200)+": "+printable(v.Reason, 300))
+		words = append(words, printable(cmp.Or(v.Pointer, "/"), 200)+": "+printable(v.Reason, 300))
 	}
 	return strings.Join(words, "; ")
 }

@@ -141,8 +141,13 @@ func (s *Settings) ofProcess() bool {
 	return len(s.Env) > 0 || len(s.Files) > 0 || s.NoNetwork || s.NoBox
 }
 
+const alphanumeric = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
+// madeOf says that a text has no other characters.
+func madeOf(s, characters string) bool { return strings.Trim(s, characters) == "" }
+
 func validServerName(name string) error {
-	if name == "" || len(name) > maxServerName || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-") != "" {
+	if name == "" || len(name) > maxServerName || !madeOf(name, alphanumeric+"-") {
 		return fmt.Errorf("a server's name has 1 to %d letters, digits and -", maxServerName)
 	}
 	return nil

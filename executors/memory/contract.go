@@ -2,6 +2,7 @@ package memory
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 
@@ -40,19 +41,10 @@ func checkContract(ctx context.Context, task *intents.TaskScopeClaim, data json.
 		return nil
 	}
 	actual := shapeOf(data)
-	f := executors.Fail(intents.ContractViolation, "the data does not match return_spec at "+at(broken[0].Pointer)+": "+broken[0].Reason)
-	f.Details, _ = json.Marshal(contractViolation{"contract_violation", spec.Shape, actual}) // three strings always marshal
-	f.Facts = []intents.Fact{executors.NewFact("contract_violation", map[string]any{
-		"expected_shape": spec.Shape, "actual_shape": actual, "step_index": task.Step,
-	})}
-	return f
-}
-
-func at(pointer string) string {
-	if pointer == "" {
-		return "the top"
-	}
-	return pointer
+	at := cmp.Or(broken[0].Pointer, "the top")
+	return executors.Fail(intents.ContractViolation, "the data does not match return_spec at "+at+": "+broken[0].Reason).
+		Says(contractViolation{"contract_violation", spec.Shape, actual}).
+		With("contract_violation", map[string]any{"expected_shape": spec.Shape, "actual_shape": actual, "step_index": task.Step})
 }
 
 // shapeOf words the shape of a document in the shorthand of return_spec.

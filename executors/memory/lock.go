@@ -52,11 +52,9 @@ func (m *memory) lock(ctx context.Context, r record) (waited time.Duration, err 
 			return max(waited, 0), err
 		}
 		if waited >= LockWait {
-			f := executors.Fail(intents.MemoryLock, "another task holds the memory lock")
-			f.Facts = []intents.Fact{executors.NewFact("memory.lock_timeout", map[string]any{
+			return waited, executors.Fail(intents.MemoryLock, "another task holds the memory lock").With("memory.lock_timeout", map[string]any{
 				"scope": r.Scope, "label": r.label(), "lock_wait_ms": waited.Milliseconds(),
-			})}
-			return waited, f
+			})
 		}
 		if err := m.Wait(ctx, min(lockPoll, LockWait-waited)); err != nil {
 			return waited, err

@@ -59,7 +59,9 @@ func Handlers(cfg Config) map[string]executors.Handler {
 		cfg.Wait = sleep
 	}
 	m := &memory{cfg}
-	return map[string]executors.Handler{"write_memory": m.write, "read_memory": m.read, "memory.query": m.query}
+	return map[string]executors.Handler{
+		"write_memory": executors.WithArgs(m.write), "read_memory": executors.WithArgs(m.read), "memory.query": executors.WithArgs(m.query),
+	}
 }
 
 type memory struct{ Config }
@@ -109,11 +111,7 @@ func (r record) label() string { return r.Key[strings.LastIndexByte(r.Key, ':')+
 func (r record) expired(now time.Time) bool { return r.TTLAt != nil && !r.TTLAt.After(now) }
 
 func (r record) document(position int64) (storage.Document, error) {
-	body, err := json.Marshal(r)
-	if err != nil {
-		return storage.Document{}, err
-	}
-	return storage.Document{ID: r.ID, Position: position, Body: body}, nil
+	return executors.Document(r.ID, position, r)
 }
 
 // get reads a record and the version of its document.

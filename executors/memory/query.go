@@ -22,14 +22,8 @@ const (
 // would give the same order. The filters are part of the search, not of what
 // becomes of its results, and expired memories are none of them. Without vectors
 // it finds by words, and says so.
-func (m *memory) query(ctx context.Context, o *executors.Order) (*executors.Result, error) {
-	var args catalog.MemoryQuery
-	if err := o.Decode(&args); err != nil {
-		return nil, err
-	}
-	if args.TopK == 0 {
-		args.TopK = defaultTopK
-	}
+func (m *memory) query(ctx context.Context, o *executors.Order, args catalog.MemoryQuery) (*executors.Result, error) {
+	args.TopK = cmp.Or(args.TopK, defaultTopK)
 	if args.TopK < 0 || args.TopK > maxTopK {
 		return nil, executors.Fail(intents.MalformedArgs, "top_k is 1 to 50")
 	}

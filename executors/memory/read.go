@@ -14,11 +14,7 @@ import (
 // read serves one memory by its full key. What a caller may not read does
 // not exist for it; a task is told that it asked beyond its step.
 // Confirm is the manager's word that it has read: the lock is released.
-func (m *memory) read(ctx context.Context, o *executors.Order) (*executors.Result, error) {
-	var args catalog.ReadMemory
-	if err := o.Decode(&args); err != nil {
-		return nil, err
-	}
+func (m *memory) read(ctx context.Context, o *executors.Order, args catalog.ReadMemory) (*executors.Result, error) {
 	task := o.Ticket.Scope
 	switch {
 	case task != nil && !ofStep(o, args.Key):

@@ -20,11 +20,7 @@ var labels = regexp.MustCompile(`^[a-z0-9_]{1,64}$`)
 // write stores a step's result: validate, embed, lock, write, report; the lock
 // stays until the manager confirms that it has read, or the lease ends. A
 // crash between lock and write leaves a lock that its own task takes again.
-func (m *memory) write(ctx context.Context, o *executors.Order) (*executors.Result, error) {
-	var args catalog.WriteMemory
-	if err := o.Decode(&args); err != nil {
-		return nil, err
-	}
+func (m *memory) write(ctx context.Context, o *executors.Order, args catalog.WriteMemory) (*executors.Result, error) {
 	r, err := m.draft(o, args)
 	if err != nil {
 		return nil, err

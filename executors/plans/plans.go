@@ -33,18 +33,14 @@ const (
 // Handlers of the executor. They keep no state.
 func Handlers(docs storage.Documents) map[string]executors.Handler {
 	p := plans{docs}
-	return map[string]executors.Handler{"plan.get": p.get, "plan.list": p.list}
+	return map[string]executors.Handler{"plan.get": executors.WithArgs(p.get), "plan.list": executors.WithArgs(p.list)}
 }
 
 type plans struct{ docs storage.Documents }
 
 // get reads one plan, and with Trace its events in the order in which they
 // happened.
-func (p plans) get(ctx context.Context, o *executors.Order) (*executors.Result, error) {
-	var args catalog.PlanGet
-	if err := o.Decode(&args); err != nil {
-		return nil, err
-	}
+func (p plans) get(ctx context.Context, o *executors.Order, args catalog.PlanGet) (*executors.Result, error) {
 	doc, err := p.docs.Get(ctx, o.Ticket.Actor.Tenant, storage.IndexPlans, args.PlanID)
 	if err != nil {
 		return nil, executors.Store(err)
@@ -129,14 +125,8 @@ func (e event) compare(f event) int {
 
 // list gives plans, newest first, without the orders of interrupted steps. It
 // may end before Limit; the cursor goes on where it ended.
-func (p plans) list(ctx context.Context, o *executors.Order) (*executors.Result, error) {
-	var args catalog.PlanList
-	if err := o.Decode(&args); err != nil {
-		return nil, err
-	}
-	if args.Limit == 0 {
-		args.Limit = defaultList
-	}
+func (p plans) list(ctx context.Context, o *executors.Order, args catalog.PlanList) (*executors.Result, error) {
+	args.Limit = cmp.Or(args.Limit, defaultList)
 	if args.Limit < 0 || args.Limit > maxList {
 		return nil, executors.Fail(intents.MalformedArgs, "limit is 1 to 100")
 	}

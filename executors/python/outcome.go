@@ -65,16 +65,7 @@ func failed(res sandbox.Result) *executors.Failure {
 	default:
 		f = executors.Fail(intents.ExecutorFailed, "the script crashed")
 	}
-	f.Details = details(string(res.Outcome), string(res.Limit), res.Error)
-	return f
-}
-
-func details(outcome, limit, text string) json.RawMessage {
-	raw, err := json.Marshal(runDetails{outcome, limit, text})
-	if err != nil {
-		return nil // strings always marshal
-	}
-	return raw
+	return f.Says(runDetails{string(res.Outcome), string(res.Limit), res.Error})
 }
 
 // document is the one JSON document that a script must print.
@@ -92,8 +83,7 @@ func document(output []byte) (json.RawMessage, *executors.Failure) {
 		return doc, nil
 	}
 	f := executors.Fail(intents.ExecutorFailed, "the script did not print exactly one JSON document")
-	f.Details = details("not_json", "", err.Error())
-	return nil, f
+	return nil, f.Says(runDetails{Outcome: "not_json", Error: err.Error()})
 }
 
 // executed is the event of every run, whatever became of it.

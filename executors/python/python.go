@@ -37,7 +37,7 @@ var _ Sandbox = (*sandbox.Sandbox)(nil)
 // script, which is kept under its digest.
 func Handlers(runner Sandbox, blobs storage.Blobs) map[string]executors.Handler {
 	p := python{runner, blobs}
-	return map[string]executors.Handler{"exec_python": p.exec}
+	return map[string]executors.Handler{"exec_python": executors.WithArgs(p.exec)}
 }
 
 type python struct {
@@ -46,11 +46,7 @@ type python struct {
 }
 
 // exec keeps the script, runs it, and gives what it printed.
-func (p python) exec(ctx context.Context, o *executors.Order) (*executors.Result, error) {
-	var args catalog.ExecPython
-	if err := o.Decode(&args); err != nil {
-		return nil, err
-	}
+func (p python) exec(ctx context.Context, o *executors.Order, args catalog.ExecPython) (*executors.Result, error) {
 	if err := strongEnough(p.runner.Driver(), o.Driver()); err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ package sandbox
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -278,15 +279,8 @@ func copyFile(src, dst string, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	if _, err := io.Copy(out, in); err != nil {
-		out.Close()
-		return err
-	}
-	if err := out.Chmod(mode); err != nil {
-		out.Close()
-		return err
-	}
-	if err := out.Close(); err != nil {
+	_, err = io.Copy(out, in)
+	if err := errors.Join(err, out.Chmod(mode), out.Close()); err != nil {
 		return err
 	}
 	return os.Chtimes(dst, info.ModTime(), info.ModTime())

@@ -11,69 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The part of an OCI runtime configuration that a sandbox needs.
-type (
-	ociConfig struct {
-		Version  string     `json:"ociVersion"`
-		Root     ociRoot    `json:"root"`
-		Hostname string     `json:"hostname"`
-		Process  ociProcess `json:"process"`
-		Mounts   []ociMount `json:"mounts"`
-		Linux    ociLinux   `json:"linux"`
-	}
-	ociRoot struct {
-		Path     string `json:"path"`
-		ReadOnly bool   `json:"readonly"`
-	}
-	ociProcess struct {
-		Args            []string    `json:"args"`
-		Env             []string    `json:"env"`
-		Cwd             string      `json:"cwd"`
-		User            ociUser     `json:"user"`
-		Capabilities    struct{}    `json:"capabilities"` // none
-		Rlimits         []ociRlimit `json:"rlimits"`
-		NoNewPrivileges bool        `json:"noNewPrivileges"`
-	}
-	ociUser struct {
-		UID int `json:"uid"`
-		GID int `json:"gid"`
-	}
-	ociRlimit struct {
-		Type string `json:"type"`
-		Hard uint64 `json:"hard"`
-		Soft uint64 `json:"soft"`
-	}
-	ociMount struct {
-		Destination string   `json:"destination"`
-		Type        string   `json:"type"`
-		Source      string   `json:"source"`
-		Options     []string `json:"options"`
-	}
-	ociLinux struct {
-		Namespaces []ociNamespace `json:"namespaces"`
-		Seccomp    ociSeccomp     `json:"seccomp"`
-	}
-	ociNamespace struct {
-		Type string `json:"type"`
-	}
-	ociSeccomp struct {
-		Default  string       `json:"defaultAction"`
-		Syscalls []ociSyscall `json:"syscalls"`
-	}
-	ociSyscall struct {
-		Names  []string `json:"names"`
-		Action string   `json:"action"`
-		Errno  uint     `json:"errnoRet,omitempty"`
-		Args   []ociArg `json:"args,omitempty"`
-	}
-	ociArg struct {
-		Index    uint   `json:"index"`
-		Value    uint64 `json:"value"`    // SCMP_CMP_MASKED_EQ: the mask
-		ValueTwo uint64 `json:"valueTwo"` // and what must be left
-		Op       string `json:"op"`
-	}
-)
-
 // gvisorDenied keep a sandbox in gVisor to one process, which makes per-process
 // limits total, and off sockets, which it would emulate. This is a list of what
 // is refused, not of what is allowed: the calls never reach the host's kernel.
@@ -94,43 +31,45 @@ var gvisorHostile = []string{
 	"io_uring_setup", "keyctl", "add_key", "request_key", "syslog", "bpf", "perf_event_open", "userfaultfd",
 }
 
-// writeBundle describes a sandbox in gVisor.
+// writeBundle describes a sandbox in gVisor by the part of an OCI runtime
+// configuration that it needs.
 func writeBundle(dir string, rt runtimeDir, p Profile) error {
+	type object = map[string]any
 	scratch := filepath.Join("/", taskDir)
 	spec := sandboxSpec{Root: rootPivot, Scratch: taskDir, Layers: allLayers}
-	c := ociConfig{
-		Version: "1.0.2", Root: ociRoot{rt.path, true}, Hostname: "box",
-		Process: ociProcess{
-			Args: rt.image.command("/", p.Preload), Env: spec.environment(), Cwd: scratch,
-			User: ociUser{insideID, insideID}, NoNewPrivileges: true,
-		},
-		Mounts: []ociMount{{scratch, "tmpfs", "scratch", []string{
-			"nosuid", "nodev", "noexec", "mode=0700", fmt.Sprintf("uid=%d", insideID), fmt.Sprintf("gid=%d", insideID), fmt.Sprintf("size=%dk", p.Room>>10),
-		}}},
-		Linux: ociLinux{Seccomp: ociSeccomp{
-			Default: "SCMP_ACT_ALLOW",
-			Syscalls: []ociSyscall{
-				{Names: gvisorDenied, Action: "SCMP_ACT_ERRNO", Errno: uint(unix.EPERM)},
-				{Names: gvisorHostile, Action: "SCMP_ACT_TRAP"},
-				// Without a tracer that is ENOSYS, on which libc takes clone; runsc knows no
-				// other errno than EPERM, on which it gives up.
-				{Names: []string{"clone3"}, Action: "SCMP_ACT_TRACE"},
-				{Names: []string{"clone"}, Action: "SCMP_ACT_ERRNO", Errno: uint(unix.EPERM), Args: []ociArg{
-					{Index: 0, Value: unix.CLONE_THREAD, ValueTwo: 0, Op: "SCMP_CMP_MASKED_EQ"},
-				}},
-			},
-		}},
-	}
+	var rlimits, namespaces []object
 	for kind, n := range map[string]uint64{
 		"RLIMIT_AS": uint64(p.Limits.Memory), "RLIMIT_CPU": p.Limits.cpuSeconds(), "RLIMIT_FSIZE": uint64(p.Room), //nolint:gosec // G115: within range
 		"RLIMIT_NOFILE": uint64(p.Limits.Files), "RLIMIT_NPROC": uint64(p.Limits.Threads), "RLIMIT_CORE": 0, //nolint:gosec // G115: within range
 	} {
-		c.Process.Rlimits = append(c.Process.Rlimits, ociRlimit{kind, n, n})
+		rlimits = append(rlimits, object{"type": kind, "hard": n, "soft": n})
 	}
 	for _, kind := range []string{"pid", "network", "ipc", "uts", "mount"} {
-		c.Linux.Namespaces = append(c.Linux.Namespaces, ociNamespace{kind})
+		namespaces = append(namespaces, object{"type": kind})
 	}
-	raw, err := json.Marshal(c)
+	// Of a masked comparison value is the mask, and valueTwo what must be left.
+	noThread := object{"index": 0, "value": unix.CLONE_THREAD, "valueTwo": 0, "op": "SCMP_CMP_MASKED_EQ"}
+	raw, err := json.Marshal(object{
+		"ociVersion": "1.0.2", "hostname": "box", "root": object{"path": rt.path, "readonly": true},
+		"process": object{
+			"args": rt.image.command("/", p.Preload), "env": spec.environment(), "cwd": scratch, "rlimits": rlimits,
+			"user": object{"uid": insideID, "gid": insideID}, "capabilities": object{}, "noNewPrivileges": true,
+		},
+		"mounts": []object{{"destination": scratch, "type": "tmpfs", "source": "scratch", "options": []string{
+			"nosuid", "nodev", "noexec", "mode=0700", fmt.Sprintf("uid=%d", insideID), fmt.Sprintf("gid=%d", insideID), fmt.Sprintf("size=%dk", p.Room>>10),
+		}}},
+		"linux": object{"namespaces": namespaces, "seccomp": object{
+			"defaultAction": "SCMP_ACT_ALLOW",
+			"syscalls": []object{
+				{"names": gvisorDenied, "action": "SCMP_ACT_ERRNO", "errnoRet": uint(unix.EPERM)},
+				{"names": gvisorHostile, "action": "SCMP_ACT_TRAP"},
+				// Without a tracer that is ENOSYS, on which libc takes clone; runsc knows no
+				// other errno than EPERM, on which it gives up.
+				{"names": []string{"clone3"}, "action": "SCMP_ACT_TRACE"},
+				{"names": []string{"clone"}, "action": "SCMP_ACT_ERRNO", "errnoRet": uint(unix.EPERM), "args": []object{noThread}},
+			},
+		}},
+	})
 	if err != nil {
 		return err
 	}

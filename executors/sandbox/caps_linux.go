@@ -10,14 +10,13 @@ import (
 
 // dropBounding empties the set that bounds what an execve can give. Who has no
 // right to that has no capabilities to bound either.
-func dropBounding(p *program, s *sandboxSpec) error {
+func (s *sandboxSpec) dropBounding(p *program) {
 	if !s.OwnRoot && !holdsCapability(unix.CAP_SETPCAP) {
-		return nil
+		return
 	}
 	for c := range capabilities() {
 		p.call(unix.SYS_PRCTL, num(unix.PR_CAPBSET_DROP), num(c), num(0), num(0), num(0))
 	}
-	return nil
 }
 
 // capabilities is how many this kernel has.
@@ -31,25 +30,23 @@ var capabilities = sync.OnceValue(func() uintptr {
 })
 
 // dropCapabilities empties the other four sets.
-func dropCapabilities(p *program, _ *sandboxSpec) error {
+func dropCapabilities(p *program) {
 	p.call(unix.SYS_PRCTL, num(unix.PR_CAP_AMBIENT), num(unix.PR_CAP_AMBIENT_CLEAR_ALL), num(0), num(0), num(0))
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var none [2]unix.CapUserData
 	p.call(unix.SYS_CAPSET, value(p, &header), value(p, &none))
-	return nil
 }
 
 // becomeUser takes the sandbox's own uid and gid and gives up all groups. Leaving
 // uid 0 for good empties the permitted capabilities.
-func becomeUser(p *program, s *sandboxSpec) error {
+func (s *sandboxSpec) becomeUser(p *program) {
 	if s.ID < 0 {
-		return nil
+		return
 	}
 	id := num(s.ID)
 	p.call(unix.SYS_SETGROUPS, num(0), num(0))
 	p.call(unix.SYS_SETRESGID, id, id, id)
 	p.call(unix.SYS_SETRESUID, id, id, id)
-	return nil
 }
 
 // holdsCapability reports whether this process has c in effect.

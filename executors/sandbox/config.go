@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"slices"
@@ -57,12 +58,11 @@ func (c Config) normalize() (Config, error) {
 	if c.Drivers, err = atLeast(c.Drivers, c.Minimum); err != nil {
 		return Config{}, err
 	}
-	fill(&c.Workers, DefaultWorkers)
-	c.Workers = max(c.Workers, 0)
+	c.Workers = max(cmp.Or(c.Workers, DefaultWorkers), 0)
 	if c.Preload == nil {
 		c.Preload = []string{"json", "re"}
 	}
-	fill(&c.Concurrency, runtime.NumCPU()+2)
+	c.Concurrency = cmp.Or(c.Concurrency, runtime.NumCPU()+2)
 	return c, nil
 }
 

@@ -43,6 +43,16 @@ type Surveyed struct {
 	Refused map[string]error // drivers that do not hold here, and why
 }
 
+// Prepared says what Prepare found or made.
+type Prepared struct {
+	Path   string // of the runtime directory
+	Python string // version
+
+	// Bare executes this Python without a sandbox: the words of a command to which
+	// Python's own arguments are added. No script of a model belongs there.
+	Bare []string
+}
+
 // Uncovered says what a driver does not protect from, as docs/sandbox.md has it.
 func Uncovered(driver string) string {
 	const kernel = "a bug of the host's kernel, which it shares"

@@ -8,8 +8,6 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
-
-	"aob.dev/writ/executors/sandbox/spawn"
 )
 
 // linuxDriver is all four drivers: they differ in data only.
@@ -91,12 +89,12 @@ func (d *linuxDriver) Start(p Profile) (*Instance, error) {
 // mapIDs puts the sandbox into a user namespace. Root maps itself, because only uid
 // 0 may mount there, and one uid that nobody else has, which the sandbox takes on
 // before Python starts. Anybody else can map but their own uid.
-func (d *linuxDriver) mapIDs(p *spawn.Program, spec *sandboxSpec) {
+func (p *program) mapIDs(other int) {
 	p.Clone |= unix.CLONE_NEWUSER
 	ids := func(own int) string {
 		lines := fmt.Sprintf("0 %d 1\n", own)
-		if spec.ID >= 0 {
-			lines += fmt.Sprintf("%d %d 1\n", insideID, spec.ID)
+		if other >= 0 {
+			lines += fmt.Sprintf("%d %d 1\n", insideID, other)
 		}
 		return lines
 	}
@@ -105,33 +103,15 @@ func (d *linuxDriver) mapIDs(p *spawn.Program, spec *sandboxSpec) {
 
 // launch starts the sandbox and returns without waiting for it.
 func (d *linuxDriver) launch(spec sandboxSpec, cleanup func() error) (*Instance, error) {
-	ns := spawn.Program{Clone: d.clone}
-	if d.user {
-		d.mapIDs(&ns, &spec)
-		if spec.ID >= 0 {
-			spec.ID = insideID
-		}
-	}
-	prog, err := spec.compile()
-	if err != nil {
-		return nil, err
-	}
-	prog.Clone, prog.UIDMap, prog.GIDMap = ns.Clone, ns.UIDMap, ns.GIDMap
-	b, theirs, err := newInstance()
-	if err != nil {
-		return nil, err
-	}
-	b.explain, b.cleanup = prog.explain, cleanup
 	forks := d.host.spawner
 	if d.clone&unix.CLONE_NEWNET != 0 {
 		forks = d.host.offline
 	}
-	b.proc, err = forks.start(prog, theirs)
-	theirs.close()
+	b, prog, err := forks.isolate(d.clone, d.user, &spec, spec.compile)
 	if err != nil {
-		b.closePipes()
 		return nil, fmt.Errorf("start sandbox: %w", err)
 	}
+	b.explain, b.cleanup = prog.explain, cleanup
 	go b.wait()
 	if d.clone&unix.CLONE_NEWNS != 0 {
 		b.afterwards(d.host.mounts.hold(b.proc.Pid))
@@ -140,6 +120,34 @@ func (d *linuxDriver) launch(spec sandboxSpec, cleanup func() error) (*Instance,
 		return nil, errors.Join(fmt.Errorf("control group: %w", err), b.Close())
 	}
 	return b, nil
+}
+
+// isolate forks a process that runs what compile writes: in namespaces, and in one
+// for users if user.
+func (s *spawner) isolate(namespaces uintptr, user bool, spec *sandboxSpec, compile func() (*program, error)) (*Instance, *program, error) {
+	outside := spec.ID
+	if user && outside >= 0 {
+		spec.ID = insideID
+	}
+	p, err := compile()
+	if err != nil {
+		return nil, nil, err
+	}
+	p.Clone = namespaces
+	if user {
+		p.mapIDs(outside)
+	}
+	b, theirs, err := newInstance()
+	if err != nil {
+		return nil, nil, err
+	}
+	b.proc, err = s.start(p, theirs)
+	theirs.close()
+	if err != nil {
+		b.closePipes()
+		return nil, nil, err
+	}
+	return b, p, nil
 }
 
 // count has the memory of the sandbox counted, the kernel's for it too. It has no

@@ -48,13 +48,13 @@ const (
 // restrictFiles lets the sandbox read the runtime, execute the loader and use its
 // scratch directory, and nothing else of the file system, TCP, abstract
 // sockets and signals.
-func restrictFiles(p *program, s *sandboxSpec) error {
+func (s *sandboxSpec) restrictFiles(p *program) {
 	abi, err := landlockABI()
 	if err != nil {
-		return fmt.Errorf("landlock: %w", err)
+		p.fail(fmt.Errorf("landlock: %w", err))
 	}
 	if abi < s.Landlock {
-		return fmt.Errorf("landlock: ABI %d, driver needs %d", abi, s.Landlock)
+		p.fail(fmt.Errorf("landlock: ABI %d, driver needs %d", abi, s.Landlock))
 	}
 	attr := unix.LandlockRulesetAttr{Handled_access_fs: fsV1}
 	write, own := uint64(fsWrite), uint64(fsOwn)
@@ -106,24 +106,16 @@ func restrictFiles(p *program, s *sandboxSpec) error {
 	}
 	for _, g := range grants {
 		p.step = "landlock " + g.path
-		if err := allowBeneath(p, g.path, g.access); err != nil {
-			return err
-		}
+		allowBeneath(p, g.path, g.access)
 	}
 	p.step = "landlock"
 	p.call(unix.SYS_LANDLOCK_RESTRICT_SELF, num(rulesetFD), num(0))
 	p.call(unix.SYS_CLOSE, num(rulesetFD))
-	return nil
 }
 
-func allowBeneath(p *program, path string, access uint64) error {
-	at, err := p.text(path)
-	if err != nil {
-		return err
-	}
-	p.call(unix.SYS_OPENAT, num(unix.AT_FDCWD), at, num(unix.O_PATH|unix.O_CLOEXEC), num(0))
+func allowBeneath(p *program, path string, access uint64) {
+	p.call(unix.SYS_OPENAT, num(unix.AT_FDCWD), p.text(path), num(unix.O_PATH|unix.O_CLOEXEC), num(0))
 	rule := unix.LandlockPathBeneathAttr{Allowed_access: access, Parent_fd: grantFD}
 	p.call(unix.SYS_LANDLOCK_ADD_RULE, num(rulesetFD), num(unix.LANDLOCK_RULE_PATH_BENEATH), value(p, &rule), num(0))
 	p.call(unix.SYS_CLOSE, num(grantFD))
-	return nil
 }

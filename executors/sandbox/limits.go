@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -47,13 +48,13 @@ func (l Limits) normalize() (Limits, error) {
 	if l.Wall < 0 || l.CPU < 0 || l.Memory < 0 || l.Output < 0 || l.Scratch < 0 || l.Files < 0 || l.Threads < 0 {
 		return Limits{}, fmt.Errorf("sandbox limits: negative value")
 	}
-	fill(&l.Wall, DefaultWall)
-	fill(&l.CPU, DefaultCPU)
-	fill(&l.Memory, DefaultMemory)
-	fill(&l.Output, DefaultOutput)
-	fill(&l.Scratch, DefaultScratch)
-	fill(&l.Files, DefaultFiles)
-	fill(&l.Threads, DefaultThreads)
+	l.Wall = cmp.Or(l.Wall, DefaultWall)
+	l.CPU = cmp.Or(l.CPU, DefaultCPU)
+	l.Memory = cmp.Or(l.Memory, DefaultMemory)
+	l.Output = cmp.Or(l.Output, DefaultOutput)
+	l.Scratch = cmp.Or(l.Scratch, DefaultScratch)
+	l.Files = cmp.Or(l.Files, DefaultFiles)
+	l.Threads = cmp.Or(l.Threads, DefaultThreads)
 	if l.Memory < minMemory {
 		return Limits{}, fmt.Errorf("sandbox limits: memory %d is below the %d bytes the interpreter needs", l.Memory, minMemory)
 	}
@@ -61,13 +62,6 @@ func (l Limits) normalize() (Limits, error) {
 		return Limits{}, fmt.Errorf("sandbox limits: files %d is below 8", l.Files)
 	}
 	return l, nil
-}
-
-func fill[T comparable](v *T, def T) {
-	var zero T
-	if *v == zero {
-		*v = def
-	}
 }
 
 // cpuSeconds is CPU in the unit of RLIMIT_CPU.

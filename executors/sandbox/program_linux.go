@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unsafe"
 
+	"golang.org/x/sys/unix"
+
 	"aob.dev/writ/executors/sandbox/spawn"
 )
 
@@ -18,6 +20,38 @@ type program struct {
 	spawn.Program
 	steps []string // what each call is for
 	step  string   // of the calls that follow
+	err   error    // the first; what is written after it counts for nothing
+}
+
+// step is one part of a program: what its calls are for, and who writes them.
+type step struct {
+	name  string
+	layer layers // 0: in every program
+	write func(*program)
+}
+
+// compile writes a program of those steps that are always there or of a layer in
+// has. Their order matters: each still has the rights that the steps before it
+// needed, and none that a later one takes away.
+func compile(has layers, steps []step) (*program, error) {
+	p := &program{}
+	for _, s := range steps {
+		if s.layer != 0 && has&s.layer == 0 {
+			continue
+		}
+		p.step = s.name
+		if s.write(p); p.err != nil {
+			return nil, p.err
+		}
+	}
+	return p, nil
+}
+
+// fail keeps the first error.
+func (p *program) fail(err error) {
+	if p.err == nil {
+		p.err = err
+	}
 }
 
 // arg is an argument of a system call: a number, or an offset into Data.
@@ -61,28 +95,68 @@ func (p *program) bytes(b []byte) arg {
 }
 
 // text puts a string into Data as C has it.
-func (p *program) text(s string) (arg, error) {
+func (p *program) text(s string) arg {
 	if strings.IndexByte(s, 0) >= 0 {
-		return arg{}, fmt.Errorf("%s: %q holds a zero byte", p.step, s)
+		p.fail(fmt.Errorf("%s: %q holds a zero byte", p.step, s))
 	}
-	return p.bytes(append([]byte(s), 0)), nil
+	return p.bytes(append([]byte(s), 0))
 }
 
 // texts puts strings into Data as the NULL-terminated array that execve wants.
-func (p *program) texts(list []string) (arg, error) {
+func (p *program) texts(list []string) arg {
 	var words []byte
 	for _, s := range list {
-		a, err := p.text(s)
-		if err != nil {
-			return arg{}, err
-		}
-		words = binary.NativeEndian.AppendUint64(words, a.value)
+		words = binary.NativeEndian.AppendUint64(words, p.text(s).value)
 	}
 	at := p.bytes(append(words, make([]byte, 8)...))
 	for i := range list {
 		p.pointerAt(at, 8*i)
 	}
-	return at, nil
+	return at
+}
+
+// execute becomes another program.
+func (p *program) execute(argv, env []string) {
+	p.call(unix.SYS_EXECVE, p.text(argv[0]), p.texts(argv), p.texts(env))
+}
+
+// filter puts a seccomp filter over all that follows.
+func (p *program) filter(f filterCode) {
+	at := p.bytes(f.code)
+	for _, offset := range f.pids {
+		p.call(unix.SYS_GETPID)
+		p.store(at, offset)
+	}
+	// struct sock_fprog: u16 length, padding, pointer.
+	header := binary.NativeEndian.AppendUint16(nil, uint16(len(f.code)/unix.SizeofSockFilter)) //nolint:gosec // G115: within range
+	header = append(header, make([]byte, 6)...)
+	fprog := p.bytes(binary.NativeEndian.AppendUint64(header, at.value))
+	p.pointerAt(fprog, 8)
+	p.call(unix.SYS_SECCOMP, num(unix.SECCOMP_SET_MODE_FILTER), num(0), fprog)
+}
+
+// limit bounds what a process may take of a resource.
+func (p *program) limit(resource int, most uint64) {
+	limit := unix.Rlimit{Cur: most, Max: most}
+	p.call(unix.SYS_PRLIMIT64, num(0), num(resource), value(p, &limit), num(0))
+}
+
+// attributes sets those of a mount.
+func (p *program) attributes(mount arg, flags uint, set uint64) {
+	attr := unix.MountAttr{Attr_set: set}
+	p.call(unix.SYS_MOUNT_SETATTR, num(unix.AT_FDCWD), mount, num(flags), value(p, &attr), num(unsafe.Sizeof(attr)))
+}
+
+// pivot makes the directory that was entered the root, and lets go of the old one.
+func (p *program) pivot(hostName string) {
+	here := p.text(".")
+	p.step = "pivot_root"
+	// The old root ends up on top of the new one and is detached from there.
+	p.call(unix.SYS_PIVOT_ROOT, here, here)
+	p.step = "detach old root"
+	p.call(unix.SYS_UMOUNT2, here, num(unix.MNT_DETACH))
+	p.step = "host name"
+	p.call(unix.SYS_SETHOSTNAME, p.text(hostName), num(len(hostName)))
 }
 
 // pointerAt says that the word at a, which holds an offset, has to become an

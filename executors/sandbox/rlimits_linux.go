@@ -10,7 +10,7 @@ import (
 // and hard CPU limit are equal because the first process of a pid namespace
 // ignores SIGXCPU, which the soft limit sends, but not SIGKILL, which the hard
 // one sends.
-func limitResources(p *program, s *sandboxSpec) error {
+func (s *sandboxSpec) limitResources(p *program) {
 	limits := []struct {
 		resource int
 		most     uint64
@@ -36,8 +36,6 @@ func limitResources(p *program, s *sandboxSpec) error {
 		if err := unix.Prlimit(0, l.resource, nil, &now); err == nil {
 			l.most = min(l.most, now.Max)
 		}
-		limit := unix.Rlimit{Cur: l.most, Max: l.most}
-		p.call(unix.SYS_PRLIMIT64, num(0), num(l.resource), value(p, &limit), num(0))
+		p.limit(l.resource, l.most)
 	}
-	return nil
 }

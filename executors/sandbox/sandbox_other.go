@@ -40,12 +40,6 @@ func (*Sandbox) Stop(time.Duration) {}
 // Close does nothing on this platform.
 func (*Sandbox) Close() error { return nil }
 
-// Prepared says what Prepare found or made.
-type Prepared struct {
-	Path, Python string
-	Bare         []string
-}
-
 // Prepare fails on this platform.
 func Prepare(context.Context, Config) (Prepared, error) { return Prepared{}, errPlatform }
 

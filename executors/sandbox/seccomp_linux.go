@@ -60,7 +60,7 @@ const unknownPID = 1<<31 - 1
 
 // installFilter puts the filter over all that follows. Outside a pid namespace
 // the sandbox fills in its pid, to which it may send signals.
-func installFilter(p *program, s *sandboxSpec) error {
+func (s *sandboxSpec) installFilter(p *program) {
 	get := outsideFilter
 	if s.OwnPIDs {
 		get = insideFilter
@@ -70,21 +70,10 @@ func installFilter(p *program, s *sandboxSpec) error {
 	}
 	filter, err := get()
 	if err != nil {
-		return err
+		p.fail(err)
+		return
 	}
-	at := p.bytes(filter.code)
-	for _, offset := range filter.pids {
-		p.call(unix.SYS_GETPID)
-		p.store(at, offset)
-	}
-	// struct sock_fprog: u16 length, padding, pointer.
-	size := len(filter.code) / unix.SizeofSockFilter
-	header := binary.NativeEndian.AppendUint16(nil, uint16(size)) //nolint:gosec // G115: within range
-	header = append(header, make([]byte, 6)...)
-	fprog := p.bytes(binary.NativeEndian.AppendUint64(header, at.value))
-	p.pointerAt(fprog, 8)
-	p.call(unix.SYS_SECCOMP, num(unix.SECCOMP_SET_MODE_FILTER), num(0), fprog)
-	return nil
+	p.filter(filter)
 }
 
 // The filters there are, each compiled once: that takes longer than the rest of
@@ -115,6 +104,11 @@ func encode(rules []rule) (filterCode, error) {
 	if err != nil {
 		return filterCode{}, err
 	}
+	return filterOf(filter), nil
+}
+
+// filterOf is a filter as the kernel reads it.
+func filterOf(filter []unix.SockFilter) filterCode {
 	var c filterCode
 	for _, f := range filter {
 		if f.K == unknownPID {
@@ -124,7 +118,7 @@ func encode(rules []rule) (filterCode, error) {
 		c.code = append(c.code, f.Jt, f.Jf)
 		c.code = binary.NativeEndian.AppendUint32(c.code, f.K)
 	}
-	return c, nil
+	return c
 }
 
 // seccompFilter compiles rules.

@@ -20,24 +20,18 @@ import (
 // the memory, threads or disk of the machine (sysinfo, statfs).
 func seccompRules(pid int) []rule {
 	var rules []rule
-	for _, nr := range slices.Concat(allowed, archAllowed) {
-		rules = append(rules, rule{nr: nr, action: actAllow})
+	for _, l := range []struct {
+		numbers []uint32
+		action  uint32
+	}{
+		{allowed, actAllow}, {archAllowed, actAllow}, {pretended, actDone}, {archPretended, actDone},
+		{absent, actNoSys}, {unsupported, actNotSup}, {hostile, actKill},
+	} {
+		for _, nr := range l.numbers {
+			rules = append(rules, rule{nr: nr, action: l.action})
+		}
 	}
-	rules = append(rules, byArgument(uint32(pid))...) //nolint:gosec // G115: within range
-	rules = append(rules, archByArgument...)
-	for _, nr := range slices.Concat(pretended, archPretended) {
-		rules = append(rules, rule{nr: nr, action: actDone})
-	}
-	for _, nr := range absent {
-		rules = append(rules, rule{nr: nr, action: actNoSys})
-	}
-	for _, nr := range unsupported {
-		rules = append(rules, rule{nr: nr, action: actNotSup})
-	}
-	for _, nr := range hostile {
-		rules = append(rules, rule{nr: nr, action: actKill})
-	}
-	return rules
+	return slices.Concat(rules, byArgument(uint32(pid)), archByArgument) //nolint:gosec // G115: within range
 }
 
 // allowed act on the process itself, on descriptors it has, or on files, where

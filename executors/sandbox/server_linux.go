@@ -198,40 +198,22 @@ func (s *serverSpec) with(d serverDriver) *serverSpec {
 
 // server forks one and waits until it has become the program.
 func (s *spawner) server(spec *serverSpec, offline, user bool) (*ServerProcess, error) {
-	var ns spawn.Program
-	ns.Clone = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+	namespaces := uintptr(unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS)
 	if offline {
-		ns.Clone |= unix.CLONE_NEWNET
+		namespaces |= unix.CLONE_NEWNET
 	}
-	if user {
-		(&linuxDriver{}).mapIDs(&ns, &spec.sandboxSpec)
-		if spec.ID >= 0 {
-			spec.ID = insideID
-		}
-	}
-	p, err := spec.compile()
+	b, p, err := s.isolate(namespaces, user, &spec.sandboxSpec, spec.compile)
 	if err != nil {
-		return nil, err
-	}
-	p.Clone, p.UIDMap, p.GIDMap = ns.Clone, ns.UIDMap, ns.GIDMap
-	b, theirs, err := newInstance()
-	if err != nil {
-		return nil, err
-	}
-	proc, err := s.start(p, theirs)
-	theirs.close()
-	if err != nil {
-		b.closePipes()
 		return nil, err
 	}
 	if err := becomes(b.report, p); err != nil {
-		_ = proc.Kill()
-		_, _ = proc.Wait() // killed
+		_ = b.proc.Kill()
+		_, _ = b.proc.Wait() // killed
 		b.closePipes()
 		return nil, err
 	}
 	b.report.Close()
-	return &ServerProcess{Stdin: b.feed, Stdout: b.out, Stderr: b.errs, Pid: proc.Pid, proc: proc}, nil
+	return &ServerProcess{Stdin: b.feed, Stdout: b.out, Stderr: b.errs, Pid: b.proc.Pid, proc: b.proc}, nil
 }
 
 // becomes waits for the end of the report, which the program closes by being

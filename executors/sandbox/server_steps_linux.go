@@ -3,7 +3,6 @@
 package sandbox
 
 import (
-	"encoding/binary"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -33,51 +32,40 @@ const serverTasks = 4096
 
 // compile writes the program of a server, in the order of sandboxSpec.compile.
 func (s *serverSpec) compile() (*program, error) {
-	p, s2 := &program{}, &s.sandboxSpec
 	s.made = map[string]bool{"/": true}
-	for _, step := range []struct {
-		name  string
-		write func() error
-	}{
-		{"descriptors", func() error { return serverDescriptors(p) }},
-		{"session", func() error { return newSession(p, s2) }},
-		{"root", func() error { return s.newRoot(p) }},
-		{"no_new_privs", func() error { return forbidNewPrivileges(p, s2) }},
-		{"landlock", func() error { return scope(p) }},
-		{"bounding capabilities", func() error { return dropBounding(p, s2) }},
-		{"ids", func() error { return becomeUser(p, s2) }},
-		{"parent death signal", func() error { return dieWithParent(p, s2) }},
-		{"rlimits", func() error { return s.limit(p) }},
-		{"capabilities", func() error { return dropCapabilities(p, s2) }},
-		{"seccomp", func() error { return forbidCalls(p) }},
-		{"execute " + s.visible.argv[0], func() error { return s.execute(p) }},
-	} {
-		p.step = step.name
-		if err := step.write(); err != nil {
-			return nil, err
-		}
-	}
-	return p, nil
+	return compile(allLayers, []step{
+		{"descriptors", layerDescriptors, serverDescriptors},
+		{"session", layerSession, newSession},
+		{"root", 0, s.newRoot},
+		{"no_new_privs", 0, forbidNewPrivileges},
+		{"landlock", layerLandlock, scope},
+		{"bounding capabilities", layerCapabilities, s.dropBounding},
+		{"ids", layerUser, s.becomeUser},
+		{"parent death signal", 0, dieWithParent},
+		{"rlimits", layerRlimits, s.limit},
+		{"capabilities", layerCapabilities, dropCapabilities},
+		{"seccomp", layerSeccomp, forbidCalls},
+		{"execute " + s.visible.argv[0], 0, s.execute},
+	})
 }
 
 // serverDescriptors makes the feed its standard input and closes the report when
 // it becomes the server.
-func serverDescriptors(p *program) error {
+func serverDescriptors(p *program) {
 	p.call(unix.SYS_UMASK, num(0o022))
 	p.call(unix.SYS_CLOSE_RANGE, num(spawn.ReportFD+1), num(^uint32(0)), num(0))
 	p.call(unix.SYS_DUP3, num(spawn.FeedFD), num(0), num(0))
 	p.call(unix.SYS_CLOSE, num(spawn.FeedFD))
 	p.call(unix.SYS_FCNTL, num(spawn.ReportFD), num(unix.F_SETFD), num(unix.FD_CLOEXEC))
-	return nil
 }
 
 // newRoot builds a root of its own from what the server may see and leaves the
 // machine's.
-func (s *serverSpec) newRoot(p *program) error {
-	m := mounter{p: p, s: s}
-	m.step("private mounts")
+func (s *serverSpec) newRoot(p *program) {
+	m := mounter{p, s}
+	m.step = "private mounts"
 	m.call(unix.SYS_MOUNT, num(0), m.text("/"), num(0), num(unix.MS_PRIVATE|unix.MS_REC), num(0))
-	m.step("mount root")
+	m.step = "mount root"
 	m.tmpfs("", "mode=0755,size=4m,nr_inodes=4k", unix.MS_NOSUID|unix.MS_NODEV)
 	m.dir(serverTmp)
 	m.tmpfs(serverTmp, "mode=1777,size=512m,nr_inodes=64k", unix.MS_NOSUID|unix.MS_NODEV)
@@ -101,7 +89,7 @@ func (s *serverSpec) newRoot(p *program) error {
 			m.bind(mask, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
 			continue
 		}
-		m.step("hide " + mask.target)
+		m.step = "hide " + mask.target
 		m.tmpfs(mask.target, "mode=0,size=4k,nr_inodes=1", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC|unix.MS_RDONLY)
 	}
 	links := append([][2]string{{"/var/tmp", serverTmp}, {"/dev/fd", "/proc/self/fd"}, {"/dev/stdin", "/proc/self/fd/0"}, {"/dev/stdout", "/proc/self/fd/1"}, {"/dev/stderr", "/proc/self/fd/2"}}, s.visible.links...)
@@ -110,30 +98,16 @@ func (s *serverSpec) newRoot(p *program) error {
 	}
 	if s.proc {
 		m.dir("/proc")
-		m.step("mount /proc")
+		m.step = "mount /proc"
 		m.call(unix.SYS_MOUNT, m.text("proc"), m.at("/proc"), m.text("proc"), num(unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC|unix.MS_RDONLY), num(0))
 	}
 	m.enter()
-	return m.err
 }
 
 // mounter writes mount calls; paths are below the new root.
 type mounter struct {
-	p   *program
-	s   *serverSpec
-	err error
-}
-
-func (m *mounter) step(name string) { m.p.step = name }
-
-func (m *mounter) call(nr uintptr, args ...arg) { m.p.call(nr, args...) }
-
-func (m *mounter) text(s string) arg {
-	a, err := m.p.text(s)
-	if err != nil && m.err == nil {
-		m.err = err
-	}
-	return a
+	*program
+	s *serverSpec
 }
 
 func (m *mounter) at(path string) arg { return m.text(filepath.Join(m.s.root, path)) }
@@ -150,7 +124,7 @@ func (m *mounter) dir(path string) {
 	}
 	m.dir(filepath.Dir(path))
 	m.s.made[path] = true
-	m.step("make " + path)
+	m.step = "make " + path
 	m.call(unix.SYS_MKDIRAT, num(unix.AT_FDCWD), m.at(path), num(0o755))
 }
 
@@ -169,7 +143,7 @@ func (m *mounter) bind(b bind, attrs uint64) {
 	case m.shown(b.target): // it is there
 	case b.file:
 		m.dir(filepath.Dir(b.target))
-		m.step("make " + b.target)
+		m.step = "make " + b.target
 		m.call(unix.SYS_MKNODAT, num(unix.AT_FDCWD), m.at(b.target), num(unix.S_IFREG|0o444), num(0))
 	default:
 		m.dir(b.target)
@@ -184,10 +158,9 @@ func (m *mounter) bind(b bind, attrs uint64) {
 	if !b.write {
 		attrs |= unix.MOUNT_ATTR_RDONLY
 	}
-	attr := unix.MountAttr{Attr_set: attrs}
-	m.step("show " + b.target)
+	m.step = "show " + b.target
 	m.call(unix.SYS_MOUNT, m.text(b.source), m.at(b.target), num(0), num(flags), num(0))
-	m.call(unix.SYS_MOUNT_SETATTR, num(unix.AT_FDCWD), m.at(b.target), num(recursive), value(m.p, &attr), num(unsafe.Sizeof(attr)))
+	m.attributes(m.at(b.target), recursive, attrs)
 }
 
 func (m *mounter) link(path, to string) {
@@ -195,72 +168,48 @@ func (m *mounter) link(path, to string) {
 		return
 	}
 	m.dir(filepath.Dir(path))
-	m.step("link " + path)
+	m.step = "link " + path
 	m.call(unix.SYS_SYMLINKAT, m.text(to), num(unix.AT_FDCWD), m.at(path))
 }
 
 // enter makes the new root the only one, and read-only itself.
 func (m *mounter) enter() {
-	here, root, host := m.text("."), m.text("/"), "skill"
-	m.step("enter root")
+	m.step = "enter root"
 	m.call(unix.SYS_CHDIR, m.at(""))
-	m.step("pivot_root")
-	// The old root ends up on top of the new one and is detached from there.
-	m.call(unix.SYS_PIVOT_ROOT, here, here)
-	m.step("detach old root")
-	m.call(unix.SYS_UMOUNT2, here, num(unix.MNT_DETACH))
-	m.step("read-only root")
-	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
-	m.call(unix.SYS_MOUNT_SETATTR, num(unix.AT_FDCWD), root, num(0), value(m.p, &attr), num(unsafe.Sizeof(attr)))
-	m.step("host name")
-	m.call(unix.SYS_SETHOSTNAME, m.text(host), num(len(host)))
-	m.step("enter home")
+	m.pivot("skill")
+	m.step = "read-only root"
+	m.attributes(m.text("/"), 0, unix.MOUNT_ATTR_RDONLY)
+	m.step = "enter home"
 	m.call(unix.SYS_CHDIR, m.text(serverHome))
 }
 
 // scope keeps it from abstract sockets and signals of others, where the kernel can.
-func scope(p *program) error {
+func scope(p *program) {
 	abi, err := landlockABI()
 	if err != nil || abi < abiScope {
-		return nil //nolint:nilerr // the namespaces are the boundary; this adds the sockets
+		return // the namespaces are the boundary; this adds the sockets
 	}
 	attr := unix.LandlockRulesetAttr{Scoped: unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL}
 	p.call(unix.SYS_LANDLOCK_CREATE_RULESET, value(p, &attr), num(unsafe.Sizeof(attr)), num(0))
 	// The lowest descriptor that is free: the feed's was closed.
 	p.call(unix.SYS_LANDLOCK_RESTRICT_SELF, num(spawn.FeedFD), num(0))
 	p.call(unix.SYS_CLOSE, num(spawn.FeedFD))
-	return nil
 }
 
-func (s *serverSpec) limit(p *program) error {
-	set := func(resource int, most uint64) {
-		limit := unix.Rlimit{Cur: most, Max: most}
-		p.call(unix.SYS_PRLIMIT64, num(0), num(resource), value(p, &limit), num(0))
-	}
-	set(unix.RLIMIT_CORE, 1) // a core_pattern that is a pipe ignores 0 but obeys 1
+func (s *serverSpec) limit(p *program) {
+	p.limit(unix.RLIMIT_CORE, 1) // a core_pattern that is a pipe ignores 0 but obeys 1
 	if s.OwnUser {
-		set(unix.RLIMIT_NPROC, serverTasks)
+		p.limit(unix.RLIMIT_NPROC, serverTasks)
 	}
-	return nil
 }
 
 // forbidCalls refuses what no server needs: to trace, to mount, to make
 // namespaces, keys, and the parts of the kernel that have let others out.
-func forbidCalls(p *program) error {
-	code := serverFilter()
-	at := p.bytes(code)
-	// struct sock_fprog: u16 length, padding, pointer.
-	header := binary.NativeEndian.AppendUint16(nil, uint16(len(code)/unix.SizeofSockFilter)) //nolint:gosec // G115: within range
-	header = append(header, make([]byte, 6)...)
-	fprog := p.bytes(binary.NativeEndian.AppendUint64(header, at.value))
-	p.pointerAt(fprog, 8)
-	p.call(unix.SYS_SECCOMP, num(unix.SECCOMP_SET_MODE_FILTER), num(0), fprog)
-	return nil
-}
+func forbidCalls(p *program) { p.filter(serverFilter()) }
 
 // serverFilter allows all but the hostile calls and new namespaces; clone3, whose
 // flags a filter cannot see, does not exist, and libc takes clone.
-var serverFilter = sync.OnceValue(func() []byte {
+var serverFilter = sync.OnceValue(func() filterCode {
 	prog := []unix.SockFilter{
 		load(dataArch), jump(unix.BPF_JEQ, auditArch, 1, 0), give(actKill),
 		load(dataNr), jump(unix.BPF_JGE, x32Bit, 0, 1), give(actDeny),
@@ -271,35 +220,15 @@ var serverFilter = sync.OnceValue(func() []byte {
 	}
 	prog = append(prog, jump(unix.BPF_JEQ, unix.SYS_CLONE, 0, 5))
 	prog = append(prog, bits(0, cloneNewNS, 0).compile(1)...)
-	prog = append(prog, give(actAllow), give(actDeny), give(actAllow))
-	var code []byte
-	for _, f := range prog {
-		code = binary.NativeEndian.AppendUint16(code, f.Code)
-		code = append(code, f.Jt, f.Jf)
-		code = binary.NativeEndian.AppendUint32(code, f.K)
-	}
-	return code
+	return filterOf(append(prog, give(actAllow), give(actDeny), give(actAllow)))
 })
 
 // execute becomes the server.
-func (s *serverSpec) execute(p *program) error {
-	path, err := p.text(s.visible.argv[0])
-	if err != nil {
-		return err
-	}
-	args, err := p.texts(s.visible.argv)
-	if err != nil {
-		return err
-	}
+func (s *serverSpec) execute(p *program) {
 	for _, v := range s.env {
 		if !strings.Contains(v, "=") {
-			return fmt.Errorf("environment: %q has no value", v)
+			p.fail(fmt.Errorf("environment: %q has no value", v))
 		}
 	}
-	env, err := p.texts(s.env)
-	if err != nil {
-		return err
-	}
-	p.call(unix.SYS_EXECVE, path, args, env)
-	return nil
+	p.execute(s.visible.argv, s.env)
 }

@@ -62,40 +62,23 @@ func (s *sandboxSpec) pathInside(rel string) string {
 	return filepath.Join("/", rel)
 }
 
-// compile writes the program of a sandbox. The order matters: each step still has
-// the rights that the steps before it needed, and none that a later one takes
-// away.
+// compile writes the program of a sandbox.
 func (s *sandboxSpec) compile() (*program, error) {
-	p := &program{}
-	steps := []struct {
-		name  string
-		layer layers // 0: in every sandbox
-		write func(*program, *sandboxSpec) error
-	}{
+	return compile(s.Layers, []step{
 		{"descriptors", layerDescriptors, closeDescriptors},
 		{"session", layerSession, newSession},
-		{"yield", 0, yield},
-		{"root", 0, changeRoot},
+		{"yield", 0, s.yield},
+		{"root", 0, s.changeRoot},
 		{"no_new_privs", 0, forbidNewPrivileges},
-		{"landlock", layerLandlock, restrictFiles},
-		{"bounding capabilities", layerCapabilities, dropBounding},
-		{"ids", layerUser, becomeUser},
+		{"landlock", layerLandlock, s.restrictFiles},
+		{"bounding capabilities", layerCapabilities, s.dropBounding},
+		{"ids", layerUser, s.becomeUser},
 		{"parent death signal", 0, dieWithParent},
-		{"rlimits", layerRlimits, limitResources},
+		{"rlimits", layerRlimits, s.limitResources},
 		{"capabilities", layerCapabilities, dropCapabilities},
-		{"seccomp", layerSeccomp, installFilter},
-		{"execute the interpreter", 0, execute},
-	}
-	for _, step := range steps {
-		if step.layer != 0 && s.Layers&step.layer == 0 {
-			continue
-		}
-		p.step = step.name
-		if err := step.write(p, s); err != nil {
-			return nil, err
-		}
-	}
-	return p, nil
+		{"seccomp", layerSeccomp, s.installFilter},
+		{"execute the interpreter", 0, s.execute},
+	})
 }
 
 // lowestFD is what a file opened in a sandbox becomes.
@@ -106,23 +89,15 @@ const lowestFD = spawn.ReportFD + 1
 //
 // Standard input is opened anew: what the spawner has is shared by all its
 // sandboxes, and with it the flags that one may set and another read.
-func closeDescriptors(p *program, _ *sandboxSpec) error {
-	null, err := p.text(os.DevNull)
-	if err != nil {
-		return err
-	}
+func closeDescriptors(p *program) {
 	p.call(unix.SYS_UMASK, num(0o077))
 	p.call(unix.SYS_CLOSE_RANGE, num(lowestFD), num(^uint32(0)), num(0))
 	p.call(unix.SYS_CLOSE, num(0))
-	p.call(unix.SYS_OPENAT, num(unix.AT_FDCWD), null, num(unix.O_RDONLY), num(0))
-	return nil
+	p.call(unix.SYS_OPENAT, num(unix.AT_FDCWD), p.text(os.DevNull), num(unix.O_RDONLY), num(0))
 }
 
 // newSession leaves the process group of the parent.
-func newSession(p *program, _ *sandboxSpec) error {
-	p.call(unix.SYS_SETSID)
-	return nil
-}
+func newSession(p *program) { p.call(unix.SYS_SETSID) }
 
 // sandboxNice is the niceness of sandboxes, so that what decides and records
 // comes first.
@@ -131,7 +106,7 @@ const sandboxNice = 10
 // yield has the kernel prefer everybody else: for processor time, and as who stays
 // when there is no memory left. Huge pages, which a sandbox could have for a single
 // byte in each, it gets none.
-func yield(p *program, s *sandboxSpec) error {
+func (s *sandboxSpec) yield(p *program) {
 	nice := sandboxNice
 	if now, err := unix.Getpriority(unix.PRIO_PROCESS, 0); err == nil {
 		nice = max(nice, 20-now) // as the kernel tells it; it can be raised only
@@ -139,29 +114,22 @@ func yield(p *program, s *sandboxSpec) error {
 	p.call(unix.SYS_SETPRIORITY, num(unix.PRIO_PROCESS), num(0), num(nice))
 	p.call(unix.SYS_PRCTL, num(unix.PR_SET_THP_DISABLE), num(1), num(0), num(0), num(0))
 	if s.Layers&layerDescriptors == 0 {
-		return nil // no number is known
-	}
-	file, err := p.text("/proc/self/oom_score_adj")
-	if err != nil {
-		return err
+		return // no number is known
 	}
 	first := []byte("1000")
-	p.call(unix.SYS_OPENAT, num(unix.AT_FDCWD), file, num(unix.O_WRONLY|unix.O_CLOEXEC), num(0))
+	p.call(unix.SYS_OPENAT, num(unix.AT_FDCWD), p.text("/proc/self/oom_score_adj"), num(unix.O_WRONLY|unix.O_CLOEXEC), num(0))
 	p.call(unix.SYS_WRITE, num(lowestFD), p.bytes(first), num(len(first)))
 	p.call(unix.SYS_CLOSE, num(lowestFD))
-	return nil
 }
 
-func forbidNewPrivileges(p *program, _ *sandboxSpec) error {
+func forbidNewPrivileges(p *program) {
 	p.call(unix.SYS_PRCTL, num(unix.PR_SET_NO_NEW_PRIVS), num(1), num(0), num(0), num(0))
-	return nil
 }
 
 // dieWithParent has to come after setresuid, which clears it. The parent's death
 // before is seen as the end of the feed.
-func dieWithParent(p *program, _ *sandboxSpec) error {
+func dieWithParent(p *program) {
 	p.call(unix.SYS_PRCTL, num(unix.PR_SET_PDEATHSIG), num(int(unix.SIGKILL)), num(0), num(0), num(0))
-	return nil
 }
 
 // environment is all of the sandbox's environment.
@@ -182,20 +150,6 @@ func (s *sandboxSpec) environment() []string {
 }
 
 // execute becomes Python.
-func execute(p *program, s *sandboxSpec) error {
-	argv := s.Image.command(s.pathInside(""), s.Preload)
-	path, err := p.text(argv[0])
-	if err != nil {
-		return err
-	}
-	args, err := p.texts(argv)
-	if err != nil {
-		return err
-	}
-	env, err := p.texts(s.environment())
-	if err != nil {
-		return err
-	}
-	p.call(unix.SYS_EXECVE, path, args, env)
-	return nil
+func (s *sandboxSpec) execute(p *program) {
+	p.execute(s.Image.command(s.pathInside(""), s.Preload), s.environment())
 }

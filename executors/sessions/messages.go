@@ -3,7 +3,6 @@ package sessions
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -59,14 +58,14 @@ var messageTypes = map[string]string{"user": "user", "agent": "assistant"}
 func (s *sessions) keepRows(ctx context.Context, o *executors.Order, sessionID string, turns []message) error {
 	docs := make([]storage.Document, len(turns))
 	for i, m := range turns {
-		body, err := json.Marshal(row{
+		var err error
+		docs[i], err = executors.Document(m.ID, o.Ticket.Position, row{
 			ID: m.ID, Tenant: o.Ticket.Actor.Tenant, User: o.Ticket.Actor.UserID, Session: sessionID, Turn: o.Context.TurnID, Plan: o.Context.PlanID,
 			Type: messageTypes[m.Role], Content: m.Content, Position: o.Ticket.Position, CreatedAt: m.TS,
 		})
 		if err != nil {
 			return err
 		}
-		docs[i] = storage.Document{ID: m.ID, Position: o.Ticket.Position, Body: body}
 	}
 	_, err := s.docs.Create(ctx, o.Ticket.Actor.Tenant, storage.IndexMessages, docs...)
 	return executors.Store(err)

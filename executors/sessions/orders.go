@@ -1,6 +1,7 @@
 package sessions
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -13,11 +14,7 @@ import (
 
 // get reads a session with its whole history, or with a page of it: the
 // newest turns before a cursor, in the order in which they were said.
-func (s *sessions) get(ctx context.Context, o *executors.Order) (*executors.Result, error) {
-	var args catalog.SessionRef
-	if err := o.Decode(&args); err != nil {
-		return nil, err
-	}
+func (s *sessions) get(ctx context.Context, o *executors.Order, args catalog.SessionRef) (*executors.Result, error) {
 	found, _, err := s.load(ctx, o, args.SessionID)
 	if err != nil {
 		return nil, err
@@ -56,14 +53,8 @@ const (
 
 // list gives the user's sessions, the last active first, without histories and
 // workflow states: session.get has them.
-func (s *sessions) list(ctx context.Context, o *executors.Order) (*executors.Result, error) {
-	var args catalog.SessionList
-	if err := o.Decode(&args); err != nil {
-		return nil, err
-	}
-	if args.Limit == 0 {
-		args.Limit = defaultList
-	}
+func (s *sessions) list(ctx context.Context, o *executors.Order, args catalog.SessionList) (*executors.Result, error) {
+	args.Limit = cmp.Or(args.Limit, defaultList)
 	if args.Limit < 0 || args.Limit > maxList {
 		return nil, executors.Fail(intents.MalformedArgs, "limit is 1 to 100")
 	}
@@ -86,11 +77,7 @@ func (s *sessions) list(ctx context.Context, o *executors.Order) (*executors.Res
 }
 
 // create begins a session: active, to be left after its time to live.
-func (s *sessions) create(ctx context.Context, o *executors.Order) (*executors.Result, error) {
-	var args catalog.SessionCreate
-	if err := o.Decode(&args); err != nil {
-		return nil, err
-	}
+func (s *sessions) create(ctx context.Context, o *executors.Order, args catalog.SessionCreate) (*executors.Result, error) {
 	return s.begin(ctx, o, s.fresh(o, args.SessionID, args.Agent, args.TTLMinutes))
 }
 
@@ -107,11 +94,7 @@ func (s *sessions) fresh(o *executors.Order, id, agent string, ttlMinutes int) s
 // append adds turns, all or none, and counts the time to live anew. A
 // session that is full takes no more: it is resumed under a new id. The
 // rows of the turns follow the session; who is told that all is well has both.
-func (s *sessions) append(ctx context.Context, o *executors.Order) (*executors.Result, error) {
-	var args catalog.SessionAppend
-	if err := o.Decode(&args); err != nil {
-		return nil, err
-	}
+func (s *sessions) append(ctx context.Context, o *executors.Order, args catalog.SessionAppend) (*executors.Result, error) {
 	turns := messages(o, args.Turns)
 	result, err := s.change(ctx, o, args.SessionID, func(found *session) error {
 		if found.has(turns) {
@@ -142,11 +125,7 @@ func historySize(messages []message) int {
 }
 
 // update replaces the workflow state, which is opaque.
-func (s *sessions) update(ctx context.Context, o *executors.Order) (*executors.Result, error) {
-	var args catalog.SessionUpdate
-	if err := o.Decode(&args); err != nil {
-		return nil, err
-	}
+func (s *sessions) update(ctx context.Context, o *executors.Order, args catalog.SessionUpdate) (*executors.Result, error) {
 	return s.change(ctx, o, args.SessionID, func(found *session) error {
 		if err := s.mustLive(*found); err != nil {
 			return err
@@ -159,11 +138,7 @@ func (s *sessions) update(ctx context.Context, o *executors.Order) (*executors.R
 
 // close ends a session and removes its time to live, so that it is kept. A session
 // is closed once; closing it again with the same end changes nothing.
-func (s *sessions) close(ctx context.Context, o *executors.Order) (*executors.Result, error) {
-	var args catalog.SessionClose
-	if err := o.Decode(&args); err != nil {
-		return nil, err
-	}
+func (s *sessions) close(ctx context.Context, o *executors.Order, args catalog.SessionClose) (*executors.Result, error) {
 	return s.change(ctx, o, args.SessionID, func(found *session) error {
 		if found.State == args.Status {
 			return errApplied
@@ -178,11 +153,7 @@ func (s *sessions) close(ctx context.Context, o *executors.Order) (*executors.Re
 
 // resume begins a new session with the history of one that has ended,
 // and of a full one with its newest half, so that there is room to go on.
-func (s *sessions) resume(ctx context.Context, o *executors.Order) (*executors.Result, error) {
-	var args catalog.SessionResume
-	if err := o.Decode(&args); err != nil {
-		return nil, err
-	}
+func (s *sessions) resume(ctx context.Context, o *executors.Order, args catalog.SessionResume) (*executors.Result, error) {
 	prior, _, err := s.load(ctx, o, args.From)
 	if err != nil {
 		return nil, err

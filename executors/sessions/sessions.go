@@ -42,9 +42,9 @@ const (
 func Handlers(docs storage.Documents, now func() time.Time) map[string]executors.Handler {
 	s := &sessions{docs, now}
 	return map[string]executors.Handler{
-		"session.get": s.get, "session.list": s.list, "session.create": s.create, "session.append": s.append,
-		"session.update": s.update, "session.close": s.close, "session.resume": s.resume,
-		"soul.get": s.soul, "soul.put": s.putSoul,
+		"session.get": executors.WithArgs(s.get), "session.list": executors.WithArgs(s.list), "session.create": executors.WithArgs(s.create),
+		"session.append": executors.WithArgs(s.append), "session.update": executors.WithArgs(s.update), "session.close": executors.WithArgs(s.close),
+		"session.resume": executors.WithArgs(s.resume), "soul.get": executors.WithArgs(s.soul), "soul.put": executors.WithArgs(s.putSoul),
 	}
 }
 
@@ -198,9 +198,5 @@ func (s *sessions) begin(ctx context.Context, o *executors.Order, fresh session)
 }
 
 func document(o *executors.Order, s session) (storage.Document, error) {
-	body, err := json.Marshal(s)
-	if err != nil {
-		return storage.Document{}, err
-	}
-	return storage.Document{ID: s.ID, Position: o.Ticket.Position, Body: body}, nil
+	return executors.Document(s.ID, o.Ticket.Position, s)
 }

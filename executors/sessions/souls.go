@@ -35,11 +35,7 @@ func soulID(user string) string {
 
 // soul reads the persona for the order's user: the user's own over the
 // tenant's, member by member. None stored is no failure.
-func (s *sessions) soul(ctx context.Context, o *executors.Order) (*executors.Result, error) {
-	var args catalog.SoulGet
-	if err := o.Decode(&args); err != nil {
-		return nil, err
-	}
+func (s *sessions) soul(ctx context.Context, o *executors.Order, args catalog.SoulGet) (*executors.Result, error) {
 	tenants, err := s.loadSoul(ctx, o, "")
 	if err != nil {
 		return nil, err
@@ -113,20 +109,15 @@ func merge(base, over soul) (soul, error) {
 
 // putSoul writes the tenant's soul or a user's, whole; the capability souls:write
 // says who may.
-func (s *sessions) putSoul(ctx context.Context, o *executors.Order) (*executors.Result, error) {
-	var args catalog.SoulPut
-	if err := o.Decode(&args); err != nil {
-		return nil, err
-	}
+func (s *sessions) putSoul(ctx context.Context, o *executors.Order, args catalog.SoulPut) (*executors.Result, error) {
 	next := soul{
 		ID: soulID(args.UserID), Tenant: o.Ticket.Actor.Tenant, User: args.UserID, Key: soulID(args.UserID),
 		Persona: args.Persona, Policies: args.Policies, UpdatedAt: s.time(),
 	}
-	body, err := json.Marshal(next)
+	doc, err := executors.Document(next.ID, o.Ticket.Position, next)
 	if err != nil {
 		return nil, err
 	}
-	doc := storage.Document{ID: next.ID, Position: o.Ticket.Position, Body: body}
 	if err := s.docs.Put(ctx, next.Tenant, storage.IndexSouls, doc); err != nil {
 		return nil, executors.Store(err)
 	}

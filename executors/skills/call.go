@@ -30,11 +30,7 @@ type invocation struct {
 // call calls a pinned skill. The intent_id goes along, so that a server can
 // recognise an order that comes again; only skills whose pin says that twice is
 // the same as once are ever sent again from here.
-func (s *skills) call(ctx context.Context, o *executors.Order) (*executors.Result, error) {
-	var args catalog.SkillCall
-	if err := o.Decode(&args); err != nil {
-		return nil, err
-	}
+func (s *skills) call(ctx context.Context, o *executors.Order, args catalog.SkillCall) (*executors.Result, error) {
 	if t := o.Ticket.Scope; t != nil && !slices.Contains(t.Skills, args.Skill) {
 		return nil, executors.Fail(intents.TaskScope, "the skill is not one of the step's")
 	}
@@ -98,24 +94,19 @@ func (s *skills) input(ctx context.Context, o *executors.Order, skill Skill, arg
 	if len(broken) == 0 {
 		return input, nil
 	}
-	f := executors.Fail(intents.MalformedArgs, "the input does not match the skill's schema at /input"+broken[0].Pointer+": "+broken[0].Reason)
-	f.Details = violations(broken)
-	return nil, f
+	reason := "the input does not match the skill's schema at /input" + broken[0].Pointer + ": " + broken[0].Reason
+	return nil, executors.Fail(intents.MalformedArgs, reason).Says(map[string]any{"violations": violations(broken)})
 }
 
 // maxViolations is how many violations of an input are told.
 const maxViolations = 20
 
-func violations(broken []schemas.Violation) json.RawMessage {
+func violations(broken []schemas.Violation) []intents.Violation {
 	list := make([]intents.Violation, 0, maxViolations)
 	for _, v := range broken[:min(len(broken), maxViolations)] {
 		list = append(list, intents.Violation{Pointer: "/input" + v.Pointer, Reason: v.Reason})
 	}
-	raw, err := json.Marshal(map[string]any{"violations": list})
-	if err != nil {
-		return nil // texts always marshal
-	}
-	return raw
+	return list
 }
 
 // answer turns what the skill answered into the result: the envelope is taken

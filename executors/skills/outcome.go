@@ -2,7 +2,6 @@ package skills
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 
@@ -39,9 +38,7 @@ func (s *skills) judge(ctx context.Context, in invocation, e *mcp.Error) *execut
 		// An incident: suppressed, counted, alerted, never retried.
 		s.Log.LogAttrs(ctx, slog.LevelError, "a skill answered for another principal",
 			slog.String("skill", in.skill.Name), slog.String("server", in.skill.Server), slog.String("intent_id", in.order.ID))
-		f := executors.Fail(intents.ExecutorFailed, "data unavailable")
-		f.Facts = []intents.Fact{executors.NewFact("skill.principal_mismatch", map[string]any{"skill_id": in.skill.Name})}
-		return f
+		return executors.Fail(intents.ExecutorFailed, "data unavailable").With("skill.principal_mismatch", map[string]any{"skill_id": in.skill.Name})
 	case errors.Is(e, mcp.ErrChanged):
 		return executors.Fail(intents.ExecutorFailed, "manifest changed: approve the new version")
 	case errors.Is(e, mcp.ErrTooLarge):
@@ -49,13 +46,9 @@ func (s *skills) judge(ctx context.Context, in invocation, e *mcp.Error) *execut
 	case errors.Is(e, mcp.ErrRefused):
 		return executors.Fail(intents.ExecutorFailed, "the skill server refused the call: see its credentials and address")
 	case errors.Is(e, mcp.ErrTool):
-		f := executors.Fail(intents.ExecutorFailed, "the skill reports a failure")
-		f.Details = toolSays(e.Reason)
-		return f
+		return executors.Fail(intents.ExecutorFailed, "the skill reports a failure").Says(toolError(e))
 	case errors.Is(e, mcp.ErrSchema):
-		f := executors.Fail(intents.ExecutorFailed, "the skill's answer breaks its own schema")
-		f.Details = toolSays(e.Reason)
-		return f
+		return executors.Fail(intents.ExecutorFailed, "the skill's answer breaks its own schema").Says(toolError(e))
 	case e.Undelivered:
 		return executors.Unavailable("the skill server does not answer", e)
 	case !repeatable(in.pin):
@@ -66,14 +59,10 @@ func (s *skills) judge(ctx context.Context, in invocation, e *mcp.Error) *execut
 	return f
 }
 
-// toolSays is for the caller only: the server's words, already without control
+// toolError is for the caller only: the server's words, already without control
 // characters.
-func toolSays(text string) json.RawMessage {
-	raw, err := json.Marshal(map[string]string{"error": executors.Cut(text, toolText)})
-	if err != nil {
-		return nil // a text always marshals
-	}
-	return raw
+func toolError(e *mcp.Error) any {
+	return map[string]string{"error": executors.Cut(e.Reason, toolText)}
 }
 
 // lost is an answer that could not be kept. The skill ran: where that must not

@@ -9,6 +9,7 @@
 package skills
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -42,11 +43,11 @@ type Config struct {
 
 // Handlers of the executor.
 func Handlers(cfg Config) map[string]executors.Handler {
-	if cfg.Log == nil {
-		cfg.Log = slog.New(slog.DiscardHandler)
-	}
+	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	s := &skills{cfg}
-	return map[string]executors.Handler{"skill.find": s.find, "skill.load": s.load, "skill.call": s.call}
+	return map[string]executors.Handler{
+		"skill.find": executors.WithArgs(s.find), "skill.load": executors.WithArgs(s.load), "skill.call": executors.WithArgs(s.call),
+	}
 }
 
 type skills struct{ Config }
@@ -61,14 +62,8 @@ const (
 
 // find gives the pinned skills that share words with the query, best first. A
 // server that is down hides its skills; if none answers, the order fails.
-func (s *skills) find(ctx context.Context, o *executors.Order) (*executors.Result, error) {
-	var args catalog.SkillFind
-	if err := o.Decode(&args); err != nil {
-		return nil, err
-	}
-	if args.Limit == 0 {
-		args.Limit = defaultFound
-	}
+func (s *skills) find(ctx context.Context, o *executors.Order, args catalog.SkillFind) (*executors.Result, error) {
+	args.Limit = cmp.Or(args.Limit, defaultFound)
 	live, err := s.Registry.Skills(ctx)
 	if err != nil && len(live) == 0 {
 		return nil, unreachable(ctx, err)
@@ -92,11 +87,7 @@ func (s *skills) find(ctx context.Context, o *executors.Order) (*executors.Resul
 }
 
 // load describes one pinned skill.
-func (s *skills) load(ctx context.Context, o *executors.Order) (*executors.Result, error) {
-	var args catalog.SkillLoad
-	if err := o.Decode(&args); err != nil {
-		return nil, err
-	}
+func (s *skills) load(ctx context.Context, o *executors.Order, args catalog.SkillLoad) (*executors.Result, error) {
 	skill, pin, err := s.approved(ctx, o, args.Skill)
 	if err != nil {
 		return nil, err

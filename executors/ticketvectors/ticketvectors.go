@@ -142,17 +142,28 @@ func (m *maker) order(change func(b *intents.Body)) (header string, payload []by
 	change(&b)
 	sealed, _, err := intents.Seal(m.Task, b)
 	m.must(err)
+	header, payload, err = Parts(sealed)
+	m.must(err)
+	return header, payload
+}
+
+// Parts of a sealed order that a dispatch has.
+func Parts(sealed []byte) (header string, payload []byte, err error) {
 	var top map[string]json.RawMessage
 	var sig string
-	m.must(json.Unmarshal(sealed, &top))
-	m.must(json.Unmarshal(top["sig"], &sig))
+	if err := json.Unmarshal(sealed, &top); err != nil {
+		return "", nil, err
+	}
+	if err := json.Unmarshal(top["sig"], &sig); err != nil {
+		return "", nil, err
+	}
 	delete(top, "sig")
-	payload, err = json.Marshal(top)
-	m.must(err)
-	payload, err = intents.Canonical(payload)
-	m.must(err)
+	if payload, err = json.Marshal(top); err != nil {
+		return "", nil, err
+	}
 	header, _, _ = strings.Cut(sig, "..")
-	return header, payload
+	payload, err = intents.Canonical(payload)
+	return header, payload, err
 }
 
 func same(*intents.Body) {}

@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,9 +57,7 @@ func Connect(ctx context.Context, o Options) (Conn, error) {
 	if (o.URL == "") == (o.InProcess == nil) {
 		return nil, errors.New("bus: connect needs exactly one of a URL and a server in process")
 	}
-	if o.Log == nil {
-		o.Log = slog.Default()
-	}
+	o.Log = cmp.Or(o.Log, slog.Default())
 	c := &conn{instance: o.Instance, closed: make(chan struct{})}
 	opts := c.natsOptions(o)
 	if deadline, ok := ctx.Deadline(); ok {
@@ -81,10 +80,7 @@ func Connect(ctx context.Context, o Options) (Conn, error) {
 }
 
 func (c *conn) natsOptions(o Options) []nats.Option {
-	name := o.Name
-	if name == "" {
-		name = o.User
-	}
+	name := cmp.Or(o.Name, o.User)
 	log := o.Log.With(slog.String("bus", name))
 	opts := []nats.Option{
 		nats.Name(name),

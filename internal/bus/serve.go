@@ -1,6 +1,7 @@
 package bus
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -56,10 +57,7 @@ func (c *conn) addService(ctx context.Context, s Service, running *sync.WaitGrou
 	if err != nil {
 		return nil, err
 	}
-	workers := s.Workers
-	if workers == 0 {
-		workers = defaultWorkers
-	}
+	workers := cmp.Or(s.Workers, defaultWorkers)
 	for _, subject := range slices.Sorted(maps.Keys(s.Endpoints)) {
 		h := pooled(ctx, s.Endpoints[subject], workers, running)
 		// Endpoint names may hold no dots; the subject tells them apart.

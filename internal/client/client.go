@@ -17,6 +17,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/problem"
 )
 
 // Client of one gateway, with one API key.
@@ -27,31 +28,10 @@ type Client struct {
 
 // Error is a problem that the gateway or the router answered (RFC 9457). An
 // answer of something between, such as a proxy, has its status line as code.
-type Error struct {
-	Status    int    `json:"status"`
-	Code      string `json:"code"`
-	Detail    string `json:"detail,omitempty"`
-	Hint      string `json:"hint,omitempty"`
-	Pointer   string `json:"pointer,omitempty"`
-	Retryable bool   `json:"retryable"`
-	IntentID  string `json:"intent_id,omitempty"`
-	TraceID   string `json:"trace_id,omitempty"`
-
-	PolicyIDs  []string            `json:"policy_ids,omitempty"`
-	Violations []intents.Violation `json:"violations,omitempty"`
-
-	// Of an order that was recorded.
-	Position *int64            `json:"position,omitempty"`
-	Decision *intents.Decision `json:"decision,omitempty"`
-	Outcome  *intents.Outcome  `json:"outcome,omitempty"`
-	Receipt  string            `json:"receipt,omitempty"`
-}
+type Error struct{ problem.Problem }
 
 func (e *Error) Error() string {
-	s := e.Code
-	if e.Detail != "" {
-		s += ": " + e.Detail
-	}
+	s := e.Problem.Error()
 	if e.Pointer != "" {
 		s += " (at " + e.Pointer + ")"
 	}
@@ -160,22 +140,12 @@ func frames(r io.Reader, fn func(Frame) error) error {
 
 // Get reads a JSON document of the API.
 func (c Client) Get(ctx context.Context, path string, out any) error {
-	resp, err := c.do(ctx, http.MethodGet, path, nil)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	return json.NewDecoder(resp.Body).Decode(out)
+	return c.exchange(ctx, http.MethodGet, path, nil, out)
 }
 
 // Delete sends a DELETE and reads the answer.
 func (c Client) Delete(ctx context.Context, path string, out any) error {
-	resp, err := c.do(ctx, http.MethodDelete, path, nil)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	return json.NewDecoder(resp.Body).Decode(out)
+	return c.exchange(ctx, http.MethodDelete, path, nil, out)
 }
 
 // Artifact writes the bytes of cas://sha256:<hex> to w. Bytes with another digest
@@ -202,7 +172,12 @@ func (c Client) Post(ctx context.Context, path string, in, out any) error {
 	if err != nil {
 		return err
 	}
-	resp, err := c.do(ctx, http.MethodPost, path, body)
+	return c.exchange(ctx, http.MethodPost, path, body, out)
+}
+
+// exchange reads the JSON document that answers a request.
+func (c Client) exchange(ctx context.Context, method, path string, body []byte, out any) error {
+	resp, err := c.do(ctx, method, path, body)
 	if err != nil {
 		return err
 	}
@@ -214,9 +189,9 @@ func (c Client) Post(ctx context.Context, path string, in, out any) error {
 // or problem as received.
 func (c Client) Submit(ctx context.Context, sealed []byte, query string) (status int, body []byte, err error) {
 	resp, err := c.do(ctx, http.MethodPost, "/v1/intents"+query, sealed)
-	var problem *Error
-	if errors.As(err, &problem) {
-		return problem.Status, nil, err
+	var refused *Error
+	if errors.As(err, &refused) {
+		return refused.Status, nil, err
 	}
 	if err != nil {
 		return 0, nil, err
@@ -248,7 +223,7 @@ func (c Client) do(ctx context.Context, method, path string, body []byte) (*http
 	defer resp.Body.Close()
 	e := &Error{}
 	if err := json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(e); err != nil || e.Code == "" {
-		e = &Error{Code: resp.Status}
+		e = &Error{problem.Problem{Code: intents.Code(resp.Status)}}
 	}
 	e.Status = resp.StatusCode
 	return nil, e

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/problem"
 )
 
 // serve answers everything with one handler and gives a client for it.
@@ -111,10 +112,11 @@ func TestProblem(t *testing.T) {
 		_, _ = io.WriteString(w, `{"type":"https://aob.dev/codes/POLICY_DENIED","title":"t","status":403,"code":"POLICY_DENIED","pointer":"/intent/args/n",
 			"detail":"no","hint":"ask","retryable":true,"intent_id":"sha256:1","trace_id":"2","policy_ids":["a.b"],"violations":[{"pointer":"/x","reason":"r"}]}`)
 	})
-	want := &Error{
+	want := &Error{problem.Problem{
+		Type: "https://aob.dev/codes/POLICY_DENIED", Title: "t",
 		Status: 403, Code: "POLICY_DENIED", Detail: "no", Hint: "ask", Pointer: "/intent/args/n", Retryable: true, IntentID: "sha256:1", TraceID: "2",
 		PolicyIDs: []string{"a.b"}, Violations: []intents.Violation{{Pointer: "/x", Reason: "r"}},
-	}
+	}}
 	var got *Error
 	for name, call := range map[string]func() error{
 		"run":    func() error { _, _, err := run(t, c); return err },

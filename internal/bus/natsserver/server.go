@@ -76,19 +76,27 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("nats server: %w", err)
 	}
-	if s.ns, err = server.NewServer(opts); err != nil {
-		return nil, fmt.Errorf("nats server: %w", err)
-	}
-	s.ns.Start()
-	if !s.ns.ReadyForConnections(startTimeout) {
-		s.Close()
-		return nil, errors.New("nats server: not ready in time")
+	if err := s.begin(opts); err != nil {
+		return nil, err
 	}
 	if err := s.ensureFrames(ctx); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("nats server: %w", err)
 	}
 	return s, nil
+}
+
+// begin returns when the server takes connections.
+func (s *Server) begin(opts *server.Options) (err error) {
+	if s.ns, err = server.NewServer(opts); err != nil {
+		return fmt.Errorf("nats server: %w", err)
+	}
+	s.ns.Start()
+	if !s.ns.ReadyForConnections(startTimeout) {
+		s.Close()
+		return errors.New("nats server: not ready in time")
+	}
+	return nil
 }
 
 func (s *Server) serverOptions(ctx context.Context, o Options) (*server.Options, error) {
