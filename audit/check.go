@@ -66,6 +66,9 @@ func (v *verifier) check(ctx context.Context, j *job) error {
 		if err == nil && v.opts.Replay {
 			err = v.replayer.redecide(ctx, j, e)
 		}
+		if err == nil {
+			err = j.unfit
+		}
 		return err
 	case j.outcome != nil:
 		return j.checkOutcome()

@@ -35,6 +35,7 @@ type item struct {
 	control  *control
 	released bool // a release record
 	release  *release
+	unfit    error // of an approval: why it had to be refused, if nothing else is wrong with it
 }
 
 // order is the content of an order record.

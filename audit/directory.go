@@ -2,6 +2,7 @@ package audit
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -84,6 +85,9 @@ func (d *directory) adminPut(at int64, args json.RawMessage, actor string, begin
 		return nil, err
 	}
 	if a.New != nil {
+		if d.tenants[a.New.ID] != nil {
+			return nil, errors.New("a tenant with this id exists")
+		}
 		return (&directory{tenants: without(d.tenants, a.New.ID)}).with(at, a.New.ID, begin), nil
 	}
 	tenant := named(actor, a.Tenant)

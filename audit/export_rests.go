@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"slices"
 
 	"aob.dev/writ/intents"
@@ -260,8 +261,8 @@ func (x *exporter) blob(ctx context.Context, digest string) (lines []line, err e
 	}
 	var files map[string]string // the file list of a policy names its files
 	if json.Unmarshal(data, &files) == nil {
-		for _, file := range files {
-			more, err := x.blob(ctx, file)
+		for _, name := range slices.Sorted(maps.Keys(files)) {
+			more, err := x.blob(ctx, files[name])
 			if err != nil {
 				return nil, err
 			}

@@ -43,6 +43,7 @@ type fold struct {
 	byTask  map[string]*task // "tenant/task_id"
 	orders  map[int64]*open  // without outcome
 	held    map[string]*open // of these, those that wait for people, by intent_id
+	unknown map[string]*open // that ended and nobody knew how, by intent_id
 	revoked map[string]time.Time
 	taken   map[storage.Key]holder // idempotency keys
 	batch   inBatch
@@ -110,7 +111,7 @@ type open struct {
 func newFold() *fold {
 	return &fold{
 		policies: map[string]bool{}, early: map[string]int64{}, plans: map[string]*plan{}, tasks: map[string]*task{}, byTask: map[string]*task{},
-		orders: map[int64]*open{}, held: map[string]*open{}, revoked: map[string]time.Time{}, taken: map[storage.Key]holder{}, whole: true, lacking: map[int64][]*missing{}, blobs: map[int64]bool{}, dir: &directory{tenants: map[string]*tenantData{}},
+		orders: map[int64]*open{}, held: map[string]*open{}, unknown: map[string]*open{}, revoked: map[string]time.Time{}, taken: map[storage.Key]holder{}, whole: true, lacking: map[int64][]*missing{}, blobs: map[int64]bool{}, dir: &directory{tenants: map[string]*tenantData{}},
 	}
 }
 
@@ -170,6 +171,8 @@ func (f *fold) take(it *item) (*job, error) {
 		return j, f.takeOutcome(it, j)
 	case it.released:
 		return j, f.takeRelease(it, j)
+	case it.entry.Kind == storage.KindTakeover && f.whole && f.orders[it.of] == nil:
+		return j, errors.New("takes over an order that is not open")
 	}
 	return j, nil
 }
@@ -212,6 +215,9 @@ func (f *fold) takeOutcome(it *item, j *job) error {
 		delete(f.taken, o.key)
 	} else if h := f.taken[o.key]; h.position == it.of {
 		f.taken[o.key] = holder{it.of, it.at.Unix()}
+	}
+	if it.outcome.Status == intents.StatusIndetermined {
+		f.unknown[o.intentID] = o
 	}
 	if o.verdict == intents.Hold && !o.released {
 		if err := f.turnedDown(o, it); err != nil {

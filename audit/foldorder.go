@@ -8,6 +8,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage/ledger"
 )
 
 // takeOrder says what was in force for an order and, if it is an allowed order
@@ -135,12 +136,17 @@ func (f *fold) apply(it *item, tenant, user string) error {
 		if err != nil {
 			return err
 		}
+		if before.After(it.now.Add(intents.Leeway)) {
+			return errors.New("revokes grants of the future")
+		}
 		before = f.rules.RevokedBefore(before)
 		if name := a.Tenant + "/" + a.Sub; before.After(f.revoked[name]) {
 			f.revoked[name] = before // the latest stands
 		}
 		f.endPlansOf(a.Tenant, a.Sub, "the user's grants were revoked")
 		return nil
+	case "order.resolve":
+		return f.resolve(args, tenant)
 	case typeErase:
 		return f.erase(it, tenant, user)
 	default:
@@ -178,11 +184,7 @@ func (f *fold) applyPlan(it *item, tenant, user string) error {
 	case "step":
 		return f.applyStep(it, tenant, user)
 	case "step.finish":
-		a, err := unmarshal[catalog.StepFinish](args)
-		if t := f.byTask[tenant+"/"+a.TaskID]; t != nil {
-			t.ended = "step.finish"
-		}
-		return err
+		return f.finish(it, tenant, user)
 	case "plan.claim":
 		a, err := unmarshal[catalog.PlanClaim](args)
 		if err != nil {
@@ -204,6 +206,48 @@ func (f *fold) applyPlan(it *item, tenant, user string) error {
 	default:
 		return nil // other orders of the router change nothing that is verified here
 	}
+}
+
+// resolve says how an order ended of which nobody knew. One that was never carried
+// out may be sent again.
+func (f *fold) resolve(args json.RawMessage, tenant string) error {
+	a, err := unmarshal[catalog.OrderResolve](args)
+	if err != nil {
+		return err
+	}
+	o := f.unknown[a.IntentID]
+	switch {
+	case o == nil && !f.whole:
+		return nil
+	case o == nil, o.tenant != tenant && tenant != ledger.SystemTenant:
+		return errors.New("no indeterminate order of the tenant has this intent_id")
+	}
+	delete(f.unknown, a.IntentID)
+	if a.Status == string(intents.Failed) {
+		delete(f.taken, o.key)
+	}
+	return nil
+}
+
+// finish ends a task, by its own key or, as failed, by its manager's.
+func (f *fold) finish(it *item, tenant, user string) error {
+	a, err := unmarshal[catalog.StepFinish](it.order.body.Intent.Args)
+	if err != nil {
+		return err
+	}
+	t := f.byTask[tenant+"/"+a.TaskID]
+	switch {
+	case t == nil && !f.whole:
+		return nil
+	case t == nil || t.user != user:
+		return errors.New("no such task of this user")
+	case t.ended != "":
+		return errors.New("its task had ended: " + t.ended)
+	case it.order.facts.Signer.Role == string(intents.RoleManager) && a.Status != string(intents.Failed):
+		return errors.New("a manager may only say failed")
+	}
+	t.ended = "step.finish"
+	return nil
 }
 
 // plan of an order's actor; an operator may act on any plan of the tenant.
@@ -253,6 +297,9 @@ func (p *plan) end(why string) {
 	p.tasks = nil
 }
 
+// maxTaskLife bounds a task's deadline.
+const maxTaskLife = time.Hour
+
 // applyStep opens a task: manager's key → plan of a planner's key → step → the
 // task's own key. That the signers have these roles is checked with their
 // signatures; that the order names a plan that is there, here.
@@ -276,6 +323,9 @@ func (f *fold) applyStep(it *item, tenant, user string) error {
 	deadline, err := time.Parse(time.RFC3339Nano, a.Deadline)
 	if err != nil {
 		return err
+	}
+	if !deadline.After(it.now) || deadline.After(it.now.Add(maxTaskLife+intents.Leeway)) {
+		return errors.New("the deadline is not within the next hour")
 	}
 	if f.tasks[key.KID] != nil || f.keys.keys[key.KID].KID != "" || f.byTask[tenant+"/"+a.TaskID] != nil {
 		return errors.New("the key or the task id was used before")

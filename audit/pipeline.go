@@ -173,6 +173,8 @@ func (v *verifier) foldLine(p *parsed, jobs *[]*job) error {
 			return errors.New("records are left out before it, and the bundle says that it is complete")
 		}
 		v.gaps, v.fold.whole = true, false
+	case it.entry == nil && v.head.Complete && v.head.Tenant == "":
+		return errors.New("the record is left out, and the bundle says that it is complete")
 	}
 	v.next = it.position + 1
 	if it.err != nil {

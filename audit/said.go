@@ -59,9 +59,6 @@ func (f *fold) approve(it *item) error {
 		return errors.New("approves another tenant's order")
 	case !it.now.Before(o.deadline):
 		return errors.New("approves an order after its deadline")
-	case a.Decision != catalog.DecisionApprove:
-		o.refused = true
-		return nil
 	}
 	yes := said{
 		user: it.order.body.Actor.UserID, at: it.order.facts.Now, roles: it.order.facts.Roles,
@@ -75,9 +72,43 @@ func (f *fold) approve(it *item) error {
 		yes.key = intents.KeyOfClient(g.Act.Client)
 		yes.minter, yes.minted = intents.SignerOf(token), time.Unix(g.IssuedAt, 0)
 	}
+	it.unfit = f.unfit(o, yes, a.Decision)
+	if a.Decision != catalog.DecisionApprove {
+		o.refused = true
+		return nil
+	}
 	o.said = append(o.said, yes)
 	o.last = it.order.decision.IntentID
 	return nil
+}
+
+// unfit is an error if somebody's word about a held order had to be refused: no rule
+// accepts it, or the same person's yes stands already.
+func (f *fold) unfit(o *open, says said, decision string) error {
+	asked, who := f.asked(o.held), intents.Approver{User: says.user, Key: says.key, Roles: says.roles}
+	if !slices.ContainsFunc(o.held.decision.Hold.Rules, func(r intents.HoldRule) bool { return r.Accepts(who, asked) }) {
+		return errors.New("approved by somebody who is not one of those who may approve it")
+	}
+	for _, y := range o.said {
+		before := intents.Approval{UserID: y.user, At: y.at, Key: y.key, Roles: y.roles}
+		if decision == catalog.DecisionApprove && y.user == says.user && f.counts(o, before, f.dir) == nil {
+			return errors.New("approved by somebody who had approved it already")
+		}
+	}
+	return nil
+}
+
+// asked are those who asked for a held order.
+func (f *fold) asked(held *order) intents.Asked {
+	asked := intents.Asked{Users: []string{held.body.Actor.UserID}}
+	if s := f.keys.keys[held.kid()].Subject; s != "" {
+		asked.Users = append(asked.Users, s)
+	}
+	var g intents.Grant
+	if held.grant != "" && intents.PeekClaims(held.grant, &g) == nil { // its signature is a worker's to check
+		asked.Key = intents.KeyOfClient(g.Act.Client)
+	}
+	return asked
 }
 
 // counts is an error if an approval that released an order did not count by

@@ -141,12 +141,9 @@ func NewEmpty(t testing.TB, o Options) *World {
 		t.Fatal(err)
 	}
 	w := &World{TB: t, Clock: NewClock(Began), Policy: policies.NewLive(e), Catalog: o.Catalog, options: o}
-	for role, s := range map[intents.Role]*intents.Signer{
-		intents.RoleRoot: &w.Root, intents.RoleGateway: &w.Gateway, intents.RoleManager: &w.Manager, intents.RolePlanner: &w.Planner,
-		intents.RoleWorkflow: &w.Workflow, intents.RoleOperator: &w.Operator, intents.RoleRouter: &w.Signer,
-	} {
-		*s = w.NewKey(role)
-	}
+	w.Root, w.Gateway, w.Manager = w.NewKey(intents.RoleRoot), w.NewKey(intents.RoleGateway), w.NewKey(intents.RoleManager)
+	w.Planner, w.Workflow = w.NewKey(intents.RolePlanner), w.NewKey(intents.RoleWorkflow)
+	w.Operator, w.Signer = w.NewKey(intents.RoleOperator), w.NewKey(intents.RoleRouter)
 	if o.Root != nil {
 		w.Root = *o.Root
 	}

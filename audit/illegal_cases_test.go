@@ -1,0 +1,527 @@
+package audit_test
+
+import (
+	"slices"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/storage"
+)
+
+// misdeed is what a dishonest router does at the end of an honest log.
+type misdeed struct {
+	name, scene string
+	rule        string // that it breaks
+	finding     string // what an auditor says of it
+	do          func(d *dishonest) (bad int64)
+}
+
+// misdeeds are all of them. Each breaks one rule of docs/spec/journal.md, at one record.
+var misdeeds = slices.Concat(planMisdeeds, taskMisdeeds, holdMisdeeds, directoryMisdeeds, recordMisdeeds)
+
+// step is the order that opens another task for a step of the plan, after a change
+// that its proof of possession covers.
+func (d *dishonest) step(n int, change func(t *routertest.Task, a *catalog.Step)) routertest.Order {
+	d.Helper()
+	t := d.plan.NewTask(n)
+	a := t.StepArgs()
+	if change != nil {
+		change(t, &a)
+	}
+	a.JWK = t.Key.VerificationKey().ToJWK()
+	return d.plan.StepOrder(t.Proved(a))
+}
+
+// move is an order of the manager about the plan.
+func (d *dishonest) move(typ string, args any) routertest.Order {
+	return routertest.Order{By: d.Manager, Type: typ, Args: args, Ctx: intents.Context{PlanID: d.plan.ID}}
+}
+
+func (d *dishonest) revision(n, epoch int, steps []catalog.PlanStep) routertest.Order {
+	o := d.move("plan", catalog.Plan{PlanID: d.plan.ID, Epoch: epoch, Revision: n, Steps: steps})
+	o.By = d.Planner
+	return o
+}
+
+func (d *dishonest) closing(status string) routertest.Order {
+	c := catalog.PlanClose{PlanID: d.plan.ID, Epoch: d.plan.Epoch, Status: status, Response: "These."}
+	if status == "failed" {
+		c.Response, c.Failure = "", &catalog.Failure{Reason: "infeasible", CompletedSteps: []int{}}
+	}
+	return d.move("plan.close", c)
+}
+
+var planMisdeeds = []misdeed{
+	{"plan-opened-twice", "opened", "plan.open: no plan of the tenant has the id", "exists", func(d *dishonest) int64 {
+		o := d.plan.OpenOrder()
+		o.Key = "again"
+		return d.accepted(o)
+	}},
+	{"claim-of-no-plan", "opened", "plan.claim: the plan was opened", "no such plan", func(d *dishonest) int64 {
+		o := d.move("plan.claim", catalog.PlanClaim{PlanID: "plan_2", Epoch: 1, Driver: "d1"})
+		o.Ctx.PlanID = "plan_2"
+		return d.accepted(o)
+	}},
+	{"claim-left-out", "opened", "plan.claim: epoch is the plan's plus one", "epoch", func(d *dishonest) int64 {
+		return d.accepted(d.plan.ClaimOrder(2))
+	}},
+	{"plan-without-driver", "opened", "plan: a driver has claimed the plan", "epoch", func(d *dishonest) int64 {
+		return d.accepted(d.revision(1, 1, routertest.Steps(1, "feed")))
+	}},
+	{"claim-of-old-epoch", "between-steps", "plan.claim: epoch is the plan's plus one", "epoch", func(d *dishonest) int64 {
+		o := d.plan.ClaimOrder(1)
+		o.Key = "again"
+		return d.accepted(o)
+	}},
+	{"step-of-old-driver", "between-steps", "step: epoch is the plan's", "epoch", func(d *dishonest) int64 {
+		d.accepted(d.plan.ClaimOrder(2))
+		return d.accepted(d.step(2, nil))
+	}},
+	{"claim-by-another-user", "between-steps", "plan.claim: the plan is the actor's", "another user", func(d *dishonest) int64 {
+		o := d.plan.ClaimOrder(2)
+		o.User = "ben"
+		return d.accepted(o)
+	}},
+	{"revision-while-executing", "between-steps", "plan: the plan is planning or replanning", "executing", func(d *dishonest) int64 {
+		return d.accepted(d.revision(2, 1, routertest.Steps(2, "feed")))
+	}},
+	{"revision-left-out", "replanning", "plan: revision is the plan's plus one", "revision", func(d *dishonest) int64 {
+		return d.accepted(d.revision(3, 1, routertest.Steps(1, "feed")))
+	}},
+	{"steps-doubled", "replanning", "plan: step numbers run on from the last done step", "step numbers", func(d *dishonest) int64 {
+		return d.accepted(d.revision(2, 1, append(routertest.Steps(1, "feed"), routertest.Steps(1, "feed")...)))
+	}},
+	{"steps-out-of-order", "replanning", "plan: step numbers run on from the last done step", "step numbers", func(d *dishonest) int64 {
+		steps := routertest.Steps(1, "feed", "feed")
+		steps[1].InputFromStep = 0
+		slices.Reverse(steps)
+		return d.accepted(d.revision(2, 1, steps))
+	}},
+	{"input-from-later-step", "replanning", "plan: input comes from an earlier step", "earlier step", func(d *dishonest) int64 {
+		steps := routertest.Steps(1, "feed", "feed")
+		steps[0].InputFromStep = 2
+		return d.accepted(d.revision(2, 1, steps))
+	}},
+	{"step-while-replanning", "replanning", "step: the plan is executing", "replanning", func(d *dishonest) int64 {
+		return d.accepted(d.step(1, nil))
+	}},
+	{"closed-too-early", "between-steps", "plan.close: a plan is complete when all its steps are done", "steps are done", func(d *dishonest) int64 {
+		return d.accepted(d.closing("complete"))
+	}},
+	{"closed-while-running", "running", "plan.close: a plan is complete when all its steps are done", "steps are done", func(d *dishonest) int64 {
+		return d.accepted(d.closing("complete"))
+	}},
+	{"closed-by-another-user", "between-steps", "plan.close: the plan is the actor's", "another user", func(d *dishonest) int64 {
+		o := d.closing("failed")
+		o.User = "ben"
+		return d.accepted(o)
+	}},
+	{"closed-twice", "closed", "plan.close: the plan has not ended", "failed", func(d *dishonest) int64 {
+		o := d.closing("failed")
+		o.Key = "again"
+		return d.accepted(o)
+	}},
+	{"cancel-of-closed-plan", "closed", "cancel: the plan has not ended", "failed", func(d *dishonest) int64 {
+		return d.accepted(d.plan.CancelOrder(d.Gateway))
+	}},
+	{"claim-of-closed-plan", "closed", "plan.claim: the plan has not ended", "failed", func(d *dishonest) int64 {
+		return d.accepted(d.plan.ClaimOrder(2))
+	}},
+	{"revision-of-closed-plan", "closed", "plan: the plan has not ended", "failed", func(d *dishonest) int64 {
+		return d.accepted(d.revision(2, 1, routertest.Steps(1, "feed")))
+	}},
+	{"step-of-closed-plan", "closed", "step: the plan has not ended", "failed", func(d *dishonest) int64 {
+		return d.accepted(d.step(1, nil))
+	}},
+}
+
+var taskMisdeeds = []misdeed{
+	{"second-key-of-task", "between-steps", "step: no task of the tenant has the id", "used before", func(d *dishonest) int64 {
+		return d.accepted(d.step(2, func(t *routertest.Task, a *catalog.Step) { t.TaskID, a.TaskID = d.done.TaskID, d.done.TaskID }))
+	}},
+	{"key-used-again", "between-steps", "step: no task has had the key", "used before", func(d *dishonest) int64 {
+		return d.accepted(d.step(2, func(t *routertest.Task, _ *catalog.Step) { t.Key = d.done.Key }))
+	}},
+	{"key-of-key-set", "between-steps", "step: the key stands in no key set", "used before", func(d *dishonest) int64 {
+		return d.accepted(d.step(2, func(t *routertest.Task, _ *catalog.Step) { t.Key = d.Manager }))
+	}},
+	{"key-not-possessed", "between-steps", "step: the key proves that it is possessed", "SIGNATURE_INVALID", func(d *dishonest) int64 {
+		t := d.plan.NewTask(2)
+		a := t.StepArgs()
+		a.Step = 2
+		a.Deadline = d.Clock.Now().Add(6 * time.Minute).Format(time.RFC3339) // after the proof
+		return d.accepted(d.plan.StepOrder(a))
+	}},
+	{"task-for-too-long", "between-steps", "step: the deadline lies within the next hour", "next hour", func(d *dishonest) int64 {
+		return d.accepted(d.step(2, func(_ *routertest.Task, a *catalog.Step) {
+			a.Deadline = d.Clock.Now().Add(2 * time.Hour).Format(time.RFC3339)
+		}))
+	}},
+	{"second-task-of-step", "running", "step: one live task for a step", "running", func(d *dishonest) int64 {
+		return d.accepted(d.step(1, nil))
+	}},
+	{"step-skipped", "between-steps", "step: the next step of the plan", "next step", func(d *dishonest) int64 { return d.accepted(d.step(3, nil)) }},
+	{"step-again", "between-steps", "step: the next step of the plan", "next step", func(d *dishonest) int64 { return d.accepted(d.step(1, nil)) }},
+	{"step-not-planned", "running", "step: the plan has the step", "no such step", func(d *dishonest) int64 {
+		d.accepted(d.task.Order("write_memory", catalog.WriteMemory{Label: "result", Data: []byte(`1`)}), func(a *appended) {
+			a.result = catalog.WriteMemoryResult{Key: d.task.MemoryKey("result"), SizeBytes: 1, Validated: true}
+		})
+		d.accepted(d.task.Order("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "done", MemoryKey: d.task.MemoryKey("result")}))
+		return d.accepted(d.step(7, nil))
+	}},
+	{"step-of-stale-revision", "replanned", "step: plan_digest is the current revision's", "no plan in force", func(d *dishonest) int64 {
+		return d.accepted(d.step(1, func(_ *routertest.Task, a *catalog.Step) { a.PlanDigest = d.old }))
+	}},
+	{"step-by-another-user", "between-steps", "step: the plan is the actor's", "another user", func(d *dishonest) int64 {
+		o := d.step(2, nil)
+		o.User = "ben"
+		return d.accepted(o)
+	}},
+	{"step-of-another-tenant", "between-steps", "step: the plan is the tenant's", "no such plan", func(d *dishonest) int64 {
+		o := d.step(2, nil)
+		o.Tenant = "acme"
+		return d.accepted(o)
+	}},
+	{"step-by-planner", "between-steps", "every order: the key's role may sign the type", "may not sign", func(d *dishonest) int64 {
+		o := d.step(2, nil)
+		o.By = d.Planner
+		return d.accepted(o)
+	}},
+	{"dead-task", "between-steps", "a task's order: the task has not ended", "had ended", func(d *dishonest) int64 {
+		d.task = d.done
+		d.deadline = d.Clock.Now().Add(5 * time.Minute).Format(time.RFC3339)
+		return d.accepted(d.done.CallOrder("feed", `{"late":true}`))
+	}},
+	{"task-of-cancelled-plan", "running", "a task's order: the task has not ended", "cancelled", func(d *dishonest) int64 {
+		d.accepted(d.plan.CancelOrder(d.Gateway))
+		return d.accepted(d.task.CallOrder("feed", `{"late":true}`))
+	}},
+	{"task-of-claimed-plan", "running", "a task's order: the task has not ended", "newer plan.claim", func(d *dishonest) int64 {
+		d.accepted(d.plan.ClaimOrder(2))
+		return d.accepted(d.task.CallOrder("feed", `{"late":true}`))
+	}},
+	{"task-of-revoked-user", "running", "grant.revoke: ends the plans of the user, and a task ends with its plan", "grants were revoked", func(d *dishonest) int64 {
+		before := intents.FormatTime(d.Clock.Now())
+		d.accepted(routertest.Order{By: d.Operator, Type: "grant.revoke", Args: catalog.GrantRevoke{Tenant: "default", Sub: "ana", Before: before}})
+		d.Clock.Move(intents.Leeway + time.Second)
+		return d.accepted(d.task.CallOrder("feed", `{"late":true}`))
+	}},
+	{"task-of-disabled-user", "running", "admin.put: disabling a user ends the user's plans, and a task ends with its plan", "user was disabled", func(d *dishonest) int64 {
+		for _, disabled := range []bool{true, false} {
+			u := catalog.User{UserID: "ana", Roles: []string{"user"}, Disabled: disabled}
+			d.accepted(routertest.Order{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", User: &u}})
+		}
+		return d.accepted(d.task.CallOrder("feed", `{"late":true}`))
+	}},
+	{"task-past-deadline", "running", "a task's order: not after the task's deadline", "past its deadline", func(d *dishonest) int64 {
+		d.Clock.Move(6 * time.Minute)
+		return d.accepted(d.task.CallOrder("feed", `{"late":true}`))
+	}},
+	{"task-in-another-plan", "running", "a task's order: the context is its step's", "context", func(d *dishonest) int64 {
+		o := d.task.CallOrder("feed", `{}`)
+		o.Ctx.PlanID = "plan_2"
+		return d.accepted(o)
+	}},
+	{"task-in-another-session", "running", "a task's order: the context is its step's", "context", func(d *dishonest) int64 {
+		o := d.task.CallOrder("feed", `{}`)
+		o.Ctx.SessionID = "S2"
+		return d.accepted(o)
+	}},
+	{"task-in-another-step", "running", "a task's order: the context is its step's", "context", func(d *dishonest) int64 {
+		o := d.task.CallOrder("feed", `{}`)
+		o.Ctx.Step = 2
+		return d.accepted(o)
+	}},
+	{"task-in-another-revision", "running", "a task's order: the context is its step's", "context", func(d *dishonest) int64 {
+		o := d.task.CallOrder("feed", `{}`)
+		o.Ctx.Revision = 2
+		return d.accepted(o)
+	}},
+	{"task-of-another-user", "running", "a task's order: the task is the actor's", "another user", func(d *dishonest) int64 {
+		o := d.task.CallOrder("feed", `{}`)
+		o.User = "ben"
+		return d.accepted(o)
+	}},
+	{"task-of-another-tenant", "running", "a task's order: the task is the tenant's", "another user", func(d *dishonest) int64 {
+		o := d.task.CallOrder("feed", `{}`)
+		o.Tenant = "acme"
+		return d.accepted(o)
+	}},
+	{"task-never-opened", "running", "every order: its key is known", "KEY_UNKNOWN", func(d *dishonest) int64 {
+		o := d.task.CallOrder("feed", `{}`)
+		o.By = d.NewKey(intents.RoleTask)
+		return d.accepted(o)
+	}},
+	{"finished-twice", "between-steps", "step.finish: the task has not ended", "ended", func(d *dishonest) int64 {
+		return d.accepted(d.move("step.finish", catalog.StepFinish{TaskID: d.done.TaskID, Status: "failed", Reason: "again"}))
+	}},
+	{"finished-by-another-user", "running", "step.finish: the task is the actor's", "task of this user", func(d *dishonest) int64 {
+		o := d.move("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "failed", Reason: "no"})
+		o.User = "ben"
+		return d.accepted(o)
+	}},
+	{"done-by-manager", "running", "step.finish: a manager says failed and nothing else", "manager", func(d *dishonest) int64 {
+		return d.accepted(d.move("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "insufficient", Reason: "no"}))
+	}},
+	{"done-without-result", "running", "step.finish: done names a memory that the step has written", "write_memory", func(d *dishonest) int64 {
+		return d.accepted(d.task.Order("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "done", MemoryKey: d.task.MemoryKey("result")}))
+	}},
+}
+
+// second lets somebody approve the held order as the second one, and releases it.
+func second(change func(d *dishonest, o *routertest.Order)) func(d *dishonest) int64 {
+	return func(d *dishonest) int64 {
+		var o routertest.Order
+		o.Roles = []string{"approver"}
+		change(d, &o)
+		position, by, yes := d.says(o, catalog.ApprovalReleased)
+		d.released(*d.held.Position, by, d.ben, yes)
+		return position
+	}
+}
+
+var holdMisdeeds = []misdeed{
+	{"held-order-done", "held", "outcome: a held order is done only after its release", "without release", func(d *dishonest) int64 {
+		return d.ends(*d.held.Position, intents.Done, intents.OK)
+	}},
+	{"released-without-approval", "held", "release: the approvals satisfy every rule of the hold", "without the approvals", func(d *dishonest) int64 {
+		return d.released(*d.held.Position, d.lastApproval())
+	}},
+	{"released-by-one-of-two", "held", "release: the approvals satisfy every rule of the hold", "without the approvals", func(d *dishonest) int64 {
+		return d.released(*d.held.Position, d.lastApproval(), d.ben)
+	}},
+	{"released-by-one-twice", "held", "release: each person counts once", "without the approvals", func(d *dishonest) int64 {
+		return d.released(*d.held.Position, d.lastApproval(), d.ben, d.ben)
+	}},
+	{"released-by-nobody", "held", "release: every approval was given", "nobody gave", func(d *dishonest) int64 {
+		cleo := intents.Approval{UserID: "cleo", At: d.ben.At, Roles: []string{"approver"}}
+		return d.released(*d.held.Position, d.lastApproval(), d.ben, cleo)
+	}},
+	{"released-by-another-order", "held", "release: by names the last approval", "last approval", func(d *dishonest) int64 {
+		_, _, cleo := d.says(routertest.Order{User: "cleo", Roles: []string{"approver"}}, catalog.ApprovalReleased)
+		return d.released(*d.held.Position, d.lastApproval(), d.ben, cleo)
+	}},
+	{"released-late", "held", "release: before the deadline", "after its deadline", func(d *dishonest) int64 {
+		_, by, cleo := d.says(routertest.Order{User: "cleo", Roles: []string{"approver"}}, catalog.ApprovalReleased)
+		d.Clock.Move(intents.MaxHold)
+		return d.released(*d.held.Position, by, d.ben, cleo)
+	}},
+	{"approved-by-requester", "held", "hitl.approve: by one whom a rule of the hold accepts, so not by who asked (four eyes)", "may approve", second(func(_ *dishonest, o *routertest.Order) { o.User = "ana" })},
+	{"approved-by-disabled-user", "held", "every order: a disabled user has no roles", "RBAC_FORBIDDEN", second(func(_ *dishonest, o *routertest.Order) { o.User = "dora" })},
+	{"approved-without-capability", "held", "every order: the actor's roles give the type's capability", "RBAC_FORBIDDEN", second(func(_ *dishonest, o *routertest.Order) {
+		o.User, o.Roles = "frank", []string{"user"}
+	})},
+	{"approved-with-lost-role", "held", "every order: roles are those of the grant that the directory gives too", "RBAC_FORBIDDEN", second(func(_ *dishonest, o *routertest.Order) { o.User = "frank" })},
+	{"approved-by-unnamed-approver", "held", "hitl.approve: by one whom a rule of the hold accepts", "may approve", second(func(_ *dishonest, o *routertest.Order) { o.User = "hugo" })},
+	{"approved-twice", "held", "hitl.approve: each person approves once", "already", second(func(_ *dishonest, o *routertest.Order) { o.User, o.Key = "ben", "again" })},
+	{"approved-late", "held", "hitl.approve: before the deadline", "after its deadline", second(func(d *dishonest, o *routertest.Order) {
+		d.Clock.Move(intents.MaxHold)
+		o.User = "cleo"
+	})},
+	{"approved-under-old-grant", "held", "hitl.approve: under a grant of the last five minutes", "approver was there", second(func(d *dishonest, o *routertest.Order) {
+		d.Clock.Move(6 * time.Minute)
+		at := d.Clock.Now().Add(-6 * time.Minute).Unix()
+		o.User, o.Grant = "cleo", func(g *intents.Grant) { g.IssuedAt, g.Expires = at, at+14*60 }
+	})},
+	{"approved-in-another-tenant", "held", "hitl.approve: the held order is the tenant's", "another tenant", second(func(_ *dishonest, o *routertest.Order) {
+		o.User, o.Tenant = "cleo", "acme"
+	})},
+	{"approved-by-task", "held", "every order: the key's role may sign the type", "may not sign", second(func(d *dishonest, o *routertest.Order) {
+		o.User, o.By = "cleo", d.Planner
+	})},
+	{"approval-of-no-hold", "held", "hitl.approve: the order is held", "not held", func(d *dishonest) int64 {
+		o := routertest.Order{User: "cleo", Roles: []string{"approver"}, Args: catalog.Approve{IntentID: d.plan.Digest, Decision: catalog.DecisionApprove}}
+		position, _, _ := d.says(o, catalog.ApprovalReleased)
+		return position
+	}},
+	{"release-of-no-hold", "held", "release: the order is held", "not", func(d *dishonest) int64 {
+		open, id := d.accept(d.finds("never held", ""), func(a *appended) { a.outcome = nil })
+		return d.released(open, id, d.ben)
+	}},
+	{"released-twice", "released", "release: the order is held", "not open", func(d *dishonest) int64 {
+		return d.released(*d.held.Position, d.lastApproval(), d.ben)
+	}},
+	{"approved-after-release", "released", "hitl.approve: the order is held", "not held", func(d *dishonest) int64 {
+		o := routertest.Order{User: "cleo", Roles: []string{"approver"}, Key: "again"}
+		position, _, _ := d.says(o, catalog.ApprovalReleased)
+		return position
+	}},
+	{"released-after-no", "rejected", "release: the order is held", "not open", func(d *dishonest) int64 {
+		return d.released(*d.held.Position, d.lastApproval(), d.ben)
+	}},
+	{"rejected-by-nobody", "held", "outcome: rejected only where somebody said so", "nobody said so", func(d *dishonest) int64 {
+		return d.ends(*d.held.Position, intents.Failed, intents.ApprovalRejected)
+	}},
+	{"expired-early", "held", "outcome: expired only from the deadline on", "before its deadline", func(d *dishonest) int64 {
+		return d.ends(*d.held.Position, intents.Failed, intents.ApprovalExpired)
+	}},
+	{"task-of-held-order", "held", "a task's order: the task has not ended", "held for approval", func(d *dishonest) int64 {
+		return d.accepted(d.task.CallOrder("feed", `{}`), func(a *appended) {
+			a.decision.Effect, a.facts.Task.Skills = string(catalog.Pure), []string{"pay"}
+		})
+	}},
+}
+
+// lastApproval is the intent_id of the last hitl.approve of the scene.
+func (d *dishonest) lastApproval() (id string) {
+	d.Helper()
+	for _, r := range d.Records() {
+		sealed, err := intents.ReadSealed(r.Parts[storage.PartOrder])
+		if err != nil {
+			continue
+		}
+		if u, err := sealed.Open(); err == nil && u.Body().Intent.Type == "hitl.approve" {
+			id = u.ID()
+		}
+	}
+	return id
+}
+
+var directoryMisdeeds = []misdeed{
+	{"grant-revoked", "revoked", "every order: its grant was not revoked", "grant was revoked", func(d *dishonest) int64 {
+		d.grant.By = d.operator // a planner's key of now
+		return d.accepted(d.grant)
+	}},
+	{"key-revoked", "revoked", "every order: its key was not revoked", "KEY_REVOKED", func(d *dishonest) int64 {
+		return d.accepted(d.finds("by a revoked key", ""))
+	}},
+	{"key-set-left-out", "directory", "key.put: the key set is the successor of the one in force", "successor", func(d *dishonest) int64 {
+		return d.accepted(d.keySet(2))
+	}},
+	{"key-set-again", "directory", "key.put: the key set is the successor of the one in force", "successor", func(d *dishonest) int64 {
+		return d.accepted(d.keySet(0))
+	}},
+	{"role-by-auditor", "directory", "every order: the actor's roles give the type's capability", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
+		o := routertest.Order{By: d.operator, User: "olga", Tenant: "default", Roles: []string{"auditor"}, Type: "admin.put"}
+		o.Args = catalog.AdminPut{User: &catalog.User{UserID: "olga", Roles: []string{"admin"}}}
+		return d.accepted(o)
+	}},
+	{"role-by-gateway", "directory", "every order: the key's role may sign the type", "may not sign", func(d *dishonest) int64 {
+		o := routertest.Order{By: d.Gateway, Type: "admin.put", Args: catalog.AdminPut{User: &catalog.User{UserID: "ana", Roles: []string{"admin"}}}}
+		return d.accepted(o)
+	}},
+	{"tenant-by-its-operator", "directory", "an operator's order: only operators of system name another tenant", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
+		d.operatorBecomes("admin")
+		o := routertest.Order{By: d.operator, User: "olga", Tenant: "default", Roles: []string{"admin"}, Type: "admin.put"}
+		o.Args = catalog.AdminPut{Tenant: "acme", User: &catalog.User{UserID: "olga", Roles: []string{"admin"}}}
+		return d.accepted(o)
+	}},
+	{"tenant-twice", "directory", "admin.put: no tenant has the id", "exists", func(d *dishonest) int64 {
+		return d.accepted(routertest.Order{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{New: &catalog.Tenant{ID: "acme"}}})
+	}},
+	{"no-such-tenant", "directory", "admin.put: the tenant is there", "not there", func(d *dishonest) int64 {
+		return d.accepted(routertest.Order{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "globex", User: &catalog.User{UserID: "ana", Roles: []string{"user"}}}})
+	}},
+	{"no-such-operator", "directory", "an operator's order: the directory has the user", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
+		key := d.NewKey(intents.RoleOperator)
+		k := key.VerificationKey()
+		k.Subject, k.Tenant = "nobody", "default"
+		d.accepted(d.nextKeySet(func(s *intents.KeySet) { s.Keys = append(s.Keys, k.ToJWK()) }))
+		o := routertest.Order{By: key, User: "nobody", Tenant: "default", Roles: []string{"admin"}, Type: "admin.put"}
+		o.Args = catalog.AdminPut{User: &catalog.User{UserID: "nobody", Roles: []string{"admin"}}}
+		return d.accepted(o)
+	}},
+	{"disabled-user", "directory", "every order: a disabled user has no roles", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
+		o := d.finds("still here", "")
+		o.User = "dora"
+		return d.accepted(o)
+	}},
+	{"unknown-tenant", "directory", "every order: the directory has the tenant", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
+		o := d.finds("from nowhere", "")
+		o.Tenant = "globex"
+		return d.accepted(o)
+	}},
+	{"roles-beyond-grant", "directory", "every order: roles are those of the grant that the directory gives too", "roles", func(d *dishonest) int64 {
+		return d.accepted(d.finds("as admin", ""), func(a *appended) { a.facts.Roles = []string{"user", "admin"} })
+	}},
+	{"resolved-twice", "resolved", "order.resolve: nobody knows how the order ended", "indeterminate", func(d *dishonest) int64 {
+		return d.accepted(routertest.Order{By: d.Operator, Type: "order.resolve", Args: catalog.OrderResolve{IntentID: d.unsure.IntentID, Status: "done", Reason: "after all"}})
+	}},
+	{"resolved-though-known", "between-steps", "order.resolve: nobody knows how the order ended", "indeterminate", func(d *dishonest) int64 {
+		return d.accepted(routertest.Order{By: d.Operator, Type: "order.resolve", Args: catalog.OrderResolve{IntentID: d.plan.Digest, Status: "failed", Reason: "no"}})
+	}},
+	{"revoked-ahead", "directory", "grant.revoke: before is not in the future", "future", func(d *dishonest) int64 {
+		before := intents.FormatTime(d.Clock.Now().Add(time.Hour))
+		return d.accepted(routertest.Order{By: d.Operator, Type: "grant.revoke", Args: catalog.GrantRevoke{Tenant: "default", Sub: "ana", Before: before}})
+	}},
+}
+
+// keySet puts a key set that stands so many versions behind the one in force, which
+// it names as the one before.
+func (d *dishonest) keySet(ahead int64) routertest.Order {
+	return d.nextKeySet(func(s *intents.KeySet) { s.Version += ahead - 1 })
+}
+
+// nextKeySet is key.put of the key set in force, changed.
+func (d *dishonest) nextKeySet(change func(*intents.KeySet)) routertest.Order {
+	d.Helper()
+	jwks := d.Dir.JWKS()
+	set := intents.KeySet{Version: jwks.Version + 1, Prev: intents.Digest([]byte(jwks.KeySet)), Keys: slices.Clone(jwks.Keys)}
+	change(&set)
+	token, err := intents.SignKeySet(d.Root, set)
+	d.Must(err)
+	return routertest.Order{By: d.Operator, Type: "key.put", Args: catalog.KeyPut{KeySet: token}}
+}
+
+// operatorBecomes gives the scene's operator a role.
+func (d *dishonest) operatorBecomes(role string) {
+	d.Helper()
+	d.accepted(routertest.Order{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "olga", Roles: []string{role}}}})
+}
+
+var recordMisdeeds = []misdeed{
+	{"outcome-without-decision", "directory", "outcome: an order was accepted", "no open order", func(d *dishonest) int64 {
+		return d.ends(d.records.Next()-1, intents.Done, intents.OK)
+	}},
+	{"outcome-twice", "released", "outcome: the order's first", "no open order", func(d *dishonest) int64 {
+		return d.ends(*d.held.Position, intents.Done, intents.OK)
+	}},
+	{"takeover-of-ended-order", "released", "takeover: the order is open", "not open", func(d *dishonest) int64 {
+		at, _ := d.now()
+		return d.add(storage.KindTakeover, at, map[string]any{storage.PartTakeover: map[string]any{"of": *d.held.Position}})
+	}},
+	{"key-taken", "directory", "every order: its idempotency key is free", "a second order", func(d *dishonest) int64 {
+		return d.accepted(d.finds("second", "k"))
+	}},
+	{"key-misnamed", "directory", "every order: decision.key is the order's", "another idempotency key", func(d *dishonest) int64 {
+		return d.accepted(d.finds("second", "m"), func(a *appended) { a.decision.Key = "00000000000000000000000000000000" })
+	}},
+	{"decided-after-record", "directory", "every order: facts.now is not after the record's time", "another time", func(d *dishonest) int64 {
+		return d.accepted(d.finds("later", ""), func(a *appended) { a.facts.Now = intents.FormatTime(d.Clock.Now().Add(time.Second)) })
+	}},
+	{"decided-before-issued", "directory", "every order: issued_at is not after facts.now", "before it was issued", func(d *dishonest) int64 {
+		o := d.finds("earlier", "")
+		o.At = d.Clock.Now().Add(time.Minute)
+		return d.accepted(o)
+	}},
+	{"decided-too-late", "directory", "every order: facts.now is within ttl_sec of issued_at", "after its ttl_sec", func(d *dishonest) int64 {
+		o := d.finds("late", "")
+		o.At = d.Clock.Now().Add(-2 * time.Minute)
+		return d.accepted(o)
+	}},
+	{"decided-on-the-future", "directory", "every order: decision.directory is before its record", "come after it", func(d *dishonest) int64 {
+		return d.accepted(d.finds("seen", ""), func(a *appended) { a.decision.Directory = d.records.Next() + 1 })
+	}},
+	{"rules-taken-back", "directory", "control: rules only increase", "only increase", func(d *dishonest) int64 {
+		return d.control(map[string]any{"rules": 1})
+	}},
+	{"rules-nobody-knows", "directory", "control: a verifier knows the rules", "this build knows", func(d *dishonest) int64 {
+		return d.control(map[string]any{"rules": 99})
+	}},
+	{"genesis-twice", "directory", "control: one genesis", "second genesis", func(d *dishonest) int64 {
+		at, _ := d.now()
+		r := storage.NewRecord(storage.KindControl, at, d.records[0].Parts)
+		r.Position = d.records.Next()
+		d.records = append(d.records, r)
+		return r.Position
+	}},
+	{"policy-not-in-force", "directory", "every order: the policy that decided is in force", "no record puts in force", func(d *dishonest) int64 {
+		return d.accepted(d.finds("otherwise", ""), func(a *appended) { a.decision.PolicyDigest = intents.Digest([]byte("another policy")) })
+	}},
+	{"policy-taken-back", "directory", "control: policy revisions only increase", "after revision", func(d *dishonest) int64 {
+		d.control(map[string]any{"policy_digest": d.policyDigest(), "policy_revision": 3})
+		return d.control(map[string]any{"policy_digest": d.policyDigest(), "policy_revision": 2})
+	}},
+}

@@ -1,0 +1,216 @@
+package audit_test
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"aob.dev/writ/audit"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/storage"
+)
+
+// dishonest is a log that an honest router began. It goes on as its operator likes,
+// who holds every key: what is appended here is signed, timed and named as it should
+// be, and no state machine was asked.
+type dishonest struct {
+	*world
+	records slice
+
+	plan *routertest.Plan
+	task *routertest.Task // of the plan: the last one that was opened
+	held *intents.Answer  // an order that waits for ben and one more
+	ben  intents.Approval
+
+	old      string           // intent_id of the plan's first revision
+	done     *routertest.Task // of the plan: one that has ended
+	unsure   *intents.Answer  // an order that was resolved
+	deadline string           // of the task
+	operator intents.Signer   // of the scene, if it has one
+	grant    routertest.Order // sealed before the scene's revocation
+}
+
+// appended is an order before it is appended.
+type appended struct {
+	decision intents.Decision
+	facts    intents.Facts
+	outcome  map[string]any // nil: the order stays open
+	result   any            // of an executor
+}
+
+// accept appends an order as accepted, and its outcome. It gives its position and intent_id.
+func (d *dishonest) accept(o routertest.Order, changes ...func(*appended)) (int64, string) {
+	d.Helper()
+	u, err := intents.Parse(d.Seal(o))
+	d.Must(err)
+	b := u.Body()
+	if b.Context == nil {
+		b.Context = &intents.Context{}
+	}
+	row, _ := catalog.Builtin().Lookup(b.Intent.Type)
+	at, now := d.now()
+	a := appended{
+		decision: intents.Decision{
+			Verdict: intents.Allow, Code: intents.OK, IntentID: u.ID(), Fingerprint: intents.Fingerprint(b.Intent, b.Actor.UserID, *b.Context), PolicyDigest: d.policyDigest(),
+			Catalog: catalog.Builtin().Digest(), Directory: d.records.Next() - 1, Effect: string(row.Effect), Executor: row.Executor,
+			Key: storage.OrderKey(b.Actor.Tenant, b.Actor.UserID, b.Intent.Type, b.Constraints.IdempotencyKey).String(),
+		},
+		facts:   intents.Facts{Signer: intents.FactSigner{KID: o.By.KID, Role: string(o.By.Role)}, Roles: d.roles(o), Now: now},
+		outcome: map[string]any{"of": -1, "attempt": 1, "status": "done", "code": "OK", "duration_ms": 0},
+		result:  catalog.Accepted{Accepted: true},
+	}
+	if t := d.task; t != nil && o.By.Role == intents.RoleTask {
+		a.facts.Task = &intents.FactTask{TaskID: t.TaskID, PlanID: t.ID, Revision: t.Revision, Step: t.Step, Skills: []string{"feed"}, Deadline: d.deadline}
+	}
+	if d.plan != nil && b.Context.PlanID == d.plan.ID {
+		v := d.plan.View()
+		a.facts.Plan = &intents.FactPlan{PlanID: v.PlanID, Status: string(v.Status), Epoch: v.Epoch, Revision: v.Revision, ReplanCount: v.ReplanCount, Steps: len(v.Steps)}
+	}
+	if b.Intent.Type == "skill.call" {
+		a.decision.Effect = string(catalog.Pure)
+		a.facts.Skill = &intents.FactSkill{Name: "feed", Digest: intents.Digest([]byte("feed")), Effect: string(catalog.Pure)}
+		a.result = catalog.SkillCallResult{Output: json.RawMessage(`1`)}
+	}
+	if b.Intent.Type == "skill.find" {
+		a.result = catalog.SkillFindResult{Skills: []catalog.SkillHit{}}
+	}
+	for _, change := range changes {
+		change(&a)
+	}
+	parts := map[string]any{storage.PartOrder: u.Recorded().Sealed(), storage.PartDecision: a.decision, storage.PartFacts: a.facts}
+	if b.Actor.Grant != "" {
+		parts[storage.PartGrant] = b.Actor.Grant
+	}
+	executed := row.Executor != catalog.ExecutorRouter
+	if executed {
+		parts[storage.PartSummary] = storage.Summary{Type: b.Intent.Type, Tenant: b.Actor.Tenant, User: b.Actor.UserID, Context: *b.Context, Key: a.decision.Key}
+	}
+	position := d.add(storage.KindOrder, at, parts)
+	if a.outcome == nil {
+		return position, u.ID()
+	}
+	if executed {
+		a.outcome["of"] = position
+		d.add(storage.KindOutcome, at, map[string]any{storage.PartOutcome: a.outcome, storage.PartResult: a.result})
+	} else {
+		a.outcome["result"] = a.result
+		d.add(storage.KindOutcome, at, map[string]any{storage.PartOutcome: a.outcome})
+	}
+	return position, u.ID()
+}
+
+// accepted is accept where only the position counts.
+func (d *dishonest) accepted(o routertest.Order, changes ...func(*appended)) int64 {
+	d.Helper()
+	position, _ := d.accept(o, changes...)
+	return position
+}
+
+// now is the time of the next record, and the one that its decision gives itself.
+func (d *dishonest) now() (time.Time, string) {
+	at := d.Clock.Now()
+	if last := d.records[len(d.records)-1].At; last.After(at) {
+		at = last
+	}
+	return at, intents.FormatTime(d.Clock.Now())
+}
+
+// roles that an order is decided with: those that its sealer says.
+func (d *dishonest) roles(o routertest.Order) []string {
+	switch {
+	case o.By.KID == d.Operator.KID:
+		return []string{"admin", "auditor", "approver"}
+	case o.Roles != nil:
+		return o.Roles
+	default:
+		return []string{"user"}
+	}
+}
+
+func (d *dishonest) policyDigest() string {
+	d.Helper()
+	at := slices.IndexFunc(d.records, func(r storage.Record) bool { return r.Kind == storage.KindOrder })
+	dec, err := intents.ReadDecision(d.records[at].Parts[storage.PartDecision])
+	d.Must(err)
+	return dec.PolicyDigest
+}
+
+// add appends a record of given parts.
+func (d *dishonest) add(kind storage.Kind, at time.Time, parts map[string]any) int64 {
+	d.Helper()
+	raw := make(map[string]json.RawMessage, len(parts))
+	for name, v := range parts {
+		body, err := json.Marshal(v)
+		d.Must(err)
+		raw[name] = body
+	}
+	r := storage.NewRecord(kind, at, raw)
+	r.Position = d.records.Next()
+	d.records = append(d.records, r)
+	return r.Position
+}
+
+// control appends a control record.
+func (d *dishonest) control(content map[string]any) int64 {
+	d.Helper()
+	at, _ := d.now()
+	return d.add(storage.KindControl, at, map[string]any{storage.PartControl: content})
+}
+
+// ends appends an outcome of an order.
+func (d *dishonest) ends(of int64, status intents.Status, code intents.Code) int64 {
+	d.Helper()
+	at, _ := d.now()
+	return d.add(storage.KindOutcome, at, map[string]any{storage.PartOutcome: map[string]any{"of": of, "attempt": 1, "status": status, "code": code, "duration_ms": 0}})
+}
+
+// says appends what somebody says about the held order, and counts it.
+func (d *dishonest) says(o routertest.Order, state string) (position int64, by string, yes intents.Approval) {
+	d.Helper()
+	if o.By.KID == "" {
+		o.By = d.Gateway
+	}
+	o.Type, o.Ctx.TurnID = "hitl.approve", "approval"
+	if o.Args == nil {
+		o.Args = catalog.Approve{IntentID: d.held.IntentID, Decision: catalog.DecisionApprove}
+	}
+	position, by = d.accept(o, func(a *appended) { a.result = catalog.ApproveResult{IntentID: d.held.IntentID, State: state} })
+	_, now := d.now()
+	return position, by, intents.Approval{UserID: o.User, At: now, Roles: d.roles(o)}
+}
+
+// released appends the release of an order, and its outcome.
+func (d *dishonest) released(of int64, by string, approvals ...intents.Approval) int64 {
+	d.Helper()
+	r := d.records[of]
+	var f intents.Facts
+	dec, err := intents.ReadDecision(r.Parts[storage.PartDecision])
+	d.Must(err)
+	d.Must(json.Unmarshal(r.Parts[storage.PartFacts], &f))
+	at, now := d.now()
+	dec.Verdict, dec.Code, dec.Reason, dec.Hint, dec.PolicyIDs, dec.Approvers, dec.Hold = intents.Allow, intents.OK, "", "", nil, nil, nil
+	dec.Directory, dec.Key, dec.Pointer, dec.Retryable = d.records.Next()-1, "", "", false
+	f.Approvals, f.Now = approvals, now
+	position := d.add(storage.KindRelease, at, map[string]any{storage.PartRelease: map[string]any{"of": of, "by": by, "decision": dec, "facts": f}})
+	d.ends(of, intents.Done, intents.OK)
+	return position
+}
+
+// bundle is the log as its operator exports it. Its bytes follow from the records:
+// salts count, so that what was written once is written so again.
+func (d *dishonest) bundle() []byte {
+	d.Helper()
+	out := slice(slices.Clone(d.records))
+	for i, r := range out {
+		salts := make(map[string][]byte, len(r.Salts))
+		for name := range r.Salts {
+			salts[name] = append(binary.BigEndian.AppendUint64(nil, uint64(i)), []byte(name+strings.Repeat("-", 24-len(name)))...) //nolint:gosec // G115: a position
+		}
+		out[i].Salts = salts
+	}
+	return d.export(out, audit.Selection{})
+}

@@ -1,0 +1,216 @@
+package audit_test
+
+import (
+	"testing"
+	"testing/cryptotest"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/router/routertest"
+)
+
+// scenes are honest logs, each written by a router as far as a point from which a
+// dishonest one goes on. Their keys are made from the seed alone.
+func scenes() map[string]func(d *dishonest) {
+	return map[string]func(d *dishonest){
+		// A plan nobody drives yet.
+		"opened": func(d *dishonest) {
+			d.Pin("feed", catalog.Pure)
+			d.plan = d.NewPlan("plan_1")
+			d.Want(d.plan.Open(), intents.OK)
+		},
+		// A plan of three steps whose first is done.
+		"between-steps": func(d *dishonest) {
+			d.acme()
+			d.begun("feed", "feed", "feed")
+			d.done = d.plan.Started(1)
+			d.done.Done()
+		},
+		// A plan of two steps whose first runs.
+		"running": func(d *dishonest) {
+			d.acme()
+			d.begun("feed", "feed")
+			d.start(1)
+		},
+		// A plan whose first revision failed.
+		"replanning": func(d *dishonest) {
+			d.begun("feed")
+			d.old = d.plan.Digest
+			d.start(1)
+			d.Want(d.task.Finish("failed", "", "nothing there"), intents.OK)
+		},
+		// A plan whose second revision runs no step yet.
+		"replanned": func(d *dishonest) {
+			scenes()["replanning"](d)
+			d.Want(d.plan.Plan(routertest.Steps(1, "feed")), intents.OK)
+		},
+		// A plan that was closed before its step ran.
+		"closed": func(d *dishonest) {
+			d.begun("feed")
+			d.Want(d.plan.Fail(), intents.OK)
+		},
+		// A call with an effect, once, that waits for two people; ben has approved it.
+		"held": func(d *dishonest) {
+			d.acme()
+			d.Pin("pay", catalog.Once)
+			for _, u := range []catalog.User{
+				{UserID: "ana", Roles: []string{"user", "approver"}}, {UserID: "dora", Roles: []string{"approver"}, Disabled: true}, {UserID: "frank", Roles: []string{"user"}},
+			} {
+				d.Want(d.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &u}), intents.OK)
+			}
+			d.Approval(`{"once":true,"count":2}`, "ben", "cleo")
+			d.plan = d.Begun("plan_1", "pay")
+			d.start(1)
+			d.held = d.Want(d.task.Call("pay", `{"n":1}`), intents.ApprovalRequired)
+			d.Clock.Move(time.Second)
+			d.Want(d.Do(d.approves("ben")), intents.OK)
+			d.ben = intents.Approval{UserID: "ben", At: intents.FormatTime(d.Clock.Now()), Roles: []string{"approver"}}
+			d.Clock.Move(time.Second)
+		},
+		// The same, approved by both, released and done.
+		"released": func(d *dishonest) {
+			scenes()["held"](d)
+			d.Want(d.Do(d.approves("cleo")), intents.OK)
+			a, err := d.Router.Await(d.Context(), *d.held.Position)
+			d.Must(err)
+			d.Want(a, intents.OK)
+		},
+		// The same, turned down.
+		"rejected": func(d *dishonest) {
+			scenes()["held"](d)
+			no := d.approves("cleo")
+			no.Args = catalog.Approve{IntentID: d.held.IntentID, Decision: catalog.DecisionReject, Reason: "no"}
+			d.Want(d.Do(no), intents.OK)
+		},
+		// A call of whose end nobody knew, until an operator said.
+		"resolved": func(d *dishonest) {
+			d.begun("feed")
+			d.start(1)
+			d.Bus.On("skill.call", routertest.Always(intents.Report{Status: intents.StatusIndetermined, Code: intents.Indeterminate, Reason: "cut off"}))
+			d.unsure = d.Want(d.task.Call("feed", `{"n":1}`), intents.Indeterminate)
+			d.Want(d.Admin("order.resolve", catalog.OrderResolve{IntentID: d.unsure.IntentID, Status: "failed", Reason: "seen at the other end"}), intents.OK)
+		},
+		// Users, an operator of less than all rights, a refused order.
+		"directory": func(d *dishonest) {
+			d.acme()
+			d.operator = d.AddOperator("default", "olga", "auditor")
+			d.Want(d.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "dora", Roles: []string{"user"}, Disabled: true}}), intents.OK)
+			d.Want(d.Do(d.finds("first", "k")), intents.OK)
+			wrong := d.finds("by another role", "wrong")
+			wrong.By = d.Manager
+			d.Want(d.Do(wrong), intents.KeyRole)
+			d.Clock.Move(time.Minute)
+		},
+		// Ana's grants were revoked.
+		"revoked": func(d *dishonest) {
+			d.Want(d.Do(d.finds("before", "")), intents.OK)
+			issued := d.Clock.Now().Unix()
+			d.Clock.Move(10 * time.Second)
+			d.Want(d.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "default", Sub: "ana", Before: intents.FormatTime(d.Clock.Now())}), intents.OK)
+			d.grant = d.finds("after", "")
+			d.grant.Grant = func(g *intents.Grant) { g.IssuedAt = issued }
+			next := d.NewKey(intents.RolePlanner)
+			d.Want(d.Keys(func(s *intents.KeySet) { s.Keys = append(s.Keys, next.VerificationKey().ToJWK()) }), intents.OK)
+			d.RevokeKey(d.Planner)
+			d.operator = next
+			d.Clock.Move(time.Second)
+		},
+	}
+}
+
+// play makes a scene. The same seed gives the same keys, grants and records.
+func play(t *testing.T, scene string) *dishonest {
+	t.Helper()
+	cryptotest.SetGlobalRandom(t, 12)
+	d := &dishonest{world: newWorld(t)}
+	scenes()[scene](d)
+	d.records = slice(d.Records())
+	return d
+}
+
+// acme is another tenant.
+func (d *dishonest) acme() {
+	d.Helper()
+	d.Want(d.Admin("admin.put", catalog.AdminPut{New: &catalog.Tenant{ID: "acme"}}), intents.OK)
+}
+
+func (d *dishonest) begun(skills ...string) {
+	d.Helper()
+	d.Pin("feed", catalog.Pure)
+	d.plan = d.Begun("plan_1", skills...)
+}
+
+func (d *dishonest) start(step int) {
+	d.Helper()
+	d.deadline = d.Clock.Now().Add(5 * time.Minute).Format(time.RFC3339)
+	d.task = d.plan.Started(step)
+}
+
+// finds is an order that every user may give.
+func (d *dishonest) finds(query, key string) routertest.Order {
+	return routertest.Order{By: d.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: query}, Key: key}
+}
+
+// approves is somebody's yes to the held order.
+func (d *dishonest) approves(who string) routertest.Order {
+	return routertest.Order{
+		By: d.Gateway, Type: "hitl.approve", User: who, Roles: []string{"approver"}, Ctx: intents.Context{TurnID: "approval"},
+		Args: catalog.Approve{IntentID: d.held.IntentID, Decision: catalog.DecisionApprove},
+	}
+}
+
+// legally goes on from each scene as an honest router would have: what is appended
+// breaks no rule, so what an auditor finds in a misdeed is the misdeed.
+func (d *dishonest) legally(scene string) {
+	d.Helper()
+	local := func(a catalog.AdminPut) {
+		d.accepted(routertest.Order{By: d.Operator, Type: "admin.put", Args: a})
+	}
+	switch scene {
+	case "opened":
+		d.accepted(d.plan.ClaimOrder(1))
+		d.accepted(d.revision(1, 1, routertest.Steps(1, "feed")))
+	case "between-steps":
+		d.accepted(d.step(2, nil))
+		d.accepted(d.plan.ClaimOrder(2))
+		d.plan.Epoch = 2
+		d.accepted(d.step(2, nil))
+		d.accepted(d.closing("failed"))
+	case "running":
+		d.accepted(d.task.CallOrder("feed", `{}`))
+		key := d.task.MemoryKey("result")
+		d.accepted(d.task.Order("write_memory", catalog.WriteMemory{Label: "result", Data: []byte(`1`)}), func(a *appended) {
+			a.result = catalog.WriteMemoryResult{Key: key, SizeBytes: 1, Validated: true}
+			a.outcome["facts"] = []intents.Fact{routertest.Fact("memory.written", `{"key":"`+key+`"}`)}
+		})
+		d.accepted(d.task.Order("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "done", MemoryKey: key}))
+		d.accepted(d.step(2, nil))
+		d.accepted(d.plan.CancelOrder(d.Gateway))
+	case "replanning":
+		d.accepted(d.revision(2, 1, routertest.Steps(1, "feed", "feed")))
+		d.accepted(d.closing("failed"))
+	case "replanned":
+		d.accepted(d.step(1, nil))
+	case "held":
+		_, by, cleo := d.says(routertest.Order{User: "cleo", Roles: []string{"approver"}}, catalog.ApprovalReleased)
+		d.released(*d.held.Position, by, d.ben, cleo)
+	case "directory":
+		d.accepted(d.nextKeySet(func(*intents.KeySet) {}))
+		d.operatorBecomes("admin")
+		d.accepted(routertest.Order{
+			By: d.operator, User: "olga", Tenant: "default", Roles: []string{"admin"}, Type: "admin.put",
+			Args: catalog.AdminPut{User: &catalog.User{UserID: "ana", Roles: []string{"user"}}},
+		})
+		d.control(map[string]any{"policy_digest": d.policyDigest(), "policy_revision": 3})
+		d.accepted(d.finds("second", "l"))
+	case "revoked":
+		o := d.finds("with another grant", "")
+		o.By = d.operator
+		d.Clock.Move(intents.Leeway + time.Second)
+		d.accepted(o)
+	default:
+		local(catalog.AdminPut{New: &catalog.Tenant{ID: "globex"}})
+		local(catalog.AdminPut{Tenant: "globex", User: &catalog.User{UserID: "gus", Roles: []string{"user"}}})
+	}
+}

@@ -1,0 +1,228 @@
+// Plans and tasks: the moves of docs/spec/journal.md.
+
+import { jcs, kidOf, must, signed } from "./bundle.mjs";
+import { admit, base64url } from "./keys.mjs";
+
+const MAX_STEPS = 10;
+const MAX_REPLANS = 3;
+const HOUR = 3600000;
+const LEEWAY = 5000;
+
+export class Plans {
+  constructor(state) {
+    Object.assign(this, { state, plans: new Map(), tasks: new Map(), byKey: new Map() });
+  }
+
+  // key of a task.
+  key(kid) {
+    return this.byKey.get(kid)?.key;
+  }
+
+  of(o) {
+    return this.plans.get(`${o.tenant}/${o.context.plan_id}`);
+  }
+
+  // own is a plan of the order's actor; an operator may act on any of the tenant.
+  own(o) {
+    const { plan_id } = o.args;
+    const p = this.plans.get(`${o.tenant}/${plan_id}`);
+    must(p, "no such plan");
+    must(p.user === o.user_id || o.key.role === "operator", "the plan belongs to another user");
+    must((o.context.plan_id ?? plan_id) === plan_id, "context names another plan");
+    return p;
+  }
+
+  // driven is a plan of the actor that its last driver moves.
+  driven(o) {
+    const p = this.own(o);
+    must(!p.final, `the plan is ${p.status}`);
+    must(p.epoch > 0 && o.args.epoch === p.epoch, "epoch is not the plan's");
+    return p;
+  }
+
+  apply(o) {
+    const moves = {
+      "plan.open": this.open, "plan.claim": this.claim, plan: this.revise, step: this.step,
+      "step.finish": this.finish, "plan.close": this.close, cancel: this.cancel,
+    };
+    if (Object.hasOwn(moves, o.type)) moves[o.type].call(this, o);
+  }
+
+  open(o) {
+    const name = `${o.tenant}/${o.args.plan_id}`;
+    must((o.context.plan_id ?? o.args.plan_id) === o.args.plan_id, "context names another plan");
+    must(!this.plans.has(name), "a plan with this id exists");
+    const { session_id: session = "", turn_id: turn = "" } = o.context;
+    this.plans.set(name, {
+      id: o.args.plan_id, tenant: o.tenant, user: o.user_id, session, turn, status: "pending", final: false, epoch: 0, revision: 0,
+      digest: "", steps: [], replans: 0, exhausted: false, effects: [],
+    });
+  }
+
+  claim(o) {
+    const p = this.own(o);
+    must(!p.final, `the plan is ${p.status}`);
+    must(o.args.epoch === p.epoch + 1, "epoch is not the plan's plus one");
+    p.epoch = o.args.epoch;
+    if (p.status === "pending") p.status = "planning";
+    this.endTasks(p, "a newer plan.claim");
+    for (const s of p.steps) {
+      const mine = p.effects.filter((e) => e.step === s.step);
+      if (s.status === "held" && !mine.some((e) => e.status === "held")) s.status = "pending";
+      if (s.status !== "running") continue;
+      const happened = mine.some((e) => e.revision === p.revision && e.once && e.status !== "undelivered" && e.status !== "held");
+      s.status = happened ? "interrupted" : "pending";
+      if (happened) this.replan(p);
+    }
+  }
+
+  replan(p) {
+    p.status = "replanning";
+    if (p.replans >= MAX_REPLANS) p.exhausted = true;
+    else p.replans++;
+  }
+
+  lastDone(p) {
+    return p.steps.findLast((s) => s.status === "done")?.step ?? 0;
+  }
+
+  revise(o) {
+    const p = this.driven(o);
+    must(!p.exhausted && (p.status === "planning" || p.status === "replanning"), `the plan is ${p.status}, or was replanned too often`);
+    must(o.args.revision === p.revision + 1, "revision is not the plan's plus one");
+    const done = this.lastDone(p);
+    must(done + o.args.steps.length <= MAX_STEPS, "too many steps");
+    o.args.steps.forEach((s, i) => {
+      must(s.step === done + i + 1, "step numbers do not run on from the last done step");
+      must((s.input_from_step ?? 0) >= 0 && (s.input_from_step ?? 0) < s.step, "input from no earlier step");
+    });
+    Object.assign(p, { revision: o.args.revision, digest: o.d.intent_id, status: "executing" });
+    p.steps = p.steps.filter((s) => s.step <= done).concat(o.args.steps.map((s) => ({ step: s.step, skills: s.skills ?? [], status: "pending", revision: p.revision, results: [] })));
+  }
+
+  step(o) {
+    const p = this.driven(o);
+    const a = o.args;
+    const key = admit({ ...a.jwk });
+    must(key, "a key that is not admitted");
+    must(!this.state.keys.has(key.kid) && !this.byKey.has(key.kid), "a key that was used before");
+    const { pop, ...proved } = a;
+    const [header, signature] = pop.split("..");
+    const input = `${header}.${Buffer.from(jcs(proved)).toString("base64url")}`;
+    must(kidOf(header, "writ-pop+jws") === key.kid && signed(key.x, input, base64url(signature)), "no proof that the key is possessed");
+    const deadline = Date.parse(a.deadline);
+    must(deadline > o.now && deadline <= o.now + HOUR + LEEWAY, "a deadline that is not within the next hour");
+    must(p.status === "executing", `the plan is ${p.status}`);
+    must(a.plan_digest === p.digest, "not the digest of the plan's current revision");
+    const s = p.steps.find((x) => x.step === a.step);
+    must(s && a.step === this.lastDone(p) + 1, "not the next step of the plan");
+    must(s.status === "pending", `the step is ${s.status}`);
+    const name = `${o.tenant}/${a.task_id}`;
+    must(!this.tasks.has(name), "a task with this id exists");
+    s.status = "running";
+    const task = { id: a.task_id, tenant: o.tenant, user: o.user_id, plan: p, step: s, revision: s.revision, deadline, key: { ...key, role: "task" } };
+    this.tasks.set(name, task);
+    this.byKey.set(key.kid, task);
+  }
+
+  finish(o) {
+    const { task_id, status, memory_key } = o.args;
+    const t = this.tasks.get(`${o.tenant}/${task_id}`);
+    must(t && t.user === o.user_id, "no such task of this user");
+    must(!t.ended, "the task has ended");
+    must(o.key.role !== "manager" || status === "failed", "a manager may only say failed");
+    must(status !== "done" || t.step.results.includes(memory_key), "done names no result of a write_memory of the step");
+    t.ended = "step.finish";
+    t.step.status = status;
+    if (status === "done") t.plan.effects = t.plan.effects.filter((e) => e.step !== t.step.step || e.revision !== t.revision);
+    else this.replan(t.plan);
+  }
+
+  close(o) {
+    const p = this.driven(o);
+    const all = p.status === "executing" && p.steps.length > 0 && p.steps.every((s) => s.status === "done");
+    must(o.args.status !== "complete" || all, "a plan is complete when all its steps are done");
+    this.end(p, o.args.status);
+  }
+
+  cancel(o) {
+    const p = this.own(o);
+    must(!p.final, `the plan is ${p.status}`);
+    this.end(p, "failed");
+  }
+
+  end(p, status) {
+    this.endTasks(p, `the plan is ${status}`);
+    for (const s of p.steps) if (s.status === "running") s.status = "interrupted";
+    Object.assign(p, { status, final: true });
+  }
+
+  endTasks(p, why) {
+    for (const t of this.tasks.values()) if (t.plan === p) t.ended ??= why;
+  }
+
+  endOf(tenant, user) {
+    for (const p of this.plans.values()) if (p.tenant === tenant && p.user === user && !p.final) this.end(p, "failed");
+  }
+
+  // scope: a task orders for its own step alone, while it lives.
+  scope(o) {
+    const t = this.byKey.get(o.kid);
+    const c = o.context;
+    must(!t.ended, `its task has ended: ${t.ended}`);
+    must(o.now <= t.deadline, "its task is past its deadline");
+    must(o.tenant === t.tenant && o.user_id === t.user, "its task is another user's");
+    must(c.task_id === t.id && c.plan_id === t.plan.id && c.revision === t.revision && c.step === t.step.step, "its context is not its step's");
+    must((c.session_id ?? "") === t.plan.session && (c.turn_id ?? "") === t.plan.turn, "its context is not its plan's session and turn");
+    const f = o.facts.task;
+    must(f && f.task_id === t.id && f.plan_id === t.plan.id && f.revision === t.revision && f.step === t.step.step, "decided with another task");
+    must(jcs(f.skills ?? []) === jcs(t.step.skills), "decided with other skills than the step's");
+  }
+
+  // dispatched and held orders of a plan that are told to later drivers.
+  dispatched(o) {
+    if (o.d.effect === "once") this.note(o, "open");
+  }
+
+  hold(o) {
+    this.note(o, "held");
+    if (o.key.role !== "task") return;
+    const t = this.byKey.get(o.kid);
+    t.ended ??= "held for approval";
+    t.step.status = "held";
+  }
+
+  note(o, status) {
+    o.noted = { step: o.context.step, revision: o.context.revision, once: o.d.effect === "once", status };
+    this.of(o)?.effects.push(o.noted);
+  }
+
+  // ended is what the outcome of an order does to its plan.
+  ended(o, out, result) {
+    const p = this.of(o);
+    if (!p) return;
+    const s = p.steps.find((x) => x.step === o.context.step);
+    if (o.noted) {
+      const turnedDown = out.code === "APPROVAL_REJECTED" || out.code === "APPROVAL_EXPIRED";
+      if (o.noted.status === "held" && s?.status === "held" && !p.final && turnedDown) {
+        s.status = "failed";
+        this.replan(p);
+      }
+      const nothing = out.status === "failed" && (out.code === "DISPATCH_UNAVAILABLE" || out.retryable);
+      const never = o.d.verdict === "hold" && !o.released && out.code !== "APPROVAL_REJECTED";
+      o.noted.status = nothing || never ? "undelivered" : out.status;
+    }
+    if (o.type !== "write_memory" || !s) return;
+    if (out.status === "done" && s.revision === o.context.revision) s.results.push(result?.key);
+    const t = this.tasks.get(`${o.tenant}/${o.context.task_id}`);
+    if (out.code === "CONTRACT_VIOLATION" && t && !t.ended && s.status === "running") {
+      t.ended = "contract violation";
+      s.status = "failed";
+      this.replan(p);
+    }
+  }
+
+  resolved(o, status) {
+    if (o.noted) o.noted.status = status === "failed" ? "undelivered" : "done";
+  }
+}

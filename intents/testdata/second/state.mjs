@@ -1,0 +1,464 @@
+// The state machine of docs/spec/journal.md: keys, directory, orders, holds. Plans
+// and tasks are plans.mjs's.
+
+import { createHash } from "node:crypto";
+import { Bad, digest, jcs, kidOf, must, open, signed } from "./bundle.mjs";
+import { admit, base64url } from "./keys.mjs";
+import { Plans } from "./plans.mjs";
+
+const LEEWAY = 5000;
+const DAY = 86400000;
+const KNOWN_RULES = 2;
+
+const admitted = new Map();
+const admitOnce = (jwk) => {
+  const name = jcs(jwk);
+  if (!admitted.has(name)) admitted.set(name, admit(jwk));
+  return admitted.get(name);
+};
+
+// orderKey is what stands for an idempotency key: 16 bytes of a SHA-256 over texts,
+// each behind its length in four bytes.
+function orderKey(...texts) {
+  const h = createHash("sha256");
+  for (const text of ["order", ...texts]) {
+    const bytes = Buffer.from(text);
+    const n = Buffer.alloc(4);
+    n.writeUInt32BE(bytes.length);
+    h.update(n).update(bytes);
+  }
+  return h.digest().subarray(0, 16).toString("hex");
+}
+
+// covers: area:verb[:resource]. The memory of a whole tenant is given by name alone.
+function covers(have, need) {
+  const [area, verb, resource] = have.split(":");
+  const [needArea, needVerb, needResource] = need.split(":");
+  if ((area !== "*" && area !== needArea) || (verb !== "*" && verb !== needVerb)) return false;
+  if (resource === undefined) return need !== "memory:write:tenant";
+  return resource === "*" || resource === needResource;
+}
+
+const among = (a, b) => (a ?? []).every((x) => b.includes(x));
+const part = (record, name) => (record.bodies[name] === undefined ? undefined : JSON.parse(record.bodies[name]));
+const apiKey = (grant) => (/^apikey:(.+)$/.exec(grant?.act.client ?? "") ?? [])[1] ?? "";
+
+export class State {
+  constructor(trust, blobs) {
+    Object.assign(this, { trust, blobs, rules: 0, revision: 0, keys: new Map(), ledgerKeys: new Set(), policies: new Set(), early: new Map() });
+    this.orders = new Map(); // open, by position
+    this.held = new Map(); // of these, those that wait for people, by intent_id
+    this.unknown = new Set(); // intent_ids of indeterminate orders
+    this.taken = new Map(); // idempotency keys
+    this.revoked = new Map(); // "tenant/user": grants before are dead
+    this.directories = [{ at: -1, tenants: new Map() }];
+    this.plans = new Plans(this);
+  }
+
+  take(r) {
+    this.position = r.position;
+    this.at = Date.parse(r.at);
+    must(new Date(this.at).toISOString() === r.at, "a time in another form");
+    if (r.kind === "control") this.control(part(r, "control"));
+    must(this.keySet, "the log does not begin with its genesis");
+    if (r.kind === "order") this.order(r);
+    else if (r.kind === "outcome") this.outcome(r);
+    else if (r.kind === "release") this.release(part(r, "release"));
+    else if (r.kind === "takeover") this.about(part(r, "takeover").of, "a takeover of an order that is not open");
+    else must(r.kind === "control", "a record of no kind");
+  }
+
+  control(c) {
+    if (c.rules !== undefined) {
+      must(c.rules >= this.rules && c.rules >= 1, "rules only increase");
+      must(c.rules <= KNOWN_RULES, "rules that nobody knows here");
+    }
+    this.rules = c.rules ?? Math.max(this.rules, 1);
+    must((c.genesis !== undefined) === (this.position === 0), "a genesis is the first record, and no other");
+    if (c.genesis !== undefined) this.genesis(c.genesis);
+    if (c.policy_digest) this.policy(c.policy_digest, c.policy_revision ?? 0);
+    if (c.catalog_digest) this.catalog = c.catalog_digest;
+  }
+
+  genesis(token) {
+    const { root, origin } = this.trust;
+    const g = open(token, "writ-genesis+jws", (kid) => kid === root.kid && admitOnce(root));
+    must(g.origin === origin && origin === `writ/${root.kid}` && g.root.x === root.x, "another log's genesis");
+    this.root = admitOnce(root);
+    this.putKeys(g.key_set, 1, "");
+    this.policy(g.policy_digest, 0);
+    this.catalog = g.catalog_digest;
+    this.beginRoles = g.roles;
+    this.change((tenants) => {
+      for (const id of g.tenants) this.newTenant(tenants, id);
+      for (const { tenant, ...user } of g.users) tenants.get(tenant).users.set(user.user_id, user);
+    });
+  }
+
+  policy(name, revision) {
+    must(revision === 0 || revision >= this.revision, "a policy revision after a later one");
+    this.revision = Math.max(this.revision, revision);
+    this.policyDigest = name;
+    this.policies.add(name);
+    this.early.delete(name);
+  }
+
+  putKeys(token, version, prev) {
+    const set = open(token, "writ-keyset+jws", (kid) => kid === this.root.kid && this.root);
+    must(set.version === version && (set.prev ?? "") === prev, "not the successor of the key set in force");
+    this.keySet = { token, version };
+    this.keys = new Map(set.keys.map(admitOnce).filter(Boolean).map((key) => [key.kid, key]));
+    for (const key of this.keys.values()) if (key.role === "ledger") this.ledgerKeys.add(key.x);
+  }
+
+  // alive is a key that may sign now.
+  alive(kid, role) {
+    const key = this.keys.get(kid);
+    return key && !key.revoked && (!role || key.role === role) ? key : undefined;
+  }
+
+  newTenant(tenants, id) {
+    tenants.set(id, { roles: new Map(this.beginRoles.map((r) => [r.role, r.capabilities])), users: new Map(), keys: new Map() });
+  }
+
+  change(fn) {
+    const tenants = structuredClone(this.directories.at(-1).tenants);
+    fn(tenants);
+    this.directories.push({ at: this.position, tenants });
+  }
+
+  // seen is the directory that a decision had seen; it says so itself.
+  seen(position) {
+    must(position < this.position, "rests on records that come after it");
+    return this.directories.findLast((d) => d.at <= position).tenants;
+  }
+
+  row(type) {
+    this.rows ??= new Map();
+    if (!this.rows.has(this.catalog)) {
+      must(this.blobs.has(this.catalog), "the catalog is not in the bundle");
+      this.rows.set(this.catalog, new Map(JSON.parse(this.blobs.get(this.catalog)).intents.map((row) => [row.type, row])));
+    }
+    return this.rows.get(this.catalog).get(type);
+  }
+
+  // timed gives the time that a decision was made at.
+  timed(text) {
+    const now = Date.parse(text);
+    must(new Date(now).toISOString() === text && (this.rules > 1 ? now <= this.at : now === this.at), "decided at another time than its record says");
+    return now;
+  }
+
+  inForce(d) {
+    must(d.catalog_digest === this.catalog, "decided under a catalog that is not in force");
+    if (d.policy_digest === this.policyDigest || (d.verdict === "deny" && this.policies.has(d.policy_digest))) return;
+    if (!this.early.has(d.policy_digest)) this.early.set(d.policy_digest, this.position); // a record soon says so
+  }
+
+  order(r) {
+    const [sealed, d, facts] = [part(r, "order"), part(r, "decision"), part(r, "facts")];
+    const body = JSON.parse(sealed.payload);
+    must(jcs(body) === sealed.payload, "an order that is not canonical");
+    const input = `${sealed.header}.${Buffer.from(sealed.payload).toString("base64url")}`;
+    must(d.intent_id === digest(input), "the record names another intent_id");
+    const o = { body, d, facts, position: r.position, digest: r.digest, context: body.context ?? {}, ...body.actor, ...body.intent };
+    o.kid = kidOf(sealed.header, "writ-intent+jws");
+    o.now = this.timed(facts.now);
+    const tenants = this.seen(d.directory);
+    this.inForce(d);
+    o.key = this.keys.get(o.kid) ?? this.plans.key(o.kid);
+    if (o.key) must(signed(o.key.x, input, base64url(sealed.sig)), "the signature of the order");
+    if (d.verdict === "deny") return must(d.code && d.code !== "OK", "a refusal without a code");
+    must(d.verdict === "allow" || d.verdict === "hold", "no verdict");
+    must(o.key, "an unknown key");
+    must(!o.key.revoked && o.now <= o.key.end, "a revoked key");
+    must(facts.signer.kid === o.kid && facts.signer.role === o.key.role, "the record names another signer");
+    this.actor(o, part(r, "grant"));
+    this.fresh(o);
+    this.entitled(o, tenants);
+    if (o.key.role === "task") this.plans.scope(o);
+    this.reserve(o);
+    this.orders.set(o.position, o);
+    if (d.verdict === "hold") return this.hold(o);
+    if (d.executor === "router") this.apply(o);
+    else if (o.context.plan_id) this.plans.dispatched(o);
+  }
+
+  // actor: the grant, or the operator's own key, speaks for the order's user.
+  actor(o, token) {
+    must(token === o.grant, "the record holds another grant than the order");
+    if (o.key.role === "operator") {
+      must(o.grant === undefined && o.key.subject === o.user_id && o.key.tenant === o.tenant, "not the operator");
+      return;
+    }
+    must(o.grant !== undefined, "no grant");
+    const g = (o.claims = this.granted(o));
+    must(o.now <= g.exp * 1000 + LEEWAY && o.now >= g.iat * 1000 - LEEWAY, "a grant of another time");
+  }
+
+  // granted opens the grant of an order, with the keys and revocations of now.
+  granted(o) {
+    const g = open(o.grant, "writ-grant+jws", (kid) => this.alive(kid, "gateway"));
+    const { origin } = this.trust;
+    must(g.iss === origin && g.aud === origin && g.exp > g.iat && g.exp <= g.iat + 900, "not a grant of this log");
+    must(g.sub === o.user_id && g.tenant === o.tenant && among(o.body.actor.roles, g.roles ?? []), "a grant of another actor");
+    must((g.session_id ?? "") === (o.context.session_id ?? "") && (g.turn_id ?? "") === (o.context.turn_id ?? ""), "a grant of another session");
+    const { plan_id, run_id } = o.context;
+    must(!g.for || [`plan:${plan_id}`, `run:${run_id}`].includes(g.for), "a grant for other work");
+    must(!this.dead(g), "a grant that was revoked before");
+    return g;
+  }
+
+  dead(g) {
+    const before = this.revoked.get(`${g.tenant}/${g.sub}`) ?? -Infinity;
+    return this.rules > 1 ? g.iat * 1000 <= before + LEEWAY : g.iat * 1000 < before;
+  }
+
+  fresh(o) {
+    const { audience, issued_at, ttl_sec } = o.body.constraints;
+    const issued = Date.parse(issued_at);
+    must(audience === this.trust.origin, "for another log");
+    must(issued <= o.now + LEEWAY, "accepted before it was issued");
+    must(o.now <= issued + ttl_sec * 1000 + LEEWAY, "accepted after its ttl_sec");
+  }
+
+  // entitled: the key's role may sign the type, and the actor's roles give what it needs.
+  entitled(o, tenants) {
+    const row = this.row(o.type);
+    must(row && row.signed_by.includes(o.key.role), `a ${o.key.role} key may not sign ${o.type}`);
+    must(row.executor === o.d.executor && o.body.constraints.ttl_sec <= row.ttl_sec, "decided otherwise than the catalog says");
+    const roles = this.rolesOf(o, tenants);
+    must(jcs(o.facts.roles ?? []) === jcs(roles), "decided with other roles than grant and directory give");
+    this.capable(o, row, tenants, roles);
+  }
+
+  capable(o, row, tenants, roles) {
+    const given = (caps, need) => caps.some((c) => covers(c, need));
+    const caps = this.capabilities(tenants, o.tenant, roles);
+    let need = row.capability;
+    if (o.type === "soul.put") need += o.args.user_id === o.user_id ? ":own" : ":tenant";
+    if (o.type === "write_memory" && o.args.scope === "tenant" && this.rules > 1) need = "memory:write:tenant";
+    const declared = o.body.constraints.capabilities ?? [];
+    must(given(caps, need) && declared.every((c) => given(caps, c)) && (declared.length === 0 || given(declared, need)), `no role gives ${need}`);
+  }
+
+  capabilities(tenants, tenant, roles) {
+    return roles.flatMap((role) => tenants.get(tenant).roles.get(role) ?? []);
+  }
+
+  // rolesOf an actor are an operator's of the directory, else those of the grant
+  // that API key and user still give.
+  rolesOf(o, tenants) {
+    const t = tenants.get(o.tenant);
+    must(t, "no such tenant");
+    const user = t.users.get(o.user_id);
+    if (o.key.role === "operator") {
+      must(user && !user.disabled, "the operator is no user");
+      const { args } = o;
+      const foreign = o.type === "policy.push" || args.new_tenant !== undefined || (args.tenant ?? o.tenant) !== o.tenant;
+      must(o.tenant === "system" || !foreign, "only operators of system name another tenant");
+      return user.roles;
+    }
+    return this.rules > 1 ? this.rolesNow(t, o.claims) : o.claims.roles;
+  }
+
+  rolesNow(t, g) {
+    let roles = g.roles ?? [];
+    if (apiKey(g)) {
+      const key = t.keys.get(apiKey(g));
+      must(key && (key.user_id === g.sub || key.may_assert_user), "an API key that is not there any more");
+      roles = roles.filter((role) => key.max_roles.includes(role));
+    }
+    const user = t.users.get(g.sub);
+    must(!user?.disabled, "a disabled user");
+    return user ? roles.filter((role) => user.roles.includes(role)) : roles;
+  }
+
+  // reserve reserves the idempotency key.
+  reserve(o) {
+    o.name = orderKey(o.tenant, o.user_id, o.type, o.body.constraints.idempotency_key);
+    must(o.d.key === undefined || o.d.key === o.name, "the decision names another idempotency key");
+    const holder = this.taken.get(o.name);
+    must(!holder || (holder.ended !== undefined && this.at >= holder.ended + DAY), "a second order under one idempotency key");
+    this.taken.set(o.name, { order: o });
+  }
+
+  about(of, why) {
+    const o = this.orders.get(of === -1 ? this.position - 1 : of);
+    must(o, why);
+    return o;
+  }
+
+  outcome(r) {
+    const out = part(r, "outcome");
+    const o = this.about(out.of, "an outcome of no open order");
+    this.orders.delete(o.position);
+    if (r.receipt) this.receipt(r, o, out);
+    if (o.d.verdict === "hold" && !o.released) {
+      must(out.status === "failed", "a held order is carried out without release");
+      must(out.code !== "APPROVAL_REJECTED" || o.refused, "rejected, and nobody said so");
+      must(out.code !== "APPROVAL_EXPIRED" || this.at >= o.deadline, "expired before its deadline");
+    }
+    this.held.delete(o.d.intent_id);
+    const again = out.status === "failed" && out.retryable;
+    if (again) this.taken.delete(o.name);
+    else this.taken.set(o.name, { order: o, ended: this.at });
+    if (out.status === "indeterminate") this.unknown.add(o.d.intent_id);
+    this.plans.ended(o, out, out.result ?? part(r, "result"));
+  }
+
+  receipt(r, o, out) {
+    const c = open(r.receipt, "writ-receipt+jws", (kid) => this.alive(kid, "router"));
+    const says = { iss: this.trust.origin, intent_id: o.d.intent_id, position: o.position, code: out.code, policy_digest: o.d.policy_digest, record_digest: o.digest, outcome_digest: r.digest, within_sec: 60 };
+    must(jcs(c) === jcs(says), "a receipt of other records");
+  }
+
+  hold(o) {
+    const terms = o.d.hold;
+    must(terms?.rules?.length > 0, "held without saying what for");
+    o.deadline = Date.parse(terms.deadline);
+    must(o.deadline <= o.now + DAY, "held without a deadline, or for more than a day");
+    Object.assign(o, { yes: [], asked: [o.user_id, o.key.subject].filter(Boolean) });
+    this.held.set(o.d.intent_id, o);
+    this.plans.hold(o);
+  }
+
+  // accepts: a rule of the hold lets somebody approve.
+  accepts(rule, who, held) {
+    if (rule.four_eyes && (held.asked.includes(who.user_id) || (who.key && who.key === apiKey(held.claims)))) return false;
+    return (rule.approvers ?? []).includes(who.user_id) || (rule.roles ?? []).some((role) => who.roles.includes(role));
+  }
+
+  counted(rule, approvals, held) {
+    const people = [];
+    for (const a of approvals) {
+      const same = (b) => b.user_id === a.user_id || (rule.four_eyes && a.key && b.key === a.key);
+      if (this.accepts(rule, { ...a, roles: a.roles ?? [] }, held) && !people.some(same)) people.push(a);
+    }
+    return people.length;
+  }
+
+  approve(o) {
+    const { intent_id, decision } = o.args;
+    const held = this.held.get(intent_id);
+    must(held && held.tenant === o.tenant, "approves an order of the tenant that is not held");
+    must(o.now < held.deadline, "approves an order after its deadline");
+    const g = o.claims;
+    must(!g || (!g.for && g.act.amr?.length > 0 && o.now - g.iat * 1000 <= 300000), "a grant that does not show that the approver was there");
+    const who = { user_id: o.user_id, key: apiKey(g), roles: o.facts.roles, at: o.facts.now, kid: o.kid, by: o };
+    must(held.d.hold.rules.some((rule) => this.accepts(rule, who, held)), "not one of those who may approve");
+    if (decision !== "approve") {
+      held.refused = true;
+      return;
+    }
+    const standing = held.yes.filter((a) => this.stands(a, held, this.directories.at(-1).tenants));
+    must(!standing.some((a) => a.user_id === who.user_id), "has approved already");
+    must(held.d.hold.rules.some((rule) => this.counted(rule, [...standing, who], held) > this.counted(rule, standing, held)), "an approval that counts for nothing");
+    held.yes.push(who);
+    held.last = o.d.intent_id;
+  }
+
+  // stands: the approver's key and grant were not revoked since, and whoever it is may approve still.
+  stands(a, held, tenants) {
+    try {
+      must(this.alive(a.kid) && (!a.by.claims || (this.alive(kidOf(a.by.grant.split(".")[0], "writ-grant+jws")) && !this.dead(a.by.claims))), "revoked");
+      const t = tenants.get(held.tenant);
+      const user = t.users.get(a.user_id);
+      must(a.by.claims || (user && !user.disabled), "no user any more");
+      a.now = a.by.claims ? this.rolesNow(t, { ...a.by.claims, roles: a.roles }) : user.roles;
+      return this.capabilities(tenants, held.tenant, a.now).some((c) => covers(c, "runs:approve"));
+    } catch (error) {
+      if (error instanceof Bad) return false;
+      throw error;
+    }
+  }
+
+  release({ of, by, decision: d, facts }) {
+    const o = this.about(of, "releases an order that is not open");
+    must(o.d.verdict === "hold" && !o.released, "releases an order that is not held");
+    const now = this.timed(facts.now);
+    const tenants = this.seen(d.directory);
+    must(by === o.last, "released by another order than the last approval");
+    must(now < o.deadline, "released after its deadline");
+    must(d.verdict === "allow" && d.code === "OK" && d.intent_id === o.d.intent_id && d.executor === o.d.executor && d.effect === o.d.effect, "released as another order than was held");
+    for (const a of facts.approvals ?? []) {
+      const yes = o.yes.find((y) => y.user_id === a.user_id && y.at === a.at && y.key === (a.key ?? ""));
+      must(yes, "released with an approval that nobody gave");
+      must(this.stands(yes, o, tenants) && among(a.roles, yes.now), "released with an approval that does not count any more");
+    }
+    for (const rule of o.d.hold.rules) must(this.counted(rule, facts.approvals ?? [], o) >= Math.max(rule.count ?? 1, 1), `released without the approvals that ${rule.id} wants`);
+    this.inForce(d);
+    must(!this.keys.get(o.kid)?.revoked, "released although its key was revoked before");
+    if (o.claims) this.granted(o);
+    const roles = this.rolesOf(o, tenants);
+    must(jcs(facts.roles ?? []) === jcs(roles), "released with other roles than grant and directory give");
+    this.capable(o, this.row(o.type), tenants, roles);
+    o.released = true;
+    this.held.delete(o.d.intent_id);
+    if (d.executor === "router") this.apply({ ...o, now });
+  }
+
+  // apply is the effect of an order of the router.
+  apply(o) {
+    const { args } = o;
+    const tenant = args.tenant ?? o.tenant;
+    switch (o.type) {
+      case "hitl.approve":
+        return this.approve(o);
+      case "key.put":
+        return this.putKeys(args.key_set, this.keySet.version + 1, digest(this.keySet.token));
+      case "admin.put":
+        return this.adminPut(args, tenant);
+      case "skill.approve":
+        return must(this.directories.at(-1).tenants.has(tenant), "no such tenant");
+      case "policy.push":
+        must(args.revision > this.revision, "a policy revision after a later one");
+        return this.policy(args.digest, args.revision);
+      case "grant.revoke": {
+        const before = Date.parse(args.before);
+        must(before <= o.now + LEEWAY, "revokes grants of the future");
+        must(this.rules < 2 || this.directories.at(-1).tenants.has(args.tenant), "no such tenant");
+        const name = `${args.tenant}/${args.sub}`;
+        this.revoked.set(name, Math.max(before, this.revoked.get(name) ?? -Infinity));
+        return this.plans.endOf(args.tenant, args.sub);
+      }
+      case "order.resolve":
+        return this.resolve(o);
+      default:
+        return this.plans.apply(o);
+    }
+  }
+
+  resolve(o) {
+    const { intent_id, status } = o.args;
+    must(this.unknown.delete(intent_id), "resolves an order that is not indeterminate");
+    for (const [name, { order }] of this.taken) {
+      if (order.d.intent_id !== intent_id) continue;
+      must(o.tenant === "system" || order.tenant === o.tenant, "resolves another tenant's order");
+      if (status === "failed") this.taken.delete(name);
+      this.plans.resolved(order, status);
+    }
+  }
+
+  adminPut(args, tenant) {
+    const there = this.directories.at(-1).tenants;
+    if (args.new_tenant) {
+      must(!there.has(args.new_tenant.id), "a tenant with this id exists");
+      return this.change((tenants) => this.newTenant(tenants, args.new_tenant.id));
+    }
+    must(there.has(tenant), "no such tenant");
+    this.change((tenants) => {
+      const t = tenants.get(tenant);
+      if (args.user) t.users.set(args.user.user_id, args.user);
+      if (args.role) t.roles.set(args.role.role, args.role.capabilities);
+      if (args.api_key) this.putKey(t, args.api_key);
+    });
+    if (this.rules > 1 && args.user?.disabled) this.plans.endOf(tenant, args.user.user_id);
+  }
+
+  putKey(t, key) {
+    for (const [id, other] of t.keys) if (other.hash === key.hash) t.keys.delete(id);
+    must(key.revoked || !t.keys.has(key.id), "another API key has this id");
+    if (!key.revoked) t.keys.set(key.id, key);
+  }
+}
