@@ -18,7 +18,7 @@ type misdeed struct {
 	do          func(d *dishonest) (bad int64)
 }
 
-// misdeeds are all of them. Each breaks one rule of docs/spec/journal.md, at one record.
+// misdeeds are all of them. Each breaks one rule of docs/spec/state.md, at one record.
 var misdeeds = slices.Concat(planMisdeeds, taskMisdeeds, holdMisdeeds, directoryMisdeeds, recordMisdeeds)
 
 // step is the order that opens another task for a step of the plan, after a change
@@ -202,13 +202,13 @@ var taskMisdeeds = []misdeed{
 		d.accepted(d.plan.ClaimOrder(2))
 		return d.accepted(d.task.CallOrder("feed", `{"late":true}`))
 	}},
-	{"task-of-revoked-user", "running", "grant.revoke: ends the plans of the user, and a task ends with its plan", "grants were revoked", func(d *dishonest) int64 {
+	{"task-of-revoked-user", "running", "a task's order: the task has not ended", "grants were revoked", func(d *dishonest) int64 {
 		before := intents.FormatTime(d.Clock.Now())
 		d.accepted(routertest.Order{By: d.Operator, Type: "grant.revoke", Args: catalog.GrantRevoke{Tenant: "default", Sub: "ana", Before: before}})
 		d.Clock.Move(intents.Leeway + time.Second)
 		return d.accepted(d.task.CallOrder("feed", `{"late":true}`))
 	}},
-	{"task-of-disabled-user", "running", "admin.put: disabling a user ends the user's plans, and a task ends with its plan", "user was disabled", func(d *dishonest) int64 {
+	{"task-of-disabled-user", "running", "a task's order: the task has not ended", "user was disabled", func(d *dishonest) int64 {
 		for _, disabled := range []bool{true, false} {
 			u := catalog.User{UserID: "ana", Roles: []string{"user"}, Disabled: disabled}
 			d.accepted(routertest.Order{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", User: &u}})
@@ -308,7 +308,7 @@ var holdMisdeeds = []misdeed{
 		d.Clock.Move(intents.MaxHold)
 		return d.released(*d.held.Position, by, d.ben, cleo)
 	}},
-	{"approved-by-requester", "held", "hitl.approve: by one whom a rule of the hold accepts, so not by who asked (four eyes)", "may approve", second(func(_ *dishonest, o *routertest.Order) { o.User = "ana" })},
+	{"approved-by-requester", "held", "hitl.approve: by one whom a rule of the hold accepts", "may approve", second(func(_ *dishonest, o *routertest.Order) { o.User = "ana" })},
 	{"approved-by-disabled-user", "held", "every order: a disabled user has no roles", "RBAC_FORBIDDEN", second(func(_ *dishonest, o *routertest.Order) { o.User = "dora" })},
 	{"approved-without-capability", "held", "every order: the actor's roles give the type's capability", "RBAC_FORBIDDEN", second(func(_ *dishonest, o *routertest.Order) {
 		o.User, o.Roles = "frank", []string{"user"}

@@ -27,7 +27,7 @@ type illegalIndex struct {
 	Doc    string   `json:"doc"`
 	Honest []string `json:"honest"`
 	// Illegal journals each begin as the honest one that they name, and break a rule
-	// of docs/spec/journal.md at a position.
+	// of docs/spec/state.md at a position.
 	Illegal []illegalJournal `json:"illegal"`
 }
 
@@ -95,6 +95,18 @@ func TestIllegalJournals(t *testing.T) {
 			}
 		})
 	}
+	spec, err := os.ReadFile("../docs/spec/state.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, j := range index.Illegal {
+		_, rule, _ := strings.Cut(j.Rule, ": ")
+		if !slices.ContainsFunc(strings.Split(string(spec), "\n"), func(line string) bool {
+			return strings.HasPrefix(line, "| "+rule+" |") && strings.Contains(line, "`"+j.Name+"`")
+		}) {
+			t.Errorf("docs/spec/state.md has no row for %s: %s", j.Name, rule)
+		}
+	}
 	if len(index.Illegal) != len(misdeeds) || len(index.Honest) != len(scenes()) {
 		t.Errorf("%d journals of %d misdeeds, %d of %d scenes: write them with -update-illegal", len(index.Illegal), len(misdeeds), len(index.Honest), len(scenes()))
 	}
@@ -135,7 +147,7 @@ func apart(bundle []byte) (rest, blobs []byte) {
 func writeIllegal(t *testing.T) {
 	t.Helper()
 	index := illegalIndex{
-		Doc:    "Journals as bundles (docs/spec/ledger.md): the honest ones verify, each illegal one breaks its rule at its position.",
+		Doc:    "Journals as bundles (docs/spec/ledger.md), without the blobs that stand behind the first line. The honest ones verify, each illegal one breaks its rule of docs/spec/state.md at its position.",
 		Honest: slices.Sorted(maps.Keys(scenes())),
 	}
 	zipped := func(d *dishonest, name string, content []byte) {
