@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"aob.dev/writ/policies"
+	"aob.dev/writ/state"
 )
 
 // TestReplayRemembersNothing: the engines of replay and backtest evaluate every
@@ -14,7 +15,7 @@ func TestReplayRemembersNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newReplayer(base)
-	for _, dir := range []*directory{{}, {tenants: map[string]*tenantData{"acme": {}}}} {
+	for _, dir := range []*state.Directory{state.New().Directory(), state.New().Directory()} {
 		e, err := r.engine(t.Context(), "", dir)
 		if err != nil {
 			t.Fatal(err)

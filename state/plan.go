@@ -230,6 +230,9 @@ func (s *State) endPlan(p *plan, status catalog.PlanStatus, at time.Time) {
 
 // failPlan ends a plan that nobody drives to its end.
 func (s *State) failPlan(p *plan, why string, at time.Time) {
+	for _, t := range p.liveTasks() {
+		t.ended = "plan failed: " + why
+	}
 	s.endPlan(p, catalog.PlanFailed, at)
 	p.view.Failure = &catalog.Failure{Reason: why, CompletedSteps: p.doneSteps()}
 }

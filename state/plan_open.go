@@ -1,6 +1,8 @@
 package state
 
 import (
+	"fmt"
+
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/storage"
@@ -20,6 +22,9 @@ var planOpen = move(TypePlanOpen,
 		return accepted(subject), nil
 	},
 	func(s *State, o Order, a catalog.PlanOpen) error {
+		if s.plans[o.Tenant+"/"+a.PlanID] != nil {
+			return fmt.Errorf("a second plan %s", a.PlanID)
+		}
 		s.open[o.Tenant]++
 		s.openAll++
 		s.plans[o.Tenant+"/"+a.PlanID] = &plan{
