@@ -64,18 +64,20 @@ func (v *verifier) check(ctx context.Context, j *job) error {
 			return v.checkHidden(j)
 		}
 		e, err := v.checkOrder(j)
+		err = cmp.Or(err, j.unfit)
 		if err == nil && v.opts.Replay {
 			err = v.replayer.redecide(ctx, j, e)
 		}
-		return cmp.Or(err, j.unfit)
+		return err
 	case j.outcome != nil:
 		return j.checkOutcome()
 	case j.release != nil && j.about != nil:
 		e, err := v.checkRelease(j)
+		err = cmp.Or(err, j.unfit)
 		if err == nil && v.opts.Replay {
 			err = v.replayer.rerelease(ctx, j, e)
 		}
-		return cmp.Or(err, j.unfit)
+		return err
 	default:
 		return nil
 	}

@@ -75,6 +75,8 @@ func (f *fold) accept(j *job, view *state.View) error {
 				return fmt.Errorf("%s: %w", o.Type, err)
 			}
 		}
+	} else if err := f.again(view, o); err != nil {
+		j.unfit = fmt.Errorf("accepted although %w", err)
 	}
 	f.follow(j, o.Type, f.add(state.Content{Position: j.position, At: j.at, Order: &o}))
 	return nil
@@ -109,6 +111,17 @@ func (f *fold) judge(j *job, view *state.View, o state.Order) {
 	if o.Type == state.TypeApprove && intents.CodeOf(err) == intents.GrantInvalid {
 		j.unfit = errors.New("approved under a grant that does not show that the approver was there")
 	}
+}
+
+// again judges an order of a plan that may act only once. What was erased of an
+// earlier one is not known, and stands as empty arguments.
+func (f *fold) again(view *state.View, o state.Order) error {
+	row, _ := catalog.Builtin().Lookup(o.Type)
+	once := o.Decision.Effect == string(catalog.Once) || row.Effect == catalog.EffectPin
+	if !f.whole || !once || o.Erased || o.Context.PlanID == "" || string(o.Args) == "{}" {
+		return nil
+	}
+	return view.Again(o.Tenant, o.Type, o.Args, o.Context)
 }
 
 // unshown says that an order rests on what is not in a bundle even if that has every

@@ -50,7 +50,7 @@ func TestGoldenBundles(t *testing.T) {
 	}
 }
 
-func unzipped(t *testing.T, path string) []byte {
+func unzipped(t testing.TB, path string) []byte {
 	t.Helper()
 	f, err := os.Open(path)
 	if err != nil {

@@ -39,8 +39,8 @@ func (d *dishonest) move(typ string, args any) routertest.Order {
 	return routertest.Order{By: d.Manager, Type: typ, Args: args, Ctx: intents.Context{PlanID: d.plan.ID}}
 }
 
-func (d *dishonest) revision(n, epoch int, steps []catalog.PlanStep) routertest.Order {
-	o := d.move("plan", catalog.Plan{PlanID: d.plan.ID, Epoch: epoch, Revision: n, Steps: steps})
+func (d *dishonest) revision(n int, steps []catalog.PlanStep) routertest.Order {
+	o := d.move("plan", catalog.Plan{PlanID: d.plan.ID, Epoch: 1, Revision: n, Steps: steps})
 	o.By = d.Planner
 	return o
 }
@@ -64,11 +64,21 @@ var planMisdeeds = []misdeed{
 		o.Ctx.PlanID = "plan_2"
 		return d.accepted(o)
 	}},
+	{"opened-in-another-plan", "opened", "plan.open: the context names no other plan", "another plan", func(d *dishonest) int64 {
+		o := d.NewPlan("plan_2").OpenOrder()
+		o.Ctx.PlanID = d.plan.ID
+		return d.accepted(o)
+	}},
+	{"claim-in-another-plan", "opened", "plan.claim: the context names no other plan", "another plan", func(d *dishonest) int64 {
+		o := d.plan.ClaimOrder(1)
+		o.Ctx.PlanID = "plan_2"
+		return d.accepted(o)
+	}},
 	{"claim-left-out", "opened", "plan.claim: epoch is the plan's plus one", "epoch", func(d *dishonest) int64 {
 		return d.accepted(d.plan.ClaimOrder(2))
 	}},
 	{"plan-without-driver", "opened", "plan: a driver has claimed the plan", "epoch", func(d *dishonest) int64 {
-		return d.accepted(d.revision(1, 1, routertest.Steps(1, "feed")))
+		return d.accepted(d.revision(1, routertest.Steps(1, "feed")))
 	}},
 	{"claim-of-old-epoch", "between-steps", "plan.claim: epoch is the plan's plus one", "epoch", func(d *dishonest) int64 {
 		o := d.plan.ClaimOrder(1)
@@ -85,24 +95,24 @@ var planMisdeeds = []misdeed{
 		return d.accepted(o)
 	}},
 	{"revision-while-executing", "between-steps", "plan: the plan is planning or replanning", "executing", func(d *dishonest) int64 {
-		return d.accepted(d.revision(2, 1, routertest.Steps(2, "feed")))
+		return d.accepted(d.revision(2, routertest.Steps(2, "feed")))
 	}},
 	{"revision-left-out", "replanning", "plan: revision is the plan's plus one", "revision", func(d *dishonest) int64 {
-		return d.accepted(d.revision(3, 1, routertest.Steps(1, "feed")))
+		return d.accepted(d.revision(3, routertest.Steps(1, "feed")))
 	}},
 	{"steps-doubled", "replanning", "plan: step numbers run on from the last done step", "step numbers", func(d *dishonest) int64 {
-		return d.accepted(d.revision(2, 1, append(routertest.Steps(1, "feed"), routertest.Steps(1, "feed")...)))
+		return d.accepted(d.revision(2, append(routertest.Steps(1, "feed"), routertest.Steps(1, "feed")...)))
 	}},
 	{"steps-out-of-order", "replanning", "plan: step numbers run on from the last done step", "step numbers", func(d *dishonest) int64 {
 		steps := routertest.Steps(1, "feed", "feed")
 		steps[1].InputFromStep = 0
 		slices.Reverse(steps)
-		return d.accepted(d.revision(2, 1, steps))
+		return d.accepted(d.revision(2, steps))
 	}},
 	{"input-from-later-step", "replanning", "plan: input comes from an earlier step", "earlier step", func(d *dishonest) int64 {
 		steps := routertest.Steps(1, "feed", "feed")
 		steps[0].InputFromStep = 2
-		return d.accepted(d.revision(2, 1, steps))
+		return d.accepted(d.revision(2, steps))
 	}},
 	{"step-while-replanning", "replanning", "step: the plan is executing", "replanning", func(d *dishonest) int64 {
 		return d.accepted(d.step(1, nil))
@@ -130,7 +140,7 @@ var planMisdeeds = []misdeed{
 		return d.accepted(d.plan.ClaimOrder(2))
 	}},
 	{"revision-of-closed-plan", "closed", "plan: the plan has not ended", "failed", func(d *dishonest) int64 {
-		return d.accepted(d.revision(2, 1, routertest.Steps(1, "feed")))
+		return d.accepted(d.revision(2, routertest.Steps(1, "feed")))
 	}},
 	{"step-of-closed-plan", "closed", "step: the plan has not ended", "failed", func(d *dishonest) int64 {
 		return d.accepted(d.step(1, nil))
@@ -138,13 +148,13 @@ var planMisdeeds = []misdeed{
 }
 
 var taskMisdeeds = []misdeed{
-	{"second-key-of-task", "between-steps", "step: no task of the tenant has the id", "used before", func(d *dishonest) int64 {
+	{"second-key-of-task", "between-steps", "step: no task of the tenant has the id", "a task with this id exists", func(d *dishonest) int64 {
 		return d.accepted(d.step(2, func(t *routertest.Task, a *catalog.Step) { t.TaskID, a.TaskID = d.done.TaskID, d.done.TaskID }))
 	}},
-	{"key-used-again", "between-steps", "step: no task has had the key", "used before", func(d *dishonest) int64 {
+	{"key-used-again", "between-steps", "step: no task has had the key", "used for another task", func(d *dishonest) int64 {
 		return d.accepted(d.step(2, func(t *routertest.Task, _ *catalog.Step) { t.Key = d.done.Key }))
 	}},
-	{"key-of-key-set", "between-steps", "step: the key stands in no key set", "used before", func(d *dishonest) int64 {
+	{"key-of-key-set", "between-steps", "step: the key stands in no key set", "stands in the key set", func(d *dishonest) int64 {
 		return d.accepted(d.step(2, func(t *routertest.Task, _ *catalog.Step) { t.Key = d.Manager }))
 	}},
 	{"key-not-possessed", "between-steps", "step: the key proves that it is possessed", "SIGNATURE_INVALID", func(d *dishonest) int64 {
@@ -164,14 +174,14 @@ var taskMisdeeds = []misdeed{
 	}},
 	{"step-skipped", "between-steps", "step: the next step of the plan", "next step", func(d *dishonest) int64 { return d.accepted(d.step(3, nil)) }},
 	{"step-again", "between-steps", "step: the next step of the plan", "next step", func(d *dishonest) int64 { return d.accepted(d.step(1, nil)) }},
-	{"step-not-planned", "running", "step: the plan has the step", "no such step", func(d *dishonest) int64 {
+	{"step-not-planned", "running", "step: the plan has the step", "not the next step", func(d *dishonest) int64 {
 		d.accepted(d.task.Order("write_memory", catalog.WriteMemory{Label: "result", Data: []byte(`1`)}), func(a *appended) {
 			a.result = catalog.WriteMemoryResult{Key: d.task.MemoryKey("result"), SizeBytes: 1, Validated: true}
 		})
 		d.accepted(d.task.Order("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "done", MemoryKey: d.task.MemoryKey("result")}))
 		return d.accepted(d.step(7, nil))
 	}},
-	{"step-of-stale-revision", "replanned", "step: plan_digest is the current revision's", "no plan in force", func(d *dishonest) int64 {
+	{"step-of-stale-revision", "replanned", "step: plan_digest is the current revision's", "current revision", func(d *dishonest) int64 {
 		return d.accepted(d.step(1, func(_ *routertest.Task, a *catalog.Step) { a.PlanDigest = d.old }))
 	}},
 	{"step-by-another-user", "between-steps", "step: the plan is the actor's", "another user", func(d *dishonest) int64 {
@@ -214,6 +224,11 @@ var taskMisdeeds = []misdeed{
 			d.accepted(routertest.Order{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", User: &u}})
 		}
 		return d.accepted(d.task.CallOrder("feed", `{"late":true}`))
+	}},
+	{"once-again", "spent", "an order of a plan: nothing that acts once is ordered again while it may have acted", "committed before", func(d *dishonest) int64 {
+		o := d.task.CallOrder("pay", `{"n":1}`)
+		o.Key = "again"
+		return d.accepted(o, once)
 	}},
 	{"task-past-deadline", "running", "a task's order: not after the task's deadline", "past its deadline", func(d *dishonest) int64 {
 		d.Clock.Move(6 * time.Minute)
@@ -270,16 +285,40 @@ var taskMisdeeds = []misdeed{
 	}},
 }
 
+// once is a call of the skill that acts once.
+func once(a *appended) {
+	a.decision.Effect, a.facts.Task.Skills = string(catalog.Once), []string{"pay"}
+	a.facts.Skill = &intents.FactSkill{Name: "pay", Digest: intents.Digest([]byte("pay")), Effect: string(catalog.Once)}
+}
+
 // second lets somebody approve the held order as the second one, and releases it.
 func second(change func(d *dishonest, o *routertest.Order)) func(d *dishonest) int64 {
 	return func(d *dishonest) int64 {
 		var o routertest.Order
 		o.Roles = []string{"approver"}
 		change(d, &o)
-		position, by, yes := d.says(o, catalog.ApprovalReleased)
+		position, by, yes := d.says(o)
 		d.released(*d.held.Position, by, d.ben, yes)
 		return position
 	}
+}
+
+// afterwards lets cleo approve the held order after something has happened to ben's
+// yes, and releases it all the same.
+func afterwards(happens func(d *dishonest) routertest.Order) func(d *dishonest) int64 {
+	return func(d *dishonest) int64 {
+		d.accepted(happens(d))
+		_, by, cleo := d.says(routertest.Order{User: "cleo", Roles: []string{"approver"}})
+		return d.released(*d.held.Position, by, d.ben, cleo)
+	}
+}
+
+// holds appends an order of the task as held.
+func (d *dishonest) holds(terms intents.HoldTerms) int64 {
+	d.Helper()
+	return d.accepted(d.task.CallOrder("feed", `{}`), func(a *appended) {
+		a.decision.Verdict, a.decision.Code, a.decision.Hold, a.outcome = intents.Hold, intents.ApprovalRequired, &terms, nil
+	})
 }
 
 var holdMisdeeds = []misdeed{
@@ -300,11 +339,11 @@ var holdMisdeeds = []misdeed{
 		return d.released(*d.held.Position, d.lastApproval(), d.ben, cleo)
 	}},
 	{"released-by-another-order", "held", "release: by names the last approval", "last approval", func(d *dishonest) int64 {
-		_, _, cleo := d.says(routertest.Order{User: "cleo", Roles: []string{"approver"}}, catalog.ApprovalReleased)
+		_, _, cleo := d.says(routertest.Order{User: "cleo", Roles: []string{"approver"}})
 		return d.released(*d.held.Position, d.lastApproval(), d.ben, cleo)
 	}},
 	{"released-late", "held", "release: before the deadline", "after its deadline", func(d *dishonest) int64 {
-		_, by, cleo := d.says(routertest.Order{User: "cleo", Roles: []string{"approver"}}, catalog.ApprovalReleased)
+		_, by, cleo := d.says(routertest.Order{User: "cleo", Roles: []string{"approver"}})
 		d.Clock.Move(intents.MaxHold)
 		return d.released(*d.held.Position, by, d.ben, cleo)
 	}},
@@ -325,15 +364,15 @@ var holdMisdeeds = []misdeed{
 		at := d.Clock.Now().Add(-6 * time.Minute).Unix()
 		o.User, o.Grant = "cleo", func(g *intents.Grant) { g.IssuedAt, g.Expires = at, at+14*60 }
 	})},
-	{"approved-in-another-tenant", "held", "hitl.approve: the held order is the tenant's", "another tenant", second(func(_ *dishonest, o *routertest.Order) {
+	{"approved-in-another-tenant", "held", "hitl.approve: the held order is the tenant's", "no held order of this tenant", second(func(_ *dishonest, o *routertest.Order) {
 		o.User, o.Tenant = "cleo", "acme"
 	})},
 	{"approved-by-task", "held", "every order: the key's role may sign the type", "may not sign", second(func(d *dishonest, o *routertest.Order) {
 		o.User, o.By = "cleo", d.Planner
 	})},
-	{"approval-of-no-hold", "held", "hitl.approve: the order is held", "not held", func(d *dishonest) int64 {
+	{"approval-of-no-hold", "held", "hitl.approve: the order is held", "no held order", func(d *dishonest) int64 {
 		o := routertest.Order{User: "cleo", Roles: []string{"approver"}, Args: catalog.Approve{IntentID: d.plan.Digest, Decision: catalog.DecisionApprove}}
-		position, _, _ := d.says(o, catalog.ApprovalReleased)
+		position, _, _ := d.says(o)
 		return position
 	}},
 	{"release-of-no-hold", "held", "release: the order is held", "not", func(d *dishonest) int64 {
@@ -343,13 +382,30 @@ var holdMisdeeds = []misdeed{
 	{"released-twice", "released", "release: the order is held", "not open", func(d *dishonest) int64 {
 		return d.released(*d.held.Position, d.lastApproval(), d.ben)
 	}},
-	{"approved-after-release", "released", "hitl.approve: the order is held", "not held", func(d *dishonest) int64 {
+	{"approved-after-release", "released", "hitl.approve: the order is held", "no held order", func(d *dishonest) int64 {
 		o := routertest.Order{User: "cleo", Roles: []string{"approver"}, Key: "again"}
-		position, _, _ := d.says(o, catalog.ApprovalReleased)
+		position, _, _ := d.says(o)
 		return position
 	}},
 	{"released-after-no", "rejected", "release: the order is held", "not open", func(d *dishonest) int64 {
 		return d.released(*d.held.Position, d.lastApproval(), d.ben)
+	}},
+	{"released-by-revoked-approver", "held", "release: every approval counts by then", "revoked before", afterwards(func(d *dishonest) routertest.Order {
+		before := intents.FormatTime(d.Clock.Now())
+		return routertest.Order{By: d.Operator, Type: "grant.revoke", Args: catalog.GrantRevoke{Tenant: "default", Sub: "ben", Before: before}}
+	})},
+	{"released-by-former-approver", "held", "release: every approval counts by then", "directory does not give", afterwards(func(d *dishonest) routertest.Order {
+		u := catalog.User{UserID: "ben", Roles: []string{"user"}}
+		return routertest.Order{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", User: &u}}
+	})},
+	{"held-for-nothing", "running", "hold: it has a rule, and a deadline within a day", "what for", func(d *dishonest) int64 {
+		return d.holds(intents.HoldTerms{Deadline: intents.FormatTime(d.Clock.Now().Add(time.Hour))})
+	}},
+	{"held-for-too-long", "running", "hold: it has a rule, and a deadline within a day", "more than a day", func(d *dishonest) int64 {
+		return d.holds(intents.HoldTerms{
+			Deadline: intents.FormatTime(d.Clock.Now().Add(intents.MaxHold + time.Second)),
+			Rules:    []intents.HoldRule{{ID: "x", Reason: "x", Approvers: []string{"ben"}}},
+		})
 	}},
 	{"rejected-by-nobody", "held", "outcome: rejected only where somebody said so", "nobody said so", func(d *dishonest) int64 {
 		return d.ends(*d.held.Position, intents.Failed, intents.ApprovalRejected)
@@ -385,7 +441,28 @@ var directoryMisdeeds = []misdeed{
 		return d.accepted(d.grant)
 	}},
 	{"key-revoked", "revoked", "every order: its key was not revoked", "KEY_REVOKED", func(d *dishonest) int64 {
+		d.Clock.Move(intents.Leeway + time.Second) // the grants of now are good
 		return d.accepted(d.finds("by a revoked key", ""))
+	}},
+	{"grant-expired", "directory", "every order: its grant is the actor's, of the session and turn, for this work, and of now", "GRANT_INVALID", func(d *dishonest) int64 {
+		return d.accepted(d.granted(func(g *intents.Grant) { g.IssuedAt, g.Expires = g.IssuedAt-800, g.IssuedAt-10 }))
+	}},
+	{"grant-of-another-user", "directory", "every order: its grant is the actor's, of the session and turn, for this work, and of now", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
+		return d.accepted(d.granted(func(g *intents.Grant) { g.Subject = "ben" }))
+	}},
+	{"grant-of-another-session", "directory", "every order: its grant is the actor's, of the session and turn, for this work, and of now", "GRANT_INVALID", func(d *dishonest) int64 {
+		return d.accepted(d.granted(func(g *intents.Grant) { g.Session = "S2" }))
+	}},
+	{"grant-for-other-work", "directory", "every order: its grant is the actor's, of the session and turn, for this work, and of now", "GRANT_INVALID", func(d *dishonest) int64 {
+		return d.accepted(d.granted(func(g *intents.Grant) { g.For = "plan:plan_2" }))
+	}},
+	{"api-key-not-there", "directory", "every order: the directory has the API key that its grant came through", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
+		return d.accepted(d.granted(through("gone")))
+	}},
+	{"grant-by-manager", "directory", "every order: a gateway's key has signed its grant", "GRANT_INVALID", func(d *dishonest) int64 {
+		o := d.finds("by my own grant", "")
+		o.MintedBy = &d.Manager
+		return d.accepted(o)
 	}},
 	{"key-set-left-out", "directory", "key.put: the key set is the successor of the one in force", "successor", func(d *dishonest) int64 {
 		return d.accepted(d.keySet(2))
@@ -411,7 +488,7 @@ var directoryMisdeeds = []misdeed{
 	{"tenant-twice", "directory", "admin.put: no tenant has the id", "exists", func(d *dishonest) int64 {
 		return d.accepted(routertest.Order{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{New: &catalog.Tenant{ID: "acme"}}})
 	}},
-	{"no-such-tenant", "directory", "admin.put: the tenant is there", "not there", func(d *dishonest) int64 {
+	{"no-such-tenant", "directory", "admin.put: the tenant is there", "no such tenant", func(d *dishonest) int64 {
 		return d.accepted(routertest.Order{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "globex", User: &catalog.User{UserID: "ana", Roles: []string{"user"}}}})
 	}},
 	{"no-such-operator", "directory", "an operator's order: the directory has the user", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
@@ -436,6 +513,18 @@ var directoryMisdeeds = []misdeed{
 	{"roles-beyond-grant", "directory", "every order: roles are those of the grant that the directory gives too", "roles", func(d *dishonest) int64 {
 		return d.accepted(d.finds("as admin", ""), func(a *appended) { a.facts.Roles = []string{"user", "admin"} })
 	}},
+	{"api-key-twice", "directory", "admin.put: of the API keys of a tenant each has its own id", "has this id", func(d *dishonest) int64 {
+		key := func(text string) routertest.Order {
+			k := catalog.APIKey{ID: "k2", Hash: intents.Digest([]byte(text)), UserID: "ana", MaxRoles: []string{"user"}}
+			return routertest.Order{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", APIKey: &k}}
+		}
+		d.accepted(key("one"))
+		return d.accepted(key("other"))
+	}},
+	{"revoked-nowhere", "directory", "grant.revoke: the tenant is there", "no such tenant", func(d *dishonest) int64 {
+		before := intents.FormatTime(d.Clock.Now())
+		return d.accepted(routertest.Order{By: d.Operator, Type: "grant.revoke", Args: catalog.GrantRevoke{Tenant: "globex", Sub: "ana", Before: before}})
+	}},
 	{"resolved-twice", "resolved", "order.resolve: nobody knows how the order ended", "indeterminate", func(d *dishonest) int64 {
 		return d.accepted(routertest.Order{By: d.Operator, Type: "order.resolve", Args: catalog.OrderResolve{IntentID: d.unsure.IntentID, Status: "done", Reason: "after all"}})
 	}},
@@ -446,6 +535,13 @@ var directoryMisdeeds = []misdeed{
 		before := intents.FormatTime(d.Clock.Now().Add(time.Hour))
 		return d.accepted(routertest.Order{By: d.Operator, Type: "grant.revoke", Args: catalog.GrantRevoke{Tenant: "default", Sub: "ana", Before: before}})
 	}},
+}
+
+// granted is an order with a changed grant.
+func (d *dishonest) granted(change func(*intents.Grant)) routertest.Order {
+	o := d.finds("granted", "")
+	o.Grant = change
+	return o
 }
 
 // keySet puts a key set that stands so many versions behind the one in force, which
@@ -500,6 +596,14 @@ var recordMisdeeds = []misdeed{
 		o := d.finds("late", "")
 		o.At = d.Clock.Now().Add(-2 * time.Minute)
 		return d.accepted(o)
+	}},
+	{"decided-for-another-log", "directory", "every order: its audience is the log", "SIGNATURE_INVALID", func(d *dishonest) int64 {
+		o := d.finds("elsewhere", "")
+		o.Audience = "writ/" + d.Planner.KID
+		return d.accepted(o)
+	}},
+	{"sent-elsewhere", "directory", "every order: it is sent where the catalog says", "another executor", func(d *dishonest) int64 {
+		return d.accepted(d.finds("elsewhere", ""), func(a *appended) { a.decision.Executor = "python" })
 	}},
 	{"decided-on-the-future", "directory", "every order: decision.directory is before its record", "come after it", func(d *dishonest) int64 {
 		return d.accepted(d.finds("seen", ""), func(a *appended) { a.decision.Directory = d.records.Next() + 1 })

@@ -169,7 +169,7 @@ func (d *dishonest) ends(of int64, status intents.Status, code intents.Code) int
 }
 
 // says appends what somebody says about the held order, and counts it.
-func (d *dishonest) says(o routertest.Order, state string) (position int64, by string, yes intents.Approval) {
+func (d *dishonest) says(o routertest.Order) (position int64, by string, yes intents.Approval) {
 	d.Helper()
 	if o.By.KID == "" {
 		o.By = d.Gateway
@@ -178,7 +178,9 @@ func (d *dishonest) says(o routertest.Order, state string) (position int64, by s
 	if o.Args == nil {
 		o.Args = catalog.Approve{IntentID: d.held.IntentID, Decision: catalog.DecisionApprove}
 	}
-	position, by = d.accept(o, func(a *appended) { a.result = catalog.ApproveResult{IntentID: d.held.IntentID, State: state} })
+	position, by = d.accept(o, func(a *appended) {
+		a.result = catalog.ApproveResult{IntentID: d.held.IntentID, State: catalog.ApprovalReleased}
+	})
 	_, now := d.now()
 	return position, by, intents.Approval{UserID: o.User, At: now, Roles: d.roles(o)}
 }
@@ -204,11 +206,11 @@ func (d *dishonest) released(of int64, by string, approvals ...intents.Approval)
 // salts count, so that what was written once is written so again.
 func (d *dishonest) bundle() []byte {
 	d.Helper()
-	out := slice(slices.Clone(d.records))
+	out := slices.Clone(d.records)
 	for i, r := range out {
 		salts := make(map[string][]byte, len(r.Salts))
 		for name := range r.Salts {
-			salts[name] = append(binary.BigEndian.AppendUint64(nil, uint64(i)), []byte(name+strings.Repeat("-", 24-len(name)))...) //nolint:gosec // G115: a position
+			salts[name] = append(binary.BigEndian.AppendUint64(nil, uint64(i)), []byte(name+strings.Repeat("-", 24-len(name)))...)
 		}
 		out[i].Salts = salts
 	}

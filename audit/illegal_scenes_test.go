@@ -31,13 +31,13 @@ func scenes() map[string]func(d *dishonest) {
 		"running": func(d *dishonest) {
 			d.acme()
 			d.begun("feed", "feed")
-			d.start(1)
+			d.start()
 		},
 		// A plan whose first revision failed.
 		"replanning": func(d *dishonest) {
 			d.begun("feed")
 			d.old = d.plan.Digest
-			d.start(1)
+			d.start()
 			d.Want(d.task.Finish("failed", "", "nothing there"), intents.OK)
 		},
 		// A plan whose second revision runs no step yet.
@@ -61,7 +61,7 @@ func scenes() map[string]func(d *dishonest) {
 			}
 			d.Approval(`{"once":true,"count":2}`, "ben", "cleo")
 			d.plan = d.Begun("plan_1", "pay")
-			d.start(1)
+			d.start()
 			d.held = d.Want(d.task.Call("pay", `{"n":1}`), intents.ApprovalRequired)
 			d.Clock.Move(time.Second)
 			d.Want(d.Do(d.approves("ben")), intents.OK)
@@ -86,10 +86,18 @@ func scenes() map[string]func(d *dishonest) {
 		// A call of whose end nobody knew, until an operator said.
 		"resolved": func(d *dishonest) {
 			d.begun("feed")
-			d.start(1)
+			d.start()
 			d.Bus.On("skill.call", routertest.Always(intents.Report{Status: intents.StatusIndetermined, Code: intents.Indeterminate, Reason: "cut off"}))
 			d.unsure = d.Want(d.task.Call("feed", `{"n":1}`), intents.Indeterminate)
 			d.Want(d.Admin("order.resolve", catalog.OrderResolve{IntentID: d.unsure.IntentID, Status: "failed", Reason: "seen at the other end"}), intents.OK)
+		},
+		// A call with an effect, once, that needed nobody's approval and is done.
+		"spent": func(d *dishonest) {
+			d.Pin("pay", catalog.Once)
+			d.Data("approval", `{"once":false}`)
+			d.plan = d.Begun("plan_1", "pay")
+			d.start()
+			d.Want(d.task.Call("pay", `{"n":1}`), intents.OK)
 		},
 		// Users, an operator of less than all rights, a refused order.
 		"directory": func(d *dishonest) {
@@ -141,10 +149,10 @@ func (d *dishonest) begun(skills ...string) {
 	d.plan = d.Begun("plan_1", skills...)
 }
 
-func (d *dishonest) start(step int) {
+func (d *dishonest) start() {
 	d.Helper()
 	d.deadline = d.Clock.Now().Add(5 * time.Minute).Format(time.RFC3339)
-	d.task = d.plan.Started(step)
+	d.task = d.plan.Started(1)
 }
 
 // finds is an order that every user may give.
@@ -170,7 +178,7 @@ func (d *dishonest) legally(scene string) {
 	switch scene {
 	case "opened":
 		d.accepted(d.plan.ClaimOrder(1))
-		d.accepted(d.revision(1, 1, routertest.Steps(1, "feed")))
+		d.accepted(d.revision(1, routertest.Steps(1, "feed")))
 	case "between-steps":
 		d.accepted(d.step(2, nil))
 		d.accepted(d.plan.ClaimOrder(2))
@@ -188,13 +196,18 @@ func (d *dishonest) legally(scene string) {
 		d.accepted(d.step(2, nil))
 		d.accepted(d.plan.CancelOrder(d.Gateway))
 	case "replanning":
-		d.accepted(d.revision(2, 1, routertest.Steps(1, "feed", "feed")))
+		d.accepted(d.revision(2, routertest.Steps(1, "feed", "feed")))
 		d.accepted(d.closing("failed"))
 	case "replanned":
 		d.accepted(d.step(1, nil))
 	case "held":
-		_, by, cleo := d.says(routertest.Order{User: "cleo", Roles: []string{"approver"}}, catalog.ApprovalReleased)
+		_, by, cleo := d.says(routertest.Order{User: "cleo", Roles: []string{"approver"}})
 		d.released(*d.held.Position, by, d.ben, cleo)
+	case "spent":
+		d.accepted(d.task.CallOrder("pay", `{"n":2}`), once)
+		again := d.task.CallOrder("pay", `{"n":1}`)
+		again.Ctx.Occurrence = 2
+		d.accepted(again, once)
 	case "directory":
 		d.accepted(d.nextKeySet(func(*intents.KeySet) {}))
 		d.operatorBecomes("admin")

@@ -192,8 +192,19 @@ export class Plans {
     t.step.status = "held";
   }
 
+  // fresh: nothing that acts once is ordered again in its plan while it may have acted.
+  fresh(o) {
+    if (o.d.effect !== "once") return;
+    const args = jcs(o.args);
+    for (const e of this.of(o)?.effects ?? []) {
+      const equal = e.once && e.status !== "undelivered" && e.type === o.type && e.args === args;
+      must(!equal || (o.context.occurrence && e.status !== "indeterminate"), "an equal order that acts once was accepted before");
+    }
+  }
+
   note(o, status) {
-    o.noted = { step: o.context.step, revision: o.context.revision, once: o.d.effect === "once", status };
+    const { step, revision } = o.context;
+    o.noted = { step, revision, type: o.type, args: jcs(o.args), once: o.d.effect === "once", status };
     this.of(o)?.effects.push(o.noted);
   }
 

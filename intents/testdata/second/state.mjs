@@ -177,6 +177,7 @@ export class State {
     this.fresh(o);
     this.entitled(o, tenants);
     if (o.key.role === "task") this.plans.scope(o);
+    this.plans.fresh(o);
     this.reserve(o);
     this.orders.set(o.position, o);
     if (d.verdict === "hold") return this.hold(o);
