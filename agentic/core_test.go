@@ -116,7 +116,7 @@ func (c *core) config(user string, m model.Model) Config {
 	return cfg
 }
 
-// grant mints a grant for the turn.
+// grant issues a grant for the turn.
 func (c *core) grant(id string) string {
 	c.t.Helper()
 	now := time.Now()

@@ -45,8 +45,8 @@ type failedStep struct {
 	Facts      []catalog.OrderFact `json:"facts,omitempty"`
 }
 
-// planReply: Digest names the committed plan order; without one the request is
-// infeasible, for Reason.
+// planReply is a planner's answer. Digest names the committed plan order. Without
+// it the request is infeasible, and Reason says why.
 type planReply struct {
 	Digest string             `json:"digest,omitempty"`
 	Steps  []catalog.PlanStep `json:"steps,omitempty"`
@@ -60,14 +60,16 @@ type taskRequest struct {
 	Step catalog.Step `json:"step"` // without jwk and pop
 }
 
-// taskReply brings the key, its proof of possession, and where the task waits.
+// taskReply has the key, its proof of possession, and the process where the task
+// waits.
 type taskReply struct {
 	Step     catalog.Step `json:"step"`
 	Instance string       `json:"instance"`
 	Error    string       `json:"error,omitempty"`
 }
 
-// runRequest is the second: the step is committed, go.
+// runRequest is the second delegation to a task: its step is committed, so the task
+// begins.
 type runRequest struct {
 	Turn     Turn             `json:"turn"`
 	TaskID   string           `json:"task_id"`
@@ -90,7 +92,8 @@ const (
 	taskHeld         = "held"
 )
 
-// runReply is how a task ended. Finished says that it sealed its own step.finish.
+// runReply says how a task ended. Finished says that the task sealed its own
+// step.finish.
 type runReply struct {
 	Status     string    `json:"status"`
 	MemoryKey  string    `json:"memory_key,omitempty"`

@@ -12,7 +12,7 @@ import (
 )
 
 // extract has the model write a script over data and runs it in the sandbox,
-// until the output is what return_spec says (DAT-02): sample, script, run,
+// until the output is what return_spec says: sample, script, run,
 // check. The data itself never reaches the model.
 func (w *worker) extract(ctx context.Context, m *material) (string, error) {
 	in := model.ScriptInput{

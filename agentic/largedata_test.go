@@ -47,7 +47,7 @@ func scriptInput(t *testing.T, m *script, n int) model.ScriptInput {
 }
 
 // TestLarge: sample, script, run, check; what is stored is the order's result,
-// and the data itself never reaches the model (DAT-02).
+// and the data itself never reaches the model.
 func TestLarge(t *testing.T) {
 	c := newCore(t)
 	large(c, `{"name":"a"}`, `{"name":"b"}`)

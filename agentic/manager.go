@@ -19,7 +19,7 @@ import (
 const taskLife = 15 * time.Minute
 
 // Manager takes turns, claims their plans and drives them: planner, one task
-// per step, replans, the answer. It never touches a skill (AGT-02).
+// per step, replans, the answer. It never touches a skill.
 type Manager struct {
 	cfg    Config
 	grants *renewals
@@ -27,8 +27,8 @@ type Manager struct {
 	room   chan struct{}  // one place per drive
 }
 
-// maxTurns is how many plans one manager drives at once; what is beyond is
-// refused and cancelled by the gateway, so that nobody waits unseen.
+// maxTurns is how many plans one manager drives at once. It refuses further ones,
+// and the gateway cancels them, so that nobody waits in vain.
 const maxTurns = 1024
 
 // NewManager needs the manager's key.
@@ -36,8 +36,8 @@ func NewManager(cfg Config) *Manager {
 	return &Manager{cfg: cfg, grants: newRenewals(), room: make(chan struct{}, maxTurns)}
 }
 
-// Serve takes hand-outs until ctx ends, then lets the drives end: ctx is theirs
-// too, so they stop at their next order and the plans go on after a restart.
+// Serve takes hand-outs until ctx ends, then waits for the drives. They use ctx
+// too: they stop at their next order, and the plans go on after a restart.
 func (m *Manager) Serve(ctx context.Context, ready chan<- struct{}) error {
 	defer m.turns.Wait()
 	instance := m.cfg.Bus.Instance()
@@ -84,8 +84,8 @@ func (m *Manager) take(ctx context.Context, h bus.HandOut) {
 	d.abandon(ctx, err)
 }
 
-// drive is one driver's work on a plan. plan mirrors the fold: this driver's
-// epoch is the only one whose moves are accepted.
+// drive is one driver's work on a plan. plan mirrors the router's state of it: only
+// the moves of this driver's epoch are accepted.
 type drive struct {
 	cfg    Config
 	sealer *Sealer
@@ -181,7 +181,7 @@ func (d *drive) loadResults(ctx context.Context) error {
 	return nil
 }
 
-// read reads a step's result and confirms it, so that its lock is released (MEM-04).
+// read reads a step's result and confirms it, so that its lock is released.
 func (d *drive) read(ctx context.Context, step int, key string) error {
 	var got catalog.ReadMemoryResult
 	if _, err := d.order(ctx, "read_memory", catalog.ReadMemory{Key: key, Confirm: true}, &got); err != nil {
@@ -345,7 +345,7 @@ func (d *drive) ended(ctx context.Context, s *catalog.StepView, task string, end
 	return false, nil
 }
 
-// complete composes the answer from the results of the steps (PLN-21).
+// complete composes the answer from the results of the steps.
 func (d *drive) complete(ctx context.Context) error {
 	in := model.ComposeInput{Task: d.plan.Task}
 	for _, s := range d.plan.Steps {
@@ -369,9 +369,10 @@ func (d *drive) complete(ctx context.Context) error {
 	return nil
 }
 
-// answer is the result of the last step as the user gets it. What is too large to
-// be inline is kept for good, since its file goes soon and is nobody's to read;
-// where that is refused, the user is told of the file and sees its first lines.
+// answer is the result of the last step as the user gets it. A result that is too
+// large to be inline is kept as an artifact, since its file will be removed and no
+// user can read it. If that is refused, the user gets the name of the file and its
+// first lines.
 func (d *drive) answer(ctx context.Context) (json.RawMessage, error) {
 	if len(d.plan.Steps) == 0 {
 		return nil, nil
@@ -405,8 +406,8 @@ func (d *drive) answer(ctx context.Context) (json.RawMessage, error) {
 // resultType of what a step remembers: JSON, in a file with an element a line.
 const resultType = "application/json"
 
-// fail closes the plan with the structured failure (PLN-18), for machines, and
-// tells the user why in plain language (C-29).
+// fail closes the plan with the structured failure, for machines, and
+// tells the user why in plain language.
 func (d *drive) fail(ctx context.Context, reason, why string) error {
 	f := catalog.Failure{Reason: cut(reason, 1000), CompletedSteps: d.done()}
 	if n := len(d.plan.History); n > 0 {

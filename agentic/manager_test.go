@@ -146,7 +146,7 @@ func TestTurn(t *testing.T) {
 	if d := dataOf[bus.DoneData](t, frames[len(frames)-1]); d.Status != "complete" || d.PlanID != "plan_1" {
 		t.Errorf("done %+v", d)
 	}
-	// The manager never touches a skill, and only what it has to sign is its own (AGT-02).
+	// The manager never touches a skill, and only what it has to sign is its own.
 	for _, o := range orders {
 		of := map[string]intents.Role{
 			"skill.find": intents.RolePlanner, "plan": intents.RolePlanner, "skill.call": intents.RoleTask, "write_memory": intents.RoleTask,

@@ -18,11 +18,11 @@ import (
 // planAttempts bounds how often the model may correct a plan that cannot work.
 const planAttempts = 3
 
-// maxSkills is how many manifests a planner loads (SKL-02).
+// maxSkills is how many manifests a planner loads.
 const maxSkills = 6
 
 // Planner finds and loads skills, writes the plan, verifies that every
-// return_spec can be met, and seals it (AGT-03, AGT-04).
+// return_spec can be met, and seals it.
 type Planner struct {
 	cfg    Config
 	grants *renewals
@@ -174,8 +174,8 @@ func catalogSteps(in []model.Step) []catalog.PlanStep {
 	return out
 }
 
-// plain is an error as another role may hear it, and in the end the user: the
-// reason in words, and which order it was.
+// plain is an error as another role, and in the end the user, may read it: the
+// reason in words, and the order that it is about.
 func plain(err error) string {
 	var refused *OrderError
 	if errors.As(err, &refused) {

@@ -8,15 +8,15 @@ import (
 	"aob.dev/writ/internal/bus"
 )
 
-// renewals brings fresh grants to the turns that one process works on. A grant
-// comes to this process alone: from the gateway to the manager that drives the
-// turn, and from that manager to whom it has delegated to.
+// renewals gives fresh grants to the turns that one process works on. A grant goes
+// to one process only: from the gateway to the manager that drives the turn, and
+// from that manager to the process it has delegated to.
 type renewals struct {
 	mu sync.Mutex         // guards of
 	of map[*Sealer]bearer // the sealers that work
 }
 
-// bearer is who a fresh grant is for.
+// bearer is the driver or delegate that a fresh grant is for.
 type bearer struct{ plan, driver string }
 
 func newRenewals() *renewals { return &renewals{of: make(map[*Sealer]bearer)} }
@@ -47,8 +47,8 @@ func (r *renewals) take(_ context.Context, g bus.FreshGrant) bus.FreshGrantReply
 	return reply
 }
 
-// Times of passing a fresh grant on: for an answer, and until it is tried again
-// with a process that has not begun yet.
+// Times of passing a fresh grant on: how long to wait for an answer, and how long
+// until it is tried again with a process that has not begun yet.
 const (
 	passTime  = 5 * time.Second
 	passAgain = time.Second

@@ -13,7 +13,7 @@ import (
 )
 
 // The soul of the user stands in what the manager's and the other roles' model
-// is told (AGT-10).
+// is told.
 func TestSoulIsInThePrompts(t *testing.T) {
 	c := newCore(t)
 	managed(c)
@@ -38,7 +38,7 @@ func TestSoulIsInThePrompts(t *testing.T) {
 	}
 }
 
-// A script that gives too much is written anew, narrower, for the same data (DAT-09).
+// A script that gives too much is written anew, narrower, for the same data.
 func TestOversizedOutputIsNarrowed(t *testing.T) {
 	c := newCore(t)
 	large(c, `{"name":"a"}`)
@@ -56,7 +56,7 @@ func TestOversizedOutputIsNarrowed(t *testing.T) {
 			t.Errorf("run %d: %+v, error %v", i, args, err)
 		}
 	}
-	// The data was looked at once, from its first line, twenty lines (DAT-02).
+	// The data was looked at once, from its first line, twenty lines.
 	var lines catalog.ReadLines
 	if err := json.Unmarshal(c.of("read_lines")[0].Args, &lines); err != nil || lines != (catalog.ReadLines{FileID: "f1", Start: 0, N: 20}) {
 		t.Errorf("%+v, error %v", lines, err)
@@ -75,7 +75,7 @@ func (c *taking) Request(_ context.Context, _ string, raw []byte) ([]byte, error
 }
 
 // Our orders may wait 120 seconds for acceptance, and their key names what is
-// asked (ENV-11).
+// asked.
 func TestReferenceValues(t *testing.T) {
 	c := newCore(t)
 	took := &taking{}

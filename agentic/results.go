@@ -8,7 +8,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 )
 
-// How much of a result a model is shown, in bytes.
+// How much of a result a model sees, in bytes.
 const (
 	planShow    = 4 << 10  // for a replan, where results are background
 	composeShow = 16 << 10 // for the answer
@@ -21,8 +21,8 @@ type result struct {
 	ref  *catalog.Reference
 }
 
-// answer is what the user gets as data: by the one rule of DESIGN §3 the data
-// itself, or the reference with the first lines.
+// answer is what the user gets as data: the data itself, or,
+// where that is large, the reference with the first lines.
 func (r result) answer() json.RawMessage {
 	if r.ref == nil {
 		return r.data

@@ -25,8 +25,8 @@ const answerTime = 4 * time.Minute
 // sealAttempts bounds how often an order that had no effect is sent again.
 const sealAttempts = 3
 
-// Turn is for whom and in which plan a role works. The grant changes when a fresh
-// one comes for its driver.
+// Turn says for which user and in which plan a role works. Its grant is replaced
+// when a fresh one comes for its driver.
 type Turn struct {
 	Tenant    string `json:"tenant"`
 	UserID    string `json:"user_id"`
@@ -96,9 +96,9 @@ type Place struct {
 	TaskID         string
 }
 
-// Order seals an order, submits it and decodes its result. An order in flight
-// is waited for by the router. Failures without effect are sent again, under
-// the same idempotency key. The error is *OrderError where the router said no.
+// Order seals an order, submits it and decodes its result. The router waits for an
+// order in flight. An order that failed without effect is sent again under the same
+// idempotency key. The error is an *OrderError if the router refused.
 func (s *Sealer) Order(ctx context.Context, t Turn, at Place, typ string, args, result any) (*intents.Answer, error) {
 	raw, err := json.Marshal(args)
 	if err != nil {
@@ -141,7 +141,8 @@ func (s *Sealer) Order(ctx context.Context, t Turn, at Place, typ string, args, 
 	return a, nil
 }
 
-// again: the router or the executor says that it had no effect and may come again.
+// again says that the order had no effect and may be sent again, by the word of
+// router or executor.
 func again(a *intents.Answer) bool {
 	if a.Outcome != nil {
 		return a.Outcome.Status == intents.Failed && a.Outcome.Retryable
@@ -179,7 +180,7 @@ func (s *Sealer) submit(ctx context.Context, t Turn, in intents.Intent, c intent
 }
 
 // idempotencyKey is the order's fingerprint, so that the same step is the same
-// order whoever seals it again; reads get a random key (DESIGN §3).
+// order whoever seals it again; reads get a random key.
 func idempotencyKey(in intents.Intent, user string, c intents.Context) (string, error) {
 	row, ok := catalog.Builtin().Lookup(in.Type)
 	if !ok {

@@ -26,7 +26,7 @@ func manager(c *core) *Sealer {
 }
 
 // TestIdempotencyKey: the fingerprint, so that the same order is the same
-// whoever seals it again; a random key for what is pure or a read (DESIGN §3).
+// whoever seals it again; a random key for what is pure or a read.
 func TestIdempotencyKey(t *testing.T) {
 	in := func(typ, args string) intents.Intent {
 		return intents.Intent{Type: typ, Args: json.RawMessage(args)}

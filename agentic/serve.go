@@ -1,8 +1,8 @@
-// Package agentic is the layer that thinks and seals (DESIGN §10). A manager
-// drives a plan, a planner writes it, a task carries one step out; each is a
-// service of its own with a key of its own. None acts: what leaves this layer
-// are orders, model calls and display frames, and nothing else. It holds its
-// signing keys and no storage, no shell, no skill endpoint.
+// Package agentic is the layer that thinks and seals. A manager drives a plan, a
+// planner writes it, a task carries one step out; each is a service of its own
+// with a key of its own. None acts: what leaves this layer are orders, model
+// calls and display frames, and nothing else. It holds its signing keys and no
+// storage, no shell, no skill endpoint.
 package agentic
 
 import (
@@ -58,7 +58,7 @@ func delegate(ctx context.Context, conn bus.Conn, subject string, wait time.Dura
 	return json.Unmarshal(reply, out)
 }
 
-// silentError is a role that nobody serves, or that did not answer in time.
+// silentError says that nobody serves a role, or that it did not answer in time.
 type silentError struct {
 	role string
 	err  error

@@ -27,8 +27,8 @@ const (
 )
 
 // Tasks carries steps out, each with an ephemeral key that is made here, never
-// leaves, and is dead when the task ends (AGT-05, AGT-06). A task cannot
-// delegate: its key cannot sign for it (AGT-08).
+// leaves, and is dead when the task ends. A task cannot delegate: its key cannot
+// sign for it.
 type Tasks struct {
 	cfg    Config
 	grants *renewals
@@ -37,8 +37,8 @@ type Tasks struct {
 	keys map[string]prepared
 }
 
-// prepared is the key of a task that has not begun. Where its step is refused it
-// never does; then the key is forgotten when it would be dead.
+// prepared is the key of a task that has not begun. If its step is refused it never
+// begins, and the key is forgotten at its deadline.
 type prepared struct {
 	key   intents.Signer
 	until time.Time
@@ -191,7 +191,7 @@ func (w *worker) finish(ctx context.Context, f catalog.StepFinish) runReply {
 	return out
 }
 
-// stopError is an honest "cannot be done" (AGT-06).
+// stopError says that the step cannot be done, and why.
 type stopError struct{ reason, suggestion string }
 
 func (e *stopError) Error() string { return e.reason }
@@ -245,9 +245,9 @@ func (w *worker) attempt(ctx context.Context) (string, error) {
 	return "", &stopError{"no result after many attempts", "split the step, or use another skill"}
 }
 
-// again makes the calls that people have approved exactly as they were: each is
-// the order that was held, and gets its result. A model could word it otherwise,
-// and people would be asked anew.
+// again repeats the calls that people have approved, exactly as they were: each is
+// the order that was held, and gets its result. A model could word the call
+// otherwise, and people would be asked again.
 func (w *worker) again(ctx context.Context) error {
 	for _, f := range w.req.Done {
 		var a catalog.SkillCall
@@ -328,7 +328,7 @@ func (w *worker) call(ctx context.Context, act model.ActionOutput) error {
 	return nil
 }
 
-// told is why a call was refused or failed: the code, the reason, and what the
+// told says why a call was refused or failed: the code, the reason, and what the
 // skill itself or its schema says.
 func told(e *OrderError) string {
 	s := string(e.Answer.Code) + ": " + e.Answer.Reason

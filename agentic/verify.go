@@ -11,9 +11,9 @@ import (
 	"aob.dev/writ/schemas"
 )
 
-// verifyPlan says what is wrong with a plan before it is sealed (AGT-04):
-// numbers, inputs, skills that were loaded, shapes that compile and that the
-// skill's declared output, or the step's input, can meet. Empty: nothing.
+// verifyPlan says what is wrong with a plan before it is sealed: numbers, inputs,
+// skills that were loaded, shapes that compile and that the skill's declared
+// output, or the step's input, can meet. Empty: nothing.
 func verifyPlan(steps []model.Step, req planRequest, skills []model.Skill) []string {
 	var wrong []string
 	say := func(n int, format string, a ...any) {
@@ -82,23 +82,23 @@ func meetable(shape json.RawMessage, s model.Step, skills []model.Skill, inputSh
 		return true
 	}
 	for name := range wanted {
-		if declared[name] || folded(name, declared) {
+		if declared[name] || aggregated(name, declared) {
 			return true
 		}
 	}
 	return false
 }
 
-// folds are what a script can compute from many values of one member.
-var folds = []string{"count", "sum", "total", "average", "mean", "min", "max", "value"}
+// aggregates are what a script can compute from many values of one member.
+var aggregates = []string{"count", "sum", "total", "average", "mean", "min", "max", "value"}
 
-// folded: the name of a fold, alone or joined with a declared member, such as
+// aggregated: the name of an aggregate, alone or joined with a declared member, such as
 // average_amount or amount_max.
-func folded(name string, declared map[string]bool) bool {
-	return slices.ContainsFunc(folds, func(fold string) bool {
-		after, first := strings.CutPrefix(name, fold+"_")
-		before, last := strings.CutSuffix(name, "_"+fold)
-		return name == fold || first && declared[after] || last && declared[before]
+func aggregated(name string, declared map[string]bool) bool {
+	return slices.ContainsFunc(aggregates, func(aggregate string) bool {
+		after, first := strings.CutPrefix(name, aggregate+"_")
+		before, last := strings.CutSuffix(name, "_"+aggregate)
+		return name == aggregate || first && declared[after] || last && declared[before]
 	})
 }
 

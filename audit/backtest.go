@@ -25,7 +25,7 @@ type Trial struct {
 }
 
 // Backtest is what a new policy would have decided otherwise; scripts rely on
-// its first members (DESIGN §15).
+// its first members.
 type Backtest struct {
 	Records      int64   `json:"records"` // decisions that were tried
 	Flips        []Flip  `json:"flips"`   // by position; at most maxFlips

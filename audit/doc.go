@@ -1,6 +1,6 @@
 // Package audit is what an auditor needs: it exports a part of the record as one
 // file, verifies such a file with no server and no trust in whoever wrote it,
-// and decides every order in it again (DESIGN §6).
+// and decides every order in it again.
 //
 // It shares no code with the router beyond the papers (intents), the catalog and
 // the policy engine: its fold of keys, tasks and directory is its own, so that a

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// Report is what a verification found; scripts rely on its first members
-// (DESIGN §15).
+// Report is what a verification found; scripts rely on its first members.
 type Report struct {
 	OK           bool    `json:"ok"`
 	Anchored     bool    `json:"anchored"`  // to a root key that the auditor has pinned

@@ -11,7 +11,7 @@ import (
 )
 
 // maxDispatch bounds a dispatch in bytes: an order of 48 KiB, and a ticket whose
-// inline inputs are bounded by the papers' own limit.
+// inline inputs are bounded by the limit of tokens.
 const maxDispatch = 1 << 20
 
 // admit makes a dispatch an order, or says why it is not one. Nothing is

@@ -1,7 +1,7 @@
-// Package executors runs the services that carry orders out (DESIGN §9). An
-// executor trusts only a ticket that it can verify: the router's signed word
-// that one order, at one journal position, is to be carried out before a
-// deadline. It keeps no state per order.
+// Package executors runs the services that carry orders out. An executor trusts
+// only a ticket that it can verify: in it the router says that one order, at one
+// journal position, is to be carried out before a deadline. It keeps no state per
+// order.
 package executors
 
 import (
@@ -22,7 +22,7 @@ type Order struct {
 	ID      string // intent_id, recomputed from the bytes
 	Type    string
 	Args    json.RawMessage // canonical
-	Key     string          // idempotency key: that of an order sent again, under whatever intent_id (DESIGN §3)
+	Key     string          // idempotency key: that of an order sent again, under whatever intent_id
 	Context intents.Context
 	TraceID string
 	Ticket  intents.Ticket // verified; Ticket.Actor is for whom

@@ -7,7 +7,7 @@ import (
 
 // layout writes a JSON document with one array element a line: the elements of
 // each array that stands in no other array. It stays the same document, and a
-// sample of its lines is a sample of its elements (DESIGN §9, skills).
+// sample of its lines is a sample of its elements.
 func layout(doc json.RawMessage) ([]byte, error) {
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, doc); err != nil {

@@ -17,7 +17,7 @@ import (
 const linesBudget = storage.InlineLimit - 1_000
 
 // Lines reads up to n lines after skipping start, each cut at 2 KiB on a
-// character's boundary (G-58). It gives fewer where more would be 50,000 bytes
+// character's boundary. It gives fewer where more would be 50,000 bytes
 // of JSON; at least one, if there is one. more says that lines follow.
 func Lines(ctx context.Context, r io.Reader, start, n int) (lines []string, more bool, err error) {
 	in := bufio.NewReaderSize(r, 64<<10)

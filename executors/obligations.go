@@ -7,7 +7,7 @@ import (
 	"aob.dev/writ/intents"
 )
 
-// The closed set of obligations (DESIGN §7). ttl_max is the router's duty and
+// The closed set of obligations. ttl_max is the router's duty and
 // notify the gateway's; an executor knows them and has nothing to do.
 const (
 	ObligationMask     = "mask"
@@ -17,8 +17,8 @@ const (
 	ObligationNotify   = "notify"
 )
 
-// checkObligations refuses duties that this executor does not know, or cannot
-// read: carrying an order out without its duty would be a way around policy.
+// checkObligations refuses obligations that this executor does not know or cannot
+// read: to carry the order out without them would be a way around policy.
 func checkObligations(obs []intents.Obligation) error {
 	for _, ob := range obs {
 		ok := true

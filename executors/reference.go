@@ -51,9 +51,9 @@ func sameJSON(a, b []byte) bool {
 	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())
 }
 
-// Gate is the content-length gate (DESIGN §3, DAT-01, DAT-03): content below
-// 50,000 bytes comes back inline; from there on it becomes a file of the scope,
-// and only its size, digest and first lines come back.
+// Gate is the content-length gate: content below 50,000 bytes comes back inline;
+// from there on it becomes a file of the scope, and only its size, digest and
+// first lines come back.
 func Gate(ctx context.Context, blobs storage.Blobs, s storage.Scope, c Content) (json.RawMessage, *catalog.Reference, error) {
 	if !c.Large() {
 		inline, err := c.inline()

@@ -27,7 +27,7 @@ func blobs(t *testing.T) storage.Blobs {
 	return b
 }
 
-// TestGateLimit: below 50,000 bytes inline, from there on a file (DAT-01).
+// TestGateLimit: below 50,000 bytes inline, from there on a file.
 func TestGateLimit(t *testing.T) {
 	b := blobs(t)
 	text := func(n int) executors.Content { return executors.Content{Text: strings.Repeat("a", n)} }

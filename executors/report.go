@@ -97,8 +97,8 @@ func (o *Order) attr() slog.Attr {
 }
 
 // cut reports a run that was ended from outside: at its deadline
-// (EXECUTOR_TIMEOUT), or because the service stops (ABANDONED). An order that
-// must happen at most once may have happened: that is INDETERMINATE.
+// (EXECUTOR_TIMEOUT), or because the service stops (ABANDONED). An order that must
+// happen at most once, and may have happened, is INDETERMINATE.
 func cut(ctx context.Context, o *Order) report {
 	if o.Effect() == catalog.Once {
 		return failed(Fail(intents.Indeterminate, "it was cut off, and its effect is not known"))

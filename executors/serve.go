@@ -56,7 +56,7 @@ func New(cfg Config, handlers map[string]Handler) (*Service, error) {
 
 // Serve answers dispatches until ctx ends and running handlers are done. It is
 // the NATS micro service writ-<Name>: one endpoint per type, one queue group
-// per executor, so that one of its instances gets each order (DESIGN §9).
+// per executor, so that one of its instances gets each order.
 func Serve(ctx context.Context, cfg Config, handlers map[string]Handler) error {
 	s, err := New(cfg, handlers)
 	if err != nil {

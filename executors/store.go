@@ -9,8 +9,8 @@ import (
 )
 
 // Store is a storage error as the outcome of an order. A store that is down
-// fails orders retryably (DESIGN §12): writes are fenced, so a second one is
-// the same. nil stays nil; failures and the context's errors stay as they are.
+// fails orders retryably: writes are fenced, so a second one is the same. nil
+// stays nil; failures and the context's errors stay as they are.
 func Store(err error) error {
 	var (
 		f      *Failure

@@ -53,7 +53,7 @@ func (g *Gateway) getApproval(c *gin.Context, who caller) error {
 
 func (g *Gateway) approvals(ctx context.Context, a actor, q bus.ApprovalsRequest) (bus.ApprovalsReply, error) {
 	var err error
-	if q.Grant, _, err = g.mint(a, newID("turn"), ""); err != nil {
+	if q.Grant, _, err = g.issueGrant(a, newID("turn"), ""); err != nil {
 		return bus.ApprovalsReply{}, err
 	}
 	page, err := ask[bus.ApprovalsReply](ctx, g.cfg.Bus, bus.DirectoryApprovals, q)
@@ -70,9 +70,9 @@ type decision struct {
 	Reason   string `json:"reason"`
 }
 
-// decideApproval is POST /agent/approvals/{intent_id}: what the person whose key
-// it is says, sealed under a grant that was minted for it just now. Whether the
-// person may is the router's to say.
+// decideApproval is POST /agent/approvals/{intent_id}: it seals the decision of the
+// person whose key it is, under a grant that was issued for it just now. The router
+// decides whether the person may.
 func (g *Gateway) decideApproval(c *gin.Context, who caller) error {
 	id := c.Param("intent_id")
 	if !intents.IsDigest(id) {

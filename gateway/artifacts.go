@@ -19,25 +19,29 @@ import (
 
 // Artifacts are bytes of a tenant under cas://sha256:<hex>.
 type Artifacts interface {
-	// Room is ErrNoRoom or ErrQuota if so many bytes of a tenant cannot be received.
+	// Room returns ErrNoRoom or ErrQuota if so many bytes of a tenant cannot be
+	// received.
 	Room(ctx context.Context, tenant string, bytes int64) error
-	// Receive keeps bytes apart: id names them in an order of that turn, and to
-	// nobody else. ErrNoRoom and ErrQuota as soon as there is no more room.
+	// Receive keeps bytes apart: id names them in an order of that turn, and nobody
+	// else can use it. It returns ErrNoRoom or ErrQuota as soon as there is no more
+	// room.
 	Receive(ctx context.Context, tenant, turn string, r io.Reader) (id string, err error)
 	// Forget removes what was received in a turn.
 	Forget(ctx context.Context, tenant, turn string) error
-	// Fetch is ErrNoArtifact for what is not there, or another tenant's.
+	// Fetch returns ErrNoArtifact for an artifact that is not there or belongs to
+	// another tenant.
 	Fetch(ctx context.Context, tenant, ref string) (io.ReadCloser, int64, error)
 }
 
-// What artifacts are refused for.
+// Why artifacts are refused.
 var (
 	ErrNoArtifact = errors.New("no such artifact")                   // of this tenant
 	ErrNoRoom     = errors.New("not enough free disk")               // for anybody
 	ErrQuota      = errors.New("the tenant holds as much as it may") // and others do not
 )
 
-// maxArtifact that is taken, in bytes, and how long it may take to send it.
+// maxArtifact is the largest artifact that is accepted, in bytes; below, how long
+// sending it may take.
 const (
 	maxArtifact = 256 << 20
 	uploadTime  = 10 * time.Minute
@@ -63,10 +67,10 @@ type artifactReply struct {
 	URL string `json:"url"` // for whoever brings a key
 }
 
-// putArtifact is POST /agent/artifacts: the body, whatever it is, is received, and
-// an order under the user's grant keeps it. Until that is allowed nobody can read
-// it, and if it is not, the bytes go; those of a crash are swept, as the temporary
-// files of a step are.
+// putArtifact is POST /agent/artifacts: it receives the body, whatever it is, and
+// seals an order under the user's grant that keeps it. Until the order is allowed
+// nobody can read the bytes, and if it is refused they are removed. After a crash
+// they are swept like the temporary files of a step.
 func (g *Gateway) putArtifact(c *gin.Context) error {
 	who, err := g.authenticate(c)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package gateway is where people and applications come in (API-01 to API-05):
-// it says who asks, opens a plan for the request, hands the turn to a manager,
-// and shows what becomes of it.
+// Package gateway is where people and applications come in: it says who asks,
+// opens a plan for the request, hands the turn to a manager, and shows what
+// becomes of it.
 //
 //	POST   /v1/grants                     a grant of 15 minutes, to read and to seal under
 //	POST   /agent/run                     a turn: JSON, or SSE with "stream": true
@@ -22,7 +22,7 @@
 // bounds the roles; headers (X-Tenant-Id, X-User-Id, X-Session-Id) and members
 // of the body may name what it covers, and must agree.
 //
-// The gateway holds one key and no power: for every request it mints a grant,
+// The gateway holds one key and no power: for every request it issues a grant,
 // the signed word that this user asked, of at most 15 minutes, and all it does
 // is an order of its own under such a grant, reads included. What it knows of
 // people and plans it asks CORE for; it keeps nothing that a restart would miss.
@@ -56,7 +56,7 @@ type Config struct {
 	Artifacts Artifacts
 	Links     Links
 
-	// Requests per window for each pair of key and user (BRK-07, DEP-12).
+	// Requests per window for each pair of key and user.
 	RateLimit  int           // 0: DefaultRateLimit; negative: no limit
 	RateWindow time.Duration // 0: DefaultRateWindow
 }
@@ -81,7 +81,7 @@ type Gateway struct {
 	checked *checked
 }
 
-// pace is how often and how long; tests are more impatient.
+// pace holds the gateway's intervals and limits of time; tests use shorter ones.
 type pace struct {
 	wait    time.Duration // longest wait of a request without a stream
 	quiet   time.Duration // without frames for so long, the plan itself is asked

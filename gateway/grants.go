@@ -19,9 +19,9 @@ const standingLife = 24 * time.Hour
 // newID is a fresh identifier: 26 letters and digits after a word for people.
 func newID(kind string) string { return kind + "_" + strings.ToLower(rand.Text()) }
 
-// mint signs who asked, for one turn. A standing grant names the plan that goes
-// on without the user and serves for nothing else.
-func (g *Gateway) mint(a actor, turnID, standing string) (string, time.Time, error) {
+// issueGrant signs who asked, for one turn. A standing grant names the plan that
+// goes on without the user and serves for nothing else.
+func (g *Gateway) issueGrant(a actor, turnID, standing string) (string, time.Time, error) {
 	now := g.cfg.Now()
 	expires := now.Add(intents.MaxGrantLife)
 	gr := intents.Grant{
@@ -41,7 +41,7 @@ func (g *Gateway) mint(a actor, turnID, standing string) (string, time.Time, err
 // renewGrants sends the driver of every plan of ours a fresh grant when its last
 // one grows old, and forgets plans that are closed.
 func (g *Gateway) renewGrants(ctx context.Context) {
-	for _, t := range g.turns.mintedBefore(g.cfg.Now().Add(-g.pace.renew)) {
+	for _, t := range g.turns.grantedBefore(g.cfg.Now().Add(-g.pace.renew)) {
 		if err := g.renewGrant(ctx, t); err != nil && ctx.Err() == nil {
 			g.cfg.Log.WarnContext(ctx, "renew grant", slog.String("plan_id", t.plan), slog.String("trace_id", t.trace), slog.String("error", err.Error()))
 		}
@@ -71,7 +71,7 @@ func (g *Gateway) renewGrant(ctx context.Context, t turn) error {
 	if t.manager == "" {
 		return nil // nobody has taken it yet: who does gets a grant with it
 	}
-	token, expires, err := g.mint(t.actor, t.id, t.plan)
+	token, expires, err := g.issueGrant(t.actor, t.id, t.plan)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (g *Gateway) renewGrant(ctx context.Context, t turn) error {
 	if _, err := ask[bus.FreshGrantReply](ctx, g.cfg.Bus, bus.Grant("manager", t.manager), fresh); err != nil {
 		return err
 	}
-	g.turns.minted(t.plan, g.cfg.Now())
+	g.turns.grantIssued(t.plan, g.cfg.Now())
 	return nil
 }
 

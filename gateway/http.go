@@ -143,7 +143,7 @@ const traceKey = "trace_id"
 
 func traceID(c *gin.Context) string { return c.GetString(traceKey) }
 
-// lasting is a context for what goes on although the client has gone away.
+// lasting is a context for work that goes on although the client has gone away.
 func lasting(c *gin.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(c.Request.Context()), limit)
 }

@@ -41,14 +41,15 @@ func (g *Gateway) mayGoOn(who caller) error {
 	return nil
 }
 
-// claim is who a request says that it is for. All members are optional.
+// claim is the user that a request names. All members are optional.
 type claim struct {
 	Tenant  string `json:"tenant_id"`
 	User    string `json:"user_id"`
 	Session string `json:"session_id"`
 }
 
-// actor is whom a request acts for: checked against the key and the directory.
+// actor is the user for whom a request acts, checked against the key and the
+// directory.
 type actor struct {
 	tenant, user, session string
 	keyID                 string
@@ -56,8 +57,8 @@ type actor struct {
 	trace                 string
 }
 
-// authenticate finds out whose the API key is. Failures count against the
-// address that they come from.
+// authenticate finds the owner of the API key. Failures count against the address
+// that they come from.
 func (g *Gateway) authenticate(c *gin.Context) (caller, error) {
 	who := caller{
 		header: claim{c.GetHeader("X-Tenant-Id"), c.GetHeader("X-User-Id"), c.GetHeader("X-Session-Id")},
@@ -108,12 +109,12 @@ func limited(wait time.Duration) error {
 	return p
 }
 
-// identifier is what names people, tenants, sessions and plans (DESIGN §3).
+// identifier is the form of the names of people, tenants, sessions and plans.
 var identifier = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-// identify settles whom a request acts for. What headers and body claim must be
-// the same, and no more than the key gives: its own tenant, and its own user
-// unless it may assert others. The roles are the key's, cut to what the user has now.
+// identify settles for whom a request acts. Headers and body must claim the same,
+// and no more than the key gives: its own tenant, and its own user unless it may
+// assert others. The roles are the key's, cut to those that the user has now.
 func (g *Gateway) identify(ctx context.Context, who caller, body claim) (actor, error) {
 	a := actor{keyID: who.key.ID, trace: who.trace}
 	if err := body.check(); err != nil {

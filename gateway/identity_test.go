@@ -67,7 +67,7 @@ func TestIdentityMatrix(t *testing.T) {
 	}
 }
 
-// No grant is minted for a user whose grants were revoked a moment ago: it would
+// No grant is issued for a user whose grants were revoked a moment ago: it would
 // be dead.
 func TestNoGrantRightAfterRevocation(t *testing.T) {
 	w := newWorld(t, nil)

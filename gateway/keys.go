@@ -7,11 +7,11 @@ import (
 	"aob.dev/writ/internal/bus"
 )
 
-// keyLife is how long a known API key is believed without asking again, and so
-// how long a revoked one may still open turns. What is not known is always asked.
+// keyLife is how long a known API key is believed without asking again, and so how
+// long a revoked key may still open turns. An unknown key is always asked about.
 const keyLife = 5 * time.Second
 
-// keyCache remembers by the hash of an API key whose it is.
+// keyCache remembers the owner of an API key, by the hash of the key.
 type keyCache struct {
 	now func() time.Time
 

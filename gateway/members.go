@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// maxMember bounds the name of a member that a refusal points to.
+// maxMember bounds the name of a member that a refusal points to, in bytes.
 const maxMember = 64
 
 // unknownMember finds a member of a document that the type it is decoded into

@@ -19,7 +19,7 @@ type memoryRequest struct {
 	Scope     string `json:"scope"`
 }
 
-// queryMemory is GET and POST /agent/memory/query (API-05). What a user finds
+// queryMemory is GET and POST /agent/memory/query. What a user finds
 // is what the user may see: the actor's tenant, user and session bound it.
 func (g *Gateway) queryMemory(c *gin.Context, who caller) error {
 	q, err := memoryQuestion(c)

@@ -14,8 +14,8 @@ import (
 	"aob.dev/writ/internal/problem"
 )
 
-// orderTTL bounds the acceptance of the gateway's own orders: they are sealed
-// when they are sent.
+// orderTTL bounds the acceptance of the gateway's own orders, which are sealed
+// right before they are sent.
 const orderTTL = time.Minute
 
 // order is what the gateway orders for somebody.
@@ -66,7 +66,7 @@ func (g *Gateway) seal(a actor, o order) (sealed []byte, run time.Duration, err 
 	o.at.SessionID = a.session
 	key := rand.Text()
 	if row.Effect != catalog.Pure && !row.RandomKey {
-		key = intents.Fingerprint(in, a.user, o.at) // DESIGN §3
+		key = intents.Fingerprint(in, a.user, o.at)
 	}
 	sealed, _, err = intents.Seal(g.cfg.Key, intents.Body{
 		Version: intents.Version, Intent: in,
@@ -89,7 +89,7 @@ func request[Result any](ctx context.Context, g *Gateway, a actor, typ string, a
 // requestAt is request in a turn that has been given its id.
 func requestAt[Result any](ctx context.Context, g *Gateway, a actor, typ string, args any, at intents.Context) (Result, error) {
 	var out Result
-	grant, _, err := g.mint(a, at.TurnID, "")
+	grant, _, err := g.issueGrant(a, at.TurnID, "")
 	if err != nil {
 		return out, err
 	}

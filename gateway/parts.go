@@ -11,8 +11,8 @@ import (
 	"sync"
 )
 
-// partSize is how much of an artifact one digest is of: a range is read, checked
-// and sent in such parts, so that it costs what it gives.
+// partSize is the size of a part of an artifact that has a digest of its own. A
+// range is read, checked and sent in such parts, so that its cost follows its size.
 const partSize = 64 << 10
 
 // maxParts bounds the digests that are remembered, 32 bytes each: of 64 GiB.

@@ -37,7 +37,7 @@ func (g *Gateway) listPlans(c *gin.Context, who caller) error {
 	return nil
 }
 
-// getPlan is GET /agent/plans/{plan_id} (API-02).
+// getPlan is GET /agent/plans/{plan_id}.
 func (g *Gateway) getPlan(c *gin.Context, who caller) error {
 	a, planID, err := g.identifyForPlan(c, who)
 	if err != nil {
@@ -51,7 +51,7 @@ func (g *Gateway) getPlan(c *gin.Context, who caller) error {
 	return nil
 }
 
-// traceReply is the answer to GET /agent/plans/{plan_id}/trace (API-03).
+// traceReply is the answer to GET /agent/plans/{plan_id}/trace.
 type traceReply struct {
 	PlanID string            `json:"plan_id"`
 	Events []json.RawMessage `json:"events"` // in order
@@ -111,7 +111,7 @@ func (g *Gateway) tellCancelled(t turn, reason string) error {
 	return nil
 }
 
-// viewPlan reads a plan for somebody; whose it is not gets no answer.
+// viewPlan reads a plan for its owner; for anybody else it does not exist.
 func (g *Gateway) viewPlan(ctx context.Context, a actor, planID string) (catalog.PlanView, error) {
 	got, err := request[catalog.PlanGetResult](ctx, g, a, "plan.get", catalog.PlanGet{PlanID: planID}, "")
 	return got.Plan, err

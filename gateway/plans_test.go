@@ -141,7 +141,7 @@ func TestHealth(t *testing.T) {
 
 func TestRoutes(t *testing.T) {
 	w := newWorld(t, nil)
-	w.refused("POST", "/agent/subagents", "{}", nil, intents.NotFound, "") // API-06
+	w.refused("POST", "/agent/subagents", "{}", nil, intents.NotFound, "") // only the router opens tasks
 	var p map[string]any
 	resp := w.call("GET", "/agent/run", "", nil, &p)
 	if resp.StatusCode != http.StatusMethodNotAllowed || resp.Header.Get("Allow") != "POST" || p["status"] != 405.0 {

@@ -38,7 +38,7 @@ func (g *Gateway) postGrant(c *gin.Context, who caller) error {
 		return err
 	}
 	turn := newID("turn")
-	token, expires, err := g.mint(a, turn, "")
+	token, expires, err := g.issueGrant(a, turn, "")
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (g *Gateway) postGrant(c *gin.Context, who caller) error {
 }
 
 // Reads lets an API key read where reads take a grant: next sees such a request
-// with a grant that was minted for it, and every other as it came. It is for
+// with a grant that was issued for it, and every other as it came. It is for
 // processes that have both interfaces.
 func (g *Gateway) Reads(next http.Handler) http.Handler {
 	gin.SetMode(gin.ReleaseMode)
@@ -93,7 +93,7 @@ func takesGrant(r *http.Request) bool {
 	return false
 }
 
-// readGrant mints the grant of one read.
+// readGrant issues the grant of one read.
 func (g *Gateway) readGrant(c *gin.Context) (string, error) {
 	who, err := g.authenticate(c)
 	if err != nil {
@@ -103,6 +103,6 @@ func (g *Gateway) readGrant(c *gin.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	token, _, err := g.mint(a, newID("turn"), "")
+	token, _, err := g.issueGrant(a, newID("turn"), "")
 	return token, err
 }

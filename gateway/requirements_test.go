@@ -15,7 +15,7 @@ import (
 // free are the routes that ask nobody for a key: they tell nothing of anybody.
 var free = []string{"/openapi.json", "/livez", "/readyz"}
 
-// Every other route that there is asks for a key, before anything else (SEC-05);
+// Every other route that there is asks for a key, before anything else;
 // no order is sealed for a stranger.
 func TestEveryRouteAsksForTheKey(t *testing.T) {
 	w, _ := withShelf(t)
@@ -47,7 +47,7 @@ func TestEveryRouteAsksForTheKey(t *testing.T) {
 	}
 }
 
-// By default 100 requests in 900 seconds (BRK-07).
+// By default 100 requests in 900 seconds.
 func TestDefaultRate(t *testing.T) {
 	w := newWorld(t, nil)
 	get := func() answered { return w.call("GET", "/agent/memory/query?query_text=x", "", nil, nil) }

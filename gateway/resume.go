@@ -9,11 +9,12 @@ import (
 	"aob.dev/writ/internal/problem"
 )
 
-// resumeSilent hands out again the plans that nobody drives: those of before a
-// crash, and those whose held order has its outcome (DESIGN §10, §11). The user
-// is not there to ask, so the grant is a standing one: the roles of the first
-// grant, cut to what key and user have now, for this plan only, and no longer
-// than a day after it was opened.
+// resumeSilent hands out again the plans that nobody drives: those from before a
+// crash, and those whose held order has its outcome. The user is not there, so the
+// grant is a standing one: the roles of the first grant, cut to those that key and
+// user have now, for this plan only, and for at most a day after it was opened. A
+// crash in here leaves the plan silent, to be found again. Two gateways may hand
+// the same plan out: the manager's plan.claim lets one driver through.
 //
 // A crash in here leaves the plan silent, to be found again. Two gateways may
 // hand the same plan out: the manager's plan.claim lets one driver through.
@@ -47,7 +48,7 @@ func (g *Gateway) resumePlan(ctx context.Context, p bus.SilentPlan) error {
 		return err
 	}
 	t.roles = roles
-	grant, _, err := g.mint(t.actor, t.id, t.plan)
+	grant, _, err := g.issueGrant(t.actor, t.id, t.plan)
 	if err != nil {
 		return err
 	}

@@ -23,10 +23,10 @@ type runRequest struct {
 	Stream  bool   `json:"stream"`
 }
 
-// runReply answers it without a stream: 200 once the plan is closed, 202 while
-// it waits for people (status held) or takes longer than a request may
-// (status executing). A plan that failed is an answer too: the task could not
-// be done, the service did its work.
+// runReply answers without a stream: 200 once the plan is closed, 202 while it
+// waits for people (status held) or takes longer than a request may (status
+// executing). A failed plan is an answer too: the task could not be done, but the
+// service worked.
 type runReply struct {
 	PlanID    string          `json:"plan_id"`
 	SessionID string          `json:"session_id"`
@@ -48,7 +48,7 @@ const (
 	statusExecuting = "executing"
 )
 
-// maxMessage is what plan.open takes as a task.
+// maxMessage is the longest task that plan.open takes.
 const maxMessage = 16 << 10
 
 // openTimeout bounds opening a plan and handing it out.
@@ -92,16 +92,16 @@ func wantsStream(c *gin.Context) bool {
 	return c.NegotiateFormat("application/json", "text/event-stream") == "text/event-stream"
 }
 
-// openTurn makes a turn of a message: a plan, and a manager that drives it. A
-// plan that nobody takes is cancelled, so that what is answered with an error
-// does not go on behind the caller's back.
+// openTurn opens a plan for a message and hands it to a manager. If nobody takes
+// the plan it is cancelled, so that a request that is answered with an error does
+// not go on behind the caller's back.
 func (g *Gateway) openTurn(ctx context.Context, a actor, message string) (turn, runReply, error) {
 	if a.session == "" {
 		a.session = newID("sess")
 	}
 	t := turn{actor: a, id: newID("turn"), plan: newID("plan"), question: message, opened: g.cfg.Now()}
 	reply := runReply{PlanID: t.plan, SessionID: a.session, TurnID: t.id, TraceID: a.trace}
-	grant, _, err := g.mint(a, t.id, "")
+	grant, _, err := g.issueGrant(a, t.id, "")
 	if err != nil {
 		return t, reply, err
 	}

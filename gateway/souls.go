@@ -17,7 +17,7 @@ type soulRequest struct {
 	Policies json.RawMessage `json:"policies,omitempty"`
 }
 
-// putSoul is PUT /agent/souls/{tenant_id} (API-04).
+// putSoul is PUT /agent/souls/{tenant_id}.
 func (g *Gateway) putSoul(c *gin.Context, who caller) error {
 	var body soulRequest
 	if err := readBody(c, &body); err != nil {

@@ -14,9 +14,9 @@ type turn struct {
 	driver, manager    string // of the last hand-out, and the process that took it; empty: nobody yet
 }
 
-// openTurns are the turns that this gateway has handed out and that are not
-// known to have ended. They are kept for their grants only: what is lost with
-// the process is found again by asking for plans without a driver.
+// openTurns are the turns that this gateway has handed out and that are not known
+// to have ended. They are kept only for their grants: turns lost with the process
+// are found again by asking for plans without a driver.
 type openTurns struct {
 	mu sync.Mutex
 	m  map[string]*openTurn // by plan
@@ -24,7 +24,7 @@ type openTurns struct {
 
 type openTurn struct {
 	turn
-	grantAt  time.Time // when its last grant was minted
+	grantAt  time.Time // when its last grant was issued
 	handedAt time.Time // when it was last handed out, or that was tried
 }
 
@@ -62,8 +62,8 @@ func (o *openTurns) handedSince(plan string, epoch int, after time.Time) bool {
 	return ok && t.epoch >= epoch && t.handedAt.After(after)
 }
 
-// minted notes a fresh grant.
-func (o *openTurns) minted(plan string, now time.Time) {
+// grantIssued notes a fresh grant.
+func (o *openTurns) grantIssued(plan string, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if t, ok := o.m[plan]; ok {
@@ -71,8 +71,8 @@ func (o *openTurns) minted(plan string, now time.Time) {
 	}
 }
 
-// mintedBefore lists the turns whose last grant is of before a time.
-func (o *openTurns) mintedBefore(limit time.Time) []turn {
+// grantedBefore lists the turns whose last grant is from before a time.
+func (o *openTurns) grantedBefore(limit time.Time) []turn {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var out []turn

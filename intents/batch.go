@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// Limits of a batch (DESIGN §4). MaxBatchSize is in bytes as received, and what
+// Limits of a batch. MaxBatchSize is in bytes as received, and what
 // a message of the bus can hold.
 const (
 	MaxBatch     = 100

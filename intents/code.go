@@ -1,10 +1,10 @@
 package intents
 
 // Code is why an order was refused or how it ended. The set is closed: the same
-// string stands in HTTP bodies, metrics, records and docs/codes.md (RTR-03 to RTR-08, G-04, G-08).
+// string stands in HTTP bodies, metrics, records and docs/codes.md.
 type Code string
 
-// Refusals, by the stage that gives them (DESIGN §4).
+// Refusals, by the stage that gives them.
 const (
 	OK Code = "OK"
 

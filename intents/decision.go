@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Refusal is a "no" as data (DESIGN §4): one code of the closed set, where, and
+// Refusal is a "no" as data: one code of the closed set, where, and
 // what to do. Reason never holds values of the order or of other tenants. It is
 // the error of Parse, Verify and the router's stages.
 type Refusal struct { //nolint:errname // the field says refusal
@@ -59,7 +59,7 @@ const (
 )
 
 // Obligation is a duty that a policy attaches to an allowed order. Name is one
-// of mask, max_bytes, ttl_max, driver, notify; an executor refuses any other (DESIGN §7).
+// of mask, max_bytes, ttl_max, driver, notify; an executor refuses any other.
 type Obligation struct {
 	Name  string `json:"name"`
 	Value any    `json:"value"`

@@ -7,7 +7,7 @@ import (
 	"aob.dev/writ/schemas"
 )
 
-// Limits of an order (DESIGN §3).
+// Limits of an order.
 const (
 	MaxSize  = 48 << 10 // bytes, received and canonical
 	MaxDepth = 32       // the root is 1

@@ -9,7 +9,7 @@ type Dispatch struct {
 	Ticket  string          `json:"ticket"`  // compact JWS
 }
 
-// Report is an executor's answer to a dispatch (DESIGN §9).
+// Report is an executor's answer to a dispatch.
 type Report struct {
 	Status    Status          `json:"status"` // done, failed
 	Code      Code            `json:"code"`

@@ -1,7 +1,7 @@
 // Package intents is the signed intent: how an order and its papers (grant,
 // ticket, receipt, key set) are written, sealed and verified.
 //
-// An order travels as one JSON object (ENV-03):
+// An order travels as one JSON object:
 //
 //	{"version":"1.0","intent":{"type":"skill.call","args":{…}},"actor":{…},
 //	 "constraints":{…},"context":{…},"trace_id":"…","sig":"<header>..<signature>"}
@@ -174,7 +174,7 @@ func (e *Envelope) Label(name string) (value string, there bool) {
 	return value, there
 }
 
-// TraceID of the order, or one derived from its id (G-11): 32 hex digits.
+// TraceID of the order, or one derived from its id: 32 hex digits.
 func (e *Envelope) TraceID() string {
 	if e.u.body.TraceID != "" {
 		return e.u.body.TraceID

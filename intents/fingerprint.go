@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Fingerprint says what is asked, whoever signs (DESIGN §3): no roles, grant,
+// Fingerprint says what is asked, whoever signs: no roles, grant,
 // task or signer, so a re-signed or resumed step is the same order.
 func (e *Envelope) Fingerprint() string {
 	return Fingerprint(e.u.body.Intent, e.principal.UserID, e.Context())

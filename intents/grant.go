@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Leeway on issue and expiry; none on deadlines (DESIGN §3).
+// Leeway on issue and expiry; none on deadlines.
 const Leeway = 5 * time.Second
 
 // MaxGrantLife is the longest life of one grant.

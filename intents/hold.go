@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Bounds of a hold's own deadline (DESIGN §11).
+// Bounds of a hold's own deadline.
 const (
 	MaxHold     = 24 * time.Hour
 	DefaultHold = MaxHold

@@ -29,7 +29,7 @@ const (
 var b64 = base64.RawURLEncoding.Strict()
 
 // protectedHeader is the one legal spelling of a protected header: the JCS
-// bytes of exactly alg, kid and typ (DESIGN §3).
+// bytes of exactly alg, kid and typ.
 func protectedHeader(typ, kid string) string {
 	return `{"alg":"EdDSA","kid":"` + kid + `","typ":"` + typ + `"}`
 }

@@ -18,7 +18,7 @@ import (
 	"aob.dev/writ/internal/durable"
 )
 
-// Role says what a key may sign (DESIGN §3).
+// Role says what a key may sign.
 type Role string
 
 // The roles of keys. RoleTask keys are ephemeral and introduced by a step order;

@@ -59,7 +59,7 @@ func (j JWK) ToKey() (Key, error) {
 	return k, nil
 }
 
-// KeySet is one root-signed version of the keys in force (DESIGN §3). Prev is
+// KeySet is one root-signed version of the keys in force. Prev is
 // the digest of the version before, empty for version 1.
 type KeySet struct {
 	Version int64  `json:"version"`

@@ -12,7 +12,7 @@ const (
 	StatusIndetermined Status = "indeterminate"
 )
 
-// Fact is a schema-checked member for events (DESIGN §9): sizes, lock waits, a
+// Fact is a schema-checked member for events: sizes, lock waits, a
 // script's hash, rows. Facts never hold values of the data.
 type Fact struct {
 	Event   string          `json:"event"` // event type, such as "skill.called"

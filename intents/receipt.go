@@ -1,7 +1,7 @@
 package intents
 
 // Receipt is the router's signed word about an order: a pure function of its
-// records (DESIGN §6). Claims of a JWS of type writ-receipt+jws.
+// records. Claims of a JWS of type writ-receipt+jws.
 type Receipt struct {
 	// Members stand in the order of RFC 8785.
 	Code          Code   `json:"code"`

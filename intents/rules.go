@@ -17,7 +17,8 @@ const (
 	// RulesFirst are those of logs that say nothing.
 	RulesFirst Rules = 1
 	// RulesStrict judge tenant data by schemas, cut roles to what the directory
-	// allows now, and refuse what earlier rules let pass.
+	// allows now, take for approvers whose roles give it and not who has a role of
+	// that name, and refuse what earlier rules let pass.
 	RulesStrict Rules = 2
 
 	// CurrentRules are the newest that this build knows. A log is put under them

@@ -119,7 +119,7 @@ func TestOpenRefusesPayloadsThatAreNotCanonical(t *testing.T) {
 	}
 }
 
-// TestFingerprint: what is asked counts, who asks how does not (DESIGN §3).
+// TestFingerprint: what is asked counts, who asks how does not.
 func TestFingerprint(t *testing.T) {
 	base := testBody()
 	print := func(change func(b *Body)) string {

@@ -6,7 +6,7 @@ import (
 )
 
 // Ticket is the router's word to an executor that one order is to be carried
-// out now (DESIGN §9). Claims of a JWS of type writ-ticket+jws.
+// out now. Claims of a JWS of type writ-ticket+jws.
 type Ticket struct {
 	// Members stand in the order of RFC 8785, here and below, so that encoding
 	// a ticket gives its canonical bytes at once.
@@ -26,7 +26,7 @@ type Ticket struct {
 	Type         string          `json:"type"`
 }
 
-// Principal is who an order acts for, as the grant says (C-32).
+// Principal is who an order acts for, as the grant says.
 type Principal struct {
 	Roles   []string `json:"roles,omitempty"`
 	Session string   `json:"session_id,omitempty"`

@@ -16,7 +16,8 @@ type Data struct {
 	Roles map[string][]string `json:"roles"`
 	// Pins holds each tenant's approved skills: data.directory.pins[tenant][skill].
 	Pins map[string]map[string]intents.FactSkill `json:"pins"`
-	// Approvers are the named people who may approve a tenant's held orders.
+	// Approvers are the people who may approve a tenant's held orders: users whose
+	// roles give runs:approve.
 	Approvers map[string][]string `json:"approvers"`
 }
 

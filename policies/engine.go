@@ -1,4 +1,4 @@
-// Package policies decides orders with Rego (DESIGN §7). It can only narrow what
+// Package policies decides orders with Rego. It can only narrow what
 // the router's own checks let through.
 //
 // A tree of Rego modules ([Source]) is compiled once into an [Engine], which

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Proof tries an engine before it is put in force (DESIGN §4: the self-proof).
+// Proof tries an engine before it is put in force: the self-proof.
 type Proof func(ctx context.Context, candidate *Engine) error
 
 // Live is the engine in force. Readers never wait; a change replaces the whole

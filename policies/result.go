@@ -22,7 +22,7 @@ const (
 	IDDefault = "writ.default"
 )
 
-// Obligations that a policy may attach; an unknown one denies (DESIGN §7).
+// Obligations that a policy may attach; an unknown one denies.
 var obligations = []string{"mask", "max_bytes", "ttl_max", "driver", "notify"}
 
 // Rule is a deny or hold rule that fired. Reason is METADATA text: it holds no

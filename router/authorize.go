@@ -11,7 +11,7 @@ import (
 )
 
 // authorize is stage 7: policy, which can only narrow. Default deny; deny beats
-// hold beats allow; an engine that cannot answer denies (DESIGN §7).
+// hold beats allow; an engine that cannot answer denies.
 func (r *Router) authorize(ctx context.Context, o *order) error {
 	if o.duplicate != nil {
 		return nil // judged when it was accepted

@@ -61,7 +61,7 @@ func (r *Router) perform(ctx context.Context, o *order) (*intents.Answer, error)
 	return r.recorded(o)
 }
 
-// wipe removes the temporary files of a step that its task has finished (DAT-10).
+// wipe removes the temporary files of a step that its task has finished.
 // Crash before it, or a store that is down: the sweep removes them.
 func (r *Router) wipe(ctx context.Context, o *order) {
 	if o.env.Type() != "step.finish" || o.task == nil {

@@ -23,7 +23,7 @@ func ending(w state.Hold, x *intents.Refusal, now time.Time) (storage.Entry, err
 }
 
 // endings are the outcomes of held orders that end with what an order of the
-// router does: those of a plan that ends (DESIGN §10).
+// router does: those of a plan that ends.
 func (r *Router) endings(o *order) ([]storage.Entry, error) {
 	held := o.view.EndedHolds(state.OrderOf(o.env, o.roles, o.now))
 	var out []storage.Entry

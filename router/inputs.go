@@ -12,7 +12,7 @@ import (
 )
 
 // inputs resolves the member "from" of the arguments: an order of the same plan
-// step, a file of the step, or a blob of the tenant (DESIGN §9).
+// step, a file of the step, or a blob of the tenant.
 func (r *Router) inputs(ctx context.Context, o *order) ([]intents.Input, error) {
 	if len(o.facts.Inputs) > 0 {
 		return r.heldInputs(ctx, o)

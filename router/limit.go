@@ -8,7 +8,7 @@ import (
 )
 
 // Rates are how many orders a second are decided on, metered once it is known
-// who signed (DESIGN §5): of one signer in one tenant, and of one tenant. Ten
+// who signed: of one signer in one tenant, and of one tenant. Ten
 // seconds' worth may come at once. 0: the default; negative: no limit.
 type Rates struct {
 	Signer, Tenant int

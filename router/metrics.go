@@ -11,7 +11,7 @@ import (
 	"aob.dev/writ/state"
 )
 
-// Metrics counts what the router did, one bounded label per code (AUD-02).
+// Metrics counts what the router did, one bounded label per code.
 type Metrics struct {
 	mu       sync.Mutex // guards all
 	accept   int64
@@ -113,6 +113,16 @@ type Counts struct {
 	Outcomes map[intents.Code]int64 `json:"outcomes"`
 	Held     state.Held             `json:"held"` // a gauge
 }
+
+// Load is what a router has under way, out of Config.Slots, ChildSlots and Waits.
+type Load struct {
+	Orders     int // of agents and operators, that are carried out
+	TaskOrders int // of tasks
+	Callers    int // that wait for the outcome of an order which another one sent
+}
+
+// Load counts it.
+func (r *Router) Load() Load { return Load{len(r.slots), len(r.childSlots), len(r.waits)} }
 
 // Counts copies the metrics.
 func (r *Router) Counts() Counts {

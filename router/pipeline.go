@@ -49,7 +49,7 @@ type recordedRef struct {
 	out             *intents.Outcome
 }
 
-// stages of decide that end in a record when they refuse, in order (DESIGN §4).
+// stages of decide that end in a record when they refuse, in order.
 func (r *Router) stages() []func(context.Context, *order) error {
 	return []func(context.Context, *order) error{
 		r.schema,      // 3

@@ -9,7 +9,7 @@ import (
 )
 
 // rbac is stage 6: the actor's roles must cover the type's capability and all
-// that the order declares; what is declared is also a ceiling (G-14). An
+// that the order declares; what is declared is also a ceiling. An
 // operator's roles come from the directory, everybody else's are those of the grant
 // that API key and user row still give.
 func (r *Router) rbac(_ context.Context, o *order) error {

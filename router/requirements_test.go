@@ -14,7 +14,7 @@ import (
 )
 
 // Each stage speaks before the next one: every order here is wrong in two
-// neighbouring stages (RTR-01, RTR-02).
+// neighbouring stages.
 func TestStageOrder(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -59,8 +59,8 @@ func TestStageOrder(t *testing.T) {
 	}
 }
 
-// A plan is there from its receipt on, with its bounds (PLN-01, PLN-04); its steps
-// are opened in order (PLN-11), and what failed says when (PLN-10).
+// A plan is there from its receipt on, with its bounds; its steps
+// are opened in order, and what failed says when.
 func TestPlanFromReceiptOn(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	p := w.NewPlan("p1")
@@ -87,7 +87,7 @@ func TestPlanFromReceiptOn(t *testing.T) {
 }
 
 // The files of a step go with its task's own end, whatever that is; those of
-// another step stay (DAT-10).
+// another step stay.
 func TestStepFilesAreWiped(t *testing.T) {
 	w, blobs, task := withBlobs(t)
 	scope := storage.Scope{Tenant: "default", Plan: "p1", Revision: 1, Step: 1}
@@ -116,7 +116,7 @@ func TestStepFilesAreWiped(t *testing.T) {
 	}
 }
 
-// A task names a label, never a key (MEM-02).
+// A task names a label, never a key.
 func TestMemoryLabelIsNoKey(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task := started(w, catalog.Pure)

@@ -1,6 +1,6 @@
 // Package router is the policy enforcement point: one pipeline (pipeline.go)
 // that decides signed intents, commits the decision durably, has the order
-// carried out and makes the outcome durable before it is told (DESIGN §4).
+// carried out and makes the outcome durable before it is told.
 //
 //	decode → signature → schema → freshness → idempotency → RBAC → policy → commit → dispatch → outcome
 //

@@ -107,7 +107,7 @@ func (r *Router) taskScope(o *order, c intents.Context) error {
 	return nil
 }
 
-// ownKey: memory keys are {tenant}:{session}:{task}:{label} (MEM-01).
+// ownKey: memory keys are {tenant}:{session}:{task}:{label}.
 func ownKey(key string, t state.Task) bool {
 	prefix := t.Tenant + ":" + t.Session + ":" + t.ID + ":"
 	return len(key) > len(prefix) && key[:len(prefix)] == prefix

@@ -19,7 +19,7 @@ import (
 // forbidden one, each with its exact code, and accepts one good order. It works
 // on decide over a throw-away directory with keys, tenant and grant of its own,
 // in memory; it writes nothing. It runs before the router is ready and before
-// every policy swap (DESIGN §4).
+// every policy swap.
 func (r *Router) SelfProof(ctx context.Context, engine *policies.Engine) error {
 	p, err := newProof(r, engine)
 	if err != nil {

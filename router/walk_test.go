@@ -147,7 +147,7 @@ func (k *walk) step() {
 	k.invariants(before, after)
 }
 
-// invariants of every plan (DESIGN §10).
+// invariants of every plan.
 func (k *walk) invariants(before, after catalog.PlanView) {
 	k.t.Helper()
 	running, done := 0, 0

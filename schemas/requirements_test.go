@@ -37,7 +37,7 @@ func read(t *testing.T, id string) *tree {
 	return &out
 }
 
-// TestEnvelopeDocument: the document as others read it (ENV-03 to ENV-07, ENV-10).
+// TestEnvelopeDocument: the document as others read it.
 func TestEnvelopeDocument(t *testing.T) {
 	e := read(t, "envelope.json")
 	if e.ID != "https://aob.dev/schemas/envelope.json" || e.Properties["intent"].Ref != "#/definitions/intent" {
@@ -88,7 +88,7 @@ func TestUnsignedIsTheEnvelopeWithoutSig(t *testing.T) {
 	}
 }
 
-// stored are the members of the five indices of the blueprint, by its own types.
+// stored are the members that the requirements ask of five indices, by their types there.
 var stored = map[string]map[string]string{
 	"agent_memory": {
 		"id": "keyword", "tenant_id": "keyword", "session_id": "keyword", "task_id": "keyword", "user_id": "keyword", "scope": "keyword", "key": "keyword",
@@ -116,7 +116,7 @@ var stored = map[string]map[string]string{
 	},
 }
 
-// typeOf is the blueprint's type of a member; keyword and text are both strings here.
+// typeOf is a member's type in the words of the requirements; keyword and text are both strings here.
 func typeOf(n *tree) string {
 	switch {
 	case n.Format == "date-time":
@@ -134,8 +134,8 @@ func typeOf(n *tree) string {
 	return s
 }
 
-// TestStoredDocuments: every index is closed at the top and has the members of
-// the blueprint (STO-03 to STO-11).
+// TestStoredDocuments: every index is closed at the top and has the members
+// that the requirements ask for.
 func TestStoredDocuments(t *testing.T) {
 	for _, index := range []string{"agent_memory", "agent_plans", "agent_souls", "agent_sessions", "agent_events"} {
 		doc := read(t, "storage/"+index+".json")
@@ -162,11 +162,11 @@ func TestStoredDocuments(t *testing.T) {
 	}
 	want := []any{"pending", "planning", "executing", "replanning", "complete", "failed"}
 	if d := cmp.Diff(want, read(t, "storage/agent_plans.json").Properties["status"].Enum); d != "" {
-		t.Errorf("states of a plan (PLN-05, -want +got):\n%s", d)
+		t.Errorf("states of a plan (-want +got):\n%s", d)
 	}
 }
 
-// TestAgentDocument: a declared agent is one flat document (AGT-12, AGT-14, AGT-19).
+// TestAgentDocument: a declared agent is one flat document.
 func TestAgentDocument(t *testing.T) {
 	s, err := Lookup(Base + "agent.json")
 	if err != nil {
@@ -191,8 +191,7 @@ func TestAgentDocument(t *testing.T) {
 }
 
 // TestMessageRow: a row of agent_messages is what was said, a call of a tool
-// without content, or its answer, with what the model used; nothing else (STO-14,
-// SES-09, SES-11).
+// without content, or its answer, with what the model used; nothing else.
 func TestMessageRow(t *testing.T) {
 	s, err := Storage("agent_messages")
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package schemas holds the JSON Schema 2020-12 documents of everything that
-// crosses a boundary, and their one compiler (ENV-10, CAT-02, STO-02).
+// crosses a boundary, and their one compiler.
 //
 //	envelope.schema.json          the order, https://aob.dev/schemas/envelope.json
 //	intents/<type>.json           the arguments of an intent type, …/schemas/intents/<type>.json

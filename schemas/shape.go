@@ -13,7 +13,7 @@ const (
 	MaxShapeDepth = 16
 )
 
-// CompileShape turns the shorthand of return_spec.shape into a JSON Schema (PLN-02, G-21):
+// CompileShape turns the shorthand of return_spec.shape into a JSON Schema:
 //
 //	shape  = type *( "|" type )                 ; one of them
 //	type   = scalar / "array" [ "<" shape ">" ] / object / "(" shape ")"

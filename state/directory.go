@@ -16,6 +16,7 @@ import (
 // change makes another. Safe for concurrent use.
 type Directory struct {
 	at      int64 // position of the record that made it
+	rules   intents.Rules
 	tenants map[string]*tenant
 	own     map[string]bool // tenants that are in no other directory
 	shared  atomic.Bool     // it was given away
@@ -65,11 +66,7 @@ func (s *State) Directory() *Directory {
 // change is a tenant that a record at a position changes; it is made if it is not
 // there. The lock is held for writing.
 func (s *State) change(id string, at int64) *tenant {
-	if s.dir.shared.Load() {
-		s.dir = &Directory{tenants: maps.Clone(s.dir.tenants), own: make(map[string]bool)}
-	}
-	d := s.dir
-	d.at = at
+	d := s.another(at)
 	if !d.own[id] {
 		t := newTenant()
 		if there := d.tenants[id]; there != nil {
@@ -78,6 +75,15 @@ func (s *State) change(id string, at int64) *tenant {
 		d.tenants[id], d.own[id] = t, true
 	}
 	return d.tenants[id]
+}
+
+// another is a directory that may be changed. The lock is held for writing.
+func (s *State) another(at int64) *Directory {
+	if s.dir.shared.Load() {
+		s.dir = &Directory{rules: s.dir.rules, tenants: maps.Clone(s.dir.tenants), own: make(map[string]bool)}
+	}
+	s.dir.at = at
+	return s.dir
 }
 
 // begin makes a tenant that begins with these roles, in the place of any.
@@ -171,7 +177,8 @@ type PolicyData struct {
 	Roles map[string][]string `json:"roles"`
 	// Pins holds each tenant's approved skills: data.directory.pins[tenant][skill].
 	Pins map[string]map[string]intents.FactSkill `json:"pins"`
-	// Approvers are the named people who may approve a tenant's held orders.
+	// Approvers are the people who may approve a tenant's held orders: users whose
+	// roles give runs:approve.
 	Approvers map[string][]string `json:"approvers"`
 }
 
@@ -186,7 +193,7 @@ func (d *Directory) PolicyData() PolicyData {
 		for name, p := range t.pins {
 			out.Pins[id][name] = intents.FactSkill{Name: name, Digest: p.Digest, Effect: p.Effect}
 		}
-		if approvers := t.approvers(); len(approvers) > 0 {
+		if approvers := t.approvers(d.rules); len(approvers) > 0 {
 			out.Approvers[id] = approvers
 		}
 	}

@@ -143,6 +143,9 @@ func (s *State) control(c Control, position int64) (err error) {
 	if s.rules, err = s.rules.After(c.Rules); err != nil {
 		return err
 	}
+	if s.dir.rules != s.rules { // who may approve hangs on them
+		s.another(position).rules = s.rules
+	}
 	if c.Genesis != nil {
 		if position != 0 {
 			return fmt.Errorf("genesis at position %d", position)

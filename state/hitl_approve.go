@@ -99,11 +99,12 @@ func (h Hold) more(who intents.Approver) error {
 
 // approval is one person's yes.
 type approval struct {
-	user, kid string
-	signer    intents.Role // of the key that signed it
-	roles     []string     // of the person, as decided then
-	grant     Grant        // the person's
-	at        time.Time
+	user   string
+	kid    string
+	signer intents.Role // of the key that signed it
+	roles  []string     // of the person, as decided then
+	grant  Grant        // the person's
+	at     time.Time
 }
 
 func approvalOf(o Order) approval {

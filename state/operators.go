@@ -1,8 +1,7 @@
 package state
 
 // operators makes the Move of an order of administration: none of them names a
-// tenant that its operator may not name, not even to learn whether it is there, and
-// what keys, users, roles and API keys rest on is remembered.
+// tenant that its operator may not name, not even to learn whether it is there.
 func operators[A any](typ string, judge func(v *View, o Order, a A) (Effect, error), apply func(s *State, o Order, a A) error) Move {
 	m := move(typ,
 		func(v *View, o Order, a A) (Effect, error) {
@@ -11,10 +10,7 @@ func operators[A any](typ string, judge func(v *View, o Order, a A) (Effect, err
 			}
 			return judge(v, o, a)
 		},
-		func(s *State, o Order, a A) error {
-			s.rests = append(s.rests, o.Position)
-			return apply(s, o, a)
-		})
+		apply)
 	m.administers = true
 	return m
 }

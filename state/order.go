@@ -52,7 +52,7 @@ func GrantOf(token string, g *intents.Grant) Grant {
 		return Grant{}
 	}
 	return Grant{
-		KID: intents.SignerOf(token), Client: g.Act.Client, At: time.Unix(g.IssuedAt, 0),
+		KID: intents.SignerOf(token), Client: g.Act.Client, At: time.Unix(g.IssuedAt, 0).UTC(),
 		Roles: g.Roles, AMR: g.Act.AMR, Standing: g.Standing(),
 	}
 }

@@ -187,7 +187,7 @@ func (x *openOrder) wrote(out intents.Outcome) error {
 	if err := json.Unmarshal(out.Result, &res); err != nil {
 		return err
 	}
-	if step := x.plan.step(x.step); step != nil && step.Revision == x.rev { // a replaced step has no results
+	if step := x.plan.step(x.step); step != nil && step.Revision == x.rev && !final(x.plan.view.Status) { // a replaced step has no results, nor an ended plan
 		x.plan.results[x.step] = append(x.plan.results[x.step], res.Key)
 	}
 	return nil

@@ -79,7 +79,7 @@ func (p *plan) liveTasks() []*task {
 	return slices.DeleteFunc(slices.Clone(p.tasks), func(t *task) bool { return t.ended != "" })
 }
 
-// inputKey is the memory key of the step that a step reads from (PLN-12).
+// inputKey is the memory key of the step that a step reads from.
 func (p *plan) inputKey(s catalog.PlanStep) string {
 	if from := p.step(s.InputFromStep); s.InputFromStep > 0 && from != nil {
 		return from.MemoryKey
@@ -104,8 +104,8 @@ func (p *plan) held() bool {
 	return slices.ContainsFunc(p.facts, func(f *catalog.OrderFact) bool { return f.Status == factHeld })
 }
 
-// replan counts a trigger (PLN-13, PLN-14): below three it begins a revision, at
-// three the plan is exhausted and can only be closed.
+// replan counts a trigger: below three it begins a revision, at three the plan is
+// exhausted and can only be closed.
 func (p *plan) replan(s *catalog.StepView, trigger, reason string, at time.Time) {
 	v := &p.view
 	v.Status = catalog.PlanReplanning
@@ -225,7 +225,8 @@ func (s *State) endPlan(p *plan, status catalog.PlanStatus, at time.Time) {
 	if s.forgetful {
 		p.forget()
 	}
-	clear(p.byIntent) // nobody orders from a step of it any more
+	clear(p.byIntent) // nobody orders from a step of it any more, nor reads its results
+	clear(p.results)
 }
 
 // failPlan ends a plan that nobody drives to its end.

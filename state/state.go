@@ -165,6 +165,9 @@ func (s *State) apply(o Order) error {
 	if !ok {
 		return fmt.Errorf("no move for %s", o.Type)
 	}
+	if m.administers {
+		s.rests = append(s.rests, o.Position) // also if it cannot be applied: whoever changed it must be found
+	}
 	return m.apply(s, o)
 }
 

@@ -19,7 +19,8 @@ import (
 // the tenant's roles and people. What is in the record already is not; it is told
 // by Misput.
 
-// RoleApprover makes a user one of those whom policies call approvers.
+// RoleApprover is a role that every tenant begins with. By the first rules it alone
+// made a user one of those whom policies call approvers.
 const RoleApprover = "approver"
 
 // mistake is a way in which a row of the directory cannot be what was meant.
@@ -145,7 +146,7 @@ func (t *tenant) tooFew(approval json.RawMessage) (bool, error) {
 	if err := json.Unmarshal(approval, &a); err != nil {
 		return false, err
 	}
-	return (a.Once || len(a.Skills) > 0) && len(t.canApprove()) < max(a.Count, 1), nil
+	return (a.Once || len(a.Skills) > 0) && len(t.approvers(intents.CurrentRules)) < max(a.Count, 1), nil
 }
 
 func (t *tenant) unapprovable(approval json.RawMessage) []mistake {
@@ -162,21 +163,21 @@ func (t *tenant) unapprovable(approval json.RawMessage) []mistake {
 	}}
 }
 
-// approvers of a tenant: users who have that role and are not disabled.
-func (t *tenant) approvers() (out []string) {
+// approvers of a tenant: users who are not disabled, and whose roles let them approve.
+func (t *tenant) approvers(rules intents.Rules) (out []string) {
 	for _, u := range t.users {
-		if !u.Disabled && slices.Contains(u.Roles, RoleApprover) {
+		if u.Disabled {
+			continue
+		}
+		may := slices.Contains(u.Roles, RoleApprover)
+		if rules >= intents.RulesStrict {
+			may = Covered(rules, t.capabilities(u.Roles), CapabilityApprove)
+		}
+		if may {
 			out = append(out, u.UserID)
 		}
 	}
 	return out
-}
-
-// canApprove are the approvers whose roles give the capability, too.
-func (t *tenant) canApprove() []string {
-	return slices.DeleteFunc(t.approvers(), func(user string) bool {
-		return !Covered(intents.CurrentRules, t.capabilities(t.users[user].Roles), CapabilityApprove)
-	})
 }
 
 // Misput is a row of the record that would be refused today: it may not be what

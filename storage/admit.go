@@ -13,7 +13,7 @@ import (
 	"aob.dev/writ/schemas"
 )
 
-// DefaultDimension of embeddings (STO-05).
+// DefaultDimension of embeddings.
 const DefaultDimension = 1536
 
 // MaxID bounds a document's id in bytes.
@@ -80,7 +80,7 @@ func numbers(raw json.RawMessage) (values []float64, err error) {
 	return values, nil
 }
 
-// Admitted is a document that may be written.
+// Admitted is a document that passed the check and may be written.
 type Admitted struct {
 	Document
 	Members map[string]any // of the body, numbers as json.Number

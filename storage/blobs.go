@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// InlineLimit is the one rule for results (DESIGN §3, DAT-01): below 50,000
-// bytes (decimal, of the JSON or text as received) a result travels inline, from there on by reference.
+// InlineLimit is the one rule for results: below 50,000 bytes (decimal, of the
+// JSON or text as received) a result travels inline, from there on by reference.
 const InlineLimit = 50_000
 
 // Scope is the step that owns temporary data: files of one scope are visible
-// only within it and are wiped when the step ends (DAT-04, DAT-10).
+// only within it and are wiped when the step ends.
 type Scope struct {
 	Tenant   string
 	Plan     string

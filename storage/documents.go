@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// The indices (DESIGN §12, STO-03). Each has a JSON Schema in schemas/storage.
+// The indices. Each has a JSON Schema in schemas/storage.
 const (
 	IndexMemory     = "agent_memory"
 	IndexPlans      = "agent_plans"
@@ -16,20 +16,19 @@ const (
 	IndexMessages   = "agent_messages"
 	IndexEvents     = "agent_events"
 	IndexOrders     = "agent_orders"      // the search index of the journal: one entry per order record
-	IndexSkillCalls = "agent_skill_calls" // the typed audit of skill calls (G-71)
+	IndexSkillCalls = "agent_skill_calls" // the typed audit of skill calls
 	IndexSchemas    = "agent_schemas"
 	IndexRuns       = "workflow_runs"
 	IndexChunks     = "kb_chunks"
 )
 
-// Indices are all of them, the five of the blueprint first.
+// Indices are all of them. The first five are those that the requirements name.
 var Indices = []string{
 	IndexMemory, IndexSouls, IndexSessions, IndexPlans, IndexEvents,
 	IndexMessages, IndexOrders, IndexSkillCalls, IndexSchemas, IndexRuns, IndexChunks,
 }
 
-// SchemaError is the StorageSchemaError of the blueprint (STO-02): a document
-// that its index does not allow. Nothing was written.
+// SchemaError is a StorageSchemaError: a document that its index does not allow. Nothing was written.
 type SchemaError struct {
 	Index, Pointer, Reason string
 }
@@ -50,7 +49,7 @@ var ErrExists = errors.New("storage: document exists")
 var ErrUnavailable = errors.New("storage: unavailable")
 
 // Document is one JSON document of an index, owned by one tenant. Position is
-// the journal position that last wrote it (DESIGN §5, fencing).
+// the journal position that last wrote it: the fence against a late writer.
 type Document struct {
 	ID       string
 	Position int64
@@ -98,7 +97,7 @@ type Range struct {
 // Vector asks for the documents whose member is nearest by cosine, Query.Limit
 // of them at most, best first, on one page. All other conditions of the query hold
 // before neighbours are counted, so a filter never makes an answer shorter than
-// it has to be (MEM-12).
+// it has to be.
 type Vector struct {
 	Member string
 	Values []float32 // as many as the index is made for, not all zero

@@ -13,8 +13,8 @@ type Erasure struct {
 	Parts    []string
 }
 
-// Eraser is a journal that can take parts of its records away. A journal that
-// cannot leave nothing behind does not implement it.
+// Eraser is a journal that can erase parts of its records. A journal that would
+// leave bytes behind does not implement it.
 type Eraser interface {
 	// Erase puts the part digests of the named parts in the place of their bytes
 	// and salts. The records keep their position, kind, time and digest. A part

@@ -8,8 +8,8 @@ import (
 	"aob.dev/writ/intents/catalog"
 )
 
-// Follows is what a record's parts say of its place in the journal. They stand
-// under its leaf; what a driver keeps beside them is for speed, and is never
+// Follows is what a record's parts say about its place in the journal. The record's
+// leaf covers the parts. What a driver keeps beside them is for speed, and is never
 // believed against them.
 type Follows struct {
 	Of      int64 // Nobody: it is about no other record
@@ -20,7 +20,7 @@ type Follows struct {
 	Keyed   bool // Key is proven: it does not rest on a part that was erased
 }
 
-// Follow reads it. ok is false where the parts are none that a router writes.
+// Follow reads it from a record. ok is false if a router does not write such parts.
 func Follow(r Record) (f Follows, ok bool) {
 	f.Of = Nobody
 	switch r.Kind {

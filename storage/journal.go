@@ -1,6 +1,6 @@
 // Package storage holds the contracts of everything durable: the journal of
-// records (the truth, DESIGN §5), documents and blobs (DESIGN §12). Drivers live
-// below it (sqlite, blobdir); storagetest is the suite that each must pass.
+// records (the truth), documents and blobs. Drivers live below it (sqlite, blobdir);
+// storagetest is the suite that each must pass.
 package storage
 
 import (
@@ -42,7 +42,7 @@ const (
 	PartControl  = "control"
 )
 
-// Record is one entry of the journal. Once committed it never changes, but that
+// Record is one entry of the journal. Once committed it never changes, except that
 // an Eraser takes parts away.
 type Record struct {
 	Position int64                      // from 0, gap-free; set by Commit
@@ -64,7 +64,7 @@ func NewRecord(kind Kind, at time.Time, parts map[string]json.RawMessage) Record
 	return Record{Kind: kind, At: at.UTC().Truncate(time.Millisecond), Parts: parts, Salts: salts}
 }
 
-// Digest is the record's commitment (DESIGN §6): "sha256:" and the hex SHA-256
+// Digest is the record's commitment: "sha256:" and the hex SHA-256
 // over the JCS map of part name to hex SHA-256(salt ‖ part bytes). It does not
 // depend on the position, so it is known before the record is committed, nor on
 // whether parts have been erased.
@@ -142,10 +142,11 @@ func digestSlowly(parts map[string]string) (string, error) {
 // the record that holds it.
 type Key [16]byte
 
-// OrderKey is the idempotency key, scoped to tenant, user and type (DESIGN §3).
+// OrderKey is the idempotency key, scoped to tenant, user and type.
 func OrderKey(tenant, user, typ, key string) Key { return hashKey("order", tenant, user, typ, key) }
 
-// RefusalKey makes a refusal be recorded once per intent and code.
+// RefusalKey is the key of a refusal, so that it is recorded once per intent and
+// code.
 func RefusalKey(intentID, code string) Key { return hashKey("refusal", intentID, code) }
 
 func hashKey(parts ...string) Key {
@@ -162,7 +163,7 @@ func hashKey(parts ...string) Key {
 // Nobody is the position of a subject that no record touched and the holder of a free key.
 const Nobody int64 = -1
 
-// Subject names one piece of the fold that decisions rely on, such as
+// Subject names one piece of state that decisions rely on, such as
 // "plan/acme/plan_1". The journal remembers the last position that touched it.
 type Subject string
 
@@ -237,23 +238,26 @@ type Holder struct {
 	Outcome  int64 // position of the outcome record; Nobody until StateDone
 }
 
-// ErrFull is that below the floor of free disk no new order is taken; outcomes still fit.
+// ErrFull says that free disk is below the floor: no new order is taken; outcomes
+// still fit.
 var ErrFull = errors.New("storage: not enough free disk for new orders")
 
-// ErrQuota is that a tenant holds as many bytes as it may.
+// ErrQuota says that a tenant holds as many bytes as it may.
 var ErrQuota = errors.New("storage: the tenant holds as many bytes as it may")
 
-// ErrNotReady is that something keeps the process from taking new orders;
+// ErrNotReady says that something keeps the process from taking new orders;
 // outcomes are still taken.
 var ErrNotReady = errors.New("storage: no new order is taken now")
 
-// ErrFinished is that the order has an outcome already, or another attempt took it over.
+// ErrFinished says that the order has an outcome already, or another attempt took
+// it over.
 var ErrFinished = errors.New("storage: order already finished")
 
-// ErrHeld is that the order waits for approval; only a commit releases or ends it.
+// ErrHeld says that the order waits for approval; only a commit releases or ends
+// it.
 var ErrHeld = errors.New("storage: order is held")
 
-// ErrNotFound is that there is no such record, document or blob.
+// ErrNotFound says that there is no such record, document or blob.
 var ErrNotFound = errors.New("storage: not found")
 
 // Journal is the append-only, linearizable log. Safe for concurrent use.

@@ -7,8 +7,7 @@ import (
 	"aob.dev/writ/intents"
 )
 
-// Parts that stand by themselves so that they, or what stands beside them, can be
-// erased (DESIGN §6).
+// Parts that are separate so that they, or what stands beside them, can be erased.
 const (
 	PartSummary = "summary" // of an order: what is read in place of the order once that is erased
 	PartResult  = "result"  // of an outcome: its result
@@ -18,8 +17,8 @@ const (
 // ErasedReason is the reason of an outcome whose result or words were erased.
 const ErasedReason = "erased by an operator"
 
-// Summary is what folds and projections need of an order that they do not carry
-// out themselves. It holds names and ids, and neither arguments nor labels.
+// Summary is what state and projections need of an order that they do not carry out
+// themselves. It holds names and ids, and neither arguments nor labels.
 type Summary struct {
 	Type    string          `json:"type"`
 	Tenant  string          `json:"tenant"`

@@ -19,8 +19,8 @@ var Aged = map[string]string{
 // MaxRetention is the longest one in days.
 const MaxRetention = 36_500
 
-// Retention says for how many days documents of an index are kept. 0, as an index
-// that is not named: for good.
+// Retention says for how many days documents of an index are kept. 0, or an index
+// that is not named, means for good.
 type Retention map[string]int
 
 // ParseRetention reads {"agent_events": 90, …}; null is none. If it is no

@@ -22,7 +22,7 @@ const ByPosition = "_position"
 
 var memberName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,63}$`)
 
-// Selection is a query that was understood, the same for every driver.
+// Selection is a checked query, the same for every driver.
 type Selection struct {
 	// Nothing: some condition cannot hold, so the answer is empty.
 	Nothing    bool

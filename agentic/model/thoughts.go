@@ -29,7 +29,7 @@ type SelectOutput struct {
 	Skills []string `json:"skills"`
 }
 
-// ReturnSpec is the hard contract of a step's result (blueprint §2.2). Shape is
+// ReturnSpec is the hard contract of a step's result. Shape is
 // the shorthand of schemas.CompileShape, such as array<{place: string, magnitude: number}>.
 type ReturnSpec struct {
 	Shape  string `json:"shape"`

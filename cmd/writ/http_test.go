@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -48,7 +49,10 @@ func request(ts *testscript.TestScript, w *world, method, path string, header ht
 	if w.up == nil {
 		ts.Fatalf("it is not up")
 	}
-	req, err := http.NewRequest(method, w.url+path, bytes.NewReader(body))
+	if !strings.HasPrefix(path, "http://") { // of another listener
+		path = w.url + path
+	}
+	req, err := http.NewRequest(method, path, bytes.NewReader(body))
 	ts.Check(err)
 	req.Header = header
 	client := http.Client{Timeout: patience}

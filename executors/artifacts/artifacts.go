@@ -1,6 +1,6 @@
 // Package artifacts keeps data for good, and says where it can be read:
-// artifact.put and artifact.get over the blobs of the order's tenant (ART-01,
-// ART-02). A blob stays as long as a record names it.
+// artifact.put and artifact.get over the blobs of the order's tenant. A blob
+// stays as long as a record names it.
 package artifacts
 
 import (
@@ -15,7 +15,7 @@ import (
 // Name of the executor.
 const Name = "artifacts"
 
-// LinkAge is how long an address of artifact.get gives the bytes.
+// LinkAge is how long a link from artifact.get gives the bytes.
 const LinkAge = 15 * time.Minute
 
 // Config of the executor. All members are required.
@@ -35,8 +35,8 @@ func Handlers(cfg Config) map[string]executors.Handler {
 
 type artifacts struct{ Config }
 
-// put keeps the data. What is kept already is kept again: a collector that has
-// seen it unnamed finds it young.
+// put keeps the data. Data that is kept already is written again, so that a
+// collector that has seen it without a name finds it new.
 func (a artifacts) put(ctx context.Context, o *executors.Order) (*executors.Result, error) {
 	var args catalog.ArtifactPut
 	if err := o.Decode(&args); err != nil {

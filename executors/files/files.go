@@ -1,7 +1,7 @@
-// Package files keeps temporary data of a step: write_temp and read_lines over
-// the blobs of the ticket's step (DESIGN §9, DAT-04, DAT-05). Files, skills and
-// python share that scope and none calls another. What a step leaves behind is
-// wiped when it ends, and swept where it never did (DAT-10, DAT-11).
+// Package files keeps temporary data of a step: write_temp and read_lines over the
+// blobs of the ticket's step. Files, skills and python share that scope and none
+// calls another. The files of a step are removed when it ends; a sweep removes
+// those of steps that never ended.
 package files
 
 import (

@@ -95,7 +95,7 @@ func TestWriteFrom(t *testing.T) {
 }
 
 // Files belong to one step: another step, revision, plan or tenant, and an
-// order outside a task, find nothing (DAT-04).
+// order outside a task, find nothing.
 func TestFilesArePrivate(t *testing.T) {
 	_, e := open(t)
 	var file catalog.WriteTempResult

@@ -8,13 +8,13 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// Defaults of the sweep (DAT-11).
+// Defaults of the sweep.
 const (
 	SweepEvery = 10 * time.Minute
 	SweepAge   = time.Hour // scopes that nothing was written to for longer are removed
 )
 
-// Sweeper removes what steps left behind that never ended.
+// Sweeper removes the files of steps that never ended.
 type Sweeper struct {
 	Blobs storage.Blobs
 	Every time.Duration // 0: SweepEvery

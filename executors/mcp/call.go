@@ -17,8 +17,8 @@ type CallMeta struct {
 	// IntentID makes a repeated call recognisable: sent as _meta
 	// "aob.dev/intent_id" and, over HTTP, as Idempotency-Key.
 	IntentID string
-	// Principal is the user on whose behalf the call is made (SKL-16): sent
-	// as _meta "aob.dev/principal".
+	// Principal is the user on whose behalf the call is made: sent as _meta
+	// "aob.dev/principal".
 	Principal string
 	// AllowedSkills is sent as _meta "aob.dev/allowed_skills"; the router has
 	// already refused others.

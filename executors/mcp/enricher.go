@@ -8,18 +8,18 @@ import (
 	"io"
 )
 
-// Envelope is the enricher envelope without what is only checked (SKL-12).
+// Envelope is the enricher envelope without the members that are only checked.
 type Envelope struct {
 	Payload    json.RawMessage // what the skill is about; status ok or partial
-	Partial    bool            // some sources failed: the answer may say so (SKL-14)
+	Partial    bool            // some sources failed: the answer may say so
 	DomainType string
 	EnricherID string
 	Version    string          // semver of the payload's schema, as sent
-	CacheMeta  json.RawMessage // for traces only (SKL-20)
+	CacheMeta  json.RawMessage // for traces only
 }
 
-// dataUnavailable is all that a user or a model may learn of a suppressed or
-// failed response (SKL-14, SKL-18).
+// dataUnavailable is all that a user or a model learns of a suppressed or failed
+// response.
 const dataUnavailable = "data unavailable"
 
 // DeclaresEnvelope says that the output schema is that of an enricher
@@ -52,10 +52,10 @@ func (m *Manifest) outputProperties() map[string]bool {
 // that happens to a skill's output: nothing else may see an envelope before.
 // A nil envelope and a nil error mean that data is no enricher response.
 //
-// The principal is checked first, whatever the status (SKL-17): one that
-// differs from the given principal, or is missing where the manifest declares
-// it, is ErrPrincipal, to be counted and alerted, never retried (SKL-18).
-// Status error is ErrTool; status alone decides (SKL-15).
+// The principal is checked first, whatever the status: one that differs from the
+// given principal, or is missing where the manifest declares it, is ErrPrincipal,
+// to be counted and alerted, never retried. Status error is ErrTool;
+// status alone decides.
 func (m *Manifest) Unwrap(data []byte, principal string) (*Envelope, error) {
 	members, err := topLevel(data)
 	_, status := members["status"]

@@ -14,7 +14,7 @@ import (
 	"aob.dev/writ/schemas"
 )
 
-// Manifest is a tool as its server declares it (SKL-02).
+// Manifest is a tool as its server declares it.
 type Manifest struct {
 	Name         string          `json:"name"`
 	Description  string          `json:"description"`

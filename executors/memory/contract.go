@@ -11,7 +11,7 @@ import (
 	"aob.dev/writ/schemas"
 )
 
-// contractViolation is what the caller learns of a mismatch (MEM-06). Actual is
+// contractViolation is what the caller learns of a mismatch. Actual is
 // a shape: it never holds a value of the data.
 type contractViolation struct {
 	Status   string `json:"status"`
@@ -19,7 +19,7 @@ type contractViolation struct {
 	Actual   string `json:"actual"`
 }
 
-// checkContract validates data against the step's return_spec (MEM-05): nothing
+// checkContract validates data against the step's return_spec: nothing
 // is written that breaks it. A mismatch is CONTRACT_VIOLATION; a spec that does
 // not compile is MALFORMED_ARGS, since the plan that carries it was accepted.
 func checkContract(ctx context.Context, task *intents.TaskScopeClaim, data json.RawMessage) error {

@@ -53,7 +53,7 @@ func labels(hits []catalog.MemoryHit) string {
 
 // nearMemories: a question by vectors finds what is alike without sharing a word,
 // in what the actor may see alone: the filters hold before neighbours are counted,
-// so that nearer memories of others take no place (MEM-12). settle is called
+// so that nearer memories of others take no place. settle is called
 // between writing and asking.
 func nearMemories(t *testing.T, b *bench, settle func()) {
 	t.Helper()

@@ -11,7 +11,7 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// Times of the advisory lock (MEM-07, MEM-08, G-53).
+// Times of the advisory lock.
 const (
 	LockWait  = 5 * time.Second  // then MEMORY_LOCK
 	LockLease = 30 * time.Second // a holder that is gone blocks no longer
@@ -25,7 +25,7 @@ const (
 )
 
 // lockID names what is locked: tenant (the store's), scope, owner and label, so
-// that sessions of one user contend although their keys differ (G-52).
+// that sessions of one user contend although their keys differ.
 func lockID(r record) string {
 	owner := ""
 	switch r.Scope {
@@ -42,7 +42,7 @@ func holder(r record) string { return r.Session + ":" + r.Task }
 
 // lock takes the lock of a memory for its task, waiting up to LockWait while
 // another holds it, and says how long it waited. MEMORY_LOCK after that. The
-// lock is a compare-and-set on a document of its own: no transaction (MEM-09).
+// lock is a compare-and-set on a document of its own: no transaction.
 func (m *memory) lock(ctx context.Context, r record) (waited time.Duration, err error) {
 	start := m.Now()
 	for {

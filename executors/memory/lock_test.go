@@ -21,7 +21,7 @@ func of(in executortest.Order, session string) executortest.Order {
 }
 
 // TestLockWaits: another session that writes the same user memory waits at most
-// 5 s, then it is MEMORY_LOCK, retryable (MEM-08, MEM-10).
+// 5 s, then it is MEMORY_LOCK, retryable.
 func TestLockWaits(t *testing.T) {
 	b := open(t)
 	b.Must(t, of(scoped(write(task("task_1", 1), "x", rows), "user"), "sess_1"), nil)
@@ -78,7 +78,7 @@ func TestLockReleased(t *testing.T) {
 	}
 }
 
-// TestLockLease: a holder that is gone blocks for 30 s and no longer (G-53).
+// TestLockLease: a holder that is gone blocks for 30 s and no longer.
 func TestLockLease(t *testing.T) {
 	b := open(t)
 	b.Must(t, of(scoped(write(task("task_1", 1), "x", rows), "user"), "sess_1"), nil)
@@ -145,7 +145,7 @@ func TestLockRace(t *testing.T) {
 	}
 }
 
-// TestLocksAreNoMemories: a lock is recorded with holder and end (MEM-09), and
+// TestLocksAreNoMemories: a lock is recorded with holder and end, and
 // nobody reads or finds it as a memory.
 func TestLocksAreNoMemories(t *testing.T) {
 	b := open(t)

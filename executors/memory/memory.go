@@ -1,6 +1,6 @@
 // Package memory keeps the results of steps, and what a user or a tenant wants
-// remembered (DESIGN §10, MEM-01 to MEM-13). A memory is one document of
-// agent_memory under a key that is built here:
+// remembered. A memory is one document of agent_memory under a key that is built
+// here:
 //
 //	{tenant}:{session}:{task}:{label}     acme:sess_456:task_789:outlet_ids
 //
@@ -29,7 +29,7 @@ const Name = "memory"
 // MaxSize bounds one memory in bytes of JSON: an extract, not raw data.
 const MaxSize = 1 << 20
 
-// How long memories are served (MEM-13, G-56).
+// How long memories are served.
 const (
 	SessionTTL = 7 * 24 * time.Hour
 	UserTTL    = 90 * 24 * time.Hour // user and tenant scope
@@ -75,7 +75,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// record is a document of agent_memory (STO-04). Locks are records too: they
+// record is a document of agent_memory. Locks are records too: they
 // have a locked_by and no text.
 type record struct {
 	ID          string     `json:"id"`
@@ -89,7 +89,7 @@ type record struct {
 	Skills      []string   `json:"skills,omitempty"` // that the step could call
 	Plan        string     `json:"plan_id,omitempty"`
 	LockedBy    string     `json:"locked_by,omitempty"`
-	Text        string     `json:"text"` // the data as JSON (G-54)
+	Text        string     `json:"text"` // the data as JSON
 	StepIndex   int        `json:"step_index,omitempty"`
 	LockExpires *time.Time `json:"lock_expires,omitempty"`
 	CreatedAt   time.Time  `json:"created_at"`
@@ -97,7 +97,7 @@ type record struct {
 	Embedding   []float32  `json:"embedding,omitempty"` // of embeddable
 }
 
-// key builds the full key; callers choose the label only (MEM-01, MEM-02).
+// key builds the full key; callers choose the label only.
 func key(tenant, session, task, label string) string {
 	return strings.Join([]string{tenant, session, task, label}, ":")
 }
@@ -105,7 +105,7 @@ func key(tenant, session, task, label string) string {
 // label is the last part of a key.
 func (r record) label() string { return r.Key[strings.LastIndexByte(r.Key, ':')+1:] }
 
-// expired memories are never served (MEM-13).
+// expired memories are never served.
 func (r record) expired(now time.Time) bool { return r.TTLAt != nil && !r.TTLAt.After(now) }
 
 func (r record) document(position int64) (storage.Document, error) {

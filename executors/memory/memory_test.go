@@ -159,7 +159,7 @@ func TestWriteThenConfirm(t *testing.T) {
 }
 
 // TestContract: data that breaks return_spec is not written, and the answer
-// shows shapes, never values (MEM-05, MEM-06, OBS-11).
+// shows shapes, never values.
 func TestContract(t *testing.T) {
 	tests := []struct{ shape, data, actual string }{
 		{"array<string>", `["a",7]`, "array<string|integer>"},
@@ -277,7 +277,7 @@ func TestFencing(t *testing.T) {
 	}
 }
 
-// TestReadScope: who may read what (DESIGN §3, MEM-03).
+// TestReadScope: who may read what.
 func TestReadScope(t *testing.T) {
 	b := open(t)
 	for _, scope := range []string{"session", "user", "tenant"} {
@@ -349,7 +349,7 @@ func TestReadLarge(t *testing.T) {
 	}
 }
 
-// TestExpired: a memory past its time is not served, to nobody and in no way (MEM-13).
+// TestExpired: a memory past its time is not served, to nobody and in no way.
 func TestExpired(t *testing.T) {
 	b := open(t)
 	b.Must(t, write(task("task_1", 1), "x", rows), nil)
@@ -377,7 +377,7 @@ func (b *bench) query(t *testing.T, text, scope string, topK int) []catalog.Memo
 }
 
 // TestQuery: the filters are tenant, user and scope, and they are part of the
-// search: others' memories never appear, nor take a place (MEM-12).
+// search: others' memories never appear, nor take a place.
 func TestQuery(t *testing.T) {
 	b := open(t)
 	put := func(tenant, user, session, scope, label, text string) {

@@ -20,8 +20,8 @@ const (
 
 // query finds memories that are near a text, best first: those that read_memory
 // would give the same order. The filters are part of the search, not of what
-// becomes of its results (MEM-12), and expired memories are none of them (MEM-13).
-// Without vectors it finds by words, and says so.
+// becomes of its results, and expired memories are none of them. Without vectors
+// it finds by words, and says so.
 func (m *memory) query(ctx context.Context, o *executors.Order) (*executors.Result, error) {
 	var args catalog.MemoryQuery
 	if err := o.Decode(&args); err != nil {

@@ -11,7 +11,7 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// read serves one memory by its full key (MEM-03). What a caller may not read does
+// read serves one memory by its full key. What a caller may not read does
 // not exist for it; a task is told that it asked beyond its step.
 // Confirm is the manager's word that it has read: the lock is released.
 func (m *memory) read(ctx context.Context, o *executors.Order) (*executors.Result, error) {
@@ -51,7 +51,8 @@ func (m *memory) read(ctx context.Context, o *executors.Order) (*executors.Resul
 	return &executors.Result{Value: catalog.ReadMemoryResult{Key: r.Key, Data: data, Reference: ref}}, nil
 }
 
-// isLock: locks, and what is kept about vectors, share the index and are no memories.
+// isLock says that a document is no memory: locks, and what is known about vectors,
+// share the index.
 func isLock(r record) bool { return strings.HasPrefix(r.ID, ownPrefix) }
 
 // visible is the one rule of what an order may read, by key or by search: a task

@@ -8,7 +8,7 @@ import (
 )
 
 // Memory holds the output of a step, a summary, and a fact that another session
-// of the user finds (MEM-11).
+// of the user finds.
 func TestWhatMemoriesHold(t *testing.T) {
 	b := open(t)
 	kept := map[string]struct{ scope, shape, data string }{

@@ -14,11 +14,11 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// labels keep key parts apart (G-51).
+// labels keep key parts apart.
 var labels = regexp.MustCompile(`^[a-z0-9_]{1,64}$`)
 
 // write stores a step's result: validate, embed, lock, write, report; the lock
-// stays until the manager confirms that it has read, or the lease ends (MEM-04). A
+// stays until the manager confirms that it has read, or the lease ends. A
 // crash between lock and write leaves a lock that its own task takes again.
 func (m *memory) write(ctx context.Context, o *executors.Order) (*executors.Result, error) {
 	var args catalog.WriteMemory
@@ -65,7 +65,7 @@ func (m *memory) write(ctx context.Context, o *executors.Order) (*executors.Resu
 }
 
 // written is told twice: the audit event, and the confirmation that readers
-// of the store wait for (C-25).
+// of the store wait for.
 func (m *memory) written(r record, waited time.Duration, unembedded string) []intents.Fact {
 	payload := map[string]any{
 		"key": r.Key, "size_bytes": len(r.Text), "validated": true, "lock_wait_ms": waited.Milliseconds(),

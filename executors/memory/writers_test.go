@@ -23,7 +23,7 @@ const writers = 100
 // writersLoseNothing: writers of one user memory in sessions of their own take
 // turns: between a write and its manager's confirmation no other one writes. Who
 // waited too long is told so and sends the order again; in the end every memory is
-// there as it was written (MEM-10).
+// there as it was written.
 func writersLoseNothing(t *testing.T, docs storage.Documents) {
 	t.Helper()
 	blobs, err := blobdir.Open(t.TempDir())

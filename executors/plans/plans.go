@@ -1,6 +1,6 @@
 // Package plans reads plans: the documents of agent_plans and agent_events,
-// which the recorder alone writes (DESIGN §12). Users see their own plans;
-// whom the router's ticket calls an overseer those of their tenant. Another's plan does not exist.
+// which the recorder alone writes. Users see their own plans; whom the router's
+// ticket calls an overseer those of their tenant. Another's plan does not exist.
 package plans
 
 import (
@@ -39,7 +39,7 @@ func Handlers(docs storage.Documents) map[string]executors.Handler {
 type plans struct{ docs storage.Documents }
 
 // get reads one plan, and with Trace its events in the order in which they
-// happened (OBS-02, G-65).
+// happened.
 func (p plans) get(ctx context.Context, o *executors.Order) (*executors.Result, error) {
 	var args catalog.PlanGet
 	if err := o.Decode(&args); err != nil {

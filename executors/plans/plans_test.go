@@ -139,7 +139,7 @@ func TestWhoSeesPlans(t *testing.T) {
 	}
 }
 
-// TestTrace: the plan's events, all pages, in order (OBS-02).
+// TestTrace: the plan's events, all pages, in order.
 func TestTrace(t *testing.T) {
 	docs, e := open(t)
 	v := view("ana", 1, catalog.PlanComplete)

@@ -43,7 +43,7 @@ type runDetails struct {
 	Error   string `json:"error,omitempty"`
 }
 
-// failed is the failure of a run that did not end well; nil: it did.
+// failed is the failure of a run that did not end well, else nil.
 func failed(res sandbox.Result) *executors.Failure {
 	var f *executors.Failure
 	switch res.Outcome {
@@ -77,7 +77,7 @@ func details(outcome, limit, text string) json.RawMessage {
 	return raw
 }
 
-// document is the one JSON document that a script must print (DAT-06).
+// document is the one JSON document that a script must print.
 func document(output []byte) (json.RawMessage, *executors.Failure) {
 	dec := json.NewDecoder(bytes.NewReader(output))
 	var doc json.RawMessage
@@ -96,7 +96,7 @@ func document(output []byte) (json.RawMessage, *executors.Failure) {
 	return nil, f
 }
 
-// executed is the event of every run, whatever became of it (OBS-09, AUD-08).
+// executed is the event of every run, whatever became of it.
 func executed(res sandbox.Result, inputRows int) intents.Fact {
 	var out rows
 	_, _ = out.Write(res.Output) // never fails

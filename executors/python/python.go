@@ -1,8 +1,7 @@
 // Package python is the executor of exec_python: one script, one run in the
-// sandbox, one JSON document (DESIGN §9, DAT-06 to DAT-09). The input is
-// streamed from blobs into the box and never held here; a large output becomes
-// a file. Script and output are hostile: what a failed run says goes to the
-// caller as details, never into a reason.
+// sandbox, one JSON document. The input is streamed from blobs into the sandbox and
+// never held here; a large output becomes a file. Script and output are hostile:
+// what a failed run says goes to the caller as details, never into a reason.
 package python
 
 import (
@@ -26,7 +25,7 @@ const Name = "python"
 // bus, would be served in the order of its arrival.
 const Workers = 1024
 
-// Sandbox runs jobs, each in a box of its own; *sandbox.Sandbox is one.
+// Sandbox runs jobs, each in a sandbox of its own; *sandbox.Sandbox is one.
 type Sandbox interface {
 	Run(ctx context.Context, job sandbox.Job) (sandbox.Result, error)
 	Driver() string // the name of the driver in use
@@ -35,15 +34,15 @@ type Sandbox interface {
 var _ Sandbox = (*sandbox.Sandbox)(nil)
 
 // Handlers of the executor. They keep no state; a run has no effect but the
-// script, which is kept under its digest (AUD-08).
-func Handlers(box Sandbox, blobs storage.Blobs) map[string]executors.Handler {
-	p := python{box, blobs}
+// script, which is kept under its digest.
+func Handlers(runner Sandbox, blobs storage.Blobs) map[string]executors.Handler {
+	p := python{runner, blobs}
 	return map[string]executors.Handler{"exec_python": p.exec}
 }
 
 type python struct {
-	box   Sandbox
-	blobs storage.Blobs
+	runner Sandbox
+	blobs  storage.Blobs
 }
 
 // exec keeps the script, runs it, and gives what it printed.
@@ -52,7 +51,7 @@ func (p python) exec(ctx context.Context, o *executors.Order) (*executors.Result
 	if err := o.Decode(&args); err != nil {
 		return nil, err
 	}
-	if err := strongEnough(p.box.Driver(), o.Driver()); err != nil {
+	if err := strongEnough(p.runner.Driver(), o.Driver()); err != nil {
 		return nil, err
 	}
 	row, _ := catalog.Builtin().Lookup(o.Type) // it came with a ticket for the type
@@ -74,7 +73,7 @@ func (p python) exec(ctx context.Context, o *executors.Order) (*executors.Result
 	}
 	ctx, cancel := inTime(ctx)
 	defer cancel()
-	res, err := p.box.Run(ctx, job)
+	res, err := p.runner.Run(ctx, job)
 	result, err := p.finish(ctx, o, res, err)
 	return told(result, err, executed(res, in.count()), res.Outcome != "")
 }
@@ -82,7 +81,8 @@ func (p python) exec(ctx context.Context, o *executors.Order) (*executors.Result
 // reportTime is what is left of an order's time to report a run that it ends.
 const reportTime = 500 * time.Millisecond
 
-// inTime ends soon before ctx does: after that nobody hears what ran.
+// inTime is a context that ends shortly before ctx does, while somebody still
+// listens for what ran.
 func inTime(ctx context.Context) (context.Context, context.CancelFunc) {
 	end, ok := ctx.Deadline()
 	if !ok {
@@ -92,7 +92,7 @@ func inTime(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // told adds the event of a run to whatever came of its order. It is there for
-// every box that took the script, however its run and its result ended.
+// every sandbox that took the script, however its run and its result ended.
 func told(result *executors.Result, err error, event intents.Fact, ran bool) (*executors.Result, error) {
 	if !ran {
 		return result, err
@@ -133,7 +133,7 @@ func (p python) finish(ctx context.Context, o *executors.Order, res sandbox.Resu
 	return &executors.Result{Value: catalog.ExecPythonResult{Output: output, Reference: ref}}, nil
 }
 
-// broken is a run without a result: the box or the input failed, not the
+// broken is a run without a result: the sandbox or the input failed, not the
 // script, or it was ended from outside. It had no effect.
 func broken(err error) error {
 	switch {
@@ -142,7 +142,7 @@ func broken(err error) error {
 	case errors.Is(err, sandbox.ErrBusy):
 		return executors.Fail(intents.ExecutorTimeout, "too many scripts wait for their turn: it was not started; send it again later")
 	case errors.Is(err, context.DeadlineExceeded):
-		return executors.Fail(intents.ExecutorTimeout, "it did not end in its time, the start of its box included")
+		return executors.Fail(intents.ExecutorTimeout, "it did not end in its time, the start of its sandbox included")
 	case errors.Is(err, sandbox.ErrScript):
 		return executors.Fail(intents.MalformedArgs, "the script is larger than the sandbox takes")
 	case errors.Is(err, sandbox.ErrInputSize):

@@ -20,8 +20,8 @@ import (
 	"aob.dev/writ/storage/blobdir"
 )
 
-// box is one real sandbox for all tests of this process.
-var box *sandbox.Sandbox
+// runner is one real sandbox for all tests of this process.
+var runner *sandbox.Sandbox
 
 func TestMain(m *testing.M) {
 	os.Exit(run(m))
@@ -31,19 +31,19 @@ func run(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "python-test-")
 	if err == nil {
 		defer os.RemoveAll(dir)
-		err = os.Chmod(dir, 0o755) // boxes of another user walk through it
+		err = os.Chmod(dir, 0o755) // sandboxes of another user walk through it
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	// The context is that of the process: there is no test yet.
-	if box, err = sandbox.Open(context.Background(), sandbox.Config{Dir: dir, Workers: 1}); err != nil {
+	if runner, err = sandbox.Open(context.Background(), sandbox.Config{Dir: dir, Workers: 1}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	code := m.Run()
-	if err := box.Close(); err != nil {
+	if err := runner.Close(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -58,7 +58,7 @@ func open(t *testing.T) (*blobdir.Blobs, *executortest.Executor) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return b, executortest.New(t, python.Name, nil, python.Handlers(box, b))
+	return b, executortest.New(t, python.Name, nil, python.Handlers(runner, b))
 }
 
 func exec(args catalog.ExecPython) executortest.Order {
@@ -66,7 +66,7 @@ func exec(args catalog.ExecPython) executortest.Order {
 	return in
 }
 
-// TestExecOverFile is the large-data path of DAT-02: a file of the step goes in
+// TestExecOverFile is the path of large data: a file of the step goes in
 // as a stream, rows come out inline, and the facts say what ran.
 func TestExecOverFile(t *testing.T) {
 	b, e := open(t)
@@ -101,7 +101,7 @@ func TestExecOverFile(t *testing.T) {
 	delete(fact, "duration_ms")
 	delete(fact, "queued_ms")
 	want := map[string]any{
-		"script_hash": intents.Digest([]byte(script)), "driver": box.Driver(), "python": box.Python(), "exit_code": 0.0,
+		"script_hash": intents.Digest([]byte(script)), "driver": runner.Driver(), "python": runner.Python(), "exit_code": 0.0,
 		"input_rows": 3000.0, "output_rows": 3.0, "input_bytes": float64(file.Size), "output_bytes": 16.0,
 		"outcome": "ok", "limit": "",
 	}
@@ -134,7 +134,7 @@ func TestExecInputs(t *testing.T) {
 }
 
 // TestExecFails: every outcome but ok is a failure with its code; what the
-// script says of itself is in the details only (DAT-09).
+// script says of itself is in the details only.
 func TestExecFails(t *testing.T) {
 	tests := []struct {
 		name, script, outcome, says string
@@ -191,7 +191,7 @@ func TestExecLargeOutput(t *testing.T) {
 	}
 }
 
-// The box is closed to the host, also on this path.
+// The sandbox is closed to the host, also on this path.
 func TestExecIsIsolated(t *testing.T) {
 	_, e := open(t)
 	script := `
@@ -229,8 +229,8 @@ func TestExecDriverObligation(t *testing.T) {
 		if refused := r.Code == intents.PolicyDenied; enough == refused {
 			t.Errorf("%s: %+v", name, r)
 		}
-		if name == box.Driver() && !enough || name == sandbox.GVisor && enough {
-			t.Errorf("%s under %s: %+v", name, box.Driver(), r)
+		if name == runner.Driver() && !enough || name == sandbox.GVisor && enough {
+			t.Errorf("%s under %s: %+v", name, runner.Driver(), r)
 		}
 	}
 }

@@ -3,7 +3,7 @@ package python
 // rows counts the rows of data that is written through it, in constant memory.
 // In JSON a row is an element of the longest array that stands in no other
 // array; without an array it is a document, of which there may be several in a
-// row (G-70). In any other text it is a line. What is not well-formed is
+// row. In any other text it is a line. What is not well-formed is
 // counted as far as it goes.
 type rows struct {
 	begun, isJSON bool

@@ -40,7 +40,7 @@ type breaking struct{ io.ReadCloser }
 
 func (breaking) Read([]byte) (int, error) { return 0, errBlobs }
 
-// TestEveryRunIsTold: a box that took the script gives the event, whatever the
+// TestEveryRunIsTold: a sandbox that took the script gives the event, whatever the
 // script, its input, its result or its end.
 func TestEveryRunIsTold(t *testing.T) {
 	const large = "import json; print(json.dumps([{'i': i} for i in range(9000)]))"
@@ -48,8 +48,8 @@ func TestEveryRunIsTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole := executortest.New(t, python.Name, nil, python.Handlers(box, b))
-	broken := executortest.New(t, python.Name, nil, python.Handlers(box, brokenBlobs{b}))
+	whole := executortest.New(t, python.Name, nil, python.Handlers(runner, b))
+	broken := executortest.New(t, python.Name, nil, python.Handlers(runner, brokenBlobs{b}))
 	file, err := b.Put(t.Context(), scope, strings.NewReader("data"))
 	if err != nil {
 		t.Fatal(err)
@@ -91,14 +91,14 @@ func TestEveryRunIsTold(t *testing.T) {
 	}
 }
 
-// TestNoRunIsTold: an order that got no box has no run to tell.
+// TestNoRunIsTold: an order that got no sandbox has no run to tell.
 func TestNoRunIsTold(t *testing.T) {
 	b, err := blobdir.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	e := executortest.New(t, python.Name, nil, map[string]executors.Handler{
-		"exec_python": python.Handlers(stopped{box}, b)["exec_python"],
+		"exec_python": python.Handlers(stopped{runner}, b)["exec_python"],
 	})
 	r := e.Do(t, exec(catalog.ExecPython{Script: "print(1)", Input: json.RawMessage(`1`)}))
 	if r.Code != intents.Abandoned || !r.Retryable || len(r.Facts) != 0 {

@@ -14,7 +14,7 @@ import (
 )
 
 // chooseBase is the directory that runtimes are kept in: dir, or one below the
-// system's temporary directory if the uid of a box could not walk to dir, as
+// system's temporary directory if the uid of a sandbox could not walk to dir, as
 // in the home of root.
 func chooseBase(dir string) (string, error) {
 	if dir != "" {
@@ -22,10 +22,10 @@ func chooseBase(dir string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // G301: boxes of another user pass
+		if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // G301: sandboxes of another user pass
 			return "", err
 		}
-		// Only root gives its boxes a uid of their own.
+		// Only root gives its sandboxes a uid of their own.
 		if dir, err = filepath.EvalSymlinks(dir); err != nil {
 			return "", err
 		}
@@ -64,7 +64,7 @@ func ownBelow(tmp string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return dir, os.Chmod(dir, 0o711) //nolint:gosec // G302: boxes of another user pass
+	return dir, os.Chmod(dir, 0o711) //nolint:gosec // G302: sandboxes of another user pass
 }
 
 // keepsNames refuses a directory in which others may rename what is ours.

@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// The benchmarks run the same script in a box and in bare Python in turns, so
+// The benchmarks run the same script in a sandbox and in bare Python in turns, so
 // that other work on the machine hits both, and report the ratio of the medians.
 
 const hello = "print('hi')"
 
-// bare is one run of the real interpreter without any box.
+// bare is one run of the real interpreter without any sandbox.
 func bare(b *testing.B, interpreter, script string, input io.Reader) time.Duration {
 	b.Helper()
 	cmd := exec.CommandContext(b.Context(), interpreter, "-I", "-S", "-E", "-B", "-c", script)
@@ -56,9 +56,9 @@ func compare(b *testing.B, s *Sandbox, script, bareScript, input string) {
 		}
 		ours = append(ours, time.Since(start))
 	}
-	box, raw := median(ours), median(theirs)
-	b.ReportMetric(float64(box)/float64(raw), "x-bare")
-	b.ReportMetric(float64(box.Microseconds())/1000, "ms-box")
+	inst, raw := median(ours), median(theirs)
+	b.ReportMetric(float64(inst)/float64(raw), "x-bare")
+	b.ReportMetric(float64(inst.Microseconds())/1000, "ms-sandbox")
 	b.ReportMetric(float64(raw.Microseconds())/1000, "ms-bare")
 	b.ReportMetric(0, "ns/op")
 }

@@ -65,7 +65,7 @@ func walkStdlib(p python, fn func(src, rel string, info fs.FileInfo) error) erro
 }
 
 // buildRuntime fills dir, which is empty, with a file tree in which p runs.
-// Modes are set explicitly: the box runs as a uid that owns nothing here.
+// Modes are set explicitly: the sandbox runs as a uid that owns nothing here.
 func buildRuntime(ctx context.Context, dir string, p python) error {
 	stdlib := filepath.Join("usr", p.LibDir, "python"+p.Short)
 	m := image{Python: p.Version, Program: "usr/bin/python3", Library: "lib", Urandom: p.Urandom}
@@ -130,10 +130,10 @@ const buildVariables = "_sysconfigdata"
 
 // writeBuildVariables puts a module of no variables in its place.
 func writeBuildVariables(path string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // G301: boxes of another user pass
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // G301: sandboxes of another user pass
 		return err
 	}
-	return os.WriteFile(path, []byte("build_time_vars = {}\n"), 0o444) //nolint:gosec // G306: boxes of another user read it
+	return os.WriteFile(path, []byte("build_time_vars = {}\n"), 0o444) //nolint:gosec // G306: sandboxes of another user read it
 }
 
 func add(set map[string]bool, files []string) {
@@ -178,10 +178,10 @@ py_compile.compile(boot, compiled, "boot.py", doraise=True,
 `
 
 // compileAll writes the bytecode: without it each start and each import would
-// compile again, since the box cannot write any.
+// compile again, since the sandbox cannot write any.
 func compileAll(ctx context.Context, p python, dir, stdlib string) error {
 	boot := filepath.Join(dir, bootSource)
-	if err := os.WriteFile(boot, bootScript, 0o444); err != nil { //nolint:gosec // G306: boxes of another user read it
+	if err := os.WriteFile(boot, bootScript, 0o444); err != nil { //nolint:gosec // G306: sandboxes of another user read it
 		return err
 	}
 	cmd := exec.CommandContext(ctx, p.Executable, "-I", "-S", "-c", compileProgram, //nolint:gosec // G204: found in PATH
@@ -194,11 +194,11 @@ func compileAll(ctx context.Context, p python, dir, stdlib string) error {
 }
 
 func finishRuntime(dir string, m image) error {
-	// Scripts have /tmp in their fingers; in the box it is the scratch.
+	// Scripts have /tmp in their fingers; in the sandbox it is the scratch.
 	if err := os.Symlink(taskDir, filepath.Join(dir, "tmp")); err != nil {
 		return err
 	}
-	if err := os.Mkdir(filepath.Join(dir, taskDir), 0o711); err != nil { //nolint:gosec // G301: boxes of another user pass
+	if err := os.Mkdir(filepath.Join(dir, taskDir), 0o711); err != nil { //nolint:gosec // G301: sandboxes of another user pass
 		return err
 	}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -206,9 +206,9 @@ func finishRuntime(dir string, m image) error {
 		case err != nil:
 			return err
 		case d.Name() == taskDir && filepath.Dir(path) == dir:
-			return os.Chmod(path, 0o711) //nolint:gosec // G302: boxes of another user pass; runs must not list each other
+			return os.Chmod(path, 0o711) //nolint:gosec // G302: sandboxes of another user pass; runs must not list each other
 		case d.IsDir():
-			return os.Chmod(path, 0o755) //nolint:gosec // G302: boxes of another user pass
+			return os.Chmod(path, 0o755) //nolint:gosec // G302: sandboxes of another user pass
 		case d.Type().IsRegular() && d.Name() != filepath.Base(m.Loader):
 			return addRead(path, d)
 		}
@@ -234,7 +234,7 @@ func writeImage(dir string, m image) error {
 		return err
 	}
 	path := filepath.Join(dir, imageFile)
-	if err := os.WriteFile(path, raw, 0o444); err != nil { //nolint:gosec // G306: boxes of another user read it
+	if err := os.WriteFile(path, raw, 0o444); err != nil { //nolint:gosec // G306: sandboxes of another user read it
 		return err
 	}
 	return os.Chmod(path, 0o444) //nolint:gosec // G302: whatever umask made of it
@@ -262,7 +262,7 @@ func syncTree(dir string) error {
 
 // copyFile copies content and modification time, making parent directories.
 func copyFile(src, dst string, mode fs.FileMode) error {
-	if err := os.MkdirAll(filepath.Dir(dst), 0o755); err != nil { //nolint:gosec // G301: boxes of another user pass
+	if err := os.MkdirAll(filepath.Dir(dst), 0o755); err != nil { //nolint:gosec // G301: sandboxes of another user pass
 		return err
 	}
 	in, err := os.Open(src) //nolint:gosec // G304: a path of ours

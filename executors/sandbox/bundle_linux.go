@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The part of an OCI runtime configuration that a box needs.
+// The part of an OCI runtime configuration that a sandbox needs.
 type (
 	ociConfig struct {
 		Version  string     `json:"ociVersion"`
@@ -74,7 +74,7 @@ type (
 	}
 )
 
-// gvisorDenied keep a box in gVisor to one process, which makes per-process
+// gvisorDenied keep a sandbox in gVisor to one process, which makes per-process
 // limits total, and off sockets, which it would emulate. This is a list of what
 // is refused, not of what is allowed: the calls never reach the host's kernel.
 var gvisorDenied = []string{
@@ -94,10 +94,10 @@ var gvisorHostile = []string{
 	"io_uring_setup", "keyctl", "add_key", "request_key", "syslog", "bpf", "perf_event_open", "userfaultfd",
 }
 
-// writeBundle describes a box in gVisor.
+// writeBundle describes a sandbox in gVisor.
 func writeBundle(dir string, rt runtimeDir, p Profile) error {
 	scratch := filepath.Join("/", taskDir)
-	spec := boxSpec{Root: rootPivot, Scratch: taskDir, Layers: allLayers}
+	spec := sandboxSpec{Root: rootPivot, Scratch: taskDir, Layers: allLayers}
 	c := ociConfig{
 		Version: "1.0.2", Root: ociRoot{rt.path, true}, Hostname: "box",
 		Process: ociProcess{

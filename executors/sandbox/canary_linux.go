@@ -21,11 +21,11 @@ var canaryScript string
 // canaryWall bounds one canary on a busy machine.
 const canaryWall = 20 * time.Second
 
-// Probe builds a real box and lets the canary try what must not work.
+// Probe builds a real sandbox and lets the canary try what must not work.
 func (d *linuxDriver) Probe(ctx context.Context) error { return probe(ctx, d, d.host) }
 
 func probe(ctx context.Context, d Driver, h *host) error {
-	// Beside the runtimes and readable for all, so that only the box keeps the
+	// Beside the runtimes and readable for all, so that only the sandbox keeps the
 	// canary from it.
 	secret, err := os.CreateTemp(filepath.Dir(h.runtime.path), canaryPrefix)
 	if err != nil {
@@ -40,7 +40,7 @@ func probe(ctx context.Context, d Driver, h *host) error {
 	if err != nil {
 		return err
 	}
-	box, err := d.Start(Profile{Limits: limits, Room: limits.Scratch})
+	inst, err := d.Start(Profile{Limits: limits, Room: limits.Scratch})
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func probe(ctx context.Context, d Driver, h *host) error {
 		procs = "/proc/" + strconv.Itoa(os.Getpid())
 	}
 	script := fmt.Sprintf("SECRET, PROC = %s, %q\n", strconv.QuoteToASCII(secret.Name()), procs) + canaryScript
-	res, err := box.Run(ctx, Job{Script: script, Input: strings.NewReader("arrived")})
+	res, err := inst.Run(ctx, Job{Script: script, Input: strings.NewReader("arrived")})
 	switch {
 	case err != nil:
 		return err

@@ -10,7 +10,7 @@ import (
 
 // dropBounding empties the set that bounds what an execve can give. Who has no
 // right to that has no capabilities to bound either.
-func dropBounding(p *program, s *boxSpec) error {
+func dropBounding(p *program, s *sandboxSpec) error {
 	if !s.OwnRoot && !holdsCapability(unix.CAP_SETPCAP) {
 		return nil
 	}
@@ -31,7 +31,7 @@ var capabilities = sync.OnceValue(func() uintptr {
 })
 
 // dropCapabilities empties the other four sets.
-func dropCapabilities(p *program, _ *boxSpec) error {
+func dropCapabilities(p *program, _ *sandboxSpec) error {
 	p.call(unix.SYS_PRCTL, num(unix.PR_CAP_AMBIENT), num(unix.PR_CAP_AMBIENT_CLEAR_ALL), num(0), num(0), num(0))
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var none [2]unix.CapUserData
@@ -39,9 +39,9 @@ func dropCapabilities(p *program, _ *boxSpec) error {
 	return nil
 }
 
-// becomeUser takes the box's own uid and gid and gives up all groups. Leaving
+// becomeUser takes the sandbox's own uid and gid and gives up all groups. Leaving
 // uid 0 for good empties the permitted capabilities.
-func becomeUser(p *program, s *boxSpec) error {
+func becomeUser(p *program, s *sandboxSpec) error {
 	if s.ID < 0 {
 		return nil
 	}

@@ -19,20 +19,20 @@ import (
 // cgroupMount is where control groups are mounted.
 const cgroupMount = "/sys/fs/cgroup"
 
-// groupPrefix begins the names of the groups of boxes: the pid of their process
+// groupPrefix begins the names of the groups of sandboxes: the pid of their process
 // follows, which may have several sandboxes, and chance.
 const groupPrefix = "writ-box-"
 
 // groupOverhead is what a group may take beyond memory and scratch, in bytes: for
-// the pages of the runtime that its box reads first, page tables, names of files
-// that it looked for, and what waits in pipes.
+// the pages of the runtime that its sandbox reads first, page tables, names of
+// files that it looked for, and what waits in pipes.
 const groupOverhead = 64 << 20
 
-// groups makes a control group for each box, where the machine lets it. That
+// groups makes a control group for each sandbox, where the machine lets it. That
 // bounds what no limit of a process counts: memory that the kernel uses for it.
 // Nil where it does not.
 type groups struct {
-	dir   string // in which those of the boxes are made
+	dir   string // in which those of the sandboxes are made
 	files groupFiles
 }
 
@@ -121,7 +121,7 @@ func (g *groups) sweep() {
 	}
 }
 
-// group is that of one box.
+// group is that of one sandbox.
 type group struct {
 	dir   string
 	files groupFiles
@@ -155,7 +155,7 @@ func (b *group) write(name, text string) error {
 // add puts a process into the group.
 func (b *group) add(pid int) error { return b.write("cgroup.procs", strconv.Itoa(pid)) }
 
-// keptSize is from where on it takes the time to drop what a box leaves in the
+// keptSize is from where on it takes the time to drop what a sandbox leaves in the
 // kernel, in bytes; below that the next shortage of memory does.
 const keptSize = 32 << 20
 

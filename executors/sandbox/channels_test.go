@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestStandardInputIsOwn: what one box sets on its standard input none after it
+// TestStandardInputIsOwn: what one sandbox sets on its standard input none after it
 // can read.
 func TestStandardInputIsOwn(t *testing.T) {
 	const script = "import fcntl, os\nprint(fcntl.fcntl(0, fcntl.F_GETFL) & os.O_NONBLOCK)\nfcntl.fcntl(0, fcntl.F_SETFL, os.O_NONBLOCK)\nprint(os.read(0, 1))"

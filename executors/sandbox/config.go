@@ -12,7 +12,7 @@ const DefaultWorkers = 2
 // Config is how to open a Sandbox. The zero value works.
 type Config struct {
 	// Dir is where runtimes are kept, about 50 MB each. If it is empty, or
-	// boxes of root could not walk to it, a directory of this user below the
+	// sandboxes of root could not walk to it, a directory of this user below the
 	// system's temporary directory takes its place.
 	Dir string
 
@@ -42,7 +42,7 @@ type Config struct {
 	Preload []string
 
 	// Concurrency bounds the runs at one time; others wait. 0 means two more
-	// than there are processors, which else idle while boxes are built and end.
+	// than there are processors, which else idle while sandboxes are built and end.
 	Concurrency int
 }
 

@@ -13,7 +13,7 @@
 //
 // # How
 //
-// The program re-executes itself (see Init), builds the box around that
+// The program re-executes itself (see Init), builds the sandbox around that
 // process and then becomes Python:
 //
 //	parent ──clone(NEWUSER|NEWNS|NEWPID|NEWNET|NEWIPC|NEWUTS)──▶ init
@@ -44,5 +44,5 @@
 // runs. Under the landlock drivers the script cannot create files,
 // because the scratch directory is on a disk without quota; under plain
 // landlock stat(2) still tells which host paths exist. Where hostile tenants
-// share a machine, a virtual machine or gVisor is the right box.
+// share a machine, a virtual machine or gVisor is the right sandbox.
 package sandbox

@@ -16,24 +16,24 @@ func DriverNames() []string {
 	return []string{GVisor, Namespaces, Rootful, LandlockChroot, Landlock}
 }
 
-// Profile is what a box is built with, before it gets a script.
+// Profile is what a sandbox is built with, before it gets a script.
 type Profile struct {
 	Limits  Limits // normalized
 	Room    int64  // bytes of scratch, the input included
 	Preload []string
 }
 
-// Driver builds boxes of one kind.
+// Driver builds sandboxes of one kind.
 type Driver interface {
 	Name() string
 
-	// Probe runs a canary script in a real box. An error says which layer is
+	// Probe runs a canary script in a real sandbox. An error says which layer is
 	// missing or did not hold; then the driver must not be used.
 	Probe(ctx context.Context) error
 
-	// Start begins to build a box and returns without waiting for it: Run of the
-	// box tells what failed.
-	Start(p Profile) (*Box, error)
+	// Start begins to build a sandbox and returns without waiting for it: Run of
+	// the sandbox tells what failed.
+	Start(p Profile) (*Instance, error)
 }
 
 // Surveyed says what Survey found.

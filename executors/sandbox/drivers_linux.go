@@ -30,24 +30,24 @@ var _ Driver = (*linuxDriver)(nil)
 type host struct {
 	runtime runtimeDir
 	scratch *scratch
-	spawner *spawner // of boxes in the network of the host
-	offline *spawner // of boxes in none
+	spawner *spawner // of sandboxes in the network of the host
+	offline *spawner // of sandboxes in none
 	ids     *idRange // nil if not root
 	mounts  *mounts
 	groups  *groups // nil: there are none to be had
 }
 
-// boxNamespaces isolate mounts, processes, network, IPC and host name.
-const boxNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
+// sandboxNamespaces isolate mounts, processes, network, IPC and host name.
+const sandboxNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 
-// insideID is the uid and gid of a box in a user namespace made by root.
+// insideID is the uid and gid of a sandbox in a user namespace made by root.
 const insideID = 1000
 
 func (h *host) drivers() []Driver {
 	return []Driver{
 		gvisorDriver{h},
-		&linuxDriver{name: Namespaces, clone: boxNamespaces, user: true, root: rootPivot, landlock: abiAny, layers: allLayers, host: h},
-		&linuxDriver{name: Rootful, clone: boxNamespaces, needRoot: true, root: rootPivot, landlock: abiAny, layers: allLayers, host: h},
+		&linuxDriver{name: Namespaces, clone: sandboxNamespaces, user: true, root: rootPivot, landlock: abiAny, layers: allLayers, host: h},
+		&linuxDriver{name: Rootful, clone: sandboxNamespaces, needRoot: true, root: rootPivot, landlock: abiAny, layers: allLayers, host: h},
 		&linuxDriver{name: LandlockChroot, needRoot: true, root: rootChroot, landlock: abiTruncate, layers: allLayers, host: h},
 		&linuxDriver{name: Landlock, root: rootKeep, landlock: abiTruncate, layers: allLayers, host: h},
 	}
@@ -55,7 +55,7 @@ func (h *host) drivers() []Driver {
 
 func (d *linuxDriver) Name() string { return d.name }
 
-func (d *linuxDriver) Start(p Profile) (*Box, error) {
+func (d *linuxDriver) Start(p Profile) (*Instance, error) {
 	if d.needRoot && os.Geteuid() != 0 {
 		return nil, errors.New("needs root")
 	}
@@ -63,7 +63,7 @@ func (d *linuxDriver) Start(p Profile) (*Box, error) {
 	if d.host.ids != nil && d.layers&layerUser != 0 {
 		id = d.host.ids.next()
 	}
-	spec := boxSpec{
+	spec := sandboxSpec{
 		Runtime: d.host.runtime.path, Image: d.host.runtime.image, Root: d.root, Layers: d.layers, Scratch: taskDir, ID: id,
 		OwnUser: d.user || id >= 0, OwnRoot: d.user, OwnPIDs: d.clone&unix.CLONE_NEWPID != 0,
 		Limits: p.Limits, Room: p.Room, Preload: p.Preload, Landlock: d.landlock,
@@ -80,18 +80,18 @@ func (d *linuxDriver) Start(p Profile) (*Box, error) {
 		}
 		spec.Scratch = rel
 	}
-	box, err := d.launch(spec, cleanup)
+	inst, err := d.launch(spec, cleanup)
 	if err != nil {
 		return nil, errors.Join(err, cleanup())
 	}
-	box.limits, box.driver, box.python = p.Limits, d.name, d.host.runtime.image.Python
-	return box, nil
+	inst.limits, inst.driver, inst.python = p.Limits, d.name, d.host.runtime.image.Python
+	return inst, nil
 }
 
-// mapIDs puts the box into a user namespace. Root maps itself, because only uid
-// 0 may mount there, and one uid that nobody else has, which the box takes on
+// mapIDs puts the sandbox into a user namespace. Root maps itself, because only uid
+// 0 may mount there, and one uid that nobody else has, which the sandbox takes on
 // before Python starts. Anybody else can map but their own uid.
-func (d *linuxDriver) mapIDs(p *spawn.Program, spec *boxSpec) {
+func (d *linuxDriver) mapIDs(p *spawn.Program, spec *sandboxSpec) {
 	p.Clone |= unix.CLONE_NEWUSER
 	ids := func(own int) string {
 		lines := fmt.Sprintf("0 %d 1\n", own)
@@ -103,8 +103,8 @@ func (d *linuxDriver) mapIDs(p *spawn.Program, spec *boxSpec) {
 	p.UIDMap, p.GIDMap = ids(os.Geteuid()), ids(os.Getegid())
 }
 
-// launch starts the box and returns without waiting for it.
-func (d *linuxDriver) launch(spec boxSpec, cleanup func() error) (*Box, error) {
+// launch starts the sandbox and returns without waiting for it.
+func (d *linuxDriver) launch(spec sandboxSpec, cleanup func() error) (*Instance, error) {
 	ns := spawn.Program{Clone: d.clone}
 	if d.user {
 		d.mapIDs(&ns, &spec)
@@ -117,7 +117,7 @@ func (d *linuxDriver) launch(spec boxSpec, cleanup func() error) (*Box, error) {
 		return nil, err
 	}
 	prog.Clone, prog.UIDMap, prog.GIDMap = ns.Clone, ns.UIDMap, ns.GIDMap
-	b, theirs, err := newBox()
+	b, theirs, err := newInstance()
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func (d *linuxDriver) launch(spec boxSpec, cleanup func() error) (*Box, error) {
 	theirs.close()
 	if err != nil {
 		b.closePipes()
-		return nil, fmt.Errorf("start box: %w", err)
+		return nil, fmt.Errorf("start sandbox: %w", err)
 	}
 	go b.wait()
 	if d.clone&unix.CLONE_NEWNS != 0 {
@@ -142,9 +142,9 @@ func (d *linuxDriver) launch(spec boxSpec, cleanup func() error) (*Box, error) {
 	return b, nil
 }
 
-// count has the memory of the box counted, the kernel's for it too. It has no
+// count has the memory of the sandbox counted, the kernel's for it too. It has no
 // script yet.
-func (b *Box) count(g *groups, memory int64) error {
+func (b *Instance) count(g *groups, memory int64) error {
 	if g == nil {
 		return nil
 	}
@@ -160,7 +160,7 @@ func (b *Box) count(g *groups, memory int64) error {
 }
 
 // afterwards has something done before the rest of the cleanup.
-func (b *Box) afterwards(do func()) {
+func (b *Instance) afterwards(do func()) {
 	rest := b.cleanup
 	b.cleanup = func() error {
 		do()

@@ -61,7 +61,7 @@ const randomDevice = "dev/urandom"
 // permitted, which is what chroot needs, else a file to mount it on.
 func makeRandomDevice(dir string) error {
 	path := filepath.Join(dir, randomDevice)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // G301: boxes of another user pass
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // G301: sandboxes of another user pass
 		return err
 	}
 	const major, minor, mode = 1, 9, 0o444

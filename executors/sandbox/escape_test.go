@@ -148,7 +148,7 @@ func TestEveryLayerCarriesWeight(t *testing.T) {
 	}
 }
 
-// TestProbesNotice runs, without any box, probes of the layers that cannot be
+// TestProbesNotice runs, without any sandbox, probes of the layers that cannot be
 // taken from one. None of them does harm.
 func TestProbesNotice(t *testing.T) {
 	b := bait(t)

@@ -64,13 +64,13 @@ func (s *Sandbox) Weaken(w Weakening) Weak {
 	return Weak{&d, s.profile, w.Room, w.Parent}
 }
 
-// Runner runs jobs in boxes of one driver.
+// Runner runs jobs in sandboxes of one driver.
 type Runner interface {
 	Driver() string
 	Run(ctx context.Context, job Job) (Result, error)
 }
 
-// Native is the sandbox with as much of the box as the ctypes of its Python, by
+// Native is the sandbox with as much of the sandbox as the ctypes of its Python, by
 // which tests make system calls, can be imported in. The embedded one writes
 // machine code for that.
 func (s *Sandbox) Native() Runner {
@@ -93,11 +93,11 @@ func (w Weak) Run(ctx context.Context, job Job) (Result, error) {
 	if w.patient {
 		p.Limits.Output = 64 << 20
 	}
-	box, err := w.driver.Start(p)
+	inst, err := w.driver.Start(p)
 	if err != nil {
 		return Result{}, err
 	}
-	return box.Run(ctx, job)
+	return inst.Run(ctx, job)
 }
 
 // bareRunner runs scripts in Python as it is.

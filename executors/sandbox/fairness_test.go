@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// signalled is an input whose first read says that its box runs.
+// signalled is an input whose first read says that its sandbox runs.
 type signalled struct {
 	strings.Reader
 
@@ -24,8 +24,8 @@ func (s *signalled) Read(p []byte) (int, error) {
 	return s.Reader.Read(p)
 }
 
-// sleepers has a tenant's scripts sleep in as many boxes as it gets, wants more,
-// and returns when the boxes run.
+// sleepers has a tenant's scripts sleep in as many sandboxes as it gets, wants
+// more, and returns when the sandboxes run.
 func sleepers(t *testing.T, s *Sandbox, tenant string, places int) (ended <-chan error) {
 	t.Helper()
 	const more = 4
@@ -64,9 +64,9 @@ func TestOneTenantDoesNotStallOthers(t *testing.T) {
 	}
 }
 
-// TestStopStartsNoBox: who waits is sent away at once, what runs is ended after
+// TestStopStartsNoSandbox: who waits is sent away at once, what runs is ended after
 // its grace, and nothing begins.
-func TestStopStartsNoBox(t *testing.T) {
+func TestStopStartsNoSandbox(t *testing.T) {
 	s := open(t, Config{Workers: 1, Concurrency: 1})
 	if err := s.WaitWarm(t.Context()); err != nil {
 		t.Fatal(err)

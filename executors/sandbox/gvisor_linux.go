@@ -18,9 +18,9 @@ import (
 	"aob.dev/writ/executors/sandbox/spawn"
 )
 
-// gvisorDriver runs boxes in gVisor: a kernel in user space stands between the
+// gvisorDriver runs sandboxes in gVisor: a kernel in user space stands between the
 // script and that of the host. It starts an installed runsc, which takes a tenth
-// of a second and 60 MB for each box, so it is worth its workers.
+// of a second and 60 MB for each sandbox, so it is worth its workers.
 type gvisorDriver struct{ host *host }
 
 var _ Driver = gvisorDriver{}
@@ -35,7 +35,7 @@ const runscState = "state"
 // deleteTimeout bounds the removal of one container.
 const deleteTimeout = 10 * time.Second
 
-func (d gvisorDriver) Start(p Profile) (*Box, error) {
+func (d gvisorDriver) Start(p Profile) (*Instance, error) {
 	runsc, err := exec.LookPath("runsc")
 	if err != nil {
 		return nil, fmt.Errorf("install gVisor's runsc in PATH: %w", err)
@@ -45,16 +45,16 @@ func (d gvisorDriver) Start(p Profile) (*Box, error) {
 		return nil, fmt.Errorf("bundle: %w", err)
 	}
 	remove := func() error { return d.host.scratch.remove(bundle) }
-	box, err := d.launch(runsc, bundle, p)
+	inst, err := d.launch(runsc, bundle, p)
 	if err != nil {
 		return nil, errors.Join(err, remove())
 	}
-	box.limits, box.driver, box.python = p.Limits, GVisor, d.host.runtime.image.Python
-	return box, nil
+	inst.limits, inst.driver, inst.python = p.Limits, GVisor, d.host.runtime.image.Python
+	return inst, nil
 }
 
-// launch starts runsc and returns the box without waiting for it.
-func (d gvisorDriver) launch(runsc, bundle string, p Profile) (*Box, error) {
+// launch starts runsc and returns the sandbox without waiting for it.
+func (d gvisorDriver) launch(runsc, bundle string, p Profile) (*Instance, error) {
 	dir := filepath.Join(d.host.runtime.path, bundle)
 	state := filepath.Join(dir, runscState)
 	if err := os.Mkdir(state, 0o700); err != nil {
@@ -63,7 +63,7 @@ func (d gvisorDriver) launch(runsc, bundle string, p Profile) (*Box, error) {
 	if err := writeBundle(dir, d.host.runtime, p); err != nil {
 		return nil, err
 	}
-	b, theirs, err := newBox()
+	b, theirs, err := newInstance()
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (d gvisorDriver) launch(runsc, bundle string, p Profile) (*Box, error) {
 	if os.Geteuid() != 0 {
 		args = append(args, "--rootless")
 	}
-	cmd := exec.Command(runsc, append(args, "run", "--bundle="+dir, //nolint:gosec,noctx // G204: found in PATH; it ends with its box, not with a context
+	cmd := exec.Command(runsc, append(args, "run", "--bundle="+dir, //nolint:gosec,noctx // G204: found in PATH; it ends with its sandbox, not with a context
 		fmt.Sprintf("--pass-fd=3:%d", spawn.FeedFD), fmt.Sprintf("--pass-fd=4:%d", spawn.ReportFD), id)...)
 	cmd.Env = []string{"PATH=/usr/bin:/bin", "TMPDIR=" + dir}
 	cmd.Stdout, cmd.Stderr = theirs.out, theirs.errs
@@ -90,7 +90,7 @@ func (d gvisorDriver) launch(runsc, bundle string, p Profile) (*Box, error) {
 	}
 	b.proc, b.shell = cmd.Process, true
 	// What it starts later inherits both. It may have ended; who waits hears why.
-	_ = unix.Setpriority(unix.PRIO_PROCESS, b.proc.Pid, boxNice)
+	_ = unix.Setpriority(unix.PRIO_PROCESS, b.proc.Pid, sandboxNice)
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", b.proc.Pid), []byte("1000"), 0)
 	b.explain = func(f spawn.Failure) error { return f.Errno }
 	b.cleanup = func() error {

@@ -11,7 +11,7 @@ import (
 )
 
 // idRange hands out uids (and equal gids) that no account and no other run on
-// this machine has, so that no box shares an owner with anything.
+// this machine has, so that no sandbox shares an owner with anything.
 type idRange struct {
 	base, size int64
 	counter    atomic.Int64

@@ -13,7 +13,7 @@ import (
 func TestRunCanceled(t *testing.T) {
 	s := open(t, Config{})
 	ctx, cancel := context.WithCancel(t.Context())
-	// The input blocks until the box is up, which is when the run is ended.
+	// The input blocks until the sandbox is up, which is when the run is ended.
 	_, err := s.Run(ctx, Job{Script: "while True: pass", Input: readFunc(func([]byte) (int, error) {
 		cancel()
 		return 0, io.EOF

@@ -20,7 +20,8 @@ type Job struct {
 	Tenant string
 
 	// Queue is how long the run may wait for its turn, and Time how long it may
-	// take from then on, the start of its box included; 0: as long as the context.
+	// take from then on, the start of its sandbox included; 0: as long as the
+	// context.
 	Queue, Time time.Duration
 
 	// Script is Python source, at most 1 MiB. It finds the path of its input in
@@ -28,7 +29,7 @@ type Job struct {
 	// the standard library, but no network, subprocess or asyncio.
 	Script string
 
-	// Input is streamed to the box and never held whole in memory; nil for
+	// Input is streamed to the sandbox and never held whole in memory; nil for
 	// none. Run does not return while a Read is in progress, so a Reader that
 	// can block for long should be bound to the context given to Run.
 	Input io.Reader
@@ -92,12 +93,12 @@ type Result struct {
 	Error string
 
 	ScriptSHA256 string        // hex
-	Driver       string        // name of the driver that held the box
+	Driver       string        // name of the driver that held the sandbox
 	Python       string        // version, as in 3.11.2
 	Queued       time.Duration // wait for its turn
 	Duration     time.Duration // wall time from hand-over to end
-	CPU          time.Duration // of the whole box, its start included
+	CPU          time.Duration // of the whole sandbox, its start included
 	ExitCode     int           // -1 if ended by a signal
-	InputBytes   int64         // bytes of Input handed to the box
+	InputBytes   int64         // bytes of Input handed to the sandbox
 	Warm         bool          // a prewarmed worker took it
 }

@@ -41,7 +41,7 @@ type exit struct {
 }
 
 // ended reads the state of a process that ended.
-func (b *Box) ended() exit {
+func (b *Instance) ended() exit {
 	e := exit{code: b.state.ExitCode(), cpu: b.state.UserTime() + b.state.SystemTime()}
 	if status, ok := b.state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		e.signal = status.Signal()

@@ -45,10 +45,10 @@ const (
 	grantFD   = rulesetFD + 1
 )
 
-// restrictFiles lets the box read the runtime, execute the loader and use its
+// restrictFiles lets the sandbox read the runtime, execute the loader and use its
 // scratch directory, and nothing else of the file system, TCP, abstract
 // sockets and signals.
-func restrictFiles(p *program, s *boxSpec) error {
+func restrictFiles(p *program, s *sandboxSpec) error {
 	abi, err := landlockABI()
 	if err != nil {
 		return fmt.Errorf("landlock: %w", err)
@@ -85,24 +85,24 @@ func restrictFiles(p *program, s *boxSpec) error {
 		access uint64
 	}
 	grants := []grant{
-		{s.inBox("usr"), fsRead},
-		{s.inBox("lib"), fsRead},
-		{s.inBox(bootFile), unix.LANDLOCK_ACCESS_FS_READ_FILE},
-		{s.inBox(s.Image.entry()), unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_EXECUTE},
+		{s.pathInside("usr"), fsRead},
+		{s.pathInside("lib"), fsRead},
+		{s.pathInside(bootFile), unix.LANDLOCK_ACCESS_FS_READ_FILE},
+		{s.pathInside(s.Image.entry()), unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_EXECUTE},
 	}
 	if s.Image.Urandom {
-		device := s.inBox(randomDevice)
+		device := s.pathInside(randomDevice)
 		if s.Root == rootKeep {
 			device = "/" + randomDevice
 		}
 		grants = append(grants, grant{device, unix.LANDLOCK_ACCESS_FS_READ_FILE})
 	}
 	if s.Root == rootPivot {
-		grants = append(grants, grant{s.inBox(s.Scratch), own})
+		grants = append(grants, grant{s.pathInside(s.Scratch), own})
 	} else {
 		// On a disk without quota the one file that RLIMIT_FSIZE bounds is all
 		// the script may write.
-		grants = append(grants, grant{s.inBox(s.Scratch), fsRead}, grant{s.inBox(s.Scratch + "/" + inputName), write})
+		grants = append(grants, grant{s.pathInside(s.Scratch), fsRead}, grant{s.pathInside(s.Scratch + "/" + inputName), write})
 	}
 	for _, g := range grants {
 		p.step = "landlock " + g.path

@@ -35,11 +35,11 @@ func count(t *testing.T, base string) remains {
 	if err != nil {
 		t.Fatal(err)
 	}
-	boxes, err := filepath.Glob(filepath.Join(base, "*", taskDir, "*", "*"))
+	instances, err := filepath.Glob(filepath.Join(base, "*", taskDir, "*", "*"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return remains{len(children(t, os.Getpid())), len(fds), len(boxes), string(mounts)}
+	return remains{len(children(t, os.Getpid())), len(fds), len(instances), string(mounts)}
 }
 
 // children are the direct children of a process, the dead but not yet
@@ -123,7 +123,7 @@ func helper() int {
 	return 1
 }
 
-// TestParentDies kills the parent of running and waiting boxes, which must not
+// TestParentDies kills the parent of running and waiting sandboxes, which must not
 // survive it.
 func TestParentDies(t *testing.T) {
 	for _, name := range available(t) {
@@ -140,12 +140,12 @@ func TestParentDies(t *testing.T) {
 			if line, err := bufio.NewReader(out).ReadString('\n'); line != "running\n" {
 				t.Fatalf("helper: %q %v", line, err)
 			}
-			boxes := children(t, cmd.Process.Pid)
-			if len(boxes) == 0 {
-				t.Fatal("the helper has no box")
+			instances := children(t, cmd.Process.Pid)
+			if len(instances) == 0 {
+				t.Fatal("the helper has no sandbox")
 			}
 			var fds []unix.PollFd
-			for _, pid := range boxes {
+			for _, pid := range instances {
 				fd, err := unix.PidfdOpen(pid, 0)
 				if err != nil {
 					t.Fatal(err)
@@ -161,7 +161,7 @@ func TestParentDies(t *testing.T) {
 				// Readable once the process ended.
 				n, err := unix.Poll(fds[i:i+1], int(waitLimit.Milliseconds()))
 				if n != 1 {
-					t.Errorf("box %d outlived its parent: %v", boxes[i], err)
+					t.Errorf("sandbox %d outlived its parent: %v", instances[i], err)
 				}
 			}
 		})

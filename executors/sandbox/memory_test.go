@@ -15,23 +15,24 @@ import (
 	"time"
 )
 
-// waiting is a box of a driver that waits for a script, for as long as the test.
-func waiting(t *testing.T, driver string) (*Sandbox, *Box) {
+// waiting is a sandbox of a driver that waits for a script, for as long as the
+// test.
+func waiting(t *testing.T, driver string) (*Sandbox, *Instance) {
 	t.Helper()
 	s := open(t, Config{Drivers: []string{driver}, Workers: -1})
-	box, err := s.driver.Start(Profile{Limits: s.cfg.Limits, Room: s.cfg.Limits.Scratch})
+	inst, err := s.driver.Start(Profile{Limits: s.cfg.Limits, Room: s.cfg.Limits.Scratch})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := box.Close(); err != nil {
+		if err := inst.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	if err := box.awaitReady(t.Context()); err != nil {
+	if err := inst.awaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return s, box
+	return s, inst
 }
 
 // about reads a file about a process.
@@ -44,24 +45,24 @@ func about(t *testing.T, pid int, name string) string {
 	return string(raw)
 }
 
-// TestBoxesYield: processor time goes to others first, and where memory is short
-// boxes go first. They have no huge pages.
-func TestBoxesYield(t *testing.T) {
+// TestSandboxesYield: processor time goes to others first, and where memory is
+// short sandboxes go first. They have no huge pages.
+func TestSandboxesYield(t *testing.T) {
 	for _, name := range available(t) {
 		if name == GVisor {
 			continue // its script is not a process of this machine
 		}
 		t.Run(name, func(t *testing.T) {
-			_, box := waiting(t, name)
-			if got := strings.TrimSpace(about(t, box.proc.Pid, "oom_score_adj")); got != "1000" {
+			_, inst := waiting(t, name)
+			if got := strings.TrimSpace(about(t, inst.proc.Pid, "oom_score_adj")); got != "1000" {
 				t.Errorf("oom_score_adj %s", got)
 			}
-			stat := about(t, box.proc.Pid, "stat")
+			stat := about(t, inst.proc.Pid, "stat")
 			const nice = 16 // of the fields after the name
-			if got, err := strconv.Atoi(strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])[nice]); err != nil || got < boxNice {
+			if got, err := strconv.Atoi(strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])[nice]); err != nil || got < sandboxNice {
 				t.Errorf("nice %d, %v", got, err)
 			}
-			if status := about(t, box.proc.Pid, "status"); strings.Contains(status, "THP_enabled:\t1") {
+			if status := about(t, inst.proc.Pid, "status"); strings.Contains(status, "THP_enabled:\t1") {
 				t.Error("huge pages")
 			}
 		})
@@ -69,7 +70,8 @@ func TestBoxesYield(t *testing.T) {
 }
 
 // TestKernelMemoryIsCounted: where a control group can be had, what the kernel
-// keeps for a box, such as names of files that it looked for, counts as its own.
+// keeps for a sandbox, such as names of files that it looked for, counts as its
+// own.
 func TestKernelMemoryIsCounted(t *testing.T) {
 	const script = "import os, time\nfor i in range(400_000):\n    try: os.stat('/usr/%d' % i)\n    except OSError: pass\ntime.sleep(60)"
 	s := open(t, Config{Workers: -1})
@@ -86,11 +88,11 @@ func TestKernelMemoryIsCounted(t *testing.T) {
 	}()
 	const names = 64 << 20 // at least, of 400,000
 	usage := func() (n int64) {
-		boxes, err := filepath.Glob(filepath.Join(g.dir, fmt.Sprintf("%s%d-*", groupPrefix, os.Getpid()), g.files.usage))
+		instances, err := filepath.Glob(filepath.Join(g.dir, fmt.Sprintf("%s%d-*", groupPrefix, os.Getpid()), g.files.usage))
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, file := range boxes {
+		for _, file := range instances {
 			raw, _ := os.ReadFile(file) // gone, if it ended
 			one, _ := strconv.ParseInt(strings.TrimSpace(string(raw)), 10, 64)
 			n = max(n, one)
@@ -109,10 +111,10 @@ func TestKernelMemoryIsCounted(t *testing.T) {
 	}
 }
 
-// TestWallHoldsWhereTheKernelIsSlow: a box that was killed and has not ended, as
-// one that waits for memory, does not hold up its result.
+// TestWallHoldsWhereTheKernelIsSlow: a sandbox that was killed and has not ended,
+// as one that waits for memory, does not hold up its result.
 func TestWallHoldsWhereTheKernelIsSlow(t *testing.T) {
-	b, theirs, err := newBox()
+	b, theirs, err := newInstance()
 	if err != nil {
 		t.Fatal(err)
 	}

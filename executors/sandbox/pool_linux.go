@@ -17,7 +17,7 @@ const refillPause = time.Second
 // old process is one more thing to wonder about, such as swapped out memory.
 const workerAge = 10 * time.Minute
 
-// pool keeps boxes of one profile that wait for a script. Each is used once.
+// pool keeps sandboxes of one profile that wait for a script. Each is used once.
 type pool struct {
 	driver  Driver
 	profile Profile
@@ -33,7 +33,7 @@ type pool struct {
 }
 
 type worker struct {
-	box  *Box
+	inst *Instance
 	born time.Time
 }
 
@@ -60,7 +60,7 @@ func (l *pool) run(ctx context.Context) {
 			l.recycle(now)
 		}
 		for l.fill(ctx) != nil {
-			// Jobs start their own box meanwhile and report the error.
+			// Jobs start their own sandbox meanwhile and report the error.
 			select {
 			case <-ctx.Done():
 				return
@@ -76,27 +76,27 @@ func (l *pool) run(ctx context.Context) {
 // than the start that it spares: it imports what its script may not need.
 func (l *pool) fill(ctx context.Context) error {
 	for l.short() && !l.busy() {
-		box, err := l.start(ctx)
+		inst, err := l.start(ctx)
 		if err != nil {
 			return err
 		}
 		l.mu.Lock()
-		l.ready = append(l.ready, worker{box, time.Now()})
+		l.ready = append(l.ready, worker{inst, time.Now()})
 		l.mu.Unlock()
 	}
 	return nil
 }
 
-// start is a box that waits for a script.
-func (l *pool) start(ctx context.Context) (*Box, error) {
-	box, err := l.driver.Start(l.profile)
+// start is a sandbox that waits for a script.
+func (l *pool) start(ctx context.Context) (*Instance, error) {
+	inst, err := l.driver.Start(l.profile)
 	if err != nil {
 		return nil, err
 	}
-	if err := box.awaitReady(ctx); err != nil {
-		return nil, errors.Join(err, box.Close())
+	if err := inst.awaitReady(ctx); err != nil {
+		return nil, errors.Join(err, inst.Close())
 	}
-	return box, nil
+	return inst, nil
 }
 
 func (l *pool) short() bool {
@@ -112,9 +112,9 @@ func (l *pool) refill() {
 	}
 }
 
-// take returns a waiting box built for p, or nil. The caller asks for a refill
+// take returns a waiting sandbox built for p, or nil. The caller asks for a refill
 // after the run: a start at the same time would slow it.
-func (l *pool) take(p Profile) *Box {
+func (l *pool) take(p Profile) *Instance {
 	if p.Limits != l.profile.Limits || p.Room != l.profile.Room {
 		return nil
 	}
@@ -124,13 +124,13 @@ func (l *pool) take(p Profile) *Box {
 			l.mu.Unlock()
 			return nil
 		}
-		box := l.ready[0].box
+		inst := l.ready[0].inst
 		l.ready = l.ready[1:]
 		l.mu.Unlock()
-		if box.alive() {
-			return box
+		if inst.alive() {
+			return inst
 		}
-		box.Close() // killed while it waited, as by the kernel for memory
+		inst.Close() // killed while it waited, as by the kernel for memory
 	}
 }
 
@@ -157,17 +157,17 @@ func (l *pool) recycle(now time.Time) {
 	}
 	l.mu.Unlock()
 	for _, w := range old {
-		w.box.Close()
+		w.inst.Close()
 	}
 }
 
-// close ends the goroutine and all waiting boxes. No take may follow.
+// close ends the goroutine and all waiting sandboxes. No take may follow.
 func (l *pool) close() error {
 	l.cancel()
 	<-l.done
 	var errs []error
 	for _, w := range l.ready {
-		errs = append(errs, w.box.Close())
+		errs = append(errs, w.inst.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -9,7 +9,7 @@ type Prepared struct {
 	Path   string // of the runtime directory
 	Python string // version
 
-	// Bare executes this Python without a box: the words of a command to which
+	// Bare executes this Python without a sandbox: the words of a command to which
 	// Python's own arguments are added. No script of a model belongs there.
 	Bare []string
 }

@@ -11,7 +11,7 @@ import (
 	"aob.dev/writ/executors/sandbox/spawn"
 )
 
-// program collects what a forked process does to become a box. It is written
+// program collects what a forked process does to become a sandbox. It is written
 // here, where all of Go is at hand, and carried out there, where nothing is: see
 // package spawn.
 type program struct {
@@ -96,10 +96,10 @@ func value[T any](p *program, v *T) arg {
 	return p.bytes(unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v))) //nolint:gosec // G103: the layout is the kernel's
 }
 
-// explain is a failure of the box in words.
+// explain is a failure of the sandbox in words.
 func (p *program) explain(f spawn.Failure) error {
 	if f.Call < 0 || f.Call >= len(p.steps) {
-		return fmt.Errorf("release the box: %w", f.Errno)
+		return fmt.Errorf("release the sandbox: %w", f.Errno)
 	}
 	return fmt.Errorf("%s: %w", p.steps[f.Call], f.Errno)
 }

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Errors of Run about a turn that did not come. No box was started.
+// Errors of Run about a turn that did not come. No sandbox was started.
 var (
 	ErrClosed = errors.New("sandbox is closed")
 	ErrBusy   = errors.New("too many runs wait for their turn")
@@ -90,6 +90,16 @@ func (q *queue) inUse() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.size - q.free
+}
+
+// load is the number of runs under way, and of those that wait.
+func (q *queue) load() (running, waiting int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, tickets := range q.waiting {
+		waiting += len(tickets)
+	}
+	return q.size - q.free, waiting
 }
 
 // leave ends a run and admits the next.

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// What a run gets that asks for nothing (DAT-08, DAT-09).
+// What a run gets that asks for nothing.
 func TestDefaultLimits(t *testing.T) {
 	l, err := Limits{}.normalize()
 	if err != nil || l.Wall != 30*time.Second || l.Output != 500_000 {

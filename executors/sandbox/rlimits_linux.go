@@ -10,7 +10,7 @@ import (
 // and hard CPU limit are equal because the first process of a pid namespace
 // ignores SIGXCPU, which the soft limit sends, but not SIGKILL, which the hard
 // one sends.
-func limitResources(p *program, s *boxSpec) error {
+func limitResources(p *program, s *sandboxSpec) error {
 	limits := []struct {
 		resource int
 		most     uint64
@@ -31,7 +31,7 @@ func limitResources(p *program, s *boxSpec) error {
 		if l.resource == unix.RLIMIT_NPROC && !s.OwnUser {
 			continue // would count what else this user runs
 		}
-		// The box cannot raise a hard limit that is lower already.
+		// The sandbox cannot raise a hard limit that is lower already.
 		var now unix.Rlimit
 		if err := unix.Prlimit(0, l.resource, nil, &now); err == nil {
 			l.most = min(l.most, now.Max)

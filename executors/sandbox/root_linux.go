@@ -12,7 +12,7 @@ import (
 
 // changeRoot leaves the host's file tree as far as the driver can, and enters
 // the scratch directory.
-func changeRoot(p *program, s *boxSpec) error {
+func changeRoot(p *program, s *sandboxSpec) error {
 	switch s.Root {
 	case rootPivot:
 		if err := pivot(p, s); err != nil {
@@ -29,7 +29,7 @@ func changeRoot(p *program, s *boxSpec) error {
 	default:
 		return fmt.Errorf("unknown root %q", s.Root)
 	}
-	scratch, err := p.text(s.inBox(s.Scratch))
+	scratch, err := p.text(s.pathInside(s.Scratch))
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func changeRoot(p *program, s *boxSpec) error {
 
 // pivot makes the runtime directory the only mount of the namespace, read-only,
 // with a bounded tmpfs as scratch. No /proc, /dev or /sys is mounted.
-func pivot(p *program, s *boxSpec) error {
+func pivot(p *program, s *sandboxSpec) error {
 	id := max(s.ID, 0)
 	texts := [...]string{
 		"/", s.Runtime, filepath.Join(s.Runtime, s.Scratch), "tmpfs", ".", "box",
@@ -81,9 +81,9 @@ func pivot(p *program, s *boxSpec) error {
 	return nil
 }
 
-// mountRandomDevice gives the box the one device that its Python cannot do
+// mountRandomDevice gives the sandbox the one device that its Python cannot do
 // without.
-func mountRandomDevice(p *program, s *boxSpec) error {
+func mountRandomDevice(p *program, s *sandboxSpec) error {
 	p.step = "mount /" + randomDevice
 	device, err := p.text("/" + randomDevice)
 	if err != nil {

@@ -25,15 +25,17 @@ const chunkSize = 256 << 10
 // a user may ask for.
 const feedPipe = 1 << 20
 
-// Run hands job to the box, waits for its end and closes the box. The limits
-// are those that the box was built with. A box that was killed, and that the kernel
-// takes long to end, is told at once and is not closed: it is still alive then.
+// Run hands job to the sandbox, waits for its end and closes the sandbox. The
+// limits are those that the sandbox was built with. A sandbox that was killed,
+// and that the kernel takes long to end, is told at once and is not closed: it is
+// still alive then.
 //
-// An error means that the script did not come to an end of its own: ctx ended, the
-// input could not be read or did not fit, or the box was broken or could not be
-// built. If the box had taken the script by then, the result is an account of what
-// there was, with Outcome Canceled, NoInput or Crash; else it is empty.
-func (b *Box) Run(ctx context.Context, job Job) (res Result, err error) {
+// An error means that the script did not come to an end of its own: ctx ended,
+// the input could not be read or did not fit, or the sandbox was broken or could
+// not be built. If the sandbox had taken the script by then, the result is an
+// account of what there was, with Outcome Canceled, NoInput or Crash; else it is
+// empty.
+func (b *Instance) Run(ctx context.Context, job Job) (res Result, err error) {
 	defer func() {
 		if b.alive() {
 			return // it lingers
@@ -115,12 +117,12 @@ func (b *Box) Run(ctx context.Context, job Job) (res Result, err error) {
 	}), err
 }
 
-// killGrace is how long a killed box may take to end before its run is told. The
-// kernel takes long where memory is short, and no limit would hold otherwise.
+// killGrace is how long a killed sandbox may take to end before its run is told.
+// The kernel takes long where memory is short, and no limit would hold otherwise.
 const killGrace = time.Second
 
 // awaitEnd returns when the process ended; false: it was killed and lingers.
-func (b *Box) awaitEnd(e *ending) bool {
+func (b *Instance) awaitEnd(e *ending) bool {
 	select {
 	case <-b.exited:
 		return true
@@ -137,7 +139,7 @@ func (b *Box) awaitEnd(e *ending) bool {
 }
 
 // account completes a result with what was run, and in what.
-func (b *Box) account(job Job, v verdict, res Result) Result {
+func (b *Instance) account(job Job, v verdict, res Result) Result {
 	sum := sha256.Sum256([]byte(job.Script))
 	res.Outcome, res.Limit, res.Error = v.outcome, v.limit, v.text
 	res.ScriptSHA256, res.Driver, res.Python = hex.EncodeToString(sum[:]), b.driver, b.python
@@ -153,7 +155,7 @@ func widen(pipe *os.File) {
 }
 
 // feed writes script and input in the framing of boot.py and returns the input
-// bytes written. The box may end at any time, which is not an error here.
+// bytes written. The sandbox may end at any time, which is not an error here.
 func feed(w io.Writer, job Job) (int64, error) {
 	frame := binary.BigEndian.AppendUint32(nil, uint32(len(job.Script))) //nolint:gosec // G115: within range
 	frame = append(frame, job.Script...)
@@ -162,7 +164,7 @@ func feed(w io.Writer, job Job) (int64, error) {
 		return 0, nil
 	}
 	if _, err := w.Write(append(frame, 1)); err != nil {
-		return 0, nil //nolint:nilerr // the box ended
+		return 0, nil //nolint:nilerr // the sandbox ended
 	}
 	var sent int64
 	buf := make([]byte, 4+chunkSize)
@@ -171,7 +173,7 @@ func feed(w io.Writer, job Job) (int64, error) {
 		if n > 0 {
 			binary.BigEndian.PutUint32(buf, uint32(n)) //nolint:gosec // G115: within range
 			if _, err := w.Write(buf[:4+n]); err != nil {
-				return sent, nil //nolint:nilerr // the box ended
+				return sent, nil //nolint:nilerr // the sandbox ended
 			}
 			sent += int64(n)
 		}

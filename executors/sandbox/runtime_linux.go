@@ -70,10 +70,10 @@ func (m image) entry() string {
 	return m.Program
 }
 
-// command is the argument vector for a box in which the runtime is at root.
+// command is the argument vector for a sandbox in which the runtime is at root.
 //
 // The loader is called by name because the path compiled into the program
-// names the host's, which the box may not have. -I -S -E -B: no user site, no
+// names the host's, which the sandbox may not have. -I -S -E -B: no user site, no
 // site module, no environment, no bytecode written.
 func (m image) command(root string, preload []string) []string {
 	argv := append(m.interpreter(root), "-I", "-S", "-E", "-B", "-X", "utf8", filepath.Join(root, bootFile))

@@ -20,7 +20,7 @@ const (
 	sigCPU    = unix.SIGXCPU
 )
 
-// Sandbox runs jobs in boxes of one driver. It is safe for concurrent use.
+// Sandbox runs jobs in sandboxes of one driver. It is safe for concurrent use.
 type Sandbox struct {
 	cfg    Config
 	driver Driver
@@ -95,12 +95,12 @@ func (s *Sandbox) Driver() string { return s.driver.Name() }
 // Python is the version of the interpreter in use.
 func (s *Sandbox) Python() string { return s.host.runtime.image.Python }
 
-// Run runs one job and returns what became of it. It waits while Concurrency
-// runs are under way, or all but one of them are of its tenant; tenants that wait
-// take turns. Whatever the script does is in the Result; an error means that it did
-// not come to an end: ErrScript, ErrInputSize, ErrBusy, ErrClosed, the error of ctx
-// or of the input, or a box that could not be built. If a box had taken the script,
-// the Result has an Outcome then too.
+// Run runs one job and returns what became of it. It waits while Concurrency runs
+// are under way, or all but one of them are of its tenant; tenants that wait take
+// turns. Whatever the script does is in the Result; an error means that it did
+// not come to an end: ErrScript, ErrInputSize, ErrBusy, ErrClosed, the error of
+// ctx or of the input, or a sandbox that could not be built. If a sandbox had
+// taken the script, the Result has an Outcome then too.
 func (s *Sandbox) Run(ctx context.Context, job Job) (Result, error) {
 	if len(job.Script) > maxScript {
 		return Result{}, ErrScript
@@ -122,15 +122,15 @@ func (s *Sandbox) Run(ctx context.Context, job Job) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	box, warm, err := s.take(profile)
+	inst, warm, err := s.take(profile)
 	if err != nil {
 		s.leave(job.Tenant)
 		return Result{}, err
 	}
-	defer s.release(box, job.Tenant)
+	defer s.release(inst, job.Tenant)
 	ctx, cancel := s.bound(ctx, job.Time)
 	defer cancel()
-	res, err := box.Run(ctx, job)
+	res, err := inst.Run(ctx, job)
 	res.Queued, res.Warm = queued, warm
 	if s.cut.Err() != nil && errors.Is(err, context.Canceled) {
 		err = ErrClosed
@@ -138,23 +138,24 @@ func (s *Sandbox) Run(ctx context.Context, job Job) (Result, error) {
 	return res, err
 }
 
-// take is a box that waits, or a new one.
-func (s *Sandbox) take(profile Profile) (box *Box, warm bool, err error) {
-	if box = s.pool.take(profile); box != nil {
-		return box, true, nil
+// take is a sandbox that waits, or a new one.
+func (s *Sandbox) take(profile Profile) (inst *Instance, warm bool, err error) {
+	if inst = s.pool.take(profile); inst != nil {
+		return inst, true, nil
 	}
-	box, err = s.driver.Start(profile)
-	return box, false, err
+	inst, err = s.driver.Start(profile)
+	return inst, false, err
 }
 
-// release gives back the place of a run. A box that lingers keeps it until its end.
-func (s *Sandbox) release(box *Box, tenant string) {
-	if !box.alive() {
+// release gives back the place of a run. A sandbox that lingers keeps it until
+// its end.
+func (s *Sandbox) release(inst *Instance, tenant string) {
+	if !inst.alive() {
 		s.leave(tenant)
 		return
 	}
 	s.runs.Go(func() {
-		_ = box.Close() // what it left is swept with the next session
+		_ = inst.Close() // what it left is swept with the next session
 		s.leave(tenant)
 	})
 }
@@ -190,6 +191,9 @@ func (s *Sandbox) bound(ctx context.Context, d time.Duration) (context.Context, 
 	return ctx, func() { unbind(); timeout(); cancel() }
 }
 
+// Load is how many scripts run, and how many wait for their turn.
+func (s *Sandbox) Load() (running, waiting int) { return s.queue.load() }
+
 // busy reports whether there are runs for all processors, or no more to come.
 func (s *Sandbox) busy() bool {
 	s.mu.Lock()
@@ -201,7 +205,7 @@ func (s *Sandbox) busy() bool {
 // error.
 func (s *Sandbox) WaitWarm(ctx context.Context) error { return s.pool.waitFull(ctx) }
 
-// profile is what the box for job needs. An input that is large for the
+// profile is what the sandbox for job needs. An input that is large for the
 // scratch gets its own room in addition.
 func (s *Sandbox) profile(job Job) (Profile, error) {
 	limits := s.cfg.Limits
@@ -221,7 +225,7 @@ func (s *Sandbox) profile(job Job) (Profile, error) {
 	return p, nil
 }
 
-// Stop starts no more boxes: who waits for a turn, and whoever comes, gets
+// Stop starts no more sandboxes: who waits for a turn, and whoever comes, gets
 // ErrClosed. The runs under way have grace to end; then they are ended, also with
 // ErrClosed. It does not wait; Close does.
 func (s *Sandbox) Stop(grace time.Duration) {

@@ -13,8 +13,8 @@ var errPlatform = errors.New("sandbox: scripts run on Linux only; use a Linux ma
 // Sandbox cannot be opened on this platform.
 type Sandbox struct{}
 
-// Box does not exist on this platform.
-type Box struct{}
+// Instance does not exist on this platform.
+type Instance struct{}
 
 // Open fails on this platform.
 func Open(context.Context, Config) (*Sandbox, error) { return nil, errPlatform }
@@ -30,6 +30,9 @@ func (*Sandbox) Run(context.Context, Job) (Result, error) { return Result{}, err
 
 // WaitWarm fails on this platform.
 func (*Sandbox) WaitWarm(context.Context) error { return errPlatform }
+
+// Load is nothing on this platform.
+func (*Sandbox) Load() (running, waiting int) { return 0, 0 }
 
 // Stop does nothing on this platform.
 func (*Sandbox) Stop(time.Duration) {}

@@ -39,8 +39,9 @@ func newScratch(runtime string) (*scratch, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Passable for the uid of a box, not listable: each box finds only its own.
-	if err := os.Chmod(dir, 0o711); err != nil { //nolint:gosec // G302: boxes of another user pass
+	// Passable for the uid of a sandbox, not listable: each sandbox finds only
+	// its own.
+	if err := os.Chmod(dir, 0o711); err != nil { //nolint:gosec // G302: sandboxes of another user pass
 		return nil, err
 	}
 	lock, err := lockDir(dir, unix.LOCK_EX|unix.LOCK_NB)
@@ -51,7 +52,7 @@ func newScratch(runtime string) (*scratch, error) {
 	return &scratch{runtime: runtime, session: filepath.Join(taskDir, filepath.Base(dir)), lock: lock}, nil
 }
 
-// make creates a directory for one box with an empty input file in it, owned
+// make creates a directory for one sandbox with an empty input file in it, owned
 // by uid unless that is negative, and returns its path relative to the runtime.
 func (s *scratch) make(uid int) (string, error) {
 	rel := filepath.Join(s.session, fmt.Sprintf("box-%d", s.next.Add(1)))

@@ -54,13 +54,13 @@ const (
 // table of 64-bit ones.
 const x32Bit = 0x40000000
 
-// unknownPID stands for the pid of a box that learns it only when it runs. The
+// unknownPID stands for the pid of a sandbox that learns it only when it runs. The
 // kernel gives out none as high.
 const unknownPID = 1<<31 - 1
 
 // installFilter puts the filter over all that follows. Outside a pid namespace
-// the box fills in its pid, to which it may send signals.
-func installFilter(p *program, s *boxSpec) error {
+// the sandbox fills in its pid, to which it may send signals.
+func installFilter(p *program, s *sandboxSpec) error {
 	get := outsideFilter
 	if s.OwnPIDs {
 		get = insideFilter
@@ -88,7 +88,7 @@ func installFilter(p *program, s *boxSpec) error {
 }
 
 // The filters there are, each compiled once: that takes longer than the rest of
-// a box's program.
+// a sandbox's program.
 var (
 	insideFilter  = sync.OnceValues(func() (filterCode, error) { return encode(seccompRules(1)) })
 	outsideFilter = sync.OnceValues(func() (filterCode, error) { return encode(seccompRules(unknownPID)) })
@@ -107,7 +107,7 @@ var (
 // filterCode is a filter as the kernel reads it.
 type filterCode struct {
 	code []byte
-	pids []uint64 // offsets in code that take the pid of the box
+	pids []uint64 // offsets in code that take the pid of the sandbox
 }
 
 func encode(rules []rule) (filterCode, error) {
@@ -183,7 +183,7 @@ func spans(rules []rule) ([]span, error) {
 
 // search finds the span of the loaded number in a few comparisons. The kernel
 // evaluates the filter for every number when it is installed: one comparison for
-// each rule took longer than to fork the box.
+// each rule took longer than to fork the sandbox.
 func search(list []span) []unix.SockFilter {
 	if len(list) == 1 {
 		return list[0].body

@@ -13,7 +13,7 @@ import (
 // refused: every socket, fork, ptrace and its kin, mounts, namespaces, SysV and
 // POSIX IPC, epoll, inotify, memfd, set*id, scheduling and priority setters.
 //
-// Boxes share the files of the runtime and the kernel, so a call by which one
+// Sandboxes share the files of the runtime and the kernel, so a call by which one
 // leaves a mark that another can read is a channel between tenants. Hence no
 // locks, no futexes on shared pages but to wait, nothing that tells what the page
 // cache holds (fadvise64, mincore, cachestat, RWF_NOWAIT), and nothing that counts
@@ -71,7 +71,7 @@ var allowed = []uint32{
 // them, so under the landlock driver they would reach files of the same user.
 var pretended = []uint32{
 	unix.SYS_FCHMOD, unix.SYS_FCHMODAT, unix.SYS_FCHMODAT2, unix.SYS_FCHOWN, unix.SYS_FCHOWNAT, unix.SYS_UTIMENSAT,
-	// A lock has nobody to keep out: the box is one process, and what it shares
+	// A lock has nobody to keep out: the sandbox is one process, and what it shares
 	// with others it can only read.
 	unix.SYS_FLOCK,
 }

@@ -101,12 +101,12 @@ type startError struct{ error }
 
 // spec prepares the directories of the server. Its home stays as it is and whose
 // it is, so that a uid of its own finds its files again.
-func (srv *Server) spec(view *sight) (*serverSpec, error) {
+func (srv *Server) spec(view *visible) (*serverSpec, error) {
 	base, err := filepath.Abs(srv.Dir)
 	if err != nil {
 		return nil, err
 	}
-	s := &serverSpec{sight: view, root: filepath.Join(base, "root"), home: filepath.Join(base, "home"), empty: filepath.Join(base, "empty")}
+	s := &serverSpec{visible: view, root: filepath.Join(base, "root"), home: filepath.Join(base, "home"), empty: filepath.Join(base, "empty")}
 	s.ID, s.OwnPIDs = -1, true
 	for _, dir := range []string{s.root, s.home} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -203,7 +203,7 @@ func (s *spawner) server(spec *serverSpec, offline, user bool) (*ServerProcess, 
 		ns.Clone |= unix.CLONE_NEWNET
 	}
 	if user {
-		(&linuxDriver{}).mapIDs(&ns, &spec.boxSpec)
+		(&linuxDriver{}).mapIDs(&ns, &spec.sandboxSpec)
 		if spec.ID >= 0 {
 			spec.ID = insideID
 		}
@@ -213,7 +213,7 @@ func (s *spawner) server(spec *serverSpec, offline, user bool) (*ServerProcess, 
 		return nil, err
 	}
 	p.Clone, p.UIDMap, p.GIDMap = ns.Clone, ns.UIDMap, ns.GIDMap
-	b, theirs, err := newBox()
+	b, theirs, err := newInstance()
 	if err != nil {
 		return nil, err
 	}

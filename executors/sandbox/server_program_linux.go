@@ -15,7 +15,7 @@ const maxLinks = 16
 
 // program shows what is needed to run a file: each symlink on the way to it, the
 // place that it was installed to, and its interpreter.
-func (v *sight) program(path string) {
+func (v *visible) program(path string) {
 	for range maxLinks {
 		v.installed(path)
 		to, err := os.Readlink(path)
@@ -44,7 +44,7 @@ const maxBinds = 200
 // installation (a directory with bin) its programs and libraries; the package
 // that it belongs to; else its directory. Of a directory in which people keep
 // other things it shows the file alone.
-func (v *sight) installed(path string) {
+func (v *visible) installed(path string) {
 	dir := filepath.Dir(path)
 	const modules = "/node_modules"
 	if at := strings.Index(path, modules+"/"); at >= 0 {

@@ -17,23 +17,23 @@ import (
 
 // serverSpec is what the process of a server is made from.
 type serverSpec struct {
-	boxSpec             // of which ids and namespaces count
-	sight   *sight      // of the machine
-	root    string      // empty directory that the new root is mounted at
-	home    string      // host path
-	etc     [][2]string // host path and place of files that were made for it
-	empty   string      // host path of an empty file
-	env     []string
-	proc    bool // a /proc of its own
-	made    map[string]bool
+	sandboxSpec             // of which ids and namespaces count
+	visible     *visible    // of the machine
+	root        string      // empty directory that the new root is mounted at
+	home        string      // host path
+	etc         [][2]string // host path and place of files that were made for it
+	empty       string      // host path of an empty file
+	env         []string
+	proc        bool // a /proc of its own
+	made        map[string]bool
 }
 
 // serverTasks bounds its processes and threads, where no other has its uid.
 const serverTasks = 4096
 
-// compile writes the program of a server, in the order of boxSpec.compile.
+// compile writes the program of a server, in the order of sandboxSpec.compile.
 func (s *serverSpec) compile() (*program, error) {
-	p, s2 := &program{}, &s.boxSpec
+	p, s2 := &program{}, &s.sandboxSpec
 	s.made = map[string]bool{"/": true}
 	for _, step := range []struct {
 		name  string
@@ -50,7 +50,7 @@ func (s *serverSpec) compile() (*program, error) {
 		{"rlimits", func() error { return s.limit(p) }},
 		{"capabilities", func() error { return dropCapabilities(p, s2) }},
 		{"seccomp", func() error { return forbidCalls(p) }},
-		{"execute " + s.sight.argv[0], func() error { return s.execute(p) }},
+		{"execute " + s.visible.argv[0], func() error { return s.execute(p) }},
 	} {
 		p.step = step.name
 		if err := step.write(); err != nil {
@@ -88,14 +88,14 @@ func (s *serverSpec) newRoot(p *program) error {
 	for _, device := range systemDevices {
 		m.bind(bind{source: device, target: device, file: true, write: true}, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC)
 	}
-	for _, b := range s.sight.binds {
+	for _, b := range s.visible.binds {
 		m.bind(b, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
 	}
 	for _, f := range s.etc {
 		m.bind(bind{source: f[0], target: f[1], file: true}, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
 	}
 	m.bind(bind{source: s.home, target: serverHome, write: true}, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
-	for _, mask := range s.sight.masks {
+	for _, mask := range s.visible.masks {
 		if mask.file {
 			mask.source = s.empty
 			m.bind(mask, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
@@ -104,7 +104,7 @@ func (s *serverSpec) newRoot(p *program) error {
 		m.step("hide " + mask.target)
 		m.tmpfs(mask.target, "mode=0,size=4k,nr_inodes=1", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC|unix.MS_RDONLY)
 	}
-	links := append([][2]string{{"/var/tmp", serverTmp}, {"/dev/fd", "/proc/self/fd"}, {"/dev/stdin", "/proc/self/fd/0"}, {"/dev/stdout", "/proc/self/fd/1"}, {"/dev/stderr", "/proc/self/fd/2"}}, s.sight.links...)
+	links := append([][2]string{{"/var/tmp", serverTmp}, {"/dev/fd", "/proc/self/fd"}, {"/dev/stdin", "/proc/self/fd/0"}, {"/dev/stdout", "/proc/self/fd/1"}, {"/dev/stderr", "/proc/self/fd/2"}}, s.visible.links...)
 	for _, l := range links {
 		m.link(l[0], l[1])
 	}
@@ -283,11 +283,11 @@ var serverFilter = sync.OnceValue(func() []byte {
 
 // execute becomes the server.
 func (s *serverSpec) execute(p *program) error {
-	path, err := p.text(s.sight.argv[0])
+	path, err := p.text(s.visible.argv[0])
 	if err != nil {
 		return err
 	}
-	args, err := p.texts(s.sight.argv)
+	args, err := p.texts(s.visible.argv)
 	if err != nil {
 		return err
 	}

@@ -16,19 +16,19 @@ import (
 	"aob.dev/writ/executors/sandbox/spawn"
 )
 
-// spawnerName is argv[0] of the process that forks the boxes, for whoever looks
+// spawnerName is argv[0] of the process that forks the sandboxes, for whoever looks
 // at a list of processes.
 const spawnerName = "writ-sandbox-spawner"
 
-// spawner is the client of the process that forks the boxes.
+// spawner is the client of the process that forks the sandboxes.
 //
 // That process is started from one operating system thread, which is also the
-// parent of its boxes. The parent death signal fires when that thread ends, not
+// parent of its sandboxes. The parent death signal fires when that thread ends, not
 // the process, and Go ends threads when it likes; so this one belongs to a
 // goroutine that lives as long as the sandbox. When it ends, the kernel kills
-// every box that is left.
+// every sandbox that is left.
 //
-// It can live in an empty network namespace that its boxes inherit, because to
+// It can live in an empty network namespace that its sandboxes inherit, because to
 // make and to end one for each costs a tenth of a start.
 type spawner struct {
 	offline  bool // in such a namespace, if the machine permits
@@ -41,7 +41,7 @@ type spawner struct {
 	shared bool // it is in such a namespace
 }
 
-// newSpawner starts the goroutine; the process starts with the first box.
+// newSpawner starts the goroutine; the process starts with the first sandbox.
 func newSpawner(offline bool) *spawner {
 	s := &spawner{offline: offline, launches: make(chan func()), done: make(chan struct{}), socket: -1}
 	go s.run()
@@ -57,8 +57,8 @@ func (s *spawner) run() {
 	}
 }
 
-// start forks a box with the given ends of its pipes.
-func (s *spawner) start(p *program, e boxEnds) (*os.Process, error) {
+// start forks a sandbox with the given ends of its pipes.
+func (s *spawner) start(p *program, e childEnds) (*os.Process, error) {
 	files := [4]int{int(e.out.Fd()), int(e.errs.Fd()), int(e.feed.Fd()), int(e.report.Fd())}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +104,7 @@ func (s *spawner) launch() error {
 			s.shared = true
 			return nil
 		}
-		// Each box makes one of its own then, or fails.
+		// Each sandbox makes one of its own then, or fails.
 	}
 	s.shared = false
 	return s.launchIn(&syscall.SysProcAttr{})
@@ -161,7 +161,7 @@ func (s *spawner) command(cmd *exec.Cmd) error {
 	return <-started
 }
 
-// stop ends the process. Boxes go on; close ends those.
+// stop ends the process. Sandboxes go on; close ends those.
 func (s *spawner) stop() {
 	if s.cmd == nil {
 		return

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestSpawnerComesBack: boxes are started also after somebody killed the process
-// that forks them, and those that run go on.
+// TestSpawnerComesBack: sandboxes are started also after somebody killed the
+// process that forks them, and those that run go on.
 func TestSpawnerComesBack(t *testing.T) {
 	s := open(t, Config{Workers: -1})
 	once := sync.OnceFunc(func() {
@@ -40,7 +40,7 @@ func TestSpawnerComesBack(t *testing.T) {
 	}
 }
 
-// BenchmarkStartLargeHeap starts boxes of a program that holds 512 MB, which a
+// BenchmarkStartLargeHeap starts sandboxes of a program that holds 512 MB, which a
 // fork of the program itself would have to copy page tables of, and without, in
 // turns.
 func BenchmarkStartLargeHeap(b *testing.B) {
@@ -48,15 +48,15 @@ func BenchmarkStartLargeHeap(b *testing.B) {
 	p := Profile{Limits: s.cfg.Limits, Room: s.cfg.Limits.Scratch}
 	start := func() time.Duration {
 		began := time.Now()
-		box, err := s.driver.Start(p)
+		inst, err := s.driver.Start(p)
 		if err != nil {
 			b.Fatal(err)
 		}
-		if err := box.awaitReady(b.Context()); err != nil {
+		if err := inst.awaitReady(b.Context()); err != nil {
 			b.Fatal(err)
 		}
 		took := time.Since(began)
-		if err := box.Close(); err != nil {
+		if err := inst.Close(); err != nil {
 			b.Fatal(err)
 		}
 		return took
@@ -158,7 +158,7 @@ func TestBusySandboxStartsNoWorkers(t *testing.T) {
 		t.Errorf("%d workers, %v", len(l.ready), err)
 	}
 	for _, w := range l.ready {
-		if err := w.box.Close(); err != nil {
+		if err := w.inst.Close(); err != nil {
 			t.Error(err)
 		}
 	}
@@ -173,7 +173,7 @@ func TestWorkersAreReplaced(t *testing.T) {
 	if err := s.WaitWarm(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	first := s.pool.ready[0].box
+	first := s.pool.ready[0].inst
 	s.pool.recycle(time.Now().Add(workerAge / 2))
 	if s.pool.short() || !first.alive() {
 		t.Error("replaced too early")

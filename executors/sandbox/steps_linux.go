@@ -11,14 +11,14 @@ import (
 	"aob.dev/writ/executors/sandbox/spawn"
 )
 
-// How the box changes its root directory.
+// How the sandbox changes its root directory.
 const (
 	rootPivot  = "pivot"  // own mount namespace: the runtime becomes /, scratch is a tmpfs
 	rootChroot = "chroot" // the runtime becomes /
 	rootKeep   = "keep"   // paths stay those of the host
 )
 
-// layers are the parts of a box that a driver may lack, besides its namespaces
+// layers are the parts of a sandbox that a driver may lack, besides its namespaces
 // and root.
 type layers uint
 
@@ -36,15 +36,15 @@ const (
 	allLayers = 1<<iota - 1
 )
 
-// boxSpec is what a box is made from.
-type boxSpec struct {
+// sandboxSpec is what a sandbox is made from.
+type sandboxSpec struct {
 	Runtime  string   // host path of the runtime directory
 	Image    image    // what to execute in it
 	Root     string   // rootPivot, rootChroot or rootKeep
 	Layers   layers   // those it gets
 	Scratch  string   // scratch directory below Runtime, relative; the tmpfs mount point if rootPivot
 	ID       int      // uid and gid to become, as seen inside; -1 keeps them
-	OwnUser  bool     // no process outside has the box's uid, so RLIMIT_NPROC counts its threads only
+	OwnUser  bool     // no process outside has the sandbox's uid, so RLIMIT_NPROC counts its threads only
 	OwnRoot  bool     // starts with all capabilities, in a user namespace
 	OwnPIDs  bool     // in a pid namespace
 	Limits   Limits   // normalized
@@ -53,23 +53,24 @@ type boxSpec struct {
 	Landlock int      // lowest Landlock ABI that this driver accepts
 }
 
-// inBox is the path that a file of the runtime has once the box is entered.
-func (s *boxSpec) inBox(rel string) string {
+// pathInside is the path that a file of the runtime has once the sandbox is
+// entered.
+func (s *sandboxSpec) pathInside(rel string) string {
 	if s.Root == rootKeep {
 		return filepath.Join(s.Runtime, rel)
 	}
 	return filepath.Join("/", rel)
 }
 
-// compile writes the program of a box. The order matters: each step still has
+// compile writes the program of a sandbox. The order matters: each step still has
 // the rights that the steps before it needed, and none that a later one takes
 // away.
-func (s *boxSpec) compile() (*program, error) {
+func (s *sandboxSpec) compile() (*program, error) {
 	p := &program{}
 	steps := []struct {
 		name  string
-		layer layers // 0: in every box
-		write func(*program, *boxSpec) error
+		layer layers // 0: in every sandbox
+		write func(*program, *sandboxSpec) error
 	}{
 		{"descriptors", layerDescriptors, closeDescriptors},
 		{"session", layerSession, newSession},
@@ -97,15 +98,15 @@ func (s *boxSpec) compile() (*program, error) {
 	return p, nil
 }
 
-// lowestFD is what a file opened in a box becomes.
+// lowestFD is what a file opened in a sandbox becomes.
 const lowestFD = spawn.ReportFD + 1
 
-// closeDescriptors closes all but those of the box. What is opened afterwards
+// closeDescriptors closes all but those of the sandbox. What is opened afterwards
 // is known by number: the lowest that is free.
 //
-// Standard input is opened anew: what the spawner has is shared by all its boxes,
-// and with it the flags that one may set and another read.
-func closeDescriptors(p *program, _ *boxSpec) error {
+// Standard input is opened anew: what the spawner has is shared by all its
+// sandboxes, and with it the flags that one may set and another read.
+func closeDescriptors(p *program, _ *sandboxSpec) error {
 	null, err := p.text(os.DevNull)
 	if err != nil {
 		return err
@@ -118,19 +119,20 @@ func closeDescriptors(p *program, _ *boxSpec) error {
 }
 
 // newSession leaves the process group of the parent.
-func newSession(p *program, _ *boxSpec) error {
+func newSession(p *program, _ *sandboxSpec) error {
 	p.call(unix.SYS_SETSID)
 	return nil
 }
 
-// boxNice is the niceness of boxes, so that what decides and records comes first.
-const boxNice = 10
+// sandboxNice is the niceness of sandboxes, so that what decides and records
+// comes first.
+const sandboxNice = 10
 
 // yield has the kernel prefer everybody else: for processor time, and as who stays
-// when there is no memory left. Huge pages, which a box could have for a single
+// when there is no memory left. Huge pages, which a sandbox could have for a single
 // byte in each, it gets none.
-func yield(p *program, s *boxSpec) error {
-	nice := boxNice
+func yield(p *program, s *sandboxSpec) error {
+	nice := sandboxNice
 	if now, err := unix.Getpriority(unix.PRIO_PROCESS, 0); err == nil {
 		nice = max(nice, 20-now) // as the kernel tells it; it can be raised only
 	}
@@ -150,24 +152,24 @@ func yield(p *program, s *boxSpec) error {
 	return nil
 }
 
-func forbidNewPrivileges(p *program, _ *boxSpec) error {
+func forbidNewPrivileges(p *program, _ *sandboxSpec) error {
 	p.call(unix.SYS_PRCTL, num(unix.PR_SET_NO_NEW_PRIVS), num(1), num(0), num(0), num(0))
 	return nil
 }
 
 // dieWithParent has to come after setresuid, which clears it. The parent's death
 // before is seen as the end of the feed.
-func dieWithParent(p *program, _ *boxSpec) error {
+func dieWithParent(p *program, _ *sandboxSpec) error {
 	p.call(unix.SYS_PRCTL, num(unix.PR_SET_PDEATHSIG), num(int(unix.SIGKILL)), num(0), num(0), num(0))
 	return nil
 }
 
-// environment is all of the box's environment.
-func (s *boxSpec) environment() []string {
+// environment is all of the sandbox's environment.
+func (s *sandboxSpec) environment() []string {
 	if s.Layers&layerEnvironment == 0 {
 		return os.Environ()
 	}
-	scratch := s.inBox(s.Scratch)
+	scratch := s.pathInside(s.Scratch)
 	return []string{
 		"HOME=" + scratch,
 		"TMPDIR=" + scratch,
@@ -180,8 +182,8 @@ func (s *boxSpec) environment() []string {
 }
 
 // execute becomes Python.
-func execute(p *program, s *boxSpec) error {
-	argv := s.Image.command(s.inBox(""), s.Preload)
+func execute(p *program, s *sandboxSpec) error {
+	argv := s.Image.command(s.pathInside(""), s.Preload)
 	path, err := p.text(argv[0])
 	if err != nil {
 		return err

@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// tablesMax bounds the page tables of a box, in bytes. They count in no limit of a
-// process: mappings far apart, of a page each, need two pages of table each. What
-// fits into the address space in the usual way needs a five-hundredth of it.
+// tablesMax bounds the page tables of a sandbox, in bytes. They count in no limit
+// of a process: mappings far apart, of a page each, need two pages of table each.
+// What fits into the address space in the usual way needs a five-hundredth of it.
 const tablesMax = 32 << 20
 
 // watchPace is how often page tables are looked at.
 const watchPace = 20 * time.Millisecond
 
-// watch ends a box that has too much of page tables, until ctx ends.
-func (b *Box) watch(ctx context.Context, over func()) {
+// watch ends a sandbox that has too much of page tables, until ctx ends.
+func (b *Instance) watch(ctx context.Context, over func()) {
 	if b.shell {
 		return // its tables are those of a kernel in user space
 	}

@@ -36,8 +36,8 @@ func (s *session) has(turns []message) bool {
 	return len(turns) > 0 && slices.ContainsFunc(s.Messages, func(m message) bool { return m.ID == turns[0].ID })
 }
 
-// row is a document of agent_messages (SES-09, STO-14): one turn, for good, also
-// when the window of its session has gone on.
+// row is a document of agent_messages: one turn, for good, also when the window
+// of its session has gone on.
 type row struct {
 	ID        string    `json:"message_id"`
 	Tenant    string    `json:"tenant_id"`
@@ -51,10 +51,10 @@ type row struct {
 	CreatedAt time.Time `json:"created_at"`
 }
 
-// messageTypes by the roles of turns (C-23).
+// messageTypes by the roles of turns.
 var messageTypes = map[string]string{"user": "user", "agent": "assistant"}
 
-// keepRows writes the rows of turns, in one call and in their order (SES-10). Rows
+// keepRows writes the rows of turns, in one call and in their order. Rows
 // that are there stay as they are, so the same order may come again.
 func (s *sessions) keepRows(ctx context.Context, o *executors.Order, sessionID string, turns []message) error {
 	docs := make([]storage.Document, len(turns))

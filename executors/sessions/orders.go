@@ -11,7 +11,7 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// get reads a session with its whole history (SES-05), or with a page of it: the
+// get reads a session with its whole history, or with a page of it: the
 // newest turns before a cursor, in the order in which they were said.
 func (s *sessions) get(ctx context.Context, o *executors.Order) (*executors.Result, error) {
 	var args catalog.SessionRef
@@ -85,7 +85,7 @@ func (s *sessions) list(ctx context.Context, o *executors.Order) (*executors.Res
 	return &executors.Result{Value: out}, nil
 }
 
-// create begins a session: active, to be left after its time to live (SES-01).
+// create begins a session: active, to be left after its time to live.
 func (s *sessions) create(ctx context.Context, o *executors.Order) (*executors.Result, error) {
 	var args catalog.SessionCreate
 	if err := o.Decode(&args); err != nil {
@@ -104,8 +104,8 @@ func (s *sessions) fresh(o *executors.Order, id, agent string, ttlMinutes int) s
 	return fresh
 }
 
-// append adds turns, all or none, and counts the time to live anew (SES-01). A
-// session that is full takes no more: it is resumed under a new id (SES-07). The
+// append adds turns, all or none, and counts the time to live anew. A
+// session that is full takes no more: it is resumed under a new id. The
 // rows of the turns follow the session; who is told that all is well has both.
 func (s *sessions) append(ctx context.Context, o *executors.Order) (*executors.Result, error) {
 	var args catalog.SessionAppend
@@ -141,7 +141,7 @@ func historySize(messages []message) int {
 	return size
 }
 
-// update replaces the workflow state, which is opaque (SES-02).
+// update replaces the workflow state, which is opaque.
 func (s *sessions) update(ctx context.Context, o *executors.Order) (*executors.Result, error) {
 	var args catalog.SessionUpdate
 	if err := o.Decode(&args); err != nil {
@@ -157,8 +157,8 @@ func (s *sessions) update(ctx context.Context, o *executors.Order) (*executors.R
 	})
 }
 
-// close ends a session and takes its time to live away, so that it is kept
-// (SES-03). A session is closed once; the same end again is no other.
+// close ends a session and removes its time to live, so that it is kept. A session
+// is closed once; closing it again with the same end changes nothing.
 func (s *sessions) close(ctx context.Context, o *executors.Order) (*executors.Result, error) {
 	var args catalog.SessionClose
 	if err := o.Decode(&args); err != nil {
@@ -176,7 +176,7 @@ func (s *sessions) close(ctx context.Context, o *executors.Order) (*executors.Re
 	})
 }
 
-// resume begins a new session with the history of one that has ended (SES-04),
+// resume begins a new session with the history of one that has ended,
 // and of a full one with its newest half, so that there is room to go on.
 func (s *sessions) resume(ctx context.Context, o *executors.Order) (*executors.Result, error) {
 	var args catalog.SessionResume

@@ -7,7 +7,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 )
 
-// The workflow state is replaced, not merged (SES-02).
+// The workflow state is replaced, not merged.
 func TestStateIsReplaced(t *testing.T) {
 	b := open(t)
 	b.session(t, "session.create", catalog.SessionCreate{SessionID: "s1"})
@@ -19,7 +19,7 @@ func TestStateIsReplaced(t *testing.T) {
 	}
 }
 
-// A session is closed in one of three ways, and has no time to live then (SES-03).
+// A session is closed in one of three ways, and has no time to live then.
 func TestEnds(t *testing.T) {
 	b := open(t)
 	for _, status := range []string{"COMPLETED", "ABANDONED", "ERROR"} {

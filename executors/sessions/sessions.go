@@ -1,10 +1,10 @@
-// Package sessions keeps conversations and personas (SES-01 to SES-08, AGT-10):
-// documents of agent_sessions and agent_souls, and a row of agent_messages for
-// each turn. Changes read a document and write it back over exactly the version
-// that was read, fenced by the ticket's position: an order that comes twice is
-// applied once, and one that comes after a later one is STALE. An order that had
-// its effect although its sender was told to try again is known by its idempotency
-// key, under whatever position and intent_id it comes again.
+// Package sessions keeps conversations and personas: documents of agent_sessions
+// and agent_souls, and a row of agent_messages for each turn. Changes read a
+// document and write it back over exactly the version that was read, fenced by
+// the ticket's position: an order that comes twice is applied once, and one that
+// comes after a later one is STALE. An order that had its effect although its
+// sender was told to try again is known by its idempotency key, under whatever
+// position and intent_id it comes again.
 package sessions
 
 import (
@@ -24,7 +24,7 @@ import (
 // Name of the executor.
 const Name = "sessions"
 
-// Bounds of a session (SES-01, SES-07, G-43).
+// Bounds of a session.
 const (
 	DefaultTTL = 30 * time.Minute
 	MaxTurns   = 100
@@ -32,7 +32,7 @@ const (
 	carried    = 50      // newest turns that resuming a full session keeps
 )
 
-// The states of sessions, as written (C-24).
+// The states of sessions, as written.
 const (
 	active    = "active"
 	abandoned = "ABANDONED"
@@ -53,7 +53,7 @@ type sessions struct {
 	now  func() time.Time
 }
 
-// session is a document of agent_sessions (STO-10, STO-16).
+// session is a document of agent_sessions.
 type session struct {
 	ID         string          `json:"session_id"`
 	Tenant     string          `json:"tenant_id"`
@@ -69,7 +69,7 @@ type session struct {
 	From       string          `json:"resumed_from,omitempty"`
 }
 
-// message is one turn (SES-05); its id derives from the order that wrote it, however
+// message is one turn; its id derives from the order that wrote it, however
 // often that was sent.
 type message struct {
 	ID      string    `json:"msg_id"`
@@ -79,8 +79,8 @@ type message struct {
 	Summary string    `json:"intent_summary,omitempty"`
 }
 
-// live says that turns may still be appended. A session whose time is over has
-// been left, whether or not anybody wrote that down (G-42).
+// live says that turns may still be appended. A session past its time to live has
+// been left, whether or not anybody recorded that.
 func (s *session) live(now time.Time) bool {
 	return s.State == active && (s.TTLAt == nil || s.TTLAt.After(now))
 }

@@ -139,7 +139,7 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
-// TestTurnLimit: at most 100 turns (SES-07); a full session goes on under a new
+// TestTurnLimit: at most 100 turns; a full session goes on under a new
 // id with its newest turns.
 func TestTurnLimit(t *testing.T) {
 	b := open(t)
@@ -188,7 +188,7 @@ func TestApplyOnce(t *testing.T) {
 }
 
 // Appends at once are each applied whole or refused as stale; none is lost
-// without a word (SES-01).
+// without a word.
 func TestAppendsAtOnce(t *testing.T) {
 	b := open(t)
 	b.session(t, "session.create", catalog.SessionCreate{SessionID: "s1"})

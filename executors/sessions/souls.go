@@ -14,7 +14,7 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// soul is a document of agent_souls (STO-09): the tenant's, or a user's.
+// soul is a document of agent_souls: the tenant's, or a user's.
 type soul struct {
 	ID        string          `json:"id"`
 	Tenant    string          `json:"tenant_id"`
@@ -34,7 +34,7 @@ func soulID(user string) string {
 }
 
 // soul reads the persona for the order's user: the user's own over the
-// tenant's, member by member (AGT-10). None stored is no failure.
+// tenant's, member by member. None stored is no failure.
 func (s *sessions) soul(ctx context.Context, o *executors.Order) (*executors.Result, error) {
 	var args catalog.SoulGet
 	if err := o.Decode(&args); err != nil {
@@ -83,7 +83,8 @@ func (s soul) view() catalog.Soul {
 	return catalog.Soul{UserID: s.User, Persona: &s.Persona, Policies: s.Policies, UpdatedAt: &s.UpdatedAt}
 }
 
-// merge lays over's members on base's; what over leaves empty stays.
+// merge overwrites base's members with those of over; members that over leaves
+// empty stay.
 func merge(base, over soul) (soul, error) {
 	out := over
 	b, p := base.Persona, over.Persona
@@ -110,8 +111,8 @@ func merge(base, over soul) (soul, error) {
 	return out, err
 }
 
-// putSoul writes the tenant's soul or a user's, whole; who may is the matter
-// of the capability souls:write.
+// putSoul writes the tenant's soul or a user's, whole; the capability souls:write
+// says who may.
 func (s *sessions) putSoul(ctx context.Context, o *executors.Order) (*executors.Result, error) {
 	var args catalog.SoulPut
 	if err := o.Decode(&args); err != nil {

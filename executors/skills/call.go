@@ -60,7 +60,7 @@ func (s *skills) call(ctx context.Context, o *executors.Order) (*executors.Resul
 	return s.answer(ctx, in, res)
 }
 
-// meta goes with a call beside its input (SKL-16).
+// meta goes with a call beside its input.
 func meta(o *executors.Order, pin intents.Pin) mcp.CallMeta {
 	m := mcp.CallMeta{IntentID: o.ID, Principal: o.Ticket.Actor.UserID, Digest: pin.Digest, RetrySafe: repeatable(pin)}
 	if o.Ticket.Scope != nil {
@@ -153,7 +153,7 @@ func (s *skills) gate(ctx context.Context, in invocation, c executors.Content) (
 	return executors.Gate(ctx, s.Blobs, scope, c)
 }
 
-// called is the event of every invocation (OBS-07, AUD-05, AUD-06).
+// called is the event of every invocation.
 func called(in invocation, responseSize int, large bool) intents.Fact {
 	return executors.NewFact("skill.called", map[string]any{
 		"skill_id": in.skill.Name, "input_size_bytes": len(in.input), "response_size_bytes": responseSize,

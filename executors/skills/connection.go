@@ -21,8 +21,8 @@ const (
 // ErrResting says that a server failed a moment ago and was not asked.
 var ErrResting = errors.New("resting")
 
-// hidden are a server's own discovery tools (SKL-01, SKL-02). They are no
-// skills: finding and loading go by what was approved.
+// hidden are a server's own discovery tools. They are not skills: writ finds and
+// loads skills among those that were approved.
 var hidden = map[string]bool{"find_relevant_skills": true, "load_skill": true}
 
 // server is one entry; the fields below mu are guarded by it.

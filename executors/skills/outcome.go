@@ -36,7 +36,7 @@ func (s *skills) failure(ctx context.Context, in invocation, res *mcp.Result, er
 func (s *skills) judge(ctx context.Context, in invocation, e *mcp.Error) *executors.Failure {
 	switch {
 	case errors.Is(e, mcp.ErrPrincipal):
-		// An incident: suppressed, counted, alerted, never retried (SKL-18).
+		// An incident: suppressed, counted, alerted, never retried.
 		s.Log.LogAttrs(ctx, slog.LevelError, "a skill answered for another principal",
 			slog.String("skill", in.skill.Name), slog.String("server", in.skill.Server), slog.String("intent_id", in.order.ID))
 		f := executors.Fail(intents.ExecutorFailed, "data unavailable")

@@ -11,7 +11,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 )
 
-// A manifest is all that a planner needs (SKL-02).
+// A manifest is all that a planner needs.
 func TestManifestIsWhole(t *testing.T) {
 	const input, output = `{"type":"object","properties":{"q":{"type":"string"}}}`, `{"type":"object","properties":{"n":{"type":"integer"}}}`
 	s := newSite(t, serverOf(tool{name: "x", description: "Does it.", input: input, output: output, handle: answer(`{"n":1}`, "")}))
@@ -26,8 +26,8 @@ func TestManifestIsWhole(t *testing.T) {
 }
 
 // Every call names the user of the ticket and the skills of the step to the
-// server, whatever the arguments say (SKL-16, POL-07), and every call is told,
-// also one that failed (OBS-07).
+// server, whatever the arguments say, and every call is told, also one that
+// failed.
 func TestEveryCallNamesItsPrincipal(t *testing.T) {
 	var seen map[string]any
 	s := newSite(t, serverOf(tool{name: "x", description: "Does it.", handle: func(_ context.Context, req wire.CallToolRequest) (*wire.CallToolResult, error) {

@@ -1,11 +1,11 @@
 // Package skills finds, describes and calls skills: tools of MCP servers whose
-// manifests an operator has approved (DESIGN §9, SKL-01 to SKL-03). What may be
-// called stands in the ticket as pins {skill, digest, effect}; a manifest that
-// differs from its pin by one character is another version and is not called; nor
-// is the same tool of another server, which the digest of the pin covers.
-// A server is not trusted: its input is checked before, its output after, what
-// it answers for another user is suppressed, and large answers become files of
-// the step that no agent ever holds (DAT-01, DAT-03).
+// manifests an operator has approved. What may be called stands in the ticket as
+// pins {skill, digest, effect}; a manifest that differs from its pin by one
+// character is another version and is not called; nor is the same tool of another
+// server, which the digest of the pin covers. A server is not trusted: its input
+// is checked before, its output after, what it answers for another user is
+// suppressed, and large answers become files of the step that no agent ever
+// holds.
 package skills
 
 import (
@@ -91,7 +91,7 @@ func (s *skills) find(ctx context.Context, o *executors.Order) (*executors.Resul
 	return &executors.Result{Value: catalog.SkillFindResult{Skills: hits}}, nil
 }
 
-// load describes one pinned skill (SKL-02).
+// load describes one pinned skill.
 func (s *skills) load(ctx context.Context, o *executors.Order) (*executors.Result, error) {
 	var args catalog.SkillLoad
 	if err := o.Decode(&args); err != nil {

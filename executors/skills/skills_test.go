@@ -49,7 +49,7 @@ func names(t *testing.T, b *bench, in executortest.Order) []string {
 	return out
 }
 
-// TestFind: by words, best first, only what is pinned as it is now (SKL-01). A
+// TestFind: by words, best first, only what is pinned as it is now. A
 // server's own discovery tools are no skills.
 func TestFind(t *testing.T) {
 	b, _ := quakeBench(t)
@@ -100,7 +100,7 @@ func TestLoad(t *testing.T) {
 }
 
 // TestCallLarge: an answer of 50,000 bytes and more becomes a file of the step,
-// byte for byte as received; only its sample is in the result (DAT-01, DAT-03).
+// byte for byte as received; only its sample is in the result.
 func TestCallLarge(t *testing.T) {
 	b, _ := quakeBench(t)
 	var got catalog.SkillCallResult
@@ -308,7 +308,7 @@ func TestServerDown(t *testing.T) {
 }
 
 // TestEnricher: the envelope is taken off here; what is meant for another user
-// is suppressed and reported, whatever it says (SKL-14 to SKL-18).
+// is suppressed and reported, whatever it says.
 func TestEnricher(t *testing.T) {
 	envelope := func(status, principal, payload string) string {
 		return `{"status":"` + status + `","principal":"` + principal + `","domain_type":"d","enricher_id":"e","version":"1.0.0","payload":` + payload + `}`

@@ -1,7 +1,7 @@
-// Package catalog is the closed list of what can be ordered (DESIGN §8): one
-// row per intent type with who may sign it, which capability it needs, what it
-// does to the world and who carries it out, and the Go types of its arguments
-// and results. Rows are data; nothing here acts. One file per executor.
+// Package catalog is the closed list of what can be ordered: one row per intent
+// type with who may sign it, which capability it needs, what it does to the world
+// and who carries it out, and the Go types of its arguments and results. Rows are
+// data; nothing here acts. One file per executor.
 package catalog
 
 import (
@@ -21,7 +21,7 @@ import (
 )
 
 // Effect is what carrying an order out does to the world; it decides what
-// recovery may do with an open one (DESIGN §5).
+// recovery may do with an open one.
 type Effect string
 
 // The effects. A row whose effect is EffectPin takes that of the skill's approved pin.

@@ -6,7 +6,7 @@ import (
 	"aob.dev/writ/intents"
 )
 
-// SampleLines is how many lines a sample has, MaxLine where each is cut (G-58).
+// SampleLines is how many lines a sample has, MaxLine where each is cut.
 const (
 	SampleLines = 20
 	MaxLine     = 2 << 10

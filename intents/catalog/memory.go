@@ -15,7 +15,7 @@ var memoryRows = []Row{
 
 // WriteMemory are the arguments of write_memory. Exactly one of Data and From;
 // From is an intent_id of the same step, a file id or cas://. The key is built
-// by the executor: {tenant}:{session}:{task}:{label} (MEM-01, MEM-02).
+// by the executor: {tenant}:{session}:{task}:{label}.
 type WriteMemory struct {
 	Label string          `json:"label"` // [a-z0-9_]{1,64}
 	Data  json.RawMessage `json:"data,omitempty"`
@@ -31,7 +31,7 @@ type WriteMemoryResult struct {
 }
 
 // ReadMemory are the arguments of read_memory. Confirm is the manager's word
-// that it has read a step's result: the lock is released (MEM-04).
+// that it has read a step's result: the lock is released.
 type ReadMemory struct {
 	Key     string `json:"key"`
 	Confirm bool   `json:"confirm,omitempty"`

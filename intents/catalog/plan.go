@@ -7,7 +7,7 @@ import (
 	"aob.dev/writ/intents"
 )
 
-// Limits of plans (PLN-03, PLN-14).
+// Limits of plans.
 const (
 	MaxSteps   = 10
 	MaxReplans = 3
@@ -41,7 +41,7 @@ type PlanClose struct {
 	Failure  *Failure `json:"failure,omitempty"`
 }
 
-// Failure is the structured failure of a plan (PLN-18).
+// Failure is the structured failure of a plan.
 type Failure struct {
 	Reason         string       `json:"reason"` // "max replan attempts reached", "infeasible: …", …
 	CompletedSteps []int        `json:"completed_steps"`
@@ -54,7 +54,7 @@ type LastFailure struct {
 	Reason string `json:"reason"`
 }
 
-// ReturnSpec is the contract of a step's result (PLN-02).
+// ReturnSpec is the contract of a step's result.
 type ReturnSpec struct {
 	Shape  string `json:"shape"` // shorthand, see schemas.CompileShape
 	Reason string `json:"reason"`
@@ -133,10 +133,10 @@ type PlanList struct {
 	After  string `json:"after,omitempty"`
 }
 
-// PlanStatus is a closed set (PLN-05).
+// PlanStatus is a closed set.
 type PlanStatus string
 
-// StepStatus is a closed set (DESIGN §10).
+// StepStatus is a closed set.
 type StepStatus string
 
 // The states of plans.
@@ -161,7 +161,7 @@ const (
 )
 
 // PlanView is a plan as folded: the result of plan.claim and plan.get, and the
-// document of agent_plans (PLN-09, PLN-10).
+// document of agent_plans.
 type PlanView struct {
 	PlanID      string      `json:"plan_id"`
 	TenantID    string      `json:"tenant_id"`
@@ -223,7 +223,7 @@ type OrderFact struct {
 // StepResult is the result of step: the task's scope.
 type StepResult struct {
 	TaskID   string `json:"task_id"`
-	InputKey string `json:"input_key,omitempty"` // memory key that the task may read (PLN-12)
+	InputKey string `json:"input_key,omitempty"` // memory key that the task may read
 }
 
 // PlanGetResult is the result of plan.get.

@@ -11,14 +11,14 @@ var pythonRows = []Row{
 	{Type: "exec_python", Title: "Run a Python script in the sandbox", Capability: "python:run", Signers: []intents.Role{intents.RoleTask}, Executor: "python", Effect: Pure, MaxRun: 35 * time.Second, MaxQueue: time.Minute, DataAt: "/input"},
 }
 
-// ExecPython are the arguments of exec_python (DAT-06). The script finds its
+// ExecPython are the arguments of exec_python. The script finds its
 // input, if any (one of Input and From), at the path in the variable input_file
 // and prints one JSON document.
 type ExecPython struct {
 	Script     string          `json:"script"` // at most 32 KiB
 	Input      json.RawMessage `json:"input,omitempty"`
 	From       string          `json:"from,omitempty"`
-	TimeoutSec int             `json:"timeout_sec,omitempty"` // 1..30, default 30 (DAT-08)
+	TimeoutSec int             `json:"timeout_sec,omitempty"` // 1..30, default 30
 }
 
 // ExecPythonResult is the result of exec_python: the printed document, or a

@@ -36,14 +36,14 @@ type SessionList struct {
 	After string `json:"after,omitempty"`
 }
 
-// SessionCreate are the arguments of session.create (SES-01).
+// SessionCreate are the arguments of session.create.
 type SessionCreate struct {
 	SessionID  string `json:"session_id"`
 	Agent      string `json:"agent,omitempty"`
 	TTLMinutes int    `json:"ttl_minutes,omitempty"` // default 30
 }
 
-// Turn is one entry of a session's history (SES-05).
+// Turn is one entry of a session's history.
 type Turn struct {
 	Role          string    `json:"role"` // user, agent
 	Content       string    `json:"content"`
@@ -57,19 +57,19 @@ type SessionAppend struct {
 	Turns     []Turn `json:"turns"` // 1..10
 }
 
-// SessionUpdate are the arguments of session.update (SES-02).
+// SessionUpdate are the arguments of session.update.
 type SessionUpdate struct {
 	SessionID     string          `json:"session_id"`
 	WorkflowState json.RawMessage `json:"workflow_state"`
 }
 
-// SessionClose are the arguments of session.close (SES-03).
+// SessionClose are the arguments of session.close.
 type SessionClose struct {
 	SessionID string `json:"session_id"`
 	Status    string `json:"status"` // COMPLETED, ABANDONED, ERROR
 }
 
-// SessionResume are the arguments of session.resume (SES-04).
+// SessionResume are the arguments of session.resume.
 type SessionResume struct {
 	SessionID string `json:"session_id"` // the new one
 	From      string `json:"from_session_id"`
@@ -96,7 +96,7 @@ type SessionListResult struct {
 	Cursor   string    `json:"cursor,omitempty"`
 }
 
-// Persona of a soul (AGT-10).
+// Persona of a soul.
 type Persona struct {
 	Name         string `json:"name"`
 	SystemPrompt string `json:"system_prompt"`

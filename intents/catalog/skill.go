@@ -12,7 +12,7 @@ var skillRows = []Row{
 	{Type: "skill.call", Title: "Call a skill", Capability: "skills:call", Signers: []intents.Role{intents.RoleTask, intents.RoleWorkflow}, Executor: "skills", Effect: EffectPin, DataAt: "/input"},
 }
 
-// SkillFind are the arguments of skill.find (SKL-01).
+// SkillFind are the arguments of skill.find.
 type SkillFind struct {
 	Query string `json:"query"`
 	Limit int    `json:"limit,omitempty"` // 1..50, default 20
@@ -34,7 +34,7 @@ type SkillLoad struct {
 	Skill string `json:"skill"`
 }
 
-// Manifest is the result of skill.load (SKL-02).
+// Manifest is the result of skill.load.
 type Manifest struct {
 	Name          string          `json:"name"`
 	Description   string          `json:"description"`
@@ -54,7 +54,7 @@ type SkillCall struct {
 }
 
 // SkillCallResult is the result of skill.call: what the skill answered, or a
-// reference when that has 50,000 bytes or more (DAT-01).
+// reference when that has 50,000 bytes or more.
 type SkillCallResult struct {
 	Output json.RawMessage `json:"output,omitempty"`
 	*Reference

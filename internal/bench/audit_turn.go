@@ -37,7 +37,7 @@ func (p *player) turn(ctx context.Context) (err error) {
 	if p.t.task, err = intents.GenerateSigner(intents.RoleTask); err != nil {
 		return err
 	}
-	if p.t.grant, err = p.mint(p.t); err != nil {
+	if p.t.grant, err = p.issueGrant(p.t); err != nil {
 		return err
 	}
 	p.ok(ctx, &err, intents.RoleGateway, "plan.open", catalog.PlanOpen{PlanID: p.t.plan, Task: "Which outlets sold most last week, and why?"})

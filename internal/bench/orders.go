@@ -160,7 +160,7 @@ func (w *world) lane(callers int) *lane {
 // sealLines seals n reads, with fresh grants.
 func (w *world) sealLines(n int) ([][]byte, error) {
 	for i := range w.turns {
-		grant, err := w.mint(w.turns[i])
+		grant, err := w.issueGrant(w.turns[i])
 		if err != nil {
 			return nil, err
 		}

@@ -31,12 +31,12 @@ rows = json.loads(text)
 print(sum(1 for r in rows if re.search(r"9+$", r["name"])), sum(r["n"] for r in rows))`
 
 // python measures scripts in the sandbox beside the same in bare Python, in
-// turns: print('hi') in a new box (cold) and in a waiting one (warm), an
+// turns: print('hi') in a new sandbox (cold) and in a waiting one (warm), an
 // extraction from 8 MB of JSON, and how many of the first four callers get done,
-// in new boxes and in those that writ up has.
+// in new sandboxes and in those that writ up has.
 func python(ctx context.Context, o Options) (rows []Row, err error) {
 	err = within(func(dir string) error {
-		// Boxes of another user walk through it.
+		// Sandboxes of another user walk through it.
 		if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // G302: it holds a copy of Python
 			return err
 		}
@@ -61,7 +61,7 @@ func python(ctx context.Context, o Options) (rows []Row, err error) {
 }
 
 // realPython is the interpreter behind a shim, which would be measured too; where
-// there is no python3, the one of the boxes outside them.
+// there is no python3, the one of the sandboxes outside them.
 func realPython(ctx context.Context, dir string) ([]string, error) {
 	out, err := exec.CommandContext(ctx, "python3", "-c", "import os, sys; print(os.path.realpath(sys.executable))").Output()
 	if errors.Is(err, exec.ErrNotFound) {
@@ -83,7 +83,7 @@ func (b pythonBench) measure(ctx context.Context, cold, warm *sandbox.Sandbox, o
 	var rows []Row
 	for _, m := range []struct {
 		name   string
-		box    *sandbox.Sandbox
+		runner *sandbox.Sandbox
 		warm   bool
 		job    func() sandbox.Job
 		script string
@@ -102,11 +102,11 @@ func (b pythonBench) measure(ctx context.Context, cold, warm *sandbox.Sandbox, o
 			}
 			theirs = append(theirs, took)
 			if m.warm {
-				if err := m.box.WaitWarm(ctx); err != nil {
+				if err := m.runner.WaitWarm(ctx); err != nil {
 					return nil, err
 				}
 			}
-			if took, err = boxed(ctx, m.box, m.job()); err != nil {
+			if took, err = sandboxed(ctx, m.runner, m.job()); err != nil {
 				return nil, err
 			}
 			ours = append(ours, took)
@@ -116,10 +116,10 @@ func (b pythonBench) measure(ctx context.Context, cold, warm *sandbox.Sandbox, o
 			newRow(m.name+"_p95", high(ours), high(theirs), "ms", n))
 	}
 	for _, m := range []struct {
-		name string
-		box  *sandbox.Sandbox
+		name   string
+		runner *sandbox.Sandbox
 	}{{"throughput", cold}, {"throughput_pool", warm}} {
-		row, err := b.throughput(ctx, fmt.Sprintf("%s_%d", m.name, pythonCallers), m.box, o)
+		row, err := b.throughput(ctx, fmt.Sprintf("%s_%d", m.name, pythonCallers), m.runner, o)
 		if err != nil {
 			return nil, err
 		}
@@ -131,7 +131,7 @@ func (b pythonBench) measure(ctx context.Context, cold, warm *sandbox.Sandbox, o
 // high is the 95th percentile of values that median has sorted.
 func high(values []float64) float64 { return values[len(values)*95/100] }
 
-// bare is one run without any box, in milliseconds.
+// bare is one run without any sandbox, in milliseconds.
 func (b pythonBench) bare(ctx context.Context, script, input string) (float64, error) {
 	args := slices.Concat(b.interpreter[1:], []string{"-I", "-S", "-E", "-B", "-c", script})
 	cmd := exec.CommandContext(ctx, b.interpreter[0], args...) //nolint:gosec // G204: found in PATH
@@ -153,9 +153,9 @@ func emptyIf(empty bool) error {
 }
 
 // boxed is one run in the sandbox, in milliseconds.
-func boxed(ctx context.Context, box *sandbox.Sandbox, job sandbox.Job) (float64, error) {
+func sandboxed(ctx context.Context, runner *sandbox.Sandbox, job sandbox.Job) (float64, error) {
 	start := time.Now()
-	res, err := box.Run(ctx, job)
+	res, err := runner.Run(ctx, job)
 	if err == nil && res.Outcome != sandbox.OK {
 		err = fmt.Errorf("script: %s: %s", res.Outcome, res.Error)
 	}
@@ -166,7 +166,7 @@ func sinceMS(start time.Time) float64 { return float64(time.Since(start).Microse
 
 // throughput is how many print('hi') a second the callers get done together, in
 // windows that take turns.
-func (b pythonBench) throughput(ctx context.Context, name string, box *sandbox.Sandbox, o Options) (Row, error) {
+func (b pythonBench) throughput(ctx context.Context, name string, runner *sandbox.Sandbox, o Options) (Row, error) {
 	const windows = 4
 	var ours, theirs []float64
 	var n int64
@@ -175,16 +175,16 @@ func (b pythonBench) throughput(ctx context.Context, name string, box *sandbox.S
 		if err != nil {
 			return Row{}, err
 		}
-		boxes, err := rate(o.Time/windows, func(caller int) error {
+		inSandboxes, err := rate(o.Time/windows, func(caller int) error {
 			// Each its own, since no tenant gets all places.
-			_, err := boxed(ctx, box, sandbox.Job{Tenant: strconv.Itoa(caller), Script: pythonHello})
+			_, err := sandboxed(ctx, runner, sandbox.Job{Tenant: strconv.Itoa(caller), Script: pythonHello})
 			return err
 		})
 		if err != nil {
 			return Row{}, err
 		}
-		theirs, ours = append(theirs, bare.perSecond), append(ours, boxes.perSecond)
-		n += boxes.n
+		theirs, ours = append(theirs, bare.perSecond), append(ours, inSandboxes.perSecond)
+		n += inSandboxes.n
 	}
 	return newRow(name, median(ours), median(theirs), "1/s", n), nil
 }

@@ -133,7 +133,7 @@ func (w *world) open(ctx context.Context, i int) (t turn, err error) {
 	if t.task, err = intents.GenerateSigner(intents.RoleTask); err != nil {
 		return t, err
 	}
-	if t.grant, err = w.mint(t); err != nil {
+	if t.grant, err = w.issueGrant(t); err != nil {
 		return t, err
 	}
 	for _, plan := range []string{t.plan, t.draft} {
@@ -170,8 +170,8 @@ func planSteps(about string) []catalog.PlanStep {
 	}
 }
 
-// mint makes a fresh grant for a turn.
-func (w *world) mint(t turn) (string, error) {
+// issueGrant makes a fresh grant for a turn.
+func (w *world) issueGrant(t turn) (string, error) {
 	now, origin := w.config.Now(), w.config.State.Origin()
 	return intents.MintGrant(w.keys[intents.RoleGateway], intents.Grant{
 		Issuer: origin, Audience: origin, Subject: t.user, Tenant: tenant,

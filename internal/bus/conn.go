@@ -22,7 +22,7 @@ type Service struct {
 	Workers     int                // concurrent requests per endpoint; 0: 64
 }
 
-// Frame is one display frame of a turn (DESIGN §10), as read back.
+// Frame is one display frame of a turn, as read back.
 type Frame struct {
 	Seq  uint64 // the SSE id
 	Data []byte

@@ -2,7 +2,7 @@ package bus
 
 import "time"
 
-// Questions of the gateway to CORE (DESIGN §9). They tell who somebody is and
+// Questions of the gateway to CORE. They tell who somebody is and
 // change nothing; only the gateway's user may ask. An answer to a question that
 // cannot be read has Error set.
 

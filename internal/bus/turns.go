@@ -50,10 +50,10 @@ type FreshGrantReply struct {
 // FrameKind is what a display frame tells.
 type FrameKind string
 
-// The kinds of frames (DESIGN §10) with the type of their data. FrameDone is
-// the last one of a turn. FrameHeld ends a stream too, but not the turn: frames
-// go on when it is handed out again. Content and tokens are for show; the
-// answer is whole in FrameAnswer, once.
+// The kinds of frames with the type of their data. FrameDone is the last one of a
+// turn. FrameHeld ends a stream too, but not the turn: frames go on when it is
+// handed out again. Content and tokens are for show; the answer is whole in
+// FrameAnswer, once.
 const (
 	FrameStatus       FrameKind = "status"        // StatusData
 	FrameChildContent FrameKind = "child_content" // ContentData: of a task

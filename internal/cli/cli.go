@@ -1,5 +1,5 @@
 // Package cli is the command line: flags, printing, exit codes. Standard output
-// is data, standard error is messages (DESIGN §15).
+// is data, standard error is messages.
 package cli
 
 import (

@@ -19,6 +19,7 @@ func configFlags(cmd *cobra.Command) (load func(env func(string) string) (config
 	f.StringVar(&file, "config", "", "configuration file (default writ.yaml, if there is one)")
 	f.StringVar(&flags.Data, "data", flags.Data, "data directory")
 	f.StringVar(&flags.Listen, "listen", flags.Listen, "HTTP address, host:port")
+	f.StringVar(&flags.Metrics, "metrics", "", "address for /metrics, as Prometheus reads it, host:port; none by default")
 	f.StringVar(&flags.NATS, "nats", "", "NATS address for executors of others, host:port; none by default")
 	f.StringVar(&flags.NATSCert, "nats-cert", "", "certificate chain of that listener, PEM; with it, TLS alone")
 	f.StringVar(&flags.NATSKey, "nats-key", "", "private key of the certificate, PEM")
@@ -74,7 +75,7 @@ func configFile(cmd *cobra.Command) string {
 func override(cmd *cobra.Command, c *config.Config, flags config.Config) {
 	for name, set := range map[string]func(){
 		"data": func() { c.Data = flags.Data }, "listen": func() { c.Listen = flags.Listen }, "nats": func() { c.NATS = flags.NATS },
-		"nats-cert": func() { c.NATSCert = flags.NATSCert }, "nats-key": func() { c.NATSKey = flags.NATSKey }, "catalog": func() { c.Catalog = flags.Catalog },
+		"metrics": func() { c.Metrics = flags.Metrics }, "nats-cert": func() { c.NATSCert = flags.NATSCert }, "nats-key": func() { c.NATSKey = flags.NATSKey }, "catalog": func() { c.Catalog = flags.Catalog },
 		"documents": func() { c.Documents = flags.Documents }, "documents-ca": func() { c.DocumentsCA = flags.DocumentsCA },
 		"documents-prefix": func() { c.DocumentsPrefix = flags.DocumentsPrefix }, "vector-engine": func() { c.VectorEngine = flags.VectorEngine },
 		"vector-dimension": func() { c.VectorDimension = flags.VectorDimension },

@@ -20,7 +20,7 @@ func intentCommand(std IO) *cobra.Command {
 	return cmd
 }
 
-// verdict of `writ intent verify`; scripts rely on the shape (DESIGN §15).
+// verdict of `writ intent verify`; scripts rely on the shape.
 type verdict struct {
 	Valid    bool         `json:"valid"`
 	Code     intents.Code `json:"code"`

@@ -229,7 +229,7 @@ func signCommand(std IO) *cobra.Command {
 	return cmd
 }
 
-// keyOf is the idempotency key of an order that has none (DESIGN §3).
+// keyOf is the idempotency key of an order that has none.
 func keyOf(b intents.Body, row typeRow) (string, error) {
 	if b.Actor.Grant == "" || row.Effect == catalog.Pure || row.RandomKey {
 		return randomKey(), nil

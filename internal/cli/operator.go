@@ -115,7 +115,7 @@ func (o *operator) seal(typ string, args any, now time.Time) ([]byte, error) {
 	return sealed, err
 }
 
-// randomKey is the idempotency key of an order that is one of its own (DESIGN §3).
+// randomKey is the idempotency key of an order that is one of its own.
 func randomKey() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // crypto/rand.Read never fails

@@ -83,7 +83,7 @@ func up(ctx context.Context, std IO, c config.Config, secrets []string, sample b
 	}
 	started := time.Now()
 	n, err := node.Open(ctx, node.Config{
-		Dir: c.Data, Documents: docs, Blobs: artifacts, Embedder: embedder, Listen: c.Listen, NATS: c.NATS, NATSCert: c.NATSCert, NATSKey: c.NATSKey, Catalog: c.Catalog, Skills: c.Skills, Secrets: secrets, Builtin: builtin, Policy: feed.Main, PolicyExtensions: feed.Extensions, PolicyLog: events.log(),
+		Dir: c.Data, Documents: docs, Blobs: artifacts, Embedder: embedder, Listen: c.Listen, Metrics: c.Metrics, NATS: c.NATS, NATSCert: c.NATSCert, NATSKey: c.NATSKey, Catalog: c.Catalog, Skills: c.Skills, Secrets: secrets, Builtin: builtin, Policy: feed.Main, PolicyExtensions: feed.Extensions, PolicyLog: events.log(),
 		Driver: c.Sandbox, Limits: limits(c), Witnesses: witnesses, Model: m, Now: time.Now, Elapsed: clock.Elapsed, Log: log,
 	})
 	if err != nil {

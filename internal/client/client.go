@@ -68,10 +68,10 @@ type Frame struct {
 	Data  json.RawMessage
 }
 
-// ErrCut is a stream that ended before its last frame. The plan goes on.
+// ErrCut says that a stream ended before its last frame. The plan goes on.
 var ErrCut = errors.New("the connection broke off before the answer; the plan goes on")
 
-// ErrNoAnswer is that nobody answers at the URL, or that there is none.
+// ErrNoAnswer says that nobody answers at the URL, or that there is no URL.
 var ErrNoAnswer = errors.New("no answer")
 
 // Run asks a question and yields the frames of its turn until the last one:
@@ -178,8 +178,8 @@ func (c Client) Delete(ctx context.Context, path string, out any) error {
 	return json.NewDecoder(resp.Body).Decode(out)
 }
 
-// Artifact writes the bytes of cas://sha256:<hex> to w; where they are others, that
-// is an error.
+// Artifact writes the bytes of cas://sha256:<hex> to w. Bytes with another digest
+// are an error.
 func (c Client) Artifact(ctx context.Context, artifact string, w io.Writer) error {
 	resp, err := c.do(ctx, http.MethodGet, bus.ArtifactURL(artifact), nil)
 	if err != nil {

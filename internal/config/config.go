@@ -20,6 +20,7 @@ import (
 type Config struct {
 	Data     string   `yaml:"data"`      // data directory
 	Listen   string   `yaml:"listen"`    // HTTP, host:port
+	Metrics  string   `yaml:"metrics"`   // host:port of a listener for /metrics; empty: none
 	NATS     string   `yaml:"nats"`      // host:port of a NATS listener; empty: none
 	NATSCert string   `yaml:"nats_cert"` // certificate chain of that listener, PEM; empty: no TLS
 	NATSKey  string   `yaml:"nats_key"`  // its private key, PEM
@@ -79,7 +80,7 @@ func (c Config) Secrets() []string {
 	return list
 }
 
-// Default values (DEP-01, DEP-09, DEP-12).
+// Default values.
 func Default() Config {
 	return Config{
 		RateLimit: 100, RateWindowMS: 900_000, SignerRate: 500, TenantRate: 1000, UserHolds: 20, TenantHolds: 200, FreeDiskMB: 256, PageCacheMB: 128, TenantDiskMB: 10_240,
@@ -89,7 +90,7 @@ func Default() Config {
 }
 
 // variable is one environment variable and what it sets. The first name is
-// ours; the others are those of the source documents (C-37, C-39, DEP-01, DEP-09).
+// ours; the others are aliases that the requirements name.
 type variable struct {
 	names []string
 	set   func(c *Config, value string)
@@ -99,6 +100,7 @@ var variables = []variable{
 	{[]string{"WRIT_DATA"}, func(c *Config, v string) { c.Data = v }},
 	{[]string{"PORT"}, func(c *Config, v string) { c.Listen = net.JoinHostPort(c.host(), v) }},
 	{[]string{"WRIT_LISTEN"}, func(c *Config, v string) { c.Listen = v }},
+	{[]string{"WRIT_METRICS"}, func(c *Config, v string) { c.Metrics = v }},
 	{[]string{"WRIT_NATS"}, func(c *Config, v string) { c.NATS = v }},
 	{[]string{"WRIT_NATS_CERT"}, func(c *Config, v string) { c.NATSCert = v }},
 	{[]string{"WRIT_NATS_KEY"}, func(c *Config, v string) { c.NATSKey = v }},
@@ -220,6 +222,9 @@ func (c Config) Validate() error {
 	}
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		return fmt.Errorf("listen: %q is not host:port", c.Listen)
+	}
+	if _, _, err := net.SplitHostPort(c.Metrics); c.Metrics != "" && err != nil {
+		return fmt.Errorf("metrics: %q is not host:port", c.Metrics)
 	}
 	if _, _, err := net.SplitHostPort(c.NATS); c.NATS != "" && err != nil {
 		return fmt.Errorf("nats: %q is not host:port", c.NATS)

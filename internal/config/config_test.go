@@ -35,6 +35,7 @@ func loaded(t *testing.T, text string, env map[string]string) Config {
 const everyKey = `
 data: /srv/writ
 listen: 0.0.0.0:80
+metrics: 127.0.0.1:9090
 nats: 127.0.0.1:4222
 skills: [https://skills.example/mcp, "npx -y server"]
 policies: ./policies
@@ -64,7 +65,7 @@ embedder_key: hidden
 `
 
 var everything = Config{
-	Data: "/srv/writ", Listen: "0.0.0.0:80", NATS: "127.0.0.1:4222", Skills: []string{"https://skills.example/mcp", "npx -y server"},
+	Data: "/srv/writ", Listen: "0.0.0.0:80", Metrics: "127.0.0.1:9090", NATS: "127.0.0.1:4222", Skills: []string{"https://skills.example/mcp", "npx -y server"},
 	Policies: "./policies", Sandbox: "landlock", Model: "openai:large", ModelURL: "https://models.example/v1", ModelKey: "secret", LogLevel: "debug",
 	RateLimit: 7, RateWindowMS: 1000, SignerRate: 8, TenantRate: 9, UserHolds: 10, TenantHolds: 11, FreeDiskMB: 0, PageCacheMB: 32,
 	Documents: "https://search.example:9200", DocumentsAuth: "Bearer secret", DocumentsCA: "ca.pem", DocumentsPrefix: "writ-", VectorEngine: "faiss", VectorDimension: 384,
@@ -112,7 +113,7 @@ func TestLoadFileOverDefaults(t *testing.T) {
 
 func TestLoadEnvironmentOverFile(t *testing.T) {
 	env := map[string]string{
-		"WRIT_DATA": "/srv/writ", "WRIT_LISTEN": "0.0.0.0:80", "WRIT_NATS": "127.0.0.1:4222",
+		"WRIT_DATA": "/srv/writ", "WRIT_LISTEN": "0.0.0.0:80", "WRIT_METRICS": "127.0.0.1:9090", "WRIT_NATS": "127.0.0.1:4222",
 		"WRIT_SKILLS": " https://skills.example/mcp ; npx -y server \n", "WRIT_POLICIES": "./policies", "WRIT_SANDBOX": "landlock",
 		"WRIT_MODEL": "openai:large", "WRIT_MODEL_URL": "https://models.example/v1", "WRIT_MODEL_KEY": "secret", "WRIT_LOG_LEVEL": "debug",
 		"WRIT_RATE_LIMIT": "7", "WRIT_RATE_WINDOW_MS": "1000", "WRIT_SIGNER_RATE": "8", "WRIT_TENANT_RATE": "9", "WRIT_USER_HOLDS": "10", "WRIT_TENANT_HOLDS": "11", "WRIT_PAGE_CACHE_MB": "32", "WRIT_FREE_DISK_MB": "0", "WRIT_TENANT_DISK_MB": "0",
@@ -126,8 +127,8 @@ func TestLoadEnvironmentOverFile(t *testing.T) {
 	}
 }
 
-// TestLoadAliases: the names of the source documents, and whose word counts
-// where two are set (DEP-01, DEP-09, DEP-20; C-37, C-40).
+// TestLoadAliases: the aliases that the requirements name, and which value counts
+// where two are set.
 func TestLoadAliases(t *testing.T) {
 	tests := []struct {
 		name string

@@ -29,13 +29,13 @@ type schema struct {
 func catalogPage() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteString("# Catalog\n\n" + generated)
-	b.WriteString("What can be ordered. `GET /v1/catalog` publishes the same rows with their schemas in full; the schemas are in\n" +
-		"`schemas/intents/`. *Effect* says what carrying an order out does to the world: `pure` nothing, `idempotent` the\n" +
-		"same when done twice, `once` never to be repeated; `pin`: as the skill's approved pin says.\n\n" +
-		"Of two types the arguments decide a further part. `soul.put` needs `souls:write:own` for one's own soul and\n" +
+	b.WriteString("This page lists every type of order. `GET /v1/catalog` publishes the same rows with their schemas in full; the schemas are in\n" +
+		"`schemas/intents/`. *Effect* says what carrying an order out does to the world: `pure` changes nothing, `idempotent` is\n" +
+		"the same when done twice, `once` must not be repeated, and `pin` means: as the skill's approval says.\n\n" +
+		"For two types the arguments decide a further part of the capability. `soul.put` needs `souls:write:own` for one's own soul and\n" +
 		"`souls:write:tenant` for any other. `write_memory` with `scope: tenant` needs `memory:write:tenant`, which only a capability\n" +
 		"with a third part gives: neither `memory:*` nor `*:*` lets a user's tasks write what the whole tenant reads. No role has\n" +
-		"it until an operator gives it (`writ role put`); in logs of before it was one of its own, roles with `memory:*` no longer have it.\n\n" +
+		"it until an operator gives it (`writ role put`), and roles with `memory:*` in older logs no longer have it.\n\n" +
 		"| type | capability | signed by | executor | effect | ttl | run |\n| :-- | :-- | :-- | :-- | :-- | :-- | :-- |\n")
 	for _, r := range catalog.Builtin().Rows() {
 		fmt.Fprintf(&b, "| [`%s`](#%s) | `%s` | %s | %s | %s | %d s | %d s |\n", r.Type, anchor(r.Type), r.Capability, signers(r),

@@ -14,7 +14,7 @@ var age = regexp.MustCompile(`^[1-9][0-9]*d$`)
 
 // TestRetentionPolicy: the policy for clusters with the index management plugin
 // removes months of events, and whatever else is cut by months, once they are old,
-// and touches nothing else (STO-12, C-21).
+// and touches nothing else.
 func TestRetentionPolicy(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join(root, "deploy/opensearch/ism-agent_events.json"))
 	if err != nil {

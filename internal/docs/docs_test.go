@@ -89,7 +89,7 @@ func TestMakeTargets(t *testing.T) {
 	}
 }
 
-// TestDiagrams: the two sequences that DEP-24 asks for are drawn.
+// TestDiagrams: the two sequences of docs/diagrams.md are drawn.
 func TestDiagrams(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join(root, "docs", "diagrams.md"))
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -32,11 +33,20 @@ func allIDs() []string {
 
 // requirement is one row of docs/requirements.md.
 type requirement struct {
-	id, state string
-	shownBy   []string
+	id, text, state string
+	shownBy         []string
 }
 
-var rowPattern = regexp.MustCompile(`^\|([^|]*)\|([^|]*)\|([^|]*)\|$`)
+// cells of a row of a table in Markdown; `\|` is no border.
+func cells(line string) []string {
+	const bar = "\x00"
+	line = strings.ReplaceAll(strings.TrimSpace(line), `\|`, bar)
+	parts := strings.Split(strings.TrimSuffix(strings.TrimPrefix(line, "|"), "|"), "|")
+	for i, p := range parts {
+		parts[i] = strings.TrimSpace(strings.ReplaceAll(p, bar, `\|`))
+	}
+	return parts
+}
 
 func requirements(t *testing.T) []requirement {
 	t.Helper()
@@ -49,18 +59,17 @@ func requirements(t *testing.T) []requirement {
 		if !strings.HasPrefix(line, "|") || strings.HasPrefix(line, "| id ") || strings.HasPrefix(line, "| :--") {
 			continue
 		}
-		m := rowPattern.FindStringSubmatch(line)
-		if m == nil {
-			t.Errorf("line %d is not | id | state | shown by |: %s", n+1, line)
+		c := cells(line)
+		if len(c) != 4 {
+			t.Errorf("line %d is not | id | requirement | state | shown by |: %s", n+1, line)
 			continue
 		}
-		names := strings.FieldsFunc(m[3], func(r rune) bool { return strings.ContainsRune(" ,`", r) })
-		rows = append(rows, requirement{strings.TrimSpace(m[1]), strings.TrimSpace(m[2]), names})
+		rows = append(rows, requirement{c[0], c[1], c[2], strings.Fields(c[3])})
 	}
 	return rows
 }
 
-// TestRequirementsComplete: every id stands there once, and nothing else.
+// TestRequirementsComplete: every id stands there once, with its text, and nothing else.
 func TestRequirementsComplete(t *testing.T) {
 	want := allIDs()
 	if len(want) != 401 {
@@ -71,6 +80,9 @@ func TestRequirementsComplete(t *testing.T) {
 		seen[r.id]++
 		if !slices.Contains(want, r.id) {
 			t.Errorf("%q is no requirement", r.id)
+		}
+		if r.text == "" {
+			t.Errorf("%s has no text", r.id)
 		}
 	}
 	for _, id := range want {
@@ -99,47 +111,68 @@ func TestRequirementsShown(t *testing.T) {
 		}
 		for _, name := range r.shownBy {
 			if !tests[name] {
-				t.Errorf("%s names %s, which does not exist", r.id, name)
+				t.Errorf("%s names %s, which is neither package.TestName nor a script", r.id, name)
 			}
 		}
 	}
 }
 
-var testFunc = regexp.MustCompile(`(?m)^func (Test\w+|Fuzz\w+)\(`)
+var (
+	testFunc    = regexp.MustCompile(`(?m)^func (Test\w+|Fuzz\w+)\(`)
+	packageName = regexp.MustCompile(`(?m)^package (\w+)`)
+)
 
-// testNames finds the Go tests and testscripts of the tree.
+// testNames finds the Go tests of the tree, as package.TestName, and its
+// scripts, as name.txt. A command is named by its folder.
 func testNames(t *testing.T) map[string]bool {
 	t.Helper()
 	names := map[string]bool{}
+	walk(t, func(name string) {
+		switch {
+		case strings.HasSuffix(name, "_test.go"):
+			text, err := os.ReadFile(filepath.Join(root, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := packageName.FindSubmatch(text)
+			if m == nil {
+				t.Fatalf("%s has no package", name)
+			}
+			pkg := strings.TrimSuffix(string(m[1]), "_test")
+			if pkg == "main" {
+				pkg = path.Base(path.Dir(name))
+			}
+			for _, m := range testFunc.FindAllSubmatch(text, -1) {
+				names[pkg+"."+string(m[1])] = true
+			}
+		case path.Ext(name) == ".txt" && strings.Contains(name, "/testdata/script/"):
+			names[path.Base(name)] = true
+		}
+	})
+	if !names["docs.TestRequirementsShown"] {
+		t.Fatal("the walk does not even find this test")
+	}
+	return names
+}
+
+// walk calls f with every file of the tree, by its path from the root.
+func walk(t *testing.T, f func(name string)) {
+	t.Helper()
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() {
-			if name != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules") {
-				return fs.SkipDir
-			}
-			return nil
+		if !d.IsDir() {
+			rel, err := filepath.Rel(root, name)
+			f(filepath.ToSlash(rel))
+			return err
 		}
-		switch {
-		case strings.HasSuffix(name, "_test.go"):
-			text, err := os.ReadFile(name)
-			if err != nil {
-				return err
-			}
-			for _, m := range testFunc.FindAllSubmatch(text, -1) {
-				names[string(m[1])] = true
-			}
-		case strings.HasSuffix(name, ".txt") && strings.Contains(filepath.ToSlash(name), "/testdata/script/"):
-			names[d.Name()] = true
+		if name != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules") {
+			return fs.SkipDir
 		}
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !names["TestRequirementsShown"] {
-		t.Fatal("the walk does not even find this test")
-	}
-	return names
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // TestIntegrationOnOpenSearch runs tests of the whole chain again, in a process of
-// its own, with the documents in an OpenSearch: nothing of it knows (STO-01).
+// its own, with the documents in an OpenSearch: nothing of it knows.
 func TestIntegrationOnOpenSearch(t *testing.T) {
 	s := startOpenSearch(t)
 	exe, err := os.Executable()

@@ -15,8 +15,8 @@ import (
 	"aob.dev/writ/intents"
 )
 
-// TestMenu is the case of the blueprint: of a menu of 1 MB two members of each
-// item are extracted and kept as menu_categories (DAT-12).
+// TestMenu: of a menu of 1 MB two members of each
+// item are extracted and kept as menu_categories.
 func TestMenu(t *testing.T) {
 	type item struct {
 		ID       string `json:"item_id"`
@@ -62,8 +62,8 @@ func TestMenu(t *testing.T) {
 }
 
 // TestPrincipalAtEveryHop: who asked is who every order of the turn is for, and
-// who the skill server is told, whatever the model says (RUN-25, TST-12); the
-// caller's API key goes nowhere (API-13).
+// who the skill server is told, whatever the model says; the caller's API key
+// goes nowhere.
 func TestPrincipalAtEveryHop(t *testing.T) {
 	var told []any
 	var headers []http.Header

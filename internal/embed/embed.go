@@ -1,5 +1,5 @@
 // Package embed turns texts into vectors, so that what is alike can be found
-// without sharing words (MEM-12).
+// without sharing words.
 //
 // Hashed works offline and is lexical: it counts words and parts of words, so it
 // finds other forms of a word and misspelled ones, and knows no synonyms. OpenAI

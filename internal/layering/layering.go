@@ -1,4 +1,4 @@
-// Package layering knows which package may import which (DESIGN §14) and finds
+// Package layering knows which package may import which, and finds
 // the imports that break it. Imports point down: a package sees the floors below
 // its own and its own column, nothing beside it. Its test runs over this module.
 package layering
@@ -75,6 +75,7 @@ var columns = []column{
 	{"internal/plainjson", 0, nil},
 	{"internal/plainjson/plainjsontest", 0, nil},
 	{"internal/ratelimit", 0, nil},
+	{"internal/telemetry", 0, nil},
 }
 
 // drivers are opened by the one who wires a process, and measured bare by bench.
@@ -97,6 +98,7 @@ var only = map[string][]string{
 	"github.com/spf13/cobra":                {"internal/cli"},
 	"github.com/stretchr/testify":           {},
 	"github.com/getkin/kin-openapi":         {"internal/problem/edge/edgetest"},
+	"github.com/prometheus":                 {"internal/telemetry"},
 	"github.com/santhosh-tekuri/jsonschema": {"schemas", "agentic/model", "executors/mcp"},
 }
 

@@ -14,7 +14,7 @@ import (
 
 const root = "../.."
 
-// TestLayering fails on an import that DESIGN §14 forbids.
+// TestLayering fails on an import that the floors forbid.
 func TestLayering(t *testing.T) {
 	imports, err := Imports(root)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 )
 
 // The agentic layer runs nothing and opens nothing: it has the bus, and its
-// models have HTTP (ENV-02).
+// models have HTTP.
 func TestAgenticOnlyThinks(t *testing.T) {
 	imports, err := Imports(root)
 	if err != nil {

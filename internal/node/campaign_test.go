@@ -30,14 +30,16 @@ func TestCampaign(t *testing.T) {
 		seed = rand.Uint64()
 		t.Logf("seed %d", seed)
 	}
-	x := &campaign{T: t, random: rand.New(rand.NewPCG(seed, 0)), clock: newWrist(), dir: t.TempDir()}
+	x := &campaign{T: t, random: rand.New(rand.NewPCG(seed, 0)), clock: newWrist(), dir: t.TempDir(), done: map[string]int{}}
 	ends := time.Now().Add(lasts)
 	for round := 0; round < 4 || time.Now().Before(ends); round++ {
 		x.round(round)
 		if t.Failed() {
 			t.Fatalf("round %d", round)
 		}
+		x.done["starts"]++
 	}
+	t.Logf("done, with no violation: %v", x.done)
 }
 
 // campaign is a directory, a clock and what was accepted so far.
@@ -46,8 +48,9 @@ type campaign struct {
 	random *rand.Rand
 	clock  *wrist
 	dir    string
-	last   []byte // the last order that was accepted
-	at     int64  // its position
+	done   map[string]int // what was tried, for who reads the log
+	last   []byte         // the last order that was accepted
+	at     int64          // its position
 	key    storage.Key
 }
 
@@ -101,6 +104,7 @@ func (x *campaign) jump(n *Node) {
 	if err := tenantPut(x.Context(), n, "jumped"); err == nil || n.journal.Next() != next {
 		x.Errorf("an order after a jump of %v: %v, %d records more", by, err, n.journal.Next()-next)
 	}
+	x.done["clock jumps"]++
 	x.must(Confirm(x.Context(), x.dir, conditionClock, x.clock.now))
 }
 
@@ -120,6 +124,7 @@ func (x *campaign) order(n *Node, id string) {
 	if a.Code != intents.OK {
 		x.Fatalf("%+v", a)
 	}
+	x.done["orders"]++
 	x.last, x.at, x.key = sealed, *a.Position, storage.OrderKey("system", "local", "admin.put", key)
 }
 
@@ -153,9 +158,11 @@ func (x *campaign) harm() {
 		if h, err := Fsck(x.Context(), x.dir, nil); err != nil || h.OK {
 			x.Errorf("an overwritten key is not found: %+v, %v", h, err)
 		}
+		x.done["keys overwritten"]++
 	}
 	if x.random.IntN(2) == 0 {
 		x.must(os.MkdirAll(outsidersDir(x.dir), 0o700))
 		x.must(os.WriteFile(filepath.Join(outsidersDir(x.dir), "x-aaa.json"), nil, 0o600))
+		x.done["credentials emptied"]++
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"aob.dev/writ/internal/health"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
 	"aob.dev/writ/storage/sqlite"
@@ -35,15 +36,18 @@ type alteredError struct {
 
 func (e *alteredError) Error() string { return fmt.Sprintf("record %d: %s", e.position, e.reason) }
 
-// checkSample refuses a start on records that are not what their leaves say: all
-// that keys, users and roles rest on, the last one, and some of the others.
+// checkSample refuses a start on records that make no state, or are not what their
+// leaves say: all that keys, users and roles rest on, the last one, and some of the others.
 func (n *Node) checkSample(ctx context.Context) error {
+	if err := n.directory.Err(); err != nil {
+		return err
+	}
 	size := min(n.ledger.Size(), n.journal.Next())
 	c, err := n.ledger.Checkpoint(ctx, n.ledger.Keys()...)
 	if err != nil || size == 0 {
 		return nil //nolint:nilerr // none is published yet
 	}
-	return checkRecords(ctx, n.journal, n.ledger.Judge(c), sampleOf(n.directory.Rests(), size))
+	return checkSome(ctx, n.journal, n.ledger.Judge(c), sampleOf(n.directory.Rests(), size))
 }
 
 // sampleOf the records below size, in order.
@@ -56,7 +60,7 @@ func sampleOf(rests []int64, size int64) []int64 {
 	return slices.Compact(at)
 }
 
-func checkRecords(ctx context.Context, records storage.Records, judge *ledger.Judge, positions []int64) error {
+func checkSome(ctx context.Context, records storage.Records, judge *ledger.Judge, positions []int64) error {
 	for _, at := range positions {
 		rec, err := records.Get(ctx, at)
 		if err != nil {
@@ -97,10 +101,10 @@ func (n *Node) keepChecking(ctx context.Context) error {
 	}
 }
 
-// checkAll holds every record to its leaf, the key log to the records, and what is
-// folded in memory to both.
+// checkAll holds every record to its leaf, the state in memory and the key log to the
+// records.
 func (n *Node) checkAll(ctx context.Context) {
-	err := n.checkLeaves(ctx)
+	err := n.checkRecords(ctx)
 	if err == nil {
 		err = n.checkKeyLog(ctx)
 	}
@@ -120,30 +124,63 @@ func (n *Node) checkAll(ctx context.Context) {
 	}
 }
 
-func (n *Node) checkLeaves(ctx context.Context) error {
+// checkRecords holds every record to its leaf, and the state in memory to one that is
+// made anew of the records. An order that was erased meanwhile makes a difference of
+// its own: the state is then looked at again.
+func (n *Node) checkRecords(ctx context.Context) error {
+	for range maxStateChecks {
+		next, digest, err := n.directory.Digest()
+		if err != nil {
+			return err
+		}
+		anew, err := n.checkLeaves(ctx, next)
+		if err != nil {
+			return err
+		}
+		_, is, err := anew.Digest()
+		if err != nil || is == digest {
+			return err
+		}
+	}
+	return &alteredError{n.directory.Next() - 1, "the state in memory is not what the records make. Stop writ, and start it again"}
+}
+
+// maxStateChecks in a row must differ before it is said that the state is another.
+const maxStateChecks = 2
+
+// checkLeaves holds every record to its leaf, and gives the state that those before a
+// position make.
+func (n *Node) checkLeaves(ctx context.Context, next int64) (*state.State, error) {
 	c, err := n.ledger.Checkpoint(ctx, n.ledger.Keys()...)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	anew := newState()
 	var judge *ledger.Judge
 	for rec, err := range n.journal.Scan(ctx, 0) {
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if rec.Position%checkBatch == 0 {
 			judge = n.ledger.Judge(c) // what it has read is not kept for good
 			select {
 			case <-ctx.Done():
-				return ctx.Err()
+				return nil, ctx.Err()
 			case <-time.After(checkPause):
 			}
 		}
 		if err := errors.Join(checkRecord(ctx, judge, rec), n.checkHolder(ctx, rec)); err != nil {
-			return err
+			return nil, err
+		}
+		if rec.Position < next {
+			anew.Observe(state.EntryOf(rec))
 		}
 	}
-	return nil
+	return anew, nil
 }
+
+// newState is the state before the first record, as a node keeps it.
+func newState() *state.State { return state.New().ForgetWords() }
 
 // checkHolder: the key of an order is known, in memory too.
 func (n *Node) checkHolder(ctx context.Context, rec storage.Record) error {

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"os"
@@ -8,8 +9,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"aob.dev/writ/internal/durable"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -49,7 +52,7 @@ func TestDirectoryRecordsAreChecked(t *testing.T) {
 	}
 	n, err := Open(t.Context(), cfg)
 	if err = errors.Join(err, n.close()); err == nil {
-		t.Error("it starts")
+		t.Errorf("it starts: %v %v", n.directory.Err(), n.directory.Rests())
 	}
 }
 
@@ -94,6 +97,29 @@ func TestBackgroundCheck(t *testing.T) {
 	n.checkAll(t.Context())
 	if code, status, up := readyz(t, n); code != http.StatusOK || status != "degraded" || len(up) != 1 || up[0].Name != conditionAltered {
 		t.Errorf("%d %s %+v", code, status, up)
+	}
+}
+
+// A state in memory that is not what the records make raises an alarm; what erasures
+// and decisions change meanwhile does not.
+func TestBackgroundCheckOfState(t *testing.T) {
+	n := open(t, config(t.TempDir()))
+	run(t, n)
+	if err := tenantPut(t.Context(), n, "acme"); err != nil {
+		t.Fatal(err)
+	}
+	if n.checkAll(t.Context()); n.health.Up(conditionAltered) {
+		t.Fatalf("%+v", n.health.List())
+	}
+	body, err := json.Marshal(state.Control{Catalog: "sha256:another"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := storage.NewRecord(storage.KindControl, time.Now(), map[string]json.RawMessage{storage.PartControl: body})
+	r.Position = n.directory.Next() - 1 // no record of the journal
+	n.directory.Observe(storage.Entry{Record: r, Of: storage.Nobody})
+	if n.checkAll(t.Context()); !n.health.Up(conditionAltered) {
+		t.Error("a state that no record made is not found")
 	}
 }
 

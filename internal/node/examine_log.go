@@ -69,7 +69,7 @@ func examineJournal(ctx context.Context, dir string) (records int64, err error) 
 	if err != nil || c.Size == 0 {
 		return r.Next(), err
 	}
-	return r.Next(), checkRecords(ctx, r, log.Judge(c), sampleOf(fold.Rests(), min(c.Size, r.Next())))
+	return r.Next(), checkSome(ctx, r, log.Judge(c), sampleOf(fold.Rests(), min(c.Size, r.Next())))
 }
 
 // examineExecutors: a file that cannot be read bars its executor.

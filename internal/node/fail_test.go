@@ -25,7 +25,7 @@ func ended(t *testing.T, ch <-chan error) error {
 }
 
 // TestJournalFatal: after a failed sync nothing is certain any more, so the node
-// ends (DESIGN §5).
+// ends.
 func TestJournalFatal(t *testing.T) {
 	n := open(t, config(t.TempDir()))
 	ready, ch := make(chan struct{}), make(chan error, 1)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"slices"
 
 	"aob.dev/writ/executors"
 	"aob.dev/writ/executors/skills"
@@ -58,37 +59,48 @@ func (k *skillKeeper) effectOf(s skills.Skill) catalog.Effect {
 	}
 }
 
-// holdsOnce: calls of skills that act once wait for people.
-func (k *skillKeeper) holdsOnce() bool {
-	var approval struct {
-		Once bool `json:"once"`
-	}
-	raw := k.node.directory.View().TenantData("default")["approval"]
-	return len(raw) > 0 && json.Unmarshal(raw, &approval) == nil && approval.Once
+// approvalRule is what tenant data says of calls that wait for people.
+type approvalRule struct {
+	Once   bool     `json:"once"`
+	Skills []string `json:"skills"`
 }
 
-// sayHolds warns, once, where approved skills act once and no call of them is held:
-// as in a log from before that was the default, or where somebody has turned it off.
+// approvalOf reads a tenant's rule. One that cannot be read holds nothing.
+func (k *skillKeeper) approvalOf(tenant string) (rule approvalRule) {
+	raw := k.node.directory.View().TenantData(tenant)["approval"]
+	if len(raw) == 0 || json.Unmarshal(raw, &rule) != nil {
+		return approvalRule{}
+	}
+	return rule
+}
+
+// holdsOnce: calls of skills that act once wait for people, in the tenant whose
+// skills are approved at first sight.
+func (k *skillKeeper) holdsOnce() bool { return k.approvalOf("default").Once }
+
+// sayHolds warns, once, of each tenant whose approved skills act once while no call
+// of them is held: as in a log from before that was the default, or where somebody
+// has turned it off.
 func (k *skillKeeper) sayHolds(ctx context.Context) {
-	const key = "holds"
-	var acting []string
-	if !k.holdsOnce() {
-		for _, pin := range k.node.directory.View().Pins("default") {
-			if pin.Effect == string(catalog.Once) {
+	for _, tenant := range k.node.directory.Tenants() {
+		rule := k.approvalOf(tenant)
+		var acting []string
+		for _, pin := range k.node.directory.View().Pins(tenant) {
+			if pin.Effect == string(catalog.Once) && !rule.Once && !slices.Contains(rule.Skills, pin.Skill) {
 				acting = append(acting, pin.Skill)
 			}
 		}
-	}
-	now := ""
-	if len(acting) > 0 {
-		now = "none"
-	}
-	if k.told[key] == now {
-		return
-	}
-	k.told[key] = now
-	if now != "" {
-		k.node.cfg.Log.WarnContext(ctx, "skills that act once are called without anybody's approval", slog.Any("skills", acting),
-			slog.String("hold", `writ tenant data approval '{"once":true}' --tenant default`))
+		key, now := "holds "+tenant, ""
+		if len(acting) > 0 {
+			now = "none"
+		}
+		if k.told[key] == now {
+			continue
+		}
+		k.told[key] = now
+		if now != "" {
+			k.node.cfg.Log.WarnContext(ctx, "skills that act once are called without anybody's approval", slog.String("tenant", tenant),
+				slog.Any("skills", acting), slog.String("hold", `writ tenant data approval '{"once":true}' --tenant `+tenant))
+		}
 	}
 }

@@ -26,7 +26,7 @@ func (n *Node) handler() http.Handler {
 	})
 }
 
-// routers says whether a path is of the router's interface (DESIGN §4).
+// routers says whether a path is of the router's interface.
 func routers(path string) bool {
 	for _, p := range []string{"/v1/intents", "/v1/batches", "/v1/approvals", "/v1/policy", "/v1/catalog", "/.well-known/", "/ledger/", "/openapi.json", "/readyz", "/livez"} {
 		if path == p || strings.HasPrefix(path, p) {

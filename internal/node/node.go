@@ -28,6 +28,7 @@ import (
 	"aob.dev/writ/internal/health"
 	"aob.dev/writ/internal/keydir"
 	"aob.dev/writ/internal/problem/edge"
+	"aob.dev/writ/internal/telemetry"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/router"
 	"aob.dev/writ/router/recorder"
@@ -43,6 +44,7 @@ import (
 type Config struct {
 	Dir       string         // data directory; made with mode 0700
 	Listen    string         // HTTP, host:port
+	Metrics   string         // host:port of a listener for /metrics; empty: none
 	Documents Documents      // an OpenSearch; the zero value: documents are in Dir
 	Blobs     Blobs          // where blobs are; the zero value: where they were, at first in Dir
 	Embedder  embed.Embedder // of what is to be found by vectors, as the documents take them; nil: none
@@ -111,6 +113,7 @@ type Node struct {
 	router    *router.Router
 	gateway   *gateway.Gateway
 	listener  net.Listener
+	metered   net.Listener // nil: no metrics
 	conns     map[string]bus.Conn
 	fatal     chan error
 	ended     bool // the last one to serve this directory ended as it was told to
@@ -150,6 +153,9 @@ func Open(ctx context.Context, cfg Config) (n *Node, err error) {
 	n.openHealth()
 	n.tellConditions(nil) // what another process has left
 	if n.listener, err = listen(ctx, cfg.Listen, "--listen"); err != nil {
+		return n, err
+	}
+	if n.metered, err = listen(ctx, cfg.Metrics, "--metrics"); err != nil {
 		return n, err
 	}
 	if err := canListen(ctx, cfg.NATS, "--nats"); err != nil {
@@ -194,7 +200,7 @@ func canListen(ctx context.Context, addr, flag string) error {
 
 func (n *Node) openStores(ctx context.Context) error {
 	var err error
-	n.directory = state.New().ForgetWords()
+	n.directory = newState()
 	if err = n.openDocuments(ctx); err != nil {
 		return err
 	}
@@ -327,6 +333,9 @@ const scriptGrace = 5 * time.Second
 func (n *Node) start(g *group) error {
 	ctx := g.ctx
 	g.run("health", n.watchHealth)
+	if n.metered != nil {
+		g.http("metrics", newServer(telemetry.Handler(n.metrics())), edge.Default.Listener(n.metered))
+	}
 	n.askWitnesses(ctx)
 	if err := n.unblocked(g); err != nil {
 		return err
@@ -446,8 +455,10 @@ func (n *Node) Close() error {
 	if n.blobs != nil {
 		errs = append(errs, n.blobs.Close())
 	}
-	if n.listener != nil {
-		_ = n.listener.Close() // closed already where HTTP was served
+	for _, l := range []net.Listener{n.listener, n.metered} {
+		if l != nil {
+			_ = l.Close() // closed already where HTTP was served
+		}
 	}
 	if n.lock != nil {
 		errs = append(errs, n.forgetAddress())

@@ -51,9 +51,9 @@ func (n *Node) operator(ctx context.Context, typ string, args any) error {
 // can read it can read those. Commands on this machine use it.
 func KeyFile(dir string) string { return filepath.Join(keysDir(dir), "api_key") }
 
-// firstKey makes the API key of user "local" at the first start (DESIGN §15).
-// Only its hash is sent. Crash before the order is committed: the next start
-// makes another key and the file is replaced.
+// firstKey makes the API key of user "local" at the first start. Only its hash is
+// sent. Crash before the order is committed: the next start makes another key and
+// the file is replaced.
 func (n *Node) firstKey(ctx context.Context) error {
 	if n.directory.HasAPIKeys() {
 		return nil

@@ -10,7 +10,7 @@ import (
 )
 
 // TestEventsGoByAge: events and calls of skills are removed after the days that
-// the tenant keeps them, the younger ones and those of other tenants stay (STO-12).
+// the tenant keeps them, the younger ones and those of other tenants stay.
 func TestEventsGoByAge(t *testing.T) {
 	dir := t.TempDir()
 	keep(t, config(dir), "default", state.RetentionKey, `{"agent_events": 30, "agent_skill_calls": 30}`)

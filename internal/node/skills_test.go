@@ -297,6 +297,41 @@ func TestFirstSightWithoutHolds(t *testing.T) {
 	}
 }
 
+// TestHoldsOfEveryTenant: a tenant is warned of for itself, whatever holds in the
+// default one. A skill that its rule names is held.
+func TestHoldsOfEveryTenant(t *testing.T) {
+	s := newSkillServer(t, tool{Name: "feed", ReadOnly: true})
+	cfg, log := withSkills(t.TempDir(), s)
+	n, err := Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := run(t, n)
+	put := func(a catalog.AdminPut) {
+		t.Helper()
+		if err := n.operator(t.Context(), "admin.put", a); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for tenant, rule := range map[string]string{"free": `{"once":false}`, "named": `{"skills":["pay"]}`, "held": `{"once":true}`} {
+		put(catalog.AdminPut{New: &catalog.Tenant{ID: tenant}})
+		put(catalog.AdminPut{Tenant: tenant, User: &catalog.User{UserID: "zoe", Roles: []string{"approver"}}})
+		put(catalog.AdminPut{Tenant: tenant, Data: &catalog.Data{Key: "approval", Value: []byte(rule)}})
+		approve := catalog.SkillApprove{Tenant: tenant, Skill: "pay", Digest: intents.Digest(nil), Effect: catalog.Once}
+		if err := n.operator(t.Context(), "skill.approve", approve); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(stop(), n.Close()); err != nil {
+		t.Fatal(err)
+	}
+	before := log.count(saysFree)
+	run(t, open(t, cfg))
+	if got := log.count(saysFree) - before; got != 1 {
+		t.Errorf("%d tenants were warned of", got)
+	}
+}
+
 // TestDeclaredEffect: the operator's word on an effect counts over the server's.
 func TestDeclaredEffect(t *testing.T) {
 	s := newSkillServer(t, tool{Name: "feed", ReadOnly: true}, tool{Name: "save", Idempotent: true}, tool{Name: "list"})

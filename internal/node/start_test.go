@@ -18,7 +18,7 @@ import (
 )
 
 // TestFirstStart: genesis, then the first API key, of which only the hash is
-// anywhere but in its own file (DESIGN §15).
+// anywhere but in its own file.
 func TestFirstStart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	key, records := once(t, config(dir))

@@ -49,7 +49,7 @@ func Collect(ctx context.Context, dir string, at Documents, now time.Time) (c Co
 }
 
 // blobAge is how long a blob stays that no record names yet: longer than an
-// order lives, a hold included (DESIGN §11).
+// order lives, a hold included.
 const blobAge = 2 * intents.MaxHold
 
 // ownTenants are those but the one whose blobs are policies and catalogs, which

@@ -30,7 +30,8 @@ const ContentType = "application/problem+json"
 // typePrefix makes a code the problem's type, a page of the documentation.
 const typePrefix = "https://aob.dev/codes/"
 
-// Problem is one "no". It is an error, so that handlers can return it.
+// Problem is one refusal or failure. It is an error, so that handlers can return
+// it.
 type Problem struct { //nolint:errname // a problem first; an error so that handlers can return it
 	Type      string       `json:"type"`
 	Title     string       `json:"title"`

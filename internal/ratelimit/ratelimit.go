@@ -1,4 +1,4 @@
-// Package ratelimit is a token bucket per caller (BRK-07): so many requests per
+// Package ratelimit is a token bucket per caller: so many requests per
 // window, refilled evenly, for a bounded number of callers.
 package ratelimit
 

@@ -11,7 +11,7 @@ import (
 	"os"
 )
 
-// event is one line of go test -json (go doc cmd/test2json).
+// event is one line of go test -json (go doc test2json).
 type event struct {
 	Action, Package, Test, Output string
 }

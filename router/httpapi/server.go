@@ -1,4 +1,4 @@
-// Package httpapi is the router's HTTP entrance (DESIGN §4): orders come in as
+// Package httpapi is the router's HTTP entrance: orders come in as
 // they are sealed, since the order is the credential; reads carry a grant.
 //
 //	POST /v1/intents              a sealed order; ?dry_run=true, Prefer: wait=n

@@ -11,8 +11,8 @@ import (
 )
 
 // callDoc is a call of a skill in agent_skill_calls: what agent_events has in an
-// opaque payload, as members that can be filtered and counted (AUD-05 to AUD-07).
-// The sizes are there where the skill was reached.
+// opaque payload, as members that can be filtered and counted. The sizes are
+// there where the skill was reached.
 type callDoc struct {
 	EventID   string         `json:"event_id"`
 	IntentID  string         `json:"intent_id"`

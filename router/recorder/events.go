@@ -13,14 +13,14 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// event is one line of the blueprint's four layers (OBS-01 to OBS-12). Payloads
-// hold sizes, names and reasons, never the user's text or data (C-28).
+// event is one line of the timeline of a plan or session. Payloads hold sizes, names
+// and reasons, never the user's text or data.
 type event struct {
 	typ     string
 	payload map[string]any
 }
 
-// eventDoc is the document of agent_events (STO-11) with the order it comes from.
+// eventDoc is the document of agent_events with the order it comes from.
 type eventDoc struct {
 	EventID    string `json:"event_id"`
 	TenantID   string `json:"tenant_id"`

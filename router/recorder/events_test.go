@@ -75,7 +75,7 @@ func members(t *testing.T, e told, names ...string) {
 	}
 }
 
-// The timeline of a whole turn (OBS-01 to OBS-05, OBS-07, OBS-09, OBS-10, OBS-12).
+// The timeline of a whole turn.
 func TestEventsOfATurn(t *testing.T) {
 	d := documents(t)
 	w, f := woken(t, d)
@@ -113,7 +113,7 @@ func TestEventsOfATurn(t *testing.T) {
 	members(t, find(t, events, "plan.complete"), "replan_count")
 }
 
-// Replans and failures (OBS-04 to OBS-06, OBS-11, OBS-12).
+// Replans and failures.
 func TestEventsOfFailures(t *testing.T) {
 	d := documents(t)
 	w, f := woken(t, d)

@@ -58,7 +58,7 @@ func planID(s state.Order) string {
 }
 
 // planDoc is the document of agent_plans: the plan, with the number of each step
-// under the name of the blueprint's mapping too (PLN-09, STO-07).
+// under the name that the index requires too.
 type planDoc struct {
 	*catalog.PlanView
 	Steps []stepDoc `json:"steps"`

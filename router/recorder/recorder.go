@@ -1,7 +1,7 @@
 // Package recorder follows the journal and writes what can be made from it: the
 // documents of agent_plans, the events of agent_events, the calls of
-// agent_skill_calls and the search index of orders (DESIGN §5, §13). Nobody else
-// writes these, and all can be dropped and built again with the same content.
+// agent_skill_calls and the search index of orders. Nobody else writes these, and
+// all can be dropped and built again with the same content.
 package recorder
 
 import (
@@ -69,6 +69,13 @@ func (r *Recorder) Reach(ctx context.Context, position int64) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// Reached is the position after the last record that the documents have.
+func (r *Recorder) Reached() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.reached
 }
 
 func (r *Recorder) reach(position int64) {

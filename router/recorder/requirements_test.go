@@ -15,7 +15,7 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// The events of a session are one timeline over its plans, in order (OBS-02).
+// The events of a session are one timeline over its plans, in order.
 func TestTimelineOfASession(t *testing.T) {
 	d := documents(t)
 	w, f := woken(t, d)
@@ -41,8 +41,8 @@ func TestTimelineOfASession(t *testing.T) {
 	}
 }
 
-// The digest of a script is a member of its own, so that it can be searched for
-// (AUD-08); a step that failed says why (OBS-05).
+// The digest of a script is a member of its own, so that it can be searched for;
+// a step that failed says why.
 func TestScriptsAndReasons(t *testing.T) {
 	d := documents(t)
 	w, f := woken(t, d)
@@ -88,8 +88,8 @@ func rows[T any](t *testing.T, d storage.Documents, tenant, index string, q stor
 }
 
 // Which calls of a tenant's skills took the large-response path within the last
-// seven days, and how many of each skill's calls did (AUD-05 to AUD-07, OBS-15).
-// One that failed is there with its code, one that was refused never was a call.
+// seven days, and how many of each skill's calls did. One that failed is there
+// with its code, one that was refused never was a call.
 func TestSkillCallsAreCounted(t *testing.T) {
 	d := documents(t)
 	w, f := woken(t, d)
@@ -154,7 +154,7 @@ func TestSkillCallsAreCounted(t *testing.T) {
 	}
 }
 
-// A step is kept with all that PLN-09 names, whether it went well or not.
+// A step is kept with task, skills, contract, state and times, whether it went well or not.
 func TestStepRecord(t *testing.T) {
 	d := documents(t)
 	w, f := woken(t, d)
@@ -207,8 +207,7 @@ func counted(t *testing.T, d storage.Documents, index, by string, q storage.Quer
 }
 
 // What the health of plans is computed from can be counted: plans by their end and
-// by their replans, writes that broke a contract, calls of skills by their end
-// (OBS-13 to OBS-16).
+// by their replans, writes that broke a contract, calls of skills by their end.
 func TestPlanHealthIsCounted(t *testing.T) {
 	d := documents(t)
 	w, f := woken(t, d)
@@ -238,7 +237,7 @@ func TestPlanHealthIsCounted(t *testing.T) {
 }
 
 // An event that was written is never another one: the store takes no change of it,
-// by nobody (AUD-04).
+// by nobody.
 func TestEventsAreAppended(t *testing.T) {
 	d := documents(t)
 	w, f := woken(t, d)

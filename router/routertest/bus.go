@@ -186,7 +186,7 @@ func usual() map[string]Executor {
 	}
 }
 
-// MemoryKey is the key that the memory executor builds (MEM-01).
+// MemoryKey is the key that the memory executor builds.
 func MemoryKey(tenant, session, task, label string) string {
 	return tenant + ":" + session + ":" + task + ":" + label
 }

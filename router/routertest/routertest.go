@@ -5,6 +5,7 @@
 package routertest
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -161,6 +162,7 @@ func NewEmpty(t testing.TB, o Options) *World {
 	}
 	w.Origin = state.Origin(w.Root.Public())
 	w.Bus = newBus(w)
+	t.Cleanup(w.sameState)
 	w.open(func(observe storage.Observer) Journal {
 		if o.Open != nil {
 			return o.Open(observe)
@@ -312,6 +314,38 @@ func (w *World) Must(err error) {
 	w.Helper()
 	if err != nil {
 		w.Fatal(err)
+	}
+}
+
+// sameState: what every test leaves is the same once it was written down and read, and
+// once it was folded anew from the records.
+func (w *World) sameState() {
+	if w.Dir.Err() != nil || w.Failed() {
+		return
+	}
+	raw, next, err := w.Dir.Snapshot()
+	w.Must(err)
+	read, err := state.Open(raw)
+	w.Must(err)
+	if again, _, err := read.Snapshot(); err != nil || !bytes.Equal(raw, again) {
+		w.Errorf("the state is another one once it was written down and read: %v\n%s\n%s", err, raw, again)
+	}
+	_, want, err := w.Dir.Digest()
+	w.Must(err)
+	fresh := state.New()
+	for r, err := range w.Journal.Scan(context.Background(), 0) {
+		if err != nil {
+			return // the test has closed it
+		}
+		if r.Position < next {
+			fresh.Observe(state.EntryOf(r))
+		}
+	}
+	if fresh.Next() != next {
+		return
+	}
+	if _, got, err := fresh.Digest(); err != nil || got != want {
+		w.Errorf("the state is another one once it was folded anew: %v", err)
 	}
 }
 

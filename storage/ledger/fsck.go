@@ -17,7 +17,7 @@ import (
 // checkpoint must follow from the leaves. It is Tessera's own judge, and writes
 // nothing. The checkpoint that it judged is returned.
 func (r *Reader) Fsck(ctx context.Context, keys ...intents.Key) (Checkpoint, error) {
-	quiet()
+	quietTessera()
 	c, err := r.Checkpoint(ctx, keys...)
 	if err != nil {
 		return c, err

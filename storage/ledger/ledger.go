@@ -1,4 +1,4 @@
-// Package ledger is the transparency log over the journal (DESIGN §6): record i
+// Package ledger is the transparency log over the journal: record i
 // is leaf i of a Merkle tree (RFC 6962), kept as C2SP tlog-tiles with signed
 // checkpoints, so that whoever holds a checkpoint can be shown that a record is
 // in the log, and that the log has only grown since.
@@ -119,7 +119,7 @@ func ahead(size, next int64) error {
 // appended before Run. The error wraps ErrAhead or ErrDiverged where an operator
 // must decide.
 func Open(ctx context.Context, cfg Config) (*Ledger, error) {
-	quiet()
+	quietTessera()
 	signer, err := NoteSigner(cfg.Origin, cfg.Key)
 	if err != nil {
 		return nil, err

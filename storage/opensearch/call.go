@@ -50,8 +50,11 @@ func (f *failure) Is(target error) bool {
 	if target != storage.ErrUnavailable {
 		return false
 	}
-	if f.kind == "cluster_block_exception" {
+	switch f.kind {
+	case "cluster_block_exception":
 		return true // writes are stopped for a while, or until there is room on a disk
+	case indexGone:
+		return true // Reindex has put another in force, or Migrate makes it
 	}
 	switch f.status {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -59,6 +62,18 @@ func (f *failure) Is(target error) bool {
 	default:
 		return false
 	}
+}
+
+// indexGone is the server's name for an index that is not there. A request to an
+// alias meets it too, where the server looked up the index behind the alias just
+// before Reindex removed it. Nothing was carried out, and the same request finds the
+// index that is now in force.
+const indexGone = "index_not_found_exception"
+
+// isGone tells whether a request met an index that is not there.
+func isGone(err error) bool {
+	var f *failure
+	return errors.As(err, &f) && f.kind == indexGone
 }
 
 // statusOf is the status of a failure, 0 for other errors.
@@ -86,11 +101,19 @@ func (d *Documents) call(ctx context.Context, r request, out any) error {
 		if !r.repeat && !untouched(err) {
 			return err
 		}
-		select {
-		case <-time.After(pause << (2 * (n - 1))):
-		case <-within.Done():
+		if waitBefore(within, n) != nil {
 			return err
 		}
+	}
+}
+
+// waitBefore waits before the next attempt, n being made; it fails when ctx ends.
+func waitBefore(ctx context.Context, n int) error {
+	select {
+	case <-time.After(pause << (2 * (n - 1))):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 
@@ -72,6 +73,14 @@ type stored struct {
 	Score   *float64        `json:"_score"`
 	Sort    json.RawMessage `json:"sort"`
 	Failure json.RawMessage `json:"error"`
+}
+
+// failed is that the server could not look the document up.
+func (s *stored) failed() error {
+	if len(s.Failure) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: get: %w", storage.ErrUnavailable, failed(http.StatusOK, []byte(`{"error":`+string(s.Failure)+`}`)))
 }
 
 var errForeign = errors.New("opensearch: a document that this program has not written")

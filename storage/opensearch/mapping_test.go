@@ -11,8 +11,8 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// extras are the members that the blueprint's mappings have not: ours in every
-// index, the state and the companions that the gaps ask for (C-22, G-26, G-71).
+// extras are the members that testdata/blueprint.json has not: ours in every
+// index, the state and the companions that the gaps ask for.
 var extras = map[string][]string{
 	storage.IndexPlans: {
 		"epoch", "facts", "failure", "max_steps", "plan_digest", "response", "revision", "task", "turn_id",
@@ -23,8 +23,8 @@ var extras = map[string][]string{
 	storage.IndexEvents:   {"intent_id", "position", "seq", "user_id"},
 }
 
-// TestMappingsAreTheBlueprints: testdata/blueprint.json is what it prints (STO-03
-// to STO-11). Only the engine differs, which is said with its space (C-20).
+// TestMappingsAreTheBlueprints: testdata/blueprint.json is what it prints. Only
+// the engine differs, which is said with its space.
 func TestMappingsAreTheBlueprints(t *testing.T) {
 	raw, err := os.ReadFile("testdata/blueprint.json")
 	if err != nil {

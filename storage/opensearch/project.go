@@ -2,9 +2,8 @@ package opensearch
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"net/http"
+	"errors"
+	"slices"
 
 	"aob.dev/writ/storage"
 )
@@ -66,11 +65,14 @@ func (d *Documents) putMany(ctx context.Context, tenant, index string, docs []st
 			}
 			sent = append(sent, doc)
 		}
-		_, lost, err := d.sendBulk(ctx, index, &b)
+		did, err := d.bulk(ctx, index, &b)
 		if err != nil {
 			return err
 		}
-		for _, i := range lost {
+		if len(did.gone) > 0 {
+			d.forget()
+		}
+		for _, i := range slices.Concat(did.lost, did.gone) {
 			if err := d.fenced(ctx, tenant, index, storage.NewerFence, sent[i]); err != nil {
 				return err
 			}
@@ -86,23 +88,26 @@ func (d *Documents) versions(ctx context.Context, tenant, index string, docs []s
 	for i, doc := range docs {
 		wanted[i] = object{"_index": home, "_id": key(tenant, doc.ID), "_source": []string{own}}
 	}
-	body, err := json.Marshal(object{"docs": wanted})
-	if err != nil {
-		return nil, err
+	for n := 1; ; n++ {
+		answers, err := d.mget(ctx, wanted)
+		if err != nil {
+			return nil, err
+		}
+		versions, err := versionsOf(answers)
+		if !errors.Is(err, storage.ErrUnavailable) || n == attempts {
+			return versions, err
+		}
+		if err := waitBefore(ctx, n); err != nil {
+			return nil, err
+		}
 	}
-	var answer struct {
-		Docs []*stored `json:"docs"`
-	}
-	if err := d.call(ctx, request{method: http.MethodPost, path: "/_mget", body: body, repeat: true}, &answer); err != nil {
-		return nil, err
-	}
-	if len(answer.Docs) != len(docs) {
-		return nil, fmt.Errorf("opensearch: %d answers for %d documents", len(answer.Docs), len(docs))
-	}
-	versions := make([]*version, len(docs))
-	for i, s := range answer.Docs {
-		if len(s.Failure) > 0 {
-			return nil, fmt.Errorf("%w: get: %w", storage.ErrUnavailable, failed(http.StatusOK, []byte(`{"error":`+string(s.Failure)+`}`)))
+}
+
+func versionsOf(answers []*stored) ([]*version, error) {
+	versions := make([]*version, len(answers))
+	for i, s := range answers {
+		if err := s.failed(); err != nil {
+			return nil, err
 		}
 		if !s.Found {
 			continue

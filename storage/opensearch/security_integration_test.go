@@ -221,7 +221,7 @@ func (s secure) admin(method, path string, body any) {
 // TestIntegrationSecurity: the adapter speaks TLS with an authority of one's own,
 // as a user with a password or with a bearer token, who may do no more than the
 // role of deploy/opensearch; and a reader's role shows only its own tenant,
-// whatever it asks (STO-13).
+// whatever it asks.
 func TestIntegrationSecurity(t *testing.T) {
 	a := newAuthority(t)
 	s := startSecure(t, a)

@@ -58,7 +58,7 @@ func TestIntegrationMigrate(t *testing.T) {
 	}
 }
 
-// TestIntegrationStrict: the index itself refuses what no schema allows (STO-03).
+// TestIntegrationStrict: the index itself refuses what no schema allows.
 func TestIntegrationStrict(t *testing.T) {
 	open(t, "strict-")
 	for _, index := range storage.Indices {
@@ -97,9 +97,6 @@ func TestIntegrationPartialFailure(t *testing.T) {
 // written when, and go away by the month.
 func TestIntegrationMonths(t *testing.T) {
 	d := open(t, "months-")
-	event := func(id, ts string) storage.Document {
-		return storage.Document{ID: id, Body: json.RawMessage(fmt.Sprintf(`{"event_id":%q,"tenant_id":"acme","event_type":"x","ts":%q}`, id, ts))}
-	}
 	events := []storage.Document{event("a", "2026-09-30T23:59:59Z"), event("b", "2026-10-01T00:00:00Z"), event("c", "2026-11-30T23:30:00-01:00")}
 	for round, want := range []int{3, 0} {
 		if n, err := d.Create(t.Context(), "acme", storage.IndexEvents, events...); err != nil || n != want {
@@ -157,6 +154,11 @@ func TestIntegrationMonths(t *testing.T) {
 func memory(id string, position int64) storage.Document {
 	return storage.Document{ID: id, Position: position, Body: json.RawMessage(fmt.Sprintf(
 		`{"id":%q,"tenant_id":"acme","scope":"session","key":"k:%s","text":"a note","created_at":"2026-11-20T10:00:00Z"}`, id, id))}
+}
+
+// event stands in the month of its time.
+func event(id, ts string) storage.Document {
+	return storage.Document{ID: id, Body: json.RawMessage(fmt.Sprintf(`{"event_id":%q,"tenant_id":"acme","event_type":"x","ts":%q}`, id, ts))}
 }
 
 // api is a request of an administrator's, past the adapter.

@@ -62,6 +62,14 @@ func (s *seen) clear() {
 	s.versions = nil
 }
 
+// forget all that this process remembers of indices, as one of them is gone.
+func (d *Documents) forget() {
+	d.seen.clear()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	clear(d.months)
+}
+
 func (s *seen) put(home, id string, v *version) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

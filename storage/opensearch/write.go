@@ -24,18 +24,51 @@ func (d *Documents) Get(ctx context.Context, tenant, index, id string) (storage.
 	return s.document()
 }
 
-func (d *Documents) get(ctx context.Context, tenant, index, id string) (*stored, error) {
-	homes, err := d.homes(ctx, index)
-	if err != nil {
-		return nil, err
+func (d *Documents) get(ctx context.Context, tenant, index, id string) (found *stored, err error) {
+	_, months := storage.Appended[index]
+	for n := 1; ; n++ {
+		homes, err := d.homes(ctx, index)
+		if err != nil {
+			return nil, err
+		}
+		if len(homes) == 0 {
+			return nil, storage.ErrNotFound
+		}
+		docs := make([]object, len(homes))
+		for i, home := range homes {
+			docs[i] = object{"_index": home, "_id": key(tenant, id)}
+		}
+		answers, err := d.mget(ctx, docs)
+		if err != nil {
+			return nil, err
+		}
+		found, err := pick(answers, months)
+		if !errors.Is(err, storage.ErrUnavailable) || n == attempts {
+			return found, err
+		}
+		if err := waitBefore(ctx, n); err != nil {
+			return nil, err
+		}
 	}
-	if len(homes) == 0 {
-		return nil, storage.ErrNotFound
+}
+
+// pick returns the document that one of several indices holds. A month that was
+// removed holds none.
+func pick(answers []*stored, months bool) (*stored, error) {
+	for _, s := range answers {
+		if err := s.failed(); err != nil && !(months && isGone(err)) {
+			return nil, err
+		}
+		if s.Found {
+			return s, nil
+		}
 	}
-	docs := make([]object, len(homes))
-	for i, home := range homes {
-		docs[i] = object{"_index": home, "_id": key(tenant, id)}
-	}
+	return nil, storage.ErrNotFound
+}
+
+// mget looks up documents by their keys. Each has an answer, which may be that it
+// could not be looked up.
+func (d *Documents) mget(ctx context.Context, docs []object) ([]*stored, error) {
 	body, err := json.Marshal(object{"docs": docs})
 	if err != nil {
 		return nil, err
@@ -46,15 +79,10 @@ func (d *Documents) get(ctx context.Context, tenant, index, id string) (*stored,
 	if err := d.call(ctx, request{method: http.MethodPost, path: "/_mget", body: body, repeat: true}, &answer); err != nil {
 		return nil, err
 	}
-	for _, s := range answer.Docs {
-		if len(s.Failure) > 0 {
-			return nil, fmt.Errorf("%w: get: %w", storage.ErrUnavailable, failed(http.StatusOK, []byte(`{"error":`+string(s.Failure)+`}`)))
-		}
-		if s.Found {
-			return s, nil
-		}
+	if len(answer.Docs) != len(docs) {
+		return nil, fmt.Errorf("opensearch: %d answers for %d documents", len(answer.Docs), len(docs))
 	}
-	return nil, storage.ErrNotFound
+	return answer.Docs, nil
 }
 
 // Put writes a document fenced by its position; see storage.Documents.
@@ -108,6 +136,13 @@ func (d *Documents) fenced(ctx context.Context, tenant, index string, fence stor
 			now.Position = doc.Position
 			d.seen.put(home, id, &now)
 		}
+		if isGone(err) && round < attempts {
+			d.forget() // what was guessed stood in another index
+			if err := waitBefore(ctx, round+1); err != nil {
+				return err
+			}
+			continue
+		}
 		if statusOf(err) != http.StatusConflict {
 			return refused(index, err)
 		}
@@ -153,17 +188,31 @@ func (d *Documents) Create(ctx context.Context, tenant, index string, docs ...st
 		}
 	}
 	created := 0
-	for b := (bulk{}); len(admitted) > 0; b = (bulk{}) {
-		for len(admitted) > 0 && !b.full() {
-			if err := d.addCreate(ctx, &b, tenant, index, admitted[0]); err != nil {
+	for met := 0; len(admitted) > 0; {
+		var b bulk
+		for b.n < len(admitted) && !b.full() {
+			if err := d.addCreate(ctx, &b, tenant, index, admitted[b.n]); err != nil {
 				return created, err
 			}
-			admitted = admitted[1:]
 		}
-		n, err := d.bulk(ctx, index, &b)
-		if created += n; err != nil {
+		did, err := d.bulk(ctx, index, &b)
+		if created += did.done; err != nil {
 			return created, err
 		}
+		var again []storage.Admitted
+		for _, i := range did.gone {
+			again = append(again, admitted[i])
+		}
+		if len(again) > 0 {
+			if met++; met == attempts {
+				return created, errGone
+			}
+			d.forget()
+			if err := waitBefore(ctx, met); err != nil {
+				return created, err
+			}
+		}
+		admitted = append(again, admitted[b.n:]...)
 	}
 	return created, nil
 }
@@ -186,13 +235,17 @@ func (d *Documents) addCreate(ctx context.Context, b *bulk, tenant, index string
 
 // Delete removes a document; see storage.Documents.
 func (d *Documents) Delete(ctx context.Context, tenant, index, id string) error {
+	_, months := storage.Appended[index]
 	homes, err := d.homes(ctx, index)
 	if err != nil {
 		return err
 	}
 	for _, home := range homes {
 		err := d.call(ctx, request{method: http.MethodDelete, path: "/" + home + "/_doc/" + url.PathEscape(key(tenant, id)), repeat: true}, nil)
-		if err != nil && statusOf(err) != http.StatusNotFound {
+		switch {
+		case isGone(err) && !months:
+			return err // the document may stand in the index that is put in force
+		case err != nil && statusOf(err) != http.StatusNotFound:
 			return err
 		}
 	}
@@ -227,18 +280,21 @@ func (b *bulk) add(action string, target object, source []byte) error {
 	return nil
 }
 
-// bulk sends the actions and returns how many did something. A conflict is a way to
-// do nothing.
-func (d *Documents) bulk(ctx context.Context, index string, b *bulk) (int, error) {
-	done, _, err := d.sendBulk(ctx, index, b)
-	return done, err
+// did is what a bulk request did, with the places of actions that did nothing: those
+// that met a conflict, and those that met an index that is gone. Of a document that
+// is not there nothing is said.
+type did struct {
+	done       int
+	lost, gone []int
 }
 
-// sendBulk looks at each action: one that met a conflict is among the lost, a document
-// that is gone is neither done nor lost; anything else that failed is the error.
-func (d *Documents) sendBulk(ctx context.Context, index string, b *bulk) (done int, lost []int, err error) {
+// errGone is that an index is still not there when all attempts are used up.
+var errGone error = &failure{status: http.StatusNotFound, kind: indexGone}
+
+// bulk sends the actions. The error is that of the first which failed otherwise.
+func (d *Documents) bulk(ctx context.Context, index string, b *bulk) (result did, err error) {
 	if b.n == 0 {
-		return 0, nil, nil
+		return result, nil
 	}
 	var answer struct {
 		Items []map[string]struct {
@@ -247,23 +303,28 @@ func (d *Documents) sendBulk(ctx context.Context, index string, b *bulk) (done i
 		} `json:"items"`
 	}
 	if err := d.call(ctx, request{method: http.MethodPost, path: "/_bulk", body: b.body.Bytes()}, &answer); err != nil {
-		return 0, nil, err
+		return result, err
 	}
 	if len(answer.Items) != b.n {
-		return 0, nil, fmt.Errorf("opensearch: %d answers to %d actions", len(answer.Items), b.n)
+		return result, fmt.Errorf("opensearch: %d answers to %d actions", len(answer.Items), b.n)
 	}
 	for i, item := range answer.Items {
-		for _, result := range item {
+		for _, r := range item {
+			if r.Status < http.StatusMultipleChoices {
+				result.done++
+				continue
+			}
+			failure := failed(r.Status, []byte(`{"error":`+string(r.Error)+`}`))
 			switch {
-			case result.Status < http.StatusMultipleChoices:
-				done++
-			case result.Status == http.StatusConflict:
-				lost = append(lost, i)
-			case result.Status == http.StatusNotFound && len(result.Error) == 0:
+			case r.Status == http.StatusConflict:
+				result.lost = append(result.lost, i)
+			case isGone(failure):
+				result.gone = append(result.gone, i)
+			case r.Status == http.StatusNotFound && len(r.Error) == 0:
 			case err == nil:
-				err = refused(index, failed(result.Status, []byte(`{"error":`+string(result.Error)+`}`)))
+				err = refused(index, failure)
 			}
 		}
 	}
-	return done, lost, err
+	return result, err
 }

@@ -79,7 +79,7 @@ func (d *draft) commit(c storage.Commit) (storage.Result, error) {
 	if before, ok := d.seen(c.ID); ok {
 		return before.result(), nil
 	}
-	entries, err := normal(c.Entries, d.next())
+	entries, err := validateEntries(c.Entries, d.next())
 	if err != nil {
 		return storage.Result{}, err
 	}
@@ -153,7 +153,7 @@ func (d *draft) openOrder(of int64) (order, error) {
 
 // append adds a single entry about an order that was found open.
 func (d *draft) append(e storage.Entry) error {
-	entries, err := normal([]storage.Entry{e}, d.next())
+	entries, err := validateEntries([]storage.Entry{e}, d.next())
 	if err != nil {
 		return err
 	}

@@ -75,7 +75,7 @@ func testVector(d *documents) {
 	nearest := ask
 	nearest.Limit = 1
 	d.finds(nearest, "near")
-	// Filters come before neighbours are counted (MEM-12).
+	// Filters come before neighbours are counted.
 	nearest.Terms = map[string][]string{"session_id": {"s1"}}
 	d.finds(nearest, "middle")
 	nearest.Now = "2026-11-20T10:00:01Z"

@@ -25,7 +25,7 @@ type Bait struct {
 	tcp, udp int
 }
 
-// LayBait puts secrets where a box must not find them, in a new directory below
+// LayBait puts secrets where a sandbox must not find them, in a new directory below
 // dir: files that anybody may read and write, sockets, an environment variable
 // and a descriptor that is not closed on exec. Lay it before the sandbox is
 // opened. Remove takes all of it back.
@@ -72,7 +72,7 @@ func (b *Bait) layFiles() error {
 }
 
 // leak opens the secret as a careless library would, above the descriptors that
-// a box gets, and puts it into the environment.
+// a sandbox gets, and puts it into the environment.
 func (b *Bait) leak() error {
 	const variable, above = "WRIT_BAIT", 9
 	fd, err := unix.Open(b.path("secret"), unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -108,7 +108,7 @@ func (b *Bait) listen() error {
 		}
 		b.closers = append(b.closers, l.Close)
 	}
-	return os.Chmod(b.path("socket"), 0o666) //nolint:gosec // G302: boxes of another user pass
+	return os.Chmod(b.path("socket"), 0o666) //nolint:gosec // G302: sandboxes of another user pass
 }
 
 // echo answers each datagram until the socket is closed.

@@ -6,7 +6,7 @@ import (
 	"aob.dev/writ/executors/sandbox"
 )
 
-// Runner runs jobs in boxes of one driver; *sandbox.Sandbox is one.
+// Runner runs jobs in sandboxes of one driver; *sandbox.Sandbox is one.
 type Runner interface {
 	Driver() string
 	Run(ctx context.Context, job sandbox.Job) (sandbox.Result, error)

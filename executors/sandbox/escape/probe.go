@@ -40,7 +40,7 @@ func Groups() []string { return []string{"files", "kernel", "network", "resource
 //	capabilities  none
 //	rlimits       of the one process
 //	scratch       a bounded, non-executable file system of its own
-//	descriptors   none but the box's own
+//	descriptors   none but the sandbox's own
 //	environment   fixed
 //	session       an own one, without a terminal
 //	parent        who counts output and time, and kills

@@ -12,7 +12,7 @@ import (
 )
 
 // Try runs one probe. An error means that there is no finding.
-func (p Probe) Try(ctx context.Context, box Runner, b *Bait) (Finding, error) {
+func (p Probe) Try(ctx context.Context, runner Runner, b *Bait) (Finding, error) {
 	before, err := b.victim()
 	if err != nil {
 		return Finding{}, err
@@ -21,7 +21,7 @@ func (p Probe) Try(ctx context.Context, box Runner, b *Bait) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
-	res, err := box.Run(ctx, sandbox.Job{Script: script, Input: strings.NewReader("data"), Limits: p.Limits})
+	res, err := runner.Run(ctx, sandbox.Job{Script: script, Input: strings.NewReader("data"), Limits: p.Limits})
 	if err != nil {
 		return Finding{}, fmt.Errorf("probe %s: %w", p.Name, err)
 	}
@@ -29,7 +29,7 @@ func (p Probe) Try(ctx context.Context, box Runner, b *Bait) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
-	f := Finding{Probe: p.Name, Group: p.Group, Layers: p.Layers, Driver: box.Driver(), Outcome: string(res.Outcome)}
+	f := Finding{Probe: p.Name, Group: p.Group, Layers: p.Layers, Driver: runner.Driver(), Outcome: string(res.Outcome)}
 	f.Verdict, f.Detail = p.judge(res)
 	if before != after {
 		f.Verdict, f.Detail = Escaped, fmt.Sprintf("victim changed from %+v to %+v", before, after)

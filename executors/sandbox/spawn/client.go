@@ -8,7 +8,7 @@ import (
 )
 
 // Environment of a process that is to be the spawner: all that it needs. It
-// never collects garbage, of which it makes some kilobytes for each box.
+// never collects garbage, of which it makes some kilobytes for each sandbox.
 func Environment() []string {
 	return []string{marker + "=1", "GOMAXPROCS=1", "GOGC=100"}
 }

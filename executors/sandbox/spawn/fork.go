@@ -96,5 +96,5 @@ func leave(call int, errno syscall.Errno) {
 	}
 }
 
-// exitStatus of a box that was not built.
+// exitStatus of a sandbox that was not built.
 const exitStatus = 125

@@ -1,8 +1,8 @@
 //go:build linux && (amd64 || arm64)
 
-// Package spawn is the process that forks sandbox boxes.
+// Package spawn is the process that forks sandboxes.
 //
-// A box is a fork that makes a list of system calls, the last of which executes
+// A sandbox is a fork that makes a list of system calls, the last of which executes
 // Python. Nothing of Go runs in it, so it costs no start of a runtime; and since
 // the process that forks is small, its fork copies little, however large the
 // program is that asks for it.
@@ -12,10 +12,10 @@
 // program's other packages are initialized: it imports nothing but package
 // syscall, so that it comes first. Then it serves a socket:
 //
-//	client ──Program, 4 descriptors──▶ spawner ──clone(CLONE_PARENT)──▶ box
+//	client ──Program, 4 descriptors──▶ spawner ──clone(CLONE_PARENT)──▶ sandbox
 //	       ◀──pid, errno──────────────
 //
-// The box is a child of the client, which waits for it and may kill it.
+// The sandbox is a child of the client, which waits for it and may kill it.
 package spawn
 
 import (
@@ -23,7 +23,7 @@ import (
 	"unsafe"
 )
 
-// Descriptors of a box. Standard input is /dev/null.
+// Descriptors of a sandbox. Standard input is /dev/null.
 const (
 	OutFD    = 1 // standard output
 	ErrFD    = 2 // standard error
@@ -52,7 +52,7 @@ type Call struct {
 	Args     [6]uint64
 }
 
-// Failure is what a box writes to ReportFD when one of its calls failed.
+// Failure is what a sandbox writes to ReportFD when one of its calls failed.
 type Failure struct {
 	Call  int // index; -1: it was not released
 	Errno syscall.Errno

@@ -14,7 +14,7 @@ const (
 	// socketFD is the spawner's end of the socket.
 	socketFD = 3
 
-	// lowFDs is above all descriptors that a box gets by number.
+	// lowFDs is above all descriptors that a sandbox gets by number.
 	lowFDs = 10
 
 	descriptors = 4 // that come with a Program
@@ -23,7 +23,7 @@ const (
 // init never returns in the spawner.
 //
 // It is work in an init function for a reason: to come before that of the
-// packages of the whole program, which take longer than several boxes.
+// packages of the whole program, which take longer than several sandboxes.
 func init() {
 	if v, found := syscall.Getenv(marker); !found || v != "1" {
 		return
@@ -41,7 +41,7 @@ type reply struct {
 	errno int64
 }
 
-// serve forks boxes until the client closes the socket.
+// serve forks sandboxes until the client closes the socket.
 func serve() {
 	words := make([]uint64, maxMessage/8)
 	msg := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), maxMessage) //nolint:gosec // G103: the layout is the kernel's
@@ -92,7 +92,7 @@ func received(oob []byte) (fds [descriptors]int, ok bool) {
 	return fds, ok
 }
 
-// raise moves a descriptor out of the range that a box gets by number; -1: it
+// raise moves a descriptor out of the range that a sandbox gets by number; -1: it
 // could not.
 func raise(fd int) int {
 	if fd >= lowFDs {
@@ -106,7 +106,7 @@ func raise(fd int) int {
 	return int(high)
 }
 
-// start forks one box and, in a user namespace, maps its ids before it goes on.
+// start forks one sandbox and, in a user namespace, maps its ids before it goes on.
 func start(p *Program, fds [descriptors]int) reply {
 	c := &child{calls: p.Calls, data: unsafe.Pointer(unsafe.SliceData(p.Data)), fds: fds, hold: [2]int{-1, -1}} //nolint:gosec // G103: the layout is the kernel's
 	mapped := p.Clone&syscall.CLONE_NEWUSER != 0

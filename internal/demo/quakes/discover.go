@@ -22,7 +22,7 @@ type findOutput struct {
 	Candidates []candidate `json:"candidates"`
 }
 
-// findSkill is find_relevant_skills (SKL-01) over the given skills: those that
+// findSkill is find_relevant_skills over the given skills: those that
 // share at least one word with the query, most shared words first.
 func findSkill(skills []skill) skill {
 	return skill{
@@ -97,7 +97,7 @@ type loadOutput struct {
 	Endpoint      string          `json:"endpoint"`
 }
 
-// loadSkill is load_skill (SKL-02) over the given skills.
+// loadSkill is load_skill over the given skills.
 func loadSkill(skills []skill) skill {
 	return skill{
 		name:        "load_skill",

@@ -7,8 +7,8 @@
 //
 //	earthquake_feed {}                                  -> the feed, 1.2 MB, one feature a line
 //	rank {rows, by, descending: true}                   -> {rows: [{…, rank}]}
-//	find_relevant_skills {query}                        -> {candidates: [{name, description}]}   (SKL-01)
-//	load_skill {skill_name}                             -> the manifest                          (SKL-02)
+//	find_relevant_skills {query}                        -> {candidates: [{name, description}]}
+//	load_skill {skill_name}                             -> the manifest
 //
 // Every tool only reads: readOnlyHint and idempotentHint are true.
 package quakes

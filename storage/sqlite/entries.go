@@ -12,10 +12,10 @@ import (
 // entriesLimit bounds the records of one commit; a batch of orders has up to 200.
 const entriesLimit = 1 << 16
 
-// normal checks that entries make sense on their own, gives them positions from
+// validateEntries checks that entries make sense on their own, gives them positions from
 // first on and clears what their kind does not use, so that an entry looks the
 // same to the observer now and after every opening.
-func normal(entries []storage.Entry, first int64) ([]storage.Entry, error) {
+func validateEntries(entries []storage.Entry, first int64) ([]storage.Entry, error) {
 	if len(entries) == 0 || len(entries) > entriesLimit {
 		return nil, fmt.Errorf("commit: %d entries, must be 1 to %d", len(entries), entriesLimit)
 	}
@@ -24,7 +24,7 @@ func normal(entries []storage.Entry, first int64) ([]storage.Entry, error) {
 		e := &out[i]
 		e.Record.Position = first + int64(i)
 		e.Record.At = e.Record.At.UTC().Truncate(time.Millisecond)
-		if err := normalEntry(e, i); err != nil {
+		if err := validateEntry(e, i); err != nil {
 			return nil, fmt.Errorf("commit: entry %d: %w", i, err)
 		}
 		takesSame := func(o storage.Entry) bool { return o.Take && o.Key == e.Key }
@@ -35,7 +35,7 @@ func normal(entries []storage.Entry, first int64) ([]storage.Entry, error) {
 	return out, nil
 }
 
-func normalEntry(e *storage.Entry, i int) error {
+func validateEntry(e *storage.Entry, i int) error {
 	kind := e.Record.Kind
 	if !slices.Contains(kinds, kind) {
 		return fmt.Errorf("unknown kind %q", kind)

@@ -27,11 +27,11 @@ const (
 	reportMax = 16 << 10
 )
 
-// errBuild: the box ended before there was a Python in it, so no script ran.
-var errBuild = errors.New("build box")
+// errBuild: the sandbox ended before there was a Python in it, so no script ran.
+var errBuild = errors.New("build sandbox")
 
-// Box is one Python process in its finished sandbox. It takes one script.
-type Box struct {
+// Instance is one Python process in its finished sandbox. It takes one script.
+type Instance struct {
 	proc   *os.Process
 	shell  bool     // proc tells signal n as exit status 128+n, as a shell does
 	feed   *os.File // write ends and read ends of the parent
@@ -55,10 +55,10 @@ type Box struct {
 	closeErr error
 }
 
-// boxEnds are the pipe ends that go to the box.
-type boxEnds struct{ feed, out, errs, report *os.File }
+// childEnds are the pipe ends that go to the sandbox.
+type childEnds struct{ feed, out, errs, report *os.File }
 
-func (e boxEnds) close() {
+func (e childEnds) close() {
 	for _, f := range []*os.File{e.feed, e.out, e.errs, e.report} {
 		if f != nil {
 			f.Close()
@@ -66,10 +66,10 @@ func (e boxEnds) close() {
 	}
 }
 
-// newBox makes the pipes between parent and box.
-func newBox() (*Box, boxEnds, error) {
-	b := &Box{exited: make(chan struct{})}
-	var theirs boxEnds
+// newInstance makes the pipes between parent and sandbox.
+func newInstance() (*Instance, childEnds, error) {
+	b := &Instance{exited: make(chan struct{})}
+	var theirs childEnds
 	var errs [4]error
 	theirs.feed, b.feed, errs[0] = os.Pipe()
 	b.out, theirs.out, errs[1] = os.Pipe()
@@ -78,23 +78,23 @@ func newBox() (*Box, boxEnds, error) {
 	if err := errors.Join(errs[:]...); err != nil {
 		theirs.close()
 		b.closePipes()
-		return nil, boxEnds{}, err
+		return nil, childEnds{}, err
 	}
 	return b, theirs, nil
 }
 
-func (b *Box) closePipes() {
-	boxEnds{b.feed, b.out, b.errs, b.report}.close()
+func (b *Instance) closePipes() {
+	childEnds{b.feed, b.out, b.errs, b.report}.close()
 }
 
 // wait collects the exit status. It ends with the process, which Close ensures.
-func (b *Box) wait() {
+func (b *Instance) wait() {
 	b.state, b.waitErr = b.proc.Wait()
 	close(b.exited)
 }
 
 // alive reports whether the process has not ended.
-func (b *Box) alive() bool {
+func (b *Instance) alive() bool {
 	select {
 	case <-b.exited:
 		return false
@@ -105,7 +105,7 @@ func (b *Box) alive() bool {
 
 // awaitReady returns once boot.py has announced itself. What comes before that
 // byte was written by init, so it is our own error and not the script's.
-func (b *Box) awaitReady(ctx context.Context) error {
+func (b *Instance) awaitReady(ctx context.Context) error {
 	if b.ready {
 		return nil
 	}
@@ -120,7 +120,7 @@ func (b *Box) awaitReady(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return errors.New("box was not ready in time")
+		return errors.New("sandbox was not ready in time")
 	case n == 1 && first[0] == 'R':
 		b.ready = true
 		return b.report.SetReadDeadline(time.Time{})
@@ -129,7 +129,7 @@ func (b *Box) awaitReady(ctx context.Context) error {
 	b.kill()
 	<-b.exited
 	if b.waitErr != nil {
-		return fmt.Errorf("wait for box: %w", b.waitErr)
+		return fmt.Errorf("wait for sandbox: %w", b.waitErr)
 	}
 	cut(b.report, b.errs)
 	rest, _ := io.ReadAll(io.LimitReader(b.report, reportMax))
@@ -151,11 +151,11 @@ func cut(pipes ...*os.File) {
 }
 
 // kill ends the process; one that ended already is left alone.
-func (b *Box) kill() { _ = b.proc.Kill() }
+func (b *Instance) kill() { _ = b.proc.Kill() }
 
-// Close ends the process and frees what belongs to the box. It is safe to call
+// Close ends the process and frees what belongs to the sandbox. It is safe to call
 // more than once, and after Run.
-func (b *Box) Close() error {
+func (b *Instance) Close() error {
 	b.closing.Do(func() {
 		b.kill()
 		<-b.exited

@@ -8,9 +8,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// quiet sends what Tessera logs to slog's default logger, warnings and worse:
+// quietTessera sends what Tessera logs to slog's default logger, warnings and worse:
 // once, for the process.
-var quiet = sync.OnceFunc(func() {
+var quietTessera = sync.OnceFunc(func() {
 	klog.SetSlogLogger(slog.New(loud{slog.Default().Handler()}))
 })
 

@@ -21,8 +21,8 @@ type bind struct {
 	write  bool
 }
 
-// sight is what a server sees of the machine.
-type sight struct {
+// visible is what a server sees of the machine.
+type visible struct {
 	binds  []bind
 	links  [][2]string // path inside, what it points to
 	masks  []bind      // places inside that must be empty
@@ -47,8 +47,8 @@ var (
 var errHidden = errors.New("holds keys or records of writ, which no skill server may see")
 
 // see finds what the server needs. Nothing is changed.
-func (s *Server) see() (*sight, error) {
-	v := &sight{argv: slices.Clone(s.Command)}
+func (s *Server) see() (*visible, error) {
+	v := &visible{argv: slices.Clone(s.Command)}
 	if err := v.hide(s.Hidden); err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (s *Server) see() (*sight, error) {
 }
 
 // hide says what is never shown. What is not there cannot be.
-func (v *sight) hide(paths []string) error {
+func (v *visible) hide(paths []string) error {
 	for _, path := range paths {
 		real, err := filepath.Abs(path)
 		if err == nil {
@@ -91,7 +91,7 @@ func (v *sight) hide(paths []string) error {
 }
 
 // system shows a directory, or the symlink that has taken its place.
-func (v *sight) system(dir string) {
+func (v *visible) system(dir string) {
 	info, err := os.Lstat(dir)
 	if err != nil {
 		return
@@ -106,7 +106,7 @@ func (v *sight) system(dir string) {
 }
 
 // declare shows what the operator has declared.
-func (v *sight) declare(f ServerFile) error {
+func (v *visible) declare(f ServerFile) error {
 	if filepath.Clean(f.Path) == "/" {
 		return errors.New("files=/: name what the skill server needs, not everything")
 	}
@@ -123,7 +123,7 @@ func (v *sight) declare(f ServerFile) error {
 
 // show puts a path where it is on the machine. What is not there, or is in sight
 // already, needs nothing; what is hidden stays so.
-func (v *sight) show(path string, write bool) {
+func (v *visible) show(path string, write bool) {
 	path = filepath.Clean(path)
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil || v.isHidden(real) {
@@ -146,19 +146,19 @@ func (v *sight) show(path string, write bool) {
 }
 
 // sees: a directory that is shown has the path in it.
-func (v *sight) sees(path, real string) bool {
+func (v *visible) sees(path, real string) bool {
 	return slices.ContainsFunc(v.binds, func(b bind) bool {
 		in, ok := below(path, b.target)
 		return ok && !b.file && filepath.Join(b.source, in) == real
 	})
 }
 
-func (v *sight) isHidden(real string) bool {
+func (v *visible) isHidden(real string) bool {
 	return slices.ContainsFunc(v.hidden, func(dir string) bool { _, in := below(real, dir); return in })
 }
 
 // mask empties what is hidden below directories that are shown.
-func (v *sight) mask() {
+func (v *visible) mask() {
 	for _, path := range v.hidden {
 		info, err := os.Stat(path)
 		if err != nil {
@@ -174,7 +174,7 @@ func (v *sight) mask() {
 
 // look finds words of the command that name paths which are there for us and not
 // for the server: most likely they should be declared.
-func (v *sight) look() {
+func (v *visible) look() {
 	for _, word := range v.argv {
 		if !filepath.IsAbs(word) {
 			continue
@@ -196,7 +196,7 @@ func below(path, dir string) (rel string, ok bool) {
 
 // command shows what the command runs: the program, the script that it is given,
 // and the interpreters of both.
-func (v *sight) command() error {
+func (v *visible) command() error {
 	if len(v.argv) == 0 {
 		return errors.New("no command")
 	}
@@ -225,7 +225,7 @@ func (v *sight) command() error {
 
 // script shows the first argument that is a file: what an interpreter runs. Its
 // path becomes absolute, as the server has a working directory of its own.
-func (v *sight) script(args []string) {
+func (v *visible) script(args []string) {
 	for i, word := range args {
 		if strings.HasPrefix(word, "-") || !strings.ContainsAny(word, "/.") {
 			continue

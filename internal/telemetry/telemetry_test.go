@@ -1,0 +1,48 @@
+package telemetry_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"aob.dev/writ/internal/telemetry"
+)
+
+func get(t *testing.T, h http.Handler, path string) (int, string) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+	return w.Code, w.Body.String()
+}
+
+// TestHandler: each figure is that of the moment of the request, with its type.
+func TestHandler(t *testing.T) {
+	held := 1
+	h := telemetry.Handler([]telemetry.Metric{
+		{Name: "writ_held", Help: "What is held.", Values: func() map[string]float64 { return telemetry.One(held) }},
+		{Name: "writ_refused_total", Help: "Refusals.", Label: "code", Counter: true, Values: func() map[string]float64 {
+			return map[string]float64{"RATE_LIMITED": 2, "INTERNAL": 0}
+		}},
+		{Name: "writ_nothing", Help: "Nothing yet.", Label: "code", Values: func() map[string]float64 { return nil }},
+	})
+	held = 3
+	code, text := get(t, h, "/metrics")
+	if code != http.StatusOK {
+		t.Fatalf("%d %s", code, text)
+	}
+	for _, line := range []string{
+		"# HELP writ_held What is held.", "# TYPE writ_held gauge", "writ_held 3",
+		"# TYPE writ_refused_total counter", `writ_refused_total{code="RATE_LIMITED"} 2`, `writ_refused_total{code="INTERNAL"} 0`,
+	} {
+		if !strings.Contains(text, line+"\n") {
+			t.Errorf("no line %q", line)
+		}
+	}
+	if !strings.Contains(text, "\ngo_goroutines ") || strings.Contains(text, "writ_nothing") {
+		t.Error(text)
+	}
+	if code, _ := get(t, h, "/"); code != http.StatusNotFound {
+		t.Errorf("/ is %d", code)
+	}
+}

@@ -1,0 +1,315 @@
+package state
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
+)
+
+// image is the state as JSON: the same state gives the same bytes, since encoding/json
+// sorts the names of maps. What follows from other members is not in it, nor what a
+// process does about the state, such as which erasures it has carried out.
+type image struct {
+	Next    int64                     `json:"next"`
+	Rests   []int64                   `json:"rests"`
+	Last    time.Time                 `json:"last"`
+	Touched map[storage.Subject]int64 `json:"touched,omitempty"` // not in a digest: records do not tell it
+
+	Origin  string             `json:"origin"`
+	Root    []byte             `json:"root"`
+	Roles   []catalog.RoleData `json:"roles"`
+	KeySet  string             `json:"key_set"`
+	Policy  policyImage        `json:"policy"`
+	Catalog string             `json:"catalog"`
+	Rules   intents.Rules      `json:"rules"`
+
+	DirectoryAt int64                       `json:"directory_at"`
+	Tenants     map[string]tenantImage      `json:"tenants"`
+	APIKeys     map[string]apiKeyRow        `json:"api_keys"`
+	Retained    map[string][]retentionImage `json:"retained"`
+	Revoked     map[string]time.Time        `json:"revoked"`
+
+	Plans    map[string]planImage    `json:"plans"`
+	Orders   map[int64]openImage     `json:"orders"`
+	Unknown  map[string]unknownImage `json:"unknown"`
+	Holds    map[int64]holdImage     `json:"holds"`
+	Released map[int64]int64         `json:"released"`
+	Settled  map[int64]string        `json:"settled"`
+	Erased   int                     `json:"erased"` // how many record.erase there were
+	Blobless map[int64]bool          `json:"blobless"`
+}
+
+type policyImage struct {
+	Digest   string  `json:"digest"`
+	Revision int64   `json:"revision"`
+	Pushed   *Pushed `json:"pushed"`
+}
+
+type tenantImage struct {
+	Roles map[string][]string        `json:"roles"`
+	Users map[string]catalog.User    `json:"users"`
+	Pins  map[string]intents.Pin     `json:"pins"`
+	Data  map[string]json.RawMessage `json:"data"`
+	Keys  map[string]catalog.APIKey  `json:"keys"`
+}
+
+type retentionImage struct {
+	Since time.Time         `json:"since"`
+	Days  storage.Retention `json:"days"`
+}
+
+type planImage struct {
+	View      catalog.PlanView     `json:"view"`
+	Opened    int64                `json:"opened"`
+	Said      []int64              `json:"said"`
+	Claimed   int64                `json:"claimed"`
+	Unheld    bool                 `json:"unheld"`
+	Roles     []string             `json:"roles"`
+	Client    string               `json:"client"`
+	Trace     string               `json:"trace"`
+	Exhausted bool                 `json:"exhausted"`
+	Tasks     []taskImage          `json:"tasks"`
+	Results   map[int][]string     `json:"results"`
+	ByIntent  map[string]refImage  `json:"by_intent"`
+	Facts     []*catalog.OrderFact `json:"facts"`
+	Settled   map[string]bool      `json:"settled"`
+}
+
+type refImage struct {
+	Position int64 `json:"position"`
+	Revision int   `json:"revision"`
+	Step     int   `json:"step"`
+}
+
+type taskImage struct {
+	ID       string           `json:"id"`
+	Tenant   string           `json:"tenant"`
+	User     string           `json:"user"`
+	KID      string           `json:"kid"`
+	Public   []byte           `json:"public"`
+	Session  string           `json:"session"`
+	Turn     string           `json:"turn"`
+	Revision int              `json:"revision"`
+	Step     int              `json:"step"`
+	Spec     catalog.PlanStep `json:"spec"`
+	InputKey string           `json:"input_key"`
+	Deadline time.Time        `json:"deadline"`
+	Ended    string           `json:"ended"`
+}
+
+// placeImage names the plan of an order, and its fact in that; noFact: it has none.
+type placeImage struct {
+	Plan string `json:"plan"` // "tenant/plan_id"; empty: none
+	Fact int    `json:"fact"`
+}
+
+const noFact = -1
+
+type openImage struct {
+	placeImage
+	ID     string `json:"id"`
+	Tenant string `json:"tenant"`
+	Step   int    `json:"step"`
+	Rev    int    `json:"rev"`
+	Task   string `json:"task"`
+	Type   string `json:"type"`
+	Lost   int    `json:"lost"`
+}
+
+type unknownImage struct {
+	placeImage
+	Position int64  `json:"position"`
+	Tenant   string `json:"tenant"`
+}
+
+type holdImage struct {
+	Order     Order             `json:"order"`
+	Terms     intents.HoldTerms `json:"terms"`
+	Deadline  time.Time         `json:"deadline"`
+	Approvals []approvalImage   `json:"approvals"`
+}
+
+type approvalImage struct {
+	User   string       `json:"user"`
+	KID    string       `json:"kid"`
+	Signer intents.Role `json:"signer"`
+	Roles  []string     `json:"roles"`
+	Grant  Grant        `json:"grant"`
+	At     time.Time    `json:"at"`
+}
+
+// Digest of the state, "sha256:" and hex, and the position after the last record
+// that it has seen. Two states that saw the same records have the same digest. The
+// error is that of a state that could not fold a record (Err).
+func (s *State) Digest() (next int64, digest string, err error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	raw, err := s.encode(nil)
+	return s.next, intents.Digest(raw), err
+}
+
+// encode gives the state as JSON. The lock is held.
+func (s *State) encode(touched map[storage.Subject]int64) ([]byte, error) {
+	if len(s.faults) > 0 {
+		return nil, s.faults[0]
+	}
+	m := image{
+		Next: s.next, Rests: s.rests, Last: s.last, Touched: touched,
+		Origin: s.origin, Root: s.root, Roles: s.roles, KeySet: s.keySetToken,
+		Policy: policyImage{s.policy.digest, s.policy.revision, s.policy.pushed}, Catalog: s.catalog, Rules: s.rules,
+		DirectoryAt: s.dir.at, Tenants: map[string]tenantImage{}, APIKeys: s.apiKeys, Retained: map[string][]retentionImage{}, Revoked: s.revoked,
+		Plans: map[string]planImage{}, Orders: map[int64]openImage{}, Unknown: map[string]unknownImage{}, Holds: map[int64]holdImage{},
+		Released: s.holds.released, Settled: s.settled, Erased: s.erasures.number, Blobless: s.erasures.blobs,
+	}
+	for id, t := range s.dir.tenants {
+		m.Tenants[id] = tenantImage{t.roles, t.users, t.pins, t.data, t.keys}
+	}
+	for who, said := range s.retained {
+		for _, r := range said {
+			m.Retained[who] = append(m.Retained[who], retentionImage{r.since, r.days})
+		}
+	}
+	for name, p := range s.plans {
+		m.Plans[name] = p.image()
+	}
+	for at, x := range s.orders {
+		m.Orders[at] = openImage{placeOf(x.plan, x.fact), x.id, x.tenant, x.step, x.rev, x.task, x.typ, x.lost}
+	}
+	for id, x := range s.unknown {
+		m.Unknown[id] = unknownImage{placeOf(x.plan, x.fact), x.position, x.tenant}
+	}
+	for at, h := range s.holds.waiting {
+		y := holdImage{Order: h.order, Terms: h.terms, Deadline: h.deadline}
+		for _, a := range h.approvals {
+			y.Approvals = append(y.Approvals, approvalImage{a.user, a.kid, a.signer, a.roles, a.grant, a.at})
+		}
+		m.Holds[at] = y
+	}
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false) // arguments stay as they were signed
+	err := enc.Encode(m)
+	return buf.Bytes(), err
+}
+
+func placeOf(p *plan, fact *catalog.OrderFact) placeImage {
+	if p == nil {
+		return placeImage{Fact: noFact}
+	}
+	return placeImage{p.view.TenantID + "/" + p.view.PlanID, slices.Index(p.facts, fact)}
+}
+
+func (p *plan) image() planImage {
+	m := planImage{
+		View: p.view, Opened: p.opened, Said: p.said, Claimed: p.claimed, Unheld: p.unheld, Roles: p.roles, Client: p.client, Trace: p.trace,
+		Exhausted: p.exhausted, Results: p.results, ByIntent: map[string]refImage{}, Facts: p.facts, Settled: p.settled,
+	}
+	for id, r := range p.byIntent {
+		m.ByIntent[id] = refImage{r.position, r.revision, r.step}
+	}
+	for _, t := range p.tasks {
+		m.Tasks = append(m.Tasks, taskImage{
+			t.id, t.tenant, t.user, t.kid, t.public, t.session, t.turn, t.revision, t.step, t.spec, t.inputKey, t.deadline, t.ended,
+		})
+	}
+	return m
+}
+
+// decode is the state of an image.
+func decode(raw []byte) (*State, error) {
+	var m image
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return nil, fmt.Errorf("state: %w", err)
+	}
+	s := New()
+	s.next, s.rests, s.last, s.origin, s.root, s.roles = m.Next, m.Rests, m.Last, m.Origin, m.Root, m.Roles
+	var err error
+	if m.KeySet != "" { // else there is no genesis yet
+		if s.keySet, s.keys, err = intents.OpenKeySet(m.KeySet, s.root); err != nil {
+			return nil, fmt.Errorf("state: %w", err)
+		}
+	}
+	s.keySetToken, s.policy, s.catalog, s.rules = m.KeySet, policy{m.Policy.Digest, m.Policy.Revision, m.Policy.Pushed}, m.Catalog, m.Rules
+	s.dir.at, s.settled, s.erasures.number, s.holds.released = m.DirectoryAt, m.Settled, m.Erased, m.Released
+	s.apiKeys, s.revoked, s.erasures.blobs = m.APIKeys, m.Revoked, m.Blobless
+	maps.Copy(s.touched, m.Touched)
+	for id, t := range m.Tenants {
+		s.dir.tenants[id], s.dir.own[id] = &tenant{t.Roles, t.Users, t.Pins, t.Data, t.Keys}, true
+	}
+	for who, said := range m.Retained {
+		for _, r := range said {
+			s.retained[who] = append(s.retained[who], retention{r.Since, r.Days})
+		}
+	}
+	for name, p := range m.Plans {
+		s.putPlan(name, p)
+	}
+	for at, x := range m.Orders {
+		o := &openOrder{id: x.ID, tenant: x.Tenant, step: x.Step, rev: x.Rev, task: x.Task, typ: x.Type, lost: x.Lost}
+		if o.plan, o.fact, err = s.place(x.placeImage); err != nil {
+			return nil, err
+		}
+		s.orders[at] = o
+	}
+	for id, x := range m.Unknown {
+		u := unknown{position: x.Position, tenant: x.Tenant}
+		if u.plan, u.fact, err = s.place(x.placeImage); err != nil {
+			return nil, err
+		}
+		s.unknown[id] = u
+	}
+	for at, y := range m.Holds {
+		h := &hold{order: y.Order, terms: y.Terms, deadline: y.Deadline}
+		for _, a := range y.Approvals {
+			h.approvals = append(h.approvals, approval{a.User, a.KID, a.Signer, a.Roles, a.Grant, a.At})
+		}
+		s.holds.waiting[at], s.holds.byID[y.Order.Decision.IntentID] = h, at
+	}
+	return s, nil
+}
+
+func (s *State) putPlan(name string, m planImage) {
+	p := &plan{
+		view: m.View, opened: m.Opened, said: m.Said, claimed: m.Claimed, unheld: m.Unheld, roles: m.Roles, client: m.Client, trace: m.Trace,
+		exhausted: m.Exhausted, results: m.Results, byIntent: map[string]orderRef{}, facts: m.Facts, settled: m.Settled,
+	}
+	for id, r := range m.ByIntent {
+		p.byIntent[id] = orderRef{r.Position, r.Revision, r.Step}
+	}
+	for _, x := range m.Tasks {
+		t := &task{
+			id: x.ID, tenant: x.Tenant, user: x.User, kid: x.KID, public: x.Public, plan: p, planID: m.View.PlanID, session: x.Session, turn: x.Turn,
+			revision: x.Revision, step: x.Step, spec: x.Spec, inputKey: x.InputKey, deadline: x.Deadline, ended: x.Ended,
+		}
+		p.tasks = append(p.tasks, t)
+		s.tasks[t.tenant+"/"+t.id], s.taskKID[t.kid] = t, t.tenant+"/"+t.id
+	}
+	s.plans[name] = p
+	if !final(p.view.Status) {
+		s.open[p.view.TenantID]++
+		s.openAll++
+	}
+}
+
+// place finds the plan and the fact that an image names.
+func (s *State) place(x placeImage) (*plan, *catalog.OrderFact, error) {
+	if x.Plan == "" {
+		return nil, nil, nil
+	}
+	p, ok := s.plans[x.Plan]
+	switch {
+	case !ok || x.Fact >= len(p.facts) || x.Fact < noFact:
+		return nil, nil, errors.New("state: names a plan or an order that it does not have")
+	case x.Fact == noFact:
+		return p, nil, nil
+	}
+	return p, p.facts[x.Fact], nil
+}
