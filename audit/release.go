@@ -75,10 +75,10 @@ func (r *replayer) releasing(ctx context.Context, j *job, e *intents.Envelope) e
 	if !known {
 		return agree(d, intents.Deny, intents.UnknownIntent, nil, nil)
 	}
-	if caps, known := j.dir.Capabilities(e.Principal().Tenant, f.Roles); !known || !state.Covered(j.rules, caps, row.need(j.rules, e)) {
+	if caps, known := j.dir.Capabilities(e.Principal().Tenant, f.Roles); !known || !state.Covered(j.rules, caps, state.Needed(j.rules, e.Type(), row.Capability, e.Args(), e.Principal().UserID)) {
 		return agree(d, intents.Deny, intents.RBACForbidden, nil, nil)
 	}
-	if roles, may := j.rolesThen(e); j.rules >= intents.RulesStrict && (!may || !slices.Equal(f.Roles, roles)) {
+	if roles, err := j.dir.RolesFor(j.rules, e, true); j.rules >= intents.RulesStrict && (err != nil || !slices.Equal(f.Roles, roles)) {
 		return errors.New("replay: released with other roles than grant and directory give")
 	}
 	engine, err := r.engine(ctx, d.PolicyDigest, j.dir)

@@ -107,7 +107,10 @@ func (r *replayer) decide(ctx context.Context, j *job, e *intents.Envelope) erro
 	}
 	var roles []string
 	if code == intents.OK {
-		code, roles = j.rbac(e, row)
+		roles, err = j.dir.Permits(j.rules, e, row.Capability, false)
+		if err != nil {
+			code = intents.CodeOf(err)
+		}
 	}
 	if e.Type() == state.TypeApprove && code == intents.OK && (d.Code == intents.RBACForbidden || d.Code == intents.GrantInvalid) {
 		return unreplayable("refused for who may approve the held order (" + string(d.Code) + ")")
@@ -347,46 +350,4 @@ func (w row) judge(e *intents.Envelope, known bool) (intents.Code, error) {
 		return intents.SchemaInvalid, nil
 	}
 	return intents.OK, nil
-}
-
-// rolesThen are the roles that an order was to be judged with: an operator's of the
-// directory, else those of the grant, cut to what the directory gives from the rules
-// on that say so. False: nobody may act so.
-func (j *job) rolesThen(e *intents.Envelope) ([]string, bool) {
-	pr := e.Principal()
-	if e.Signer().Role == intents.RoleOperator {
-		roles, found, disabled := j.dir.UserRoles(pr.Tenant, pr.UserID)
-		return roles, found && !disabled && !state.ForeignTenant(pr.Tenant, e.Type(), e.Args())
-	}
-	if g := e.Grant(); g != nil && j.rules >= intents.RulesStrict {
-		roles, disabled := j.dir.RolesNow(g.Tenant, g.Subject, intents.KeyOfClient(g.Act.Client), g.Roles)
-		return roles, !disabled
-	}
-	return pr.Roles, true
-}
-
-// rbac is stage 6 on the directory of then.
-func (j *job) rbac(e *intents.Envelope, w row) (code intents.Code, roles []string) {
-	pr := e.Principal()
-	roles, may := j.rolesThen(e)
-	if !may {
-		return intents.RBACForbidden, nil
-	}
-	caps, known := j.dir.Capabilities(pr.Tenant, roles)
-	need := w.need(j.rules, e)
-	declared := e.Constraints().Capabilities
-	if !known || !state.Covered(j.rules, caps, need) || (len(declared) > 0 && !state.Covered(j.rules, declared, need)) {
-		return intents.RBACForbidden, nil
-	}
-	for _, c := range declared {
-		if !state.Covered(j.rules, caps, c) {
-			return intents.RBACForbidden, nil
-		}
-	}
-	return intents.OK, roles
-}
-
-// need is the capability that an order needs.
-func (w row) need(rules intents.Rules, e *intents.Envelope) string {
-	return state.Needed(rules, e.Type(), w.Capability, e.Args(), e.Principal().UserID)
 }
