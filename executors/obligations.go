@@ -56,7 +56,7 @@ func oblige(o *Order, result json.RawMessage) (json.RawMessage, *Failure) {
 	for _, ob := range o.Ticket.Obligations {
 		if pointers, ok := texts(ob.Value); ok && ob.Name == ObligationMask {
 			if isReference(result) {
-				return nil, Fail(intents.OversizedOutput, "a policy masks the result, which is too large for that")
+				return nil, Fail(intents.OversizedOutput, "a policy masks the result, but the result is too large to be masked")
 			}
 			result = intents.Mask(result, pointers)
 		}

@@ -101,10 +101,10 @@ func (o *Order) attr() slog.Attr {
 // happen at most once, and may have happened, is INDETERMINATE.
 func cut(ctx context.Context, o *Order) report {
 	if o.Effect() == catalog.Once {
-		return failed(Fail(intents.Indeterminate, "it was cut off, and its effect is not known"))
+		return failed(Fail(intents.Indeterminate, "the run was cut off, and its effect is not known"))
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return failed(Fail(intents.ExecutorTimeout, "it did not end before the deadline"))
+		return failed(Fail(intents.ExecutorTimeout, "the order did not end before its deadline"))
 	}
 	return failed(Fail(intents.Abandoned, "the executor is stopping"))
 }

@@ -45,7 +45,7 @@ func New(cfg Config, handlers map[string]Handler) (*Service, error) {
 	case cfg.Now == nil:
 		return nil, fmt.Errorf("executor %s: it needs a clock", cfg.Name)
 	case len(handlers) == 0:
-		return nil, fmt.Errorf("executor %s: it carries nothing out", cfg.Name)
+		return nil, fmt.Errorf("executor %s: it has no handlers", cfg.Name)
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)

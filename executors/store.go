@@ -22,7 +22,7 @@ func Store(err error) error {
 	case errors.Is(err, storage.ErrNotFound):
 		return Fail(intents.NotFound, "no such thing for this caller")
 	case errors.Is(err, storage.ErrQuota):
-		return Fail(intents.Overloaded, "the tenant holds as many bytes as it may: what it keeps must be erased, or tenant_disk_mb raised")
+		return Fail(intents.Overloaded, "the tenant holds as many bytes as it may: erase something, or raise tenant_disk_mb")
 	case errors.Is(err, storage.ErrFull):
 		return Fail(intents.Overloaded, "there is not enough free disk to write")
 	case errors.Is(err, storage.ErrStale):

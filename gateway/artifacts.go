@@ -89,7 +89,7 @@ func (g *Gateway) putArtifact(c *gin.Context) error {
 	put := catalog.ArtifactPut{Name: c.Query("name")}
 	if t := c.GetHeader("Content-Type"); t != "" {
 		if put.MediaType, _, err = mime.ParseMediaType(t); err != nil {
-			return problem.New(intents.SchemaInvalid, "/media_type", "Content-Type is no media type")
+			return problem.New(intents.SchemaInvalid, "/media_type", "Content-Type is not a media type")
 		}
 	}
 	turn := newID("turn")
@@ -150,7 +150,7 @@ func noRoom(err error) error {
 		p = problem.New(intents.Overloaded, "", "the tenant holds as many bytes as it may")
 		p.Hint, p.RetryAfter = "erase what is not needed any more, or have an operator raise tenant_disk_mb", quotaAfter
 	case errors.Is(err, ErrNoRoom):
-		p = problem.New(intents.Overloaded, "", "below the floor of free disk nothing is received")
+		p = problem.New(intents.Overloaded, "", "free disk is below the floor: no upload is accepted")
 		p.RetryAfter = roomAfter
 	default:
 		return err
@@ -180,7 +180,7 @@ func (g *Gateway) getArtifact(c *gin.Context) error {
 	if c.Query("mac") != "" {
 		tenant, ok := g.cfg.Links.open(digest, c.Request.URL.Query(), g.cfg.Now())
 		if !ok {
-			return g.unauthorized(c, "the link is not valid, or no longer")
+			return g.unauthorized(c, "the link is not valid, or has expired")
 		}
 		if err := g.meter("link of tenant " + tenant + " address " + edge.Address(c.Request.RemoteAddr)); err != nil {
 			return err

@@ -138,7 +138,7 @@ func (g *Gateway) identify(ctx context.Context, who caller, body claim) (actor, 
 	}
 	switch {
 	case a.user == "" && who.key.UserID == "":
-		return a, problem.New(intents.SchemaInvalid, "/user_id", "the API key is nobody's own: name the user")
+		return a, problem.New(intents.SchemaInvalid, "/user_id", "the API key belongs to no user: name the user")
 	case a.user == "":
 		a.user = who.key.UserID
 	case a.user != who.key.UserID && !who.key.MayAssertUser:

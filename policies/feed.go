@@ -53,6 +53,15 @@ func (p Place) remote() bool {
 
 func (p Place) bundled() bool { return p.remote() || strings.HasSuffix(p.At, ".tar.gz") }
 
+// Engine loads the places and compiles what they give.
+func (f *Feed) Engine(ctx context.Context) (*Engine, error) {
+	tree, err := f.Load(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return NewTree(ctx, tree)
+}
+
 // Load reads the places and makes one tree of them. A bundle that is older than
 // the one that its place gave before is refused, and so is another content under
 // the same revision.

@@ -7,7 +7,7 @@ import (
 
 // keyPut puts the next version of the key set in force.
 var keyPut = operators("key.put",
-	func(v *View, o Order, a catalog.KeyPut) (Effect, error) {
+	func(v *View, _ Order, a catalog.KeyPut) (Effect, error) {
 		v.rely(SubjectKeys)
 		set, _, err := intents.OpenKeySet(a.KeySet, v.s.root)
 		if err != nil {

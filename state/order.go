@@ -155,7 +155,7 @@ func (o *Order) readSummary(r storage.Record) error {
 }
 
 // shownArgs are what drivers of the plan are told of the arguments.
-func (o Order) shownArgs() json.RawMessage {
+func (o *Order) shownArgs() json.RawMessage {
 	if o.Erased {
 		return json.RawMessage(`{}`)
 	}

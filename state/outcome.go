@@ -95,12 +95,12 @@ func OutcomeOf(r storage.Record) (out intents.Outcome, of int64, err error) {
 // they do not write.
 func EntryOf(r storage.Record) storage.Entry {
 	e := storage.Entry{Record: r, Of: storage.Nobody}
-	switch r.Kind {
-	case storage.KindOutcome:
+	if r.Kind == storage.KindOutcome {
 		if _, of, err := OutcomeOf(r); err == nil {
 			e.Of = of
 		}
-	case storage.KindTakeover:
+	}
+	if r.Kind == storage.KindTakeover {
 		if t, err := readPart[Takeover](r, storage.PartTakeover); err == nil {
 			e.Of = t.Of
 		}

@@ -53,11 +53,11 @@ func checkVectors(index string, body []byte, dimension int) (pointer, reason str
 		}
 		switch values, err := numbers(members[f.Name]); {
 		case err != nil:
-			return "/" + f.Name, "holds a number that is none of 32 bits", false
+			return "/" + f.Name, "holds a number that does not fit into 32 bits", false
 		case len(values) != dimension:
 			return "/" + f.Name, fmt.Sprintf("has %d numbers, and the store is made for %d", len(values), dimension), false
 		case !slices.ContainsFunc(values, func(v float64) bool { return v != 0 }):
-			return "/" + f.Name, "is all zero, which points nowhere", false
+			return "/" + f.Name, "is all zero, so it has no direction", false
 		}
 	}
 	return "", "", true

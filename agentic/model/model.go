@@ -5,8 +5,8 @@
 // document, and the JSON Schema that the output must satisfy. Every thought of
 // this system has a [Purpose] with a fixed input and output type declared in
 // this package, so that a remote model ("openai": prompt and input rendered as
-// messages, the schema sent as a strict response format) and the deterministic
-// one that needs no key and no network ("offline") answer the very same
+// messages, the schema sent as a strict response format) and the demonstration
+// that needs no key and no network (package offline) answer the very same
 // questions. A model is never trusted: its output is validated against the
 // schema by [Think] and has no effect by itself.
 package model

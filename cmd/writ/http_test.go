@@ -16,14 +16,14 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/keydir"
-	"aob.dev/writ/internal/node"
 )
 
 // get prints "HTTP <status> <content type>" and the body.
 func get(ts *testscript.TestScript, w *world, args []string) {
 	want(ts, args, 1, "get PATH")
-	key := must[string](ts)(node.ReadLocalKey(w.data))
+	key := must[string](ts)(datadir.LocalKey(w.data))
 	status, header, raw := request(ts, w, http.MethodGet, args[0], http.Header{"X-Api-Key": {key}}, nil)
 	must[int](ts)(fmt.Fprintf(ts.Stdout(), "HTTP %d %s\n%s\n", status, header.Get("Content-Type"), raw))
 }
@@ -39,7 +39,7 @@ func save(ts *testscript.TestScript, w *world, args []string) {
 // upload sends a file to a path and prints as get does: upload FILE PATH.
 func upload(ts *testscript.TestScript, w *world, args []string) {
 	want(ts, args, 2, "upload FILE PATH")
-	key := must[string](ts)(node.ReadLocalKey(w.data))
+	key := must[string](ts)(datadir.LocalKey(w.data))
 	header := http.Header{"X-Api-Key": {key}, "Content-Type": {"text/csv"}}
 	status, got, raw := request(ts, w, http.MethodPost, args[1], header, []byte(ts.ReadFile(args[0])))
 	must[int](ts)(fmt.Fprintf(ts.Stdout(), "HTTP %d %s\n%s\n", status, got.Get("Content-Type"), raw))

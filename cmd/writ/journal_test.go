@@ -10,7 +10,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/agentic/model/offline"
 	"aob.dev/writ/internal/demo"
 	"aob.dev/writ/internal/node"
 )
@@ -23,7 +23,7 @@ func verifyJournal(ts *testscript.TestScript, w *world, _ []string) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	n, err := node.Open(ctx, node.Config{Dir: w.data, Model: model.Offline{}, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	n, err := node.Open(ctx, node.Config{Dir: w.data, Model: offline.Model{}, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 	ts.Check(err)
 	defer n.Close()
 	orders, v, err := demo.Verify(ctx, n)

@@ -118,7 +118,7 @@ func (s *Settings) addEnv(text string) error {
 func (s *Settings) addFile(text string) error {
 	path, write := strings.CutSuffix(text, ":rw")
 	if !filepath.IsAbs(path) {
-		return errors.New("files takes an absolute path, and :rw behind it where the server may write")
+		return errors.New("files takes an absolute path, followed by :rw if the server may write")
 	}
 	s.Files = append(s.Files, File{Path: filepath.Clean(path), Write: write})
 	return nil

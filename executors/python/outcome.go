@@ -57,7 +57,7 @@ func failed(res sandbox.Result) *executors.Failure {
 	case sandbox.Memory:
 		f = executors.Fail(intents.ExecutorFailed, "the script took more memory than it may")
 	case sandbox.Policy:
-		f = executors.Fail(intents.ExecutorFailed, "the script tried what no script may")
+		f = executors.Fail(intents.ExecutorFailed, "the script tried something forbidden")
 	case sandbox.ScriptError:
 		f = executors.Fail(intents.ExecutorFailed, "the script failed: see its traceback")
 	case sandbox.Crash:

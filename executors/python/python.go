@@ -140,13 +140,13 @@ func broken(err error) error {
 	case errors.Is(err, sandbox.ErrClosed), errors.Is(err, context.Canceled):
 		return executors.Fail(intents.Abandoned, "the executor is stopping")
 	case errors.Is(err, sandbox.ErrBusy):
-		return executors.Fail(intents.ExecutorTimeout, "too many scripts wait for their turn: it was not started; send it again later")
+		return executors.Fail(intents.ExecutorTimeout, "too many scripts are waiting: this one was not started; send it again later")
 	case errors.Is(err, context.DeadlineExceeded):
-		return executors.Fail(intents.ExecutorTimeout, "it did not end in its time, the start of its sandbox included")
+		return executors.Fail(intents.ExecutorTimeout, "the script did not end in its time, which includes the start of its sandbox")
 	case errors.Is(err, sandbox.ErrScript):
-		return executors.Fail(intents.MalformedArgs, "the script is larger than the sandbox takes")
+		return executors.Fail(intents.MalformedArgs, "the script is too large for the sandbox")
 	case errors.Is(err, sandbox.ErrInputSize):
-		return executors.Fail(intents.MalformedArgs, "the input is larger than the sandbox takes")
+		return executors.Fail(intents.MalformedArgs, "the input is too large for the sandbox")
 	}
 	return executors.Unavailable("the sandbox cannot run scripts now", err)
 }

@@ -40,7 +40,7 @@ func chooseBase(dir string) (string, error) {
 			return ownBelow(tmp)
 		}
 	}
-	return "", fmt.Errorf("none of %s can be entered by other users, as which scripts run: set TMPDIR to a directory that they can enter", strings.Join(shared, ", "))
+	return "", fmt.Errorf("scripts run as other users, who cannot enter any of %s: set TMPDIR to a directory that they can enter", strings.Join(shared, ", "))
 }
 
 // ownBelow is this user's directory for runtimes below one that is shared. Its name

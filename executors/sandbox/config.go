@@ -11,8 +11,8 @@ const DefaultWorkers = 2
 
 // Config is how to open a Sandbox. The zero value works.
 type Config struct {
-	// Dir is where runtimes are kept, about 50 MB each. If it is empty, or
-	// sandboxes of root could not walk to it, a directory of this user below the
+	// Dir is where runtimes are kept, about 50 MB each. If it is empty, or if
+	// sandboxes of root could not reach it, a directory of this user below the
 	// system's temporary directory takes its place.
 	Dir string
 

@@ -15,8 +15,8 @@ var (
 
 // Job is one script and the data it works on.
 type Job struct {
-	// Tenant takes turns with others where runs have to wait, and never has all
-	// places; otherwise it makes no difference.
+	// Tenant is whose run this is. Tenants take turns when runs have to wait, and
+	// none gets all places. Tenant makes no other difference.
 	Tenant string
 
 	// Queue is how long the run may wait for its turn, and Time how long it may
@@ -61,7 +61,7 @@ const (
 	NoInput  Outcome = "no_input" // the input could not be read or stored: the script did not begin
 )
 
-// Limit names what a run was ended for.
+// Limit names the limit that ended a run.
 type Limit string
 
 // The closed set of limits, by their fields in Limits.

@@ -14,8 +14,8 @@ type Prepared struct {
 	Bare []string
 }
 
-// Prepare makes the runtime that Open would make, so that the first start does
-// not take the seconds. Nothing of a Config but Dir and Python matters.
+// Prepare makes the runtime that Open would make, so that the first start is not
+// slow. It uses only Dir and Python of the Config.
 func Prepare(ctx context.Context, cfg Config) (Prepared, error) {
 	cfg, err := cfg.normalize()
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Errors of Run about a turn that did not come. No sandbox was started.
+// Errors of Run when a run did not get its turn. No sandbox was started.
 var (
 	ErrClosed = errors.New("sandbox is closed")
 	ErrBusy   = errors.New("too many runs wait for their turn")

@@ -225,9 +225,9 @@ func (s *Sandbox) profile(job Job) (Profile, error) {
 	return p, nil
 }
 
-// Stop starts no more sandboxes: who waits for a turn, and whoever comes, gets
-// ErrClosed. The runs under way have grace to end; then they are ended, also with
-// ErrClosed. It does not wait; Close does.
+// Stop starts no more sandboxes: waiting and new callers get ErrClosed. Runs under
+// way have grace to end; then they are ended, also with ErrClosed. Stop does not
+// wait; Close does.
 func (s *Sandbox) Stop(grace time.Duration) {
 	s.mu.Lock()
 	s.closed = true

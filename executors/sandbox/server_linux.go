@@ -19,18 +19,19 @@ import (
 	"aob.dev/writ/executors/sandbox/spawn"
 )
 
-// Servers starts isolated servers. It is safe for concurrent use; Close it after
-// the servers have ended, as its end is theirs.
+// Servers starts isolated servers. It is safe for concurrent use. Close it after
+// the servers have ended: its end ends them too.
 type Servers struct {
 	mu     sync.Mutex
 	forks  *spawner // nil until the first start, and when closed
 	closed bool
 }
 
-// NewServers makes one. Nothing runs until the first start.
+// NewServers makes a Servers. Nothing runs until the first start.
 func NewServers() *Servers { return &Servers{} }
 
-// Close ends what starts servers, and with it those that are left.
+// Close ends the process that starts servers, and with it the servers that are
+// left.
 func (s *Servers) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -52,7 +53,7 @@ func (s *Servers) spawner() (*spawner, error) {
 	return s.forks, nil
 }
 
-// Start runs a server in isolation, or fails: it never runs without.
+// Start runs a server in isolation. If it cannot isolate the server, it fails.
 func (s *Servers) Start(srv Server) (*ServerProcess, error) {
 	view, err := srv.see()
 	if err != nil {

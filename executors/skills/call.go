@@ -36,7 +36,7 @@ func (s *skills) call(ctx context.Context, o *executors.Order) (*executors.Resul
 		return nil, err
 	}
 	if t := o.Ticket.Scope; t != nil && !slices.Contains(t.Skills, args.Skill) {
-		return nil, executors.Fail(intents.TaskScope, "the skill is none of the step's")
+		return nil, executors.Fail(intents.TaskScope, "the skill is not one of the step's")
 	}
 	skill, pin, err := s.approved(ctx, o, args.Skill)
 	if err != nil {

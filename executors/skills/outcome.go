@@ -45,7 +45,7 @@ func (s *skills) judge(ctx context.Context, in invocation, e *mcp.Error) *execut
 	case errors.Is(e, mcp.ErrChanged):
 		return executors.Fail(intents.ExecutorFailed, "manifest changed: approve the new version")
 	case errors.Is(e, mcp.ErrTooLarge):
-		return executors.Fail(intents.OversizedOutput, "the skill's answer is larger than can be taken")
+		return executors.Fail(intents.OversizedOutput, "the skill's answer is too large")
 	case errors.Is(e, mcp.ErrRefused):
 		return executors.Fail(intents.ExecutorFailed, "the skill server refused the call: see its credentials and address")
 	case errors.Is(e, mcp.ErrTool):

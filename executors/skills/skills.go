@@ -74,7 +74,7 @@ func (s *skills) find(ctx context.Context, o *executors.Order) (*executors.Resul
 		return nil, unreachable(ctx, err)
 	}
 	if err != nil {
-		s.Log.LogAttrs(ctx, slog.LevelWarn, "skill servers are down", slog.String("error", err.Error()))
+		s.Log.LogAttrs(ctx, slog.LevelWarn, "skill servers do not answer", slog.String("error", err.Error()))
 	}
 	var pinned []Skill
 	for _, skill := range live {

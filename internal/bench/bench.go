@@ -28,7 +28,7 @@ import (
 	"time"
 )
 
-// DefaultTime is how long each measurement runs.
+// DefaultTime is how long each measurement runs by default.
 const DefaultTime = 2 * time.Second
 
 // Options of a run. The zero value works.

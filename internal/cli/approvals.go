@@ -28,13 +28,9 @@ func approvalsCommand(std IO) *cobra.Command {
 // personFlags say who speaks, by API key, and to which gateway.
 type personFlags struct {
 	url, key, data string
-	asJSON         bool
 }
 
-func (f *personFlags) add(cmd *cobra.Command) {
-	targetFlags(cmd, &f.url, &f.data, &f.key)
-	jsonFlag(cmd, &f.asJSON)
-}
+func (f *personFlags) add(cmd *cobra.Command) { targetFlags(cmd, &f.url, &f.data, &f.key) }
 
 func (f *personFlags) client() (client.Client, error) {
 	if f.key == "" {
@@ -43,53 +39,71 @@ func (f *personFlags) client() (client.Client, error) {
 	return client.Client{URL: f.url, Key: f.key}, nil
 }
 
+// get reads what the gateway says.
+func (f *personFlags) get(cmd *cobra.Command, path string, into any) error {
+	c, err := f.client()
+	if err != nil {
+		return err
+	}
+	return c.Get(cmd.Context(), path, into)
+}
+
+// pageFlags choose a page of a list.
+type pageFlags struct {
+	after string
+	limit int
+}
+
+func (f *pageFlags) add(cmd *cobra.Command) {
+	cmd.Flags().IntVar(&f.limit, "limit", 0, "at most so many, 1 to 100 (default 20)")
+	cmd.Flags().StringVar(&f.after, "after", "", "go on after this cursor")
+}
+
+// query asks for the page, with further members that are given.
+func (f *pageFlags) query(more map[string]string) string {
+	q := url.Values{}
+	if f.limit != 0 {
+		q.Set("limit", strconv.Itoa(f.limit))
+	}
+	more["after"] = f.after
+	for name, value := range more {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	return "?" + q.Encode()
+}
+
+// nextPage says how to go on.
+func nextPage(cursor string) string {
+	if cursor == "" {
+		return ""
+	}
+	return "more: --after " + cursor + "\n"
+}
+
 func approvalsList(std IO) *cobra.Command {
 	var f personFlags
+	var page pageFlags
 	var mine bool
-	var typ, after string
-	var limit int
-	cmd := &cobra.Command{
+	var typ string
+	cmd := answering(std, &cobra.Command{
 		Use: "list", Short: "List held orders that you may decide, and your own", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := f.client()
-			if err != nil {
-				return err
-			}
-			q := url.Values{}
-			for name, value := range map[string]string{"type": typ, "after": after} {
-				if value != "" {
-					q.Set(name, value)
-				}
-			}
-			if mine {
-				q.Set("mine", "true")
-			}
-			if limit != 0 {
-				q.Set("limit", strconv.Itoa(limit))
-			}
-			var page bus.ApprovalsReply
-			if err := c.Get(cmd.Context(), "/agent/approvals?"+q.Encode(), &page); err != nil {
-				return no(err)
-			}
-			if f.asJSON {
-				return printJSON(std.Out, page)
-			}
-			for _, h := range page.Approvals {
-				if _, err := fmt.Fprintln(std.Out, heldLine(h)); err != nil {
-					return err
-				}
-			}
-			if page.Cursor != "" {
-				fmt.Fprintf(std.Err, "more: --after %s\n", page.Cursor)
-			}
-			return nil
-		},
-	}
-	f.add(cmd)
+	}, func(cmd *cobra.Command, _ []string) (answer, error) {
+		q := map[string]string{"type": typ}
+		if mine {
+			q["mine"] = "true"
+		}
+		var reply bus.ApprovalsReply
+		err := f.get(cmd, "/agent/approvals"+page.query(q), &reply)
+		a := answer{data: reply, note: nextPage(reply.Cursor)}
+		for _, h := range reply.Approvals {
+			a.text += heldLine(h) + "\n"
+		}
+		return a, err
+	}, f.add, page.add)
 	cmd.Flags().BoolVar(&mine, "mine", false, "only orders that you asked for")
 	cmd.Flags().StringVar(&typ, "type", "", "only orders of this type")
-	cmd.Flags().IntVar(&limit, "limit", 0, "at most so many, 1 to 100 (default 20)")
-	cmd.Flags().StringVar(&after, "after", "", "go on after this cursor")
 	return cmd
 }
 
@@ -116,74 +130,56 @@ func approvedOf(h bus.HeldOrder) string {
 
 func approvalsShow(std IO) *cobra.Command {
 	var f personFlags
-	cmd := &cobra.Command{
+	return answering(std, &cobra.Command{
 		Use: "show INTENT_ID", Short: "Show a held order", Args: cobra.ExactArgs(1), ValidArgsFunction: heldOrders(std),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.client()
-			if err != nil {
-				return err
-			}
-			var h bus.HeldOrder
-			if err := c.Get(cmd.Context(), "/agent/approvals/"+url.PathEscape(args[0]), &h); err != nil {
-				return no(err)
-			}
-			if f.asJSON {
-				return printJSON(std.Out, h)
-			}
-			fmt.Fprintf(std.Out, "order     %s\ntype      %s\nasked by  %s\nplan      %s, step %d\nheld      %s\ndeadline  %s\n",
-				h.IntentID, h.Type, visible(h.UserID, ""), h.PlanID, h.Step, h.HeldAt, h.Deadline)
-			printArgs(std.Out, h.Args)
-			for _, r := range h.Rules {
-				fmt.Fprintf(std.Out, "rule      %s: %s (%d of %s)\n", r.ID, visible(r.Reason, ""), r.Count, strings.Join(append(r.Approvers, r.Roles...), ", "))
-			}
-			for _, a := range h.Approved {
-				fmt.Fprintf(std.Out, "approved  %s at %s\n", a.UserID, a.At)
-			}
-			return nil
-		},
+	}, func(cmd *cobra.Command, args []string) (answer, error) {
+		var h bus.HeldOrder
+		err := f.get(cmd, "/agent/approvals/"+url.PathEscape(args[0]), &h)
+		return answer{data: h, text: heldText(h)}, err
+	}, f.add)
+}
+
+func heldText(h bus.HeldOrder) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "order     %s\ntype      %s\nasked by  %s\nplan      %s, step %d\nheld      %s\ndeadline  %s\n",
+		h.IntentID, h.Type, visible(h.UserID, ""), h.PlanID, h.Step, h.HeldAt, h.Deadline)
+	printArgs(&b, h.Args)
+	for _, r := range h.Rules {
+		fmt.Fprintf(&b, "rule      %s: %s (%d of %s)\n", r.ID, visible(r.Reason, ""), r.Count, strings.Join(append(r.Approvers, r.Roles...), ", "))
 	}
-	f.add(cmd)
-	return cmd
+	for _, a := range h.Approved {
+		fmt.Fprintf(&b, "approved  %s at %s\n", a.UserID, a.At)
+	}
+	return b.String()
 }
 
 func approvalsDecide(std IO, decision, use, short string) *cobra.Command {
 	var f personFlags
 	var reason, operatorKey string
-	cmd := &cobra.Command{
+	cmd := answering(std, &cobra.Command{
 		Use: use, Short: short, Args: cobra.ExactArgs(1), ValidArgsFunction: heldOrders(std),
 		Long: short + ", as the person whose API key it is; with --operator-key as the person\n" +
 			"whose operator key it is, which signs here.",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			said := catalog.Approve{IntentID: args[0], Decision: decision, Reason: reason}
-			var result catalog.ApproveResult
-			var err error
-			if operatorKey != "" {
-				result, err = asOperator(cmd.Context(), operatorFlags{url: f.url, key: operatorKey}, said)
-			} else {
-				result, err = f.decide(cmd.Context(), said)
-			}
-			if err != nil {
-				return err
-			}
-			if f.asJSON {
-				return printJSON(std.Out, result)
-			}
-			line := result.State
-			if result.Code != "" {
-				line += " " + string(result.Code)
-			}
-			if len(result.Missing) > 0 {
-				line += ", more approvals wanted by " + strings.Join(result.Missing, ", ")
-			}
-			_, err = fmt.Fprintln(std.Out, line)
-			return err
-		},
-	}
-	f.add(cmd)
+	}, func(cmd *cobra.Command, args []string) (answer, error) {
+		said := catalog.Approve{IntentID: args[0], Decision: decision, Reason: reason}
+		decide := f.decide
+		if operatorKey != "" {
+			decide = (&operatorFlags{url: f.url, key: operatorKey}).decide
+		}
+		result, err := decide(cmd.Context(), said)
+		line := result.State
+		if result.Code != "" {
+			line += " " + string(result.Code)
+		}
+		if len(result.Missing) > 0 {
+			line += ", more approvals wanted by " + strings.Join(result.Missing, ", ")
+		}
+		return answer{data: result, text: line + "\n"}, err
+	}, f.add)
 	cmd.Flags().StringVar(&operatorKey, "operator-key", "", "sign with this operator key file instead")
 	cmd.Flags().StringVar(&reason, "reason", "", "why")
 	if decision != catalog.DecisionApprove {
-		_ = cmd.MarkFlagRequired("reason") // the flag exists
+		mustGive(cmd, "reason")
 	}
 	return cmd
 }
@@ -197,13 +193,11 @@ func (f *personFlags) decide(ctx context.Context, said catalog.Approve) (result 
 	if said.Reason != "" {
 		body["reason"] = said.Reason
 	}
-	if err := c.Post(ctx, "/agent/approvals/"+url.PathEscape(said.IntentID), body, &result); err != nil {
-		return result, no(err)
-	}
-	return result, nil
+	err = c.Post(ctx, "/agent/approvals/"+url.PathEscape(said.IntentID), body, &result)
+	return result, err
 }
 
-func asOperator(ctx context.Context, f operatorFlags, said catalog.Approve) (result catalog.ApproveResult, err error) {
+func (f *operatorFlags) decide(ctx context.Context, said catalog.Approve) (result catalog.ApproveResult, err error) {
 	o, err := f.open(ctx)
 	if err != nil {
 		return result, err

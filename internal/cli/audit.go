@@ -14,8 +14,8 @@ import (
 
 	"aob.dev/writ/audit"
 	"aob.dev/writ/internal/config"
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/durable"
-	"aob.dev/writ/internal/node"
 	"aob.dev/writ/policies"
 )
 
@@ -30,36 +30,28 @@ func auditCommand(std IO) *cobra.Command {
 }
 
 // withArchive opens the data directory for a command.
-func withArchive(ctx context.Context, dir string, fn func(*node.Archive) error) error {
-	a, err := node.OpenArchive(ctx, dir)
+func withArchive(ctx context.Context, dir string, fn func(*datadir.Archive) error) error {
+	a, err := datadir.OpenArchive(ctx, dir)
 	if err != nil {
 		return malformed(err)
 	}
 	return errors.Join(fn(a), a.Close())
 }
 
-func dataFlag(cmd *cobra.Command, dir *string) {
-	cmd.Flags().StringVar(dir, "data", config.Default().Data, "data directory; the process that uses it may be running")
-}
-
-func jsonFlag(cmd *cobra.Command, asJSON *bool) {
-	cmd.Flags().BoolVar(asJSON, "json", false, "print data")
+// dataFlag names a data directory.
+func dataFlag(dir *string) func(*cobra.Command) {
+	return func(cmd *cobra.Command) {
+		cmd.Flags().StringVar(dir, "data", config.Default().Data, "data directory; the process that uses it may be running")
+	}
 }
 
 func auditExport(std IO) *cobra.Command {
-	var dir, out, since, checkpoint string
+	var dir, out, checkpoint string
 	var sel audit.Selection
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "export --out FILE", Short: "Write a bundle that verifies with nothing else at hand", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if since != "" {
-				at, err := sinceTime(since, time.Now())
-				if err != nil {
-					return &exitError{code: ExitUsage, err: err}
-				}
-				sel.Since = at
-			}
 			if checkpoint != "" {
 				text, err := os.ReadFile(checkpoint) //nolint:gosec // G304: the user names the file
 				if err != nil {
@@ -67,7 +59,7 @@ func auditExport(std IO) *cobra.Command {
 				}
 				sel.Checkpoint = string(text)
 			}
-			return withArchive(cmd.Context(), dir, func(a *node.Archive) error {
+			return withArchive(cmd.Context(), dir, func(a *datadir.Archive) error {
 				if err := a.Settle(cmd.Context()); err != nil {
 					return no(err)
 				}
@@ -86,11 +78,11 @@ func auditExport(std IO) *cobra.Command {
 			})
 		},
 	}
-	dataFlag(cmd, &dir)
+	dataFlag(&dir)(cmd)
 	jsonFlag(cmd, &asJSON)
 	cmd.Flags().StringVarP(&out, "out", "o", "-", "file; - is standard output")
 	cmd.Flags().StringVar(&sel.Tenant, "tenant", "", "records of this tenant, and what they rest on")
-	cmd.Flags().StringVar(&since, "since", "", "records from this RFC 3339 time, or from so long ago (7d, 12h)")
+	cmd.Flags().Var(&timeFlag{at: &sel.Since, ago: true}, "since", "records from this RFC 3339 time, or from so long ago (7d, 12h)")
 	cmd.Flags().BoolVar(&sel.Complete, "complete", false, "with --tenant: prove that no record of the tenant is left out")
 	cmd.Flags().BoolVar(&sel.Masked, "masked", false, "withhold the arguments of orders of which a policy masks some")
 	cmd.Flags().StringVar(&checkpoint, "since-checkpoint", "", "file with a checkpoint: show that the log has only grown since")
@@ -98,7 +90,7 @@ func auditExport(std IO) *cobra.Command {
 }
 
 // exportTo writes a bundle to a file, whole or not at all, or to standard output.
-func exportTo(ctx context.Context, std IO, out string, a *node.Archive, sel audit.Selection) (audit.Exported, error) {
+func exportTo(ctx context.Context, std IO, out string, a *datadir.Archive, sel audit.Selection) (audit.Exported, error) {
 	if out == "-" {
 		return audit.Export(ctx, std.Out, a.Source, sel)
 	}
@@ -122,65 +114,66 @@ func sinceTime(s string, now time.Time) (time.Time, error) {
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil || d < 0 {
-		return now, fmt.Errorf("--since: %q is neither an RFC 3339 time nor a duration such as 7d or 12h", s)
+		return now, fmt.Errorf("%q is neither an RFC 3339 time nor a duration such as 7d or 12h", s)
 	}
 	return now.Add(-d), nil
 }
 
 func auditVerify(std IO, replay bool) *cobra.Command {
 	var trust, policy, dir string
-	var asJSON, execute bool
+	var execute bool
 	cmd := &cobra.Command{Use: "verify BUNDLE", Short: "Check a bundle offline: every signature, key, grant, task, receipt and Merkle proof", Args: cobra.ExactArgs(1)}
 	if replay {
 		cmd.Use, cmd.Short = "replay [BUNDLE]", "Verify a bundle and decide every order in it again; nothing is carried out"
 		cmd.Args = cobra.MaximumNArgs(1)
 	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+	answering(std, cmd, func(cmd *cobra.Command, args []string) (answer, error) {
 		switch {
 		case len(args) == 0 && !execute:
-			return &exitError{code: ExitUsage, err: errors.New("name a bundle; only replay --execute can read a data directory")}
+			return answer{}, usage(errors.New("name a bundle; only replay --execute can read a data directory"))
 		case len(args) == 0 && (trust != "" || policy != ""):
-			return &exitError{code: ExitUsage, err: errors.New("--trust and --policy need a bundle")}
+			return answer{}, usage(errors.New("--trust and --policy need a bundle"))
 		case len(args) == 0:
 			e, err := executed(cmd.Context(), std, "", dir)
 			if err != nil {
-				return err
+				return answer{}, err
 			}
-			return printExecuted(std, e, asJSON)
+			return answer{data: e, text: fmt.Sprint(e), end: unless(e.OK, "a script comes out otherwise")}, nil
 		case execute && args[0] == "-":
-			return &exitError{code: ExitUsage, err: errors.New("--execute reads the bundle twice: name a file")}
+			return answer{}, usage(errors.New("--execute reads the bundle twice: name a file"))
 		}
 		o := audit.Options{Replay: replay}
 		if trust != "" {
 			raw, err := os.ReadFile(trust) //nolint:gosec // G304: the user names the file
 			if err != nil {
-				return malformed(err)
+				return answer{}, malformed(err)
 			}
 			if o.Trust, err = audit.ReadTrust(raw); err != nil {
-				return malformed(err)
+				return answer{}, malformed(err)
 			}
 		}
 		if policy != "" {
 			source, err := policies.ReadDir(policy)
 			if err != nil {
-				return malformed(err)
+				return answer{}, malformed(err)
 			}
 			if o.Policy, err = policies.New(cmd.Context(), source); err != nil {
-				return malformed(err)
+				return answer{}, malformed(err)
 			}
 		}
 		r, closeAll, err := openBundle(std, args[0])
 		if err != nil {
-			return malformed(err)
+			return answer{}, malformed(err)
 		}
 		defer closeAll()
-		show, done := bar(std, asJSON)
+		show, done := bar(std, cmd)
 		o.Progress = show
 		report, err := audit.Verify(cmd.Context(), r, o)
 		done()
 		if err != nil {
-			return malformed(err)
+			return answer{}, malformed(err)
 		}
+		a := answer{text: fmt.Sprint(report), end: unless(report.OK, "not valid")}
 		var shadow *audit.Executed
 		if execute && report.OK {
 			if !cmd.Flags().Changed("data") {
@@ -188,30 +181,23 @@ func auditVerify(std IO, replay bool) *cobra.Command {
 			}
 			e, err := executed(cmd.Context(), std, args[0], dir)
 			if err != nil {
-				return err
+				return answer{}, err
 			}
 			shadow = &e
+			a.text, a.end = a.text+fmt.Sprint(shadow), unless(e.OK, "not valid")
 		}
-		if asJSON {
-			err = printJSON(std.Out, struct {
-				audit.Report
-				Execution *audit.Executed `json:"execution,omitempty"`
-			}{report, shadow})
-		} else if _, err = fmt.Fprint(std.Out, report); err == nil && shadow != nil {
-			_, err = fmt.Fprint(std.Out, shadow)
-		}
-		if err == nil && (!report.OK || shadow != nil && !shadow.OK) {
-			return &exitError{code: ExitNo, err: errors.New("not valid"), silent: true}
-		}
-		return err
-	}
+		a.data = struct {
+			audit.Report
+			Execution *audit.Executed `json:"execution,omitempty"`
+		}{report, shadow}
+		return a, nil
+	})
 	cmd.Flags().StringVar(&trust, "trust", "", "trust file: the pinned root key and log origin (see writ audit trust)")
 	if replay {
 		cmd.Flags().StringVar(&policy, "policy", "", "directory of policies to decide with, in place of those of then")
 		cmd.Flags().BoolVar(&execute, "execute", false, "run the recorded scripts again in the sandbox, and compare their results")
 		cmd.Flags().StringVar(&dir, "data", config.Default().Data, "with --execute: data directory for files and blobs, which no bundle holds")
 	}
-	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 
@@ -242,9 +228,9 @@ func auditTrust(std IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "trust", Short: "Print the trust file of a log, for auditors to pin over another way than the bundles", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return withArchive(cmd.Context(), dir, func(a *node.Archive) error { return printJSON(std.Out, audit.NewTrust(a.Root)) })
+			return withArchive(cmd.Context(), dir, func(a *datadir.Archive) error { return printJSON(std.Out, audit.NewTrust(a.Root)) })
 		},
 	}
-	dataFlag(cmd, &dir)
+	dataFlag(&dir)(cmd)
 	return cmd
 }

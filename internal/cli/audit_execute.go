@@ -3,10 +3,10 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"aob.dev/writ/audit"
-	"aob.dev/writ/internal/node"
+	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/internal/upkeep"
 	"aob.dev/writ/storage"
 )
 
@@ -14,7 +14,7 @@ import (
 // directory. With a bundle, dir may be empty: then only what needs no blob runs.
 func executed(ctx context.Context, std IO, bundle, dir string) (done audit.Executed, err error) {
 	if bundle == "" || dir != "" {
-		err = withArchive(ctx, dir, func(a *node.Archive) error {
+		err = withArchive(ctx, dir, func(a *datadir.Archive) error {
 			done, err = inShadow(ctx, dir, a.Blobs, func(run audit.Runner) (audit.Executed, error) {
 				if bundle == "" {
 					return audit.ExecuteRecords(ctx, a.Records, run)
@@ -40,23 +40,10 @@ func executedBundle(ctx context.Context, std IO, bundle string, run audit.Runner
 }
 
 func inShadow(ctx context.Context, dir string, blobs storage.Blobs, fn func(audit.Runner) (audit.Executed, error)) (done audit.Executed, err error) {
-	s, err := node.OpenShadow(ctx, dir, blobs)
+	s, err := upkeep.OpenShadow(ctx, dir, blobs)
 	if err != nil {
 		return done, no(err)
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	return fn(s.Run)
-}
-
-// printExecuted prints what came of it where no bundle was verified before.
-func printExecuted(std IO, e audit.Executed, asJSON bool) (err error) {
-	if asJSON {
-		err = printJSON(std.Out, e)
-	} else {
-		_, err = fmt.Fprint(std.Out, e)
-	}
-	if err == nil && !e.OK {
-		return &exitError{code: ExitNo, err: errors.New("a script comes out otherwise"), silent: true}
-	}
-	return err
 }

@@ -3,6 +3,8 @@ package cli
 import (
 	"fmt"
 	"strings"
+
+	"github.com/spf13/cobra"
 )
 
 // barWidth is in characters.
@@ -10,8 +12,8 @@ const barWidth = 30
 
 // bar shows on a terminal how far long work has come; elsewhere, and beside
 // --json, it shows nothing. done ends it.
-func bar(std IO, asJSON bool) (show func(done, total int64), done func()) {
-	if asJSON || !terminal(std.Err) {
+func bar(std IO, cmd *cobra.Command) (show func(done, total int64), done func()) {
+	if given(cmd.Flags().Lookup("json")) == "true" || !terminal(std.Err) {
 		return nil, func() {}
 	}
 	p, last := painter(std, std.Err), ""

@@ -9,51 +9,51 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"aob.dev/writ/audit"
-	"aob.dev/writ/internal/node"
+	"aob.dev/writ/internal/datadir"
 )
 
 func auditShow(std IO) *cobra.Command {
 	var dir string
-	var asJSON bool
-	cmd := &cobra.Command{
+	return answering(std, &cobra.Command{
 		Use: "show INTENT_ID", Short: "Show an order's records", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return withArchive(cmd.Context(), dir, func(a *node.Archive) error {
-				found, err := audit.Find(cmd.Context(), a.Records, args[0])
-				if err != nil {
-					return no(err)
-				}
-				if asJSON {
-					return printJSON(std.Out, found)
-				}
-				for _, s := range found {
-					fmt.Fprintln(std.Out, shownLine(s))
-					if s.Order != nil {
-						if err := printJSON(std.Out, s.Order); err != nil {
-							return err
-						}
-					}
-					for name, part := range s.Parts {
-						if name != "order" && name != "grant" {
-							fmt.Fprintf(std.Out, "%s: %s\n", name, part)
-						}
-					}
-					for _, name := range slices.Sorted(maps.Keys(s.Withheld)) {
-						fmt.Fprintf(std.Out, "%s: withheld: it was erased\n", name)
-					}
-				}
-				return nil
-			})
-		},
+	}, func(cmd *cobra.Command, args []string) (a answer, err error) {
+		err = withArchive(cmd.Context(), dir, func(in *datadir.Archive) error {
+			found, err := audit.Find(cmd.Context(), in.Records, args[0])
+			if err == nil {
+				a = answer{data: found}
+				a.text, err = shownText(found)
+			}
+			return err
+		})
+		return a, err
+	}, dataFlag(&dir))
+}
+
+func shownText(found []audit.Shown) (string, error) {
+	var b strings.Builder
+	for _, s := range found {
+		fmt.Fprintln(&b, shownLine(s))
+		if s.Order != nil {
+			if err := printJSON(&b, s.Order); err != nil {
+				return "", err
+			}
+		}
+		for name, part := range s.Parts {
+			if name != "order" && name != "grant" {
+				fmt.Fprintf(&b, "%s: %s\n", name, part)
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(s.Withheld)) {
+			fmt.Fprintf(&b, "%s: withheld: it was erased\n", name)
+		}
 	}
-	dataFlag(cmd, &dir)
-	jsonFlag(cmd, &asJSON)
-	return cmd
+	return b.String(), nil
 }
 
 // shownLine is a record in one line.
@@ -71,7 +71,7 @@ func auditProve(std IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "prove INTENT_ID", Short: "Print the receipt, inclusion proofs and keys of one order as one JSON document", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return withArchive(cmd.Context(), dir, func(a *node.Archive) error {
+			return withArchive(cmd.Context(), dir, func(a *datadir.Archive) error {
 				if err := a.Settle(cmd.Context()); err != nil {
 					return no(err)
 				}
@@ -86,7 +86,7 @@ func auditProve(std IO) *cobra.Command {
 			})
 		},
 	}
-	dataFlag(cmd, &dir)
+	dataFlag(&dir)(cmd)
 	jsonFlag(cmd, &asJSON)
 	return cmd
 }
@@ -103,7 +103,7 @@ func auditTail(std IO) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			next := int64(0)
 			for {
-				err := withArchive(cmd.Context(), dir, func(a *node.Archive) error {
+				err := withArchive(cmd.Context(), dir, func(a *datadir.Archive) error {
 					from := next
 					next = a.Records.Next()
 					return tailFrom(cmd.Context(), std, a, from, filter, asJSON)
@@ -122,14 +122,14 @@ func auditTail(std IO) *cobra.Command {
 			}
 		},
 	}
-	dataFlag(cmd, &dir)
+	dataFlag(&dir)(cmd)
 	jsonFlag(cmd, &asJSON)
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what comes")
 	filterFlags(cmd, &filter)
 	return cmd
 }
 
-func tailFrom(ctx context.Context, std IO, a *node.Archive, from int64, filter audit.Filter, asJSON bool) error {
+func tailFrom(ctx context.Context, std IO, a *datadir.Archive, from int64, filter audit.Filter, asJSON bool) error {
 	for s, err := range audit.Read(ctx, a.Records, from) {
 		if err != nil {
 			return err
@@ -137,21 +137,20 @@ func tailFrom(ctx context.Context, std IO, a *node.Archive, from int64, filter a
 		if !filter.Wants(s) {
 			continue
 		}
-		if asJSON {
-			err = printLine(std.Out, s)
-		} else {
-			_, err = fmt.Fprintln(std.Out, shownLine(s))
-		}
-		if err != nil {
+		if err := printShown(std.Out, s, asJSON); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// printLine writes data as one line.
-func printLine(w io.Writer, v any) error {
+// printShown writes a record as one line, of data or for people.
+func printShown(w io.Writer, s audit.Shown, asJSON bool) error {
+	if !asJSON {
+		_, err := fmt.Fprintln(w, shownLine(s))
+		return err
+	}
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	return enc.Encode(s)
 }

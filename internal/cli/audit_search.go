@@ -2,12 +2,11 @@ package cli
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"aob.dev/writ/audit"
-	"aob.dev/writ/internal/node"
+	"aob.dev/writ/internal/datadir"
 )
 
 // filterFlags choose records.
@@ -23,7 +22,7 @@ func filterFlags(cmd *cobra.Command, f *audit.Filter) {
 }
 
 func auditSearch(std IO) *cobra.Command {
-	var dir, since, until string
+	var dir string
 	var filter audit.Filter
 	var limit int
 	var asJSON bool
@@ -31,40 +30,27 @@ func auditSearch(std IO) *cobra.Command {
 		Use: "search [TEXT …]", Short: "Find records by filters and by words in them",
 		Long: "Print the records that every filter and every word fits, in order. Words are looked\nfor in all parts of a record, whatever their case.",
 		RunE: func(cmd *cobra.Command, words []string) error {
-			now := time.Now()
-			for _, at := range []struct {
-				text string
-				into *time.Time
-			}{{since, &filter.Since}, {until, &filter.Until}} {
-				if at.text == "" {
-					continue
-				}
-				var err error
-				if *at.into, err = sinceTime(at.text, now); err != nil {
-					return &exitError{code: ExitUsage, err: err}
-				}
-			}
 			if limit < 1 {
-				return &exitError{code: ExitUsage, err: fmt.Errorf("--limit must be at least 1")}
+				return usage(fmt.Errorf("--limit must be at least 1"))
 			}
 			filter.Words = words
-			return withArchive(cmd.Context(), dir, func(a *node.Archive) error {
+			return withArchive(cmd.Context(), dir, func(a *datadir.Archive) error {
 				return search(cmd, std, a, filter, limit, asJSON)
 			})
 		},
 	}
-	dataFlag(cmd, &dir)
+	dataFlag(&dir)(cmd)
 	jsonFlag(cmd, &asJSON)
 	filterFlags(cmd, &filter)
-	cmd.Flags().StringVar(&since, "since", "", "from this RFC 3339 time, or from so long ago (7d, 12h)")
-	cmd.Flags().StringVar(&until, "until", "", "before this RFC 3339 time, or so long ago")
+	cmd.Flags().Var(&timeFlag{at: &filter.Since, ago: true}, "since", "from this RFC 3339 time, or from so long ago (7d, 12h)")
+	cmd.Flags().Var(&timeFlag{at: &filter.Until, ago: true}, "until", "before this RFC 3339 time, or so long ago")
 	cmd.Flags().IntVar(&limit, "limit", 100, "at most so many records")
 	return cmd
 }
 
 // search prints what fits, a line each. Finding nothing is a no.
-func search(cmd *cobra.Command, std IO, a *node.Archive, filter audit.Filter, limit int, asJSON bool) error {
-	show, done := bar(std, asJSON)
+func search(cmd *cobra.Command, std IO, a *datadir.Archive, filter audit.Filter, limit int, asJSON bool) error {
+	show, done := bar(std, cmd)
 	defer done()
 	found := 0
 	for s, err := range audit.Read(cmd.Context(), a.Records, 0) {
@@ -77,11 +63,7 @@ func search(cmd *cobra.Command, std IO, a *node.Archive, filter audit.Filter, li
 		if !filter.Wants(s) {
 			continue
 		}
-		if asJSON {
-			err = printLine(std.Out, s)
-		} else {
-			_, err = fmt.Fprintln(std.Out, shownLine(s))
-		}
+		err = printShown(std.Out, s, asJSON)
 		if found++; err != nil || found == limit {
 			return err
 		}

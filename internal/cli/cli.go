@@ -60,7 +60,7 @@ func Main(ctx context.Context, args []string, std IO) int {
 	root.SetOut(std.Out)
 	root.SetErr(std.Err)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return &exitError{code: ExitUsage, err: fmt.Errorf("%w%s\nsee: %s --help", err, flagMeant(c, err), c.CommandPath())}
+		return usage(fmt.Errorf("%w%s\nsee: %s --help", err, flagMeant(c, err), c.CommandPath()))
 	})
 	root.PersistentFlags().String("context", "", "speak to the writ of this context (writ context)")
 	var at target
@@ -77,7 +77,7 @@ func Main(ctx context.Context, args []string, std IO) int {
 	if !errors.As(err, &exit) {
 		exit = &exitError{code: ExitNo, err: err}
 		if isUsage(err) {
-			exit = &exitError{code: ExitUsage, err: fmt.Errorf("%w\nsee: %s --help", err, cmd.CommandPath())}
+			exit = usage(fmt.Errorf("%w\nsee: %s --help", err, cmd.CommandPath()))
 		}
 	}
 	if !exit.silent {

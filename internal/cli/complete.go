@@ -7,10 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/client"
-
-	"aob.dev/writ/intents/catalog"
 )
 
 // completionTime bounds what a completion may take: who types waits for it.

@@ -2,12 +2,11 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"aob.dev/writ/internal/node"
+	"aob.dev/writ/internal/datadir"
 )
 
 // confirmWait is how long a running writ has to take up what was confirmed.
@@ -15,29 +14,18 @@ const confirmWait = 10 * time.Second
 
 func confirmCommand(std IO) *cobra.Command {
 	var data string
-	var asJSON bool
-	cmd := &cobra.Command{
+	return answering(std, &cobra.Command{
 		Use: "confirm CONDITION", Short: "Say that you have looked at what keeps writ from taking orders", Args: cobra.ExactArgs(1),
 		Long: "Say that you have looked at a condition that keeps the writ of a data directory\n" +
 			"from taking orders (see /readyz or writ doctor):\n\n" +
 			"  clock    it was set by more than a minute while writ ran, and is right now\n" +
 			"  ledger   leaves that were promised are missing, and the journal is sound\n" +
 			"  witness  it has seen another log, and this one is to go on all the same",
-		ValidArgs: node.Confirmable,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, cancel := context.WithTimeout(cmd.Context(), confirmWait)
-			defer cancel()
-			if err := node.Confirm(ctx, data, args[0], time.Now); err != nil {
-				return no(err)
-			}
-			if asJSON {
-				return printJSON(std.Out, map[string]string{"confirmed": args[0]})
-			}
-			fmt.Fprintf(std.Err, "%s is confirmed\n", args[0])
-			return nil
-		},
-	}
-	dataFlag(cmd, &data)
-	jsonFlag(cmd, &asJSON)
-	return cmd
+		ValidArgs: datadir.Confirmable,
+	}, func(cmd *cobra.Command, args []string) (answer, error) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), confirmWait)
+		defer cancel()
+		err := datadir.Confirm(ctx, data, args[0], time.Now)
+		return answer{data: map[string]string{"confirmed": args[0]}, note: args[0] + " is confirmed\n"}, err
+	}, dataFlag(&data))
 }

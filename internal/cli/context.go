@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/url"
 	"path/filepath"
@@ -22,18 +23,14 @@ func contextCommand(std IO) *cobra.Command {
 }
 
 func contextList(std IO) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
+	return answering(std, &cobra.Command{
 		Use: "list", Short: "List contexts; * is in use", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			all, err := readContexts(std.Env)
-			if err != nil {
-				return malformed(err)
-			}
-			if asJSON {
-				return printJSON(std.Out, all)
-			}
-			t := table(std.Out)
+	}, func(*cobra.Command, []string) (answer, error) {
+		all, err := readContexts(std.Env)
+		if err != nil {
+			return answer{}, malformed(err)
+		}
+		return answer{data: all, text: aligned(func(t io.Writer) {
 			for _, name := range slices.Sorted(maps.Keys(all.Contexts)) {
 				x, mark := all.Contexts[name], ""
 				if name == all.Use {
@@ -41,12 +38,8 @@ func contextList(std IO) *cobra.Command {
 				}
 				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", mark, name, x.URL, x.Data, x.KeyFile)
 			}
-			flush(t)
-			return nil
-		},
-	}
-	jsonFlag(cmd, &asJSON)
-	return cmd
+		})}, nil
+	})
 }
 
 func contextUse(std IO) *cobra.Command {
@@ -69,24 +62,14 @@ func contextUse(std IO) *cobra.Command {
 
 func contextShow(std IO) *cobra.Command {
 	var url, data, key string
-	var asJSON bool
-	cmd := &cobra.Command{
+	cmd := answering(std, &cobra.Command{
 		Use: "show", Short: "Say which writ commands speak to now, and who says so", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			t, err := aim(cmd, std)
-			if err != nil {
-				return err
-			}
-			t.Key.Value = ""
-			if asJSON {
-				return printJSON(std.Out, t)
-			}
-			_, err = fmt.Fprintf(std.Out, "url   %s (%s)\ndata  %s (%s)\nkey   %s\n", t.URL.Value, t.URL.From, t.Data.Value, t.Data.From, t.Key.From)
-			return err
-		},
-	}
+	}, func(cmd *cobra.Command, _ []string) (answer, error) {
+		t, err := aim(cmd, std)
+		t.Key.Value = ""
+		return answer{data: t, text: fmt.Sprintf("url   %s (%s)\ndata  %s (%s)\nkey   %s\n", t.URL.Value, t.URL.From, t.Data.Value, t.Data.From, t.Key.From)}, err
+	})
 	targetFlags(cmd, &url, &data, &key)
-	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 
@@ -97,11 +80,11 @@ func contextSet(std IO) *cobra.Command {
 		ValidArgsFunction: contextNames(std),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if args[0] == "" {
-				return &exitError{code: ExitUsage, err: errors.New("a context needs a name")}
+				return usage(errors.New("a context needs a name"))
 			}
 			if x.URL != "" {
 				if u, err := url.Parse(x.URL); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-					return &exitError{code: ExitUsage, err: fmt.Errorf("--url: %q is no http:// or https:// URL", x.URL)}
+					return usage(fmt.Errorf("--url: %q is no http:// or https:// URL", x.URL))
 				}
 			}
 			return changeContexts(std, func(all *contexts) error {

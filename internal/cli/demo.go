@@ -42,7 +42,7 @@ func demoCommand(std IO) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&o.Data, "data", "", "keep the data in this directory (default: a temporary one)")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print data")
+	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 

@@ -3,75 +3,68 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"aob.dev/writ/internal/config"
-	"aob.dev/writ/internal/node"
+	"aob.dev/writ/internal/upkeep"
 )
 
 func doctorCommand(std IO) *cobra.Command {
-	var asJSON bool
 	var load func(func(string) string) (config.Config, error)
-	cmd := &cobra.Command{
+	cmd := answering(std, &cobra.Command{
 		Use: "doctor", Short: "Find what would keep writ up from running, and prove that it refuses", Args: cobra.NoArgs,
 		Long: "Examine configuration, data directory, keys, clock, sandbox, skill servers and policy, and prove\n" +
 			"that a forbidden order is refused. Takes the flags of writ up. Exits 1 if\n" +
 			"something is wrong.",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var list []node.Finding
-			c, err := load(std.Env)
-			if err == nil {
-				err = c.Validate()
-			}
-			cfg, err := examined(std, c, err)
-			cfg.Secrets = append(cfg.Secrets, configFile(cmd))
-			if err != nil {
-				list = []node.Finding{{Check: "config", Found: err.Error(), Do: "see docs/configuration.md"}}
-			} else {
-				list = append([]node.Finding{{Check: "config", OK: true, Found: "every key is known and every value can be"}}, node.Examine(cmd.Context(), cfg)...)
-			}
-			return printFindings(std, list, asJSON)
-		},
-	}
+	}, func(cmd *cobra.Command, _ []string) (answer, error) {
+		c, err := load(std.Env)
+		if err == nil {
+			err = c.Validate()
+		}
+		e, err := examination(std, c, err)
+		e.Secrets = append(e.Secrets, configFile(cmd))
+		list := []upkeep.Finding{{Check: "config", OK: true, Found: "every key is known and every value can be"}}
+		if err != nil {
+			list[0] = upkeep.Finding{Check: "config", Found: err.Error(), Do: "see docs/configuration.md"}
+		} else {
+			list = append(list, e.Run(cmd.Context())...)
+		}
+		return findingsOf(list), nil
+	})
 	load = configFlags(cmd)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print data")
 	return cmd
 }
 
-// examined is the configuration of the node to examine, or what is wrong with it.
-func examined(std IO, c config.Config, err error) (node.Config, error) {
+// examination is of what a configuration says, unless something is wrong with that.
+func examination(std IO, c config.Config, err error) (e upkeep.Examination, _ error) {
 	if err != nil {
-		return node.Config{}, err
+		return e, err
 	}
 	c.PolicyLog = "" // a doctor writes nothing
 	feed, _, err := policyFeed(std, c)
 	if err != nil {
-		return node.Config{}, err
+		return e, err
 	}
 	at, err := blobs(c)
 	if err != nil {
-		return node.Config{}, err
+		return e, err
 	}
-	m, err := newModel(c)
-	return node.Config{
+	_, err = newModel(c)
+	return upkeep.Examination{
 		Dir: c.Data, Blobs: at, Catalog: c.Catalog, Skills: c.Skills, Secrets: c.Secrets(), Policy: feed.Main, PolicyExtensions: feed.Extensions,
-		Driver: c.Sandbox, Limits: limits(c), Model: m, Now: time.Now, Log: logger(std, c.LogLevel),
+		Driver: c.Sandbox, FreeFloor: limits(c).FreeFloor, Now: time.Now, Log: logger(std, c.LogLevel),
 	}, err
 }
 
-func printFindings(std IO, list []node.Finding, asJSON bool) error {
-	healthy := node.Healthy(list)
-	if asJSON {
-		if err := printJSON(std.Out, struct {
-			OK       bool           `json:"ok"`
-			Findings []node.Finding `json:"findings"`
-		}{healthy, list}); err != nil {
-			return err
-		}
-	} else {
-		t := table(std.Out)
+func findingsOf(list []upkeep.Finding) answer {
+	healthy := upkeep.Healthy(list)
+	a := answer{data: struct {
+		OK       bool             `json:"ok"`
+		Findings []upkeep.Finding `json:"findings"`
+	}{healthy, list}, text: aligned(func(t io.Writer) {
 		for _, f := range list {
 			mark := "ok"
 			if !f.OK {
@@ -82,10 +75,9 @@ func printFindings(std IO, list []node.Finding, asJSON bool) error {
 				fmt.Fprintf(t, "\t\t→ %s\n", printable(f.Do))
 			}
 		}
-		flush(t)
-	}
+	})}
 	if !healthy {
-		return no(errors.New("something is wrong"))
+		a.end = errors.New("something is wrong")
 	}
-	return nil
+	return a
 }

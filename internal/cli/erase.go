@@ -11,7 +11,7 @@ import (
 	"aob.dev/writ/audit"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/node"
+	"aob.dev/writ/internal/datadir"
 )
 
 // erasable are what --parts may name.
@@ -22,7 +22,7 @@ func orderErase(std IO) *cobra.Command {
 	var reason string
 	var parts []string
 	position := int64(-1)
-	cmd := &cobra.Command{
+	cmd := answering(std, &cobra.Command{
 		Use: "erase INTENT_ID --reason TEXT", Args: cobra.ExactArgs(1),
 		Short: "Take an order's arguments and result out of the record, for good",
 		Long: `Take an order's arguments and result out of the record, for good. The record
@@ -30,25 +30,23 @@ keeps who asked for what type of order when, what was decided, and the digests o
 what is gone: it stays in the ledger, and verify says that parts are withheld.
 Exit 0: the bytes are gone. Else it says what stays and why; the same command
 says when it is done.`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			switch {
-			case reason == "":
-				return &exitError{code: ExitUsage, err: errors.New("--reason: say why; it is recorded")}
-			case len(parts) == 0 || slices.ContainsFunc(parts, func(p string) bool { return !slices.Contains(erasable, p) }):
-				return &exitError{code: ExitUsage, err: fmt.Errorf("--parts: some of %v, with commas between", erasable)}
+	}, func(cmd *cobra.Command, args []string) (answer, error) {
+		switch {
+		case reason == "":
+			return answer{}, usage(errors.New("--reason: say why; it is recorded"))
+		case len(parts) == 0 || slices.ContainsFunc(parts, func(p string) bool { return !slices.Contains(erasable, p) }):
+			return answer{}, usage(fmt.Errorf("--parts: some of %v, with commas between", erasable))
+		}
+		if position < 0 {
+			var err error
+			if position, err = positionOf(cmd.Context(), f.data, args[0]); err != nil {
+				return answer{}, err
 			}
-			if position < 0 {
-				var err error
-				if position, err = positionOf(cmd.Context(), f.data, args[0]); err != nil {
-					return err
-				}
-			}
-			return f.submit(cmd.Context(), std, "record.erase", func(tenant string) any {
-				return catalog.RecordErase{Tenant: tenant, IntentID: args[0], Position: position, Parts: parts, Reason: reason}
-			})
-		},
-	}
-	f.add(cmd)
+		}
+		return f.submit(cmd.Context(), "record.erase", func(tenant string) any {
+			return catalog.RecordErase{Tenant: tenant, IntentID: args[0], Position: position, Parts: parts, Reason: reason}
+		})
+	}, f.add)
 	cmd.Flags().StringVar(&reason, "reason", "", "why; recorded, so say nothing in it that is to go")
 	cmd.Flags().StringSliceVar(&parts, "parts", erasable[:2], "order, result, blobs: what is to go")
 	cmd.Flags().Int64Var(&position, "position", -1, "of the order's record (default: looked up in the data directory)")
@@ -57,7 +55,7 @@ says when it is done.`,
 
 // positionOf an order: of the accepted one, or else of its first refusal.
 func positionOf(ctx context.Context, dir, id string) (position int64, err error) {
-	err = withArchive(ctx, dir, func(a *node.Archive) error {
+	err = withArchive(ctx, dir, func(a *datadir.Archive) error {
 		found, err := audit.Find(ctx, a.Records, id)
 		if err != nil {
 			return no(fmt.Errorf("%w: name its position with --position where the data directory is elsewhere", err))

@@ -3,7 +3,6 @@ package cli
 import (
 	"maps"
 	"os"
-	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -38,23 +37,22 @@ var secret = []string{"model_key", "policy_token", "documents_auth", "embedder_k
 // keys of the configuration, in its order.
 func keys() []string {
 	var out []string
-	for f := range reflect.TypeFor[config.Config]().Fields() {
-		out = append(out, f.Tag.Get("yaml"))
+	for _, s := range config.Settings {
+		out = append(out, s.Name)
 	}
 	return out
 }
 
 // setKey sets a key to a word, or, where it takes a number, to that.
 func setKey(c *config.Config, key, word string, number int) (text string) {
-	v := reflect.ValueOf(c).Elem().Field(slices.Index(keys(), key))
-	switch v.Kind() {
-	case reflect.Int:
-		v.SetInt(int64(number))
+	switch v := config.Settings[slices.Index(keys(), key)].Bind(c).(type) {
+	case *int:
+		*v = number
 		return strconv.Itoa(number)
-	case reflect.Slice:
-		v.Set(reflect.ValueOf([]string{word}))
-	default:
-		v.SetString(word)
+	case *[]string:
+		*v = []string{word}
+	case *string:
+		*v = word
 	}
 	return word
 }
@@ -67,7 +65,7 @@ func layers(t *testing.T) (path string, env map[string]string) {
 	for _, key := range keys() {
 		var c config.Config
 		value := setKey(&c, key, "f=f", 5)
-		if reflect.ValueOf(c).Field(slices.Index(keys(), key)).Kind() == reflect.Slice {
+		if _, list := config.Settings[slices.Index(keys(), key)].Bind(&c).(*[]string); list {
 			value = "[" + value + "]"
 		}
 		text.WriteString(key + ": " + value + "\n")

@@ -15,9 +15,7 @@ import (
 )
 
 func intentCommand(std IO) *cobra.Command {
-	cmd := &cobra.Command{Use: "intent", Short: "Write, check, seal, show, verify and submit orders", Args: oneOfThese, RunE: help}
-	cmd.AddCommand(newCommand(std), lintCommand(std), signCommand(std), showCommand(std), verifyCommand(std), submitCommand(std))
-	return cmd
+	return group("intent", "Write, check, seal, show, verify and submit orders", newCommand(std), lintCommand(std), signCommand(std), showCommand(std), verifyCommand(std), submitCommand(std))
 }
 
 // verdict of `writ intent verify`; scripts rely on the shape.
@@ -32,49 +30,38 @@ type verdict struct {
 
 func verifyCommand(std IO) *cobra.Command {
 	var keys, at string
-	var asJSON bool
-	cmd := &cobra.Command{
+	cmd := answering(std, &cobra.Command{
 		Use: "verify [FILE|-] --keys JWKS", Short: "Check form, signature and grant of an order, offline", Args: cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			raw, err := input(std, args)
-			if err != nil {
-				return malformed(err)
+	}, func(_ *cobra.Command, args []string) (answer, error) {
+		raw, err := input(std, args)
+		if err != nil {
+			return answer{}, malformed(err)
+		}
+		verifier, err := readKeys(keys)
+		if err != nil {
+			return answer{}, malformed(err)
+		}
+		if at != "" {
+			if verifier.Now, err = time.Parse(time.RFC3339, at); err != nil {
+				return answer{}, usage(fmt.Errorf("--at: %q is not an RFC 3339 time", at))
 			}
-			verifier, err := readKeys(keys)
-			if err != nil {
-				return malformed(err)
-			}
-			if at != "" {
-				if verifier.Now, err = time.Parse(time.RFC3339, at); err != nil {
-					return &exitError{code: ExitUsage, err: fmt.Errorf("--at: %q is not an RFC 3339 time", at)}
-				}
-			}
-			v := verdict{Code: intents.OK}
-			u, err := intents.Parse(raw)
-			if err == nil {
-				v.IntentID, v.KID = u.ID(), u.KID()
-				err = verify(u, verifier)
-			}
-			var refusal *intents.Refusal
-			if errors.As(err, &refusal) {
-				v.Code, v.Pointer, v.Reason = refusal.Code, refusal.Pointer, refusal.Reason
-			}
-			v.Valid = err == nil
-			if asJSON {
-				err = printJSON(std.Out, v)
-			} else {
-				_, err = fmt.Fprintln(std.Out, line(v))
-			}
-			if err == nil && !v.Valid {
-				return &exitError{code: ExitNo, err: errors.New("not valid"), silent: true}
-			}
-			return err
-		},
-	}
+		}
+		v := verdict{Code: intents.OK}
+		u, err := intents.Parse(raw)
+		if err == nil {
+			v.IntentID, v.KID = u.ID(), u.KID()
+			err = verify(u, verifier)
+		}
+		var refusal *intents.Refusal
+		if errors.As(err, &refusal) {
+			v.Code, v.Pointer, v.Reason = refusal.Code, refusal.Pointer, refusal.Reason
+		}
+		v.Valid = err == nil
+		return answer{data: v, text: line(v) + "\n", end: unless(v.Valid, "not valid")}, nil
+	})
 	cmd.Flags().StringVar(&keys, "keys", "", "JWKS file, as /.well-known/jwks.json serves it")
 	cmd.Flags().StringVar(&at, "at", "", "judge key, grant and ttl_sec at this RFC 3339 time (default: not judged)")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print data")
-	_ = cmd.MarkFlagRequired("keys") // the flag exists
+	mustGive(cmd, "keys")
 	return cmd
 }
 
@@ -187,23 +174,19 @@ func submitCommand(std IO) *cobra.Command {
 			if err != nil {
 				return no(err)
 			}
-			var a intents.Answer
-			if err := json.Unmarshal(body, &a); err != nil || a.Code == "" {
-				return malformed(fmt.Errorf("what %s answers is no answer to an order", url))
+			a, err := answerIn(body, url)
+			if err != nil {
+				return err
 			}
-			if asJSON {
-				err = printJSON(std.Out, a)
-			} else {
-				_, err = fmt.Fprintln(std.Out, a.Code, a.IntentID)
+			said := answer{data: a, text: fmt.Sprintln(a.Code, a.IntentID)}
+			if a.Code != intents.OK {
+				said.end = no(fmt.Errorf("%s: %s", a.Code, a.Reason))
 			}
-			if err == nil && a.Code != intents.OK {
-				return no(fmt.Errorf("%s: %s", a.Code, a.Reason))
-			}
-			return err
+			return said.print(std, asJSON)
 		},
 	}
 	placeFlags(cmd, &url, &data)
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "decide only; leaves no trace")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print data")
+	jsonFlag(cmd, &asJSON)
 	return cmd
 }

@@ -80,7 +80,7 @@ func (n *newOrder) order(cmd *cobra.Command, std IO, row typeRow) (b intents.Bod
 			return b, malformed(err)
 		}
 	} else if b.Intent.Args, err = canonicalObject(json.RawMessage(n.args)); err != nil {
-		return b, &exitError{code: ExitUsage, err: fmt.Errorf("--args: %w", err)}
+		return b, usage(fmt.Errorf("--args: %w", err))
 	}
 	if err := n.actFor(cmd, std, row); err != nil {
 		return b, err
@@ -114,7 +114,7 @@ func (n *newOrder) actFor(cmd *cobra.Command, std IO, row typeRow) (err error) {
 	if n.audience != "" || n.url == "" {
 		return nil
 	}
-	set, err := keysInForce(cmd, n.url)
+	set, err := keysInForce(cmd.Context(), n.url)
 	if err != nil && asked {
 		return err
 	}
@@ -197,7 +197,7 @@ func signCommand(std IO) *cobra.Command {
 				b.Constraints.Audience = audience
 			}
 			if b.Constraints.Audience == "" {
-				set, err := keysInForce(cmd, url)
+				set, err := keysInForce(cmd.Context(), url)
 				if err != nil {
 					return err
 				}
@@ -225,7 +225,7 @@ func signCommand(std IO) *cobra.Command {
 	types.add(cmd)
 	placeFlags(cmd, &url, &data)
 	cmd.Flags().BoolVar(&keepTime, "keep-time", false, "leave issued_at as it is")
-	_ = cmd.MarkFlagRequired("key") // the flag exists
+	mustGive(cmd, "key")
 	return cmd
 }
 

@@ -27,25 +27,19 @@ type shownOrder struct {
 }
 
 func showCommand(std IO) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
+	cmd := answering(std, &cobra.Command{
 		Use: "show [FILE|-]", Short: "Take an order apart; nothing is verified", Args: cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			raw, err := input(std, args)
-			if err != nil {
-				return malformed(err)
-			}
-			s, err := takeApart(raw, time.Now())
-			if err != nil {
-				return malformed(err)
-			}
-			if asJSON {
-				return printJSON(std.Out, s)
-			}
-			return s.print(std)
-		},
-	}
-	jsonFlag(cmd, &asJSON)
+	}, func(_ *cobra.Command, args []string) (answer, error) {
+		raw, err := input(std, args)
+		if err != nil {
+			return answer{}, malformed(err)
+		}
+		s, err := takeApart(raw, time.Now())
+		if err != nil {
+			return answer{}, malformed(err)
+		}
+		return answer{data: s, text: s.text(painter(std, std.Out))}, nil
+	})
 	return cmd
 }
 
@@ -93,11 +87,11 @@ func takeApart(raw []byte, now time.Time) (shownOrder, error) {
 	return s, nil
 }
 
-func (s shownOrder) print(std IO) error {
-	p := painter(std, std.Out)
+func (s shownOrder) text(p paint) string {
+	var out strings.Builder
 	line := func(name, value string) {
 		if value != "" {
-			fmt.Fprintf(std.Out, "%s  %s\n", p.bold(fmt.Sprintf("%-12s", name)), printable(value))
+			fmt.Fprintf(&out, "%s  %s\n", p.bold(fmt.Sprintf("%-12s", name)), printable(value))
 		}
 	}
 	b := s.Payload
@@ -129,5 +123,5 @@ func (s shownOrder) print(std IO) error {
 		line("grant", fmt.Sprintf("%s@%s as %s, session %s, turn %s, until %s", g.Subject, g.Tenant, strings.Join(g.Roles, " "), g.Session, g.Turn, time.Unix(g.Expires, 0).UTC().Format(time.RFC3339)))
 		line("grant for", g.For)
 	}
-	return nil
+	return out.String()
 }

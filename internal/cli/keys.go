@@ -2,11 +2,12 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path/filepath"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,9 +15,9 @@ import (
 	"aob.dev/writ/audit"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/client"
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/internal/keydir"
-	"aob.dev/writ/internal/node"
 	"aob.dev/writ/state"
 )
 
@@ -47,21 +48,17 @@ type keyList struct {
 	Keys    []keyRow `json:"keys"`
 }
 
-func (l keyList) print(std IO, asJSON bool) error {
-	if asJSON {
-		return printJSON(std.Out, l)
-	}
-	fmt.Fprintf(std.Err, "%s, version %d\n", l.Origin, l.Version)
-	w := tabwriter.NewWriter(std.Out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "KID\tROLE\tSUBJECT\tNOT AFTER\tREVOKED\tHERE")
-	for _, k := range l.Keys {
-		who := k.Subject
-		if k.Tenant != "" {
-			who += "@" + k.Tenant
+func (l keyList) answer() answer {
+	return answer{data: l, note: fmt.Sprintf("%s, version %d\n", l.Origin, l.Version), text: aligned(func(t io.Writer) {
+		fmt.Fprintln(t, "KID\tROLE\tSUBJECT\tNOT AFTER\tREVOKED\tHERE")
+		for _, k := range l.Keys {
+			who := k.Subject
+			if k.Tenant != "" {
+				who += "@" + k.Tenant
+			}
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", k.KID, k.Role, cmp.Or(who, "-"), cmp.Or(k.NotAfter, "-"), yes(k.Revoked), yes(k.Here))
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", k.KID, k.Role, cmp.Or(who, "-"), cmp.Or(k.NotAfter, "-"), yes(k.Revoked), yes(k.Here))
-	}
-	return w.Flush()
+	})}
 }
 
 func yes(b bool) string {
@@ -81,59 +78,54 @@ func rowsOf(keys []intents.JWK, here func(kid string) bool) []keyRow {
 
 func keysInit(std IO) *cobra.Command {
 	var f operatorFlags
-	cmd := &cobra.Command{
+	cmd := answering(std, &cobra.Command{
 		Use: "init", Short: "Make the keys of a new data directory, offline", Args: cobra.NoArgs,
 		Long: "Make the keys of a data directory before its first start, each in a file of mode 0600,\n" +
 			"and print the origin that the log will have. Nothing is overwritten.",
-		RunE: func(*cobra.Command, []string) error {
-			there, err := filepath.Glob(filepath.Join(f.keys(), "*.pem"))
-			if err != nil {
-				return &exitError{code: ExitUsage, err: err}
-			}
-			if len(there) > 0 {
-				return no(fmt.Errorf("%s: there are keys already, and none is overwritten: name another data directory with --data", f.keys()))
-			}
-			keys, err := keydir.Create(f.keys())
-			if err != nil {
-				return no(err)
-			}
-			list := keyList{Origin: state.Origin(keys[intents.RoleRoot].Public()), Keys: rowsOf(keys.KeySet().Keys, func(string) bool { return true })}
-			fmt.Fprintf(std.Err, "keys made in %s; the first start needs them all, then take the root key offline (writ keys root move)\n", f.keys())
-			return list.print(std, f.asJSON)
-		},
-	}
+	}, func(*cobra.Command, []string) (answer, error) {
+		there, err := filepath.Glob(filepath.Join(f.keys(), "*.pem"))
+		if err != nil {
+			return answer{}, usage(err)
+		}
+		if len(there) > 0 {
+			return answer{}, no(fmt.Errorf("%s: there are keys already, and none is overwritten: name another data directory with --data", f.keys()))
+		}
+		keys, err := keydir.Create(f.keys())
+		if err != nil {
+			return answer{}, no(err)
+		}
+		list := keyList{Origin: state.Origin(keys[intents.RoleRoot].Public()), Keys: rowsOf(keys.KeySet().Keys, func(string) bool { return true })}
+		fmt.Fprintf(std.Err, "keys made in %s; the first start needs them all, then take the root key offline (writ keys root move)\n", f.keys())
+		return list.answer(), nil
+	})
 	cmd.Flags().StringVar(&f.data, "data", ".writ", "data directory")
-	jsonFlag(cmd, &f.asJSON)
 	return cmd
 }
 
 func keysList(std IO) *cobra.Command {
 	var f operatorFlags
-	cmd := &cobra.Command{
+	return answering(std, &cobra.Command{
 		Use: "list", Short: "List the keys in force and the revoked ones", Args: cobra.NoArgs,
 		Long: "List the keys in force and the revoked ones, from the record of the data directory as\n" +
 			"all lists are; of a writ that is named by its URL, as that publishes them.",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			set, err := f.keySet(cmd)
-			if err != nil {
-				return err
-			}
-			held, err := keydir.LoadAll(f.keys())
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return malformed(err)
-			}
-			here := func(kid string) bool { _, ok := held[kid]; return ok }
-			return keyList{set.Origin, set.Version, rowsOf(set.Keys, here)}.print(std, f.asJSON)
-		},
-	}
-	f.add(cmd)
-	return cmd
+	}, func(cmd *cobra.Command, _ []string) (answer, error) {
+		set, err := f.keySet(cmd)
+		if err != nil {
+			return answer{}, err
+		}
+		held, err := keydir.LoadAll(f.keys())
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return answer{}, malformed(err)
+		}
+		here := func(kid string) bool { _, ok := held[kid]; return ok }
+		return keyList{set.Origin, set.Version, rowsOf(set.Keys, here)}.answer(), nil
+	}, f.add)
 }
 
 // keySet is the key set in force, of the record or of whoever was named instead.
 func (f *operatorFlags) keySet(cmd *cobra.Command) (intents.JWKS, error) {
 	if targetOf(cmd).elsewhere() {
-		return keysInForce(cmd, f.url)
+		return keysInForce(cmd.Context(), f.url)
 	}
 	d, err := folded(cmd.Context(), f.data)
 	if err != nil {
@@ -142,9 +134,9 @@ func (f *operatorFlags) keySet(cmd *cobra.Command) (intents.JWKS, error) {
 	return d.JWKS(), nil
 }
 
-func keysInForce(cmd *cobra.Command, url string) (intents.JWKS, error) {
+func keysInForce(ctx context.Context, url string) (intents.JWKS, error) {
 	var set intents.JWKS
-	if err := (client.Client{URL: url}).Get(cmd.Context(), "/.well-known/jwks.json", &set); err != nil {
+	if err := (client.Client{URL: url}).Get(ctx, "/.well-known/jwks.json", &set); err != nil {
 		return set, no(err)
 	}
 	if _, err := set.Admit(); err != nil || set.Origin == "" {
@@ -163,9 +155,9 @@ func keysExport(std IO) *cobra.Command {
 			"directory, which auditors pin over another way than the bundles.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if trust {
-				return withArchive(cmd.Context(), f.data, func(a *node.Archive) error { return printJSON(std.Out, audit.NewTrust(a.Root)) })
+				return withArchive(cmd.Context(), f.data, func(a *datadir.Archive) error { return printJSON(std.Out, audit.NewTrust(a.Root)) })
 			}
-			set, err := keysInForce(cmd, f.url)
+			set, err := keysInForce(cmd.Context(), f.url)
 			if err != nil {
 				return err
 			}

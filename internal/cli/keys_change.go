@@ -45,93 +45,88 @@ type changed struct {
 // apply has a change signed and puts it in force, or writes it down for the root
 // key to sign. made, if not nil, keeps a new private key and gives its file: it is
 // kept before the key set names it.
-func (f *changeFlags) apply(ctx context.Context, std IO, o *operator, kid string, change func([]intents.JWK) ([]intents.JWK, error), made func() (string, error)) error {
+func (f *changeFlags) apply(ctx context.Context, std IO, o *operator, kid string, change func([]intents.JWK) ([]intents.JWK, error), made func() (string, error)) (answer, error) {
 	p, err := prepare(o.set, change)
 	if err != nil {
-		return err
+		return answer{}, err
 	}
 	res := changed{Version: p.Next.Version, KID: kid}
 	var token string
 	if f.prepare == "" {
 		root, err := readRoot(f.root, &f.operatorFlags)
 		if err != nil {
-			return err
+			return answer{}, err
 		}
 		if token, _, err = p.sign(root); err != nil {
-			return err
+			return answer{}, err
 		}
 	}
 	if made != nil {
 		if res.File, err = made(); err != nil {
-			return no(err)
+			return answer{}, no(err)
 		}
 	}
 	if f.prepare != "" {
 		raw, err := json.MarshalIndent(p, "", "  ")
 		if err != nil {
-			return no(err)
+			return answer{}, no(err)
 		}
 		if err := writeNew(f.prepare, append(raw, '\n')); err != nil {
-			return no(err)
+			return answer{}, no(err)
 		}
 		res.Waits = f.prepare
 		fmt.Fprintf(std.Err, "not in force yet: sign %s where the root key is (writ keys root sign), then writ keys put\n", f.prepare)
-		return res.print(std, f.asJSON)
+		return res.answer(), nil
 	}
 	a, err := o.order(ctx, "key.put", catalog.KeyPut{KeySet: token})
 	if err != nil {
-		return err
+		return answer{}, err
 	}
 	res.put = putBy(a)
-	return res.print(std, f.asJSON)
+	return res.answer(), nil
 }
 
-func (c changed) print(std IO, asJSON bool) error {
-	if asJSON {
-		return printJSON(std.Out, c)
-	}
+func (c changed) answer() answer {
+	a := answer{data: c, text: c.KID + "\n"}
 	if c.File != "" {
-		fmt.Fprintln(std.Err, "private key:", c.File)
+		a.note = "private key: " + c.File + "\n"
 	}
-	_, err := fmt.Fprintln(std.Out, c.KID)
-	return err
+	return a
 }
 
 func keysRotate(std IO) *cobra.Command {
 	var f changeFlags
 	var overlap time.Duration
-	cmd := &cobra.Command{
+	cmd := answering(std, &cobra.Command{
 		Use: "rotate ROLE", Short: "Give a role a new key; the old one is accepted for a while", Args: cobra.ExactArgs(1),
 		Long: "Make a new key for a role (gateway, manager, planner, workflow, operator, router, ledger)\n" +
 			"in the data directory and put it in force. A running writ signs with it from then on,\n" +
 			"without a restart; what the old key signed stays valid, and the old key itself is\n" +
 			"accepted until --overlap is over.",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			role := intents.Role(args[0])
-			if role == intents.RoleRoot || !slices.Contains(keydir.Roles, role) {
-				return &exitError{code: ExitUsage, err: fmt.Errorf("%q is no role with a key to rotate: gateway, manager, planner, workflow, operator, router, ledger", args[0])}
-			}
-			if overlap < 0 {
-				return &exitError{code: ExitUsage, err: errors.New("--overlap: must not be negative")}
-			}
-			o, err := f.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			s, err := intents.GenerateSigner(role)
-			if err != nil {
-				return no(err)
-			}
-			j := s.VerificationKey().ToJWK()
-			if role == intents.RoleOperator {
-				j.Subject, j.Tenant = o.subject, o.tenant
-			}
-			ends := time.Now().Add(overlap)
-			follow := func(keys []intents.JWK) ([]intents.JWK, error) { return followed(keys, j, ends), nil }
-			return f.apply(cmd.Context(), std, o, s.KID, follow, func() (string, error) { return keydir.Add(f.keys(), s) })
-		},
-	}
-	f.add(cmd)
+	}, func(cmd *cobra.Command, args []string) (answer, error) {
+		role := intents.Role(args[0])
+		if role == intents.RoleRoot || !slices.Contains(keydir.Roles, role) {
+			return answer{}, usage(fmt.Errorf("%q is no role with a key to rotate: gateway, manager, planner, workflow, operator, router, ledger", args[0]))
+		}
+		if overlap < 0 {
+			return answer{}, usage(errors.New("--overlap: must not be negative"))
+		}
+		o, err := f.open(cmd.Context())
+		if err != nil {
+			return answer{}, err
+		}
+		s, err := intents.GenerateSigner(role)
+		if err != nil {
+			return answer{}, no(err)
+		}
+		j := s.VerificationKey().ToJWK()
+		if role == intents.RoleOperator {
+			j.Subject, j.Tenant = o.subject, o.tenant
+		}
+		ends := time.Now().Add(overlap)
+		follow := func(keys []intents.JWK) ([]intents.JWK, error) { return followed(keys, j, ends), nil }
+		return f.apply(cmd.Context(), std, o, s.KID, follow, func() (string, error) { return keydir.Add(f.keys(), s) })
+	}, f.add)
 	cmd.Flags().DurationVar(&overlap, "overlap", defaultOverlap, "how long the old key is still accepted")
 	return cmd
 }
@@ -153,38 +148,36 @@ func followed(keys []intents.JWK, next intents.JWK, ends time.Time) []intents.JW
 func keysAdd(std IO) *cobra.Command {
 	var f changeFlags
 	var subject, tenant, out, jwk string
-	cmd := &cobra.Command{
+	cmd := answering(std, &cobra.Command{
 		Use: "add --subject USER --tenant T (--out FILE|--jwk FILE)", Short: "Put another operator's key in force", Args: cobra.NoArgs,
 		Long: "Put the key of a person in force who operates a tenant. With --out a key is made here;\n" +
 			"with --jwk the person keeps the private key and hands over the public one, such as a\n" +
 			"hardware key's. What they may do their user row says (writ user put).",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if (out == "") == (jwk == "") {
-				return &exitError{code: ExitUsage, err: errors.New("exactly one of --out and --jwk")}
+	}, func(cmd *cobra.Command, _ []string) (answer, error) {
+		if (out == "") == (jwk == "") {
+			return answer{}, usage(errors.New("exactly one of --out and --jwk"))
+		}
+		j, made, err := newOperator(out, jwk)
+		if err != nil {
+			return answer{}, err
+		}
+		j.Subject, j.Tenant, j.Revoked, j.NotAfter = subject, tenant, false, ""
+		o, err := f.open(cmd.Context())
+		if err != nil {
+			return answer{}, err
+		}
+		return f.apply(cmd.Context(), std, o, j.KID, func(keys []intents.JWK) ([]intents.JWK, error) {
+			if slices.ContainsFunc(keys, func(k intents.JWK) bool { return k.KID == j.KID }) {
+				return nil, no(fmt.Errorf("the key %s is in the key set already", j.KID))
 			}
-			j, made, err := newOperator(out, jwk)
-			if err != nil {
-				return err
-			}
-			j.Subject, j.Tenant, j.Revoked, j.NotAfter = subject, tenant, false, ""
-			o, err := f.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return f.apply(cmd.Context(), std, o, j.KID, func(keys []intents.JWK) ([]intents.JWK, error) {
-				if slices.ContainsFunc(keys, func(k intents.JWK) bool { return k.KID == j.KID }) {
-					return nil, no(fmt.Errorf("the key %s is in the key set already", j.KID))
-				}
-				return append(keys, j), nil
-			}, made)
-		},
-	}
-	f.add(cmd)
+			return append(keys, j), nil
+		}, made)
+	}, f.add)
 	cmd.Flags().StringVar(&subject, "subject", "", "the person: a user id of the tenant")
 	cmd.Flags().StringVar(&tenant, "tenant", "", "the tenant that they operate")
 	cmd.Flags().StringVar(&out, "out", "", "make a private key in this file")
 	cmd.Flags().StringVar(&jwk, "jwk", "", "file with the public key as JWK")
-	_, _ = cmd.MarkFlagRequired("subject"), cmd.MarkFlagRequired("tenant") // the flags exist
+	mustGive(cmd, "subject", "tenant")
 	return cmd
 }
 
@@ -214,26 +207,24 @@ func newOperator(out, jwk string) (intents.JWK, func() (string, error), error) {
 
 func keysRevoke(std IO) *cobra.Command {
 	var f changeFlags
-	cmd := &cobra.Command{
+	cmd := answering(std, &cobra.Command{
 		Use: "revoke KID", Short: "Refuse a key from now on", Args: cobra.ExactArgs(1),
 		Long: "Revoke a key: every later order, grant and ticket of it is KEY_REVOKED, at once. What it\n" +
 			"signed before keeps its verdict. KID may be its first characters; one that begins with -\n" +
 			"goes last, after --. The last key of a role is not revoked: rotate first.",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			o, err := f.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			kid, err := kidOf(o.set.Keys, args[0])
-			if err != nil {
-				return no(err)
-			}
-			return f.apply(cmd.Context(), std, o, kid, func(keys []intents.JWK) ([]intents.JWK, error) { return revoked(keys, kid) }, nil)
-		},
-	}
-	f.add(cmd)
+	}, func(cmd *cobra.Command, args []string) (answer, error) {
+		o, err := f.open(cmd.Context())
+		if err != nil {
+			return answer{}, err
+		}
+		kid, err := kidOf(o.set.Keys, args[0])
+		if err != nil {
+			return answer{}, no(err)
+		}
+		return f.apply(cmd.Context(), std, o, kid, func(keys []intents.JWK) ([]intents.JWK, error) { return revoked(keys, kid) }, nil)
+	}, f.add)
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return &exitError{code: ExitUsage, err: fmt.Errorf("%w: a KID that begins with - goes last, after --: writ keys revoke --url URL -- KID", err)}
+		return usage(fmt.Errorf("%w: a KID that begins with - goes last, after --: writ keys revoke --url URL -- KID", err))
 	})
 	return cmd
 }
@@ -280,33 +271,26 @@ func revoked(keys []intents.JWK, kid string) ([]intents.JWK, error) {
 
 func keysPut(std IO) *cobra.Command {
 	var f operatorFlags
-	cmd := &cobra.Command{
+	return answering(std, &cobra.Command{
 		Use: "put [FILE|-]", Short: "Put a signed key set in force", Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			raw, err := input(std, args)
-			if err != nil {
-				return malformed(err)
-			}
-			token := strings.TrimSpace(string(raw))
-			var next intents.KeySet
-			if err := intents.PeekClaims(token, &next); err != nil {
-				return malformed(errors.New("not what `writ keys root sign` prints"))
-			}
-			o, err := f.open(cmd.Context())
-			if err != nil {
-				return err
-			}
-			a, err := o.order(cmd.Context(), "key.put", catalog.KeyPut{KeySet: token})
-			if err != nil {
-				return err
-			}
-			if f.asJSON {
-				return printJSON(std.Out, changed{put: putBy(a), Version: next.Version})
-			}
-			_, err = fmt.Fprintln(std.Out, "version", next.Version)
-			return err
-		},
-	}
-	f.add(cmd)
-	return cmd
+	}, func(cmd *cobra.Command, args []string) (answer, error) {
+		raw, err := input(std, args)
+		if err != nil {
+			return answer{}, malformed(err)
+		}
+		token := strings.TrimSpace(string(raw))
+		var next intents.KeySet
+		if err := intents.PeekClaims(token, &next); err != nil {
+			return answer{}, malformed(errors.New("not what `writ keys root sign` prints"))
+		}
+		o, err := f.open(cmd.Context())
+		if err != nil {
+			return answer{}, err
+		}
+		a, err := o.order(cmd.Context(), "key.put", catalog.KeyPut{KeySet: token})
+		if err != nil {
+			return answer{}, err
+		}
+		return answer{data: changed{put: putBy(a), Version: next.Version}, text: fmt.Sprintln("version", next.Version)}, nil
+	}, f.add)
 }

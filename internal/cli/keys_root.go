@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/keydir"
-	"aob.dev/writ/internal/node"
 	"aob.dev/writ/state"
 )
 
@@ -106,48 +107,34 @@ func readRoot(path string, f *operatorFlags) (intents.Signer, error) {
 }
 
 func keysRoot(std IO) *cobra.Command {
-	cmd := &cobra.Command{Use: "root", Short: "Show the root key, take it offline, sign a key set with it", Args: oneOfThese, RunE: help}
-	cmd.AddCommand(rootShow(std), rootMove(std), rootSign(std))
-	return cmd
+	return group("root", "Show the root key, take it offline, sign a key set with it", rootShow(std), rootMove(std), rootSign(std))
 }
 
 func rootShow(std IO) *cobra.Command {
 	var f operatorFlags
-	cmd := &cobra.Command{
+	return answering(std, &cobra.Command{
 		Use: "show", Short: "Print the thumbprint of the root key and whether its file is here", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			res := struct {
-				Origin     string `json:"origin"`
-				Thumbprint string `json:"thumbprint"`
-				File       string `json:"file,omitempty"` // of the private key; absent: it is offline
-			}{}
-			path := keydir.RootFile(f.keys())
-			root, err := intents.ReadKey(path, intents.RoleRoot)
-			switch {
-			case err == nil:
-				res.Thumbprint, res.File = root.KID, path
-			case errors.Is(err, fs.ErrNotExist):
-				if err := withArchive(cmd.Context(), f.data, func(a *node.Archive) error { res.Thumbprint = a.Root.KID; return nil }); err != nil {
-					return err
-				}
-			default:
-				return malformed(err)
+	}, func(cmd *cobra.Command, _ []string) (answer, error) {
+		res := struct {
+			Origin     string `json:"origin"`
+			Thumbprint string `json:"thumbprint"`
+			File       string `json:"file,omitempty"` // of the private key; absent: it is offline
+		}{}
+		path := keydir.RootFile(f.keys())
+		root, err := intents.ReadKey(path, intents.RoleRoot)
+		switch {
+		case err == nil:
+			res.Thumbprint, res.File = root.KID, path
+		case errors.Is(err, fs.ErrNotExist):
+			if err := withArchive(cmd.Context(), f.data, func(a *datadir.Archive) error { res.Thumbprint = a.Root.KID; return nil }); err != nil {
+				return answer{}, err
 			}
-			res.Origin = "writ/" + res.Thumbprint
-			if f.asJSON {
-				return printJSON(std.Out, res)
-			}
-			where := "offline"
-			if res.File != "" {
-				where = res.File
-			}
-			_, err = fmt.Fprintln(std.Out, res.Thumbprint, where)
-			return err
-		},
-	}
-	dataFlag(cmd, &f.data)
-	jsonFlag(cmd, &f.asJSON)
-	return cmd
+		default:
+			return answer{}, malformed(err)
+		}
+		res.Origin = "writ/" + res.Thumbprint
+		return answer{data: res, text: res.Thumbprint + " " + cmp.Or(res.File, "offline") + "\n"}, nil
+	}, dataFlag(&f.data))
 }
 
 func rootMove(std IO) *cobra.Command {
@@ -162,7 +149,7 @@ func rootMove(std IO) *cobra.Command {
 			if err != nil {
 				return malformed(err)
 			}
-			if err := withArchive(cmd.Context(), f.data, func(a *node.Archive) error {
+			if err := withArchive(cmd.Context(), f.data, func(a *datadir.Archive) error {
 				if a.Root.KID != root.KID {
 					return no(fmt.Errorf("%s is not the root key of the log in %s", from, f.data))
 				}
@@ -184,7 +171,7 @@ func rootMove(std IO) *cobra.Command {
 			return nil
 		},
 	}
-	dataFlag(cmd, &f.data)
+	dataFlag(&f.data)(cmd)
 	return cmd
 }
 
@@ -231,6 +218,6 @@ func rootSign(std IO) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&path, "root", "", "root key file (default: the one of the data directory)")
 	cmd.Flags().StringVarP(&out, "out", "o", "", "file; without it standard output")
-	dataFlag(cmd, &f.data)
+	dataFlag(&f.data)(cmd)
 	return cmd
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,61 +28,43 @@ type finding struct {
 func lintCommand(std IO) *cobra.Command {
 	var f catalogFlags
 	var role, url, data string
-	var asJSON bool
-	cmd := &cobra.Command{
+	cmd := answering(std, &cobra.Command{
 		Use: "lint [FILE|-]", Short: "Say everything that is wrong with an order, and what to do", Args: cobra.MaximumNArgs(1),
 		Long: "Check an order, sealed or not, as far as it can be without a router: form, numbers,\n" +
 			"envelope, type, arguments, ttl_sec and capabilities. Exit 0: nothing is wrong with it.\n" +
 			"What `writ intent sign` fills in may be missing as long as the order is not sealed.",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			raw, err := input(std, args)
-			if err != nil {
-				return malformed(err)
-			}
-			rows, err := f.with(cmd.Context(), typeIn(raw), url)
-			if err != nil {
-				return err
-			}
-			found, err := lint(bytes.TrimSpace(raw), rows, intents.Role(role))
-			if err != nil {
-				return malformed(err)
-			}
-			if asJSON {
-				err = printJSON(std.Out, struct {
-					Valid    bool      `json:"valid"`
-					Findings []finding `json:"findings"`
-				}{len(found) == 0, append([]finding{}, found...)})
-			} else {
-				err = printLint(std, found)
-			}
-			if err == nil && len(found) > 0 {
-				return &exitError{code: ExitNo, err: errors.New("not valid"), silent: true}
-			}
-			return err
-		},
-	}
-	f.add(cmd)
+	}, func(cmd *cobra.Command, args []string) (answer, error) {
+		raw, err := input(std, args)
+		if err != nil {
+			return answer{}, malformed(err)
+		}
+		rows, err := f.with(cmd.Context(), typeIn(raw), url)
+		if err != nil {
+			return answer{}, err
+		}
+		found, err := lint(bytes.TrimSpace(raw), rows, intents.Role(role))
+		if err != nil {
+			return answer{}, malformed(err)
+		}
+		return lintAnswer(painter(std, std.Out), found), nil
+	}, f.add)
 	placeFlags(cmd, &url, &data)
-	jsonFlag(cmd, &asJSON)
 	cmd.Flags().StringVar(&role, "role", "", "role of the key that is to sign it")
 	return cmd
 }
 
-func printLint(std IO, found []finding) error {
-	p := painter(std, std.Out)
+func lintAnswer(p paint, found []finding) answer {
+	a := answer{end: unless(len(found) == 0, "not valid"), data: struct {
+		Valid    bool      `json:"valid"`
+		Findings []finding `json:"findings"`
+	}{len(found) == 0, append([]finding{}, found...)}}
 	for _, x := range found {
-		at := x.Pointer
-		if at == "" {
-			at = "/"
-		}
-		if _, err := fmt.Fprintf(std.Out, "%s: %s\n    fix: %s\n", p.bold(printable(at)), printable(x.Reason), printable(x.Fix)); err != nil {
-			return err
-		}
+		a.text += fmt.Sprintf("%s: %s\n    fix: %s\n", p.bold(printable(cmp.Or(x.Pointer, "/"))), printable(x.Reason), printable(x.Fix))
 	}
 	if len(found) == 0 {
-		fmt.Fprintln(std.Err, "nothing is wrong with it")
+		a.note = "nothing is wrong with it\n"
 	}
-	return nil
+	return a
 }
 
 // lint finds everything at once. The error is a text that is not JSON.

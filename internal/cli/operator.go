@@ -24,13 +24,11 @@ const operatorTTL = 60
 // operatorFlags say which router an operator speaks to, and with which key.
 type operatorFlags struct {
 	url, data, key string
-	asJSON         bool
 }
 
 func (f *operatorFlags) add(cmd *cobra.Command) {
 	placeFlags(cmd, &f.url, &f.data)
 	cmd.Flags().StringVar(&f.key, "key", "", "operator key file (default: the one of the data directory)")
-	jsonFlag(cmd, &f.asJSON)
 }
 
 func (f *operatorFlags) keys() string { return filepath.Join(f.data, "keys") }
@@ -47,13 +45,10 @@ type operator struct {
 // say whose the key is.
 func (f *operatorFlags) open(ctx context.Context) (*operator, error) {
 	o := &operator{router: client.Client{URL: f.url}}
-	if err := o.router.Get(ctx, "/.well-known/jwks.json", &o.set); err != nil {
-		return nil, no(err)
-	}
-	if _, err := o.set.Admit(); err != nil || o.set.Origin == "" {
-		return nil, malformed(fmt.Errorf("what %s serves as /.well-known/jwks.json is no key set of a writ", f.url))
-	}
 	var err error
+	if o.set, err = keysInForce(ctx, f.url); err != nil {
+		return nil, err
+	}
 	if o.key, err = f.operatorKey(o.set); err != nil {
 		return nil, err
 	}
@@ -132,9 +127,9 @@ func (o *operator) order(ctx context.Context, typ string, args any) (*intents.An
 	if err != nil {
 		return nil, no(err)
 	}
-	var a intents.Answer
-	if err := json.Unmarshal(body, &a); err != nil || a.Code == "" {
-		return nil, malformed(fmt.Errorf("what %s answers is no answer to an order", o.router.URL))
+	a, err := answerIn(body, o.router.URL)
+	if err != nil {
+		return nil, err
 	}
 	if a.Code == intents.ApprovalRequired {
 		return &a, no(fmt.Errorf("%s: %s waits for approval; nothing has changed", a.Code, a.IntentID))
@@ -143,6 +138,14 @@ func (o *operator) order(ctx context.Context, typ string, args any) (*intents.An
 		return &a, no(fmt.Errorf("%s: %s", a.Code, a.Reason))
 	}
 	return &a, nil
+}
+
+// answerIn is what a router says to an order.
+func answerIn(body []byte, url string) (a intents.Answer, err error) {
+	if err := json.Unmarshal(body, &a); err != nil || a.Code == "" {
+		return a, malformed(fmt.Errorf("what %s answers is no answer to an order", url))
+	}
+	return a, nil
 }
 
 // put is what a command of an operator prints with --json: which order it was,
@@ -154,11 +157,5 @@ type put struct {
 
 func putBy(a *intents.Answer) put { return put{a.IntentID, a.Position} }
 
-// printOrder says which order it was.
-func (f *operatorFlags) printOrder(std IO, a *intents.Answer) error {
-	if f.asJSON {
-		return printJSON(std.Out, putBy(a))
-	}
-	_, err := fmt.Fprintln(std.Out, a.IntentID)
-	return err
-}
+// ordered says which order it was.
+func ordered(a *intents.Answer) answer { return answer{data: putBy(a), text: a.IntentID + "\n"} }

@@ -3,8 +3,8 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,47 +19,20 @@ func planCommand(std IO) *cobra.Command {
 
 func planList(std IO) *cobra.Command {
 	var f personFlags
-	var status, after string
-	var limit int
-	cmd := &cobra.Command{
+	var page pageFlags
+	var status string
+	cmd := answering(std, &cobra.Command{
 		Use: "list", Short: "List your plans, newest first", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := f.client()
-			if err != nil {
-				return err
-			}
-			q := url.Values{}
-			if status != "" {
-				q.Set("status", status)
-			}
-			if after != "" {
-				q.Set("after", after)
-			}
-			if limit != 0 {
-				q.Set("limit", strconv.Itoa(limit))
-			}
-			var page catalog.PlanListResult
-			if err := c.Get(cmd.Context(), "/agent/plans?"+q.Encode(), &page); err != nil {
-				return no(err)
-			}
-			if f.asJSON {
-				return printJSON(std.Out, page)
-			}
-			t := table(std.Out)
-			for _, p := range page.Plans {
+	}, func(cmd *cobra.Command, _ []string) (answer, error) {
+		var plans catalog.PlanListResult
+		err := f.get(cmd, "/agent/plans"+page.query(map[string]string{"status": status}), &plans)
+		return answer{data: plans, note: nextPage(plans.Cursor), text: aligned(func(t io.Writer) {
+			for _, p := range plans.Plans {
 				fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", p.PlanID, p.Status, p.CreatedAt.UTC().Format(time.RFC3339), oneLine(p.Task, 60))
 			}
-			flush(t)
-			if page.Cursor != "" {
-				fmt.Fprintf(std.Err, "more: --after %s\n", page.Cursor)
-			}
-			return nil
-		},
-	}
-	f.add(cmd)
+		})}, err
+	}, f.add, page.add)
 	cmd.Flags().StringVar(&status, "status", "", "pending, planning, executing, replanning, complete or failed")
-	cmd.Flags().IntVar(&limit, "limit", 0, "at most so many, 1 to 100 (default 20)")
-	cmd.Flags().StringVar(&after, "after", "", "go on after this cursor")
 	return cmd
 }
 
@@ -74,48 +47,38 @@ func oneLine(s string, most int) string {
 
 func planShow(std IO) *cobra.Command {
 	var f personFlags
-	cmd := &cobra.Command{
+	return answering(std, &cobra.Command{
 		Use: "show PLAN_ID", Short: "Show a plan, its steps and how it ended", Args: cobra.ExactArgs(1), ValidArgsFunction: planIDs(std),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.client()
-			if err != nil {
-				return err
-			}
-			var p catalog.PlanView
-			if err := c.Get(cmd.Context(), "/agent/plans/"+url.PathEscape(args[0]), &p); err != nil {
-				return no(err)
-			}
-			if f.asJSON {
-				return printJSON(std.Out, p)
-			}
-			return printPlan(std, p)
-		},
-	}
-	f.add(cmd)
-	return cmd
+	}, func(cmd *cobra.Command, args []string) (answer, error) {
+		var p catalog.PlanView
+		err := f.get(cmd, "/agent/plans/"+url.PathEscape(args[0]), &p)
+		return answer{data: p, text: planText(p)}, err
+	}, f.add)
 }
 
-func printPlan(std IO, p catalog.PlanView) error {
-	fmt.Fprintf(std.Out, "plan      %s\nasked by  %s\nasked     %s\ntask      %s\nstatus    %s, revision %d, %d replans\n",
+func planText(p catalog.PlanView) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "plan      %s\nasked by  %s\nasked     %s\ntask      %s\nstatus    %s, revision %d, %d replans\n",
 		p.PlanID, printable(p.UserID), p.CreatedAt.UTC().Format(time.RFC3339), printable(p.Task), p.Status, p.Revision, p.ReplanCount)
 	for _, s := range p.Steps {
 		line := fmt.Sprintf("step %-4d %s: %s", s.Step, s.Status, oneLine(s.Task, 100))
 		if s.FailureReason != "" {
 			line += " (" + oneLine(s.FailureReason, 200) + ")"
 		}
-		fmt.Fprintln(std.Out, line)
+		fmt.Fprintln(&b, line)
 	}
 	switch {
 	case p.Response != "":
-		fmt.Fprintf(std.Out, "answer    %s\n", printable(p.Response))
+		fmt.Fprintf(&b, "answer    %s\n", printable(p.Response))
 	case p.Failure != nil:
-		fmt.Fprintf(std.Out, "failed    %s\n", printable(p.Failure.Reason))
+		fmt.Fprintf(&b, "failed    %s\n", printable(p.Failure.Reason))
 	}
-	return nil
+	return b.String()
 }
 
 func planWatch(std IO) *cobra.Command {
 	var f personFlags
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "watch PLAN_ID", Short: "Follow a plan to its answer", Args: cobra.ExactArgs(1), ValidArgsFunction: planIDs(std),
 		Long: "Follow a plan to its answer, from its beginning as far back as ten minutes: as writ run\n" +
@@ -125,8 +88,7 @@ func planWatch(std IO) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			t := newTurnView(std, f.asJSON)
-			t.PlanID = args[0]
+			t := turnView{PlanID: args[0], std: std, asJSON: asJSON}
 			if err := c.Watch(cmd.Context(), args[0], t.take); err != nil {
 				return t.broken(cmd, err)
 			}
@@ -134,29 +96,21 @@ func planWatch(std IO) *cobra.Command {
 		},
 	}
 	f.add(cmd)
+	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 
 func planCancel(std IO) *cobra.Command {
 	var f personFlags
-	cmd := &cobra.Command{
+	return answering(std, &cobra.Command{
 		Use: "cancel PLAN_ID", Short: "End a plan without its answer", Args: cobra.ExactArgs(1), ValidArgsFunction: planIDs(std),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.client()
-			if err != nil {
-				return err
-			}
-			var said json.RawMessage
-			if err := c.Delete(cmd.Context(), "/agent/plans/"+url.PathEscape(args[0]), &said); err != nil {
-				return no(err)
-			}
-			if f.asJSON {
-				return printJSON(std.Out, said)
-			}
-			_, err = fmt.Fprintln(std.Out, args[0], "cancelled")
-			return err
-		},
-	}
-	f.add(cmd)
-	return cmd
+	}, func(cmd *cobra.Command, args []string) (answer, error) {
+		c, err := f.client()
+		if err != nil {
+			return answer{}, err
+		}
+		var said json.RawMessage
+		err = c.Delete(cmd.Context(), "/agent/plans/"+url.PathEscape(args[0]), &said)
+		return answer{data: said, text: args[0] + " cancelled\n"}, err
+	}, f.add)
 }

@@ -2,8 +2,8 @@ package cli
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -43,43 +43,37 @@ func readTree(args []string) (policies.Tree, error) {
 }
 
 func policyCheck(std IO) *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
+	cmd := answering(std, &cobra.Command{
 		Use: "check [DIR|BUNDLE]", Short: "Compile strictly, and say what the policy reads", Args: cobra.MaximumNArgs(1),
 		Long: "Compile strictly, and say what the policy reads. A tree without package writ.authz is an\n" +
 			"extension: it is compiled on the embedded tree, and its own rules are listed.",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			tree, err := readTree(args)
-			if err != nil {
-				return malformed(err)
-			}
-			check := policies.Check
-			if policies.IsExtension(tree.Source) {
-				check = policies.CheckExtension
-			}
-			r, err := check(cmd.Context(), tree.Source)
-			if err != nil {
-				return no(err)
-			}
-			if asJSON {
-				return printJSON(std.Out, r)
-			}
-			t := table(std.Out)
+	}, func(cmd *cobra.Command, args []string) (answer, error) {
+		tree, err := readTree(args)
+		if err != nil {
+			return answer{}, malformed(err)
+		}
+		check := policies.Check
+		if policies.IsExtension(tree.Source) {
+			check = policies.CheckExtension
+		}
+		r, err := check(cmd.Context(), tree.Source)
+		if err != nil {
+			return answer{}, no(err)
+		}
+		a := answer{data: r, text: aligned(func(t io.Writer) {
 			for _, rule := range r.Rules {
 				fmt.Fprintf(t, "%s\t%s\t%s:%d\n", rule.ID, rule.Title, rule.File, rule.Line)
 			}
-			flush(t)
-			fmt.Fprintf(std.Out, "%s\n%d rules; a decision is remembered under the values of:\n", r.Digest, len(r.Rules))
-			for _, path := range r.Reads {
-				fmt.Fprintln(std.Out, " ", path)
-			}
-			if len(r.Volatile) > 0 {
-				fmt.Fprintf(std.Err, "warning: %s hardly ever repeats: nearly every order is evaluated anew\n", strings.Join(r.Volatile, ", "))
-			}
-			return nil
-		},
-	}
-	jsonFlag(cmd, &asJSON)
+		})}
+		a.text += fmt.Sprintf("%s\n%d rules; a decision is remembered under the values of:\n", r.Digest, len(r.Rules))
+		for _, path := range r.Reads {
+			a.text += "  " + path + "\n"
+		}
+		if len(r.Volatile) > 0 {
+			a.note = fmt.Sprintf("warning: %s hardly ever repeats: nearly every order is evaluated anew\n", strings.Join(r.Volatile, ", "))
+		}
+		return a, nil
+	})
 	return cmd
 }
 
@@ -118,7 +112,7 @@ func policyFmt(std IO) *cobra.Command {
 				}
 			}
 			if changed > 0 && !write {
-				return &exitError{code: ExitNo, err: errors.New("not formatted"), silent: true}
+				return silent("not formatted")
 			}
 			return nil
 		},

@@ -11,14 +11,10 @@ import (
 	"aob.dev/writ/policies"
 )
 
-// feed is where the configuration says that policies come from.
-type feed struct {
-	Main       policies.Place
-	Extensions []policies.Extension
-}
-
-// policyFeed reads that off the configuration, and where decisions are logged.
-func policyFeed(std IO, c config.Config) (feed feed, events eventFile, err error) {
+// policyFeed is where the configuration says that policies come from, and where
+// decisions are logged.
+func policyFeed(std IO, c config.Config) (feed *policies.Feed, events eventFile, err error) {
+	feed = &policies.Feed{}
 	place := func(at string) policies.Place { return policies.Place{At: at} }
 	if c.PolicyKey != "" {
 		raw, err := os.ReadFile(c.PolicyKey)

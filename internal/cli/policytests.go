@@ -84,7 +84,7 @@ func policyTest(std IO) *cobra.Command {
 			}
 			print, known := map[string]func(io.Writer, []policies.Case) error{"tree": printTree, "json": printCases, "junit": printJUnit}[format]
 			if !known {
-				return &exitError{code: ExitUsage, err: fmt.Errorf("--format: %q is none of tree, json, junit", format)}
+				return usage(fmt.Errorf("--format: %q is none of tree, json, junit", format))
 			}
 			s, err := suite.read(args)
 			if err != nil {
@@ -219,56 +219,40 @@ func printJUnit(w io.Writer, cases []policies.Case) error {
 func policyCoverage(std IO) *cobra.Command {
 	var suite suiteFlags
 	var threshold float64
-	var asJSON bool
-	cmd := &cobra.Command{
+	cmd := answering(std, &cobra.Command{
 		Use: "coverage [DIR|BUNDLE]", Short: "Say which lines of the rules no test and no table reaches", Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			s, err := suite.read(args)
-			if err != nil {
-				return malformed(err)
-			}
-			cases, c, err := s.Coverage(cmd.Context())
-			if err != nil {
-				return no(err)
-			}
-			if asJSON {
-				err = printJSON(std.Out, c)
-			} else {
-				err = printCoverage(std.Out, c)
-			}
-			if err == nil {
-				err = verdictOf(cases)
-			}
-			if err == nil && c.Percent < threshold {
-				err = no(fmt.Errorf("%.1f %% of the lines are covered, less than %g %%", c.Percent, threshold))
-			}
-			return err
-		},
-	}
-	suite.add(cmd)
+	}, func(cmd *cobra.Command, args []string) (answer, error) {
+		s, err := suite.read(args)
+		if err != nil {
+			return answer{}, malformed(err)
+		}
+		cases, c, err := s.Coverage(cmd.Context())
+		if err != nil {
+			return answer{}, no(err)
+		}
+		a := answer{data: c, text: coverageText(c), end: verdictOf(cases)}
+		if a.end == nil && c.Percent < threshold {
+			a.end = fmt.Errorf("%.1f %% of the lines are covered, less than %g %%", c.Percent, threshold)
+		}
+		return a, nil
+	}, suite.add)
 	cmd.Flags().Float64Var(&threshold, "threshold", 0, "fail below this percentage")
-	jsonFlag(cmd, &asJSON)
 	return cmd
 }
 
-func printCoverage(w io.Writer, c policies.Coverage) error {
-	t := table(w)
-	for _, name := range slices.Sorted(maps.Keys(c.Files)) {
-		f := c.Files[name]
-		fmt.Fprintf(t, "%s\t%d of %d lines\t", name, f.Covered, f.Covered+f.Missed)
-		for i, x := range c.Missed[name] {
-			if i > 0 {
-				fmt.Fprint(t, ", ")
+func coverageText(c policies.Coverage) string {
+	return aligned(func(t io.Writer) {
+		for _, name := range slices.Sorted(maps.Keys(c.Files)) {
+			f := c.Files[name]
+			var missed []string
+			for _, x := range c.Missed[name] {
+				if x[0] == x[1] {
+					missed = append(missed, fmt.Sprintf("not %d", x[0]))
+				} else {
+					missed = append(missed, fmt.Sprintf("not %d-%d", x[0], x[1]))
+				}
 			}
-			if x[0] == x[1] {
-				fmt.Fprintf(t, "not %d", x[0])
-			} else {
-				fmt.Fprintf(t, "not %d-%d", x[0], x[1])
-			}
+			fmt.Fprintf(t, "%s\t%d of %d lines\t%s\n", name, f.Covered, f.Covered+f.Missed, strings.Join(missed, ", "))
 		}
-		fmt.Fprintln(t)
-	}
-	flush(t)
-	_, err := fmt.Fprintf(w, "%.1f %%\n", c.Percent)
-	return err
+	}) + fmt.Sprintf("%.1f %%\n", c.Percent)
 }

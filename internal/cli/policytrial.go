@@ -4,40 +4,38 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"aob.dev/writ/audit"
 	"aob.dev/writ/internal/config"
-	"aob.dev/writ/internal/node"
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/policies"
 )
 
 func policyExplain(std IO) *cobra.Command {
 	var dir, policy string
-	var asJSON bool
-	cmd := &cobra.Command{
+	cmd := answering(std, &cobra.Command{
 		Use: "explain INTENT_ID", Short: "Say which rules decided a recorded order, and over which input", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			instead, err := namedEngine(cmd.Context(), policy)
-			if err != nil {
-				return err
-			}
-			return withArchive(cmd.Context(), dir, func(a *node.Archive) error {
-				x, err := audit.Explain(cmd.Context(), a.Source, args[0], instead)
-				if err != nil {
-					return no(err)
-				}
-				if asJSON {
-					return printJSON(std.Out, x)
-				}
-				return printExplained(std.Out, x)
-			})
-		},
-	}
-	dataFlag(cmd, &dir)
-	jsonFlag(cmd, &asJSON)
+	}, func(cmd *cobra.Command, args []string) (answer, error) {
+		instead, err := namedEngine(cmd.Context(), policy)
+		if err != nil {
+			return answer{}, err
+		}
+		var x audit.Explained
+		err = withArchive(cmd.Context(), dir, func(a *datadir.Archive) (err error) {
+			x, err = audit.Explain(cmd.Context(), a.Source, args[0], instead)
+			return err
+		})
+		if err != nil {
+			return answer{}, err
+		}
+		var text strings.Builder
+		err = printExplained(&text, x)
+		return answer{data: x, text: text.String()}, err
+	}, dataFlag(&dir))
 	cmd.Flags().StringVar(&policy, "policy", "", "directory or bundle to decide with, in place of the policy of then")
 	return cmd
 }
@@ -73,7 +71,7 @@ func namedEngine(ctx context.Context, place string) (*policies.Engine, error) {
 }
 
 func policyBacktest(std IO) *cobra.Command {
-	var dir, bundle, policy, today, since, format string
+	var dir, bundle, policy, today, format string
 	var o audit.Trial
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -87,14 +85,7 @@ func policyBacktest(std IO) *cobra.Command {
 			}
 			print, known := map[string]func(io.Writer, audit.Backtest) error{"text": printBacktest, "json": func(w io.Writer, b audit.Backtest) error { return printJSON(w, b) }, "junit": junitBacktest}[format]
 			if !known {
-				return &exitError{code: ExitUsage, err: fmt.Errorf("--format: %q is none of text, json, junit", format)}
-			}
-			if since != "" {
-				at, err := sinceTime(since, time.Now())
-				if err != nil {
-					return &exitError{code: ExitUsage, err: err}
-				}
-				o.Since = at
+				return usage(fmt.Errorf("--format: %q is none of text, json, junit", format))
 			}
 			var err error
 			if o.New, err = namedEngine(cmd.Context(), policy); err != nil {
@@ -124,11 +115,11 @@ func policyBacktest(std IO) *cobra.Command {
 	cmd.Flags().StringVar(&today, "today", "", "today's policy: directory or bundle (default: the one in force by the record)")
 	cmd.Flags().StringVar(&dir, "data", config.Default().Data, "data directory; the process that uses it may be running")
 	cmd.Flags().StringVar(&bundle, "bundle", "", "records of a bundle (writ audit export) instead; verify it first")
-	cmd.Flags().StringVar(&since, "since", "", "orders from this RFC 3339 time, or from so long ago (7d, 12h)")
+	cmd.Flags().Var(&timeFlag{at: &o.Since, ago: true}, "since", "orders from this RFC 3339 time, or from so long ago (7d, 12h)")
 	cmd.Flags().StringVar(&o.Tenant, "tenant", "", "orders of this tenant")
 	cmd.Flags().StringVar(&format, "format", "text", "text, json, junit")
 	jsonFlag(cmd, &asJSON)
-	_ = cmd.MarkFlagRequired("policy") // the flag exists
+	mustGive(cmd, "policy")
 	return cmd
 }
 
@@ -144,7 +135,7 @@ func backtest(ctx context.Context, std IO, dir, bundle string, o audit.Trial) (b
 		}
 		return b, nil
 	}
-	return b, withArchive(ctx, dir, func(a *node.Archive) error {
+	return b, withArchive(ctx, dir, func(a *datadir.Archive) error {
 		if o.Today == nil {
 			source, err := audit.PolicyInForce(ctx, a.Source)
 			if err == nil {

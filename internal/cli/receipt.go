@@ -18,30 +18,17 @@ func receiptCommand(std IO) *cobra.Command {
 
 func receiptGet(std IO) *cobra.Command {
 	var f personFlags
-	cmd := &cobra.Command{
+	return answering(std, &cobra.Command{
 		Use: "get INTENT_ID", Short: "Get the receipt of an order that was accepted", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.client()
-			if err != nil {
-				return err
-			}
-			var got struct {
-				IntentID string `json:"intent_id"`
-				Position int64  `json:"position"`
-				Receipt  string `json:"receipt"`
-			}
-			if err := c.Get(cmd.Context(), "/v1/intents/"+url.PathEscape(args[0])+"/receipt", &got); err != nil {
-				return no(err)
-			}
-			if f.asJSON {
-				return printJSON(std.Out, got)
-			}
-			_, err = fmt.Fprintln(std.Out, printable(got.Receipt))
-			return err
-		},
-	}
-	f.add(cmd)
-	return cmd
+	}, func(cmd *cobra.Command, args []string) (answer, error) {
+		var got struct {
+			IntentID string `json:"intent_id"`
+			Position int64  `json:"position"`
+			Receipt  string `json:"receipt"`
+		}
+		err := f.get(cmd, "/v1/intents/"+url.PathEscape(args[0])+"/receipt", &got)
+		return answer{data: got, text: printable(got.Receipt) + "\n"}, err
+	}, f.add)
 }
 
 // receiptVerdict of `writ receipt verify`; scripts rely on the shape.
@@ -55,42 +42,31 @@ type receiptVerdict struct {
 
 func receiptVerify(std IO) *cobra.Command {
 	var keys, intentID string
-	var asJSON bool
-	cmd := &cobra.Command{
+	cmd := answering(std, &cobra.Command{
 		Use: "verify [FILE|-] --keys JWKS", Short: "Check a receipt, offline", Args: cobra.MaximumNArgs(1),
 		Long: "Check that the router of a log signed a receipt, offline. It is read from a file, or from\n" +
 			"standard input: the receipt alone, or a JSON document with a member receipt, such as the\n" +
 			"answer to an order. The keys are what /.well-known/jwks.json serves; have them over a way\n" +
 			"that you trust. That the record is in the log is shown by `writ audit prove`.",
-		RunE: func(_ *cobra.Command, args []string) error {
-			raw, err := input(std, args)
-			if err != nil {
-				return malformed(err)
-			}
-			token, err := receiptIn(raw)
-			if err != nil {
-				return malformed(err)
-			}
-			verifier, err := readKeys(keys)
-			if err != nil {
-				return malformed(err)
-			}
-			v := judgeReceipt(token, verifier, intentID)
-			if asJSON {
-				err = printJSON(std.Out, v)
-			} else {
-				err = v.print(std)
-			}
-			if err == nil && !v.Valid {
-				return &exitError{code: ExitNo, err: errors.New("not valid"), silent: true}
-			}
-			return err
-		},
-	}
+	}, func(_ *cobra.Command, args []string) (answer, error) {
+		raw, err := input(std, args)
+		if err != nil {
+			return answer{}, malformed(err)
+		}
+		token, err := receiptIn(raw)
+		if err != nil {
+			return answer{}, malformed(err)
+		}
+		verifier, err := readKeys(keys)
+		if err != nil {
+			return answer{}, malformed(err)
+		}
+		v := judgeReceipt(token, verifier, intentID)
+		return answer{data: v, text: v.line() + "\n", end: unless(v.Valid, "not valid")}, nil
+	})
 	cmd.Flags().StringVar(&keys, "keys", "", "JWKS file, as /.well-known/jwks.json serves it")
 	cmd.Flags().StringVar(&intentID, "intent", "", "the order that it must be about")
-	jsonFlag(cmd, &asJSON)
-	_ = cmd.MarkFlagRequired("keys") // the flag exists
+	mustGive(cmd, "keys")
 	return cmd
 }
 
@@ -132,11 +108,9 @@ func judgeReceipt(token string, verifier intents.Verifier, intentID string) rece
 	return v
 }
 
-func (v receiptVerdict) print(std IO) error {
+func (v receiptVerdict) line() string {
 	if !v.Valid {
-		_, err := fmt.Fprintf(std.Out, "%s: %s\n", v.Code, v.Reason)
-		return err
+		return fmt.Sprintf("%s: %s", v.Code, v.Reason)
 	}
-	_, err := fmt.Fprintf(std.Out, "valid: order %s ended %s, position %d of %s\n", v.Receipt.IntentID, v.Receipt.Code, v.Receipt.Position, printable(v.Receipt.Issuer))
-	return err
+	return fmt.Sprintf("valid: order %s ended %s, position %d of %s", v.Receipt.IntentID, v.Receipt.Code, v.Receipt.Position, printable(v.Receipt.Issuer))
 }

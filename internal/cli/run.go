@@ -17,6 +17,7 @@ import (
 func runCommand(std IO) *cobra.Command {
 	var f personFlags
 	var out string
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use: "run QUESTION", Short: "Ask a running writ to do a task", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -24,7 +25,7 @@ func runCommand(std IO) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			t := newTurnView(std, f.asJSON)
+			t := turnView{std: std, asJSON: asJSON}
 			t.PlanID, err = c.Run(cmd.Context(), args[0], t.take)
 			if err == nil && out != "" && t.Status == "complete" {
 				err = saveData(cmd.Context(), c, t.Data, out)
@@ -36,6 +37,7 @@ func runCommand(std IO) *cobra.Command {
 		},
 	}
 	f.add(cmd)
+	jsonFlag(cmd, &asJSON)
 	cmd.Flags().StringVar(&out, "out", "", "file for the data behind the answer, all of it")
 	return cmd
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"aob.dev/writ/internal/node"
+	"aob.dev/writ/internal/datadir"
 )
 
 // frame is one event of a stream.
@@ -159,10 +159,10 @@ func TestRunUnreachable(t *testing.T) {
 // TestRunKey: the flag over the variable over the data directory.
 func TestRunKey(t *testing.T) {
 	data := t.TempDir()
-	if err := os.MkdirAll(filepath.Dir(node.KeyFile(data)), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(datadir.KeyFile(data)), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(node.KeyFile(data), []byte("from the directory\n"), 0o600); err != nil {
+	if err := os.WriteFile(datadir.KeyFile(data), []byte("from the directory\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	env := map[string]string{"WRIT_API_KEY": "from the environment"}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -16,73 +15,64 @@ import (
 )
 
 func sandboxCommand(std IO) *cobra.Command {
-	cmd := &cobra.Command{Use: "sandbox", Short: "Try the sandbox", Args: oneOfThese, RunE: help}
-	cmd.AddCommand(sandboxRunCommand(std), sandboxProbeCommand(std), sandboxPrepareCommand(std))
-	return cmd
+	return group("sandbox", "Try the sandbox", sandboxRunCommand(std), sandboxProbeCommand(std), sandboxPrepareCommand(std))
 }
 
 func sandboxRunCommand(std IO) *cobra.Command {
 	var in, driver, data string
-	var asJSON bool
-	cmd := &cobra.Command{
+	cmd := answering(std, &cobra.Command{
 		Use: "run SCRIPT", Short: "Run one script as an order would", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			script, err := os.ReadFile(args[0])
-			if err != nil {
-				return malformed(err)
-			}
-			cfg := sandbox.Config{Dir: filepath.Join(data, "runtime"), Workers: -1}
-			if driver != "" {
-				cfg.Drivers = []string{driver}
-			}
-			return sandboxRun(cmd.Context(), std, cfg, string(script), in, asJSON)
-		},
-	}
+	}, func(cmd *cobra.Command, args []string) (answer, error) {
+		script, err := os.ReadFile(args[0])
+		if err != nil {
+			return answer{}, malformed(err)
+		}
+		cfg := sandbox.Config{Dir: filepath.Join(data, "runtime"), Workers: -1}
+		if driver != "" {
+			cfg.Drivers = []string{driver}
+		}
+		return sandboxRun(cmd.Context(), cfg, string(script), in)
+	})
 	cmd.Flags().StringVar(&in, "input", "", "file that the script finds at input_file")
 	cmd.Flags().StringVar(&driver, "driver", "", "one of the drivers; default: the best that passes its canary")
 	cmd.Flags().StringVar(&data, "data", config.Default().Data, "data directory, for the prepared runtime")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print data")
 	return cmd
 }
 
-func sandboxRun(ctx context.Context, std IO, cfg sandbox.Config, script, in string, asJSON bool) error {
+func sandboxRun(ctx context.Context, cfg sandbox.Config, script, in string) (a answer, err error) {
 	job := sandbox.Job{Script: script}
 	if in != "" {
 		f, err := os.Open(in) //nolint:gosec // G304: the user names the file
 		if err != nil {
-			return malformed(err)
+			return a, malformed(err)
 		}
 		defer f.Close()
 		info, err := f.Stat()
 		if err != nil {
-			return malformed(err)
+			return a, malformed(err)
 		}
 		job.Input, job.InputSize = f, info.Size()
 	}
 	box, err := sandbox.Open(ctx, cfg)
 	if err != nil {
-		return no(err)
+		return a, err
 	}
 	defer box.Close()
 	res, err := box.Run(ctx, job)
 	if err != nil {
-		return no(err)
+		return a, err
 	}
-	if asJSON {
-		err = printJSON(std.Out, struct {
-			Outcome    string          `json:"outcome"`
-			Output     json.RawMessage `json:"output"`
-			Error      string          `json:"error"`
-			Driver     string          `json:"driver"`
-			DurationMS int64           `json:"duration_ms"`
-		}{string(res.Outcome), outputJSON(res.Output), res.Error, res.Driver, res.Duration.Milliseconds()})
-	} else {
-		_, err = io.WriteString(std.Out, printable(string(res.Output)))
+	a = answer{text: printable(string(res.Output)), data: struct {
+		Outcome    string          `json:"outcome"`
+		Output     json.RawMessage `json:"output"`
+		Error      string          `json:"error"`
+		Driver     string          `json:"driver"`
+		DurationMS int64           `json:"duration_ms"`
+	}{string(res.Outcome), outputJSON(res.Output), res.Error, res.Driver, res.Duration.Milliseconds()}}
+	if res.Outcome != sandbox.OK {
+		a.end = fmt.Errorf("%s: %s", res.Outcome, res.Error)
 	}
-	if err == nil && res.Outcome != sandbox.OK {
-		return no(fmt.Errorf("%s: %s", res.Outcome, res.Error))
-	}
-	return err
+	return a, nil
 }
 
 // outputJSON is what the script printed: its JSON document, or a string.

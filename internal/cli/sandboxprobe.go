@@ -19,8 +19,7 @@ import (
 
 func sandboxProbeCommand(std IO) *cobra.Command {
 	var driver, data string
-	var asJSON bool
-	cmd := &cobra.Command{
+	cmd := answering(std, &cobra.Command{
 		Use: "probe", Short: "Try to escape from every driver that holds here", Args: cobra.NoArgs,
 		Long: "Run the escape suite under every driver that holds on this machine, and print\n" +
 			"what became of each probe. Exits 1 if one got through, or no driver holds.\n\n" +
@@ -28,49 +27,37 @@ func sandboxProbeCommand(std IO) *cobra.Command {
 			"  open     it got through where docs/sandbox.md says that it does\n" +
 			"  ESCAPED  it got through\n" +
 			"  broken   it proved nothing",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			drivers := sandbox.DriverNames()
-			if driver != "" {
-				drivers = []string{driver}
-			}
-			m := matrix{drivers: map[string]string{}}
-			if err := m.fill(cmd.Context(), std.Err, filepath.Join(data, "runtime"), drivers); err != nil {
-				return no(err)
-			}
-			if err := m.print(std.Out, asJSON); err != nil {
-				return err
-			}
-			return m.verdict()
-		},
-	}
+	}, func(cmd *cobra.Command, _ []string) (answer, error) {
+		drivers := sandbox.DriverNames()
+		if driver != "" {
+			drivers = []string{driver}
+		}
+		m := matrix{drivers: map[string]string{}}
+		if err := m.fill(cmd.Context(), std.Err, filepath.Join(data, "runtime"), drivers); err != nil {
+			return answer{}, no(err)
+		}
+		return answer{text: m.text(), end: m.verdict(), data: struct {
+			Drivers  map[string]string `json:"drivers"`
+			Findings []escape.Finding  `json:"findings"`
+		}{m.drivers, m.findings}}, nil
+	})
 	cmd.Flags().StringVar(&driver, "driver", "", "only this driver")
 	cmd.Flags().StringVar(&data, "data", config.Default().Data, "data directory, for the prepared runtime")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print data")
 	return cmd
 }
 
 func sandboxPrepareCommand(std IO) *cobra.Command {
 	var data string
-	var asJSON bool
-	cmd := &cobra.Command{
+	cmd := answering(std, &cobra.Command{
 		Use: "prepare", Short: "Make the Python runtime that the first start would make", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, err := sandbox.Prepare(cmd.Context(), sandbox.Config{Dir: filepath.Join(data, "runtime")})
-			if err != nil {
-				return no(err)
-			}
-			if asJSON {
-				return printJSON(std.Out, struct {
-					Path   string `json:"path"`
-					Python string `json:"python"`
-				}{p.Path, p.Python})
-			}
-			_, err = fmt.Fprintln(std.Out, p.Path)
-			return err
-		},
-	}
+	}, func(cmd *cobra.Command, _ []string) (answer, error) {
+		p, err := sandbox.Prepare(cmd.Context(), sandbox.Config{Dir: filepath.Join(data, "runtime")})
+		if err != nil {
+			return answer{}, no(err)
+		}
+		return answer{data: map[string]string{"path": p.Path, "python": p.Python}, text: p.Path + "\n"}, nil
+	})
 	cmd.Flags().StringVar(&data, "data", config.Default().Data, "data directory, for the prepared runtime")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print data")
 	return cmd
 }
 
@@ -122,35 +109,29 @@ func (m *matrix) try(ctx context.Context, box escape.Runner, probes []escape.Pro
 	return nil
 }
 
-func (m *matrix) print(out io.Writer, asJSON bool) error {
-	if asJSON {
-		return printJSON(out, struct {
-			Drivers  map[string]string `json:"drivers"`
-			Findings []escape.Finding  `json:"findings"`
-		}{m.drivers, m.findings})
-	}
+func (m *matrix) text() string {
 	var used []string
 	for _, name := range sandbox.DriverNames() {
 		if why, tried := m.drivers[name]; tried && why == "" {
 			used = append(used, name)
 		}
 	}
-	t := table(out)
-	fmt.Fprintf(t, "probe\tlayers\t%s\n", strings.Join(used, "\t"))
-	for i, first := range m.findings[:len(m.findings)/max(len(used), 1)] {
-		fmt.Fprintf(t, "%s\t%s", first.Probe, strings.Join(first.Layers, ","))
-		for j := i; j < len(m.findings); j += len(m.findings) / len(used) {
-			fmt.Fprintf(t, "\t%s", m.findings[j].Verdict)
+	text := aligned(func(t io.Writer) {
+		fmt.Fprintf(t, "probe\tlayers\t%s\n", strings.Join(used, "\t"))
+		for i, first := range m.findings[:len(m.findings)/max(len(used), 1)] {
+			fmt.Fprintf(t, "%s\t%s", first.Probe, strings.Join(first.Layers, ","))
+			for j := i; j < len(m.findings); j += len(m.findings) / len(used) {
+				fmt.Fprintf(t, "\t%s", m.findings[j].Verdict)
+			}
+			fmt.Fprintln(t)
 		}
-		fmt.Fprintln(t)
-	}
-	flush(t)
+	})
 	for _, f := range m.findings {
 		if f.Detail != "" {
-			fmt.Fprintf(out, "%s under %s: %s: %s\n", f.Probe, f.Driver, f.Verdict, printable(f.Detail))
+			text += fmt.Sprintf("%s under %s: %s: %s\n", f.Probe, f.Driver, f.Verdict, printable(f.Detail))
 		}
 	}
-	return nil
+	return text
 }
 
 func (m *matrix) verdict() error {

@@ -16,14 +16,14 @@ import (
 	"golang.org/x/term"
 
 	"aob.dev/writ/intents"
-	"aob.dev/writ/internal/node"
+	"aob.dev/writ/internal/datadir"
 )
 
 // skillVersions are a skill as it is approved and as it is declared now.
 type skillVersions struct {
 	pinned intents.Pin
-	before *node.SkillSheet // nil: nothing is approved, or it was never seen here
-	now    node.SkillSheet
+	before *datadir.SkillSheet // nil: nothing is approved, or it was never seen here
+	now    datadir.SkillSheet
 }
 
 func skillDiff(std IO) *cobra.Command {
@@ -39,17 +39,17 @@ func skillDiff(std IO) *cobra.Command {
 			if err := s.print(std, std.Out); err != nil || s.pinned.Digest == s.now.Digest {
 				return err
 			}
-			return &exitError{code: ExitNo, err: errors.New("it differs"), silent: true}
+			return silent("it differs")
 		},
 	}
-	dataFlag(cmd, &data)
+	dataFlag(&data)(cmd)
 	cmd.Flags().StringVar(&tenant, "tenant", "default", "whose approvals")
 	return cmd
 }
 
 // versionsOf a skill of a data directory.
 func versionsOf(ctx context.Context, data, tenant, name string) (s skillVersions, err error) {
-	sheets, err := node.ReadSkillSheets(data)
+	sheets, err := datadir.ReadSkillSheets(data)
 	if err != nil {
 		return s, malformed(err)
 	}
@@ -116,7 +116,7 @@ func (s skillVersions) print(std IO, w io.Writer) error {
 }
 
 // sheetText is a sheet, a line for each thing, with nothing hidden in it.
-func sheetText(s node.SkillSheet) []byte {
+func sheetText(s datadir.SkillSheet) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "server: %s\nhints: %s\ndescription:\n", visible(s.Server, ""), s.Effect)
 	for line := range strings.SplitSeq(s.Description, "\n") {
@@ -152,7 +152,7 @@ func declaredNow(cmd *cobra.Command, std IO, f tenantFlags, name string, sure bo
 	}
 	in, ok := std.In.(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) {
-		return s, &exitError{code: ExitUsage, err: errors.New("nobody is there to be asked: look at it with writ skill diff, and say --yes or --digest")}
+		return s, usage(errors.New("nobody is there to be asked: look at it with writ skill diff, and say --yes or --digest"))
 	}
 	fmt.Fprintf(std.Err, "approve this version of %s? [y/N] ", visible(name, ""))
 	answer, _ := bufio.NewReader(in).ReadString('\n')
@@ -165,7 +165,7 @@ func declaredNow(cmd *cobra.Command, std IO, f tenantFlags, name string, sure bo
 // skillNames completes skills that are declared now.
 func skillNames(std IO) cobra.CompletionFunc {
 	return completing(std, func(_ context.Context, _ *cobra.Command, t target) []string {
-		sheets, err := node.ReadSkillSheets(t.Data.Value)
+		sheets, err := datadir.ReadSkillSheets(t.Data.Value)
 		if err != nil {
 			return nil
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"aob.dev/writ/internal/config"
-	"aob.dev/writ/internal/node"
+	"aob.dev/writ/internal/datadir"
 )
 
 // target is the writ that a command speaks of: where it answers, its data
@@ -128,7 +128,7 @@ func find(std IO, name, at, data, key string) (t target, err error) {
 func (t target) own(listen string, env func(string) string) (setting, error) {
 	s := setting{From: filepath.Join(t.Data.Value, "address")}
 	var err error
-	if s.Value, err = node.ReadAddress(t.Data.Value); err != nil || s.Value != "" {
+	if s.Value, err = datadir.ReadAddress(t.Data.Value); err != nil || s.Value != "" {
 		return s, err
 	}
 	if _, err := os.Stat(filepath.Join(t.Data.Value, "journal")); err == nil {
@@ -172,7 +172,7 @@ func wouldListen(addr string, env func(string) string) setting {
 	switch {
 	case err != nil || port == "0":
 		host, port, _ = net.SplitHostPort(config.Default().Listen)
-	case !node.Local(host):
+	case !datadir.Local(host):
 		host = "127.0.0.1"
 	}
 	s.Value = "http://" + net.JoinHostPort(host, port)
@@ -197,17 +197,17 @@ func keyFor(t target, x aContext, from string, given setting) (setting, error) {
 	if (t.URL.From == from && from != "" && x.Data == "") || (!named && t.elsewhere() && t.URL.From != from && !onThisMachine(t.URL.Value)) {
 		return setting{From: "none"}, nil
 	}
-	raw, err := node.ReadLocalKey(t.Data.Value)
+	raw, err := datadir.LocalKey(t.Data.Value)
 	if err != nil || raw == "" {
 		return setting{From: "none"}, nil //nolint:nilerr // who needs one says so
 	}
-	return setting{raw, node.KeyFile(t.Data.Value)}, nil
+	return setting{raw, datadir.KeyFile(t.Data.Value)}, nil
 }
 
 // onThisMachine says whether a URL is one of this machine.
 func onThisMachine(text string) bool {
 	u, err := url.Parse(text)
-	return err == nil && (u.Hostname() == "localhost" || node.Local(u.Hostname()))
+	return err == nil && (u.Hostname() == "localhost" || datadir.Local(u.Hostname()))
 }
 
 // unanswered says what to do where nobody answers.

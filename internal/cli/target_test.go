@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"aob.dev/writ/internal/node"
+	"aob.dev/writ/internal/datadir"
 )
 
 // Which key goes to which writ: a directory's own to itself, to this machine, or
@@ -17,7 +17,7 @@ func TestKeyGoesTo(t *testing.T) {
 	t.Chdir(dir)
 	config := filepath.Join(dir, "config")
 	files := map[string]string{
-		node.KeyFile(".writ"): "local\n", node.AddressFile(".writ"): "http://127.0.0.1:7777\n", "far.key": "far\n",
+		datadir.KeyFile(".writ"): "local\n", datadir.AddressFile(".writ"): "http://127.0.0.1:7777\n", "far.key": "far\n",
 		filepath.Join(config, "writ", "contexts.json"): `{"contexts":{"far":{"url":"https://far.example"},"keyed":{"url":"https://far.example","key_file":"far.key"},"here":{"data":".writ"}}}`,
 	}
 	for name, text := range files {

@@ -27,8 +27,6 @@ type turnView struct {
 	asJSON bool
 }
 
-func newTurnView(std IO, asJSON bool) *turnView { return &turnView{std: std, asJSON: asJSON} }
-
 // take shows a frame, and keeps what the end is made of.
 func (t *turnView) take(f client.Frame) error {
 	switch bus.FrameKind(f.Event) {
@@ -78,7 +76,7 @@ func (t *turnView) end(cmd *cobra.Command, c client.Client) (err error) {
 	if !t.asJSON {
 		t.sayDenied(cmd.Context(), c)
 	}
-	return &exitError{code: ExitNo, err: errors.New("the task was not completed"), silent: true}
+	return silent("the task was not completed")
 }
 
 // sayHeld says which order waits, who can go on with it, and how to come back.

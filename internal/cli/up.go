@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/config"
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/demo"
 	"aob.dev/writ/internal/demo/quakes"
 	"aob.dev/writ/internal/node"
@@ -31,7 +30,7 @@ func upCommand(std IO) *cobra.Command {
 				return malformed(err)
 			}
 			if err := c.Validate(); err != nil {
-				return &exitError{code: ExitUsage, err: err}
+				return usage(err)
 			}
 			return up(cmd.Context(), std, c, append(c.Secrets(), configFile(cmd)), sample)
 		},
@@ -41,51 +40,23 @@ func upCommand(std IO) *cobra.Command {
 	return cmd
 }
 
-// newModel makes the model that the configuration names.
-func newModel(c config.Config) (model.Model, error) {
-	name, remote := strings.CutPrefix(c.Model, "openai:")
-	if !remote {
-		return model.Offline{}, nil
-	}
-	return model.NewOpenAI(model.OpenAIConfig{BaseURL: c.ModelURL, APIKey: c.ModelKey, Model: name})
-}
-
 func up(ctx context.Context, std IO, c config.Config, secrets []string, sample bool) error {
-	log := logger(std, c.LogLevel)
-	m, err := newModel(c)
-	if err != nil {
-		return &exitError{code: ExitUsage, err: err}
-	}
 	feed, events, err := policyFeed(std, c)
 	if err != nil {
 		return malformed(err)
 	}
 	defer func() { _ = events.Close() }() // every line was written by itself
-	docs, err := documents(c)
+	cfg, err := nodeConfig(c)
 	if err != nil {
-		return &exitError{code: ExitUsage, err: err}
+		return usage(err)
 	}
-	artifacts, err := blobs(c)
-	if err != nil {
-		return &exitError{code: ExitUsage, err: err}
-	}
-	witnesses, err := witnessesOf(c)
-	if err != nil {
-		return &exitError{code: ExitUsage, err: err}
-	}
-	embedder, err := newEmbedder(c)
-	if err != nil {
-		return &exitError{code: ExitUsage, err: err}
-	}
-	builtin, err := sampleServer(ctx, sample)
-	if err != nil {
+	cfg.Secrets, cfg.Log, cfg.Now, cfg.Elapsed = secrets, logger(std, c.LogLevel), time.Now, clock.Elapsed
+	cfg.Policy, cfg.PolicyExtensions, cfg.PolicyLog = feed.Main, feed.Extensions, events.log()
+	if cfg.Builtin, err = sampleServer(ctx, sample); err != nil {
 		return no(err)
 	}
 	started := time.Now()
-	n, err := node.Open(ctx, node.Config{
-		Dir: c.Data, Documents: docs, Blobs: artifacts, Embedder: embedder, Listen: c.Listen, Metrics: c.Metrics, NATS: c.NATS, NATSCert: c.NATSCert, NATSKey: c.NATSKey, Catalog: c.Catalog, Skills: c.Skills, Secrets: secrets, Builtin: builtin, Policy: feed.Main, PolicyExtensions: feed.Extensions, PolicyLog: events.log(),
-		Driver: c.Sandbox, Limits: limits(c), Witnesses: witnesses, Model: m, Now: time.Now, Elapsed: clock.Elapsed, Log: log,
-	})
+	n, err := node.Open(ctx, cfg)
 	if err != nil {
 		return no(err)
 	}
@@ -136,6 +107,6 @@ func announce(std IO, n *node.Node, c config.Config, sample bool, took time.Dura
 
 func announceKey(std IO, n *node.Node, c config.Config) {
 	fmt.Fprintln(std.Out, n.APIKey)
-	fmt.Fprintf(std.Err, "first start: above is the API key of user local, shown this once (kept in %s, mode 0600)\n", node.KeyFile(c.Data))
+	fmt.Fprintf(std.Err, "first start: above is the API key of user local, shown this once (kept in %s, mode 0600)\n", datadir.KeyFile(c.Data))
 	fmt.Fprintf(std.Err, "the root key is in %s/keys/root.pem: take it offline\n", c.Data)
 }

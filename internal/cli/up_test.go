@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"aob.dev/writ/internal/node"
+	"aob.dev/writ/internal/datadir"
 )
 
 // started is a `writ up` in this process.
@@ -83,7 +83,7 @@ func TestUp(t *testing.T) {
 		t.Errorf("/readyz: %s", resp.Status)
 	}
 	first := s.stop()
-	kept, err := os.ReadFile(node.KeyFile(data))
+	kept, err := os.ReadFile(datadir.KeyFile(data))
 	if err != nil {
 		t.Fatal(err)
 	}

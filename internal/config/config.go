@@ -8,65 +8,46 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"net"
 	"os"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
 
-// Config of `writ up`. The zero value is not usable; begin with Default.
+// Config of `writ up`, as Settings describe it. The zero value is not usable; begin
+// with Default.
 type Config struct {
-	Data     string   `yaml:"data"`      // data directory
-	Listen   string   `yaml:"listen"`    // HTTP, host:port
-	Metrics  string   `yaml:"metrics"`   // host:port of a listener for /metrics; empty: none
-	NATS     string   `yaml:"nats"`      // host:port of a NATS listener; empty: none
-	NATSCert string   `yaml:"nats_cert"` // certificate chain of that listener, PEM; empty: no TLS
-	NATSKey  string   `yaml:"nats_key"`  // its private key, PEM
-	Skills   []string `yaml:"skills"`    // skill servers: URLs of streamable HTTP, or commands
-	Policies string   `yaml:"policies"`  // directory, bundle file or bundle URL in place of the embedded policies
+	Data, Listen, Metrics   string
+	NATS, NATSCert, NATSKey string
+	Skills                  []string
 
-	PolicyKey        string   `yaml:"policy_key"`        // file with the public key that signs policy bundles
-	PolicyToken      string   `yaml:"policy_token"`      // bearer token for the policies' bundle server; better in the environment
-	PolicyExtensions []string `yaml:"policy_extensions"` // further policies that only tighten: name=directory, file or URL
-	PolicyLog        string   `yaml:"policy_log"`        // file for OPA decision-log events, - for standard output; empty: none
+	Policies, PolicyKey, PolicyToken string
+	PolicyExtensions                 []string
+	PolicyLog                        string
 
-	Documents       string `yaml:"documents"`        // URL of an OpenSearch; empty: documents are in Data
-	DocumentsAuth   string `yaml:"documents_auth"`   // "Bearer …" or "ApiKey …"; better in the environment
-	DocumentsCA     string `yaml:"documents_ca"`     // file with who may sign its certificate, PEM
-	DocumentsPrefix string `yaml:"documents_prefix"` // in front of every index
-	VectorEngine    string `yaml:"vector_engine"`    // lucene or faiss
-	VectorDimension int    `yaml:"vector_dimension"` // of embeddings
+	Documents, DocumentsAuth, DocumentsCA, DocumentsPrefix string
+	VectorEngine                                           string
+	VectorDimension                                        int
 
-	Blobs            string `yaml:"blobs"`             // dir, nats://…, tls://… or s3://…; empty: where the data directory has them
-	BlobsCredentials string `yaml:"blobs_credentials"` // file with the credentials for that server
-	BlobsCA          string `yaml:"blobs_ca"`          // file with who may sign its certificate, PEM
+	Blobs, BlobsCredentials, BlobsCA   string
+	Embedder, EmbedderURL, EmbedderKey string
 
-	Embedder    string `yaml:"embedder"`     // none, hashed, or openai:<model name>
-	EmbedderURL string `yaml:"embedder_url"` // base URL of an OpenAI-compatible API
-	EmbedderKey string `yaml:"embedder_key"` // its key; better in the environment
+	Witnesses                 []string
+	Catalog, Sandbox          string
+	Model, ModelURL, ModelKey string
+	LogLevel                  string
 
-	Witnesses []string `yaml:"witnesses"` // who cosigns checkpoints: "<verifier key> <URL>"
-
-	Catalog  string `yaml:"catalog"`   // directory of vendors' intent types
-	Sandbox  string `yaml:"sandbox"`   // weakest sandbox driver accepted
-	Model    string `yaml:"model"`     // offline, or openai:<model name>
-	ModelURL string `yaml:"model_url"` // base URL of an OpenAI-compatible API
-	ModelKey string `yaml:"model_key"` // its key; better in the environment
-	LogLevel string `yaml:"log_level"` // debug, info, warn, error
-
-	PageCacheMB int `yaml:"page_cache_mb"` // MiB of page caches of the embedded databases, at the most
-
-	// Limits; 0 is none.
-	RateLimit    int `yaml:"rate_limit"`     // requests of one user in a window, at the gateway
-	RateWindowMS int `yaml:"rate_window_ms"` // that window
-	SignerRate   int `yaml:"signer_rate"`    // orders of one signer in one tenant a second, at the router
-	TenantRate   int `yaml:"tenant_rate"`    // orders of one tenant a second, at the router
-	UserHolds    int `yaml:"user_holds"`     // orders of one user that wait for approval at once
-	TenantHolds  int `yaml:"tenant_holds"`   // orders of one tenant that do
-	FreeDiskMB   int `yaml:"free_disk_mb"`   // MiB of disk below which no new order is taken
-	TenantDiskMB int `yaml:"tenant_disk_mb"` // MiB of files and artifacts that one tenant may hold
+	// Of the following, 0 is no limit but of PageCacheMB and RateWindowMS.
+	PageCacheMB              int
+	RateLimit, RateWindowMS  int
+	SignerRate, TenantRate   int
+	UserHolds, TenantHolds   int
+	FreeDiskMB, TenantDiskMB int
 }
 
 // Secrets are the files that hold secrets of the configuration, or may.
@@ -81,63 +62,36 @@ func (c Config) Secrets() []string {
 }
 
 // Default values.
-func Default() Config {
-	return Config{
-		RateLimit: 100, RateWindowMS: 900_000, SignerRate: 500, TenantRate: 1000, UserHolds: 20, TenantHolds: 200, FreeDiskMB: 256, PageCacheMB: 128, TenantDiskMB: 10_240,
-		VectorEngine: "lucene", VectorDimension: 1536, Embedder: "none", EmbedderURL: "https://api.openai.com/v1",
-		Data: ".writ", Listen: "127.0.0.1:8080", Model: "offline", ModelURL: "https://api.openai.com/v1", LogLevel: "info",
+func Default() (c Config) {
+	for _, s := range Settings {
+		switch to := s.Bind(&c).(type) {
+		case *string:
+			*to, _ = s.Default.(string)
+		case *int:
+			*to, _ = s.Default.(int)
+		}
 	}
+	return c
 }
 
-// variable is one environment variable and what it sets. The first name is
-// ours; the others are aliases that the requirements name.
-type variable struct {
-	names []string
-	set   func(c *Config, value string)
+// Copy takes the value of a setting from another configuration.
+func (s Setting) Copy(to, from *Config) {
+	reflect.ValueOf(s.Bind(to)).Elem().Set(reflect.ValueOf(s.Bind(from)).Elem())
 }
 
-var variables = []variable{
-	{[]string{"WRIT_DATA"}, func(c *Config, v string) { c.Data = v }},
-	{[]string{"PORT"}, func(c *Config, v string) { c.Listen = net.JoinHostPort(c.host(), v) }},
-	{[]string{"WRIT_LISTEN"}, func(c *Config, v string) { c.Listen = v }},
-	{[]string{"WRIT_METRICS"}, func(c *Config, v string) { c.Metrics = v }},
-	{[]string{"WRIT_NATS"}, func(c *Config, v string) { c.NATS = v }},
-	{[]string{"WRIT_NATS_CERT"}, func(c *Config, v string) { c.NATSCert = v }},
-	{[]string{"WRIT_NATS_KEY"}, func(c *Config, v string) { c.NATSKey = v }},
-	{[]string{"WRIT_SKILLS", "SKILL_SERVICE_URL", "cloud_skill_service", "CLOUD_SKILL_SERVICE"}, func(c *Config, v string) { c.Skills = lines(v) }},
-	{[]string{"WRIT_POLICIES"}, func(c *Config, v string) { c.Policies = v }},
-	{[]string{"WRIT_POLICY_KEY"}, func(c *Config, v string) { c.PolicyKey = v }},
-	{[]string{"WRIT_POLICY_TOKEN"}, func(c *Config, v string) { c.PolicyToken = v }},
-	{[]string{"WRIT_POLICY_EXTENSIONS"}, func(c *Config, v string) { c.PolicyExtensions = lines(v) }},
-	{[]string{"WRIT_POLICY_LOG"}, func(c *Config, v string) { c.PolicyLog = v }},
-	{[]string{"WRIT_DOCUMENTS"}, func(c *Config, v string) { c.Documents = v }},
-	{[]string{"WRIT_DOCUMENTS_AUTH"}, func(c *Config, v string) { c.DocumentsAuth = v }},
-	{[]string{"WRIT_DOCUMENTS_CA"}, func(c *Config, v string) { c.DocumentsCA = v }},
-	{[]string{"WRIT_DOCUMENTS_PREFIX"}, func(c *Config, v string) { c.DocumentsPrefix = v }},
-	{[]string{"WRIT_VECTOR_ENGINE"}, func(c *Config, v string) { c.VectorEngine = v }},
-	{[]string{"WRIT_VECTOR_DIMENSION"}, func(c *Config, v string) { c.VectorDimension = number(v) }},
-	{[]string{"WRIT_BLOBS"}, func(c *Config, v string) { c.Blobs = v }},
-	{[]string{"WRIT_BLOBS_CREDENTIALS"}, func(c *Config, v string) { c.BlobsCredentials = v }},
-	{[]string{"WRIT_BLOBS_CA"}, func(c *Config, v string) { c.BlobsCA = v }},
-	{[]string{"WRIT_EMBEDDER"}, func(c *Config, v string) { c.Embedder = v }},
-	{[]string{"WRIT_EMBEDDER_URL"}, func(c *Config, v string) { c.EmbedderURL = v }},
-	{[]string{"WRIT_EMBEDDER_KEY"}, func(c *Config, v string) { c.EmbedderKey = v }},
-	{[]string{"WRIT_WITNESSES"}, func(c *Config, v string) { c.Witnesses = lines(v) }},
-	{[]string{"WRIT_CATALOG"}, func(c *Config, v string) { c.Catalog = v }},
-	{[]string{"WRIT_SANDBOX"}, func(c *Config, v string) { c.Sandbox = v }},
-	{[]string{"WRIT_MODEL"}, func(c *Config, v string) { c.Model = v }},
-	{[]string{"WRIT_MODEL_URL"}, func(c *Config, v string) { c.ModelURL = v }},
-	{[]string{"WRIT_MODEL_KEY"}, func(c *Config, v string) { c.ModelKey = v }},
-	{[]string{"WRIT_LOG_LEVEL", "LOG_LEVEL"}, func(c *Config, v string) { c.LogLevel = v }},
-	{[]string{"WRIT_RATE_LIMIT", "RATE_LIMIT_MAX_REQUESTS"}, func(c *Config, v string) { c.RateLimit = number(v) }},
-	{[]string{"WRIT_RATE_WINDOW_MS", "RATE_LIMIT_WINDOW_MS"}, func(c *Config, v string) { c.RateWindowMS = number(v) }},
-	{[]string{"WRIT_SIGNER_RATE"}, func(c *Config, v string) { c.SignerRate = number(v) }},
-	{[]string{"WRIT_TENANT_RATE"}, func(c *Config, v string) { c.TenantRate = number(v) }},
-	{[]string{"WRIT_USER_HOLDS"}, func(c *Config, v string) { c.UserHolds = number(v) }},
-	{[]string{"WRIT_TENANT_HOLDS"}, func(c *Config, v string) { c.TenantHolds = number(v) }},
-	{[]string{"WRIT_PAGE_CACHE_MB"}, func(c *Config, v string) { c.PageCacheMB = number(v) }},
-	{[]string{"WRIT_FREE_DISK_MB"}, func(c *Config, v string) { c.FreeDiskMB = number(v) }},
-	{[]string{"WRIT_TENANT_DISK_MB"}, func(c *Config, v string) { c.TenantDiskMB = number(v) }},
+// read takes the value of a setting from a variable.
+func (s Setting) read(c *Config, variable, value string) {
+	if variable == port {
+		value = net.JoinHostPort(c.host(), value)
+	}
+	switch to := s.Bind(c).(type) {
+	case *string:
+		*to = value
+	case *int:
+		*to = number(value)
+	case *[]string:
+		*to = lines(value)
+	}
 }
 
 // host to listen on, as far as it is known.
@@ -186,10 +140,11 @@ func Load(path string, getenv func(string) string) (Config, error) {
 			return c, fmt.Errorf("configuration %s: %v", path, err)
 		}
 	}
-	for _, v := range variables {
-		for i := len(v.names) - 1; i >= 0; i-- {
-			if value := getenv(v.names[i]); value != "" {
-				v.set(&c, value)
+	for _, s := range Settings {
+		for _, name := range s.Variables() {
+			if value := getenv(name); value != "" {
+				s.read(&c, name, value)
+				break
 			}
 		}
 	}
@@ -200,14 +155,25 @@ func Load(path string, getenv func(string) string) (Config, error) {
 // one would be ignored, so there must be none.
 func decode(raw []byte, c *Config) error {
 	dec := yaml.NewDecoder(bytes.NewReader(raw))
-	dec.KnownFields(true)
-	if err := dec.Decode(c); errors.Is(err, io.EOF) {
+	var doc map[string]yaml.Node
+	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
 		return nil
 	} else if err != nil {
 		return err
 	}
-	if err := dec.Decode(new(Config)); !errors.Is(err, io.EOF) {
+	if err := dec.Decode(new(yaml.Node)); !errors.Is(err, io.EOF) {
 		return errors.New("more than one document")
+	}
+	for _, s := range Settings {
+		if value, there := doc[s.Name]; there {
+			if err := value.Decode(s.Bind(c)); err != nil {
+				return err
+			}
+			delete(doc, s.Name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(doc)) {
+		return fmt.Errorf("line %d: field %s not found", doc[name].Line, name)
 	}
 	return nil
 }
@@ -241,16 +207,14 @@ func (c Config) Validate() error {
 	if name, remote := strings.CutPrefix(c.Embedder, "openai:"); c.Embedder != "none" && c.Embedder != "hashed" && (!remote || name == "") {
 		return fmt.Errorf("embedder: %q is none of \"none\", \"hashed\" and \"openai:<model name>\"", c.Embedder)
 	}
-	for key, n := range map[string]int{
-		"rate_limit": c.RateLimit, "rate_window_ms": c.RateWindowMS, "signer_rate": c.SignerRate, "tenant_rate": c.TenantRate, "user_holds": c.UserHolds, "tenant_holds": c.TenantHolds, "free_disk_mb": c.FreeDiskMB, "tenant_disk_mb": c.TenantDiskMB,
-		"vector_dimension": c.VectorDimension, "page_cache_mb": c.PageCacheMB,
-	} {
-		if n < 0 || n > maxNumber {
-			return fmt.Errorf("%s: must be a number from 0 to %d", key, maxNumber)
+	for _, s := range Settings {
+		n, number := s.Bind(&c).(*int)
+		if number && (*n < 0 || *n > maxNumber) {
+			return fmt.Errorf("%s: must be a number from 0 to %d", s.Name, maxNumber)
 		}
-	}
-	if c.PageCacheMB < leastPageCacheMB {
-		return fmt.Errorf("page_cache_mb: must be at least %d", leastPageCacheMB)
+		if number && *n < s.Least {
+			return fmt.Errorf("%s: must be at least %d", s.Name, s.Least)
+		}
 	}
 	if c.RateLimit > 0 && c.RateWindowMS == 0 {
 		return errors.New("rate_window_ms: a rate_limit needs a window")
@@ -267,6 +231,3 @@ func (c Config) Validate() error {
 		return fmt.Errorf("log_level: %q is none of debug, info, warn, error", c.LogLevel)
 	}
 }
-
-// leastPageCacheMB: with less every read goes to the disk.
-const leastPageCacheMB = 8

@@ -13,10 +13,11 @@ import (
 	"os"
 	"time"
 
-	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/agentic/model/offline"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/client"
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/demo/quakes"
 	"aob.dev/writ/internal/node"
 )
@@ -27,7 +28,7 @@ const Question = "Which ten places had the strongest earthquakes, and how strong
 // Options of a run.
 type Options struct {
 	Data      string // kept; empty: a temporary directory that is removed
-	Documents node.Documents
+	Documents datadir.DocumentsAt
 	Log       *slog.Logger
 	// Progress is told what happens, for people; may be nil.
 	Progress func(Step)
@@ -85,7 +86,7 @@ func Run(ctx context.Context, o Options) (res Result, err error) {
 	if err != nil {
 		return res, err
 	}
-	n, err := node.Open(ctx, node.Config{Dir: dir, Documents: o.Documents, Listen: "127.0.0.1:0", Skills: []string{url}, Model: model.Offline{}, Now: time.Now, Log: o.Log})
+	n, err := node.Open(ctx, node.Config{Dir: dir, Documents: o.Documents, Listen: "127.0.0.1:0", Skills: []string{url}, Model: offline.Model{}, Now: time.Now, Log: o.Log})
 	if err != nil {
 		return res, err
 	}

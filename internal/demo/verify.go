@@ -37,6 +37,7 @@ func Verify(ctx context.Context, n *node.Node) (orders []Order, v Verified, err 
 	if err != nil {
 		return nil, v, err
 	}
+	defer func() { err = errors.Join(err, a.Close()) }()
 	if orders, err = list(ctx, a.Records); err != nil {
 		return orders, v, err
 	}

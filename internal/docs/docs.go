@@ -1,5 +1,5 @@
-// Package docs writes the pages of docs/ that say what the code says: the codes
-// and the catalog. `make generate` writes them; a test keeps them in step.
+// Package docs writes the pages of docs/ that say what the code says: the codes,
+// the catalog and the settings. `make generate` writes them; a test keeps them in step.
 package docs
 
 //go:generate go run ./write ../../docs
@@ -16,7 +16,7 @@ func Pages() ([]Page, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []Page{{"codes.md", codesPage()}, {"catalog.md", catalog}}, nil
+	return []Page{{"codes.md", codesPage()}, {"catalog.md", catalog}, {"configuration.md", configurationPage()}}, nil
 }
 
 const generated = "<!-- Made from the code by `make generate`: edits are lost. -->\n\n"

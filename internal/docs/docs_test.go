@@ -28,9 +28,24 @@ func TestGeneratedPages(t *testing.T) {
 	}
 }
 
-var link = regexp.MustCompile(`\]\(([^)#\s]+)(#[^)\s]*)?\)`)
+var (
+	link    = regexp.MustCompile(`\]\(([^)#\s]*)(?:#([^)\s]*))?\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	noSlug  = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
 
-// TestLinks: every relative link of our Markdown leads to a file.
+// anchors of a page are its headings as GitHub writes them into links.
+func anchors(page []byte) map[string]bool {
+	slugs := map[string]bool{}
+	for _, m := range heading.FindAllSubmatch(page, -1) {
+		text := noSlug.ReplaceAllString(strings.ToLower(string(m[1])), "")
+		slugs[strings.ReplaceAll(text, " ", "-")] = true
+	}
+	return slugs
+}
+
+// TestLinks: every relative link of our Markdown leads to a file, and to a heading
+// where it names one.
 func TestLinks(t *testing.T) {
 	pages, err := filepath.Glob(filepath.Join(root, "*.md"))
 	if err != nil {
@@ -56,8 +71,23 @@ func TestLinks(t *testing.T) {
 			if strings.Contains(to, "://") || strings.HasPrefix(to, "mailto:") {
 				continue
 			}
-			if _, err := os.Stat(filepath.Join(filepath.Dir(page), to)); err != nil {
+			target := page
+			if to != "" {
+				target = filepath.Join(filepath.Dir(page), to)
+			}
+			if _, err := os.Stat(target); err != nil {
 				t.Errorf("%s links to %s, which is not there", page, to)
+				continue
+			}
+			if len(m[2]) == 0 {
+				continue
+			}
+			there, err := os.ReadFile(target)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !anchors(there)[string(m[2])] {
+				t.Errorf("%s links to %s, which has no heading #%s", page, target, m[2])
 			}
 		}
 	}

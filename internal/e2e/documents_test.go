@@ -5,18 +5,18 @@ import (
 	"fmt"
 	"os"
 
-	"aob.dev/writ/internal/node"
+	"aob.dev/writ/internal/datadir"
 )
 
 // documents of a data directory are in SQLite, or, where the whole suite is run
 // again on an OpenSearch (see TestIntegrationOnOpenSearch), in indices of its own.
-func documents(dir string) node.Documents {
+func documents(dir string) datadir.DocumentsAt {
 	url := os.Getenv("WRIT_TEST_OPENSEARCH")
 	if url == "" {
-		return node.Documents{}
+		return datadir.DocumentsAt{}
 	}
 	sum := sha256.Sum256([]byte(dir))
-	return node.Documents{URL: url, Prefix: fmt.Sprintf("t%x-", sum[:6])}
+	return datadir.DocumentsAt{URL: url, Prefix: fmt.Sprintf("t%x-", sum[:6])}
 }
 
 // documentsEnv says the same to a process.

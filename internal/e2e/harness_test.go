@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/agentic/model/offline"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/node"
@@ -87,7 +88,7 @@ func start(t *testing.T, s setup) *system {
 		s.Dir = t.TempDir()
 	}
 	if s.Model == nil {
-		s.Model = model.Offline{}
+		s.Model = offline.Model{}
 	}
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context())) // t's own ends before the clean-up
 	n, err := node.Open(ctx, node.Config{

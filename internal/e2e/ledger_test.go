@@ -19,8 +19,9 @@ import (
 	"github.com/transparency-dev/tessera/fsck"
 	"golang.org/x/mod/sumdb/note"
 
-	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/agentic/model/offline"
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/node"
 	"aob.dev/writ/storage/ledger"
 )
@@ -101,11 +102,11 @@ func TestJournalLost(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(dir, "journal")); err != nil {
 		t.Fatal(err)
 	}
-	n, err := node.Open(t.Context(), node.Config{Dir: dir, Documents: documents(dir), Model: model.Offline{}, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	n, err := node.Open(t.Context(), node.Config{Dir: dir, Documents: documents(dir), Model: offline.Model{}, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 	if err == nil {
 		_ = n.Close()
 	}
-	if !errors.Is(err, node.ErrPartMissing) || !strings.Contains(err.Error(), "Put it back") {
+	if !errors.Is(err, datadir.ErrPartMissing) || !strings.Contains(err.Error(), "Put it back") {
 		t.Fatalf("opened: %v", err)
 	}
 }

@@ -18,8 +18,8 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/failpoint"
-	"aob.dev/writ/internal/node"
 )
 
 // load is a machine and what is asked of it: a plan whose last step acts, and
@@ -259,7 +259,7 @@ func (l *load) launch(variable string) bool {
 		l.t.Fatal("writ up says nothing")
 	}
 	var err error
-	if l.key, err = node.ReadLocalKey(l.dir); err != nil {
+	if l.key, err = datadir.LocalKey(l.dir); err != nil {
 		l.t.Fatal(err)
 	}
 	return true

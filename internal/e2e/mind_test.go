@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/agentic/model/offline"
 )
 
 // mind is a language model that a test plays: one function for each thought.
@@ -52,7 +53,7 @@ func (m *mind) Complete(ctx context.Context, req model.Request) (model.Reply, er
 	case req.Purpose == model.WriteScript && m.script != nil:
 		return answer(req, m.script)
 	}
-	return model.Offline{}.Complete(ctx, req)
+	return offline.Model{}.Complete(ctx, req)
 }
 
 func answer[In, Out any](req model.Request, think func(In) Out) (model.Reply, error) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/agentic/model/offline"
 )
 
 // A server that speaks the chat completions API and thinks with the offline
@@ -90,7 +91,7 @@ func (c *completions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `{"error":{"message":"slow down","type":"requests","code":"rate_limit_exceeded"}}`)
 		return
 	}
-	reply, err := model.Offline{}.Complete(r.Context(), model.Request{Purpose: p, Input: json.RawMessage(req.Messages[1].Content), Schema: model.OutputSchema(p)})
+	reply, err := offline.Model{}.Complete(r.Context(), model.Request{Purpose: p, Input: json.RawMessage(req.Messages[1].Content), Schema: model.OutputSchema(p)})
 	if err != nil {
 		c.t.Errorf("%s: %v", p, err)
 		http.Error(w, "{}", http.StatusInternalServerError)

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"aob.dev/writ/internal/node"
+	"aob.dev/writ/internal/datadir"
 )
 
 // campaignTime is how long TestIntegrationPowerCut goes on; unset, it is a few
@@ -170,7 +170,7 @@ func (c *cuts) up() {
 // begun: the log has begun and its API key is known. Both stay what they are.
 func (c *cuts) begun() {
 	c.t.Helper()
-	key, err := node.ReadLocalKey(c.dir)
+	key, err := datadir.LocalKey(c.dir)
 	if err != nil || key == "" {
 		c.t.Fatalf("the API key that was printed: %q, %v", key, err)
 	}

@@ -18,8 +18,10 @@ import (
 	"time"
 
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/agentic/model/offline"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/cli"
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/demo"
 	"aob.dev/writ/internal/node"
 )
@@ -83,7 +85,7 @@ func (x *machine) start() {
 		x.t.Fatal("writ up says nothing")
 	}
 	var err error
-	if x.key, err = node.ReadLocalKey(x.dir); err != nil {
+	if x.key, err = datadir.LocalKey(x.dir); err != nil {
 		x.t.Fatal(err)
 	}
 }
@@ -219,7 +221,7 @@ func (x *machine) finished(id string) catalog.PlanView {
 func (x *machine) records(plan string) []order {
 	x.t.Helper()
 	x.end(syscall.SIGTERM)
-	n, err := node.Open(x.t.Context(), node.Config{Dir: x.dir, Documents: documents(x.dir), Model: model.Offline{}, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	n, err := node.Open(x.t.Context(), node.Config{Dir: x.dir, Documents: documents(x.dir), Model: offline.Model{}, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		x.t.Fatal(err)
 	}

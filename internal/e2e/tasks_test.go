@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/agentic/model/offline"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
@@ -43,7 +44,7 @@ func (o *overheard) heard(text string) (n int, found bool) {
 // TestTasks asks one domain many ways. Every answer is compared with what this
 // package computes from the same rows.
 func TestTasks(t *testing.T) {
-	spy := &overheard{Model: model.Offline{}}
+	spy := &overheard{Model: offline.Model{}}
 	s := start(t, setup{Skills: []string{serveShop(t).url}, Model: spy})
 	who := s.as("ana")
 	for _, q := range questions() {

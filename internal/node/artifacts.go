@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"aob.dev/writ/gateway"
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
 	"aob.dev/writ/storage/quota"
@@ -19,7 +20,7 @@ const linkKeyInfo = "writ artifact link key v1\n"
 
 // links to artifacts: the executor makes them, the gateway opens them.
 func (n *Node) links() (gateway.Links, error) {
-	secret, err := ledger.CreateSecret(tagFile(n.cfg.Dir))
+	secret, err := ledger.CreateSecret(datadir.Tags(n.cfg.Dir))
 	if err != nil {
 		return gateway.Links{}, err
 	}

@@ -16,7 +16,7 @@ import (
 func TestUploads(t *testing.T) {
 	b, err := blobdir.Open(t.TempDir())
 	must(t, err)
-	k := kept{quota.New(inDir{b}, quota.Limits{Floor: -1, Tenant: -1})}
+	k := kept{quota.New(b, quota.Limits{Floor: -1, Tenant: -1})}
 	id, err := k.Receive(t.Context(), "acme", "turn_1", strings.NewReader("x"))
 	must(t, err)
 	r, _, err := b.Open(t.Context(), storage.TurnScope("acme", "turn_1"), id)

@@ -13,6 +13,8 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/internal/upkeep"
 	"aob.dev/writ/storage"
 )
 
@@ -80,7 +82,7 @@ func (x *campaign) round(round int) {
 	}
 	ascending(x.T, n)
 	x.must(errors.Join(stop(), n.Close()))
-	h, err := Fsck(x.Context(), x.dir, nil)
+	h, err := upkeep.Fsck(x.Context(), x.dir, nil)
 	if err != nil || !h.OK {
 		x.Errorf("fsck: %+v %v, %v", h, h.FirstBad, err)
 	}
@@ -105,7 +107,7 @@ func (x *campaign) jump(n *Node) {
 		x.Errorf("an order after a jump of %v: %v, %d records more", by, err, n.journal.Next()-next)
 	}
 	x.done["clock jumps"]++
-	x.must(Confirm(x.Context(), x.dir, conditionClock, x.clock.now))
+	x.must(datadir.Confirm(x.Context(), x.dir, conditionClock, x.clock.now))
 }
 
 // order has one accepted, and remembers it.
@@ -155,14 +157,14 @@ func (x *campaign) harm() {
 		x.must(err)
 		// All copies: a page that was split may hold one that nobody reads.
 		x.must(os.WriteFile(path, bytes.ReplaceAll(raw, x.key[:], bytes.Repeat([]byte{byte(x.random.Uint32())}, len(x.key))), 0o600))
-		if h, err := Fsck(x.Context(), x.dir, nil); err != nil || h.OK {
+		if h, err := upkeep.Fsck(x.Context(), x.dir, nil); err != nil || h.OK {
 			x.Errorf("an overwritten key is not found: %+v, %v", h, err)
 		}
 		x.done["keys overwritten"]++
 	}
 	if x.random.IntN(2) == 0 {
-		x.must(os.MkdirAll(outsidersDir(x.dir), 0o700))
-		x.must(os.WriteFile(filepath.Join(outsidersDir(x.dir), "x-aaa.json"), nil, 0o600))
+		x.must(os.MkdirAll(filepath.Join(x.dir, "executors"), 0o700))
+		x.must(os.WriteFile(filepath.Join(filepath.Join(x.dir, "executors"), "x-aaa.json"), nil, 0o600))
 		x.done["credentials emptied"]++
 	}
 }

@@ -5,11 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
-	"path/filepath"
-	"slices"
 	"time"
 
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/health"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
@@ -18,9 +17,6 @@ import (
 )
 
 const (
-	// sampled is how many records a start holds to their leaves, besides those that
-	// the directory rests on.
-	sampled = 64
 	// checkAfter a start everything is checked, and then again and again.
 	checkAfter, checkEvery = time.Minute, 6 * time.Hour
 	// checkBatch records are checked at a time, with checkPause between.
@@ -28,16 +24,9 @@ const (
 	checkPause = 20 * time.Millisecond
 )
 
-// alteredError says that what is stored is not what was written.
-type alteredError struct {
-	position int64
-	reason   string
-}
-
-func (e *alteredError) Error() string { return fmt.Sprintf("record %d: %s", e.position, e.reason) }
-
 // checkSample refuses a start on records that make no state, or are not what their
-// leaves say: all that keys, users and roles rest on, the last one, and some of the others.
+// leaves say: all that keys, users and roles rest on, the last one, and some of the
+// others.
 func (n *Node) checkSample(ctx context.Context) error {
 	if err := n.directory.Err(); err != nil {
 		return err
@@ -47,43 +36,7 @@ func (n *Node) checkSample(ctx context.Context) error {
 	if err != nil || size == 0 {
 		return nil //nolint:nilerr // none is published yet
 	}
-	return checkSome(ctx, n.journal, n.ledger.Judge(c), sampleOf(n.directory.Rests(), size))
-}
-
-// sampleOf the records below size, in order.
-func sampleOf(rests []int64, size int64) []int64 {
-	at := append(slices.Clone(rests), size-1)
-	for range min(sampled, size) {
-		at = append(at, rand.Int64N(size)) //nolint:gosec // G404: a sample
-	}
-	slices.Sort(at)
-	return slices.Compact(at)
-}
-
-func checkSome(ctx context.Context, records storage.Records, judge *ledger.Judge, positions []int64) error {
-	for _, at := range positions {
-		rec, err := records.Get(ctx, at)
-		if err != nil {
-			return err
-		}
-		if err := checkRecord(ctx, judge, rec); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// checkRecord is an *alteredError where the record is not what its leaf says.
-func checkRecord(ctx context.Context, judge *ledger.Judge, rec storage.Record) error {
-	err := judge.Record(ctx, rec)
-	switch {
-	case errors.Is(err, ledger.ErrPending):
-		return nil
-	case errors.Is(err, ledger.ErrDiverged):
-		return &alteredError{rec.Position, err.Error() + ". Find out who writes to the data directory (writ audit fsck), and restore a backup (writ restore)"}
-	default:
-		return err
-	}
+	return datadir.CheckSample(ctx, n.journal, n.ledger.Judge(c), n.directory.Rests(), size)
 }
 
 // keepChecking checks everything in the background, and raises an alarm.
@@ -108,11 +61,11 @@ func (n *Node) checkAll(ctx context.Context) {
 	if err == nil {
 		err = n.checkKeyLog(ctx)
 	}
-	var altered *alteredError
+	var altered *datadir.AlteredError
 	switch {
 	case ctx.Err() != nil:
 	case errors.As(err, &altered):
-		n.cfg.Log.ErrorContext(ctx, "the data directory was changed by somebody else", slog.Int64("position", altered.position), slog.String("reason", altered.reason))
+		n.cfg.Log.ErrorContext(ctx, "the data directory was changed by somebody else", slog.Int64("position", altered.Position), slog.String("reason", altered.Reason))
 		n.raise(ctx, health.Condition{
 			Name: conditionAltered, Reason: "what is stored is not what was written: the data directory was changed by somebody else, or is damaged",
 			Do: "find out who writes to it, and what is wrong: writ audit fsck --data DIR",
@@ -142,7 +95,7 @@ func (n *Node) checkRecords(ctx context.Context) error {
 			return err
 		}
 	}
-	return &alteredError{n.directory.Next() - 1, "the state in memory is not what the records make. Stop writ, and start it again"}
+	return &datadir.AlteredError{Position: n.directory.Next() - 1, Reason: "the state in memory is not what the records make. Stop writ, and start it again"}
 }
 
 // maxStateChecks in a row must differ before it is said that the state is another.
@@ -169,7 +122,7 @@ func (n *Node) checkLeaves(ctx context.Context, next int64) (*state.State, error
 			case <-time.After(checkPause):
 			}
 		}
-		if err := errors.Join(checkRecord(ctx, judge, rec), n.checkHolder(ctx, rec)); err != nil {
+		if err := errors.Join(datadir.CheckRecord(ctx, judge, rec), n.checkHolder(ctx, rec)); err != nil {
 			return nil, err
 		}
 		if rec.Position < next {
@@ -190,20 +143,40 @@ func (n *Node) checkHolder(ctx context.Context, rec storage.Record) error {
 	}
 	h, found, err := n.journal.Lookup(ctx, f.Key)
 	if err == nil && (!found || h.Position < rec.Position) {
-		err = &alteredError{rec.Position, "its idempotency key is not known"}
+		err = &datadir.AlteredError{Position: rec.Position, Reason: "its idempotency key is not known"}
 	}
 	return err
 }
 
 func (n *Node) checkKeyLog(ctx context.Context) error {
-	r, err := sqlite.OpenRecords(ctx, filepath.Join(n.cfg.Dir, "journal"))
+	r, err := sqlite.OpenRecords(ctx, datadir.Journal(n.cfg.Dir))
 	if err != nil {
 		return err
 	}
-	var damage *sqlite.DamageError
-	_, err = r.CheckKeys(ctx)
-	if errors.As(err, &damage) {
-		err = &alteredError{damage.Position, damage.Reason}
-	}
+	_, err = datadir.CheckKeyLog(ctx, r)
 	return errors.Join(err, r.Close())
+}
+
+// checkPromise: every record that is older than what receipts promise has its
+// leaf. Where one has not, the ledger was put back from an older copy, or could not
+// write for so long: it stays as it is until an operator has looked, for its tree
+// would vouch for whatever the journal says today.
+func (n *Node) checkPromise(ctx context.Context) error {
+	size := n.ledger.Size()
+	if size >= n.journal.Next() {
+		return nil
+	}
+	rec, err := n.journal.Get(ctx, size)
+	if err != nil {
+		return err
+	}
+	if n.directory.LastAt().Sub(rec.At) <= intents.PromiseSeconds*time.Second {
+		return nil
+	}
+	n.raise(ctx, health.Condition{
+		Name: conditionLedger, Blocks: true,
+		Reason: fmt.Sprintf("the ledger ends before record %d, whose leaf was promised: it was put back from an older copy, or could not write", size),
+		Do:     "put the ledger back that was; if it could not write and the journal is sound, on this machine: writ confirm ledger --data DIR",
+	})
+	return nil
 }

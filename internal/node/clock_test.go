@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/health"
+	"aob.dev/writ/internal/upkeep"
 )
 
 // wrist is a wall clock that a test sets, on a machine whose time goes on.
@@ -85,7 +87,7 @@ func TestClockJumps(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
-			if err := Confirm(ctx, cfg.Dir, conditionClock, c.now); err != nil {
+			if err := datadir.Confirm(ctx, cfg.Dir, conditionClock, c.now); err != nil {
 				t.Fatal(err)
 			}
 			if err := tenantPut(t.Context(), n, "confirmed"); err != nil {
@@ -157,7 +159,7 @@ func TestStartWithClockBehind(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Error(err)
 	}
-	h, err := Fsck(t.Context(), cfg.Dir, nil)
+	h, err := upkeep.Fsck(t.Context(), cfg.Dir, nil)
 	if err != nil || !h.OK || h.ClockSteps == 0 {
 		t.Errorf("%+v %v, %v", h, h.FirstBad, err)
 	}
@@ -167,17 +169,17 @@ func TestStartWithClockBehind(t *testing.T) {
 func TestConfirmRefused(t *testing.T) {
 	c := newWrist()
 	cfg := c.config(t.TempDir())
-	if err := Confirm(t.Context(), cfg.Dir, conditionClock, c.now); !errors.Is(err, ErrNobodyRuns) {
+	if err := datadir.Confirm(t.Context(), cfg.Dir, conditionClock, c.now); !errors.Is(err, datadir.ErrNobodyRuns) {
 		t.Errorf("nobody runs: %v", err)
 	}
 	n := open(t, cfg)
-	if err := Confirm(t.Context(), cfg.Dir, "weather", c.now); err == nil {
+	if err := datadir.Confirm(t.Context(), cfg.Dir, "weather", c.now); err == nil {
 		t.Error("anything can be confirmed")
 	}
 	c.set(time.Hour)
 	_ = n.admit()
 	done := make(chan error, 1)
-	go func() { done <- Confirm(t.Context(), cfg.Dir, conditionClock, time.Now) }()
+	go func() { done <- datadir.Confirm(t.Context(), cfg.Dir, conditionClock, time.Now) }()
 	for range 1000 {
 		n.takeConfirmed(t.Context())
 		select {

@@ -2,28 +2,24 @@ package node
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
 	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/clock"
-	"aob.dev/writ/internal/durable"
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/health"
 )
 
 // Names of conditions.
 const (
-	conditionClock   = "clock"   // it has jumped
-	conditionWitness = "witness" // it has seen another log
+	conditionClock   = datadir.ConditionClock
+	conditionLedger  = datadir.ConditionLedger
+	conditionWitness = datadir.ConditionWitness
 	conditionAltered = "altered" // what is stored is not what was written
 	conditionDisk    = "disk"
-	conditionLedger  = "ledger"       // leaves are missing
 	conditionKeyLog  = "key_log"      // it was changed
 	conditionBehind  = "clock_behind" // it is before the last record
 )
@@ -41,29 +37,11 @@ func (n *Node) openHealth() {
 	}
 }
 
-func conditionsFile(data string) string { return filepath.Join(data, "conditions.json") }
-
 // tellConditions keeps what is up where `writ doctor` finds it.
 func (n *Node) tellConditions(list []health.Condition) {
-	raw, err := json.Marshal(list)
-	if err == nil {
-		err = durable.Write(conditionsFile(n.cfg.Dir), append(raw, '\n'))
-	}
-	if err != nil {
+	if err := datadir.WriteConditions(n.cfg.Dir, list); err != nil {
 		n.cfg.Log.Error("what is wrong cannot be written down", slog.String("error", err.Error()))
 	}
-}
-
-// conditionsOf a data directory whose process runs.
-func conditionsOf(data string) (list []health.Condition, err error) {
-	raw, err := os.ReadFile(conditionsFile(data))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return list, json.Unmarshal(raw, &list)
 }
 
 // raise puts a condition up, and says so in the log the first time.
@@ -132,7 +110,7 @@ func (n *Node) look(ctx context.Context) {
 	n.lookBehind(ctx)
 	n.lookDisk(ctx)
 	n.takeConfirmed(ctx)
-	if err := n.arm(); err != nil {
+	if err := datadir.Arm(n.cfg.Dir, n.Origin(), n.cfg.Now()); err != nil {
 		n.cfg.Log.WarnContext(ctx, "it is not written down that the log has begun", slog.String("error", err.Error()))
 	}
 }
@@ -166,4 +144,29 @@ func (n *Node) lookBehind(ctx context.Context) {
 		Name: conditionBehind, Reason: "the clock is before the last record, at " + n.directory.LastAt().UTC().Format(time.RFC3339),
 		Do: "set the clock, if it is wrong; new records get the last one's time until it has passed",
 	})
+}
+
+// takeConfirmed takes up what an operator has confirmed.
+func (n *Node) takeConfirmed(ctx context.Context) {
+	for _, name := range datadir.Confirmable {
+		said, err := datadir.TakeConfirmed(n.cfg.Dir, name, n.cfg.Now())
+		if said {
+			n.confirmed(ctx, name)
+		}
+		if err != nil {
+			n.cfg.Log.WarnContext(ctx, "not taken as confirmed", slog.String("condition", name), slog.String("error", err.Error()))
+		}
+	}
+}
+
+func (n *Node) confirmed(ctx context.Context, name string) {
+	n.cfg.Log.WarnContext(ctx, "an operator has confirmed", slog.String("condition", name))
+	if name == conditionClock && n.guard != nil {
+		n.guard.Confirm()
+	}
+	if name == conditionWitness {
+		n.overruled.Store(true)
+	}
+	n.clear(ctx, name)
+	n.ledger.Wake()
 }

@@ -11,6 +11,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/upkeep"
 	"aob.dev/writ/storage"
 )
 
@@ -50,7 +51,7 @@ func TestOverwrittenKeyIsNotFree(t *testing.T) {
 	if err := os.WriteFile(path, bytes.Replace(raw, key[:], bytes.Repeat([]byte{7}, len(key)), 1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if h, err := Fsck(t.Context(), cfg.Dir, nil); err != nil || h.OK || h.FirstBad.Position != *first.Position || !strings.Contains(h.FirstBad.Reason, "key log") {
+	if h, err := upkeep.Fsck(t.Context(), cfg.Dir, nil); err != nil || h.OK || h.FirstBad.Position != *first.Position || !strings.Contains(h.FirstBad.Reason, "key log") {
 		t.Errorf("fsck: %+v %v", h.FirstBad, err)
 	}
 	n = open(t, cfg)

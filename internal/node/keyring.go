@@ -69,20 +69,6 @@ func (k *keyring) signer(role intents.Role) intents.Signer {
 	return s
 }
 
-// ledgerKeys are those of the log so far: keys stay in the set when others follow them.
-func (k *keyring) ledgerKeys() []intents.Key {
-	var out []intents.Key
-	for _, j := range k.directory.JWKS().Keys {
-		if j.Role != intents.RoleLedger {
-			continue
-		}
-		if key, err := j.ToKey(); err == nil { // admitted before
-			out = append(out, key)
-		}
-	}
-	return out
-}
-
 // rolling is the key of a role that signs now.
 type rolling struct {
 	ring *keyring

@@ -6,33 +6,33 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
 )
 
-func ledgerDir(data string) string { return filepath.Join(data, "ledger") }
-
-// tagFile holds the secret that tenants' tag keys are derived from.
-func tagFile(data string) string { return filepath.Join(keysDir(data), "tags") }
-
-// checkLedger refuses a journal that is behind its ledger, before anything is
-// written: a genesis in an emptied journal would be a second beginning.
-func (n *Node) checkLedger(context.Context) error {
-	return ledger.CheckAhead(ledgerDir(n.cfg.Dir), n.journal.Next())
+// checkJournal refuses a journal that is behind its ledger, or empty beside a log
+// that has begun, before anything is written: a genesis in an emptied journal would
+// be a second beginning.
+func (n *Node) checkJournal(context.Context) error {
+	err := ledger.CheckAhead(datadir.Ledger(n.cfg.Dir), n.journal.Next())
+	if err == nil && n.journal.Next() == 0 {
+		err = datadir.CheckUnbegun(n.cfg.Dir)
+	}
+	return err
 }
 
 // openLedger opens the log over the journal. Nothing is appended before Run.
 func (n *Node) openLedger(ctx context.Context) error {
-	secret, err := ledger.CreateSecret(tagFile(n.cfg.Dir))
+	secret, err := ledger.CreateSecret(datadir.Tags(n.cfg.Dir))
 	if err != nil {
 		return fmt.Errorf("tag secret: %w", err)
 	}
 	n.ledger, err = ledger.Open(ctx, ledger.Config{
-		Dir: ledgerDir(n.cfg.Dir), Origin: n.Origin(), Key: n.keys.signer(intents.RoleLedger), Known: n.keys.ledgerKeys,
+		Dir: datadir.Ledger(n.cfg.Dir), Origin: n.Origin(), Key: n.keys.signer(intents.RoleLedger), Known: func() []intents.Key { return datadir.LedgerKeys(n.directory) },
 		Secret: secret, Records: n.journal, Log: n.cfg.Log, Held: n.ledgerHeld,
 	})
 	return err

@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"path/filepath"
 	"sync/atomic"
 	"time"
 
@@ -23,6 +22,8 @@ import (
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/bus/natsserver"
 	"aob.dev/writ/internal/clock"
+	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/internal/embed"
 	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/internal/health"
@@ -42,14 +43,14 @@ import (
 
 // Config of `writ up`. Dir, Model, Now and Log are required.
 type Config struct {
-	Dir       string         // data directory; made with mode 0700
-	Listen    string         // HTTP, host:port
-	Metrics   string         // host:port of a listener for /metrics; empty: none
-	Documents Documents      // an OpenSearch; the zero value: documents are in Dir
-	Blobs     Blobs          // where blobs are; the zero value: where they were, at first in Dir
-	Embedder  embed.Embedder // of what is to be found by vectors, as the documents take them; nil: none
-	NATS      string         // host:port of a NATS listener; empty: none
-	NATSCert  string         // PEM files of that listener; empty: no TLS
+	Dir       string              // data directory; made with mode 0700
+	Listen    string              // HTTP, host:port
+	Metrics   string              // host:port of a listener for /metrics; empty: none
+	Documents datadir.DocumentsAt // an OpenSearch; the zero value: documents are in Dir
+	Blobs     datadir.BlobsAt     // where blobs are; the zero value: where they were, at first in Dir
+	Embedder  embed.Embedder      // of what is to be found by vectors, as the documents take them; nil: none
+	NATS      string              // host:port of a NATS listener; empty: none
+	NATSCert  string              // PEM files of that listener; empty: no TLS
 	NATSKey   string
 	Catalog   string   // directory of vendors' intent types; empty: none
 	Skills    []string // skill servers: URLs or commands
@@ -94,7 +95,7 @@ type Node struct {
 	overruled atomic.Bool  // an operator has said that this log is the right one
 	serving   bool         // HTTP
 	journal   *sqlite.Journal
-	documents documents
+	documents datadir.Documents
 	remote    *opensearch.Documents // whose indices are still to be made; nil: none are
 	blobs     *quota.Blobs
 	server    *natsserver.Server
@@ -102,7 +103,6 @@ type Node struct {
 	registry  *skills.Registry
 	skills    *skillKeeper
 	servers   *sandbox.Servers
-	homes     string // directory of theirs
 	feed      *policies.Feed
 	policy    *policies.Live
 	catalog   *catalog.Catalog
@@ -138,16 +138,16 @@ func Open(ctx context.Context, cfg Config) (n *Node, err error) {
 			n = nil
 		}
 	}()
-	if err := makeData(cfg.Dir); err != nil {
+	if err := datadir.Make(cfg.Dir); err != nil {
 		return n, fmt.Errorf("data directory: %w", err)
 	}
-	if n.lock, err = lockDir(cfg.Dir); err != nil {
+	if n.lock, err = datadir.Lock(cfg.Dir); err != nil {
 		return n, err
 	}
 	if err := n.takeEnded(); err != nil {
 		return n, err
 	}
-	if err := n.forgetAddress(); err != nil { // of a process that was killed
+	if err := durable.Remove(datadir.AddressFile(n.cfg.Dir)); err != nil { // of a process that was killed
 		return n, err
 	}
 	n.openHealth()
@@ -161,14 +161,14 @@ func Open(ctx context.Context, cfg Config) (n *Node, err error) {
 	if err := canListen(ctx, cfg.NATS, "--nats"); err != nil {
 		return n, err
 	}
-	if err := checkParts(cfg.Dir); err != nil {
+	if err := datadir.CheckParts(cfg.Dir); err != nil {
 		return n, err
 	}
 	if err := n.loadPolicy(ctx); err != nil {
 		return n, err
 	}
 	// What may be wrong with the configuration is found before the first record.
-	for _, step := range []func(context.Context) error{n.openCatalog, n.openSkills, n.openSandbox, n.openStores, n.checkLedger, n.checkBegun, n.begin, n.openLedger, n.checkPromise, n.checkSample, n.openHoldings, n.openServices} {
+	for _, step := range []func(context.Context) error{n.openCatalog, n.openSkills, n.openSandbox, n.openStores, n.checkJournal, n.begin, n.openLedger, n.checkPromise, n.checkSample, n.openHoldings, n.openServices} {
 		if err := step(ctx); err != nil {
 			return n, err
 		}
@@ -210,7 +210,7 @@ func (n *Node) openStores(ctx context.Context) error {
 	if err = n.openBlobs(ctx); err != nil {
 		return err
 	}
-	n.journal, err = sqlite.OpenJournal(ctx, filepath.Join(n.cfg.Dir, "journal"), sqlite.JournalOptions{
+	n.journal, err = sqlite.OpenJournal(ctx, datadir.Journal(n.cfg.Dir), sqlite.JournalOptions{
 		Observer: func(e storage.Entry) {
 			n.directory.Observe(e)
 			if n.recorder != nil {
@@ -257,7 +257,7 @@ func (n *Node) begin(ctx context.Context) error {
 		}
 	}
 	var err error
-	if n.keys, err = openKeyring(keysDir(n.cfg.Dir), n.directory, n.cfg.Log); err != nil {
+	if n.keys, err = openKeyring(datadir.Keys(n.cfg.Dir), n.directory, n.cfg.Log); err != nil {
 		return err
 	}
 	return n.keepVersions(ctx, n.policy.Engine())
@@ -265,7 +265,7 @@ func (n *Node) begin(ctx context.Context) error {
 
 // beginLog makes the keys that are missing, and the genesis.
 func (n *Node) beginLog(ctx context.Context) error {
-	keys, err := keydir.Create(keysDir(n.cfg.Dir))
+	keys, err := keydir.Create(datadir.Keys(n.cfg.Dir))
 	if err != nil {
 		return err
 	}
@@ -283,8 +283,6 @@ func (n *Node) beginLog(ctx context.Context) error {
 	failpoint.Hit(failpoint.GenesisCommitted)
 	return nil
 }
-
-func keysDir(data string) string { return filepath.Join(data, "keys") }
 
 // Origin of the log.
 func (n *Node) Origin() string { return n.directory.Origin() }
@@ -407,10 +405,11 @@ func (n *Node) serveHTTP(g *group) error {
 		return nil
 	}
 	n.serving = true
-	if n.listener != nil {
-		g.http("http", newServer(n.handler()), edge.Default.Listener(n.listener))
+	if n.listener == nil {
+		return nil
 	}
-	return n.tellAddress()
+	g.http("http", newServer(n.handler()), edge.Default.Listener(n.listener))
+	return datadir.WriteAddress(n.cfg.Dir, n.listener.Addr())
 }
 
 // recover ends what an earlier process left open, beside the serving of new orders.
@@ -461,7 +460,7 @@ func (n *Node) Close() error {
 		}
 	}
 	if n.lock != nil {
-		errs = append(errs, n.forgetAddress())
+		errs = append(errs, durable.Remove(datadir.AddressFile(n.cfg.Dir)))
 		if err := errors.Join(errs...); err == nil {
 			errs = append(errs, n.putEnded())
 		}

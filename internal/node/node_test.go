@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/agentic/model/offline"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
@@ -86,7 +86,7 @@ func (m *messages) wait(t *testing.T, text string, n int) {
 }
 
 func config(dir string) Config {
-	return Config{Dir: dir, Listen: "127.0.0.1:0", Model: model.Offline{}, Now: time.Now, Log: slog.New(slog.DiscardHandler)}
+	return Config{Dir: dir, Listen: "127.0.0.1:0", Model: offline.Model{}, Now: time.Now, Log: slog.New(slog.DiscardHandler)}
 }
 
 // open opens a node and closes it with the test.
@@ -209,3 +209,10 @@ func saidAll(t *testing.T, records []storage.Record) []string {
 
 // firstRecords of a data directory without skills.
 var firstRecords = []string{"control genesis", "order admin.put", "outcome " + string(intents.OK)}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -7,12 +7,10 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/router"
 	"aob.dev/writ/storage"
@@ -47,10 +45,6 @@ func (n *Node) operator(ctx context.Context, typ string, args any) error {
 	return nil
 }
 
-// KeyFile holds the first API key, mode 0600, beside the private keys: whoever
-// can read it can read those. Commands on this machine use it.
-func KeyFile(dir string) string { return filepath.Join(keysDir(dir), "api_key") }
-
 // firstKey makes the API key of user "local" at the first start. Only its hash is
 // sent. Crash before the order is committed: the next start makes another key and
 // the file is replaced.
@@ -61,7 +55,7 @@ func (n *Node) firstKey(ctx context.Context) error {
 	var secret [32]byte
 	_, _ = rand.Read(secret[:]) // crypto/rand.Read never fails
 	key := "writ_" + base64.RawURLEncoding.EncodeToString(secret[:])
-	if err := durable.Write(KeyFile(n.cfg.Dir), []byte(key+"\n")); err != nil {
+	if err := durable.Write(datadir.KeyFile(n.cfg.Dir), []byte(key+"\n")); err != nil {
 		return err
 	}
 	err := n.operator(ctx, "admin.put", catalog.AdminPut{Tenant: "default", APIKey: &catalog.APIKey{
@@ -76,12 +70,15 @@ func (n *Node) firstKey(ctx context.Context) error {
 }
 
 // LocalKey is the API key of user "local", as long as its file is there.
-func (n *Node) LocalKey() (string, error) { return ReadLocalKey(n.cfg.Dir) }
+func (n *Node) LocalKey() (string, error) { return datadir.LocalKey(n.cfg.Dir) }
 
-// ReadLocalKey reads the first API key of a data directory.
-func ReadLocalKey(dir string) (string, error) {
-	raw, err := os.ReadFile(KeyFile(dir))
-	return strings.TrimSpace(string(raw)), err
+// Archive of a node that is open, for checks in the same process, once everything
+// that is durable is in a published checkpoint.
+func (n *Node) Archive(ctx context.Context) (*datadir.Archive, error) {
+	if _, err := n.ledger.Sync(ctx); err != nil {
+		return nil, err
+	}
+	return datadir.OpenArchive(ctx, n.cfg.Dir)
 }
 
 // Records of the journal, for checks in the same process.

@@ -10,11 +10,7 @@ import (
 // loadPolicy reads the policy from its place and compiles it.
 func (n *Node) loadPolicy(ctx context.Context) error {
 	n.feed = &policies.Feed{Main: n.cfg.Policy, Extensions: n.cfg.PolicyExtensions}
-	tree, err := n.feed.Load(ctx)
-	if err != nil {
-		return err
-	}
-	engine, err := policies.NewTree(ctx, tree)
+	engine, err := n.feed.Engine(ctx)
 	if err != nil {
 		return err
 	}

@@ -11,15 +11,15 @@ import (
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/bus/natsserver"
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/router"
 	"aob.dev/writ/router/recorder"
-	"aob.dev/writ/schemas"
 )
 
 // openSandbox finds out how scripts can be isolated here.
 func (n *Node) openSandbox(ctx context.Context) error {
 	var err error
-	if n.box, err = sandbox.Open(ctx, sandbox.Config{Dir: filepath.Join(n.cfg.Dir, "runtime"), Minimum: n.cfg.Driver}); err != nil {
+	if n.box, err = sandbox.Open(ctx, sandbox.Config{Dir: datadir.Runtime(n.cfg.Dir), Minimum: n.cfg.Driver}); err != nil {
 		return err
 	}
 	n.cfg.Log.InfoContext(ctx, "sandbox", slog.String("driver", n.box.Driver()), slog.String("python", n.box.Python()))
@@ -93,16 +93,4 @@ func executorTypes() map[string][]string {
 		}
 	}
 	return out
-}
-
-// checkDocument holds a document to the schema of its index.
-func checkDocument(index string, body []byte) (pointer, reason string, ok bool) {
-	s, err := schemas.Storage(index)
-	if err != nil {
-		return "", "no such index", false
-	}
-	if v := s.ValidateBytes(body); len(v) > 0 {
-		return v[0].Pointer, v[0].Reason, false
-	}
-	return "", "", true
 }

@@ -10,6 +10,7 @@ import (
 	"aob.dev/writ/executors"
 	"aob.dev/writ/executors/skills"
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/datadir"
 )
 
 // skillKeeper looks at what the skill servers declare, at the start and then
@@ -17,9 +18,9 @@ import (
 // is not. One goroutine at a time uses it.
 type skillKeeper struct {
 	node   *Node
-	titles map[string]string // of servers by name
-	told   map[string]string // what was last said of a server or skill
-	noted  []byte            // the sheets as they were last written
+	titles map[string]string    // of servers by name
+	told   map[string]string    // what was last said of a server or skill
+	noted  []datadir.SkillSheet // the sheets as they were last written
 
 	effects map[string]map[string]string // that operators declare, by server and tool
 }

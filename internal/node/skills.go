@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 
 	"aob.dev/writ/executors/mcp"
@@ -15,7 +16,7 @@ import (
 // cannot be read of the configuration is refused; what does not answer is not.
 func (n *Node) openSkills(ctx context.Context) error {
 	n.registry = skills.NewRegistry(ctx, n.cfg.Now)
-	n.skills, n.servers, n.homes = newSkillKeeper(n), sandbox.NewServers(), serversDir(n.cfg.Dir)
+	n.skills, n.servers = newSkillKeeper(n), sandbox.NewServers()
 	for _, name := range slices.Sorted(maps.Keys(n.cfg.Builtin)) {
 		if err := n.addSkills("builtin:"+name, mcp.Builtin(name, n.cfg.Builtin[name])); err != nil {
 			return err
@@ -48,8 +49,12 @@ func (n *Node) addSkills(name string, source mcp.Source) error {
 }
 
 func (n *Node) dialer(source mcp.Source) func(context.Context) (skills.Server, error) {
+	isolation := mcp.Isolation{
+		Servers: n.servers, Homes: filepath.Join(n.cfg.Dir, "servers"), // a directory in it for each
+		Hidden: append([]string{n.cfg.Dir}, n.cfg.Secrets...), Log: n.cfg.Log,
+	}
 	return func(ctx context.Context) (skills.Server, error) {
-		c, err := mcp.Dial(ctx, source, mcp.Options{Log: n.cfg.Log, Launch: n.launcher(source)})
+		c, err := mcp.Dial(ctx, source, mcp.Options{Log: n.cfg.Log, Launch: isolation.Launch(source)})
 		if err != nil {
 			return nil, err // not c, which as a Server would be no nil
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/keydir"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
@@ -33,15 +34,15 @@ func TestFirstStart(t *testing.T) {
 	if !strings.HasPrefix(key, "writ_") || len(key) < 40 {
 		t.Fatalf("API key %q", key)
 	}
-	if kept, err := ReadLocalKey(dir); err != nil || kept != key {
+	if kept, err := datadir.LocalKey(dir); err != nil || kept != key {
 		t.Errorf("the file holds %q, error %v", kept, err)
 	}
 	hash := intents.Digest([]byte(key))
 	if !bytes.Contains(records[1].Parts[storage.PartOrder], []byte(hash)) {
 		t.Error("admin.put does not name the key's hash")
 	}
-	holds(t, dir, key, KeyFile(dir))
-	for path, want := range map[string]fs.FileMode{dir: 0o700, filepath.Dir(KeyFile(dir)): 0o700, KeyFile(dir): 0o600} {
+	holds(t, dir, key, datadir.KeyFile(dir))
+	for path, want := range map[string]fs.FileMode{dir: 0o700, filepath.Dir(datadir.KeyFile(dir)): 0o700, datadir.KeyFile(dir): 0o600} {
 		info, err := os.Stat(path)
 		if err != nil {
 			t.Fatal(err)
@@ -86,7 +87,7 @@ func TestRestart(t *testing.T) {
 	if again != "" {
 		t.Error("a second start made an API key")
 	}
-	if kept, err := ReadLocalKey(dir); err != nil || kept != first {
+	if kept, err := datadir.LocalKey(dir); err != nil || kept != first {
 		t.Errorf("the first key's file was changed, error %v", err)
 	}
 	if d := cmp.Diff(saidAll(t, before), saidAll(t, after)); d != "" {
@@ -99,7 +100,7 @@ func TestRestart(t *testing.T) {
 func TestRestartWithoutRoot(t *testing.T) {
 	dir := t.TempDir()
 	once(t, config(dir))
-	if err := errors.Join(os.Remove(filepath.Join(dir, "keys", "root.pem")), os.Remove(KeyFile(dir))); err != nil {
+	if err := errors.Join(os.Remove(filepath.Join(dir, "keys", "root.pem")), os.Remove(datadir.KeyFile(dir))); err != nil {
 		t.Fatal(err)
 	}
 	if key, records := once(t, config(dir)); key != "" || len(records) != len(firstRecords) {
@@ -123,14 +124,14 @@ func TestCrashBeforeFirstKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	// It may also have left a file with a key that no order ever named.
-	if err := os.WriteFile(KeyFile(dir), []byte("writ_of_the_crash\n"), 0o400); err != nil {
+	if err := os.WriteFile(datadir.KeyFile(dir), []byte("writ_of_the_crash\n"), 0o400); err != nil {
 		t.Fatal(err)
 	}
 	key, records := once(t, config(dir))
 	if d := cmp.Diff(firstRecords, saidAll(t, records)); d != "" {
 		t.Errorf("records (-want +got):\n%s", d)
 	}
-	kept, err := ReadLocalKey(dir)
+	kept, err := datadir.LocalKey(dir)
 	if err != nil || key == "" || kept != key {
 		t.Errorf("the file holds %q and the key is %q, error %v", kept, key, err)
 	}

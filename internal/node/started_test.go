@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/internal/upkeep"
 )
 
 // begun is a directory whose log has begun and says so.
@@ -21,10 +24,10 @@ func begun(t *testing.T, cfg Config) {
 	if _, err := n.ledger.Sync(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(n.arm(), stop(), n.Close()); err != nil {
+	if err := errors.Join(datadir.Arm(cfg.Dir, n.Origin(), time.Now()), stop(), n.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if there, err := holdsBytes(startedFile(cfg.Dir)); err != nil || !there {
+	if _, err := os.Stat(filepath.Join(cfg.Dir, "started")); err != nil {
 		t.Fatalf("the log has begun, and nothing says so: %v", err)
 	}
 }
@@ -55,12 +58,12 @@ func TestMissingPartsAreNotRemade(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !marked {
-				if err := os.Remove(startedFile(dir)); err != nil {
+				if err := os.Remove(filepath.Join(dir, "started")); err != nil {
 					t.Fatal(err)
 				}
 			}
 			n, err := Open(t.Context(), config(dir))
-			if err = errors.Join(err, n.close()); !errors.Is(err, ErrPartMissing) {
+			if err = errors.Join(err, n.close()); !errors.Is(err, datadir.ErrPartMissing) {
 				t.Errorf("without %s, marked %t: %v", gone, marked, err)
 			}
 			if _, err := os.Stat(filepath.Join(dir, gone)); !errors.Is(err, fs.ErrNotExist) {
@@ -100,7 +103,7 @@ func TestUnbegunPartsAreMade(t *testing.T) {
 		}
 	}
 	begun(t, config(dir))
-	if h, err := Fsck(t.Context(), dir, nil); err != nil || !h.OK {
+	if h, err := upkeep.Fsck(t.Context(), dir, nil); err != nil || !h.OK {
 		t.Errorf("%+v %v %v", h, h.FirstBad, err)
 	}
 }
@@ -113,7 +116,7 @@ func TestLedgerPutBack(t *testing.T) {
 	cfg.Now = c.now
 	begun(t, cfg)
 	kept := filepath.Join(t.TempDir(), "ledger")
-	if err := os.CopyFS(kept, os.DirFS(ledgerDir(cfg.Dir))); err != nil {
+	if err := os.CopyFS(kept, os.DirFS(datadir.Ledger(cfg.Dir))); err != nil {
 		t.Fatal(err)
 	}
 	n, err := Open(t.Context(), cfg)
@@ -127,7 +130,7 @@ func TestLedgerPutBack(t *testing.T) {
 		}
 		c.set(2 * time.Minute)
 	}
-	if err := errors.Join(stop(), n.Close(), os.RemoveAll(ledgerDir(cfg.Dir)), os.CopyFS(ledgerDir(cfg.Dir), os.DirFS(kept))); err != nil {
+	if err := errors.Join(stop(), n.Close(), os.RemoveAll(datadir.Ledger(cfg.Dir)), os.CopyFS(datadir.Ledger(cfg.Dir), os.DirFS(kept))); err != nil {
 		t.Fatal(err)
 	}
 	n = open(t, cfg)
@@ -144,7 +147,7 @@ func TestLedgerPutBack(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if err := Confirm(ctx, cfg.Dir, conditionLedger, c.now); err != nil {
+	if err := datadir.Confirm(ctx, cfg.Dir, conditionLedger, c.now); err != nil {
 		t.Fatal(err)
 	}
 	ready()

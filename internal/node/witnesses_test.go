@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/health"
 )
 
@@ -81,7 +82,7 @@ func TestRolledBack(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if err := Confirm(ctx, cfg.Dir, conditionWitness, cfg.Now); err != nil {
+	if err := datadir.Confirm(ctx, cfg.Dir, conditionWitness, cfg.Now); err != nil {
 		t.Fatal(err)
 	}
 	ready()

@@ -45,7 +45,7 @@ var (
 // taken up again.
 func Open(ctx context.Context, cfg Config) (*Blobs, error) { return open(ctx, cfg, true) }
 
-// Look does what Open does, and makes nothing: a bucket that is missing is fine.
+// Look does what Open does, but makes nothing: a missing bucket is no error.
 func Look(ctx context.Context, cfg Config) error {
 	b, err := open(ctx, cfg, false)
 	if err != nil {

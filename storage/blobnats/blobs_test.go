@@ -351,8 +351,8 @@ func TestBucketsThatLoseBlobs(t *testing.T) {
 	open(t, url)
 	js, _ := stream(t, url)
 	for name, cfg := range map[string]jetstream.ObjectStoreConfig{
-		"goes away after": {TTL: time.Hour},
-		"in memory":       {Storage: jetstream.MemoryStorage},
+		"expires after": {TTL: time.Hour},
+		"in memory":     {Storage: jetstream.MemoryStorage},
 	} {
 		cfg.Bucket = "odd_cas"
 		if _, err := js.CreateObjectStore(t.Context(), cfg); err != nil {

@@ -63,13 +63,13 @@ func fit(is, want jetstream.StreamConfig) error {
 	case !slices.Equal(is.Subjects, want.Subjects):
 		return fmt.Errorf("its subjects are %q, not %q", is.Subjects, want.Subjects)
 	case is.MaxAge != 0:
-		return fmt.Errorf("what is in it goes away after %s: make it without a TTL", is.MaxAge)
+		return fmt.Errorf("its content expires after %s: make it without a TTL", is.MaxAge)
 	case is.Discard != jetstream.DiscardNew:
-		return errors.New("what is in it goes away when it is full: its stream must discard new messages")
+		return errors.New("it discards old content when it is full: its stream must discard new messages")
 	case is.DenyPurge || is.Sealed || !is.AllowRollup:
 		return errors.New("it is sealed, or its stream denies purge or rollup")
 	case is.AllowDirect && is.Replicas > 1:
-		return errors.New(`a replica that is behind may be asked: turn that off ("nats stream edit OBJ_… --no-allow-direct")`)
+		return errors.New(`a replica that is behind may answer: turn that off ("nats stream edit OBJ_… --no-allow-direct")`)
 	case is.Storage != jetstream.FileStorage:
 		return errors.New("it is in memory")
 	}

@@ -25,7 +25,7 @@ type Config struct {
 	// how many copies a cluster keeps of buckets that are made (default 1).
 	URL         string
 	Credentials string // file: .creds, or one line with user:password or a token; empty: none
-	CA          []byte // PEM of who may sign the server's certificate; empty: the machine's
+	CA          []byte // CA certificates, PEM; empty: the machine's
 }
 
 // connectTime is how long a server has to answer at first.
@@ -117,7 +117,7 @@ func (p *place) secure(c Config, scheme string) error {
 	if len(c.CA) > 0 {
 		roots := x509.NewCertPool()
 		if !roots.AppendCertsFromPEM(c.CA) {
-			return errors.New("the file of certificates has none in PEM")
+			return errors.New("the file of certificates holds no PEM certificate")
 		}
 		p.options = append(p.options, nats.Secure(&tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}))
 	} else if scheme == "tls" {

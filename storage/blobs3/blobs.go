@@ -52,7 +52,7 @@ var (
 	_ storage.Collector = (*Blobs)(nil)
 )
 
-// Open looks whether the bucket is there and may be used. A server that does not
+// Open checks that the bucket is there and may be used. A server that does not
 // answer is storage.ErrUnavailable.
 func Open(ctx context.Context, cfg Config) (*Blobs, error) {
 	at, err := cfg.parse()

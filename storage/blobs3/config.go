@@ -24,7 +24,7 @@ type Config struct {
 	// Credentials is a credentials file of AWS's tools; AWS_PROFILE names the profile.
 	// Empty: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN.
 	Credentials string
-	CA          []byte // PEM of who may sign the server's certificate; empty: the machine's
+	CA          []byte // CA certificates, PEM; empty: the machine's
 	Spool       string // directory for what is on its way; empty: os.TempDir()
 }
 
@@ -89,7 +89,7 @@ func (c Config) parse() (p place, err error) {
 	if len(c.CA) > 0 {
 		p.ca = x509.NewCertPool()
 		if !p.ca.AppendCertsFromPEM(c.CA) {
-			return p, errors.New("the file of certificates has none in PEM")
+			return p, errors.New("the file of certificates holds no PEM certificate")
 		}
 	}
 	return p, nil

@@ -78,8 +78,8 @@ func CosignedMessage(at uint64, text []byte) []byte {
 	return append(fmt.Appendf(nil, "cosignature/v1\ntime %d\n", at), text...)
 }
 
-// Cosigners are the witnesses among keys that have cosigned a checkpoint. Who
-// signed the checkpoint itself is not asked.
+// Cosigners are the witnesses among keys that have cosigned a checkpoint. It does
+// not check who signed the checkpoint itself.
 func Cosigners(checkpoint string, keys ...*WitnessKey) []string {
 	if len(checkpoint) > MaxCheckpoint {
 		return nil

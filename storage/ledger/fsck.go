@@ -13,9 +13,9 @@ import (
 	"aob.dev/writ/intents"
 )
 
-// Fsck reads the whole directory: every tile and the root of the published
-// checkpoint must follow from the leaves. It is Tessera's own judge, and writes
-// nothing. The checkpoint that it judged is returned.
+// Fsck checks the whole directory: every tile and the root of the published
+// checkpoint must follow from the leaves. Tessera's own check decides, and nothing
+// is written. Fsck returns the checkpoint that it checked.
 func (r *Reader) Fsck(ctx context.Context, keys ...intents.Key) (Checkpoint, error) {
 	quietTessera()
 	c, err := r.Checkpoint(ctx, keys...)

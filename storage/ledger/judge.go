@@ -11,9 +11,9 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// Judge holds records to their leaves, and these to the root of a checkpoint.
-// Neighbours are the cheapest: a bundle of leaves is read once. Not safe for
-// concurrent use.
+// Judge compares records with their leaves, and leaves with the root of a
+// checkpoint. Neighbouring records are cheapest: a bundle of leaves is read once.
+// Not safe for concurrent use.
 type Judge struct {
 	log    *Reader
 	at     Checkpoint

@@ -19,8 +19,9 @@ const MaxLeaf = 1 << 10
 // LeafVersion is the member "v" of a leaf.
 const LeafVersion = 1
 
-// Leaf is the commitment to one record. It says when which kind of record was
-// made, and nothing that anybody without the record's parts and salts could use.
+// Leaf is the commitment to one record. It says when which kind of record was made.
+// Everything else in it is of use only to somebody who has the record's parts and
+// salts.
 type Leaf struct {
 	At           string       `json:"at"` // RFC 3339, UTC, milliseconds
 	Kind         storage.Kind `json:"kind"`

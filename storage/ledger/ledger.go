@@ -62,7 +62,7 @@ type Config struct {
 }
 
 // Ledger appends a leaf for every record of the journal, in order, each exactly
-// once. It never holds up the journal: its outage delays proofs, never orders.
+// once. It never delays the journal: without it proofs are late, orders are not.
 type Ledger struct {
 	*Reader
 	cfg     Config

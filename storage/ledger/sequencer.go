@@ -58,7 +58,7 @@ func (l *Ledger) compare(ctx context.Context, position, size int64) error {
 	// secret may have been lost.
 	if !bytes.Equal(NewLeaf(rec, leaf.TenantTag).Bytes(), leaves[0]) {
 		return fmt.Errorf("%w: leaf %d is not the commitment to record %d. The journal is not the one that this ledger was made from: "+
-			"put the journal back that was", ErrDiverged, position, position)
+			"put back the journal that it was made from", ErrDiverged, position, position)
 	}
 	return nil
 }

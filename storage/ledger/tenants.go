@@ -16,8 +16,8 @@ const SystemTenant = "system"
 // and looked up again.
 const maxTenants = 1 << 16
 
-// Tenants says whose a record is: an order is its actor's tenant's, and what
-// follows on it belongs with it. One goroutine at a time.
+// Tenants says to which tenant a record belongs: an order to its actor's tenant,
+// and the records about an order to the same. One goroutine at a time.
 type Tenants struct {
 	records storage.Records
 	seen    map[int64]string

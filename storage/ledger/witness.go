@@ -20,8 +20,8 @@ import (
 	"aob.dev/writ/internal/durable"
 )
 
-// Witness is somebody who cosigns checkpoints of one log only: he has seen that
-// each continues the one before (C2SP tlog-witness).
+// Witness is a third party that cosigns checkpoints of one log only: it has seen
+// that each continues the one before (C2SP tlog-witness).
 type Witness struct {
 	Key *WitnessKey
 	URL string // prefix of /add-checkpoint
@@ -46,8 +46,9 @@ const (
 	maxAnswer      = 16 << 10
 )
 
-// Witnesses has the published checkpoints of a log cosigned. It holds up neither
-// orders nor checkpoints: a witness that is down only delays its own cosignature.
+// Witnesses has the published checkpoints of a log cosigned. It delays neither
+// orders nor checkpoints: a witness that does not answer delays only its own
+// cosignature.
 type Witnesses struct {
 	log       *Reader
 	keys      func() []intents.Key // of the log

@@ -21,8 +21,9 @@ type request struct {
 	path   string // escaped
 	query  url.Values
 	body   []byte
-	// repeat: a second request does no harm and says the same, so that one which
-	// fails is sent again. A write is sent again only if surely nothing was done.
+	// repeat says that a second request does no harm and gives the same, so that a
+	// failed one is sent again. A write is sent again only if it surely had no
+	// effect.
 	repeat bool
 }
 
@@ -117,8 +118,8 @@ func waitBefore(ctx context.Context, n int) error {
 	}
 }
 
-// untouched: the request surely had no effect. It was not sent, or the server has
-// put it off before it began.
+// untouched says that the request surely had no effect: it was not sent, or the
+// server rejected it before it began.
 func untouched(err error) bool {
 	var op *net.OpError
 	return statusOf(err) == http.StatusTooManyRequests || errors.As(err, &op) && op.Op == "dial"

@@ -30,7 +30,7 @@ const DefaultTimeout = 10 * time.Second
 type Config struct {
 	URL           string // http or https, host and port; user:password@ for basic authentication
 	Authorization string // in place of basic: "Bearer …" or "ApiKey …"
-	CA            []byte // PEM of who may sign the server's certificate; nil: those of the machine
+	CA            []byte // CA certificates, PEM; nil: the machine's
 	Prefix        string // in front of every index, for a cluster that others use too
 	Engine        string // of vectors: Lucene (the default) or Faiss
 	Dimension     int    // of vectors; 0: storage.DefaultDimension

@@ -20,7 +20,7 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// Store is what is bounded.
+// Store is the store of blobs that is bounded.
 type Store interface {
 	storage.Blobs
 	storage.Collector

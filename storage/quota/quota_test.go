@@ -19,10 +19,6 @@ import (
 
 const mib = 1 << 20
 
-type inDir struct{ *blobdir.Blobs }
-
-func (inDir) Close() error { return nil }
-
 func open(t testing.TB, l quota.Limits) *quota.Blobs {
 	t.Helper()
 	b, err := blobdir.Open(t.TempDir())
@@ -32,7 +28,7 @@ func open(t testing.TB, l quota.Limits) *quota.Blobs {
 	if l.Free == nil {
 		l.Free = func() (int64, error) { return 1 << 40, nil }
 	}
-	return quota.New(inDir{b}, l)
+	return quota.New(b, l)
 }
 
 // Within its limits it is as what it bounds.
@@ -100,7 +96,7 @@ func TestQuotaCountsWhatIsKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return quota.New(inDir{b}, quota.Limits{Floor: -1, Tenant: 6 * mib})
+		return quota.New(b, quota.Limits{Floor: -1, Tenant: 6 * mib})
 	}
 	if _, _, err := at().Keep(t.Context(), "acme", text(4, "kept")); err != nil {
 		t.Fatal(err)

@@ -19,7 +19,8 @@ type Snapshot struct {
 	conn *sql.Conn
 }
 
-// OpenSnapshot holds the moment of a file that OpenJournal or OpenDocuments made.
+// OpenSnapshot opens a file that OpenJournal or OpenDocuments made, as it is at
+// this moment.
 func OpenSnapshot(ctx context.Context, path string) (*Snapshot, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -94,5 +95,5 @@ func (s *Snapshot) CopyTo(ctx context.Context, path string) error {
 	})
 }
 
-// Close lets go of the moment.
+// Close releases the moment.
 func (s *Snapshot) Close() error { return errors.Join(s.conn.Close(), s.db.Close()) }

@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// Dimension is how many numbers the vectors have that are stored; 0: there are
-// none. They have one size, as every write is held to that of the store.
+// Dimension is how many numbers each stored vector has; 0: there are no vectors.
+// All have one size, since the store checks each write.
 func (d *Documents) Dimension(ctx context.Context) (int, error) {
 	var size int
 	err := d.db.readers.QueryRowContext(ctx, "SELECT length(value) FROM vectors LIMIT 1").Scan(&size)

@@ -185,7 +185,7 @@ func (d *draft) accept(entries []storage.Entry, moves map[int64]order) {
 	d.entries = append(d.entries, entries...)
 }
 
-// errMoved: an order is no longer where an entry needs it.
+// errMoved says that an order is no longer in the state that an entry needs.
 var errMoved = errors.New("order moved on")
 
 // moves folds the entries of one commit over the orders that they are about, in

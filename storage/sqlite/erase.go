@@ -51,7 +51,7 @@ func (j *Journal) Erase(ctx context.Context, what ...storage.Erasure) error {
 	}
 }
 
-// errBusy: a reader needs the write-ahead log as it is.
+// errBusy says that a reader still needs the write-ahead log.
 var errBusy = errors.New("the journal is being read")
 
 // alone has the writer run fn between two groups.

@@ -28,11 +28,11 @@ type JournalOptions struct {
 	// cannot know what is on disk. It must not call Close. Nil: every later
 	// call fails, nothing else.
 	OnFatal func(error)
-	// OnDamage is told, while opening, what beside a record was not as its parts say;
-	// they are believed, and a key log that was wrong is put right.
+	// OnDamage is called while opening with what beside a record did not match its
+	// parts. The parts are believed, and a wrong key log is repaired.
 	OnDamage func(*DamageError)
-	// Admit is asked before orders are taken, behind every decision of theirs: an
-	// error refuses them with storage.ErrNotReady. Nil: nothing does.
+	// Admit is called before orders are taken, after their decisions: an error
+	// refuses them with storage.ErrNotReady. Nil: nothing does.
 	Admit func() error
 	// Cache bounds the page caches together, in bytes. 0: DefaultCache.
 	Cache int64

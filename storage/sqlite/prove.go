@@ -11,7 +11,7 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// DamageError is that what is kept beside a record is not what its parts say.
+// DamageError says that what is kept beside a record is not what its parts say.
 type DamageError struct {
 	Position int64
 	Reason   string
@@ -23,7 +23,7 @@ func (d *DamageError) Error() string { return d.Reason }
 const (
 	wrongKey   = "the key log holds another idempotency key than its record: writ up puts it right from the record"
 	missingKey = "the key log lacks the idempotency key of its record: writ up puts it right from the record"
-	wrongPlace = "what is kept beside its parts says something else than they do, about which order it is about or whether it is open"
+	wrongPlace = "what is kept beside its parts differs from them in which order it is about, or whether it is open"
 )
 
 // proved is a stored entry with what its parts say in the place of what stands
@@ -105,9 +105,9 @@ func mendOne(ctx context.Context, c *sql.Conn, t taken) error {
 	return err
 }
 
-// CheckKeys holds what is kept beside the records, keys above all, to what their
-// parts say. The error is a *DamageError where they differ; unproven are the keys that
-// no part tells any more.
+// CheckKeys compares what is kept beside the records, keys above all, with what
+// their parts say. The error is a *DamageError if they differ; unproven are the
+// keys that no part proves any more.
 func (r *Records) CheckKeys(ctx context.Context) (unproven int64, err error) {
 	log := keylog{more: r.keyRows(ctx)}
 	for from := int64(0); from < r.next; from += scanBatch {

@@ -17,7 +17,8 @@ import (
 // secret is what no probe may ever print. It is in the bait, not in any script.
 const secret = "TOP" + "SECRET"
 
-// Bait is what the host has to offer: each probe is told where it is.
+// Bait is what the host offers to a script that escapes: each probe is told where
+// it is.
 type Bait struct {
 	dir      string
 	abstract string

@@ -25,7 +25,7 @@ const (
 	Broken  Verdict = "broken"  // ended otherwise than expected, so that it proves nothing
 )
 
-// Finding is what became of one probe.
+// Finding is the result of one probe under one driver.
 type Finding struct {
 	Probe   string   `json:"probe"`
 	Group   string   `json:"group"`

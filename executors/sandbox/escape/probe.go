@@ -51,7 +51,7 @@ func Layers() []string {
 	}
 }
 
-// Probe is one script and what must become of it.
+// Probe is one script and its expected result.
 type Probe struct {
 	Name   string
 	Group  string

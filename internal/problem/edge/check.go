@@ -27,13 +27,13 @@ func Check(r *http.Request) *problem.Problem {
 		return refuse(http.StatusRequestHeaderFieldsTooLarge, intents.PayloadTooLarge, "path and header have more than 32 KiB", "send less in the header")
 	}
 	if e := r.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
-		return refuse(http.StatusUnsupportedMediaType, intents.SchemaInvalid, "a compressed body is not read", "send it without Content-Encoding")
+		return refuse(http.StatusUnsupportedMediaType, intents.SchemaInvalid, "compressed bodies are not accepted", "send it without Content-Encoding")
 	}
 	if strings.Contains(r.Header.Get("Range"), ",") {
 		return refuse(http.StatusRequestedRangeNotSatisfiable, intents.SchemaInvalid, "a request asks for one range", "ask for one range, or for all of it")
 	}
 	if t := r.Header.Get("Content-Type"); t != "" && r.ContentLength != 0 && !isJSON(t) {
-		return refuse(http.StatusUnsupportedMediaType, intents.SchemaInvalid, "the body is no JSON by its Content-Type", "send Content-Type: application/json")
+		return refuse(http.StatusUnsupportedMediaType, intents.SchemaInvalid, "the Content-Type says that the body is not JSON", "send Content-Type: application/json")
 	}
 	return nil
 }

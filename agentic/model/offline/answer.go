@@ -1,0 +1,177 @@
+package offline
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"aob.dev/writ/agentic/model"
+)
+
+// maxRows is how many rows an answer shows.
+const maxRows = 50
+
+// compose words the answer from the result of the last step: one sentence, and
+// a table where there is more than one value.
+func compose(in model.ComposeInput) model.ComposeOutput {
+	if in.Failure != "" || len(in.Results) == 0 {
+		return model.ComposeOutput{Response: apology(in)}
+	}
+	last := in.Results[len(in.Results)-1]
+	var v any
+	_ = json.Unmarshal(last.Result, &v) // what is no JSON is shown as nothing
+	members, isObject := v.(map[string]any)
+	if names := slices.Sorted(maps.Keys(members)); len(names) == 1 {
+		if list, ok := members[names[0]].([]any); ok {
+			v = list
+		} else {
+			return model.ComposeOutput{Response: fmt.Sprintf("The %s is %s.", spaced(names[0]), plain(members[names[0]]))}
+		}
+	}
+	switch list, isList := v.([]any); {
+	case isList:
+		return model.ComposeOutput{Response: listAnswer(list, last)}
+	case last.Partial:
+		return model.ComposeOutput{Response: "The result is too large to show here. It begins:\n\n" + plain(v)}
+	case isObject:
+		lines := make([]string, 0, len(members))
+		for _, name := range slices.Sorted(maps.Keys(members)) {
+			lines = append(lines, "- "+spaced(name)+": "+plain(members[name]))
+		}
+		return model.ComposeOutput{Response: "Here is what I found:\n\n" + strings.Join(lines, "\n")}
+	}
+	return model.ComposeOutput{Response: "The answer is: " + plain(v)}
+}
+
+// listAnswer shows rows, of a partial result the first ones.
+func listAnswer(rows []any, of model.StepResult) string {
+	if len(rows) == 0 {
+		return "I found nothing that matches."
+	}
+	n := max(len(rows), of.Rows)
+	shown := rows[:min(len(rows), maxRows)]
+	text := markdown(shown, of.Step.ReturnSpec.Shape)
+	switch {
+	case of.Partial && of.Rows == 0:
+		return fmt.Sprintf("There are too many to show here. These are the first %d:\n\n%s", len(shown), text)
+	case n > len(shown):
+		return fmt.Sprintf("I found %d:\n\n%s\n… and %d more.", n, text, n-len(shown))
+	}
+	return fmt.Sprintf("I found %d:\n\n%s", n, text)
+}
+
+var shapeMember = regexp.MustCompile(`[{,]\s*([A-Za-z0-9_-]+)`)
+
+// markdown sets rows as a Markdown table that reads as one as it stands, numbers
+// to the right, in the order of the shape; rows that are no objects as a list.
+func markdown(rows []any, shape string) string {
+	var columns []string
+	have := map[string]bool{}
+	for _, r := range rows {
+		m, ok := r.(map[string]any)
+		if !ok {
+			lines := make([]string, len(rows))
+			for i, r := range rows {
+				lines[i] = "- " + plain(r)
+			}
+			return strings.Join(lines, "\n")
+		}
+		for name := range m {
+			have[name] = true
+		}
+	}
+	for _, m := range shapeMember.FindAllStringSubmatch(shape, -1) {
+		columns = append(columns, m[1])
+	}
+	for _, name := range slices.Concat(columns, slices.Sorted(maps.Keys(have))) {
+		if !slices.Contains(columns, name) {
+			columns = append(columns, name)
+		}
+	}
+	columns = slices.DeleteFunc(columns, func(name string) bool { return !have[name] })
+	lines := make([]string, len(rows)+2)
+	for _, name := range columns {
+		cells, wide, right := make([]string, len(rows)), max(3, utf8.RuneCountInString(name)), true
+		for i, r := range rows {
+			v := r.(map[string]any)[name] //nolint:forcetypeassert // checked above
+			_, isNumber := v.(float64)
+			right = right && (isNumber || v == nil)
+			cells[i] = strings.ReplaceAll(plain(v), "|", `\|`)
+			wide = max(wide, utf8.RuneCountInString(cells[i]))
+		}
+		rule := strings.Repeat("-", wide)
+		if right {
+			rule = rule[1:] + ":"
+		}
+		for i, cell := range slices.Concat([]string{spaced(name), rule}, cells) {
+			pad := strings.Repeat(" ", wide-utf8.RuneCountInString(cell))
+			if right {
+				cell = pad + cell
+			} else {
+				cell += pad
+			}
+			lines[i] += "| " + cell + " "
+		}
+	}
+	return strings.Join(lines, "|\n") + "|"
+}
+
+func spaced(name string) string { return strings.ReplaceAll(name, "_", " ") }
+
+// plain is a JSON value as a reader sees it.
+func plain(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case string:
+		return strings.Join(strings.Fields(v), " ")
+	case bool:
+		if v {
+			return "yes"
+		}
+		return "no"
+	case []any:
+		parts := make([]string, len(v))
+		for i, e := range v {
+			parts[i] = plain(e)
+		}
+		return strings.Join(parts, ", ")
+	}
+	b, _ := json.Marshal(v) // it was JSON
+	return string(b)
+}
+
+var (
+	// A code is a word of capitals joined by underscores; an identifier is a digest or a prefixed name.
+	codes = regexp.MustCompile(`\b[A-Z][A-Z0-9]*(_[A-Z0-9]+)+\b:?|(\b(of|in|for|by) )?\b(sha256:[0-9a-f]+|(plan|task|turn|sess|file)_[A-Za-z0-9]+)\b`)
+	trace = regexp.MustCompile(`(?s)Traceback \(most recent call last\).*|goroutine \d+ \[.*|\bat 0x[0-9a-f]+.*`)
+	// A contract word is how the system names a failure to itself; what is quoted may be typed.
+	contract = regexp.MustCompile(`"[^"]*"|\b[a-z]+(_[a-z0-9]+)+\b`)
+	gaps     = regexp.MustCompile(`\(\s*\)|[ \t:;,]+([.!?])|[ \t]{2,}|^\s*[:;,.]+\s*`)
+)
+
+// apology says what could not be done, and why. Codes, traces and identifiers are
+// for the record, not for a reader.
+func apology(in model.ComposeInput) string {
+	s := "I could not answer this"
+	if t := strings.TrimSpace(in.Task); t != "" {
+		s = fmt.Sprintf("I could not do this: %q", t)
+	}
+	why := codes.ReplaceAllString(trace.ReplaceAllString(in.Failure, ""), "")
+	why = contract.ReplaceAllStringFunc(why, func(s string) string {
+		if s[0] == '"' {
+			return s
+		}
+		return spaced(s)
+	})
+	why = strings.TrimSpace(gaps.ReplaceAllString(why, " $1"))
+	why = strings.ReplaceAll(why, " .", ".")
+	if !strings.ContainsFunc(why, func(r rune) bool { return 'a' <= r && r <= 'z' }) {
+		return s + ". The steps that it takes did not succeed."
+	}
+	return s + ". " + sentence(why)
+}

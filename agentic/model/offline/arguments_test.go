@@ -1,0 +1,80 @@
+package offline
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"aob.dev/writ/agentic/model"
+)
+
+// argumentWorld has skills that return one record each.
+func argumentWorld() world {
+	echo := func(in json.RawMessage) (json.RawMessage, error) { return in, nil }
+	return world{
+		{
+			model.Skill{
+				Name: "forecast", Description: "Weather forecast of a city.", Effect: "pure",
+				InputSchema:  json.RawMessage(`{"required":["city","days"],"properties":{"city":{"type":"string"},"days":{"type":"integer"},"unit":{"enum":["celsius","kelvin"]}}}`),
+				OutputSchema: json.RawMessage(`{"type":"object","required":["city","days"],"properties":{"city":{"type":"string"},"days":{"type":"integer"}}}`),
+			}, echo,
+		},
+		{
+			model.Skill{
+				Name: "note_add", Description: "Adds a note.", Effect: "once",
+				InputSchema:  json.RawMessage(`{"required":["text"],"properties":{"text":{"type":"string"}}}`),
+				OutputSchema: json.RawMessage(`{"type":"object","required":["text"],"properties":{"text":{"type":"string"}}}`),
+			}, echo,
+		},
+	}
+}
+
+// TestArguments: what is taken as an argument is taken as nothing else, from the
+// plan to the script.
+func TestArguments(t *testing.T) {
+	for task, want := range map[string]string{
+		"Weather forecast for New York for 3 days":            `{"city":"New York","days":3}`,
+		`forecast city=Rome days=2`:                           `{"city":"Rome","days":2}`,
+		`note add text="buy milk; then call 3 Friends"`:       `{"text":"buy milk; then call 3 Friends"}`,
+		`Please note_add "How many outlets are in Berlin?"`:   `{"text":"How many outlets are in Berlin?"}`,
+		`Show the city of the forecast city="Bad Ems" days=1`: `{"city":"Bad Ems"}`,
+	} {
+		o := argumentWorld().turn(t, task)
+		if !o.plan.Feasible || o.failed != nil {
+			t.Errorf("%s: %s %+v", task, o.plan.Reason, o.failed)
+		} else if !o.partial {
+			sameJSON(t, json.RawMessage(want), o.results[0].Result)
+		}
+	}
+	for task, says := range map[string]string{
+		"Weather forecast for New York":                `Write for example "days=…"`,
+		"Weather forecast for Rome for 3 or 4 days":    `Write for example`,
+		"forecast city=Rome days=2 hours=4":            `no argument "hours"`,
+		"forecast city=Rome days=many":                 `Write for example "days=…"`,
+		"forecast city=Rome days=2 without any clouds": `"without", "clouds"`,
+		`Add "buy milk"`:                               "must be named",
+	} {
+		if o := argumentWorld().turn(t, task); o.plan.Feasible || !strings.Contains(o.answer, says) {
+			t.Errorf("%s: %q %+v", task, o.answer, o.plan.Steps)
+		}
+	}
+}
+
+// TestNothingDeclared: what a skill returns without saying what is returned as
+// it is, and nothing is counted in it.
+func TestNothingDeclared(t *testing.T) {
+	w := world{{
+		model.Skill{Name: "city_list", Description: "Lists the cities with their inhabitants.", InputSchema: json.RawMessage(noInput), OutputSchema: json.RawMessage(`{"type":"object"}`), Effect: "pure"},
+		func(json.RawMessage) (json.RawMessage, error) {
+			return json.RawMessage(`{"cities":[{"city":"Oslo"}]}`), nil
+		},
+	}}
+	if o := w.turn(t, "List the cities and their inhabitants"); len(o.results) != 1 || string(o.results[0].Result) != `{"cities":[{"city":"Oslo"}]}` {
+		t.Errorf("%+v", o)
+	}
+	for _, task := range []string{"How many cities are there?", "List 3 cities", "The cities with the most inhabitants", "List the cities in Norway"} {
+		if o := w.turn(t, task); o.plan.Feasible {
+			t.Errorf("%s: %+v", task, o.plan)
+		}
+	}
+}

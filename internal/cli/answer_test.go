@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// said runs a command that answers, and gives what it prints and how it ends.
+func said(t *testing.T, a answer, failed error, args ...string) (out, errs string, err error) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	std := IO{Out: &stdout, Err: &stderr, Env: func(string) string { return "" }}
+	cmd := answering(std, &cobra.Command{Use: "x", SilenceErrors: true, SilenceUsage: true}, func(*cobra.Command, []string) (answer, error) { return a, failed })
+	cmd.SetArgs(args)
+	err = cmd.ExecuteContext(t.Context())
+	return stdout.String(), stderr.String(), err
+}
+
+// TestAnswer: data with --json, else text and note; then the end, which is no more
+// than exit 1 where an error does not say otherwise.
+func TestAnswer(t *testing.T) {
+	a := answer{data: map[string]int{"n": 1}, text: "one\n", note: "noted\n", end: unless(false, "not one")}
+	var exit *exitError
+	if out, errs, err := said(t, a, nil); out != "one\n" || errs != "noted\n" || !errors.As(err, &exit) || exit.code != ExitNo || !exit.silent {
+		t.Errorf("%q %q %v", out, errs, err)
+	}
+	if out, errs, err := said(t, a, nil, "--json"); !strings.Contains(out, `"n": 1`) || errs != "" || err == nil {
+		t.Errorf("%q %q %v", out, errs, err)
+	}
+	if out, _, err := said(t, a, errors.New("requires a person")); out != "" || !errors.As(err, &exit) || exit.code != ExitNo {
+		t.Errorf("%q %v: a command's own error is no word about its arguments", out, err)
+	}
+	if _, _, err := said(t, a, malformed(errors.New("x"))); !errors.As(err, &exit) || exit.code != ExitMalformed {
+		t.Error(err)
+	}
+}
+
+// TestTimeFlag: a time, or so long ago, and each flag names itself in an error.
+func TestTimeFlag(t *testing.T) {
+	var since, before time.Time
+	cmd := &cobra.Command{}
+	cmd.Flags().Var(&timeFlag{at: &since, ago: true}, "since", "")
+	cmd.Flags().Var(&timeFlag{at: &before}, "before", "")
+	if err := cmd.ParseFlags([]string{"--since", "2h", "--before", "2026-11-20T10:00:00Z"}); err != nil {
+		t.Fatal(err)
+	}
+	if age := time.Since(since); age < 2*time.Hour || age > 3*time.Hour || before.Hour() != 10 {
+		t.Errorf("%v %v", since, before)
+	}
+	for flag, value := range map[string]string{"since": "soon", "before": "2h"} {
+		if err := cmd.ParseFlags([]string{"--" + flag, value}); err == nil || !strings.Contains(err.Error(), "--"+flag) {
+			t.Errorf("--%s %s: %v", flag, value, err)
+		}
+	}
+}

@@ -1,0 +1,179 @@
+package config
+
+import (
+	"strings"
+)
+
+// Setting is one row of the table of settings: flags, the file, the environment and
+// the page docs/configuration.md are made of it.
+type Setting struct {
+	Name    string            // key of the file; the flag has - for _
+	Also    []string          // further variables beside WRIT_<NAME>, which counts over them
+	Default any               // nil: empty
+	Bind    func(*Config) any // where the value is: *string, *int or *[]string
+	Help    string            // of the flag
+	More    string            // what the page adds
+	Secret  bool              // no flag, because others can read a command line
+	Least   int               // of a number
+}
+
+// Flag of a setting.
+func (s Setting) Flag() string { return strings.ReplaceAll(s.Name, "_", "-") }
+
+// Variables of a setting. The first one that is set counts.
+func (s Setting) Variables() []string {
+	return append([]string{"WRIT_" + strings.ToUpper(s.Name)}, s.Also...)
+}
+
+// port is a variable that changes the port of Listen alone.
+const port = "PORT"
+
+const openAI = "https://api.openai.com/v1"
+
+// Settings in the order of the page.
+var Settings = []Setting{
+	{
+		Name: "data", Default: ".writ", Bind: func(c *Config) any { return &c.Data },
+		Help: "data directory", More: ": journal, documents, files, keys; one process at a time",
+	},
+	{
+		Name: "listen", Default: "127.0.0.1:8080", Also: []string{port}, Bind: func(c *Config) any { return &c.Listen },
+		Help: "HTTP address, host:port", More: "; `PORT` changes the port alone",
+	},
+	{
+		Name: "metrics", Bind: func(c *Config) any { return &c.Metrics },
+		Help: "address for /metrics, as Prometheus reads it, host:port; none by default",
+		More: " ([operations.md](operations.md#watch)). It asks nobody who they are, so keep it to this machine or a network of your own",
+	},
+	{Name: "nats", Bind: func(c *Config) any { return &c.NATS }, Help: "NATS address for external executors, host:port; none by default"},
+	{Name: "nats_cert", Bind: func(c *Config) any { return &c.NATSCert }, Help: "certificate chain of that listener, PEM; with it, TLS alone"},
+	{Name: "nats_key", Bind: func(c *Config) any { return &c.NATSKey }, Help: "private key of the certificate, PEM"},
+	{
+		Name: "skills", Also: []string{"SKILL_SERVICE_URL", "cloud_skill_service", "CLOUD_SKILL_SERVICE"}, Bind: func(c *Config) any { return &c.Skills },
+		Help: "skill server: URL of streamable HTTP, or a command", More: ", with settings in front ([skills.md](skills.md))",
+	},
+	{
+		Name: "policies", Bind: func(c *Config) any { return &c.Policies },
+		Help: "directory, signed bundle or bundle URL in place of the embedded policies; watched",
+		More: ". A bundle is a `*.tar.gz`, its URL one on an OPA bundle server; changes are taken up while running ([policies.md](policies.md))",
+	},
+	{
+		Name: "policy_key", Bind: func(c *Config) any { return &c.PolicyKey },
+		Help: "file with the public key that signs policy bundles", More: ": PEM or JWK, Ed25519; a bundle needs one",
+	},
+	{
+		Name: "policy_token", Secret: true, Bind: func(c *Config) any { return &c.PolicyToken },
+		Help: "bearer token for the bundle server of `policies`", More: ", and for extensions on the same one, over https or to this machine",
+	},
+	{
+		Name: "policy_extensions", Bind: func(c *Config) any { return &c.PolicyExtensions },
+		Help: "further policies that only tighten: name=PLACE", More: ", a place as in `policies`",
+	},
+	{
+		Name: "policy_log", Bind: func(c *Config) any { return &c.PolicyLog },
+		Help: "file for OPA decision-log events; - is standard output", More: ". An event is a line, and is appended",
+	},
+	{
+		Name: "documents", Bind: func(c *Config) any { return &c.Documents },
+		Help: "URL of an OpenSearch that keeps the documents; by default they are in the data directory",
+		More: ": `https://host:9200`, with `user:password@` for basic authentication ([storage.md](storage.md))",
+	},
+	{Name: "documents_auth", Secret: true, Bind: func(c *Config) any { return &c.DocumentsAuth }, Help: "`Bearer …` or `ApiKey …` in place of basic authentication"},
+	{
+		Name: "documents_ca", Bind: func(c *Config) any { return &c.DocumentsCA },
+		Help: "CA certificate file for that server, PEM", More: "; without it those of the machine",
+	},
+	{
+		Name: "documents_prefix", Bind: func(c *Config) any { return &c.DocumentsPrefix },
+		Help: "in front of the name of every index", More: ", for a cluster that others use too",
+	},
+	{
+		Name: "vector_engine", Default: "lucene", Bind: func(c *Config) any { return &c.VectorEngine },
+		Help: "of an OpenSearch: lucene or faiss",
+		More: ". It finds neighbours with it; `faiss` needs its native code installed there, and `nmslib` is refused",
+	},
+	{
+		Name: "vector_dimension", Default: 1536, Bind: func(c *Config) any { return &c.VectorDimension },
+		Help: "numbers in an embedding", More: "; an index that was made for another is refused",
+	},
+	{
+		Name: "blobs", Bind: func(c *Config) any { return &c.Blobs },
+		Help: "dir, or URL of an object store that keeps artifacts: nats://…, tls://… or s3://…",
+		More: ". `dir` is the data directory; `nats://host:4222` or `tls://…` the object store of a NATS cluster, with `?bucket=writ&replicas=3`; " +
+			"`s3://bucket/prefix?endpoint=https://host:9000` an S3-compatible server, with `&region=…`. Temporary files are there too. " +
+			"Without it, where the data directory already has them; of a new one, in it ([storage.md](storage.md))",
+	},
+	{
+		Name: "blobs_credentials", Bind: func(c *Config) any { return &c.BlobsCredentials },
+		Help: "file with the credentials for that server",
+		More: ". S3: as AWS's tools have it (`AWS_PROFILE` names the profile); without it `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`. " +
+			"NATS: a `.creds` file, or one line with `user:password` or a token",
+	},
+	{
+		Name: "blobs_ca", Bind: func(c *Config) any { return &c.BlobsCA },
+		Help: "CA certificate file for that server, PEM", More: "; without it those of the machine",
+	},
+	{
+		Name: "embedder", Default: "none", Bind: func(c *Config) any { return &c.Embedder },
+		Help: "none, hashed (offline, lexical), or openai:<model name>",
+		More: ". It makes the vectors that memories are found by: with `none` they are found by their words, with `hashed` by other forms of a word and misspelled ones too, " +
+			"but no synonyms; `openai:` is a service that the texts are sent to ([storage.md](storage.md))",
+	},
+	{
+		Name: "embedder_url", Default: openAI, Bind: func(c *Config) any { return &c.EmbedderURL },
+		Help: "base URL of an OpenAI-compatible API", More: " for the embedder",
+	},
+	{Name: "embedder_key", Secret: true, Bind: func(c *Config) any { return &c.EmbedderKey }, Help: "its key"},
+	{
+		Name: "witnesses", Bind: func(c *Config) any { return &c.Witnesses },
+		Help: "witness of the log: its verifier key, a space and its URL", More: " (C2SP tlog-witness). Witnesses are third parties who cosign the log's checkpoints",
+	},
+	{
+		Name: "catalog", Bind: func(c *Config) any { return &c.Catalog },
+		Help: "directory of vendors' intent types, a file each", More: " ([extending.md](extending.md))",
+	},
+	{
+		Name: "sandbox", Bind: func(c *Config) any { return &c.Sandbox },
+		Help: "weakest sandbox driver accepted", More: "; without it the best there is",
+	},
+	{Name: "model", Default: "offline", Bind: func(c *Config) any { return &c.Model }, Help: "offline, or openai:<model name>"},
+	{Name: "model_url", Default: openAI, Bind: func(c *Config) any { return &c.ModelURL }, Help: "base URL of an OpenAI-compatible API", More: " for the model"},
+	{Name: "model_key", Secret: true, Bind: func(c *Config) any { return &c.ModelKey }, Help: "its key"},
+	{Name: "log_level", Default: "info", Also: []string{"LOG_LEVEL"}, Bind: func(c *Config) any { return &c.LogLevel }, Help: "debug, info, warn, error"},
+	{
+		Name: "page_cache_mb", Default: 128, Least: 8, Bind: func(c *Config) any { return &c.PageCacheMB },
+		Help: "MiB of page caches of the embedded databases, at the most", More: ": half for the journal, half for documents; at least 8, with less every read goes to the disk",
+	},
+	{
+		Name: "rate_limit", Default: 100, Also: []string{"RATE_LIMIT_MAX_REQUESTS"}, Bind: func(c *Config) any { return &c.RateLimit },
+		Help: "requests of one user in a window, at the gateway; 0: no limit", More: ". It counts users of an API key; beyond it 429",
+	},
+	{
+		Name: "rate_window_ms", Default: 900_000, Also: []string{"RATE_LIMIT_WINDOW_MS"}, Bind: func(c *Config) any { return &c.RateWindowMS },
+		Help: "that window in milliseconds", More: "; requests come back evenly over it",
+	},
+	{
+		Name: "signer_rate", Default: 500, Bind: func(c *Config) any { return &c.SignerRate },
+		Help: "orders a second of one signing key in one tenant; 0: no limit", More: ". The router counts; ten seconds' worth may come at once",
+	},
+	{
+		Name: "tenant_rate", Default: 1000, Bind: func(c *Config) any { return &c.TenantRate },
+		Help: "orders a second of one tenant; 0: no limit", More: ". It counts likewise, whoever signs",
+	},
+	{
+		Name: "user_holds", Default: 20, Bind: func(c *Config) any { return &c.UserHolds },
+		Help: "orders of one user that may wait for approval at once", More: "; beyond it `OVERLOADED`; `0` is no bound",
+	},
+	{
+		Name: "tenant_holds", Default: 200, Bind: func(c *Config) any { return &c.TenantHolds },
+		Help: "orders of one tenant that may wait for approval at once", More: "; beyond it `OVERLOADED`; `0` is no bound",
+	},
+	{
+		Name: "free_disk_mb", Default: 256, Bind: func(c *Config) any { return &c.FreeDiskMB },
+		Help: "MiB of free disk below which no new order is taken; 0: no floor", More: ". Orders get `OVERLOADED`, while outcomes still fit; what is uploaded or written to files stops at twice this",
+	},
+	{
+		Name: "tenant_disk_mb", Default: 10_240, Bind: func(c *Config) any { return &c.TenantDiskMB },
+		Help: "MiB of files and artifacts that one tenant may hold; 0: no bound", More: ". Beyond it `OVERLOADED`",
+	},
+}

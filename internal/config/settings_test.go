@@ -1,0 +1,43 @@
+package config
+
+import (
+	"reflect"
+	"testing"
+)
+
+// TestSettings: each key of Config is bound by one row, with a default of its type
+// and something said about it; no name or variable stands twice.
+func TestSettings(t *testing.T) {
+	seen := map[string]bool{}
+	once := func(name string) {
+		if seen[name] {
+			t.Errorf("%s stands twice", name)
+		}
+		seen[name] = true
+	}
+	var c Config
+	bound := map[any]bool{}
+	for _, s := range Settings {
+		once(s.Name)
+		for _, name := range s.Variables() {
+			once(name)
+		}
+		if s.Help == "" {
+			t.Errorf("%s: nothing is said about it", s.Name)
+		}
+		at := s.Bind(&c)
+		if value := reflect.TypeOf(at).Elem(); s.Default != nil && reflect.TypeOf(s.Default) != value {
+			t.Errorf("%s: the default is a %T, the value a %v", s.Name, s.Default, value)
+		}
+		bound[at] = true
+	}
+	all := reflect.ValueOf(&c).Elem()
+	if len(Settings) != all.NumField() || all.NumField() == 0 {
+		t.Errorf("%d rows for %d keys", len(Settings), all.NumField())
+	}
+	for i := range all.NumField() {
+		if !bound[all.Field(i).Addr().Interface()] {
+			t.Errorf("no row is of %s", all.Type().Field(i).Name)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package datadir
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"aob.dev/writ/audit"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/keydir"
+	"aob.dev/writ/state"
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/ledger"
+	"aob.dev/writ/storage/sqlite"
+)
+
+// Archive is a data directory as an auditor's tools read it, beside the process
+// that writes it or when none does.
+type Archive struct {
+	audit.Source
+	Root    intents.Key     // that signed the genesis
+	Journal *sqlite.Records // Source.Records
+	blobs   *lazyBlobs
+}
+
+// OpenArchive opens a data directory for reading.
+func OpenArchive(ctx context.Context, dir string) (*Archive, error) {
+	held, err := keydir.LoadAll(Keys(dir))
+	if err != nil {
+		return nil, fmt.Errorf("%w: name a data directory with --data", err)
+	}
+	secret, err := ledger.ReadSecret(Tags(dir))
+	if err != nil {
+		return nil, err
+	}
+	if _, err := PlaceOf(dir); err != nil {
+		return nil, err
+	}
+	blobs := &lazyBlobs{dir: dir}
+	records, err := sqlite.OpenRecords(ctx, Journal(dir))
+	if err != nil {
+		return nil, err
+	}
+	root, err := RootOf(ctx, records)
+	if err != nil {
+		return nil, errors.Join(err, records.Close())
+	}
+	origin := state.Origin(root.Public)
+	a := &Archive{Root: root, Journal: records, blobs: blobs, Source: audit.Source{
+		Origin: origin, Records: records, Ledger: ledger.NewReader(Ledger(dir), origin),
+		Blobs: blobs, Tags: ledger.NewTags(secret, origin), RouterKeys: held.Of(intents.RoleRouter),
+	}}
+	a.chooseLedgerKey(ctx, held.Of(intents.RoleLedger))
+	return a, nil
+}
+
+// chooseLedgerKey takes the one of the log's ledger keys that signed the
+// published checkpoint. Where there is none yet, it is any.
+func (a *Archive) chooseLedgerKey(ctx context.Context, held []intents.Signer) {
+	keys := make([]intents.Key, 0, len(held))
+	for _, s := range held {
+		keys = append(keys, s.VerificationKey())
+	}
+	c, err := a.Ledger.Checkpoint(ctx, keys...)
+	for _, s := range held {
+		if err != nil || s.KID == c.KID {
+			a.LedgerKey = s
+		}
+	}
+}
+
+// RootOf is the root key that the genesis names.
+func RootOf(ctx context.Context, records storage.Records) (intents.Key, error) {
+	rec, err := records.Get(ctx, 0)
+	if err != nil {
+		return intents.Key{}, fmt.Errorf("genesis: %w", err)
+	}
+	var c state.Control
+	if err := json.Unmarshal(rec.Parts[storage.PartControl], &c); err != nil || c.Genesis == nil {
+		return intents.Key{}, errors.New("record 0 is no genesis")
+	}
+	g, err := state.OpenGenesis(*c.Genesis)
+	if err != nil {
+		return intents.Key{}, err
+	}
+	return g.RootJWK.ToKey()
+}
+
+// settleWait is how long Settle waits for a checkpoint: several intervals.
+const settleWait = 3 * time.Second
+
+// Settle waits until the published checkpoint covers what was durable at opening
+// and, where witnesses cosign, until they have cosigned that. Where no process
+// runs that would publish one it gives up after a while, and what is pending
+// stays so.
+func (a *Archive) Settle(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, settleWait)
+	defer cancel()
+	look := time.NewTicker(ledger.CheckpointInterval / 10)
+	defer look.Stop()
+	for {
+		c, err := a.Ledger.Checkpoint(ctx, a.LedgerKey.VerificationKey())
+		if err != nil || c.Size >= a.Records.Next() && a.witnessed(ctx, c.Size) {
+			return err
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// witnessed: no witness has ever cosigned, or one has cosigned so many leaves.
+func (a *Archive) witnessed(ctx context.Context, size int64) bool {
+	c, err := a.Ledger.Cosigned(ctx, a.LedgerKey.VerificationKey())
+	return err != nil || c.Size >= size
+}
+
+// Close ends reading.
+func (a *Archive) Close() error {
+	return errors.Join(a.Journal.Close(), a.blobs.Close())
+}

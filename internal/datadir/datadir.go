@@ -1,0 +1,103 @@
+// Package datadir says what a data directory holds and where, for the process
+// that serves it and for the commands that look after it:
+//
+//	keys/        private keys, the secret of tags, the first API key
+//	journal/     the record of orders
+//	ledger/      the log over it
+//	documents.db documents, where no OpenSearch keeps them
+//	blobs/       artifacts and temporary files, where no server keeps them
+//	executors/   credentials of external executors
+//	lock         held by the process that uses the directory
+//	address      where that process answers
+//	started      the log has begun
+//
+// What is not named here belongs to one package alone.
+package datadir
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/durable"
+	"aob.dev/writ/state"
+	"aob.dev/writ/storage"
+)
+
+// Keys is the directory of private keys.
+func Keys(dir string) string { return filepath.Join(dir, "keys") }
+
+// Tags is the file with the secret that tenants' tag keys are derived from.
+func Tags(dir string) string { return filepath.Join(Keys(dir), "tags") }
+
+// Journal is the directory of the journal.
+func Journal(dir string) string { return filepath.Join(dir, "journal") }
+
+// JournalFile is the journal's database.
+func JournalFile(dir string) string { return filepath.Join(Journal(dir), "journal.db") }
+
+// Ledger is the directory of the log.
+func Ledger(dir string) string { return filepath.Join(dir, "ledger") }
+
+// DocumentsFile is the database of documents that the directory keeps itself.
+func DocumentsFile(dir string) string { return filepath.Join(dir, "documents.db") }
+
+// Runtime is the directory of the sandbox's runtime.
+func Runtime(dir string) string { return filepath.Join(dir, "runtime") }
+
+// KeyFile holds the first API key, mode 0600, beside the private keys: whoever
+// can read it can read those. Commands on this machine use it.
+func KeyFile(dir string) string { return filepath.Join(Keys(dir), "api_key") }
+
+// LocalKey reads the first API key.
+func LocalKey(dir string) (string, error) {
+	raw, err := os.ReadFile(KeyFile(dir))
+	return strings.TrimSpace(string(raw)), err
+}
+
+// Make makes a data directory where there is none. Its own name is durable when
+// Make returns, also where a start before was cut off or somebody else made it.
+func Make(dir string) error {
+	if err := durable.MkdirAll(dir); err != nil {
+		return err
+	}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	if err := durable.SyncDir(filepath.Dir(abs)); !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return nil // the directory above is somebody else's, who made ours in it
+}
+
+// Fold is what the records of a journal put into force.
+func Fold(ctx context.Context, records storage.Records) (*state.State, error) {
+	fold := state.New()
+	for rec, err := range records.Scan(ctx, 0) {
+		if err != nil {
+			return fold, err
+		}
+		fold.Observe(state.EntryOf(rec))
+	}
+	return fold, fold.Err()
+}
+
+// LedgerKeys are those of the log so far: keys stay in the set when others follow
+// them.
+func LedgerKeys(fold *state.State) []intents.Key {
+	var out []intents.Key
+	for _, j := range fold.JWKS().Keys {
+		if j.Role != intents.RoleLedger {
+			continue
+		}
+		if key, err := j.ToKey(); err == nil { // admitted before
+			out = append(out, key)
+		}
+	}
+	return out
+}

@@ -1,0 +1,59 @@
+package datadir
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/opensearch"
+	"aob.dev/writ/storage/sqlite"
+)
+
+// DocumentsAt says where documents are: in the OpenSearch at its URL; without one in
+// the data directory. Its Check is set by those who open it.
+type DocumentsAt = opensearch.Config
+
+// Documents is a store and what is done with it besides.
+type Documents interface {
+	storage.Documents
+	Close() error
+}
+
+// OpenDocuments opens the documents of a directory. cache is in bytes, of a store in
+// the directory. An OpenSearch may be down: Migrate is still to be called.
+func OpenDocuments(ctx context.Context, dir string, at DocumentsAt, cache int64) (Documents, error) {
+	if at.URL != "" {
+		d, err := RemoteDocuments(at)
+		if err != nil {
+			return nil, err // not d, which would be no nil
+		}
+		return d, nil
+	}
+	dimension := cmp.Or(at.Dimension, storage.DefaultDimension)
+	d, err := sqlite.OpenDocumentsWithin(ctx, DocumentsFile(dir), storage.NewCheck(dimension), cache)
+	if err != nil {
+		return nil, err
+	}
+	if err := sameDimension(ctx, d, dimension); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+// RemoteDocuments opens an OpenSearch as it is: nothing is made there.
+func RemoteDocuments(at DocumentsAt) (*opensearch.Documents, error) {
+	at.Check = storage.NewCheck(cmp.Or(at.Dimension, storage.DefaultDimension))
+	return opensearch.Open(at)
+}
+
+// sameDimension: what was stored for another dimension would be compared with
+// nothing. An OpenSearch says so itself.
+func sameDimension(ctx context.Context, d *sqlite.Documents, dimension int) error {
+	stored, err := d.Dimension(ctx)
+	if err == nil && stored != 0 && stored != dimension {
+		err = fmt.Errorf("vector_dimension: is %d, and the store holds vectors of %d numbers", dimension, stored)
+	}
+	return err
+}

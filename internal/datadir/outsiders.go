@@ -1,0 +1,144 @@
+package datadir
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/durable"
+)
+
+// Outsider is a service of somebody else that may connect and carry out types of
+// its own: a file of the data directory, executors/<name>.json, mode 0600. The
+// service holds the private half of its key, and nobody else does.
+type Outsider struct {
+	Name    string     `json:"name"` // of the executor, as its rows say
+	Types   []string   `json:"types"`
+	NKey    string     `json:"nkey"` // public
+	Issued  time.Time  `json:"issued"`
+	Revoked *time.Time `json:"revoked,omitempty"`
+}
+
+// ErrIssued says that an executor has credentials that are not revoked.
+var ErrIssued = errors.New("the executor has credentials already")
+
+// errNoCredentials: a file that lets nobody in, and that new credentials replace.
+var errNoCredentials = errors.New("no credentials of an executor")
+
+func outsidersDir(data string) string { return filepath.Join(data, "executors") }
+
+// executorName is a name that a vendor's row may give its executor; it becomes
+// that of a file.
+var executorName = regexp.MustCompile(`^x-[a-z0-9_-]{1,30}$`)
+
+func outsiderFile(data, name string) (string, error) {
+	if !executorName.MatchString(name) {
+		return "", fmt.Errorf("%q is no name of a vendor's executor: x-<vendor> or x-<vendor>-<name>", name)
+	}
+	return filepath.Join(outsidersDir(data), name+".json"), nil
+}
+
+// IssueOutsider makes credentials for an executor and gives the seed, which is
+// kept nowhere. A running process of the data directory lets it in within a
+// second. ErrIssued where it has credentials.
+func IssueOutsider(data, name string, types []string, now time.Time) (seed string, err error) {
+	path, err := outsiderFile(data, name)
+	if err != nil {
+		return "", err
+	}
+	before, err := readOutsider(path)
+	if err == nil && before.Revoked == nil {
+		return "", ErrIssued
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errNoCredentials) {
+		return "", err
+	}
+	seed, public, err := bus.NewNKey()
+	if err != nil {
+		return "", err
+	}
+	return seed, writeOutsider(data, Outsider{Name: name, Types: slices.Sorted(slices.Values(types)), NKey: public, Issued: now.UTC().Truncate(time.Second)})
+}
+
+// RevokeOutsider ends an executor's credentials; a running process disconnects
+// it within a second.
+func RevokeOutsider(data, name string, now time.Time) error {
+	path, err := outsiderFile(data, name)
+	if err != nil {
+		return err
+	}
+	o, err := readOutsider(path)
+	if err != nil {
+		return err
+	}
+	if o.Revoked == nil {
+		at := now.UTC().Truncate(time.Second)
+		o.Revoked = &at
+	}
+	return writeOutsider(data, o)
+}
+
+// Outsiders that a data directory knows, by name, revoked ones too. The error
+// names files that cannot be read; the others are given all the same.
+func Outsiders(data string) ([]Outsider, error) {
+	entries, err := os.ReadDir(outsidersDir(data))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out []Outsider
+	var unread []error
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) != ".json" {
+			continue
+		}
+		o, err := readOutsider(filepath.Join(outsidersDir(data), e.Name()))
+		if err != nil {
+			unread = append(unread, err)
+			continue
+		}
+		out = append(out, o)
+	}
+	return out, errors.Join(unread...)
+}
+
+func readOutsider(path string) (Outsider, error) {
+	var o Outsider
+	raw, err := os.ReadFile(path) //nolint:gosec // G304: the data directory
+	if err != nil {
+		return o, err
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&o); err != nil || o.Name+".json" != filepath.Base(path) {
+		return o, fmt.Errorf("%s: %w (%v): issue them anew with writ executor issue %s", path, errNoCredentials, err, strings.TrimSuffix(filepath.Base(path), ".json"))
+	}
+	return o, nil
+}
+
+// writeOutsider replaces the file in one step; what it says is durable then.
+func writeOutsider(data string, o Outsider) error {
+	if err := durable.MkdirAll(outsidersDir(data)); err != nil {
+		return err
+	}
+	raw, err := json.MarshalIndent(o, "", "  ")
+	if err != nil {
+		return err
+	}
+	path, err := outsiderFile(data, o.Name)
+	if err != nil {
+		return err
+	}
+	return durable.Write(path, append(raw, '\n'))
+}

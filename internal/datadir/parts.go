@@ -1,0 +1,115 @@
+package datadir
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/durable"
+)
+
+// part of a data directory that nothing makes again: what others have been shown
+// rests on it.
+type part struct {
+	name  string // below the directory
+	there func(data string) (bool, error)
+}
+
+// parts in the order in which a first start makes them. One that is there proves
+// that those before it were.
+var parts = []part{
+	{"keys", func(data string) (bool, error) {
+		found, err := filepath.Glob(filepath.Join(Keys(data), "*.pem"))
+		return len(found) > 0, err
+	}},
+	{"journal", func(data string) (bool, error) { return holdsBytes(JournalFile(data)) }},
+	{"keys/tags", func(data string) (bool, error) { return holdsBytes(Tags(data)) }},
+	{"ledger", func(data string) (bool, error) { return holdsBytes(filepath.Join(Ledger(data), "checkpoint")) }},
+}
+
+func holdsBytes(path string) (bool, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && info.Size() > 0, err
+}
+
+// startedFile says that the log of a directory has begun, and all parts were there.
+func startedFile(data string) string { return filepath.Join(data, "started") }
+
+// ErrPartMissing says that something is gone that is not made again.
+var ErrPartMissing = errors.New("a part of the data directory is gone")
+
+// CheckParts refuses a directory of whose log a part is gone. Before the log has
+// begun nothing is missing: a start that was cut off goes on where it was.
+func CheckParts(data string) error {
+	begun, err := holdsBytes(startedFile(data))
+	if err != nil {
+		return err
+	}
+	for i := len(parts) - 1; i >= 0; i-- {
+		there, err := parts[i].there(data)
+		switch {
+		case err != nil:
+			return err
+		case begun && !there:
+			return missing(filepath.Join(data, filepath.FromSlash(parts[i].name)))
+		}
+		begun = begun || there
+	}
+	return nil
+}
+
+func missing(path string) error {
+	return fmt.Errorf("%w: %s. It is not made again, since what others were shown rests on it. Put it back, "+
+		"restore a backup to another directory (writ restore BACKUP --data DIR), or begin a new log in a new one", ErrPartMissing, path)
+}
+
+// CheckUnbegun is CheckParts for what only an open journal tells: one without
+// records beside a log that has begun would get a second genesis.
+func CheckUnbegun(data string) error {
+	for _, p := range parts[2:] {
+		if there, err := p.there(data); err != nil || there {
+			return errors.Join(err, missing(Journal(data)))
+		}
+	}
+	if begun, err := holdsBytes(startedFile(data)); err != nil || begun {
+		return errors.Join(err, missing(Journal(data)))
+	}
+	return nil
+}
+
+// Begun says whether a directory has a journal.
+func Begun(data string) (bool, error) { return parts[1].there(data) }
+
+// Tagged says whether it has the secret of tags.
+func Tagged(data string) (bool, error) { return parts[2].there(data) }
+
+// Published says whether it has a checkpoint.
+func Published(data string) (bool, error) { return parts[3].there(data) }
+
+// Arm writes down that the log of a directory has begun, once all parts are there:
+// from then on none of them is made again. A crash before it leaves what the next
+// start makes whole; names that a start before has left unsynced are synced with
+// the file's.
+func Arm(data, origin string, at time.Time) error {
+	if begun, err := holdsBytes(startedFile(data)); err != nil || begun {
+		return err
+	}
+	for _, p := range parts {
+		if there, err := p.there(data); err != nil || !there {
+			return err // not yet
+		}
+	}
+	raw, err := json.Marshal(map[string]string{"origin": origin, "at": intents.FormatTime(at)})
+	if err != nil {
+		return err
+	}
+	return durable.Write(startedFile(data), append(raw, '\n'))
+}

@@ -1,0 +1,234 @@
+package upkeep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"aob.dev/writ/executors/sandbox"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/internal/keydir"
+	"aob.dev/writ/policies"
+	"aob.dev/writ/router"
+)
+
+// Finding answers one question about a machine and a configuration.
+type Finding struct {
+	Check string `json:"check"` // data, blobs, keys, clock, executors, log, running, sandbox, driver:<name>, skills:<server>, policy, proof, directory
+	OK    bool   `json:"ok"`    // nothing keeps writ from running
+	Found string `json:"found"`
+	Do    string `json:"do,omitempty"` // what would help
+}
+
+// Examination is of the machine and of what a node would be given to run there. Dir,
+// Now and Log are required.
+type Examination struct {
+	Dir              string
+	Blobs            datadir.BlobsAt
+	Catalog          string   // directory of vendors' intent types; empty: none
+	Skills           []string // skill servers: URLs or commands
+	Secrets          []string // files of the configuration that no skill server may see
+	Policy           policies.Place
+	PolicyExtensions []policies.Extension
+	Driver           string // minimum sandbox driver; empty: the best there is
+	FreeFloor        int64  // bytes of disk below which no new order is taken
+	Now              func() time.Time
+	Log              *slog.Logger
+}
+
+// Run finds what would keep a node from running, and proves that a forbidden order
+// would be refused. It changes nothing but what a start prepares beforehand, the
+// runtime of the sandbox, and may run beside a node that uses the data directory.
+func (e Examination) Run(ctx context.Context) []Finding {
+	list := []Finding{e.data(), e.blobs(ctx), e.keys(), e.clock(), e.executors(), e.log(ctx)}
+	for _, group := range [][]Finding{
+		e.running(), e.sandbox(ctx), e.skills(ctx), e.policy(ctx), e.directory(ctx),
+	} {
+		list = append(list, group...)
+	}
+	return list
+}
+
+func found(check, text string) Finding { return Finding{Check: check, OK: true, Found: text} }
+
+func wrong(check string, err error, do string) Finding {
+	return Finding{Check: check, Found: err.Error(), Do: do}
+}
+
+// data: the directory can be made or written to by us and by nobody else,
+// and has room.
+func (e Examination) data() Finding {
+	const check = "data"
+	at := e.Dir
+	info, err := os.Stat(at)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		for err != nil { // what it would be made in
+			parent := filepath.Dir(at)
+			if parent == at {
+				break
+			}
+			at = parent
+			_, err = os.Stat(at)
+		}
+	case err == nil && !info.IsDir():
+		return wrong(check, fmt.Errorf("%s is not a directory", e.Dir), "name another with --data")
+	case err == nil && info.Mode().Perm()&0o022 != 0:
+		return wrong(check, fmt.Errorf("%s has mode %04o: others may write to it", e.Dir, info.Mode().Perm()), "chmod go-w "+e.Dir)
+	}
+	if err := unix.Access(at, unix.W_OK|unix.X_OK); err != nil {
+		return wrong(check, fmt.Errorf("cannot write to %s: %w", at, err), "give it to this user, or name another with --data")
+	}
+	var disk unix.Statfs_t
+	if err := unix.Statfs(at, &disk); err != nil {
+		return wrong(check, fmt.Errorf("%s: %w", at, err), "")
+	}
+	free := int64(disk.Bavail) * int64(disk.Bsize) //nolint:gosec,unconvert // G115: within range; the types differ between systems
+	if free < e.FreeFloor {
+		return wrong(check, fmt.Errorf("%d MiB are free below %s, fewer than the %d MiB below which no order is taken", free>>20, at, e.FreeFloor>>20),
+			"make room, or lower free_disk_mb")
+	}
+	if at != e.Dir {
+		return found(check, e.Dir+" will be made at the first start")
+	}
+	return found(check, fmt.Sprintf("%s, %d MiB free", at, free>>20))
+}
+
+// blobs: the place of blobs is the one that the directory remembers, and a
+// server that keeps them answers.
+func (e Examination) blobs(ctx context.Context) Finding {
+	const check = "blobs"
+	at, err := e.Blobs.Of(e.Dir)
+	if err != nil {
+		return wrong(check, err, "see docs/storage.md")
+	}
+	if at.Local() {
+		return found(check, "in the data directory")
+	}
+	if err := at.Look(ctx); err != nil {
+		return wrong(check, err, "name another place with blobs, or look at that server and at blobs_credentials")
+	}
+	return found(check, at.URL+" answers")
+}
+
+// keys: all are there, readable and nobody else's. That the root key is
+// there too is worth a word, not a refusal.
+func (e Examination) keys() Finding {
+	const check = "keys"
+	dir := datadir.Keys(e.Dir)
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return found(check, "none yet: the first start makes them")
+	}
+	held, err := keydir.LoadAll(dir)
+	if err != nil {
+		return wrong(check, err, "restore the file with mode 0600; a key that is lost is replaced with writ keys rotate")
+	}
+	f := found(check, fmt.Sprintf("%d in %s", len(held), dir))
+	for _, k := range held {
+		if k.Role == intents.RoleRoot {
+			f.Do = "take root.pem offline"
+		}
+	}
+	return f
+}
+
+// clock: whether time has gone back behind what was written here. That
+// keeps nothing from starting.
+func (e Examination) clock() Finding {
+	const check, leeway = "clock", 5 * time.Second
+	now := e.Now()
+	var newest time.Time
+	_ = filepath.WalkDir(datadir.Journal(e.Dir), func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // no journal yet
+		}
+		if info, err := d.Info(); err == nil && info.ModTime().After(newest) {
+			newest = info.ModTime()
+		}
+		return nil
+	})
+	if now.Add(leeway).Before(newest) {
+		f := found(check, fmt.Sprintf("it is %s, but the journal was written at %s", now.UTC().Format(time.RFC3339), newest.UTC().Format(time.RFC3339)))
+		f.Do = "set the clock, if it is wrong: orders would expire too late"
+		return f
+	}
+	return found(check, now.UTC().Format(time.RFC3339))
+}
+
+// running: what a process that uses the directory says of itself.
+func (e Examination) running() []Finding {
+	const check = "running"
+	if !datadir.InUse(e.Dir) {
+		return nil
+	}
+	up, err := datadir.ReadConditions(e.Dir)
+	if err != nil {
+		return []Finding{wrong(check, err, "look at /readyz of the writ that runs")}
+	}
+	if len(up) == 0 {
+		return []Finding{found(check, "a writ uses the directory, and takes orders as far as it knows")}
+	}
+	var list []Finding
+	for _, c := range up {
+		list = append(list, Finding{Check: check, OK: !c.Blocks, Found: c.Reason, Do: strings.ReplaceAll(c.Do, "DIR", e.Dir)})
+	}
+	return list
+}
+
+// sandbox: a driver holds that is strong enough. Those that do not hold
+// are told with the reason.
+func (e Examination) sandbox(ctx context.Context) []Finding {
+	const check = "sandbox"
+	s, err := sandbox.Survey(ctx, sandbox.Config{Dir: datadir.Runtime(e.Dir), Minimum: e.Driver, Workers: -1})
+	if err != nil {
+		return []Finding{wrong(check, err, "install CPython 3.9 or later, or build with -tags embedpython")}
+	}
+	f := found(check, fmt.Sprintf("driver %s, python %s; not covered: %s", s.Driver, s.Python, sandbox.Uncovered(s.Driver)))
+	if s.Driver == "" {
+		f = wrong(check, errors.New("no driver holds that is strong enough: scripts would not run"),
+			"enable unprivileged user namespaces (sysctl user.max_user_namespaces) or Landlock (Linux 6.2, landlock in lsm=), or run as root")
+	}
+	list := []Finding{f}
+	for _, name := range sandbox.DriverNames() {
+		if err := s.Refused[name]; err != nil {
+			list = append(list, found("driver:"+name, "does not hold here: "+strings.ReplaceAll(err.Error(), "\n", "; ")))
+		} else {
+			list = append(list, found("driver:"+name, "holds"))
+		}
+	}
+	return list
+}
+
+// policy: the catalog and the policy load, and with them a forbidden order
+// is refused, as a forged and an expired one are, and a good one passes.
+func (e Examination) policy(ctx context.Context) []Finding {
+	if _, err := catalog.Open(e.Catalog); err != nil {
+		return []Finding{wrong("catalog", err, "mend the file, or leave --catalog out")}
+	}
+	feed := &policies.Feed{Main: e.Policy, Extensions: e.PolicyExtensions}
+	engine, err := feed.Engine(ctx)
+	if err != nil {
+		return []Finding{wrong("policy", err, "see writ policy check")}
+	}
+	list := []Finding{found("policy", "digest "+engine.Digest())}
+	if err := router.Prove(ctx, engine, e.Now); err != nil {
+		return append(list, wrong("proof", err, "the policy must keep the rule writ.selfproof.forbidden and allow the user role to find skills"))
+	}
+	return append(list, found("proof", "a forbidden order is refused with POLICY_DENIED, a forged one with SIGNATURE_INVALID, an expired one with EXPIRED_TTL; a good one passes"))
+}
+
+// Healthy reports whether nothing is wrong.
+func Healthy(list []Finding) bool {
+	return !slices.ContainsFunc(list, func(f Finding) bool { return !f.OK })
+}

@@ -1,0 +1,38 @@
+package upkeep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/datadir"
+)
+
+// directory: what operators put is what they meant. Rows that an earlier
+// build let in, and that would be refused today, are told one by one.
+func (e Examination) directory(ctx context.Context) []Finding {
+	const check = "directory"
+	if _, err := os.Stat(datadir.Journal(e.Dir)); err != nil {
+		return []Finding{found(check, "none yet: the first start makes it")}
+	}
+	d, err := foldOf(ctx, e.Dir)
+	if err != nil {
+		return []Finding{wrong(check, fmt.Errorf("the record cannot be read: %w", err), "see writ audit fsck")}
+	}
+	var list []Finding
+	types, _ := catalog.Open(e.Catalog) // else nil, the built-in rows: policy says what is wrong with it
+	for _, m := range d.Misput(types) {
+		text := fmt.Sprintf("tenant %s, %s: %s %s", m.Tenant, m.Row, m.Pointer, m.Reason)
+		if m.Denies {
+			list = append(list, Finding{Check: check, OK: true, Found: text, Do: m.Do})
+			continue
+		}
+		list = append(list, wrong(check, errors.New(text), m.Do))
+	}
+	if len(list) == 0 {
+		list = append(list, found(check, "every row is as an order of today could put it"))
+	}
+	return list
+}

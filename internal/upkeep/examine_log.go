@@ -1,0 +1,82 @@
+package upkeep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/internal/keydir"
+	"aob.dev/writ/storage/ledger"
+	"aob.dev/writ/storage/sqlite"
+)
+
+// log runs the checks of a start on journal, key log and ledger. It opens
+// everything for reading only.
+func (e Examination) log(ctx context.Context) Finding {
+	const check = "log"
+	if err := datadir.CheckParts(e.Dir); err != nil {
+		return wrong(check, err, "put it back, or restore a backup: writ restore")
+	}
+	if begun, err := datadir.Begun(e.Dir); err == nil && !begun {
+		return found(check, "none yet: the first start begins it")
+	}
+	records, err := checkLog(ctx, e.Dir)
+	if err != nil {
+		return wrong(check, err, "check all of it: writ audit fsck --data "+e.Dir)
+	}
+	return found(check, fmt.Sprintf("%d records, key log and ledger agree as far as a start looks", records))
+}
+
+func checkLog(ctx context.Context, dir string) (size int64, err error) {
+	r, err := sqlite.OpenRecords(ctx, datadir.Journal(dir))
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	if r.Next() == 0 {
+		return 0, nil // begun, and cut off before the genesis
+	}
+	if _, err := datadir.CheckKeyLog(ctx, r); err != nil {
+		return 0, err
+	}
+	fold, err := datadir.Fold(ctx, r)
+	if err != nil {
+		return 0, err
+	}
+	if err := ledger.CheckAhead(datadir.Ledger(dir), r.Next()); err != nil {
+		return 0, err
+	}
+	if there, err := datadir.Tagged(dir); err != nil || !there {
+		return r.Next(), err
+	}
+	if _, err := ledger.ReadSecret(datadir.Tags(dir)); err != nil {
+		return 0, err
+	}
+	held, err := keydir.LoadAll(datadir.Keys(dir))
+	if err != nil {
+		return 0, err
+	}
+	if _, err := held.InForce(fold.JWKS().Keys); err != nil {
+		return 0, err
+	}
+	log := ledger.NewReader(datadir.Ledger(dir), fold.Origin())
+	if there, err := datadir.Published(dir); err != nil || !there {
+		return r.Next(), err
+	}
+	c, err := log.Checkpoint(ctx, datadir.LedgerKeys(fold)...)
+	if err != nil || c.Size == 0 {
+		return r.Next(), err
+	}
+	return r.Next(), datadir.CheckSample(ctx, r, log.Judge(c), fold.Rests(), min(c.Size, r.Next()))
+}
+
+// executors: a file that cannot be read bars its executor.
+func (e Examination) executors() Finding {
+	const check = "executors"
+	list, err := datadir.Outsiders(e.Dir)
+	if err != nil {
+		return wrong(check, err, "issue them anew: writ executor issue")
+	}
+	return found(check, fmt.Sprintf("credentials of %d", len(list)))
+}

@@ -1,0 +1,77 @@
+package upkeep
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"aob.dev/writ/executors/mcp"
+	"aob.dev/writ/executors/sandbox"
+)
+
+// examineWait bounds how long one skill server is waited for.
+const examineWait = 20 * time.Second
+
+// skills: each skill server can be reached, or isolated and started, and
+// declares tools that can be used. Servers are asked at once; a process gets a home
+// that is thrown away.
+func (e Examination) skills(ctx context.Context) []Finding {
+	list := make([]Finding, len(e.Skills))
+	var asked sync.WaitGroup
+	for i, text := range e.Skills {
+		asked.Go(func() { list[i] = e.server(ctx, text) })
+	}
+	asked.Wait()
+	return list
+}
+
+func (e Examination) server(ctx context.Context, text string) Finding {
+	source, err := mcp.ParseSource(text)
+	if err != nil {
+		return wrong("skills", err, "see docs/skills.md")
+	}
+	check := "skills:" + source.Title()
+	tools, err := e.tools(ctx, source)
+	if err != nil {
+		return wrong(check, err, "writ up starts without it and asks it again: start it, or correct --skills")
+	}
+	said, broken := fmt.Sprintf("%d tools", len(tools)), 0
+	for _, t := range tools {
+		if t.Err != nil {
+			broken++
+		}
+	}
+	if broken > 0 {
+		said += fmt.Sprintf(", %d of which cannot be used", broken)
+	}
+	if source.URL == "" && source.NoBox {
+		f := found(check, said+"; not isolated: it can read every key of the node")
+		f.Do = "leave isolation=none out where the server runs without"
+		return f
+	}
+	return found(check, said)
+}
+
+// tools asks a server for its tools.
+func (e Examination) tools(ctx context.Context, source mcp.Source) (list []mcp.Manifest, err error) {
+	ctx, cancel := context.WithTimeout(ctx, examineWait)
+	defer cancel()
+	dir, err := os.MkdirTemp("", "writ-doctor-")
+	if err != nil {
+		return nil, err
+	}
+	isolation := mcp.Isolation{Servers: sandbox.NewServers(), Homes: dir, Hidden: append([]string{e.Dir}, e.Secrets...), Log: e.Log}
+	defer func() {
+		isolation.Servers.Close()
+		err = errors.Join(err, os.RemoveAll(dir))
+	}()
+	c, err := mcp.Dial(ctx, source, mcp.Options{Log: e.Log, Launch: isolation.Launch(source), StartTimeout: examineWait})
+	if err != nil {
+		return nil, err
+	}
+	list, err = c.Manifests(ctx)
+	return list, errors.Join(err, c.Close())
+}

@@ -1,0 +1,200 @@
+package upkeep
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"aob.dev/writ/executors/ticketvectors"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/bus/natsserver"
+	"aob.dev/writ/schemas"
+)
+
+// ExecutorCheck is a world of its own for a service under test: a bus with a
+// listener, credentials, and router keys that exist for this check only. No
+// ticket of it is worth anything elsewhere.
+type ExecutorCheck struct {
+	// Result is the schema of what is done; nil: any result will do.
+	Result *schemas.Schema
+
+	dir    string
+	keys   ticketvectors.Keys
+	target ticketvectors.Target
+	server *natsserver.Server
+	conn   bus.Conn
+	http   *http.Server
+	env    []string
+}
+
+// OpenExecutorCheck prepares a check of an executor. types are those that it
+// carries out, of which the first is ordered with args.
+func OpenExecutorCheck(ctx context.Context, name string, types []string, args json.RawMessage, log *slog.Logger) (c *ExecutorCheck, err error) {
+	c = &ExecutorCheck{target: ticketvectors.Target{Executor: name, Types: types, Args: args}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, c.Close())
+		}
+	}()
+	if c.keys, err = ticketvectors.NewKeys(); err != nil {
+		return c, err
+	}
+	if c.dir, err = os.MkdirTemp("", "writ-check-"); err != nil {
+		return c, err
+	}
+	if c.server, err = natsserver.Start(ctx, natsserver.Options{Dir: filepath.Join(c.dir, "nats"), Listen: "127.0.0.1:0", Log: log}); err != nil {
+		return c, err
+	}
+	seed, public, err := bus.NewNKey()
+	if err != nil {
+		return c, err
+	}
+	if err := c.server.SetOutsiders([]natsserver.Outsider{{Name: name, NKey: public, Types: types}}); err != nil {
+		return c, err
+	}
+	seedFile := filepath.Join(c.dir, "seed")
+	if err := os.WriteFile(seedFile, []byte(seed+"\n"), 0o600); err != nil {
+		return c, err
+	}
+	if c.conn, err = c.server.Connect(ctx, natsserver.Router); err != nil {
+		return c, err
+	}
+	base, err := c.serveKeys(ctx)
+	if err != nil {
+		return c, err
+	}
+	c.env = []string{"WRIT_EXECUTOR=" + name, "WRIT_NATS_URL=" + c.server.URL(), "WRIT_NATS_SEED_FILE=" + seedFile, "WRIT_URL=" + base}
+	return c, nil
+}
+
+// serveKeys publishes the keys as a router does.
+func (c *ExecutorCheck) serveKeys(ctx context.Context) (url string, err error) {
+	doc, err := json.Marshal(c.keys.JWKS())
+	if err != nil {
+		return "", err
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /.well-known/jwks.json", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(doc) // fails only with the connection
+	})
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	c.http = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = c.http.Serve(l) }() // until Close
+	return "http://" + l.Addr().String(), nil
+}
+
+// Env is what the service is told, as variables: WRIT_EXECUTOR, WRIT_NATS_URL,
+// WRIT_NATS_SEED_FILE and WRIT_URL, whose /.well-known/jwks.json has keys and origin.
+func (c *ExecutorCheck) Env() []string { return c.env }
+
+// CheckResult is what a service said to one vector.
+type CheckResult struct {
+	Name   string         `json:"name"`
+	Doc    string         `json:"doc"`
+	Expect intents.Code   `json:"expect"`
+	Status intents.Status `json:"status"`
+	Got    intents.Code   `json:"got"`
+	OK     bool           `json:"ok"` // carried out exactly if it had to be
+	Reason string         `json:"reason,omitempty"`
+}
+
+// lookPause is how long Wait waits before it looks again.
+const lookPause = 50 * time.Millisecond
+
+// Wait returns when the service answers. The error is the context's.
+func (c *ExecutorCheck) Wait(ctx context.Context) error {
+	for {
+		_, err := c.conn.Request(ctx, bus.Exec(c.target.Types[0]), nil)
+		if !errors.Is(err, bus.ErrNoResponders) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(lookPause):
+		}
+	}
+}
+
+// answerWait is how long a service may take over one vector.
+const answerWait = 10 * time.Second
+
+// Run sends every vector and judges the answers.
+func (c *ExecutorCheck) Run(ctx context.Context, each func(CheckResult)) error {
+	t := c.target
+	t.Now = time.Now().UTC().Truncate(time.Second)
+	vectors, err := ticketvectors.Make(c.keys, t)
+	if err != nil {
+		return err
+	}
+	for _, v := range vectors {
+		if v.Name == "ok-deadline" {
+			continue // needs a clock that stands still
+		}
+		raw, err := v.Bytes()
+		if err != nil {
+			return err
+		}
+		one, cancel := context.WithTimeout(ctx, answerWait)
+		reply, err := c.conn.Request(one, bus.Exec(t.Types[0]), raw)
+		cancel()
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		each(c.judge(v, reply, err))
+	}
+	return nil
+}
+
+// judge: what had to be carried out is done, with a result that matches its
+// schema; anything else is failed.
+func (c *ExecutorCheck) judge(v *ticketvectors.Vector, reply []byte, err error) CheckResult {
+	res := CheckResult{Name: v.Name, Doc: v.Doc, Expect: v.Expect}
+	if err != nil {
+		res.Reason = "no answer: " + err.Error()
+		return res
+	}
+	var r intents.Report
+	if err := json.Unmarshal(reply, &r); err != nil || (r.Status != intents.Done && r.Status != intents.Failed) {
+		res.Reason = "the answer is no report {status: done|failed, code, …}"
+		return res
+	}
+	res.Status, res.Got, res.Reason = r.Status, r.Code, r.Reason
+	res.OK = (r.Status == intents.Done) == (v.Expect == intents.OK)
+	if res.OK && c.Result != nil && r.Status == intents.Done {
+		if bad := c.Result.ValidateBytes(r.Result); len(bad) > 0 {
+			res.OK, res.Reason = false, fmt.Sprintf("the result does not match its schema at %q: %s", bad[0].Pointer, bad[0].Reason)
+		}
+	}
+	return res
+}
+
+// Close ends the world.
+func (c *ExecutorCheck) Close() error {
+	var errs []error
+	if c.http != nil {
+		errs = append(errs, c.http.Close())
+	}
+	if c.conn != nil {
+		c.conn.Close()
+	}
+	if c.server != nil {
+		c.server.Close()
+	}
+	if c.dir != "" {
+		errs = append(errs, os.RemoveAll(c.dir))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,193 @@
+package upkeep
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"aob.dev/writ/audit"
+	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/storage/ledger"
+)
+
+// ErrBackup says that something is no backup, or no longer what was written.
+var ErrBackup = errors.New("no backup, or damaged")
+
+// ErrNotEmpty says that a directory to restore into holds something.
+var ErrNotEmpty = errors.New("is not empty: restore into a new directory")
+
+// Restored says what came back.
+type Restored struct {
+	Backup
+	// Verified: the whole directory was checked as `writ audit fsck` does. Without
+	// keys only digests and sizes were.
+	Verified bool
+	Health   audit.Health
+}
+
+// Restore makes a data directory of a backup. The directory must be missing or
+// empty. keys is a directory of keys for a backup that has none; empty: none.
+// What does not keep the digests of the backup is ErrBackup; what does, and is no
+// sound record, is in Health. Nothing is left of either.
+//
+// Crash: what is written is in a directory with .restoring behind its name, which
+// gets its name when all of it is durable and was checked.
+func Restore(ctx context.Context, from, dir, keys string) (r Restored, err error) {
+	if held, err := os.ReadDir(dir); err == nil && len(held) > 0 {
+		return r, fmt.Errorf("%s %w", dir, ErrNotEmpty)
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return r, err
+	}
+	stage := filepath.Clean(dir) + ".restoring"
+	if err := os.Mkdir(stage, 0o700); err != nil {
+		return r, fmt.Errorf("%w: another restore is at work there, or one was cut off: then remove it", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(stage)) }()
+	if r.Backup, err = unpack(ctx, from, stage); err != nil {
+		return r, err
+	}
+	if err := putKeys(&r, keys, stage); err != nil {
+		return r, err
+	}
+	if r.Leaves > r.Records {
+		return r, fmt.Errorf("%w: the ledger has %d leaves, the journal %d records", ErrBackup, r.Leaves, r.Records)
+	}
+	if r.Keys {
+		if r.Health, err = Fsck(ctx, stage, nil); err != nil || !r.Health.OK {
+			return r, err
+		}
+		if r.Health.Records != r.Records || r.Health.Leaves != r.Leaves {
+			return r, fmt.Errorf("%w: %d records and %d leaves, backup.json says %d and %d", ErrBackup, r.Health.Records, r.Health.Leaves, r.Records, r.Leaves)
+		}
+		r.Verified = true
+	} else if err := ledger.CheckAhead(datadir.Ledger(stage), r.Records); err != nil {
+		return r, err
+	}
+	return r, settle(stage, filepath.Clean(dir))
+}
+
+// putKeys beside a record that came without.
+func putKeys(r *Restored, keys, stage string) error {
+	if keys == "" {
+		return nil
+	}
+	if r.Keys {
+		return errors.New("the backup has its own keys: leave --keys out")
+	}
+	c := copier{from: keys, to: datadir.Keys(stage)}
+	entries, err := os.ReadDir(keys)
+	for _, e := range entries {
+		if err == nil && e.Type().IsRegular() {
+			err = c.file(e.Name())
+		}
+	}
+	r.Keys = true
+	return err
+}
+
+// unpack writes the files of a backup, each as its digest says, and no other.
+func unpack(ctx context.Context, from, to string) (b Backup, err error) {
+	f, err := os.Open(from) //nolint:gosec // G304: the operator names it
+	if err != nil {
+		return b, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	info, err := f.Stat()
+	if err != nil {
+		return b, err
+	}
+	open := packed(tar.NewReader(f))
+	if info.IsDir() {
+		open = func(name string) (io.ReadCloser, error) {
+			return os.Open(filepath.Join(from, filepath.FromSlash(name))) //nolint:gosec // G304: names were checked
+		}
+	}
+	manifest, err := open(backupManifest)
+	if err != nil {
+		return b, fmt.Errorf("%w: %w", ErrBackup, err)
+	}
+	b, err = readManifest(manifest)
+	if err := errors.Join(err, manifest.Close()); err != nil {
+		return b, err
+	}
+	for _, f := range b.Files {
+		in, err := open(f.Name)
+		if err != nil {
+			return b, fmt.Errorf("%w: %w", ErrBackup, err)
+		}
+		if err := errors.Join(ctx.Err(), f.unpack(in, to), in.Close()); err != nil {
+			return b, err
+		}
+	}
+	return b, nil
+}
+
+// packed opens the files of a backup in one file, which are there in order.
+func packed(t *tar.Reader) func(name string) (io.ReadCloser, error) {
+	return func(name string) (io.ReadCloser, error) {
+		h, err := t.Next()
+		if err != nil {
+			return nil, fmt.Errorf("where %s should be: %w", name, err)
+		}
+		if h.Name != name || h.Typeflag != tar.TypeReg {
+			return nil, fmt.Errorf("%q is where %s should be", h.Name, name)
+		}
+		return io.NopCloser(t), nil
+	}
+}
+
+// manifestLimit bounds what is read of a backup.json, in bytes: a few million files.
+const manifestLimit = 1 << 30
+
+func readManifest(r io.Reader) (b Backup, err error) {
+	raw, err := io.ReadAll(io.LimitReader(r, manifestLimit))
+	if err != nil {
+		return b, fmt.Errorf("%w: %s: %w", ErrBackup, backupManifest, err)
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&b); err != nil {
+		return b, fmt.Errorf("%w: %s: %w", ErrBackup, backupManifest, err)
+	}
+	if b.Format != BackupFormat {
+		return b, fmt.Errorf("%w: it has format %d, this program knows %d", ErrBackup, b.Format, BackupFormat)
+	}
+	for _, f := range b.Files {
+		if !f.ours() {
+			return b, fmt.Errorf("%w: %s names the file %q", ErrBackup, backupManifest, f.Name)
+		}
+	}
+	return b, nil
+}
+
+// ours: a name that MakeBackup gives, so nothing is written anywhere else.
+func (f BackupFile) ours() bool {
+	if !fs.ValidPath(f.Name) || !filepath.IsLocal(filepath.FromSlash(f.Name)) {
+		return false
+	}
+	top, rest, below := strings.Cut(f.Name, "/")
+	if !below {
+		return f.Name == "documents.db"
+	}
+	return rest != "" && slices.Contains([]string{"ledger", "journal", "blobs", "keys"}, top)
+}
+
+func (f BackupFile) unpack(r io.Reader, to string) error {
+	got, err := receive(r, filepath.Join(to, filepath.FromSlash(f.Name)))
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrBackup, f.Name, err)
+	}
+	if got.SHA256 != f.SHA256 {
+		return fmt.Errorf("%w: %s is not what was written: it has digest %s, not %s", ErrBackup, f.Name, got.SHA256, f.SHA256)
+	}
+	return nil
+}
