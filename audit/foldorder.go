@@ -103,7 +103,7 @@ func (f *fold) judge(j *job, view *state.View, o state.Order) {
 	if err == nil {
 		return
 	}
-	if intents.CodeOf(err) == intents.MalformedArgs && (!f.whole && view.ReliesOnOrders() || f.unshown(view, o)) {
+	if intents.CodeOf(err) == intents.MalformedArgs && (!f.whole && view.ReliesOnOrders() || f.unshown(o)) {
 		j.unjudged = true
 		return
 	}
@@ -126,7 +126,7 @@ func (f *fold) again(view *state.View, o state.Order) error {
 
 // unshown says that an order rests on what is not in a bundle even if that has every
 // record: a catalog that is not ours, or the key of a memory that was erased.
-func (f *fold) unshown(view *state.View, o state.Order) bool {
+func (f *fold) unshown(o state.Order) bool {
 	switch o.Type {
 	case state.TypeAdminPut:
 		return o.Decision.Catalog != catalog.Builtin().Digest()

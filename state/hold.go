@@ -93,11 +93,11 @@ func (s *State) release(rel Release, position int64, at time.Time) error {
 	if h.order.Decision.Executor != catalog.ExecutorRouter {
 		return nil
 	}
-	return s.apply(h.order.releasedBy(rel, position, at))
+	return s.apply(releasedOrder(h.order, rel, position, at))
 }
 
-// releasedBy is a held order as its release lets it go on.
-func (o Order) releasedBy(rel Release, position int64, at time.Time) Order {
+// releasedOrder is a held order as its release lets it go on.
+func releasedOrder(o Order, rel Release, position int64, at time.Time) Order {
 	o.At, o.Position, o.Roles = at, position, rel.Facts.Roles
 	return o
 }

@@ -46,7 +46,7 @@ func (s *State) Take(c Content) error {
 
 // Released is a held order of the router as a release lets it go on, to be judged.
 func (h Hold) Released(rel Release, now time.Time) Order {
-	o := h.releasedBy(rel, storage.Nobody, now)
+	o := releasedOrder(h.Order, rel, storage.Nobody, now)
 	o.Now = now
 	return o
 }
