@@ -95,11 +95,9 @@ func digestParts(parts map[string]Part) (string, map[string][]byte, error) {
 	sums := make(map[string]string, len(parts))
 	bodies := make(map[string][]byte, len(parts))
 	for name, p := range parts {
-		body := p.body
+		body := p.Base64
 		if p.Text != nil {
 			body = []byte(*p.Text)
-		} else if body == nil {
-			body = p.Base64
 		}
 		switch {
 		case p.Digest != "" && (p.Text != nil || p.Base64 != nil || p.Salt != nil):
@@ -198,7 +196,7 @@ func (it *item) readOrder(bodies map[string][]byte) error {
 	}{
 		{storage.PartOrder, func(b []byte) (err error) { o.sealed, err = intents.ReadSealed(b); return err }},
 		{storage.PartDecision, func(b []byte) (err error) { o.decision, err = intents.ReadDecision(b); return err }},
-		{storage.PartFacts, func(b []byte) (err error) { o.facts, err = readFacts(b); return err }},
+		{storage.PartFacts, func(b []byte) error { return json.Unmarshal(b, &o.facts) }},
 	} {
 		if err := part.read(bodies[part.name]); err != nil {
 			return fmt.Errorf("part %q cannot be read", part.name)

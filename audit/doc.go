@@ -76,8 +76,6 @@ type Part struct {
 	Base64 []byte  `json:"base64,omitempty"` // bytes that are no UTF-8
 	Salt   []byte  `json:"salt,omitempty"`
 	Digest string  `json:"digest,omitempty"` // withheld: hex SHA-256(salt ‖ bytes)
-
-	body []byte // of one that was read quickly, in place of Text
 }
 
 // Entry is a record with the proof that it is in the log.
@@ -122,14 +120,6 @@ func (l line) encode() ([]byte, error) {
 
 // decodeLine reads a line with its line end, in its one spelling.
 func decodeLine(raw []byte) (line, error) {
-	if l, ok := quickLine(raw); ok {
-		return l, nil
-	}
-	return decodeSlowly(raw)
-}
-
-// decodeSlowly is what decodeLine means.
-func decodeSlowly(raw []byte) (line, error) {
 	var l line
 	if err := json.Unmarshal(raw, &l); err != nil {
 		return l, errors.New("not a line of a bundle")

@@ -97,7 +97,7 @@ func (it *item) readHidden(bodies map[string][]byte) error {
 	var err1, err2, err3 error
 	var s storage.Summary
 	o.decision, err1 = intents.ReadDecision(bodies[storage.PartDecision])
-	o.facts, err2 = readFacts(bodies[storage.PartFacts])
+	err2 = json.Unmarshal(bodies[storage.PartFacts], &o.facts)
 	s, err3 = storage.ReadSummary(map[string]json.RawMessage{storage.PartSummary: bodies[storage.PartSummary]})
 	if err1 != nil || err2 != nil || err3 != nil {
 		return errors.New("decision, facts or summary of a withheld order cannot be read")

@@ -21,8 +21,8 @@ func (s *Service) admit(typ string, dispatch []byte) (o *Order, left time.Durati
 	if len(dispatch) > maxDispatch {
 		return nil, 0, intents.Refuse(intents.PayloadTooLarge, "", "dispatch has more than 1 MiB")
 	}
-	d, err := parts(dispatch)
-	if err != nil {
+	var d intents.Dispatch
+	if err := decodeStrict(dispatch, &d); err != nil {
 		return nil, 0, notDispatch()
 	}
 	t, err := intents.OpenTicket(d.Ticket, intents.KeysFunc(s.routerKey))
@@ -35,8 +35,6 @@ func (s *Service) admit(typ string, dispatch []byte) (o *Order, left time.Durati
 		return nil, 0, intents.Refuse(intents.SignatureInvalid, "", "ticket is of another log")
 	case t.Executor != s.cfg.Name:
 		return nil, 0, intents.Refuse(intents.SignatureInvalid, "", "ticket is for another executor")
-	case !ok && decodeStrict(dispatch, &intents.Dispatch{}) != nil: // parts has cut what is no document
-		return nil, 0, notDispatch()
 	case !ok:
 		return nil, 0, intents.Refuse(intents.SignatureInvalid, "", "order is not the one that the ticket names")
 	}
@@ -62,25 +60,6 @@ func (s *Service) admit(typ string, dispatch []byte) (o *Order, left time.Durati
 
 func notDispatch() error {
 	return intents.Refuse(intents.SchemaInvalid, "", "dispatch is not {header, payload, ticket}")
-}
-
-// parts takes a dispatch apart. That of our router has one spelling, which is cut
-// where its members end; what is cut wrong is not what the ticket names. Any
-// other spelling is decoded.
-func parts(dispatch []byte) (d intents.Dispatch, err error) {
-	const header, payload, ticket, end = `{"header":"`, `","payload":`, `,"ticket":"`, `"}`
-	rest, ours := bytes.CutPrefix(bytes.TrimSuffix(dispatch, []byte("\n")), []byte(header))
-	h, rest, cut := bytes.Cut(rest, []byte(payload))
-	rest, whole := bytes.CutSuffix(rest, []byte(end))
-	at := bytes.LastIndex(rest, []byte(ticket))
-	if !ours || !cut || !whole || at < 0 {
-		return d, decodeStrict(dispatch, &d)
-	}
-	t := rest[at+len(ticket):]
-	if bytes.ContainsAny(h, `"\\`) || bytes.ContainsAny(t, `"\\`) {
-		return d, decodeStrict(dispatch, &d)
-	}
-	return intents.Dispatch{Header: string(h), Payload: rest[:at], Ticket: string(t)}, nil
 }
 
 // named finds the bytes that the intent_id names. A sender's JSON encoder may

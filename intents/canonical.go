@@ -18,29 +18,26 @@ import (
 //
 // Bytes that are canonical already are returned as they are, not copied.
 func Canonical(raw []byte) ([]byte, error) {
-	c, err := canonicalize(raw)
+	c, err := canonicalize(raw, false)
 	return c.bytes, err
 }
 
-// canonical is a canonical JSON text and where its root has the member sig.
+// canonical is a canonical JSON text and what it says.
 type canonical struct {
-	bytes            []byte
-	sigStart, sigEnd int // of `"sig":…` without commas; sigEnd 0: there is none
+	bytes     []byte
+	tree      any  // as encoding/json reads it with UseNumber; its strings are parts of one copy
+	sig, args span // of the root's member sig, and of the value of its intent.args
 }
 
-// canonicalize takes the fast path for bytes that are canonical, and another one
-// for those whose members only have to be sorted. Everything else is transformed
-// by jcs. The output is scanned: what goes on has always passed the one scanner,
-// so nothing rests on two decoders agreeing.
-func canonicalize(raw []byte) (canonical, error) {
-	s := scanner{b: raw}
-	if s.document() {
-		return canonical{raw, s.sigStart, s.sigEnd}, nil
-	}
-	if out, ok := arrange(raw); ok {
-		if s = (scanner{b: out}); s.document() {
-			return canonical{out, s.sigStart, s.sigEnd}, nil
-		}
+// span of bytes. Nothing stands at 0 but the root: an empty one says that there is none.
+type span struct{ from, to int }
+
+// canonicalize takes bytes that are canonical as they are. Everything else is
+// transformed by jcs, and the output is scanned: what goes on has always passed
+// the one scanner, so nothing rests on two decoders agreeing.
+func canonicalize(raw []byte, plant bool) (canonical, error) {
+	if c, ok := scan(raw, plant); ok {
+		return c, nil
 	}
 	if Nesting(raw) > MaxDepth {
 		return canonical{}, Refuse(PayloadTooLarge, "", "nested deeper than 32")
@@ -50,16 +47,16 @@ func canonicalize(raw []byte) (canonical, error) {
 		pointer, reason := diagnose(raw)
 		return canonical{}, Refuse(SchemaInvalid, pointer, reason)
 	}
-	s = scanner{b: out}
-	if !s.document() {
+	c, ok := scan(out, plant)
+	if !ok {
 		return canonical{}, Refuse(SchemaInvalid, "", "not strict I-JSON")
 	}
-	return canonical{out, s.sigStart, s.sigEnd}, nil
+	return c, nil
 }
 
 // without removes the member sig from a canonical object: what is left is canonical.
 func (c canonical) without() (payload, sig []byte) {
-	start, end := c.sigStart, c.sigEnd
+	start, end := c.sig.from, c.sig.to
 	sig = c.bytes[start+len(`"sig":`) : end]
 	switch {
 	case c.bytes[end] == ',':
@@ -75,33 +72,50 @@ func (c canonical) without() (payload, sig []byte) {
 // scanner accepts exactly the texts that RFC 8785 would not change, within
 // MaxDepth: no white space, members strictly ascending by UTF-16 code units
 // (§3.2.3; so none stands twice), strings with the shortest escapes (§3.2.2.2),
-// numbers as ECMAScript prints them (§3.2.2.3).
+// numbers as ECMAScript prints them (§3.2.2.3). In the same pass it makes the
+// value tree.
 type scanner struct {
-	b                []byte
-	i                int
-	sigStart, sigEnd int
+	b     []byte
+	i     int
+	text  string // the same bytes, of which the strings of the tree are parts; empty: each is a copy
+	plant bool   // the tree is wanted
+
+	within    []byte // the root's member that is being read
+	sig, args span
 }
 
-func (s *scanner) document() bool { return s.value(1) && s.i == len(s.b) }
+// scan reads a text that is canonical, and plants its tree if that is wanted.
+func scan(b []byte, plant bool) (canonical, bool) {
+	s := scanner{b: b, plant: plant}
+	if plant {
+		s.text = string(b)
+	}
+	tree, ok := s.document()
+	return canonical{b, tree, s.sig, s.args}, ok
+}
 
-func (s *scanner) value(depth int) bool {
+func (s *scanner) document() (any, bool) {
+	v, ok := s.value(1)
+	return v, ok && s.i == len(s.b)
+}
+
+func (s *scanner) value(depth int) (v any, ok bool) {
 	if s.i >= len(s.b) {
-		return false
+		return nil, false
 	}
 	switch c := s.b[s.i]; {
 	case c == '{':
-		return depth <= MaxDepth && s.object(depth)
+		return s.object(depth)
 	case c == '[':
-		return depth <= MaxDepth && s.array(depth)
+		return s.array(depth)
 	case c == '"':
-		_, ok := s.text()
-		return ok
+		return s.string()
 	case c == 't':
-		return s.literal("true")
+		return true, s.literal("true")
 	case c == 'f':
-		return s.literal("false")
+		return false, s.literal("false")
 	case c == 'n':
-		return s.literal("null")
+		return nil, s.literal("null")
 	default:
 		return s.number()
 	}
@@ -124,76 +138,155 @@ func (s *scanner) next(c byte) bool {
 	return false
 }
 
-func (s *scanner) array(depth int) bool {
+func (s *scanner) array(depth int) (any, bool) {
 	s.i++
+	var list []any
+	if s.plant {
+		list = []any{}
+	}
+	if depth > MaxDepth {
+		return nil, false
+	}
 	if s.next(']') {
-		return true
+		return list, true
 	}
 	for {
-		if !s.value(depth + 1) {
-			return false
+		v, ok := s.value(depth + 1)
+		if !ok {
+			return nil, false
+		}
+		if s.plant {
+			list = append(list, v)
 		}
 		if !s.next(',') {
-			return s.next(']')
+			return list, s.next(']')
 		}
 	}
 }
 
-func (s *scanner) object(depth int) bool {
+func (s *scanner) object(depth int) (any, bool) {
 	s.i++
+	var members map[string]any
+	if s.plant {
+		members = map[string]any{}
+	}
+	if depth > MaxDepth {
+		return nil, false
+	}
 	if s.next('}') {
-		return true
+		return members, true
 	}
 	var last name
 	for first := true; ; first = false {
 		start := s.i
-		text, ok := s.text()
-		this := nameOf(text)
-		if !ok || !s.next(':') || !first && last.compare(this) >= 0 {
-			return false
+		inside, escaped, ok := s.quoted()
+		if !ok || !s.next(':') {
+			return nil, false
 		}
-		if !s.value(depth + 1) {
-			return false
+		this := nameOf(inside)
+		if !first && last.compare(this) >= 0 {
+			return nil, false
 		}
-		if depth == 1 && string(text) == "sig" {
-			s.sigStart, s.sigEnd = start, s.i
+		at := s.i
+		if depth == 1 {
+			s.within = inside
+		}
+		v, ok := s.value(depth + 1)
+		if !ok {
+			return nil, false
+		}
+		switch {
+		case depth == 1 && string(s.within) == "sig":
+			s.sig = span{start, s.i}
+		case depth == 2 && string(s.within) == "intent" && string(inside) == "args":
+			s.args = span{at, s.i}
+		}
+		if s.plant {
+			members[s.said(start, at-1, escaped)] = v
 		}
 		last = this
 		if !s.next(',') {
-			return s.next('}')
+			return members, s.next('}')
 		}
 	}
 }
 
-// text reads a string and gives what stands between the quotes.
-func (s *scanner) text() ([]byte, bool) {
+// string reads a string as a value.
+func (s *scanner) string() (any, bool) {
+	start := s.i
+	_, escaped, ok := s.quoted()
+	if !ok || !s.plant {
+		return nil, ok
+	}
+	return s.said(start, s.i, escaped), true
+}
+
+// said is what a quoted string means. One without escapes stands as it is written.
+func (s *scanner) said(from, to int, escaped bool) string {
+	if escaped {
+		var text string
+		_ = json.Unmarshal(s.b[from:to], &text) // it has been scanned
+		return text
+	}
+	return s.part(from+1, to-1)
+}
+
+func (s *scanner) part(from, to int) string {
+	if s.text == "" {
+		return string(s.b[from:to])
+	}
+	return s.text[from:to]
+}
+
+// quoted reads a string and gives what stands between the quotes.
+func (s *scanner) quoted() (inside []byte, escaped, ok bool) {
 	if !s.next('"') {
-		return nil, false
+		return nil, false, false
 	}
 	start := s.i
 	for {
 		s.i += verbatim(s.b[s.i:])
 		if s.i == len(s.b) {
-			return nil, false
+			return nil, false, false
 		}
 		switch c := s.b[s.i]; {
 		case c == '"':
 			s.i++
-			return s.b[start : s.i-1], true
+			return s.b[start : s.i-1], escaped, true
 		case c == '\\':
+			escaped = true
 			if !s.escape() {
-				return nil, false
+				return nil, false, false
 			}
 		case c < 0x20:
-			return nil, false
+			return nil, false, false
 		default:
 			r, size := utf8.DecodeRune(s.b[s.i:])
 			if r == utf8.RuneError && size == 1 {
-				return nil, false
+				return nil, false, false
 			}
 			s.i += size
 		}
 	}
+}
+
+// asItIs are the bytes that stand in a JSON string as they are, and are one
+// character each.
+var asItIs = func() (of [256]bool) {
+	for c := ' '; c < utf8.RuneSelf; c++ {
+		of[c] = c != '"' && c != '\\'
+	}
+	return of
+}()
+
+// verbatim is how many bytes from the start stand as they are.
+func verbatim(b []byte) int {
+	for i, c := range b {
+		if !asItIs[c] {
+			return i
+		}
+	}
+	return len(b)
 }
 
 // escape reads one of the escapes that RFC 8785 writes: two characters where
@@ -235,7 +328,18 @@ func control(code []byte) (byte, bool) {
 
 // number reads a number. Integers of up to 15 digits are what ECMAScript prints
 // for them; any other has to come back the same from the printer.
-func (s *scanner) number() bool {
+func (s *scanner) number() (any, bool) {
+	start := s.i
+	if !s.numeral() {
+		return nil, false
+	}
+	if !s.plant {
+		return nil, true
+	}
+	return json.Number(s.part(start, s.i)), true
+}
+
+func (s *scanner) numeral() bool {
 	start := s.i
 	s.next('-')
 	digits := s.i

@@ -165,8 +165,7 @@ func scannerAgrees(t *testing.T, documents int) {
 	check := func(b []byte) (fast bool) {
 		t.Helper()
 		checked++
-		s := scanner{b: b}
-		fast = s.document()
+		_, fast = scan(b, false)
 		out, err := jcs.Transform(b)
 		if same := err == nil && bytes.Equal(out, b); fast != same {
 			t.Fatalf("scanner says %v, jcs %s, %v for %q", fast, out, err, b)
@@ -250,8 +249,8 @@ func TestWithoutSig(t *testing.T) {
 		{`{"a":{"sig":1},"sig":2}`, `{"a":{"sig":1}}`, `2`},
 		{`{"a":",\"sig\":","sig":{"sig":3}}`, `{"a":",\"sig\":"}`, `{"sig":3}`},
 	} {
-		c, err := canonicalize([]byte(tt.in))
-		if err != nil || c.sigEnd == 0 {
+		c, err := canonicalize([]byte(tt.in), false)
+		if err != nil || c.sig.to == 0 {
 			t.Fatalf("%s: %v", tt.in, err)
 		}
 		payload, sig := c.without()
@@ -260,8 +259,8 @@ func TestWithoutSig(t *testing.T) {
 		}
 	}
 	for _, in := range []string{`{}`, `{"a":{"sig":1}}`, `[{"sig":1}]`, `"sig"`} {
-		if c, err := canonicalize([]byte(in)); err != nil || c.sigEnd != 0 {
-			t.Errorf("%s: sig at %d, %v", in, c.sigEnd, err)
+		if c, err := canonicalize([]byte(in), false); err != nil || c.sig.to != 0 {
+			t.Errorf("%s: sig at %d, %v", in, c.sig.from, err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package intents
 
 import (
+	"encoding/json"
 	"errors"
 	"math"
 	"time"
@@ -93,4 +94,10 @@ type Decision struct {
 	// Key is the hex of the 128 bits that stand for the idempotency key of an accepted
 	// order. It is for the record alone: what is not told here can be changed unseen.
 	Key string `json:"key,omitempty"`
+}
+
+// ReadDecision reads the part "decision" of a record.
+func ReadDecision(part []byte) (d Decision, err error) {
+	err = json.Unmarshal(part, &d)
+	return d, err
 }

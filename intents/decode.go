@@ -21,14 +21,15 @@ func Parse(raw []byte) (*Unverified, error) {
 	if len(raw) > MaxSize {
 		return nil, Refuse(PayloadTooLarge, "", "order has more than 49152 bytes")
 	}
-	c, err := canonicalize(raw)
+	c, err := canonicalize(raw, true)
 	if err != nil {
 		return nil, err
 	}
-	if c.bytes[0] != '{' {
+	root, ok := c.tree.(map[string]any)
+	if !ok {
 		return nil, Refuse(SchemaInvalid, "", "order is not a JSON object")
 	}
-	if c.sigEnd == 0 {
+	if c.sig.to == 0 {
 		return nil, Refuse(SignatureInvalid, "/sig", "sig is missing: <protected header>..<signature>")
 	}
 	payload, sig := c.without()
@@ -36,7 +37,9 @@ func Parse(raw []byte) (*Unverified, error) {
 	if err != nil {
 		return nil, err
 	}
-	return assemble(payload, header, signature)
+	delete(root, "sig")
+	c.bytes = payload // args stand where they stood, in front of sig
+	return assemble(c, header, signature)
 }
 
 // cutSig takes a detached compact JWS apart (RFC 7515 appendix F). sig is a
@@ -55,21 +58,31 @@ func cutSig(sig []byte) (header, signature string, err error) {
 
 // newUnverified checks a payload that nobody has scanned yet.
 func newUnverified(payload []byte, header, sig string) (*Unverified, error) {
-	if s := (scanner{b: payload}); !s.document() {
-		return nil, Refuse(SchemaInvalid, "", "payload is not canonical (RFC 8785)")
+	c, err := scanPayload(payload)
+	if err != nil {
+		return nil, err
 	}
-	return assemble(payload, header, sig)
+	return assemble(c, header, sig)
+}
+
+func scanPayload(payload []byte) (canonical, error) {
+	c, ok := scan(payload, true)
+	if !ok {
+		return c, Refuse(SchemaInvalid, "", "payload is not canonical (RFC 8785)")
+	}
+	return c, nil
 }
 
 // signatureText is the length of 64 bytes in base64url without padding.
 const signatureText = 86
 
 // assemble makes an order of a canonical payload and its signature parts.
-func assemble(payload []byte, header, sig string) (*Unverified, error) {
+func assemble(c canonical, header, sig string) (*Unverified, error) {
+	payload := c.bytes
 	if len(payload)+len(`"sig":"..",`)+len(header)+len(sig) > MaxSize {
 		return nil, Refuse(PayloadTooLarge, "", "order has more than 49152 canonical bytes")
 	}
-	body, err := ReadBody(payload)
+	body, err := c.body()
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +90,7 @@ func assemble(payload []byte, header, sig string) (*Unverified, error) {
 	if err != nil {
 		return nil, err
 	}
-	u := &Unverified{body: body, canonical: payload, header: header, sig: sig, kid: kid}
+	u := &Unverified{body: body, args: argsOf(c.tree), canonical: payload, header: header, sig: sig, kid: kid}
 	if !u.decodeSignature() {
 		return nil, Refuse(SignatureInvalid, "/sig", "signature must be 64 bytes in base64url without padding")
 	}

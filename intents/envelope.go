@@ -15,9 +15,8 @@
 // input out of the router. What is signed is what is executed: an Envelope
 // carries the canonical bytes, and nothing re-reads the received text.
 //
-// Signatures are verified by crypto/ed25519, and those of a key that has signed
-// often with a table of its multiples, which gives the same verdict sooner
-// (docs/decisions/0012-prepared-keys.md).
+// Signatures are verified by crypto/ed25519, each time
+// (docs/decisions/0020-stock-cryptography.md).
 package intents
 
 import (
@@ -31,64 +30,66 @@ import (
 // Version of the envelope.
 const Version = "1.0"
 
-// Intent is the order itself.
+// Intent is the order itself. Members stand in the order of RFC 8785, here and
+// below, so that encoding an order gives its canonical bytes at once.
 type Intent struct {
-	Type string          `json:"type"`
 	Args json.RawMessage `json:"args"`
+	Type string          `json:"type"`
 }
 
 // Actor is for whom; the router believes only the grant.
 type Actor struct {
-	UserID string   `json:"user_id"`
-	Tenant string   `json:"tenant"`
-	Roles  []string `json:"roles,omitempty"`
 	Grant  string   `json:"grant,omitempty"`
+	Roles  []string `json:"roles,omitempty"`
+	Tenant string   `json:"tenant"`
+	UserID string   `json:"user_id"`
 }
 
 // Constraints bound the acceptance of the order, not its run.
 type Constraints struct {
+	Audience       string   `json:"audience"`               // log origin
+	Capabilities   []string `json:"capabilities,omitempty"` // declared; a ceiling
+	IdempotencyKey string   `json:"idempotency_key"`
 	IssuedAt       string   `json:"issued_at"` // RFC 3339 UTC with milliseconds
 	TTLSec         int      `json:"ttl_sec"`   // 1..300
-	Audience       string   `json:"audience"`  // log origin
-	IdempotencyKey string   `json:"idempotency_key"`
-	Capabilities   []string `json:"capabilities,omitempty"` // declared; a ceiling
 }
 
 // Context is where in the work the order stands. All members are optional.
 type Context struct {
-	SessionID  string            `json:"session_id,omitempty"`
-	TurnID     string            `json:"turn_id,omitempty"`
-	PlanID     string            `json:"plan_id,omitempty"`
-	Revision   int               `json:"revision,omitempty"`
-	Step       int               `json:"step,omitempty"`
-	TaskID     string            `json:"task_id,omitempty"`
-	RunID      string            `json:"run_id,omitempty"`
-	NodeID     string            `json:"node_id,omitempty"`
-	Occurrence int               `json:"occurrence,omitempty"`
 	Agent      *Agent            `json:"agent,omitempty"`
 	Cause      string            `json:"cause,omitempty"` // intent_id that led here
 	Labels     map[string]string `json:"labels,omitempty"`
+	NodeID     string            `json:"node_id,omitempty"`
+	Occurrence int               `json:"occurrence,omitempty"`
+	PlanID     string            `json:"plan_id,omitempty"`
+	Revision   int               `json:"revision,omitempty"`
+	RunID      string            `json:"run_id,omitempty"`
+	SessionID  string            `json:"session_id,omitempty"`
+	Step       int               `json:"step,omitempty"`
+	TaskID     string            `json:"task_id,omitempty"`
+	TurnID     string            `json:"turn_id,omitempty"`
 }
 
 // Agent names the definition that the signer ran.
 type Agent struct {
-	Name   string `json:"name"`
 	Digest string `json:"digest"`
+	Name   string `json:"name"`
 }
 
 // Body is the envelope without sig: the signed content.
 type Body struct {
-	Version     string      `json:"version"`
-	Intent      Intent      `json:"intent"`
 	Actor       Actor       `json:"actor"`
 	Constraints Constraints `json:"constraints"`
 	Context     *Context    `json:"context,omitempty"`
+	Intent      Intent      `json:"intent"`
 	TraceID     string      `json:"trace_id,omitempty"`
+	Version     string      `json:"version"`
 }
 
 // Unverified is a well-formed order that nobody vouches for yet.
 type Unverified struct {
 	body      Body
+	args      any    // the tree of the arguments
 	canonical []byte // RFC 8785 bytes without sig: the JWS payload
 	header    string // encoded protected header
 	sig       string // encoded signature
@@ -117,7 +118,7 @@ type Envelope struct {
 	grant     *Grant
 	principal Principal
 	issued    time.Time
-	args      any // of the intent, decoded
+	args      any // the tree of the arguments
 }
 
 // ID is the intent_id: it names content and signer.
@@ -135,6 +136,16 @@ func (e *Envelope) Signer() Key { return e.signer }
 // Principal is who the order acts for: from the grant, or the operator's key.
 // An operator's roles are empty here; the directory knows them.
 func (e *Envelope) Principal() Principal { return e.principal }
+
+// Decoded are the arguments as encoding/json reads them with UseNumber. Do not
+// modify. It is nil for an order that was not verified.
+func (e *Envelope) Decoded() any { return e.args }
+
+// StringArg is a direct member of the arguments that is a string; else it is empty.
+func (e *Envelope) StringArg(name string) string {
+	var t taker
+	return t.text(t.object(e.args)[name])
+}
 
 // Claimed are the roles that the order says its actor has: never more than those
 // of the grant. What an operator claims the directory judges. Do not modify.
@@ -202,6 +213,18 @@ type Sealed struct {
 // Sealed returns the order for the journal.
 func (e *Envelope) Sealed() Sealed {
 	return Sealed{Header: e.u.header, Payload: string(e.u.canonical), Sig: e.u.sig}
+}
+
+// ReadSealed reads the part "order" of a record.
+func ReadSealed(part []byte) (s Sealed, err error) {
+	err = json.Unmarshal(part, &s)
+	return s, err
+}
+
+// Body of a recorded order, which was held to the schema before it was recorded.
+// To keep one of its strings, or the arguments, keeps nothing else alive.
+func (s Sealed) Body() (Body, error) {
+	return readApart([]byte(s.Payload))
 }
 
 // Open parses a recorded order again.

@@ -48,7 +48,8 @@ type fingerprint struct {
 // args come first, as the second level of the document.
 func (w *fingerprint) args(args json.RawMessage) {
 	s := scanner{b: args}
-	w.plain = s.value(2) && s.i == len(args)
+	_, ok := s.value(2)
+	w.plain = ok && s.i == len(args)
 	w.json = append(append(w.json, `{"args":`...), args...)
 }
 
@@ -73,7 +74,7 @@ func (w *fingerprint) number(name string, n int) {
 	if n == 0 {
 		return
 	}
-	if n < 0 || n > largestNumber {
+	if n < 0 || n > 1_000_000 {
 		w.plain = false
 		return
 	}

@@ -47,6 +47,12 @@ type Key struct {
 	Task     string // RoleTask: "tenant/task_id" of the task that the key belongs to
 }
 
+// verifies says whether sig is the key's signature of message: crypto/ed25519
+// decides, always.
+func (k Key) verifies(message, sig []byte) bool {
+	return len(k.Public) == ed25519.PublicKeySize && ed25519.Verify(k.Public, message, sig)
+}
+
 // Keys chooses the key for a kid. The error is a *Refusal with KEY_UNKNOWN or KEY_REVOKED.
 type Keys interface {
 	Key(kid string) (Key, error)

@@ -30,12 +30,14 @@ func TestPapersAreWrittenInOrder(t *testing.T) {
 		Session: "s", Turn: "t", IssuedAt: 1, Expires: 2, ID: "g", For: "plan:p",
 	}
 	receipt := Receipt{Code: OK, IntentID: "i", Issuer: "i", OutcomeDigest: "o", PolicyDigest: "p", Position: 1, RecordDigest: "r", WithinSec: 1}
-	for _, paper := range []any{grant, testTicket(), receipt} {
+	body := fullBody()
+	body.Intent.Args = json.RawMessage(`{"input":{"a":"<&>\n","b":1},"skill":"a"}`)
+	for _, paper := range []any{grant, testTicket(), receipt, body} {
 		plain, err := marshalPlain(paper)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s := (scanner{b: plain}); !s.document() {
+		if _, ok := scan(plain, false); !ok {
 			t.Errorf("not canonical: %s", plain)
 		}
 	}

@@ -1,10 +1,9 @@
 package intents
 
 import (
-	"bytes"
 	"crypto/ed25519"
-	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -29,33 +28,15 @@ func Seal(key Signer, b Body) (sealed []byte, id string, err error) {
 
 // Bytes is the order as it travels, canonical, sig included.
 func (u *Unverified) Bytes() []byte {
-	// Of the members of a canonical envelope these alone stand behind sig.
+	// Of the members that an envelope may have these alone stand behind sig, and
+	// neither can hold an escape.
 	behind := `,"version":"` + u.body.Version + `"}`
 	if u.body.TraceID != "" {
 		behind = `,"trace_id":"` + u.body.TraceID + `"` + behind
 	}
-	before, ok := bytes.CutSuffix(u.canonical, []byte(behind))
-	if !ok {
-		return u.bytesSlowly()
-	}
-	out := make([]byte, 0, len(u.canonical)+len(`,"sig":".."`)+len(u.header)+len(u.sig))
-	out = append(append(out, before...), `,"sig":"`...)
-	out = append(append(append(out, u.header...), ".."...), u.sig...)
-	return append(append(out, '"'), behind...)
-}
-
-// bytesSlowly is what Bytes means.
-func (u *Unverified) bytesSlowly() []byte {
-	var top map[string]json.RawMessage
-	if err := json.Unmarshal(u.canonical, &top); err != nil {
-		return nil // canonical bytes always parse
-	}
-	top["sig"], _ = json.Marshal(u.header + ".." + u.sig)
-	out, err := marshalCanonical(top)
-	if err != nil {
-		return nil
-	}
-	return out
+	at := len(u.canonical) - len(behind)
+	sig := `,"sig":"` + u.header + ".." + u.sig + `"`
+	return slices.Concat(u.canonical[:at], []byte(sig), u.canonical[at:])
 }
 
 // FormatTime is how issued_at is written: RFC 3339, UTC, milliseconds.

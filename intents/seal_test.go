@@ -196,3 +196,21 @@ func TestPoP(t *testing.T) {
 		t.Errorf("not detached: %v", err)
 	}
 }
+
+// TestBytes: an order travels as its members and sig, sorted.
+func TestBytes(t *testing.T) {
+	for _, body := range []string{
+		`{"actor":{"tenant":"t","user_id":"u"},"constraints":{"audience":"x","idempotency_key":"k","issued_at":"2026-11-20T10:00:00.000Z","ttl_sec":1},"intent":{"args":{"trace_id":"x","version":"1.0"},"type":"a"},"version":"1.0"}`,
+		`{"actor":{"tenant":"t","user_id":"u"},"constraints":{"audience":"x","idempotency_key":"k","issued_at":"2026-11-20T10:00:00.000Z","ttl_sec":1},"context":{},"intent":{"args":{},"type":"a"},"trace_id":"0af7651916cd43dd8448eb211c80319c","version":"1.0"}`,
+	} {
+		u, err := newUnverified([]byte(body), b64.EncodeToString([]byte(protectedHeader(TypIntent, strings.Repeat("A", 43)))), strings.Repeat("A", 86))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := u.Bytes()
+		want, err := Canonical([]byte(`{"sig":"` + u.header + ".." + u.sig + `",` + body[1:]))
+		if err != nil || !bytes.Equal(want, got) {
+			t.Errorf("%s, want %s, %v", got, want, err)
+		}
+	}
+}

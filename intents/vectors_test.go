@@ -308,12 +308,7 @@ func TestVectorsAreCurrent(t *testing.T) {
 	}
 }
 
-// TestVectors has crypto/ed25519 verify each of them.
-func TestVectors(t *testing.T) { runVectors(t, prepared.forget) }
-
-// runVectors calls before ahead of each.
-func runVectors(t *testing.T, before func()) {
-	t.Helper()
+func TestVectors(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(vectorFolder, "*.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -343,7 +338,6 @@ func runVectors(t *testing.T, before func()) {
 		if v.Expect != OK {
 			failing++
 		}
-		before()
 		t.Run(v.Name, func(t *testing.T) { v.run(t, set.Origin, keys) })
 	}
 	if len(files) < leastVectors || failing*100 < len(files)*leastFailing {

@@ -37,11 +37,10 @@ func (u *Unverified) Verify(v Verifier) (*Envelope, error) {
 	if err != nil {
 		return nil, Refuse(SchemaInvalid, "/constraints/issued_at", "not an RFC 3339 time")
 	}
-	e := &Envelope{u: u, signer: key, issued: issued}
+	e := &Envelope{u: u, signer: key, issued: issued, args: u.args}
 	if err := e.setPrincipal(v); err != nil {
 		return nil, err
 	}
-	e.args = decodeCanonical(u.body.Intent.Args)
 	return e, nil
 }
 

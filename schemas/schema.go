@@ -19,7 +19,6 @@ type Schema struct {
 	tree     any                // source, decoded
 	compiled *jsonschema.Schema // of ours
 	machines *machines          // of a foreign schema; nil: ours
-	plain    *plain             // nil: the validator is asked each time
 }
 
 // ID is the $id of an embedded schema; of a foreign one "sha256:" and the digest of its source.
@@ -33,9 +32,6 @@ func (s *Schema) Source() json.RawMessage { return s.source }
 func (s *Schema) Validate(v any) []Violation { return s.validate(context.Background(), v) }
 
 func (s *Schema) validate(ctx context.Context, v any) []Violation {
-	if s.plain != nil && s.plain.judge(v) == yes && shallow(v, maxDepth) {
-		return nil
-	}
 	if found := unreasonable(v); len(found) > 0 {
 		return found
 	}
@@ -95,7 +91,7 @@ const maxDepth = 256
 // megabyte and milliseconds) and nesting beyond maxDepth.
 func unreasonable(v any) []Violation {
 	var found []Violation
-	walk(v, nil, &found)
+	walk(v, make([]string, 0, 16), &found)
 	sortViolations(found)
 	return found
 }
@@ -127,30 +123,6 @@ func walk(v any, path []string, found *[]Violation) {
 			}
 		}
 	}
-}
-
-// shallow is what unreasonable asks of a document that is valid, without saying
-// where it is not so.
-func shallow(v any, depth int) bool {
-	switch v := v.(type) {
-	case json.Number:
-		return len(v) < 4 || reasonable(string(v))
-	case []any:
-		for _, x := range v {
-			if depth == 0 || !shallow(x, depth-1) {
-				return false
-			}
-		}
-		return depth > 0
-	case map[string]any:
-		for _, x := range v {
-			if depth == 0 || !shallow(x, depth-1) {
-				return false
-			}
-		}
-		return depth > 0
-	}
-	return true
 }
 
 // scalar values need no walk.

@@ -84,6 +84,7 @@ func newCompiler() *jsonschema.Compiler {
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.UseLoader(jsonschema.SchemeURLLoader{})
+	c.UseRegexpEngine(compilePattern)
 	return c
 }
 
@@ -107,7 +108,7 @@ func Lookup(id string) (*Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("schemas: %v", err)
 	}
-	s := &Schema{id: id, source: doc.source, tree: doc.tree, compiled: compiled, plain: plainOf(compiled)}
+	s := &Schema{id: id, source: doc.source, tree: doc.tree, compiled: compiled}
 	l.compiled[id] = s
 	return s, nil
 }
@@ -166,7 +167,7 @@ func unsignedSchema() (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Schema{id: id, source: source, tree: tree, compiled: compiled, plain: plainOf(compiled)}, nil
+	return &Schema{id: id, source: source, tree: tree, compiled: compiled}, nil
 }
 
 // IntentArgs is the schema of an intent type's arguments.

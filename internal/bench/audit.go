@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"aob.dev/writ/audit"
-	"aob.dev/writ/intents"
 )
 
 // DefaultOrders of the log that audit verifies.
@@ -71,7 +70,6 @@ func (m madeLog) verify(ctx context.Context, replay bool) (r audit.Report, err e
 	if err != nil {
 		return r, err
 	}
-	intents.ForgetKeys() // an auditor has not seen them before
 	r, err = audit.Verify(ctx, f, audit.Options{Trust: m.trust, Replay: replay})
 	if err == nil && (!r.OK || r.Orders < m.orders || replay && r.Replayed == 0) {
 		err = fmt.Errorf("%d orders were made: %v", m.orders, r)

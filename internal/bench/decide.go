@@ -26,9 +26,9 @@ const (
 const minRounds = 3
 
 // decide measures decisions in blocks. Each block decides every order once with
-// a new router, which remembers neither policy decisions nor grants, and no key
-// is prepared: what it saves is what this traffic repeats. Verify, decide and decide without the
-// memo take turns, and the medians of their blocks are compared.
+// a new router, which remembers neither policy decisions nor grants: what it
+// saves is what this traffic repeats. Verify, decide and decide without the memo
+// take turns, and the medians of their blocks are compared.
 //
 // All of it runs on one core, the collector too: beside a second one that is idle
 // the collector would mark on it for nothing, and be charged for it.
@@ -104,7 +104,6 @@ type decided struct {
 // decideAll decides every order with a router of its own, and then again: what
 // a router spends that has seen such orders of these users and grants before.
 func decideAll(ctx context.Context, config router.Config, orders [][]byte) (d decided, err error) {
-	intents.ForgetKeys()
 	r, err := router.New(config)
 	if err != nil {
 		return d, err

@@ -75,8 +75,6 @@ var columns = []column{
 	{"internal/failpoint", 0, nil},
 	{"internal/health", 0, nil},
 	{"internal/layering", 0, nil},
-	{"internal/plainjson", 0, nil},
-	{"internal/plainjson/plainjsontest", 0, nil},
 	{"internal/ratelimit", 0, nil},
 	{"internal/telemetry", 0, nil},
 }
@@ -92,6 +90,8 @@ var only = map[string][]string{
 	"github.com/nats-io/nats-server":        {"internal/bus/natsserver"},
 	"github.com/open-policy-agent/opa":      {"policies"},
 	"github.com/go-jose/go-jose":            {"intents"},
+	"filippo.io/edwards25519":               {"intents"},
+	"github.com/hdevalence":                 {"intents"},
 	"github.com/gowebpki/jcs":               {"intents"},
 	"github.com/openai/openai-go":           {"agentic/model"},
 	"github.com/opensearch-project":         {"storage/opensearch"},
