@@ -45,13 +45,12 @@ type failedStep struct {
 	Facts      []catalog.OrderFact `json:"facts,omitempty"`
 }
 
-// planReply is a planner's answer. Digest names the committed plan order. Without
-// it the request is infeasible, and Reason says why.
+// planReply is a planner's answer: the plan as its order left it. Without one the
+// request is infeasible, and Reason says why.
 type planReply struct {
-	Digest string             `json:"digest,omitempty"`
-	Steps  []catalog.PlanStep `json:"steps,omitempty"`
-	Reason string             `json:"reason,omitempty"`
-	Error  string             `json:"error,omitempty"` // the planner itself failed
+	Plan   *catalog.PlanView `json:"plan,omitempty"`
+	Reason string            `json:"reason,omitempty"`
+	Error  string            `json:"error,omitempty"` // the planner itself failed
 }
 
 // taskRequest is the first delegation to a task: make a key for this step.
@@ -92,15 +91,13 @@ const (
 	taskHeld         = "held"
 )
 
-// runReply says how a task ended. Finished says that the task sealed its own
-// step.finish.
+// runReply says how a task ended. Plan is what its own step.finish answered. Without
+// one the task sealed none, or had no answer.
 type runReply struct {
-	Status     string    `json:"status"`
-	MemoryKey  string    `json:"memory_key,omitempty"`
-	Reason     string    `json:"reason,omitempty"`
-	Suggestion string    `json:"suggestion,omitempty"`
-	Finished   bool      `json:"finished"`
-	Held       *heldInfo `json:"held,omitempty"`
+	Status string            `json:"status"`
+	Reason string            `json:"reason,omitempty"`
+	Plan   *catalog.PlanView `json:"plan,omitempty"`
+	Held   *heldInfo         `json:"held,omitempty"`
 }
 
 type heldInfo struct {

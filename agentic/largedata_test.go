@@ -53,7 +53,7 @@ func TestLarge(t *testing.T) {
 	large(c, `{"name":"a"}`, `{"name":"b"}`)
 	c.on("exec_python", printed(`{"count":10}`))
 	got, m := worked(t, c, model.ScriptOutput{Script: "print(10)"})
-	if got.Status != taskDone || got.MemoryKey != taskKey {
+	if got.Status != taskDone || got.Plan == nil || finish(c).MemoryKey != taskKey {
 		t.Fatalf("%+v", got)
 	}
 	want := []string{"skill.load", "skill.call", "read_lines", "exec_python", "write_memory", "step.finish"}
@@ -106,7 +106,7 @@ func TestLargeGivesUp(t *testing.T) {
 	large(c, "x")
 	c.on("exec_python", printed(`"ten"`))
 	got, m := worked(t, c, model.ScriptOutput{Script: "print('ten')"})
-	if got.Status != taskInsufficient || !strings.Contains(got.Reason, "no script gave the result") || !got.Finished {
+	if got.Status != taskInsufficient || !strings.Contains(got.Reason, "no script gave the result") || got.Plan == nil {
 		t.Errorf("%+v", got)
 	}
 	if n := len(m.inputs(model.WriteScript)); n != maxScripts || len(c.of("exec_python")) != maxScripts {

@@ -1,6 +1,7 @@
 package agentic
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -84,8 +85,8 @@ func (m *Manager) take(ctx context.Context, h bus.HandOut) {
 	d.abandon(ctx, err)
 }
 
-// drive is one driver's work on a plan. plan mirrors the router's state of it: only
-// the moves of this driver's epoch are accepted.
+// drive is one driver's work on a plan. plan is what the last move answered: only the
+// moves of this driver's epoch are accepted.
 type drive struct {
 	cfg    Config
 	sealer *Sealer
@@ -94,12 +95,24 @@ type drive struct {
 	epoch  int
 
 	plan    catalog.PlanView
+	task    string              // the user's request
+	left    []catalog.OrderFact // by earlier drivers, with their arguments
 	soul    string
 	results map[int]result
 }
 
 func (d *drive) order(ctx context.Context, typ string, args, result any) (*intents.Answer, error) {
 	return d.sealer.Order(ctx, d.turn, Place{}, typ, args, result)
+}
+
+// move orders a move of the plan and goes on from what it answers.
+func (d *drive) move(ctx context.Context, typ string, args any) error {
+	var plan catalog.PlanView
+	_, err := d.order(ctx, typ, args, &plan)
+	if err == nil {
+		d.plan = plan
+	}
+	return err
 }
 
 // frame shows something of the turn. Display has no effect, so a frame that
@@ -120,9 +133,10 @@ func (d *drive) status(state, message string, step int) {
 
 // run claims the plan and moves it until it is final or held.
 func (d *drive) run(ctx context.Context) error {
-	if _, err := d.order(ctx, "plan.claim", catalog.PlanClaim{PlanID: d.turn.PlanID, Epoch: d.epoch, Driver: d.driver}, &d.plan); err != nil {
+	if err := d.move(ctx, "plan.claim", catalog.PlanClaim{PlanID: d.turn.PlanID, Epoch: d.epoch, Driver: d.driver}); err != nil {
 		return err
 	}
+	d.task, d.left = d.plan.Task, d.plan.Facts // no other move tells these texts
 	if err := d.loadSoul(ctx); err != nil {
 		return err
 	}
@@ -191,10 +205,11 @@ func (d *drive) read(ctx context.Context, step int, key string) error {
 	return nil
 }
 
+// next is the first step that is not done.
 func (d *drive) next() *catalog.StepView {
-	for i := range d.plan.Steps {
-		if d.plan.Steps[i].Status != catalog.StepDone {
-			return &d.plan.Steps[i]
+	for _, s := range d.plan.Steps {
+		if s.Status != catalog.StepDone {
+			return &s
 		}
 	}
 	return nil
@@ -217,7 +232,7 @@ func (d *drive) planning(ctx context.Context) (over bool, err error) {
 		return true, d.fail(ctx, "max replan attempts reached", "Several attempts did not succeed. The last one: "+d.plan.History[len(d.plan.History)-1].Reason)
 	}
 	d.status(string(d.plan.Status), "", 0)
-	req := planRequest{Turn: d.turn, Task: d.plan.Task, Soul: d.soul, Epoch: d.epoch, Revision: d.plan.Revision + 1, FirstStep: len(d.done()) + 1}
+	req := planRequest{Turn: d.turn, Task: d.task, Soul: d.soul, Epoch: d.epoch, Revision: d.plan.Revision + 1, FirstStep: len(d.done()) + 1}
 	for _, s := range d.plan.Steps {
 		if s.Status == catalog.StepDone {
 			req.Completed = append(req.Completed, completedStep{s.PlanStep, d.results[s.Step].show(planShow).Result})
@@ -239,15 +254,11 @@ func (d *drive) planning(ctx context.Context) (over bool, err error) {
 	switch {
 	case reply.Error != "":
 		return true, d.fail(ctx, "planning failed: "+reply.Error, reply.Error)
-	case reply.Digest == "":
+	case reply.Plan == nil:
 		return true, d.fail(ctx, "infeasible: "+reply.Reason, reply.Reason)
 	}
-	d.plan.Steps = d.plan.Steps[:len(d.done())]
-	for _, s := range reply.Steps {
-		d.plan.Steps = append(d.plan.Steps, catalog.StepView{PlanStep: s, Status: catalog.StepPending, Revision: req.Revision})
-	}
-	d.plan.Revision, d.plan.PlanDigest, d.plan.Status = req.Revision, reply.Digest, catalog.PlanExecuting
-	d.status("executing", fmt.Sprintf("%d steps", len(reply.Steps)), 0)
+	d.plan = *reply.Plan
+	d.status("executing", fmt.Sprintf("%d steps", len(d.plan.Steps)-len(d.done())), 0)
 	return false, nil
 }
 
@@ -258,13 +269,23 @@ func (d *drive) failedStep(s catalog.StepView) *failedStep {
 	}
 	for _, x := range d.plan.Facts {
 		if x.Step == s.Step {
-			f.Facts = append(f.Facts, x)
+			f.Facts = append(f.Facts, d.worded(x))
 		}
 	}
 	return f
 }
 
-// step opens a task for a step and mirrors how it ended.
+// worded is a fact with the arguments of its order, where plan.claim told them.
+func (d *drive) worded(f catalog.OrderFact) catalog.OrderFact {
+	for _, x := range d.left {
+		if x.IntentID == f.IntentID {
+			f.Args = x.Args
+		}
+	}
+	return f
+}
+
+// step opens a task for a step and waits for its end.
 func (d *drive) step(ctx context.Context, s *catalog.StepView) (over bool, err error) {
 	deadline := d.cfg.Now().Add(taskLife).UTC()
 	args := catalog.Step{
@@ -285,10 +306,11 @@ func (d *drive) step(ctx context.Context, s *catalog.StepView) (over bool, err e
 	if _, err := d.order(ctx, "step", args, &opened); err != nil {
 		return false, err
 	}
+	d.plan = opened.Plan
 	d.status("step_started", s.Task, s.Step)
 	turn.Grant = d.sealer.grantOf(d.turn)
 	run := runRequest{
-		Turn: turn, TaskID: args.TaskID, UserTask: d.plan.Task, Soul: d.soul, Revision: s.Revision, Step: s.PlanStep,
+		Turn: turn, TaskID: args.TaskID, UserTask: d.task, Soul: d.soul, Revision: s.Revision, Step: s.PlanStep,
 		InputKey: opened.InputKey, Deadline: args.Deadline, Done: d.approved(s),
 	}
 	var end runReply
@@ -298,13 +320,13 @@ func (d *drive) step(ctx context.Context, s *catalog.StepView) (over bool, err e
 		}
 		end = runReply{Status: taskFailed, Reason: "the task does not answer"}
 	}
-	return d.ended(ctx, s, args.TaskID, end)
+	return d.ended(ctx, s.Step, args.TaskID, end)
 }
 
 // approved are the orders of a step that was held, which have their outcome now.
 func (d *drive) approved(s *catalog.StepView) []catalog.OrderFact {
 	var out []catalog.OrderFact
-	for _, f := range d.plan.Facts {
+	for _, f := range d.left {
 		if f.Step == s.Step && f.Revision == s.Revision && f.Status == string(intents.Done) {
 			out = append(out, f)
 		}
@@ -312,42 +334,44 @@ func (d *drive) approved(s *catalog.StepView) []catalog.OrderFact {
 	return out
 }
 
-// ended mirrors on the plan what the records say about the step.
-func (d *drive) ended(ctx context.Context, s *catalog.StepView, task string, end runReply) (over bool, err error) {
-	if end.Status == taskHeld && end.Held != nil {
+// ended takes the end of a task. Its word is the plan as its step.finish left it;
+// whatever a task says, the router judges the next move.
+func (d *drive) ended(ctx context.Context, step int, task string, end runReply) (over bool, err error) {
+	switch {
+	case end.Status == taskHeld && end.Held != nil:
 		d.frame(bus.FrameHeld, bus.HeldData{PlanID: d.turn.PlanID, Approval: bus.Approval{
 			IntentID: end.Held.IntentID, Type: end.Held.Type,
-			Step: s.Step, Approvers: end.Held.Approvers, PolicyIDs: end.Held.PolicyIDs, Reason: end.Held.Reason,
+			Step: step, Approvers: end.Held.Approvers, PolicyIDs: end.Held.PolicyIDs, Reason: end.Held.Reason,
 			Deadline: end.Held.Deadline, URL: end.Held.URL,
 		}})
 		return true, nil
-	}
-	if end.Status == taskDone && end.Finished {
-		s.Status, s.MemoryKey, s.TaskID = catalog.StepDone, end.MemoryKey, task
-		d.status("step_done", s.Task, s.Step)
-		return false, d.read(ctx, s.Step, end.MemoryKey)
-	}
-	trigger := end.Status
-	if !end.Finished && end.Status != taskViolation {
-		// The task could not say its end itself: the manager may only say failed.
-		if end.Reason == "" {
-			end.Reason = "the task ended without a result"
-		}
-		if _, err := d.order(ctx, "step.finish", catalog.StepFinish{TaskID: task, Status: taskFailed, Reason: cut(end.Reason, 1000)}, nil); err != nil {
+	case end.Plan != nil:
+		d.plan = *end.Plan
+	case end.Status == taskViolation: // the outcome of an order of the task ended the step: no move answered
+		var got catalog.PlanGetResult
+		if _, err := d.order(ctx, "plan.get", catalog.PlanGet{PlanID: d.turn.PlanID}, &got); err != nil {
 			return false, err
 		}
-		trigger = taskFailed
+		d.plan = got.Plan
+	default: // the task could not say its end itself: the manager may only say failed
+		reason := cmp.Or(end.Reason, "the task ended without a result")
+		if err := d.move(ctx, "step.finish", catalog.StepFinish{TaskID: task, Status: taskFailed, Reason: cut(reason, 1000)}); err != nil {
+			return false, err
+		}
 	}
-	s.Status, s.FailureReason, s.Suggestion = catalog.StepFailed, end.Reason, end.Suggestion
-	d.plan.Status = catalog.PlanReplanning
-	d.plan.History = append(d.plan.History, catalog.Replan{Attempt: len(d.plan.History) + 1, Trigger: trigger, FailedStep: s.Step, Reason: end.Reason})
-	d.status("step_failed", "", s.Step)
+	for _, s := range d.plan.Steps {
+		if s.Step == step && s.Status == catalog.StepDone {
+			d.status("step_done", s.Task, step)
+			return false, d.read(ctx, step, s.MemoryKey)
+		}
+	}
+	d.status("step_failed", "", step)
 	return false, nil
 }
 
 // complete composes the answer from the results of the steps.
 func (d *drive) complete(ctx context.Context) error {
-	in := model.ComposeInput{Task: d.plan.Task}
+	in := model.ComposeInput{Task: d.task}
 	for _, s := range d.plan.Steps {
 		shown := d.results[s.Step].show(composeShow)
 		shown.Step = modelStep(s.PlanStep)
@@ -361,7 +385,7 @@ func (d *drive) complete(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := d.order(ctx, "plan.close", catalog.PlanClose{PlanID: d.turn.PlanID, Epoch: d.epoch, Status: string(catalog.PlanComplete), Response: out.Response}, nil); err != nil {
+	if err := d.move(ctx, "plan.close", catalog.PlanClose{PlanID: d.turn.PlanID, Epoch: d.epoch, Status: string(catalog.PlanComplete), Response: out.Response}); err != nil {
 		return err
 	}
 	d.frame(bus.FrameAnswer, bus.AnswerData{Response: out.Response, Data: data})
@@ -415,12 +439,12 @@ func (d *drive) fail(ctx context.Context, reason, why string) error {
 		f.LastFailure = &catalog.LastFailure{Step: h.FailedStep, Reason: cut(h.Reason, 1000)}
 	}
 	response := "I could not complete this request."
-	in := model.ComposeInput{Task: d.plan.Task, Failure: why}
+	in := model.ComposeInput{Task: d.task, Failure: why}
 	out, _, err := model.Think[model.ComposeInput, model.ComposeOutput](ctx, d.cfg.Model, model.Compose, model.Instructions(model.Compose, d.soul), in)
 	if err == nil {
 		response = out.Response
 	}
-	if _, err := d.order(ctx, "plan.close", catalog.PlanClose{PlanID: d.turn.PlanID, Epoch: d.epoch, Status: string(catalog.PlanFailed), Failure: &f}, nil); err != nil {
+	if err := d.move(ctx, "plan.close", catalog.PlanClose{PlanID: d.turn.PlanID, Epoch: d.epoch, Status: string(catalog.PlanFailed), Failure: &f}); err != nil {
 		return err
 	}
 	raw, err := json.Marshal(f)

@@ -98,7 +98,7 @@ func dataOf[T any](t *testing.T, f bus.TurnFrame) T {
 // managed has the core answer a manager as where all goes well.
 func managed(c *core) {
 	working(c)
-	c.on("plan.claim", done(catalog.PlanView{PlanID: "plan_1", Status: catalog.PlanPlanning, Task: "How many outlets are there?"}))
+	folding(c, catalog.PlanView{PlanID: "plan_1", Status: catalog.PlanPlanning, Task: "How many outlets are there?"})
 	c.on("soul.get", refuse(intents.NotFound, "no soul"))
 	c.on("read_memory", done(catalog.ReadMemoryResult{Key: taskKey, Data: json.RawMessage(`{"count":10}`)}))
 }

@@ -77,12 +77,12 @@ func (p *Planner) write(ctx context.Context, sealer *Sealer, req planRequest) (p
 		if in.Violations = verifyPlan(out.Steps, req, skills); len(in.Violations) > 0 {
 			continue
 		}
-		steps := catalogSteps(out.Steps)
-		a, err := sealer.Order(ctx, req.Turn, Place{}, "plan", catalog.Plan{PlanID: req.Turn.PlanID, Epoch: req.Epoch, Revision: req.Revision, Steps: steps}, nil)
+		var plan catalog.PlanView
+		_, err = sealer.Order(ctx, req.Turn, Place{}, "plan", catalog.Plan{PlanID: req.Turn.PlanID, Epoch: req.Epoch, Revision: req.Revision, Steps: catalogSteps(out.Steps)}, &plan)
 		if err != nil {
 			return planReply{}, err
 		}
-		return planReply{Digest: a.IntentID, Steps: steps}, nil
+		return planReply{Plan: &plan}, nil
 	}
 	return planReply{Reason: "no plan could be written that the skills can meet: " + in.Violations[0]}, nil
 }

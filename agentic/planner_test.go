@@ -62,23 +62,24 @@ func seen(t *testing.T, m *script) []string {
 func TestPlanner(t *testing.T) {
 	c := newCore(t)
 	skillsOf(c, []string{"outlets", "weather"})
+	folding(c, catalog.PlanView{PlanID: "plan_1", Status: catalog.PlanPlanning})
 	m := says(map[model.Purpose][]any{model.SelectSkills: {pick}, model.WritePlan: {onePlan}})
 	got := planner(c, m).plan(t.Context(), asked(c))
-	if got.Error != "" || got.Reason != "" || len(got.Steps) != 1 {
+	if got.Error != "" || got.Reason != "" || got.Plan == nil || len(got.Plan.Steps) != 1 {
 		t.Fatalf("%+v", got)
 	}
 	if d := cmp.Diff([]string{"skill.find", "skill.load", "plan"}, types(c.taken())); d != "" {
 		t.Errorf("orders (-want +got):\n%s", d)
 	}
 	sealed := c.of("plan")[0]
-	if sealed.ID != got.Digest {
-		t.Error("the digest does not name the committed order")
+	if sealed.ID != got.Plan.PlanDigest {
+		t.Error("the plan is not what the committed order answered")
 	}
 	var args catalog.Plan
 	if err := json.Unmarshal(sealed.Args, &args); err != nil {
 		t.Fatal(err)
 	}
-	want := catalog.Plan{PlanID: "plan_1", Epoch: 1, Revision: 1, Steps: got.Steps}
+	want := catalog.Plan{PlanID: "plan_1", Epoch: 1, Revision: 1, Steps: catalogSteps(onePlan.Steps)}
 	if d := cmp.Diff(want, args); d != "" {
 		t.Errorf("plan (-want +got):\n%s", d)
 	}
@@ -95,7 +96,7 @@ func TestPlannerLeavesOut(t *testing.T) {
 	c := newCore(t)
 	skillsOf(c, []string{"outlets", "broken", "c", "d", "e", "f", "g"}, "broken")
 	m := says(map[model.Purpose][]any{model.SelectSkills: {model.SelectOutput{Skills: []string{"broken", "invented", "outlets"}}}, model.WritePlan: {onePlan}})
-	if got := planner(c, m).plan(t.Context(), asked(c)); got.Digest == "" {
+	if got := planner(c, m).plan(t.Context(), asked(c)); got.Plan == nil {
 		t.Fatalf("%+v", got)
 	}
 	if d := cmp.Diff([]string{"outlets"}, seen(t, m)); d != "" {
@@ -129,7 +130,7 @@ func TestPlannerCorrects(t *testing.T) {
 	c := newCore(t)
 	skillsOf(c, []string{"outlets"})
 	m := says(map[model.Purpose][]any{model.SelectSkills: {pick}, model.WritePlan: {wrong, onePlan}})
-	if got := planner(c, m).plan(t.Context(), asked(c)); got.Digest == "" {
+	if got := planner(c, m).plan(t.Context(), asked(c)); got.Plan == nil {
 		t.Fatalf("%+v", got)
 	}
 	in := m.inputs(model.WritePlan)
@@ -142,7 +143,7 @@ func TestPlannerCorrects(t *testing.T) {
 
 	m = says(map[model.Purpose][]any{model.SelectSkills: {pick}, model.WritePlan: {wrong}})
 	got := planner(c, m).plan(t.Context(), asked(c))
-	if got.Digest != "" || !strings.Contains(got.Reason, "was not loaded") || len(m.inputs(model.WritePlan)) != planAttempts {
+	if got.Plan != nil || !strings.Contains(got.Reason, "was not loaded") || len(m.inputs(model.WritePlan)) != planAttempts {
 		t.Errorf("%+v after %d answers", got, len(m.inputs(model.WritePlan)))
 	}
 }
@@ -164,7 +165,7 @@ func TestPlannerRevision(t *testing.T) {
 		Facts: []catalog.OrderFact{{Step: 2, Type: "skill.call", Status: "done"}},
 	}
 	req.Remaining = []catalog.PlanStep{{Step: 3, Task: "tell"}}
-	if got := planner(c, m).plan(t.Context(), req); got.Digest == "" {
+	if got := planner(c, m).plan(t.Context(), req); got.Plan == nil {
 		t.Fatalf("%+v", got)
 	}
 	var in model.PlanInput

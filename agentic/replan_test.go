@@ -45,6 +45,57 @@ func TestReplan(t *testing.T) {
 	}
 }
 
+// TestViolation: a result that breaks its contract ends the step without a move. The
+// manager reads what became of the plan and has it revised.
+func TestViolation(t *testing.T) {
+	c := newCore(t)
+	managed(c)
+	c.on("write_memory", inTurn(outcome(intents.ContractViolation, intents.Failed, false), done(catalog.WriteMemoryResult{Key: taskKey, Validated: true})))
+	m := wellDone()
+	m.answers[model.ChooseAction] = []any{callIt, finishIt, callIt, finishIt}
+	layer(c, m, allRoles...)
+	handOut(c)
+	want := []string{"planning", "executing", "step_started", "step_failed", "replanning", "executing", "step_started", "step_done", "answer", "done"}
+	if d := cmp.Diff(want, kinds(t, shown(c))); d != "" {
+		t.Errorf("frames (-want +got):\n%s", d)
+	}
+	var in model.PlanInput
+	if err := json.Unmarshal(m.inputs(model.WritePlan)[1], &in); err != nil {
+		t.Fatal(err)
+	}
+	if f := in.Failed; f == nil || f.Trigger != "contract_violation" || f.Reason != "it did not work" {
+		t.Errorf("the planner was told %+v", f)
+	}
+	if reads := c.of("plan.get"); len(reads) != 1 || reads[0].Role != intents.RoleManager || len(c.of("step.finish")) != 1 {
+		t.Errorf("orders %v", types(c.taken()))
+	}
+}
+
+// TestInterrupted: the planner is told what an earlier driver's task may have done,
+// with the arguments, which plan.claim alone tells.
+func TestInterrupted(t *testing.T) {
+	c := newCore(t)
+	managed(c)
+	args := json.RawMessage(`{"skill":"outlets","input":{"close":7}}`)
+	folding(c, catalog.PlanView{
+		PlanID: "plan_1", Status: catalog.PlanReplanning, Task: "x", Epoch: 1, Revision: 1, ReplanCount: 1,
+		Steps:   []catalog.StepView{{PlanStep: catalogSteps(onePlan.Steps)[0], Status: catalog.StepInterrupted, Revision: 1}},
+		History: []catalog.Replan{{Attempt: 1, Trigger: "interrupted", FailedStep: 1}},
+		Facts:   []catalog.OrderFact{{Step: 1, Revision: 1, IntentID: ofStep(time.Now()).PlanDigest, Type: "skill.call", Effect: catalog.Once, Args: args, Status: "done"}},
+	})
+	m := wellDone()
+	m.answers[model.ChooseAction] = []any{giveUp, callIt, finishIt}
+	layer(c, m, allRoles...)
+	handOut(c)
+	shown(c)
+	for i, plan := range m.inputs(model.WritePlan) {
+		var in model.PlanInput
+		if err := json.Unmarshal(plan, &in); err != nil || in.Failed == nil || !strings.Contains(string(in.Failed.Facts), `"close":7`) {
+			t.Errorf("planning %d: %s, error %v", i, plan, err)
+		}
+	}
+}
+
 // TestReplanExhausted: after the fourth failure the plan is closed.
 func TestReplanExhausted(t *testing.T) {
 	c := newCore(t)
@@ -149,7 +200,7 @@ func TestGoOn(t *testing.T) {
 	view := catalog.PlanView{PlanID: "plan_1", Status: catalog.PlanExecuting, Task: "x", Epoch: 1, Revision: 1, PlanDigest: ofStep(time.Now()).PlanDigest, Steps: steps}
 	c := newCore(t)
 	managed(c)
-	c.on("plan.claim", done(view))
+	folding(c, view)
 	cfg := c.config(natsserver.Manager, wellDone())
 	turn := c.turn()
 	h := bus.HandOut{Tenant: turn.Tenant, UserID: turn.UserID, SessionID: turn.SessionID, TurnID: turn.TurnID, PlanID: turn.PlanID, Driver: "d2", Epoch: 1, Grant: turn.Grant}
@@ -159,7 +210,7 @@ func TestGoOn(t *testing.T) {
 	}
 
 	steps[1].Status = catalog.StepPending
-	c.on("step", done(catalog.StepResult{TaskID: "x", InputKey: taskKey}))
+	folding(c, view)
 	layer(c, wellDone(), natsserver.Task)
 	NewManager(cfg).take(t.Context(), h)
 	var claimed catalog.PlanClaim

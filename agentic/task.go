@@ -182,13 +182,12 @@ func heldOf(e *OrderError) *heldInfo {
 func (w *worker) finish(ctx context.Context, f catalog.StepFinish) runReply {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	out := runReply{Status: f.Status, MemoryKey: f.MemoryKey, Reason: f.Reason, Suggestion: f.Suggestion}
-	_, err := w.order(ctx, "step.finish", f, nil)
-	out.Finished = err == nil
-	if err != nil {
+	var plan catalog.PlanView
+	if _, err := w.order(ctx, "step.finish", f, &plan); err != nil {
 		w.cfg.Log.WarnContext(ctx, "step.finish", slog.String("plan_id", w.req.Turn.PlanID), slog.Int("step", w.req.Step.Step), slog.String("error", err.Error()))
+		return runReply{Status: f.Status, Reason: f.Reason}
 	}
-	return out
+	return runReply{Status: f.Status, Reason: f.Reason, Plan: &plan}
 }
 
 // stopError says that the step cannot be done, and why.

@@ -46,6 +46,22 @@ func working(c *core) {
 	c.on("write_memory", done(catalog.WriteMemoryResult{Key: taskKey, Validated: true}))
 }
 
+// answered is the plan that a core answers a move with which does not fold plans.
+var answered = &catalog.PlanView{}
+
+// finish is the step.finish that was sealed, once.
+func finish(c *core) (a catalog.StepFinish) {
+	c.t.Helper()
+	all := c.of("step.finish")
+	if len(all) != 1 {
+		c.t.Fatalf("%d times step.finish among %v", len(all), types(c.taken()))
+	}
+	if err := json.Unmarshal(all[0].Args, &a); err != nil {
+		c.t.Fatal(err)
+	}
+	return a
+}
+
 func TestPrepare(t *testing.T) {
 	c := newCore(t)
 	w := tasks(c, nil)
@@ -91,8 +107,11 @@ func TestTask(t *testing.T) {
 	m := says(map[model.Purpose][]any{model.ChooseAction: {callIt, finishIt}})
 	w := tasks(c, m)
 	got := w.run(t.Context(), opened(c, w, time.Now().Add(time.Minute)))
-	if d := cmp.Diff(runReply{Status: taskDone, MemoryKey: taskKey, Finished: true}, got); d != "" {
+	if d := cmp.Diff(runReply{Status: taskDone, Plan: answered}, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
+	}
+	if d := cmp.Diff(catalog.StepFinish{TaskID: "task_1", Status: taskDone, MemoryKey: taskKey}, finish(c)); d != "" {
+		t.Errorf("step.finish (-want +got):\n%s", d)
 	}
 	if d := cmp.Diff([]string{"skill.load", "skill.call", "write_memory", "step.finish"}, types(c.taken())); d != "" {
 		t.Errorf("orders (-want +got):\n%s", d)
@@ -118,7 +137,7 @@ func TestTaskKeyForgotten(t *testing.T) {
 	working(c)
 	w := tasks(c, says(map[model.Purpose][]any{model.ChooseAction: {giveUp}}))
 	req := opened(c, w, time.Now().Add(time.Minute))
-	if got := w.run(t.Context(), req); !got.Finished {
+	if got := w.run(t.Context(), req); got.Plan == nil {
 		t.Fatalf("%+v", got)
 	}
 	orders := len(c.taken())
@@ -166,13 +185,13 @@ func TestTaskDeadline(t *testing.T) {
 	}
 	w := tasks(c, says(map[model.Purpose][]any{model.ChooseAction: {slow}}))
 	got := w.run(t.Context(), opened(c, w, time.Now().Add(2*time.Second)))
-	if d := cmp.Diff(runReply{Status: taskFailed, Reason: "the step was not done by its deadline", Finished: true}, got); d != "" {
+	if d := cmp.Diff(runReply{Status: taskFailed, Reason: "the step was not done by its deadline", Plan: answered}, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	for _, bad := range []string{"", "tomorrow"} {
 		req := opened(c, w, time.Now().Add(time.Minute))
 		req.Deadline = bad
-		if got := w.run(t.Context(), req); got.Status != taskFailed || got.Finished || len(w.keys) != 0 {
+		if got := w.run(t.Context(), req); got.Status != taskFailed || got.Plan != nil || len(w.keys) != 0 {
 			t.Errorf("deadline %q: %+v", bad, got)
 		}
 		step := ofStep(time.Now())
@@ -195,44 +214,43 @@ func TestTaskEnds(t *testing.T) {
 		answers map[string]func(placed) *intents.Answer
 		actions []any
 		want    runReply
-		finish  int
+		finish  *catalog.StepFinish
 	}{
-		{"insufficient", nil, []any{giveUp}, runReply{Status: taskInsufficient, Reason: "no such outlets", Suggestion: "ask for others", Finished: true}, 1},
+		{"insufficient", nil, []any{giveUp}, runReply{Status: taskInsufficient, Reason: "no such outlets", Plan: answered}, &catalog.StepFinish{Reason: "no such outlets", Suggestion: "ask for others"}},
 		{
 			"insufficient without words", nil,
 			[]any{model.ActionOutput{Action: model.ActInsufficient, Input: json.RawMessage(`{}`)}},
-			runReply{Status: taskInsufficient, Reason: "the step cannot be done", Finished: true},
-			1,
+			runReply{Status: taskInsufficient, Reason: "the step cannot be done", Plan: answered},
+			&catalog.StepFinish{Reason: "the step cannot be done"},
 		},
 		{"nothing to finish with", nil, []any{finishIt}, runReply{
-			Status: taskInsufficient, Reason: "no result after many attempts",
-			Suggestion: "split the step, or use another skill", Finished: true,
-		}, 1},
+			Status: taskInsufficient, Reason: "no result after many attempts", Plan: answered,
+		}, &catalog.StepFinish{Reason: "no result after many attempts", Suggestion: "split the step, or use another skill"}},
 		{"held", map[string]func(placed) *intents.Answer{"skill.call": held}, []any{callIt}, runReply{
 			Status: taskHeld,
 			Held:   &heldInfo{Type: "skill.call", Approvers: []string{"bob"}, PolicyIDs: []string{"a.b"}, Reason: "two people must agree"},
-		}, 0},
+		}, nil},
 		{
 			"contract violation",
 			map[string]func(placed) *intents.Answer{"write_memory": outcome(intents.ContractViolation, intents.Failed, false)},
 			[]any{callIt, finishIt},
 			runReply{Status: taskViolation, Reason: "it did not work"},
-			0,
+			nil,
 		},
 		{
 			"a manifest that is refused",
 			map[string]func(placed) *intents.Answer{"skill.load": refuse(intents.PolicyDenied, "not approved")},
 			nil,
-			runReply{Status: taskFailed, Reason: "not approved (skill.load)", Finished: true},
-			1,
+			runReply{Status: taskFailed, Reason: "not approved (skill.load)", Plan: answered},
+			&catalog.StepFinish{Reason: "not approved (skill.load)"},
 		},
-		{"a model that is down", nil, []any{&model.Error{Reason: "rate limit"}}, runReply{Status: taskFailed, Reason: "the model could not answer: rate limit", Finished: true}, 1},
+		{"a model that is down", nil, []any{&model.Error{Reason: "rate limit"}}, runReply{Status: taskFailed, Reason: "the model could not answer: rate limit", Plan: answered}, &catalog.StepFinish{Reason: "the model could not answer: rate limit"}},
 		{
 			"its own end refused",
 			map[string]func(placed) *intents.Answer{"step.finish": refuse(intents.KeyRevoked, "cancelled")},
 			[]any{giveUp},
-			runReply{Status: taskInsufficient, Reason: "no such outlets", Suggestion: "ask for others"},
-			1,
+			runReply{Status: taskInsufficient, Reason: "no such outlets"},
+			&catalog.StepFinish{Reason: "no such outlets", Suggestion: "ask for others"},
 		},
 	}
 	for _, tt := range tests {
@@ -253,8 +271,15 @@ func TestTaskEnds(t *testing.T) {
 			if d := cmp.Diff(tt.want, got); d != "" {
 				t.Errorf("(-want +got):\n%s", d)
 			}
-			if n := len(c.of("step.finish")); n != tt.finish {
-				t.Errorf("step.finish was sealed %d times", n)
+			if tt.finish == nil {
+				if n := len(c.of("step.finish")); n != 0 {
+					t.Errorf("step.finish was sealed %d times", n)
+				}
+				return
+			}
+			tt.finish.TaskID, tt.finish.Status = "task_1", tt.want.Status
+			if d := cmp.Diff(*tt.finish, finish(c)); d != "" {
+				t.Errorf("step.finish (-want +got):\n%s", d)
 			}
 		})
 	}

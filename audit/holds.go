@@ -87,7 +87,7 @@ func (f *fold) takeRelease(it *item, j *job) error {
 		f.decidedBy(rel.Decision.PolicyDigest, it.position)
 	}
 	if routers(h.Decision) {
-		f.judge(j, f.state.View(), h.Released(*rel, it.now))
+		f.judge(j, f.state.View(), h.Released(*rel, it.at))
 		took := *it
 		took.order = o.held
 		if err := f.beside(&took); err != nil {

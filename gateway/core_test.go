@@ -167,7 +167,7 @@ func (c *core) perform(e *intents.Envelope) (any, error) {
 			PlanID: a.PlanID, TenantID: p.Tenant, UserID: p.UserID, SessionID: p.Session, TurnID: e.Context().TurnID,
 			Status: catalog.PlanPending, Task: a.Task, Steps: []catalog.StepView{}, History: []catalog.Replan{}, CreatedAt: c.now(),
 		}
-		return catalog.Accepted{Accepted: true}, nil
+		return *c.plans[a.PlanID], nil
 	case "plan.list":
 		out := catalog.PlanListResult{}
 		for _, plan := range c.plans {
@@ -196,7 +196,7 @@ func (c *core) perform(e *intents.Envelope) (any, error) {
 			return nil, intents.Refuse(intents.MalformedArgs, "", "the plan is closed")
 		}
 		plan.Status, plan.Failure = catalog.PlanFailed, &catalog.Failure{Reason: "cancelled"}
-		return catalog.Accepted{Accepted: true}, nil
+		return *plan, nil
 	case "soul.put":
 		var a catalog.SoulPut
 		if err := json.Unmarshal(e.Args(), &a); err != nil {

@@ -79,7 +79,7 @@ func (g *Gateway) cancelPlan(c *gin.Context, who caller) error {
 	ctx, cancel := lasting(c, openTimeout)
 	defer cancel()
 	const reason = "cancelled by the user"
-	if _, err := request[catalog.Accepted](ctx, g, a, "cancel", catalog.Cancel{PlanID: planID, Reason: reason}, planID); err != nil {
+	if _, err := request[catalog.PlanView](ctx, g, a, "cancel", catalog.Cancel{PlanID: planID, Reason: reason}, planID); err != nil {
 		return err
 	}
 	if t, ok := g.turns.find(planID); ok {

@@ -90,10 +90,7 @@ func (o *order) changes() []storage.Subject {
 	if o.effect != nil {
 		return o.effect.Touches
 	}
-	if o.decision.Effect == string(catalog.Once) {
-		return planSubjects(o)
-	}
-	return nil
+	return o.inPlan().Touches()
 }
 
 // unfinished refuses to go on after an order that is not done.

@@ -161,7 +161,7 @@ func (r *Router) entries(o *order) (storage.Commit, error) {
 		c.Asserts = nil // a refusal relies on nothing that must still hold
 		c.Entries = []storage.Entry{entry}
 	case o.decision.Verdict == intents.Hold:
-		entry.Touches = planSubjects(o)
+		entry.Touches = o.inPlan().Touches()
 		c.Entries = []storage.Entry{entry}
 	case o.row.Executor == catalog.ExecutorRouter:
 		entry.Touches = o.effect.Touches
@@ -179,26 +179,18 @@ func (r *Router) entries(o *order) (storage.Commit, error) {
 			c.Entries = append(c.Entries, o.settled.entries...)
 		}
 	default:
-		entry.Open = true
-		if o.decision.Effect == string(catalog.Once) {
-			entry.Touches = planSubjects(o)
-		}
+		entry.Open, entry.Touches = true, o.inPlan().Touches()
 		c.Entries = []storage.Entry{entry}
 	}
 	return c, nil
 }
 
-// planSubjects are touched by orders that later moves of their plan depend on.
-func planSubjects(o *order) []storage.Subject {
-	c, tenant := o.env.Context(), o.env.Principal().Tenant
-	if c.PlanID == "" {
-		return nil
+// inPlan is the order as far as state asks for what it changes of a plan.
+func (o *order) inPlan() state.Order {
+	return state.Order{
+		Type: o.env.Type(), Context: o.env.Context(), Tenant: o.env.Principal().Tenant,
+		Signer: o.env.Signer().Role, Decision: o.decision,
 	}
-	out := []storage.Subject{state.SubjectPlan(tenant, c.PlanID)}
-	if o.task != nil && o.decision.Verdict == intents.Hold {
-		out = append(out, state.SubjectTask(tenant, c.TaskID))
-	}
-	return out
 }
 
 // routerOutcome is the outcome record of an order that takes effect at commit.

@@ -18,6 +18,7 @@ type hookedJournal struct {
 	storage.Journal
 	beforeCommit, afterCommit, afterLookup func()
 
+	commits      int
 	beforeFinish func(n int) // each time, counted from 1
 	finishes     int         // of one caller at a time
 }
@@ -31,6 +32,7 @@ func (j *hookedJournal) Finish(ctx context.Context, of int64, attempt int, rec s
 }
 
 func (j *hookedJournal) Commit(ctx context.Context, c storage.Commit) (storage.Result, error) {
+	j.commits++
 	if f := j.beforeCommit; f != nil {
 		j.beforeCommit = nil
 		f()
@@ -108,6 +110,24 @@ func TestStale(t *testing.T) {
 	}
 	if last := w.Bus.Calls("skill.call"); len(last) != 1 || last[0].Ticket.Pins[0].Effect != "once" {
 		t.Errorf("dispatched under %+v", last)
+	}
+}
+
+// What another order of a plan does is not what an order of a task relies on: it is
+// committed as it was decided.
+func TestNotStale(t *testing.T) {
+	w, j := withHooks(t)
+	task := started(w, catalog.Once)
+	for name, change := range map[string]func(){
+		"acts":     func() { w.Want(task.Call("feed", `{"n":1}`), intents.OK) },
+		"is asked": func() { w.OK(w.NewPlan("p2").OpenOrder()) },
+	} {
+		raw := w.Seal(task.Order("read_lines", catalog.ReadLines{FileID: "f", N: 1}))
+		j.beforeCommit, j.commits = change, 0
+		w.Want(w.Send(raw), intents.OK)
+		if j.commits != 2 {
+			t.Errorf("%s: %d commits", name, j.commits)
+		}
 	}
 }
 

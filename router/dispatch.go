@@ -324,7 +324,7 @@ func (r *Router) finish(ctx context.Context, o *order, out intents.Outcome) {
 		return
 	}
 	rec := storage.NewRecord(storage.KindOutcome, r.cfg.Now(), parts)
-	if _, err := r.cfg.Journal.Finish(ctx, o.position, o.attempt, rec, r.outcomeTouches(o, out)); err != nil {
+	if _, err := r.cfg.Journal.Finish(ctx, o.position, o.attempt, rec, o.inPlan().OutcomeTouches(out, len(o.facts.Approvals) > 0)); err != nil {
 		if !errors.Is(err, storage.ErrFinished) {
 			r.cfg.Log.ErrorContext(ctx, "outcome", slog.String("intent_id", o.env.ID()), slog.String("error", err.Error()))
 		}
@@ -333,22 +333,4 @@ func (r *Router) finish(ctx context.Context, o *order, out intents.Outcome) {
 	failpoint.Hit(failpoint.OrderFinished)
 	o.record.outcome, o.record.out = rec.Digest(), &out
 	r.metrics.finished(out.Code)
-}
-
-// outcomeTouches: a contract violation ends the task and moves the plan; the
-// outcome of a once order decides what an interruption means.
-func (r *Router) outcomeTouches(o *order, out intents.Outcome) []storage.Subject {
-	c, tenant := o.env.Context(), o.env.Principal().Tenant
-	if c.PlanID == "" {
-		return nil
-	}
-	violated := o.env.Type() == "write_memory" && out.Code == intents.ContractViolation
-	switch {
-	case violated:
-		return []storage.Subject{state.SubjectPlan(tenant, c.PlanID), state.SubjectTask(tenant, c.TaskID)}
-	case o.decision.Effect == string(catalog.Once), len(o.facts.Approvals) > 0: // a released order's plan waits for it
-		return []storage.Subject{state.SubjectPlan(tenant, c.PlanID)}
-	default:
-		return nil
-	}
 }

@@ -12,13 +12,18 @@ var cancel = move(TypeCancel,
 		if final(p.view.Status) {
 			return Effect{}, illegal("/intent/args/plan_id", "the plan is "+string(p.view.Status))
 		}
-		return accepted(p.touches(true)...), nil
+		after := p.clone()
+		after.end(catalog.PlanFailed, o.At)
+		after.gaveUp(cancelled)
+		return Effect{after.answer(), p.touchesTasks()}, nil
 	},
 	func(s *State, o Order, a catalog.Cancel) error {
 		p, err := s.planOf(o, a.PlanID)
 		if err != nil {
 			return err
 		}
-		s.failPlan(p, "cancelled", o.At)
+		s.failPlan(p, cancelled, o.At)
 		return nil
 	})
+
+const cancelled = "cancelled" // why the plan has failed

@@ -99,6 +99,7 @@ func (s *State) release(rel Release, position int64, at time.Time) error {
 // releasedOrder is a held order as its release lets it go on.
 func releasedOrder(o Order, rel Release, position int64, at time.Time) Order {
 	o.At, o.Position, o.Roles = at, position, rel.Facts.Roles
+	o.decidedAt(rel.Facts)
 	return o
 }
 
@@ -168,8 +169,8 @@ func (v *View) With(h Hold, yes Order) Hold {
 // Touches are what every change to a hold changes.
 func (h Hold) Touches() []storage.Subject {
 	out := []storage.Subject{SubjectOrder(h.Decision.IntentID)}
-	if h.Context.PlanID != "" {
-		out = append(out, SubjectPlan(h.Tenant, h.Context.PlanID))
+	if c := h.Context; c.PlanID != "" { // that it ends may begin a revision
+		out = append(out, SubjectPlan(h.Tenant, c.PlanID), SubjectPlanState(h.Tenant, c.PlanID), SubjectEffects(h.Tenant, c.PlanID, c.Step))
 	}
 	return out
 }

@@ -74,13 +74,15 @@ func argsOf[A any](o Order) (a A, err error) {
 	return a, json.Unmarshal(o.Args, &a)
 }
 
-var moves = byType(
+var allMoves = []Move{
 	planOpen, planClaim, planRevise, stepOpen, stepFinish, planClose, cancel,
 	hitlApprove,
 	keyPut, adminPut, skillApprove, policyPush, grantRevoke, orderResolve, recordErase,
-)
+}
 
-func byType(list ...Move) map[string]Move {
+var moves = byType(allMoves)
+
+func byType(list []Move) map[string]Move {
 	out := make(map[string]Move, len(list))
 	for _, m := range list {
 		out[m.Type] = m
@@ -100,13 +102,15 @@ func Administers(typ string) bool { return moves[typ].administers }
 
 // Judge says whether an order of the router is legal on the state as it is, and its
 // effect. What it relied on is added to the view. Rows of the directory may name what
-// these types know. The error is a *intents.Refusal.
+// these types know. Times in the effect's result are those of the decision. The error
+// is a *intents.Refusal.
 func (v *View) Judge(o Order, types *catalog.Catalog) (Effect, error) {
 	m, ok := moves[o.Type]
 	if !ok {
 		return Effect{}, fmt.Errorf("state: no move for %s", o.Type)
 	}
 	v.types = types
+	o.At = o.Now // its record may be timed later, where the clock stepped back
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
 	return m.judge(v, o)

@@ -63,7 +63,7 @@ func OrderOf(e *intents.Envelope, roles []string, now time.Time) Order {
 	return Order{
 		Type: e.Type(), Args: e.Args(), Context: e.Context(), Tenant: pr.Tenant, User: pr.UserID, TraceID: e.TraceID(),
 		Signer: e.Signer().Role, KID: e.Signer().KID, Roles: roles, Grant: GrantOf(e.GrantToken(), e.Grant()),
-		Now: now, At: now, Position: storage.Nobody, Recorded: storage.Nobody,
+		Decision: intents.Decision{IntentID: e.ID()}, Now: now, At: now, Position: storage.Nobody, Recorded: storage.Nobody,
 	}
 }
 
@@ -109,9 +109,7 @@ func (o *Order) readActor(r storage.Record) error {
 	if err := json.Unmarshal(r.Parts[storage.PartFacts], &facts); err != nil {
 		return err
 	}
-	if now, err := time.Parse(time.RFC3339Nano, facts.Now); err == nil {
-		o.Now = now
-	}
+	o.decidedAt(facts)
 	o.Roles, o.Signer, o.KID = facts.Roles, intents.Role(facts.Signer.Role), facts.Signer.KID
 	if facts.Skill != nil {
 		o.Skill = facts.Skill.Name
@@ -130,6 +128,13 @@ func (o *Order) readActor(r storage.Record) error {
 	}
 	o.Grant = GrantOf(token, &g)
 	return nil
+}
+
+// decidedAt takes the time of a decision from its facts.
+func (o *Order) decidedAt(facts intents.Facts) {
+	if now, err := time.Parse(time.RFC3339Nano, facts.Now); err == nil {
+		o.Now = now
+	}
 }
 
 // readSummary reads what is left of an order that was erased.

@@ -25,8 +25,8 @@ var orderResolve = operators(TypeResolve,
 			return Effect{}, illegal("/intent/args/intent_id", "no indeterminate order of this tenant has this intent_id")
 		}
 		touches := []storage.Subject{SubjectOrder(a.IntentID)}
-		if x.plan != nil {
-			touches = append(touches, SubjectPlan(x.tenant, x.plan.view.PlanID))
+		if x.fact != nil {
+			touches = append(touches, SubjectEffects(x.tenant, x.plan.view.PlanID, x.fact.Step))
 		}
 		return v.relyOn(accepted(touches...))
 	},

@@ -9,6 +9,9 @@ import (
 	"aob.dev/writ/storage"
 )
 
+// typeWriteMemory is the type whose outcome makes a result of a step, or ends it.
+const typeWriteMemory = "write_memory"
+
 // openOrder remembers where an order that waits for its outcome belongs.
 type openOrder struct {
 	id     string // intent_id
@@ -141,7 +144,7 @@ func (s *State) ended(of int64, out intents.Outcome, at time.Time) error {
 	if ref.fact != nil {
 		ref.ended(out, dispatched, at)
 	}
-	if ref.typ != "write_memory" {
+	if ref.typ != typeWriteMemory {
 		return nil
 	}
 	switch {

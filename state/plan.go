@@ -2,6 +2,7 @@ package state
 
 import (
 	"crypto/ed25519"
+	"encoding/json"
 	"maps"
 	"slices"
 	"time"
@@ -127,8 +128,8 @@ func (p *plan) doneSteps() []int {
 	return out
 }
 
-// clone copies what a move changes of the plan itself, so that a legal move can be
-// tried, and its result told, before it is committed. Tasks and facts are shared.
+// clone copies what a move changes of the plan itself, so that a move's answer is
+// made before it is committed, by the code that applies it. Tasks and facts are shared.
 func (p *plan) clone() *plan {
 	c := *p
 	c.view.Steps, c.view.History = slices.Clone(p.view.Steps), slices.Clone(p.view.History)
@@ -136,7 +137,18 @@ func (p *plan) clone() *plan {
 	return &c
 }
 
-// told is the plan as drivers are told it.
+// answer is the plan as the signer of a move is told it: the plan as it is now,
+// without the texts that plan.claim tells and that every move would write down again.
+func (p *plan) answer() catalog.PlanView {
+	v := p.told()
+	v.Task, v.Response = "", ""
+	for i := range v.Facts {
+		v.Facts[i].Args = json.RawMessage(`{}`)
+	}
+	return v
+}
+
+// told is the plan as a driver that claims it is told it.
 func (p *plan) told() catalog.PlanView {
 	v := p.view
 	v.Steps, v.History = slices.Clone(p.view.Steps), slices.Clone(p.view.History)
@@ -153,22 +165,10 @@ func (p *plan) told() catalog.PlanView {
 	return v
 }
 
-// touches are what a move of the plan changes; tasks: its live tasks, too.
-func (p *plan) touches(tasks bool) []storage.Subject {
-	out := []storage.Subject{SubjectPlan(p.view.TenantID, p.view.PlanID)}
-	if tasks {
-		for _, t := range p.liveTasks() {
-			out = append(out, SubjectTask(t.tenant, t.id))
-		}
-	}
-	return out
-}
-
 // ownPlan finds a plan of the order's actor; another user's is TASK_SCOPE. An
 // operator may act on any plan of the tenant.
 func (v *View) ownPlan(o Order, id string) (*plan, error) {
-	v.rely(SubjectPlan(o.Tenant, id))
-	p, ok := v.s.plans[o.Tenant+"/"+id]
+	p, ok := v.wholePlan(o.Tenant, id)
 	switch {
 	case !ok:
 		return nil, illegal("/intent/args/plan_id", "no such plan")
@@ -210,23 +210,28 @@ func (s *State) endPlan(p *plan, status catalog.PlanStatus, at time.Time) {
 	for _, t := range p.liveTasks() {
 		t.ended = "plan " + string(status)
 	}
-	for i := range p.view.Steps {
-		if step := &p.view.Steps[i]; step.Status == catalog.StepRunning {
-			step.Status = catalog.StepInterrupted
-		}
-	}
 	if !final(p.view.Status) {
 		s.openAll--
 		if s.open[p.view.TenantID]--; s.open[p.view.TenantID] <= 0 {
 			delete(s.open, p.view.TenantID)
 		}
 	}
-	p.view.Status, p.view.CompletedAt = status, &at
+	p.end(status, at)
 	if s.forgetful {
 		p.forget()
 	}
 	clear(p.byIntent) // nobody orders from a step of it any more, nor reads its results
 	clear(p.results)
+}
+
+// end is the effect of its end on a plan: nothing runs any more.
+func (p *plan) end(status catalog.PlanStatus, at time.Time) {
+	for i := range p.view.Steps {
+		if step := &p.view.Steps[i]; step.Status == catalog.StepRunning {
+			step.Status = catalog.StepInterrupted
+		}
+	}
+	p.view.Status, p.view.CompletedAt = status, &at
 }
 
 // failPlan ends a plan that nobody drives to its end.
@@ -235,6 +240,11 @@ func (s *State) failPlan(p *plan, why string, at time.Time) {
 		t.ended = "plan failed: " + why
 	}
 	s.endPlan(p, catalog.PlanFailed, at)
+	p.gaveUp(why)
+}
+
+// gaveUp says why a plan that nobody drives to its end has failed.
+func (p *plan) gaveUp(why string) {
 	p.view.Failure = &catalog.Failure{Reason: why, CompletedSteps: p.doneSteps()}
 }
 
@@ -253,7 +263,7 @@ func (s *State) openPlansOf(tenant, user string) []*plan {
 func (v *View) touchesOf(tenant, user string) []storage.Subject {
 	var out []storage.Subject
 	for _, p := range v.s.openPlansOf(tenant, user) {
-		out = append(out, p.touches(true)...)
+		out = append(out, p.touchesTasks()...)
 	}
 	return out
 }

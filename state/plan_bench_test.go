@@ -25,7 +25,7 @@ func BenchmarkTouches(b *testing.B) {
 			}
 			p := add("live", "")
 			for b.Loop() {
-				if got := p.touches(true); len(got) != 2 {
+				if got := p.touchesTasks(); len(got) != 3 {
 					b.Fatal(got)
 				}
 			}

@@ -19,8 +19,8 @@ var planClaim = move("plan.claim",
 			return Effect{}, illegal("/intent/args/epoch", "epoch must be the plan's epoch plus one: another driver has claimed it")
 		}
 		after := p.clone()
-		after.claim(a.Epoch, o.Now)
-		return Effect{after.told(), p.touches(true)}, nil
+		after.claim(a.Epoch, o.At)
+		return Effect{after.told(), p.touchesTasks()}, nil
 	},
 	func(s *State, o Order, a catalog.PlanClaim) error {
 		p, err := s.planOf(o, a.PlanID)

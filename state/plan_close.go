@@ -14,15 +14,23 @@ var planClose = move(TypePlanClose,
 				return Effect{}, illegal("/intent/args/status", "a plan is complete when all its steps are done")
 			}
 		}
-		return accepted(p.touches(true)...), nil
+		after := p.clone()
+		after.closing(a)
+		after.end(catalog.PlanStatus(a.Status), o.At)
+		return Effect{after.answer(), p.touchesTasks()}, nil
 	},
 	func(s *State, o Order, a catalog.PlanClose) error {
 		p, err := s.planOf(o, a.PlanID)
 		if err != nil {
 			return err
 		}
-		p.view.Response, p.view.Failure = a.Response, a.Failure
+		p.closing(a)
 		p.said = append(p.said, o.Recorded)
 		s.endPlan(p, catalog.PlanStatus(a.Status), o.At)
 		return nil
 	})
+
+// closing takes the last words of a plan.
+func (p *plan) closing(a catalog.PlanClose) {
+	p.view.Response, p.view.Failure = a.Response, a.Failure
+}

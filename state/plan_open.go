@@ -14,12 +14,11 @@ var planOpen = move(TypePlanOpen,
 		if c := o.Context; c.PlanID != "" && c.PlanID != a.PlanID {
 			return Effect{}, intents.Refuse(intents.TaskScope, "/context/plan_id", "context names another plan")
 		}
-		subject := SubjectPlan(o.Tenant, a.PlanID)
-		v.rely(subject)
-		if _, ok := v.s.plans[o.Tenant+"/"+a.PlanID]; ok {
+		if _, ok := v.wholePlan(o.Tenant, a.PlanID); ok {
 			return Effect{}, illegal("/intent/args/plan_id", "a plan with this id exists")
 		}
-		return accepted(subject), nil
+		p := newPlan(o, a)
+		return Effect{p.answer(), p.touches(true)}, nil
 	},
 	func(s *State, o Order, a catalog.PlanOpen) error {
 		if s.plans[o.Tenant+"/"+a.PlanID] != nil {
@@ -27,15 +26,20 @@ var planOpen = move(TypePlanOpen,
 		}
 		s.open[o.Tenant]++
 		s.openAll++
-		s.plans[o.Tenant+"/"+a.PlanID] = &plan{
-			opened: o.Position, said: []int64{o.Recorded}, claimed: storage.Nobody, unheld: o.Decision.Verdict == intents.Hold,
-			roles: o.Roles, client: o.Grant.Client, trace: o.TraceID,
-			results: make(map[int][]string), byIntent: make(map[string]orderRef), settled: make(map[string]bool),
-			view: catalog.PlanView{
-				PlanID: a.PlanID, TenantID: o.Tenant, UserID: o.User, SessionID: o.Context.SessionID,
-				TurnID: o.Context.TurnID, Status: catalog.PlanPending, Task: a.Task, MaxSteps: catalog.MaxSteps,
-				Steps: []catalog.StepView{}, History: []catalog.Replan{}, CreatedAt: o.At,
-			},
-		}
+		s.plans[o.Tenant+"/"+a.PlanID] = newPlan(o, a)
 		return nil
 	})
+
+// newPlan is a plan as plan.open begins it.
+func newPlan(o Order, a catalog.PlanOpen) *plan {
+	return &plan{
+		opened: o.Position, said: []int64{o.Recorded}, claimed: storage.Nobody, unheld: o.Decision.Verdict == intents.Hold,
+		roles: o.Roles, client: o.Grant.Client, trace: o.TraceID,
+		results: make(map[int][]string), byIntent: make(map[string]orderRef), settled: make(map[string]bool),
+		view: catalog.PlanView{
+			PlanID: a.PlanID, TenantID: o.Tenant, UserID: o.User, SessionID: o.Context.SessionID,
+			TurnID: o.Context.TurnID, Status: catalog.PlanPending, Task: a.Task, MaxSteps: catalog.MaxSteps,
+			Steps: []catalog.StepView{}, History: []catalog.Replan{}, CreatedAt: o.At,
+		},
+	}
+}

@@ -26,24 +26,31 @@ var planRevise = move(TypePlan,
 		if err := legalSteps(a.Steps, p.lastDone()); err != nil {
 			return Effect{}, err
 		}
-		return accepted(p.touches(false)...), nil
+		after := p.clone()
+		after.revise(a, o.Decision.IntentID)
+		return Effect{after.answer(), p.touches(true)}, nil
 	},
 	func(s *State, o Order, a catalog.Plan) error {
 		p, err := s.planOf(o, a.PlanID)
 		if err != nil {
 			return err
 		}
-		done := p.lastDone()
-		kept := slices.DeleteFunc(slices.Clone(p.view.Steps), func(s catalog.StepView) bool { return s.Step > done })
-		maps.DeleteFunc(p.results, func(step int, _ []string) bool { return step > done })
-		for _, step := range a.Steps {
-			kept = append(kept, catalog.StepView{PlanStep: step, Status: catalog.StepPending, Revision: a.Revision})
-		}
-		p.view.Steps, p.view.Revision, p.view.PlanDigest = kept, a.Revision, o.Decision.IntentID
-		p.view.Status = catalog.PlanExecuting
+		p.revise(a, o.Decision.IntentID)
 		p.said = append(p.said, o.Recorded)
 		return nil
 	})
+
+// revise is the effect of a revision on a plan; digest is the intent_id of its order.
+func (p *plan) revise(a catalog.Plan, digest string) {
+	done := p.lastDone()
+	kept := slices.DeleteFunc(slices.Clone(p.view.Steps), func(s catalog.StepView) bool { return s.Step > done })
+	maps.DeleteFunc(p.results, func(step int, _ []string) bool { return step > done })
+	for _, step := range a.Steps {
+		kept = append(kept, catalog.StepView{PlanStep: step, Status: catalog.StepPending, Revision: a.Revision})
+	}
+	p.view.Steps, p.view.Revision, p.view.PlanDigest = kept, a.Revision, digest
+	p.view.Status = catalog.PlanExecuting
+}
 
 // legalSteps: numbers run on from the last done step, at most ten in all, input
 // only from earlier steps, shapes that compile.

@@ -44,8 +44,7 @@ func (v *View) Task(name string) (Task, bool) {
 func (v *View) Plan(tenant, id string) (catalog.PlanView, bool) {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
-	v.rely(SubjectPlan(tenant, id))
-	p, ok := v.s.plans[tenant+"/"+id]
+	p, ok := v.wholePlan(tenant, id)
 	if !ok {
 		return catalog.PlanView{}, false
 	}
@@ -57,7 +56,7 @@ func (v *View) Plan(tenant, id string) (catalog.PlanView, bool) {
 func (v *View) PlanFacts(tenant, id string) (facts *intents.FactPlan, user string, ok bool) {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
-	v.rely(SubjectPlan(tenant, id))
+	v.rely(SubjectPlanState(tenant, id))
 	p, ok := v.s.plans[tenant+"/"+id]
 	if !ok {
 		return nil, "", false
@@ -92,10 +91,13 @@ func (v *View) OrderOf(tenant, plan string, revision, step int, intentID string)
 // have had its effect, and whose step did not end as done: what planned it may plan
 // it again. A step that is done had what it asked for; another step may ask for the
 // same anew.
-func (v *View) Repeats(tenant, plan, typ string, args json.RawMessage) (intentID string, indeterminate bool) {
+//
+// The decision rests on the once orders of its own step. Those of an earlier task in
+// another step cannot change into a repetition any more: that task has ended.
+func (v *View) Repeats(tenant, plan string, step int, typ string, args json.RawMessage) (intentID string, indeterminate bool) {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
-	v.rely(SubjectPlan(tenant, plan)) // every once order touches it
+	v.rely(SubjectEffects(tenant, plan, step))
 	p, ok := v.s.plans[tenant+"/"+plan]
 	if !ok {
 		return "", false
@@ -115,7 +117,7 @@ func (v *View) Repeats(tenant, plan, typ string, args json.RawMessage) (intentID
 // Again refuses an order of a plan that may act only once where an equal one may have
 // had its effect.
 func (v *View) Again(tenant, typ string, args json.RawMessage, c intents.Context) error {
-	id, open := v.Repeats(tenant, c.PlanID, typ, args)
+	id, open := v.Repeats(tenant, c.PlanID, c.Step, typ, args)
 	if id == "" || !open && c.Occurrence != 0 {
 		return nil
 	}

@@ -17,7 +17,7 @@ var stepFinish = move("step.finish",
 		if !ok || t.user != o.User {
 			return Effect{}, intents.Refuse(intents.TaskScope, "/intent/args/task_id", "no such task of this user")
 		}
-		v.rely(SubjectPlan(o.Tenant, t.planID))
+		v.relyOnPlan(t.plan)
 		switch {
 		case t.ended != "":
 			return Effect{}, intents.Refuse(intents.KeyRevoked, "/intent/args/task_id", "the task has ended")
@@ -26,7 +26,9 @@ var stepFinish = move("step.finish",
 		case a.Status == "done" && !slices.Contains(t.plan.results[t.step], a.MemoryKey):
 			return Effect{}, illegal("/intent/args/memory_key", "done must name the result of a write_memory of this step")
 		}
-		return accepted(append(t.plan.touches(false), SubjectTask(o.Tenant, t.id))...), nil
+		after := t.plan.clone()
+		after.finish(t.step, a, o.At)
+		return Effect{after.answer(), append(t.plan.touches(a.Status != "done"), SubjectTask(o.Tenant, t.id))}, nil
 	},
 	func(s *State, o Order, a catalog.StepFinish) error {
 		t, ok := s.tasks[o.Tenant+"/"+a.TaskID]

@@ -39,8 +39,10 @@ var stepOpen = move("step",
 		case v.s.taskKID[key.KID] != "":
 			return Effect{}, illegal("/intent/args/jwk", "the key was used for another task")
 		}
+		after := p.clone()
+		after.begin(a, o.At)
 		return Effect{
-			catalog.StepResult{TaskID: a.TaskID, InputKey: p.inputKey(s.PlanStep)},
+			catalog.StepResult{TaskID: a.TaskID, InputKey: p.inputKey(s.PlanStep), Plan: after.answer()},
 			append(p.touches(false), SubjectTask(o.Tenant, a.TaskID), subjectTaskKey(key.KID)),
 		}, nil
 	},
@@ -49,7 +51,7 @@ var stepOpen = move("step",
 		if err != nil {
 			return err
 		}
-		step := p.step(a.Step)
+		step := p.begin(a, o.At)
 		key, err := a.JWK.ToKey()
 		switch {
 		case step == nil || err != nil || a.PlanDigest != p.view.PlanDigest:
@@ -61,8 +63,6 @@ var stepOpen = move("step",
 		if err != nil {
 			return err
 		}
-		at := o.At
-		step.Status, step.TaskID, step.StartedAt, step.FinishedAt = catalog.StepRunning, a.TaskID, &at, nil
 		name := o.Tenant + "/" + a.TaskID
 		t := &task{
 			id: a.TaskID, tenant: o.Tenant, user: o.User, kid: key.KID, public: key.Public, plan: p, planID: a.PlanID,
@@ -74,6 +74,15 @@ var stepOpen = move("step",
 		s.taskKID[key.KID] = name
 		return nil
 	})
+
+// begin is the effect of an opened task on its step; nil: there is no such step.
+func (p *plan) begin(a catalog.Step, at time.Time) *catalog.StepView {
+	s := p.step(a.Step)
+	if s != nil {
+		s.Status, s.TaskID, s.StartedAt, s.FinishedAt = catalog.StepRunning, a.TaskID, &at, nil
+	}
+	return s
+}
 
 // taskKey admits the key that a step introduces: canonical, of prime order,
 // possessed, not a key of the key set, and not for longer than a task lives.

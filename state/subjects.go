@@ -1,9 +1,20 @@
 package state
 
-import "aob.dev/writ/storage"
+import (
+	"fmt"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
+)
 
 // Subjects are the pieces of state that decisions rely on. A commit asserts for each
 // that it was touched last where the decision saw it.
+//
+// A plan is three kinds of them, so that tasks which work side by side do not make
+// each other's orders stale: an order of a task relies on the task and on planstate,
+// an order that acts once on the effects of its step too, and a move of the plan on
+// everything that it judges and tells.
 const (
 	SubjectKeys   storage.Subject = "keys"
 	SubjectPolicy storage.Subject = "policy"
@@ -14,9 +25,21 @@ const tenantPrefix = "dir/"
 // SubjectTenant is the directory data of a tenant.
 func SubjectTenant(tenant string) storage.Subject { return storage.Subject(tenantPrefix + tenant) }
 
-// SubjectPlan is a plan: its steps, holds and what its once orders came to.
+// SubjectPlan is a plan: its steps and holds.
 func SubjectPlan(tenant, plan string) storage.Subject {
 	return storage.Subject("plan/" + tenant + "/" + plan)
+}
+
+// SubjectPlanState is what every order of a plan sees of it: status, epoch, revision
+// and replan count. It changes less often than the plan's steps.
+func SubjectPlanState(tenant, plan string) storage.Subject {
+	return storage.Subject("planstate/" + tenant + "/" + plan)
+}
+
+// SubjectEffects are the orders of a step of a plan that act once or were held, and
+// what became of them.
+func SubjectEffects(tenant, plan string, step int) storage.Subject {
+	return storage.Subject(fmt.Sprintf("effects/%s/%s/%d", tenant, plan, step))
 }
 
 // SubjectTask is a task.
@@ -33,3 +56,91 @@ func subjectGrants(tenant, sub string) storage.Subject {
 
 // subjectTaskKey is touched by the step that introduces a key: no second step may.
 func subjectTaskKey(kid string) storage.Subject { return storage.Subject("taskkey/" + kid) }
+
+// wholePlan finds a plan for a move, which rests on all that it judges and tells.
+func (v *View) wholePlan(tenant, id string) (*plan, bool) {
+	p, ok := v.s.plans[tenant+"/"+id]
+	if ok {
+		v.relyOnPlan(p)
+		return p, true
+	}
+	v.rely(SubjectPlan(tenant, id))
+	v.rely(SubjectPlanState(tenant, id))
+	return nil, false
+}
+
+// relyOnPlan makes a decision rest on a plan: its state, its steps, and the effects
+// of steps that are not done. The lock must be held.
+func (v *View) relyOnPlan(p *plan) {
+	tenant, id := p.view.TenantID, p.view.PlanID
+	v.rely(SubjectPlan(tenant, id))
+	v.rely(SubjectPlanState(tenant, id))
+	for _, s := range p.view.Steps {
+		if s.Status != catalog.StepDone {
+			v.rely(SubjectEffects(tenant, id, s.Step))
+		}
+	}
+	for _, f := range p.facts {
+		if f.Step > 0 && p.step(f.Step) == nil { // of a step that a revision took away
+			v.rely(SubjectEffects(tenant, id, f.Step))
+		}
+	}
+}
+
+// touches are what a move of the plan changes; state: not its steps alone.
+func (p *plan) touches(state bool) []storage.Subject {
+	out := []storage.Subject{SubjectPlan(p.view.TenantID, p.view.PlanID)}
+	if state {
+		out = append(out, SubjectPlanState(p.view.TenantID, p.view.PlanID))
+	}
+	return out
+}
+
+// touchesTasks are what a move changes that ends the plan's live tasks.
+func (p *plan) touchesTasks() []storage.Subject {
+	out := p.touches(true)
+	for _, t := range p.liveTasks() {
+		out = append(out, SubjectTask(t.tenant, t.id))
+	}
+	return out
+}
+
+// Touches are what an order changes that waits for people or is carried out by an
+// executor. What an order of the router changes, its Move says.
+func (o Order) Touches() []storage.Subject {
+	c := o.Context
+	held := o.Decision.Verdict == intents.Hold
+	if c.PlanID == "" || !held && o.Decision.Effect != string(catalog.Once) {
+		return nil
+	}
+	out := []storage.Subject{SubjectEffects(o.Tenant, c.PlanID, c.Step)}
+	if held {
+		out = append(out, SubjectPlan(o.Tenant, c.PlanID))
+	}
+	if held && o.Signer == intents.RoleTask {
+		out = append(out, SubjectTask(o.Tenant, c.TaskID))
+	}
+	return out
+}
+
+// OutcomeTouches are what the outcome of a dispatched order changes: the effects of
+// its step, or, where it breaks the step's contract, the task and the plan. released:
+// people have approved it, and the plan waits for it.
+func (o Order) OutcomeTouches(out intents.Outcome, released bool) []storage.Subject {
+	c := o.Context
+	if c.PlanID == "" {
+		return nil
+	}
+	var touches []storage.Subject
+	if released || o.Decision.Effect == string(catalog.Once) {
+		touches = append(touches, SubjectEffects(o.Tenant, c.PlanID, c.Step))
+	}
+	violates := o.Type == typeWriteMemory && out.Code == intents.ContractViolation
+	if released || violates {
+		touches = append(touches, SubjectPlan(o.Tenant, c.PlanID))
+	}
+	if violates {
+		touches = append(touches, SubjectPlanState(o.Tenant, c.PlanID), SubjectTask(o.Tenant, c.TaskID))
+	}
+	return touches
+}

@@ -45,8 +45,6 @@ func (s *State) Take(c Content) error {
 }
 
 // Released is a held order of the router as a release lets it go on, to be judged.
-func (h Hold) Released(rel Release, now time.Time) Order {
-	o := releasedOrder(h.Order, rel, storage.Nobody, now)
-	o.Now = now
-	return o
+func (h Hold) Released(rel Release, at time.Time) Order {
+	return releasedOrder(h.Order, rel, storage.Nobody, at)
 }

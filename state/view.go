@@ -45,7 +45,7 @@ func (v *View) Relies(subject storage.Subject) bool {
 func (v *View) ReliesOnOrders() bool {
 	for subject := range v.asserts {
 		switch kind, _, _ := strings.Cut(string(subject), "/"); kind {
-		case "plan", "task", "order":
+		case "plan", "planstate", "effects", "task", "order":
 			return true
 		}
 	}

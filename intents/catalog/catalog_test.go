@@ -34,6 +34,7 @@ var (
 		Facts:   []OrderFact{{Step: 2, IntentID: digest, Type: "skill.call", Effect: Once, Args: json.RawMessage(`{}`), Status: "failed", Code: intents.ExecutorFailed}},
 		Failure: failure, CreatedAt: at, CompletedAt: &at,
 	}
+	moved   = PlanView{PlanID: "plan_1", TenantID: "default", UserID: "ana", Status: PlanPending, MaxSteps: MaxSteps, Steps: []StepView{}, History: []Replan{}, CreatedAt: at}
 	turn    = Turn{Role: "user", Content: "Hello", Timestamp: at, IntentSummary: "greets"}
 	session = Session{SessionID: "s", UserID: "ana", Status: "active", TTL: &at, StartedAt: at, LastActive: at, Agent: "general", TurnHistory: []Turn{turn}, WorkflowState: json.RawMessage(`{"page":2}`)}
 	persona = Persona{Name: "Ada", SystemPrompt: "Be brief.", Tone: "calm", Language: "en"}
@@ -47,22 +48,22 @@ type example struct {
 }
 
 var examples = map[string]example{
-	"plan.open": {[]any{PlanOpen{PlanID: "plan_1", Task: "Which?"}}, []any{accepted}},
+	"plan.open": {[]any{PlanOpen{PlanID: "plan_1", Task: "Which?"}}, []any{moved}},
 	"plan.close": {[]any{
 		PlanClose{PlanID: "plan_1", Epoch: 1, Status: "complete", Response: "These."},
 		PlanClose{PlanID: "plan_1", Epoch: 1, Status: "failed", Failure: failure},
-	}, []any{accepted}},
-	"plan":       {[]any{Plan{PlanID: "plan_1", Epoch: 1, Revision: 1, Steps: []PlanStep{specimen}}}, []any{accepted}},
+	}, []any{view}},
+	"plan":       {[]any{Plan{PlanID: "plan_1", Epoch: 1, Revision: 1, Steps: []PlanStep{specimen}}}, []any{moved}},
 	"plan.claim": {[]any{PlanClaim{PlanID: "plan_1", Epoch: 1, Driver: "d1"}}, []any{view, PlanView{PlanID: "plan_1", TenantID: "default", UserID: "ana", Status: PlanPending, Task: "Which?", MaxSteps: MaxSteps, Steps: []StepView{}, History: []Replan{}, Response: "These.", CreatedAt: at}}},
 	"step": {
 		[]any{Step{PlanID: "plan_1", PlanDigest: digest, Step: 1, Epoch: 1, TaskID: "task_1", JWK: jwk, PoP: "e30.." + strings.Repeat("A", 86), Deadline: "2026-11-20T10:05:00Z"}},
-		[]any{StepResult{TaskID: "task_1", InputKey: "default:s:task_1:strongest"}, StepResult{TaskID: "task_1"}},
+		[]any{StepResult{TaskID: "task_1", InputKey: "default:s:task_1:strongest", Plan: view}, StepResult{TaskID: "task_1", Plan: moved}},
 	},
 	"step.finish": {[]any{
 		StepFinish{TaskID: "task_1", Status: "done", MemoryKey: "default:s:task_1:strongest"},
 		StepFinish{TaskID: "task_1", Status: "insufficient", Reason: "no rows", Suggestion: "ask the other feed"},
-	}, []any{accepted}},
-	"cancel":       {[]any{Cancel{PlanID: "plan_1", Reason: "enough"}, Cancel{PlanID: "plan_1"}}, []any{accepted}},
+	}, []any{moved}},
+	"cancel":       {[]any{Cancel{PlanID: "plan_1", Reason: "enough"}, Cancel{PlanID: "plan_1"}}, []any{view}},
 	"plan.get":     {[]any{PlanGet{PlanID: "plan_1", Trace: true}, PlanGet{PlanID: "plan_1"}}, []any{PlanGetResult{Plan: view, Events: []json.RawMessage{json.RawMessage(`{}`)}}}},
 	"plan.list":    {[]any{PlanList{Status: "failed", Limit: 100, After: "c"}, PlanList{}}, []any{PlanListResult{Plans: []PlanView{view}, Cursor: "c"}}},
 	"write_memory": {[]any{WriteMemory{Label: "strongest", Data: json.RawMessage(`[1]`), Scope: "user"}, WriteMemory{Label: "strongest", From: digest}}, []any{WriteMemoryResult{Key: "default:s:task_1:strongest", SizeBytes: 3, Validated: true}}},

@@ -160,8 +160,10 @@ const (
 	StepInterrupted  StepStatus = "interrupted"
 )
 
-// PlanView is a plan as folded: the result of plan.claim and plan.get, and the
-// document of agent_plans.
+// PlanView is a plan as folded: what plan.get answers, every move of a plan as it is
+// afterwards, and the document of agent_plans. The answers of moves leave out Task,
+// Response and the Args of Facts, which would be recorded each time; only plan.claim
+// tells them.
 type PlanView struct {
 	PlanID      string      `json:"plan_id"`
 	TenantID    string      `json:"tenant_id"`
@@ -169,7 +171,7 @@ type PlanView struct {
 	SessionID   string      `json:"session_id,omitempty"`
 	TurnID      string      `json:"turn_id,omitempty"`
 	Status      PlanStatus  `json:"status"`
-	Task        string      `json:"task"`
+	Task        string      `json:"task,omitempty"` // answers of moves leave it out, but for plan.claim's
 	Epoch       int         `json:"epoch"`
 	Revision    int         `json:"revision"`
 	PlanDigest  string      `json:"plan_digest,omitempty"`
@@ -220,10 +222,11 @@ type OrderFact struct {
 	Code     intents.Code    `json:"code,omitempty"`
 }
 
-// StepResult is the result of step: the task's scope.
+// StepResult is the result of step: the task's scope, and the plan.
 type StepResult struct {
-	TaskID   string `json:"task_id"`
-	InputKey string `json:"input_key,omitempty"` // memory key that the task may read
+	TaskID   string   `json:"task_id"`
+	InputKey string   `json:"input_key,omitempty"` // memory key that the task may read
+	Plan     PlanView `json:"plan"`
 }
 
 // PlanGetResult is the result of plan.get.

@@ -35,7 +35,7 @@ type BlobsAt struct {
 // InDir is the place of blobs that are in the data directory.
 const InDir = "dir"
 
-// Local: no server is asked.
+// Local says that no server is asked.
 func (at BlobsAt) Local() bool { return at.URL == "" || at.URL == InDir }
 
 func (at BlobsAt) ca() ([]byte, error) {

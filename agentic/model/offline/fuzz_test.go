@@ -16,7 +16,7 @@ func FuzzOffline(f *testing.F) {
 	f.Add("How many orders per outlet?", orderSchema, `{"a":[{"b":null}]}`, "{count: integer}")
 	f.Add("“Wo” 5 at least > between 1 and 2 top -3 'x' the most first", `{"$ref":"#","properties":{"a":{"$ref":"#/properties/a"}}}`, `[[1]]`, "number")
 	f.Add("sorted by by by, how many how 1e999 2026-01-01", `{"anyOf":[{"type":"null"},{"allOf":[{"items":{}}]}]}`, "\xff{", "string")
-	f.Fuzz(func(t *testing.T, task, schema, data, desc string) {
+	f.Fuzz(func(_ *testing.T, task, schema, data, desc string) {
 		s := model.Skill{Name: task, Description: desc, InputSchema: json.RawMessage(schema), OutputSchema: json.RawMessage(schema)}
 		selectSkills(model.SelectInput{Task: task, Candidates: []model.Candidate{{Name: task, Description: desc}, {Name: desc, Description: task}, {Name: "rank"}}})
 		rank := model.Skill{Name: "rank", InputSchema: json.RawMessage(`{"required":["rows"],"properties":{"rows":{"type":"array","items":{"type":"object"}}}}`), OutputSchema: s.OutputSchema}
@@ -47,6 +47,8 @@ func TestSchemaThatHoldsItself(t *testing.T) {
 		tableOf(model.Skill{OutputSchema: json.RawMessage(`{"type":"object","properties":{"x":{"$ref":"#/$defs/a"}},"$defs":{"a":` + loop + `}}`)})
 	}
 	task := strings.Repeat("the highest m1 ", 5000)
-	writePlan(model.PlanInput{Task: task, Skills: []model.Skill{s, s, s}, FirstStep: 1, MaxSteps: 10})
+	if out := writePlan(model.PlanInput{Task: task, Skills: []model.Skill{s, s, s}, FirstStep: 1, MaxSteps: 10}); len(out.Steps) > 10 {
+		t.Errorf("%d steps", len(out.Steps))
+	}
 	writeScript(model.ScriptInput{Task: task, DataSchema: s.OutputSchema, Schema: s.OutputSchema})
 }

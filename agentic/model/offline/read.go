@@ -142,8 +142,15 @@ func (r *reading) folds() {
 
 // comparing are the words ahead of a number.
 var comparing = []struct{ words, op string }{
-	{"more than", opOver}, {"less than", opUnder}, {"fewer than", opUnder}, {"at least", opLeast}, {"at most", opMost},
-	{"over", opOver}, {"above", opOver}, {"under", opUnder}, {"below", opUnder},
+	{"more than", opOver},
+	{"less than", opUnder},
+	{"fewer than", opUnder},
+	{"at least", opLeast},
+	{"at most", opMost},
+	{"over", opOver},
+	{"above", opOver},
+	{"under", opUnder},
+	{"below", opUnder},
 }
 
 // comparisons reads "over 140 euros" and "a magnitude above 5".

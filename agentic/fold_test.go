@@ -1,0 +1,83 @@
+package agentic
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+)
+
+// folding has the core answer the moves of a plan with the plan as they leave it, in
+// the cases that these tests play. The texts are told by plan.claim alone.
+func folding(c *core, p catalog.PlanView) {
+	p.Steps = slices.Clone(p.Steps)
+	told := func() catalog.PlanView {
+		v := p
+		v.Task, v.Steps, v.Facts = "", slices.Clone(p.Steps), slices.Clone(p.Facts)
+		for i := range v.Facts {
+			v.Facts[i].Args = json.RawMessage(`{}`)
+		}
+		return v
+	}
+	read := func(from placed, args any) {
+		if err := json.Unmarshal(from.Args, args); err != nil {
+			c.t.Error(err)
+		}
+	}
+	c.on("plan.claim", func(o placed) *intents.Answer {
+		var a catalog.PlanClaim
+		read(o, &a)
+		p.Epoch = a.Epoch
+		return done(p)(o)
+	})
+	c.on("plan", func(o placed) *intents.Answer {
+		var a catalog.Plan
+		read(o, &a)
+		p.Steps = slices.DeleteFunc(p.Steps, func(s catalog.StepView) bool { return s.Status != catalog.StepDone })
+		for _, s := range a.Steps {
+			p.Steps = append(p.Steps, catalog.StepView{PlanStep: s, Status: catalog.StepPending, Revision: a.Revision})
+		}
+		p.Revision, p.PlanDigest, p.Status = a.Revision, o.ID, catalog.PlanExecuting
+		return done(told())(o)
+	})
+	var running *catalog.StepView
+	c.on("step", func(o placed) *intents.Answer {
+		var a catalog.Step
+		read(o, &a)
+		result := catalog.StepResult{TaskID: a.TaskID}
+		for i := range p.Steps {
+			if p.Steps[i].Step == a.Step {
+				running = &p.Steps[i]
+			}
+			if from := p.Steps[i]; from.Step < a.Step {
+				result.InputKey = from.MemoryKey
+			}
+		}
+		running.Status, running.TaskID = catalog.StepRunning, a.TaskID
+		result.Plan = told()
+		return done(result)(o)
+	})
+	fails := func(status catalog.StepStatus, trigger, reason, suggestion string) {
+		running.Status, running.FailureReason, running.Suggestion = status, reason, suggestion
+		p.Status = catalog.PlanReplanning
+		p.History = append(p.History, catalog.Replan{Attempt: len(p.History) + 1, Trigger: trigger, FailedStep: running.Step, Reason: reason, RevisedAt: time.Now()})
+	}
+	c.on("step.finish", func(o placed) *intents.Answer {
+		var a catalog.StepFinish
+		read(o, &a)
+		if a.Status == taskDone {
+			running.Status, running.MemoryKey = catalog.StepDone, a.MemoryKey
+		} else {
+			fails(catalog.StepStatus(a.Status), a.Status, a.Reason, a.Suggestion)
+		}
+		return done(told())(o)
+	})
+	c.on("plan.get", func(o placed) *intents.Answer {
+		if running != nil && running.Status == catalog.StepRunning { // only a violation ends a step without a move
+			fails(catalog.StepFailed, "contract_violation", "it did not work", "")
+		}
+		return done(catalog.PlanGetResult{Plan: p})(o)
+	})
+}

@@ -1,0 +1,94 @@
+package state_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/router/routertest"
+)
+
+// TestAnswers: every move of a plan answers with the plan as it is folded afterwards,
+// in the terms of its schema. Texts are told by plan.claim alone.
+func TestAnswers(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	w.Pin("pay", catalog.Once)
+	seen := make(map[string]bool)
+	moved := func(p *routertest.Plan, typ string, a *intents.Answer) {
+		t.Helper()
+		w.Want(a, intents.OK)
+		seen[typ] = true
+		row, _ := w.Catalog.Lookup(typ)
+		s, err := row.ResultSchema()
+		w.Must(err)
+		if wrong := s.ValidateBytes(a.Outcome.Result); len(wrong) > 0 {
+			t.Errorf("%s: %v", typ, wrong)
+		}
+		var got catalog.PlanView
+		if typ == "step" {
+			got = routertest.Result[catalog.StepResult](w, a).Plan
+		} else {
+			got = routertest.Result[catalog.PlanView](w, a)
+		}
+		want := p.View()
+		if typ != "plan.claim" {
+			want.Task, want.Response = "", ""
+			for i := range want.Facts {
+				want.Facts[i].Args = json.RawMessage(`{}`)
+			}
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s (-folded +answered):\n%s", typ, d)
+		}
+	}
+	open := func(id string) *routertest.Plan {
+		p := w.NewPlan(id)
+		moved(p, "plan.open", p.Open())
+		moved(p, "plan.claim", p.Claim())
+		return p
+	}
+	step := func(p *routertest.Plan, n int) *routertest.Task {
+		task := p.NewTask(n)
+		moved(p, "step", p.Do(p.StepOrder(task.StepArgs())))
+		w.Clock.Move(time.Second)
+		return task
+	}
+
+	p := open("p1")
+	moved(p, "plan", p.Plan(routertest.Steps(1, "pay", "pay")))
+	task := step(p, 1)
+	w.Want(task.Call("pay", `{"n":1}`), intents.OK)
+	moved(p, "step.finish", task.Finish("insufficient", "", "too little"))
+	moved(p, "plan", p.Plan(routertest.Steps(1, "pay", "pay")))
+	task = step(p, 1)
+	w.Want(task.Call("pay", `{"n":2}`), intents.OK)
+	moved(p, "plan.claim", p.Claim()) // interrupts the step after an order with an effect
+	if v := p.View(); v.ReplanCount != 2 || len(v.Facts) != 2 {
+		t.Errorf("nothing to tell: %+v", v)
+	}
+	moved(p, "plan", p.Plan(routertest.Steps(1, "pay", "pay")))
+	for n := range 2 {
+		task = step(p, n+1)
+		w.Want(task.Write("result"), intents.OK)
+		moved(p, "step.finish", task.Finish("done", task.MemoryKey("result"), ""))
+	}
+	moved(p, "plan.close", p.Complete())
+
+	p = open("p2")
+	moved(p, "plan", p.Plan(routertest.Steps(1, "pay")))
+	step(p, 1)
+	moved(p, "cancel", p.Cancel(p.Gateway)) // while a step runs
+	p = open("p3")
+	moved(p, "plan.close", p.Fail())
+
+	for _, r := range w.Catalog.Rows() {
+		if r.Executor == catalog.ExecutorRouter && strings.HasPrefix(r.Capability, "plans:") && !seen[r.Type] {
+			t.Errorf("%s: not shown here", r.Type)
+		}
+	}
+}
