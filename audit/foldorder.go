@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -103,7 +104,7 @@ func (f *fold) judge(j *job, view *state.View, o state.Order) {
 	if err == nil {
 		return
 	}
-	if intents.CodeOf(err) == intents.MalformedArgs && (!f.whole && view.ReliesOnOrders() || f.unshown(o)) {
+	if intents.CodeOf(err) == intents.MalformedArgs && (!f.whole && view.ReliesOnOrders() || f.unshown(o, err)) {
 		j.unjudged = true
 		return
 	}
@@ -128,12 +129,15 @@ func (f *fold) again(view *state.View, o state.Order) error {
 	return view.Again(o.Tenant, o.Type, o.Args, o.Context)
 }
 
-// unshown says that an order rests on what is not in a bundle even if that has every
-// record: a catalog that is not ours, or the key of a memory that was erased.
-func (f *fold) unshown(o state.Order) bool {
+// unshown says that a refusal rests on what is not known even if a bundle has every
+// record: the types of a catalog that is not ours, or the key of a memory that was
+// erased.
+func (f *fold) unshown(o state.Order, err error) bool {
 	switch o.Type {
 	case state.TypeAdminPut:
-		return o.Decision.Catalog != catalog.Builtin().Digest()
+		var x *intents.Refusal
+		return o.Decision.Catalog != catalog.Builtin().Digest() && errors.As(err, &x) &&
+			(strings.HasPrefix(x.Pointer, "/intent/args/role/") || strings.HasPrefix(x.Pointer, "/intent/args/data/"))
 	case "step.finish":
 		a, err := unmarshal[catalog.StepFinish](o.Args)
 		return err == nil && f.erased[o.Tenant+"/"+a.TaskID]
