@@ -215,7 +215,7 @@ func firstOther(ids, others []string) string {
 
 // policy is stage 7 alone, over the directory of then.
 func (r *replayer) policy(ctx context.Context, j *job, e *intents.Envelope) (policies.Result, error) {
-	engine, err := r.engine(ctx, j.order.decision.PolicyDigest, j.dir, j.rules)
+	engine, err := r.engine(ctx, j.order.decision.PolicyDigest, j.dir)
 	if err != nil {
 		return policies.Result{}, err
 	}

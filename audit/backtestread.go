@@ -10,6 +10,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/policies"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -121,12 +122,12 @@ func PolicyInForce(ctx context.Context, s Source) (policies.Source, error) {
 func policyOf(rec storage.Record) (string, error) {
 	switch rec.Kind {
 	case storage.KindControl:
-		var c control
-		if err := json.Unmarshal(rec.Parts[storage.PartControl], &c); err != nil {
+		c, err := unmarshal[state.Control](rec.Parts[storage.PartControl])
+		if err != nil {
 			return "", err
 		}
 		if c.Genesis != nil {
-			g, _, err := openGenesis(*c.Genesis)
+			g, err := state.OpenGenesis(*c.Genesis)
 			return g.Policy, err
 		}
 		return c.Policy, nil
@@ -152,7 +153,7 @@ func pushedDigest(rec storage.Record, d intents.Decision) string {
 		Digest string `json:"digest"`
 	}
 	if d.Verdict != intents.Allow || json.Unmarshal(rec.Parts[storage.PartOrder], &sealed) != nil ||
-		json.Unmarshal([]byte(sealed.Payload), &body) != nil || body.Intent.Type != "policy.push" ||
+		json.Unmarshal([]byte(sealed.Payload), &body) != nil || body.Intent.Type != state.TypePolicyPush ||
 		json.Unmarshal(body.Intent.Args, &push) != nil {
 		return ""
 	}

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,17 +64,16 @@ func (v *verifier) check(ctx context.Context, j *job) error {
 			return v.checkHidden(j)
 		}
 		e, err := v.checkOrder(j)
+		err = cmp.Or(err, j.unfit)
 		if err == nil && v.opts.Replay {
 			err = v.replayer.redecide(ctx, j, e)
-		}
-		if err == nil {
-			err = j.unfit
 		}
 		return err
 	case j.outcome != nil:
 		return j.checkOutcome()
 	case j.release != nil && j.about != nil:
 		e, err := v.checkRelease(j)
+		err = cmp.Or(err, j.unfit)
 		if err == nil && v.opts.Replay {
 			err = v.replayer.rerelease(ctx, j, e)
 		}
@@ -91,8 +91,8 @@ func (j *job) key(kid string) (intents.Key, error) {
 		}
 		return k, nil
 	}
-	if t := j.task; t != nil && intents.Thumbprint(t.public) == kid {
-		return intents.Key{KID: kid, Role: intents.RoleTask, Public: t.public, Task: t.name}, nil
+	if t := j.task; t != nil && t.key.KID == kid {
+		return t.key, nil
 	}
 	return intents.Key{}, intents.Refuse(intents.KeyUnknown, "/sig", "no key with this kid was in force at this position")
 }
@@ -135,7 +135,7 @@ func (v *verifier) checkOrder(j *job) (*intents.Envelope, error) {
 	if err := j.fresh(e); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(mayDo(e, d), present(e, j.now)); err != nil {
+	if err := mayDo(e, d); err != nil {
 		return nil, err
 	}
 	if g := e.Grant(); g != nil && len(f.Roles) > 0 && !subset(f.Roles, g.Roles) {
@@ -196,16 +196,18 @@ func (j *job) scope(by intents.Role, tenant, user string, c intents.Context) err
 	}
 	t, f := j.task, j.order.facts
 	switch {
-	case j.ended != "":
-		return errors.New("its task had ended: " + j.ended)
-	case j.now.After(t.deadline):
+	case t == nil:
+		return errors.New("its task is not known")
+	case t.Ended != "":
+		return errors.New("its task had ended: " + t.Ended)
+	case j.now.After(t.Deadline):
 		return errors.New("its task was past its deadline")
-	case tenant != t.tenant || user != t.user:
+	case tenant != t.Tenant || user != t.User:
 		return errors.New("its task is another user's")
-	case c.TaskID != t.id || c.PlanID != t.planID || c.Revision != t.revision || c.Step != t.step || c.SessionID != t.session || c.TurnID != t.turn:
+	case c.TaskID != t.ID || c.PlanID != t.Plan || c.Revision != t.Revision || c.Step != t.Step || c.SessionID != t.Session || c.TurnID != t.Turn:
 		return errors.New("its context is not that of the step that opened its task")
-	case f.Task == nil || f.Task.TaskID != t.id || f.Task.PlanID != t.planID || f.Task.Revision != t.revision || f.Task.Step != t.step ||
-		!slices.Equal(f.Task.Skills, t.skills):
+	case f.Task == nil || f.Task.TaskID != t.ID || f.Task.PlanID != t.Plan || f.Task.Revision != t.Revision || f.Task.Step != t.Step ||
+		!slices.Equal(f.Task.Skills, t.Spec.Skills):
 		return errors.New("decided with another task than the step's")
 	default:
 		return nil

@@ -41,7 +41,7 @@ func (f *fold) timed(it *item) error {
 	switch {
 	case it.order == nil && it.release == nil, text == it.entry.At:
 		return nil
-	case f.rules < intents.RulesStrict || intents.FormatTime(it.now) != text || it.now.After(it.at):
+	case f.state.View().Rules() < intents.RulesStrict || intents.FormatTime(it.now) != text || it.now.After(it.at):
 		return errors.New("the decision was made at another time than its record says")
 	default:
 		return nil

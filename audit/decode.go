@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
 )
@@ -29,13 +30,11 @@ type item struct {
 	missing  *missing
 	err      error
 
-	order    *order
-	outcome  *intents.Outcome
-	of       int64 // outcome, release, takeover: the order
-	control  *control
-	released bool // a release record
-	release  *release
-	unfit    error // of an approval: why it had to be refused, if nothing else is wrong with it
+	order   *order
+	outcome *intents.Outcome
+	of      int64 // outcome, release, takeover: the order
+	control *state.Control
+	release *state.Release
 }
 
 // order is the content of an order record.
@@ -59,17 +58,6 @@ func (o *order) kid() string {
 		return o.facts.Signer.KID
 	}
 	return o.opened.KID()
-}
-
-// control is the content of a control record.
-type control struct {
-	Genesis *string `json:"genesis,omitempty"`
-	Policy  string  `json:"policy_digest,omitempty"`
-	Catalog string  `json:"catalog_digest,omitempty"`
-
-	Revision int64           `json:"policy_revision,omitempty"` // of the policy, if it has one
-	Counters json.RawMessage `json:"counters,omitempty"`        // refusals without a record of their own: nothing rests on them
-	Rules    intents.Rules   `json:"rules,omitempty"`           // by which orders are judged from here on
 }
 
 // bareItem takes a leaf line apart.
@@ -168,7 +156,7 @@ func (it *item) read(bodies map[string][]byte) error {
 		if err := json.Unmarshal(bodies[part], &p); err != nil || p.Of == nil {
 			return fmt.Errorf("part %s names no order", part)
 		}
-		if it.released = it.entry.Kind == storage.KindRelease; it.released {
+		if it.entry.Kind == storage.KindRelease {
 			var err error
 			if it.release, err = readReleasePart(bodies[part]); err != nil {
 				return err
@@ -179,7 +167,7 @@ func (it *item) read(bodies map[string][]byte) error {
 		if bodies[storage.PartControl] == nil {
 			return fmt.Errorf("part %q is missing", storage.PartControl)
 		}
-		it.control = new(control)
+		it.control = new(state.Control)
 		if err := json.Unmarshal(bodies[storage.PartControl], it.control); err != nil {
 			return errors.New("part control is not one")
 		}

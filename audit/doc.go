@@ -2,9 +2,11 @@
 // file, verifies such a file with no server and no trust in whoever wrote it,
 // and decides every order in it again.
 //
-// It shares no code with the router beyond the papers (intents), the catalog and
-// the policy engine: its fold of keys, tasks and directory is its own, so that a
-// mistake in the one is found by the other.
+// What the records add up to, and which orders of the router are legal on that, it
+// takes from package state, as the router does: a mistake there is made by both. What
+// finds such a mistake is written apart from them: the second implementation in
+// JavaScript (intents/testdata/second), and the logs of dishonest routers in
+// testdata/illegal, which both have to refuse.
 //
 // # Bundle
 //

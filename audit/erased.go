@@ -11,16 +11,13 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
 )
 
-// typeErase is the order that operators take parts of records away with;
-// capabilityErase is what they need for it.
-const (
-	typeErase       = "record.erase"
-	capabilityErase = "admin:records"
-)
+// capabilityErase is what operators need to take parts of records away.
+const capabilityErase = "admin:records"
 
 // erasedBy says which parts of a record each word of a record.erase stands for.
 var erasedBy = map[storage.Kind]map[string][]string{
@@ -150,24 +147,24 @@ func (f *fold) unexplained() []*missing {
 // the parts that it names, of an order of its tenant that stands before it. That
 // an operator's key signed it is checked with its signature; that the operator
 // might, here, whether decisions are replayed or not.
-func (f *fold) erase(it *item, tenant, user string) error {
-	a, err := unmarshal[catalog.RecordErase](it.order.body.Intent.Args)
+func (f *fold) erase(it *item) error {
+	body := it.order.body
+	tenant, args := body.Actor.Tenant, body.Intent.Args
+	a, err := unmarshal[catalog.RecordErase](args)
 	if err != nil {
 		return err
 	}
 	dir := f.generation(it.order.decision.Directory)
-	t := dir.tenants[tenant]
-	if t == nil {
-		return errors.New("by an operator of a tenant that is not there")
-	}
-	u, known := t.users[user]
-	caps, _ := dir.capabilities(tenant, u.Roles)
+	roles, known, disabled := dir.UserRoles(tenant, body.Actor.UserID)
+	caps, there := dir.Capabilities(tenant, roles)
 	switch {
+	case !there:
+		return errors.New("by an operator of a tenant that is not there")
 	case it.order.facts.Signer.Role != string(intents.RoleOperator):
 		return errors.New("not by an operator")
-	case !known || u.Disabled || !covered(caps, capabilityErase):
+	case !known || disabled || !state.Covered(intents.RulesFirst, caps, capabilityErase):
 		return errors.New("by an operator who might not")
-	case foreign(tenant, typeErase, it.order.body.Intent.Args):
+	case state.ForeignTenant(tenant, state.TypeErase, args):
 		return errors.New("by an operator of another tenant")
 	case a.Position >= it.position:
 		return errors.New("erases a record that comes after it")
@@ -177,7 +174,7 @@ func (f *fold) erase(it *item, tenant, user string) error {
 	}
 	var left []*missing
 	for _, m := range f.lacking[a.Position] {
-		same := m.intentID == a.IntentID && m.tenant == named(tenant, a.Tenant)
+		same := m.intentID == a.IntentID && m.tenant == state.Named(tenant, a.Tenant)
 		if m.intentID == "" {
 			same = m.tag == it.entry.Tag || tenant == ledger.SystemTenant
 		}
@@ -253,7 +250,7 @@ func (x *exporter) account(c *content) {
 		}
 		x.lacking[order] = true
 	}
-	if c.body.Intent.Type == typeErase && c.decision.Verdict != intents.Deny {
+	if c.body.Intent.Type == state.TypeErase && c.decision.Verdict != intents.Deny {
 		if a, err := unmarshal[catalog.RecordErase](c.body.Intent.Args); err == nil {
 			delete(x.lacking, a.Position)
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -145,7 +146,7 @@ type shadow struct {
 // ran is an order of a step.
 type ran struct {
 	item *item
-	held *release
+	held *state.Release
 	step storage.Scope
 }
 

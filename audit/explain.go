@@ -58,7 +58,7 @@ func (r *replayer) explain(ctx context.Context, j *job, origin string) (Explaine
 	if err != nil {
 		return x, err
 	}
-	engine, err := r.engine(ctx, d.PolicyDigest, j.dir, j.rules)
+	engine, err := r.engine(ctx, d.PolicyDigest, j.dir)
 	var cannot unreplayable
 	if errors.As(err, &cannot) {
 		return x, errors.New(string(cannot))

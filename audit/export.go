@@ -64,7 +64,7 @@ func Export(ctx context.Context, w io.Writer, s Source, sel Selection) (Exported
 
 type exporter struct {
 	Source
-	state
+	memory
 	sel     Selection
 	out     io.Writer
 	sum     hash.Hash
@@ -80,7 +80,7 @@ type exporter struct {
 
 func newExporter(s Source) *exporter {
 	return &exporter{
-		Source: s, state: state{waiting: map[int64]waiting{}, held: map[string]bool{}, release: map[int64]string{}}, sum: sha256.New(), blobs: map[string]bool{}, earlier: map[int64]bool{}, lacking: map[int64]bool{},
+		Source: s, memory: memory{waiting: map[int64]waiting{}, held: map[string]bool{}, release: map[int64]string{}}, sum: sha256.New(), blobs: map[string]bool{}, earlier: map[int64]bool{}, lacking: map[int64]bool{},
 	}
 }
 

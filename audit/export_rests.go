@@ -10,6 +10,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
 )
@@ -56,15 +57,15 @@ func readContent(rec storage.Record) (c content, err error) {
 }
 
 func (c *content) readControl() error {
-	var control control
-	if err := json.Unmarshal(c.rec.Parts[storage.PartControl], &control); err != nil {
+	control, err := unmarshal[state.Control](c.rec.Parts[storage.PartControl])
+	if err != nil {
 		return err
 	}
 	c.versions = []string{control.Policy, control.Catalog}
 	if control.Genesis == nil {
 		return nil
 	}
-	g, _, err := openGenesis(*control.Genesis)
+	g, err := state.OpenGenesis(*control.Genesis)
 	if err != nil {
 		return err
 	}
@@ -96,7 +97,7 @@ func (c *content) readOrder() (err error) {
 
 // effective: an order of the router that took effect where it stands.
 func (c *content) effective() bool {
-	return c.decision.Verdict == intents.Allow && c.decision.Executor == catalog.ExecutorRouter
+	return c.decision.Verdict == intents.Allow && routers(c.decision)
 }
 
 // restsOn says whether later records rest on a record, whosever they are: keys
@@ -115,9 +116,9 @@ func (c *content) actsOn(of string) bool {
 	switch c.body.Intent.Type {
 	case "key.put", "policy.push":
 		return true // every tenant's
-	case typeErase:
+	case state.TypeErase:
 		a, err := unmarshal[catalog.RecordErase](c.body.Intent.Args)
-		return err != nil || of == "" || named(actor, a.Tenant) == of
+		return err != nil || of == "" || state.Named(actor, a.Tenant) == of
 	case "admin.put", "skill.approve", "grant.revoke":
 		var a struct {
 			Tenant string          `json:"tenant"`
@@ -126,7 +127,7 @@ func (c *content) actsOn(of string) bool {
 		if json.Unmarshal(c.body.Intent.Args, &a) != nil {
 			return true
 		}
-		on := named(actor, a.Tenant)
+		on := state.Named(actor, a.Tenant)
 		if a.New != nil {
 			on = a.New.ID
 		}
@@ -136,8 +137,8 @@ func (c *content) actsOn(of string) bool {
 	}
 }
 
-// state is what an exporter remembers from record to record.
-type state struct {
+// memory is what an exporter remembers from record to record.
+type memory struct {
 	waiting map[int64]waiting
 	held    map[string]bool  // orders of the router that people were asked about and that records rest on, by intent_id
 	release map[int64]string // the same, by position: the key set that their release puts in force
@@ -153,7 +154,7 @@ const maxWaiting = 1 << 16
 
 // take remembers what later records need: which keys are in force, and orders
 // until their outcome.
-func (s *state) take(c *content) {
+func (s *memory) take(c *content) {
 	if c.keySet != "" {
 		s.know(c.keySet)
 	}
@@ -164,7 +165,7 @@ func (s *state) take(c *content) {
 
 // ofHeld says whether later records rest on a held order of the router, on what
 // people said of it, or on its release, at which it takes effect.
-func (s *state) ofHeld(c *content, of string) bool {
+func (s *memory) ofHeld(c *content, of string) bool {
 	switch {
 	case c.rec.Kind == storage.KindRelease:
 		token, rests := s.release[c.of]
@@ -172,7 +173,7 @@ func (s *state) ofHeld(c *content, of string) bool {
 			s.know(token)
 		}
 		return rests
-	case c.rec.Kind != storage.KindOrder || c.decision.Executor != catalog.ExecutorRouter:
+	case c.rec.Kind != storage.KindOrder || !routers(c.decision):
 		return false
 	case c.decision.Verdict == intents.Hold && c.actsOn(of):
 		var a catalog.KeyPut
@@ -181,7 +182,7 @@ func (s *state) ofHeld(c *content, of string) bool {
 		}
 		s.held[c.decision.IntentID], s.release[c.rec.Position] = true, a.KeySet
 		return true
-	case c.decision.Verdict == intents.Allow && c.body.Intent.Type == typeApprove:
+	case c.decision.Verdict == intents.Allow && c.body.Intent.Type == state.TypeApprove:
 		a, err := unmarshal[catalog.Approve](c.body.Intent.Args)
 		return err == nil && s.held[a.IntentID]
 	default:
@@ -189,7 +190,7 @@ func (s *state) ofHeld(c *content, of string) bool {
 	}
 }
 
-func (s *state) know(token string) {
+func (s *memory) know(token string) {
 	var set intents.KeySet
 	if intents.PeekClaims(token, &set) != nil {
 		return

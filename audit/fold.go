@@ -10,42 +10,28 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
-// keySet is a version of the key set with where it came into force.
-type keySet struct {
-	token string
-	set   intents.KeySet
-	keys  map[string]intents.Key
-	at    int64 // position of the record that put it in force
-}
-
-// fold is what a bundle's records make, up to a position: which keys, tasks,
-// policy and directory are in force. One goroutine uses it.
+// fold follows a bundle's records in order. What they add up to is a state.State, and
+// the moves of that are judged; beside it stands what only an auditor asks. One
+// goroutine uses it.
 type fold struct {
-	origin  string
-	root    ed25519.PublicKey
-	keys    *keySet
-	policy  string // digests in force
-	catalog string
-	rules   intents.Rules // by which orders are judged
-	dir     *directory
-	dirs    []*directory // earlier ones that decisions may still rest on
-	roles   []catalog.RoleData
+	origin string
+	root   ed25519.PublicKey // that the auditor has pinned; may be nil
+	state  *state.State
+	keys   *keySet            // in force
+	dirs   []*state.Directory // that decisions may still rest on; the last one is in force
 
-	revision int64            // the highest of a policy that was in force; 0: none had one
 	policies map[string]bool  // that were ever in force
 	early    map[string]int64 // policies that decided before a record said so: where first
 
-	plans   map[string]*plan // "tenant/plan_id"
-	tasks   map[string]*task // kid
-	byTask  map[string]*task // "tenant/task_id"
-	orders  map[int64]*open  // without outcome
-	held    map[string]*open // of these, those that wait for people, by intent_id
-	unknown map[string]*open // that ended and nobody knew how, by intent_id
-	revoked map[string]time.Time
+	orders  map[int64]*open        // without outcome
+	held    map[string]*open       // of these, those that wait for people, by intent_id
+	unknown map[string]storage.Key // of orders that ended and nobody knew how, by intent_id
 	taken   map[storage.Key]holder // idempotency keys
+	erased  map[string]bool        // tasks ("tenant/task_id") that wrote a memory whose key is not shown
 	batch   inBatch
 	next    int64 // position after the last item
 	latest  time.Time
@@ -53,6 +39,13 @@ type fold struct {
 	whole   bool                 // every record so far is there
 	lacking map[int64][]*missing // what no record.erase has named yet, by the position of the order
 	blobs   map[int64]bool       // orders whose blobs were erased, by position
+}
+
+// keySet is a version of the key set with where it came into force.
+type keySet struct {
+	keys    map[string]intents.Key
+	version int64
+	at      int64 // position of the record that put it in force
 }
 
 // holder is the order that took an idempotency key; ended is zero while it is open.
@@ -64,29 +57,10 @@ type holder struct {
 // keyLife is how long a key stays taken, at the least, after its order has ended.
 const keyLife = 24 * time.Hour
 
-// plan is what a task's rights come from.
-type plan struct {
-	tenant, user, session, turn string
-	revisions                   map[string]*revision // by plan_digest
-	current                     string
-	tasks                       []*task // that live
-}
-
-type revision struct {
-	number int
-	steps  []catalog.PlanStep
-}
-
-// task is an ephemeral key and what it is good for. The immutable part is read
-// by the workers too; ended is the fold's.
+// task is the key of a task, and what it was good for where it signed.
 type task struct {
-	name, id, tenant, user string // name is "tenant/task_id"
-	public                 ed25519.PublicKey
-	planID, session, turn  string
-	revision, step         int
-	skills                 []string
-	deadline               time.Time
-	ended                  string
+	key intents.Key
+	state.Task
 }
 
 // open is an order that may still get an outcome.
@@ -98,20 +72,20 @@ type open struct {
 	digest   string // of its record
 	policy   string
 	task     *task
-	typ      string
+	memory   string // of a write_memory: its task, "tenant/task_id"
 	key      storage.Key
 
-	held     *order // what waits for people
-	deadline time.Time
-	said     []said // who said yes
-	last     string // the intent_id of the last yes
-	refused  bool   // somebody said no
+	held    *order // what waits for people
+	last    string // the intent_id of the last yes
+	refused bool   // somebody said no
 }
 
 func newFold() *fold {
+	s := state.New().ForgetWords()
 	return &fold{
-		policies: map[string]bool{}, early: map[string]int64{}, plans: map[string]*plan{}, tasks: map[string]*task{}, byTask: map[string]*task{},
-		orders: map[int64]*open{}, held: map[string]*open{}, unknown: map[string]*open{}, revoked: map[string]time.Time{}, taken: map[storage.Key]holder{}, whole: true, lacking: map[int64][]*missing{}, blobs: map[int64]bool{}, dir: &directory{tenants: map[string]*tenantData{}},
+		state: s, dirs: []*state.Directory{s.Directory()}, policies: map[string]bool{}, early: map[string]int64{},
+		orders: map[int64]*open{}, held: map[string]*open{}, unknown: map[string]storage.Key{}, taken: map[storage.Key]holder{},
+		erased: map[string]bool{}, whole: true, lacking: map[int64][]*missing{}, blobs: map[int64]bool{},
 	}
 }
 
@@ -119,14 +93,17 @@ func newFold() *fold {
 type job struct {
 	*item
 	keys    *keySet
-	task    *task // of a task key's order
-	ended   string
-	dir     *directory // that the decision rests on
-	policy  string
-	revoked time.Time // grants of its user minted before are dead
-	about   *open     // of an outcome: its order
-	roles   []catalog.RoleData
+	task    *task            // of a task key's order
+	dir     *state.Directory // that the decision rests on
+	revoked time.Time        // grants of its user minted before are dead
+	about   *open            // of an outcome: its order
 	rules   intents.Rules
+
+	// Of an order of the router: what the state says of it. It is told only if nothing
+	// else is wrong with the record.
+	unfit    error        // why it could not be accepted
+	unjudged bool         // the bundle shows too little to say
+	refusal  intents.Code // of a refused one, the refusal that comes out
 }
 
 // take folds an item and says what the workers must check it against.
@@ -146,13 +123,6 @@ func (f *fold) take(it *item) (*job, error) {
 			return j, err
 		}
 	}
-	if it.control != nil {
-		rules, err := f.rules.After(it.control.Rules)
-		if err != nil {
-			return j, err
-		}
-		f.rules = rules
-	}
 	if f.keys == nil {
 		return j, errors.New("the bundle does not begin with the genesis")
 	}
@@ -164,12 +134,12 @@ func (f *fold) take(it *item) (*job, error) {
 	case apart != nil:
 		return j, apart
 	case it.control != nil && it.position > 0:
-		return j, f.takeControl(it.control)
+		return j, f.takeControl(it)
 	case it.order != nil:
 		return j, f.takeOrder(it, j)
 	case it.outcome != nil:
 		return j, f.takeOutcome(it, j)
-	case it.released:
+	case it.release != nil:
 		return j, f.takeRelease(it, j)
 	case it.entry.Kind == storage.KindTakeover && f.whole && f.orders[it.of] == nil:
 		return j, errors.New("takes over an order that is not open")
@@ -177,23 +147,88 @@ func (f *fold) take(it *item) (*job, error) {
 	return j, nil
 }
 
-func (f *fold) takeControl(c *control) error {
+// add folds what a record says into the state.
+func (f *fold) add(c state.Content) error {
+	err := f.state.Take(c)
+	if version := f.state.KeySetVersion(); version > 0 && (f.keys == nil || f.keys.version != version) {
+		f.keys = &keySet{f.state.Keys(), version, c.Position}
+	}
+	if d := f.state.Directory(); d != f.dirs[len(f.dirs)-1] {
+		f.dirs = append(f.dirs, d)
+		if len(f.dirs) > maxGenerations {
+			f.dirs = slices.Delete(f.dirs, 0, 1)
+		}
+	}
+	return err
+}
+
+// maxGenerations of the directory are remembered.
+const maxGenerations = 64
+
+// generation is the directory that a decision rests on: its own position says
+// which records it had seen.
+func (f *fold) generation(seen int64) *state.Directory {
+	for _, d := range slices.Backward(f.dirs) {
+		if d.At() <= seen {
+			return d
+		}
+	}
+	return f.dirs[len(f.dirs)-1]
+}
+
+// genesis pins everything that follows to the root key.
+func (f *fold) genesis(it *item) error {
+	if it.control == nil || it.control.Genesis == nil {
+		return errors.New("record 0 is no genesis")
+	}
+	g, err := state.OpenGenesis(*it.control.Genesis)
+	if err != nil {
+		return err
+	}
+	root, err := g.RootJWK.ToKey()
+	if err != nil {
+		return err
+	}
+	if g.Origin != f.origin || f.root != nil && !f.root.Equal(root.Public) {
+		return errors.New("the genesis is not signed by the pinned root key")
+	}
+	set, _, err := intents.OpenKeySet(g.KeySet, root.Public)
+	switch {
+	case err != nil:
+		return fmt.Errorf("key set of the genesis: %w", err)
+	case set.Version != 1 || set.Prev != "":
+		return errors.New("the genesis does not hold key set 1")
+	}
+	f.policies[g.Policy] = true
+	return f.add(state.Content{At: it.at, Control: it.control})
+}
+
+func (f *fold) takeControl(it *item) error {
+	c := it.control
 	if c.Genesis != nil {
 		return errors.New("a second genesis")
 	}
-	if c.Revision > 0 && c.Revision < f.revision {
-		return fmt.Errorf("puts policy revision %d in force after revision %d", c.Revision, f.revision)
+	if _, revision := f.state.PolicyPushed(); c.Revision > 0 && c.Revision < revision {
+		return fmt.Errorf("puts policy revision %d in force after revision %d", c.Revision, revision)
 	}
 	if c.Policy != "" {
-		f.revision = max(f.revision, c.Revision)
-		f.policy = c.Policy
-		f.policies[c.Policy] = true
-		delete(f.early, c.Policy)
+		f.inForce(c.Policy)
 	}
-	if c.Catalog != "" {
-		f.catalog = c.Catalog
+	return f.add(state.Content{Position: it.position, At: it.at, Control: c})
+}
+
+// inForce notes that a record puts a policy in force.
+func (f *fold) inForce(policy string) {
+	f.policies[policy] = true
+	delete(f.early, policy)
+}
+
+// decidedBy notes a policy that decided before a record puts it in force: one soon
+// has to, since the policy is put in force before its record.
+func (f *fold) decidedBy(policy string, at int64) {
+	if _, waiting := f.early[policy]; !waiting {
+		f.early[policy] = at
 	}
-	return nil
 }
 
 // takeOutcome closes an order: of one that was allowed, or held and released or
@@ -217,45 +252,30 @@ func (f *fold) takeOutcome(it *item, j *job) error {
 		f.taken[o.key] = holder{it.of, it.at.Unix()}
 	}
 	if it.outcome.Status == intents.StatusIndetermined {
-		f.unknown[o.intentID] = o
+		f.unknown[o.intentID] = o.key
+	}
+	if o.memory != "" && it.missing != nil {
+		f.erased[o.memory] = true
 	}
 	if o.verdict == intents.Hold && !o.released {
 		if err := f.turnedDown(o, it); err != nil {
 			return err
 		}
 	}
-	if o.typ == "write_memory" && it.outcome.Code == intents.ContractViolation && o.task != nil && o.task.ended == "" {
-		o.task.ended = "contract violation"
-	}
-	return nil
+	return f.add(state.Content{Position: it.position, At: it.at, Outcome: it.outcome, Of: it.of})
 }
 
-// generation is the directory that a decision rests on: its own position says
-// which records it had seen.
-func (f *fold) generation(seen int64) *directory {
-	if f.dir.at <= seen {
-		return f.dir
+// taskOf finds the task that a key is of.
+func taskOf(view *state.View, kid string) *task {
+	key, err := view.Key(kid)
+	if err != nil || key.Role != intents.RoleTask {
+		return nil
 	}
-	for _, d := range slices.Backward(f.dirs) {
-		if d.at <= seen {
-			return d
-		}
-	}
-	return f.dir
+	t, _ := view.Task(key.Task)
+	return &task{key, t}
 }
 
-// maxGenerations of the directory are remembered.
-const maxGenerations = 64
-
-func (f *fold) putDirectory(d *directory) {
-	if d == f.dir {
-		return
-	}
-	f.dirs = append(f.dirs, f.dir)
-	if len(f.dirs) > maxGenerations {
-		f.dirs = slices.Delete(f.dirs, 0, 1)
-	}
-	f.dir = d
-}
+// routers says whether the router carries an order out itself.
+func routers(d intents.Decision) bool { return d.Executor == catalog.ExecutorRouter }
 
 func unmarshal[T any](raw json.RawMessage) (v T, err error) { return v, json.Unmarshal(raw, &v) }

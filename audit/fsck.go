@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
 )
@@ -128,7 +130,8 @@ func (x *checker) record(ctx context.Context, rec storage.Record, size int64) er
 	if it.err != nil {
 		return it.err
 	}
-	if _, err := x.fold.take(it); err != nil {
+	j, err := x.fold.take(it)
+	if err = cmp.Or(err, j.unfit); err != nil {
 		return err
 	}
 	return x.named(ctx, it, tenant)
@@ -162,7 +165,7 @@ func (x *checker) leaf(ctx context.Context, rec storage.Record, tenant string, s
 func (x *checker) named(ctx context.Context, it *item, tenant string) error {
 	if c := it.control; c != nil {
 		if c.Genesis != nil {
-			g, _, err := openGenesis(*c.Genesis)
+			g, err := state.OpenGenesis(*c.Genesis)
 			if err != nil {
 				return err
 			}

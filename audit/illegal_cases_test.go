@@ -148,13 +148,13 @@ var planMisdeeds = []misdeed{
 }
 
 var taskMisdeeds = []misdeed{
-	{"second-key-of-task", "between-steps", "step: no task of the tenant has the id", "used before", func(d *dishonest) int64 {
+	{"second-key-of-task", "between-steps", "step: no task of the tenant has the id", "a task with this id exists", func(d *dishonest) int64 {
 		return d.accepted(d.step(2, func(t *routertest.Task, a *catalog.Step) { t.TaskID, a.TaskID = d.done.TaskID, d.done.TaskID }))
 	}},
-	{"key-used-again", "between-steps", "step: no task has had the key", "used before", func(d *dishonest) int64 {
+	{"key-used-again", "between-steps", "step: no task has had the key", "used for another task", func(d *dishonest) int64 {
 		return d.accepted(d.step(2, func(t *routertest.Task, _ *catalog.Step) { t.Key = d.done.Key }))
 	}},
-	{"key-of-key-set", "between-steps", "step: the key stands in no key set", "used before", func(d *dishonest) int64 {
+	{"key-of-key-set", "between-steps", "step: the key stands in no key set", "stands in the key set", func(d *dishonest) int64 {
 		return d.accepted(d.step(2, func(t *routertest.Task, _ *catalog.Step) { t.Key = d.Manager }))
 	}},
 	{"key-not-possessed", "between-steps", "step: the key proves that it is possessed", "SIGNATURE_INVALID", func(d *dishonest) int64 {
@@ -174,14 +174,14 @@ var taskMisdeeds = []misdeed{
 	}},
 	{"step-skipped", "between-steps", "step: the next step of the plan", "next step", func(d *dishonest) int64 { return d.accepted(d.step(3, nil)) }},
 	{"step-again", "between-steps", "step: the next step of the plan", "next step", func(d *dishonest) int64 { return d.accepted(d.step(1, nil)) }},
-	{"step-not-planned", "running", "step: the plan has the step", "no such step", func(d *dishonest) int64 {
+	{"step-not-planned", "running", "step: the plan has the step", "not the next step", func(d *dishonest) int64 {
 		d.accepted(d.task.Order("write_memory", catalog.WriteMemory{Label: "result", Data: []byte(`1`)}), func(a *appended) {
 			a.result = catalog.WriteMemoryResult{Key: d.task.MemoryKey("result"), SizeBytes: 1, Validated: true}
 		})
 		d.accepted(d.task.Order("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "done", MemoryKey: d.task.MemoryKey("result")}))
 		return d.accepted(d.step(7, nil))
 	}},
-	{"step-of-stale-revision", "replanned", "step: plan_digest is the current revision's", "no plan in force", func(d *dishonest) int64 {
+	{"step-of-stale-revision", "replanned", "step: plan_digest is the current revision's", "current revision", func(d *dishonest) int64 {
 		return d.accepted(d.step(1, func(_ *routertest.Task, a *catalog.Step) { a.PlanDigest = d.old }))
 	}},
 	{"step-by-another-user", "between-steps", "step: the plan is the actor's", "another user", func(d *dishonest) int64 {
@@ -364,13 +364,13 @@ var holdMisdeeds = []misdeed{
 		at := d.Clock.Now().Add(-6 * time.Minute).Unix()
 		o.User, o.Grant = "cleo", func(g *intents.Grant) { g.IssuedAt, g.Expires = at, at+14*60 }
 	})},
-	{"approved-in-another-tenant", "held", "hitl.approve: the held order is the tenant's", "another tenant", second(func(_ *dishonest, o *routertest.Order) {
+	{"approved-in-another-tenant", "held", "hitl.approve: the held order is the tenant's", "no held order of this tenant", second(func(_ *dishonest, o *routertest.Order) {
 		o.User, o.Tenant = "cleo", "acme"
 	})},
 	{"approved-by-task", "held", "every order: the key's role may sign the type", "may not sign", second(func(d *dishonest, o *routertest.Order) {
 		o.User, o.By = "cleo", d.Planner
 	})},
-	{"approval-of-no-hold", "held", "hitl.approve: the order is held", "not held", func(d *dishonest) int64 {
+	{"approval-of-no-hold", "held", "hitl.approve: the order is held", "no held order", func(d *dishonest) int64 {
 		o := routertest.Order{User: "cleo", Roles: []string{"approver"}, Args: catalog.Approve{IntentID: d.plan.Digest, Decision: catalog.DecisionApprove}}
 		position, _, _ := d.says(o)
 		return position
@@ -382,7 +382,7 @@ var holdMisdeeds = []misdeed{
 	{"released-twice", "released", "release: the order is held", "not open", func(d *dishonest) int64 {
 		return d.released(*d.held.Position, d.lastApproval(), d.ben)
 	}},
-	{"approved-after-release", "released", "hitl.approve: the order is held", "not held", func(d *dishonest) int64 {
+	{"approved-after-release", "released", "hitl.approve: the order is held", "no held order", func(d *dishonest) int64 {
 		o := routertest.Order{User: "cleo", Roles: []string{"approver"}, Key: "again"}
 		position, _, _ := d.says(o)
 		return position
@@ -488,7 +488,7 @@ var directoryMisdeeds = []misdeed{
 	{"tenant-twice", "directory", "admin.put: no tenant has the id", "exists", func(d *dishonest) int64 {
 		return d.accepted(routertest.Order{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{New: &catalog.Tenant{ID: "acme"}}})
 	}},
-	{"no-such-tenant", "directory", "admin.put: the tenant is there", "not there", func(d *dishonest) int64 {
+	{"no-such-tenant", "directory", "admin.put: the tenant is there", "no such tenant", func(d *dishonest) int64 {
 		return d.accepted(routertest.Order{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "globex", User: &catalog.User{UserID: "ana", Roles: []string{"user"}}}})
 	}},
 	{"no-such-operator", "directory", "an operator's order: the directory has the user", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
@@ -521,7 +521,7 @@ var directoryMisdeeds = []misdeed{
 		d.accepted(key("one"))
 		return d.accepted(key("other"))
 	}},
-	{"revoked-nowhere", "directory", "grant.revoke: the tenant is there", "not there", func(d *dishonest) int64 {
+	{"revoked-nowhere", "directory", "grant.revoke: the tenant is there", "no such tenant", func(d *dishonest) int64 {
 		before := intents.FormatTime(d.Clock.Now())
 		return d.accepted(routertest.Order{By: d.Operator, Type: "grant.revoke", Args: catalog.GrantRevoke{Tenant: "globex", Sub: "ana", Before: before}})
 	}},

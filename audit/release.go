@@ -9,68 +9,9 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
-	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/policies"
+	"aob.dev/writ/state"
 )
-
-// release is the content of a release record: how a held order was judged again.
-type release struct {
-	Of       int64            `json:"of"`
-	By       string           `json:"by"` // intent_id of the last approval
-	Decision intents.Decision `json:"decision"`
-	Facts    intents.Facts    `json:"facts"`
-}
-
-// takeRelease ends a hold: an order of the router has its effect here.
-func (f *fold) takeRelease(it *item, j *job) error {
-	o := f.orders[it.of]
-	switch {
-	case o == nil && f.whole:
-		return errors.New("releases an order that is not open")
-	case o == nil:
-		return nil
-	case o.verdict != intents.Hold || o.released:
-		return errors.New("releases an order that is not held")
-	}
-	o.released = true
-	delete(f.held, o.intentID)
-	rel := it.release
-	if rel == nil || o.held == nil {
-		return nil // withheld
-	}
-	if rel.By != o.last && f.whole {
-		return errors.New("released by another order than the last approval")
-	}
-	j.about, j.task, j.order = o, o.task, nil
-	j.dir, j.policy, j.roles, j.rules = f.generation(rel.Decision.Directory), f.policy, f.roles, f.rules
-	if !it.now.Before(o.deadline) {
-		return errors.New("released after its deadline")
-	}
-	for _, a := range rel.Facts.Approvals {
-		if err := f.counts(o, a, j.dir); err != nil {
-			return err
-		}
-	}
-	actor := o.held.body.Actor
-	j.revoked = f.revoked[actor.Tenant+"/"+actor.UserID]
-	if rel.Decision.Directory >= it.position {
-		return errors.New("the release rests on records that come after it")
-	}
-	if rel.Decision.Catalog != f.catalog {
-		return errors.New("released under a catalog that is not in force")
-	}
-	if d := rel.Decision.PolicyDigest; d != f.policy {
-		if _, waiting := f.early[d]; !waiting {
-			f.early[d] = it.position // a record soon says so
-		}
-	}
-	if rel.Decision.Executor != catalog.ExecutorRouter {
-		return nil
-	}
-	took := *it
-	took.order = o.held
-	return f.apply(&took, actor.Tenant, actor.UserID)
-}
 
 // checkRelease verifies a held order again, as of its release: signature, key
 // and grant, and that the record says of it what the order says itself.
@@ -92,7 +33,7 @@ func (v *verifier) checkRelease(j *job) (*intents.Envelope, error) {
 		return nil, errors.New("released for another executor or effect than it was held for")
 	case g != nil && !subset(rel.Facts.Roles, g.Roles):
 		return nil, errors.New("released with roles that the grant does not give")
-	case !sameInputs(held.facts.Inputs, rel.Facts.Inputs):
+	case !slices.Equal(held.facts.Inputs, rel.Facts.Inputs):
 		return nil, errors.New("released with other inputs than it was held with")
 	}
 	asked := j.askedFor(e)
@@ -105,8 +46,6 @@ func (v *verifier) checkRelease(j *job) (*intents.Envelope, error) {
 	}
 	return e, nil
 }
-
-func sameInputs(a, b []intents.HeldInput) bool { return slices.Equal(a, b) }
 
 // askedFor are those who asked for an order.
 func (j *job) askedFor(e *intents.Envelope) intents.Asked {
@@ -136,13 +75,13 @@ func (r *replayer) releasing(ctx context.Context, j *job, e *intents.Envelope) e
 	if !known {
 		return agree(d, intents.Deny, intents.UnknownIntent, nil, nil)
 	}
-	if caps, known := j.dir.capabilities(e.Principal().Tenant, f.Roles); !known || !given(j.rules, caps, row.need(j.rules, e)) {
+	if caps, known := j.dir.Capabilities(e.Principal().Tenant, f.Roles); !known || !state.Covered(j.rules, caps, state.Needed(j.rules, e.Type(), row.Capability, e.Args(), e.Principal().UserID)) {
 		return agree(d, intents.Deny, intents.RBACForbidden, nil, nil)
 	}
-	if roles, may := j.rolesThen(e); j.rules >= intents.RulesStrict && (!may || !slices.Equal(f.Roles, roles)) {
+	if roles, err := j.dir.RolesFor(j.rules, e, true); j.rules >= intents.RulesStrict && (err != nil || !slices.Equal(f.Roles, roles)) {
 		return errors.New("replay: released with other roles than grant and directory give")
 	}
-	engine, err := r.engine(ctx, d.PolicyDigest, j.dir, j.rules)
+	engine, err := r.engine(ctx, d.PolicyDigest, j.dir)
 	if err != nil {
 		return err
 	}
@@ -155,11 +94,14 @@ func (r *replayer) releasing(ctx context.Context, j *job, e *intents.Envelope) e
 	if x := res.Refusal(); x != nil {
 		code = x.Code
 	}
-	return agree(d, res.Verdict(), code, res.PolicyIDs(), res.Obligations)
+	if err := agree(d, res.Verdict(), code, res.PolicyIDs(), res.Obligations); err != nil {
+		return err
+	}
+	return j.judged()
 }
 
-func readReleasePart(body json.RawMessage) (*release, error) {
-	var rel release
+func readReleasePart(body json.RawMessage) (*state.Release, error) {
+	var rel state.Release
 	if err := json.Unmarshal(body, &rel); err != nil {
 		return nil, errors.New("part release is not one")
 	}

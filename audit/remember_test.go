@@ -3,8 +3,8 @@ package audit
 import (
 	"testing"
 
-	"aob.dev/writ/intents"
 	"aob.dev/writ/policies"
+	"aob.dev/writ/state"
 )
 
 // TestReplayRemembersNothing: the engines of replay and backtest evaluate every
@@ -15,8 +15,8 @@ func TestReplayRemembersNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newReplayer(base)
-	for _, dir := range []*directory{{}, {tenants: map[string]*tenantData{"acme": {}}}} {
-		e, err := r.engine(t.Context(), "", dir, intents.CurrentRules)
+	for _, dir := range []*state.Directory{state.New().Directory(), state.New().Directory()} {
+		e, err := r.engine(t.Context(), "", dir)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/schemas"
+	"aob.dev/writ/state"
 )
 
 // replayer decides recorded orders again: with the catalog, the directory and
@@ -34,8 +35,7 @@ type replayer struct {
 
 type engineKey struct {
 	policy string
-	data   *directory
-	rules  intents.Rules
+	data   *state.Directory
 }
 
 func newReplayer(instead *policies.Engine) *replayer {
@@ -99,14 +99,20 @@ func (r *replayer) decide(ctx context.Context, j *job, e *intents.Envelope) erro
 	if code == intents.OK && j.rules >= intents.RulesStrict && catalog.BeyondGrant(e) {
 		code = intents.TaskScope
 	}
+	if j.refusal == d.Code && code == intents.OK && slices.Contains(ofState, d.Code) {
+		return agree(d, intents.Deny, j.refusal, nil, nil)
+	}
 	if slices.Contains(ofState, d.Code) && (code == intents.OK || code == intents.SchemaInvalid) {
 		return unreplayable("refused for the state that plans or keys were in (" + string(d.Code) + ")")
 	}
 	var roles []string
 	if code == intents.OK {
-		code, roles = j.rbac(e, row)
+		roles, err = j.dir.Permits(j.rules, e, row.Capability, false)
+		if err != nil {
+			code = intents.CodeOf(err)
+		}
 	}
-	if e.Type() == typeApprove && code == intents.OK && (d.Code == intents.RBACForbidden || d.Code == intents.GrantInvalid) {
+	if e.Type() == state.TypeApprove && code == intents.OK && (d.Code == intents.RBACForbidden || d.Code == intents.GrantInvalid) {
 		return unreplayable("refused for who may approve the held order (" + string(d.Code) + ")")
 	}
 	if code != intents.OK {
@@ -116,12 +122,12 @@ func (r *replayer) decide(ctx context.Context, j *job, e *intents.Envelope) erro
 		return errors.New("replay: decided with other roles than grant and directory give")
 	}
 	if f.Skill != nil && f.Skill.Digest != "" {
-		t := j.dir.tenants[e.Principal().Tenant]
-		if t == nil || t.pins[f.Skill.Name] != *f.Skill {
+		pin, _ := j.dir.Pin(e.Principal().Tenant, f.Skill.Name)
+		if pin.Digest != f.Skill.Digest || pin.Effect != f.Skill.Effect {
 			return errors.New("replay: decided with another pin of the skill than the approved one")
 		}
 	}
-	engine, err := r.engine(ctx, d.PolicyDigest, j.dir, j.rules)
+	engine, err := r.engine(ctx, d.PolicyDigest, j.dir)
 	if err != nil {
 		return err
 	}
@@ -132,7 +138,7 @@ func (r *replayer) decide(ctx context.Context, j *job, e *intents.Envelope) erro
 	if ids := []string{policies.IDEngine}; slices.Equal(d.PolicyIDs, ids) != slices.Equal(res.PolicyIDs(), ids) {
 		return unreplayable("the policy failed or took too long, then or now")
 	}
-	if e.Type() == typeApprove {
+	if e.Type() == state.TypeApprove {
 		res = res.Unheld()
 	}
 	if res.Outlasts(e.TTL()) {
@@ -145,7 +151,18 @@ func (r *replayer) decide(ctx context.Context, j *job, e *intents.Envelope) erro
 	if err := agree(d, res.Verdict(), code, res.PolicyIDs(), res.Obligations); err != nil {
 		return err
 	}
-	return sameTerms(d, res.HoldAt(j.now))
+	if err := sameTerms(d, res.HoldAt(j.now)); err != nil {
+		return err
+	}
+	return j.judged()
+}
+
+// judged says whether the state of then was enough to judge an order of the router.
+func (j *job) judged() error {
+	if j.unjudged {
+		return unreplayable("state: the bundle does not show all that the order rests on")
+	}
+	return nil
 }
 
 // sameTerms compares what a held order waits for with what comes out.
@@ -192,10 +209,10 @@ func agree(d intents.Decision, verdict intents.Verdict, code intents.Code, ids [
 
 // engine is a policy of then over the directory of then. It remembers nothing:
 // what a router remembered wrongly would only be remembered again.
-func (r *replayer) engine(ctx context.Context, digest string, data *directory, rules intents.Rules) (*policies.Engine, error) {
+func (r *replayer) engine(ctx context.Context, digest string, data *state.Directory) (*policies.Engine, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	key := engineKey{digest, data, rules}
+	key := engineKey{digest, data}
 	if e := r.engines[key]; e != nil {
 		return e, nil
 	}
@@ -217,7 +234,7 @@ func (r *replayer) engine(ctx context.Context, digest string, data *directory, r
 			}
 		}
 	}
-	e, err := base.Unhurried().Forgetful().WithData(ctx, data.policyData(rules))
+	e, err := base.Unhurried().Forgetful().WithData(ctx, policies.Data(data.PolicyData()))
 	if err != nil {
 		return nil, err
 	}
@@ -333,64 +350,4 @@ func (w row) judge(e *intents.Envelope, known bool) (intents.Code, error) {
 		return intents.SchemaInvalid, nil
 	}
 	return intents.OK, nil
-}
-
-// rolesThen are the roles that an order was to be judged with: an operator's of the
-// directory, else those of the grant, cut to what the directory gives from the rules
-// on that say so. False: nobody may act so.
-func (j *job) rolesThen(e *intents.Envelope) ([]string, bool) {
-	pr := e.Principal()
-	if e.Signer().Role == intents.RoleOperator {
-		t := j.dir.tenants[pr.Tenant]
-		if t == nil {
-			return nil, false
-		}
-		u, found := t.users[pr.UserID]
-		return u.Roles, found && !u.Disabled && !foreign(pr.Tenant, e.Type(), e.Args())
-	}
-	if g := e.Grant(); g != nil && j.rules >= intents.RulesStrict {
-		return j.dir.rolesNow(g)
-	}
-	return pr.Roles, true
-}
-
-// rbac is stage 6 on the directory of then.
-func (j *job) rbac(e *intents.Envelope, w row) (code intents.Code, roles []string) {
-	pr := e.Principal()
-	roles, may := j.rolesThen(e)
-	if !may {
-		return intents.RBACForbidden, nil
-	}
-	caps, known := j.dir.capabilities(pr.Tenant, roles)
-	need := w.need(j.rules, e)
-	declared := e.Constraints().Capabilities
-	if !known || !given(j.rules, caps, need) || (len(declared) > 0 && !given(j.rules, declared, need)) {
-		return intents.RBACForbidden, nil
-	}
-	for _, c := range declared {
-		if !given(j.rules, caps, c) {
-			return intents.RBACForbidden, nil
-		}
-	}
-	return intents.OK, roles
-}
-
-// need is the capability that an order needs; a soul of one's own is less than
-// the tenant's, and a memory for the whole tenant more than one's own.
-func (w row) need(rules intents.Rules, e *intents.Envelope) string {
-	var a struct {
-		UserID string `json:"user_id"`
-		Scope  string `json:"scope"`
-	}
-	err := json.Unmarshal(e.Args(), &a)
-	switch {
-	case e.Type() == "write_memory" && rules >= intents.RulesStrict && (err != nil || a.Scope == "tenant"):
-		return capabilityTenantMemory
-	case e.Type() != "soul.put":
-		return w.Capability
-	case err == nil && a.UserID == e.Principal().UserID:
-		return w.Capability + ":own"
-	default:
-		return w.Capability + ":tenant"
-	}
 }

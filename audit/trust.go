@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage/ledger"
 )
 
@@ -40,7 +41,7 @@ func ReadTrust(raw []byte) (*Trust, error) {
 	if err != nil {
 		return nil, fmt.Errorf("trust file: root: %v", err)
 	}
-	if t.Origin != originOf(key.Public) {
+	if t.Origin != state.Origin(key.Public) {
 		return nil, fmt.Errorf("trust file: origin is not writ/ and the root key's thumbprint")
 	}
 	t.public = key.Public
@@ -60,10 +61,7 @@ func ReadTrust(raw []byte) (*Trust, error) {
 	return &t, nil
 }
 
-// originOf is the log origin that a root key gives.
-func originOf(root ed25519.PublicKey) string { return "writ/" + intents.Thumbprint(root) }
-
 // NewTrust pins a root key.
 func NewTrust(root intents.Key) Trust {
-	return Trust{Origin: originOf(root.Public), Root: root.ToJWK(), public: root.Public}
+	return Trust{Origin: state.Origin(root.Public), Root: root.ToJWK(), public: root.Public}
 }

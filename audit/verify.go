@@ -182,7 +182,7 @@ func (v *verifier) finish() {
 	}
 	r := &v.report
 	if v.fold.keys != nil {
-		r.KeySet = v.fold.keys.set.Version
+		r.KeySet = v.fold.keys.version
 	}
 	r.FirstBad, r.OK = v.bad, v.bad == nil
 	r.Witnessed = r.OK && r.WitnessedSize == v.head.Size && r.WitnessedSize > 0

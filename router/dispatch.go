@@ -182,7 +182,7 @@ func (r *Router) revokedSince(o *order) error {
 		}
 		if g := o.env.Grant(); err == nil && g != nil {
 			if _, disabled := v.RolesNow(g); disabled {
-				err = errDisabled()
+				err = state.ErrDisabled()
 			}
 		}
 	}

@@ -121,10 +121,9 @@ func (r *Router) legal(o *order) error {
 	}
 	// Also where the pin says something else by now: what was once has been done.
 	once := o.decision.Effect == string(catalog.Once) || o.row.Effect == catalog.EffectPin
-	if plan := o.env.Context().PlanID; once && plan != "" {
-		id, open := o.view.Repeats(o.env.Principal().Tenant, plan, o.env.Context().Step, o.env.Type(), o.env.Args())
-		if id != "" && (open || o.env.Context().Occurrence == 0) {
-			return intents.Refuse(intents.ConflictIdempotency, "/intent/args", "an equal order with an effect was committed before: "+id)
+	if once && o.env.Context().PlanID != "" {
+		if err := o.view.Again(o.env.Principal().Tenant, o.env.Type(), o.env.Args(), o.env.Context()); err != nil {
+			return err
 		}
 	}
 	if o.row.Executor != catalog.ExecutorRouter {

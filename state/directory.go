@@ -163,6 +163,11 @@ func intersect(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(x string) bool { return !slices.Contains(b, x) })
 }
 
+// without are those of a that are not in b.
+func without(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(x string) bool { return slices.Contains(b, x) })
+}
+
 // PolicyData is the directory as policies see it, at data.directory. What it holds
 // must not be changed.
 type PolicyData struct {

@@ -130,21 +130,25 @@ func OpenGenesis(token string) (Genesis, error) {
 	return g, nil
 }
 
-// foldControl applies genesis, reloads and rules.
 func (s *State) foldControl(r storage.Record) error {
 	c, err := readPart[Control](r, storage.PartControl)
 	if err != nil {
 		return err
 	}
+	return s.control(c, r.Position)
+}
+
+// control applies genesis, reloads and rules.
+func (s *State) control(c Control, position int64) (err error) {
 	if s.rules, err = s.rules.After(c.Rules); err != nil {
 		return err
 	}
 	if s.dir.rules != s.rules { // who may approve hangs on them
-		s.another(r.Position).rules = s.rules
+		s.another(position).rules = s.rules
 	}
 	if c.Genesis != nil {
-		if r.Position != 0 {
-			return fmt.Errorf("genesis at position %d", r.Position)
+		if position != 0 {
+			return fmt.Errorf("genesis at position %d", position)
 		}
 		if err := s.foldGenesis(*c.Genesis); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -22,7 +23,7 @@ var hitlApprove = move(TypeApprove,
 			return Effect{}, illegal("/intent/args/intent_id", "no held order of this tenant has this intent_id")
 		}
 		if !o.Now.Before(h.Deadline) {
-			return Effect{}, illegal("/intent/args/intent_id", "the approval's deadline has passed")
+			return Effect{}, illegal("/intent/args/intent_id", "the approval comes after its deadline")
 		}
 		if err := present(o); err != nil {
 			return Effect{}, err
@@ -110,31 +111,62 @@ func approvalOf(o Order) approval {
 	return approval{user: o.User, kid: o.KID, signer: o.Signer, roles: o.Roles, grant: o.Grant, at: o.Now}
 }
 
-// stands says whether a person's yes still counts, and the roles that the person
-// has today: keys and grant not revoked, and still an approver.
-func (s *State) stands(tenant string, a approval) ([]string, bool) {
+// rolesToday are the roles that a person who said yes has today; an error where the
+// yes counts no more: a key or the grant was revoked, or the person is there no more.
+func (s *State) rolesToday(tenant string, a approval) ([]string, error) {
+	of := func(why string) error { return fmt.Errorf("an approval of %s%s", a.user, why) }
 	if k, ok := s.keys[a.kid]; !ok || k.Revoked {
-		return nil, false // whoever has the key may have said it
+		return nil, of(" under a key that was revoked before") // whoever has the key may have said it
 	}
-	t := s.dir.tenants[tenant]
-	if t == nil {
-		return nil, false
-	}
-	roles := a.roles
 	if a.signer == intents.RoleOperator {
-		u, known := t.users[a.user]
-		if !known || u.Disabled {
-			return nil, false
+		roles, known, disabled := s.dir.UserRoles(tenant, a.user)
+		if !known || disabled {
+			return nil, of(", who was no user any more")
 		}
-		roles = u.Roles
-	} else {
-		if k, ok := s.keys[a.grant.KID]; !ok || k.Revoked || a.grant.At.Before(s.revoked[tenant+"/"+a.user]) {
-			return nil, false
-		}
-		var disabled bool
-		if roles, disabled = s.dir.RolesNow(tenant, a.user, a.grant.APIKey(), roles); disabled {
-			return nil, false
-		}
+		return roles, nil
 	}
-	return roles, Covered(s.rules, t.capabilities(roles), CapabilityApprove)
+	if k, ok := s.keys[a.grant.KID]; !ok || k.Revoked || a.grant.At.Before(s.revoked[tenant+"/"+a.user]) {
+		return nil, of(" under a grant that was revoked before")
+	}
+	apiKey := a.grant.APIKey()
+	if s.rules < intents.RulesStrict {
+		apiKey = "" // it did not bound roles
+	}
+	roles, disabled := s.dir.RolesNow(tenant, a.user, apiKey, a.roles)
+	if disabled {
+		return nil, of(", who was no user any more, or through an API key that was revoked")
+	}
+	return roles, nil
+}
+
+func (s *State) mayApprove(tenant string, roles []string) bool {
+	caps, known := s.dir.Capabilities(tenant, roles)
+	return known && Covered(s.rules, caps, CapabilityApprove)
+}
+
+// Counts is an error if an approval that a release of the hold names does not count
+// on the state as it is. given: the person said yes at that time.
+func (v *View) Counts(h Hold, named intents.Approval) (given bool, err error) {
+	v.s.mu.RLock()
+	defer v.s.mu.RUnlock()
+	i := slices.IndexFunc(h.approvals, func(a approval) bool { return a.user == named.UserID && intents.FormatTime(a.at) == named.At })
+	if i < 0 {
+		return false, errors.New("an approval that nobody gave")
+	}
+	a := h.approvals[i]
+	roles, err := v.s.rolesToday(h.Tenant, a)
+	switch {
+	case a.grant.APIKey() != named.Key:
+		return true, fmt.Errorf("an approval of %s through another API key than it was given through", a.user)
+	case err != nil:
+		return true, err
+	case a.signer != intents.RoleOperator && len(without(named.Roles, a.roles)) > 0:
+		return true, fmt.Errorf("roles of %s that the person had not", a.user)
+	case len(without(named.Roles, roles)) > 0:
+		return true, fmt.Errorf("roles of %s that the directory does not give", a.user)
+	case !v.s.mayApprove(h.Tenant, named.Roles):
+		return true, fmt.Errorf("roles of %s of which none may approve", a.user)
+	default:
+		return true, nil
+	}
 }

@@ -74,25 +74,33 @@ type Release struct {
 // ReleaseOf reads a release record.
 func ReleaseOf(r storage.Record) (Release, error) { return readPart[Release](r, storage.PartRelease) }
 
-// foldRelease ends a hold: an order of the router has its effect here, any other is
-// open until its outcome.
 func (s *State) foldRelease(r storage.Record) error {
 	rel, err := ReleaseOf(r)
 	if err != nil {
 		return err
 	}
+	return s.release(rel, r.Position, r.At)
+}
+
+// release ends a hold: an order of the router has its effect here, any other is open
+// until its outcome.
+func (s *State) release(rel Release, position int64, at time.Time) error {
 	h := s.dropHold(rel.Of)
 	if h == nil {
 		return fmt.Errorf("releases order %d, which is not held", rel.Of)
 	}
-	s.holds.released[rel.Of] = r.Position
+	s.holds.released[rel.Of] = position
 	if h.order.Decision.Executor != catalog.ExecutorRouter {
 		return nil
 	}
-	o := h.order
-	o.At, o.Position, o.Roles = r.At, r.Position, rel.Facts.Roles
+	return s.apply(releasedOrder(h.order, rel, position, at))
+}
+
+// releasedOrder is a held order as its release lets it go on.
+func releasedOrder(o Order, rel Release, position int64, at time.Time) Order {
+	o.At, o.Position, o.Roles = at, position, rel.Facts.Roles
 	o.decidedAt(rel.Facts)
-	return s.apply(o)
+	return o
 }
 
 // ReleasedAt is the position of the release record of an order without outcome.
@@ -144,7 +152,7 @@ func (v *View) counted(h *hold) Hold {
 	}
 	for _, a := range h.approvals {
 		v.rely(subjectGrants(h.order.Tenant, a.user))
-		if roles, stands := v.s.stands(h.order.Tenant, a); stands {
+		if roles, err := v.s.rolesToday(h.order.Tenant, a); err == nil && v.s.mayApprove(h.order.Tenant, roles) {
 			out.By = append(out.By, intents.Approval{UserID: a.user, At: intents.FormatTime(a.at), Key: a.grant.APIKey(), Roles: roles})
 		}
 	}

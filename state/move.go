@@ -19,6 +19,7 @@ const (
 	TypeAdminPut    = "admin.put"
 	TypePolicyPush  = "policy.push"
 	TypeGrantRevoke = "grant.revoke"
+	TypeResolve     = "order.resolve"
 	TypeErase       = "record.erase"
 )
 

@@ -17,8 +17,9 @@ type unknown struct {
 }
 
 // orderResolve is an operator's word about how an indeterminate order ended.
-var orderResolve = operators("order.resolve",
+var orderResolve = operators(TypeResolve,
 	func(v *View, o Order, a catalog.OrderResolve) (Effect, error) {
+		v.rely(SubjectOrder(a.IntentID))
 		x, ok := v.s.unknown[a.IntentID]
 		if !ok || (x.tenant != o.Tenant && o.Tenant != systemTenant) {
 			return Effect{}, illegal("/intent/args/intent_id", "no indeterminate order of this tenant has this intent_id")

@@ -2,6 +2,7 @@ package state
 
 import (
 	"encoding/json"
+	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -110,43 +111,53 @@ func EntryOf(r storage.Record) storage.Entry {
 	return e
 }
 
-// foldOutcome closes an open order: memory keys become results of the step, a
-// contract violation fails it, a rejected hold makes the plan replan.
 func (s *State) foldOutcome(e storage.Entry) error {
-	ref, ok := s.orders[e.Of]
-	if !ok {
+	if _, open := s.orders[e.Of]; !open {
 		return nil
 	}
-	delete(s.orders, e.Of)
-	dispatched := s.dropHold(e.Of) == nil
-	delete(s.holds.released, e.Of)
 	out, err := readPart[intents.Outcome](e.Record, storage.PartOutcome)
 	if err != nil {
 		return err
 	}
+	if result, there := e.Record.Parts[storage.PartResult]; there {
+		out.Result = result
+	}
+	return s.ended(e.Of, out, e.Record.At)
+}
+
+// ended closes an open order: memory keys become results of the step, a contract
+// violation fails it, a rejected hold makes the plan replan.
+func (s *State) ended(of int64, out intents.Outcome, at time.Time) error {
+	ref, open := s.orders[of]
+	if !open {
+		return nil
+	}
+	delete(s.orders, of)
+	dispatched := s.dropHold(of) == nil
+	delete(s.holds.released, of)
 	if out.Status == intents.StatusIndetermined {
-		s.unknown[ref.id] = unknown{e.Of, ref.tenant, ref.plan, ref.fact}
+		s.unknown[ref.id] = unknown{of, ref.tenant, ref.plan, ref.fact}
 	}
 	if ref.plan == nil {
 		return nil
 	}
 	if ref.fact != nil {
-		ref.ended(out, dispatched, e.Record)
+		ref.ended(out, dispatched, at)
 	}
 	if ref.typ != typeWriteMemory {
 		return nil
 	}
 	switch {
 	case out.Status == intents.Done:
-		return ref.wrote(out, e.Record)
+		return ref.wrote(out)
 	case out.Code == intents.ContractViolation:
-		s.violated(ref, out, e.Record)
+		s.violated(ref, out, at)
 	}
 	return nil
 }
 
 // ended says in the plan's fact what became of an order.
-func (x *openOrder) ended(out intents.Outcome, dispatched bool, r storage.Record) {
+func (x *openOrder) ended(out intents.Outcome, dispatched bool, at time.Time) {
 	held := x.fact.Status == factHeld
 	x.plan.unheld = x.plan.unheld || held
 	x.fact.Status, x.fact.Code = factStatus(out), out.Code
@@ -156,7 +167,7 @@ func (x *openOrder) ended(out intents.Outcome, dispatched bool, r storage.Record
 	step := x.plan.step(x.step)
 	if step != nil && held && step.Status == catalog.StepHeld && !final(x.plan.view.Status) && (out.Code == intents.ApprovalRejected || out.Code == intents.ApprovalExpired) {
 		step.Status, step.FailureReason = catalog.StepFailed, out.Reason
-		x.plan.replan(step, "rejected", out.Reason, r.At)
+		x.plan.replan(step, "rejected", out.Reason, at)
 	}
 }
 
@@ -168,19 +179,15 @@ func factStatus(out intents.Outcome) string {
 }
 
 // wrote makes the key of a memory a result of its step.
-func (x *openOrder) wrote(out intents.Outcome, r storage.Record) error {
-	result, there := r.Parts[storage.PartResult]
-	if !there {
-		result = out.Result
-	}
-	if result == nil {
+func (x *openOrder) wrote(out intents.Outcome) error {
+	if out.Result == nil {
 		return nil // erased, as of a plan that has ended
 	}
 	// The key alone: Go reads fewer numbers as integers than the result's schema.
 	var res struct {
 		Key string `json:"key"`
 	}
-	if err := json.Unmarshal(result, &res); err != nil {
+	if err := json.Unmarshal(out.Result, &res); err != nil {
 		return err
 	}
 	if step := x.plan.step(x.step); step != nil && step.Revision == x.rev && !final(x.plan.view.Status) { // a replaced step has no results, nor an ended plan
@@ -190,14 +197,13 @@ func (x *openOrder) wrote(out intents.Outcome, r storage.Record) error {
 }
 
 // violated fails the step of a write_memory that broke the step's contract.
-func (s *State) violated(x *openOrder, out intents.Outcome, r storage.Record) {
+func (s *State) violated(x *openOrder, out intents.Outcome, at time.Time) {
 	t, live := s.tasks[x.task]
 	step := x.plan.step(x.step)
 	if !live || t.ended != "" || step == nil || step.Status != catalog.StepRunning {
 		return
 	}
 	t.ended = "contract violation"
-	at := r.At
 	step.Status, step.FailureReason, step.FinishedAt = catalog.StepFailed, out.Reason, &at
 	x.plan.replan(step, "contract_violation", out.Reason, at)
 }

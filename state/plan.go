@@ -236,6 +236,9 @@ func (p *plan) end(status catalog.PlanStatus, at time.Time) {
 
 // failPlan ends a plan that nobody drives to its end.
 func (s *State) failPlan(p *plan, why string, at time.Time) {
+	for _, t := range p.liveTasks() {
+		t.ended = "plan failed: " + why
+	}
 	s.endPlan(p, catalog.PlanFailed, at)
 	p.gaveUp(why)
 }

@@ -1,6 +1,8 @@
 package state
 
 import (
+	"fmt"
+
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/storage"
@@ -19,6 +21,9 @@ var planOpen = move(TypePlanOpen,
 		return Effect{p.answer(), p.touches(true)}, nil
 	},
 	func(s *State, o Order, a catalog.PlanOpen) error {
+		if s.plans[o.Tenant+"/"+a.PlanID] != nil {
+			return fmt.Errorf("a second plan %s", a.PlanID)
+		}
 		s.open[o.Tenant]++
 		s.openAll++
 		s.plans[o.Tenant+"/"+a.PlanID] = newPlan(o, a)

@@ -114,6 +114,16 @@ func (v *View) Repeats(tenant, plan string, step int, typ string, args json.RawM
 	return intentID, false
 }
 
+// Again refuses an order of a plan that may act only once where an equal one may have
+// had its effect.
+func (v *View) Again(tenant, typ string, args json.RawMessage, c intents.Context) error {
+	id, open := v.Repeats(tenant, c.PlanID, c.Step, typ, args)
+	if id == "" || !open && c.Occurrence != 0 {
+		return nil
+	}
+	return intents.Refuse(intents.ConflictIdempotency, "/intent/args", "an equal order with an effect was committed before: "+id)
+}
+
 // KeysOfPlan are the memory keys that a plan's steps have written.
 func (v *View) KeysOfPlan(tenant, plan string) []string {
 	v.s.mu.RLock()

@@ -12,10 +12,11 @@ import (
 // is judged before it is committed.
 var recordErase = operators(TypeErase,
 	func(v *View, o Order, a catalog.RecordErase) (Effect, error) {
+		v.rely(SubjectOrder(a.IntentID))
 		if x, open := v.s.unknown[a.IntentID]; open && x.tenant == Named(o.Tenant, a.Tenant) {
 			return Effect{}, illegal("/intent/args/intent_id", "nobody knows how the order ended: resolve it first")
 		}
-		return v.relyOn(accepted(SubjectOrder(a.IntentID)))
+		return accepted(SubjectOrder(a.IntentID)), nil
 	},
 	func(s *State, o Order, a catalog.RecordErase) error {
 		s.erasures.number++

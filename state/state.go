@@ -143,10 +143,20 @@ func (s *State) foldOrder(r storage.Record) error {
 	if err := o.readActor(r); err != nil {
 		return err
 	}
-	if o.Decision.Verdict == intents.Hold {
+	return s.accepted(o)
+}
+
+// accepted is the effect of an order that was allowed or is held.
+func (s *State) accepted(o Order) error {
+	switch {
+	case o.Decision.Verdict == intents.Hold:
 		return s.held(o)
+	case o.Decision.Executor == catalog.ExecutorRouter:
+		return s.apply(o)
+	default:
+		s.dispatched(o)
+		return nil
 	}
-	return s.apply(o)
 }
 
 // apply is the effect of an accepted order of the router.
@@ -180,6 +190,14 @@ func (s *State) JWKS() intents.JWKS {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return intents.JWKS{Origin: s.origin, Version: s.keySet.Version, Keys: slices.Clone(s.keySet.Keys), KeySet: s.keySetToken}
+}
+
+// Keys are the key set in force, by kid. They must not be changed; its successor has
+// its own.
+func (s *State) Keys() map[string]intents.Key {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.keys
 }
 
 // KeySetVersion is the version of the key set in force.

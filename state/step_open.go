@@ -53,8 +53,11 @@ var stepOpen = move("step",
 		}
 		step := p.begin(a, o.At)
 		key, err := a.JWK.ToKey()
-		if step == nil || err != nil {
+		switch {
+		case step == nil || err != nil || a.PlanDigest != p.view.PlanDigest:
 			return fmt.Errorf("step %d of %s: %v", a.Step, a.PlanID, err)
+		case s.tasks[o.Tenant+"/"+a.TaskID] != nil || s.taskKID[key.KID] != "":
+			return fmt.Errorf("a second task %s, or with its key", a.TaskID)
 		}
 		deadline, err := time.Parse(time.RFC3339Nano, a.Deadline)
 		if err != nil {

@@ -3,6 +3,7 @@ package state
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -37,6 +38,18 @@ func (v *View) rely(subject storage.Subject) {
 func (v *View) Relies(subject storage.Subject) bool {
 	_, ok := v.asserts[subject]
 	return ok
+}
+
+// ReliesOnOrders says whether the decision relied on a plan, a task or another order:
+// orders that executors carry out change these, too.
+func (v *View) ReliesOnOrders() bool {
+	for subject := range v.asserts {
+		switch kind, _, _ := strings.Cut(string(subject), "/"); kind {
+		case "plan", "planstate", "effects", "task", "order":
+			return true
+		}
+	}
+	return false
 }
 
 // Asserts are what the decision relied on, for its commit.

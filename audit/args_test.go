@@ -1,0 +1,80 @@
+package audit_test
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"testing"
+
+	"aob.dev/writ/audit"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/storage"
+)
+
+// Whoever writes a log may write anything into an order that it says was accepted:
+// no arguments bring the fold down.
+func TestArgumentsOfAllKinds(t *testing.T) {
+	w := newWorld(t)
+	w.live(2)
+	w.approvals()
+	seen := map[string]bool{}
+	for _, r := range w.Records() {
+		var sealed, payload map[string]any
+		var d intents.Decision
+		if r.Kind != storage.KindOrder || json.Unmarshal(r.Parts[storage.PartDecision], &d) != nil || d.Executor != "router" {
+			continue
+		}
+		w.Must(json.Unmarshal(r.Parts[storage.PartOrder], &sealed))
+		w.Must(json.Unmarshal([]byte(sealed["payload"].(string)), &payload))
+		intent := payload["intent"].(map[string]any)
+		typ, args := intent["type"].(string), intent["args"]
+		if seen[typ] {
+			continue
+		}
+		seen[typ] = true
+		for _, changed := range variants(args) {
+			intent["args"] = changed
+			raw, err := json.Marshal(payload)
+			w.Must(err)
+			canonical, err := intents.Canonical(raw)
+			w.Must(err)
+			sealed["payload"] = string(canonical)
+			records := w.part(r.Position, storage.PartOrder, func(m map[string]any) { maps.Copy(m, sealed) })
+			var bad *audit.Bad
+			if _, err := audit.Explain(t.Context(), audit.Source{Origin: w.Origin, Records: records}, "none", nil); !errors.Is(err, audit.ErrNotFound) && !errors.As(err, &bad) {
+				t.Errorf("%s %s: %v", typ, canonical, err)
+			}
+		}
+	}
+	if len(seen) < 10 {
+		t.Errorf("%d types", len(seen))
+	}
+}
+
+// variants of a document: each of its values, one at a time, gone or another one.
+func variants(doc any) (out []any) {
+	out = []any{nil, "", "x", -1, 1e18, 0.5, true, []any{}, []any{nil}, map[string]any{}}
+	switch v := doc.(type) {
+	case map[string]any:
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			without := maps.Clone(v)
+			delete(without, name)
+			out = append(out, without)
+			for _, x := range variants(v[name]) {
+				with := maps.Clone(v)
+				with[name] = x
+				out = append(out, with)
+			}
+		}
+	case []any:
+		for i := range v {
+			for _, x := range variants(v[i]) {
+				with := slices.Clone(v)
+				with[i] = x
+				out = append(out, with)
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,99 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state"
+)
+
+// hold remembers a held order for its approvals and its release.
+func (f *fold) hold(it *item, o *open) error {
+	o.held = it.order
+	f.held[o.intentID] = o
+	terms := it.order.decision.Hold
+	if terms == nil || len(terms.Rules) == 0 {
+		return errors.New("held without saying what for")
+	}
+	deadline, err := time.Parse(time.RFC3339Nano, terms.Deadline)
+	if err != nil || deadline.After(it.now.Add(intents.MaxHold)) {
+		return errors.New("held without a deadline, or for more than a day")
+	}
+	return nil
+}
+
+// said remembers what somebody said of a held order.
+func (o *open) said(a catalog.Approve, by string) {
+	if a.Decision != catalog.DecisionApprove {
+		o.refused = true
+		return
+	}
+	o.last = by
+}
+
+// turnedDown: a held order ends without being carried out for a reason that the
+// record shows.
+func (f *fold) turnedDown(o *open, it *item) error {
+	h, _ := f.state.View().Hold(o.tenant, o.intentID)
+	switch {
+	case it.outcome.Status != intents.Failed:
+		return errors.New("a held order was carried out without release")
+	case it.outcome.Code == intents.ApprovalRejected && f.whole && !o.refused:
+		return errors.New("a held order was rejected, and nobody said so")
+	case it.outcome.Code == intents.ApprovalExpired && it.at.Before(h.Deadline):
+		return errors.New("a held order expired before its deadline")
+	default:
+		return nil
+	}
+}
+
+// takeRelease ends a hold: an order of the router has its effect here.
+func (f *fold) takeRelease(it *item, j *job) error {
+	o, rel := f.orders[it.of], it.release
+	switch {
+	case o == nil && f.whole:
+		return errors.New("releases an order that is not open")
+	case o == nil:
+		return nil
+	case o.verdict != intents.Hold || o.released:
+		return errors.New("releases an order that is not held")
+	}
+	o.released = true
+	delete(f.held, o.intentID)
+	if rel.By != o.last && f.whole {
+		return errors.New("released by another order than the last approval")
+	}
+	view := f.state.View()
+	h, _ := view.Hold(o.tenant, o.intentID)
+	j.about, j.task = o, o.task
+	j.dir, j.rules, j.revoked = f.generation(rel.Decision.Directory), view.Rules(), view.Revoked(h.Tenant, h.User)
+	if !it.now.Before(h.Deadline) {
+		return errors.New("released after its deadline")
+	}
+	for _, a := range rel.Facts.Approvals {
+		if given, err := view.Counts(h, a); err != nil && (given || f.whole) {
+			return fmt.Errorf("released with %w", err)
+		}
+	}
+	switch {
+	case rel.Decision.Directory >= it.position:
+		return errors.New("the release rests on records that come after it")
+	case rel.Decision.Catalog != f.state.CatalogDigest():
+		return errors.New("released under a catalog that is not in force")
+	case rel.Decision.PolicyDigest != view.PolicyDigest():
+		f.decidedBy(rel.Decision.PolicyDigest, it.position)
+	}
+	if routers(h.Decision) {
+		f.judge(j, f.state.View(), h.Released(*rel, it.at))
+		took := *it
+		took.order = o.held
+		if err := f.beside(&took); err != nil {
+			return err
+		}
+	}
+	f.follow(j, h.Type, f.add(state.Content{Position: it.position, At: it.at, Release: rel}))
+	return nil
+}

@@ -1,0 +1,50 @@
+package state
+
+import (
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/storage"
+)
+
+// Content is what a record says, for whoever has read it already. One of its pointers
+// is set; of a takeover and of a refused order none has to be.
+type Content struct {
+	Position int64
+	At       time.Time
+
+	Control *Control
+	Order   *Order
+	Outcome *intents.Outcome
+	Of      int64 // the order that the outcome ends
+	Release *Release
+}
+
+// Take folds what a record says, as Observe folds the record: for states that follow
+// records which others have written. The error says that no router can have written
+// it on this state; the fold may go on.
+func (s *State) Take(c Content) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.next = c.Position + 1
+	if c.At.After(s.last) {
+		s.last = c.At
+	}
+	switch {
+	case c.Control != nil:
+		return s.control(*c.Control, c.Position)
+	case c.Order != nil && c.Order.Decision.Verdict != intents.Deny:
+		return s.accepted(*c.Order)
+	case c.Outcome != nil:
+		return s.ended(c.Of, *c.Outcome, c.At)
+	case c.Release != nil:
+		return s.release(*c.Release, c.Position, c.At)
+	default:
+		return nil
+	}
+}
+
+// Released is a held order of the router as a release lets it go on, to be judged.
+func (h Hold) Released(rel Release, at time.Time) Order {
+	return releasedOrder(h.Order, rel, storage.Nobody, at)
+}
