@@ -186,8 +186,8 @@ func (r *Router) entries(o *order) (storage.Commit, error) {
 }
 
 // inPlan is the order as far as state asks for what it changes of a plan.
-func (o *order) inPlan() state.Order {
-	return state.Order{
+func (o *order) inPlan() *state.Order {
+	return &state.Order{
 		Type: o.env.Type(), Context: o.env.Context(), Tenant: o.env.Principal().Tenant,
 		Signer: o.env.Signer().Role, Decision: o.decision,
 	}

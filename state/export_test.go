@@ -4,6 +4,7 @@ import "testing"
 
 // WithLogout adds the example of docs/orders.md to the moves until the test ends.
 func WithLogout(t *testing.T) {
+	t.Helper()
 	moves[logout.Type] = logout
 	t.Cleanup(func() { delete(moves, logout.Type) })
 }

@@ -107,7 +107,7 @@ func (p *plan) touchesTasks() []storage.Subject {
 
 // Touches are what an order changes that waits for people or is carried out by an
 // executor. What an order of the router changes, its Move says.
-func (o Order) Touches() []storage.Subject {
+func (o *Order) Touches() []storage.Subject {
 	c := o.Context
 	held := o.Decision.Verdict == intents.Hold
 	if c.PlanID == "" || !held && o.Decision.Effect != string(catalog.Once) {
@@ -126,7 +126,7 @@ func (o Order) Touches() []storage.Subject {
 // OutcomeTouches are what the outcome of a dispatched order changes: the effects of
 // its step, or, where it breaks the step's contract, the task and the plan. released:
 // people have approved it, and the plan waits for it.
-func (o Order) OutcomeTouches(out intents.Outcome, released bool) []storage.Subject {
+func (o *Order) OutcomeTouches(out intents.Outcome, released bool) []storage.Subject {
 	c := o.Context
 	if c.PlanID == "" {
 		return nil

@@ -24,8 +24,13 @@ func seccompRules(pid int) []rule {
 		numbers []uint32
 		action  uint32
 	}{
-		{allowed, actAllow}, {archAllowed, actAllow}, {pretended, actDone}, {archPretended, actDone},
-		{absent, actNoSys}, {unsupported, actNotSup}, {hostile, actKill},
+		{allowed, actAllow},
+		{archAllowed, actAllow},
+		{pretended, actDone},
+		{archPretended, actDone},
+		{absent, actNoSys},
+		{unsupported, actNotSup},
+		{hostile, actKill},
 	} {
 		for _, nr := range l.numbers {
 			rules = append(rules, rule{nr: nr, action: l.action})

@@ -35,7 +35,7 @@ func soulID(user string) string {
 
 // soul reads the persona for the order's user: the user's own over the
 // tenant's, member by member. None stored is no failure.
-func (s *sessions) soul(ctx context.Context, o *executors.Order, args catalog.SoulGet) (*executors.Result, error) {
+func (s *sessions) soul(ctx context.Context, o *executors.Order, _ catalog.SoulGet) (*executors.Result, error) {
 	tenants, err := s.loadSoul(ctx, o, "")
 	if err != nil {
 		return nil, err

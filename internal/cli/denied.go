@@ -18,7 +18,7 @@ func denied(err error) string {
 	if !errors.As(err, &p) || p.IntentID == "" {
 		return ""
 	}
-	switch intents.Code(p.Code) {
+	switch p.Code {
 	case intents.PolicyDenied, intents.RBACForbidden:
 	default:
 		if p.Position == nil {

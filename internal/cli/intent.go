@@ -141,7 +141,7 @@ type refused struct {
 
 func refusedBy(p *client.Error) refused {
 	return refused{intents.Answer{
-		IntentID: p.IntentID, TraceID: p.TraceID, Code: intents.Code(p.Code), Pointer: p.Pointer, Reason: p.Detail,
+		IntentID: p.IntentID, TraceID: p.TraceID, Code: p.Code, Pointer: p.Pointer, Reason: p.Detail,
 		Hint: p.Hint, Violations: p.Violations, Position: p.Position, Decision: p.Decision, Outcome: p.Outcome, Receipt: p.Receipt,
 	}, p.PolicyIDs, p.Retryable}
 }

@@ -86,9 +86,9 @@ func (b *blobs) opens(s storage.Scope, id, want string) {
 	b.reads(r, err, want)
 }
 
-func (b *blobs) fetches(tenant, ref, want string) {
+func (b *blobs) fetches(ref, want string) {
 	b.Helper()
-	r, size, err := b.Fetch(b.Context(), tenant, ref)
+	r, size, err := b.Fetch(b.Context(), "acme", ref)
 	if err == nil && size != int64(len(want)) {
 		b.Fatalf("fetch: %d bytes, not %d", size, len(want))
 	}
@@ -188,7 +188,7 @@ func testSweep(b *blobs) {
 	b.opens(scope, f.ID, "x")
 	b.sweeps(0, 1)
 	b.missing(scope, f.ID)
-	b.fetches("acme", ref, "kept") // blobs have no age
+	b.fetches(ref, "kept") // blobs have no age
 }
 
 func testKeepAndFetch(b *blobs) {
@@ -197,7 +197,7 @@ func testKeepAndFetch(b *blobs) {
 		if err != nil || size != 4 || ref != "cas://"+digestOf("text") {
 			b.Fatalf("keep = %q, %d, %v", ref, size, err)
 		}
-		b.fetches("acme", ref, "text")
+		b.fetches(ref, "text")
 	}
 }
 

@@ -186,7 +186,7 @@ func testHalfIsNothing(b *blobs) {
 			b.Fatal(err)
 		}
 	}
-	b.fetches("acme", ref, text)
+	b.fetches(ref, text)
 	b.sweeps(0, 0)
 }
 
@@ -194,6 +194,6 @@ func testHalfIsNothing(b *blobs) {
 func testManyChunks(b *blobs) {
 	for _, size := range []int{1, 128<<10 - 1, 128 << 10, 128<<10 + 1, 3 << 20} {
 		text := strings.Repeat("x", size-1) + "y"
-		b.fetches("acme", b.keep("acme", text), text)
+		b.fetches(b.keep("acme", text), text)
 	}
 }
