@@ -24,8 +24,8 @@ func sideBySide() *State {
 	return s
 }
 
-func ofTask(step int, id string, verdict intents.Verdict) Order {
-	return Order{
+func ofTask(step int, id string, verdict intents.Verdict) *Order {
+	return &Order{
 		Type: "skill.call", Tenant: "default", User: "ana", Signer: intents.RoleTask,
 		Context:  intents.Context{PlanID: "p1", Step: step, TaskID: id},
 		Decision: intents.Decision{Verdict: verdict, Effect: string(catalog.Once)},
