@@ -69,8 +69,9 @@ func TestReportedEventsAreListed(t *testing.T) {
 		}
 		ast.Inspect(f, func(n ast.Node) bool {
 			if call, ok := n.(*ast.CallExpr); ok && len(call.Args) == 2 {
-				if fn, ok := call.Fun.(*ast.SelectorExpr); ok && fn.Sel.Name == "NewFact" {
-					event, err := strconv.Unquote(call.Args[0].(*ast.BasicLit).Value)
+				name, literal := call.Args[0].(*ast.BasicLit)
+				if fn, ok := call.Fun.(*ast.SelectorExpr); ok && literal && (fn.Sel.Name == "NewFact" || fn.Sel.Name == "With") {
+					event, err := strconv.Unquote(name.Value)
 					if err != nil {
 						t.Error(err)
 					}
