@@ -84,7 +84,6 @@ func newCompiler() *jsonschema.Compiler {
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.UseLoader(jsonschema.SchemeURLLoader{})
-	c.UseRegexpEngine(compilePattern)
 	return c
 }
 
