@@ -1,4 +1,4 @@
-// Package intents is the signed intent: how an order and its papers (grant,
+// Package intents is the signed intent: how an order and its tokens (grant,
 // ticket, receipt, key set) are written, sealed and verified.
 //
 // An order travels as one JSON object:

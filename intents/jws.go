@@ -14,7 +14,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// Media types of the papers, the "typ" of their protected headers. A signature
+// Media types of the tokens, the "typ" of their protected headers. A signature
 // over one can never pass as another.
 const (
 	TypIntent  = "writ-intent+jws"

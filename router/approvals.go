@@ -162,9 +162,9 @@ func (r *Router) rejudge(ctx context.Context, o *order, w state.Hold) (*order, e
 	return h, nil
 }
 
-// goOn dispatches a released order. Crash in it: the order is open, and
+// dispatchAsync has a released order carried out while nobody waits for it. Crash in it: the order is open, and
 // recovery ends it by its effect.
-func (r *Router) goOn(ctx context.Context, o *order) {
+func (r *Router) dispatchAsync(ctx context.Context, o *order) {
 	failpoint.Hit(failpoint.HoldReleased)
 	ctx = context.WithoutCancel(ctx)
 	r.running.Add(1)

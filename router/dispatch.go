@@ -50,7 +50,7 @@ func (r *Router) perform(ctx context.Context, o *order) (*intents.Answer, error)
 			return nil, err
 		}
 		if o.settled != nil && o.settled.released != nil {
-			r.goOn(ctx, o.settled.released)
+			r.dispatchAsync(ctx, o.settled.released)
 		}
 		return r.recorded(o)
 	}
