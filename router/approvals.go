@@ -162,8 +162,8 @@ func (r *Router) rejudge(ctx context.Context, o *order, w state.Hold) (*order, e
 	return h, nil
 }
 
-// dispatchAsync has a released order carried out while nobody waits for it. Crash in it: the order is open, and
-// recovery ends it by its effect.
+// dispatchAsync has a released order carried out while nobody waits for it. Crash in
+// it: the order is open, and recovery ends it by its effect.
 func (r *Router) dispatchAsync(ctx context.Context, o *order) {
 	failpoint.Hit(failpoint.HoldReleased)
 	ctx = context.WithoutCancel(ctx)
