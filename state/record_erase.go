@@ -53,6 +53,13 @@ type erasures struct {
 	blobs   map[int64]bool // orders whose blobs were erased, by position
 }
 
+// Erasures is how many were ever accepted.
+func (s *State) Erasures() int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.erasures.number
+}
+
 // Erasing are the erasures that are not known to be carried out.
 func (s *State) Erasing() []Erasure {
 	s.mu.RLock()
