@@ -126,7 +126,7 @@ func (f *fold) again(view *state.View, o state.Order) error {
 	if o.Context.Occurrence != 0 && o.Decision.Directory < o.Position-1 {
 		return nil
 	}
-	return view.Again(o.Tenant, o.Type, o.Args, o.Context)
+	return view.Again(o.Tenant, o.Signer, o.Type, o.Args, o.Context)
 }
 
 // unshown says that a refusal rests on what is not known even if a bundle has every

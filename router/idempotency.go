@@ -122,7 +122,7 @@ func (r *Router) legal(o *order) error {
 	// Also where the pin says something else by now: what was once has been done.
 	once := o.decision.Effect == string(catalog.Once) || o.row.Effect == catalog.EffectPin
 	if once && o.env.Context().PlanID != "" {
-		if err := o.view.Again(o.env.Principal().Tenant, o.env.Type(), o.env.Args(), o.env.Context()); err != nil {
+		if err := o.view.Again(o.env.Principal().Tenant, o.env.Signer().Role, o.env.Type(), o.env.Args(), o.env.Context()); err != nil {
 			return err
 		}
 	}

@@ -93,11 +93,15 @@ func (v *View) OrderOf(tenant, plan string, revision, step int, intentID string)
 // same anew.
 //
 // The decision rests on the once orders of its own step. Those of an earlier task in
-// another step cannot change into a repetition any more: that task has ended.
-func (v *View) Repeats(tenant, plan string, step int, typ string, args json.RawMessage) (intentID string, indeterminate bool) {
+// another step cannot change into a repetition any more: that task has ended. Whoever
+// is no task names what step it likes: its decision rests on the whole plan.
+func (v *View) Repeats(tenant, plan string, step int, by intents.Role, typ string, args json.RawMessage) (intentID string, indeterminate bool) {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
 	v.rely(SubjectEffects(tenant, plan, step))
+	if by != intents.RoleTask {
+		v.wholePlan(tenant, plan)
+	}
 	p, ok := v.s.plans[tenant+"/"+plan]
 	if !ok {
 		return "", false
@@ -116,8 +120,8 @@ func (v *View) Repeats(tenant, plan string, step int, typ string, args json.RawM
 
 // Again refuses an order of a plan that may act only once where an equal one may have
 // had its effect.
-func (v *View) Again(tenant, typ string, args json.RawMessage, c intents.Context) error {
-	id, open := v.Repeats(tenant, c.PlanID, c.Step, typ, args)
+func (v *View) Again(tenant string, by intents.Role, typ string, args json.RawMessage, c intents.Context) error {
+	id, open := v.Repeats(tenant, c.PlanID, c.Step, by, typ, args)
 	if id == "" || !open && c.Occurrence != 0 {
 		return nil
 	}

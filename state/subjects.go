@@ -20,10 +20,8 @@ const (
 	SubjectPolicy storage.Subject = "policy"
 )
 
-const tenantPrefix = "dir/"
-
 // SubjectTenant is the directory data of a tenant.
-func SubjectTenant(tenant string) storage.Subject { return storage.Subject(tenantPrefix + tenant) }
+func SubjectTenant(tenant string) storage.Subject { return storage.Subject("dir/" + tenant) }
 
 // SubjectPlan is a plan: its steps and holds.
 func SubjectPlan(tenant, plan string) storage.Subject {
@@ -117,7 +115,10 @@ func (o *Order) Touches() []storage.Subject {
 	if held {
 		out = append(out, SubjectPlan(o.Tenant, c.PlanID))
 	}
-	if held && o.Signer == intents.RoleTask {
+	switch {
+	case o.Signer != intents.RoleTask: // it names what step it likes, and may repeat what a task of another does
+		out = append(out, SubjectPlanState(o.Tenant, c.PlanID))
+	case held:
 		out = append(out, SubjectTask(o.Tenant, c.TaskID))
 	}
 	return out

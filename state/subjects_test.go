@@ -40,7 +40,7 @@ func TestSiblings(t *testing.T) {
 	order := s.View() // of task one, as the stages of a router read
 	order.Task("default/one")
 	order.PlanFacts("default", "p1")
-	order.Repeats("default", "p1", 1, "skill.call", []byte(`{}`))
+	order.Repeats("default", "p1", 1, intents.RoleTask, "skill.call", []byte(`{}`))
 	finish := func(status, key string) []storage.Subject {
 		t.Helper()
 		o := Order{Type: "step.finish", Tenant: "default", User: "ana", Signer: intents.RoleTask}
@@ -81,5 +81,34 @@ func TestSiblings(t *testing.T) {
 	}
 	if touches := write.OutcomeTouches(done, false); len(touches) != 0 {
 		t.Errorf("what is written touches %v", touches)
+	}
+}
+
+// TestActsBesideTasks: who is no task, such as a manager that seals a vendor's type,
+// names what step it likes. What acts once so and what a task does are decided after
+// each other, whatever the steps: else both could have the same effect.
+func TestActsBesideTasks(t *testing.T) {
+	s := sideBySide()
+	task, other := s.View(), s.View()
+	task.Task("default/two")
+	task.PlanFacts("default", "p1")
+	task.Repeats("default", "p1", 2, intents.RoleTask, "x.acme.pay", []byte(`{}`))
+	other.PlanFacts("default", "p1")
+	other.Repeats("default", "p1", 1, intents.RoleManager, "x.acme.pay", []byte(`{}`))
+
+	manager := ofTask(1, "", intents.Allow)
+	manager.Signer = intents.RoleManager
+	for name, tt := range map[string]struct {
+		relies  *View
+		touches []storage.Subject
+	}{
+		"a task after a manager":      {task, manager.Touches()},
+		"a manager after a task":      {other, ofTask(2, "two", intents.Allow).Touches()},
+		"a manager after a manager":   {other, func() []storage.Subject { m := *manager; m.Context.Step = 2; return m.Touches() }()},
+		"a manager after its outcome": {other, manager.OutcomeTouches(intents.Outcome{Status: intents.Done}, false)},
+	} {
+		if !slices.ContainsFunc(tt.touches, tt.relies.Relies) {
+			t.Errorf("%s is not stale: touches %v", name, tt.touches)
+		}
 	}
 }
