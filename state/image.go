@@ -250,13 +250,18 @@ func decode(raw []byte) (*State, error) {
 		}
 	}
 	for name, p := range m.Plans {
+		if final(p.View.Status) && p.View.CompletedAt == nil {
+			return nil, errors.New("state: a plan is closed, and not said when")
+		}
 		s.putPlan(name, p)
 	}
+	slices.SortFunc(s.leaving.closed, func(a, b closedPlan) int { return a.at.Compare(b.at) })
 	for at, x := range m.Orders {
 		o := &openOrder{id: x.ID, tenant: x.Tenant, step: x.Step, rev: x.Rev, task: x.Task, typ: x.Type, lost: x.Lost}
 		if o.plan, o.fact, err = s.place(x.placeImage); err != nil {
 			return nil, err
 		}
+		o.plan.await()
 		s.orders[at] = o
 	}
 	for id, x := range m.Unknown {
@@ -264,6 +269,7 @@ func decode(raw []byte) (*State, error) {
 		if u.plan, u.fact, err = s.place(x.placeImage); err != nil {
 			return nil, err
 		}
+		u.plan.await()
 		s.unknown[id] = u
 	}
 	for at, y := range m.Holds {
@@ -296,6 +302,8 @@ func (s *State) putPlan(name string, m planImage) {
 	if !final(p.view.Status) {
 		s.open[p.view.TenantID]++
 		s.openAll++
+	} else {
+		s.leaving.closed = append(s.leaving.closed, closedPlan{*p.view.CompletedAt, p})
 	}
 }
 

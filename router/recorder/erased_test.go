@@ -24,7 +24,7 @@ func TestErased(t *testing.T) {
 	task := p.Started(1)
 	call := w.Want(task.Call("pay", `{"to":"anas-name"}`), intents.OK)
 	w.Bus.On("plan.get", routertest.Always(routertest.Done(catalog.PlanGetResult{Plan: p.View()})))
-	read := w.OK(routertest.Order{By: w.Manager, Type: "plan.get", Args: catalog.PlanGet{PlanID: "p2"}})
+	read := w.OK(routertest.Order{By: w.Manager, Type: "plan.get", Args: catalog.PlanGet{PlanID: routertest.PlanID("p2")}})
 	denied := w.Want(task.Call("other", `{"to":"anas-name"}`), intents.TaskScope)
 	w.Want(p.Claim(), intents.OK) // interrupted: the plan tells of the call
 	w.Want(p.Fail(), intents.OK)
