@@ -48,6 +48,9 @@ func (s *State) leave() {
 		s.leaving.closed = s.leaving.closed[1:]
 		s.drop(p)
 	}
+	if len(s.leaving.closed) == 0 {
+		s.leaving.closed = nil
+	}
 	for _, p := range s.leaving.ended {
 		s.drop(p)
 	}
