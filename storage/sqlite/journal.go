@@ -160,8 +160,12 @@ func (j *Journal) Holder(ctx context.Context, position int64) (storage.Holder, e
 		return storage.Holder{}, err
 	}
 	j.mu.RLock()
-	defer j.mu.RUnlock()
-	return j.state.Holder(position)
+	h, left, err := j.state.Holder(position)
+	j.mu.RUnlock()
+	if left {
+		return storage.HolderOf(ctx, j, position)
+	}
+	return h, err
 }
 
 // Commit writes all entries or none; see storage.Journal.

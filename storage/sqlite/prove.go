@@ -45,7 +45,7 @@ func prove(e storage.Entry) proved {
 	p.known, p.keyed = true, f.Keyed
 	take := f.Take && (e.Take || !f.Refused) // a refusal that takes none is recorded again, at worst
 	p.wrong = e.Of != f.Of || e.Open != f.Open || e.Take != take
-	p.Of, p.Open, p.Take, p.Key = f.Of, f.Open, take, f.Key
+	p.Of, p.Open, p.Take, p.Key, p.Refused = f.Of, f.Open, take, f.Key, f.Refused && take
 	return p
 }
 
