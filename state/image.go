@@ -253,6 +253,9 @@ func decode(r io.Reader) (*State, error) {
 		if s.keySet, s.keys, err = intents.OpenKeySet(m.KeySet, s.root); err != nil {
 			return nil, fmt.Errorf("state: %w", err)
 		}
+		if s.origin != Origin(s.root) {
+			return nil, errors.New("state: the root key is not the log's")
+		}
 	}
 	s.keySetToken, s.policy, s.catalog, s.rules = m.KeySet, policy{m.Policy.Digest, m.Policy.Revision, m.Policy.Pushed}, m.Catalog, m.Rules
 	s.dir.at, s.settled, s.erasures.number, s.holds.released = m.DirectoryAt, m.Settled, m.Erased, m.Released
