@@ -1,6 +1,7 @@
 package state_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -345,11 +346,11 @@ func follow(t *testing.T, l *told, images []*state.State, again bool) []*state.S
 	if !again {
 		return images
 	}
-	raw, _, err := l.Snapshot()
-	if err != nil {
+	var image bytes.Buffer
+	if _, err := l.Snapshot(&image); err != nil {
 		t.Fatal(err)
 	}
-	s, err := state.Open(raw)
+	s, err := state.Open(&image)
 	if err != nil {
 		t.Fatal(err)
 	}
