@@ -1,6 +1,7 @@
 package state
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -18,6 +19,7 @@ type leaving struct {
 	closed []closedPlan // oldest first
 	ended  []*plan      // closed ones whose last order ended with this record
 	left   []*plan      // that left with this record
+	most   int          // plans that the maps have held since they were made
 }
 
 type closedPlan struct {
@@ -38,6 +40,7 @@ func (l *leaving) close(p *plan, at time.Time) {
 // record: which plans are there follows from the records alone.
 func (s *State) leave() {
 	s.leaving.left = nil
+	s.leaving.most = max(s.leaving.most, len(s.plans))
 	if s.rules < intents.RulesTimed {
 		s.leaving.ended = nil // they are among the closed ones still
 		return
@@ -55,6 +58,22 @@ func (s *State) leave() {
 		s.drop(p)
 	}
 	s.leaving.ended = nil
+	s.shrink()
+}
+
+// shrink makes the maps of plans anew where most of what they held has left, since a map
+// never gives back what it took.
+func (s *State) shrink() {
+	if s.leaving.most < 1024 || len(s.plans) > s.leaving.most/4 {
+		return
+	}
+	s.plans, s.tasks, s.taskKID, s.leaving.most = anew(s.plans), anew(s.tasks), anew(s.taskKID), len(s.plans)
+}
+
+func anew[K comparable, V any](m map[K]V) map[K]V {
+	out := make(map[K]V, len(m))
+	maps.Copy(out, m)
+	return out
 }
 
 // over says whether a plan that was closed at a time need not stay any longer.

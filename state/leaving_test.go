@@ -98,10 +98,12 @@ func (l *told) has(plan string) bool {
 	return ok
 }
 
-// closed is a plan that was closed with a task.
-func (l *told) closed(plan string) (kid string) {
+// closed opens a plan and a task of it, and closes it.
+func (l *told) closed(plan string) (kid string) { l.Helper(); return l.closedAfter(plan, "Which ten?") }
+
+func (l *told) closedAfter(plan, request string) (kid string) {
 	l.Helper()
-	l.moved("plan.open", catalog.PlanOpen{PlanID: plan, Task: "Which ten?"})
+	l.moved("plan.open", catalog.PlanOpen{PlanID: plan, Task: request})
 	l.moved("plan.claim", catalog.PlanClaim{PlanID: plan, Epoch: 1, Driver: "d"})
 	digest := l.moved("plan", catalog.Plan{PlanID: plan, Epoch: 1, Revision: 1, Steps: []catalog.PlanStep{{Step: 1, Task: "Ask."}}})
 	key, err := intents.GenerateSigner(intents.RoleTask)
@@ -379,11 +381,10 @@ func TestClosedPlansLeaveMemory(t *testing.T) {
 	}
 }
 
-// fill closes plans whose requests have a size.
+// fill closes plans whose requests have a size, each with a task.
 func fill(l *told, plans, size int) {
 	for i := range plans {
-		l.moved("plan.open", catalog.PlanOpen{PlanID: fmt.Sprint("p", i), Task: strings.Repeat("x", size)})
-		l.moved("cancel", catalog.Cancel{PlanID: fmt.Sprint("p", i)})
+		l.closedAfter(fmt.Sprint("p", i), strings.Repeat("x", size))
 		l.all = nil
 	}
 }
