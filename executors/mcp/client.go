@@ -20,10 +20,11 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
-	"time"
 
 	"github.com/mark3labs/mcp-go/client"
 	wire "github.com/mark3labs/mcp-go/mcp"
+
+	"aob.dev/writ/internal/clock"
 )
 
 // Client talks to one server. It is safe for concurrent use, connects again
@@ -214,12 +215,5 @@ func shakeHands(ctx context.Context, rpc *client.Client) error {
 
 // backoff waits before attempt n+1 (n from 1), or until ctx ends.
 func (c *Client) backoff(ctx context.Context, n int) error {
-	t := time.NewTimer(c.opt.Backoff << (2 * (n - 1)))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return clock.Sleep(ctx, c.opt.Backoff<<(2*(n-1)))
 }

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"time"
 
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/storage"
 )
 
@@ -110,12 +111,7 @@ func (d *Documents) call(ctx context.Context, r request, out any) error {
 
 // waitBefore waits before the next attempt, n being made; it fails when ctx ends.
 func waitBefore(ctx context.Context, n int) error {
-	select {
-	case <-time.After(pause << (2 * (n - 1))):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return clock.Sleep(ctx, pause<<(2*(n-1)))
 }
 
 // untouched says that the request surely had no effect: it was not sent, or the

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/storage"
 )
 
@@ -210,10 +211,8 @@ func (d *Documents) await(ctx context.Context, task string) error {
 		case at.Completed:
 			return nil
 		}
-		select {
-		case <-time.After(taskPoll):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := clock.Sleep(ctx, taskPoll); err != nil {
+			return err
 		}
 	}
 }

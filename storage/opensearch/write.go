@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/storage"
 )
 
@@ -149,10 +150,9 @@ func (d *Documents) fenced(ctx context.Context, tenant, index string, fence stor
 		if guessed {
 			continue
 		}
-		select {
-		case <-time.After(rand.N(time.Duration(min(round, 20)) * time.Millisecond)): //nolint:gosec // G404: it only spreads
-		case <-ctx.Done():
-			return ctx.Err()
+		spread := rand.N(time.Duration(min(round, 20)) * time.Millisecond) //nolint:gosec // G404: no secret
+		if err := clock.Sleep(ctx, spread); err != nil {
+			return err
 		}
 	}
 }
