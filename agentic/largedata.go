@@ -17,7 +17,7 @@ import (
 func (w *worker) extract(ctx context.Context, m *material) (string, error) {
 	in := model.ScriptInput{
 		Task: w.req.Step.Task, UserTask: w.req.UserTask, Schema: w.schema, DataSchema: m.schema,
-		ReturnSpec: model.ReturnSpec{Shape: w.req.Step.ReturnSpec.Shape, Reason: w.req.Step.ReturnSpec.Reason},
+		ReturnSpec: w.req.Step.ReturnSpec,
 	}
 	if err := w.sample(ctx, m, &in); err != nil {
 		return "", err

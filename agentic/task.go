@@ -167,8 +167,8 @@ func (w *worker) work(ctx context.Context) runReply {
 	}
 }
 
-func heldOf(e *OrderError) *heldInfo {
-	h := &heldInfo{IntentID: e.Answer.IntentID, Type: e.Type, Reason: e.Answer.Reason}
+func heldOf(e *OrderError) *bus.Approval {
+	h := &bus.Approval{IntentID: e.Answer.IntentID, Type: e.Type, Reason: e.Answer.Reason}
 	if d := e.Answer.Decision; d != nil {
 		h.Approvers, h.PolicyIDs, h.URL = d.Approvers, d.PolicyIDs, e.Answer.Approval
 		if d.Hold != nil {
@@ -285,8 +285,7 @@ func (w *worker) load(ctx context.Context) error {
 func (w *worker) choose(ctx context.Context, violations []string) (model.ActionOutput, error) {
 	in := model.ActionInput{
 		Task: w.req.Step.Task, UserTask: w.req.UserTask, Step: w.req.Step.Step, Skills: w.skills,
-		ReturnSpec: model.ReturnSpec{Shape: w.req.Step.ReturnSpec.Shape, Reason: w.req.Step.ReturnSpec.Reason},
-		Schema:     w.schema, Calls: w.calls, Violations: violations,
+		ReturnSpec: w.req.Step.ReturnSpec, Schema: w.schema, Calls: w.calls, Violations: violations,
 	}
 	if w.input != nil {
 		in.Input = w.input.inline
