@@ -1,9 +1,7 @@
 package policies
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -210,11 +208,5 @@ func decodeTerm(term *ast.Term, into any) error {
 	if err != nil {
 		return err
 	}
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	return d.Decode(into)
+	return decodeStrict(v, into)
 }
