@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -211,8 +212,5 @@ func agreed(member, header, fromHeader, fromBody string) (string, error) {
 	if fromHeader != "" && fromBody != "" && fromHeader != fromBody {
 		return "", problem.New(intents.SchemaInvalid, "/"+member, "differs from the header "+header)
 	}
-	if fromBody != "" {
-		return fromBody, nil
-	}
-	return fromHeader, nil
+	return cmp.Or(fromBody, fromHeader), nil
 }

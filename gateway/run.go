@@ -158,11 +158,10 @@ func (g *Gateway) await(ctx context.Context, t turn, reply *runReply) error {
 	if view == nil {
 		return nil
 	}
-	events, err := closing(*view)
-	for _, e := range events {
+	for _, e := range closing(*view) {
 		reply.take(e)
 	}
-	return err
+	return nil
 }
 
 // take puts a frame into the reply and says whether more are to come. Data that
