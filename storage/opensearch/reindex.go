@@ -122,13 +122,9 @@ func (d *Documents) renew(ctx context.Context, index string, c succession) (int6
 	if err != nil {
 		return 0, err
 	}
-	raw, err := json.Marshal(object{"actions": []object{
+	err = d.call(ctx, request{method: http.MethodPost, path: "/_aliases", body: object{"actions": []object{
 		{"add": object{"index": c.next, "alias": d.alias(index)}}, {"remove_index": object{"index": c.old}},
-	}})
-	if err != nil {
-		return 0, err
-	}
-	err = d.call(ctx, request{method: http.MethodPost, path: "/_aliases", body: raw}, nil)
+	}}}, nil)
 	if err != nil && statusOf(err) == 0 {
 		// The answer got lost. To undo it could meet the change itself, under way.
 		if now, again := d.behind(ctx, index); again != nil || now.old != c.next {
@@ -162,15 +158,11 @@ func (d *Documents) copy(ctx context.Context, index string, c succession) error 
 	if len(dense) > 0 {
 		body["script"] = object{"lang": "painless", "source": fitting, "params": object{"members": dense, "dimension": d.cfg.Dimension}}
 	}
-	raw, err := json.Marshal(body)
-	if err != nil {
-		return err
-	}
 	var begun struct {
 		Task string `json:"task"`
 	}
 	err = d.call(ctx, request{
-		method: http.MethodPost, path: "/_reindex", body: raw, query: url.Values{"wait_for_completion": {"false"}},
+		method: http.MethodPost, path: "/_reindex", body: body, query: url.Values{"wait_for_completion": {"false"}},
 	}, &begun)
 	if err != nil {
 		return err
@@ -254,15 +246,11 @@ func (d *Documents) drop(ctx context.Context, name string) error {
 
 // blocked are the indices that refuse writes since a Reindex was cut off.
 func (d *Documents) blocked(ctx context.Context) (names []string, err error) {
-	targets := make([]string, len(storage.Indices))
-	for i, index := range storage.Indices {
-		targets[i] = d.target(index)
-	}
 	var found map[string]struct {
 		Settings map[string]string `json:"settings"`
 	}
 	err = d.call(ctx, request{
-		method: http.MethodGet, path: "/" + strings.Join(targets, ",") + "/_settings/index.blocks.write", repeat: true,
+		method: http.MethodGet, path: "/" + d.targets(storage.Indices) + "/_settings/index.blocks.write", repeat: true,
 		query: url.Values{"flat_settings": {"true"}, "ignore_unavailable": {"true"}},
 	}, &found)
 	for _, name := range slices.Sorted(maps.Keys(found)) {
@@ -279,11 +267,12 @@ func (d *Documents) Missing(ctx context.Context) (indices []string, err error) {
 		if _, months := storage.Appended[index]; months {
 			continue // found by pattern, which may find none
 		}
-		err := d.call(ctx, request{method: http.MethodGet, path: "/_alias/" + d.alias(index), repeat: true}, nil)
-		if statusOf(err) == http.StatusNotFound {
-			indices = append(indices, index)
-		} else if err != nil {
+		there, err := d.aliased(ctx, index)
+		if err != nil {
 			return nil, err
+		}
+		if !there {
+			indices = append(indices, index)
 		}
 	}
 	return indices, nil

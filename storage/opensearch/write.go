@@ -70,14 +70,10 @@ func pick(answers []*stored, months bool) (*stored, error) {
 // mget looks up documents by their keys. Each has an answer, which may be that it
 // could not be looked up.
 func (d *Documents) mget(ctx context.Context, docs []object) ([]*stored, error) {
-	body, err := json.Marshal(object{"docs": docs})
-	if err != nil {
-		return nil, err
-	}
 	var answer struct {
 		Docs []*stored `json:"docs"`
 	}
-	if err := d.call(ctx, request{method: http.MethodPost, path: "/_mget", body: body, repeat: true}, &answer); err != nil {
+	if err := d.call(ctx, request{method: http.MethodPost, path: "/_mget", body: object{"docs": docs}, repeat: true}, &answer); err != nil {
 		return nil, err
 	}
 	if len(answer.Docs) != len(docs) {
