@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-//go:embed prompts/*.md
+//go:embed prompts/*.md prompts/*.json
 var promptFiles embed.FS
 
 // maxSoul bounds a soul inside a prompt, in bytes.
