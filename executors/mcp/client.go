@@ -71,9 +71,6 @@ func Dial(ctx context.Context, src Source, opt Options) (*Client, error) {
 	return c, nil
 }
 
-// Source is the server that this client talks to.
-func (c *Client) Source() Source { return c.src }
-
 // ProtocolVersion is the protocol revision agreed on, or empty while there is
 // no connection.
 func (c *Client) ProtocolVersion() string {

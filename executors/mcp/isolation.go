@@ -43,12 +43,8 @@ func (i Isolation) Launch(source Source) func(context.Context, Source) (*Process
 // server of a source: it sees its own home.
 func (i Isolation) server(source Source) sandbox.Server {
 	sum := sha256.Sum256([]byte(source.Server()))
-	s := sandbox.Server{
-		Command: source.Command, Env: source.Env, Hidden: i.Hidden, Offline: source.NoNetwork,
+	return sandbox.Server{
+		Command: source.Command, Env: source.Env, Files: source.Files, Hidden: i.Hidden, Offline: source.NoNetwork,
 		Dir: filepath.Join(i.Homes, hex.EncodeToString(sum[:8])),
 	}
-	for _, f := range source.Files {
-		s.Files = append(s.Files, sandbox.ServerFile{Path: f.Path, Write: f.Write})
-	}
-	return s
 }

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"aob.dev/writ/executors/sandbox"
 )
 
 // Settings of a server stand in front of its command or URL, before "--":
@@ -24,16 +26,10 @@ import (
 type Settings struct {
 	Name      string
 	Env       []string // NAME=value
-	Files     []File
+	Files     []sandbox.ServerFile
 	NoNetwork bool
 	NoBox     bool              // isolation=none
 	Effects   map[string]string // by tool
-}
-
-// File is a path that a process is given.
-type File struct {
-	Path  string // absolute
-	Write bool
 }
 
 // settingsEnd parts the settings from what they are for.
@@ -120,7 +116,7 @@ func (s *Settings) addFile(text string) error {
 	if !filepath.IsAbs(path) {
 		return errors.New("files takes an absolute path, followed by :rw if the server may write")
 	}
-	s.Files = append(s.Files, File{Path: filepath.Clean(path), Write: write})
+	s.Files = append(s.Files, sandbox.ServerFile{Path: filepath.Clean(path), Write: write})
 	return nil
 }
 
