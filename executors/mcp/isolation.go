@@ -21,8 +21,8 @@ type Isolation struct {
 	Log     *slog.Logger
 }
 
-// Launch is for Options of a source. It is nil where the configuration says
-// isolation=none: nothing else goes without.
+// Launch is Options.Launch for a source. It is nil only where the configuration
+// says isolation=none.
 func (i Isolation) Launch(source Source) func(context.Context, Source) (*Process, error) {
 	if source.NoBox {
 		return nil

@@ -32,7 +32,7 @@ type Settings struct {
 	Effects   map[string]string // by tool
 }
 
-// settingsEnd parts the settings from what they are for.
+// settingsEnd separates the settings from the command or URL.
 const settingsEnd = "--"
 
 // maxServerName bounds a configured name in bytes.
@@ -132,14 +132,14 @@ func (s *Settings) addEffect(text string) error {
 	return nil
 }
 
-// ofProcess: there are settings that only a process can have.
+// ofProcess says that there are settings that only a process can have.
 func (s *Settings) ofProcess() bool {
 	return len(s.Env) > 0 || len(s.Files) > 0 || s.NoNetwork || s.NoBox
 }
 
 const alphanumeric = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
-// madeOf says that a text has no other characters.
+// madeOf says that a text consists of the given characters only.
 func madeOf(s, characters string) bool { return strings.Trim(s, characters) == "" }
 
 func validServerName(name string) error {

@@ -93,7 +93,7 @@ func (d *Documents) make(ctx context.Context, name string, body object) error {
 	return err
 }
 
-// put is a write that says the same when it is repeated.
+// put is a write that may be repeated.
 func (d *Documents) put(ctx context.Context, path string, body object) error {
 	return d.call(ctx, request{method: http.MethodPut, path: path, body: body, repeat: true}, nil)
 }

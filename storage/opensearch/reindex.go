@@ -126,7 +126,8 @@ func (d *Documents) renew(ctx context.Context, index string, c succession) (int6
 		{"add": object{"index": c.next, "alias": d.alias(index)}}, {"remove_index": object{"index": c.old}},
 	}}}, nil)
 	if err != nil && statusOf(err) == 0 {
-		// The answer got lost. To undo it could meet the change itself, under way.
+		// The answer was lost, and the change may still be under way: undoing it now
+		// could interfere.
 		if now, again := d.behind(ctx, index); again != nil || now.old != c.next {
 			return 0, errors.Join(errUnsure, err)
 		}
@@ -135,8 +136,8 @@ func (d *Documents) renew(ctx context.Context, index string, c succession) (int6
 	return documents, err
 }
 
-// errUnsure is that nobody knows which index is in force. Writes are refused until
-// somebody looks.
+// errUnsure says that it is not known which index is in force. Writes are refused
+// until an operator looks.
 var errUnsure = errors.New("it is not known whether the new index is in force: run it again")
 
 // fitting leaves vectors out that the next index does not take.
@@ -209,7 +210,7 @@ func (d *Documents) await(ctx context.Context, task string) error {
 	}
 }
 
-// same holds both indices to the same number of documents, and returns it.
+// same checks that both indices have the same number of documents, and returns it.
 func (d *Documents) same(ctx context.Context, c succession) (int64, error) {
 	if err := d.call(ctx, request{method: http.MethodPost, path: "/" + c.next + "/_refresh", repeat: true}, nil); err != nil {
 		return 0, err

@@ -165,8 +165,8 @@ func compareAndSet(home, id string, source []byte, old *version) request {
 	return request{method: http.MethodPut, path: "/" + home + "/_doc/" + url.PathEscape(id), query: q, body: source}
 }
 
-// refused makes of a mapping that does not take a document what it is: the schema
-// let pass what the index does not allow.
+// refused explains the error of a mapping that does not take a document: the
+// schema allowed what the index does not.
 func refused(index string, err error) error {
 	if statusOf(err) != http.StatusBadRequest {
 		return err
