@@ -58,7 +58,7 @@ func (w *worker) sample(ctx context.Context, m *material, in *model.ScriptInput)
 	return nil
 }
 
-// oneDocumentALine: the first two lines are JSON documents of their own.
+// oneDocumentALine says that each of the first two lines is a JSON document.
 func oneDocumentALine(got catalog.ReadLinesResult) bool {
 	return len(got.Lines) > 1 && json.Valid([]byte(got.Lines[0])) && json.Valid([]byte(got.Lines[1]))
 }

@@ -16,7 +16,7 @@ import (
 	"aob.dev/writ/internal/bus"
 )
 
-// taskLife is how long a task may take before its key is dead.
+// taskLife is how long a task may take before its key expires.
 const taskLife = 15 * time.Minute
 
 // Manager takes turns, claims their plans and drives them: planner, one task
@@ -279,7 +279,7 @@ func (d *drive) failedStep(s catalog.StepView) *model.FailedStep {
 	return f
 }
 
-// worded is a fact with the arguments of its order, where plan.claim told them.
+// worded is a fact with the arguments of its order, if plan.claim gave them.
 func (d *drive) worded(f catalog.OrderFact) catalog.OrderFact {
 	for _, x := range d.left {
 		if x.IntentID == f.IntentID {
@@ -338,8 +338,8 @@ func (d *drive) approved(s *catalog.StepView) []catalog.OrderFact {
 	return out
 }
 
-// ended takes the end of a task. Its word is the plan as its step.finish left it;
-// whatever a task says, the router judges the next move.
+// ended handles the end of a task. The plan goes on as the task's step.finish left
+// it; whatever a task reports, the router judges the next move.
 func (d *drive) ended(ctx context.Context, step int, task string, end runReply) (over bool, err error) {
 	switch {
 	case end.Status == taskHeld && end.Held != nil:

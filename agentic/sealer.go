@@ -140,8 +140,8 @@ func (s *Sealer) Order(ctx context.Context, t Turn, at Place, typ string, args, 
 	return a, nil
 }
 
-// again says that the order had no effect and may be sent again, by the word of
-// router or executor.
+// again says that, according to router or executor, the order had no effect and
+// may be sent again.
 func again(a *intents.Answer) bool {
 	if a.Outcome != nil {
 		return a.Outcome.Status == intents.Failed && a.Outcome.Retryable

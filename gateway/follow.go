@@ -10,9 +10,9 @@ import (
 	"aob.dev/writ/internal/bus"
 )
 
-// event is a frame as a client sees it. Seq is the SSE id; 0: made by the
-// gateway, and nothing to resume after. A zero event says that nothing has come
-// for a while.
+// event is a frame as a client sees it. Seq is the SSE id; it is 0 in an event of
+// the gateway's own, after which a client cannot resume. A zero event says that
+// nothing has come for a while.
 type event struct {
 	Seq  uint64          `json:"seq,omitempty"`
 	Kind bus.FrameKind   `json:"kind"`

@@ -63,7 +63,8 @@ func (s *sse) send(e event) bool {
 	return s.err == nil && e.Kind != bus.FrameHeld && e.Kind != bus.FrameDone
 }
 
-// kindLine keeps a kind that no version of ours knows from writing lines.
+// kindLine is the kind if we know it: another one could hold line breaks, and so
+// write lines of its own.
 func kindLine(k bus.FrameKind) bus.FrameKind {
 	switch k {
 	case bus.FrameStatus, bus.FrameChildContent, bus.FrameToken, bus.FrameHeld, bus.FrameAnswer, bus.FrameError, bus.FrameDone:

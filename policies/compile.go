@@ -26,7 +26,7 @@ func Capabilities() *ast.Capabilities {
 	return c
 }
 
-// outside names what must be gone whatever OPA marks it as.
+// outside names built-ins that are removed however OPA classifies them.
 func outside(name string) bool {
 	switch name {
 	case "http.send", "opa.runtime", "rand.intn", "time.now_ns":

@@ -112,7 +112,7 @@ func (o *OpenAI) Complete(ctx context.Context, req Request) (Reply, error) {
 		if failed == nil {
 			out, err := looseOutput(req.Schema, []byte(ans.text))
 			if err != nil {
-				// The decoder's words may quote the answer.
+				// The decoder's message may quote the answer.
 				return Reply{Usage: used}, &Error{Reason: "the model answered with something else than JSON", Err: ErrOutput}
 			}
 			return Reply{Output: out, Usage: used}, nil
