@@ -240,7 +240,7 @@ func TestErasedApproved(t *testing.T) {
 #   id: ext.ours
 hold contains {"id": "ext.ours", "reason": "Two of us erase.", "approvers": ["ben"]} if input.intent.type == "record.erase"
 `)
-	_, err := w.Policy.Replace(t.Context(), source, w.Router.SelfProof)
+	_, err := w.Policy.ReplaceTree(t.Context(), policies.Tree{Source: source}, w.Router.SelfProof)
 	w.Must(err)
 	w.Must(w.Router.PolicyChanged(t.Context()))
 	find := w.OK(routertest.Order{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "anas-word"}})
