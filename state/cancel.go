@@ -24,6 +24,6 @@ var cancel = move(TypeCancel,
 		}
 		s.failPlan(p, cancelled, o.At)
 		return nil
-	})
+	}).keepsAllBut("reason")
 
 const cancelled = "cancelled" // why the plan has failed

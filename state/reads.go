@@ -67,14 +67,6 @@ func (v *View) PlanFacts(tenant, id string) (facts *intents.FactPlan, user strin
 	}, p.view.UserID, true
 }
 
-// PlanEnded is true of no plan, too.
-func (s *State) PlanEnded(tenant, id string) bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	p, ok := s.plans[tenant+"/"+id]
-	return id == "" || !ok || final(p.view.Status)
-}
-
 // OrderOf finds an order of the same plan step for a member "from".
 func (v *View) OrderOf(tenant, plan string, revision, step int, intentID string) (position int64, ok bool) {
 	v.s.mu.RLock()
@@ -193,8 +185,7 @@ func (p *plan) forget() {
 }
 
 // Said are the positions of the orders that hold the words of a plan, in order, where
-// the state has dropped them; none: it has them. The router carried these orders out,
-// so that no erasure takes their words away.
+// the state has dropped them; none: it has them, or one of these orders was erased.
 func (s *State) Said(tenant, id string) []int64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -227,6 +218,8 @@ func Retell(p *catalog.PlanView, o Order) error {
 		a, err := argsOf[catalog.PlanClose](o)
 		p.Response = a.Response
 		return err
+	case typeStepFinish: // its words stay with the plan
+		return nil
 	default:
 		return fmt.Errorf("%s has no words of a plan", o.Type)
 	}
