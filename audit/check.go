@@ -124,7 +124,7 @@ func (v *verifier) checkOrder(j *job) (*intents.Envelope, error) {
 		return nil, err
 	}
 	if s := o.summary; s != nil {
-		if is, ok, err := state.SummaryOf(e, d); !ok || err != nil || !reflect.DeepEqual(*s, is) {
+		if is, _, err := state.SummaryOf(e, d); err != nil || !reflect.DeepEqual(*s, is) {
 			return nil, errors.New("its summary says something else than the order")
 		}
 	}

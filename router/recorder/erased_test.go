@@ -62,3 +62,56 @@ func TestErased(t *testing.T) {
 		t.Error("what was erased is still in a document")
 	}
 }
+
+// The texts of a plan leave its document and its events with its orders, while the
+// recorder runs and where it goes over the records afterwards.
+func TestErasedPlan(t *testing.T) {
+	for _, how := range []string{"complete", "failed", "cancel"} {
+		live := documents(t)
+		w, f := woken(t, live)
+		_, endOther := w.Tell("p0", "bens-word", how)
+		endOther()
+		plan, end := w.Tell("p1", "anas-word", how)
+		end()
+		f.caughtUp()
+		shown := func(word string) (n int) {
+			for _, docs := range dump(t, live, "default", "system") {
+				for _, doc := range docs {
+					n += bytes.Count(doc.Body, []byte(word))
+				}
+			}
+			return n
+		}
+		bens := shown("bens-word")
+		if shown("anas-word") < 8 || bens < 8 {
+			t.Fatalf("the test looks in the wrong place: %d", shown("anas-word"))
+		}
+		events := len(dump(t, live, "default")["default/"+storage.IndexEvents])
+		plan.Erase()
+		f.caughtUp()
+		f.stop()
+		if n := shown("anas-word"); n > 0 {
+			t.Errorf("%s: erased, and shown %d times", how, n)
+		}
+		if n := shown("bens-word"); n != bens {
+			t.Errorf("%s: what nobody erased is shown %d times, before %d times", how, n, bens)
+		}
+		if n := len(dump(t, live, "default")["default/"+storage.IndexEvents]); n < events {
+			t.Errorf("%s: of %d events %d are left", how, events, n)
+		}
+		page, err := live.Search(t.Context(), "default", storage.IndexPlans, storage.Query{Text: "anas-word"})
+		w.Must(err)
+		for _, doc := range page.Documents {
+			if doc.ID == "p1" {
+				t.Errorf("%s: found by what was erased", how)
+			}
+		}
+		again := documents(t)
+		g := follow(t, w, again)
+		g.caughtUp()
+		g.stop()
+		if d := cmp.Diff(dump(t, live, "default", "system"), dump(t, again, "default", "system")); d != "" {
+			t.Errorf("%s: %s", how, d)
+		}
+	}
+}
