@@ -50,6 +50,11 @@ func scenes() map[string]func(d *dishonest) {
 			d.begun("feed")
 			d.Want(d.plan.Fail(), intents.OK)
 		},
+		// A plan that runs no step yet, whose orders keep their arguments apart.
+		"kept": func(d *dishonest) {
+			d.begun("feed", "feed")
+			d.Want(d.plan.Claim(), intents.OK)
+		},
 		// A call with an effect, once, that waits for two people; ben has approved it.
 		"held": func(d *dishonest) {
 			d.acme()
@@ -200,6 +205,8 @@ func (d *dishonest) legally(scene string) {
 		d.accepted(d.closing("failed"))
 	case "replanned":
 		d.accepted(d.step(1, nil))
+	case "kept":
+		d.accepted(d.closing("failed"), d.keeping(d.closing("failed")))
 	case "held":
 		_, by, cleo := d.says(routertest.Order{User: "cleo", Roles: []string{"approver"}})
 		d.released(*d.held.Position, by, d.ben, cleo)
