@@ -22,6 +22,7 @@ var cancel = move(TypeCancel,
 		if err != nil {
 			return err
 		}
+		p.said = append(p.said, o.Recorded)
 		s.failPlan(p, cancelled, o.At)
 		return nil
 	}).keepsAllBut("reason")

@@ -218,7 +218,7 @@ func Retell(p *catalog.PlanView, o Order) error {
 		a, err := argsOf[catalog.PlanClose](o)
 		p.Response = a.Response
 		return err
-	case typeStepFinish: // its words stay with the plan
+	case typeStepFinish, TypeCancel: // their words stay with the plan, or are in none
 		return nil
 	default:
 		return fmt.Errorf("%s has no words of a plan", o.Type)

@@ -2,6 +2,8 @@ package recorder_test
 
 import (
 	"bytes"
+	"context"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -112,6 +114,63 @@ func TestErasedPlan(t *testing.T) {
 		g.stop()
 		if d := cmp.Diff(dump(t, live, "default", "system"), dump(t, again, "default", "system")); d != "" {
 			t.Errorf("%s: %s", how, d)
+		}
+	}
+}
+
+// cutOff is a store that takes nothing any more once it has removed an event.
+type cutOff struct {
+	storage.Documents
+	dead atomic.Bool
+	died chan struct{}
+}
+
+func (d *cutOff) Delete(ctx context.Context, tenant, index, id string) error {
+	if d.dead.Load() {
+		return storage.ErrUnavailable
+	}
+	d.dead.Store(true)
+	defer close(d.died)
+	return d.Documents.Delete(ctx, tenant, index, id)
+}
+
+func (d *cutOff) Create(ctx context.Context, tenant, index string, docs ...storage.Document) (int, error) {
+	if d.dead.Load() {
+		return 0, storage.ErrUnavailable
+	}
+	return d.Documents.Create(ctx, tenant, index, docs...)
+}
+
+func (d *cutOff) Project(ctx context.Context, tenant, index string, p storage.Projection) error {
+	if d.dead.Load() {
+		return storage.ErrUnavailable
+	}
+	return d.Documents.Project(ctx, tenant, index, p)
+}
+
+// A recorder that dies while an event without its reason takes the place of another
+// loses no event.
+func TestErasedPlanCrash(t *testing.T) {
+	live := documents(t)
+	cut := &cutOff{Documents: live, died: make(chan struct{})}
+	w := routertest.New(t, routertest.Options{})
+	plan, end := w.Tell("p1", "anas-word", "failed")
+	end()
+	f := follow(t, w, live)
+	f.caughtUp()
+	f.stop()
+	plan.Erase()
+	f = follow(t, w, cut)
+	<-cut.died
+	f.stop()
+	for _, store := range []storage.Documents{live, documents(t)} {
+		f = follow(t, w, store)
+		f.caughtUp()
+		f.stop()
+		if store != live {
+			if d := cmp.Diff(dump(t, live, "default", "system"), dump(t, store, "default", "system")); d != "" {
+				t.Error(d)
+			}
 		}
 	}
 }
