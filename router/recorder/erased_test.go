@@ -156,6 +156,9 @@ func TestErasedPlanCrash(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	plan, end := w.Tell("p1", "anas-word", "failed")
 	end()
+	for range 300 { // more than a recorder goes back at its start
+		w.OK(routertest.Order{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "q"}})
+	}
 	f := follow(t, w, live)
 	f.caughtUp()
 	f.stop()
