@@ -200,7 +200,7 @@ func (h Hold) People() []string {
 func (s *State) Holds(tenant string) []Hold {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	v := s.View()
+	v := s.view()
 	var out []Hold
 	for _, h := range s.holds.waiting {
 		if h.order.Tenant == tenant {

@@ -21,7 +21,8 @@ type State struct {
 	next    int64   // position after the last record
 	rests   []int64 // records of administration
 	last    time.Time
-	touched map[storage.Subject]int64
+	touched map[storage.Subject]int64 // of what is old it forgets, as the journal does
+	window  storage.Window
 
 	origin      string
 	root        ed25519.PublicKey
@@ -94,6 +95,21 @@ func (s *State) Observe(e storage.Entry) {
 	if e.Record.At.After(s.last) { // of early logs a record may be timed before the one that it stands behind
 		s.last = e.Record.At
 	}
+	if s.window.Pass(e.Record.Position, s.last) {
+		s.forgetTouched()
+	}
+}
+
+// forgetTouched forgets what old records touched. The map is made anew, since a map
+// never gives back what it took.
+func (s *State) forgetTouched() {
+	recent := make(map[storage.Subject]int64)
+	for subject, at := range s.touched {
+		if at >= s.window.Cut {
+			recent[subject] = at
+		}
+	}
+	s.touched = recent
 }
 
 // Err is set when a record could not be folded.
