@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,6 +17,7 @@ import (
 	"aob.dev/writ/router/routertest"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/sqlite"
 )
 
 // ends are the ways in which a plan ends.
@@ -237,5 +240,37 @@ func TestErasePlanOfOlderForm(t *testing.T) {
 		if len(r.Erased) > 0 {
 			t.Errorf("record %d has lost %v", r.Position, r.Erased)
 		}
+	}
+}
+
+// TestErasePlanBytes: no file of the journal has a text of an erased plan.
+func TestErasePlanBytes(t *testing.T) {
+	dir := t.TempDir()
+	w := routertest.New(t, routertest.Options{Open: func(observe storage.Observer) routertest.Journal {
+		j, err := sqlite.OpenJournal(t.Context(), dir, sqlite.JournalOptions{Observer: observe, FreeFloor: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = j.Close() })
+		return j
+	}})
+	plan, end := w.Tell("p1", "anas-word", "complete")
+	end()
+	inFiles := func() (found int) {
+		files, err := os.ReadDir(dir)
+		w.Must(err)
+		for _, file := range files {
+			raw, err := os.ReadFile(filepath.Join(dir, file.Name()))
+			w.Must(err)
+			found += bytes.Count(raw, []byte("anas-word"))
+		}
+		return found
+	}
+	if inFiles() == 0 {
+		t.Fatal("the test looks in the wrong place")
+	}
+	plan.Erase()
+	if n := inFiles(); n > 0 {
+		t.Errorf("the files of the journal have a text %d times", n)
 	}
 }
