@@ -51,7 +51,7 @@ func scenes() map[string]func(d *dishonest) {
 			d.Want(d.plan.Fail(), intents.OK)
 		},
 		// A plan that runs no step yet, whose orders keep their arguments apart.
-		"kept": func(d *dishonest) {
+		"apart": func(d *dishonest) {
 			d.begun("feed", "feed")
 			d.Want(d.plan.Claim(), intents.OK)
 		},
@@ -205,7 +205,7 @@ func (d *dishonest) legally(scene string) {
 		d.accepted(d.closing("failed"))
 	case "replanned":
 		d.accepted(d.step(1, nil))
-	case "kept":
+	case "apart":
 		d.accepted(d.closing("failed"), d.keeping(d.closing("failed")))
 	case "held":
 		_, by, cleo := d.says(routertest.Order{User: "cleo", Roles: []string{"approver"}})

@@ -104,7 +104,7 @@ func TestErasedPlan(t *testing.T) {
 		page, err := live.Search(t.Context(), "default", storage.IndexPlans, storage.Query{Text: "anas-word"})
 		w.Must(err)
 		for _, doc := range page.Documents {
-			if doc.ID == "p1" {
+			if doc.ID == plan.ID {
 				t.Errorf("%s: found by what was erased", how)
 			}
 		}

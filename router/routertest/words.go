@@ -48,7 +48,7 @@ func (w *World) Tell(id, word, how string) (t *Telling, end func()) {
 		other(p.StepOrder(task.StepArgs()))
 		return task
 	}
-	say(p.order(p.Gateway, "plan.open", catalog.PlanOpen{PlanID: id, Task: word + " réquest"}))
+	say(p.order(p.Gateway, "plan.open", catalog.PlanOpen{PlanID: p.ID, Task: word + " réquest"}))
 	claim()
 	plan()
 	task := start()
@@ -64,13 +64,13 @@ func (w *World) Tell(id, word, how string) (t *Telling, end func()) {
 			task := start()
 			w.Want(task.Write("result"), intents.OK)
 			say(task.Order("step.finish", catalog.StepFinish{TaskID: task.TaskID, Status: "done", MemoryKey: task.MemoryKey("result")}))
-			say(p.order(p.Manager, "plan.close", catalog.PlanClose{PlanID: id, Epoch: p.Epoch, Status: "complete", Response: word + " answer"}))
+			say(p.order(p.Manager, "plan.close", catalog.PlanClose{PlanID: p.ID, Epoch: p.Epoch, Status: "complete", Response: word + " answer"}))
 		case "failed":
-			say(p.order(p.Manager, "plan.close", catalog.PlanClose{PlanID: id, Epoch: p.Epoch, Status: "failed", Failure: &catalog.Failure{
+			say(p.order(p.Manager, "plan.close", catalog.PlanClose{PlanID: p.ID, Epoch: p.Epoch, Status: "failed", Failure: &catalog.Failure{
 				Reason: word + " end", CompletedSteps: []int{}, LastFailure: &catalog.LastFailure{Step: 1, Reason: word + " last"},
 			}}))
 		default:
-			say(p.order(p.Gateway, "cancel", catalog.Cancel{PlanID: id, Reason: word + " will"}))
+			say(p.order(p.Gateway, "cancel", catalog.Cancel{PlanID: p.ID, Reason: word + " will"}))
 		}
 	}
 }
