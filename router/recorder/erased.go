@@ -57,13 +57,9 @@ func (r *Recorder) erasePlan(ctx context.Context, of state.Order, routers bool, 
 	if err != nil || doc.Body == nil {
 		return err
 	}
-	var d planDoc
-	if err := json.Unmarshal(doc.Body, &d); err != nil {
+	p := new(catalog.PlanView)
+	if err := json.Unmarshal(doc.Body, p); err != nil {
 		return err
-	}
-	p := d.PlanView
-	for _, step := range d.Steps {
-		p.Steps = append(p.Steps, step.StepView)
 	}
 	if routers {
 		state.Unsay(p)
