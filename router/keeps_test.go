@@ -100,12 +100,16 @@ func TestEraseOnePlanOrder(t *testing.T) {
 }
 
 // TestEraseIsForgottenByFolds: a state that forgets, made while the texts were there,
-// is the one that is made after they have gone.
+// is the one that is made after they have gone, also of a plan that has left it.
 func TestEraseIsForgottenByFolds(t *testing.T) {
 	live := state.New().ForgetWords()
 	w := routertest.New(t, routertest.Options{Also: live.Observe})
-	plan, end := w.Tell("p1", "anas-word", "failed")
+	gone, end := w.Tell("p1", "anas-word", "failed")
 	end()
+	w.Clock.Move(state.PlanKept)
+	plan, end := w.Tell("p2", "anas-word", "failed")
+	end()
+	gone.Erase()
 	plan.Erase()
 	_, was, err := live.Digest()
 	w.Must(err)

@@ -98,7 +98,7 @@ func (s *State) release(rel Release, position int64, at time.Time) error {
 
 // releasedOrder is a held order as its release lets it go on.
 func releasedOrder(o Order, rel Release, position int64, at time.Time) Order {
-	o.At, o.Position, o.Roles = at, position, rel.Facts.Roles
+	o.At, o.Position, o.Roles, o.Released = at, position, rel.Facts.Roles, true
 	o.decidedAt(rel.Facts)
 	return o
 }

@@ -277,16 +277,21 @@ func decode(r io.Reader) (*State, error) {
 		if err := lines.Decode(&p); err != nil {
 			return nil, fmt.Errorf("state: %w", err)
 		}
+		if final(p.View.Status) && p.View.CompletedAt == nil {
+			return nil, errors.New("state: a plan is closed, and not said when")
+		}
 		s.putPlan(p)
 	}
 	if _, err := lines.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("state: more than it says")
 	}
+	slices.SortFunc(s.leaving.closed, func(a, b closedPlan) int { return a.at.Compare(b.at) })
 	for at, x := range m.Orders {
 		o := &openOrder{id: x.ID, tenant: x.Tenant, step: x.Step, rev: x.Rev, task: x.Task, typ: x.Type, lost: x.Lost}
 		if o.plan, o.fact, err = s.place(x.placeImage); err != nil {
 			return nil, err
 		}
+		o.plan.await()
 		s.orders[at] = o
 	}
 	for id, x := range m.Unknown {
@@ -294,6 +299,7 @@ func decode(r io.Reader) (*State, error) {
 		if u.plan, u.fact, err = s.place(x.placeImage); err != nil {
 			return nil, err
 		}
+		u.plan.await()
 		s.unknown[id] = u
 	}
 	for at, y := range m.Holds {
@@ -326,6 +332,8 @@ func (s *State) putPlan(m planImage) {
 	if !final(p.view.Status) {
 		s.open[p.view.TenantID]++
 		s.openAll++
+	} else {
+		s.leaving.closed = append(s.leaving.closed, closedPlan{*p.view.CompletedAt, p})
 	}
 }
 

@@ -116,7 +116,7 @@ func Unsay(p *catalog.PlanView) {
 }
 
 // unsay forgets the texts of a plan one of whose orders was erased, and where others
-// of them stand in the records (Said).
+// of them stand in the records (Told).
 func (p *plan) unsay() {
 	Unsay(&p.view)
 	for _, t := range p.tasks {

@@ -53,6 +53,7 @@ type State struct {
 	holds     holds                // orders that wait for people
 	settled   map[int64]string     // resolved orders by position: done, failed
 	erasures  erasures             // that are not known to be carried out
+	leaving   leaving              // closed plans whose time runs out
 	outcome   func(of int64)       // told of every outcome, after it is folded
 	faults    []error              // records that could not be folded
 }
@@ -95,6 +96,7 @@ func (s *State) Observe(e storage.Entry) {
 	if e.Record.At.After(s.last) { // of early logs a record may be timed before the one that it stands behind
 		s.last = e.Record.At
 	}
+	s.leave()
 	if s.window.Pass(e.Record.Position, s.last) {
 		s.forgetTouched()
 	}
