@@ -165,7 +165,9 @@ func (o *Order) readSummary(r storage.Record) error {
 	if facts.Skill != nil {
 		left.Skill = facts.Skill.Name
 	}
-	o.Args, err = json.Marshal(left)
+	if o.Args = s.Args; o.Args == nil {
+		o.Args, err = json.Marshal(left)
+	}
 	o.Type, o.User, o.Tenant, o.Context, o.Erased = s.Type, s.User, s.Tenant, s.Context, true
 	return err
 }
