@@ -40,9 +40,6 @@ func (e *SchemaError) Error() string {
 // ErrStale is that a fenced write carried a lower position than the stored one.
 var ErrStale = errors.New("storage: stale write")
 
-// ErrExists is that a create-only write met an existing document.
-var ErrExists = errors.New("storage: document exists")
-
 // ErrUnavailable is that the store cannot be reached, or has no room for now. The
 // same call may work later; whether a write took place is open, and its fence
 // makes the second one the same.
