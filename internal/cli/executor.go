@@ -81,7 +81,7 @@ func executorIssue(std IO) *cobra.Command {
 		if _, err := os.Stat(out); err == nil {
 			return answer{}, no(fmt.Errorf("%s: there is such a file, and it is not overwritten", out))
 		}
-		seed, err := datadir.IssueOutsider(data, name, own, time.Now())
+		seed, err := datadir.IssueExecutor(data, name, own, time.Now())
 		if errors.Is(err, datadir.ErrIssued) {
 			return answer{}, no(fmt.Errorf("%s has credentials already: writ executor revoke %s, then issue new ones", name, name))
 		}
@@ -89,7 +89,7 @@ func executorIssue(std IO) *cobra.Command {
 			return answer{}, no(err)
 		}
 		if err := writeNew(out, []byte(seed+"\n")); err != nil {
-			return answer{}, no(errors.Join(err, datadir.RevokeOutsider(data, name, time.Now())))
+			return answer{}, no(errors.Join(err, datadir.RevokeExecutor(data, name, time.Now())))
 		}
 		res := issued{Name: name, Types: own, Queue: name, Service: bus.ServiceName(name), InboxPrefix: bus.InboxPrefix(name), SeedFile: out}
 		for _, typ := range own {
@@ -108,11 +108,11 @@ func executorList(std IO) *cobra.Command {
 	return answering(std, &cobra.Command{
 		Use: "list", Short: "List services of others that have credentials", Args: cobra.NoArgs,
 	}, func(*cobra.Command, []string) (answer, error) {
-		list, err := datadir.Outsiders(data)
+		list, err := datadir.ExternalExecutors(data)
 		if err != nil {
 			return answer{}, malformed(err)
 		}
-		a := answer{data: append([]datadir.Outsider{}, list...)}
+		a := answer{data: append([]datadir.ExternalExecutor{}, list...)}
 		for _, o := range list {
 			state := "issued " + o.Issued.Format(time.RFC3339)
 			if o.Revoked != nil {
@@ -129,7 +129,7 @@ func executorRevoke(std IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "revoke NAME", Short: "End the credentials of a service; it is disconnected within a second", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			err := datadir.RevokeOutsider(data, args[0], time.Now())
+			err := datadir.RevokeExecutor(data, args[0], time.Now())
 			if errors.Is(err, fs.ErrNotExist) {
 				return no(fmt.Errorf("%s has no credentials: see writ executor list", args[0]))
 			}

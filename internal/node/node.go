@@ -371,7 +371,7 @@ func (n *Node) start(g *group) error {
 	if n.policyPlace() != "" {
 		g.run("policies", n.followPolicy)
 	}
-	g.run("outsiders", n.followOutsiders)
+	g.run("external executors", n.followExternal)
 	g.run("gateway", n.gateway.Run)
 	return n.serveHTTP(g)
 }

@@ -40,7 +40,7 @@ func (n *Node) openServices(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	if err := n.admitOutsiders(); err != nil {
+	if err := n.admitExternal(); err != nil {
 		n.cfg.Log.ErrorContext(ctx, notAdmitted, slog.String("error", err.Error()))
 	}
 	core, err := n.connect(ctx, natsserver.Router)
@@ -83,8 +83,8 @@ func (n *Node) connect(ctx context.Context, user string) (bus.Conn, error) {
 	return c, nil
 }
 
-// executorTypes are our own executors with their intent types; those of vendors
-// are outsiders.
+// executorTypes are our own executors with their intent types. Those of vendors
+// are external executors.
 func executorTypes() map[string][]string {
 	out := make(map[string][]string)
 	for _, r := range catalog.Builtin().Rows() {

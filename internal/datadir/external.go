@@ -17,10 +17,10 @@ import (
 	"aob.dev/writ/internal/durable"
 )
 
-// Outsider is a service of somebody else that may connect and carry out types of
+// ExternalExecutor is a service of somebody else that may connect and carry out types of
 // its own: a file of the data directory, executors/<name>.json, mode 0600. The
 // service holds the private half of its key, and nobody else does.
-type Outsider struct {
+type ExternalExecutor struct {
 	Name    string     `json:"name"` // of the executor, as its rows say
 	Types   []string   `json:"types"`
 	NKey    string     `json:"nkey"` // public
@@ -34,28 +34,28 @@ var ErrIssued = errors.New("the executor has credentials already")
 // errNoCredentials: a file that lets nobody in, and that new credentials replace.
 var errNoCredentials = errors.New("no credentials of an executor")
 
-func outsidersDir(data string) string { return filepath.Join(data, "executors") }
+func executorsDir(data string) string { return filepath.Join(data, "executors") }
 
 // executorName is a name that a vendor's row may give its executor; it becomes
 // that of a file.
 var executorName = regexp.MustCompile(`^x-[a-z0-9_-]{1,30}$`)
 
-func outsiderFile(data, name string) (string, error) {
+func executorFile(data, name string) (string, error) {
 	if !executorName.MatchString(name) {
 		return "", fmt.Errorf("%q is no name of a vendor's executor: x-<vendor> or x-<vendor>-<name>", name)
 	}
-	return filepath.Join(outsidersDir(data), name+".json"), nil
+	return filepath.Join(executorsDir(data), name+".json"), nil
 }
 
-// IssueOutsider makes credentials for an executor and gives the seed, which is
+// IssueExecutor makes credentials for an executor and gives the seed, which is
 // kept nowhere. A running process of the data directory lets it in within a
 // second. ErrIssued where it has credentials.
-func IssueOutsider(data, name string, types []string, now time.Time) (seed string, err error) {
-	path, err := outsiderFile(data, name)
+func IssueExecutor(data, name string, types []string, now time.Time) (seed string, err error) {
+	path, err := executorFile(data, name)
 	if err != nil {
 		return "", err
 	}
-	before, err := readOutsider(path)
+	before, err := readExecutor(path)
 	if err == nil && before.Revoked == nil {
 		return "", ErrIssued
 	}
@@ -66,17 +66,17 @@ func IssueOutsider(data, name string, types []string, now time.Time) (seed strin
 	if err != nil {
 		return "", err
 	}
-	return seed, writeOutsider(data, Outsider{Name: name, Types: slices.Sorted(slices.Values(types)), NKey: public, Issued: now.UTC().Truncate(time.Second)})
+	return seed, writeExecutor(data, ExternalExecutor{Name: name, Types: slices.Sorted(slices.Values(types)), NKey: public, Issued: now.UTC().Truncate(time.Second)})
 }
 
-// RevokeOutsider ends an executor's credentials; a running process disconnects
+// RevokeExecutor ends an executor's credentials; a running process disconnects
 // it within a second.
-func RevokeOutsider(data, name string, now time.Time) error {
-	path, err := outsiderFile(data, name)
+func RevokeExecutor(data, name string, now time.Time) error {
+	path, err := executorFile(data, name)
 	if err != nil {
 		return err
 	}
-	o, err := readOutsider(path)
+	o, err := readExecutor(path)
 	if err != nil {
 		return err
 	}
@@ -84,26 +84,26 @@ func RevokeOutsider(data, name string, now time.Time) error {
 		at := now.UTC().Truncate(time.Second)
 		o.Revoked = &at
 	}
-	return writeOutsider(data, o)
+	return writeExecutor(data, o)
 }
 
-// Outsiders that a data directory knows, by name, revoked ones too. The error
+// ExternalExecutors that a data directory knows, by name, revoked ones too. The error
 // names files that cannot be read; the others are given all the same.
-func Outsiders(data string) ([]Outsider, error) {
-	entries, err := os.ReadDir(outsidersDir(data))
+func ExternalExecutors(data string) ([]ExternalExecutor, error) {
+	entries, err := os.ReadDir(executorsDir(data))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	var out []Outsider
+	var out []ExternalExecutor
 	var unread []error
 	for _, e := range entries {
 		if filepath.Ext(e.Name()) != ".json" {
 			continue
 		}
-		o, err := readOutsider(filepath.Join(outsidersDir(data), e.Name()))
+		o, err := readExecutor(filepath.Join(executorsDir(data), e.Name()))
 		if err != nil {
 			unread = append(unread, err)
 			continue
@@ -113,8 +113,8 @@ func Outsiders(data string) ([]Outsider, error) {
 	return out, errors.Join(unread...)
 }
 
-func readOutsider(path string) (Outsider, error) {
-	var o Outsider
+func readExecutor(path string) (ExternalExecutor, error) {
+	var o ExternalExecutor
 	raw, err := os.ReadFile(path) //nolint:gosec // G304: the data directory
 	if err != nil {
 		return o, err
@@ -127,16 +127,16 @@ func readOutsider(path string) (Outsider, error) {
 	return o, nil
 }
 
-// writeOutsider replaces the file in one step; what it says is durable then.
-func writeOutsider(data string, o Outsider) error {
-	if err := durable.MkdirAll(outsidersDir(data)); err != nil {
+// writeExecutor replaces the file in one step; what it says is durable then.
+func writeExecutor(data string, o ExternalExecutor) error {
+	if err := durable.MkdirAll(executorsDir(data)); err != nil {
 		return err
 	}
 	raw, err := json.MarshalIndent(o, "", "  ")
 	if err != nil {
 		return err
 	}
-	path, err := outsiderFile(data, o.Name)
+	path, err := executorFile(data, o.Name)
 	if err != nil {
 		return err
 	}

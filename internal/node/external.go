@@ -20,13 +20,13 @@ func (n *Node) openCatalog(context.Context) (err error) {
 	return err
 }
 
-// admitOutsiders lets those in that are not revoked. Types that are not in the
+// admitExternal lets those in that are not revoked. Types that are not in the
 // catalog, or another executor's, are left out: the catalog may have changed
 // since they were issued. So are those whose file cannot be read: they keep
 // nobody else's revocation from being taken up.
-func (n *Node) admitOutsiders() error {
-	known, unread := datadir.Outsiders(n.cfg.Dir)
-	var in []natsserver.Outsider
+func (n *Node) admitExternal() error {
+	known, unread := datadir.ExternalExecutors(n.cfg.Dir)
+	var in []natsserver.External
 	for _, o := range known {
 		var types []string
 		for _, typ := range o.Types {
@@ -35,24 +35,24 @@ func (n *Node) admitOutsiders() error {
 			}
 		}
 		if o.Revoked == nil && strings.HasPrefix(o.Name, "x-") && len(types) > 0 {
-			in = append(in, natsserver.Outsider{Name: o.Name, NKey: o.NKey, Types: types})
+			in = append(in, natsserver.External{Name: o.Name, NKey: o.NKey, Types: types})
 		}
 	}
-	return errors.Join(unread, n.server.SetOutsiders(in))
+	return errors.Join(unread, n.server.SetExternal(in))
 }
 
 // notAdmitted: one bad file bars its executor, not the node.
 const notAdmitted = "credentials of executors cannot be read; they are not let in"
 
-// outsiderPoll is how often credentials that were issued or revoked are looked for.
-const outsiderPoll = 500 * time.Millisecond
+// externalPoll is how often credentials that were issued or revoked are looked for.
+const externalPoll = 500 * time.Millisecond
 
-// followOutsiders takes up what `writ executor issue` and `revoke` wrote.
-func (n *Node) followOutsiders(ctx context.Context) error {
-	look := time.NewTicker(outsiderPoll)
+// followExternal takes up what `writ executor issue` and `revoke` wrote.
+func (n *Node) followExternal(ctx context.Context) error {
+	look := time.NewTicker(externalPoll)
 	defer look.Stop()
 	told := ""
-	if err := n.admitOutsiders(); err != nil {
+	if err := n.admitExternal(); err != nil {
 		told = err.Error() // at the start
 	}
 	for {
@@ -62,7 +62,7 @@ func (n *Node) followOutsiders(ctx context.Context) error {
 		case <-look.C:
 		}
 		text := ""
-		if err := n.admitOutsiders(); err != nil {
+		if err := n.admitExternal(); err != nil {
 			text = err.Error()
 		}
 		if text != "" && text != told {
