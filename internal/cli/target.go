@@ -2,16 +2,19 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"aob.dev/writ/internal/client"
 	"aob.dev/writ/internal/config"
 	"aob.dev/writ/internal/datadir"
 )
@@ -226,15 +229,60 @@ func (t target) unanswered() string {
 	}
 }
 
-// targetFlags declare which writ a command speaks to, and as whom.
-func targetFlags(cmd *cobra.Command, at, data, key *string) {
-	placeFlags(cmd, at, data)
-	cmd.Flags().StringVar(key, "key", "", "API key (default: WRIT_API_KEY, the context's, or the data directory's)")
-	_ = cmd.Flags().SetAnnotation("key", keyOfPerson, []string{""}) // the flag exists
+// personFlags declares which writ a command uses, and with which API key.
+func (c *command) personFlags() {
+	c.placeFlags()
+	c.Flags().StringVar(&c.key, "key", "", "API key (default: of WRIT_API_KEY, the context, or the data directory)")
+	_ = c.Flags().SetAnnotation("key", keyOfPerson, []string{""}) // the flag exists
 }
 
-// placeFlags declare which writ a command speaks to.
-func placeFlags(cmd *cobra.Command, at, data *string) {
-	cmd.Flags().StringVar(at, "url", "", "where writ answers (default: WRIT_URL, the context's, or as the data directory says)")
-	cmd.Flags().StringVar(data, "data", config.Default().Data, "data directory of a writ on this machine (or WRIT_DATA, the context's, writ.yaml's)")
+// placeFlags declares which writ a command uses.
+func (c *command) placeFlags() {
+	c.Flags().StringVar(&c.url, "url", "", "URL of writ (default: of WRIT_URL, the context, or the data directory)")
+	c.Flags().StringVar(&c.dir, "data", config.Default().Data, "data directory of a writ on this machine (or of WRIT_DATA, the context, writ.yaml)")
+}
+
+// client speaks to the gateway with the API key.
+func (c *command) client() (client.Client, error) {
+	if c.key == "" {
+		return client.Client{}, errors.New("no API key: set WRIT_API_KEY, give --key, give the context one (writ context set NAME --key-file FILE), or name the data directory of a local `writ up` with --data")
+	}
+	return client.Client{URL: c.url, Key: c.key}, nil
+}
+
+// get reads an answer of the gateway.
+func (c *command) get(path string, into any) error {
+	from, err := c.client()
+	if err != nil {
+		return err
+	}
+	return from.Get(c.Context(), path, into)
+}
+
+// pageFlags declares the flags for a page of a list. query asks for that page, with
+// the other members that are not empty.
+func (c *command) pageFlags() (query func(more map[string]string) string) {
+	limit := c.Flags().Int("limit", 0, "maximum number of entries, 1 to 100 (default 20)")
+	after := c.Flags().String("after", "", "continue after this cursor")
+	return func(more map[string]string) string {
+		q := url.Values{}
+		if *limit != 0 {
+			q.Set("limit", strconv.Itoa(*limit))
+		}
+		more["after"] = *after
+		for name, value := range more {
+			if value != "" {
+				q.Set(name, value)
+			}
+		}
+		return "?" + q.Encode()
+	}
+}
+
+// nextPage says how to continue.
+func nextPage(cursor string) string {
+	if cursor == "" {
+		return ""
+	}
+	return "more: --after " + cursor + "\n"
 }

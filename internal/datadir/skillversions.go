@@ -12,8 +12,8 @@ import (
 	"aob.dev/writ/internal/durable"
 )
 
-// SkillSheet is a tool as its server declared it, for people who approve it.
-type SkillSheet struct {
+// SkillVersion is a tool as its server declared it, for people who approve it.
+type SkillVersion struct {
 	Name         string          `json:"name"`
 	Server       string          `json:"server"` // for people: its title
 	Digest       string          `json:"digest"`
@@ -25,20 +25,20 @@ type SkillSheet struct {
 	Annotations  json.RawMessage `json:"annotations,omitempty"`
 }
 
-// maxSheets bounds the file of sheets, in bytes.
-const maxSheets = 16 << 20
+// maxSkillsFile bounds the file, in bytes.
+const maxSkillsFile = 16 << 20
 
-func sheetsFile(dir string) string { return filepath.Join(dir, "skills.json") }
+func skillsFile(dir string) string { return filepath.Join(dir, "skills.json") }
 
-// ReadSkillSheets reads what skill servers declared when they were last asked, and
+// ReadSkillVersions reads what skill servers declared when they were last asked, and
 // the approved versions that were seen before. It is no part of the record: the
 // process that uses the data directory writes it anew.
-func ReadSkillSheets(dir string) ([]SkillSheet, error) {
-	raw, err := os.ReadFile(sheetsFile(dir))
+func ReadSkillVersions(dir string) ([]SkillVersion, error) {
+	raw, err := os.ReadFile(skillsFile(dir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	var list []SkillSheet
+	var list []SkillVersion
 	if err == nil {
 		err = json.Unmarshal(raw, &list)
 	}
@@ -48,14 +48,14 @@ func ReadSkillSheets(dir string) ([]SkillSheet, error) {
 	return list, nil
 }
 
-// WriteSkillSheets replaces what was written before.
-func WriteSkillSheets(dir string, list []SkillSheet) error {
+// WriteSkillVersions replaces what was written before.
+func WriteSkillVersions(dir string, list []SkillVersion) error {
 	raw, err := json.Marshal(list)
-	if err == nil && len(raw) > maxSheets {
-		err = fmt.Errorf("they have more than %d bytes", maxSheets)
+	if err == nil && len(raw) > maxSkillsFile {
+		err = fmt.Errorf("they have more than %d bytes", maxSkillsFile)
 	}
 	if err != nil {
 		return err
 	}
-	return durable.Write(sheetsFile(dir), raw)
+	return durable.Write(skillsFile(dir), raw)
 }

@@ -20,7 +20,7 @@ type skillKeeper struct {
 	node   *Node
 	titles map[string]string    // of servers by name
 	told   map[string]string    // what was last said of a server or skill
-	noted  []datadir.SkillSheet // the sheets as they were last written
+	noted  []datadir.SkillVersion // the versions as last written
 
 	effects map[string]map[string]string // that operators declare, by server and tool
 }
@@ -76,7 +76,7 @@ func (k *skillKeeper) look(ctx context.Context) error {
 		return ctx.Err()
 	}
 	k.sayHealth(ctx)
-	k.writeSheets(ctx, found)
+	k.writeVersions(ctx, found)
 	k.sayHolds(ctx)
 	byName := map[string][]skills.Skill{}
 	var names []string
