@@ -11,6 +11,7 @@ import (
 
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus/natsserver"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/datadir"
 )
 
@@ -20,10 +21,10 @@ func (n *Node) openCatalog(context.Context) (err error) {
 	return err
 }
 
-// admitExternal lets those in that are not revoked. Types that are not in the
-// catalog, or another executor's, are left out: the catalog may have changed
-// since they were issued. So are those whose file cannot be read: they keep
-// nobody else's revocation from being taken up.
+// admitExternal lets external executors in that are not revoked. It leaves out types that
+// are not in the catalog or belong to another executor, because the catalog may have
+// changed since the credentials were issued. It also leaves out executors whose file
+// cannot be read, so one bad file does not delay the revocation of others.
 func (n *Node) admitExternal() error {
 	known, unread := datadir.ExternalExecutors(n.cfg.Dir)
 	var in []natsserver.External
@@ -41,38 +42,31 @@ func (n *Node) admitExternal() error {
 	return errors.Join(unread, n.server.SetExternal(in))
 }
 
-// notAdmitted: one bad file bars its executor, not the node.
-const notAdmitted = "credentials of executors cannot be read; they are not let in"
+// notAdmitted is logged: one bad file keeps its executor out, not the node from starting.
+const notAdmitted = "credentials of executors cannot be read; these executors cannot connect"
 
-// externalPoll is how often credentials that were issued or revoked are looked for.
+// externalPoll is how often the node looks for credentials that were issued or revoked.
 const externalPoll = 500 * time.Millisecond
 
-// followExternal takes up what `writ executor issue` and `revoke` wrote.
+// followExternal applies what `writ executor issue` and `revoke` wrote. An error that the
+// start has logged is not logged again.
 func (n *Node) followExternal(ctx context.Context) error {
-	look := time.NewTicker(externalPoll)
-	defer look.Stop()
-	told := ""
-	if err := n.admitExternal(); err != nil {
-		told = err.Error() // at the start
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-look.C:
-		}
+	told, first := "", true
+	_ = clock.Every(ctx, externalPoll, func() bool {
 		text := ""
 		if err := n.admitExternal(); err != nil {
 			text = err.Error()
 		}
-		if text != "" && text != told {
+		if text != "" && text != told && !first {
 			n.cfg.Log.ErrorContext(ctx, notAdmitted, slog.String("error", text))
 		}
-		told = text
-	}
+		told, first = text, false
+		return false
+	})
+	return nil
 }
 
-// listenerTLS reads the certificate of the NATS listener; nil without one.
+// listenerTLS reads the certificate of the NATS listener; no path: nil.
 func listenerTLS(cert, key string) (*tls.Config, error) {
 	if cert == "" {
 		return nil, nil
