@@ -66,16 +66,6 @@ func Handlers(cfg Config) map[string]executors.Handler {
 
 type memory struct{ Config }
 
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
 
 // record is a document of agent_memory. Locks are records too: they
 // have a locked_by and no text.

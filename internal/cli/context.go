@@ -2,14 +2,11 @@ package cli
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"net/url"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -164,15 +161,8 @@ func readContexts(env func(string) string) (contexts, error) {
 	if path == "" {
 		return c, nil
 	}
-	raw, err := os.ReadFile(path) //nolint:gosec // G304: the user's own configuration
-	if errors.Is(err, fs.ErrNotExist) {
-		return c, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(raw, &c)
-	}
-	if err != nil {
-		return c, fmt.Errorf("contexts: %s: %v", path, err)
+	if _, err := durable.ReadJSON(path, &c); err != nil {
+		return c, fmt.Errorf("contexts: %v", err)
 	}
 	if c.Contexts == nil {
 		c.Contexts = map[string]aContext{}
@@ -186,14 +176,7 @@ func (c contexts) write(env func(string) string) error {
 	if path == "" {
 		return errors.New("contexts: they cannot be stored, since neither XDG_CONFIG_HOME nor HOME is set")
 	}
-	if err := durable.MkdirAll(filepath.Dir(path)); err != nil {
-		return err
-	}
-	raw, err := json.MarshalIndent(c, "", "  ")
-	if err != nil {
-		return err
-	}
-	return durable.Write(path, append(raw, '\n'))
+	return durable.WriteJSON(path, c)
 }
 
 // named is a context by its name.

@@ -2,7 +2,6 @@ package datadir
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -84,21 +83,11 @@ func conditionsFile(data string) string { return filepath.Join(data, "conditions
 
 // WriteConditions stores the present conditions where `writ doctor` finds them.
 func WriteConditions(data string, list []health.Condition) error {
-	raw, err := json.Marshal(list)
-	if err != nil {
-		return err
-	}
-	return durable.Write(conditionsFile(data), append(raw, '\n'))
+	return durable.WriteJSON(conditionsFile(data), list)
 }
 
-// ReadConditions of a data directory whose process runs.
+// ReadConditions of a data directory that a process uses.
 func ReadConditions(data string) (list []health.Condition, err error) {
-	raw, err := os.ReadFile(conditionsFile(data))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return list, json.Unmarshal(raw, &list)
+	_, err = durable.ReadJSON(conditionsFile(data), &list)
+	return list, err
 }

@@ -1,8 +1,6 @@
 package datadir
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,9 +15,9 @@ import (
 	"aob.dev/writ/internal/durable"
 )
 
-// ExternalExecutor is a service of somebody else that may connect and carry out types of
-// its own: a file of the data directory, executors/<name>.json, mode 0600. The
-// service holds the private half of its key, and nobody else does.
+// ExternalExecutor is a service of somebody else that may connect and carry out its own
+// types: a file of the data directory, executors/<name>.json, mode 0600. Only the service
+// has the private half of its key.
 type ExternalExecutor struct {
 	Name    string     `json:"name"` // of the executor, as its rows say
 	Types   []string   `json:"types"`
@@ -31,25 +29,25 @@ type ExternalExecutor struct {
 // ErrIssued says that an executor has credentials that are not revoked.
 var ErrIssued = errors.New("the executor has credentials already")
 
-// errNoCredentials: a file that lets nobody in, and that new credentials replace.
+// errNoCredentials says that a file lets nobody in. New credentials may replace it.
 var errNoCredentials = errors.New("no credentials of an executor")
 
 func executorsDir(data string) string { return filepath.Join(data, "executors") }
 
-// executorName is a name that a vendor's row may give its executor; it becomes
-// that of a file.
+// executorName is a name that a vendor's row may give its executor. The file is named
+// after it.
 var executorName = regexp.MustCompile(`^x-[a-z0-9_-]{1,30}$`)
 
 func executorFile(data, name string) (string, error) {
 	if !executorName.MatchString(name) {
-		return "", fmt.Errorf("%q is no name of a vendor's executor: x-<vendor> or x-<vendor>-<name>", name)
+		return "", fmt.Errorf("%q is not a name of a vendor's executor: x-<vendor> or x-<vendor>-<name>", name)
 	}
 	return filepath.Join(executorsDir(data), name+".json"), nil
 }
 
-// IssueExecutor makes credentials for an executor and gives the seed, which is
-// kept nowhere. A running process of the data directory lets it in within a
-// second. ErrIssued where it has credentials.
+// IssueExecutor makes credentials for an executor and returns the seed, which is stored
+// nowhere. A running process of the data directory lets it in within a second. The error
+// is ErrIssued if it has credentials.
 func IssueExecutor(data, name string, types []string, now time.Time) (seed string, err error) {
 	path, err := executorFile(data, name)
 	if err != nil {
@@ -69,8 +67,8 @@ func IssueExecutor(data, name string, types []string, now time.Time) (seed strin
 	return seed, writeExecutor(data, ExternalExecutor{Name: name, Types: slices.Sorted(slices.Values(types)), NKey: public, Issued: now.UTC().Truncate(time.Second)})
 }
 
-// RevokeExecutor ends an executor's credentials; a running process disconnects
-// it within a second.
+// RevokeExecutor ends an executor's credentials. A running process disconnects it within
+// a second.
 func RevokeExecutor(data, name string, now time.Time) error {
 	path, err := executorFile(data, name)
 	if err != nil {
@@ -87,8 +85,8 @@ func RevokeExecutor(data, name string, now time.Time) error {
 	return writeExecutor(data, o)
 }
 
-// ExternalExecutors that a data directory knows, by name, revoked ones too. The error
-// names files that cannot be read; the others are given all the same.
+// ExternalExecutors are those that a data directory knows, by name, with the revoked ones.
+// The error names files that cannot be read; the others are returned all the same.
 func ExternalExecutors(data string) ([]ExternalExecutor, error) {
 	entries, err := os.ReadDir(executorsDir(data))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -115,30 +113,23 @@ func ExternalExecutors(data string) ([]ExternalExecutor, error) {
 
 func readExecutor(path string) (ExternalExecutor, error) {
 	var o ExternalExecutor
-	raw, err := os.ReadFile(path) //nolint:gosec // G304: the data directory
-	if err != nil {
+	there, err := durable.ReadExactJSON(path, &o)
+	switch name := strings.TrimSuffix(filepath.Base(path), ".json"); {
+	case !there && err == nil:
+		return o, fs.ErrNotExist
+	case errors.As(err, new(*fs.PathError)):
 		return o, err
-	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&o); err != nil || o.Name+".json" != filepath.Base(path) {
-		return o, fmt.Errorf("%s: %w (%v): issue them anew with writ executor issue %s", path, errNoCredentials, err, strings.TrimSuffix(filepath.Base(path), ".json"))
+	case err != nil || o.Name != name:
+		return o, fmt.Errorf("%s: %w (%v): issue new ones with writ executor issue %s", path, errNoCredentials, err, name)
 	}
 	return o, nil
 }
 
-// writeExecutor replaces the file in one step; what it says is durable then.
+// writeExecutor replaces the file in one step, durably.
 func writeExecutor(data string, o ExternalExecutor) error {
-	if err := durable.MkdirAll(executorsDir(data)); err != nil {
-		return err
-	}
-	raw, err := json.MarshalIndent(o, "", "  ")
-	if err != nil {
-		return err
-	}
 	path, err := executorFile(data, o.Name)
 	if err != nil {
 		return err
 	}
-	return durable.Write(path, append(raw, '\n'))
+	return durable.WriteJSON(path, o)
 }

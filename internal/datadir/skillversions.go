@@ -2,20 +2,18 @@ package datadir
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/durable"
 )
 
-// SkillVersion is a tool as its server declared it, for people who approve it.
+// SkillVersion is one version of a tool as its server declared it, for people who approve
+// it.
 type SkillVersion struct {
 	Name         string          `json:"name"`
-	Server       string          `json:"server"` // for people: its title
+	Server       string          `json:"server"` // its title
 	Digest       string          `json:"digest"`
 	Effect       catalog.Effect  `json:"effect"` // as its hints claim
 	Declared     bool            `json:"declared"`
@@ -30,25 +28,17 @@ const maxSkillsFile = 16 << 20
 
 func skillsFile(dir string) string { return filepath.Join(dir, "skills.json") }
 
-// ReadSkillVersions reads what skill servers declared when they were last asked, and
-// the approved versions that were seen before. It is no part of the record: the
-// process that uses the data directory writes it anew.
-func ReadSkillVersions(dir string) ([]SkillVersion, error) {
-	raw, err := os.ReadFile(skillsFile(dir))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+// ReadSkillVersions reads what skill servers declared when they were last asked, and the
+// approved versions that were seen before. The file is not part of the record: the process
+// that uses the data directory writes it again.
+func ReadSkillVersions(dir string) (list []SkillVersion, err error) {
+	if _, err = durable.ReadJSON(skillsFile(dir), &list); err != nil {
+		err = fmt.Errorf("skills of %s: %w", dir, err)
 	}
-	var list []SkillVersion
-	if err == nil {
-		err = json.Unmarshal(raw, &list)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("skills of %s: %w", dir, err)
-	}
-	return list, nil
+	return list, err
 }
 
-// WriteSkillVersions replaces what was written before.
+// WriteSkillVersions replaces the file.
 func WriteSkillVersions(dir string, list []SkillVersion) error {
 	raw, err := json.Marshal(list)
 	if err == nil && len(raw) > maxSkillsFile {
