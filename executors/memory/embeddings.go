@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/embed"
 	"aob.dev/writ/storage"
 )
@@ -77,7 +78,7 @@ func (e Embeddings) Run(ctx context.Context) error {
 				e.Log.LogAttrs(ctx, slog.LevelInfo, "vectors of memories made", slog.String("tenant", tenant), slog.Int("memories", made))
 			}
 		}
-		_ = sleep(ctx, next) // the loop looks whether ctx has ended
+		_ = clock.Sleep(ctx, next) // the loop looks whether ctx has ended
 	}
 	return nil
 }

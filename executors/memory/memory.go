@@ -19,6 +19,7 @@ import (
 
 	"aob.dev/writ/executors"
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/embed"
 	"aob.dev/writ/storage"
 )
@@ -56,7 +57,7 @@ type Config struct {
 // Handlers of the executor.
 func Handlers(cfg Config) map[string]executors.Handler {
 	if cfg.Wait == nil {
-		cfg.Wait = sleep
+		cfg.Wait = clock.Sleep
 	}
 	m := &memory{cfg}
 	return map[string]executors.Handler{
@@ -65,7 +66,6 @@ func Handlers(cfg Config) map[string]executors.Handler {
 }
 
 type memory struct{ Config }
-
 
 // record is a document of agent_memory. Locks are records too: they
 // have a locked_by and no text.
