@@ -290,7 +290,7 @@ func (d *drive) step(ctx context.Context, s *catalog.StepView) (over bool, err e
 	deadline := d.cfg.Now().Add(taskLife).UTC()
 	args := catalog.Step{
 		PlanID: d.turn.PlanID, PlanDigest: d.plan.PlanDigest, Step: s.Step, Epoch: d.epoch,
-		TaskID: "task_" + randomID()[:16], Deadline: deadline.Format(time.RFC3339),
+		TaskID: intents.NewTimedID(intents.KindTask, d.cfg.Now()), Deadline: deadline.Format(time.RFC3339),
 	}
 	turn := d.turn
 	turn.Grant = d.sealer.grantOf(d.turn)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -39,6 +40,7 @@ type fold struct {
 	whole   bool                 // every record so far is there
 	lacking map[int64][]*missing // what no record.erase has named yet, by the position of the order
 	blobs   map[int64]bool       // orders whose blobs were erased, by position
+	sweepAt int                  // how many keys and erased tasks there are when they are looked through again
 }
 
 // keySet is a version of the key set with where it came into force.
@@ -52,6 +54,11 @@ type keySet struct {
 type holder struct {
 	position int64
 	ended    int64 // Unix seconds
+}
+
+// free says whether its key may be taken again.
+func (h holder) free(now time.Time) bool {
+	return h.ended != 0 && !now.Before(time.Unix(h.ended, 0).Add(keyLife))
 }
 
 // keyLife is how long a key stays taken, at the least, after its order has ended.
@@ -85,7 +92,7 @@ func newFold() *fold {
 	return &fold{
 		state: s, dirs: []*state.Directory{s.Directory()}, policies: map[string]bool{}, early: map[string]int64{},
 		orders: map[int64]*open{}, held: map[string]*open{}, unknown: map[string]storage.Key{}, taken: map[storage.Key]holder{},
-		erased: map[string]bool{}, whole: true, lacking: map[int64][]*missing{}, blobs: map[int64]bool{},
+		erased: map[string]bool{}, whole: true, lacking: map[int64][]*missing{}, blobs: map[int64]bool{}, sweepAt: minSweep,
 	}
 }
 
@@ -118,6 +125,7 @@ func (f *fold) take(it *item) (*job, error) {
 		f.whole = false // what it is, and so what follows from it, is not known
 	}
 	f.noteTime(it)
+	defer f.pass(it)
 	if it.position == 0 {
 		if err := f.genesis(it); err != nil {
 			return j, err
@@ -146,6 +154,25 @@ func (f *fold) take(it *item) (*job, error) {
 	}
 	return j, nil
 }
+
+// pass lets time pass in the state with every record, also where it has nothing of it,
+// and forgets what nothing can ask for any more: so that what an auditor holds does not
+// grow with the log.
+func (f *fold) pass(it *item) {
+	_ = f.state.Take(state.Content{Position: it.position, At: it.at}) // nothing to fold
+	if len(f.taken)+len(f.erased) < f.sweepAt {
+		return
+	}
+	maps.DeleteFunc(f.taken, func(_ storage.Key, h holder) bool { return h.free(f.latest) })
+	maps.DeleteFunc(f.erased, func(task string, _ bool) bool {
+		_, there := f.state.View().Task(task)
+		return !there
+	})
+	f.sweepAt = max(minSweep, 2*(len(f.taken)+len(f.erased)))
+}
+
+// minSweep keys and tasks are never looked through.
+const minSweep = 1024
 
 // add folds what a record says into the state.
 func (f *fold) add(c state.Content) error {

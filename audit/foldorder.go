@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -43,7 +42,7 @@ func (f *fold) takeOrder(it *item, j *job) error {
 	if err != nil {
 		return err
 	}
-	if h, taken := f.taken[key]; f.whole && taken && (h.ended == 0 || it.at.Before(time.Unix(h.ended, 0).Add(keyLife))) {
+	if h, taken := f.taken[key]; f.whole && taken && !h.free(f.latest) {
 		return fmt.Errorf("a second order under the idempotency key of record %d", h.position)
 	}
 	f.taken[key] = holder{position: it.position}

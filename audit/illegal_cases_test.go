@@ -19,7 +19,7 @@ type misdeed struct {
 }
 
 // misdeeds are all of them. Each breaks one rule of docs/spec/state.md, at one record.
-var misdeeds = slices.Concat(planMisdeeds, taskMisdeeds, holdMisdeeds, directoryMisdeeds, recordMisdeeds)
+var misdeeds = slices.Concat(planMisdeeds, idMisdeeds, taskMisdeeds, holdMisdeeds, directoryMisdeeds, recordMisdeeds)
 
 // step is the order that opens another task for a step of the plan, after a change
 // that its proof of possession covers.
@@ -45,6 +45,23 @@ func (d *dishonest) revision(n int, steps []catalog.PlanStep) routertest.Order {
 	return o
 }
 
+// id of a plan or task that says it was made some time before or after now.
+func (d *dishonest) id(kind string, after time.Duration) string {
+	return intents.TimedID(kind, d.Clock.Now().Add(after), "_x")
+}
+
+// opens is plan.open with an id.
+func (d *dishonest) opens(id string) routertest.Order {
+	p := *d.plan
+	p.ID = id
+	return p.OpenOrder()
+}
+
+// begins opens a task with an id for the second step.
+func (d *dishonest) begins(id string) int64 {
+	return d.accepted(d.step(2, func(_ *routertest.Task, a *catalog.Step) { a.TaskID = id }))
+}
+
 func (d *dishonest) closing(status string) routertest.Order {
 	c := catalog.PlanClose{PlanID: d.plan.ID, Epoch: d.plan.Epoch, Status: status, Response: "These."}
 	if status == "failed" {
@@ -53,13 +70,45 @@ func (d *dishonest) closing(status string) routertest.Order {
 	return d.move("plan.close", c)
 }
 
+// What the ids of plans and tasks say of their time.
+const (
+	planIDTime = "plan.open: the id carries its time, at most an hour old and 5 s ahead"
+	taskIDTime = "step: the id carries its time, at most an hour old and 5 s ahead"
+)
+
+var idMisdeeds = []misdeed{
+	{"plan-id-untimed", "timed", planIDTime, "must be plan_", func(d *dishonest) int64 { return d.accepted(d.opens("plan_2")) }},
+	{"plan-id-too-old", "timed", planIDTime, "more than an hour ago", func(d *dishonest) int64 {
+		return d.accepted(d.opens(d.id(intents.KindPlan, -intents.MaxIDAge-time.Millisecond)))
+	}},
+	{"plan-id-ahead", "timed", planIDTime, "in the future", func(d *dishonest) int64 {
+		return d.accepted(d.opens(d.id(intents.KindPlan, intents.Leeway+time.Millisecond)))
+	}},
+	{"task-id-untimed", "timed", taskIDTime, "must be task_", func(d *dishonest) int64 { return d.begins("task_2") }},
+	{"task-id-too-old", "timed", taskIDTime, "more than an hour ago", func(d *dishonest) int64 {
+		return d.begins(d.id(intents.KindTask, -intents.MaxIDAge-time.Millisecond))
+	}},
+	{"task-id-ahead", "timed", taskIDTime, "in the future", func(d *dishonest) int64 {
+		return d.begins(d.id(intents.KindTask, intents.Leeway+time.Millisecond))
+	}},
+	{"key-used-too-soon", "kept", "step: no task has had the key", "used for another task", func(d *dishonest) int64 {
+		return d.accepted(d.step(1, func(t *routertest.Task, _ *catalog.Step) { t.Key = d.done.Key }))
+	}},
+	{"plan-long-closed", "long-closed", "plan.claim: the plan is there", "no such plan", func(d *dishonest) int64 {
+		return d.accepted(d.gone.ClaimOrder(2))
+	}},
+	{"task-long-ended", "long-closed", "every order: its key is known", "KEY_UNKNOWN", func(d *dishonest) int64 {
+		return d.accepted(d.done.CallOrder("feed", `{}`))
+	}},
+}
+
 var planMisdeeds = []misdeed{
 	{"plan-opened-twice", "opened", "plan.open: no plan of the tenant has the id", "exists", func(d *dishonest) int64 {
 		o := d.plan.OpenOrder()
 		o.Key = "again"
 		return d.accepted(o)
 	}},
-	{"claim-of-no-plan", "opened", "plan.claim: the plan was opened", "no such plan", func(d *dishonest) int64 {
+	{"claim-of-no-plan", "opened", "plan.claim: the plan is there", "no such plan", func(d *dishonest) int64 {
 		o := d.move("plan.claim", catalog.PlanClaim{PlanID: "plan_2", Epoch: 1, Driver: "d1"})
 		o.Ctx.PlanID = "plan_2"
 		return d.accepted(o)

@@ -27,7 +27,8 @@ type dishonest struct {
 	ben  intents.Approval
 
 	old      string           // intent_id of the plan's first revision
-	done     *routertest.Task // of the plan: one that has ended
+	done     *routertest.Task // of the plan, or of the one that has left: one that has ended
+	gone     *routertest.Plan // that has left the state
 	unsure   *intents.Answer  // an order that was resolved
 	deadline string           // of the task
 	operator intents.Signer   // of the scene, if it has one

@@ -8,6 +8,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/state"
 )
 
 // scenes are honest logs, each written by a router as far as a point from which a
@@ -50,6 +51,16 @@ func scenes() map[string]func(d *dishonest) {
 			d.begun("feed")
 			d.Want(d.plan.Fail(), intents.OK)
 		},
+		// A plan of two steps whose first is done, in a log that asks for ids with their time.
+		"timed": func(d *dishonest) {
+			d.begun("feed", "feed")
+			d.done = d.plan.Started(1)
+			d.done.Done()
+		},
+		// A plan that was closed 48 hours ago, and another one whose step is to run.
+		"long-closed": func(d *dishonest) { d.closedFor(state.PlanKept) },
+		// The same a second earlier.
+		"kept": func(d *dishonest) { d.closedFor(state.PlanKept - time.Second) },
 		// A call with an effect, once, that waits for two people; ben has approved it.
 		"held": func(d *dishonest) {
 			d.acme()
@@ -149,6 +160,18 @@ func (d *dishonest) begun(skills ...string) {
 	d.plan = d.Begun("plan_1", skills...)
 }
 
+// closedFor is a plan that was closed some time ago, with a task, and another one whose
+// step is to run.
+func (d *dishonest) closedFor(long time.Duration) {
+	d.Helper()
+	d.begun("feed")
+	d.start()
+	d.gone, d.done = d.plan, d.task
+	d.Want(d.plan.Cancel(d.Gateway), intents.OK)
+	d.Clock.Move(long)
+	d.plan = d.Begun("plan_2", "feed")
+}
+
 func (d *dishonest) start() {
 	d.Helper()
 	d.deadline = d.Clock.Now().Add(5 * time.Minute).Format(time.RFC3339)
@@ -185,6 +208,14 @@ func (d *dishonest) legally(scene string) {
 		d.plan.Epoch = 2
 		d.accepted(d.step(2, nil))
 		d.accepted(d.closing("failed"))
+	case "timed":
+		d.accepted(d.opens(d.id(intents.KindPlan, -intents.MaxIDAge)))
+		d.accepted(d.opens(d.id(intents.KindPlan, intents.Leeway)))
+		d.accepted(d.step(2, func(_ *routertest.Task, a *catalog.Step) { a.TaskID = d.id(intents.KindTask, -intents.MaxIDAge) }))
+	case "kept":
+		d.accepted(d.step(1, nil))
+	case "long-closed":
+		d.accepted(d.step(1, func(t *routertest.Task, _ *catalog.Step) { t.Key = d.done.Key }))
 	case "running":
 		d.accepted(d.task.CallOrder("feed", `{}`))
 		key := d.task.MemoryKey("result")

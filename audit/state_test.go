@@ -96,7 +96,7 @@ func TestRefusedMoveIsReplayed(t *testing.T) {
 }
 
 // Orders of the router that people were asked about are judged where they were held
-// and where they were released.
+// and where they were released. How old the id of a plan is counts where it was held.
 func TestReleasedMovesAreJudged(t *testing.T) {
 	w := newWorld(t)
 	hold := w.with("ext/plans.rego", func(string) string {
@@ -120,6 +120,7 @@ hold contains {"id": "ext.plans", "reason": "Ben looks at plans.", "approvers": 
 	w.Must(err)
 	w.Must(w.Router.PolicyChanged(t.Context()))
 	yes := func(held *intents.Answer) {
+		w.Clock.Move(2 * intents.MaxIDAge)
 		w.Want(w.Do(routertest.Order{
 			By: w.Gateway, Type: "hitl.approve", User: "ben", Roles: []string{"approver"}, Grant: through("ben"),
 			Args: catalog.Approve{IntentID: held.IntentID, Decision: catalog.DecisionApprove},

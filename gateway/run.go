@@ -99,7 +99,7 @@ func (g *Gateway) openTurn(ctx context.Context, a actor, message string) (turn, 
 	if a.session == "" {
 		a.session = newID("sess")
 	}
-	t := turn{actor: a, id: newID("turn"), plan: newID("plan"), question: message, opened: g.cfg.Now()}
+	t := turn{actor: a, id: newID("turn"), plan: intents.NewTimedID(intents.KindPlan, g.cfg.Now()), question: message, opened: g.cfg.Now()}
 	reply := runReply{PlanID: t.plan, SessionID: a.session, TurnID: t.id, TraceID: a.trace}
 	grant, _, err := g.issueGrant(a, t.id, "")
 	if err != nil {

@@ -24,6 +24,8 @@ const (
 	TypKeySet  = "writ-keyset+jws"
 	TypGenesis = "writ-genesis+jws"
 	TypPoP     = "writ-pop+jws" // a task key's proof of possession
+	// TypSnapshot is what a router knows of its own log, for its next start.
+	TypSnapshot = "writ-snapshot+jws"
 )
 
 var b64 = base64.RawURLEncoding.Strict()

@@ -20,10 +20,13 @@ const (
 	// allows now, take for approvers whose roles give it and not who has a role of
 	// that name, and refuse what earlier rules let pass.
 	RulesStrict Rules = 2
+	// RulesTimed ask for ids of plans and tasks that carry their time, and let closed
+	// plans leave the state.
+	RulesTimed Rules = 3
 
 	// CurrentRules are the newest that this build knows. A log is put under them
 	// when a router starts.
-	CurrentRules = RulesStrict
+	CurrentRules = RulesTimed
 )
 
 // After gives the rules in force once a record says next: 0 is a record that says

@@ -15,6 +15,8 @@ func TestRulesOnlyIncrease(t *testing.T) {
 		{RulesFirst, RulesStrict, RulesStrict, true},
 		{RulesStrict, 0, RulesStrict, true},
 		{RulesStrict, RulesStrict, RulesStrict, true},
+		{RulesStrict, RulesTimed, RulesTimed, true},
+		{RulesTimed, RulesStrict, RulesTimed, false},
 		{RulesStrict, RulesFirst, RulesStrict, false},
 		{RulesFirst, -1, RulesFirst, false},
 		{RulesStrict, CurrentRules + 1, RulesStrict, false},

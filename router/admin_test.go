@@ -173,7 +173,7 @@ func TestOperatorNamesNoPlan(t *testing.T) {
 		By: bob, User: "bob", Tenant: "default", Type: "skill.approve",
 		Args: catalog.SkillApprove{Skill: "feed", Digest: intents.Digest(nil), Effect: catalog.Pure},
 	}
-	for _, plan := range []string{"p1", "nowhere"} {
+	for _, plan := range []string{p.ID, "nowhere"} {
 		order.Ctx.PlanID = plan
 		if a := w.Want(w.Do(order), intents.TaskScope); a.Pointer != "/context/plan_id" {
 			t.Errorf("%s: at %s", plan, a.Pointer)
@@ -184,9 +184,9 @@ func TestOperatorNamesNoPlan(t *testing.T) {
 	}
 	order.Ctx.PlanID = ""
 	w.Want(w.Do(order), intents.ApprovalRequired)
-	cancel := routertest.Order{By: bob, User: "bob", Tenant: "default", Type: "cancel", Args: catalog.Cancel{PlanID: "p1"}, Ctx: intents.Context{PlanID: "p2"}}
+	cancel := routertest.Order{By: bob, User: "bob", Tenant: "default", Type: "cancel", Args: catalog.Cancel{PlanID: routertest.PlanID("p1")}, Ctx: intents.Context{PlanID: routertest.PlanID("p2")}}
 	w.Want(w.Do(cancel), intents.TaskScope)
-	cancel.Ctx.PlanID = "p1"
+	cancel.Ctx.PlanID = routertest.PlanID("p1")
 	w.OK(cancel)
 }
 
@@ -195,11 +195,11 @@ func TestOrderNamesItsUsersPlan(t *testing.T) {
 	w := rules(t, `{"id": "ext.ours", "reason": "We want to know.", "approvers": ["ben"]} if input.intent.type == "soul.get"`)
 	w.Want(w.NewPlan("p1").Open(), intents.OK)
 	for who, want := range map[string]intents.Code{"bob": intents.TaskScope, "ana": intents.ApprovalRequired} {
-		a := w.Want(w.Do(routertest.Order{By: w.Manager, User: who, Type: "soul.get", Args: catalog.SoulGet{}, Ctx: intents.Context{PlanID: "p1"}}), want)
+		a := w.Want(w.Do(routertest.Order{By: w.Manager, User: who, Type: "soul.get", Args: catalog.SoulGet{}, Ctx: intents.Context{PlanID: routertest.PlanID("p1")}}), want)
 		if want == intents.TaskScope && a.Pointer != "/context/plan_id" {
 			t.Errorf("at %s", a.Pointer)
 		}
-		w.Want(w.Do(routertest.Order{By: w.Planner, User: "bob", Type: "skill.find", Args: catalog.SkillFind{Query: "q"}, Ctx: intents.Context{PlanID: "p1"}}), intents.TaskScope)
+		w.Want(w.Do(routertest.Order{By: w.Planner, User: "bob", Type: "skill.find", Args: catalog.SkillFind{Query: "q"}, Ctx: intents.Context{PlanID: routertest.PlanID("p1")}}), intents.TaskScope)
 	}
 }
 

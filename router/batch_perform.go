@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"slices"
 
 	"aob.dev/writ/intents"
@@ -36,7 +37,7 @@ func firstDispatched(orders []*order) *order {
 }
 
 func (r *Router) writeBatch(ctx context.Context, orders []*order) error {
-	c := storage.Commit{ID: newCommitID()}
+	c := storage.Commit{ID: newCommitID(), Seen: math.MaxInt64}
 	relied := map[storage.Subject]int64{}
 	first := make([]int, len(orders)) // where each order's record stands in the commit
 	fresh, opened := 0, 0
@@ -61,6 +62,7 @@ func (r *Router) writeBatch(ctx context.Context, orders []*order) error {
 		if err != nil {
 			return err
 		}
+		c.Seen = min(c.Seen, one.Seen)
 		for _, a := range one.Asserts {
 			if at, ok := relied[a.Subject]; ok && at != a.At {
 				return errStale // it changed between two of the decisions

@@ -217,7 +217,7 @@ func TestBatchRests(t *testing.T) {
 	p := w.NewPlan("p1")
 	p.Want(p.Open(), intents.OK)
 	one, two := p.ClaimOrder(1), p.ClaimOrder(1)
-	two.Args = catalog.PlanClaim{PlanID: "p1", Epoch: 1, Driver: "other"}
+	two.Args = catalog.PlanClaim{PlanID: routertest.PlanID("p1"), Epoch: 1, Driver: "other"}
 	submitted(w, batchOf(w.Seal(one), w.Seal(two)), intents.MalformedArgs)
 	put := func(key string) []byte {
 		return w.Seal(routertest.Order{By: w.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", Data: &catalog.Data{Key: key, Value: []byte("1")}}})

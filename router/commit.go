@@ -154,10 +154,10 @@ func (r *Router) entries(o *order) (storage.Commit, error) {
 	rec := storage.NewRecord(storage.KindOrder, o.now, parts)
 	o.record.record = rec.Digest()
 	entry := storage.Entry{Record: rec, Take: true, Key: o.key, Holder: o.holder, Of: storage.Nobody}
-	c := storage.Commit{ID: newCommitID(), Asserts: o.view.Asserts()}
+	c := storage.Commit{ID: newCommitID(), Seen: o.view.Seen(), Asserts: o.view.Asserts()}
 	switch {
 	case o.decision.Verdict == intents.Deny:
-		entry.Key, entry.Holder = storage.RefusalKey(o.env.ID(), string(o.decision.Code)), storage.Nobody
+		entry.Key, entry.Holder, entry.Refused = storage.RefusalKey(o.env.ID(), string(o.decision.Code)), storage.Nobody, true
 		c.Asserts = nil // a refusal relies on nothing that must still hold
 		c.Entries = []storage.Entry{entry}
 	case o.decision.Verdict == intents.Hold:

@@ -88,7 +88,7 @@ func TestStale(t *testing.T) {
 		}, intents.KeyRevoked},
 		{"epoch", func() { w.OK(task.ClaimOrder(3)) }, func() routertest.Order {
 			o := task.ClaimOrder(3)
-			o.Args = catalog.PlanClaim{PlanID: "p1", Epoch: 3, Driver: "other"}
+			o.Args = catalog.PlanClaim{PlanID: routertest.PlanID("p1"), Epoch: 3, Driver: "other"}
 			return o
 		}, intents.MalformedArgs},
 		{"grant", func() {

@@ -151,7 +151,7 @@ func withBlobs(t *testing.T) (*routertest.World, *blobdir.Blobs, *routertest.Tas
 // the ticket carries what it resolves to with its digest.
 func TestInputs(t *testing.T) {
 	w, blobs, task := withBlobs(t)
-	scope := storage.Scope{Tenant: "default", Plan: "p1", Revision: 1, Step: 1}
+	scope := storage.Scope{Tenant: "default", Plan: routertest.PlanID("p1"), Revision: 1, Step: 1}
 	text := strings.Repeat("x", 60_000)
 	file, err := blobs.Put(t.Context(), scope, strings.NewReader(text))
 	w.Must(err)
@@ -182,7 +182,7 @@ func TestInputs(t *testing.T) {
 // taken by an order that failed for good.
 func TestInputsOutOfReach(t *testing.T) {
 	w, blobs, task := withBlobs(t)
-	other, err := blobs.Put(t.Context(), storage.Scope{Tenant: "default", Plan: "p1", Revision: 1, Step: 2}, strings.NewReader("x"))
+	other, err := blobs.Put(t.Context(), storage.Scope{Tenant: "default", Plan: routertest.PlanID("p1"), Revision: 1, Step: 2}, strings.NewReader("x"))
 	w.Must(err)
 	foreign, _, err := blobs.Keep(t.Context(), "system", strings.NewReader("theirs"))
 	w.Must(err)

@@ -83,8 +83,8 @@ func TestErase(t *testing.T) {
 	check(w)
 	after := w.Restart()
 	check(after)
-	was, _ := w.Dir.View().Plan("default", "p1")
-	is, _ := after.Dir.View().Plan("default", "p1")
+	was, _ := w.Dir.View().Plan("default", routertest.PlanID("p1"))
+	is, _ := after.Dir.View().Plan("default", routertest.PlanID("p1"))
 	if d := cmp.Diff(was, is); d != "" || len(is.Facts) != 1 || string(is.Facts[0].Args) != `{}` {
 		t.Errorf("the plan, -before +after a restart:\n%s%+v", d, is.Facts)
 	}

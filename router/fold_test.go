@@ -61,7 +61,7 @@ func TestFoldIsDeterministic(t *testing.T) {
 	p := w.Begun("p2", "pay")
 	w.Want(p.Started(1).Call("pay", `{}`), intents.ApprovalRequired)
 	w.Want(w.Keys(func(*intents.KeySet) {}), intents.OK)
-	plans, tasks := []string{"plan_1", "p2"}, []string{"task_1", "task_2", "task_3"}
+	plans, tasks := []string{routertest.PlanID("plan_1"), p.ID}, []string{routertest.TaskID("_1"), routertest.TaskID("_2"), routertest.TaskID("_3")}
 	live := snapshot(t, w.Dir, plans, tasks)
 	if d := cmp.Diff(live, snapshot(t, w.Reopen().Dir, plans, tasks)); d != "" {
 		t.Errorf("reopened: %s", d)

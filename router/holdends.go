@@ -78,7 +78,8 @@ func (r *Router) ExpireHolds(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if _, err := r.cfg.Journal.Commit(ctx, storage.Commit{ID: newCommitID(), Asserts: v.Asserts(), Entries: []storage.Entry{e}}); err != nil {
+		c := storage.Commit{ID: newCommitID(), Seen: v.Seen(), Asserts: v.Asserts(), Entries: []storage.Entry{e}}
+		if _, err := r.cfg.Journal.Commit(ctx, c); err != nil {
 			return err
 		}
 	}

@@ -78,7 +78,7 @@ func TestReleaseOfAPlan(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	w.Want(x.outcome(), intents.OK)
-	if got := w.Dir.Silent(0); len(got) != 1 || got[0].Plan.PlanID != "p1" || got[0].Roles[0] != "user" {
+	if got := w.Dir.Silent(0); len(got) != 1 || got[0].Plan.PlanID != routertest.PlanID("p1") || got[0].Roles[0] != "user" {
 		t.Errorf("silent %+v", got)
 	}
 	p = p.On(w.Restart())

@@ -134,7 +134,9 @@ func (r *Router) legal(o *order) error {
 
 // move judges an order of the router on the state and says its effect.
 func (r *Router) move(o *order) error {
-	e, err := o.view.Judge(state.OrderOf(o.env, o.roles, o.now), r.cfg.Catalog)
+	so := state.OrderOf(o.env, o.roles, o.now)
+	so.Released = o.released
+	e, err := o.view.Judge(so, r.cfg.Catalog)
 	if err != nil {
 		return err
 	}

@@ -109,7 +109,7 @@ func TestCounterRecords(t *testing.T) {
 			w.Want(w.Do(find(w)), intents.RateLimited)
 			w.Want(w.Send([]byte("{")), intents.SchemaInvalid)
 		}
-		denied := w.Seal(routertest.Order{By: w.Manager, Type: "plan.claim", Args: catalog.PlanClaim{PlanID: "p9", Epoch: 1, Driver: "d"}})
+		denied := w.Seal(routertest.Order{By: w.Manager, Type: "plan.claim", Args: catalog.PlanClaim{PlanID: routertest.PlanID("p9"), Epoch: 1, Driver: "d"}})
 		for range 3 {
 			w.Want(w.Send(denied), intents.MalformedArgs)
 		}

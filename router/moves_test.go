@@ -22,8 +22,8 @@ func TestPlanOpen(t *testing.T) {
 	// An order whose context names one plan opens no other: a standing grant is
 	// for the plan that the context names.
 	o := w.NewPlan("p2").OpenOrder()
-	o.Ctx.PlanID = "p1"
-	o.Grant = func(g *intents.Grant) { g.For = "plan:p1" }
+	o.Ctx.PlanID = routertest.PlanID("p1")
+	o.Grant = func(g *intents.Grant) { g.For = "plan:" + routertest.PlanID("p1") }
 	w.Want(w.Do(o), intents.TaskScope)
 	if s, _ := p.Status(); s != catalog.PlanPending {
 		t.Errorf("status %s", s)
@@ -44,7 +44,7 @@ func TestPlanClaim(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	other := p.ClaimOrder(1)
-	other.Args = catalog.PlanClaim{PlanID: "p1", Epoch: 1, Driver: "thief"}
+	other.Args = catalog.PlanClaim{PlanID: routertest.PlanID("p1"), Epoch: 1, Driver: "thief"}
 	w.Want(w.Do(other), intents.MalformedArgs)
 	w.Want(p.Fail(), intents.OK)
 	w.Want(p.Claim(), intents.MalformedArgs)
@@ -60,7 +60,7 @@ func TestEpochRace(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range codes {
 		o := p.ClaimOrder(1)
-		o.Args = catalog.PlanClaim{PlanID: "p1", Epoch: 1, Driver: fmt.Sprintf("driver%d", i)}
+		o.Args = catalog.PlanClaim{PlanID: routertest.PlanID("p1"), Epoch: 1, Driver: fmt.Sprintf("driver%d", i)}
 		raw := w.Seal(o)
 		all.Go(func() { codes[i] = w.Send(raw).Code })
 	}
@@ -100,7 +100,7 @@ func TestPlanSubmit(t *testing.T) {
 		}
 	}
 	o := p.PlanOrder(routertest.Steps(1, "a"))
-	o.Args = catalog.Plan{PlanID: "p1", Epoch: 1, Revision: 2, Steps: routertest.Steps(1, "a")}
+	o.Args = catalog.Plan{PlanID: routertest.PlanID("p1"), Epoch: 1, Revision: 2, Steps: routertest.Steps(1, "a")}
 	w.Want(w.Do(o), intents.MalformedArgs)
 	w.Want(p.Plan(routertest.Steps(1, "a")), intents.OK)
 	w.Want(p.Plan(routertest.Steps(1, "b")), intents.MalformedArgs) // executing: not now
@@ -197,7 +197,7 @@ func TestStepProof(t *testing.T) {
 	byAnother := good
 	byAnother.PoP = stolen.Proved(good).PoP
 	overOthers := good
-	overOthers.TaskID = "task_x"
+	overOthers.TaskID = routertest.TaskID("x")
 	for name, a := range map[string]catalog.Step{"by another key": byAnother, "over other arguments": overOthers} {
 		if got := w.Do(p.StepOrder(a)); got.Code != intents.SignatureInvalid || got.Pointer != "/intent/args/pop" {
 			t.Errorf("%s: %s at %s", name, got.Code, got.Pointer)
@@ -249,7 +249,7 @@ func TestCancel(t *testing.T) {
 	p.Started(1).Done()
 	p.Started(2)
 	bob := w.AddOperator("default", "bob", "admin")
-	o := routertest.Order{By: bob, User: "bob", Tenant: "default", Type: "cancel", Args: catalog.Cancel{PlanID: "p1", Reason: "enough"}}
+	o := routertest.Order{By: bob, User: "bob", Tenant: "default", Type: "cancel", Args: catalog.Cancel{PlanID: routertest.PlanID("p1"), Reason: "enough"}}
 	w.OK(o)
 	v := p.View()
 	if v.Status != catalog.PlanFailed || v.Failure.Reason != "cancelled" || fmt.Sprint(v.Failure.CompletedSteps) != "[1]" || v.Steps[1].Status != catalog.StepInterrupted {

@@ -117,12 +117,12 @@ func TestHoldEndsItsOwnTaskOnly(t *testing.T) {
 	w.Want(bob.Open(), intents.OK)
 	w.Want(w.Do(routertest.Order{
 		By: w.Workflow, User: "bob", Type: "skill.call", Args: catalog.SkillCall{Skill: "held"},
-		Ctx: intents.Context{PlanID: "p2", TaskID: ana.TaskID},
+		Ctx: intents.Context{PlanID: routertest.PlanID("p2"), TaskID: ana.TaskID},
 	}), intents.ApprovalRequired)
 	w.Want(ana.Write("result"), intents.OK)
 	w.Want(w.Do(routertest.Order{
 		By: w.Workflow, Type: "skill.call", Args: catalog.SkillCall{Skill: "held"},
-		Ctx: intents.Context{PlanID: "p1", TaskID: ana.TaskID, Revision: 1, Step: 1},
+		Ctx: intents.Context{PlanID: routertest.PlanID("p1"), TaskID: ana.TaskID, Revision: 1, Step: 1},
 	}), intents.ApprovalRequired)
 	w.Want(ana.Finish("done", ana.MemoryKey("result"), ""), intents.OK)
 }

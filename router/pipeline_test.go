@@ -63,7 +63,7 @@ var unrecorded = []vector{
 	}),
 	granted("grant of another session", intents.GrantInvalid, "/context", func(_ *routertest.World, g *intents.Grant) { g.Session = "S2" }),
 	granted("grant of another turn", intents.GrantInvalid, "/context", func(_ *routertest.World, g *intents.Grant) { g.Turn = "T2" }),
-	granted("standing grant of another plan", intents.GrantInvalid, "/actor/grant", func(_ *routertest.World, g *intents.Grant) { g.For = "plan:p9" }),
+	granted("standing grant of another plan", intents.GrantInvalid, "/actor/grant", func(_ *routertest.World, g *intents.Grant) { g.For = "plan:" + routertest.PlanID("p9") }),
 	granted("grant of another tenant", intents.RBACForbidden, "/actor", func(_ *routertest.World, g *intents.Grant) { g.Tenant = "system" }),
 	granted("grant of another user", intents.RBACForbidden, "/actor", func(_ *routertest.World, g *intents.Grant) { g.Subject = "bob" }),
 	sealed("actor claims more roles", intents.RBACForbidden, "/actor/roles", func(_ *routertest.World, o *routertest.Order) { o.Claim = []string{"admin"} }),
@@ -84,13 +84,13 @@ var recorded = []vector{
 	sealed("unknown type", intents.UnknownIntent, "/intent/type", func(_ *routertest.World, o *routertest.Order) { o.Type = "skill.fly" }),
 	sealed("wrong role", intents.KeyRole, "/sig", func(w *routertest.World, o *routertest.Order) { o.By = w.Manager }),
 	sealed("a router's own key", intents.KeyRole, "/sig", func(w *routertest.World, o *routertest.Order) { o.By = w.Signer }),
-	sealed("no such plan", intents.TaskScope, "/context/plan_id", func(_ *routertest.World, o *routertest.Order) { o.Ctx.PlanID = "p9" }),
+	sealed("no such plan", intents.TaskScope, "/context/plan_id", func(_ *routertest.World, o *routertest.Order) { o.Ctx.PlanID = routertest.PlanID("p9") }),
 	sealed("missing argument", intents.SchemaInvalid, "/intent/args/query", func(_ *routertest.World, o *routertest.Order) { o.Args = struct{}{} }),
 	sealed("argument too much", intents.SchemaInvalid, "/intent/args/colour", func(_ *routertest.World, o *routertest.Order) {
 		o.Args = map[string]string{"query": "q", "colour": "red"}
 	}),
 	sealed("illegal move", intents.MalformedArgs, "/intent/args/plan_id", func(w *routertest.World, o *routertest.Order) {
-		o.By, o.Type, o.Args = w.Manager, "plan.claim", catalog.PlanClaim{PlanID: "p9", Epoch: 1, Driver: "d1"}
+		o.By, o.Type, o.Args = w.Manager, "plan.claim", catalog.PlanClaim{PlanID: routertest.PlanID("p9"), Epoch: 1, Driver: "d1"}
 	}),
 	sealed("key of another order", intents.ConflictIdempotency, "/constraints/idempotency_key", func(w *routertest.World, o *routertest.Order) {
 		o.Key = "k"
@@ -218,7 +218,7 @@ func TestEarlierStageSpeaks(t *testing.T) {
 	}{
 		{"type before role", func(o *routertest.Order) { o.Type, o.By = "skill.fly", w.Manager }, intents.UnknownIntent},
 		{"role before arguments", func(o *routertest.Order) { o.By, o.Args = w.Manager, struct{}{} }, intents.KeyRole},
-		{"scope before arguments", func(o *routertest.Order) { o.Ctx.PlanID, o.Args = "p9", struct{}{} }, intents.TaskScope},
+		{"scope before arguments", func(o *routertest.Order) { o.Ctx.PlanID, o.Args = routertest.PlanID("p9"), struct{}{} }, intents.TaskScope},
 		{"arguments before freshness", func(o *routertest.Order) { o.Args, o.At = struct{}{}, at }, intents.SchemaInvalid},
 		{"freshness before capability", func(o *routertest.Order) { o.At, o.Roles = at, []string{"auditor"} }, intents.ExpiredTTL},
 		{"capability before policy", func(o *routertest.Order) {

@@ -63,12 +63,12 @@ func TestClosedPlansLeaveNoWords(t *testing.T) {
 		t.Errorf("%+v, of %+v", got, full)
 	}
 	for i := range 5 {
-		a, _ := d.View().Plan("default", fmt.Sprint("p", i))
-		b, _ := all.View().Plan("default", fmt.Sprint("p", i))
+		a, _ := d.View().Plan("default", routertest.PlanID(fmt.Sprint("p", i)))
+		b, _ := all.View().Plan("default", routertest.PlanID(fmt.Sprint("p", i)))
 		if a.Status != b.Status || len(a.Steps) != 1 || a.Steps[0].ReturnSpec != b.Steps[0].ReturnSpec || (a.Task == "") != (i > 0) {
 			t.Errorf("%+v\n%+v", a, b)
 		}
-		task, ok := d.View().Task(fmt.Sprintf("default/task_%d", i+1))
+		task, ok := d.View().Task("default/" + routertest.TaskID(fmt.Sprint("_", i+1)))
 		if !ok || len(task.Spec.Skills) != 1 || task.Spec.ReturnSpec.Shape == "" {
 			t.Errorf("%+v", task)
 		}

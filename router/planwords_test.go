@@ -38,13 +38,14 @@ func TestWordsAreToldAgain(t *testing.T) {
 		all.Observe(state.EntryOf(r))
 	}
 	w.Must(d.Err())
-	for _, id := range []string{"p1", "p2", "plan_1"} {
-		got, _ := d.View().Plan("default", id)
-		want, _ := all.View().Plan("default", id)
-		if got.Task != "" || got.Response != "" || all.Said("default", id) != nil {
+	for _, name := range []string{"p1", "p2", "plan_1"} {
+		id := routertest.PlanID(name)
+		got, said, _ := d.Told("default", id)
+		want, none, ok := all.Told("default", id)
+		if got.Task != "" || got.Response != "" || !ok || none != nil {
 			t.Errorf("%s: %+v", id, got)
 		}
-		for _, at := range d.Said("default", id) {
+		for _, at := range said {
 			s, err := state.ReadOrder(records[at])
 			w.Must(err)
 			w.Must(state.Retell(&got, s))

@@ -90,7 +90,7 @@ func TestPlanChangesDuringADecision(t *testing.T) {
 	w, b := interposed(t)
 	p := w.Begun("p1", "feed")
 	b.commit = func() { w.Want(p.Cancel(w.Gateway), intents.OK) }
-	a := w.OK(routertest.Order{By: w.Manager, Type: "soul.get", Args: catalog.SoulGet{}, Ctx: intents.Context{PlanID: "p1"}})
+	a := w.OK(routertest.Order{By: w.Manager, Type: "soul.get", Args: catalog.SoulGet{}, Ctx: intents.Context{PlanID: routertest.PlanID("p1")}})
 	var facts struct {
 		Plan struct {
 			Status string `json:"status"`

@@ -152,7 +152,7 @@ func TestHeldInputs(t *testing.T) {
 	w.Want(p.Claim(), intents.OK)
 	w.Want(p.Plan(routertest.Steps(1, "send")), intents.OK)
 	task := p.Started(1)
-	scope := storage.Scope{Tenant: "default", Plan: "p9", Revision: 1, Step: 1}
+	scope := storage.Scope{Tenant: "default", Plan: routertest.PlanID("p9"), Revision: 1, Step: 1}
 	file, err := blobs.Put(t.Context(), scope, strings.NewReader("the bytes of then"))
 	w.Must(err)
 	held := w.Want(w.Do(task.Order("skill.call", catalog.SkillCall{Skill: "send", From: file.ID})), intents.ApprovalRequired)

@@ -176,7 +176,7 @@ func TestApprovalRefused(t *testing.T) {
 			}
 		}, intents.GrantInvalid},
 		"a standing grant": {func(_ *routertest.World, _ *asked, o *routertest.Order) {
-			o.Ctx.PlanID, o.Grant = "p1", func(g *intents.Grant) { g.For = "plan:p1" }
+			o.Ctx.PlanID, o.Grant = routertest.PlanID("p1"), func(g *intents.Grant) { g.For = "plan:" + routertest.PlanID("p1") }
 		}, intents.TaskScope}, // the plan is ana's; see TestStandingGrantApprovesNothing
 		"nobody says how it was authenticated": {func(_ *routertest.World, _ *asked, o *routertest.Order) {
 			o.Grant = func(g *intents.Grant) { g.Act.AMR = nil }
@@ -213,7 +213,7 @@ func TestStandingGrantApprovesNothing(t *testing.T) {
 	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "ben", Roles: p.Roles}}), intents.OK)
 	w.Want(p.Open(), intents.OK)
 	o := x.word("ben", catalog.DecisionApprove)
-	o.Ctx.PlanID, o.Grant = "p2", func(g *intents.Grant) { g.For = "plan:p2" }
+	o.Ctx.PlanID, o.Grant = routertest.PlanID("p2"), func(g *intents.Grant) { g.For = "plan:" + routertest.PlanID("p2") }
 	w.Want(w.Do(o), intents.GrantInvalid)
 }
 

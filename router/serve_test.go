@@ -181,7 +181,7 @@ func TestServeApprovalsOfItsPlan(t *testing.T) {
 	for _, plan := range []string{"p1", "p2"} {
 		c.Want(c.Begun(plan, "pay").Started(1).Call("pay", `{}`), intents.ApprovalRequired)
 	}
-	for work, want := range map[string]int{"": 2, "plan:p1": 1, "plan:p3": 0, "run:p1": 0} {
+	for work, want := range map[string]int{"": 2, "plan:" + routertest.PlanID("p1"): 1, "plan:" + routertest.PlanID("p3"): 0, "run:" + routertest.PlanID("p1"): 0} {
 		q, err := json.Marshal(bus.ApprovalsRequest{Grant: c.Grant("ana", "default", routertest.Order{Grant: func(g *intents.Grant) { g.For, g.Act.Client = work, "token" }})})
 		c.Must(err)
 		if got := ask[bus.ApprovalsReply](c, natsserver.Gateway, bus.DirectoryApprovals, q); got.Code != "" || len(got.Approvals) != want {

@@ -90,7 +90,7 @@ func TestPlanFromReceiptOn(t *testing.T) {
 // another step stay.
 func TestStepFilesAreWiped(t *testing.T) {
 	w, blobs, task := withBlobs(t)
-	scope := storage.Scope{Tenant: "default", Plan: "p1", Revision: 1, Step: 1}
+	scope := storage.Scope{Tenant: "default", Plan: routertest.PlanID("p1"), Revision: 1, Step: 1}
 	other := scope
 	other.Step = 2
 	here := func(s storage.Scope, id string) bool {

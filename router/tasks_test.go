@@ -25,7 +25,7 @@ func TestTaskScope(t *testing.T) {
 		{"no task", "/context/task_id", func(o *routertest.Order) { o.Ctx.TaskID = "" }},
 		{"another step", "/context/step", func(o *routertest.Order) { o.Ctx.Step = 2 }},
 		{"another revision", "/context/step", func(o *routertest.Order) { o.Ctx.Revision = 2 }},
-		{"another plan", "/context/step", func(o *routertest.Order) { o.Ctx.PlanID = "p2" }},
+		{"another plan", "/context/step", func(o *routertest.Order) { o.Ctx.PlanID = routertest.PlanID("p2") }},
 		{"another session", "/context/session_id", func(o *routertest.Order) { o.Ctx.SessionID = "S2" }},
 		{"another turn", "/context/session_id", func(o *routertest.Order) { o.Ctx.TurnID = "T2" }},
 		{"another user", "/actor", func(o *routertest.Order) { o.User = "bob" }},
@@ -51,9 +51,9 @@ func TestTaskKeyIsNoAgent(t *testing.T) {
 	task := started(w, catalog.Pure)
 	next := task.NewTask(1)
 	for typ, args := range map[string]any{
-		"step": next.StepArgs(), "plan": catalog.Plan{PlanID: "p1", Epoch: 1, Revision: 2, Steps: routertest.Steps(1, "feed")},
-		"plan.claim": catalog.PlanClaim{PlanID: "p1", Epoch: 2, Driver: "d"}, "plan.open": catalog.PlanOpen{PlanID: "p3", Task: "t"},
-		"cancel": catalog.Cancel{PlanID: "p1"}, "soul.get": catalog.SoulGet{},
+		"step": next.StepArgs(), "plan": catalog.Plan{PlanID: routertest.PlanID("p1"), Epoch: 1, Revision: 2, Steps: routertest.Steps(1, "feed")},
+		"plan.claim": catalog.PlanClaim{PlanID: routertest.PlanID("p1"), Epoch: 2, Driver: "d"}, "plan.open": catalog.PlanOpen{PlanID: routertest.PlanID("p3"), Task: "t"},
+		"cancel": catalog.Cancel{PlanID: routertest.PlanID("p1")}, "soul.get": catalog.SoulGet{},
 		"skill.approve": catalog.SkillApprove{Skill: "x", Digest: intents.Digest(nil), Effect: catalog.Pure},
 	} {
 		if a := w.Do(task.Order(typ, args)); a.Code != intents.KeyRole {
@@ -177,14 +177,15 @@ func TestStandingGrantReadsNoOtherPlan(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	w.Begun("p1", "feed")
 	w.Begun("p2", "feed")
+	work := "plan:" + routertest.PlanID("p1")
 	read := func(work, typ string, args any) *intents.Answer {
 		return w.Do(routertest.Order{
-			By: w.Manager, Type: typ, Args: args, Ctx: intents.Context{PlanID: "p1"},
+			By: w.Manager, Type: typ, Args: args, Ctx: intents.Context{PlanID: routertest.PlanID("p1")},
 			Grant: func(g *intents.Grant) { g.For = work },
 		})
 	}
-	w.Want(read("plan:p1", "plan.get", catalog.PlanGet{PlanID: "p1"}), intents.DispatchUnavailable)
-	w.Want(read("plan:p1", "plan.get", catalog.PlanGet{PlanID: "p2"}), intents.TaskScope)
-	w.Want(read("plan:p1", "plan.list", catalog.PlanList{}), intents.TaskScope)
-	w.Want(read("", "plan.get", catalog.PlanGet{PlanID: "p2"}), intents.DispatchUnavailable)
+	w.Want(read(work, "plan.get", catalog.PlanGet{PlanID: routertest.PlanID("p1")}), intents.DispatchUnavailable)
+	w.Want(read(work, "plan.get", catalog.PlanGet{PlanID: routertest.PlanID("p2")}), intents.TaskScope)
+	w.Want(read(work, "plan.list", catalog.PlanList{}), intents.TaskScope)
+	w.Want(read("", "plan.get", catalog.PlanGet{PlanID: routertest.PlanID("p2")}), intents.DispatchUnavailable)
 }

@@ -134,7 +134,7 @@ func TestTickets(t *testing.T) {
 	call := w.Bus.Calls("skill.call")[1].Ticket
 	step := p.View().Steps[1]
 	want := &intents.TaskScopeClaim{
-		Task: step.TaskID, Plan: "plan_1", Revision: 1, Step: 2, Skills: []string{"rank"},
+		Task: step.TaskID, Plan: routertest.PlanID("plan_1"), Revision: 1, Step: 2, Skills: []string{"rank"},
 		InputKey: p.View().Steps[0].MemoryKey, Deadline: call.Scope.Deadline, ReturnSpec: call.Scope.ReturnSpec,
 	}
 	if d := cmp.Diff(want, call.Scope); d != "" {

@@ -98,7 +98,7 @@ func (s *State) release(rel Release, position int64, at time.Time) error {
 
 // releasedOrder is a held order as its release lets it go on.
 func releasedOrder(o Order, rel Release, position int64, at time.Time) Order {
-	o.At, o.Position, o.Roles = at, position, rel.Facts.Roles
+	o.At, o.Position, o.Roles, o.Released = at, position, rel.Facts.Roles, true
 	o.decidedAt(rel.Facts)
 	return o
 }
@@ -200,7 +200,7 @@ func (h Hold) People() []string {
 func (s *State) Holds(tenant string) []Hold {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	v := s.View()
+	v := s.view()
 	var out []Hold
 	for _, h := range s.holds.waiting {
 		if h.order.Tenant == tenant {

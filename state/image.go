@@ -1,10 +1,13 @@
 package state
 
 import (
-	"bytes"
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"time"
@@ -14,14 +17,15 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// image is the state as JSON: the same state gives the same bytes, since encoding/json
-// sorts the names of maps. What follows from other members is not in it, nor what a
+// image is the state as JSON without its plans, which follow it one by one: the same
+// state gives the same bytes, since encoding/json sorts the names of maps. What follows from other members is not in it, nor what a
 // process does about the state, such as which erasures it has carried out.
 type image struct {
-	Next    int64                     `json:"next"`
-	Rests   []int64                   `json:"rests"`
-	Last    time.Time                 `json:"last"`
-	Touched map[storage.Subject]int64 `json:"touched,omitempty"` // not in a digest: records do not tell it
+	Next  int64     `json:"next"`
+	Rests []int64   `json:"rests"`
+	Last  time.Time `json:"last"`
+	// Relied is not in a digest: what records touch stands beside them.
+	Relied *reliedImage `json:"relied,omitempty"`
 
 	Origin  string             `json:"origin"`
 	Root    []byte             `json:"root"`
@@ -37,7 +41,7 @@ type image struct {
 	Retained    map[string][]retentionImage `json:"retained"`
 	Revoked     map[string]time.Time        `json:"revoked"`
 
-	Plans    map[string]planImage    `json:"plans"`
+	Plans    int                     `json:"plans"` // how many stand behind this
 	Orders   map[int64]openImage     `json:"orders"`
 	Unknown  map[string]unknownImage `json:"unknown"`
 	Holds    map[int64]holdImage     `json:"holds"`
@@ -45,6 +49,11 @@ type image struct {
 	Settled  map[int64]string        `json:"settled"`
 	Erased   int                     `json:"erased"` // how many record.erase there were
 	Blobless map[int64]bool          `json:"blobless"`
+}
+
+type reliedImage struct {
+	Touched map[storage.Subject]int64 `json:"touched"`
+	Window  storage.Window            `json:"window"`
 }
 
 type policyImage struct {
@@ -67,6 +76,7 @@ type retentionImage struct {
 }
 
 type planImage struct {
+	Name      string               `json:"name"` // "tenant/plan_id"
 	View      catalog.PlanView     `json:"view"`
 	Opened    int64                `json:"opened"`
 	Said      []int64              `json:"said"`
@@ -152,21 +162,23 @@ type approvalImage struct {
 func (s *State) Digest() (next int64, digest string, err error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	raw, err := s.encode(nil)
-	return s.next, intents.Digest(raw), err
+	h := sha256.New()
+	err = s.encode(h, nil)
+	return s.next, "sha256:" + hex.EncodeToString(h.Sum(nil)), err
 }
 
-// encode gives the state as JSON. The lock is held.
-func (s *State) encode(touched map[storage.Subject]int64) ([]byte, error) {
+// encode writes the state as lines of JSON: all but its plans, then each plan by name.
+// The lock is held.
+func (s *State) encode(w io.Writer, relied *reliedImage) error {
 	if len(s.faults) > 0 {
-		return nil, s.faults[0]
+		return s.faults[0]
 	}
 	m := image{
-		Next: s.next, Rests: s.rests, Last: s.last, Touched: touched,
+		Next: s.next, Rests: s.rests, Last: s.last, Relied: relied,
 		Origin: s.origin, Root: s.root, Roles: s.roles, KeySet: s.keySetToken,
 		Policy: policyImage{s.policy.digest, s.policy.revision, s.policy.pushed}, Catalog: s.catalog, Rules: s.rules,
 		DirectoryAt: s.dir.at, Tenants: map[string]tenantImage{}, APIKeys: s.apiKeys, Retained: map[string][]retentionImage{}, Revoked: s.revoked,
-		Plans: map[string]planImage{}, Orders: map[int64]openImage{}, Unknown: map[string]unknownImage{}, Holds: map[int64]holdImage{},
+		Plans: len(s.plans), Orders: map[int64]openImage{}, Unknown: map[string]unknownImage{}, Holds: map[int64]holdImage{},
 		Released: s.holds.released, Settled: s.settled, Erased: s.erasures.number, Blobless: s.erasures.blobs,
 	}
 	for id, t := range s.dir.tenants {
@@ -176,9 +188,6 @@ func (s *State) encode(touched map[storage.Subject]int64) ([]byte, error) {
 		for _, r := range said {
 			m.Retained[who] = append(m.Retained[who], retentionImage{r.since, r.days})
 		}
-	}
-	for name, p := range s.plans {
-		m.Plans[name] = p.image()
 	}
 	for at, x := range s.orders {
 		m.Orders[at] = openImage{placeOf(x.plan, x.fact), x.id, x.tenant, x.step, x.rev, x.task, x.typ, x.lost}
@@ -193,11 +202,18 @@ func (s *State) encode(touched map[storage.Subject]int64) ([]byte, error) {
 		}
 		m.Holds[at] = y
 	}
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
+	buffered := bufio.NewWriter(w)
+	enc := json.NewEncoder(buffered)
 	enc.SetEscapeHTML(false) // arguments stay as they were signed
-	err := enc.Encode(m)
-	return buf.Bytes(), err
+	if err := enc.Encode(m); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.plans)) {
+		if err := enc.Encode(s.plans[name].image(name)); err != nil {
+			return err
+		}
+	}
+	return buffered.Flush()
 }
 
 func placeOf(p *plan, fact *catalog.OrderFact) placeImage {
@@ -207,9 +223,9 @@ func placeOf(p *plan, fact *catalog.OrderFact) placeImage {
 	return placeImage{p.view.TenantID + "/" + p.view.PlanID, slices.Index(p.facts, fact)}
 }
 
-func (p *plan) image() planImage {
+func (p *plan) image(name string) planImage {
 	m := planImage{
-		View: p.view, Opened: p.opened, Said: p.said, Claimed: p.claimed, Unheld: p.unheld, Roles: p.roles, Client: p.client, Trace: p.trace,
+		Name: name, View: p.view, Opened: p.opened, Said: p.said, Claimed: p.claimed, Unheld: p.unheld, Roles: p.roles, Client: p.client, Trace: p.trace,
 		Exhausted: p.exhausted, Results: p.results, ByIntent: map[string]refImage{}, Facts: p.facts, Settled: p.settled,
 	}
 	for id, r := range p.byIntent {
@@ -224,9 +240,10 @@ func (p *plan) image() planImage {
 }
 
 // decode is the state of an image.
-func decode(raw []byte) (*State, error) {
+func decode(r io.Reader) (*State, error) {
+	lines := json.NewDecoder(r)
 	var m image
-	if err := json.Unmarshal(raw, &m); err != nil {
+	if err := lines.Decode(&m); err != nil {
 		return nil, fmt.Errorf("state: %w", err)
 	}
 	s := New()
@@ -236,11 +253,17 @@ func decode(raw []byte) (*State, error) {
 		if s.keySet, s.keys, err = intents.OpenKeySet(m.KeySet, s.root); err != nil {
 			return nil, fmt.Errorf("state: %w", err)
 		}
+		if s.origin != Origin(s.root) {
+			return nil, errors.New("state: the root key is not the log's")
+		}
 	}
 	s.keySetToken, s.policy, s.catalog, s.rules = m.KeySet, policy{m.Policy.Digest, m.Policy.Revision, m.Policy.Pushed}, m.Catalog, m.Rules
 	s.dir.at, s.settled, s.erasures.number, s.holds.released = m.DirectoryAt, m.Settled, m.Erased, m.Released
 	s.apiKeys, s.revoked, s.erasures.blobs = m.APIKeys, m.Revoked, m.Blobless
-	maps.Copy(s.touched, m.Touched)
+	if m.Relied != nil {
+		maps.Copy(s.touched, m.Relied.Touched)
+		s.window = m.Relied.Window
+	}
 	for id, t := range m.Tenants {
 		s.dir.tenants[id], s.dir.own[id] = &tenant{t.Roles, t.Users, t.Pins, t.Data, t.Keys}, true
 	}
@@ -249,14 +272,26 @@ func decode(raw []byte) (*State, error) {
 			s.retained[who] = append(s.retained[who], retention{r.Since, r.Days})
 		}
 	}
-	for name, p := range m.Plans {
-		s.putPlan(name, p)
+	for range m.Plans {
+		var p planImage
+		if err := lines.Decode(&p); err != nil {
+			return nil, fmt.Errorf("state: %w", err)
+		}
+		if final(p.View.Status) && p.View.CompletedAt == nil {
+			return nil, errors.New("state: a plan is closed, and not said when")
+		}
+		s.putPlan(p)
 	}
+	if _, err := lines.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("state: more than it says")
+	}
+	slices.SortFunc(s.leaving.closed, func(a, b closedPlan) int { return a.at.Compare(b.at) })
 	for at, x := range m.Orders {
 		o := &openOrder{id: x.ID, tenant: x.Tenant, step: x.Step, rev: x.Rev, task: x.Task, typ: x.Type, lost: x.Lost}
 		if o.plan, o.fact, err = s.place(x.placeImage); err != nil {
 			return nil, err
 		}
+		o.plan.await()
 		s.orders[at] = o
 	}
 	for id, x := range m.Unknown {
@@ -264,6 +299,7 @@ func decode(raw []byte) (*State, error) {
 		if u.plan, u.fact, err = s.place(x.placeImage); err != nil {
 			return nil, err
 		}
+		u.plan.await()
 		s.unknown[id] = u
 	}
 	for at, y := range m.Holds {
@@ -276,7 +312,7 @@ func decode(raw []byte) (*State, error) {
 	return s, nil
 }
 
-func (s *State) putPlan(name string, m planImage) {
+func (s *State) putPlan(m planImage) {
 	p := &plan{
 		view: m.View, opened: m.Opened, said: m.Said, claimed: m.Claimed, unheld: m.Unheld, roles: m.Roles, client: m.Client, trace: m.Trace,
 		exhausted: m.Exhausted, results: m.Results, byIntent: map[string]orderRef{}, facts: m.Facts, settled: m.Settled,
@@ -292,10 +328,12 @@ func (s *State) putPlan(name string, m planImage) {
 		p.tasks = append(p.tasks, t)
 		s.tasks[t.tenant+"/"+t.id], s.taskKID[t.kid] = t, t.tenant+"/"+t.id
 	}
-	s.plans[name] = p
+	s.plans[m.Name] = p
 	if !final(p.view.Status) {
 		s.open[p.view.TenantID]++
 		s.openAll++
+	} else {
+		s.leaving.closed = append(s.leaving.closed, closedPlan{*p.view.CompletedAt, p})
 	}
 }
 

@@ -116,6 +116,18 @@ func (v *View) Judge(o Order, types *catalog.Catalog) (Effect, error) {
 	return m.judge(v, o)
 }
 
+// timedID holds an id that an order brings to its time, once: people may take a day to
+// release a held order.
+func (v *View) timedID(o Order, kind, id, pointer string) error {
+	if v.s.rules < intents.RulesTimed || o.Released {
+		return nil
+	}
+	if reason := intents.CheckTimedID(kind, id, o.Now); reason != "" {
+		return illegal(pointer, reason)
+	}
+	return nil
+}
+
 // illegal is the refusal of an order that the state does not allow.
 func illegal(pointer, reason string) error {
 	return intents.Refuse(intents.MalformedArgs, pointer, reason)

@@ -31,6 +31,7 @@ type Order struct {
 	At       time.Time // of its record
 	Position int64     // where it takes effect: of a released order, its release's
 	Recorded int64     // where the order itself is
+	Released bool      `json:"-"` // it was held and judged then; people have let it go on
 }
 
 // Grant is what state keeps of an order's grant; the zero value: there is none.

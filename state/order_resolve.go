@@ -37,6 +37,7 @@ var orderResolve = operators(TypeResolve,
 		}
 		delete(s.unknown, a.IntentID)
 		s.settled[x.position] = a.Status
+		s.settle(x.plan)
 		if x.fact != nil {
 			x.fact.Status, x.fact.Code = string(intents.Done), intents.OK
 			if a.Status == string(intents.Failed) {

@@ -69,6 +69,7 @@ func (s *State) openOrder(o Order) *openOrder {
 	s.orders[o.Position] = ref
 	if p, ok := s.plans[o.Tenant+"/"+o.Context.PlanID]; ok && o.Context.PlanID != "" {
 		ref.plan, ref.step, ref.rev, ref.task = p, o.Context.Step, o.Context.Revision, o.Tenant+"/"+o.Context.TaskID
+		p.await()
 		p.byIntent[ref.id] = orderRef{o.Position, o.Context.Revision, o.Context.Step}
 	}
 	return ref
@@ -136,7 +137,10 @@ func (s *State) ended(of int64, out intents.Outcome, at time.Time) error {
 	dispatched := s.dropHold(of) == nil
 	delete(s.holds.released, of)
 	if out.Status == intents.StatusIndetermined {
+		s.settle(s.unknown[ref.id].plan)
 		s.unknown[ref.id] = unknown{of, ref.tenant, ref.plan, ref.fact}
+	} else {
+		s.settle(ref.plan)
 	}
 	if ref.plan == nil {
 		return nil

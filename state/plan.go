@@ -28,6 +28,7 @@ type plan struct {
 	byIntent  map[string]orderRef  // dispatched orders, for "from"
 	facts     []*catalog.OrderFact // once and held orders, told to later drivers
 	settled   map[string]bool      // intent_ids of facts whose step is done
+	pending   int                  // orders of it that are open or held, or whose end nobody knows
 }
 
 type orderRef struct {
@@ -217,6 +218,7 @@ func (s *State) endPlan(p *plan, status catalog.PlanStatus, at time.Time) {
 		}
 	}
 	p.end(status, at)
+	s.leaving.close(p, at)
 	if s.forgetful {
 		p.forget()
 	}

@@ -14,6 +14,9 @@ var planOpen = move(TypePlanOpen,
 		if c := o.Context; c.PlanID != "" && c.PlanID != a.PlanID {
 			return Effect{}, intents.Refuse(intents.TaskScope, "/context/plan_id", "context names another plan")
 		}
+		if err := v.timedID(o, intents.KindPlan, a.PlanID, "/intent/args/plan_id"); err != nil {
+			return Effect{}, err
+		}
 		if _, ok := v.wholePlan(o.Tenant, a.PlanID); ok {
 			return Effect{}, illegal("/intent/args/plan_id", "a plan with this id exists")
 		}

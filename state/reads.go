@@ -173,7 +173,7 @@ func (s *State) OpenPlans(tenant string) (one, all int) {
 
 // ForgetWords makes the state drop the words of a plan once it is closed: what was
 // asked, what its steps say and what was answered. No move is judged by them. Whoever
-// writes plans down looks for them in the records (Said, Retell). To be called before
+// writes plans down looks for them in the records (Told, Retell). To be called before
 // the first record.
 func (s *State) ForgetWords() *State {
 	s.forgetful = true
@@ -190,19 +190,6 @@ func (p *plan) forget() {
 	for _, t := range p.tasks {
 		t.spec.Task = ""
 	}
-}
-
-// Said are the positions of the orders that hold the words of a plan, in order, where
-// the state has dropped them; none: it has them. The router carried these orders out,
-// so that no erasure takes their words away.
-func (s *State) Said(tenant, id string) []int64 {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	p, ok := s.plans[tenant+"/"+id]
-	if !ok || !s.forgetful || !final(p.view.Status) {
-		return nil
-	}
-	return slices.Clone(p.said)
 }
 
 // Retell puts the words of one of these orders back into a plan, whose steps must be

@@ -21,7 +21,8 @@ type State struct {
 	next    int64   // position after the last record
 	rests   []int64 // records of administration
 	last    time.Time
-	touched map[storage.Subject]int64
+	touched map[storage.Subject]int64 // of what is old it forgets, as the journal does
+	window  storage.Window
 
 	origin      string
 	root        ed25519.PublicKey
@@ -52,6 +53,7 @@ type State struct {
 	holds     holds                // orders that wait for people
 	settled   map[int64]string     // resolved orders by position: done, failed
 	erasures  erasures             // that are not known to be carried out
+	leaving   leaving              // closed plans whose time runs out
 	outcome   func(of int64)       // told of every outcome, after it is folded
 	faults    []error              // records that could not be folded
 }
@@ -94,6 +96,22 @@ func (s *State) Observe(e storage.Entry) {
 	if e.Record.At.After(s.last) { // of early logs a record may be timed before the one that it stands behind
 		s.last = e.Record.At
 	}
+	s.leave()
+	if s.window.Pass(e.Record.Position, s.last) {
+		s.forgetTouched()
+	}
+}
+
+// forgetTouched forgets what old records touched. The map is made anew, since a map
+// never gives back what it took.
+func (s *State) forgetTouched() {
+	recent := make(map[storage.Subject]int64)
+	for subject, at := range s.touched {
+		if at >= s.window.Cut {
+			recent[subject] = at
+		}
+	}
+	s.touched = recent
 }
 
 // Err is set when a record could not be folded.

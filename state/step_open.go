@@ -18,6 +18,9 @@ var stepOpen = move("step",
 		if err != nil {
 			return Effect{}, err
 		}
+		if err := v.timedID(o, intents.KindTask, a.TaskID, "/intent/args/task_id"); err != nil {
+			return Effect{}, err
+		}
 		key, err := v.taskKey(o, a)
 		if err != nil {
 			return Effect{}, err

@@ -26,6 +26,7 @@ type Content struct {
 func (s *State) Take(c Content) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	defer s.leave()
 	s.next = c.Position + 1
 	if c.At.After(s.last) {
 		s.last = c.At

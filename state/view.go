@@ -15,12 +15,25 @@ import (
 // goroutine uses it.
 type View struct {
 	s       *State
+	seen    int64            // position after the last record when the view began
 	types   *catalog.Catalog // while an order is judged
 	asserts map[storage.Subject]int64
 }
 
 // View begins a decision.
-func (s *State) View() *View { return &View{s: s, asserts: make(map[storage.Subject]int64, 6)} }
+func (s *State) View() *View {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.view()
+}
+
+// view is View for whoever holds the lock.
+func (s *State) view() *View {
+	return &View{s: s, seen: s.next, asserts: make(map[storage.Subject]int64, 6)}
+}
+
+// Seen is the position after the last record when the view began, for its commit.
+func (v *View) Seen() int64 { return v.seen }
 
 // rely remembers the position of a subject. The lock must be held.
 func (v *View) rely(subject storage.Subject) {

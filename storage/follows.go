@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"context"
 	"encoding/hex"
 	"encoding/json"
 
@@ -42,6 +43,41 @@ func Follow(r Record) (f Follows, ok bool) {
 	default:
 		return f, false
 	}
+}
+
+// Settled says of an outcome that it tells how its order ended.
+func Settled(r Record) bool {
+	var out struct {
+		Status intents.Status `json:"status"`
+	}
+	return json.Unmarshal(r.Parts[PartOutcome], &out) == nil && out.Status != intents.StatusIndetermined
+}
+
+// HolderOf reads from the records in which state an order is that was refused, or has
+// ended: it reads on from the order up to its end. ErrNotFound: it is neither.
+func HolderOf(ctx context.Context, records Records, position int64) (Holder, error) {
+	h := Holder{Position: position, State: StateHeld, Outcome: Nobody}
+	rec, err := records.Get(ctx, position)
+	if err != nil {
+		return h, err
+	}
+	f, ok := Follow(rec)
+	switch {
+	case !ok || rec.Kind != KindOrder:
+		return h, ErrNotFound
+	case f.Refused:
+		return h, nil
+	}
+	for rec, err := range records.Scan(ctx, position+1) {
+		if err != nil {
+			return h, err
+		}
+		if f, _ := Follow(rec); rec.Kind == KindOutcome && f.Of == position {
+			h.State, h.Outcome = StateDone, rec.Position
+			return h, nil
+		}
+	}
+	return h, ErrNotFound
 }
 
 // order: every order takes a key. A refusal takes that of its intent and code, so

@@ -192,11 +192,16 @@ type Entry struct {
 	// OfPrevious makes Of the position of the previous entry of the same commit:
 	// an order whose outcome is in the same commit.
 	OfPrevious bool
+	// Refused says of an order that it was denied: nothing about it comes later.
+	Refused bool
 }
 
 // Commit is one durable compare-and-set over one or several records.
 type Commit struct {
-	ID      string // random; losing to one's own ID is winning
+	ID string // random; losing to one's own ID is winning
+	// Seen is the position after the last record that the decisions saw. Where what they
+	// asserted may have left memory since (Window), the commit is stale.
+	Seen    int64
 	Asserts []Assert
 	Entries []Entry
 }
@@ -276,7 +281,8 @@ var ErrNotFound = errors.New("storage: not found")
 // once, in position order, after it is durable and before the call that wrote
 // it returns.
 type Journal interface {
-	// Lookup says who holds a key. Found false: the key is free.
+	// Lookup says who holds a key. Found false: the key is free, or its order has
+	// ended, as outcomes say it (not as indeterminate), KeptFor ago or longer.
 	Lookup(ctx context.Context, key Key) (h Holder, found bool, err error)
 	// Holder says in which state the order at a position is. ErrNotFound: no
 	// record, or one that is no order with a key, an opening or an outcome.

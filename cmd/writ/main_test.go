@@ -51,7 +51,9 @@ func scripts(dir string) testscript.Params {
 		Dir:                 dir,
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
-			e.Setenv("ELEVEN", planOf(11))
+			plan := intents.TimedID(intents.KindPlan, time.Now(), "")
+			e.Setenv("P", plan) // what ids of the script's plans begin with
+			e.Setenv("ELEVEN", planOf(plan+"long", 11))
 			// Later than whatever the script seals, and within its ttl.
 			e.Setenv("NOW", time.Now().Add(time.Minute).UTC().Format(time.RFC3339))
 			rules, err := filepath.Abs("../../policies/writ")

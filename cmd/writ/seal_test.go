@@ -159,7 +159,7 @@ func openStep(ts *testscript.TestScript, w *world, args []string) {
 	digest := do(intents.RolePlanner, "plan", catalog.Plan{PlanID: plan, Epoch: 1, Revision: 1, Steps: []catalog.PlanStep{
 		{Step: 1, Task: "call it", Skills: args[1:], ReturnSpec: catalog.ReturnSpec{Shape: "array<string>", Reason: "a script's"}},
 	}})
-	w.task = &task{id: "task_" + strings.ToLower(rand.Text()[:16]), plan: plan, key: must[intents.Signer](ts)(intents.GenerateSigner(intents.RoleTask))}
+	w.task = &task{id: intents.NewTimedID(intents.KindTask, time.Now()), plan: plan, key: must[intents.Signer](ts)(intents.GenerateSigner(intents.RoleTask))}
 	a := catalog.Step{
 		PlanID: plan, PlanDigest: digest, Step: 1, Epoch: 1, TaskID: w.task.id, JWK: w.task.key.VerificationKey().ToJWK(),
 		Deadline: time.Now().Add(10 * time.Minute).UTC().Format(time.RFC3339),
@@ -196,9 +196,9 @@ func large(ts *testscript.TestScript, _ *world, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(`{"version":"1.0","intent":{"type":"plan.open","args":`+string(raw)+`}}`), 0o600))
 }
 
-// planOf are the arguments of a first plan of n steps for plan_long.
-func planOf(n int) string {
-	p := catalog.Plan{PlanID: "plan_long", Epoch: 1, Revision: 1}
+// planOf are the arguments of a first revision of n steps of a plan.
+func planOf(id string, n int) string {
+	p := catalog.Plan{PlanID: id, Epoch: 1, Revision: 1}
 	for i := range n {
 		p.Steps = append(p.Steps, catalog.PlanStep{Step: i + 1, Task: "one more", Skills: []string{"rank"}, ReturnSpec: catalog.ReturnSpec{Shape: "array<string>", Reason: "a script's"}})
 	}

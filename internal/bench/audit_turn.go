@@ -32,7 +32,8 @@ type player struct {
 // wrong in one way too.
 func (p *player) turn(ctx context.Context) (err error) {
 	name := fmt.Sprintf("%08x", uint32(p.n)*2654435761) //nolint:gosec // G115: which turn is which is all that counts
-	p.t = turn{user: fmt.Sprintf("u_%d", p.n%997), session: "sess_" + name, id: "turn_" + name, plan: "plan_" + name, named: true}
+	p.t = turn{user: fmt.Sprintf("u_%d", p.n%997), session: "sess_" + name, id: "turn_" + name, opened: p.config.Now(), named: true}
+	p.t.plan = p.t.planID(name)
 	if err := p.enter(&p.t); err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +25,8 @@ const (
 type sized struct {
 	rate float64       // durable commits a second
 	p99  time.Duration // of one commit
-	open time.Duration // from nothing to the first answer
+	open time.Duration // from nothing to the first answer, with an index of all records
+	read time.Duration // the same, reading them all
 	n    int64
 }
 
@@ -45,27 +47,62 @@ func growth(ctx context.Context, dir string, o Options) (rows []Row, err error) 
 	return []Row{
 		newRow(name(fmt.Sprintf("commits, %d callers", growthCallers)), many.rate, few.rate, "per second", many.n),
 		newRow(name("p99"), ms(many.p99), ms(few.p99), "ms", many.n),
-		newRow(name("opening"), ms(many.open), ms(few.open), "ms", 1),
+		newRow(name("opening with a snapshot"), ms(many.open), ms(few.open), "ms", 1),
+		newRow(name("opening, all records read"), ms(many.read), ms(few.read), "ms", 1),
 	}, nil
 }
 
-// at fills the journal up to a size, opens it anew and measures it.
+// at fills the journal up to a size, opens it anew in both ways and measures it.
 func (c *committer) at(ctx context.Context, dir string, size int64, d time.Duration) (s sized, err error) {
-	for _, step := range []func() error{
-		func() error { return c.fill(ctx, size) },
-		func() error { s, err = c.measure(ctx, d); return err },
-	} {
-		began := time.Now()
-		if c.journal, err = sqlite.OpenJournal(ctx, dir, sqlite.JournalOptions{}); err != nil {
-			return s, err
-		}
-		opened := time.Since(began)
-		if err := errors.Join(step(), c.journal.Close()); err != nil {
-			return s, err
-		}
-		s.open = opened
+	if _, err := c.opened(ctx, dir, nil, func() error { return c.fill(ctx, size) }); err != nil {
+		return s, err
 	}
-	return s, nil
+	read, err := c.opened(ctx, dir, nil, func() error { return nil })
+	if err != nil {
+		return s, err
+	}
+	raw, err := indexOf(ctx, dir)
+	if err != nil {
+		return s, err
+	}
+	open, err := c.opened(ctx, dir, raw, func() error { s, err = c.measure(ctx, d); return err })
+	s.open, s.read = open, read
+	return s, err
+}
+
+// opened opens the journal, has something done with it and closes it. It gives how long
+// the opening took, with the bytes of an index where there are any.
+func (c *committer) opened(ctx context.Context, dir string, index []byte, do func() error) (took time.Duration, err error) {
+	began := time.Now()
+	var from *sqlite.Index
+	if index != nil {
+		if from, err = sqlite.ReadIndex(bytes.NewReader(index)); err != nil {
+			return 0, err
+		}
+	}
+	if c.journal, err = sqlite.OpenJournal(ctx, dir, sqlite.JournalOptions{From: from}); err != nil {
+		return 0, err
+	}
+	took = time.Since(began)
+	return took, errors.Join(do(), c.journal.Close())
+}
+
+// indexOf a closed journal, as a snapshot has it.
+func indexOf(ctx context.Context, dir string) ([]byte, error) {
+	r, err := sqlite.OpenRecords(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	x := sqlite.NewIndex()
+	for e, err := range r.Entries(ctx, 0) {
+		if err != nil {
+			return nil, errors.Join(err, r.Close())
+		}
+		x.Observe(e)
+	}
+	var b bytes.Buffer
+	err = errors.Join(x.Write(&b), r.Close())
+	return b.Bytes(), err
 }
 
 // fill commits until the journal has so many records.

@@ -51,8 +51,8 @@ var mix = []sample{
 		return catalog.MemoryQuery{Text: fmt.Sprint("ranking of week ", n), Scope: "session"}
 	}},
 	{1, intents.RoleManager, "plan.list", func(turn, int) any { return catalog.PlanList{} }},
-	{1, intents.RoleGateway, "plan.open", func(_ turn, n int) any {
-		return catalog.PlanOpen{PlanID: fmt.Sprint("plan_c", n), Task: "Which outlets sold most last week, and why?"}
+	{1, intents.RoleGateway, "plan.open", func(t turn, n int) any {
+		return catalog.PlanOpen{PlanID: t.planID(fmt.Sprint("c", n)), Task: "Which outlets sold most last week, and why?"}
 	}},
 }
 

@@ -49,6 +49,7 @@ type turn struct {
 	plan, draft       string
 	task              intents.Signer
 	grant             string
+	opened            time.Time
 	named             bool // every order names the plan in its context
 }
 
@@ -129,7 +130,8 @@ func (w *world) close() error {
 // open opens a turn: a plan with a running task, and one that was just claimed.
 func (w *world) open(ctx context.Context, i int) (t turn, err error) {
 	name := fmt.Sprintf("%08x", i*2654435761)
-	t = turn{user: fmt.Sprintf("u_%08x", i/turnsPerUser), session: "sess_" + name, id: "turn_" + name, plan: "plan_" + name, draft: "plan_b" + name}
+	t = turn{user: fmt.Sprintf("u_%08x", i/turnsPerUser), session: "sess_" + name, id: "turn_" + name, opened: w.config.Now()}
+	t.plan, t.draft = t.planID(name), t.planID("b"+name)
 	if err := w.enter(&t); err != nil {
 		return t, err
 	}
@@ -172,7 +174,10 @@ func (w *world) firstStep(t turn, digest string) (step catalog.Step, err error) 
 	return step, err
 }
 
-func (t turn) taskID() string { return "task_" + t.id }
+func (t turn) taskID() string { return intents.TimedID(intents.KindTask, t.opened, t.id) }
+
+// planID is the id of a plan of the turn.
+func (t turn) planID(name string) string { return intents.TimedID(intents.KindPlan, t.opened, name) }
 
 // planSteps are the steps of a plan whose first task is about something.
 func planSteps(about string) []catalog.PlanStep {

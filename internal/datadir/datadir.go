@@ -40,6 +40,10 @@ func Journal(dir string) string { return filepath.Join(dir, "journal") }
 // JournalFile is the journal's database.
 func JournalFile(dir string) string { return filepath.Join(Journal(dir), "journal.db") }
 
+// Snapshot is the file with what follows from the journal's records. It may be removed
+// while nobody serves the directory.
+func Snapshot(dir string) string { return filepath.Join(dir, "snapshot") }
+
 // Ledger is the directory of the log.
 func Ledger(dir string) string { return filepath.Join(dir, "ledger") }
 

@@ -40,6 +40,7 @@ var columns = []column{
 	{"internal/upkeep", 6, []string{"internal/cli"}},
 	{"internal/client", 5, nil},
 	{"internal/datadir", 5, nil},
+	{"internal/snapshot", 5, []string{"internal/node", "internal/bench"}},
 
 	{"router", 4, nil},
 	{"gateway", 4, nil},
@@ -81,7 +82,7 @@ var columns = []column{
 
 // drivers are opened by the one who wires a process and by those who look after
 // its data directory, and measured bare by bench.
-var drivers = []string{"internal/node", "internal/datadir", "internal/upkeep", "internal/bench"}
+var drivers = []string{"internal/node", "internal/datadir", "internal/snapshot", "internal/upkeep", "internal/bench"}
 
 // only says who may import what others wrote. A path covers all below it.
 var only = map[string][]string{

@@ -10,6 +10,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/health"
+	"aob.dev/writ/internal/snapshot"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
@@ -39,31 +40,42 @@ func (n *Node) checkSample(ctx context.Context) error {
 	return datadir.CheckSample(ctx, n.journal, n.ledger.Judge(c), n.directory.Rests(), size)
 }
 
-// keepChecking checks everything in the background, and raises an alarm.
+// keepChecking checks everything in the background, and raises an alarm. Between, it
+// brings the snapshot up to date.
 func (n *Node) keepChecking(ctx context.Context) error {
-	wait := time.NewTimer(checkAfter)
-	defer wait.Stop()
+	check, follow := time.NewTimer(checkAfter), time.NewTicker(followEvery)
+	defer check.Stop()
+	defer follow.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-wait.C:
+		case <-check.C:
+			n.checkAll(ctx)
+			check.Reset(checkEvery)
+		case <-follow.C:
+			if err := n.follow(ctx); err != nil {
+				n.checked(ctx, err)
+			}
 		}
-		n.checkAll(ctx)
-		wait.Reset(checkEvery)
 	}
 }
 
-// checkAll holds every record to its leaf, the state in memory and the key log to the
-// records.
-func (n *Node) checkAll(ctx context.Context) {
-	err := n.checkRecords(ctx)
-	if err == nil {
-		err = n.checkKeyLog(ctx)
+// checkAll holds every record to its leaf, and the state in memory, the key log and the
+// snapshot to the records.
+func (n *Node) checkAll(ctx context.Context) { n.checked(ctx, n.checkRecords(ctx)) }
+
+// checked tells what a check has found.
+func (n *Node) checked(ctx context.Context, err error) {
+	var damage *sqlite.DamageError
+	if errors.As(err, &damage) {
+		err = &datadir.AlteredError{Position: damage.Position, Reason: damage.Reason}
 	}
 	var altered *datadir.AlteredError
 	switch {
 	case ctx.Err() != nil:
+	case errors.Is(err, errSnapshot):
+		n.snapshotDiffers(ctx)
 	case errors.As(err, &altered):
 		n.cfg.Log.ErrorContext(ctx, "the data directory was changed by somebody else", slog.Int64("position", altered.Position), slog.String("reason", altered.Reason))
 		n.raise(ctx, health.Condition{
@@ -77,24 +89,27 @@ func (n *Node) checkAll(ctx context.Context) {
 	}
 }
 
-// checkRecords holds every record to its leaf, and the state in memory to one that is
-// made anew of the records. Where an order was erased meanwhile the records may say
+// checkRecords holds every record to its leaf, and the state in memory and the snapshot
+// to what the records make. Where an order was erased meanwhile the records may say
 // less than they did: that is no difference, and it is looked at again.
 func (n *Node) checkRecords(ctx context.Context) error {
 	for range stateChecks {
 		erasures := n.directory.Erasures()
+		snap, erased := n.snapshots.now()
 		next, digest, err := n.directory.Digest()
 		if err != nil {
 			return err
 		}
-		anew, err := n.checkLeaves(ctx, next)
+		fold, last, err := n.fold(ctx, next, snap)
 		if err != nil {
 			return err
 		}
-		_, is, err := anew.Digest()
+		_, is, err := fold.State.Digest()
 		switch {
-		case err != nil || is == digest:
+		case err != nil:
 			return err
+		case is == digest:
+			return n.snapshots.write(fold, last, n.keys.now(intents.RoleRouter), erased)
 		case n.directory.Erasures() == erasures:
 			return &datadir.AlteredError{Position: next - 1, Reason: "the state in memory is not what the records make. Stop writ, and start it again"}
 		}
@@ -105,60 +120,72 @@ func (n *Node) checkRecords(ctx context.Context) error {
 // stateChecks bounds how often the state is looked at again.
 const stateChecks = 3
 
-// checkLeaves holds every record to its leaf, and gives the state that those before a
-// position make.
-func (n *Node) checkLeaves(ctx context.Context, next int64) (*state.State, error) {
+// fold holds every record to its leaf, and gives what those before a position make,
+// with the last of them. Where the snapshot ends, what it says must be that.
+func (n *Node) fold(ctx context.Context, next int64, snap *snapshot.Snapshot) (f *snapshot.Fold, last storage.Record, err error) {
+	r, err := sqlite.OpenRecords(ctx, datadir.Journal(n.cfg.Dir))
+	if err != nil {
+		return nil, last, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
 	c, err := n.ledger.Checkpoint(ctx, n.ledger.Keys()...)
 	if err != nil {
-		return nil, err
+		return nil, last, err
 	}
-	anew := newState()
+	f = snapshot.NewFold()
 	var judge *ledger.Judge
-	for rec, err := range n.journal.Scan(ctx, 0) {
+	for e, err := range r.Entries(ctx, 0) {
 		if err != nil {
-			return nil, err
+			return nil, last, err
 		}
-		if rec.Position%checkBatch == 0 {
+		if e.Record.Position%checkBatch == 0 {
 			judge = n.ledger.Judge(c) // what it has read is not kept for good
 			select {
 			case <-ctx.Done():
-				return nil, ctx.Err()
+				return nil, last, ctx.Err()
 			case <-time.After(checkPause):
 			}
 		}
-		if err := errors.Join(datadir.CheckRecord(ctx, judge, rec), n.checkHolder(ctx, rec)); err != nil {
-			return nil, err
+		if err := errors.Join(datadir.CheckRecord(ctx, judge, e.Record), n.checkHolder(ctx, e)); err != nil {
+			return nil, last, err
 		}
-		if rec.Position < next {
-			anew.Observe(state.EntryOf(rec))
+		if e.Record.Position >= next {
+			continue // it came since: its leaf is all there is to look at
+		}
+		f.Observe(e)
+		last = e.Record
+		if err := n.checkSnapshot(f, snap); err != nil {
+			return nil, last, err
 		}
 	}
-	return anew, nil
+	return f, last, nil
+}
+
+// checkSnapshot compares where the snapshot ends, unless it was removed meanwhile.
+func (n *Node) checkSnapshot(f *snapshot.Fold, snap *snapshot.Snapshot) error {
+	if snap == nil || f.Next() != snap.Next {
+		return nil
+	}
+	digest, err := f.Digest()
+	if now, _ := n.snapshots.now(); err == nil && now == snap && digest != snap.Digest {
+		return errSnapshot
+	}
+	return err
 }
 
 // newState is the state before the first record, as a node keeps it.
 func newState() *state.State { return state.New().ForgetWords() }
 
-// checkHolder: the key of an order is known, in memory too.
-func (n *Node) checkHolder(ctx context.Context, rec storage.Record) error {
-	f, ok := storage.Follow(rec)
-	if !ok || !f.Take || !f.Keyed || f.Refused {
+// checkHolder: the key of an order is known, in memory too, unless it may have left.
+func (n *Node) checkHolder(ctx context.Context, e storage.Entry) error {
+	if !e.Take || e.Refused || n.directory.LastAt().Sub(e.Record.At) >= storage.KeptFor {
 		return nil
 	}
-	h, found, err := n.journal.Lookup(ctx, f.Key)
-	if err == nil && (!found || h.Position < rec.Position) {
-		err = &datadir.AlteredError{Position: rec.Position, Reason: "its idempotency key is not known"}
+	h, found, err := n.journal.Lookup(ctx, e.Key)
+	if err == nil && (!found || h.Position < e.Record.Position) {
+		err = &datadir.AlteredError{Position: e.Record.Position, Reason: "its idempotency key is not known"}
 	}
 	return err
-}
-
-func (n *Node) checkKeyLog(ctx context.Context) error {
-	r, err := sqlite.OpenRecords(ctx, datadir.Journal(n.cfg.Dir))
-	if err != nil {
-		return err
-	}
-	_, err = datadir.CheckKeyLog(ctx, r)
-	return errors.Join(err, r.Close())
 }
 
 // checkPromise: every record that is older than what receipts promise has its

@@ -34,7 +34,6 @@ import (
 	"aob.dev/writ/router"
 	"aob.dev/writ/router/recorder"
 	"aob.dev/writ/state"
-	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
 	"aob.dev/writ/storage/opensearch"
 	"aob.dev/writ/storage/quota"
@@ -95,6 +94,7 @@ type Node struct {
 	overruled atomic.Bool  // an operator has said that this log is the right one
 	serving   bool         // HTTP
 	journal   *sqlite.Journal
+	snapshots *snapshots
 	documents datadir.Documents
 	remote    *opensearch.Documents // whose indices are still to be made; nil: none are
 	blobs     *quota.Blobs
@@ -199,37 +199,12 @@ func canListen(ctx context.Context, addr, flag string) error {
 }
 
 func (n *Node) openStores(ctx context.Context) error {
-	var err error
-	n.directory = newState()
-	if err = n.openDocuments(ctx); err != nil {
-		return err
+	for _, step := range []func(context.Context) error{n.openDocuments, n.checkEmbedder, n.openBlobs} {
+		if err := step(ctx); err != nil {
+			return err
+		}
 	}
-	if err = n.checkEmbedder(ctx); err != nil {
-		return err
-	}
-	if err = n.openBlobs(ctx); err != nil {
-		return err
-	}
-	n.journal, err = sqlite.OpenJournal(ctx, datadir.Journal(n.cfg.Dir), sqlite.JournalOptions{
-		Observer: func(e storage.Entry) {
-			n.directory.Observe(e)
-			if n.recorder != nil {
-				n.recorder.Wake()
-			}
-			if n.holdings != nil {
-				n.holdings.Wake()
-			}
-			if n.ledger != nil {
-				n.ledger.Wake()
-			}
-		},
-		OnFatal:   n.journalFailed,
-		OnDamage:  n.journalDamaged,
-		Admit:     n.admit,
-		FreeFloor: n.cfg.Limits.FreeFloor,
-		Cache:     n.cfg.Limits.PageCache / 2,
-	})
-	return err
+	return n.openJournal(ctx)
 }
 
 // journalDamaged is told that the journal's indices do not agree with a record's parts.

@@ -30,7 +30,7 @@ func (n *Node) openSandbox(ctx context.Context) error {
 // openServices makes what Run will start: bus, recorder, router and gateway.
 func (n *Node) openServices(ctx context.Context) error {
 	n.recorder = recorder.New(n.journal, remembering{n.documents, n.directory, n.cfg.Now}, n.cfg.Log)
-	n.recorder.Tenants = n.directory.Tenants
+	n.recorder.Tenants, n.recorder.From = n.directory.Tenants, n.projected()
 	secure, err := listenerTLS(n.cfg.NATSCert, n.cfg.NATSKey)
 	if err != nil {
 		return err
@@ -49,7 +49,7 @@ func (n *Node) openServices(ctx context.Context) error {
 		return err
 	}
 	if n.router, err = router.New(router.Config{
-		Journal: n.journal, Records: n.journal, State: n.directory, Catalog: n.catalog, Blobs: n.blobs, Holdings: n.holdings, Remembered: n.remembered, Bus: core,
+		Journal: erasing{n.journal, n.snapshots}, Records: n.journal, State: n.directory, Catalog: n.catalog, Blobs: n.blobs, Holdings: n.holdings, Remembered: n.remembered, Bus: core,
 		Key: n.keys.signer(intents.RoleRouter), Policy: n.policy, PolicyPlace: n.policyPlace(), KeepPolicy: n.keepVersions, Now: n.cfg.Now, Log: n.cfg.Log,
 		Crashed: !n.ended, Blocked: n.blocked, Rates: n.cfg.Limits.Rates, UserHolds: n.cfg.Limits.UserHolds, TenantHolds: n.cfg.Limits.TenantHolds,
 	}); err != nil {

@@ -94,7 +94,7 @@ func TestListFilters(t *testing.T) {
 		"?code=SCHEMA_INVALID":          1,
 		"?verdict=allow":                6,
 		"?verdict=deny&type=skill.find": 1,
-		"?plan_id=p1":                   1,
+		"?plan_id=" + p.ID:              1,
 		"?since=" + later:               6,
 		"?until=" + e.Clock.Now().Add(-time.Second).Format(time.RFC3339): 1,
 		"?since=" + later + "&until=" + later:                            6,

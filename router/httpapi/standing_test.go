@@ -31,7 +31,7 @@ func TestStandingGrantReadsItsPlan(t *testing.T) {
 		return e.do(http.MethodGet, path, nil, headers...).Code
 	}
 	for _, roles := range [][]string{{"user"}, {"user", "auditor", "approver"}} {
-		token, own := standing("plan:p1", roles...)
+		token, own := standing("plan:"+routertest.PlanID("p1"), roles...)
 		for _, path := range []string{"/v1/intents/" + held["p1"], "/v1/intents/" + opened["p1"] + "/receipt", "/v1/approvals/" + held["p1"]} {
 			if got := get(path, own); got != http.StatusOK {
 				t.Errorf("%v: %s of its plan: %d", roles, path, got)
@@ -42,12 +42,12 @@ func TestStandingGrantReadsItsPlan(t *testing.T) {
 				refused(t, e.do(http.MethodGet, path, nil, own...), intents.NotFound)
 			}
 		}
-		for query, want := range map[string]int{"": 5, "?plan_id=p1": 5, "?plan_id=p2": 0, "?type=skill.find": 0, "?type=plan.open": 1} {
+		for query, want := range map[string]int{"": 5, "?plan_id=" + routertest.PlanID("p1"): 5, "?plan_id=" + routertest.PlanID("p2"): 0, "?type=skill.find": 0, "?type=plan.open": 1} {
 			if got := decoded[listed](t, e.do(http.MethodGet, "/v1/intents"+query, nil, own...)); len(got.Orders) != want {
 				t.Errorf("%v: a list %q of %d orders, want %d", roles, query, len(got.Orders), want)
 			}
 		}
-		if page := decoded[bus.ApprovalsReply](t, e.do(http.MethodGet, "/v1/approvals", nil, own...)); len(page.Approvals) != 1 || page.Approvals[0].PlanID != "p1" {
+		if page := decoded[bus.ApprovalsReply](t, e.do(http.MethodGet, "/v1/approvals", nil, own...)); len(page.Approvals) != 1 || page.Approvals[0].PlanID != routertest.PlanID("p1") {
 			t.Errorf("%v: approvals %+v", roles, page.Approvals)
 		}
 		refused(t, e.do(http.MethodGet, "/v1/policy", nil, own...), intents.GrantInvalid)
@@ -55,7 +55,7 @@ func TestStandingGrantReadsItsPlan(t *testing.T) {
 			t.Errorf("%+v: %v", g, err)
 		}
 	}
-	for _, work := range []string{"plan:", "plan:p3", "run:p1", "schedule:p1", "p1"} {
+	for _, work := range []string{"plan:", "plan:" + routertest.PlanID("p3"), "run:" + routertest.PlanID("p1"), "schedule:" + routertest.PlanID("p1"), routertest.PlanID("p1")} {
 		_, other := standing(work, "user", "auditor")
 		if got := decoded[listed](t, e.do(http.MethodGet, "/v1/intents", nil, other...)); len(got.Orders) != 0 {
 			t.Errorf("for %q: %d orders", work, len(got.Orders))

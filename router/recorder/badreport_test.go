@@ -102,7 +102,7 @@ func TestRecorderProjectsOrdersWithoutAStep(t *testing.T) {
 	for skill, code := range map[string]intents.Code{"feed": intents.OK, "held": intents.ApprovalRequired} {
 		w.Want(w.Do(routertest.Order{
 			By: w.Workflow, Type: "skill.call", Args: catalog.SkillCall{Skill: skill, Input: json.RawMessage(`{}`)},
-			Ctx: intents.Context{PlanID: "p1"},
+			Ctx: intents.Context{PlanID: routertest.PlanID("p1")},
 		}), code)
 	}
 	projects(w)

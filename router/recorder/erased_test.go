@@ -9,12 +9,29 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
 // What was made of an order before it was erased is what is made of its records
-// afterwards, and none of it has what was erased.
+// afterwards, and none of it has what was erased. That the plan has left the state by
+// then changes nothing.
 func TestErased(t *testing.T) {
+	t.Run("of a closed plan", func(t *testing.T) { testErased(t, func(*routertest.World) {}) })
+	t.Run("while its plan leaves", func(t *testing.T) { testErased(t, func(w *routertest.World) { w.Clock.Move(state.PlanKept) }) })
+	t.Run("of a plan that has left", func(t *testing.T) {
+		testErased(t, func(w *routertest.World) {
+			w.Clock.Move(state.PlanKept)
+			w.Want(w.NewPlan("later").Open(), intents.OK)
+			if _, ok := w.Dir.View().Plan("default", routertest.PlanID("p2")); ok {
+				t.Fatal("the plan is still there")
+			}
+		})
+	})
+}
+
+func testErased(t *testing.T, closed func(w *routertest.World)) {
+	t.Helper()
 	live := documents(t)
 	w, f := woken(t, live)
 	w.Pin("pay", catalog.Once)
@@ -24,10 +41,11 @@ func TestErased(t *testing.T) {
 	task := p.Started(1)
 	call := w.Want(task.Call("pay", `{"to":"anas-name"}`), intents.OK)
 	w.Bus.On("plan.get", routertest.Always(routertest.Done(catalog.PlanGetResult{Plan: p.View()})))
-	read := w.OK(routertest.Order{By: w.Manager, Type: "plan.get", Args: catalog.PlanGet{PlanID: "p2"}})
+	read := w.OK(routertest.Order{By: w.Manager, Type: "plan.get", Args: catalog.PlanGet{PlanID: routertest.PlanID("p2")}})
 	denied := w.Want(task.Call("other", `{"to":"anas-name"}`), intents.TaskScope)
 	w.Want(p.Claim(), intents.OK) // interrupted: the plan tells of the call
 	w.Want(p.Fail(), intents.OK)
+	closed(w)
 	f.caughtUp()
 	shown := func(d storage.Documents) bool {
 		for _, docs := range dump(t, d, "default", "system") {

@@ -82,7 +82,7 @@ func TestEventsOfATurn(t *testing.T) {
 	w.TwoSteps()
 	f.caughtUp()
 	f.stop()
-	events := eventsOf(t, d, "plan_1")
+	events := eventsOf(t, d, routertest.PlanID("plan_1"))
 	want := []string{
 		"user_message.received", "subagent_a.spawned", "plan.received", "plan.persisted",
 		"subagent_b.spawned", "step_1.started", "skill.called", "python_script.executed", "memory.written", "memory.upsert", "subagent.finish", "step_1.complete",
@@ -135,7 +135,7 @@ func TestEventsOfFailures(t *testing.T) {
 	w.Want(p.Fail(), intents.OK)
 	f.caughtUp()
 	f.stop()
-	events := eventsOf(t, d, "p1")
+	events := eventsOf(t, d, routertest.PlanID("p1"))
 	want := []string{
 		"user_message.received", "subagent_a.spawned", "plan.received", "plan.persisted",
 		"subagent_b.spawned", "step_1.started", "subagent.insufficient", "subagent.finish", "step_1.failed", "replan.triggered", "subagent_a.spawned",
@@ -183,7 +183,7 @@ func TestEventsOfRefusals(t *testing.T) {
 	w.Want(p.Cancel(w.Gateway), intents.OK)
 	f.caughtUp()
 	f.stop()
-	events := eventsOf(t, d, "p1")
+	events := eventsOf(t, d, routertest.PlanID("p1"))
 	if e := find(t, events, "intent.denied"); e.Payload["code"] != "TASK_SCOPE" || e.Payload["type"] != "skill.call" {
 		t.Errorf("%+v", e)
 	}
@@ -265,8 +265,8 @@ func TestRefusalsStayOutOfTraces(t *testing.T) {
 	w.Begun("p1", "feed")
 	for _, user := range []string{"bob", "ana"} {
 		w.Want(w.Do(routertest.Order{
-			By: w.Manager, Type: "plan.claim", User: user, Args: catalog.PlanClaim{PlanID: "p1", Epoch: 9, Driver: "d"},
-			Ctx: intents.Context{PlanID: "p1", TaskID: "task_1"},
+			By: w.Manager, Type: "plan.claim", User: user, Args: catalog.PlanClaim{PlanID: routertest.PlanID("p1"), Epoch: 9, Driver: "d"},
+			Ctx: intents.Context{PlanID: routertest.PlanID("p1"), TaskID: "task_1"},
 		}), map[string]intents.Code{"bob": intents.TaskScope, "ana": intents.MalformedArgs}[user])
 	}
 	f.caughtUp()
@@ -283,7 +283,7 @@ func TestRefusalsStayOutOfTraces(t *testing.T) {
 		w.Must(json.Unmarshal(doc.Body, &e))
 		got = append(got, e.UserID+" "+e.PlanID+" "+e.TaskID)
 	}
-	if diff := cmp.Diff([]string{"bob  ", "ana p1 task_1"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"bob  ", "ana " + routertest.PlanID("p1") + " task_1"}, got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -299,7 +299,7 @@ func TestPlansEndWithTheirUser(t *testing.T) {
 	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "ana", Roles: []string{"user"}, Disabled: true}}), intents.OK)
 	f.caughtUp()
 	f.stop()
-	for id, why := range map[string]string{"p1": "the user's grants were revoked", "p2": "the user was disabled"} {
+	for id, why := range map[string]string{routertest.PlanID("p1"): "the user's grants were revoked", routertest.PlanID("p2"): "the user was disabled"} {
 		doc, err := d.Get(t.Context(), "default", storage.IndexPlans, id)
 		w.Must(err)
 		var p catalog.PlanView

@@ -23,11 +23,11 @@ func (r *Recorder) plan(s state.Order) *catalog.PlanView {
 // told is a plan as folded now, with its words; nil: there is none. The words of
 // closed plans are not kept in memory but read from the records.
 func (r *Recorder) told(ctx context.Context, tenant, id string) (*catalog.PlanView, error) {
-	p, ok := r.fold.View().Plan(tenant, id)
+	p, said, ok := r.fold.Told(tenant, id)
 	if !ok {
 		return nil, nil //nolint:nilnil // most orders belong to none
 	}
-	for _, at := range r.fold.Said(tenant, id) {
+	for _, at := range said {
 		rec, err := r.records.Get(ctx, at)
 		if err != nil {
 			return nil, err

@@ -36,7 +36,7 @@ func TestTimelineOfASession(t *testing.T) {
 		}
 		last = e
 	}
-	if plans["plan_1"] != len(eventsOf(t, d, "plan_1")) || plans["p2"] != len(eventsOf(t, d, "p2")) || plans["p2"] == 0 {
+	if plans[routertest.PlanID("plan_1")] != len(eventsOf(t, d, routertest.PlanID("plan_1"))) || plans[routertest.PlanID("p2")] != len(eventsOf(t, d, routertest.PlanID("p2"))) || plans[routertest.PlanID("p2")] == 0 {
 		t.Errorf("events by plan: %v", plans)
 	}
 }
@@ -61,11 +61,11 @@ func TestScriptsAndReasons(t *testing.T) {
 	if len(page.Documents) != 1 || !strings.Contains(string(page.Documents[0].Body), `"python_script.executed"`) {
 		t.Errorf("found by its hash: %d", len(page.Documents))
 	}
-	failed := find(t, eventsOf(t, d, "p1"), "step_1.failed")
+	failed := find(t, eventsOf(t, d, routertest.PlanID("p1")), "step_1.failed")
 	if diff := cmp.Diff("skill_timeout", failed.Payload["reason"]); diff != "" {
 		t.Error(diff)
 	}
-	ran := find(t, eventsOf(t, d, "p1"), "python_script.executed")
+	ran := find(t, eventsOf(t, d, routertest.PlanID("p1")), "python_script.executed")
 	members(t, ran, "script_hash", "input_rows", "output_rows", "duration_ms", "exit_code")
 }
 
@@ -138,7 +138,7 @@ func TestSkillCallsAreCounted(t *testing.T) {
 		delete(found[0], own)
 	}
 	want := map[string]any{
-		"intent_id": large.IntentID, "tenant_id": "default", "user_id": "ana", "session_id": routertest.Session, "plan_id": "p1", "task_id": task.TaskID,
+		"intent_id": large.IntentID, "tenant_id": "default", "user_id": "ana", "session_id": routertest.Session, "plan_id": routertest.PlanID("p1"), "task_id": task.TaskID,
 		"skill_id": "feed", "input_size_bytes": 7.0, "response_size_bytes": 60_000.0, "duration_ms": 4.0, "large_response_triggered": true,
 		"status": "done", "code": "OK",
 	}
@@ -169,7 +169,7 @@ func TestStepRecord(t *testing.T) {
 	w.Want(two.Finish("failed", "", "skill_timeout"), intents.OK)
 	f.caughtUp()
 	f.stop()
-	doc, err := d.Get(t.Context(), "default", storage.IndexPlans, "p1")
+	doc, err := d.Get(t.Context(), "default", storage.IndexPlans, routertest.PlanID("p1"))
 	w.Must(err)
 	var got struct {
 		Steps []map[string]any `json:"steps"`

@@ -25,6 +25,9 @@ type Recorder struct {
 	// Tenants whose orders the journal has, as the router's directory knows them:
 	// asked once, when Run begins. Nil: Run reads the whole journal for them first.
 	Tenants func() []string
+	// From is the state after some of the records, to begin with where the documents have
+	// all of these. It is the recorder's own from now on. Nil: all records are read.
+	From *state.State
 
 	records   storage.Records
 	documents storage.Documents
@@ -98,6 +101,10 @@ func (r *Recorder) Run(ctx context.Context) error {
 		return nil // the only error is that ctx has ended
 	}
 	next := int64(0)
+	if r.From != nil && r.From.Next() <= skip {
+		r.fold, next = r.From, r.From.Next()
+	}
+	r.From = nil
 	for {
 		for rec, err := range r.records.Scan(ctx, next) {
 			if ctx.Err() != nil {

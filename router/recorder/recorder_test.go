@@ -182,7 +182,8 @@ func TestPlanDocument(t *testing.T) {
 	eventful(w)
 	f.caughtUp()
 	f.stop()
-	for _, id := range []string{"plan_1", "p2", "p3"} {
+	for _, name := range []string{"plan_1", "p2", "p3"} {
+		id := routertest.PlanID(name)
 		doc, err := d.Get(t.Context(), "default", storage.IndexPlans, id)
 		w.Must(err)
 		var got catalog.PlanView

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"aob.dev/writ/router/recorder"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -77,5 +78,45 @@ func TestStartReadsOnce(t *testing.T) {
 	}
 	if cmp.Equal(want, whole) {
 		t.Error("nothing was projected after the start")
+	}
+}
+
+// TestStartsFromState: a recorder that is given the state after some records reads only
+// those behind them, where its documents have these, and all of them where they do not.
+func TestStartsFromState(t *testing.T) {
+	w := worked(t, 25) // more than two batches
+	projected, empty := documents(t), documents(t)
+	f := follow(t, w, projected)
+	f.caughtUp()
+	f.stop()
+	half := w.Journal.Next() / 4
+	w.Begun("plan_after", "feed").Started(1)
+	for name, d := range map[string]storage.Documents{"projected": projected, "empty": empty} {
+		counted := &reads{Records: w.Journal}
+		g := &follower{Recorder: recorder.New(counted, d, slog.New(slog.DiscardHandler)), t: t, world: w, done: make(chan error, 1)}
+		g.Tenants, g.From = w.Dir.Tenants, state.New().ForgetWords()
+		for r, err := range w.Journal.Scan(t.Context(), 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Position < half {
+				g.From.Observe(state.EntryOf(r))
+			}
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		g.end = cancel
+		go func() { g.done <- g.Run(ctx) }()
+		g.caughtUp()
+		g.stop()
+		want := w.Journal.Next()
+		if name == "projected" {
+			want -= half
+		}
+		if n := counted.scanned.Load(); n != want {
+			t.Errorf("%s: %d records were scanned, want %d", name, n, want)
+		}
+	}
+	if diff := cmp.Diff(dump(t, empty, "default", "system"), dump(t, projected, "default", "system")); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -33,7 +33,8 @@ func TestClosedPlansLeaveNoWords(t *testing.T) {
 	if got := f.Held(); got.Closed != plans || got.Open != 1 || got.Words > size {
 		t.Errorf("%+v", got)
 	}
-	for _, id := range []string{"p0", "p1", fmt.Sprint("p", plans-1)} {
+	for _, name := range []string{"p0", "p1", fmt.Sprint("p", plans-1)} {
+		id := routertest.PlanID(name)
 		doc, err := d.Get(t.Context(), "default", storage.IndexPlans, id)
 		w.Must(err)
 		var got catalog.PlanView

@@ -21,8 +21,21 @@ type Plan struct {
 	Roles    []string
 }
 
-// NewPlan is a plan that nobody has opened yet, of user ana.
-func (w *World) NewPlan(id string) *Plan { return &Plan{World: w, ID: id, User: "ana"} }
+// NewPlan is a plan that nobody has opened yet, of user ana. Its id is PlanID while
+// that may be used.
+func (w *World) NewPlan(name string) *Plan {
+	id, now := PlanID(name), w.Clock.Now()
+	if intents.CheckTimedID(intents.KindPlan, id, now) != "" {
+		id = intents.TimedID(intents.KindPlan, now, name)
+	}
+	return &Plan{World: w, ID: id, User: "ana"}
+}
+
+// PlanID is the id of a plan that is opened within an hour after a world began.
+func PlanID(name string) string { return intents.TimedID(intents.KindPlan, Began, name) }
+
+// TaskID is the id of a task that is opened within an hour after a world began.
+func TaskID(name string) string { return intents.TimedID(intents.KindTask, Began, name) }
 
 // On is the same plan in another world, as after a restart.
 func (p *Plan) On(w *World) *Plan {
@@ -110,7 +123,7 @@ type Task struct {
 // NewTask makes the key of a task for a step; nothing is submitted.
 func (p *Plan) NewTask(step int) *Task {
 	p.Helper()
-	return &Task{Plan: p, TaskID: fmt.Sprintf("task_%d", p.task.Add(1)), Key: p.NewKey(intents.RoleTask), Step: step, Revision: p.Revision}
+	return &Task{Plan: p, TaskID: intents.TimedID(intents.KindTask, p.Clock.Now(), fmt.Sprint("_", p.task.Add(1))), Key: p.NewKey(intents.RoleTask), Step: step, Revision: p.Revision}
 }
 
 // StepArgs are the arguments that open the task, with proof of possession.

@@ -22,3 +22,6 @@ func (j *Journal) LimitPages(t *testing.T, more int) {
 // StartLogOver has the writer start the write-ahead log over after its next
 // group, as it does by itself when the log is long.
 func (j *Journal) StartLogOver() { j.ckpt.restart.Store(true) }
+
+// Index is what the journal knows in memory.
+func (j *Journal) Index() *Index { return &Index{j.state} }

@@ -24,6 +24,10 @@ const journalReaders = 4
 type JournalOptions struct {
 	// Observer is told every record, first the stored ones while opening.
 	Observer storage.Observer
+	// From is what the journal was when it ended before From.Next: earlier records are
+	// not read, nor shown to the observer. It must be believed, is the journal's from
+	// now on, and the journal must have that many records. Nil: all are read.
+	From *Index
 	// OnFatal is called once, from any goroutine, when a write or a sync failed
 	// in a way that leaves the file in doubt. The process must exit then: it
 	// cannot know what is on disk. It must not call Close. Nil: every later
@@ -93,6 +97,9 @@ func OpenJournal(ctx context.Context, dir string, o JournalOptions) (*Journal, e
 	j := &Journal{
 		dir: dir, db: db, observe: o.Observer, onFatal: o.OnFatal, admit: o.Admit, floor: o.FreeFloor, state: judge.NewState(),
 	}
+	if o.From != nil {
+		j.state = o.From.state
+	}
 	if j.observe == nil {
 		j.observe = func(storage.Entry) {}
 	}
@@ -160,8 +167,12 @@ func (j *Journal) Holder(ctx context.Context, position int64) (storage.Holder, e
 		return storage.Holder{}, err
 	}
 	j.mu.RLock()
-	defer j.mu.RUnlock()
-	return j.state.Holder(position)
+	h, left, err := j.state.Holder(position)
+	j.mu.RUnlock()
+	if left {
+		return storage.HolderOf(ctx, j, position)
+	}
+	return h, err
 }
 
 // Commit writes all entries or none; see storage.Journal.

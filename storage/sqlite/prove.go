@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 
 	"aob.dev/writ/storage"
@@ -45,7 +46,7 @@ func prove(e storage.Entry) proved {
 	p.known, p.keyed = true, f.Keyed
 	take := f.Take && (e.Take || !f.Refused) // a refusal that takes none is recorded again, at worst
 	p.wrong = e.Of != f.Of || e.Open != f.Open || e.Take != take
-	p.Of, p.Open, p.Take, p.Key = f.Of, f.Open, take, f.Key
+	p.Of, p.Open, p.Take, p.Key, p.Refused = f.Of, f.Open, take, f.Key, f.Refused && take
 	return p
 }
 
@@ -110,45 +111,84 @@ func mendOne(ctx context.Context, c *sql.Conn, t judge.Taken) error {
 // their parts say. The error is a *DamageError if they differ; unproven are the
 // keys that no part proves any more.
 func (r *Records) CheckKeys(ctx context.Context) (unproven int64, err error) {
-	log := keylog{more: r.keyRows(ctx)}
-	for from := int64(0); from < r.next; from += scanBatch {
-		batch, err := r.read(ctx, from, min(from+scanBatch, r.next))
+	for p, err := range r.proved(ctx, 0) {
 		if err != nil {
 			return unproven, err
 		}
-		for _, e := range batch {
-			p := prove(e)
-			wrong := ""
-			if p.wrong {
-				wrong = wrongPlace
-			}
-			if p.Take {
-				if !p.keyed {
-					unproven++
-				}
-				found, err := log.keyOf(&p)
-				if ctx.Err() != nil {
-					return unproven, ctx.Err()
-				}
-				if err != nil {
-					return unproven, &DamageError{p.Record.Position, err.Error()}
-				}
-				wrong = cmp.Or(wrong, found)
-			}
-			if wrong != "" {
-				return unproven, &DamageError{p.Record.Position, wrong}
-			}
+		if p.Take && !p.keyed {
+			unproven++
 		}
 	}
 	return unproven, nil
 }
 
-// keyRows reads the key log a few rows at a time: a check of all of it does not
-// keep the write-ahead log from being started over.
-func (r *Records) keyRows(ctx context.Context) func() (keyRow, bool, error) {
+// Entries yields the records from a position with what their parts say they are about,
+// and the subjects that they touched. The error is a *DamageError where something else stands beside them.
+func (r *Records) Entries(ctx context.Context, from int64) iter.Seq2[storage.Entry, error] {
+	return func(yield func(storage.Entry, error) bool) {
+		for p, err := range r.proved(ctx, from) {
+			if !yield(p.Entry, err) {
+				return
+			}
+		}
+	}
+}
+
+func (r *Records) proved(ctx context.Context, from int64) iter.Seq2[proved, error] {
+	return func(yield func(proved, error) bool) {
+		log := keylog{more: r.keyRows(ctx, from), from: from}
+		for ; from < r.next; from += scanBatch {
+			batch, err := r.read(ctx, from, min(from+scanBatch, r.next))
+			if err != nil {
+				yield(proved{}, err)
+				return
+			}
+			for _, e := range batch {
+				p := prove(e)
+				err := log.check(&p)
+				if ctx.Err() != nil {
+					err = ctx.Err()
+				}
+				if !yield(p, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// check holds what stands beside an entry's parts to them.
+func (l *keylog) check(p *proved) error {
+	wrong := ""
+	if p.wrong {
+		wrong = wrongPlace
+	}
+	if p.Take {
+		found, err := l.keyOf(p)
+		if err != nil {
+			found = err.Error()
+		}
+		wrong = cmp.Or(wrong, found)
+	}
+	if wrong != "" {
+		return &DamageError{p.Record.Position, wrong}
+	}
+	return nil
+}
+
+// keyRows reads the key log a few rows at a time, from the one that has a position on: a
+// check of all of it does not keep the write-ahead log from being started over.
+func (r *Records) keyRows(ctx context.Context, from int64) func() (keyRow, bool, error) {
 	var rows []keyRow
 	last := int64(-1)
+	began := false
 	return func() (row keyRow, more bool, err error) {
+		if !began {
+			began = true
+			if err = r.db.QueryRowContext(ctx, "SELECT coalesce(max(first), 0) - 1 FROM keylog WHERE first <= ?", from).Scan(&last); err != nil {
+				return row, false, fmt.Errorf("read keylog: %w", err)
+			}
+		}
 		if len(rows) == 0 {
 			if rows, err = r.keyRowsBehind(ctx, last); err != nil || len(rows) == 0 {
 				return row, false, err

@@ -5,22 +5,28 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/internal/judge"
 )
 
-// replay folds every stored record into the state and shows it to the observer,
-// with what its parts say of it; the key log is held to that, and put right. It goes on
+// replay folds every stored record that the state has not seen into it, and shows it to
+// the observer, with what its parts say of it; the key log is held to that, and put right. It goes on
 // reading records and keylog side by side so that neither is held in memory.
 // Another goroutine reads and decodes ahead; it has ended when replay returns.
 func (j *Journal) replay(ctx context.Context) (err error) {
-	keys, err := j.db.readers.QueryContext(ctx, "SELECT first, keys, commits FROM keylog ORDER BY first")
+	from := j.state.Next() // behind what a snapshot knows
+	if err := j.remember(ctx); err != nil {
+		return err
+	}
+	keys, err := j.db.readers.QueryContext(ctx, `SELECT first, keys, commits FROM keylog
+		WHERE first >= (SELECT coalesce(max(first), 0) FROM keylog WHERE first <= ?) ORDER BY first`, from)
 	if err != nil {
 		return fmt.Errorf("read keylog: %w", err)
 	}
 	defer func() { err = errors.Join(err, keys.Close()) }()
-	records, err := j.db.readers.QueryContext(ctx, "SELECT position, kind, body FROM records ORDER BY position")
+	records, err := j.db.readers.QueryContext(ctx, "SELECT position, kind, body FROM records WHERE position >= ? ORDER BY position", from)
 	if err != nil {
 		return fmt.Errorf("read records: %w", err)
 	}
@@ -30,7 +36,7 @@ func (j *Journal) replay(ctx context.Context) (err error) {
 		err = errors.Join(err, records.Close())
 	}()
 
-	log := keylog{more: rowsOf(keys)}
+	log := keylog{more: rowsOf(keys), from: from}
 	var wrong []judge.Taken
 	for batch := range ahead.batches {
 		for i := range batch {
@@ -49,10 +55,40 @@ func (j *Journal) replay(ctx context.Context) (err error) {
 	if err := log.finish(); err != nil {
 		return err
 	}
-	for _, c := range log.commits {
-		j.state.Remember(c)
+	var end int64
+	if err := j.db.readers.QueryRowContext(ctx, "SELECT coalesce(max(position)+1, 0) FROM records").Scan(&end); err != nil {
+		return fmt.Errorf("read records: %w", err)
+	}
+	if end != j.state.Next() {
+		return fmt.Errorf("the journal ends before position %d, the index that it was opened with at %d", end, j.state.Next())
 	}
 	return mend(ctx, j.db.writer, wrong)
+}
+
+// remember the last commits, oldest first.
+func (j *Journal) remember(ctx context.Context) (err error) {
+	rows, err := j.db.readers.QueryContext(ctx, "SELECT first, x'', commits FROM keylog ORDER BY first DESC")
+	if err != nil {
+		return fmt.Errorf("read keylog: %w", err)
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	next := rowsOf(rows)
+	var last []judge.Committed // newest first
+	for len(last) < judge.RememberCommits {
+		row, more, err := next()
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+		slices.Reverse(row.commits)
+		last = append(last, row.commits...)
+	}
+	for _, c := range slices.Backward(last) {
+		j.state.Remember(c)
+	}
+	return nil
 }
 
 // fold takes the next stored entry, and says whether the key log has its key wrong.
@@ -142,10 +178,10 @@ func scanEntry(rows *sql.Rows) (storage.Entry, error) {
 
 // keylog walks the keylog in step with the records.
 type keylog struct {
-	more    func() (keyRow, bool, error) // the next row
-	keys    []judge.Taken
-	ahead   int64             // the first position of the row that was read last
-	commits []judge.Committed // the last ones, at least as many as are remembered
+	more  func() (keyRow, bool, error) // the next row
+	from  int64                        // keys of earlier positions do not count
+	keys  []judge.Taken
+	ahead int64 // the first position of the row that was read last
 }
 
 // at is the key that the log has for a position, if it has one.
@@ -175,9 +211,8 @@ func (l *keylog) next() (bool, error) {
 		return false, err
 	}
 	l.keys, l.ahead = row.keys, row.first
-	l.commits = append(l.commits, row.commits...)
-	if extra := len(l.commits) - judge.RememberCommits; extra > judge.RememberCommits {
-		l.commits = append(l.commits[:0], l.commits[extra:]...)
+	for len(l.keys) > 0 && l.keys[0].Position < l.from {
+		l.keys = l.keys[1:]
 	}
 	return true, nil
 }

@@ -66,6 +66,7 @@ func TestJournal(t *testing.T, open OpenJournal) {
 		"Reopen":               testReopen,
 		"ReopenKnowsCommits":   testReopenKnowsCommits,
 		"KeysLast":             testKeysLast,
+		"OldLeaves":            testOldLeaves,
 		"CancelledBefore":      testCancelledBefore,
 		"CancelledWait":        testCancelledWait,
 		"OneKeyManyCallers":    testOneKeyManyCallers,

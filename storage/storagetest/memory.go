@@ -80,12 +80,16 @@ func (j *Journal) Lookup(ctx context.Context, key storage.Key) (storage.Holder, 
 
 // Holder implements storage.Journal.
 func (j *Journal) Holder(ctx context.Context, position int64) (storage.Holder, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
 	if err := ctx.Err(); err != nil {
 		return storage.Holder{}, err
 	}
-	return j.state.Holder(position)
+	j.mu.Lock()
+	h, left, err := j.state.Holder(position)
+	j.mu.Unlock()
+	if left {
+		return storage.HolderOf(ctx, j, position)
+	}
+	return h, err
 }
 
 // Commit implements storage.Journal.

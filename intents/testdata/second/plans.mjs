@@ -7,6 +7,7 @@ const MAX_STEPS = 10;
 const MAX_REPLANS = 3;
 const HOUR = 3600000;
 const LEEWAY = 5000;
+const KEPT = 48 * HOUR;
 
 export class Plans {
   constructor(state) {
@@ -55,7 +56,7 @@ export class Plans {
     const { session_id: session = "", turn_id: turn = "" } = o.context;
     this.plans.set(name, {
       id: o.args.plan_id, tenant: o.tenant, user: o.user_id, session, turn, status: "pending", final: false, epoch: 0, revision: 0,
-      digest: "", steps: [], replans: 0, exhausted: false, effects: [],
+      digest: "", steps: [], replans: 0, exhausted: false, effects: [], pending: 0,
     });
   }
 
@@ -154,7 +155,30 @@ export class Plans {
   end(p, status) {
     this.endTasks(p, `the plan is ${status}`);
     for (const s of p.steps) if (s.status === "running") s.status = "interrupted";
-    Object.assign(p, { status, final: true });
+    Object.assign(p, { status, final: true, closed: this.state.at });
+  }
+
+  // leave takes out what was closed long before the latest record and waits for no order.
+  leave(latest) {
+    for (const [name, p] of this.plans) {
+      if (!p.final || p.pending > 0 || latest < p.closed + KEPT) continue;
+      this.plans.delete(name);
+      for (const [id, t] of this.tasks) {
+        if (t.plan !== p) continue;
+        this.tasks.delete(id);
+        this.byKey.delete(t.key.kid);
+      }
+    }
+  }
+
+  // timed: the ids that an order brings carry their time.
+  timed(o) {
+    const kind = { "plan.open": "plan", step: "task" }[o.type];
+    if (!kind) return;
+    const found = new RegExp(`^${kind}_([0-9a-z]{11}).`).exec(o.args[`${kind}_id`]);
+    must(found, "an id that does not carry its time");
+    const at = Number.parseInt(found[1], 36);
+    must(o.now - HOUR <= at && at <= o.now + LEEWAY, "an id that was not made within the hour before");
   }
 
   endTasks(p, why) {
@@ -179,12 +203,15 @@ export class Plans {
     must(jcs(f.skills ?? []) === jcs(t.step.skills), "decided with other skills than the step's");
   }
 
-  // dispatched and held orders of a plan that are told to later drivers.
+  // dispatched and held orders of a plan: it does not leave without them, and later
+  // drivers are told of them.
   dispatched(o) {
-    if (o.d.effect === "once") this.note(o, "open");
+    this.await(o);
+    if (o.context.plan_id && o.d.effect === "once") this.note(o, "open");
   }
 
   hold(o) {
+    this.await(o);
     this.note(o, "held");
     if (o.key.role !== "task") return;
     const t = this.byKey.get(o.kid);
@@ -202,6 +229,11 @@ export class Plans {
     }
   }
 
+  await(o) {
+    o.plan = this.of(o);
+    if (o.plan) o.plan.pending++;
+  }
+
   note(o, status) {
     const { step, revision } = o.context;
     o.noted = { step, revision, type: o.type, args: jcs(o.args), once: o.d.effect === "once", status };
@@ -210,6 +242,7 @@ export class Plans {
 
   // ended is what the outcome of an order does to its plan.
   ended(o, out, result) {
+    if (o.plan && out.status !== "indeterminate") o.plan.pending--;
     const p = this.of(o);
     if (!p) return;
     const s = p.steps.find((x) => x.step === o.context.step);
@@ -234,6 +267,7 @@ export class Plans {
   }
 
   resolved(o, status) {
+    if (o.plan) o.plan.pending--;
     if (o.noted) o.noted.status = status === "failed" ? "undelivered" : "done";
   }
 }

@@ -8,7 +8,7 @@ import { Plans } from "./plans.mjs";
 
 const LEEWAY = 5000;
 const DAY = 86400000;
-const KNOWN_RULES = 2;
+const KNOWN_RULES = 3;
 
 const admitted = new Map();
 const admitOnce = (jwk) => {
@@ -45,7 +45,7 @@ const apiKey = (grant) => (/^apikey:(.+)$/.exec(grant?.act.client ?? "") ?? [])[
 
 export class State {
   constructor(trust, blobs) {
-    Object.assign(this, { trust, blobs, rules: 0, revision: 0, keys: new Map(), ledgerKeys: new Set(), policies: new Set(), early: new Map() });
+    Object.assign(this, { trust, blobs, rules: 0, revision: 0, latest: 0, keys: new Map(), ledgerKeys: new Set(), policies: new Set(), early: new Map() });
     this.orders = new Map(); // open, by position
     this.held = new Map(); // of these, those that wait for people, by intent_id
     this.unknown = new Set(); // intent_ids of indeterminate orders
@@ -58,6 +58,7 @@ export class State {
   take(r) {
     this.position = r.position;
     this.at = Date.parse(r.at);
+    this.latest = Math.max(this.latest, this.at);
     must(new Date(this.at).toISOString() === r.at, "a time in another form");
     if (r.kind === "control") this.control(part(r, "control"));
     must(this.keySet, "the log does not begin with its genesis");
@@ -66,6 +67,7 @@ export class State {
     else if (r.kind === "release") this.release(part(r, "release"));
     else if (r.kind === "takeover") this.about(part(r, "takeover").of, "a takeover of an order that is not open");
     else must(r.kind === "control", "a record of no kind");
+    if (this.rules > 2) this.plans.leave(this.latest);
   }
 
   control(c) {
@@ -178,11 +180,12 @@ export class State {
     this.entitled(o, tenants);
     if (o.key.role === "task") this.plans.scope(o);
     this.plans.fresh(o);
+    if (this.rules > 2) this.plans.timed(o);
     this.reserve(o);
     this.orders.set(o.position, o);
     if (d.verdict === "hold") return this.hold(o);
     if (d.executor === "router") this.apply(o);
-    else if (o.context.plan_id) this.plans.dispatched(o);
+    else this.plans.dispatched(o);
   }
 
   // actor: the grant, or the operator's own key, speaks for the order's user.

@@ -94,6 +94,9 @@ func (d *Draft) Commit(c storage.Commit) (storage.Result, error) {
 			return storage.Result{Verdict: storage.Lost, Winner: now, Entry: i}, nil
 		}
 	}
+	if len(c.Asserts) > 0 && c.Seen < d.base.window.Cut {
+		return storage.Result{Verdict: storage.Stale, Winner: storage.Nobody}, nil
+	}
 	for _, a := range c.Asserts {
 		if d.touched(a.Subject) != a.At {
 			return storage.Result{Verdict: storage.Stale, Winner: storage.Nobody}, nil

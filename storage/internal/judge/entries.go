@@ -42,6 +42,9 @@ func validateEntry(e *storage.Entry, i int) error {
 	default:
 		return fmt.Errorf("unknown kind %q", kind)
 	}
+	if e.Refused && (e.Open || !e.Take) {
+		return errors.New("a refusal takes a key, and is not open")
+	}
 	if (e.Take || e.Open) && kind != storage.KindOrder {
 		return fmt.Errorf("only an order takes a key or is open, not %s", kind)
 	}

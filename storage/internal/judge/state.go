@@ -13,11 +13,13 @@ const (
 	notAnOrder int64 = -1
 	isOpen     int64 = -2
 	isHeld     int64 = -3
+	isRefused  int64 = -4
+	hasLeft    int64 = -5 // it ended long ago, or no order is there
 )
 
 // order is what the journal knows about one order.
 type order struct {
-	place   int64 // notAnOrder, isOpen, isHeld or the position of the outcome
+	place   int64 // one of the above, or the position of the outcome
 	attempt int
 }
 
@@ -26,7 +28,7 @@ func (o order) holder(position int64) storage.Holder {
 	switch o.place {
 	case isOpen:
 		h.State = storage.StateOpen
-	case isHeld:
+	case isHeld, isRefused:
 		h.State = storage.StateHeld
 	default:
 		h.State, h.Outcome = storage.StateDone, o.place
@@ -48,13 +50,19 @@ const chunk = 1 << 16
 
 // State is the fold of the durable records that commits are judged by. It
 // knows nothing that is not on disk; what a group is about to write is in its Draft.
+//
+// What is old (storage.Window) leaves it: subjects, and orders with their keys that
+// have ended and of which it is known how.
 type State struct {
 	next     int64
 	latest   time.Time // no record is timed after it, and none before what comes next
+	window   storage.Window
 	keys     map[storage.Key]int64
 	subjects map[digest]int64
-	places   [][]int64     // by position, in chunks
-	open     map[int64]int // open orders with their attempt
+	places   [][]int64       // by position, in chunks; nil: all of it is old
+	stay     map[int64]int64 // places of orders that are old and do not leave
+	open     map[int64]int   // open orders with their attempt
+	unknown  map[int64]bool  // orders that ended, and nobody knows how
 	recent   *recent
 }
 
@@ -63,7 +71,9 @@ func NewState() *State {
 	return &State{
 		keys:     make(map[storage.Key]int64),
 		subjects: make(map[digest]int64),
+		stay:     make(map[int64]int64),
 		open:     make(map[int64]int),
+		unknown:  make(map[int64]bool),
 		recent:   newRecent(),
 	}
 }
@@ -88,12 +98,17 @@ func (s *State) Lookup(k storage.Key) (storage.Holder, bool) {
 }
 
 // Holder says in which state an order is; ErrNotFound where the position is no order's.
-func (s *State) Holder(position int64) (storage.Holder, error) {
+// left: only the records tell (storage.HolderOf).
+func (s *State) Holder(position int64) (h storage.Holder, left bool, err error) {
 	o := s.order(position)
-	if o.place == notAnOrder {
-		return storage.Holder{}, storage.ErrNotFound
+	switch o.place {
+	case notAnOrder:
+		return h, false, storage.ErrNotFound
+	case hasLeft:
+		return h, true, nil
+	default:
+		return o.holder(position), false, nil
 	}
-	return o.holder(position), nil
 }
 
 // Remember a commit that is durable, so that it wins again.
@@ -103,15 +118,29 @@ func (s *State) order(position int64) order {
 	if position < 0 || position >= s.next {
 		return order{place: notAnOrder}
 	}
-	o := order{place: s.places[position/chunk][position%chunk], attempt: 1}
+	o := order{place: s.place(position), attempt: 1}
 	if o.place == isOpen {
 		o.attempt = s.open[position]
 	}
 	return o
 }
 
+func (s *State) place(position int64) int64 {
+	if position >= s.window.Cut {
+		return s.places[position/chunk][position%chunk]
+	}
+	if place, stays := s.stay[position]; stays {
+		return place
+	}
+	return hasLeft
+}
+
 func (s *State) setOrder(position int64, o order) {
-	s.places[position/chunk][position%chunk] = o.place
+	if position >= s.window.Cut {
+		s.places[position/chunk][position%chunk] = o.place
+	} else {
+		s.stay[position] = o.place // and leaves once its end is old
+	}
 	if o.place == isOpen {
 		s.open[position] = o.attempt
 	} else {
@@ -137,6 +166,47 @@ func (s *State) Apply(e storage.Entry) {
 	if about, o, ok := after(e, position, s.order); ok {
 		s.setOrder(about, o)
 	}
+	if e.Record.Kind == storage.KindOutcome && !storage.Settled(e.Record) {
+		s.unknown[e.Of] = true
+	}
+	if from := s.window.Cut; s.window.Pass(position, s.latest) {
+		s.leave(from)
+	}
+}
+
+// leave lets go what is old. from is where the window was cut before. The maps are
+// made anew, since a map never gives back what it took.
+func (s *State) leave(from int64) {
+	cut := s.window.Cut
+	stay := make(map[int64]int64)
+	stays := func(position, place int64) {
+		ended := place == isRefused || place >= 0 && place < cut && !s.unknown[position]
+		if place != notAnOrder && !ended {
+			stay[position] = place
+		}
+	}
+	for position, place := range s.stay {
+		stays(position, place)
+	}
+	for position := from; position < cut; position++ {
+		stays(position, s.places[position/chunk][position%chunk])
+	}
+	s.stay = stay
+	for i := range cut / chunk {
+		s.places[i] = nil
+	}
+	s.keys = kept(s.keys, func(at int64) bool { _, stays := stay[at]; return stays || at >= cut })
+	s.subjects = kept(s.subjects, func(at int64) bool { return at >= cut })
+}
+
+func kept[K comparable](all map[K]int64, is func(position int64) bool) map[K]int64 {
+	some := make(map[K]int64)
+	for k, at := range all {
+		if is(at) {
+			some[k] = at
+		}
+	}
+	return some
 }
 
 // later of two times.
@@ -166,6 +236,8 @@ func after(e storage.Entry, position int64, now func(int64) order) (about int64,
 		switch {
 		case e.Open:
 			return position, order{place: isOpen, attempt: 1}, true
+		case e.Refused:
+			return position, order{place: isRefused, attempt: 1}, true
 		case e.Take:
 			// Held, unless the next entry of the commit is its outcome.
 			return position, order{place: isHeld, attempt: 1}, true

@@ -1,0 +1,243 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"sync"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/internal/durable"
+	"aob.dev/writ/internal/snapshot"
+	"aob.dev/writ/state"
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/sqlite"
+)
+
+const (
+	// snapshotEvery so many records there is a newer snapshot: they are read within seconds.
+	snapshotEvery = 50_000
+	// followEvery is how often the number of records is looked at.
+	followEvery = 5 * time.Minute
+)
+
+// snapshots keeps the snapshot of the data directory. What it says is only ever made of
+// the records, never of what is in memory.
+type snapshots struct {
+	path  string
+	every int64 // records
+	log   *slog.Logger
+
+	mu      sync.Mutex         // guards what follows
+	last    *snapshot.Snapshot // the file; nil: none that counts
+	checked bool               // it was held to the records since the start
+	erased  int                // how often parts of records were erased
+}
+
+// read the snapshot of a directory, for an opening; nil: all records are to be read.
+func (s *snapshots) read(ctx context.Context, journal string) *snapshot.Snapshot {
+	r, err := sqlite.OpenRecords(ctx, journal)
+	if err != nil {
+		return nil // nothing to take a snapshot of
+	}
+	snap, err := snapshot.Read(ctx, s.path, r)
+	if err = errors.Join(err, r.Close()); err == nil {
+		return snap
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		s.log.WarnContext(ctx, "the snapshot is left out, and all records are read", slog.String("reason", err.Error()))
+	}
+	return nil
+}
+
+// remove the snapshot durably. A later one is made of the records as they are then.
+func (s *snapshots) remove() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last, s.checked = nil, false
+	s.erased++
+	return durable.Remove(s.path)
+}
+
+// now is the snapshot in force, and how often parts of records were erased.
+func (s *snapshots) now() (last *snapshot.Snapshot, erased int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last, s.erased
+}
+
+// due is the snapshot if a newer one should follow on it: it was held to the records
+// since the start.
+func (s *snapshots) due(next int64) (last *snapshot.Snapshot, erased int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.checked || next-s.last.Next < s.every {
+		return nil, 0
+	}
+	return s.last, s.erased
+}
+
+// write a snapshot of a fold, unless parts of records were erased since it began: it
+// may have what they said.
+func (s *snapshots) write(f *snapshot.Fold, last storage.Record, router intents.Signer, erased int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.erased != erased || f.Next() < s.every {
+		return nil
+	}
+	snap, err := snapshot.Write(s.path, f, last, router)
+	if err != nil {
+		return err
+	}
+	s.last, s.checked = snap, true
+	return nil
+}
+
+// openJournal opens the journal with the snapshot and the records behind it, or with
+// all records where the snapshot cannot be believed.
+func (n *Node) openJournal(ctx context.Context) error {
+	n.snapshots = &snapshots{path: datadir.Snapshot(n.cfg.Dir), every: snapshotEvery, log: n.cfg.Log}
+	snap := n.snapshots.read(ctx, datadir.Journal(n.cfg.Dir))
+	if snap == nil {
+		return n.replay(ctx, nil)
+	}
+	began := time.Now()
+	err := n.replay(ctx, snap)
+	if err == nil {
+		_, err = n.directory.View().Key(snap.Signer) // it may be revoked since
+	}
+	if err == nil {
+		err = n.directory.Err()
+	}
+	if err == nil {
+		n.snapshots.last = snap
+		n.cfg.Log.InfoContext(ctx, "opened with a snapshot", slog.Int64("records", snap.Next), slog.Int64("behind", n.journal.Next()-snap.Next), slog.Duration("took", time.Since(began)))
+		return nil
+	}
+	n.cfg.Log.WarnContext(ctx, "the snapshot is left out, and all records are read", slog.String("reason", err.Error()))
+	if n.journal != nil {
+		if err := n.journal.Close(); err != nil {
+			return err
+		}
+	}
+	if err := n.snapshots.remove(); err != nil {
+		return err
+	}
+	return n.replay(ctx, nil)
+}
+
+// replay opens the journal; snap may be nil.
+func (n *Node) replay(ctx context.Context, snap *snapshot.Snapshot) (err error) {
+	fold := &snapshot.Fold{State: newState()}
+	if snap != nil {
+		if fold, err = snap.Fold(); err != nil {
+			return err
+		}
+	}
+	n.directory = fold.State
+	n.journal, err = sqlite.OpenJournal(ctx, datadir.Journal(n.cfg.Dir), sqlite.JournalOptions{
+		Observer: func(e storage.Entry) {
+			n.directory.Observe(e)
+			if n.recorder != nil {
+				n.recorder.Wake()
+			}
+			if n.holdings != nil {
+				n.holdings.Wake()
+			}
+			if n.ledger != nil {
+				n.ledger.Wake()
+			}
+		},
+		From:      fold.Index,
+		OnFatal:   n.journalFailed,
+		OnDamage:  n.journalDamaged,
+		Admit:     n.admit,
+		FreeFloor: n.cfg.Limits.FreeFloor,
+		Cache:     n.cfg.Limits.PageCache / 2,
+	})
+	return err
+}
+
+// projected is where the recorder may begin: the state of the snapshot; nil: with the
+// first record.
+func (n *Node) projected() *state.State {
+	snap, _ := n.snapshots.now()
+	if snap == nil {
+		return nil
+	}
+	fold, err := snap.Fold()
+	snap.Forget()
+	if err != nil {
+		return nil
+	}
+	return fold.State
+}
+
+// follow brings the snapshot up to date: what it says, and the records behind it.
+func (n *Node) follow(ctx context.Context) error {
+	last, erased := n.snapshots.due(n.journal.Next())
+	if last == nil {
+		return nil
+	}
+	r, err := sqlite.OpenRecords(ctx, datadir.Journal(n.cfg.Dir))
+	if err != nil {
+		return err
+	}
+	return errors.Join(n.followed(ctx, r, last, erased), r.Close())
+}
+
+func (n *Node) followed(ctx context.Context, r *sqlite.Records, last *snapshot.Snapshot, erased int) error {
+	snap, err := snapshot.Read(ctx, n.snapshots.path, r)
+	if err != nil {
+		return err
+	}
+	if snap.Digest != last.Digest {
+		return errSnapshot
+	}
+	fold, err := snap.Fold()
+	if err != nil {
+		return err
+	}
+	var rec storage.Record
+	for e, err := range r.Entries(ctx, fold.Next()) {
+		if err != nil {
+			return err
+		}
+		fold.Observe(e)
+		rec = e.Record
+	}
+	return errors.Join(fold.State.Err(), n.snapshots.write(fold, rec, n.keys.now(intents.RoleRouter), erased))
+}
+
+// errSnapshot says that the snapshot is not what the records make.
+var errSnapshot = errors.New("the snapshot is not what the records make")
+
+// snapshotDiffers ends the node: what it decides by may be wrong. The next start reads
+// all records.
+func (n *Node) snapshotDiffers(ctx context.Context) {
+	n.cfg.Log.ErrorContext(ctx, "the snapshot beside the journal is not what the records make: it is removed, and writ stops. The next start reads all records; check them with: writ audit fsck --data DIR")
+	err := errors.Join(errSnapshot, n.snapshots.remove())
+	select {
+	case n.fatal <- err:
+	default: // it ends already
+	}
+}
+
+// erasing is the journal as a router erases from it: the snapshot may have what the
+// records said, and goes before.
+type erasing struct {
+	*sqlite.Journal
+	snapshots *snapshots
+}
+
+// Erase implements storage.Eraser. A crash in it leaves no snapshot, and the next start
+// erases again.
+func (e erasing) Erase(ctx context.Context, what ...storage.Erasure) error {
+	if err := e.snapshots.remove(); err != nil {
+		return err
+	}
+	return e.Journal.Erase(ctx, what...)
+}

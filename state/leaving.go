@@ -1,0 +1,133 @@
+package state
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+)
+
+// PlanKept is how long a closed plan stays in the state, from intents.RulesTimed on.
+// That is longer than its id may be used (intents.MaxIDAge), also by an order that
+// waits a day for people.
+const PlanKept = 48 * time.Hour
+
+// leaving are the plans that are about to leave the state.
+type leaving struct {
+	closed []closedPlan // oldest first
+	ended  []*plan      // closed ones whose last order ended with this record
+	left   []*plan      // that left with this record
+	most   int          // plans that the maps have held since they were made
+}
+
+type closedPlan struct {
+	at   time.Time // of its close
+	plan *plan
+}
+
+// close puts a closed plan in its place: behind those that were closed before.
+func (l *leaving) close(p *plan, at time.Time) {
+	i := len(l.closed)
+	if i > 0 && l.closed[i-1].at.After(at) { // of early logs only: times of later records never go back
+		i, _ = slices.BinarySearchFunc(l.closed, at, func(c closedPlan, at time.Time) int { return c.at.Compare(at) })
+	}
+	l.closed = slices.Insert(l.closed, i, closedPlan{at, p})
+}
+
+// leave lets plans leave the state whose time is over. It is called after every
+// record: which plans are there follows from the records alone.
+func (s *State) leave() {
+	s.leaving.left = nil
+	s.leaving.most = max(s.leaving.most, len(s.plans))
+	if s.rules < intents.RulesTimed {
+		s.leaving.ended = nil // they are among the closed ones still
+		return
+	}
+	for len(s.leaving.closed) > 0 && s.over(s.leaving.closed[0].at) {
+		p := s.leaving.closed[0].plan
+		s.leaving.closed[0] = closedPlan{}
+		s.leaving.closed = s.leaving.closed[1:]
+		s.drop(p)
+	}
+	if len(s.leaving.closed) == 0 {
+		s.leaving.closed = nil
+	}
+	for _, p := range s.leaving.ended {
+		s.drop(p)
+	}
+	s.leaving.ended = nil
+	s.shrink()
+}
+
+// shrink makes the maps of plans anew where most of what they held has left, since a map
+// never gives back what it took.
+func (s *State) shrink() {
+	if s.leaving.most < 1024 || len(s.plans) > s.leaving.most/4 {
+		return
+	}
+	s.plans, s.tasks, s.taskKID, s.leaving.most = anew(s.plans), anew(s.tasks), anew(s.taskKID), len(s.plans)
+}
+
+func anew[K comparable, V any](m map[K]V) map[K]V {
+	out := make(map[K]V, len(m))
+	maps.Copy(out, m)
+	return out
+}
+
+// over says whether a plan that was closed at a time need not stay any longer.
+func (s *State) over(closed time.Time) bool { return !s.last.Before(closed.Add(PlanKept)) }
+
+// drop takes a closed plan out of the state with its tasks and their keys. One whose
+// orders have not all ended stays until they have; then it is asked again.
+func (s *State) drop(p *plan) {
+	name := p.view.TenantID + "/" + p.view.PlanID
+	if p.pending > 0 || s.plans[name] != p || !s.over(*p.view.CompletedAt) {
+		return
+	}
+	delete(s.plans, name)
+	for _, t := range p.tasks {
+		delete(s.tasks, t.tenant+"/"+t.id)
+		delete(s.taskKID, t.kid)
+	}
+	s.leaving.left = append(s.leaving.left, p)
+}
+
+// await notes an order of a plan, if it is of any, that has not ended.
+func (p *plan) await() {
+	if p != nil {
+		p.pending++
+	}
+}
+
+// settle notes that an order of a plan has ended, and that somebody knows how.
+func (s *State) settle(p *plan) {
+	if p == nil {
+		return
+	}
+	if p.pending--; p.pending == 0 && final(p.view.Status) {
+		s.leaving.ended = append(s.leaving.ended, p)
+	}
+}
+
+// Told is a plan as its last driver was told it, and the positions of the orders that
+// hold its words, in order, where the state has dropped them. A plan that left the
+// state with the last record is told once more. Nobody decides by it.
+func (s *State) Told(tenant, id string) (p catalog.PlanView, said []int64, ok bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	found := s.plans[tenant+"/"+id]
+	for _, left := range s.leaving.left {
+		if found == nil && left.view.TenantID == tenant && left.view.PlanID == id {
+			found = left
+		}
+	}
+	if found == nil {
+		return p, nil, false
+	}
+	if s.forgetful && final(found.view.Status) {
+		said = slices.Clone(found.said)
+	}
+	return found.told(), said, true
+}

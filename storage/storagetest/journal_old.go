@@ -1,0 +1,93 @@
+package storagetest
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/storage"
+)
+
+// testOldLeaves: what ended KeptFor ago leaves, by the clock of the records: its key
+// is free, its end is found in the records, and its subjects are as if nobody had
+// touched them. What has not ended stays, and what ended so that nobody knows how.
+// It makes no difference whether the journal was closed in between.
+func testOldLeaves(h *harness) {
+	h.wins(decided("done", intents.Allow, "s"))
+	h.wins(decided("unknown", intents.Allow))
+	h.wins(decided("open", intents.Allow))
+	h.wins(decided("held", intents.Hold))
+	h.wins(decided("refused", intents.Deny))
+	h.ends(0, intents.Done)
+	h.ends(1, intents.StatusIndetermined)
+	h.wins(at(refusal("later"), storage.KeptFor-time.Minute))
+	h.keyHolds("done", done(0, 5))
+	h.wins(at(refusal("much later", "t"), 2*storage.KeptFor))
+	for range 2 {
+		h.keyIsFree("done")
+		h.keyIsFree("refused")
+		h.holds(0, done(0, 5))
+		h.holds(4, waiting(4, storage.StateHeld))
+		h.keyHolds("unknown", done(1, 6))
+		h.keyHolds("open", waiting(2, storage.StateOpen))
+		h.keyHolds("held", waiting(3, storage.StateHeld))
+		h.finishFails(storage.ErrFinished, 0, 1)
+		h.waits(map[int64]int{2: 1})
+		h.reopen()
+	}
+	relies := storage.Commit{ID: "relies", Seen: 1, Asserts: []storage.Assert{{Subject: "s", At: 0}}, Entries: []storage.Entry{at(decided("done", intents.Allow), 2*storage.KeptFor)}}
+	h.verdict(storage.Stale, relies)
+	relies.Asserts[0].At = storage.Nobody
+	h.verdict(storage.Stale, relies) // what it saw is older than what the journal knows
+	relies.Seen = h.Next()
+	h.same(h.verdict(storage.Won, relies).Positions, []int64{9})
+
+	// What was old and open leaves like anything else, once its end is old.
+	h.ends(2, intents.Done)
+	h.keyHolds("open", done(2, 10))
+	h.wins(at(refusal("last"), 4*storage.KeptFor))
+	h.keyIsFree("open")
+	h.holds(2, done(2, 10))
+}
+
+// decided is an order with the parts that a router writes.
+func decided(name string, v intents.Verdict, touches ...storage.Subject) storage.Entry {
+	d := intents.Decision{IntentID: name, Verdict: v, Executor: "skills", Key: key(name).String()}
+	e := storage.Entry{Take: true, Key: key(name), Holder: storage.Nobody, Open: v == intents.Allow, Refused: v == intents.Deny, Of: storage.Nobody, Touches: touches}
+	if e.Refused {
+		e.Key = storage.RefusalKey(name, "")
+	}
+	e.Record = parts(storage.KindOrder, storage.PartDecision, d)
+	return e
+}
+
+// ends an open order; the record is timed like the one before.
+func (h *harness) ends(of int64, s intents.Status) {
+	h.Helper()
+	if _, err := h.Finish(h.Context(), of, 1, parts(storage.KindOutcome, storage.PartOutcome, intents.Outcome{Of: of, Attempt: 1, Status: s}), nil); err != nil {
+		h.Fatalf("end %d: %v", of, err)
+	}
+}
+
+func parts(kind storage.Kind, name string, v any) storage.Record {
+	body, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // decisions and outcomes marshal
+	}
+	return storage.NewRecord(kind, epoch, map[string]json.RawMessage{name: body})
+}
+
+func at(e storage.Entry, later time.Duration) storage.Entry {
+	e.Record.At = epoch.Add(later)
+	return e
+}
+
+func (h *harness) keyIsFree(name string) {
+	h.Helper()
+	for what, k := range map[string]storage.Key{"order": key(name), "refusal": storage.RefusalKey(name, "")} {
+		if got, found, err := h.Lookup(h.Context(), k); err != nil || found {
+			h.Fatal(fmt.Sprintf("the key of the %s %s: %v, %v", what, name, got, err))
+		}
+	}
+}
