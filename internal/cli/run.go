@@ -20,7 +20,7 @@ func runCommand(c *command) {
 	out := c.Flags().String("out", "", "file for the complete data of the answer")
 	c.run = func(args []string) error {
 		return c.turn("", func(to client.Client, t *turnView) (err error) {
-			t.PlanID, err = to.Run(c.Context(), args[0], t.take)
+			t.PlanID, err = to.Run(c.Context(), args[0], t.Take)
 			if err == nil && *out != "" && t.Status == "complete" {
 				err = saveData(c.Context(), to, t.Data, *out)
 			}
@@ -35,7 +35,12 @@ func (c *command) turn(planID string, follow func(client.Client, *turnView) erro
 	if err != nil {
 		return err
 	}
-	t := turnView{PlanID: planID, std: c.std, asJSON: c.asJSON}
+	t := turnView{Turn: client.Turn{PlanID: planID}, std: c.std, asJSON: c.asJSON}
+	if !c.asJSON {
+		t.Progress = func(s bus.StatusData) {
+			fmt.Fprintln(c.std.Err, painter(c.std, c.std.Err).dim(progress(s.State, s.Message, s.Step)))
+		}
+	}
 	if err := follow(to, &t); err != nil {
 		return t.broken(c.Context(), err)
 	}
@@ -64,54 +69,16 @@ func saveData(ctx context.Context, c client.Client, data json.RawMessage, to str
 
 // turnView is what a command shows of a turn. Scripts rely on the shape of its JSON.
 type turnView struct {
-	PlanID   string          `json:"plan_id"`
-	Status   string          `json:"status"`
-	Response string          `json:"response,omitempty"`
-	Data     json.RawMessage `json:"data,omitempty"`
-	Failure  json.RawMessage `json:"failure,omitempty"`
-
+	client.Turn
 	std    IO
 	asJSON bool
-}
-
-// take shows a frame, and keeps what end prints.
-func (t *turnView) take(f client.Frame) error {
-	switch bus.FrameKind(f.Event) {
-	case bus.FrameStatus:
-		var s bus.StatusData
-		if json.Unmarshal(f.Data, &s) == nil && !t.asJSON {
-			fmt.Fprintln(t.std.Err, painter(t.std, t.std.Err).dim(progress(s.State, s.Message, s.Step)))
-		}
-	case bus.FrameAnswer:
-		var a bus.AnswerData
-		if err := json.Unmarshal(f.Data, &a); err != nil {
-			return err
-		}
-		t.Response, t.Data = a.Response, a.Data
-	case bus.FrameError:
-		var e bus.ErrorData
-		if err := json.Unmarshal(f.Data, &e); err != nil {
-			return err
-		}
-		t.Response, t.Failure = e.Reason, e.Failure
-	case bus.FrameHeld:
-		t.Status, t.Data = "held", f.Data
-	case bus.FrameDone:
-		var d bus.DoneData
-		if err := json.Unmarshal(f.Data, &d); err != nil {
-			return err
-		}
-		t.Status = d.Status
-	default:
-	}
-	return nil
 }
 
 // end prints how the turn ended.
 func (t *turnView) end(ctx context.Context, c client.Client) (err error) {
 	switch {
 	case t.asJSON:
-		err = printJSON(t.std.Out, t)
+		err = printJSON(t.std.Out, t.Turn)
 	case t.Status == "held":
 		t.sayHeld()
 	default:

@@ -120,41 +120,20 @@ func Run(ctx context.Context, o Options) (res Result, err error) {
 
 // ask submits the question and follows its turn.
 func ask(ctx context.Context, c client.Client, o Options, res *Result) error {
-	var failure string
-	plan, err := c.Run(ctx, Question, func(f client.Frame) error {
-		switch bus.FrameKind(f.Event) {
-		case bus.FrameStatus:
-			var s bus.StatusData
-			if err := json.Unmarshal(f.Data, &s); err != nil {
-				return err
-			}
-			if o.Progress != nil {
-				o.Progress(Step{s.State, s.Message, s.Step})
-			}
-		case bus.FrameAnswer:
-			var a bus.AnswerData
-			if err := json.Unmarshal(f.Data, &a); err != nil {
-				return err
-			}
-			res.Response = a.Response
-			if err := json.Unmarshal(a.Data, &res.Answer); err != nil {
-				return fmt.Errorf("the answer is not a list of places: %w", err)
-			}
-		case bus.FrameError:
-			var e bus.ErrorData
-			if err := json.Unmarshal(f.Data, &e); err != nil {
-				return err
-			}
-			failure = e.Reason
-		default:
-		}
-		return nil
-	})
+	var turn client.Turn
+	if o.Progress != nil {
+		turn.Progress = func(s bus.StatusData) { o.Progress(Step{s.State, s.Message, s.Step}) }
+	}
+	plan, err := c.Run(ctx, Question, turn.Take)
 	if err != nil {
 		return err
 	}
-	if failure != "" {
-		return fmt.Errorf("the task failed: %s", failure)
+	if turn.Status != string(catalog.PlanComplete) {
+		return fmt.Errorf("the task ended as %s: %s", turn.Status, turn.Response)
+	}
+	res.Response = turn.Response
+	if err := json.Unmarshal(turn.Data, &res.Answer); err != nil {
+		return fmt.Errorf("the answer is not a list of places: %w", err)
 	}
 	return c.Get(ctx, "/agent/plans/"+plan, &res.Plan)
 }
