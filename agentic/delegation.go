@@ -1,9 +1,9 @@
 package agentic
 
 import (
-	"encoding/json"
-
+	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
 )
 
 // Delegations travel between the roles (writ.agent.<role>). They carry text,
@@ -21,28 +21,15 @@ type placeReply struct {
 
 // planRequest asks a planner for a plan or a revision.
 type planRequest struct {
-	Turn      Turn               `json:"turn"`
-	Task      string             `json:"task"`
-	Soul      string             `json:"soul,omitempty"`
-	Epoch     int                `json:"epoch"`
-	Revision  int                `json:"revision"` // the one to write
-	FirstStep int                `json:"first_step"`
-	Completed []completedStep    `json:"completed,omitempty"`
-	Failed    *failedStep        `json:"failed,omitempty"`
-	Remaining []catalog.PlanStep `json:"remaining,omitempty"`
-}
-
-type completedStep struct {
-	Step   catalog.PlanStep `json:"step"`
-	Result json.RawMessage  `json:"result,omitempty"`
-}
-
-type failedStep struct {
-	Step       catalog.PlanStep    `json:"step"`
-	Trigger    string              `json:"trigger"`
-	Reason     string              `json:"reason"`
-	Suggestion string              `json:"suggestion,omitempty"`
-	Facts      []catalog.OrderFact `json:"facts,omitempty"`
+	Turn      Turn                  `json:"turn"`
+	Task      string                `json:"task"`
+	Soul      string                `json:"soul,omitempty"`
+	Epoch     int                   `json:"epoch"`
+	Revision  int                   `json:"revision"` // the one to write
+	FirstStep int                   `json:"first_step"`
+	Completed []model.CompletedStep `json:"completed,omitempty"`
+	Failed    *model.FailedStep     `json:"failed,omitempty"`
+	Remaining []model.Step          `json:"remaining,omitempty"`
 }
 
 // planReply is a planner's answer: the plan as its order left it. Without one the
@@ -97,15 +84,5 @@ type runReply struct {
 	Status string            `json:"status"`
 	Reason string            `json:"reason,omitempty"`
 	Plan   *catalog.PlanView `json:"plan,omitempty"`
-	Held   *heldInfo         `json:"held,omitempty"`
-}
-
-type heldInfo struct {
-	IntentID  string   `json:"intent_id"`
-	Type      string   `json:"type"`
-	Approvers []string `json:"approvers,omitempty"`
-	Deadline  string   `json:"deadline,omitempty"`
-	URL       string   `json:"url,omitempty"`
-	PolicyIDs []string `json:"policy_ids,omitempty"`
-	Reason    string   `json:"reason,omitempty"`
+	Held   *bus.Approval     `json:"held,omitempty"`
 }

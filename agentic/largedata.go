@@ -17,7 +17,7 @@ import (
 func (w *worker) extract(ctx context.Context, m *material) (string, error) {
 	in := model.ScriptInput{
 		Task: w.req.Step.Task, UserTask: w.req.UserTask, Schema: w.schema, DataSchema: m.schema,
-		ReturnSpec: model.ReturnSpec{Shape: w.req.Step.ReturnSpec.Shape, Reason: w.req.Step.ReturnSpec.Reason},
+		ReturnSpec: w.req.Step.ReturnSpec,
 	}
 	if err := w.sample(ctx, m, &in); err != nil {
 		return "", err
@@ -58,7 +58,7 @@ func (w *worker) sample(ctx context.Context, m *material, in *model.ScriptInput)
 	return nil
 }
 
-// oneDocumentALine: the first two lines are JSON documents of their own.
+// oneDocumentALine says that each of the first two lines is a JSON document.
 func oneDocumentALine(got catalog.ReadLinesResult) bool {
 	return len(got.Lines) > 1 && json.Valid([]byte(got.Lines[0])) && json.Valid([]byte(got.Lines[1]))
 }

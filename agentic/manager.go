@@ -16,7 +16,7 @@ import (
 	"aob.dev/writ/internal/bus"
 )
 
-// taskLife is how long a task may take before its key is dead.
+// taskLife is how long a task may take before its key expires.
 const taskLife = 15 * time.Minute
 
 // Manager takes turns, claims their plans and drives them: planner, one task
@@ -235,7 +235,7 @@ func (d *drive) planning(ctx context.Context) (over bool, err error) {
 	req := planRequest{Turn: d.turn, Task: d.task, Soul: d.soul, Epoch: d.epoch, Revision: d.plan.Revision + 1, FirstStep: len(d.done()) + 1}
 	for _, s := range d.plan.Steps {
 		if s.Status == catalog.StepDone {
-			req.Completed = append(req.Completed, completedStep{s.PlanStep, d.results[s.Step].show(planShow).Result})
+			req.Completed = append(req.Completed, model.CompletedStep{Step: s.PlanStep, Result: d.results[s.Step].show(planShow).Result})
 		} else if req.Failed == nil && d.plan.Status == catalog.PlanReplanning {
 			req.Failed = d.failedStep(s)
 		} else {
@@ -262,20 +262,24 @@ func (d *drive) planning(ctx context.Context) (over bool, err error) {
 	return false, nil
 }
 
-func (d *drive) failedStep(s catalog.StepView) *failedStep {
-	f := &failedStep{Step: s.PlanStep, Reason: s.FailureReason, Suggestion: s.Suggestion, Trigger: "failed"}
+func (d *drive) failedStep(s catalog.StepView) *model.FailedStep {
+	f := &model.FailedStep{Step: s.PlanStep, Reason: s.FailureReason, Suggestion: s.Suggestion, Trigger: "failed"}
 	if n := len(d.plan.History); n > 0 {
 		f.Trigger = d.plan.History[n-1].Trigger
 	}
+	var facts []catalog.OrderFact
 	for _, x := range d.plan.Facts {
 		if x.Step == s.Step {
-			f.Facts = append(f.Facts, d.worded(x))
+			facts = append(facts, d.worded(x))
 		}
+	}
+	if len(facts) > 0 {
+		f.Facts, _ = json.Marshal(facts) // plain data
 	}
 	return f
 }
 
-// worded is a fact with the arguments of its order, where plan.claim told them.
+// worded is a fact with the arguments of its order, if plan.claim gave them.
 func (d *drive) worded(f catalog.OrderFact) catalog.OrderFact {
 	for _, x := range d.left {
 		if x.IntentID == f.IntentID {
@@ -334,16 +338,13 @@ func (d *drive) approved(s *catalog.StepView) []catalog.OrderFact {
 	return out
 }
 
-// ended takes the end of a task. Its word is the plan as its step.finish left it;
-// whatever a task says, the router judges the next move.
+// ended handles the end of a task. The plan goes on as the task's step.finish left
+// it; whatever a task reports, the router judges the next move.
 func (d *drive) ended(ctx context.Context, step int, task string, end runReply) (over bool, err error) {
 	switch {
 	case end.Status == taskHeld && end.Held != nil:
-		d.frame(bus.FrameHeld, bus.HeldData{PlanID: d.turn.PlanID, Approval: bus.Approval{
-			IntentID: end.Held.IntentID, Type: end.Held.Type,
-			Step: step, Approvers: end.Held.Approvers, PolicyIDs: end.Held.PolicyIDs, Reason: end.Held.Reason,
-			Deadline: end.Held.Deadline, URL: end.Held.URL,
-		}})
+		end.Held.Step = step
+		d.frame(bus.FrameHeld, bus.HeldData{PlanID: d.turn.PlanID, Approval: *end.Held})
 		return true, nil
 	case end.Plan != nil:
 		d.plan = *end.Plan
@@ -374,7 +375,7 @@ func (d *drive) complete(ctx context.Context) error {
 	in := model.ComposeInput{Task: d.task}
 	for _, s := range d.plan.Steps {
 		shown := d.results[s.Step].show(composeShow)
-		shown.Step = modelStep(s.PlanStep)
+		shown.Step = s.PlanStep
 		in.Results = append(in.Results, shown)
 	}
 	out, _, err := model.Think[model.ComposeInput, model.ComposeOutput](ctx, d.cfg.Model, model.Compose, model.Instructions(model.Compose, d.soul), in)

@@ -3,7 +3,6 @@ package agentic
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -64,7 +63,7 @@ func (p *Planner) write(ctx context.Context, sealer *Sealer, req planRequest) (p
 	}
 	in := model.PlanInput{
 		Task: req.Task, Skills: skills, FirstStep: req.FirstStep, MaxSteps: catalog.MaxSteps - req.FirstStep + 1,
-		Completed: completed(req.Completed), Failed: failed(req.Failed), Remaining: modelSteps(req.Remaining),
+		Completed: req.Completed, Failed: req.Failed, Remaining: req.Remaining,
 	}
 	for range planAttempts {
 		out, _, err := model.Think[model.PlanInput, model.PlanOutput](ctx, p.cfg.Model, model.WritePlan, model.Instructions(model.WritePlan, req.Soul), in)
@@ -78,7 +77,7 @@ func (p *Planner) write(ctx context.Context, sealer *Sealer, req planRequest) (p
 			continue
 		}
 		var plan catalog.PlanView
-		_, err = sealer.Order(ctx, req.Turn, Place{}, "plan", catalog.Plan{PlanID: req.Turn.PlanID, Epoch: req.Epoch, Revision: req.Revision, Steps: catalogSteps(out.Steps)}, &plan)
+		_, err = sealer.Order(ctx, req.Turn, Place{}, "plan", catalog.Plan{PlanID: req.Turn.PlanID, Epoch: req.Epoch, Revision: req.Revision, Steps: listed(out.Steps)}, &plan)
 		if err != nil {
 			return planReply{}, err
 		}
@@ -125,53 +124,13 @@ func (p *Planner) skills(ctx context.Context, sealer *Sealer, req planRequest) (
 	return out, nil
 }
 
-func completed(in []completedStep) []model.CompletedStep {
-	var out []model.CompletedStep
-	for _, c := range in {
-		out = append(out, model.CompletedStep{Step: modelStep(c.Step), Result: c.Result})
+// listed are steps whose skills are a list, if an empty one, where a model left
+// them out.
+func listed(steps []model.Step) []model.Step {
+	for i := range steps {
+		steps[i].Skills = append([]string{}, steps[i].Skills...)
 	}
-	return out
-}
-
-func failed(f *failedStep) *model.FailedStep {
-	if f == nil {
-		return nil
-	}
-	out := &model.FailedStep{Step: modelStep(f.Step), Trigger: f.Trigger, Reason: f.Reason, Suggestion: f.Suggestion}
-	if len(f.Facts) > 0 {
-		out.Facts, _ = json.Marshal(f.Facts) // plain data
-	}
-	return out
-}
-
-func modelStep(s catalog.PlanStep) model.Step {
-	return model.Step{
-		Step: s.Step, Task: s.Task, Skills: s.Skills, InputFromStep: s.InputFromStep,
-		ReturnSpec: model.ReturnSpec{Shape: s.ReturnSpec.Shape, Reason: s.ReturnSpec.Reason},
-	}
-}
-
-func modelSteps(in []catalog.PlanStep) []model.Step {
-	var out []model.Step
-	for _, s := range in {
-		out = append(out, modelStep(s))
-	}
-	return out
-}
-
-func catalogSteps(in []model.Step) []catalog.PlanStep {
-	var out []catalog.PlanStep
-	for _, s := range in {
-		skills := s.Skills
-		if skills == nil {
-			skills = []string{}
-		}
-		out = append(out, catalog.PlanStep{
-			Step: s.Step, Task: s.Task, Skills: skills, InputFromStep: s.InputFromStep,
-			ReturnSpec: catalog.ReturnSpec{Shape: s.ReturnSpec.Shape, Reason: s.ReturnSpec.Reason},
-		})
-	}
-	return out
+	return steps
 }
 
 // plain is an error as another role, and in the end the user, may read it: the

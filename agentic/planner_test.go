@@ -79,7 +79,7 @@ func TestPlanner(t *testing.T) {
 	if err := json.Unmarshal(sealed.Args, &args); err != nil {
 		t.Fatal(err)
 	}
-	want := catalog.Plan{PlanID: "plan_1", Epoch: 1, Revision: 1, Steps: catalogSteps(onePlan.Steps)}
+	want := catalog.Plan{PlanID: "plan_1", Epoch: 1, Revision: 1, Steps: listed(onePlan.Steps)}
 	if d := cmp.Diff(want, args); d != "" {
 		t.Errorf("plan (-want +got):\n%s", d)
 	}
@@ -159,10 +159,10 @@ func TestPlannerRevision(t *testing.T) {
 	m := says(map[model.Purpose][]any{model.SelectSkills: {pick}, model.WritePlan: {next}})
 	req := asked(c)
 	req.Revision, req.Epoch, req.FirstStep = 2, 3, 2
-	req.Completed = []completedStep{{Step: catalog.PlanStep{Step: 1, Task: "list", ReturnSpec: catalog.ReturnSpec{Shape: "array<{name: string}>"}}, Result: json.RawMessage(`["a"]`)}}
-	req.Failed = &failedStep{
+	req.Completed = []model.CompletedStep{{Step: catalog.PlanStep{Step: 1, Task: "list", ReturnSpec: catalog.ReturnSpec{Shape: "array<{name: string}>"}}, Result: json.RawMessage(`["a"]`)}}
+	req.Failed = &model.FailedStep{
 		Step: catalog.PlanStep{Step: 2, Task: "count"}, Trigger: "insufficient", Reason: "too many", Suggestion: "count them elsewhere",
-		Facts: []catalog.OrderFact{{Step: 2, Type: "skill.call", Status: "done"}},
+		Facts: json.RawMessage(`[{"step":2,"type":"skill.call","status":"done"}]`),
 	}
 	req.Remaining = []catalog.PlanStep{{Step: 3, Task: "tell"}}
 	if got := planner(c, m).plan(t.Context(), req); got.Plan == nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/clock"
 )
 
 // renewals gives fresh grants to the turns that one process works on. A grant goes
@@ -86,9 +87,6 @@ func (d *drive) passOn(ctx context.Context, role, instance, has string) {
 			has = grant
 			continue
 		}
-		select {
-		case <-time.After(passAgain):
-		case <-ctx.Done():
-		}
+		_ = clock.Sleep(ctx, passAgain) // the loop looks whether ctx has ended
 	}
 }

@@ -79,7 +79,7 @@ func TestInterrupted(t *testing.T) {
 	args := json.RawMessage(`{"skill":"outlets","input":{"close":7}}`)
 	folding(c, catalog.PlanView{
 		PlanID: "plan_1", Status: catalog.PlanReplanning, Task: "x", Epoch: 1, Revision: 1, ReplanCount: 1,
-		Steps:   []catalog.StepView{{PlanStep: catalogSteps(onePlan.Steps)[0], Status: catalog.StepInterrupted, Revision: 1}},
+		Steps:   []catalog.StepView{{PlanStep: listed(onePlan.Steps)[0], Status: catalog.StepInterrupted, Revision: 1}},
 		History: []catalog.Replan{{Attempt: 1, Trigger: "interrupted", FailedStep: 1}},
 		Facts:   []catalog.OrderFact{{Step: 1, Revision: 1, IntentID: ofStep(time.Now()).PlanDigest, Type: "skill.call", Effect: catalog.Once, Args: args, Status: "done"}},
 	})

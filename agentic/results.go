@@ -58,8 +58,8 @@ func (r result) show(limit int) model.StepResult {
 	return out
 }
 
-// sampled are the rows among the first lines of a file that holds one array
-// element a line; the last line may be cut.
+// sampled are the rows in the first lines of a file that holds one array element a
+// line. The last line may be incomplete.
 func sampled(lines []string) []json.RawMessage {
 	var rows []json.RawMessage
 	for i, line := range lines {

@@ -13,6 +13,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/clock"
 )
 
 // orderTTL is how long our orders may wait for acceptance.
@@ -113,10 +114,8 @@ func (s *Sealer) Order(ctx context.Context, t Turn, at Place, typ string, args, 
 	var a *intents.Answer
 	for attempt := range sealAttempts {
 		if attempt > 0 {
-			select {
-			case <-ctx.Done():
-				return nil, ctx.Err()
-			case <-time.After(time.Duration(attempt) * 250 * time.Millisecond):
+			if err := clock.Sleep(ctx, time.Duration(attempt)*250*time.Millisecond); err != nil {
+				return nil, err
 			}
 		}
 		a, err = s.submit(ctx, t, in, c, key)
@@ -141,8 +140,8 @@ func (s *Sealer) Order(ctx context.Context, t Turn, at Place, typ string, args, 
 	return a, nil
 }
 
-// again says that the order had no effect and may be sent again, by the word of
-// router or executor.
+// again says that, according to router or executor, the order had no effect and
+// may be sent again.
 func again(a *intents.Answer) bool {
 	if a.Outcome != nil {
 		return a.Outcome.Status == intents.Failed && a.Outcome.Retryable

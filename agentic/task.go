@@ -62,7 +62,7 @@ func (t *Tasks) Serve(ctx context.Context, ready chan<- struct{}) error {
 	}, ready)
 }
 
-// prepare makes the key of a task and proves that it is possessed.
+// prepare makes the key of a task, and the proof that this process has it.
 func (t *Tasks) prepare(_ context.Context, req taskRequest) taskReply {
 	until, err := time.Parse(time.RFC3339Nano, req.Step.Deadline)
 	if err != nil {
@@ -167,8 +167,8 @@ func (w *worker) work(ctx context.Context) runReply {
 	}
 }
 
-func heldOf(e *OrderError) *heldInfo {
-	h := &heldInfo{IntentID: e.Answer.IntentID, Type: e.Type, Reason: e.Answer.Reason}
+func heldOf(e *OrderError) *bus.Approval {
+	h := &bus.Approval{IntentID: e.Answer.IntentID, Type: e.Type, Reason: e.Answer.Reason}
 	if d := e.Answer.Decision; d != nil {
 		h.Approvers, h.PolicyIDs, h.URL = d.Approvers, d.PolicyIDs, e.Answer.Approval
 		if d.Hold != nil {
@@ -245,8 +245,8 @@ func (w *worker) attempt(ctx context.Context) (string, error) {
 }
 
 // again repeats the calls that people have approved, exactly as they were: each is
-// the order that was held, and gets its result. A model could word the call
-// otherwise, and people would be asked again.
+// the order that was held, and gets its result. A model might write the call
+// differently, and people would be asked again.
 func (w *worker) again(ctx context.Context) error {
 	for _, f := range w.req.Done {
 		var a catalog.SkillCall
@@ -285,8 +285,7 @@ func (w *worker) load(ctx context.Context) error {
 func (w *worker) choose(ctx context.Context, violations []string) (model.ActionOutput, error) {
 	in := model.ActionInput{
 		Task: w.req.Step.Task, UserTask: w.req.UserTask, Step: w.req.Step.Step, Skills: w.skills,
-		ReturnSpec: model.ReturnSpec{Shape: w.req.Step.ReturnSpec.Shape, Reason: w.req.Step.ReturnSpec.Reason},
-		Schema:     w.schema, Calls: w.calls, Violations: violations,
+		ReturnSpec: w.req.Step.ReturnSpec, Schema: w.schema, Calls: w.calls, Violations: violations,
 	}
 	if w.input != nil {
 		in.Input = w.input.inline
@@ -346,7 +345,8 @@ func told(e *OrderError) string {
 	return cut(s, 4000)
 }
 
-// tellable codes are about the call, and the model may try something else.
+// tellable codes are about the call itself, so the model is told and may try
+// something else.
 func tellable(c intents.Code) bool {
 	switch c {
 	case intents.ExecutorFailed, intents.ExecutorTimeout, intents.MalformedArgs, intents.TaskScope, intents.PolicyDenied,

@@ -12,6 +12,7 @@ import (
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/bus/natsserver"
 	"aob.dev/writ/schemas"
 )
@@ -35,7 +36,7 @@ func opened(c *core, w *Tasks, deadline time.Time) runRequest {
 	c.admit(r.Step)
 	return runRequest{
 		Turn: c.turn(), TaskID: "task_1", UserTask: "How many outlets are there?", Revision: 1,
-		Step: catalogSteps(onePlan.Steps)[0], Deadline: r.Step.Deadline,
+		Step: listed(onePlan.Steps)[0], Deadline: r.Step.Deadline,
 	}
 }
 
@@ -228,7 +229,7 @@ func TestTaskEnds(t *testing.T) {
 		}, &catalog.StepFinish{Reason: "no result after many attempts", Suggestion: "split the step, or use another skill"}},
 		{"held", map[string]func(placed) *intents.Answer{"skill.call": held}, []any{callIt}, runReply{
 			Status: taskHeld,
-			Held:   &heldInfo{Type: "skill.call", Approvers: []string{"bob"}, PolicyIDs: []string{"a.b"}, Reason: "two people must agree"},
+			Held:   &bus.Approval{Type: "skill.call", Approvers: []string{"bob"}, PolicyIDs: []string{"a.b"}, Reason: "two people must agree"},
 		}, nil},
 		{
 			"contract violation",

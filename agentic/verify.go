@@ -55,9 +55,9 @@ func verifyPlan(steps []model.Step, req planRequest, skills []model.Skill) []str
 	return wrong
 }
 
-// meetable: a shape of records can be met if some member of it is declared by a
-// skill's output or by the input's shape. What declares nothing can hold all,
-// and scalars can be computed from anything.
+// meetable says whether a shape can be met. A shape of records can be if a skill's
+// output or the input's shape declares one of its members. An output that declares
+// nothing may hold anything, and scalars can be computed from anything.
 func meetable(shape json.RawMessage, s model.Step, skills []model.Skill, inputShape string) bool {
 	wanted := make(map[string]bool)
 	members(shape, wanted)
@@ -92,8 +92,8 @@ func meetable(shape json.RawMessage, s model.Step, skills []model.Skill, inputSh
 // aggregates are what a script can compute from many values of one member.
 var aggregates = []string{"count", "sum", "total", "average", "mean", "min", "max", "value"}
 
-// aggregated: the name of an aggregate, alone or joined with a declared member, such as
-// average_amount or amount_max.
+// aggregated says that a name is that of an aggregate, alone or joined with a
+// declared member, such as average_amount or amount_max.
 func aggregated(name string, declared map[string]bool) bool {
 	return slices.ContainsFunc(aggregates, func(aggregate string) bool {
 		after, first := strings.CutPrefix(name, aggregate+"_")

@@ -27,7 +27,7 @@ func planned(n int, shape string, from int, skills ...string) model.Step {
 func TestVerifyPlan(t *testing.T) {
 	const names = "array<{name: string}>"
 	fresh := planRequest{FirstStep: 1}
-	after := planRequest{FirstStep: 3, Completed: []completedStep{
+	after := planRequest{FirstStep: 3, Completed: []model.CompletedStep{
 		{Step: catalog.PlanStep{Step: 1, ReturnSpec: catalog.ReturnSpec{Shape: names}}}, {Step: catalog.PlanStep{Step: 2, ReturnSpec: catalog.ReturnSpec{Shape: "integer"}}},
 	}}
 	many := func(n int) (steps []model.Step) {
@@ -101,7 +101,7 @@ func TestMeetable(t *testing.T) {
 		req := planRequest{FirstStep: 1}
 		step := planned(1, tt.shape, 0, tt.skills...)
 		if tt.input != "" {
-			req = planRequest{FirstStep: 2, Completed: []completedStep{{Step: catalog.PlanStep{Step: 1, ReturnSpec: catalog.ReturnSpec{Shape: tt.input}}}}}
+			req = planRequest{FirstStep: 2, Completed: []model.CompletedStep{{Step: catalog.PlanStep{Step: 1, ReturnSpec: catalog.ReturnSpec{Shape: tt.input}}}}}
 			step.Step, step.InputFromStep = 2, 1
 		}
 		if got := verifyPlan([]model.Step{step}, req, known); (len(got) == 0) != tt.want {

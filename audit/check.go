@@ -11,7 +11,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/storage"
+	"aob.dev/writ/state"
 )
 
 // checkAll verifies records in order, up to the first bad one, on a worker. The
@@ -61,7 +61,7 @@ func (v *verifier) check(ctx context.Context, j *job) error {
 			}
 		}
 		if j.order.hidden() {
-			return v.checkHidden(j)
+			return cmp.Or(v.checkHidden(j), j.unfit)
 		}
 		e, err := v.checkOrder(j)
 		err = cmp.Or(err, j.unfit)
@@ -123,8 +123,10 @@ func (v *verifier) checkOrder(j *job) (*intents.Envelope, error) {
 	if err := o.sameKey(); err != nil {
 		return nil, err
 	}
-	if s := o.summary; s != nil && !reflect.DeepEqual(*s, storage.SummaryOf(e, d.Verdict)) {
-		return nil, errors.New("its summary says something else than the order")
+	if s := o.summary; s != nil {
+		if is, _, err := state.SummaryOf(e, d); err != nil || !reflect.DeepEqual(*s, is) {
+			return nil, errors.New("its summary says something else than the order")
+		}
 	}
 	if d.Verdict == intents.Deny {
 		if d.Code == intents.OK || d.Code == "" {

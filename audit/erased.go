@@ -108,6 +108,11 @@ func (it *item) readHidden(bodies map[string][]byte) error {
 	return nil
 }
 
+// kept says whether the summary has what the state needs of an order of the router.
+func (o *order) kept() bool {
+	return o.summary != nil && o.summary.Args != nil && state.Keeps(o.body.Intent.Type)
+}
+
 // id of the order; of one that is not shown what its decision says.
 func (o *order) id() string {
 	if o.hidden() {
@@ -220,8 +225,8 @@ func (v *verifier) checkHidden(j *job) error {
 	switch {
 	case d.Verdict == intents.Deny:
 		return nil
-	case typed && d.Catalog == catalog.Builtin().Digest() && (row.Executor != d.Executor || !row.MaySign(key.Role)),
-		typed && row.Executor == catalog.ExecutorRouter:
+	case typed && (d.Catalog == catalog.Builtin().Digest() || row.Executor == catalog.ExecutorRouter) &&
+		(row.Executor != d.Executor || !row.MaySign(key.Role)):
 		return errors.New("decided for another executor or signer than the catalog's")
 	default:
 		return j.scope(key.Role, o.body.Actor.Tenant, o.body.Actor.UserID, o.ctx)

@@ -240,7 +240,7 @@ func TestErasedApproved(t *testing.T) {
 #   id: ext.ours
 hold contains {"id": "ext.ours", "reason": "Two of us erase.", "approvers": ["ben"]} if input.intent.type == "record.erase"
 `)
-	_, err := w.Policy.Replace(t.Context(), source, w.Router.SelfProof)
+	_, err := w.Policy.ReplaceTree(t.Context(), policies.Tree{Source: source}, w.Router.SelfProof)
 	w.Must(err)
 	w.Must(w.Router.PolicyChanged(t.Context()))
 	find := w.OK(routertest.Order{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "anas-word"}})
@@ -262,5 +262,85 @@ hold contains {"id": "ext.ours", "reason": "Two of us erase.", "approvers": ["be
 	}
 	if r := w.verify(w.export(early, audit.Selection{}), audit.Options{Trust: w.trust()}); r.OK || r.FirstBad.Position != *find.Position {
 		t.Errorf("erased before it was approved: %v", r.FirstBad)
+	}
+}
+
+// TestErasedPlan: a bundle of a log whose plans' orders were erased verifies, and says
+// that these cannot be decided again; what is left of them is judged.
+func TestErasedPlan(t *testing.T) {
+	w := newWorld(t)
+	var plans []*routertest.Telling
+	for _, how := range []string{"complete", "failed", "cancel"} {
+		plan, end := w.Tell("p_"+how, "anas-word", how)
+		end()
+		plans = append(plans, plan)
+	}
+	orders := 0
+	for _, plan := range plans {
+		plan.Erase()
+		orders += len(plan.Orders)
+	}
+	for name, sel := range map[string]audit.Selection{"all": {}, "tenant": {Tenant: "default", Complete: true}, "masked": {Masked: true}} {
+		bundle := w.export(w.Journal, sel)
+		if bytes.Contains(bundle, []byte("anas-word")) {
+			t.Errorf("%s: the bundle shows a text", name)
+		}
+		r := w.verify(bundle, audit.Options{Trust: w.trust(), Replay: true})
+		if !r.OK || !r.Complete || r.Why["the order is withheld: it was erased"] != int64(orders) || r.Replayed == 0 {
+			t.Errorf("%s: %+v %v", name, r, r.FirstBad)
+		}
+	}
+	s := w.source(w.Journal)
+	h, err := audit.Fsck(t.Context(), s, []intents.Key{w.ledgerKey.VerificationKey()}, nil)
+	w.Must(err)
+	if !h.OK {
+		t.Errorf("%v", h.FirstBad)
+	}
+	for _, a := range plans[0].Orders {
+		if p, err := audit.Prove(t.Context(), s, a.IntentID); err != nil || p.Check(*w.trust()) != nil {
+			t.Errorf("%v %v", err, p.Check(*w.trust()))
+		}
+	}
+}
+
+// TestErasedPlanForged: an erased order of a plan is still held to the state, by what
+// its summary says.
+func TestErasedPlanForged(t *testing.T) {
+	w := newWorld(t)
+	plan, end := w.Tell("p1", "anas-word", "complete")
+	end()
+	plan.Erase()
+	at := func(i int) int64 { return *plan.Orders[i].Position }
+	revision, closed := at(1), at(len(plan.Orders)-1)
+	summary := func(position int64, from, to string) slice {
+		return w.rewritten(position, func(r *storage.Record) {
+			was := r.Parts[storage.PartSummary]
+			if r.Parts[storage.PartSummary] = bytes.Replace(was, []byte(from), []byte(to), 1); bytes.Equal(was, r.Parts[storage.PartSummary]) {
+				t.Fatalf("%s is not in %s", from, was)
+			}
+		})
+	}
+	for name, c := range map[string]struct {
+		records slice
+		at      int64
+		reason  string
+	}{
+		"another task":       {summary(at(2), `"suggestion_bytes":20,"task_id":"`, `"suggestion_bytes":20,"task_id":"another`), at(2), "no such task"},
+		"steps out of order": {summary(revision, `"step":1`, `"step":2`), revision, "step numbers"},
+		"a later revision":   {summary(revision, `"revision":1`, `"revision":2`), revision, "revision"},
+		"an older driver":    {summary(closed, `"epoch":2`, `"epoch":1`), closed, "epoch"},
+		"another type":       {summary(closed, `"type":"plan.close"`, `"type":"plan.claim"`), closed, "others rest on"},
+		"no arguments":       {summary(closed, `"args":{`, `"more":{`), closed, "others rest on"},
+	} {
+		s := w.source(c.records)
+		var out bytes.Buffer
+		if _, err := audit.Export(t.Context(), &out, s, audit.Selection{}); err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		r := w.verify(out.Bytes(), audit.Options{Trust: w.trust()})
+		if r.OK || r.FirstBad == nil || r.FirstBad.Position != c.at || !strings.Contains(r.FirstBad.Reason, c.reason) {
+			t.Errorf("%s at %d: %v", name, c.at, r.FirstBad)
+		}
 	}
 }

@@ -162,7 +162,7 @@ var ends = []string{"plan.close", "cancel"}
 
 func (s *shadow) take(ctx context.Context, it *item) error {
 	switch {
-	case it.hidesOrder():
+	case it.hidesOrder() && (it.blind || !slices.Contains(ends, it.order.body.Intent.Type)):
 		if it.blind || it.order.body.Intent.Type == scripts {
 			s.cannot("the order is withheld: " + it.whyHidden())
 		}

@@ -35,7 +35,7 @@ func (f *fold) takeOrder(it *item, j *job) error {
 	default:
 		return fmt.Errorf("unknown verdict %q", o.decision.Verdict)
 	}
-	if o.hidden() && (routers(o.decision) || o.decision.Verdict == intents.Hold) {
+	if o.hidden() && (routers(o.decision) && !o.kept() || o.decision.Verdict == intents.Hold) {
 		return errors.New("an order that others rest on is withheld")
 	}
 	key, err := o.key()

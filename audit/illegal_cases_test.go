@@ -1,6 +1,7 @@
 package audit_test
 
 import (
+	"encoding/json"
 	"slices"
 	"time"
 
@@ -632,6 +633,18 @@ var recordMisdeeds = []misdeed{
 	}},
 	{"key-misnamed", "directory", "every order: decision.key is the order's", "another idempotency key", func(d *dishonest) int64 {
 		return d.accepted(d.finds("second", "m"), func(a *appended) { a.decision.Key = "00000000000000000000000000000000" })
+	}},
+	{"summary-of-another-order", "apart", "every order: its summary follows from it", "summary says something else", func(d *dishonest) int64 {
+		other := d.closing("failed")
+		other.Args = catalog.PlanClose{PlanID: "plan_2", Epoch: d.plan.Epoch, Status: "failed", Failure: &catalog.Failure{Reason: "infeasible", CompletedSteps: []int{}}}
+		return d.accepted(d.closing("failed"), d.keeping(other))
+	}},
+	{"summary-with-texts", "apart", "every order: its summary follows from it", "summary says something else", func(d *dishonest) int64 {
+		keep := d.keeping(d.closing("failed"))
+		return d.accepted(d.closing("failed"), func(a *appended) {
+			keep(a)
+			a.summary.Args = json.RawMessage(`{"epoch":2,"failure":{"completed_steps":[],"reason":"infeasible"},"plan_id":"` + d.plan.ID + `","status":"failed"}`)
+		})
 	}},
 	{"decided-after-record", "directory", "every order: facts.now is not after the record's time", "another time", func(d *dishonest) int64 {
 		return d.accepted(d.finds("later", ""), func(a *appended) { a.facts.Now = intents.FormatTime(d.Clock.Now().Add(time.Second)) })

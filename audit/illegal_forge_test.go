@@ -11,6 +11,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -41,6 +42,7 @@ type appended struct {
 	facts    intents.Facts
 	outcome  map[string]any // nil: the order stays open
 	result   any            // of an executor
+	summary  *storage.Summary
 }
 
 // accept appends an order as accepted, and its outcome. It gives its position and intent_id.
@@ -88,7 +90,10 @@ func (d *dishonest) accept(o routertest.Order, changes ...func(*appended)) (int6
 	}
 	executed := row.Executor != catalog.ExecutorRouter
 	if executed {
-		parts[storage.PartSummary] = storage.Summary{Type: b.Intent.Type, Tenant: b.Actor.Tenant, User: b.Actor.UserID, Context: *b.Context, Key: a.decision.Key}
+		a.summary = &storage.Summary{Type: b.Intent.Type, Tenant: b.Actor.Tenant, User: b.Actor.UserID, Context: *b.Context, Key: a.decision.Key}
+	}
+	if a.summary != nil {
+		parts[storage.PartSummary] = a.summary
 	}
 	position := d.add(storage.KindOrder, at, parts)
 	if a.outcome == nil {
@@ -102,6 +107,20 @@ func (d *dishonest) accept(o routertest.Order, changes ...func(*appended)) (int6
 		d.add(storage.KindOutcome, at, map[string]any{storage.PartOutcome: a.outcome})
 	}
 	return position, u.ID()
+}
+
+// keeping gives an order of the router the summary of one.
+func (d *dishonest) keeping(o routertest.Order) func(*appended) {
+	d.Helper()
+	u, err := intents.Parse(d.Seal(o))
+	d.Must(err)
+	e, err := u.Verify(intents.Verifier{Keys: d.Dir.View(), Origin: d.Origin, Now: d.Clock.Now()})
+	d.Must(err)
+	s, ok, err := state.SummaryOf(e, intents.Decision{Verdict: intents.Allow, Executor: catalog.ExecutorRouter})
+	if d.Must(err); !ok {
+		d.Fatal("the order keeps nothing apart")
+	}
+	return func(a *appended) { s.Key, a.summary = a.decision.Key, &s }
 }
 
 // accepted is accept where only the position counts.

@@ -51,6 +51,11 @@ func scenes() map[string]func(d *dishonest) {
 			d.begun("feed")
 			d.Want(d.plan.Fail(), intents.OK)
 		},
+		// A plan that runs no step yet, whose orders keep their arguments apart.
+		"apart": func(d *dishonest) {
+			d.begun("feed", "feed")
+			d.Want(d.plan.Claim(), intents.OK)
+		},
 		// A plan of two steps whose first is done, in a log that asks for ids with their time.
 		"timed": func(d *dishonest) {
 			d.begun("feed", "feed")
@@ -231,6 +236,8 @@ func (d *dishonest) legally(scene string) {
 		d.accepted(d.closing("failed"))
 	case "replanned":
 		d.accepted(d.step(1, nil))
+	case "apart":
+		d.accepted(d.closing("failed"), d.keeping(d.closing("failed")))
 	case "held":
 		_, by, cleo := d.says(routertest.Order{User: "cleo", Roles: []string{"approver"}})
 		d.released(*d.held.Position, by, d.ben, cleo)

@@ -11,6 +11,7 @@ import (
 	"aob.dev/writ/audit"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/policies"
 	"aob.dev/writ/router/routertest"
 	"aob.dev/writ/storage"
 )
@@ -213,7 +214,7 @@ hold contains {"id": "ext.keys", "reason": "Olga looks at keys.", "approvers": [
 	for _, content := range hold.Source() {
 		w.blobs.put(content)
 	}
-	_, err := w.Policy.Replace(t.Context(), hold.Source(), w.Router.SelfProof)
+	_, err := w.Policy.ReplaceTree(t.Context(), policies.Tree{Source: hold.Source()}, w.Router.SelfProof)
 	w.Must(err)
 	w.Must(w.Router.PolicyChanged(t.Context()))
 	next := w.NewKey(intents.RoleManager)

@@ -8,6 +8,7 @@ import (
 	"aob.dev/writ/audit"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/policies"
 	"aob.dev/writ/router/routertest"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
@@ -116,7 +117,7 @@ hold contains {"id": "ext.plans", "reason": "Ben looks at plans.", "approvers": 
 	for _, content := range hold.Source() {
 		w.blobs.put(content)
 	}
-	_, err := w.Policy.Replace(t.Context(), hold.Source(), w.Router.SelfProof)
+	_, err := w.Policy.ReplaceTree(t.Context(), policies.Tree{Source: hold.Source()}, w.Router.SelfProof)
 	w.Must(err)
 	w.Must(w.Router.PolicyChanged(t.Context()))
 	yes := func(held *intents.Answer) {

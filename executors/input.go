@@ -11,8 +11,8 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// Data is what an order works on: resolved by the router from "from", or given
-// in the arguments. Close it.
+// Data is what an order works on: the router resolved it from "from", or it is in
+// the arguments. Close it.
 type Data struct {
 	io.ReadCloser
 	Size int64
@@ -64,8 +64,9 @@ func (o *Order) Content(ctx context.Context, blobs storage.Blobs, pointer string
 	return io.NopCloser(bytes.NewReader(raw)), nil
 }
 
-// open opens a reference: a blob of the tenant, or a file of the order's step;
-// outside a task, of its plan, and outside that, of its turn. The bytes must be those whose digest the router's decision named.
+// open opens a reference: a blob of the tenant, or a temporary file of the order's
+// step (without a task, of its plan; without a plan, of its turn). The bytes must
+// have the digest that the router's decision named.
 func (o *Order) open(ctx context.Context, blobs storage.Blobs, in intents.Input) (Data, error) {
 	if strings.HasPrefix(in.Ref, "cas://") {
 		if in.SHA256 != "" && in.Ref != "cas://"+in.SHA256 {

@@ -17,7 +17,8 @@ type Content struct {
 	Text string
 }
 
-// Large says that its size as received is 50,000 bytes or more: it travels as a file.
+// Large says that the content as received has 50,000 bytes or more, so that it
+// travels as a file.
 func (c Content) Large() bool {
 	if len(c.JSON) > 0 {
 		return len(c.JSON) >= storage.InlineLimit

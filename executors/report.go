@@ -59,8 +59,8 @@ func failed(f *Failure) report {
 	return report{Status: status, Code: f.Code, Reason: f.Reason, Retryable: f.Retryable, Result: f.Details, Facts: f.Facts}
 }
 
-// refused reports a dispatch that was not carried out. Only a deadline that
-// passed on the way may do better the next time.
+// refused reports a dispatch that was not carried out. It is worth trying again
+// only where the deadline passed on the way.
 func refused(err error) report {
 	r := report{Status: intents.Failed, Code: intents.CodeOf(err), Reason: "dispatch refused"}
 	var refusal *intents.Refusal

@@ -15,9 +15,9 @@ func Document(id string, position int64, v any) (storage.Document, error) {
 	return storage.Document{ID: id, Position: position, Body: body}, err
 }
 
-// Store is a storage error as the outcome of an order. A store that is down
-// fails orders retryably: writes are fenced, so a second one is the same. nil
-// stays nil; failures and the context's errors stay as they are.
+// Store makes the outcome of an order from a storage error. Where the store is
+// down the order may be retried: writes are fenced, so a second one changes
+// nothing. nil stays nil; failures and the context's errors stay as they are.
 func Store(err error) error {
 	var (
 		f      *Failure

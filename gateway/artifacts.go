@@ -138,7 +138,7 @@ const (
 	quotaAfter = 10 * time.Minute
 )
 
-// noRoom is the problem of what there is no room for.
+// noRoom is the answer to an artifact for which there is no room.
 func noRoom(err error) error {
 	var p *problem.Problem
 	switch {
@@ -154,8 +154,8 @@ func noRoom(err error) error {
 	return p
 }
 
-// sent remembers why a body could not be read, so that it is not taken for the
-// store's failure.
+// sent remembers why a body could not be read, so that this is not reported as a
+// failure of the store.
 type sent struct {
 	r   io.Reader
 	err error
@@ -230,7 +230,7 @@ func (g *Gateway) serveArtifact(c *gin.Context, tenant, digest string) error {
 	return nil
 }
 
-// ranged keeps back the plain text in which net/http refuses a range.
+// ranged suppresses the plain text with which net/http refuses a range.
 type ranged struct {
 	http.ResponseWriter
 	refused bool

@@ -68,7 +68,7 @@ func (s *content) load(i int64) error {
 	return nil
 }
 
-// move the reader. Of a store that cannot seek, what lies before is read.
+// move the reader. Where the store cannot seek, the bytes in between are read.
 func (s *content) move(to int64) error {
 	if s.r != nil && s.at == to {
 		return nil

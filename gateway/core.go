@@ -43,7 +43,7 @@ func ask[Reply any](ctx context.Context, conn bus.Conn, subject string, question
 	return reply, nil
 }
 
-// unanswered is the problem of a request that nobody answered.
+// unanswered is the error for a request that another service did not answer.
 func unanswered(err error, who string) error {
 	switch {
 	case errors.Is(err, bus.ErrNoResponders):

@@ -10,9 +10,9 @@ import (
 	"aob.dev/writ/internal/bus"
 )
 
-// event is a frame as a client sees it. Seq is the SSE id; 0: made by the
-// gateway, and nothing to resume after. A zero event says that nothing has come
-// for a while.
+// event is a frame as a client sees it. Seq is the SSE id; it is 0 in an event of
+// the gateway's own, after which a client cannot resume. A zero event says that
+// nothing has come for a while.
 type event struct {
 	Seq  uint64          `json:"seq,omitempty"`
 	Kind bus.FrameKind   `json:"kind"`
@@ -20,9 +20,9 @@ type event struct {
 }
 
 // newEvent makes an event of the gateway's own.
-func newEvent(kind bus.FrameKind, data any) (event, error) {
-	raw, err := json.Marshal(data)
-	return event{Kind: kind, Data: raw}, err
+func newEvent(kind bus.FrameKind, data any) event {
+	raw, _ := json.Marshal(data) // plain data
+	return event{Kind: kind, Data: raw}
 }
 
 // follow calls fn with a turn's frames after a sequence number, until fn returns
@@ -101,28 +101,19 @@ func (g *Gateway) frames(ctx context.Context, t turn, after uint64) <-chan event
 }
 
 // closing are the events that end a stream whose own last frames are gone.
-func closing(v catalog.PlanView) ([]event, error) {
-	kind, data := bus.FrameAnswer, any(bus.AnswerData{Response: v.Response})
+func closing(v catalog.PlanView) []event {
+	last := newEvent(bus.FrameAnswer, bus.AnswerData{Response: v.Response})
 	if v.Status == catalog.PlanFailed {
-		failed, err := failure(v)
-		if err != nil {
-			return nil, err
-		}
-		kind, data = bus.FrameError, failed
+		last = newEvent(bus.FrameError, failure(v))
 	}
-	last, err := newEvent(kind, data)
-	if err != nil {
-		return nil, err
-	}
-	done, err := newEvent(bus.FrameDone, bus.DoneData{PlanID: v.PlanID, Status: string(v.Status)})
-	return []event{last, done}, err
+	return []event{last, newEvent(bus.FrameDone, bus.DoneData{PlanID: v.PlanID, Status: string(v.Status)})}
 }
 
 // failure says why a plan has failed.
-func failure(v catalog.PlanView) (bus.ErrorData, error) {
+func failure(v catalog.PlanView) bus.ErrorData {
 	if v.Failure == nil {
-		return bus.ErrorData{Reason: "the plan has failed"}, nil
+		return bus.ErrorData{Reason: "the plan has failed"}
 	}
-	raw, err := json.Marshal(v.Failure)
-	return bus.ErrorData{Reason: v.Failure.Reason, Failure: raw}, err
+	raw, _ := json.Marshal(v.Failure) // plain data
+	return bus.ErrorData{Reason: v.Failure.Reason, Failure: raw}
 }

@@ -22,10 +22,11 @@
 // bounds the roles; headers (X-Tenant-Id, X-User-Id, X-Session-Id) and members
 // of the body may name what it covers, and must agree.
 //
-// The gateway holds one key and no power: for every request it issues a grant,
-// the signed word that this user asked, of at most 15 minutes, and all it does
-// is an order of its own under such a grant, reads included. What it knows of
-// people and plans it asks CORE for; it keeps nothing that a restart would miss.
+// The gateway holds one key, which alone allows nothing. For every request it issues
+// a grant, a signed statement that this user asked, valid for at most 15 minutes.
+// All it does, reads included, is an order of its own under such a grant. It asks
+// CORE about people and plans, and keeps nothing that would be missed after a
+// restart.
 //
 // A client that goes away leaves its plan going on. A plan whose driver is gone
 // is handed out again (resume.go).
@@ -52,8 +53,8 @@ type Config struct {
 	Now    func() time.Time
 	Log    *slog.Logger
 
-	// Artifacts are what people keep and read; nil: none. Links are to them, and
-	// are for whoever has one.
+	// Artifacts are what people keep and read; nil: none. Links lead to them;
+	// whoever has a link may use it.
 	Artifacts Artifacts
 	Links     Links
 

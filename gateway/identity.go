@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"regexp"
@@ -21,12 +22,12 @@ type caller struct {
 	key    bus.APIKeyReply
 	header claim
 	trace  string
-	// metered: a request of the user was taken from the user's rate. What is
-	// refused before, when it is not known who the user is, counts for the key.
+	// metered says that the request has been counted against the user's rate. One
+	// that is refused before its user is known counts against the key.
 	metered *bool
 }
 
-// refused is what requests that are refused before their user is known count for.
+// refused names the count of requests that are refused before their user is known.
 func (c caller) refused() string { return "tenant " + c.key.Tenant + " key " + c.key.ID + " refused" }
 
 // mayGoOn refuses, before anything is read, a key that has sent too much that
@@ -206,13 +207,11 @@ func (c claim) check() error {
 	return nil
 }
 
-// agreed is the one value of a header and a member, either of which may be absent.
+// agreed is the value that a header and a member of the body agree on; either may
+// be absent.
 func agreed(member, header, fromHeader, fromBody string) (string, error) {
 	if fromHeader != "" && fromBody != "" && fromHeader != fromBody {
 		return "", problem.New(intents.SchemaInvalid, "/"+member, "differs from the header "+header)
 	}
-	if fromBody != "" {
-		return fromBody, nil
-	}
-	return fromHeader, nil
+	return cmp.Or(fromBody, fromHeader), nil
 }

@@ -39,8 +39,8 @@ func (l Links) Link(tenant, ref string, before time.Time) (string, error) {
 	return "/agent/artifacts/" + digest + "?" + q.Encode(), nil
 }
 
-// open says whose artifact a link is to. Nothing of a link that was changed, or
-// whose second has come, is believed.
+// open says whose artifact a link leads to. A link that was changed, or whose time
+// is over, is refused.
 func (l Links) open(digest string, q url.Values, now time.Time) (tenant string, ok bool) {
 	tenant, second := q.Get("tenant"), q.Get("before")
 	mac, err := base64.RawURLEncoding.Strict().DecodeString(q.Get("mac"))

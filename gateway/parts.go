@@ -74,14 +74,14 @@ func (k *checked) sumsOf(ctx context.Context, name string, open func() (io.ReadC
 			if ctx.Err() != nil {
 				return sums{}, ctx.Err()
 			}
-			// Whoever read it went away: this one reads it.
+			// The request that was reading it was abandoned: this one reads it.
 		case <-ctx.Done():
 			return sums{}, ctx.Err()
 		}
 	}
 }
 
-// take the sums. What failed is forgotten.
+// take computes the sums. After a failure the entry is removed.
 func (k *checked) take(ctx context.Context, a *known, open func() (io.ReadCloser, int64, error)) {
 	defer close(a.done)
 	select {

@@ -92,14 +92,11 @@ func (g *Gateway) cancelPlan(c *gin.Context, who caller) error {
 }
 
 func (g *Gateway) tellCancelled(t turn, reason string) error {
-	for _, f := range []struct {
-		kind bus.FrameKind
-		data any
-	}{
-		{bus.FrameError, bus.ErrorData{Code: string(intents.Cancelled), Reason: reason}},
-		{bus.FrameDone, bus.DoneData{PlanID: t.plan, Status: string(catalog.PlanFailed)}},
+	for _, e := range []event{
+		newEvent(bus.FrameError, bus.ErrorData{Code: string(intents.Cancelled), Reason: reason}),
+		newEvent(bus.FrameDone, bus.DoneData{PlanID: t.plan, Status: string(catalog.PlanFailed)}),
 	} {
-		raw, err := bus.NewFrame(f.kind, f.data)
+		raw, err := bus.NewFrame(e.Kind, e.Data)
 		if err != nil {
 			return err
 		}

@@ -24,8 +24,8 @@ type grantReply struct {
 }
 
 // postGrant is POST /v1/grants: the holder of an API key gets a grant for a turn
-// of its own. Alone that reads, and no more than the key does; an order under it
-// also needs the key of a role.
+// of its own. With the grant alone it can read what the key may read; an order
+// under the grant also needs the key of a role.
 func (g *Gateway) postGrant(c *gin.Context, who caller) error {
 	var body claim
 	if c.Request.ContentLength != 0 {
@@ -49,9 +49,9 @@ func (g *Gateway) postGrant(c *gin.Context, who caller) error {
 	return nil
 }
 
-// Reads lets an API key read where reads take a grant: next sees such a request
-// with a grant that was issued for it, and every other as it came. It is for
-// processes that have both interfaces.
+// Reads lets the holder of an API key use routes that need a grant to read: next
+// gets such a request with a grant that was issued for it, and every other request
+// as it came. It is for processes that have both interfaces.
 func (g *Gateway) Reads(next http.Handler) http.Handler {
 	gin.SetMode(gin.ReleaseMode)
 	e := gin.New()
@@ -80,7 +80,7 @@ func (g *Gateway) Reads(next http.Handler) http.Handler {
 	})
 }
 
-// takesGrant says whether a request reads what nobody reads without a grant.
+// takesGrant says whether a request reads something that needs a grant.
 func takesGrant(r *http.Request) bool {
 	if r.Method != http.MethodGet {
 		return false

@@ -148,7 +148,7 @@ func (g *Gateway) await(ctx context.Context, t turn, reply *runReply) error {
 		return err
 	}
 	if view == nil && reply.Status == string(catalog.PlanComplete) && reply.Response == "" {
-		// The frame with the answer is gone, the plan has it.
+		// The frame with the answer is lost, but the plan has the answer.
 		v, err := g.viewPlan(ctx, t.actor, t.plan)
 		if err != nil {
 			return err
@@ -158,11 +158,10 @@ func (g *Gateway) await(ctx context.Context, t turn, reply *runReply) error {
 	if view == nil {
 		return nil
 	}
-	events, err := closing(*view)
-	for _, e := range events {
+	for _, e := range closing(*view) {
 		reply.take(e)
 	}
-	return err
+	return nil
 }
 
 // take puts a frame into the reply and says whether more are to come. Data that
@@ -196,7 +195,7 @@ func (r *runReply) take(e event) bool {
 	return true
 }
 
-// reply writes a reply; one that is not the end says where to look for it.
+// reply writes a reply; if the turn has not ended, it says where to follow it.
 func (g *Gateway) reply(c *gin.Context, r runReply) error {
 	status := http.StatusOK
 	if r.Status == statusHeld || r.Status == statusExecuting {

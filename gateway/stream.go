@@ -11,7 +11,6 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"aob.dev/writ/intents"
-	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/problem"
 )
@@ -64,7 +63,8 @@ func (s *sse) send(e event) bool {
 	return s.err == nil && e.Kind != bus.FrameHeld && e.Kind != bus.FrameDone
 }
 
-// kindLine keeps a kind that no version of ours knows from writing lines.
+// kindLine is the kind if we know it: another one could hold line breaks, and so
+// write lines of its own.
 func kindLine(k bus.FrameKind) bus.FrameKind {
 	switch k {
 	case bus.FrameStatus, bus.FrameChildContent, bus.FrameToken, bus.FrameHeld, bus.FrameAnswer, bus.FrameError, bus.FrameDone:
@@ -96,12 +96,8 @@ func (s *sse) write(text string) {
 
 // streamTurn is the stream of POST /agent/run.
 func (g *Gateway) streamTurn(c *gin.Context, t turn) error {
-	first, err := newEvent(bus.FrameStatus, bus.StatusData{State: "accepted", PlanID: t.plan, SessionID: t.session, TurnID: t.id})
-	if err != nil {
-		return err
-	}
 	out := newSSE(c.Writer)
-	out.send(first)
+	out.send(newEvent(bus.FrameStatus, bus.StatusData{State: "accepted", PlanID: t.plan, SessionID: t.session, TurnID: t.id}))
 	return g.stream(c, t, 0, g.pace.quiet, out)
 }
 
@@ -141,15 +137,7 @@ func (g *Gateway) stream(c *gin.Context, t turn, after uint64, quiet time.Durati
 		c.Status(http.StatusNoContent)
 		return nil
 	}
-	return sendClosing(out, *view)
-}
-
-func sendClosing(out *sse, v catalog.PlanView) error {
-	events, err := closing(v)
-	if err != nil {
-		return err
-	}
-	for _, e := range events {
+	for _, e := range closing(*view) {
 		out.send(e)
 	}
 	return nil

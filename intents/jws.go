@@ -184,7 +184,7 @@ func marshalPlain(v any) ([]byte, error) {
 }
 
 func unmarshalStrict(raw []byte, v any) error {
-	dec := json.NewDecoder(strings.NewReader(string(raw)))
+	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(v); err != nil {
 		return err

@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-
-	"github.com/open-policy-agent/opa/v1/ast"
 )
 
 // aloneName is the name of an extension that is looked at by itself.
@@ -18,7 +16,7 @@ const alonePrefix = "ext/" + aloneName + "/"
 // it can only be one that tightens another.
 func IsExtension(s Source) bool {
 	for file, content := range s.Deciding() {
-		m, err := ast.ParseModuleWithOpts(file, string(content), ast.ParserOptions{RegoVersion: ast.RegoV1, Capabilities: Capabilities()})
+		m, err := parseModule(file, content)
 		if err == nil && strings.HasSuffix(file, ".rego") && m.Package.Path.String() == "data.writ.authz" {
 			return false
 		}

@@ -46,8 +46,8 @@ func (e *Engine) Rules() []RuleInfo {
 	return slices.SortedFunc(maps.Values(e.rules), func(a, b RuleInfo) int { return cmp.Compare(a.ID, b.ID) })
 }
 
-// explained says of a built-in that OPA has and a policy may not call why the
-// compiler does not know it.
+// explained adds the reason to the compiler's error about a built-in that OPA has
+// but that a policy may not call.
 func explained(err error) error {
 	var all ast.Errors
 	if !errors.As(err, &all) {

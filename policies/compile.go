@@ -3,6 +3,8 @@ package policies
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -24,7 +26,7 @@ func Capabilities() *ast.Capabilities {
 	return c
 }
 
-// outside names what must be gone whatever OPA marks it as.
+// outside names built-ins that are removed however OPA classifies them.
 func outside(name string) bool {
 	switch name {
 	case "http.send", "opa.runtime", "rand.intn", "time.now_ns":
@@ -40,9 +42,7 @@ func parse(s Source) (map[string]*ast.Module, error) {
 		if !isModule(name) {
 			continue
 		}
-		m, err := ast.ParseModuleWithOpts(name, string(s[name]), ast.ParserOptions{
-			ProcessAnnotation: true, RegoVersion: ast.RegoV1, Capabilities: Capabilities(),
-		})
+		m, err := parseModule(name, s[name])
 		if err != nil {
 			return nil, fmt.Errorf("policies: %w", err)
 		}
@@ -52,6 +52,11 @@ func parse(s Source) (map[string]*ast.Module, error) {
 		return nil, errors.New("policies: no Rego module")
 	}
 	return modules, nil
+}
+
+// parseModule reads one of them.
+func parseModule(name string, content []byte) (*ast.Module, error) {
+	return ast.ParseModuleWithOpts(name, string(content), ast.ParserOptions{ProcessAnnotation: true, RegoVersion: ast.RegoV1, Capabilities: Capabilities()})
 }
 
 func compile(modules map[string]*ast.Module) (*ast.Compiler, error) {
@@ -77,7 +82,7 @@ type RuleInfo struct {
 // id, title or description is an error, and so is an id that stands twice in
 // different packages; all errors are told at once.
 func describe(modules map[string]*ast.Module) (map[string]RuleInfo, error) {
-	set, problems := ast.BuildAnnotationSet(annotated(modules))
+	set, problems := ast.BuildAnnotationSet(slices.Collect(maps.Values(modules)))
 	if len(problems) > 0 {
 		return nil, fmt.Errorf("policies: %w", problems)
 	}
@@ -117,14 +122,6 @@ func refuses(m *ast.Module, rule *ast.Rule) bool {
 	}
 	name, ok := rule.Head.Ref()[0].Value.(ast.Var)
 	return ok && (name == "deny" || name == "hold")
-}
-
-func annotated(modules map[string]*ast.Module) []*ast.Module {
-	out := make([]*ast.Module, 0, len(modules))
-	for _, m := range modules {
-		out = append(out, m)
-	}
-	return out
 }
 
 func metadata(set *ast.AnnotationSet, rule *ast.Rule) RuleInfo {

@@ -23,15 +23,12 @@ type Data struct {
 
 // document is the data as JSON values, with every member present.
 func (d Data) document() (map[string]any, error) {
-	raw, err := json.Marshal(d)
-	if err != nil {
-		return nil, err
-	}
-	doc, _ := decode(raw).(map[string]any)
+	value, err := plainJSON(d)
+	doc, _ := value.(map[string]any)
 	for key, value := range doc {
 		if value == nil {
 			doc[key] = map[string]any{}
 		}
 	}
-	return doc, nil
+	return doc, err
 }

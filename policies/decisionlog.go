@@ -64,9 +64,10 @@ func (l *DecisionLog) write(ctx context.Context, e *Engine, order *intents.Envel
 	if e.revision > 0 {
 		revision = strconv.FormatInt(e.revision, 10)
 	}
+	result, _ := plainJSON(r) // plain data
 	x := Event{
 		Labels: l.Labels, DecisionID: order.ID(), TraceID: order.TraceID(), Bundles: map[string]EventBundle{"writ": {revision}},
-		Path: "writ/authz/decision", Input: Input(order, f), Result: plainJSON(r), Timestamp: f.Now,
+		Path: "writ/authz/decision", Input: Input(order, f), Result: result, Timestamp: f.Now,
 		Metrics: map[string]int64{"timer_server_handler_ns": took.Nanoseconds()},
 	}
 	if err := e.mask(ctx, &x); err != nil {
@@ -84,21 +85,16 @@ func (l *DecisionLog) write(ctx context.Context, e *Engine, order *intents.Envel
 	}
 }
 
-// plainJSON is a value as its JSON reads.
-func plainJSON(v any) any {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return nil
-	}
-	return decode(raw)
-}
-
 // mask applies the masks that the tree defines for this event.
 func (e *Engine) mask(ctx context.Context, x *Event) error {
 	if e.masks == nil {
 		return nil
 	}
-	value, err := ast.InterfaceToValue(plainJSON(x))
+	event, err := plainJSON(x)
+	if err != nil {
+		return err
+	}
+	value, err := ast.InterfaceToValue(event)
 	if err != nil {
 		return err
 	}

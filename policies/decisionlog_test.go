@@ -138,7 +138,7 @@ func TestMask(t *testing.T) {
 		{maskRule{Op: "upsert", Path: "/input/a/m", Value: "x"}, `{"a":0,"b":[1,{"c":2},3],"d/e":4}`},
 		{maskRule{Op: "upsert", Path: "/input", Value: 5}, `5`},
 	} {
-		x := Event{Input: plainJSON(json.RawMessage(`{"a":0,"b":[1,{"c":2},3],"d/e":4}`))}
+		x := Event{Input: object(`{"a":0,"b":[1,{"c":2},3],"d/e":4}`)}
 		if err := c.rule.apply(&x); err != nil {
 			t.Fatal(err)
 		}

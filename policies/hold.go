@@ -48,8 +48,8 @@ func (r Result) Approved(by []intents.Approval, asked intents.Asked) Result {
 	return r
 }
 
-// Unheld is the result for an approval: one that waited for approvals itself
-// would have no end, so what holds it denies it.
+// Unheld is the result for an approval. An approval cannot wait for approvals
+// itself, so the rules that would hold it deny it.
 func (r Result) Unheld() Result {
 	if r.Verdict() != intents.Hold {
 		return r

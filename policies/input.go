@@ -194,15 +194,27 @@ func approvalsInput(approvals []intents.Approval) []any {
 	return out
 }
 
-// decode keeps numbers as they are written: the canonical text is the value.
-func decode(raw json.RawMessage) any {
+// plainJSON is a value as its JSON reads. Numbers stay as they are written.
+func plainJSON(v any) (out any, err error) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
-	var v any
-	if err := d.Decode(&v); err != nil {
-		return nil // who calls has marshalled it
+	return out, d.Decode(&out)
+}
+
+// decodeStrict reads a value into another by its JSON, and refuses members that
+// the other does not have.
+func decodeStrict(v, into any) error {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return err
 	}
-	return v
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	return d.Decode(into)
 }
 
 func list(items []string) []any {

@@ -30,29 +30,11 @@ func NewLive(e *Engine) *Live {
 // Engine in force now. Take it once per decision: two calls may differ.
 func (l *Live) Engine() *Engine { return l.engine.Load() }
 
-// SetData puts new directory data in force under the same tree.
-func (l *Live) SetData(ctx context.Context, d Data) error {
-	l.change.Lock()
-	defer l.change.Unlock()
-	next, err := l.Engine().WithData(ctx, d)
-	if err != nil {
-		return err
-	}
-	l.engine.Store(next)
-	return nil
-}
-
-// Since says when the tree in force came into force; new directory data is no
-// new tree.
+// Since says when the tree in force came into force.
 func (l *Live) Since() time.Time { return *l.since.Load() }
 
 // Refused counts the trees that were to replace the one in force and did not.
 func (l *Live) Refused() int64 { return l.refuse.Load() }
-
-// Replace is ReplaceTree of a source without revision.
-func (l *Live) Replace(ctx context.Context, source Source, prove Proof) (*Engine, error) {
-	return l.ReplaceTree(ctx, Tree{Source: source, Revision: l.Engine().Revision()}, prove)
-}
 
 // ReplaceTree compiles a tree, gives it the data in force, has it proved and
 // swaps. On an error, which an older revision is too, the old engine stays.

@@ -78,8 +78,8 @@ func (r maskRule) steps() ([]string, error) {
 	return steps, nil
 }
 
-// apply masks an event. What is not there is left so, and said to be neither
-// erased nor masked.
+// apply masks an event. A path that leads to nothing is skipped: it is listed
+// neither as erased nor as masked.
 func (r maskRule) apply(e *Event) error {
 	steps, err := r.steps()
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 )
 
 // MemoSize is how many decisions one generation remembers. When it is full all
-// are forgotten: the traffic refills it, and no order of use need be kept.
+// are forgotten: the traffic refills it, and nothing need be known about which were
+// used last.
 const MemoSize = 8192
 
 // maxKey keeps large values out of the memo: such an order is decided anew.
@@ -21,8 +22,8 @@ const maxKey = 8 << 10
 var keys = sync.Pool{New: func() any { b := make([]byte, 0, 512); return &b }}
 
 // memo remembers decisions under the values at all paths that the policy can
-// read. It belongs to one engine generation and never to two. Denials are remembered as well,
-// errors and timeouts never.
+// read. It belongs to one engine generation and never to two. It remembers denials
+// as well, but never errors or timeouts.
 type memo struct {
 	reads *ReadSet
 

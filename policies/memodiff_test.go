@@ -43,7 +43,7 @@ func probes() []map[string]any {
 		for _, typ := range []string{`"plan"`, []string{`"x"`, `""`}[i%2]} {
 			in := merge(object(base), object(change))
 			if intent, ok := in["intent"].(map[string]any); ok {
-				intent["type"] = decode(json.RawMessage(typ))
+				intent["type"], _ = plainJSON(json.RawMessage(typ))
 			}
 			out = append(out, in)
 		}
@@ -52,7 +52,8 @@ func probes() []map[string]any {
 }
 
 func object(text string) map[string]any {
-	o, ok := decode(json.RawMessage(text)).(map[string]any)
+	v, _ := plainJSON(json.RawMessage(text))
+	o, ok := v.(map[string]any)
 	if !ok {
 		panic("a probe is no object: " + text)
 	}

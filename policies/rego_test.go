@@ -2,6 +2,8 @@ package policies
 
 import (
 	"bytes"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -71,7 +73,7 @@ func TestRegoMetadata(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, problems := ast.BuildAnnotationSet(annotated(modules))
+	set, problems := ast.BuildAnnotationSet(slices.Collect(maps.Values(modules)))
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}

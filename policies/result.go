@@ -1,9 +1,7 @@
 package policies
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -40,8 +38,8 @@ type Rule struct {
 	WithinSec int      `json:"within_sec,omitempty"` // the hold's deadline, from when it begins; 0: a day
 }
 
-// Result of a decision. At most one of Allow, Deny and Hold speaks: a denied
-// order holds nothing, a held one is not allowed.
+// Result of a decision. At most one of Allow, Deny and Hold is set: a denied order
+// is not held, and a held one is not allowed.
 type Result struct {
 	Allow       bool                 `json:"allow"`
 	Deny        []Rule               `json:"deny,omitempty"`
@@ -210,11 +208,5 @@ func decodeTerm(term *ast.Term, into any) error {
 	if err != nil {
 		return err
 	}
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	return d.Decode(into)
+	return decodeStrict(v, into)
 }

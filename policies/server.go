@@ -64,7 +64,7 @@ func (p Place) get(ctx context.Context, before fetched) (fetched, error) {
 	return fetched{Tree: tree, etag: resp.Header.Get("ETag")}, err
 }
 
-// private: nobody on the way reads what is sent there.
+// private says that nobody on the way can read what is sent there.
 func private(u *url.URL) bool {
 	host := u.Hostname()
 	return u.Scheme == "https" || host == "localhost" || net.ParseIP(host).IsLoopback()

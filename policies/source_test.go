@@ -77,19 +77,21 @@ func TestSourceDigest(t *testing.T) {
 func TestLiveReplace(t *testing.T) {
 	ctx := t.Context()
 	l := NewLive(engine(t, source(tiny)))
-	if err := l.SetData(ctx, Data{Approvers: map[string][]string{"acme": {"ben"}}}); err != nil {
+	with, err := l.Engine().WithData(ctx, Data{Approvers: map[string][]string{"acme": {"ben"}}})
+	if err != nil {
 		t.Fatal(err)
 	}
+	l.put(with)
 	before := l.Engine()
 	proved := func(context.Context, *Engine) error { return nil }
-	if _, err := l.Replace(ctx, source("package x\n"), proved); err == nil || l.Engine() != before {
+	if _, err := l.ReplaceTree(ctx, Tree{Source: source("package x\n")}, proved); err == nil || l.Engine() != before {
 		t.Errorf("a broken tree: error %v", err)
 	}
 	unproved := errors.New("not proved")
-	if _, err := l.Replace(ctx, source(tiny, ext), func(context.Context, *Engine) error { return unproved }); !errors.Is(err, unproved) || l.Engine() != before {
+	if _, err := l.ReplaceTree(ctx, Tree{Source: source(tiny, ext)}, func(context.Context, *Engine) error { return unproved }); !errors.Is(err, unproved) || l.Engine() != before {
 		t.Errorf("a tree that is not proved: error %v", err)
 	}
-	next, err := l.Replace(ctx, source(tiny, ext), func(ctx context.Context, e *Engine) error {
+	next, err := l.ReplaceTree(ctx, Tree{Source: source(tiny, ext)}, func(ctx context.Context, e *Engine) error {
 		_, err := e.Decide(ctx, typed("allowed"))
 		return err
 	})

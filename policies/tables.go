@@ -1,9 +1,7 @@
 package policies
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -107,10 +105,8 @@ type Cell struct {
 	Wrong     string // why the decision is not the expected one; empty: it is
 }
 
-// Run decides every pair under the tree of e and the table's own data.
-func (t *Table) Run(ctx context.Context, e *Engine) ([]Cell, error) { return t.run(ctx, e, nil) }
-
-// run is Run, seen by c, if there is one.
+// run decides every pair under the tree of e and the table's own data, seen by c,
+// if there is one.
 func (t *Table) run(ctx context.Context, e *Engine, c *cover.Cover) ([]Cell, error) {
 	data, err := t.directory()
 	if err != nil {
@@ -154,13 +150,7 @@ func (x Expectancy) judge(r Result, listed bool) string {
 
 func (t *Table) directory() (Data, error) {
 	var data Data
-	raw, err := json.Marshal(t.Data)
-	if err == nil {
-		d := json.NewDecoder(bytes.NewReader(raw))
-		d.DisallowUnknownFields()
-		err = d.Decode(&data)
-	}
-	if err != nil {
+	if err := decodeStrict(t.Data, &data); err != nil {
 		return Data{}, fmt.Errorf("decision table: data: %w", err)
 	}
 	return data, nil
@@ -189,13 +179,7 @@ func merge(a, b map[string]any) map[string]any {
 
 // asInput turns YAML's values into those of Input.
 func asInput(m map[string]any) (map[string]any, error) {
-	raw, err := json.Marshal(m)
-	if err != nil {
-		return nil, err
-	}
-	object, ok := decode(raw).(map[string]any)
-	if !ok {
-		return nil, errors.New("input is not an object")
-	}
-	return object, nil
+	v, err := plainJSON(m)
+	object, _ := v.(map[string]any)
+	return object, err
 }

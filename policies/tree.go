@@ -6,8 +6,6 @@ import (
 	"maps"
 	"path"
 	"strings"
-
-	"github.com/open-policy-agent/opa/v1/ast"
 )
 
 // Tree is a source with its revision, as a signed bundle gives it. A directory
@@ -31,7 +29,7 @@ func Extend(base Source, more map[string]Source) (Source, error) {
 			if isData(file) {
 				return nil, fmt.Errorf("extension %s: %s: an extension has no data files", name, file)
 			}
-			m, err := ast.ParseModuleWithOpts(file, string(content), ast.ParserOptions{RegoVersion: ast.RegoV1, Capabilities: Capabilities()})
+			m, err := parseModule(file, content)
 			if err != nil {
 				return nil, fmt.Errorf("extension %s: %w", name, err)
 			}

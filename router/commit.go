@@ -145,10 +145,11 @@ func (r *Router) entries(o *order) (storage.Commit, error) {
 	}
 	put(storage.PartDecision, decision)
 	put(storage.PartFacts, o.facts)
-	if o.erasable() {
-		put(storage.PartSummary, storage.SummaryOf(o.env, o.decision.Verdict))
+	summary, ok, failed := state.SummaryOf(o.env, o.decision)
+	if ok {
+		put(storage.PartSummary, summary)
 	}
-	if err != nil {
+	if err := errors.Join(err, failed); err != nil {
 		return storage.Commit{}, err
 	}
 	rec := storage.NewRecord(storage.KindOrder, o.now, parts)
@@ -203,11 +204,11 @@ func (r *Router) routerOutcome(o *order) (storage.Record, error) {
 	if o.released {
 		out.Of = o.position // the record before it is the release
 	}
-	body, err := json.Marshal(out)
+	parts, err := storage.OutcomeParts(out)
 	if err != nil {
 		return storage.Record{}, err
 	}
-	rec := storage.NewRecord(storage.KindOutcome, o.now, map[string]json.RawMessage{storage.PartOutcome: body})
+	rec := storage.NewRecord(storage.KindOutcome, o.now, parts)
 	o.record.outcome, o.record.out = rec.Digest(), &out
 	return rec, nil
 }

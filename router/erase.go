@@ -70,12 +70,15 @@ func (r *Router) mayErase(ctx context.Context, o *order) error {
 func (r *Router) mayLose(ctx context.Context, parts []string, rec storage.Record, t *state.Order) error {
 	_, erased := rec.Erased[storage.PartOrder]
 	_, summary := rec.Parts[storage.PartSummary]
+	routers := t.Decision.Verdict != intents.Deny && t.Decision.Executor == catalog.ExecutorRouter
 	wantsOrder, wantsResult := slices.Contains(parts, catalog.ErasesOrder), slices.Contains(parts, catalog.ErasesResult)
 	switch {
 	case t.Decision.Verdict == intents.Deny && wantsResult:
 		return illegal("/intent/args/parts", "the order was refused: it has no result")
-	case t.Decision.Verdict != intents.Deny && t.Decision.Executor == catalog.ExecutorRouter:
-		return illegal("/intent/args/intent_id", "later records rest on an order that the router carries out")
+	case routers && wantsOrder && !state.Keeps(t.Type):
+		return illegal("/intent/args/intent_id", "later records rest on this order, which the router carried out: it stays, and only its result can be erased")
+	case routers && slices.Contains(parts, catalog.ErasesBlobs):
+		return illegal("/intent/args/parts", "an order that the router carries out holds no blobs")
 	case wantsOrder && t.Decision.Verdict == intents.Hold:
 		return illegal("/intent/args/parts", "people were asked about this order, and their approvals rest on it: it stays")
 	case wantsOrder && !erased && !summary:
@@ -90,7 +93,7 @@ func (r *Router) mayLose(ctx context.Context, parts []string, rec storage.Record
 	if h.State != storage.StateDone {
 		return illegal("/intent/args/intent_id", "the order has not ended")
 	}
-	if !r.state.PlanEnded(t.Tenant, t.Context.PlanID) {
+	if !r.state.PlanEnded(*t) {
 		return illegal("/intent/args/intent_id", "the order's plan has not ended")
 	}
 	out, err := r.cfg.Records.Get(ctx, h.Outcome)

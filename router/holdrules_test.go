@@ -7,6 +7,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/policies"
 	"aob.dev/writ/router/routertest"
 )
 
@@ -15,7 +16,7 @@ func rules(t *testing.T, hold string) *routertest.World {
 	t.Helper()
 	w := routertest.New(t, routertest.Options{})
 	people(w)
-	_, err := w.Policy.Replace(t.Context(), with("package writ.ext.ours\n\n# METADATA\n# title: Ours\n# description: We want to know.\n# custom:\n#   id: ext.ours\nhold contains "+hold+"\n"), w.Router.SelfProof)
+	_, err := w.Policy.ReplaceTree(t.Context(), policies.Tree{Source: with("package writ.ext.ours\n\n# METADATA\n# title: Ours\n# description: We want to know.\n# custom:\n#   id: ext.ours\nhold contains " + hold + "\n")}, w.Router.SelfProof)
 	w.Must(err)
 	w.Must(w.Router.PolicyChanged(t.Context()))
 	return w

@@ -22,7 +22,7 @@ func with(module string) policies.Source {
 // Where two rules hold an order, only those may approve whom both accept.
 func TestApproversSatisfyEveryRule(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
-	_, err := w.Policy.Replace(t.Context(), with(`package writ.ext.hold
+	_, err := w.Policy.ReplaceTree(t.Context(), policies.Tree{Source: with(`package writ.ext.hold
 
 # METADATA
 # title: Held twice
@@ -30,7 +30,7 @@ func TestApproversSatisfyEveryRule(t *testing.T) {
 # custom:
 #   id: ext.hold
 hold contains {"id": "ext.hold", "reason": "Only cleo may.", "approvers": ["cleo", "eve"]} if input.intent.type == "skill.call"
-`), w.Router.SelfProof)
+`)}, w.Router.SelfProof)
 	w.Must(err)
 	w.Approval(`{"skills":["feed"]}`, "ben", "cleo")
 	a := w.Want(started(w, catalog.Pure).Call("feed", `{}`), intents.ApprovalRequired)
@@ -43,12 +43,12 @@ hold contains {"id": "ext.hold", "reason": "Only cleo may.", "approvers": ["cleo
 func TestObligationTTLMax(t *testing.T) {
 	for value, code := range map[string]intents.Code{"60": intents.OK, "59": intents.PolicyDenied, `"soon"`: intents.PolicyDenied} {
 		w := routertest.New(t, routertest.Options{})
-		_, err := w.Policy.Replace(t.Context(), with(`package writ.authz
+		_, err := w.Policy.ReplaceTree(t.Context(), policies.Tree{Source: with(`package writ.authz
 
 # METADATA
 # description: Souls are read at once.
-obligations contains {"name": "ttl_max", "value": `+value+`} if input.intent.type == "soul.get"
-`), w.Router.SelfProof)
+obligations contains {"name": "ttl_max", "value": ` + value + `} if input.intent.type == "soul.get"
+`)}, w.Router.SelfProof)
 		w.Must(err)
 		a := w.Do(routertest.Order{By: w.Manager, Type: "soul.get", Args: catalog.SoulGet{}, TTL: 60})
 		if a.Code != code {

@@ -22,8 +22,9 @@ var cancel = move(TypeCancel,
 		if err != nil {
 			return err
 		}
+		p.said = append(p.said, o.Recorded)
 		s.failPlan(p, cancelled, o.At)
 		return nil
-	})
+	}).keepsAllBut("reason")
 
 const cancelled = "cancelled" // why the plan has failed

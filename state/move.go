@@ -14,6 +14,7 @@ const (
 	TypePlanOpen    = "plan.open"
 	TypePlan        = "plan"
 	TypePlanClose   = "plan.close"
+	typeStepFinish  = "step.finish"
 	TypeCancel      = "cancel"
 	TypeApprove     = "hitl.approve"
 	TypeAdminPut    = "admin.put"
@@ -33,6 +34,8 @@ type Move struct {
 	// apply is the effect of a legal order on the state. The error is that of a
 	// record that no router can have judged legal.
 	apply func(s *State, o Order) error
+	// texts of the arguments that the state does without (keepsAllBut).
+	texts []string
 	// administers: what it changes others of its kind rely on.
 	administers bool
 }

@@ -104,6 +104,16 @@ func (o *Order) readBody(r storage.Record) error {
 	return nil
 }
 
+// readNames reads what the order says but for its arguments: its summary has that.
+func (o *Order) readNames(r storage.Record) error {
+	if _, there := r.Parts[storage.PartSummary]; !there {
+		return o.readBody(r)
+	}
+	s, err := storage.ReadSummary(r.Parts)
+	o.Type, o.User, o.Tenant, o.Context = s.Type, s.User, s.Tenant, s.Context
+	return err
+}
+
 // readActor reads who sealed it and for whom.
 func (o *Order) readActor(r storage.Record) error {
 	var facts intents.Facts
@@ -155,7 +165,9 @@ func (o *Order) readSummary(r storage.Record) error {
 	if facts.Skill != nil {
 		left.Skill = facts.Skill.Name
 	}
-	o.Args, err = json.Marshal(left)
+	if o.Args = s.Args; o.Args == nil {
+		o.Args, err = json.Marshal(left)
+	}
 	o.Type, o.User, o.Tenant, o.Context, o.Erased = s.Type, s.User, s.Tenant, s.Context, true
 	return err
 }

@@ -222,7 +222,8 @@ func (s *State) endPlan(p *plan, status catalog.PlanStatus, at time.Time) {
 	if s.forgetful {
 		p.forget()
 	}
-	clear(p.byIntent) // nobody orders from a step of it any more, nor reads its results
+	p.client, p.trace = "", "" // only its drivers ask for these, and an order that is erased has neither
+	clear(p.byIntent)          // nobody orders from a step of it any more, nor reads its results
 	clear(p.results)
 }
 

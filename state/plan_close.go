@@ -1,6 +1,9 @@
 package state
 
-import "aob.dev/writ/intents/catalog"
+import (
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
+)
 
 // planClose closes a plan with its answer or failure.
 var planClose = move(TypePlanClose,
@@ -28,9 +31,12 @@ var planClose = move(TypePlanClose,
 		p.said = append(p.said, o.Recorded)
 		s.endPlan(p, catalog.PlanStatus(a.Status), o.At)
 		return nil
-	})
+	}).keepsAllBut("response", "failure/reason", "failure/last_failure/reason")
 
 // closing takes the last words of a plan.
 func (p *plan) closing(a catalog.PlanClose) {
 	p.view.Response, p.view.Failure = a.Response, a.Failure
+	if f := a.Failure; f != nil && f.Reason == "" { // the order was erased
+		f.Reason = storage.ErasedReason
+	}
 }

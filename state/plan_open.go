@@ -31,7 +31,7 @@ var planOpen = move(TypePlanOpen,
 		s.openAll++
 		s.plans[o.Tenant+"/"+a.PlanID] = newPlan(o, a)
 		return nil
-	})
+	}).keepsAllBut("task")
 
 // newPlan is a plan as plan.open begins it.
 func newPlan(o Order, a catalog.PlanOpen) *plan {

@@ -38,7 +38,7 @@ var planRevise = move(TypePlan,
 		p.revise(a, o.Decision.IntentID)
 		p.said = append(p.said, o.Recorded)
 		return nil
-	})
+	}).keepsAllBut("steps/task", "steps/return_spec/reason")
 
 // revise is the effect of a revision on a plan; digest is the intent_id of its order.
 func (p *plan) revise(a catalog.Plan, digest string) {

@@ -67,14 +67,6 @@ func (v *View) PlanFacts(tenant, id string) (facts *intents.FactPlan, user strin
 	}, p.view.UserID, true
 }
 
-// PlanEnded is true of no plan, too.
-func (s *State) PlanEnded(tenant, id string) bool {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	p, ok := s.plans[tenant+"/"+id]
-	return id == "" || !ok || final(p.view.Status)
-}
-
 // OrderOf finds an order of the same plan step for a member "from".
 func (v *View) OrderOf(tenant, plan string, revision, step int, intentID string) (position int64, ok bool) {
 	v.s.mu.RLock()
@@ -214,6 +206,8 @@ func Retell(p *catalog.PlanView, o Order) error {
 		a, err := argsOf[catalog.PlanClose](o)
 		p.Response = a.Response
 		return err
+	case typeStepFinish, TypeCancel: // their words stay with the plan, or are in none
+		return nil
 	default:
 		return fmt.Errorf("%s has no words of a plan", o.Type)
 	}

@@ -29,6 +29,9 @@ var recordErase = operators(TypeErase,
 			return nil
 		}
 		for _, p := range s.plans {
+			if p.view.TenantID == e.Tenant && slices.Contains(p.said, a.Position) {
+				p.unsay()
+			}
 			for _, f := range p.facts {
 				if p.view.TenantID == e.Tenant && f.IntentID == a.IntentID {
 					f.Args = json.RawMessage(`{}`)

@@ -151,10 +151,15 @@ func (s *State) foldOrder(r storage.Record) error {
 	if err := o.readDecision(r); err != nil || o.Decision.Verdict == intents.Deny {
 		return err
 	}
-	if err := o.readBody(r); err != nil {
+	dispatched := o.Decision.Verdict == intents.Allow && o.Decision.Executor != catalog.ExecutorRouter
+	read := o.readBody
+	if dispatched && o.Decision.Effect != string(catalog.Once) { // its arguments are not kept
+		read = o.readNames
+	}
+	if err := read(r); err != nil {
 		return err
 	}
-	if o.Decision.Verdict == intents.Allow && o.Decision.Executor != catalog.ExecutorRouter {
+	if dispatched {
 		s.dispatched(o)
 		return nil
 	}

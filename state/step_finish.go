@@ -10,7 +10,7 @@ import (
 )
 
 // stepFinish ends a task with its step.
-var stepFinish = move("step.finish",
+var stepFinish = move(typeStepFinish,
 	func(v *View, o Order, a catalog.StepFinish) (Effect, error) {
 		v.rely(SubjectTask(o.Tenant, a.TaskID))
 		t, ok := v.s.tasks[o.Tenant+"/"+a.TaskID]
@@ -37,8 +37,9 @@ var stepFinish = move("step.finish",
 		}
 		t.ended = "step.finish"
 		t.plan.finish(t.step, a, o.At)
+		t.plan.said = append(t.plan.said, o.Recorded)
 		return nil
-	})
+	}).keepsAllBut("reason", "suggestion")
 
 // finish is the effect of step.finish on a plan.
 func (p *plan) finish(step int, a catalog.StepFinish, at time.Time) {

@@ -29,8 +29,8 @@ var (
 	fileID    = regexp.MustCompile(`^f_([A-Za-z0-9_-]{43})\.([0-9a-f]{16})$`)
 )
 
-// ErrNoTenant says that bytes belong to nobody.
-var ErrNoTenant = errors.New("blobs: no tenant")
+// errNoTenant says that bytes belong to nobody.
+var errNoTenant = errors.New("blobs: no tenant")
 
 // Digest is SHA-256 of a blob.
 type Digest [sha256.Size]byte
@@ -41,9 +41,9 @@ func (d Digest) Hex() string { return hex.EncodeToString(d[:]) }
 // TenantName is what stands for a tenant.
 func TenantName(tenant string) (string, error) {
 	if tenant == "" {
-		return "", ErrNoTenant
+		return "", errNoTenant
 	}
-	return NameHash("tenant", tenant), nil
+	return nameHash("tenant", tenant), nil
 }
 
 // BlobName is where a tenant's blob is. A ref that is none is ErrNotFound.
@@ -75,19 +75,19 @@ func ScopeName(s Scope) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return under + "/" + NameHash("scope", s.Tenant, s.Plan, strconv.Itoa(s.Revision), strconv.Itoa(s.Step)), nil
+	return under + "/" + nameHash("scope", s.Tenant, s.Plan, strconv.Itoa(s.Revision), strconv.Itoa(s.Step)), nil
 }
 
 // FileID is the id of a content in a scope.
 func FileID(scope string, d Digest) string {
-	return "f_" + base64.RawURLEncoding.EncodeToString(d[:]) + "." + NameHash("file", scope)[:16]
+	return "f_" + base64.RawURLEncoding.EncodeToString(d[:]) + "." + nameHash("file", scope)[:16]
 }
 
 // FileName is where a scope's file is. An id that is none of the scope's is
 // ErrNotFound.
 func FileName(scope, id string) (name string, d Digest, err error) {
 	m := fileID.FindStringSubmatch(id)
-	if m == nil || m[2] != NameHash("file", scope)[:16] {
+	if m == nil || m[2] != nameHash("file", scope)[:16] {
 		return "", d, ErrNotFound
 	}
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(m[1])
@@ -98,8 +98,8 @@ func FileName(scope, id string) (name string, d Digest, err error) {
 	return scope + "/" + id, d, nil
 }
 
-// NameHash is 128 bits of the SHA-256 over length-prefixed parts, in hex.
-func NameHash(parts ...string) string {
+// nameHash is 128 bits of the SHA-256 over length-prefixed parts, in hex.
+func nameHash(parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {
 		h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(p))))

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Objects is a place on another server that keeps bytes under the names of
-// BlobName or FileName.
+// Objects is a place that keeps bytes under the names of BlobName or FileName: a
+// directory, or a part of another server.
 type Objects interface {
 	// Put streams r to where name says, once its digest is known. After an error
 	// all of it may be there, or nothing: never a part.
@@ -20,8 +20,10 @@ type Objects interface {
 	Get(ctx context.Context, name string, d Digest) (r io.ReadCloser, size int64, err error)
 	// List what has a name that begins with a prefix.
 	List(ctx context.Context, prefix string) ([]Named, error)
-	// Remove what has a name. Missing is fine.
-	Remove(ctx context.Context, name string) error
+	// Remove what has a name, durably, unless it was written again since before; the
+	// zero time: whenever it was written. It says whether it removed anything: missing
+	// is false.
+	Remove(ctx context.Context, name string, before time.Time) (bool, error)
 }
 
 // Named is what has a name.
@@ -104,7 +106,7 @@ func (b NamedBlobs) Wipe(ctx context.Context, s Scope) error {
 	if err != nil {
 		return err
 	}
-	return b.removeSteps(ctx, files)
+	return b.removeSteps(ctx, files, time.Time{})
 }
 
 // Sweep removes old scopes; see Blobs. It goes on after an error and returns all of
@@ -126,7 +128,7 @@ func (b NamedBlobs) Sweep(ctx context.Context, age time.Duration) (removed int, 
 		if young[scope] {
 			continue
 		}
-		if err := b.removeSteps(ctx, files); err != nil {
+		if err := b.removeSteps(ctx, files, before); err != nil {
 			failed = errors.Join(failed, err)
 			continue
 		}
@@ -135,9 +137,9 @@ func (b NamedBlobs) Sweep(ctx context.Context, age time.Duration) (removed int, 
 	return removed, failed
 }
 
-func (b NamedBlobs) removeSteps(ctx context.Context, files []Named) error {
+func (b NamedBlobs) removeSteps(ctx context.Context, files []Named, before time.Time) error {
 	for _, o := range files {
-		if err := b.Steps.Remove(ctx, o.Name); err != nil {
+		if _, err := b.Steps.Remove(ctx, o.Name, before); err != nil {
 			return err
 		}
 	}
@@ -168,6 +170,21 @@ func (b NamedBlobs) Held(ctx context.Context, tenant string) (int64, error) {
 		sum += o.Size
 	}
 	return sum, err
+}
+
+// Drop removes an old blob; see Collector.
+func (b NamedBlobs) Drop(ctx context.Context, tenant, ref string, age time.Duration) (bool, error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	name, _, err := BlobName(tenant, ref)
+	if errors.Is(err, ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return b.Kept.Remove(ctx, name, time.Now().Add(-age))
 }
 
 // of lists a tenant's blobs.

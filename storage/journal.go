@@ -12,7 +12,6 @@ import (
 	"errors"
 	"iter"
 	"regexp"
-	"slices"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -98,38 +97,6 @@ func (r Record) Named() (digests []string) {
 // DigestOf is the record digest over part name to part digest. The error is
 // that of names or digests that are no I-JSON.
 func DigestOf(parts map[string]string) (string, error) {
-	names := make([]string, 0, len(parts))
-	raw := make([]byte, 0, 96*len(parts)+2)
-	for name, digest := range parts {
-		if !plain(name) || !plain(digest) {
-			return digestSlowly(parts)
-		}
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	sep := byte('{')
-	for _, name := range names {
-		raw = append(append(append(raw, sep, '"'), name...), `":"`...)
-		raw = append(append(raw, parts[name]...), '"')
-		sep = ','
-	}
-	if sep == '{' {
-		raw = append(raw, sep)
-	}
-	return intents.Digest(append(raw, '}')), nil
-}
-
-// plain texts stand in JSON as they are, and sort as RFC 8785 sorts them.
-func plain(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c <= ' ' || c > '~' || c == '"' || c == '\\' {
-			return false
-		}
-	}
-	return true
-}
-
-func digestSlowly(parts map[string]string) (string, error) {
 	raw, err := json.Marshal(parts)
 	if err == nil {
 		raw, err = intents.Canonical(raw)

@@ -17,8 +17,9 @@ const (
 // ErasedReason is the reason of an outcome whose result or words were erased.
 const ErasedReason = "erased by an operator"
 
-// Summary is what state and projections need of an order that they do not carry out
-// themselves. It holds names and ids, and neither arguments nor labels.
+// Summary is what state and projections need of an order that may be erased. It holds
+// names and ids, neither labels nor texts, and arguments only as far as the state
+// rests on them.
 type Summary struct {
 	Type    string          `json:"type"`
 	Tenant  string          `json:"tenant"`
@@ -26,6 +27,8 @@ type Summary struct {
 	Context intents.Context `json:"context"`
 	PlanID  string          `json:"plan_id,omitempty"` // that the arguments of an accepted order name
 	Key     string          `json:"key"`               // hex of its OrderKey
+	// Args are what the state keeps of the arguments of an order of the router, canonical.
+	Args json.RawMessage `json:"args,omitempty"`
 }
 
 // SummaryOf an order. Arguments of a refused order may be anything, and are not read.
@@ -45,7 +48,10 @@ func ReadSummary(parts map[string]json.RawMessage) (s Summary, err error) {
 	if err := json.Unmarshal(parts[PartSummary], &s); err != nil || s.Type == "" || s.Tenant == "" {
 		return s, errors.New("the part summary is not one")
 	}
-	return s, nil
+	if s.Args != nil {
+		s.Args, err = intents.Canonical(s.Args)
+	}
+	return s, err
 }
 
 // Body is the order as far as its summary tells.
@@ -53,7 +59,9 @@ func (s Summary) Body() intents.Body {
 	var b intents.Body
 	b.Intent.Type, b.Actor.Tenant, b.Actor.UserID, b.Context = s.Type, s.Tenant, s.User, &s.Context
 	b.Intent.Args = json.RawMessage(`{}`)
-	if raw, err := json.Marshal(map[string]string{"plan_id": s.PlanID}); err == nil && s.PlanID != "" {
+	if s.Args != nil {
+		b.Intent.Args = s.Args
+	} else if raw, err := json.Marshal(map[string]string{"plan_id": s.PlanID}); err == nil && s.PlanID != "" {
 		b.Intent.Args = raw
 	}
 	return b

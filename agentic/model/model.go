@@ -21,7 +21,7 @@ import (
 // Model completes one structured thought. Implementations are safe for
 // concurrent use and keep no state between calls. The error is *Error.
 type Model interface {
-	// Name is "provider:model", as usage reports show it (OBS-29).
+	// Name is "provider:model", as usage reports show it.
 	Name() string
 	Complete(ctx context.Context, req Request) (Reply, error)
 }
@@ -44,7 +44,7 @@ type Request struct {
 	Instructions string          // system prompt of the role, soul included; never a secret
 	Input        json.RawMessage // the purpose's input document
 	Schema       json.RawMessage // JSON Schema 2020-12 of the output
-	Temperature  float64         // 0 for everything that ends in an order (AGT-39)
+	Temperature  float64         // 0 for everything that ends in an order
 	MaxTokens    int             // 0: the model's own limit
 }
 
@@ -54,7 +54,7 @@ type Reply struct {
 	Usage  Usage
 }
 
-// Usage is what a completion cost (OBS-29).
+// Usage is what a completion cost.
 type Usage struct {
 	InputTokens  int           `json:"input_tokens"`
 	OutputTokens int           `json:"output_tokens"`

@@ -12,6 +12,8 @@ import (
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/shared"
+
+	"aob.dev/writ/internal/clock"
 )
 
 // Defaults and limits of [OpenAI].
@@ -87,22 +89,11 @@ func NewOpenAI(cfg OpenAIConfig) (*OpenAI, error) {
 	if cfg.APIKey != "" {
 		opts = append(opts, option.WithAPIKey(cfg.APIKey))
 	}
-	return &OpenAI{cfg: cfg, svc: openai.NewChatCompletionService(opts...), now: time.Now, wait: waitOrDone}, nil
+	return &OpenAI{cfg: cfg, svc: openai.NewChatCompletionService(opts...), now: time.Now, wait: clock.Sleep}, nil
 }
 
 // Name is "openai:" and the model.
 func (o *OpenAI) Name() string { return o.cfg.String() }
-
-func waitOrDone(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
 
 // Complete implements Model.
 func (o *OpenAI) Complete(ctx context.Context, req Request) (Reply, error) {
@@ -121,7 +112,7 @@ func (o *OpenAI) Complete(ctx context.Context, req Request) (Reply, error) {
 		if failed == nil {
 			out, err := looseOutput(req.Schema, []byte(ans.text))
 			if err != nil {
-				// The decoder's words may quote the answer.
+				// The decoder's message may quote the answer.
 				return Reply{Usage: used}, &Error{Reason: "the model answered with something else than JSON", Err: ErrOutput}
 			}
 			return Reply{Output: out, Usage: used}, nil

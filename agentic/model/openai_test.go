@@ -89,7 +89,7 @@ func TestComplete(t *testing.T) {
 
 // TestEveryPurposeIsStrict sends each schema to the server, which checks it.
 func TestEveryPurposeIsStrict(t *testing.T) {
-	for p := range outputSchemas {
+	for _, p := range purposes {
 		o := newTestModel(t, newMock(t, says(`{}`)), nil)
 		req := Request{Purpose: p, Input: json.RawMessage(`{}`), Schema: OutputSchema(p)}
 		if _, err := o.Complete(t.Context(), req); err != nil {

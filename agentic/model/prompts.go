@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-//go:embed prompts/*.md
+//go:embed prompts/*.md prompts/*.json
 var promptFiles embed.FS
 
 // maxSoul bounds a soul inside a prompt, in bytes.
 const maxSoul = 16 << 10
 
 // Instructions is the system prompt of a thought: what to do, the rules that
-// hold for all thoughts, then the soul (AGT-10: persona and language of the
+// hold for all thoughts, then the soul (persona and language of the
 // tenant), which changes the manner of an answer and none of the rules. An
 // empty soul adds nothing. It panics on a purpose that this package does not
 // declare.

@@ -7,7 +7,7 @@ import (
 
 func TestInstructions(t *testing.T) {
 	seen := map[string]Purpose{}
-	for p := range outputSchemas {
+	for _, p := range purposes {
 		text := Instructions(p, "")
 		if other, twice := seen[text]; twice {
 			t.Errorf("%s and %s have the same prompt", p, other)

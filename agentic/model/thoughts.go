@@ -1,9 +1,13 @@
 package model
 
-import "encoding/json"
+import (
+	"encoding/json"
 
-// Skill is a manifest as a model sees it: what the skill server declared
-// (SKL-02), loaded by a skill.load order. Schemas are JSON Schema.
+	"aob.dev/writ/intents/catalog"
+)
+
+// Skill is a manifest as a model sees it: what the skill server declared,
+// loaded by a skill.load order. Schemas are JSON Schema.
 type Skill struct {
 	Name         string          `json:"name"`
 	Description  string          `json:"description"`
@@ -12,13 +16,13 @@ type Skill struct {
 	Effect       string          `json:"effect"` // pure, idempotent, once: as the approved pin says
 }
 
-// Candidate is one hit of skill.find (SKL-01).
+// Candidate is one hit of skill.find.
 type Candidate struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
 }
 
-// SelectInput asks which of the candidates are worth loading, best first (AGT-03).
+// SelectInput asks which of the candidates are worth loading, best first.
 type SelectInput struct {
 	Task       string      `json:"task"`
 	Candidates []Candidate `json:"candidates"`
@@ -31,20 +35,11 @@ type SelectOutput struct {
 
 // ReturnSpec is the hard contract of a step's result. Shape is
 // the shorthand of schemas.CompileShape, such as array<{place: string, magnitude: number}>.
-type ReturnSpec struct {
-	Shape  string `json:"shape"`
-	Reason string `json:"reason"`
-}
+type ReturnSpec = catalog.ReturnSpec
 
-// Step is one step of a plan (PLN-02). Skills may be empty: then the step works
+// Step is one step of a plan. Skills may be empty: then the step works
 // on the result of InputFromStep alone, with exec_python.
-type Step struct {
-	Step          int        `json:"step"`
-	Task          string     `json:"task"`
-	Skills        []string   `json:"skills"`
-	InputFromStep int        `json:"input_from_step,omitempty"`
-	ReturnSpec    ReturnSpec `json:"return_spec"`
-}
+type Step = catalog.PlanStep
 
 // CompletedStep is a step whose result stays valid across a replan, with its
 // result when it is small (below 4 KiB), else a sample of it.
@@ -53,7 +48,7 @@ type CompletedStep struct {
 	Result json.RawMessage `json:"result,omitempty"`
 }
 
-// FailedStep says why a replan is needed (PLN-15).
+// FailedStep says why a replan is needed.
 type FailedStep struct {
 	Step       Step            `json:"step"`
 	Trigger    string          `json:"trigger"` // contract_violation, insufficient, failed, rejected, interrupted
@@ -77,7 +72,7 @@ type PlanInput struct {
 	Violations []string `json:"violations,omitempty"`
 }
 
-// PlanOutput is a plan, or Feasible false with the reason (PLN-03).
+// PlanOutput is a plan, or Feasible false with the reason.
 type PlanOutput struct {
 	Feasible bool   `json:"feasible"`
 	Reason   string `json:"reason"`
@@ -118,7 +113,7 @@ const (
 	ActCall         Action = "call"         // call Skill with Input
 	ActExtract      Action = "extract"      // write a script over the last call's output (or over the step's input)
 	ActFinish       Action = "finish"       // the last call's output already is the result
-	ActInsufficient Action = "insufficient" // cannot be done: Reason, Suggestion (AGT-06)
+	ActInsufficient Action = "insufficient" // cannot be done: Reason, Suggestion
 )
 
 // ActionOutput is the decision. Fields that the action does not use are empty.
@@ -132,7 +127,7 @@ type ActionOutput struct {
 
 // ScriptInput asks for a Python script that reads the file named by the
 // variable input_file, prints one JSON document on standard output, and uses
-// the standard library only (DAT-06). The file holds the data as received:
+// the standard library only. The file holds the data as received:
 // Format is "json" (one document) or "jsonl" (one array element a line).
 type ScriptInput struct {
 	Task       string          `json:"task"`
@@ -162,7 +157,7 @@ type StepResult struct {
 	Rows    int             `json:"rows,omitempty"`
 }
 
-// ComposeInput asks for the user's answer from the results of the steps (PLN-21).
+// ComposeInput asks for the user's answer from the results of the steps.
 // Failure is set instead of results when the plan failed.
 type ComposeInput struct {
 	Task    string       `json:"task"`
@@ -170,7 +165,7 @@ type ComposeInput struct {
 	Failure string       `json:"failure,omitempty"`
 }
 
-// ComposeOutput is the answer in plain language; it never holds codes or traces (RUN-22).
+// ComposeOutput is the answer in plain language; it never holds codes or traces.
 type ComposeOutput struct {
 	Response string `json:"response"`
 }

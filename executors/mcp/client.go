@@ -20,10 +20,11 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
-	"time"
 
 	"github.com/mark3labs/mcp-go/client"
 	wire "github.com/mark3labs/mcp-go/mcp"
+
+	"aob.dev/writ/internal/clock"
 )
 
 // Client talks to one server. It is safe for concurrent use, connects again
@@ -69,9 +70,6 @@ func Dial(ctx context.Context, src Source, opt Options) (*Client, error) {
 	c.release(cn)
 	return c, nil
 }
-
-// Source is the server that this client talks to.
-func (c *Client) Source() Source { return c.src }
 
 // ProtocolVersion is the protocol revision agreed on, or empty while there is
 // no connection.
@@ -214,12 +212,5 @@ func shakeHands(ctx context.Context, rpc *client.Client) error {
 
 // backoff waits before attempt n+1 (n from 1), or until ctx ends.
 func (c *Client) backoff(ctx context.Context, n int) error {
-	t := time.NewTimer(c.opt.Backoff << (2 * (n - 1)))
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return clock.Sleep(ctx, c.opt.Backoff<<(2*(n-1)))
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/mark3labs/mcp-go/client/transport"
 )
 
-// The kinds of [Error], for errors.Is. Only ErrUnavailable may go away by
-// itself.
+// The kinds of [Error], for errors.Is. Only after ErrUnavailable may the same
+// request succeed later.
 var (
 	ErrUnavailable = errors.New("skill server unavailable")              // down, too slow, overloaded, cut off
 	ErrRefused     = errors.New("skill server refused the request")      // credentials, address, protocol
@@ -124,7 +124,7 @@ func classify(ctx context.Context, st *state, err error, cn *conn) *Error {
 	return e
 }
 
-// refusal reports the statuses that stay as they are when asked again.
+// refusal reports the statuses that a second request would get again.
 func refusal(status int) bool {
 	switch status {
 	case http.StatusNotFound, http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:

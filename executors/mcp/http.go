@@ -15,8 +15,8 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
-// state is what the transport saw of one request, for [classify]; it travels
-// in the context because the protocol library passes on neither.
+// state is what the transport saw of one request, for [classify]. It travels in
+// the context, because the protocol library has no other way to hand it on.
 type state struct {
 	most        int64        // bytes of the response; 0: as the client's options say
 	status      atomic.Int64 // last HTTP status

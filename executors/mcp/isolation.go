@@ -21,8 +21,8 @@ type Isolation struct {
 	Log     *slog.Logger
 }
 
-// Launch is for Options of a source. It is nil where the configuration says
-// isolation=none: nothing else goes without.
+// Launch is Options.Launch for a source. It is nil only where the configuration
+// says isolation=none.
 func (i Isolation) Launch(source Source) func(context.Context, Source) (*Process, error) {
 	if source.NoBox {
 		return nil
@@ -43,12 +43,8 @@ func (i Isolation) Launch(source Source) func(context.Context, Source) (*Process
 // server of a source: it sees its own home.
 func (i Isolation) server(source Source) sandbox.Server {
 	sum := sha256.Sum256([]byte(source.Server()))
-	s := sandbox.Server{
-		Command: source.Command, Env: source.Env, Hidden: i.Hidden, Offline: source.NoNetwork,
+	return sandbox.Server{
+		Command: source.Command, Env: source.Env, Files: source.Files, Hidden: i.Hidden, Offline: source.NoNetwork,
 		Dir: filepath.Join(i.Homes, hex.EncodeToString(sum[:8])),
 	}
-	for _, f := range source.Files {
-		s.Files = append(s.Files, sandbox.ServerFile{Path: f.Path, Write: f.Write})
-	}
-	return s
 }

@@ -54,8 +54,6 @@ type Options struct {
 
 	// Env is given to a child process beside PATH, HOME, LANG and TMPDIR.
 	Env map[string]string
-	// Dir is the working directory of a child process; empty is ours.
-	Dir string
 	// Launch starts the process of a source that is a command; nil: a plain child,
 	// which sees all that we see.
 	Launch func(ctx context.Context, src Source) (*Process, error)

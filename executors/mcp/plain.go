@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // inherited are the variables of our environment that a child sees.
@@ -18,8 +19,8 @@ var inherited = []string{"PATH", "HOME", "LANG", "TMPDIR"}
 func (c *Client) plain(ctx context.Context, src Source) (*Process, error) {
 	//nolint:gosec // G204: the command is the configuration of whoever runs this process
 	cmd := exec.CommandContext(ctx, src.Command[0], src.Command[1:]...)
-	cmd.Env, cmd.Dir = environment(c.opt.Env, src.Env), c.opt.Dir
-	ownGroup(cmd)
+	cmd.Env = environment(c.opt.Env, src.Env)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -38,12 +39,13 @@ func (c *Client) plain(ctx context.Context, src Source) (*Process, error) {
 		errR.Close()
 		return nil, err
 	}
+	kill := func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // the whole group; one that is gone is no error
 	wait := func() error {
 		err := cmd.Wait()
-		killGroup(cmd) // what the child left behind would keep its pipes open
+		kill() // what the child left behind would keep its pipes open
 		return err
 	}
-	return &Process{Stdin: stdin, Stdout: outR, Stderr: errR, Wait: wait, Kill: func() { killGroup(cmd) }}, nil
+	return &Process{Stdin: stdin, Stdout: outR, Stderr: errR, Wait: wait, Kill: kill}, nil
 }
 
 // environment is a few variables of ours, then what the options and the source

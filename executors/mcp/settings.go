@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"aob.dev/writ/executors/sandbox"
 )
 
 // Settings of a server stand in front of its command or URL, before "--":
@@ -24,19 +26,13 @@ import (
 type Settings struct {
 	Name      string
 	Env       []string // NAME=value
-	Files     []File
+	Files     []sandbox.ServerFile
 	NoNetwork bool
 	NoBox     bool              // isolation=none
 	Effects   map[string]string // by tool
 }
 
-// File is a path that a process is given.
-type File struct {
-	Path  string // absolute
-	Write bool
-}
-
-// settingsEnd parts the settings from what they are for.
+// settingsEnd separates the settings from the command or URL.
 const settingsEnd = "--"
 
 // maxServerName bounds a configured name in bytes.
@@ -120,7 +116,7 @@ func (s *Settings) addFile(text string) error {
 	if !filepath.IsAbs(path) {
 		return errors.New("files takes an absolute path, followed by :rw if the server may write")
 	}
-	s.Files = append(s.Files, File{Path: filepath.Clean(path), Write: write})
+	s.Files = append(s.Files, sandbox.ServerFile{Path: filepath.Clean(path), Write: write})
 	return nil
 }
 
@@ -136,14 +132,14 @@ func (s *Settings) addEffect(text string) error {
 	return nil
 }
 
-// ofProcess: there are settings that only a process can have.
+// ofProcess says that there are settings that only a process can have.
 func (s *Settings) ofProcess() bool {
 	return len(s.Env) > 0 || len(s.Files) > 0 || s.NoNetwork || s.NoBox
 }
 
 const alphanumeric = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
-// madeOf says that a text has no other characters.
+// madeOf says that a text consists of the given characters only.
 func madeOf(s, characters string) bool { return strings.Trim(s, characters) == "" }
 
 func validServerName(name string) error {

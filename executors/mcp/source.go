@@ -19,8 +19,8 @@ type Source struct {
 	builtin string // name of a server of this process
 }
 
-// Builtin is a server of this process, wherever it listens at the moment: by its
-// name it is the same one at the next start. No configuration can name one.
+// Builtin is a server of this process. Its name identifies it across restarts,
+// whatever address it listens on. No configuration can name one.
 func Builtin(name, url string) Source { return Source{URL: url, builtin: name} }
 
 // ParseSource reads what configuration and flags hold:

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/executors/sandbox"
 )
 
 func TestParseSource(t *testing.T) {
@@ -67,7 +69,7 @@ func TestParseSettings(t *testing.T) {
 			"name=bank env=BANK_TOKEN env=A=b=c files=/srv/docs files=/srv/repo/../x:rw network=off isolation=none -- server --url http://x -- y",
 			Source{Command: []string{"server", "--url", "http://x", "--", "y"}, Settings: Settings{
 				Name: "bank", Env: []string{"BANK_TOKEN=hunter2", "A=b=c"}, NoNetwork: true, NoBox: true,
-				Files: []File{{Path: "/srv/docs"}, {Path: "/srv/x", Write: true}},
+				Files: []sandbox.ServerFile{{Path: "/srv/docs"}, {Path: "/srv/x", Write: true}},
 			}},
 		},
 		{"effect=a:pure effect=b:once -- http://x/", Source{URL: "http://x/", Settings: Settings{Effects: map[string]string{"a": "pure", "b": "once"}}}},

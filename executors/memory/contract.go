@@ -47,7 +47,7 @@ func checkContract(ctx context.Context, task *intents.TaskScopeClaim, data json.
 		With("contract_violation", map[string]any{"expected_shape": spec.Shape, "actual_shape": actual, "step_index": task.Step})
 }
 
-// shapeOf words the shape of a document in the shorthand of return_spec.
+// shapeOf describes the shape of a document in the notation of return_spec.
 func shapeOf(data []byte) string {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()

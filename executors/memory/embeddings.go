@@ -24,8 +24,8 @@ func (r record) embeddable() string {
 	return strings.ReplaceAll(r.label(), "_", " ") + "\n" + r.Text
 }
 
-// vector of a text; nil: there is none, for the reason given. Only the end of ctx
-// is an error: nothing is lost or left unanswered because an embedder fails.
+// vector of a text, or nil and the reason why there is none. Only the end of ctx
+// is an error: an order goes on without a vector when the embedder fails.
 func (m *memory) vector(ctx context.Context, text string) (v []float32, reason string, err error) {
 	if m.Embedder == nil {
 		return nil, "there is no embedder", nil
@@ -83,14 +83,15 @@ func (e Embeddings) Run(ctx context.Context) error {
 	return nil
 }
 
-// markID is the document that says, as its source, what made the vectors of a
-// tenant. It is no memory, as locks are none.
+// markID is the document whose source names the embedder that made the vectors of
+// a tenant. Like a lock it is not a memory.
 const markID = ownPrefix + "embedder"
 
-// Fill makes the vectors that memories of a tenant lack, all of them where it is
-// not known that this embedder made them, and returns how many that were. The documents keep their positions: no writer is fenced off by it. A
-// memory that is written meanwhile is left as it is. After an error, or a crash,
-// the same call makes the rest.
+// Fill makes the missing vectors of a tenant's memories, and all vectors anew if
+// nothing says that this embedder made them. It returns how many it made. The
+// documents keep their positions, so that no later write is refused because of it.
+// A memory that is written at the same time is left as it is. After an error or a
+// crash, the same call makes the rest.
 func (e Embeddings) Fill(ctx context.Context, tenant string) (made int, err error) {
 	m := &memory{Config{Documents: e.Documents}}
 	mark, version, err := m.get(ctx, tenant, markID)
@@ -100,7 +101,7 @@ func (e Embeddings) Fill(ctx context.Context, tenant string) (made int, err erro
 	if err != nil {
 		return 0, err
 	}
-	others := mark.Source != e.Embedder.Name() // or nobody knows: then nobody has asked for long
+	others := mark.Source != e.Embedder.Name() // also when there is no mark yet
 	for after := ""; ; {
 		page, err := e.Documents.Search(ctx, tenant, storage.IndexMemory, storage.Query{After: after, Limit: fillPage, Now: intents.FormatTime(e.Now())})
 		if err != nil {

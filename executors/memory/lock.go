@@ -18,7 +18,8 @@ const (
 	lockPoll  = 50 * time.Millisecond
 )
 
-// What is no memory has an id that begins as no key does: a tenant has a name.
+// The ids of documents that are not memories begin as no key can: a key begins
+// with the name of a tenant.
 const (
 	ownPrefix  = ":"
 	lockPrefix = ownPrefix + "lock:"
@@ -41,8 +42,9 @@ func lockID(r record) string {
 func holder(r record) string { return r.Session + ":" + r.Task }
 
 // lock takes the lock of a memory for its task, waiting up to LockWait while
-// another holds it, and says how long it waited. MEMORY_LOCK after that. The
-// lock is a compare-and-set on a document of its own: no transaction.
+// another holds it, and says how long it waited. After that it fails with
+// MEMORY_LOCK. The lock is a compare-and-set on a document of its own, so it needs
+// no transaction.
 func (m *memory) lock(ctx context.Context, r record) (waited time.Duration, err error) {
 	start := m.Now()
 	for {

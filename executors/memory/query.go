@@ -18,10 +18,10 @@ const (
 	hitText     = 2 << 10 // bytes of a memory in an answer
 )
 
-// query finds memories that are near a text, best first: those that read_memory
-// would give the same order. The filters are part of the search, not of what
-// becomes of its results, and expired memories are none of them. Without vectors
-// it finds by words, and says so.
+// query finds memories that are near a text, best first. It finds only those that
+// read_memory would give to the same order, and none that have expired: the search
+// itself is filtered, not its results. Without vectors it searches by words, and
+// says so.
 func (m *memory) query(ctx context.Context, o *executors.Order, args catalog.MemoryQuery) (*executors.Result, error) {
 	args.TopK = cmp.Or(args.TopK, defaultTopK)
 	if args.TopK < 0 || args.TopK > maxTopK {
@@ -111,7 +111,7 @@ func (m *memory) search(ctx context.Context, o *executors.Order, q storage.Query
 	return hits, nil
 }
 
-// nearest merges lists by their scores, which are cosines and so of one measure.
+// nearest merges lists by their scores, which are all cosines and so comparable.
 func nearest(lists [][]catalog.MemoryHit, limit int) []catalog.MemoryHit {
 	all := append([]catalog.MemoryHit{}, slices.Concat(lists...)...)
 	slices.SortStableFunc(all, func(a, b catalog.MemoryHit) int { return cmp.Compare(b.Score, a.Score) })

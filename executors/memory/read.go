@@ -11,9 +11,9 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// read serves one memory by its full key. What a caller may not read does
-// not exist for it; a task is told that it asked beyond its step.
-// Confirm is the manager's word that it has read: the lock is released.
+// read gives one memory by its full key. A caller is told that a memory it may
+// not read does not exist; a task is told that it asked beyond its step. With
+// Confirm the manager confirms that it has read, and the lock is released.
 func (m *memory) read(ctx context.Context, o *executors.Order, args catalog.ReadMemory) (*executors.Result, error) {
 	task := o.Ticket.Scope
 	switch {
@@ -47,13 +47,13 @@ func (m *memory) read(ctx context.Context, o *executors.Order, args catalog.Read
 	return &executors.Result{Value: catalog.ReadMemoryResult{Key: r.Key, Data: data, Reference: ref}}, nil
 }
 
-// isLock says that a document is no memory: locks, and what is known about vectors,
-// share the index.
+// isLock says that a document is not a memory: locks, and the mark that names the
+// embedder, are in the same index.
 func isLock(r record) bool { return strings.HasPrefix(r.ID, ownPrefix) }
 
 // visible is the one rule of what an order may read, by key or by search: a task
-// its step's input and its own memories, whose key it is; a manager or gateway
-// those of its session, its user and its tenant.
+// reads its step's input and its own memories; a manager or gateway reads those of
+// its session, its user and its tenant.
 func visible(o *executors.Order, r record) bool {
 	if o.Ticket.Scope != nil {
 		return ofStep(o, r.Key)

@@ -20,7 +20,7 @@ const (
 // names that a shape shows; any other may be data.
 var names = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
 
-// infer words the shape of a value as decoded with json.Number.
+// infer describes the shape of a value that was decoded with json.Number.
 func infer(v any, depth int) string {
 	switch v := v.(type) {
 	case nil:

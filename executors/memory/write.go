@@ -60,8 +60,8 @@ func (m *memory) write(ctx context.Context, o *executors.Order, args catalog.Wri
 	}, nil
 }
 
-// written is told twice: the audit event, and the confirmation that readers
-// of the store wait for.
+// written makes the two events of a write: one for the audit, and the confirmation
+// that readers of the store wait for.
 func (m *memory) written(r record, waited time.Duration, unembedded string) []intents.Fact {
 	payload := map[string]any{
 		"key": r.Key, "size_bytes": len(r.Text), "validated": true, "lock_wait_ms": waited.Milliseconds(),
@@ -81,7 +81,7 @@ func (m *memory) written(r record, waited time.Duration, unembedded string) []in
 	}
 }
 
-// draft is what would be stored, all but the data.
+// draft is the record to be stored, without the data.
 func (m *memory) draft(o *executors.Order, args catalog.WriteMemory) (record, error) {
 	task, actor, session := o.Ticket.Scope, o.Ticket.Actor, o.Context.SessionID
 	switch {
@@ -109,7 +109,7 @@ func (m *memory) draft(o *executors.Order, args catalog.WriteMemory) (record, er
 	}, nil
 }
 
-// data is the value to store; a file that is no JSON breaks any contract.
+// data is the value to store; a file that is not JSON breaks every contract.
 func (m *memory) data(ctx context.Context, o *executors.Order, args catalog.WriteMemory) (json.RawMessage, error) {
 	d, ok, err := o.Data(ctx, m.Blobs, "/data", args.Data)
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 const Name = "python"
 
 // Workers is how many orders the executor takes at once: most of them wait for a
-// turn in the sandbox, where tenants are kept apart. What waited before it, on the
-// bus, would be served in the order of its arrival.
+// turn in the sandbox, which is fair among tenants. Orders that waited on the bus
+// instead would be served in the order of their arrival.
 const Workers = 1024
 
 // Sandbox runs jobs, each in a sandbox of its own; *sandbox.Sandbox is one.
@@ -77,8 +77,8 @@ func (p python) exec(ctx context.Context, o *executors.Order, args catalog.ExecP
 // reportTime is what is left of an order's time to report a run that it ends.
 const reportTime = 500 * time.Millisecond
 
-// inTime is a context that ends shortly before ctx does, while somebody still
-// listens for what ran.
+// inTime is a context that ends shortly before ctx does, while there is time left
+// to report the run.
 func inTime(ctx context.Context) (context.Context, context.CancelFunc) {
 	end, ok := ctx.Deadline()
 	if !ok {
@@ -87,8 +87,8 @@ func inTime(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(ctx, end.Add(-reportTime))
 }
 
-// told adds the event of a run to whatever came of its order. It is there for
-// every sandbox that took the script, however its run and its result ended.
+// told adds the event of a run to the outcome of its order. There is one for every
+// run that a sandbox began, however the run and its result ended.
 func told(result *executors.Result, err error, event intents.Fact, ran bool) (*executors.Result, error) {
 	if !ran {
 		return result, err
@@ -129,8 +129,9 @@ func (p python) finish(ctx context.Context, o *executors.Order, res sandbox.Resu
 	return &executors.Result{Value: catalog.ExecPythonResult{Output: output, Reference: ref}}, nil
 }
 
-// broken is a run without a result: the sandbox or the input failed, not the
-// script, or it was ended from outside. It had no effect.
+// broken is the failure of a run that gave no result because the sandbox or the
+// input failed, not the script, or because it was ended from outside. The run had
+// no effect.
 func broken(err error) error {
 	switch {
 	case errors.Is(err, sandbox.ErrClosed), errors.Is(err, context.Canceled):

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"aob.dev/writ/internal/clock"
 )
 
 // refillPause is the wait after a worker that could not be started, so that a
@@ -61,10 +63,8 @@ func (l *pool) run(ctx context.Context) {
 		}
 		for l.fill(ctx) != nil {
 			// Jobs start their own sandbox meanwhile and report the error.
-			select {
-			case <-ctx.Done():
+			if clock.Sleep(ctx, refillPause) != nil {
 				return
-			case <-time.After(refillPause):
 			}
 		}
 	}

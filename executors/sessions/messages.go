@@ -30,13 +30,13 @@ func messageID(o *executors.Order, i int) string {
 	return fmt.Sprintf("m_%x_%d", sum[:16], i)
 }
 
-// has says that the turns stand in the session. They came together.
+// has says that the session holds the turns. All of them were added at once.
 func (s *session) has(turns []message) bool {
 	return len(turns) > 0 && slices.ContainsFunc(s.Messages, func(m message) bool { return m.ID == turns[0].ID })
 }
 
-// row is a document of agent_messages: one turn, for good, also when the window
-// of its session has gone on.
+// row is a document of agent_messages: one turn. It stays when the session itself
+// no longer holds the turn.
 type row struct {
 	ID        string    `json:"message_id"`
 	Tenant    string    `json:"tenant_id"`

@@ -51,7 +51,7 @@ const (
 	maxList     = 100
 )
 
-// list gives the user's sessions, the last active first, without histories and
+// list gives the user's sessions, the most recently active first, without histories and
 // workflow states: session.get has them.
 func (s *sessions) list(ctx context.Context, o *executors.Order, args catalog.SessionList) (*executors.Result, error) {
 	args.Limit = cmp.Or(args.Limit, defaultList)
@@ -92,8 +92,8 @@ func (s *sessions) fresh(o *executors.Order, id, agent string, ttlMinutes int) s
 }
 
 // append adds turns, all or none, and counts the time to live anew. A
-// session that is full takes no more: it is resumed under a new id. The
-// rows of the turns follow the session; who is told that all is well has both.
+// session that is full takes no more: it is resumed under a new id. The rows of
+// the turns are written after the session; success means that both are written.
 func (s *sessions) append(ctx context.Context, o *executors.Order, args catalog.SessionAppend) (*executors.Result, error) {
 	turns := messages(o, args.Turns)
 	result, err := s.change(ctx, o, args.SessionID, func(found *session) error {

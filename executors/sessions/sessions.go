@@ -85,7 +85,8 @@ func (s *session) live(now time.Time) bool {
 	return s.State == active && (s.TTLAt == nil || s.TTLAt.After(now))
 }
 
-// untouched: s is as the order left it that would make fresh now.
+// untouched says that s is still as it was begun; fresh is what the same order
+// would begin now.
 func (s *session) untouched(fresh session) bool {
 	return s.StartedAt.Equal(s.LastActive) && s.Agent == fresh.Agent && s.TTLMinutes == fresh.TTLMinutes && s.From == fresh.From &&
 		slices.EqualFunc(s.Messages, fresh.Messages, func(a, b message) bool { return a.ID == b.ID })
@@ -118,7 +119,7 @@ func (s *session) view(now time.Time) catalog.Session {
 
 func (s *sessions) time() time.Time { return s.now().UTC().Truncate(time.Millisecond) }
 
-// load reads a session of the order's user and its version; another's does not exist.
+// load reads a session and its version; one of another user is reported as missing.
 func (s *sessions) load(ctx context.Context, o *executors.Order, id string) (session, int64, error) {
 	doc, err := s.docs.Get(ctx, o.Ticket.Actor.Tenant, storage.IndexSessions, id)
 	if err != nil {
@@ -134,7 +135,7 @@ func (s *sessions) load(ctx context.Context, o *executors.Order, id string) (ses
 	return found, doc.Position, nil
 }
 
-// errApplied is what a change says that finds its effect there.
+// errApplied is the error of a change that finds its effect there already.
 var errApplied = errors.New("applied before")
 
 // change applies a change to a session once. It is called again with the newer

@@ -3,9 +3,9 @@
 // pins {skill, digest, effect}; a manifest that differs from its pin by one
 // character is another version and is not called; nor is the same tool of another
 // server, which the digest of the pin covers. A server is not trusted: its input
-// is checked before, its output after, what it answers for another user is
-// suppressed, and large answers become files of the step that no agent ever
-// holds.
+// is checked before the call and its output after it, an answer for another user
+// is suppressed, and a large answer becomes a file of the step, which no agent
+// reads whole.
 package skills
 
 import (

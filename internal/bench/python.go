@@ -36,7 +36,7 @@ print(sum(1 for r in rows if re.search(r"9+$", r["name"])), sum(r["n"] for r in 
 // in new sandboxes and in those that writ up has.
 func python(ctx context.Context, o Options) ([]Row, error) {
 	return within(func(dir string) ([]Row, error) {
-		// Sandboxes of another user walk through it.
+		// Sandboxes run as another user, which must be able to enter it.
 		if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // G302: it holds a copy of Python
 			return nil, err
 		}

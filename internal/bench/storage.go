@@ -122,19 +122,19 @@ func growingText(ctx context.Context, dir string, o Options) (rows []Row, err er
 // inTurns asks both stores the same queries, one after the other.
 func (s *stored) inTurns(ctx context.Context, d time.Duration, beside *bare) (ours, base float64, n int64, err error) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // G404: the same queries each time
-	var mine, theirs []time.Duration
+	var mine, theirs []float64
 	for began := time.Now(); len(mine) == 0 || time.Since(began) < 2*d; {
 		q, start := textQuery(random), time.Now()
 		if _, err := s.store.Search(ctx, storeTenant, storage.IndexMemory, q); err != nil {
 			return 0, 0, 0, err
 		}
-		mine, start = append(mine, time.Since(start)), time.Now()
+		mine, start = append(mine, sinceMS(start)), time.Now()
 		if err := beside.search(ctx, q); err != nil {
 			return 0, 0, 0, err
 		}
-		theirs = append(theirs, time.Since(start))
+		theirs = append(theirs, sinceMS(start))
 	}
-	return milliseconds(mine), milliseconds(theirs), int64(len(mine)), nil
+	return median(mine), median(theirs), int64(len(mine)), nil
 }
 
 // sizes grow tenfold up to the last.
@@ -231,15 +231,15 @@ func (s *stored) fill(ctx context.Context, size int64) error {
 // searches reports the median of one caller's searches in milliseconds.
 func (s *stored) searches(ctx context.Context, d time.Duration, query func(*rand.Rand) storage.Query) (float64, int64, error) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // G404: the same queries each time
-	var took []time.Duration
+	var took []float64
 	for began := time.Now(); len(took) == 0 || time.Since(began) < d; {
 		q, start := query(random), time.Now()
 		if _, err := s.store.Search(ctx, storeTenant, storage.IndexMemory, q); err != nil {
 			return 0, 0, err
 		}
-		took = append(took, time.Since(start))
+		took = append(took, sinceMS(start))
 	}
-	return milliseconds(took), int64(len(took)), nil
+	return median(took), int64(len(took)), nil
 }
 
 // vocabulary of the notes: a word is in about one of thirty.

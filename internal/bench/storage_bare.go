@@ -11,7 +11,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -103,7 +102,7 @@ func scanned(d time.Duration, vectors int64) float64 {
 			}
 			best = max(best, dot/norm)
 		}
-		took = append(took, float64(time.Since(start).Microseconds())/1000)
+		took = append(took, sinceMS(start))
 	}
 	if best < 0 {
 		return 0 // never: it keeps the loop from being left out
@@ -141,10 +140,4 @@ func bulk(ctx context.Context, url, index string, d time.Duration) (float64, err
 		}
 	}
 	return float64(n) / time.Since(began).Seconds(), nil
-}
-
-// milliseconds is the median of durations.
-func milliseconds(took []time.Duration) float64 {
-	slices.Sort(took)
-	return float64(took[len(took)/2].Microseconds()) / 1000
 }

@@ -134,8 +134,8 @@ func (c *conn) Publish(subject string, data []byte) error {
 func (c *conn) Instance() string { return c.instance }
 
 // permitted runs subscribe and waits until the server has seen it. The server
-// refuses subjects after the fact and not by subscription; a refusal that comes
-// in between is taken for ours.
+// reports a refused subject later, and without naming the subscription; a refusal
+// that comes in between is taken for that of this one.
 func (c *conn) permitted(ctx context.Context, subscribe func() error) error {
 	before := c.nc.LastError()
 	if err := subscribe(); err != nil {

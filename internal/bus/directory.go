@@ -41,7 +41,7 @@ type UserReply struct {
 	Roles    []string `json:"roles"`
 	Disabled bool     `json:"disabled,omitempty"`
 	May      bool     `json:"may,omitempty"` // the roles that are left cover the capability
-	// Grants of the user that were minted before are dead: none is minted until then.
+	// Grants of the user from before this time are void: none is issued until then.
 	RevokedBefore time.Time `json:"revoked_before,omitzero"`
 	Error         string    `json:"error,omitempty"`
 }

@@ -25,7 +25,6 @@ var others = map[string]string{
 	"storage/opensearch/servertest/":   "a server for tests",
 	"storage/blobdir/files.go":         "received, then synced",
 	"storage/blobdir/blobs.go":         "renames what is synced and syncs the directory, with a failpoint between",
-	"storage/blobdir/sweep.go":         "renames what is to be removed, and syncs",
 	"storage/blobs3/blobs.go":          "what is on its way to a server",
 	"storage/sqlite/connect.go":        "an empty database, and syncs its directory",
 	"internal/upkeep/backup.go":        "syncs each file, and at the end all directories",

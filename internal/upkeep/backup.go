@@ -63,9 +63,9 @@ func (b Backup) Bytes() (n int64) {
 // or into a file whose name ends in .tar, beside the process that uses it or when
 // none does. keys says whether private keys go along.
 //
-// The order is ledger, journal, documents, blobs: no copy is behind one that was
-// made before it and rests on it. Journal and documents are of one moment: no
-// document follows from a record that the copy of the journal has not.
+// It copies ledger, journal, documents and blobs, in this order, so that each copy
+// has what the copies before it refer to. Journal and documents are of one moment:
+// each document follows from records that the copy of the journal has.
 //
 // Crash: what is copied is in a directory with .partial behind its name, which
 // becomes the backup when all of it is durable.

@@ -51,12 +51,12 @@ func Collect(ctx context.Context, dir string, at datadir.DocumentsAt, now time.T
 	return c, err
 }
 
-// blobAge is how long a blob stays that no record names yet: longer than an
-// order lives, a hold included.
+// blobAge is how long a blob stays that no record names yet. It is longer than an
+// order may live, with the time of a hold.
 const blobAge = 2 * intents.MaxHold
 
-// ownTenants are those but the one whose blobs are policies and catalogs, which
-// records name through others.
+// ownTenants are all tenants but the system's: its blobs are policies and catalogs,
+// which records name only indirectly.
 func ownTenants(all []string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(t string) bool { return t == ledger.SystemTenant })
 }

@@ -16,6 +16,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/bus/natsserver"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/schemas"
 )
 
@@ -120,10 +121,8 @@ func (c *ExecutorCheck) Wait(ctx context.Context) error {
 		if !errors.Is(err, bus.ErrNoResponders) {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(lookPause):
+		if err := clock.Sleep(ctx, lookPause); err != nil {
+			return err
 		}
 	}
 }

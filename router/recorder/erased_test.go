@@ -2,6 +2,8 @@ package recorder_test
 
 import (
 	"bytes"
+	"context"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -78,5 +80,122 @@ func testErased(t *testing.T, closed func(w *routertest.World)) {
 	}
 	if shown(live) {
 		t.Error("what was erased is still in a document")
+	}
+}
+
+// The texts of a plan leave its document and its events with its orders, while the
+// recorder runs and where it goes over the records afterwards.
+func TestErasedPlan(t *testing.T) {
+	for i, how := range []string{"complete", "failed", "cancel"} {
+		live := documents(t)
+		w, f := woken(t, live)
+		_, endOther := w.Tell("p0", "bens-word", how)
+		endOther()
+		plan, end := w.Tell("p1", "anas-word", how)
+		end()
+		if i > 0 { // the plan has left the state by then
+			w.Clock.Move(state.PlanKept)
+			w.Want(w.NewPlan("later").Open(), intents.OK)
+		}
+		f.caughtUp()
+		shown := func(word string) (n int) {
+			for _, docs := range dump(t, live, "default", "system") {
+				for _, doc := range docs {
+					n += bytes.Count(doc.Body, []byte(word))
+				}
+			}
+			return n
+		}
+		bens := shown("bens-word")
+		if shown("anas-word") < 8 || bens < 8 {
+			t.Fatalf("the test looks in the wrong place: %d", shown("anas-word"))
+		}
+		events := len(dump(t, live, "default")["default/"+storage.IndexEvents])
+		plan.Erase()
+		f.caughtUp()
+		f.stop()
+		if n := shown("anas-word"); n > 0 {
+			t.Errorf("%s: erased, and shown %d times", how, n)
+		}
+		if n := shown("bens-word"); n != bens {
+			t.Errorf("%s: what nobody erased is shown %d times, before %d times", how, n, bens)
+		}
+		if n := len(dump(t, live, "default")["default/"+storage.IndexEvents]); n < events {
+			t.Errorf("%s: of %d events %d are left", how, events, n)
+		}
+		page, err := live.Search(t.Context(), "default", storage.IndexPlans, storage.Query{Text: "anas-word"})
+		w.Must(err)
+		for _, doc := range page.Documents {
+			if doc.ID == plan.ID {
+				t.Errorf("%s: found by what was erased", how)
+			}
+		}
+		again := documents(t)
+		g := follow(t, w, again)
+		g.caughtUp()
+		g.stop()
+		if d := cmp.Diff(dump(t, live, "default", "system"), dump(t, again, "default", "system")); d != "" {
+			t.Errorf("%s: %s", how, d)
+		}
+	}
+}
+
+// cutOff is a store that takes nothing any more once it has removed an event.
+type cutOff struct {
+	storage.Documents
+	dead atomic.Bool
+	died chan struct{}
+}
+
+func (d *cutOff) Delete(ctx context.Context, tenant, index, id string) error {
+	if d.dead.Load() {
+		return storage.ErrUnavailable
+	}
+	d.dead.Store(true)
+	defer close(d.died)
+	return d.Documents.Delete(ctx, tenant, index, id)
+}
+
+func (d *cutOff) Create(ctx context.Context, tenant, index string, docs ...storage.Document) (int, error) {
+	if d.dead.Load() {
+		return 0, storage.ErrUnavailable
+	}
+	return d.Documents.Create(ctx, tenant, index, docs...)
+}
+
+func (d *cutOff) Project(ctx context.Context, tenant, index string, p storage.Projection) error {
+	if d.dead.Load() {
+		return storage.ErrUnavailable
+	}
+	return d.Documents.Project(ctx, tenant, index, p)
+}
+
+// A recorder that dies while an event without its reason takes the place of another
+// loses no event.
+func TestErasedPlanCrash(t *testing.T) {
+	live := documents(t)
+	cut := &cutOff{Documents: live, died: make(chan struct{})}
+	w := routertest.New(t, routertest.Options{})
+	plan, end := w.Tell("p1", "anas-word", "failed")
+	end()
+	for range 300 { // more than a recorder goes back at its start
+		w.OK(routertest.Order{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "q"}})
+	}
+	f := follow(t, w, live)
+	f.caughtUp()
+	f.stop()
+	plan.Erase()
+	f = follow(t, w, cut)
+	<-cut.died
+	f.stop()
+	for _, store := range []storage.Documents{live, documents(t)} {
+		f = follow(t, w, store)
+		f.caughtUp()
+		f.stop()
+		if store != live {
+			if d := cmp.Diff(dump(t, live, "default", "system"), dump(t, store, "default", "system")); d != "" {
+				t.Error(d)
+			}
+		}
 	}
 }

@@ -53,9 +53,7 @@ func orderEvents(s state.Order, before, after *catalog.PlanView) []event {
 	var out []event
 	switch s.Type {
 	case "plan.open":
-		var a catalog.PlanOpen
-		_ = json.Unmarshal(s.Args, &a) // recorded arguments matched their schema
-		out = append(out, event{"user_message.received", map[string]any{"size_bytes": len(a.Task)}})
+		out = append(out, event{"user_message.received", map[string]any{"size_bytes": s.TextSize("task")}})
 	case "plan.claim":
 		if before != nil && before.Status == catalog.PlanPending {
 			out = append(out, event{"subagent_a.spawned", map[string]any{"mode": "plan"}})
@@ -67,7 +65,7 @@ func orderEvents(s state.Order, before, after *catalog.PlanView) []event {
 	case "step.finish":
 		out = append(out, stepFinished(s, before, after)...)
 	case "plan.close":
-		out = append(out, planClosed(after)...)
+		out = append(out, planClosed(s, after)...)
 	case "hitl.approve":
 		var a catalog.Approve
 		_ = json.Unmarshal(s.Args, &a)
@@ -88,7 +86,7 @@ func deadline(s state.Order) string {
 
 func planEvents(s state.Order, after *catalog.PlanView) []event {
 	var a catalog.Plan
-	_ = json.Unmarshal(s.Args, &a)
+	_ = json.Unmarshal(s.Args, &a) // recorded arguments matched their schema
 	out := []event{{"plan.received", map[string]any{"plan_id": a.PlanID, "steps": len(a.Steps)}}}
 	if a.Revision > 1 {
 		out = append(out, event{"plan.revised", map[string]any{"revised_steps": numbers(a.Steps), "revision": a.Revision}})
@@ -154,12 +152,12 @@ func stepFinished(s state.Order, before, after *catalog.PlanView) []event {
 	}
 }
 
-func planClosed(after *catalog.PlanView) []event {
+func planClosed(s state.Order, after *catalog.PlanView) []event {
 	if after == nil {
 		return nil
 	}
 	if after.Status == catalog.PlanComplete {
-		return []event{{"plan.complete", map[string]any{"steps": len(after.Steps), "replan_count": after.ReplanCount}}, {"reply.sent", map[string]any{"size_bytes": len(after.Response)}}}
+		return []event{{"plan.complete", map[string]any{"steps": len(after.Steps), "replan_count": after.ReplanCount}}, {"reply.sent", map[string]any{"size_bytes": s.TextSize("response")}}}
 	}
 	reason := ""
 	if after.Failure != nil {
@@ -281,7 +279,7 @@ func (r *Recorder) writeEvents(s state.Order, events []event, rec storage.Record
 	plan, task := r.eventOf(s)
 	for i, e := range events {
 		d := eventDoc{
-			EventID: fmt.Sprintf("%012d-%02d", rec.Position, i), TenantID: s.Tenant, UserID: s.User, SessionID: s.Context.SessionID,
+			EventID: eventID(rec.Position, i), TenantID: s.Tenant, UserID: s.User, SessionID: s.Context.SessionID,
 			PlanID: plan, TaskID: task, EventType: e.typ, Payload: e.payload, TS: rec.At.UTC().Format(time.RFC3339Nano),
 			Position: rec.Position, Seq: i, IntentID: s.Decision.IntentID,
 		}

@@ -1,158 +1,160 @@
 // Package blobdir keeps blobs in a directory of one machine.
 //
-//	scopes/<tenant>/<scope>/<id>.<digest>   temporary files of a step
-//	cas/<tenant>/<digest>                   blobs of a tenant
-//	partial/                                what is being written or removed
+//	scopes/<tenant>/<scope>/<id>   temporary files of a step
+//	cas/<tenant>/<digest>          blobs of a tenant
+//	partial/                       what is being written
 //
-// <tenant> and <scope> are hashes, so no name that a caller chooses is ever part
-// of a path. Directories are 0700, files 0600.
+// Names are those of storage.BlobName and storage.FileName: no name that a caller
+// chooses is ever part of a path. Directories are 0700, files 0600.
 //
 // A file is written in partial/, synced, renamed into place, and its directory is
 // synced before the call returns. A crash before the rename leaves a partial
 // file, which the next Sweep removes; a crash after it leaves the whole file.
-// Removing goes the other way: a scope is renamed into partial/ and then deleted.
 //
 // One process at a time uses a directory.
 package blobdir
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"sync"
+	"time"
 
 	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/storage"
 )
 
-var fileID = regexp.MustCompile(`^f_[0-9a-f]{32}$`)
-
 // Blobs is storage.Blobs in a directory. Safe for concurrent use.
 type Blobs struct {
-	scopes, cas, partial string
+	storage.NamedBlobs
+	partial string
 
-	// place lets files be put into scopes together, and lets a scope be removed
-	// only while none is: a directory must not vanish under a rename.
+	// place lets files be put together, and lets one be removed only while none is:
+	// a directory must not vanish under a rename.
 	place sync.RWMutex
 
 	mu     sync.Mutex // guards active
 	active map[string]bool
 }
 
-var _ storage.Blobs = (*Blobs)(nil)
+var (
+	_ storage.Blobs     = (*Blobs)(nil)
+	_ storage.Collector = (*Blobs)(nil)
+)
 
 // Open opens or creates the directory.
 func Open(dir string) (*Blobs, error) {
-	b := &Blobs{
-		scopes: filepath.Join(dir, "scopes"), cas: filepath.Join(dir, "cas"), partial: filepath.Join(dir, "partial"),
-		active: make(map[string]bool),
-	}
-	for _, d := range []string{b.scopes, b.cas, b.partial} {
+	b := &Blobs{partial: filepath.Join(dir, "partial"), active: make(map[string]bool)}
+	kept, steps := objects{b, filepath.Join(dir, "cas")}, objects{b, filepath.Join(dir, "scopes")}
+	for _, d := range []string{kept.root, steps.root, b.partial} {
 		if err := durable.MkdirAll(d); err != nil {
 			return nil, fmt.Errorf("open blobs: %w", err)
 		}
 	}
+	b.NamedBlobs = storage.NamedBlobs{Kept: kept, Steps: steps}
 	return b, nil
 }
 
 // Close does nothing: what is written is durable when it is said to be.
 func (*Blobs) Close() error { return nil }
 
-// Put streams a temporary file into a scope; see storage.Blobs.
-func (b *Blobs) Put(ctx context.Context, s storage.Scope, r io.Reader) (storage.File, error) {
-	dir, err := b.scopeDir(s)
-	if err != nil {
-		return storage.File{}, err
-	}
-	p, err := b.receive(ctx, r)
-	if err != nil {
-		return storage.File{}, fmt.Errorf("put file: %w", err)
-	}
-	defer b.discard(p.path)
-	id := "f_" + storage.NameHash(filepath.Base(dir), p.digest)
-	if err := b.settle(p.path, dir, id+"."+p.digest); err != nil {
-		return storage.File{}, fmt.Errorf("put file: %w", err)
-	}
-	return storage.File{ID: id, Size: p.size, SHA256: "sha256:" + p.digest}, nil
+// objects are the files below a directory, by their paths from there.
+type objects struct {
+	in   *Blobs
+	root string
 }
 
-// Open reads a file of a scope; see storage.Blobs. Its digest is checked while
-// reading: the last Read fails on a mismatch.
-func (b *Blobs) Open(ctx context.Context, s storage.Scope, id string) (io.ReadCloser, storage.File, error) {
-	dir, err := b.scopeDir(s)
-	if err != nil {
-		return nil, storage.File{}, err
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, storage.File{}, err
-	}
-	if !fileID.MatchString(id) {
-		return nil, storage.File{}, storage.ErrNotFound
-	}
-	name, digest, err := find(dir, id)
-	if err != nil {
-		return nil, storage.File{}, err
-	}
-	f, size, err := openChecked(filepath.Join(dir, name), digest)
-	if err != nil {
-		return nil, storage.File{}, err
-	}
-	return f, storage.File{ID: id, Size: size, SHA256: "sha256:" + digest}, nil
-}
+func (o objects) path(name string) string { return filepath.Join(o.root, filepath.FromSlash(name)) }
 
-// Keep stores a blob under its digest; see storage.Blobs.
-func (b *Blobs) Keep(ctx context.Context, tenant string, r io.Reader) (string, int64, error) {
-	under, err := storage.TenantName(tenant)
-	if err != nil {
-		return "", 0, err
+// Put receives r and puts it in its place for good; see storage.Objects.
+func (o objects) Put(ctx context.Context, r io.Reader, name func(storage.Digest) string) (d storage.Digest, size int64, err error) {
+	partial := o.in.begin()
+	defer o.in.discard(partial)
+	if d, size, err = receive(ctx, r, partial); err != nil {
+		return d, size, err
 	}
-	p, err := b.receive(ctx, r)
-	if err != nil {
-		return "", 0, fmt.Errorf("keep blob: %w", err)
-	}
-	defer b.discard(p.path)
-	if err := b.settle(p.path, filepath.Join(b.cas, under), p.digest); err != nil {
-		return "", 0, fmt.Errorf("keep blob: %w", err)
-	}
-	return storage.RefPrefix + p.digest, p.size, nil
-}
-
-// Fetch reads a tenant's blob; see storage.Blobs. A malformed ref is ErrNotFound.
-func (b *Blobs) Fetch(ctx context.Context, tenant, ref string) (io.ReadCloser, int64, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, 0, err
-	}
-	name, digest, err := storage.BlobName(tenant, ref)
-	if err != nil {
-		return nil, 0, err
-	}
-	return openChecked(filepath.Join(b.cas, name), digest.Hex())
-}
-
-// settle puts a received file in its place for good.
-func (b *Blobs) settle(path, dir, name string) error {
-	b.place.RLock()
-	defer b.place.RUnlock()
+	path := o.path(name(d))
+	dir := filepath.Dir(path)
+	o.in.place.RLock()
+	defer o.in.place.RUnlock()
 	if err := durable.MkdirAll(dir); err != nil {
-		return err
+		return d, size, err
 	}
 	failpoint.Hit(failpoint.BlobReceived)
-	if err := os.Rename(path, filepath.Join(dir, name)); err != nil { // synced below, behind its failpoint
-		return err
+	if err := os.Rename(partial, path); err != nil { // synced below, behind its failpoint
+		return d, size, err
 	}
 	failpoint.Hit(failpoint.BlobRenamed)
 	if err := durable.SyncDir(dir); err != nil {
-		return err
+		return d, size, err
 	}
 	failpoint.Hit(failpoint.BlobKept)
-	return nil
+	return d, size, nil
 }
 
-func (b *Blobs) scopeDir(s storage.Scope) (string, error) {
-	name, err := storage.ScopeName(s)
-	return filepath.Join(b.scopes, name), err
+// Get opens a file; see storage.Objects.
+func (o objects) Get(_ context.Context, name string, d storage.Digest) (io.ReadCloser, int64, error) {
+	f, err := os.Open(o.path(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, 0, storage.ErrNotFound
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, errors.Join(err, f.Close())
+	}
+	return &checkedFile{storage.CheckedBlob(f, d, info.Size()), f}, info.Size(), nil
+}
+
+// List the files below a directory; see storage.Objects. One that goes meanwhile is
+// left out.
+func (o objects) List(ctx context.Context, prefix string) (out []storage.Named, err error) {
+	err = filepath.WalkDir(o.path(prefix), func(path string, e fs.DirEntry, err error) error {
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err == nil && !e.IsDir() {
+			var info fs.FileInfo
+			if info, err = e.Info(); err == nil {
+				name, _ := filepath.Rel(o.root, path) // it is below
+				out = append(out, storage.Named{Name: filepath.ToSlash(name), Size: info.Size(), At: info.ModTime()})
+			}
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list blobs: %w", err)
+	}
+	return out, nil
+}
+
+// Remove a file, and its directory with the last one; see storage.Objects. A crash
+// may leave an empty directory.
+func (o objects) Remove(_ context.Context, name string, before time.Time) (bool, error) {
+	path := o.path(name)
+	o.in.place.Lock()
+	defer o.in.place.Unlock()
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !before.IsZero() && info.ModTime().After(before) {
+		return false, nil
+	}
+	if err == nil {
+		err = durable.Remove(path)
+	}
+	if err != nil {
+		return false, fmt.Errorf("remove blob: %w", err)
+	}
+	_ = os.Remove(filepath.Dir(path)) // fails while it holds others
+	return true, nil
 }

@@ -4,48 +4,29 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
-	"fmt"
-	"hash"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
+	"time"
 
 	"aob.dev/writ/storage"
 )
 
-// received is a complete, synced file in partial/.
-type received struct {
-	path   string
-	digest string // hex
-	size   int64
-}
-
-// receive streams r into partial/. On an error nothing is left.
-func (b *Blobs) receive(ctx context.Context, r io.Reader) (p received, err error) {
-	p.path = b.begin()
-	defer func() {
-		if err != nil {
-			b.discard(p.path)
-		}
-	}()
-	f, err := os.OpenFile(p.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+// receive streams r into a new file and syncs it.
+func receive(ctx context.Context, r io.Reader, path string) (d storage.Digest, size int64, err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // G304: a random name below partial/
 	if err != nil {
-		return p, err
+		return d, 0, err
 	}
 	h := sha256.New()
-	p.size, err = io.Copy(io.MultiWriter(f, h), storage.UntilDone(ctx, r))
+	size, err = io.Copy(io.MultiWriter(f, h), storage.UntilDone(ctx, r))
 	if err == nil {
 		err = f.Sync()
 	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return p, err
-	}
-	p.digest = hex.EncodeToString(h.Sum(nil))
-	return p, nil
+	copy(d[:], h.Sum(nil))
+	return d, size, errors.Join(err, f.Close())
 }
 
 // begin names a path in partial/ that Sweep leaves alone until discard.
@@ -66,61 +47,52 @@ func (b *Blobs) discard(path string) {
 	delete(b.active, filepath.Base(path))
 }
 
-// checkedFile verifies the digest of a file while it is read to its end.
+// checkedFile is checked while it is read from its beginning to its end. Whoever
+// seeks has digests of parts: from then on nothing is checked here.
 type checkedFile struct {
-	f     *os.File
-	h     hash.Hash
-	want  string // hex
-	moved bool   // read from elsewhere than where it was: whoever moved it has digests of parts
+	io.ReadCloser
+	f *os.File
 }
 
-func openChecked(path, digest string) (io.ReadCloser, int64, error) {
-	f, err := os.Open(path) //nolint:gosec // G304: made of hashes
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, 0, storage.ErrNotFound
-	}
-	if err != nil {
-		return nil, 0, err
-	}
-	info, err := f.Stat()
-	if err != nil {
-		return nil, 0, errors.Join(err, f.Close())
-	}
-	return &checkedFile{f: f, h: sha256.New(), want: digest}, info.Size(), nil
-}
-
-func (c *checkedFile) Read(p []byte) (int, error) {
-	n, err := c.f.Read(p)
-	if !c.moved {
-		c.h.Write(p[:n])
-	}
-	if errors.Is(err, io.EOF) && !c.moved {
-		if got := hex.EncodeToString(c.h.Sum(nil)); got != c.want {
-			return n, fmt.Errorf("blob sha256:%s is damaged: it has digest %s", c.want, got)
-		}
-	}
-	return n, err
-}
-
-// Seek implements io.Seeker. After it nothing is checked here.
+// Seek implements io.Seeker.
 func (c *checkedFile) Seek(offset int64, whence int) (int64, error) {
-	c.moved = true
+	c.ReadCloser = c.f
 	return c.f.Seek(offset, whence)
 }
 
-func (c *checkedFile) Close() error { return c.f.Close() }
+// Sweep removes old scopes and what a crash left; see storage.Blobs. It goes on
+// after an error and returns all of them.
+func (b *Blobs) Sweep(ctx context.Context, age time.Duration) (int, error) {
+	partial, err := b.sweepPartial(ctx)
+	scopes, failed := b.NamedBlobs.Sweep(ctx, age)
+	return partial + scopes, errors.Join(err, failed)
+}
 
-// find returns the name of a file of a scope and the digest in it. A scope has a
-// handful of files.
-func find(dir, id string) (name, digest string, err error) {
-	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", "", err
+// sweepPartial removes what no call of this process is working on.
+func (b *Blobs) sweepPartial(ctx context.Context) (removed int, failed error) {
+	entries, err := os.ReadDir(b.partial)
+	if err != nil {
+		return 0, err
 	}
 	for _, e := range entries {
-		if digest, ok := strings.CutPrefix(e.Name(), id+"."); ok {
-			return e.Name(), digest, nil
+		if err := ctx.Err(); err != nil {
+			return removed, errors.Join(failed, err)
 		}
+		b.mu.Lock()
+		busy := b.active[e.Name()]
+		b.mu.Unlock()
+		if busy {
+			continue
+		}
+		path := filepath.Join(b.partial, e.Name())
+		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+			continue // listed while it was written, in its place by now
+		}
+		err := os.RemoveAll(path)
+		if err == nil {
+			removed++
+		}
+		failed = errors.Join(failed, err)
 	}
-	return "", "", storage.ErrNotFound
+	return removed, failed
 }

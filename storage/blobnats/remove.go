@@ -65,36 +65,6 @@ func (b *bucket) sweepChunks(ctx context.Context, before time.Time) (removed int
 	return removed, nil
 }
 
-// Drop removes an old blob; see storage.Collector. Keeping a blob again gives its
-// name to new chunks, at a later position, and neither is removed.
-func (b *Blobs) Drop(ctx context.Context, tenant, ref string, age time.Duration) (bool, error) {
-	if err := ctx.Err(); err != nil {
-		return false, err
-	}
-	name, _, err := storage.BlobName(tenant, ref)
-	if errors.Is(err, storage.ErrNotFound) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	info, m, err := b.kept.info(ctx, name)
-	if errors.Is(err, storage.ErrNotFound) || err == nil && m.Time.After(time.Now().Add(-age)) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	if err := b.kept.remove(ctx, name, m.Sequence, info.NUID); err != nil {
-		return false, err
-	}
-	_, _, err = b.kept.info(ctx, name)
-	if err != nil && !errors.Is(err, storage.ErrNotFound) {
-		return false, err
-	}
-	return err != nil, nil
-}
-
 // named are all objects.
 func (b *bucket) named(ctx context.Context) ([]*jetstream.ObjectInfo, error) {
 	if err := ctx.Err(); err != nil {
@@ -121,16 +91,24 @@ func (b *bucket) List(ctx context.Context, prefix string) (out []storage.Named, 
 	return out, err
 }
 
-// Remove an object; see storage.Objects.
-func (b *bucket) Remove(ctx context.Context, name string) error {
+// Remove an object; see storage.Objects. What is put again gives its name to new
+// chunks, at a later position, and neither is removed.
+func (b *bucket) Remove(ctx context.Context, name string, before time.Time) (bool, error) {
 	info, m, err := b.info(ctx, name)
-	if errors.Is(err, storage.ErrNotFound) {
-		return nil
+	if errors.Is(err, storage.ErrNotFound) || err == nil && !before.IsZero() && m.Time.After(before) {
+		return false, nil
+	}
+	if err == nil {
+		err = b.remove(ctx, name, m.Sequence, info.NUID)
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
-	return b.remove(ctx, name, m.Sequence, info.NUID)
+	_, _, err = b.info(ctx, name) // what was put again meanwhile has the name now
+	if errors.Is(err, storage.ErrNotFound) {
+		return true, nil
+	}
+	return false, err
 }
 
 // remove takes the name away, up to a position, and then the chunks that had it

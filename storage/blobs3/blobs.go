@@ -39,11 +39,8 @@ type Blobs struct {
 	core      *minio.Core
 	transport *http.Transport
 	bucket    string
-	cas       string // prefix with a slash
 	spool     string
 	page      int // keys of one answer to a listing; 0: as the server likes
-
-	place sync.RWMutex // a blob is not dropped while one is kept
 }
 
 var (
@@ -62,8 +59,10 @@ func Open(ctx context.Context, cfg Config) (*Blobs, error) {
 	if err != nil {
 		return nil, fmt.Errorf("blobs: %w", err)
 	}
-	b := &Blobs{bucket: at.bucket, cas: at.prefix + "cas/", spool: cfg.Spool}
-	b.NamedBlobs = storage.NamedBlobs{Kept: objects{b, b.cas}, Steps: objects{b, at.prefix + "steps/"}}
+	b := &Blobs{bucket: at.bucket, spool: cfg.Spool}
+	b.NamedBlobs = storage.NamedBlobs{
+		Kept: objects{b, at.prefix + "cas/", new(sync.RWMutex)}, Steps: objects{b, at.prefix + "steps/", new(sync.RWMutex)},
+	}
 	if b.core, b.transport, err = at.connect(secret); err != nil {
 		return nil, fmt.Errorf("blobs: %w", err)
 	}
@@ -87,6 +86,7 @@ func (b *Blobs) Close() error {
 type objects struct {
 	in     *Blobs
 	prefix string
+	place  *sync.RWMutex // nothing old is removed while something is put
 }
 
 // Put spools r and sends it under its key; see storage.Objects.
@@ -108,8 +108,8 @@ func (o objects) Put(ctx context.Context, r io.Reader, name func(storage.Digest)
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return d, size, err
 	}
-	o.in.place.RLock()
-	defer o.in.place.RUnlock()
+	o.place.RLock()
+	defer o.place.RUnlock()
 	// Not as a stream of signed chunks: the digest of the whole is known, and signed.
 	opts := minio.PutObjectOptions{ContentType: "application/octet-stream", DisableContentSha256: true}
 	if _, err := o.in.core.PutObject(ctx, o.in.bucket, o.prefix+name(d), readSeeker{f}, size, "", d.Hex(), opts); err != nil {

@@ -11,37 +11,6 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// Drop removes an old blob; see storage.Collector. No blob is kept by this process
-// while it looks; another one must not keep any.
-func (b *Blobs) Drop(ctx context.Context, tenant, ref string, age time.Duration) (bool, error) {
-	if err := ctx.Err(); err != nil {
-		return false, err
-	}
-	name, _, err := storage.BlobName(tenant, ref)
-	if errors.Is(err, storage.ErrNotFound) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	b.place.Lock()
-	defer b.place.Unlock()
-	info, err := b.core.StatObject(ctx, b.bucket, b.cas+name, minio.StatObjectOptions{})
-	if err != nil {
-		if err = b.failed(ctx, err); errors.Is(err, storage.ErrNotFound) {
-			err = nil
-		}
-		return false, err
-	}
-	if info.LastModified.After(time.Now().Add(-age)) {
-		return false, nil
-	}
-	if err := b.core.RemoveObject(ctx, b.bucket, b.cas+name, minio.RemoveObjectOptions{}); err != nil {
-		return false, b.failed(ctx, err)
-	}
-	return true, nil
-}
-
 // List all objects of the prefix whose names begin with another, however many
 // answers that takes; see storage.Objects.
 func (o objects) List(ctx context.Context, prefix string) (out []storage.Named, err error) {
@@ -58,13 +27,29 @@ func (o objects) List(ctx context.Context, prefix string) (out []storage.Named, 
 	return out, ctx.Err()
 }
 
-// Remove an object; see storage.Objects.
-func (o objects) Remove(ctx context.Context, name string) error {
-	err := o.in.core.RemoveObject(ctx, o.in.bucket, o.prefix+name, minio.RemoveObjectOptions{})
-	if err == nil {
-		return nil
+// Remove an object; see storage.Objects. Nothing is put beside it by this process
+// while it looks at the time; another process must not put anything then.
+func (o objects) Remove(ctx context.Context, name string, before time.Time) (bool, error) {
+	if !before.IsZero() {
+		o.place.Lock()
+		defer o.place.Unlock()
+		info, err := o.in.core.StatObject(ctx, o.in.bucket, o.prefix+name, minio.StatObjectOptions{})
+		if err != nil {
+			return false, o.in.unlessMissing(ctx, err)
+		}
+		if info.LastModified.After(before) {
+			return false, nil
+		}
 	}
-	if err = o.in.failed(ctx, err); errors.Is(err, storage.ErrNotFound) {
+	if err := o.in.core.RemoveObject(ctx, o.in.bucket, o.prefix+name, minio.RemoveObjectOptions{}); err != nil {
+		return false, o.in.unlessMissing(ctx, err)
+	}
+	return true, nil
+}
+
+// unlessMissing is what a server answered, nil where it said that nothing is there.
+func (b *Blobs) unlessMissing(ctx context.Context, err error) error {
+	if err = b.failed(ctx, err); errors.Is(err, storage.ErrNotFound) {
 		return nil
 	}
 	return err

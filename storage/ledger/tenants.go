@@ -65,9 +65,10 @@ func (t *Tenants) order(r storage.Record) (string, error) {
 	return tenant, nil
 }
 
-// tenantOf an order, which its summary names where the order itself is erased.
+// tenantOf an order: its summary names it, and stays where the order is erased. One
+// without a summary has to be read itself.
 func tenantOf(r storage.Record) (string, error) {
-	if _, erased := r.Erased[storage.PartOrder]; erased {
+	if _, there := r.Parts[storage.PartSummary]; there {
 		s, err := storage.ReadSummary(r.Parts)
 		return s.Tenant, err
 	}

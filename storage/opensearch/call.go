@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"time"
 
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/storage"
 )
 
@@ -20,7 +21,7 @@ type request struct {
 	method string
 	path   string // escaped
 	query  url.Values
-	body   []byte
+	body   any // marshalled, unless it is bytes already; nil: none
 	// repeat says that a second request does no harm and gives the same, so that a
 	// failed one is sent again. A write is sent again only if it surely had no
 	// effect.
@@ -89,10 +90,17 @@ func statusOf(err error) int {
 // call sends a request and decodes the answer into out. The context's error stays
 // itself; all that may pass is storage.ErrUnavailable.
 func (d *Documents) call(ctx context.Context, r request, out any) error {
+	body, isRaw := r.body.([]byte)
+	if r.body != nil && !isRaw {
+		var err error
+		if body, err = json.Marshal(r.body); err != nil {
+			return err
+		}
+	}
 	within, cancel := context.WithTimeout(ctx, d.cfg.Timeout)
 	defer cancel()
 	for n := 1; ; n++ {
-		err := d.once(within, r, out)
+		err := d.once(within, r, body, out)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -110,12 +118,7 @@ func (d *Documents) call(ctx context.Context, r request, out any) error {
 
 // waitBefore waits before the next attempt, n being made; it fails when ctx ends.
 func waitBefore(ctx context.Context, n int) error {
-	select {
-	case <-time.After(pause << (2 * (n - 1))):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return clock.Sleep(ctx, pause<<(2*(n-1)))
 }
 
 // untouched says that the request surely had no effect: it was not sent, or the
@@ -125,16 +128,16 @@ func untouched(err error) bool {
 	return statusOf(err) == http.StatusTooManyRequests || errors.As(err, &op) && op.Op == "dial"
 }
 
-func (d *Documents) once(ctx context.Context, r request, out any) error {
+func (d *Documents) once(ctx context.Context, r request, body []byte, out any) error {
 	target := r.path
 	if len(r.query) > 0 {
 		target += "?" + r.query.Encode()
 	}
-	req, err := http.NewRequestWithContext(ctx, r.method, target, bytes.NewReader(r.body))
+	req, err := http.NewRequestWithContext(ctx, r.method, target, bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("opensearch: %w", err)
 	}
-	if r.body != nil {
+	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
 	raw, status, err := d.send(req)

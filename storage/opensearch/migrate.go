@@ -2,7 +2,6 @@ package opensearch
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -70,11 +69,19 @@ func (d *Documents) template(ctx context.Context, index string) error {
 
 // first makes the index behind an alias that is not there.
 func (d *Documents) first(ctx context.Context, index string) error {
-	err := d.call(ctx, request{method: http.MethodGet, path: "/_alias/" + d.alias(index), repeat: true}, nil)
-	if statusOf(err) != http.StatusNotFound {
+	if there, err := d.aliased(ctx, index); there || err != nil {
 		return err
 	}
 	return d.make(ctx, d.alias(index)+"-000001", object{"aliases": object{d.alias(index): object{}}})
+}
+
+// aliased says whether the alias of an index is there.
+func (d *Documents) aliased(ctx context.Context, index string) (bool, error) {
+	err := d.call(ctx, request{method: http.MethodGet, path: "/_alias/" + d.alias(index), repeat: true}, nil)
+	if statusOf(err) == http.StatusNotFound {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // make makes an index from its template. One that is there is fine.
@@ -86,13 +93,9 @@ func (d *Documents) make(ctx context.Context, name string, body object) error {
 	return err
 }
 
-// put is a write that says the same when it is repeated.
+// put is a write that may be repeated.
 func (d *Documents) put(ctx context.Context, path string, body object) error {
-	raw, err := json.Marshal(body)
-	if err != nil {
-		return err
-	}
-	return d.call(ctx, request{method: http.MethodPut, path: path, body: raw, repeat: true}, nil)
+	return d.call(ctx, request{method: http.MethodPut, path: path, body: body, repeat: true}, nil)
 }
 
 // alias of an index: what documents are written to, where it is not cut by months.
@@ -104,4 +107,13 @@ func (d *Documents) target(index string) string {
 		return d.alias(index) + "-*"
 	}
 	return d.alias(index)
+}
+
+// targets are what is searched of several indices.
+func (d *Documents) targets(indices []string) string {
+	list := make([]string, len(indices))
+	for i, index := range indices {
+		list[i] = d.target(index)
+	}
+	return strings.Join(list, ",")
 }

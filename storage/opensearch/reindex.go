@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/storage"
 )
 
@@ -121,15 +122,12 @@ func (d *Documents) renew(ctx context.Context, index string, c succession) (int6
 	if err != nil {
 		return 0, err
 	}
-	raw, err := json.Marshal(object{"actions": []object{
+	err = d.call(ctx, request{method: http.MethodPost, path: "/_aliases", body: object{"actions": []object{
 		{"add": object{"index": c.next, "alias": d.alias(index)}}, {"remove_index": object{"index": c.old}},
-	}})
-	if err != nil {
-		return 0, err
-	}
-	err = d.call(ctx, request{method: http.MethodPost, path: "/_aliases", body: raw}, nil)
+	}}}, nil)
 	if err != nil && statusOf(err) == 0 {
-		// The answer got lost. To undo it could meet the change itself, under way.
+		// The answer was lost, and the change may still be under way: undoing it now
+		// could interfere.
 		if now, again := d.behind(ctx, index); again != nil || now.old != c.next {
 			return 0, errors.Join(errUnsure, err)
 		}
@@ -138,8 +136,8 @@ func (d *Documents) renew(ctx context.Context, index string, c succession) (int6
 	return documents, err
 }
 
-// errUnsure is that nobody knows which index is in force. Writes are refused until
-// somebody looks.
+// errUnsure says that it is not known which index is in force. Writes are refused
+// until an operator looks.
 var errUnsure = errors.New("it is not known whether the new index is in force: run it again")
 
 // fitting leaves vectors out that the next index does not take.
@@ -161,15 +159,11 @@ func (d *Documents) copy(ctx context.Context, index string, c succession) error 
 	if len(dense) > 0 {
 		body["script"] = object{"lang": "painless", "source": fitting, "params": object{"members": dense, "dimension": d.cfg.Dimension}}
 	}
-	raw, err := json.Marshal(body)
-	if err != nil {
-		return err
-	}
 	var begun struct {
 		Task string `json:"task"`
 	}
 	err = d.call(ctx, request{
-		method: http.MethodPost, path: "/_reindex", body: raw, query: url.Values{"wait_for_completion": {"false"}},
+		method: http.MethodPost, path: "/_reindex", body: body, query: url.Values{"wait_for_completion": {"false"}},
 	}, &begun)
 	if err != nil {
 		return err
@@ -210,15 +204,13 @@ func (d *Documents) await(ctx context.Context, task string) error {
 		case at.Completed:
 			return nil
 		}
-		select {
-		case <-time.After(taskPoll):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := clock.Sleep(ctx, taskPoll); err != nil {
+			return err
 		}
 	}
 }
 
-// same holds both indices to the same number of documents, and returns it.
+// same checks that both indices have the same number of documents, and returns it.
 func (d *Documents) same(ctx context.Context, c succession) (int64, error) {
 	if err := d.call(ctx, request{method: http.MethodPost, path: "/" + c.next + "/_refresh", repeat: true}, nil); err != nil {
 		return 0, err
@@ -255,15 +247,11 @@ func (d *Documents) drop(ctx context.Context, name string) error {
 
 // blocked are the indices that refuse writes since a Reindex was cut off.
 func (d *Documents) blocked(ctx context.Context) (names []string, err error) {
-	targets := make([]string, len(storage.Indices))
-	for i, index := range storage.Indices {
-		targets[i] = d.target(index)
-	}
 	var found map[string]struct {
 		Settings map[string]string `json:"settings"`
 	}
 	err = d.call(ctx, request{
-		method: http.MethodGet, path: "/" + strings.Join(targets, ",") + "/_settings/index.blocks.write", repeat: true,
+		method: http.MethodGet, path: "/" + d.targets(storage.Indices) + "/_settings/index.blocks.write", repeat: true,
 		query: url.Values{"flat_settings": {"true"}, "ignore_unavailable": {"true"}},
 	}, &found)
 	for _, name := range slices.Sorted(maps.Keys(found)) {
@@ -280,11 +268,12 @@ func (d *Documents) Missing(ctx context.Context) (indices []string, err error) {
 		if _, months := storage.Appended[index]; months {
 			continue // found by pattern, which may find none
 		}
-		err := d.call(ctx, request{method: http.MethodGet, path: "/_alias/" + d.alias(index), repeat: true}, nil)
-		if statusOf(err) == http.StatusNotFound {
-			indices = append(indices, index)
-		} else if err != nil {
+		there, err := d.aliased(ctx, index)
+		if err != nil {
 			return nil, err
+		}
+		if !there {
+			indices = append(indices, index)
 		}
 	}
 	return indices, nil

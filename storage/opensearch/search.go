@@ -92,13 +92,9 @@ type found struct {
 
 // ask searches all shards or fails: a part of the answer is none.
 func (d *Documents) ask(ctx context.Context, index string, body object) (*found, error) {
-	raw, err := json.Marshal(body)
-	if err != nil {
-		return nil, err
-	}
 	var answer found
-	err = d.call(ctx, request{
-		method: http.MethodPost, path: "/" + d.target(index) + "/_search", body: raw, repeat: true,
+	err := d.call(ctx, request{
+		method: http.MethodPost, path: "/" + d.target(index) + "/_search", body: body, repeat: true,
 		query: url.Values{"allow_partial_search_results": {"false"}},
 	}, &answer)
 	if err == nil && (answer.TimedOut || answer.Shards.Failed > 0) {

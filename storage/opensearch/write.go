@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/storage"
 )
 
@@ -69,14 +70,10 @@ func pick(answers []*stored, months bool) (*stored, error) {
 // mget looks up documents by their keys. Each has an answer, which may be that it
 // could not be looked up.
 func (d *Documents) mget(ctx context.Context, docs []object) ([]*stored, error) {
-	body, err := json.Marshal(object{"docs": docs})
-	if err != nil {
-		return nil, err
-	}
 	var answer struct {
 		Docs []*stored `json:"docs"`
 	}
-	if err := d.call(ctx, request{method: http.MethodPost, path: "/_mget", body: body, repeat: true}, &answer); err != nil {
+	if err := d.call(ctx, request{method: http.MethodPost, path: "/_mget", body: object{"docs": docs}, repeat: true}, &answer); err != nil {
 		return nil, err
 	}
 	if len(answer.Docs) != len(docs) {
@@ -149,10 +146,9 @@ func (d *Documents) fenced(ctx context.Context, tenant, index string, fence stor
 		if guessed {
 			continue
 		}
-		select {
-		case <-time.After(rand.N(time.Duration(min(round, 20)) * time.Millisecond)): //nolint:gosec // G404: it only spreads
-		case <-ctx.Done():
-			return ctx.Err()
+		spread := rand.N(time.Duration(min(round, 20)) * time.Millisecond) //nolint:gosec // G404: no secret
+		if err := clock.Sleep(ctx, spread); err != nil {
+			return err
 		}
 	}
 }
@@ -169,8 +165,8 @@ func compareAndSet(home, id string, source []byte, old *version) request {
 	return request{method: http.MethodPut, path: "/" + home + "/_doc/" + url.PathEscape(id), query: q, body: source}
 }
 
-// refused makes of a mapping that does not take a document what it is: the schema
-// let pass what the index does not allow.
+// refused explains the error of a mapping that does not take a document: the
+// schema allowed what the index does not.
 func refused(index string, err error) error {
 	if statusOf(err) != http.StatusBadRequest {
 		return err

@@ -30,6 +30,34 @@ function orderKey(...texts) {
   return h.digest().subarray(0, 16).toString("hex");
 }
 
+// TEXTS are the members of the arguments, by type, that a summary has the sizes of.
+const TEXTS = {
+  "plan.open": ["task"],
+  plan: ["steps/task", "steps/return_spec/reason"],
+  "step.finish": ["reason", "suggestion"],
+  "plan.close": ["response", "failure/reason", "failure/last_failure/reason"],
+  cancel: ["reason"],
+};
+
+// without gives a value with the size of a text in its place; of arrays in each element.
+function without(v, [name, ...more]) {
+  if (Array.isArray(v)) return v.map((x) => without(x, [name, ...more]));
+  if (typeof v !== "object" || v === null || !Object.hasOwn(v, name)) return v;
+  if (more.length > 0) return { ...v, [name]: without(v[name], more) };
+  const { [name]: text, ...rest } = v;
+  return { ...rest, [`${name}_bytes`]: Buffer.byteLength(text) };
+}
+
+// summaryOf is what is read in place of an order that was erased.
+function summaryOf({ d, type, tenant, user_id, context, args, body }) {
+  const { labels, ...named } = context;
+  const s = { type, tenant, user: user_id, context: named, key: orderKey(tenant, user_id, type, body.constraints.idempotency_key) };
+  if (d.verdict === "deny") return s;
+  if (typeof args.plan_id === "string" && args.plan_id !== "") s.plan_id = args.plan_id;
+  if (d.executor === "router" && Object.hasOwn(TEXTS, type)) s.args = TEXTS[type].reduce((a, text) => without(a, text.split("/")), args);
+  return s;
+}
+
 // covers: area:verb[:resource]. The memory of a whole tenant is given by name alone.
 function covers(have, need) {
   const [area, verb, resource] = have.split(":");
@@ -170,6 +198,8 @@ export class State {
     this.inForce(d);
     o.key = this.keys.get(o.kid) ?? this.plans.key(o.kid);
     if (o.key) must(signed(o.key.x, input, base64url(sealed.sig)), "the signature of the order");
+    const summary = part(r, "summary");
+    if (summary) must(jcs(summary) === jcs(summaryOf(o)), "its summary does not follow from the order");
     if (d.verdict === "deny") return must(d.code && d.code !== "OK", "a refusal without a code");
     must(d.verdict === "allow" || d.verdict === "hold", "no verdict");
     must(o.key, "an unknown key");

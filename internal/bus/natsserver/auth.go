@@ -37,7 +37,7 @@ func newAuthority(account func(name string) (*server.Account, error)) *authority
 	return &authority{account: account, users: make(map[string]*server.User)}
 }
 
-// admit gives a connection with some right a name and a password.
+// admit makes the credentials of a connection that has the given right.
 func (a *authority) admit(name string, r *right) Credentials {
 	c := Credentials{User: name, Password: rand.Text()}
 	a.mu.Lock()
@@ -60,7 +60,7 @@ func (a *authority) Check(c server.ClientAuthentication) bool {
 	user := *known
 	user.Account = acc
 	c.RegisterUser(&user)
-	// Who was ended in between was not yet there to be disconnected.
+	// If its key was withdrawn in between, there was no connection to end yet.
 	now := a.known(o, c.GetNonce())
 	return now == known || now != nil && sameSubjects(now, known)
 }

@@ -117,8 +117,8 @@ func discoverable(user string) []string {
 	return out
 }
 
-// user is the right as the server has it. A list of nothing says so: what is
-// left out would be everything.
+// user is the right in the server's form. An empty list is written out as one that
+// allows nothing: a list that is left out would allow everything.
 func (r *right) user(name, password string) *server.User {
 	p := &server.Permissions{
 		Publish:   &server.SubjectPermission{Allow: append([]string{}, r.publish...)},

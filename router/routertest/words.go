@@ -1,0 +1,93 @@
+package routertest
+
+import (
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+)
+
+// Telling is a plan that has ended, each of whose texts has a word in it: it was
+// replanned twice, and then closed as complete, closed as failed or cancelled.
+type Telling struct {
+	*Plan
+	Orders []*intents.Answer // of the router, that keep their arguments apart
+	Others []*intents.Answer // of the router, whose results alone have the word
+}
+
+// Tell plays such a plan, up to its end; how is complete, failed or cancel. The
+// end is another call, so that a test may look at the plan before.
+func (w *World) Tell(id, word, how string) (t *Telling, end func()) {
+	w.Helper()
+	w.Pin("feed", catalog.Pure)
+	p := w.NewPlan(id)
+	t = &Telling{Plan: p}
+	say := func(o Order) *intents.Answer {
+		w.Helper()
+		a := w.Want(w.Do(o), intents.OK)
+		t.Orders = append(t.Orders, a)
+		return a
+	}
+	other := func(o Order) {
+		w.Helper()
+		t.Others = append(t.Others, w.Want(w.Do(o), intents.OK))
+	}
+	claim := func() {
+		w.Helper()
+		other(p.ClaimOrder(p.Epoch + 1))
+		p.Epoch++
+	}
+	plan := func() {
+		w.Helper()
+		steps := Steps(1, "feed")
+		steps[0].Task, steps[0].ReturnSpec.Reason = word+" step <&>", word+" contract"
+		p.Digest = say(p.PlanOrder(steps)).IntentID
+		p.Revision++
+	}
+	start := func() *Task {
+		w.Helper()
+		task := p.NewTask(1)
+		other(p.StepOrder(task.StepArgs()))
+		return task
+	}
+	say(p.order(p.Gateway, "plan.open", catalog.PlanOpen{PlanID: p.ID, Task: word + " réquest"}))
+	claim()
+	plan()
+	task := start()
+	say(task.Order("step.finish", catalog.StepFinish{TaskID: task.TaskID, Status: "insufficient", Reason: word + " reason", Suggestion: word + " suggestion"}))
+	claim()
+	plan()
+	say(p.order(p.Manager, "step.finish", catalog.StepFinish{TaskID: start().TaskID, Status: "failed", Reason: word + " failure"}))
+	plan()
+	return t, func() {
+		w.Helper()
+		switch how {
+		case "complete":
+			task := start()
+			w.Want(task.Write("result"), intents.OK)
+			say(task.Order("step.finish", catalog.StepFinish{TaskID: task.TaskID, Status: "done", MemoryKey: task.MemoryKey("result")}))
+			say(p.order(p.Manager, "plan.close", catalog.PlanClose{PlanID: p.ID, Epoch: p.Epoch, Status: "complete", Response: word + " answer"}))
+		case "failed":
+			say(p.order(p.Manager, "plan.close", catalog.PlanClose{PlanID: p.ID, Epoch: p.Epoch, Status: "failed", Failure: &catalog.Failure{
+				Reason: word + " end", CompletedSteps: []int{}, LastFailure: &catalog.LastFailure{Step: 1, Reason: word + " last"},
+			}}))
+		default:
+			say(p.order(p.Gateway, "cancel", catalog.Cancel{PlanID: p.ID, Reason: word + " will"}))
+		}
+	}
+}
+
+// Erase asks the operator of system to take parts of an order of default away.
+func (w *World) Erase(a *intents.Answer, parts ...string) *intents.Answer {
+	w.Helper()
+	return w.Admin("record.erase", catalog.RecordErase{Tenant: "default", IntentID: a.IntentID, Position: *a.Position, Parts: parts, Reason: "the person asked for it"})
+}
+
+// Erase has every text of the plan erased.
+func (t *Telling) Erase() {
+	t.Helper()
+	for _, a := range t.Orders {
+		t.Want(t.World.Erase(a, catalog.ErasesOrder, catalog.ErasesResult), intents.OK)
+	}
+	for _, a := range t.Others {
+		t.Want(t.World.Erase(a, catalog.ErasesResult), intents.OK)
+	}
+}

@@ -1,0 +1,147 @@
+package state
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
+)
+
+// keepsAllBut is the move with what its fold keeps of an order for good: the arguments
+// without these texts. A text is a member, or members of members, as "steps/task"; of
+// arrays it is meant in each element. The order can be erased then: no move is judged
+// by a text. Of a Move without, the order stays.
+func (m Move) keepsAllBut(texts ...string) Move {
+	m.texts = texts
+	return m
+}
+
+// Keeps says whether orders of a type, carried out by the router, keep what the state
+// needs of them apart, and can be erased.
+func Keeps(typ string) bool { return len(moves[typ].texts) > 0 }
+
+// SummaryOf is what is read in place of an order once that is erased. ok is false
+// where later records rest on the order itself, which stays.
+func SummaryOf(e *intents.Envelope, d intents.Decision) (s storage.Summary, ok bool, err error) {
+	s = storage.SummaryOf(e, d.Verdict)
+	if d.Verdict == intents.Deny || d.Executor != catalog.ExecutorRouter {
+		return s, true, nil
+	}
+	if !Keeps(e.Type()) {
+		return s, false, nil
+	}
+	s.Args, err = kept(e.Args(), moves[e.Type()].texts)
+	return s, err == nil, err
+}
+
+// kept are arguments, canonical, with the size of each text in its place.
+func kept(args json.RawMessage, texts []string) (json.RawMessage, error) {
+	dec := json.NewDecoder(bytes.NewReader(args))
+	dec.UseNumber()
+	var tree any
+	if err := dec.Decode(&tree); err != nil {
+		return nil, err
+	}
+	for _, text := range texts {
+		measure(tree, strings.Split(text, "/"))
+	}
+	raw, err := json.Marshal(tree)
+	if err != nil {
+		return nil, err
+	}
+	return intents.Canonical(raw)
+}
+
+// measure puts "name_bytes", the length in UTF-8, in the place of a text.
+func measure(v any, path []string) {
+	switch v := v.(type) {
+	case []any:
+		for _, x := range v {
+			measure(x, path)
+		}
+	case map[string]any:
+		name := path[0]
+		if len(path) > 1 {
+			measure(v[name], path[1:])
+		} else if text, ok := v[name].(string); ok {
+			delete(v, name)
+			v[name+"_bytes"] = len(text)
+		}
+	}
+}
+
+// TextSize is how long a text of an order's arguments is, or was before the order was
+// erased.
+func (o *Order) TextSize(name string) int {
+	var args map[string]json.RawMessage
+	var text string
+	n := 0
+	if json.Unmarshal(o.Args, &args) != nil {
+		return 0
+	}
+	if json.Unmarshal(args[name], &text) == nil {
+		return len(text)
+	}
+	_ = json.Unmarshal(args[name+"_bytes"], &n) // 0: there was none
+	return n
+}
+
+// Unsay takes every text out of a plan. Where there has to be one it says why there is none.
+func Unsay(p *catalog.PlanView) {
+	p.Task, p.Response = storage.ErasedReason, ""
+	if p.Status == catalog.PlanComplete {
+		p.Response = storage.ErasedReason
+	}
+	p.Steps, p.History = slices.Clone(p.Steps), slices.Clone(p.History)
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		s.Task, s.ReturnSpec.Reason, s.FailureReason, s.Suggestion = storage.ErasedReason, storage.ErasedReason, "", ""
+	}
+	for i := range p.History {
+		p.History[i].Reason = storage.ErasedReason
+	}
+	if p.Failure == nil {
+		return
+	}
+	f := *p.Failure // others hold the one that is here
+	f.Reason = storage.ErasedReason
+	if f.LastFailure != nil {
+		f.LastFailure = &catalog.LastFailure{Step: f.LastFailure.Step, Reason: storage.ErasedReason}
+	}
+	p.Failure = &f
+}
+
+// unsay forgets the texts of a plan one of whose orders was erased, and where others
+// of them stand in the records (Told).
+func (p *plan) unsay() {
+	Unsay(&p.view)
+	for _, t := range p.tasks {
+		t.spec.Task, t.spec.ReturnSpec.Reason = "", storage.ErasedReason
+	}
+	p.said = nil
+}
+
+// PlanEnded says whether the plan has ended that an order is in or about; true of an
+// order of no plan, and of a plan that is not known (any more).
+func (s *State) PlanEnded(o Order) bool {
+	var about struct {
+		PlanID string `json:"plan_id"`
+		TaskID string `json:"task_id"`
+	}
+	if o.Decision.Verdict != intents.Deny && o.Decision.Executor == catalog.ExecutorRouter {
+		_ = json.Unmarshal(o.Args, &about) // what names no plan is about none
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, id := range []string{o.Context.PlanID, about.PlanID} {
+		if p, ok := s.plans[o.Tenant+"/"+id]; ok && !final(p.view.Status) {
+			return false
+		}
+	}
+	t, ok := s.tasks[o.Tenant+"/"+about.TaskID]
+	return !ok || final(t.plan.view.Status)
+}
