@@ -63,7 +63,7 @@ func validKID(kid string) bool {
 }
 
 // oneSpelling: base64url as it is encoded. The decoder skips line ends, and a
-// lenient one ignores unused bits: either would give one paper many spellings.
+// lenient one ignores unused bits: either would give one token many spellings.
 func oneSpelling(encoded string) bool {
 	var room [64]byte // for a kid or a signature; what is longer is allocated
 	_, err := b64.AppendDecode(room[:0], []byte(encoded))
@@ -196,7 +196,7 @@ func unmarshalStrict(raw []byte, v any) error {
 }
 
 // PeekClaims reads the claims of a compact JWS without verifying anything: only
-// to learn which key a self-naming paper (the genesis) claims.
+// to learn which key a token that names its own key (the genesis) claims.
 func PeekClaims(token string, claims any) error {
 	_, rest, _ := strings.Cut(token, ".")
 	encoded, _, ok := strings.Cut(rest, ".")

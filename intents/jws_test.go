@@ -66,7 +66,7 @@ func TestJoseDetachedParses(t *testing.T) {
 }
 
 // TestRFC8037A4 is the example of RFC 8037 appendix A.4, made with our signing
-// input; as a paper of ours it is refused, for its header names no kid and typ.
+// input; as a token of ours it is refused, for its header names no kid and typ.
 func TestRFC8037A4(t *testing.T) {
 	seed, err := b64.DecodeString("nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A")
 	if err != nil {

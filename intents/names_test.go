@@ -50,9 +50,9 @@ func TestComplete(t *testing.T) {
 	}
 }
 
-// Every paper that is signed over null, over nothing, or without one of the claims
+// Every token that is signed over null, over nothing, or without one of the claims
 // that it always has, is refused, whoever signed it.
-func TestPapersAreComplete(t *testing.T) {
+func TestTokensAreComplete(t *testing.T) {
 	keys := ring(vectorKeys()...)
 	open := map[string]struct {
 		by     Signer

@@ -79,7 +79,7 @@ func grantVectors(s *vectorSet) {
 	s.body("grant-more-roles", "the actor claims a role that the grant does not give", put([]string{"user", "admin"}, "actor", "roles"), RBACForbidden)
 }
 
-// grantTokenVectors are orders whose grant is not a paper of a gateway in force,
+// grantTokenVectors are orders whose grant is not a token of a gateway in force,
 // or has another shape than a grant.
 func grantTokenVectors(s *vectorSet) {
 	good := vectorGrant(unchanged)

@@ -53,14 +53,14 @@ func outside(ts *testscript.TestScript, w *world, args []string) {
 	ended := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(ended) }()
 	end := func() { _ = cmd.Process.Kill(); <-ended }
-	w.outsiders = append(w.outsiders, end)
+	w.services = append(w.services, end)
 	ts.Defer(end)
 }
 
 // gone kills the services of somebody else: they would come back by themselves
 // once a writ listens on $PORT again.
 func gone(_ *testscript.TestScript, w *world, _ []string) {
-	for _, end := range w.outsiders {
+	for _, end := range w.services {
 		end()
 	}
 }

@@ -91,7 +91,7 @@ type world struct {
 	url       string
 	calls     func() int64 // of the skill server
 	task      *task        // that step opened
-	outsiders []func()     // end each service of somebody else
+	services  []func()     // end each service of somebody else
 }
 
 type worldKey struct{}

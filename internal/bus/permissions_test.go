@@ -52,7 +52,7 @@ var allowed = map[string]struct{ asks, serves may }{
 	"memory": {serves: may{
 		subscribe: []string{"writ.exec.write_memory memory", "writ.exec.memory.query memory", "$SRV.PING", "$SRV.INFO.writ-memory"},
 	}},
-	outsiderName: {serves: may{
+	externalName: {serves: may{
 		subscribe: []string{"writ.exec.x.acme.echo x-acme", "$SRV.PING", "$SRV.INFO.writ-x-acme", "_INBOX_x-acme.x"},
 	}},
 	"router": {serves: may{
@@ -110,12 +110,12 @@ func isWildcard(subject string) bool { return strings.ContainsAny(subject, "*>")
 
 // TestEveryPair tries every subject as every role, on each connection of a
 // process and with the subjects of another process of the same role: in process,
-// and over a listener, where outsiders come from too.
+// and over a listener, where external executors connect too.
 func TestEveryPair(t *testing.T) {
 	s := startOn(t, "127.0.0.1:0")
 	seed := admit(t, s, "x.acme.echo")
 	for role, is := range allowed {
-		if role == outsiderName {
+		if role == externalName {
 			t.Run(role, func(t *testing.T) { everySubject(t, outside(t, s, seed), subjects, is.serves) })
 			continue
 		}

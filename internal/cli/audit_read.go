@@ -1,30 +1,28 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"aob.dev/writ/audit"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/internal/upkeep"
 )
 
-func auditShow(std IO) *cobra.Command {
-	var dir string
-	return answering(std, &cobra.Command{
-		Use: "show INTENT_ID", Short: "Show an order's records", Args: cobra.ExactArgs(1),
-	}, func(cmd *cobra.Command, args []string) (a answer, err error) {
-		err = withArchive(cmd.Context(), dir, func(in *datadir.Archive) error {
-			found, err := audit.Find(cmd.Context(), in.Records, args[0])
+func auditShow(c *command) {
+	c.dataFlag()
+	c.answer = func(args []string) (a answer, err error) {
+		err = c.archive(func(in *datadir.Archive) error {
+			found, err := audit.Find(c.Context(), in.Records, args[0])
 			if err == nil {
 				a = answer{data: found}
 				a.text, err = shownText(found)
@@ -32,7 +30,7 @@ func auditShow(std IO) *cobra.Command {
 			return err
 		})
 		return a, err
-	}, dataFlag(&dir))
+	}
 }
 
 func shownText(found []audit.Shown) (string, error) {
@@ -65,86 +63,52 @@ func shownLine(s audit.Shown) string {
 	return fmt.Sprintf("%6d  %s  %-8s  %-10s %-14s %-20s %s", s.Position, s.At, s.Kind, s.Tenant, what, s.Code, short(s.IntentID))
 }
 
-func auditProve(std IO) *cobra.Command {
-	var dir string
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use: "prove INTENT_ID", Short: "Print the receipt, inclusion proofs and keys of one order as one JSON document", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return withArchive(cmd.Context(), dir, func(a *datadir.Archive) error {
-				if err := a.Settle(cmd.Context()); err != nil {
-					return no(err)
-				}
-				p, err := audit.Prove(cmd.Context(), a.Source, args[0])
-				if err == nil {
-					err = p.Check(audit.NewTrust(a.Root))
-				}
-				if err != nil {
-					return no(err)
-				}
-				return printJSON(std.Out, p)
-			})
-		},
+func auditProve(c *command) {
+	c.run = func(args []string) error {
+		return c.archive(func(a *datadir.Archive) error {
+			if err := a.Settle(c.Context()); err != nil {
+				return err
+			}
+			p, err := audit.Prove(c.Context(), a.Source, args[0])
+			if err == nil {
+				err = p.Check(audit.NewTrust(a.Root))
+			}
+			if err != nil {
+				return err
+			}
+			return printJSON(c.std.Out, p)
+		})
 	}
-	dataFlag(&dir)(cmd)
-	jsonFlag(cmd, &asJSON)
-	return cmd
+	c.dataFlag()
+	c.jsonFlag()
 }
 
 // tailPause is how long tail waits before it looks again.
 const tailPause = 500 * time.Millisecond
 
-func auditTail(std IO) *cobra.Command {
-	var dir string
-	var filter audit.Filter
-	var follow, asJSON bool
-	cmd := &cobra.Command{
-		Use: "tail", Short: "Print the record, a line each", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			next := int64(0)
-			for {
-				err := withArchive(cmd.Context(), dir, func(a *datadir.Archive) error {
-					from := next
-					next = a.Records.Next()
-					return tailFrom(cmd.Context(), std, a, from, filter, asJSON)
-				})
-				if err != nil && (!follow || !errors.Is(err, fs.ErrNotExist)) {
-					return err
-				}
-				if !follow {
-					return nil
-				}
-				select {
-				case <-cmd.Context().Done():
-					return nil
-				case <-time.After(tailPause):
-				}
+func auditTail(c *command) {
+	filter := c.filterFlags()
+	var follow bool
+	c.run = func([]string) error {
+		for next := int64(0); ; {
+			err := c.archive(func(a *datadir.Archive) error {
+				from := next
+				next = a.Records.Next()
+				_, err := c.printRecords(a, from, math.MaxInt, filter, nil)
+				return err
+			})
+			if !follow || err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
 			}
-		},
-	}
-	dataFlag(&dir)(cmd)
-	jsonFlag(cmd, &asJSON)
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what comes")
-	filterFlags(cmd, &filter)
-	return cmd
-}
-
-func tailFrom(ctx context.Context, std IO, a *datadir.Archive, from int64, filter audit.Filter, asJSON bool) error {
-	for s, err := range audit.Read(ctx, a.Records, from) {
-		if err != nil {
-			return err
-		}
-		if !filter.Wants(s) {
-			continue
-		}
-		if err := printShown(std.Out, s, asJSON); err != nil {
-			return err
+			if clock.Sleep(c.Context(), tailPause) != nil {
+				return nil
+			}
 		}
 	}
-	return nil
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "wait for new records and print them")
 }
 
-// printShown writes a record as one line, of data or for people.
+// printShown writes a record as one line, of JSON or for people.
 func printShown(w io.Writer, s audit.Shown, asJSON bool) error {
 	if !asJSON {
 		_, err := fmt.Fprintln(w, shownLine(s))
@@ -153,4 +117,100 @@ func printShown(w io.Writer, s audit.Shown, asJSON bool) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	return enc.Encode(s)
+}
+
+func auditSearch(c *command) {
+	filter := c.filterFlags()
+	var limit int
+	c.run = func(words []string) error {
+		if limit < 1 {
+			return usage(errors.New("--limit must be at least 1"))
+		}
+		filter.Words = words
+		return c.archive(func(a *datadir.Archive) error {
+			show, done := c.bar()
+			defer done()
+			found, err := c.printRecords(a, 0, limit, filter, show)
+			if err == nil && found == 0 {
+				err = &exitError{code: ExitNo, err: errors.New("no record matches"), silent: c.asJSON}
+			}
+			return err
+		})
+	}
+	c.since(&filter.Since, "since", "only records from this RFC 3339 time, or from this long ago (7d, 12h)")
+	c.since(&filter.Until, "until", "only records before this RFC 3339 time, or this long ago")
+	c.Flags().IntVar(&limit, "limit", 100, "maximum number of records")
+}
+
+// filterFlags declares the flags of a command that prints some of the records.
+func (c *command) filterFlags() *audit.Filter {
+	c.dataFlag()
+	c.jsonFlag()
+	var f audit.Filter
+	for _, x := range []struct {
+		to         *string
+		name, help string
+	}{
+		{&f.Tenant, "tenant", "only records of this tenant"},
+		{&f.User, "user", "only orders of this user"},
+		{&f.Type, "type", "only orders of this type"},
+		{(*string)(&f.Code), "code", "only records with this code"},
+		{(*string)(&f.Kind), "kind", "only records of this kind: order, outcome, release, takeover, control"},
+		{&f.Plan, "plan", "only orders of this plan"},
+		{&f.Session, "session", "only orders of this session"},
+	} {
+		c.Flags().StringVar(x.to, x.name, "", x.help)
+	}
+	return &f
+}
+
+// printRecords prints the records that match, one per line, and counts them. show, if
+// not nil, is told the progress.
+func (c *command) printRecords(a *datadir.Archive, from int64, limit int, filter *audit.Filter, show func(done, total int64)) (found int, err error) {
+	for s, err := range audit.Read(c.Context(), a.Records, from) {
+		if err != nil {
+			return found, err
+		}
+		if show != nil && s.Position%1000 == 0 {
+			show(s.Position, a.Records.Next())
+		}
+		if !filter.Wants(s) {
+			continue
+		}
+		err = printShown(c.std.Out, s, c.asJSON)
+		if found++; err != nil || found == limit {
+			return found, err
+		}
+	}
+	return found, nil
+}
+
+func auditFsck(c *command) {
+	c.dataFlag()
+	c.answer = func([]string) (answer, error) {
+		show, done := c.bar()
+		h, err := upkeep.Fsck(c.Context(), c.dir, show)
+		done()
+		if err != nil {
+			return answer{}, malformed(err)
+		}
+		return answer{data: h, text: healthText(h), end: unless(h.OK, "not sound")}, nil
+	}
+}
+
+func healthText(h audit.Health) string {
+	if !h.OK {
+		return fmt.Sprintf("NOT SOUND: %s\n", h.FirstBad)
+	}
+	text := fmt.Sprintf("sound: %d records, %d leaves, %d blobs, %d documents, in %.1f s\n", h.Records, h.Leaves, h.Blobs, h.Projections, h.Seconds)
+	if h.Pending > 0 {
+		text += fmt.Sprintf("pending: %d records are in no checkpoint yet\n", h.Pending)
+	}
+	if h.Behind > 0 {
+		text += fmt.Sprintf("behind: %d documents are still to be written\n", h.Behind)
+	}
+	if !h.Compared {
+		text += "not compared: documents are compared with the journal only when no process uses the directory\n"
+	}
+	return text
 }

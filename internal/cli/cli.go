@@ -9,11 +9,13 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/client"
 )
 
@@ -21,7 +23,7 @@ import (
 const (
 	ExitOK        = 0
 	ExitNo        = 1 // a well-formed no: refused, invalid, failed
-	ExitUsage     = 2 // unknown command or flag, a value that cannot be
+	ExitUsage     = 2 // unknown command or flag, impossible value
 	ExitMalformed = 3 // input that cannot be read
 )
 
@@ -42,15 +44,14 @@ type exitError struct {
 func (e *exitError) Error() string { return e.err.Error() }
 func (e *exitError) Unwrap() error { return e.err }
 
-func no(err error) error        { return &exitError{code: ExitNo, err: err} }
 func malformed(err error) error { return &exitError{code: ExitMalformed, err: err} }
 
 // Main runs one command and returns its exit code.
 func Main(ctx context.Context, args []string, std IO) int {
 	root := &cobra.Command{
 		Use: "writ", Short: "Signed intents between AI agents and the real world",
-		Long: "writ lets AI agents act without trusting them: they can only seal orders,\n" +
-			"which a router checks, records for good, and has carried out.",
+		Long: "writ lets AI agents act without trusting them. An agent can only sign orders.\n" +
+			"A router checks each order, records it for good, and has it carried out.",
 		SilenceErrors: true, SilenceUsage: true, Args: oneOfThese, RunE: help,
 	}
 	root.Version = version()
@@ -62,23 +63,23 @@ func Main(ctx context.Context, args []string, std IO) int {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usage(fmt.Errorf("%w%s\nsee: %s --help", err, flagMeant(c, err), c.CommandPath()))
 	})
-	root.PersistentFlags().String("context", "", "speak to the writ of this context (writ context)")
+	root.PersistentFlags().String("context", "", "use the writ of this context (see writ context)")
 	var at target
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) (err error) { //nolint:contextcheck // a command has its context
 		at, err = aim(cmd, std)
 		return err
 	}
-	root.AddCommand(commands(std)...) //nolint:contextcheck // cobra hands commands their context
+	for _, r := range commands() {
+		root.AddCommand(r.command(std)) //nolint:contextcheck // cobra hands commands their context
+	}
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return ExitOK
 	}
 	var exit *exitError
 	if !errors.As(err, &exit) {
-		exit = &exitError{code: ExitNo, err: err}
-		if isUsage(err) {
-			exit = usage(fmt.Errorf("%w\nsee: %s --help", err, cmd.CommandPath()))
-		}
+		// Commands return an exitError; this is cobra's own, about commands and arguments.
+		exit = usage(fmt.Errorf("%w\nsee: %s --help", err, cmd.CommandPath()))
 	}
 	if !exit.silent {
 		fmt.Fprintln(std.Err, "writ:", printable(exit.err.Error()))
@@ -92,11 +93,11 @@ func Main(ctx context.Context, args []string, std IO) int {
 	return exit.code
 }
 
-// help is what a command does that only holds others: with it, cobra refuses
-// words that name none of them instead of printing help and exiting 0.
+// help is what a group does. With it, cobra refuses words that name none of the group's
+// commands instead of printing help and exiting 0.
 func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 
-// oneOfThese refuses words that name no command of a group, with the nearest one.
+// oneOfThese refuses words that name no command of a group, and names the nearest one.
 func oneOfThese(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -110,7 +111,7 @@ func oneOfThese(cmd *cobra.Command, args []string) error {
 	return fmt.Errorf("unknown command %q for %q%s", args[0], cmd.CommandPath(), meant(args[0], known))
 }
 
-// flagMeant is the nearest flag to one that there is not.
+// flagMeant is the nearest flag to an unknown one.
 func flagMeant(cmd *cobra.Command, err error) string {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) {
@@ -123,18 +124,7 @@ func flagMeant(cmd *cobra.Command, err error) string {
 	return meant("--"+unknown.GetSpecifiedName(), known)
 }
 
-// isUsage: cobra's own errors about commands and arguments have no type.
-func isUsage(err error) bool {
-	var pathErr *os.PathError
-	return !errors.As(err, &pathErr) && (startsWith(err, "unknown command") || startsWith(err, "accepts ") || startsWith(err, "invalid argument") || startsWith(err, "requires ") || startsWith(err, "required flag"))
-}
-
-func startsWith(err error, prefix string) bool {
-	s := err.Error()
-	return len(s) >= len(prefix) && s[:len(prefix)] == prefix
-}
-
-// logger writes messages to standard error: text for people, JSON elsewhere.
+// logger writes messages to standard error: text for a terminal, JSON elsewhere.
 func logger(std IO, level string) *slog.Logger {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
@@ -169,32 +159,38 @@ func (p paint) dim(s string) string   { return p.wrap("2", s) }
 func (p paint) green(s string) string { return p.wrap("32", s) }
 func (p paint) red(s string) string   { return p.wrap("31", s) }
 
-// commands are all of them; help sorts them by name.
-func commands(std IO) []*cobra.Command {
-	list := directoryCommands(std)
-	for _, command := range []func(IO) *cobra.Command{
-		upCommand,
-		demoCommand,
-		runCommand,
-		intentCommand,
-		benchCommand,
-		sandboxCommand,
-		auditCommand,
-		policyCommand,
-		keysCommand,
-		approvalsCommand,
-		contextCommand,
-		planCommand,
-		receiptCommand,
-		executorCommand,
-		doctorCommand,
-		confirmCommand,
-		backupCommand,
-		restoreCommand,
-		storageCommand,
-		versionCommand,
-	} {
-		list = append(list, command(std))
+// explain says how to see why an order was refused.
+func explain(intentID string) string { return "why: writ policy explain " + printable(intentID) }
+
+// denied names the order that an error refuses and says how to see why. If the refusal
+// is not in the record it is empty.
+func denied(err error) string {
+	var p *client.Error
+	if !errors.As(err, &p) || p.IntentID == "" {
+		return ""
 	}
-	return list
+	switch p.Code {
+	case intents.PolicyDenied, intents.RBACForbidden:
+	default:
+		if p.Position == nil {
+			return ""
+		}
+	}
+	return fmt.Sprintf("order %s\n%s", printable(p.IntentID), explain(p.IntentID))
+}
+
+func versionCommand(c *command) {
+	c.run = func([]string) error {
+		_, err := fmt.Fprintln(c.std.Out, "writ", version())
+		return err
+	}
+}
+
+// version of the program and of its Go.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "(unknown)"
+	}
+	return info.Main.Version + " " + info.GoVersion
 }

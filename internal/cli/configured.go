@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -16,17 +18,32 @@ import (
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/embed"
 	"aob.dev/writ/internal/node"
+	"aob.dev/writ/policies"
 	"aob.dev/writ/router"
 	"aob.dev/writ/storage"
 )
 
-// configFlags declares the flags of the configuration. load reads it: the flags
-// that were given over environment over file (docs/configuration.md).
+// configFlags declares the flags of the configuration. load reads the configuration: the
+// given flags override the environment, which overrides the file
+// (docs/configuration.md).
+func (c *command) configFlags() (load func() (config.Config, error)) {
+	read := configFlags(c.Command)
+	return func() (config.Config, error) {
+		cfg, err := read(c.std.Env)
+		if err != nil {
+			return cfg, malformed(err)
+		}
+		if err := cfg.Validate(); err != nil {
+			return cfg, usage(err)
+		}
+		return cfg, nil
+	}
+}
+
 func configFlags(cmd *cobra.Command) (load func(env func(string) string) (config.Config, error)) {
-	var file string
 	flags := config.Default()
 	f := cmd.Flags()
-	f.StringVar(&file, "config", "", "configuration file (default writ.yaml, if there is one)")
+	file := f.String("config", "", "configuration file (default writ.yaml, if it exists)")
 	for _, s := range config.Settings {
 		if s.Secret {
 			continue
@@ -41,7 +58,7 @@ func configFlags(cmd *cobra.Command) (load func(env func(string) string) (config
 		}
 	}
 	return func(env func(string) string) (config.Config, error) {
-		c, err := config.Load(file, env)
+		c, err := config.Load(*file, env)
 		if err != nil {
 			return c, err
 		}
@@ -54,15 +71,12 @@ func configFlags(cmd *cobra.Command) (load func(env func(string) string) (config
 	}
 }
 
-// configFile is where the configuration may stand; its file need not be there.
-func configFile(cmd *cobra.Command) string {
-	if f := cmd.Flags().Lookup("config"); f != nil && f.Value.String() != "" {
-		return f.Value.String()
-	}
-	return "writ.yaml"
+// configFile is the path of the configuration file, which need not exist.
+func (c *command) configFile() string {
+	return cmp.Or(c.Flags().Lookup("config").Value.String(), "writ.yaml")
 }
 
-// limits of a configuration, in which 0 is none.
+// limits are those of a configuration, in which 0 means no limit.
 func limits(c config.Config) node.Limits {
 	none := func(n int) int {
 		if n == 0 {
@@ -78,7 +92,7 @@ func limits(c config.Config) node.Limits {
 	}
 }
 
-// witnessesOf a configuration.
+// witnessesOf reads the witnesses of a configuration.
 func witnessesOf(c config.Config) ([]node.Witness, error) {
 	var out []node.Witness
 	for _, s := range c.Witnesses {
@@ -140,8 +154,7 @@ func newModel(c config.Config) (model.Model, error) {
 	return model.NewOpenAI(model.OpenAIConfig{BaseURL: c.ModelURL, APIKey: c.ModelKey, Model: name})
 }
 
-// nodeConfig is what a node is told of a configuration; what it says of policies is
-// read by policyFeed.
+// nodeConfig makes the configuration of a node, without its policies: see policyFeed.
 func nodeConfig(c config.Config) (cfg node.Config, err error) {
 	cfg = node.Config{
 		Dir: c.Data, Listen: c.Listen, Metrics: c.Metrics, NATS: c.NATS, NATSCert: c.NATSCert, NATSKey: c.NATSKey,
@@ -154,4 +167,71 @@ func nodeConfig(c config.Config) (cfg node.Config, err error) {
 	cfg.Witnesses, errs[3] = witnessesOf(c)
 	cfg.Embedder, errs[4] = newEmbedder(c)
 	return cfg, errors.Join(errs[:]...)
+}
+
+// policyFeed is where policies come from, and where decisions are logged.
+func policyFeed(std IO, c config.Config) (feed *policies.Feed, events eventFile, err error) {
+	feed = &policies.Feed{}
+	place := func(at string) policies.Place { return policies.Place{At: at} }
+	if c.PolicyKey != "" {
+		raw, err := os.ReadFile(c.PolicyKey)
+		if err != nil {
+			return feed, events, fmt.Errorf("policy_key: %w", err)
+		}
+		key, err := policies.ParsePublicKey(raw)
+		if err != nil {
+			return feed, events, fmt.Errorf("policy_key: %s: %w", c.PolicyKey, err)
+		}
+		place = func(at string) policies.Place { return policies.Place{At: at, Key: key} }
+	}
+	feed.Main = place(c.Policies)
+	feed.Main.Token = c.PolicyToken
+	for _, x := range c.PolicyExtensions {
+		name, at, _ := strings.Cut(x, "=") // as Validate has seen
+		p := place(at)
+		if sameServer(c.Policies, at) {
+			p.Token = c.PolicyToken
+		}
+		feed.Extensions = append(feed.Extensions, policies.Extension{Name: name, Place: p})
+	}
+	switch c.PolicyLog {
+	case "":
+	case "-":
+		events.w = std.Out
+	default:
+		f, err := os.OpenFile(c.PolicyLog, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		if err != nil {
+			return feed, events, fmt.Errorf("policy_log: %w", err)
+		}
+		events.w, events.file = f, f
+	}
+	return feed, events, nil
+}
+
+// sameServer says whether two URLs name one server. A token must go to no other server.
+func sameServer(a, b string) bool {
+	x, err1 := url.Parse(a)
+	y, err2 := url.Parse(b)
+	return err1 == nil && err2 == nil && x.Host != "" && x.Scheme == y.Scheme && x.Host == y.Host
+}
+
+// eventFile receives the events of the decision log. The zero value receives none.
+type eventFile struct {
+	w    io.Writer
+	file *os.File // to be closed; nil: standard output, or none
+}
+
+func (f eventFile) log() *policies.DecisionLog {
+	if f.w == nil {
+		return nil
+	}
+	host, _ := os.Hostname() // a label may be empty
+	return policies.NewDecisionLog(f.w, map[string]string{"app": "writ", "host": host})
+}
+
+func (f eventFile) Close() error {
+	if f.file == nil {
+		return nil
+	}
+	return f.file.Close()
 }

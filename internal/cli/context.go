@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -10,23 +11,13 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+
+	"aob.dev/writ/internal/durable"
 )
 
-func contextCommand(std IO) *cobra.Command {
-	cmd := group("context", "Name the writs that you speak to, and choose one",
-		contextList(std), contextUse(std), contextShow(std), contextSet(std), contextRemove(std))
-	cmd.PersistentPreRunE = func(*cobra.Command, []string) error { return nil } // what is given is stored, and nothing else
-	cmd.Long = "Name the writs that you speak to, and choose one: each has a URL, or a data directory\n" +
-		"on this machine, and a file with the API key. Flags, --context and the environment\n" +
-		"(WRIT_URL, WRIT_DATA, WRIT_API_KEY, WRIT_CONTEXT) count over the one in use."
-	return cmd
-}
-
-func contextList(std IO) *cobra.Command {
-	return answering(std, &cobra.Command{
-		Use: "list", Short: "List contexts; * is in use", Args: cobra.NoArgs,
-	}, func(*cobra.Command, []string) (answer, error) {
-		all, err := readContexts(std.Env)
+func contextList(c *command) {
+	c.answer = func([]string) (answer, error) {
+		all, err := readContexts(c.std.Env)
 		if err != nil {
 			return answer{}, malformed(err)
 		}
@@ -39,103 +30,81 @@ func contextList(std IO) *cobra.Command {
 				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", mark, name, x.URL, x.Data, x.KeyFile)
 			}
 		})}, nil
-	})
-}
-
-func contextUse(std IO) *cobra.Command {
-	return &cobra.Command{
-		Use: "use NAME", Short: "Choose a context for the commands to come; \"\" for none", Args: cobra.ExactArgs(1),
-		ValidArgsFunction: contextNames(std),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return changeContexts(std, func(all *contexts) error {
-				if args[0] != "" {
-					if _, err := all.named(args[0]); err != nil {
-						return err
-					}
-				}
-				all.Use = args[0]
-				return nil
-			})
-		},
 	}
 }
 
-func contextShow(std IO) *cobra.Command {
-	var url, data, key string
-	cmd := answering(std, &cobra.Command{
-		Use: "show", Short: "Say which writ commands speak to now, and who says so", Args: cobra.NoArgs,
-	}, func(cmd *cobra.Command, _ []string) (answer, error) {
-		t, err := aim(cmd, std)
-		t.Key.Value = ""
-		return answer{data: t, text: fmt.Sprintf("url   %s (%s)\ndata  %s (%s)\nkey   %s\n", t.URL.Value, t.URL.From, t.Data.Value, t.Data.From, t.Key.From)}, err
-	})
-	targetFlags(cmd, &url, &data, &key)
-	return cmd
-}
-
-func contextSet(std IO) *cobra.Command {
-	var x aContext
-	cmd := &cobra.Command{
-		Use: "set NAME [--url URL] [--data DIR] [--key-file FILE]", Short: "Make a context, or change what is given of one", Args: cobra.ExactArgs(1),
-		ValidArgsFunction: contextNames(std),
-		RunE: func(_ *cobra.Command, args []string) error {
-			if args[0] == "" {
-				return usage(errors.New("a context needs a name"))
-			}
-			if x.URL != "" {
-				if u, err := url.Parse(x.URL); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-					return usage(fmt.Errorf("--url: %q is no http:// or https:// URL", x.URL))
-				}
-			}
-			return changeContexts(std, func(all *contexts) error {
-				old := all.Contexts[args[0]]
-				for _, m := range []struct {
-					to   *string
-					from string
-					path bool
-				}{{&old.URL, x.URL, false}, {&old.Data, x.Data, true}, {&old.KeyFile, x.KeyFile, true}} {
-					if m.from == "" {
-						continue
-					}
-					if m.path {
-						abs, err := filepath.Abs(m.from)
-						if err != nil {
-							return err
-						}
-						m.from = abs
-					}
-					*m.to = m.from
-				}
-				if old.URL == "" && old.Data == "" {
-					return errors.New("a context names a writ: give --url or --data")
-				}
-				all.Contexts[args[0]] = old
-				return nil
-			})
-		},
-	}
-	cmd.Flags().StringVar(&x.URL, "url", "", "where it answers, http://host:port")
-	cmd.Flags().StringVar(&x.Data, "data", "", "its data directory, on this machine")
-	cmd.Flags().StringVar(&x.KeyFile, "key-file", "", "file with the API key, mode 0600")
-	return cmd
-}
-
-func contextRemove(std IO) *cobra.Command {
-	return &cobra.Command{
-		Use: "remove NAME", Short: "Forget a context", Args: cobra.ExactArgs(1),
-		ValidArgsFunction: contextNames(std),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return changeContexts(std, func(all *contexts) error {
+func contextUse(c *command) {
+	c.run = func(args []string) error {
+		return changeContexts(c.std, func(all *contexts) error {
+			if args[0] != "" {
 				if _, err := all.named(args[0]); err != nil {
 					return err
 				}
-				delete(all.Contexts, args[0])
-				if all.Use == args[0] {
-					all.Use = ""
+			}
+			all.Use = args[0]
+			return nil
+		})
+	}
+}
+
+func contextShow(c *command) {
+	c.personFlags()
+	c.answer = func([]string) (answer, error) {
+		t, err := aim(c.Command, c.std)
+		t.Key.Value = ""
+		return answer{data: t, text: fmt.Sprintf("url   %s (%s)\ndata  %s (%s)\nkey   %s\n", t.URL.Value, t.URL.From, t.Data.Value, t.Data.From, t.Key.From)}, err
+	}
+}
+
+func contextSet(c *command) {
+	var x aContext
+	c.PersistentPreRunE = func(*cobra.Command, []string) error { return nil } // the flags are stored, and nothing else
+	c.run = func(args []string) error {
+		if args[0] == "" {
+			return usage(errors.New("a context needs a name"))
+		}
+		if x.URL != "" {
+			if u, err := url.Parse(x.URL); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+				return usage(fmt.Errorf("--url: %q is not an http:// or https:// URL", x.URL))
+			}
+		}
+		return changeContexts(c.std, func(all *contexts) error {
+			old := all.Contexts[args[0]]
+			old.URL = cmp.Or(x.URL, old.URL)
+			for _, m := range []struct{ to, from *string }{{&old.Data, &x.Data}, {&old.KeyFile, &x.KeyFile}} {
+				if *m.from == "" {
+					continue
 				}
-				return nil
-			})
-		},
+				abs, err := filepath.Abs(*m.from)
+				if err != nil {
+					return err
+				}
+				*m.to = abs
+			}
+			if old.URL == "" && old.Data == "" {
+				return errors.New("a context must name a writ: give --url or --data")
+			}
+			all.Contexts[args[0]] = old
+			return nil
+		})
+	}
+	c.Flags().StringVar(&x.URL, "url", "", "URL of the writ, http://host:port")
+	c.Flags().StringVar(&x.Data, "data", "", "data directory of the writ, on this machine")
+	c.Flags().StringVar(&x.KeyFile, "key-file", "", "file with the API key, mode 0600")
+}
+
+func contextRemove(c *command) {
+	c.run = func(args []string) error {
+		return changeContexts(c.std, func(all *contexts) error {
+			if _, err := all.named(args[0]); err != nil {
+				return err
+			}
+			delete(all.Contexts, args[0])
+			if all.Use == args[0] {
+				all.Use = ""
+			}
+			return nil
+		})
 	}
 }
 
@@ -145,7 +114,7 @@ func changeContexts(std IO, change func(*contexts) error) error {
 		return malformed(err)
 	}
 	if err := change(&all); err != nil {
-		return no(err)
+		return err
 	}
 	return all.write(std.Env)
 }
@@ -159,4 +128,62 @@ func contextNames(std IO) cobra.CompletionFunc {
 		}
 		return slices.Sorted(maps.Keys(all.Contexts)), cobra.ShellCompDirectiveNoFileComp
 	}
+}
+
+// aContext is a writ with a name: where it is, and the key to use.
+type aContext struct {
+	URL     string `json:"url,omitempty"`
+	Data    string `json:"data,omitempty"`     // data directory on this machine
+	KeyFile string `json:"key_file,omitempty"` // file with the API key
+}
+
+// contexts is what `writ context` stores: contexts by name, and which is in use.
+type contexts struct {
+	Use      string              `json:"use,omitempty"`
+	Contexts map[string]aContext `json:"contexts"`
+}
+
+// contextsFile is where they are stored; empty if there is no home directory.
+func contextsFile(env func(string) string) string {
+	dir := env("XDG_CONFIG_HOME")
+	if dir == "" && env("HOME") != "" {
+		dir = filepath.Join(env("HOME"), ".config")
+	}
+	if dir == "" {
+		return ""
+	}
+	return filepath.Join(dir, "writ", "contexts.json")
+}
+
+func readContexts(env func(string) string) (contexts, error) {
+	c := contexts{Contexts: map[string]aContext{}}
+	path := contextsFile(env)
+	if path == "" {
+		return c, nil
+	}
+	if _, err := durable.ReadJSON(path, &c); err != nil {
+		return c, fmt.Errorf("contexts: %v", err)
+	}
+	if c.Contexts == nil {
+		c.Contexts = map[string]aContext{}
+	}
+	return c, nil
+}
+
+// write replaces the file. A crash leaves the old one.
+func (c contexts) write(env func(string) string) error {
+	path := contextsFile(env)
+	if path == "" {
+		return errors.New("contexts: they cannot be stored, since neither XDG_CONFIG_HOME nor HOME is set")
+	}
+	return durable.WriteJSON(path, c)
+}
+
+// named is a context by its name.
+func (c contexts) named(name string) (aContext, error) {
+	x, ok := c.Contexts[name]
+	if !ok {
+		return x, fmt.Errorf("no context %q%s: see writ context list", name, meant(name, slices.Collect(maps.Keys(c.Contexts))))
+	}
+	return x, nil
 }

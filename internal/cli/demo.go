@@ -2,48 +2,36 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"strings"
-	"text/tabwriter"
-
-	"github.com/spf13/cobra"
 
 	"aob.dev/writ/internal/demo"
 )
 
-func demoCommand(std IO) *cobra.Command {
+func demoCommand(c *command) {
 	var o demo.Options
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use: "demo", Short: "Show the whole system on real data, then verify all of it", Args: cobra.NoArgs,
-		Long: "Start an embedded writ and a skill server with a week of real earthquakes (USGS),\n" +
-			"ask a question through the public API, print the answer, the plan and every sealed\n" +
-			"order, export the record as a bundle, verify it offline and decide it again.",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			level := "error"
-			if asJSON {
-				level = "warn"
-			}
-			o.Log = logger(std, level)
-			p := painter(std, std.Err)
-			if !asJSON {
-				fmt.Fprintln(std.Err, p.bold(demo.Question))
-				o.Progress = func(s demo.Step) { fmt.Fprintln(std.Err, p.dim(progress(s.State, s.Message, s.Step))) }
-			}
-			res, err := demo.Run(cmd.Context(), o)
-			if err != nil {
-				return no(err)
-			}
-			if asJSON {
-				return printJSON(std.Out, res)
-			}
-			printDemo(std, res)
-			return nil
-		},
+	c.run = func([]string) error {
+		level := "error"
+		if c.asJSON {
+			level = "warn"
+		}
+		o.Log = logger(c.std, level)
+		p := painter(c.std, c.std.Err)
+		if !c.asJSON {
+			fmt.Fprintln(c.std.Err, p.bold(demo.Question))
+			o.Progress = func(s demo.Step) { fmt.Fprintln(c.std.Err, p.dim(progress(s.State, s.Message, s.Step))) }
+		}
+		res, err := demo.Run(c.Context(), o)
+		if err != nil {
+			return err
+		}
+		if c.asJSON {
+			return printJSON(c.std.Out, res)
+		}
+		printDemo(c.std, res)
+		return nil
 	}
-	cmd.Flags().StringVar(&o.Data, "data", "", "keep the data in this directory (default: a temporary one)")
-	jsonFlag(cmd, &asJSON)
-	return cmd
+	c.Flags().StringVar(&o.Data, "data", "", "keep the data in this directory (default: a temporary one)")
+	c.jsonFlag()
 }
 
 func printDemo(std IO, r demo.Result) {
@@ -73,23 +61,4 @@ func printDemo(std IO, r demo.Result) {
 	}
 	fmt.Fprintf(w, "\n%s offline, from an exported bundle: %d records and their Merkle proofs, %d orders, %d receipts; %d decisions come out the same again; %.1f s in all\n",
 		p.green("Verified"), r.Verified.Records, r.Verified.Orders, r.Verified.Receipts, r.Verified.Replayed, r.Seconds)
-}
-
-func table(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 4, 2, ' ', 0) }
-
-func flush(t *tabwriter.Writer) { _ = t.Flush() } // fails only with the output itself
-
-// short shows the beginning of a digest.
-func short(id string) string {
-	if len(id) > 19 {
-		return id[:19] + "…"
-	}
-	return id
-}
-
-func orDash(s []string) string {
-	if len(s) == 0 {
-		return "–"
-	}
-	return strings.Join(s, ",")
 }

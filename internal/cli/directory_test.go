@@ -131,7 +131,7 @@ func TestGrantRevokeNow(t *testing.T) {
 
 // What is refused, and what waits for people, is no success.
 func TestOperatorRefused(t *testing.T) {
-	for answer, says := range map[string]string{refusal: "POLICY_DENIED", heldAnswer: "waits for approval; nothing has changed", "<html>": "no answer to an order"} {
+	for answer, says := range map[string]string{refusal: "POLICY_DENIED", heldAnswer: "waits for approval; nothing has changed", "<html>": "not an answer to an order"} {
 		url, key, _ := operatorsRouter(t, answer)
 		got := call{args: []string{"tenant", "add", "acme", "--url", url, "--key", key}}.run(t.Context())
 		if got.code == ExitOK || got.out != "" || !strings.Contains(got.err, says) {

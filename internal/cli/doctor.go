@@ -1,61 +1,51 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"aob.dev/writ/internal/config"
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/upkeep"
 )
 
-func doctorCommand(std IO) *cobra.Command {
-	var load func(func(string) string) (config.Config, error)
-	cmd := answering(std, &cobra.Command{
-		Use: "doctor", Short: "Find what would keep writ up from running, and prove that it refuses", Args: cobra.NoArgs,
-		Long: "Examine configuration, data directory, keys, clock, sandbox, skill servers and policy, and prove\n" +
-			"that a forbidden order is refused. Takes the flags of writ up. Exits 1 if\n" +
-			"something is wrong.",
-	}, func(cmd *cobra.Command, _ []string) (answer, error) {
-		c, err := load(std.Env)
+func doctorCommand(c *command) {
+	load := c.configFlags()
+	c.answer = func([]string) (answer, error) {
+		cfg, err := load()
+		var e upkeep.Examination
 		if err == nil {
-			err = c.Validate()
+			e, err = examination(c.std, cfg)
 		}
-		e, err := examination(std, c, err)
-		e.Secrets = append(e.Secrets, configFile(cmd))
-		list := []upkeep.Finding{{Check: "config", OK: true, Found: "every key is known and every value can be"}}
+		list := []upkeep.Finding{{Check: "config", OK: true, Found: "all keys are known and all values are possible"}}
 		if err != nil {
 			list[0] = upkeep.Finding{Check: "config", Found: err.Error(), Do: "see docs/configuration.md"}
 		} else {
-			list = append(list, e.Run(cmd.Context())...)
+			e.Secrets = append(e.Secrets, c.configFile())
+			list = append(list, e.Run(c.Context())...)
 		}
 		return findingsOf(list), nil
-	})
-	load = configFlags(cmd)
-	return cmd
+	}
 }
 
-// examination is of what a configuration says, unless something is wrong with that.
-func examination(std IO, c config.Config, err error) (e upkeep.Examination, _ error) {
+// examination is what a configuration asks doctor to check.
+func examination(std IO, cfg config.Config) (e upkeep.Examination, err error) {
+	cfg.PolicyLog = "" // doctor writes nothing
+	feed, _, err := policyFeed(std, cfg)
 	if err != nil {
 		return e, err
 	}
-	c.PolicyLog = "" // a doctor writes nothing
-	feed, _, err := policyFeed(std, c)
+	at, err := blobs(cfg)
 	if err != nil {
 		return e, err
 	}
-	at, err := blobs(c)
-	if err != nil {
-		return e, err
-	}
-	_, err = newModel(c)
+	_, err = newModel(cfg)
 	return upkeep.Examination{
-		Dir: c.Data, Blobs: at, Catalog: c.Catalog, Skills: c.Skills, Secrets: c.Secrets(), Policy: feed.Main, PolicyExtensions: feed.Extensions,
-		Driver: c.Sandbox, FreeFloor: limits(c).FreeFloor, Now: time.Now, Log: logger(std, c.LogLevel),
+		Dir: cfg.Data, Blobs: at, Catalog: cfg.Catalog, Skills: cfg.Skills, Secrets: cfg.Secrets(), Policy: feed.Main, PolicyExtensions: feed.Extensions,
+		Driver: cfg.Sandbox, FreeFloor: limits(cfg).FreeFloor, Now: time.Now, Log: logger(std, cfg.LogLevel),
 	}, err
 }
 
@@ -80,4 +70,18 @@ func findingsOf(list []upkeep.Finding) answer {
 		a.end = errors.New("something is wrong")
 	}
 	return a
+}
+
+// confirmWait is how long a running writ has to read a confirmation.
+const confirmWait = 10 * time.Second
+
+func confirmCommand(c *command) {
+	c.dataFlag()
+	c.ValidArgs = datadir.Confirmable
+	c.answer = func(args []string) (answer, error) {
+		ctx, cancel := context.WithTimeout(c.Context(), confirmWait)
+		defer cancel()
+		err := datadir.Confirm(ctx, c.dir, args[0], time.Now)
+		return answer{data: map[string]string{"confirmed": args[0]}, note: args[0] + " is confirmed\n"}, err
+	}
 }

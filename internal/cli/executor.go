@@ -12,19 +12,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/upkeep"
 	"aob.dev/writ/schemas"
 )
 
-func executorCommand(std IO) *cobra.Command {
-	return group("executor", "Let services of others carry out their own intent types", executorIssue(std), executorList(std), executorRevoke(std), executorCheck(std))
-}
-
-// typesOf are the types of an executor: those named, or all that its rows say.
+// typesOf are the types of an executor: the named ones, or all of its rows.
 func typesOf(ctx context.Context, f *catalogFlags, name string, named []string) ([]string, map[string]typeRow, error) {
 	rows, err := f.rows(ctx)
 	if err != nil {
@@ -38,11 +32,11 @@ func typesOf(ctx context.Context, f *catalogFlags, name string, named []string) 
 	}
 	slices.Sort(own)
 	if !strings.HasPrefix(name, "x-") || len(own) == 0 {
-		return nil, nil, no(fmt.Errorf("no vendor's type in the catalog has the executor %s: name the directory of its rows with --catalog, or a router that has them with --catalog-url", name))
+		return nil, nil, fmt.Errorf("no vendor's type in the catalog has the executor %s: name the directory of its rows with --catalog, or a router that has them with --catalog-url", name)
 	}
 	for _, typ := range named {
 		if !slices.Contains(own, typ) {
-			return nil, nil, no(fmt.Errorf("%s is not a type of executor %s, which has %s", typ, name, strings.Join(own, ", ")))
+			return nil, nil, fmt.Errorf("%s is not a type of executor %s, which has %s", typ, name, strings.Join(own, ", "))
 		}
 	}
 	if len(named) > 0 {
@@ -51,8 +45,8 @@ func typesOf(ctx context.Context, f *catalogFlags, name string, named []string) 
 	return own, rows, nil
 }
 
-// issued is what `writ executor issue --json` prints: all that a service must know
-// but the seed.
+// issued is what `writ executor issue --json` prints: all that a service must know,
+// except the seed.
 type issued struct {
 	Name        string   `json:"name"`
 	Types       []string `json:"types"`
@@ -63,56 +57,52 @@ type issued struct {
 	SeedFile    string   `json:"seed_file"`
 }
 
-func executorIssue(std IO) *cobra.Command {
+func executorIssue(c *command) {
 	var f catalogFlags
-	var data, out string
+	var out string
 	var types []string
-	cmd := answering(std, &cobra.Command{
-		Use: "issue NAME --types T,… --out FILE", Short: "Write credentials for a service of somebody else", Args: cobra.ExactArgs(1),
-		Long: "Make a NATS key for the executor NAME and write its seed to FILE, for the service alone.\n" +
-			"With it the service may hear its own types, answer them, and nothing else. A running\n" +
-			"writ with a NATS listener (--nats) lets it in within a second.",
-	}, func(cmd *cobra.Command, args []string) (answer, error) {
+	f.add(c)
+	c.dataFlag()
+	c.answer = func(args []string) (answer, error) {
 		name := args[0]
-		own, _, err := typesOf(cmd.Context(), &f, name, types)
+		own, _, err := typesOf(c.Context(), &f, name, types)
 		if err != nil {
 			return answer{}, err
 		}
 		if _, err := os.Stat(out); err == nil {
-			return answer{}, no(fmt.Errorf("%s: there is such a file, and it is not overwritten", out))
+			return answer{}, fmt.Errorf("%s exists already, and it is not overwritten", out)
 		}
-		seed, err := datadir.IssueOutsider(data, name, own, time.Now())
+		seed, err := datadir.IssueExecutor(c.dir, name, own, time.Now())
 		if errors.Is(err, datadir.ErrIssued) {
-			return answer{}, no(fmt.Errorf("%s has credentials already: writ executor revoke %s, then issue new ones", name, name))
+			return answer{}, fmt.Errorf("%s has credentials already: run writ executor revoke %s, then issue new ones", name, name)
 		}
 		if err != nil {
-			return answer{}, no(err)
+			return answer{}, err
 		}
 		if err := writeNew(out, []byte(seed+"\n")); err != nil {
-			return answer{}, no(errors.Join(err, datadir.RevokeOutsider(data, name, time.Now())))
+			return answer{}, errors.Join(err, datadir.RevokeExecutor(c.dir, name, time.Now()))
 		}
 		res := issued{Name: name, Types: own, Queue: name, Service: bus.ServiceName(name), InboxPrefix: bus.InboxPrefix(name), SeedFile: out}
 		for _, typ := range own {
 			res.Subjects = append(res.Subjects, bus.Exec(typ))
 		}
-		return answer{data: res, text: out + "\n", note: fmt.Sprintf("seed of %s in %s, kept nowhere else; it may hear %s in queue group %s, with inboxes %s.>\n", name, out, strings.Join(res.Subjects, ", "), res.Queue, res.InboxPrefix)}, nil
-	}, f.add, dataFlag(&data))
-	cmd.Flags().StringSliceVar(&types, "types", nil, "intent types (default: all whose rows name the executor)")
-	cmd.Flags().StringVarP(&out, "out", "o", "", "file for the seed; must not be there yet")
-	mustGive(cmd, "out")
-	return cmd
+		note := fmt.Sprintf("the seed of %s is in %s and nowhere else; with it the service may subscribe to %s in queue group %s, with inboxes %s.>\n",
+			name, out, strings.Join(res.Subjects, ", "), res.Queue, res.InboxPrefix)
+		return answer{data: res, text: out + "\n", note: note}, nil
+	}
+	c.Flags().StringSliceVar(&types, "types", nil, "intent types (default: all whose rows name the executor)")
+	c.Flags().StringVarP(&out, "out", "o", "", "file for the seed; it must not exist")
+	c.mustGive("out")
 }
 
-func executorList(std IO) *cobra.Command {
-	var data string
-	return answering(std, &cobra.Command{
-		Use: "list", Short: "List services of others that have credentials", Args: cobra.NoArgs,
-	}, func(*cobra.Command, []string) (answer, error) {
-		list, err := datadir.Outsiders(data)
+func executorList(c *command) {
+	c.dataFlag()
+	c.answer = func([]string) (answer, error) {
+		list, err := datadir.ExternalExecutors(c.dir)
 		if err != nil {
 			return answer{}, malformed(err)
 		}
-		a := answer{data: append([]datadir.Outsider{}, list...)}
+		a := answer{data: append([]datadir.ExternalExecutor{}, list...)}
 		for _, o := range list {
 			state := "issued " + o.Issued.Format(time.RFC3339)
 			if o.Revoked != nil {
@@ -121,44 +111,32 @@ func executorList(std IO) *cobra.Command {
 			a.text += fmt.Sprintf("%s\t%s\t%s\n", o.Name, strings.Join(o.Types, ","), state)
 		}
 		return a, nil
-	}, dataFlag(&data))
-}
-
-func executorRevoke(std IO) *cobra.Command {
-	var data string
-	cmd := &cobra.Command{
-		Use: "revoke NAME", Short: "End the credentials of a service; it is disconnected within a second", Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			err := datadir.RevokeOutsider(data, args[0], time.Now())
-			if errors.Is(err, fs.ErrNotExist) {
-				return no(fmt.Errorf("%s has no credentials: see writ executor list", args[0]))
-			}
-			if err != nil {
-				return no(err)
-			}
-			_, err = fmt.Fprintln(std.Out, args[0])
-			return err
-		},
 	}
-	dataFlag(&data)(cmd)
-	return cmd
 }
 
-func executorCheck(std IO) *cobra.Command {
+func executorRevoke(c *command) {
+	c.run = func(args []string) error {
+		err := datadir.RevokeExecutor(c.dir, args[0], time.Now())
+		if errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s has no credentials: see writ executor list", args[0])
+		}
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(c.std.Out, args[0])
+		return err
+	}
+	c.dataFlag()
+}
+
+func executorCheck(c *command) {
 	var f catalogFlags
 	var types []string
 	var sample string
 	var wait time.Duration
-	cmd := answering(std, &cobra.Command{
-		Use: "check NAME [--catalog DIR] [-- COMMAND ARG …]", Short: "Send a service the ticket vectors, whatever its language", Args: cobra.MinimumNArgs(1),
-		Long: "Send a service good and forged tickets over NATS and judge its answers: what has a good\n" +
-			"ticket must be done, everything else refused. Bus, credentials and keys are made for the\n" +
-			"check, and COMMAND gets them as variables: WRIT_EXECUTOR, WRIT_NATS_URL,\n" +
-			"WRIT_NATS_SEED_FILE, WRIT_URL. Without COMMAND they are printed, for a service that is\n" +
-			"started by hand. The service carries out real orders: point it at nothing dear.",
-	}, func(cmd *cobra.Command, args []string) (answer, error) {
+	c.answer = func(args []string) (answer, error) {
 		name, command := args[0], args[1:]
-		own, rows, err := typesOf(cmd.Context(), &f, name, types)
+		own, rows, err := typesOf(c.Context(), &f, name, types)
 		if err != nil {
 			return answer{}, err
 		}
@@ -171,28 +149,27 @@ func executorCheck(std IO) *cobra.Command {
 		if arguments, err = canonicalObject(arguments); err != nil {
 			return answer{}, usage(fmt.Errorf("--args: %w", err))
 		}
-		check, err := upkeep.OpenExecutorCheck(cmd.Context(), name, own, arguments, logger(std, "error"))
+		check, err := upkeep.OpenExecutorCheck(c.Context(), name, own, arguments, logger(c.std, "error"))
 		if err != nil {
-			return answer{}, no(err)
+			return answer{}, err
 		}
 		if check.Result, err = schemas.Compile(rows[own[0]].Result); err != nil {
 			return answer{}, malformed(errors.Join(err, check.Close()))
 		}
-		results, err := runCheck(cmd.Context(), std, check, command, wait)
+		results, err := runCheck(c.Context(), c.std, check, command, wait)
 		if err := errors.Join(err, check.Close()); err != nil {
-			return answer{}, no(err)
+			return answer{}, err
 		}
-		a := checkAnswer(painter(std, std.Out), name, results)
+		a := checkAnswer(painter(c.std, c.std.Out), name, results)
 		if a.end == nil {
-			fmt.Fprintf(std.Err, "%s: %d vectors passed\n", name, len(results))
+			fmt.Fprintf(c.std.Err, "%s: %d vectors passed\n", name, len(results))
 		}
 		return a, nil
-	})
-	f.add(cmd)
-	cmd.Flags().StringSliceVar(&types, "types", nil, "intent types (default: all whose rows name the executor); the first is ordered")
-	cmd.Flags().StringVar(&sample, "args", "", "arguments of that order, JSON (default: made from its schema)")
-	cmd.Flags().DurationVar(&wait, "wait", 30*time.Second, "how long the service may take to come up")
-	return cmd
+	}
+	f.add(c)
+	c.Flags().StringSliceVar(&types, "types", nil, "intent types (default: all whose rows name the executor); the check orders the first")
+	c.Flags().StringVar(&sample, "args", "", "JSON arguments of that order (default: made from its schema)")
+	c.Flags().DurationVar(&wait, "wait", 30*time.Second, "how long the service may take to start")
 }
 
 // runCheck starts the service, if a command is given, and sends it every vector.
@@ -213,7 +190,7 @@ func runCheck(ctx context.Context, std IO, check *upkeep.ExecutorCheck, command 
 	up, stop := context.WithTimeout(ctx, wait)
 	defer stop()
 	if err := check.Wait(up); err != nil {
-		return nil, fmt.Errorf("the service did not come up within %s: %w", wait, err)
+		return nil, fmt.Errorf("the service did not start within %s: %w", wait, err)
 	}
 	var results []upkeep.CheckResult
 	err := check.Run(ctx, func(r upkeep.CheckResult) { results = append(results, r) })
@@ -238,7 +215,7 @@ func checkAnswer(p paint, name string, results []upkeep.CheckResult) answer {
 		Vectors  []upkeep.CheckResult `json:"vectors"`
 	}{name, len(results) - failed, failed, results}}
 	if failed > 0 || len(results) == 0 {
-		a.end = fmt.Errorf("%s: %d of %d vectors failed: it must not serve", name, failed, len(results))
+		a.end = fmt.Errorf("%s: %d of %d vectors failed: do not use this service", name, failed, len(results))
 	}
 	return a
 }

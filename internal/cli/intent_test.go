@@ -145,8 +145,8 @@ func TestSubmit(t *testing.T) {
 		{"held", 202, heldAnswer, ExitNo, "APPROVAL_REQUIRED sha256:1\n", "APPROVAL_REQUIRED: two people"},
 		{"refused", 403, refusal, ExitNo, "", "POLICY_DENIED: no (at /x); ask"},
 		{"a proxy", 502, "<html>", ExitNo, "", "502 Bad Gateway"},
-		{"not a router", 200, "<html>", ExitMalformed, "", "no answer to an order"},
-		{"another API", 200, "{}", ExitMalformed, "", "no answer to an order"},
+		{"not a router", 200, "<html>", ExitMalformed, "", "not an answer to an order"},
+		{"another API", 200, "{}", ExitMalformed, "", "not an answer to an order"},
 	}
 	for _, tt := range tests {
 		got, query := submitted(t, tt.status, tt.body)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,69 +12,56 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/client"
+	"aob.dev/writ/internal/keydir"
 )
 
 // newTTL is the ttl_sec of an order that is written by hand.
 const newTTL = 120
 
-func newCommand(std IO) *cobra.Command {
-	var n newOrder
-	cmd := &cobra.Command{
-		Use: "new TYPE", Short: "Print an order of a type to fill in", Args: cobra.ExactArgs(1), ValidArgsFunction: intentTypes(std),
-		Long: "Print an order of a type, not signed: arguments made from the type's schema or given with\n" +
-			"--args, the rest from the flags. Where the type needs a grant, and there is an API key, it\n" +
-			"takes one; actor, session, turn and audience are then the grant's. Pipe it:\n" +
-			"  writ intent new plan.list | writ intent sign --key .writ/keys/gateway.pem | writ intent submit",
-		RunE: func(cmd *cobra.Command, names []string) error {
-			row, err := n.catalog.row(cmd.Context(), names[0], n.url)
-			if err != nil {
-				return err
-			}
-			b, err := n.order(cmd, std, row)
-			if err != nil {
-				return err
-			}
-			return printJSON(std.Out, b)
-		},
+func intentNew(c *command) {
+	n := newOrder{command: c}
+	n.catalog.add(c)
+	c.personFlags()
+	c.Flags().StringVar(&n.actor.UserID, "user", "local", "user of the order, as in the grant or the operator's key")
+	c.Flags().StringVar(&n.actor.Tenant, "tenant", "default", "tenant of the order")
+	c.Flags().StringVar(&n.grant, "grant", "", "file with the grant (default: get one with the API key)")
+	c.Flags().BoolVar(&n.operator, "operator", false, "an operator will sign it: no grant")
+	c.Flags().StringVar(&n.args, "args", "", "arguments, a JSON object")
+	c.Flags().StringVar(&n.audience, "audience", "", "log origin (default: of the grant, or of --url, or filled in by sign)")
+	c.Flags().StringVar(&n.at.SessionID, "session", "", "session of the grant")
+	c.Flags().StringVar(&n.at.TurnID, "turn", "", "turn of the grant")
+	c.Flags().StringVar(&n.at.PlanID, "plan", "", "plan")
+	c.Flags().IntVar(&n.at.Revision, "revision", 0, "revision of the plan")
+	c.Flags().IntVar(&n.at.Step, "step", 0, "step of the plan")
+	c.Flags().StringVar(&n.at.TaskID, "task", "", "task")
+	c.run = func(names []string) error {
+		row, err := n.catalog.row(c.Context(), names[0], c.url)
+		if err != nil {
+			return err
+		}
+		b, err := n.order(row)
+		if err != nil {
+			return err
+		}
+		return printJSON(c.std.Out, b)
 	}
-	n.add(cmd)
-	return cmd
 }
 
-// newOrder is what `writ intent new` is told.
+// newOrder is the flags of `writ intent new`.
 type newOrder struct {
-	catalog        catalogFlags
-	url, data, key string
-	grant, args    string
-	operator       bool
-	actor          intents.Actor
-	audience       string
-	at             intents.Context
+	*command
+	catalog     catalogFlags
+	grant, args string
+	operator    bool
+	actor       intents.Actor
+	audience    string
+	at          intents.Context
 }
 
-func (n *newOrder) add(cmd *cobra.Command) {
-	n.catalog.add(cmd)
-	targetFlags(cmd, &n.url, &n.data, &n.key)
-	cmd.Flags().StringVar(&n.actor.UserID, "user", "local", "for whom: as the grant or the operator's key says")
-	cmd.Flags().StringVar(&n.actor.Tenant, "tenant", "default", "of which tenant")
-	cmd.Flags().StringVar(&n.grant, "grant", "", "file with the grant (default: one for the API key)")
-	cmd.Flags().BoolVar(&n.operator, "operator", false, "an operator signs it: no grant")
-	cmd.Flags().StringVar(&n.args, "args", "", "arguments, a JSON object")
-	cmd.Flags().StringVar(&n.audience, "audience", "", "log origin (default: the grant's, or asked of --url, or filled in by sign)")
-	cmd.Flags().StringVar(&n.at.SessionID, "session", "", "session of the grant")
-	cmd.Flags().StringVar(&n.at.TurnID, "turn", "", "turn of the grant")
-	cmd.Flags().StringVar(&n.at.PlanID, "plan", "", "plan")
-	cmd.Flags().IntVar(&n.at.Revision, "revision", 0, "revision of the plan")
-	cmd.Flags().IntVar(&n.at.Step, "step", 0, "step of the plan")
-	cmd.Flags().StringVar(&n.at.TaskID, "task", "", "task")
-}
-
-func (n *newOrder) order(cmd *cobra.Command, std IO, row typeRow) (b intents.Body, err error) {
+func (n *newOrder) order(row typeRow) (b intents.Body, err error) {
 	b.Version, b.Intent.Type = intents.Version, row.Type
 	if n.args == "" {
 		if b.Intent.Args, err = skeleton(row); err != nil {
@@ -82,7 +70,7 @@ func (n *newOrder) order(cmd *cobra.Command, std IO, row typeRow) (b intents.Bod
 	} else if b.Intent.Args, err = canonicalObject(json.RawMessage(n.args)); err != nil {
 		return b, usage(fmt.Errorf("--args: %w", err))
 	}
-	if err := n.actFor(cmd, std, row); err != nil {
+	if err := n.actFor(row); err != nil {
 		return b, err
 	}
 	b.Actor, b.Constraints.Audience = n.actor, n.audience
@@ -94,27 +82,27 @@ func (n *newOrder) order(cmd *cobra.Command, std IO, row typeRow) (b intents.Bod
 	return b, nil
 }
 
-// actFor settles actor and audience: by the grant of a file, by one that is taken
-// now, or as the flags say.
-func (n *newOrder) actFor(cmd *cobra.Command, std IO, row typeRow) (err error) {
-	asked := cmd.Flags().Changed("url")
+// actFor sets actor and audience: from the grant in a file, from a new grant, or from
+// the flags.
+func (n *newOrder) actFor(row typeRow) (err error) {
+	asked := n.Flags().Changed("url")
 	if n.actor.Grant, err = grantText(n.grant); err != nil {
 		return malformed(err)
 	}
 	ours := func(r intents.Role) bool { return r != intents.RoleOperator }
 	if n.actor.Grant == "" && !n.operator && slices.ContainsFunc(row.Signers, ours) {
-		err := n.takeGrant(cmd)
+		err := n.takeGrant()
 		if err != nil && (asked || !errors.Is(err, errNoGrant)) {
 			return err
 		}
 		if err != nil {
-			fmt.Fprintf(std.Err, "without a grant, which %s needs: %v\n", row.Type, err)
+			fmt.Fprintf(n.std.Err, "without a grant, which %s needs: %v\n", row.Type, err)
 		}
 	}
 	if n.audience != "" || n.url == "" {
 		return nil
 	}
-	set, err := keysInForce(cmd.Context(), n.url)
+	set, err := n.keysInForce()
 	if err != nil && asked {
 		return err
 	}
@@ -122,17 +110,17 @@ func (n *newOrder) actFor(cmd *cobra.Command, std IO, row typeRow) (err error) {
 	return nil
 }
 
-// errNoGrant is that there is nobody to take a grant from, or nothing to show.
-var errNoGrant = errors.New("none can be taken")
+// errNoGrant says that no router answers, or that there is no API key.
+var errNoGrant = errors.New("none is available")
 
-// takeGrant takes a grant with the API key, and puts what it says into the order.
-func (n *newOrder) takeGrant(cmd *cobra.Command) error {
+// takeGrant gets a grant with the API key, and copies its claims into the order.
+func (n *newOrder) takeGrant() error {
 	if n.key == "" {
 		return fmt.Errorf("%w: no API key (--key, WRIT_API_KEY, --data)", errNoGrant)
 	}
 	ask := map[string]string{}
 	for flag, member := range map[string]string{"user": "user_id", "tenant": "tenant_id", "session": "session_id"} {
-		if f := cmd.Flags().Lookup(flag); f.Changed {
+		if f := n.Flags().Lookup(flag); f.Changed {
 			ask[member] = f.Value.String()
 		}
 	}
@@ -144,12 +132,12 @@ func (n *newOrder) takeGrant(cmd *cobra.Command) error {
 		Session string `json:"session_id"`
 		Turn    string `json:"turn_id"`
 	}
-	err := client.Client{URL: n.url, Key: n.key}.Post(cmd.Context(), "/v1/grants", ask, &got)
+	err := client.Client{URL: n.url, Key: n.key}.Post(n.Context(), "/v1/grants", ask, &got)
 	if errors.Is(err, client.ErrNoAnswer) {
-		return no(fmt.Errorf("%w: %w", errNoGrant, err))
+		return fmt.Errorf("%w: %w", errNoGrant, err)
 	}
 	if err != nil {
-		return no(err)
+		return err
 	}
 	n.actor = intents.Actor{UserID: got.User, Tenant: got.Tenant, Grant: got.Grant}
 	n.at.SessionID, n.at.TurnID = got.Session, got.Turn
@@ -168,71 +156,61 @@ func grantText(path string) (string, error) {
 	return strings.TrimSpace(string(raw)), err
 }
 
-func signCommand(std IO) *cobra.Command {
-	var key, audience, url, data string
-	var keepTime bool
+func intentSign(c *command) {
+	var audience string
 	var types catalogFlags
-	cmd := &cobra.Command{
-		Use: "sign [FILE|-] --key FILE", Short: "Seal an order with a key", Args: cobra.MaximumNArgs(1),
-		Long: "Seal an order: issued_at becomes the time of signing, an idempotency_key that is missing\n" +
-			"becomes the order's fingerprint (a random one for reads and operators' orders), and an\n" +
-			"audience that is missing is asked of --url. What it prints is what is submitted.",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			raw, err := input(std, args)
-			if err != nil {
-				return malformed(err)
-			}
-			b, err := readOrder(raw)
-			if err != nil {
-				return malformed(err)
-			}
-			signer, err := intents.ReadKey(key, "")
-			if err != nil {
-				return malformed(err)
-			}
-			if !keepTime {
-				b.Constraints.IssuedAt = intents.FormatTime(time.Now())
-			}
-			if audience != "" {
-				b.Constraints.Audience = audience
-			}
-			if b.Constraints.Audience == "" {
-				set, err := keysInForce(cmd.Context(), url)
-				if err != nil {
-					return err
-				}
-				b.Constraints.Audience = set.Origin
-			}
-			if b.Constraints.IdempotencyKey == "" {
-				row, err := types.row(cmd.Context(), b.Intent.Type, url)
-				if err != nil {
-					return err
-				}
-				if b.Constraints.IdempotencyKey, err = keyOf(b, row); err != nil {
-					return no(err)
-				}
-			}
-			sealed, _, err := intents.Seal(signer, b)
-			if err != nil {
-				return no(fmt.Errorf("%w: see writ intent lint", err))
-			}
-			_, err = fmt.Fprintf(std.Out, "%s\n", sealed)
+	c.Flags().StringVar(&c.key, "key", "", "private key file, PKCS #8 PEM, mode 0600")
+	c.Flags().StringVar(&audience, "audience", "", "log origin")
+	types.add(c)
+	c.placeFlags()
+	keepTime := c.Flags().Bool("keep-time", false, "leave issued_at as it is")
+	c.mustGive("key")
+	c.run = func(args []string) error {
+		raw, err := c.input(args)
+		if err != nil {
 			return err
-		},
+		}
+		b, err := readOrder(raw)
+		if err != nil {
+			return malformed(err)
+		}
+		signer, err := intents.ReadKey(c.key, "")
+		if err != nil {
+			return malformed(err)
+		}
+		if !*keepTime {
+			b.Constraints.IssuedAt = intents.FormatTime(time.Now())
+		}
+		b.Constraints.Audience = cmp.Or(audience, b.Constraints.Audience)
+		if b.Constraints.Audience == "" {
+			set, err := c.keysInForce()
+			if err != nil {
+				return err
+			}
+			b.Constraints.Audience = set.Origin
+		}
+		if b.Constraints.IdempotencyKey == "" {
+			row, err := types.row(c.Context(), b.Intent.Type, c.url)
+			if err != nil {
+				return err
+			}
+			if b.Constraints.IdempotencyKey, err = keyOf(b, row); err != nil {
+				return err
+			}
+		}
+		sealed, _, err := intents.Seal(signer, b)
+		if err != nil {
+			return fmt.Errorf("%w: see writ intent lint", err)
+		}
+		_, err = fmt.Fprintf(c.std.Out, "%s\n", sealed)
+		return err
 	}
-	cmd.Flags().StringVar(&key, "key", "", "private key file, PKCS #8 PEM, mode 0600")
-	cmd.Flags().StringVar(&audience, "audience", "", "log origin")
-	types.add(cmd)
-	placeFlags(cmd, &url, &data)
-	cmd.Flags().BoolVar(&keepTime, "keep-time", false, "leave issued_at as it is")
-	mustGive(cmd, "key")
-	return cmd
 }
 
 // keyOf is the idempotency key of an order that has none.
 func keyOf(b intents.Body, row typeRow) (string, error) {
 	if b.Actor.Grant == "" || row.Effect == catalog.Pure || row.RandomKey {
-		return randomKey(), nil
+		return keydir.RandomKey(), nil
 	}
 	args, err := canonicalObject(b.Intent.Args)
 	if err != nil {

@@ -8,13 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"aob.dev/writ/intents"
 )
 
-// shownOrder is an order taken apart; scripts rely on the shape. Nothing of it is
-// verified.
+// shownOrder is the parts of an order. Scripts rely on the shape. Nothing is verified.
 type shownOrder struct {
 	IntentID    string          `json:"intent_id,omitempty"` // absent: not sealed
 	KID         string          `json:"kid,omitempty"`
@@ -26,21 +23,18 @@ type shownOrder struct {
 	Grant       *intents.Grant  `json:"grant,omitempty"` // its claims
 }
 
-func showCommand(std IO) *cobra.Command {
-	cmd := answering(std, &cobra.Command{
-		Use: "show [FILE|-]", Short: "Take an order apart; nothing is verified", Args: cobra.MaximumNArgs(1),
-	}, func(_ *cobra.Command, args []string) (answer, error) {
-		raw, err := input(std, args)
+func intentShow(c *command) {
+	c.answer = func(args []string) (answer, error) {
+		raw, err := c.input(args)
 		if err != nil {
-			return answer{}, malformed(err)
+			return answer{}, err
 		}
 		s, err := takeApart(raw, time.Now())
 		if err != nil {
 			return answer{}, malformed(err)
 		}
-		return answer{data: s, text: s.text(painter(std, std.Out))}, nil
-	})
-	return cmd
+		return answer{data: s, text: s.text(painter(c.std, c.std.Out))}, nil
+	}
 }
 
 func takeApart(raw []byte, now time.Time) (shownOrder, error) {

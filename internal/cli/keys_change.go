@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -17,20 +15,22 @@ import (
 	"aob.dev/writ/internal/keydir"
 )
 
-// defaultOverlap is how long a key that another follows is still accepted: longer
-// than any grant, ticket or order that it signed.
+// defaultOverlap is how long a replaced key is still accepted: longer than any grant,
+// ticket or order that it signed.
 const defaultOverlap = 24 * time.Hour
 
 // changeFlags are those of commands that change the key set.
 type changeFlags struct {
-	operatorFlags
+	*command
 	root, prepare string
 }
 
-func (f *changeFlags) add(cmd *cobra.Command) {
-	f.operatorFlags.add(cmd)
-	cmd.Flags().StringVar(&f.root, "root", "", "root key file (default: the one of the data directory)")
-	cmd.Flags().StringVar(&f.prepare, "prepare", "", "write the key set to this file instead, to be signed where the root key is")
+func (c *command) changeFlags() *changeFlags {
+	f := &changeFlags{command: c}
+	c.operatorFlags()
+	c.rootFlag(&f.root)
+	c.Flags().StringVar(&f.prepare, "prepare", "", "write the key set to this file instead, to sign it on the machine with the root key")
+	return f
 }
 
 // changed is what a change prints with --json.
@@ -42,10 +42,10 @@ type changed struct {
 	Waits   string `json:"prepared,omitempty"`
 }
 
-// apply has a change signed and puts it in force, or writes it down for the root
-// key to sign. made, if not nil, keeps a new private key and gives its file: it is
-// kept before the key set names it.
-func (f *changeFlags) apply(ctx context.Context, std IO, o *operator, kid string, change func([]intents.JWK) ([]intents.JWK, error), made func() (string, error)) (answer, error) {
+// apply signs a change and puts it in force, or writes it to a file for the root key to
+// sign. made, if not nil, stores a new private key and returns its file. It is stored
+// before the key set names it.
+func (f *changeFlags) apply(o *operator, kid string, change func([]intents.JWK) ([]intents.JWK, error), made func() (string, error)) (answer, error) {
 	p, err := prepare(o.set, change)
 	if err != nil {
 		return answer{}, err
@@ -53,7 +53,7 @@ func (f *changeFlags) apply(ctx context.Context, std IO, o *operator, kid string
 	res := changed{Version: p.Next.Version, KID: kid}
 	var token string
 	if f.prepare == "" {
-		root, err := readRoot(f.root, &f.operatorFlags)
+		root, err := f.readRoot(f.root)
 		if err != nil {
 			return answer{}, err
 		}
@@ -63,22 +63,22 @@ func (f *changeFlags) apply(ctx context.Context, std IO, o *operator, kid string
 	}
 	if made != nil {
 		if res.File, err = made(); err != nil {
-			return answer{}, no(err)
+			return answer{}, err
 		}
 	}
 	if f.prepare != "" {
 		raw, err := json.MarshalIndent(p, "", "  ")
 		if err != nil {
-			return answer{}, no(err)
+			return answer{}, err
 		}
 		if err := writeNew(f.prepare, append(raw, '\n')); err != nil {
-			return answer{}, no(err)
+			return answer{}, err
 		}
 		res.Waits = f.prepare
-		fmt.Fprintf(std.Err, "not in force yet: sign %s where the root key is (writ keys root sign), then writ keys put\n", f.prepare)
+		fmt.Fprintf(f.std.Err, "not in force yet: sign %s on the machine with the root key (writ keys root sign), then run writ keys put\n", f.prepare)
 		return res.answer(), nil
 	}
-	a, err := o.order(ctx, "key.put", catalog.KeyPut{KeySet: token})
+	a, err := f.submitAs(o, "key.put", catalog.KeyPut{KeySet: token})
 	if err != nil {
 		return answer{}, err
 	}
@@ -94,45 +94,37 @@ func (c changed) answer() answer {
 	return a
 }
 
-func keysRotate(std IO) *cobra.Command {
-	var f changeFlags
-	var overlap time.Duration
-	cmd := answering(std, &cobra.Command{
-		Use: "rotate ROLE", Short: "Give a role a new key; the old one is accepted for a while", Args: cobra.ExactArgs(1),
-		Long: "Make a new key for a role (gateway, manager, planner, workflow, operator, router, ledger)\n" +
-			"in the data directory and put it in force. A running writ signs with it from then on,\n" +
-			"without a restart; what the old key signed stays valid, and the old key itself is\n" +
-			"accepted until --overlap is over.",
-	}, func(cmd *cobra.Command, args []string) (answer, error) {
+func keysRotate(c *command) {
+	f := c.changeFlags()
+	overlap := c.Flags().Duration("overlap", defaultOverlap, "how long the old key is still accepted")
+	c.answer = func(args []string) (answer, error) {
 		role := intents.Role(args[0])
 		if role == intents.RoleRoot || !slices.Contains(keydir.Roles, role) {
-			return answer{}, usage(fmt.Errorf("%q is no role with a key to rotate: gateway, manager, planner, workflow, operator, router, ledger", args[0]))
+			return answer{}, usage(fmt.Errorf("%q is not a role whose key can be rotated: gateway, manager, planner, workflow, operator, router, ledger", args[0]))
 		}
-		if overlap < 0 {
+		if *overlap < 0 {
 			return answer{}, usage(errors.New("--overlap: must not be negative"))
 		}
-		o, err := f.open(cmd.Context())
+		o, err := c.operator()
 		if err != nil {
 			return answer{}, err
 		}
 		s, err := intents.GenerateSigner(role)
 		if err != nil {
-			return answer{}, no(err)
+			return answer{}, err
 		}
 		j := s.VerificationKey().ToJWK()
 		if role == intents.RoleOperator {
-			j.Subject, j.Tenant = o.subject, o.tenant
+			j.Subject, j.Tenant = o.Subject, o.Tenant
 		}
-		ends := time.Now().Add(overlap)
-		follow := func(keys []intents.JWK) ([]intents.JWK, error) { return followed(keys, j, ends), nil }
-		return f.apply(cmd.Context(), std, o, s.KID, follow, func() (string, error) { return keydir.Add(f.keys(), s) })
-	}, f.add)
-	cmd.Flags().DurationVar(&overlap, "overlap", defaultOverlap, "how long the old key is still accepted")
-	return cmd
+		ends := time.Now().Add(*overlap)
+		replace := func(keys []intents.JWK) ([]intents.JWK, error) { return replaced(keys, j, ends), nil }
+		return f.apply(o, s.KID, replace, func() (string, error) { return keydir.Add(c.keys(), s) })
+	}
 }
 
-// followed ends the keys that a new one follows, and adds it.
-func followed(keys []intents.JWK, next intents.JWK, ends time.Time) []intents.JWK {
+// replaced adds a key, and sets the end of the keys that it replaces.
+func replaced(keys []intents.JWK, next intents.JWK, ends time.Time) []intents.JWK {
 	for i, k := range keys {
 		if k.Role != next.Role || k.Subject != next.Subject || k.Tenant != next.Tenant || k.Revoked {
 			continue
@@ -145,40 +137,34 @@ func followed(keys []intents.JWK, next intents.JWK, ends time.Time) []intents.JW
 	return append(keys, next)
 }
 
-func keysAdd(std IO) *cobra.Command {
-	var f changeFlags
-	var subject, tenant, out, jwk string
-	cmd := answering(std, &cobra.Command{
-		Use: "add --subject USER --tenant T (--out FILE|--jwk FILE)", Short: "Put another operator's key in force", Args: cobra.NoArgs,
-		Long: "Put the key of a person in force who operates a tenant. With --out a key is made here;\n" +
-			"with --jwk the person keeps the private key and hands over the public one, such as a\n" +
-			"hardware key's. What they may do their user row says (writ user put).",
-	}, func(cmd *cobra.Command, _ []string) (answer, error) {
+func keysAdd(c *command) {
+	var subject, out, jwk string
+	f := c.changeFlags()
+	c.answer = func([]string) (answer, error) {
 		if (out == "") == (jwk == "") {
-			return answer{}, usage(errors.New("exactly one of --out and --jwk"))
+			return answer{}, usage(errors.New("give exactly one of --out and --jwk"))
 		}
 		j, made, err := newOperator(out, jwk)
 		if err != nil {
 			return answer{}, err
 		}
-		j.Subject, j.Tenant, j.Revoked, j.NotAfter = subject, tenant, false, ""
-		o, err := f.open(cmd.Context())
+		j.Subject, j.Tenant, j.Revoked, j.NotAfter = subject, c.tenant, false, ""
+		o, err := c.operator()
 		if err != nil {
 			return answer{}, err
 		}
-		return f.apply(cmd.Context(), std, o, j.KID, func(keys []intents.JWK) ([]intents.JWK, error) {
+		return f.apply(o, j.KID, func(keys []intents.JWK) ([]intents.JWK, error) {
 			if slices.ContainsFunc(keys, func(k intents.JWK) bool { return k.KID == j.KID }) {
-				return nil, no(fmt.Errorf("the key %s is in the key set already", j.KID))
+				return nil, fmt.Errorf("the key %s is in the key set already", j.KID)
 			}
 			return append(keys, j), nil
 		}, made)
-	}, f.add)
-	cmd.Flags().StringVar(&subject, "subject", "", "the person: a user id of the tenant")
-	cmd.Flags().StringVar(&tenant, "tenant", "", "the tenant that they operate")
-	cmd.Flags().StringVar(&out, "out", "", "make a private key in this file")
-	cmd.Flags().StringVar(&jwk, "jwk", "", "file with the public key as JWK")
-	mustGive(cmd, "subject", "tenant")
-	return cmd
+	}
+	c.Flags().StringVar(&subject, "subject", "", "user id of the operator in the tenant")
+	c.Flags().StringVar(&c.tenant, "tenant", "", "tenant of the operator")
+	c.Flags().StringVar(&out, "out", "", "make a private key in this file")
+	c.Flags().StringVar(&jwk, "jwk", "", "file with the public key as JWK")
+	c.mustGive("subject", "tenant")
 }
 
 // newOperator makes an operator's key, or reads its public half.
@@ -186,13 +172,13 @@ func newOperator(out, jwk string) (intents.JWK, func() (string, error), error) {
 	if jwk == "" {
 		s, err := intents.GenerateSigner(intents.RoleOperator)
 		if err != nil {
-			return intents.JWK{}, nil, no(err)
+			return intents.JWK{}, nil, err
 		}
 		return s.VerificationKey().ToJWK(), func() (string, error) { return out, intents.WriteKey(out, s) }, nil
 	}
-	raw, err := os.ReadFile(jwk) //nolint:gosec // G304: the user names the file
+	raw, err := readFile(jwk)
 	if err != nil {
-		return intents.JWK{}, nil, malformed(err)
+		return intents.JWK{}, nil, err
 	}
 	var j intents.JWK
 	if err := json.Unmarshal(raw, &j); err != nil {
@@ -205,31 +191,25 @@ func newOperator(out, jwk string) (intents.JWK, func() (string, error), error) {
 	return j, nil, nil
 }
 
-func keysRevoke(std IO) *cobra.Command {
-	var f changeFlags
-	cmd := answering(std, &cobra.Command{
-		Use: "revoke KID", Short: "Refuse a key from now on", Args: cobra.ExactArgs(1),
-		Long: "Revoke a key: every later order, grant and ticket of it is KEY_REVOKED, at once. What it\n" +
-			"signed before keeps its verdict. KID may be its first characters; one that begins with -\n" +
-			"goes last, after --. The last key of a role is not revoked: rotate first.",
-	}, func(cmd *cobra.Command, args []string) (answer, error) {
-		o, err := f.open(cmd.Context())
+func keysRevoke(c *command) {
+	f := c.changeFlags()
+	c.answer = func(args []string) (answer, error) {
+		o, err := c.operator()
 		if err != nil {
 			return answer{}, err
 		}
 		kid, err := kidOf(o.set.Keys, args[0])
 		if err != nil {
-			return answer{}, no(err)
+			return answer{}, err
 		}
-		return f.apply(cmd.Context(), std, o, kid, func(keys []intents.JWK) ([]intents.JWK, error) { return revoked(keys, kid) }, nil)
-	}, f.add)
-	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return usage(fmt.Errorf("%w: a KID that begins with - goes last, after --: writ keys revoke --url URL -- KID", err))
+		return f.apply(o, kid, func(keys []intents.JWK) ([]intents.JWK, error) { return revoked(keys, kid) }, nil)
+	}
+	c.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return usage(fmt.Errorf("%w: put a KID that begins with - last, after --: writ keys revoke --url URL -- KID", err))
 	})
-	return cmd
 }
 
-// kidOf completes the first characters of a kid.
+// kidOf finds the kid that begins with the given characters.
 func kidOf(keys []intents.JWK, start string) (string, error) {
 	var found []string
 	for _, k := range keys {
@@ -244,53 +224,47 @@ func kidOf(keys []intents.JWK, start string) (string, error) {
 	case 1:
 		return found[0], nil
 	case 0:
-		return "", fmt.Errorf("%s: no key with this kid (six characters or more of it) is in the key set: see writ keys list", intents.KeyUnknown)
+		return "", fmt.Errorf("%s: no kid in the key set begins with this (at least six characters): see writ keys list", intents.KeyUnknown)
 	default:
-		return "", fmt.Errorf("%q begins %d kids: give more of it", start, len(found))
+		return "", fmt.Errorf("%q is the beginning of %d kids: give more characters", start, len(found))
 	}
 }
 
-// revoked marks a key; nobody may be left without one who is needed.
+// revoked marks a key as revoked. It must not be the last one of a role that needs one.
 func revoked(keys []intents.JWK, kid string) ([]intents.JWK, error) {
 	i := slices.IndexFunc(keys, func(k intents.JWK) bool { return k.KID == kid })
 	switch {
 	case i < 0:
-		return nil, no(errors.New("the key has left the key set meanwhile"))
+		return nil, errors.New("the key is no longer in the key set")
 	case keys[i].Revoked:
-		return nil, no(fmt.Errorf("%s is revoked already", kid))
+		return nil, fmt.Errorf("%s is revoked already", kid)
 	}
 	keys[i].Revoked = true
 	needed := keys[i].Role != intents.RoleOperator || keys[i].Tenant == keydir.LocalTenant
 	if needed && !slices.ContainsFunc(keys, func(k intents.JWK) bool {
 		return k.Role == keys[i].Role && !k.Revoked && (k.Role != intents.RoleOperator || k.Tenant == keydir.LocalTenant)
 	}) {
-		return nil, no(fmt.Errorf("it is the last %s key in force: put another in force first (writ keys rotate %s), then revoke this one", keys[i].Role, keys[i].Role))
+		return nil, fmt.Errorf("this is the last %s key in force: put another in force first (writ keys rotate %s), then revoke this one", keys[i].Role, keys[i].Role)
 	}
 	return keys, nil
 }
 
-func keysPut(std IO) *cobra.Command {
-	var f operatorFlags
-	return answering(std, &cobra.Command{
-		Use: "put [FILE|-]", Short: "Put a signed key set in force", Args: cobra.MaximumNArgs(1),
-	}, func(cmd *cobra.Command, args []string) (answer, error) {
-		raw, err := input(std, args)
+func keysPut(c *command) {
+	c.operatorFlags()
+	c.answer = func(args []string) (answer, error) {
+		raw, err := c.input(args)
 		if err != nil {
-			return answer{}, malformed(err)
+			return answer{}, err
 		}
 		token := strings.TrimSpace(string(raw))
 		var next intents.KeySet
 		if err := intents.PeekClaims(token, &next); err != nil {
-			return answer{}, malformed(errors.New("not what `writ keys root sign` prints"))
+			return answer{}, malformed(errors.New("the input is not what `writ keys root sign` prints"))
 		}
-		o, err := f.open(cmd.Context())
-		if err != nil {
-			return answer{}, err
-		}
-		a, err := o.order(cmd.Context(), "key.put", catalog.KeyPut{KeySet: token})
+		a, err := c.order("key.put", catalog.KeyPut{KeySet: token})
 		if err != nil {
 			return answer{}, err
 		}
 		return answer{data: changed{put: putBy(a), Version: next.Version}, text: fmt.Sprintln("version", next.Version)}, nil
-	}, f.add)
+	}
 }

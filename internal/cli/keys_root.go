@@ -10,16 +10,14 @@ import (
 	"os"
 	"slices"
 
-	"github.com/spf13/cobra"
-
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/keydir"
 	"aob.dev/writ/state"
 )
 
-// prepared is a key set that waits for the root's signature, with the version
-// that it follows: whoever holds the root key verifies that by itself.
+// prepared is a key set that waits for the root's signature, with the version before it.
+// The holder of the root key verifies both without any other source.
 type prepared struct {
 	Current string         `json:"current"` // JWS by the root
 	Next    intents.KeySet `json:"next"`
@@ -36,24 +34,24 @@ func prepare(set intents.JWKS, change func(keys []intents.JWK) ([]intents.JWK, e
 	return p, err
 }
 
-// sign gives the next version, signed. Nothing of what the router or another
-// machine said is believed: the version before must be the root's own.
+// sign signs the next version. It trusts neither the router nor another machine: the
+// root itself must have signed the version before.
 func (p prepared) sign(root intents.Signer) (token string, before intents.KeySet, err error) {
 	before, _, err = intents.OpenKeySet(p.Current, root.Public())
 	if err != nil {
-		return "", before, no(fmt.Errorf("the key set in force is not signed by this root key (%s): %w", root.KID, err))
+		return "", before, fmt.Errorf("the key set in force is not signed by this root key (%s): %w", root.KID, err)
 	}
 	if p.Next.Version != before.Version+1 || p.Next.Prev != intents.Digest([]byte(p.Current)) {
-		return "", before, no(errors.New("the prepared key set does not follow the one that it names as current: prepare it anew"))
+		return "", before, errors.New("the prepared key set is not the next version of the one that it names as current: prepare it again")
 	}
 	token, err = intents.SignKeySet(root, p.Next)
 	if err != nil {
-		return "", before, no(err)
+		return "", before, err
 	}
 	return token, before, nil
 }
 
-// changes are what a version changes, a line each: what its signer looks at.
+// changes are what a version changes, one per line, for its signer to read.
 func changes(before, next intents.KeySet) []string {
 	var out []string
 	who := func(j intents.JWK) string {
@@ -76,7 +74,7 @@ func changes(before, next intents.KeySet) []string {
 		case j.Revoked && !old.Revoked:
 			out = append(out, "revoke "+who(j))
 		case !j.Revoked && old.Revoked:
-			out = append(out, "put back in force, though revoked before: "+who(j))
+			out = append(out, "put back in force, although revoked before: "+who(j))
 		case j.NotAfter != old.NotAfter:
 			out = append(out, "end "+who(j)+" at "+j.NotAfter)
 		case j != old:
@@ -91,42 +89,41 @@ func changes(before, next intents.KeySet) []string {
 	return out
 }
 
-// readRoot reads the root key, from where it is named or from the data directory.
-func readRoot(path string, f *operatorFlags) (intents.Signer, error) {
+// rootFlag declares the file of the root key.
+func (c *command) rootFlag(path *string) {
+	c.Flags().StringVar(path, "root", "", "root key file (default: the one in the data directory)")
+}
+
+// readRoot reads the root key from a file; empty: from the data directory.
+func (c *command) readRoot(path string) (intents.Signer, error) {
 	if path == "" {
-		path = keydir.RootFile(f.keys())
+		path = keydir.RootFile(c.keys())
 	}
 	root, err := intents.ReadKey(path, intents.RoleRoot)
 	if errors.Is(err, fs.ErrNotExist) {
-		return root, malformed(fmt.Errorf("the root key is not in %s: name its file with --root; or write the key set with --prepare FILE and sign it where the root key is (writ keys root sign)", path))
+		err = fmt.Errorf("the root key is not in %s: name its file with --root; or write the key set with --prepare FILE and sign it on the machine with the root key (writ keys root sign)", path)
 	}
 	if err != nil {
-		return root, malformed(err)
+		err = malformed(err)
 	}
-	return root, nil
+	return root, err
 }
 
-func keysRoot(std IO) *cobra.Command {
-	return group("root", "Show the root key, take it offline, sign a key set with it", rootShow(std), rootMove(std), rootSign(std))
-}
-
-func rootShow(std IO) *cobra.Command {
-	var f operatorFlags
-	return answering(std, &cobra.Command{
-		Use: "show", Short: "Print the thumbprint of the root key and whether its file is here", Args: cobra.NoArgs,
-	}, func(cmd *cobra.Command, _ []string) (answer, error) {
+func rootShow(c *command) {
+	c.dataFlag()
+	c.answer = func([]string) (answer, error) {
 		res := struct {
 			Origin     string `json:"origin"`
 			Thumbprint string `json:"thumbprint"`
 			File       string `json:"file,omitempty"` // of the private key; absent: it is offline
 		}{}
-		path := keydir.RootFile(f.keys())
+		path := keydir.RootFile(c.keys())
 		root, err := intents.ReadKey(path, intents.RoleRoot)
 		switch {
 		case err == nil:
 			res.Thumbprint, res.File = root.KID, path
 		case errors.Is(err, fs.ErrNotExist):
-			if err := withArchive(cmd.Context(), f.data, func(a *datadir.Archive) error { res.Thumbprint = a.Root.KID; return nil }); err != nil {
+			if err := c.archive(func(a *datadir.Archive) error { res.Thumbprint = a.Root.KID; return nil }); err != nil {
 				return answer{}, err
 			}
 		default:
@@ -134,90 +131,75 @@ func rootShow(std IO) *cobra.Command {
 		}
 		res.Origin = "writ/" + res.Thumbprint
 		return answer{data: res, text: res.Thumbprint + " " + cmp.Or(res.File, "offline") + "\n"}, nil
-	}, dataFlag(&f.data))
-}
-
-func rootMove(std IO) *cobra.Command {
-	var f operatorFlags
-	cmd := &cobra.Command{
-		Use: "move FILE", Short: "Take the root key out of the data directory", Args: cobra.ExactArgs(1),
-		Long: "Copy the root key to FILE (a medium that goes offline), read the copy back, and remove\n" +
-			"the key from the data directory. A running writ does not need it.",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			from := keydir.RootFile(f.keys())
-			root, err := intents.ReadKey(from, intents.RoleRoot)
-			if err != nil {
-				return malformed(err)
-			}
-			if err := withArchive(cmd.Context(), f.data, func(a *datadir.Archive) error {
-				if a.Root.KID != root.KID {
-					return no(fmt.Errorf("%s is not the root key of the log in %s", from, f.data))
-				}
-				return nil
-			}); err != nil {
-				return fmt.Errorf("the first start needs the root key: %w", err)
-			}
-			if err := intents.WriteKey(args[0], root); err != nil {
-				return no(err)
-			}
-			again, err := intents.ReadKey(args[0], intents.RoleRoot)
-			if err != nil || again.KID != root.KID {
-				return no(fmt.Errorf("%s does not read back, so nothing was removed: %w", args[0], err))
-			}
-			if err := os.Remove(from); err != nil {
-				return no(err)
-			}
-			fmt.Fprintf(std.Err, "the root key is in %s and nowhere else; keep a second copy, without it no key can ever be replaced\n", args[0])
-			return nil
-		},
 	}
-	dataFlag(&f.data)(cmd)
-	return cmd
 }
 
-func rootSign(std IO) *cobra.Command {
-	var f operatorFlags
+func rootMove(c *command) {
+	c.run = func(args []string) error {
+		from := keydir.RootFile(c.keys())
+		root, err := intents.ReadKey(from, intents.RoleRoot)
+		if err != nil {
+			return malformed(err)
+		}
+		if err := c.archive(func(a *datadir.Archive) error {
+			if a.Root.KID != root.KID {
+				return fmt.Errorf("%s is not the root key of the log in %s", from, c.dir)
+			}
+			return nil
+		}); err != nil {
+			return fmt.Errorf("the first start needs the root key: %w", err)
+		}
+		if err := intents.WriteKey(args[0], root); err != nil {
+			return err
+		}
+		again, err := intents.ReadKey(args[0], intents.RoleRoot)
+		if err == nil && again.KID != root.KID {
+			err = errors.New("it has another key")
+		}
+		if err != nil {
+			return fmt.Errorf("%s cannot be read back, so nothing was removed: %w", args[0], err)
+		}
+		if err := os.Remove(from); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(c.std.Err, "the root key is now only in %s; keep a second copy: without it no key can ever be replaced\n", args[0])
+		return err
+	}
+	c.dataFlag()
+}
+
+func rootSign(c *command) {
 	var path, out string
-	cmd := &cobra.Command{
-		Use: "sign FILE", Short: "Sign a prepared key set, offline", Args: cobra.ExactArgs(1),
-		Long: "Sign what `--prepare FILE` wrote elsewhere. The changes are printed first, to be looked\n" +
-			"at; the version before must be signed by this root key. Put the result in force with\n" +
-			"`writ keys put`.",
-		RunE: func(_ *cobra.Command, args []string) error {
-			raw, err := os.ReadFile(args[0])
-			if err != nil {
-				return malformed(err)
-			}
-			var p prepared
-			dec := json.NewDecoder(bytes.NewReader(raw))
-			dec.DisallowUnknownFields()
-			if err := dec.Decode(&p); err != nil {
-				return malformed(fmt.Errorf("%s: not what --prepare writes: %v", args[0], err))
-			}
-			root, err := readRoot(path, &f)
-			if err != nil {
-				return err
-			}
-			token, before, err := p.sign(root)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(std.Err, "%s, version %d:\n", state.Origin(root.Public()), p.Next.Version)
-			for _, line := range changes(before, p.Next) {
-				fmt.Fprintln(std.Err, " ", line)
-			}
-			if out == "" {
-				_, err = fmt.Fprintln(std.Out, token)
-				return err
-			}
-			if err := writeNew(out, []byte(token+"\n")); err != nil {
-				return no(err)
-			}
-			return nil
-		},
+	c.run = func(args []string) error {
+		raw, err := readFile(args[0])
+		if err != nil {
+			return err
+		}
+		var p prepared
+		dec := json.NewDecoder(bytes.NewReader(raw))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(&p); err != nil {
+			return malformed(fmt.Errorf("%s: not what --prepare writes: %v", args[0], err))
+		}
+		root, err := c.readRoot(path)
+		if err != nil {
+			return err
+		}
+		token, before, err := p.sign(root)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(c.std.Err, "%s, version %d:\n", state.Origin(root.Public()), p.Next.Version)
+		for _, line := range changes(before, p.Next) {
+			fmt.Fprintln(c.std.Err, " ", line)
+		}
+		if out == "" {
+			_, err = fmt.Fprintln(c.std.Out, token)
+			return err
+		}
+		return writeNew(out, []byte(token+"\n"))
 	}
-	cmd.Flags().StringVar(&path, "root", "", "root key file (default: the one of the data directory)")
-	cmd.Flags().StringVarP(&out, "out", "o", "", "file; without it standard output")
-	dataFlag(&f.data)(cmd)
-	return cmd
+	c.rootFlag(&path)
+	c.Flags().StringVarP(&out, "out", "o", "", "file (default: standard output)")
+	c.dataFlag()
 }

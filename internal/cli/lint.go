@@ -12,45 +12,37 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"aob.dev/writ/intents"
 	"aob.dev/writ/schemas"
 )
 
-// finding is one thing that is wrong with an order, and what to do.
+// finding is one fault of an order, and how to fix it.
 type finding struct {
 	Pointer string `json:"pointer"`
 	Reason  string `json:"reason"`
 	Fix     string `json:"fix"`
 }
 
-func lintCommand(std IO) *cobra.Command {
+func intentLint(c *command) {
 	var f catalogFlags
-	var role, url, data string
-	cmd := answering(std, &cobra.Command{
-		Use: "lint [FILE|-]", Short: "Say everything that is wrong with an order, and what to do", Args: cobra.MaximumNArgs(1),
-		Long: "Check an order, sealed or not, as far as it can be without a router: form, numbers,\n" +
-			"envelope, type, arguments, ttl_sec and capabilities. Exit 0: nothing is wrong with it.\n" +
-			"What `writ intent sign` fills in may be missing as long as the order is not sealed.",
-	}, func(cmd *cobra.Command, args []string) (answer, error) {
-		raw, err := input(std, args)
-		if err != nil {
-			return answer{}, malformed(err)
-		}
-		rows, err := f.with(cmd.Context(), typeIn(raw), url)
+	f.add(c)
+	c.placeFlags()
+	role := c.Flags().String("role", "", "role of the key that will sign it")
+	c.answer = func(args []string) (answer, error) {
+		raw, err := c.input(args)
 		if err != nil {
 			return answer{}, err
 		}
-		found, err := lint(bytes.TrimSpace(raw), rows, intents.Role(role))
+		rows, err := f.with(c.Context(), typeIn(raw), c.url)
+		if err != nil {
+			return answer{}, err
+		}
+		found, err := lint(bytes.TrimSpace(raw), rows, intents.Role(*role))
 		if err != nil {
 			return answer{}, malformed(err)
 		}
-		return lintAnswer(painter(std, std.Out), found), nil
-	}, f.add)
-	placeFlags(cmd, &url, &data)
-	cmd.Flags().StringVar(&role, "role", "", "role of the key that is to sign it")
-	return cmd
+		return lintAnswer(painter(c.std, c.std.Out), found), nil
+	}
 }
 
 func lintAnswer(p paint, found []finding) answer {
@@ -62,19 +54,19 @@ func lintAnswer(p paint, found []finding) answer {
 		a.text += fmt.Sprintf("%s: %s\n    fix: %s\n", p.bold(printable(cmp.Or(x.Pointer, "/"))), printable(x.Reason), printable(x.Fix))
 	}
 	if len(found) == 0 {
-		a.note = "nothing is wrong with it\n"
+		a.note = "nothing is wrong with the order\n"
 	}
 	return a
 }
 
-// lint finds everything at once. The error is a text that is not JSON.
+// lint finds all faults at once. The error says that the text is not JSON.
 func lint(raw []byte, rows map[string]typeRow, role intents.Role) ([]finding, error) {
 	found, err := lintText(raw)
 	if err != nil {
 		return nil, err
 	}
 	if len(raw) > intents.MaxSize {
-		found = append(found, finding{"", fmt.Sprintf("has %d bytes, and at most %d are taken", len(raw), intents.MaxSize), `send large data by reference: a member "from" of args with a file id, cas:// or an intent_id`})
+		found = append(found, finding{"", fmt.Sprintf("has %d bytes, and at most %d are accepted", len(raw), intents.MaxSize), `send large data by reference: a member "from" of args with a file id, cas:// or an intent_id`})
 	}
 	tree, err := decoded(raw)
 	if err != nil {
@@ -110,8 +102,7 @@ func lint(raw []byte, rows map[string]typeRow, role intents.Role) ([]finding, er
 	return found, err
 }
 
-// filledIn says whether a member is missing, or empty, that `writ intent sign`
-// fills in.
+// filledIn says whether a member is missing or empty and `writ intent sign` fills it in.
 func filledIn(top map[string]any, pointer string) bool {
 	switch pointer {
 	case "/constraints/issued_at", "/constraints/idempotency_key", "/constraints/audience":
@@ -130,7 +121,7 @@ func typeIn(raw []byte) string {
 			Type string `json:"type"`
 		} `json:"intent"`
 	}
-	_ = json.Unmarshal(raw, &order) // what is wrong with it is told below
+	_ = json.Unmarshal(raw, &order) // lint reports what is wrong with it
 	return order.Intent.Type
 }
 
@@ -142,12 +133,12 @@ func reasonOf(err error) string {
 	return "must be a string: <protected header>..<signature>"
 }
 
-// lintType checks what the type's row says.
+// lintType checks an order against the row of its type.
 func lintType(top map[string]any, rows map[string]typeRow, role intents.Role) ([]finding, error) {
 	in, _ := top["intent"].(map[string]any)
 	typ, _ := in["type"].(string)
 	if typ == "" {
-		return nil, nil // the envelope's schema has told
+		return nil, nil // the envelope's schema has reported it
 	}
 	row, ok := rows[typ]
 	if !ok {
@@ -173,16 +164,16 @@ func lintType(top map[string]any, rows map[string]typeRow, role intents.Role) ([
 	c, _ := top["constraints"].(map[string]any)
 	if ttl, ok := c["ttl_sec"].(json.Number); ok {
 		if n, err := ttl.Int64(); err == nil && n > int64(row.TTLSec) && n <= 300 {
-			found = append(found, finding{"/constraints/ttl_sec", fmt.Sprintf("%s takes at most %d", typ, row.TTLSec), fmt.Sprintf("write %d", row.TTLSec)})
+			found = append(found, finding{"/constraints/ttl_sec", fmt.Sprintf("%s accepts at most %d", typ, row.TTLSec), fmt.Sprintf("write %d", row.TTLSec)})
 		}
 	}
 	if declared, ok := c["capabilities"].([]any); ok && !declares(declared, row.Capability) {
-		found = append(found, finding{"/constraints/capabilities", "what is declared is a ceiling, and " + typ + " needs " + row.Capability, fmt.Sprintf("add %q, or leave capabilities out", row.Capability)})
+		found = append(found, finding{"/constraints/capabilities", "the declared capabilities are an upper limit, and " + typ + " needs " + row.Capability, fmt.Sprintf("add %q, or leave capabilities out", row.Capability)})
 	}
 	return found, nil
 }
 
-// declares: what is needed, or what it is a resource of.
+// declares says whether the needed capability is declared, for all or some resources.
 func declares(declared []any, needed string) bool {
 	return slices.ContainsFunc(declared, func(d any) bool {
 		s, _ := d.(string)
@@ -190,8 +181,8 @@ func declares(declared []any, needed string) bool {
 	})
 }
 
-// lintText finds what strict I-JSON forbids, wherever it stands: members that
-// stand twice, and numbers that RFC 8785 would change.
+// lintText finds everything that strict I-JSON forbids: duplicate members, and numbers
+// that RFC 8785 would change.
 func lintText(raw []byte) ([]finding, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
@@ -200,7 +191,7 @@ func lintText(raw []byte) ([]finding, error) {
 		return nil, fmt.Errorf("not JSON: %v", err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("not JSON: something follows the order")
+		return nil, errors.New("not JSON: there is more text after the order")
 	}
 	if len(t.found) == 0 {
 		if _, err := intents.Canonical(raw); err != nil { // what is left: bytes that are not UTF-8, lone surrogates
@@ -255,7 +246,7 @@ func (t *texts) members(at string, depth int) error {
 		name, _ := tok.(string)
 		here := at + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 		if seen[name] {
-			t.found = append(t.found, finding{here, "the member stands twice", "remove one of them"})
+			t.found = append(t.found, finding{here, "the member is there twice", "remove one of them"})
 		}
 		seen[name] = true
 		if err := t.value(here, depth+1); err != nil {

@@ -8,11 +8,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agnivade/levenshtein"
+
 	"aob.dev/writ/intents"
 )
 
-// fix says what to do about a violation of a schema: the words of the reason say
-// which keyword it was (package schemas).
+// fix says what to do about a violation of a schema. The words of the reason say which
+// keyword it was (package schemas).
 func fix(shape map[string]any, pointer, reason string, doc any) string {
 	parent, name := cutPointer(pointer)
 	switch {
@@ -35,7 +37,7 @@ func fix(shape map[string]any, pointer, reason string, doc any) string {
 		}
 		return "use one of " + strings.TrimPrefix(reason, "must be one of ")
 	case strings.HasPrefix(reason, "must match ") || strings.HasPrefix(reason, "must be in format "):
-		return "write it such as " + example(shape, pointer)
+		return "write it like " + example(shape, pointer)
 	case strings.HasPrefix(reason, "must have at most ") && strings.HasSuffix(reason, "characters"):
 		return `shorten it, or send the data by reference: a member "from" of args`
 	case strings.HasPrefix(reason, "must have exactly one of the members "):
@@ -48,7 +50,7 @@ func fix(shape map[string]any, pointer, reason string, doc any) string {
 	return "see the type's schema in GET /v1/catalog"
 }
 
-// examples of members whose pattern says little to a reader.
+// examples are values of members whose pattern tells a reader little.
 var examples = map[string]func() string{
 	"issued_at":       func() string { return intents.FormatTime(time.Now()) },
 	"trace_id":        func() string { return strings.Repeat("0a", 16) },
@@ -63,7 +65,7 @@ var examples = map[string]func() string{
 	"tenant":          func() string { return "default" },
 }
 
-// example is a value of a member, as JSON.
+// example is a possible value of a member, as JSON.
 func example(shape map[string]any, pointer string) string {
 	parent, name := cutPointer(pointer)
 	if strings.Trim(name, "0123456789") == "" { // an item: of its list
@@ -89,8 +91,8 @@ func cutPointer(pointer string) (parent, name string) {
 	return pointer[:i], strings.NewReplacer("~1", "/", "~0", "~").Replace(pointer[i+1:])
 }
 
-// schemaAt follows a pointer into a document through the schema's properties and
-// items; empty where it does not say.
+// schemaAt follows a pointer into a document through the schema's properties and items.
+// It is empty if the schema has nothing there.
 func schemaAt(root map[string]any, pointer string) map[string]any {
 	at := root
 	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
@@ -142,36 +144,14 @@ func valueAt(doc any, pointer string) any {
 
 // meant is ": did you mean …?" with the nearest name, if one is near.
 func meant(name string, known []string) string {
-	best, least := "", max(1, len(name)/3)
+	best, least := "", max(1, len(name)/3)+1
 	for _, k := range slices.Sorted(slices.Values(known)) {
-		if d := distance(name, k); d <= least && (best == "" || d < distance(name, best)) {
-			best = k
+		if d := levenshtein.ComputeDistance(strings.ToLower(name), strings.ToLower(k)); d < least {
+			best, least = k, d
 		}
 	}
 	if best == "" {
 		return ""
 	}
 	return fmt.Sprintf(": did you mean %q?", best)
-}
-
-// distance of Levenshtein, letter case not counted.
-func distance(a, b string) int {
-	x, y := []rune(strings.ToLower(a)), []rune(strings.ToLower(b))
-	row := make([]int, len(y)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range x {
-		before := row[0]
-		row[0] = i + 1
-		for j := range y {
-			cost := before
-			if x[i] != y[j] {
-				cost++
-			}
-			before = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(y)]
 }

@@ -1,9 +1,6 @@
 package cli
 
 import (
-	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,145 +8,115 @@ import (
 	"slices"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/client"
 	"aob.dev/writ/internal/keydir"
 )
 
-// operatorTTL bounds the acceptance of an operator's order: it is sealed when it is sent.
-const operatorTTL = 60
-
-// operatorFlags say which router an operator speaks to, and with which key.
-type operatorFlags struct {
-	url, data, key string
+// operatorFlags declares which router an operator uses, and with which key.
+func (c *command) operatorFlags() {
+	c.placeFlags()
+	c.Flags().StringVar(&c.key, "key", "", "operator key file (default: the one in the data directory)")
 }
 
-func (f *operatorFlags) add(cmd *cobra.Command) {
-	placeFlags(cmd, &f.url, &f.data)
-	cmd.Flags().StringVar(&f.key, "key", "", "operator key file (default: the one of the data directory)")
-}
+// keys is the directory of private keys.
+func (c *command) keys() string { return filepath.Join(c.dir, "keys") }
 
-func (f *operatorFlags) keys() string { return filepath.Join(f.data, "keys") }
-
-// operator is a person with an operator key, and the router that they speak to.
+// operator is a person with an operator key, and the router that they use.
 type operator struct {
-	key             intents.Signer
-	subject, tenant string
-	set             intents.JWKS // in force when the command began
-	router          client.Client
+	keydir.Operator
+	set    intents.JWKS // in force when the command began
+	router client.Client
 }
 
-// open reads the operator's key and asks the router which keys are in force: they
+// operator reads the operator's key and asks the router which keys are in force. They
 // say whose the key is.
-func (f *operatorFlags) open(ctx context.Context) (*operator, error) {
-	o := &operator{router: client.Client{URL: f.url}}
+func (c *command) operator() (*operator, error) {
+	o := &operator{router: client.Client{URL: c.url}}
 	var err error
-	if o.set, err = keysInForce(ctx, f.url); err != nil {
+	if o.set, err = c.keysInForce(); err != nil {
 		return nil, err
 	}
-	if o.key, err = f.operatorKey(o.set); err != nil {
+	if o.Key, err = c.operatorKey(o.set); err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(o.set.Keys, func(j intents.JWK) bool { return j.KID == o.key.KID })
+	kid := o.Key.KID
+	i := slices.IndexFunc(o.set.Keys, func(j intents.JWK) bool { return j.KID == kid })
 	switch {
 	case i < 0:
-		return nil, no(fmt.Errorf("%s: the key %s is not in the key set in force: an operator of system puts it there (writ keys add)", intents.KeyUnknown, o.key.KID))
+		return nil, fmt.Errorf("%s: the key %s is not in the key set in force: an operator of system must add it (writ keys add)", intents.KeyUnknown, kid)
 	case o.set.Keys[i].Role != intents.RoleOperator:
-		return nil, no(fmt.Errorf("%s: the key %s is one of role %s: name an operator key with --key", intents.KeyRole, o.key.KID, o.set.Keys[i].Role))
+		return nil, fmt.Errorf("%s: the key %s has the role %s: name an operator key with --key", intents.KeyRole, kid, o.set.Keys[i].Role)
 	case o.set.Keys[i].Revoked:
-		return nil, no(fmt.Errorf("%s: the key %s is revoked: name another operator key with --key", intents.KeyRevoked, o.key.KID))
+		return nil, fmt.Errorf("%s: the key %s is revoked: name another operator key with --key", intents.KeyRevoked, kid)
 	}
-	o.subject, o.tenant = o.set.Keys[i].Subject, o.set.Keys[i].Tenant
+	o.Subject, o.Tenant, o.Origin = o.set.Keys[i].Subject, o.set.Keys[i].Tenant, o.set.Origin
 	return o, nil
 }
 
-func (f *operatorFlags) operatorKey(set intents.JWKS) (intents.Signer, error) {
-	if f.key != "" {
-		s, err := intents.ReadKey(f.key, intents.RoleOperator)
-		if err != nil {
-			return s, malformed(err)
+func (c *command) operatorKey(set intents.JWKS) (s intents.Signer, err error) {
+	if c.key != "" {
+		if s, err = intents.ReadKey(c.key, intents.RoleOperator); err != nil {
+			err = malformed(err)
 		}
-		return s, nil
+		return s, err
 	}
-	held, err := keydir.LoadAll(f.keys())
+	held, err := keydir.LoadAll(c.keys())
 	if err != nil {
-		return intents.Signer{}, malformed(fmt.Errorf("%w: name a data directory with --data, or an operator key with --key", err))
+		return s, malformed(fmt.Errorf("%w: name a data directory with --data, or an operator key with --key", err))
 	}
 	keys, err := held.InForce(set.Keys)
-	if s, there := keys[intents.RoleOperator]; there {
+	s, there := keys[intents.RoleOperator]
+	if there {
 		return s, nil
 	}
 	if err == nil {
-		err = errors.New("no operator key of the data directory is in force")
+		err = errors.New("no operator key in the data directory is in force")
 	}
-	return intents.Signer{}, no(err)
+	return s, err
 }
 
-// foreign refuses to name another tenant where the router would: only operators
-// of system may.
-func (o *operator) foreign(tenant string) error {
-	if tenant == "" || tenant == o.tenant || o.tenant == keydir.LocalTenant {
-		return nil
-	}
-	return no(fmt.Errorf("%s: %s is an operator of tenant %s: only operators of system may name another tenant (--tenant %s)", intents.RBACForbidden, o.subject, o.tenant, tenant))
-}
-
-// seal signs an order as the operator.
-func (o *operator) seal(typ string, args any, now time.Time) ([]byte, error) {
-	raw, err := json.Marshal(args)
+// order opens the operator, seals an order and submits it.
+func (c *command) order(typ string, args any) (*intents.Answer, error) {
+	o, err := c.operator()
 	if err != nil {
 		return nil, err
 	}
-	sealed, _, err := intents.Seal(o.key, intents.Body{
-		Version: intents.Version,
-		Intent:  intents.Intent{Type: typ, Args: raw}, Actor: intents.Actor{UserID: o.subject, Tenant: o.tenant},
-		Constraints: intents.Constraints{IssuedAt: intents.FormatTime(now), TTLSec: operatorTTL, Audience: o.set.Origin, IdempotencyKey: randomKey()},
-	})
-	return sealed, err
+	return c.submitAs(o, typ, args)
 }
 
-// randomKey is the idempotency key of an order that is one of its own.
-func randomKey() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // crypto/rand.Read never fails
-	return "rnd_" + hex.EncodeToString(b[:])
-}
-
-// order seals and submits. An answer that is not OK is an error with its code.
-func (o *operator) order(ctx context.Context, typ string, args any) (*intents.Answer, error) {
-	sealed, err := o.seal(typ, args, time.Now())
+// submitAs seals and submits. Every code but OK is an error.
+func (c *command) submitAs(o *operator, typ string, args any) (*intents.Answer, error) {
+	sealed, err := o.Seal(typ, args, time.Now())
 	if err != nil {
 		return nil, malformed(err)
 	}
-	_, body, err := o.router.Submit(ctx, sealed, "")
-	if err != nil {
-		return nil, no(err)
-	}
-	a, err := answerIn(body, o.router.URL)
+	_, body, err := o.router.Submit(c.Context(), sealed, "")
 	if err != nil {
 		return nil, err
 	}
-	if a.Code == intents.ApprovalRequired {
-		return &a, no(fmt.Errorf("%s: %s waits for approval; nothing has changed", a.Code, a.IntentID))
-	}
-	if a.Code != intents.OK {
-		return &a, no(fmt.Errorf("%s: %s", a.Code, a.Reason))
+	a, err := answerIn(body, o.router.URL)
+	switch {
+	case err != nil:
+		return nil, err
+	case a.Code == intents.ApprovalRequired:
+		return &a, fmt.Errorf("%s: %s waits for approval; nothing has changed", a.Code, a.IntentID)
+	case a.Code != intents.OK:
+		return &a, fmt.Errorf("%s: %s", a.Code, a.Reason)
 	}
 	return &a, nil
 }
 
-// answerIn is what a router says to an order.
+// answerIn is a router's answer to an order.
 func answerIn(body []byte, url string) (a intents.Answer, err error) {
 	if err := json.Unmarshal(body, &a); err != nil || a.Code == "" {
-		return a, malformed(fmt.Errorf("what %s answers is no answer to an order", url))
+		return a, malformed(fmt.Errorf("the answer of %s is not an answer to an order", url))
 	}
 	return a, nil
 }
 
-// put is what a command of an operator prints with --json: which order it was,
-// and what of it scripts need.
+// put is what a command of an operator prints with --json: the order, and what scripts
+// need of it.
 type put struct {
 	IntentID string `json:"intent_id"`
 	Position *int64 `json:"position,omitempty"`
@@ -157,5 +124,10 @@ type put struct {
 
 func putBy(a *intents.Answer) put { return put{a.IntentID, a.Position} }
 
-// ordered says which order it was.
-func ordered(a *intents.Answer) answer { return answer{data: putBy(a), text: a.IntentID + "\n"} }
+// ordered prints which order it was.
+func ordered(a *intents.Answer, err error) (answer, error) {
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{data: putBy(a), text: a.IntentID + "\n"}, nil
+}

@@ -12,19 +12,23 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"aob.dev/writ/policies"
 )
 
-// suiteFlags name a tree with its decision tables.
-type suiteFlags struct{ tables []string }
-
-func (f *suiteFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.tables, "tables", nil, "decision tables: a file, or a directory of *.yaml (default: testdata in the tree or beside it)")
+// suiteFlags declares the flag for the decision tables of a tree. read reads the tree
+// and its tables.
+func (c *command) suiteFlags() (read func(args []string) (policies.Suite, error)) {
+	tables := c.Flags().StringArray("tables", nil, "decision tables: a file, or a directory of *.yaml (default: testdata in the tree or beside it)")
+	return func(args []string) (policies.Suite, error) {
+		s, err := readSuite(args, *tables)
+		if err != nil {
+			err = malformed(err)
+		}
+		return s, err
+	}
 }
 
-func (f *suiteFlags) read(args []string) (policies.Suite, error) {
+func readSuite(args, places []string) (policies.Suite, error) {
 	tree, err := readTree(args)
 	if err != nil {
 		return policies.Suite{}, err
@@ -36,7 +40,6 @@ func (f *suiteFlags) read(args []string) (policies.Suite, error) {
 		}
 	}
 	s := policies.Suite{Source: tree.Source, Tables: map[string]*policies.Table{}, Alone: alone}
-	places := f.tables
 	if len(places) == 0 && len(args) > 0 {
 		for _, dir := range []string{filepath.Join(args[0], "testdata"), filepath.Join(filepath.Dir(filepath.Clean(args[0])), "testdata")} {
 			if info, err := os.Stat(dir); err == nil && info.IsDir() {
@@ -72,41 +75,35 @@ func readTables(place string, into map[string]*policies.Table) error {
 	})
 }
 
-func policyTest(std IO) *cobra.Command {
-	var suite suiteFlags
+func policyTest(c *command) {
+	read := c.suiteFlags()
 	var format string
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use: "test [DIR|BUNDLE]", Short: "Run Rego tests and decision tables; a tree without tests fails", Args: cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if asJSON {
-				format = "json"
-			}
-			print, known := map[string]func(io.Writer, []policies.Case) error{"tree": printTree, "json": printCases, "junit": printJUnit}[format]
-			if !known {
-				return usage(fmt.Errorf("--format: %q is none of tree, json, junit", format))
-			}
-			s, err := suite.read(args)
-			if err != nil {
-				return malformed(err)
-			}
-			cases, err := s.Run(cmd.Context())
-			if err != nil {
-				return no(err)
-			}
-			if err := print(std.Out, cases); err != nil {
-				return err
-			}
-			return verdictOf(cases)
-		},
+	c.run = func(args []string) error {
+		if c.asJSON {
+			format = "json"
+		}
+		print, known := map[string]func(io.Writer, []policies.Case) error{"tree": printTree, "json": printCases, "junit": printJUnit}[format]
+		if !known {
+			return usage(fmt.Errorf("--format: %q is none of tree, json, junit", format))
+		}
+		s, err := read(args)
+		if err != nil {
+			return err
+		}
+		cases, err := s.Run(c.Context())
+		if err != nil {
+			return err
+		}
+		if err := print(c.std.Out, cases); err != nil {
+			return err
+		}
+		return verdictOf(cases)
 	}
-	suite.add(cmd)
-	cmd.Flags().StringVar(&format, "format", "tree", "tree, json, junit")
-	jsonFlag(cmd, &asJSON)
-	return cmd
+	c.Flags().StringVar(&format, "format", "tree", "tree, json, junit")
+	c.jsonFlag()
 }
 
-// verdictOf is exit 1 for a failure, and for nothing that could have failed.
+// verdictOf is exit 1 for a failure, and if there are no tests.
 func verdictOf(cases []policies.Case) error {
 	failed := 0
 	for _, c := range cases {
@@ -116,9 +113,9 @@ func verdictOf(cases []policies.Case) error {
 	}
 	switch {
 	case len(cases) == 0:
-		return no(errors.New("no tests: neither rules test_* nor decision tables"))
+		return errors.New("no tests: the tree has neither rules test_* nor decision tables")
 	case failed > 0:
-		return no(fmt.Errorf("%d of %d failed", failed, len(cases)))
+		return fmt.Errorf("%d of %d failed", failed, len(cases))
 	}
 	return nil
 }
@@ -216,28 +213,25 @@ func printJUnit(w io.Writer, cases []policies.Case) error {
 	return err
 }
 
-func policyCoverage(std IO) *cobra.Command {
-	var suite suiteFlags
-	var threshold float64
-	cmd := answering(std, &cobra.Command{
-		Use: "coverage [DIR|BUNDLE]", Short: "Say which lines of the rules no test and no table reaches", Args: cobra.MaximumNArgs(1),
-	}, func(cmd *cobra.Command, args []string) (answer, error) {
-		s, err := suite.read(args)
+func policyCoverage(c *command) {
+	read := c.suiteFlags()
+	threshold := c.Flags().Float64("threshold", 0, "fail below this percentage")
+	c.answer = func(args []string) (answer, error) {
+		s, err := read(args)
 		if err != nil {
-			return answer{}, malformed(err)
+			return answer{}, err
 		}
-		cases, c, err := s.Coverage(cmd.Context())
+		cases, covered, err := s.Coverage(c.Context())
 		if err != nil {
-			return answer{}, no(err)
+			return answer{}, err
 		}
-		a := answer{data: c, text: coverageText(c), end: verdictOf(cases)}
-		if a.end == nil && c.Percent < threshold {
-			a.end = fmt.Errorf("%.1f %% of the lines are covered, less than %g %%", c.Percent, threshold)
+		a := answer{data: covered, text: coverageText(covered), end: verdictOf(cases)}
+		if a.end == nil && covered.Percent < *threshold {
+			a.end = fmt.Errorf("%.1f %% of the lines are covered, less than %g %%", covered.Percent, *threshold)
 		}
 		return a, nil
-	}, suite.add)
-	cmd.Flags().Float64Var(&threshold, "threshold", 0, "fail below this percentage")
-	return cmd
+	}
+
 }
 
 func coverageText(c policies.Coverage) string {

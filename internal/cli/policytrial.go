@@ -7,26 +7,22 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"aob.dev/writ/audit"
-	"aob.dev/writ/internal/config"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/policies"
 )
 
-func policyExplain(std IO) *cobra.Command {
-	var dir, policy string
-	cmd := answering(std, &cobra.Command{
-		Use: "explain INTENT_ID", Short: "Say which rules decided a recorded order, and over which input", Args: cobra.ExactArgs(1),
-	}, func(cmd *cobra.Command, args []string) (answer, error) {
-		instead, err := namedEngine(cmd.Context(), policy)
+func policyExplain(c *command) {
+	c.dataFlag()
+	policy := c.Flags().String("policy", "", "directory or bundle to decide with, instead of the recorded policy")
+	c.answer = func(args []string) (answer, error) {
+		instead, err := namedEngine(c.Context(), *policy)
 		if err != nil {
 			return answer{}, err
 		}
 		var x audit.Explained
-		err = withArchive(cmd.Context(), dir, func(a *datadir.Archive) (err error) {
-			x, err = audit.Explain(cmd.Context(), a.Source, args[0], instead)
+		err = c.archive(func(a *datadir.Archive) (err error) {
+			x, err = audit.Explain(c.Context(), a.Source, args[0], instead)
 			return err
 		})
 		if err != nil {
@@ -35,16 +31,15 @@ func policyExplain(std IO) *cobra.Command {
 		var text strings.Builder
 		err = printExplained(&text, x)
 		return answer{data: x, text: text.String()}, err
-	}, dataFlag(&dir))
-	cmd.Flags().StringVar(&policy, "policy", "", "directory or bundle to decide with, in place of the policy of then")
-	return cmd
+	}
+
 }
 
 func printExplained(w io.Writer, x audit.Explained) error {
 	d := x.Recorded
 	fmt.Fprintf(w, "%s  position %d\ndecided %s %s %s %s\n", x.IntentID, x.Position, d.Verdict, d.Code, d.Pointer, d.Reason)
 	if x.Policy == nil {
-		_, err := fmt.Fprintln(w, "policy was not asked: an earlier stage refused it")
+		_, err := fmt.Fprintln(w, "the policy was not evaluated: an earlier stage refused the order")
 		return err
 	}
 	fmt.Fprintf(w, "policy %s: %s\n", x.Policy.Policy, x.Policy.Verdict)
@@ -61,7 +56,7 @@ func namedEngine(ctx context.Context, place string) (*policies.Engine, error) {
 	}
 	tree, err := readTree([]string{place})
 	if err != nil {
-		return nil, malformed(err)
+		return nil, err
 	}
 	e, err := policies.NewTree(ctx, tree)
 	if err != nil {
@@ -70,86 +65,80 @@ func namedEngine(ctx context.Context, place string) (*policies.Engine, error) {
 	return e, nil
 }
 
-func policyBacktest(std IO) *cobra.Command {
-	var dir, bundle, policy, today, format string
+func policyBacktest(c *command) {
+	var bundle, policy, today, format string
 	var o audit.Trial
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use: "backtest --policy NEW", Short: "Decide the recorded orders under a new policy; exit 1 where one comes out otherwise", Args: cobra.NoArgs,
-		Long: "Decide every recorded order under today's policy and under a new one, with the\n" +
-			"roles, plans, tasks and directory of then. Nothing is carried out. Of a bundle,\n" +
-			"today's policy is that of each record, unless --today names one.",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if asJSON {
-				format = "json"
-			}
-			print, known := map[string]func(io.Writer, audit.Backtest) error{"text": printBacktest, "json": func(w io.Writer, b audit.Backtest) error { return printJSON(w, b) }, "junit": junitBacktest}[format]
-			if !known {
-				return usage(fmt.Errorf("--format: %q is none of text, json, junit", format))
-			}
-			var err error
-			if o.New, err = namedEngine(cmd.Context(), policy); err != nil {
-				return err
-			}
-			if o.Today, err = namedEngine(cmd.Context(), today); err != nil {
-				return err
-			}
-			if terminal(std.Err) {
-				o.Progress = func(n int64) { fmt.Fprintf(std.Err, "\r%d records", n) }
-				defer fmt.Fprint(std.Err, "\r")
-			}
-			b, err := backtest(cmd.Context(), std, dir, bundle, o)
-			if err != nil {
-				return err
-			}
-			if err := print(std.Out, b); err != nil {
-				return err
-			}
-			if b.Flipped > 0 {
-				return no(fmt.Errorf("%d of %d decisions come out otherwise", b.Flipped, b.Records))
-			}
-			return nil
-		},
+	c.dataFlag()
+	c.run = func([]string) error {
+		if c.asJSON {
+			format = "json"
+		}
+		print, known := map[string]func(io.Writer, audit.Backtest) error{"text": printBacktest, "json": func(w io.Writer, b audit.Backtest) error { return printJSON(w, b) }, "junit": junitBacktest}[format]
+		if !known {
+			return usage(fmt.Errorf("--format: %q is none of text, json, junit", format))
+		}
+		var err error
+		if o.New, err = namedEngine(c.Context(), policy); err != nil {
+			return err
+		}
+		if o.Today, err = namedEngine(c.Context(), today); err != nil {
+			return err
+		}
+		if terminal(c.std.Err) {
+			o.Progress = func(n int64) { fmt.Fprintf(c.std.Err, "\r%d records", n) }
+			defer fmt.Fprint(c.std.Err, "\r")
+		}
+		b, err := c.backtest(bundle, o)
+		if err != nil {
+			return err
+		}
+		if err := print(c.std.Out, b); err != nil {
+			return err
+		}
+		if b.Flipped > 0 {
+			return fmt.Errorf("%d of %d decisions change", b.Flipped, b.Records)
+		}
+		return nil
 	}
-	cmd.Flags().StringVar(&policy, "policy", "", "the new policy: directory or bundle")
-	cmd.Flags().StringVar(&today, "today", "", "today's policy: directory or bundle (default: the one in force by the record)")
-	cmd.Flags().StringVar(&dir, "data", config.Default().Data, "data directory; the process that uses it may be running")
-	cmd.Flags().StringVar(&bundle, "bundle", "", "records of a bundle (writ audit export) instead; verify it first")
-	cmd.Flags().Var(&timeFlag{at: &o.Since, ago: true}, "since", "orders from this RFC 3339 time, or from so long ago (7d, 12h)")
-	cmd.Flags().StringVar(&o.Tenant, "tenant", "", "orders of this tenant")
-	cmd.Flags().StringVar(&format, "format", "text", "text, json, junit")
-	jsonFlag(cmd, &asJSON)
-	mustGive(cmd, "policy")
-	return cmd
+	c.Flags().StringVar(&policy, "policy", "", "new policy: directory or bundle")
+	c.Flags().StringVar(&today, "today", "", "today's policy: directory or bundle (default: the one in force in the record)")
+
+	c.Flags().StringVar(&bundle, "bundle", "", "take the records of this bundle (writ audit export); verify it first")
+	c.since(&o.Since, "since", "only orders from this RFC 3339 time, or from this long ago (7d, 12h)")
+	c.Flags().StringVar(&o.Tenant, "tenant", "", "only orders of this tenant")
+	c.Flags().StringVar(&format, "format", "text", "text, json, junit")
+	c.jsonFlag()
+	c.mustGive("policy")
 }
 
-func backtest(ctx context.Context, std IO, dir, bundle string, o audit.Trial) (b audit.Backtest, err error) {
+func (c *command) backtest(bundle string, o audit.Trial) (b audit.Backtest, err error) {
 	if bundle != "" {
-		r, closeAll, err := openBundle(std, bundle)
+		r, closeAll, err := openBundle(c.std, bundle)
 		if err != nil {
 			return b, malformed(err)
 		}
 		defer closeAll()
-		if b, err = audit.BacktestBundle(ctx, r, o); err != nil {
-			return b, malformed(err)
+		if b, err = audit.BacktestBundle(c.Context(), r, o); err != nil {
+			err = malformed(err)
 		}
-		return b, nil
+		return b, err
 	}
-	return b, withArchive(ctx, dir, func(a *datadir.Archive) error {
+	err = c.archive(func(a *datadir.Archive) (err error) {
 		if o.Today == nil {
-			source, err := audit.PolicyInForce(ctx, a.Source)
+			source, err := audit.PolicyInForce(c.Context(), a.Source)
 			if err == nil {
-				o.Today, err = policies.New(ctx, source)
+				o.Today, err = policies.New(c.Context(), source)
 			}
 			if err != nil {
 				return malformed(fmt.Errorf("today's policy: %w: name one with --today", err))
 			}
 		}
-		if b, err = audit.BacktestRecords(ctx, a.Source, o); err != nil {
+		if b, err = audit.BacktestRecords(c.Context(), a.Source, o); err != nil {
 			return malformed(err)
 		}
 		return nil
 	})
+	return b, err
 }
 
 func printBacktest(w io.Writer, b audit.Backtest) error {
@@ -168,7 +157,7 @@ func printBacktest(w io.Writer, b audit.Backtest) error {
 	return nil
 }
 
-// junitBacktest is one test for each rule and tenant that decides otherwise.
+// junitBacktest is one test for each rule and tenant with changed decisions.
 func junitBacktest(w io.Writer, b audit.Backtest) error {
 	cases := []policies.Case{{Suite: "backtest", Name: fmt.Sprintf("%d recorded decisions", b.Records), Passed: true, Took: time.Duration(b.Seconds * float64(time.Second))}}
 	for _, g := range b.Groups {

@@ -7,28 +7,20 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"aob.dev/writ/intents"
 )
 
-func receiptCommand(std IO) *cobra.Command {
-	return group("receipt", "Get and verify receipts", receiptGet(std), receiptVerify(std))
-}
-
-func receiptGet(std IO) *cobra.Command {
-	var f personFlags
-	return answering(std, &cobra.Command{
-		Use: "get INTENT_ID", Short: "Get the receipt of an order that was accepted", Args: cobra.ExactArgs(1),
-	}, func(cmd *cobra.Command, args []string) (answer, error) {
+func receiptGet(c *command) {
+	c.personFlags()
+	c.answer = func(args []string) (answer, error) {
 		var got struct {
 			IntentID string `json:"intent_id"`
 			Position int64  `json:"position"`
 			Receipt  string `json:"receipt"`
 		}
-		err := f.get(cmd, "/v1/intents/"+url.PathEscape(args[0])+"/receipt", &got)
+		err := c.get("/v1/intents/"+url.PathEscape(args[0])+"/receipt", &got)
 		return answer{data: got, text: printable(got.Receipt) + "\n"}, err
-	}, f.add)
+	}
 }
 
 // receiptVerdict of `writ receipt verify`; scripts rely on the shape.
@@ -40,34 +32,26 @@ type receiptVerdict struct {
 	Receipt *intents.Receipt `json:"receipt"`
 }
 
-func receiptVerify(std IO) *cobra.Command {
-	var keys, intentID string
-	cmd := answering(std, &cobra.Command{
-		Use: "verify [FILE|-] --keys JWKS", Short: "Check a receipt, offline", Args: cobra.MaximumNArgs(1),
-		Long: "Check that the router of a log signed a receipt, offline. It is read from a file, or from\n" +
-			"standard input: the receipt alone, or a JSON document with a member receipt, such as the\n" +
-			"answer to an order. The keys are what /.well-known/jwks.json serves; have them over a way\n" +
-			"that you trust. That the record is in the log is shown by `writ audit prove`.",
-	}, func(_ *cobra.Command, args []string) (answer, error) {
-		raw, err := input(std, args)
+func receiptVerify(c *command) {
+	keys := c.keysFlag()
+	intentID := c.Flags().String("intent", "", "order that the receipt must be about")
+	c.answer = func(args []string) (answer, error) {
+		raw, err := c.input(args)
 		if err != nil {
-			return answer{}, malformed(err)
+			return answer{}, err
 		}
 		token, err := receiptIn(raw)
 		if err != nil {
 			return answer{}, malformed(err)
 		}
-		verifier, err := readKeys(keys)
+		verifier, err := readKeys(*keys)
 		if err != nil {
-			return answer{}, malformed(err)
+			return answer{}, err
 		}
-		v := judgeReceipt(token, verifier, intentID)
+		v := judgeReceipt(token, verifier, *intentID)
 		return answer{data: v, text: v.line() + "\n", end: unless(v.Valid, "not valid")}, nil
-	})
-	cmd.Flags().StringVar(&keys, "keys", "", "JWKS file, as /.well-known/jwks.json serves it")
-	cmd.Flags().StringVar(&intentID, "intent", "", "the order that it must be about")
-	mustGive(cmd, "keys")
-	return cmd
+	}
+
 }
 
 // receiptIn finds the receipt in what was read.
@@ -80,7 +64,7 @@ func receiptIn(raw []byte) (string, error) {
 		Receipt string `json:"receipt"`
 	}
 	if err := json.Unmarshal([]byte(text), &doc); err != nil || doc.Receipt == "" {
-		return "", errors.New("no receipt: neither one alone nor a JSON document with a member receipt")
+		return "", errors.New("no receipt: the input is neither a receipt nor a JSON document with a member receipt")
 	}
 	return doc.Receipt, nil
 }
@@ -92,7 +76,7 @@ func judgeReceipt(token string, verifier intents.Verifier, intentID string) rece
 	switch {
 	case err != nil:
 	case verifier.Origin == "" || r.Issuer != verifier.Origin:
-		err = intents.Refuse(intents.SignatureInvalid, "", "the receipt is of another log than the keys")
+		err = intents.Refuse(intents.SignatureInvalid, "", "the receipt and the keys are of different logs")
 	case intentID != "" && r.IntentID != intentID:
 		err = intents.Refuse(intents.SignatureInvalid, "", "the receipt is about another order")
 	}

@@ -49,7 +49,7 @@ func TestReceiptVerify(t *testing.T) {
 		"in an answer":    {`{"code":"OK","receipt":"` + good + `"}`, "valid: ", ExitOK, nil},
 		"of the order":    {good, "valid: ", ExitOK, []string{"--intent", intents.Digest([]byte("1"))}},
 		"of another":      {good, "SIGNATURE_INVALID: the receipt is about another order\n", ExitNo, []string{"--intent", intents.Digest(nil)}},
-		"of another log":  {issue(router, "writ/there"), "SIGNATURE_INVALID: the receipt is of another log", ExitNo, nil},
+		"of another log":  {issue(router, "writ/there"), "SIGNATURE_INVALID: the receipt and the keys are of different logs", ExitNo, nil},
 		"of a manager":    {issue(manager, "writ/here"), "KEY_ROLE: ", ExitNo, nil},
 		"of nobody known": {issue(stranger, "writ/here"), "KEY_UNKNOWN: ", ExitNo, nil},
 		"spoiled":         {good[:len(good)-4] + "AAAA", "SIGNATURE_INVALID: ", ExitNo, nil},

@@ -6,44 +6,49 @@ import (
 	"errors"
 	"fmt"
 	"io"
-
-	"github.com/spf13/cobra"
+	"net/url"
+	"strings"
 
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/client"
 	"aob.dev/writ/internal/durable"
 )
 
-func runCommand(std IO) *cobra.Command {
-	var f personFlags
-	var out string
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use: "run QUESTION", Short: "Ask a running writ to do a task", Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := f.client()
-			if err != nil {
-				return err
+func runCommand(c *command) {
+	c.personFlags()
+	c.jsonFlag()
+	out := c.Flags().String("out", "", "file for the complete data of the answer")
+	c.run = func(args []string) error {
+		return c.turn("", func(to client.Client, t *turnView) (err error) {
+			t.PlanID, err = to.Run(c.Context(), args[0], t.Take)
+			if err == nil && *out != "" && t.Status == "complete" {
+				err = saveData(c.Context(), to, t.Data, *out)
 			}
-			t := turnView{std: std, asJSON: asJSON}
-			t.PlanID, err = c.Run(cmd.Context(), args[0], t.take)
-			if err == nil && out != "" && t.Status == "complete" {
-				err = saveData(cmd.Context(), c, t.Data, out)
-			}
-			if err != nil {
-				return t.broken(cmd, err)
-			}
-			return t.end(cmd, c)
-		},
+			return err
+		})
 	}
-	f.add(cmd)
-	jsonFlag(cmd, &asJSON)
-	cmd.Flags().StringVar(&out, "out", "", "file for the data behind the answer, all of it")
-	return cmd
 }
 
-// saveData writes the data behind an answer to a file: what it holds, or the
-// artifact that it names. The file is whole, or not there.
+// turn follows a turn of a plan to its end, and prints that.
+func (c *command) turn(planID string, follow func(client.Client, *turnView) error) error {
+	to, err := c.client()
+	if err != nil {
+		return err
+	}
+	t := turnView{Turn: client.Turn{PlanID: planID}, std: c.std, asJSON: c.asJSON}
+	if !c.asJSON {
+		t.Progress = func(s bus.StatusData) {
+			fmt.Fprintln(c.std.Err, painter(c.std, c.std.Err).dim(progress(s.State, s.Message, s.Step)))
+		}
+	}
+	if err := follow(to, &t); err != nil {
+		return t.broken(c.Context(), err)
+	}
+	return t.end(c.Context(), to)
+}
+
+// saveData writes the data of an answer to a file: the data itself, or the artifact
+// that it names. The file is complete or does not appear.
 func saveData(ctx context.Context, c client.Client, data json.RawMessage, to string) error {
 	if len(data) == 0 {
 		return errors.New("the answer has no data")
@@ -60,4 +65,83 @@ func saveData(ctx context.Context, c client.Client, data json.RawMessage, to str
 		return fmt.Errorf("--out: %w", err)
 	}
 	return nil
+}
+
+// turnView is what a command shows of a turn. Scripts rely on the shape of its JSON.
+type turnView struct {
+	client.Turn
+	std    IO
+	asJSON bool
+}
+
+// end prints how the turn ended.
+func (t *turnView) end(ctx context.Context, c client.Client) (err error) {
+	switch {
+	case t.asJSON:
+		err = printJSON(t.std.Out, t.Turn)
+	case t.Status == "held":
+		t.sayHeld()
+	default:
+		_, err = fmt.Fprintln(t.std.Out, printable(t.Response))
+	}
+	if err != nil || t.Status == "complete" || t.Status == "held" {
+		return err
+	}
+	if !t.asJSON {
+		t.sayDenied(ctx, c)
+	}
+	return silent("the task was not completed")
+}
+
+// sayHeld says which order waits for approval, and how to return to the plan.
+func (t *turnView) sayHeld() {
+	var held bus.HeldData
+	_ = json.Unmarshal(t.Data, &held) // else less is said
+	fmt.Fprintf(t.std.Err, "plan %s waits for people to approve one of its orders\n", t.PlanID)
+	if id := held.Approval.IntentID; id != "" {
+		fmt.Fprintf(t.std.Err, "show the order: writ approvals show %s\n", printable(id))
+	}
+	fmt.Fprintf(t.std.Err, "follow the plan: writ plan watch %s\n", t.PlanID)
+}
+
+// sayDenied names the refused orders of a plan, and how to see why they were refused.
+// If they cannot be read, it says nothing.
+func (t *turnView) sayDenied(ctx context.Context, c client.Client) {
+	var list struct {
+		Orders []struct {
+			IntentID string `json:"intent_id"`
+			Type     string `json:"type"`
+			Code     string `json:"code"`
+		} `json:"orders"`
+	}
+	if c.Get(ctx, "/v1/intents?verdict=deny&limit=5&plan_id="+url.QueryEscape(t.PlanID), &list) != nil {
+		return
+	}
+	for _, o := range list.Orders {
+		fmt.Fprintf(t.std.Err, "%s was refused: %s\n%s\n", printable(o.Type), printable(o.Code), explain(o.IntentID))
+	}
+}
+
+// broken says how to return to a turn that was left before its end.
+func (t *turnView) broken(ctx context.Context, err error) error {
+	left := errors.Is(err, client.ErrCut) || ctx.Err() != nil
+	switch {
+	case left && t.PlanID != "":
+		return fmt.Errorf("plan %s is still running: follow it with `writ plan watch %s`, or end it with `writ plan cancel %s`", t.PlanID, t.PlanID, t.PlanID)
+	case left:
+		return errors.New("the connection ended before the answer; the task may have been accepted: see writ plan list")
+	}
+	return err
+}
+
+// progress is one line about the state of a turn.
+func progress(state, message string, step int) string {
+	line := "· " + state
+	if step > 0 {
+		line = fmt.Sprintf("· step %d %s", step, strings.TrimPrefix(state, "step_"))
+	}
+	if message != "" {
+		line += ": " + message
+	}
+	return printable(strings.ReplaceAll(line, "\n", " "))
 }

@@ -64,7 +64,7 @@ func TestRun(t *testing.T) {
 		{
 			"held",
 			[]string{working, waits},
-			ExitOK, "", "· step 1 started: count\nplan plan_1 waits until people approve an order of it\nlook at it: writ approvals show sha256:1\ncome back:  writ plan watch plan_1\n",
+			ExitOK, "", "· step 1 started: count\nplan plan_1 waits for people to approve one of its orders\nshow the order: writ approvals show sha256:1\nfollow the plan: writ plan watch plan_1\n",
 			[]string{"data", "plan_id", "status"},
 		},
 	}
@@ -117,7 +117,7 @@ func TestRunLeft(t *testing.T) {
 		seen := &leaver{leave: leave}
 		std := IO{In: strings.NewReader(""), Out: io.Discard, Err: seen, Env: func(string) string { return "" }}
 		code := Main(ctx, append(args, "--url", s.URL, "--key", "k"), std)
-		if code != ExitNo || !strings.Contains(seen.String(), "plan plan_1 goes on: come back with `writ plan watch plan_1`") {
+		if code != ExitNo || !strings.Contains(seen.String(), "plan plan_1 is still running: follow it with `writ plan watch plan_1`") {
 			t.Errorf("%v: exit %d, stderr %q", args, code, seen)
 		}
 	}

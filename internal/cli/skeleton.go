@@ -4,15 +4,17 @@ import (
 	"encoding/json"
 	"errors"
 	"net/url"
+	"regexp/syntax"
 	"strings"
+	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/schemas"
 )
 
-// skeleton makes arguments that a row's schema takes: required members with the
-// first value that their schema names, else the least that it lets through. What
-// they mean is left to the author.
+// skeleton makes arguments that a row's schema accepts: the required members, each with the
+// first value that its schema names, or else the smallest that it accepts. The author fills
+// in meaningful values.
 func skeleton(r typeRow) (json.RawMessage, error) {
 	var schema map[string]any
 	if err := json.Unmarshal(r.Args, &schema); err != nil {
@@ -74,8 +76,8 @@ func specimenList(root, s map[string]any, depth int) any {
 	return []any{specimen(root, items, depth+1)}
 }
 
-// required fills in the required members; of alternatives the first, and what
-// follows of a condition.
+// required fills in the required members. It takes the first of alternatives, and the
+// branch of a condition that applies.
 func required(root, s map[string]any, depth int, out map[string]any) {
 	properties, _ := s["properties"].(map[string]any)
 	add := func(of map[string]any) {
@@ -103,7 +105,7 @@ func required(root, s map[string]any, depth int, out map[string]any) {
 	}
 }
 
-// holds says whether members are the constants that a condition names.
+// holds says whether the members have the constant values that a condition names.
 func holds(condition, members map[string]any) bool {
 	properties, _ := condition["properties"].(map[string]any)
 	for name, p := range properties {
@@ -115,8 +117,8 @@ func holds(condition, members map[string]any) bool {
 	return true
 }
 
-// resolvedIn follows a reference, also into another document of ours, and says
-// which document it came to.
+// resolvedIn follows a reference, even into another document of ours, and returns that
+// document, too.
 func resolvedIn(root map[string]any, ref string) (document, to map[string]any) {
 	if strings.HasPrefix(ref, "#") {
 		return root, resolved(root, ref)
@@ -169,4 +171,57 @@ func canonicalObject(raw json.RawMessage) (json.RawMessage, error) {
 		return nil, errors.New("must be a JSON object")
 	}
 	return canonical, nil
+}
+
+// specimenText is a text that a schema accepts: a short one of its pattern, or else one of
+// the minimum length.
+func specimenText(s map[string]any) string {
+	if s["format"] == "date-time" {
+		return intents.FormatTime(time.Now())
+	}
+	if pattern, ok := s["pattern"].(string); ok {
+		if re, err := syntax.Parse(pattern, syntax.Perl); err == nil {
+			return matching(re.Simplify())
+		}
+	}
+	least, _ := s["minLength"].(float64)
+	return strings.Repeat("x", int(min(least, 64)))
+}
+
+// matching is a short text that an expression matches, with letters where possible.
+// Simplify has removed repetitions with bounds.
+func matching(re *syntax.Regexp) string {
+	switch re.Op {
+	case syntax.OpLiteral:
+		return string(re.Rune)
+	case syntax.OpCharClass:
+		return string(letterOf(re.Rune))
+	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
+		return "x"
+	case syntax.OpConcat, syntax.OpCapture, syntax.OpPlus:
+		var b strings.Builder
+		for _, sub := range re.Sub {
+			b.WriteString(matching(sub))
+		}
+		return b.String()
+	case syntax.OpAlternate:
+		return matching(re.Sub[0])
+	default: // anchors and optional parts
+		return ""
+	}
+}
+
+// letterOf chooses a character of a class, given as ranges: a readable one, if it has one.
+func letterOf(ranges []rune) rune {
+	for _, wanted := range "xa0" {
+		for i := 0; i+1 < len(ranges); i += 2 {
+			if ranges[i] <= wanted && wanted <= ranges[i+1] {
+				return wanted
+			}
+		}
+	}
+	if len(ranges) == 0 {
+		return 'x'
+	}
+	return ranges[0]
 }

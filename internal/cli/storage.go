@@ -9,47 +9,30 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"aob.dev/writ/internal/config"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/upkeep"
 )
 
-// storageCommand looks after what a data directory keeps.
-func storageCommand(std IO) *cobra.Command {
-	return group("storage", "Look after what is kept: sizes, versions, projections, copies",
-		storageStatus(std), storageMigrate(std), storageReindex(std), storageCollect(std), storageCopy(std), storageMove(std))
-}
-
-// stored is a command over the stores of a configuration.
-func stored(std IO, cmd *cobra.Command, run func(ctx context.Context, c config.Config, at datadir.DocumentsAt, args []string) (answer, error)) *cobra.Command {
-	load := configFlags(cmd)
-	return answering(std, cmd, func(cmd *cobra.Command, args []string) (answer, error) {
-		c, err := load(std.Env)
+// onStores is a command over the stores of the configuration.
+func (c *command) onStores(run func(ctx context.Context, cfg config.Config, at datadir.DocumentsAt, args []string) (answer, error)) {
+	load := c.configFlags()
+	c.answer = func(args []string) (answer, error) {
+		cfg, err := load()
 		if err != nil {
-			return answer{}, malformed(err)
+			return answer{}, err
 		}
-		if err := c.Validate(); err != nil {
-			return answer{}, usage(err)
-		}
-		at, err := documents(c)
+		at, err := documents(cfg)
 		if err != nil {
 			return answer{}, usage(err)
 		}
-		return run(cmd.Context(), c, at, args)
-	})
-}
-
-func storageStatus(std IO) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "status", Short: "Tell sizes, versions, what is behind, and how much disk is free", Args: cobra.NoArgs,
-		Long: "Tell sizes and versions of the stores, how many documents each index has, what the\n" +
-			"ledger and the projections have still to take up, and how much disk is free. writ may\n" +
-			"run meanwhile. Exit 1 below the floor of free disk.",
+		return run(c.Context(), cfg, at, args)
 	}
-	return stored(std, cmd, func(ctx context.Context, c config.Config, at datadir.DocumentsAt, _ []string) (answer, error) {
-		s, err := upkeep.ReadStorageStatus(ctx, c.Data, at, int64(c.FreeDiskMB)<<20)
+}
+
+func storageStatus(c *command) {
+	c.onStores(func(ctx context.Context, cfg config.Config, at datadir.DocumentsAt, _ []string) (answer, error) {
+		s, err := upkeep.ReadStorageStatus(ctx, cfg.Data, at, int64(cfg.FreeDiskMB)<<20)
 		if err != nil {
 			return answer{}, malformed(err)
 		}
@@ -63,51 +46,36 @@ func statusText(s upkeep.StorageStatus) string {
 		fmt.Fprintf(w, "ledger\t%d leaves\t%d bytes\t%d behind\n", s.Ledger.Count, s.Ledger.Bytes, s.Ledger.Behind)
 		fmt.Fprintf(w, "documents\t%d in %s\t%d bytes\t%d orders behind\n", s.Documents.Count, s.Backend, s.Documents.Bytes, s.Projections.Behind)
 		fmt.Fprintf(w, "blobs\t%d in %s\t%d bytes\n", s.Blobs.Count, s.BlobsAt, s.Blobs.Bytes)
-		fmt.Fprintf(w, "disk\t%d bytes free\tfloor %d\n", s.Disk.Free, s.Disk.Floor)
+		fmt.Fprintf(w, "disk\t%d bytes free\tminimum %d\n", s.Disk.Free, s.Disk.Floor)
 		for _, index := range s.Indices {
 			fmt.Fprintf(w, "%s\t%d\n", index.Index, index.Documents)
 		}
 	})
 }
 
-func storageMigrate(std IO) *cobra.Command {
+func storageMigrate(c *command) {
 	var check bool
-	cmd := &cobra.Command{
-		Use: "migrate", Short: "Bring tables and indices to the version of this program; there is no way back", Args: cobra.NoArgs,
-		Long: "Bring tables and indices to the version of this program, as every start does; a way\n" +
-			"back is a backup alone. With --check nothing is written, writ may run, and the exit\n" +
-			"code is 1 if a version is not this program's. An OpenSearch has no versions to look at.",
-	}
-	stored(std, cmd, func(ctx context.Context, c config.Config, at datadir.DocumentsAt, _ []string) (answer, error) {
-		m, err := upkeep.Migrate(ctx, c.Data, at, check)
+	c.onStores(func(ctx context.Context, cfg config.Config, at datadir.DocumentsAt, _ []string) (answer, error) {
+		m, err := upkeep.Migrate(ctx, cfg.Data, at, check)
 		text := fmt.Sprintf("journal: version %d of %d\n", m.Journal.Found, m.Journal.Known)
 		if at.URL == "" {
 			text += fmt.Sprintf("documents: version %d of %d\n", m.Documents.Found, m.Documents.Known)
 		}
 		return answer{data: m, text: text, end: unless(!check || !m.Pending, "not well")}, err
 	})
-	cmd.Flags().BoolVar(&check, "check", false, "only look")
-	return cmd
+	c.Flags().BoolVar(&check, "check", false, "only show the versions")
 }
 
-func storageReindex(std IO) *cobra.Command {
+func storageReindex(c *command) {
 	var search bool
-	cmd := &cobra.Command{
-		Use: "reindex INDEX | --search [INDEX]", Short: "Make a projection, or what searches go by, again; writ must not run", Args: cobra.MaximumNArgs(1),
-		Long: "Make a projection of the journal again: agent_plans, agent_events or agent_orders. With\n" +
-			"--search, make what searches go by again of the documents themselves: the entries of\n" +
-			"SQLite, which are of all indices together, or a new index behind the alias of an\n" +
-			"OpenSearch, with the mapping of this program; without INDEX, behind every alias. What\n" +
-			"was cut off is ended by the next run.",
-	}
-	stored(std, cmd, func(ctx context.Context, c config.Config, at datadir.DocumentsAt, args []string) (answer, error) {
+	c.onStores(func(ctx context.Context, cfg config.Config, at datadir.DocumentsAt, args []string) (answer, error) {
 		if search {
-			return reindexSearch(ctx, c, at, strings.Join(args, ""))
+			return reindexSearch(ctx, cfg, at, strings.Join(args, ""))
 		}
 		if len(args) == 0 {
 			return answer{}, usage(errors.New("INDEX: name a projection, or give --search"))
 		}
-		removed, made, err := upkeep.Reindex(ctx, c.Data, at, args[0])
+		removed, made, err := upkeep.Reindex(ctx, cfg.Data, at, args[0])
 		if errors.Is(err, upkeep.ErrNoProjection) {
 			err = usage(err)
 		}
@@ -116,8 +84,7 @@ func storageReindex(std IO) *cobra.Command {
 			text: fmt.Sprintf("%s: %d removed, %d made\n", args[0], removed, made),
 		}, err
 	})
-	cmd.Flags().BoolVar(&search, "search", false, "make again what searches go by, of the documents")
-	return cmd
+	c.Flags().BoolVar(&search, "search", false, "rebuild the search entries from the documents")
 }
 
 func reindexSearch(ctx context.Context, c config.Config, at datadir.DocumentsAt, index string) (answer, error) {
@@ -132,37 +99,23 @@ func reindexSearch(ctx context.Context, c config.Config, at datadir.DocumentsAt,
 	return answer{data: rows, text: b.String()}, err
 }
 
-func storageCollect(std IO) *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "gc", Short: "Remove what is expired, too old, left over or unnamed; writ must not run", Args: cobra.NoArgs,
-		Long: "Remove memories that have expired, documents that their tenant's retention does not\n" +
-			"keep, and temporary files of steps that never ended, as a running writ does by itself,\n" +
-			"and content that no record has named for two days.\n" +
-			"Journal and ledger are never touched.",
-	}
-	return stored(std, cmd, func(ctx context.Context, c config.Config, at datadir.DocumentsAt, _ []string) (answer, error) {
-		g, err := upkeep.Collect(ctx, c.Data, at, time.Now())
+func storageCollect(c *command) {
+	c.onStores(func(ctx context.Context, cfg config.Config, at datadir.DocumentsAt, _ []string) (answer, error) {
+		g, err := upkeep.Collect(ctx, cfg.Data, at, time.Now())
 		return answer{data: g, text: fmt.Sprintf("%d expired memories, %d old documents, %d left temporary files, %d unnamed blobs removed\n", g.Expired, g.Old, g.Scopes, g.Blobs)}, err
 	})
 }
 
-func storageCopy(std IO) *cobra.Command {
+func storageCopy(c *command) {
 	var from, to string
 	var resume bool
-	cmd := &cobra.Command{
-		Use: "copy --from URL|DIR --to URL|DIR", Short: "Copy all documents to another store and compare both; writ must not run", Args: cobra.NoArgs,
-		Long: "Copy the documents of all tenants of the record in --data from one store to another,\n" +
-			"and compare both by count and digest, for each index and tenant. DIR is a data\n" +
-			"directory, URL an OpenSearch with the settings of the configuration. writ must not run\n" +
-			"on either store. Exit 1 if they differ.",
-	}
-	stored(std, cmd, func(ctx context.Context, c config.Config, _ datadir.DocumentsAt, _ []string) (answer, error) {
-		source, err1 := place(c, "--from", from)
-		target, err2 := place(c, "--to", to)
+	c.onStores(func(ctx context.Context, cfg config.Config, _ datadir.DocumentsAt, _ []string) (answer, error) {
+		source, err1 := place(cfg, "--from", from)
+		target, err2 := place(cfg, "--to", to)
 		if err := errors.Join(err1, err2); err != nil {
 			return answer{}, usage(err)
 		}
-		rows, err := upkeep.CopyDocuments(ctx, c.Data, source, target, resume)
+		rows, err := upkeep.CopyDocuments(ctx, cfg.Data, source, target, resume)
 		ok := true
 		var b strings.Builder
 		for _, r := range rows {
@@ -176,14 +129,13 @@ func storageCopy(std IO) *cobra.Command {
 		}
 		return answer{data: rows, text: b.String(), end: unless(ok, "not well")}, err
 	})
-	cmd.Flags().StringVar(&from, "from", "", "data directory, or URL of an OpenSearch")
-	cmd.Flags().StringVar(&to, "to", "", "data directory, or URL of an OpenSearch")
-	cmd.Flags().BoolVar(&resume, "resume", false, "the target may hold documents: go on with a copy that was cut off")
-	mustGive(cmd, "from", "to")
-	return cmd
+	c.Flags().StringVar(&from, "from", "", "data directory, or URL of an OpenSearch")
+	c.Flags().StringVar(&to, "to", "", "data directory, or URL of an OpenSearch")
+	c.Flags().BoolVar(&resume, "resume", false, "the target may hold documents: continue an interrupted copy")
+	c.mustGive("from", "to")
 }
 
-// place reads a flag of copy; settings of an OpenSearch are the configuration's.
+// place reads a flag of copy. The settings of an OpenSearch come from the configuration.
 func place(c config.Config, flag, value string) (upkeep.Place, error) {
 	if !strings.Contains(value, "://") {
 		return upkeep.Place{Dir: value, Remote: datadir.DocumentsAt{Dimension: c.VectorDimension}}, nil
@@ -196,29 +148,91 @@ func place(c config.Config, flag, value string) (upkeep.Place, error) {
 	return upkeep.Place{Remote: remote}, err
 }
 
-func storageMove(std IO) *cobra.Command {
+func storageMove(c *command) {
 	var to datadir.BlobsAt
-	cmd := &cobra.Command{
-		Use: "move --to URL", Short: "Bring all artifacts to another store; writ must not run", Args: cobra.NoArgs,
-		Long: "Copy what is kept of all tenants (cas://) from where the data directory has it to an\n" +
-			"object store, or back into the directory (--to dir), and have the directory remember\n" +
-			"the new place. Every digest is checked. What is in the old place stays there. One that\n" +
-			"was cut off is begun again. Credentials of an S3 may be in the environment.",
-	}
-	stored(std, cmd, func(ctx context.Context, c config.Config, _ datadir.DocumentsAt, _ []string) (answer, error) {
+	c.onStores(func(ctx context.Context, cfg config.Config, _ datadir.DocumentsAt, _ []string) (answer, error) {
 		err := to.Validate()
 		if to.URL == "" {
-			err = errors.Join(err, errors.New("names no place"))
+			err = errors.Join(err, errors.New("it names no place"))
 		}
 		if err != nil {
 			return answer{}, usage(fmt.Errorf("--to: %w", err))
 		}
-		m, err := upkeep.MoveBlobs(ctx, c.Data, to)
+		m, err := upkeep.MoveBlobs(ctx, cfg.Data, to)
 		return answer{data: m, text: fmt.Sprintf("%d blobs of %d bytes are in %s\n", m.Blobs, m.Bytes, m.To)}, err
 	})
-	cmd.Flags().StringVar(&to.URL, "to", "", "dir, or URL: nats://…, tls://… or s3://…")
-	cmd.Flags().StringVar(&to.Credentials, "to-credentials", "", "file with the credentials for it")
-	cmd.Flags().StringVar(&to.CA, "to-ca", "", "CA certificate file, PEM")
-	mustGive(cmd, "to")
-	return cmd
+	c.Flags().StringVar(&to.URL, "to", "", "dir, or URL: nats://…, tls://… or s3://…")
+	c.Flags().StringVar(&to.Credentials, "to-credentials", "", "file with the credentials for that store")
+	c.Flags().StringVar(&to.CA, "to-ca", "", "CA certificate file for that store, PEM")
+	c.mustGive("to")
+}
+
+// backedUp is what `writ backup --json` and `writ restore --json` print of a backup.
+type backedUp struct {
+	Path      string    `json:"path"`
+	Origin    string    `json:"origin"`
+	At        time.Time `json:"at"`
+	Records   int64     `json:"records"`
+	Leaves    int64     `json:"leaves"`
+	Files     int       `json:"files"`
+	Bytes     int64     `json:"bytes"`
+	Documents bool      `json:"documents"`
+	Keys      bool      `json:"keys"`
+}
+
+func backedUpAt(path string, b upkeep.Backup) backedUp {
+	return backedUp{path, b.Origin, b.At, b.Records, b.Leaves, len(b.Files), b.Bytes(), b.Documents, b.Keys}
+}
+
+func backupCommand(c *command) {
+	c.dataFlag()
+	keys := c.Flags().Bool("keys", false, "copy private keys, too")
+	c.answer = func(args []string) (answer, error) {
+		b, err := upkeep.MakeBackup(c.Context(), c.dir, args[0], *keys, time.Now())
+		if err != nil {
+			return answer{}, err
+		}
+		if !b.Keys {
+			fmt.Fprintln(c.std.Err, "without keys: keep a copy of "+c.dir+"/keys elsewhere, or use --keys; a restored directory does not work without them")
+		} else {
+			fmt.Fprintln(c.std.Err, "with private keys: anybody who can read this backup can sign for every role; its files have mode 0600")
+		}
+		if !b.Documents {
+			fmt.Fprintln(c.std.Err, "without documents: they are in another store; back them up there now, after this backup")
+		}
+		return answer{
+			data: backedUpAt(args[0], b),
+			text: fmt.Sprintf("%d records and %d leaves of %s in %s (%d files, %d bytes)\n", b.Records, b.Leaves, b.Origin, args[0], len(b.Files), b.Bytes()),
+		}, nil
+	}
+
+}
+
+func restoreCommand(c *command) {
+	keys := c.Flags().String("keys", "", "directory of keys, for a backup without them")
+	c.Flags().StringVar(&c.dir, "data", "", "data directory to make; missing or empty")
+	c.mustGive("data")
+	c.answer = func(args []string) (answer, error) {
+		dir := c.dir
+		r, err := upkeep.Restore(c.Context(), args[0], dir, *keys)
+		switch {
+		case errors.Is(err, upkeep.ErrBackup):
+			return answer{}, malformed(err)
+		case err != nil:
+			return answer{}, err
+		case r.Health.FirstBad != nil:
+			return answer{}, fmt.Errorf("the content of the backup is not sound, and nothing was restored: %s", r.Health.FirstBad)
+		}
+		if !r.Verified {
+			fmt.Fprintln(c.std.Err, "not verified: the backup has no keys; put them in "+dir+"/keys with mode 0600 and run: writ audit fsck --data "+dir)
+		}
+		if !r.Documents {
+			fmt.Fprintln(c.std.Err, "without documents: restore them in their own store")
+		}
+		return answer{text: fmt.Sprintf("%d records and %d leaves of %s in %s\n", r.Records, r.Leaves, r.Origin, dir), data: struct {
+			backedUp
+			Verified bool `json:"verified"`
+		}{backedUpAt(dir, r.Backup), r.Verified}}, nil
+	}
+
 }

@@ -2,24 +2,26 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"aob.dev/writ/internal/client"
 	"aob.dev/writ/internal/config"
 	"aob.dev/writ/internal/datadir"
 )
 
-// target is the writ that a command speaks of: where it answers, its data
-// directory on this machine, and the API key to speak with; and of each, who
-// said so. In this order: flags, --context, environment, the context in use,
-// writ.yaml, what the data directory says of itself, the default.
+// target is the writ that a command uses: its URL, its data directory on this machine, and
+// the API key, each with its source. The first of these sources counts: flags, --context,
+// environment, the context in use, writ.yaml, the data directory itself, the default.
 type target struct {
 	URL  setting `json:"url"`
 	Data setting `json:"data"`
@@ -32,12 +34,12 @@ type setting struct {
 	From  string `json:"from"`
 }
 
-// keyOfPerson marks the flag --key of commands that take an API key there;
-// elsewhere it is the file of an operator's key.
+// keyOfPerson marks the flag --key of commands that take an API key there. In other
+// commands it is the file of an operator's key.
 const keyOfPerson = "api key"
 
-// aim fills in what the flags of a command leave out. Commands that run or repair
-// a node have --config, and read the whole configuration instead.
+// aim sets the flags of a command that were not given. Commands that run or repair a node
+// have --config, and read the whole configuration instead.
 func aim(cmd *cobra.Command, std IO) (target, error) {
 	flags := cmd.Flags()
 	if flags.Lookup("config") != nil {
@@ -77,8 +79,8 @@ func targetOf(cmd *cobra.Command) target {
 	return t
 }
 
-// elsewhere says whether somebody named a URL, so that the data directory on this
-// machine is not the one that counts.
+// elsewhere says whether the user named a URL, so that the data directory on this machine
+// does not count.
 func (t target) elsewhere() bool {
 	return t.URL.From != "default" && t.URL.From != t.Data.Value && t.URL.From != filepath.Join(t.Data.Value, "address")
 }
@@ -91,7 +93,7 @@ func given(f *pflag.Flag) string {
 	return f.Value.String()
 }
 
-// find settles a target; empty: not given by a flag.
+// find determines the target. An empty argument was not given as a flag.
 func find(std IO, name, at, data, key string) (t target, err error) {
 	file, err := config.Load("", func(string) string { return "" })
 	if err != nil {
@@ -102,7 +104,7 @@ func find(std IO, name, at, data, key string) (t target, err error) {
 		return t, err
 	}
 	env := std.Env
-	if explicit { // who names a context does not mean what the environment says
+	if explicit { // --context overrides the environment
 		env = func(string) string { return "" }
 	}
 	t.Data = first(setting{data, "--data"}, setting{env("WRIT_DATA"), "WRIT_DATA"}, setting{x.Data, from}, setting{file.Data, "writ.yaml"})
@@ -123,8 +125,8 @@ func find(std IO, name, at, data, key string) (t target, err error) {
 	return t, err
 }
 
-// own is where the writ of the data directory answers: nowhere, if it does not
-// run. Where there is no such directory it is where one would listen.
+// own is the URL of the writ on the data directory; empty if it does not run. If there is
+// no such directory, it is where a new one would listen.
 func (t target) own(listen string, env func(string) string) (setting, error) {
 	s := setting{From: filepath.Join(t.Data.Value, "address")}
 	var err error
@@ -137,7 +139,7 @@ func (t target) own(listen string, env func(string) string) (setting, error) {
 	return wouldListen(listen, env), nil
 }
 
-// first of settings that has a value; else the last.
+// first is the first setting that has a value, or else the last.
 func first(list ...setting) setting {
 	for _, s := range list {
 		if s.Value != "" {
@@ -147,7 +149,7 @@ func first(list ...setting) setting {
 	return list[len(list)-1]
 }
 
-// contextOf is the context that is named, or in use; explicit: by a flag.
+// contextOf is the context that is named or in use. explicit: a flag named it.
 func contextOf(std IO, flag string) (x aContext, from string, explicit bool, err error) {
 	all, err := readContexts(std.Env)
 	if err != nil {
@@ -161,8 +163,8 @@ func contextOf(std IO, flag string) (x aContext, from string, explicit bool, err
 	return x, "context " + name, flag != "", err
 }
 
-// wouldListen is where a writ of this configuration would listen: the last resort,
-// and of this machine whatever a file says.
+// wouldListen is where a writ of this configuration would listen. It is the last resort,
+// and always an address of this machine, whatever a file says.
 func wouldListen(addr string, env func(string) string) setting {
 	s := setting{From: "default"}
 	if v := env("WRIT_LISTEN"); v != "" {
@@ -179,9 +181,9 @@ func wouldListen(addr string, env func(string) string) setting {
 	return s
 }
 
-// keyFor is the API key: the one given, the context's, or the data directory's
-// own, which goes to that directory's writ: to nothing that a context names, and to
-// another machine only where the directory is named too.
+// keyFor is the API key: the given one, the context's, or the data directory's own. The
+// last goes only to that directory's writ: to no URL of a context, and to another machine
+// only if the user named the directory, too.
 func keyFor(t target, x aContext, from string, given setting) (setting, error) {
 	if given.Value != "" {
 		return given, nil
@@ -199,18 +201,18 @@ func keyFor(t target, x aContext, from string, given setting) (setting, error) {
 	}
 	raw, err := datadir.LocalKey(t.Data.Value)
 	if err != nil || raw == "" {
-		return setting{From: "none"}, nil //nolint:nilerr // who needs one says so
+		return setting{From: "none"}, nil //nolint:nilerr // commands that need a key say so
 	}
 	return setting{raw, datadir.KeyFile(t.Data.Value)}, nil
 }
 
-// onThisMachine says whether a URL is one of this machine.
+// onThisMachine says whether a URL is on this machine.
 func onThisMachine(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && (u.Hostname() == "localhost" || datadir.Local(u.Hostname()))
 }
 
-// unanswered says what to do where nobody answers.
+// unanswered says what to do if nobody answers.
 func (t target) unanswered() string {
 	switch start := "Start it: writ up --data " + t.Data.Value; {
 	case t.URL.From == "":
@@ -218,23 +220,68 @@ func (t target) unanswered() string {
 	case t.URL.Value == "":
 		return "no writ runs on " + t.Data.Value + ". " + start + "; or name another: --url, WRIT_URL, writ context use"
 	case t.URL.From == filepath.Join(t.Data.Value, "address"):
-		return "that address is what the writ on " + t.Data.Value + " left behind, which does not run any more. " + start
+		return "a writ on " + t.Data.Value + " left this address behind and no longer runs. " + start
 	case t.URL.From == "default":
-		return "no data directory is there either (" + t.Data.Value + "). Start a writ: writ up; or name one: --url, WRIT_URL, --data, WRIT_DATA, writ context use"
+		return "there is no data directory either (" + t.Data.Value + "). Start a writ: writ up; or name one: --url, WRIT_URL, --data, WRIT_DATA, writ context use"
 	default:
-		return "that address comes from " + t.URL.From + ": writ context show says where commands go"
+		return "this address comes from " + t.URL.From + ": writ context show says which writ commands use"
 	}
 }
 
-// targetFlags declare which writ a command speaks to, and as whom.
-func targetFlags(cmd *cobra.Command, at, data, key *string) {
-	placeFlags(cmd, at, data)
-	cmd.Flags().StringVar(key, "key", "", "API key (default: WRIT_API_KEY, the context's, or the data directory's)")
-	_ = cmd.Flags().SetAnnotation("key", keyOfPerson, []string{""}) // the flag exists
+// personFlags declares which writ a command uses, and with which API key.
+func (c *command) personFlags() {
+	c.placeFlags()
+	c.Flags().StringVar(&c.key, "key", "", "API key (default: from WRIT_API_KEY, the context, or the data directory)")
+	_ = c.Flags().SetAnnotation("key", keyOfPerson, []string{""}) // the flag exists
 }
 
-// placeFlags declare which writ a command speaks to.
-func placeFlags(cmd *cobra.Command, at, data *string) {
-	cmd.Flags().StringVar(at, "url", "", "where writ answers (default: WRIT_URL, the context's, or as the data directory says)")
-	cmd.Flags().StringVar(data, "data", config.Default().Data, "data directory of a writ on this machine (or WRIT_DATA, the context's, writ.yaml's)")
+// placeFlags declares which writ a command uses.
+func (c *command) placeFlags() {
+	c.Flags().StringVar(&c.url, "url", "", "URL of writ (default: from WRIT_URL, the context, or the data directory)")
+	c.Flags().StringVar(&c.dir, "data", config.Default().Data, "data directory of a writ on this machine (or from WRIT_DATA, the context, writ.yaml)")
+}
+
+// client speaks to the gateway with the API key.
+func (c *command) client() (client.Client, error) {
+	if c.key == "" {
+		return client.Client{}, errors.New("no API key: set WRIT_API_KEY, give --key, give the context one (writ context set NAME --key-file FILE), or name the data directory of a local `writ up` with --data")
+	}
+	return client.Client{URL: c.url, Key: c.key}, nil
+}
+
+// get reads an answer of the gateway.
+func (c *command) get(path string, into any) error {
+	from, err := c.client()
+	if err != nil {
+		return err
+	}
+	return from.Get(c.Context(), path, into)
+}
+
+// pageFlags declares the flags for a page of a list. query asks for that page, with
+// the other members that are not empty.
+func (c *command) pageFlags() (query func(more map[string]string) string) {
+	limit := c.Flags().Int("limit", 0, "maximum number of entries, 1 to 100 (default 20)")
+	after := c.Flags().String("after", "", "continue after this cursor")
+	return func(more map[string]string) string {
+		q := url.Values{}
+		if *limit != 0 {
+			q.Set("limit", strconv.Itoa(*limit))
+		}
+		more["after"] = *after
+		for name, value := range more {
+			if value != "" {
+				q.Set(name, value)
+			}
+		}
+		return "?" + q.Encode()
+	}
+}
+
+// nextPage says how to continue.
+func nextPage(cursor string) string {
+	if cursor == "" {
+		return ""
+	}
+	return "more: --after " + cursor + "\n"
 }

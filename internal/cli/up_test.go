@@ -93,7 +93,7 @@ func TestUp(t *testing.T) {
 	if strings.Contains(first.err, strings.TrimSpace(string(kept))) {
 		t.Error("the key stands among the messages, which are kept in logs")
 	}
-	for _, says := range []string{"shown this once", "root.pem: take it offline"} {
+	for _, says := range []string{"shown only this once", "root.pem: take it offline"} {
 		if !strings.Contains(first.err, says) {
 			t.Errorf("stderr does not say %q: %s", says, first.err)
 		}

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Sleep waits for so long, or until ctx ends, whose error it returns.
+// Sleep waits for d. It returns the error of ctx if that ends first.
 func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -15,4 +15,15 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// Every calls fn again and again, d after each call, until ctx ends or fn says that it
+// is done.
+func Every(ctx context.Context, d time.Duration, fn func() (done bool)) error {
+	for !fn() {
+		if err := Sleep(ctx, d); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -46,15 +46,15 @@ var Settings = []Setting{
 		More: " ([operations.md](operations.md#watch)). It asks nobody who they are, so keep it to this machine or a network of your own",
 	},
 	{Name: "nats", Bind: func(c *Config) any { return &c.NATS }, Help: "NATS address for external executors, host:port; none by default"},
-	{Name: "nats_cert", Bind: func(c *Config) any { return &c.NATSCert }, Help: "certificate chain of that listener, PEM; with it, TLS alone"},
-	{Name: "nats_key", Bind: func(c *Config) any { return &c.NATSKey }, Help: "private key of the certificate, PEM"},
+	{Name: "nats_cert", Bind: func(c *Config) any { return &c.NATSCert }, Help: "certificate chain of the NATS listener, PEM; with it, the listener accepts only TLS"},
+	{Name: "nats_key", Bind: func(c *Config) any { return &c.NATSKey }, Help: "private key of that certificate, PEM"},
 	{
 		Name: "skills", Also: []string{"SKILL_SERVICE_URL", "cloud_skill_service", "CLOUD_SKILL_SERVICE"}, Bind: func(c *Config) any { return &c.Skills },
 		Help: "skill server: URL of streamable HTTP, or a command", More: ", with settings in front ([skills.md](skills.md))",
 	},
 	{
 		Name: "policies", Bind: func(c *Config) any { return &c.Policies },
-		Help: "directory, signed bundle or bundle URL in place of the embedded policies; watched",
+		Help: "directory, signed bundle or bundle URL that replaces the embedded policies; changes are loaded",
 		More: ". A bundle is a `*.tar.gz`, its URL one on an OPA bundle server; changes are taken up while running ([policies.md](policies.md))",
 	},
 	{
@@ -67,34 +67,34 @@ var Settings = []Setting{
 	},
 	{
 		Name: "policy_extensions", Bind: func(c *Config) any { return &c.PolicyExtensions },
-		Help: "further policies that only tighten: name=PLACE", More: ", a place as in `policies`",
+		Help: "further policies that can only refuse more: name=PLACE", More: ", a place as in `policies`",
 	},
 	{
 		Name: "policy_log", Bind: func(c *Config) any { return &c.PolicyLog },
-		Help: "file for OPA decision-log events; - is standard output", More: ". An event is a line, and is appended",
+		Help: "file for OPA decision-log events; - is standard output", More: ". Each event is one line at the end of the file",
 	},
 	{
 		Name: "documents", Bind: func(c *Config) any { return &c.Documents },
 		Help: "URL of an OpenSearch that keeps the documents; by default they are in the data directory",
 		More: ": `https://host:9200`, with `user:password@` for basic authentication ([storage.md](storage.md))",
 	},
-	{Name: "documents_auth", Secret: true, Bind: func(c *Config) any { return &c.DocumentsAuth }, Help: "`Bearer …` or `ApiKey …` in place of basic authentication"},
+	{Name: "documents_auth", Secret: true, Bind: func(c *Config) any { return &c.DocumentsAuth }, Help: "`Bearer …` or `ApiKey …`, instead of basic authentication"},
 	{
 		Name: "documents_ca", Bind: func(c *Config) any { return &c.DocumentsCA },
-		Help: "CA certificate file for that server, PEM", More: "; without it those of the machine",
+		Help: "CA certificate file for that server, PEM", More: "; default: the CAs of the machine",
 	},
 	{
 		Name: "documents_prefix", Bind: func(c *Config) any { return &c.DocumentsPrefix },
-		Help: "in front of the name of every index", More: ", for a cluster that others use too",
+		Help: "prefix of the name of every index", More: ", for a cluster that others use, too",
 	},
 	{
 		Name: "vector_engine", Default: "lucene", Bind: func(c *Config) any { return &c.VectorEngine },
-		Help: "of an OpenSearch: lucene or faiss",
+		Help: "vector engine of OpenSearch: lucene or faiss",
 		More: ". It finds neighbours with it; `faiss` needs its native code installed there, and `nmslib` is refused",
 	},
 	{
 		Name: "vector_dimension", Default: 1536, Bind: func(c *Config) any { return &c.VectorDimension },
-		Help: "numbers in an embedding", More: "; an index that was made for another is refused",
+		Help: "dimension of the embeddings", More: "; an index with another dimension is refused",
 	},
 	{
 		Name: "blobs", Bind: func(c *Config) any { return &c.Blobs },
@@ -111,7 +111,7 @@ var Settings = []Setting{
 	},
 	{
 		Name: "blobs_ca", Bind: func(c *Config) any { return &c.BlobsCA },
-		Help: "CA certificate file for that server, PEM", More: "; without it those of the machine",
+		Help: "CA certificate file for that server, PEM", More: "; default: the CAs of the machine",
 	},
 	{
 		Name: "embedder", Default: "none", Bind: func(c *Config) any { return &c.Embedder },
@@ -123,57 +123,57 @@ var Settings = []Setting{
 		Name: "embedder_url", Default: openAI, Bind: func(c *Config) any { return &c.EmbedderURL },
 		Help: "base URL of an OpenAI-compatible API", More: " for the embedder",
 	},
-	{Name: "embedder_key", Secret: true, Bind: func(c *Config) any { return &c.EmbedderKey }, Help: "its key"},
+	{Name: "embedder_key", Secret: true, Bind: func(c *Config) any { return &c.EmbedderKey }, Help: "API key for that URL"},
 	{
 		Name: "witnesses", Bind: func(c *Config) any { return &c.Witnesses },
 		Help: "witness of the log: its verifier key, a space and its URL", More: " (C2SP tlog-witness). Witnesses are third parties who cosign the log's checkpoints",
 	},
 	{
 		Name: "catalog", Bind: func(c *Config) any { return &c.Catalog },
-		Help: "directory of vendors' intent types, a file each", More: " ([extending.md](extending.md))",
+		Help: "directory of vendors' intent types, one file each", More: " ([extending.md](extending.md))",
 	},
 	{
 		Name: "sandbox", Bind: func(c *Config) any { return &c.Sandbox },
-		Help: "weakest sandbox driver accepted", More: "; without it the best there is",
+		Help: "weakest sandbox driver to accept", More: "; default: the best one that works",
 	},
 	{Name: "model", Default: "offline", Bind: func(c *Config) any { return &c.Model }, Help: "offline, or openai:<model name>"},
 	{Name: "model_url", Default: openAI, Bind: func(c *Config) any { return &c.ModelURL }, Help: "base URL of an OpenAI-compatible API", More: " for the model"},
-	{Name: "model_key", Secret: true, Bind: func(c *Config) any { return &c.ModelKey }, Help: "its key"},
+	{Name: "model_key", Secret: true, Bind: func(c *Config) any { return &c.ModelKey }, Help: "API key for that URL"},
 	{Name: "log_level", Default: "info", Also: []string{"LOG_LEVEL"}, Bind: func(c *Config) any { return &c.LogLevel }, Help: "debug, info, warn, error"},
 	{
 		Name: "page_cache_mb", Default: 128, Least: 8, Bind: func(c *Config) any { return &c.PageCacheMB },
-		Help: "MiB of page caches of the embedded databases, at the most", More: ": half for the journal, half for documents; at least 8, with less every read goes to the disk",
+		Help: "maximum MiB of page caches of the embedded databases", More: ": half for the journal, half for documents; at least 8, since with less every read goes to the disk",
 	},
 	{
 		Name: "rate_limit", Default: 100, Also: []string{"RATE_LIMIT_MAX_REQUESTS"}, Bind: func(c *Config) any { return &c.RateLimit },
-		Help: "requests of one user in a window, at the gateway; 0: no limit", More: ". It counts users of an API key; beyond it 429",
+		Help: "requests of one user in a window, at the gateway; 0: no limit", More: ". It counts users of an API key; more get 429",
 	},
 	{
 		Name: "rate_window_ms", Default: 900_000, Also: []string{"RATE_LIMIT_WINDOW_MS"}, Bind: func(c *Config) any { return &c.RateWindowMS },
-		Help: "that window in milliseconds", More: "; requests come back evenly over it",
+		Help: "length of that window in milliseconds", More: "; the allowance refills evenly over it",
 	},
 	{
 		Name: "signer_rate", Default: 500, Bind: func(c *Config) any { return &c.SignerRate },
-		Help: "orders a second of one signing key in one tenant; 0: no limit", More: ". The router counts; ten seconds' worth may come at once",
+		Help: "orders per second of one signing key in one tenant; 0: no limit", More: ". The router counts; the orders of ten seconds may come at once",
 	},
 	{
 		Name: "tenant_rate", Default: 1000, Bind: func(c *Config) any { return &c.TenantRate },
-		Help: "orders a second of one tenant; 0: no limit", More: ". It counts likewise, whoever signs",
+		Help: "orders per second of one tenant, whoever signs; 0: no limit", More: ". The router counts them in the same way",
 	},
 	{
 		Name: "user_holds", Default: 20, Bind: func(c *Config) any { return &c.UserHolds },
-		Help: "orders of one user that may wait for approval at once", More: "; beyond it `OVERLOADED`; `0` is no bound",
+		Help: "orders of one user that may wait for approval at once", More: "; more get `OVERLOADED`; `0`: no limit",
 	},
 	{
 		Name: "tenant_holds", Default: 200, Bind: func(c *Config) any { return &c.TenantHolds },
-		Help: "orders of one tenant that may wait for approval at once", More: "; beyond it `OVERLOADED`; `0` is no bound",
+		Help: "orders of one tenant that may wait for approval at once", More: "; more get `OVERLOADED`; `0`: no limit",
 	},
 	{
 		Name: "free_disk_mb", Default: 256, Bind: func(c *Config) any { return &c.FreeDiskMB },
-		Help: "MiB of free disk below which no new order is taken; 0: no floor", More: ". Orders get `OVERLOADED`, while outcomes still fit; what is uploaded or written to files stops at twice this",
+		Help: "MiB of free disk below which no new order is accepted; 0: no limit", More: ". Orders get `OVERLOADED`, while outcomes still fit; uploads and files stop at twice this",
 	},
 	{
 		Name: "tenant_disk_mb", Default: 10_240, Bind: func(c *Config) any { return &c.TenantDiskMB },
-		Help: "MiB of files and artifacts that one tenant may hold; 0: no bound", More: ". Beyond it `OVERLOADED`",
+		Help: "MiB of files and artifacts that one tenant may hold; 0: no limit", More: ". More gets `OVERLOADED`",
 	},
 }

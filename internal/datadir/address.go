@@ -14,14 +14,12 @@ import (
 	"aob.dev/writ/internal/durable"
 )
 
-// AddressFile holds the URL at which the process that uses a data directory
-// answers, so that commands on this machine find it. It is there while that
-// process serves. A crash leaves it behind: nobody answers there, or somebody
-// else does, until the next start removes it, before anything else.
+// AddressFile holds the URL of the process that uses a data directory, so that commands on
+// this machine find it. It exists while that process serves. A crash leaves it behind:
+// nobody answers there, or somebody else does, until the next start removes it first.
 func AddressFile(dir string) string { return filepath.Join(dir, "address") }
 
-// WriteAddress writes where a listener is reached. Only who holds the directory's
-// lock may.
+// WriteAddress writes the URL of a listener. Only the holder of the directory's lock may.
 func WriteAddress(dir string, at net.Addr) error {
 	addr, err := netip.ParseAddrPort(at.String())
 	if err != nil {
@@ -42,9 +40,9 @@ func reachable(addr netip.AddrPort) string {
 	return "http://" + netip.AddrPortFrom(ip, addr.Port()).String()
 }
 
-// ReadAddress is the URL that a data directory names; empty where it names none.
-// A directory can come from anywhere, and API keys are sent to what it names, so
-// that must be an address of this machine.
+// ReadAddress is the URL that a data directory names; empty if it names none. It must be an
+// address of this machine, since a directory can come from anywhere and API keys are sent
+// to that URL.
 func ReadAddress(dir string) (string, error) {
 	raw, err := os.ReadFile(AddressFile(dir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -56,7 +54,7 @@ func ReadAddress(dir string) (string, error) {
 	text := strings.TrimSpace(string(raw))
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" || u.Path != "" || u.User != nil || u.RawQuery != "" || !Local(u.Hostname()) {
-		return "", fmt.Errorf("%s names no address of this machine: remove it, or start writ there", AddressFile(dir))
+		return "", fmt.Errorf("%s does not name an address of this machine: remove the file, or start writ there", AddressFile(dir))
 	}
 	return text, nil
 }

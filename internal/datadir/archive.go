@@ -9,6 +9,7 @@ import (
 
 	"aob.dev/writ/audit"
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/keydir"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
@@ -16,11 +17,11 @@ import (
 	"aob.dev/writ/storage/sqlite"
 )
 
-// Archive is a data directory as an auditor's tools read it, beside the process
-// that writes it or when none does.
+// Archive is a data directory, open for an auditor's tools. A process may write to it
+// meanwhile.
 type Archive struct {
 	audit.Source
-	Root    intents.Key     // that signed the genesis
+	Root    intents.Key     // signed the genesis
 	Journal *sqlite.Records // Source.Records
 	blobs   *lazyBlobs
 }
@@ -56,8 +57,8 @@ func OpenArchive(ctx context.Context, dir string) (*Archive, error) {
 	return a, nil
 }
 
-// chooseLedgerKey takes the one of the log's ledger keys that signed the
-// published checkpoint. Where there is none yet, it is any.
+// chooseLedgerKey takes the ledger key that signed the published checkpoint. If there is no
+// checkpoint yet, it takes any.
 func (a *Archive) chooseLedgerKey(ctx context.Context, held []intents.Signer) {
 	keys := make([]intents.Key, 0, len(held))
 	for _, s := range held {
@@ -79,7 +80,7 @@ func RootOf(ctx context.Context, records storage.Records) (intents.Key, error) {
 	}
 	var c state.Control
 	if err := json.Unmarshal(rec.Parts[storage.PartControl], &c); err != nil || c.Genesis == nil {
-		return intents.Key{}, errors.New("record 0 is no genesis")
+		return intents.Key{}, errors.New("record 0 is not a genesis")
 	}
 	g, err := state.OpenGenesis(*c.Genesis)
 	if err != nil {
@@ -91,29 +92,23 @@ func RootOf(ctx context.Context, records storage.Records) (intents.Key, error) {
 // settleWait is how long Settle waits for a checkpoint: several intervals.
 const settleWait = 3 * time.Second
 
-// Settle waits until the published checkpoint covers what was durable at opening
-// and, where witnesses cosign, until they have cosigned that. Where no process
-// runs that would publish one it gives up after a while, and what is pending
-// stays so.
+// Settle waits until the published checkpoint covers what was durable at opening and, if
+// witnesses cosign, until they have cosigned it. If no process publishes one, it gives up
+// after a while, and what is pending stays pending.
 func (a *Archive) Settle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, settleWait)
 	defer cancel()
-	look := time.NewTicker(ledger.CheckpointInterval / 10)
-	defer look.Stop()
-	for {
+	var failed error
+	_ = clock.Every(ctx, ledger.CheckpointInterval/10, func() bool {
 		c, err := a.Ledger.Checkpoint(ctx, a.LedgerKey.VerificationKey())
-		if err != nil || c.Size >= a.Records.Next() && a.witnessed(ctx, c.Size) {
-			return err
-		}
-		select {
-		case <-look.C:
-		case <-ctx.Done():
-			return nil
-		}
-	}
+		failed = err
+		return err != nil || c.Size >= a.Records.Next() && a.witnessed(ctx, c.Size)
+	})
+	return failed
 }
 
-// witnessed: no witness has ever cosigned, or one has cosigned so many leaves.
+// witnessed says that no witness has ever cosigned, or that one has cosigned all leaves
+// up to size.
 func (a *Archive) witnessed(ctx context.Context, size int64) bool {
 	c, err := a.Ledger.Cosigned(ctx, a.LedgerKey.VerificationKey())
 	return err != nil || c.Size >= size

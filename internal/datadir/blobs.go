@@ -1,9 +1,7 @@
 package datadir
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,21 +19,21 @@ import (
 	"aob.dev/writ/storage/quota"
 )
 
-// BlobsAt says where blobs are. A data directory remembers where its own are, so
-// that every command finds them; the zero value is that place, and of a new
-// directory it is the directory.
+// BlobsAt says where blobs are. A data directory remembers the place of its blobs, so that
+// every command finds them. The zero value is that place. A new directory keeps its blobs
+// itself.
 type BlobsAt struct {
 	// URL is InDir, nats://… or tls://… (storage/blobnats), or s3://… (storage/blobs3).
 	URL string `json:"url"`
-	// Credentials and CA are files, of that server; empty: those of its package.
+	// Credentials and CA are files for that server; empty: the defaults of its package.
 	Credentials string `json:"credentials,omitempty"`
 	CA          string `json:"ca,omitempty"`
 }
 
-// InDir is the place of blobs that are in the data directory.
+// InDir is the URL of blobs in the data directory.
 const InDir = "dir"
 
-// Local says that no server is asked.
+// Local says that the blobs are on no server.
 func (at BlobsAt) Local() bool { return at.URL == "" || at.URL == InDir }
 
 func (at BlobsAt) ca() ([]byte, error) {
@@ -45,14 +43,14 @@ func (at BlobsAt) ca() ([]byte, error) {
 	return os.ReadFile(at.CA)
 }
 
-// onS3: the server speaks the protocol of S3; else that of NATS.
+// onS3 says that the server speaks S3. Otherwise it speaks NATS.
 func (at BlobsAt) onS3() bool { return strings.HasPrefix(at.URL, "s3://") }
 
 // Validate says what is wrong with a place, without asking a server.
 func (at BlobsAt) Validate() error {
 	if at.Local() {
 		if at.Credentials != "" || at.CA != "" {
-			return errors.New("credentials and certificates are of a server, and blobs names none")
+			return errors.New("credentials and certificates need a server, and blobs names none")
 		}
 		return nil
 	}
@@ -88,7 +86,7 @@ func (at BlobsAt) Open(ctx context.Context, dir string) (quota.Store, error) {
 	return blobs3.Open(ctx, blobs3.Config{URL: at.URL, Credentials: at.Credentials, CA: ca, Spool: spool})
 }
 
-// Look says whether a server answers and can keep blobs. Nothing is made.
+// Look says whether a server answers and can store blobs. It creates nothing.
 func (at BlobsAt) Look(ctx context.Context) error {
 	ca, err := at.ca()
 	if err != nil {
@@ -104,44 +102,31 @@ func (at BlobsAt) Look(ctx context.Context) error {
 	return b.Close()
 }
 
-// placeFile is where a directory remembers its place, if that is another.
+// placeFile is where a directory remembers the place of its blobs, if they are elsewhere.
 func placeFile(dir string) string { return filepath.Join(dir, "blobs", "place.json") }
 
 // PlaceOf a directory's blobs, as it remembers it.
 func PlaceOf(dir string) (at BlobsAt, err error) {
-	raw, err := os.ReadFile(placeFile(dir))
-	if errors.Is(err, fs.ErrNotExist) {
-		return BlobsAt{URL: InDir}, nil
+	there, err := durable.ReadExactJSON(placeFile(dir), &at)
+	if !there && err == nil {
+		at.URL = InDir
 	}
 	if err != nil {
 		return at, err
-	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&at); err != nil {
-		return at, fmt.Errorf("%s: %w", placeFile(dir), err)
 	}
 	return at, at.Validate()
 }
 
 // Remember a place, durably.
 func (at BlobsAt) Remember(dir string) error {
-	file := placeFile(dir)
 	if at.Local() {
-		return durable.Remove(file)
+		return durable.Remove(placeFile(dir))
 	}
-	raw, err := json.Marshal(at)
-	if err != nil {
-		return err
-	}
-	if err := durable.MkdirAll(filepath.Dir(file)); err != nil {
-		return err
-	}
-	return durable.Write(file, append(raw, '\n'))
+	return durable.WriteJSON(placeFile(dir), at)
 }
 
-// Of is where a directory's blobs are, once a configuration has been asked: it may
-// name other credentials, but another place only of a directory that has no blobs.
+// Of is where a directory's blobs are under a configuration. The configuration may name
+// other credentials. It may name another place only if the directory has no blobs.
 func (at BlobsAt) Of(dir string) (BlobsAt, error) {
 	held, err := PlaceOf(dir)
 	if err != nil || at.URL == "" {
@@ -156,7 +141,7 @@ func (at BlobsAt) Of(dir string) (BlobsAt, error) {
 			return at, err
 		}
 	}
-	return at, fmt.Errorf("the blobs of %s are in %s, not in %s: bring them there with writ storage move, or leave blobs as it was", dir, held.URL, at.URL)
+	return at, fmt.Errorf("the blobs of %s are in %s, not in %s: move them with writ storage move, or set blobs as it was", dir, held.URL, at.URL)
 }
 
 // OpenBlobs opens the blobs of a directory where it remembers them.
@@ -168,8 +153,8 @@ func OpenBlobs(ctx context.Context, dir string) (quota.Store, error) {
 	return at.Open(ctx, dir)
 }
 
-// lazyBlobs are those of a directory, for reading: their server is asked when
-// something is read first. Safe for concurrent use.
+// lazyBlobs are the blobs of a directory, for reading. They are opened at the first read.
+// Safe for concurrent use.
 type lazyBlobs struct {
 	storage.Blobs // nil: nothing is written
 	dir           string
@@ -218,8 +203,8 @@ func (l *lazyBlobs) Close() error {
 	return l.open.Close()
 }
 
-// Usage counts the files of a directory and what they hold; those that go away
-// meanwhile are not counted.
+// Usage counts the files of a directory and their bytes. It ignores files that disappear
+// meanwhile.
 func Usage(dir string) (files, bytes int64, err error) {
 	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {

@@ -12,11 +12,10 @@ import (
 	"aob.dev/writ/storage/sqlite"
 )
 
-// sampled is how many records CheckSample takes besides those that the directory
-// rests on.
+// sampled is how many records CheckSample checks besides those that everything depends on.
 const sampled = 64
 
-// AlteredError says that what is stored is not what was written.
+// AlteredError says that stored data is not what was written.
 type AlteredError struct {
 	Position int64
 	Reason   string
@@ -34,8 +33,8 @@ func sampleOf(rests []int64, size int64) []int64 {
 	return slices.Compact(at)
 }
 
-// CheckSample holds some records below size to their leaves: those that the
-// directory rests on, the last one, and some of the others.
+// CheckSample compares some records below size with their leaves: those that everything
+// depends on, the last one, and some of the others.
 func CheckSample(ctx context.Context, records storage.Records, judge *ledger.Judge, rests []int64, size int64) error {
 	for _, at := range sampleOf(rests, size) {
 		rec, err := records.Get(ctx, at)
@@ -49,7 +48,7 @@ func CheckSample(ctx context.Context, records storage.Records, judge *ledger.Jud
 	return nil
 }
 
-// CheckRecord is an *AlteredError where the record is not what its leaf says.
+// CheckRecord returns an *AlteredError if a record does not agree with its leaf.
 func CheckRecord(ctx context.Context, judge *ledger.Judge, rec storage.Record) error {
 	err := judge.Record(ctx, rec)
 	switch {
@@ -62,9 +61,9 @@ func CheckRecord(ctx context.Context, judge *ledger.Judge, rec storage.Record) e
 	}
 }
 
-// CheckKeyLog holds the journal's key log, and what else stands beside the parts of
-// its records, to these: they alone are under the leaves. It says how many keys no
-// record proves; an *AlteredError where one is not what the records say.
+// CheckKeyLog compares the journal's key log and other indices with the parts of its
+// records, since only the parts are under the leaves. It counts the keys that no record
+// proves. It returns an *AlteredError if an index does not agree with the records.
 func CheckKeyLog(ctx context.Context, records *sqlite.Records) (unproven int64, err error) {
 	var damage *sqlite.DamageError
 	unproven, err = records.CheckKeys(ctx)

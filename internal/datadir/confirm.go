@@ -2,7 +2,6 @@ package datadir
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,7 +16,7 @@ import (
 	"aob.dev/writ/internal/health"
 )
 
-// Names of the conditions that end when an operator says so.
+// Names of the conditions that end when an operator confirms them.
 const (
 	ConditionClock   = "clock"   // it has jumped
 	ConditionLedger  = "ledger"  // leaves are missing
@@ -32,12 +31,12 @@ func confirmFile(data, name string) string { return filepath.Join(data, "confirm
 // ErrNobodyRuns says that no process uses a data directory.
 var ErrNobodyRuns = errors.New("no writ runs on this data directory")
 
-// confirmLook is how often Confirm looks whether it was taken up.
+// confirmLook is how often Confirm looks whether the process has accepted it.
 const confirmLook = 50 * time.Millisecond
 
-// Confirm tells the process of a data directory that an operator has looked at a
-// condition, and waits until it is taken up. Whoever may write to the directory
-// may: the keys are there too.
+// Confirm tells the process of a data directory that an operator has checked a condition,
+// and waits until the process has accepted that. Everybody who may write to the directory
+// may confirm, since the keys are there, too.
 func Confirm(ctx context.Context, data, name string, now func() time.Time) error {
 	if !slices.Contains(Confirmable, name) {
 		return fmt.Errorf("%q cannot be confirmed: only %s", name, strings.Join(Confirmable, ", "))
@@ -52,54 +51,43 @@ func Confirm(ctx context.Context, data, name string, now func() time.Time) error
 	if err := durable.Write(path, []byte(now().UTC().Format(time.RFC3339Nano)+"\n")); err != nil {
 		return err
 	}
-	look := time.NewTicker(confirmLook)
-	defer look.Stop()
-	for {
-		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		select {
-		case <-look.C:
-		case <-ctx.Done():
-			return errors.Join(errors.New("nobody has taken it up"), os.Remove(path))
-		}
+	if clock.Every(ctx, confirmLook, func() bool {
+		_, err := os.Lstat(path)
+		return errors.Is(err, fs.ErrNotExist)
+	}) != nil {
+		return errors.Join(errors.New("the process has not accepted it in time"), os.Remove(path))
 	}
+	return nil
 }
 
-// TakeConfirmed takes up what an operator has confirmed, once. What was said under
-// a clock that shows something else by now says nothing.
-func TakeConfirmed(data, name string, now time.Time) (bool, error) {
+// TakeConfirmed calls take once for a condition that an operator has confirmed. A
+// confirmation counts only if it was written at about the present time. The file is
+// removed after take: whoever waits in Confirm must not go on before.
+func TakeConfirmed(data, name string, now time.Time, take func()) error {
 	path := confirmFile(data, name)
 	raw, err := os.ReadFile(path) //nolint:gosec // G304: the data directory
 	if errors.Is(err, fs.ErrNotExist) {
-		return false, nil
+		return nil
 	}
 	at, parsed := time.Parse(time.RFC3339Nano, strings.TrimSpace(string(raw)))
 	if err = errors.Join(err, parsed); err == nil && now.Sub(at).Abs() > clock.Limit {
-		err = errors.New("it was said when the clock showed another time")
+		err = errors.New("it was written when the clock showed another time")
 	}
-	return err == nil, errors.Join(err, durable.Remove(path))
+	if err == nil {
+		take()
+	}
+	return errors.Join(err, durable.Remove(path))
 }
 
 func conditionsFile(data string) string { return filepath.Join(data, "conditions.json") }
 
-// WriteConditions keeps what is up where `writ doctor` finds it.
+// WriteConditions stores the present conditions where `writ doctor` finds them.
 func WriteConditions(data string, list []health.Condition) error {
-	raw, err := json.Marshal(list)
-	if err != nil {
-		return err
-	}
-	return durable.Write(conditionsFile(data), append(raw, '\n'))
+	return durable.WriteJSON(conditionsFile(data), list)
 }
 
-// ReadConditions of a data directory whose process runs.
+// ReadConditions of a data directory that a process uses.
 func ReadConditions(data string) (list []health.Condition, err error) {
-	raw, err := os.ReadFile(conditionsFile(data))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return list, json.Unmarshal(raw, &list)
+	_, err = durable.ReadJSON(conditionsFile(data), &list)
+	return list, err
 }

@@ -1,5 +1,5 @@
 // Package datadir says what a data directory holds and where, for the process
-// that serves it and for the commands that look after it:
+// that serves it and for the commands that maintain it:
 //
 //	keys/        private keys, the secret of tags, the first API key
 //	journal/     the record of orders
@@ -53,8 +53,8 @@ func DocumentsFile(dir string) string { return filepath.Join(dir, "documents.db"
 // Runtime is the directory of the sandbox's runtime.
 func Runtime(dir string) string { return filepath.Join(dir, "runtime") }
 
-// KeyFile holds the first API key, mode 0600, beside the private keys: whoever
-// can read it can read those. Commands on this machine use it.
+// KeyFile holds the first API key, mode 0600, beside the private keys: those who can read
+// it can read them, too. Commands on this machine use it.
 func KeyFile(dir string) string { return filepath.Join(Keys(dir), "api_key") }
 
 // LocalKey reads the first API key.
@@ -63,8 +63,8 @@ func LocalKey(dir string) (string, error) {
 	return strings.TrimSpace(string(raw)), err
 }
 
-// Make makes a data directory where there is none. Its own name is durable when
-// Make returns, also where a start before was cut off or somebody else made it.
+// Make makes a data directory if there is none. Its name is durable when Make returns, even
+// if an earlier start was interrupted or somebody else made it.
 func Make(dir string) error {
 	if err := durable.MkdirAll(dir); err != nil {
 		return err
@@ -91,8 +91,7 @@ func Fold(ctx context.Context, records storage.Records) (*state.State, error) {
 	return fold, fold.Err()
 }
 
-// LedgerKeys are those of the log so far: keys stay in the set when others follow
-// them.
+// LedgerKeys are all ledger keys of the log so far. Replaced keys stay in the key set.
 func LedgerKeys(fold *state.State) []intents.Key {
 	var out []intents.Key
 	for _, j := range fold.JWKS().Keys {

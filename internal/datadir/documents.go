@@ -11,23 +11,23 @@ import (
 	"aob.dev/writ/storage/sqlite"
 )
 
-// DocumentsAt says where documents are: in the OpenSearch at its URL; without one in
-// the data directory. Its Check is set by those who open it.
+// DocumentsAt says where documents are: in the OpenSearch at its URL or, without a URL, in
+// the data directory. Its Check is set when it is opened.
 type DocumentsAt = opensearch.Config
 
-// Documents is a store and what is done with it besides.
+// Documents is a store that can be closed.
 type Documents interface {
 	storage.Documents
 	Close() error
 }
 
-// OpenDocuments opens the documents of a directory. cache is in bytes, of a store in
-// the directory. An OpenSearch may be down: Migrate is still to be called.
+// OpenDocuments opens the documents of a directory. cache is the page cache of a store in
+// the directory, in bytes. An OpenSearch may be down; the caller must call Migrate.
 func OpenDocuments(ctx context.Context, dir string, at DocumentsAt, cache int64) (Documents, error) {
 	if at.URL != "" {
 		d, err := RemoteDocuments(at)
 		if err != nil {
-			return nil, err // not d, which would be no nil
+			return nil, err // not d: as an interface it would not be nil
 		}
 		return d, nil
 	}
@@ -42,14 +42,14 @@ func OpenDocuments(ctx context.Context, dir string, at DocumentsAt, cache int64)
 	return d, nil
 }
 
-// RemoteDocuments opens an OpenSearch as it is: nothing is made there.
+// RemoteDocuments opens an OpenSearch as it is. It creates nothing there.
 func RemoteDocuments(at DocumentsAt) (*opensearch.Documents, error) {
 	at.Check = storage.NewCheck(cmp.Or(at.Dimension, storage.DefaultDimension))
 	return opensearch.Open(at)
 }
 
-// sameDimension: what was stored for another dimension would be compared with
-// nothing. An OpenSearch says so itself.
+// sameDimension checks the dimension of stored vectors: vectors of another dimension would
+// never be compared. An OpenSearch checks it itself.
 func sameDimension(ctx context.Context, d *sqlite.Documents, dimension int) error {
 	stored, err := d.Dimension(ctx)
 	if err == nil && stored != 0 && stored != dimension {

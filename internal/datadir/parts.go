@@ -1,7 +1,6 @@
 package datadir
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,15 +12,15 @@ import (
 	"aob.dev/writ/internal/durable"
 )
 
-// part of a data directory that nothing makes again: what others have been shown
-// rests on it.
+// part of a data directory that is never made again, because what others have seen
+// depends on it.
 type part struct {
 	name  string // below the directory
 	there func(data string) (bool, error)
 }
 
-// parts in the order in which a first start makes them. One that is there proves
-// that those before it were.
+// parts are in the order in which a first start makes them. If one exists, those before
+// it existed, too.
 var parts = []part{
 	{"keys", func(data string) (bool, error) {
 		found, err := filepath.Glob(filepath.Join(Keys(data), "*.pem"))
@@ -40,14 +39,14 @@ func holdsBytes(path string) (bool, error) {
 	return err == nil && info.Size() > 0, err
 }
 
-// startedFile says that the log of a directory has begun, and all parts were there.
+// startedFile says that the log of a directory has begun and all parts existed.
 func startedFile(data string) string { return filepath.Join(data, "started") }
 
-// ErrPartMissing says that something is gone that is not made again.
-var ErrPartMissing = errors.New("a part of the data directory is gone")
+// ErrPartMissing says that a part is gone that is never made again.
+var ErrPartMissing = errors.New("a part of the data directory is missing")
 
-// CheckParts refuses a directory of whose log a part is gone. Before the log has
-// begun nothing is missing: a start that was cut off goes on where it was.
+// CheckParts refuses a directory if its log has begun and a part is missing. Before the
+// log has begun nothing is missing: the next start continues an interrupted one.
 func CheckParts(data string) error {
 	begun, err := holdsBytes(startedFile(data))
 	if err != nil {
@@ -67,12 +66,12 @@ func CheckParts(data string) error {
 }
 
 func missing(path string) error {
-	return fmt.Errorf("%w: %s. It is not made again, since what others were shown rests on it. Put it back, "+
+	return fmt.Errorf("%w: %s. It is not made again, since what others have seen depends on it. Put it back, "+
 		"restore a backup to another directory (writ restore BACKUP --data DIR), or begin a new log in a new one", ErrPartMissing, path)
 }
 
-// CheckUnbegun is CheckParts for what only an open journal tells: one without
-// records beside a log that has begun would get a second genesis.
+// CheckUnbegun is CheckParts for an open journal without records. If the log has begun, a
+// second genesis would be written to it.
 func CheckUnbegun(data string) error {
 	for _, p := range parts[2:] {
 		if there, err := p.there(data); err != nil || there {
@@ -88,16 +87,15 @@ func CheckUnbegun(data string) error {
 // Begun says whether a directory has a journal.
 func Begun(data string) (bool, error) { return parts[1].there(data) }
 
-// Tagged says whether it has the secret of tags.
+// Tagged says whether a directory has the secret of tags.
 func Tagged(data string) (bool, error) { return parts[2].there(data) }
 
-// Published says whether it has a checkpoint.
+// Published says whether a directory has a checkpoint.
 func Published(data string) (bool, error) { return parts[3].there(data) }
 
-// Arm writes down that the log of a directory has begun, once all parts are there:
-// from then on none of them is made again. A crash before it leaves what the next
-// start makes whole; names that a start before has left unsynced are synced with
-// the file's.
+// Arm records that the log of a directory has begun, once all parts exist: from then on
+// none of them is made again. After a crash before it the next start makes the missing
+// parts. The sync of the file also syncs names that an earlier start left unsynced.
 func Arm(data, origin string, at time.Time) error {
 	if begun, err := holdsBytes(startedFile(data)); err != nil || begun {
 		return err
@@ -107,9 +105,5 @@ func Arm(data, origin string, at time.Time) error {
 			return err // not yet
 		}
 	}
-	raw, err := json.Marshal(map[string]string{"origin": origin, "at": intents.FormatTime(at)})
-	if err != nil {
-		return err
-	}
-	return durable.Write(startedFile(data), append(raw, '\n'))
+	return durable.WriteJSON(startedFile(data), map[string]string{"origin": origin, "at": intents.FormatTime(at)})
 }

@@ -1,7 +1,7 @@
 // Package demo shows the whole system doing one job on real data: it starts an
 // embedded node and a skill server with a week of earthquakes, asks a question
-// through the public API, and then takes nothing on trust: it exports the record
-// as a bundle, verifies that offline and decides every order again.
+// through the public API, and then checks all of it: it exports the record as a
+// bundle, verifies the bundle offline and decides every order again.
 package demo
 
 import (
@@ -27,10 +27,10 @@ const Question = "Which ten places had the strongest earthquakes, and how strong
 
 // Options of a run.
 type Options struct {
-	Data      string // kept; empty: a temporary directory that is removed
+	Data      string // data directory to keep; empty: a temporary one, which is removed
 	Documents datadir.DocumentsAt
 	Log       *slog.Logger
-	// Progress is told what happens, for people; may be nil.
+	// Progress receives each step, to show it to people; may be nil.
 	Progress func(Step)
 }
 
@@ -68,8 +68,7 @@ type Large struct {
 	OutputRows int64  `json:"output_rows"`
 }
 
-// Run does the whole job. An error means that something did not hold; the
-// result is as far as it came.
+// Run runs the demo. An error means that a check failed; the result is complete up to there.
 func Run(ctx context.Context, o Options) (res Result, err error) {
 	started := time.Now()
 	res.Question = Question
@@ -121,41 +120,20 @@ func Run(ctx context.Context, o Options) (res Result, err error) {
 
 // ask submits the question and follows its turn.
 func ask(ctx context.Context, c client.Client, o Options, res *Result) error {
-	var failure string
-	plan, err := c.Run(ctx, Question, func(f client.Frame) error {
-		switch bus.FrameKind(f.Event) {
-		case bus.FrameStatus:
-			var s bus.StatusData
-			if err := json.Unmarshal(f.Data, &s); err != nil {
-				return err
-			}
-			if o.Progress != nil {
-				o.Progress(Step{s.State, s.Message, s.Step})
-			}
-		case bus.FrameAnswer:
-			var a bus.AnswerData
-			if err := json.Unmarshal(f.Data, &a); err != nil {
-				return err
-			}
-			res.Response = a.Response
-			if err := json.Unmarshal(a.Data, &res.Answer); err != nil {
-				return fmt.Errorf("the answer is no list of places: %w", err)
-			}
-		case bus.FrameError:
-			var e bus.ErrorData
-			if err := json.Unmarshal(f.Data, &e); err != nil {
-				return err
-			}
-			failure = e.Reason
-		default:
-		}
-		return nil
-	})
+	var turn client.Turn
+	if o.Progress != nil {
+		turn.Progress = func(s bus.StatusData) { o.Progress(Step{s.State, s.Message, s.Step}) }
+	}
+	plan, err := c.Run(ctx, Question, turn.Take)
 	if err != nil {
 		return err
 	}
-	if failure != "" {
-		return fmt.Errorf("the task failed: %s", failure)
+	if turn.Status != string(catalog.PlanComplete) {
+		return fmt.Errorf("the task ended as %s: %s", turn.Status, turn.Response)
+	}
+	res.Response = turn.Response
+	if err := json.Unmarshal(turn.Data, &res.Answer); err != nil {
+		return fmt.Errorf("the answer is not a list of places: %w", err)
 	}
 	return c.Get(ctx, "/agent/plans/"+plan, &res.Plan)
 }
@@ -201,7 +179,7 @@ func text(v any) string {
 	return s
 }
 
-// check says whether all of it holds.
+// check checks the result of the demo.
 func (r Result) check() error {
 	switch {
 	case len(r.Answer) != 10:

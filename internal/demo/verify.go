@@ -29,9 +29,9 @@ type Order struct {
 // bundle of everything.
 type Verified = audit.Report
 
-// Verify exports the whole record as a bundle and verifies that as an auditor
-// would who has pinned the root key and holds nothing else: every signature, key,
-// grant, task, receipt and Merkle proof, and every decision decided again.
+// Verify exports the whole record as a bundle and verifies the bundle as an auditor would
+// who has only the pinned root key: every signature, key, grant, task, receipt and Merkle
+// proof. It also decides every order again.
 func Verify(ctx context.Context, n *node.Node) (orders []Order, v Verified, err error) {
 	a, err := n.Archive(ctx)
 	if err != nil {

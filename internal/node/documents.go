@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"aob.dev/writ/executors"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/embed"
 	"aob.dev/writ/state"
@@ -25,7 +26,7 @@ func (n *Node) openDocuments(ctx context.Context) (err error) {
 	if !remote {
 		return nil
 	}
-	// A server that is down for now keeps nothing from starting but what needs it.
+	// The node starts even if the server is down for now.
 	if err := d.Migrate(ctx); !errors.Is(err, storage.ErrUnavailable) {
 		return err
 	}
@@ -33,11 +34,11 @@ func (n *Node) openDocuments(ctx context.Context) (err error) {
 	return nil
 }
 
-// migrateAfter is how long an OpenSearch that does not answer is left alone.
+// migrateAfter is the pause before an OpenSearch that does not answer is asked again.
 const migrateAfter = time.Second
 
-// migrateDocuments brings the indices of an OpenSearch in order, however long it
-// does not answer. What it then refuses ends the node, as it would at the start.
+// migrateDocuments migrates the indices of an OpenSearch as soon as it answers. An error
+// of the migration ends the node, as it would at the start.
 func (n *Node) migrateDocuments(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := n.remote.Migrate(ctx)
@@ -49,10 +50,7 @@ func (n *Node) migrateDocuments(ctx context.Context) error {
 			return err
 		}
 		n.cfg.Log.WarnContext(ctx, "the store of documents does not answer", slog.String("error", err.Error()))
-		select {
-		case <-time.After(migrateAfter):
-		case <-ctx.Done():
-		}
+		_ = clock.Sleep(ctx, migrateAfter)
 	}
 	return nil
 }
@@ -60,9 +58,9 @@ func (n *Node) migrateDocuments(ctx context.Context) error {
 // embedderWait is how long a start waits for an embedder.
 const embedderWait = 3 * time.Second
 
-// checkEmbedder has one text embedded: a model that is unknown, or gives vectors
-// that the store does not take, is found before anything depends on it. One that
-// does not answer keeps nothing from starting.
+// checkEmbedder embeds one text, to find an unknown model, or vectors that the store does
+// not accept, before anything depends on it. The node starts even if the embedder does not
+// answer.
 func (n *Node) checkEmbedder(ctx context.Context) error {
 	e := n.cfg.Embedder
 	if e == nil {
@@ -84,9 +82,8 @@ func (n *Node) checkEmbedder(ctx context.Context) error {
 	return nil
 }
 
-// fresh makes orders that search an index find what was written before them, also
-// in a store whose searches lag behind: whoever was told that something is there
-// finds it.
+// fresh makes orders that search an index find all that was written before them, even in a
+// store whose searches lag behind.
 func (n *Node) fresh(handlers map[string]executors.Handler, searched map[string]string) map[string]executors.Handler {
 	store, lags := n.documents.(storage.Refresher)
 	if !lags {
@@ -104,8 +101,8 @@ func (n *Node) fresh(handlers map[string]executors.Handler, searched map[string]
 	return out
 }
 
-// remembering is a store for the recorder: what a retention may have removed is
-// not made again, be it that the recorder goes over old records or is late.
+// remembering is a store for the recorder. It does not write documents again that a
+// retention may have removed, when the recorder replays old records or is late.
 type remembering struct {
 	storage.Documents
 	directory *state.State
@@ -117,4 +114,33 @@ func (r remembering) Project(ctx context.Context, tenant, index string, p storag
 	before := r.directory.Removed(tenant, index, r.now())
 	p.Put, p.Created = storage.Younger(index, p.Put, before), storage.Younger(index, p.Created, before)
 	return r.Documents.Project(ctx, tenant, index, p)
+}
+
+// expireEvery is how often the node looks for expired memories. No read returns them.
+const expireEvery = 10 * time.Minute
+
+// removeByAge is one round of expire.
+func (n *Node) removeByAge(ctx context.Context) {
+	now := n.cfg.Now()
+	if c, blocked := n.blocked(); blocked { //nolint:contextcheck // the clock may not be right; it logs, and has no caller to wait for
+		n.cfg.Log.WarnContext(ctx, "documents are not removed by age now", slog.String("condition", c.Name))
+		return
+	}
+	expired, old, err := storage.RemoveAged(ctx, n.documents, n.directory, now)
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		n.cfg.Log.WarnContext(ctx, "expired documents could not be removed", slog.String("error", err.Error()))
+	}
+	if expired+old > 0 {
+		n.cfg.Log.InfoContext(ctx, "expired documents removed", slog.Int("expired", expired), slog.Int("old", old))
+	}
+}
+
+// expire removes expired memories, and documents older than a retention, now and again
+// and again until ctx ends. If the store is down, the next round tries again.
+func (n *Node) expire(ctx context.Context) error {
+	_ = clock.Every(ctx, expireEvery, func() bool { n.removeByAge(ctx); return false })
+	return nil
 }

@@ -9,12 +9,11 @@ import (
 	"aob.dev/writ/internal/durable"
 )
 
-// endedName is a file that is there while nobody serves and the last one to
-// serve ended as it was told to. It decides how often an order that was open is
-// tried again.
+// endedName is a file that exists while no process serves and the last one ended in order.
+// It decides how often an open order is tried again.
 const endedName = "ended"
 
-// takeEnded removes the mark, and remembers whether it was there.
+// takeEnded removes the file, and remembers whether it was there.
 func (n *Node) takeEnded() error {
 	path := filepath.Join(n.cfg.Dir, endedName)
 	_, err := os.Stat(path)
@@ -28,8 +27,8 @@ func (n *Node) takeEnded() error {
 	return durable.Remove(path)
 }
 
-// putEnded makes the mark after an end as told, or again where nothing was
-// served since it was taken.
+// putEnded writes the file after an end in order, or if nothing was served since it was
+// removed.
 func (n *Node) putEnded() error {
 	if !n.ended {
 		return nil

@@ -18,8 +18,8 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// startExecutors serves every executor as a user of its own, which may hear its
-// own types and begin nothing.
+// startExecutors serves every executor as a bus user of its own. It may receive its own
+// types and start no requests.
 func (n *Node) startExecutors(g *group) error {
 	links, err := n.links()
 	if err != nil {
@@ -69,8 +69,8 @@ func (n *Node) routerKeys() intents.Keys {
 // projectionWait is how long a read waits for the recorder to catch up.
 const projectionWait = 10 * time.Second
 
-// current makes reads of projections see every record before their own: whoever
-// was told that a plan is complete reads it complete.
+// current makes reads of projections see every record before their own. A caller that was
+// told that a plan is complete reads it as complete.
 func (n *Node) current(handlers map[string]executors.Handler) map[string]executors.Handler {
 	out := make(map[string]executors.Handler, len(handlers))
 	for typ, handle := range handlers {
@@ -78,7 +78,7 @@ func (n *Node) current(handlers map[string]executors.Handler) map[string]executo
 			wait, cancel := context.WithTimeout(ctx, projectionWait)
 			defer cancel()
 			if err := n.recorder.Reach(wait, o.Ticket.Position); err != nil && ctx.Err() == nil {
-				n.cfg.Log.WarnContext(ctx, "the recorder lags; a read is answered with what there is", slog.Int64("position", o.Ticket.Position))
+				n.cfg.Log.WarnContext(ctx, "the recorder lags behind; a read may miss the latest records", slog.Int64("position", o.Ticket.Position))
 			}
 			return handle(ctx, o)
 		}

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// group owns the goroutines of a node. Services stop in the reverse order of
-// their start, each before what it depends on.
+// group owns the goroutines of a node. Services stop in the reverse order of their start,
+// so each stops before the services that it depends on.
 type group struct {
 	ctx    context.Context // ends when the node does; services have contexts of their own
-	failed chan error      // the first service that ended by itself
+	failed chan error      // the error of the first service that ended by itself
 
 	mu    sync.Mutex // guards stops
 	stops []func() error
@@ -37,7 +37,7 @@ func (g *group) run(name string, fn func(context.Context) error) {
 			}
 			select {
 			case g.failed <- err:
-				err = nil // told once
+				err = nil // reported once
 			default:
 			}
 		}

@@ -18,7 +18,7 @@ const (
 	conditionClock   = datadir.ConditionClock
 	conditionLedger  = datadir.ConditionLedger
 	conditionWitness = datadir.ConditionWitness
-	conditionAltered = "altered" // what is stored is not what was written
+	conditionAltered = "altered" // stored data is not what was written
 	conditionDisk    = "disk"
 	conditionKeyLog  = "key_log"      // it was changed
 	conditionBehind  = "clock_behind" // it is before the last record
@@ -28,7 +28,7 @@ const (
 // operator has confirmed.
 const lookEvery = 500 * time.Millisecond
 
-// openHealth begins to watch. It comes first: a clock that is set during a start is
+// openHealth begins to watch. It runs first, so that a clock that is set during a start is
 // noticed.
 func (n *Node) openHealth() {
 	n.health = health.New(n.tellConditions)
@@ -37,14 +37,14 @@ func (n *Node) openHealth() {
 	}
 }
 
-// tellConditions keeps what is up where `writ doctor` finds it.
+// tellConditions stores the present conditions where `writ doctor` finds them.
 func (n *Node) tellConditions(list []health.Condition) {
 	if err := datadir.WriteConditions(n.cfg.Dir, list); err != nil {
-		n.cfg.Log.Error("what is wrong cannot be written down", slog.String("error", err.Error()))
+		n.cfg.Log.Error("the conditions cannot be written for writ doctor", slog.String("error", err.Error()))
 	}
 }
 
-// raise puts a condition up, and says so in the log the first time.
+// raise sets a condition, and logs it the first time.
 func (n *Node) raise(ctx context.Context, c health.Condition) {
 	if n.health.Raise(c) {
 		n.cfg.Log.ErrorContext(ctx, c.Reason, //nolint:sloglint // a condition has its own sentence
@@ -54,12 +54,12 @@ func (n *Node) raise(ctx context.Context, c health.Condition) {
 
 func (n *Node) clear(ctx context.Context, name string) {
 	if n.health.Clear(name) {
-		n.cfg.Log.InfoContext(ctx, "no more", slog.String("condition", name))
+		n.cfg.Log.InfoContext(ctx, "condition has ended", slog.String("condition", name))
 	}
 }
 
-// blocked says what keeps orders from being taken. Whoever has read the clock and
-// asks then is told of a jump before that reading.
+// blocked says which condition stops the node from accepting orders. A caller that has
+// read the clock before the call learns of every jump before that reading.
 func (n *Node) blocked() (health.Condition, bool) {
 	if n.guard != nil {
 		if by := n.guard.Jumped(); by != 0 {
@@ -69,7 +69,7 @@ func (n *Node) blocked() (health.Condition, bool) {
 	return n.health.Blocked()
 }
 
-// jumped says it in whole seconds of the jump, so that it is one condition.
+// jumped is the condition of a jump, in whole seconds, so that it stays one condition.
 func (n *Node) jumped(by time.Duration) health.Condition {
 	way := "forward"
 	if by < 0 {
@@ -78,11 +78,11 @@ func (n *Node) jumped(by time.Duration) health.Condition {
 	return health.Condition{
 		Name: conditionClock, Blocks: true,
 		Reason: fmt.Sprintf("the clock was set %s by %s while writ ran", way, by.Abs().Round(time.Second)),
-		Do:     "set the clock right; once it is, on this machine: writ confirm clock --data DIR",
+		Do:     "set the clock right, then run on this machine: writ confirm clock --data DIR",
 	}
 }
 
-// admit is asked by the journal before orders are taken.
+// admit is called by the journal before it accepts orders.
 func (n *Node) admit() error {
 	if c, blocked := n.blocked(); blocked {
 		return errors.New(c.Reason)
@@ -90,42 +90,35 @@ func (n *Node) admit() error {
 	return nil
 }
 
-// watchHealth looks until ctx ends.
+// watchHealth checks until ctx ends.
 func (n *Node) watchHealth(ctx context.Context) error {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for {
-		n.look(ctx)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-		}
-	}
+	_ = clock.Every(ctx, lookEvery, func() bool { n.look(ctx); return false })
+	return nil
 }
 
-// look is one round.
+// look is one round of watchHealth.
 func (n *Node) look(ctx context.Context) {
 	n.blocked() //nolint:contextcheck // it logs, and has no caller to wait for
 	n.lookBehind(ctx)
 	n.lookDisk(ctx)
 	n.takeConfirmed(ctx)
 	if err := datadir.Arm(n.cfg.Dir, n.Origin(), n.cfg.Now()); err != nil {
-		n.cfg.Log.WarnContext(ctx, "it is not written down that the log has begun", slog.String("error", err.Error()))
+		n.cfg.Log.WarnContext(ctx, "the file that marks the start of the log cannot be written", slog.String("error", err.Error()))
 	}
 }
 
-// lookDisk: below the floor no new order is taken, and what was accepted ends.
+// lookDisk checks the free disk. Below the minimum no new order is accepted, and accepted
+// orders are completed.
 func (n *Node) lookDisk(ctx context.Context) {
 	room, err := n.journal.Room()
 	c := health.Condition{Name: conditionDisk, Do: "make room on the disk of the data directory, or lower free_disk_mb: writ storage status --data DIR"}
 	switch {
 	case err != nil:
-		c.Reason = "how much disk is free cannot be found out: " + err.Error()
+		c.Reason = "the free disk space cannot be read: " + err.Error()
 	case room.Low():
-		c.Reason = fmt.Sprintf("less than %d MiB of disk are free: no new order is taken", room.Floor>>20)
+		c.Reason = fmt.Sprintf("less than %d MiB of disk are free: no new order is accepted", room.Floor>>20)
 	case room.Stuck:
-		c.Reason = "the journal's write-ahead log cannot be copied into it for want of room, and grows"
+		c.Reason = "the journal's write-ahead log grows: the disk has no room to copy it into the journal"
 	default:
 		n.clear(ctx, conditionDisk)
 		return
@@ -133,28 +126,24 @@ func (n *Node) lookDisk(ctx context.Context) {
 	n.raise(ctx, c)
 }
 
-// lookBehind: the clock is before what is recorded. Nothing is refused for it, since
-// no record is timed before an earlier one, but new ones all get one time.
+// lookBehind checks whether the clock is before the last record. Nothing is refused then:
+// no record gets an earlier time than the one before it, so new records share one time.
 func (n *Node) lookBehind(ctx context.Context) {
 	if !n.cfg.Now().Add(intents.Leeway).Before(n.directory.LastAt()) {
 		n.clear(ctx, conditionBehind)
 		return
 	}
 	n.raise(ctx, health.Condition{
-		Name: conditionBehind, Reason: "the clock is before the last record, at " + n.directory.LastAt().UTC().Format(time.RFC3339),
-		Do: "set the clock, if it is wrong; new records get the last one's time until it has passed",
+		Name: conditionBehind, Reason: "the clock is before the last record, which has the time " + n.directory.LastAt().UTC().Format(time.RFC3339),
+		Do: "set the clock, if it is wrong; new records get the last record's time until the clock has passed it",
 	})
 }
 
-// takeConfirmed takes up what an operator has confirmed.
+// takeConfirmed applies what an operator has confirmed.
 func (n *Node) takeConfirmed(ctx context.Context) {
 	for _, name := range datadir.Confirmable {
-		said, err := datadir.TakeConfirmed(n.cfg.Dir, name, n.cfg.Now())
-		if said {
-			n.confirmed(ctx, name)
-		}
-		if err != nil {
-			n.cfg.Log.WarnContext(ctx, "not taken as confirmed", slog.String("condition", name), slog.String("error", err.Error()))
+		if err := datadir.TakeConfirmed(n.cfg.Dir, name, n.cfg.Now(), func() { n.confirmed(ctx, name) }); err != nil {
+			n.cfg.Log.WarnContext(ctx, "a confirmation was not accepted", slog.String("condition", name), slog.String("error", err.Error()))
 		}
 	}
 }

@@ -8,9 +8,8 @@ import (
 	"aob.dev/writ/router/httpapi"
 )
 
-// handler is the one HTTP listener of `writ up`: what belongs to the router goes
-// to its own interface, everything else to the gateway. Who has an API key reads
-// with it at both.
+// handler serves the HTTP listener of `writ up`. Paths of the router go to its own
+// interface, all others to the gateway. An API key can read at both.
 func (n *Node) handler() http.Handler {
 	api := n.gateway.Reads(httpapi.New(httpapi.Config{
 		Router: n.router, State: n.directory, Documents: n.documents, Policy: n.policy,
@@ -26,7 +25,7 @@ func (n *Node) handler() http.Handler {
 	})
 }
 
-// routers says whether a path is of the router's interface.
+// routers says whether a path belongs to the router's interface.
 func routers(path string) bool {
 	for _, p := range []string{"/v1/intents", "/v1/batches", "/v1/approvals", "/v1/policy", "/v1/catalog", "/.well-known/", "/ledger/", "/openapi.json", "/readyz", "/livez"} {
 		if path == p || strings.HasPrefix(path, p) {
@@ -36,5 +35,5 @@ func routers(path string) bool {
 	return false
 }
 
-// newServer bounds what a client may take its time with.
+// newServer bounds the time and size of requests.
 func newServer(h http.Handler) *http.Server { return edge.Default.Server(h) }

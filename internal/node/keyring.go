@@ -11,10 +11,9 @@ import (
 	"aob.dev/writ/state"
 )
 
-// keyring holds the private keys of this process and signs with those that the
-// key set in force names. A key.put takes effect at the next signature: the
-// fold has the new version before the order is answered, and each signature
-// compares versions first.
+// keyring holds the private keys of this process and signs with those that the key set in
+// force names. A key.put takes effect at the next signature: the state has the new version
+// before the order is answered, and each signature compares versions first.
 type keyring struct {
 	dir       string
 	directory *state.State
@@ -31,7 +30,7 @@ func openKeyring(dir string, d *state.State, log *slog.Logger) (*keyring, error)
 	return k, k.load()
 }
 
-// load chooses the keys anew. The lock is held, or nobody else has the keyring.
+// load chooses the keys again. The caller holds the lock, or nobody else has the keyring.
 func (k *keyring) load() error {
 	set := k.directory.JWKS()
 	held, err := keydir.LoadAll(k.dir)
@@ -46,15 +45,15 @@ func (k *keyring) load() error {
 	return nil
 }
 
-// now is the key of a role that signs now. Where the keys of a new version
-// cannot be read the old ones go on, and are refused once they are revoked.
+// now is the key of a role that signs now. If the keys of a new version cannot be read, the
+// old keys go on signing; once they are revoked, their signatures are refused.
 func (k *keyring) now(role intents.Role) intents.Signer {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if v := k.directory.KeySetVersion(); v != k.version {
 		if err := k.load(); err != nil {
-			k.log.Error("the keys of the new key set cannot be used; the old ones sign on", slog.Int64("version", v), slog.String("error", err.Error()))
-			k.version = v // told once; the next version tries again
+			k.log.Error("the keys of the new key set cannot be used; the old keys go on signing", slog.Int64("version", v), slog.String("error", err.Error()))
+			k.version = v // logged once; the next version tries again
 		} else {
 			k.log.Info("key set in force", slog.Int64("version", v))
 		}
@@ -69,7 +68,7 @@ func (k *keyring) signer(role intents.Role) intents.Signer {
 	return s
 }
 
-// rolling is the key of a role that signs now.
+// rolling signs with the key of a role that is in force now.
 type rolling struct {
 	ring *keyring
 	role intents.Role

@@ -6,17 +6,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/internal/health"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
 )
 
-// checkJournal refuses a journal that is behind its ledger, or empty beside a log
-// that has begun, before anything is written: a genesis in an emptied journal would
-// be a second beginning.
+// checkJournal refuses a journal that is behind its ledger, or that is empty although the
+// log has begun. It runs before anything is written: a genesis in an emptied journal would
+// begin the log a second time.
 func (n *Node) checkJournal(context.Context) error {
 	err := ledger.CheckAhead(datadir.Ledger(n.cfg.Dir), n.journal.Next())
 	if err == nil && n.journal.Next() == 0 {
@@ -38,15 +41,16 @@ func (n *Node) openLedger(ctx context.Context) error {
 	return err
 }
 
-// ledgerHeld: nothing is appended to a tree that may be another one than was shown.
+// ledgerHeld says that nothing may be appended: the tree may not be the one that others
+// have seen.
 func (n *Node) ledgerHeld() bool {
 	return n.health.Up(conditionLedger) || n.health.Up(conditionWitness)
 }
 
-// keepVersions keeps the policy and the catalog by their digests, so that what
-// they decided can be decided again: blobs of tenant system, the file list of
-// the policy last. A crash in it leaves some of them, and the next start keeps
-// the rest before anything is decided.
+// keepVersions stores the policy and the catalog by their digests, so that their decisions
+// can be repeated. They are blobs of tenant system; the policy's list of files comes last.
+// A crash leaves some of them, and the next start stores the rest before anything is
+// decided.
 func (n *Node) keepVersions(ctx context.Context, engine *policies.Engine) error {
 	doc, err := intents.Canonical(n.catalog.Document())
 	if err != nil {
@@ -74,12 +78,12 @@ func (n *Node) keep(ctx context.Context, content []byte, digest string) error {
 	}
 	ref, _, err := n.blobs.Keep(ctx, ledger.SystemTenant, bytes.NewReader(content))
 	if err == nil && ref != "cas://"+digest {
-		err = fmt.Errorf("%s was to be kept as %s", ref, digest)
+		err = fmt.Errorf("content was stored as %s, not as %s", ref, digest)
 	}
 	return err
 }
 
-// prove keeps a policy and proves it, before it is put in force.
+// prove tests a policy and stores it, before it is put in force.
 func (n *Node) prove(ctx context.Context, engine *policies.Engine) error {
 	if err := n.router.SelfProof(ctx, engine); err != nil {
 		return err
@@ -104,4 +108,44 @@ func (p proofs) Proof(ctx context.Context, position int64) (doc json.RawMessage,
 	}
 	doc, err = json.Marshal(in)
 	return doc, true, err
+}
+
+// Witness cosigns checkpoints of the log.
+type Witness = ledger.Witness
+
+// ParseWitness reads "<verifier key> <URL>".
+func ParseWitness(s string) (Witness, error) { return ledger.ParseWitness(s) }
+
+func (n *Node) witnesses() *ledger.Witnesses {
+	w := ledger.NewWitnesses(n.ledger.Reader, n.ledger.Keys, n.cfg.Log, n.cfg.Witnesses...)
+	w.Contradicted = n.contradicted
+	return w
+}
+
+// witnessesFirst is how long a start waits for witnesses. A later answer is used, too.
+const witnessesFirst = 5 * time.Second
+
+// askWitnesses asks every witness about the log before anything is written to it. A log
+// that was restored from an older copy would become a second log with the same name.
+func (n *Node) askWitnesses(ctx context.Context) {
+	if len(n.cfg.Witnesses) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, witnessesFirst)
+	defer cancel()
+	n.witnesses().Once(ctx)
+}
+
+// contradicted stops orders and new leaves until an operator has confirmed. After that
+// this process trusts its own log.
+func (n *Node) contradicted(witness string, err error) {
+	if n.overruled.Load() {
+		return
+	}
+	n.cfg.Log.Error("a witness contradicts the log", slog.String("witness", witness), slog.String("error", err.Error()))
+	n.raise(context.Background(), health.Condition{
+		Name: conditionWitness, Blocks: true,
+		Reason: "a witness has seen a longer log than this one, or another one: the data directory was restored from an older copy, or the witness lies",
+		Do:     "restore the newer copy, or begin a new log; to go on with this one, run on this machine: writ confirm witness --data DIR",
+	})
 }

@@ -3,52 +3,42 @@ package node
 import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/telemetry"
+	"aob.dev/writ/router"
 )
 
 // metrics are the figures of the parts of a node.
 func (n *Node) metrics() []telemetry.Metric {
+	counts := func() router.Counts { return n.router.Counts() }
+	accepted := figure("writ_orders_accepted_total", "Accepted orders.", func() int64 { return counts().Accepted })
+	accepted.Counter = true
 	return []telemetry.Metric{
-		{Name: "writ_orders_accepted_total", Help: "Orders that were accepted.", Counter: true, Values: func() map[string]float64 {
-			return telemetry.One(n.router.Counts().Accepted)
-		}},
-		{Name: "writ_orders_refused_total", Help: "Orders that were refused, or held (APPROVAL_REQUIRED), by code.", Label: "code", Counter: true, Values: func() map[string]float64 {
-			return byCode(n.router.Counts().Refused)
-		}},
-		{Name: "writ_orders_ended_total", Help: "Orders of executors that have an outcome, by code.", Label: "code", Counter: true, Values: func() map[string]float64 {
-			return byCode(n.router.Counts().Outcomes)
-		}},
-		{Name: "writ_orders_running", Help: "Orders that are carried out, by who signed: agents and operators, or tasks.", Label: "signer", Values: func() map[string]float64 {
-			l := n.router.Load()
-			return map[string]float64{"role": float64(l.Orders), "task": float64(l.TaskOrders)}
-		}},
-		{Name: "writ_callers_waiting", Help: "Callers that wait for the outcome of an order which another one sent.", Values: func() map[string]float64 {
-			return telemetry.One(n.router.Load().Callers)
-		}},
-		{Name: "writ_held_plans", Help: "Plans that are held in memory.", Label: "state", Values: func() map[string]float64 {
-			h := n.router.Counts().Held
+		accepted,
+		{Name: "writ_orders_refused_total", Help: "Refused or held (APPROVAL_REQUIRED) orders, by code.",
+			Label: "code", Counter: true, Values: func() map[string]float64 { return byCode(counts().Refused) }},
+		{Name: "writ_orders_ended_total", Help: "Orders of executors that have an outcome, by code.",
+			Label: "code", Counter: true, Values: func() map[string]float64 { return byCode(counts().Outcomes) }},
+		{Name: "writ_orders_running", Help: "Orders that are being carried out, by signer: agents and operators (role), or tasks.",
+			Label: "signer", Values: func() map[string]float64 {
+				l := n.router.Load()
+				return map[string]float64{"role": float64(l.Orders), "task": float64(l.TaskOrders)}
+			}},
+		figure("writ_callers_waiting", "Callers that wait for the outcome of an order that another caller sent.", func() int { return n.router.Load().Callers }),
+		{Name: "writ_held_plans", Help: "Plans in memory.", Label: "state", Values: func() map[string]float64 {
+			h := counts().Held
 			return map[string]float64{"open": float64(h.Open), "closed": float64(h.Closed)}
 		}},
-		{Name: "writ_held_tasks", Help: "Tasks that are held in memory.", Values: func() map[string]float64 {
-			return telemetry.One(n.router.Counts().Held.Tasks)
-		}},
-		{Name: "writ_held_words_bytes", Help: "Bytes of requests, steps and answers of the plans that are held in memory.", Values: func() map[string]float64 {
-			return telemetry.One(n.router.Counts().Held.Words)
-		}},
-		{Name: "writ_policy_decisions_total", Help: "Decisions of the policy in force: remembered, or evaluated although they could have been.", Label: "from", Counter: true, Values: func() map[string]float64 {
-			hits, misses := n.router.Remembered()
-			return map[string]float64{"memory": float64(hits), "evaluation": float64(misses)}
-		}},
-		{Name: "writ_scripts", Help: "Scripts in the sandbox, by whether they run or wait for their turn.", Label: "state", Values: n.scripts},
-		{Name: "writ_journal_records", Help: "Records of the journal.", Values: func() map[string]float64 {
-			return telemetry.One(n.journal.Next())
-		}},
-		{Name: "writ_ledger_leaves", Help: "Records whose leaf is in the ledger.", Values: func() map[string]float64 {
-			return telemetry.One(n.ledger.Size())
-		}},
-		{Name: "writ_recorder_records", Help: "Records that the documents have.", Values: func() map[string]float64 {
-			return telemetry.One(n.recorder.Reached())
-		}},
-		{Name: "writ_degraded", Help: "1 for each condition that readyz tells.", Label: "condition", Values: func() map[string]float64 {
+		figure("writ_held_tasks", "Tasks in memory.", func() int { return counts().Held.Tasks }),
+		figure("writ_held_words_bytes", "Bytes of requests, steps and answers of the plans in memory.", func() int64 { return counts().Held.Words }),
+		{Name: "writ_policy_decisions_total", Help: "Decisions of the policy in force: from the cache, or evaluated although they could have been cached.",
+			Label: "from", Counter: true, Values: func() map[string]float64 {
+				hits, misses := n.router.Remembered()
+				return map[string]float64{"memory": float64(hits), "evaluation": float64(misses)}
+			}},
+		{Name: "writ_scripts", Help: "Scripts in the sandbox: running, or waiting for their turn.", Label: "state", Values: n.scripts},
+		figure("writ_journal_records", "Records of the journal.", func() int64 { return n.journal.Next() }),
+		figure("writ_ledger_leaves", "Records whose leaf is in the ledger.", func() int64 { return n.ledger.Size() }),
+		figure("writ_recorder_records", "Records that the documents contain.", func() int64 { return n.recorder.Reached() }),
+		{Name: "writ_degraded", Help: "1 for each condition that readyz reports.", Label: "condition", Values: func() map[string]float64 {
 			out := map[string]float64{}
 			for _, c := range n.health.List() {
 				out[c.Name] = 1
@@ -56,6 +46,11 @@ func (n *Node) metrics() []telemetry.Metric {
 			return out
 		}},
 	}
+}
+
+// figure is a metric with one value.
+func figure[N int | int64](name, help string, value func() N) telemetry.Metric {
+	return telemetry.Metric{Name: name, Help: help, Values: func() map[string]float64 { return telemetry.One(value()) }}
 }
 
 func byCode(counts map[intents.Code]int64) map[string]float64 {

@@ -47,18 +47,18 @@ type Config struct {
 	Metrics   string              // host:port of a listener for /metrics; empty: none
 	Documents datadir.DocumentsAt // an OpenSearch; the zero value: documents are in Dir
 	Blobs     datadir.BlobsAt     // where blobs are; the zero value: where they were, at first in Dir
-	Embedder  embed.Embedder      // of what is to be found by vectors, as the documents take them; nil: none
+	Embedder  embed.Embedder      // makes the vectors of documents, in the dimension of the store; nil: none
 	NATS      string              // host:port of a NATS listener; empty: none
 	NATSCert  string              // PEM files of that listener; empty: no TLS
 	NATSKey   string
 	Catalog   string   // directory of vendors' intent types; empty: none
 	Skills    []string // skill servers: URLs or commands
 	Secrets   []string // files of the configuration that no skill server may see
-	// Builtin are skill servers of this process: their URLs by name. They are
-	// somewhere else at each start and the same servers by their names.
+	// Builtin are the URLs of skill servers in this process, by name. A URL may be another
+	// one at each start; the name says which server it is.
 	Builtin map[string]string
-	// Policy is the place of the policies in place of the embedded ones, watched;
-	// PolicyExtensions are further ones that tighten them.
+	// Policy is the place of the policies that replace the embedded ones. It is watched.
+	// PolicyExtensions are further policies, which can only refuse more.
 	Policy           policies.Place
 	PolicyExtensions []policies.Extension
 	PolicyLog        *policies.DecisionLog // nil: none
@@ -67,7 +67,7 @@ type Config struct {
 	Witnesses        []Witness // who cosigns checkpoints
 	Model            model.Model
 	Now              func() time.Time
-	// Elapsed only runs forward: what Now is held to. Nil: Now is believed.
+	// Elapsed only runs forward, and Now is checked against it. Nil: Now is trusted.
 	Elapsed func() time.Duration
 	Log     *slog.Logger
 }
@@ -78,7 +78,7 @@ type Limits struct {
 	Window                 time.Duration // that window
 	Rates                  router.Rates
 	UserHolds, TenantHolds int   // orders that may wait for approval at once
-	FreeFloor              int64 // bytes of disk below which no new order is taken; what is uploaded stops at twice that
+	FreeFloor              int64 // bytes of free disk below which no new order is accepted; uploads stop at twice that
 	PageCache              int64 // bytes of page caches of journal and documents together; 0: the default
 	TenantDisk             int64 // bytes of files and artifacts that one tenant may hold
 }
@@ -90,7 +90,7 @@ type Node struct {
 
 	lock      *os.File
 	health    *health.Board
-	guard     *clock.Guard // nil: the clock is believed
+	guard     *clock.Guard // nil: the clock is trusted
 	overruled atomic.Bool  // an operator has said that this log is the right one
 	serving   bool         // HTTP
 	journal   *sqlite.Journal
@@ -101,7 +101,7 @@ type Node struct {
 	server    *natsserver.Server
 	box       *sandbox.Sandbox
 	registry  *skills.Registry
-	skills    *skillKeeper
+	skills    *skillWatcher
 	servers   *sandbox.Servers
 	feed      *policies.Feed
 	policy    *policies.Live
@@ -116,7 +116,7 @@ type Node struct {
 	metered   net.Listener // nil: no metrics
 	conns     map[string]bus.Conn
 	fatal     chan error
-	ended     bool // the last one to serve this directory ended as it was told to
+	ended     bool // the last process that served this directory ended in order
 
 	holdingStore *sqlite.Holdings
 
@@ -124,12 +124,12 @@ type Node struct {
 	APIKey string
 }
 
-// Open prepares a node: it takes the data directory, opens the stores, which
-// replays the journal, and on a first start makes keys and genesis. Nothing is
-// served yet. Close it even if Run is never called.
+// Open prepares a node: it locks the data directory, opens the stores, which replays the
+// journal, and makes keys and genesis on a first start. Nothing is served yet. Call Close
+// even if Run is never called.
 //
-// Crash: before the genesis is committed the next start begins again with the
-// keys that are there; after it, the log has its origin for good.
+// Crash: before the genesis is committed, the next start begins again with the keys that
+// exist. After it, the log has its origin for good.
 func Open(ctx context.Context, cfg Config) (n *Node, err error) {
 	n = &Node{cfg: cfg, conns: make(map[string]bus.Conn), fatal: make(chan error, 1)}
 	defer func() {
@@ -151,7 +151,7 @@ func Open(ctx context.Context, cfg Config) (n *Node, err error) {
 		return n, err
 	}
 	n.openHealth()
-	n.tellConditions(nil) // what another process has left
+	n.tellConditions(nil) // replaces what another process has left
 	if n.listener, err = listen(ctx, cfg.Listen, "--listen"); err != nil {
 		return n, err
 	}
@@ -167,7 +167,7 @@ func Open(ctx context.Context, cfg Config) (n *Node, err error) {
 	if err := n.loadPolicy(ctx); err != nil {
 		return n, err
 	}
-	// What may be wrong with the configuration is found before the first record.
+	// Faults of the configuration are found before the first record is written.
 	for _, step := range []func(context.Context) error{n.openCatalog, n.openSkills, n.openSandbox, n.openStores, n.checkJournal, n.begin, n.openLedger, n.checkPromise, n.checkSample, n.openHoldings, n.openServices} {
 		if err := step(ctx); err != nil {
 			return n, err
@@ -176,7 +176,7 @@ func Open(ctx context.Context, cfg Config) (n *Node, err error) {
 	return n, nil
 }
 
-// listen opens a listener, if there is an address; flag is where that comes from.
+// listen opens a listener if there is an address. flag is where the address comes from.
 func listen(ctx context.Context, addr, flag string) (net.Listener, error) {
 	if addr == "" {
 		return nil, nil
@@ -188,8 +188,8 @@ func listen(ctx context.Context, addr, flag string) (net.Listener, error) {
 	return l, nil
 }
 
-// canListen looks before the first record; the server of NATS, which listens
-// later and by itself, would find out after it.
+// canListen checks an address before the first record is written. The NATS server opens
+// its own listener only later.
 func canListen(ctx context.Context, addr, flag string) error {
 	l, err := listen(ctx, addr, flag)
 	if l == nil {
@@ -207,11 +207,12 @@ func (n *Node) openStores(ctx context.Context) error {
 	return n.openJournal(ctx)
 }
 
-// journalDamaged: beside a record stood what its parts do not say. They are believed.
+// journalDamaged is told that the journal's indices do not agree with a record's parts.
+// The parts are trusted, since they are under the ledger's leaves.
 func (n *Node) journalDamaged(d *sqlite.DamageError) {
 	n.cfg.Log.Error("the journal was changed by somebody else", slog.Int64("position", d.Position), slog.String("reason", d.Reason))
 	n.health.Raise(health.Condition{
-		Name: conditionKeyLog, Reason: "what the journal keeps beside its records was not what they say; the records are believed",
+		Name: conditionKeyLog, Reason: "the indices of the journal did not agree with its records; the records are trusted",
 		Do: "find out who writes to the data directory, and check it: writ audit fsck --data DIR",
 	})
 }
@@ -220,7 +221,7 @@ func (n *Node) journalDamaged(d *sqlite.DamageError) {
 func (n *Node) journalFailed(err error) {
 	select {
 	case n.fatal <- fmt.Errorf("journal: %w", err):
-	default: // it ends already
+	default: // it is ending already
 	}
 }
 
@@ -270,9 +271,9 @@ func (n *Node) Addr() net.Addr {
 	return n.listener.Addr()
 }
 
-// Run serves until ctx ends or something that must not fail does. ready, if not
-// nil, is closed when orders are taken. Shutdown goes from the outside in: HTTP,
-// gateway and agents, router, executors, recorder; stores close in Close.
+// Run serves until ctx ends or a service fails. ready, if not nil, is closed when orders
+// are accepted. Shutdown goes from the outside in: HTTP, gateway and agents, router,
+// executors, recorder. Close closes the stores.
 func (n *Node) Run(ctx context.Context, ready chan<- struct{}) error {
 	n.ended = false // until Run returns
 	group := newGroup(ctx)
@@ -290,7 +291,7 @@ func (n *Node) Run(ctx context.Context, ready chan<- struct{}) error {
 		}
 	}
 	if n.box != nil {
-		// Before the services, which wait for what has begun.
+		// Before the services, which wait for running scripts.
 		n.box.Stop(scriptGrace)
 	}
 	err = errors.Join(err, group.stop())
@@ -298,8 +299,8 @@ func (n *Node) Run(ctx context.Context, ready chan<- struct{}) error {
 	return err
 }
 
-// scriptGrace is how long scripts may go on once the node has to end. What they
-// would have said is lost then, and their orders may be sent again.
+// scriptGrace is how long scripts may run on when the node ends. After that their results
+// are lost, and their orders may be sent again.
 const scriptGrace = 5 * time.Second
 
 // start brings the services up, each listening before what depends on it.
@@ -346,35 +347,28 @@ func (n *Node) start(g *group) error {
 	if n.policyPlace() != "" {
 		g.run("policies", n.followPolicy)
 	}
-	g.run("outsiders", n.followOutsiders)
+	g.run("external executors", n.followExternal)
 	g.run("gateway", n.gateway.Run)
 	return n.serveHTTP(g)
 }
 
-// unblocked waits until nothing keeps orders from being taken. While something does,
-// nothing is written; HTTP is served, and tells why.
+// unblocked waits until no condition stops the node from accepting orders. Meanwhile
+// nothing is written, and HTTP says why.
 func (n *Node) unblocked(g *group) error {
-	if _, blocked := n.blocked(); !blocked {
+	free := func() bool {
+		_, blocked := n.blocked()
+		return !blocked
+	}
+	if free() {
 		return nil
 	}
 	if err := n.serveHTTP(g); err != nil {
 		return err
 	}
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
-	for {
-		select {
-		case <-g.ctx.Done():
-			return g.ctx.Err()
-		case <-look.C:
-		}
-		if _, blocked := n.blocked(); !blocked {
-			return nil
-		}
-	}
+	return clock.Every(g.ctx, lookEvery, free)
 }
 
-// serveHTTP is the last to start, but where a start has to tell that it waits.
+// serveHTTP is the last service to start, unless a start has to report that it waits.
 func (n *Node) serveHTTP(g *group) error {
 	if n.serving {
 		return nil
@@ -387,7 +381,8 @@ func (n *Node) serveHTTP(g *group) error {
 	return datadir.WriteAddress(n.cfg.Dir, n.listener.Addr())
 }
 
-// recover ends what an earlier process left open, beside the serving of new orders.
+// recover completes the orders that an earlier process left open, while new orders are
+// served.
 func (n *Node) recover(ctx context.Context) error {
 	err := n.router.Recover(ctx)
 	if err == nil {
@@ -431,7 +426,7 @@ func (n *Node) Close() error {
 	}
 	for _, l := range []net.Listener{n.listener, n.metered} {
 		if l != nil {
-			_ = l.Close() // closed already where HTTP was served
+			_ = l.Close() // closed already if HTTP was served
 		}
 	}
 	if n.lock != nil {

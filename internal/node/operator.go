@@ -2,36 +2,21 @@ package node
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base64"
-	"encoding/hex"
-	"encoding/json"
 	"fmt"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/durable"
+	"aob.dev/writ/internal/keydir"
 	"aob.dev/writ/router"
 	"aob.dev/writ/storage"
 )
 
 // operator seals and submits an order as the operator "local" of system.
 func (n *Node) operator(ctx context.Context, typ string, args any) error {
-	raw, err := json.Marshal(args)
-	if err != nil {
-		return err
-	}
-	var nonce [16]byte
-	_, _ = rand.Read(nonce[:]) // crypto/rand.Read never fails
-	sealed, _, err := intents.Seal(n.keys.now(intents.RoleOperator), intents.Body{
-		Version: intents.Version,
-		Intent:  intents.Intent{Type: typ, Args: raw}, Actor: intents.Actor{UserID: "local", Tenant: "system"},
-		Constraints: intents.Constraints{
-			IssuedAt: intents.FormatTime(n.cfg.Now()), TTLSec: 60, Audience: n.Origin(),
-			IdempotencyKey: "rnd_" + hex.EncodeToString(nonce[:]),
-		},
-	})
+	local := keydir.Operator{Key: n.keys.now(intents.RoleOperator), Subject: "local", Tenant: keydir.LocalTenant, Origin: n.Origin()}
+	sealed, err := local.Seal(typ, args, n.cfg.Now())
 	if err != nil {
 		return err
 	}
@@ -45,16 +30,14 @@ func (n *Node) operator(ctx context.Context, typ string, args any) error {
 	return nil
 }
 
-// firstKey makes the API key of user "local" at the first start. Only its hash is
-// sent. Crash before the order is committed: the next start makes another key and
-// the file is replaced.
+// firstKey makes the API key of user "local" at the first start. Only its hash is sent.
+// If a crash comes before the order is committed, the next start makes another key and
+// replaces the file.
 func (n *Node) firstKey(ctx context.Context) error {
 	if n.directory.HasAPIKeys() {
 		return nil
 	}
-	var secret [32]byte
-	_, _ = rand.Read(secret[:]) // crypto/rand.Read never fails
-	key := "writ_" + base64.RawURLEncoding.EncodeToString(secret[:])
+	key := keydir.NewAPIKey()
 	if err := durable.Write(datadir.KeyFile(n.cfg.Dir), []byte(key+"\n")); err != nil {
 		return err
 	}
@@ -69,11 +52,11 @@ func (n *Node) firstKey(ctx context.Context) error {
 	return nil
 }
 
-// LocalKey is the API key of user "local", as long as its file is there.
+// LocalKey is the API key of user "local", as long as its file exists.
 func (n *Node) LocalKey() (string, error) { return datadir.LocalKey(n.cfg.Dir) }
 
-// Archive of a node that is open, for checks in the same process, once everything
-// that is durable is in a published checkpoint.
+// Archive opens the data of an open node, for checks in the same process. Everything that
+// is durable is in a published checkpoint then.
 func (n *Node) Archive(ctx context.Context) (*datadir.Archive, error) {
 	if _, err := n.ledger.Sync(ctx); err != nil {
 		return nil, err

@@ -30,7 +30,7 @@ func (n *Node) policyPlace() string {
 func (n *Node) followPolicy(ctx context.Context) error {
 	return n.feed.Follow(ctx, n.policy, n.prove, func(e *policies.Engine, err error) {
 		if err != nil {
-			n.cfg.Log.ErrorContext(ctx, "policy not loaded, the old one stays", slog.String("error", err.Error()))
+			n.cfg.Log.ErrorContext(ctx, "policy not loaded; the old one stays in force", slog.String("error", err.Error()))
 			return
 		}
 		n.cfg.Log.InfoContext(ctx, "policy in force", slog.String("digest", e.Digest()), slog.Int64("revision", e.Revision()))

@@ -14,7 +14,7 @@ import (
 
 const (
 	saysInForce   = "policy in force"
-	saysNotLoaded = "policy not loaded, the old one stays"
+	saysNotLoaded = "policy not loaded; the old one stays in force"
 )
 
 // tree writes the embedded policies into a directory and names one module of it.

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"path/filepath"
 
+	"aob.dev/writ/agentic"
 	"aob.dev/writ/executors/sandbox"
 	"aob.dev/writ/gateway"
 	"aob.dev/writ/intents"
@@ -16,7 +17,7 @@ import (
 	"aob.dev/writ/router/recorder"
 )
 
-// openSandbox finds out how scripts can be isolated here.
+// openSandbox chooses how scripts are isolated on this machine.
 func (n *Node) openSandbox(ctx context.Context) error {
 	var err error
 	if n.box, err = sandbox.Open(ctx, sandbox.Config{Dir: datadir.Runtime(n.cfg.Dir), Minimum: n.cfg.Driver}); err != nil {
@@ -40,7 +41,7 @@ func (n *Node) openServices(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	if err := n.admitOutsiders(); err != nil {
+	if err := n.admitExternal(); err != nil {
 		n.cfg.Log.ErrorContext(ctx, notAdmitted, slog.String("error", err.Error()))
 	}
 	core, err := n.connect(ctx, natsserver.Router)
@@ -83,8 +84,8 @@ func (n *Node) connect(ctx context.Context, user string) (bus.Conn, error) {
 	return c, nil
 }
 
-// executorTypes are our own executors with their intent types; those of vendors
-// are outsiders.
+// executorTypes are our own executors with their intent types. Those of vendors
+// are external executors.
 func executorTypes() map[string][]string {
 	out := make(map[string][]string)
 	for _, r := range catalog.Builtin().Rows() {
@@ -94,3 +95,39 @@ func executorTypes() map[string][]string {
 	}
 	return out
 }
+
+// startAgents serves the roles of the agentic layer. Each has only its own connection and
+// its own key.
+func (n *Node) startAgents(g *group) error {
+	config := func(user string, role intents.Role) (agentic.Config, error) {
+		conn, err := n.connect(g.ctx, user)
+		c := agentic.Config{Bus: conn, Origin: n.Origin(), Model: n.cfg.Model, Now: n.cfg.Now, Log: n.cfg.Log}
+		if role != intents.RoleTask { // each step makes its own key
+			key := n.keys.signer(role)
+			c.Key = &key
+		}
+		return c, err
+	}
+	task, err := config(natsserver.Task, intents.RoleTask)
+	if err != nil {
+		return err
+	}
+	planner, err := config(natsserver.Planner, intents.RolePlanner)
+	if err != nil {
+		return err
+	}
+	manager, err := config(natsserver.Manager, intents.RoleManager)
+	if err != nil {
+		return err
+	}
+	if err := g.serve("task", agentic.NewTasks(task).Serve); err != nil {
+		return err
+	}
+	if err := g.serve("planner", agentic.NewPlanner(planner).Serve); err != nil {
+		return err
+	}
+	return g.serve("manager", agentic.NewManager(manager).Serve)
+}
+
+// Bus is the CORE connection, for commands that look at services.
+func (n *Node) Bus() bus.Conn { return n.conns[natsserver.Router] }

@@ -3,20 +3,23 @@ package node
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"path/filepath"
+	"reflect"
 	"slices"
 
 	"aob.dev/writ/executors/mcp"
 	"aob.dev/writ/executors/sandbox"
 	"aob.dev/writ/executors/skills"
+	"aob.dev/writ/internal/datadir"
 )
 
-// openSkills registers the skill servers; they are dialled when first asked. What
-// cannot be read of the configuration is refused; what does not answer is not.
+// openSkills registers the skill servers, which are dialled when they are first asked. A
+// faulty configuration is an error; a server that does not answer is not.
 func (n *Node) openSkills(ctx context.Context) error {
 	n.registry = skills.NewRegistry(ctx, n.cfg.Now)
-	n.skills, n.servers = newSkillKeeper(n), sandbox.NewServers()
+	n.skills, n.servers = newSkillWatcher(n), sandbox.NewServers()
 	for _, name := range slices.Sorted(maps.Keys(n.cfg.Builtin)) {
 		if err := n.addSkills("builtin:"+name, mcp.Builtin(name, n.cfg.Builtin[name])); err != nil {
 			return err
@@ -29,7 +32,7 @@ func (n *Node) openSkills(ctx context.Context) error {
 			return err
 		}
 		if taken[source.Server()] {
-			return fmt.Errorf("skill server %s stands twice in --skills: leave one out, or give each a name with name=… --", source.Title())
+			return fmt.Errorf("skill server %s is twice in --skills: remove one, or give each a name with name=… --", source.Title())
 		}
 		taken[source.Server()] = true
 		name := source.Name
@@ -56,8 +59,56 @@ func (n *Node) dialer(source mcp.Source) func(context.Context) (skills.Server, e
 	return func(ctx context.Context) (skills.Server, error) {
 		c, err := mcp.Dial(ctx, source, mcp.Options{Log: n.cfg.Log, Launch: isolation.Launch(source)})
 		if err != nil {
-			return nil, err // not c, which as a Server would be no nil
+			return nil, err // not c: as a Server it would not be nil
 		}
 		return c, nil
 	}
+}
+
+// writeVersions stores the declared versions of skills, and keeps the approved ones beside
+// them, so that people can compare them. A crash leaves the old file. If it cannot be
+// written, that is logged and nothing else fails.
+func (w *skillWatcher) writeVersions(ctx context.Context, found []skills.Skill) {
+	dir, log := w.node.cfg.Dir, w.node.cfg.Log
+	list, seen := []datadir.SkillVersion{}, map[string]bool{}
+	for _, s := range found {
+		if d := s.Digest(); s.Err == nil && d != "" && !seen[d] {
+			seen[d] = true
+			list = append(list, datadir.SkillVersion{
+				Name: s.Name, Server: w.titles[s.Server], Digest: d, Effect: w.effectOf(s), Declared: true,
+				Description: s.Description, InputSchema: s.InputSchema, OutputSchema: s.OutputSchema, Annotations: s.Annotations,
+			})
+		}
+	}
+	before, err := datadir.ReadSkillVersions(dir)
+	if err != nil {
+		log.WarnContext(ctx, "the stored versions of skills cannot be read", slog.String("error", err.Error()))
+	}
+	approved := w.approvedDigests()
+	for _, s := range before {
+		if approved[s.Digest] && !seen[s.Digest] {
+			s.Declared = false
+			list = append(list, s)
+		}
+	}
+	if reflect.DeepEqual(list, w.noted) {
+		return
+	}
+	if err := datadir.WriteSkillVersions(dir, list); err != nil {
+		log.WarnContext(ctx, "the declared versions of skills were not stored", slog.String("error", err.Error()))
+		return
+	}
+	w.noted = list
+}
+
+// approvedDigests of all tenants.
+func (w *skillWatcher) approvedDigests() map[string]bool {
+	out := map[string]bool{}
+	v := w.node.directory.View()
+	for _, tenant := range w.node.directory.Tenants() {
+		for _, pin := range v.Pins(tenant) {
+			out[pin.Digest] = true
+		}
+	}
+	return out
 }

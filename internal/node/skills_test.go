@@ -27,9 +27,9 @@ func withSkills(dir string, s *skillServer) (Config, *messages) {
 
 const (
 	saysChanged = "skill has changed and is refused until it is approved again"
-	saysDown    = "a skill server does not answer; its skills are not there until it does: start it, or correct --skills; it is asked again"
+	saysDown    = "a skill server does not answer, and its skills are missing until it does: start it, or correct --skills; writ will ask it again"
 	saysSecond  = "a second skill server declares a skill that is approved for another server: it is refused and gets no call"
-	saysSeveral = "skill is declared by several servers and none is approved: approve one, or leave the others out of --skills"
+	saysSeveral = "skill is declared by several servers and none is approved: approve one, or remove the others from --skills"
 	saysActs    = "skill that acts is not approved"
 	saysHeld    = "skill approved; each call of it waits for the approval of people"
 	saysFree    = "skills that act once are called without anybody's approval"

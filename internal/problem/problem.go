@@ -1,4 +1,4 @@
-// Package problem is how every HTTP edge says no: RFC 9457 problem details.
+// Package problem is the error answer of every HTTP listener: RFC 9457 problem details.
 //
 //	HTTP/1.1 403 Forbidden
 //	Content-Type: application/problem+json
@@ -7,9 +7,8 @@
 //	 "status":403,"code":"RBAC_FORBIDDEN","pointer":"/tenant_id","detail":"…","hint":"…",
 //	 "retryable":false,"intent_id":"sha256:…","trace_id":"…"}
 //
-// The code is one of the closed set of package intents and decides the status.
-// What went wrong inside is never told: an error that is no refusal becomes
-// INTERNAL without detail.
+// The code is one of the closed set of package intents and decides the status. Internal
+// errors are never shown: an error that is not a refusal becomes INTERNAL without detail.
 package problem
 
 import (
@@ -47,14 +46,14 @@ type Problem struct { //nolint:errname // a problem first; an error so that hand
 	PolicyIDs  []string            `json:"policy_ids,omitempty"`
 	Violations []intents.Violation `json:"violations,omitempty"`
 
-	// Of an order that was recorded, where its submitter is told (the router's
-	// entrance): where the record is, what was decided, how it ended.
+	// For a recorded order, in the router's answer to its submitter: the position of the
+	// record, the decision, and how the order ended.
 	Position *int64            `json:"position,omitempty"`
 	Decision *intents.Decision `json:"decision,omitempty"`
 	Outcome  *intents.Outcome  `json:"outcome,omitempty"`
 	Receipt  string            `json:"receipt,omitempty"`
 
-	// Of a batch: the order that stopped it, from 0, and what became of each if
+	// For a batch: the index of the order that stopped it, and the answer to each order if
 	// the batch was accepted.
 	Index   *int              `json:"index,omitempty"`
 	Answers []*intents.Answer `json:"answers,omitempty"`
@@ -69,8 +68,8 @@ func (p *Problem) Error() string {
 	return string(p.Code) + ": " + p.Detail
 }
 
-// New makes a problem of a code. Pointer and detail may be empty and hold no
-// values of what was sent.
+// New makes the problem of a code. Pointer and detail may be empty. They must not contain
+// values of the request.
 func New(code intents.Code, pointer, detail string) *Problem {
 	i := code.Info()
 	return &Problem{
@@ -79,7 +78,8 @@ func New(code intents.Code, pointer, detail string) *Problem {
 	}
 }
 
-// Of is the problem of an error: itself, a refusal's, else INTERNAL.
+// Of is the problem of an error: the error itself if it is one, the problem of a refusal,
+// or else INTERNAL.
 func Of(err error) *Problem {
 	var p *Problem
 	if errors.As(err, &p) {
@@ -137,7 +137,7 @@ func (p *Problem) Write(w http.ResponseWriter) {
 	_ = json.NewEncoder(w).Encode(said) // fails only with the connection
 }
 
-// retryAfter in whole seconds, rounded up. Those who are to try again are told when.
+// retryAfter is in whole seconds, rounded up. Clients that should try again learn when.
 func (p *Problem) retryAfter() int64 {
 	if p.RetryAfter == 0 && (p.Status == http.StatusTooManyRequests || p.Code == intents.InFlight) {
 		return 1

@@ -74,7 +74,7 @@ func checkLog(ctx context.Context, dir string) (size int64, err error) {
 // executors: a file that cannot be read bars its executor.
 func (e Examination) executors() Finding {
 	const check = "executors"
-	list, err := datadir.Outsiders(e.Dir)
+	list, err := datadir.ExternalExecutors(e.Dir)
 	if err != nil {
 		return wrong(check, err, "issue them anew: writ executor issue")
 	}

@@ -58,7 +58,7 @@ func OpenExecutorCheck(ctx context.Context, name string, types []string, args js
 	if err != nil {
 		return c, err
 	}
-	if err := c.server.SetOutsiders([]natsserver.Outsider{{Name: name, NKey: public, Types: types}}); err != nil {
+	if err := c.server.SetExternal([]natsserver.External{{Name: name, NKey: public, Types: types}}); err != nil {
 		return c, err
 	}
 	seedFile := filepath.Join(c.dir, "seed")

@@ -12,23 +12,23 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// Outsider is a service of somebody else: an executor that holds a key of its
-// own (NATS nkey), of which the server knows the public half.
-type Outsider struct {
+// External is an external executor: a service of somebody else with a key of its
+// own (NATS nkey). The server knows the public half.
+type External struct {
 	Name  string   // of the executor; a user's service is called bus.ServiceName(name)
 	NKey  string   // public
 	Types []string // intent types that it carries out
 }
 
 // authority says who a connection is: our own processes by the passwords that
-// they were given, outsiders by their keys. That is looked up at each connection,
-// so that processes come and go without touching the connections of anybody else.
+// they were given, external executors by their keys. That is looked up at each
+// connection, so processes come and go without touching other connections.
 type authority struct {
 	account func(name string) (*server.Account, error)
 
-	mu        sync.RWMutex            // guards the rest
-	users     map[string]*server.User // by name
-	outsiders map[string]*server.User // by public key
+	mu       sync.RWMutex            // guards the rest
+	users    map[string]*server.User // by name
+	external map[string]*server.User // by public key
 }
 
 var _ server.Authentication = (*authority)(nil)
@@ -76,7 +76,7 @@ func (a *authority) known(o *server.ClientOpts, nonce []byte) *server.User {
 		return u
 	}
 	a.mu.RLock()
-	u := a.outsiders[o.Nkey]
+	u := a.external[o.Nkey]
 	a.mu.RUnlock()
 	if u == nil || !signed(o.Nkey, o.Sig, nonce) {
 		return nil
@@ -97,25 +97,25 @@ func signed(public, sig string, nonce []byte) bool {
 	return err == nil && key.Verify(nonce, raw) == nil
 }
 
-// SetOutsiders says which services of others may connect from now on, in place
-// of those of before. Who may no longer, or no longer for the same types, is
-// disconnected. The error names those who cannot be let in; it concerns no other.
-func (s *Server) SetOutsiders(list []Outsider) error {
+// SetExternal replaces the list of external executors that may connect. One that is
+// no longer listed, or no longer for the same types, is disconnected. The error names
+// those that cannot be let in; all others are.
+func (s *Server) SetExternal(list []External) error {
 	next := make(map[string]*server.User, len(list))
 	var wrong []error
 	for _, o := range list {
 		switch {
 		case !nkeys.IsValidPublicUserKey(o.NKey):
-			wrong = append(wrong, fmt.Errorf("nats server: outsider %s: not a public user key", o.Name))
+			wrong = append(wrong, fmt.Errorf("nats server: external executor %s: not a public user key", o.Name))
 		case s.known(o.Name):
-			wrong = append(wrong, fmt.Errorf("nats server: outsider %s: the name is one of our own", o.Name))
+			wrong = append(wrong, fmt.Errorf("nats server: external executor %s: the name is one of our own", o.Name))
 		default:
-			next[o.NKey] = outsider(o)
+			next[o.NKey] = external(o)
 		}
 	}
 	s.auth.mu.Lock()
-	before := s.auth.outsiders
-	s.auth.outsiders = next
+	before := s.auth.external
+	s.auth.external = next
 	s.auth.mu.Unlock()
 	gone := make(map[string]bool)
 	for key, u := range before {
@@ -130,9 +130,9 @@ func sameSubjects(a, b *server.User) bool {
 	return a.Username == b.Username && fmt.Sprint(a.Permissions.Subscribe.Allow) == fmt.Sprint(b.Permissions.Subscribe.Allow)
 }
 
-// outsider may do what our own executors may. All that hold its key are one, so
-// its inbox is named for the executor.
-func outsider(o Outsider) *server.User {
+// external has the rights of our own executors. All processes that hold its key are
+// one user, so the inbox is named for the executor.
+func external(o External) *server.User {
 	r := executor(o.Name, o.Types)
 	r.subscribe = append(r.subscribe, inbox(o.Name))
 	return r.user(o.Name, "")

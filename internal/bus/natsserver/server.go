@@ -7,7 +7,7 @@
 // share the role's queue group and nothing else. Passwords are random and live as
 // long as the server; whoever holds a *Server connects as any role, and nobody
 // else as one. Services of others come by the listener, each with a key of its
-// own (SetOutsiders).
+// own (SetExternal).
 package natsserver
 
 import (

@@ -12,10 +12,10 @@ import (
 	"aob.dev/writ/internal/problem"
 )
 
-// Check refuses a request for what its header says, before anything of its body
-// is read: nil if there is nothing. Bodies are JSON and not compressed, so that
-// none is larger than it looks; forms and plain text, which any web page can
-// send for its visitor, are no JSON.
+// Check refuses a request because of its header, before its body is read. It returns nil if
+// the header is well. Bodies must be JSON and not compressed, so that none is larger than
+// its length says. Forms and plain text, which any web page can send for its visitor, are
+// refused.
 func Check(r *http.Request) *problem.Problem {
 	size := len(r.RequestURI)
 	for name, values := range r.Header {
@@ -52,7 +52,7 @@ func isJSON(contentType string) bool {
 // traceparent is W3C trace context: version, trace id, parent, flags.
 var traceparent = regexp.MustCompile(`^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}`)
 
-// TraceID is the trace that a request belongs to: its Traceparent's, or a new one.
+// TraceID is the trace of a request: that of its Traceparent, or a new one.
 func TraceID(r *http.Request) string {
 	if m := traceparent.FindStringSubmatch(r.Header.Get("Traceparent")); m != nil && m[1] != "00000000000000000000000000000000" {
 		return m[1]

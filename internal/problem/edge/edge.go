@@ -1,5 +1,5 @@
-// Package edge is what every HTTP listener of ours puts between the network and
-// its handlers: limits on time, size and number, and what no handler needs to see.
+// Package edge stands between the network and the handlers of every HTTP listener. It limits
+// time, size and number of requests, and refuses requests that no handler needs to see.
 package edge
 
 import (
@@ -17,25 +17,25 @@ type Limits struct {
 	Header      time.Duration // to send the header
 	Body        time.Duration // to send header and body
 	Idle        time.Duration // between two requests of a connection
-	Write       time.Duration // for a client to take what is written at once
+	Write       time.Duration // for a client to receive one write
 	Connections int           // at once
-	PerAddress  int           // of them from one address (IPv6: one /64)
-	Spare       int           // beyond them, for questions about health alone
+	PerAddress  int           // at once from one address (IPv6: one /64)
+	Spare       int           // more connections, only for health checks
 }
 
-// Default limits: whoever is slow loses the connection, not the service. A proxy
-// in front is one address.
+// Default limits: a slow client loses its connection, and the service goes on. A proxy in
+// front is one address.
 var Default = Limits{Header: 10 * time.Second, Body: 30 * time.Second, Idle: 2 * time.Minute, Write: time.Minute, Connections: 2048, PerAddress: 512, Spare: 32}
 
-// Sizes in bytes. A header above maxHeader never reaches a handler and is told so
-// in plain text by net/http; from refuseHeader on it gets a problem document.
+// Sizes in bytes. net/http refuses a header above maxHeader in plain text, before any
+// handler. A header above refuseHeader gets a problem document.
 const (
 	maxHeader    = 64 << 10
 	refuseHeader = 32 << 10
 )
 
-// Server is an http.Server with the limits, to serve a Listener. There is none on
-// an answer: a stream lasts as long as its turn.
+// Server is an http.Server with the limits, to serve a Listener. The length of an answer
+// has no limit: a stream lasts as long as its turn.
 func (l Limits) Server(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler: spared(h), ReadHeaderTimeout: l.Header, ReadTimeout: l.Body, IdleTimeout: l.Idle, MaxHeaderBytes: maxHeader,
@@ -53,16 +53,15 @@ func (l Limits) Server(h http.Handler) *http.Server {
 	}
 }
 
-// Listener bounds the connections of a listener. Where there are too many, the
-// one that has been waiting longest for a request goes, of the address that has
-// most of them.
+// Listener bounds the connections of a listener. If there are too many, it closes one of the
+// address with the most connections: the one that has waited longest for a request.
 func (l Limits) Listener(of net.Listener) net.Listener {
 	return &listener{Listener: of, limits: l, conns: map[*conn]struct{}{}, from: map[string]int{}}
 }
 
 type spareKey struct{}
 
-// spared answers on a spare connection nothing but whether the service is well.
+// spared answers only health checks on a spare connection.
 func spared(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if spare, _ := r.Context().Value(spareKey{}).(bool); spare && r.URL.Path != "/livez" && r.URL.Path != "/readyz" {

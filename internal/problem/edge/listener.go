@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// listener takes every connection, so that none waits behind another to be
-// heard, and ends others where there are too many.
+// listener accepts every connection, so that none waits for another, and closes others if
+// there are too many.
 type listener struct {
 	net.Listener
 	limits Limits
@@ -33,7 +33,8 @@ type conn struct {
 	timed   atomic.Bool // a handler bounds its writes itself
 }
 
-// Write implements net.Conn: who does not take an answer loses the connection.
+// Write implements net.Conn. A client that does not receive the answer in time loses the
+// connection.
 func (c *conn) Write(p []byte) (int, error) {
 	if !c.timed.Load() && c.all.limits.Write > 0 {
 		if err := c.Conn.SetWriteDeadline(time.Now().Add(c.all.limits.Write)); err != nil {
@@ -59,7 +60,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		c := &conn{Conn: inner, all: l, address: Address(inner.RemoteAddr().String()), waits: true, since: time.Now()}
 		ended, ok := l.admit(c)
 		if ended != nil {
-			_ = ended.Conn.Close() // it was waiting, and nobody is told
+			_ = ended.Conn.Close() // it was waiting for a request
 		}
 		if ok {
 			return c, nil
@@ -68,8 +69,8 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// admit a connection, if need be in the place of another that has ended then, or
-// as a spare one. Not ok: not even that.
+// admit admits a connection. If there are too many, it takes the place of another, which
+// must be closed, or becomes a spare one. Not ok: there is no place at all.
 func (l *listener) admit(c *conn) (ended *conn, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,8 +97,8 @@ func (l *listener) admit(c *conn) (ended *conn, ok bool) {
 	return ended, true
 }
 
-// oldest finds who has been waiting longest, of the address with most
-// connections. The lock must be held.
+// oldest finds the connection that has waited longest, of the address with the most
+// connections. The caller holds the lock.
 func (l *listener) oldest(among func(*conn) bool) *conn {
 	var found *conn
 	for x := range l.conns {
@@ -112,7 +113,7 @@ func (l *listener) oldest(among func(*conn) bool) *conn {
 	return found
 }
 
-// drop forgets a connection, once. The lock must be held.
+// drop removes a connection from the counts, once. The caller holds the lock.
 func (l *listener) drop(c *conn) {
 	if _, there := l.conns[c]; !there {
 		return
@@ -128,7 +129,7 @@ func (l *listener) drop(c *conn) {
 	}
 }
 
-// moved notes what the server does with a connection.
+// moved records the new state of a connection.
 func (l *listener) moved(c *conn, state http.ConnState) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -150,7 +151,7 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// Address is who a connection counts for, by where it comes from.
+// Address is the address that a connection is counted for.
 func Address(remote string) string {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {

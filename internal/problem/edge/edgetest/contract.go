@@ -1,7 +1,6 @@
-// Package edgetest holds an HTTP interface to the OpenAPI document, for its tests:
-// put between client and handler, it fails the test on every answer that is not
-// as the document says, and on every request that was answered well although the
-// document forbids it.
+// Package edgetest checks an HTTP interface against the OpenAPI document, in tests. It runs
+// between client and handler. It fails the test on every answer that does not conform to
+// the document, and on every success of a request that the document forbids.
 package edgetest
 
 import (
@@ -71,7 +70,7 @@ func Documented(method, path string) string {
 	return method + " " + strings.Join(parts, "/")
 }
 
-// Handler holds every request and answer of h to the document.
+// Handler checks every request and answer of h against the document.
 func (c *Contract) Handler(t testing.TB, h http.Handler) http.Handler {
 	t.Helper()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -126,7 +125,7 @@ func (c *Contract) check(t testing.TB, r *http.Request, w *recorder) {
 	}
 }
 
-// recorder keeps a copy of what it passes on.
+// recorder keeps a copy of the answer that it passes on.
 type recorder struct {
 	http.ResponseWriter
 	status int

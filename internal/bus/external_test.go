@@ -20,17 +20,17 @@ import (
 	"aob.dev/writ/internal/bus/natsserver"
 )
 
-// outsiderName is the executor of somebody else.
-const outsiderName = "x-acme"
+// externalName is the executor of somebody else.
+const externalName = "x-acme"
 
-// admit lets an outsider's service in and gives its seed.
+// admit lets an external executor in and gives its seed.
 func admit(t *testing.T, s *natsserver.Server, types ...string) (seed string) {
 	t.Helper()
 	seed, public, err := bus.NewNKey()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.SetOutsiders([]natsserver.Outsider{{Name: outsiderName, NKey: public, Types: types}}); err != nil {
+	if err := s.SetExternal([]natsserver.External{{Name: externalName, NKey: public, Types: types}}); err != nil {
 		t.Fatal(err)
 	}
 	return seed
@@ -66,16 +66,16 @@ func outside(t *testing.T, s *natsserver.Server, seed string) *nats.Conn {
 	return dial(t, s, byKey(t, seed))
 }
 
-// An outsider answers its own types, is gone at once when it is no longer let
-// in, and nobody else is disturbed by that.
-func TestOutsiders(t *testing.T) {
+// An external executor answers its own types. It is disconnected at once when it is
+// no longer let in, and nobody else is.
+func TestExternalExecutors(t *testing.T) {
 	s := startOn(t, "127.0.0.1:0")
 	router := connect(t, s, natsserver.Router)
 	serve(t, connect(t, s, "python"), echo("python", "writ.exec.exec_python"))
 	seed := admit(t, s, "x.acme.echo")
 	closed := make(chan struct{})
 	nc := dial(t, s, byKey(t, seed), nats.ClosedHandler(func(*nats.Conn) { close(closed) }))
-	if _, err := nc.QueueSubscribe("writ.exec.x.acme.echo", outsiderName, func(m *nats.Msg) { _ = m.Respond([]byte("outside " + string(m.Data))) }); err != nil {
+	if _, err := nc.QueueSubscribe("writ.exec.x.acme.echo", externalName, func(m *nats.Msg) { _ = m.Respond([]byte("outside " + string(m.Data))) }); err != nil {
 		t.Fatal(err)
 	}
 	if err := nc.FlushTimeout(patience); err != nil {
@@ -103,9 +103,9 @@ func TestOutsiders(t *testing.T) {
 	}
 }
 
-// The types of an outsider are those that it was let in for; a key is checked by
+// An external executor has only the types that it was let in for. A key is checked by
 // its signature and not by its name.
-func TestOutsidersAreChecked(t *testing.T) {
+func TestExternalExecutorsAreChecked(t *testing.T) {
 	s := startOn(t, "127.0.0.1:0")
 	seed := admit(t, s, "x.acme.echo")
 	pair, err := nkeys.FromSeed([]byte(seed))
@@ -124,18 +124,18 @@ func TestOutsidersAreChecked(t *testing.T) {
 		"another's signature":   nats.Nkey(public, stranger.Sign),
 		"no signature":          nats.Nkey(public, func([]byte) ([]byte, error) { return nil, nil }),
 		"a signature of before": nats.Nkey(public, func([]byte) ([]byte, error) { return pair.Sign([]byte("nonce")) }),
-		"its name":              nats.UserInfo(outsiderName, ""),
-		"its key as password":   nats.UserInfo(outsiderName, public),
+		"its name":              nats.UserInfo(externalName, ""),
+		"its key as password":   nats.UserInfo(externalName, public),
 	} {
 		if _, err := nats.Connect(s.URL(), option); !errors.Is(err, nats.ErrAuthorization) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for name, o := range map[string]natsserver.Outsider{
+	for name, o := range map[string]natsserver.External{
 		"a name of ours": {Name: "python", NKey: public, Types: []string{"x.acme.echo"}},
-		"no public key":  {Name: outsiderName, NKey: seed, Types: []string{"x.acme.echo"}},
+		"no public key":  {Name: externalName, NKey: seed, Types: []string{"x.acme.echo"}},
 	} {
-		if err := s.SetOutsiders([]natsserver.Outsider{o}); err == nil {
+		if err := s.SetExternal([]natsserver.External{o}); err == nil {
 			t.Errorf("%s is let in", name)
 		}
 		if _, err := nats.Connect(s.URL(), byKey(t, seed)); !errors.Is(err, nats.ErrAuthorization) {

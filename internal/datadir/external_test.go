@@ -10,13 +10,13 @@ import (
 )
 
 // The name of an executor becomes that of a file, wherever it comes from.
-func TestOutsiderNames(t *testing.T) {
+func TestExternalExecutorNames(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	for _, name := range []string{"../x", "x-/../../x", "x-a/b", "x-", "", "python", "x-" + strings.Repeat("a", 31)} {
-		if seed, err := IssueOutsider(data, name, []string{"x.acme.echo"}, time.Now()); err == nil || seed != "" {
+		if seed, err := IssueExecutor(data, name, []string{"x.acme.echo"}, time.Now()); err == nil || seed != "" {
 			t.Errorf("%q is issued credentials", name)
 		}
-		if err := RevokeOutsider(data, name, time.Now()); err == nil {
+		if err := RevokeExecutor(data, name, time.Now()); err == nil {
 			t.Errorf("%q is revoked", name)
 		}
 	}
@@ -31,18 +31,18 @@ func TestOutsiderNames(t *testing.T) {
 }
 
 // A file that cannot be read lets nobody in, and keeps no revocation back.
-func TestOutsiderUnreadable(t *testing.T) {
+func TestExternalExecutorUnreadable(t *testing.T) {
 	data := t.TempDir()
-	if _, err := IssueOutsider(data, "x-acme", []string{"x.acme.echo"}, time.Now()); err != nil {
+	if _, err := IssueExecutor(data, "x-acme", []string{"x.acme.echo"}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(data, "executors", "x-aaa.json"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := RevokeOutsider(data, "x-acme", time.Now()); err != nil {
+	if err := RevokeExecutor(data, "x-acme", time.Now()); err != nil {
 		t.Fatal(err)
 	}
-	known, err := Outsiders(data)
+	known, err := ExternalExecutors(data)
 	if err == nil || !strings.Contains(err.Error(), "x-aaa.json") {
 		t.Errorf("%v", err)
 	}

@@ -22,9 +22,9 @@ func testTicket() Ticket {
 	}
 }
 
-// TestPapersAreWrittenInOrder: what encoding/json writes of a paper is canonical,
+// TestTokensAreWrittenInOrder: what encoding/json writes of a token is canonical,
 // so that opening one need not compare every name.
-func TestPapersAreWrittenInOrder(t *testing.T) {
+func TestTokensAreWrittenInOrder(t *testing.T) {
 	grant := Grant{
 		Issuer: "i", Audience: "a", Subject: "s", Tenant: "t", Roles: []string{"user"}, Act: Act{Client: "api", AMR: []string{"key"}},
 		Session: "s", Turn: "t", IssuedAt: 1, Expires: 2, ID: "g", For: "plan:p",
@@ -32,8 +32,8 @@ func TestPapersAreWrittenInOrder(t *testing.T) {
 	receipt := Receipt{Code: OK, IntentID: "i", Issuer: "i", OutcomeDigest: "o", PolicyDigest: "p", Position: 1, RecordDigest: "r", WithinSec: 1}
 	body := fullBody()
 	body.Intent.Args = json.RawMessage(`{"input":{"a":"<&>\n","b":1},"skill":"a"}`)
-	for _, paper := range []any{grant, testTicket(), receipt, body} {
-		plain, err := marshalPlain(paper)
+	for _, token := range []any{grant, testTicket(), receipt, body} {
+		plain, err := marshalPlain(token)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,16 +94,16 @@ func TestReceipt(t *testing.T) {
 	}
 }
 
-// TestPapersAreNotEachOther: a signature over one paper never passes as another.
-func TestPapersAreNotEachOther(t *testing.T) {
+// TestTokensAreNotEachOther: a signature over one token never passes as another.
+func TestTokensAreNotEachOther(t *testing.T) {
 	keys := ring(vectorKeys()...)
-	papers := map[string]any{TypGrant: &Grant{}, TypTicket: &Ticket{}, TypReceipt: &Receipt{}, TypKeySet: &KeySet{}, TypIntent: &Body{Intent: Intent{Args: []byte("{}")}}, TypPoP: &map[string]any{}}
-	for signed, whole := range papers {
+	tokens := map[string]any{TypGrant: &Grant{}, TypTicket: &Ticket{}, TypReceipt: &Receipt{}, TypKeySet: &KeySet{}, TypIntent: &Body{Intent: Intent{Args: []byte("{}")}}, TypPoP: &map[string]any{}}
+	for signed, whole := range tokens {
 		token, err := SignCompact(vRouter, signed, whole)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for opened, claims := range papers {
+		for opened, claims := range tokens {
 			if _, err := OpenCompact(token, opened, keys, claims); (err == nil) != (signed == opened) {
 				t.Errorf("%s opened as %s: %v", signed, opened, err)
 			}

@@ -13,7 +13,7 @@ import (
 
 // A file that cannot be read bars its executor, not the node, and is replaced by
 // credentials that are issued anew.
-func TestOutsiderDamaged(t *testing.T) {
+func TestExternalExecutorDamaged(t *testing.T) {
 	data := t.TempDir()
 	if err := durable.MkdirAll(filepath.Join(data, "executors")); err != nil {
 		t.Fatal(err)
@@ -30,7 +30,7 @@ func TestOutsiderDamaged(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(data, "executors", "x-aaa.json"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := datadir.IssueOutsider(data, "x-aaa", []string{"x.aaa.echo"}, time.Now()); err != nil {
+	if _, err := datadir.IssueExecutor(data, "x-aaa", []string{"x.aaa.echo"}, time.Now()); err != nil {
 		t.Errorf("issued anew: %v", err)
 	}
 }

@@ -15,7 +15,10 @@ func said(t *testing.T, a answer, failed error, args ...string) (out, errs strin
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	std := IO{Out: &stdout, Err: &stderr, Env: func(string) string { return "" }}
-	cmd := answering(std, &cobra.Command{Use: "x", SilenceErrors: true, SilenceUsage: true}, func(*cobra.Command, []string) (answer, error) { return a, failed })
+	cmd := row{use: "x", make: func(c *command) {
+		c.answer = func([]string) (answer, error) { return a, failed }
+	}}.command(std)
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs(args)
 	err = cmd.ExecuteContext(t.Context())
 	return stdout.String(), stderr.String(), err

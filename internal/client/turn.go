@@ -1,0 +1,45 @@
+package client
+
+import (
+	"encoding/json"
+
+	"aob.dev/writ/internal/bus"
+)
+
+// Turn is a turn of a plan, as its frames report it.
+type Turn struct {
+	PlanID   string          `json:"plan_id"`
+	Status   string          `json:"status"` // "held": the plan waits for approval
+	Response string          `json:"response,omitempty"`
+	Data     json.RawMessage `json:"data,omitempty"`
+	Failure  json.RawMessage `json:"failure,omitempty"`
+
+	Progress func(bus.StatusData) `json:"-"` // receives each status frame; may be nil
+}
+
+// Take adds a frame.
+func (t *Turn) Take(f Frame) (err error) {
+	switch bus.FrameKind(f.Event) {
+	case bus.FrameStatus:
+		var s bus.StatusData
+		if json.Unmarshal(f.Data, &s) == nil && t.Progress != nil {
+			t.Progress(s)
+		}
+	case bus.FrameAnswer:
+		var a bus.AnswerData
+		err = json.Unmarshal(f.Data, &a)
+		t.Response, t.Data = a.Response, a.Data
+	case bus.FrameError:
+		var e bus.ErrorData
+		err = json.Unmarshal(f.Data, &e)
+		t.Response, t.Failure = e.Reason, e.Failure
+	case bus.FrameHeld:
+		t.Status, t.Data = "held", f.Data
+	case bus.FrameDone:
+		var d bus.DoneData
+		err = json.Unmarshal(f.Data, &d)
+		t.Status = d.Status
+	default:
+	}
+	return err
+}

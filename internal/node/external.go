@@ -1,0 +1,79 @@
+package node
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus/natsserver"
+	"aob.dev/writ/internal/clock"
+	"aob.dev/writ/internal/datadir"
+)
+
+// openCatalog reads the rows of the catalog directory, before anything is decided.
+func (n *Node) openCatalog(context.Context) (err error) {
+	n.catalog, err = catalog.Open(n.cfg.Catalog)
+	return err
+}
+
+// admitExternal lets external executors in that are not revoked. It leaves out types that
+// are not in the catalog or belong to another executor, because the catalog may have
+// changed since the credentials were issued. It also leaves out executors whose file
+// cannot be read, so one bad file does not delay the revocation of others.
+func (n *Node) admitExternal() error {
+	known, unread := datadir.ExternalExecutors(n.cfg.Dir)
+	var in []natsserver.External
+	for _, o := range known {
+		var types []string
+		for _, typ := range o.Types {
+			if r, ok := n.catalog.Lookup(typ); ok && r.Vendor() && r.Executor == o.Name {
+				types = append(types, typ)
+			}
+		}
+		if o.Revoked == nil && strings.HasPrefix(o.Name, "x-") && len(types) > 0 {
+			in = append(in, natsserver.External{Name: o.Name, NKey: o.NKey, Types: types})
+		}
+	}
+	return errors.Join(unread, n.server.SetExternal(in))
+}
+
+// notAdmitted is logged: one bad file keeps its executor out, not the node from starting.
+const notAdmitted = "credentials of executors cannot be read; these executors cannot connect"
+
+// externalPoll is how often the node looks for credentials that were issued or revoked.
+const externalPoll = 500 * time.Millisecond
+
+// followExternal applies what `writ executor issue` and `revoke` wrote. An error that the
+// start has logged is not logged again.
+func (n *Node) followExternal(ctx context.Context) error {
+	told, first := "", true
+	_ = clock.Every(ctx, externalPoll, func() bool {
+		text := ""
+		if err := n.admitExternal(); err != nil {
+			text = err.Error()
+		}
+		if text != "" && text != told && !first {
+			n.cfg.Log.ErrorContext(ctx, notAdmitted, slog.String("error", text))
+		}
+		told, first = text, false
+		return false
+	})
+	return nil
+}
+
+// listenerTLS reads the certificate of the NATS listener; no path: nil.
+func listenerTLS(cert, key string) (*tls.Config, error) {
+	if cert == "" {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		return nil, fmt.Errorf("certificate of the NATS listener: %w", err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
+}

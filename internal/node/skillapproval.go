@@ -1,0 +1,256 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"aob.dev/writ/executors"
+	"aob.dev/writ/executors/skills"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/clock"
+	"aob.dev/writ/internal/datadir"
+)
+
+// skillWatcher asks the skill servers what they declare, at the start and then again and
+// again. It approves what may be approved without an operator and logs what may not. One
+// goroutine at a time uses it.
+type skillWatcher struct {
+	node   *Node
+	titles map[string]string      // of servers by name
+	told   map[string]string      // what was last logged about a server or skill
+	noted  []datadir.SkillVersion // the versions as last written
+
+	effects map[string]map[string]string // declared by operators, by server and tool
+}
+
+func newSkillWatcher(n *Node) *skillWatcher {
+	return &skillWatcher{node: n, titles: map[string]string{}, told: map[string]string{}, effects: map[string]map[string]string{}}
+}
+
+// maxTitle bounds the server's title in an approval, in bytes.
+const maxTitle = 256
+
+// How long the watcher waits before it asks the servers again. After a failure the
+// registry waits longer each time, see skills.Registry.
+const (
+	lookAgain     = 30 * time.Second
+	lookAgainSoon = time.Second // while one does not answer
+)
+
+// run looks again until ctx ends. So a server that was down is used once it answers, and
+// skills that it declares later are judged like the others.
+func (w *skillWatcher) run(ctx context.Context) error {
+	for clock.Sleep(ctx, w.wait()) == nil {
+		if err := w.look(ctx); err != nil && ctx.Err() == nil {
+			w.node.cfg.Log.WarnContext(ctx, "skills were not approved", slog.String("error", err.Error()))
+		}
+	}
+	return nil
+}
+
+func (w *skillWatcher) wait() time.Duration {
+	for _, h := range w.node.registry.Health() {
+		if h.Err != nil {
+			return lookAgainSoon
+		}
+	}
+	return lookAgain
+}
+
+// look asks the servers once and judges what they declare. It logs servers that do not
+// answer. The error is that of an approval.
+func (w *skillWatcher) look(ctx context.Context) error {
+	if len(w.titles) == 0 {
+		return nil
+	}
+	found, _ := w.node.registry.Skills(ctx) // each error is in its server's health
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	w.sayHealth(ctx)
+	w.writeVersions(ctx, found)
+	w.sayHolds(ctx)
+	byName := map[string][]skills.Skill{}
+	var names []string
+	for _, s := range found {
+		if s.Err != nil {
+			w.say(ctx, s, "skill left out", slog.String("error", s.Err.Error()))
+			continue
+		}
+		if byName[s.Name] == nil {
+			names = append(names, s.Name)
+		}
+		byName[s.Name] = append(byName[s.Name], s)
+	}
+	for _, name := range names {
+		if err := w.judge(ctx, byName[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sayHealth logs once that a server does not answer, and once that it answers again.
+func (w *skillWatcher) sayHealth(ctx context.Context) {
+	log := w.node.cfg.Log
+	for _, h := range w.node.registry.Health() {
+		key, now := "server "+h.Name, ""
+		if h.Err != nil {
+			now = "down"
+		}
+		if w.told[key] == now {
+			continue
+		}
+		w.told[key] = now
+		if h.Err == nil {
+			log.InfoContext(ctx, "a skill server answers again", slog.String("server", w.titles[h.Name]), slog.Int("tools", h.Tools))
+			continue
+		}
+		log.WarnContext(ctx, "a skill server does not answer, and its skills are missing until it does: start it, or correct --skills; writ will ask it again",
+			slog.String("server", w.titles[h.Name]), slog.String("error", h.Err.Error()))
+	}
+}
+
+// say logs something about a skill, unless it was the last thing logged about it.
+func (w *skillWatcher) say(ctx context.Context, s skills.Skill, text string, more ...slog.Attr) {
+	key, now := "skill "+s.Server+" "+s.Name, text+s.Digest()
+	if w.told[key] == now {
+		return
+	}
+	w.told[key] = now
+	attrs := append([]slog.Attr{slog.String("skill", s.Name), slog.String("server", w.titles[s.Server])}, more...)
+	w.node.cfg.Log.LogAttrs(ctx, slog.LevelWarn, text, attrs...) //nolint:sloglint // its callers give literals
+}
+
+// judge decides on one name, which several servers may declare. An approval binds the
+// server. A skill of the same name on another server is never called, and is logged.
+func (w *skillWatcher) judge(ctx context.Context, declared []skills.Skill) error {
+	pin, pinned := w.node.directory.View().Pin("default", declared[0].Name)
+	if !pinned && len(declared) == 1 {
+		return w.firstSight(ctx, declared[0])
+	}
+	approved := slices.ContainsFunc(declared, func(s skills.Skill) bool { return s.Digest() == pin.Digest })
+	for _, s := range declared {
+		switch {
+		case pinned && s.Digest() == pin.Digest:
+		case approved:
+			w.say(ctx, s, "a second skill server declares a skill that is approved for another server: it is refused and gets no call", slog.String("digest", s.Digest()))
+		case len(declared) > 1:
+			w.say(ctx, s, "skill is declared by several servers and none is approved: approve one, or remove the others from --skills", w.approveWith(s, pin))
+		case s.UnboundDigest() == pin.Digest:
+			w.say(ctx, s, "skill was approved before approvals bound the server, and is refused until it is approved again", w.approveWith(s, pin))
+		case pin.Server != "" && pin.Server != executors.Cut(w.titles[s.Server], maxTitle):
+			w.say(ctx, s, "skill is approved for another skill server, and is refused until it is approved for this one", w.approveWith(s, pin))
+		default:
+			w.say(ctx, s, "skill has changed and is refused until it is approved again", w.approveWith(s, pin))
+		}
+	}
+	return nil
+}
+
+// approveWith is the command that approves a skill with its approved effect, or else with
+// the effect of its hints.
+func (w *skillWatcher) approveWith(s skills.Skill, pin intents.Pin) slog.Attr {
+	effect := pin.Effect
+	if effect == "" {
+		effect = string(w.effectOf(s))
+	}
+	return slog.String("approve", fmt.Sprintf("writ skill approve %s --digest %s --effect %s", s.Name, s.Digest(), effect))
+}
+
+// firstSight decides on a skill that nobody has approved, of a server that the operator
+// has named. It approves a skill that only reads, and one whose effect the operator has
+// declared. It approves a skill with effect once if each call is held until people approve
+// it. It leaves an idempotent skill to the operator, because nothing would hold its calls.
+func (w *skillWatcher) firstSight(ctx context.Context, s skills.Skill) error {
+	effect := w.effectOf(s)
+	_, declared := w.effects[s.Server][s.Name]
+	switch {
+	case effect == catalog.Once && w.holdsOnce():
+		w.note(ctx, s, "skill approved; each call of it waits for the approval of people")
+	case effect == catalog.Pure || declared:
+		w.note(ctx, s, "skill approved")
+	case effect == catalog.Once:
+		w.say(ctx, s, "skill that acts once is not approved, as nothing would hold its calls", w.approveWith(s, intents.Pin{}))
+		return nil
+	default:
+		w.say(ctx, s, "skill that acts is not approved", w.approveWith(s, intents.Pin{}))
+		return nil
+	}
+	return w.node.operator(ctx, "skill.approve", catalog.SkillApprove{
+		Tenant: "default", Skill: s.Name, Digest: s.Digest(), Effect: effect, Server: executors.Cut(w.titles[s.Server], maxTitle),
+	})
+}
+
+// note logs the effect of a new skill.
+func (w *skillWatcher) note(ctx context.Context, s skills.Skill, text string) {
+	w.node.cfg.Log.LogAttrs(ctx, slog.LevelInfo, text, //nolint:sloglint // its callers give literals
+		slog.String("skill", s.Name), slog.String("server", w.titles[s.Server]), slog.String("effect", string(w.effectOf(s))))
+}
+
+// effectOf is the effect that the operator has declared, or else that of the server's
+// hints. Without either it is once.
+func (w *skillWatcher) effectOf(s skills.Skill) catalog.Effect {
+	if declared := w.effects[s.Server][s.Name]; declared != "" {
+		return catalog.Effect(declared)
+	}
+	switch {
+	case s.ReadOnlyHint != nil && *s.ReadOnlyHint:
+		return catalog.Pure
+	case s.IdempotentHint != nil && *s.IdempotentHint:
+		return catalog.Idempotent
+	default:
+		return catalog.Once
+	}
+}
+
+// approvalRule is the tenant data that says which calls wait for people.
+type approvalRule struct {
+	Once   bool     `json:"once"`
+	Skills []string `json:"skills"`
+}
+
+// approvalOf reads a tenant's rule. A rule that cannot be read holds nothing.
+func (w *skillWatcher) approvalOf(tenant string) (rule approvalRule) {
+	raw := w.node.directory.View().TenantData(tenant)["approval"]
+	if len(raw) == 0 || json.Unmarshal(raw, &rule) != nil {
+		return approvalRule{}
+	}
+	return rule
+}
+
+// holdsOnce says whether calls of skills with effect once wait for people, in the tenant
+// whose skills are approved at first sight.
+func (w *skillWatcher) holdsOnce() bool { return w.approvalOf("default").Once }
+
+// sayHolds warns once of each tenant that has approved skills with effect once whose calls
+// are not held. That is so in logs from before it was the default, or if somebody has
+// turned it off.
+func (w *skillWatcher) sayHolds(ctx context.Context) {
+	for _, tenant := range w.node.directory.Tenants() {
+		rule := w.approvalOf(tenant)
+		var acting []string
+		for _, pin := range w.node.directory.View().Pins(tenant) {
+			if pin.Effect == string(catalog.Once) && !rule.Once && !slices.Contains(rule.Skills, pin.Skill) {
+				acting = append(acting, pin.Skill)
+			}
+		}
+		key, now := "holds "+tenant, ""
+		if len(acting) > 0 {
+			now = "none"
+		}
+		if w.told[key] == now {
+			continue
+		}
+		w.told[key] = now
+		if now != "" {
+			w.node.cfg.Log.WarnContext(ctx, "skills that act once are called without anybody's approval", slog.String("tenant", tenant),
+				slog.Any("skills", acting), slog.String("hold", `writ tenant data approval '{"once":true}' --tenant `+tenant))
+		}
+	}
+}
