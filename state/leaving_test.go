@@ -237,7 +237,7 @@ func TestOldLogsKeepTheirPlans(t *testing.T) {
 // and both have the plans that a plain reading of the rule gives.
 func TestImagesLeaveAlike(t *testing.T) {
 	for seed := range uint64(8) {
-		random := rand.New(rand.NewPCG(seed, 7)) //nolint:gosec // G404: which records these are is all that counts
+		random := rand.New(rand.NewPCG(seed, 7))
 		l := tell(t, intents.RulesStrict)
 		plans, opened := map[string]*expected{}, map[string]bool{}
 		calls := map[int64]string{} // open and held orders, with their plan
@@ -366,7 +366,7 @@ func TestClosedPlansLeaveMemory(t *testing.T) {
 		runtime.GC()
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
-		return int64(m.HeapAlloc) //nolint:gosec // G115: a heap is smaller
+		return int64(m.HeapAlloc)
 	}
 	l := tell(t, intents.RulesTimed)
 	before := heap()

@@ -100,8 +100,8 @@ func auditTail(c *command) {
 			if !follow || err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
-			if clock.Sleep(c.Context(), tailPause) != nil {
-				return nil
+			if err := clock.Sleep(c.Context(), tailPause); err != nil {
+				return nil //nolint:nilerr // whoever follows has ended it
 			}
 		}
 	}

@@ -70,7 +70,7 @@ func Main(ctx context.Context, args []string, std IO) int {
 		return err
 	}
 	for _, r := range commands() {
-		root.AddCommand(r.command(std)) //nolint:contextcheck // cobra hands commands their context
+		root.AddCommand(r.command(std))
 	}
 	cmd, err := root.ExecuteContextC(ctx)
 	if err == nil {

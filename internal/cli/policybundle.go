@@ -166,5 +166,4 @@ func policyPush(c *command) {
 			Digest   string `json:"digest"`
 		}{putBy(a), push.Revision, push.Digest}}, nil
 	}
-
 }

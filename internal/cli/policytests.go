@@ -231,7 +231,6 @@ func policyCoverage(c *command) {
 		}
 		return a, nil
 	}
-
 }
 
 func coverageText(c policies.Coverage) string {

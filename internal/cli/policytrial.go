@@ -32,7 +32,6 @@ func policyExplain(c *command) {
 		err = printExplained(&text, x)
 		return answer{data: x, text: text.String()}, err
 	}
-
 }
 
 func printExplained(w io.Writer, x audit.Explained) error {

@@ -51,7 +51,6 @@ func receiptVerify(c *command) {
 		v := judgeReceipt(token, verifier, *intentID)
 		return answer{data: v, text: v.line() + "\n", end: unless(v.Valid, "not valid")}, nil
 	}
-
 }
 
 // receiptIn finds the receipt in what was read.

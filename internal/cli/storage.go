@@ -205,7 +205,6 @@ func backupCommand(c *command) {
 			text: fmt.Sprintf("%d records and %d leaves of %s in %s (%d files, %d bytes)\n", b.Records, b.Leaves, b.Origin, args[0], len(b.Files), b.Bytes()),
 		}, nil
 	}
-
 }
 
 func restoreCommand(c *command) {
@@ -234,5 +233,4 @@ func restoreCommand(c *command) {
 			Verified bool `json:"verified"`
 		}{backedUpAt(dir, r.Backup), r.Verified}}, nil
 	}
-
 }

@@ -13,15 +13,21 @@ func (n *Node) metrics() []telemetry.Metric {
 	accepted.Counter = true
 	return []telemetry.Metric{
 		accepted,
-		{Name: "writ_orders_refused_total", Help: "Refused or held (APPROVAL_REQUIRED) orders, by code.",
-			Label: "code", Counter: true, Values: func() map[string]float64 { return byCode(counts().Refused) }},
-		{Name: "writ_orders_ended_total", Help: "Orders of executors that have an outcome, by code.",
-			Label: "code", Counter: true, Values: func() map[string]float64 { return byCode(counts().Outcomes) }},
-		{Name: "writ_orders_running", Help: "Orders that are being carried out, by signer: agents and operators (role), or tasks.",
+		{
+			Name: "writ_orders_refused_total", Help: "Refused or held (APPROVAL_REQUIRED) orders, by code.",
+			Label: "code", Counter: true, Values: func() map[string]float64 { return byCode(counts().Refused) },
+		},
+		{
+			Name: "writ_orders_ended_total", Help: "Orders of executors that have an outcome, by code.",
+			Label: "code", Counter: true, Values: func() map[string]float64 { return byCode(counts().Outcomes) },
+		},
+		{
+			Name: "writ_orders_running", Help: "Orders that are being carried out, by signer: agents and operators (role), or tasks.",
 			Label: "signer", Values: func() map[string]float64 {
 				l := n.router.Load()
 				return map[string]float64{"role": float64(l.Orders), "task": float64(l.TaskOrders)}
-			}},
+			},
+		},
 		figure("writ_callers_waiting", "Callers that wait for the outcome of an order that another caller sent.", func() int { return n.router.Load().Callers }),
 		{Name: "writ_held_plans", Help: "Plans in memory.", Label: "state", Values: func() map[string]float64 {
 			h := counts().Held
@@ -29,11 +35,13 @@ func (n *Node) metrics() []telemetry.Metric {
 		}},
 		figure("writ_held_tasks", "Tasks in memory.", func() int { return counts().Held.Tasks }),
 		figure("writ_held_words_bytes", "Bytes of requests, steps and answers of the plans in memory.", func() int64 { return counts().Held.Words }),
-		{Name: "writ_policy_decisions_total", Help: "Decisions of the policy in force: from the cache, or evaluated although they could have been cached.",
+		{
+			Name: "writ_policy_decisions_total", Help: "Decisions of the policy in force: from the cache, or evaluated although they could have been cached.",
 			Label: "from", Counter: true, Values: func() map[string]float64 {
 				hits, misses := n.router.Remembered()
 				return map[string]float64{"memory": float64(hits), "evaluation": float64(misses)}
-			}},
+			},
+		},
 		{Name: "writ_scripts", Help: "Scripts in the sandbox: running, or waiting for their turn.", Label: "state", Values: n.scripts},
 		figure("writ_journal_records", "Records of the journal.", func() int64 { return n.journal.Next() }),
 		figure("writ_ledger_leaves", "Records whose leaf is in the ledger.", func() int64 { return n.ledger.Size() }),

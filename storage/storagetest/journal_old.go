@@ -2,7 +2,6 @@ package storagetest
 
 import (
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -87,7 +86,7 @@ func (h *harness) keyIsFree(name string) {
 	h.Helper()
 	for what, k := range map[string]storage.Key{"order": key(name), "refusal": storage.RefusalKey(name, "")} {
 		if got, found, err := h.Lookup(h.Context(), k); err != nil || found {
-			h.Fatal(fmt.Sprintf("the key of the %s %s: %v, %v", what, name, got, err))
+			h.Fatalf("the key of the %s %s: %v, %v", what, name, got, err)
 		}
 	}
 }
