@@ -81,6 +81,11 @@ func (x *campaign) round(round int) {
 		x.order(n, fmt.Sprintf("r%d-jumped", round))
 	}
 	ascending(x.T, n)
+	if x.random.IntN(2) == 0 {
+		n.snapshots.every = 1
+		x.must(n.checkRecords(x.Context()))
+		x.done["snapshots"]++
+	}
 	x.must(errors.Join(stop(), n.Close()))
 	h, err := upkeep.Fsck(x.Context(), x.dir, nil)
 	if err != nil || !h.OK {
@@ -148,6 +153,25 @@ func (x *campaign) again(n *Node) {
 	}
 }
 
+// found: a start mends what it reads, and damage that its snapshot covers is found in
+// the background; the next start reads all records.
+func (x *campaign) found() {
+	x.Helper()
+	n, err := Open(x.Context(), x.clock.config(x.dir))
+	x.must(err)
+	stop := run(x.T, n)
+	snap, _ := n.snapshots.now()
+	n.checkAll(x.Context())
+	_, err = os.Stat(datadir.Snapshot(x.dir))
+	if covered := snap != nil && snap.Next > x.at; covered != n.health.Up(conditionAltered) || covered && err == nil {
+		x.Errorf("damage below a snapshot %t: told %t, the snapshot %v", covered, n.health.Up(conditionAltered), err)
+	}
+	if snap != nil && snap.Next > x.at {
+		x.done["damage below a snapshot"]++
+	}
+	x.must(errors.Join(stop(), n.Close()))
+}
+
 // harm is what somebody does who may write to the directory.
 func (x *campaign) harm() {
 	x.Helper()
@@ -161,6 +185,7 @@ func (x *campaign) harm() {
 			x.Errorf("an overwritten key is not found: %+v, %v", h, err)
 		}
 		x.done["keys overwritten"]++
+		x.found()
 	}
 	if x.random.IntN(2) == 0 {
 		x.must(os.MkdirAll(filepath.Join(x.dir, "executors"), 0o700))

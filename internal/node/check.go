@@ -69,7 +69,8 @@ func (n *Node) checkAll(ctx context.Context) { n.checked(ctx, n.checkRecords(ctx
 func (n *Node) checked(ctx context.Context, err error) {
 	var damage *sqlite.DamageError
 	if errors.As(err, &damage) {
-		err = &datadir.AlteredError{Position: damage.Position, Reason: damage.Reason}
+		// A start that reads the record puts it right: none may pass over it.
+		err = errors.Join(&datadir.AlteredError{Position: damage.Position, Reason: damage.Reason}, n.snapshots.remove())
 	}
 	var altered *datadir.AlteredError
 	switch {

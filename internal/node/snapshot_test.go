@@ -205,6 +205,32 @@ func TestSnapshotLies(t *testing.T) {
 	}
 }
 
+// Damage beside a record that the snapshot covers is found in the background, and the
+// next start reads the record and puts it right.
+func TestSnapshotOverDamage(t *testing.T) {
+	cfg := config(t.TempDir())
+	snapshotted(t, cfg)
+	execute(t, datadir.JournalFile(cfg.Dir), "UPDATE keylog SET keys = CAST(substr(keys, 1, 1) || zeroblob(16) AS BLOB) WHERE first = (SELECT max(first) FROM keylog WHERE length(keys) = 17 AND first < 5)")
+	n, err := Open(t.Context(), cfg)
+	must(t, err)
+	stop := run(t, n)
+	if snap, _ := n.snapshots.now(); snap == nil {
+		t.Fatal("opened without the snapshot")
+	}
+	if n.checkAll(t.Context()); !n.health.Up(conditionAltered) {
+		t.Error("the damage is not told")
+	}
+	must(t, errors.Join(stop(), n.Close()))
+	if _, err := os.Stat(datadir.Snapshot(cfg.Dir)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the snapshot is there: %v", err)
+	}
+	n = open(t, cfg)
+	run(t, n)
+	if n.checkAll(t.Context()); n.health.Up(conditionAltered) {
+		t.Errorf("the next start did not put it right: %+v", n.health.List())
+	}
+}
+
 // What an erasure takes away is in no snapshot: the one there is goes before it, and one
 // that was begun before is not written.
 func TestSnapshotGoesBeforeErasure(t *testing.T) {
