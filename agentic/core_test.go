@@ -120,7 +120,7 @@ func (c *core) config(user string, m model.Model) Config {
 func (c *core) grant(id string) string {
 	c.t.Helper()
 	now := time.Now()
-	token, err := intents.MintGrant(c.signers[intents.RoleGateway], intents.Grant{
+	token, err := intents.IssueGrant(c.signers[intents.RoleGateway], intents.Grant{
 		Issuer: origin, Audience: origin, Subject: theTurn.UserID, Tenant: theTurn.Tenant,
 		Roles: []string{"user"}, Session: theTurn.SessionID, Turn: theTurn.TurnID, IssuedAt: now.Unix(), Expires: now.Add(time.Minute).Unix(), ID: id,
 	})

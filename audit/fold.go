@@ -102,7 +102,7 @@ type job struct {
 	keys    *keySet
 	task    *task            // of a task key's order
 	dir     *state.Directory // that the decision rests on
-	revoked time.Time        // grants of its user minted before are dead
+	revoked time.Time        // grants of its user issued before are dead
 	about   *open            // of an outcome: its order
 	rules   intents.Rules
 

@@ -64,7 +64,7 @@ func (w *world) paying() (held *intents.Answer, says func(who string, by *intent
 	held = w.Want(w.Begun("p_pay", "pay").Started(1).Call("pay", `{}`), intents.ApprovalRequired)
 	return held, func(who string, by *intents.Signer) routertest.Order {
 		return routertest.Order{
-			By: w.Gateway, MintedBy: by, Type: "hitl.approve", User: who, Roles: []string{"approver"}, Ctx: intents.Context{TurnID: rand.Text()},
+			By: w.Gateway, IssuedBy: by, Type: "hitl.approve", User: who, Roles: []string{"approver"}, Ctx: intents.Context{TurnID: rand.Text()},
 			Args: catalog.Approve{IntentID: held.IntentID, Decision: catalog.DecisionApprove}, Grant: through(who),
 		}
 	}

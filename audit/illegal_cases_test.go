@@ -511,7 +511,7 @@ var directoryMisdeeds = []misdeed{
 	}},
 	{"grant-by-manager", "directory", "every order: a gateway's key has signed its grant", "GRANT_INVALID", func(d *dishonest) int64 {
 		o := d.finds("by my own grant", "")
-		o.MintedBy = &d.Manager
+		o.IssuedBy = &d.Manager
 		return d.accepted(o)
 	}},
 	{"key-set-left-out", "directory", "key.put: the key set is the successor of the one in force", "successor", func(d *dishonest) int64 {

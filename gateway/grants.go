@@ -34,7 +34,7 @@ func (g *Gateway) issueGrant(a actor, turnID, standing string) (string, time.Tim
 	if standing != "" {
 		gr.For = "plan:" + standing
 	}
-	token, err := intents.MintGrant(g.cfg.Key, gr)
+	token, err := intents.IssueGrant(g.cfg.Key, gr)
 	return token, expires, err
 }
 

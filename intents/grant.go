@@ -15,7 +15,7 @@ const MaxGrantLife = 15 * time.Minute
 // maxUnix keeps times where adding to them cannot overflow: the year 9999.
 const maxUnix = 253402300799
 
-// Grant says who asked: minted by the gateway for one turn, or for a plan, run
+// Grant says who asked: issued by the gateway for one turn, or for a plan, run
 // or schedule that goes on without the user (For). Alone it does nothing: an
 // order also needs a role key.
 type Grant struct {
@@ -58,8 +58,8 @@ func (g Grant) Serves(c Context) bool {
 	}
 }
 
-// MintGrant signs a grant with the gateway's key.
-func MintGrant(key Signer, g Grant) (string, error) { return SignCompact(key, TypGrant, g) }
+// IssueGrant signs a grant with the gateway's key.
+func IssueGrant(key Signer, g Grant) (string, error) { return SignCompact(key, TypGrant, g) }
 
 // OpenGrant verifies a grant for an audience at a time. A zero now leaves out
 // expiry: orders that were accepted are judged as of their own position.

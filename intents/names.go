@@ -14,7 +14,7 @@ import (
 // missing although it is always written, or one that is null. encoding/json takes
 // all three, which would give one claim several names, and claims that nobody made.
 //
-// An empty list may be null: gateways wrote it so, and what they minted is in logs.
+// An empty list may be null: gateways wrote it so, and what they issued is in logs.
 func complete(text []byte, t reflect.Type, at string) error {
 	switch t.Kind() { //nolint:exhaustive // nothing else holds fields
 	case reflect.Pointer:

@@ -44,9 +44,9 @@ func (r Rules) After(next Rules) (Rules, error) {
 	}
 }
 
-// RevokedBefore is the time before which minted grants are dead, once those before
+// RevokedBefore is the time before which issued grants are dead, once those before
 // another are revoked. A gateway's clock may be ahead by the leeway, so a grant
-// that was minted before the revocation may say that it was later; iat is whole
+// that was issued before the revocation may say that it was later; iat is whole
 // seconds.
 func (r Rules) RevokedBefore(before time.Time) time.Time {
 	if r < RulesStrict {

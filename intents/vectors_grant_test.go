@@ -181,9 +181,9 @@ func grantTokenVectors(s *vectorSet) {
 }
 
 // trailing is a grant whose encoded payload has unused bits that are not zero.
-func trailing(mint func(change func(g *Grant)) string) string {
+func trailing(issue func(change func(g *Grant)) string) string {
 	for id := "g"; ; id += "g" {
-		token := mint(func(g *Grant) { g.ID = id })
+		token := issue(func(g *Grant) { g.ID = id })
 		head, rest, _ := strings.Cut(token, ".")
 		payload, sig, _ := strings.Cut(rest, ".")
 		if last := len(payload) - 1; len(payload)%4 != 0 {

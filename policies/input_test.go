@@ -25,7 +25,7 @@ func sealed(t *testing.T, args string, c *intents.Context) *intents.Envelope {
 	t.Helper()
 	gateway, task := signer(t, intents.RoleGateway), signer(t, intents.RoleTask)
 	now := time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
-	grant, err := intents.MintGrant(gateway, intents.Grant{
+	grant, err := intents.IssueGrant(gateway, intents.Grant{
 		Issuer: "writ/test", Audience: "writ/test", Subject: "ana", Tenant: "acme", Roles: []string{"user"},
 		Session: c.SessionID, Turn: c.TurnID, IssuedAt: now.Unix(), Expires: now.Add(time.Minute).Unix(), ID: "g1",
 	})

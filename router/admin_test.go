@@ -203,7 +203,7 @@ func TestOrderNamesItsUsersPlan(t *testing.T) {
 	}
 }
 
-// grant.revoke ends the grants minted before, and the user's open plans with
+// grant.revoke ends the grants issued before, and the user's open plans with
 // their tasks; others' go on.
 func TestGrantRevoke(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
@@ -223,7 +223,7 @@ func TestGrantRevoke(t *testing.T) {
 		t.Errorf("bob's plan is %s", s)
 	}
 	w.Want(w.Send(old), intents.GrantInvalid)
-	w.Clock.Move(6 * time.Second) // the gateway's clock may have been 5 s ahead when it minted it
+	w.Clock.Move(6 * time.Second) // the gateway's clock may have been 5 s ahead when it issued it
 	w.Want(w.Do(find(w)), intents.GrantInvalid)
 	w.Clock.Move(time.Second)
 	w.OK(find(w))
@@ -231,7 +231,7 @@ func TestGrantRevoke(t *testing.T) {
 }
 
 // TestGrantRevokeOfOldRules: before the rules were strict a grant that said it was
-// minted a second after was good, and old logs are judged so.
+// issued a second after was good, and old logs are judged so.
 func TestGrantRevokeOfOldRules(t *testing.T) {
 	w := routertest.NewOld(t, routertest.Options{})
 	revoke := func() {

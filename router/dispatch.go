@@ -171,7 +171,7 @@ type revokedError struct{ *intents.Refusal }
 func (e revokedError) Unwrap() error { return e.Refusal }
 
 // revokedSince asks again what may have changed since the order was accepted:
-// its signer's key, its grant, the key that minted it, and whether its API key and
+// its signer's key, its grant, the key that issued it, and whether its API key and
 // user are there still. What is revoked has nothing carried out from that position on.
 func (r *Router) revokedSince(o *order) error {
 	v := r.state.View()

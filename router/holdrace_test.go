@@ -42,7 +42,7 @@ func TestReleaseMeets(t *testing.T) {
 			other := w.NewKey(intents.RoleGateway)
 			w.Want(w.Keys(func(set *intents.KeySet) { set.Keys = append(set.Keys, other.VerificationKey().ToJWK()) }), intents.OK)
 			first := x.word("ben", catalog.DecisionApprove)
-			first.MintedBy = &other
+			first.IssuedBy = &other
 			w.Want(w.Do(first), intents.OK)
 			last := w.Seal(x.word("dave", catalog.DecisionApprove))
 			b.commit = func() { c.meets(x, other) }

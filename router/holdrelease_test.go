@@ -22,7 +22,7 @@ import (
 func TestApprovalUnderRevoked(t *testing.T) {
 	for name, revoke := range map[string]func(w *routertest.World, second intents.Signer){
 		"key of the gateway": func(w *routertest.World, second intents.Signer) { w.RevokeKey(second) },
-		"grant": func(w *routertest.World, _ intents.Signer) { // minted at 10:00:00, used at 10:00:30
+		"grant": func(w *routertest.World, _ intents.Signer) { // issued at 10:00:00, used at 10:00:30
 			w.Want(w.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "default", Sub: "ben", Before: "2026-11-20T10:00:01Z"}), intents.OK)
 		},
 	} {
@@ -32,7 +32,7 @@ func TestApprovalUnderRevoked(t *testing.T) {
 			second := w.NewKey(intents.RoleGateway)
 			w.Want(w.Keys(func(set *intents.KeySet) { set.Keys = append(set.Keys, second.VerificationKey().ToJWK()) }), intents.OK)
 			o := x.word("ben", catalog.DecisionApprove)
-			o.MintedBy = &second
+			o.IssuedBy = &second
 			o.Grant = func(g *intents.Grant) {
 				g.Act.Client, g.IssuedAt = "apikey:ben", routertest.Began.Unix()
 			}

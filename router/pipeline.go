@@ -218,7 +218,7 @@ func (r *Router) verify(u *intents.Unverified, v *state.View, now time.Time) (*i
 	return e, revoked(e, v)
 }
 
-// revoked refuses orders whose grant was minted before its user's were revoked.
+// revoked refuses orders whose grant was issued before its user's were revoked.
 func revoked(e *intents.Envelope, v *state.View) error {
 	g := e.Grant()
 	if g == nil {

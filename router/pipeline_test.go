@@ -56,7 +56,7 @@ var unrecorded = []vector{
 	sealed("unknown key", intents.KeyUnknown, "/sig", func(w *routertest.World, o *routertest.Order) { o.By = w.NewKey(intents.RolePlanner) }),
 	sealed("revoked key", intents.KeyRevoked, "/sig", func(w *routertest.World, _ *routertest.Order) { w.RevokeKey(w.Planner) }),
 	sealed("no grant", intents.GrantInvalid, "/actor/grant", func(_ *routertest.World, o *routertest.Order) { o.NoGrant = true }),
-	sealed("grant by the manager", intents.GrantInvalid, "/actor/grant", func(w *routertest.World, o *routertest.Order) { o.MintedBy = &w.Manager }),
+	sealed("grant by the manager", intents.GrantInvalid, "/actor/grant", func(w *routertest.World, o *routertest.Order) { o.IssuedBy = &w.Manager }),
 	granted("expired grant", intents.GrantInvalid, "/actor/grant", func(_ *routertest.World, g *intents.Grant) {
 		g.IssuedAt -= 3600
 		g.Expires -= 3600

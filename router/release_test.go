@@ -420,12 +420,12 @@ func TestReleaseJudgedAgain(t *testing.T) {
 func TestReleaseOfRevokedSigner(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	x := heldCall(w, catalog.Once, `{"once":true}`)
-	// The task's key cannot be revoked; the gateway's, which minted its grant, can.
+	// The task's key cannot be revoked; the gateway's, which issued its grant, can.
 	next := w.NewKey(intents.RoleGateway)
 	w.Want(w.Keys(func(set *intents.KeySet) { set.Keys = append(set.Keys, next.VerificationKey().ToJWK()) }), intents.OK)
 	w.RevokeKey(w.Gateway)
 	o := x.word("ben", catalog.DecisionApprove)
-	o.By, o.MintedBy = next, &next
+	o.By, o.IssuedBy = next, &next
 	if got := x.state(w.Do(o)); got.State != catalog.ApprovalEnded || got.Code != intents.GrantInvalid {
 		t.Errorf("%+v", got)
 	}

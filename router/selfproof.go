@@ -113,7 +113,7 @@ func newProof(r *Router, engine *policies.Engine) (*proof, error) {
 		return nil, err
 	}
 	origin := fresh.Origin()
-	grant, err := intents.MintGrant(signers[intents.RoleGateway], intents.Grant{
+	grant, err := intents.IssueGrant(signers[intents.RoleGateway], intents.Grant{
 		Issuer: origin, Audience: origin, Subject: "selfproof",
 		Tenant: "default", Roles: []string{"user"}, Act: intents.Act{Client: "selfproof", AMR: []string{"none"}},
 		Session: "selfproof", Turn: "selfproof", IssuedAt: now.Unix(), Expires: now.Add(time.Minute).Unix(), ID: "selfproof",

@@ -283,7 +283,7 @@ func (v *View) UserRoles(tenant, user string) (roles []string, found, disabled b
 }
 
 // RolesNow are the roles of a grant that API key and user row still give: a grant
-// says what they gave when it was minted. disabled: see Directory.RolesNow.
+// says what they gave when it was issued. disabled: see Directory.RolesNow.
 func (v *View) RolesNow(g *intents.Grant) (roles []string, disabled bool) {
 	return v.directory(g.Tenant).RolesNow(g.Tenant, g.Subject, intents.KeyOfClient(g.Act.Client), g.Roles)
 }

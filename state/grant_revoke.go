@@ -5,7 +5,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 )
 
-// grantRevoke ends the grants of a user that were minted before a time, and the
+// grantRevoke ends the grants of a user that were issued before a time, and the
 // user's open plans with them.
 var grantRevoke = operators(TypeGrantRevoke,
 	func(v *View, o Order, a catalog.GrantRevoke) (Effect, error) {

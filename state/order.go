@@ -36,7 +36,7 @@ type Order struct {
 
 // Grant is what state keeps of an order's grant; the zero value: there is none.
 type Grant struct {
-	KID      string // of the key that minted it
+	KID      string // of the key that issued it
 	Client   string // act.client
 	At       time.Time
 	Roles    []string

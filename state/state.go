@@ -39,7 +39,7 @@ type State struct {
 	apiKeys map[string]apiKeyRow
 	// retained are the retentions of each tenant; of everyTenant, the default.
 	retained map[string][]retention
-	revoked  map[string]time.Time // "tenant/sub": grants minted before are dead
+	revoked  map[string]time.Time // "tenant/sub": grants issued before are dead
 
 	plans   map[string]*plan // "tenant/plan_id"
 	open    map[string]int   // open plans by tenant

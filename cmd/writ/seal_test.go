@@ -49,7 +49,7 @@ func (w *world) grant(ts *testscript.TestScript, g grantFor) string {
 		g.by = intents.RoleGateway
 	}
 	origin := w.origin(ts)
-	return must[string](ts)(intents.MintGrant(w.keys(ts)[g.by], intents.Grant{
+	return must[string](ts)(intents.IssueGrant(w.keys(ts)[g.by], intents.Grant{
 		Issuer: origin, Audience: origin, Subject: g.user, Tenant: g.tenant,
 		Roles: g.roles, Act: intents.Act{Client: "key:local", AMR: []string{"api_key"}}, Session: sessionID, Turn: turnID,
 		IssuedAt: g.at.Unix(), Expires: g.at.Add(intents.MaxGrantLife).Unix(), ID: "grant_" + rand.Text(),

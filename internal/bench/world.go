@@ -191,7 +191,7 @@ func planSteps(about string) []catalog.PlanStep {
 // issueGrant makes a fresh grant for a turn.
 func (w *world) issueGrant(t turn) (string, error) {
 	now, origin := w.config.Now(), w.config.State.Origin()
-	return intents.MintGrant(w.keys[intents.RoleGateway], intents.Grant{
+	return intents.IssueGrant(w.keys[intents.RoleGateway], intents.Grant{
 		Issuer: origin, Audience: origin, Subject: t.user, Tenant: tenant,
 		Roles: []string{"user"}, Act: intents.Act{Client: "bench", AMR: []string{"api_key"}}, Session: t.session, Turn: t.id,
 		IssuedAt: now.Unix(), Expires: now.Add(intents.MaxGrantLife).Unix(), ID: "grant_" + t.id,

@@ -153,7 +153,7 @@ func (s *system) read(path, tenant, user string, out any) int {
 		s.t.Fatal(err)
 	}
 	now := time.Now()
-	grant, err := intents.MintGrant(key, intents.Grant{
+	grant, err := intents.IssueGrant(key, intents.Grant{
 		Issuer: s.node.Origin(), Audience: s.node.Origin(), Subject: user, Tenant: tenant,
 		Roles: []string{"user"}, Act: intents.Act{Client: "test", AMR: []string{"none"}}, IssuedAt: now.Unix(), Expires: now.Add(time.Minute).Unix(), ID: "g",
 	})

@@ -61,7 +61,7 @@ func (l *load) seal() {
 	if origin == "" {
 		return // it died before it said so
 	}
-	grant, err := intents.MintGrant(key, intents.Grant{
+	grant, err := intents.IssueGrant(key, intents.Grant{
 		Issuer: origin, Audience: origin, Subject: "ann", Tenant: "default", Roles: []string{"user"},
 		Act: intents.Act{Client: "test", AMR: []string{"none"}}, Session: "s1", Turn: "t1", IssuedAt: now.Unix(), Expires: now.Add(intents.MaxGrantLife).Unix(), ID: "g",
 	})

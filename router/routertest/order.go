@@ -28,8 +28,8 @@ type Order struct {
 	Capabilities []string
 	Claim        []string             // roles that the actor claims
 	Audience     string               // of the order
-	Grant        func(*intents.Grant) // changes the grant before it is minted
-	MintedBy     *intents.Signer      // nil: the gateway
+	Grant        func(*intents.Grant) // changes the grant before it is issued
+	IssuedBy     *intents.Signer      // nil: the gateway
 	NoGrant      bool
 }
 
@@ -101,7 +101,7 @@ func (w *World) body(o Order) intents.Body {
 	return b
 }
 
-// usualKey is the API key through which grants are minted where their tenant has it.
+// usualKey is the API key through which grants are issued where their tenant has it.
 const usualKey = "k1"
 
 // client of usual grants: one of the tenant's keys, if it has any.
@@ -115,7 +115,7 @@ func (w *World) client(tenant string) string {
 	return "test"
 }
 
-// Grant mints the grant of an order.
+// Grant issues the grant of an order.
 func (w *World) Grant(user, tenant string, o Order) string {
 	w.Helper()
 	roles := o.Roles
@@ -132,10 +132,10 @@ func (w *World) Grant(user, tenant string, o Order) string {
 		o.Grant(&g)
 	}
 	by := w.Gateway
-	if o.MintedBy != nil {
-		by = *o.MintedBy
+	if o.IssuedBy != nil {
+		by = *o.IssuedBy
 	}
-	token, err := intents.MintGrant(by, g)
+	token, err := intents.IssueGrant(by, g)
 	w.Must(err)
 	return token
 }
