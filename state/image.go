@@ -18,14 +18,14 @@ import (
 )
 
 // image is the state as JSON without its plans, which follow it one by one: the same
-// state gives the same bytes, since encoding/json sorts the names of maps. What follows from other members is not in it, nor what a
-// process does about the state, such as which erasures it has carried out.
+// state gives the same bytes, since encoding/json sorts the names of maps. What follows
+// from other members is not in it.
 type image struct {
 	Next  int64     `json:"next"`
 	Rests []int64   `json:"rests"`
 	Last  time.Time `json:"last"`
-	// Relied is not in a digest: what records touch stands beside them.
-	Relied *reliedImage `json:"relied,omitempty"`
+	// Beside is not in a digest.
+	Beside *besideImage `json:"beside,omitempty"`
 
 	Origin  string             `json:"origin"`
 	Root    []byte             `json:"root"`
@@ -51,9 +51,13 @@ type image struct {
 	Blobless map[int64]bool          `json:"blobless"`
 }
 
-type reliedImage struct {
+// besideImage is what two states that saw the same records may differ in: what a record
+// touched stands beside it, and a process forgets erasures that it has carried out. Who
+// goes on from a snapshot looks at all of these, as after reading all records.
+type besideImage struct {
 	Touched map[storage.Subject]int64 `json:"touched"`
 	Window  storage.Window            `json:"window"`
+	Erasing []Erasure                 `json:"erasing"`
 }
 
 type policyImage struct {
@@ -169,12 +173,12 @@ func (s *State) Digest() (next int64, digest string, err error) {
 
 // encode writes the state as lines of JSON: all but its plans, then each plan by name.
 // The lock is held.
-func (s *State) encode(w io.Writer, relied *reliedImage) error {
+func (s *State) encode(w io.Writer, beside *besideImage) error {
 	if len(s.faults) > 0 {
 		return s.faults[0]
 	}
 	m := image{
-		Next: s.next, Rests: s.rests, Last: s.last, Relied: relied,
+		Next: s.next, Rests: s.rests, Last: s.last, Beside: beside,
 		Origin: s.origin, Root: s.root, Roles: s.roles, KeySet: s.keySetToken,
 		Policy: policyImage{s.policy.digest, s.policy.revision, s.policy.pushed}, Catalog: s.catalog, Rules: s.rules,
 		DirectoryAt: s.dir.at, Tenants: map[string]tenantImage{}, APIKeys: s.apiKeys, Retained: map[string][]retentionImage{}, Revoked: s.revoked,
@@ -260,9 +264,9 @@ func decode(r io.Reader) (*State, error) {
 	s.keySetToken, s.policy, s.catalog, s.rules = m.KeySet, policy{m.Policy.Digest, m.Policy.Revision, m.Policy.Pushed}, m.Catalog, m.Rules
 	s.dir.at, s.settled, s.erasures.number, s.holds.released = m.DirectoryAt, m.Settled, m.Erased, m.Released
 	s.apiKeys, s.revoked, s.erasures.blobs = m.APIKeys, m.Revoked, m.Blobless
-	if m.Relied != nil {
-		maps.Copy(s.touched, m.Relied.Touched)
-		s.window = m.Relied.Window
+	if m.Beside != nil {
+		maps.Copy(s.touched, m.Beside.Touched)
+		s.window, s.erasures.pending = m.Beside.Window, m.Beside.Erasing
 	}
 	for id, t := range m.Tenants {
 		s.dir.tenants[id], s.dir.own[id] = &tenant{t.Roles, t.Users, t.Pins, t.Data, t.Keys}, true

@@ -8,7 +8,7 @@ import "io"
 func (s *State) Snapshot(w io.Writer) (next int64, err error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.next, s.encode(w, &reliedImage{s.touched, s.window})
+	return s.next, s.encode(w, &besideImage{s.touched, s.window, s.erasures.pending})
 }
 
 // Open is the state of a snapshot, which goes on with the records behind it. The bytes

@@ -255,6 +255,36 @@ func TestSnapshotGoesBeforeErasure(t *testing.T) {
 	}
 }
 
+// An erasure that was accepted before the snapshot is looked at by the next start, as
+// by one that reads all records: nobody knows whether it was carried out.
+func TestSnapshotKnowsErasures(t *testing.T) {
+	cfg := config(t.TempDir())
+	n, err := Open(t.Context(), cfg)
+	must(t, err)
+	stop := run(t, n)
+	n.snapshots.every = 1
+	if err := n.operator(t.Context(), "admin.put", catalog.AdminPut{Tenant: "nowhere", Data: &catalog.Data{Key: "k", Value: json.RawMessage(`1`)}}); err == nil {
+		t.Fatal("data of no tenant are accepted")
+	}
+	refused := all(t, n)[n.journal.Next()-1]
+	d, err := intents.ReadDecision(refused.Parts[storage.PartDecision])
+	must(t, err)
+	must(t, n.operator(t.Context(), state.TypeErase, catalog.RecordErase{
+		Tenant: "system", IntentID: d.IntentID, Position: refused.Position, Parts: []string{catalog.ErasesOrder}, Reason: "a test",
+	}))
+	_, err = n.ledger.Sync(t.Context())
+	must(t, err)
+	must(t, n.checkRecords(t.Context()))
+	must(t, errors.Join(stop(), n.Close()))
+	n = open(t, cfg)
+	if snap, _ := n.snapshots.now(); snap == nil {
+		t.Fatal("opened without the snapshot")
+	}
+	if got := n.directory.Erasing(); len(got) != 1 || got[0].Position != refused.Position {
+		t.Errorf("erasures %v", got)
+	}
+}
+
 // No backup has a snapshot.
 func TestBackupHasNoSnapshot(t *testing.T) {
 	cfg := config(t.TempDir())

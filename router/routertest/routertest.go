@@ -10,6 +10,8 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"log/slog"
+	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -330,6 +332,9 @@ func (w *World) sameState() {
 	w.Must(err)
 	if _, err := read.Snapshot(&again); err != nil || !bytes.Equal(written.Bytes(), again.Bytes()) {
 		w.Errorf("the state is another one once it was written down and read: %v\n%s\n%s", err, &written, &again)
+	}
+	if got, want := read.Erasing(), w.Dir.Erasing(); !slices.EqualFunc(got, want, func(a, b state.Erasure) bool { return reflect.DeepEqual(a, b) }) {
+		w.Errorf("of the erasures %v the state that was read knows %v", want, got)
 	}
 	next, want, err := w.Dir.Digest() // a record may have come since
 	w.Must(err)
