@@ -176,8 +176,20 @@ func (n *Node) projected() *state.State {
 	return fold.State
 }
 
+// missing: there are enough records for a snapshot, and there is none.
+func (s *snapshots) missing(next int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last == nil && next >= s.every
+}
+
 // follow brings the snapshot up to date: what it says, and the records behind it.
+// Where there is none, since a first one was due or an erasure took it away, all
+// records make it.
 func (n *Node) follow(ctx context.Context) error {
+	if n.snapshots.missing(n.journal.Next()) {
+		return n.checkRecords(ctx)
+	}
 	last, erased := n.snapshots.due(n.journal.Next())
 	if last == nil {
 		return nil

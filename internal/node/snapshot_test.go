@@ -249,7 +249,7 @@ func TestSnapshotGoesBeforeErasure(t *testing.T) {
 	if last, _ := n.snapshots.now(); last != nil {
 		t.Error("a snapshot of before the erasure was written")
 	}
-	must(t, n.checkRecords(t.Context()))
+	must(t, n.follow(t.Context()))
 	if last, _ := n.snapshots.now(); last == nil {
 		t.Error("no snapshot follows on an erasure")
 	}
