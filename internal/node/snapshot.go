@@ -117,6 +117,9 @@ func (n *Node) openJournal(ctx context.Context) error {
 		n.cfg.Log.InfoContext(ctx, "opened with a snapshot", slog.Int64("records", snap.Next), slog.Int64("behind", n.journal.Next()-snap.Next), slog.Duration("took", time.Since(began)))
 		return nil
 	}
+	if ctx.Err() != nil {
+		return err
+	}
 	n.cfg.Log.WarnContext(ctx, "the snapshot is left out, and all records are read", slog.String("reason", err.Error()))
 	if n.journal != nil {
 		if err := n.journal.Close(); err != nil {
@@ -203,8 +206,8 @@ func (n *Node) follow(ctx context.Context) error {
 
 func (n *Node) followed(ctx context.Context, r *sqlite.Records, last *snapshot.Snapshot, erased int) error {
 	snap, err := snapshot.Read(ctx, n.snapshots.path, r)
-	if err != nil {
-		return err
+	if err != nil { // somebody took it away or changed it: the next one is made of all records
+		return errors.Join(err, n.snapshots.remove())
 	}
 	if snap.Digest != last.Digest {
 		return errSnapshot

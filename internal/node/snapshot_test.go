@@ -106,6 +106,16 @@ func TestSnapshotFollows(t *testing.T) {
 		t.Fatalf("snapshots at %d, %d and %d", old.Next, checked.Next, now.Next)
 	}
 	must(t, n.checkRecords(t.Context())) // it is what the records make
+
+	must(t, os.Remove(datadir.Snapshot(cfg.Dir)))
+	must(t, tenantPut(t.Context(), n, "gone"))
+	if err := n.follow(t.Context()); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it follows on a file that is gone: %v", err)
+	}
+	must(t, n.follow(t.Context()))
+	if _, err := os.Stat(datadir.Snapshot(cfg.Dir)); err != nil {
+		t.Errorf("none was made in the place of one that is gone: %v", err)
+	}
 }
 
 // At the least doubt a snapshot is left out, and the node is what its records make.
