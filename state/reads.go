@@ -194,6 +194,7 @@ func Retell(p *catalog.PlanView, o Order) error {
 		return err
 	case TypePlan:
 		a, err := argsOf[catalog.Plan](o)
+		p.Response = a.Answer
 		for _, said := range a.Steps {
 			for i := range p.Steps {
 				if at := &p.Steps[i]; at.Step == said.Step && at.Revision == a.Revision {
