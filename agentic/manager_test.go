@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -101,11 +102,6 @@ func managed(c *core) {
 	folding(c, catalog.PlanView{PlanID: "plan_1", Status: catalog.PlanPlanning, Task: "How many outlets are there?"})
 	c.on("soul.get", refuse(intents.NotFound, "no soul"))
 	c.on("read_memory", done(catalog.ReadMemoryResult{Key: taskKey, Data: json.RawMessage(`{"count":10}`)}))
-}
-
-// wellDone is a model for which all goes well.
-func wellDone() *script {
-	return says(map[model.Purpose][]any{model.SelectSkills: {pick}, model.WritePlan: {onePlan}, model.ChooseAction: {callIt, finishIt}, model.Compose: {composed}})
 }
 
 // closed is the plan.close that ended the plan.
@@ -230,7 +226,7 @@ func TestClaimRefused(t *testing.T) {
 func TestNoPlanner(t *testing.T) {
 	c := newCore(t)
 	managed(c)
-	layer(c, says(map[model.Purpose][]any{model.Compose: {model.ComposeOutput{Response: "Nobody can plan this now."}}}), natsserver.Manager)
+	layer(c, says(map[string][]any{agents.Composer: {"Nobody can plan this now."}}), natsserver.Manager)
 	handOut(c)
 	frames := shown(c)
 	if d := cmp.Diff([]string{"planning", "error", "done"}, kinds(t, frames)); d != "" {

@@ -139,9 +139,9 @@ func (m *material) from() string {
 	return m.intentID
 }
 
-// shown is a result as a model reads it: the data, or the size and the first lines of
+// labelled is a result as a model reads it: the data, or the size and the first lines of
 // what is too large to be inline.
-type shown struct {
+type labelled struct {
 	Label     string          `json:"label"`
 	Result    json.RawMessage `json:"result,omitempty"`
 	SizeBytes int64           `json:"size_bytes,omitempty"`
@@ -150,18 +150,18 @@ type shown struct {
 }
 
 // keep gives data a label, under which later calls name it.
-func (w *worker) keep(label, intentID string, inline json.RawMessage, ref *catalog.Reference) shown {
+func (w *worker) keep(label, intentID string, inline json.RawMessage, ref *catalog.Reference) labelled {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.material[label] = &material{intentID, inline, ref}
 	if ref == nil {
-		return shown{Label: label, Result: inline}
+		return labelled{Label: label, Result: inline}
 	}
 	format := "json"
 	if oneDocumentALine(ref.Sample) {
 		format = "jsonl"
 	}
-	return shown{Label: label, SizeBytes: ref.SizeBytes, Sample: ref.Sample, Format: format}
+	return labelled{Label: label, SizeBytes: ref.SizeBytes, Sample: ref.Sample, Format: format}
 }
 
 // oneDocumentALine says that each of the first two lines is a JSON document.
@@ -169,8 +169,8 @@ func oneDocumentALine(lines []string) bool {
 	return len(lines) > 1 && json.Valid([]byte(lines[0])) && json.Valid([]byte(lines[1]))
 }
 
-// labelled finds data by its label.
-func (w *worker) labelled(label string) (*material, error) {
+// find finds data by its label.
+func (w *worker) find(label string) (*material, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	m, ok := w.material[label]
@@ -388,7 +388,7 @@ func (w *worker) again(ctx context.Context, l *loop) error {
 
 // readLines reads lines of a large result.
 func (w *worker) readLines(ctx context.Context, _ string, a readLinesArgs) (any, error) {
-	m, err := w.labelled(a.From)
+	m, err := w.find(a.From)
 	if err != nil {
 		return nil, err
 	}
@@ -404,7 +404,7 @@ func (w *worker) readLines(ctx context.Context, _ string, a readLinesArgs) (any,
 func (w *worker) python(ctx context.Context, label string, a execPythonArgs) (any, error) {
 	args := catalog.ExecPython{Script: a.Script}
 	if a.From != "" {
-		m, err := w.labelled(a.From)
+		m, err := w.find(a.From)
 		if err != nil {
 			return nil, err
 		}
@@ -424,7 +424,7 @@ func (w *worker) remember(ctx context.Context, _ string, a writeMemoryArgs) (any
 	args := catalog.WriteMemory{Label: label(w.req.Step.Task), Data: a.Data}
 	inline := a.Data
 	if a.From != "" {
-		m, err := w.labelled(a.From)
+		m, err := w.find(a.From)
 		if err != nil {
 			return nil, err
 		}

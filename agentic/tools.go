@@ -60,9 +60,9 @@ var planTool = model.Tool{
 }
 
 type planArgs struct {
-	Steps      []catalog.PlanStep `json:"steps"`
-	Answer     string             `json:"answer"`
-	Infeasible string             `json:"infeasible"`
+	Steps      []catalog.PlanStep `json:"steps,omitempty"`
+	Answer     string             `json:"answer,omitempty"`
+	Infeasible string             `json:"infeasible,omitempty"`
 }
 
 var readLinesTool = model.Tool{
@@ -92,8 +92,8 @@ var writeMemoryTool = model.Tool{
 }
 
 type writeMemoryArgs struct {
-	From string          `json:"from"`
-	Data json.RawMessage `json:"data"`
+	From string          `json:"from,omitempty"`
+	Data json.RawMessage `json:"data,omitempty"`
 }
 
 var insufficientTool = model.Tool{
