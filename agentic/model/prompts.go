@@ -5,19 +5,18 @@ import (
 	"strings"
 )
 
-//go:embed prompts/*.md prompts/*.json
+//go:embed prompts/*.md
 var promptFiles embed.FS
 
 // maxSoul bounds a soul inside a prompt, in bytes.
 const maxSoul = 16 << 10
 
-// Instructions is the system prompt of a thought: what to do, the rules that
-// hold for all thoughts, then the soul (persona and language of the
+// Instructions is a system prompt: what to do, as the file of this name says, the
+// rules that hold for all prompts, then the soul (persona and language of the
 // tenant), which changes the manner of an answer and none of the rules. An
-// empty soul adds nothing. It panics on a purpose that this package does not
-// declare.
-func Instructions(p Purpose, soul string) string {
-	text := promptText(string(p)) + "\n" + promptText("rules")
+// empty soul adds nothing. It panics on a name without a file.
+func Instructions(name, soul string) string {
+	text := promptText(name) + "\n" + promptText("rules")
 	if soul = strings.TrimSpace(soul); soul == "" {
 		return text
 	}

@@ -6,8 +6,8 @@ import (
 )
 
 func TestInstructions(t *testing.T) {
-	seen := map[string]Purpose{}
-	for _, p := range purposes {
+	seen := map[string]string{}
+	for _, p := range []string{"select_skills", "write_plan", "choose_action", "write_script", "compose"} {
 		text := Instructions(p, "")
 		if other, twice := seen[text]; twice {
 			t.Errorf("%s and %s have the same prompt", p, other)
@@ -24,7 +24,7 @@ func TestInstructions(t *testing.T) {
 			t.Errorf("%s: the soul does not follow the rules: %s", p, with)
 		}
 	}
-	if got := Instructions(Compose, strings.Repeat("é", maxSoul)); len(got) > maxSoul+4000 {
+	if got := Instructions("compose", strings.Repeat("é", maxSoul)); len(got) > maxSoul+4000 {
 		t.Errorf("%d bytes of soul", len(got))
 	}
 }
