@@ -115,13 +115,17 @@ func (o *OpenAI) Respond(ctx context.Context, r Request, on func(Event)) (*Respo
 			on(Event{Text: text})
 		}
 	}
+	streamed := !o.noStreaming.Load()
 	begin := o.now()
 	backoff := firstBackoff
 	for n := 1; ; n++ {
-		got, failed := o.attempt(ctx, params, !o.noStreaming.Load(), say)
+		got, failed := o.attempt(ctx, params, streamed, say)
 		resp.Usage.Add(Usage{InputTokens: got.in, OutputTokens: got.out})
 		resp.Usage.Latency = o.now().Sub(begin)
 		if failed == nil {
+			if !streamed {
+				o.noStreaming.Store(true)
+			}
 			resp.Text, resp.Calls = got.text.String(), identify(got.calls(), r.Messages)
 			return resp, nil
 		}
@@ -132,7 +136,7 @@ func (o *OpenAI) Respond(ctx context.Context, r Request, on func(Event)) (*Respo
 			continue
 		}
 		if got.unstreamed {
-			o.noStreaming.Store(true)
+			streamed = false
 			n--
 			continue
 		}
@@ -169,7 +173,7 @@ func (o *OpenAI) attempt(ctx context.Context, params openai.ChatCompletionNewPar
 	var err error
 	if streamed {
 		err = o.readStream(ctx, params, got)
-		got.unstreamed = seen.status() == http.StatusOK && !strings.HasPrefix(seen.header().Get("Content-Type"), "text/event-stream")
+		got.unstreamed = err == nil && got.size == 0 && seen.status() == http.StatusOK && !strings.HasPrefix(seen.header().Get("Content-Type"), "text/event-stream")
 	} else {
 		err = o.readWhole(ctx, params, got)
 	}

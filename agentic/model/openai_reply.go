@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/packages/ssestream"
 )
 
 // reading gathers one reply, from the chunks of a stream or from a whole one.
@@ -62,8 +63,8 @@ func (r *reading) chunk(c openai.ChatCompletionChunk) error {
 
 func (r *reading) completion(c *openai.ChatCompletion) error {
 	r.count(c.Usage)
-	if len(c.Choices) == 0 {
-		return nil
+	if len(c.Choices) == 0 { // an error, though the status says otherwise
+		return &ssestream.StreamError{Message: "no choices", Event: ssestream.Event{Data: []byte(c.RawJSON())}}
 	}
 	choice := c.Choices[0]
 	r.refused, r.finish = choice.Message.Refusal != "", choice.FinishReason

@@ -420,6 +420,46 @@ func TestServerWithoutStreams(t *testing.T) {
 	}
 }
 
+// TestStreamUnderAnotherName reads a stream that calls itself something else.
+func TestStreamUnderAnotherName(t *testing.T) {
+	unnamed := func(next reply) reply {
+		return func(w http.ResponseWriter, r *http.Request) { next(otherType{w}, r) }
+	}
+	m := newMock(t, unnamed(says("well, fine")), unnamed(cutOff), says("fine"))
+	o := newTestModel(t, m, nil)
+	for _, resets := range []int{0, 1} {
+		var h heard
+		r, err := o.Respond(t.Context(), ask(), h.on)
+		if err != nil || h.text() != r.Text || h.resets != resets || !m.got[len(m.got)-1].Stream {
+			t.Errorf("%+v, %v, heard %q after %d resets", r, err, h.text(), h.resets)
+		}
+	}
+}
+
+// otherType is a response under another type than its handler says.
+type otherType struct{ http.ResponseWriter }
+
+func (o otherType) Write(b []byte) (int, error) {
+	o.Header().Set("Content-Type", "text/plain")
+	return o.ResponseWriter.Write(b)
+}
+
+func (o otherType) Flush() { o.ResponseWriter.(http.Flusher).Flush() }
+
+// TestErrorUnderStatusOK: a server's error is one whatever its status says, and says
+// nothing of streams.
+func TestErrorUnderStatusOK(t *testing.T) {
+	down := answers(200, `{"error":{"message":"no provider","code":502}}`)
+	m := newMock(t, down, down, says("fine"))
+	o := newTestModel(t, m, nil)
+	o.wait = func(context.Context, time.Duration) error { return context.Canceled }
+	_, err := o.Respond(t.Context(), ask(), nil)
+	wantError(t, err, true, "HTTP 200: no provider")
+	if r, err := o.Respond(t.Context(), ask(), nil); err != nil || r.Text != "fine" || !m.got[2].Stream {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 func TestReplyWithoutEnd(t *testing.T) {
 	flood := func(w http.ResponseWriter, _ *http.Request) {
 		begin(w, "")

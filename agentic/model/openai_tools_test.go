@@ -3,6 +3,7 @@ package model
 import (
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -172,5 +173,29 @@ func TestTextAndCalls(t *testing.T) {
 	}
 	if r.Text != "I look." || h.text() != r.Text || len(r.Calls) != 1 || m.got[0].ToolChoice != "auto" {
 		t.Errorf("%+v, heard %q", r, h.text())
+	}
+}
+
+// TestStreamInBytes sends a reply byte by byte: where packets end decides nothing.
+func TestStreamInBytes(t *testing.T) {
+	m := newMock(t, func(w http.ResponseWriter, r *http.Request) {
+		whole := httptest.NewRecorder()
+		begin(whole, "<think>é, </think>I löok.")
+		called(whole, `[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"n\""}}]`, `[{"index":0,"function":{"arguments":":1}"}}]`)
+		end(whole, "tool_calls")
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, b := range whole.Body.Bytes() {
+			if _, err := w.Write([]byte{b}); err != nil {
+				t.Error(err)
+			}
+			w.(http.Flusher).Flush()
+		}
+	})
+	r, err := newTestModel(t, m, nil).Respond(t.Context(), withTools(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]Call{{"a", "f", `{"n":1}`}}, r.Calls); d != "" || r.Text != "I löok." || r.Usage.InputTokens != 11 {
+		t.Errorf("%+v\n%s", r, d)
 	}
 }
