@@ -129,4 +129,15 @@ func (e *Error) Error() string {
 	return e.Reason
 }
 
+// GoString is Error, for %#v: Detail may quote the prompt.
+func (e *Error) GoString() string { return e.Error() }
+
 func (e *Error) Unwrap() error { return e.Err }
+
+// forOperators is Error with the server's own text.
+func (e *Error) forOperators() string {
+	if e.Detail == "" {
+		return e.Error()
+	}
+	return e.Error() + " (" + e.Detail + ")"
+}

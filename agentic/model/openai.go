@@ -1,0 +1,209 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+	"github.com/openai/openai-go/v3/packages/param"
+
+	"aob.dev/writ/internal/clock"
+)
+
+// Defaults and limits of [OpenAI].
+const (
+	DefaultBaseURL = "https://api.openai.com/v1"
+	DefaultTimeout = 2 * time.Minute // one attempt
+
+	maxAttempts    = 3
+	firstBackoff   = time.Second     // doubles; a server's Retry-After wins
+	maxRetryAfter  = 2 * time.Minute // a longer wait is left to the caller
+	maxOutputBytes = 4 << 20         // of text and arguments, thinking included
+	maxCalls       = 256             // in one reply
+)
+
+// OpenAIConfig says which server and model to use. Nothing is read from the
+// environment; zero values give the defaults above.
+type OpenAIConfig struct {
+	BaseURL string // of any OpenAI-compatible server
+	APIKey  string // empty: none is sent
+	Model   string // required
+	Timeout time.Duration
+	// NoTemperature leaves the temperature out, for models that refuse one.
+	NoTemperature bool
+	// RoundTripper carries the requests; nil is a transport of its own that
+	// uses no proxy.
+	RoundTripper http.RoundTripper
+}
+
+// String names the model and never shows the key.
+func (c OpenAIConfig) String() string { return "openai:" + c.Model }
+
+// GoString is String, for %#v.
+func (c OpenAIConfig) GoString() string { return c.String() }
+
+// OpenAI is a remote model behind the chat completions API, with streaming and
+// native tools. It tries a request up to three times when it may succeed later (rate
+// limit, server failure, timeout, cut stream). Neither prompts nor keys are ever
+// logged; an error has the server's own words in its Detail alone, and the key nowhere.
+type OpenAI struct {
+	cfg  OpenAIConfig
+	svc  openai.ChatCompletionService
+	now  func() time.Time
+	wait func(context.Context, time.Duration) error
+	// What the server refused is left out from then on.
+	noTemperature, noStreaming atomic.Bool
+}
+
+var _ Model = (*OpenAI)(nil)
+
+// NewOpenAI checks the configuration; it connects to nothing.
+func NewOpenAI(cfg OpenAIConfig) (*OpenAI, error) {
+	if cfg.Model == "" {
+		return nil, errors.New("openai: name a model")
+	}
+	if cfg.BaseURL == "" {
+		cfg.BaseURL = DefaultBaseURL
+	}
+	u, err := url.Parse(cfg.BaseURL)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil, errors.New("openai: the base URL is http(s)://host/path, without credentials and query")
+	}
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = DefaultTimeout
+	}
+	if cfg.RoundTripper == nil {
+		cfg.RoundTripper = &http.Transport{ForceAttemptHTTP2: true, TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 90 * time.Second}
+	}
+	opts := []option.RequestOption{
+		option.WithBaseURL(strings.TrimSuffix(cfg.BaseURL, "/") + "/"),
+		option.WithMaxRetries(0), // retries are ours: see Respond
+		option.WithHTTPClient(&http.Client{
+			Transport:     openaiWire{cfg.RoundTripper},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}),
+	}
+	if cfg.APIKey != "" {
+		opts = append(opts, option.WithAPIKey(cfg.APIKey))
+	}
+	o := &OpenAI{cfg: cfg, svc: openai.NewChatCompletionService(opts...), now: time.Now, wait: clock.Sleep}
+	o.noTemperature.Store(cfg.NoTemperature)
+	return o, nil
+}
+
+// Name is "openai:" and the model.
+func (o *OpenAI) Name() string { return o.cfg.String() }
+
+// Respond implements Model. A request that the server refuses for its temperature, or
+// answers without a stream, is sent once more without.
+func (o *OpenAI) Respond(ctx context.Context, r Request, on func(Event)) (*Response, error) {
+	params, err := o.params(r)
+	if err != nil {
+		return nil, &Error{Reason: "the request to the model cannot be encoded", Err: err}
+	}
+	resp := &Response{Model: o.Name()}
+	shown := false
+	say := func(text string) {
+		if on != nil {
+			shown = true
+			on(Event{Text: text})
+		}
+	}
+	streamed := !o.noStreaming.Load()
+	begin := o.now()
+	backoff := firstBackoff
+	for n := 1; ; n++ {
+		got, failed := o.attempt(ctx, params, streamed, say)
+		resp.Usage.Add(Usage{InputTokens: got.in, OutputTokens: got.out})
+		resp.Usage.Latency = o.now().Sub(begin)
+		if failed == nil {
+			if !streamed {
+				o.noStreaming.Store(true)
+			}
+			resp.Text, resp.Calls = got.text.String(), identify(got.calls(), r.Messages)
+			return resp, nil
+		}
+		if params.Temperature.Valid() && got.said.refuses("temperature") {
+			o.noTemperature.Store(true)
+			params.Temperature = param.Opt[float64]{}
+			n-- // nothing was tried yet
+			continue
+		}
+		if got.unstreamed {
+			streamed = false
+			n--
+			continue
+		}
+		delay := got.retryAfter
+		if delay == 0 {
+			delay = backoff
+			backoff *= 2
+		}
+		if !failed.Retryable || n == maxAttempts || !o.worthWaiting(ctx, delay) || o.wait(ctx, delay) != nil {
+			return resp, failed
+		}
+		if shown {
+			on(Event{Reset: true})
+			shown = false
+		}
+	}
+}
+
+// worthWaiting reports whether there is time for another attempt after delay.
+func (o *OpenAI) worthWaiting(ctx context.Context, delay time.Duration) bool {
+	if ctx.Err() != nil || delay > maxRetryAfter {
+		return false
+	}
+	deadline, ok := ctx.Deadline()
+	return !ok || o.now().Add(delay).Before(deadline)
+}
+
+// attempt sends the request once and reads the whole reply.
+func (o *OpenAI) attempt(ctx context.Context, params openai.ChatCompletionNewParams, streamed bool, say func(string)) (*reading, *Error) {
+	ctx, cancel := context.WithTimeout(ctx, o.cfg.Timeout)
+	defer cancel()
+	ctx, seen := withLastResponse(ctx)
+	got := &reading{say: say}
+	var err error
+	if streamed {
+		err = o.readStream(ctx, params, got)
+		got.unstreamed = err == nil && got.size == 0 && seen.status() == http.StatusOK && !strings.HasPrefix(seen.header().Get("Content-Type"), "text/event-stream")
+	} else {
+		err = o.readWhole(ctx, params, got)
+	}
+	if err == nil && seen.status() == http.StatusOK {
+		return got, got.finished()
+	}
+	got.said = seen.failure(err)
+	got.retryAfter = retryAfter(seen.header(), o.now())
+	if errors.Is(err, errTooLarge) {
+		return got, &Error{Reason: errTooLarge.Error()}
+	}
+	return got, openaiError(ctx, got.said, err, o.cfg.APIKey)
+}
+
+func (o *OpenAI) readStream(ctx context.Context, params openai.ChatCompletionNewParams, got *reading) error {
+	params.StreamOptions.IncludeUsage = openai.Bool(true)
+	stream := o.svc.NewStreaming(ctx, params)
+	defer func() { _ = stream.Close() }()
+	for stream.Next() {
+		if err := got.chunk(stream.Current()); err != nil {
+			return err
+		}
+	}
+	return stream.Err()
+}
+
+func (o *OpenAI) readWhole(ctx context.Context, params openai.ChatCompletionNewParams, got *reading) error {
+	c, err := o.svc.New(ctx, params)
+	if err != nil {
+		return err
+	}
+	return got.completion(c)
+}

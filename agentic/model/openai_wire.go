@@ -1,0 +1,82 @@
+package model
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// openaiWire is the transport below the library: it leaves out the headers by which
+// the library describes this machine, bounds what is read, and notes status
+// and header for [failure], which the library drops when an error has no body.
+type openaiWire struct{ next http.RoundTripper }
+
+// maxResponseBytes bounds a response, stream overhead included.
+const maxResponseBytes = 64 << 20
+
+func (w openaiWire) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	for name := range req.Header {
+		if strings.HasPrefix(name, "X-Stainless-") {
+			delete(req.Header, name)
+		}
+	}
+	req.Header.Set("User-Agent", "writ")
+	resp, err := w.next.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if s, ok := req.Context().Value(lastResponseKey{}).(*lastResponse); ok {
+		s.resp.Store(resp)
+	}
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(resp.Body, maxResponseBytes), resp.Body} // what is cut is malformed
+	return resp, nil
+}
+
+// lastResponse is the last response to one attempt.
+type lastResponse struct{ resp atomic.Pointer[http.Response] }
+
+type lastResponseKey struct{}
+
+func withLastResponse(ctx context.Context) (context.Context, *lastResponse) {
+	s := &lastResponse{}
+	return context.WithValue(ctx, lastResponseKey{}, s), s
+}
+
+// status is 0 while there is no response.
+func (s *lastResponse) status() int {
+	if r := s.resp.Load(); r != nil {
+		return r.StatusCode
+	}
+	return 0
+}
+
+func (s *lastResponse) header() http.Header {
+	if r := s.resp.Load(); r != nil {
+		return r.Header
+	}
+	return nil
+}
+
+// retryAfter reads how long a server asks to wait: retry-after-ms, or
+// Retry-After in seconds or as a date (RFC 9110); 0 where it does not say.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	if ms, err := strconv.Atoi(h.Get("Retry-After-Ms")); err == nil && ms > 0 {
+		return time.Duration(ms) * time.Millisecond
+	}
+	after := h.Get("Retry-After")
+	if s, err := strconv.Atoi(after); err == nil && s > 0 {
+		return time.Duration(min(s, 1<<30)) * time.Second
+	}
+	if at, err := http.ParseTime(after); err == nil && at.After(now) {
+		return at.Sub(now)
+	}
+	return 0
+}
