@@ -79,7 +79,7 @@ func (m *Manager) take(ctx context.Context, h bus.HandOut) {
 	if err == nil || ctx.Err() != nil {
 		return
 	}
-	m.cfg.Log.WarnContext(ctx, "turn", slog.String("plan_id", h.PlanID), slog.String("error", err.Error()))
+	m.cfg.Log.WarnContext(ctx, "turn", slog.String("plan_id", h.PlanID), slog.String("error", detailed(err)))
 	var refused *OrderError
 	if errors.As(err, &refused) && refused.Type == "plan.claim" {
 		return // somebody else drives it

@@ -114,6 +114,7 @@ type worker struct {
 
 	schema json.RawMessage // of the result
 	check  *schemas.Schema
+	skills []skillBlock
 	key    string     // of the result, once it is remembered
 	stop   *stopError // the model says that the step cannot be done
 
@@ -199,7 +200,7 @@ func (w *worker) work(ctx context.Context) runReply {
 	case errors.As(err, &refused) && refused.Answer.Code == intents.ContractViolation:
 		return runReply{Status: taskViolation, Reason: refused.Answer.Reason} // the record ended the step
 	default:
-		w.cfg.Log.WarnContext(ctx, "task", slog.String("plan_id", w.req.Turn.PlanID), slog.Int("step", w.req.Step.Step), slog.String("error", err.Error()))
+		w.cfg.Log.WarnContext(ctx, "task", slog.String("plan_id", w.req.Turn.PlanID), slog.Int("step", w.req.Step.Step), slog.String("error", detailed(err)))
 		reason := plain(err)
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			reason = "the step was not done by its deadline"
@@ -273,6 +274,13 @@ func (w *worker) attempt(ctx context.Context) error {
 	return err
 }
 
+// skillBlock is what the model reads of a skill besides its tool.
+type skillBlock struct {
+	Tool    string          `json:"tool"`
+	Effect  catalog.Effect  `json:"effect"`
+	Returns json.RawMessage `json:"returns,omitempty"` // JSON Schema of its results
+}
+
 // stepBlock is the step as the model reads it.
 type stepBlock struct {
 	catalog.PlanStep
@@ -284,6 +292,7 @@ type stepBlock struct {
 func (w *worker) message(ctx context.Context) (string, error) {
 	var m blocks
 	m.add("Request", w.req.UserTask)
+	m.add("Skills", w.skills)
 	m.add("Step", stepBlock{w.req.Step, w.schema})
 	if w.req.InputKey != "" {
 		var got catalog.ReadMemoryResult
@@ -304,7 +313,9 @@ func (w *worker) tools(ctx context.Context) ([]*tool, error) {
 		if _, err := w.order(ctx, "skill.load", catalog.SkillLoad{Skill: name}, &m); err != nil {
 			return nil, err
 		}
-		all = append(all, w.skill(m, wireName(m.Name, all)))
+		t := w.skill(m, wireName(m.Name, all))
+		all = append(all, t)
+		w.skills = append(w.skills, skillBlock{t.Name, m.Effect, m.OutputSchema})
 	}
 	return append(
 		all,
@@ -319,19 +330,12 @@ func (w *worker) tools(ctx context.Context) ([]*tool, error) {
 	), nil
 }
 
-// maxReturns bounds the output schema in the description of a tool, in bytes.
-const maxReturns = 4 << 10
-
 // skill is a skill as a tool. Its server judges the input, so a schema that this
 // system cannot compile is no hindrance.
 func (w *worker) skill(m catalog.Manifest, wire string) *tool {
-	about := m.Description + "\nEffect: " + string(m.Effect) + "."
-	if n := len(m.OutputSchema); n > 0 && n <= maxReturns {
-		about += "\nReturns: " + string(compact(m.OutputSchema))
-	}
 	check, _ := schemas.Compile(m.InputSchema) //nolint:errcheck // see above
 	return &tool{
-		Tool:  model.Tool{Name: wire, Description: about, Schema: m.InputSchema},
+		Tool:  model.Tool{Name: wire, Description: m.Description, Schema: m.InputSchema},
 		check: check,
 		once:  m.Effect == catalog.Once,
 		call: func(ctx context.Context, label string, input json.RawMessage) (any, error) {

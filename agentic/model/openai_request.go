@@ -18,10 +18,15 @@ const (
 // params is r as the chat completions API takes it.
 func (o *OpenAI) params(r Request) (openai.ChatCompletionNewParams, error) {
 	p := openai.ChatCompletionNewParams{Model: o.cfg.Model}
-	if r.System != "" {
-		p.Messages = append(p.Messages, openai.SystemMessage(r.System))
+	system, rest := r.System, r.Messages
+	for len(rest) > 0 && rest[0].Role == RoleSystem { // some servers take one system message, and only as the first
+		system += "\n\n" + rest[0].Text
+		rest = rest[1:]
 	}
-	for _, m := range r.Messages {
+	if system != "" {
+		p.Messages = append(p.Messages, openai.SystemMessage(strings.TrimPrefix(system, "\n\n")))
+	}
+	for _, m := range rest {
 		sent, err := message(m)
 		if err != nil {
 			return p, err

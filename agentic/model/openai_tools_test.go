@@ -50,10 +50,13 @@ func TestConversation(t *testing.T) {
 			sent = append(sent, Call{c.ID, c.Function.Name, c.Function.Arguments})
 		}
 	}
-	if d := cmp.Diff(strings.Fields("system system user assistant tool tool assistant tool tool assistant system"), roles); d != "" {
+	if d := cmp.Diff(strings.Fields("system user assistant tool tool assistant tool tool assistant system"), roles); d != "" {
 		t.Error(d)
 	}
-	if got.Messages[6].Content != nil || *got.Messages[3].Content != "I try." || *got.Messages[4].Content != `{"label":"r1"}` {
+	if first := *got.Messages[0].Content; first != r.System+"\n\n[Context]\nDate: today" {
+		t.Errorf("the system prompt is %q", first)
+	}
+	if got.Messages[5].Content != nil || *got.Messages[2].Content != "I try." || *got.Messages[3].Content != `{"label":"r1"}` {
 		t.Errorf("messages %+v", got.Messages)
 	}
 	if d := cmp.Diff([]Call{

@@ -46,7 +46,8 @@ type completionRequest struct {
 
 // request is what was asked of a model; the agent stands in the context.
 func (r completionRequest) request() model.Request {
-	req := model.Request{System: r.Messages[0].Content}
+	system, context, _ := strings.Cut(r.Messages[0].Content, "\n\n[Context]\n")
+	req := model.Request{System: system, Messages: []model.Message{{Role: model.RoleSystem, Text: "[Context]\n" + context}}}
 	for _, m := range r.Messages[1:] {
 		out := model.Message{Role: model.Role(m.Role), Text: m.Content, CallID: m.ToolCallID}
 		for _, c := range m.ToolCalls {
