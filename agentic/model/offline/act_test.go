@@ -76,7 +76,7 @@ func TestAfterCall(t *testing.T) {
 		{"refused as it was", "List the names", []any{names, map[string]any{"violations": []string{"/: no"}}}, "exec_python"},
 		{"nothing", "", []any{map[string]any{"label": "r1"}}, "insufficient"},
 		{"not even a result", "", []any{"sorry"}, "insufficient"},
-		{"error", "", []any{failure("down")}, `insufficient {"reason":"srv.a could not be used: EXECUTOR_FAILED: down.","suggestion":"Try another skill."}`},
+		{"error", "", []any{failure("down")}, `insufficient {"reason":"srv_a could not be used: EXECUTOR_FAILED: down.","suggestion":"Try another skill."}`},
 		{"a script's result", "The name", []any{map[string]any{"label": "r1", "result": 1}, map[string]any{"label": "r2", "result": json.RawMessage(`[]`)}}, `write_memory {"from":"r2"}`},
 		{"a script's large result", "The name", []any{map[string]any{"label": "r1", "result": 1}, map[string]any{"label": "r2", "size_bytes": 60000}}, `write_memory {"from":"r2"}`},
 		{"a script's result is refused", "The name", []any{map[string]any{"label": "r1", "result": 1}, map[string]any{"label": "r2", "result": 2}, map[string]any{"violations": []string{"/: is no array"}}}, `insufficient {"reason":"no script gave the result that return_spec asks for: /: is no array.","suggestion":"ask for less, or for another shape"}`},

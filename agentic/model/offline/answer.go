@@ -25,24 +25,20 @@ type stepResult struct {
 	Rows    int              `json:"rows"`
 }
 
-// composeAnswer answers as the composer. Of a plan that failed there are no results
-// but the reason.
-func composeAnswer(c *conversation) (action, error) {
+// composeAnswer answers as the composer. Of a plan that failed there is the reason
+// instead of results.
+func composeAnswer(c *conversation) action {
 	var failure string
-	if c.blocks["[Failure]"] != "" {
-		if err := c.block("[Failure]", &failure); err != nil {
-			return action{}, err
-		}
-		return says(apology(c.task, failure))
-	}
 	var results []stepResult
-	if err := c.block("[Results]", &results); err != nil {
-		return action{}, err
+	if c.blocks["[Failure]"] != "" {
+		c.block("[Failure]", &failure)
+	} else {
+		c.block("[Results]", &results)
 	}
 	if len(results) == 0 {
-		return says(apology(c.task, ""))
+		return action{text: apology(c.task, failure)}
 	}
-	return says(compose(results[len(results)-1]))
+	return action{text: compose(results[len(results)-1])}
 }
 
 // compose words the answer from the result of the last step: one sentence, and

@@ -2,7 +2,9 @@ package offline
 
 import (
 	"encoding/json"
+	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"aob.dev/writ/agentic/model"
@@ -15,6 +17,11 @@ type conversation struct {
 	task   string
 	tools  []model.Tool
 	calls  []exchange
+	err    error // a block that is missing or broken
+}
+
+func (c *conversation) offers(tool string) bool {
+	return slices.ContainsFunc(c.tools, func(t model.Tool) bool { return t.Name == tool })
 }
 
 // exchange is a call with its result.
@@ -44,7 +51,6 @@ type skill struct {
 	InputSchema  json.RawMessage `json:"input_schema"`
 	OutputSchema json.RawMessage `json:"output_schema"`
 	Effect       string          `json:"effect"`
-	tool         string          // its name as a tool
 }
 
 func understand(r model.Request) *conversation {
@@ -70,33 +76,26 @@ func understand(r model.Request) *conversation {
 	return c
 }
 
-var blockName = regexp.MustCompile(`^\[[A-Z][a-z]*\]$`)
-
 // read takes the blocks of a message: a line with the name, a line of JSON, an
 // empty line. The last one is [Task], whose text goes on to the end. A message
 // without it is the task as a whole.
 func (c *conversation) read(text string) {
-	c.blocks, c.task = nil, text
-	blocks := map[string]string{}
-	for rest := text; ; {
-		name, body, _ := strings.Cut(rest, "\n")
-		if name == "[Task]" {
-			c.blocks, c.task = blocks, body
-			return
-		}
-		if !blockName.MatchString(name) {
-			return
-		}
-		blocks[name], rest, _ = strings.Cut(body, "\n\n")
+	blocks, task, ok := strings.Cut("\n"+text, "\n[Task]\n")
+	if !ok {
+		blocks, task = "", text
+	}
+	c.blocks, c.task = map[string]string{}, task
+	for b := range strings.SplitSeq(blocks, "\n\n") {
+		name, document, _ := strings.Cut(strings.TrimSpace(b), "\n")
+		c.blocks[name] = document
 	}
 }
 
 // block reads a block that must be there.
-func (c *conversation) block(name string, into any) error {
+func (c *conversation) block(name string, into any) {
 	if err := json.Unmarshal([]byte(c.blocks[name]), into); err != nil {
-		return &model.Error{Reason: "the request has no " + name + " that can be read", Err: err}
+		c.err = fmt.Errorf("%s: %w", name, err)
 	}
-	return nil
 }
 
 // wrong says what is wrong with a call; empty: nothing.
@@ -110,28 +109,17 @@ func (r *result) wrong() string {
 	return ""
 }
 
-var (
-	// declared is how the description of a skill's tool ends. What a skill's own text
-	// says of effects stands before it.
-	declared = regexp.MustCompile(`(?s)^(.*)\nEffect: (\w+)\.(?:\nReturns: ([^\n]*))?\s*$`)
-	notWire  = regexp.MustCompile(`[^A-Za-z0-9_-]`)
-)
+// declared is how the description of a skill's tool ends. What a skill's own text
+// says of effects stands before it.
+var declared = regexp.MustCompile(`(?s)^(.*)\nEffect: (\w+)\.(?:\nReturns: ([^\n]*))?\s*$`)
 
-// skills are the tools that are skills, under their own names where those are known.
-func (c *conversation) skills(names []string) []skill {
+// skills are the tools that are skills.
+func (c *conversation) skills() []skill {
 	var out []skill
 	for _, t := range c.tools {
-		m := declared.FindStringSubmatch("\n" + t.Description)
-		if m == nil {
-			continue
+		if m := declared.FindStringSubmatch("\n" + t.Description); m != nil {
+			out = append(out, skill{t.Name, m[1], t.Schema, json.RawMessage(m[3]), m[2]})
 		}
-		s := skill{Name: t.Name, Description: strings.TrimSpace(m[1]), InputSchema: t.Schema, OutputSchema: json.RawMessage(m[3]), Effect: m[2], tool: t.Name}
-		for _, name := range names {
-			if notWire.ReplaceAllString(name, "_") == t.Name {
-				s.Name = name
-			}
-		}
-		out = append(out, s)
 	}
 	return out
 }

@@ -24,7 +24,7 @@ func FuzzOffline(f *testing.F) {
 		rank := skill{Name: "rank", InputSchema: json.RawMessage(`{"required":["rows"],"properties":{"rows":{"type":"array","items":{"type":"object"}}}}`), OutputSchema: s.OutputSchema, Effect: "pure"}
 		selectSkills(task, []skill{s, {Name: desc, Description: task}, rank})
 		for _, p := range writePlan(planInput{Task: task, Skills: []skill{s, rank, {Name: desc, OutputSchema: s.OutputSchema}}, MaxSteps: 10}).Steps {
-			x := execution{task: p.Task, request: task, skills: []skill{s}, schema: s.OutputSchema, input: &result{Result: json.RawMessage(data)}}
+			x := execution{Task: p.Task, request: task, skills: []skill{s}, Schema: s.OutputSchema, input: &result{Result: json.RawMessage(data)}}
 			x.next()
 			x.calls = []exchange{{model.Call{Name: task}, *x.input}}
 			x.next()

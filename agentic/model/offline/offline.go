@@ -18,10 +18,10 @@
 package offline
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"aob.dev/writ/agentic/model"
 )
@@ -31,15 +31,6 @@ type Model struct{}
 
 var _ model.Model = Model{}
 
-// The tools of the agents that are known here.
-const (
-	loadSkill    = "load_skill"
-	plan         = "plan"
-	execPython   = "exec_python"
-	writeMemory  = "write_memory"
-	insufficient = "insufficient"
-)
-
 // action is what a reply does: it calls a tool, or says a text.
 type action struct {
 	tool string
@@ -47,54 +38,43 @@ type action struct {
 	text string
 }
 
-func says(text string) (action, error) { return action{text: text}, nil }
-
 // Name implements [model.Model].
 func (Model) Name() string { return "offline:lexical" }
 
 // Respond implements [model.Model]. A reply is one call or one text, which on gets
-// in one piece. Usage is zero: no tokens were bought. It fails only where the blocks
-// that an agent's message must have are missing or broken; what cannot be done is said
-// in the reply.
+// in one piece. Usage is zero: no tokens were bought. It fails where a block is
+// missing or broken that an agent's message must have; what cannot be done is said in
+// the reply.
 func (m Model) Respond(ctx context.Context, r model.Request, on func(model.Event)) (*model.Response, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, &model.Error{Reason: "the request was cancelled", Retryable: true, Err: err}
 	}
-	act, err := understand(r).respond(r.Agent)
-	if err != nil {
-		return nil, err
-	}
-	out := &model.Response{Text: act.text, Model: m.Name()}
-	if act.tool == "" {
-		if r.Choice == model.ChoiceRequired {
-			return nil, &model.Error{Reason: "the offline model found no tool that it could call"}
-		}
-		if on != nil {
-			on(model.Event{Text: act.text})
-		}
-		return out, nil
-	}
+	c := understand(r)
+	act := c.respond(r.Agent)
 	args, err := json.Marshal(act.args)
-	if err != nil {
-		return nil, &model.Error{Reason: "the arguments of " + act.tool + " cannot be written", Err: err}
+	switch {
+	case c.err != nil || err != nil:
+		return nil, &model.Error{Reason: "the request does not hold what its agent needs", Err: cmp.Or(c.err, err)}
+	case act.tool != "":
+		call := model.Call{ID: fmt.Sprintf("call_%d", len(r.Messages)), Name: act.tool, Arguments: string(args)}
+		return &model.Response{Calls: []model.Call{call}, Model: m.Name()}, nil
+	case r.Choice == model.ChoiceRequired:
+		return nil, &model.Error{Reason: "the offline model found no tool to call"}
+	case on != nil:
+		on(model.Event{Text: act.text})
 	}
-	out.Calls = []model.Call{{ID: fmt.Sprintf("call_%d", len(r.Messages)), Name: act.tool, Arguments: string(args)}}
-	return out, nil
+	return &model.Response{Text: act.text, Model: m.Name()}, nil
 }
 
 // respond answers as an agent, which its name says or its output tools do.
-func (c *conversation) respond(agent string) (action, error) {
+func (c *conversation) respond(agent string) action {
 	switch {
-	case agent == "planner" || c.offers(plan):
+	case agent == "planner" || c.offers("plan"):
 		return planTask(c)
-	case agent == "executor" || c.offers(insufficient):
+	case agent == "executor" || c.offers("insufficient"):
 		return doStep(c)
 	case agent == "composer":
 		return composeAnswer(c)
 	}
 	return converse(c)
-}
-
-func (c *conversation) offers(tool string) bool {
-	return slices.ContainsFunc(c.tools, func(t model.Tool) bool { return t.Name == tool })
 }

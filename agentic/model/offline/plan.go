@@ -41,35 +41,33 @@ type planOutput struct {
 
 // planTask answers as the planner: it loads what fits, plans, and corrects once a
 // plan that cannot work.
-func planTask(c *conversation) (action, error) {
+func planTask(c *conversation) action {
 	in := planInput{Task: c.task}
 	var candidates []skill
-	err := cmp.Or(c.block("[Skills]", &candidates), c.block("[Limits]", &in))
+	c.block("[Skills]", &candidates)
+	c.block("[Limits]", &in)
 	if c.blocks["[Plan]"] != "" {
-		err = cmp.Or(err, c.block("[Plan]", &in))
+		c.block("[Plan]", &in)
 	}
-	if err != nil {
-		return action{}, err
-	}
-	loaded, refused := false, 0
+	refused := 0
 	for _, x := range c.calls {
-		switch x.Name {
-		case loadSkill:
-			loaded, in.Skills = true, append(in.Skills, x.Skills...)
-		case plan:
+		in.Skills = append(in.Skills, x.Skills...)
+		if x.Name == "plan" {
 			refused, in.Violations = refused+1, []string{x.wrong()}
 		}
 	}
 	names := selectSkills(c.task, candidates)
-	switch answer := smallTalk(c.task, candidates); {
-	case answer != "":
-		return action{tool: plan, args: planOutput{Answer: answer}}, nil
+	out := planOutput{Answer: smallTalk(c.task, candidates)}
+	switch {
+	case out.Answer != "":
 	case refused > 1:
-		return action{tool: plan, args: infeasible("The plan cannot work: " + in.Violations[0])}, nil
-	case !loaded && len(names) > 0 && c.offers(loadSkill):
-		return action{tool: loadSkill, args: map[string][]string{"skills": names}}, nil
+		out = infeasible("The plan cannot work: " + in.Violations[0])
+	case len(c.calls) == 0 && len(names) > 0 && c.offers("load_skill"):
+		return action{tool: "load_skill", args: map[string][]string{"skills": names}}
+	default:
+		out = writePlan(in)
 	}
-	return action{tool: plan, args: writePlan(in)}, nil
+	return action{tool: "plan", args: out}
 }
 
 // selectSkills takes the candidates that share words with the task, those that

@@ -38,35 +38,28 @@ func smallTalk(text string, skills []skill) string {
 
 // converse answers for an agent that is not known here: it does what one step
 // could do for the message, and says the result.
-func converse(c *conversation) (action, error) {
-	x := execution{request: c.task, skills: c.skills(nil), calls: c.calls}
+func converse(c *conversation) action {
+	x := execution{request: c.task, skills: c.skills(), calls: c.calls}
 	if answer := smallTalk(c.task, x.skills); answer != "" {
-		return says(answer)
+		return action{text: answer}
 	}
 	p := writePlan(planInput{Task: c.task, Skills: x.skills, FirstStep: 1, MaxSteps: 1})
 	if p.Infeasible != "" {
-		return says(apology(c.task, p.Infeasible))
+		return action{text: apology(c.task, p.Infeasible)}
 	}
 	step := p.Steps[0]
-	var err error
-	if x.schema, err = schemas.CompileShape(step.ReturnSpec.Shape); err != nil {
-		return says(apology(c.task, ""))
-	}
-	x.task = step.Task
-	x.skills = slices.DeleteFunc(x.skills, func(s skill) bool { return !slices.Contains(step.Skills, s.Name) })
+	x.Task = step.Task
+	x.Schema, _ = schemas.CompileShape(step.ReturnSpec.Shape) // of this package
+	x.skills = slices.DeleteFunc(x.skills, func(s skill) bool { return s.Name != step.Skills[0] })
 	act := x.next()
 	if why, ok := act.args.(lack); ok {
-		return says(apology(c.task, why.Reason))
+		return action{text: apology(c.task, why.Reason)}
 	}
-	asItIs := act.tool == execPython && !c.offers(execPython) && x.order().plain()
-	if n := len(c.calls); n > 0 && (asItIs || act.tool == writeMemory) {
-		if c.calls[n-1].SizeBytes > 0 {
-			return says(apology(c.task, "The result is too large to show."))
-		}
-		return says(compose(stepResult{Step: step, Result: c.calls[n-1].Result}))
+	if act.tool != "write_memory" && c.offers(act.tool) {
+		return act
 	}
-	if !c.offers(act.tool) {
-		return says(apology(c.task, ability))
+	if n := len(c.calls); n > 0 && len(c.calls[n-1].Result) > 0 && (act.tool == "write_memory" || x.order().plain()) {
+		return action{text: compose(stepResult{Step: step, Result: c.calls[n-1].Result})}
 	}
-	return act, nil
+	return action{text: apology(c.task, ability)}
 }
