@@ -9,19 +9,41 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents/catalog"
 )
 
 // maxRows is how many rows an answer shows.
 const maxRows = 50
 
+// stepResult is the result of a step; of a Partial one, which is too large to
+// show, Result is the first rows, and Rows how many there are in all, where that is
+// known.
+type stepResult struct {
+	Step    catalog.PlanStep `json:"step"`
+	Result  json.RawMessage  `json:"result"`
+	Partial bool             `json:"partial"`
+	Rows    int              `json:"rows"`
+}
+
+// composeAnswer answers as the composer. Of a plan that failed there is the reason
+// instead of results.
+func composeAnswer(c *conversation) action {
+	var failure string
+	var results []stepResult
+	if c.blocks["[Failure]"] != "" {
+		c.block("[Failure]", &failure)
+	} else {
+		c.block("[Results]", &results)
+	}
+	if len(results) == 0 {
+		return action{text: apology(c.task, failure)}
+	}
+	return action{text: compose(results[len(results)-1])}
+}
+
 // compose words the answer from the result of the last step: one sentence, and
 // a table where there is more than one value.
-func compose(in model.ComposeInput) model.ComposeOutput {
-	if in.Failure != "" || len(in.Results) == 0 {
-		return model.ComposeOutput{Response: apology(in)}
-	}
-	last := in.Results[len(in.Results)-1]
+func compose(last stepResult) string {
 	var v any
 	_ = json.Unmarshal(last.Result, &v) // what is no JSON is shown as nothing
 	members, isObject := v.(map[string]any)
@@ -29,26 +51,26 @@ func compose(in model.ComposeInput) model.ComposeOutput {
 		if list, ok := members[names[0]].([]any); ok {
 			v = list
 		} else {
-			return model.ComposeOutput{Response: fmt.Sprintf("The %s is %s.", spaced(names[0]), plain(members[names[0]]))}
+			return fmt.Sprintf("The %s is %s.", spaced(names[0]), plain(members[names[0]]))
 		}
 	}
 	switch list, isList := v.([]any); {
 	case isList:
-		return model.ComposeOutput{Response: listAnswer(list, last)}
+		return listAnswer(list, last)
 	case last.Partial:
-		return model.ComposeOutput{Response: "The result is too large to show here. It begins:\n\n" + plain(v)}
+		return "The result is too large to show here. It begins:\n\n" + plain(v)
 	case isObject:
 		lines := make([]string, 0, len(members))
 		for _, name := range slices.Sorted(maps.Keys(members)) {
 			lines = append(lines, "- "+spaced(name)+": "+plain(members[name]))
 		}
-		return model.ComposeOutput{Response: "Here is what I found:\n\n" + strings.Join(lines, "\n")}
+		return "Here is what I found:\n\n" + strings.Join(lines, "\n")
 	}
-	return model.ComposeOutput{Response: "The answer is: " + plain(v)}
+	return "The answer is: " + plain(v)
 }
 
 // listAnswer shows rows, of a partial result the first ones.
-func listAnswer(rows []any, of model.StepResult) string {
+func listAnswer(rows []any, of stepResult) string {
 	if len(rows) == 0 {
 		return "I found nothing that matches."
 	}
@@ -156,12 +178,12 @@ var (
 
 // apology says what could not be done, and why. Codes, traces and identifiers are
 // for the record, not for a reader.
-func apology(in model.ComposeInput) string {
+func apology(task, failure string) string {
 	s := "I could not answer this"
-	if t := strings.TrimSpace(in.Task); t != "" {
+	if t := strings.TrimSpace(task); t != "" {
 		s = fmt.Sprintf("I could not do this: %q", t)
 	}
-	why := codes.ReplaceAllString(trace.ReplaceAllString(in.Failure, ""), "")
+	why := codes.ReplaceAllString(trace.ReplaceAllString(failure, ""), "")
 	why = contract.ReplaceAllStringFunc(why, func(s string) string {
 		if s[0] == '"' {
 			return s

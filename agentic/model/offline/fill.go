@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"aob.dev/writ/agentic/model"
 )
 
 // arguments are what a request says of the input of a skill.
@@ -21,7 +19,7 @@ type arguments struct {
 // fill finds the input of a skill in the words of a request. An argument is
 // written as name=value, or it is the only value of its type: of two texts for
 // three arguments nothing is guessed. given is the result of an earlier step.
-func fill(s model.Skill, ws []word, given json.RawMessage) arguments {
+func fill(s skill, ws []word, given json.RawMessage) arguments {
 	a := arguments{input: map[string]any{}, used: make([]bool, len(ws)), values: map[int]string{}}
 	in := readSchema(s.InputSchema)
 	unsaid := map[string][]string{} // required arguments by the kind of their values

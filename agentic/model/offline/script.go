@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"aob.dev/writ/agentic/model"
 )
 
 // program answers any query; see its beginning for the parameters.
@@ -35,19 +33,19 @@ type output struct {
 
 // writeScript reads the task of the step against what is declared of the data
 // and writes the query for the fixed program.
-func writeScript(in model.ScriptInput) model.ScriptOutput {
-	request := requestOf(in.Task)
-	t := tableOf(model.Skill{Name: strings.TrimSuffix(in.Task, request), OutputSchema: in.DataSchema})
+func writeScript(task string, schema, dataSchema json.RawMessage) string {
+	request := requestOf(task)
+	t := tableOf(skill{Name: strings.TrimSuffix(task, request), OutputSchema: dataSchema})
 	single := t.single && len(t.columns) > 0
-	t.addShape(in.Schema)
+	t.addShape(schema)
 	j := job{query: read(t, words(request), nil).query, Path: t.path, Single: single}
-	j.result(t, readSchema(in.Schema))
+	j.result(t, readSchema(schema))
 	parameter, err := json.Marshal(j)
 	if err != nil {
 		parameter = []byte("{}") // a query is plain data
 	}
 	literal, _ := json.Marshal(string(parameter)) // a JSON text is a Python text
-	return model.ScriptOutput{Script: fmt.Sprintf("QUERY = %s\n\n%s", literal, program)}
+	return fmt.Sprintf("QUERY = %s\n\n%s", literal, program)
 }
 
 // result says how the answer of the query fills the shape of the step.

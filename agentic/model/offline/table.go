@@ -6,8 +6,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"aob.dev/writ/agentic/model"
 )
 
 // table is what a skill returns, as far as its schemas say: records with columns.
@@ -41,7 +39,7 @@ const (
 )
 
 // tableOf reads what a skill returns.
-func tableOf(s model.Skill) *table {
+func tableOf(s skill) *table {
 	root := readSchema(s.OutputSchema)
 	t := &table{skill: s.Name, nouns: map[string]bool{}, speaks: map[string]bool{}}
 	if record, array, path := findRecords(root); record != nil {
