@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -28,6 +29,7 @@ type loop struct {
 
 	used     model.Usage
 	requests int
+	mistaken int // calls of outputs that could not be carried out
 	labels   int // results that have a label
 }
 
@@ -70,8 +72,13 @@ var (
 
 const (
 	sideBySide  = 8 // calls of one reply that run at once
-	corrections = 2 // replies without a call, of an agent that must call, that are corrected
+	corrections = 2 // how often an output, or a reply without a call, is corrected
 )
+
+// outputError ends a run whose output was wrong once more than it is corrected.
+type outputError struct{ wrong *mistake }
+
+func (e *outputError) Error() string { return e.wrong.violations[0] }
 
 // run asks until the agent ends. For an agent without tools the result is its text.
 func (l *loop) run(ctx context.Context) (string, error) {
@@ -208,7 +215,28 @@ func (l *loop) carryOut(ctx context.Context, calls []model.Call) (ended bool, er
 	for i, c := range calls {
 		l.answer(c, results[i], errs[i])
 	}
+	if err := l.corrected(calls, errs); err != nil {
+		return false, err
+	}
 	return ended, fatal(errs)
+}
+
+// corrected counts outputs that were wrong; the error ends the run.
+func (l *loop) corrected(calls []model.Call, errs []error) error {
+	for i, c := range calls {
+		var wrong *mistake
+		if !errors.As(errs[i], &wrong) || wrong == errNotExecuted || !l.isOutput(c.Name) {
+			continue
+		}
+		if l.mistaken++; l.mistaken > corrections {
+			return &outputError{wrong}
+		}
+	}
+	return nil
+}
+
+func (l *loop) isOutput(name string) bool {
+	return slices.ContainsFunc(l.tools, func(t *tool) bool { return t.output && t.Name == name })
 }
 
 // errNotExecuted answers a call that was not carried out because of another call of

@@ -14,9 +14,6 @@ import (
 	"aob.dev/writ/internal/bus"
 )
 
-// planAttempts bounds how often the model may correct a plan that cannot work.
-const planAttempts = 3
-
 // Planner runs the agent that finds and loads skills and writes the plan, verifies
 // that every return_spec can be met, and seals it.
 type Planner struct {
@@ -58,7 +55,6 @@ type planning struct {
 	sealer *Sealer
 	req    planRequest
 	loaded map[string]catalog.Manifest // by name
-	failed int                         // plans that could not work
 	reply  planReply
 }
 
@@ -86,6 +82,11 @@ func (w *planning) write(ctx context.Context) error {
 		req: request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), m.task(w.req.Task)),
 	}
 	_, err = l.run(ctx)
+	var wrong *outputError
+	if errors.As(err, &wrong) {
+		w.reply = planReply{Reason: "no plan could be written that the skills can meet: " + wrong.Error()}
+		return nil
+	}
 	return err
 }
 
@@ -141,10 +142,6 @@ func (w *planning) submit(ctx context.Context, _ string, a planArgs) (any, error
 		return nil, nil
 	}
 	if wrong := verifyPlan(a, w.req, w.loaded); len(wrong) > 0 {
-		if w.failed++; w.failed == planAttempts {
-			w.reply = planReply{Reason: "no plan could be written that the skills can meet: " + wrong[0]}
-			return nil, nil
-		}
 		return nil, &mistake{wrong}
 	}
 	var plan catalog.PlanView

@@ -148,7 +148,7 @@ func TestPlannerCorrects(t *testing.T) {
 
 	m = says(map[string][]any{agents.Planner: {wrong}})
 	got := planner(c, m).plan(t.Context(), asked(c))
-	if got.Plan != nil || !strings.Contains(got.Reason, "was not loaded") || len(m.requests(agents.Planner)) != planAttempts {
+	if got.Plan != nil || !strings.Contains(got.Reason, "was not loaded") || len(m.requests(agents.Planner)) != corrections+1 {
 		t.Errorf("%+v after %d answers", got, len(m.requests(agents.Planner)))
 	}
 }

@@ -265,9 +265,12 @@ func (w *worker) attempt(ctx context.Context) error {
 		return err
 	}
 	_, err = l.run(ctx)
+	var wrong *outputError
 	switch {
 	case w.stop != nil:
 		return w.stop
+	case errors.As(err, &wrong):
+		return &stopError{"no result is what return_spec asks for: " + wrong.Error(), "ask for less, or for another shape"}
 	case errors.Is(err, errLimit) || errors.Is(err, errNoOutput):
 		return &stopError{err.Error(), "split the step, or use another skill"}
 	}

@@ -226,8 +226,8 @@ func TestTaskEnds(t *testing.T) {
 			&catalog.StepFinish{Reason: "the model did not use its tools", Suggestion: "split the step, or use another skill"},
 		},
 		{"nothing to finish with", nil, []any{finishIt}, runReply{
-			Status: taskInsufficient, Reason: "the limit of the agent was reached", Plan: answered,
-		}, &catalog.StepFinish{Reason: "the limit of the agent was reached", Suggestion: "split the step, or use another skill"}},
+			Status: taskInsufficient, Reason: `no result is what return_spec asks for: from: there is no result "r1"`, Plan: answered,
+		}, &catalog.StepFinish{Reason: `no result is what return_spec asks for: from: there is no result "r1"`, Suggestion: "ask for less, or for another shape"}},
 		{"held", map[string]func(placed) *intents.Answer{"skill.call": held}, []any{callIt}, runReply{
 			Status: taskHeld,
 			Held:   &bus.Approval{Type: "skill.call", Approvers: []string{"bob"}, PolicyIDs: []string{"a.b"}, Reason: "two people must agree"},

@@ -47,11 +47,11 @@ type loadSkillResult struct {
 var planTool = model.Tool{
 	Name: "plan", Description: "Ends your work with the plan: exactly one of steps, answer and infeasible.",
 	Schema: json.RawMessage(`{"type":"object","properties":{
-"steps":{"type":"array","minItems":1,"maxItems":10,"items":{"type":"object","properties":{
-"step":{"type":"integer","minimum":1,"maximum":10},
+"steps":{"type":"array","minItems":1,"maxItems":50,"items":{"type":"object","properties":{
+"step":{"type":"integer","minimum":1,"maximum":100},
 "task":{"type":"string","minLength":1,"maxLength":4096},
 "skills":{"type":"array","items":{"type":"string","minLength":1,"maxLength":128},"maxItems":20},
-"input_from_step":{"type":"integer","minimum":0,"maximum":10},
+"input_from_step":{"type":"integer","minimum":0,"maximum":100},
 "return_spec":{"type":"object","properties":{"shape":{"type":"string","minLength":1,"maxLength":4096},"reason":{"type":"string","maxLength":1024}},"required":["shape","reason"],"additionalProperties":false}},
 "required":["step","task","skills","return_spec"],"additionalProperties":false}},
 "answer":{"type":"string","minLength":1,"maxLength":32768,"description":"the whole answer, where nothing need be looked up or changed"},

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -205,11 +204,11 @@ func TestKillDuringOnceCall(t *testing.T) {
 	g, m := newGate(), porter("parcel_send")
 	write, decide := m.plan, m.act
 	m.plan = func(in planning) model.Call {
-		out := write(in)
+		out := stepsOf(write(in))
 		if in.Failed != nil {
-			out.Steps[0].Skills = append(out.Steps[0].Skills, "parcel_state")
+			out[0].Skills = append(out[0].Skills, "parcel_state")
 		}
-		return out
+		return steps(out...)
 	}
 	m.act = func(in working) action {
 		if len(in.Calls) == 1 && in.Calls[0].Error != "" { // refused: look instead
@@ -251,10 +250,7 @@ func TestKillDuringOnceCall(t *testing.T) {
 	if failed == nil || failed.Trigger != "interrupted" {
 		t.Fatalf("the planner was told of %+v", failed)
 	}
-	var facts []catalog.OrderFact
-	if err := json.Unmarshal(failed.Facts, &facts); err != nil {
-		t.Fatal(err)
-	}
+	facts := failed.Facts
 	if len(facts) != 1 || facts[0].IntentID != sent[0] || facts[0].Type != "skill.call" || facts[0].Code != intents.Indeterminate {
 		t.Errorf("the planner was told of %+v, and %s was sent", facts, sent[0])
 	}

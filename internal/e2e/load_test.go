@@ -107,11 +107,11 @@ func sender(skill string, chosen func()) *mind {
 	m := porter(skill)
 	write, decide := m.plan, m.act
 	m.plan = func(in planning) model.Call {
-		out := write(in)
-		if last := &out.Steps[len(out.Steps)-1]; in.Failed != nil {
+		out := stepsOf(write(in))
+		if last := &out[len(out)-1]; in.Failed != nil {
 			last.Skills = append(last.Skills, "parcel_state")
 		}
-		return out
+		return steps(out...)
 	}
 	m.act = func(in working) action {
 		if len(in.Calls) == 1 && in.Calls[0].Error != "" {

@@ -292,7 +292,20 @@ func asked[In any](m *mind, agent string, f func(model.Request) In) (out []In) {
 
 // plannings are what the planner was asked once it had loaded skills.
 func (m *mind) plannings() []planning {
-	return asked(m, agents.Planner, func(r model.Request) planning { in, _ := planningOf(r); return in })
+	all := asked(m, agents.Planner, func(r model.Request) *planning {
+		in, loaded := planningOf(r)
+		if !loaded {
+			return nil
+		}
+		return &in
+	})
+	var out []planning
+	for _, in := range all {
+		if in != nil {
+			out = append(out, *in)
+		}
+	}
+	return out
 }
 
 // scripts are what became of the scripts of a turn: the error of each.

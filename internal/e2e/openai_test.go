@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -86,11 +87,12 @@ type completions struct {
 	n      int
 	done   map[chaos]int
 	agents map[string]bool // that have asked
+	broken map[string]bool // ids of calls that went wrong
 }
 
 func serveCompletions(t *testing.T, when func(n int) chaos) *completions {
 	t.Helper()
-	c := &completions{t: t, chaos: when, done: map[chaos]int{}, agents: map[string]bool{}}
+	c := &completions{t: t, chaos: when, done: map[chaos]int{}, agents: map[string]bool{}, broken: map[string]bool{}}
 	srv := httptest.NewServer(c)
 	t.Cleanup(func() {
 		srv.CloseClientConnections()
@@ -107,7 +109,7 @@ func (c *completions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "{}", http.StatusBadRequest)
 		return
 	}
-	asked := req.request()
+	asked := c.unbroken(req.request())
 	if !req.Stream || req.Model != "mock" || asked.Agent == "" {
 		c.t.Errorf("request %+v", req)
 	}
@@ -131,15 +133,31 @@ func (c *completions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	for i := range reply.Calls {
-		switch call := &reply.Calls[i]; wrong {
+		call := &reply.Calls[i]
+		switch wrong {
 		case malformed:
 			call.Arguments = call.Arguments[:len(call.Arguments)/2]
 		case wrongShape:
 			call.Arguments = `{"unasked": true}`
 		default:
+			continue
 		}
+		c.mu.Lock()
+		c.broken[call.ID] = true
+		c.mu.Unlock()
 	}
 	c.stream(w, reply, wrong == cutStream)
+}
+
+// unbroken is a request without the calls that went wrong: the offline model does not
+// correct what it has not written.
+func (c *completions) unbroken(req model.Request) model.Request {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	req.Messages = slices.DeleteFunc(req.Messages, func(m model.Message) bool {
+		return c.broken[m.CallID] || len(m.Calls) > 0 && c.broken[m.Calls[0].ID]
+	})
+	return req
 }
 
 // stream sends a reply in pieces; a cut one ends in the middle of an event.

@@ -110,7 +110,7 @@ func TestElevenSteps(t *testing.T) {
 	}{
 		{"corrected", []model.Call{many(1, 11), many(1, 2)}, 2},
 		{"ten are allowed", []model.Call{many(1, 10)}, 10},
-		{"said twice", []model.Call{many(1, 11), many(1, 11)}, 0},
+		{"said three times", []model.Call{many(1, 11), many(1, 11), many(1, 11)}, 0},
 		{"said to be too much", []model.Call{many(1, 11), infeasible("It takes more steps than there may be.")}, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestLargeDataStaysOutside(t *testing.T) {
 			if len(in.Calls) == 0 {
 				return use("stock_list", "{}")
 			}
-			return finish // which it is not: it has to be extracted
+			return extract
 		},
 		script: func(scripting) string {
 			if scripts++; scripts == 1 {

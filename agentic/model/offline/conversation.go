@@ -3,7 +3,6 @@ package offline
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -109,16 +108,20 @@ func (r *result) wrong() string {
 	return ""
 }
 
-// declared is how the description of a skill's tool ends. What a skill's own text
-// says of effects stands before it.
-var declared = regexp.MustCompile(`(?s)^(.*)\nEffect: (\w+)\.(?:\nReturns: ([^\n]*))?\s*$`)
-
-// skills are the tools that are skills.
+// skills are the tools that are skills, with what [Skills] says of them.
 func (c *conversation) skills() []skill {
+	var more []struct {
+		Tool    string          `json:"tool"`
+		Effect  string          `json:"effect"`
+		Returns json.RawMessage `json:"returns"`
+	}
+	c.block("[Skills]", &more)
 	var out []skill
-	for _, t := range c.tools {
-		if m := declared.FindStringSubmatch("\n" + t.Description); m != nil {
-			out = append(out, skill{t.Name, m[1], t.Schema, json.RawMessage(m[3]), m[2]})
+	for _, m := range more {
+		for _, t := range c.tools {
+			if t.Name == m.Tool {
+				out = append(out, skill{t.Name, t.Description, t.Schema, m.Returns, m.Effect})
+			}
 		}
 	}
 	return out
