@@ -31,11 +31,11 @@ type types []string
 
 func (t *types) UnmarshalJSON(b []byte) error {
 	var one string
-	if json.Unmarshal(b, &one) == nil {
-		*t = types{one}
-		return nil
+	if json.Unmarshal(b, &one) != nil {
+		return json.Unmarshal(b, (*[]string)(t))
 	}
-	return json.Unmarshal(b, (*[]string)(t))
+	*t = types{one}
+	return nil
 }
 
 func (s *schema) UnmarshalJSON(b []byte) error {
