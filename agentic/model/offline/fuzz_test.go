@@ -17,6 +17,7 @@ func FuzzOffline(f *testing.F) {
 	f.Add("How many orders per outlet?", orderSchema, `{"a":[{"b":null}]}`, "{count: integer}")
 	f.Add("“Wo” 5 at least > between 1 and 2 top -3 'x' the most first", `{"$ref":"#","properties":{"a":{"$ref":"#/properties/a"}}}`, `[[1]]`, "number")
 	f.Add("sorted by by by, how many how 1e999 2026-01-01", `{"anyOf":[{"type":"null"},{"allOf":[{"items":{}}]}]}`, "\xff{", "string")
+	f.Add("the m", `{"properties":{"m":null,"o":{"properties":{"n":null}}},"$defs":{"d":null},"items":null}`, `null`, "{m: null}")
 	f.Fuzz(func(t *testing.T, task, schema, data, desc string) {
 		effect := "\nEffect: pure.\nReturns: " + schema
 		tools := []model.Tool{{Name: "s", Description: desc + effect, Schema: json.RawMessage(schema)}, {Name: "t", Description: effect}, toolNamed("exec_python"), toolNamed("write_memory")}

@@ -41,6 +41,7 @@ func (t *types) UnmarshalJSON(b []byte) error {
 func (s *schema) UnmarshalJSON(b []byte) error {
 	type fields schema
 	_ = json.Unmarshal(b, (*fields)(s)) // a schema that is a boolean, or broken, says nothing
+	maps.DeleteFunc(s.Properties, func(_ string, p *schema) bool { return p == nil })
 	return nil
 }
 
