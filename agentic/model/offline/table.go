@@ -92,10 +92,10 @@ func findRecords(root *schema) (record, array *schema, path []string) {
 				}
 				continue
 			}
+			if len(next) > maxNodes {
+				break
+			}
 			for _, name := range p.at.members() {
-				if len(next) > maxNodes {
-					break
-				}
 				next = append(next, place{p.at.Properties[name].resolve(root), append(slices.Clone(p.path), name)})
 			}
 		}
