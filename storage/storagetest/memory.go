@@ -1,3 +1,6 @@
+// Package storagetest holds the suites that every driver of the storage contracts
+// passes, as its own tests: a new driver is a row in the table of its suite. For other
+// packages' tests it has a journal in memory that keeps the contract.
 package storagetest
 
 import (
@@ -26,8 +29,9 @@ type Journal struct {
 }
 
 var (
-	_ Opened         = (*Journal)(nil)
-	_ storage.Eraser = (*Journal)(nil)
+	_ storage.Journal = (*Journal)(nil)
+	_ storage.Records = (*Journal)(nil)
+	_ storage.Eraser  = (*Journal)(nil)
 
 	errClosed = errors.New("storagetest: journal closed")
 )

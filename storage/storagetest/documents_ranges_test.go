@@ -10,8 +10,8 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// Dimension of the embeddings that the store under test is made for.
-const Dimension = 4
+// dimension of the embeddings that the store under test is made for.
+const dimension = 4
 
 func testRanges(d *documents) {
 	d.put(
@@ -97,8 +97,8 @@ func testVector(d *documents) {
 		"with text":   {Text: "word", Vector: ask.Vector},
 		"with order":  {Sort: "key", Vector: ask.Vector},
 		"of a text":   {Vector: &storage.Vector{Member: "text", Values: vector(0)}},
-		"of nothing":  {Vector: &storage.Vector{Member: "embedding", Values: make([]float32, Dimension)}},
-		"of too many": {Vector: &storage.Vector{Member: "embedding", Values: make([]float32, Dimension+1)}},
+		"of nothing":  {Vector: &storage.Vector{Member: "embedding", Values: make([]float32, dimension)}},
+		"of too many": {Vector: &storage.Vector{Member: "embedding", Values: make([]float32, dimension+1)}},
 	})
 	for name, values := range map[string][]float32{"another dimension": {1, 2, 3}, "all zero": {0, 0, 0, 0}} {
 		err := d.Put(d.Context(), d.tenant, storage.IndexMemory, d.memory("x", 1, "embedding", values))
