@@ -13,7 +13,7 @@ import (
 func (d *Documents) Aggregate(ctx context.Context, tenant, index string, q storage.Query, a storage.Aggregation) ([]storage.Bucket, error) {
 	list, err := d.aggregate(ctx, tenant, index, q, a)
 	if err != nil {
-		return nil, closedOr(fmt.Errorf("aggregate %s: %w", index, err), d.requests.stop)
+		return nil, d.closedOr(fmt.Errorf("aggregate %s: %w", index, err))
 	}
 	return list, nil
 }

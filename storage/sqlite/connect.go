@@ -39,10 +39,11 @@ func shareCache(bound int64, readers int) caches {
 // roles, because a prepared statement and a page cache belong to one connection.
 type database struct {
 	path    string
-	pool    *sql.DB   // owns writer and checkpoints
-	writer  *sql.Conn // used by the writer goroutine only
-	ckpt    *sql.Conn // used by the checkpointer only
-	readers *sql.DB   // everyone else; refuse to write
+	pool    *sql.DB              // owns writer and checkpoints
+	writer  *sql.Conn            // used by the writer goroutine only
+	kept    map[string]*sql.Stmt // likewise: its prepared statements, by their text
+	ckpt    *sql.Conn            // used by the checkpointer only
+	readers *sql.DB              // everyone else; refuse to write
 }
 
 // connect opens or creates the file and brings its tables to the newest version.
@@ -54,7 +55,7 @@ func connect(ctx context.Context, path string, readers int, cache int64, steps [
 	if err := create(path); err != nil {
 		return nil, err
 	}
-	d := &database{path: path}
+	d := &database{path: path, kept: make(map[string]*sql.Stmt)}
 	if d.pool, err = sql.Open("sqlite", dsn(path)); err != nil {
 		return nil, err
 	}
@@ -96,6 +97,9 @@ func (d *database) close() error {
 	}
 	if d.ckpt != nil {
 		errs = append(errs, d.ckpt.Close())
+	}
+	for _, s := range d.kept {
+		errs = append(errs, s.Close())
 	}
 	if d.writer != nil {
 		errs = append(errs, d.writer.Close())
@@ -152,29 +156,44 @@ func setPragmas(ctx context.Context, c *sql.Conn, cacheKiB int64) error {
 	return nil
 }
 
-// text is a statement and where it is kept once it is prepared.
-type text struct {
-	stmt **sql.Stmt
-	sql  string
+// statement prepares a statement of the writer, once.
+func (d *database) statement(ctx context.Context, text string) (*sql.Stmt, error) {
+	if s := d.kept[text]; s != nil {
+		return s, nil
+	}
+	s, err := d.writer.PrepareContext(ctx, text)
+	if err != nil {
+		return nil, fmt.Errorf("prepare %s: %w", text, err)
+	}
+	d.kept[text] = s
+	return s, nil
 }
 
-func prepare(ctx context.Context, c *sql.Conn, texts []text) (err error) {
-	for _, t := range texts {
-		if *t.stmt, err = c.PrepareContext(ctx, t.sql); err != nil {
-			return errors.Join(fmt.Errorf("prepare %s: %w", t.sql, err), unprepare(texts))
-		}
+// exec runs a statement of the writer.
+func (d *database) exec(ctx context.Context, text string, args ...any) (sql.Result, error) {
+	s, err := d.statement(ctx, text)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	return s.ExecContext(ctx, args...)
 }
 
-func unprepare(texts []text) error {
-	var errs []error
-	for _, t := range texts {
-		if *t.stmt != nil {
-			errs = append(errs, (*t.stmt).Close())
+// transact runs fn in one transaction of the writer. COMMIT returns after the sync.
+func (d *database) transact(ctx context.Context, fn func() error) error {
+	_, err := d.exec(ctx, "BEGIN IMMEDIATE")
+	if err != nil {
+		err = fmt.Errorf("begin: %w", err)
+	} else if err = fn(); err == nil {
+		if _, err = d.exec(ctx, "COMMIT"); err != nil {
+			err = fmt.Errorf("commit: %w", err)
 		}
 	}
-	return errors.Join(errs...)
+	if err != nil {
+		// SQLite may have rolled back by itself, and then this fails. If a transaction
+		// is left open, the next BEGIN fails.
+		_, _ = d.exec(ctx, "ROLLBACK")
+	}
+	return err
 }
 
 // primary is SQLite's result code without its extension, 0 for other errors.

@@ -98,7 +98,7 @@ func (j *Journal) fold(p *proved, log *keylog) (wrong bool, err error) {
 		return false, fmt.Errorf("gap: position %d follows %d", position, j.state.Next()-1)
 	}
 	if p.wrong {
-		j.onDamage(&DamageError{position, wrongPlace})
+		j.options.OnDamage(&DamageError{position, wrongPlace})
 	}
 	if p.Take {
 		what, err := log.keyOf(p)
@@ -106,11 +106,11 @@ func (j *Journal) fold(p *proved, log *keylog) (wrong bool, err error) {
 			return false, err
 		}
 		if wrong = what != ""; wrong {
-			j.onDamage(&DamageError{position, what})
+			j.options.OnDamage(&DamageError{position, what})
 		}
 	}
 	j.state.Apply(p.Entry)
-	j.observe(p.Entry)
+	j.options.Observer(p.Entry)
 	return wrong, nil
 }
 

@@ -29,7 +29,7 @@ const matchLimit = 20_000
 func (d *Documents) Search(ctx context.Context, tenant, index string, q storage.Query) (storage.Page, error) {
 	page, err := d.search(ctx, tenant, index, q)
 	if err != nil {
-		return storage.Page{}, closedOr(fmt.Errorf("search %s: %w", index, err), d.requests.stop)
+		return storage.Page{}, d.closedOr(fmt.Errorf("search %s: %w", index, err))
 	}
 	return page, nil
 }
@@ -51,7 +51,7 @@ func (d *Documents) search(ctx context.Context, tenant, index string, q storage.
 
 // selection understands a query; nil without an error: it selects nothing.
 func (d *Documents) selection(ctx context.Context, tenant, index string, q storage.Query) (*selection, error) {
-	if err := d.broken.get(); err != nil {
+	if err := d.failure(); err != nil {
 		return nil, err
 	}
 	understood, err := q.Understand(index)
