@@ -102,3 +102,14 @@ func readEntries(ctx context.Context, db *sql.DB, from, to int64) (batch []stora
 	}
 	return batch, nil
 }
+
+// scanEntry reads one row of (position, kind, body).
+func scanEntry(rows *sql.Rows) (storage.Entry, error) {
+	var position int64
+	var kind int
+	var body []byte
+	if err := rows.Scan(&position, &kind, &body); err != nil {
+		return storage.Entry{}, fmt.Errorf("read record: %w", err)
+	}
+	return decodeBody(position, kind, body)
+}
