@@ -53,7 +53,7 @@ func (d *Documents) Reindex(ctx context.Context, index string) (documents int64,
 		undo := d.undo(context.WithoutCancel(ctx), c)
 		return 0, fmt.Errorf("reindex %s: %w", index, errors.Join(err, undo))
 	}
-	d.seen.clear()
+	d.seen.forget()
 	return documents, nil
 }
 
