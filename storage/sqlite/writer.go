@@ -159,7 +159,7 @@ func (j *Journal) Room() (r Room, err error) {
 		return r, nil
 	}
 	r.Floor = j.options.FreeFloor
-	if r.Free, err = freeBytes(j.dir); err != nil {
+	if r.Free, err = Free(j.dir); err != nil {
 		return r, fmt.Errorf("free disk: %w", err)
 	}
 	return r, nil
