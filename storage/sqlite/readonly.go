@@ -54,11 +54,6 @@ func (r *Records) Get(ctx context.Context, position int64) (storage.Record, erro
 	return reads(r.read).get(ctx, position)
 }
 
-// OpenOrders is for the process that owns the journal.
-func (r *Records) OpenOrders(context.Context) ([]storage.OpenOrder, error) {
-	return nil, errors.ErrUnsupported
-}
-
 // Scan yields records in order; see storage.Records.
 func (r *Records) Scan(ctx context.Context, from int64) iter.Seq2[storage.Record, error] {
 	return func(yield func(storage.Record, error) bool) { reads(r.read).scan(ctx, from, r.next, yield) }

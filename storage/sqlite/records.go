@@ -23,7 +23,7 @@ func (j *Journal) Get(ctx context.Context, position int64) (storage.Record, erro
 	return reads(j.read).get(ctx, position)
 }
 
-// OpenOrders lists the open orders; see storage.Records.
+// OpenOrders lists the open orders; see storage.Journal.
 func (j *Journal) OpenOrders(ctx context.Context) ([]storage.OpenOrder, error) {
 	if err := errors.Join(ctx.Err(), j.failure()); err != nil {
 		return nil, err

@@ -145,7 +145,7 @@ func (j *Journal) Get(ctx context.Context, position int64) (storage.Record, erro
 	return j.entries[position].Record, nil
 }
 
-// OpenOrders implements storage.Records.
+// OpenOrders implements storage.Journal.
 func (j *Journal) OpenOrders(ctx context.Context) ([]storage.OpenOrder, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
