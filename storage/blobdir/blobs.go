@@ -61,7 +61,7 @@ func Open(dir string) (*Blobs, error) {
 	return b, nil
 }
 
-// Close does nothing: what is written is durable when it is said to be.
+// Close does nothing: what was written is durable already.
 func (*Blobs) Close() error { return nil }
 
 // objects are the files below a directory, by their paths from there.

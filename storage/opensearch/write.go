@@ -281,8 +281,8 @@ func (b *bulk) add(action string, target object, source []byte) error {
 }
 
 // did is what a bulk request did, with the places of actions that did nothing: those
-// that met a conflict, and those that met an index that is gone. Of a document that
-// is not there nothing is said.
+// that met a conflict, and those that met an index that is gone. A document that
+// is not there is in none of them.
 type did struct {
 	done       int
 	lost, gone []int

@@ -23,8 +23,8 @@ const pageSize = 16384
 // DefaultCache bounds the page caches of a database's connections together, in bytes.
 const DefaultCache = 64 << 20
 
-// caches share a bound among the connections of a database, in KiB each: half for
-// who writes; who copies the log needs next to nothing.
+// caches are the page caches of a database's connections, in KiB each. The writer gets
+// half of the bound; the checkpointer needs little.
 type caches struct{ writer, ckpt, reader int64 }
 
 func shareCache(bound int64, readers int) caches {
@@ -207,7 +207,7 @@ func primary(err error) int {
 
 func isFull(err error) bool { return primary(err) == sqlite3.SQLITE_FULL }
 
-// isBusy: someone else holds a lock for now; nothing is broken.
+// isBusy says that another connection holds a lock for now.
 func isBusy(err error) bool {
 	c := primary(err)
 	return c == sqlite3.SQLITE_BUSY || c == sqlite3.SQLITE_LOCKED

@@ -10,13 +10,13 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// Functions of our own in SQL. The driver has one registry for the process.
+// The driver has one registry of SQL functions for the process.
 func init() {
 	sqlite.MustRegisterDeterministicScalarFunction("writ_time", 1, timeTerm)
 	sqlite.MustRegisterDeterministicScalarFunction("writ_floor", 2, timeFloor)
 }
 
-// timeTerm is writ_time(text): the term of a time, NULL for what is none.
+// timeTerm is writ_time(text): the term of a time, NULL if the text is not a time.
 func timeTerm(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
 	text, _ := args[0].(string)
 	t, err := time.Parse(time.RFC3339, text)

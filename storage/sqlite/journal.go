@@ -23,11 +23,11 @@ const journalReaders = 4
 
 // JournalOptions tune a journal. The zero value works.
 type JournalOptions struct {
-	// Observer is told every record, first the stored ones while opening.
+	// Observer is called with every record, first with the stored ones while opening.
 	Observer storage.Observer
-	// From is what the journal was when it ended before From.Next: earlier records are
-	// not read, nor shown to the observer. It must be believed, is the journal's from
-	// now on, and the journal must have that many records. Nil: all are read.
+	// From is the index of the records before From.Next: those are not read, nor shown
+	// to the observer. The caller vouches for it, the journal owns it from now on, and
+	// has at least that many records. Nil: all are read.
 	From *Index
 	// OnFatal is called once, from any goroutine, when a write or a sync failed
 	// in a way that leaves the file in doubt. The process must exit then: it
@@ -35,7 +35,7 @@ type JournalOptions struct {
 	// call fails, nothing else.
 	OnFatal func(error)
 	// OnDamage is called while opening with what beside a record did not match its
-	// parts. The parts are believed, and a wrong key log is repaired.
+	// parts. The parts count, and a wrong key log is repaired.
 	OnDamage func(*DamageError)
 	// Admit is called before orders are taken, after their decisions: an error
 	// refuses them with storage.ErrNotReady. Nil: nothing does.

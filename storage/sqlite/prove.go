@@ -9,7 +9,8 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// DamageError says that what is kept beside a record is not what its parts say.
+// DamageError says that what is stored beside a record differs from its parts, or that a
+// record is missing.
 type DamageError struct {
 	Position int64
 	Reason   string
@@ -17,7 +18,7 @@ type DamageError struct {
 
 func (d *DamageError) Error() string { return d.Reason }
 
-// Words of damages.
+// Reasons of a DamageError.
 const (
 	wrongKey   = "the key log holds another idempotency key than its record: writ up puts it right from the record"
 	missingKey = "the key log lacks the idempotency key of its record: writ up puts it right from the record"
@@ -118,8 +119,8 @@ func consecutive(position, next int64) error {
 	return nil
 }
 
-// CheckKeys compares what is kept beside the records, keys above all, with what
-// their parts say. The error is a *DamageError if they differ; unproven are the
+// CheckKeys compares what is stored beside the records, mainly their keys, with their
+// parts. The error is a *DamageError if they differ; unproven are the
 // keys that no part proves any more.
 func (r *Records) CheckKeys(ctx context.Context) (unproven int64, err error) {
 	for p, err := range r.proved(ctx, 0) {

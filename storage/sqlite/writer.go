@@ -83,7 +83,7 @@ func (j *Journal) write(ctx context.Context, batch []*request) {
 }
 
 // publish shows a durable draft to the observer and folds it into the state, as
-// one step for all readers: who was told of an outcome finds it.
+// one step for all readers: a caller that has an outcome's position finds it.
 func (j *Journal) publish(d *judge.Draft) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -123,8 +123,8 @@ func (j *Journal) writeDraft(ctx context.Context, d *judge.Draft) error {
 	return nil
 }
 
-// room says why no new order is taken; it asks once per group, and whoever
-// decided before did so before it asks.
+// room returns why no new order is taken. It looks once per group, after the decisions
+// of the group were made.
 func (j *Journal) room() func() error {
 	return sync.OnceValue(func() error {
 		if j.options.Admit != nil {
@@ -152,7 +152,7 @@ type Room struct {
 // Low says that no new order is taken.
 func (r Room) Low() bool { return r.Free < r.Floor }
 
-// Room looks at the disk; without a floor, at nothing but whether copies fit.
+// Room looks at the disk. Without a floor it only says whether the last copy fitted.
 func (j *Journal) Room() (r Room, err error) {
 	r.Stuck = j.ckpt.full.Load()
 	if j.options.FreeFloor < 0 {
