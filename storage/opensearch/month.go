@@ -67,8 +67,7 @@ func (d *Documents) DropBefore(ctx context.Context, index string, before time.Ti
 		if err != nil || month.AddDate(0, 1, 0).After(before) {
 			continue // not ours, or not over
 		}
-		err = d.call(ctx, request{method: http.MethodDelete, path: "/" + name, repeat: true}, nil)
-		if err != nil && statusOf(err) != http.StatusNotFound {
+		if err := d.drop(ctx, name); err != nil {
 			return dropped, errors.Join(fmt.Errorf("drop %s", name), err)
 		}
 		d.seen.forget()

@@ -122,13 +122,16 @@ func create(path string) error {
 }
 
 func dsn(path string, pragmas ...string) string {
-	u := url.URL{Scheme: "file", Path: path}
-	q := url.Values{}
-	for _, p := range pragmas {
-		q.Add("_pragma", p)
+	return (&url.URL{Scheme: "file", Path: path, RawQuery: url.Values{"_pragma": pragmas}.Encode()}).String()
+}
+
+// readOnly opens a file that another process may write to.
+func readOnly(path string) (*sql.DB, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
 	}
-	u.RawQuery = q.Encode()
-	return u.String()
+	return sql.Open("sqlite", dsn(path, "busy_timeout(5000)", "query_only(1)")+"&mode=ro")
 }
 
 // setPragmas runs the pragmas in order and reads each back: page_size must come
