@@ -23,8 +23,6 @@ type CallMeta struct {
 	// AllowedSkills is sent as _meta "aob.dev/allowed_skills"; the router has
 	// already refused others.
 	AllowedSkills []string
-	// Header goes with the HTTP request: credentials for this call.
-	Header http.Header
 	// Digest, where set, is the manifest digest that was approved; a tool with
 	// another one is not called (ErrChanged). It is compared with the last
 	// listing on this connection.
@@ -120,14 +118,11 @@ func (c *Client) lookup(ctx context.Context, name, digest string) (*tool, error)
 }
 
 func request(name string, input json.RawMessage, meta CallMeta) wire.CallToolRequest {
-	req := wire.CallToolRequest{Header: meta.Header.Clone()}
+	req := wire.CallToolRequest{}
 	req.Params.Name, req.Params.Arguments = name, input
 	fields := map[string]any{}
 	if meta.IntentID != "" {
-		if req.Header == nil {
-			req.Header = http.Header{}
-		}
-		req.Header.Set("Idempotency-Key", meta.IntentID)
+		req.Header = http.Header{"Idempotency-Key": {meta.IntentID}}
 		fields["aob.dev/intent_id"] = meta.IntentID
 	}
 	if meta.Principal != "" {

@@ -10,9 +10,9 @@
 // A server is not trusted: its responses are bounded in size and time, its
 // structured output is checked against the schema that it declared itself, its
 // words are escaped before they are logged, redirects are not followed, and a
-// process gets four variables of our environment and no more. Whoever starts it
-// can isolate it, see Options.Launch. What goes wrong is an [*Error] of one of the
-// kinds of this package.
+// process gets four variables of our environment and no more. It can be isolated
+// from the machine, see Options.Isolation. What goes wrong is an [*Error] of one of
+// the kinds of this package.
 package mcp
 
 import (
@@ -69,17 +69,6 @@ func Dial(ctx context.Context, src Source, opt Options) (*Client, error) {
 	}
 	c.release(cn)
 	return c, nil
-}
-
-// ProtocolVersion is the protocol revision agreed on, or empty while there is
-// no connection.
-func (c *Client) ProtocolVersion() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.conn == nil {
-		return ""
-	}
-	return c.conn.rpc.ProtocolVersion()
 }
 
 // Close ends the connection and fails the calls in flight. A child process is

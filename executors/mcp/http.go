@@ -105,7 +105,7 @@ func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	// again is decided above, by the skill's effect.
 	req.GetBody = nil
 	for name, values := range b.header {
-		if _, set := req.Header[name]; !set { // a header of the call wins
+		if _, set := req.Header[name]; !set { // a header of the protocol wins
 			req.Header[name] = values
 		}
 	}

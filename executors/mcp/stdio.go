@@ -11,6 +11,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/client/transport"
+
+	"aob.dev/writ/executors/sandbox"
 )
 
 // exitGrace is how long a child may take to end once its input is closed.
@@ -57,7 +59,7 @@ func (c *Client) openStdio(ctx context.Context) (*conn, error) {
 
 // child is a server process that this client owns.
 type child struct {
-	*Process
+	*sandbox.ServerProcess
 	exited chan struct{} // closed when the process is reaped
 	drains sync.WaitGroup
 }
@@ -65,15 +67,11 @@ type child struct {
 // start starts the process, which outlives no client but is not bound to ctx: a
 // connection is used by later calls.
 func (c *Client) start(ctx context.Context) (*child, error) {
-	launch := c.opt.Launch
-	if launch == nil {
-		launch = c.plain
-	}
-	p, err := launch(ctx, c.src)
+	p, err := c.launch(ctx)
 	if err != nil {
 		return nil, err
 	}
-	ch := &child{Process: p, exited: make(chan struct{})}
+	ch := &child{ServerProcess: p, exited: make(chan struct{})}
 	ch.drains.Go(func() { drain(ctx, p.Stderr, c.log) })
 	go func() { // ends with the process, which stop kills
 		err := p.Wait()

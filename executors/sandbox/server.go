@@ -32,24 +32,14 @@ type ServerFile struct {
 	Write bool
 }
 
-// ServerProcess is a running server. Its owner closes the files.
+// ServerProcess is a running server. Its owner closes the files and calls Wait once.
 type ServerProcess struct {
-	Stdin          *os.File
-	Stdout, Stderr *os.File
-	Pid            int
-	Unseen         []string // paths that the command names and the server cannot see
+	Stdin, Stdout, Stderr *os.File
 
-	proc *os.Process
+	Unseen []string     // paths that the command names and the server cannot see
+	Wait   func() error // returns when the server and all that it started have ended
+	Kill   func()       // ends them
 }
-
-// Wait waits for the end of the server and of all that it started.
-func (p *ServerProcess) Wait() error {
-	_, err := p.proc.Wait()
-	return err
-}
-
-// Kill ends the server and all that it started.
-func (p *ServerProcess) Kill() { _ = p.proc.Kill() }
 
 // Places inside.
 const (

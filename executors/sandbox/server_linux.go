@@ -213,7 +213,8 @@ func (s *spawner) server(spec *serverSpec, offline, user bool) (*ServerProcess, 
 		return nil, err
 	}
 	b.report.Close()
-	return &ServerProcess{Stdin: b.feed, Stdout: b.out, Stderr: b.errs, Pid: b.proc.Pid, proc: b.proc}, nil
+	wait := func() error { _, err := b.proc.Wait(); return err }
+	return &ServerProcess{Stdin: b.feed, Stdout: b.out, Stderr: b.errs, Wait: wait, Kill: b.kill}, nil
 }
 
 // becomes waits for the end of the report, which the program closes by being

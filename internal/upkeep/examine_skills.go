@@ -63,12 +63,12 @@ func (e Examination) tools(ctx context.Context, source mcp.Source) (list []mcp.M
 	if err != nil {
 		return nil, err
 	}
-	isolation := mcp.Isolation{Servers: sandbox.NewServers(), Homes: dir, Hidden: append([]string{e.Dir}, e.Secrets...), Log: e.Log}
+	isolation := &mcp.Isolation{Servers: sandbox.NewServers(), Homes: dir, Hidden: append([]string{e.Dir}, e.Secrets...)}
 	defer func() {
 		isolation.Servers.Close()
 		err = errors.Join(err, os.RemoveAll(dir))
 	}()
-	c, err := mcp.Dial(ctx, source, mcp.Options{Log: e.Log, Launch: isolation.Launch(source), StartTimeout: examineWait})
+	c, err := mcp.Dial(ctx, source, mcp.Options{Log: e.Log, Isolation: isolation, StartTimeout: examineWait})
 	if err != nil {
 		return nil, err
 	}
