@@ -10,6 +10,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/client/transport"
 	wire "github.com/mark3labs/mcp-go/mcp"
+
+	"aob.dev/writ/internal/clock"
 )
 
 // CallMeta goes with a call but is not part of its input.
@@ -59,14 +61,28 @@ func (c *Client) Call(ctx context.Context, name string, input json.RawMessage, m
 		return nil, err
 	}
 	req := request(name, input, meta)
+	var res *wire.CallToolResult
+	failed := c.attempt(ctx, meta.RetrySafe, func() (e *Error) {
+		res, e = c.callOnce(ctx, req)
+		return e
+	})
+	if failed != nil {
+		failed.Tool = name
+		return nil, failed
+	}
+	return t.accept(ctx, res)
+}
+
+// attempt sends a request, and again where it may succeed later and repeating it is
+// safe.
+func (c *Client) attempt(ctx context.Context, safe bool, send func() *Error) *Error {
 	for n := 1; ; n++ {
-		res, err := c.callOnce(ctx, req)
-		if err == nil {
-			return t.accept(ctx, res)
+		err := send()
+		if err == nil || !safe || !err.Retryable() || n == maxAttempts || ctx.Err() != nil {
+			return err
 		}
-		err.Tool = name
-		if !err.Retryable() || !meta.RetrySafe || n == maxAttempts || ctx.Err() != nil || c.backoff(ctx, n) != nil {
-			return nil, err
+		if clock.Sleep(ctx, c.opt.Backoff<<(2*(n-1))) != nil {
+			return err
 		}
 	}
 }

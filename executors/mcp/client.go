@@ -23,8 +23,6 @@ import (
 
 	"github.com/mark3labs/mcp-go/client"
 	wire "github.com/mark3labs/mcp-go/mcp"
-
-	"aob.dev/writ/internal/clock"
 )
 
 // Client talks to one server. It is safe for concurrent use, connects again
@@ -197,9 +195,4 @@ func shakeHands(ctx context.Context, rpc *client.Client) error {
 	req.Params.ClientInfo = wire.Implementation{Name: "writ", Version: "1"}
 	_, err := rpc.Initialize(ctx, req)
 	return err
-}
-
-// backoff waits before attempt n+1 (n from 1), or until ctx ends.
-func (c *Client) backoff(ctx context.Context, n int) error {
-	return clock.Sleep(ctx, c.opt.Backoff<<(2*(n-1)))
 }

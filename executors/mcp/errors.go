@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/mark3labs/mcp-go/client/transport"
+
+	"aob.dev/writ/schemas"
 )
 
 // The kinds of [Error], for errors.Is. Only after ErrUnavailable may the same
@@ -85,6 +88,22 @@ func printable(s string, limit int) string {
 		}
 	}
 	return b.String() + cut
+}
+
+// maxViolations is how many violations an error names.
+const maxViolations = 3
+
+// describe words what is wrong with a document, as "pointer: reason".
+func describe(found []schemas.Violation) string {
+	var words []string
+	for i, v := range found {
+		if i == maxViolations {
+			words = append(words, fmt.Sprintf("and %d more", len(found)-i))
+			break
+		}
+		words = append(words, printable(cmp.Or(v.Pointer, "/"), 200)+": "+printable(v.Reason, 300))
+	}
+	return strings.Join(words, "; ")
 }
 
 // classify says what went wrong with a request that gave err; ctx is the

@@ -35,16 +35,15 @@ func (c *Client) Manifests(ctx context.Context) ([]Manifest, error) {
 }
 
 // list fetches the tools and remembers them for Call.
-func (c *Client) list(ctx context.Context) ([]*tool, error) {
-	for n := 1; ; n++ {
-		list, err := c.listOnce(ctx)
-		if err == nil {
-			return list, nil
-		}
-		if !err.Retryable() || n == maxAttempts || ctx.Err() != nil || c.backoff(ctx, n) != nil {
-			return nil, err
-		}
+func (c *Client) list(ctx context.Context) (list []*tool, err error) {
+	failed := c.attempt(ctx, true, func() (e *Error) {
+		list, e = c.listOnce(ctx)
+		return e
+	})
+	if failed != nil {
+		return nil, failed
 	}
+	return list, nil
 }
 
 func (c *Client) listOnce(ctx context.Context) ([]*tool, *Error) {

@@ -3,7 +3,6 @@ package bus
 import (
 	"context"
 	"errors"
-	"time"
 )
 
 // ErrNoResponders says that nobody listens on the subject: the request had no effect.
@@ -42,13 +41,5 @@ type Conn interface {
 	// Frames yields a subject's frames after a sequence number, waiting for new
 	// ones, until ctx ends or fn returns false.
 	Frames(ctx context.Context, subject string, after uint64, fn func(Frame) bool) error
-	// Services lists the micro services that answer within wait.
-	Services(ctx context.Context, wait time.Duration) ([]ServiceInfo, error)
 	Close()
-}
-
-// ServiceInfo is what a micro service says of itself.
-type ServiceInfo struct {
-	Name, ID, Version, Description string
-	Subjects                       []string
 }

@@ -3,14 +3,12 @@ package bus
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
@@ -106,48 +104,4 @@ func (c *conn) stopService(svc micro.Service) error {
 	case <-c.closed:
 	}
 	return nil
-}
-
-// Services implements Conn.
-func (c *conn) Services(ctx context.Context, wait time.Duration) ([]ServiceInfo, error) {
-	ctx, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	inbox := c.nc.NewInbox()
-	sub, err := c.nc.SubscribeSync(inbox)
-	if err != nil {
-		return nil, fmt.Errorf("bus: list services: %w", err)
-	}
-	defer func() { _ = sub.Unsubscribe() }() // fails only with the connection
-	subject, err := micro.ControlSubject(micro.InfoVerb, "", "")
-	if err != nil {
-		return nil, fmt.Errorf("bus: list services: %w", err)
-	}
-	if err := c.nc.PublishRequest(subject, inbox, nil); err != nil {
-		return nil, fmt.Errorf("bus: list services: %w", err)
-	}
-	var out []ServiceInfo
-	for {
-		m, err := sub.NextMsgWithContext(ctx)
-		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrNoResponders) {
-			break // waited long enough; or nobody is there
-		}
-		if err != nil {
-			return nil, fmt.Errorf("bus: list services: %w", err)
-		}
-		var info micro.Info
-		if json.Unmarshal(m.Data, &info) == nil { // what is no info is none of ours
-			out = append(out, serviceInfo(info))
-		}
-	}
-	slices.SortFunc(out, func(a, b ServiceInfo) int { return strings.Compare(a.Name+a.ID, b.Name+b.ID) })
-	return out, nil
-}
-
-func serviceInfo(i micro.Info) ServiceInfo {
-	s := ServiceInfo{Name: i.Name, ID: i.ID, Version: i.Version, Description: i.Description}
-	for _, e := range i.Endpoints {
-		s.Subjects = append(s.Subjects, e.Subject)
-	}
-	slices.Sort(s.Subjects)
-	return s
 }
