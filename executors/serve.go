@@ -61,11 +61,6 @@ func Serve(ctx context.Context, cfg Config, handlers map[string]Handler) error {
 	if err != nil {
 		return err
 	}
-	return s.Serve(ctx)
-}
-
-// Serve runs the service on the bus; see the function of the same name.
-func (s *Service) Serve(ctx context.Context) error {
 	if s.cfg.Bus == nil {
 		return fmt.Errorf("executor %s: it needs a bus", s.cfg.Name)
 	}
@@ -73,7 +68,7 @@ func (s *Service) Serve(ctx context.Context) error {
 	for typ := range s.handlers {
 		endpoints[bus.Exec(typ)] = func(ctx context.Context, data []byte) []byte { return s.handle(ctx, typ, data) }
 	}
-	err := s.cfg.Bus.Serve(ctx, bus.Service{
+	err = s.cfg.Bus.Serve(ctx, bus.Service{
 		Name: bus.ServiceName(s.cfg.Name), Version: s.cfg.Version, Description: "carries out orders of executor " + s.cfg.Name,
 		Queue: s.cfg.Name, Endpoints: endpoints, Workers: s.cfg.Workers,
 	}, s.cfg.Ready)

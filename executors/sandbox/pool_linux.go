@@ -136,16 +136,7 @@ func (l *pool) take(p Profile) *Instance {
 
 // waitFull returns when all workers wait, or with ctx's error.
 func (l *pool) waitFull(ctx context.Context) error {
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for l.short() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return nil
+	return clock.Every(ctx, time.Millisecond, func() bool { return !l.short() })
 }
 
 // recycle ends the workers that are too old at now.

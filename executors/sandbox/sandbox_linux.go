@@ -53,7 +53,7 @@ func Open(ctx context.Context, cfg Config) (*Sandbox, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open sandbox: %w", err), h.close())
 	}
-	profile := Profile{Limits: cfg.Limits, Room: cfg.Limits.Scratch, Preload: cfg.Preload}
+	profile := Profile{Limits: cfg.Limits, Room: cfg.Limits.Scratch, Preload: []string{"json", "re"}}
 	s := &Sandbox{cfg: cfg, driver: driver, host: h, queue: newQueue(cfg.Concurrency)}
 	s.cut, s.cutOff = context.WithCancel(context.WithoutCancel(ctx))
 	s.pool = newPool(driver, profile, cfg.Workers, s.busy) //nolint:contextcheck // workers wait longer than Open

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"strings"
 	"time"
 
@@ -14,20 +13,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// InProcess is a server of this process, such as natsserver's.
-type InProcess interface {
-	InProcessConn() (net.Conn, error)
-}
-
 // Options say where to connect and as whom. Exactly one of URL and InProcess.
 type Options struct {
-	URL       string    // nats://host:port, several separated by commas
-	InProcess InProcess // no socket at all
+	URL       string                     // nats://host:port, several separated by commas
+	InProcess nats.InProcessConnProvider // a server of this process: no socket at all
 
 	User     string // also names the inbox: InboxPrefix(User)
 	Password string
 	Instance string // of the process; empty: it is not addressed alone
-	Name     string // shown by the server's monitoring; default: User
 
 	// Log receives what no caller can be told: lost connections and refused
 	// publishes. Nil: slog.Default.
@@ -43,7 +36,6 @@ func InboxPrefix(user string) string { return "_INBOX_" + user }
 // conn is a Conn over nats.go.
 type conn struct {
 	nc       *nats.Conn
-	js       jetstream.JetStream // of routers
 	frames   jetstream.JetStream // of readers of display frames
 	instance string
 	closed   chan struct{} // closed when nc is gone for good
@@ -68,11 +60,7 @@ func Connect(ctx context.Context, o Options) (Conn, error) {
 		return nil, fmt.Errorf("bus: connect as %q: %w", o.User, err)
 	}
 	c.nc = nc
-	c.js, err = jetstream.New(nc)
-	if err == nil {
-		c.frames, err = jetstream.NewWithAPIPrefix(nc, strings.TrimSuffix(FramesAPI, "."))
-	}
-	if err != nil {
+	if c.frames, err = jetstream.NewWithAPIPrefix(nc, strings.TrimSuffix(FramesAPI, ".")); err != nil {
 		nc.Close()
 		return nil, fmt.Errorf("bus: %w", err)
 	}
@@ -80,10 +68,9 @@ func Connect(ctx context.Context, o Options) (Conn, error) {
 }
 
 func (c *conn) natsOptions(o Options) []nats.Option {
-	name := cmp.Or(o.Name, o.User)
-	log := o.Log.With(slog.String("bus", name))
+	log := o.Log.With(slog.String("bus", o.User))
 	opts := []nats.Option{
-		nats.Name(name),
+		nats.Name(o.User),
 		nats.UserInfo(o.User, o.Password),
 		nats.CustomInboxPrefix(InboxPrefix(o.User)),
 		nats.MaxReconnects(-1),

@@ -24,11 +24,15 @@ const readerAge = 30 * time.Second
 // a sequence number of before a restart: counting from the microsecond of its
 // creation keeps numbers growing, and below 2^53 until the year 2255.
 func EnsureFrames(ctx context.Context, c Conn) error {
-	nc, ok := c.(*conn)
+	router, ok := c.(*conn)
 	if !ok {
 		return errors.New("bus: frames: not a connection of this package")
 	}
-	_, err := nc.js.CreateStream(ctx, jetstream.StreamConfig{
+	js, err := jetstream.New(router.nc)
+	if err != nil {
+		return fmt.Errorf("bus: %w", err)
+	}
+	_, err = js.CreateStream(ctx, jetstream.StreamConfig{
 		Name:        FramesStream,
 		Description: "display frames of turns",
 		Subjects:    []string{turnPrefix + ">"},

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"aob.dev/writ/internal/clock"
 )
 
 // Bounds of calls to a service.
@@ -56,23 +58,12 @@ func NewOpenAI(cfg OpenAIConfig) (*OpenAI, error) {
 		return nil, fmt.Errorf("embed: a dimension is 1 to %d", MaxDimension)
 	}
 	if cfg.Wait == nil {
-		cfg.Wait = sleep
+		cfg.Wait = clock.Sleep
 	}
 	return &OpenAI{cfg: cfg, url: strings.TrimRight(cfg.BaseURL, "/") + "/embeddings", client: &http.Client{
 		Timeout:       RequestTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // texts go to the host that was named
 	}}, nil
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // Dimension implements Embedder.

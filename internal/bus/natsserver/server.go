@@ -66,8 +66,6 @@ type Server struct {
 	log       *slog.Logger
 }
 
-var _ bus.InProcess = (*Server)(nil)
-
 // Start runs a server until Close. It returns once the server takes connections
 // and the stream of display frames is there.
 func Start(ctx context.Context, o Options) (*Server, error) {
@@ -212,7 +210,7 @@ func (s *Server) URL() string {
 	return s.ns.ClientURL()
 }
 
-// InProcessConn implements bus.InProcess.
+// InProcessConn connects without a socket, as bus.Options.InProcess wants it.
 func (s *Server) InProcessConn() (net.Conn, error) { return s.ns.InProcessConn() }
 
 // Close ends the server. Connections are to be closed before.
