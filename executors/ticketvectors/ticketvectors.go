@@ -10,7 +10,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -149,21 +148,12 @@ func (m *maker) order(change func(b *intents.Body)) (header string, payload []by
 
 // Parts of a sealed order that a dispatch has.
 func Parts(sealed []byte) (header string, payload []byte, err error) {
-	var top map[string]json.RawMessage
-	var sig string
-	if err := json.Unmarshal(sealed, &top); err != nil {
+	u, err := intents.Parse(sealed)
+	if err != nil {
 		return "", nil, err
 	}
-	if err := json.Unmarshal(top["sig"], &sig); err != nil {
-		return "", nil, err
-	}
-	delete(top, "sig")
-	if payload, err = json.Marshal(top); err != nil {
-		return "", nil, err
-	}
-	header, _, _ = strings.Cut(sig, "..")
-	payload, err = intents.Canonical(payload)
-	return header, payload, err
+	order := u.Recorded().Sealed()
+	return order.Header, []byte(order.Payload), nil
 }
 
 func same(*intents.Body) {}
