@@ -87,28 +87,28 @@ func (s *Service) handle(ctx context.Context, typ string, dispatch []byte) []byt
 	o, left, err := s.admit(typ, dispatch)
 	if err != nil {
 		s.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "dispatch refused", slog.String("reason", err.Error()))
-		return refused(err).encode()
+		return encodeReport(refused(err))
 	}
 	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
-	done := make(chan report, 1)
+	done := make(chan intents.Report, 1)
 	s.running.Go(func() { done <- s.run(ctx, o) })
 	select {
 	case r := <-done:
-		return r.encode()
+		return encodeReport(r)
 	case <-ctx.Done():
 	}
 	select { // both at once: the handler's own word is the better one
 	case r := <-done:
-		return r.encode()
+		return encodeReport(r)
 	default:
-		return cut(ctx, o).encode()
+		return encodeReport(cut(ctx, o))
 	}
 }
 
 // run calls the handler. A panic costs this order, not the service; what it
 // says goes to the log only, since it may hold values of the order.
-func (s *Service) run(ctx context.Context, o *Order) (r report) {
+func (s *Service) run(ctx context.Context, o *Order) (r intents.Report) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.cfg.Log.LogAttrs(ctx, slog.LevelError, "handler panicked", o.attr(), slog.Any("panic", p), slog.String("stack", string(debug.Stack())))

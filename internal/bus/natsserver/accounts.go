@@ -2,6 +2,7 @@ package natsserver
 
 import (
 	"cmp"
+	"time"
 
 	"aob.dev/writ/internal/bus"
 )
@@ -23,10 +24,10 @@ const (
 )
 
 // An answer may take this long: the longest run of an order, and a delegation
-// to a task. Replies later than that are dropped by the server.
+// to a task. The server drops later replies.
 const (
-	orderTime      = "15m"
-	delegationTime = "1h"
+	orderTime      = 15 * time.Minute
+	delegationTime = time.Hour
 )
 
 // account, and the types below it, are the accounts part of a nats-server
@@ -76,9 +77,9 @@ const (
 type crossing struct {
 	subject, of string
 	by          []string
-	called      string // what those who ask call it; empty: the same
-	stream      bool   // more than one answer
-	within      string // of the answer; empty: the server's default
+	called      string        // what those who ask call it; empty: the same
+	stream      bool          // more than one answer
+	within      time.Duration // of the answer; 0: the server's default
 }
 
 // crossings are all ways from one account into another.
@@ -125,7 +126,10 @@ func accounts() map[string]*account {
 		return out[name]
 	}
 	for _, c := range crossings() {
-		e := export{Service: c.subject, Threshold: c.within, Accounts: c.by}
+		e := export{Service: c.subject, Accounts: c.by}
+		if c.within > 0 {
+			e.Threshold = c.within.String()
+		}
 		if c.stream {
 			e.Response = "Stream"
 		}

@@ -27,12 +27,6 @@ type right struct {
 	answers   time.Duration // to requests received, one each, within; 0: to none
 }
 
-// Times within which answers may come, as durations; the accounts say the same.
-const (
-	answerOrder      = 15 * time.Minute
-	answerDelegation = time.Hour
-)
-
 // rightsOf is who may say what to whom: the rights of a role's process. asks is
 // the connection by which it asks, serves the one by which it serves; a role that
 // has the same account for both has the same right twice, and a nil one does not.
@@ -74,7 +68,7 @@ func agent(role, instance string) *right {
 		subscribe: append([]string{
 			queued(bus.Agent(role), role), queued(bus.AgentInstance(role, instance), role), queued(bus.Grant(role, instance), role),
 		}, discoverable(role)...),
-		answers: answerDelegation,
+		answers: delegationTime,
 	}
 }
 
@@ -84,7 +78,7 @@ func executor(name string, types []string) *right {
 	for _, typ := range types {
 		hears = append(hears, queued(bus.Exec(typ), name))
 	}
-	return &right{account: accountExec, subscribe: hears, answers: answerOrder}
+	return &right{account: accountExec, subscribe: hears, answers: orderTime}
 }
 
 func router(inbox string) *right {
@@ -92,7 +86,7 @@ func router(inbox string) *right {
 		account:   accountCore,
 		publish:   append(imports(accountCore), "$JS.API.>", "$JS.ACK.>", "$JS.FC.>"),
 		subscribe: []string{discovery, inbox},
-		answers:   answerOrder,
+		answers:   orderTime,
 	}
 	for _, subject := range []string{bus.Orders, bus.Batches, bus.DirectoryAPIKey, bus.DirectoryUser, bus.DirectoryApprovals, bus.PlansSilent} {
 		r.subscribe = append(r.subscribe, queued(subject, Router))
