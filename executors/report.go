@@ -56,8 +56,8 @@ func failed(f *Failure) intents.Report {
 	return intents.Report{Status: status, Code: f.Code, Reason: f.Reason, Retryable: f.Retryable, Result: f.Details, Facts: f.Facts}
 }
 
-// refused reports a dispatch that was not carried out. It is worth trying again
-// only where the deadline passed on the way.
+// refused reports a dispatch that was not carried out. It may be sent again only
+// where the deadline passed on the way.
 func refused(err error) intents.Report {
 	r := intents.Report{Status: intents.Failed, Code: intents.CodeOf(err), Reason: "dispatch refused"}
 	var refusal *intents.Refusal
@@ -67,8 +67,8 @@ func refused(err error) intents.Report {
 	return r
 }
 
-// failure reports a handler's error. Only a *Failure speaks for itself; the
-// words of any other error stay in the log.
+// failure reports a handler's error. Only a *Failure is reported as it is; the text
+// of any other error goes to the log only.
 func (s *Service) failure(ctx context.Context, o *Order, err error) intents.Report {
 	var f *Failure
 	if errors.As(err, &f) {
@@ -88,7 +88,7 @@ func (s *Service) logFailure(ctx context.Context, o *Order, err error) {
 	s.cfg.Log.LogAttrs(ctx, slog.LevelError, "handler failed", o.attr(), slog.String("error", err.Error()))
 }
 
-// attr names the order in the log.
+// attr identifies the order in the log.
 func (o *Order) attr() slog.Attr {
 	return slog.Group("order", slog.String("intent_id", o.ID), slog.String("type", o.Type), slog.String("trace_id", o.TraceID))
 }
@@ -106,8 +106,8 @@ func cut(ctx context.Context, o *Order) intents.Report {
 	return failed(Fail(intents.Abandoned, "the executor is stopping"))
 }
 
-// Effect of carrying the order out: that of its catalog row, or of the approved
-// pin of the skill that it calls. What is unknown, such as a vendor's type, counts
+// Effect of carrying the order out: that of its catalog row, or of the approved pin
+// of the skill that it calls. An unknown one, such as that of a vendor's type, counts
 // as once.
 func (o *Order) Effect() catalog.Effect {
 	row, ok := catalog.Builtin().Lookup(o.Type)

@@ -20,7 +20,7 @@ type Config struct {
 	Name       string       // the executor, as catalog rows and tickets name it
 	Version    string       // semver
 	RouterKeys intents.Keys // who may sign tickets
-	Origin     string       // log origin: the only issuer of tickets believed
+	Origin     string       // log origin: the only issuer whose tickets are accepted
 	Now        func() time.Time
 	Workers    int          // concurrent requests per type; 0: the bus's default
 	Log        *slog.Logger // nil: none
@@ -98,7 +98,7 @@ func (s *Service) handle(ctx context.Context, typ string, dispatch []byte) []byt
 		return encodeReport(r)
 	case <-ctx.Done():
 	}
-	select { // both at once: the handler's own word is the better one
+	select { // both at once: the handler's report is preferred
 	case r := <-done:
 		return encodeReport(r)
 	default:
@@ -106,8 +106,8 @@ func (s *Service) handle(ctx context.Context, typ string, dispatch []byte) []byt
 	}
 }
 
-// run calls the handler. A panic costs this order, not the service; what it
-// says goes to the log only, since it may hold values of the order.
+// run calls the handler. A panic fails this order and not the service. Its text goes to
+// the log only, since it may hold values of the order.
 func (s *Service) run(ctx context.Context, o *Order) (r intents.Report) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -43,8 +43,8 @@ func checkContract(ctx context.Context, task *intents.TaskScopeClaim, data json.
 	actual := shapeOf(data)
 	at := cmp.Or(broken[0].Pointer, "the top")
 	return executors.Fail(intents.ContractViolation, "the data does not match return_spec at "+at+": "+broken[0].Reason).
-		Says(contractViolation{"contract_violation", spec.Shape, actual}).
-		With("contract_violation", map[string]any{"expected_shape": spec.Shape, "actual_shape": actual, "step_index": task.Step})
+		WithDetails(contractViolation{"contract_violation", spec.Shape, actual}).
+		WithFact("contract_violation", map[string]any{"expected_shape": spec.Shape, "actual_shape": actual, "step_index": task.Step})
 }
 
 // shapeOf describes the shape of a document in the notation of return_spec.

@@ -54,7 +54,7 @@ func (m *memory) lock(ctx context.Context, r record) (waited time.Duration, err 
 			return max(waited, 0), err
 		}
 		if waited >= LockWait {
-			return waited, executors.Fail(intents.MemoryLock, "another task holds the memory lock").With("memory.lock_timeout", map[string]any{
+			return waited, executors.Fail(intents.MemoryLock, "another task holds the memory lock").WithFact("memory.lock_timeout", map[string]any{
 				"scope": r.Scope, "label": r.label(), "lock_wait_ms": waited.Milliseconds(),
 			})
 		}

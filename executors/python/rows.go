@@ -1,10 +1,9 @@
 package python
 
-// rows counts the rows of data that is written through it, in constant memory.
-// In JSON a row is an element of the longest array that stands in no other
-// array; without an array it is a document, of which there may be several in a
-// row. In any other text it is a line. What is not well-formed is
-// counted as far as it goes.
+// rows counts the rows of the data that is written to it, in constant memory. In JSON
+// a row is an element of the longest array that is in no other array; without an
+// array it is a document, of which several may follow each other. In any other text a
+// row is a line. Malformed JSON is counted approximately.
 type rows struct {
 	begun, isJSON bool
 	lines         int

@@ -95,7 +95,7 @@ func (s *skills) input(ctx context.Context, o *executors.Order, skill Skill, arg
 		return input, nil
 	}
 	reason := "the input does not match the skill's schema at /input" + broken[0].Pointer + ": " + broken[0].Reason
-	return nil, executors.Fail(intents.MalformedArgs, reason).Says(map[string]any{"violations": violations(broken)})
+	return nil, executors.Fail(intents.MalformedArgs, reason).WithDetails(map[string]any{"violations": violations(broken)})
 }
 
 // maxViolations is how many violations of an input are told.

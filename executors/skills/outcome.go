@@ -38,7 +38,7 @@ func (s *skills) judge(ctx context.Context, in invocation, e *mcp.Error) *execut
 		// An incident: suppressed, counted, alerted, never retried.
 		s.Log.LogAttrs(ctx, slog.LevelError, "a skill answered for another principal",
 			slog.String("skill", in.skill.Name), slog.String("server", in.skill.Server), slog.String("intent_id", in.order.ID))
-		return executors.Fail(intents.ExecutorFailed, "data unavailable").With("skill.principal_mismatch", map[string]any{"skill_id": in.skill.Name})
+		return executors.Fail(intents.ExecutorFailed, "data unavailable").WithFact("skill.principal_mismatch", map[string]any{"skill_id": in.skill.Name})
 	case errors.Is(e, mcp.ErrChanged):
 		return executors.Fail(intents.ExecutorFailed, "manifest changed: approve the new version")
 	case errors.Is(e, mcp.ErrTooLarge):
@@ -46,9 +46,9 @@ func (s *skills) judge(ctx context.Context, in invocation, e *mcp.Error) *execut
 	case errors.Is(e, mcp.ErrRefused):
 		return executors.Fail(intents.ExecutorFailed, "the skill server refused the call: see its credentials and address")
 	case errors.Is(e, mcp.ErrTool):
-		return executors.Fail(intents.ExecutorFailed, "the skill reports a failure").Says(toolError(e))
+		return executors.Fail(intents.ExecutorFailed, "the skill reports a failure").WithDetails(toolError(e))
 	case errors.Is(e, mcp.ErrSchema):
-		return executors.Fail(intents.ExecutorFailed, "the skill's answer breaks its own schema").Says(toolError(e))
+		return executors.Fail(intents.ExecutorFailed, "the skill's answer breaks its own schema").WithDetails(toolError(e))
 	case e.Undelivered:
 		return executors.Unavailable("the skill server does not answer", e)
 	case !repeatable(in.pin):
