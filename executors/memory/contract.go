@@ -12,17 +12,17 @@ import (
 	"aob.dev/writ/schemas"
 )
 
-// contractViolation is what the caller learns of a mismatch. Actual is
-// a shape: it never holds a value of the data.
+// contractViolation is what the caller is given about a mismatch. Actual is a shape: it
+// never holds a value of the data.
 type contractViolation struct {
 	Status   string `json:"status"`
 	Expected string `json:"expected"`
 	Actual   string `json:"actual"`
 }
 
-// checkContract validates data against the step's return_spec: nothing
-// is written that breaks it. A mismatch is CONTRACT_VIOLATION; a spec that does
-// not compile is MALFORMED_ARGS, since the plan that carries it was accepted.
+// checkContract validates data against the step's return_spec; data that does not match
+// is not written. A mismatch is CONTRACT_VIOLATION, a spec that does not compile
+// MALFORMED_ARGS.
 func checkContract(ctx context.Context, task *intents.TaskScopeClaim, data json.RawMessage) error {
 	var spec catalog.ReturnSpec
 	if json.Unmarshal(task.ReturnSpec, &spec) != nil || spec.Shape == "" {

@@ -10,12 +10,11 @@ import (
 	"aob.dev/writ/intents"
 )
 
-// toolText bounds a skill's own words about its failure, in bytes.
+// toolText bounds the text of a skill about its failure, in bytes.
 const toolText = 4 << 10
 
-// failure says how a call failed. Whether it may have run decides: what was
-// certainly not sent may be sent again, and a skill that must run at most once
-// and may have run is INDETERMINATE.
+// failure makes the outcome of a failed call. A call that was certainly not sent may be
+// sent again. A skill that must run at most once and may have run is INDETERMINATE.
 func (s *skills) failure(ctx context.Context, in invocation, res *mcp.Result, err error) error {
 	var e *mcp.Error
 	if !errors.As(err, &e) {
@@ -55,18 +54,18 @@ func (s *skills) judge(ctx context.Context, in invocation, e *mcp.Error) *execut
 		return executors.Fail(intents.Indeterminate, "the skill server did not answer, and the skill may have run")
 	}
 	f := executors.Unavailable("the skill server did not answer", e)
-	f.Retryable = false // it was sent, and sent again, as often as is sensible
+	f.Retryable = false // the client has repeated it already
 	return f
 }
 
-// toolError is for the caller only: the server's words, already without control
-// characters.
+// toolError is the server's text, already without control characters. Only the caller
+// gets it.
 func toolError(e *mcp.Error) any {
 	return map[string]string{"error": executors.Cut(e.Reason, toolText)}
 }
 
-// lost is an answer that could not be kept. The skill ran: where that must not
-// happen twice, the order must not be sent again.
+// lost is the failure of a call whose answer could not be stored. The skill ran: where
+// that must not happen twice, the order must not be sent again.
 func (*skills) lost(in invocation, facts []intents.Fact, err error) error {
 	var f *executors.Failure
 	if !errors.As(err, &f) {
