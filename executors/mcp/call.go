@@ -22,8 +22,8 @@ type CallMeta struct {
 	// Principal is the user on whose behalf the call is made: sent as _meta
 	// "aob.dev/principal".
 	Principal string
-	// AllowedSkills is sent as _meta "aob.dev/allowed_skills"; the router has
-	// already refused others.
+	// AllowedSkills is sent as _meta "aob.dev/allowed_skills". The router has
+	// already refused calls of others.
 	AllowedSkills []string
 	// Digest, where set, is the manifest digest that was approved; a tool with
 	// another one is not called (ErrChanged). It is compared with the last
@@ -34,7 +34,7 @@ type CallMeta struct {
 	RetrySafe bool
 }
 
-// Result is what a tool answered.
+// Result is the answer of a tool.
 type Result struct {
 	// Data is the structured content as JSON, else the text as received.
 	Data []byte
@@ -47,10 +47,10 @@ type Result struct {
 	Text string
 }
 
-// Call runs a tool with input, a JSON object (empty: {}). Structured output is
-// checked against the schema that the tool declares; a tool that declares one
-// may send its JSON as text instead. A tool's own failure is ErrTool together
-// with its result; every other error comes with a nil result.
+// Call runs a tool with input, a JSON object (empty: {}). Output is checked against
+// the schema that the tool declares, whether it comes as structured content or as a
+// text of JSON. A failure that the tool reports is ErrTool with a result; every other
+// error has a nil result.
 func (c *Client) Call(ctx context.Context, name string, input json.RawMessage, meta CallMeta) (*Result, error) {
 	input, err := object(input)
 	if err != nil {
@@ -100,8 +100,8 @@ func object(input json.RawMessage) (json.RawMessage, error) {
 	return input, nil
 }
 
-// lookup finds the manifest, asking the server when this connection has not
-// listed its tools, or not this one in this version.
+// lookup finds the manifest. It lists the server's tools where this connection has not
+// listed them yet, or not the tool in this version.
 func (c *Client) lookup(ctx context.Context, name, digest string) (*tool, error) {
 	c.mu.Lock()
 	t := c.tools[name]
@@ -153,8 +153,8 @@ func request(name string, input json.RawMessage, meta CallMeta) wire.CallToolReq
 	return req
 }
 
-// callOnce sends the request once. Only a session that the server does not
-// know any more is sent again on a new connection: such a call was not run.
+// callOnce sends the request once. Where the server no longer knows the session, it
+// has not run the call, which is sent again on a new connection.
 func (c *Client) callOnce(ctx context.Context, req wire.CallToolRequest) (*wire.CallToolResult, *Error) {
 	res, ended, err := c.send(ctx, req)
 	if ended {
@@ -178,14 +178,14 @@ func (c *Client) send(ctx context.Context, req wire.CallToolRequest) (res *wire.
 		return res, false, nil
 	}
 	e := classify(ctx, st, err, cn)
-	// A server that went away may come back as another one, of another protocol era.
+	// A server that restarts may come back with another protocol version.
 	if e.Retryable() && ctx.Err() == nil || st.status.Load() >= 400 {
 		c.drop(cn)
 	}
 	return nil, errors.Is(err, transport.ErrSessionTerminated), e
 }
 
-// accept turns the answer into a result, after checking it.
+// accept checks the answer and makes the result.
 func (t *tool) accept(ctx context.Context, r *wire.CallToolResult) (*Result, error) {
 	res := &Result{IsError: r.IsError}
 	other := ""

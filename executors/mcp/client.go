@@ -1,7 +1,6 @@
-// Package mcp is how skills are called: a client of Model Context Protocol
-// servers, over streamable HTTP or over the standard streams of a child
-// process, in both protocol eras (2026-07-28 without sessions, and the
-// handshake before it).
+// Package mcp calls skills: it is a client of Model Context Protocol servers, over
+// streamable HTTP or over the standard streams of a child process. It speaks protocol
+// 2026-07-28, without sessions, and the older ones with a handshake.
 //
 //	c, err := mcp.Dial(ctx, src, mcp.Options{})     // src from mcp.ParseSource
 //	tools, err := c.Manifests(ctx)                  // what the server declares, with digests
@@ -9,7 +8,7 @@
 //
 // A server is not trusted: its responses are bounded in size and time, its
 // structured output is checked against the schema that it declared itself, its
-// words are escaped before they are logged, redirects are not followed, and a
+// texts are escaped before they are logged, redirects are not followed, and a
 // process gets four variables of our environment and no more. It can be isolated
 // from the machine, see Options.Isolation. What goes wrong is an [*Error] of one of
 // the kinds of this package.
@@ -25,14 +24,14 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
-// Client talks to one server. It is safe for concurrent use, connects again
-// when the server went away, and must be closed.
+// Client talks to one server. It is safe for concurrent use, reconnects after the
+// server was gone, and must be closed.
 type Client struct {
 	src Source
 	opt Options
 	log *slog.Logger
 
-	dialing chan struct{} // holds one token: who has it may dial
+	dialing chan struct{} // holds a token while a caller dials
 
 	mu     sync.Mutex     // guards what follows, and refs of every conn
 	conn   *conn          // nil: connect before the next use
@@ -46,7 +45,7 @@ type Client struct {
 // conn is one connection: to a server over HTTP, or to a child process.
 type conn struct {
 	rpc   *client.Client
-	gone  func() bool // reports that the other side can no longer answer
+	gone  func() bool // reports whether the other side can no longer answer
 	close func()      // ends the connection and all calls in flight; blocks until the child is dead
 	refs  int         // calls in flight
 }
@@ -139,7 +138,7 @@ func (c *Client) release(cn *conn) {
 	}
 }
 
-// drop makes the next use connect again. Calls in flight on cn go on.
+// drop makes the next use connect again. Calls in flight on cn continue.
 func (c *Client) drop(cn *conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,7 +18,7 @@ type Envelope struct {
 	CacheMeta  json.RawMessage // for traces only
 }
 
-// dataUnavailable is all that a user or a model learns of a suppressed or failed
+// dataUnavailable is all that a user or a model is shown of a suppressed or failed
 // response.
 const dataUnavailable = "data unavailable"
 
@@ -48,14 +48,14 @@ func (m *Manifest) outputProperties() map[string]bool {
 	return names
 }
 
-// Unwrap takes the payload out of an enricher response. It is the first thing
-// that happens to a skill's output: nothing else may see an envelope before.
-// A nil envelope and a nil error mean that data is no enricher response.
+// Unwrap takes the payload out of an enricher response. It must run before anything
+// else reads a skill's output. A nil envelope and a nil error mean that data is no
+// enricher response.
 //
 // The principal is checked first, whatever the status: one that differs from the
 // given principal, or is missing where the manifest declares it, is ErrPrincipal,
-// to be counted and alerted, never retried. Status error is ErrTool;
-// status alone decides.
+// to be counted and alerted, never retried. Then the status alone decides: error is
+// ErrTool.
 func (m *Manifest) Unwrap(data []byte, principal string) (*Envelope, error) {
 	members, err := topLevel(data)
 	_, status := members["status"]
@@ -107,8 +107,8 @@ func isText(raw json.RawMessage, want string) bool {
 	return want != "" && json.Unmarshal(raw, &got) == nil && got != nil && *got == want
 }
 
-// topLevel splits an object into its members by exact name; a name that is
-// there twice is an error, since two readers could see two principals.
+// topLevel splits an object into its members by exact name. A duplicate name is an
+// error, since two readers could see two principals.
 func topLevel(data []byte) (map[string]json.RawMessage, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {

@@ -54,9 +54,8 @@ type bounded struct {
 func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	st := stateOf(req.Context())
 	req = req.Clone(req.Context())
-	// The Idempotency-Key of a call makes net/http take a POST for replayable and
-	// send it again by itself when a reused connection breaks. What is sent
-	// again is decided above, by the skill's effect.
+	// Because of the Idempotency-Key, net/http would repeat a POST by itself when a
+	// reused connection breaks. Only Call repeats, by the skill's effect.
 	req.GetBody = nil
 	for name, values := range b.header {
 		if _, set := req.Header[name]; !set { // a header of the protocol wins
@@ -81,7 +80,7 @@ func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// responseFrame is what may stand around a result, in bytes.
+// responseFrame bounds what surrounds a result, in bytes.
 const responseFrame = 64 << 10
 
 var errBody = errors.New("response too large")

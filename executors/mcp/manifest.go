@@ -33,15 +33,15 @@ type Manifest struct {
 // maxName bounds a tool's name in bytes, as the protocol does.
 const maxName = 128
 
-// Digest identifies what was declared and by whom: "sha256:" and the hex SHA-256
-// of the RFC 8785 canonical JSON of
+// Digest identifies the declaration and its server: "sha256:" and the hex SHA-256 of
+// the RFC 8785 canonical JSON of
 //
 //	{"annotations":…,"description":…,"input_schema":…,"name":…,"output_schema":…,"server":{"name":…,"origin":…}}
 //
-// with null for what is not declared. White space and the order of members do
-// not matter; any other change is another version, which needs approval: so is
-// the same tool of another server. It is empty for a manifest that has no
-// canonical form.
+// with null for what is not declared. White space and the order of members do not
+// matter. Any other change is another version, which needs approval, and so is the
+// same tool of another server. The digest of a manifest without canonical form is
+// empty.
 func (m *Manifest) Digest() string {
 	b, err := json.Marshal(struct {
 		Name         string          `json:"name"`
@@ -67,7 +67,7 @@ type tool struct {
 	output *schemas.Schema
 }
 
-// parseTool reads one entry of tools/list. What is wrong with it is in Err.
+// parseTool reads one entry of tools/list. Err says what is wrong with it.
 func parseTool(raw json.RawMessage, src Source) *tool {
 	t := &tool{Manifest: Manifest{Server: src.Server()}}
 	if err := t.read(raw); err != nil {

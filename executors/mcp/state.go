@@ -10,8 +10,8 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
-// state is what the transport saw of one request, for [classify]. It travels in
-// the context, because the protocol library has no other way to hand it on.
+// state is what the transport saw of one request, for [classify]. It is passed in the
+// context, because the protocol library has no other way.
 type state struct {
 	most        int64        // bytes of the response; 0: as the client's options say
 	status      atomic.Int64 // last HTTP status
@@ -54,18 +54,18 @@ func (st *state) see(method string, r *transport.JSONRPCResponse) error {
 }
 
 // maxStructured bounds structured content in bytes: it is decoded into values and
-// checked against a schema, which takes many times the room and time of a text.
-// What is larger can be sent as a text.
+// checked against a schema, which takes many times the memory and time of a text.
+// Larger content can be sent as a text.
 const maxStructured = 8 << 20
 
 var errStructured = errors.New("structured content too large")
 
-// takeStructured takes the structured content out of a result, so that nobody
-// decodes it into values but who checks it.
+// takeStructured takes the structured content out of a result, so that the library does
+// not decode it: only the schema check does.
 func (st *state) takeStructured(r *transport.JSONRPCResponse) error {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(r.Result, &members) != nil {
-		return nil //nolint:nilerr // whoever reads the result says what is wrong with it
+		return nil //nolint:nilerr // the reader of the result reports what is wrong with it
 	}
 	const name = "structuredContent"
 	content, ok := members[name]

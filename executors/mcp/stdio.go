@@ -65,8 +65,8 @@ type child struct {
 	drains sync.WaitGroup
 }
 
-// start starts the process, which outlives no client but is not bound to ctx: a
-// connection is used by later calls.
+// start starts the process. It ends with the client, not with ctx, since later calls
+// use the connection.
 func (c *Client) start(ctx context.Context) (*child, error) {
 	p, err := c.launch(ctx)
 	if err != nil {
@@ -106,8 +106,8 @@ func (ch *child) stop() {
 	ch.drains.Wait()
 }
 
-// lines passes on the child's output and ends it at a line above limit bytes:
-// the stream cannot be trusted to find its way back, so the connection ends.
+// lines passes on the child's output and ends it, and with it the connection, at a line
+// above limit bytes.
 type lines struct {
 	in      io.Reader
 	limit   int64
@@ -138,7 +138,7 @@ func (l *lines) Read(p []byte) (int, error) {
 	}
 	if err != nil {
 		l.ended.Store(true)
-		err = io.EOF // why it ended is the business of the process, not of a log line
+		err = io.EOF // the library would log any other error
 	}
 	return n, err
 }

@@ -1,7 +1,7 @@
-// Package ticketvectors makes dispatches that an executor must carry out and ones
-// that it must not, one failure each, with the code that each deserves: for the
-// vectors of executors/testdata, and for services of others in any language
-// (writ executor check).
+// Package ticketvectors makes dispatches that an executor must carry out and ones that
+// it must refuse, one failure each, with the code that it must report: for the vectors
+// of executors/testdata, and for external executors in any language (writ executor
+// check).
 package ticketvectors
 
 import (
@@ -15,7 +15,7 @@ import (
 	"aob.dev/writ/intents"
 )
 
-// Keys that tickets are signed with, rightly and wrongly. Root names the log.
+// Keys that sign tickets, with and without the right to. Root names the log.
 type Keys struct {
 	Root, Router, Revoked, Gateway, Manager, Task, Operator, Stranger intents.Signer
 }
@@ -61,7 +61,7 @@ func (k Keys) JWKS() intents.JWKS {
 	return set
 }
 
-// Target is whom the vectors are for.
+// Target is the executor that the vectors are for.
 type Target struct {
 	Executor string
 	Types    []string        // the first is ordered; there must be one
@@ -89,8 +89,8 @@ func (v *Vector) Bytes() ([]byte, error) {
 	return json.Marshal(v.Dispatch)
 }
 
-// Make makes all of them: what is in the ticket, who signed it and how, what it
-// was put to, and what is no dispatch at all.
+// Make makes the vectors: of a ticket's claims, of its signature, of the order beside
+// it, and of texts that are no dispatch.
 func Make(k Keys, t Target) ([]*Vector, error) {
 	if t.Executor == "" || len(t.Types) == 0 {
 		return nil, errors.New("ticket vectors: for which executor and type?")

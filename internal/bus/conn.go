@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// ErrNoResponders says that nobody listens on the subject: the request had no effect.
+// ErrNoResponders is that no process serves the subject: the request had no effect.
 var ErrNoResponders = errors.New("bus: nobody listens")
 
 // Handler answers one request. It runs concurrently with itself.
@@ -29,10 +29,10 @@ type Frame struct {
 
 // Conn is how one process is on the bus. Safe for concurrent use.
 type Conn interface {
-	// Instance tells the process from others of its role: it alone serves
+	// Instance identifies the process among those of its role: it alone serves
 	// AgentInstance(role, Instance()) and Grant(role, Instance()).
 	Instance() string
-	// Request waits for one reply; ErrNoResponders if nobody listens, ctx's error if it ends first.
+	// Request waits for one reply; ErrNoResponders if no process serves the subject, ctx's error if it ends first.
 	Request(ctx context.Context, subject string, data []byte) ([]byte, error)
 	Publish(subject string, data []byte) error
 	// Serve runs a service until ctx ends, then lets running requests finish. It

@@ -22,7 +22,7 @@ type Options struct {
 	Password string
 	Instance string // of the process; empty: it is not addressed alone
 
-	// Log receives what no caller can be told: lost connections and refused
+	// Log receives errors that no call returns: lost connections and refused
 	// publishes. Nil: slog.Default.
 	Log *slog.Logger
 }
@@ -43,8 +43,8 @@ type conn struct {
 
 var _ Conn = (*conn)(nil)
 
-// Connect opens a connection of one user. A lost one is taken up again for as
-// long as it takes; requests made meanwhile wait for it until their ctx ends.
+// Connect opens a connection of one user. It reconnects whenever the connection is
+// lost; requests wait for that until their ctx ends.
 func Connect(ctx context.Context, o Options) (Conn, error) {
 	if (o.URL == "") == (o.InProcess == nil) {
 		return nil, errors.New("bus: connect needs exactly one of a URL and a server in process")
@@ -120,9 +120,9 @@ func (c *conn) Publish(subject string, data []byte) error {
 // Instance implements Conn.
 func (c *conn) Instance() string { return c.instance }
 
-// permitted runs subscribe and waits until the server has seen it. The server
-// reports a refused subject later, and without naming the subscription; a refusal
-// that comes in between is taken for that of this one.
+// permitted runs subscribe and waits until the server has processed it. The server
+// reports a refused subject later, without naming the subscription: any refusal in
+// between counts as a refusal of this one.
 func (c *conn) permitted(ctx context.Context, subscribe func() error) error {
 	before := c.nc.LastError()
 	if err := subscribe(); err != nil {
@@ -139,7 +139,7 @@ func (c *conn) permitted(ctx context.Context, subscribe func() error) error {
 	return nil
 }
 
-// Close lets messages on their way arrive and gives the connection up.
+// Close waits for messages on their way and closes the connection.
 func (c *conn) Close() {
 	if err := c.nc.Drain(); err != nil {
 		c.nc.Close() // gone already, or not connected: nothing to wait for
@@ -147,7 +147,7 @@ func (c *conn) Close() {
 	<-c.closed
 }
 
-// joined asks by one connection and serves by another.
+// joined requests over one connection and serves over another.
 type joined struct {
 	Conn
 	serves Conn

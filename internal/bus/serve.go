@@ -58,7 +58,7 @@ func (c *conn) addService(ctx context.Context, s Service, running *sync.WaitGrou
 	workers := cmp.Or(s.Workers, defaultWorkers)
 	for _, subject := range slices.Sorted(maps.Keys(s.Endpoints)) {
 		h := pooled(ctx, s.Endpoints[subject], workers, running)
-		// Endpoint names may hold no dots; the subject tells them apart.
+		// Endpoint names may contain no dots.
 		name := strings.ReplaceAll(subject, ".", "-")
 		if err := svc.AddEndpoint(name, h, micro.WithEndpointSubject(subject)); err != nil {
 			return svc, err
@@ -67,10 +67,10 @@ func (c *conn) addService(ctx context.Context, s Service, running *sync.WaitGrou
 	return svc, nil
 }
 
-// pooled runs a handler on at most n requests at once. It blocks the
-// subscription while all are busy, so that further requests stay in its buffer.
-// What wants no answer is no request: it may be the answer to somebody else's,
-// whose reply subject led here.
+// pooled runs a handler on at most n requests at once. It blocks the subscription while
+// all are busy, so that further requests stay in its buffer. A message without reply
+// subject is ignored: it may be the answer to a request whose reply subject was this
+// endpoint's.
 func pooled(ctx context.Context, h Handler, n int, running *sync.WaitGroup) micro.Handler {
 	slots := make(chan struct{}, n)
 	return micro.HandlerFunc(func(r micro.Request) {
@@ -81,7 +81,7 @@ func pooled(ctx context.Context, h Handler, n int, running *sync.WaitGroup) micr
 		running.Add(1)
 		go func() {
 			defer func() { <-slots; running.Done() }()
-			_ = r.Respond(h(ctx, r.Data())) // fails only with the connection, and then nobody waits
+			_ = r.Respond(h(ctx, r.Data())) // fails only where the connection is lost
 		}()
 	})
 }

@@ -31,7 +31,7 @@ type OpenAIConfig struct {
 	Key       string // bearer token; empty: none is sent
 	Model     string
 	Dimension int // that the store is made for
-	// Wait pauses before a request is sent again; nil: a timer. It returns ctx's
+	// Wait pauses before a request is sent again; nil: clock.Sleep. It returns ctx's
 	// error if that ends first.
 	Wait func(ctx context.Context, d time.Duration) error
 }
@@ -72,8 +72,7 @@ func (o *OpenAI) Dimension() int { return o.cfg.Dimension }
 // Name implements Embedder.
 func (o *OpenAI) Name() string { return "openai:" + o.cfg.Model }
 
-// Embed implements Embedder. A text of nothing but space is sent as one that
-// services take.
+// Embed implements Embedder. A blank text, which services refuse, is sent as "-".
 func (o *OpenAI) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	out := make([][]float32, 0, len(texts))
 	for batch := range slices.Chunk(texts, maxBatch) {

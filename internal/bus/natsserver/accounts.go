@@ -7,10 +7,10 @@ import (
 	"aob.dev/writ/internal/bus"
 )
 
-// The accounts. Who serves and who asks are in different ones, so that a reply
-// subject, which the asker chooses, leads nowhere but into the asker's own
-// account: nobody listens there, and it imports nothing that the asker may not
-// publish anyway. Whoever serves sees only reply subjects that the server made.
+// The accounts. Servers and clients of a service are in different ones. A client
+// chooses the reply subject, so it must lead nowhere but into the client's own account:
+// nothing is served there, and it imports nothing that the client may not publish
+// anyway. The serving side sees only reply subjects that the NATS server made.
 const (
 	accountAgents  = "AGENTS"  // the agentic layer, serving
 	accountGateway = "GATEWAY" // its members, asking
@@ -63,9 +63,9 @@ const (
 	turnAll   = "writ.turn.>"
 )
 
-// What a reader of frames may ask of JetStream: a consumer of its own on the one
-// stream, filtered to turns. An account without JetStream has a $JS.API of its
-// own that says so: there these have another name.
+// What a reader of frames may request of JetStream: a consumer of its own on the one
+// stream, filtered to turns. An account without JetStream has a $JS.API of its own,
+// which refuses everything: there these have another name.
 const (
 	jetStreamAPI = "$JS.API."
 	framesCreate = "CONSUMER.CREATE." + bus.FramesStream + ".*." + turnAll
@@ -73,7 +73,7 @@ const (
 	framesDelete = "CONSUMER.DELETE." + bus.FramesStream + ".*"
 )
 
-// crossing is a service of one account and who may ask it.
+// crossing is a service of one account and the accounts that may request it.
 type crossing struct {
 	subject, of string
 	by          []string
@@ -94,8 +94,9 @@ func crossings() []crossing {
 		{subject: bus.DirectoryUser, of: accountCore, by: gateway},
 		{subject: bus.DirectoryApprovals, of: accountCore, by: gateway},
 		{subject: bus.PlansSilent, of: accountCore, by: gateway},
-		// One way: the stream FRAMES listens, nobody answers. Only the manager shows
-		// frames beside the gateway, so that a stolen task or planner cannot answer the user.
+		// One way: the stream FRAMES stores them, and there are no replies. Only the
+		// manager and the gateway publish frames, so that a compromised task or planner
+		// cannot answer the user.
 		{subject: turnAll, of: accountCore, by: []string{accountGateway, accountManager}},
 		{subject: jetStreamAPI + framesCreate, called: bus.FramesAPI + framesCreate, of: accountCore, by: frames},
 		{subject: jetStreamAPI + framesNext, called: bus.FramesAPI + framesNext, of: accountCore, by: frames, stream: true},
