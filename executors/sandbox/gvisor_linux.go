@@ -90,7 +90,7 @@ func (d gvisorDriver) launch(runsc, bundle string, p Profile) (*Instance, error)
 		return nil, fmt.Errorf("start runsc: %w", err)
 	}
 	b.proc, b.shell = cmd.Process, true
-	// What it starts later inherits both. It may have ended; who waits hears why.
+	// What it starts later inherits both. Where it has ended, wait reports why.
 	_ = unix.Setpriority(unix.PRIO_PROCESS, b.proc.Pid, sandboxNice)
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", b.proc.Pid), []byte("1000"), 0)
 	b.explain = func(f spawn.Failure) error { return f.Errno }
@@ -101,8 +101,8 @@ func (d gvisorDriver) launch(runsc, bundle string, p Profile) (*Instance, error)
 	return b, nil
 }
 
-// deleteContainer ends what runsc leaves running when it is killed, and forgets
-// it. A container that ended by itself is gone already.
+// deleteContainer ends and removes what runsc leaves running when it is killed. A
+// container that ended by itself is gone already.
 func deleteContainer(runsc, state, id string) error {
 	left, err := filepath.Glob(filepath.Join(state, id+"*.state"))
 	if err != nil || len(left) == 0 {
@@ -136,8 +136,8 @@ func sweepContainers(session string) {
 	}
 }
 
-// gvisorDenied keep a sandbox in gVisor to one process, which makes per-process
-// limits total, and off sockets, which it would emulate. This is a list of what
+// gvisorDenied keep a sandbox in gVisor to one process, so that per-process limits
+// bound all of it, and from sockets, which gVisor would emulate. This is a list of what
 // is refused, not of what is allowed: the calls never reach the host's kernel.
 var gvisorDenied = []string{
 	"fork", "vfork", "socket", "socketpair", "bind", "connect", "listen", "accept", "accept4", "sendto", "recvfrom", "sendmsg", "recvmsg",

@@ -11,8 +11,8 @@ import (
 	"aob.dev/writ/internal/clock"
 )
 
-// refillPause is the wait after a worker that could not be started, so that a
-// machine out of memory or uids is not kept busy with trying.
+// refillPause is the wait after a worker could not be started, so that a machine without
+// memory or uids is not kept busy.
 const refillPause = time.Second
 
 // pool keeps sandboxes of one profile that wait for a script. Each is used once.
