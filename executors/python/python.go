@@ -25,23 +25,15 @@ const Name = "python"
 // served in the order of their arrival.
 const Workers = 1024
 
-// Sandbox runs jobs, each in a sandbox of its own; *sandbox.Sandbox is one.
-type Sandbox interface {
-	Run(ctx context.Context, job sandbox.Job) (sandbox.Result, error)
-	Driver() string // the name of the driver in use
-}
-
-var _ Sandbox = (*sandbox.Sandbox)(nil)
-
 // Handlers of the executor. They keep no state; a run has no effect but the
 // script, which is kept under its digest.
-func Handlers(runner Sandbox, blobs storage.Blobs) map[string]executors.Handler {
+func Handlers(runner sandbox.Runner, blobs storage.Blobs) map[string]executors.Handler {
 	p := python{runner, blobs}
 	return map[string]executors.Handler{"exec_python": executors.WithArgs(p.exec)}
 }
 
 type python struct {
-	runner Sandbox
+	runner sandbox.Runner
 	blobs  storage.Blobs
 }
 

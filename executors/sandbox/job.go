@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"context"
 	"errors"
 	"io"
 	"time"
@@ -12,6 +13,14 @@ var (
 	ErrScript    = errors.New("script is larger than 1 MiB")
 	ErrInputSize = errors.New("input does not fit its scratch space")
 )
+
+// Runner runs jobs in sandboxes of one driver; *Sandbox is one.
+type Runner interface {
+	Driver() string // its name
+	Run(ctx context.Context, job Job) (Result, error)
+}
+
+var _ Runner = (*Sandbox)(nil)
 
 // Job is one script and the data it works on.
 type Job struct {

@@ -25,8 +25,8 @@ type soul struct {
 	UpdatedAt time.Time       `json:"updated_at"`
 }
 
-// soulID is the id of a user's soul; no user: of the tenant's. "tenant" is no user's id
-// here, since those follow a colon.
+// soulID is the id of a user's soul, or of the tenant's where user is empty. The two
+// forms never collide.
 func soulID(user string) string {
 	if user == "" {
 		return "tenant"

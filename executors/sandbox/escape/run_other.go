@@ -5,6 +5,8 @@ package escape
 import (
 	"context"
 	"errors"
+
+	"aob.dev/writ/executors/sandbox"
 )
 
 var errPlatform = errors.New("escape: there is no sandbox to try on this platform")
@@ -19,4 +21,6 @@ func LayBait(string) (*Bait, error) { return nil, errPlatform }
 func (*Bait) Remove() error { return nil }
 
 // Try fails on this platform.
-func (Probe) Try(context.Context, Runner, *Bait) (Finding, error) { return Finding{}, errPlatform }
+func (Probe) Try(context.Context, sandbox.Runner, *Bait) (Finding, error) {
+	return Finding{}, errPlatform
+}
