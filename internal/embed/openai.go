@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"aob.dev/writ/internal/clock"
 )
 
 // Bounds of calls to a service.
@@ -31,7 +29,7 @@ type OpenAIConfig struct {
 	Key       string // bearer token; empty: none is sent
 	Model     string
 	Dimension int // that the store is made for
-	// Wait pauses before a request is sent again; nil: clock.Sleep. It returns ctx's
+	// Wait pauses before a request is sent again; nil: a timer. It returns ctx's
 	// error if that ends first.
 	Wait func(ctx context.Context, d time.Duration) error
 }
@@ -58,12 +56,23 @@ func NewOpenAI(cfg OpenAIConfig) (*OpenAI, error) {
 		return nil, fmt.Errorf("embed: a dimension is 1 to %d", MaxDimension)
 	}
 	if cfg.Wait == nil {
-		cfg.Wait = clock.Sleep
+		cfg.Wait = sleep
 	}
 	return &OpenAI{cfg: cfg, url: strings.TrimRight(cfg.BaseURL, "/") + "/embeddings", client: &http.Client{
 		Timeout:       RequestTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // texts go to the host that was named
 	}}, nil
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // Dimension implements Embedder.
