@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // Envelope is the enricher envelope without the members that are only checked.
@@ -22,30 +23,15 @@ type Envelope struct {
 // response.
 const dataUnavailable = "data unavailable"
 
-// DeclaresEnvelope says that the output schema is that of an enricher
-// response: it has the properties status, payload, domain_type and enricher_id.
-func (m *Manifest) DeclaresEnvelope() bool {
-	p := m.outputProperties()
-	return p["status"] && p["payload"] && p["domain_type"] && p["enricher_id"]
-}
-
-// DeclaresPrincipal says that responses name the principal they are for.
-func (m *Manifest) DeclaresPrincipal() bool {
-	return m.DeclaresEnvelope() && m.outputProperties()["principal"]
-}
-
-func (m *Manifest) outputProperties() map[string]bool {
+// declares reports whether the output schema has all of these properties.
+func (m *Manifest) declares(names ...string) bool {
 	var s struct {
 		Properties map[string]json.RawMessage `json:"properties"`
 	}
 	if len(m.OutputSchema) == 0 || json.Unmarshal(m.OutputSchema, &s) != nil {
-		return nil
+		return false
 	}
-	names := make(map[string]bool, len(s.Properties))
-	for name := range s.Properties {
-		names[name] = true
-	}
-	return names
+	return !slices.ContainsFunc(names, func(name string) bool { _, ok := s.Properties[name]; return !ok })
 }
 
 // Unwrap takes the payload out of an enricher response. It must run before anything
@@ -62,14 +48,15 @@ func (m *Manifest) Unwrap(data []byte, principal string) (*Envelope, error) {
 	_, domain := members["domain_type"]
 	_, id := members["enricher_id"]
 	isEnvelope := status && domain && id
-	if !isEnvelope && !m.DeclaresEnvelope() {
+	declared := m.declares("status", "payload", "domain_type", "enricher_id")
+	if !isEnvelope && !declared {
 		return nil, nil
 	}
 	if err != nil || !isEnvelope {
 		return nil, &Error{Kind: ErrSchema, Tool: m.Name, Reason: "not an enricher response", Err: err}
 	}
 	named, present := members["principal"]
-	if (present && !none(named) || m.DeclaresPrincipal()) && !isText(named, principal) {
+	if (present && !none(named) || declared && m.declares("principal")) && !isText(named, principal) {
 		return nil, &Error{Kind: ErrPrincipal, Tool: m.Name, Reason: dataUnavailable}
 	}
 	return m.open(members)

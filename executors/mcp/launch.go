@@ -28,7 +28,7 @@ type Isolation struct {
 // launch starts the process of a source that is a command. Only a source with
 // isolation=none becomes a plain child, where the options have an Isolation.
 func (c *Client) launch(ctx context.Context) (*sandbox.ServerProcess, error) {
-	if c.opt.Isolation == nil || c.src.NoBox {
+	if c.opt.Isolation == nil || c.src.Plain {
 		return plain(ctx, c.src)
 	}
 	p, err := c.opt.Isolation.Servers.Start(c.opt.Isolation.server(c.src))

@@ -28,7 +28,7 @@ type Settings struct {
 	Env       []string // NAME=value
 	Files     []sandbox.ServerFile
 	NoNetwork bool
-	NoBox     bool              // isolation=none: a plain child
+	Plain     bool              // isolation=none: a plain child
 	Effects   map[string]string // by tool
 }
 
@@ -83,7 +83,7 @@ func (s *Settings) set(key, value string) error {
 	case key == "network" && (value == "on" || value == "off"):
 		s.NoNetwork = value == "off"
 	case key == "isolation" && (value == "box" || value == "none"):
-		s.NoBox = value == "none"
+		s.Plain = value == "none"
 	case key == "network":
 		return errors.New("network is on or off")
 	case key == "isolation":
@@ -134,7 +134,7 @@ func (s *Settings) addEffect(text string) error {
 
 // ofProcess reports whether there are settings that only a process can have.
 func (s *Settings) ofProcess() bool {
-	return len(s.Env) > 0 || len(s.Files) > 0 || s.NoNetwork || s.NoBox
+	return len(s.Env) > 0 || len(s.Files) > 0 || s.NoNetwork || s.Plain
 }
 
 const alphanumeric = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"

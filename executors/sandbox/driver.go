@@ -18,9 +18,9 @@ func DriverNames() []string {
 
 // Profile is what a sandbox is built with, before it gets a script.
 type Profile struct {
-	Limits  Limits // normalized
-	Room    int64  // bytes of scratch, the input included
-	Preload []string
+	Limits  Limits   // normalized
+	Room    int64    // bytes of scratch, the input included
+	Preload []string // modules imported before the script arrives
 }
 
 // Driver builds sandboxes of one kind.

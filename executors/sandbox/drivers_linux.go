@@ -64,7 +64,7 @@ func (d *linuxDriver) Start(p Profile) (*Instance, error) {
 	spec := sandboxSpec{
 		Runtime: d.host.runtime.path, Image: d.host.runtime.image, Root: d.root, Layers: d.layers, Scratch: taskDir, ID: id,
 		OwnUser: d.user || id >= 0, OwnRoot: d.user, OwnPIDs: d.clone&unix.CLONE_NEWPID != 0,
-		Limits: p.Limits, Room: p.Room, Preload: p.Preload, Landlock: d.landlock,
+		Landlock: d.landlock, Profile: p,
 	}
 	cleanup := func() error { return nil }
 	if d.root != rootPivot {

@@ -69,10 +69,7 @@ func (d gvisorDriver) launch(runsc, bundle string, p Profile) (*Instance, error)
 		return nil, err
 	}
 	id := strings.ReplaceAll(bundle, "/", "-")
-	args := []string{"--root=" + state, "--network=none", "--host-uds=none", "--ignore-cgroups", "--overlay2=none", "--oci-seccomp"}
-	if os.Geteuid() != 0 {
-		args = append(args, "--rootless")
-	}
+	args := append(runscFlags(state), "--network=none", "--host-uds=none", "--ignore-cgroups", "--overlay2=none", "--oci-seccomp")
 	cmd := exec.Command(runsc, append(args, "run", "--bundle="+dir, //nolint:gosec,noctx // G204: found in PATH; it ends with its sandbox, not with a context
 		fmt.Sprintf("--pass-fd=3:%d", spawn.FeedFD), fmt.Sprintf("--pass-fd=4:%d", spawn.ReportFD), id)...)
 	cmd.Env = []string{"PATH=/usr/bin:/bin", "TMPDIR=" + dir}
@@ -101,6 +98,15 @@ func (d gvisorDriver) launch(runsc, bundle string, p Profile) (*Instance, error)
 	return b, nil
 }
 
+// runscFlags begin every command of runsc.
+func runscFlags(state string) []string {
+	flags := []string{"--root=" + state}
+	if os.Geteuid() != 0 {
+		flags = append(flags, "--rootless")
+	}
+	return flags
+}
+
 // deleteContainer ends and removes what runsc leaves running when it is killed. A
 // container that ended by itself is gone already.
 func deleteContainer(runsc, state, id string) error {
@@ -110,10 +116,7 @@ func deleteContainer(runsc, state, id string) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), deleteTimeout) // what has to be done at the end of a run, however it ended
 	defer cancel()
-	cmd := exec.CommandContext(ctx, runsc, "--root="+state, "delete", "-force", id) //nolint:gosec // G204: found in PATH
-	if os.Geteuid() != 0 {
-		cmd = exec.CommandContext(ctx, runsc, "--rootless", "--root="+state, "delete", "-force", id) //nolint:gosec // G204: found in PATH
-	}
+	cmd := exec.CommandContext(ctx, runsc, append(runscFlags(state), "delete", "-force", id)...) //nolint:gosec // G204: found in PATH
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("delete container: %w: %s", err, out)
 	}

@@ -38,19 +38,17 @@ const (
 
 // sandboxSpec is what a sandbox is made from.
 type sandboxSpec struct {
-	Runtime  string   // host path of the runtime directory
-	Image    image    // what to execute in it
-	Root     string   // rootPivot, rootChroot or rootKeep
-	Layers   layers   // those it gets
-	Scratch  string   // scratch directory below Runtime, relative; the tmpfs mount point if rootPivot
-	ID       int      // uid and gid to become, as seen inside; -1 keeps them
-	OwnUser  bool     // no process outside has the sandbox's uid, so RLIMIT_NPROC counts its threads only
-	OwnRoot  bool     // starts with all capabilities, in a user namespace
-	OwnPIDs  bool     // in a pid namespace
-	Limits   Limits   // normalized
-	Room     int64    // bytes of scratch, the input included
-	Preload  []string // modules imported before the script arrives
-	Landlock int      // lowest Landlock ABI that this driver accepts
+	Runtime  string // host path of the runtime directory
+	Image    image  // what to execute in it
+	Root     string // rootPivot, rootChroot or rootKeep
+	Layers   layers // those it gets
+	Scratch  string // scratch directory below Runtime, relative; the tmpfs mount point if rootPivot
+	ID       int    // uid and gid to become, as seen inside; -1 keeps them
+	OwnUser  bool   // no process outside has the sandbox's uid, so RLIMIT_NPROC counts its threads only
+	OwnRoot  bool   // starts with all capabilities, in a user namespace
+	OwnPIDs  bool   // in a pid namespace
+	Landlock int    // lowest Landlock ABI that this driver accepts
+	Profile
 }
 
 // pathInside is the path that a file of the runtime has once the sandbox is

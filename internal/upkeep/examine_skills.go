@@ -47,7 +47,7 @@ func (e Examination) server(ctx context.Context, text string) Finding {
 	if broken > 0 {
 		said += fmt.Sprintf(", %d of which cannot be used", broken)
 	}
-	if source.URL == "" && source.NoBox {
+	if source.URL == "" && source.Plain {
 		f := found(check, said+"; not isolated: it can read every key of the node")
 		f.Do = "leave isolation=none out where the server runs without"
 		return f
