@@ -40,7 +40,7 @@ func (s *Service) admit(typ string, dispatch []byte) (o *Order, left time.Durati
 	}
 	b, err := intents.ReadBody(payload)
 	if err != nil {
-		return nil, 0, intents.Refuse(intents.SchemaInvalid, "", "order does not match the envelope")
+		return nil, 0, intents.Refuse(intents.SchemaInvalid, "", "order does not match the schema of the envelope")
 	}
 	switch {
 	case t.Type != b.Intent.Type || typ != "" && typ != t.Type:

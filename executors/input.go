@@ -70,7 +70,7 @@ func (o *Order) Content(ctx context.Context, blobs storage.Blobs, pointer string
 func (o *Order) open(ctx context.Context, blobs storage.Blobs, in intents.Input) (Data, error) {
 	if strings.HasPrefix(in.Ref, "cas://") {
 		if in.SHA256 != "" && in.Ref != "cas://"+in.SHA256 {
-			return Data{}, Fail(intents.MalformedArgs, "the data is not what the ticket names")
+			return Data{}, Fail(intents.MalformedArgs, "the data does not have the digest that the ticket names")
 		}
 		r, size, err := blobs.Fetch(ctx, o.Ticket.Actor.Tenant, in.Ref)
 		if err != nil {
@@ -88,7 +88,7 @@ func (o *Order) open(ctx context.Context, blobs storage.Blobs, in intents.Input)
 	}
 	if in.SHA256 != "" && file.SHA256 != in.SHA256 {
 		_ = r.Close()
-		return Data{}, Fail(intents.MalformedArgs, "the data is not what the ticket names")
+		return Data{}, Fail(intents.MalformedArgs, "the data does not have the digest that the ticket names")
 	}
 	return Data{r, file.Size}, nil
 }

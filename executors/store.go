@@ -29,7 +29,7 @@ func Store(err error) error {
 	case errors.Is(err, storage.ErrNotFound):
 		return Fail(intents.NotFound, "no such thing for this caller")
 	case errors.Is(err, storage.ErrQuota):
-		return Fail(intents.Overloaded, "the tenant holds as many bytes as it may: erase something, or raise tenant_disk_mb")
+		return Fail(intents.Overloaded, "the disk quota of the tenant is used up: erase something, or raise tenant_disk_mb")
 	case errors.Is(err, storage.ErrFull):
 		return Fail(intents.Overloaded, "there is not enough free disk to write")
 	case errors.Is(err, storage.ErrStale):

@@ -91,7 +91,7 @@ func (c *Client) acquire(ctx context.Context) (*conn, error) {
 	case c.dialing <- struct{}{}:
 		defer func() { <-c.dialing }()
 	case <-ctx.Done():
-		return nil, &Error{Kind: ErrUnavailable, Reason: "gave up while connecting", Undelivered: true, Err: ctx.Err()}
+		return nil, &Error{Kind: ErrUnavailable, Reason: "the caller gave up while connecting", Undelivered: true, Err: ctx.Err()}
 	}
 	if cn, err := c.live(); cn != nil || err != nil {
 		return cn, err // another caller has just dialled

@@ -113,7 +113,7 @@ func topLevel(data []byte) (map[string]json.RawMessage, error) {
 			return members, err
 		}
 		if _, twice := members[name]; twice {
-			return members, fmt.Errorf("member %q is there twice", printable(name, maxName))
+			return members, fmt.Errorf("duplicate member %q", printable(name, maxName))
 		}
 		members[name] = raw
 	}

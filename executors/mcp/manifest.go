@@ -106,7 +106,7 @@ func (t *tool) read(raw json.RawMessage) error {
 		return err
 	}
 	if t.Digest() == "" {
-		return errors.New("no canonical form: a member stands twice, a number is no double, or it is nested too deeply")
+		return errors.New("no canonical form: a member occurs twice, a number is not a double, or it is nested too deeply")
 	}
 	var known wire.Tool
 	if err := json.Unmarshal(raw, &known); err != nil {

@@ -75,7 +75,7 @@ func (e Embeddings) Run(ctx context.Context) error {
 				next = fillAgain
 				e.Log.LogAttrs(ctx, slog.LevelWarn, "memories have no vectors yet", slog.String("tenant", tenant), slog.String("error", err.Error()))
 			case made > 0:
-				e.Log.LogAttrs(ctx, slog.LevelInfo, "vectors of memories made", slog.String("tenant", tenant), slog.Int("memories", made))
+				e.Log.LogAttrs(ctx, slog.LevelInfo, "made vectors of memories", slog.String("tenant", tenant), slog.Int("memories", made))
 			}
 		}
 		_ = clock.Sleep(ctx, next) // the loop checks ctx

@@ -55,9 +55,9 @@ func failed(res sandbox.Result) *executors.Failure {
 	case sandbox.OversizedOutput:
 		f = executors.Fail(intents.OversizedOutput, "the script printed more than 500,000 bytes: print less")
 	case sandbox.Memory:
-		f = executors.Fail(intents.ExecutorFailed, "the script took more memory than it may")
+		f = executors.Fail(intents.ExecutorFailed, "the script exceeded its memory limit")
 	case sandbox.Policy:
-		f = executors.Fail(intents.ExecutorFailed, "the script tried something forbidden")
+		f = executors.Fail(intents.ExecutorFailed, "the script made a forbidden system call")
 	case sandbox.ScriptError:
 		f = executors.Fail(intents.ExecutorFailed, "the script failed: see its traceback")
 	case sandbox.Crash:

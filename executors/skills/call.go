@@ -32,7 +32,7 @@ type invocation struct {
 // may run more than once.
 func (s *skills) call(ctx context.Context, o *executors.Order, args catalog.SkillCall) (*executors.Result, error) {
 	if t := o.Ticket.Scope; t != nil && !slices.Contains(t.Skills, args.Skill) {
-		return nil, executors.Fail(intents.TaskScope, "the skill is not one of the step's")
+		return nil, executors.Fail(intents.TaskScope, "the step does not include the skill")
 	}
 	skill, pin, err := s.approved(ctx, o, args.Skill)
 	if err != nil {

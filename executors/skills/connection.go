@@ -19,7 +19,7 @@ const (
 )
 
 // ErrResting is that a server failed a moment ago and was not asked.
-var ErrResting = errors.New("resting")
+var ErrResting = errors.New("it did not answer")
 
 // hidden are a server's own discovery tools, which are not skills: writ finds and loads
 // skills among the approved ones.
@@ -94,7 +94,7 @@ func (s *server) resting(now time.Time) error {
 	if s.failures == 0 || left <= 0 || left > s.rest {
 		return nil
 	}
-	return fmt.Errorf("skill server %s: %w: did not answer, and is asked again in %s", s.name, ErrResting, left.Round(time.Second))
+	return fmt.Errorf("skill server %s: %w, and is asked again in %s", s.name, ErrResting, left.Round(time.Second))
 }
 
 // known gives the skills as last listed, if the list is no older than age.

@@ -93,7 +93,7 @@ func (v *Vector) Bytes() ([]byte, error) {
 // it, and of texts that are no dispatch.
 func Make(k Keys, t Target) ([]*Vector, error) {
 	if t.Executor == "" || len(t.Types) == 0 {
-		return nil, errors.New("ticket vectors: for which executor and type?")
+		return nil, errors.New("ticket vectors: an executor and a type are required")
 	}
 	m := &maker{Keys: k, t: t}
 	if header, payload := m.order(same); m.err == nil {

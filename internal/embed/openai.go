@@ -49,9 +49,9 @@ func NewOpenAI(cfg OpenAIConfig) (*OpenAI, error) {
 	u, err := url.Parse(cfg.BaseURL)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "":
-		return nil, errors.New("embed: the base URL is none of http or https")
+		return nil, errors.New("embed: the base URL must be an http or https URL without query and fragment")
 	case cfg.Model == "":
-		return nil, errors.New("embed: there is no model")
+		return nil, errors.New("embed: a model is required")
 	case cfg.Dimension < 1 || cfg.Dimension > MaxDimension:
 		return nil, fmt.Errorf("embed: a dimension is 1 to %d", MaxDimension)
 	}

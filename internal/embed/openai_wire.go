@@ -75,7 +75,7 @@ func retryAfter(header string) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-var errMalformed = errors.New("embed: the service answers with something that is no list of embeddings")
+var errMalformed = errors.New("embed: the answer of the service is not a list of embeddings")
 
 // read an answer: each text has exactly one vector, of the right size, that
 // points somewhere. Without indices the order counts.

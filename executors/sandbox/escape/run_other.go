@@ -9,7 +9,7 @@ import (
 	"aob.dev/writ/executors/sandbox"
 )
 
-var errPlatform = errors.New("escape: there is no sandbox to try on this platform")
+var errPlatform = errors.New("escape: there is no sandbox on this platform")
 
 // Bait cannot be laid on this platform.
 type Bait struct{}

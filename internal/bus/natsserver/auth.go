@@ -108,7 +108,7 @@ func (s *Server) SetExternal(list []External) error {
 		case !nkeys.IsValidPublicUserKey(o.NKey):
 			wrong = append(wrong, fmt.Errorf("nats server: external executor %s: not a public user key", o.Name))
 		case s.known(o.Name):
-			wrong = append(wrong, fmt.Errorf("nats server: external executor %s: the name is one of our own", o.Name))
+			wrong = append(wrong, fmt.Errorf("nats server: external executor %s: the name is that of a role of writ", o.Name))
 		default:
 			next[o.NKey] = external(o)
 		}
