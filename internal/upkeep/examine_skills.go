@@ -47,7 +47,7 @@ func (e Examination) server(ctx context.Context, address string) Finding {
 	if broken > 0 {
 		text += fmt.Sprintf(", %d of which cannot be used", broken)
 	}
-	if source.URL == "" && source.NoBox {
+	if source.URL == "" && source.Plain {
 		f := found(check, text+"; not isolated: it can read every key of the node")
 		f.Do = "leave isolation=none out where the server runs without"
 		return f
@@ -63,12 +63,12 @@ func (e Examination) tools(ctx context.Context, source mcp.Source) (list []mcp.M
 	if err != nil {
 		return nil, err
 	}
-	isolation := mcp.Isolation{Servers: sandbox.NewServers(), Homes: dir, Hidden: append([]string{e.Dir}, e.Secrets...), Log: e.Log}
+	isolation := &mcp.Isolation{Servers: sandbox.NewServers(), Homes: dir, Hidden: append([]string{e.Dir}, e.Secrets...)}
 	defer func() {
 		isolation.Servers.Close()
 		err = errors.Join(err, os.RemoveAll(dir))
 	}()
-	c, err := mcp.Dial(ctx, source, mcp.Options{Log: e.Log, Launch: isolation.Launch(source), StartTimeout: examineWait})
+	c, err := mcp.Dial(ctx, source, mcp.Options{Log: e.Log, Isolation: isolation, StartTimeout: examineWait})
 	if err != nil {
 		return nil, err
 	}
