@@ -5,6 +5,7 @@
 package catalog
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -174,26 +175,65 @@ func (c *Catalog) Digest() string { return c.orBuiltin().digest() }
 // limits in seconds and both schemas. Do not modify.
 func (c *Catalog) Document() []byte { return c.orBuiltin().document() }
 
+// published is a row with its limits in seconds and its schemas.
+type published struct {
+	Row
+	TTLSec int             `json:"ttl_sec"`
+	RunSec int             `json:"run_sec"`
+	Args   json.RawMessage `json:"args_schema"`
+	Result json.RawMessage `json:"result_schema"`
+}
+
 func publish(rows []Row) []byte {
-	type row struct {
-		Row
-		TTLSec int             `json:"ttl_sec"`
-		RunSec int             `json:"run_sec"`
-		Args   json.RawMessage `json:"args_schema"`
-		Result json.RawMessage `json:"result_schema"`
-	}
-	var out []row
+	var out []published
 	for _, r := range rows {
 		args, err1 := r.ArgsSchema()
 		result, err2 := r.ResultSchema()
 		if err1 != nil || err2 != nil {
 			continue // TestRowsHaveSchemas fails
 		}
-		out = append(out, row{r, int(r.TTL().Seconds()), int(r.Run().Seconds()), args.Source(), result.Source()})
+		out = append(out, published{r, int(r.TTL().Seconds()), int(r.Run().Seconds()), args.Source(), result.Source()})
 	}
 	doc, err := json.Marshal(map[string]any{"intents": out})
 	if err != nil {
 		return nil
 	}
 	return doc
+}
+
+// Read reads the Document of another process. A schema that it does not share with this
+// program must refer to no other document.
+func Read(document []byte) (*Catalog, error) {
+	var doc struct {
+		Intents []published `json:"intents"`
+	}
+	if err := json.Unmarshal(document, &doc); err != nil {
+		return nil, err
+	}
+	var rows []Row
+	for _, x := range doc.Intents {
+		r := x.Row
+		r.MaxTTL, r.MaxRun = time.Duration(x.TTLSec)*time.Second, time.Duration(x.RunSec)*time.Second
+		for _, part := range []struct {
+			to     **schemas.Schema
+			own    func() (*schemas.Schema, error)
+			source json.RawMessage
+		}{{&r.args, r.ArgsSchema, x.Args}, {&r.result, r.ResultSchema, x.Result}} {
+			own, err := part.own()
+			if err == nil && sameJSON(own.Source(), part.source) {
+				continue
+			}
+			if *part.to, err = schemas.Compile(part.source); err != nil {
+				return nil, fmt.Errorf("%s: %w", r.Type, err)
+			}
+		}
+		rows = append(rows, r)
+	}
+	return newCatalog(rows), nil
+}
+
+func sameJSON(a, b []byte) bool {
+	x, err1 := intents.Canonical(a)
+	y, err2 := intents.Canonical(b)
+	return err1 == nil && err2 == nil && bytes.Equal(x, y)
 }

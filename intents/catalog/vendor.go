@@ -98,12 +98,8 @@ func readVendor(path string) (Row, error) {
 		return Row{}, err
 	}
 	var doc struct {
-		Row
-		Schema string          `json:"$schema"`
-		TTLSec int             `json:"ttl_sec"`
-		RunSec int             `json:"run_sec"`
-		Args   json.RawMessage `json:"args_schema"`
-		Result json.RawMessage `json:"result_schema"`
+		published
+		Schema string `json:"$schema"`
 	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.DisallowUnknownFields()
