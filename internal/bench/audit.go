@@ -63,15 +63,23 @@ func (m madeLog) measure(ctx context.Context, d time.Duration) ([]Row, error) {
 }
 
 func (m madeLog) verify(ctx context.Context, replay bool) (r audit.Report, err error) {
-	f, err := os.Open(m.bundle)
-	if err != nil {
-		return r, err
-	}
-	r, err = audit.Verify(ctx, f, audit.Options{Trust: m.trust, Replay: replay})
+	err = m.read(func(f *os.File) (err error) {
+		r, err = audit.Verify(ctx, f, audit.Options{Trust: m.trust, Replay: replay})
+		return err
+	})
 	if err == nil && (!r.OK || r.Orders < m.orders || replay && r.Replayed == 0) {
 		err = fmt.Errorf("%d orders were made: %v", m.orders, r)
 	}
-	return r, errors.Join(err, f.Close())
+	return r, err
+}
+
+// read opens the bundle.
+func (m madeLog) read(fn func(*os.File) error) error {
+	f, err := os.Open(m.bundle)
+	if err != nil {
+		return err
+	}
+	return errors.Join(fn(f), f.Close())
 }
 
 // bareVerify is how many signatures over 1.5 kB all processors verify a second.

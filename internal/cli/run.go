@@ -38,7 +38,7 @@ func (c *command) turn(planID string, follow func(client.Client, *turnView) erro
 	t := turnView{Turn: client.Turn{PlanID: planID}, std: c.std, asJSON: c.asJSON}
 	if !c.asJSON {
 		t.Progress = func(s bus.StatusData) {
-			fmt.Fprintln(c.std.Err, painter(c.std, c.std.Err).dim(progress(s.State, s.Message, s.Step)))
+			fmt.Fprintln(c.std.Err, painter(c.std, c.std.Err).dim(progress(s)))
 		}
 	}
 	if err := follow(to, &t); err != nil {
@@ -135,13 +135,13 @@ func (t *turnView) broken(ctx context.Context, err error) error {
 }
 
 // progress is one line about the state of a turn.
-func progress(state, message string, step int) string {
-	line := "· " + state
-	if step > 0 {
-		line = fmt.Sprintf("· step %d %s", step, strings.TrimPrefix(state, "step_"))
+func progress(s bus.StatusData) string {
+	line := "· " + s.State
+	if s.Step > 0 {
+		line = fmt.Sprintf("· step %d %s", s.Step, strings.TrimPrefix(s.State, "step_"))
 	}
-	if message != "" {
-		line += ": " + message
+	if s.Message != "" {
+		line += ": " + s.Message
 	}
 	return printable(strings.ReplaceAll(line, "\n", " "))
 }

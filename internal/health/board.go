@@ -17,8 +17,8 @@ type Condition struct {
 	Blocks bool   `json:"blocks"` // no new order is taken
 }
 
-// Board holds the conditions of a process. The zero value is a healthy one; so is
-// nil, where nobody watches. Safe for concurrent use.
+// Board holds the conditions of a process. The zero value is a healthy one. Safe for
+// concurrent use.
 type Board struct {
 	mu      sync.Mutex // guards raised
 	raised  map[string]Condition
@@ -32,9 +32,6 @@ func New(changed func([]Condition)) *Board { return &Board{changed: changed} }
 // Raise puts a condition up, in place of one of the same name. It says whether
 // that is news.
 func (b *Board) Raise(c Condition) bool {
-	if b == nil {
-		return false
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.raised[c.Name] == c {
@@ -50,9 +47,6 @@ func (b *Board) Raise(c Condition) bool {
 
 // Clear takes a condition down, and says whether it was up.
 func (b *Board) Clear(name string) bool {
-	if b == nil {
-		return false
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if _, up := b.raised[name]; !up {
@@ -71,16 +65,13 @@ func (b *Board) tell() {
 
 // Up says whether a condition is.
 func (b *Board) Up(name string) bool {
-	if b == nil {
-		return false
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	_, up := b.raised[name]
 	return up
 }
 
-// List is what is up: what blocks first, then by name.
+// List is what is up: what blocks first, then by name. A nil board has nothing up.
 func (b *Board) List() []Condition {
 	if b == nil {
 		return nil

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/health"
 	"aob.dev/writ/internal/snapshot"
@@ -141,10 +142,8 @@ func (n *Node) fold(ctx context.Context, next int64, snap *snapshot.Snapshot) (f
 		}
 		if e.Record.Position%checkBatch == 0 {
 			judge = n.ledger.Judge(c) // what it has read is not kept for good
-			select {
-			case <-ctx.Done():
-				return nil, last, ctx.Err()
-			case <-time.After(checkPause):
+			if err := clock.Sleep(ctx, checkPause); err != nil {
+				return nil, last, err
 			}
 		}
 		if err := errors.Join(datadir.CheckRecord(ctx, judge, e.Record), n.checkHolder(ctx, e)); err != nil {
