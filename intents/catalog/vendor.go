@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/schemas"
@@ -106,8 +105,7 @@ func readVendor(path string) (Row, error) {
 	if err := dec.Decode(&doc); err != nil {
 		return Row{}, at("", "is no row")
 	}
-	row := doc.Row
-	row.MaxTTL, row.MaxRun = time.Duration(doc.TTLSec)*time.Second, time.Duration(doc.RunSec)*time.Second
+	row := doc.row()
 	vendor := strings.Split(row.Type, ".")[1]
 	if filepath.Base(path) != row.Type+".json" {
 		wrong = append(wrong, at("/type", "the file must be called "+row.Type+".json"))
@@ -118,10 +116,10 @@ func readVendor(path string) (Row, error) {
 	if row.Executor != "x-"+vendor && !strings.HasPrefix(row.Executor, "x-"+vendor+"-") {
 		wrong = append(wrong, at("/executor", "must be the vendor's own: x-"+vendor+", or x-"+vendor+"-<name>"))
 	}
-	if row.args, err = schemas.Compile(doc.Args); err != nil {
+	if _, err := row.args(); err != nil {
 		wrong = append(wrong, at("/args_schema", err.Error()))
 	}
-	if row.result, err = schemas.Compile(doc.Result); err != nil {
+	if _, err := row.result(); err != nil {
 		wrong = append(wrong, at("/result_schema", err.Error()))
 	}
 	return row, errors.Join(wrong...)
