@@ -226,7 +226,7 @@ func (s *stored) searches(ctx context.Context, d time.Duration, query func(*rand
 	return ms, n, err
 }
 
-// vocabulary of the notes: a word is in about one of thirty.
+// vocabulary is how many words the texts are made of: each is in about one text of thirty.
 const vocabulary = 1000
 
 func textQuery(r *rand.Rand) storage.Query {

@@ -96,7 +96,7 @@ func (t *turnView) end(ctx context.Context, c client.Client) (err error) {
 // sayHeld says which order waits for approval, and how to return to the plan.
 func (t *turnView) sayHeld() {
 	var held bus.HeldData
-	_ = json.Unmarshal(t.Data, &held) // else less is said
+	_ = json.Unmarshal(t.Data, &held) // if it cannot be read, the order is not named
 	fmt.Fprintf(t.std.Err, "plan %s waits for people to approve one of its orders\n", t.PlanID)
 	if id := held.Approval.IntentID; id != "" {
 		fmt.Fprintf(t.std.Err, "show the order: writ approvals show %s\n", printable(id))

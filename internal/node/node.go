@@ -91,7 +91,7 @@ type Node struct {
 	lock      *os.File
 	health    *health.Board
 	guard     *clock.Guard // nil: the clock is trusted
-	overruled atomic.Bool  // an operator has said that this log is the right one
+	overruled atomic.Bool  // an operator has confirmed this log against a witness
 	serving   bool         // HTTP
 	journal   *sqlite.Journal
 	snapshots *snapshots
@@ -198,7 +198,7 @@ func canListen(ctx context.Context, addr, flag string) error {
 	return l.Close()
 }
 
-// journalDamaged is told that the journal's indices do not agree with a record's parts.
+// journalDamaged reports that the journal's indices do not agree with a record's parts.
 // The parts are trusted, since they are under the ledger's leaves.
 func (n *Node) journalDamaged(d *sqlite.DamageError) {
 	n.cfg.Log.Error("the journal was changed by somebody else", slog.Int64("position", d.Position), slog.String("reason", d.Reason))
@@ -270,7 +270,7 @@ func (n *Node) Run(ctx context.Context, ready chan<- struct{}) error {
 	group := newGroup(ctx)
 	err := n.start(group) //nolint:contextcheck // the group carries ctx
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		err = nil // told to end before it was up
+		err = nil // ended before it was up
 	} else if err == nil {
 		if ready != nil {
 			close(ready)

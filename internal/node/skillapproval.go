@@ -22,7 +22,7 @@ import (
 type skillWatcher struct {
 	node   *Node
 	titles map[string]string      // of servers by name
-	told   map[string]string      // what was last logged about a server or skill
+	logged map[string]string      // what was last logged about a server, skill or tenant
 	noted  []datadir.SkillVersion // the versions as last written
 
 	effects map[string]map[string]string // declared by operators, by server and tool
@@ -93,8 +93,8 @@ func (w *skillWatcher) look(ctx context.Context) error {
 
 // news says whether something else was last logged about a server, skill or tenant.
 func (w *skillWatcher) news(about, now string) bool {
-	was := w.told[about]
-	w.told[about] = now
+	was := w.logged[about]
+	w.logged[about] = now
 	return was != now
 }
 

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// Limiter keeps the buckets of the callers seen last. Of more callers than it
-// has room for it forgets the one not seen longest, who then begins with a full
-// bucket: memory is bounded, and only who stays away gains by it.
+// Limiter keeps the buckets of the callers seen last. If there are too many callers, it
+// forgets the one not seen for longest, who then begins with a full bucket. So memory is
+// bounded, and only callers who stay away gain by it.
 type Limiter struct {
 	limit rate.Limit
 	burst int
