@@ -1,27 +1,5 @@
 package schemas
 
-import (
-	"slices"
-	"strings"
-)
-
-// Names lists the members that a schema of ours knows of the object that a
-// pointer's last member stands in.
-func (s *Schema) Names(pointer string) []string {
-	node := s.tree
-	tokens := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
-	for _, token := range tokens[:len(tokens)-1] {
-		node = resolve(node, "#/properties/"+token)
-	}
-	object, _ := resolve(node, "#/properties").(map[string]any)
-	names := make([]string, 0, len(object))
-	for name := range object {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
 // Nearest of some names to a word that is none of them, as somebody mistypes
 // it; empty: it is like none.
 func Nearest(word string, names []string) string {

@@ -1,6 +1,9 @@
 package schemas
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // TestNearest: what is mistyped is found, what is merely short or strange is not.
 func TestNearest(t *testing.T) {
@@ -15,8 +18,8 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-// TestNames lists what an object may have where a member is unknown.
-func TestNames(t *testing.T) {
+// TestMembers lists what an object may have where a member is unknown.
+func TestMembers(t *testing.T) {
 	s, err := Lookup(Base + "tenant_data.json")
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +29,7 @@ func TestNames(t *testing.T) {
 		if pointer == "/approval/onse" {
 			word = "onse"
 		}
-		if got := Nearest(word, s.Names(pointer)); got != want {
+		if got := Nearest(word, s.Part(pointer[:strings.LastIndexByte(pointer, '/')]).Members()); got != want {
 			t.Errorf("%s: %q, want %q", pointer, got, want)
 		}
 	}

@@ -100,7 +100,8 @@ func (t *tenant) misput(data catalog.Data, types *catalog.Catalog) (out []mistak
 			at, reason = "/data/key", "unknown key of tenant data"
 		}
 		if unknown {
-			reason = catalog.Like(reason, v.Pointer[strings.LastIndexByte(v.Pointer, '/')+1:], schema.Names(v.Pointer))
+			end := strings.LastIndexByte(v.Pointer, '/')
+			reason = catalog.Like(reason, v.Pointer[end+1:], schema.Part(v.Pointer[:end]).Members())
 		}
 		out = append(out, mistake{at, reason, hint})
 	}

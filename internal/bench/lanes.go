@@ -23,12 +23,15 @@ type lane struct {
 	callers int
 	// prepare, if not nil, readies for a window in which about n operations are expected.
 	prepare func(n int) error
-	// do is one operation; done says that what was prepared is used up.
-	do func(ctx context.Context) (done bool, err error)
+	// do is one operation of a caller. It returns errUsedUp if nothing is left of what was
+	// prepared.
+	do func(ctx context.Context, caller int) error
 
 	rates []float64 // operations per second of each window
 	n     int64     // operations in all
 }
+
+var errUsedUp = errors.New("what was prepared is used up")
 
 func (l *lane) rate() float64 { return median(l.rates) }
 
@@ -60,17 +63,19 @@ func (l *lane) window(ctx context.Context, d time.Duration) error {
 	}
 	var n atomic.Int64
 	start := time.Now()
-	err := together(l.callers, func(int) (bool, error) {
-		done, err := l.do(ctx)
-		if err != nil || done {
-			return false, err
+	err := together(l.callers, func(caller int) (bool, error) {
+		err := l.do(ctx, caller)
+		if errors.Is(err, errUsedUp) {
+			return false, nil
 		}
-		n.Add(1)
-		return time.Since(start) < d && ctx.Err() == nil, nil
+		if err == nil {
+			n.Add(1)
+		}
+		return time.Since(start) < d, errors.Join(err, ctx.Err())
 	})
 	l.rates = append(l.rates, float64(n.Load())/time.Since(start).Seconds())
 	l.n += n.Load()
-	return errors.Join(err, ctx.Err())
+	return err
 }
 
 // together has callers do something at once, each again and again until it says that
@@ -89,6 +94,36 @@ func together(callers int, do func(caller int) (more bool, err error)) error {
 	return errors.Join(failed...)
 }
 
+// minRounds is how often everything is measured at least, however short the time.
+const minRounds = 3
+
+// inTurns takes figures in turns for about d, and returns those of each in a list.
+func inTurns(ctx context.Context, d time.Duration, take ...func() (float64, error)) ([][]float64, error) {
+	figures := make([][]float64, len(take))
+	until := time.Now().Add(d)
+	for len(figures[0]) < minRounds || time.Now().Before(until) {
+		for i, one := range take {
+			f, err := one()
+			if err := errors.Join(err, ctx.Err()); err != nil {
+				return nil, err
+			}
+			figures[i] = append(figures[i], f)
+		}
+	}
+	return figures, nil
+}
+
+// timed is a figure for inTurns: how many milliseconds something takes.
+func timed(do func() error) func() (float64, error) {
+	return func() (float64, error) {
+		start := time.Now()
+		err := do()
+		return sinceMS(start), err
+	}
+}
+
+func sinceMS(start time.Time) float64 { return float64(time.Since(start).Microseconds()) / 1000 }
+
 // syncs appends records to a file, one fdatasync each.
 func syncs(dir string) (l *lane, closing func() error, err error) {
 	f, err := os.CreateTemp(dir, "bare-")
@@ -96,9 +131,9 @@ func syncs(dir string) (l *lane, closing func() error, err error) {
 		return nil, nil, err
 	}
 	record := make([]byte, recordBytes)
-	return &lane{callers: 1, do: func(context.Context) (bool, error) {
+	return &lane{callers: 1, do: func(context.Context, int) error {
 		_, err := f.Write(record)
-		return false, errors.Join(err, syncData(f))
+		return errors.Join(err, syncData(f))
 	}}, f.Close, nil
 }
 
@@ -116,7 +151,7 @@ func against(ctx context.Context, dir string, each time.Duration, name string, o
 	}
 	defer js.Close()
 	record := make([]byte, recordBytes)
-	publish := func(ctx context.Context) (bool, error) { return false, js.Publish(ctx, record) }
+	publish := func(ctx context.Context, _ int) error { return js.Publish(ctx, record) }
 	lanes := []*lane{bare}
 	var theirs []*lane
 	for _, l := range ours {

@@ -19,7 +19,8 @@ import (
 // faulty configuration is an error; a server that does not answer is not.
 func (n *Node) openSkills(ctx context.Context) error {
 	n.registry = skills.NewRegistry(ctx, n.cfg.Now)
-	n.skills, n.servers = newSkillWatcher(n), sandbox.NewServers()
+	n.skills = &skillWatcher{node: n, titles: map[string]string{}, logged: map[string]string{}, effects: map[string]map[string]string{}}
+	n.servers = sandbox.NewServers()
 	for _, name := range slices.Sorted(maps.Keys(n.cfg.Builtin)) {
 		if err := n.addSkills("builtin:"+name, mcp.Builtin(name, n.cfg.Builtin[name])); err != nil {
 			return err

@@ -126,15 +126,15 @@ func (p *Problem) Write(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Content-Type", ContentType)
 	h.Set("Cache-Control", "no-store")
-	said := *p
+	answer := *p
 	if wait := p.retryAfter(); wait > 0 {
 		h.Set("Retry-After", strconv.FormatInt(wait, 10))
 		if p.Hint == p.Code.Info().Hint && p.Code == intents.RateLimited {
-			said.Hint = fmt.Sprintf("try again in %d s", wait)
+			answer.Hint = fmt.Sprintf("try again in %d s", wait)
 		}
 	}
 	w.WriteHeader(p.Status)
-	_ = json.NewEncoder(w).Encode(said) // fails only with the connection
+	_ = json.NewEncoder(w).Encode(answer) // fails only with the connection
 }
 
 // retryAfter is in whole seconds, rounded up. Clients that should try again learn when.
