@@ -23,7 +23,7 @@ func (v *verifier) checkAll(ctx context.Context, jobs []*job) {
 			continue
 		}
 		if err := v.check(ctx, j); err != nil {
-			v.fail(j.position, j.id(), err.Error())
+			v.fail(j.Position, j.id(), err.Error())
 			return
 		}
 	}
@@ -34,8 +34,8 @@ func (v *verifier) receipts(jobs []*job) []bool {
 	var batch intents.Receipts
 	added := make([]bool, len(jobs))
 	for i, j := range jobs {
-		if j.outcome != nil && j.about != nil && j.entry.Receipt != "" {
-			added[i] = batch.Add(j.entry.Receipt, v.expected(j), intents.KeysFunc(j.key))
+		if j.outcome != nil && j.about != nil && j.receipt != "" {
+			added[i] = batch.Add(j.receipt, v.expected(j), intents.KeysFunc(j.key))
 		}
 	}
 	if !batch.Verify() {
@@ -46,14 +46,14 @@ func (v *verifier) receipts(jobs []*job) []bool {
 
 func (v *verifier) check(ctx context.Context, j *job) error {
 	switch {
-	case j.entry == nil:
+	case j.bare:
 		if v.tag != "" && j.leaf.TenantTag == v.tag {
 			return errors.New("a record of the tenant is left out")
 		}
 		return nil
 	case j.order != nil:
 		if v.tag != "" && j.order.body.Actor.Tenant == v.head.Tenant {
-			if j.entry.Tag != v.tag {
+			if j.leaf.TenantTag != v.tag {
 				return errors.New("its leaf does not carry the tenant's tag")
 			}
 			if !j.order.hidden() {
@@ -218,10 +218,10 @@ func (j *job) scope(by intents.Role, tenant, user string, c intents.Context) err
 
 // checkOutcome verifies the receipt of the order that an outcome ends.
 func (j *job) checkOutcome() error {
-	if j.entry.Receipt == "" {
+	if j.receipt == "" {
 		return nil
 	}
-	r, err := intents.OpenReceipt(j.entry.Receipt, intents.KeysFunc(j.key))
+	r, err := intents.OpenReceipt(j.receipt, intents.KeysFunc(j.key))
 	if err != nil {
 		return fmt.Errorf("receipt: %w", err)
 	}

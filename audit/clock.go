@@ -27,7 +27,7 @@ func (it *item) decided() string {
 
 // decidedAt reads that time. What is no time is found by timed.
 func (it *item) decidedAt() {
-	it.now = it.at
+	it.now = it.At
 	if now, err := time.Parse(time.RFC3339Nano, it.decided()); err == nil {
 		it.now = now
 	}
@@ -39,9 +39,9 @@ func (it *item) decidedAt() {
 func (f *fold) timed(it *item) error {
 	text := it.decided()
 	switch {
-	case it.order == nil && it.release == nil, text == it.entry.At:
+	case it.order == nil && it.release == nil, text == intents.FormatTime(it.At):
 		return nil
-	case f.state.View().Rules() < intents.RulesStrict || intents.FormatTime(it.now) != text || it.now.After(it.at):
+	case f.state.View().Rules() < intents.RulesStrict || intents.FormatTime(it.now) != text || it.now.After(it.At):
 		return errors.New("the decision was made at another time than its record says")
 	default:
 		return nil
@@ -51,10 +51,10 @@ func (f *fold) timed(it *item) error {
 // noteTime counts what a clock that stepped back has timed. That is a fact, not a
 // fault: the order of records is that of their positions, whatever clocks said.
 func (f *fold) noteTime(it *item) {
-	if it.at.Before(f.latest.Add(-slack)) || it.now.Before(it.at.Add(-slack)) {
+	if it.At.Before(f.latest.Add(-slack)) || it.now.Before(it.At.Add(-slack)) {
 		f.steps++
 	}
-	if it.at.After(f.latest) {
-		f.latest = it.at
+	if it.At.After(f.latest) {
+		f.latest = it.At
 	}
 }

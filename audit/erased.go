@@ -2,7 +2,6 @@ package audit
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -41,16 +40,10 @@ func (m *missing) reason() string {
 
 // mayMiss looks at the parts of a record that are withheld: whether such ones ever
 // may be, and whether a mask accounts for them; if not, an erasure has to.
-func (it *item) mayMiss(bodies map[string][]byte) error {
-	var gone []string
-	for name := range it.entry.Parts {
-		if _, shown := bodies[name]; !shown {
-			gone = append(gone, name)
-		}
-	}
-	slices.Sort(gone)
+func (it *item) mayMiss() error {
+	gone := slices.Sorted(maps.Keys(it.Erased))
 	var may []string
-	for _, parts := range erasedBy[it.entry.Kind] {
+	for _, parts := range erasedBy[it.Kind] {
 		may = append(may, parts...)
 	}
 	for _, name := range gone {
@@ -58,12 +51,12 @@ func (it *item) mayMiss(bodies map[string][]byte) error {
 			return fmt.Errorf("part %q is withheld, and such a part cannot be erased or masked", name)
 		}
 	}
-	if it.entry.Kind == storage.KindOrder {
-		d, err := intents.ReadDecision(bodies[storage.PartDecision])
+	if it.Kind == storage.KindOrder {
+		d, err := intents.ReadDecision(it.Parts[storage.PartDecision])
 		if err != nil {
 			return fmt.Errorf("part %q cannot be read", storage.PartDecision)
 		}
-		_, summary := bodies[storage.PartSummary]
+		_, summary := it.Parts[storage.PartSummary]
 		it.blind = !summary || d.Verdict == intents.Hold
 		mask := masks(d) && slices.Equal(gone, []string{storage.PartOrder})
 		switch {
@@ -75,13 +68,19 @@ func (it *item) mayMiss(bodies map[string][]byte) error {
 			return errors.New("the grant is withheld, and the order is not")
 		}
 	}
-	it.missing = &missing{position: it.position, kind: it.entry.Kind, tag: it.entry.Tag, parts: gone}
+	it.missing = &missing{position: it.Position, kind: it.Kind, tag: it.leaf.TenantTag, parts: gone}
 	return nil
+}
+
+// masks says that a decision masks arguments.
+func masks(d intents.Decision) bool {
+	held := d.Hold != nil && slices.ContainsFunc(d.Hold.Rules, func(r intents.HoldRule) bool { return len(r.Mask) > 0 })
+	return held || slices.ContainsFunc(d.Obligations, func(o intents.Obligation) bool { return o.Name == "mask" })
 }
 
 // hidesOrder says whether the record is of an order that is not shown.
 func (it *item) hidesOrder() bool {
-	return it.entry != nil && it.entry.Kind == storage.KindOrder && it.withheld
+	return it.Kind == storage.KindOrder && it.withheld()
 }
 
 func (it *item) whyHidden() string {
@@ -89,23 +88,6 @@ func (it *item) whyHidden() string {
 		return "a policy masks it"
 	}
 	return "it was erased"
-}
-
-// readHidden reads an order record whose order is not shown.
-func (it *item) readHidden(bodies map[string][]byte) error {
-	o := &order{}
-	var err1, err2, err3 error
-	var s storage.Summary
-	o.decision, err1 = intents.ReadDecision(bodies[storage.PartDecision])
-	err2 = json.Unmarshal(bodies[storage.PartFacts], &o.facts)
-	s, err3 = storage.ReadSummary(map[string]json.RawMessage{storage.PartSummary: bodies[storage.PartSummary]})
-	if err1 != nil || err2 != nil || err3 != nil {
-		return errors.New("decision, facts or summary of a withheld order cannot be read")
-	}
-	o.body, o.ctx, o.summary = s.Body(), s.Context, &s
-	o.decision.IntentID, o.decision.Effect = strings.Clone(o.decision.IntentID), strings.Clone(o.decision.Effect)
-	it.order = o
-	return nil
 }
 
 // kept says whether the summary has what the state needs of an order of the router.
@@ -171,7 +153,7 @@ func (f *fold) erase(it *item) error {
 		return errors.New("by an operator who might not")
 	case state.ForeignTenant(tenant, state.TypeErase, args):
 		return errors.New("by an operator of another tenant")
-	case a.Position >= it.position:
+	case a.Position >= it.Position:
 		return errors.New("erases a record that comes after it")
 	}
 	if slices.Contains(a.Parts, catalog.ErasesBlobs) {
@@ -181,7 +163,7 @@ func (f *fold) erase(it *item) error {
 	for _, m := range f.lacking[a.Position] {
 		same := m.intentID == a.IntentID && m.tenant == state.Named(tenant, a.Tenant)
 		if m.intentID == "" {
-			same = m.tag == it.entry.Tag || tenant == ledger.SystemTenant
+			same = m.tag == it.leaf.TenantTag || tenant == ledger.SystemTenant
 		}
 		if !same {
 			return fmt.Errorf("names record %d, which is of another order or tenant", a.Position)
@@ -233,30 +215,18 @@ func (v *verifier) checkHidden(j *job) error {
 	}
 }
 
-// readErased reads what is left of an order that was erased.
-func (c *content) readErased() error {
-	s, err := storage.ReadSummary(c.rec.Parts)
-	if err != nil {
-		return err
-	}
-	c.body = s.Body()
-	c.decision, err = intents.ReadDecision(c.rec.Parts[storage.PartDecision])
-	c.versions = []string{c.decision.PolicyDigest, c.decision.Catalog}
-	return err
-}
-
 // account keeps count of what was erased of the records in a bundle, and of the
 // orders that say so.
-func (x *exporter) account(c *content) {
-	if len(c.rec.Erased) > 0 {
-		order := c.rec.Position
-		if c.rec.Kind != storage.KindOrder {
-			order = c.of
+func (x *exporter) account(it *item) {
+	if it.withheld() {
+		order := it.Position
+		if it.order == nil {
+			order = it.of
 		}
 		x.lacking[order] = true
 	}
-	if c.body.Intent.Type == state.TypeErase && c.decision.Verdict != intents.Deny {
-		if a, err := unmarshal[catalog.RecordErase](c.body.Intent.Args); err == nil {
+	if o := it.order; o != nil && o.body.Intent.Type == state.TypeErase && o.decision.Verdict != intents.Deny {
+		if a, err := unmarshal[catalog.RecordErase](o.body.Intent.Args); err == nil {
 			delete(x.lacking, a.Position)
 		}
 	}

@@ -29,11 +29,11 @@ func Explain(ctx context.Context, s Source, id string, instead *policies.Engine)
 		}
 		it := ownItem(rec)
 		if it.err != nil {
-			return Explained{}, &Bad{it.position, "", it.err.Error()}
+			return Explained{}, &Bad{it.Position, "", it.err.Error()}
 		}
 		j, err := f.take(it)
 		if err != nil {
-			return Explained{}, &Bad{it.position, j.id(), err.Error()}
+			return Explained{}, &Bad{it.Position, j.id(), err.Error()}
 		}
 		if j.order != nil && j.order.decision.IntentID == id {
 			return r.explain(ctx, j, s.Origin)
@@ -47,7 +47,7 @@ var byPolicy = []intents.Code{intents.OK, intents.PolicyDenied, intents.Approval
 
 func (r *replayer) explain(ctx context.Context, j *job, origin string) (Explained, error) {
 	d := j.order.decision
-	x := Explained{IntentID: d.IntentID, Position: j.position, Recorded: d}
+	x := Explained{IntentID: d.IntentID, Position: j.Position, Recorded: d}
 	if !slices.Contains(byPolicy, d.Code) {
 		return x, nil
 	}

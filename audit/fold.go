@@ -117,7 +117,7 @@ type job struct {
 func (f *fold) take(it *item) (*job, error) {
 	j := &job{item: it}
 	apart := f.takeBatch(it)
-	if it.entry == nil {
+	if it.bare {
 		f.whole = false
 		return j, nil
 	}
@@ -126,7 +126,7 @@ func (f *fold) take(it *item) (*job, error) {
 	}
 	f.noteTime(it)
 	defer f.pass(it)
-	if it.position == 0 {
+	if it.Position == 0 {
 		if err := f.genesis(it); err != nil {
 			return j, err
 		}
@@ -141,7 +141,7 @@ func (f *fold) take(it *item) (*job, error) {
 	switch {
 	case apart != nil:
 		return j, apart
-	case it.control != nil && it.position > 0:
+	case it.control != nil && it.Position > 0:
 		return j, f.takeControl(it)
 	case it.order != nil:
 		return j, f.takeOrder(it, j)
@@ -149,7 +149,7 @@ func (f *fold) take(it *item) (*job, error) {
 		return j, f.takeOutcome(it, j)
 	case it.release != nil:
 		return j, f.takeRelease(it, j)
-	case it.entry.Kind == storage.KindTakeover && f.whole && f.orders[it.of] == nil:
+	case it.Kind == storage.KindTakeover && f.whole && f.orders[it.of] == nil:
 		return j, errors.New("takes over an order that is not open")
 	}
 	return j, nil
@@ -159,7 +159,7 @@ func (f *fold) take(it *item) (*job, error) {
 // and forgets what nothing can ask for any more: so that what an auditor holds does not
 // grow with the log.
 func (f *fold) pass(it *item) {
-	_ = f.state.Take(state.Content{Position: it.position, At: it.at}) // nothing to fold
+	_ = f.state.Take(state.Content{Position: it.Position, At: it.At}) // nothing to fold
 	if len(f.taken)+len(f.erased) < f.sweepAt {
 		return
 	}
@@ -205,12 +205,9 @@ func (f *fold) generation(seen int64) *state.Directory {
 
 // genesis pins everything that follows to the root key.
 func (f *fold) genesis(it *item) error {
-	if it.control == nil || it.control.Genesis == nil {
+	g := it.genesis
+	if g == nil {
 		return errors.New("record 0 is no genesis")
-	}
-	g, err := state.OpenGenesis(*it.control.Genesis)
-	if err != nil {
-		return err
 	}
 	root, err := g.RootJWK.ToKey()
 	if err != nil {
@@ -227,7 +224,7 @@ func (f *fold) genesis(it *item) error {
 		return errors.New("the genesis does not hold key set 1")
 	}
 	f.policies[g.Policy] = true
-	return f.add(state.Content{At: it.at, Control: it.control})
+	return f.add(state.Content{At: it.At, Control: it.control})
 }
 
 func (f *fold) takeControl(it *item) error {
@@ -241,7 +238,7 @@ func (f *fold) takeControl(it *item) error {
 	if c.Policy != "" {
 		f.inForce(c.Policy)
 	}
-	return f.add(state.Content{Position: it.position, At: it.at, Control: c})
+	return f.add(state.Content{Position: it.Position, At: it.At, Control: c})
 }
 
 // inForce notes that a record puts a policy in force.
@@ -276,7 +273,7 @@ func (f *fold) takeOutcome(it *item, j *job) error {
 	if it.outcome.Status == intents.Failed && it.outcome.Retryable {
 		delete(f.taken, o.key)
 	} else if h := f.taken[o.key]; h.position == it.of {
-		f.taken[o.key] = holder{it.of, it.at.Unix()}
+		f.taken[o.key] = holder{it.of, it.At.Unix()}
 	}
 	if it.outcome.Status == intents.StatusIndetermined {
 		f.unknown[o.intentID] = o.key
@@ -289,7 +286,7 @@ func (f *fold) takeOutcome(it *item, j *job) error {
 			return err
 		}
 	}
-	return f.add(state.Content{Position: it.position, At: it.at, Outcome: it.outcome, Of: it.of})
+	return f.add(state.Content{Position: it.Position, At: it.At, Outcome: it.outcome, Of: it.of})
 }
 
 // taskOf finds the task that a key is of.

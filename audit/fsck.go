@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"aob.dev/writ/intents"
-	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
 )
@@ -163,22 +162,13 @@ func (x *checker) leaf(ctx context.Context, rec storage.Record, tenant string, s
 // accepted order takes as its input. One that is only mentioned holds nothing, and
 // may be gone.
 func (x *checker) named(ctx context.Context, it *item, tenant string) error {
-	if c := it.control; c != nil {
-		if c.Genesis != nil {
-			g, err := state.OpenGenesis(*c.Genesis)
-			if err != nil {
-				return err
-			}
-			return x.versions(ctx, g.Policy, g.Catalog)
-		}
-		return x.versions(ctx, c.Policy, c.Catalog)
+	policy, types := it.versions()
+	if err := x.versions(ctx, policy, types); err != nil {
+		return err
 	}
 	o := it.order
 	if o == nil {
 		return nil
-	}
-	if err := x.versions(ctx, o.decision.PolicyDigest, o.decision.Catalog); err != nil {
-		return err
 	}
 	if o.decision.Verdict == intents.Deny {
 		return nil // it may name anything
@@ -195,7 +185,7 @@ func (x *checker) named(ctx context.Context, it *item, tenant string) error {
 	}
 	_, err := x.blob(ctx, tenant, digest)
 	if errors.Is(err, storage.ErrNotFound) {
-		x.gone = append(x.gone, &Bad{it.position, o.id(), err.Error()})
+		x.gone = append(x.gone, &Bad{it.Position, o.id(), err.Error()})
 		return nil
 	}
 	return err

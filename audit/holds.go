@@ -43,7 +43,7 @@ func (f *fold) turnedDown(o *open, it *item) error {
 		return errors.New("a held order was carried out without release")
 	case it.outcome.Code == intents.ApprovalRejected && f.whole && !o.refused:
 		return errors.New("a held order was rejected, and nobody said so")
-	case it.outcome.Code == intents.ApprovalExpired && it.at.Before(h.Deadline):
+	case it.outcome.Code == intents.ApprovalExpired && it.At.Before(h.Deadline):
 		return errors.New("a held order expired before its deadline")
 	default:
 		return nil
@@ -79,21 +79,21 @@ func (f *fold) takeRelease(it *item, j *job) error {
 		}
 	}
 	switch {
-	case rel.Decision.Directory >= it.position:
+	case rel.Decision.Directory >= it.Position:
 		return errors.New("the release rests on records that come after it")
 	case rel.Decision.Catalog != f.state.CatalogDigest():
 		return errors.New("released under a catalog that is not in force")
 	case rel.Decision.PolicyDigest != view.PolicyDigest():
-		f.decidedBy(rel.Decision.PolicyDigest, it.position)
+		f.decidedBy(rel.Decision.PolicyDigest, it.Position)
 	}
 	if routers(h.Decision) {
-		f.judge(j, f.state.View(), h.Released(*rel, it.at))
+		f.judge(j, f.state.View(), h.Released(*rel, it.At))
 		took := *it
 		took.order = o.held
 		if err := f.beside(&took); err != nil {
 			return err
 		}
 	}
-	f.follow(j, h.Type, f.add(state.Content{Position: it.position, At: it.at, Release: rel}))
+	f.follow(j, h.Type, f.add(state.Content{Position: it.Position, At: it.At, Release: rel}))
 	return nil
 }

@@ -2,7 +2,6 @@ package audit
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -98,12 +97,4 @@ func (r *replayer) releasing(ctx context.Context, j *job, e *intents.Envelope) e
 		return err
 	}
 	return j.judged()
-}
-
-func readReleasePart(body json.RawMessage) (*state.Release, error) {
-	var rel state.Release
-	if err := json.Unmarshal(body, &rel); err != nil {
-		return nil, errors.New("part release is not one")
-	}
-	return &rel, nil
 }

@@ -56,32 +56,21 @@ func read(ctx context.Context, tenants *ledger.Tenants, rec storage.Record) (Sho
 	if s.Tenant, err = tenants.Of(ctx, rec); err != nil {
 		return s, err
 	}
-	switch rec.Kind {
-	case storage.KindOrder:
-		c, err := readContent(rec)
-		if err != nil {
-			return s, fmt.Errorf("record %d: %w", rec.Position, err)
-		}
-		d := c.decision
-		s.Order = &c.body
-		s.IntentID, s.Code, s.Type, s.User = d.IntentID, d.Code, s.Order.Intent.Type, s.Order.Actor.UserID
-		if c := s.Order.Context; c != nil {
-			s.Plan, s.Session = c.PlanID, c.SessionID
-		}
-	case storage.KindOutcome, storage.KindRelease, storage.KindTakeover:
-		of, err := ledger.About(rec)
-		if err != nil {
-			return s, err
-		}
-		s.Of = &of
-		var out struct {
-			Code intents.Code `json:"code"`
-		}
-		if err := json.Unmarshal(rec.Parts[string(rec.Kind)], &out); err != nil {
-			return s, fmt.Errorf("record %d: %w", rec.Position, err)
-		}
-		s.Code = out.Code
-	case storage.KindControl:
+	it := ownItem(rec)
+	if it.err != nil {
+		return s, fmt.Errorf("record %d: %w", rec.Position, it.err)
+	}
+	switch o := it.order; {
+	case o != nil:
+		d := o.decision
+		s.Order, s.IntentID, s.Code, s.Type, s.User = &o.body, d.IntentID, d.Code, o.body.Intent.Type, o.body.Actor.UserID
+		s.Plan, s.Session = o.ctx.PlanID, o.ctx.SessionID
+	case it.control != nil || it.Kind == storage.KindOrder:
+	case it.outcome != nil:
+		s.Code = it.outcome.Code
+		fallthrough
+	default:
+		s.Of = &it.of
 	}
 	return s, nil
 }
@@ -145,17 +134,17 @@ func Prove(ctx context.Context, s Source, id string) (Proof, error) {
 		if err != nil {
 			return p, err
 		}
-		c, err := readContent(rec)
-		if err != nil {
-			return p, err
+		it, digest := ownItem(rec), rec.Digest()
+		if it.err != nil {
+			return p, it.err
 		}
-		x.take(&c)
-		x.ofHeld(&c, "")
+		x.take(it, digest)
+		x.ofHeld(it, "")
 		if n := len(p.KeySets); x.token != "" && (n == 0 || p.KeySets[n-1] != x.token) {
 			p.KeySets = append(p.KeySets, x.token)
 		}
 		if last := shown[len(shown)-1]; rec.Position == last.Position && last.Kind == storage.KindOutcome {
-			r, key, there, err := x.receipt(ctx, &c)
+			r, key, there, err := x.receipt(ctx, it, digest)
 			if err != nil {
 				return p, err
 			}
