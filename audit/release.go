@@ -70,7 +70,7 @@ func (r *replayer) releasing(ctx context.Context, j *job, e *intents.Envelope) e
 	if err != nil {
 		return err
 	}
-	row, known := rows[e.Type()]
+	row, known := rows.Lookup(e.Type())
 	if !known {
 		return agree(d, intents.Deny, intents.UnknownIntent, nil, nil)
 	}

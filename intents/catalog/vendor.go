@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/schemas"
@@ -98,20 +97,15 @@ func readVendor(path string) (Row, error) {
 		return Row{}, err
 	}
 	var doc struct {
-		Row
-		Schema string          `json:"$schema"`
-		TTLSec int             `json:"ttl_sec"`
-		RunSec int             `json:"run_sec"`
-		Args   json.RawMessage `json:"args_schema"`
-		Result json.RawMessage `json:"result_schema"`
+		published
+		Schema string `json:"$schema"`
 	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&doc); err != nil {
 		return Row{}, at("", "is no row")
 	}
-	row := doc.Row
-	row.MaxTTL, row.MaxRun = time.Duration(doc.TTLSec)*time.Second, time.Duration(doc.RunSec)*time.Second
+	row := doc.row()
 	vendor := strings.Split(row.Type, ".")[1]
 	if filepath.Base(path) != row.Type+".json" {
 		wrong = append(wrong, at("/type", "the file must be called "+row.Type+".json"))
@@ -122,10 +116,10 @@ func readVendor(path string) (Row, error) {
 	if row.Executor != "x-"+vendor && !strings.HasPrefix(row.Executor, "x-"+vendor+"-") {
 		wrong = append(wrong, at("/executor", "must be the vendor's own: x-"+vendor+", or x-"+vendor+"-<name>"))
 	}
-	if row.args, err = schemas.Compile(doc.Args); err != nil {
+	if _, err := row.args(); err != nil {
 		wrong = append(wrong, at("/args_schema", err.Error()))
 	}
-	if row.result, err = schemas.Compile(doc.Result); err != nil {
+	if _, err := row.result(); err != nil {
 		wrong = append(wrong, at("/result_schema", err.Error()))
 	}
 	return row, errors.Join(wrong...)
