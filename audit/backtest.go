@@ -120,12 +120,9 @@ func (t *trial) run(ctx context.Context, next func() (read func() []*item, err e
 func (t *trial) take(items []*item) ([]*job, error) {
 	var jobs []*job
 	for _, it := range items {
-		if it.err != nil {
-			return nil, &Bad{it.Position, "", it.err.Error()}
-		}
-		j, err := t.fold.take(it)
+		j, err := t.fold.believe(it)
 		if err != nil {
-			return nil, &Bad{it.Position, j.id(), err.Error()}
+			return nil, err
 		}
 		if t.Progress != nil && it.Position%10_000 == 0 {
 			t.Progress(it.Position)

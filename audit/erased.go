@@ -185,34 +185,20 @@ func (f *fold) erase(it *item) error {
 // never valid, but what the record does say has to hold.
 func (v *verifier) checkHidden(j *job) error {
 	o := j.order
-	d, f := o.decision, o.facts
-	key, err := j.key(f.Signer.KID)
-	row, typed := catalog.Builtin().Lookup(o.body.Intent.Type)
-	switch {
-	case err != nil:
-		return err
-	case string(key.Role) != f.Signer.Role:
-		return errors.New("the record gives its signer another role")
-	case d.Verdict == intents.Deny && (d.Code == intents.OK || d.Code == ""):
-		return errors.New("a refusal without a code")
+	key, err := j.key(o.facts.Signer.KID)
+	if err == nil && string(key.Role) != o.facts.Signer.Role {
+		err = errors.New("the record gives its signer another role")
 	}
-	if err := o.sameKey(); err != nil {
+	if err = cmp.Or(err, o.plain()); err == nil && v.opts.Replay {
+		err = v.replayer.tally(unreplayable("the order is withheld: " + j.whyHidden()))
+	}
+	if err != nil || o.decision.Verdict == intents.Deny {
 		return err
 	}
-	if v.opts.Replay {
-		if err := v.replayer.tally(unreplayable("the order is withheld: " + j.whyHidden())); err != nil {
-			return err
-		}
+	if err := mayDo(o.body.Intent.Type, key.Role, o.decision); err != nil {
+		return err
 	}
-	switch {
-	case d.Verdict == intents.Deny:
-		return nil
-	case typed && (d.Catalog == catalog.Builtin().Digest() || row.Executor == catalog.ExecutorRouter) &&
-		(row.Executor != d.Executor || !row.MaySign(key.Role)):
-		return errors.New("decided for another executor or signer than the catalog's")
-	default:
-		return j.scope(key.Role, o.body.Actor.Tenant, o.body.Actor.UserID, o.ctx)
-	}
+	return j.scope(key.Role, o.body.Actor.Tenant, o.body.Actor.UserID, o.ctx)
 }
 
 // account keeps count of what was erased of the records in a bundle, and of the

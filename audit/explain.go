@@ -27,13 +27,9 @@ func Explain(ctx context.Context, s Source, id string, instead *policies.Engine)
 		if err != nil {
 			return Explained{}, err
 		}
-		it := ownItem(rec)
-		if it.err != nil {
-			return Explained{}, &Bad{it.Position, "", it.err.Error()}
-		}
-		j, err := f.take(it)
+		j, err := f.believe(ownItem(rec))
 		if err != nil {
-			return Explained{}, &Bad{it.Position, j.id(), err.Error()}
+			return Explained{}, err
 		}
 		if j.order != nil && j.order.decision.IntentID == id {
 			return r.explain(ctx, j, s.Origin)

@@ -29,7 +29,6 @@ type fold struct {
 	early    map[string]int64 // policies that decided before a record said so: where first
 
 	orders  map[int64]*open        // without outcome
-	held    map[string]*open       // of these, those that wait for people, by intent_id
 	unknown map[string]storage.Key // of orders that ended and nobody knew how, by intent_id
 	taken   map[storage.Key]holder // idempotency keys
 	erased  map[string]bool        // tasks ("tenant/task_id") that wrote a memory whose key is not shown
@@ -91,7 +90,7 @@ func newFold() *fold {
 	s := state.New().ForgetWords()
 	return &fold{
 		state: s, dirs: []*state.Directory{s.Directory()}, policies: map[string]bool{}, early: map[string]int64{},
-		orders: map[int64]*open{}, held: map[string]*open{}, unknown: map[string]storage.Key{}, taken: map[storage.Key]holder{},
+		orders: map[int64]*open{}, unknown: map[string]storage.Key{}, taken: map[storage.Key]holder{},
 		erased: map[string]bool{}, whole: true, lacking: map[int64][]*missing{}, blobs: map[int64]bool{}, sweepAt: minSweep,
 	}
 }
@@ -151,6 +150,18 @@ func (f *fold) take(it *item) (*job, error) {
 		return j, f.takeRelease(it, j)
 	case it.Kind == storage.KindTakeover && f.whole && f.orders[it.of] == nil:
 		return j, errors.New("takes over an order that is not open")
+	}
+	return j, nil
+}
+
+// believe is take for records that are not to be verified. The error is a *Bad.
+func (f *fold) believe(it *item) (*job, error) {
+	j, err := &job{item: it}, it.err
+	if err == nil {
+		j, err = f.take(it)
+	}
+	if err != nil {
+		return nil, &Bad{it.Position, j.id(), err.Error()}
 	}
 	return j, nil
 }
@@ -267,7 +278,6 @@ func (f *fold) takeOutcome(it *item, j *job) error {
 		return nil
 	}
 	delete(f.orders, it.of)
-	delete(f.held, o.intentID)
 	j.about = o
 	f.lacks(it, it.of, o.intentID, o.tenant)
 	if it.outcome.Status == intents.Failed && it.outcome.Retryable {

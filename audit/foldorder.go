@@ -174,10 +174,15 @@ func (f *fold) beside(it *item) error {
 	switch o.body.Intent.Type {
 	case state.TypeApprove:
 		a, err := unmarshal[catalog.Approve](o.body.Intent.Args)
-		if held := f.held[a.IntentID]; err == nil && held != nil && held.tenant == o.body.Actor.Tenant {
-			held.said(a, o.decision.IntentID)
+		h, waits := f.state.View().Hold(o.body.Actor.Tenant, a.IntentID)
+		switch held := f.orders[h.Recorded]; {
+		case err != nil || !waits || held == nil:
+			return err
+		case a.Decision == catalog.DecisionApprove:
+			held.last = o.decision.IntentID
+		default:
+			held.refused = true
 		}
-		return err
 	case state.TypePolicyPush:
 		a, err := unmarshal[catalog.PolicyPush](o.body.Intent.Args)
 		if err != nil {

@@ -65,8 +65,7 @@ type checker struct {
 	Source
 	tenants  *ledger.Tenants
 	fold     *fold
-	leaves   [][]byte // from first on
-	first    int64
+	judge    *ledger.Judge
 	seen     map[string]bool // blobs, by tenant and digest
 	gone     []*Bad          // records that name a blob which is not there
 	found    Health
@@ -78,7 +77,7 @@ func (x *checker) run(ctx context.Context, keys []intents.Key) error {
 	if err != nil {
 		return err
 	}
-	x.found.Leaves = c.Size
+	x.found.Leaves, x.judge = c.Size, x.Ledger.Judge(c)
 	if next := x.Records.Next(); c.Size > next {
 		return fmt.Errorf("the ledger has %d leaves, the journal %d records: the journal was put back from an older copy", c.Size, next)
 	}
@@ -121,7 +120,7 @@ func (x *checker) record(ctx context.Context, rec storage.Record, size int64) er
 		return err
 	}
 	if rec.Position < size {
-		if err := x.leaf(ctx, rec, tenant, size); err != nil {
+		if err := x.leaf(ctx, rec, tenant); err != nil {
 			return err
 		}
 	}
@@ -136,23 +135,16 @@ func (x *checker) record(ctx context.Context, rec storage.Record, size int64) er
 	return x.named(ctx, it, tenant)
 }
 
-// leafSpan is how many leaves are read at once: those of one entry bundle.
-const leafSpan = 256
-
-func (x *checker) leaf(ctx context.Context, rec storage.Record, tenant string, size int64) error {
-	at := rec.Position - x.first
-	if x.leaves == nil || at >= int64(len(x.leaves)) {
-		var err error
-		x.first, at = rec.Position, 0
-		if x.leaves, err = x.Ledger.Leaves(ctx, x.first, min(x.first+leafSpan, size), size); err != nil {
-			return err
-		}
+func (x *checker) leaf(ctx context.Context, rec storage.Record, tenant string) error {
+	leaf, err := x.judge.Leaf(ctx, rec.Position)
+	if err != nil {
+		return err
 	}
 	tag, err := x.Tags.Tag(tenant)
 	if err != nil {
 		return err
 	}
-	if !bytes.Equal(ledger.NewLeaf(rec, tag).Bytes(), x.leaves[at]) {
+	if !bytes.Equal(ledger.NewLeaf(rec, tag).Bytes(), leaf) {
 		return errors.New("its leaf in the ledger is not the commitment to it: the record was changed, or belongs to another log")
 	}
 	return nil

@@ -6,14 +6,12 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
-	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/state"
 )
 
 // hold remembers a held order for its approvals and its release.
 func (f *fold) hold(it *item, o *open) error {
 	o.held = it.order
-	f.held[o.intentID] = o
 	terms := it.order.decision.Hold
 	if terms == nil || len(terms.Rules) == 0 {
 		return errors.New("held without saying what for")
@@ -23,15 +21,6 @@ func (f *fold) hold(it *item, o *open) error {
 		return errors.New("held without a deadline, or for more than a day")
 	}
 	return nil
-}
-
-// said remembers what somebody said of a held order.
-func (o *open) said(a catalog.Approve, by string) {
-	if a.Decision != catalog.DecisionApprove {
-		o.refused = true
-		return
-	}
-	o.last = by
 }
 
 // turnedDown: a held order ends without being carried out for a reason that the
@@ -62,7 +51,6 @@ func (f *fold) takeRelease(it *item, j *job) error {
 		return errors.New("releases an order that is not held")
 	}
 	o.released = true
-	delete(f.held, o.intentID)
 	if rel.By != o.last && f.whole {
 		return errors.New("released by another order than the last approval")
 	}

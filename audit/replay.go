@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -58,11 +59,6 @@ type unreplayable string
 
 func (u unreplayable) Error() string { return string(u) }
 
-// redecide is an error if the decision comes out otherwise.
-func (r *replayer) redecide(ctx context.Context, j *job, e *intents.Envelope) error {
-	return r.tally(r.decide(ctx, j, e))
-}
-
 // tally counts what came of deciding again.
 func (r *replayer) tally(err error) error {
 	var cannot unreplayable
@@ -82,7 +78,8 @@ func (r *replayer) tally(err error) error {
 // bundle need not have all of (stages 3 and 5).
 var ofState = []intents.Code{intents.TaskScope, intents.ConflictIdempotency, intents.InFlight, intents.KeyRevoked, intents.MalformedArgs, intents.SignatureInvalid}
 
-// decide takes an order through stages 3, 6 and 7.
+// decide takes an order through stages 3, 6 and 7. It is an error if the decision
+// comes out otherwise.
 func (r *replayer) decide(ctx context.Context, j *job, e *intents.Envelope) error {
 	d, f := j.order.decision, j.order.facts
 	rows, err := r.catalog(d.Catalog)
@@ -142,17 +139,16 @@ func (r *replayer) decide(ctx context.Context, j *job, e *intents.Envelope) erro
 	if res.Outlasts(e.TTL()) {
 		return agree(d, intents.Deny, intents.PolicyDenied, nil, nil)
 	}
-	code = intents.OK
+	return cmp.Or(agreeOn(d, res), sameTerms(d, res.HoldAt(j.now)), j.judged())
+}
+
+// agreeOn compares what was decided with what the policy says now.
+func agreeOn(d intents.Decision, res policies.Result) error {
+	code := intents.OK
 	if x := res.Refusal(); x != nil {
 		code = x.Code
 	}
-	if err := agree(d, res.Verdict(), code, res.PolicyIDs(), res.Obligations); err != nil {
-		return err
-	}
-	if err := sameTerms(d, res.HoldAt(j.now)); err != nil {
-		return err
-	}
-	return j.judged()
+	return agree(d, res.Verdict(), code, res.PolicyIDs(), res.Obligations)
 }
 
 // judged says whether the state of then was enough to judge an order of the router.

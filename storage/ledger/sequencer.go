@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -50,13 +49,7 @@ func (l *Ledger) compare(ctx context.Context, position, size int64) error {
 	if err != nil {
 		return fmt.Errorf("ledger: %w", err)
 	}
-	leaf, err := ParseLeaf(leaves[0])
-	if err != nil {
-		return fmt.Errorf("ledger: leaf %d: %w", position, err)
-	}
-	// The tag is not compared: whose record it is changes nothing, and the tag
-	// secret may have been lost.
-	if !bytes.Equal(NewLeaf(rec, leaf.TenantTag).Bytes(), leaves[0]) {
+	if !commits(leaves[0], rec) {
 		return fmt.Errorf("%w: leaf %d is not the commitment to record %d. The journal is not the one that this ledger was made from: "+
 			"put back the journal that it was made from", ErrDiverged, position, position)
 	}
