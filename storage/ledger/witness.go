@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/durable"
 )
 
@@ -114,16 +115,13 @@ func (w *Witnesses) all(ctx context.Context) []*asked {
 // for longer and longer.
 func (w *Witnesses) Run(ctx context.Context) error {
 	all := w.all(ctx)
-	for {
+	_ = clock.Every(ctx, witnessEvery, func() (done bool) {
 		if c, err := w.log.Checkpoint(ctx, w.keys()...); err == nil && c.Size > 0 {
 			w.round(ctx, all, c)
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(witnessEvery):
-		}
-	}
+		return false
+	})
+	return nil
 }
 
 // round asks all that have not cosigned a checkpoint, and waits for them.
