@@ -55,11 +55,11 @@ func (r *Recorder) writeCall(s state.Order, out intents.Outcome, rec storage.Rec
 		}
 		d.Input, d.Response, d.Duration, d.Large = size(said.Input), size(said.Response), size(said.Duration), said.Large
 	}
-	body, err := marshal(d)
+	body, err := json.Marshal(d)
 	if err != nil {
 		return err
 	}
-	r.batch.calls[s.Tenant] = append(r.batch.calls[s.Tenant], storage.Document{ID: d.EventID, Position: rec.Position, Body: body})
+	r.batch.calls.create(s.Tenant, storage.Document{ID: d.EventID, Position: rec.Position, Body: body})
 	return nil
 }
 

@@ -192,11 +192,7 @@ func (r *Recorder) released(ctx context.Context, rec storage.Record) error {
 	if err != nil {
 		return err
 	}
-	order, err := r.records.Get(ctx, rel.Of)
-	if err != nil {
-		return err
-	}
-	s, err := state.ReadOrder(order)
+	s, err := r.order(ctx, rel.Of)
 	if err != nil {
 		return err
 	}
@@ -287,13 +283,13 @@ func (r *Recorder) writeEvents(s state.Order, events []event, rec storage.Record
 			d.SkillID, _ = e.payload["skill_id"].(string)
 			d.ScriptHash, _ = e.payload["script_hash"].(string)
 		}
-		body, err := marshal(d)
+		body, err := json.Marshal(d)
 		if err != nil {
 			return err
 		}
 		docs[i] = storage.Document{ID: d.EventID, Position: rec.Position, Body: body}
 	}
-	r.batch.events[s.Tenant] = append(r.batch.events[s.Tenant], docs...)
+	r.batch.events.create(s.Tenant, docs...)
 	return nil
 }
 
