@@ -184,7 +184,9 @@ func (v *verifier) finish() {
 	if v.fold.keys != nil {
 		r.KeySet = v.fold.keys.version
 	}
-	r.FirstBad, r.OK = v.bad, v.bad == nil
+	if r.FirstBad, r.OK = v.bad, v.bad == nil; !r.OK {
+		r.Next = v.opts.next(v.head.Origin)
+	}
 	r.Witnessed = r.OK && r.WitnessedSize == v.head.Size && r.WitnessedSize > 0
 	r.Complete = r.OK && v.head.Complete && !v.gaps && v.next == v.head.Size && (v.head.Tenant == "" || v.tagged.Load())
 	r.Replayed, r.Why = v.replayer.count()
