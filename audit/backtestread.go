@@ -83,7 +83,7 @@ func (t *trial) open(b *batch) []*item {
 
 // PolicyInForce is the tree that decides after the last record.
 func PolicyInForce(ctx context.Context, s Source) (policies.Source, error) {
-	all := state.New().ForgetWords()
+	all := state.New()
 	for rec, err := range s.Records.Scan(ctx, 0) {
 		if err != nil {
 			return nil, err

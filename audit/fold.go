@@ -23,6 +23,7 @@ type fold struct {
 	root   ed25519.PublicKey // that the auditor has pinned; may be nil
 	state  *state.State
 	keys   *keySet            // in force
+	sets   []*keySet          // all versions so far
 	dirs   []*state.Directory // that decisions may still rest on; the last one is in force
 
 	policies map[string]bool  // that were ever in force
@@ -190,6 +191,7 @@ func (f *fold) add(c state.Content) error {
 	err := f.state.Take(c)
 	if version := f.state.KeySetVersion(); version > 0 && (f.keys == nil || f.keys.version != version) {
 		f.keys = &keySet{f.state.Keys(), version, c.Position}
+		f.sets = append(f.sets, f.keys)
 	}
 	if d := f.state.Directory(); d != f.dirs[len(f.dirs)-1] {
 		f.dirs = append(f.dirs, d)

@@ -20,12 +20,12 @@ func (v *verifier) openCheckpoint(text string) (ledger.Checkpoint, error) {
 func (v *verifier) ledgerKeys(size int64) []intents.Key {
 	var out []intents.Key
 	before := map[string]bool{} // every key that the log of this size has had
-	for i, set := range v.sets {
+	for i, set := range v.fold.sets {
 		if set.at < size {
 			for kid := range set.keys {
 				before[kid] = true
 			}
-			if i+1 < len(v.sets) && v.sets[i+1].at < size {
+			if i+1 < len(v.fold.sets) && v.fold.sets[i+1].at < size {
 				continue // not the last of them
 			}
 		}

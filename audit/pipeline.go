@@ -250,18 +250,9 @@ func (v *verifier) foldLine(p *parsed, jobs *[]*job) error {
 		if it.receipt != "" {
 			v.report.Receipts++
 		}
-		v.know(j.keys)
 	}
 	*jobs = append(*jobs, j)
 	return nil
-}
-
-// know remembers the versions of the key set.
-func (v *verifier) know(set *keySet) {
-	if set == nil || len(v.sets) > 0 && v.sets[len(v.sets)-1] == set {
-		return
-	}
-	v.sets = append(v.sets, set)
 }
 
 func (j *job) id() string {

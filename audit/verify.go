@@ -74,7 +74,6 @@ type verifier struct {
 	// tagged: a signed order of the tenant carries that tag. Without one nothing
 	// shows that the key is the tenant's.
 	tagged atomic.Bool
-	sets   []*keySet // all versions so far
 
 	grants   intents.Grants
 	replayer *replayer

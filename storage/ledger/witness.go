@@ -152,13 +152,12 @@ func (w *Witnesses) round(ctx context.Context, all []*asked, c Checkpoint) {
 // ask has a checkpoint cosigned by a witness that should have the given size. If
 // it says that it has another one, it is asked once more.
 func (w *Witnesses) ask(ctx context.Context, x Witness, c Checkpoint, size int64) error {
-	var conflict *conflictError
 	line, err := w.add(ctx, x, c, size)
-	if errors.As(err, &conflict) {
-		if conflict.size > c.Size {
-			return fmt.Errorf("%w: it has seen %d records of this log, which has %d", ErrContradicted, conflict.size, c.Size)
+	if has := conflictError(0); errors.As(err, &has) {
+		if int64(has) > c.Size {
+			return fmt.Errorf("%w: it has seen %d records of this log, which has %d", ErrContradicted, has, c.Size)
 		}
-		line, err = w.add(ctx, x, c, conflict.size)
+		line, err = w.add(ctx, x, c, int64(has))
 	}
 	if err != nil {
 		return err
@@ -166,10 +165,10 @@ func (w *Witnesses) ask(ctx context.Context, x Witness, c Checkpoint, size int64
 	return w.keep(c, x.Key.Name(), line)
 }
 
-// conflictError: the witness has another size than was said.
-type conflictError struct{ size int64 }
+// conflictError is the size that the witness has, if it is another than was said.
+type conflictError int64
 
-func (e *conflictError) Error() string { return fmt.Sprintf("the witness has size %d", e.size) }
+func (e conflictError) Error() string { return fmt.Sprintf("the witness has size %d", int64(e)) }
 
 // add is one add-checkpoint request.
 func (w *Witnesses) add(ctx context.Context, x Witness, c Checkpoint, old int64) (string, error) {
@@ -205,7 +204,7 @@ func (w *Witnesses) add(ctx context.Context, x Witness, c Checkpoint, old int64)
 		if err != nil || !ended || size < 0 || size == old {
 			return "", errors.New("409 without another size")
 		}
-		return "", &conflictError{size}
+		return "", conflictError(size)
 	case http.StatusNotFound:
 		return "", errors.New("it does not know this log: have it added there")
 	case http.StatusForbidden:
