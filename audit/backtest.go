@@ -20,7 +20,7 @@ type Trial struct {
 	Since   time.Time        // orders from then on; zero: all
 	Tenant  string           // empty: all
 	Workers int              // 0: one per processor
-	// Progress is told how many records have been read so far; may be nil.
+	// Progress is called with the number of records read so far; may be nil.
 	Progress func(records int64)
 }
 
@@ -42,7 +42,7 @@ type Backtest struct {
 // Flip is an order that the new policy decides otherwise.
 type Flip struct {
 	IntentID string          `json:"intent_id"`
-	Rule     string          `json:"rule"` // that speaks now, or, where the order is allowed now, that no longer does
+	Rule     string          `json:"rule"` // that denies or holds now; where the order is allowed now, that no longer does
 	Before   intents.Verdict `json:"before"`
 	After    intents.Verdict `json:"after"`
 	Tenant   string          `json:"tenant"`

@@ -227,11 +227,11 @@ func (j *job) checkOutcome() error {
 	}
 	switch {
 	case r.OutcomeDigest != j.leaf.RecordDigest || r.Position != j.of:
-		return errors.New("its receipt speaks of another record")
+		return errors.New("its receipt names another record")
 	case r.Code != j.outcome.Code:
 		return errors.New("its receipt gives another code")
 	case j.about != nil && (r.IntentID != j.about.intentID || r.RecordDigest != j.about.digest || r.PolicyDigest != j.about.policy):
-		return errors.New("its receipt speaks of another order")
+		return errors.New("its receipt names another order")
 	default:
 		return nil
 	}

@@ -8,8 +8,8 @@ import (
 )
 
 // slack is how far a decision's time may lie before its record's, or a record's
-// before the latest so far, without being worth a word: decisions are timed when
-// they begin and take their place when they are committed.
+// before the latest so far, without being counted: a decision is timed when it begins,
+// its record when it is committed.
 const slack = time.Minute
 
 // decided is the time that a decision gives itself, as it stands in the record;
@@ -49,7 +49,7 @@ func (f *fold) timed(it *item) error {
 }
 
 // noteTime counts what a clock that stepped back has timed. That is a fact, not a
-// fault: the order of records is that of their positions, whatever clocks said.
+// fault: positions order the records, whatever the clocks showed.
 func (f *fold) noteTime(it *item) {
 	if it.At.Before(f.latest.Add(-slack)) || it.now.Before(it.At.Add(-slack)) {
 		f.steps++

@@ -18,14 +18,14 @@ import (
 // capabilityErase is what operators need to take parts of records away.
 const capabilityErase = "admin:records"
 
-// erasedBy says which parts of a record each word of a record.erase stands for.
+// erasedBy maps the names in a record.erase to the parts of a record that they erase.
 var erasedBy = map[storage.Kind]map[string][]string{
 	storage.KindOrder:   {catalog.ErasesOrder: {storage.PartOrder, storage.PartGrant}},
 	storage.KindOutcome: {catalog.ErasesResult: {storage.PartResult, storage.PartReason}},
 }
 
-// missing are parts of a record that are not there, for which a later
-// record.erase has to speak.
+// missing are parts of a record that are not there. A later record.erase has to name
+// them.
 type missing struct {
 	position         int64 // of the record
 	kind             storage.Kind
@@ -123,17 +123,17 @@ func (f *fold) lacks(it *item, order int64, intentID, tenant string) {
 	}
 }
 
-// unexplained are the records that lack parts for which no record.erase speaks.
+// unexplained are the records that lack parts which no record.erase names.
 func (f *fold) unexplained() []*missing {
 	all := slices.Concat(slices.Collect(maps.Values(f.lacking))...)
 	slices.SortFunc(all, func(a, b *missing) int { return cmp.Compare(a.position, b.position) })
 	return all
 }
 
-// erase is the effect of a record.erase: from its own position on it speaks for
-// the parts that it names, of an order of its tenant that stands before it. That
-// an operator's key signed it is checked with its signature; that the operator
-// might, here, whether decisions are replayed or not.
+// erase is the effect of a record.erase: from its own position on it explains why the
+// parts that it names are missing, of an order of its tenant that stands before it. Its
+// signature is checked elsewhere; that the operator had the right is checked here,
+// whether decisions are replayed or not.
 func (f *fold) erase(it *item) error {
 	body := it.order.body
 	tenant, args := body.Actor.Tenant, body.Intent.Args
@@ -168,8 +168,8 @@ func (f *fold) erase(it *item) error {
 		if !same {
 			return fmt.Errorf("names record %d, which is of another order or tenant", a.Position)
 		}
-		for _, word := range a.Parts {
-			m.parts = slices.DeleteFunc(m.parts, func(part string) bool { return slices.Contains(erasedBy[m.kind][word], part) })
+		for _, named := range a.Parts {
+			m.parts = slices.DeleteFunc(m.parts, func(part string) bool { return slices.Contains(erasedBy[m.kind][named], part) })
 		}
 		if len(m.parts) > 0 {
 			left = append(left, m)
@@ -181,8 +181,8 @@ func (f *fold) erase(it *item) error {
 	return nil
 }
 
-// checkHidden verifies what can be said of an order that is not shown: it is
-// never valid, but what the record does say has to hold.
+// checkHidden verifies what is known of an order that is not shown. Its signature
+// cannot be checked; what the record does hold has to be right.
 func (v *verifier) checkHidden(j *job) error {
 	o := j.order
 	key, err := j.key(o.facts.Signer.KID)

@@ -28,7 +28,7 @@ type Run struct {
 	Duties     []intents.Obligation
 }
 
-// Runner runs a script as its order did, in a box and with no effect outside of
+// Runner runs a script as its order did, in a sandbox and with no effect outside of
 // it, and gives the order's result. The error is a NotExecutable where it cannot,
 // a Mismatch where script or input are changed or the run fails, or ctx's.
 type Runner func(ctx context.Context, r Run) (json.RawMessage, error)

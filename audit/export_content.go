@@ -103,7 +103,7 @@ func (s *memory) take(it *item, digest string) {
 }
 
 // ofHeld says whether later records rest on a held order of the router, on what
-// people said of it, or on its release, at which it takes effect.
+// people decided about it, or on its release, at which it takes effect.
 func (s *memory) ofHeld(it *item, of string) bool {
 	o := it.order
 	switch {
@@ -166,7 +166,7 @@ func (x *exporter) about(ctx context.Context, of int64) (waiting, error) {
 	return waitingOf(it, rec.Digest()), nil
 }
 
-// receipt of the order that an outcome ends: what the router told its submitter,
+// receipt of the order that an outcome ends: what the router signed for its submitter,
 // a pure function of the two records, and who signs it. False where no router key
 // that is here was in force. The order is forgotten.
 func (x *exporter) receipt(ctx context.Context, it *item, digest string) (r intents.Receipt, key intents.Signer, ok bool, err error) {

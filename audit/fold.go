@@ -27,7 +27,7 @@ type fold struct {
 	dirs   []*state.Directory // that decisions may still rest on; the last one is in force
 
 	policies map[string]bool  // that were ever in force
-	early    map[string]int64 // policies that decided before a record said so: where first
+	early    map[string]int64 // policies that decided before a record put them in force: where first
 
 	orders  map[int64]*open        // without outcome
 	unknown map[string]storage.Key // of orders that ended and nobody knew how, by intent_id
@@ -83,8 +83,8 @@ type open struct {
 	key      storage.Key
 
 	held    *order // what waits for people
-	last    string // the intent_id of the last yes
-	refused bool   // somebody said no
+	last    string // the intent_id of the last approval
+	refused bool   // somebody rejected it
 }
 
 func newFold() *fold {
@@ -106,7 +106,7 @@ type job struct {
 	about   *open            // of an outcome: its order
 	rules   intents.Rules
 
-	// Of an order of the router: what the state says of it. It is told only if nothing
+	// Of an order of the router: the state's verdict. It is reported only if nothing
 	// else is wrong with the record.
 	unfit    error        // why it could not be accepted
 	unjudged bool         // the bundle shows too little to say

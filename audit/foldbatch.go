@@ -10,7 +10,7 @@ type inBatch struct {
 	known bool // false: what comes before is not in the bundle
 	first int64
 	index int
-	of    int // orders; 0: not said
+	of    int // orders; 0: not recorded
 	seen  int // of these; 0: the first ones are not here
 	// tenant of the batch; empty: no batch.
 	tenant string

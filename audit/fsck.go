@@ -42,7 +42,7 @@ type Health struct {
 // orders that were open), the ledger (every leaf its record's, tiles and root by
 // Tessera's own judge), and the blobs that records name. It writes nothing. The
 // error is the context's or the reader's; what is wrong is no error. progress,
-// if not nil, is told how many records of how many have been read.
+// if not nil, is called with the number of records read and of all.
 func Fsck(ctx context.Context, s Source, keys []intents.Key, progress func(done, total int64)) (Health, error) {
 	x := &checker{Source: s, tenants: ledger.NewTenants(s.Records), fold: newFold(), seen: map[string]bool{}, progress: progress}
 	x.fold.origin = s.Origin

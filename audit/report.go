@@ -36,7 +36,7 @@ type Report struct {
 	Next string `json:"next,omitempty"`
 
 	WitnessedBy   []string `json:"witnessed_by,omitempty"`
-	WitnessedSize int64    `json:"witnessed_size,omitempty"` // leaves of the log that they vouch for
+	WitnessedSize int64    `json:"witnessed_size,omitempty"` // leaves of the checkpoint that they cosigned
 }
 
 // Bad names the first record at which the bundle does not hold. Position -1: it
@@ -85,11 +85,11 @@ func (o Options) next(origin string) string {
 // String is the report for people: what holds, and what it does not say.
 func (r Report) String() string {
 	var b strings.Builder
-	word := "valid"
+	verdict := "valid"
 	if !r.OK {
-		word = "NOT VALID"
+		verdict = "NOT VALID"
 	}
-	fmt.Fprintf(&b, "%s: %d records, %d orders, %d receipts of %s up to position %d, in %.1f s\n", word, r.Records, r.Orders, r.Receipts, r.Origin, r.Size-1, r.Seconds)
+	fmt.Fprintf(&b, "%s: %d records, %d orders, %d receipts of %s up to position %d, in %.1f s\n", verdict, r.Records, r.Orders, r.Receipts, r.Origin, r.Size-1, r.Seconds)
 	if r.FirstBad != nil {
 		fmt.Fprintf(&b, "first bad: %s\nnext: %s\n", r.FirstBad, r.Next)
 	}

@@ -100,7 +100,7 @@ func Find(ctx context.Context, records storage.Records, id string) ([]Shown, err
 	return out, nil
 }
 
-// Proof of one order: that its records are in the log, and what the router said
+// Proof of one order: that its records are in the log, and what the router signed
 // of them. Whoever has pinned the root key needs nothing else; the parts of the
 // records are not in it.
 type Proof struct {
@@ -211,7 +211,7 @@ func (p Proof) Check(trust Trust) error {
 	}
 	last := leaves[len(leaves)-1]
 	if r.IntentID != p.IntentID || r.Position != leaves[0].Position || r.RecordDigest != leaves[0].RecordDigest || r.OutcomeDigest != last.RecordDigest {
-		return errors.New("the receipt speaks of other records")
+		return errors.New("the receipt names other records")
 	}
 	return nil
 }

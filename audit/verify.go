@@ -25,7 +25,7 @@ type Options struct {
 	Replay  bool             // decide every order again
 	Policy  *policies.Engine // with Replay: in place of the policies of then
 	Workers int              // 0: one per processor
-	// Progress is told how many records of how many have been taken; may be nil.
+	// Progress is called with the number of records read and of all; may be nil.
 	Progress func(done, total int64)
 }
 
@@ -166,7 +166,7 @@ func (v *verifier) pinned() {
 	}
 }
 
-// finish is what can be said only at the end.
+// finish completes the report with what is known only at the end.
 func (v *verifier) finish() {
 	if v.bad == nil {
 		v.closing()

@@ -279,7 +279,7 @@ func (r *Recorder) writeEvents(s state.Order, events []event, rec storage.Record
 			PlanID: plan, TaskID: task, EventType: e.typ, Payload: e.payload, TS: rec.At.UTC().Format(time.RFC3339Nano),
 			Position: rec.Position, Seq: i, IntentID: s.Decision.IntentID,
 		}
-		if !strings.HasPrefix(e.typ, "x.") { // a vendor's word for a skill or a script is not ours
+		if !strings.HasPrefix(e.typ, "x.") { // a vendor's skill_id or script_hash is not ours
 			d.SkillID, _ = e.payload["skill_id"].(string)
 			d.ScriptHash, _ = e.payload["script_hash"].(string)
 		}

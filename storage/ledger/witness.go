@@ -57,9 +57,8 @@ type Witnesses struct {
 	client    *http.Client
 	logger    *slog.Logger
 
-	// Contradicted, if set before Run, is told that a witness has seen more of the
-	// log than there is, or another one. It may be told again and again, at once by
-	// several goroutines.
+	// Contradicted, if set before Run, is called when a witness has seen more of the
+	// log than there is, or another one. Several goroutines may call it, again and again.
 	Contradicted func(witness string, err error)
 
 	mu       sync.Mutex        // guards what follows and the file
@@ -165,7 +164,7 @@ func (w *Witnesses) ask(ctx context.Context, x Witness, c Checkpoint, size int64
 	return w.keep(c, x.Key.Name(), line)
 }
 
-// conflictError is the size that the witness has, if it is another than was said.
+// conflictError is the size that the witness has, if it is not the one that was sent.
 type conflictError int64
 
 func (e conflictError) Error() string { return fmt.Sprintf("the witness has size %d", int64(e)) }
