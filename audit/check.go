@@ -35,7 +35,7 @@ func (v *verifier) receipts(jobs []*job) []bool {
 	added := make([]bool, len(jobs))
 	for i, j := range jobs {
 		if j.outcome != nil && j.about != nil && j.receipt != "" {
-			added[i] = batch.Add(j.receipt, v.expected(j), intents.KeysFunc(j.key))
+			added[i] = batch.Add(j.receipt, j.about.receipt(v.head.Origin, j.item, j.leaf.RecordDigest), intents.KeysFunc(j.key))
 		}
 	}
 	if !batch.Verify() {
@@ -237,11 +237,19 @@ func (j *job) checkOutcome() error {
 	}
 }
 
-// expected is the receipt that follows from the two records.
-func (v *verifier) expected(j *job) intents.Receipt {
+// receipted is an order with what its receipt says of it.
+type receipted struct{ intentID, tenant, policy, digest string }
+
+func receiptedOf(it *item, digest string) receipted {
+	d := it.order.decision
+	return receipted{d.IntentID, it.order.body.Actor.Tenant, d.PolicyDigest, digest}
+}
+
+// receipt that follows from the records of the order and of its outcome.
+func (o receipted) receipt(issuer string, outcome *item, digest string) intents.Receipt {
 	return intents.Receipt{
-		Issuer: v.head.Origin, IntentID: j.about.intentID, Position: j.of, Code: j.outcome.Code, PolicyDigest: j.about.policy,
-		RecordDigest: j.about.digest, OutcomeDigest: j.leaf.RecordDigest, WithinSec: intents.PromiseSeconds,
+		Issuer: issuer, IntentID: o.intentID, Position: outcome.of, Code: outcome.outcome.Code, PolicyDigest: o.policy,
+		RecordDigest: o.digest, OutcomeDigest: digest, WithinSec: intents.PromiseSeconds,
 	}
 }
 

@@ -80,7 +80,7 @@ type exporter struct {
 
 func newExporter(s Source) *exporter {
 	return &exporter{
-		Source: s, memory: memory{waiting: map[int64]waiting{}, held: map[string]bool{}, release: map[int64]string{}}, sum: sha256.New(), blobs: map[string]bool{}, earlier: map[int64]bool{}, lacking: map[int64]bool{},
+		Source: s, memory: memory{waiting: map[int64]receipted{}, held: map[string]bool{}, release: map[int64]string{}}, sum: sha256.New(), blobs: map[string]bool{}, earlier: map[int64]bool{}, lacking: map[int64]bool{},
 	}
 }
 

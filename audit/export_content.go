@@ -73,19 +73,11 @@ func (o *order) actsOn(of string) bool {
 
 // memory is what an exporter remembers from record to record.
 type memory struct {
-	waiting map[int64]waiting
+	waiting map[int64]receipted
 	held    map[string]bool  // orders of the router that people were asked about and that records rest on, by intent_id
 	release map[int64]string // the same, by position: the key set that their release puts in force
 	keys    map[string]bool  // kids that are in force
 	token   string           // the key set in force
-}
-
-// waiting is what its receipt says of an order whose outcome has not come yet, and whose it is.
-type waiting struct{ intentID, policy, digest, tenant string }
-
-func waitingOf(it *item, digest string) waiting {
-	d := it.order.decision
-	return waiting{d.IntentID, d.PolicyDigest, digest, it.order.body.Actor.Tenant}
 }
 
 // maxWaiting orders are remembered; others are read again.
@@ -98,7 +90,7 @@ func (s *memory) take(it *item, digest string) {
 		s.know(it.keySet())
 	}
 	if it.order != nil && it.order.decision.Verdict != intents.Deny && len(s.waiting) < maxWaiting {
-		s.waiting[it.Position] = waitingOf(it, digest)
+		s.waiting[it.Position] = receiptedOf(it, digest)
 	}
 }
 
@@ -151,19 +143,19 @@ func (x *exporter) tenant(ctx context.Context, it *item) (string, error) {
 }
 
 // about gives the order that a record is about.
-func (x *exporter) about(ctx context.Context, of int64) (waiting, error) {
+func (x *exporter) about(ctx context.Context, of int64) (receipted, error) {
 	if o, there := x.waiting[of]; there {
 		return o, nil
 	}
 	rec, err := x.Records.Get(ctx, of)
 	if err != nil {
-		return waiting{}, err
+		return receipted{}, err
 	}
 	it := ownItem(rec)
 	if it.err != nil || it.order == nil {
-		return waiting{}, cmp.Or(it.err, fmt.Errorf("record %d is not an order that can be read", of))
+		return receipted{}, cmp.Or(it.err, fmt.Errorf("record %d is not an order that can be read", of))
 	}
-	return waitingOf(it, rec.Digest()), nil
+	return receiptedOf(it, rec.Digest()), nil
 }
 
 // receipt of the order that an outcome ends: what the router signed for its submitter,
@@ -179,10 +171,7 @@ func (x *exporter) receipt(ctx context.Context, it *item, digest string) (r inte
 	if at < 0 {
 		return r, key, false, nil
 	}
-	return intents.Receipt{
-		Issuer: x.Origin, IntentID: o.intentID, Position: it.of, Code: it.outcome.Code,
-		PolicyDigest: o.policy, RecordDigest: o.digest, OutcomeDigest: digest, WithinSec: intents.PromiseSeconds,
-	}, x.RouterKeys[at], true, nil
+	return o.receipt(x.Origin, it, digest), x.RouterKeys[at], true, nil
 }
 
 // blob makes lines of something that decided, once. What was not kept is left

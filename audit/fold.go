@@ -72,12 +72,9 @@ type task struct {
 
 // open is an order that may still get an outcome.
 type open struct {
-	intentID string
-	tenant   string
+	receipted
 	verdict  intents.Verdict
 	released bool
-	digest   string // of its record
-	policy   string
 	task     *task
 	memory   string // of a write_memory: its task, "tenant/task_id"
 	key      storage.Key

@@ -47,8 +47,7 @@ func (f *fold) takeOrder(it *item, j *job) error {
 	}
 	f.taken[key] = holder{position: it.Position}
 	x := &open{
-		key: key, intentID: o.decision.IntentID, tenant: tenant, verdict: o.decision.Verdict, digest: it.leaf.RecordDigest,
-		policy: o.decision.PolicyDigest, task: j.task,
+		receipted: receiptedOf(it, it.leaf.RecordDigest), key: key, verdict: o.decision.Verdict, task: j.task,
 	}
 	if o.body.Intent.Type == "write_memory" {
 		x.memory = tenant + "/" + o.ctx.TaskID

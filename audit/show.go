@@ -115,21 +115,7 @@ type Proof struct {
 func Prove(ctx context.Context, s Source, id string) (Proof, error) {
 	p := Proof{Origin: s.Origin, IntentID: id}
 	x := newExporter(s)
-	shown, err := Find(ctx, s.Records, id)
-	if err != nil {
-		return p, err
-	}
-	c, err := s.Ledger.Checkpoint(ctx, s.LedgerKey.VerificationKey())
-	if err != nil {
-		return p, err
-	}
-	for _, r := range shown {
-		in, err := s.Ledger.Inclusion(ctx, r.Position, c)
-		if err != nil {
-			return p, err
-		}
-		p.Inclusion = append(p.Inclusion, in)
-	}
+	var about []int64 // the order, and what follows on it
 	for rec, err := range s.Records.Scan(ctx, 0) {
 		if err != nil {
 			return p, err
@@ -143,17 +129,35 @@ func Prove(ctx context.Context, s Source, id string) (Proof, error) {
 		if n := len(p.KeySets); x.token != "" && (n == 0 || p.KeySets[n-1] != x.token) {
 			p.KeySets = append(p.KeySets, x.token)
 		}
-		if last := shown[len(shown)-1]; rec.Position == last.Position && last.Kind == storage.KindOutcome {
-			r, key, there, err := x.receipt(ctx, it, digest)
-			if err != nil {
-				return p, err
-			}
-			if there {
-				if p.Receipt, err = intents.IssueReceipt(key, r); err != nil {
-					return p, err
-				}
-			}
+		follows := it.order == nil && it.control == nil && len(about) > 0 && it.of == about[0]
+		if !follows && (it.order == nil || it.order.decision.IntentID != id) {
+			continue
 		}
+		about, p.Receipt = append(about, rec.Position), ""
+		if it.outcome == nil {
+			continue
+		}
+		r, key, there, err := x.receipt(ctx, it, digest)
+		if err == nil && there {
+			p.Receipt, err = intents.IssueReceipt(key, r)
+		}
+		if err != nil {
+			return p, err
+		}
+	}
+	if len(about) == 0 {
+		return p, ErrNotFound
+	}
+	c, err := s.Ledger.Checkpoint(ctx, s.LedgerKey.VerificationKey())
+	if err != nil {
+		return p, err
+	}
+	for _, at := range about {
+		in, err := s.Ledger.Inclusion(ctx, at, c)
+		if err != nil {
+			return p, err
+		}
+		p.Inclusion = append(p.Inclusion, in)
 	}
 	return p, nil
 }

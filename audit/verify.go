@@ -203,20 +203,16 @@ func (v *verifier) closing() {
 	case v.head.Complete && (v.gaps || v.next != v.head.Size):
 		v.fail(-1, "", "the bundle says that it is complete, and has not every position")
 	}
-	for _, c := range []struct {
-		name string
-		text string
-	}{{"first", v.head.First}, {"last", v.head.Last}} {
-		if _, err := v.openCheckpoint(c.text); err != nil {
-			v.fail(-1, "", "the "+c.name+" checkpoint is not signed by a ledger key of the key set")
+	signed := [][2]string{{"first", v.head.First}, {"last", v.head.Last}}
+	if t := v.opts.Trust; t != nil && t.Checkpoint != "" {
+		signed = append(signed, [2]string{"pinned", t.Checkpoint})
+	}
+	for _, c := range signed {
+		if _, err := v.openCheckpoint(c[1]); err != nil {
+			v.fail(-1, "", "the "+c[0]+" checkpoint is not signed by a ledger key of the key set")
 		}
 	}
 	v.witnessed()
-	if t := v.opts.Trust; t != nil && t.Checkpoint != "" {
-		if _, err := v.openCheckpoint(t.Checkpoint); err != nil {
-			v.fail(-1, "", "the pinned checkpoint is not signed by a ledger key of the key set")
-		}
-	}
 }
 
 // end holds the bundle to its last line.
