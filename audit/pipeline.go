@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -172,9 +173,9 @@ func (v *verifier) run(ctx context.Context) error {
 		},
 	}.run(ctx)
 	if errors.Is(err, errBad) {
-		return ctx.Err()
+		err = nil
 	}
-	return err
+	return cmp.Or(err, ctx.Err()) // what was cancelled is no finding
 }
 
 // foldBatch folds lines in order, up to the first that cannot be.
