@@ -1,10 +1,6 @@
 package executors
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"io"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -22,7 +18,7 @@ func (s *Service) admit(typ string, dispatch []byte) (o *Order, left time.Durati
 		return nil, 0, intents.Refuse(intents.PayloadTooLarge, "", "dispatch has more than 1 MiB")
 	}
 	var d intents.Dispatch
-	if err := decodeStrict(dispatch, &d); err != nil {
+	if err := intents.UnmarshalStrict(dispatch, &d); err != nil {
 		return nil, 0, notDispatch()
 	}
 	t, err := intents.OpenTicket(d.Ticket, intents.KeysFunc(s.routerKey))
@@ -84,25 +80,10 @@ func newOrder(t intents.Ticket, b intents.Body) *Order {
 	return o
 }
 
-var errTrailing = errors.New("trailing data")
-
-// decodeStrict reads one JSON document and refuses unknown members.
-func decodeStrict(raw []byte, v any) error {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(v); err != nil {
-		return err
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return errTrailing
-	}
-	return nil
-}
-
 // Decode reads the arguments into v. The router has checked them against the
 // type's schema; arguments that still do not fit are MALFORMED_ARGS.
 func (o *Order) Decode(v any) error {
-	if err := decodeStrict(o.Args, v); err != nil {
+	if err := intents.UnmarshalStrict(o.Args, v); err != nil {
 		return Fail(intents.MalformedArgs, "the arguments are not those of "+o.Type)
 	}
 	return nil

@@ -134,7 +134,7 @@ func OpenCompact(token, typ string, keys Keys, claims any) (Key, error) {
 	if again, err := Canonical(payload); err != nil || !bytes.Equal(again, payload) {
 		return Key{}, Refuse(SignatureInvalid, "", "claims are not canonical JSON")
 	}
-	if err := unmarshalStrict(payload, claims); err != nil {
+	if err := UnmarshalStrict(payload, claims); err != nil {
 		return Key{}, Refuse(SignatureInvalid, "", "claims: "+err.Error())
 	}
 	if again, err := marshalPlain(claims); err == nil && bytes.Equal(again, payload) {
@@ -181,18 +181,6 @@ func marshalPlain(v any) ([]byte, error) {
 	enc.SetEscapeHTML(false)
 	err := enc.Encode(v)
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
-}
-
-func unmarshalStrict(raw []byte, v any) error {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(v); err != nil {
-		return err
-	}
-	if dec.More() {
-		return fmt.Errorf("trailing data")
-	}
-	return nil
 }
 
 // PeekClaims reads the claims of a compact JWS without verifying anything: only

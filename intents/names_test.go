@@ -91,7 +91,7 @@ func TestTokensAreComplete(t *testing.T) {
 			t.Fatal(err)
 		}
 		whole := object{}
-		if err := unmarshalStrict(raw, &whole); err != nil {
+		if err := UnmarshalStrict(raw, &whole); err != nil {
 			t.Fatal(err)
 		}
 		bad := map[string]any{"null": nil, "{}": object{}}

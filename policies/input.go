@@ -212,9 +212,7 @@ func decodeStrict(v, into any) error {
 	if err != nil {
 		return err
 	}
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	return d.Decode(into)
+	return intents.UnmarshalStrict(raw, into)
 }
 
 func list(items []string) []any {

@@ -1,8 +1,6 @@
 package catalog
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -100,9 +98,7 @@ func readVendor(path string) (Row, error) {
 		published
 		Schema string `json:"$schema"`
 	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&doc); err != nil {
+	if err := intents.UnmarshalStrict(raw, &doc); err != nil {
 		return Row{}, at("", "is no row")
 	}
 	row := doc.row()

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -243,13 +242,8 @@ func readOrder(raw []byte) (intents.Body, error) {
 	if err != nil {
 		return doc.Body, fmt.Errorf("%w: see writ intent lint", err)
 	}
-	dec := json.NewDecoder(bytes.NewReader(canonical))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&doc); err != nil {
+	if err := intents.UnmarshalStrict(canonical, &doc); err != nil {
 		return doc.Body, fmt.Errorf("not an order (%v): see writ intent lint", err)
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return doc.Body, errors.New("more than one order")
 	}
 	return doc.Body, nil
 }

@@ -30,11 +30,7 @@ func (r *Recorder) erased(ctx context.Context, s state.Order, rec storage.Record
 	if !slices.Contains(a.Parts, catalog.ErasesOrder) {
 		return nil
 	}
-	order, err := r.records.Get(ctx, a.Position)
-	if err != nil {
-		return err
-	}
-	of, err := state.ReadOrder(order)
+	of, err := r.order(ctx, a.Position)
 	if err != nil {
 		return err
 	}
@@ -114,7 +110,7 @@ func withoutReasons(doc *storage.Document) (had bool, err error) {
 			payload[name], had = storage.ErasedReason, true
 		}
 	}
-	doc.Body, err = marshal(d)
+	doc.Body, err = json.Marshal(d)
 	return had, err
 }
 

@@ -28,11 +28,7 @@ func (r *Recorder) told(ctx context.Context, tenant, id string) (*catalog.PlanVi
 		return nil, nil //nolint:nilnil // most orders belong to none
 	}
 	for _, at := range said {
-		rec, err := r.records.Get(ctx, at)
-		if err != nil {
-			return nil, err
-		}
-		s, err := state.ReadOrder(rec)
+		s, err := r.order(ctx, at)
 		if err != nil {
 			return nil, err
 		}
@@ -92,7 +88,7 @@ func (r *Recorder) writePlan(p *catalog.PlanView, rec storage.Record) error {
 	if p == nil {
 		return nil
 	}
-	body, err := marshal(documentOf(p))
+	body, err := json.Marshal(documentOf(p))
 	if err != nil {
 		return err
 	}
