@@ -188,43 +188,29 @@ func (e *Engine) Remembered() (hits, misses int64) { return e.memo.hits.Load(), 
 // modify it. The error is the caller's context's and nothing else: whatever
 // goes wrong in the policy is a denial.
 func (e *Engine) Decide(ctx context.Context, input map[string]any) (Result, error) {
-	at := func(b []byte, path []string) ([]byte, bool) { return appendAt(b, input, path) }
-	return e.decide(ctx, at, func() map[string]any { return input })
-}
-
-// DecideOrder is Decide for the Input of an order, which it makes only if the
-// policy has to be asked, or the decision is logged.
-func (e *Engine) DecideOrder(ctx context.Context, order *intents.Envelope, f intents.Facts) (Result, error) {
-	if e.log == nil {
-		return e.decideOrder(ctx, order, f)
-	}
-	began := time.Now()
-	r, err := e.decideOrder(ctx, order, f)
-	if err == nil {
-		e.log.write(ctx, e, order, f, r, time.Since(began))
-	}
-	return r, err
-}
-
-func (e *Engine) decideOrder(ctx context.Context, order *intents.Envelope, f intents.Facts) (Result, error) {
-	at := func(b []byte, path []string) ([]byte, bool) { return appendOf(b, order, &f, path) }
-	return e.decide(ctx, at, func() map[string]any { return Input(order, f) })
-}
-
-func (e *Engine) decide(ctx context.Context, at appender, input func() map[string]any) (Result, error) {
 	buf := keys.Get().(*[]byte) //nolint:forcetypeassert // nothing else is put there
 	defer keys.Put(buf)
-	key, ok := e.memo.key((*buf)[:0], at)
+	key, ok := e.memo.key((*buf)[:0], input)
 	if !ok {
-		r, _, err := e.evaluate(ctx, input())
-		return r, err
+		return e.Evaluate(ctx, input)
 	}
 	if r, ok := e.memo.get(key); ok {
 		return r, nil
 	}
-	r, sound, err := e.evaluate(ctx, input())
+	r, sound, err := e.evaluate(ctx, input)
 	if err == nil && sound {
 		e.memo.put(key, r)
+	}
+	return r, err
+}
+
+// DecideOrder is Decide for the Input of an order. The decision is written to the
+// log, if there is one.
+func (e *Engine) DecideOrder(ctx context.Context, order *intents.Envelope, f intents.Facts) (Result, error) {
+	began := time.Now()
+	r, err := e.Decide(ctx, Input(order, f))
+	if err == nil && e.log != nil {
+		e.log.write(ctx, e, order, f, r, time.Since(began))
 	}
 	return r, err
 }
