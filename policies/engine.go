@@ -25,7 +25,6 @@ import (
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
-	"github.com/open-policy-agent/opa/v1/cover"
 	"github.com/open-policy-agent/opa/v1/metrics"
 	"github.com/open-policy-agent/opa/v1/storage"
 	"github.com/open-policy-agent/opa/v1/storage/inmem"
@@ -197,7 +196,7 @@ func (e *Engine) Decide(ctx context.Context, input map[string]any) (Result, erro
 	if r, ok := e.memo.get(key); ok {
 		return r, nil
 	}
-	r, sound, err := e.evaluate(ctx, input)
+	r, sound, err := e.evaluate(ctx, input, nil)
 	if err == nil && sound {
 		e.memo.put(key, r)
 	}
@@ -217,34 +216,19 @@ func (e *Engine) DecideOrder(ctx context.Context, order *intents.Envelope, f int
 
 // Evaluate answers like Decide, always anew.
 func (e *Engine) Evaluate(ctx context.Context, input map[string]any) (Result, error) {
-	r, _, err := e.evaluate(ctx, input)
+	r, _, err := e.evaluate(ctx, input, nil)
 	return r, err
 }
 
-// watched decides an input anew, seen by c, if there is one.
-func (e *Engine) watched(ctx context.Context, input map[string]any, c *cover.Cover) (Result, error) {
-	if c == nil {
-		return e.Evaluate(ctx, input)
-	}
-	value, err := ast.InterfaceToValue(input)
-	if err != nil {
-		return Result{}, err
-	}
-	if _, err := e.ask(ctx, value, c); err != nil && ctx.Err() != nil {
-		return Result{}, err
-	}
-	return e.Evaluate(ctx, input)
-}
-
-// evaluate asks OPA. Sound says that the policy itself answered: only then may
-// the result be remembered.
-func (e *Engine) evaluate(ctx context.Context, input map[string]any) (r Result, sound bool, err error) {
+// evaluate asks OPA, seen by a tracer, if there is one. Sound says that the policy
+// itself answered: only then may the result be remembered.
+func (e *Engine) evaluate(ctx context.Context, input map[string]any, tracer topdown.QueryTracer) (r Result, sound bool, err error) {
 	value, err := ast.InterfaceToValue(input)
 	if err == nil {
-		r, err = e.ask(ctx, value, nil)
+		r, err = e.ask(ctx, value, tracer)
 	}
 	if topdown.IsCancel(err) && ctx.Err() == nil {
-		r, err = e.ask(ctx, value, nil)
+		r, err = e.ask(ctx, value, tracer)
 	}
 	switch {
 	case err == nil:
