@@ -63,7 +63,7 @@ type actor struct {
 func (g *Gateway) authenticate(c *gin.Context) (caller, error) {
 	who := caller{
 		header: claim{c.GetHeader("X-Tenant-Id"), c.GetHeader("X-User-Id"), c.GetHeader("X-Session-Id")},
-		trace:  traceID(c), metered: new(bool),
+		trace:  edge.Trace(c), metered: new(bool),
 	}
 	secret := c.GetHeader("X-Api-Key")
 	if secret == "" {

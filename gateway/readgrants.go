@@ -53,15 +53,10 @@ func (g *Gateway) postGrant(c *gin.Context, who caller) error {
 // gets such a request with a grant that was issued for it, and every other request
 // as it came. It is for processes that have both interfaces.
 func (g *Gateway) Reads(next http.Handler) http.Handler {
-	gin.SetMode(gin.ReleaseMode)
-	e := gin.New()
-	_ = e.SetTrustedProxies(nil) // fails only on addresses that do not parse
-	e.Use(g.recover)
-	e.NoRoute(g.open(func(c *gin.Context) error {
-		c.Set(traceKey, edge.TraceID(c.Request))
+	e := edge.NewRoutes(g.cfg.Log, "")
+	e.NoRoute(e.Handle(func(c *gin.Context) error {
 		token, err := g.readGrant(c)
 		if err != nil {
-			c.Header("X-Trace-Id", traceID(c))
 			return err
 		}
 		r := c.Request.Clone(c.Request.Context())

@@ -22,35 +22,29 @@ import (
 const indexWait = 2 * time.Second
 
 // get answers what became of an order.
-func (s *server) get(c *gin.Context) {
-	if a := s.order(c); a != nil {
+func (s *server) get(c *gin.Context) error {
+	a, err := s.order(c)
+	if err == nil {
 		c.JSON(http.StatusOK, a)
 	}
+	return err
 }
 
 // order reads an order for the bearer of a grant; another tenant's order does
-// not exist, nor does another user's without audit:read. Nil: it has answered.
-func (s *server) order(c *gin.Context) *intents.Answer {
+// not exist, nor does another user's without audit:read.
+func (s *server) order(c *gin.Context) (*intents.Answer, error) {
 	grant, caps, err := s.reader(c)
 	if err != nil {
-		s.refuse(c, problem.Of(err))
-		return nil
+		return nil, err
 	}
 	entry, err := s.find(c.Request.Context(), grant.Tenant, c.Param("id"))
 	if errors.Is(err, storage.ErrNotFound) || (err == nil && !sees(grant, entry, caps, auditor)) {
-		s.refuse(c, problem.New(intents.NotFound, "", "no such order"))
-		return nil
+		return nil, problem.New(intents.NotFound, "", "no such order")
 	}
 	if err != nil {
-		s.refuse(c, problem.Of(err))
-		return nil
+		return nil, err
 	}
-	a, err := s.cfg.Router.Order(c.Request.Context(), entry.Position)
-	if err != nil {
-		s.refuse(c, problem.Of(err))
-		return nil
-	}
-	return a
+	return s.cfg.Router.Order(c.Request.Context(), entry.Position)
 }
 
 // sees says whether an order is there for the bearer of a grant: it belongs to the
