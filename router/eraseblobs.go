@@ -95,34 +95,31 @@ func (r *Router) wanted(ctx context.Context, position int64) (digests []string, 
 	return digests, true, store.Want(ctx, position, digests)
 }
 
-// told says what stays and why.
-func told(stay []staying) string {
-	var b strings.Builder
-	b.WriteString("the state.Erasure is accepted, and blobs stay: ")
+// whoHolds says what stays and why.
+func whoHolds(stay []staying) string {
+	var blobs []string
 	for i, s := range stay {
-		if i > 0 {
-			b.WriteString("; ")
-		}
-		switch {
-		case s.unknown:
-			b.WriteString("which ones the order named is not known any more: erase the blobs of the orders that hold them")
+		if s.unknown {
+			blobs = append(blobs, "which ones the order named is not known any more: erase the blobs of the orders that hold them")
 			continue
-		case i == maxTold:
-			fmt.Fprintf(&b, "%d more", len(stay)-i)
-			return b.String()
 		}
-		b.WriteString("cas://" + s.digest + " is held by")
-		for j, at := range s.orders[:min(len(s.orders), maxTold)] {
-			fmt.Fprintf(&b, "%s the order at position %d", strings.Repeat(",", min(j, 1)), at)
+		if i == maxTold {
+			blobs = append(blobs, fmt.Sprintf("%d more", len(stay)-i))
+			break
+		}
+		var holders []string
+		for _, at := range s.orders[:min(len(s.orders), maxTold)] {
+			holders = append(holders, fmt.Sprintf("the order at position %d", at))
 		}
 		if more := len(s.orders) - maxTold; more > 0 {
-			fmt.Fprintf(&b, ", %d more orders", more)
+			holders = append(holders, fmt.Sprintf("%d more orders", more))
 		}
 		if s.documents {
-			fmt.Fprintf(&b, "%s a memory", strings.Repeat(",", min(len(s.orders), 1)))
+			holders = append(holders, "a memory")
 		}
+		blobs = append(blobs, "cas://"+s.digest+" is held by "+strings.Join(holders, ", "))
 	}
-	return b.String()
+	return "the erasure is accepted, and blobs stay: " + strings.Join(blobs, "; ")
 }
 
 // eraseHolders is what to do about it.
