@@ -48,7 +48,7 @@ type Options struct {
 	Blobs storage.Blobs
 	// Remembered says whether a document holds a blob; nil: none does.
 	Remembered func(ctx context.Context, tenant, digest string) (bool, error)
-	// Holdings of the router; nil: in memory, kept over restarts.
+	// Holdings of the router, kept over restarts; nil: no order's blobs can be erased.
 	Holdings router.HoldingStore
 	// Also is told every record after the directory.
 	Also storage.Observer
@@ -179,9 +179,6 @@ func (w *World) open(journal func(storage.Observer) Journal) {
 	w.Helper()
 	dir, other := state.New(), state.New()
 	w.Dir = dir
-	if w.options.Holdings == nil {
-		w.options.Holdings = NewHoldings()
-	}
 	var holdings *router.Holdings
 	w.Journal = journal(func(e storage.Entry) {
 		dir.Observe(e)
@@ -219,10 +216,9 @@ func (w *World) open(journal func(storage.Observer) Journal) {
 	}
 }
 
-// follow runs the index of who holds which blobs, where there are any, until the
-// test ends.
+// follow runs the index of who holds which blobs, if there is one, until the test ends.
 func (w *World) follow() *router.Holdings {
-	if w.options.Blobs == nil {
+	if w.options.Holdings == nil {
 		return nil
 	}
 	h := router.NewHoldings(w.Journal, w.options.Holdings, slog.New(slog.DiscardHandler))
