@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
@@ -43,50 +43,14 @@ type Holdings struct {
 	records storage.Records
 	store   HoldingStore
 	log     *slog.Logger
-	wake    chan struct{}
 	seen    int // records since the store was last told; of Run's goroutine
 
-	mu      sync.Mutex    // guards reached and moved
-	reached int64         // position behind the last record that was looked at
-	moved   chan struct{} // closed whenever reached grows
+	*storage.Progress // of the records that were looked at
 }
 
 // NewHoldings begins where the store ends; Run does the work.
 func NewHoldings(records storage.Records, store HoldingStore, log *slog.Logger) *Holdings {
-	return &Holdings{records: records, store: store, log: log, wake: make(chan struct{}, 1), moved: make(chan struct{})}
-}
-
-// Wake says that there are new records. It never blocks.
-func (h *Holdings) Wake() {
-	select {
-	case h.wake <- struct{}{}:
-	default:
-	}
-}
-
-// Reach waits until every record before a position was looked at.
-func (h *Holdings) Reach(ctx context.Context, position int64) error {
-	for {
-		h.mu.Lock()
-		reached, moved := h.reached, h.moved
-		h.mu.Unlock()
-		if reached >= position {
-			return nil
-		}
-		select {
-		case <-moved:
-		case <-ctx.Done():
-			return fmt.Errorf("the index of who holds which blobs has %d of %d records: %w", reached, position, ctx.Err())
-		}
-	}
-}
-
-func (h *Holdings) reach(position int64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.reached = position
-	close(h.moved)
-	h.moved = make(chan struct{})
+	return &Holdings{records: records, store: store, log: log, Progress: storage.NewProgress()}
 }
 
 // How many records are looked at between two writes at most, and how long a store
@@ -107,10 +71,8 @@ func (h *Holdings) Run(ctx context.Context) error {
 			return nil //nolint:nilerr // it was told to end
 		}
 		h.log.WarnContext(ctx, "the index of who holds which blobs waits for its store; so do erasures of blobs", slog.String("error", err.Error()))
-		select {
-		case <-ctx.Done():
+		if clock.Sleep(ctx, holdingRetry) != nil {
 			return nil
-		case <-time.After(holdingRetry):
 		}
 	}
 }
@@ -127,7 +89,7 @@ func (h *Holdings) follow(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-h.wake:
+		case <-h.Woken():
 		}
 	}
 }
@@ -170,9 +132,9 @@ func (h *Holdings) catchUp(ctx context.Context, next int64) (int64, error) {
 			return next, err
 		}
 		held, h.seen = nil, 0
-		h.reach(next)
+		h.Move(next)
 	}
-	h.reach(next)
+	h.Move(next)
 	return next, nil
 }
 

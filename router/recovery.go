@@ -10,6 +10,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
@@ -69,10 +70,8 @@ func (r *Router) redispatch(ctx context.Context, o *order) {
 	until := r.readyAt.Add(o.row.Run())
 	out := r.dispatch(context.WithoutCancel(ctx), o)
 	for o.unheard && time.Now().Before(until) {
-		select {
-		case <-ctx.Done():
+		if clock.Sleep(ctx, listenerPause) != nil {
 			return
-		case <-time.After(listenerPause):
 		}
 		out = r.dispatch(context.WithoutCancel(ctx), o)
 	}
