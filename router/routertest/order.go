@@ -83,11 +83,15 @@ func (w *World) body(o Order) intents.Body {
 	if !operator || o.Ctx.PlanID != "" || o.Ctx.Labels != nil {
 		b.Context = &o.Ctx
 	}
+	row, known := w.Catalog.Lookup(o.Type)
 	key := o.Key
-	if row, known := w.Catalog.Lookup(o.Type); key == "" && (operator || known && (row.Effect == catalog.Pure || row.RandomKey)) {
-		key = rand.Text()
-	}
-	if key == "" {
+	switch {
+	case key != "":
+	case operator:
+		key = catalog.RandomKey()
+	case known:
+		key = row.Key(args, b.Actor.UserID, o.Ctx)
+	default:
 		key = intents.Fingerprint(in, b.Actor.UserID, o.Ctx)
 	}
 	at := o.At
