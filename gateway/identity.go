@@ -33,9 +33,6 @@ func (c caller) refused() string { return "tenant " + c.key.Tenant + " key " + c
 // mayGoOn refuses, before anything is read, a key that has sent too much that
 // could not be read.
 func (g *Gateway) mayGoOn(who caller) error {
-	if g.cfg.RateLimit < 0 {
-		return nil
-	}
 	if wait, spent := g.limit.Spent(who.refused()); spent {
 		return limited(wait)
 	}
@@ -94,14 +91,10 @@ func (g *Gateway) unauthorized(c *gin.Context, detail string) error {
 
 // meter takes a request from somebody's rate.
 func (g *Gateway) meter(who string) error {
-	if g.cfg.RateLimit < 0 {
-		return nil
+	if wait, ok := g.limit.Allow(who); !ok {
+		return limited(wait)
 	}
-	wait, ok := g.limit.Allow(who)
-	if ok {
-		return nil
-	}
-	return limited(wait)
+	return nil
 }
 
 func limited(wait time.Duration) error {

@@ -85,10 +85,8 @@ func (r *Router) releaseHeld(ctx context.Context, o *order, w state.Hold, result
 		return err
 	}
 	if h.row.Executor != catalog.ExecutorRouter {
-		select {
-		case r.slotsFor(h) <- struct{}{}:
-		default:
-			return intents.Refuse(intents.Overloaded, "", "too many orders are being carried out")
+		if err := r.admit(h); err != nil {
+			return err
 		}
 		o.settled.released = h
 	}

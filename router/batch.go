@@ -151,14 +151,8 @@ func (f *batchError) Unwrap() error { return f.err }
 
 // awaited waits for the outcome of an order until ctx ends, if there is room to.
 func (r *Router) awaited(ctx context.Context, position int64) bool {
-	select {
-	case r.waits <- struct{}{}:
-		defer func() { <-r.waits }()
-	default:
-		return false
-	}
-	a, err := r.Await(ctx, position)
-	return err == nil && a.Code != intents.InFlight
+	a, err := r.awaitIfRoom(ctx, position)
+	return err == nil && a != nil && a.Code != intents.InFlight
 }
 
 // refuseBatch answers a batch of which nothing was accepted, and counts it.

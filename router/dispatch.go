@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -228,22 +229,10 @@ func (r *Router) claims(o *order, t *intents.Ticket) error {
 	case o.env.Type() == "skill.find":
 		t.Pins = o.view.Pins(o.env.Principal().Tenant)
 		if o.task != nil {
-			t.Pins = allowedPins(t.Pins, o.task.Spec.Skills)
+			t.Pins = slices.DeleteFunc(t.Pins, func(p intents.Pin) bool { return !slices.Contains(o.task.Spec.Skills, p.Skill) })
 		}
 	}
 	return nil
-}
-
-func allowedPins(pins []intents.Pin, skills []string) []intents.Pin {
-	var out []intents.Pin
-	for _, p := range pins {
-		for _, s := range skills {
-			if p.Skill == s {
-				out = append(out, p)
-			}
-		}
-	}
-	return out
 }
 
 // checked holds a report to the type's result schema.

@@ -10,6 +10,7 @@
 package router
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,7 +82,7 @@ type Router struct {
 	waits      chan struct{}
 	meters     meters
 	generation generation
-	adoption   adoption
+	adopting   sync.Mutex // one pushed policy at a time is put in force
 	erasing    sync.Mutex // one erasure at a time
 	grants     intents.Grants
 	waiters    waiters
@@ -99,27 +100,9 @@ func New(cfg Config) (*Router, error) {
 	if cfg.Key.Role != intents.RoleRouter {
 		return nil, fmt.Errorf("router: key has role %q", cfg.Key.Role)
 	}
-	if cfg.Slots == 0 {
-		cfg.Slots = DefaultSlots
-	}
-	if cfg.ChildSlots == 0 {
-		cfg.ChildSlots = DefaultChildSlots
-	}
-	if cfg.Waits == 0 {
-		cfg.Waits = DefaultWaits
-	}
-	if cfg.UserHolds == 0 {
-		cfg.UserHolds = DefaultUserHolds
-	}
-	if cfg.TenantHolds == 0 {
-		cfg.TenantHolds = DefaultTenantHolds
-	}
-	if cfg.TenantPlans == 0 {
-		cfg.TenantPlans = DefaultTenantPlans
-	}
-	if cfg.Plans == 0 {
-		cfg.Plans = DefaultPlans
-	}
+	cfg.Slots, cfg.ChildSlots, cfg.Waits = cmp.Or(cfg.Slots, DefaultSlots), cmp.Or(cfg.ChildSlots, DefaultChildSlots), cmp.Or(cfg.Waits, DefaultWaits)
+	cfg.UserHolds, cfg.TenantHolds = cmp.Or(cfg.UserHolds, DefaultUserHolds), cmp.Or(cfg.TenantHolds, DefaultTenantHolds)
+	cfg.TenantPlans, cfg.Plans = cmp.Or(cfg.TenantPlans, DefaultTenantPlans), cmp.Or(cfg.Plans, DefaultPlans)
 	r := &Router{
 		cfg: cfg, state: cfg.State, meters: newMeters(cfg.Rates, cfg.Now),
 		slots: make(chan struct{}, cfg.Slots), childSlots: make(chan struct{}, cfg.ChildSlots), waits: make(chan struct{}, cfg.Waits),
