@@ -210,6 +210,6 @@ func (g *Gateway) serveArtifact(c *gin.Context, tenant, digest string) error {
 	c.Header("Content-Disposition", "attachment")
 	c.Header("ETag", `"`+digest+`"`)
 	return edge.ServePlain(c, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		http.ServeContent(w, r, "", time.Time{}, content)
+		http.ServeContent(w, r, "", time.Time{}, io.NewSectionReader(content, 0, sums.size))
 	}))
 }
