@@ -2,7 +2,6 @@ package router
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"time"
@@ -90,11 +89,10 @@ func (r *Router) releaseHeld(ctx context.Context, o *order, w state.Hold, result
 		}
 		o.settled.released = h
 	}
-	body, err := json.Marshal(state.Release{Of: w.Position, By: o.env.ID(), Decision: h.decision, Facts: h.facts})
+	rec, err := storage.RecordOf(storage.KindRelease, o.now, state.Release{Of: w.Position, By: o.env.ID(), Decision: h.decision, Facts: h.facts})
 	if err != nil {
 		return err
 	}
-	rec := storage.NewRecord(storage.KindRelease, o.now, map[string]json.RawMessage{storage.PartRelease: body})
 	entry := storage.Entry{Record: rec, Of: w.Position, Holder: storage.Nobody, Touches: w.Touches()}
 	result.State, result.Missing = catalog.ApprovalReleased, nil
 	if h.row.Executor == catalog.ExecutorRouter {

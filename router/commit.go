@@ -3,7 +3,6 @@ package router
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"time"
@@ -155,7 +154,7 @@ func (r *Router) entries(o *order) (storage.Commit, error) {
 	rec := storage.NewRecord(storage.KindOrder, o.now, parts)
 	o.record.record = rec.Digest()
 	entry := storage.Entry{Record: rec, Take: true, Key: o.key, Holder: o.holder, Of: storage.Nobody}
-	c := storage.Commit{ID: newCommitID(), Seen: o.view.Seen(), Asserts: o.view.Asserts()}
+	c := storage.Commit{ID: rand.Text(), Seen: o.view.Seen(), Asserts: o.view.Asserts()}
 	switch {
 	case o.decision.Verdict == intents.Deny:
 		entry.Key, entry.Holder, entry.Refused = storage.RefusalKey(o.env.ID(), string(o.decision.Code)), storage.Nobody, true
@@ -204,19 +203,9 @@ func (r *Router) routerOutcome(o *order) (storage.Record, error) {
 	if o.released {
 		out.Of = o.position // the record before it is the release
 	}
-	parts, err := storage.OutcomeParts(out)
-	if err != nil {
-		return storage.Record{}, err
-	}
-	rec := storage.NewRecord(storage.KindOutcome, o.now, parts)
+	rec, err := storage.OutcomeRecord(o.now, out)
 	o.record.outcome, o.record.out = rec.Digest(), &out
-	return rec, nil
-}
-
-func newCommitID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // crypto/rand.Read never fails
-	return hex.EncodeToString(b[:])
+	return rec, err
 }
 
 // admit takes a slot for the run, or refuses: nothing queues without bound, and

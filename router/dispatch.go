@@ -1,7 +1,6 @@
 package router
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -142,7 +141,7 @@ func (r *Router) request(ctx context.Context, o *order) (intents.Report, error) 
 	if err != nil {
 		return report, err
 	}
-	msg, err := marshalExact(intents.Dispatch{Header: o.env.Header(), Payload: o.env.Canonical(), Ticket: token})
+	msg, err := intents.MarshalPlain(intents.Dispatch{Header: o.env.Header(), Payload: o.env.Canonical(), Ticket: token})
 	if err != nil {
 		return report, err
 	}
@@ -194,20 +193,10 @@ func (r *Router) revokedSince(o *order) error {
 	return err
 }
 
-// marshalExact keeps the signed bytes as they are: the encoder would escape <, >
-// and & inside raw JSON, and an executor would have to undo it.
-func marshalExact(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return buf.Bytes(), err
-}
-
 // claims adds what the order's task may touch, and the skills' pins.
 func (r *Router) claims(o *order, t *intents.Ticket) error {
 	if o.task != nil {
-		spec, err := marshalExact(struct { // in the order that is signed
+		spec, err := intents.MarshalPlain(struct { // in the order that is signed
 			Reason string `json:"reason"`
 			Shape  string `json:"shape"`
 		}{o.task.Spec.ReturnSpec.Reason, o.task.Spec.ReturnSpec.Shape})
@@ -307,13 +296,11 @@ func (r *Router) sound(o *order, facts []intents.Fact) []intents.Fact {
 // finish is stage 10: the outcome is durable before it is told. An outcome that
 // cannot be written leaves the order open, for recovery.
 func (r *Router) finish(ctx context.Context, o *order, out intents.Outcome) {
-	parts, err := storage.OutcomeParts(out)
-	if err != nil {
-		r.cfg.Log.ErrorContext(ctx, "outcome", slog.String("intent_id", o.env.ID()), slog.String("error", err.Error()))
-		return
+	rec, err := storage.OutcomeRecord(r.cfg.Now(), out)
+	if err == nil {
+		_, err = r.cfg.Journal.Finish(ctx, o.position, o.attempt, rec, o.inPlan().OutcomeTouches(out, len(o.facts.Approvals) > 0))
 	}
-	rec := storage.NewRecord(storage.KindOutcome, r.cfg.Now(), parts)
-	if _, err := r.cfg.Journal.Finish(ctx, o.position, o.attempt, rec, o.inPlan().OutcomeTouches(out, len(o.facts.Approvals) > 0)); err != nil {
+	if err != nil {
 		if !errors.Is(err, storage.ErrFinished) {
 			r.cfg.Log.ErrorContext(ctx, "outcome", slog.String("intent_id", o.env.ID()), slog.String("error", err.Error()))
 		}

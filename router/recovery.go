@@ -137,11 +137,10 @@ func (r *Router) hopeless(o *order, x storage.OpenOrder) string {
 
 // take begins another attempt.
 func (r *Router) take(ctx context.Context, o *order) (int, error) {
-	body, err := json.Marshal(state.Takeover{Of: o.position, Crashed: r.cfg.Crashed})
+	rec, err := storage.RecordOf(storage.KindTakeover, r.cfg.Now(), state.Takeover{Of: o.position, Crashed: r.cfg.Crashed})
 	if err != nil {
 		return 0, err
 	}
-	rec := storage.NewRecord(storage.KindTakeover, r.cfg.Now(), map[string]json.RawMessage{storage.PartTakeover: body})
 	return r.cfg.Journal.Take(ctx, o.position, rec)
 }
 

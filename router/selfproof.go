@@ -102,12 +102,12 @@ func newProof(r *Router, engine *policies.Engine) (*proof, error) {
 		return nil, err
 	}
 	fresh := state.New()
-	body, err := json.Marshal(state.Control{Genesis: &token, Rules: intents.CurrentRules})
+	rec, err := storage.RecordOf(storage.KindControl, now, state.Control{Genesis: &token, Rules: intents.CurrentRules})
 	if err != nil {
 		return nil, err
 	}
 	fresh.Observe(storage.Entry{
-		Record:  storage.NewRecord(storage.KindControl, now, map[string]json.RawMessage{storage.PartControl: body}),
+		Record:  rec,
 		Touches: []storage.Subject{state.SubjectKeys, state.SubjectPolicy, state.SubjectTenant("default")}, Of: storage.Nobody,
 	})
 	if err := fresh.Err(); err != nil {

@@ -8,7 +8,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"log/slog"
 	"reflect"
 	"slices"
@@ -122,9 +121,8 @@ func New(t testing.TB, o Options) *World {
 func NewOld(t testing.TB, o Options) *World {
 	t.Helper()
 	w := NewEmpty(t, o)
-	content, err := json.Marshal(state.Control{Genesis: &w.token})
+	rec, err := storage.RecordOf(storage.KindControl, w.Clock.Now(), state.Control{Genesis: &w.token})
 	w.Must(err)
-	rec := storage.NewRecord(storage.KindControl, w.Clock.Now(), map[string]json.RawMessage{storage.PartControl: content})
 	_, err = w.Journal.Commit(t.Context(), storage.Commit{ID: rand.Text(), Entries: []storage.Entry{{Record: rec, Of: storage.Nobody}}})
 	w.Must(err)
 	return w
