@@ -106,7 +106,9 @@ func (r *Router) Order(ctx context.Context, position int64) (*intents.Answer, er
 		return nil, err
 	}
 	if d.Verdict == intents.Deny {
-		return &intents.Answer{IntentID: d.IntentID, Position: &position, Decision: &d, Code: d.Code, Pointer: d.Pointer, Reason: d.Reason, Hint: d.Hint}, nil
+		a := answerOf(&d)
+		a.Position = &position
+		return a, nil
 	}
 	h, err := r.cfg.Journal.Holder(ctx, position)
 	if err != nil {

@@ -232,9 +232,11 @@ func revoked(e *intents.Envelope, v *state.View) error {
 
 // decided is the answer about a decision alone.
 func (r *Router) decided(o *order) *intents.Answer {
-	a := &intents.Answer{
-		IntentID: o.env.ID(), TraceID: o.env.TraceID(), Decision: &o.decision, Code: o.decision.Code,
-		Pointer: o.decision.Pointer, Reason: o.decision.Reason, Hint: o.decision.Hint, Violations: o.violated,
-	}
+	a := answerOf(&o.decision)
+	a.TraceID, a.Violations = o.env.TraceID(), o.violated
 	return a
+}
+
+func answerOf(d *intents.Decision) *intents.Answer {
+	return &intents.Answer{IntentID: d.IntentID, Decision: d, Code: d.Code, Pointer: d.Pointer, Reason: d.Reason, Hint: d.Hint}
 }

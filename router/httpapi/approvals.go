@@ -10,6 +10,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -73,10 +74,7 @@ func (s *server) endedApproval(c *gin.Context, g intents.Grant, caps []string) (
 	if err != nil {
 		return ended{}, err
 	}
-	reads := func(have string) bool {
-		return auditor(have) || have == "runs:approve" || have == "runs:*"
-	}
-	if !sees(g, e, caps, reads) {
+	if !sees(g, e, caps, capabilityAudit, state.CapabilityApprove) {
 		return ended{}, storage.ErrNotFound
 	}
 	a, err := s.cfg.Router.Order(c.Request.Context(), e.Position)

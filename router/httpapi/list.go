@@ -16,6 +16,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/router/recorder"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -51,7 +52,7 @@ func (s *server) list(c *gin.Context) error {
 		c.JSON(http.StatusOK, out)
 		return nil
 	}
-	if !slices.ContainsFunc(caps, auditor) {
+	if !state.Covered(intents.CurrentRules, caps, capabilityAudit) {
 		if u := q.Terms["user_id"]; u != nil && u[0] != grant.Subject {
 			c.JSON(http.StatusOK, out)
 			return nil

@@ -14,6 +14,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/router/recorder"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -38,7 +39,7 @@ func (s *server) order(c *gin.Context) (*intents.Answer, error) {
 		return nil, err
 	}
 	entry, err := s.find(c.Request.Context(), grant.Tenant, c.Param("id"))
-	if errors.Is(err, storage.ErrNotFound) || (err == nil && !sees(grant, entry, caps, auditor)) {
+	if errors.Is(err, storage.ErrNotFound) || (err == nil && !sees(grant, entry, caps, capabilityAudit)) {
 		return nil, problem.New(intents.NotFound, "", "no such order")
 	}
 	if err != nil {
@@ -47,15 +48,16 @@ func (s *server) order(c *gin.Context) (*intents.Answer, error) {
 	return s.cfg.Router.Order(c.Request.Context(), entry.Position)
 }
 
-// sees says whether an order is there for the bearer of a grant: it belongs to the
-// work that a standing grant is for, and is the bearer's own or one that a
-// capability shows.
-func sees(g intents.Grant, e recorder.Entry, caps []string, shows func(capability string) bool) bool {
-	return g.Serves(intents.Context{PlanID: e.PlanID}) && (e.UserID == g.Subject || slices.ContainsFunc(caps, shows))
-}
+// capabilityAudit lets its bearer read all orders of the tenant.
+const capabilityAudit = "audit:read"
 
-func auditor(capability string) bool {
-	return capability == "audit:read" || capability == "audit:*" || capability == "*:*"
+// sees says whether an order is there for the bearer of a grant: it belongs to the
+// work that a standing grant is for, and is the bearer's own or one that any of some
+// capabilities shows.
+func sees(g intents.Grant, e recorder.Entry, caps []string, shows ...string) bool {
+	return g.Serves(intents.Context{PlanID: e.PlanID}) && (e.UserID == g.Subject || slices.ContainsFunc(shows, func(c string) bool {
+		return state.Covered(intents.CurrentRules, caps, c)
+	}))
 }
 
 // reader verifies the bearer grant; its capabilities are today's.
