@@ -146,7 +146,7 @@ func (g *Gateway) identify(ctx context.Context, who caller, body claim) (actor, 
 	return a, err
 }
 
-// holder is the actor of a request that says no more than its key and headers.
+// holder is the actor of a request whose body names no user.
 func (g *Gateway) holder(c *gin.Context) (actor, error) {
 	who, err := g.authenticate(c)
 	if err != nil {
@@ -169,7 +169,7 @@ func (g *Gateway) rolesOf(ctx context.Context, a actor, roles []string) ([]strin
 		p.RetryAfter = reply.RevokedBefore.Sub(now) + time.Second
 		return nil, p
 	}
-	// Never more than was asked for, whatever the answer says.
+	// Never more than was asked for, whatever the answer is.
 	left := slices.DeleteFunc(slices.Clone(reply.Roles), func(r string) bool { return !slices.Contains(roles, r) })
 	return append([]string{}, left...), nil
 }

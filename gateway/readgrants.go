@@ -10,7 +10,7 @@ import (
 	"aob.dev/writ/internal/problem/edge"
 )
 
-// grantReply is the answer of POST /v1/grants: a grant and what it says, so that
+// grantReply is the answer of POST /v1/grants: a grant and its content, so that
 // whoever seals an order under it need not take it apart.
 type grantReply struct {
 	Grant   string   `json:"grant"`
@@ -62,7 +62,7 @@ func (g *Gateway) Reads(next http.Handler) http.Handler {
 		r := c.Request.Clone(c.Request.Context())
 		r.Header.Del("X-Api-Key")
 		r.Header.Set("Authorization", "Bearer "+token)
-		c.Status(http.StatusOK) // until next says otherwise; gin has 404 for what it has no route for
+		c.Status(http.StatusOK) // gin has set 404, since it has no route for it
 		next.ServeHTTP(c.Writer, r)
 		return nil
 	}))

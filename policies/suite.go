@@ -67,7 +67,7 @@ func (s Suite) run(ctx context.Context, tracer topdown.QueryTracer) ([]Case, err
 	if err != nil {
 		return nil, err
 	}
-	e = e.Unhurried() // what a table shows does not depend on who else is at work
+	e = e.Unhurried() // the result of a table does not depend on the load of the machine
 	for _, name := range slices.Sorted(maps.Keys(s.Tables)) {
 		began := time.Now()
 		cells, err := s.Tables[name].run(ctx, e, tracer)

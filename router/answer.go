@@ -56,7 +56,7 @@ func withOutcome(a *intents.Answer, out *intents.Outcome) {
 	a.Outcome, a.Code, a.Reason = out, out.Code, out.Reason
 }
 
-// receipt signs what the records say. It is a pure function of them, and
+// receipt signs the content of the records. It is a pure function of them, and
 // Ed25519 is deterministic: the same order gives the same receipt.
 func (r *Router) receipt(a *intents.Answer, position int64, d intents.Decision, ref recordedRef) error {
 	token, err := intents.IssueReceipt(r.cfg.Key, intents.Receipt{

@@ -40,7 +40,7 @@ func (r *Router) settle(ctx context.Context, o *order) error {
 	o.settled = &settlement{}
 	if a.Decision != catalog.DecisionApprove {
 		result.State, result.Approved = catalog.ApprovalEnded, h.People()
-		return r.endHeld(o, h, intents.Refuse(intents.ApprovalRejected, "", saidNo(a, o.env.Principal().UserID)), result)
+		return r.endHeld(o, h, intents.Refuse(intents.ApprovalRejected, "", rejection(a, o.env.Principal().UserID)), result)
 	}
 	h = o.view.With(h, state.OrderOf(o.env, o.roles, o.now))
 	result.State, result.Approved, result.Missing = catalog.ApprovalHeld, h.People(), h.Missing()
@@ -50,7 +50,7 @@ func (r *Router) settle(ctx context.Context, o *order) error {
 	return r.releaseHeld(ctx, o, h, result)
 }
 
-func saidNo(a catalog.Approve, who string) string {
+func rejection(a catalog.Approve, who string) string {
 	if a.Decision == catalog.DecisionRequestChanges {
 		return "changes requested by " + who + ": " + a.Reason
 	}
@@ -128,7 +128,7 @@ func (r *Router) rejudge(ctx context.Context, o *order, w state.Hold) (*order, e
 		}
 	}
 	if h.row.Executor != h.decision.Executor || (h.row.Effect != catalog.EffectPin && string(h.row.Effect) != h.decision.Effect) {
-		return h, intents.Refuse(intents.PolicyDenied, "/intent/type", "the catalog says another executor or effect than people were asked about")
+		return h, intents.Refuse(intents.PolicyDenied, "/intent/type", "the catalog has another executor or effect than people were asked about")
 	}
 	h.facts.Approvals, h.facts.Now = w.By, intents.FormatTime(o.now)
 	h.decision.Verdict, h.decision.Code = intents.Allow, intents.OK

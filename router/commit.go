@@ -21,7 +21,7 @@ var errStale = errors.New("router: decide again")
 // commit that takes no key, once per intent and code.
 //
 // Crash before it: nothing is left. After it: an allowed order is open and
-// recovery ends it; an order of the router has had its effect and its outcome.
+// recovery ends it; an order of the router has its effect and its outcome.
 func (r *Router) commit(ctx context.Context, o *order) error {
 	if o.duplicate != nil {
 		return nil
@@ -39,8 +39,8 @@ func (r *Router) commit(ctx context.Context, o *order) error {
 		r.release(o)
 		return err
 	}
-	// The caller's going away would stop the wait, never the write: an order that
-	// is committed and that nobody carries out.
+	// If the caller went away, its context would end the wait but not the write, and
+	// nobody would carry out the committed order.
 	res, err := r.cfg.Journal.Commit(context.WithoutCancel(ctx), c)
 	if x := r.notTaken(err); x != nil {
 		r.release(o)
@@ -119,7 +119,7 @@ func (r *Router) lost(ctx context.Context, o *order, winner int64) error {
 		return err
 	}
 	if dup.decision.Fingerprint != o.decision.Fingerprint {
-		return errStale // decided again, stage 5 refuses it and a record says so
+		return errStale // decided again: stage 5 refuses it, and the refusal is recorded
 	}
 	o.duplicate = dup
 	return nil

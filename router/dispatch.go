@@ -30,7 +30,7 @@ func (r *Router) perform(ctx context.Context, o *order) (*intents.Answer, error)
 	switch {
 	case o.duplicate != nil && o.decision.Verdict == intents.Deny:
 		r.countRefusal(o)
-		return r.decided(o), nil // stage 6 refused it: no record, and not a word of the first
+		return r.decided(o), nil // stage 6 refused it: no record, and nothing about the first order
 	case o.duplicate != nil:
 		a, err := r.replay(o)
 		if err == nil && a.Code == intents.OK && o.env.Type() == state.TypeErase {
@@ -81,7 +81,7 @@ func (r *Router) dispatch(ctx context.Context, o *order) intents.Outcome {
 	report, err := r.request(ctx, o)
 	out.MS = r.cfg.Now().Sub(started).Milliseconds()
 	if err == nil {
-		// Also of an answer that is refused: what ran, ran.
+		// Facts of a refused report count too: the executor has run.
 		out.Facts = r.sound(o, report.Facts)
 		err = r.checked(o, report)
 	}
@@ -95,9 +95,9 @@ func (r *Router) dispatch(ctx context.Context, o *order) intents.Outcome {
 	return r.failed(o, out, err)
 }
 
-// failed says what an order without a good report has come to. A once order is
-// failed only if nobody was listening or its executor said so. That nobody listens
-// says nothing of an order that was dispatched before.
+// failed is the outcome of an order without a valid report. A once order has failed
+// only if no executor listened or its executor reported the failure. If an earlier
+// attempt was dispatched, that no executor listens now proves nothing.
 func (r *Router) failed(o *order, out intents.Outcome, err error) intents.Outcome {
 	var refusal *intents.Refusal
 	if !errors.As(err, &refusal) {
@@ -242,12 +242,12 @@ func (r *Router) checked(o *order, report intents.Report) error {
 		}
 		return nil
 	case intents.Failed, intents.StatusIndetermined:
-		switch report.Code { //nolint:exhaustive // the codes that say no failure, then any known one
-		case intents.OK, intents.InFlight, intents.ApprovalRequired: // they say that it has not failed
+		switch report.Code { //nolint:exhaustive // the codes that mean no failure, then any known one
+		case intents.OK, intents.InFlight, intents.ApprovalRequired: // they mean that it has not failed
 		case report.Code.Info().Code:
 			return nil
 		}
-		return intents.Refuse(intents.ExecutorFailed, "", "the executor failed without a code that says so")
+		return intents.Refuse(intents.ExecutorFailed, "", "the executor reported a failure without a code of a failure")
 	default:
 		return intents.Refuse(intents.ExecutorFailed, "", "the executor's answer has no status")
 	}
@@ -280,7 +280,7 @@ func (r *Router) sound(o *order, facts []intents.Fact) []intents.Fact {
 		var payload map[string]any
 		ok := len(out) < maxFacts && o.row.Reports(f.Event) && intents.Unambiguous(f.Payload) == nil && json.Unmarshal(f.Payload, &payload) == nil && payload != nil
 		for name, id := range factIDs {
-			if v, said := payload[name].(string); said && v != "" {
+			if v, text := payload[name].(string); text && v != "" {
 				ok = ok && id.MatchString(v)
 			}
 		}
@@ -293,7 +293,7 @@ func (r *Router) sound(o *order, facts []intents.Fact) []intents.Fact {
 	return out
 }
 
-// finish is stage 10: the outcome is durable before it is told. An outcome that
+// finish is stage 10: the outcome is durable before anybody is answered. An outcome that
 // cannot be written leaves the order open, for recovery.
 func (r *Router) finish(ctx context.Context, o *order, out intents.Outcome) {
 	rec, err := storage.OutcomeRecord(r.cfg.Now(), out)

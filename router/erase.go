@@ -26,9 +26,9 @@ func noSuchOrder() error {
 	return illegal("/intent/args/intent_id", "no order of this tenant with this intent_id is at this position")
 }
 
-// mayErase judges a record.erase by the records that it is about (stage 5, for
-// those who may): the order has ended, nothing rests on what is to go, and the
-// journal can take it away. None of that changes again once it is so.
+// mayErase judges a record.erase by the records that it is about (stage 5, after
+// stage 6 has allowed it): the order has ended, nothing depends on what is erased, and
+// the journal can erase it. Once these hold they hold for good.
 func (r *Router) mayErase(ctx context.Context, o *order) error {
 	if o.env.Type() != state.TypeErase || o.duplicate != nil {
 		return nil
@@ -175,10 +175,10 @@ func (r *Router) eraseParts(ctx context.Context, some []state.Erasure) error {
 	return eraser.Erase(ctx, what...)
 }
 
-// eraseFor carries out what an order of the router, or an approval that released
-// one, has accepted, and does it again for the same order sent again. It refuses
-// to say done while bytes are there: where that cannot be helped now the order is
-// under way, and it is tried again; where somebody holds them it says who.
+// eraseFor carries out the erasure that an order of the router, or an approval that
+// released one, has accepted, and does it again if the same order is sent again. The
+// answer is not done while bytes are left: if they cannot be erased now the order is
+// in flight, and the erasure is tried again; if others hold them it names these.
 func (r *Router) eraseFor(ctx context.Context, o *order) error {
 	if o.env.Type() != state.TypeErase {
 		if o.env.Type() == state.TypeApprove {
@@ -212,8 +212,8 @@ func (r *Router) eraseFor(ctx context.Context, o *order) error {
 // eraseWaits is what to do about an erasure that could not be carried out at once.
 const eraseWaits = "it is tried again by itself every ten seconds; send the same command again: it says when all is gone"
 
-// underWay says that an erasure is not done. To ask for the order, as of others that
-// are under way, would not tell.
+// underWay is the refusal while an erasure is not done. Its hint is not that of other
+// orders in flight: to ask for the order would not show whether the bytes are gone.
 func underWay(pointer, reason, hint string) error {
 	x := intents.Refuse(intents.InFlight, pointer, reason)
 	x.Hint = hint

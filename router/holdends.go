@@ -63,7 +63,7 @@ func (r *Router) WatchHolds(ctx context.Context) error {
 func (r *Router) ExpireHolds(ctx context.Context) error {
 	now := r.cfg.Now().UTC().Truncate(time.Millisecond)
 	if _, blocked := r.blocked(); blocked {
-		return nil // what the clock says may not be so
+		return nil // the clock may be wrong
 	}
 	for _, w := range r.state.View().Expired(now) {
 		v := r.state.View()

@@ -16,8 +16,8 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// HoldingStore keeps which orders hold which blobs of a tenant. What it loses is
-// made again from the journal, but for what Want was told.
+// HoldingStore keeps which orders hold which blobs of a tenant. If it is lost it is
+// made again from the journal, except for what Want has stored.
 type HoldingStore interface {
 	// Next is the position behind the last record that was looked at, and that
 	// record's digest. A store that is new gives 0 and "".
@@ -29,8 +29,8 @@ type HoldingStore interface {
 	// Of are the orders that hold a blob, by position.
 	Of(ctx context.Context, tenant, digest string) ([]int64, error)
 
-	// Want notes which blobs an erasure of an order is about, durably: its record
-	// will not say so any more. Wanted gives them; known is false where none were noted.
+	// Want stores durably which blobs an erasure of an order is about: its record will
+	// not name them any more. Wanted gives them; known is false if none were stored.
 	Want(ctx context.Context, position int64, digests []string) error
 	Wanted(ctx context.Context, position int64) (digests []string, known bool, err error)
 }
@@ -43,7 +43,7 @@ type Holdings struct {
 	records storage.Records
 	store   HoldingStore
 	log     *slog.Logger
-	seen    int // records since the store was last told; of Run's goroutine
+	seen    int // records since the last Put; of Run's goroutine
 
 	*storage.Progress // of the records that were looked at
 }
@@ -68,7 +68,7 @@ func (h *Holdings) Run(ctx context.Context) error {
 	for {
 		err := h.follow(ctx)
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // it was told to end
+			return nil //nolint:nilerr // the caller ended it
 		}
 		h.log.WarnContext(ctx, "the index of who holds which blobs waits for its store; so do erasures of blobs", slog.String("error", err.Error()))
 		if clock.Sleep(ctx, holdingRetry) != nil {
@@ -112,8 +112,8 @@ func (h *Holdings) begin(ctx context.Context) (int64, error) {
 	return 0, h.store.Clear(ctx)
 }
 
-// catchUp looks at the records from next on. Where they hold nothing the store is
-// told of it seldom: to look again costs little.
+// catchUp looks at the records from next on. Records that hold nothing are written to
+// the store only now and then: to look at them again costs little.
 func (h *Holdings) catchUp(ctx context.Context, next int64) (int64, error) {
 	var held []storage.Holding
 	for rec, err := range h.records.Scan(ctx, next) {
@@ -220,11 +220,11 @@ func heldByOutcome(typ string, out intents.Outcome) []string {
 	case "exec_python":
 		var digests []string
 		for _, f := range out.Facts {
-			var said struct {
+			var run struct {
 				Script string `json:"script_hash"`
 			}
-			if f.Event == "python_script.executed" && json.Unmarshal(f.Payload, &said) == nil {
-				digests = append(digests, said.Script)
+			if f.Event == "python_script.executed" && json.Unmarshal(f.Payload, &run) == nil {
+				digests = append(digests, run.Script)
 			}
 		}
 		return digests

@@ -87,11 +87,11 @@ func (r *Router) readDuplicate(ctx context.Context, h storage.Holder) (*duplicat
 		if err != nil {
 			return nil, err
 		}
-		told, err := out.Outcome()
+		ended, err := out.Outcome()
 		if err != nil {
 			return nil, fmt.Errorf("record %d: %w", h.Outcome, err)
 		}
-		d.outcome = &told
+		d.outcome = &ended
 		r.state.Resolve(h.Position, d.outcome)
 		d.digests.outcome, d.digests.out = out.Digest(), d.outcome
 	}
@@ -119,7 +119,7 @@ func (r *Router) legal(o *order) error {
 	if err := r.effectOf(o); err != nil {
 		return err
 	}
-	// Also where the pin says something else by now: what was once has been done.
+	// Also if the pin has another effect by now: an order that had the effect once was carried out.
 	once := o.decision.Effect == string(catalog.Once) || o.row.Effect == catalog.EffectPin
 	if once && o.env.Context().PlanID != "" {
 		if err := o.view.Again(o.env.Principal().Tenant, o.env.Signer().Role, o.env.Type(), o.env.Args(), o.env.Context()); err != nil {

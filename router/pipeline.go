@@ -56,7 +56,7 @@ func (r *Router) stages() []func(context.Context, *order) error {
 		r.freshness,   // 4: refusals are counted, not recorded
 		r.idempotency, // 5
 		r.rbac,        // 6
-		r.provePush,   // of 5, but dear: only for those who may push
+		r.provePush,   // of 5, but expensive: only for those who may push
 		r.mayErase,    // likewise
 		r.authorize,   // 7
 	}
@@ -70,7 +70,7 @@ func (r *Router) stages() []func(context.Context, *order) error {
 // recovery ends by its effect.
 func (r *Router) Submit(ctx context.Context, raw []byte) (a *intents.Answer, err error) {
 	defer func() {
-		if err != nil && intents.CodeOf(err) == intents.Internal { // the caller is told no more than the code
+		if err != nil && intents.CodeOf(err) == intents.Internal { // the caller gets no more than the code
 			r.cfg.Log.ErrorContext(ctx, "order", slog.String("error", err.Error()))
 		}
 	}()
@@ -141,7 +141,7 @@ func (r *Router) decide(ctx context.Context, raw []byte, again bool) (*order, er
 	if err != nil {
 		return nil, err
 	}
-	now := r.cfg.Now().UTC().Truncate(time.Millisecond) // as records keep it: what is told is what is folded
+	now := r.cfg.Now().UTC().Truncate(time.Millisecond) // in milliseconds, as records keep it
 	o := &order{view: r.state.View(), now: now, holder: storage.Nobody, attempt: 1, again: again}
 	if o.env, err = r.verify(u, o.view, now); err != nil { // 2
 		return nil, err

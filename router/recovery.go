@@ -32,7 +32,7 @@ const listenerPause = 200 * time.Millisecond
 // retried by itself.
 //
 // It runs beside the taking of new orders and holds none of them up; who sends one
-// again that is still open is told IN_FLIGHT. It returns when all have their outcome,
+// again that is still open gets IN_FLIGHT. It returns when all have their outcome,
 // or when ctx has ended and what was dispatched is reported. An order that cannot be
 // ended is logged and stays open.
 //
@@ -65,7 +65,7 @@ func (r *Router) notRecovered(ctx context.Context, x storage.OpenOrder, err erro
 // it is waited for as long as the order may run, counted from when the router was
 // ready. Where none has come, nobody knows what the attempts before have done.
 //
-// Told to end while it waits, it leaves the order open for the next start.
+// If ctx ends while it waits, it leaves the order open for the next start.
 func (r *Router) redispatch(ctx context.Context, o *order) {
 	until := r.readyAt.Add(o.row.Run())
 	out := r.dispatch(context.WithoutCancel(ctx), o)
@@ -130,7 +130,7 @@ func (r *Router) hopeless(o *order, x storage.OpenOrder) string {
 	case x.Attempt >= maxAttempts:
 		return "no outcome after three attempts"
 	case r.cfg.Crashed && o.view.Lost(x.Position)+1 >= maxLost:
-		return "the router ended twice without being told to while it was open: an operator must look"
+		return "the router crashed twice while it was open: an operator must look"
 	}
 	return ""
 }

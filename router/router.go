@@ -1,12 +1,12 @@
 // Package router is the policy enforcement point: one pipeline (pipeline.go)
 // that decides signed intents, commits the decision durably, has the order
-// carried out and makes the outcome durable before it is told.
+// carried out and makes the outcome durable before it answers.
 //
 //	decode → signature → schema → freshness → idempotency → RBAC → policy → commit → dispatch → outcome
 //
-// All that decisions rest on is a fold of the journal, the Directory. A decision
-// remembers which parts of it were read, and its commit asserts that they are
-// unchanged: nothing is accepted on a state that is gone.
+// Decisions depend on a state that is made from the journal (package state). A
+// decision remembers which parts of the state it read, and its commit asserts that
+// they have not changed since.
 package router
 
 import (
@@ -36,7 +36,7 @@ const (
 )
 
 // DefaultWaits is how many callers may wait for the outcome of an order that
-// another one submitted; who comes then is told IN_FLIGHT at once.
+// another caller submitted. All others get IN_FLIGHT at once.
 const DefaultWaits = 512
 
 // Config of a router. Every member is required but Catalog, Slots, ChildSlots, Waits, Rates,
@@ -66,7 +66,7 @@ type Config struct {
 
 	Slots, ChildSlots, Waits int
 	Rates                    Rates
-	// Crashed: the last router of this log ended without being told to.
+	// Crashed: the last router of this log did not shut down in order.
 	Crashed bool
 
 	UserHolds, TenantHolds int // how many orders may wait for people; 0: the defaults; negative: no bound
@@ -111,9 +111,8 @@ func New(cfg Config) (*Router, error) {
 	return r, nil
 }
 
-// Start makes the router ready: the fold is whole,
-// the policy, catalog and rules in force are recorded, and the router has proved
-// itself. Orders that an earlier incarnation left open are listed, for Recover. An
+// Start makes the router ready: the state is complete, the policy, catalog and rules
+// in force are recorded, and the self-proof has passed. Orders that an earlier incarnation left open are listed, for Recover. An
 // error means: not ready.
 func (r *Router) Start(ctx context.Context) error {
 	if r.state.Origin() == "" {
@@ -136,7 +135,7 @@ func (r *Router) Start(ctx context.Context) error {
 	if err := r.ExpireHolds(ctx); err != nil {
 		return err
 	}
-	r.eraseLater(ctx) // what a crash left; who reads the journal now is waited for later
+	r.eraseLater(ctx) // what a crash left
 	r.readyAt = time.Now()
 	r.ready.Store(true)
 	return nil
@@ -145,8 +144,8 @@ func (r *Router) Start(ctx context.Context) error {
 // Ready says whether the router takes orders.
 func (r *Router) Ready() bool { return r.unready() == nil }
 
-// unready is the refusal of all orders, with what keeps them from being taken and
-// what to do about it.
+// unready is the refusal of all orders: why none is accepted, and what to do about
+// it; nil if orders are accepted.
 func (r *Router) unready() error {
 	x := intents.Refuse(intents.Overloaded, "", "the router is not ready")
 	x.RetryAfter = unreadyRetry
@@ -203,7 +202,7 @@ func (r *Router) PolicyChanged(ctx context.Context) error { return r.recordVersi
 // Catalog by which the router decides.
 func (r *Router) Catalog() *catalog.Catalog { return r.cfg.Catalog }
 
-// waiters are told when an order has its outcome.
+// waiters are the callers that wait for the outcome of an order.
 type waiters struct {
 	mu sync.Mutex // guards by
 	by map[int64][]chan struct{}

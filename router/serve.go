@@ -75,8 +75,8 @@ func (r *Router) awaitIfRoom(ctx context.Context, position int64) (*intents.Answ
 	}
 }
 
-// Refused is the answer about an order that left no record. What is not ours to
-// tell is INTERNAL.
+// Refused is the answer about an order that left no record. An error that is no
+// refusal is INTERNAL, without details.
 func Refused(raw []byte, err error) *intents.Answer {
 	a := &intents.Answer{Code: intents.Internal, Reason: intents.Internal.Info().Title, Hint: intents.Internal.Info().Hint}
 	var refusal *intents.Refusal

@@ -10,7 +10,7 @@ import (
 	"aob.dev/writ/internal/problem"
 )
 
-// receipt is the router's signed word about an order. A refused one has none.
+// receipt is the router's signed statement about an order. A refused order has none.
 func (s *server) receipt(c *gin.Context) error {
 	a, err := s.order(c)
 	if err != nil {

@@ -49,7 +49,7 @@ type Config struct {
 	Recorder  *recorder.Recorder
 	Ledger    Ledger // nil: this process has none, and its routes are not there
 	Policy    *policies.Live
-	Health    *health.Board // what /readyz tells; nil: nobody watches
+	Health    *health.Board // conditions that /readyz lists; nil: there are none
 	Log       *slog.Logger
 }
 

@@ -49,14 +49,14 @@ type Options struct {
 	Remembered func(ctx context.Context, tenant, digest string) (bool, error)
 	// Holdings of the router, kept over restarts; nil: no order's blobs can be erased.
 	Holdings router.HoldingStore
-	// Also is told every record after the directory.
+	// Also observes every record after the state does.
 	Also storage.Observer
 	// Blocked is the router's; nil: nothing keeps orders from being taken.
 	Blocked func() (health.Condition, bool)
 	// Root signs the genesis and gives the log its origin; nil: a fresh key.
 	Root *intents.Signer
 
-	// Crashed: each router was told that the one before ended unasked.
+	// Crashed: each router is started as after a crash of the one before.
 	Crashed bool
 
 	// Twice makes a second router over the same journal, World.Other, with a
@@ -116,8 +116,8 @@ func New(t testing.TB, o Options) *World {
 	return w
 }
 
-// NewOld is a world whose genesis says nothing of rules, as before they had a
-// number. Its router is not started, which would put those of today in force.
+// NewOld is a world whose genesis names no rules, as before rules had a number. Its
+// router is not started, which would put today's rules in force.
 func NewOld(t testing.TB, o Options) *World {
 	t.Helper()
 	w := NewEmpty(t, o)
