@@ -100,7 +100,7 @@ func (r *Router) openBatch(raw []byte) ([][]byte, error) {
 	return intents.ParseBatch(raw)
 }
 
-// decideBatch decides every order on the fold as it is: none sees what another
+// decideBatch decides every order on the state as it is: none sees what another
 // one of the batch will do. The error names the order that stages 1, 2 and 4, or
 // a rate, refuse.
 func (r *Router) decideBatch(ctx context.Context, raws [][]byte, again bool) ([]*order, error) {

@@ -83,7 +83,7 @@ func (r *Router) ExpireHolds(ctx context.Context) error {
 }
 
 // DefaultUserHolds and DefaultTenantHolds bound how many orders may wait for
-// people at once: nobody reads more, and none of them expires unread.
+// people at once: more would expire before anybody reads them.
 const (
 	DefaultUserHolds   = 20
 	DefaultTenantHolds = 200

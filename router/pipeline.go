@@ -63,8 +63,8 @@ func (r *Router) stages() []func(context.Context, *order) error {
 }
 
 // Submit takes a received order through the pipeline. The error is a *Refusal
-// that left no record (stages 1, 2 and 4, a rate, a task that has ended), or one
-// of ours: then nothing was accepted. Everything else is an Answer, refusals included.
+// that left no record (stages 1, 2 and 4, a rate, a task that has ended), or a failure
+// of the router: then nothing was accepted. Everything else is an Answer, refusals included.
 //
 // Crash: before commit nothing is left; in perform an open order is left, which
 // recovery ends by its effect.
@@ -131,7 +131,7 @@ func (r *Router) Decide(ctx context.Context, raw []byte) (intents.Code, error) {
 
 // decide is stages 1 to 7. It writes nothing. A refusal in 3, 5, 6 or 7 and a
 // duplicate are decisions; the error is a refusal of 1, 2 or 4, of the key of a task
-// that has ended, a rate that is exceeded, or ours. again: the same submission was
+// that has ended, a rate that is exceeded, or a failure of the router. again: the same submission was
 // decided before.
 //
 // Rates are metered as soon as it is known who signed: no later refusal may leave
@@ -166,7 +166,7 @@ func (r *Router) decide(ctx context.Context, raw []byte, again bool) (*order, er
 		}
 		var refusal *intents.Refusal
 		if !errors.As(err, &refusal) {
-			return nil, err // ours: fail closed
+			return nil, err // a failure of the router: fail closed
 		}
 		if refusal.Code == intents.ExpiredTTL || refusal.Code == intents.NotYetValid || o.ofEndedTask() {
 			return nil, signed(o, err) // all others are decisions

@@ -57,7 +57,7 @@ func (r *Router) provePush(ctx context.Context, o *order) error {
 	return nil
 }
 
-// inForce is the policy in force: what was pushed last, as soon as the fold has
+// inForce is the policy in force: what was pushed last, as soon as the state has
 // it. It was proved before it was committed.
 func (r *Router) inForce(ctx context.Context) (*policies.Engine, error) {
 	p, _ := r.state.PolicyPushed()

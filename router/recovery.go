@@ -26,7 +26,7 @@ const (
 // listenerPause is how often an executor that does not listen yet is asked for.
 const listenerPause = 200 * time.Millisecond
 
-// Recover ends the orders that an earlier incarnation left open, which Start has
+// Recover ends the orders that an earlier process left open, which Start has
 // listed. The data directory's lock proves it dead. By effect: pure is abandoned and
 // may be sent again; idempotent is dispatched again; once is indeterminate and never
 // retried by itself.

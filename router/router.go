@@ -88,7 +88,7 @@ type Router struct {
 	waiters    waiters
 	running    sync.WaitGroup // released orders that are being carried out
 	metrics    Metrics
-	began      int64               // position at which this incarnation began
+	began      int64               // position at which this process began
 	left       []storage.OpenOrder // that an earlier one left open; of Start
 	readyAt    time.Time           // likewise
 	ready      atomic.Bool
@@ -112,8 +112,8 @@ func New(cfg Config) (*Router, error) {
 }
 
 // Start makes the router ready: the state is complete, the policy, catalog and rules
-// in force are recorded, and the self-proof has passed. Orders that an earlier incarnation left open are listed, for Recover. An
-// error means: not ready.
+// in force are recorded, and the self-proof has passed. Orders that an earlier process
+// left open are listed, for Recover. An error means: not ready.
 func (r *Router) Start(ctx context.Context) error {
 	if r.state.Origin() == "" {
 		return errors.New("router: no genesis")
