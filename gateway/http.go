@@ -8,6 +8,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/problem/edge"
 )
 
@@ -35,6 +36,12 @@ func (g *Gateway) Handler() http.Handler {
 	r.GET("/agent/memory/query", keyed(g.queryMemory))
 	r.POST("/agent/memory/query", keyed(g.queryMemory))
 	return r.Engine
+}
+
+// ready is GET /readyz: the router answers questions about API keys.
+func (g *Gateway) ready(c *gin.Context) error {
+	_, err := ask[bus.APIKeyReply](c.Request.Context(), g.cfg.Bus, bus.DirectoryAPIKey, bus.APIKeyRequest{})
+	return respond(c, gin.H{"status": "ok"}, err)
 }
 
 // authenticated is a route that needs a key.

@@ -22,11 +22,7 @@ func (r *Router) recorded(o *order) (*intents.Answer, error) {
 	return a, r.receipt(a, o.position, o.decision, o.record)
 }
 
-// replay answers a duplicate with the winner's intent_id and receipt.
-func (r *Router) replay(o *order) (*intents.Answer, error) {
-	return r.answerDuplicate(o.duplicate, o.env.TraceID())
-}
-
+// answerDuplicate answers a duplicate with the winner's intent_id and receipt.
 func (r *Router) answerDuplicate(d *duplicate, trace string) (*intents.Answer, error) {
 	a := &intents.Answer{
 		IntentID: d.decision.IntentID, TraceID: trace, Position: &d.holder.Position,

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -169,9 +168,4 @@ func (r *Router) dispatchAsync(ctx context.Context, o *order) {
 		defer func() { <-r.slotsFor(o) }()
 		r.finish(ctx, o, r.dispatch(ctx, o))
 	}()
-}
-
-// holdFor says in a decision what the hold waits for.
-func holdFor(d *intents.Decision, res policies.Result, now time.Time) {
-	d.Approvers, d.Hold = res.Approvers(), res.HoldAt(now)
 }

@@ -195,7 +195,7 @@ func (r *Router) reopenIn(ctx context.Context, v *state.View, x storage.OpenOrde
 		}
 	}
 	if s := o.facts.Skill; s != nil {
-		o.pin = pinOf(s)
+		o.pin = &intents.Pin{Skill: s.Name, Digest: s.Digest, Effect: s.Effect}
 	}
 	return o, nil
 }
@@ -214,8 +214,4 @@ func (r *Router) asReleased(ctx context.Context, o *order) error {
 	rel, err := state.ReleaseOf(rec)
 	o.decision, o.facts = rel.Decision, rel.Facts
 	return err
-}
-
-func pinOf(s *intents.FactSkill) *intents.Pin {
-	return &intents.Pin{Skill: s.Name, Digest: s.Digest, Effect: s.Effect}
 }
