@@ -4,7 +4,6 @@ go 1.26.8
 
 require (
 	filippo.io/edwards25519 v1.2.0
-	github.com/fsnotify/fsnotify v1.10.1
 	github.com/gin-gonic/gin v1.12.0
 	github.com/go-jose/go-jose/v4 v4.1.8
 	github.com/google/go-cmp v0.7.0

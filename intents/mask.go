@@ -32,7 +32,7 @@ func Mask(value json.RawMessage, pointers []string) json.RawMessage {
 		}
 		doc = maskAt(doc, strings.Split(path, "/"))
 	}
-	out, err := marshalPlain(doc)
+	out, err := MarshalPlain(doc)
 	if err != nil {
 		return whole
 	}

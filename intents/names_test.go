@@ -86,7 +86,7 @@ func TestTokensAreComplete(t *testing.T) {
 		if err := signed(paper.claims); err != nil {
 			t.Errorf("%s: a whole one: %v", typ, err)
 		}
-		raw, err := marshalPlain(paper.claims)
+		raw, err := MarshalPlain(paper.claims)
 		if err != nil {
 			t.Fatal(err)
 		}

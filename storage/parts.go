@@ -3,6 +3,7 @@ package storage
 import (
 	"encoding/json"
 	"errors"
+	"time"
 
 	"aob.dev/writ/intents"
 )
@@ -67,11 +68,17 @@ func (s Summary) Body() intents.Body {
 	return b
 }
 
-// OutcomeParts are the parts of the record of an outcome that an executor
-// reported: its result and its words by themselves. Facts, which never hold values
-// of the data, stay, and so does the reason of a contract violation, which names
-// none: plans keep it.
-func OutcomeParts(out intents.Outcome) (map[string]json.RawMessage, error) {
+// RecordOf is a record with one part, which has the name of its kind.
+func RecordOf(kind Kind, at time.Time, content any) (Record, error) {
+	body, err := json.Marshal(content)
+	return NewRecord(kind, at, map[string]json.RawMessage{string(kind): body}), err
+}
+
+// OutcomeRecord is the record of an outcome that an executor reported: result and
+// reason are parts by themselves. Facts, which never hold values of the data, stay in
+// the outcome, and so does the reason of a contract violation, which names none: plans
+// keep it.
+func OutcomeRecord(at time.Time, out intents.Outcome) (Record, error) {
 	parts := make(map[string]json.RawMessage, 2)
 	var err error
 	put := func(name string, v any) {
@@ -88,7 +95,7 @@ func OutcomeParts(out intents.Outcome) (map[string]json.RawMessage, error) {
 		out.Result = nil
 	}
 	put(PartOutcome, out)
-	return parts, err
+	return NewRecord(KindOutcome, at, parts), err
 }
 
 // ReadOutcome reads the outcome of a record's parts, in one part or in several.

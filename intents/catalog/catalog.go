@@ -7,6 +7,7 @@ package catalog
 import (
 	"bytes"
 	"cmp"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -75,6 +76,19 @@ func (r Row) TTL() time.Duration {
 	}
 	return r.MaxTTL
 }
+
+// Key is the idempotency key that our own sealers give an order of the row: its
+// fingerprint, so that the same step is the same order whoever seals it again, or a
+// random one, as for reads.
+func (r Row) Key(args json.RawMessage, user string, c intents.Context) string {
+	if r.Effect == Pure || r.RandomKey {
+		return RandomKey()
+	}
+	return intents.Fingerprint(intents.Intent{Type: r.Type, Args: args}, user, c)
+}
+
+// RandomKey is an idempotency key that no other order has.
+func RandomKey() string { return "rnd_" + rand.Text() }
 
 // Vendor says whether the type is somebody else's (x.<vendor>.<name>).
 func (r Row) Vendor() bool { return strings.HasPrefix(r.Type, "x.") }

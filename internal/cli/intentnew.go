@@ -14,7 +14,6 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/client"
-	"aob.dev/writ/internal/keydir"
 )
 
 // newTTL is the ttl_sec of an order that is written by hand.
@@ -219,7 +218,7 @@ func intentSign(c *command) {
 // keyOf is the idempotency key of an order that has none.
 func keyOf(b intents.Body, row catalog.Row) (string, error) {
 	if b.Actor.Grant == "" || row.Effect == catalog.Pure || row.RandomKey {
-		return keydir.RandomKey(), nil
+		return catalog.RandomKey(), nil
 	}
 	args, err := canonicalObject(b.Intent.Args)
 	if err != nil {

@@ -22,14 +22,21 @@ type Limiter struct {
 	buckets *simplelru.LRU[string, *rate.Limiter]
 }
 
-// New allows requests per window to each of at most callers callers.
+// New allows requests per window to each of at most callers callers. It is nil, which
+// limits nobody, if requests is negative.
 func New(requests int, window time.Duration, callers int, now func() time.Time) *Limiter {
+	if requests < 0 {
+		return nil
+	}
 	buckets, _ := simplelru.NewLRU[string, *rate.Limiter](max(callers, 1), nil) // fails only for less than 1
 	return &Limiter{limit: rate.Limit(float64(requests) / window.Seconds()), burst: requests, now: now, buckets: buckets}
 }
 
 // Allow takes a token of a caller's bucket. If there is none, it says when there will be.
 func (l *Limiter) Allow(key string) (retryAfter time.Duration, ok bool) {
+	if l == nil {
+		return 0, true
+	}
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -43,6 +50,9 @@ func (l *Limiter) Allow(key string) (retryAfter time.Duration, ok bool) {
 
 // Spent says whether a caller has no token, without taking one.
 func (l *Limiter) Spent(key string) (retryAfter time.Duration, spent bool) {
+	if l == nil {
+		return 0, false
+	}
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()

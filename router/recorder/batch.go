@@ -85,7 +85,7 @@ func (r *Recorder) flush(ctx context.Context) error {
 		return err
 	}
 	failpoint.Hit(failpoint.RecorderIndex)
-	r.reach(b.next)
+	r.Move(b.next)
 	failpoint.Hit(failpoint.RecorderReached)
 	return nil
 }

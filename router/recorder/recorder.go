@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -34,59 +33,16 @@ type Recorder struct {
 	log       *slog.Logger
 	fold      *state.State // its own: a plan's document is the plan as of each record; see told
 	batch     *batch       // gathered and not written; of Run's goroutine
-	wake      chan struct{}
 
-	mu      sync.Mutex    // guards reached and moved
-	reached int64         // position after the last projected record
-	moved   chan struct{} // closed whenever reached grows
+	*storage.Progress // of the records that are projected
 }
 
 // New begins with the first record; Run does the work.
 func New(records storage.Records, documents storage.Documents, log *slog.Logger) *Recorder {
 	return &Recorder{
 		records: records, documents: documents, log: log, fold: state.New().ForgetWords(), batch: newBatch(),
-		wake: make(chan struct{}, 1), moved: make(chan struct{}),
+		Progress: storage.NewProgress(),
 	}
-}
-
-// Wake says that there are new records. It never blocks.
-func (r *Recorder) Wake() {
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
-}
-
-// Reach waits until every record before a position is projected.
-func (r *Recorder) Reach(ctx context.Context, position int64) error {
-	for {
-		r.mu.Lock()
-		reached, moved := r.reached, r.moved
-		r.mu.Unlock()
-		if reached >= position {
-			return nil
-		}
-		select {
-		case <-moved:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-// Reached is the position after the last record that the documents have.
-func (r *Recorder) Reached() int64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.reached
-}
-
-func (r *Recorder) reach(position int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.reached = position
-	close(r.moved)
-	r.moved = make(chan struct{})
 }
 
 // retryAfter is how long a store that refuses is left alone.
@@ -133,7 +89,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-r.wake:
+		case <-r.Woken():
 		}
 	}
 }
@@ -141,7 +97,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 // stopped is the error that ends Run, if it is not that ctx has ended.
 func (r *Recorder) stopped(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
-		return fmt.Errorf("recorder: before record %d: %w", r.reached, err)
+		return fmt.Errorf("recorder: before record %d: %w", r.Reached(), err)
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // Plan is one plan of a user, moved by the keys of the agents' side. Its methods
-// submit one order each and say what was answered.
+// submit one order each and give its answer.
 type Plan struct {
 	*World
 	ID, User string
