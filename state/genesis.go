@@ -174,15 +174,15 @@ func (s *State) foldGenesis(token string) error {
 	}
 	s.origin, s.root, s.roles = g.Origin, g.root, g.Roles
 	s.keySet, s.keySetToken, s.keys = set, g.KeySet, keys
-	s.policy.digest, s.catalog = g.Policy, g.Catalog
+	s.policy.Digest, s.catalog = g.Policy, g.Catalog
 	for _, id := range g.Tenants {
 		s.begin(id, g.Roles, 0)
 	}
 	for _, u := range g.Users {
-		s.change(u.Tenant, 0).users[u.UserID] = u.User
+		s.change(u.Tenant, 0).Users[u.UserID] = u.User
 	}
 	for _, x := range g.Data {
-		s.change(x.Tenant, 0).data[x.Key] = x.Value
+		s.change(x.Tenant, 0).Data[x.Key] = x.Value
 	}
 	return nil
 }

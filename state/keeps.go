@@ -118,11 +118,11 @@ func Unsay(p *catalog.PlanView) {
 // unsay forgets the texts of a plan one of whose orders was erased, and where others
 // of them stand in the records (Told).
 func (p *plan) unsay() {
-	Unsay(&p.view)
-	for _, t := range p.tasks {
-		t.spec.Task, t.spec.ReturnSpec.Reason = "", storage.ErasedReason
+	Unsay(&p.View)
+	for _, t := range p.Tasks {
+		t.Spec.Task, t.Spec.ReturnSpec.Reason = "", storage.ErasedReason
 	}
-	p.said = nil
+	p.Texts = nil
 }
 
 // PlanEnded says whether the plan has ended that an order is in or about; true of an
@@ -138,10 +138,10 @@ func (s *State) PlanEnded(o Order) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, id := range []string{o.Context.PlanID, about.PlanID} {
-		if p, ok := s.plans[o.Tenant+"/"+id]; ok && !final(p.view.Status) {
+		if p, ok := s.plans[o.Tenant+"/"+id]; ok && !final(p.View.Status) {
 			return false
 		}
 	}
 	t, ok := s.tasks[o.Tenant+"/"+about.TaskID]
-	return !ok || final(t.plan.view.Status)
+	return !ok || final(t.plan.View.Status)
 }

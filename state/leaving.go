@@ -82,23 +82,16 @@ func (s *State) over(closed time.Time) bool { return !s.last.Before(closed.Add(P
 // drop takes a closed plan out of the state with its tasks and their keys. One whose
 // orders have not all ended stays until they have; then it is asked again.
 func (s *State) drop(p *plan) {
-	name := p.view.TenantID + "/" + p.view.PlanID
-	if p.pending > 0 || s.plans[name] != p || !s.over(*p.view.CompletedAt) {
+	name := p.View.TenantID + "/" + p.View.PlanID
+	if p.pending > 0 || s.plans[name] != p || !s.over(*p.View.CompletedAt) {
 		return
 	}
 	delete(s.plans, name)
-	for _, t := range p.tasks {
-		delete(s.tasks, t.tenant+"/"+t.id)
-		delete(s.taskKID, t.kid)
+	for _, t := range p.Tasks {
+		delete(s.tasks, t.Tenant+"/"+t.ID)
+		delete(s.taskKID, t.KID)
 	}
 	s.leaving.left = append(s.leaving.left, p)
-}
-
-// await notes an order of a plan, if it is of any, that has not ended.
-func (p *plan) await() {
-	if p != nil {
-		p.pending++
-	}
 }
 
 // settle notes that an order of a plan has ended, and that somebody knows how.
@@ -106,7 +99,7 @@ func (s *State) settle(p *plan) {
 	if p == nil {
 		return
 	}
-	if p.pending--; p.pending == 0 && final(p.view.Status) {
+	if p.pending--; p.pending == 0 && final(p.View.Status) {
 		s.leaving.ended = append(s.leaving.ended, p)
 	}
 }
@@ -119,15 +112,15 @@ func (s *State) Told(tenant, id string) (p catalog.PlanView, said []int64, ok bo
 	defer s.mu.RUnlock()
 	found := s.plans[tenant+"/"+id]
 	for _, left := range s.leaving.left {
-		if found == nil && left.view.TenantID == tenant && left.view.PlanID == id {
+		if found == nil && left.View.TenantID == tenant && left.View.PlanID == id {
 			found = left
 		}
 	}
 	if found == nil {
 		return p, nil, false
 	}
-	if s.forgetful && final(found.view.Status) {
-		said = slices.Clone(found.said)
+	if s.forgetful && final(found.View.Status) {
+		said = slices.Clone(found.Texts)
 	}
 	return found.told(), said, true
 }

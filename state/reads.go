@@ -13,13 +13,18 @@ import (
 
 // Task is a task as decisions see it.
 type Task struct {
-	ID, Plan, User, Tenant string
-	Session, Turn          string
-	Revision, Step         int
-	Spec                   catalog.PlanStep
-	InputKey               string // memory key that it may read
-	Deadline               time.Time
-	Ended                  string // why; empty while it lives
+	ID       string           `json:"id"`
+	Tenant   string           `json:"tenant"`
+	User     string           `json:"user"`
+	Plan     string           `json:"plan"`
+	Session  string           `json:"session"`
+	Turn     string           `json:"turn"`
+	Revision int              `json:"revision"`
+	Step     int              `json:"step"`
+	Spec     catalog.PlanStep `json:"spec"`
+	InputKey string           `json:"input_key"` // memory key that it may read
+	Deadline time.Time        `json:"deadline"`
+	Ended    string           `json:"ended"` // why; empty while it lives
 }
 
 // Over says whether the task's key may sign nothing new any more.
@@ -33,11 +38,8 @@ func (v *View) Task(name string) (Task, bool) {
 	if !ok {
 		return Task{}, false
 	}
-	v.rely(SubjectTask(t.tenant, t.id))
-	return Task{
-		ID: t.id, Plan: t.planID, User: t.user, Tenant: t.tenant, Session: t.session, Turn: t.turn, Revision: t.revision,
-		Step: t.step, Spec: t.spec, InputKey: t.inputKey, Deadline: t.deadline, Ended: t.ended,
-	}, true
+	v.rely(SubjectTask(t.Tenant, t.ID))
+	return t.Task, true
 }
 
 // Plan as others are told it. What is decided after seeing it rests on it.
@@ -62,9 +64,9 @@ func (v *View) PlanFacts(tenant, id string) (facts *intents.FactPlan, user strin
 		return nil, "", false
 	}
 	return &intents.FactPlan{
-		PlanID: p.view.PlanID, Status: string(p.view.Status), Epoch: p.view.Epoch, Revision: p.view.Revision,
-		ReplanCount: p.view.ReplanCount, Steps: len(p.view.Steps),
-	}, p.view.UserID, true
+		PlanID: p.View.PlanID, Status: string(p.View.Status), Epoch: p.View.Epoch, Revision: p.View.Revision,
+		ReplanCount: p.View.ReplanCount, Steps: len(p.View.Steps),
+	}, p.View.UserID, true
 }
 
 // OrderOf finds an order of the same plan step for a member "from".
@@ -75,8 +77,8 @@ func (v *View) OrderOf(tenant, plan string, revision, step int, intentID string)
 	if !ok {
 		return 0, false
 	}
-	ref, ok := p.byIntent[intentID]
-	return ref.position, ok && ref.revision == revision && ref.step == step
+	ref, ok := p.ByIntent[intentID]
+	return ref.Position, ok && ref.Revision == revision && ref.Step == step
 }
 
 // Repeats finds a once order of the plan that is equal in type and arguments, may
@@ -98,8 +100,8 @@ func (v *View) Repeats(tenant, plan string, step int, by intents.Role, typ strin
 	if !ok {
 		return "", false
 	}
-	for _, f := range p.facts {
-		if f.Effect != catalog.Once || f.Type != typ || f.Status == undelivered || p.settled[f.IntentID] || string(f.Args) != string(args) {
+	for _, f := range p.Facts {
+		if f.Effect != catalog.Once || f.Type != typ || f.Status == undelivered || p.Settled[f.IntentID] || string(f.Args) != string(args) {
 			continue
 		}
 		if f.Status == string(intents.StatusIndetermined) {
@@ -128,7 +130,7 @@ func (v *View) KeysOfPlan(tenant, plan string) []string {
 	if !ok {
 		return nil
 	}
-	return slices.Concat(slices.Collect(maps.Values(p.results))...)
+	return slices.Concat(slices.Collect(maps.Values(p.Results))...)
 }
 
 // Silent is an open plan that nobody drives.
@@ -147,10 +149,10 @@ func (s *State) Silent(since int64) []Silent {
 	defer s.mu.RUnlock()
 	var out []Silent
 	for _, p := range s.plans {
-		if final(p.view.Status) || p.held() || (!p.unheld && max(p.opened, p.claimed) >= since) {
+		if final(p.View.Status) || p.held() || (!p.Unheld && max(p.Opened, p.Claimed) >= since) {
 			continue
 		}
-		out = append(out, Silent{p.told(), p.roles, p.client, p.trace})
+		out = append(out, Silent{p.told(), p.Roles, p.Client, p.Trace})
 	}
 	slices.SortFunc(out, func(a, b Silent) int { return a.Plan.CreatedAt.Compare(b.Plan.CreatedAt) })
 	return out
@@ -175,12 +177,12 @@ func (s *State) ForgetWords() *State {
 // forget the words of a closed plan and of its tasks. What tickets say stays:
 // orders of a task may still be carried out.
 func (p *plan) forget() {
-	p.view.Task, p.view.Response = "", ""
-	for i := range p.view.Steps {
-		p.view.Steps[i].Task = ""
+	p.View.Task, p.View.Response = "", ""
+	for i := range p.View.Steps {
+		p.View.Steps[i].Task = ""
 	}
-	for _, t := range p.tasks {
-		t.spec.Task = ""
+	for _, t := range p.Tasks {
+		t.Spec.Task = ""
 	}
 }
 
@@ -227,8 +229,8 @@ func (s *State) Held() Held {
 	defer s.mu.RUnlock()
 	h := Held{Open: s.openAll, Closed: len(s.plans) - s.openAll, Tasks: len(s.tasks)}
 	for _, p := range s.plans {
-		h.Words += int64(len(p.view.Task) + len(p.view.Response))
-		for _, step := range p.view.Steps {
+		h.Words += int64(len(p.View.Task) + len(p.View.Response))
+		for _, step := range p.View.Steps {
 			h.Words += int64(len(step.Task))
 		}
 	}

@@ -15,12 +15,12 @@ const (
 	DefaultRetentionKey = "retention_default"
 )
 
-// retention is what was ever said of one tenant, in the order of the records.
-// The record alone says what may be missing, so that a lost document cannot be
-// passed off as one whose time was over.
+// retention is one that was in force for a tenant. All of them are kept, in the order
+// of the records: they alone prove which documents may be missing, so that a lost
+// document cannot be passed off as one that was removed by age.
 type retention struct {
-	since time.Time
-	days  storage.Retention
+	Since time.Time         `json:"since"`
+	Days  storage.Retention `json:"days"`
 }
 
 // everyTenant is where the default of all is kept: no tenant has this name.
@@ -58,8 +58,8 @@ func (s *State) foldRetention(data catalog.Data, tenant string, at time.Time) {
 		days = nil
 	}
 	said := s.retained[tenant]
-	if n := len(said); n > 0 && said[n-1].since.After(at) {
-		at = said[n-1].since // the clock went back
+	if n := len(said); n > 0 && said[n-1].Since.After(at) {
+		at = said[n-1].Since // the clock went back
 	}
 	s.retained[tenant] = append(said, retention{at, days})
 }
@@ -68,14 +68,14 @@ func (s *State) foldRetention(data catalog.Data, tenant string, at time.Time) {
 func (s *State) keptDays(tenant, index string, at time.Time) int {
 	for _, who := range []string{tenant, everyTenant} {
 		said := s.retained[who]
-		i := slices.IndexFunc(said, func(r retention) bool { return r.since.After(at) })
+		i := slices.IndexFunc(said, func(r retention) bool { return r.Since.After(at) })
 		if i < 0 {
 			i = len(said)
 		}
 		if i == 0 {
 			continue
 		}
-		if days, ok := said[i-1].days[index]; ok {
+		if days, ok := said[i-1].Days[index]; ok {
 			return days
 		}
 	}
@@ -103,8 +103,8 @@ func (s *State) Removed(tenant, index string, now time.Time) time.Time {
 	ends := []time.Time{now}
 	for _, who := range []string{tenant, everyTenant} {
 		for _, r := range s.retained[who] {
-			if r.since.Before(now) {
-				ends = append(ends, r.since)
+			if r.Since.Before(now) {
+				ends = append(ends, r.Since)
 			}
 		}
 	}

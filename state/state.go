@@ -48,8 +48,8 @@ type State struct {
 	forgetful bool
 	tasks     map[string]*task     // "tenant/task_id"
 	taskKID   map[string]string    // kid to "tenant/task_id"
-	orders    map[int64]*openOrder // open and held orders, by position
-	unknown   map[string]unknown   // indeterminate orders by intent_id, until order.resolve
+	orders    map[int64]*openOrder  // open and held orders, by position
+	unknown   map[string]*openOrder // indeterminate orders by intent_id, until order.resolve
 	holds     holds                // orders that wait for people
 	settled   map[int64]string     // resolved orders by position: done, failed
 	erasures  erasures             // that are not known to be carried out
@@ -60,10 +60,10 @@ type State struct {
 
 // policy is the policy in force.
 type policy struct {
-	digest string
-	// revision is the highest that was ever in force; 0: none had one.
-	revision int64
-	pushed   *Pushed // nil: it comes from a place, or is the embedded one
+	Digest string `json:"digest"`
+	// Revision is the highest that was ever in force; 0: none had one.
+	Revision int64   `json:"revision"`
+	Pushed   *Pushed `json:"pushed"` // nil: it comes from a place, or is the embedded one
 }
 
 // New is the state before the first record; Observe goes on from there.
@@ -72,7 +72,7 @@ func New() *State {
 		touched: make(map[storage.Subject]int64), keys: make(map[string]intents.Key), dir: newDirectory(),
 		apiKeys: make(map[string]apiKeyRow), retained: make(map[string][]retention), revoked: make(map[string]time.Time),
 		plans: make(map[string]*plan), open: make(map[string]int), tasks: make(map[string]*task), taskKID: make(map[string]string),
-		orders: make(map[int64]*openOrder), unknown: make(map[string]unknown), holds: newHolds(), settled: make(map[int64]string),
+		orders: make(map[int64]*openOrder), unknown: make(map[string]*openOrder), holds: newHolds(), settled: make(map[int64]string),
 		erasures: erasures{blobs: make(map[int64]bool)},
 	}
 }

@@ -70,15 +70,15 @@ func (v *View) wholePlan(tenant, id string) (*plan, bool) {
 // relyOnPlan makes a decision rest on a plan: its state, its steps, and the effects
 // of steps that are not done. The lock must be held.
 func (v *View) relyOnPlan(p *plan) {
-	tenant, id := p.view.TenantID, p.view.PlanID
+	tenant, id := p.View.TenantID, p.View.PlanID
 	v.rely(SubjectPlan(tenant, id))
 	v.rely(SubjectPlanState(tenant, id))
-	for _, s := range p.view.Steps {
+	for _, s := range p.View.Steps {
 		if s.Status != catalog.StepDone {
 			v.rely(SubjectEffects(tenant, id, s.Step))
 		}
 	}
-	for _, f := range p.facts {
+	for _, f := range p.Facts {
 		if f.Step > 0 && p.step(f.Step) == nil { // of a step that a revision took away
 			v.rely(SubjectEffects(tenant, id, f.Step))
 		}
@@ -87,9 +87,9 @@ func (v *View) relyOnPlan(p *plan) {
 
 // touches are what a move of the plan changes; state: not its steps alone.
 func (p *plan) touches(state bool) []storage.Subject {
-	out := []storage.Subject{SubjectPlan(p.view.TenantID, p.view.PlanID)}
+	out := []storage.Subject{SubjectPlan(p.View.TenantID, p.View.PlanID)}
 	if state {
-		out = append(out, SubjectPlanState(p.view.TenantID, p.view.PlanID))
+		out = append(out, SubjectPlanState(p.View.TenantID, p.View.PlanID))
 	}
 	return out
 }
@@ -98,7 +98,7 @@ func (p *plan) touches(state bool) []storage.Subject {
 func (p *plan) touchesTasks() []storage.Subject {
 	out := p.touches(true)
 	for _, t := range p.liveTasks() {
-		out = append(out, SubjectTask(t.tenant, t.id))
+		out = append(out, SubjectTask(t.Tenant, t.ID))
 	}
 	return out
 }

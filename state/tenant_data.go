@@ -56,9 +56,9 @@ func mistakes(a catalog.AdminPut, t *tenant, types *catalog.Catalog) []mistake {
 
 func (t *tenant) unknownRoles(at string, roles []string) (out []mistake) {
 	for i, role := range roles {
-		if _, ok := t.roles[role]; !ok {
+		if _, ok := t.Roles[role]; !ok {
 			out = append(out, mistake{
-				fmt.Sprintf("%s/%d", at, i), catalog.Like("the tenant has no such role", role, slices.Collect(maps.Keys(t.roles))),
+				fmt.Sprintf("%s/%d", at, i), catalog.Like("the tenant has no such role", role, slices.Collect(maps.Keys(t.Roles))),
 				"see writ role list; writ role put makes one",
 			})
 		}
@@ -77,7 +77,7 @@ func unknownCapabilities(capabilities []string, types *catalog.Catalog) (out []m
 
 // misput judges data by the schema of its key. null takes away whatever stands there.
 func (t *tenant) misput(data catalog.Data, types *catalog.Catalog) (out []mistake) {
-	if _, there := t.data[data.Key]; there && null(data.Value) {
+	if _, there := t.Data[data.Key]; there && null(data.Value) {
 		return nil
 	}
 	schema, err := schemas.Lookup(schemas.Base + "tenant_data.json")
@@ -165,7 +165,7 @@ func (t *tenant) unapprovable(approval json.RawMessage) []mistake {
 
 // approvers of a tenant: users who are not disabled, and whose roles let them approve.
 func (t *tenant) approvers(rules intents.Rules) (out []string) {
-	for _, u := range t.users {
+	for _, u := range t.Users {
 		if u.Disabled {
 			continue
 		}

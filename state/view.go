@@ -100,7 +100,7 @@ func (v *View) Key(kid string) (intents.Key, error) {
 	}
 	if name, ok := v.s.taskKID[kid]; ok {
 		t := v.s.tasks[name]
-		return intents.Key{KID: kid, Role: intents.RoleTask, Public: t.public, Task: name}, nil
+		return intents.Key{KID: kid, Role: intents.RoleTask, Public: t.Public, Task: name}, nil
 	}
 	return intents.Key{}, intents.Refuse(intents.KeyUnknown, "/sig", "no key with this kid is in force")
 }
@@ -135,5 +135,5 @@ func (v *View) PolicyDigest() string {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
 	v.rely(SubjectPolicy)
-	return v.s.policy.digest
+	return v.s.policy.Digest
 }
