@@ -90,8 +90,9 @@ func (o *Order) TextSize(name string) int {
 	return n
 }
 
-// Unsay takes every text out of a plan. Where there has to be one it says why there is none.
-func Unsay(p *catalog.PlanView) {
+// RemoveTexts removes every text of a plan. Where one is required, storage.ErasedReason
+// replaces it.
+func RemoveTexts(p *catalog.PlanView) {
 	p.Task, p.Response = storage.ErasedReason, ""
 	if p.Status == catalog.PlanComplete {
 		p.Response = storage.ErasedReason
@@ -115,10 +116,10 @@ func Unsay(p *catalog.PlanView) {
 	p.Failure = &f
 }
 
-// unsay forgets the texts of a plan one of whose orders was erased, and where others
-// of them stand in the records (Told).
-func (p *plan) unsay() {
-	Unsay(&p.View)
+// removeTexts removes the texts of a plan one of whose orders was erased, and the
+// positions of the orders that hold others of them.
+func (p *plan) removeTexts() {
+	RemoveTexts(&p.View)
 	for _, t := range p.Tasks {
 		t.Spec.Task, t.Spec.ReturnSpec.Reason = "", storage.ErasedReason
 	}

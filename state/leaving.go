@@ -104,10 +104,10 @@ func (s *State) settle(p *plan) {
 	}
 }
 
-// Told is a plan as its last driver was told it, and the positions of the orders that
-// hold its words, in order, where the state has dropped them. A plan that left the
-// state with the last record is told once more. Nobody decides by it.
-func (s *State) Told(tenant, id string) (p catalog.PlanView, said []int64, ok bool) {
+// PlanWithoutTexts is a plan as its last driver saw it. texts are the positions of the
+// orders that hold its texts, in order; none, if the plan has them still. A plan that left
+// the state with the last record is given once more. No decision may rest on it.
+func (s *State) PlanWithoutTexts(tenant, id string) (p catalog.PlanView, texts []int64, ok bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	found := s.plans[tenant+"/"+id]
@@ -119,8 +119,8 @@ func (s *State) Told(tenant, id string) (p catalog.PlanView, said []int64, ok bo
 	if found == nil {
 		return p, nil, false
 	}
-	if s.forgetful && final(found.View.Status) {
-		said = slices.Clone(found.Texts)
+	if final(found.View.Status) {
+		texts = slices.Clone(found.Texts)
 	}
-	return found.told(), said, true
+	return found.shown(), texts, true
 }

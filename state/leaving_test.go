@@ -137,11 +137,11 @@ func TestClosedPlansLeave(t *testing.T) {
 	if _, some := there(); some || l.Held().Closed != 0 || l.Held().Tasks != 0 {
 		t.Errorf("still there: %+v", l.Held())
 	}
-	if _, _, ok := l.Told("default", "p1"); !ok {
+	if _, _, ok := l.PlanWithoutTexts("default", "p1"); !ok {
 		t.Error("not told with the record that it leaves with")
 	}
 	l.later(0)
-	if _, _, ok := l.Told("default", "p1"); ok {
+	if _, _, ok := l.PlanWithoutTexts("default", "p1"); ok {
 		t.Error("told after it left")
 	}
 	l.later(1000 * time.Hour)

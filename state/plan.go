@@ -135,10 +135,10 @@ func (p *plan) clone() *plan {
 	return &c
 }
 
-// answer is the plan as the signer of a move is told it: the plan as it is now,
-// without the texts that plan.claim tells and that every move would write down again.
+// answer is the plan in the result of a move: the plan as it is afterwards, without the
+// texts, which every move would record again. plan.claim alone answers with them.
 func (p *plan) answer() catalog.PlanView {
-	v := p.told()
+	v := p.shown()
 	v.Task, v.Response = "", ""
 	for i := range v.Facts {
 		v.Facts[i].Args = json.RawMessage(`{}`)
@@ -146,18 +146,18 @@ func (p *plan) answer() catalog.PlanView {
 	return v
 }
 
-// told is the plan as a driver that claims it is told it.
-func (p *plan) told() catalog.PlanView {
+// shown is the plan as a driver sees it that claims it.
+func (p *plan) shown() catalog.PlanView {
 	v := p.View
 	v.Steps, v.History = slices.Clone(p.View.Steps), slices.Clone(p.View.History)
 	v.Facts = nil
 	for _, f := range p.Facts {
 		if s := p.step(f.Step); f.Step > 0 && (s == nil || s.Status != catalog.StepDone) { // of steps only
-			told := *f
-			if told.Status == undelivered {
-				told.Status = string(intents.Failed)
+			fact := *f
+			if fact.Status == undelivered {
+				fact.Status = string(intents.Failed)
 			}
-			v.Facts = append(v.Facts, told)
+			v.Facts = append(v.Facts, fact)
 		}
 	}
 	return v
@@ -216,9 +216,7 @@ func (s *State) endPlan(p *plan, status catalog.PlanStatus, at time.Time) {
 	}
 	p.end(status, at)
 	s.leaving.close(p, at)
-	if s.forgetful {
-		p.forget()
-	}
+	p.dropTexts()
 	p.Client, p.Trace = "", "" // only its drivers ask for these, and an order that is erased has neither
 	clear(p.ByIntent)          // nobody orders from a step of it any more, nor reads its results
 	clear(p.Results)

@@ -20,7 +20,7 @@ var planClaim = move("plan.claim",
 		}
 		after := p.clone()
 		after.claim(a.Epoch, o.At)
-		return Effect{after.told(), p.touchesTasks()}, nil
+		return Effect{after.shown(), p.touchesTasks()}, nil
 	},
 	func(s *State, o Order, a catalog.PlanClaim) error {
 		p, err := s.planOf(o, a.PlanID)

@@ -50,7 +50,7 @@ func (v *View) Plan(tenant, id string) (catalog.PlanView, bool) {
 	if !ok {
 		return catalog.PlanView{}, false
 	}
-	return p.told(), true
+	return p.shown(), true
 }
 
 // PlanFacts are what a policy sees of a plan, and whose plan it is. The decision
@@ -152,7 +152,7 @@ func (s *State) Silent(since int64) []Silent {
 		if final(p.View.Status) || p.held() || (!p.Unheld && max(p.Opened, p.Claimed) >= since) {
 			continue
 		}
-		out = append(out, Silent{p.told(), p.Roles, p.Client, p.Trace})
+		out = append(out, Silent{p.shown(), p.Roles, p.Client, p.Trace})
 	}
 	slices.SortFunc(out, func(a, b Silent) int { return a.Plan.CreatedAt.Compare(b.Plan.CreatedAt) })
 	return out
@@ -165,18 +165,11 @@ func (s *State) OpenPlans(tenant string) (one, all int) {
 	return s.open[tenant], s.openAll
 }
 
-// ForgetWords makes the state drop the words of a plan once it is closed: what was
-// asked, what its steps say and what was answered. No move is judged by them. Whoever
-// writes plans down looks for them in the records (Told, Retell). To be called before
-// the first record.
-func (s *State) ForgetWords() *State {
-	s.forgetful = true
-	return s
-}
-
-// forget the words of a closed plan and of its tasks. What tickets say stays:
-// orders of a task may still be carried out.
-func (p *plan) forget() {
+// dropTexts drops the texts of a closed plan and of its tasks: the request, the tasks of
+// its steps and the answer. No move is judged by them, and who needs them reads them
+// from the records (PlanWithoutTexts, RestoreTexts). Texts that tickets hold stay: orders
+// of a task may still be carried out.
+func (p *plan) dropTexts() {
 	p.View.Task, p.View.Response = "", ""
 	for i := range p.View.Steps {
 		p.View.Steps[i].Task = ""
@@ -186,9 +179,9 @@ func (p *plan) forget() {
 	}
 }
 
-// Retell puts the words of one of these orders back into a plan, whose steps must be
-// the caller's own.
-func Retell(p *catalog.PlanView, o Order) error {
+// RestoreTexts puts the texts of one of these orders back into a plan, whose steps must
+// be the caller's own.
+func RestoreTexts(p *catalog.PlanView, o Order) error {
 	switch o.Type {
 	case TypePlanOpen:
 		a, err := argsOf[catalog.PlanOpen](o)
@@ -196,10 +189,10 @@ func Retell(p *catalog.PlanView, o Order) error {
 		return err
 	case TypePlan:
 		a, err := argsOf[catalog.Plan](o)
-		for _, said := range a.Steps {
+		for _, from := range a.Steps {
 			for i := range p.Steps {
-				if at := &p.Steps[i]; at.Step == said.Step && at.Revision == a.Revision {
-					at.Task = said.Task
+				if at := &p.Steps[i]; at.Step == from.Step && at.Revision == a.Revision {
+					at.Task = from.Task
 				}
 			}
 		}
@@ -208,10 +201,10 @@ func Retell(p *catalog.PlanView, o Order) error {
 		a, err := argsOf[catalog.PlanClose](o)
 		p.Response = a.Response
 		return err
-	case typeStepFinish, TypeCancel: // their words stay with the plan, or are in none
+	case typeStepFinish, TypeCancel: // their texts stay with the plan, or are in none
 		return nil
 	default:
-		return fmt.Errorf("%s has no words of a plan", o.Type)
+		return fmt.Errorf("%s has no texts of a plan", o.Type)
 	}
 }
 

@@ -30,7 +30,7 @@ var recordErase = operators(TypeErase,
 		}
 		for _, p := range s.plans {
 			if p.View.TenantID == e.Tenant && slices.Contains(p.Texts, a.Position) {
-				p.unsay()
+				p.removeTexts()
 			}
 			for _, f := range p.Facts {
 				if p.View.TenantID == e.Tenant && f.IntentID == a.IntentID {

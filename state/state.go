@@ -44,8 +44,6 @@ type State struct {
 	plans   map[string]*plan // "tenant/plan_id"
 	open    map[string]int   // open plans by tenant
 	openAll int
-	// forgetful: the words of closed plans are dropped (ForgetWords).
-	forgetful bool
 	tasks     map[string]*task     // "tenant/task_id"
 	taskKID   map[string]string    // kid to "tenant/task_id"
 	orders    map[int64]*openOrder  // open and held orders, by position

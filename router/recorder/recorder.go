@@ -44,7 +44,7 @@ type Recorder struct {
 // New begins with the first record; Run does the work.
 func New(records storage.Records, documents storage.Documents, log *slog.Logger) *Recorder {
 	return &Recorder{
-		records: records, documents: documents, log: log, fold: state.New().ForgetWords(), batch: newBatch(),
+		records: records, documents: documents, log: log, fold: state.New(), batch: newBatch(),
 		wake: make(chan struct{}, 1), moved: make(chan struct{}),
 	}
 }
@@ -182,7 +182,7 @@ func (r *Recorder) newest(ctx context.Context, tenant string) (storage.Page, err
 // readTenants makes the fold of the whole journal, without writing, to know which
 // tenants there are.
 func (r *Recorder) readTenants(ctx context.Context) []string {
-	fold := state.New().ForgetWords()
+	fold := state.New()
 	for rec, err := range r.records.Scan(ctx, 0) {
 		if err != nil {
 			return nil
