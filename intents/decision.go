@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math"
 	"time"
+
+	"aob.dev/writ/schemas"
 )
 
 // Refusal is a "no" as data: one code of the closed set, where, and
@@ -18,7 +20,8 @@ type Refusal struct { //nolint:errname // the field says refusal
 	Retryable bool     `json:"retryable"`
 	Hint      string   `json:"hint,omitempty"`
 
-	RetryAfter time.Duration `json:"-"` // when it may succeed; 0: not known
+	RetryAfter time.Duration       `json:"-"` // when it may succeed; 0: not known
+	Violations []schemas.Violation `json:"-"` // of a schema: all of them
 }
 
 // Seconds until it may succeed, rounded up; 0: not known.

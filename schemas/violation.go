@@ -16,7 +16,10 @@ import (
 // Pointer into the document, for a missing or an unknown member the pointer
 // that the member has or would have. Reason is worded from the schema's
 // keyword and never holds a value of the document.
-type Violation struct{ Pointer, Reason string }
+type Violation struct {
+	Pointer string `json:"pointer"`
+	Reason  string `json:"reason"`
+}
 
 // UnknownMember is the reason of a member that a schema does not name; Names
 // lists what it does.
