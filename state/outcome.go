@@ -102,19 +102,13 @@ func OutcomeOf(r storage.Record) (out intents.Outcome, of int64, err error) {
 	return out, out.Of, nil
 }
 
-// EntryOf is a record as Observe wants it, for states that follow a journal which
+// EntryOf is a record as Observe takes it, for states that follow a journal which
 // they do not write.
 func EntryOf(r storage.Record) storage.Entry {
 	e := storage.Entry{Record: r, Of: storage.Nobody}
-	if r.Kind == storage.KindOutcome {
-		if _, of, err := OutcomeOf(r); err == nil {
-			e.Of = of
-		}
-	}
-	if r.Kind == storage.KindTakeover {
-		if t, err := readPart[Takeover](r, storage.PartTakeover); err == nil {
-			e.Of = t.Of
-		}
+	if r.Kind != storage.KindOrder {
+		f, _ := storage.Follow(r)
+		e.Of = f.Of
 	}
 	return e
 }

@@ -8,9 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agnivade/levenshtein"
-
 	"aob.dev/writ/intents"
+	"aob.dev/writ/schemas"
 )
 
 // fix says what to do about a violation of a schema. The words of the reason say which
@@ -144,14 +143,9 @@ func valueAt(doc any, pointer string) any {
 
 // meant is ": did you mean …?" with the nearest name, if one is near.
 func meant(name string, known []string) string {
-	best, least := "", max(1, len(name)/3)+1
-	for _, k := range slices.Sorted(slices.Values(known)) {
-		if d := levenshtein.ComputeDistance(strings.ToLower(name), strings.ToLower(k)); d < least {
-			best, least = k, d
-		}
-	}
-	if best == "" {
+	near := schemas.Nearest(name, known)
+	if near == "" {
 		return ""
 	}
-	return fmt.Sprintf(": did you mean %q?", best)
+	return fmt.Sprintf(": did you mean %q?", near)
 }
