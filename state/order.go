@@ -86,17 +86,11 @@ func (o *Order) readDecision(r storage.Record) (err error) {
 
 // readBody reads what the order says.
 func (o *Order) readBody(r storage.Record) error {
-	if _, erased := r.Erased[storage.PartOrder]; erased {
-		return o.readSummary(r)
-	}
-	sealed, err := intents.ReadSealed(r.Parts[storage.PartOrder])
+	b, err := r.Body()
 	if err != nil {
 		return err
 	}
-	b, err := sealed.Body()
-	if err != nil {
-		return err
-	}
+	_, o.Erased = r.Erased[storage.PartOrder]
 	o.Type, o.Args, o.User, o.Tenant, o.TraceID = b.Intent.Type, b.Intent.Args, b.Actor.UserID, b.Actor.Tenant, b.TraceID
 	if b.Context != nil {
 		o.Context = *b.Context
@@ -146,30 +140,6 @@ func (o *Order) decidedAt(facts intents.Facts) {
 	if now, err := time.Parse(time.RFC3339Nano, facts.Now); err == nil {
 		o.Now = now
 	}
-}
-
-// readSummary reads what is left of an order that was erased.
-func (o *Order) readSummary(r storage.Record) error {
-	s, err := storage.ReadSummary(r.Parts)
-	if err != nil {
-		return err
-	}
-	var facts intents.Facts
-	if err := json.Unmarshal(r.Parts[storage.PartFacts], &facts); err != nil {
-		return err
-	}
-	left := struct { // names that projections keep
-		PlanID string `json:"plan_id,omitempty"`
-		Skill  string `json:"skill,omitempty"`
-	}{PlanID: s.PlanID}
-	if facts.Skill != nil {
-		left.Skill = facts.Skill.Name
-	}
-	if o.Args = s.Args; o.Args == nil {
-		o.Args, err = json.Marshal(left)
-	}
-	o.Type, o.User, o.Tenant, o.Context, o.Erased = s.Type, s.User, s.Tenant, s.Context, true
-	return err
 }
 
 // shownArgs are what drivers of the plan are told of the arguments.

@@ -108,12 +108,8 @@ func keyOf(r Record, d intents.Decision) (Key, bool) {
 	if d.Key != "" {
 		return ParseKey(d.Key)
 	}
-	if part, there := r.Parts[PartOrder]; there {
-		sealed, err := intents.ReadSealed(part)
-		if err != nil {
-			return Key{}, false
-		}
-		b, err := sealed.Body()
+	if _, there := r.Parts[PartOrder]; there {
+		b, err := r.Body()
 		if err != nil {
 			return Key{}, false
 		}

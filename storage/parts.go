@@ -54,7 +54,21 @@ func ReadSummary(parts map[string]json.RawMessage) (s Summary, err error) {
 	return s, err
 }
 
-// Body is the order as far as its summary tells.
+// Body is what the record of an order says that it is: the sealed order or, once that is
+// erased, its summary.
+func (r Record) Body() (intents.Body, error) {
+	if _, erased := r.Erased[PartOrder]; erased {
+		s, err := ReadSummary(r.Parts)
+		return s.Body(), err
+	}
+	sealed, err := intents.ReadSealed(r.Parts[PartOrder])
+	if err != nil {
+		return intents.Body{}, err
+	}
+	return sealed.Body()
+}
+
+// Body is the order as far as its summary says.
 func (s Summary) Body() intents.Body {
 	var b intents.Body
 	b.Intent.Type, b.Actor.Tenant, b.Actor.UserID, b.Context = s.Type, s.Tenant, s.User, &s.Context
