@@ -69,7 +69,7 @@ var adminPut = operators(TypeAdminPut,
 	})
 
 // endsPlans says whether an admin.put of a user ends the user's open plans, as
-// grant.revoke does: nobody may act for who is disabled, so nothing would end them.
+// grant.revoke does: nobody may act for a disabled user, so nobody could end them.
 func (s *State) endsPlans(u *catalog.User) bool {
 	return u != nil && u.Disabled && s.rules >= intents.RulesStrict
 }

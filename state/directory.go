@@ -136,8 +136,8 @@ func (d *Directory) Pin(tenant, skill string) (intents.Pin, bool) {
 }
 
 // RolesNow cuts roles to what an API key, unless it is "", and the user's row allow;
-// a user without a row keeps what the key allows. disabled: the key or the user is
-// not there any more, or the key speaks for the user no more.
+// a user without a row keeps what the key allows. disabled: the key was revoked, the user
+// was disabled, or the key may no longer act for the user.
 func (d *Directory) RolesNow(tenant, user, keyID string, roles []string) (kept []string, disabled bool) {
 	t, ok := d.tenants[tenant]
 	if !ok {
@@ -262,8 +262,7 @@ func (s *State) HasAPIKeys() bool {
 	return len(s.apiKeys) > 0
 }
 
-// Directory is the directory data in force. What the decision takes of a tenant from
-// it, it relies on.
+// directory is the directory data in force. The decision relies on those of the tenant.
 func (v *View) directory(tenant string) *Directory {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
@@ -282,8 +281,8 @@ func (v *View) UserRoles(tenant, user string) (roles []string, found, disabled b
 	return v.directory(tenant).UserRoles(tenant, user)
 }
 
-// RolesNow are the roles of a grant that API key and user row still give: a grant
-// says what they gave when it was issued. disabled: see Directory.RolesNow.
+// RolesNow are the roles of a grant that API key and user row still give: the grant
+// holds those of the time when it was issued. disabled: see Directory.RolesNow.
 func (v *View) RolesNow(g *intents.Grant) (roles []string, disabled bool) {
 	return v.directory(g.Tenant).RolesNow(g.Tenant, g.Subject, intents.KeyOfClient(g.Act.Client), g.Roles)
 }

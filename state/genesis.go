@@ -40,8 +40,8 @@ type GenesisData struct {
 	catalog.Data
 }
 
-// HoldOnce has people of a tenant approve each call of a skill that acts once, until
-// an operator puts other data.
+// HoldOnce is tenant data by which people must approve each call of a skill whose effect
+// is once, until an operator puts other data.
 func HoldOnce(tenant string) GenesisData {
 	return GenesisData{Tenant: tenant, Data: catalog.Data{Key: "approval", Value: json.RawMessage(`{"once":true}`)}}
 }
@@ -143,7 +143,7 @@ func (s *State) control(c Control, position int64) (err error) {
 	if s.rules, err = s.rules.After(c.Rules); err != nil {
 		return err
 	}
-	if s.dir.rules != s.rules { // who may approve hangs on them
+	if s.dir.rules != s.rules { // who may approve depends on them
 		s.another(position).rules = s.rules
 	}
 	if c.Genesis != nil {

@@ -10,9 +10,9 @@ import (
 	"aob.dev/writ/intents/catalog"
 )
 
-// hitlApprove is what a person says about a held order. That the person is an
-// approver at all, its capability says. What a no ends, and what the last yes
-// releases, has a record of its own.
+// hitlApprove approves or rejects a held order. That the person may approve at all is
+// checked by the capability of the type. The end of a rejected order, and the release
+// after the last approval, have records of their own.
 var hitlApprove = move(TypeApprove,
 	func(v *View, o Order, a catalog.Approve) (Effect, error) {
 		if a.RunID != "" {
@@ -53,7 +53,7 @@ var hitlApprove = move(TypeApprove,
 		return nil
 	})
 
-// present: the approver has authenticated just now, for this and nothing else.
+// present checks that the approver has authenticated within intents.MaxApprovalAge.
 func present(o Order) error {
 	g := o.Grant
 	switch {
@@ -73,7 +73,7 @@ func present(o Order) error {
 func (v *View) approver(o Order) (intents.Approver, error) {
 	v.rely(SubjectTenant(o.Tenant))
 	if o.Grant.KID == "" {
-		roles, _, _ := v.s.dir.UserRoles(o.Tenant, o.User) // whether there is such a user, its capability says
+		roles, _, _ := v.s.dir.UserRoles(o.Tenant, o.User) // that there is such a user was checked with the capability
 		return intents.Approver{User: o.User, Roles: roles}, nil
 	}
 	roles, disabled := v.s.dir.RolesNow(o.Tenant, o.User, o.Grant.APIKey(), o.Grant.Roles)
@@ -83,7 +83,7 @@ func (v *View) approver(o Order) (intents.Approver, error) {
 	return intents.Approver{User: o.User, Key: o.Grant.APIKey(), Roles: roles}, nil
 }
 
-// more refuses a yes that counts for no rule beside those that were said before.
+// more refuses an approval that counts for no rule beside those that were given before.
 func (h Hold) more(who intents.Approver) error {
 	if slices.ContainsFunc(h.By, func(x intents.Approval) bool { return x.UserID == who.User }) {
 		return illegal("/intent/args/intent_id", "you have approved it already: each person counts once")
@@ -111,12 +111,12 @@ func approvalOf(o Order) approval {
 	return approval{User: o.User, KID: o.KID, Signer: o.Signer, Roles: o.Roles, Grant: o.Grant, At: o.Now}
 }
 
-// rolesToday are the roles that a person who said yes has today; an error where the
-// yes counts no more: a key or the grant was revoked, or the person is there no more.
+// rolesToday are the roles that an approver has today. The error says why the approval
+// does not count any more: a key or the grant was revoked, or the user was disabled.
 func (s *State) rolesToday(tenant string, a approval) ([]string, error) {
 	of := func(why string) error { return fmt.Errorf("an approval of %s%s", a.User, why) }
 	if k, ok := s.keys[a.KID]; !ok || k.Revoked {
-		return nil, of(" under a key that was revoked before") // whoever has the key may have said it
+		return nil, of(" under a key that was revoked before") // whoever has the key may have given it
 	}
 	if a.Signer == intents.RoleOperator {
 		roles, known, disabled := s.dir.UserRoles(tenant, a.User)
@@ -145,7 +145,7 @@ func (s *State) mayApprove(tenant string, roles []string) bool {
 }
 
 // Counts is an error if an approval that a release of the hold names does not count
-// on the state as it is. given: the person said yes at that time.
+// on the state as it is. given: the person approved at that time.
 func (v *View) Counts(h Hold, named intents.Approval) (given bool, err error) {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()

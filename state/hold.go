@@ -25,7 +25,7 @@ func newHolds() holds {
 // addHold remembers a held order until it is released or ends.
 func (s *State) addHold(o Order) error {
 	if o.Decision.Hold == nil {
-		return fmt.Errorf("held without saying what for")
+		return fmt.Errorf("a hold without its terms")
 	}
 	h := &Hold{Order: o, Terms: *o.Decision.Hold}
 	var err error
@@ -57,7 +57,7 @@ func (h holds) position(intentID string) int64 {
 	return storage.Nobody
 }
 
-// Release is the part "release" of a record: a held order goes on, as decided
+// Release is the part "release" of a record: a held order is carried out, as decided
 // anew with today's roles, policy and approvals.
 type Release struct {
 	Of       int64            `json:"of"`
@@ -118,8 +118,8 @@ type Hold struct {
 	By    []intents.Approval `json:"-"` // that still count, with the roles of today
 }
 
-// Hold finds a held order of a tenant. What is decided after seeing it rests on it,
-// on its approvals and on the people behind them.
+// Hold finds a held order of a tenant. The decision relies on it, on its approvals and
+// on the directory rows of the approvers.
 func (v *View) Hold(tenant, intentID string) (Hold, bool) {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
@@ -170,7 +170,7 @@ func (h Hold) Touches() []storage.Subject {
 	return out
 }
 
-// Missing are the rules of the hold that want more approvals.
+// Missing are the rules of the hold that need more approvals.
 func (h Hold) Missing() []string {
 	var out []string
 	for _, rule := range h.Terms.Rules {
@@ -191,7 +191,7 @@ func (h Hold) People() []string {
 }
 
 // Holds lists the held orders of a tenant with their approvals, oldest first. No
-// decision may rest on it.
+// decision may rely on it.
 func (s *State) Holds(tenant string) []Hold {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -221,8 +221,8 @@ func (s *State) HeldOf(tenant, user string) (ofUser, ofTenant int) {
 	return ofUser, ofTenant
 }
 
-// EndedHolds are the held orders that an order of the router ends with the plans
-// that it ends, oldest first; their approvals are not counted.
+// EndedHolds are the held orders in the plans that an order of the router ends, oldest
+// first; their approvals are not counted.
 func (v *View) EndedHolds(o Order) []Hold {
 	switch o.Type {
 	case TypeCancel, TypePlanClose:

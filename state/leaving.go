@@ -30,14 +30,14 @@ type closedPlan struct {
 // close puts a closed plan in its place: behind those that were closed before.
 func (l *leaving) close(p *plan, at time.Time) {
 	i := len(l.closed)
-	if i > 0 && l.closed[i-1].at.After(at) { // of early logs only: times of later records never go back
+	if i > 0 && l.closed[i-1].at.After(at) { // only in early logs: later times never go back
 		i, _ = slices.BinarySearchFunc(l.closed, at, func(c closedPlan, at time.Time) int { return c.at.Compare(at) })
 	}
 	l.closed = slices.Insert(l.closed, i, closedPlan{at, p})
 }
 
-// leave lets plans leave the state whose time is over. It is called after every
-// record: which plans are there follows from the records alone.
+// leave removes closed plans that were kept for PlanKept. It is called after every record:
+// which plans are in the state follows from the records alone.
 func (s *State) leave() {
 	s.leaving.left = nil
 	s.leaving.most = max(s.leaving.most, len(s.plans))
@@ -61,8 +61,8 @@ func (s *State) leave() {
 	s.shrink()
 }
 
-// shrink makes the maps of plans anew where most of what they held has left, since a map
-// never gives back what it took.
+// shrink copies the maps of plans once most of their plans have left, since a map never
+// frees its memory.
 func (s *State) shrink() {
 	if s.leaving.most < 1024 || len(s.plans) > s.leaving.most/4 {
 		return
@@ -76,11 +76,11 @@ func anew[K comparable, V any](m map[K]V) map[K]V {
 	return out
 }
 
-// over says whether a plan that was closed at a time need not stay any longer.
+// over says whether a plan that was closed at a time may leave.
 func (s *State) over(closed time.Time) bool { return !s.last.Before(closed.Add(PlanKept)) }
 
-// drop takes a closed plan out of the state with its tasks and their keys. One whose
-// orders have not all ended stays until they have; then it is asked again.
+// drop removes a closed plan with its tasks and their keys. While orders of it have not
+// ended it stays; their last outcome calls drop again.
 func (s *State) drop(p *plan) {
 	name := p.View.TenantID + "/" + p.View.PlanID
 	if p.pending > 0 || s.plans[name] != p || !s.over(*p.View.CompletedAt) {
@@ -94,7 +94,7 @@ func (s *State) drop(p *plan) {
 	s.leaving.left = append(s.leaving.left, p)
 }
 
-// settle notes that an order of a plan has ended, and that somebody knows how.
+// settle notes that an order of a plan has ended, and not as indeterminate.
 func (s *State) settle(p *plan) {
 	if p == nil {
 		return

@@ -8,8 +8,7 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// Order is an order as state sees it: what it says, who sealed it, and what was
-// decided about it.
+// Order is an order as state sees it: its body, its signer, and the decision about it.
 type Order struct {
 	Type    string
 	Args    json.RawMessage
@@ -84,7 +83,7 @@ func (o *Order) readDecision(r storage.Record) (err error) {
 	return err
 }
 
-// readBody reads what the order says.
+// readBody reads the order itself, or its summary once it was erased.
 func (o *Order) readBody(r storage.Record) error {
 	b, err := r.Body()
 	if err != nil {
@@ -98,7 +97,7 @@ func (o *Order) readBody(r storage.Record) error {
 	return nil
 }
 
-// readNames reads what the order says but for its arguments: its summary has that.
+// readNames reads the order without its arguments, which its summary has too.
 func (o *Order) readNames(r storage.Record) error {
 	if _, there := r.Parts[storage.PartSummary]; !there {
 		return o.readBody(r)
@@ -142,7 +141,7 @@ func (o *Order) decidedAt(facts intents.Facts) {
 	}
 }
 
-// shownArgs are what drivers of the plan are told of the arguments.
+// shownArgs are the arguments as drivers of the plan see them.
 func (o *Order) shownArgs() json.RawMessage {
 	if o.Erased {
 		return json.RawMessage(`{}`)

@@ -33,8 +33,8 @@ const noFact = -1
 const (
 	factOpen = "open"
 	factHeld = "held"
-	// undelivered is a failed order that surely had no effect: nobody listened, or its
-	// executor said that it may be sent again. Drivers are told failed.
+	// undelivered is a failed order that certainly had no effect: no executor received it,
+	// or its executor reported it as retryable. Drivers see it as failed.
 	undelivered = "undelivered"
 )
 
@@ -57,7 +57,7 @@ func (s *State) held(o Order) error {
 	}
 	p.addFact(x, o, factHeld)
 	if o.Signer != intents.RoleTask {
-		return nil // its context names what it likes
+		return nil // its context may name any step
 	}
 	if t, ok := s.tasks[x.Task]; ok {
 		t.Ended = "held for approval"
@@ -220,7 +220,7 @@ func (s *State) violated(x *openOrder, p *plan, out intents.Outcome, at time.Tim
 // Takeover is the part of a takeover record: another attempt at an open order.
 type Takeover struct {
 	Of      int64 `json:"of"`
-	Crashed bool  `json:"crashed,omitempty"` // the router before ended without being told to
+	Crashed bool  `json:"crashed,omitempty"` // the router before did not shut down cleanly
 }
 
 // foldTakeover counts the unclean ends that an open order has seen.

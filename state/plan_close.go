@@ -33,7 +33,7 @@ var planClose = move(TypePlanClose,
 		return nil
 	}).keepsAllBut("response", "failure/reason", "failure/last_failure/reason")
 
-// closing takes the last words of a plan.
+// closing takes the answer or the failure of a plan.
 func (p *plan) closing(a catalog.PlanClose) {
 	p.View.Response, p.View.Failure = a.Response, a.Failure
 	if f := a.Failure; f != nil && f.Reason == "" { // the order was erased

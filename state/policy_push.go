@@ -28,8 +28,8 @@ type Pushed struct {
 	Bundle   string // base64
 }
 
-// foldPolicy applies a control record about the policy: it comes from a place
-// again. The highest revision stays: an older one never comes back.
+// foldPolicy applies a control record about a policy that was loaded, not pushed. The
+// highest revision stays: an older one is never accepted again.
 func (s *State) foldPolicy(digest string, revision int64) {
 	s.policy = policy{digest, max(s.policy.Revision, revision), nil}
 }

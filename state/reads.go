@@ -42,7 +42,7 @@ func (v *View) Task(name string) (Task, bool) {
 	return t.Task, true
 }
 
-// Plan as others are told it. What is decided after seeing it rests on it.
+// Plan as others see it. The decision relies on it.
 func (v *View) Plan(tenant, id string) (catalog.PlanView, bool) {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
@@ -54,7 +54,7 @@ func (v *View) Plan(tenant, id string) (catalog.PlanView, bool) {
 }
 
 // PlanFacts are what a policy sees of a plan, and whose plan it is. The decision
-// rests on it.
+// relies on it.
 func (v *View) PlanFacts(tenant, id string) (facts *intents.FactPlan, user string, ok bool) {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
@@ -86,9 +86,9 @@ func (v *View) OrderOf(tenant, plan string, revision, step int, intentID string)
 // it again. A step that is done had what it asked for; another step may ask for the
 // same anew.
 //
-// The decision rests on the once orders of its own step. Those of an earlier task in
-// another step cannot change into a repetition any more: that task has ended. Whoever
-// is no task names what step it likes: its decision rests on the whole plan.
+// The decision relies on the once orders of its own step. Those of an earlier task in
+// another step cannot become a repetition any more: that task has ended. A signer that is
+// no task may name any step: its decision relies on the whole plan.
 func (v *View) Repeats(tenant, plan string, step int, by intents.Role, typ string, args json.RawMessage) (intentID string, indeterminate bool) {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
@@ -142,8 +142,8 @@ type Silent struct {
 }
 
 // Silent lists open plans that nobody has driven since a position and that do not
-// wait for a hold, oldest first. A plan whose hold has ended is silent again: it
-// waits for a driver to be handed out.
+// wait for a hold, oldest first. A plan whose hold has ended is listed again: it needs a
+// driver.
 func (s *State) Silent(since int64) []Silent {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -213,7 +213,7 @@ type Held struct {
 	Open   int   `json:"open"`   // plans
 	Closed int   `json:"closed"` // plans
 	Tasks  int   `json:"tasks"`
-	Words  int64 `json:"words"` // bytes of requests, steps and answers
+	Words  int64 `json:"words"` // bytes of texts: requests, tasks of steps and answers
 }
 
 // Held counts it.
