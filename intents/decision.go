@@ -9,8 +9,7 @@ import (
 	"aob.dev/writ/schemas"
 )
 
-// Refusal is a "no" as data: one code of the closed set, where, and
-// what to do. Reason never holds values of the order or of other tenants. It is
+// Refusal is why an order is refused: one code of the closed set, where, and what to do. Reason never holds values of the order or of other tenants. It is
 // the error of Parse, Verify and the router's stages.
 type Refusal struct { //nolint:errname // the field says refusal
 	Code      Code     `json:"code"`

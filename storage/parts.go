@@ -11,15 +11,15 @@ import (
 const (
 	PartSummary = "summary" // of an order: what is read in place of the order once that is erased
 	PartResult  = "result"  // of an outcome: its result
-	PartReason  = "reason"  // of an outcome: its executor's words
+	PartReason  = "reason"  // of an outcome: the text of its executor
 )
 
-// ErasedReason is the reason of an outcome whose result or words were erased.
+// ErasedReason is the reason of an outcome whose result or reason was erased.
 const ErasedReason = "erased by an operator"
 
 // Summary is what state and projections need of an order that may be erased. It holds
-// names and ids, neither labels nor texts, and arguments only as far as the state
-// rests on them.
+// names and ids, neither labels nor texts, and of the arguments only those that the state
+// needs.
 type Summary struct {
 	Type    string          `json:"type"`
 	Tenant  string          `json:"tenant"`
@@ -81,10 +81,10 @@ func (s Summary) Body() intents.Body {
 	return b
 }
 
-// OutcomeParts are the parts of the record of an outcome that an executor
-// reported: its result and its words by themselves. Facts, which never hold values
-// of the data, stay, and so does the reason of a contract violation, which names
-// none: plans keep it.
+// OutcomeParts are the parts of the record of an outcome that an executor reported. Its
+// result and its reason are parts of their own, so that they can be erased. Facts, which
+// never hold values of the data, cannot, nor can the reason of a contract violation, which
+// holds none: plans keep it.
 func OutcomeParts(out intents.Outcome) (map[string]json.RawMessage, error) {
 	parts := make(map[string]json.RawMessage, 2)
 	var err error
@@ -120,7 +120,7 @@ func ReadOutcome(parts map[string]json.RawMessage) (intents.Outcome, error) {
 	return out, nil
 }
 
-// Outcome of an outcome's record; what was erased of it is said in the reason.
+// Outcome of an outcome's record. ErasedReason is the reason if something was erased.
 func (r Record) Outcome() (intents.Outcome, error) {
 	out, err := ReadOutcome(r.Parts)
 	_, result := r.Erased[PartResult]

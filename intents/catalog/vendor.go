@@ -24,7 +24,7 @@ const (
 // ReadVendors reads the rows of a directory: every *.json in it is one row with
 // its two schemas (schemas/catalog_row.schema.json), named after its type.
 //
-//	x.acme.echo.json: {"type":"x.acme.echo","title":"Say it again","capability":"x.acme:echo",
+//	x.acme.echo.json: {"type":"x.acme.echo","title":"Repeat a text","capability":"x.acme:echo",
 //	 "signed_by":["task"],"executor":"x-acme","effect":"pure","args_schema":{…},"result_schema":{…}}
 //
 // The error names all mistakes, each with its file and member. Rows come sorted by type.
