@@ -147,7 +147,7 @@ func (r *Router) Start(ctx context.Context) error {
 	}
 	r.began = r.cfg.Records.Next()
 	var err error
-	if r.left, err = r.cfg.Records.OpenOrders(ctx); err != nil {
+	if r.left, err = r.cfg.Journal.OpenOrders(ctx); err != nil {
 		return err
 	}
 	if err := r.ExpireHolds(ctx); err != nil {

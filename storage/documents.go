@@ -106,18 +106,15 @@ type Page struct {
 	Cursor    string
 }
 
-// Aggregation puts the documents of a query into buckets: by a member's value,
-// or by the calendar interval (UTC; weeks begin on Monday) that a time is in, or
+// Aggregation puts the documents of a query into buckets: by a member's value, or
 // all into one. A document without the member is in no bucket; one whose member
 // is an array of strings is in one for each of them.
 type Aggregation struct {
-	By    string // member; empty: one bucket
-	Every string // minute, hour, day, week or month of a time; empty: its values
-	Of    string // numeric member to compute over; empty: documents are only counted
+	By string // member; empty: one bucket
+	Of string // numeric member to compute over; empty: documents are only counted
 }
 
-// Bucket is the documents that have Key: the JSON text of a value, or the RFC
-// 3339 time at which an interval begins. Sum to Avg are over the Values documents
+// Bucket is the documents that have Key, the JSON text of a value. Sum to Avg are over the Values documents
 // that have the number; without any they are 0.
 type Bucket struct {
 	Key                string

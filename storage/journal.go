@@ -272,13 +272,13 @@ type Journal interface {
 	// Take begins another attempt at an open order: it writes a takeover record
 	// and returns the new attempt number. Attempts start at 1. Errors as Finish.
 	Take(ctx context.Context, of int64, takeover Record) (attempt int, err error)
+	// OpenOrders lists the positions of open orders with their attempt, in order.
+	OpenOrders(ctx context.Context) ([]OpenOrder, error)
 }
 
 // Records reads the journal. Safe for concurrent use.
 type Records interface {
 	Get(ctx context.Context, position int64) (Record, error) // ErrNotFound
-	// OpenOrders lists the positions of open orders with their attempt, in order.
-	OpenOrders(ctx context.Context) ([]OpenOrder, error)
 	// Scan yields records from a position in order, up to what was durable when it began.
 	Scan(ctx context.Context, from int64) iter.Seq2[Record, error]
 	// Next is the position that the next record will have.

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/bus/natsserver"
 )
 
@@ -103,40 +102,6 @@ func syncs(dir string) (l *lane, closing func() error, err error) {
 	}}, f.Close, nil
 }
 
-// jetStream is a server that syncs always, with a stream to publish to.
-type jetStream struct {
-	server *natsserver.Server
-	conn   bus.Conn
-	stream *bus.Durable
-}
-
-func startJetStream(ctx context.Context, dir string) (j *jetStream, err error) {
-	j = &jetStream{}
-	if j.server, err = natsserver.StartSyncAlways(filepath.Join(dir, "jetstream")); err != nil {
-		return nil, err
-	}
-	if j.conn, err = bus.Connect(ctx, bus.Options{InProcess: j.server, Name: "publisher"}); err == nil {
-		j.stream, err = bus.OpenDurable(ctx, j.conn, "bench")
-	}
-	if err != nil {
-		j.close()
-		return nil, err
-	}
-	return j, nil
-}
-
-func (j *jetStream) lane(callers int) *lane {
-	record := make([]byte, recordBytes)
-	return &lane{callers: callers, do: func(ctx context.Context) (bool, error) { return false, j.stream.Publish(ctx, record) }}
-}
-
-func (j *jetStream) close() {
-	if j.conn != nil {
-		j.conn.Close()
-	}
-	j.server.Close()
-}
-
 // against makes the rows of lanes that do the same at so many callers, each
 // beside bare syncs and beside JetStream with as many callers.
 func against(ctx context.Context, dir string, each time.Duration, name string, ours ...*lane) (rows []Row, err error) {
@@ -145,17 +110,19 @@ func against(ctx context.Context, dir string, each time.Duration, name string, o
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, closing()) }()
-	js, err := startJetStream(ctx, dir)
+	js, err := natsserver.StartSyncAlways(ctx, filepath.Join(dir, "jetstream"))
 	if err != nil {
 		return nil, err
 	}
-	defer js.close()
+	defer js.Close()
+	record := make([]byte, recordBytes)
+	publish := func(ctx context.Context) (bool, error) { return false, js.Publish(ctx, record) }
 	lanes := []*lane{bare}
 	var theirs []*lane
 	for _, l := range ours {
-		publish := js.lane(l.callers)
-		theirs = append(theirs, publish)
-		lanes = append(lanes, l, publish)
+		other := &lane{callers: l.callers, do: publish}
+		theirs = append(theirs, other)
+		lanes = append(lanes, l, other)
 	}
 	if err := race(ctx, each, lanes...); err != nil {
 		return nil, err

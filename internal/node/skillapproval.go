@@ -142,8 +142,6 @@ func (w *skillWatcher) judge(ctx context.Context, declared []skills.Skill) error
 			w.say(ctx, s, "a second skill server declares a skill that is approved for another server: it is refused and gets no call", slog.String("digest", s.Digest()))
 		case len(declared) > 1:
 			w.say(ctx, s, "skill is declared by several servers and none is approved: approve one, or remove the others from --skills", w.approveWith(s, pin))
-		case s.UnboundDigest() == pin.Digest:
-			w.say(ctx, s, "skill was approved before approvals bound the server, and is refused until it is approved again", w.approveWith(s, pin))
 		case pin.Server != "" && pin.Server != executors.Cut(w.titles[s.Server], maxTitle):
 			w.say(ctx, s, "skill is approved for another skill server, and is refused until it is approved for this one", w.approveWith(s, pin))
 		default:

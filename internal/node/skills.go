@@ -52,12 +52,12 @@ func (n *Node) addSkills(name string, source mcp.Source) error {
 }
 
 func (n *Node) dialer(source mcp.Source) func(context.Context) (skills.Server, error) {
-	isolation := mcp.Isolation{
+	isolation := &mcp.Isolation{
 		Servers: n.servers, Homes: filepath.Join(n.cfg.Dir, "servers"), // a directory in it for each
-		Hidden: append([]string{n.cfg.Dir}, n.cfg.Secrets...), Log: n.cfg.Log,
+		Hidden: append([]string{n.cfg.Dir}, n.cfg.Secrets...),
 	}
 	return func(ctx context.Context) (skills.Server, error) {
-		c, err := mcp.Dial(ctx, source, mcp.Options{Log: n.cfg.Log, Launch: isolation.Launch(source)})
+		c, err := mcp.Dial(ctx, source, mcp.Options{Log: n.cfg.Log, Isolation: isolation})
 		if err != nil {
 			return nil, err // not c: as a Server it would not be nil
 		}
