@@ -332,7 +332,7 @@ func told(e *OrderError) string {
 	s := string(e.Answer.Code) + ": " + e.Answer.Reason
 	var said struct {
 		Error      string              `json:"error"`
-		Violations []intents.Violation `json:"violations"`
+		Violations []schemas.Violation `json:"violations"`
 	}
 	if o := e.Answer.Outcome; o != nil && json.Unmarshal(o.Result, &said) == nil {
 		if said.Error != "" {

@@ -85,7 +85,7 @@ type open struct {
 }
 
 func newFold() *fold {
-	s := state.New().ForgetWords()
+	s := state.New()
 	return &fold{
 		state: s, dirs: []*state.Directory{s.Directory()}, policies: map[string]bool{}, early: map[string]int64{},
 		orders: map[int64]*open{}, unknown: map[string]storage.Key{}, taken: map[storage.Key]holder{},

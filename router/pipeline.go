@@ -9,6 +9,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/policies"
+	"aob.dev/writ/schemas"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
@@ -27,7 +28,7 @@ type order struct {
 
 	decision intents.Decision
 	facts    intents.Facts
-	violated []intents.Violation // of a SCHEMA_INVALID: all of them
+	violated []schemas.Violation // of a SCHEMA_INVALID: all of them
 
 	key       storage.Key
 	holder    int64         // who held the key when this was decided
@@ -172,7 +173,7 @@ func (r *Router) decide(ctx context.Context, raw []byte, again bool) (*order, er
 			return nil, signed(o, err) // all others are decisions
 		}
 		o.refuse(refusal)
-		o.violated = intents.ViolationsOf(err)
+		o.violated = refusal.Violations
 		break
 	}
 	return o, nil

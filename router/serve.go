@@ -82,7 +82,7 @@ func Refused(raw []byte, err error) *intents.Answer {
 	var refusal *intents.Refusal
 	if errors.As(err, &refusal) {
 		a.Code, a.Pointer, a.Reason, a.Hint = refusal.Code, refusal.Pointer, refusal.Reason, refusal.Hint
-		a.Violations, a.RetryAfter = intents.ViolationsOf(err), refusal.Seconds()
+		a.Violations, a.RetryAfter = refusal.Violations, refusal.Seconds()
 	}
 	if u, perr := intents.Parse(raw); perr == nil {
 		a.IntentID, a.TraceID = u.ID(), u.TraceID()

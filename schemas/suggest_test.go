@@ -9,7 +9,7 @@ import (
 func TestNearest(t *testing.T) {
 	names := []string{"approval", "once", "python", "skills_allow", "max_steps", "plans:read"}
 	for word, want := range map[string]string{
-		"aproval": "approval", "onse": "once", "onec": "once", "pyhton": "python", "skill_allow": "skills_allow", "maxsteps": "max_steps",
+		"aproval": "approval", "onse": "once", "ONCE": "once", "onec": "once", "pyhton": "python", "skill_allow": "skills_allow", "maxsteps": "max_steps",
 		"plan:raed": "plans:read", "zebra": "", "": "", "x": "",
 	} {
 		if got := Nearest(word, names); got != want {

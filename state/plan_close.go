@@ -13,7 +13,7 @@ var planClose = move(TypePlanClose,
 			return Effect{}, err
 		}
 		if a.Status == string(catalog.PlanComplete) {
-			if p.view.Status != catalog.PlanExecuting || len(p.view.Steps) == 0 || p.lastDone() != p.view.Steps[len(p.view.Steps)-1].Step {
+			if p.View.Status != catalog.PlanExecuting || len(p.View.Steps) == 0 || p.lastDone() != p.View.Steps[len(p.View.Steps)-1].Step {
 				return Effect{}, illegal("/intent/args/status", "a plan is complete when all its steps are done")
 			}
 		}
@@ -28,14 +28,14 @@ var planClose = move(TypePlanClose,
 			return err
 		}
 		p.closing(a)
-		p.said = append(p.said, o.Recorded)
+		p.Texts = append(p.Texts, o.Recorded)
 		s.endPlan(p, catalog.PlanStatus(a.Status), o.At)
 		return nil
 	}).keepsAllBut("response", "failure/reason", "failure/last_failure/reason")
 
-// closing takes the last words of a plan.
+// closing takes the answer or the failure of a plan.
 func (p *plan) closing(a catalog.PlanClose) {
-	p.view.Response, p.view.Failure = a.Response, a.Failure
+	p.View.Response, p.View.Failure = a.Response, a.Failure
 	if f := a.Failure; f != nil && f.Reason == "" { // the order was erased
 		f.Reason = storage.ErasedReason
 	}

@@ -40,9 +40,9 @@ func (e *SchemaError) Error() string {
 // ErrStale is that a fenced write carried a lower position than the stored one.
 var ErrStale = errors.New("storage: stale write")
 
-// ErrUnavailable is that the store cannot be reached, or has no room for now. The
-// same call may work later; whether a write took place is open, and its fence
-// makes the second one the same.
+// ErrUnavailable is that the store cannot be reached, or has no room for now. The same
+// call may work later. Whether a write took place is not known; its fence makes it safe to
+// repeat.
 var ErrUnavailable = errors.New("storage: unavailable")
 
 // Document is one JSON document of an index, owned by one tenant. Position is
@@ -51,8 +51,8 @@ type Document struct {
 	ID       string
 	Position int64
 	Body     json.RawMessage
-	// Score tells how well a document that a search returned fits: of Query.Text
-	// its BM25 weight, comparable within one answer only; of Query.Vector the
+	// Score is how well a document fits the search that returned it: for Query.Text
+	// its BM25 weight, comparable within one answer only; for Query.Vector the
 	// cosine of the angle, -1 to 1. Higher is better. Writes ignore it.
 	Score float64
 }

@@ -94,20 +94,13 @@ func (s *skills) input(ctx context.Context, o *executors.Order, skill Skill, arg
 	if len(broken) == 0 {
 		return input, nil
 	}
+	violations := intents.Invalid("/input", broken[:min(len(broken), maxViolations)]).Violations
 	reason := "the input does not match the skill's schema at /input" + broken[0].Pointer + ": " + broken[0].Reason
-	return nil, executors.Fail(intents.MalformedArgs, reason).WithDetails(map[string]any{"violations": violations(broken)})
+	return nil, executors.Fail(intents.MalformedArgs, reason).WithDetails(map[string]any{"violations": violations})
 }
 
 // maxViolations is how many violations of an input are reported.
 const maxViolations = 20
-
-func violations(broken []schemas.Violation) []intents.Violation {
-	list := make([]intents.Violation, 0, maxViolations)
-	for _, v := range broken[:min(len(broken), maxViolations)] {
-		list = append(list, intents.Violation{Pointer: "/input" + v.Pointer, Reason: v.Reason})
-	}
-	return list
-}
 
 // answer makes the result from the skill's answer. It removes the envelope first, so
 // that nothing reads an answer for another user.

@@ -18,27 +18,13 @@ const (
 	maxVendorFile = 1 << 20 // bytes: two schemas of 256 KiB, indented
 )
 
-// VendorError says which member of which file is wrong.
-type VendorError struct {
-	File    string
-	Pointer string
-	Reason  string
-}
-
-func (e *VendorError) Error() string {
-	if e.Pointer == "" {
-		return e.File + ": " + e.Reason
-	}
-	return e.File + " at " + e.Pointer + ": " + e.Reason
-}
-
 // ReadVendors reads the rows of a directory: every *.json in it is one row with
 // its two schemas (schemas/catalog_row.schema.json), named after its type.
 //
-//	x.acme.echo.json: {"type":"x.acme.echo","title":"Say it again","capability":"x.acme:echo",
+//	x.acme.echo.json: {"type":"x.acme.echo","title":"Repeat a text","capability":"x.acme:echo",
 //	 "signed_by":["task"],"executor":"x-acme","effect":"pure","args_schema":{…},"result_schema":{…}}
 //
-// All that is wrong is told at once, each a *VendorError. Rows come sorted by type.
+// The error names all mistakes, each with its file and member. Rows come sorted by type.
 func ReadVendors(dir string) ([]Row, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -64,7 +50,12 @@ func ReadVendors(dir string) ([]Row, error) {
 }
 
 func readVendor(path string) (Row, error) {
-	at := func(pointer, reason string) error { return &VendorError{path, pointer, reason} }
+	at := func(pointer, reason string) error {
+		if pointer != "" {
+			pointer = " at " + pointer
+		}
+		return fmt.Errorf("%s%s: %s", path, pointer, reason)
+	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return Row{}, err

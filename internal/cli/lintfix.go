@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -103,7 +102,7 @@ func valueAt(doc any, pointer string) any {
 
 // meant is ": did you mean …?" with the nearest name, if one is near.
 func meant(name string, known []string) string {
-	near := schemas.Nearest(strings.ToLower(name), slices.Sorted(slices.Values(known)))
+	near := schemas.Nearest(name, known)
 	if near == "" {
 		return ""
 	}

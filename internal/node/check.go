@@ -174,7 +174,7 @@ func (n *Node) checkSnapshot(f *snapshot.Fold, snap *snapshot.Snapshot) error {
 }
 
 // newState is the state before the first record, as a node keeps it.
-func newState() *state.State { return state.New().ForgetWords() }
+func newState() *state.State { return state.New() }
 
 // checkHolder checks that the key of an order is known, in memory, too, unless it is so old
 // that it may have left.

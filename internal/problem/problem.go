@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/schemas"
 )
 
 // ContentType of the body.
@@ -44,7 +45,7 @@ type Problem struct { //nolint:errname // a problem first; an error so that hand
 	TraceID   string       `json:"trace_id,omitempty"`
 
 	PolicyIDs  []string            `json:"policy_ids,omitempty"`
-	Violations []intents.Violation `json:"violations,omitempty"`
+	Violations []schemas.Violation `json:"violations,omitempty"`
 
 	// For a recorded order, in the router's answer to its submitter: the position of the
 	// record, the decision, and how the order ended.
@@ -91,7 +92,7 @@ func Of(err error) *Problem {
 	}
 	p = New(r.Code, r.Pointer, r.Reason)
 	p.PolicyIDs = r.PolicyIDs
-	p.Violations, p.RetryAfter = intents.ViolationsOf(err), r.RetryAfter
+	p.Violations, p.RetryAfter = r.Violations, r.RetryAfter
 	if r.Hint != "" {
 		p.Hint = r.Hint
 	}

@@ -58,7 +58,7 @@ func (r *Recorder) erasePlan(ctx context.Context, of state.Order, routers bool, 
 		return err
 	}
 	if routers {
-		state.Unsay(p)
+		state.RemoveTexts(p)
 	}
 	for i := range p.Facts {
 		if f := &p.Facts[i]; f.IntentID == of.Decision.IntentID {

@@ -23,16 +23,16 @@ func (r *Recorder) plan(s state.Order) *catalog.PlanView {
 // told is a plan as folded now, with its words; nil: there is none. The words of
 // closed plans are not kept in memory but read from the records.
 func (r *Recorder) told(ctx context.Context, tenant, id string) (*catalog.PlanView, error) {
-	p, said, ok := r.fold.Told(tenant, id)
+	p, texts, ok := r.fold.PlanWithoutTexts(tenant, id)
 	if !ok {
 		return nil, nil //nolint:nilnil // most orders belong to none
 	}
-	for _, at := range said {
+	for _, at := range texts {
 		s, err := r.order(ctx, at)
 		if err != nil {
 			return nil, err
 		}
-		if err := state.Retell(&p, s); err != nil {
+		if err := state.RestoreTexts(&p, s); err != nil {
 			return nil, err
 		}
 	}

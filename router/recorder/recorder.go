@@ -40,7 +40,7 @@ type Recorder struct {
 // New begins with the first record; Run does the work.
 func New(records storage.Records, documents storage.Documents, log *slog.Logger) *Recorder {
 	return &Recorder{
-		records: records, documents: documents, log: log, fold: state.New().ForgetWords(), batch: newBatch(),
+		records: records, documents: documents, log: log, fold: state.New(), batch: newBatch(),
 		Progress: storage.NewProgress(),
 	}
 }
