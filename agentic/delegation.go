@@ -1,7 +1,8 @@
 package agentic
 
 import (
-	"aob.dev/writ/agentic/model"
+	"encoding/json"
+
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 )
@@ -21,21 +22,46 @@ type placeReply struct {
 
 // planRequest asks a planner for a plan or a revision.
 type planRequest struct {
-	Turn      Turn                  `json:"turn"`
-	Task      string                `json:"task"`
-	Soul      string                `json:"soul,omitempty"`
-	Epoch     int                   `json:"epoch"`
-	Revision  int                   `json:"revision"` // the one to write
-	FirstStep int                   `json:"first_step"`
-	Completed []model.CompletedStep `json:"completed,omitempty"`
-	Failed    *model.FailedStep     `json:"failed,omitempty"`
-	Remaining []model.Step          `json:"remaining,omitempty"`
+	Turn      Turn   `json:"turn"`
+	Task      string `json:"task"`
+	Soul      string `json:"soul,omitempty"`
+	Epoch     int    `json:"epoch"`
+	Revision  int    `json:"revision"` // the one to write
+	FirstStep int    `json:"first_step"`
+	soFar
 }
 
-// planReply is a planner's answer: the plan as its order left it. Without one the
-// request is infeasible, and Reason says why.
+// soFar is what became of a plan before a revision, as the planner's model reads it.
+type soFar struct {
+	Completed []stepResult       `json:"completed,omitempty"`
+	Failed    *failedStep        `json:"failed,omitempty"`
+	Remaining []catalog.PlanStep `json:"remaining,omitempty"`
+}
+
+// stepResult is the result of a step as a model reads it. Of a Partial one, which is
+// too large to show, Result is the first rows, and Rows how many there are in all,
+// where that is known.
+type stepResult struct {
+	Step    catalog.PlanStep `json:"step"`
+	Result  json.RawMessage  `json:"result,omitempty"`
+	Partial bool             `json:"partial,omitempty"`
+	Rows    int              `json:"rows,omitempty"`
+}
+
+// failedStep says why a plan is revised.
+type failedStep struct {
+	Step       catalog.PlanStep    `json:"step"`
+	Trigger    string              `json:"trigger"` // contract_violation, insufficient, failed, rejected, interrupted
+	Reason     string              `json:"reason"`
+	Suggestion string              `json:"suggestion,omitempty"`
+	Facts      []catalog.OrderFact `json:"facts,omitempty"` // orders with effects and their outcomes
+}
+
+// planReply is a planner's answer: the plan as its order left it, and the answer of a
+// plan without steps. Without a plan the request is infeasible, and Reason says why.
 type planReply struct {
 	Plan   *catalog.PlanView `json:"plan,omitempty"`
+	Answer string            `json:"answer,omitempty"`
 	Reason string            `json:"reason,omitempty"`
 	Error  string            `json:"error,omitempty"` // the planner itself failed
 }

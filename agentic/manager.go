@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
+	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -77,7 +79,7 @@ func (m *Manager) take(ctx context.Context, h bus.HandOut) {
 	if err == nil || ctx.Err() != nil {
 		return
 	}
-	m.cfg.Log.WarnContext(ctx, "turn", slog.String("plan_id", h.PlanID), slog.String("error", err.Error()))
+	m.cfg.Log.WarnContext(ctx, "turn", slog.String("plan_id", h.PlanID), slog.String("error", detailed(err)))
 	var refused *OrderError
 	if errors.As(err, &refused) && refused.Type == "plan.claim" {
 		return // somebody else drives it
@@ -99,6 +101,7 @@ type drive struct {
 	left    []catalog.OrderFact // by earlier drivers, with their arguments
 	soul    string
 	results map[int]result
+	answer  string // of a plan without steps
 }
 
 func (d *drive) order(ctx context.Context, typ string, args, result any) (*intents.Answer, error) {
@@ -136,7 +139,7 @@ func (d *drive) run(ctx context.Context) error {
 	if err := d.move(ctx, "plan.claim", catalog.PlanClaim{PlanID: d.turn.PlanID, Epoch: d.epoch, Driver: d.driver}); err != nil {
 		return err
 	}
-	d.task, d.left = d.plan.Task, d.plan.Facts // no other move tells these texts
+	d.task, d.left, d.answer = d.plan.Task, d.plan.Facts, d.plan.Response // no other move tells these texts
 	if err := d.loadSoul(ctx); err != nil {
 		return err
 	}
@@ -235,7 +238,9 @@ func (d *drive) planning(ctx context.Context) (over bool, err error) {
 	req := planRequest{Turn: d.turn, Task: d.task, Soul: d.soul, Epoch: d.epoch, Revision: d.plan.Revision + 1, FirstStep: len(d.done()) + 1}
 	for _, s := range d.plan.Steps {
 		if s.Status == catalog.StepDone {
-			req.Completed = append(req.Completed, model.CompletedStep{Step: s.PlanStep, Result: d.results[s.Step].show(planShow).Result})
+			done := d.results[s.Step].show(planShow)
+			done.Step = s.PlanStep
+			req.Completed = append(req.Completed, done)
 		} else if req.Failed == nil && d.plan.Status == catalog.PlanReplanning {
 			req.Failed = d.failedStep(s)
 		} else {
@@ -257,24 +262,20 @@ func (d *drive) planning(ctx context.Context) (over bool, err error) {
 	case reply.Plan == nil:
 		return true, d.fail(ctx, "infeasible: "+reply.Reason, reply.Reason)
 	}
-	d.plan = *reply.Plan
+	d.plan, d.answer = *reply.Plan, reply.Answer
 	d.status("executing", fmt.Sprintf("%d steps", len(d.plan.Steps)-len(d.done())), 0)
 	return false, nil
 }
 
-func (d *drive) failedStep(s catalog.StepView) *model.FailedStep {
-	f := &model.FailedStep{Step: s.PlanStep, Reason: s.FailureReason, Suggestion: s.Suggestion, Trigger: "failed"}
+func (d *drive) failedStep(s catalog.StepView) *failedStep {
+	f := &failedStep{Step: s.PlanStep, Reason: s.FailureReason, Suggestion: s.Suggestion, Trigger: "failed"}
 	if n := len(d.plan.History); n > 0 {
 		f.Trigger = d.plan.History[n-1].Trigger
 	}
-	var facts []catalog.OrderFact
 	for _, x := range d.plan.Facts {
 		if x.Step == s.Step {
-			facts = append(facts, d.worded(x))
+			f.Facts = append(f.Facts, d.worded(x))
 		}
-	}
-	if len(facts) > 0 {
-		f.Facts, _ = json.Marshal(facts) // plain data
 	}
 	return f
 }
@@ -370,35 +371,75 @@ func (d *drive) ended(ctx context.Context, step int, task string, end runReply) 
 	return false, nil
 }
 
-// complete composes the answer from the results of the steps.
+// complete ends the plan with the answer to the user.
 func (d *drive) complete(ctx context.Context) error {
-	in := model.ComposeInput{Task: d.task}
-	for _, s := range d.plan.Steps {
-		shown := d.results[s.Step].show(composeShow)
-		shown.Step = s.PlanStep
-		in.Results = append(in.Results, shown)
-	}
-	out, _, err := model.Think[model.ComposeInput, model.ComposeOutput](ctx, d.cfg.Model, model.Compose, model.Instructions(model.Compose, d.soul), in)
+	response, err := d.response(ctx)
 	if err != nil {
 		return err
 	}
-	data, err := d.answer(ctx)
+	data, err := d.data(ctx)
 	if err != nil {
 		return err
 	}
-	if err := d.move(ctx, "plan.close", catalog.PlanClose{PlanID: d.turn.PlanID, Epoch: d.epoch, Status: string(catalog.PlanComplete), Response: out.Response}); err != nil {
+	if err := d.move(ctx, "plan.close", catalog.PlanClose{PlanID: d.turn.PlanID, Epoch: d.epoch, Status: string(catalog.PlanComplete), Response: response}); err != nil {
 		return err
 	}
-	d.frame(bus.FrameAnswer, bus.AnswerData{Response: out.Response, Data: data})
+	d.frame(bus.FrameAnswer, bus.AnswerData{Response: response, Data: data})
 	d.frame(bus.FrameDone, bus.DoneData{PlanID: d.turn.PlanID, Status: string(catalog.PlanComplete)})
 	return nil
 }
 
-// answer is the result of the last step as the user gets it. A result that is too
+// maxResponse bounds an answer, in bytes.
+const maxResponse = 32 << 10
+
+// response is the answer in words: the planner's own, the text of a single step, or
+// what the composer writes from the results.
+func (d *drive) response(ctx context.Context) (string, error) {
+	if len(d.plan.Steps) == 0 {
+		return d.answer, nil
+	}
+	if only := d.plan.Steps[0]; len(d.plan.Steps) == 1 && only.ReturnSpec.Shape == "string" {
+		var text string
+		if json.Unmarshal(d.results[only.Step].data, &text) == nil && strings.TrimSpace(text) != "" {
+			return cut(text, maxResponse), nil
+		}
+	}
+	var results []stepResult
+	for _, s := range d.plan.Steps {
+		r := d.results[s.Step].show(composeShow)
+		r.Step = s.PlanStep
+		results = append(results, r)
+	}
+	show := &tokens{show: func(data bus.ContentData) { d.frame(bus.FrameToken, data) }, now: d.cfg.Now}
+	text, err := d.compose(ctx, "Results", results, show.take)
+	if err == nil {
+		show.flush()
+	}
+	return text, err
+}
+
+// compose has the composer write a text for the user, about what stands in a block.
+// on gets it while it comes.
+func (d *drive) compose(ctx context.Context, block string, about any, on func(model.Event)) (string, error) {
+	var m blocks
+	m.add(block, about)
+	agent := agents.Builtin(agents.Composer)
+	l := &loop{
+		model: d.cfg.Model, agent: agent, on: on,
+		req: request(agent, d.soul, d.turn, d.cfg.Now(), m.task(d.task)),
+	}
+	text, err := l.run(ctx)
+	if err == nil && strings.TrimSpace(text) == "" {
+		err = &model.Error{Reason: "the model answered without text"}
+	}
+	return cut(text, maxResponse), err
+}
+
+// data is the result of the last step as the user gets it. A result that is too
 // large to be inline is kept as an artifact, since its file will be removed and no
 // user can read it. If that is refused, the user gets the name of the file and its
 // first lines.
-func (d *drive) answer(ctx context.Context) (json.RawMessage, error) {
+func (d *drive) data(ctx context.Context) (json.RawMessage, error) {
 	if len(d.plan.Steps) == 0 {
 		return nil, nil
 	}
@@ -440,10 +481,8 @@ func (d *drive) fail(ctx context.Context, reason, why string) error {
 		f.LastFailure = &catalog.LastFailure{Step: h.FailedStep, Reason: cut(h.Reason, 1000)}
 	}
 	response := "I could not complete this request."
-	in := model.ComposeInput{Task: d.task, Failure: why}
-	out, _, err := model.Think[model.ComposeInput, model.ComposeOutput](ctx, d.cfg.Model, model.Compose, model.Instructions(model.Compose, d.soul), in)
-	if err == nil {
-		response = out.Response
+	if text, err := d.compose(ctx, "Failure", why, nil); err == nil {
+		response = text
 	}
 	if err := d.move(ctx, "plan.close", catalog.PlanClose{PlanID: d.turn.PlanID, Epoch: d.epoch, Status: string(catalog.PlanFailed), Failure: &f}); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -103,11 +104,6 @@ func managed(c *core) {
 	c.on("read_memory", done(catalog.ReadMemoryResult{Key: taskKey, Data: json.RawMessage(`{"count":10}`)}))
 }
 
-// wellDone is a model for which all goes well.
-func wellDone() *script {
-	return says(map[model.Purpose][]any{model.SelectSkills: {pick}, model.WritePlan: {onePlan}, model.ChooseAction: {callIt, finishIt}, model.Compose: {composed}})
-}
-
 // closed is the plan.close that ended the plan.
 func closed(c *core) catalog.PlanClose {
 	c.t.Helper()
@@ -128,7 +124,7 @@ func TestTurn(t *testing.T) {
 	layer(c, wellDone(), allRoles...)
 	handOut(c)
 	frames := shown(c)
-	if d := cmp.Diff([]string{"planning", "executing", "step_started", "step_done", "answer", "done"}, kinds(t, frames)); d != "" {
+	if d := cmp.Diff([]string{"planning", "executing", "step_started", "step_done", "token", "answer", "done"}, kinds(t, frames)); d != "" {
 		t.Errorf("frames (-want +got):\n%s", d)
 	}
 	want := []string{"plan.claim", "soul.get", "skill.find", "skill.load", "plan", "step", "skill.load", "skill.call", "write_memory", "step.finish", "read_memory", "plan.close"}
@@ -230,7 +226,7 @@ func TestClaimRefused(t *testing.T) {
 func TestNoPlanner(t *testing.T) {
 	c := newCore(t)
 	managed(c)
-	layer(c, says(map[model.Purpose][]any{model.Compose: {model.ComposeOutput{Response: "Nobody can plan this now."}}}), natsserver.Manager)
+	layer(c, says(map[string][]any{agents.Composer: {"Nobody can plan this now."}}), natsserver.Manager)
 	handOut(c)
 	frames := shown(c)
 	if d := cmp.Diff([]string{"planning", "error", "done"}, kinds(t, frames)); d != "" {

@@ -6,22 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"unicode/utf8"
 
+	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 )
 
-// planAttempts bounds how often the model may correct a plan that cannot work.
-const planAttempts = 3
-
-// maxSkills is how many manifests a planner loads.
-const maxSkills = 6
-
-// Planner finds and loads skills, writes the plan, verifies that every
-// return_spec can be met, and seals it.
+// Planner runs the agent that finds and loads skills and writes the plan, verifies
+// that every return_spec can be met, and seals it.
 type Planner struct {
 	cfg    Config
 	grants *renewals
@@ -47,90 +41,134 @@ func (p *Planner) plan(ctx context.Context, req planRequest) planReply {
 	sealer := p.cfg.sealer(*p.cfg.Key)
 	unfollow := p.grants.follow(req.Turn, sealer)
 	defer unfollow()
-	reply, err := p.write(ctx, sealer, req)
-	if err != nil {
-		p.cfg.Log.WarnContext(ctx, "planner", slog.String("plan_id", req.Turn.PlanID), slog.String("error", err.Error()))
+	w := &planning{cfg: p.cfg, sealer: sealer, req: req, loaded: make(map[string]catalog.Manifest)}
+	if err := w.write(ctx); err != nil {
+		p.cfg.Log.WarnContext(ctx, "planner", slog.String("plan_id", req.Turn.PlanID), slog.String("error", detailed(err)))
 		return planReply{Error: plain(err)}
 	}
-	return reply
+	return w.reply
 }
 
-// write is one planning: find, load, think, verify, seal.
-func (p *Planner) write(ctx context.Context, sealer *Sealer, req planRequest) (planReply, error) {
-	skills, err := p.skills(ctx, sealer, req)
+// planning is the work on one plan or revision.
+type planning struct {
+	cfg    Config
+	sealer *Sealer
+	req    planRequest
+	loaded map[string]catalog.Manifest // by name
+	reply  planReply
+}
+
+func (w *planning) order(ctx context.Context, typ string, args, result any) error {
+	_, err := w.sealer.Order(ctx, w.req.Turn, Place{}, typ, args, result)
+	return err
+}
+
+// write has the planner's model find and load skills and write the plan, which is
+// verified and sealed.
+func (w *planning) write(ctx context.Context) error {
+	found, err := w.find(ctx, w.req.Task)
 	if err != nil {
-		return planReply{}, err
+		return err
 	}
-	in := model.PlanInput{
-		Task: req.Task, Skills: skills, FirstStep: req.FirstStep, MaxSteps: catalog.MaxSteps - req.FirstStep + 1,
-		Completed: req.Completed, Failed: req.Failed, Remaining: req.Remaining,
+	var m blocks
+	m.add("Skills", found)
+	if w.req.Failed != nil || len(w.req.Completed) > 0 {
+		m.add("Plan", w.req.soFar)
 	}
-	for range planAttempts {
-		out, _, err := model.Think[model.PlanInput, model.PlanOutput](ctx, p.cfg.Model, model.WritePlan, model.Instructions(model.WritePlan, req.Soul), in)
-		if err != nil {
-			return planReply{}, err
-		}
-		if !out.Feasible {
-			return planReply{Reason: out.Reason}, nil
-		}
-		if in.Violations = verifyPlan(out.Steps, req, skills); len(in.Violations) > 0 {
-			continue
-		}
-		var plan catalog.PlanView
-		_, err = sealer.Order(ctx, req.Turn, Place{}, "plan", catalog.Plan{PlanID: req.Turn.PlanID, Epoch: req.Epoch, Revision: req.Revision, Steps: listed(out.Steps)}, &plan)
-		if err != nil {
-			return planReply{}, err
-		}
-		return planReply{Plan: &plan}, nil
+	m.add("Limits", planLimits{w.req.FirstStep, catalog.MaxSteps - w.req.FirstStep + 1})
+	agent := agents.Builtin(agents.Planner)
+	l := &loop{
+		model: w.cfg.Model, agent: agent, tools: w.tools(),
+		req: request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), m.task(w.req.Task)),
 	}
-	return planReply{Reason: "no plan could be written that the skills can meet: " + in.Violations[0]}, nil
+	_, err = l.run(ctx)
+	var wrong *outputError
+	if errors.As(err, &wrong) {
+		w.reply = planReply{Reason: "no plan could be written that the skills can meet: " + wrong.Error()}
+		return nil
+	}
+	return err
 }
 
-// skills finds candidates, has the model pick, and loads their manifests. A
-// skill that cannot be loaded is left out: its server may be down.
-func (p *Planner) skills(ctx context.Context, sealer *Sealer, req planRequest) ([]model.Skill, error) {
+// planLimits says how the steps of a plan are numbered.
+type planLimits struct {
+	FirstStep int `json:"first_step"`
+	MaxSteps  int `json:"max_steps"`
+}
+
+// find are the approved skills, those that share words with the query first.
+func (w *planning) find(ctx context.Context, query string) ([]catalog.SkillHit, error) {
 	var found catalog.SkillFindResult
-	if _, err := sealer.Order(ctx, req.Turn, Place{}, "skill.find", catalog.SkillFind{Query: cut(req.Task, 1000)}, &found); err != nil {
-		return nil, err
+	err := w.order(ctx, "skill.find", catalog.SkillFind{Query: cut(query, 1000), Limit: catalog.MaxFound}, &found)
+	return found.Skills, err
+}
+
+func (w *planning) tools() []*tool {
+	return []*tool{
+		newTool(tool{Tool: findSkillsTool, call: called(func(ctx context.Context, _ string, a findSkillsArgs) (any, error) {
+			hits, err := w.find(ctx, a.Query)
+			return catalog.SkillFindResult{Skills: hits}, err
+		})}),
+		newTool(tool{Tool: loadSkillTool, call: called(w.load)}),
+		newTool(tool{Tool: planTool, output: true, call: called(w.submit)}),
 	}
-	if len(found.Skills) == 0 {
-		return nil, nil
-	}
-	in := model.SelectInput{Task: req.Task}
-	for _, h := range found.Skills {
-		in.Candidates = append(in.Candidates, model.Candidate{Name: h.Name, Description: h.Description})
-	}
-	picked, _, err := model.Think[model.SelectInput, model.SelectOutput](ctx, p.cfg.Model, model.SelectSkills, model.Instructions(model.SelectSkills, req.Soul), in)
-	if err != nil {
-		return nil, err
-	}
-	var out []model.Skill
-	for _, name := range picked.Skills[:min(len(picked.Skills), maxSkills)] {
-		if !slices.ContainsFunc(found.Skills, func(h catalog.SkillHit) bool { return h.Name == name }) {
-			continue // the model named one that was not offered
-		}
+}
+
+// load loads manifests. A skill that cannot be loaded is named: its server may be down.
+func (w *planning) load(ctx context.Context, _ string, a loadSkillArgs) (any, error) {
+	out := loadSkillResult{Skills: []catalog.Manifest{}}
+	for _, name := range a.Skills {
 		var m catalog.Manifest
-		_, err := sealer.Order(ctx, req.Turn, Place{}, "skill.load", catalog.SkillLoad{Skill: name}, &m)
+		err := w.order(ctx, "skill.load", catalog.SkillLoad{Skill: name}, &m)
 		var refused *OrderError
-		if errors.As(err, &refused) {
-			p.cfg.Log.WarnContext(ctx, "skill cannot be loaded", slog.String("skill", name), slog.String("error", err.Error()))
-			continue
-		}
-		if err != nil {
+		switch {
+		case errors.As(err, &refused):
+			w.cfg.Log.WarnContext(ctx, "skill cannot be loaded", slog.String("skill", name), slog.String("error", err.Error()))
+			out.Unavailable = append(out.Unavailable, name)
+		case err != nil:
 			return nil, err
+		default:
+			w.loaded[m.Name] = m
+			out.Skills = append(out.Skills, m)
 		}
-		out = append(out, model.Skill{Name: m.Name, Description: m.Description, InputSchema: m.InputSchema, OutputSchema: m.OutputSchema, Effect: string(m.Effect)})
 	}
 	return out, nil
 }
 
+// submit seals the plan, if it can work.
+func (w *planning) submit(ctx context.Context, _ string, a planArgs) (any, error) {
+	if a.Infeasible != "" {
+		w.reply = planReply{Reason: a.Infeasible}
+		return nil, nil
+	}
+	if wrong := verifyPlan(a, w.req, w.loaded); len(wrong) > 0 {
+		return nil, &mistake{wrong}
+	}
+	var plan catalog.PlanView
+	order := catalog.Plan{PlanID: w.req.Turn.PlanID, Epoch: w.req.Epoch, Revision: w.req.Revision, Steps: listed(a.Steps), Answer: a.Answer}
+	if err := w.order(ctx, "plan", order, &plan); err != nil {
+		return nil, err
+	}
+	w.reply = planReply{Plan: &plan, Answer: a.Answer}
+	return nil, nil
+}
+
 // listed are steps whose skills are a list, if an empty one, where a model left
 // them out.
-func listed(steps []model.Step) []model.Step {
+func listed(steps []catalog.PlanStep) []catalog.PlanStep {
 	for i := range steps {
 		steps[i].Skills = append([]string{}, steps[i].Skills...)
 	}
-	return steps
+	return append([]catalog.PlanStep{}, steps...)
+}
+
+// detailed is an error for operators: with what the model's server said of it.
+func detailed(err error) string {
+	var unanswered *model.Error
+	if errors.As(err, &unanswered) && unanswered.Detail != "" {
+		return err.Error() + " (" + unanswered.Detail + ")"
+	}
+	return err.Error()
 }
 
 // plain is an error as another role, and in the end the user, may read it: the
@@ -144,9 +182,12 @@ func plain(err error) string {
 	if errors.As(err, &silent) {
 		return "the " + silent.role + " does not answer"
 	}
-	var thought *model.Error
-	if errors.As(err, &thought) {
-		return "the model could not answer: " + thought.Reason
+	var unanswered *model.Error
+	if errors.As(err, &unanswered) {
+		return "the model could not answer: " + unanswered.Reason
+	}
+	if errors.Is(err, errNoOutput) || errors.Is(err, errLimit) {
+		return err.Error()
 	}
 	return "internal error"
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -41,29 +42,11 @@ func asked(c *core) planRequest {
 	return planRequest{Turn: c.turn(), Task: "How many outlets are there?", Epoch: 1, Revision: 1, FirstStep: 1}
 }
 
-// seen are the names of the skills that the model was shown for its plan.
-func seen(t *testing.T, m *script) []string {
-	t.Helper()
-	in := m.inputs(model.WritePlan)
-	if len(in) == 0 {
-		t.Fatal("no plan was asked for")
-	}
-	var v model.PlanInput
-	if err := json.Unmarshal(in[0], &v); err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, s := range v.Skills {
-		names = append(names, s.Name)
-	}
-	return names
-}
-
 func TestPlanner(t *testing.T) {
 	c := newCore(t)
 	skillsOf(c, []string{"outlets", "weather"})
 	folding(c, catalog.PlanView{PlanID: "plan_1", Status: catalog.PlanPlanning})
-	m := says(map[model.Purpose][]any{model.SelectSkills: {pick}, model.WritePlan: {onePlan}})
+	m := wellDone()
 	got := planner(c, m).plan(t.Context(), asked(c))
 	if got.Error != "" || got.Reason != "" || got.Plan == nil || len(got.Plan.Steps) != 1 {
 		t.Fatalf("%+v", got)
@@ -79,7 +62,7 @@ func TestPlanner(t *testing.T) {
 	if err := json.Unmarshal(sealed.Args, &args); err != nil {
 		t.Fatal(err)
 	}
-	want := catalog.Plan{PlanID: "plan_1", Epoch: 1, Revision: 1, Steps: listed(onePlan.Steps)}
+	want := catalog.Plan{PlanID: "plan_1", Epoch: 1, Revision: 1, Steps: []catalog.PlanStep{countStep}}
 	if d := cmp.Diff(want, args); d != "" {
 		t.Errorf("plan (-want +got):\n%s", d)
 	}
@@ -90,34 +73,56 @@ func TestPlanner(t *testing.T) {
 	}
 }
 
-// TestPlannerLeavesOut: a skill whose server is down, one that was not offered,
-// and what is more than a planner loads.
+// TestPlannerLeavesOut: a skill whose server is down, and one that does not exist.
 func TestPlannerLeavesOut(t *testing.T) {
 	c := newCore(t)
-	skillsOf(c, []string{"outlets", "broken", "c", "d", "e", "f", "g"}, "broken")
-	m := says(map[model.Purpose][]any{model.SelectSkills: {model.SelectOutput{Skills: []string{"broken", "invented", "outlets"}}}, model.WritePlan: {onePlan}})
+	skillsOf(c, []string{"outlets", "broken"}, "broken", "invented")
+	m := says(map[string][]any{agents.Planner: {call("load_skill", loadSkillArgs{[]string{"broken", "invented", "outlets"}}), onePlan}})
 	if got := planner(c, m).plan(t.Context(), asked(c)); got.Plan == nil {
 		t.Fatalf("%+v", got)
 	}
-	if d := cmp.Diff([]string{"outlets"}, seen(t, m)); d != "" {
-		t.Errorf("skills of the plan (-want +got):\n%s", d)
+	var loaded loadSkillResult
+	if err := json.Unmarshal([]byte(results(m.requests(agents.Planner)[1])[0]), &loaded); err != nil {
+		t.Fatal(err)
 	}
-	if n := len(c.of("skill.load")); n != 2 {
-		t.Errorf("%d skills were asked for", n)
+	if len(loaded.Skills) != 1 || loaded.Skills[0].Name != "outlets" {
+		t.Errorf("loaded %+v", loaded.Skills)
+	}
+	if d := cmp.Diff([]string{"broken", "invented"}, loaded.Unavailable); d != "" {
+		t.Errorf("unavailable (-want +got):\n%s", d)
 	}
 }
 
-// TestPlannerNoSkills: the model is still asked, since a replan may need none.
+// TestPlannerNoSkills: the model is still asked: it may answer by itself, or say why
+// nothing can be done.
 func TestPlannerNoSkills(t *testing.T) {
 	c := newCore(t)
 	skillsOf(c, nil)
-	m := says(map[model.Purpose][]any{model.WritePlan: {model.PlanOutput{Reason: "nothing here knows outlets", Steps: []model.Step{}}}})
+	m := says(map[string][]any{agents.Planner: {call("plan", planArgs{Infeasible: "nothing here knows outlets"})}})
 	got := planner(c, m).plan(t.Context(), asked(c))
 	if d := cmp.Diff(planReply{Reason: "nothing here knows outlets"}, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if n := len(c.of("plan")); n != 0 || len(m.inputs(model.SelectSkills)) != 0 {
-		t.Errorf("%d plans sealed, %d selections thought", n, len(m.inputs(model.SelectSkills)))
+	if n := len(c.of("plan")); n != 0 {
+		t.Errorf("%d plans sealed", n)
+	}
+}
+
+// TestPlannerAnswers: where nothing need be looked up, the plan is the answer.
+func TestPlannerAnswers(t *testing.T) {
+	c := newCore(t)
+	skillsOf(c, []string{"outlets"})
+	m := says(map[string][]any{agents.Planner: {call("plan", planArgs{Answer: "Hello, Ana."})}})
+	got := planner(c, m).plan(t.Context(), asked(c))
+	if got.Plan == nil || got.Answer != "Hello, Ana." {
+		t.Fatalf("%+v", got)
+	}
+	var args catalog.Plan
+	if err := json.Unmarshal(c.of("plan")[0].Args, &args); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(catalog.Plan{PlanID: "plan_1", Epoch: 1, Revision: 1, Steps: []catalog.PlanStep{}, Answer: "Hello, Ana."}, args); d != "" {
+		t.Errorf("plan (-want +got):\n%s", d)
 	}
 }
 
@@ -126,25 +131,25 @@ func TestPlannerNoSkills(t *testing.T) {
 func TestPlannerCorrects(t *testing.T) {
 	step := countStep
 	step.Skills = []string{"weather"}
-	wrong := model.PlanOutput{Feasible: true, Reason: "it can", Steps: []model.Step{step}}
+	wrong := call("plan", planArgs{Steps: []catalog.PlanStep{step}})
 	c := newCore(t)
 	skillsOf(c, []string{"outlets"})
-	m := says(map[model.Purpose][]any{model.SelectSkills: {pick}, model.WritePlan: {wrong, onePlan}})
+	m := says(map[string][]any{agents.Planner: {pick, wrong, onePlan}})
 	if got := planner(c, m).plan(t.Context(), asked(c)); got.Plan == nil {
 		t.Fatalf("%+v", got)
 	}
-	in := m.inputs(model.WritePlan)
-	if len(in) != 2 || !strings.Contains(string(in[1]), `skill \"weather\" was not loaded`) {
-		t.Errorf("asked with %s", in)
+	all := m.requests(agents.Planner)
+	if last := results(all[len(all)-1]); len(all) != 3 || !strings.Contains(last[len(last)-1], `skill \"weather\" was not loaded`) {
+		t.Errorf("the model was told %s", last)
 	}
 	if n := len(c.of("plan")); n != 1 {
 		t.Errorf("%d plans were sealed", n)
 	}
 
-	m = says(map[model.Purpose][]any{model.SelectSkills: {pick}, model.WritePlan: {wrong}})
+	m = says(map[string][]any{agents.Planner: {wrong}})
 	got := planner(c, m).plan(t.Context(), asked(c))
-	if got.Plan != nil || !strings.Contains(got.Reason, "was not loaded") || len(m.inputs(model.WritePlan)) != planAttempts {
-		t.Errorf("%+v after %d answers", got, len(m.inputs(model.WritePlan)))
+	if got.Plan != nil || !strings.Contains(got.Reason, "was not loaded") || len(m.requests(agents.Planner)) != corrections+1 {
+		t.Errorf("%+v after %d answers", got, len(m.requests(agents.Planner)))
 	}
 }
 
@@ -155,26 +160,26 @@ func TestPlannerRevision(t *testing.T) {
 	skillsOf(c, []string{"outlets"})
 	step := countStep
 	step.Step, step.InputFromStep = 2, 1
-	next := model.PlanOutput{Feasible: true, Reason: "it can", Steps: []model.Step{step}}
-	m := says(map[model.Purpose][]any{model.SelectSkills: {pick}, model.WritePlan: {next}})
+	m := says(map[string][]any{agents.Planner: {pick, call("plan", planArgs{Steps: []catalog.PlanStep{step}})}})
 	req := asked(c)
 	req.Revision, req.Epoch, req.FirstStep = 2, 3, 2
-	req.Completed = []model.CompletedStep{{Step: catalog.PlanStep{Step: 1, Task: "list", ReturnSpec: catalog.ReturnSpec{Shape: "array<{name: string}>"}}, Result: json.RawMessage(`["a"]`)}}
-	req.Failed = &model.FailedStep{
-		Step: catalog.PlanStep{Step: 2, Task: "count"}, Trigger: "insufficient", Reason: "too many", Suggestion: "count them elsewhere",
-		Facts: json.RawMessage(`[{"step":2,"type":"skill.call","status":"done"}]`),
+	req.soFar = soFar{
+		Completed: []stepResult{{Step: catalog.PlanStep{Step: 1, Task: "list", ReturnSpec: catalog.ReturnSpec{Shape: "array<{name: string}>"}}, Result: json.RawMessage(`["a"]`)}},
+		Failed: &failedStep{
+			Step: catalog.PlanStep{Step: 2, Task: "count"}, Trigger: "insufficient", Reason: "too many", Suggestion: "count them elsewhere",
+			Facts: []catalog.OrderFact{{Step: 2, Type: "skill.call", Status: "done", Args: json.RawMessage(`{}`)}},
+		},
+		Remaining: []catalog.PlanStep{{Step: 3, Task: "tell"}},
 	}
-	req.Remaining = []catalog.PlanStep{{Step: 3, Task: "tell"}}
 	if got := planner(c, m).plan(t.Context(), req); got.Plan == nil {
 		t.Fatalf("%+v", got)
 	}
-	var in model.PlanInput
-	if err := json.Unmarshal(m.inputs(model.WritePlan)[0], &in); err != nil {
-		t.Fatal(err)
+	first := m.requests(agents.Planner)[0]
+	if told, _ := block[soFar](t, first, "Plan"); cmp.Diff(req.soFar, told) != "" {
+		t.Errorf("the model was told (-want +got):\n%s", cmp.Diff(req.soFar, told))
 	}
-	if in.FirstStep != 2 || in.MaxSteps != 9 || len(in.Completed) != 1 || string(in.Completed[0].Result) != `["a"]` || in.Failed == nil ||
-		in.Failed.Trigger != "insufficient" || in.Failed.Suggestion != "count them elsewhere" || !strings.Contains(string(in.Failed.Facts), "skill.call") || len(in.Remaining) != 1 {
-		t.Errorf("the model was told %+v", in)
+	if limits, _ := block[planLimits](t, first, "Limits"); limits != (planLimits{2, 9}) {
+		t.Errorf("limits %+v", limits)
 	}
 	var args catalog.Plan
 	if err := json.Unmarshal(c.of("plan")[0].Args, &args); err != nil || args.Revision != 2 || args.Epoch != 3 || args.Steps[0].Step != 2 {
@@ -184,29 +189,27 @@ func TestPlannerRevision(t *testing.T) {
 
 // TestPlannerFails: what stops it is told in words, and no plan is sealed twice.
 func TestPlannerFails(t *testing.T) {
-	c := newCore(t)
-	skillsOf(c, []string{"outlets"})
 	broken := &model.Error{Reason: "rate limit"}
 	for name, tt := range map[string]struct {
-		model *script
-		on    string
-		want  string
+		replies []any
+		on      string
+		code    intents.Code
+		want    string
 	}{
-		"no selection":     {says(map[model.Purpose][]any{model.SelectSkills: {broken}}), "", "the model could not answer: rate limit"},
-		"no plan":          {says(map[model.Purpose][]any{model.SelectSkills: {pick}, model.WritePlan: {broken}}), "", "the model could not answer: rate limit"},
-		"the plan refused": {says(map[model.Purpose][]any{model.SelectSkills: {pick}, model.WritePlan: {onePlan}}), "plan", "not now (plan)"},
-		"no skill found":   {says(nil), "skill.find", "not now (skill.find)"},
+		"no reply":         {[]any{broken}, "", "", "the model could not answer: rate limit"},
+		"no second reply":  {[]any{pick, broken}, "", "", "the model could not answer: rate limit"},
+		"only talk":        {[]any{"Let me think."}, "", "", "the model did not use its tools"},
+		"the plan refused": {[]any{pick, onePlan}, "plan", intents.KeyRevoked, "not now (plan)"},
+		"no skill found":   {nil, "skill.find", intents.KeyRevoked, "not now (skill.find)"},
 	} {
+		c := newCore(t)
+		skillsOf(c, []string{"outlets"})
 		if tt.on != "" {
-			c.on(tt.on, refuse(intents.MalformedArgs, "not now"))
+			c.on(tt.on, refuse(tt.code, "not now"))
 		}
-		got := planner(c, tt.model).plan(t.Context(), asked(c))
+		got := planner(c, says(map[string][]any{agents.Planner: tt.replies})).plan(t.Context(), asked(c))
 		if d := cmp.Diff(planReply{Error: tt.want}, got); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)
-		}
-		if tt.on != "" {
-			skillsOf(c, []string{"outlets"})
-			c.on("plan", done(struct{}{}))
 		}
 	}
 }

@@ -5,7 +5,11 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -24,42 +28,34 @@ func TestSoulIsInThePrompts(t *testing.T) {
 	shown(c)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	composed := false
+	asked := map[string]bool{}
 	for _, r := range m.asked {
+		asked[r.Agent] = true
 		for _, says := range []string{"Ada", "You speak like a pilot.", "calm", "de"} {
-			if !strings.Contains(r.Instructions, says) {
-				t.Errorf("%s is not told %q", r.Purpose, says)
+			if !strings.Contains(r.System, says) {
+				t.Errorf("%s is not told %q", r.Agent, says)
 			}
 		}
-		composed = composed || r.Purpose == model.Compose
 	}
-	if !composed {
-		t.Error("no answer was composed")
+	if len(asked) != 3 {
+		t.Errorf("asked were %v", asked)
 	}
 }
 
-// A script that gives too much is written anew, narrower, for the same data.
-func TestOversizedOutputIsNarrowed(t *testing.T) {
-	c := newCore(t)
-	large(c, `{"name":"a"}`)
-	c.on("exec_python", inTurn(outcome(intents.OversizedOutput, intents.Failed, false), printed(`{"count":10}`)))
-	got, m := worked(t, c, model.ScriptOutput{Script: "print(everything)"}, model.ScriptOutput{Script: "print(10)"})
-	if got.Status != taskDone {
-		t.Fatalf("%+v", got)
+// TestContext: every agent is told when, for whom, where and as whom it works, before
+// the user's message.
+func TestContext(t *testing.T) {
+	now := time.Date(2026, 3, 1, 9, 30, 0, 0, time.UTC)
+	r := request(agents.Builtin(agents.Planner), "", theTurn, now, "[Task]\nHello")
+	want := []model.Message{
+		{Role: model.RoleSystem, Text: "[Context]\nDate: Sunday, 2026-03-01\nTime: 09:30:00 UTC\nUser ID: ana\nSession: sess_1\nAgent: planner"},
+		{Role: model.RoleUser, Text: "[Task]\nHello"},
 	}
-	if in := scriptInput(t, m, 1); !strings.Contains(in.Error, "OVERSIZED_OUTPUT") {
-		t.Errorf("the model was told %q", in.Error)
+	if d := cmp.Diff(want, r.Messages); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
 	}
-	for i, o := range c.of("exec_python") {
-		var args catalog.ExecPython
-		if err := json.Unmarshal(o.Args, &args); err != nil || args.From != "f1" {
-			t.Errorf("run %d: %+v, error %v", i, args, err)
-		}
-	}
-	// The data was looked at once, from its first line, twenty lines.
-	var lines catalog.ReadLines
-	if err := json.Unmarshal(c.of("read_lines")[0].Args, &lines); err != nil || lines != (catalog.ReadLines{FileID: "f1", Start: 0, N: 20}) {
-		t.Errorf("%+v, error %v", lines, err)
+	if r.System != agents.Builtin(agents.Planner).Instructions || r.Temperature == nil || *r.Temperature != 0 {
+		t.Errorf("%+v", r)
 	}
 }
 

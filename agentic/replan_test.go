@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
@@ -22,17 +22,14 @@ func TestReplan(t *testing.T) {
 	c := newCore(t)
 	managed(c)
 	m := wellDone()
-	m.answers[model.ChooseAction] = []any{giveUp, callIt, finishIt}
+	m.replies[agents.Executor] = []any{giveUp, callIt, finishIt}
 	layer(c, m, allRoles...)
 	handOut(c)
-	want := []string{"planning", "executing", "step_started", "step_failed", "replanning", "executing", "step_started", "step_done", "answer", "done"}
+	want := []string{"planning", "executing", "step_started", "step_failed", "replanning", "executing", "step_started", "step_done", "token", "answer", "done"}
 	if d := cmp.Diff(want, kinds(t, shown(c))); d != "" {
 		t.Errorf("frames (-want +got):\n%s", d)
 	}
-	var in model.PlanInput
-	if err := json.Unmarshal(m.inputs(model.WritePlan)[1], &in); err != nil {
-		t.Fatal(err)
-	}
+	in, _ := block[soFar](t, m.requests(agents.Planner)[2], "Plan")
 	if f := in.Failed; f == nil || f.Trigger != "insufficient" || f.Reason != "no such outlets" || f.Suggestion != "ask for others" || f.Step.Step != 1 {
 		t.Errorf("the planner was told %+v", f)
 	}
@@ -52,17 +49,14 @@ func TestViolation(t *testing.T) {
 	managed(c)
 	c.on("write_memory", inTurn(outcome(intents.ContractViolation, intents.Failed, false), done(catalog.WriteMemoryResult{Key: taskKey, Validated: true})))
 	m := wellDone()
-	m.answers[model.ChooseAction] = []any{callIt, finishIt, callIt, finishIt}
+	m.replies[agents.Executor] = []any{callIt, finishIt, callIt, finishIt}
 	layer(c, m, allRoles...)
 	handOut(c)
-	want := []string{"planning", "executing", "step_started", "step_failed", "replanning", "executing", "step_started", "step_done", "answer", "done"}
+	want := []string{"planning", "executing", "step_started", "step_failed", "replanning", "executing", "step_started", "step_done", "token", "answer", "done"}
 	if d := cmp.Diff(want, kinds(t, shown(c))); d != "" {
 		t.Errorf("frames (-want +got):\n%s", d)
 	}
-	var in model.PlanInput
-	if err := json.Unmarshal(m.inputs(model.WritePlan)[1], &in); err != nil {
-		t.Fatal(err)
-	}
+	in, _ := block[soFar](t, m.requests(agents.Planner)[2], "Plan")
 	if f := in.Failed; f == nil || f.Trigger != "contract_violation" || f.Reason != "it did not work" {
 		t.Errorf("the planner was told %+v", f)
 	}
@@ -79,19 +73,19 @@ func TestInterrupted(t *testing.T) {
 	args := json.RawMessage(`{"skill":"outlets","input":{"close":7}}`)
 	folding(c, catalog.PlanView{
 		PlanID: "plan_1", Status: catalog.PlanReplanning, Task: "x", Epoch: 1, Revision: 1, ReplanCount: 1,
-		Steps:   []catalog.StepView{{PlanStep: listed(onePlan.Steps)[0], Status: catalog.StepInterrupted, Revision: 1}},
+		Steps:   []catalog.StepView{{PlanStep: countStep, Status: catalog.StepInterrupted, Revision: 1}},
 		History: []catalog.Replan{{Attempt: 1, Trigger: "interrupted", FailedStep: 1}},
 		Facts:   []catalog.OrderFact{{Step: 1, Revision: 1, IntentID: ofStep(time.Now()).PlanDigest, Type: "skill.call", Effect: catalog.Once, Args: args, Status: "done"}},
 	})
 	m := wellDone()
-	m.answers[model.ChooseAction] = []any{giveUp, callIt, finishIt}
+	m.replies[agents.Executor] = []any{giveUp, callIt, finishIt}
 	layer(c, m, allRoles...)
 	handOut(c)
 	shown(c)
-	for i, plan := range m.inputs(model.WritePlan) {
-		var in model.PlanInput
-		if err := json.Unmarshal(plan, &in); err != nil || in.Failed == nil || !strings.Contains(string(in.Failed.Facts), `"close":7`) {
-			t.Errorf("planning %d: %s, error %v", i, plan, err)
+	for i, req := range m.requests(agents.Planner) {
+		in, _ := block[soFar](t, req, "Plan")
+		if in.Failed == nil || !strings.Contains(string(marshal(in.Failed.Facts)), `"close":7`) {
+			t.Errorf("request %d of the planner: %+v", i, in)
 		}
 	}
 }
@@ -101,7 +95,7 @@ func TestReplanExhausted(t *testing.T) {
 	c := newCore(t)
 	managed(c)
 	m := wellDone()
-	m.answers[model.ChooseAction] = []any{giveUp}
+	m.replies[agents.Executor] = []any{giveUp}
 	layer(c, m, allRoles...)
 	handOut(c)
 	shown(c)
@@ -122,16 +116,15 @@ func TestInfeasible(t *testing.T) {
 	c := newCore(t)
 	managed(c)
 	m := wellDone()
-	m.answers[model.WritePlan] = []any{model.PlanOutput{Reason: "nothing knows outlets", Steps: []model.Step{}}}
+	m.replies[agents.Planner] = []any{call("plan", planArgs{Infeasible: "nothing knows outlets"})}
 	layer(c, m, allRoles...)
 	handOut(c)
 	shown(c)
 	if got := closed(c); got.Failure == nil || got.Failure.Reason != "infeasible: nothing knows outlets" || got.Status != "failed" {
 		t.Errorf("%+v", got)
 	}
-	var in model.ComposeInput
-	if err := json.Unmarshal(m.inputs(model.Compose)[0], &in); err != nil || !strings.HasSuffix(in.Failure, "nothing knows outlets") {
-		t.Errorf("composed from %+v, error %v", in, err)
+	if why, _ := block[string](t, m.requests(agents.Composer)[0], "Failure"); why != "nothing knows outlets" {
+		t.Errorf("composed from %q", why)
 	}
 }
 
@@ -173,7 +166,7 @@ func TestTaskSilent(t *testing.T) {
 		}, ready)
 	})
 	m := wellDone()
-	m.answers[model.WritePlan] = []any{onePlan, model.PlanOutput{Reason: "no task runs", Steps: []model.Step{}}}
+	m.replies[agents.Planner] = []any{pick, onePlan, call("plan", planArgs{Infeasible: "no task runs"})}
 	layer(c, m, natsserver.Planner, natsserver.Manager)
 	handOut(c)
 	want := []string{"planning", "executing", "step_started", "step_failed", "replanning", "error", "done"}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 
-	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents/catalog"
 )
 
@@ -33,12 +32,12 @@ func (r result) answer() json.RawMessage {
 
 // show is as much of a result as fits into limit bytes: all of it, its first
 // rows, or the beginning of its text.
-func (r result) show(limit int) model.StepResult {
+func (r result) show(limit int) stepResult {
 	if r.ref == nil && len(r.data) <= limit {
-		return model.StepResult{Result: r.data}
+		return stepResult{Result: r.data}
 	}
 	var rows []json.RawMessage
-	out := model.StepResult{Partial: true}
+	out := stepResult{Partial: true}
 	text := string(r.data)
 	if r.ref != nil {
 		rows, text = sampled(r.ref.Sample), strings.Join(r.ref.Sample, "\n")

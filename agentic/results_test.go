@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents/catalog"
 )
 
@@ -25,17 +24,17 @@ func TestShow(t *testing.T) {
 		name  string
 		r     result
 		limit int
-		want  model.StepResult
+		want  stepResult
 	}{
-		{"nothing", result{}, 10, model.StepResult{}},
-		{"all of it", inline(`[1,2,3]`), 7, model.StepResult{Result: json.RawMessage(`[1,2,3]`)}},
-		{"its first rows", inline(`["aaaa","bbbb","cccc"]`), 16, model.StepResult{Result: json.RawMessage(`["aaaa","bbbb"]`), Partial: true, Rows: 3}},
-		{"no row fits", inline(`["aaaaaaaaaaaaaaaa"]`), 6, model.StepResult{Result: json.RawMessage(`"[\"aaaa"`), Partial: true}},
-		{"no rows", inline(`{"a":"bbbbbbbbbbb"}`), 6, model.StepResult{Result: json.RawMessage(`"{\"a\":\""`), Partial: true}},
-		{"a file of rows", file(`{"a":1}`, `{"a":2}`, `{"a":`), 100, model.StepResult{Result: json.RawMessage(`[{"a":1},{"a":2}]`), Partial: true}},
-		{"a file that is one array", file(`[`, `{"a":1},`, `{"a":2},`), 100, model.StepResult{Result: json.RawMessage(`[{"a":1},{"a":2}]`), Partial: true}},
-		{"a file of text", file(`name;city`, `a;b`), 100, model.StepResult{Result: json.RawMessage(`"name;city\na;b"`), Partial: true}},
-		{"an empty file", file(), 100, model.StepResult{Result: json.RawMessage(`""`), Partial: true}},
+		{"nothing", result{}, 10, stepResult{}},
+		{"all of it", inline(`[1,2,3]`), 7, stepResult{Result: json.RawMessage(`[1,2,3]`)}},
+		{"its first rows", inline(`["aaaa","bbbb","cccc"]`), 16, stepResult{Result: json.RawMessage(`["aaaa","bbbb"]`), Partial: true, Rows: 3}},
+		{"no row fits", inline(`["aaaaaaaaaaaaaaaa"]`), 6, stepResult{Result: json.RawMessage(`"[\"aaaa"`), Partial: true}},
+		{"no rows", inline(`{"a":"bbbbbbbbbbb"}`), 6, stepResult{Result: json.RawMessage(`"{\"a\":\""`), Partial: true}},
+		{"a file of rows", file(`{"a":1}`, `{"a":2}`, `{"a":`), 100, stepResult{Result: json.RawMessage(`[{"a":1},{"a":2}]`), Partial: true}},
+		{"a file that is one array", file(`[`, `{"a":1},`, `{"a":2},`), 100, stepResult{Result: json.RawMessage(`[{"a":1},{"a":2}]`), Partial: true}},
+		{"a file of text", file(`name;city`, `a;b`), 100, stepResult{Result: json.RawMessage(`"name;city\na;b"`), Partial: true}},
+		{"an empty file", file(), 100, stepResult{Result: json.RawMessage(`""`), Partial: true}},
 	}
 	for _, tt := range tests {
 		if d := cmp.Diff(tt.want, tt.r.show(tt.limit)); d != "" {

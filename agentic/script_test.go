@@ -3,71 +3,126 @@ package agentic
 import (
 	"context"
 	"encoding/json"
-	"slices"
+	"fmt"
+	"strings"
 	"sync"
+	"testing"
 
+	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents/catalog"
 )
 
-// script is a model that answers what a test says: for each purpose one answer
-// after the other, the last one again and again. An answer is a document, an
+// script is a model that replies what a test says: for each agent one reply after the
+// other, then from the first one again. A reply is a text, a call, a list of calls, an
 // error, or a function that gives one of them.
 type script struct {
 	mu      sync.Mutex // guards the rest
-	answers map[model.Purpose][]any
+	replies map[string][]any
+	next    map[string]int
 	asked   []model.Request
 }
 
-func says(answers map[model.Purpose][]any) *script { return &script{answers: answers} }
+func says(replies map[string][]any) *script {
+	return &script{replies: replies, next: make(map[string]int)}
+}
 
 func (*script) Name() string { return "test:script" }
 
-func (s *script) Complete(ctx context.Context, req model.Request) (model.Reply, error) {
-	answer := s.next(req)
-	if fn, ok := answer.(func(context.Context) error); ok {
-		answer = fn(ctx)
+func (s *script) Respond(ctx context.Context, req model.Request, on func(model.Event)) (*model.Response, error) {
+	reply := s.reply(req)
+	if fn, ok := reply.(func(context.Context) error); ok {
+		reply = fn(ctx)
 	}
-	if err, ok := answer.(error); ok {
-		return model.Reply{}, err
+	out := &model.Response{Model: s.Name(), Usage: model.Usage{InputTokens: 10, OutputTokens: 1}}
+	switch r := reply.(type) {
+	case error:
+		return nil, r
+	case string:
+		out.Text = r
+		if on != nil {
+			on(model.Event{Text: r})
+		}
+	case model.Call:
+		out.Calls = []model.Call{r}
+	case []model.Call:
+		out.Calls = r
 	}
-	out, err := json.Marshal(answer)
-	return model.Reply{Output: out}, err
+	for i := range out.Calls {
+		out.Calls[i].ID = fmt.Sprintf("call_%d_%d", len(req.Messages), i)
+	}
+	return out, nil
 }
 
-func (s *script) next(req model.Request) any {
+func (s *script) reply(req model.Request) any {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	req.Messages = append([]model.Message{}, req.Messages...)
 	s.asked = append(s.asked, req)
-	left := s.answers[req.Purpose]
-	if len(left) == 0 {
-		return &model.Error{Reason: "nothing is scripted for " + string(req.Purpose)}
+	all := s.replies[req.Agent]
+	if len(all) == 0 {
+		return &model.Error{Reason: "nothing is scripted for " + req.Agent}
 	}
-	if len(left) > 1 {
-		s.answers[req.Purpose] = left[1:]
-	}
-	return left[0]
+	s.next[req.Agent]++
+	return all[(s.next[req.Agent]-1)%len(all)]
 }
 
-// inputs are what the model was asked for a purpose.
-func (s *script) inputs(p model.Purpose) []json.RawMessage {
+// requests of an agent.
+func (s *script) requests(agent string) []model.Request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out []json.RawMessage
+	var out []model.Request
 	for _, r := range s.asked {
-		if r.Purpose == p {
-			out = append(out, r.Input)
+		if r.Agent == agent {
+			out = append(out, r)
 		}
 	}
-	return slices.Clip(out)
+	return out
 }
 
-// The answers of most tests: one step with one skill.
+// block is a part of the message that a request begins with, decoded; ok is false
+// where there is none.
+func block[T any](t *testing.T, req model.Request, name string) (v T, ok bool) {
+	t.Helper()
+	_, after, ok := strings.Cut(req.Messages[1].Text, "["+name+"]\n")
+	if !ok {
+		return v, false
+	}
+	line, _, _ := strings.Cut(after, "\n")
+	if err := json.Unmarshal([]byte(line), &v); err != nil {
+		t.Fatalf("[%s]: %v", name, err)
+	}
+	return v, true
+}
+
+// results are what the tools of a conversation answered, in order.
+func results(req model.Request) []string {
+	var out []string
+	for _, m := range req.Messages {
+		if m.Role == model.RoleTool {
+			out = append(out, m.Text)
+		}
+	}
+	return out
+}
+
+// call is a call of a tool.
+func call(name string, args any) model.Call {
+	return model.Call{Name: name, Arguments: string(marshal(args))}
+}
+
+// The replies of most tests: one step with one skill.
 var (
-	countStep = model.Step{Step: 1, Task: "Count the outlets", Skills: []string{"outlets"}, ReturnSpec: model.ReturnSpec{Shape: "{count: integer}", Reason: "asked for"}}
-	pick      = model.SelectOutput{Skills: []string{"outlets"}}
-	onePlan   = model.PlanOutput{Feasible: true, Reason: "it can", Steps: []model.Step{countStep}}
-	callIt    = model.ActionOutput{Action: model.ActCall, Skill: "outlets", Input: json.RawMessage(`{"active":true}`)}
-	finishIt  = model.ActionOutput{Action: model.ActFinish, Input: json.RawMessage(`{}`)}
-	giveUp    = model.ActionOutput{Action: model.ActInsufficient, Input: json.RawMessage(`{}`), Reason: "no such outlets", Suggestion: "ask for others"}
-	composed  = model.ComposeOutput{Response: "There are ten."}
+	countStep = catalog.PlanStep{Step: 1, Task: "Count the outlets", Skills: []string{"outlets"}, ReturnSpec: catalog.ReturnSpec{Shape: "{count: integer}", Reason: "asked for"}}
+	pick      = call("load_skill", loadSkillArgs{[]string{"outlets"}})
+	onePlan   = call("plan", planArgs{Steps: []catalog.PlanStep{countStep}})
+	callIt    = call("outlets", map[string]any{"active": true})
+	finishIt  = call("write_memory", writeMemoryArgs{From: "r1"})
+	giveUp    = call("insufficient", insufficientArgs{"no such outlets", "ask for others"})
+	composed  = "There are ten."
 )
+
+// wellDone is a model for which all goes well.
+func wellDone() *script {
+	return says(map[string][]any{agents.Planner: {pick, onePlan}, agents.Executor: {callIt, finishIt}, agents.Composer: {composed}})
+}

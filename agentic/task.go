@@ -9,21 +9,18 @@ import (
 	"log/slog"
 	"maps"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/schemas"
-)
-
-// Limits of one task.
-const (
-	maxActions = 12 // thoughts about what to do next
-	maxScripts = 3  // scripts for one extraction
 )
 
 // Tasks carries steps out, each with an ephemeral key that is made here, never
@@ -101,7 +98,7 @@ func (t *Tasks) run(ctx context.Context, req runRequest) runReply {
 		return runReply{Status: taskFailed, Reason: "the task has no deadline"}
 	}
 	ctx, cancel := context.WithDeadline(ctx, deadline)
-	w := &worker{cfg: t.cfg, req: req, sealer: t.cfg.sealer(task.key), at: Place{req.Revision, req.Step.Step, req.TaskID}}
+	w := &worker{cfg: t.cfg, req: req, sealer: t.cfg.sealer(task.key), at: Place{req.Revision, req.Step.Step, req.TaskID}, material: make(map[string]*material)}
 	unfollow := t.grants.follow(req.Turn, w.sealer)
 	defer unfollow()
 	defer cancel()
@@ -115,20 +112,24 @@ type worker struct {
 	sealer *Sealer
 	at     Place
 
-	schema json.RawMessage
-	check  *schemas.Schema
-	skills []model.Skill
-	input  *material // the result of the step named by input_from_step
-	last   *material // what the last call brought
-	calls  []model.CallResult
+	schema  json.RawMessage // of the result
+	check   *schemas.Schema
+	returns []skillReturns // what skills declare
+	key     string         // of the result, once it is remembered
+	stop    *stopError     // the model says that the step cannot be done
+
+	mu       sync.Mutex // guards the rest: calls run side by side
+	material map[string]*material
 }
+
+// inputLabel is the label of the result that a step starts from.
+const inputLabel = "r0"
 
 // material is data that the step may work on: inline, or a file of the step.
 type material struct {
 	intentID string // the order that brought it; "from" of later ones
 	inline   json.RawMessage
 	ref      *catalog.Reference
-	schema   json.RawMessage // declared by the skill
 }
 
 // from is how later orders name the data.
@@ -139,18 +140,59 @@ func (m *material) from() string {
 	return m.intentID
 }
 
+// labelled is a result as a model reads it: the data, or the size and the first lines of
+// what is too large to be inline.
+type labelled struct {
+	Label     string          `json:"label"`
+	Result    json.RawMessage `json:"result,omitempty"`
+	SizeBytes int64           `json:"size_bytes,omitempty"`
+	Sample    []string        `json:"sample,omitempty"`
+	Format    string          `json:"format,omitempty"` // json: one document; jsonl: one a line
+}
+
+// keep gives data a label, under which later calls name it.
+func (w *worker) keep(label, intentID string, inline json.RawMessage, ref *catalog.Reference) labelled {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.material[label] = &material{intentID, inline, ref}
+	if ref == nil {
+		return labelled{Label: label, Result: inline}
+	}
+	format := "json"
+	if oneDocumentALine(ref.Sample) {
+		format = "jsonl"
+	}
+	return labelled{Label: label, SizeBytes: ref.SizeBytes, Sample: ref.Sample, Format: format}
+}
+
+// oneDocumentALine says that each of the first two lines is a JSON document.
+func oneDocumentALine(lines []string) bool {
+	return len(lines) > 1 && json.Valid([]byte(lines[0])) && json.Valid([]byte(lines[1]))
+}
+
+// find finds data by its label.
+func (w *worker) find(label string) (*material, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	m, ok := w.material[label]
+	if !ok {
+		return nil, mistaken("from: there is no result %q", label)
+	}
+	return m, nil
+}
+
 func (w *worker) order(ctx context.Context, typ string, args, result any) (*intents.Answer, error) {
 	return w.sealer.Order(ctx, w.req.Turn, w.at, typ, args, result)
 }
 
 // work ends the step one way or another and says how.
 func (w *worker) work(ctx context.Context) runReply {
-	key, err := w.attempt(ctx)
+	err := w.attempt(ctx)
 	var stop *stopError
 	var refused *OrderError
 	switch {
 	case err == nil:
-		return w.finish(ctx, catalog.StepFinish{TaskID: w.req.TaskID, Status: taskDone, MemoryKey: key})
+		return w.finish(ctx, catalog.StepFinish{TaskID: w.req.TaskID, Status: taskDone, MemoryKey: w.key})
 	case errors.As(err, &stop):
 		return w.finish(ctx, catalog.StepFinish{TaskID: w.req.TaskID, Status: taskInsufficient, Reason: cut(cmp.Or(stop.reason, "the step cannot be done"), 1000), Suggestion: cut(stop.suggestion, 1000)})
 	case errors.As(err, &refused) && refused.Answer.Code == intents.ApprovalRequired:
@@ -158,7 +200,7 @@ func (w *worker) work(ctx context.Context) runReply {
 	case errors.As(err, &refused) && refused.Answer.Code == intents.ContractViolation:
 		return runReply{Status: taskViolation, Reason: refused.Answer.Reason} // the record ended the step
 	default:
-		w.cfg.Log.WarnContext(ctx, "task", slog.String("plan_id", w.req.Turn.PlanID), slog.Int("step", w.req.Step.Step), slog.String("error", err.Error()))
+		w.cfg.Log.WarnContext(ctx, "task", slog.String("plan_id", w.req.Turn.PlanID), slog.Int("step", w.req.Step.Step), slog.String("error", detailed(err)))
 		reason := plain(err)
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			reason = "the step was not done by its deadline"
@@ -195,173 +237,227 @@ type stopError struct{ reason, suggestion string }
 
 func (e *stopError) Error() string { return e.reason }
 
-// attempt does the step and returns the key of its result.
-func (w *worker) attempt(ctx context.Context) (string, error) {
-	var err error
-	if w.schema, err = schemas.CompileShape(w.req.Step.ReturnSpec.Shape); err != nil {
-		return "", &stopError{"return_spec.shape does not compile", "revise the step's return_spec"}
+// attempt runs the executor until the result of the step is remembered.
+func (w *worker) attempt(ctx context.Context) error {
+	shape := w.req.Step.ReturnSpec.Shape
+	schema, err := schemas.CompileShape(shape)
+	if err == nil {
+		w.schema = schema
+		w.check, err = schemas.Compile(schema)
 	}
-	if w.check, err = schemas.Compile(w.schema); err != nil {
-		return "", &stopError{"return_spec.shape does not compile", "revise the step's return_spec"}
+	if err != nil {
+		return &stopError{"return_spec.shape does not compile", "revise the step's return_spec"}
 	}
-	if err := w.load(ctx); err != nil {
-		return "", err
+	tools, err := w.tools(ctx)
+	if err != nil {
+		return err
 	}
-	if err := w.again(ctx); err != nil {
-		return "", err
+	message, err := w.message(ctx)
+	if err != nil {
+		return err
 	}
-	var violations []string
-	for range maxActions {
-		act, err := w.choose(ctx, violations)
+	agent := agents.Builtin(agents.Executor)
+	l := &loop{
+		model: w.cfg.Model, agent: agent, tools: tools,
+		req: request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), message),
+	}
+	if err := w.again(ctx, l); err != nil {
+		return err
+	}
+	_, err = l.run(ctx)
+	var wrong *outputError
+	switch {
+	case w.stop != nil:
+		return w.stop
+	case errors.As(err, &wrong):
+		return &stopError{"no result is what return_spec asks for: " + wrong.Error(), "ask for less, or for another shape"}
+	case errors.Is(err, errLimit) || errors.Is(err, errNoOutput):
+		return &stopError{err.Error(), "split the step, or use another skill"}
+	}
+	return err
+}
+
+// skillReturns is what a skill returns, by JSON Schema. The tools of models have no
+// place for it.
+type skillReturns struct {
+	Tool   string          `json:"tool"`
+	Schema json.RawMessage `json:"schema"`
+}
+
+// stepBlock is the step as the model reads it.
+type stepBlock struct {
+	catalog.PlanStep
+	ReturnSchema json.RawMessage `json:"return_schema"`
+}
+
+// message is what the executor is told: the user's request, the step, and the result
+// that it starts from.
+func (w *worker) message(ctx context.Context) (string, error) {
+	var m blocks
+	m.add("Request", w.req.UserTask)
+	if len(w.returns) > 0 {
+		m.add("Returns", w.returns)
+	}
+	m.add("Step", stepBlock{w.req.Step, w.schema})
+	if w.req.InputKey != "" {
+		var got catalog.ReadMemoryResult
+		a, err := w.order(ctx, "read_memory", catalog.ReadMemory{Key: w.req.InputKey}, &got)
 		if err != nil {
 			return "", err
 		}
-		violations = nil
-		switch act.Action {
-		case model.ActCall:
-			if err := w.call(ctx, act); err != nil {
-				return "", err
-			}
-		case model.ActExtract, model.ActFinish:
-			m := w.last
-			if m == nil {
-				m = w.input
-			}
-			if m == nil {
-				violations = []string{"there is no data yet: call a skill first"}
-				continue
-			}
-			if act.Action == model.ActFinish && m.ref == nil && len(w.check.ValidateWithin(ctx, m.inline)) == 0 {
-				return w.remember(ctx, m.intentID)
-			}
-			return w.extract(ctx, m)
-		case model.ActInsufficient:
-			return "", &stopError{act.Reason, act.Suggestion}
-		default:
-			violations = []string{fmt.Sprintf("no action %q", act.Action)}
-		}
+		m.add("Input", w.keep(inputLabel, a.IntentID, got.Data, got.Reference))
 	}
-	return "", &stopError{"no result after many attempts", "split the step, or use another skill"}
+	return m.task(w.req.Step.Task), nil
 }
 
-// again repeats the calls that people have approved, exactly as they were: each is
-// the order that was held, and gets its result. A model might write the call
-// differently, and people would be asked again.
-func (w *worker) again(ctx context.Context) error {
+// tools are the skills that the step allows, and the built-in tools.
+func (w *worker) tools(ctx context.Context) ([]*tool, error) {
+	var all []*tool
+	for _, name := range w.req.Step.Skills {
+		var m catalog.Manifest
+		if _, err := w.order(ctx, "skill.load", catalog.SkillLoad{Skill: name}, &m); err != nil {
+			return nil, err
+		}
+		t := w.skill(m, wireName(m.Name, all))
+		all = append(all, t)
+		if len(m.OutputSchema) > 0 {
+			w.returns = append(w.returns, skillReturns{t.Name, m.OutputSchema})
+		}
+	}
+	return append(
+		all,
+		newTool(tool{Tool: readLinesTool, call: called(w.readLines)}),
+		newTool(tool{Tool: execPythonTool, call: called(w.python)}),
+		newTool(tool{Tool: writeMemoryTool, output: true, call: called(w.remember)}),
+		newTool(tool{Tool: insufficientTool, output: true, call: called(func(_ context.Context, _ string, a insufficientArgs) (any, error) {
+			w.stop = &stopError{a.Reason, a.Suggestion}
+			return nil, nil
+		})},
+		),
+	), nil
+}
+
+// maxAbout bounds the description of a skill, in bytes: servers cut longer ones, and
+// its effect stands behind it.
+const maxAbout = 1000
+
+// skill is a skill as a tool. Its server judges the input, so a schema that this
+// system cannot compile is no hindrance.
+func (w *worker) skill(m catalog.Manifest, wire string) *tool {
+	check, _ := schemas.Compile(m.InputSchema)
+	return &tool{
+		Tool:  model.Tool{Name: wire, Description: cut(m.Description, maxAbout) + "\nEffect: " + string(m.Effect) + ".", Schema: m.InputSchema},
+		check: check,
+		once:  m.Effect == catalog.Once,
+		call: func(ctx context.Context, label string, input json.RawMessage) (any, error) {
+			var got catalog.SkillCallResult
+			a, err := w.order(ctx, "skill.call", catalog.SkillCall{Skill: m.Name, Input: input}, &got)
+			if err != nil {
+				return nil, err
+			}
+			return w.keep(label, a.IntentID, got.Output, got.Reference), nil
+		},
+	}
+}
+
+var notWire = regexp.MustCompile(`[^A-Za-z0-9_-]`)
+
+// wireName is the name of a skill as models may write one, and no other tool's.
+func wireName(skill string, others []*tool) string {
+	name := notWire.ReplaceAllString(skill, "_")
+	if len(name) > maxWireName {
+		name = name[:maxWireName]
+	}
+	for n := 2; slices.ContainsFunc(others, func(t *tool) bool { return t.Name == name }); n++ {
+		suffix := fmt.Sprintf("_%d", n)
+		name = name[:min(len(name), maxWireName-len(suffix))] + suffix
+	}
+	return name
+}
+
+const maxWireName = 64
+
+// again makes the calls that people have approved, exactly as they were, before the
+// model is asked: each is the order that was held, and gets its result. A model might
+// write the call differently, and people would be asked again.
+func (w *worker) again(ctx context.Context, l *loop) error {
+	var calls []model.Call
 	for _, f := range w.req.Done {
 		var a catalog.SkillCall
 		if f.Type != "skill.call" || json.Unmarshal(f.Args, &a) != nil || a.From != "" {
 			continue
 		}
-		if err := w.call(ctx, model.ActionOutput{Action: model.ActCall, Skill: a.Skill, Input: a.Input}); err != nil {
-			return err
+		i := slices.Index(w.req.Step.Skills, a.Skill)
+		if i < 0 {
+			continue
 		}
+		calls = append(calls, model.Call{ID: "approved_" + strconv.Itoa(len(calls)), Name: l.tools[i].Name, Arguments: string(a.Input)})
 	}
-	return nil
-}
-
-// load reads what the step starts from: the manifests of its skills and the
-// result of an earlier step.
-func (w *worker) load(ctx context.Context) error {
-	for _, name := range w.req.Step.Skills {
-		var m catalog.Manifest
-		if _, err := w.order(ctx, "skill.load", catalog.SkillLoad{Skill: name}, &m); err != nil {
-			return err
-		}
-		w.skills = append(w.skills, model.Skill{Name: m.Name, Description: m.Description, InputSchema: m.InputSchema, OutputSchema: m.OutputSchema, Effect: string(m.Effect)})
-	}
-	if w.req.InputKey == "" {
+	if len(calls) == 0 {
 		return nil
 	}
-	var got catalog.ReadMemoryResult
-	a, err := w.order(ctx, "read_memory", catalog.ReadMemory{Key: w.req.InputKey}, &got)
+	l.req.Messages = append(l.req.Messages, model.Message{Role: model.RoleAssistant, Calls: calls})
+	_, err := l.carryOut(ctx, calls)
+	return err
+}
+
+// readLines reads lines of a large result.
+func (w *worker) readLines(ctx context.Context, _ string, a readLinesArgs) (any, error) {
+	m, err := w.find(a.From)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	w.input = &material{intentID: a.IntentID, inline: got.Data, ref: got.Reference}
-	return nil
+	if m.ref == nil {
+		return nil, mistaken("from: %s is not large, you have all of it", a.From)
+	}
+	var got catalog.ReadLinesResult
+	_, err = w.order(ctx, "read_lines", catalog.ReadLines{FileID: m.ref.FileID, Start: a.Start, N: a.N}, &got)
+	return got, err
 }
 
-func (w *worker) choose(ctx context.Context, violations []string) (model.ActionOutput, error) {
-	in := model.ActionInput{
-		Task: w.req.Step.Task, UserTask: w.req.UserTask, Step: w.req.Step.Step, Skills: w.skills,
-		ReturnSpec: w.req.Step.ReturnSpec, Schema: w.schema, Calls: w.calls, Violations: violations,
+// python runs a script over a result.
+func (w *worker) python(ctx context.Context, label string, a execPythonArgs) (any, error) {
+	args := catalog.ExecPython{Script: a.Script}
+	if a.From != "" {
+		m, err := w.find(a.From)
+		if err != nil {
+			return nil, err
+		}
+		args.From = m.from()
 	}
-	if w.input != nil {
-		in.Input = w.input.inline
-		if in.Input == nil && w.input.ref != nil {
-			in.Input, _ = json.Marshal(w.input.ref.Sample) // strings
+	var got catalog.ExecPythonResult
+	answer, err := w.order(ctx, "exec_python", args, &got)
+	if err != nil {
+		return nil, err
+	}
+	return w.keep(label, answer.IntentID, got.Output, got.Reference), nil
+}
+
+// remember stores the result of the step. What can be checked here is: an order of
+// write_memory that breaks the contract ends the step.
+func (w *worker) remember(ctx context.Context, _ string, a writeMemoryArgs) (any, error) {
+	args := catalog.WriteMemory{Label: label(w.req.Step.Task), Data: a.Data}
+	inline := a.Data
+	if a.From != "" {
+		m, err := w.find(a.From)
+		if err != nil {
+			return nil, err
+		}
+		args.From, inline = m.intentID, m.inline
+	}
+	if len(inline) > 0 {
+		var wrong []string
+		for _, v := range w.check.ValidateWithin(ctx, inline) {
+			wrong = append(wrong, v.Pointer+": "+v.Reason)
+		}
+		if len(wrong) > 0 {
+			return nil, &mistake{wrong[:min(len(wrong), maxViolations)]}
 		}
 	}
-	out, _, err := model.Think[model.ActionInput, model.ActionOutput](ctx, w.cfg.Model, model.ChooseAction, model.Instructions(model.ChooseAction, w.req.Soul), in)
-	return out, err
-}
-
-// call calls a skill. A refusal of the call itself is told to the model; a hold
-// or anything that is about the task ends it.
-func (w *worker) call(ctx context.Context, act model.ActionOutput) error {
-	var got catalog.SkillCallResult
-	a, err := w.order(ctx, "skill.call", catalog.SkillCall{Skill: act.Skill, Input: act.Input}, &got)
-	result := model.CallResult{Skill: act.Skill, Input: act.Input}
-	var refused *OrderError
-	switch {
-	case errors.As(err, &refused) && tellable(refused.Answer.Code):
-		result.Error = told(refused)
-		w.calls = append(w.calls, result)
-		return nil
-	case err != nil:
-		return err
-	}
-	w.last = &material{intentID: a.IntentID, inline: got.Output, ref: got.Reference}
-	for _, s := range w.skills {
-		if s.Name == act.Skill {
-			w.last.schema = s.OutputSchema
-		}
-	}
-	result.Output = got.Output
-	if got.Reference != nil {
-		result.Large, result.SizeBytes = true, got.SizeBytes
-	}
-	w.calls = append(w.calls, result)
-	return nil
-}
-
-// told says why a call was refused or failed: the code, the reason, and what the
-// skill itself or its schema says.
-func told(e *OrderError) string {
-	s := string(e.Answer.Code) + ": " + e.Answer.Reason
-	var said struct {
-		Error      string              `json:"error"`
-		Violations []schemas.Violation `json:"violations"`
-	}
-	if o := e.Answer.Outcome; o != nil && json.Unmarshal(o.Result, &said) == nil {
-		if said.Error != "" {
-			s += ": " + said.Error
-		}
-		for _, v := range said.Violations {
-			s += "; " + v.Pointer + " " + v.Reason
-		}
-	}
-	return cut(s, 4000)
-}
-
-// tellable codes are about the call itself, so the model is told and may try
-// something else.
-func tellable(c intents.Code) bool {
-	switch c {
-	case intents.ExecutorFailed, intents.ExecutorTimeout, intents.MalformedArgs, intents.TaskScope, intents.PolicyDenied,
-		intents.DispatchUnavailable, intents.SchemaInvalid, intents.Indeterminate, intents.ConflictIdempotency:
-		return true
-	default:
-		return false
-	}
-}
-
-// remember stores the result of an order as the step's result.
-func (w *worker) remember(ctx context.Context, from string) (string, error) {
 	var got catalog.WriteMemoryResult
-	_, err := w.order(ctx, "write_memory", catalog.WriteMemory{Label: label(w.req.Step.Task), From: from}, &got)
-	return got.Key, err
+	_, err := w.order(ctx, "write_memory", args, &got)
+	w.key = got.Key
+	return nil, err
 }
 
 var notLabel = regexp.MustCompile(`[^a-z0-9]+`)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -36,7 +37,7 @@ func opened(c *core, w *Tasks, deadline time.Time) runRequest {
 	c.admit(r.Step)
 	return runRequest{
 		Turn: c.turn(), TaskID: "task_1", UserTask: "How many outlets are there?", Revision: 1,
-		Step: listed(onePlan.Steps)[0], Deadline: r.Step.Deadline,
+		Step: countStep, Deadline: r.Step.Deadline,
 	}
 }
 
@@ -105,7 +106,7 @@ func TestPrepare(t *testing.T) {
 func TestTask(t *testing.T) {
 	c := newCore(t)
 	working(c)
-	m := says(map[model.Purpose][]any{model.ChooseAction: {callIt, finishIt}})
+	m := says(map[string][]any{agents.Executor: {callIt, finishIt}})
 	w := tasks(c, m)
 	got := w.run(t.Context(), opened(c, w, time.Now().Add(time.Minute)))
 	if d := cmp.Diff(runReply{Status: taskDone, Plan: answered}, got); d != "" {
@@ -136,7 +137,7 @@ func TestTask(t *testing.T) {
 func TestTaskKeyForgotten(t *testing.T) {
 	c := newCore(t)
 	working(c)
-	w := tasks(c, says(map[model.Purpose][]any{model.ChooseAction: {giveUp}}))
+	w := tasks(c, says(map[string][]any{agents.Executor: {giveUp}}))
 	req := opened(c, w, time.Now().Add(time.Minute))
 	if got := w.run(t.Context(), req); got.Plan == nil {
 		t.Fatalf("%+v", got)
@@ -184,7 +185,7 @@ func TestTaskDeadline(t *testing.T) {
 		<-ctx.Done()
 		return &model.Error{Reason: "cut off", Err: ctx.Err()}
 	}
-	w := tasks(c, says(map[model.Purpose][]any{model.ChooseAction: {slow}}))
+	w := tasks(c, says(map[string][]any{agents.Executor: {slow}}))
 	got := w.run(t.Context(), opened(c, w, time.Now().Add(2*time.Second)))
 	if d := cmp.Diff(runReply{Status: taskFailed, Reason: "the step was not done by its deadline", Plan: answered}, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
@@ -219,14 +220,14 @@ func TestTaskEnds(t *testing.T) {
 	}{
 		{"insufficient", nil, []any{giveUp}, runReply{Status: taskInsufficient, Reason: "no such outlets", Plan: answered}, &catalog.StepFinish{Reason: "no such outlets", Suggestion: "ask for others"}},
 		{
-			"insufficient without words", nil,
-			[]any{model.ActionOutput{Action: model.ActInsufficient, Input: json.RawMessage(`{}`)}},
-			runReply{Status: taskInsufficient, Reason: "the step cannot be done", Plan: answered},
-			&catalog.StepFinish{Reason: "the step cannot be done"},
+			"a model that only talks", nil,
+			[]any{"I will count them."},
+			runReply{Status: taskInsufficient, Reason: "the model did not use its tools", Plan: answered},
+			&catalog.StepFinish{Reason: "the model did not use its tools", Suggestion: "split the step, or use another skill"},
 		},
 		{"nothing to finish with", nil, []any{finishIt}, runReply{
-			Status: taskInsufficient, Reason: "no result after many attempts", Plan: answered,
-		}, &catalog.StepFinish{Reason: "no result after many attempts", Suggestion: "split the step, or use another skill"}},
+			Status: taskInsufficient, Reason: `no result is what return_spec asks for: from: there is no result "r1"`, Plan: answered,
+		}, &catalog.StepFinish{Reason: `no result is what return_spec asks for: from: there is no result "r1"`, Suggestion: "ask for less, or for another shape"}},
 		{"held", map[string]func(placed) *intents.Answer{"skill.call": held}, []any{callIt}, runReply{
 			Status: taskHeld,
 			Held:   &bus.Approval{Type: "skill.call", Approvers: []string{"bob"}, PolicyIDs: []string{"a.b"}, Reason: "two people must agree"},
@@ -261,7 +262,7 @@ func TestTaskEnds(t *testing.T) {
 			for typ, fn := range tt.answers {
 				c.on(typ, fn)
 			}
-			w := tasks(c, says(map[model.Purpose][]any{model.ChooseAction: tt.actions}))
+			w := tasks(c, says(map[string][]any{agents.Executor: tt.actions}))
 			got := w.run(t.Context(), opened(c, w, time.Now().Add(time.Minute)))
 			if got.Held != nil {
 				if got.Held.IntentID != c.of("skill.call")[0].ID {

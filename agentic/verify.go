@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/schemas"
 )
@@ -14,13 +13,19 @@ import (
 // verifyPlan says what is wrong with a plan before it is sealed: numbers, inputs,
 // skills that were loaded, shapes that compile and that the skill's declared
 // output, or the step's input, can meet. Empty: nothing.
-func verifyPlan(steps []model.Step, req planRequest, skills []model.Skill) []string {
+func verifyPlan(a planArgs, req planRequest, loaded map[string]catalog.Manifest) []string {
+	steps := a.Steps
 	var wrong []string
 	say := func(n int, format string, a ...any) {
 		wrong = append(wrong, fmt.Sprintf("step %d: ", n)+fmt.Sprintf(format, a...))
 	}
-	if len(steps) == 0 {
-		return []string{"a feasible plan has at least one step"}
+	switch {
+	case len(steps) == 0 && a.Answer == "":
+		return []string{"a plan has steps, an answer, or says why it is infeasible"}
+	case len(steps) > 0 && a.Answer != "":
+		return []string{"a plan with an answer has no steps"}
+	case len(steps) == 0 && req.Revision > 1:
+		return []string{"a revision has at least one step; say infeasible if nothing can be done"}
 	}
 	if last := req.FirstStep + len(steps) - 1; last > catalog.MaxSteps {
 		return []string{fmt.Sprintf("a plan has at most %d steps; say infeasible if the task does not fit", catalog.MaxSteps)}
@@ -37,7 +42,7 @@ func verifyPlan(steps []model.Step, req planRequest, skills []model.Skill) []str
 			say(s.Step, "input_from_step names no earlier step")
 		}
 		for _, name := range s.Skills {
-			if !slices.ContainsFunc(skills, func(k model.Skill) bool { return k.Name == name }) {
+			if _, ok := loaded[name]; !ok {
 				say(s.Step, "skill %q was not loaded", name)
 			}
 		}
@@ -47,7 +52,7 @@ func verifyPlan(steps []model.Step, req planRequest, skills []model.Skill) []str
 		compiled, err := schemas.CompileShape(s.ReturnSpec.Shape)
 		if err != nil {
 			say(s.Step, "return_spec.shape: %v", err)
-		} else if !meetable(compiled, s, skills, shapes[s.InputFromStep]) {
+		} else if !meetable(compiled, s, loaded, shapes[s.InputFromStep]) {
 			say(s.Step, "nothing that the step can see declares any member of return_spec.shape")
 		}
 		shapes[s.Step] = s.ReturnSpec.Shape
@@ -58,17 +63,15 @@ func verifyPlan(steps []model.Step, req planRequest, skills []model.Skill) []str
 // meetable says whether a shape can be met. A shape of records can be if a skill's
 // output or the input's shape declares one of its members. An output that declares
 // nothing may hold anything, and scalars can be computed from anything.
-func meetable(shape json.RawMessage, s model.Step, skills []model.Skill, inputShape string) bool {
+func meetable(shape json.RawMessage, s catalog.PlanStep, loaded map[string]catalog.Manifest, inputShape string) bool {
 	wanted := make(map[string]bool)
 	members(shape, wanted)
 	if len(wanted) == 0 {
 		return true
 	}
 	declared := make(map[string]bool)
-	for _, k := range skills {
-		if !slices.Contains(s.Skills, k.Name) {
-			continue
-		}
+	for _, name := range s.Skills {
+		k := loaded[name]
 		if len(k.OutputSchema) == 0 {
 			return true
 		}

@@ -5,65 +5,68 @@ import (
 	"strings"
 	"testing"
 
-	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents/catalog"
 )
 
 // outlets lists places, rank arranges any rows, mute declares no output.
-var known = []model.Skill{
-	{
-		Name: "outlets", InputSchema: json.RawMessage(`{"type":"object","properties":{"active":{"type":"boolean"}}}`),
+var known = map[string]catalog.Manifest{
+	"outlets": {
+		InputSchema:  json.RawMessage(`{"type":"object","properties":{"active":{"type":"boolean"}}}`),
 		OutputSchema: json.RawMessage(`{"type":"array","items":{"type":"object","properties":{"name":{"type":"string","title":"Outlet"},"city":{"type":"string"}}}}`),
 	},
-	{Name: "mute", InputSchema: json.RawMessage(`{"type":"object"}`)},
-	{Name: "empty", InputSchema: json.RawMessage(`{"type":"object"}`), OutputSchema: json.RawMessage(`{"type":"object"}`)},
+	"mute":  {InputSchema: json.RawMessage(`{"type":"object"}`)},
+	"empty": {InputSchema: json.RawMessage(`{"type":"object"}`), OutputSchema: json.RawMessage(`{"type":"object"}`)},
 }
 
 // planned is a step with a shape.
-func planned(n int, shape string, from int, skills ...string) model.Step {
-	return model.Step{Step: n, Task: "x", Skills: skills, InputFromStep: from, ReturnSpec: model.ReturnSpec{Shape: shape}}
+func planned(n int, shape string, from int, skills ...string) catalog.PlanStep {
+	return catalog.PlanStep{Step: n, Task: "x", Skills: skills, InputFromStep: from, ReturnSpec: catalog.ReturnSpec{Shape: shape}}
 }
 
 func TestVerifyPlan(t *testing.T) {
 	const names = "array<{name: string}>"
 	fresh := planRequest{FirstStep: 1}
-	after := planRequest{FirstStep: 3, Completed: []model.CompletedStep{
+	after := planRequest{FirstStep: 3, soFar: soFar{Completed: []stepResult{
 		{Step: catalog.PlanStep{Step: 1, ReturnSpec: catalog.ReturnSpec{Shape: names}}}, {Step: catalog.PlanStep{Step: 2, ReturnSpec: catalog.ReturnSpec{Shape: "integer"}}},
-	}}
-	many := func(n int) (steps []model.Step) {
+	}}}
+	many := func(n int) (steps []catalog.PlanStep) {
 		for i := range n {
 			steps = append(steps, planned(i+1, names, 0, "outlets"))
 		}
 		return steps
 	}
 	tests := []struct {
-		name  string
-		steps []model.Step
-		req   planRequest
-		says  []string // in order; none: nothing is wrong
+		name   string
+		steps  []catalog.PlanStep
+		answer string
+		req    planRequest
+		says   []string // in order; none: nothing is wrong
 	}{
-		{"one step", []model.Step{planned(1, names, 0, "outlets")}, fresh, nil},
-		{"two, chained", []model.Step{planned(1, names, 0, "outlets"), planned(2, names, 1)}, fresh, nil},
-		{"going on from completed steps", []model.Step{planned(3, "{name: string}", 1), planned(4, "integer", 2)}, after, nil},
-		{"as many as there may be", many(10), fresh, nil},
-		{"no step", nil, fresh, []string{"at least one step"}},
-		{"too many", many(11), fresh, []string{"at most 10 steps"}},
-		{"too many with those that are done", []model.Step{planned(10, names, 1), planned(11, names, 1)}, planRequest{FirstStep: 10, Completed: after.Completed}, []string{"at most 10 steps"}},
-		{"numbers that do not run on", []model.Step{planned(1, names, 1)}, after, []string{"step 1: numbers must run on from 3"}},
-		{"the same number twice", []model.Step{planned(1, names, 0, "outlets"), planned(1, names, 0, "outlets")}, fresh, []string{"numbers must run on from 1"}},
-		{"input of itself", []model.Step{planned(1, names, 1)}, fresh, []string{"names no earlier step"}},
-		{"input of a later step", []model.Step{planned(1, names, 2, "outlets"), planned(2, names, 0, "outlets")}, fresh, []string{"step 1: input_from_step names no earlier step"}},
-		{"input of no step", []model.Step{planned(1, names, -1, "outlets")}, fresh, []string{"names no earlier step"}},
-		{"a skill that was not loaded", []model.Step{planned(1, names, 0, "outlets", "weather")}, fresh, []string{`skill "weather" was not loaded`}},
-		{"neither skill nor input", []model.Step{planned(1, "integer", 0)}, fresh, []string{"needs an input_from_step"}},
-		{"a shape that does not compile", []model.Step{planned(1, "array<", 0, "outlets")}, fresh, []string{"return_spec.shape: "}},
-		{"no shape", []model.Step{planned(1, "", 0, "outlets")}, fresh, []string{"return_spec.shape: "}},
-		{"members that nobody declares", []model.Step{planned(1, "array<{price: number}>", 0, "outlets")}, fresh, []string{"nothing that the step can see declares"}},
-		{"two things at once", []model.Step{planned(2, "array<", 0, "weather")}, fresh, []string{"numbers must run on", "was not loaded", "return_spec.shape: "}},
+		{"one step", []catalog.PlanStep{planned(1, names, 0, "outlets")}, "", fresh, nil},
+		{"two, chained", []catalog.PlanStep{planned(1, names, 0, "outlets"), planned(2, names, 1)}, "", fresh, nil},
+		{"going on from completed steps", []catalog.PlanStep{planned(3, "{name: string}", 1), planned(4, "integer", 2)}, "", after, nil},
+		{"as many as there may be", many(10), "", fresh, nil},
+		{"an answer", nil, "Hello.", planRequest{FirstStep: 1, Revision: 1}, nil},
+		{"nothing", nil, "", fresh, []string{"steps, an answer, or says why"}},
+		{"an answer and a step", []catalog.PlanStep{planned(1, names, 0, "outlets")}, "Hello.", fresh, []string{"has no steps"}},
+		{"an answer after a failure", nil, "Hello.", planRequest{FirstStep: 1, Revision: 2}, []string{"at least one step"}},
+		{"too many", many(11), "", fresh, []string{"at most 10 steps"}},
+		{"too many with those that are done", []catalog.PlanStep{planned(10, names, 1), planned(11, names, 1)}, "", planRequest{FirstStep: 10, soFar: after.soFar}, []string{"at most 10 steps"}},
+		{"numbers that do not run on", []catalog.PlanStep{planned(1, names, 1)}, "", after, []string{"step 1: numbers must run on from 3"}},
+		{"the same number twice", []catalog.PlanStep{planned(1, names, 0, "outlets"), planned(1, names, 0, "outlets")}, "", fresh, []string{"numbers must run on from 1"}},
+		{"input of itself", []catalog.PlanStep{planned(1, names, 1)}, "", fresh, []string{"names no earlier step"}},
+		{"input of a later step", []catalog.PlanStep{planned(1, names, 2, "outlets"), planned(2, names, 0, "outlets")}, "", fresh, []string{"step 1: input_from_step names no earlier step"}},
+		{"input of no step", []catalog.PlanStep{planned(1, names, -1, "outlets")}, "", fresh, []string{"names no earlier step"}},
+		{"a skill that was not loaded", []catalog.PlanStep{planned(1, names, 0, "outlets", "weather")}, "", fresh, []string{`skill "weather" was not loaded`}},
+		{"neither skill nor input", []catalog.PlanStep{planned(1, "integer", 0)}, "", fresh, []string{"needs an input_from_step"}},
+		{"a shape that does not compile", []catalog.PlanStep{planned(1, "array<", 0, "outlets")}, "", fresh, []string{"return_spec.shape: "}},
+		{"no shape", []catalog.PlanStep{planned(1, "", 0, "outlets")}, "", fresh, []string{"return_spec.shape: "}},
+		{"members that nobody declares", []catalog.PlanStep{planned(1, "array<{price: number}>", 0, "outlets")}, "", fresh, []string{"nothing that the step can see declares"}},
+		{"two things at once", []catalog.PlanStep{planned(2, "array<", 0, "weather")}, "", fresh, []string{"numbers must run on", "was not loaded", "return_spec.shape: "}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := verifyPlan(tt.steps, tt.req, known)
+			got := verifyPlan(planArgs{Steps: tt.steps, Answer: tt.answer}, tt.req, known)
 			if len(got) != len(tt.says) {
 				t.Fatalf("%q, want %q", got, tt.says)
 			}
@@ -101,10 +104,10 @@ func TestMeetable(t *testing.T) {
 		req := planRequest{FirstStep: 1}
 		step := planned(1, tt.shape, 0, tt.skills...)
 		if tt.input != "" {
-			req = planRequest{FirstStep: 2, Completed: []model.CompletedStep{{Step: catalog.PlanStep{Step: 1, ReturnSpec: catalog.ReturnSpec{Shape: tt.input}}}}}
+			req = planRequest{FirstStep: 2, soFar: soFar{Completed: []stepResult{{Step: catalog.PlanStep{Step: 1, ReturnSpec: catalog.ReturnSpec{Shape: tt.input}}}}}}
 			step.Step, step.InputFromStep = 2, 1
 		}
-		if got := verifyPlan([]model.Step{step}, req, known); (len(got) == 0) != tt.want {
+		if got := verifyPlan(planArgs{Steps: []catalog.PlanStep{step}}, req, known); (len(got) == 0) != tt.want {
 			t.Errorf("%s: %q", tt.name, got)
 		}
 	}

@@ -46,6 +46,13 @@ func (d *dishonest) revision(n int, steps []catalog.PlanStep) routertest.Order {
 	return o
 }
 
+// answering is a revision with an answer.
+func (d *dishonest) answering(n int, answer string, steps ...catalog.PlanStep) routertest.Order {
+	o := d.revision(n, nil)
+	o.Args = catalog.Plan{PlanID: d.plan.ID, Epoch: 1, Revision: n, Steps: append([]catalog.PlanStep{}, steps...), Answer: answer}
+	return o
+}
+
 // id of a plan or task that says it was made some time before or after now.
 func (d *dishonest) id(kind string, after time.Duration) string {
 	return intents.TimedID(kind, d.Clock.Now().Add(after), "_x")
@@ -163,6 +170,20 @@ var planMisdeeds = []misdeed{
 		steps := routertest.Steps(1, "feed", "feed")
 		steps[0].InputFromStep = 2
 		return d.accepted(d.revision(2, steps))
+	}},
+	{"answer-after-a-failure", "replanning", "plan: a plan has steps, or its first revision has an answer", "at least one step", func(d *dishonest) int64 {
+		return d.accepted(d.answering(2, "These."))
+	}},
+	{"answer-with-steps", "claimed", "plan: a plan has steps, or its first revision has an answer", "answered when it is closed", func(d *dishonest) int64 {
+		return d.accepted(d.answering(1, "These.", routertest.Steps(1, "feed")...))
+	}},
+	{"neither-steps-nor-answer", "claimed", "plan: a plan has steps, or its first revision has an answer", "has an answer", func(d *dishonest) int64 {
+		return d.accepted(d.answering(1, ""))
+	}},
+	{"answer-changed", "answered", "plan.close: a plan without steps is closed with its answer", "the answer that its planner gave", func(d *dishonest) int64 {
+		o := d.closing("complete")
+		o.Args = catalog.PlanClose{PlanID: d.plan.ID, Epoch: 1, Status: "complete", Response: "Those."}
+		return d.accepted(o)
 	}},
 	{"step-while-replanning", "replanning", "step: the plan is executing", "replanning", func(d *dishonest) int64 {
 		return d.accepted(d.step(1, nil))

@@ -21,6 +21,16 @@ func scenes() map[string]func(d *dishonest) {
 			d.plan = d.NewPlan("plan_1")
 			d.Want(d.plan.Open(), intents.OK)
 		},
+		// A plan that its planner has not written yet.
+		"claimed": func(d *dishonest) {
+			scenes()["opened"](d)
+			d.Want(d.plan.Claim(), intents.OK)
+		},
+		// A plan without steps, that its planner has answered.
+		"answered": func(d *dishonest) {
+			scenes()["claimed"](d)
+			d.Want(d.Do(d.answering(1, "These.")), intents.OK)
+		},
 		// A plan of three steps whose first is done.
 		"between-steps": func(d *dishonest) {
 			d.acme()

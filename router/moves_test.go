@@ -106,6 +106,53 @@ func TestPlanSubmit(t *testing.T) {
 	w.Want(p.Plan(routertest.Steps(1, "b")), intents.MalformedArgs) // executing: not now
 }
 
+// Where nothing need be done, the first revision is the answer, and the plan is closed
+// with that text alone.
+func TestPlanAnswer(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	p := w.NewPlan("p1")
+	w.Want(p.Open(), intents.OK)
+	w.Want(p.Claim(), intents.OK)
+	submit := func(revision int, answer string, steps []catalog.PlanStep) *intents.Answer {
+		o := p.PlanOrder(nil)
+		o.Args = catalog.Plan{PlanID: p.ID, Epoch: 1, Revision: revision, Steps: append([]catalog.PlanStep{}, steps...), Answer: answer}
+		return w.Do(o)
+	}
+	for name, a := range map[string]*intents.Answer{
+		"/intent/args/answer":   submit(1, "Hello.", routertest.Steps(1, "a")),
+		"/intent/args/answer ":  submit(1, "", nil),
+		"/intent/args/revision": submit(2, "Hello.", nil),
+	} {
+		if a.Code != intents.MalformedArgs || a.Pointer != strings.TrimSpace(name) {
+			t.Errorf("%s: %s at %s: %s", name, a.Code, a.Pointer, a.Reason)
+		}
+	}
+	w.Want(submit(1, "Hello.", nil), intents.OK)
+	closing := func(text string) *intents.Answer {
+		o := p.PlanOrder(nil)
+		o.By, o.Type = w.Manager, "plan.close"
+		o.Args = catalog.PlanClose{PlanID: p.ID, Epoch: 1, Status: "complete", Response: text}
+		return w.Do(o)
+	}
+	if a := closing("Good bye."); a.Code != intents.MalformedArgs || a.Pointer != "/intent/args/response" {
+		t.Errorf("%s at %s: %s", a.Code, a.Pointer, a.Reason)
+	}
+	w.Want(closing("Hello."), intents.OK)
+}
+
+// After a failure there is no answer without steps.
+func TestNoAnswerAfterAFailure(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	w.Pin("a", catalog.Pure)
+	p := w.Begun("p1", "a")
+	w.Want(p.Started(1).Finish("insufficient", "", "x"), intents.OK)
+	o := p.PlanOrder(nil)
+	o.Args = catalog.Plan{PlanID: p.ID, Epoch: 1, Revision: 2, Steps: []catalog.PlanStep{}, Answer: "Hello."}
+	if a := w.Do(o); a.Code != intents.MalformedArgs || a.Pointer != "/intent/args/steps" {
+		t.Errorf("%s at %s: %s", a.Code, a.Pointer, a.Reason)
+	}
+}
+
 // Ten steps in all, done ones included.
 func TestPlanHasTenStepsAtMost(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})

@@ -13,8 +13,8 @@ var planClose = move(TypePlanClose,
 			return Effect{}, err
 		}
 		if a.Status == string(catalog.PlanComplete) {
-			if p.View.Status != catalog.PlanExecuting || len(p.View.Steps) == 0 || p.lastDone() != p.View.Steps[len(p.View.Steps)-1].Step {
-				return Effect{}, illegal("/intent/args/status", "a plan is complete when all its steps are done")
+			if err := p.completable(a.Response); err != nil {
+				return Effect{}, err
 			}
 		}
 		after := p.clone()
@@ -39,4 +39,16 @@ func (p *plan) closing(a catalog.PlanClose) {
 	if f := a.Failure; f != nil && f.Reason == "" { // the order was erased
 		f.Reason = storage.ErasedReason
 	}
+}
+
+// completable says whether a plan may be closed as complete with a response.
+func (p *plan) completable(response string) error {
+	steps := p.View.Steps
+	switch {
+	case p.View.Status != catalog.PlanExecuting || len(steps) > 0 && p.lastDone() != steps[len(steps)-1].Step:
+		return illegal("/intent/args/status", "a plan is complete when all its steps are done")
+	case len(steps) == 0 && response != p.View.Response:
+		return illegal("/intent/args/response", "a plan without steps is closed with the answer that its planner gave")
+	}
+	return nil
 }

@@ -23,6 +23,9 @@ var planRevise = move(TypePlan,
 		case a.Revision != p.View.Revision+1:
 			return Effect{}, illegal("/intent/args/revision", "revision must be the plan's revision plus one")
 		}
+		if err := legalAnswer(a); err != nil {
+			return Effect{}, err
+		}
 		if err := legalSteps(a.Steps, p.lastDone()); err != nil {
 			return Effect{}, err
 		}
@@ -38,7 +41,7 @@ var planRevise = move(TypePlan,
 		p.revise(a, o.Decision.IntentID)
 		p.Texts = append(p.Texts, o.Recorded)
 		return nil
-	}).keepsAllBut("steps/task", "steps/return_spec/reason")
+	}).keepsAllBut("answer", "steps/task", "steps/return_spec/reason")
 
 // revise is the effect of a revision on a plan; digest is the intent_id of its order.
 func (p *plan) revise(a catalog.Plan, digest string) {
@@ -49,7 +52,20 @@ func (p *plan) revise(a catalog.Plan, digest string) {
 		kept = append(kept, catalog.StepView{PlanStep: step, Status: catalog.StepPending, Revision: a.Revision})
 	}
 	p.View.Steps, p.View.Revision, p.View.PlanDigest = kept, a.Revision, digest
-	p.View.Status = catalog.PlanExecuting
+	p.View.Status, p.View.Response = catalog.PlanExecuting, a.Answer
+}
+
+// legalAnswer: only the first revision may have no steps, and then it has the answer.
+func legalAnswer(a catalog.Plan) error {
+	switch {
+	case len(a.Steps) > 0 && a.Answer != "":
+		return illegal("/intent/args/answer", "a plan with steps is answered when it is closed")
+	case len(a.Steps) == 0 && a.Revision > 1:
+		return illegal("/intent/args/steps", "a revision has at least one step")
+	case len(a.Steps) == 0 && a.Answer == "":
+		return illegal("/intent/args/answer", "a plan without steps has an answer")
+	}
+	return nil
 }
 
 // legalSteps: numbers run on from the last done step, at most ten in all, input

@@ -189,6 +189,7 @@ func RestoreTexts(p *catalog.PlanView, o Order) error {
 		return err
 	case TypePlan:
 		a, err := argsOf[catalog.Plan](o)
+		p.Response = a.Answer
 		for _, from := range a.Steps {
 			for i := range p.Steps {
 				if at := &p.Steps[i]; at.Step == from.Step && at.Revision == a.Revision {

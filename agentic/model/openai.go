@@ -3,15 +3,15 @@ package model
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/shared"
+	"github.com/openai/openai-go/v3/packages/param"
 
 	"aob.dev/writ/internal/clock"
 )
@@ -24,7 +24,8 @@ const (
 	maxAttempts    = 3
 	firstBackoff   = time.Second     // doubles; a server's Retry-After wins
 	maxRetryAfter  = 2 * time.Minute // a longer wait is left to the caller
-	maxOutputBytes = 4 << 20
+	maxOutputBytes = 4 << 20         // of text and arguments, thinking included
+	maxCalls       = 256             // in one reply
 )
 
 // OpenAIConfig says which server and model to use. Nothing is read from the
@@ -47,15 +48,17 @@ func (c OpenAIConfig) String() string { return "openai:" + c.Model }
 // GoString is String, for %#v.
 func (c OpenAIConfig) GoString() string { return c.String() }
 
-// OpenAI thinks with a remote model, over the chat completions API with a
-// strict JSON Schema response format. It tries a request up to three times
-// when it may succeed later (rate limit, server failure, timeout, cut stream).
-// Neither prompts nor keys are ever logged or part of an error.
+// OpenAI is a remote model behind the chat completions API, with streaming and
+// native tools. It tries a request up to three times when it may succeed later (rate
+// limit, server failure, timeout, cut stream). Neither prompts nor keys are ever
+// logged; an error has the server's own words in its Detail alone, and the key nowhere.
 type OpenAI struct {
 	cfg  OpenAIConfig
 	svc  openai.ChatCompletionService
 	now  func() time.Time
 	wait func(context.Context, time.Duration) error
+	// What the server refused is left out from then on.
+	noTemperature, noStreaming atomic.Bool
 }
 
 var _ Model = (*OpenAI)(nil)
@@ -80,7 +83,7 @@ func NewOpenAI(cfg OpenAIConfig) (*OpenAI, error) {
 	}
 	opts := []option.RequestOption{
 		option.WithBaseURL(strings.TrimSuffix(cfg.BaseURL, "/") + "/"),
-		option.WithMaxRetries(0), // retries are ours: see Complete
+		option.WithMaxRetries(0), // retries are ours: see Respond
 		option.WithHTTPClient(&http.Client{
 			Transport:     openaiWire{cfg.RoundTripper},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -89,41 +92,65 @@ func NewOpenAI(cfg OpenAIConfig) (*OpenAI, error) {
 	if cfg.APIKey != "" {
 		opts = append(opts, option.WithAPIKey(cfg.APIKey))
 	}
-	return &OpenAI{cfg: cfg, svc: openai.NewChatCompletionService(opts...), now: time.Now, wait: clock.Sleep}, nil
+	o := &OpenAI{cfg: cfg, svc: openai.NewChatCompletionService(opts...), now: time.Now, wait: clock.Sleep}
+	o.noTemperature.Store(cfg.NoTemperature)
+	return o, nil
 }
 
 // Name is "openai:" and the model.
 func (o *OpenAI) Name() string { return o.cfg.String() }
 
-// Complete implements Model.
-func (o *OpenAI) Complete(ctx context.Context, req Request) (Reply, error) {
-	params, err := o.params(req)
+// Respond implements Model. A request that the server refuses for its temperature, or
+// answers without a stream, is sent once more without.
+func (o *OpenAI) Respond(ctx context.Context, r Request, on func(Event)) (*Response, error) {
+	params, err := o.params(r)
 	if err != nil {
-		return Reply{}, &Error{Reason: "encode the request", Err: err}
+		return nil, &Error{Reason: "the request to the model cannot be encoded", Err: err}
 	}
+	resp := &Response{Model: o.Name()}
+	shown := false
+	say := func(text string) {
+		if on != nil {
+			shown = true
+			on(Event{Text: text})
+		}
+	}
+	streamed := !o.noStreaming.Load()
 	begin := o.now()
-	var used Usage
 	backoff := firstBackoff
 	for n := 1; ; n++ {
-		ans, failed := o.once(ctx, params)
-		used.InputTokens += ans.in
-		used.OutputTokens += ans.out
-		used.Latency = o.now().Sub(begin)
+		got, failed := o.attempt(ctx, params, streamed, say)
+		resp.Usage.Add(Usage{InputTokens: got.in, OutputTokens: got.out})
+		resp.Usage.Latency = o.now().Sub(begin)
 		if failed == nil {
-			out, err := looseOutput(req.Schema, []byte(ans.text))
-			if err != nil {
-				// The decoder's message may quote the answer.
-				return Reply{Usage: used}, &Error{Reason: "the model answered with something else than JSON", Err: ErrOutput}
+			if !streamed {
+				o.noStreaming.Store(true)
 			}
-			return Reply{Output: out, Usage: used}, nil
+			resp.Text, resp.Calls = got.text.String(), identify(got.calls(), r.Messages)
+			return resp, nil
 		}
-		delay := max(ans.retryAfter, 0)
+		if params.Temperature.Valid() && got.said.refuses("temperature") {
+			o.noTemperature.Store(true)
+			params.Temperature = param.Opt[float64]{}
+			n-- // nothing was tried yet
+			continue
+		}
+		if got.unstreamed {
+			streamed = false
+			n--
+			continue
+		}
+		delay := got.retryAfter
 		if delay == 0 {
 			delay = backoff
 			backoff *= 2
 		}
 		if !failed.Retryable || n == maxAttempts || !o.worthWaiting(ctx, delay) || o.wait(ctx, delay) != nil {
-			return Reply{Usage: used}, failed
+			return resp, failed
+		}
+		if shown {
+			on(Event{Reset: true})
+			shown = false
 		}
 	}
 }
@@ -137,92 +164,46 @@ func (o *OpenAI) worthWaiting(ctx context.Context, delay time.Duration) bool {
 	return !ok || o.now().Add(delay).Before(deadline)
 }
 
-func (o *OpenAI) params(req Request) (openai.ChatCompletionNewParams, error) {
-	schema, err := strictSchema(req.Schema)
-	if err != nil {
-		return openai.ChatCompletionNewParams{}, fmt.Errorf("schema: %w", err)
-	}
-	p := openai.ChatCompletionNewParams{
-		Model: o.cfg.Model,
-		Messages: []openai.ChatCompletionMessageParamUnion{
-			openai.SystemMessage(req.Instructions),
-			openai.UserMessage(string(req.Input)),
-		},
-		ResponseFormat: openai.ChatCompletionNewParamsResponseFormatUnion{
-			OfJSONSchema: &shared.ResponseFormatJSONSchemaParam{
-				JSONSchema: shared.ResponseFormatJSONSchemaJSONSchemaParam{
-					Name: string(req.Purpose), Strict: openai.Bool(true), Schema: schema,
-				},
-			},
-		},
-		StreamOptions: openai.ChatCompletionStreamOptionsParam{IncludeUsage: openai.Bool(true)},
-	}
-	if !o.cfg.NoTemperature {
-		p.Temperature = openai.Float(req.Temperature)
-	}
-	if req.MaxTokens > 0 {
-		p.MaxCompletionTokens = openai.Int(int64(req.MaxTokens))
-	}
-	return p, nil
-}
-
-// completion is what one attempt gave.
-type completion struct {
-	text       string
-	in, out    int           // tokens, where the server said
-	retryAfter time.Duration // 0: it did not say
-}
-
-// once sends the request and reads the whole stream.
-func (o *OpenAI) once(ctx context.Context, params openai.ChatCompletionNewParams) (completion, *Error) {
-	attempt, cancel := context.WithTimeout(ctx, o.cfg.Timeout)
+// attempt sends the request once and reads the whole reply.
+func (o *OpenAI) attempt(ctx context.Context, params openai.ChatCompletionNewParams, streamed bool, say func(string)) (*reading, *Error) {
+	ctx, cancel := context.WithTimeout(ctx, o.cfg.Timeout)
 	defer cancel()
-	attempt, seen := withLastResponse(attempt)
-	stream := o.svc.NewStreaming(attempt, params)
-	defer func() { _ = stream.Close() }()
-	var ans completion
-	var text strings.Builder
-	finish, refused := "", false
-	for stream.Next() {
-		chunk := stream.Current()
-		if chunk.Usage.TotalTokens > 0 {
-			ans.in, ans.out = int(chunk.Usage.PromptTokens), int(chunk.Usage.CompletionTokens)
-		}
-		for _, c := range chunk.Choices {
-			if c.Index != 0 {
-				continue
-			}
-			text.WriteString(c.Delta.Content)
-			refused = refused || c.Delta.Refusal != ""
-			if c.FinishReason != "" {
-				finish = c.FinishReason
-			}
-		}
-		if text.Len() > maxOutputBytes {
-			return ans, &Error{Reason: fmt.Sprintf("the model's answer is larger than %d bytes", maxOutputBytes)}
-		}
+	ctx, seen := withLastResponse(ctx)
+	got := &reading{say: say}
+	var err error
+	if streamed {
+		err = o.readStream(ctx, params, got)
+		got.unstreamed = err == nil && got.size == 0 && seen.status() == http.StatusOK && !strings.HasPrefix(seen.header().Get("Content-Type"), "text/event-stream")
+	} else {
+		err = o.readWhole(ctx, params, got)
 	}
-	if err := stream.Err(); err != nil || seen.status() != http.StatusOK {
-		ans.retryAfter = retryAfter(seen.header(), o.now())
-		return ans, openaiError(attempt, seen.status(), err)
+	if err == nil && seen.status() == http.StatusOK {
+		return got, got.finished()
 	}
-	ans.text = text.String()
-	return ans, finished(finish, refused)
+	got.said = seen.failure(err)
+	got.retryAfter = retryAfter(seen.header(), o.now())
+	if errors.Is(err, errTooLarge) {
+		return got, &Error{Reason: errTooLarge.Error()}
+	}
+	return got, openaiError(ctx, got.said, err, o.cfg.APIKey)
 }
 
-// finished decides by the finish reason whether an answer is whole.
-func finished(finish string, refused bool) *Error {
-	switch {
-	case refused:
-		return &Error{Reason: "the model refused to answer"}
-	case finish == "stop":
-		return nil
-	case finish == "":
-		return &Error{Reason: "the model's answer was cut off", Retryable: true}
-	case finish == "length":
-		return &Error{Reason: "the model's answer reached the token limit"}
-	case finish == "content_filter":
-		return &Error{Reason: "the model's answer was withheld by a content filter"}
+func (o *OpenAI) readStream(ctx context.Context, params openai.ChatCompletionNewParams, got *reading) error {
+	params.StreamOptions.IncludeUsage = openai.Bool(true)
+	stream := o.svc.NewStreaming(ctx, params)
+	defer func() { _ = stream.Close() }()
+	for stream.Next() {
+		if err := got.chunk(stream.Current()); err != nil {
+			return err
+		}
 	}
-	return &Error{Reason: "the model did something else than answer"}
+	return stream.Err()
+}
+
+func (o *OpenAI) readWhole(ctx context.Context, params openai.ChatCompletionNewParams, got *reading) error {
+	c, err := o.svc.New(ctx, params)
+	if err != nil {
+		return err
+	}
+	return got.completion(c)
 }

@@ -18,10 +18,21 @@ import (
 type completionRequest struct {
 	Model    string `json:"model"`
 	Messages []struct {
-		Role    string `json:"role"`
-		Content string `json:"content"`
+		Role       string     `json:"role"`
+		Content    *string    `json:"content"`
+		ToolCalls  []wireCall `json:"tool_calls"`
+		ToolCallID string     `json:"tool_call_id"`
 	} `json:"messages"`
-	ResponseFormat struct {
+	Tools []struct {
+		Type     string `json:"type"`
+		Function struct {
+			Name        string          `json:"name"`
+			Description string          `json:"description"`
+			Parameters  json.RawMessage `json:"parameters"`
+		} `json:"function"`
+	} `json:"tools"`
+	ToolChoice     string `json:"tool_choice"`
+	ResponseFormat *struct {
 		Type       string `json:"type"`
 		JSONSchema struct {
 			Name   string         `json:"name"`
@@ -30,18 +41,27 @@ type completionRequest struct {
 		} `json:"json_schema"`
 	} `json:"response_format"`
 	Stream        bool `json:"stream"`
-	StreamOptions struct {
+	StreamOptions *struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
-	Temperature         *float64 `json:"temperature"`
-	MaxCompletionTokens int      `json:"max_completion_tokens"`
+	Temperature *float64 `json:"temperature"`
+	Stop        []string `json:"stop"`
+}
+
+type wireCall struct {
+	ID       string `json:"id"`
+	Type     string `json:"type"`
+	Function struct {
+		Name      string `json:"name"`
+		Arguments string `json:"arguments"`
+	} `json:"function"`
 }
 
 // reply is what the server does with one request.
 type reply func(w http.ResponseWriter, r *http.Request)
 
 // mock is a chat completions server: it checks every request as the real API
-// does (shape, strict schema, headers) and answers with the next reply.
+// does (shape, tools, calls and their answers, headers) and answers with the next reply.
 type mock struct {
 	t       *testing.T
 	url     string
@@ -62,7 +82,7 @@ func newMock(t *testing.T, replies ...reply) *mock {
 
 var (
 	sentHeaders = []string{"Accept", "Accept-Encoding", "Authorization", "Content-Length", "Content-Type", "User-Agent"}
-	formatName  = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+	wireNames   = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 )
 
 func (m *mock) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -98,18 +118,78 @@ func (m *mock) check(r *http.Request) completionRequest {
 	if err := d.Decode(&req); err != nil {
 		m.t.Errorf("body: %v", err)
 	}
-	f := req.ResponseFormat
-	if f.Type != "json_schema" || !f.JSONSchema.Strict || !formatName.MatchString(f.JSONSchema.Name) {
-		m.t.Errorf("response_format %+v", f)
+	if f := req.ResponseFormat; f != nil {
+		if f.Type != "json_schema" || !f.JSONSchema.Strict || !wireNames.MatchString(f.JSONSchema.Name) {
+			m.t.Errorf("response_format %+v", f)
+		}
+		checkStrict(m.t, "", f.JSONSchema.Schema)
 	}
-	checkStrict(m.t, "", f.JSONSchema.Schema)
-	if len(req.Messages) != 2 || req.Messages[0].Role != "system" || req.Messages[1].Role != "user" {
-		m.t.Errorf("messages %+v, want system then user", req.Messages)
-	}
-	if !req.Stream || !req.StreamOptions.IncludeUsage {
+	if req.Stream != (req.StreamOptions != nil && req.StreamOptions.IncludeUsage) {
 		m.t.Error("not streamed with usage")
 	}
+	m.checkTools(req)
+	m.checkMessages(req)
 	return req
+}
+
+func (m *mock) checkTools(req completionRequest) {
+	if (len(req.Tools) > 0) != (req.ToolChoice == "auto" || req.ToolChoice == "required") || len(req.Tools) > 128 {
+		m.t.Errorf("%d tools with the choice %q", len(req.Tools), req.ToolChoice)
+	}
+	for _, t := range req.Tools {
+		f := t.Function
+		if t.Type != "function" || !wireNames.MatchString(f.Name) || len(f.Description) > 1024 {
+			m.t.Errorf("tool %+v", t)
+		}
+		var top map[string]any
+		if err := json.Unmarshal(f.Parameters, &top); err != nil || top["type"] != "object" || top["properties"] == nil {
+			m.t.Errorf("parameters of %s: %s", f.Name, f.Parameters)
+		}
+		for _, name := range []string{"oneOf", "anyOf", "allOf", "enum", "not"} {
+			if _, there := top[name]; there {
+				m.t.Errorf("parameters of %s have %s at the top", f.Name, name)
+			}
+		}
+	}
+}
+
+// checkMessages fails where the real API would refuse a conversation: every call must
+// be answered at once.
+func (m *mock) checkMessages(req completionRequest) {
+	var open []string
+	for i, msg := range req.Messages {
+		if msg.Role != "tool" && len(open) > 0 {
+			m.t.Errorf("message %d comes before the answers to %v", i, open)
+		}
+		switch msg.Role {
+		case "system", "user":
+			if msg.Content == nil {
+				m.t.Errorf("message %d has no content", i)
+			}
+		case "assistant":
+			if msg.Content == nil && len(msg.ToolCalls) == 0 {
+				m.t.Errorf("message %d says nothing", i)
+			}
+			for _, c := range msg.ToolCalls {
+				if c.Type != "function" || !wireNames.MatchString(c.Function.Name) || c.ID == "" || len(c.ID) > 40 || !strings.HasPrefix(c.Function.Arguments, "{") || !json.Valid([]byte(c.Function.Arguments)) {
+					m.t.Errorf("call %+v", c)
+				}
+				open = append(open, c.ID)
+			}
+		case "tool":
+			at := slices.Index(open, msg.ToolCallID)
+			if at < 0 || msg.Content == nil {
+				m.t.Errorf("message %d answers %q", i, msg.ToolCallID)
+				continue
+			}
+			open = slices.Delete(open, at, at+1)
+		default:
+			m.t.Errorf("message %d is of %q", i, msg.Role)
+		}
+	}
+	if len(open) > 0 || len(req.Messages) == 0 {
+		m.t.Errorf("%d messages, no answers to %v", len(req.Messages), open)
+	}
 }
 
 // strictKeywords are those of the strict part of JSON Schema that we use.
@@ -171,6 +251,13 @@ func begin(w http.ResponseWriter, text string) {
 	}
 }
 
+// called sends pieces of calls, each as the JSON of one delta's tool_calls.
+func called(w http.ResponseWriter, pieces ...string) {
+	for _, p := range pieces {
+		event(w, fmt.Sprintf(`{"index":0,"delta":{"tool_calls":%s},"finish_reason":null}`, p), "null")
+	}
+}
+
 func end(w http.ResponseWriter, finish string) {
 	event(w, fmt.Sprintf(`{"index":0,"delta":{},"finish_reason":%q}`, finish), "null")
 	event(w, "", `{"prompt_tokens":11,"completion_tokens":7,"total_tokens":18}`)
@@ -184,9 +271,27 @@ func says(text string) reply {
 	}
 }
 
+// calls answers with calls of tools, in these pieces.
+func calls(finish string, pieces ...string) reply {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		begin(w, "")
+		called(w, pieces...)
+		end(w, finish)
+	}
+}
+
+// completes answers without a stream.
+func completes(message, finish string) reply {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"id":"chatcmpl-1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"message":%s,"finish_reason":%q}],
+			"usage":{"prompt_tokens":11,"completion_tokens":7,"total_tokens":18}}`, message, finish)
+	}
+}
+
 func ends(finish string) reply {
 	return func(w http.ResponseWriter, _ *http.Request) {
-		begin(w, `{"skills":["a"`)
+		begin(w, "well, ")
 		end(w, finish)
 	}
 }
@@ -199,6 +304,7 @@ func fails(status int, code string, header ...string) reply {
 			w.Header().Set(header[i], header[i+1])
 		}
 		w.WriteHeader(status)
-		fmt.Fprintf(w, `{"error":{"message":"prompt secret-prompt, key %s","type":"some_error","param":null,"code":%q}}`, r.Header.Get("Authorization"), code)
+		q, _ := json.Marshal(code)
+		fmt.Fprintf(w, `{"error":{"message":"prompt secret-prompt, key %s","type":"some_error","param":null,"code":%s}}`, r.Header.Get("Authorization"), q)
 	}
 }

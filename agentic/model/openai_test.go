@@ -2,13 +2,15 @@ package model
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -31,11 +33,9 @@ func newTestModel(t *testing.T, m *mock, waits *[]time.Duration) *OpenAI {
 	return o
 }
 
-func selectRequest() Request {
-	return Request{
-		Purpose: SelectSkills, Instructions: "secret-prompt", Input: json.RawMessage(`{"task":"x"}`),
-		Schema: OutputSchema(SelectSkills),
-	}
+func ask() Request {
+	cold := 0.0
+	return Request{System: "secret-prompt", Messages: []Message{{Role: RoleUser, Text: "x"}}, Temperature: &cold}
 }
 
 // wantError checks the class of an error and that it shows no secret.
@@ -45,8 +45,14 @@ func wantError(t *testing.T, err error, retryable bool, words string) {
 	if !errors.As(err, &e) {
 		t.Fatalf("got %v, want *Error", err)
 	}
-	if e.Retryable != retryable || !strings.Contains(err.Error(), words) {
-		t.Errorf("got %q (retryable %v), want %q (retryable %v)", err, e.Retryable, words, retryable)
+	if e.Retryable != retryable || !strings.Contains(e.forOperators(), words) {
+		t.Errorf("got %q (retryable %v), want %q (retryable %v)", e.forOperators(), e.Retryable, words, retryable)
+	}
+	if strings.Contains(e.Detail, testKey) || len(e.Detail) > maxDetail || strings.ContainsFunc(e.Detail, unicode.IsControl) {
+		t.Errorf("the detail is %q", e.Detail)
+	}
+	if strings.ContainsAny(e.Reason, "0123456789_") {
+		t.Errorf("the reason is not in plain words: %s", e.Reason)
 	}
 	for _, secret := range []string{testKey, "secret-prompt"} {
 		for _, shown := range []string{err.Error(), fmt.Sprintf("%+v", e), fmt.Sprintf("%#v", e)} {
@@ -57,96 +63,98 @@ func wantError(t *testing.T, err error, retryable bool, words string) {
 	}
 }
 
-func TestComplete(t *testing.T) {
-	m := newMock(t, says(`{"skills":["naïve","b"]}`))
+// heard gathers what is streamed.
+type heard struct {
+	pieces []string
+	resets int
+}
+
+func (h *heard) on(e Event) {
+	if e.Reset {
+		h.pieces = nil
+		h.resets++
+		return
+	}
+	h.pieces = append(h.pieces, e.Text)
+}
+
+func (h *heard) text() string { return strings.Join(h.pieces, "") }
+
+func TestRespond(t *testing.T) {
+	m := newMock(t, says("naïve, but true"))
 	o := newTestModel(t, m, nil)
-	req := selectRequest()
-	req.MaxTokens = 100
-	r, err := o.Complete(t.Context(), req)
+	req := ask()
+	req.Stop = []string{"END"}
+	var h heard
+	r, err := o.Respond(t.Context(), req, h.on)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(r.Output) != `{"skills":["naïve","b"]}` {
-		t.Errorf("output %s", r.Output)
+	if r.Text != "naïve, but true" || len(r.Calls) != 0 || r.Model != "openai:m" {
+		t.Errorf("response %+v", r)
+	}
+	if d := cmp.Diff([]string{"naïve,", " but true"}, h.pieces); d != "" {
+		t.Error(d)
 	}
 	if r.Usage.InputTokens != 11 || r.Usage.OutputTokens != 7 || r.Usage.Latency <= 0 {
 		t.Errorf("usage %+v", r.Usage)
 	}
 	got := m.got[0]
-	if got.Messages[0].Content != "secret-prompt" || got.Messages[1].Content != `{"task":"x"}` {
+	if got.Messages[0].Role != "system" || *got.Messages[0].Content != "secret-prompt" || got.Messages[1].Role != "user" || *got.Messages[1].Content != "x" {
 		t.Errorf("messages %+v", got.Messages)
 	}
-	if got.Model != "m" || got.Temperature == nil || *got.Temperature != 0 || got.MaxCompletionTokens != 100 {
+	if got.Model != "m" || got.Temperature == nil || *got.Temperature != 0 || !slices.Equal(got.Stop, req.Stop) || !got.Stream || got.Tools != nil {
 		t.Errorf("request %+v", got)
 	}
-	if got.ResponseFormat.JSONSchema.Name != "select_skills" || m.auth[0] != "Bearer "+testKey {
-		t.Errorf("format %s, authorization %s", got.ResponseFormat.JSONSchema.Name, m.auth[0])
-	}
-	if o.Name() != "openai:m" {
-		t.Errorf("name %s", o.Name())
+	if m.auth[0] != "Bearer "+testKey || o.Name() != "openai:m" {
+		t.Errorf("authorization %s, name %s", m.auth[0], o.Name())
 	}
 }
 
-// TestEveryPurposeIsStrict sends each schema to the server, which checks it.
-func TestEveryPurposeIsStrict(t *testing.T) {
-	for _, p := range purposes {
-		o := newTestModel(t, newMock(t, says(`{}`)), nil)
-		req := Request{Purpose: p, Input: json.RawMessage(`{}`), Schema: OutputSchema(p)}
-		if _, err := o.Complete(t.Context(), req); err != nil {
-			t.Errorf("%s: %v", p, err)
-		}
-	}
-}
-
-func TestFreeFormInputTravelsAsText(t *testing.T) {
-	text := `{"action":"call","skill":"rank","input":"{\"n\":9007199254740993,\"q\":\"<&>\"}","reason":"","suggestion":""}`
-	m := newMock(t, says(text))
-	r, err := newTestModel(t, m, nil).Complete(t.Context(), Request{Purpose: ChooseAction, Input: json.RawMessage(`{}`), Schema: OutputSchema(ChooseAction)})
-	if err != nil {
+// TestNothingIsSentUnasked: no system message, temperature or stop without one.
+func TestNothingIsSentUnasked(t *testing.T) {
+	m := newMock(t, says("y"))
+	if _, err := newTestModel(t, m, nil).Respond(t.Context(), Request{Messages: []Message{{Role: RoleUser, Text: "x"}}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	var out ActionOutput
-	if err := json.Unmarshal(r.Output, &out); err != nil {
-		t.Fatal(err)
-	}
-	if string(out.Input) != `{"n":9007199254740993,"q":"<&>"}` {
-		t.Errorf("input %s", out.Input)
-	}
-	in := m.got[0].ResponseFormat.JSONSchema.Schema["properties"].(map[string]any)["input"].(map[string]any)
-	if in["type"] != "string" {
-		t.Errorf("the server saw input as %v", in)
+	if got := m.got[0]; len(got.Messages) != 1 || got.Temperature != nil || got.Stop != nil || got.ToolChoice != "" {
+		t.Errorf("request %+v", got)
 	}
 }
 
 func TestRetries(t *testing.T) {
-	ok := says(`{"skills":[]}`)
+	ok := says("fine")
 	soon := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	tests := []struct {
 		name    string
 		replies []reply
 		waits   []time.Duration
+		resets  int
 	}{
-		{"429 with Retry-After", []reply{fails(429, "rate_limit_exceeded", "Retry-After", "7"), ok}, []time.Duration{7 * time.Second}},
-		{"429 with a date", []reply{fails(429, "", "Retry-After", soon.Add(9*time.Second).Format(http.TimeFormat)), ok}, []time.Duration{9 * time.Second}},
-		{"429 in milliseconds", []reply{fails(429, "", "Retry-After-Ms", "250", "Retry-After", "1"), ok}, []time.Duration{250 * time.Millisecond}},
-		{"500 twice", []reply{fails(500, ""), fails(503, ""), ok}, []time.Duration{time.Second, 2 * time.Second}},
-		{"502 without a body of the API", []reply{plain(502), ok}, []time.Duration{time.Second}},
-		{"stream cut by the network", []reply{cutOff, ok}, []time.Duration{time.Second}},
-		{"stream ends in the middle", []reply{stopsEarly, ok}, []time.Duration{time.Second}},
-		{"malformed event", []reply{malformed, ok}, []time.Duration{time.Second}},
-		{"error inside the stream", []reply{errorEvent, ok}, []time.Duration{time.Second}},
+		{"429 with Retry-After", []reply{fails(429, "rate_limit_exceeded", "Retry-After", "7"), ok}, []time.Duration{7 * time.Second}, 0},
+		{"429 with a date", []reply{fails(429, "", "Retry-After", soon.Add(9*time.Second).Format(http.TimeFormat)), ok}, []time.Duration{9 * time.Second}, 0},
+		{"429 in milliseconds", []reply{fails(429, "", "Retry-After-Ms", "250", "Retry-After", "1"), ok}, []time.Duration{250 * time.Millisecond}, 0},
+		{"500 twice", []reply{fails(500, ""), fails(503, ""), ok}, []time.Duration{time.Second, 2 * time.Second}, 0},
+		{"502 without a body of the API", []reply{plain(502), ok}, []time.Duration{time.Second}, 0},
+		{"stream cut by the network", []reply{cutOff, ok}, []time.Duration{time.Second}, 1},
+		{"stream ends in the middle", []reply{stopsEarly, ok}, []time.Duration{time.Second}, 1},
+		{"malformed event", []reply{malformed, ok}, []time.Duration{time.Second}, 1},
+		{"nothing answered", []reply{says(""), ok}, []time.Duration{time.Second}, 0},
+		{"only a thought", []reply{says("<think>hm, "), ok}, []time.Duration{time.Second}, 0},
+		{"error inside the stream", []reply{errorEvent, ok}, []time.Duration{time.Second}, 1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			var waits []time.Duration
 			o := newTestModel(t, newMock(t, tt.replies...), &waits)
 			o.now = func() time.Time { return soon }
-			r, err := o.Complete(t.Context(), selectRequest())
+			var h heard
+			r, err := o.Respond(t.Context(), ask(), h.on)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if string(r.Output) != `{"skills":[]}` {
-				t.Errorf("output %s", r.Output)
+			if r.Text != "fine" || h.text() != "fine" || h.resets != tt.resets {
+				t.Errorf("text %q, heard %q after %d resets, want %d", r.Text, h.text(), h.resets, tt.resets)
 			}
 			if d := cmp.Diff(tt.waits, waits); d != "" {
 				t.Error(d)
@@ -160,19 +168,19 @@ func plain(status int) reply {
 }
 
 func cutOff(w http.ResponseWriter, _ *http.Request) {
-	begin(w, `{"skills":["a",`)
+	begin(w, `well, `)
 	panic(http.ErrAbortHandler)
 }
 
-func stopsEarly(w http.ResponseWriter, _ *http.Request) { begin(w, `{"skills":[]}`) }
+func stopsEarly(w http.ResponseWriter, _ *http.Request) { begin(w, "well, fi") }
 
 func malformed(w http.ResponseWriter, _ *http.Request) {
-	begin(w, `{"skills":[]}`)
+	begin(w, "well, fi")
 	fmt.Fprint(w, "data: {\"choices\":[secret-prompt\n\n")
 }
 
 func errorEvent(w http.ResponseWriter, _ *http.Request) {
-	begin(w, `{"skills":[]}`)
+	begin(w, "well, fi")
 	fmt.Fprint(w, `data: {"error":{"message":"overloaded while reading secret-prompt","type":"server_error"}}`+"\n\n")
 }
 
@@ -199,7 +207,7 @@ func TestFinalErrors(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			_, err := newTestModel(t, newMock(t, tt.replies...), nil).Complete(t.Context(), selectRequest())
+			_, err := newTestModel(t, newMock(t, tt.replies...), nil).Respond(t.Context(), ask(), nil)
 			wantError(t, err, tt.retryable, tt.words)
 		})
 	}
@@ -212,7 +220,7 @@ func refuses(w http.ResponseWriter, _ *http.Request) {
 }
 
 func TestUsageOfFailedAttemptsCounts(t *testing.T) {
-	r, err := newTestModel(t, newMock(t, ends("length")), nil).Complete(t.Context(), selectRequest())
+	r, err := newTestModel(t, newMock(t, ends("length")), nil).Respond(t.Context(), ask(), nil)
 	wantError(t, err, false, "token limit")
 	if r.Usage.OutputTokens != 7 {
 		t.Errorf("usage %+v", r.Usage)
@@ -220,14 +228,14 @@ func TestUsageOfFailedAttemptsCounts(t *testing.T) {
 }
 
 func hangs(w http.ResponseWriter, r *http.Request) {
-	begin(w, `{"skills":`)
+	begin(w, "well, ")
 	<-r.Context().Done()
 }
 
 func TestHangingServer(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 	defer cancel()
-	_, err := newTestModel(t, newMock(t, hangs), nil).Complete(ctx, selectRequest())
+	_, err := newTestModel(t, newMock(t, hangs), nil).Respond(ctx, ask(), nil)
 	wantError(t, err, true, "in time")
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("got %v", err)
@@ -237,14 +245,14 @@ func TestHangingServer(t *testing.T) {
 func TestAttemptTimeout(t *testing.T) {
 	o := newTestModel(t, newMock(t, hangs, hangs, hangs), nil)
 	o.cfg.Timeout = 20 * time.Millisecond
-	_, err := o.Complete(t.Context(), selectRequest())
+	_, err := o.Respond(t.Context(), ask(), nil)
 	wantError(t, err, true, "in time")
 }
 
 func TestNoWaitPastTheDeadline(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	_, err := newTestModel(t, newMock(t, fails(429, "", "Retry-After", "90")), nil).Complete(ctx, selectRequest())
+	_, err := newTestModel(t, newMock(t, fails(429, "", "Retry-After", "90")), nil).Respond(ctx, ask(), nil)
 	wantError(t, err, true, "HTTP 429")
 }
 
@@ -257,7 +265,7 @@ func TestUnreachable(t *testing.T) {
 		t.Fatal(err)
 	}
 	other.wait = o.wait
-	_, err = other.Complete(t.Context(), selectRequest())
+	_, err = other.Respond(t.Context(), ask(), nil)
 	wantError(t, err, true, "cannot be reached")
 }
 
@@ -270,15 +278,15 @@ func TestEnvironmentDoesNotLeak(t *testing.T) {
 	} {
 		t.Setenv(name, v)
 	}
-	m := newMock(t, says(`{"skills":[]}`), says(`{"skills":[]}`))
-	if _, err := newTestModel(t, m, nil).Complete(t.Context(), selectRequest()); err != nil {
+	m := newMock(t, says("fine"), says("fine"))
+	if _, err := newTestModel(t, m, nil).Respond(t.Context(), ask(), nil); err != nil {
 		t.Fatal(err)
 	}
 	keyless, err := NewOpenAI(OpenAIConfig{BaseURL: m.url + "/", Model: "m"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := keyless.Complete(t.Context(), selectRequest()); err != nil {
+	if _, err := keyless.Respond(t.Context(), ask(), nil); err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff([]string{"Bearer " + testKey, ""}, m.auth); d != "" {
@@ -287,14 +295,193 @@ func TestEnvironmentDoesNotLeak(t *testing.T) {
 }
 
 func TestNoTemperature(t *testing.T) {
-	m := newMock(t, says(`{"skills":[]}`))
-	o := newTestModel(t, m, nil)
-	o.cfg.NoTemperature = true
-	if _, err := o.Complete(t.Context(), selectRequest()); err != nil {
+	m := newMock(t, says("fine"))
+	o, err := NewOpenAI(OpenAIConfig{BaseURL: m.url, Model: "m", NoTemperature: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := o.Respond(t.Context(), ask(), nil); err != nil {
 		t.Fatal(err)
 	}
 	if m.got[0].Temperature != nil {
 		t.Error("a temperature was sent")
+	}
+}
+
+// TestTemperatureRefusedLater sends a temperature until a server refuses it.
+func TestTemperatureRefusedLater(t *testing.T) {
+	for _, status := range []int{400, 422} {
+		refusal := answers(status, `{"error":{"message":"Unsupported value: 'temperature' does not support 0 with this model.","type":"invalid_request_error"}}`)
+		m := newMock(t, refusal, says("fine"), says("fine"))
+		var waits []time.Duration
+		o := newTestModel(t, m, &waits)
+		for range 2 {
+			if _, err := o.Respond(t.Context(), ask(), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if m.got[0].Temperature == nil || m.got[1].Temperature != nil || m.got[2].Temperature != nil || waits != nil {
+			t.Errorf("HTTP %d: waits %v, requests %+v", status, waits, m.got)
+		}
+	}
+	again := answers(400, `{"error":{"message":"no temperature"}}`)
+	_, err := newTestModel(t, newMock(t, again, again), nil).Respond(t.Context(), ask(), nil)
+	wantError(t, err, false, "no temperature")
+}
+
+func answers(status int, body string) reply {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		fmt.Fprint(w, body)
+	}
+}
+
+func TestOverflow(t *testing.T) {
+	for body, overflow := range map[string]bool{
+		`{"error":{"message":"too long","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`:      true,
+		`{"error":{"message":"This model's maximum context length is 8192 tokens.","code":400}}`:                                   true,
+		`{"error":{"message":"the request exceeds the available context","type":"exceed_context_size_error","n_ctx":4096}}`:        true,
+		`[{"error":{"code":400,"message":"The input token count (70000) exceeds the maximum number of tokens allowed (32768)."}}]`: true,
+		`{"object":"error","message":"prompt is too long: 210000 tokens > 200000 maximum"}`:                                        true,
+		`{"error":{"message":"unknown member foo","type":"invalid_request_error"}}`:                                                false,
+	} {
+		_, err := newTestModel(t, newMock(t, answers(400, body)), nil).Respond(t.Context(), ask(), nil)
+		wantError(t, err, false, "HTTP 400")
+		var e *Error
+		if errors.As(err, &e); e.Overflow != overflow {
+			t.Errorf("%s: %+v", body, e)
+		}
+	}
+	_, err := newTestModel(t, newMock(t, func(w http.ResponseWriter, _ *http.Request) {
+		begin(w, "well, ")
+		fmt.Fprint(w, `data: {"error":{"message":"context length exceeded","code":"context_length_exceeded"}}`+"\n\n")
+	}), nil).Respond(t.Context(), ask(), nil)
+	var e *Error
+	if errors.As(err, &e); e == nil || !e.Overflow || e.Retryable {
+		t.Errorf("within a stream: %+v", e)
+	}
+	limit := fails(429, "tokens", "Retry-After", "3600")
+	_, err = newTestModel(t, newMock(t, limit), nil).Respond(t.Context(), ask(), nil)
+	if errors.As(err, &e); e.Overflow {
+		t.Errorf("a rate limit is no overflow: %+v", e)
+	}
+}
+
+// TestDetail: operators read the server's words in any shape, users do not.
+func TestDetail(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"error":{"message":"no \u001b[31m such\nthing","type":"t","code":"c","param":"p"}}`: "HTTP 418 (t, c, p): no  [31m such thing",
+		`{"error":"model is loading"}`:                                            "HTTP 418: model is loading",
+		`{"detail":"Extra inputs are not permitted"}`:                             "HTTP 418: Extra inputs are not permitted",
+		`{"message":"bad","code":7}`:                                              "HTTP 418: bad",
+		`{"error":{"why":"x"}}`:                                                   `HTTP 418: {"error":{"why":"x"}}`,
+		`upstream said no to ` + testKey + ` and ` + testKey:                      "HTTP 418: upstream said no to [key] and [key]",
+		`{"error":{"message":"x","param":"` + testKey + `"}}`:                     "HTTP 418 ([key]): x",
+		`{"why":"the key is ` + strings.ReplaceAll(testKey, "-", `\u002d`) + `"}`: `HTTP 418: {"why":"the key is [key]"}`,
+		``:   "HTTP 418",
+		`[]`: "HTTP 418: []",
+	} {
+		_, err := newTestModel(t, newMock(t, answers(418, body)), nil).Respond(t.Context(), ask(), nil)
+		wantError(t, err, false, "refused the request")
+		var e *Error
+		if errors.As(err, &e); e.Detail != want {
+			t.Errorf("%s: got %q, want %q", body, e.Detail, want)
+		}
+	}
+	long := answers(418, strings.Repeat("é", 1000)+testKey)
+	_, err := newTestModel(t, newMock(t, long), nil).Respond(t.Context(), ask(), nil)
+	var e *Error
+	if errors.As(err, &e); len(e.Detail) > 1024 || len(e.Detail) < 1000 || !utf8.ValidString(e.Detail) {
+		t.Errorf("%d bytes of detail", len(e.Detail))
+	}
+}
+
+// TestServerWithoutStreams answers a stream with a whole reply; it is not asked for
+// streams any more.
+func TestServerWithoutStreams(t *testing.T) {
+	whole := completes(`{"role":"assistant","content":"<think>hm</think> fine","tool_calls":[
+		{"id":"a","type":"function","function":{"name":"f","arguments":"{\"n\":1}"}},{"type":"function","function":{"name":"g","arguments":""}}]}`, "tool_calls")
+	m := newMock(t, whole, whole, whole)
+	o := newTestModel(t, m, nil)
+	for range 2 {
+		var h heard
+		r, err := o.Respond(t.Context(), withTools(), h.on)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []Call{{"a", "f", `{"n":1}`}, {"call_1", "g", "{}"}}
+		if d := cmp.Diff(want, r.Calls); d != "" || r.Text != "fine" || h.text() != "fine" || r.Usage.OutputTokens != 7 {
+			t.Errorf("%+v, heard %q\n%s", r, h.text(), d)
+		}
+	}
+	if !m.got[0].Stream || m.got[1].Stream || m.got[2].Stream {
+		t.Errorf("streams asked for: %v, %v, %v", m.got[0].Stream, m.got[1].Stream, m.got[2].Stream)
+	}
+}
+
+// TestStreamUnderAnotherName reads a stream that calls itself something else.
+func TestStreamUnderAnotherName(t *testing.T) {
+	unnamed := func(next reply) reply {
+		return func(w http.ResponseWriter, r *http.Request) { next(otherType{w}, r) }
+	}
+	m := newMock(t, unnamed(says("well, fine")), unnamed(cutOff), says("fine"))
+	o := newTestModel(t, m, nil)
+	for _, resets := range []int{0, 1} {
+		var h heard
+		r, err := o.Respond(t.Context(), ask(), h.on)
+		if err != nil || h.text() != r.Text || h.resets != resets || !m.got[len(m.got)-1].Stream {
+			t.Errorf("%+v, %v, heard %q after %d resets", r, err, h.text(), h.resets)
+		}
+	}
+}
+
+// otherType is a response under another type than its handler says.
+type otherType struct{ http.ResponseWriter }
+
+func (o otherType) Write(b []byte) (int, error) {
+	o.Header().Set("Content-Type", "text/plain")
+	return o.ResponseWriter.Write(b)
+}
+
+func (o otherType) Flush() { o.ResponseWriter.(http.Flusher).Flush() }
+
+// TestErrorUnderStatusOK: a server's error is one whatever its status says, and says
+// nothing of streams.
+func TestErrorUnderStatusOK(t *testing.T) {
+	down := answers(200, `{"error":{"message":"no provider","code":502}}`)
+	m := newMock(t, down, down, says("fine"))
+	o := newTestModel(t, m, nil)
+	o.wait = func(context.Context, time.Duration) error { return context.Canceled }
+	_, err := o.Respond(t.Context(), ask(), nil)
+	wantError(t, err, true, "HTTP 200: no provider")
+	if r, err := o.Respond(t.Context(), ask(), nil); err != nil || r.Text != "fine" || !m.got[2].Stream {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestReplyWithoutEnd(t *testing.T) {
+	flood := func(w http.ResponseWriter, _ *http.Request) {
+		begin(w, "")
+		for range 70 {
+			delta(w, "content", strings.Repeat("x", 64<<10))
+		}
+		end(w, "stop")
+	}
+	_, err := newTestModel(t, newMock(t, flood), nil).Respond(t.Context(), ask(), nil)
+	var e *Error
+	if !errors.As(err, &e) || e.Retryable || !strings.Contains(e.Reason, "larger") {
+		t.Errorf("got %v", err)
+	}
+	crowd := func(w http.ResponseWriter, _ *http.Request) {
+		begin(w, "")
+		for i := range maxCalls + 1 {
+			called(w, fmt.Sprintf(`[{"index":%d,"id":"c%d","function":{"name":"f","arguments":""}}]`, i, i))
+		}
+		end(w, "tool_calls")
+	}
+	if _, err := newTestModel(t, newMock(t, crowd), nil).Respond(t.Context(), withTools(), nil); !errors.As(err, &e) || e.Retryable || !strings.Contains(e.Reason, "larger") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -70,12 +70,14 @@ type PlanStep struct {
 }
 
 // Plan are the arguments of plan: steps replace every step that is not done;
-// numbers run on from the last done one.
+// numbers run on from the last done one. Revision 1 may have no steps but an Answer:
+// then nothing need be done, and the plan can only be closed with that text.
 type Plan struct {
 	PlanID   string     `json:"plan_id"`
 	Epoch    int        `json:"epoch"`
 	Revision int        `json:"revision"`
 	Steps    []PlanStep `json:"steps"`
+	Answer   string     `json:"answer,omitempty"`
 }
 
 // PlanClaim are the arguments of plan.claim; Driver is random per hand-out.

@@ -12,10 +12,13 @@ var skillRows = []Row{
 	{Type: "skill.call", Title: "Call a skill", Capability: "skills:call", Signers: []intents.Role{intents.RoleTask, intents.RoleWorkflow}, Executor: "skills", Effect: EffectPin, DataAt: "/input"},
 }
 
+// MaxFound is how many skills one skill.find gives at most.
+const MaxFound = 100
+
 // SkillFind are the arguments of skill.find.
 type SkillFind struct {
 	Query string `json:"query"`
-	Limit int    `json:"limit,omitempty"` // 1..50, default 20
+	Limit int    `json:"limit,omitempty"` // 1..MaxFound, default 20
 }
 
 // SkillHit is a candidate.

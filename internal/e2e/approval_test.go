@@ -10,7 +10,6 @@ import (
 	"syscall"
 	"testing"
 
-	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
@@ -240,9 +239,9 @@ func TestApprovedAsItWas(t *testing.T) {
 	d, m := serveDepot(t, nil), porter("parcel_send")
 	var asked atomic.Int64
 	decide := m.act
-	m.act = func(in model.ActionInput) model.ActionOutput {
+	m.act = func(in working) action {
 		if in.Step == 2 && len(in.Calls) == 0 {
-			return call("parcel_send", fmt.Sprintf(`{"parcels":["p-%d"]}`, asked.Add(1)))
+			return use("parcel_send", fmt.Sprintf(`{"parcels":["p-%d"]}`, asked.Add(1)))
 		}
 		return decide(in)
 	}

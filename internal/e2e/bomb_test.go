@@ -33,17 +33,17 @@ func TestSchemaBombs(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &mind{
-				plan: func(in model.PlanInput) model.PlanOutput {
+				plan: func(in planning) model.Call {
 					return steps(step(in.FirstStep, "weigh the parcels", "parcel_weigh", 0, tt.shape))
 				},
-				act: func(in model.ActionInput) model.ActionOutput {
+				act: func(in working) action {
 					if len(in.Calls) == 0 {
-						return call("parcel_weigh", "{}")
+						return use("parcel_weigh", "{}")
 					}
-					return do(model.ActFinish)
+					return finish
 				},
-				script: func(model.ScriptInput) model.ScriptOutput {
-					return model.ScriptOutput{Script: "import json\nprint(json.dumps(json.load(open(input_file))))"}
+				script: func(scripting) string {
+					return "import json\nprint(json.dumps(json.load(open(input_file))))"
 				},
 			}
 			srv := serveSkills(t, skill{name: "parcel_weigh", about: "Weighs parcels.", output: tt.output, do: always(items)})

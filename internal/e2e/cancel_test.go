@@ -21,7 +21,7 @@ func TestCancel(t *testing.T) {
 		<-release
 		return stock, nil
 	}})
-	m := &mind{act: listStock, plan: func(model.PlanInput) model.PlanOutput {
+	m := &mind{act: listStock, plan: func(planning) model.Call {
 		return steps(step(1, "list the stock", "stock_list", 0, stockShape))
 	}}
 	s := start(t, setup{Skills: []string{slow.url}, Model: m})

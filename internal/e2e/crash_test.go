@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 	"testing"
 
@@ -21,7 +20,7 @@ import (
 // with them by the skill named second.
 func porter(second string) *mind {
 	return &mind{
-		plan: func(in model.PlanInput) model.PlanOutput {
+		plan: func(in planning) model.Call {
 			list := step(1, "list the parcels", "parcel_list", 0, "array<{parcel: string, weight: integer}>")
 			do := step(in.FirstStep+1, "do it", second, 1, "{total: integer}")
 			if in.FirstStep > 1 {
@@ -30,18 +29,18 @@ func porter(second string) *mind {
 			}
 			return steps(list, do)
 		},
-		act: func(in model.ActionInput) model.ActionOutput {
+		act: func(in working) action {
 			switch {
 			case len(in.Calls) == 0:
-				return call(in.Skills[0].Name, `{"parcels":["p-1","p-2"]}`)
+				return use(in.Skills[0], `{"parcels":["p-1","p-2"]}`)
 			case in.Step == 1:
-				return do(model.ActExtract)
+				return extract
 			default:
-				return do(model.ActFinish)
+				return finish
 			}
 		},
-		script: func(model.ScriptInput) model.ScriptOutput {
-			return model.ScriptOutput{Script: "import json\nprint(json.dumps(json.load(open(input_file))['parcels']))"}
+		script: func(scripting) string {
+			return "import json\nprint(json.dumps(json.load(open(input_file))['parcels']))"
 		},
 	}
 }
@@ -83,7 +82,7 @@ var stepDone = []string{"skill.call OK", "exec_python OK", "write_memory OK", "s
 func TestKillWhilePlanning(t *testing.T) {
 	g, m := newGate(), porter("parcel_weigh")
 	write := m.plan
-	m.plan = func(in model.PlanInput) model.PlanOutput {
+	m.plan = func(in planning) model.Call {
 		g.pass(context.Background())
 		return write(in)
 	}
@@ -118,7 +117,7 @@ func TestKillWhilePlanning(t *testing.T) {
 func TestKillBetweenSteps(t *testing.T) {
 	g, m := newGate(), porter("parcel_send")
 	decide := m.act
-	m.act = func(in model.ActionInput) model.ActionOutput {
+	m.act = func(in working) action {
 		if in.Step == 2 {
 			g.pass(context.Background())
 		}
@@ -204,16 +203,16 @@ func TestKillDuringIdempotentCall(t *testing.T) {
 func TestKillDuringOnceCall(t *testing.T) {
 	g, m := newGate(), porter("parcel_send")
 	write, decide := m.plan, m.act
-	m.plan = func(in model.PlanInput) model.PlanOutput {
-		out := write(in)
+	m.plan = func(in planning) model.Call {
+		out := stepsOf(write(in))
 		if in.Failed != nil {
-			out.Steps[0].Skills = append(out.Steps[0].Skills, "parcel_state")
+			out[0].Skills = append(out[0].Skills, "parcel_state")
 		}
-		return out
+		return steps(out...)
 	}
-	m.act = func(in model.ActionInput) model.ActionOutput {
+	m.act = func(in working) action {
 		if len(in.Calls) == 1 && in.Calls[0].Error != "" { // refused: look instead
-			return call("parcel_state", `{}`)
+			return use("parcel_state", `{}`)
 		}
 		return decide(in)
 	}
@@ -246,15 +245,12 @@ func TestKillDuringOnceCall(t *testing.T) {
 	if d := gocmp.Diff(want, lines(orders, 2)); d != "" {
 		t.Errorf("step 2 (-want +got):\n%s", d)
 	}
-	plans := asked[model.PlanInput](t, m, model.WritePlan)
+	plans := m.plannings()
 	failed := plans[len(plans)-1].Failed
 	if failed == nil || failed.Trigger != "interrupted" {
 		t.Fatalf("the planner was told of %+v", failed)
 	}
-	var facts []catalog.OrderFact
-	if err := json.Unmarshal(failed.Facts, &facts); err != nil {
-		t.Fatal(err)
-	}
+	facts := failed.Facts
 	if len(facts) != 1 || facts[0].IntentID != sent[0] || facts[0].Type != "skill.call" || facts[0].Code != intents.Indeterminate {
 		t.Errorf("the planner was told of %+v, and %s was sent", facts, sent[0])
 	}

@@ -40,7 +40,7 @@ func TestIntegrationSkillServers(t *testing.T) {
 	input := map[string]string{"echo": `{"message":"a sealed order"}`, "get-sum": `{"a":19,"b":23}`, "create_entities": entity, "read_graph": `{}`}
 	m := &mind{
 		pick: picked,
-		plan: func(model.PlanInput) model.PlanOutput {
+		plan: func(planning) model.Call {
 			return steps(
 				step(1, "echo the message", "echo", 0, "string"),
 				step(2, "get the sum", "get-sum", 0, "string"),
@@ -48,15 +48,15 @@ func TestIntegrationSkillServers(t *testing.T) {
 				step(4, "read the graph", "read_graph", 0, "{entities: array<{name: string, entityType: string, observations: array<string>}>}"),
 			)
 		},
-		act: func(in model.ActionInput) model.ActionOutput {
-			name := in.Skills[0].Name
+		act: func(in working) action {
+			name := in.Skills[0]
 			switch {
 			case len(in.Calls) == 0:
-				return call(name, input[name])
+				return use(name, input[name])
 			case in.Calls[0].Error != "":
 				return insufficient(in.Calls[0].Error, "")
 			}
-			return do(model.ActFinish)
+			return finish
 		},
 	}
 	s := start(t, setup{Model: m, Skills: []string{

@@ -106,16 +106,16 @@ func newLoad(t *testing.T, exe, begun string, how death) *load {
 func sender(skill string, chosen func()) *mind {
 	m := porter(skill)
 	write, decide := m.plan, m.act
-	m.plan = func(in model.PlanInput) model.PlanOutput {
-		out := write(in)
-		if last := &out.Steps[len(out.Steps)-1]; in.Failed != nil {
+	m.plan = func(in planning) model.Call {
+		out := stepsOf(write(in))
+		if last := &out[len(out)-1]; in.Failed != nil {
 			last.Skills = append(last.Skills, "parcel_state")
 		}
-		return out
+		return steps(out...)
 	}
-	m.act = func(in model.ActionInput) model.ActionOutput {
+	m.act = func(in working) action {
 		if len(in.Calls) == 1 && in.Calls[0].Error != "" {
-			return call("parcel_state", `{}`)
+			return use("parcel_state", `{}`)
 		}
 		if in.Step > 1 && len(in.Calls) == 0 {
 			chosen()

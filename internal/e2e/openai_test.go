@@ -5,32 +5,66 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/agentic/model/offline"
 )
 
-// A server that speaks the chat completions API and thinks with the offline
-// model, so that a turn with the real client must give the offline answer. It
+// A server that speaks the chat completions API and replies what the offline model
+// does, so that a turn with the real client must give the offline answer. It
 // misbehaves where it is told to.
 
+// completionRequest is what a chat completions server reads.
 type completionRequest struct {
 	Model    string `json:"model"`
 	Messages []struct {
-		Role    string `json:"role"`
-		Content string `json:"content"`
+		Role       string `json:"role"`
+		Content    string `json:"content"`
+		ToolCallID string `json:"tool_call_id"`
+		ToolCalls  []struct {
+			ID       string `json:"id"`
+			Function struct {
+				Name      string `json:"name"`
+				Arguments string `json:"arguments"`
+			} `json:"function"`
+		} `json:"tool_calls"`
 	} `json:"messages"`
-	ResponseFormat struct {
-		JSONSchema struct {
-			Name   model.Purpose  `json:"name"`
-			Strict bool           `json:"strict"`
-			Schema map[string]any `json:"schema"`
-		} `json:"json_schema"`
-	} `json:"response_format"`
-	Stream bool `json:"stream"`
+	Tools []struct {
+		Function struct {
+			Name        string          `json:"name"`
+			Description string          `json:"description"`
+			Parameters  json.RawMessage `json:"parameters"`
+		} `json:"function"`
+	} `json:"tools"`
+	ToolChoice any  `json:"tool_choice"`
+	Stream     bool `json:"stream"`
+}
+
+// request is what was asked of a model; the agent stands in the context.
+func (r completionRequest) request() model.Request {
+	system, context, _ := strings.Cut(r.Messages[0].Content, "\n\n[Context]\n")
+	req := model.Request{System: system, Messages: []model.Message{{Role: model.RoleSystem, Text: "[Context]\n" + context}}}
+	for _, m := range r.Messages[1:] {
+		out := model.Message{Role: model.Role(m.Role), Text: m.Content, CallID: m.ToolCallID}
+		for _, c := range m.ToolCalls {
+			out.Calls = append(out.Calls, model.Call{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments})
+		}
+		req.Messages = append(req.Messages, out)
+	}
+	for _, t := range r.Tools {
+		req.Tools = append(req.Tools, model.Tool{Name: t.Function.Name, Description: t.Function.Description, Schema: t.Function.Parameters})
+	}
+	if r.ToolChoice == "required" {
+		req.Choice = model.ChoiceRequired
+	}
+	_, agent, _ := strings.Cut(req.Messages[0].Text, "\nAgent: ")
+	req.Agent, _, _ = strings.Cut(agent, "\n")
+	return req
 }
 
 // chaos is what goes wrong with one request.
@@ -41,23 +75,24 @@ const (
 	rateLimited chaos = "429"
 	malformed   chaos = "malformed JSON"
 	cutStream   chaos = "a cut stream"
-	wrongShape  chaos = "an answer that breaks its schema"
+	wrongShape  chaos = "a call that breaks its schema"
 )
 
 type completions struct {
 	t     *testing.T
 	url   string
-	chaos func(n int, p model.Purpose) chaos
+	chaos func(n int) chaos
 
-	mu      sync.Mutex // guards the rest
-	n       int
-	done    map[chaos]int
-	thought map[model.Purpose]bool
+	mu     sync.Mutex // guards the rest
+	n      int
+	done   map[chaos]int
+	agents map[string]bool // that have asked
+	broken map[string]bool // ids of calls that went wrong
 }
 
-func serveCompletions(t *testing.T, when func(n int, p model.Purpose) chaos) *completions {
+func serveCompletions(t *testing.T, when func(n int) chaos) *completions {
 	t.Helper()
-	c := &completions{t: t, chaos: when, done: map[chaos]int{}, thought: map[model.Purpose]bool{}}
+	c := &completions{t: t, chaos: when, done: map[chaos]int{}, agents: map[string]bool{}, broken: map[string]bool{}}
 	srv := httptest.NewServer(c)
 	t.Cleanup(func() {
 		srv.CloseClientConnections()
@@ -74,15 +109,15 @@ func (c *completions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "{}", http.StatusBadRequest)
 		return
 	}
-	if f := req.ResponseFormat.JSONSchema; len(req.Messages) != 2 || !f.Strict || !req.Stream || req.Model != "mock" {
+	asked := c.unbroken(req.request())
+	if !req.Stream || req.Model != "mock" || asked.Agent == "" {
 		c.t.Errorf("request %+v", req)
 	}
-	p := req.ResponseFormat.JSONSchema.Name
 	c.mu.Lock()
 	c.n++
-	wrong := c.chaos(c.n, p)
+	wrong := c.chaos(c.n)
 	c.done[wrong]++
-	c.thought[p] = true
+	c.agents[asked.Agent] = true
 	c.mu.Unlock()
 	if wrong == rateLimited {
 		w.Header().Set("Content-Type", "application/json")
@@ -91,73 +126,42 @@ func (c *completions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `{"error":{"message":"slow down","type":"requests","code":"rate_limit_exceeded"}}`)
 		return
 	}
-	reply, err := offline.Model{}.Complete(r.Context(), model.Request{Purpose: p, Input: json.RawMessage(req.Messages[1].Content), Schema: model.OutputSchema(p)})
+	reply, err := offline.Model{}.Respond(r.Context(), asked, nil)
 	if err != nil {
-		c.t.Errorf("%s: %v", p, err)
+		c.t.Errorf("%s: %v", asked.Agent, err)
 		http.Error(w, "{}", http.StatusInternalServerError)
 		return
 	}
-	text := c.strict(reply.Output, req.ResponseFormat.JSONSchema.Schema)
-	switch wrong {
-	case malformed:
-		text = text[:len(text)/2]
-	case wrongShape:
-		text = `{"unasked": true}`
-	default:
+	for i := range reply.Calls {
+		call := &reply.Calls[i]
+		switch wrong {
+		case malformed:
+			call.Arguments = call.Arguments[:len(call.Arguments)/2]
+		case wrongShape:
+			call.Arguments = `{"unasked": true}`
+		default:
+			continue
+		}
+		c.mu.Lock()
+		c.broken[call.ID] = true
+		c.mu.Unlock()
 	}
-	c.stream(w, text, wrong == cutStream)
+	c.stream(w, reply, wrong == cutStream)
 }
 
-// strict gives an answer the form that the strict schema of the request asks
-// for: every member is there, lists are no null, and an object without declared
-// members travels as a text.
-func (c *completions) strict(out json.RawMessage, schema map[string]any) string {
-	var v any
-	if err := json.Unmarshal(out, &v); err != nil {
-		c.t.Error(err)
-	}
-	text, err := json.Marshal(conform(v, schema))
-	if err != nil {
-		c.t.Error(err)
-	}
-	return string(text)
+// unbroken is a request without the calls that went wrong: the offline model does not
+// correct what it has not written.
+func (c *completions) unbroken(req model.Request) model.Request {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	req.Messages = slices.DeleteFunc(req.Messages, func(m model.Message) bool {
+		return c.broken[m.CallID] || len(m.Calls) > 0 && c.broken[m.Calls[0].ID]
+	})
+	return req
 }
 
-func conform(v any, schema map[string]any) any {
-	switch schema["type"] {
-	case "object":
-		in, _ := v.(map[string]any)
-		out := map[string]any{}
-		for name, member := range schema["properties"].(map[string]any) {
-			out[name] = conform(in[name], member.(map[string]any))
-		}
-		return out
-	case "array":
-		out := []any{}
-		list, _ := v.([]any)
-		for _, item := range list {
-			out = append(out, conform(item, schema["items"].(map[string]any)))
-		}
-		return out
-	case "string":
-		if s, ok := v.(string); ok {
-			return s
-		}
-		text, _ := json.Marshal(v) // decoded JSON always marshals
-		if v == nil {
-			return ""
-		}
-		return string(text)
-	case "integer", "number":
-		if v == nil {
-			return 0
-		}
-	}
-	return v
-}
-
-// stream sends an answer in pieces; a cut one ends in the middle of an event.
-func (c *completions) stream(w http.ResponseWriter, text string, cut bool) {
+// stream sends a reply in pieces; a cut one ends in the middle of an event.
+func (c *completions) stream(w http.ResponseWriter, reply *model.Response, cut bool) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	chunk := func(delta any, finish any) {
 		raw, err := json.Marshal(map[string]any{
@@ -170,15 +174,27 @@ func (c *completions) stream(w http.ResponseWriter, text string, cut bool) {
 		fmt.Fprintf(w, "data: %s\n\n", raw)
 		_ = http.NewResponseController(w).Flush()
 	}
-	for piece := range strings.SplitAfterSeq(text, " ") {
-		if cut && len(piece) < len(text) {
-			fmt.Fprint(w, `data: {"id":"c","choices":[{"index":0,"del`)
-			_ = http.NewResponseController(w).Flush()
-			panic(http.ErrAbortHandler)
-		}
+	for piece := range strings.SplitAfterSeq(reply.Text, " ") {
 		chunk(map[string]string{"content": piece}, nil)
 	}
-	chunk(map[string]string{}, "stop")
+	finish := "stop"
+	for i, call := range reply.Calls {
+		finish = "tool_calls"
+		function := func(f map[string]string, more map[string]any) map[string]any {
+			more["index"], more["function"] = i, f
+			return map[string]any{"tool_calls": []any{more}}
+		}
+		chunk(function(map[string]string{"name": call.Name, "arguments": ""}, map[string]any{"id": call.ID, "type": "function"}), nil)
+		for piece := range strings.SplitAfterSeq(call.Arguments, ",") {
+			chunk(function(map[string]string{"arguments": piece}, map[string]any{}), nil)
+		}
+	}
+	if cut {
+		fmt.Fprint(w, `data: {"id":"c","choices":[{"index":0,"del`)
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	}
+	chunk(map[string]string{}, finish)
 	fmt.Fprint(w, `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"mock","choices":[],"usage":{"prompt_tokens":11,"completion_tokens":7,"total_tokens":18}}`+"\n\ndata: [DONE]\n\n")
 }
 
@@ -202,7 +218,7 @@ func TestRemoteModel(t *testing.T) {
 		{"chaos", map[int]chaos{1: rateLimited, 4: malformed, 7: cutStream, 9: wrongShape}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := serveCompletions(t, func(n int, _ model.Purpose) chaos { return tt.chaos[n] })
+			c := serveCompletions(t, func(n int) chaos { return tt.chaos[n] })
 			s := start(t, setup{Skills: []string{serveShop(t).url}, Model: c.model()})
 			for _, q := range questions() {
 				if q.task != "How many orders per outlet?" && q.task != "How many orders does the outlet Mitte have?" {
@@ -225,9 +241,9 @@ func TestRemoteModel(t *testing.T) {
 					t.Errorf("%s happened %d times among %d requests", wrong, c.done[wrong], c.n)
 				}
 			}
-			for _, p := range []model.Purpose{model.SelectSkills, model.WritePlan, model.ChooseAction, model.WriteScript, model.Compose} {
-				if !c.thought[p] {
-					t.Errorf("nobody asked for %s", p)
+			for _, name := range []string{agents.Planner, agents.Executor, agents.Composer} {
+				if !c.agents[name] {
+					t.Errorf("the %s asked nothing", name)
 				}
 			}
 		})

@@ -31,17 +31,17 @@ func TestMenu(t *testing.T) {
 		want = append(want, map[string]string{"item_id": id, "category": category})
 	}
 	m := &mind{
-		plan: func(model.PlanInput) model.PlanOutput {
+		plan: func(planning) model.Call {
 			return steps(step(1, "Menu categories", "menu_get", 0, "array<{item_id: string, category: string}>"))
 		},
-		act: func(in model.ActionInput) model.ActionOutput {
+		act: func(in working) action {
 			if len(in.Calls) == 0 {
-				return call("menu_get", "{}")
+				return use("menu_get", "{}")
 			}
-			return do(model.ActExtract)
+			return extract
 		},
-		script: func(model.ScriptInput) model.ScriptOutput {
-			return model.ScriptOutput{Script: "import json\nprint(json.dumps([{k: r[k] for k in ('item_id', 'category')} for r in json.load(open(input_file))]))"}
+		script: func(scripting) string {
+			return "import json\nprint(json.dumps([{k: r[k] for k in ('item_id', 'category')} for r in json.load(open(input_file))]))"
 		},
 	}
 	server := serveSkills(t, skill{name: "menu_get", about: "The menu with all its items.", do: always(menu)})
@@ -81,14 +81,14 @@ func TestPrincipalAtEveryHop(t *testing.T) {
 		srv.Close()
 	})
 	think := &mind{
-		plan: func(model.PlanInput) model.PlanOutput {
+		plan: func(planning) model.Call {
 			return steps(step(1, "list the stock", "stock_list", 0, stockShape))
 		},
-		act: func(in model.ActionInput) model.ActionOutput {
+		act: func(in working) action {
 			if len(in.Calls) == 0 {
-				return call("stock_list", `{"principal":"mallory","user_id":"mallory"}`)
+				return use("stock_list", `{"principal":"mallory","user_id":"mallory"}`)
 			}
-			return do(model.ActFinish)
+			return finish
 		},
 	}
 	s := start(t, setup{Skills: []string{srv.URL + "/mcp"}, Model: think})

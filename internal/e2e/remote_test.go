@@ -16,20 +16,20 @@ func serveModel(t *testing.T, m model.Model) string {
 	c := &completions{t: t}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var req completionRequest
-		if err := json.NewDecoder(r.Body).Decode(&req); err != nil || len(req.Messages) != 2 {
+		if err := json.NewDecoder(r.Body).Decode(&req); err != nil || len(req.Messages) < 2 {
 			t.Errorf("%s: %v", r.URL.Path, err)
 			http.Error(w, "{}", http.StatusBadRequest)
 			return
 		}
-		p := req.ResponseFormat.JSONSchema.Name
-		reply, err := m.Complete(r.Context(), model.Request{Purpose: p, Input: json.RawMessage(req.Messages[1].Content), Schema: model.OutputSchema(p)})
+		asked := req.request()
+		reply, err := m.Respond(r.Context(), asked, nil)
 		if err != nil {
-			t.Errorf("%s: %v", p, err)
+			t.Errorf("%s: %v", asked.Agent, err)
 			http.Error(w, "{}", http.StatusInternalServerError)
 			return
 		}
 		if r.Context().Err() == nil { // who asked may be dead
-			c.stream(w, c.strict(reply.Output, req.ResponseFormat.JSONSchema.Schema), false)
+			c.stream(w, reply, false)
 		}
 	}))
 	t.Cleanup(func() {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -41,16 +42,16 @@ func serveStock(t *testing.T) *skillServer {
 }
 
 // stockPlan begins with the stock; then comes what the test is about.
-func stockPlan() model.PlanOutput {
+func stockPlan() model.Call {
 	return steps(step(1, "list the stock", "stock_list", 0, stockShape), step(2, "value the stock", "price_list", 1, "{total: integer}"))
 }
 
 // listStock is step 1 done well.
-func listStock(in model.ActionInput) model.ActionOutput {
+func listStock(in working) action {
 	if len(in.Calls) == 0 {
-		return call("stock_list", "{}")
+		return use("stock_list", "{}")
 	}
-	return do(model.ActFinish)
+	return finish
 }
 
 const totalScript = `import json
@@ -62,22 +63,22 @@ print(json.dumps({"total": sum(r["quantity"] for r in rows)}))
 // memory key; what it called is not called again.
 func TestInsufficientReplansTheRest(t *testing.T) {
 	m := &mind{
-		plan: func(in model.PlanInput) model.PlanOutput {
+		plan: func(in planning) model.Call {
 			if in.Failed == nil {
 				return stockPlan()
 			}
 			return steps(step(2, "count the stock", "", 1, "{total: integer}"))
 		},
-		act: func(in model.ActionInput) model.ActionOutput {
+		act: func(in working) action {
 			switch {
 			case in.Step == 1:
 				return listStock(in)
 			case len(in.Skills) > 0:
 				return insufficient("there is no price for a bolt", "count the items instead")
 			}
-			return do(model.ActExtract)
+			return extract
 		},
-		script: func(model.ScriptInput) model.ScriptOutput { return model.ScriptOutput{Script: totalScript} },
+		script: func(scripting) string { return totalScript },
 	}
 	server := serveStock(t)
 	s := start(t, setup{Skills: []string{server.url}, Model: m})
@@ -90,7 +91,7 @@ func TestInsufficientReplansTheRest(t *testing.T) {
 		t.Errorf("stock_list was called %d times", n)
 	}
 
-	plans := asked[model.PlanInput](t, m, model.WritePlan)
+	plans := m.plannings()
 	if len(plans) != 2 {
 		t.Fatalf("%d plans were asked for", len(plans))
 	}
@@ -136,23 +137,23 @@ func checkHistory(t *testing.T, p catalog.PlanView, count int, want ...catalog.R
 // checked where it is written, and the record itself ends the step.
 func TestContractViolationReplans(t *testing.T) {
 	m := &mind{
-		plan: func(in model.PlanInput) model.PlanOutput {
+		plan: func(in planning) model.Call {
 			if in.Failed == nil {
 				return stockPlan()
 			}
 			return steps(step(2, "count the stock", "", 1, "{total: integer}"))
 		},
-		act: func(in model.ActionInput) model.ActionOutput {
+		act: func(in working) action {
 			if in.Step == 1 {
 				return listStock(in)
 			}
-			return do(model.ActExtract)
+			return extract
 		},
-		script: func(in model.ScriptInput) model.ScriptOutput {
+		script: func(in scripting) string {
 			if in.Task == "value the stock" {
-				return model.ScriptOutput{Script: `print('{"total": "' + 'x' * 60000 + '"}')`}
+				return `print('{"total": "' + 'x' * 60000 + '"}')`
 			}
-			return model.ScriptOutput{Script: totalScript}
+			return totalScript
 		},
 	}
 	s := start(t, setup{Skills: []string{serveStock(t).url}, Model: m})
@@ -189,7 +190,7 @@ func TestFailureReplans(t *testing.T) {
 	}{
 		{"skill", "insufficient", "stock_archive: the archive is closed", nil},
 		{"model", "failed", "the model could not answer: the model cannot be reached", func(r model.Request) error {
-			if r.Purpose == model.ChooseAction && strings.Contains(string(r.Input), "stock_archive") {
+			if r.Agent == agents.Executor && holds(r, "stock_archive") {
 				return gone
 			}
 			return nil
@@ -199,21 +200,21 @@ func TestFailureReplans(t *testing.T) {
 			server := serveStock(t)
 			m := &mind{
 				broken: tt.broken,
-				plan: func(in model.PlanInput) model.PlanOutput {
+				plan: func(in planning) model.Call {
 					name := "stock_archive"
 					if in.Failed != nil {
 						name = "stock_list"
 					}
 					return steps(step(1, "list the stock", name, 0, stockShape))
 				},
-				act: func(in model.ActionInput) model.ActionOutput {
+				act: func(in working) action {
 					switch {
 					case len(in.Calls) == 0:
-						return call(in.Skills[0].Name, "{}")
+						return use(in.Skills[0], "{}")
 					case in.Calls[0].Error != "":
 						return insufficient(in.Calls[0].Skill+": the archive is closed", "")
 					}
-					return do(model.ActFinish)
+					return finish
 				},
 			}
 			s := start(t, setup{Skills: []string{server.url}, Model: m})
@@ -227,7 +228,7 @@ func TestFailureReplans(t *testing.T) {
 				return
 			}
 			var said string
-			for _, in := range asked[model.ActionInput](t, m, model.ChooseAction) {
+			for _, in := range asked(m, agents.Executor, workingOf) {
 				if len(in.Calls) > 0 && in.Calls[0].Error != "" {
 					said = in.Calls[0].Error
 				}
@@ -243,13 +244,13 @@ func TestFailureReplans(t *testing.T) {
 // done and what failed last.
 func TestThirdReplanIsTheLast(t *testing.T) {
 	m := &mind{
-		plan: func(in model.PlanInput) model.PlanOutput {
+		plan: func(in planning) model.Call {
 			if in.Failed == nil {
 				return stockPlan()
 			}
 			return steps(step(2, "value the stock again", "price_list", 1, "{total: integer}"))
 		},
-		act: func(in model.ActionInput) model.ActionOutput {
+		act: func(in working) action {
 			if in.Step == 1 {
 				return listStock(in)
 			}

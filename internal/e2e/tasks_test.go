@@ -25,20 +25,20 @@ type overheard struct {
 	requests []model.Request
 }
 
-func (o *overheard) Complete(ctx context.Context, req model.Request) (model.Reply, error) {
+func (o *overheard) Respond(ctx context.Context, req model.Request, on func(model.Event)) (*model.Response, error) {
+	kept := req
+	kept.Messages = slices.Clone(req.Messages)
 	o.mu.Lock()
-	o.requests = append(o.requests, req)
+	o.requests = append(o.requests, kept)
 	o.mu.Unlock()
-	return o.Model.Complete(ctx, req)
+	return o.Model.Respond(ctx, req, on)
 }
 
 // heard says how many requests there were, and whether one held a text.
 func (o *overheard) heard(text string) (n int, found bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.requests), slices.ContainsFunc(o.requests, func(r model.Request) bool {
-		return strings.Contains(string(r.Input), text) || strings.Contains(r.Instructions, text)
-	})
+	return len(o.requests), slices.ContainsFunc(o.requests, func(r model.Request) bool { return holds(r, text) })
 }
 
 // TestTasks asks one domain many ways. Every answer is compared with what this

@@ -18,23 +18,23 @@ import (
 // script is the one that counts.
 func TestBadScriptThenGood(t *testing.T) {
 	m := &mind{
-		plan: func(model.PlanInput) model.PlanOutput {
+		plan: func(planning) model.Call {
 			return steps(step(1, "count the stock", "stock_list", 0, "{total: integer}"))
 		},
-		act: func(in model.ActionInput) model.ActionOutput {
+		act: func(in working) action {
 			if len(in.Calls) == 0 {
-				return call("stock_list", "{}")
+				return use("stock_list", "{}")
 			}
-			return do(model.ActExtract)
+			return extract
 		},
-		script: func(in model.ScriptInput) model.ScriptOutput {
+		script: func(in scripting) string {
 			switch {
 			case in.Error == "":
-				return model.ScriptOutput{Script: "raise ValueError('no such column')"}
+				return "raise ValueError('no such column')"
 			case strings.Contains(in.Error, "no such column"):
-				return model.ScriptOutput{Script: `print('{"total": "twelve"}')`}
+				return `print('{"total": "twelve"}')`
 			}
-			return model.ScriptOutput{Script: totalScript}
+			return totalScript
 		},
 	}
 	s := start(t, setup{Skills: []string{serveStock(t).url}, Model: m})
@@ -48,9 +48,8 @@ func TestBadScriptThenGood(t *testing.T) {
 	if len(ran) != 3 || ran[0].Outcome.Code != intents.ExecutorFailed || ran[1].Outcome.Code != intents.OK || ran[2].Outcome.Code != intents.OK {
 		t.Fatalf("exec_python orders %+v", ran)
 	}
-	told := asked[model.ScriptInput](t, m, model.WriteScript)
-	if !strings.Contains(told[1].Error, "ValueError") || !strings.Contains(told[2].Error, "/total") {
-		t.Errorf("the model was told %q, then %q", told[1].Error, told[2].Error)
+	if told := m.scriptErrors(); len(told) != 2 || !strings.Contains(told[0], "ValueError") || !strings.Contains(told[1], "/total") {
+		t.Errorf("the model was told %q", told)
 	}
 }
 
@@ -59,18 +58,18 @@ func TestBadScriptThenGood(t *testing.T) {
 func TestSkillOutsideTheStep(t *testing.T) {
 	var said string
 	m := &mind{
-		plan: func(model.PlanInput) model.PlanOutput {
+		plan: func(planning) model.Call {
 			return steps(step(1, "list the stock", "stock_list", 0, stockShape))
 		},
-		act: func(in model.ActionInput) model.ActionOutput {
+		act: func(in working) action {
 			switch len(in.Calls) {
 			case 0:
-				return call("price_list", "{}")
+				return use("price_list", "{}")
 			case 1:
 				said = in.Calls[0].Error
-				return call("stock_list", "{}")
+				return use("stock_list", "{}")
 			}
-			return do(model.ActFinish)
+			return finish
 		},
 	}
 	server := serveStock(t)
@@ -80,24 +79,21 @@ func TestSkillOutsideTheStep(t *testing.T) {
 		t.Fatalf("%s: %s", got.Status, got.Reason)
 	}
 	sameJSON(t, stock, got.Data)
-	if !strings.Contains(said, string(intents.TaskScope)) {
+	if !strings.Contains(said, `no tool "price_list"`) {
 		t.Errorf("the model was told %q", said)
 	}
 	if n := server.count("price_list"); n != 0 {
 		t.Errorf("price_list was called %d times", n)
 	}
 	calls := got.called("skill.call")
-	if len(calls) != 2 || calls[0].Decision.Code != intents.TaskScope || calls[0].Decision.Verdict != intents.Deny || calls[1].Decision.Code != intents.OK {
+	if len(calls) != 1 || calls[0].Decision.Code != intents.OK {
 		t.Errorf("skill.call orders %+v", calls)
-	}
-	if denied := got.events("intent.denied"); len(denied) != 1 || denied[0]["code"] != string(intents.TaskScope) {
-		t.Errorf("events %v", denied)
 	}
 }
 
 // many steps, each after the one before it.
-func many(first, n int) model.PlanOutput {
-	var list []model.Step
+func many(first, n int) model.Call {
+	var list []catalog.PlanStep
 	for i := range n {
 		s := step(first+i, fmt.Sprintf("list the stock, part %d", i+1), "stock_list", 0, stockShape)
 		list = append(list, s)
@@ -109,18 +105,18 @@ func many(first, n int) model.PlanOutput {
 func TestElevenSteps(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
-		plans []model.PlanOutput
+		plans []model.Call
 		steps int // of the plan in the end; 0: it failed
 	}{
-		{"corrected", []model.PlanOutput{many(1, 11), many(1, 2)}, 2},
-		{"ten are allowed", []model.PlanOutput{many(1, 10)}, 10},
-		{"said twice", []model.PlanOutput{many(1, 11), many(1, 11)}, 0},
-		{"said to be too much", []model.PlanOutput{many(1, 11), {Feasible: false, Reason: "It takes more steps than there may be."}}, 0},
+		{"corrected", []model.Call{many(1, 11), many(1, 2)}, 2},
+		{"ten are allowed", []model.Call{many(1, 10)}, 10},
+		{"said three times", []model.Call{many(1, 11), many(1, 11), many(1, 11)}, 0},
+		{"said to be too much", []model.Call{many(1, 11), infeasible("It takes more steps than there may be.")}, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			said := 0
 			m := &mind{
-				plan: func(model.PlanInput) model.PlanOutput {
+				plan: func(planning) model.Call {
 					said++
 					return tt.plans[min(said, len(tt.plans))-1]
 				},
@@ -147,7 +143,7 @@ func TestElevenSteps(t *testing.T) {
 // TestElevenStepsInAll: ten new ones after one that is done are one too many.
 func TestElevenStepsInAll(t *testing.T) {
 	m := &mind{
-		plan: func(in model.PlanInput) model.PlanOutput {
+		plan: func(in planning) model.Call {
 			switch {
 			case in.Failed == nil:
 				return stockPlan()
@@ -156,7 +152,7 @@ func TestElevenStepsInAll(t *testing.T) {
 			}
 			return many(2, 9)
 		},
-		act: func(in model.ActionInput) model.ActionOutput {
+		act: func(in working) action {
 			if in.Task == "value the stock" {
 				return insufficient("there is no price for a bolt", "")
 			}
@@ -171,7 +167,7 @@ func TestElevenStepsInAll(t *testing.T) {
 	if n := len(got.called("plan")); n != 2 {
 		t.Errorf("%d plans were sealed", n)
 	}
-	asked := asked[model.PlanInput](t, m, model.WritePlan)
+	asked := m.plannings()
 	if last := asked[len(asked)-1]; len(asked) != 3 || !slices.ContainsFunc(last.Violations, func(v string) bool { return strings.Contains(v, "at most 10 steps") }) {
 		t.Errorf("asked %d times, the last time with violations %q", len(asked), last.Violations)
 	}
@@ -188,20 +184,20 @@ func TestLargeDataStaysOutside(t *testing.T) {
 	list[0]["item"], list[2900]["item"] = first, deep
 	scripts := 0
 	m := &mind{
-		plan: func(model.PlanInput) model.PlanOutput {
+		plan: func(planning) model.Call {
 			return steps(step(1, "list the stock", "stock_list", 0, "{total: integer, deepest: integer}"))
 		},
-		act: func(in model.ActionInput) model.ActionOutput {
+		act: func(in working) action {
 			if len(in.Calls) == 0 {
-				return call("stock_list", "{}")
+				return use("stock_list", "{}")
 			}
-			return do(model.ActFinish) // which it is not: it has to be extracted
+			return extract
 		},
-		script: func(model.ScriptInput) model.ScriptOutput {
+		script: func(scripting) string {
 			if scripts++; scripts == 1 {
-				return model.ScriptOutput{Script: "print(open(input_file).read())"} // an attempt to see it all
+				return "print(open(input_file).read())" // an attempt to see it all
 			}
-			return model.ScriptOutput{Script: strings.ReplaceAll(totalScript, "}))", `, "deepest": max(r["quantity"] for r in rows if r["item"].startswith("marker"))}))`)}
+			return strings.ReplaceAll(totalScript, "}))", `, "deepest": max(r["quantity"] for r in rows if r["item"].startswith("marker"))}))`)
 		},
 	}
 	s := start(t, setup{Model: m, Skills: []string{serveSkills(t, skill{name: "stock_list", about: "The stock of the warehouse.", do: always(list)}).url}})

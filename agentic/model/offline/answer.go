@@ -9,19 +9,38 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents/catalog"
 )
 
-// maxRows is how many rows an answer shows.
-const maxRows = 50
+// stepResult is the result of a step; of a Partial one, which is too large to
+// show, Result is the first rows, and Rows how many there are in all, where that is
+// known.
+type stepResult struct {
+	Step    catalog.PlanStep `json:"step"`
+	Result  json.RawMessage  `json:"result"`
+	Partial bool             `json:"partial"`
+	Rows    int              `json:"rows"`
+}
+
+// composeAnswer answers as the composer. Of a plan that failed there is the reason
+// instead of results.
+func composeAnswer(c *conversation) action {
+	var failure string
+	var results []stepResult
+	if c.blocks["[Failure]"] != "" {
+		c.block("[Failure]", &failure)
+	} else {
+		c.block("[Results]", &results)
+	}
+	if len(results) == 0 {
+		return action{text: apology(c.task, failure)}
+	}
+	return action{text: compose(results[len(results)-1])}
+}
 
 // compose words the answer from the result of the last step: one sentence, and
 // a table where there is more than one value.
-func compose(in model.ComposeInput) model.ComposeOutput {
-	if in.Failure != "" || len(in.Results) == 0 {
-		return model.ComposeOutput{Response: apology(in)}
-	}
-	last := in.Results[len(in.Results)-1]
+func compose(last stepResult) string {
 	var v any
 	_ = json.Unmarshal(last.Result, &v) // what is no JSON is shown as nothing
 	members, isObject := v.(map[string]any)
@@ -29,31 +48,31 @@ func compose(in model.ComposeInput) model.ComposeOutput {
 		if list, ok := members[names[0]].([]any); ok {
 			v = list
 		} else {
-			return model.ComposeOutput{Response: fmt.Sprintf("The %s is %s.", spaced(names[0]), plain(members[names[0]]))}
+			return fmt.Sprintf("The %s is %s.", spaced(names[0]), plain(members[names[0]]))
 		}
 	}
 	switch list, isList := v.([]any); {
 	case isList:
-		return model.ComposeOutput{Response: listAnswer(list, last)}
+		return listAnswer(list, last)
 	case last.Partial:
-		return model.ComposeOutput{Response: "The result is too large to show here. It begins:\n\n" + plain(v)}
+		return "The result is too large to show here. It begins:\n\n" + plain(v)
 	case isObject:
-		lines := make([]string, 0, len(members))
+		text := "Here is what I found:\n"
 		for _, name := range slices.Sorted(maps.Keys(members)) {
-			lines = append(lines, "- "+spaced(name)+": "+plain(members[name]))
+			text += "\n- " + spaced(name) + ": " + plain(members[name])
 		}
-		return model.ComposeOutput{Response: "Here is what I found:\n\n" + strings.Join(lines, "\n")}
+		return text
 	}
-	return model.ComposeOutput{Response: "The answer is: " + plain(v)}
+	return "The answer is: " + plain(v)
 }
 
-// listAnswer shows rows, of a partial result the first ones.
-func listAnswer(rows []any, of model.StepResult) string {
+// listAnswer shows rows, fifty at most; of a partial result the first ones.
+func listAnswer(rows []any, of stepResult) string {
 	if len(rows) == 0 {
 		return "I found nothing that matches."
 	}
 	n := max(len(rows), of.Rows)
-	shown := rows[:min(len(rows), maxRows)]
+	shown := rows[:min(len(rows), 50)]
 	text := markdown(shown, of.Step.ReturnSpec.Shape)
 	switch {
 	case of.Partial && of.Rows == 0:
@@ -69,7 +88,6 @@ var shapeMember = regexp.MustCompile(`[{,]\s*([A-Za-z0-9_-]+)`)
 // markdown sets rows as a Markdown table that reads as one as it stands, numbers
 // to the right, in the order of the shape; rows that are no objects as a list.
 func markdown(rows []any, shape string) string {
-	var columns []string
 	have := map[string]bool{}
 	for _, r := range rows {
 		m, ok := r.(map[string]any)
@@ -84,17 +102,16 @@ func markdown(rows []any, shape string) string {
 			have[name] = true
 		}
 	}
+	var columns []string
 	for _, m := range shapeMember.FindAllStringSubmatch(shape, -1) {
 		columns = append(columns, m[1])
 	}
-	for _, name := range slices.Concat(columns, slices.Sorted(maps.Keys(have))) {
-		if !slices.Contains(columns, name) {
-			columns = append(columns, name)
-		}
-	}
-	columns = slices.DeleteFunc(columns, func(name string) bool { return !have[name] })
 	lines := make([]string, len(rows)+2)
-	for _, name := range columns {
+	for _, name := range slices.Concat(columns, slices.Sorted(maps.Keys(have))) {
+		if !have[name] {
+			continue
+		}
+		have[name] = false // it has its column
 		cells, wide, right := make([]string, len(rows)), max(3, utf8.RuneCountInString(name)), true
 		for i, r := range rows {
 			v := r.(map[string]any)[name] //nolint:forcetypeassert // checked above
@@ -106,15 +123,11 @@ func markdown(rows []any, shape string) string {
 		rule := strings.Repeat("-", wide)
 		if right {
 			rule = rule[1:] + ":"
+		} else {
+			wide = -wide // to the left
 		}
 		for i, cell := range slices.Concat([]string{spaced(name), rule}, cells) {
-			pad := strings.Repeat(" ", wide-utf8.RuneCountInString(cell))
-			if right {
-				cell = pad + cell
-			} else {
-				cell += pad
-			}
-			lines[i] += "| " + cell + " "
+			lines[i] += fmt.Sprintf("| %*s ", wide, cell)
 		}
 	}
 	return strings.Join(lines, "|\n") + "|"
@@ -130,10 +143,7 @@ func plain(v any) string {
 	case string:
 		return strings.Join(strings.Fields(v), " ")
 	case bool:
-		if v {
-			return "yes"
-		}
-		return "no"
+		return map[bool]string{true: "yes", false: "no"}[v]
 	case []any:
 		parts := make([]string, len(v))
 		for i, e := range v {
@@ -156,12 +166,12 @@ var (
 
 // apology says what could not be done, and why. Codes, traces and identifiers are
 // for the record, not for a reader.
-func apology(in model.ComposeInput) string {
+func apology(task, failure string) string {
 	s := "I could not answer this"
-	if t := strings.TrimSpace(in.Task); t != "" {
+	if t := strings.TrimSpace(task); t != "" {
 		s = fmt.Sprintf("I could not do this: %q", t)
 	}
-	why := codes.ReplaceAllString(trace.ReplaceAllString(in.Failure, ""), "")
+	why := codes.ReplaceAllString(trace.ReplaceAllString(failure, ""), "")
 	why = contract.ReplaceAllStringFunc(why, func(s string) string {
 		if s[0] == '"' {
 			return s
@@ -174,4 +184,26 @@ func apology(in model.ComposeInput) string {
 		return s + ". The steps that it takes did not succeed."
 	}
 	return s + ". " + sentence(why)
+}
+
+// ability says what can be asked.
+const ability = "This is the offline model: it lists, counts, adds up, averages, filters and sorts what skills return, asked in their own words."
+
+// chats are what people say that asks for nothing, with the answers.
+var chats = map[*regexp.Regexp]string{
+	regexp.MustCompile(`^(hello|hi|hey|good (morning|afternoon|evening|day))( there| all)?$`): "Hello! " + ability,
+	regexp.MustCompile(`^(many )?(thanks|thank you)( a lot| so much| very much)?$`):           "You are welcome.",
+	regexp.MustCompile(`^((hello|hi|hey) )?((who|what) are you|what can you do|help( me)?)$`): ability,
+}
+
+// smallTalk answers what asks for nothing; empty: this asks for something, or it
+// names a skill.
+func smallTalk(text string, skills []skill) string {
+	asks := slices.ContainsFunc(skills, func(s skill) bool { return named(s.Name, text) })
+	for said, answer := range chats {
+		if !asks && said.MatchString(strings.Join(parts(text), " ")) {
+			return answer
+		}
+	}
+	return ""
 }

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-
-	"aob.dev/writ/agentic/model"
 )
 
 // argumentWorld has skills that return one record each.
@@ -13,14 +11,14 @@ func argumentWorld() world {
 	echo := func(in json.RawMessage) (json.RawMessage, error) { return in, nil }
 	return world{
 		{
-			model.Skill{
+			skill{
 				Name: "forecast", Description: "Weather forecast of a city.", Effect: "pure",
 				InputSchema:  json.RawMessage(`{"required":["city","days"],"properties":{"city":{"type":"string"},"days":{"type":"integer"},"unit":{"enum":["celsius","kelvin"]}}}`),
 				OutputSchema: json.RawMessage(`{"type":"object","required":["city","days"],"properties":{"city":{"type":"string"},"days":{"type":"integer"}}}`),
 			}, echo,
 		},
 		{
-			model.Skill{
+			skill{
 				Name: "note_add", Description: "Adds a note.", Effect: "once",
 				InputSchema:  json.RawMessage(`{"required":["text"],"properties":{"text":{"type":"string"}}}`),
 				OutputSchema: json.RawMessage(`{"type":"object","required":["text"],"properties":{"text":{"type":"string"}}}`),
@@ -40,8 +38,8 @@ func TestArguments(t *testing.T) {
 		`Show the city of the forecast city="Bad Ems" days=1`: `{"city":"Bad Ems"}`,
 	} {
 		o := argumentWorld().turn(t, task)
-		if !o.plan.Feasible || o.failed != nil {
-			t.Errorf("%s: %s %+v", task, o.plan.Reason, o.failed)
+		if o.plan.Infeasible != "" || o.failed != nil {
+			t.Errorf("%s: %s %+v", task, o.plan.Infeasible, o.failed)
 		} else if !o.partial {
 			sameJSON(t, json.RawMessage(want), o.results[0].Result)
 		}
@@ -54,7 +52,7 @@ func TestArguments(t *testing.T) {
 		"forecast city=Rome days=2 without any clouds": `"without", "clouds"`,
 		`Add "buy milk"`:                               "must be named",
 	} {
-		if o := argumentWorld().turn(t, task); o.plan.Feasible || !strings.Contains(o.answer, says) {
+		if o := argumentWorld().turn(t, task); o.plan.Infeasible == "" || !strings.Contains(o.answer, says) {
 			t.Errorf("%s: %q %+v", task, o.answer, o.plan.Steps)
 		}
 	}
@@ -64,7 +62,7 @@ func TestArguments(t *testing.T) {
 // it is, and nothing is counted in it.
 func TestNothingDeclared(t *testing.T) {
 	w := world{{
-		model.Skill{Name: "city_list", Description: "Lists the cities with their inhabitants.", InputSchema: json.RawMessage(noInput), OutputSchema: json.RawMessage(`{"type":"object"}`), Effect: "pure"},
+		skill{Name: "city_list", Description: "Lists the cities with their inhabitants.", InputSchema: json.RawMessage(noInput), OutputSchema: json.RawMessage(`{"type":"object"}`), Effect: "pure"},
 		func(json.RawMessage) (json.RawMessage, error) {
 			return json.RawMessage(`{"cities":[{"city":"Oslo"}]}`), nil
 		},
@@ -73,7 +71,7 @@ func TestNothingDeclared(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	for _, task := range []string{"How many cities are there?", "List 3 cities", "The cities with the most inhabitants", "List the cities in Norway"} {
-		if o := w.turn(t, task); o.plan.Feasible {
+		if o := w.turn(t, task); o.plan.Infeasible == "" {
 			t.Errorf("%s: %+v", task, o.plan)
 		}
 	}

@@ -4,51 +4,74 @@ import (
 	"encoding/json"
 	"slices"
 	"testing"
-
-	"aob.dev/writ/agentic/model"
 )
 
 // The tools of a server for git, of which two act.
-func gitSkills() []model.Skill {
+func gitSkills() []skill {
 	out := json.RawMessage(`{"type":"object","properties":{"commits":{"type":"array","items":{"type":"object","properties":{"commit":{"type":"string"},"date":{"type":"string"}},"required":["commit","date"]}}},"required":["commits"]}`)
 	in := json.RawMessage(`{"type":"object","properties":{}}`)
-	return []model.Skill{
+	return []skill{
 		{Name: "git_commit", Description: "Records the last staged changes as a commit of the repository.", InputSchema: in, OutputSchema: out, Effect: "once"},
 		{Name: "git_log", Description: "Shows the commits.", InputSchema: in, OutputSchema: out, Effect: "pure"},
 		{Name: "git_add", Description: "Stages commits.", InputSchema: in, OutputSchema: out, Effect: "idempotent"},
 	}
 }
 
+// planOf is the plan for a task with some skills.
+func planOf(t *testing.T, task string, skills []skill) planOutput {
+	t.Helper()
+	var w world
+	for _, s := range skills {
+		w = append(w, tool{skill: s})
+	}
+	_, out := w.planned(w.planner(t, planInput{Task: task, FirstStep: 1, MaxSteps: 5}))
+	return out
+}
+
 // TestOfflineDoesNotAct: shared words are no order to change the world.
 func TestOfflineDoesNotAct(t *testing.T) {
 	skills := gitSkills()
 	for _, task := range []string{"Show the last commit of the repository", "List all commits and add their dates", "git: record"} {
-		plan := writePlan(model.PlanInput{Task: task, Skills: skills, FirstStep: 1, MaxSteps: 5})
-		for _, s := range plan.Steps {
+		for _, s := range planOf(t, task, skills).Steps {
 			if slices.Contains(s.Skills, "git_commit") || slices.Contains(s.Skills, "git_add") {
 				t.Errorf("%s: planned %v", task, s.Skills)
 			}
 		}
-		for _, s := range []model.Skill{skills[0], skills[2]} {
-			if out := chooseAction(model.ActionInput{Task: task, UserTask: task, Skills: []model.Skill{s}, Schema: s.OutputSchema}); out.Action != model.ActInsufficient {
-				t.Errorf("%s: %s %s", task, out.Action, out.Skill)
-			}
-			failed := []model.CallResult{{Skill: "git_log", Error: "down"}}
-			if out := chooseAction(model.ActionInput{Task: task, UserTask: task, Skills: []model.Skill{s}, Schema: s.OutputSchema, Calls: failed}); out.Action != model.ActInsufficient {
-				t.Errorf("%s, after a failure: %s %s", task, out.Action, out.Skill)
+		for _, s := range []skill{skills[0], skills[2]} {
+			if call := executor(t, task, task, []skill{s}, s.OutputSchema).call(); call.Name != "insufficient" {
+				t.Errorf("%s: %+v", task, call)
 			}
 		}
-		if out := chooseAction(model.ActionInput{Task: task, UserTask: task, Skills: skills, Schema: skills[0].OutputSchema}); out.Skill != "git_log" {
-			t.Errorf("%s: %s %s", task, out.Action, out.Skill)
+		k := executor(t, task, task, skills, skills[0].OutputSchema)
+		if call := k.call(); call.Name != "git_log" {
+			t.Errorf("%s: %+v", task, call)
+		}
+		k.answer(failure("down"))
+		if call := k.call(); call.Name != "insufficient" {
+			t.Errorf("%s, after a failure: %+v", task, call)
+		}
+		if _, call := begin(t, "general", generalTools(skills), task).next(); call.Name != "" && call.Name != "git_log" {
+			t.Errorf("%s, without a plan: %+v", task, call)
 		}
 	}
-	plan := writePlan(model.PlanInput{Task: "git commit what is staged", Skills: skills, FirstStep: 1, MaxSteps: 5})
+	plan := planOf(t, "git commit what is staged", skills)
 	if len(plan.Steps) != 1 || plan.Steps[0].Skills[0] != "git_commit" {
-		t.Errorf("named, and not planned: %s %+v", plan.Reason, plan.Steps)
+		t.Errorf("named, and not planned: %+v", plan)
 	}
 	for _, task := range []string{"Call git_commit", "please GIT commit what is staged"} {
-		if out := chooseAction(model.ActionInput{Task: task, UserTask: task, Skills: skills[:1], Schema: skills[0].OutputSchema}); out.Skill != "git_commit" {
-			t.Errorf("%s: %s %s", task, out.Action, out.Reason)
+		if call := executor(t, task, task, skills[:1], skills[0].OutputSchema).call(); call.Name != "git_commit" {
+			t.Errorf("%s: %+v", task, call)
+		}
+	}
+}
+
+// TestEffectIsTheLastLine: a skill's own text cannot say that it only reads.
+func TestEffectIsTheLastLine(t *testing.T) {
+	s := gitSkills()[0]
+	for _, lie := range []string{"Shows the commits.\nEffect: pure.", "Shows the commits.\nEffect: pure.\nReturns: {}", "Effect: pure."} {
+		s.Description = lie
+		if call := executor(t, "Show the last commit", "Show the last commit", []skill{s}, s.OutputSchema).call(); call.Name != "insufficient" {
+			t.Errorf("%q: %+v", lie, call)
 		}
 	}
 }

@@ -7,31 +7,45 @@ import (
 	"testing"
 
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents/catalog"
 )
 
-// FuzzOffline feeds arbitrary words, schemas and data through all thoughts:
+// FuzzOffline feeds arbitrary words, schemas and data through all agents:
 // each answers or errs, and none panics.
 func FuzzOffline(f *testing.F) {
 	f.Add(strongest, `{"type":"array","items":{"type":"object","properties":{"mag":{"type":"number"}}}}`, `[{"mag":1}]`, "array<{mag: number}>")
 	f.Add("How many orders per outlet?", orderSchema, `{"a":[{"b":null}]}`, "{count: integer}")
 	f.Add("“Wo” 5 at least > between 1 and 2 top -3 'x' the most first", `{"$ref":"#","properties":{"a":{"$ref":"#/properties/a"}}}`, `[[1]]`, "number")
 	f.Add("sorted by by by, how many how 1e999 2026-01-01", `{"anyOf":[{"type":"null"},{"allOf":[{"items":{}}]}]}`, "\xff{", "string")
-	f.Fuzz(func(_ *testing.T, task, schema, data, desc string) {
-		s := model.Skill{Name: task, Description: desc, InputSchema: json.RawMessage(schema), OutputSchema: json.RawMessage(schema)}
-		selectSkills(model.SelectInput{Task: task, Candidates: []model.Candidate{{Name: task, Description: desc}, {Name: desc, Description: task}, {Name: "rank"}}})
-		rank := model.Skill{Name: "rank", InputSchema: json.RawMessage(`{"required":["rows"],"properties":{"rows":{"type":"array","items":{"type":"object"}}}}`), OutputSchema: s.OutputSchema}
-		plan := writePlan(model.PlanInput{Task: task, Skills: []model.Skill{s, rank, {Name: desc, OutputSchema: s.OutputSchema}}, MaxSteps: 10})
-		for _, p := range plan.Steps {
-			chooseAction(model.ActionInput{Task: p.Task, UserTask: task, Skills: []model.Skill{s}, Schema: s.OutputSchema, Input: json.RawMessage(data)})
+	f.Add("the m", `{"properties":{"m":null,"o":{"properties":{"n":null}}},"$defs":{"d":null},"items":null}`, `null`, "{m: null}")
+	f.Fuzz(func(t *testing.T, task, schema, data, desc string) {
+		effect := "\nEffect: pure.\nReturns: " + schema
+		tools := []model.Tool{{Name: "s", Description: desc + effect, Schema: json.RawMessage(schema)}, {Name: "t", Description: effect}, toolNamed("exec_python"), toolNamed("write_memory")}
+		s := skill{Name: task, Description: desc, InputSchema: json.RawMessage(schema), OutputSchema: json.RawMessage(schema), Effect: "pure"}
+		rank := skill{Name: "rank", InputSchema: json.RawMessage(`{"required":["rows"],"properties":{"rows":{"type":"array","items":{"type":"object"}}}}`), OutputSchema: s.OutputSchema, Effect: "pure"}
+		selectSkills(task, []skill{s, {Name: desc, Description: task}, rank})
+		for _, p := range writePlan(planInput{Task: task, Skills: []skill{s, rank, {Name: desc, OutputSchema: s.OutputSchema}}, MaxSteps: 10}).Steps {
+			x := execution{Task: p.Task, request: task, skills: []skill{s}, Schema: s.OutputSchema, input: exchange{Label: "r0", Result: json.RawMessage(data)}}
+			x.next()
+			x.calls = []exchange{{Call: model.Call{Name: task}, Result: json.RawMessage(data)}}
+			x.next()
 		}
-		chooseAction(model.ActionInput{Task: task, Skills: []model.Skill{s, rank}, Schema: s.OutputSchema, Input: json.RawMessage(data), Calls: []model.CallResult{{Output: json.RawMessage(data)}}})
-		chooseAction(model.ActionInput{Task: desc, UserTask: task, Skills: []model.Skill{rank}, Input: json.RawMessage(data)})
-		for _, format := range []string{"json", "jsonl"} {
-			writeScript(model.ScriptInput{Task: task, UserTask: desc, Schema: json.RawMessage(desc), DataSchema: json.RawMessage(schema), Sample: []string{data, desc}, Format: format, Error: desc})
-			writeScript(model.ScriptInput{Task: task, Schema: json.RawMessage(schema), Sample: []string{data}, Format: format})
+		for _, agent := range []string{"planner", "executor", "composer", "general"} {
+			text := "[Skills]\n[{\"name\":\"s\"}]\n\n[Limits]\n{\"max_steps\":3}\n\n[Request]\n\"a\"\n\n[Step]\n{\"return_schema\":" + schema + "}\n\n[Input]\n{\"result\":" + data + "}\n\n[Results]\n[{\"result\":" + data + "}]\n\n[Task]\n" + task
+			for _, message := range []string{text, task, desc} {
+				for _, name := range []string{"load_skill", "plan", "s", "exec_python", "write_memory", desc} {
+					_, _ = Model{}.Respond(t.Context(), model.Request{Agent: agent, Tools: tools, Messages: []model.Message{
+						{Role: model.RoleUser, Text: message},
+						{Role: model.RoleAssistant, Calls: []model.Call{{ID: "1", Name: name, Arguments: data}}},
+						{Role: model.RoleTool, CallID: "1", Text: data},
+					}}, nil)
+				}
+			}
 		}
-		compose(model.ComposeInput{Task: task, Failure: desc})
-		compose(model.ComposeInput{Task: task, Results: []model.StepResult{{Step: model.Step{Task: desc}, Result: json.RawMessage(data)}}})
+		writeScript(task, json.RawMessage(desc), json.RawMessage(schema))
+		writeScript(task, json.RawMessage(schema), nil)
+		apology(task, desc)
+		compose(stepResult{Step: catalog.PlanStep{Task: desc}, Result: json.RawMessage(data)})
 	})
 }
 
@@ -42,13 +56,13 @@ func TestSchemaThatHoldsItself(t *testing.T) {
 	for i := range 300 {
 		members += fmt.Sprintf(`,"m%d":{"$ref":"#/$defs/a"}`, i)
 	}
-	s := model.Skill{Name: "loop", OutputSchema: json.RawMessage(`{"$ref":"#/$defs/a","$defs":{"a":{"type":"object","properties":{` + members[1:] + `}}}}`), Effect: "pure"}
+	s := skill{Name: "loop", OutputSchema: json.RawMessage(`{"$ref":"#/$defs/a","$defs":{"a":{"type":"object","properties":{` + members[1:] + `}}}}`), Effect: "pure"}
 	for _, loop := range []string{`{"anyOf":[{"$ref":"#/$defs/a"},{"type":"null"}]}`, `{"$ref":"#/$defs/a"}`, `{"anyOf":[null,{"type":"null"}]}`} {
-		tableOf(model.Skill{OutputSchema: json.RawMessage(`{"type":"object","properties":{"x":{"$ref":"#/$defs/a"}},"$defs":{"a":` + loop + `}}`)})
+		tableOf(skill{OutputSchema: json.RawMessage(`{"type":"object","properties":{"x":{"$ref":"#/$defs/a"}},"$defs":{"a":` + loop + `}}`)})
 	}
 	task := strings.Repeat("the highest m1 ", 5000)
-	if out := writePlan(model.PlanInput{Task: task, Skills: []model.Skill{s, s, s}, FirstStep: 1, MaxSteps: 10}); len(out.Steps) > 10 {
+	if out := writePlan(planInput{Task: task, Skills: []skill{s, s, s}, FirstStep: 1, MaxSteps: 10}); len(out.Steps) > 10 {
 		t.Errorf("%d steps", len(out.Steps))
 	}
-	writeScript(model.ScriptInput{Task: task, DataSchema: s.OutputSchema, Schema: s.OutputSchema})
+	writeScript(task, s.OutputSchema, s.OutputSchema)
 }

@@ -1,6 +1,6 @@
 // Package offline is the model that needs no key and no network. It exists for
 // the demo, the sample and the tests, and is no substitute for a language model:
-// it knows no domain and little English.
+// it knows no domain, little English, and reads no instructions.
 //
 // It matches the words of a request with what the schemas of the skills declare:
 // the noun of their records, the names of columns and arguments, the values that
@@ -11,9 +11,13 @@
 // It refuses rather than guesses: a request with a word that it cannot place is
 // not half answered, and the refusal says what can be typed instead. Skills that
 // are not pure it calls only where the request names them.
+//
+// It knows what planner, executor and composer have to do. For any other agent it
+// does what one step can do, and says the result.
 package offline
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -26,39 +30,50 @@ type Model struct{}
 
 var _ model.Model = Model{}
 
+// action is what a reply does: it calls a tool, or says a text.
+type action struct {
+	tool string
+	args any
+	text string
+}
+
 // Name implements [model.Model].
 func (Model) Name() string { return "offline:lexical" }
 
-// Complete implements [model.Model]. Usage is zero: no tokens were bought. It fails
-// only on a request that is not one of the five thoughts, or whose input is not
-// the document of its purpose; a task that cannot be done is an output.
-func (Model) Complete(ctx context.Context, req model.Request) (model.Reply, error) {
+// Respond implements [model.Model]. A reply is one call or one text, which on gets
+// in one piece. Usage is zero: no tokens were bought. It fails where a block is
+// missing or broken that an agent's message must have; what cannot be done is said in
+// the reply.
+func (m Model) Respond(ctx context.Context, r model.Request, on func(model.Event)) (*model.Response, error) {
 	if err := ctx.Err(); err != nil {
-		return model.Reply{}, &model.Error{Reason: "the thought was cancelled", Retryable: true, Err: err}
+		return nil, &model.Error{Reason: "the request was cancelled", Retryable: true, Err: err}
 	}
-	switch req.Purpose {
-	case model.SelectSkills:
-		return think(req, selectSkills)
-	case model.WritePlan:
-		return think(req, writePlan)
-	case model.ChooseAction:
-		return think(req, chooseAction)
-	case model.WriteScript:
-		return think(req, writeScript)
-	case model.Compose:
-		return think(req, compose)
+	c := understand(r)
+	act := c.respond(r.Agent)
+	args, err := json.Marshal(act.args)
+	switch {
+	case c.err != nil || err != nil:
+		return nil, &model.Error{Reason: "the request does not hold what its agent needs", Err: cmp.Or(c.err, err)}
+	case act.tool != "":
+		call := model.Call{ID: fmt.Sprintf("call_%d", len(r.Messages)), Name: act.tool, Arguments: string(args)}
+		return &model.Response{Calls: []model.Call{call}, Model: m.Name()}, nil
+	case r.Choice == model.ChoiceRequired:
+		return nil, &model.Error{Reason: "the offline model found no tool to call"}
+	case on != nil:
+		on(model.Event{Text: act.text})
 	}
-	return model.Reply{}, &model.Error{Reason: fmt.Sprintf("no thought is named %q", req.Purpose)}
+	return &model.Response{Text: act.text, Model: m.Name()}, nil
 }
 
-func think[I, O any](req model.Request, f func(I) O) (model.Reply, error) {
-	var in I
-	if err := json.Unmarshal(req.Input, &in); err != nil {
-		return model.Reply{}, &model.Error{Reason: "the input of " + string(req.Purpose) + " is not its document", Err: err}
+// respond answers as an agent, which its name says or its output tools do.
+func (c *conversation) respond(agent string) action {
+	switch {
+	case agent == "planner" || c.offers("plan"):
+		return planTask(c)
+	case agent == "executor" || c.offers("insufficient"):
+		return doStep(c)
+	case agent == "composer":
+		return composeAnswer(c)
 	}
-	out, err := json.Marshal(f(in))
-	if err != nil {
-		return model.Reply{}, &model.Error{Reason: "the output of " + string(req.Purpose) + " is not JSON", Err: err}
-	}
-	return model.Reply{Output: out}, nil
+	return converse(c)
 }

@@ -2,79 +2,120 @@ package offline
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
-	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents/catalog"
 )
 
-// selectSkills takes the candidates that share words with the task, those that
-// share most first. What only puts rows in order is no reason to begin.
-func selectSkills(in model.SelectInput) model.SelectOutput {
-	task := vocabulary(in.Task)
-	ordered := slices.ContainsFunc(words(in.Task), func(w word) bool { return extreme(w) || sorting[w.lower] || strings.HasSuffix(w.lower, "est") })
-	score := map[string]int{}
-	found := []string{}
-	source := false
-	for _, c := range in.Candidates {
-		about := vocabulary(c.Description)
-		n, orders := shared(task, c.Name, c.Description), about["rank"] && about["row"]
-		if n == 0 && !(orders && ordered) {
-			continue
-		}
-		source = source || !orders
-		score[c.Name] = n
-		found = append(found, c.Name)
-	}
-	if !source {
-		return model.SelectOutput{Skills: []string{}}
-	}
-	slices.SortStableFunc(found, func(a, b string) int { return cmp.Compare(score[b], score[a]) })
-	return model.SelectOutput{Skills: found[:min(len(found), 6)]}
+// planInput asks for a plan of at most MaxSteps steps numbered from FirstStep or,
+// after a failure, for the steps that replace the failed and remaining ones.
+type planInput struct {
+	Task       string             `json:"-"`
+	Skills     []skill            `json:"-"` // that were loaded
+	FirstStep  int                `json:"first_step"`
+	MaxSteps   int                `json:"max_steps"`
+	Completed  []json.RawMessage  `json:"completed"`
+	Failed     *failedStep        `json:"failed"`
+	Remaining  []catalog.PlanStep `json:"remaining"`
+	Violations []string           `json:"-"` // what is wrong with each plan before this one
 }
 
-// shared counts the words that a task shares with a skill, those of its name thrice.
-func shared(task map[string]bool, name, description string) int {
-	n := 0
-	for w := range vocabulary(name) {
-		if task[w] {
-			n += 3
+type failedStep struct {
+	Step   catalog.PlanStep `json:"step"`
+	Reason string           `json:"reason"`
+}
+
+// planOutput are the arguments of plan, of which one is there.
+type planOutput struct {
+	Steps      []catalog.PlanStep `json:"steps,omitempty"`
+	Answer     string             `json:"answer,omitempty"`
+	Infeasible string             `json:"infeasible,omitempty"`
+}
+
+// planTask answers as the planner: it loads what fits, plans, and corrects once a
+// plan that cannot work.
+func planTask(c *conversation) action {
+	in := planInput{Task: c.task}
+	var candidates []skill
+	c.block("[Skills]", &candidates)
+	c.block("[Limits]", &in)
+	if c.blocks["[Plan]"] != "" {
+		c.block("[Plan]", &in)
+	}
+	for _, x := range c.calls {
+		in.Skills = append(in.Skills, x.Skills...)
+		if x.Name == "plan" {
+			in.Violations = append(in.Violations, x.wrong())
 		}
 	}
-	for w := range vocabulary(description) {
-		if task[w] {
-			n++
+	names := selectSkills(c.task, candidates)
+	out := planOutput{Answer: smallTalk(c.task, candidates)}
+	switch {
+	case out.Answer != "":
+	case len(in.Violations) > 1:
+		out = infeasible("The plan cannot work: " + in.Violations[1])
+	case len(c.calls) == 0 && len(names) > 0 && c.offers("load_skill"):
+		return action{tool: "load_skill", args: map[string][]string{"skills": names}}
+	default:
+		out = writePlan(in)
+	}
+	return action{tool: "plan", args: out}
+}
+
+// selectSkills takes the candidates that share words with the task, those that
+// share most first, six at most. What only puts rows in order is no reason to begin.
+func selectSkills(request string, candidates []skill) []string {
+	task := vocabulary(request)
+	ordered := slices.ContainsFunc(words(request), func(w word) bool { return extreme(w) || sorting[w.lower] || strings.HasSuffix(w.lower, "est") })
+	score := map[string]int{}
+	var found []string
+	source := false
+	for _, c := range candidates {
+		name, about := vocabulary(c.Name), vocabulary(c.Description)
+		for w := range task {
+			if about[w] {
+				score[c.Name]++
+			}
+			if name[w] {
+				score[c.Name] += 3
+			}
+		}
+		if orders := about["rank"] && about["row"]; score[c.Name] > 0 || orders && ordered {
+			source = source || !orders
+			found = append(found, c.Name)
 		}
 	}
-	return n
+	if !source {
+		return nil
+	}
+	slices.SortStableFunc(found, func(a, b string) int { return cmp.Compare(score[b], score[a]) })
+	return found[:min(len(found), 6)]
 }
 
 // harmless are the skills that may be called for a task: those that only read,
 // and those that the words of the user name. Shared words alone are no order to
 // change the world: "show the last commit" must not commit.
-func harmless(skills []model.Skill, task string) []model.Skill {
-	return slices.DeleteFunc(slices.Clone(skills), func(s model.Skill) bool { return s.Effect != "pure" && !named(s.Name, task) })
-}
-
-// proposal is one way to do a task: steps without numbers, each but the first
-// after the one before it.
-type proposal struct {
-	steps   []model.Step
-	reading *reading // of the step that answers
-	problem string
-	score   int
+func harmless(skills []skill, task string) []skill {
+	return slices.DeleteFunc(slices.Clone(skills), func(s skill) bool { return s.Effect != "pure" && !named(s.Name, task) })
 }
 
 // writePlan plans the one way that explains the whole task, or says why there is none.
-func writePlan(in model.PlanInput) model.PlanOutput {
+func writePlan(in planInput) planOutput {
 	skills := in.Skills
 	if f := in.Failed; f != nil {
-		if out, ok := withoutRanking(in); ok || len(in.Completed) > 0 {
-			return out
+		s := f.Step
+		switch byScript := strings.HasPrefix(requestOf(s.Task), rankTask) && s.InputFromStep > 0 && len(s.Skills) > 0; {
+		case byScript: // rows can be ranked without the skill
+			s.Task, s.Skills, s.Step = requestOf(s.Task), []string{}, in.FirstStep
+			return planOutput{Steps: append([]catalog.PlanStep{s}, in.Remaining...)}
+		case len(in.Completed) > 0:
+			return infeasible(f.Reason)
 		}
-		skills = slices.DeleteFunc(slices.Clone(skills), func(s model.Skill) bool { return slices.Contains(f.Step.Skills, s.Name) })
+		skills = slices.DeleteFunc(slices.Clone(skills), func(k skill) bool { return slices.Contains(s.Skills, k.Name) })
 	}
 	best := propose(harmless(skills, in.Task), in.Task)
 	switch {
@@ -102,41 +143,36 @@ func writePlan(in model.PlanInput) model.PlanOutput {
 			steps[i].InputFromStep = in.FirstStep + i - 1
 		}
 	}
-	return model.PlanOutput{Feasible: true, Reason: "The words of the task and the schemas of the skills say the same.", Steps: steps}
+	return planOutput{Steps: steps}
 }
 
-func infeasible(reason string) model.PlanOutput {
-	return model.PlanOutput{Reason: sentence(reason), Steps: []model.Step{}}
+func infeasible(reason string) planOutput {
+	return planOutput{Infeasible: sentence(reason)}
 }
 
-// propose finds the best proposal: that of one skill, or of two of which the
-// first finds what the second asks for.
-func propose(skills []model.Skill, task string) proposal {
-	best := proposal{problem: "No available skill can do this.", score: -1}
-	better := func(p proposal) {
+// propose finds the best reading: that of one skill, or of two of which the first
+// finds what the second asks for.
+func propose(skills []skill, task string) *reading {
+	skills = slices.DeleteFunc(slices.Clone(skills), isRanker)
+	var all []*reading
+	for _, s := range skills {
+		all = append(all, direct(s, task))
+		for _, first := range skills {
+			all = append(all, chain(first, s, task)...)
+		}
+	}
+	best := &reading{t: &table{single: true}, problem: "No available skill can do this.", score: -1}
+	for _, p := range all {
 		can, could := p.problem == "", best.problem == ""
 		if can && !could || can == could && p.score > best.score {
 			best = p
-		}
-	}
-	for _, s := range skills {
-		if isRanker(s) {
-			continue
-		}
-		better(direct(s, task))
-		for _, first := range skills {
-			if first.Name != s.Name && !isRanker(first) {
-				if p, ok := chain(first, s, task); ok {
-					better(p)
-				}
-			}
 		}
 	}
 	return best
 }
 
 // direct has one skill answer the task.
-func direct(s model.Skill, task string) proposal {
+func direct(s skill, task string) *reading {
 	ws := words(task)
 	args := fill(s, ws, nil)
 	t := tableOf(s)
@@ -151,38 +187,39 @@ func direct(s model.Skill, task string) proposal {
 			r.fail("%s has no argument %q that %q could be.", s.Name, w.key, w.text)
 		}
 	}
-	return proposal{steps: []model.Step{step(args.explicit(task, ws), s, r)}, reading: r, problem: r.problem, score: r.score}
+	r.steps = []catalog.PlanStep{step(args.explicit(task, ws), s, r)}
+	return r
 }
 
 // chain splits a task such as "the orders of the outlet Mitte": the first skill
-// finds the outlet, the second is called with its outlet_id.
-func chain(first, second model.Skill, task string) (proposal, bool) {
+// finds the outlet, the second is called with its outlet_id. Most tasks are no such.
+func chain(first, second skill, task string) []*reading {
 	ws := words(task)
 	a, b := tableOf(first), tableOf(second)
 	cut := slices.IndexFunc(ws, func(w word) bool { return a.nouns[w.stem] && !b.nouns[w.stem] })
 	if cut < 1 || !slices.ContainsFunc(ws[:cut], func(w word) bool { return b.nouns[w.stem] }) {
-		return proposal{}, false
+		return nil
 	}
 	args := fill(second, ws[:cut], nil)
 	if len(args.missing) != 1 || a.column(args.missing[0]) == nil || fill(first, ws[cut:], nil).problem != "" {
-		return proposal{}, false
+		return nil
 	}
 	found := read(a, ws[cut:], nil)
 	r := read(b, ws[:cut], args.used)
-	if found.columns = []column{*a.column(args.missing[0])}; found.problem != "" {
+	if found.columns = []*column{a.column(args.missing[0])}; found.problem != "" {
 		r.fail("%s", found.problem)
 	}
-	one := step("Find the "+task[ws[cut].begin:], first, found)
-	two := step(task[:ws[cut].begin]+ws[cut].text+" found", second, r)
-	return proposal{steps: []model.Step{one, two}, reading: r, problem: r.problem, score: r.score + found.score - 1}, true
+	r.score += found.score - 1
+	r.steps = []catalog.PlanStep{step("Find the "+task[ws[cut].begin:], first, found), step(task[:ws[cut].begin]+ws[cut].text+" found", second, r)}
+	return []*reading{r}
 }
 
 // step calls a skill. Its task begins with the name of the skill, and goes on in
 // the words of the request.
-func step(task string, s model.Skill, r *reading) model.Step {
-	return model.Step{
+func step(task string, s skill, r *reading) catalog.PlanStep {
+	return catalog.PlanStep{
 		Task: s.Name + ": " + strings.TrimSpace(task), Skills: []string{s.Name},
-		ReturnSpec: model.ReturnSpec{Shape: r.shape(r.t), Reason: "It is what the task asks for."},
+		ReturnSpec: catalog.ReturnSpec{Shape: r.shape(r.t), Reason: "It is what the task asks for."},
 	}
 }
 
@@ -199,13 +236,13 @@ const rankTask = "Rank the rows by "
 
 // isRanker reports whether a skill puts the rows that it is given in order by a
 // member: it says that it ranks or sorts, and requires an array of objects and a text.
-func isRanker(s model.Skill) bool {
+func isRanker(s skill) bool {
 	rows, by, _ := rankArgs(s)
 	about := vocabulary(s.Name, s.Description)
 	return rows != "" && by != "" && (about["rank"] || about["sort"])
 }
 
-func rankArgs(s model.Skill) (rows, by, descending string) {
+func rankArgs(s skill) (rows, by, descending string) {
 	in := readSchema(s.InputSchema)
 	for name, p := range in.Properties {
 		required := slices.Contains(in.Required, name)
@@ -224,43 +261,26 @@ func rankArgs(s model.Skill) (rows, by, descending string) {
 }
 
 // ranking is the step that has a skill rank the first records of an order.
-func ranking(p proposal, skills []model.Skill) []model.Step {
-	i := slices.IndexFunc(skills, func(s model.Skill) bool { return s.Effect == "pure" && isRanker(s) })
-	if r := p.reading; i < 0 || r.extreme < 0 || r.Limit < 2 || r.Fold != "" {
+func ranking(p *reading, skills []skill) []catalog.PlanStep {
+	i := slices.IndexFunc(skills, func(s skill) bool { return s.Effect == "pure" && isRanker(s) })
+	if i < 0 || p.extreme < 0 || p.Limit < 2 || p.Fold != "" {
 		return nil
 	}
-	given := tableOf(skills[i])
-	columns := slices.Concat(given.columns, p.reading.columns)
-	end := "highest"
-	if p.reading.Asc {
-		end = "lowest"
-	}
-	s := step(fmt.Sprintf("%s%s, %s first", rankTask, p.reading.By.Name, end), skills[i], &reading{t: given, query: query{columns: columns}})
-	return []model.Step{s}
-}
-
-// withoutRanking replaces a step that ranked rows with a script that does.
-func withoutRanking(in model.PlanInput) (model.PlanOutput, bool) {
-	f := in.Failed.Step
-	if !strings.HasPrefix(requestOf(f.Task), rankTask) || f.InputFromStep == 0 || len(f.Skills) == 0 {
-		return infeasible(in.Failed.Reason), false
-	}
-	f.Task, f.Skills = requestOf(f.Task), []string{}
-	f.Step = in.FirstStep
-	return model.PlanOutput{Feasible: true, Reason: "The rows can be ranked without the skill.", Steps: append([]model.Step{f}, in.Remaining...)}, true
+	end := map[bool]string{false: "highest", true: "lowest"}[p.Asc]
+	given := &reading{t: tableOf(skills[i])}
+	given.columns = slices.Concat(given.t.columns, p.columns)
+	return []catalog.PlanStep{step(fmt.Sprintf("%s%s, %s first", rankTask, p.By.Name, end), skills[i], given)}
 }
 
 // advice says what the offline model can do, and what to type.
-func (p proposal) advice() string {
-	const can = "This is the offline model: it lists, counts, adds up, averages, filters and sorts what skills return, asked in their own words."
-	if p.reading == nil || p.reading.t.single {
-		return can + " A skill that changes something must be named. See what there is with writ skill list."
+func (p *reading) advice() string {
+	if p.t.single {
+		return ability + " A skill that changes something must be named. See what there is with writ skill list."
 	}
-	t := p.reading.t
-	plural := spaced(t.plural)
+	plural, value := spaced(p.t.plural), p.t.example()
 	tries := []string{"List the " + plural, "How many " + plural + " are there?"}
-	if t.first((*column).numeric) != nil {
-		tries = []string{tries[1], "The 3 " + plural + " with the highest " + t.example(), "The average " + t.example() + " of the " + plural}
+	if p.t.first((*column).numeric) != nil {
+		tries = []string{tries[1], "The 3 " + plural + " with the highest " + value, "The average " + value + " of the " + plural}
 	}
-	return can + " Try " + quoted(tries)
+	return ability + " Try " + quoted(tries)
 }

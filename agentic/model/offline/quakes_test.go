@@ -47,7 +47,7 @@ func TestStrongestEarthquakes(t *testing.T) {
 	if d := gocmp.Diff([]string{"earthquake_feed", "rank"}, o.selected); d != "" {
 		t.Error(d)
 	}
-	if !o.plan.Feasible || len(o.plan.Steps) != 2 {
+	if o.plan.Infeasible != "" || len(o.plan.Steps) != 2 {
 		t.Fatalf("plan: %+v", o.plan)
 	}
 	one, two := o.plan.Steps[0], o.plan.Steps[1]
@@ -128,14 +128,14 @@ func TestEarthquakeQuestions(t *testing.T) {
 	for _, tt := range tests {
 		o := w.turn(t, tt.task)
 		switch {
-		case !o.plan.Feasible || o.failed != nil:
-			t.Errorf("%s: %s %+v", tt.task, o.plan.Reason, o.failed)
+		case o.plan.Infeasible != "" || o.failed != nil:
+			t.Errorf("%s: %s %+v", tt.task, o.plan.Infeasible, o.failed)
 		case !o.partial:
 			sameJSON(t, tt.want, o.results[len(o.results)-1].Result)
 		}
 	}
 	for _, task := range []string{"How deep was the strongest earthquake?", "What are the 5 biggest quakes of the week?", "How many earthquakes stronger than 4 were there?", "Which earthquakes did people report?", "Which earthquakes had a tsunami?", "How many places had earthquakes?"} {
-		if o := w.turn(t, task); o.plan.Feasible || !strings.Contains(o.answer, `Try "How many earthquakes are there?"`) {
+		if o := w.turn(t, task); o.plan.Infeasible == "" || !strings.Contains(o.answer, `Try "How many earthquakes are there?"`) {
 			t.Errorf("%s: %s %+v", task, o.answer, o.plan)
 		}
 	}

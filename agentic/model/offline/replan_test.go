@@ -5,31 +5,28 @@ import (
 	"strings"
 	"testing"
 
-	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents/catalog"
 )
 
-func planned(t *testing.T, w world) (model.PlanInput, []model.Step) {
+func planned(t *testing.T, w world) (planInput, []catalog.PlanStep) {
 	t.Helper()
-	var names []string
-	for _, s := range w {
-		names = append(names, s.Name)
-	}
-	in := model.PlanInput{Task: strongest, Skills: w.skills(names), FirstStep: 1, MaxSteps: 10}
-	out := ask[model.PlanInput, model.PlanOutput](t, model.WritePlan, in)
-	if !out.Feasible {
-		t.Fatal(out.Reason)
+	in := planInput{Task: strongest, FirstStep: 1, MaxSteps: 10}
+	_, out := w.planned(w.planner(t, in))
+	if out.Infeasible != "" {
+		t.Fatal(out.Infeasible)
 	}
 	return in, out.Steps
 }
 
 // The second step failed: the first stays, and the rows are ranked without the skill.
 func TestReplanKeepsCompletedSteps(t *testing.T) {
-	in, steps := planned(t, quakeWorld(t))
+	w := quakeWorld(t)
+	in, steps := planned(t, w)
 	in.FirstStep = 2
-	in.Completed = []model.CompletedStep{{Step: steps[0]}}
-	in.Failed = &model.FailedStep{Step: steps[1], Trigger: "insufficient", Reason: "rank could not be used: it is down."}
-	out := ask[model.PlanInput, model.PlanOutput](t, model.WritePlan, in)
-	if !out.Feasible || len(out.Steps) != 1 {
+	in.Completed = []json.RawMessage{json.RawMessage(`{"step":{"step":1}}`)}
+	in.Failed = &failedStep{Step: steps[1], Reason: "rank could not be used: it is down."}
+	_, out := w.planned(w.planner(t, in))
+	if len(out.Steps) != 1 {
 		t.Fatalf("%+v", out)
 	}
 	s := out.Steps[0]
@@ -37,7 +34,7 @@ func TestReplanKeepsCompletedSteps(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	rows := json.RawMessage(`[{"place":"a","magnitude":1},{"place":"b","magnitude":3},{"place":"c","magnitude":3}]`)
-	o := outcome{results: []model.StepResult{{Step: steps[0], Result: rows}}}
+	o := outcome{results: []stepResult{{Step: steps[0], Result: rows}}}
 	if !(world{}).step(t, &o, strongest, s) {
 		if o.partial {
 			return
@@ -51,39 +48,50 @@ func TestReplanTriesAnotherSkill(t *testing.T) {
 	w := quakeWorld(t)
 	other := w[0]
 	other.Name = "earthquake_archive"
-	in, steps := planned(t, append(w, other))
+	w = append(w, other)
+	in, steps := planned(t, w)
 	if steps[0].Skills[0] != "earthquake_feed" {
 		t.Fatalf("%+v", steps)
 	}
-	in.Failed = &model.FailedStep{Step: steps[0], Trigger: "failed", Reason: "earthquake_feed is down", Suggestion: "Try another skill."}
-	out := ask[model.PlanInput, model.PlanOutput](t, model.WritePlan, in)
-	if !out.Feasible || planSkills(out) != "earthquake_archive rank" || out.Steps[0].Step != 1 {
+	in.Failed = &failedStep{Step: steps[0], Reason: "earthquake_feed is down"}
+	_, out := w.planned(w.planner(t, in))
+	if planSkills(out) != "earthquake_archive rank" || out.Steps[0].Step != 1 {
 		t.Errorf("%+v", out)
 	}
 }
 
 func TestReplanGivesUp(t *testing.T) {
-	in, steps := planned(t, quakeWorld(t))
-	in.Failed = &model.FailedStep{Step: steps[0], Trigger: "failed", Reason: "earthquake_feed is down"}
-	out := ask[model.PlanInput, model.PlanOutput](t, model.WritePlan, in)
-	if out.Feasible || !strings.Contains(out.Reason, "earthquake_feed is down.") {
+	w := quakeWorld(t)
+	in, steps := planned(t, w)
+	in.Failed = &failedStep{Step: steps[0], Reason: "earthquake_feed is down"}
+	if _, out := w.planned(w.planner(t, in)); !strings.Contains(out.Infeasible, "earthquake_feed is down.") {
 		t.Errorf("%+v", out)
 	}
 }
 
+// TestPlanAfterViolations: a plan that cannot work is corrected once.
 func TestPlanAfterViolations(t *testing.T) {
-	in, _ := planned(t, quakeWorld(t))
-	in.Violations = []string{"step 2: place is not in the output schema of rank"}
-	out := ask[model.PlanInput, model.PlanOutput](t, model.WritePlan, in)
-	if !out.Feasible || planSkills(out) != "earthquake_feed" {
+	w := quakeWorld(t)
+	wrong := map[string]any{"violations": []string{"step 2: place is not in the output schema of rank"}}
+	in := planInput{Task: strongest, FirstStep: 1, MaxSteps: 10}
+	k := w.planner(t, in)
+	w.planned(k)
+	k.answer(wrong)
+	if _, out := w.planned(k); planSkills(out) != "earthquake_feed" {
 		t.Errorf("%+v", out)
 	}
-	in.Skills = in.Skills[:1]
-	if out = ask[model.PlanInput, model.PlanOutput](t, model.WritePlan, in); out.Feasible {
+	k.answer(wrong)
+	if _, out := w.planned(k); !strings.Contains(out.Infeasible, "place is not in the output schema") {
 		t.Errorf("the same refused plan again: %+v", out)
 	}
-	in.Violations, in.MaxSteps = nil, 1
-	if out = ask[model.PlanInput, model.PlanOutput](t, model.WritePlan, in); !out.Feasible {
-		t.Error(out.Reason)
+	k = w[:1].planner(t, in)
+	w.planned(k)
+	k.answer(wrong)
+	if _, out := w.planned(k); out.Infeasible == "" {
+		t.Errorf("the same refused plan again: %+v", out)
+	}
+	in.MaxSteps = 1
+	if _, out := w.planned(w.planner(t, in)); out.Infeasible != "" {
+		t.Error(out.Infeasible)
 	}
 }

@@ -15,38 +15,144 @@ import (
 	"strings"
 	"testing"
 
+	gocmp "github.com/google/go-cmp/cmp"
+
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/schemas"
 )
 
 // world is a set of skills in memory, with everything around a model that a
-// turn needs: it plays planner, manager, task and sandbox.
+// turn needs: it plays the loop, the skill servers and the sandbox.
 type world []tool
 
 type tool struct {
-	model.Skill
+	skill
 	run func(json.RawMessage) (json.RawMessage, error)
 }
 
 // outcome is what a turn came to.
 type outcome struct {
 	selected []string
-	plan     model.PlanOutput
-	results  []model.StepResult
+	plan     planOutput
+	results  []stepResult
 	scripts  []string
-	failed   *model.ActionOutput
+	failed   *lack
 	answer   string
 	partial  bool // there was no python3 to run a script with
 }
 
-// ask puts a question as the agents do: the output must satisfy its schema.
-func ask[I, O any](t testing.TB, purpose model.Purpose, in I) O {
+// block is a part of the message that a request begins with.
+type block struct {
+	name  string
+	value any
+}
+
+// talk is a conversation with the model.
+type talk struct {
+	t   testing.TB
+	req model.Request
+}
+
+// begin is a request as the loop builds it.
+func begin(t testing.TB, agent string, tools []model.Tool, task string, blocks ...block) *talk {
 	t.Helper()
-	out, _, err := model.Think[I, O](t.Context(), Model{}, purpose, "", in)
+	var text strings.Builder
+	for _, b := range blocks {
+		raw, err := json.Marshal(b.value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&text, "[%s]\n%s\n\n", b.name, raw)
+	}
+	return &talk{t, model.Request{
+		Agent: agent, System: "Answer with calls.", Tools: tools,
+		Messages: []model.Message{
+			{Role: model.RoleSystem, Text: "[Context]\nDate: 2026-03-01\nAgent: " + agent + "\n"},
+			{Role: model.RoleUser, Text: text.String() + "[Task]\n" + task},
+		},
+	}}
+}
+
+// next is the model's next reply, which is one text or one call of a tool that is
+// on offer.
+func (k *talk) next() (text string, call model.Call) {
+	k.t.Helper()
+	streamed := []model.Event{}
+	r, err := Model{}.Respond(k.t.Context(), k.req, func(e model.Event) { streamed = append(streamed, e) })
 	if err != nil {
-		t.Fatal(err)
+		k.t.Fatal(err)
+	}
+	if r.Usage != (model.Usage{}) || r.Model != (Model{}).Name() || len(r.Calls) > 1 || (r.Text == "") != (len(r.Calls) == 1) {
+		k.t.Fatalf("%+v", r)
+	}
+	k.req.Messages = append(k.req.Messages, model.Message{Role: model.RoleAssistant, Text: r.Text, Calls: r.Calls})
+	if len(r.Calls) == 0 {
+		if d := gocmp.Diff([]model.Event{{Text: r.Text}}, streamed); d != "" {
+			k.t.Errorf("streamed (-want +got):\n%s", d)
+		}
+		return r.Text, call
+	}
+	call = r.Calls[0]
+	if len(streamed) > 0 || !strings.HasPrefix(call.Arguments, "{") || !slices.ContainsFunc(k.req.Tools, func(o model.Tool) bool { return o.Name == call.Name }) {
+		k.t.Fatalf("%v %+v", streamed, call)
+	}
+	return "", call
+}
+
+// call is the next reply, a call.
+func (k *talk) call() model.Call {
+	k.t.Helper()
+	text, call := k.next()
+	if call.Name == "" {
+		k.t.Fatalf("no call, but %q", text)
+	}
+	return call
+}
+
+// answer is the result of the last call.
+func (k *talk) answer(result any) {
+	k.t.Helper()
+	raw, err := json.Marshal(result)
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	last := k.req.Messages[len(k.req.Messages)-1]
+	k.req.Messages = append(k.req.Messages, model.Message{Role: model.RoleTool, CallID: last.Calls[0].ID, Text: string(raw)})
+}
+
+// argumentsOf are those of a call.
+func argumentsOf[T any](t testing.TB, call model.Call) (out T) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(call.Arguments), &out); err != nil {
+		t.Fatalf("%s: %v", call.Arguments, err)
 	}
 	return out
+}
+
+func toolNamed(name string) model.Tool {
+	return model.Tool{Name: name, Schema: json.RawMessage(`{"type":"object"}`)}
+}
+
+var plannerTools = []model.Tool{toolNamed("find_relevant_skills"), toolNamed("load_skill"), toolNamed("plan")}
+
+// executorTools are the skills of a step and what every step has.
+func executorTools(skills []skill) []model.Tool {
+	var out []model.Tool
+	for _, s := range skills {
+		about := s.Description + "\nEffect: " + string(s.Effect) + "."
+		var b bytes.Buffer
+		if json.Compact(&b, s.OutputSchema) == nil {
+			about += "\nReturns: " + b.String()
+		}
+		out = append(out, model.Tool{Name: strings.ReplaceAll(s.Name, ".", "_"), Description: about, Schema: s.InputSchema})
+	}
+	return append(out, toolNamed("read_lines"), toolNamed("exec_python"), toolNamed("write_memory"), toolNamed("insufficient"))
+}
+
+// generalTools are the same for an agent that answers in words.
+func generalTools(skills []skill) []model.Tool {
+	return slices.DeleteFunc(executorTools(skills), func(t model.Tool) bool { return t.Name == "insufficient" })
 }
 
 func (w world) find(name string) (tool, bool) {
@@ -57,29 +163,65 @@ func (w world) find(name string) (tool, bool) {
 	return w[i], true
 }
 
-func (w world) skills(names []string) []model.Skill {
-	out := []model.Skill{}
+func (w world) skills(names []string) []skill {
+	out := []skill{}
 	for _, n := range names {
 		if s, ok := w.find(n); ok {
-			out = append(out, s.Skill)
+			out = append(out, s.skill)
 		}
 	}
 	return out
+}
+
+// planner begins a planning with the skills of w as candidates.
+func (w world) planner(t testing.TB, in planInput) *talk {
+	t.Helper()
+	candidates := []map[string]string{}
+	for _, s := range w {
+		candidates = append(candidates, map[string]string{"name": s.Name, "description": s.Description})
+	}
+	blocks := []block{{"Skills", candidates}}
+	if in.Failed != nil {
+		blocks = append(blocks, block{"Plan", map[string]any{"completed": in.Completed, "failed": in.Failed, "remaining": in.Remaining}})
+	}
+	blocks = append(blocks, block{"Limits", map[string]int{"first_step": in.FirstStep, "max_steps": in.MaxSteps}})
+	return begin(t, "planner", plannerTools, in.Task, blocks...)
+}
+
+// planned loads what the model asks for, until there is a plan.
+func (w world) planned(k *talk) (selected []string, out planOutput) {
+	k.t.Helper()
+	selected = []string{}
+	call := k.call()
+	if call.Name == "load_skill" {
+		selected = argumentsOf[struct{ Skills []string }](k.t, call).Skills
+		k.answer(map[string]any{"skills": w.skills(selected), "unavailable": []string{}})
+		call = k.call()
+	}
+	if call.Name != "plan" {
+		k.t.Fatalf("%+v", call)
+	}
+	out = argumentsOf[planOutput](k.t, call)
+	if n := len(out.Steps) + len(out.Answer) + len(out.Infeasible); n == 0 || len(out.Steps) > 0 && n > len(out.Steps) {
+		k.t.Errorf("%+v", out)
+	}
+	return selected, out
+}
+
+// answerTo is the composer's answer.
+func answerTo(t testing.TB, task string, b block) string {
+	t.Helper()
+	text, _ := begin(t, "composer", nil, task, b).next()
+	return text
 }
 
 // turn runs a whole task.
 func (w world) turn(t testing.TB, task string) outcome {
 	t.Helper()
 	var o outcome
-	var in model.SelectInput
-	in.Task = task
-	for _, s := range w {
-		in.Candidates = append(in.Candidates, model.Candidate{Name: s.Name, Description: s.Description})
-	}
-	o.selected = ask[model.SelectInput, model.SelectOutput](t, model.SelectSkills, in).Skills
-	o.plan = ask[model.PlanInput, model.PlanOutput](t, model.WritePlan, model.PlanInput{Task: task, Skills: w.skills(o.selected), FirstStep: 1, MaxSteps: 10})
-	if !o.plan.Feasible {
-		o.answer = ask[model.ComposeInput, model.ComposeOutput](t, model.Compose, model.ComposeInput{Task: task, Failure: o.plan.Reason}).Response
+	o.selected, o.plan = w.planned(w.planner(t, planInput{Task: task, FirstStep: 1, MaxSteps: 10}))
+	if o.plan.Infeasible != "" {
+		o.answer = answerTo(t, task, block{"Failure", o.plan.Infeasible})
 		return o
 	}
 	for _, s := range o.plan.Steps {
@@ -87,87 +229,88 @@ func (w world) turn(t testing.TB, task string) outcome {
 			return o
 		}
 	}
-	o.answer = ask[model.ComposeInput, model.ComposeOutput](t, model.Compose, model.ComposeInput{Task: task, Results: o.results}).Response
+	o.answer = answerTo(t, task, block{"Results", o.results})
 	return o
 }
 
-// step runs one step; false ends the turn.
-func (w world) step(t testing.TB, o *outcome, task string, s model.Step) bool {
+// large is from how many bytes on a result is shown as a sample.
+const large = 50000
+
+// shown is a result as the model sees it.
+func shown(label string, data json.RawMessage) map[string]any {
+	if len(data) < large {
+		return map[string]any{"label": label, "result": data}
+	}
+	return map[string]any{"label": label, "size_bytes": len(data), "sample": sampleOf(data), "format": "json"}
+}
+
+// executor begins a step.
+func executor(t testing.TB, task, request string, skills []skill, schema json.RawMessage, more ...block) *talk {
 	t.Helper()
-	in := model.ActionInput{Task: s.Task, UserTask: task, Step: s.Step, Skills: w.skills(s.Skills), ReturnSpec: s.ReturnSpec, Schema: compile(t, s.ReturnSpec.Shape)}
+	names := []string{}
+	for _, s := range skills {
+		names = append(names, s.Name)
+	}
+	step := block{"Step", map[string]any{"step": 1, "task": task, "skills": names, "return_schema": schema}}
+	return begin(t, "executor", executorTools(skills), task, append([]block{{"Request", request}, step}, more...)...)
+}
+
+// step runs one step; false ends the turn.
+func (w world) step(t testing.TB, o *outcome, task string, s catalog.PlanStep) bool {
+	t.Helper()
+	schema := compile(t, s.ReturnSpec.Shape)
+	data := map[string]json.RawMessage{}
+	var input []block
 	for _, r := range o.results {
 		if s.InputFromStep > 0 && r.Step.Step == s.InputFromStep {
-			in.Input = r.Result
+			data["r0"] = r.Result
+			input = append(input, block{"Input", shown("r0", r.Result)})
 		}
 	}
-	data, schema := in.Input, json.RawMessage(nil)
-	for range 4 {
-		act := ask[model.ActionInput, model.ActionOutput](t, model.ChooseAction, in)
-		var result json.RawMessage
-		switch act.Action {
-		case model.ActCall:
-			var c model.CallResult
-			c, data = w.call(act)
-			in.Calls = append(in.Calls, c)
-			k, _ := w.find(act.Skill)
-			schema = k.OutputSchema
-			continue
-		case model.ActExtract:
-			out, ok := extracted(t, o, in, data, schema)
-			if !ok {
+	k := executor(t, s.Task, task, w.skills(s.Skills), schema, input...)
+	for n := range 6 {
+		call, label := k.call(), fmt.Sprintf("r%d", n+1)
+		args := argumentsOf[struct{ From, Script string }](t, call)
+		switch call.Name {
+		case "exec_python":
+			o.scripts = append(o.scripts, args.Script)
+			out, err := python(t, args.Script, data[args.From])
+			if errors.Is(err, exec.ErrNotFound) {
 				o.partial = true
 				return false
 			}
-			result = out
-		case model.ActFinish:
-			result = data
-		default:
-			o.failed = &act
+			if err != nil {
+				t.Fatalf("%v\n%s", err, args.Script)
+			}
+			data[label] = out
+		case "write_memory":
+			if !fits(t, schema, data[args.From]) {
+				t.Errorf("step %d: %s does not fit %s", s.Step, data[args.From], s.ReturnSpec.Shape)
+			}
+			o.results = append(o.results, stepResult{Step: s, Result: data[args.From]})
+			return true
+		case "insufficient":
+			why := argumentsOf[lack](t, call)
+			o.failed = &why
 			return false
+		default:
+			called, _ := w.find(call.Name)
+			out, err := called.run(json.RawMessage(call.Arguments))
+			if err != nil {
+				k.answer(failure(err.Error()))
+				continue
+			}
+			data[label] = out
 		}
-		if !fits(t, in.Schema, result) {
-			t.Errorf("step %d: %s does not fit %s", s.Step, result, s.ReturnSpec.Shape)
-		}
-		o.results = append(o.results, model.StepResult{Step: s, Result: result})
-		return true
+		k.answer(shown(label, data[label]))
 	}
 	t.Errorf("step %d never ended", s.Step)
 	return false
 }
 
-func (w world) call(act model.ActionOutput) (model.CallResult, json.RawMessage) {
-	c := model.CallResult{Skill: act.Skill, Input: act.Input}
-	s, ok := w.find(act.Skill)
-	if !ok {
-		c.Error = "there is no such skill"
-		return c, nil
-	}
-	out, err := s.run(act.Input)
-	if err != nil {
-		c.Error = err.Error()
-		return c, nil
-	}
-	if c.SizeBytes = int64(len(out)); len(out) >= 50000 {
-		c.Large = true
-	} else {
-		c.Output = out
-	}
-	return c, out
-}
-
-func extracted(t testing.TB, o *outcome, in model.ActionInput, data, schema json.RawMessage) (json.RawMessage, bool) {
-	t.Helper()
-	si := model.ScriptInput{Task: in.Task, UserTask: in.UserTask, ReturnSpec: in.ReturnSpec, Schema: in.Schema, Format: "json", DataSchema: schema, Sample: sampleOf(data)}
-	script := ask[model.ScriptInput, model.ScriptOutput](t, model.WriteScript, si).Script
-	o.scripts = append(o.scripts, script)
-	out, err := python(t, script, data)
-	if errors.Is(err, exec.ErrNotFound) {
-		return nil, false
-	}
-	if err != nil {
-		t.Fatalf("%v\n%s", err, script)
-	}
-	return out, true
+// failure is the result of a call that could not be done.
+func failure(reason string) any {
+	return map[string]any{"error": map[string]string{"code": "EXECUTOR_FAILED", "reason": reason}}
 }
 
 func sampleOf(data []byte) []string {
@@ -239,12 +382,12 @@ func quakeWorld(t testing.TB) world {
 	t.Helper()
 	feed := readFile(t, "earthquakes.json.gz")
 	return world{
-		{model.Skill{
+		{skill{
 			Name: "earthquake_feed", Effect: "pure",
 			Description: "All earthquakes of one week, worldwide, as the USGS published them: for each its magnitude (how strong it was), place, time, depth and more. Takes no input and returns the whole feed.",
 			InputSchema: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`), OutputSchema: readFile(t, "feed_output.json"),
 		}, func(json.RawMessage) (json.RawMessage, error) { return feed, nil }},
-		{model.Skill{
+		{skill{
 			Name: "rank", Effect: "pure",
 			Description: "Ranks rows by one of their members, largest first unless told otherwise: the strongest, highest, longest, newest or most expensive of anything. Returns the same rows in order, each with its rank.",
 			InputSchema: readFile(t, "rank_input.json"), OutputSchema: readFile(t, "rank_output.json"),

@@ -91,13 +91,16 @@ export class Plans {
     const p = this.driven(o);
     must(!p.exhausted && (p.status === "planning" || p.status === "replanning"), `the plan is ${p.status}, or was replanned too often`);
     must(o.args.revision === p.revision + 1, "revision is not the plan's plus one");
+    const { steps } = o.args;
+    const answer = o.args.answer ?? o.args.answer_bytes;
+    must(steps.length > 0 ? answer === undefined : o.args.revision === 1 && answer !== undefined, "steps, or the answer of a first revision");
     const done = this.lastDone(p);
     must(done + o.args.steps.length <= MAX_STEPS, "too many steps");
     o.args.steps.forEach((s, i) => {
       must(s.step === done + i + 1, "step numbers do not run on from the last done step");
       must((s.input_from_step ?? 0) >= 0 && (s.input_from_step ?? 0) < s.step, "input from no earlier step");
     });
-    Object.assign(p, { revision: o.args.revision, digest: o.d.intent_id, status: "executing" });
+    Object.assign(p, { revision: o.args.revision, digest: o.d.intent_id, status: "executing", answer });
     p.steps = p.steps.filter((s) => s.step <= done).concat(o.args.steps.map((s) => ({ step: s.step, skills: s.skills ?? [], status: "pending", revision: p.revision, results: [] })));
   }
 
@@ -141,8 +144,10 @@ export class Plans {
 
   close(o) {
     const p = this.driven(o);
-    const all = p.status === "executing" && p.steps.length > 0 && p.steps.every((s) => s.status === "done");
+    const all = p.status === "executing" && p.steps.every((s) => s.status === "done");
     must(o.args.status !== "complete" || all, "a plan is complete when all its steps are done");
+    const told = p.steps.length > 0 || typeof p.answer !== "string" || typeof o.args.response !== "string" || o.args.response === p.answer;
+    must(o.args.status !== "complete" || told, "a plan without steps is closed with its answer");
     this.end(p, o.args.status);
   }
 

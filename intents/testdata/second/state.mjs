@@ -33,7 +33,7 @@ function orderKey(...texts) {
 // TEXTS are the members of the arguments, by type, that a summary has the sizes of.
 const TEXTS = {
   "plan.open": ["task"],
-  plan: ["steps/task", "steps/return_spec/reason"],
+  plan: ["answer", "steps/task", "steps/return_spec/reason"],
   "step.finish": ["reason", "suggestion"],
   "plan.close": ["response", "failure/reason", "failure/last_failure/reason"],
   cancel: ["reason"],

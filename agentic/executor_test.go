@@ -1,0 +1,290 @@
+package agentic
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+)
+
+// large has the core answer skill.call with a file of the step.
+func large(c *core, lines ...string) {
+	working(c)
+	c.on("skill.call", done(catalog.SkillCallResult{Reference: &catalog.Reference{FileID: "f1", SizeBytes: 1 << 20, SHA256: strings.Repeat("0", 64), Sample: lines}}))
+}
+
+// printed is what a script printed.
+func printed(text string) func(placed) *intents.Answer {
+	return done(catalog.ExecPythonResult{Output: json.RawMessage(text)})
+}
+
+// worked runs task_1 with a model that replies so.
+func worked(t *testing.T, c *core, replies ...any) (runReply, *script) {
+	t.Helper()
+	m := says(map[string][]any{agents.Executor: replies})
+	w := tasks(c, m)
+	return w.run(t.Context(), opened(c, w, time.Now().Add(time.Minute))), m
+}
+
+// over is a script over a result, and write a result that is the step's.
+func over(label, script string) model.Call { return call("exec_python", execPythonArgs{script, label}) }
+
+func write(label string) model.Call { return call("write_memory", writeMemoryArgs{From: label}) }
+
+// told are the results that the last request of the executor has.
+func lastResults(t *testing.T, m *script) []string {
+	t.Helper()
+	all := m.requests(agents.Executor)
+	if len(all) == 0 {
+		t.Fatal("the executor was not asked")
+	}
+	return results(all[len(all)-1])
+}
+
+// TestLarge: a large result is shown by its first lines; a script works on it by its
+// label; what is stored is the order's result. The data itself never reaches the model.
+func TestLarge(t *testing.T) {
+	c := newCore(t)
+	large(c, `{"name":"a"}`, `{"name":"b"}`)
+	c.on("exec_python", printed(`{"count":10}`))
+	got, m := worked(t, c, callIt, over("r1", "print(10)"), write("r2"))
+	if got.Status != taskDone || got.Plan == nil || finish(c).MemoryKey != taskKey {
+		t.Fatalf("%+v", got)
+	}
+	want := []string{"skill.load", "skill.call", "exec_python", "write_memory", "step.finish"}
+	if d := cmp.Diff(want, types(c.taken())); d != "" {
+		t.Errorf("orders (-want +got):\n%s", d)
+	}
+	var ran catalog.ExecPython
+	if err := json.Unmarshal(c.of("exec_python")[0].Args, &ran); err != nil || ran.From != "f1" || ran.Script != "print(10)" {
+		t.Errorf("%+v, error %v", ran, err)
+	}
+	var wrote catalog.WriteMemory
+	if err := json.Unmarshal(c.of("write_memory")[0].Args, &wrote); err != nil || wrote.From != c.of("exec_python")[0].ID {
+		t.Errorf("%+v, error %v", wrote, err)
+	}
+	shows := []string{
+		`{"label":"r1","size_bytes":1048576,"sample":["{\"name\":\"a\"}","{\"name\":\"b\"}"],"format":"jsonl"}`,
+		`{"label":"r2","result":{"count":10}}`,
+	}
+	if d := cmp.Diff(shows, lastResults(t, m)); d != "" {
+		t.Errorf("the model was shown (-want +got):\n%s", d)
+	}
+}
+
+// TestScriptsAreCorrected: a script that fails, or prints what return_spec does not
+// say, is written anew; the model is told what was wrong.
+func TestScriptsAreCorrected(t *testing.T) {
+	c := newCore(t)
+	large(c, "[", `{"name":"a"}`)
+	fault := func(p placed) *intents.Answer {
+		a := outcome(intents.ExecutorFailed, intents.Failed, false)(p)
+		a.Outcome.Result = json.RawMessage(`{"error":"ValueError: no"}`)
+		return a
+	}
+	c.on("exec_python", inTurn(fault, outcome(intents.OversizedOutput, intents.Failed, false), printed(`{"count":"ten"}`), printed(`{"count":10}`)))
+	got, m := worked(t, c, callIt, over("r1", "raise"), over("r1", "print(all)"), over("r1", "print('ten')"), write("r4"), over("r1", "print(10)"), write("r6"))
+	if got.Status != taskDone {
+		t.Fatalf("%+v", got)
+	}
+	said := lastResults(t, m)
+	for i, want := range map[int]string{1: "ValueError: no", 2: "OVERSIZED_OUTPUT", 4: "/count: "} {
+		if !strings.Contains(said[i], want) {
+			t.Errorf("result %d does not say %q: %s", i, want, said[i])
+		}
+	}
+	if !strings.Contains(said[0], `"format":"json"`) {
+		t.Errorf("the file is shown as %s", said[0])
+	}
+	if n := len(c.of("write_memory")); n != 1 {
+		t.Errorf("%d results were stored", n)
+	}
+	for i, o := range c.of("exec_python") {
+		var args catalog.ExecPython
+		if err := json.Unmarshal(o.Args, &args); err != nil || args.From != "f1" {
+			t.Errorf("run %d: %+v, error %v", i, args, err)
+		}
+	}
+}
+
+// TestReadLines: more of a large result is read by its label.
+func TestReadLines(t *testing.T) {
+	c := newCore(t)
+	large(c, "a")
+	c.on("read_lines", done(catalog.ReadLinesResult{Lines: []string{"b", "c"}, More: true}))
+	_, m := worked(t, c, callIt, call("read_lines", readLinesArgs{"r1", 20, 2}), giveUp)
+	if d := cmp.Diff(`{"lines":["b","c"],"more":true}`, lastResults(t, m)[1]); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	var lines catalog.ReadLines
+	if err := json.Unmarshal(c.of("read_lines")[0].Args, &lines); err != nil || lines != (catalog.ReadLines{FileID: "f1", Start: 20, N: 2}) {
+		t.Errorf("%+v, error %v", lines, err)
+	}
+}
+
+// TestMistakes: what cannot be carried out is told to the model, and nothing is sealed.
+func TestMistakes(t *testing.T) {
+	for name, tt := range map[string]struct {
+		call model.Call
+		says string
+	}{
+		"no such tool":        {call("weather", struct{}{}), `there is no tool \"weather\"`},
+		"no JSON":             {model.Call{Name: "outlets", Arguments: `{"active":`}, "not one JSON object"},
+		"a list":              {model.Call{Name: "outlets", Arguments: `[]`}, "not one JSON object"},
+		"an unknown label":    {over("r7", "print(1)"), `no result \"r7\"`},
+		"a label and data":    {model.Call{Name: "write_memory", Arguments: `{"from":"r1","data":1}`}, "violations"},
+		"lines of small data": {call("read_lines", readLinesArgs{"r1", 0, 1}), "you have all of it"},
+		"not the shape":       {call("write_memory", writeMemoryArgs{Data: json.RawMessage(`{"count":"ten"}`)}), "/count: "},
+		"a missing argument":  {call("exec_python", struct{}{}), "script"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCore(t)
+			working(c)
+			got, m := worked(t, c, callIt, tt.call, giveUp)
+			if got.Status != taskInsufficient {
+				t.Fatalf("%+v", got)
+			}
+			if said := lastResults(t, m)[1]; !strings.Contains(said, tt.says) {
+				t.Errorf("the model was told %s, want %q", said, tt.says)
+			}
+			if d := cmp.Diff([]string{"skill.load", "skill.call", "step.finish"}, types(c.taken())); d != "" {
+				t.Errorf("orders (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// TestDataIsWritten: a small result may be written as it is.
+func TestDataIsWritten(t *testing.T) {
+	c := newCore(t)
+	working(c)
+	if got, _ := worked(t, c, callIt, call("write_memory", writeMemoryArgs{Data: json.RawMessage(`{"count":3}`)})); got.Status != taskDone {
+		t.Fatalf("%+v", got)
+	}
+	var wrote catalog.WriteMemory
+	if err := json.Unmarshal(c.of("write_memory")[0].Args, &wrote); err != nil || string(wrote.Data) != `{"count":3}` || wrote.From != "" {
+		t.Errorf("%+v, error %v", wrote, err)
+	}
+}
+
+// TestInput: the step's input is r0.
+func TestInput(t *testing.T) {
+	c := newCore(t)
+	working(c)
+	c.on("read_memory", done(catalog.ReadMemoryResult{Key: taskKey, Data: json.RawMessage(`[{"name":"a"}]`)}))
+	c.on("exec_python", printed(`{"count":1}`))
+	m := says(map[string][]any{agents.Executor: {over("r0", "print(1)"), write("r1")}})
+	w := tasks(c, m)
+	req := opened(c, w, time.Now().Add(time.Minute))
+	req.InputKey = taskKey
+	if got := w.run(t.Context(), req); got.Status != taskDone {
+		t.Fatalf("%+v", got)
+	}
+	if in, ok := block[labelled](t, m.requests(agents.Executor)[0], "Input"); !ok || in.Label != "r0" || string(in.Result) != `[{"name":"a"}]` {
+		t.Errorf("shown %+v", in)
+	}
+	var ran catalog.ExecPython
+	if err := json.Unmarshal(c.of("exec_python")[0].Args, &ran); err != nil || ran.From != c.of("read_memory")[0].ID {
+		t.Errorf("%+v, error %v", ran, err)
+	}
+}
+
+// TestCallRefused: why a call did not work is told to the model, which may try
+// something else; what is not about the call ends the step.
+func TestCallRefused(t *testing.T) {
+	c := newCore(t)
+	working(c)
+	c.on("skill.call", inTurn(refuse(intents.PolicyDenied, "not these outlets"), done(catalog.SkillCallResult{Output: json.RawMessage(`{"count":10}`)})))
+	got, m := worked(t, c, callIt, callIt, write("r2"))
+	if got.Status != taskDone {
+		t.Fatalf("%+v", got)
+	}
+	if d := cmp.Diff(`{"error":{"code":"POLICY_DENIED","reason":"not these outlets"}}`, lastResults(t, m)[0]); d != "" {
+		t.Errorf("the model was told (-want +got):\n%s", d)
+	}
+
+	c = newCore(t)
+	working(c)
+	c.on("skill.call", refuse(intents.KeyRevoked, "cancelled"))
+	if got, _ := worked(t, c, callIt); got.Status != taskFailed || got.Reason != "cancelled (skill.call)" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestCallsOfOneReply: calls with effects follow each other, and none begins after one
+// whose end nobody knows; each call is answered, in order.
+func TestCallsOfOneReply(t *testing.T) {
+	c := newCore(t)
+	working(c)
+	c.on("skill.load", func(p placed) *intents.Answer {
+		return done(catalog.Manifest{Name: "outlets", InputSchema: json.RawMessage(`{"type":"object"}`), Effect: catalog.Once})(p)
+	})
+	c.on("skill.call", inTurn(done(catalog.SkillCallResult{Output: json.RawMessage(`{"closed":1}`)}), outcome(intents.Indeterminate, intents.StatusIndetermined, false)))
+	reply := []model.Call{call("outlets", map[string]any{"close": 1}), call("outlets", map[string]any{"close": 2}), call("outlets", map[string]any{"close": 3})}
+	_, m := worked(t, c, reply, giveUp)
+	said := lastResults(t, m)
+	for i, want := range []string{`"closed":1`, "INDETERMINATE", "not_executed"} {
+		if !strings.Contains(said[i], want) {
+			t.Errorf("result %d: %s, want %q", i, said[i], want)
+		}
+	}
+	if n := len(c.of("skill.call")); n != 2 {
+		t.Errorf("%d calls were sealed", n)
+	}
+}
+
+// TestApprovedCalls: what people have approved is called again exactly as it was,
+// before the model is asked.
+func TestApprovedCalls(t *testing.T) {
+	c := newCore(t)
+	working(c)
+	m := says(map[string][]any{agents.Executor: {write("r1")}})
+	w := tasks(c, m)
+	req := opened(c, w, time.Now().Add(time.Minute))
+	req.Done = []catalog.OrderFact{{Step: 1, Type: "skill.call", Status: "done", Args: json.RawMessage(`{"skill":"outlets","input":{"close":7}}`)}}
+	if got := w.run(t.Context(), req); got.Status != taskDone {
+		t.Fatalf("%+v", got)
+	}
+	var args catalog.SkillCall
+	if err := json.Unmarshal(c.of("skill.call")[0].Args, &args); err != nil || string(args.Input) != `{"close":7}` {
+		t.Errorf("%+v, error %v", args, err)
+	}
+	if first := m.requests(agents.Executor)[0].Messages; len(first) != 4 || first[2].Calls[0].Name != "outlets" || first[3].Role != model.RoleTool {
+		t.Errorf("the model was asked with %+v", first)
+	}
+}
+
+// TestLimit: at its limit an agent is asked once more, with its outputs alone.
+func TestLimit(t *testing.T) {
+	c := newCore(t)
+	working(c)
+	replies := make([]any, agents.DefaultRequests, agents.DefaultRequests+1)
+	for i := range replies {
+		replies[i] = callIt
+	}
+	got, m := worked(t, c, append(replies, giveUp)...)
+	if got.Status != taskInsufficient || got.Reason != "no such outlets" {
+		t.Errorf("%+v", got)
+	}
+	all := m.requests(agents.Executor)
+	var offered []string
+	for _, tool := range all[len(all)-1].Tools {
+		offered = append(offered, tool.Name)
+	}
+	if d := cmp.Diff([]string{"write_memory", "insufficient"}, offered); d != "" || len(all) != agents.DefaultRequests+1 {
+		t.Errorf("after %d requests offered (-want +got):\n%s", len(all), d)
+	}
+
+	c = newCore(t)
+	working(c)
+	if got, _ := worked(t, c, callIt); got.Status != taskInsufficient || got.Reason != errLimit.Error() {
+		t.Errorf("%+v", got)
+	}
+}

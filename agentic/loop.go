@@ -1,0 +1,360 @@
+package agentic
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/schemas"
+)
+
+// loop runs one agent: it asks the model, carries out the calls of its reply, and asks
+// again with their results, until one of the agent's outputs ends it. A model's reply
+// has no effect by itself: each call is checked here, and what it does is an order,
+// which the router judges.
+type loop struct {
+	model model.Model
+	agent *agents.Agent
+	req   model.Request // with the messages so far
+	tools []*tool
+	on    func(model.Event) // for text that the user may see while it comes; or nil
+
+	used     model.Usage
+	requests int
+	mistaken int // calls of outputs that could not be carried out
+	labels   int // results that have a label
+}
+
+// tool is what an agent may call.
+type tool struct {
+	model.Tool
+	check *schemas.Schema // of the arguments; nil: whoever carries the call out checks them
+	// once: its calls have effects that cannot be taken back, so one follows the other.
+	once bool
+	// output: a call that succeeds ends the run.
+	output bool
+	// call carries one call out. Its result is plain data. label names that result to
+	// the model. A *mistake, and an order that was refused for what it asks, are told
+	// to the model; any other error ends the run.
+	call func(ctx context.Context, label string, args json.RawMessage) (any, error)
+}
+
+// newTool compiles a tool's schema, which is one of this package.
+func newTool(t tool) *tool {
+	check, err := schemas.Compile(t.Schema)
+	if err != nil {
+		panic(fmt.Sprintf("%s: %v", t.Name, err))
+	}
+	t.check = check
+	return &t
+}
+
+// mistake is a call that cannot be carried out as the model wrote it.
+type mistake struct{ violations []string }
+
+func (e *mistake) Error() string { return strings.Join(e.violations, "; ") }
+
+func mistaken(format string, a ...any) error { return &mistake{[]string{fmt.Sprintf(format, a...)}} }
+
+// Errors that end a run without an output.
+var (
+	errNoOutput = errors.New("the model did not use its tools")
+	errLimit    = errors.New("the limit of the agent was reached")
+)
+
+const (
+	sideBySide  = 8 // calls of one reply that run at once
+	corrections = 2 // how often an output, or a reply without a call, is corrected
+)
+
+// outputError ends a run whose output was wrong once more than it is corrected.
+type outputError struct{ wrong *mistake }
+
+func (e *outputError) Error() string { return e.wrong.violations[0] }
+
+// run asks until the agent ends. For an agent without tools the result is its text.
+func (l *loop) run(ctx context.Context) (string, error) {
+	l.offer(l.tools)
+	missed := 0
+	for l.requests < l.agent.Limits.Requests && l.used.InputTokens+l.used.OutputTokens < l.agent.Limits.Tokens {
+		reply, err := l.respond(ctx)
+		switch {
+		case err != nil:
+			return "", err
+		case len(l.tools) == 0:
+			return reply.Text, nil
+		case len(reply.Calls) == 0 && missed == corrections:
+			return "", errNoOutput
+		case len(reply.Calls) == 0:
+			missed++
+			l.say("Call one of your tools. End with " + l.outputs() + ".")
+			continue
+		}
+		if ended, err := l.carryOut(ctx, reply.Calls); ended || err != nil {
+			return "", err
+		}
+	}
+	return "", l.last(ctx)
+}
+
+// last gives an agent that has reached its limits one more request, with its outputs
+// alone, so that it can say what was done and what was not.
+func (l *loop) last(ctx context.Context) error {
+	var outputs []*tool
+	for _, t := range l.tools {
+		if t.output {
+			outputs = append(outputs, t)
+		}
+	}
+	l.offer(outputs)
+	l.say("No more work is possible: your limit is reached. End now with " + l.outputs() + ": what was done, and what was not.")
+	reply, err := l.respond(ctx)
+	if err != nil {
+		return err
+	}
+	if ended, err := l.carryOut(ctx, reply.Calls); ended || err != nil {
+		return err
+	}
+	return errLimit
+}
+
+func (l *loop) offer(tools []*tool) {
+	l.req.Tools = nil
+	for _, t := range tools {
+		l.req.Tools = append(l.req.Tools, t.Tool)
+	}
+	if len(tools) > 0 {
+		l.req.Choice = model.ChoiceRequired
+	}
+}
+
+func (l *loop) outputs() string {
+	var names []string
+	for _, t := range l.tools {
+		if t.output {
+			names = append(names, "`"+t.Name+"`")
+		}
+	}
+	return strings.Join(names, " or ")
+}
+
+func (l *loop) say(text string) {
+	l.req.Messages = append(l.req.Messages, model.Message{Role: model.RoleUser, Text: text})
+}
+
+// respond sends the request and keeps the reply in it.
+func (l *loop) respond(ctx context.Context) (*model.Response, error) {
+	l.requests++
+	reply, err := l.model.Respond(ctx, l.req, l.on)
+	if reply != nil {
+		l.used.Add(reply.Usage)
+	}
+	if err != nil {
+		return nil, err
+	}
+	l.req.Messages = append(l.req.Messages, model.Message{Role: model.RoleAssistant, Text: reply.Text, Calls: reply.Calls})
+	return reply, nil
+}
+
+// carryOut carries the calls of one reply out and answers each of them, in their
+// order. Calls without an effect that lasts run side by side; the others one after
+// the other; an output waits for all, and only the first one counts. ended says that
+// an output ended the run.
+func (l *loop) carryOut(ctx context.Context, calls []model.Call) (ended bool, err error) {
+	results, errs := make([]any, len(calls)), make([]error, len(calls))
+	prepared := make([]func(), len(calls))
+	var together, inTurn, outputs []int
+	for i, c := range calls {
+		t, args, err := l.prepare(c)
+		if err != nil {
+			errs[i] = err
+			continue
+		}
+		l.labels++
+		label := fmt.Sprintf("r%d", l.labels)
+		prepared[i] = func() { results[i], errs[i] = t.call(ctx, label, args) }
+		switch {
+		case t.output:
+			outputs = append(outputs, i)
+		case t.once:
+			inTurn = append(inTurn, i)
+		default:
+			together = append(together, i)
+		}
+	}
+	var g errgroup.Group // whose functions fail by errs
+	g.SetLimit(sideBySide)
+	g.Go(func() error {
+		for _, i := range inTurn {
+			if errs[i] = l.stopped(errs, inTurn); errs[i] == nil {
+				prepared[i]()
+			}
+		}
+		return nil
+	})
+	for _, i := range together {
+		g.Go(func() error { prepared[i](); return nil })
+	}
+	_ = g.Wait()
+	for n, i := range outputs {
+		if n > 0 || fatal(errs) != nil {
+			errs[i] = errNotExecuted
+			continue
+		}
+		prepared[i]()
+		ended = errs[i] == nil
+	}
+	for i, c := range calls {
+		l.answer(c, results[i], errs[i])
+	}
+	if err := l.corrected(calls, errs); err != nil {
+		return false, err
+	}
+	return ended, fatal(errs)
+}
+
+// corrected counts outputs that were wrong; the error ends the run.
+func (l *loop) corrected(calls []model.Call, errs []error) error {
+	for i, c := range calls {
+		var wrong *mistake
+		if !errors.As(errs[i], &wrong) || wrong == errNotExecuted || !l.isOutput(c.Name) {
+			continue
+		}
+		if l.mistaken++; l.mistaken > corrections {
+			return &outputError{wrong}
+		}
+	}
+	return nil
+}
+
+func (l *loop) isOutput(name string) bool {
+	return slices.ContainsFunc(l.tools, func(t *tool) bool { return t.output && t.Name == name })
+}
+
+// errNotExecuted answers a call that was not carried out because of another call of
+// the same reply.
+var errNotExecuted = &mistake{[]string{"not_executed: another call of this reply came first"}}
+
+// stopped says why the next call with an effect is not begun: one before it ends the
+// run, or nobody knows what became of it.
+func (l *loop) stopped(errs []error, inTurn []int) error {
+	for _, i := range inTurn {
+		var refused *OrderError
+		if fatal(errs[i:i+1]) != nil || errors.As(errs[i], &refused) && refused.Answer.Code == intents.Indeterminate {
+			return errNotExecuted
+		}
+	}
+	return nil
+}
+
+// prepare finds the tool of a call and checks its arguments.
+func (l *loop) prepare(c model.Call) (*tool, json.RawMessage, error) {
+	for _, t := range l.tools {
+		if t.Name != c.Name {
+			continue
+		}
+		args := json.RawMessage(strings.TrimSpace(c.Arguments))
+		if len(args) == 0 {
+			args = json.RawMessage(`{}`)
+		}
+		if !json.Valid(args) || args[0] != '{' {
+			return nil, nil, mistaken("the arguments are not one JSON object")
+		}
+		if t.check != nil {
+			if wrong := violations(t.check, args); len(wrong) > 0 {
+				return nil, nil, &mistake{wrong}
+			}
+		}
+		return t, args, nil
+	}
+	return nil, nil, mistaken("there is no tool %q", c.Name)
+}
+
+// maxViolations is how many violations a model is told.
+const maxViolations = 10
+
+// violations says what is wrong with a document, as "pointer: reason".
+func violations(s *schemas.Schema, doc []byte) []string {
+	var found []string
+	for _, v := range s.ValidateBytes(doc) {
+		if len(found) < maxViolations {
+			found = append(found, v.Pointer+": "+v.Reason)
+		}
+	}
+	return found
+}
+
+// answer tells the model the result of a call.
+func (l *loop) answer(c model.Call, result any, err error) {
+	var wrong *mistake
+	var refused *OrderError
+	switch {
+	case errors.As(err, &wrong):
+		result = map[string]any{"violations": wrong.violations}
+	case errors.As(err, &refused):
+		result = map[string]any{"error": map[string]any{"code": refused.Answer.Code, "reason": told(refused)}}
+	case err != nil:
+		result = map[string]any{"error": map[string]any{"reason": plain(err)}}
+	}
+	l.req.Messages = append(l.req.Messages, model.Message{Role: model.RoleTool, CallID: c.ID, Text: string(compact(result))})
+}
+
+// fatal is the first error that ends a run.
+func fatal(errs []error) error {
+	for _, err := range errs {
+		var wrong *mistake
+		var refused *OrderError
+		if err == nil || errors.As(err, &wrong) || errors.As(err, &refused) && tellable(refused.Answer.Code) {
+			continue
+		}
+		return err
+	}
+	return nil
+}
+
+// tellable codes are about the call itself, so the model is told and may try
+// something else.
+func tellable(c intents.Code) bool {
+	switch c {
+	case intents.ExecutorFailed, intents.ExecutorTimeout, intents.MalformedArgs, intents.TaskScope, intents.PolicyDenied,
+		intents.DispatchUnavailable, intents.SchemaInvalid, intents.Indeterminate, intents.ConflictIdempotency, intents.OversizedOutput:
+		return true
+	default:
+		return false
+	}
+}
+
+// told says why an order was refused or failed: the reason, and what the skill itself,
+// the script or a schema says.
+func told(e *OrderError) string {
+	text := e.Answer.Reason
+	o := e.Answer.Outcome
+	if o == nil || len(o.Result) == 0 {
+		return cut(text, maxTold)
+	}
+	var detail struct {
+		Error      string              `json:"error"`
+		Violations []schemas.Violation `json:"violations"`
+	}
+	if json.Unmarshal(o.Result, &detail) == nil && (detail.Error != "" || len(detail.Violations) > 0) {
+		if detail.Error != "" {
+			text += ": " + detail.Error
+		}
+		for _, v := range detail.Violations {
+			text += "; " + v.Pointer + " " + v.Reason
+		}
+		return cut(text, maxTold)
+	}
+	return cut(text+"\n"+string(o.Result), maxTold) // a traceback, say
+}
+
+// maxTold bounds what a model is told of one failure, in bytes.
+const maxTold = 4000

@@ -1,0 +1,74 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"strings"
+)
+
+// fallback asks its models in turn.
+type fallback []Model
+
+var _ Model = fallback(nil)
+
+// Fallback is first, with others to ask where it gives no answer: where the same
+// request may succeed later, or the model is not there any more. What is wrong with
+// the request is wrong with the others, too. Once ctx has ended nobody else is asked.
+func Fallback(first Model, others ...Model) Model {
+	if len(others) == 0 {
+		return first
+	}
+	return append(fallback{first}, others...)
+}
+
+// Name is the first model's: which one answered stands in the response.
+func (f fallback) Name() string { return f[0].Name() }
+
+// Respond implements Model. Text of a model that failed is withdrawn. The usage is that
+// of all that were asked. An error is that of the last one, with all that the others
+// said in its Detail.
+func (f fallback) Respond(ctx context.Context, r Request, on func(Event)) (*Response, error) {
+	shown := false
+	watch := func(e Event) {
+		shown = !e.Reset && (shown || e.Text != "")
+		if on != nil {
+			on(e)
+		}
+	}
+	var used Usage
+	var earlier []string
+	for i := 0; ; i++ {
+		m := f[i]
+		if shown {
+			watch(Event{Reset: true})
+		}
+		resp, err := m.Respond(ctx, r, watch)
+		answer := Response{Model: m.Name()}
+		if resp != nil {
+			answer = *resp
+		}
+		used.Add(answer.Usage)
+		answer.Usage = used
+		if err == nil {
+			return &answer, nil
+		}
+		var e *Error
+		if !errors.As(err, &e) {
+			e = &Error{Reason: "the model failed", Err: err}
+		}
+		if i == len(f)-1 || ctx.Err() != nil || !e.Retryable && !errors.Is(e, errGone) {
+			return &answer, e.after(earlier, m.Name())
+		}
+		earlier = append(earlier, m.Name()+": "+e.forOperators())
+	}
+}
+
+// after is e, of the model of this name, with what earlier models said.
+func (e *Error) after(earlier []string, name string) *Error {
+	if len(earlier) == 0 {
+		return e
+	}
+	all := *e
+	all.Detail = strings.Join(append(earlier, name+": "+e.forOperators()), "; ")
+	return &all
+}

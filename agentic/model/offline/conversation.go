@@ -1,0 +1,126 @@
+package offline
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+
+	"aob.dev/writ/agentic/model"
+)
+
+// conversation is a request as far as it is understood: the last message of the user
+// and what was called since. What came before it is history, which is not read.
+type conversation struct {
+	blocks map[string]string // JSON by name, such as [Skills]
+	task   string
+	tools  []model.Tool
+	calls  []exchange
+	err    error // a block that is missing or broken
+}
+
+func (c *conversation) offers(tool string) bool {
+	return slices.ContainsFunc(c.tools, func(t model.Tool) bool { return t.Name == tool })
+}
+
+// exchange is a call with what the tool answered: a value with its label, a label
+// and the size of one that is too large to show, or what is wrong with the call.
+type exchange struct {
+	model.Call `json:"-"`
+	Label      string           `json:"label"`
+	Result     json.RawMessage  `json:"result"`
+	SizeBytes  int64            `json:"size_bytes"` // of a large value
+	Skills     []skill          `json:"skills"`     // of load_skill
+	Violations []string         `json:"violations"`
+	Error      *intents.Refusal `json:"error"`
+}
+
+type skill = catalog.Manifest
+
+func understand(r model.Request) *conversation {
+	c := &conversation{tools: r.Tools}
+	for _, m := range r.Messages {
+		switch m.Role {
+		case model.RoleUser:
+			c.calls = nil
+			c.read(m.Text)
+		case model.RoleAssistant:
+			for _, call := range m.Calls {
+				c.calls = append(c.calls, exchange{Call: call})
+			}
+		case model.RoleTool:
+			for i := range c.calls {
+				if x := &c.calls[i]; x.ID == m.CallID {
+					_ = json.Unmarshal([]byte(m.Text), x) // what is no result is one that says nothing
+				}
+			}
+		case model.RoleSystem:
+		}
+	}
+	return c
+}
+
+// read takes the blocks of a message: a line with the name, a line of JSON, an
+// empty line. The last one is [Task], whose text goes on to the end. A message
+// without it is the task as a whole.
+func (c *conversation) read(text string) {
+	blocks, task, ok := strings.Cut("\n"+text, "\n[Task]\n")
+	if !ok {
+		blocks, task = "", text
+	}
+	c.blocks, c.task = map[string]string{}, task
+	for b := range strings.SplitSeq(blocks, "\n\n") {
+		name, document, _ := strings.Cut(strings.TrimSpace(b), "\n")
+		c.blocks[name] = document
+	}
+}
+
+// block reads a block that must be there.
+func (c *conversation) block(name string, into any) {
+	if err := json.Unmarshal([]byte(c.blocks[name]), into); err != nil {
+		c.err = fmt.Errorf("%s: %w", name, err)
+	}
+}
+
+// wrong says what is wrong with a call; empty: nothing.
+func (x *exchange) wrong() string {
+	if x.Error != nil {
+		return string(x.Error.Code) + ": " + x.Error.Reason
+	}
+	return cmp.Or(x.Violations...)
+}
+
+// declared is how the description of a skill's tool ends. What a skill's own text
+// says of effects stands before it.
+var declared = regexp.MustCompile(`(?s)^(.*)\nEffect: (\w+)\.(?:\nReturns: ([^\n]*))?\s*$`)
+
+// skills are the tools that are skills. What they return stands in [Returns], or where
+// there is no such block in the description.
+func (c *conversation) skills() []skill {
+	var out []skill
+	var returns []struct {
+		Tool   string          `json:"tool"`
+		Schema json.RawMessage `json:"schema"`
+	}
+	if c.blocks["[Returns]"] != "" {
+		c.block("[Returns]", &returns)
+	}
+	for _, t := range c.tools {
+		if m := declared.FindStringSubmatch("\n" + t.Description); m != nil {
+			out = append(out, skill{Name: t.Name, Description: m[1], InputSchema: t.Schema, OutputSchema: json.RawMessage(m[3]), Effect: catalog.Effect(m[2])})
+		}
+	}
+	for i := range out {
+		for _, r := range returns {
+			if r.Tool == out[i].Name {
+				out[i].OutputSchema = r.Schema
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,197 @@
+package model
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/openai/openai-go/v3/packages/ssestream"
+)
+
+// failure is what a server said of a request that it did not carry out.
+type failure struct {
+	status                     int // 0: there was no response
+	kind, code, param, message string
+}
+
+// failure reads what the server said; err is the library's.
+func (s *lastResponse) failure(err error) failure {
+	var f failure
+	var event *ssestream.StreamError
+	resp := s.resp.Load() //nolint:bodyclose // the library closes it
+	switch {
+	case errors.As(err, &event):
+		f = parseFailure(event.Event.Data)
+	case resp != nil && resp.StatusCode >= 400:
+		body, err := io.ReadAll(io.LimitReader(resp.Body, maxErrorBytes)) // the library left it readable
+		if err == nil {
+			f = parseFailure(body)
+		}
+	}
+	f.status = s.status()
+	return f
+}
+
+// parseFailure reads an error's body in any of the shapes that servers use.
+func parseFailure(body []byte) failure {
+	var doc any
+	if json.Unmarshal(body, &doc) != nil {
+		return failure{message: string(body)}
+	}
+	if list, ok := doc.([]any); ok && len(list) > 0 {
+		doc = list[0]
+	}
+	members, _ := doc.(map[string]any)
+	if inner, ok := members["error"].(map[string]any); ok {
+		members = inner
+	}
+	word := func(name string) string {
+		s, _ := members[name].(string)
+		return s
+	}
+	message := cmp.Or(word("message"), word("detail"), word("error"))
+	if message == "" {
+		b, _ := json.Marshal(doc) // it was read as JSON; a key in it is no longer escaped
+		message = string(b)
+	}
+	return failure{kind: word("type"), code: word("code"), param: word("param"), message: message}
+}
+
+// openaiError turns a failed attempt into our error. It does not keep the library's
+// error, which holds the request with its key.
+func openaiError(ctx context.Context, f failure, err error, key string) *Error {
+	switch {
+	case ctx.Err() != nil:
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return &Error{Reason: "the model was not waited for", Retryable: true, Err: context.Canceled}
+		}
+		return &Error{Reason: "the model did not answer in time", Retryable: true, Err: context.DeadlineExceeded}
+	case f.status == 0:
+		return &Error{Reason: "the model cannot be reached", Retryable: true, Err: rootCause(err)}
+	}
+	e := &Error{Detail: f.detail(key)}
+	switch {
+	case f.overflows():
+		e.Reason, e.Overflow = "the request is longer than the model can take", true
+	case f.status < 300:
+		e.Reason, e.Retryable = "the model's answer broke off or is malformed", true
+	case f.status < 400:
+		e.Reason = "the model's server redirects elsewhere, which is not followed"
+	case f.spent():
+		e.Reason = "the account at the model's server is used up"
+	case f.gone():
+		e.Reason, e.Err = "the model's server has no such model", errGone
+	case f.status == http.StatusUnauthorized || f.status == http.StatusForbidden:
+		e.Reason = "the model's server denied access"
+	case f.status == http.StatusTooManyRequests:
+		e.Reason, e.Retryable = "the model's server has too much to do", true
+	case transientStatus(f.status):
+		e.Reason, e.Retryable = "the model's server failed", true
+	default:
+		e.Reason = "the model's server refused the request"
+	}
+	return e
+}
+
+// errGone says that a model is not there, and will not be there later.
+var errGone = errors.New("not found")
+
+func (f failure) gone() bool {
+	return f.status == http.StatusNotFound || f.status == http.StatusGone || f.code == "model_not_found" || f.code == "model_decommissioned"
+}
+
+func (f failure) spent() bool {
+	return f.status >= 400 && (f.code == "insufficient_quota" || f.kind == "insufficient_quota")
+}
+
+// invalid reports whether the server found fault with the request itself.
+func (f failure) invalid() bool {
+	switch f.status {
+	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+		return true
+	}
+	return false
+}
+
+// refuses reports whether the request was refused for this parameter.
+func (f failure) refuses(param string) bool {
+	return f.invalid() && (f.param == param || strings.Contains(strings.ToLower(f.message), param))
+}
+
+// overflowWords are how servers say that a request is longer than the model's context.
+var overflowWords = []string{
+	"context length", "context_length", "context window", "context size", "context_size", "maximum context",
+	"too many tokens", "prompt is too long", "input is too long", "input token count",
+}
+
+// overflows reports whether the request is longer than the model's context. It may be
+// said within a stream, too.
+func (f failure) overflows() bool {
+	if f.status != http.StatusOK && !f.invalid() {
+		return false
+	}
+	said := strings.ToLower(f.code + " " + f.kind + " " + f.message)
+	return slices.ContainsFunc(overflowWords, func(w string) bool { return strings.Contains(said, w) })
+}
+
+// Limits of what is kept of a server's words.
+const (
+	maxErrorBytes = 64 << 10
+	maxDetail     = 1 << 10
+)
+
+// detail is what the server said, on one line and without the key.
+func (f failure) detail(key string) string {
+	said := strings.TrimRight(fmt.Sprintf("HTTP %d%s: %s", f.status, f.codes(), strings.TrimSpace(f.message)), ": ")
+	if key != "" {
+		said = strings.ReplaceAll(said, key, "[key]")
+	}
+	said = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(said, ""))
+	return shorten(said, maxDetail)
+}
+
+func transientStatus(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests:
+		return true
+	}
+	return status >= 500
+}
+
+// codes gives the codes of an error, which are words of the protocol.
+func (f failure) codes() string {
+	var words []string
+	for _, w := range []string{f.kind, f.code, f.param} {
+		if w != "" && len(w) <= 64 && !strings.ContainsFunc(w, notWord) {
+			words = append(words, w)
+		}
+	}
+	if len(words) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(words, ", ") + ")"
+}
+
+func notWord(r rune) bool {
+	return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("_-.[]", r))
+}
+
+// rootCause is the network error below the HTTP client's, without the URL.
+func rootCause(err error) error {
+	for next := err; next != nil; next = errors.Unwrap(next) {
+		err = next
+	}
+	return err
+}

@@ -1,0 +1,62 @@
+package agentic
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/agentic/model"
+)
+
+// request begins the request of an agent in a turn: its system prompt, then the
+// context, then one message of the user. Neither is ever stored: each run builds them
+// anew from the definition of the agent and from the record.
+func request(a *agents.Agent, soul string, t Turn, now time.Time, message string) model.Request {
+	return model.Request{
+		Agent: a.Name, System: a.System(soul), Temperature: a.Temperature,
+		Messages: []model.Message{
+			{Role: model.RoleSystem, Text: contextOf(a, t, now)},
+			{Role: model.RoleUser, Text: message},
+		},
+	}
+}
+
+// contextOf says when, for whom and as whom an agent works.
+func contextOf(a *agents.Agent, t Turn, now time.Time) string {
+	now = now.UTC()
+	return strings.Join([]string{
+		"[Context]",
+		"Date: " + now.Format("Monday, 2006-01-02"),
+		"Time: " + now.Format("15:04:05") + " UTC",
+		"User ID: " + t.UserID,
+		"Session: " + t.SessionID,
+		"Agent: " + a.Name,
+	}, "\n")
+}
+
+// blocks is the message of a user in parts: the line [Name], then a line of JSON; the
+// last one is [Task], whose text goes on to the end of the message.
+type blocks struct{ b strings.Builder }
+
+// add adds a part; v is plain data.
+func (m *blocks) add(name string, v any) {
+	m.b.WriteString("[" + name + "]\n" + string(compact(v)) + "\n\n")
+}
+
+// task ends the message.
+func (m *blocks) task(text string) string {
+	return m.b.String() + "[Task]\n" + text
+}
+
+// compact is JSON in one line, as models read it: without escapes for HTML.
+func compact(v any) json.RawMessage {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return json.RawMessage(`null`) // raw JSON of an executor that is none; the record has it
+	}
+	return bytes.TrimSpace(b.Bytes())
+}

@@ -1,0 +1,107 @@
+package agentic
+
+import (
+	"context"
+	"encoding/json"
+
+	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents/catalog"
+)
+
+// The built-in tools, as models see them, with their arguments.
+
+// called makes the call of a tool of a function over its decoded arguments.
+func called[Args any](fn func(ctx context.Context, label string, args Args) (any, error)) func(context.Context, string, json.RawMessage) (any, error) {
+	return func(ctx context.Context, label string, raw json.RawMessage) (any, error) {
+		var args Args
+		if err := json.Unmarshal(raw, &args); err != nil {
+			return nil, mistaken("the arguments cannot be used: %v", err) // a number out of range, say
+		}
+		return fn(ctx, label, args)
+	}
+}
+
+var findSkillsTool = model.Tool{
+	Name: "find_relevant_skills", Description: "Finds skills whose name or description shares words with the query, best first.",
+	Schema: json.RawMessage(`{"type":"object","properties":{"query":{"type":"string","minLength":1,"maxLength":1000}},"required":["query"],"additionalProperties":false}`),
+}
+
+type findSkillsArgs struct {
+	Query string `json:"query"`
+}
+
+var loadSkillTool = model.Tool{
+	Name: "load_skill", Description: "Loads skills by name: their descriptions, input and output schemas, and whether a call has an effect that lasts.",
+	Schema: json.RawMessage(`{"type":"object","properties":{"skills":{"type":"array","items":{"type":"string","minLength":1,"maxLength":128},"minItems":1,"maxItems":20}},"required":["skills"],"additionalProperties":false}`),
+}
+
+type loadSkillArgs struct {
+	Skills []string `json:"skills"`
+}
+
+type loadSkillResult struct {
+	Skills      []catalog.Manifest `json:"skills"`
+	Unavailable []string           `json:"unavailable,omitempty"` // not approved, or their server does not answer
+}
+
+var planTool = model.Tool{
+	Name: "plan", Description: "Ends your work with the plan: exactly one of steps, answer and infeasible.",
+	Schema: json.RawMessage(`{"type":"object","properties":{
+"steps":{"type":"array","minItems":1,"maxItems":50,"items":{"type":"object","properties":{
+"step":{"type":"integer","minimum":1,"maximum":100},
+"task":{"type":"string","minLength":1,"maxLength":4096},
+"skills":{"type":"array","items":{"type":"string","minLength":1,"maxLength":128},"maxItems":20},
+"input_from_step":{"type":"integer","minimum":0,"maximum":100},
+"return_spec":{"type":"object","properties":{"shape":{"type":"string","minLength":1,"maxLength":4096},"reason":{"type":"string","maxLength":1024}},"required":["shape","reason"],"additionalProperties":false}},
+"required":["step","task","skills","return_spec"],"additionalProperties":false}},
+"answer":{"type":"string","minLength":1,"maxLength":32768,"description":"the whole answer, where nothing need be looked up or changed"},
+"infeasible":{"type":"string","minLength":1,"maxLength":1000,"description":"why it cannot be done, for the user"}},
+"additionalProperties":false}`),
+}
+
+type planArgs struct {
+	Steps      []catalog.PlanStep `json:"steps,omitempty"`
+	Answer     string             `json:"answer,omitempty"`
+	Infeasible string             `json:"infeasible,omitempty"`
+}
+
+var readLinesTool = model.Tool{
+	Name: "read_lines", Description: "Reads lines of a large result by its label; start counts from 0.",
+	Schema: json.RawMessage(`{"type":"object","properties":{"from":{"type":"string"},"start":{"type":"integer","minimum":0},"n":{"type":"integer","minimum":1,"maximum":1000}},"required":["from","start","n"],"additionalProperties":false}`),
+}
+
+type readLinesArgs struct {
+	From  string `json:"from"`
+	Start int    `json:"start"`
+	N     int    `json:"n"`
+}
+
+var execPythonTool = model.Tool{
+	Name: "exec_python", Description: "Runs a Python 3 script in a sandbox, without network. The variable input_file holds the path of the data of the label in from. The script prints one JSON document.",
+	Schema: json.RawMessage(`{"type":"object","properties":{"script":{"type":"string","minLength":1,"maxLength":32768},"from":{"type":"string","description":"the label of a result: r0, r1, …"}},"required":["script"],"additionalProperties":false}`),
+}
+
+type execPythonArgs struct {
+	Script string `json:"script"`
+	From   string `json:"from"`
+}
+
+var writeMemoryTool = model.Tool{
+	Name: "write_memory", Description: "Ends your work with the result of the step, which return_schema describes: from is the label of a result that is it, data the value itself.",
+	Schema: json.RawMessage(`{"type":"object","properties":{"from":{"type":"string"},"data":{}},"additionalProperties":false,"minProperties":1,"maxProperties":1}`),
+}
+
+type writeMemoryArgs struct {
+	From string          `json:"from,omitempty"`
+	Data json.RawMessage `json:"data,omitempty"`
+}
+
+var insufficientTool = model.Tool{
+	Name: "insufficient", Description: "Ends your work because the step cannot be done with your tools.",
+	Schema: json.RawMessage(`{"type":"object","properties":{"reason":{"type":"string","minLength":1,"maxLength":1000},"suggestion":{"type":"string","maxLength":1000,"description":"what could be tried instead"}},"required":["reason"],"additionalProperties":false}`),
+}
+
+type insufficientArgs struct {
+	Reason     string `json:"reason"`
+	Suggestion string `json:"suggestion"`
+}
