@@ -78,6 +78,9 @@ func sampleServer(ctx context.Context, wanted bool) (map[string]string, error) {
 func announce(std IO, n *node.Node, c config.Config, sample bool, took time.Duration) {
 	p := painter(std, std.Err)
 	fmt.Fprintf(std.Err, "%s on http://%s in %.1f s; data in %s\n", p.bold("writ is up"), n.Addr(), took.Seconds(), c.Data)
+	for _, s := range n.SkillServers() {
+		fmt.Fprintf(std.Err, "skills of %s: %s\n", printable(s.Title), printable(skillLine(s)))
+	}
 	if n.APIKey != "" {
 		announceKey(std, n, c)
 	}
@@ -88,11 +91,35 @@ func announce(std IO, n *node.Node, c config.Config, sample bool, took time.Dura
 	switch {
 	case sample:
 		fmt.Fprintf(std.Err, "try: writ run%s %q\n", at, demo.Question)
-	case len(c.Skills) == 0:
+	case len(c.Skills)+len(c.SkillServers) == 0:
 		fmt.Fprintln(std.Err, "no skills yet: start writ with --skills URL|COMMAND, or with --sample to try it")
 	default:
 		fmt.Fprintf(std.Err, "try: writ run%s \"…\"\n", at)
 	}
+}
+
+// maxToolsSaid is how many tools that cannot be used the start names, of one server.
+const maxToolsSaid = 5
+
+// skillLine says which tools of a server can be used, and why the others cannot.
+func skillLine(s node.SkillServer) string {
+	if s.Err != nil {
+		return fmt.Sprintf("down, and asked again until it answers: %v", s.Err)
+	}
+	line := fmt.Sprintf("%d of %d tools can be used", s.Usable, s.Tools)
+	if s.Held > 0 {
+		line += fmt.Sprintf(" (%d once people approve each call)", s.Held)
+	}
+	for i, x := range s.Others {
+		if i == maxToolsSaid {
+			return line + fmt.Sprintf("; and %d more cannot", len(s.Others)-i)
+		}
+		line += fmt.Sprintf("; %s: %s", x.Tool, x.Why)
+	}
+	if len(s.Others) > 0 {
+		line += "; see writ skill diff and writ skill approve"
+	}
+	return line
 }
 
 func announceKey(std IO, n *node.Node, c config.Config) {
