@@ -185,8 +185,11 @@ func skillServers(c config.Config, env func(string) string) ([]mcp.Source, error
 			of.Secrets = append(of.Secrets, x.Secrets...)
 		}
 		source, err := of.Source(s.URL, s.Command)
+		if err != nil && s.URL != "" {
+			return nil, fmt.Errorf("%s.url: %w", s.Place, err)
+		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", s.Place, err)
+			return nil, fmt.Errorf("%s.command: %w", s.Place, err)
 		}
 		list = append(list, source)
 	}

@@ -41,7 +41,7 @@ func up(ctx context.Context, std IO, c config.Config, secrets []string, sample b
 		return usage(err)
 	}
 	if cfg.SkillServers, err = skillServers(c, std.Env); err != nil {
-		return usage(err)
+		return malformed(err)
 	}
 	cfg.Secrets, cfg.Log, cfg.Now, cfg.Elapsed = secrets, logger(std, c.LogLevel), time.Now, clock.Elapsed
 	cfg.Policy, cfg.PolicyExtensions, cfg.PolicyLog = feed.Main, feed.Extensions, events
