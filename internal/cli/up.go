@@ -40,13 +40,13 @@ func up(ctx context.Context, std IO, c config.Config, secrets []string, sample b
 	if err != nil {
 		return usage(err)
 	}
-	if cfg.SkillServers, err = skillServers(c, std.Env); err != nil {
-		return malformed(err)
-	}
 	cfg.Secrets, cfg.Log, cfg.Now, cfg.Elapsed = secrets, logger(std, c.LogLevel), time.Now, clock.Elapsed
 	cfg.Policy, cfg.PolicyExtensions, cfg.PolicyLog = feed.Main, feed.Extensions, events
 	if cfg.Builtin, err = sampleServer(ctx, sample); err != nil {
 		return err
+	}
+	if cfg.SkillServers, err = skillServers(c, std.Env); err != nil {
+		return malformed(err)
 	}
 	started := time.Now()
 	n, err := node.Open(ctx, cfg)
