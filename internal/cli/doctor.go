@@ -37,11 +37,11 @@ func examination(std IO, cfg config.Config) (e upkeep.Examination, err error) {
 	if err != nil {
 		return e, err
 	}
-	at, err := blobs(cfg)
+	servers, err := skillServers(cfg, std.Env)
 	if err != nil {
 		return e, err
 	}
-	servers, err := skillServers(cfg, std.Env)
+	at, err := blobs(cfg)
 	if err != nil {
 		return e, err
 	}

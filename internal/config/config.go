@@ -53,17 +53,10 @@ type Config struct {
 
 // Secrets are the files that hold secrets of the configuration, or may.
 func (c Config) Secrets() []string {
-	var list []string
+	list := c.skillSecrets()
 	for _, path := range []string{c.NATSKey, c.BlobsCredentials} {
 		if path != "" {
 			list = append(list, path)
-		}
-	}
-	for _, s := range c.SkillServers {
-		for _, set := range s.Settings {
-			if set.File != "" {
-				list = append(list, set.File)
-			}
 		}
 	}
 	return list

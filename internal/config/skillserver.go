@@ -193,6 +193,18 @@ func (s *SkillServer) files(n *yaml.Node) error {
 	return nil
 }
 
+// skillSecrets are the files that values of skill servers stand in.
+func (c Config) skillSecrets() (list []string) {
+	for _, s := range c.SkillServers {
+		for _, set := range s.Settings {
+			if set.File != "" {
+				list = append(list, set.File)
+			}
+		}
+	}
+	return list
+}
+
 // Resolve gives the settings with the values of variables and files in them.
 func (s SkillServer) Resolve(getenv func(string) string) ([]SkillSetting, error) {
 	list := slices.Clone(s.Settings)
