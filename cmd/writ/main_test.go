@@ -26,9 +26,6 @@ func TestMain(m *testing.M) {
 //	capture NAME REGEXP        a variable gets the first group's match in the last output
 //	exits N PROGRAM ARGS…      the program ends with exactly this exit code
 //	skills KIND                a skill server, at $SKILLS
-//	notes-server --dir DIR     one over its standard streams, a program
-//	configured PAGE TEXT       writ.yaml from the lines of a page that hold the text
-//	unseen TEXT                no file of $WORK/data holds the text
 //	up ARGS…                   writ up on $WORK/data and a free port, at $URL, in the background
 //	down, die                  end it: told to, or with kill -9
 //	get PATH, save FILE PATH   HTTP, with the API key of $WORK/data
@@ -45,6 +42,9 @@ func TestMain(m *testing.M) {
 //	signed ROLE…               who signed the last order
 //	example PAGE TEXT          runs the lines of a page that hold the text
 //	helped COMMAND…            runs the commands that its help shows
+//	configured PAGE TEXT       writ.yaml from the lines of a page that hold the text
+//	notes-server --dir DIR     a skill server over its standard streams, a program
+//	unseen TEXT                no file of $WORK/data holds the text
 //	verify                     checks the journal of $WORK/data and prints its orders
 func TestScripts(t *testing.T) { testscript.Run(t, scripts("testdata/script")) }
 
@@ -149,8 +149,8 @@ func exits(ts *testscript.TestScript, w *world, args []string) {
 
 // environ is the script's environment with what scripts set.
 func environ(ts *testscript.TestScript, w *world) []string {
-	env := append([]string{}, w.vars...)
-	for _, name := range []string{"NO_COLOR", "WRIT_API_KEY", "WRIT_DATA", "WRIT_SKILLS", "WRIT_URL", "WRIT_CONTEXT", "XDG_CONFIG_HOME", "ACME_LAX", "ACME_DIES", "CRM_TOKEN"} {
+	env := append([]string{"CRM_TOKEN=" + ts.Getenv("CRM_TOKEN")}, w.vars...)
+	for _, name := range []string{"NO_COLOR", "WRIT_API_KEY", "WRIT_DATA", "WRIT_SKILLS", "WRIT_URL", "WRIT_CONTEXT", "XDG_CONFIG_HOME", "ACME_LAX", "ACME_DIES"} {
 		if v := ts.Getenv(name); v != "" {
 			env = append(env, name+"="+v)
 		}

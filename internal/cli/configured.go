@@ -13,7 +13,6 @@ import (
 
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/agentic/model/offline"
-	"aob.dev/writ/executors/mcp"
 	"aob.dev/writ/internal/config"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/embed"
@@ -167,33 +166,6 @@ func nodeConfig(c config.Config) (cfg node.Config, err error) {
 	cfg.Witnesses, errs[3] = witnessesOf(c)
 	cfg.Embedder, errs[4] = newEmbedder(c)
 	return cfg, errors.Join(errs[:]...)
-}
-
-// skillServers are the skill servers that the file describes with members.
-func skillServers(c config.Config, env func(string) string) ([]mcp.Source, error) {
-	var list []mcp.Source
-	for _, s := range c.SkillServers {
-		settings, err := s.Resolve(env)
-		if err != nil {
-			return nil, err
-		}
-		var of mcp.Settings
-		for _, x := range settings {
-			if err := of.Set(x.Key, x.Value); err != nil {
-				return nil, fmt.Errorf("%s%s: %w", s.Place, x.Path, err)
-			}
-			of.Secrets = append(of.Secrets, x.Secrets...)
-		}
-		source, err := of.Source(s.URL, s.Command)
-		if err != nil && s.URL != "" {
-			return nil, fmt.Errorf("%s.url: %w", s.Place, err)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s.command: %w", s.Place, err)
-		}
-		list = append(list, source)
-	}
-	return list, nil
 }
 
 // policyFeed is where policies come from.

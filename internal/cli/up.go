@@ -98,30 +98,6 @@ func announce(std IO, n *node.Node, c config.Config, sample bool, took time.Dura
 	}
 }
 
-// maxToolsSaid is how many tools that cannot be used the start names, of one server.
-const maxToolsSaid = 5
-
-// skillLine says which tools of a server can be used, and why the others cannot.
-func skillLine(s node.SkillServer) string {
-	if s.Err != nil {
-		return fmt.Sprintf("down, and asked again until it answers: %v", s.Err)
-	}
-	line := fmt.Sprintf("%d of %d tools can be used", s.Usable, s.Tools)
-	if s.Held > 0 {
-		line += fmt.Sprintf(" (%d once people approve each call)", s.Held)
-	}
-	for i, x := range s.Others {
-		if i == maxToolsSaid {
-			return line + fmt.Sprintf("; and %d more cannot", len(s.Others)-i)
-		}
-		line += fmt.Sprintf("; %s: %s", x.Tool, x.Why)
-	}
-	if len(s.Others) > 0 {
-		line += "; see writ skill diff and writ skill approve"
-	}
-	return line
-}
-
 func announceKey(std IO, n *node.Node, c config.Config) {
 	fmt.Fprintln(std.Out, n.APIKey)
 	fmt.Fprintf(std.Err, "first start: above is the API key of user local, shown only this once (stored in %s, mode 0600)\n", datadir.KeyFile(c.Data))
