@@ -13,7 +13,7 @@ const shortestSecret = 6
 
 // hider hides the secrets of a source in texts of its server, which knows them and may
 // repeat them.
-func (s Settings) hider() func(string) string {
+func (s *Settings) hider() func(string) string {
 	longFirst := slices.Clone(s.Secrets) // one may be a part of another
 	slices.SortFunc(longFirst, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 	var pairs []string

@@ -49,10 +49,10 @@ func ParseSource(s string) (Source, error) {
 }
 
 // Source is the server at a URL, or else of a command line, with these settings.
-func (s Settings) Source(url, command string) (src Source, err error) {
+func (s *Settings) Source(url, command string) (src Source, err error) {
 	if url != "" {
 		src, err = parseURL(url)
-		src.Settings = s
+		src.Settings = *s
 		return src, err
 	}
 	words, err := split(command)
@@ -65,18 +65,18 @@ func (s Settings) Source(url, command string) (src Source, err error) {
 	return s.source(words)
 }
 
-func (s Settings) source(words []string) (Source, error) {
+func (s *Settings) source(words []string) (Source, error) {
 	if len(words) == 0 || words[0] == "" {
 		return Source{}, errors.New("skill server: neither a URL nor a command")
 	}
 	if len(words) > 1 || !isURL(words[0]) {
-		return Source{Command: words, Settings: s}, nil
+		return Source{Command: words, Settings: *s}, nil
 	}
 	if s.ofProcess() {
 		return Source{}, errors.New("skill server: env, files, network and isolation are settings of a command, not of a URL")
 	}
 	src, err := parseURL(words[0])
-	src.Settings = s
+	src.Settings = *s
 	return src, err
 }
 

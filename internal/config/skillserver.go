@@ -206,7 +206,7 @@ func (c Config) skillSecrets() (list []string) {
 }
 
 // Resolve gives the settings with the values of variables and files in them.
-func (s SkillServer) Resolve(getenv func(string) string) ([]SkillSetting, error) {
+func (s *SkillServer) Resolve(getenv func(string) string) ([]SkillSetting, error) {
 	list := slices.Clone(s.Settings)
 	for i := range list {
 		if err := list[i].resolve(getenv); err != nil {
