@@ -1,6 +1,7 @@
 package agentic
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/schemas"
 )
 
@@ -27,7 +29,7 @@ type loop struct {
 	tools []*tool
 	on    func(model.Event) // for text that the user may see while it comes; or nil
 
-	used     model.Usage
+	used     []catalog.Usage
 	requests int
 	mistaken int // calls of outputs that could not be carried out
 	labels   int // results that have a label
@@ -84,7 +86,7 @@ func (e *outputError) Error() string { return e.wrong.violations[0] }
 func (l *loop) run(ctx context.Context) (string, error) {
 	l.offer(l.tools)
 	missed := 0
-	for l.requests < l.agent.Limits.Requests && l.used.InputTokens+l.used.OutputTokens < l.agent.Limits.Tokens {
+	for l.requests < l.agent.Limits.Requests && l.tokens() < l.agent.Limits.Tokens {
 		reply, err := l.respond(ctx)
 		switch {
 		case err != nil:
@@ -150,12 +152,23 @@ func (l *loop) say(text string) {
 	l.req.Messages = append(l.req.Messages, model.Message{Role: model.RoleUser, Text: text})
 }
 
+// tokens that the run has used.
+func (l *loop) tokens() (n int) {
+	for _, u := range l.used {
+		n += u.InputTokens + u.OutputTokens
+	}
+	return n
+}
+
 // respond sends the request and keeps the reply in it.
 func (l *loop) respond(ctx context.Context) (*model.Response, error) {
 	l.requests++
 	reply, err := l.model.Respond(ctx, l.req, l.on)
 	if reply != nil {
-		l.used.Add(reply.Usage)
+		l.used = catalog.AddUsage(l.used, catalog.Usage{
+			Agent: l.agent.Name, Model: cmp.Or(reply.Model, l.model.Name()), Calls: 1,
+			InputTokens: reply.Usage.InputTokens, OutputTokens: reply.Usage.OutputTokens, LatencyMS: reply.Usage.Latency.Milliseconds(),
+		})
 	}
 	if err != nil {
 		return nil, err

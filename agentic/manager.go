@@ -101,7 +101,8 @@ type drive struct {
 	left    []catalog.OrderFact // by earlier drivers, with their arguments
 	soul    string
 	results map[int]result
-	answer  string // of a plan without steps
+	answer  string          // of a plan without steps
+	used    []catalog.Usage // that no order has yet
 }
 
 func (d *drive) order(ctx context.Context, typ string, args, result any) (*intents.Answer, error) {
@@ -256,6 +257,7 @@ func (d *drive) planning(ctx context.Context) (over bool, err error) {
 	if err := d.helped(ctx, "planner", place.Instance, planTime, req.Turn.Grant, req, &reply); err != nil {
 		return false, err
 	}
+	d.used = catalog.AddUsage(d.used, reply.Usage...)
 	switch {
 	case reply.Error != "":
 		return true, d.fail(ctx, "planning failed: "+reply.Error, reply.Error)
@@ -381,7 +383,7 @@ func (d *drive) complete(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := d.move(ctx, "plan.close", catalog.PlanClose{PlanID: d.turn.PlanID, Epoch: d.epoch, Status: string(catalog.PlanComplete), Response: response}); err != nil {
+	if err := d.move(ctx, "plan.close", catalog.PlanClose{PlanID: d.turn.PlanID, Epoch: d.epoch, Status: string(catalog.PlanComplete), Response: response, Usage: d.used}); err != nil {
 		return err
 	}
 	d.frame(bus.FrameAnswer, bus.AnswerData{Response: response, Data: data})
@@ -429,6 +431,7 @@ func (d *drive) compose(ctx context.Context, block string, about any, on func(mo
 		req: request(agent, d.soul, d.turn, d.cfg.Now(), m.task(d.task)),
 	}
 	text, err := l.run(ctx)
+	d.used = catalog.AddUsage(d.used, l.used...)
 	if err == nil && strings.TrimSpace(text) == "" {
 		err = &model.Error{Reason: "the model answered without text"}
 	}
@@ -484,7 +487,7 @@ func (d *drive) fail(ctx context.Context, reason, why string) error {
 	if text, err := d.compose(ctx, "Failure", why, nil); err == nil {
 		response = text
 	}
-	if err := d.move(ctx, "plan.close", catalog.PlanClose{PlanID: d.turn.PlanID, Epoch: d.epoch, Status: string(catalog.PlanFailed), Failure: &f}); err != nil {
+	if err := d.move(ctx, "plan.close", catalog.PlanClose{PlanID: d.turn.PlanID, Epoch: d.epoch, Status: string(catalog.PlanFailed), Failure: &f, Usage: d.used}); err != nil {
 		return err
 	}
 	raw, err := json.Marshal(f)
