@@ -160,8 +160,53 @@ func (l *loop) tokens() (n int) {
 	return n
 }
 
-// respond sends the request and keeps the reply in it.
+// respond sends the request and keeps the reply in it. A conversation that the model
+// finds too long is sent once more, shortened.
 func (l *loop) respond(ctx context.Context) (*model.Response, error) {
+	reply, err := l.request(ctx)
+	var failed *model.Error
+	if errors.As(err, &failed) && failed.Overflow && l.shorten() {
+		reply, err = l.request(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	l.req.Messages = append(l.req.Messages, model.Message{Role: model.RoleAssistant, Text: reply.Text, Calls: reply.Calls})
+	return reply, nil
+}
+
+// shownOfOld is how much of an old result stays in a conversation that was too long.
+const shownOfOld = 500
+
+// oldResult stands for a result of which the model saw all before. By its label
+// exec_python still has all of it.
+type oldResult struct {
+	Label     string `json:"label,omitempty"`
+	SizeBytes int    `json:"size_bytes"`
+	Beginning string `json:"beginning"`
+}
+
+// shorten leaves the beginnings of all results but those of the last reply, and says
+// whether the conversation is shorter for it. What the user said stays.
+func (l *loop) shorten() (shorter bool) {
+	last := len(l.req.Messages)
+	for last > 0 && l.req.Messages[last-1].Role == model.RoleTool {
+		last--
+	}
+	for i := range l.req.Messages[:last] {
+		m := &l.req.Messages[i]
+		var r labelled
+		if m.Role != model.RoleTool || len(m.Text) <= 2*shownOfOld {
+			continue
+		}
+		_ = json.Unmarshal([]byte(m.Text), &r) // one without a label stays without
+		m.Text = string(compact(oldResult{r.Label, len(m.Text), cut(m.Text, shownOfOld)}))
+		shorter = true
+	}
+	return shorter
+}
+
+func (l *loop) request(ctx context.Context) (*model.Response, error) {
 	l.requests++
 	reply, err := l.model.Respond(ctx, l.req, l.on)
 	if reply != nil {
@@ -170,11 +215,7 @@ func (l *loop) respond(ctx context.Context) (*model.Response, error) {
 			InputTokens: reply.Usage.InputTokens, OutputTokens: reply.Usage.OutputTokens, LatencyMS: reply.Usage.Latency.Milliseconds(),
 		})
 	}
-	if err != nil {
-		return nil, err
-	}
-	l.req.Messages = append(l.req.Messages, model.Message{Role: model.RoleAssistant, Text: reply.Text, Calls: reply.Calls})
-	return reply, nil
+	return reply, err
 }
 
 // carryOut carries the calls of one reply out and answers each of them, in their
