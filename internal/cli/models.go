@@ -119,9 +119,13 @@ func (m *models) probe(ctx context.Context) <-chan upkeep.Finding {
 	found := make(chan upkeep.Finding, len(m.list))
 	for _, one := range m.list {
 		go func() {
-			ctx, cancel := context.WithTimeout(ctx, probeTime)
+			bounded, cancel := context.WithTimeout(ctx, probeTime)
 			defer cancel()
-			found <- one.probe(ctx)
+			f := one.probe(bounded)
+			if ctx.Err() != nil { // the failure is ours
+				f = one.asked()
+			}
+			found <- f
 		}()
 	}
 	return found
@@ -144,7 +148,7 @@ func (m *models) findings(probe <-chan upkeep.Finding, wait <-chan time.Time) []
 	for _, one := range m.list {
 		f, there := said[one.check()]
 		if !there {
-			f = upkeep.Finding{Check: one.check(), OK: true, Found: fmt.Sprintf("%s at %s is being asked what it takes", one.model.Name(), one.at)}
+			f = one.asked()
 		}
 		list = append(list, f)
 	}
@@ -152,6 +156,11 @@ func (m *models) findings(probe <-chan upkeep.Finding, wait <-chan time.Time) []
 }
 
 func (m namedModel) check() string { return "model:" + m.name }
+
+// asked is said of a model that has not answered yet.
+func (m namedModel) asked() upkeep.Finding {
+	return upkeep.Finding{Check: m.check(), OK: true, Found: fmt.Sprintf("%s at %s is being asked what it takes", m.model.Name(), m.at)}
+}
 
 func (m namedModel) probe(ctx context.Context) upkeep.Finding {
 	f := upkeep.Finding{Check: m.check(), OK: true, Found: m.model.Name()}
@@ -173,17 +182,17 @@ func (m namedModel) probe(ctx context.Context) upkeep.Finding {
 }
 
 func (m namedModel) probeServer(ctx context.Context, server *model.OpenAI) upkeep.Finding {
-	f := upkeep.Finding{Check: m.check(), OK: true}
+	at := server.Name() + " at " + m.at
 	took, err := server.Probe(ctx)
+	f := upkeep.Finding{Check: m.check(), OK: true, Found: at + strings.TrimPrefix(took.String(), server.Name())}
 	switch {
 	case err != nil:
 		f.OK = false
-		f.Found, f.Do = fmt.Sprintf("%s at %s does not answer: %s", server.Name(), m.at, model.Detailed(err)), m.remedy(err)
+		f.Found, f.Do = at+" does not answer: "+model.Detailed(err), m.remedy(err)
 	case took.Tools.Answer == model.Refused:
 		f.OK = false
-		f.Found, f.Do = fmt.Sprintf("%s at %s: %s", took, m.at, took.Tools.Detail), "name a model that can call tools: agents cannot work without"
-	default:
-		f.Found = fmt.Sprintf("%s at %s", took, m.at)
+		f.Found += ": " + took.Tools.Detail
+		f.Do = "name a model that can call tools: agents cannot work without"
 	}
 	return f
 }

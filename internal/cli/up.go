@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -79,7 +81,9 @@ func up(ctx context.Context, std IO, c config.Config, file string, x extras) err
 		for running := true; running; {
 			select {
 			case f := <-probe: // a late one
-				announceModel(std, f)
+				if ctx.Err() == nil {
+					announceModel(std, f)
+				}
 			case err = <-ended:
 				running = false
 			}
@@ -97,7 +101,10 @@ func (x extras) models(std IO, c config.Config, file string) (*models, error) {
 		sent = func(body []byte) {
 			writing.Lock()
 			defer writing.Unlock()
-			fmt.Fprintf(std.Err, "%s\n", body)
+			var line bytes.Buffer
+			if json.Compact(&line, body) == nil {
+				fmt.Fprintf(std.Err, "%s\n", &line)
+			}
 		}
 	}
 	m, err := newModels(c, file, std.Env, sent)
