@@ -13,6 +13,7 @@ import (
 // provider serves models, at $PROVIDER and one of:
 //
 //	/401   denies everybody, and repeats the key
+//	/404   has no such model
 //	/429   has too much to do
 //	/plain answers every request with a text, and takes no temperature
 //	/slow  never answers
@@ -32,6 +33,8 @@ func provider(ts *testscript.TestScript, _ *world, _ []string) {
 		case "/401/chat/completions":
 			key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 			fails(http.StatusUnauthorized, fmt.Sprintf(`{"message":"Incorrect API key provided: %s.","type":"invalid_request_error","code":"invalid_api_key"}`, key))
+		case "/404/chat/completions":
+			fails(http.StatusNotFound, `{"message":"The model does not exist.","type":"invalid_request_error","code":"model_not_found"}`)
 		case "/429/chat/completions":
 			fails(http.StatusTooManyRequests, `{"message":"Rate limit reached for requests per minute.","type":"requests","code":"rate_limit_exceeded"}`)
 		case "/plain/chat/completions":
