@@ -47,7 +47,7 @@ type Model struct {
 // memberNames in the order of the page.
 var memberNames = []string{"driver", "name", "url", "key", "key_file", "timeout_sec", "fallback"}
 
-func (m *Model) members() map[string]any {
+func membersOf(m *Model) map[string]any {
 	return map[string]any{
 		"driver": &m.Driver, "name": &m.Name, "url": &m.URL, "key": &m.Key, "key_file": &m.KeyFile, "timeout_sec": &m.TimeoutSec, "fallback": &m.Fallback,
 	}
@@ -62,7 +62,7 @@ func decodeModels(doc yaml.Node) (map[string]Model, error) {
 	all := make(map[string]Model, len(entries))
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		var m Model
-		to := m.members()
+		to := membersOf(&m)
 		for _, member := range slices.Sorted(maps.Keys(entries[name])) {
 			value := entries[name][member]
 			if to[member] == nil {
