@@ -79,7 +79,7 @@ func (m *Manager) take(ctx context.Context, h bus.HandOut) {
 	if err == nil || ctx.Err() != nil {
 		return
 	}
-	m.cfg.Log.WarnContext(ctx, "turn", slog.String("plan_id", h.PlanID), slog.String("error", detailed(err)))
+	m.cfg.Log.WarnContext(ctx, "turn", slog.String("plan_id", h.PlanID), slog.String("error", model.Detailed(err)))
 	var refused *OrderError
 	if errors.As(err, &refused) && refused.Type == "plan.claim" {
 		return // somebody else drives it
@@ -483,9 +483,13 @@ func (d *drive) fail(ctx context.Context, reason, why string) error {
 		h := d.plan.History[n-1]
 		f.LastFailure = &catalog.LastFailure{Step: h.FailedStep, Reason: cut(h.Reason, 1000)}
 	}
-	response := "I could not complete this request."
-	if text, err := d.compose(ctx, "Failure", why, nil); err == nil {
-		response = text
+	response, err := d.compose(ctx, "Failure", why, nil)
+	var unanswered *model.Error
+	switch {
+	case errors.As(err, &unanswered):
+		response = "I could not complete this request: " + plain(err) + "."
+	case err != nil:
+		response = "I could not complete this request."
 	}
 	if err := d.move(ctx, "plan.close", catalog.PlanClose{PlanID: d.turn.PlanID, Epoch: d.epoch, Status: string(catalog.PlanFailed), Failure: &f, Usage: d.used}); err != nil {
 		return err

@@ -256,7 +256,7 @@ func TestNoModel(t *testing.T) {
 	if d := cmp.Diff([]string{"planning", "error", "done"}, kinds(t, frames)); d != "" {
 		t.Errorf("frames (-want +got):\n%s", d)
 	}
-	if e := dataOf[bus.ErrorData](t, frames[1]); e.Reason != "I could not complete this request." {
+	if e := dataOf[bus.ErrorData](t, frames[1]); e.Reason != "I could not complete this request: the model could not answer: nothing is scripted for composer." {
 		t.Errorf("error %+v", e)
 	}
 }

@@ -43,7 +43,7 @@ func (p *Planner) plan(ctx context.Context, req planRequest) planReply {
 	defer unfollow()
 	w := &planning{cfg: p.cfg, sealer: sealer, req: req, loaded: make(map[string]catalog.Manifest)}
 	if err := w.write(ctx); err != nil {
-		p.cfg.Log.WarnContext(ctx, "planner", slog.String("plan_id", req.Turn.PlanID), slog.String("error", detailed(err)))
+		p.cfg.Log.WarnContext(ctx, "planner", slog.String("plan_id", req.Turn.PlanID), slog.String("error", model.Detailed(err)))
 		w.reply = planReply{Error: plain(err)}
 	}
 	if w.reply.Plan == nil && w.loop != nil {
@@ -164,15 +164,6 @@ func listed(steps []catalog.PlanStep) []catalog.PlanStep {
 		steps[i].Skills = append([]string{}, steps[i].Skills...)
 	}
 	return append([]catalog.PlanStep{}, steps...)
-}
-
-// detailed is an error for operators: with what the model's server said of it.
-func detailed(err error) string {
-	var unanswered *model.Error
-	if errors.As(err, &unanswered) && unanswered.Detail != "" {
-		return err.Error() + " (" + unanswered.Detail + ")"
-	}
-	return err.Error()
 }
 
 // plain is an error as another role, and in the end the user, may read it: the

@@ -201,7 +201,7 @@ func (w *worker) work(ctx context.Context) runReply {
 	case errors.As(err, &refused) && refused.Answer.Code == intents.ContractViolation:
 		return runReply{Status: taskViolation, Reason: refused.Answer.Reason} // the record ended the step
 	default:
-		w.cfg.Log.WarnContext(ctx, "task", slog.String("plan_id", w.req.Turn.PlanID), slog.Int("step", w.req.Step.Step), slog.String("error", detailed(err)))
+		w.cfg.Log.WarnContext(ctx, "task", slog.String("plan_id", w.req.Turn.PlanID), slog.Int("step", w.req.Step.Step), slog.String("error", model.Detailed(err)))
 		reason := plain(err)
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			reason = "the step was not done by its deadline"
