@@ -114,8 +114,9 @@ type worker struct {
 	schema  json.RawMessage // of the result
 	check   *schemas.Schema
 	returns []skillReturns // what skills declare
-	key     string         // of the result, once it is remembered
-	stop    *stopError     // the model says that the step cannot be done
+	loop    *loop
+	key     string     // of the result, once it is remembered
+	stop    *stopError // the model says that the step cannot be done
 
 	mu       sync.Mutex // guards the rest: calls run side by side
 	material map[string]*material
@@ -199,7 +200,7 @@ func (w *worker) work(ctx context.Context) runReply {
 	case errors.As(err, &refused) && refused.Answer.Code == intents.ContractViolation:
 		return runReply{Status: taskViolation, Reason: refused.Answer.Reason} // the record ended the step
 	default:
-		w.cfg.Log.WarnContext(ctx, "task", slog.String("plan_id", w.req.Turn.PlanID), slog.Int("step", w.req.Step.Step), slog.String("error", detailed(err)))
+		w.cfg.Log.WarnContext(ctx, "task", slog.String("plan_id", w.req.Turn.PlanID), slog.Int("step", w.req.Step.Step), slog.String("error", model.Detailed(err)))
 		reason := plain(err)
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			reason = "the step was not done by its deadline"
@@ -223,6 +224,9 @@ func heldOf(e *OrderError) *bus.Approval {
 func (w *worker) finish(ctx context.Context, f catalog.StepFinish) runReply {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
+	if w.loop != nil {
+		f.Usage = w.loop.used
+	}
 	var plan catalog.PlanView
 	if _, err := w.order(ctx, "step.finish", f, &plan); err != nil {
 		w.cfg.Log.WarnContext(ctx, "step.finish", slog.String("plan_id", w.req.Turn.PlanID), slog.Int("step", w.req.Step.Step), slog.String("error", err.Error()))
@@ -256,14 +260,14 @@ func (w *worker) attempt(ctx context.Context) error {
 		return err
 	}
 	agent := agents.Builtin(agents.Executor)
-	l := &loop{
+	w.loop = &loop{
 		model: w.cfg.Model, agent: agent, tools: tools,
 		req: request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), message),
 	}
-	if err := w.again(ctx, l); err != nil {
+	if err := w.again(ctx); err != nil {
 		return err
 	}
-	_, err = l.run(ctx)
+	_, err = w.loop.run(ctx)
 	var wrong *outputError
 	switch {
 	case w.stop != nil:
@@ -368,7 +372,7 @@ func (w *worker) skill(m catalog.Manifest, wire string) *tool {
 // again makes the calls that people have approved, exactly as they were, before the
 // model is asked: each is the order that was held, and gets its result. A model might
 // write the call differently, and people would be asked again.
-func (w *worker) again(ctx context.Context, l *loop) error {
+func (w *worker) again(ctx context.Context) error {
 	var calls []model.Call
 	for _, f := range w.req.Done {
 		var a catalog.SkillCall
@@ -379,13 +383,13 @@ func (w *worker) again(ctx context.Context, l *loop) error {
 		if i < 0 {
 			continue
 		}
-		calls = append(calls, model.Call{ID: "approved_" + strconv.Itoa(len(calls)), Name: l.tools[i].Name, Arguments: string(a.Input)})
+		calls = append(calls, model.Call{ID: "approved_" + strconv.Itoa(len(calls)), Name: w.loop.tools[i].Name, Arguments: string(a.Input)})
 	}
 	if len(calls) == 0 {
 		return nil
 	}
-	l.req.Messages = append(l.req.Messages, model.Message{Role: model.RoleAssistant, Calls: calls})
-	_, err := l.carryOut(ctx, calls)
+	w.loop.req.Messages = append(w.loop.req.Messages, model.Message{Role: model.RoleAssistant, Calls: calls})
+	_, err := w.loop.carryOut(ctx, calls)
 	return err
 }
 

@@ -26,6 +26,7 @@ func TestMain(m *testing.M) {
 //	capture NAME REGEXP        a variable gets the first group's match in the last output
 //	exits N PROGRAM ARGS…      the program ends with exactly this exit code
 //	skills KIND                a skill server, at $SKILLS
+//	provider                   a server of models, at $PROVIDER
 //	up ARGS…                   writ up on $WORK/data and a free port, at $URL, in the background
 //	down, die                  end it: told to, or with kill -9
 //	get PATH, save FILE PATH   HTTP, with the API key of $WORK/data
@@ -73,7 +74,7 @@ func scripts(dir string) testscript.Params {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": positive(exits), "skills": positive(serveSkills), "calls": positive(calls),
+			"exits": positive(exits), "skills": positive(serveSkills), "provider": positive(provider), "calls": positive(calls),
 			"up": positive(up), "down": positive(down), "die": positive(die), "occupy": positive(occupy),
 			"get": positive(get), "upload": positive(upload), "save": positive(save), "catalog": positive(checkCatalog), "jwks": positive(checkJWKS),
 			"seal": positive(seal), "step": positive(openStep), "spoil": positive(spoil), "large": positive(large), "accepted": positive(accepted), "refused": positive(refused),
@@ -149,8 +150,8 @@ func exits(ts *testscript.TestScript, w *world, args []string) {
 
 // environ is the script's environment with what scripts set.
 func environ(ts *testscript.TestScript, w *world) []string {
-	env := append([]string{"CRM_TOKEN=" + ts.Getenv("CRM_TOKEN")}, w.vars...)
-	for _, name := range []string{"NO_COLOR", "WRIT_API_KEY", "WRIT_DATA", "WRIT_SKILLS", "WRIT_URL", "WRIT_CONTEXT", "XDG_CONFIG_HOME", "ACME_LAX", "ACME_DIES"} {
+	env := append([]string{}, w.vars...)
+	for _, name := range []string{"NO_COLOR", "WRIT_API_KEY", "WRIT_DATA", "WRIT_SKILLS", "WRIT_URL", "WRIT_CONTEXT", "XDG_CONFIG_HOME", "WRIT_MODEL_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "ACME_LAX", "ACME_DIES", "CRM_TOKEN"} {
 		if v := ts.Getenv(name); v != "" {
 			env = append(env, name+"="+v)
 		}

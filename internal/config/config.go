@@ -4,6 +4,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -41,6 +42,7 @@ type Config struct {
 	Witnesses                 []string
 	Catalog, Sandbox          string
 	Model, ModelURL, ModelKey string
+	Models                    map[string]Model // of the file alone; see ModelsOf
 	LogLevel                  string
 
 	// Of the following, 0 is no limit but of PageCacheMB and RateWindowMS.
@@ -56,6 +58,11 @@ func (c Config) Secrets() []string {
 	list := c.skillSecrets()
 	for _, path := range []string{c.NATSKey, c.BlobsCredentials} {
 		if path != "" {
+			list = append(list, path)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
+		if path := c.Models[name].KeyFile; path != "" {
 			list = append(list, path)
 		}
 	}
@@ -180,6 +187,16 @@ func decode(raw []byte, path string, c *Config) error {
 			delete(doc, s.Name)
 		}
 	}
+	if models, there := doc["models"]; there {
+		var err error
+		if c.Models, err = decodeModels(models); err != nil {
+			return err
+		}
+		if x := cmp.Or(c.Model, c.ModelURL, c.ModelKey); x != "" && len(c.Models) > 0 {
+			return errors.New("models.strong says what model, model_url and model_key say: remove those from the file")
+		}
+		delete(doc, "models")
+	}
 	for _, name := range slices.Sorted(maps.Keys(doc)) {
 		return fmt.Errorf("line %d: field %s not found", doc[name].Line, name)
 	}
@@ -205,7 +222,7 @@ func (c Config) Validate() error {
 	if c.NATSCert != "" && c.NATS == "" {
 		return errors.New("nats_cert: there is no listener without nats")
 	}
-	if name, remote := strings.CutPrefix(c.Model, "openai:"); c.Model != "offline" && (!remote || name == "") {
+	if name, remote := strings.CutPrefix(c.Model, "openai:"); c.Model != "" && c.Model != "offline" && (!remote || name == "") {
 		return fmt.Errorf("model: %q is neither \"offline\" nor \"openai:<model name>\"", c.Model)
 	}
 	if name, remote := strings.CutPrefix(c.Embedder, "openai:"); c.Embedder != "none" && c.Embedder != "hashed" && (!remote || name == "") {

@@ -141,9 +141,15 @@ var Settings = []Setting{
 		Name: "sandbox", Bind: func(c *Config) any { return &c.Sandbox },
 		Help: "weakest sandbox driver to accept", More: "; default: the best one that works",
 	},
-	{Name: "model", Default: "offline", Bind: func(c *Config) any { return &c.Model }, Help: "offline, or openai:<model name>"},
-	{Name: "model_url", Default: openAI, Bind: func(c *Config) any { return &c.ModelURL }, Help: "base URL of an OpenAI-compatible API", More: " for the model"},
-	{Name: "model_key", Secret: true, Bind: func(c *Config) any { return &c.ModelKey }, Help: "API key for that URL"},
+	{
+		Name: "model", Bind: func(c *Config) any { return &c.Model }, Help: "offline, or openai:<model name>",
+		More: "; default: `openai:" + DefaultModel + "` if there is an `OPENAI_API_KEY`, else `offline` ([below](#models))",
+	},
+	{
+		Name: "model_url", Bind: func(c *Config) any { return &c.ModelURL }, Help: "base URL of an OpenAI-compatible API",
+		More: " for the model; default: `OPENAI_BASE_URL`, else `" + openAI + "`",
+	},
+	{Name: "model_key", Secret: true, Bind: func(c *Config) any { return &c.ModelKey }, Help: "API key for that URL", More: "; default for that one alone: `OPENAI_API_KEY`"},
 	{Name: "log_level", Default: "info", Also: []string{"LOG_LEVEL"}, Bind: func(c *Config) any { return &c.LogLevel }, Help: "debug, info, warn, error"},
 	{
 		Name: "page_cache_mb", Default: 128, Least: 8, Bind: func(c *Config) any { return &c.PageCacheMB },

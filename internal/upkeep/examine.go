@@ -27,7 +27,7 @@ import (
 
 // Finding answers one question about a machine and a configuration.
 type Finding struct {
-	Check string `json:"check"` // data, blobs, keys, clock, executors, log, running, sandbox, driver:<name>, skills:<server>, policy, proof, directory
+	Check string `json:"check"` // data, blobs, keys, clock, executors, log, running, sandbox, driver:<name>, skills:<server>, policy, proof, directory; model:<name>
 	OK    bool   `json:"ok"`    // nothing keeps writ from running
 	Found string `json:"found"`
 	Do    string `json:"do,omitempty"` // what would help
