@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"regexp"
@@ -316,20 +315,13 @@ func (w *worker) message(ctx context.Context) (string, error) {
 
 // tools are the skills that the step allows, and the built-in tools.
 func (w *worker) tools(ctx context.Context) ([]*tool, error) {
-	var all []*tool
-	for _, name := range w.req.Step.Skills {
-		var m catalog.Manifest
-		if _, err := w.order(ctx, "skill.load", catalog.SkillLoad{Skill: name}, &m); err != nil {
+	manifests := make([]catalog.Manifest, len(w.req.Step.Skills))
+	for i, name := range w.req.Step.Skills {
+		if _, err := w.order(ctx, "skill.load", catalog.SkillLoad{Skill: name}, &manifests[i]); err != nil {
 			return nil, err
 		}
-		t := w.skill(m, wireName(m.Name, all))
-		all = append(all, t)
-		if len(m.OutputSchema) > 0 {
-			w.returns = append(w.returns, skillReturns{t.Name, m.OutputSchema})
-		}
 	}
-	return append(
-		all,
+	builtin := []*tool{
 		newTool(tool{Tool: readLinesTool, call: called(w.readLines)}),
 		newTool(tool{Tool: execPythonTool, call: called(w.python)}),
 		newTool(tool{Tool: writeMemoryTool, output: true, call: called(w.remember)}),
@@ -338,7 +330,20 @@ func (w *worker) tools(ctx context.Context) ([]*tool, error) {
 			return nil, nil
 		})},
 		),
-	), nil
+	}
+	taken := map[string]bool{}
+	for _, t := range builtin {
+		taken[t.Name] = true
+	}
+	var all []*tool
+	for i, name := range wireNames(manifests, taken) {
+		m := manifests[i]
+		all = append(all, w.skill(m, name))
+		if len(m.OutputSchema) > 0 {
+			w.returns = append(w.returns, skillReturns{name, m.OutputSchema})
+		}
+	}
+	return append(all, builtin...), nil
 }
 
 // maxAbout bounds the description of a skill, in bytes: servers cut longer ones, and
@@ -363,23 +368,6 @@ func (w *worker) skill(m catalog.Manifest, wire string) *tool {
 		},
 	}
 }
-
-var notWire = regexp.MustCompile(`[^A-Za-z0-9_-]`)
-
-// wireName is the name of a skill as models may write one, and no other tool's.
-func wireName(skill string, others []*tool) string {
-	name := notWire.ReplaceAllString(skill, "_")
-	if len(name) > maxWireName {
-		name = name[:maxWireName]
-	}
-	for n := 2; slices.ContainsFunc(others, func(t *tool) bool { return t.Name == name }); n++ {
-		suffix := fmt.Sprintf("_%d", n)
-		name = name[:min(len(name), maxWireName-len(suffix))] + suffix
-	}
-	return name
-}
-
-const maxWireName = 64
 
 // again makes the calls that people have approved, exactly as they were, before the
 // model is asked: each is the order that was held, and gets its result. A model might

@@ -42,9 +42,13 @@ func examination(std IO, cfg config.Config) (e upkeep.Examination, err error) {
 	if err != nil {
 		return e, err
 	}
+	servers, err := skillServers(cfg, std.Env)
+	if err != nil {
+		return e, err
+	}
 	at, err := blobs(cfg)
 	return upkeep.Examination{
-		Dir: cfg.Data, Blobs: at, Catalog: cfg.Catalog, Skills: cfg.Skills, Secrets: cfg.Secrets(), Policy: feed.Main, PolicyExtensions: feed.Extensions,
+		Dir: cfg.Data, Blobs: at, Catalog: cfg.Catalog, Skills: cfg.Skills, SkillServers: servers, Secrets: cfg.Secrets(), Policy: feed.Main, PolicyExtensions: feed.Extensions,
 		Driver: cfg.Sandbox, FreeFloor: limits(cfg).FreeFloor, Now: time.Now, Log: logger(std, cfg.LogLevel),
 	}, err
 }

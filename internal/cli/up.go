@@ -61,6 +61,9 @@ func up(ctx context.Context, std IO, c config.Config, file string, x extras) err
 	if cfg.Builtin, err = sampleServer(ctx, x.sample); err != nil {
 		return err
 	}
+	if cfg.SkillServers, err = skillServers(c, std.Env); err != nil {
+		return malformed(err)
+	}
 	started := time.Now()
 	probing, stop := context.WithCancel(ctx)
 	defer stop()
@@ -136,6 +139,9 @@ func sampleServer(ctx context.Context, wanted bool) (map[string]string, error) {
 func announce(std IO, n *node.Node, c config.Config, took time.Duration) {
 	p := painter(std, std.Err)
 	fmt.Fprintf(std.Err, "%s on http://%s in %.1f s; data in %s\n", p.bold("writ is up"), n.Addr(), took.Seconds(), c.Data)
+	for _, s := range n.SkillServers() {
+		fmt.Fprintf(std.Err, "skills of %s: %s\n", printable(s.Title), printable(skillLine(s)))
+	}
 	if n.APIKey != "" {
 		announceKey(std, n, c)
 	}
@@ -150,7 +156,7 @@ func announceNext(std IO, c config.Config, sample bool) {
 	switch {
 	case sample:
 		fmt.Fprintf(std.Err, "try: writ run%s %q\n", at, demo.Question)
-	case len(c.Skills) == 0:
+	case len(c.Skills)+len(c.SkillServers) == 0:
 		fmt.Fprintln(std.Err, "no skills yet: start writ with --skills URL|COMMAND, or with --sample to try it")
 	default:
 		fmt.Fprintf(std.Err, "try: writ run%s \"…\"\n", at)

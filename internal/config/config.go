@@ -25,7 +25,8 @@ import (
 type Config struct {
 	Data, Listen, Metrics   string
 	NATS, NATSCert, NATSKey string
-	Skills                  []string
+	Skills                  []string      // in the short form
+	SkillServers            []SkillServer // beside them, of the file alone
 
 	Policies, PolicyKey, PolicyToken string
 	PolicyExtensions                 []string
@@ -54,7 +55,7 @@ type Config struct {
 
 // Secrets are the files that hold secrets of the configuration, or may.
 func (c Config) Secrets() []string {
-	var list []string
+	list := c.skillSecrets()
 	for _, path := range []string{c.NATSKey, c.BlobsCredentials} {
 		if path != "" {
 			list = append(list, path)
@@ -143,7 +144,7 @@ func Load(path string, getenv func(string) string) (Config, error) {
 	case err != nil:
 		return c, fmt.Errorf("configuration: %w", err)
 	default:
-		if err := decode(raw, &c); err != nil {
+		if err := decode(raw, path, &c); err != nil {
 			return c, fmt.Errorf("configuration %s: %v", path, err)
 		}
 	}
@@ -160,7 +161,7 @@ func Load(path string, getenv func(string) string) (Config, error) {
 
 // decode reads one YAML document, which may be empty. What stands in a second
 // one would be ignored, so there must be none.
-func decode(raw []byte, c *Config) error {
+func decode(raw []byte, path string, c *Config) error {
 	dec := yaml.NewDecoder(bytes.NewReader(raw))
 	var doc map[string]yaml.Node
 	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
@@ -173,6 +174,13 @@ func decode(raw []byte, c *Config) error {
 	}
 	for _, s := range Settings {
 		if value, there := doc[s.Name]; there {
+			if s.Entries != nil {
+				servers, err := skillEntries(&value, path)
+				if err != nil {
+					return err
+				}
+				*s.Entries(c) = servers
+			}
 			if err := value.Decode(s.Bind(c)); err != nil {
 				return err
 			}

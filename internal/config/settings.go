@@ -15,6 +15,9 @@ type Setting struct {
 	More    string            // what the page adds
 	Secret  bool              // no flag, because others can read a command line
 	Least   int               // of a number
+
+	// Entries is where entries of the file go that are mappings; nil: none may be.
+	Entries func(*Config) *[]SkillServer
 }
 
 // Flag of a setting.
@@ -50,7 +53,9 @@ var Settings = []Setting{
 	{Name: "nats_key", Bind: func(c *Config) any { return &c.NATSKey }, Help: "private key of that certificate, PEM"},
 	{
 		Name: "skills", Also: []string{"SKILL_SERVICE_URL", "cloud_skill_service", "CLOUD_SKILL_SERVICE"}, Bind: func(c *Config) any { return &c.Skills },
-		Help: "skill server: URL of streamable HTTP, or a command", More: ", with settings in front ([skills.md](skills.md))",
+		Entries: func(c *Config) *[]SkillServer { return &c.SkillServers },
+		Help:    "skill server: URL of streamable HTTP, or a command",
+		More:    ", with settings in front; an entry of the file may also be a mapping with headers and more, which flag and variable leave as it is ([skills.md](skills.md))",
 	},
 	{
 		Name: "policies", Bind: func(c *Config) any { return &c.Policies },

@@ -31,10 +31,13 @@ func TestSettings(t *testing.T) {
 			t.Errorf("%s: the default is a %T, the value a %v", s.Name, s.Default, value)
 		}
 		bound[at] = true
+		if s.Entries != nil {
+			bound[s.Entries(&c)] = true
+		}
 	}
 	all := reflect.ValueOf(&c).Elem()
-	if len(Settings) != all.NumField()-1 {
-		t.Errorf("%d rows for %d keys", len(Settings), all.NumField())
+	if len(bound) != all.NumField()-1 { // all but Models
+		t.Errorf("rows bind %d of %d fields", len(bound), all.NumField())
 	}
 	for i := range all.NumField() {
 		if at := all.Field(i).Addr().Interface(); !bound[at] && at != any(&c.Models) {

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"aob.dev/writ/executors/mcp"
 	"aob.dev/writ/executors/sandbox"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -39,6 +40,7 @@ type Examination struct {
 	Blobs            datadir.BlobsAt
 	Catalog          string   // directory of vendors' intent types; empty: none
 	Skills           []string // skill servers: URLs or commands
+	SkillServers     []mcp.Source
 	Secrets          []string // files of the configuration that no skill server may see
 	Policy           policies.Place
 	PolicyExtensions []policies.Extension
