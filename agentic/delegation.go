@@ -62,6 +62,7 @@ type failedStep struct {
 type planReply struct {
 	Plan   *catalog.PlanView `json:"plan,omitempty"`
 	Answer string            `json:"answer,omitempty"`
+	Usage  []catalog.Usage   `json:"usage,omitempty"` // that no order of the planner has
 	Reason string            `json:"reason,omitempty"`
 	Error  string            `json:"error,omitempty"` // the planner itself failed
 }

@@ -288,3 +288,24 @@ func TestLimit(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestTooLong: a conversation that the model finds too long is sent once more with the
+// beginnings of old results; the last ones stay as they are.
+func TestTooLong(t *testing.T) {
+	c := newCore(t)
+	working(c)
+	big := marshal(map[string]string{"text": strings.Repeat("a", 5000)})
+	c.on("skill.call", done(catalog.SkillCallResult{Output: big}))
+	tooLong := &model.Error{Reason: "too long", Overflow: true}
+	if got, m := worked(t, c, callIt, callIt, tooLong, giveUp); got.Status != taskInsufficient || got.Reason != "no such outlets" {
+		t.Errorf("%+v", got)
+	} else if said := lastResults(t, m); len(said[0]) > 2*shownOfOld || !strings.HasPrefix(said[0], `{"label":"r1","size_bytes":50`) || len(said[1]) < 5000 {
+		t.Errorf("the model was shown %d and %d bytes: %.80s", len(said[0]), len(said[1]), said[0])
+	}
+
+	c = newCore(t)
+	working(c)
+	if got, _ := worked(t, c, tooLong); got.Status != taskFailed || got.Reason != "the model could not answer: too long" {
+		t.Errorf("%+v", got)
+	}
+}

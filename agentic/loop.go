@@ -1,6 +1,7 @@
 package agentic
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,7 @@ import (
 	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/schemas"
 )
 
@@ -27,7 +29,7 @@ type loop struct {
 	tools []*tool
 	on    func(model.Event) // for text that the user may see while it comes; or nil
 
-	used     model.Usage
+	used     []catalog.Usage
 	requests int
 	mistaken int // calls of outputs that could not be carried out
 	labels   int // results that have a label
@@ -84,7 +86,7 @@ func (e *outputError) Error() string { return e.wrong.violations[0] }
 func (l *loop) run(ctx context.Context) (string, error) {
 	l.offer(l.tools)
 	missed := 0
-	for l.requests < l.agent.Limits.Requests && l.used.InputTokens+l.used.OutputTokens < l.agent.Limits.Tokens {
+	for l.requests < l.agent.Limits.Requests && l.tokens() < l.agent.Limits.Tokens {
 		reply, err := l.respond(ctx)
 		switch {
 		case err != nil:
@@ -150,18 +152,70 @@ func (l *loop) say(text string) {
 	l.req.Messages = append(l.req.Messages, model.Message{Role: model.RoleUser, Text: text})
 }
 
-// respond sends the request and keeps the reply in it.
+// tokens that the run has used.
+func (l *loop) tokens() (n int) {
+	for _, u := range l.used {
+		n += u.InputTokens + u.OutputTokens
+	}
+	return n
+}
+
+// respond sends the request and keeps the reply in it. A conversation that the model
+// finds too long is sent once more, shortened.
 func (l *loop) respond(ctx context.Context) (*model.Response, error) {
-	l.requests++
-	reply, err := l.model.Respond(ctx, l.req, l.on)
-	if reply != nil {
-		l.used.Add(reply.Usage)
+	reply, err := l.request(ctx)
+	var failed *model.Error
+	if errors.As(err, &failed) && failed.Overflow && l.shorten() {
+		reply, err = l.request(ctx)
 	}
 	if err != nil {
 		return nil, err
 	}
 	l.req.Messages = append(l.req.Messages, model.Message{Role: model.RoleAssistant, Text: reply.Text, Calls: reply.Calls})
 	return reply, nil
+}
+
+// shownOfOld is how much of an old result stays in a conversation that was too long.
+const shownOfOld = 500
+
+// oldResult stands for a result of which the model saw all before. By its label
+// exec_python still has all of it.
+type oldResult struct {
+	Label     string `json:"label,omitempty"`
+	SizeBytes int    `json:"size_bytes"`
+	Beginning string `json:"beginning"`
+}
+
+// shorten leaves the beginnings of all results but those of the last reply, and says
+// whether the conversation is shorter for it. What the user said stays.
+func (l *loop) shorten() (shorter bool) {
+	last := len(l.req.Messages)
+	for last > 0 && l.req.Messages[last-1].Role == model.RoleTool {
+		last--
+	}
+	for i := range l.req.Messages[:last] {
+		m := &l.req.Messages[i]
+		var r labelled
+		if m.Role != model.RoleTool || len(m.Text) <= 2*shownOfOld {
+			continue
+		}
+		_ = json.Unmarshal([]byte(m.Text), &r) // one without a label stays without
+		m.Text = string(compact(oldResult{r.Label, len(m.Text), cut(m.Text, shownOfOld)}))
+		shorter = true
+	}
+	return shorter
+}
+
+func (l *loop) request(ctx context.Context) (*model.Response, error) {
+	l.requests++
+	reply, err := l.model.Respond(ctx, l.req, l.on)
+	if reply != nil {
+		l.used = catalog.AddUsage(l.used, catalog.Usage{
+			Agent: l.agent.Name, Model: cmp.Or(reply.Model, l.model.Name()), Calls: 1,
+			InputTokens: reply.Usage.InputTokens, OutputTokens: reply.Usage.OutputTokens, LatencyMS: reply.Usage.Latency.Milliseconds(),
+		})
+	}
+	return reply, err
 }
 
 // carryOut carries the calls of one reply out and answers each of them, in their

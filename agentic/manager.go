@@ -79,7 +79,7 @@ func (m *Manager) take(ctx context.Context, h bus.HandOut) {
 	if err == nil || ctx.Err() != nil {
 		return
 	}
-	m.cfg.Log.WarnContext(ctx, "turn", slog.String("plan_id", h.PlanID), slog.String("error", detailed(err)))
+	m.cfg.Log.WarnContext(ctx, "turn", slog.String("plan_id", h.PlanID), slog.String("error", model.Detailed(err)))
 	var refused *OrderError
 	if errors.As(err, &refused) && refused.Type == "plan.claim" {
 		return // somebody else drives it
@@ -101,7 +101,8 @@ type drive struct {
 	left    []catalog.OrderFact // by earlier drivers, with their arguments
 	soul    string
 	results map[int]result
-	answer  string // of a plan without steps
+	answer  string          // of a plan without steps
+	used    []catalog.Usage // that no order has yet
 }
 
 func (d *drive) order(ctx context.Context, typ string, args, result any) (*intents.Answer, error) {
@@ -256,6 +257,7 @@ func (d *drive) planning(ctx context.Context) (over bool, err error) {
 	if err := d.helped(ctx, "planner", place.Instance, planTime, req.Turn.Grant, req, &reply); err != nil {
 		return false, err
 	}
+	d.used = catalog.AddUsage(d.used, reply.Usage...)
 	switch {
 	case reply.Error != "":
 		return true, d.fail(ctx, "planning failed: "+reply.Error, reply.Error)
@@ -381,7 +383,7 @@ func (d *drive) complete(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := d.move(ctx, "plan.close", catalog.PlanClose{PlanID: d.turn.PlanID, Epoch: d.epoch, Status: string(catalog.PlanComplete), Response: response}); err != nil {
+	if err := d.move(ctx, "plan.close", catalog.PlanClose{PlanID: d.turn.PlanID, Epoch: d.epoch, Status: string(catalog.PlanComplete), Response: response, Usage: d.used}); err != nil {
 		return err
 	}
 	d.frame(bus.FrameAnswer, bus.AnswerData{Response: response, Data: data})
@@ -429,6 +431,7 @@ func (d *drive) compose(ctx context.Context, block string, about any, on func(mo
 		req: request(agent, d.soul, d.turn, d.cfg.Now(), m.task(d.task)),
 	}
 	text, err := l.run(ctx)
+	d.used = catalog.AddUsage(d.used, l.used...)
 	if err == nil && strings.TrimSpace(text) == "" {
 		err = &model.Error{Reason: "the model answered without text"}
 	}
@@ -480,11 +483,15 @@ func (d *drive) fail(ctx context.Context, reason, why string) error {
 		h := d.plan.History[n-1]
 		f.LastFailure = &catalog.LastFailure{Step: h.FailedStep, Reason: cut(h.Reason, 1000)}
 	}
-	response := "I could not complete this request."
-	if text, err := d.compose(ctx, "Failure", why, nil); err == nil {
-		response = text
+	response, err := d.compose(ctx, "Failure", why, nil)
+	var unanswered *model.Error
+	switch {
+	case errors.As(err, &unanswered):
+		response = "I could not complete this request: " + plain(err) + "."
+	case err != nil:
+		response = "I could not complete this request."
 	}
-	if err := d.move(ctx, "plan.close", catalog.PlanClose{PlanID: d.turn.PlanID, Epoch: d.epoch, Status: string(catalog.PlanFailed), Failure: &f}); err != nil {
+	if err := d.move(ctx, "plan.close", catalog.PlanClose{PlanID: d.turn.PlanID, Epoch: d.epoch, Status: string(catalog.PlanFailed), Failure: &f, Usage: d.used}); err != nil {
 		return err
 	}
 	raw, err := json.Marshal(f)

@@ -132,7 +132,7 @@ func TestTurn(t *testing.T) {
 	if d := cmp.Diff(want, types(orders)); d != "" {
 		t.Errorf("orders (-want +got):\n%s", d)
 	}
-	if d := cmp.Diff(catalog.PlanClose{PlanID: "plan_1", Epoch: 1, Status: "complete", Response: "There are ten."}, closed(c)); d != "" {
+	if d := cmp.Diff(catalog.PlanClose{PlanID: "plan_1", Epoch: 1, Status: "complete", Response: "There are ten.", Usage: []catalog.Usage{used(agents.Composer, 1)}}, closed(c)); d != "" {
 		t.Errorf("plan.close (-want +got):\n%s", d)
 	}
 	answer := dataOf[bus.AnswerData](t, frames[len(frames)-2])
@@ -232,7 +232,7 @@ func TestNoPlanner(t *testing.T) {
 	if d := cmp.Diff([]string{"planning", "error", "done"}, kinds(t, frames)); d != "" {
 		t.Errorf("frames (-want +got):\n%s", d)
 	}
-	want := catalog.PlanClose{PlanID: "plan_1", Epoch: 1, Status: "failed", Failure: &catalog.Failure{Reason: "the planner does not answer", CompletedSteps: []int{}}}
+	want := catalog.PlanClose{PlanID: "plan_1", Epoch: 1, Status: "failed", Failure: &catalog.Failure{Reason: "the planner does not answer", CompletedSteps: []int{}}, Usage: []catalog.Usage{used(agents.Composer, 1)}}
 	if d := cmp.Diff(want, closed(c)); d != "" {
 		t.Errorf("plan.close (-want +got):\n%s", d)
 	}
@@ -256,7 +256,7 @@ func TestNoModel(t *testing.T) {
 	if d := cmp.Diff([]string{"planning", "error", "done"}, kinds(t, frames)); d != "" {
 		t.Errorf("frames (-want +got):\n%s", d)
 	}
-	if e := dataOf[bus.ErrorData](t, frames[1]); e.Reason != "I could not complete this request." {
+	if e := dataOf[bus.ErrorData](t, frames[1]); e.Reason != "I could not complete this request: the model could not answer: nothing is scripted for composer." {
 		t.Errorf("error %+v", e)
 	}
 }

@@ -43,8 +43,11 @@ func (p *Planner) plan(ctx context.Context, req planRequest) planReply {
 	defer unfollow()
 	w := &planning{cfg: p.cfg, sealer: sealer, req: req, loaded: make(map[string]catalog.Manifest)}
 	if err := w.write(ctx); err != nil {
-		p.cfg.Log.WarnContext(ctx, "planner", slog.String("plan_id", req.Turn.PlanID), slog.String("error", detailed(err)))
-		return planReply{Error: plain(err)}
+		p.cfg.Log.WarnContext(ctx, "planner", slog.String("plan_id", req.Turn.PlanID), slog.String("error", model.Detailed(err)))
+		w.reply = planReply{Error: plain(err)}
+	}
+	if w.reply.Plan == nil && w.loop != nil {
+		w.reply.Usage = w.loop.used // no order of the planner says so
 	}
 	return w.reply
 }
@@ -55,6 +58,7 @@ type planning struct {
 	sealer *Sealer
 	req    planRequest
 	loaded map[string]catalog.Manifest // by name
+	loop   *loop
 	reply  planReply
 }
 
@@ -77,11 +81,11 @@ func (w *planning) write(ctx context.Context) error {
 	}
 	m.add("Limits", planLimits{w.req.FirstStep, catalog.MaxSteps - w.req.FirstStep + 1})
 	agent := agents.Builtin(agents.Planner)
-	l := &loop{
+	w.loop = &loop{
 		model: w.cfg.Model, agent: agent, tools: w.tools(),
 		req: request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), m.task(w.req.Task)),
 	}
-	_, err = l.run(ctx)
+	_, err = w.loop.run(ctx)
 	var wrong *outputError
 	if errors.As(err, &wrong) {
 		w.reply = planReply{Reason: "no plan could be written that the skills can meet: " + wrong.Error()}
@@ -145,7 +149,7 @@ func (w *planning) submit(ctx context.Context, _ string, a planArgs) (any, error
 		return nil, &mistake{wrong}
 	}
 	var plan catalog.PlanView
-	order := catalog.Plan{PlanID: w.req.Turn.PlanID, Epoch: w.req.Epoch, Revision: w.req.Revision, Steps: listed(a.Steps), Answer: a.Answer}
+	order := catalog.Plan{PlanID: w.req.Turn.PlanID, Epoch: w.req.Epoch, Revision: w.req.Revision, Steps: listed(a.Steps), Answer: a.Answer, Usage: w.loop.used}
 	if err := w.order(ctx, "plan", order, &plan); err != nil {
 		return nil, err
 	}
@@ -160,15 +164,6 @@ func listed(steps []catalog.PlanStep) []catalog.PlanStep {
 		steps[i].Skills = append([]string{}, steps[i].Skills...)
 	}
 	return append([]catalog.PlanStep{}, steps...)
-}
-
-// detailed is an error for operators: with what the model's server said of it.
-func detailed(err error) string {
-	var unanswered *model.Error
-	if errors.As(err, &unanswered) && unanswered.Detail != "" {
-		return err.Error() + " (" + unanswered.Detail + ")"
-	}
-	return err.Error()
 }
 
 // plain is an error as another role, and in the end the user, may read it: the

@@ -62,7 +62,7 @@ func TestPlanner(t *testing.T) {
 	if err := json.Unmarshal(sealed.Args, &args); err != nil {
 		t.Fatal(err)
 	}
-	want := catalog.Plan{PlanID: "plan_1", Epoch: 1, Revision: 1, Steps: []catalog.PlanStep{countStep}}
+	want := catalog.Plan{PlanID: "plan_1", Epoch: 1, Revision: 1, Steps: []catalog.PlanStep{countStep}, Usage: []catalog.Usage{used(agents.Planner, 2)}}
 	if d := cmp.Diff(want, args); d != "" {
 		t.Errorf("plan (-want +got):\n%s", d)
 	}
@@ -100,7 +100,7 @@ func TestPlannerNoSkills(t *testing.T) {
 	skillsOf(c, nil)
 	m := says(map[string][]any{agents.Planner: {call("plan", planArgs{Infeasible: "nothing here knows outlets"})}})
 	got := planner(c, m).plan(t.Context(), asked(c))
-	if d := cmp.Diff(planReply{Reason: "nothing here knows outlets"}, got); d != "" {
+	if d := cmp.Diff(planReply{Reason: "nothing here knows outlets", Usage: []catalog.Usage{used(agents.Planner, 1)}}, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	if n := len(c.of("plan")); n != 0 {
@@ -121,7 +121,7 @@ func TestPlannerAnswers(t *testing.T) {
 	if err := json.Unmarshal(c.of("plan")[0].Args, &args); err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(catalog.Plan{PlanID: "plan_1", Epoch: 1, Revision: 1, Steps: []catalog.PlanStep{}, Answer: "Hello, Ana."}, args); d != "" {
+	if d := cmp.Diff(catalog.Plan{PlanID: "plan_1", Epoch: 1, Revision: 1, Steps: []catalog.PlanStep{}, Answer: "Hello, Ana.", Usage: []catalog.Usage{used(agents.Planner, 1)}}, args); d != "" {
 		t.Errorf("plan (-want +got):\n%s", d)
 	}
 }
@@ -208,6 +208,7 @@ func TestPlannerFails(t *testing.T) {
 			c.on(tt.on, refuse(tt.code, "not now"))
 		}
 		got := planner(c, says(map[string][]any{agents.Planner: tt.replies})).plan(t.Context(), asked(c))
+		got.Usage = nil // TestPlannerNoSkills looks at it
 		if d := cmp.Diff(planReply{Error: tt.want}, got); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)
 		}

@@ -102,7 +102,7 @@ func TestReplanExhausted(t *testing.T) {
 	want := catalog.PlanClose{PlanID: "plan_1", Epoch: 1, Status: "failed", Failure: &catalog.Failure{
 		Reason:         "max replan attempts reached",
 		CompletedSteps: []int{}, LastFailure: &catalog.LastFailure{Step: 1, Reason: "no such outlets"},
-	}}
+	}, Usage: []catalog.Usage{used(agents.Composer, 1)}}
 	if d := cmp.Diff(want, closed(c)); d != "" {
 		t.Errorf("plan.close (-want +got):\n%s", d)
 	}

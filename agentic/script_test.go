@@ -126,3 +126,8 @@ var (
 func wellDone() *script {
 	return says(map[string][]any{agents.Planner: {pick, onePlan}, agents.Executor: {callIt, finishIt}, agents.Composer: {composed}})
 }
+
+// used is what a script says of so many replies.
+func used(agent string, calls int) catalog.Usage {
+	return catalog.Usage{Agent: agent, Model: "test:script", Calls: calls, InputTokens: 10 * calls, OutputTokens: calls}
+}

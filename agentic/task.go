@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
 	"maps"
 	"regexp"
@@ -115,8 +114,9 @@ type worker struct {
 	schema  json.RawMessage // of the result
 	check   *schemas.Schema
 	returns []skillReturns // what skills declare
-	key     string         // of the result, once it is remembered
-	stop    *stopError     // the model says that the step cannot be done
+	loop    *loop
+	key     string     // of the result, once it is remembered
+	stop    *stopError // the model says that the step cannot be done
 
 	mu       sync.Mutex // guards the rest: calls run side by side
 	material map[string]*material
@@ -200,7 +200,7 @@ func (w *worker) work(ctx context.Context) runReply {
 	case errors.As(err, &refused) && refused.Answer.Code == intents.ContractViolation:
 		return runReply{Status: taskViolation, Reason: refused.Answer.Reason} // the record ended the step
 	default:
-		w.cfg.Log.WarnContext(ctx, "task", slog.String("plan_id", w.req.Turn.PlanID), slog.Int("step", w.req.Step.Step), slog.String("error", detailed(err)))
+		w.cfg.Log.WarnContext(ctx, "task", slog.String("plan_id", w.req.Turn.PlanID), slog.Int("step", w.req.Step.Step), slog.String("error", model.Detailed(err)))
 		reason := plain(err)
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			reason = "the step was not done by its deadline"
@@ -224,6 +224,9 @@ func heldOf(e *OrderError) *bus.Approval {
 func (w *worker) finish(ctx context.Context, f catalog.StepFinish) runReply {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
+	if w.loop != nil {
+		f.Usage = w.loop.used
+	}
 	var plan catalog.PlanView
 	if _, err := w.order(ctx, "step.finish", f, &plan); err != nil {
 		w.cfg.Log.WarnContext(ctx, "step.finish", slog.String("plan_id", w.req.Turn.PlanID), slog.Int("step", w.req.Step.Step), slog.String("error", err.Error()))
@@ -257,14 +260,14 @@ func (w *worker) attempt(ctx context.Context) error {
 		return err
 	}
 	agent := agents.Builtin(agents.Executor)
-	l := &loop{
+	w.loop = &loop{
 		model: w.cfg.Model, agent: agent, tools: tools,
 		req: request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), message),
 	}
-	if err := w.again(ctx, l); err != nil {
+	if err := w.again(ctx); err != nil {
 		return err
 	}
-	_, err = l.run(ctx)
+	_, err = w.loop.run(ctx)
 	var wrong *outputError
 	switch {
 	case w.stop != nil:
@@ -312,20 +315,13 @@ func (w *worker) message(ctx context.Context) (string, error) {
 
 // tools are the skills that the step allows, and the built-in tools.
 func (w *worker) tools(ctx context.Context) ([]*tool, error) {
-	var all []*tool
-	for _, name := range w.req.Step.Skills {
-		var m catalog.Manifest
-		if _, err := w.order(ctx, "skill.load", catalog.SkillLoad{Skill: name}, &m); err != nil {
+	manifests := make([]catalog.Manifest, len(w.req.Step.Skills))
+	for i, name := range w.req.Step.Skills {
+		if _, err := w.order(ctx, "skill.load", catalog.SkillLoad{Skill: name}, &manifests[i]); err != nil {
 			return nil, err
 		}
-		t := w.skill(m, wireName(m.Name, all))
-		all = append(all, t)
-		if len(m.OutputSchema) > 0 {
-			w.returns = append(w.returns, skillReturns{t.Name, m.OutputSchema})
-		}
 	}
-	return append(
-		all,
+	builtin := []*tool{
 		newTool(tool{Tool: readLinesTool, call: called(w.readLines)}),
 		newTool(tool{Tool: execPythonTool, call: called(w.python)}),
 		newTool(tool{Tool: writeMemoryTool, output: true, call: called(w.remember)}),
@@ -334,7 +330,20 @@ func (w *worker) tools(ctx context.Context) ([]*tool, error) {
 			return nil, nil
 		})},
 		),
-	), nil
+	}
+	taken := map[string]bool{}
+	for _, t := range builtin {
+		taken[t.Name] = true
+	}
+	var all []*tool
+	for i, name := range wireNames(manifests, taken) {
+		m := manifests[i]
+		all = append(all, w.skill(m, name))
+		if len(m.OutputSchema) > 0 {
+			w.returns = append(w.returns, skillReturns{name, m.OutputSchema})
+		}
+	}
+	return append(all, builtin...), nil
 }
 
 // maxAbout bounds the description of a skill, in bytes: servers cut longer ones, and
@@ -360,27 +369,10 @@ func (w *worker) skill(m catalog.Manifest, wire string) *tool {
 	}
 }
 
-var notWire = regexp.MustCompile(`[^A-Za-z0-9_-]`)
-
-// wireName is the name of a skill as models may write one, and no other tool's.
-func wireName(skill string, others []*tool) string {
-	name := notWire.ReplaceAllString(skill, "_")
-	if len(name) > maxWireName {
-		name = name[:maxWireName]
-	}
-	for n := 2; slices.ContainsFunc(others, func(t *tool) bool { return t.Name == name }); n++ {
-		suffix := fmt.Sprintf("_%d", n)
-		name = name[:min(len(name), maxWireName-len(suffix))] + suffix
-	}
-	return name
-}
-
-const maxWireName = 64
-
 // again makes the calls that people have approved, exactly as they were, before the
 // model is asked: each is the order that was held, and gets its result. A model might
 // write the call differently, and people would be asked again.
-func (w *worker) again(ctx context.Context, l *loop) error {
+func (w *worker) again(ctx context.Context) error {
 	var calls []model.Call
 	for _, f := range w.req.Done {
 		var a catalog.SkillCall
@@ -391,13 +383,13 @@ func (w *worker) again(ctx context.Context, l *loop) error {
 		if i < 0 {
 			continue
 		}
-		calls = append(calls, model.Call{ID: "approved_" + strconv.Itoa(len(calls)), Name: l.tools[i].Name, Arguments: string(a.Input)})
+		calls = append(calls, model.Call{ID: "approved_" + strconv.Itoa(len(calls)), Name: w.loop.tools[i].Name, Arguments: string(a.Input)})
 	}
 	if len(calls) == 0 {
 		return nil
 	}
-	l.req.Messages = append(l.req.Messages, model.Message{Role: model.RoleAssistant, Calls: calls})
-	_, err := l.carryOut(ctx, calls)
+	w.loop.req.Messages = append(w.loop.req.Messages, model.Message{Role: model.RoleAssistant, Calls: calls})
+	_, err := w.loop.carryOut(ctx, calls)
 	return err
 }
 

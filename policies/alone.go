@@ -29,9 +29,12 @@ func Alone(s Source) (Source, error) {
 	return Extend(Embedded().Deciding(), map[string]Source{aloneName: s})
 }
 
-// CheckExtension is Check for an extension by itself: the report has its rules
-// and no others, its digest, and what is read with it.
-func CheckExtension(ctx context.Context, s Source) (Report, error) {
+// CheckAny is Check for a tree that decides, or for an extension by itself: then the
+// report has its rules and no others, its digest, and what is read with it.
+func CheckAny(ctx context.Context, s Source) (Report, error) {
+	if !IsExtension(s) {
+		return Check(ctx, s)
+	}
 	whole, err := Alone(s)
 	if err != nil {
 		return Report{}, explained(err)

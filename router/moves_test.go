@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/router/routertest"
@@ -138,6 +140,45 @@ func TestPlanAnswer(t *testing.T) {
 		t.Errorf("%s at %s: %s", a.Code, a.Pointer, a.Reason)
 	}
 	w.Want(closing("Hello."), intents.OK)
+}
+
+// What agents say they have used of models is summed up in the plan, by agent and model.
+func TestPlanUsage(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	w.Pin("a", catalog.Pure)
+	p := w.NewPlan("p1")
+	w.Want(p.Open(), intents.OK)
+	w.Want(p.Claim(), intents.OK)
+	one := func(agent string, tokens int) catalog.Usage {
+		return catalog.Usage{Agent: agent, Model: "openai:m", Calls: 1, InputTokens: tokens, OutputTokens: 1, LatencyMS: 7}
+	}
+	o := p.PlanOrder(nil)
+	o.Args = catalog.Plan{PlanID: p.ID, Epoch: 1, Revision: 1, Steps: routertest.Steps(1, "a"), Usage: []catalog.Usage{one("planner", 100)}}
+	p.Digest, p.Revision = w.Want(w.Do(o), intents.OK).IntentID, p.Revision+1
+	finish := func(task *routertest.Task, status, key string, u catalog.Usage) {
+		a := catalog.StepFinish{TaskID: task.TaskID, Status: status, MemoryKey: key, Usage: []catalog.Usage{u}}
+		if key == "" {
+			a.Reason = "x"
+		}
+		w.Want(task.Do(task.Order("step.finish", a)), intents.OK)
+	}
+	finish(p.Started(1), "insufficient", "", one("executor", 10))
+	o.Args = catalog.Plan{PlanID: p.ID, Epoch: 1, Revision: 2, Steps: routertest.Steps(1, "a"), Usage: []catalog.Usage{one("planner", 200)}}
+	p.Digest, p.Revision = w.Want(w.Do(o), intents.OK).IntentID, p.Revision+1
+	task := p.Started(1)
+	w.Want(task.Write("result"), intents.OK)
+	finish(task, "done", task.MemoryKey("result"), one("executor", 20))
+	o.By, o.Type = w.Manager, "plan.close"
+	o.Args = catalog.PlanClose{PlanID: p.ID, Epoch: 1, Status: "complete", Response: "These.", Usage: []catalog.Usage{one("composer", 5)}}
+	w.Want(w.Do(o), intents.OK)
+	want := []catalog.Usage{
+		{Agent: "composer", Model: "openai:m", Calls: 1, InputTokens: 5, OutputTokens: 1, LatencyMS: 7},
+		{Agent: "executor", Model: "openai:m", Calls: 2, InputTokens: 30, OutputTokens: 2, LatencyMS: 14},
+		{Agent: "planner", Model: "openai:m", Calls: 2, InputTokens: 300, OutputTokens: 2, LatencyMS: 14},
+	}
+	if d := cmp.Diff(want, p.View().Usage); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
 }
 
 // After a failure there is no answer without steps.

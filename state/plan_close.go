@@ -36,6 +36,7 @@ var planClose = move(TypePlanClose,
 // closing takes the answer or the failure of a plan.
 func (p *plan) closing(a catalog.PlanClose) {
 	p.View.Response, p.View.Failure = a.Response, a.Failure
+	p.View.Usage = catalog.AddUsage(p.View.Usage, a.Usage...)
 	if f := a.Failure; f != nil && f.Reason == "" { // the order was erased
 		f.Reason = storage.ErasedReason
 	}

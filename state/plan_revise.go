@@ -53,6 +53,7 @@ func (p *plan) revise(a catalog.Plan, digest string) {
 	}
 	p.View.Steps, p.View.Revision, p.View.PlanDigest = kept, a.Revision, digest
 	p.View.Status, p.View.Response = catalog.PlanExecuting, a.Answer
+	p.View.Usage = catalog.AddUsage(p.View.Usage, a.Usage...)
 }
 
 // legalAnswer: only the first revision may have no steps, and then it has the answer.

@@ -43,6 +43,7 @@ var stepFinish = move(typeStepFinish,
 
 // finish is the effect of step.finish on a plan.
 func (p *plan) finish(step int, a catalog.StepFinish, at time.Time) {
+	p.View.Usage = catalog.AddUsage(p.View.Usage, a.Usage...)
 	s := p.step(step)
 	if s == nil {
 		return

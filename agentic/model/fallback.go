@@ -59,7 +59,7 @@ func (f fallback) Respond(ctx context.Context, r Request, on func(Event)) (*Resp
 		if i == len(f)-1 || ctx.Err() != nil || !e.Retryable && !errors.Is(e, errGone) {
 			return &answer, e.after(earlier, m.Name())
 		}
-		earlier = append(earlier, m.Name()+": "+e.forOperators())
+		earlier = append(earlier, m.Name()+": "+Detailed(e))
 	}
 }
 
@@ -69,6 +69,6 @@ func (e *Error) after(earlier []string, name string) *Error {
 		return e
 	}
 	all := *e
-	all.Detail = strings.Join(append(earlier, name+": "+e.forOperators()), "; ")
+	all.Detail = strings.Join(append(earlier, name+": "+Detailed(e)), "; ")
 	return &all
 }

@@ -11,6 +11,7 @@ package model
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 )
 
@@ -119,6 +120,7 @@ type Error struct {
 	Detail    string
 	Retryable bool // the same request may succeed later (rate limit, timeout, a cut stream)
 	Overflow  bool // the request is longer than the model's context
+	Status    int  // of HTTP; 0: there was no response
 	Err       error
 }
 
@@ -134,10 +136,11 @@ func (e *Error) GoString() string { return e.Error() }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// forOperators is Error with the server's own text.
-func (e *Error) forOperators() string {
-	if e.Detail == "" {
-		return e.Error()
+// Detailed is an error for operators: with what the model's server said of it.
+func Detailed(err error) string {
+	var e *Error
+	if errors.As(err, &e) && e.Detail != "" {
+		return err.Error() + " (" + e.Detail + ")"
 	}
-	return e.Error() + " (" + e.Detail + ")"
+	return err.Error()
 }

@@ -40,6 +40,9 @@ type OpenAIConfig struct {
 	// RoundTripper carries the requests; nil is a transport of its own that
 	// uses no proxy.
 	RoundTripper http.RoundTripper
+	// Sent gets the body of each request before it is sent: JSON, exact but for the
+	// key, should it stand in a message. Calls may be concurrent. nil: nobody looks.
+	Sent func(body []byte)
 }
 
 // String names the model and never shows the key.
@@ -85,7 +88,7 @@ func NewOpenAI(cfg OpenAIConfig) (*OpenAI, error) {
 		option.WithBaseURL(strings.TrimSuffix(cfg.BaseURL, "/") + "/"),
 		option.WithMaxRetries(0), // retries are ours: see Respond
 		option.WithHTTPClient(&http.Client{
-			Transport:     openaiWire{cfg.RoundTripper},
+			Transport:     openaiWire{cfg.RoundTripper, cfg.Sent, cfg.APIKey},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}),
 	}

@@ -76,7 +76,7 @@ func openaiError(ctx context.Context, f failure, err error, key string) *Error {
 	case f.status == 0:
 		return &Error{Reason: "the model cannot be reached", Retryable: true, Err: rootCause(err)}
 	}
-	e := &Error{Detail: f.detail(key)}
+	e := &Error{Detail: f.detail(key), Status: f.status}
 	switch {
 	case f.overflows():
 		e.Reason, e.Overflow = "the request is longer than the model can take", true

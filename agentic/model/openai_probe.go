@@ -120,9 +120,9 @@ func (p *probing) ask(streamed bool, add func(*openai.ChatCompletionNewParams)) 
 	case failed == nil, got.finish != "" && got.said == (failure{}): // what was answered does not matter
 		return Finding{Answer: Accepted}, nil
 	case got.said.refused(), got.unstreamed:
-		return Finding{Refused, failed.forOperators()}, failed
+		return Finding{Refused, Detailed(failed)}, failed
 	}
-	return Finding{Unknown, failed.forOperators()}, failed
+	return Finding{Unknown, Detailed(failed)}, failed
 }
 
 // refused reports whether the server found fault with what was asked for, and not

@@ -45,8 +45,8 @@ func wantError(t *testing.T, err error, retryable bool, words string) {
 	if !errors.As(err, &e) {
 		t.Fatalf("got %v, want *Error", err)
 	}
-	if e.Retryable != retryable || !strings.Contains(e.forOperators(), words) {
-		t.Errorf("got %q (retryable %v), want %q (retryable %v)", e.forOperators(), e.Retryable, words, retryable)
+	if e.Retryable != retryable || !strings.Contains(Detailed(e), words) {
+		t.Errorf("got %q (retryable %v), want %q (retryable %v)", Detailed(e), e.Retryable, words, retryable)
 	}
 	if strings.Contains(e.Detail, testKey) || len(e.Detail) > maxDetail || strings.ContainsFunc(e.Detail, unicode.IsControl) {
 		t.Errorf("the detail is %q", e.Detail)

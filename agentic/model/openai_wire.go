@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net/http"
@@ -13,7 +14,11 @@ import (
 // openaiWire is the transport below the library: it leaves out the headers by which
 // the library describes this machine, bounds what is read, and notes status
 // and header for [failure], which the library drops when an error has no body.
-type openaiWire struct{ next http.RoundTripper }
+type openaiWire struct {
+	next http.RoundTripper
+	sent func(body []byte) // or nil
+	key  string
+}
 
 // maxResponseBytes bounds a response, stream overhead included.
 const maxResponseBytes = 64 << 20
@@ -26,6 +31,9 @@ func (w openaiWire) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 	}
 	req.Header.Set("User-Agent", "writ")
+	if err := w.show(req); err != nil {
+		return nil, err
+	}
 	resp, err := w.next.RoundTrip(req)
 	if err != nil {
 		return nil, err
@@ -38,6 +46,26 @@ func (w openaiWire) RoundTrip(req *http.Request) (*http.Response, error) {
 		io.Closer
 	}{io.LimitReader(resp.Body, maxResponseBytes), resp.Body} // what is cut is malformed
 	return resp, nil
+}
+
+// show gives the body of a request to who wants to see it.
+func (w openaiWire) show(req *http.Request) error {
+	if w.sent == nil || req.GetBody == nil {
+		return nil
+	}
+	body, err := req.GetBody()
+	if err != nil {
+		return err
+	}
+	raw, err := io.ReadAll(body)
+	if err != nil {
+		return err
+	}
+	if w.key != "" { // somebody may have written it into a message
+		raw = bytes.ReplaceAll(raw, []byte(w.key), []byte("[key]"))
+	}
+	w.sent(raw)
+	return nil
 }
 
 // lastResponse is the last response to one attempt.

@@ -29,7 +29,7 @@ type cassetteRequest struct {
 	Choice   Choice    `json:"choice"`
 }
 
-// cassetteOf is the request without date and time, and the name of its cassette.
+// cassetteOf is the request without date, time and session, and the name of its cassette.
 func cassetteOf(r Request) (request cassetteRequest, name string, err error) {
 	request = cassetteRequest{Agent: r.Agent, System: r.System, Tools: r.Tools, Choice: r.Choice}
 	for _, m := range r.Messages {
@@ -46,13 +46,14 @@ func cassetteOf(r Request) (request cassetteRequest, name string, err error) {
 	return request, hex.EncodeToString(sum[:]) + ".json", nil
 }
 
-// timeless is a context without the lines that another day would change.
+// timeless is a context without the lines that differ whenever the same is asked.
 func timeless(text string) string {
 	var kept strings.Builder
 	for line := range strings.SplitAfterSeq(text, "\n") {
-		if !strings.HasPrefix(line, "Date: ") && !strings.HasPrefix(line, "Time: ") {
-			kept.WriteString(line)
+		if strings.HasPrefix(line, "Date: ") || strings.HasPrefix(line, "Time: ") || strings.HasPrefix(line, "Session: ") {
+			continue
 		}
+		kept.WriteString(line)
 	}
 	return kept.String()
 }

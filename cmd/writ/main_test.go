@@ -17,7 +17,7 @@ import (
 // TestMain makes this test binary the writ of the scripts: they run the real
 // command line in processes of their own.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"writ": main})
+	testscript.Main(m, map[string]func(){"writ": main, "notes-server": notesServer})
 }
 
 // TestScripts runs testdata/script. Beside the usual commands they have those
@@ -26,6 +26,7 @@ func TestMain(m *testing.M) {
 //	capture NAME REGEXP        a variable gets the first group's match in the last output
 //	exits N PROGRAM ARGS…      the program ends with exactly this exit code
 //	skills KIND                a skill server, at $SKILLS
+//	provider                   a server of models, at $PROVIDER
 //	up ARGS…                   writ up on $WORK/data and a free port, at $URL, in the background
 //	down, die                  end it: told to, or with kill -9
 //	get PATH, save FILE PATH   HTTP, with the API key of $WORK/data
@@ -42,6 +43,9 @@ func TestMain(m *testing.M) {
 //	signed ROLE…               who signed the last order
 //	example PAGE TEXT          runs the lines of a page that hold the text
 //	helped COMMAND…            runs the commands that its help shows
+//	configured PAGE TEXT       writ.yaml from the lines of a page that hold the text
+//	notes-server --dir DIR     a skill server over its standard streams, a program
+//	unseen TEXT                no file of $WORK/data holds the text
 //	verify                     checks the journal of $WORK/data and prints its orders
 func TestScripts(t *testing.T) { testscript.Run(t, scripts("testdata/script")) }
 
@@ -70,13 +74,13 @@ func scripts(dir string) testscript.Params {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": positive(exits), "skills": positive(serveSkills), "calls": positive(calls),
+			"exits": positive(exits), "skills": positive(serveSkills), "provider": positive(provider), "calls": positive(calls),
 			"up": positive(up), "down": positive(down), "die": positive(die), "occupy": positive(occupy),
 			"get": positive(get), "upload": positive(upload), "save": positive(save), "catalog": positive(checkCatalog), "jwks": positive(checkJWKS),
 			"seal": positive(seal), "step": positive(openStep), "spoil": positive(spoil), "large": positive(large), "accepted": positive(accepted), "refused": positive(refused),
 			"anyone": positive(anyone), "linked": positive(linked), "forge": positive(forge),
 			"acme": positive(acme), "port": positive(port), "outside": positive(outside), "gone": positive(gone), "admitted": positive(admitted), "barred": positive(barred), "resubmit": positive(resubmit),
-			"example": positive(example), "helped": positive(helped),
+			"example": positive(example), "helped": positive(helped), "configured": positive(configured), "unseen": positive(unseen),
 			"rotate": positive(rotate), "revoke": positive(revoke), "signed": positive(signed),
 			"capture": positive(capture), "verify": positive(verifyJournal), "demo": positive(checkDemo), "verdict": positive(checkVerdict),
 		},
@@ -147,7 +151,7 @@ func exits(ts *testscript.TestScript, w *world, args []string) {
 // environ is the script's environment with what scripts set.
 func environ(ts *testscript.TestScript, w *world) []string {
 	env := append([]string{}, w.vars...)
-	for _, name := range []string{"NO_COLOR", "WRIT_API_KEY", "WRIT_DATA", "WRIT_SKILLS", "WRIT_URL", "WRIT_CONTEXT", "XDG_CONFIG_HOME", "ACME_LAX", "ACME_DIES"} {
+	for _, name := range []string{"NO_COLOR", "WRIT_API_KEY", "WRIT_DATA", "WRIT_SKILLS", "WRIT_URL", "WRIT_CONTEXT", "XDG_CONFIG_HOME", "WRIT_MODEL_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL", "ACME_LAX", "ACME_DIES", "CRM_TOKEN"} {
 		if v := ts.Getenv(name); v != "" {
 			env = append(env, name+"="+v)
 		}

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -33,6 +37,7 @@ const (
 //	liar    the same, whose output is not what its schema says
 //	changed the same as cities, with another schema
 //	broken  the same, whose schema is none
+//	guarded the same as cities, for requests with the header that docs/skills.md shows
 //	down    nobody: the address of a server that is gone
 func serveSkills(ts *testscript.TestScript, w *world, args []string) {
 	want(ts, args, 1, "skills KIND")
@@ -50,6 +55,8 @@ func serveSkills(ts *testscript.TestScript, w *world, args []string) {
 		h = cityServer(`{"type":"object"}`, cities)
 	case "broken":
 		h = cityServer(noSchema, cities)
+	case "guarded":
+		h = guarded(cityServer(citySchema, cities), "Bearer "+ts.Getenv("CRM_TOKEN"))
 	default:
 		ts.Fatalf("no skill server of kind %s", args[0])
 	}
@@ -104,4 +111,98 @@ func cityServer(output, result string) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(quakes.Path, server.NewStreamableHTTPServer(s, server.WithStateLess(true), server.WithDisableStreaming(true)))
 	return mux
+}
+
+// guarded answers requests with these credentials, and repeats others as servers do.
+func guarded(h http.Handler, credentials string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if got := r.Header.Get("Authorization"); got != credentials {
+			http.Error(w, "these are not my credentials: "+got, http.StatusForbidden)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// notesServer is a skill server over its standard streams: notes-server --dir DIR lists
+// the notes of a directory, and needs NOTES_TOKEN. It tells its log what it should not.
+func notesServer() {
+	token := os.Getenv("NOTES_TOKEN")
+	fmt.Fprintln(os.Stderr, "started with", token, "at level", os.Getenv("LEVEL"))
+	if len(os.Args) != 3 || token == "" {
+		os.Exit(2)
+	}
+	s := server.NewMCPServer("notes", "1", server.WithToolCapabilities(false))
+	yes := true
+	for name, about := range map[string]string{"note_list": "Lists the notes with their text.", "note_add": "Adds a note."} {
+		tool := mcp.NewToolWithRawSchema(name, about, json.RawMessage(`{"type":"object","properties":{}}`))
+		tool.RawOutputSchema = json.RawMessage(`{"type":"object","properties":{"notes":{"type":"array","items":{"type":"object","properties":{"note":{"type":"string"}},"required":["note"]}}},"required":["notes"]}`)
+		tool.Annotations = mcp.ToolAnnotation{ReadOnlyHint: &yes} // which is not true of note_add
+		s.AddTool(tool, func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			raw, err := notes(os.Args[2])
+			if err != nil {
+				return nil, fmt.Errorf("with %s: %w", token, err)
+			}
+			r := mcp.NewToolResultText(string(raw))
+			r.RawStructuredContent = raw
+			return r, nil
+		})
+	}
+	if err := server.ServeStdio(s); err != nil {
+		os.Exit(1)
+	}
+}
+
+func notes(dir string) (json.RawMessage, error) {
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	type note struct {
+		Note string `json:"note"`
+	}
+	all := []note{}
+	for _, e := range list {
+		raw, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, note{strings.TrimSpace(string(raw))})
+	}
+	return json.Marshal(map[string]any{"notes": all})
+}
+
+// configured writes the YAML of a page that holds a text to writ.yaml, with the paths and
+// addresses of this test: configured PAGE TEXT [OLD NEW]….
+func configured(ts *testscript.TestScript, _ *world, args []string) {
+	want(ts, args, 2, "configured PAGE TEXT [OLD NEW]…")
+	page := string(must[[]byte](ts)(os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(args[0])))))
+	for i, block := range strings.Split(page, "\n```") {
+		lang, lines, _ := strings.Cut(block, "\n")
+		if i%2 == 1 && lang == "yaml" && strings.Contains(lines, args[1]) {
+			ts.Check(os.WriteFile(ts.MkAbs("writ.yaml"), []byte(strings.NewReplacer(args[2:]...).Replace(lines)), 0o600))
+			return
+		}
+	}
+	ts.Fatalf("%s shows no YAML with %q", args[0], args[1])
+}
+
+// unseen checks that no file of $WORK/data holds a text: unseen TEXT.
+func unseen(ts *testscript.TestScript, w *world, args []string) {
+	want(ts, args, 1, "unseen TEXT")
+	files := 0
+	ts.Check(filepath.WalkDir(w.data, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		files++
+		raw, err := os.ReadFile(path)
+		if bytes.Contains(raw, []byte(args[0])) {
+			ts.Fatalf("%s holds it", path)
+		}
+		return err
+	}))
+	if files < 5 {
+		ts.Fatalf("there are only %d files", files)
+	}
 }

@@ -58,7 +58,7 @@ func (c *Client) Call(ctx context.Context, name string, input json.RawMessage, m
 	}
 	t, err := c.lookup(ctx, name, meta.Digest)
 	if err != nil {
-		return nil, err
+		return nil, c.conceal(err)
 	}
 	req := request(name, input, meta)
 	var res *wire.CallToolResult
@@ -68,9 +68,10 @@ func (c *Client) Call(ctx context.Context, name string, input json.RawMessage, m
 	})
 	if failed != nil {
 		failed.Tool = name
-		return nil, failed
+		return nil, c.conceal(failed)
 	}
-	return t.accept(ctx, res)
+	got, err := t.accept(ctx, res)
+	return got, c.conceal(err)
 }
 
 // attempt sends a request, and again where it may succeed later and repeating it is

@@ -31,6 +31,8 @@ type Client struct {
 	opt Options
 	log *slog.Logger
 
+	hide func(string) string // secrets of the source
+
 	dialing chan struct{} // holds a token while a caller dials
 
 	mu     sync.Mutex     // guards what follows, and refs of every conn
@@ -58,11 +60,11 @@ func Dial(ctx context.Context, src Source, opt Options) (*Client, error) {
 	opt = opt.withDefaults(src)
 	c := &Client{
 		src: src, opt: opt, log: opt.Log.With(slog.String("skill_server", src.Endpoint())),
-		dialing: make(chan struct{}, 1), open: map[*conn]bool{},
+		hide: src.hider(), dialing: make(chan struct{}, 1), open: map[*conn]bool{},
 	}
 	cn, err := c.acquire(ctx)
 	if err != nil {
-		return nil, err
+		return nil, c.conceal(err)
 	}
 	c.release(cn)
 	return c, nil

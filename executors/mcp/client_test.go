@@ -309,7 +309,7 @@ func TestRefusals(t *testing.T) {
 			http.Error(w, "no\x1b[31m", code)
 		})
 	}
-	for code, words := range map[int]string{401: "credentials", 403: "403", 404: "no MCP server", 307: "redirects"} {
+	for code, words := range map[int]string{401: "credentials", 403: "refuses these credentials (HTTP 403)", 404: "no MCP server", 307: "redirects"} {
 		_, err := Dial(t.Context(), serve(t, status(code)), quick())
 		wantKind(t, err, ErrRefused, words)
 	}

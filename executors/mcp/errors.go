@@ -122,6 +122,8 @@ func classify(ctx context.Context, st *state, err error, cn *conn) *Error {
 		}
 	case errors.Is(err, transport.ErrAuthorizationRequired):
 		e.Kind, e.Reason = ErrRefused, "it asks for other credentials (401)"
+	case status == http.StatusForbidden && errors.Is(err, transport.ErrLegacySSEServer): // which the library says of most refusals
+		e.Kind, e.Reason, e.Err = ErrRefused, "it refuses these credentials (HTTP 403)", nil
 	case errors.Is(err, transport.ErrLegacySSEServer):
 		e.Kind, e.Reason, e.Err = ErrRefused, fmt.Sprintf("no MCP server at this address (HTTP %d)", status), nil
 	case status >= 300 && status < 400:

@@ -33,10 +33,10 @@ func (c *Client) launch(ctx context.Context) (*sandbox.ServerProcess, error) {
 	}
 	p, err := c.opt.Isolation.Servers.Start(c.opt.Isolation.server(c.src))
 	if err != nil {
-		return nil, fmt.Errorf("%w; in front of the command, isolation=none -- runs it with all that writ itself may see and do", err)
+		return nil, fmt.Errorf("%w; isolation=none in front of the command, or isolation: none in the configuration file, runs it with all that writ itself may see and do", err)
 	}
 	if len(p.Unseen) > 0 {
-		c.log.WarnContext(ctx, "a skill server is not given paths that its command names: declare each with files=PATH, or files=PATH:rw, in front of the command",
+		c.log.WarnContext(ctx, "a skill server is not given paths that its command names: declare each with files=PATH, or files=PATH:rw, in front of the command, or under files in the configuration file",
 			slog.String("server", c.src.Title()), slog.String("paths", strings.Join(p.Unseen, " ")))
 	}
 	return p, nil

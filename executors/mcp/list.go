@@ -25,7 +25,7 @@ const (
 func (c *Client) Manifests(ctx context.Context) ([]Manifest, error) {
 	list, err := c.list(ctx)
 	if err != nil {
-		return nil, err
+		return nil, c.conceal(err)
 	}
 	out := make([]Manifest, len(list))
 	for i, t := range list {

@@ -24,7 +24,8 @@ type Options struct {
 	// MaxBytes bounds one response, as JSON: an HTTP body after
 	// decompression, or a line of a child's output.
 	MaxBytes int64
-	// Timeout bounds one attempt of a call; the caller's context bounds all.
+	// Timeout bounds one attempt of a call; the caller's context bounds all. Zero: that
+	// of the source, or else DefaultTimeout.
 	Timeout time.Duration
 	// StartTimeout bounds connecting: start of the process and handshake. Zero:
 	// DefaultStartTimeout of a process, DefaultDialTimeout of a URL.
@@ -33,7 +34,8 @@ type Options struct {
 	// the third. Negative: none.
 	Backoff time.Duration
 
-	// Header goes with every HTTP request: credentials of this server.
+	// Header goes with every HTTP request: credentials of this server. Nil: that of the
+	// source.
 	Header http.Header
 	// RoundTripper carries HTTP requests; nil is a transport of its own that
 	// uses no proxy. Serving processes pass one that checks addresses.
@@ -52,7 +54,10 @@ func (o Options) withDefaults(src Source) Options {
 		o.MaxBytes = DefaultMaxBytes
 	}
 	if o.Timeout <= 0 {
-		o.Timeout = DefaultTimeout
+		o.Timeout = cmp.Or(src.Timeout, DefaultTimeout)
+	}
+	if o.Header == nil {
+		o.Header = src.Header
 	}
 	if o.StartTimeout <= 0 && src.URL == "" {
 		o.StartTimeout = DefaultStartTimeout

@@ -3,9 +3,15 @@ package mcp
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
 
 	"aob.dev/writ/executors/sandbox"
 )
@@ -21,8 +27,10 @@ import (
 //	isolation=none       a plain child of ours, that sees all that we see
 //	effect=commit:once   what a tool does to the world, whatever it says itself:
 //	                     pure, idempotent or once
+//	timeout_sec=10       how long one call may take, from 1 to 30
 //
-// env, files and effect may be repeated.
+// env, files and effect may be repeated. A configuration file has headers, too, which
+// have no place in a command line that others can read.
 type Settings struct {
 	Name      string
 	Env       []string // NAME=value
@@ -30,6 +38,11 @@ type Settings struct {
 	NoNetwork bool
 	Plain     bool              // isolation=none: a plain child
 	Effects   map[string]string // by tool
+	Header    http.Header       // of every HTTP request
+	Timeout   time.Duration     // of one call; 0: DefaultTimeout
+	// Secrets are values, or parts of them, that neither logs nor errors show, even where
+	// the server itself does.
+	Secrets []string
 }
 
 // settingsEnd separates the settings from the command or URL.
@@ -53,7 +66,10 @@ func parseSettings(words []string) (Settings, []string, error) {
 		if !ok {
 			break
 		}
-		if err := s.set(key, value); err != nil {
+		if key == "header" {
+			return s, nil, errors.New("headers stand in the configuration file, because others can read a command line: see docs/skills.md")
+		}
+		if err := s.Set(key, value); err != nil {
 			return s, nil, err
 		}
 	}
@@ -63,13 +79,14 @@ func parseSettings(words []string) (Settings, []string, error) {
 func isSetting(word string) bool {
 	key, _, ok := strings.Cut(word, "=")
 	switch key {
-	case "name", "env", "files", "network", "isolation", "effect":
+	case "name", "env", "files", "network", "isolation", "effect", "timeout_sec", "header":
 		return ok
 	}
 	return false
 }
 
-func (s *Settings) set(key, value string) error {
+// Set takes one setting, by its key of the short form, or a header as NAME=value.
+func (s *Settings) Set(key, value string) error {
 	switch {
 	case key == "name":
 		s.Name = value
@@ -80,6 +97,10 @@ func (s *Settings) set(key, value string) error {
 		return s.addFile(value)
 	case key == "effect":
 		return s.addEffect(value)
+	case key == "header":
+		return s.addHeader(value)
+	case key == "timeout_sec":
+		return s.setTimeout(value)
 	case key == "network" && (value == "on" || value == "off"):
 		s.NoNetwork = value == "off"
 	case key == "isolation" && (value == "box" || value == "none"):
@@ -89,7 +110,7 @@ func (s *Settings) set(key, value string) error {
 	case key == "isolation":
 		return errors.New("isolation is box or none")
 	default:
-		return fmt.Errorf("no setting %q: there are name, env, files, network, isolation, effect", printable(key, maxServerName))
+		return fmt.Errorf("no setting %q: there are name, env, files, network, isolation, effect, timeout_sec", printable(key, maxServerName))
 	}
 	return nil
 }
@@ -106,6 +127,10 @@ func (s *Settings) addEnv(text string) error {
 			return fmt.Errorf("env=%s: the environment has no such variable", printable(name, maxServerName))
 		}
 		text = name + "=" + value
+		s.Secrets = append(s.Secrets, value)
+	}
+	if strings.ContainsRune(text, 0) {
+		return errors.New("a variable's value has no zero byte")
 	}
 	s.Env = append(s.Env, text)
 	return nil
@@ -121,7 +146,8 @@ func (s *Settings) addFile(text string) error {
 }
 
 func (s *Settings) addEffect(text string) error {
-	tool, effect, _ := strings.Cut(text, ":")
+	at := max(strings.LastIndexByte(text, ':'), 0)
+	tool, effect := text[:at], strings.TrimPrefix(text[at:], ":")
 	if tool == "" || effect != "pure" && effect != "idempotent" && effect != "once" {
 		return errors.New("effect takes a tool and pure, idempotent or once, as in: effect=commit:once")
 	}
@@ -129,6 +155,47 @@ func (s *Settings) addEffect(text string) error {
 		s.Effects = map[string]string{}
 	}
 	s.Effects[tool] = effect
+	return nil
+}
+
+// reserved are headers that the protocol or the connection sets itself, so that a
+// configured value would have no effect.
+var reserved = []string{
+	"Accept", "Accept-Encoding", "Connection", "Content-Length", "Content-Type", "Host", "Idempotency-Key", "Keep-Alive",
+	"Last-Event-Id", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
+}
+
+// addHeader takes NAME=value. Errors do not show the value.
+func (s *Settings) addHeader(text string) error {
+	name, value, _ := strings.Cut(text, "=")
+	if !httpguts.ValidHeaderFieldName(name) {
+		return errors.New("a header's name has letters, digits and -")
+	}
+	name = http.CanonicalHeaderKey(name)
+	switch {
+	case slices.Contains(reserved, name) || strings.HasPrefix(name, "Mcp-"):
+		return fmt.Errorf("writ sets %s itself: leave it out", name)
+	case s.Header[name] != nil:
+		return fmt.Errorf("%s stands twice: leave one of them out", name)
+	case value == "" || !httpguts.ValidHeaderFieldValue(value):
+		return errors.New("a header's value is one line, without control characters and not empty")
+	}
+	if s.Header == nil {
+		s.Header = http.Header{}
+	}
+	s.Header[name] = []string{value}
+	s.Secrets = append(s.Secrets, value)
+	return nil
+}
+
+// setTimeout takes seconds. The router waits no longer for a call than DefaultTimeout.
+func (s *Settings) setTimeout(text string) error {
+	const most = int(DefaultTimeout / time.Second)
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > most {
+		return fmt.Errorf("timeout_sec is a whole number from 1 to %d, since no call may take longer", most)
+	}
+	s.Timeout = time.Duration(n) * time.Second
 	return nil
 }
 

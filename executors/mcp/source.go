@@ -45,17 +45,38 @@ func ParseSource(s string) (Source, error) {
 	if err != nil {
 		return Source{}, fmt.Errorf("skill server: %w", err)
 	}
+	return set.source(words)
+}
+
+// Source is the server at a URL, or else of a command line, with these settings.
+func (s *Settings) Source(url, command string) (src Source, err error) {
+	if url != "" {
+		src, err = parseURL(url)
+		src.Settings = *s
+		return src, err
+	}
+	words, err := split(command)
+	if err == nil && len(words) > 0 && isURL(words[0]) {
+		err = errors.New("a URL is no command: write url in place of command")
+	}
+	if err != nil {
+		return Source{}, err
+	}
+	return s.source(words)
+}
+
+func (s *Settings) source(words []string) (Source, error) {
 	if len(words) == 0 || words[0] == "" {
 		return Source{}, errors.New("skill server: neither a URL nor a command")
 	}
 	if len(words) > 1 || !isURL(words[0]) {
-		return Source{Command: words, Settings: set}, nil
+		return Source{Command: words, Settings: *s}, nil
 	}
-	if set.ofProcess() {
+	if s.ofProcess() {
 		return Source{}, errors.New("skill server: env, files, network and isolation are settings of a command, not of a URL")
 	}
 	src, err := parseURL(words[0])
-	src.Settings = set
+	src.Settings = *s
 	return src, err
 }
 

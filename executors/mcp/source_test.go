@@ -3,6 +3,7 @@ package mcp
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -69,10 +70,11 @@ func TestParseSettings(t *testing.T) {
 			"name=bank env=BANK_TOKEN env=A=b=c files=/srv/docs files=/srv/repo/../x:rw network=off isolation=none -- server --url http://x -- y",
 			Source{Command: []string{"server", "--url", "http://x", "--", "y"}, Settings: Settings{
 				Name: "bank", Env: []string{"BANK_TOKEN=hunter2", "A=b=c"}, NoNetwork: true, Plain: true,
-				Files: []sandbox.ServerFile{{Path: "/srv/docs"}, {Path: "/srv/x", Write: true}},
+				Files: []sandbox.ServerFile{{Path: "/srv/docs"}, {Path: "/srv/x", Write: true}}, Secrets: []string{"hunter2"},
 			}},
 		},
 		{"effect=a:pure effect=b:once -- http://x/", Source{URL: "http://x/", Settings: Settings{Effects: map[string]string{"a": "pure", "b": "once"}}}},
+		{"timeout_sec=7 effect=a:b:pure -- http://x/", Source{URL: "http://x/", Settings: Settings{Timeout: 7 * time.Second, Effects: map[string]string{"a:b": "pure"}}}},
 		{"server name=x -- y", Source{Command: []string{"server", "name=x", "--", "y"}}},
 		{"A=b server", Source{Command: []string{"A=b", "server"}}},
 	}
@@ -93,6 +95,8 @@ func TestParseSettings(t *testing.T) {
 		"files=docs -- server":                   "absolute",
 		"network=maybe -- server":                "on or off",
 		"isolation=some -- server":               "box or none",
+		"timeout_sec=31 -- server":               "from 1 to 30",
+		"header=Authorization=hunter2 -- server": "configuration file",
 		"name=a colour=hunter2 -- server":        "no setting",
 		"isolation=none -- https://x/mcp":        "settings of a command",
 		"name=a --":                              "neither",

@@ -73,7 +73,7 @@ func (c *Client) start(ctx context.Context) (*child, error) {
 		return nil, err
 	}
 	ch := &child{ServerProcess: p, exited: make(chan struct{})}
-	ch.drains.Go(func() { drain(ctx, p.Stderr, c.log) })
+	ch.drains.Go(func() { drain(ctx, p.Stderr, c.log, c.hide) })
 	go func() { // ends with the process, which stop kills
 		err := p.Wait()
 		c.log.DebugContext(ctx, "skill server process ended", slog.Any("error", err))
@@ -150,8 +150,9 @@ const (
 )
 
 // drain logs a child's standard error until it ends. It always keeps reading,
-// since a full pipe would stop the child; control characters are escaped.
-func drain(ctx context.Context, in io.ReadCloser, log *slog.Logger) {
+// since a full pipe would stop the child; secrets of the source are hidden and control
+// characters escaped.
+func drain(ctx context.Context, in io.ReadCloser, log *slog.Logger, hide func(string) string) {
 	defer in.Close()
 	r := bufio.NewReaderSize(in, 2*maxStderrLine)
 	for n, rest := 0, false; ; {
@@ -163,7 +164,7 @@ func drain(ctx context.Context, in io.ReadCloser, log *slog.Logger) {
 			n++
 			switch {
 			case n <= maxStderrLines:
-				log.InfoContext(ctx, "skill server", slog.String("stderr", printable(string(line), maxStderrLine)))
+				log.InfoContext(ctx, "skill server", slog.String("stderr", printable(hide(string(line)), maxStderrLine)))
 			case n == maxStderrLines+1:
 				log.WarnContext(ctx, "skill server writes too much, the rest is not logged")
 			}

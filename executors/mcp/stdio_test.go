@@ -105,7 +105,7 @@ func TestStderrIsBounded(t *testing.T) {
 		_, _ = w.WriteString(text)
 		_ = w.Close()
 	}()
-	drain(t.Context(), r, slog.New(slog.NewTextHandler(&log, nil)))
+	drain(t.Context(), r, slog.New(slog.NewTextHandler(&log, nil)), (&Settings{}).hider())
 	if got := strings.Count(log.String(), "\n"); got != maxStderrLines+1 {
 		t.Errorf("%d lines logged, want %d and a note", got, maxStderrLines)
 	}

@@ -51,7 +51,7 @@ func (r *Registry) Add(name string, open func(ctx context.Context) (Server, erro
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if name == "" || slices.ContainsFunc(r.servers, func(s *server) bool { return s.name == name }) {
-		return fmt.Errorf("skill server %q: the name is empty or taken", name)
+		return fmt.Errorf("skill server %q: the name is empty or taken: give each server a name of its own, in the configuration file and in --skills", name)
 	}
 	r.servers = append(r.servers, &server{name: name, open: open})
 	slices.SortFunc(r.servers, func(a, b *server) int { return cmp.Compare(a.name, b.name) })

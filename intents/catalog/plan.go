@@ -1,7 +1,9 @@
 package catalog
 
 import (
+	"cmp"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -39,6 +41,7 @@ type PlanClose struct {
 	Status   string   `json:"status"` // complete, failed
 	Response string   `json:"response,omitempty"`
 	Failure  *Failure `json:"failure,omitempty"`
+	Usage    []Usage  `json:"usage,omitempty"` // of the answer, or of all since the last revision
 }
 
 // Failure is the structured failure of a plan.
@@ -78,6 +81,43 @@ type Plan struct {
 	Revision int        `json:"revision"`
 	Steps    []PlanStep `json:"steps"`
 	Answer   string     `json:"answer,omitempty"`
+	Usage    []Usage    `json:"usage,omitempty"`
+}
+
+// Usage is what an agent used of one model. The agent's process says so and signs it.
+type Usage struct {
+	Agent        string `json:"agent"`
+	Model        string `json:"model"` // driver:model
+	Calls        int    `json:"calls"` // requests that were answered
+	InputTokens  int    `json:"input_tokens"`
+	OutputTokens int    `json:"output_tokens"`
+	LatencyMS    int64  `json:"latency_ms"` // of all calls together
+}
+
+// maxUsage bounds a sum: what agents say of themselves is not believed without limit.
+const (
+	maxUsage = 1_000_000_000_000
+	maxCalls = 1_000_000
+)
+
+// AddUsage is a sum, in the order of agents and models, with more added to it.
+func AddUsage(sum []Usage, more ...Usage) []Usage {
+	sum = slices.Clone(sum)
+	for _, m := range more {
+		at, there := slices.BinarySearchFunc(sum, m, func(a, b Usage) int {
+			return cmp.Or(cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.Model, b.Model))
+		})
+		if !there {
+			sum = slices.Insert(sum, at, m)
+			continue
+		}
+		s := &sum[at]
+		s.Calls = min(s.Calls+m.Calls, maxCalls)
+		s.InputTokens = min(s.InputTokens+m.InputTokens, maxUsage)
+		s.OutputTokens = min(s.OutputTokens+m.OutputTokens, maxUsage)
+		s.LatencyMS = min(s.LatencyMS+m.LatencyMS, maxUsage)
+	}
+	return sum
 }
 
 // PlanClaim are the arguments of plan.claim; Driver is random per hand-out.
@@ -102,11 +142,12 @@ type Step struct {
 
 // StepFinish are the arguments of step.finish. Done names the memory key.
 type StepFinish struct {
-	TaskID     string `json:"task_id"`
-	Status     string `json:"status"` // done, insufficient, failed
-	MemoryKey  string `json:"memory_key,omitempty"`
-	Reason     string `json:"reason,omitempty"`
-	Suggestion string `json:"suggestion,omitempty"`
+	TaskID     string  `json:"task_id"`
+	Status     string  `json:"status"` // done, insufficient, failed
+	MemoryKey  string  `json:"memory_key,omitempty"`
+	Reason     string  `json:"reason,omitempty"`
+	Suggestion string  `json:"suggestion,omitempty"`
+	Usage      []Usage `json:"usage,omitempty"`
 }
 
 // Cancel are the arguments of cancel.
@@ -182,6 +223,7 @@ type PlanView struct {
 	Steps       []StepView  `json:"steps"`
 	History     []Replan    `json:"replan_history"`
 	Facts       []OrderFact `json:"facts,omitempty"` // orders with effects of interrupted and held steps
+	Usage       []Usage     `json:"usage,omitempty"`
 	Response    string      `json:"response,omitempty"`
 	Failure     *Failure    `json:"failure,omitempty"`
 	CreatedAt   time.Time   `json:"created_at"`

@@ -54,8 +54,8 @@ Ask a question through the public API. Print the answer, the plan and every seal
 order. Export the record as a bundle, verify it offline and decide it again.`},
 		{use: "run QUESTION", short: "Ask a running writ to do a task", make: runCommand},
 		{use: "doctor", short: "Find what would keep writ up from running", make: doctorCommand, long: `
-Check the configuration, data directory, keys, clock, sandbox, skill servers and
-policy, and prove that a forbidden order is refused. Takes the flags of writ up.
+Check the configuration, data directory, keys, clock, sandbox, skill servers, policy
+and models, and prove that a forbidden order is refused. Takes the flags of writ up.
 Exits 1 if something is wrong.`},
 		{use: "confirm CONDITION", short: "Confirm that you checked what stops writ from accepting orders", make: confirmCommand, long: `
 Confirm that you checked a condition that stops a writ from accepting orders. See

@@ -11,8 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"aob.dev/writ/agentic/model"
-	"aob.dev/writ/agentic/model/offline"
 	"aob.dev/writ/internal/config"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/embed"
@@ -144,27 +142,18 @@ func blobs(c config.Config) (datadir.BlobsAt, error) {
 	return at, nil
 }
 
-// newModel makes the model that the configuration names.
-func newModel(c config.Config) (model.Model, error) {
-	name, remote := strings.CutPrefix(c.Model, "openai:")
-	if !remote {
-		return offline.Model{}, nil
-	}
-	return model.NewOpenAI(model.OpenAIConfig{BaseURL: c.ModelURL, APIKey: c.ModelKey, Model: name})
-}
-
-// nodeConfig makes the configuration of a node, without its policies: see policyFeed.
+// nodeConfig makes the configuration of a node, without its model and its policies: see
+// newModels and policyFeed.
 func nodeConfig(c config.Config) (cfg node.Config, err error) {
 	cfg = node.Config{
 		Dir: c.Data, Listen: c.Listen, Metrics: c.Metrics, NATS: c.NATS, NATSCert: c.NATSCert, NATSKey: c.NATSKey,
 		Catalog: c.Catalog, Skills: c.Skills, Driver: c.Sandbox, Limits: limits(c),
 	}
-	var errs [5]error
-	cfg.Model, errs[0] = newModel(c)
-	cfg.Documents, errs[1] = documents(c)
-	cfg.Blobs, errs[2] = blobs(c)
-	cfg.Witnesses, errs[3] = witnessesOf(c)
-	cfg.Embedder, errs[4] = newEmbedder(c)
+	var errs [4]error
+	cfg.Documents, errs[0] = documents(c)
+	cfg.Blobs, errs[1] = blobs(c)
+	cfg.Witnesses, errs[2] = witnessesOf(c)
+	cfg.Embedder, errs[3] = newEmbedder(c)
 	return cfg, errors.Join(errs[:]...)
 }
 

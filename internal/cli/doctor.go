@@ -17,15 +17,20 @@ func doctorCommand(c *command) {
 	c.answer = func([]string) (answer, error) {
 		cfg, err := load()
 		var e upkeep.Examination
+		var m *models
 		if err == nil {
 			e, err = examination(c.std, cfg)
+		}
+		if err == nil {
+			m, err = newModels(cfg, c.configFile(), c.std.Env, nil)
 		}
 		list := []upkeep.Finding{{Check: "config", OK: true, Found: "all keys are known and all values are possible"}}
 		if err != nil {
 			list[0] = upkeep.Finding{Check: "config", Found: err.Error(), Do: "see docs/configuration.md"}
 		} else {
 			e.Secrets = append(e.Secrets, c.configFile())
-			list = append(list, e.Run(c.Context())...)
+			probe := m.probe(c.Context())
+			list = append(append(list, e.Run(c.Context())...), m.findings(probe, nil)...)
 		}
 		return findingsOf(list), nil
 	}
@@ -37,13 +42,13 @@ func examination(std IO, cfg config.Config) (e upkeep.Examination, err error) {
 	if err != nil {
 		return e, err
 	}
-	at, err := blobs(cfg)
+	servers, err := skillServers(cfg, std.Env)
 	if err != nil {
 		return e, err
 	}
-	_, err = newModel(cfg)
+	at, err := blobs(cfg)
 	return upkeep.Examination{
-		Dir: cfg.Data, Blobs: at, Catalog: cfg.Catalog, Skills: cfg.Skills, Secrets: cfg.Secrets(), Policy: feed.Main, PolicyExtensions: feed.Extensions,
+		Dir: cfg.Data, Blobs: at, Catalog: cfg.Catalog, Skills: cfg.Skills, SkillServers: servers, Secrets: cfg.Secrets(), Policy: feed.Main, PolicyExtensions: feed.Extensions,
 		Driver: cfg.Sandbox, FreeFloor: limits(cfg).FreeFloor, Now: time.Now, Log: logger(std, cfg.LogLevel),
 	}, err
 }

@@ -47,6 +47,10 @@ func planText(p catalog.PlanView) string {
 		}
 		fmt.Fprintln(&b, line)
 	}
+	for _, u := range p.Usage {
+		fmt.Fprintf(&b, "used      %s on %s: %d calls, %d tokens in, %d out, %.1f s\n",
+			printable(u.Agent), printable(u.Model), u.Calls, u.InputTokens, u.OutputTokens, float64(u.LatencyMS)/1000)
+	}
 	switch {
 	case p.Response != "":
 		fmt.Fprintf(&b, "answer    %s\n", printable(p.Response))

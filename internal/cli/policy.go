@@ -41,11 +41,7 @@ func policyCheck(c *command) {
 		if err != nil {
 			return answer{}, err
 		}
-		check := policies.Check
-		if policies.IsExtension(tree.Source) {
-			check = policies.CheckExtension
-		}
-		r, err := check(c.Context(), tree.Source)
+		r, err := policies.CheckAny(c.Context(), tree.Source)
 		if err != nil {
 			return answer{}, err
 		}

@@ -66,7 +66,7 @@ func bundleBuild(c *command) {
 		if err != nil {
 			return answer{}, err
 		}
-		if _, err := policies.Check(c.Context(), tree.Source); err != nil {
+		if _, err := policies.CheckAny(c.Context(), tree.Source); err != nil {
 			return answer{}, err
 		}
 		if tree.Revision = *revision; *revision < 1 {
@@ -124,7 +124,7 @@ func bundleVerify(c *command) {
 		if err != nil {
 			return answer{}, err
 		}
-		r, err := policies.Check(c.Context(), tree.Source)
+		r, err := policies.CheckAny(c.Context(), tree.Source)
 		if err != nil {
 			return answer{}, err
 		}

@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"aob.dev/writ/internal/clock"
@@ -16,17 +19,26 @@ import (
 
 func upCommand(c *command) {
 	load := c.configFlags()
-	sample := c.Flags().Bool("sample", false, "also start a skill server with a week of earthquakes, to try things; it has no effects")
+	var x extras
+	c.Flags().BoolVar(&x.sample, "sample", false, "also start a skill server with a week of earthquakes, to try things; it has no effects")
+	c.Flags().BoolVar(&x.debug, "debug", false, "for development: print each request to a model's server to standard error, as the JSON that is sent")
+	c.Flags().StringVar(&x.record, "record", "", "for development: keep each reply of the model in this directory, for the driver recorded")
 	c.run = func([]string) error {
 		cfg, err := load()
 		if err != nil {
 			return err
 		}
-		return up(c.Context(), c.std, cfg, append(cfg.Secrets(), c.configFile()), *sample)
+		return up(c.Context(), c.std, cfg, c.configFile(), x)
 	}
 }
 
-func up(ctx context.Context, std IO, c config.Config, secrets []string, sample bool) error {
+// extras are the flags of writ up that are no settings.
+type extras struct {
+	sample, debug bool
+	record        string
+}
+
+func up(ctx context.Context, std IO, c config.Config, file string, x extras) error {
 	feed, err := policyFeed(c)
 	if err != nil {
 		return malformed(err)
@@ -36,16 +48,26 @@ func up(ctx context.Context, std IO, c config.Config, secrets []string, sample b
 		return malformed(err)
 	}
 	defer func() { _ = done() }() // every line was written by itself
+	models, err := x.models(std, c, file)
+	if err != nil {
+		return err
+	}
 	cfg, err := nodeConfig(c)
 	if err != nil {
 		return usage(err)
 	}
-	cfg.Secrets, cfg.Log, cfg.Now, cfg.Elapsed = secrets, logger(std, c.LogLevel), time.Now, clock.Elapsed
+	cfg.Model, cfg.Secrets, cfg.Log, cfg.Now, cfg.Elapsed = models.strong, append(c.Secrets(), file), logger(std, c.LogLevel), time.Now, clock.Elapsed
 	cfg.Policy, cfg.PolicyExtensions, cfg.PolicyLog = feed.Main, feed.Extensions, events
-	if cfg.Builtin, err = sampleServer(ctx, sample); err != nil {
+	if cfg.Builtin, err = sampleServer(ctx, x.sample); err != nil {
 		return err
 	}
+	if cfg.SkillServers, err = skillServers(c, std.Env); err != nil {
+		return malformed(err)
+	}
 	started := time.Now()
+	probing, stop := context.WithCancel(ctx)
+	defer stop()
+	probe := models.probe(probing) // which keeps nothing from starting
 	n, err := node.Open(ctx, cfg)
 	if err != nil {
 		return err
@@ -54,11 +76,53 @@ func up(ctx context.Context, std IO, c config.Config, secrets []string, sample b
 	go func() { ended <- n.Run(ctx, ready) }()
 	select {
 	case <-ready:
-		announce(std, n, c, sample, time.Since(started))
-		err = <-ended
+		announce(std, n, c, time.Since(started))
+		for _, f := range models.findings(probe, time.After(atOnce)) {
+			announceModel(std, f)
+		}
+		announceNext(std, c, x.sample)
+		for running := true; running; {
+			select {
+			case f := <-probe: // a late one
+				if ctx.Err() == nil {
+					announceModel(std, f)
+				}
+			case err = <-ended:
+				running = false
+			}
+		}
 	case err = <-ended:
 	}
 	return errors.Join(err, n.Close())
+}
+
+// models are those of the configuration, watched as the flags say.
+func (x extras) models(std IO, c config.Config, file string) (*models, error) {
+	var sent func([]byte)
+	if x.debug {
+		var writing sync.Mutex // whole lines
+		sent = func(body []byte) {
+			writing.Lock()
+			defer writing.Unlock()
+			var line bytes.Buffer
+			if json.Compact(&line, body) == nil {
+				fmt.Fprintf(std.Err, "%s\n", &line)
+			}
+		}
+	}
+	m, err := newModels(c, file, std.Env, sent)
+	if err != nil {
+		return nil, err
+	}
+	if x.debug && !m.remote() {
+		return nil, usage(errors.New("--debug: no request goes to a model's server: name one with models, or with --model openai:NAME"))
+	}
+	if x.record != "" {
+		if m.strong, err = recording(m.strong, x.record); err != nil {
+			return nil, malformed(fmt.Errorf("--record: %w", err))
+		}
+	}
+	return m, nil
 }
 
 // sampleServer serves the sample skills until ctx ends, if they are wanted.
@@ -72,12 +136,19 @@ func sampleServer(ctx context.Context, wanted bool) (map[string]string, error) {
 
 // announce prints to standard error where the node listens. After a first start it prints
 // the API key to standard output, once.
-func announce(std IO, n *node.Node, c config.Config, sample bool, took time.Duration) {
+func announce(std IO, n *node.Node, c config.Config, took time.Duration) {
 	p := painter(std, std.Err)
 	fmt.Fprintf(std.Err, "%s on http://%s in %.1f s; data in %s\n", p.bold("writ is up"), n.Addr(), took.Seconds(), c.Data)
+	for _, s := range n.SkillServers() {
+		fmt.Fprintf(std.Err, "skills of %s: %s\n", printable(s.Title), printable(skillLine(s)))
+	}
 	if n.APIKey != "" {
 		announceKey(std, n, c)
 	}
+}
+
+// announceNext prints what can be done now.
+func announceNext(std IO, c config.Config, sample bool) {
 	at := ""
 	if c.Data != config.Default().Data {
 		at = " --data " + c.Data
@@ -85,7 +156,7 @@ func announce(std IO, n *node.Node, c config.Config, sample bool, took time.Dura
 	switch {
 	case sample:
 		fmt.Fprintf(std.Err, "try: writ run%s %q\n", at, demo.Question)
-	case len(c.Skills) == 0:
+	case len(c.Skills)+len(c.SkillServers) == 0:
 		fmt.Fprintln(std.Err, "no skills yet: start writ with --skills URL|COMMAND, or with --sample to try it")
 	default:
 		fmt.Fprintf(std.Err, "try: writ run%s \"…\"\n", at)

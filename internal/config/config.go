@@ -4,6 +4,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -24,7 +25,8 @@ import (
 type Config struct {
 	Data, Listen, Metrics   string
 	NATS, NATSCert, NATSKey string
-	Skills                  []string
+	Skills                  []string      // in the short form
+	SkillServers            []SkillServer // beside them, of the file alone
 
 	Policies, PolicyKey, PolicyToken string
 	PolicyExtensions                 []string
@@ -40,6 +42,7 @@ type Config struct {
 	Witnesses                 []string
 	Catalog, Sandbox          string
 	Model, ModelURL, ModelKey string
+	Models                    map[string]Model // of the file alone; see ModelsOf
 	LogLevel                  string
 
 	// Of the following, 0 is no limit but of PageCacheMB and RateWindowMS.
@@ -52,9 +55,14 @@ type Config struct {
 
 // Secrets are the files that hold secrets of the configuration, or may.
 func (c Config) Secrets() []string {
-	var list []string
+	list := c.skillSecrets()
 	for _, path := range []string{c.NATSKey, c.BlobsCredentials} {
 		if path != "" {
+			list = append(list, path)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
+		if path := c.Models[name].KeyFile; path != "" {
 			list = append(list, path)
 		}
 	}
@@ -136,7 +144,7 @@ func Load(path string, getenv func(string) string) (Config, error) {
 	case err != nil:
 		return c, fmt.Errorf("configuration: %w", err)
 	default:
-		if err := decode(raw, &c); err != nil {
+		if err := decode(raw, path, &c); err != nil {
 			return c, fmt.Errorf("configuration %s: %v", path, err)
 		}
 	}
@@ -153,7 +161,7 @@ func Load(path string, getenv func(string) string) (Config, error) {
 
 // decode reads one YAML document, which may be empty. What stands in a second
 // one would be ignored, so there must be none.
-func decode(raw []byte, c *Config) error {
+func decode(raw []byte, path string, c *Config) error {
 	dec := yaml.NewDecoder(bytes.NewReader(raw))
 	var doc map[string]yaml.Node
 	if err := dec.Decode(&doc); errors.Is(err, io.EOF) {
@@ -166,11 +174,28 @@ func decode(raw []byte, c *Config) error {
 	}
 	for _, s := range Settings {
 		if value, there := doc[s.Name]; there {
+			if s.Entries != nil {
+				servers, err := skillEntries(&value, path)
+				if err != nil {
+					return err
+				}
+				*s.Entries(c) = servers
+			}
 			if err := value.Decode(s.Bind(c)); err != nil {
 				return err
 			}
 			delete(doc, s.Name)
 		}
+	}
+	if models, there := doc["models"]; there {
+		var err error
+		if c.Models, err = decodeModels(models); err != nil {
+			return err
+		}
+		if x := cmp.Or(c.Model, c.ModelURL, c.ModelKey); x != "" && len(c.Models) > 0 {
+			return errors.New("models.strong says what model, model_url and model_key say: remove those from the file")
+		}
+		delete(doc, "models")
 	}
 	for _, name := range slices.Sorted(maps.Keys(doc)) {
 		return fmt.Errorf("line %d: field %s not found", doc[name].Line, name)
@@ -197,7 +222,7 @@ func (c Config) Validate() error {
 	if c.NATSCert != "" && c.NATS == "" {
 		return errors.New("nats_cert: there is no listener without nats")
 	}
-	if name, remote := strings.CutPrefix(c.Model, "openai:"); c.Model != "offline" && (!remote || name == "") {
+	if name, remote := strings.CutPrefix(c.Model, "openai:"); c.Model != "" && c.Model != "offline" && (!remote || name == "") {
 		return fmt.Errorf("model: %q is neither \"offline\" nor \"openai:<model name>\"", c.Model)
 	}
 	if name, remote := strings.CutPrefix(c.Embedder, "openai:"); c.Embedder != "none" && c.Embedder != "hashed" && (!remote || name == "") {

@@ -217,7 +217,6 @@ func TestValidate(t *testing.T) {
 		{"listen", func(c *Config) { c.Listen = "8080" }},
 		{"listen", func(c *Config) { c.Listen = "" }},
 		{"model", func(c *Config) { c.Model = "gpt" }},
-		{"model", func(c *Config) { c.Model = "" }},
 		{"model", func(c *Config) { c.Model = "openai:" }},
 		{"embedder", func(c *Config) { c.Embedder = "bert" }},
 		{"embedder", func(c *Config) { c.Embedder = "openai:" }},

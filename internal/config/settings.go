@@ -15,6 +15,9 @@ type Setting struct {
 	More    string            // what the page adds
 	Secret  bool              // no flag, because others can read a command line
 	Least   int               // of a number
+
+	// Entries is where entries of the file go that are mappings; nil: none may be.
+	Entries func(*Config) *[]SkillServer
 }
 
 // Flag of a setting.
@@ -50,7 +53,9 @@ var Settings = []Setting{
 	{Name: "nats_key", Bind: func(c *Config) any { return &c.NATSKey }, Help: "private key of that certificate, PEM"},
 	{
 		Name: "skills", Also: []string{"SKILL_SERVICE_URL", "cloud_skill_service", "CLOUD_SKILL_SERVICE"}, Bind: func(c *Config) any { return &c.Skills },
-		Help: "skill server: URL of streamable HTTP, or a command", More: ", with settings in front ([skills.md](skills.md))",
+		Entries: func(c *Config) *[]SkillServer { return &c.SkillServers },
+		Help:    "skill server: URL of streamable HTTP, or a command",
+		More:    ", with settings in front; an entry of the file may also be a mapping with headers and more, which flag and variable leave as it is ([skills.md](skills.md))",
 	},
 	{
 		Name: "policies", Bind: func(c *Config) any { return &c.Policies },
@@ -136,9 +141,15 @@ var Settings = []Setting{
 		Name: "sandbox", Bind: func(c *Config) any { return &c.Sandbox },
 		Help: "weakest sandbox driver to accept", More: "; default: the best one that works",
 	},
-	{Name: "model", Default: "offline", Bind: func(c *Config) any { return &c.Model }, Help: "offline, or openai:<model name>"},
-	{Name: "model_url", Default: openAI, Bind: func(c *Config) any { return &c.ModelURL }, Help: "base URL of an OpenAI-compatible API", More: " for the model"},
-	{Name: "model_key", Secret: true, Bind: func(c *Config) any { return &c.ModelKey }, Help: "API key for that URL"},
+	{
+		Name: "model", Bind: func(c *Config) any { return &c.Model }, Help: "offline, or openai:<model name>",
+		More: "; default: `openai:" + DefaultModel + "` if there is an `OPENAI_API_KEY`, else `offline` ([below](#models))",
+	},
+	{
+		Name: "model_url", Bind: func(c *Config) any { return &c.ModelURL }, Help: "base URL of an OpenAI-compatible API",
+		More: " for the model; default: `OPENAI_BASE_URL`, else `" + openAI + "`",
+	},
+	{Name: "model_key", Secret: true, Bind: func(c *Config) any { return &c.ModelKey }, Help: "API key for that URL", More: "; default for that one alone: `OPENAI_API_KEY`"},
 	{Name: "log_level", Default: "info", Also: []string{"LOG_LEVEL"}, Bind: func(c *Config) any { return &c.LogLevel }, Help: "debug, info, warn, error"},
 	{
 		Name: "page_cache_mb", Default: 128, Least: 8, Bind: func(c *Config) any { return &c.PageCacheMB },

@@ -29,7 +29,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	beWrit() // nor in a process that was started as the command line
+	_ = os.Unsetenv("OPENAI_API_KEY") // no test asks a model of somebody else
+	beWrit()                          // nor in a process that was started as the command line
 	code := m.Run()
 	if left := leaked(); code == 0 && left != "" {
 		fmt.Fprintln(os.Stderr, "goroutines that did not end:\n"+left)

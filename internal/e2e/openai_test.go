@@ -220,6 +220,7 @@ func TestRemoteModel(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := serveCompletions(t, func(n int) chaos { return tt.chaos[n] })
 			s := start(t, setup{Skills: []string{serveShop(t).url}, Model: c.model()})
+			in, out := 0, 0
 			for _, q := range questions() {
 				if q.task != "How many orders per outlet?" && q.task != "How many orders does the outlet Mitte have?" {
 					continue
@@ -233,6 +234,9 @@ func TestRemoteModel(t *testing.T) {
 				}
 				sameJSON(t, q.want, got.Data)
 				checkHistory(t, got.Plan, 0)
+				for _, u := range got.Plan.Usage {
+					in, out = in+u.InputTokens, out+u.OutputTokens
+				}
 			}
 			c.mu.Lock()
 			defer c.mu.Unlock()
@@ -240,6 +244,10 @@ func TestRemoteModel(t *testing.T) {
 				if c.done[wrong] != 1 {
 					t.Errorf("%s happened %d times among %d requests", wrong, c.done[wrong], c.n)
 				}
+			}
+			// What the record has is what the server counted.
+			if told := c.n - c.done[rateLimited] - c.done[cutStream]; in != 11*told || out != 7*told {
+				t.Errorf("%d and %d tokens are recorded of %d replies", in, out, told)
 			}
 			for _, name := range []string{agents.Planner, agents.Executor, agents.Composer} {
 				if !c.agents[name] {

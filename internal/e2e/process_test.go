@@ -201,7 +201,7 @@ func (x *machine) plan(id string) catalog.PlanView {
 func (x *machine) finished(id string) catalog.PlanView {
 	x.t.Helper()
 	deadline := time.After(patience)
-	look := time.NewTicker(50 * time.Millisecond)
+	look := time.NewTicker(250 * time.Millisecond) // well within the rate limit
 	defer look.Stop()
 	for {
 		v := x.plan(id)

@@ -16,9 +16,13 @@ func serveModel(t *testing.T, m model.Model) string {
 	c := &completions{t: t}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var req completionRequest
-		if err := json.NewDecoder(r.Body).Decode(&req); err != nil || len(req.Messages) < 2 {
+		if err := json.NewDecoder(r.Body).Decode(&req); err != nil || len(req.Messages) == 0 {
 			t.Errorf("%s: %v", r.URL.Path, err)
 			http.Error(w, "{}", http.StatusBadRequest)
+			return
+		}
+		if len(req.Messages) == 1 { // writ asks at its start what a model takes
+			c.stream(w, &model.Response{Text: `{"ready":true}`}, false)
 			return
 		}
 		asked := req.request()

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/executors/mcp"
 	"aob.dev/writ/executors/sandbox"
 	"aob.dev/writ/executors/skills"
 	"aob.dev/writ/gateway"
@@ -53,7 +54,9 @@ type Config struct {
 	NATSKey   string
 	Catalog   string   // directory of vendors' intent types; empty: none
 	Skills    []string // skill servers: URLs or commands
-	Secrets   []string // files of the configuration that no skill server may see
+	// SkillServers are further ones, which have been read.
+	SkillServers []mcp.Source
+	Secrets      []string // files of the configuration that no skill server may see
 	// Builtin are the URLs of skill servers in this process, by name. A URL may be another
 	// one at each start; the name says which server it is.
 	Builtin map[string]string

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"aob.dev/writ/executors"
@@ -26,6 +27,9 @@ type skillWatcher struct {
 	noted  []datadir.SkillVersion // the versions as last written
 
 	effects map[string]map[string]string // declared by operators, by server and tool
+
+	mu      sync.Mutex
+	servers []SkillServer // as last judged, guarded by mu
 }
 
 // maxTitle bounds the server's title in an approval, in bytes.
@@ -88,6 +92,8 @@ func (w *skillWatcher) look(ctx context.Context) error {
 			return err
 		}
 	}
+	w.sayEffects(ctx, found)
+	w.summarize(found)
 	return nil
 }
 

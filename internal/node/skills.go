@@ -26,6 +26,11 @@ func (n *Node) openSkills(ctx context.Context) error {
 			return err
 		}
 	}
+	for _, source := range n.cfg.SkillServers {
+		if err := n.addSkills(source.Name, source); err != nil {
+			return err
+		}
+	}
 	taken := map[string]bool{}
 	for i, text := range n.cfg.Skills {
 		source, err := mcp.ParseSource(text)

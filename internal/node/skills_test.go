@@ -343,3 +343,52 @@ func TestDeclaredEffect(t *testing.T) {
 		t.Errorf("approved %v", got)
 	}
 }
+
+// TestSkillServers: the start can say which tools of each server can be used, and why the
+// others cannot.
+func TestSkillServers(t *testing.T) {
+	crm := newSkillServer(t, tool{Name: "feed", ReadOnly: true}, tool{Name: "send"}, tool{Name: "save", Idempotent: true})
+	gone := newSkillServer(t)
+	gone.stop()
+	cfg, log := withSkills(t.TempDir(), crm)
+	source := mcp.Source{URL: crm.url(), Settings: mcp.Settings{Name: "crm", Effects: map[string]string{"fed": "once"}}}
+	cfg.SkillServers, cfg.Skills = []mcp.Source{source}, []string{gone.url()}
+	n, err := Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := run(t, n)
+	down, got := n.SkillServers()[1], n.SkillServers()[0]
+	if down.Title != gone.url() || down.Err == nil {
+		t.Errorf("of a server that is down: %+v", down)
+	}
+	want := SkillServer{Title: "crm", Tools: 3, Usable: 2, Held: 1, Others: []SkillLeft{{"save", "not approved"}}}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if log.count("an effect is configured for a tool that its skill server does not have: correct its name") != 1 {
+		t.Error("a misspelt tool was not warned of")
+	}
+	if err := errors.Join(stop(), n.Close()); err != nil {
+		t.Fatal(err)
+	}
+
+	crm.set(tool{Name: "feed", Description: "new", ReadOnly: true}, tool{Name: "send"})
+	cfg.Skills = nil
+	n = open(t, cfg)
+	run(t, n)
+	want = SkillServer{Title: "crm", Tools: 2, Usable: 1, Held: 1, Others: []SkillLeft{{"feed", "changed since it was approved"}}}
+	if d := cmp.Diff([]SkillServer{want}, n.SkillServers()); d != "" {
+		t.Errorf("after a change (-want +got):\n%s", d)
+	}
+}
+
+// TestSkillServerNames: one name for two servers is refused, wherever they are configured.
+func TestSkillServerNames(t *testing.T) {
+	cfg := config(t.TempDir())
+	cfg.SkillServers = []mcp.Source{{URL: "http://127.0.0.1:1/mcp", Settings: mcp.Settings{Name: "crm"}}}
+	cfg.Skills = []string{"name=crm -- http://127.0.0.1:2/mcp"}
+	if n, err := Open(t.Context(), cfg); n != nil || err == nil || !strings.Contains(err.Error(), "give each server a name of its own") {
+		t.Errorf("error = %v", err)
+	}
+}

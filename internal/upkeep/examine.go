@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"aob.dev/writ/executors/mcp"
 	"aob.dev/writ/executors/sandbox"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -26,7 +27,7 @@ import (
 
 // Finding answers one question about a machine and a configuration.
 type Finding struct {
-	Check string `json:"check"` // data, blobs, keys, clock, executors, log, running, sandbox, driver:<name>, skills:<server>, policy, proof, directory
+	Check string `json:"check"` // data, blobs, keys, clock, executors, log, running, sandbox, driver:<name>, skills:<server>, policy, proof, directory; model:<name>
 	OK    bool   `json:"ok"`    // nothing keeps writ from running
 	Found string `json:"found"`
 	Do    string `json:"do,omitempty"` // what would help
@@ -39,6 +40,7 @@ type Examination struct {
 	Blobs            datadir.BlobsAt
 	Catalog          string   // directory of vendors' intent types; empty: none
 	Skills           []string // skill servers: URLs or commands
+	SkillServers     []mcp.Source
 	Secrets          []string // files of the configuration that no skill server may see
 	Policy           policies.Place
 	PolicyExtensions []policies.Extension

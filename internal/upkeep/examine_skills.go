@@ -19,20 +19,27 @@ const examineWait = 20 * time.Second
 // declares tools that can be used. Servers are asked at once; a process gets a home
 // that is thrown away.
 func (e Examination) skills(ctx context.Context) []Finding {
-	list := make([]Finding, len(e.Skills))
+	list := make([]Finding, len(e.SkillServers)+len(e.Skills))
 	var asked sync.WaitGroup
-	for i, text := range e.Skills {
-		asked.Go(func() { list[i] = e.server(ctx, text) })
+	for i := range list {
+		asked.Go(func() {
+			if i < len(e.SkillServers) {
+				list[i] = e.server(ctx, e.SkillServers[i])
+				return
+			}
+			source, err := mcp.ParseSource(e.Skills[i-len(e.SkillServers)])
+			if err != nil {
+				list[i] = wrong("skills", err, "see docs/skills.md")
+				return
+			}
+			list[i] = e.server(ctx, source)
+		})
 	}
 	asked.Wait()
 	return list
 }
 
-func (e Examination) server(ctx context.Context, address string) Finding {
-	source, err := mcp.ParseSource(address)
-	if err != nil {
-		return wrong("skills", err, "see docs/skills.md")
-	}
+func (e Examination) server(ctx context.Context, source mcp.Source) Finding {
 	check := "skills:" + source.Title()
 	tools, err := e.tools(ctx, source)
 	if err != nil {

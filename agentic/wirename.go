@@ -1,0 +1,70 @@
+package agentic
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"regexp"
+
+	"aob.dev/writ/intents/catalog"
+)
+
+// maxWireName is how long the name of a tool may be in a request to a model.
+const maxWireName = 64
+
+// hashDigits is how many digits of the hash of its full name a tool's name ends with,
+// where it would be too long or another tool's otherwise.
+const hashDigits = 8
+
+var notWire = regexp.MustCompile(`[^A-Za-z0-9_-]`)
+
+// wireNames are the names of skills as a model sees and writes them: the skill's own
+// name; <server>__<name> for each of several that would have one name, or that of a
+// built-in tool; and that with digits of a hash where even this is not enough. They do
+// not hang on the order of the skills. The record has the skills' own names.
+func wireNames(skills []catalog.Manifest, builtin map[string]bool) []string {
+	names := make([]string, len(skills))
+	for i, m := range skills {
+		names[i] = wireName(m.Name, m)
+	}
+	rename := func(to func(m catalog.Manifest) string) {
+		count := map[string]int{}
+		for _, name := range names {
+			count[name]++
+		}
+		for i, name := range names {
+			if count[name] > 1 || builtin[name] {
+				names[i] = to(skills[i])
+			}
+		}
+	}
+	rename(func(m catalog.Manifest) string { return wireName(withServer(m), m) })
+	rename(func(m catalog.Manifest) string { return cutName(notWire.ReplaceAllString(withServer(m), "_"), m) })
+	// A server may name its tools so that they clash with what was just made. Each round
+	// leaves one fewer of these.
+	for range skills {
+		rename(fullHash)
+	}
+	return names
+}
+
+func withServer(m catalog.Manifest) string { return m.Endpoint + "__" + m.Name }
+
+// wireName replaces what a name must not have, and cuts one that is too long.
+func wireName(name string, m catalog.Manifest) string {
+	name = notWire.ReplaceAllString(name, "_")
+	if len(name) > maxWireName {
+		return cutName(name, m)
+	}
+	return name
+}
+
+// cutName ends a name with digits of the hash of the skill's full name.
+func cutName(name string, m catalog.Manifest) string {
+	return name[:min(len(name), maxWireName-1-hashDigits)] + "_" + fullHash(m)[:hashDigits]
+}
+
+// fullHash is the hash of a skill's full name, <server>.<name>, in maxWireName digits.
+func fullHash(m catalog.Manifest) string {
+	sum := sha256.Sum256([]byte(m.Endpoint + "." + m.Name))
+	return hex.EncodeToString(sum[:])
+}

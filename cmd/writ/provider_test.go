@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// provider serves models, at $PROVIDER and one of:
+//
+//	/401   denies everybody, and repeats the key
+//	/404   has no such model
+//	/429   has too much to do
+//	/plain answers every request with a text, and takes no temperature
+//	/slow  never answers
+func provider(ts *testscript.TestScript, _ *world, _ []string) {
+	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // who asked is gone
+		}
+		fails := func(status int, fault string) {
+			rw.Header().Set("Content-Type", "application/json")
+			rw.Header().Set("Retry-After-Ms", "1")
+			rw.WriteHeader(status)
+			fmt.Fprintf(rw, `{"error":%s}`, fault)
+		}
+		switch r.URL.Path {
+		case "/401/chat/completions":
+			key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+			fails(http.StatusUnauthorized, fmt.Sprintf(`{"message":"Incorrect API key provided: %s.","type":"invalid_request_error","code":"invalid_api_key"}`, key))
+		case "/404/chat/completions":
+			fails(http.StatusNotFound, `{"message":"The model does not exist.","type":"invalid_request_error","code":"model_not_found"}`)
+		case "/429/chat/completions":
+			fails(http.StatusTooManyRequests, `{"message":"Rate limit reached for requests per minute.","type":"requests","code":"rate_limit_exceeded"}`)
+		case "/plain/chat/completions":
+			if strings.Contains(string(body), `"temperature"`) {
+				fails(http.StatusBadRequest, `{"message":"Only the default (1) value is supported.","type":"invalid_request_error","param":"temperature","code":"unsupported_value"}`)
+				return
+			}
+			rw.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprint(rw, `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":"Yes."},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n")
+		default:
+			<-r.Context().Done()
+		}
+	}))
+	ts.Defer(func() {
+		srv.CloseClientConnections()
+		srv.Close()
+	})
+	ts.Setenv("PROVIDER", srv.URL)
+}

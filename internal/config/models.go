@@ -1,0 +1,242 @@
+package config
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Strong is the name of the model that all built-in agents use.
+const Strong = "strong"
+
+// Drivers of models.
+const (
+	DriverOpenAI   = "openai"
+	DriverOffline  = "offline"
+	DriverRecorded = "recorded"
+)
+
+// DefaultModel is the one of OpenAI's where there is a key of OpenAI's and no model is
+// named.
+const DefaultModel = "gpt-4.1"
+
+// OpenAI's own variables: their clients read them, too.
+const (
+	openAIKey = "OPENAI_API_KEY"
+	openAIURL = "OPENAI_BASE_URL"
+)
+
+// Model is one entry of models.
+type Model struct {
+	Driver     string
+	Name       string   // as its server knows it
+	URL        string   // base URL of an OpenAI-compatible API; of recorded: a directory
+	Key        string   // in the file ${VARIABLE}; from ModelsOf on the key itself
+	KeyFile    string   // a file with the key
+	TimeoutSec int      // of one attempt; 0: the driver's default
+	Fallback   []string // models to ask, in turn, where this one gives no answer
+}
+
+// memberNames in the order of the page.
+var memberNames = []string{"driver", "name", "url", "key", "key_file", "timeout_sec", "fallback"}
+
+func membersOf(m *Model) map[string]any {
+	return map[string]any{
+		"driver": &m.Driver, "name": &m.Name, "url": &m.URL, "key": &m.Key, "key_file": &m.KeyFile, "timeout_sec": &m.TimeoutSec, "fallback": &m.Fallback,
+	}
+}
+
+// decodeModels reads the key models.
+func decodeModels(doc yaml.Node) (map[string]Model, error) {
+	var entries map[string]map[string]yaml.Node
+	if err := doc.Decode(&entries); err != nil {
+		return nil, fmt.Errorf("models: %w", err)
+	}
+	all := make(map[string]Model, len(entries))
+	for _, name := range slices.Sorted(maps.Keys(entries)) {
+		var m Model
+		to := membersOf(&m)
+		for _, member := range slices.Sorted(maps.Keys(entries[name])) {
+			value := entries[name][member]
+			if to[member] == nil {
+				return nil, fmt.Errorf("line %d: models.%s.%s: there is no such member; there are %s", value.Line, name, member, strings.Join(memberNames, ", "))
+			}
+			if err := value.Decode(to[member]); err != nil {
+				return nil, fmt.Errorf("models.%s.%s: %w", name, member, err)
+			}
+		}
+		if member, err := m.wrong(); err != nil {
+			return nil, fmt.Errorf("models.%s.%s: %w", name, member, err)
+		}
+		all[name] = m
+	}
+	return all, checkFallbacks(all)
+}
+
+var (
+	variable = regexp.MustCompile(`^\$\{([A-Za-z_][A-Za-z0-9_]*)\}$`)
+
+	errPlainKey = errors.New("a key does not belong in this file: write ${VARIABLE} and set that variable, or name a file with key_file")
+)
+
+// wrong finds the member at fault.
+func (m Model) wrong() (member string, err error) {
+	given := map[string]bool{
+		"name": m.Name != "", "url": m.URL != "", "key": m.Key != "", "key_file": m.KeyFile != "",
+		"timeout_sec": m.TimeoutSec != 0, "fallback": len(m.Fallback) > 0,
+	}
+	takes := memberNames
+	switch m.Driver {
+	case DriverOpenAI:
+	case DriverOffline:
+		takes = nil
+	case DriverRecorded:
+		takes = []string{"url"}
+	default:
+		return "driver", fmt.Errorf("%q is none of %s, %s and %s", m.Driver, DriverOpenAI, DriverOffline, DriverRecorded)
+	}
+	for _, member := range memberNames {
+		if given[member] && !slices.Contains(takes, member) {
+			return member, fmt.Errorf("the driver %s takes none: remove it", m.Driver)
+		}
+	}
+	switch {
+	case m.Driver == DriverRecorded && m.URL == "":
+		return "url", errors.New("name the directory with the replies that --record kept")
+	case m.Driver == DriverOpenAI && m.Name == "":
+		return "name", errors.New("name the model as its server does")
+	case m.Key != "" && !variable.MatchString(m.Key):
+		return "key", errPlainKey
+	case m.Key != "" && m.KeyFile != "":
+		return "key_file", errors.New("there is a key as well: keep one of them")
+	case m.TimeoutSec < 0 || m.TimeoutSec > maxTimeoutSec:
+		return "timeout_sec", fmt.Errorf("must be a number from 1 to %d", maxTimeoutSec)
+	}
+	return "", nil
+}
+
+const maxTimeoutSec = 3600
+
+// checkFallbacks: every fallback is there, none leads back to where it came from, and
+// every model is used.
+func checkFallbacks(all map[string]Model) error {
+	if _, there := all[Strong]; !there && len(all) > 0 {
+		return fmt.Errorf("models: name one of them %s: that is the model that agents use", Strong)
+	}
+	used := map[string]bool{}
+	var follow func(path []string) error
+	follow = func(path []string) error {
+		name := path[len(path)-1]
+		used[name] = true
+		for _, next := range all[name].Fallback {
+			at := "models." + name + ".fallback"
+			if _, there := all[next]; !there {
+				return fmt.Errorf("%s: there is no model %q: add it to models, or remove it here", at, next)
+			}
+			on := append(slices.Clone(path), next)
+			if slices.Contains(path, next) {
+				return fmt.Errorf("%s: %s goes in a circle: remove one of them", at, strings.Join(on, " → "))
+			}
+			if used[next] {
+				continue
+			}
+			if err := follow(on); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := follow([]string{Strong}); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if !used[name] {
+			return fmt.Errorf("models.%s: nothing uses it: agents use %s and what that falls back to; remove it, or name it as a fallback", name, Strong)
+		}
+	}
+	return nil
+}
+
+// ModelsOf are Strong and what it falls back to, with their URLs and keys. The settings
+// model, model_url and model_key count over what the file says of Strong. OpenAI's own
+// key goes to no other URL than OpenAI's own.
+func (c Config) ModelsOf(getenv func(string) string) (map[string]Model, error) {
+	all := map[string]Model{}
+	var add func(name string, m Model) error
+	add = func(name string, m Model) error {
+		if m.Driver == DriverOpenAI {
+			usual := cmp.Or(getenv(openAIURL), openAI)
+			m.URL = cmp.Or(m.URL, usual)
+			key, member, err := m.key(getenv)
+			if err != nil {
+				return fmt.Errorf("models.%s.%s: %w", name, member, err)
+			}
+			if key == "" && m.URL == usual {
+				key = getenv(openAIKey)
+			}
+			m.Key = strings.TrimSpace(key)
+		}
+		all[name] = m
+		for _, next := range m.Fallback {
+			if _, there := all[next]; there {
+				continue
+			}
+			if err := add(next, c.Models[next]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	err := add(Strong, c.strong(getenv(openAIKey) != ""))
+	return all, err
+}
+
+// strong is the model of that name. keyed says whether there is a key of OpenAI's.
+func (c Config) strong(keyed bool) Model {
+	m, named := c.Models[Strong]
+	model, remote := strings.CutPrefix(c.Model, "openai:")
+	switch {
+	case remote && m.Driver != DriverOpenAI:
+		m = Model{Driver: DriverOpenAI, Name: model}
+	case remote:
+		m.Name = model
+	case c.Model == "" && named:
+	case c.Model == "" && keyed && c.ModelURL == "":
+		m = Model{Driver: DriverOpenAI, Name: DefaultModel}
+	default:
+		return Model{Driver: DriverOffline}
+	}
+	if m.Driver == DriverOpenAI && c.ModelURL != "" && c.ModelURL != m.URL {
+		m.URL, m.Key, m.KeyFile = c.ModelURL, "", "" // the key of one server is nothing for another
+	}
+	if m.Driver == DriverOpenAI && c.ModelKey != "" {
+		m.Key, m.KeyFile = c.ModelKey, ""
+	}
+	return m
+}
+
+// key of the model, from where the file says it is. member is the one at fault.
+func (m Model) key(getenv func(string) string) (key, member string, err error) {
+	if m.KeyFile != "" {
+		raw, err := os.ReadFile(m.KeyFile)
+		if err == nil && strings.TrimSpace(string(raw)) == "" {
+			err = fmt.Errorf("%s is empty: write the key into it", m.KeyFile)
+		}
+		return string(raw), "key_file", err
+	}
+	name := variable.FindStringSubmatch(m.Key)
+	if name == nil { // none, or that of model_key
+		return m.Key, "key", nil
+	}
+	if key = getenv(name[1]); key == "" {
+		err = fmt.Errorf("the variable %s is not set: set it, or remove the key if the server wants none", name[1])
+	}
+	return key, "key", err
+}

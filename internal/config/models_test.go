@@ -1,0 +1,138 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const everyMember = `models:
+  strong: {driver: openai, name: large, url: https://models.example/v1, key: "${LARGE}", timeout_sec: 30, fallback: [spare, none]}
+  spare: {driver: openai, name: small, key_file: KEY, fallback: [none]}
+  none: {driver: offline}
+`
+
+// TestModelsOf: what the file says of models, and what counts over it.
+func TestModelsOf(t *testing.T) {
+	keyFile := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(keyFile, []byte("sk-file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	three := strings.ReplaceAll(everyMember, "KEY", keyFile)
+	spare := Model{Driver: "openai", Name: "small", URL: openAI, Key: "sk-file", KeyFile: keyFile, Fallback: []string{"none"}}
+	strong := Model{Driver: "openai", Name: "large", URL: "https://models.example/v1", Key: "sk-large", TimeoutSec: 30, Fallback: []string{"spare", "none"}}
+	with := func(change func(*Model)) map[string]Model {
+		m := strong
+		change(&m)
+		return map[string]Model{"strong": m, "spare": spare, "none": {Driver: "offline"}}
+	}
+	only := func(m Model) map[string]Model { return map[string]Model{"strong": m} }
+	for _, tt := range []struct {
+		name, file string
+		env        map[string]string
+		want       map[string]Model
+	}{
+		{"nothing", "", nil, only(Model{Driver: "offline"})},
+		{"no models", "models:\n", nil, only(Model{Driver: "offline"})},
+		{"OpenAI's key", "", map[string]string{"OPENAI_API_KEY": "sk-o"}, only(Model{Driver: "openai", Name: DefaultModel, URL: openAI, Key: "sk-o"})},
+		{
+			"OpenAI's key and URL", "",
+			map[string]string{"OPENAI_API_KEY": "sk-o", "OPENAI_BASE_URL": "https://o.example/v1"},
+			only(Model{Driver: "openai", Name: DefaultModel, URL: "https://o.example/v1", Key: "sk-o"}),
+		},
+		{"OpenAI's key and offline", "model: offline\n", map[string]string{"OPENAI_API_KEY": "sk-o"}, only(Model{Driver: "offline"})},
+		{
+			"OpenAI's key and another URL", "model: openai:m\nmodel_url: http://127.0.0.1:1/v1\n",
+			map[string]string{"OPENAI_API_KEY": "sk-o"},
+			only(Model{Driver: "openai", Name: "m", URL: "http://127.0.0.1:1/v1"}),
+		},
+		{
+			"OpenAI's key and another URL in models", "models: {strong: {driver: openai, name: m, url: \"http://127.0.0.1:1/v1\"}}\n",
+			map[string]string{"OPENAI_API_KEY": "sk-o"},
+			only(Model{Driver: "openai", Name: "m", URL: "http://127.0.0.1:1/v1"}),
+		},
+		{
+			"the settings", "model: openai:m\nmodel_url: http://127.0.0.1:1/v1\nmodel_key: k\n",
+			map[string]string{"OPENAI_API_KEY": "sk-o"},
+			only(Model{Driver: "openai", Name: "m", URL: "http://127.0.0.1:1/v1", Key: "k"}),
+		},
+		{"the file", three, map[string]string{"LARGE": "sk-large", "OPENAI_API_KEY": "sk-o"}, with(func(*Model) {})},
+		{"the file and a name", three, map[string]string{"LARGE": "sk-large", "WRIT_MODEL": "openai:x"}, with(func(m *Model) { m.Name = "x" })},
+		{"the file and a key", three, map[string]string{"WRIT_MODEL_KEY": "k"}, with(func(m *Model) { m.Key = "k" })},
+		{
+			"the file and a URL, which the file's key is not for", three,
+			map[string]string{"WRIT_MODEL_URL": "https://x.example/v1"},
+			with(func(m *Model) { m.URL, m.Key = "https://x.example/v1", "" }),
+		},
+		{"the file and offline", three, map[string]string{"WRIT_MODEL": "offline"}, only(Model{Driver: "offline"})},
+		{
+			"a recorded one and a name", "models: {strong: {driver: recorded, url: dir}}\n",
+			map[string]string{"WRIT_MODEL": "openai:x"},
+			only(Model{Driver: "openai", Name: "x", URL: openAI}),
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			c := loaded(t, tt.file, tt.env)
+			got, err := c.ModelsOf(func(name string) string { return tt.env[name] })
+			if d := cmp.Diff(tt.want, got); d != "" || err != nil {
+				t.Errorf("%v\n%s", err, d)
+			}
+			if tt.file == three && !cmp.Equal(c.Secrets(), []string{keyFile}) {
+				t.Errorf("secrets %q", c.Secrets())
+			}
+		})
+	}
+}
+
+// TestModelsRefused: each mistake is named by its key, with what to do.
+func TestModelsRefused(t *testing.T) {
+	for _, tt := range []struct{ models, says string }{
+		{"3", "models: "},
+		{"{strong: openai}", "models: "},
+		{"{strong: {}}", `models.strong.driver: "" is none of openai, offline and recorded`},
+		{"{strong: {driver: gemini}}", `models.strong.driver: "gemini" is none of`},
+		{"{strong: {driver: openai}}", "models.strong.name: name the model"},
+		{"{strong: {driver: openai, name: m, context_tokens: 8}}", "line 1: models.strong.context_tokens: there is no such member; there are driver, name,"},
+		{"{strong: {driver: openai, name: [m]}}", "models.strong.name: "},
+		{"{strong: {driver: openai, name: m, timeout_sec: long}}", "models.strong.timeout_sec: "},
+		{"{strong: {driver: openai, name: m, timeout_sec: -1}}", "models.strong.timeout_sec: must be a number from 1"},
+		{"{strong: {driver: openai, name: m, key: sk-secret}}", "models.strong.key: a key does not belong in this file: write ${VARIABLE}"},
+		{"{strong: {driver: openai, name: m, key: \"${A}\", key_file: f}}", "models.strong.key_file: there is a key as well"},
+		{"{strong: {driver: offline, name: m}}", "models.strong.name: the driver offline takes none"},
+		{"{strong: {driver: recorded}}", "models.strong.url: name the directory"},
+		{"{strong: {driver: recorded, url: d, fallback: [x]}}", "models.strong.fallback: the driver recorded takes none"},
+		{"{spare: {driver: offline}}", "models: name one of them strong"},
+		{"{strong: {driver: openai, name: m, fallback: [spare]}}", `models.strong.fallback: there is no model "spare"`},
+		{"{strong: {driver: openai, name: m, fallback: [strong]}}", "models.strong.fallback: strong → strong goes in a circle"},
+		{
+			"{strong: {driver: openai, name: m, fallback: [a]}, a: {driver: openai, name: m, fallback: [b]}, b: {driver: openai, name: m, fallback: [a]}}",
+			"models.b.fallback: strong → a → b → a goes in a circle",
+		},
+		{"{strong: {driver: offline}, spare: {driver: offline}}", "models.spare: nothing uses it"},
+		{"{strong: {driver: offline}}\nmodel: openai:m", "models.strong says what model, model_url and model_key say"},
+	} {
+		_, err := load(t, "models: "+tt.models+"\n", nil)
+		if err == nil || !strings.Contains(err.Error(), tt.says) || !strings.Contains(err.Error(), "writ.yaml") || strings.Contains(err.Error(), "sk-secret") {
+			t.Errorf("%s: error %v, which must name the file and say %q", tt.models, err, tt.says)
+		}
+	}
+}
+
+// TestModelKeysMissing: a key that is nowhere is told when the models are needed; other
+// commands read the same file.
+func TestModelKeysMissing(t *testing.T) {
+	for _, tt := range []struct{ member, says string }{
+		{`key: "${UNSET}"`, "models.strong.key: the variable UNSET is not set: set it, or remove the key"},
+		{"key_file: /no/such/file", "models.strong.key_file: open /no/such/file"},
+		{"key_file: /dev/null", "models.strong.key_file: /dev/null is empty"},
+	} {
+		c := loaded(t, "models: {strong: {driver: openai, name: m, "+tt.member+"}}\n", nil)
+		_, err := c.ModelsOf(func(string) string { return "" })
+		if err == nil || !strings.HasPrefix(err.Error(), tt.says) {
+			t.Errorf("%s: error %v, want %q", tt.member, err, tt.says)
+		}
+	}
+}

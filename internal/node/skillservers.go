@@ -1,0 +1,99 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+
+	"aob.dev/writ/executors"
+	"aob.dev/writ/executors/skills"
+	"aob.dev/writ/intents/catalog"
+)
+
+// SkillServer is a skill server as the default tenant has it.
+type SkillServer struct {
+	Title  string
+	Tools  int
+	Usable int
+	Held   int         // usable ones of which people approve each call
+	Others []SkillLeft // tools that cannot be used
+	Err    error       // it does not answer
+}
+
+// SkillLeft is a tool that cannot be used, and why.
+type SkillLeft struct{ Tool, Why string }
+
+// errNotYet stands for a server that has not answered within the time of a listing.
+var errNotYet = errors.New("it has not answered yet")
+
+// SkillServers are the skill servers as they were last asked, by title.
+func (n *Node) SkillServers() []SkillServer {
+	n.skills.mu.Lock()
+	defer n.skills.mu.Unlock()
+	return slices.Clone(n.skills.servers)
+}
+
+// summarize keeps what SkillServers tells.
+func (w *skillWatcher) summarize(found []skills.Skill) {
+	held := w.approvalOf("default")
+	view := w.node.directory.View()
+	var list []SkillServer
+	for _, h := range w.node.registry.Health() {
+		s := SkillServer{Title: w.titles[h.Name], Err: h.Err}
+		if errors.Is(h.Err, context.DeadlineExceeded) {
+			s.Err = errNotYet
+		}
+		for _, x := range found {
+			if x.Server != h.Name {
+				continue
+			}
+			s.Tools++
+			pin, pinned := view.Pin("default", x.Name)
+			why := ""
+			switch {
+			case x.Err != nil:
+				why = "its description cannot be used"
+			case !pinned:
+				why = "not approved"
+			case pin.Digest == x.Digest():
+			case pin.Server != "" && pin.Server != executors.Cut(s.Title, maxTitle):
+				why = "approved for another server"
+			default:
+				why = "changed since it was approved"
+			}
+			if why != "" {
+				s.Others = append(s.Others, SkillLeft{x.Name, why})
+				continue
+			}
+			s.Usable++
+			if pin.Effect == string(catalog.Once) && (held.Once || slices.Contains(held.Skills, x.Name)) {
+				s.Held++
+			}
+		}
+		list = append(list, s)
+	}
+	slices.SortFunc(list, func(a, b SkillServer) int { return cmp.Compare(a.Title, b.Title) })
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.servers = list
+}
+
+// sayEffects warns once of an effect that the configuration gives to a tool that its
+// server does not have: a misspelt name would leave the tool with the server's own word.
+func (w *skillWatcher) sayEffects(ctx context.Context, found []skills.Skill) {
+	for _, h := range w.node.registry.Health() {
+		for _, tool := range slices.Sorted(maps.Keys(w.effects[h.Name])) {
+			now := ""
+			if h.Err == nil && !slices.ContainsFunc(found, func(s skills.Skill) bool { return s.Server == h.Name && s.Name == tool }) {
+				now = "missing"
+			}
+			if w.news("effect "+h.Name+" "+tool, now) && now != "" {
+				w.node.cfg.Log.WarnContext(ctx, "an effect is configured for a tool that its skill server does not have: correct its name",
+					slog.String("tool", tool), slog.String("server", w.titles[h.Name]))
+			}
+		}
+	}
+}
