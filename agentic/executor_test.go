@@ -287,6 +287,9 @@ func TestLimit(t *testing.T) {
 	if got, _ := worked(t, c, callIt); got.Status != taskInsufficient || got.Reason != errLimit.Error() {
 		t.Errorf("%+v", got)
 	}
+	if n := len(c.of("skill.call")); n != agents.DefaultRequests {
+		t.Errorf("%d calls were carried out", n)
+	}
 }
 
 // TestTooLong: a conversation that the model finds too long is sent once more with the

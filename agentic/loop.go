@@ -29,6 +29,7 @@ type loop struct {
 	tools []*tool
 	on    func(model.Event) // for text that the user may see while it comes; or nil
 
+	offered  []*tool // what may be called now
 	used     []catalog.Usage
 	requests int
 	mistaken int // calls of outputs that could not be carried out
@@ -129,7 +130,7 @@ func (l *loop) last(ctx context.Context) error {
 }
 
 func (l *loop) offer(tools []*tool) {
-	l.req.Tools = nil
+	l.offered, l.req.Tools = tools, nil
 	for _, t := range tools {
 		l.req.Tools = append(l.req.Tools, t.Tool)
 	}
@@ -311,7 +312,7 @@ func (l *loop) stopped(errs []error, inTurn []int) error {
 
 // prepare finds the tool of a call and checks its arguments.
 func (l *loop) prepare(c model.Call) (*tool, json.RawMessage, error) {
-	for _, t := range l.tools {
+	for _, t := range l.offered {
 		if t.Name != c.Name {
 			continue
 		}

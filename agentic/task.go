@@ -389,6 +389,7 @@ func (w *worker) again(ctx context.Context) error {
 		return nil
 	}
 	w.loop.req.Messages = append(w.loop.req.Messages, model.Message{Role: model.RoleAssistant, Calls: calls})
+	w.loop.offer(w.loop.tools)
 	_, err := w.loop.carryOut(ctx, calls)
 	return err
 }

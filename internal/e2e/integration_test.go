@@ -58,6 +58,9 @@ func TestIntegrationSkillServers(t *testing.T) {
 			}
 			return finish
 		},
+		script: func(scripting) string { // the graph has relations, too
+			return "import json\nprint(json.dumps({'entities': json.load(open(input_file))['entities']}))"
+		},
 	}
 	s := start(t, setup{Model: m, Skills: []string{
 		fmt.Sprintf("effect=echo:pure effect=get-sum:pure -- %q stdio", filepath.Join(bin, "mcp-server-everything")),

@@ -160,8 +160,9 @@ func TestHealthIsNeverStarved(t *testing.T) {
 	for range 3 * patient.Spare { // they take each other's place
 		h.dial("192.0.2.1")
 	}
+	probe := h.dial("198.51.100.1") // one: the server may take the first for busy a moment longer
 	for _, path := range []string{"/livez", "/readyz"} {
-		if got := h.dial("198.51.100.1").get(path); got != http.StatusOK {
+		if got := probe.get(path); got != http.StatusOK {
 			t.Errorf("%s: HTTP %d", path, got)
 		}
 	}
