@@ -265,7 +265,9 @@ func (d *drive) planning(ctx context.Context) (over bool, err error) {
 		return true, d.fail(ctx, "infeasible: "+reply.Reason, reply.Reason)
 	}
 	d.plan, d.answer = *reply.Plan, reply.Answer
-	d.status("executing", fmt.Sprintf("%d steps", len(d.plan.Steps)-len(d.done())), 0)
+	if n := len(d.plan.Steps) - len(d.done()); n > 0 {
+		d.status("executing", fmt.Sprintf("%d steps", n), 0)
+	}
 	return false, nil
 }
 
