@@ -223,6 +223,20 @@ func TestGoOn(t *testing.T) {
 	}
 }
 
+// TestGoOnWithAnswer: an earlier driver died between the planner's answer and the close.
+func TestGoOnWithAnswer(t *testing.T) {
+	c := newCore(t)
+	managed(c)
+	folding(c, catalog.PlanView{PlanID: "plan_1", Status: catalog.PlanExecuting, Task: "Hello", Epoch: 1, Revision: 1, Response: "Hello, Ana.", Steps: []catalog.StepView{}})
+	turn := c.turn()
+	NewManager(c.config(natsserver.Manager, says(nil))).take(t.Context(), bus.HandOut{
+		Tenant: turn.Tenant, UserID: turn.UserID, SessionID: turn.SessionID, TurnID: turn.TurnID, PlanID: turn.PlanID, Driver: "d2", Epoch: 1, Grant: turn.Grant,
+	})
+	if got := closed(c); got.Status != "complete" || got.Response != "Hello, Ana." || got.Epoch != 2 {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestTold: a manager that is told to end stops without a word; the plan goes on
 // after a restart.
 func TestTold(t *testing.T) {

@@ -20,7 +20,7 @@ var notWire = regexp.MustCompile(`[^A-Za-z0-9_-]`)
 // wireNames are the names of skills as a model sees and writes them: the skill's own
 // name; <server>__<name> for each of several that would have one name, or that of a
 // built-in tool; and that with digits of a hash where even this is not enough. They do
-// not hang on the order of the skills. The record has the skills' own names.
+// not depend on the order of the skills. The record has the skills' own names.
 func wireNames(skills []catalog.Manifest, builtin map[string]bool) []string {
 	names := make([]string, len(skills))
 	for i, m := range skills {

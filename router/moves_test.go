@@ -1,6 +1,7 @@
 package router_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"sync"
@@ -130,10 +131,17 @@ func TestPlanAnswer(t *testing.T) {
 		}
 	}
 	w.Want(submit(1, "Hello.", nil), intents.OK)
+	// A driver that dies here leaves the answer to the next one, with the claim.
+	var told catalog.PlanView
+	o := p.ClaimOrder(2)
+	if err := json.Unmarshal(w.Want(w.Do(o), intents.OK).Outcome.Result, &told); err != nil || told.Response != "Hello." || told.Status != catalog.PlanExecuting {
+		t.Errorf("the next driver is told %+v, error %v", told, err)
+	}
+	p.Epoch = 2
 	closing := func(text string) *intents.Answer {
 		o := p.PlanOrder(nil)
 		o.By, o.Type = w.Manager, "plan.close"
-		o.Args = catalog.PlanClose{PlanID: p.ID, Epoch: 1, Status: "complete", Response: text}
+		o.Args = catalog.PlanClose{PlanID: p.ID, Epoch: 2, Status: "complete", Response: text}
 		return w.Do(o)
 	}
 	if a := closing("Good bye."); a.Code != intents.MalformedArgs || a.Pointer != "/intent/args/response" {

@@ -35,11 +35,6 @@ type OpenAIConfig struct {
 	APIKey  string // empty: none is sent
 	Model   string // required
 	Timeout time.Duration
-	// NoTemperature leaves the temperature out, for models that refuse one.
-	NoTemperature bool
-	// RoundTripper carries the requests; nil is a transport of its own that
-	// uses no proxy.
-	RoundTripper http.RoundTripper
 	// Sent gets the body of each request before it is sent: JSON, exact but for the
 	// key, should it stand in a message. Calls may be concurrent. nil: nobody looks.
 	Sent func(body []byte)
@@ -81,23 +76,20 @@ func NewOpenAI(cfg OpenAIConfig) (*OpenAI, error) {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = DefaultTimeout
 	}
-	if cfg.RoundTripper == nil {
-		cfg.RoundTripper = &http.Transport{ForceAttemptHTTP2: true, TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 90 * time.Second}
-	}
+	// A transport of its own, which uses no proxy.
+	transport := &http.Transport{ForceAttemptHTTP2: true, TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 90 * time.Second}
 	opts := []option.RequestOption{
 		option.WithBaseURL(strings.TrimSuffix(cfg.BaseURL, "/") + "/"),
 		option.WithMaxRetries(0), // retries are ours: see Respond
 		option.WithHTTPClient(&http.Client{
-			Transport:     openaiWire{cfg.RoundTripper, cfg.Sent, cfg.APIKey},
+			Transport:     openaiWire{transport, cfg.Sent, cfg.APIKey},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}),
 	}
 	if cfg.APIKey != "" {
 		opts = append(opts, option.WithAPIKey(cfg.APIKey))
 	}
-	o := &OpenAI{cfg: cfg, svc: openai.NewChatCompletionService(opts...), now: time.Now, wait: clock.Sleep}
-	o.noTemperature.Store(cfg.NoTemperature)
-	return o, nil
+	return &OpenAI{cfg: cfg, svc: openai.NewChatCompletionService(opts...), now: time.Now, wait: clock.Sleep}, nil
 }
 
 // Name is "openai:" and the model.

@@ -128,10 +128,8 @@ func TestProbeAnswers(t *testing.T) {
 	}
 	whole := completes(`{"role":"assistant","content":"yes"}`, "stop")
 	m = newMock(t, whole, whole, whole, whole)
-	o, err := NewOpenAI(OpenAIConfig{BaseURL: m.url, Model: "m", NoTemperature: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := newTestModel(t, m, nil)
+	o.noTemperature.Store(true) // the server has refused one
 	if p, err := o.Probe(t.Context()); err != nil || p.String() != "openai:m takes tools, json; refuses streaming, temperature" {
 		t.Errorf("%s, %v", p, err)
 	}

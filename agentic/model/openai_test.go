@@ -294,20 +294,6 @@ func TestEnvironmentDoesNotLeak(t *testing.T) {
 	}
 }
 
-func TestNoTemperature(t *testing.T) {
-	m := newMock(t, says("fine"))
-	o, err := NewOpenAI(OpenAIConfig{BaseURL: m.url, Model: "m", NoTemperature: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := o.Respond(t.Context(), ask(), nil); err != nil {
-		t.Fatal(err)
-	}
-	if m.got[0].Temperature != nil {
-		t.Error("a temperature was sent")
-	}
-}
-
 // TestTemperatureRefusedLater sends a temperature until a server refuses it.
 func TestTemperatureRefusedLater(t *testing.T) {
 	for _, status := range []int{400, 422} {

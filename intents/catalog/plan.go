@@ -41,7 +41,7 @@ type PlanClose struct {
 	Status   string   `json:"status"` // complete, failed
 	Response string   `json:"response,omitempty"`
 	Failure  *Failure `json:"failure,omitempty"`
-	Usage    []Usage  `json:"usage,omitempty"` // of the answer, or of all since the last revision
+	Usage    []Usage  `json:"usage,omitempty"` // that no earlier order of the plan has
 }
 
 // Failure is the structured failure of a plan.
