@@ -410,16 +410,22 @@ func (d *drive) response(ctx context.Context) (string, error) {
 		r.Step = s.PlanStep
 		results = append(results, r)
 	}
-	return d.compose(ctx, "Results", results)
+	show := &tokens{show: func(data bus.ContentData) { d.frame(bus.FrameToken, data) }, now: d.cfg.Now}
+	text, err := d.compose(ctx, "Results", results, show.take)
+	if err == nil {
+		show.flush()
+	}
+	return text, err
 }
 
 // compose has the composer write a text for the user, about what stands in a block.
-func (d *drive) compose(ctx context.Context, block string, about any) (string, error) {
+// on gets it while it comes.
+func (d *drive) compose(ctx context.Context, block string, about any, on func(model.Event)) (string, error) {
 	var m blocks
 	m.add(block, about)
 	agent := agents.Builtin(agents.Composer)
 	l := &loop{
-		model: d.cfg.Model, agent: agent,
+		model: d.cfg.Model, agent: agent, on: on,
 		req: request(agent, d.soul, d.turn, d.cfg.Now(), m.task(d.task)),
 	}
 	text, err := l.run(ctx)
@@ -475,7 +481,7 @@ func (d *drive) fail(ctx context.Context, reason, why string) error {
 		f.LastFailure = &catalog.LastFailure{Step: h.FailedStep, Reason: cut(h.Reason, 1000)}
 	}
 	response := "I could not complete this request."
-	if text, err := d.compose(ctx, "Failure", why); err == nil {
+	if text, err := d.compose(ctx, "Failure", why, nil); err == nil {
 		response = text
 	}
 	if err := d.move(ctx, "plan.close", catalog.PlanClose{PlanID: d.turn.PlanID, Epoch: d.epoch, Status: string(catalog.PlanFailed), Failure: &f}); err != nil {

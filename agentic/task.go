@@ -112,11 +112,11 @@ type worker struct {
 	sealer *Sealer
 	at     Place
 
-	schema json.RawMessage // of the result
-	check  *schemas.Schema
-	skills []skillBlock
-	key    string     // of the result, once it is remembered
-	stop   *stopError // the model says that the step cannot be done
+	schema  json.RawMessage // of the result
+	check   *schemas.Schema
+	returns []skillReturns // what skills declare
+	key     string         // of the result, once it is remembered
+	stop    *stopError     // the model says that the step cannot be done
 
 	mu       sync.Mutex // guards the rest: calls run side by side
 	material map[string]*material
@@ -277,11 +277,11 @@ func (w *worker) attempt(ctx context.Context) error {
 	return err
 }
 
-// skillBlock is what the model reads of a skill besides its tool.
-type skillBlock struct {
-	Tool    string          `json:"tool"`
-	Effect  catalog.Effect  `json:"effect"`
-	Returns json.RawMessage `json:"returns,omitempty"` // JSON Schema of its results
+// skillReturns is what a skill returns, by JSON Schema. The tools of models have no
+// place for it.
+type skillReturns struct {
+	Tool   string          `json:"tool"`
+	Schema json.RawMessage `json:"schema"`
 }
 
 // stepBlock is the step as the model reads it.
@@ -295,7 +295,9 @@ type stepBlock struct {
 func (w *worker) message(ctx context.Context) (string, error) {
 	var m blocks
 	m.add("Request", w.req.UserTask)
-	m.add("Skills", w.skills)
+	if len(w.returns) > 0 {
+		m.add("Returns", w.returns)
+	}
 	m.add("Step", stepBlock{w.req.Step, w.schema})
 	if w.req.InputKey != "" {
 		var got catalog.ReadMemoryResult
@@ -318,7 +320,9 @@ func (w *worker) tools(ctx context.Context) ([]*tool, error) {
 		}
 		t := w.skill(m, wireName(m.Name, all))
 		all = append(all, t)
-		w.skills = append(w.skills, skillBlock{t.Name, m.Effect, m.OutputSchema})
+		if len(m.OutputSchema) > 0 {
+			w.returns = append(w.returns, skillReturns{t.Name, m.OutputSchema})
+		}
 	}
 	return append(
 		all,
@@ -333,12 +337,16 @@ func (w *worker) tools(ctx context.Context) ([]*tool, error) {
 	), nil
 }
 
+// maxAbout bounds the description of a skill, in bytes: servers cut longer ones, and
+// its effect stands behind it.
+const maxAbout = 1000
+
 // skill is a skill as a tool. Its server judges the input, so a schema that this
 // system cannot compile is no hindrance.
 func (w *worker) skill(m catalog.Manifest, wire string) *tool {
 	check, _ := schemas.Compile(m.InputSchema) //nolint:errcheck // see above
 	return &tool{
-		Tool:  model.Tool{Name: wire, Description: m.Description, Schema: m.InputSchema},
+		Tool:  model.Tool{Name: wire, Description: cut(m.Description, maxAbout) + "\nEffect: " + string(m.Effect) + ".", Schema: m.InputSchema},
 		check: check,
 		once:  m.Effect == catalog.Once,
 		call: func(ctx context.Context, label string, input json.RawMessage) (any, error) {

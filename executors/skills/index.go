@@ -19,7 +19,7 @@ const (
 const stem = 6
 
 // rank orders skills by the words that they share with the query, best first;
-// those that share none are left out. Equal ones keep their order.
+// those that share none come last. Equal ones keep their order.
 func rank(skills []Skill, query string) []Skill {
 	wanted := map[string]bool{}
 	for _, w := range words(query) {
@@ -52,9 +52,7 @@ func rank(skills []Skill, query string) []Skill {
 				score += rarity * n * (saturation + 1) / (n + saturation)
 			}
 		}
-		if score > 0 {
-			found = append(found, scored{s, score})
-		}
+		found = append(found, scored{s, score})
 	}
 	slices.SortStableFunc(found, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
 	out := make([]Skill, len(found))

@@ -60,8 +60,8 @@ const (
 	defaultFound     = 20
 )
 
-// find gives the pinned skills that share words with the query, best first. A
-// server that is down hides its skills; if none answers, the order fails.
+// find gives the pinned skills, those that share words with the query first: whether
+// one fits is for the model to say, which knows that a customer is an account. A server that is down hides its skills; if none answers, the order fails.
 func (s *skills) find(ctx context.Context, o *executors.Order, args catalog.SkillFind) (*executors.Result, error) {
 	args.Limit = cmp.Or(args.Limit, defaultFound)
 	live, err := s.Registry.Skills(ctx)

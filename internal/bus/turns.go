@@ -93,9 +93,11 @@ type StatusData struct {
 	TurnID    string `json:"turn_id,omitempty"`
 }
 
-// ContentData is a piece of text.
+// ContentData is a piece of text, or says that the text so far is withdrawn: the model
+// broke off and begins anew.
 type ContentData struct {
 	Text   string `json:"text"`
+	Reset  bool   `json:"reset,omitempty"`
 	Step   int    `json:"step,omitempty"`
 	TaskID string `json:"task_id,omitempty"`
 }

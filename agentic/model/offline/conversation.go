@@ -3,6 +3,7 @@ package offline
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -108,21 +109,32 @@ func (r *result) wrong() string {
 	return ""
 }
 
-// skills are the tools that are skills, with what [Skills] says of them.
+// declared is how the description of a skill's tool ends. What a skill's own text
+// says of effects stands before it.
+var declared = regexp.MustCompile(`(?s)^(.*)\nEffect: (\w+)\.\s*$`)
+
+// skills are the tools that are skills, with what [Returns] says of them.
 func (c *conversation) skills() []skill {
-	var more []struct {
-		Tool    string          `json:"tool"`
-		Effect  string          `json:"effect"`
-		Returns json.RawMessage `json:"returns"`
+	var returns []struct {
+		Tool   string          `json:"tool"`
+		Schema json.RawMessage `json:"schema"`
 	}
-	c.block("[Skills]", &more)
+	if c.blocks["[Returns]"] != "" {
+		c.block("[Returns]", &returns)
+	}
 	var out []skill
-	for _, m := range more {
-		for _, t := range c.tools {
-			if t.Name == m.Tool {
-				out = append(out, skill{t.Name, t.Description, t.Schema, m.Returns, m.Effect})
+	for _, t := range c.tools {
+		m := declared.FindStringSubmatch("\n" + t.Description)
+		if m == nil {
+			continue
+		}
+		s := skill{Name: t.Name, Description: m[1], InputSchema: t.Schema, Effect: m[2]}
+		for _, r := range returns {
+			if r.Tool == t.Name {
+				s.OutputSchema = r.Schema
 			}
 		}
+		out = append(out, s)
 	}
 	return out
 }
