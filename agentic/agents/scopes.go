@@ -21,6 +21,7 @@ const MaxScopes = 256 << 10
 type Scope struct {
 	Name   string `json:"name"`
 	Digest string `json:"digest"` // of the agent's file
+	Remote bool   `json:"remote,omitempty"`
 
 	Types   []string `json:"types"`             // of orders
 	Skills  []string `json:"skills,omitempty"`  // by full id
@@ -78,7 +79,7 @@ func (d *Definition) scope() Scope {
 		s.Routing = &gate
 	}
 	if d.Type == "mcp" {
-		s.Types, s.Skills = ofRemote, []string{d.Name + "." + handleMessage}
+		s.Remote, s.Types, s.Skills = true, ofRemote, []string{d.Name + "." + handleMessage}
 		return s
 	}
 	for _, t := range d.Tools {

@@ -1,0 +1,44 @@
+package agents
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Fault is one thing that is wrong with a definition or a registry.
+type Fault struct {
+	File    string // empty: a text without one
+	Agent   string // the agent at fault, where no file is
+	Line    int    // 0: not known
+	Pointer string // JSON Pointer into the definition
+	Reason  string // what is wrong, or what to do
+}
+
+func (f Fault) Error() string {
+	var b strings.Builder
+	switch {
+	case f.File != "" && f.Line > 0:
+		fmt.Fprintf(&b, "%s:%d: ", f.File, f.Line)
+	case f.File != "":
+		b.WriteString(f.File + ": ")
+	case f.Agent != "":
+		b.WriteString("agent " + f.Agent + ": ")
+	case f.Line > 0:
+		fmt.Fprintf(&b, "line %d: ", f.Line)
+	}
+	if f.Pointer != "" {
+		b.WriteString(f.Pointer + ": ")
+	}
+	return b.String() + f.Reason
+}
+
+// Faults are all that is wrong, one a line.
+type Faults []Fault
+
+func (f Faults) Error() string {
+	var lines []string
+	for _, fault := range f {
+		lines = append(lines, fault.Error())
+	}
+	return strings.Join(lines, "\n")
+}
