@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
+	"time"
 
 	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
@@ -49,5 +50,17 @@ func TestLimits(t *testing.T) {
 				t.Errorf("the last request offers %+v", last)
 			}
 		})
+	}
+}
+
+// TestRequestOfAgent: what a definition says of the model's work goes with each request.
+func TestRequestOfAgent(t *testing.T) {
+	a, err := agents.Parse([]byte("name: a\ndescription: You count.\ntemperature: 0.7\nstop: [END]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := request(a, "", theTurn, time.Now(), "[Task]\nHello")
+	if r.System != "You count.\n" || r.Temperature == nil || *r.Temperature != 0.7 || len(r.Stop) != 1 || r.Stop[0] != "END" {
+		t.Errorf("%+v", r)
 	}
 }

@@ -122,6 +122,19 @@ func TestPrompts(t *testing.T) {
 	}
 }
 
+// TestPage: the agent of the page is one.
+func TestPage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/agents.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "```yaml\n")
+	text, _, _ = strings.Cut(text, "```")
+	if a, err := Parse([]byte(text)); err != nil || a.Name != "shop" {
+		t.Errorf("%+v, %v", a, err)
+	}
+}
+
 func golden(t *testing.T, name string, a *Agent, soul string) {
 	t.Helper()
 	got := a.System(soul)

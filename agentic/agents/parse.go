@@ -165,6 +165,8 @@ func (a *Agent) check() Faults {
 		switch {
 		case t.Server == "" && local[t.Name] == nil:
 			fault(at+"/name", "is no tool of this system (%s): say which server has it", strings.Join(localNames(), ", "))
+		case t.Server != "" && t.Name == AskAgent:
+			fault(at+"/server", "%s is a tool of this system: leave the server out", AskAgent)
 		case t.Server == AllServers && t.Name != "":
 			fault(at+"/name", "goes with one server: leave it out, or name the server")
 		case len(t.ID()) > maxSkillID:
@@ -181,10 +183,10 @@ func (a *Agent) check() Faults {
 		}
 	}
 	if len(a.SubAgents) > 0 && a.asksAny() {
-		fault("/sub_agents", "do not go with the tool %s, which asks any agent: leave one of them out", AskAgent)
+		fault("/sub_agents", notBoth)
 	}
 	if a.Routing != nil && a.Default && a.Threshold != 0 {
-		fault("/confidence_threshold", "must be 0: the default agent takes what no other is for")
+		fault("/confidence_threshold", notZero)
 	}
 	return found
 }
@@ -193,6 +195,12 @@ func has[V any](m map[string]V, key string) bool {
 	_, ok := m[key]
 	return ok
 }
+
+// Reasons that the set of a tenant has, too.
+const (
+	notBoth = "do not go with the tool " + AskAgent + ", which asks any agent: leave one of them out"
+	notZero = "must be 0: the default agent takes what no other is for"
+)
 
 // maxSkillID is how long the name of a skill in an order may be.
 const maxSkillID = 128

@@ -124,45 +124,7 @@ func BuiltinScopes() Scopes { return scopesOf(Builtins()) }
 // several defaults the nearest counts, and is the only one in the result. The error is
 // Faults: every way in which the set breaks a rule of the registry.
 func Effective(builtin Scopes, layers ...Scopes) (Scopes, error) {
-	var found Faults
-	set := make(map[string]Scope)
-	for _, s := range builtin.Agents {
-		set[s.Name] = s
-	}
-	reserved := maps.Clone(set)
-	nearest := ""
-	for _, layer := range layers {
-		here := map[string]bool{}
-		standard := ""
-		for _, s := range layer.Agents {
-			fault := func(pointer, format string, args ...any) {
-				found = append(found, Fault{Agent: s.Name, Pointer: pointer, Reason: fmt.Sprintf(format, args...)})
-			}
-			switch {
-			case has(reserved, s.Name):
-				fault("/name", "is the name of a built-in agent: choose another")
-			case here[s.Name]:
-				fault("/name", "two agents are named %s: rename one of them", s.Name)
-			}
-			here[s.Name] = true
-			set[s.Name] = s
-			switch {
-			case s.Routing == nil || !s.Routing.Default:
-			case standard != "":
-				fault("/is_default", "%s is the default already: make it false here or there", standard)
-			case s.Routing.Threshold != 0:
-				fault("/confidence_threshold", "must be 0: the default agent takes what no other is for")
-			default:
-				standard = s.Name
-			}
-		}
-		switch {
-		case standard != "":
-			nearest = standard
-		case here[nearest]:
-			nearest = "" // hidden by an agent that is none
-		}
-	}
+	set, nearest, found := merge(builtin, layers)
 	out := Scopes{Agents: slices.SortedFunc(maps.Values(set), func(a, b Scope) int { return strings.Compare(a.Name, b.Name) })}
 	routed := false
 	for i, s := range out.Agents {
@@ -172,7 +134,7 @@ func Effective(builtin Scopes, layers ...Scopes) (Scopes, error) {
 			}
 		}
 		if s.AskAny && len(s.SubAgents) > 0 {
-			found = append(found, Fault{Agent: s.Name, Pointer: "/sub_agents", Reason: "do not go with the tool " + AskAgent})
+			found = append(found, Fault{Agent: s.Name, Pointer: "/sub_agents", Reason: notBoth})
 		}
 		if s.Routing == nil {
 			continue
@@ -189,4 +151,46 @@ func Effective(builtin Scopes, layers ...Scopes) (Scopes, error) {
 		return Scopes{}, found
 	}
 	return out, nil
+}
+
+// merge lays the layers over each other. nearest is the default agent; empty: none.
+func merge(builtin Scopes, layers []Scopes) (set map[string]Scope, nearest string, found Faults) {
+	set = make(map[string]Scope)
+	for _, s := range builtin.Agents {
+		set[s.Name] = s
+	}
+	reserved := maps.Clone(set)
+	for _, layer := range layers {
+		here := map[string]bool{}
+		standard := ""
+		for _, s := range layer.Agents {
+			fault := func(pointer, reason string) {
+				found = append(found, Fault{Agent: s.Name, Pointer: pointer, Reason: reason})
+			}
+			switch {
+			case has(reserved, s.Name):
+				fault("/name", "is the name of a built-in agent: choose another")
+			case here[s.Name]:
+				fault("/name", "is the name of two agents: rename one of them")
+			}
+			here[s.Name] = true
+			set[s.Name] = s
+			switch {
+			case s.Routing == nil || !s.Routing.Default:
+			case standard != "":
+				fault("/is_default", standard+" is the default already: make it false here or there")
+			case s.Routing.Threshold != 0:
+				fault("/confidence_threshold", notZero)
+			default:
+				standard = s.Name
+			}
+		}
+		switch {
+		case standard != "":
+			nearest = standard
+		case here[nearest]:
+			nearest = "" // hidden by an agent that is none
+		}
+	}
+	return set, nearest, found
 }
