@@ -342,7 +342,7 @@ func told(e *OrderError) string {
 	}
 	var detail struct {
 		Error      string              `json:"error"`
-		Violations []intents.Violation `json:"violations"`
+		Violations []schemas.Violation `json:"violations"`
 	}
 	if json.Unmarshal(o.Result, &detail) == nil && (detail.Error != "" || len(detail.Violations) > 0) {
 		if detail.Error != "" {

@@ -2,8 +2,6 @@ package agentic
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -107,10 +105,11 @@ func (s *Sealer) Order(ctx context.Context, t Turn, at Place, typ string, args, 
 	}
 	c := intents.Context{SessionID: t.SessionID, TurnID: t.TurnID, PlanID: t.PlanID, Revision: at.Revision, Step: at.Step, TaskID: at.TaskID}
 	in := intents.Intent{Type: typ, Args: raw}
-	key, err := idempotencyKey(in, t.UserID, c)
-	if err != nil {
-		return nil, err
+	row, ok := catalog.Builtin().Lookup(typ)
+	if !ok {
+		return nil, fmt.Errorf("%s: no such intent type", typ)
 	}
+	key := row.Key(raw, t.UserID, c)
 	var a *intents.Answer
 	for attempt := range sealAttempts {
 		if attempt > 0 {
@@ -176,27 +175,4 @@ func (s *Sealer) submit(ctx context.Context, t Turn, in intents.Intent, c intent
 		a.IntentID = id
 	}
 	return &a, nil
-}
-
-// idempotencyKey is the order's fingerprint, so that the same step is the same
-// order whoever seals it again; reads get a random key.
-func idempotencyKey(in intents.Intent, user string, c intents.Context) (string, error) {
-	row, ok := catalog.Builtin().Lookup(in.Type)
-	if !ok {
-		return "", fmt.Errorf("%s: no such intent type", in.Type)
-	}
-	if row.Effect != catalog.Pure && !row.RandomKey {
-		canonical, err := intents.Canonical(in.Args)
-		if err != nil {
-			return "", err
-		}
-		return intents.Fingerprint(intents.Intent{Type: in.Type, Args: canonical}, user, c), nil
-	}
-	return "rnd_" + randomID(), nil
-}
-
-func randomID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // crypto/rand.Read never fails
-	return hex.EncodeToString(b[:])
 }

@@ -1,7 +1,6 @@
 package agentic
 
 import (
-	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -25,55 +24,10 @@ func manager(c *core) *Sealer {
 	return cfg.sealer(*cfg.Key)
 }
 
-// TestIdempotencyKey: the fingerprint, so that the same order is the same
-// whoever seals it again; a random key for what is pure or a read.
-func TestIdempotencyKey(t *testing.T) {
-	in := func(typ, args string) intents.Intent {
-		return intents.Intent{Type: typ, Args: json.RawMessage(args)}
-	}
-	at := intents.Context{SessionID: "s", TurnID: "t", PlanID: "p", Revision: 1, Step: 2, TaskID: "task_1"}
-	seen := 0
-	for _, row := range catalog.Builtin().Rows() {
-		a, err := idempotencyKey(in(row.Type, `{}`), "ana", at)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := idempotencyKey(in(row.Type, `{ }`), "ana", at)
-		if err != nil {
-			t.Fatal(err)
-		}
-		random := row.Effect == catalog.Pure || row.RandomKey
-		if random != (a != b) || random != strings.HasPrefix(a, "rnd_") {
-			t.Errorf("%s (%s): %s and %s", row.Type, row.Effect, a, b)
-		}
-		seen++
-	}
-	if seen == 0 {
-		t.Fatal("no rows")
-	}
-	for _, typ := range []string{"read_memory", "read_lines", "skill.find"} {
-		if k, err := idempotencyKey(in(typ, `{}`), "ana", at); err != nil || !strings.HasPrefix(k, "rnd_") {
-			t.Errorf("%s: key %s, error %v", typ, k, err)
-		}
-	}
-	base, err := idempotencyKey(in("skill.call", `{"skill":"a","n":1.0}`), "ana", at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := intents.Fingerprint(in("skill.call", `{"n":1,"skill":"a"}`), "ana", at); base != want {
-		t.Errorf("key %s is not the fingerprint %s", base, want)
-	}
-	other := at
-	other.TaskID = "task_2"
-	if k, err := idempotencyKey(in("skill.call", `{"skill":"a","n":1}`), "ana", other); err != nil || k != base {
-		t.Errorf("the same order of another task: key %s, error %v", k, err)
-	}
-	other.Revision = 2
-	if k, err := idempotencyKey(in("skill.call", `{"skill":"a","n":1}`), "ana", other); err != nil || k == base {
-		t.Errorf("the order of another revision has the same key, error %v", err)
-	}
-	if _, err := idempotencyKey(in("no.such", `{}`), "ana", at); err == nil {
-		t.Error("an unknown type has a key")
+// An order of an unknown type is not sealed.
+func TestOrderUnknownType(t *testing.T) {
+	if _, err := (&Sealer{}).Order(t.Context(), Turn{}, Place{}, "no.such", struct{}{}, nil); err == nil {
+		t.Error("an unknown type is sealed")
 	}
 }
 

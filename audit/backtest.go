@@ -20,7 +20,7 @@ type Trial struct {
 	Since   time.Time        // orders from then on; zero: all
 	Tenant  string           // empty: all
 	Workers int              // 0: one per processor
-	// Progress is told how many records have been read so far; may be nil.
+	// Progress is called with the number of records read so far; may be nil.
 	Progress func(records int64)
 }
 
@@ -42,7 +42,7 @@ type Backtest struct {
 // Flip is an order that the new policy decides otherwise.
 type Flip struct {
 	IntentID string          `json:"intent_id"`
-	Rule     string          `json:"rule"` // that speaks now, or, where the order is allowed now, that no longer does
+	Rule     string          `json:"rule"` // that denies or holds now; where the order is allowed now, that no longer does
 	Before   intents.Verdict `json:"before"`
 	After    intents.Verdict `json:"after"`
 	Tenant   string          `json:"tenant"`
@@ -92,61 +92,46 @@ func newTrial(origin string, o Trial) *trial {
 	return t
 }
 
-// run decides batches of items, which next takes apart on the workers.
+// tried are some items on their way.
+type tried struct {
+	read  func() []*item
+	items []*item
+}
+
+// run decides batches of items, which next reads; what it gives is nil at the end.
 func (t *trial) run(ctx context.Context, next func() (read func() []*item, err error)) (Backtest, error) {
 	began := time.Now()
-	slots := make(chan struct{}, t.Workers)
-	var err error
-	var queue []chan []*item
-	for more := true; err == nil && ctx.Err() == nil; {
-		for more && len(queue) <= t.Workers {
-			var read func() []*item
-			if read, err = next(); err != nil || read == nil {
-				more = false
-				break
-			}
-			items := make(chan []*item, 1)
-			queue = append(queue, items)
-			work(slots, func() { items <- read() })
-		}
-		if len(queue) == 0 || err != nil {
-			break
-		}
-		items := <-queue[0]
-		queue = queue[1:]
-		var jobs []*job
-		if jobs, err = t.take(items); err == nil {
-			work(slots, func() { t.decideAll(ctx, jobs) })
-		}
-	}
-	for range cap(slots) { // wait for the workers
-		slots <- struct{}{}
-	}
-	if err == nil {
-		err = ctx.Err()
-	}
-	return t.finish(began), err
+	err := stages[*tried]{
+		workers: t.Workers,
+		next: func() (*tried, bool, error) {
+			read, err := next()
+			return &tried{read: read}, read != nil, err
+		},
+		apart: func(b *tried) { b.items = b.read() },
+		fold: func(b *tried) (func(), error) {
+			jobs, err := t.take(b.items)
+			return func() { t.decideAll(ctx, jobs) }, err
+		},
+	}.run(ctx)
+	return t.finish(began), cmp.Or(err, ctx.Err())
 }
 
 // take folds items in order and picks the orders that are tried.
 func (t *trial) take(items []*item) ([]*job, error) {
 	var jobs []*job
 	for _, it := range items {
-		if it.err != nil {
-			return nil, &Bad{it.position, "", it.err.Error()}
-		}
-		j, err := t.fold.take(it)
+		j, err := t.fold.believe(it)
 		if err != nil {
-			return nil, &Bad{it.position, j.id(), err.Error()}
+			return nil, err
 		}
-		if t.Progress != nil && it.position%10_000 == 0 {
-			t.Progress(it.position)
+		if t.Progress != nil && it.Position%10_000 == 0 {
+			t.Progress(it.Position)
 		}
-		if it.hidesOrder() && !it.at.Before(t.Since) {
+		if it.hidesOrder() && !it.At.Before(t.Since) {
 			t.cannot("the order is withheld: " + it.whyHidden())
 			continue
 		}
-		if j.order != nil && !j.at.Before(t.Since) && (t.Tenant == "" || j.order.body.Actor.Tenant == t.Tenant) {
+		if j.order != nil && !j.At.Before(t.Since) && (t.Tenant == "" || j.order.body.Actor.Tenant == t.Tenant) {
 			jobs = append(jobs, j)
 		}
 	}
@@ -189,7 +174,7 @@ func (t *trial) decide(ctx context.Context, j *job) (*Flip, error) {
 	}
 	x := Flip{
 		IntentID: e.ID(), Before: before.Verdict(), After: after.Verdict(),
-		Tenant: e.Principal().Tenant, Type: e.Type(), Position: j.position,
+		Tenant: e.Principal().Tenant, Type: e.Type(), Position: j.Position,
 	}
 	if x.Before == x.After {
 		return nil, nil

@@ -23,7 +23,7 @@ func (v *verifier) checkAll(ctx context.Context, jobs []*job) {
 			continue
 		}
 		if err := v.check(ctx, j); err != nil {
-			v.fail(j.position, j.id(), err.Error())
+			v.fail(j.Position, j.id(), err.Error())
 			return
 		}
 	}
@@ -34,8 +34,8 @@ func (v *verifier) receipts(jobs []*job) []bool {
 	var batch intents.Receipts
 	added := make([]bool, len(jobs))
 	for i, j := range jobs {
-		if j.outcome != nil && j.about != nil && j.entry.Receipt != "" {
-			added[i] = batch.Add(j.entry.Receipt, v.expected(j), intents.KeysFunc(j.key))
+		if j.outcome != nil && j.about != nil && j.receipt != "" {
+			added[i] = batch.Add(j.receipt, j.about.receipt(v.head.Origin, j.item, j.leaf.RecordDigest), intents.KeysFunc(j.key))
 		}
 	}
 	if !batch.Verify() {
@@ -46,14 +46,14 @@ func (v *verifier) receipts(jobs []*job) []bool {
 
 func (v *verifier) check(ctx context.Context, j *job) error {
 	switch {
-	case j.entry == nil:
+	case j.bare:
 		if v.tag != "" && j.leaf.TenantTag == v.tag {
 			return errors.New("a record of the tenant is left out")
 		}
 		return nil
 	case j.order != nil:
 		if v.tag != "" && j.order.body.Actor.Tenant == v.head.Tenant {
-			if j.entry.Tag != v.tag {
+			if j.leaf.TenantTag != v.tag {
 				return errors.New("its leaf does not carry the tenant's tag")
 			}
 			if !j.order.hidden() {
@@ -63,24 +63,23 @@ func (v *verifier) check(ctx context.Context, j *job) error {
 		if j.order.hidden() {
 			return cmp.Or(v.checkHidden(j), j.unfit)
 		}
-		e, err := v.checkOrder(j)
-		err = cmp.Or(err, j.unfit)
-		if err == nil && v.opts.Replay {
-			err = v.replayer.redecide(ctx, j, e)
-		}
-		return err
+		return v.checkAndReplay(ctx, j, v.checkOrder, v.replayer.decide)
 	case j.outcome != nil:
 		return j.checkOutcome()
 	case j.release != nil && j.about != nil:
-		e, err := v.checkRelease(j)
-		err = cmp.Or(err, j.unfit)
-		if err == nil && v.opts.Replay {
-			err = v.replayer.rerelease(ctx, j, e)
-		}
-		return err
+		return v.checkAndReplay(ctx, j, v.checkRelease, v.replayer.release)
 	default:
 		return nil
 	}
+}
+
+func (v *verifier) checkAndReplay(ctx context.Context, j *job, check func(*job) (*intents.Envelope, error), replay func(context.Context, *job, *intents.Envelope) error) error {
+	e, err := check(j)
+	err = cmp.Or(err, j.unfit)
+	if err == nil && v.opts.Replay {
+		err = v.replayer.tally(replay(ctx, j, e))
+	}
+	return err
 }
 
 // key chooses keys as of the record's own position.
@@ -120,7 +119,7 @@ func (v *verifier) checkOrder(j *job) (*intents.Envelope, error) {
 	case f.Signer.KID != e.Signer().KID || f.Signer.Role != string(e.Signer().Role):
 		return nil, errors.New("the record names another signer")
 	}
-	if err := o.sameKey(); err != nil {
+	if err := o.plain(); err != nil {
 		return nil, err
 	}
 	if s := o.summary; s != nil {
@@ -129,15 +128,12 @@ func (v *verifier) checkOrder(j *job) (*intents.Envelope, error) {
 		}
 	}
 	if d.Verdict == intents.Deny {
-		if d.Code == intents.OK || d.Code == "" {
-			return nil, errors.New("a refusal without a code")
-		}
 		return e, nil
 	}
 	if err := j.fresh(e); err != nil {
 		return nil, err
 	}
-	if err := mayDo(e, d); err != nil {
+	if err := mayDo(e.Type(), e.Signer().Role, d); err != nil {
 		return nil, err
 	}
 	if g := e.Grant(); g != nil && len(f.Roles) > 0 && !subset(f.Roles, g.Roles) {
@@ -146,13 +142,17 @@ func (v *verifier) checkOrder(j *job) (*intents.Envelope, error) {
 	return e, j.scope(e.Signer().Role, e.Principal().Tenant, e.Principal().UserID, e.Context())
 }
 
-// sameKey: an accepted order is kept under its own idempotency key.
-func (o *order) sameKey() error {
-	said := o.decision.Key
-	if said == "" {
+// plain is what has to hold of any decision: a refusal has a code, and an accepted
+// order is kept under its own idempotency key.
+func (o *order) plain() error {
+	d := o.decision
+	if d.Verdict == intents.Deny && (d.Code == intents.OK || d.Code == "") {
+		return errors.New("a refusal without a code")
+	}
+	if d.Key == "" {
 		return nil // before it was recorded
 	}
-	if key, err := o.key(); err != nil || said != key.String() {
+	if key, err := o.key(); err != nil || d.Key != key.String() {
 		return errors.New("the decision names another idempotency key than the order")
 	}
 	return nil
@@ -161,8 +161,8 @@ func (o *order) sameKey() error {
 // mayDo: the signer's role may sign the type, and the decision sends it where
 // the catalog says. Of another catalog than ours only what the fold rests on is
 // known: that is the same in all.
-func mayDo(e *intents.Envelope, d intents.Decision) error {
-	row, known := catalog.Builtin().Lookup(e.Type())
+func mayDo(typ string, signer intents.Role, d intents.Decision) error {
+	row, known := catalog.Builtin().Lookup(typ)
 	if !known || (d.Catalog != catalog.Builtin().Digest() && row.Executor != catalog.ExecutorRouter) {
 		if d.Executor == catalog.ExecutorRouter {
 			return errors.New("carried out by the router, which knows no such type")
@@ -170,8 +170,8 @@ func mayDo(e *intents.Envelope, d intents.Decision) error {
 		return nil
 	}
 	switch {
-	case !row.MaySign(e.Signer().Role):
-		return fmt.Errorf("a %s key may not sign %s", e.Signer().Role, e.Type())
+	case !row.MaySign(signer):
+		return fmt.Errorf("a %s key may not sign %s", signer, typ)
 	case row.Executor != d.Executor:
 		return errors.New("decided for another executor than the catalog's")
 	default:
@@ -218,30 +218,38 @@ func (j *job) scope(by intents.Role, tenant, user string, c intents.Context) err
 
 // checkOutcome verifies the receipt of the order that an outcome ends.
 func (j *job) checkOutcome() error {
-	if j.entry.Receipt == "" {
+	if j.receipt == "" {
 		return nil
 	}
-	r, err := intents.OpenReceipt(j.entry.Receipt, intents.KeysFunc(j.key))
+	r, err := intents.OpenReceipt(j.receipt, intents.KeysFunc(j.key))
 	if err != nil {
 		return fmt.Errorf("receipt: %w", err)
 	}
 	switch {
 	case r.OutcomeDigest != j.leaf.RecordDigest || r.Position != j.of:
-		return errors.New("its receipt speaks of another record")
+		return errors.New("its receipt names another record")
 	case r.Code != j.outcome.Code:
 		return errors.New("its receipt gives another code")
 	case j.about != nil && (r.IntentID != j.about.intentID || r.RecordDigest != j.about.digest || r.PolicyDigest != j.about.policy):
-		return errors.New("its receipt speaks of another order")
+		return errors.New("its receipt names another order")
 	default:
 		return nil
 	}
 }
 
-// expected is the receipt that follows from the two records.
-func (v *verifier) expected(j *job) intents.Receipt {
+// receipted is an order with what its receipt says of it.
+type receipted struct{ intentID, tenant, policy, digest string }
+
+func receiptedOf(it *item, digest string) receipted {
+	d := it.order.decision
+	return receipted{d.IntentID, it.order.body.Actor.Tenant, d.PolicyDigest, digest}
+}
+
+// receipt that follows from the records of the order and of its outcome.
+func (o receipted) receipt(issuer string, outcome *item, digest string) intents.Receipt {
 	return intents.Receipt{
-		Issuer: v.head.Origin, IntentID: j.about.intentID, Position: j.of, Code: j.outcome.Code, PolicyDigest: j.about.policy,
-		RecordDigest: j.about.digest, OutcomeDigest: j.leaf.RecordDigest, WithinSec: intents.PromiseSeconds,
+		Issuer: issuer, IntentID: o.intentID, Position: outcome.of, Code: outcome.outcome.Code, PolicyDigest: o.policy,
+		RecordDigest: o.digest, OutcomeDigest: digest, WithinSec: intents.PromiseSeconds,
 	}
 }
 

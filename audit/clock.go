@@ -8,8 +8,8 @@ import (
 )
 
 // slack is how far a decision's time may lie before its record's, or a record's
-// before the latest so far, without being worth a word: decisions are timed when
-// they begin and take their place when they are committed.
+// before the latest so far, without being counted: a decision is timed when it begins,
+// its record when it is committed.
 const slack = time.Minute
 
 // decided is the time that a decision gives itself, as it stands in the record;
@@ -27,7 +27,7 @@ func (it *item) decided() string {
 
 // decidedAt reads that time. What is no time is found by timed.
 func (it *item) decidedAt() {
-	it.now = it.at
+	it.now = it.At
 	if now, err := time.Parse(time.RFC3339Nano, it.decided()); err == nil {
 		it.now = now
 	}
@@ -39,9 +39,9 @@ func (it *item) decidedAt() {
 func (f *fold) timed(it *item) error {
 	text := it.decided()
 	switch {
-	case it.order == nil && it.release == nil, text == it.entry.At:
+	case it.order == nil && it.release == nil, text == intents.FormatTime(it.At):
 		return nil
-	case f.state.View().Rules() < intents.RulesStrict || intents.FormatTime(it.now) != text || it.now.After(it.at):
+	case f.state.View().Rules() < intents.RulesStrict || intents.FormatTime(it.now) != text || it.now.After(it.At):
 		return errors.New("the decision was made at another time than its record says")
 	default:
 		return nil
@@ -49,12 +49,12 @@ func (f *fold) timed(it *item) error {
 }
 
 // noteTime counts what a clock that stepped back has timed. That is a fact, not a
-// fault: the order of records is that of their positions, whatever clocks said.
+// fault: positions order the records, whatever the clocks showed.
 func (f *fold) noteTime(it *item) {
-	if it.at.Before(f.latest.Add(-slack)) || it.now.Before(it.at.Add(-slack)) {
+	if it.At.Before(f.latest.Add(-slack)) || it.now.Before(it.At.Add(-slack)) {
 		f.steps++
 	}
-	if it.at.After(f.latest) {
-		f.latest = it.at
+	if it.At.After(f.latest) {
+		f.latest = it.At
 	}
 }

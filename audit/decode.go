@@ -1,8 +1,6 @@
 package audit
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,25 +13,24 @@ import (
 	"aob.dev/writ/storage/ledger"
 )
 
-// item is one record or bare leaf of a bundle, taken apart. Nothing is verified yet.
+// item is a record, as far as it is shown, or a bare leaf. Nothing is verified yet.
 type item struct {
-	position int64
-	entry    *Entry
-	leaf     ledger.Leaf
-	hash     []byte // of the leaf, in the tree
-	proof    []byte // inclusion hashes, one after another
-	out      bool   // of the log: the leaf is not in it at this position
-	at       time.Time
-	now      time.Time // that it was decided at; at, where the record does not say
-	withheld bool      // at least one part is
-	blind    bool      // so much is that what follows from the record is not known
-	missing  *missing
-	err      error
+	storage.Record
+	bare    bool        // only the leaf and the position are here
+	leaf    ledger.Leaf // of a bundle's line
+	hash    []byte      // of the leaf, in the tree
+	receipt string
+	out     bool      // of the log: the leaf is not in it at this position
+	now     time.Time // that it was decided at; At, where the record does not say
+	blind   bool      // so much is withheld that what follows from the record is not known
+	missing *missing
+	err     error
 
 	order   *order
 	outcome *intents.Outcome
 	of      int64 // outcome, release, takeover: the order
 	control *state.Control
+	genesis *state.Genesis // of control
 	release *state.Release
 }
 
@@ -60,135 +57,122 @@ func (o *order) kid() string {
 	return o.opened.KID()
 }
 
-// bareItem takes a leaf line apart.
+// bareItem reads a leaf line.
 func bareItem(b *Bare) *item {
 	leaf, err := ledger.ParseLeaf([]byte(b.Leaf))
-	it := &item{position: leaf.Position, leaf: leaf, hash: ledger.LeafHash([]byte(b.Leaf)), err: err}
-	it.proof = b.Proof
+	return &item{Record: storage.Record{Position: leaf.Position}, bare: true, leaf: leaf, hash: ledger.LeafHash([]byte(b.Leaf)), err: err}
+}
+
+// recordItem reads a record line. Its leaf is made from what the line holds, so
+// whatever was changed in it gives another leaf than the log's.
+func recordItem(e *Entry) *item {
+	rec, err := e.record()
+	it := ownItem(rec)
+	it.leaf, it.receipt = ledger.NewLeaf(rec, e.Tag), e.Receipt
+	it.hash = it.leaf.Hash()
+	if err != nil {
+		it.err = err
+	}
 	return it
 }
 
-// recordItem takes a record line apart. Its leaf is made from what the line
-// holds, so whatever was changed in it is another leaf than the log's.
-func recordItem(e *Entry) *item {
-	it := &item{position: e.Position, entry: e, proof: e.Proof}
-	digest, bodies, err := digestParts(e.Parts)
-	if err == nil {
-		if it.at, err = time.Parse(time.RFC3339Nano, e.At); err == nil && intents.FormatTime(it.at) != e.At {
-			err = errors.New("time is not RFC 3339 in UTC with milliseconds")
-		}
-	}
-	it.withheld = len(bodies) < len(e.Parts)
-	it.leaf = ledger.Leaf{At: e.At, Kind: e.Kind, Position: e.Position, RecordDigest: digest, TenantTag: e.Tag, V: ledger.LeafVersion}
-	it.hash = it.leaf.Hash()
-	if err == nil {
-		err = it.read(bodies)
-	}
-	it.err = err
+// ownItem reads a record of one's own journal, which has no line with its leaf.
+func ownItem(rec storage.Record) *item {
+	it := &item{Record: rec}
+	it.err = it.read()
 	it.decidedAt()
 	return it
 }
 
-// digestParts is the record digest (storage.Record.Digest) over parts of which
-// some may be withheld, and the bytes of those that are there.
-func digestParts(parts map[string]Part) (string, map[string][]byte, error) {
-	sums := make(map[string]string, len(parts))
-	bodies := make(map[string][]byte, len(parts))
-	for name, p := range parts {
-		body := p.Base64
-		if p.Text != nil {
-			body = []byte(*p.Text)
-		}
+// record is what a line holds of a record.
+func (e *Entry) record() (storage.Record, error) {
+	rec := storage.Record{Position: e.Position, Kind: e.Kind, Parts: make(map[string]json.RawMessage, len(e.Parts)), Salts: make(map[string][]byte, len(e.Parts))}
+	var err error
+	if rec.At, err = time.Parse(time.RFC3339Nano, e.At); err != nil || intents.FormatTime(rec.At) != e.At {
+		return rec, errors.New("time is not RFC 3339 in UTC with milliseconds")
+	}
+	for name, p := range e.Parts {
 		switch {
 		case p.Digest != "" && (p.Text != nil || p.Base64 != nil || p.Salt != nil):
-			return "", nil, fmt.Errorf("part %q is both there and withheld", name)
+			return rec, fmt.Errorf("part %q is both there and withheld", name)
 		case p.Text != nil && p.Base64 != nil:
-			return "", nil, fmt.Errorf("part %q is there twice", name)
+			return rec, fmt.Errorf("part %q is there twice", name)
 		case p.Digest != "":
-			sums[name] = p.Digest
+			if rec.Erased == nil {
+				rec.Erased = map[string]string{}
+			}
+			rec.Erased[name] = p.Digest
 			continue
 		case len(p.Salt) != hashSize:
-			return "", nil, fmt.Errorf("part %q has no salt of 32 bytes", name)
+			return rec, fmt.Errorf("part %q has no salt of 32 bytes", name)
 		}
-		sums[name] = partDigest(p.Salt, body)
-		bodies[name] = body
+		rec.Parts[name], rec.Salts[name] = p.Base64, p.Salt
+		if p.Text != nil {
+			rec.Parts[name] = []byte(*p.Text)
+		}
 	}
-	digest, err := storage.DigestOf(sums)
-	return digest, bodies, err
+	return rec, nil
 }
 
-// partDigest is hex SHA-256(salt ‖ bytes).
-func partDigest(salt, body []byte) string {
-	var sum [hashSize]byte
-	h := sha256.New()
-	h.Write(salt) // never fails
-	h.Write(body)
-	return hex.EncodeToString(h.Sum(sum[:0]))
-}
+// withheld says whether at least one part is.
+func (it *item) withheld() bool { return len(it.Erased) > 0 }
 
-// read decodes the parts that the kind must have, and looks whether those that
-// are withheld may be.
-func (it *item) read(bodies map[string][]byte) error {
-	if it.withheld {
-		if err := it.mayMiss(bodies); err != nil {
+// read decodes the parts that the kind must have, and checks that those that are
+// withheld may be.
+func (it *item) read() error {
+	if it.withheld() {
+		if err := it.mayMiss(); err != nil {
 			return err
 		}
 	}
-	switch it.entry.Kind {
+	switch it.Kind {
 	case storage.KindOrder:
 		switch {
 		case it.blind:
 			return nil
-		case it.withheld:
-			return it.readHidden(bodies)
+		case it.withheld():
+			return it.readHidden()
 		}
-		return it.readOrder(bodies)
-	case storage.KindOutcome:
-		return it.readOutcome(bodies)
-	case storage.KindRelease, storage.KindTakeover:
-		part := string(it.entry.Kind)
-		if bodies[part] == nil {
-			return fmt.Errorf("part %q is missing", part)
+		return it.readOrder()
+	case storage.KindOutcome: // of what is withheld of it nothing is known
+		out, err := storage.ReadOutcome(it.Parts)
+		if err != nil {
+			return errors.New("part outcome is not an outcome")
 		}
-		var p struct {
-			Of *int64 `json:"of"`
+		it.outcome = &out
+	case storage.KindRelease:
+		rel, err := state.ReleaseOf(it.Record)
+		if err != nil {
+			return errors.New("part release is not one")
 		}
-		if err := json.Unmarshal(bodies[part], &p); err != nil || p.Of == nil {
-			return fmt.Errorf("part %s names no order", part)
-		}
-		if it.entry.Kind == storage.KindRelease {
-			var err error
-			if it.release, err = readReleasePart(bodies[part]); err != nil {
-				return err
-			}
-		}
-		return it.about(*p.Of)
+		it.release = &rel
+	case storage.KindTakeover:
 	case storage.KindControl:
-		if bodies[storage.PartControl] == nil {
-			return fmt.Errorf("part %q is missing", storage.PartControl)
-		}
-		it.control = new(state.Control)
-		if err := json.Unmarshal(bodies[storage.PartControl], it.control); err != nil {
-			return errors.New("part control is not one")
-		}
-		return nil
+		return it.readControl()
 	default:
 		return errors.New("unknown kind of record")
 	}
+	var err error
+	if it.of, err = ledger.About(it.Record); err == nil && (it.of < 0 || it.of >= it.Position) {
+		err = errors.New("is about an order that does not come before it")
+	}
+	return err
 }
 
-func (it *item) about(of int64) error {
-	if of < 0 {
-		of = it.position - 1
+func (it *item) readControl() error {
+	it.control = new(state.Control)
+	if err := json.Unmarshal(it.Parts[storage.PartControl], it.control); err != nil {
+		return errors.New("part control is not one")
 	}
-	if of < 0 || of >= it.position {
-		return errors.New("is about an order that does not come before it")
+	if it.control.Genesis == nil {
+		return nil
 	}
-	it.of = of
-	return nil
+	g, err := state.OpenGenesis(*it.control.Genesis)
+	it.genesis = &g
+	return err
 }
 
-func (it *item) readOrder(bodies map[string][]byte) error {
+func (it *item) readOrder() error {
 	o := &order{}
 	for _, part := range []struct {
 		name string
@@ -198,17 +182,17 @@ func (it *item) readOrder(bodies map[string][]byte) error {
 		{storage.PartDecision, func(b []byte) (err error) { o.decision, err = intents.ReadDecision(b); return err }},
 		{storage.PartFacts, func(b []byte) error { return json.Unmarshal(b, &o.facts) }},
 	} {
-		if err := part.read(bodies[part.name]); err != nil {
+		if err := part.read(it.Parts[part.name]); err != nil {
 			return fmt.Errorf("part %q cannot be read", part.name)
 		}
 	}
-	if raw, ok := bodies[storage.PartGrant]; ok {
+	if raw, ok := it.Parts[storage.PartGrant]; ok {
 		if err := json.Unmarshal(raw, &o.grant); err != nil {
 			return errors.New("part grant is no string")
 		}
 	}
-	if raw, ok := bodies[storage.PartSummary]; ok {
-		s, err := storage.ReadSummary(map[string]json.RawMessage{storage.PartSummary: raw})
+	if _, ok := it.Parts[storage.PartSummary]; ok {
+		s, err := storage.ReadSummary(it.Parts)
 		if err != nil {
 			return err
 		}
@@ -222,27 +206,47 @@ func (it *item) readOrder(bodies map[string][]byte) error {
 	if o.body.Context != nil {
 		o.ctx = *o.body.Context
 	}
-	// Everything that is remembered of an order is copied: else one string would
-	// keep its whole line.
-	o.decision.IntentID, o.decision.Effect = strings.Clone(o.decision.IntentID), strings.Clone(o.decision.Effect)
-	it.order = o
+	it.has(o)
 	return nil
 }
 
-// readOutcome reads an outcome in one part or in several. What of it is withheld
-// is not known.
-func (it *item) readOutcome(bodies map[string][]byte) error {
-	if bodies[storage.PartOutcome] == nil {
-		return fmt.Errorf("part %q is missing", storage.PartOutcome)
+// readHidden reads an order record whose order is not shown.
+func (it *item) readHidden() error {
+	o := &order{}
+	s, err := storage.ReadSummary(it.Parts)
+	if err == nil {
+		o.decision, err = intents.ReadDecision(it.Parts[storage.PartDecision])
 	}
-	parts := make(map[string]json.RawMessage, len(bodies))
-	for name, body := range bodies {
-		parts[name] = body
+	if err == nil {
+		err = json.Unmarshal(it.Parts[storage.PartFacts], &o.facts)
 	}
-	out, err := storage.ReadOutcome(parts)
 	if err != nil {
-		return errors.New("part outcome is not an outcome")
+		return errors.New("decision, facts or summary of a withheld order cannot be read")
 	}
-	it.outcome = &out
-	return it.about(out.Of)
+	o.body, o.ctx, o.summary = s.Body(), s.Context, &s
+	it.has(o)
+	return nil
+}
+
+// has sets the order. Everything that is remembered of it is copied: else one string
+// would keep its whole line.
+func (it *item) has(o *order) {
+	o.decision.IntentID, o.decision.Effect = strings.Clone(o.decision.IntentID), strings.Clone(o.decision.Effect)
+	it.order = o
+}
+
+// versions are the policy and the catalog that a record puts in force or that decided.
+func (it *item) versions() (policy, catalog string) {
+	switch {
+	case it.genesis != nil:
+		return it.genesis.Policy, it.genesis.Catalog
+	case it.control != nil:
+		return it.control.Policy, it.control.Catalog
+	case it.order != nil:
+		return it.order.decision.PolicyDigest, it.order.decision.Catalog
+	case it.release != nil:
+		return it.release.Decision.PolicyDigest, it.release.Decision.Catalog
+	default:
+		return "", ""
+	}
 }

@@ -85,7 +85,7 @@ type Entry struct {
 	At       string          `json:"at"`
 	Tag      string          `json:"tag"`
 	Parts    map[string]Part `json:"parts"`
-	Receipt  string          `json:"receipt,omitempty"` // of an outcome: the router's word about the whole order
+	Receipt  string          `json:"receipt,omitempty"` // of an outcome: what the router signed about the whole order
 	Proof    []byte          `json:"proof"`             // inclusion hashes, one after another
 }
 

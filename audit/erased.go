@@ -2,7 +2,6 @@ package audit
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -19,14 +18,14 @@ import (
 // capabilityErase is what operators need to take parts of records away.
 const capabilityErase = "admin:records"
 
-// erasedBy says which parts of a record each word of a record.erase stands for.
+// erasedBy maps the names in a record.erase to the parts of a record that they erase.
 var erasedBy = map[storage.Kind]map[string][]string{
 	storage.KindOrder:   {catalog.ErasesOrder: {storage.PartOrder, storage.PartGrant}},
 	storage.KindOutcome: {catalog.ErasesResult: {storage.PartResult, storage.PartReason}},
 }
 
-// missing are parts of a record that are not there, for which a later
-// record.erase has to speak.
+// missing are parts of a record that are not there. A later record.erase has to name
+// them.
 type missing struct {
 	position         int64 // of the record
 	kind             storage.Kind
@@ -41,16 +40,10 @@ func (m *missing) reason() string {
 
 // mayMiss looks at the parts of a record that are withheld: whether such ones ever
 // may be, and whether a mask accounts for them; if not, an erasure has to.
-func (it *item) mayMiss(bodies map[string][]byte) error {
-	var gone []string
-	for name := range it.entry.Parts {
-		if _, shown := bodies[name]; !shown {
-			gone = append(gone, name)
-		}
-	}
-	slices.Sort(gone)
+func (it *item) mayMiss() error {
+	gone := slices.Sorted(maps.Keys(it.Erased))
 	var may []string
-	for _, parts := range erasedBy[it.entry.Kind] {
+	for _, parts := range erasedBy[it.Kind] {
 		may = append(may, parts...)
 	}
 	for _, name := range gone {
@@ -58,12 +51,12 @@ func (it *item) mayMiss(bodies map[string][]byte) error {
 			return fmt.Errorf("part %q is withheld, and such a part cannot be erased or masked", name)
 		}
 	}
-	if it.entry.Kind == storage.KindOrder {
-		d, err := intents.ReadDecision(bodies[storage.PartDecision])
+	if it.Kind == storage.KindOrder {
+		d, err := intents.ReadDecision(it.Parts[storage.PartDecision])
 		if err != nil {
 			return fmt.Errorf("part %q cannot be read", storage.PartDecision)
 		}
-		_, summary := bodies[storage.PartSummary]
+		_, summary := it.Parts[storage.PartSummary]
 		it.blind = !summary || d.Verdict == intents.Hold
 		mask := masks(d) && slices.Equal(gone, []string{storage.PartOrder})
 		switch {
@@ -75,13 +68,19 @@ func (it *item) mayMiss(bodies map[string][]byte) error {
 			return errors.New("the grant is withheld, and the order is not")
 		}
 	}
-	it.missing = &missing{position: it.position, kind: it.entry.Kind, tag: it.entry.Tag, parts: gone}
+	it.missing = &missing{position: it.Position, kind: it.Kind, tag: it.leaf.TenantTag, parts: gone}
 	return nil
+}
+
+// masks says that a decision masks arguments.
+func masks(d intents.Decision) bool {
+	held := d.Hold != nil && slices.ContainsFunc(d.Hold.Rules, func(r intents.HoldRule) bool { return len(r.Mask) > 0 })
+	return held || slices.ContainsFunc(d.Obligations, func(o intents.Obligation) bool { return o.Name == "mask" })
 }
 
 // hidesOrder says whether the record is of an order that is not shown.
 func (it *item) hidesOrder() bool {
-	return it.entry != nil && it.entry.Kind == storage.KindOrder && it.withheld
+	return it.Kind == storage.KindOrder && it.withheld()
 }
 
 func (it *item) whyHidden() string {
@@ -89,23 +88,6 @@ func (it *item) whyHidden() string {
 		return "a policy masks it"
 	}
 	return "it was erased"
-}
-
-// readHidden reads an order record whose order is not shown.
-func (it *item) readHidden(bodies map[string][]byte) error {
-	o := &order{}
-	var err1, err2, err3 error
-	var s storage.Summary
-	o.decision, err1 = intents.ReadDecision(bodies[storage.PartDecision])
-	err2 = json.Unmarshal(bodies[storage.PartFacts], &o.facts)
-	s, err3 = storage.ReadSummary(map[string]json.RawMessage{storage.PartSummary: bodies[storage.PartSummary]})
-	if err1 != nil || err2 != nil || err3 != nil {
-		return errors.New("decision, facts or summary of a withheld order cannot be read")
-	}
-	o.body, o.ctx, o.summary = s.Body(), s.Context, &s
-	o.decision.IntentID, o.decision.Effect = strings.Clone(o.decision.IntentID), strings.Clone(o.decision.Effect)
-	it.order = o
-	return nil
 }
 
 // kept says whether the summary has what the state needs of an order of the router.
@@ -141,17 +123,17 @@ func (f *fold) lacks(it *item, order int64, intentID, tenant string) {
 	}
 }
 
-// unexplained are the records that lack parts for which no record.erase speaks.
+// unexplained are the records that lack parts which no record.erase names.
 func (f *fold) unexplained() []*missing {
 	all := slices.Concat(slices.Collect(maps.Values(f.lacking))...)
 	slices.SortFunc(all, func(a, b *missing) int { return cmp.Compare(a.position, b.position) })
 	return all
 }
 
-// erase is the effect of a record.erase: from its own position on it speaks for
-// the parts that it names, of an order of its tenant that stands before it. That
-// an operator's key signed it is checked with its signature; that the operator
-// might, here, whether decisions are replayed or not.
+// erase is the effect of a record.erase: from its own position on it explains why the
+// parts that it names are missing, of an order of its tenant that stands before it. Its
+// signature is checked elsewhere; that the operator had the right is checked here,
+// whether decisions are replayed or not.
 func (f *fold) erase(it *item) error {
 	body := it.order.body
 	tenant, args := body.Actor.Tenant, body.Intent.Args
@@ -171,7 +153,7 @@ func (f *fold) erase(it *item) error {
 		return errors.New("by an operator who might not")
 	case state.ForeignTenant(tenant, state.TypeErase, args):
 		return errors.New("by an operator of another tenant")
-	case a.Position >= it.position:
+	case a.Position >= it.Position:
 		return errors.New("erases a record that comes after it")
 	}
 	if slices.Contains(a.Parts, catalog.ErasesBlobs) {
@@ -181,13 +163,13 @@ func (f *fold) erase(it *item) error {
 	for _, m := range f.lacking[a.Position] {
 		same := m.intentID == a.IntentID && m.tenant == state.Named(tenant, a.Tenant)
 		if m.intentID == "" {
-			same = m.tag == it.entry.Tag || tenant == ledger.SystemTenant
+			same = m.tag == it.leaf.TenantTag || tenant == ledger.SystemTenant
 		}
 		if !same {
 			return fmt.Errorf("names record %d, which is of another order or tenant", a.Position)
 		}
-		for _, word := range a.Parts {
-			m.parts = slices.DeleteFunc(m.parts, func(part string) bool { return slices.Contains(erasedBy[m.kind][word], part) })
+		for _, named := range a.Parts {
+			m.parts = slices.DeleteFunc(m.parts, func(part string) bool { return slices.Contains(erasedBy[m.kind][named], part) })
 		}
 		if len(m.parts) > 0 {
 			left = append(left, m)
@@ -199,64 +181,38 @@ func (f *fold) erase(it *item) error {
 	return nil
 }
 
-// checkHidden verifies what can be said of an order that is not shown: it is
-// never valid, but what the record does say has to hold.
+// checkHidden verifies what is known of an order that is not shown. Its signature
+// cannot be checked; what the record does hold has to be right.
 func (v *verifier) checkHidden(j *job) error {
 	o := j.order
-	d, f := o.decision, o.facts
-	key, err := j.key(f.Signer.KID)
-	row, typed := catalog.Builtin().Lookup(o.body.Intent.Type)
-	switch {
-	case err != nil:
-		return err
-	case string(key.Role) != f.Signer.Role:
-		return errors.New("the record gives its signer another role")
-	case d.Verdict == intents.Deny && (d.Code == intents.OK || d.Code == ""):
-		return errors.New("a refusal without a code")
+	key, err := j.key(o.facts.Signer.KID)
+	if err == nil && string(key.Role) != o.facts.Signer.Role {
+		err = errors.New("the record gives its signer another role")
 	}
-	if err := o.sameKey(); err != nil {
+	if err = cmp.Or(err, o.plain()); err == nil && v.opts.Replay {
+		err = v.replayer.tally(unreplayable("the order is withheld: " + j.whyHidden()))
+	}
+	if err != nil || o.decision.Verdict == intents.Deny {
 		return err
 	}
-	if v.opts.Replay {
-		if err := v.replayer.tally(unreplayable("the order is withheld: " + j.whyHidden())); err != nil {
-			return err
-		}
-	}
-	switch {
-	case d.Verdict == intents.Deny:
-		return nil
-	case typed && (d.Catalog == catalog.Builtin().Digest() || row.Executor == catalog.ExecutorRouter) &&
-		(row.Executor != d.Executor || !row.MaySign(key.Role)):
-		return errors.New("decided for another executor or signer than the catalog's")
-	default:
-		return j.scope(key.Role, o.body.Actor.Tenant, o.body.Actor.UserID, o.ctx)
-	}
-}
-
-// readErased reads what is left of an order that was erased.
-func (c *content) readErased() error {
-	s, err := storage.ReadSummary(c.rec.Parts)
-	if err != nil {
+	if err := mayDo(o.body.Intent.Type, key.Role, o.decision); err != nil {
 		return err
 	}
-	c.body = s.Body()
-	c.decision, err = intents.ReadDecision(c.rec.Parts[storage.PartDecision])
-	c.versions = []string{c.decision.PolicyDigest, c.decision.Catalog}
-	return err
+	return j.scope(key.Role, o.body.Actor.Tenant, o.body.Actor.UserID, o.ctx)
 }
 
 // account keeps count of what was erased of the records in a bundle, and of the
 // orders that say so.
-func (x *exporter) account(c *content) {
-	if len(c.rec.Erased) > 0 {
-		order := c.rec.Position
-		if c.rec.Kind != storage.KindOrder {
-			order = c.of
+func (x *exporter) account(it *item) {
+	if it.withheld() {
+		order := it.Position
+		if it.order == nil {
+			order = it.of
 		}
 		x.lacking[order] = true
 	}
-	if c.body.Intent.Type == state.TypeErase && c.decision.Verdict != intents.Deny {
-		if a, err := unmarshal[catalog.RecordErase](c.body.Intent.Args); err == nil {
+	if o := it.order; o != nil && o.body.Intent.Type == state.TypeErase && o.decision.Verdict != intents.Deny {
+		if a, err := unmarshal[catalog.RecordErase](o.body.Intent.Args); err == nil {
 			delete(x.lacking, a.Position)
 		}
 	}

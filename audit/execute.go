@@ -28,7 +28,7 @@ type Run struct {
 	Duties     []intents.Obligation
 }
 
-// Runner runs a script as its order did, in a box and with no effect outside of
+// Runner runs a script as its order did, in a sandbox and with no effect outside of
 // it, and gives the order's result. The error is a NotExecutable where it cannot,
 // a Mismatch where script or input are changed or the run fails, or ctx's.
 type Runner func(ctx context.Context, r Run) (json.RawMessage, error)
@@ -121,7 +121,7 @@ func execute(ctx context.Context, run Runner, items iter.Seq2[*item, error]) (Ex
 	s.Differing, s.Why = []Difference{}, map[string]int64{}
 	for it, err := range items {
 		if err == nil && it.err != nil {
-			err = &Bad{Position: it.position, Reason: it.err.Error()}
+			err = &Bad{Position: it.Position, Reason: it.err.Error()}
 		}
 		if err == nil {
 			err = s.take(ctx, it)
@@ -169,12 +169,12 @@ func (s *shadow) take(ctx context.Context, it *item) error {
 	case it.order != nil && it.order.decision.Verdict != intents.Deny:
 		c := it.order.ctx
 		step := storage.Scope{Tenant: it.order.body.Actor.Tenant, Plan: c.PlanID, Revision: c.Revision, Step: c.Step}
-		s.open[it.position] = &ran{item: it, step: step}
+		s.open[it.Position] = &ran{item: it, step: step}
 	case it.release != nil:
 		if r := s.open[it.of]; r != nil {
 			r.held = it.release
 		}
-	case it.entry.Kind == storage.KindOutcome:
+	case it.Kind == storage.KindOutcome:
 		r := s.open[it.of]
 		delete(s.open, it.of)
 		if r != nil {
@@ -243,7 +243,7 @@ func (s *shadow) again(ctx context.Context, r *ran, out *intents.Outcome) error 
 	}
 	var not NotExecutable
 	var differs Mismatch
-	d := Difference{Bad: Bad{Position: r.item.position, IntentID: r.item.order.decision.IntentID}}
+	d := Difference{Bad: Bad{Position: r.item.Position, IntentID: r.item.order.decision.IntentID}}
 	switch {
 	case errors.As(err, &not):
 		s.cannot(string(not))
@@ -273,7 +273,7 @@ func (s *shadow) cannot(why string) {
 // job of a script, with its input as the router resolved it.
 func (s *shadow) job(r *ran, out *intents.Outcome) (Run, error) {
 	o := r.item.order
-	job := Run{Position: r.item.position, Tenant: r.step.Tenant, Step: r.step, Args: o.body.Intent.Args, Duties: o.decision.Obligations}
+	job := Run{Position: r.item.Position, Tenant: r.step.Tenant, Step: r.step, Args: o.body.Intent.Args, Duties: o.decision.Obligations}
 	facts := o.facts
 	if r.held != nil {
 		facts, job.Duties = r.held.Facts, r.held.Decision.Obligations

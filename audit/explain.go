@@ -27,13 +27,9 @@ func Explain(ctx context.Context, s Source, id string, instead *policies.Engine)
 		if err != nil {
 			return Explained{}, err
 		}
-		it := ownItem(rec)
-		if it.err != nil {
-			return Explained{}, &Bad{it.position, "", it.err.Error()}
-		}
-		j, err := f.take(it)
+		j, err := f.believe(ownItem(rec))
 		if err != nil {
-			return Explained{}, &Bad{it.position, j.id(), err.Error()}
+			return Explained{}, err
 		}
 		if j.order != nil && j.order.decision.IntentID == id {
 			return r.explain(ctx, j, s.Origin)
@@ -47,7 +43,7 @@ var byPolicy = []intents.Code{intents.OK, intents.PolicyDenied, intents.Approval
 
 func (r *replayer) explain(ctx context.Context, j *job, origin string) (Explained, error) {
 	d := j.order.decision
-	x := Explained{IntentID: d.IntentID, Position: j.position, Recorded: d}
+	x := Explained{IntentID: d.IntentID, Position: j.Position, Recorded: d}
 	if !slices.Contains(byPolicy, d.Code) {
 		return x, nil
 	}

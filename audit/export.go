@@ -80,7 +80,7 @@ type exporter struct {
 
 func newExporter(s Source) *exporter {
 	return &exporter{
-		Source: s, memory: memory{waiting: map[int64]waiting{}, held: map[string]bool{}, release: map[int64]string{}}, sum: sha256.New(), blobs: map[string]bool{}, earlier: map[int64]bool{}, lacking: map[int64]bool{},
+		Source: s, memory: memory{waiting: map[int64]receipted{}, held: map[string]bool{}, release: map[int64]string{}}, sum: sha256.New(), blobs: map[string]bool{}, earlier: map[int64]bool{}, lacking: map[int64]bool{},
 	}
 }
 
@@ -157,8 +157,9 @@ func (x *exporter) header(ctx context.Context) error {
 	return x.write(line{Bundle: &h})
 }
 
-// cosigned is what witnesses have cosigned, as far as the bundle goes. A log that
-// is behind it was put back: that is told, and there is no way from it.
+// cosigned is the newest checkpoint that witnesses have cosigned, with its consistency
+// proof. A log that is shorter than it was restored from a copy: then there is no proof,
+// and verification fails.
 func (x *exporter) cosigned(ctx context.Context) (note string, way [][]byte, err error) {
 	c, err := x.Ledger.Cosigned(ctx, x.LedgerKey.VerificationKey())
 	if err != nil || c.Size < 1 {

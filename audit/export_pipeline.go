@@ -15,152 +15,107 @@ import (
 
 // piece is a record on its way into a bundle.
 type piece struct {
-	content
-	err error // of the record; it ends the export
+	*item
+	digest string
 
 	// What the order of records decides.
-	tag      string
-	whole    bool   // the record is in the bundle
-	bare     bool   // its leaf is
-	before   []line // blobs that the record needs
-	rests    bool   // later records rest on it
-	issue    bool   // a receipt
-	receipt  intents.Receipt
-	key      intents.Signer
+	tag     string
+	whole   bool   // the record is in the bundle
+	bare    bool   // its leaf is
+	before  []line // blobs that the record needs
+	rests   bool   // later records rest on it
+	issue   bool   // a receipt
+	receipt intents.Receipt
+	key     intents.Signer
+
 	withheld bool
-
-	raw []byte // its lines
-	n   int64  // how many
+	raw      []byte // its lines
+	n        int64  // how many
 }
 
-// shipment is some records on their way together.
-type shipment struct {
-	pieces []piece
-	ready  chan struct{} // closed by a worker; made anew for the next one
-}
-
-func (s *shipment) on(slots chan struct{}, fn func(*piece)) {
-	ready := make(chan struct{})
-	s.ready = ready
-	work(slots, func() {
-		defer close(ready)
-		for i := range s.pieces {
-			if p := &s.pieces[i]; p.err == nil {
-				fn(p)
-			}
-		}
-	})
-}
-
-// records takes the journal through a pipeline: records are read and written in
-// order by one goroutine, which decides in between what of them belongs into the
-// bundle; they are taken apart, and their lines made, by workers.
+// records reads and writes records in order. Workers decode them and make their lines.
 func (x *exporter) records(ctx context.Context) error {
-	workers := runtime.GOMAXPROCS(0)
-	slots := make(chan struct{}, workers)
-	defer func() {
-		for range cap(slots) { // wait for the workers
-			slots <- struct{}{}
-		}
-	}()
 	pull, stop := iter.Pull2(x.Records.Scan(ctx, 0))
 	defer stop()
-	var apart, lines []*shipment
-	for more := true; more || len(apart)+len(lines) > 0; {
-		for more && len(apart) <= workers {
-			s, err := x.load(pull)
-			if err != nil {
-				return err
+	return stages[[]piece]{
+		workers: runtime.GOMAXPROCS(0),
+		next:    func() ([]piece, bool, error) { return x.load(pull) },
+		apart: func(pieces []piece) {
+			for i := range pieces {
+				p := &pieces[i]
+				p.item, p.digest = ownItem(p.Record), p.Digest()
 			}
-			if more = len(s.pieces) > 0; more {
-				s.on(slots, (*piece).read)
-				apart = append(apart, s)
-			}
-		}
-		if len(apart) > 0 {
-			s := apart[0]
-			apart = apart[1:]
-			<-s.ready
-			if err := x.sort(ctx, s); err != nil {
-				return err
-			}
+		},
+		fold: func(pieces []piece) (func(), error) {
 			prover := x.Ledger.Prover(x.last.Size)
-			s.on(slots, func(p *piece) { p.err = p.write(ctx, x.sel, prover) })
-			lines = append(lines, s)
-		}
-		for len(lines) > workers || len(apart) == 0 && len(lines) > 0 {
-			s := lines[0]
-			lines = lines[1:]
-			<-s.ready
-			if err := x.ship(s); err != nil {
-				return err
-			}
-		}
-	}
-	return ctx.Err()
+			return func() {
+				for i := range pieces {
+					pieces[i].err = pieces[i].write(ctx, x.sel, prover)
+				}
+			}, x.sort(ctx, pieces)
+		},
+		done: x.ship,
+	}.run(ctx)
 }
 
 // load reads the next records; none at the end of the last checkpoint.
-func (x *exporter) load(pull func() (storage.Record, error, bool)) (*shipment, error) {
-	s := &shipment{}
-	for size := 0; len(s.pieces) < batchLines && size < batchBytes; {
+func (x *exporter) load(pull func() (storage.Record, error, bool)) (pieces []piece, more bool, err error) {
+	for size := 0; len(pieces) < batchLines && size < batchBytes; {
 		rec, err, more := pull()
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		if !more || rec.Position >= x.last.Size {
 			break
 		}
-		s.pieces = append(s.pieces, piece{content: content{rec: rec}})
+		pieces = append(pieces, piece{item: &item{Record: rec}})
 		for _, part := range rec.Parts {
 			size += len(part)
 		}
 	}
-	return s, nil
+	return pieces, len(pieces) > 0, nil
 }
 
-func (p *piece) read() { p.content, p.err = readContent(p.rec) }
-
 // sort decides in order what belongs into the bundle.
-func (x *exporter) sort(ctx context.Context, s *shipment) error {
-	for i := range s.pieces {
-		p := &s.pieces[i]
+func (x *exporter) sort(ctx context.Context, pieces []piece) error {
+	for i := range pieces {
+		p := &pieces[i]
 		err := p.err
 		if err == nil {
 			err = x.choose(ctx, p)
 		}
 		if err != nil {
-			return fmt.Errorf("record %d: %w", p.rec.Position, err)
+			return fmt.Errorf("record %d: %w", p.Position, err)
 		}
 	}
 	return nil
 }
 
 func (x *exporter) choose(ctx context.Context, p *piece) error {
-	rec := p.rec
-	tenant, err := x.tenant(ctx, &p.content)
+	tenant, err := x.tenant(ctx, p.item)
 	if err != nil {
 		return err
 	}
 	if p.tag, err = x.Tags.Tag(tenant); err != nil {
 		return err
 	}
-	x.take(&p.content)
+	x.take(p.item, p.digest)
 	mine := x.sel.Tenant == "" || tenant == x.sel.Tenant
 	p.rests = p.restsOn(x.sel.Tenant)
-	p.rests = x.ofHeld(&p.content, x.sel.Tenant) || p.rests // asked of every record: it remembers
-	p.whole = p.rests || (mine && (rec.Position >= x.from || x.earlier[rec.Position]))
+	p.rests = x.ofHeld(p.item, x.sel.Tenant) || p.rests // asked of every record: it remembers
+	p.whole = p.rests || (mine && (p.Position >= x.from || x.earlier[p.Position]))
 	p.bare = !p.whole && x.sel.Complete && x.from == 0
-	if rec.Kind == storage.KindOutcome {
-		if p.receipt, p.key, p.issue, err = x.receipt(ctx, &p.content); err != nil {
+	if p.outcome != nil {
+		if p.receipt, p.key, p.issue, err = x.receipt(ctx, p.item, p.digest); err != nil {
 			return err
 		}
 	}
 	if !p.whole {
 		return nil
 	}
-	x.account(&p.content)
-	for _, digest := range p.versions {
+	x.account(p.item)
+	policy, types := p.versions()
+	for _, digest := range []string{policy, types} {
 		lines, err := x.blob(ctx, digest)
 		if err != nil {
 			return err
@@ -175,24 +130,24 @@ func (p *piece) write(ctx context.Context, sel Selection, prover *ledger.Prover)
 	if !p.whole && !p.bare {
 		return nil
 	}
-	proof, err := prover.Inclusion(ctx, p.rec.Position)
+	proof, err := prover.Inclusion(ctx, p.Position)
 	if err != nil {
-		return fmt.Errorf("record %d: %w", p.rec.Position, err)
+		return fmt.Errorf("record %d: %w", p.Position, err)
 	}
 	if p.bare {
-		return p.add(line{Leaf: &Bare{Leaf: string(ledger.NewLeaf(p.rec, p.tag).Bytes()), Proof: join(proof)}})
+		return p.add(line{Leaf: &Bare{Leaf: string(ledger.NewLeaf(p.Record, p.tag).Bytes()), Proof: join(proof)}})
 	}
 	for _, l := range p.before {
 		if err := p.add(l); err != nil {
 			return err
 		}
 	}
-	e := newEntry(p.rec, p.tag, proof)
-	if sel.Masked && !p.rests && masked(p.rec) {
-		e.withhold(p.rec, storage.PartOrder)
-		p.withheld = true
+	rec := p.Record
+	if sel.Masked && !p.rests && p.order != nil && masks(p.order.decision) {
+		rec, _ = rec.Without(storage.PartOrder)
 	}
-	p.withheld = p.withheld || len(p.rec.Erased) > 0
+	p.withheld = len(rec.Erased) > 0
+	e := newEntry(rec, p.tag, proof)
 	if p.issue {
 		if e.Receipt, err = intents.IssueReceipt(p.key, p.receipt); err != nil {
 			return err
@@ -209,9 +164,9 @@ func (p *piece) add(l line) error {
 }
 
 // ship writes the lines of records, and counts them.
-func (x *exporter) ship(s *shipment) error {
-	for i := range s.pieces {
-		p := &s.pieces[i]
+func (x *exporter) ship(pieces []piece) error {
+	for i := range pieces {
+		p := &pieces[i]
 		if p.err != nil {
 			return p.err
 		}

@@ -18,7 +18,7 @@ type Filter struct {
 	Kind  storage.Kind
 	Since time.Time // from then on
 	Until time.Time // before
-	Words []string  // each stands in a part of the record or in its intent_id, whatever the case
+	Words []string  // each occurs in a part of the record or in its intent_id, in upper or lower case
 }
 
 // Wants says that a record fits.

@@ -23,13 +23,13 @@ type fold struct {
 	root   ed25519.PublicKey // that the auditor has pinned; may be nil
 	state  *state.State
 	keys   *keySet            // in force
+	sets   []*keySet          // all versions so far
 	dirs   []*state.Directory // that decisions may still rest on; the last one is in force
 
 	policies map[string]bool  // that were ever in force
-	early    map[string]int64 // policies that decided before a record said so: where first
+	early    map[string]int64 // policies that decided before a record put them in force: where first
 
 	orders  map[int64]*open        // without outcome
-	held    map[string]*open       // of these, those that wait for people, by intent_id
 	unknown map[string]storage.Key // of orders that ended and nobody knew how, by intent_id
 	taken   map[storage.Key]holder // idempotency keys
 	erased  map[string]bool        // tasks ("tenant/task_id") that wrote a memory whose key is not shown
@@ -72,26 +72,23 @@ type task struct {
 
 // open is an order that may still get an outcome.
 type open struct {
-	intentID string
-	tenant   string
+	receipted
 	verdict  intents.Verdict
 	released bool
-	digest   string // of its record
-	policy   string
 	task     *task
 	memory   string // of a write_memory: its task, "tenant/task_id"
 	key      storage.Key
 
 	held    *order // what waits for people
-	last    string // the intent_id of the last yes
-	refused bool   // somebody said no
+	last    string // the intent_id of the last approval
+	refused bool   // somebody rejected it
 }
 
 func newFold() *fold {
-	s := state.New().ForgetWords()
+	s := state.New()
 	return &fold{
 		state: s, dirs: []*state.Directory{s.Directory()}, policies: map[string]bool{}, early: map[string]int64{},
-		orders: map[int64]*open{}, held: map[string]*open{}, unknown: map[string]storage.Key{}, taken: map[storage.Key]holder{},
+		orders: map[int64]*open{}, unknown: map[string]storage.Key{}, taken: map[storage.Key]holder{},
 		erased: map[string]bool{}, whole: true, lacking: map[int64][]*missing{}, blobs: map[int64]bool{}, sweepAt: minSweep,
 	}
 }
@@ -106,7 +103,7 @@ type job struct {
 	about   *open            // of an outcome: its order
 	rules   intents.Rules
 
-	// Of an order of the router: what the state says of it. It is told only if nothing
+	// Of an order of the router: the state's verdict. It is reported only if nothing
 	// else is wrong with the record.
 	unfit    error        // why it could not be accepted
 	unjudged bool         // the bundle shows too little to say
@@ -117,7 +114,7 @@ type job struct {
 func (f *fold) take(it *item) (*job, error) {
 	j := &job{item: it}
 	apart := f.takeBatch(it)
-	if it.entry == nil {
+	if it.bare {
 		f.whole = false
 		return j, nil
 	}
@@ -126,7 +123,7 @@ func (f *fold) take(it *item) (*job, error) {
 	}
 	f.noteTime(it)
 	defer f.pass(it)
-	if it.position == 0 {
+	if it.Position == 0 {
 		if err := f.genesis(it); err != nil {
 			return j, err
 		}
@@ -141,7 +138,7 @@ func (f *fold) take(it *item) (*job, error) {
 	switch {
 	case apart != nil:
 		return j, apart
-	case it.control != nil && it.position > 0:
+	case it.control != nil && it.Position > 0:
 		return j, f.takeControl(it)
 	case it.order != nil:
 		return j, f.takeOrder(it, j)
@@ -149,8 +146,20 @@ func (f *fold) take(it *item) (*job, error) {
 		return j, f.takeOutcome(it, j)
 	case it.release != nil:
 		return j, f.takeRelease(it, j)
-	case it.entry.Kind == storage.KindTakeover && f.whole && f.orders[it.of] == nil:
+	case it.Kind == storage.KindTakeover && f.whole && f.orders[it.of] == nil:
 		return j, errors.New("takes over an order that is not open")
+	}
+	return j, nil
+}
+
+// believe is take for records that are not to be verified. The error is a *Bad.
+func (f *fold) believe(it *item) (*job, error) {
+	j, err := &job{item: it}, it.err
+	if err == nil {
+		j, err = f.take(it)
+	}
+	if err != nil {
+		return nil, &Bad{it.Position, j.id(), err.Error()}
 	}
 	return j, nil
 }
@@ -159,7 +168,7 @@ func (f *fold) take(it *item) (*job, error) {
 // and forgets what nothing can ask for any more: so that what an auditor holds does not
 // grow with the log.
 func (f *fold) pass(it *item) {
-	_ = f.state.Take(state.Content{Position: it.position, At: it.at}) // nothing to fold
+	_ = f.state.Take(state.Content{Position: it.Position, At: it.At}) // nothing to fold
 	if len(f.taken)+len(f.erased) < f.sweepAt {
 		return
 	}
@@ -179,6 +188,7 @@ func (f *fold) add(c state.Content) error {
 	err := f.state.Take(c)
 	if version := f.state.KeySetVersion(); version > 0 && (f.keys == nil || f.keys.version != version) {
 		f.keys = &keySet{f.state.Keys(), version, c.Position}
+		f.sets = append(f.sets, f.keys)
 	}
 	if d := f.state.Directory(); d != f.dirs[len(f.dirs)-1] {
 		f.dirs = append(f.dirs, d)
@@ -205,12 +215,9 @@ func (f *fold) generation(seen int64) *state.Directory {
 
 // genesis pins everything that follows to the root key.
 func (f *fold) genesis(it *item) error {
-	if it.control == nil || it.control.Genesis == nil {
+	g := it.genesis
+	if g == nil {
 		return errors.New("record 0 is no genesis")
-	}
-	g, err := state.OpenGenesis(*it.control.Genesis)
-	if err != nil {
-		return err
 	}
 	root, err := g.RootJWK.ToKey()
 	if err != nil {
@@ -227,7 +234,7 @@ func (f *fold) genesis(it *item) error {
 		return errors.New("the genesis does not hold key set 1")
 	}
 	f.policies[g.Policy] = true
-	return f.add(state.Content{At: it.at, Control: it.control})
+	return f.add(state.Content{At: it.At, Control: it.control})
 }
 
 func (f *fold) takeControl(it *item) error {
@@ -241,7 +248,7 @@ func (f *fold) takeControl(it *item) error {
 	if c.Policy != "" {
 		f.inForce(c.Policy)
 	}
-	return f.add(state.Content{Position: it.position, At: it.at, Control: c})
+	return f.add(state.Content{Position: it.Position, At: it.At, Control: c})
 }
 
 // inForce notes that a record puts a policy in force.
@@ -270,13 +277,12 @@ func (f *fold) takeOutcome(it *item, j *job) error {
 		return nil
 	}
 	delete(f.orders, it.of)
-	delete(f.held, o.intentID)
 	j.about = o
 	f.lacks(it, it.of, o.intentID, o.tenant)
 	if it.outcome.Status == intents.Failed && it.outcome.Retryable {
 		delete(f.taken, o.key)
 	} else if h := f.taken[o.key]; h.position == it.of {
-		f.taken[o.key] = holder{it.of, it.at.Unix()}
+		f.taken[o.key] = holder{it.of, it.At.Unix()}
 	}
 	if it.outcome.Status == intents.StatusIndetermined {
 		f.unknown[o.intentID] = o.key
@@ -289,7 +295,7 @@ func (f *fold) takeOutcome(it *item, j *job) error {
 			return err
 		}
 	}
-	return f.add(state.Content{Position: it.position, At: it.at, Outcome: it.outcome, Of: it.of})
+	return f.add(state.Content{Position: it.Position, At: it.At, Outcome: it.outcome, Of: it.of})
 }
 
 // taskOf finds the task that a key is of.

@@ -10,7 +10,7 @@ type inBatch struct {
 	known bool // false: what comes before is not in the bundle
 	first int64
 	index int
-	of    int // orders; 0: not said
+	of    int // orders; 0: not recorded
 	seen  int // of these; 0: the first ones are not here
 	// tenant of the batch; empty: no batch.
 	tenant string
@@ -28,12 +28,12 @@ func (b inBatch) whole() error {
 // commit, so nothing but their own outcomes stands between them.
 func (f *fold) takeBatch(it *item) error {
 	before := f.batch
-	if it.entry == nil || it.blind || it.position != f.next {
+	if it.bare || it.blind || it.Position != f.next {
 		before = inBatch{}
 	}
-	f.next = it.position + 1
+	f.next = it.Position + 1
 	switch {
-	case it.entry == nil || it.blind:
+	case it.bare || it.blind:
 		f.batch = inBatch{}
 		return nil
 	case it.outcome != nil:
@@ -44,7 +44,7 @@ func (f *fold) takeBatch(it *item) error {
 		return before.whole()
 	}
 	b, tenant := it.order.decision.Batch, it.order.body.Actor.Tenant
-	f.batch = inBatch{known: true, first: it.position - b.Offset, index: b.Index, of: b.Of, tenant: tenant}
+	f.batch = inBatch{known: true, first: it.Position - b.Offset, index: b.Index, of: b.Of, tenant: tenant}
 	if before.seen > 0 {
 		f.batch.seen = before.seen + 1
 	}

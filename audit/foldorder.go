@@ -20,13 +20,13 @@ func (f *fold) takeOrder(it *item, j *job) error {
 	view := f.state.View()
 	j.dir, j.rules, j.revoked = f.generation(o.decision.Directory), view.Rules(), view.Revoked(tenant, user)
 	j.task = taskOf(view, o.kid())
-	if o.decision.Directory >= it.position {
+	if o.decision.Directory >= it.Position {
 		return errors.New("the decision rests on records that come after it")
 	}
 	if err := f.versions(it, view); err != nil {
 		return err
 	}
-	f.lacks(it, it.position, o.decision.IntentID, tenant)
+	f.lacks(it, it.Position, o.decision.IntentID, tenant)
 	switch o.decision.Verdict {
 	case intents.Deny:
 		f.refused(j, view)
@@ -45,15 +45,14 @@ func (f *fold) takeOrder(it *item, j *job) error {
 	if h, taken := f.taken[key]; f.whole && taken && !h.free(f.latest) {
 		return fmt.Errorf("a second order under the idempotency key of record %d", h.position)
 	}
-	f.taken[key] = holder{position: it.position}
+	f.taken[key] = holder{position: it.Position}
 	x := &open{
-		key: key, intentID: o.decision.IntentID, tenant: tenant, verdict: o.decision.Verdict, digest: it.leaf.RecordDigest,
-		policy: o.decision.PolicyDigest, task: j.task,
+		receipted: receiptedOf(it, it.leaf.RecordDigest), key: key, verdict: o.decision.Verdict, task: j.task,
 	}
 	if o.body.Intent.Type == "write_memory" {
 		x.memory = tenant + "/" + o.ctx.TaskID
 	}
-	f.orders[it.position] = x
+	f.orders[it.Position] = x
 	if o.decision.Verdict == intents.Hold {
 		if err := f.hold(it, x); err != nil {
 			return err
@@ -78,7 +77,7 @@ func (f *fold) accept(j *job, view *state.View) error {
 	} else if err := f.again(view, o); err != nil {
 		j.unfit = fmt.Errorf("accepted although %w", err)
 	}
-	f.follow(j, o.Type, f.add(state.Content{Position: j.position, At: j.at, Order: &o}))
+	f.follow(j, o.Type, f.add(state.Content{Position: j.Position, At: j.At, Order: &o}))
 	return nil
 }
 
@@ -90,7 +89,7 @@ func (f *fold) versions(it *item, view *state.View) error {
 		return errors.New("decided under a catalog that is not in force")
 	}
 	if d.PolicyDigest != view.PolicyDigest() && !(d.Verdict == intents.Deny && f.policies[d.PolicyDigest]) {
-		f.decidedBy(d.PolicyDigest, it.position)
+		f.decidedBy(d.PolicyDigest, it.Position)
 	}
 	return nil
 }
@@ -158,7 +157,7 @@ func (f *fold) follow(j *job, typ string, err error) {
 // state as it is here.
 func (f *fold) refused(j *job, view *state.View) {
 	o := j.order
-	if !f.whole || o.hidden() || o.decision.Directory != j.position-1 || !state.Has(o.body.Intent.Type) {
+	if !f.whole || o.hidden() || o.decision.Directory != j.Position-1 || !state.Has(o.body.Intent.Type) {
 		return
 	}
 	if so, err := j.asOrder(); err == nil {
@@ -174,10 +173,15 @@ func (f *fold) beside(it *item) error {
 	switch o.body.Intent.Type {
 	case state.TypeApprove:
 		a, err := unmarshal[catalog.Approve](o.body.Intent.Args)
-		if held := f.held[a.IntentID]; err == nil && held != nil && held.tenant == o.body.Actor.Tenant {
-			held.said(a, o.decision.IntentID)
+		h, waits := f.state.View().Hold(o.body.Actor.Tenant, a.IntentID)
+		switch held := f.orders[h.Recorded]; {
+		case err != nil || !waits || held == nil:
+			return err
+		case a.Decision == catalog.DecisionApprove:
+			held.last = o.decision.IntentID
+		default:
+			held.refused = true
 		}
-		return err
 	case state.TypePolicyPush:
 		a, err := unmarshal[catalog.PolicyPush](o.body.Intent.Args)
 		if err != nil {
@@ -208,7 +212,7 @@ func (it *item) asOrder() (state.Order, error) {
 	o, f := it.order, it.order.facts
 	out := state.Order{
 		Type: o.body.Intent.Type, Args: o.body.Intent.Args, Context: o.ctx, Tenant: o.body.Actor.Tenant, User: o.body.Actor.UserID,
-		TraceID: o.body.TraceID, Decision: o.decision, Erased: o.hidden(), Now: it.now, At: it.at, Position: it.position, Recorded: it.position,
+		TraceID: o.body.TraceID, Decision: o.decision, Erased: o.hidden(), Now: it.now, At: it.At, Position: it.Position, Recorded: it.Position,
 	}
 	if !routers(o.decision) && o.decision.Verdict == intents.Allow {
 		if o.decision.Effect == string(catalog.Once) {

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"aob.dev/writ/intents"
-	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
 )
@@ -43,7 +42,7 @@ type Health struct {
 // orders that were open), the ledger (every leaf its record's, tiles and root by
 // Tessera's own judge), and the blobs that records name. It writes nothing. The
 // error is the context's or the reader's; what is wrong is no error. progress,
-// if not nil, is told how many records of how many have been read.
+// if not nil, is called with the number of records read and of all.
 func Fsck(ctx context.Context, s Source, keys []intents.Key, progress func(done, total int64)) (Health, error) {
 	x := &checker{Source: s, tenants: ledger.NewTenants(s.Records), fold: newFold(), seen: map[string]bool{}, progress: progress}
 	x.fold.origin = s.Origin
@@ -66,8 +65,7 @@ type checker struct {
 	Source
 	tenants  *ledger.Tenants
 	fold     *fold
-	leaves   [][]byte // from first on
-	first    int64
+	judge    *ledger.Judge
 	seen     map[string]bool // blobs, by tenant and digest
 	gone     []*Bad          // records that name a blob which is not there
 	found    Health
@@ -79,7 +77,7 @@ func (x *checker) run(ctx context.Context, keys []intents.Key) error {
 	if err != nil {
 		return err
 	}
-	x.found.Leaves = c.Size
+	x.found.Leaves, x.judge = c.Size, x.Ledger.Judge(c)
 	if next := x.Records.Next(); c.Size > next {
 		return fmt.Errorf("the ledger has %d leaves, the journal %d records: the journal was put back from an older copy", c.Size, next)
 	}
@@ -122,7 +120,7 @@ func (x *checker) record(ctx context.Context, rec storage.Record, size int64) er
 		return err
 	}
 	if rec.Position < size {
-		if err := x.leaf(ctx, rec, tenant, size); err != nil {
+		if err := x.leaf(ctx, rec, tenant); err != nil {
 			return err
 		}
 	}
@@ -137,23 +135,16 @@ func (x *checker) record(ctx context.Context, rec storage.Record, size int64) er
 	return x.named(ctx, it, tenant)
 }
 
-// leafSpan is how many leaves are read at once: those of one entry bundle.
-const leafSpan = 256
-
-func (x *checker) leaf(ctx context.Context, rec storage.Record, tenant string, size int64) error {
-	at := rec.Position - x.first
-	if x.leaves == nil || at >= int64(len(x.leaves)) {
-		var err error
-		x.first, at = rec.Position, 0
-		if x.leaves, err = x.Ledger.Leaves(ctx, x.first, min(x.first+leafSpan, size), size); err != nil {
-			return err
-		}
+func (x *checker) leaf(ctx context.Context, rec storage.Record, tenant string) error {
+	leaf, err := x.judge.Leaf(ctx, rec.Position)
+	if err != nil {
+		return err
 	}
 	tag, err := x.Tags.Tag(tenant)
 	if err != nil {
 		return err
 	}
-	if !bytes.Equal(ledger.NewLeaf(rec, tag).Bytes(), x.leaves[at]) {
+	if !bytes.Equal(ledger.NewLeaf(rec, tag).Bytes(), leaf) {
 		return errors.New("its leaf in the ledger is not the commitment to it: the record was changed, or belongs to another log")
 	}
 	return nil
@@ -163,22 +154,13 @@ func (x *checker) leaf(ctx context.Context, rec storage.Record, tenant string, s
 // accepted order takes as its input. One that is only mentioned holds nothing, and
 // may be gone.
 func (x *checker) named(ctx context.Context, it *item, tenant string) error {
-	if c := it.control; c != nil {
-		if c.Genesis != nil {
-			g, err := state.OpenGenesis(*c.Genesis)
-			if err != nil {
-				return err
-			}
-			return x.versions(ctx, g.Policy, g.Catalog)
-		}
-		return x.versions(ctx, c.Policy, c.Catalog)
+	policy, types := it.versions()
+	if err := x.versions(ctx, policy, types); err != nil {
+		return err
 	}
 	o := it.order
 	if o == nil {
 		return nil
-	}
-	if err := x.versions(ctx, o.decision.PolicyDigest, o.decision.Catalog); err != nil {
-		return err
 	}
 	if o.decision.Verdict == intents.Deny {
 		return nil // it may name anything
@@ -195,7 +177,7 @@ func (x *checker) named(ctx context.Context, it *item, tenant string) error {
 	}
 	_, err := x.blob(ctx, tenant, digest)
 	if errors.Is(err, storage.ErrNotFound) {
-		x.gone = append(x.gone, &Bad{it.position, o.id(), err.Error()})
+		x.gone = append(x.gone, &Bad{it.Position, o.id(), err.Error()})
 		return nil
 	}
 	return err

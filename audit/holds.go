@@ -6,14 +6,12 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
-	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/state"
 )
 
 // hold remembers a held order for its approvals and its release.
 func (f *fold) hold(it *item, o *open) error {
 	o.held = it.order
-	f.held[o.intentID] = o
 	terms := it.order.decision.Hold
 	if terms == nil || len(terms.Rules) == 0 {
 		return errors.New("held without saying what for")
@@ -25,15 +23,6 @@ func (f *fold) hold(it *item, o *open) error {
 	return nil
 }
 
-// said remembers what somebody said of a held order.
-func (o *open) said(a catalog.Approve, by string) {
-	if a.Decision != catalog.DecisionApprove {
-		o.refused = true
-		return
-	}
-	o.last = by
-}
-
 // turnedDown: a held order ends without being carried out for a reason that the
 // record shows.
 func (f *fold) turnedDown(o *open, it *item) error {
@@ -43,7 +32,7 @@ func (f *fold) turnedDown(o *open, it *item) error {
 		return errors.New("a held order was carried out without release")
 	case it.outcome.Code == intents.ApprovalRejected && f.whole && !o.refused:
 		return errors.New("a held order was rejected, and nobody said so")
-	case it.outcome.Code == intents.ApprovalExpired && it.at.Before(h.Deadline):
+	case it.outcome.Code == intents.ApprovalExpired && it.At.Before(h.Deadline):
 		return errors.New("a held order expired before its deadline")
 	default:
 		return nil
@@ -62,7 +51,6 @@ func (f *fold) takeRelease(it *item, j *job) error {
 		return errors.New("releases an order that is not held")
 	}
 	o.released = true
-	delete(f.held, o.intentID)
 	if rel.By != o.last && f.whole {
 		return errors.New("released by another order than the last approval")
 	}
@@ -79,21 +67,21 @@ func (f *fold) takeRelease(it *item, j *job) error {
 		}
 	}
 	switch {
-	case rel.Decision.Directory >= it.position:
+	case rel.Decision.Directory >= it.Position:
 		return errors.New("the release rests on records that come after it")
 	case rel.Decision.Catalog != f.state.CatalogDigest():
 		return errors.New("released under a catalog that is not in force")
 	case rel.Decision.PolicyDigest != view.PolicyDigest():
-		f.decidedBy(rel.Decision.PolicyDigest, it.position)
+		f.decidedBy(rel.Decision.PolicyDigest, it.Position)
 	}
 	if routers(h.Decision) {
-		f.judge(j, f.state.View(), h.Released(*rel, it.at))
+		f.judge(j, f.state.View(), h.Released(*rel, it.At))
 		took := *it
 		took.order = o.held
 		if err := f.beside(&took); err != nil {
 			return err
 		}
 	}
-	f.follow(j, h.Type, f.add(state.Content{Position: it.position, At: it.at, Release: rel}))
+	f.follow(j, h.Type, f.add(state.Content{Position: it.Position, At: it.At, Release: rel}))
 	return nil
 }

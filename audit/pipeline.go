@@ -1,11 +1,13 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/storage/ledger"
 )
 
 // Batches bound what is in memory: lines are handed on together.
@@ -16,11 +18,10 @@ const (
 
 // batch is some lines on their way.
 type batch struct {
-	raw     [][]byte
-	cut     bool     // the last line is not whole
-	climber *climber // nil: whether leaves are in the log is not asked
-	parsed  []parsed
-	decoded chan struct{}
+	raw    [][]byte
+	cut    bool               // the last line is not whole
+	log    *ledger.Checkpoint // nil: whether leaves are in the log is not asked
+	parsed []parsed
 }
 
 // parsed is a line taken apart.
@@ -30,32 +31,25 @@ type parsed struct {
 	err  error
 }
 
-// read makes a batch of the next lines; nil at the end.
-func (l *lines) batch() (*batch, error) {
-	b := &batch{decoded: make(chan struct{})}
-	for size := 0; len(b.raw) < batchLines && size < batchBytes; {
+// batch reads the next lines; false at the end.
+func (l *lines) batch() (b *batch, more bool, err error) {
+	b = &batch{}
+	for size := 0; !b.cut && len(b.raw) < batchLines && size < batchBytes; {
 		raw, err := l.next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil && !errors.Is(err, errCut) {
-			return nil, err
+		if b.cut = errors.Is(err, errCut); err != nil && !b.cut {
+			return nil, false, err
 		}
 		b.raw = append(b.raw, raw)
 		size += len(raw)
-		if b.cut = err != nil; b.cut {
-			break
-		}
 	}
-	if len(b.raw) == 0 {
-		return nil, nil
-	}
-	return b, nil
+	return b, len(b.raw) > 0, nil
 }
 
 // decode takes the lines apart, on a worker.
 func (b *batch) decode() {
-	defer close(b.decoded)
 	b.parsed = make([]parsed, len(b.raw))
 	for i, raw := range b.raw {
 		p := &b.parsed[i]
@@ -66,65 +60,122 @@ func (b *batch) decode() {
 		if p.line, p.err = decodeLine(raw); p.err != nil {
 			return
 		}
+		var proof []byte
 		switch {
 		case p.Record != nil:
-			p.item = recordItem(p.Record)
+			p.item, proof = recordItem(p.Record), p.Record.Proof
 		case p.Leaf != nil:
-			p.item = bareItem(p.Leaf)
+			p.item, proof = bareItem(p.Leaf), p.Leaf.Proof
 		case p.Blob != nil && intents.Digest(p.Blob.Data) != p.Blob.Digest:
 			p.err = errors.New("a blob is not what its digest says: " + p.Blob.Digest)
 			return
 		}
-		if p.item != nil && b.climber != nil {
-			p.item.out = !b.climber.includes(p.item)
+		if p.item != nil && b.log != nil {
+			hashes, err := splitProof(proof)
+			p.item.out = err != nil || ledger.VerifyInclusion(*b.log, p.item.Position, p.item.hash, hashes) != nil
 		}
 	}
 }
 
-// run takes the bundle through the pipeline. When something is bad, the batches
-// behind it are left; what stands before it has been handed to the workers.
-func (v *verifier) run(ctx context.Context) error {
-	slots := make(chan struct{}, v.opts.Workers)
+// stages take batches through workers. next makes one, or says that there are no more.
+// A worker does apart with it. fold gets the batches in order and says what a worker
+// is to do then; done gets them in order after that, and may be nil. The first error
+// ends everything, after the workers have ended what they have.
+type stages[B any] struct {
+	workers int
+	next    func() (b B, more bool, err error)
+	apart   func(B)
+	fold    func(B) (then func(), err error)
+	done    func(B) error
+}
+
+func (s stages[B]) run(ctx context.Context) error {
+	type task struct {
+		batch B
+		ended chan struct{}
+	}
+	free := make(chan struct{}, s.workers)
+	start := func(b B, fn func()) task {
+		t := task{b, make(chan struct{})}
+		free <- struct{}{}
+		go func() {
+			defer func() { <-free; close(t.ended) }()
+			fn()
+		}()
+		return t
+	}
 	defer func() {
-		for range cap(slots) { // wait for the workers
-			slots <- struct{}{}
+		for range s.workers { // wait for them
+			free <- struct{}{}
 		}
 	}()
-	var queue []*batch
-	for more := true; ctx.Err() == nil && !v.failed(); {
-		for more && len(queue) <= v.opts.Workers {
-			b, err := v.lines.batch()
+	var read, folded []task
+	for more := true; more || len(read)+len(folded) > 0; {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		for more && len(read) <= s.workers {
+			var b B
+			var err error
+			if b, more, err = s.next(); err != nil {
+				return err
+			}
+			if more {
+				read = append(read, start(b, func() { s.apart(b) }))
+			}
+		}
+		if len(read) > 0 {
+			<-read[0].ended
+			then, err := s.fold(read[0].batch)
 			if err != nil {
 				return err
 			}
-			if more = b != nil; more {
-				b.climber = &climber{log: v.last}
-				queue = append(queue, b)
-				work(slots, b.decode)
+			folded, read = append(folded, start(read[0].batch, then)), read[1:]
+		}
+		for len(folded) > s.workers || len(read) == 0 && len(folded) > 0 {
+			<-folded[0].ended
+			if s.done != nil {
+				if err := s.done(folded[0].batch); err != nil {
+					return err
+				}
 			}
-		}
-		if len(queue) == 0 {
-			break
-		}
-		b := queue[0]
-		queue = queue[1:]
-		<-b.decoded
-		jobs := v.foldBatch(b)
-		work(slots, func() { v.checkAll(ctx, jobs) })
-		if v.opts.Progress != nil {
-			v.opts.Progress(v.next, v.head.Size)
+			folded = folded[1:]
 		}
 	}
-	return ctx.Err()
+	return nil
 }
 
-// work runs fn on a worker as soon as one is free.
-func work(slots chan struct{}, fn func()) {
-	slots <- struct{}{}
-	go func() {
-		defer func() { <-slots }()
-		fn()
-	}()
+// errBad ends the stages of a verification: something is bad.
+var errBad = errors.New("something is bad")
+
+// run takes the bundle through the stages. When something is bad, the batches
+// behind it are left; what stands before it has been handed to the workers.
+func (v *verifier) run(ctx context.Context) error {
+	err := stages[*batch]{
+		workers: v.opts.Workers,
+		next: func() (*batch, bool, error) {
+			b, more, err := v.lines.batch()
+			if more {
+				b.log = &v.last
+			}
+			return b, more, err
+		},
+		apart: (*batch).decode,
+		fold: func(b *batch) (func(), error) {
+			if v.failed() {
+				return nil, errBad
+			}
+			jobs := v.foldBatch(b)
+			if v.opts.Progress != nil {
+				v.opts.Progress(v.next, v.head.Size)
+			}
+			return func() { v.checkAll(ctx, jobs) }, nil
+		},
+	}.run(ctx)
+	if errors.Is(err, errBad) {
+		err = nil
+	}
+	return cmp.Or(err, ctx.Err()) // what was cancelled is no finding
 }
 
 // foldBatch folds lines in order, up to the first that cannot be.
@@ -135,8 +186,8 @@ func (v *verifier) foldBatch(b *batch) []*job {
 		position, id := v.next, "" // where the line should be
 		if err := v.foldLine(p, &jobs); err != nil {
 			if it := p.item; it != nil {
-				if it.position > position && !v.head.Complete {
-					position = it.position
+				if it.Position > position && !v.head.Complete {
+					position = it.Position
 				}
 				if it.order != nil {
 					id = it.order.id()
@@ -166,17 +217,17 @@ func (v *verifier) foldLine(p *parsed, jobs *[]*job) error {
 	}
 	it := p.item
 	switch {
-	case it.position < v.next:
+	case it.Position < v.next:
 		return errors.New("positions do not ascend")
-	case it.position > v.next:
+	case it.Position > v.next:
 		if v.head.Complete {
 			return errors.New("records are left out before it, and the bundle says that it is complete")
 		}
 		v.gaps, v.fold.whole = true, false
-	case it.entry == nil && v.head.Complete && v.head.Tenant == "":
+	case it.bare && v.head.Complete && v.head.Tenant == "":
 		return errors.New("the record is left out, and the bundle says that it is complete")
 	}
-	v.next = it.position + 1
+	v.next = it.Position + 1
 	if it.err != nil {
 		return it.err
 	}
@@ -184,34 +235,25 @@ func (v *verifier) foldLine(p *parsed, jobs *[]*job) error {
 	// What the fold finds wrong may follow from a record that was changed: that
 	// it is not in the log is then the better reason.
 	if it.out {
-		return errNotIncluded
+		return errors.New("it is not the record that the log has at this position")
 	}
 	if err != nil {
 		return err
 	}
-	if it.entry != nil {
+	if !it.bare {
 		v.report.Records++
-		if it.withheld {
+		if it.withheld() {
 			v.report.Withheld++
 		}
 		if it.order != nil {
 			v.report.Orders++
 		}
-		if it.entry.Receipt != "" {
+		if it.receipt != "" {
 			v.report.Receipts++
 		}
-		v.know(j.keys)
 	}
 	*jobs = append(*jobs, j)
 	return nil
-}
-
-// know remembers the versions of the key set.
-func (v *verifier) know(set *keySet) {
-	if set == nil || len(v.sets) > 0 && v.sets[len(v.sets)-1] == set {
-		return
-	}
-	v.sets = append(v.sets, set)
 }
 
 func (j *job) id() string {

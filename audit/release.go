@@ -1,8 +1,8 @@
 package audit
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -59,19 +59,15 @@ func (j *job) askedFor(e *intents.Envelope) intents.Asked {
 	return asked
 }
 
-// rerelease judges a release again: stages 6 and 7, with the roles that the
+// release judges a release again: stages 6 and 7, with the roles that the
 // record says, which from the rules on that cut them must be those of then.
-func (r *replayer) rerelease(ctx context.Context, j *job, e *intents.Envelope) error {
-	return r.tally(r.releasing(ctx, j, e))
-}
-
-func (r *replayer) releasing(ctx context.Context, j *job, e *intents.Envelope) error {
+func (r *replayer) release(ctx context.Context, j *job, e *intents.Envelope) error {
 	d, f := j.release.Decision, j.release.Facts
 	rows, err := r.catalog(d.Catalog)
 	if err != nil {
 		return err
 	}
-	row, known := rows[e.Type()]
+	row, known := rows.Lookup(e.Type())
 	if !known {
 		return agree(d, intents.Deny, intents.UnknownIntent, nil, nil)
 	}
@@ -90,20 +86,5 @@ func (r *replayer) releasing(ctx context.Context, j *job, e *intents.Envelope) e
 		return err
 	}
 	res = res.Approved(f.Approvals, j.askedFor(e))
-	code := intents.OK
-	if x := res.Refusal(); x != nil {
-		code = x.Code
-	}
-	if err := agree(d, res.Verdict(), code, res.PolicyIDs(), res.Obligations); err != nil {
-		return err
-	}
-	return j.judged()
-}
-
-func readReleasePart(body json.RawMessage) (*state.Release, error) {
-	var rel state.Release
-	if err := json.Unmarshal(body, &rel); err != nil {
-		return nil, errors.New("part release is not one")
-	}
-	return &rel, nil
+	return cmp.Or(agreeOn(d, res), j.judged())
 }

@@ -1,7 +1,7 @@
 package audit
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,7 +13,6 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/policies"
-	"aob.dev/writ/schemas"
 	"aob.dev/writ/state"
 )
 
@@ -28,7 +27,7 @@ type replayer struct {
 	mu       sync.Mutex // guards what follows
 	blobs    map[string][]byte
 	engines  map[engineKey]*policies.Engine
-	catalogs map[string]map[string]row
+	catalogs map[string]*catalog.Catalog
 	agree    int64
 	why      map[string]int64
 }
@@ -39,7 +38,7 @@ type engineKey struct {
 }
 
 func newReplayer(instead *policies.Engine) *replayer {
-	return &replayer{instead: instead, blobs: map[string][]byte{}, engines: map[engineKey]*policies.Engine{}, catalogs: map[string]map[string]row{}, why: map[string]int64{}}
+	return &replayer{instead: instead, blobs: map[string][]byte{}, engines: map[engineKey]*policies.Engine{}, catalogs: map[string]*catalog.Catalog{}, why: map[string]int64{}}
 }
 
 // keep a blob of the bundle.
@@ -60,11 +59,6 @@ type unreplayable string
 
 func (u unreplayable) Error() string { return string(u) }
 
-// redecide is an error if the decision comes out otherwise.
-func (r *replayer) redecide(ctx context.Context, j *job, e *intents.Envelope) error {
-	return r.tally(r.decide(ctx, j, e))
-}
-
 // tally counts what came of deciding again.
 func (r *replayer) tally(err error) error {
 	var cannot unreplayable
@@ -84,15 +78,16 @@ func (r *replayer) tally(err error) error {
 // bundle need not have all of (stages 3 and 5).
 var ofState = []intents.Code{intents.TaskScope, intents.ConflictIdempotency, intents.InFlight, intents.KeyRevoked, intents.MalformedArgs, intents.SignatureInvalid}
 
-// decide takes an order through stages 3, 6 and 7.
+// decide takes an order through stages 3, 6 and 7. It is an error if the decision
+// comes out otherwise.
 func (r *replayer) decide(ctx context.Context, j *job, e *intents.Envelope) error {
 	d, f := j.order.decision, j.order.facts
 	rows, err := r.catalog(d.Catalog)
 	if err != nil {
 		return err
 	}
-	row, known := rows[e.Type()]
-	code, err := row.judge(e, known)
+	row, known := rows.Lookup(e.Type())
+	code, err := judge(row, known, e)
 	if err != nil {
 		return err
 	}
@@ -144,17 +139,16 @@ func (r *replayer) decide(ctx context.Context, j *job, e *intents.Envelope) erro
 	if res.Outlasts(e.TTL()) {
 		return agree(d, intents.Deny, intents.PolicyDenied, nil, nil)
 	}
-	code = intents.OK
+	return cmp.Or(agreeOn(d, res), sameTerms(d, res.HoldAt(j.now)), j.judged())
+}
+
+// agreeOn compares what was decided with what the policy says now.
+func agreeOn(d intents.Decision, res policies.Result) error {
+	code := intents.OK
 	if x := res.Refusal(); x != nil {
 		code = x.Code
 	}
-	if err := agree(d, res.Verdict(), code, res.PolicyIDs(), res.Obligations); err != nil {
-		return err
-	}
-	if err := sameTerms(d, res.HoldAt(j.now)); err != nil {
-		return err
-	}
-	return j.judged()
+	return agree(d, res.Verdict(), code, res.PolicyIDs(), res.Obligations)
 }
 
 // judged says whether the state of then was enough to judge an order of the router.
@@ -275,78 +269,37 @@ func (r *replayer) blob(digest string) ([]byte, bool) {
 	return data, err == nil
 }
 
-// row of a catalog of then.
-type row struct {
-	Type       string         `json:"type"`
-	Capability string         `json:"capability"`
-	Signers    []intents.Role `json:"signed_by"`
-	Executor   string         `json:"executor"`
-	TTLSec     int            `json:"ttl_sec"`
-	args       func() (*schemas.Schema, error)
-}
-
 // catalog of then: our own, or one that the bundle holds.
-func (r *replayer) catalog(digest string) (map[string]row, error) {
+func (r *replayer) catalog(digest string) (*catalog.Catalog, error) {
+	if digest == catalog.Builtin().Digest() {
+		return catalog.Builtin(), nil
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if rows := r.catalogs[digest]; rows != nil {
-		return rows, nil
+	if c := r.catalogs[digest]; c != nil {
+		return c, nil
 	}
-	rows := map[string]row{}
-	if digest == catalog.Builtin().Digest() {
-		for _, own := range catalog.Builtin().Rows() {
-			rows[own.Type] = row{
-				Type: own.Type, Capability: own.Capability, Signers: own.Signers, Executor: own.Executor,
-				TTLSec: int(own.TTL().Seconds()), args: own.ArgsSchema,
-			}
-		}
-		r.catalogs[digest] = rows
-		return rows, nil
-	}
-	var doc struct {
-		Intents []struct {
-			row
-			Args json.RawMessage `json:"args_schema"`
-		} `json:"intents"`
-	}
-	if raw, there := r.blobs[digest]; !there || json.Unmarshal(raw, &doc) != nil {
+	c, err := catalog.Read(r.blobs[digest])
+	if err != nil {
 		return nil, unreplayable("the catalog is not in the bundle")
 	}
-	for _, x := range doc.Intents {
-		x.args = sync.OnceValues(func() (*schemas.Schema, error) { return schemas.Compile(x.Args) })
-		if own, known := catalog.Builtin().Lookup(x.Type); known && sameArgs(own, x.Args) {
-			x.args = own.ArgsSchema // ours may refer to documents that the bundle does not hold
-		}
-		rows[x.Type] = x.row
-	}
-	r.catalogs[digest] = rows
-	return rows, nil
-}
-
-// sameArgs: the arguments of then have the schema of today.
-func sameArgs(own catalog.Row, then json.RawMessage) bool {
-	s, err := own.ArgsSchema()
-	if err != nil {
-		return false
-	}
-	a, err1 := intents.Canonical(s.Source())
-	b, err2 := intents.Canonical(then)
-	return err1 == nil && err2 == nil && bytes.Equal(a, b)
+	r.catalogs[digest] = c
+	return c, nil
 }
 
 // judge is what of stage 3 the order alone decides.
-func (w row) judge(e *intents.Envelope, known bool) (intents.Code, error) {
+func judge(row catalog.Row, known bool, e *intents.Envelope) (intents.Code, error) {
 	if !known {
 		return intents.UnknownIntent, nil
 	}
-	if !slices.Contains(w.Signers, e.Signer().Role) {
+	if !row.MaySign(e.Signer().Role) {
 		return intents.KeyRole, nil
 	}
-	s, err := w.args()
+	s, err := row.ArgsSchema()
 	if err != nil {
 		return "", unreplayable("a schema of the catalog cannot be compiled any more")
 	}
-	if len(s.Validate(e.Decoded())) > 0 || int(e.TTL().Seconds()) > w.TTLSec {
+	if len(s.Validate(e.Decoded())) > 0 || e.TTL() > row.TTL() {
 		return intents.SchemaInvalid, nil
 	}
 	return intents.OK, nil

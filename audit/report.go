@@ -32,8 +32,11 @@ type Report struct {
 	// an earlier record: the clock had stepped back. Positions decide.
 	ClockSteps int64 `json:"clock_steps,omitempty"`
 
+	// Next is what to do about a bundle that is not valid.
+	Next string `json:"next,omitempty"`
+
 	WitnessedBy   []string `json:"witnessed_by,omitempty"`
-	WitnessedSize int64    `json:"witnessed_size,omitempty"` // leaves of the log that they vouch for
+	WitnessedSize int64    `json:"witnessed_size,omitempty"` // leaves of the checkpoint that they cosigned
 }
 
 // Bad names the first record at which the bundle does not hold. Position -1: it
@@ -63,16 +66,32 @@ func (b *Bad) before(other *Bad) bool {
 	return b.Position >= 0 && b.Position < other.Position
 }
 
+// next says which command is to be typed after a verification that failed.
+func (o Options) next(origin string) string {
+	switch {
+	case o.Trust != nil && o.Trust.Origin != origin:
+		return "writ audit trust, on the machine with the log, prints the trust file of that log"
+	case o.Policy != nil:
+		return "writ policy backtest --policy DIR --bundle FILE lists every order that this policy decides otherwise"
+	}
+	export := "writ audit export --out FILE"
+	if o.Trust != nil && o.Trust.Checkpoint != "" {
+		export += " --since-checkpoint CHECKPOINT"
+	}
+	return "keep this file, and export the bundle again on the machine with the log: " + export +
+		". If that bundle is not valid either, writ audit fsck there says what is damaged"
+}
+
 // String is the report for people: what holds, and what it does not say.
 func (r Report) String() string {
 	var b strings.Builder
-	word := "valid"
+	verdict := "valid"
 	if !r.OK {
-		word = "NOT VALID"
+		verdict = "NOT VALID"
 	}
-	fmt.Fprintf(&b, "%s: %d records, %d orders, %d receipts of %s up to position %d, in %.1f s\n", word, r.Records, r.Orders, r.Receipts, r.Origin, r.Size-1, r.Seconds)
+	fmt.Fprintf(&b, "%s: %d records, %d orders, %d receipts of %s up to position %d, in %.1f s\n", verdict, r.Records, r.Orders, r.Receipts, r.Origin, r.Size-1, r.Seconds)
 	if r.FirstBad != nil {
-		fmt.Fprintf(&b, "first bad: %s\n", r.FirstBad)
+		fmt.Fprintf(&b, "first bad: %s\nnext: %s\n", r.FirstBad, r.Next)
 	}
 	if r.Replayed+r.Unreplayable > 0 {
 		fmt.Fprintf(&b, "replayed: %d decisions agree", r.Replayed)

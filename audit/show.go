@@ -56,32 +56,21 @@ func read(ctx context.Context, tenants *ledger.Tenants, rec storage.Record) (Sho
 	if s.Tenant, err = tenants.Of(ctx, rec); err != nil {
 		return s, err
 	}
-	switch rec.Kind {
-	case storage.KindOrder:
-		c, err := readContent(rec)
-		if err != nil {
-			return s, fmt.Errorf("record %d: %w", rec.Position, err)
-		}
-		d := c.decision
-		s.Order = &c.body
-		s.IntentID, s.Code, s.Type, s.User = d.IntentID, d.Code, s.Order.Intent.Type, s.Order.Actor.UserID
-		if c := s.Order.Context; c != nil {
-			s.Plan, s.Session = c.PlanID, c.SessionID
-		}
-	case storage.KindOutcome, storage.KindRelease, storage.KindTakeover:
-		of, err := ledger.About(rec)
-		if err != nil {
-			return s, err
-		}
-		s.Of = &of
-		var out struct {
-			Code intents.Code `json:"code"`
-		}
-		if err := json.Unmarshal(rec.Parts[string(rec.Kind)], &out); err != nil {
-			return s, fmt.Errorf("record %d: %w", rec.Position, err)
-		}
-		s.Code = out.Code
-	case storage.KindControl:
+	it := ownItem(rec)
+	if it.err != nil {
+		return s, fmt.Errorf("record %d: %w", rec.Position, it.err)
+	}
+	switch o := it.order; {
+	case o != nil:
+		d := o.decision
+		s.Order, s.IntentID, s.Code, s.Type, s.User = &o.body, d.IntentID, d.Code, o.body.Intent.Type, o.body.Actor.UserID
+		s.Plan, s.Session = o.ctx.PlanID, o.ctx.SessionID
+	case it.control != nil || it.Kind == storage.KindOrder:
+	case it.outcome != nil:
+		s.Code = it.outcome.Code
+		fallthrough
+	default:
+		s.Of = &it.of
 	}
 	return s, nil
 }
@@ -111,7 +100,7 @@ func Find(ctx context.Context, records storage.Records, id string) ([]Shown, err
 	return out, nil
 }
 
-// Proof of one order: that its records are in the log, and what the router said
+// Proof of one order: that its records are in the log, and what the router signed
 // of them. Whoever has pinned the root key needs nothing else; the parts of the
 // records are not in it.
 type Proof struct {
@@ -126,45 +115,49 @@ type Proof struct {
 func Prove(ctx context.Context, s Source, id string) (Proof, error) {
 	p := Proof{Origin: s.Origin, IntentID: id}
 	x := newExporter(s)
-	shown, err := Find(ctx, s.Records, id)
-	if err != nil {
-		return p, err
+	var about []int64 // the order, and what follows on it
+	for rec, err := range s.Records.Scan(ctx, 0) {
+		if err != nil {
+			return p, err
+		}
+		it, digest := ownItem(rec), rec.Digest()
+		if it.err != nil {
+			return p, it.err
+		}
+		x.take(it, digest)
+		x.ofHeld(it, "")
+		if n := len(p.KeySets); x.token != "" && (n == 0 || p.KeySets[n-1] != x.token) {
+			p.KeySets = append(p.KeySets, x.token)
+		}
+		follows := it.order == nil && it.control == nil && len(about) > 0 && it.of == about[0]
+		if !follows && (it.order == nil || it.order.decision.IntentID != id) {
+			continue
+		}
+		about, p.Receipt = append(about, rec.Position), ""
+		if it.outcome == nil {
+			continue
+		}
+		r, key, there, err := x.receipt(ctx, it, digest)
+		if err == nil && there {
+			p.Receipt, err = intents.IssueReceipt(key, r)
+		}
+		if err != nil {
+			return p, err
+		}
+	}
+	if len(about) == 0 {
+		return p, ErrNotFound
 	}
 	c, err := s.Ledger.Checkpoint(ctx, s.LedgerKey.VerificationKey())
 	if err != nil {
 		return p, err
 	}
-	for _, r := range shown {
-		in, err := s.Ledger.Inclusion(ctx, r.Position, c)
+	for _, at := range about {
+		in, err := s.Ledger.Inclusion(ctx, at, c)
 		if err != nil {
 			return p, err
 		}
 		p.Inclusion = append(p.Inclusion, in)
-	}
-	for rec, err := range s.Records.Scan(ctx, 0) {
-		if err != nil {
-			return p, err
-		}
-		c, err := readContent(rec)
-		if err != nil {
-			return p, err
-		}
-		x.take(&c)
-		x.ofHeld(&c, "")
-		if n := len(p.KeySets); x.token != "" && (n == 0 || p.KeySets[n-1] != x.token) {
-			p.KeySets = append(p.KeySets, x.token)
-		}
-		if last := shown[len(shown)-1]; rec.Position == last.Position && last.Kind == storage.KindOutcome {
-			r, key, there, err := x.receipt(ctx, &c)
-			if err != nil {
-				return p, err
-			}
-			if there {
-				if p.Receipt, err = intents.IssueReceipt(key, r); err != nil {
-					return p, err
-				}
-			}
-		}
 	}
 	return p, nil
 }
@@ -222,7 +215,7 @@ func (p Proof) Check(trust Trust) error {
 	}
 	last := leaves[len(leaves)-1]
 	if r.IntentID != p.IntentID || r.Position != leaves[0].Position || r.RecordDigest != leaves[0].RecordDigest || r.OutcomeDigest != last.RecordDigest {
-		return errors.New("the receipt speaks of other records")
+		return errors.New("the receipt names other records")
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ func TestFoldForgets(t *testing.T) {
 		f.taken[key(n)] = holder{int64(n), at.Unix()}
 		f.erased[fmt.Sprint("default/task_", n)] = true
 		f.latest = at
-		f.pass(&item{position: int64(n), at: at})
+		f.pass(&item{Record: storage.Record{Position: int64(n), At: at}})
 		most = max(most, len(f.taken), len(f.erased))
 	}
 	if _, open := f.taken[key(-1)]; !open || most > 3*24*hour {

@@ -1,9 +1,7 @@
 package audit
 
 import (
-	"bytes"
 	"crypto/ed25519"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -32,9 +30,7 @@ type Trust struct {
 // ReadTrust reads a trust file.
 func ReadTrust(raw []byte) (*Trust, error) {
 	var t Trust
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&t); err != nil {
+	if err := intents.UnmarshalStrict(raw, &t); err != nil {
 		return nil, fmt.Errorf("trust file: %v", err)
 	}
 	key, err := t.Root.ToKey()

@@ -25,7 +25,7 @@ type Options struct {
 	Replay  bool             // decide every order again
 	Policy  *policies.Engine // with Replay: in place of the policies of then
 	Workers int              // 0: one per processor
-	// Progress is told how many records of how many have been taken; may be nil.
+	// Progress is called with the number of records read and of all; may be nil.
 	Progress func(done, total int64)
 }
 
@@ -74,7 +74,6 @@ type verifier struct {
 	// tagged: a signed order of the tenant carries that tag. Without one nothing
 	// shows that the key is the tenant's.
 	tagged atomic.Bool
-	sets   []*keySet // all versions so far
 
 	grants   intents.Grants
 	replayer *replayer
@@ -167,7 +166,7 @@ func (v *verifier) pinned() {
 	}
 }
 
-// finish is what can be said only at the end.
+// finish completes the report with what is known only at the end.
 func (v *verifier) finish() {
 	if v.bad == nil {
 		v.closing()
@@ -184,7 +183,9 @@ func (v *verifier) finish() {
 	if v.fold.keys != nil {
 		r.KeySet = v.fold.keys.version
 	}
-	r.FirstBad, r.OK = v.bad, v.bad == nil
+	if r.FirstBad, r.OK = v.bad, v.bad == nil; !r.OK {
+		r.Next = v.opts.next(v.head.Origin)
+	}
 	r.Witnessed = r.OK && r.WitnessedSize == v.head.Size && r.WitnessedSize > 0
 	r.Complete = r.OK && v.head.Complete && !v.gaps && v.next == v.head.Size && (v.head.Tenant == "" || v.tagged.Load())
 	r.Replayed, r.Why = v.replayer.count()
@@ -202,20 +203,16 @@ func (v *verifier) closing() {
 	case v.head.Complete && (v.gaps || v.next != v.head.Size):
 		v.fail(-1, "", "the bundle says that it is complete, and has not every position")
 	}
-	for _, c := range []struct {
-		name string
-		text string
-	}{{"first", v.head.First}, {"last", v.head.Last}} {
-		if _, err := v.openCheckpoint(c.text); err != nil {
-			v.fail(-1, "", "the "+c.name+" checkpoint is not signed by a ledger key of the key set")
+	signed := [][2]string{{"first", v.head.First}, {"last", v.head.Last}}
+	if t := v.opts.Trust; t != nil && t.Checkpoint != "" {
+		signed = append(signed, [2]string{"pinned", t.Checkpoint})
+	}
+	for _, c := range signed {
+		if _, err := v.openCheckpoint(c[1]); err != nil {
+			v.fail(-1, "", "the "+c[0]+" checkpoint is not signed by a ledger key of the key set")
 		}
 	}
 	v.witnessed()
-	if t := v.opts.Trust; t != nil && t.Checkpoint != "" {
-		if _, err := v.openCheckpoint(t.Checkpoint); err != nil {
-			v.fail(-1, "", "the pinned checkpoint is not signed by a ledger key of the key set")
-		}
-	}
 }
 
 // end holds the bundle to its last line.

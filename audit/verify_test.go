@@ -78,6 +78,35 @@ func TestChangedBit(t *testing.T) {
 	}
 }
 
+// TestNext: of a bundle that is not valid the report names the command that helps.
+func TestNext(t *testing.T) {
+	w := newWorld(t)
+	w.live(1)
+	bundle := w.export(w.Journal, audit.Selection{})
+	other := audit.NewTrust(w.NewKey(intents.RoleOperator).VerificationKey())
+	seen := w.trust()
+	seen.Checkpoint = header(t, bundle).Last
+	strict := w.with("ext/strict.rego", func(string) string {
+		return "package writ.ext.strict\n\n# METADATA\n# title: No\n# description: No.\n# custom:\n#   id: strict.no\ndeny contains {\"id\": \"strict.no\", \"reason\": \"No.\", \"hint\": \"\"}\n"
+	})
+	for name, c := range map[string]struct {
+		bundle []byte
+		o      audit.Options
+		want   string
+	}{
+		"valid":          {bundle, audit.Options{Trust: w.trust()}, ""},
+		"cut":            {bundle[:len(bundle)/2], audit.Options{}, "writ audit export --out FILE. "},
+		"cut, pinned":    {bundle[:len(bundle)/2], audit.Options{Trust: seen}, "--since-checkpoint CHECKPOINT. If that bundle is not valid either, writ audit fsck"},
+		"another log":    {bundle, audit.Options{Trust: &other}, "writ audit trust"},
+		"another policy": {bundle, audit.Options{Trust: w.trust(), Replay: true, Policy: strict}, "writ policy backtest"},
+	} {
+		r := w.verify(c.bundle, c.o)
+		if r.OK != (c.want == "") || !strings.Contains(r.Next, c.want) || !strings.Contains(r.String(), r.Next) || r.OK && r.Next != "" {
+			t.Errorf("%s: %q of %+v", name, r.Next, r.FirstBad)
+		}
+	}
+}
+
 // line of a bundle: where it ends, and the record that it is, or that comes next.
 type lineAt struct {
 	end      int

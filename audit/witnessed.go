@@ -7,7 +7,7 @@ import (
 )
 
 // cosigned holds the header's cosigned checkpoint to the last one. By whom it is
-// cosigned is said at the end, when the log's keys are known.
+// cosigned is checked at the end, when the log's keys are known.
 func (v *verifier) cosigned() {
 	h := v.head
 	if h.Cosigned == "" {

@@ -1,10 +1,6 @@
 package executors
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"io"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -14,15 +10,15 @@ import (
 // inline inputs are bounded by the limit of tokens.
 const maxDispatch = 1 << 20
 
-// admit makes a dispatch an order, or says why it is not one. Nothing is
-// believed before the ticket is verified, and the ticket vouches for exactly
-// the bytes whose intent_id it names. left is the time until the deadline.
+// admit verifies a dispatch and returns its order. Nothing in it is trusted before
+// the ticket is verified, and the ticket covers exactly the bytes whose intent_id it
+// names. left is the time until the deadline.
 func (s *Service) admit(typ string, dispatch []byte) (o *Order, left time.Duration, err error) {
 	if len(dispatch) > maxDispatch {
 		return nil, 0, intents.Refuse(intents.PayloadTooLarge, "", "dispatch has more than 1 MiB")
 	}
 	var d intents.Dispatch
-	if err := decodeStrict(dispatch, &d); err != nil {
+	if err := intents.UnmarshalStrict(dispatch, &d); err != nil {
 		return nil, 0, notDispatch()
 	}
 	t, err := intents.OpenTicket(d.Ticket, intents.KeysFunc(s.routerKey))
@@ -32,7 +28,7 @@ func (s *Service) admit(typ string, dispatch []byte) (o *Order, left time.Durati
 	payload, ok := named(d, t.IntentID)
 	switch {
 	case t.Issuer != s.cfg.Origin:
-		return nil, 0, intents.Refuse(intents.SignatureInvalid, "", "ticket is of another log")
+		return nil, 0, intents.Refuse(intents.SignatureInvalid, "", "ticket is from another log")
 	case t.Executor != s.cfg.Name:
 		return nil, 0, intents.Refuse(intents.SignatureInvalid, "", "ticket is for another executor")
 	case !ok:
@@ -40,7 +36,7 @@ func (s *Service) admit(typ string, dispatch []byte) (o *Order, left time.Durati
 	}
 	b, err := intents.ReadBody(payload)
 	if err != nil {
-		return nil, 0, intents.Refuse(intents.SchemaInvalid, "", "order does not match the envelope")
+		return nil, 0, intents.Refuse(intents.SchemaInvalid, "", "order does not match the schema of the envelope")
 	}
 	switch {
 	case t.Type != b.Intent.Type || typ != "" && typ != t.Type:
@@ -84,32 +80,17 @@ func newOrder(t intents.Ticket, b intents.Body) *Order {
 	return o
 }
 
-var errTrailing = errors.New("trailing data")
-
-// decodeStrict reads one JSON document and refuses unknown members.
-func decodeStrict(raw []byte, v any) error {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(v); err != nil {
-		return err
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return errTrailing
-	}
-	return nil
-}
-
 // Decode reads the arguments into v. The router has checked them against the
-// type's schema; what still does not fit is MALFORMED_ARGS.
+// type's schema; arguments that still do not fit are MALFORMED_ARGS.
 func (o *Order) Decode(v any) error {
-	if err := decodeStrict(o.Args, v); err != nil {
+	if err := intents.UnmarshalStrict(o.Args, v); err != nil {
 		return Fail(intents.MalformedArgs, "the arguments are not those of "+o.Type)
 	}
 	return nil
 }
 
-// routerKey is a key that may sign tickets now: one past its not_after may not,
-// also where this executor's key set is an old one.
+// routerKey is a key that may sign tickets now. A key past its not_after may not,
+// even where this executor has an old key set.
 func (s *Service) routerKey(kid string) (intents.Key, error) {
 	k, err := s.cfg.RouterKeys.Key(kid)
 	if err == nil && !k.NotAfter.IsZero() && s.cfg.Now().After(k.NotAfter) {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/micro"
+
 	"aob.dev/writ/executors"
 	"aob.dev/writ/executors/executortest"
 	"aob.dev/writ/intents"
@@ -76,11 +78,12 @@ func TestServeOnTheBus(t *testing.T) {
 	if _, err := ask(bus.Exec("write_temp"), intents.Dispatch{}); !errors.Is(err, bus.ErrNoResponders) {
 		t.Errorf("a type that nobody carries out: %v", err)
 	}
-	services, err := router.Services(t.Context(), time.Second)
-	if err != nil || !slices.ContainsFunc(services, func(s bus.ServiceInfo) bool {
-		return s.Name == "writ-files" && slices.Contains(s.Subjects, bus.Exec("read_lines"))
+	var info micro.Info
+	answer, err := router.Request(t.Context(), "$SRV.INFO.writ-files", nil)
+	if err := errors.Join(err, json.Unmarshal(answer, &info)); err != nil || !slices.ContainsFunc(info.Endpoints, func(e micro.EndpointInfo) bool {
+		return e.Subject == bus.Exec("read_lines")
 	}) {
-		t.Errorf("%+v, %v", services, err)
+		t.Errorf("%+v, %v", info, err)
 	}
 
 	last := make(chan error, 1)

@@ -17,8 +17,8 @@ import (
 // says how it failed; any other error is EXECUTOR_FAILED.
 type Handler func(ctx context.Context, o *Order) (*Result, error)
 
-// WithArgs makes a handler of one that is given the arguments of its order decoded.
-// Those that do not fit are MALFORMED_ARGS, and it is not called.
+// WithArgs makes a handler of a function that takes the decoded arguments. It is not
+// called with arguments that do not fit: those are MALFORMED_ARGS.
 func WithArgs[Args any](h func(ctx context.Context, o *Order, args Args) (*Result, error)) Handler {
 	return func(ctx context.Context, o *Order) (*Result, error) {
 		var args Args
@@ -34,10 +34,10 @@ type Order struct {
 	ID      string // intent_id, recomputed from the bytes
 	Type    string
 	Args    json.RawMessage // canonical
-	Key     string          // idempotency key: that of an order sent again, under whatever intent_id
+	Key     string          // idempotency key; an order that is sent again keeps it, even under another intent_id
 	Context intents.Context
 	TraceID string
-	Ticket  intents.Ticket // verified; Ticket.Actor is for whom
+	Ticket  intents.Ticket // verified; Ticket.Actor is the user that it is carried out for
 }
 
 // Input is the data that the router resolved for a pointer such as /data, if any.
@@ -57,7 +57,7 @@ type Result struct {
 }
 
 // Failure is a failed order as its executor reports it.
-type Failure struct { //nolint:errname // an outcome that happens to be an error
+type Failure struct { //nolint:errname // it is an outcome first
 	Code      intents.Code // of the outcome codes
 	Reason    string       // no values of the data
 	Retryable bool         // the order had no effect and may be sent again
@@ -74,14 +74,14 @@ func Fail(code intents.Code, reason string) *Failure {
 	return &Failure{Code: code, Reason: reason, Retryable: code.Info().Retryable}
 }
 
-// Says adds details for the caller; what does not marshal says nothing.
-func (f *Failure) Says(details any) *Failure {
+// WithDetails adds details for the caller, unless they do not marshal.
+func (f *Failure) WithDetails(details any) *Failure {
 	f.Details, _ = json.Marshal(details)
 	return f
 }
 
-// With adds a fact.
-func (f *Failure) With(event string, payload any) *Failure {
+// WithFact adds a fact.
+func (f *Failure) WithFact(event string, payload any) *Failure {
 	f.Facts = append(f.Facts, NewFact(event, payload))
 	return f
 }

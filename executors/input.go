@@ -11,8 +11,8 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// Data is what an order works on: the router resolved it from "from", or it is in
-// the arguments. Close it.
+// Data is what an order works on: the input that the router resolved from "from", or
+// a member of the arguments. The caller closes it.
 type Data struct {
 	io.ReadCloser
 	Size int64
@@ -39,16 +39,16 @@ func (o *Order) Data(ctx context.Context, blobs storage.Blobs, pointer string, g
 // maxInline bounds a value that came inside an order or a ticket, in bytes.
 const maxInline = 1 << 20
 
-// Content opens the order's data at a pointer as the bytes that are to be kept: a
-// JSON string as the text that it stands for, any other value as its JSON, and
-// what came by reference as it is. Without data it is MALFORMED_ARGS.
+// Content opens the order's data at a pointer as the bytes to be stored: a JSON
+// string as its text, any other value as its JSON, and what came by reference
+// unchanged. An order without data is MALFORMED_ARGS.
 func (o *Order) Content(ctx context.Context, blobs storage.Blobs, pointer string, given []byte) (io.ReadCloser, error) {
 	d, ok, err := o.Data(ctx, blobs, pointer, given)
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
-		return nil, Fail(intents.MalformedArgs, "there is nothing to keep: data or from is needed")
+		return nil, Fail(intents.MalformedArgs, "there is nothing to store: data or from is needed")
 	}
 	if in, resolved := o.Input(pointer); resolved && in.Ref != "" {
 		return d, nil
@@ -66,11 +66,11 @@ func (o *Order) Content(ctx context.Context, blobs storage.Blobs, pointer string
 
 // open opens a reference: a blob of the tenant, or a temporary file of the order's
 // step (without a task, of its plan; without a plan, of its turn). The bytes must
-// have the digest that the router's decision named.
+// have the digest that the ticket names.
 func (o *Order) open(ctx context.Context, blobs storage.Blobs, in intents.Input) (Data, error) {
 	if strings.HasPrefix(in.Ref, "cas://") {
 		if in.SHA256 != "" && in.Ref != "cas://"+in.SHA256 {
-			return Data{}, Fail(intents.MalformedArgs, "the data is not what the ticket names")
+			return Data{}, Fail(intents.MalformedArgs, "the data does not have the digest that the ticket names")
 		}
 		r, size, err := blobs.Fetch(ctx, o.Ticket.Actor.Tenant, in.Ref)
 		if err != nil {
@@ -78,7 +78,7 @@ func (o *Order) open(ctx context.Context, blobs storage.Blobs, in intents.Input)
 		}
 		return Data{r, size}, nil
 	}
-	scope, err := o.reads()
+	scope, err := o.inputScope()
 	if err != nil {
 		return Data{}, err
 	}
@@ -88,14 +88,14 @@ func (o *Order) open(ctx context.Context, blobs storage.Blobs, in intents.Input)
 	}
 	if in.SHA256 != "" && file.SHA256 != in.SHA256 {
 		_ = r.Close()
-		return Data{}, Fail(intents.MalformedArgs, "the data is not what the ticket names")
+		return Data{}, Fail(intents.MalformedArgs, "the data does not have the digest that the ticket names")
 	}
 	return Data{r, file.Size}, nil
 }
 
-// reads is the scope of the files that the order may name: the router has found
+// inputScope is the scope of the files that the order may read: the router has found
 // them there.
-func (o *Order) reads() (storage.Scope, error) {
+func (o *Order) inputScope() (storage.Scope, error) {
 	tenant := o.Ticket.Actor.Tenant
 	switch {
 	case o.Ticket.Scope != nil:

@@ -15,8 +15,8 @@ func layout(doc json.RawMessage) ([]byte, error) {
 	}
 	var out bytes.Buffer
 	out.Grow(compact.Len() + compact.Len()/64)
-	var open []byte // brackets that are open
-	arrays := 0     // how many of them are [
+	depth, arrays := 0, 0 // brackets that are open, and how many of them are [
+	outer := 0            // depth inside the array that stands in no other
 	text, escaped := false, false
 	in := compact.Bytes()
 	for i, c := range in {
@@ -28,23 +28,25 @@ func layout(doc json.RawMessage) ([]byte, error) {
 		switch c {
 		case '"':
 			text = true
-		case '[', '{':
-			open = append(open, c)
-			if c == '[' {
-				arrays++
+		case '{':
+			depth++
+		case '[':
+			depth++
+			if arrays++; arrays == 1 {
+				outer = depth
 			}
 		case ']':
 			if arrays == 1 && in[i-1] != '[' {
 				out.WriteByte('\n')
 			}
 			arrays--
-			open = open[:len(open)-1]
+			depth--
 		case '}':
-			open = open[:len(open)-1]
+			depth--
 		}
 		out.WriteByte(c)
 		element := c == ',' || c == '[' && in[i+1] != ']'
-		if element && arrays == 1 && open[len(open)-1] == '[' {
+		if element && arrays == 1 && depth == outer {
 			out.WriteByte('\n')
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"aob.dev/writ/intents"
 )
 
-// The closed set of obligations. ttl_max is the router's duty and
-// notify the gateway's; an executor knows them and has nothing to do.
+// The closed set of obligations. The router carries out ttl_max and the gateway
+// notify; an executor accepts both and does nothing.
 const (
 	ObligationMask     = "mask"
 	ObligationMaxBytes = "max_bytes"
@@ -40,8 +40,8 @@ func checkObligations(obs []intents.Obligation) error {
 	return nil
 }
 
-// Driver is the weakest sandbox driver that the order may run under; "" where
-// no policy says.
+// Driver is the weakest sandbox driver that the order may run under; "": no policy
+// sets one.
 func (o *Order) Driver() string {
 	for _, ob := range o.Ticket.Obligations {
 		if name, ok := ob.Value.(string); ok && ob.Name == ObligationDriver {
@@ -69,7 +69,8 @@ func oblige(o *Order, result json.RawMessage) (json.RawMessage, *Failure) {
 	return result, nil
 }
 
-// isReference: the data of a result is in a file, where no mask reaches.
+// isReference reports whether the data of a result is in a file, which cannot be
+// masked.
 func isReference(result json.RawMessage) bool {
 	var ref struct {
 		FileID string   `json:"file_id"`

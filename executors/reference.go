@@ -10,15 +10,15 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// Content is what a service answered, in the forms that it has: JSON, or text,
-// or JSON with the text in which it was received.
+// Content is the answer of a service: JSON, or text, or JSON with the text in which it
+// was received.
 type Content struct {
 	JSON json.RawMessage
 	Text string
 }
 
-// Large says that the content as received has 50,000 bytes or more, so that it
-// travels as a file.
+// Large reports whether the content has 50,000 bytes or more as received, so that it
+// becomes a file.
 func (c Content) Large() bool {
 	if len(c.JSON) > 0 {
 		return len(c.JSON) >= storage.InlineLimit
@@ -43,7 +43,7 @@ func (c Content) file() ([]byte, error) {
 	return layout(c.JSON)
 }
 
-// sameJSON compares documents but for white space.
+// sameJSON compares documents without their white space.
 func sameJSON(a, b []byte) bool {
 	if len(b) == 0 {
 		return false

@@ -11,12 +11,9 @@ import (
 	"aob.dev/writ/intents/catalog"
 )
 
-// report is an executor's answer on its way out.
-type report intents.Report
-
-// encode never fails: a report that does not marshal is answered as a failure.
-func (r report) encode() []byte {
-	raw, err := encode(intents.Report(r))
+// encodeReport never fails: a report that does not marshal becomes a failure.
+func encodeReport(r intents.Report) []byte {
+	raw, err := encode(r)
 	if err != nil {
 		return []byte(`{"status":"failed","code":"EXECUTOR_FAILED","reason":"the report is not JSON"}`)
 	}
@@ -35,7 +32,7 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
 }
 
-func succeeded(o *Order, res *Result) report {
+func succeeded(o *Order, res *Result) intents.Report {
 	if res == nil {
 		res = &Result{}
 	}
@@ -48,21 +45,21 @@ func succeeded(o *Order, res *Result) report {
 		f.Facts = res.Facts
 		return failed(f)
 	}
-	return report{Status: intents.Done, Code: intents.OK, Result: raw, Facts: res.Facts}
+	return intents.Report{Status: intents.Done, Code: intents.OK, Result: raw, Facts: res.Facts}
 }
 
-func failed(f *Failure) report {
+func failed(f *Failure) intents.Report {
 	status := intents.Failed
 	if f.Code == intents.Indeterminate {
 		status = intents.StatusIndetermined
 	}
-	return report{Status: status, Code: f.Code, Reason: f.Reason, Retryable: f.Retryable, Result: f.Details, Facts: f.Facts}
+	return intents.Report{Status: status, Code: f.Code, Reason: f.Reason, Retryable: f.Retryable, Result: f.Details, Facts: f.Facts}
 }
 
-// refused reports a dispatch that was not carried out. It is worth trying again
-// only where the deadline passed on the way.
-func refused(err error) report {
-	r := report{Status: intents.Failed, Code: intents.CodeOf(err), Reason: "dispatch refused"}
+// refused reports a dispatch that was not carried out. It may be sent again only
+// where the deadline passed on the way.
+func refused(err error) intents.Report {
+	r := intents.Report{Status: intents.Failed, Code: intents.CodeOf(err), Reason: "dispatch refused"}
 	var refusal *intents.Refusal
 	if errors.As(err, &refusal) {
 		r.Reason, r.Retryable = refusal.Reason, refusal.Code == intents.ExecutorTimeout
@@ -70,9 +67,9 @@ func refused(err error) report {
 	return r
 }
 
-// failure reports a handler's error. Only a *Failure speaks for itself; the
-// words of any other error stay in the log.
-func (s *Service) failure(ctx context.Context, o *Order, err error) report {
+// failure reports a handler's error. Only a *Failure is reported as it is; the text
+// of any other error goes to the log only.
+func (s *Service) failure(ctx context.Context, o *Order, err error) intents.Report {
 	var f *Failure
 	if errors.As(err, &f) {
 		if f.cause != nil {
@@ -91,7 +88,7 @@ func (s *Service) logFailure(ctx context.Context, o *Order, err error) {
 	s.cfg.Log.LogAttrs(ctx, slog.LevelError, "handler failed", o.attr(), slog.String("error", err.Error()))
 }
 
-// attr names the order in the log.
+// attr identifies the order in the log.
 func (o *Order) attr() slog.Attr {
 	return slog.Group("order", slog.String("intent_id", o.ID), slog.String("type", o.Type), slog.String("trace_id", o.TraceID))
 }
@@ -99,7 +96,7 @@ func (o *Order) attr() slog.Attr {
 // cut reports a run that was ended from outside: at its deadline
 // (EXECUTOR_TIMEOUT), or because the service stops (ABANDONED). An order that must
 // happen at most once, and may have happened, is INDETERMINATE.
-func cut(ctx context.Context, o *Order) report {
+func cut(ctx context.Context, o *Order) intents.Report {
 	if o.Effect() == catalog.Once {
 		return failed(Fail(intents.Indeterminate, "the run was cut off, and its effect is not known"))
 	}
@@ -109,8 +106,8 @@ func cut(ctx context.Context, o *Order) report {
 	return failed(Fail(intents.Abandoned, "the executor is stopping"))
 }
 
-// Effect of carrying the order out: that of its catalog row, or of the approved
-// pin of the skill that it calls. What is unknown, such as a vendor's type, counts
+// Effect of carrying the order out: that of its catalog row, or of the approved pin
+// of the skill that it calls. An unknown one, such as that of a vendor's type, counts
 // as once.
 func (o *Order) Effect() catalog.Effect {
 	row, ok := catalog.Builtin().Lookup(o.Type)

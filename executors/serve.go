@@ -20,7 +20,7 @@ type Config struct {
 	Name       string       // the executor, as catalog rows and tickets name it
 	Version    string       // semver
 	RouterKeys intents.Keys // who may sign tickets
-	Origin     string       // log origin: the only issuer of tickets believed
+	Origin     string       // log origin: the only issuer whose tickets are accepted
 	Now        func() time.Time
 	Workers    int          // concurrent requests per type; 0: the bus's default
 	Log        *slog.Logger // nil: none
@@ -61,11 +61,6 @@ func Serve(ctx context.Context, cfg Config, handlers map[string]Handler) error {
 	if err != nil {
 		return err
 	}
-	return s.Serve(ctx)
-}
-
-// Serve runs the service on the bus; see the function of the same name.
-func (s *Service) Serve(ctx context.Context) error {
 	if s.cfg.Bus == nil {
 		return fmt.Errorf("executor %s: it needs a bus", s.cfg.Name)
 	}
@@ -73,7 +68,7 @@ func (s *Service) Serve(ctx context.Context) error {
 	for typ := range s.handlers {
 		endpoints[bus.Exec(typ)] = func(ctx context.Context, data []byte) []byte { return s.handle(ctx, typ, data) }
 	}
-	err := s.cfg.Bus.Serve(ctx, bus.Service{
+	err = s.cfg.Bus.Serve(ctx, bus.Service{
 		Name: bus.ServiceName(s.cfg.Name), Version: s.cfg.Version, Description: "carries out orders of executor " + s.cfg.Name,
 		Queue: s.cfg.Name, Endpoints: endpoints, Workers: s.cfg.Workers,
 	}, s.cfg.Ready)
@@ -92,28 +87,28 @@ func (s *Service) handle(ctx context.Context, typ string, dispatch []byte) []byt
 	o, left, err := s.admit(typ, dispatch)
 	if err != nil {
 		s.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "dispatch refused", slog.String("reason", err.Error()))
-		return refused(err).encode()
+		return encodeReport(refused(err))
 	}
 	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
-	done := make(chan report, 1)
+	done := make(chan intents.Report, 1)
 	s.running.Go(func() { done <- s.run(ctx, o) })
 	select {
 	case r := <-done:
-		return r.encode()
+		return encodeReport(r)
 	case <-ctx.Done():
 	}
-	select { // both at once: the handler's own word is the better one
+	select { // both at once: the handler's report is preferred
 	case r := <-done:
-		return r.encode()
+		return encodeReport(r)
 	default:
-		return cut(ctx, o).encode()
+		return encodeReport(cut(ctx, o))
 	}
 }
 
-// run calls the handler. A panic costs this order, not the service; what it
-// says goes to the log only, since it may hold values of the order.
-func (s *Service) run(ctx context.Context, o *Order) (r report) {
+// run calls the handler. A panic fails this order and not the service. Its text goes to
+// the log only, since it may hold values of the order.
+func (s *Service) run(ctx context.Context, o *Order) (r intents.Report) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.cfg.Log.LogAttrs(ctx, slog.LevelError, "handler panicked", o.attr(), slog.Any("panic", p), slog.String("stack", string(debug.Stack())))

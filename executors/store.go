@@ -9,15 +9,15 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// Document is v as a store keeps it at a position.
+// Document is v as a document of a store, at a position.
 func Document(id string, position int64, v any) (storage.Document, error) {
 	body, err := json.Marshal(v)
 	return storage.Document{ID: id, Position: position, Body: body}, err
 }
 
-// Store makes the outcome of an order from a storage error. Where the store is
-// down the order may be retried: writes are fenced, so a second one changes
-// nothing. nil stays nil; failures and the context's errors stay as they are.
+// Store makes the outcome of an order from a storage error. Where the store does not
+// answer the order may be retried: writes are fenced, so a second one changes nothing.
+// nil, failures and the context's errors stay as they are.
 func Store(err error) error {
 	var (
 		f      *Failure
@@ -29,7 +29,7 @@ func Store(err error) error {
 	case errors.Is(err, storage.ErrNotFound):
 		return Fail(intents.NotFound, "no such thing for this caller")
 	case errors.Is(err, storage.ErrQuota):
-		return Fail(intents.Overloaded, "the tenant holds as many bytes as it may: erase something, or raise tenant_disk_mb")
+		return Fail(intents.Overloaded, "the disk quota of the tenant is used up: erase something, or raise tenant_disk_mb")
 	case errors.Is(err, storage.ErrFull):
 		return Fail(intents.Overloaded, "there is not enough free disk to write")
 	case errors.Is(err, storage.ErrStale):
@@ -40,8 +40,8 @@ func Store(err error) error {
 	return Unavailable("the store does not answer", err)
 }
 
-// Unavailable is a failure before any effect, of something that may be there
-// again later. The cause goes to the log only.
+// Unavailable is a failure before any effect: a service does not answer now and may
+// later. The cause goes to the log only.
 func Unavailable(reason string, cause error) *Failure {
 	return &Failure{Code: intents.ExecutorFailed, Reason: reason, Retryable: true, cause: cause}
 }

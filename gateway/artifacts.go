@@ -47,19 +47,8 @@ const (
 	uploadTime  = 10 * time.Minute
 )
 
+// uploadRoute takes bytes of any type.
 const uploadRoute = "/agent/artifacts"
-
-// withoutUpload is a request as its header is checked: what is kept for good may
-// be of any type.
-func withoutUpload(c *gin.Context) *http.Request {
-	if c.FullPath() != uploadRoute || c.Request.Method != http.MethodPost {
-		return c.Request
-	}
-	r := *c.Request
-	r.Header = r.Header.Clone()
-	r.Header.Del("Content-Type")
-	return &r
-}
 
 // artifactReply is the answer to POST /agent/artifacts.
 type artifactReply struct {
@@ -220,34 +209,7 @@ func (g *Gateway) serveArtifact(c *gin.Context, tenant, digest string) error {
 	c.Header("Content-Type", "application/octet-stream") // never what a browser would run
 	c.Header("Content-Disposition", "attachment")
 	c.Header("ETag", `"`+digest+`"`)
-	w := &ranged{ResponseWriter: c.Writer}
-	http.ServeContent(w, c.Request, "", time.Time{}, content)
-	if w.refused {
-		p := problem.New(intents.SchemaInvalid, "", "the artifact has no such range")
-		p.Status = http.StatusRequestedRangeNotSatisfiable
-		return p
-	}
-	return nil
-}
-
-// ranged suppresses the plain text with which net/http refuses a range.
-type ranged struct {
-	http.ResponseWriter
-	refused bool
-}
-
-// WriteHeader implements http.ResponseWriter.
-func (w *ranged) WriteHeader(status int) {
-	if status == http.StatusRequestedRangeNotSatisfiable {
-		w.refused = true
-		return
-	}
-	w.ResponseWriter.WriteHeader(status)
-}
-
-func (w *ranged) Write(p []byte) (int, error) {
-	if w.refused {
-		return len(p), nil
-	}
-	return w.ResponseWriter.Write(p)
+	return edge.ServePlain(c, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.ServeContent(w, r, "", time.Time{}, io.NewSectionReader(content, 0, sums.size))
+	}))
 }

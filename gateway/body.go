@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -39,9 +38,7 @@ func readBody(c *gin.Context, into any) error {
 	if at, known := unknownMember(reflect.TypeOf(into), canonical, ""); at != "" {
 		return problem.New(intents.SchemaInvalid, at, "unknown member; the members here are "+known)
 	}
-	dec := json.NewDecoder(bytes.NewReader(canonical))
-	dec.DisallowUnknownFields()
-	err = dec.Decode(into)
+	err = intents.UnmarshalStrict(canonical, into)
 	var wrong *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &wrong) && wrong.Field != "":

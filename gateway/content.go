@@ -14,39 +14,26 @@ type content struct {
 
 	r    io.ReadCloser
 	at   int64  // where r is
-	to   int64  // where the next Read is
-	part []byte // the part that to was last in
-	from int64  // where part begins
+	part []byte // the part that was read last
+	from int64  // where it begins
 }
 
 var errDamaged = errors.New("an artifact has changed since it was checked")
 
-// Seek implements io.Seeker.
-func (s *content) Seek(offset int64, whence int) (int64, error) {
-	switch whence {
-	case io.SeekCurrent:
-		offset += s.to
-	case io.SeekEnd:
-		offset += s.sums.size
-	}
-	if offset < 0 {
-		return 0, errors.New("seek before the beginning")
-	}
-	s.to = offset
-	return offset, nil
-}
-
-func (s *content) Read(p []byte) (int, error) {
-	if s.to >= s.sums.size {
-		return 0, io.EOF
-	}
-	if s.to < s.from || s.to >= s.from+int64(len(s.part)) {
-		if err := s.load(s.to / partSize); err != nil {
-			return 0, err
+// ReadAt implements io.ReaderAt, for one reader at a time.
+func (s *content) ReadAt(p []byte, at int64) (n int, err error) {
+	for n < len(p) {
+		if at >= s.sums.size {
+			return n, io.EOF
 		}
+		if at < s.from || at >= s.from+int64(len(s.part)) {
+			if err := s.load(at / partSize); err != nil {
+				return n, err
+			}
+		}
+		k := copy(p[n:], s.part[at-s.from:])
+		n, at = n+k, at+int64(k)
 	}
-	n := copy(p, s.part[s.to-s.from:])
-	s.to += int64(n)
 	return n, nil
 }
 

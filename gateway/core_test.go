@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -106,9 +107,10 @@ func (c *core) silentPlans(context.Context, []byte) []byte {
 func (c *core) order(_ context.Context, raw []byte) []byte {
 	answer, err := c.decide(raw)
 	if err != nil {
-		answer = &intents.Answer{Code: intents.CodeOf(err), Reason: err.Error(), Violations: intents.ViolationsOf(err)}
-		if len(answer.Violations) > 0 {
-			answer.Pointer = answer.Violations[0].Pointer
+		answer = &intents.Answer{Code: intents.CodeOf(err), Reason: err.Error()}
+		var r *intents.Refusal
+		if errors.As(err, &r) && len(r.Violations) > 0 {
+			answer.Violations, answer.Pointer = r.Violations, r.Pointer
 		}
 	}
 	return marshal(c.t, answer)
@@ -132,7 +134,7 @@ func (c *core) decide(raw []byte) (*intents.Answer, error) {
 		return nil, err
 	}
 	if v := schema.ValidateBytes(e.Args()); len(v) > 0 {
-		return nil, intents.Invalid(intents.SchemaInvalid, "/intent/args", v)
+		return nil, intents.Invalid("/intent/args", v)
 	}
 	if fp := e.Constraints().IdempotencyKey == e.Fingerprint(); fp != (row.Effect == catalog.Idempotent && !row.RandomKey) {
 		c.t.Errorf("%s: idempotency key is the fingerprint: %v", e.Type(), fp)

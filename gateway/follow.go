@@ -27,8 +27,8 @@ func newEvent(kind bus.FrameKind, data any) event {
 
 // follow calls fn with a turn's frames after a sequence number, until fn returns
 // false, ctx ends, or the plan has been closed and no more frames come: then it
-// gives the plan. Frames are for show and may be lost; the plan's record is the
-// truth, so in silence the plan itself is asked.
+// gives the plan. Frames are only for display and may be lost. The plan's record
+// decides, so the plan is read when no frames come.
 func (g *Gateway) follow(ctx context.Context, t turn, after uint64, quiet time.Duration, fn func(event) bool) (*catalog.PlanView, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	reader := g.frames(ctx, t, after)

@@ -86,7 +86,7 @@ type Gateway struct {
 // pace holds the gateway's intervals and limits of time; tests use shorter ones.
 type pace struct {
 	wait    time.Duration // longest wait of a request without a stream
-	quiet   time.Duration // without frames for so long, the plan itself is asked
+	quiet   time.Duration // without frames for so long, the plan itself is read
 	settled time.Duration // the same where the plan is known to be closed
 	resume  time.Duration // between two questions for plans without a driver
 	again   time.Duration // before the same plan is handed out once more

@@ -16,7 +16,7 @@ import (
 // standingLife is for how long after its opening a plan may go on without its user.
 const standingLife = 24 * time.Hour
 
-// newID is a fresh identifier: 26 letters and digits after a word for people.
+// newID is a fresh identifier: 26 letters and digits after its kind.
 func newID(kind string) string { return kind + "_" + strings.ToLower(rand.Text()) }
 
 // issueGrant signs who asked, for one turn. A standing grant names the plan that

@@ -1,19 +1,15 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
-	"runtime/debug"
 	"time"
 
 	"github.com/gin-gonic/gin"
 
-	"aob.dev/writ/intents"
-	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/problem/edge"
-	"aob.dev/writ/schemas"
 )
 
 // maxBody of a request, in bytes.
@@ -21,50 +17,36 @@ const maxBody = 1 << 20
 
 // Handler is the gateway's HTTP interface.
 func (g *Gateway) Handler() http.Handler {
-	gin.SetMode(gin.ReleaseMode)
-	e := gin.New()
-	e.HandleMethodNotAllowed, e.RedirectTrailingSlash = true, false
-	_ = e.SetTrustedProxies(nil) // fails only on addresses that do not parse
-	e.Use(g.observe, g.recover)
-	e.NoRoute(g.open(func(*gin.Context) error { return problem.New(intents.NotFound, "", "no such route") }))
-	e.NoMethod(g.open(func(*gin.Context) error {
-		p := problem.New(intents.NotFound, "", "no such method on this route; see the header Allow")
-		p.Status = http.StatusMethodNotAllowed
-		return p
-	}))
-	e.GET("/openapi.json", func(c *gin.Context) { c.Data(http.StatusOK, "application/json", schemas.OpenAPI()) })
-	e.GET("/livez", func(c *gin.Context) { c.JSON(http.StatusOK, gin.H{"status": "ok"}) })
-	e.GET("/readyz", g.open(g.ready))
-	e.POST("/v1/grants", g.authenticated(g.postGrant))
-	e.POST("/agent/run", g.authenticated(g.run))
-	e.GET("/agent/plans", g.authenticated(g.listPlans))
-	e.GET("/agent/plans/:plan_id", g.authenticated(g.getPlan))
-	e.GET("/agent/plans/:plan_id/trace", g.authenticated(g.getTrace))
-	e.GET("/agent/plans/:plan_id/events", g.authenticated(g.getEvents))
-	e.DELETE("/agent/plans/:plan_id", g.authenticated(g.cancelPlan))
-	e.GET("/agent/approvals", g.authenticated(g.listApprovals))
-	e.GET("/agent/approvals/:intent_id", g.authenticated(g.getApproval))
-	e.POST("/agent/approvals/:intent_id", g.authenticated(g.decideApproval))
-	e.PUT("/agent/souls/:tenant_id", g.authenticated(g.putSoul))
-	e.POST("/agent/artifacts", g.open(g.putArtifact))
-	e.GET("/agent/artifacts/:digest", g.open(g.getArtifact))
-	e.GET("/agent/memory/query", g.authenticated(g.queryMemory))
-	e.POST("/agent/memory/query", g.authenticated(g.queryMemory))
-	return e
+	r := edge.NewRoutes(g.cfg.Log, uploadRoute, g.observe)
+	keyed := func(h func(*gin.Context, caller) error) gin.HandlerFunc { return r.Handle(g.authenticated(h)) }
+	r.GET("/readyz", r.Handle(g.ready))
+	r.POST("/v1/grants", keyed(g.postGrant))
+	r.POST("/agent/run", keyed(g.run))
+	r.GET("/agent/plans", keyed(g.listPlans))
+	r.GET("/agent/plans/:plan_id", keyed(g.getPlan))
+	r.GET("/agent/plans/:plan_id/trace", keyed(g.getTrace))
+	r.GET("/agent/plans/:plan_id/events", keyed(g.getEvents))
+	r.DELETE("/agent/plans/:plan_id", keyed(g.cancelPlan))
+	r.GET("/agent/approvals", keyed(g.listApprovals))
+	r.GET("/agent/approvals/:intent_id", keyed(g.getApproval))
+	r.POST("/agent/approvals/:intent_id", keyed(g.decideApproval))
+	r.PUT("/agent/souls/:tenant_id", keyed(g.putSoul))
+	r.POST("/agent/artifacts", r.Handle(g.putArtifact))
+	r.GET("/agent/artifacts/:digest", r.Handle(g.getArtifact))
+	r.GET("/agent/memory/query", keyed(g.queryMemory))
+	r.POST("/agent/memory/query", keyed(g.queryMemory))
+	return r.Engine
 }
 
-// open is a route that needs no key.
-func (g *Gateway) open(h func(*gin.Context) error) gin.HandlerFunc {
-	return func(c *gin.Context) {
-		if err := h(c); err != nil {
-			g.refuse(c, err)
-		}
-	}
+// ready is GET /readyz: the router answers questions about API keys.
+func (g *Gateway) ready(c *gin.Context) error {
+	_, err := ask[bus.APIKeyReply](c.Request.Context(), g.cfg.Bus, bus.DirectoryAPIKey, bus.APIKeyRequest{})
+	return respond(c, gin.H{"status": "ok"}, err)
 }
 
-// authenticated is a route that does.
-func (g *Gateway) authenticated(h func(*gin.Context, caller) error) gin.HandlerFunc {
-	return g.open(func(c *gin.Context) error {
+// authenticated is a route that needs a key.
+func (g *Gateway) authenticated(h func(*gin.Context, caller) error) func(*gin.Context) error {
+	return func(c *gin.Context) error {
 		c.Request.Body = http.MaxBytesReader(c.Writer, c.Request.Body, maxBody)
 		who, err := g.authenticate(c)
 		if err != nil {
@@ -75,10 +57,10 @@ func (g *Gateway) authenticated(h func(*gin.Context, caller) error) gin.HandlerF
 		}
 		err = h(c, who)
 		if err != nil && !*who.metered {
-			_ = g.meter(who.refused()) // the next one is told
+			_ = g.meter(who.refused()) // the next request is refused
 		}
 		return err
-	})
+	}
 }
 
 // respond gives what a route found, if it found it.
@@ -89,66 +71,15 @@ func respond[T any](c *gin.Context, found T, err error) error {
 	return err
 }
 
-// refuse answers with the problem of an error. A stream that has begun is
-// beyond that: it just ends, and the client comes back with Last-Event-ID.
-func (g *Gateway) refuse(c *gin.Context, err error) {
-	if c.Request.Context().Err() != nil {
-		c.Status(statusClientGone)
-		return
-	}
-	p := *problem.Of(err)
-	if p.Code == intents.Internal {
-		g.cfg.Log.ErrorContext(c.Request.Context(), "request", slog.String("route", c.FullPath()), slog.String("trace_id", traceID(c)), slog.String("error", err.Error()))
-	}
-	if c.Writer.Written() {
-		return
-	}
-	p.TraceID = cmp.Or(p.TraceID, traceID(c))
-	p.Write(c.Writer)
-}
-
-// statusClientGone is for the log: nobody is there to read it.
-const statusClientGone = 499
-
-// observe gives each request a trace and logs it: its route and its end, nothing
-// that its sender wrote.
+// observe logs a request: its route and its end, nothing that its sender wrote.
 func (g *Gateway) observe(c *gin.Context) {
 	began := g.cfg.Now()
-	c.Set(traceKey, edge.TraceID(c.Request))
-	c.Header("X-Trace-Id", traceID(c))
 	c.Header("Cache-Control", "no-store")
-	c.Header("X-Content-Type-Options", "nosniff")
-	if p := edge.Check(withoutUpload(c)); p != nil {
-		g.refuse(c, p)
-		c.Abort()
-	} else {
-		c.Next()
-	}
+	c.Next()
 	g.cfg.Log.InfoContext(c.Request.Context(), "request", slog.String("method", c.Request.Method), slog.String("route", c.FullPath()),
 		slog.Int("status", c.Writer.Status()), slog.Int64("duration_ms", g.cfg.Now().Sub(began).Milliseconds()),
-		slog.String("trace_id", traceID(c)))
+		slog.String("trace_id", edge.Trace(c)))
 }
-
-// recover turns a panic into INTERNAL. Its value may hold what a user wrote, so
-// only its type and where it came from are logged.
-func (g *Gateway) recover(c *gin.Context) {
-	defer func() {
-		switch v := recover(); v {
-		case nil:
-		case http.ErrAbortHandler:
-			panic(v)
-		default:
-			g.cfg.Log.ErrorContext(c.Request.Context(), "panic", slog.String("route", c.FullPath()), slog.String("trace_id", traceID(c)), slog.String("stack", string(debug.Stack())))
-			g.refuse(c, problem.New(intents.Internal, "", ""))
-			c.Abort()
-		}
-	}()
-	c.Next()
-}
-
-const traceKey = "trace_id"
-
-func traceID(c *gin.Context) string { return c.GetString(traceKey) }
 
 // lasting is a context for work that goes on although the client has gone away.
 func lasting(c *gin.Context, limit time.Duration) (context.Context, context.CancelFunc) {

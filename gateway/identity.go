@@ -33,9 +33,6 @@ func (c caller) refused() string { return "tenant " + c.key.Tenant + " key " + c
 // mayGoOn refuses, before anything is read, a key that has sent too much that
 // could not be read.
 func (g *Gateway) mayGoOn(who caller) error {
-	if g.cfg.RateLimit < 0 {
-		return nil
-	}
 	if wait, spent := g.limit.Spent(who.refused()); spent {
 		return limited(wait)
 	}
@@ -63,7 +60,7 @@ type actor struct {
 func (g *Gateway) authenticate(c *gin.Context) (caller, error) {
 	who := caller{
 		header: claim{c.GetHeader("X-Tenant-Id"), c.GetHeader("X-User-Id"), c.GetHeader("X-Session-Id")},
-		trace:  traceID(c), metered: new(bool),
+		trace:  edge.Trace(c), metered: new(bool),
 	}
 	secret := c.GetHeader("X-Api-Key")
 	if secret == "" {
@@ -94,14 +91,10 @@ func (g *Gateway) unauthorized(c *gin.Context, detail string) error {
 
 // meter takes a request from somebody's rate.
 func (g *Gateway) meter(who string) error {
-	if g.cfg.RateLimit < 0 {
-		return nil
+	if wait, ok := g.limit.Allow(who); !ok {
+		return limited(wait)
 	}
-	wait, ok := g.limit.Allow(who)
-	if ok {
-		return nil
-	}
-	return limited(wait)
+	return nil
 }
 
 func limited(wait time.Duration) error {
@@ -153,7 +146,7 @@ func (g *Gateway) identify(ctx context.Context, who caller, body claim) (actor, 
 	return a, err
 }
 
-// holder is the actor of a request that says no more than its key and headers.
+// holder is the actor of a request whose body names no user.
 func (g *Gateway) holder(c *gin.Context) (actor, error) {
 	who, err := g.authenticate(c)
 	if err != nil {
@@ -176,7 +169,7 @@ func (g *Gateway) rolesOf(ctx context.Context, a actor, roles []string) ([]strin
 		p.RetryAfter = reply.RevokedBefore.Sub(now) + time.Second
 		return nil, p
 	}
-	// Never more than was asked for, whatever the answer says.
+	// Never more than was asked for, whatever the answer is.
 	left := slices.DeleteFunc(slices.Clone(reply.Roles), func(r string) bool { return !slices.Contains(roles, r) })
 	return append([]string{}, left...), nil
 }

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -62,18 +61,13 @@ func (g *Gateway) seal(a actor, o order) (sealed []byte, run time.Duration, err 
 	if err != nil {
 		return nil, 0, fmt.Errorf("seal %s: %w", o.typ, err)
 	}
-	in := intents.Intent{Type: o.typ, Args: args}
 	o.at.SessionID = a.session
-	key := rand.Text()
-	if row.Effect != catalog.Pure && !row.RandomKey {
-		key = intents.Fingerprint(in, a.user, o.at)
-	}
 	sealed, _, err = intents.Seal(g.cfg.Key, intents.Body{
-		Version: intents.Version, Intent: in,
+		Version: intents.Version, Intent: intents.Intent{Type: o.typ, Args: args},
 		Actor: intents.Actor{UserID: a.user, Tenant: a.tenant, Grant: o.grant},
 		Constraints: intents.Constraints{
 			IssuedAt: intents.FormatTime(g.cfg.Now()), TTLSec: int(min(orderTTL, row.TTL()).Seconds()),
-			Audience: g.cfg.Origin, IdempotencyKey: key, Capabilities: []string{row.Capability},
+			Audience: g.cfg.Origin, IdempotencyKey: row.Key(args, a.user, o.at), Capabilities: []string{row.Capability},
 		},
 		Context: &o.at, TraceID: a.trace,
 	})

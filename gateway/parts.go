@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"container/list"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -24,26 +23,24 @@ type sums struct {
 	size int64
 }
 
-// checked remembers the sums of the artifacts read last. Safe for concurrent use.
+// checked remembers the sums of artifacts. Safe for concurrent use.
 type checked struct {
 	work chan struct{} // one for each artifact that is being read whole
 
 	mu     sync.Mutex // guards what follows
-	byName map[string]*list.Element
-	recent *list.List // of *known; front: read last
-	parts  int
+	byName map[string]*known
+	parts  int // of all that are done
 }
 
 // known is an artifact whose sums are there, or about to be.
 type known struct {
-	name string
 	done chan struct{} // closed when sums or err is set
 	sums sums
 	err  error
 }
 
 func newChecked() *checked {
-	return &checked{work: make(chan struct{}, runtime.GOMAXPROCS(0)), byName: map[string]*list.Element{}, recent: list.New()}
+	return &checked{work: make(chan struct{}, runtime.GOMAXPROCS(0)), byName: map[string]*known{}}
 }
 
 // sumsOf an artifact: remembered, or taken by reading all of it. However many ask
@@ -51,16 +48,14 @@ func newChecked() *checked {
 func (k *checked) sumsOf(ctx context.Context, name string, open func() (io.ReadCloser, int64, error)) (sums, error) {
 	for {
 		k.mu.Lock()
-		e, ok := k.byName[name]
+		a, ok := k.byName[name]
 		if !ok {
-			e = k.recent.PushFront(&known{name: name, done: make(chan struct{})})
-			k.byName[name] = e
+			a = &known{done: make(chan struct{})}
+			k.byName[name] = a
 		}
-		k.recent.MoveToFront(e)
-		a := e.Value.(*known) //nolint:forcetypeassert // the list holds nothing else
 		k.mu.Unlock()
 		if !ok {
-			k.take(ctx, a, open)
+			k.take(ctx, name, a, open)
 			return a.sums, a.err
 		}
 		select {
@@ -81,8 +76,8 @@ func (k *checked) sumsOf(ctx context.Context, name string, open func() (io.ReadC
 	}
 }
 
-// take computes the sums. After a failure the entry is removed.
-func (k *checked) take(ctx context.Context, a *known, open func() (io.ReadCloser, int64, error)) {
+// take computes the sums. After a failure they are not kept.
+func (k *checked) take(ctx context.Context, name string, a *known, open func() (io.ReadCloser, int64, error)) {
 	defer close(a.done)
 	select {
 	case k.work <- struct{}{}:
@@ -93,27 +88,15 @@ func (k *checked) take(ctx context.Context, a *known, open func() (io.ReadCloser
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if a.err != nil {
-		k.forget(a.name)
-		return
+	switch {
+	case k.byName[name] != a: // forgotten meanwhile
+	case a.err != nil:
+		delete(k.byName, name)
+	case k.parts+len(a.sums.of) > maxParts: // all of them can be taken again
+		k.byName, k.parts = map[string]*known{name: a}, len(a.sums.of)
+	default:
+		k.parts += len(a.sums.of)
 	}
-	k.parts += len(a.sums.of)
-	for k.parts > maxParts && k.recent.Len() > 1 {
-		last := k.recent.Back().Value.(*known) //nolint:forcetypeassert // the list holds nothing else
-		select {
-		case <-last.done:
-			k.parts -= len(last.sums.of)
-			k.forget(last.name)
-		default:
-			return // it is being read; it makes room when it is done
-		}
-	}
-}
-
-// forget an artifact. The lock must be held.
-func (k *checked) forget(name string) {
-	k.recent.Remove(k.byName[name])
-	delete(k.byName, name)
 }
 
 // sumsOf reads an artifact to its end, where its store has checked its digest.

@@ -69,7 +69,7 @@ func (g *Gateway) getTrace(c *gin.Context, who caller) error {
 	return respond(c, traceReply{planID, append([]json.RawMessage{}, got.Events...)}, err)
 }
 
-// cancelPlan is DELETE /agent/plans/{plan_id}. Who follows the turn is told.
+// cancelPlan is DELETE /agent/plans/{plan_id}. Clients that follow the turn get its end.
 func (g *Gateway) cancelPlan(c *gin.Context, who caller) error {
 	a, planID, err := g.identifyForPlan(c, who)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"aob.dev/writ/internal/problem/edge"
 )
 
-// grantReply is the answer of POST /v1/grants: a grant and what it says, so that
+// grantReply is the answer of POST /v1/grants: a grant and its content, so that
 // whoever seals an order under it need not take it apart.
 type grantReply struct {
 	Grant   string   `json:"grant"`
@@ -53,21 +53,16 @@ func (g *Gateway) postGrant(c *gin.Context, who caller) error {
 // gets such a request with a grant that was issued for it, and every other request
 // as it came. It is for processes that have both interfaces.
 func (g *Gateway) Reads(next http.Handler) http.Handler {
-	gin.SetMode(gin.ReleaseMode)
-	e := gin.New()
-	_ = e.SetTrustedProxies(nil) // fails only on addresses that do not parse
-	e.Use(g.recover)
-	e.NoRoute(g.open(func(c *gin.Context) error {
-		c.Set(traceKey, edge.TraceID(c.Request))
+	e := edge.NewRoutes(g.cfg.Log, "")
+	e.NoRoute(e.Handle(func(c *gin.Context) error {
 		token, err := g.readGrant(c)
 		if err != nil {
-			c.Header("X-Trace-Id", traceID(c))
 			return err
 		}
 		r := c.Request.Clone(c.Request.Context())
 		r.Header.Del("X-Api-Key")
 		r.Header.Set("Authorization", "Bearer "+token)
-		c.Status(http.StatusOK) // until next says otherwise; gin has 404 for what it has no route for
+		c.Status(http.StatusOK) // gin has set 404, since it has no route for it
 		next.ServeHTTP(c.Writer, r)
 		return nil
 	}))

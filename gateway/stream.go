@@ -125,7 +125,7 @@ func (g *Gateway) getEvents(c *gin.Context, who caller) error {
 }
 
 // stream follows a turn to its end. If the frames end before the turn does, the
-// plan tells the rest.
+// rest is made from the plan.
 func (g *Gateway) stream(c *gin.Context, t turn, after uint64, quiet time.Duration, out *sse) error {
 	view, err := g.follow(c.Request.Context(), t, after, quiet, out.send)
 	switch {

@@ -33,7 +33,7 @@ func readApart(payload []byte) (Body, error) {
 // body judges a canonical payload and takes it apart.
 func (c canonical) body() (Body, error) {
 	if v := schemas.Unsigned().Validate(c.tree); len(v) > 0 {
-		return Body{}, Invalid(SchemaInvalid, "", v)
+		return Body{}, Invalid("", v)
 	}
 	return bodyOf(c.tree, c.bytes[c.args.from:c.args.to:c.args.to])
 }

@@ -228,7 +228,7 @@ func TestBodyViolations(t *testing.T) {
 	b := fullBody()
 	b.Constraints.TTLSec, b.TraceID = 301, "x"
 	_, err := ReadBody(canonicalBody(t, b))
-	var invalid *InvalidError
+	var invalid *Refusal
 	if !errors.As(err, &invalid) || len(invalid.Violations) != 2 {
 		t.Errorf("%v", err)
 	}

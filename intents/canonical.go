@@ -176,15 +176,14 @@ func (s *scanner) object(depth int) (any, bool) {
 	if s.next('}') {
 		return members, true
 	}
-	var last name
+	var last []byte
 	for first := true; ; first = false {
 		start := s.i
 		inside, escaped, ok := s.quoted()
 		if !ok || !s.next(':') {
 			return nil, false
 		}
-		this := nameOf(inside)
-		if !first && last.compare(this) >= 0 {
+		if !first && compareNames(last, inside) >= 0 {
 			return nil, false
 		}
 		at := s.i
@@ -204,7 +203,7 @@ func (s *scanner) object(depth int) (any, bool) {
 		if s.plant {
 			members[s.said(start, at-1, escaped)] = v
 		}
-		last = this
+		last = inside
 		if !s.next(',') {
 			return members, s.next('}')
 		}

@@ -5,10 +5,11 @@ import (
 	"errors"
 	"math"
 	"time"
+
+	"aob.dev/writ/schemas"
 )
 
-// Refusal is a "no" as data: one code of the closed set, where, and
-// what to do. Reason never holds values of the order or of other tenants. It is
+// Refusal is why an order is refused: one code of the closed set, where, and what to do. Reason never holds values of the order or of other tenants. It is
 // the error of Parse, Verify and the router's stages.
 type Refusal struct { //nolint:errname // the field says refusal
 	Code      Code     `json:"code"`
@@ -18,7 +19,8 @@ type Refusal struct { //nolint:errname // the field says refusal
 	Retryable bool     `json:"retryable"`
 	Hint      string   `json:"hint,omitempty"`
 
-	RetryAfter time.Duration `json:"-"` // when it may succeed; 0: not known
+	RetryAfter time.Duration       `json:"-"` // when it may succeed; 0: not known
+	Violations []schemas.Violation `json:"-"` // of a schema: all of them
 }
 
 // Seconds until it may succeed, rounded up; 0: not known.

@@ -1,7 +1,7 @@
 package intents
 
 import (
-	"errors"
+	"slices"
 	"strings"
 
 	"aob.dev/writ/schemas"
@@ -110,37 +110,13 @@ func (u *Unverified) decodeSignature() bool {
 	return err == nil && n == len(u.signature)
 }
 
-// InvalidError is a SCHEMA_INVALID refusal with all violations.
-type InvalidError struct {
-	*Refusal
-	Violations []Violation
-}
-
-// Unwrap gives the refusal.
-func (e *InvalidError) Unwrap() error { return e.Refusal }
-
-// ViolationsOf an error, if it lists them.
-func ViolationsOf(err error) []Violation {
-	var e *InvalidError
-	if errors.As(err, &e) {
-		return e.Violations
+// Invalid is the refusal of what breaks its schema, under a pointer prefix.
+func Invalid(prefix string, v []schemas.Violation) *Refusal {
+	v = slices.Clone(v)
+	for i := range v {
+		v[i].Pointer = prefix + v[i].Pointer
 	}
-	return nil
-}
-
-// Invalid makes an InvalidError from schema violations under a pointer prefix.
-func Invalid(code Code, prefix string, v []schemas.Violation) error {
-	out := violations(v)
-	for i := range out {
-		out[i].Pointer = prefix + out[i].Pointer
-	}
-	return &InvalidError{Refusal: Refuse(code, out[0].Pointer, out[0].Reason), Violations: out}
-}
-
-func violations(v []schemas.Violation) []Violation {
-	out := make([]Violation, len(v))
-	for i, x := range v {
-		out[i] = Violation{Pointer: x.Pointer, Reason: x.Reason}
-	}
-	return out
+	r := Refuse(SchemaInvalid, v[0].Pointer, v[0].Reason)
+	r.Violations = v
+	return r
 }

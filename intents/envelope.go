@@ -176,15 +176,6 @@ func (e *Envelope) Context() Context {
 	return *e.u.body.Context
 }
 
-// Label of the context.
-func (e *Envelope) Label(name string) (value string, there bool) {
-	if e.u.body.Context == nil {
-		return "", false
-	}
-	value, there = e.u.body.Context.Labels[name]
-	return value, there
-}
-
 // TraceID of the order, or one derived from its id: 32 hex digits.
 func (e *Envelope) TraceID() string {
 	if e.u.body.TraceID != "" {

@@ -11,8 +11,8 @@ const (
 	DefaultHold = MaxHold
 )
 
-// MaxApprovalAge is how old the grant of an approval may be: the approver has
-// just been there.
+// MaxApprovalAge is how old the grant of an approval may be: the approver has just
+// authenticated.
 const MaxApprovalAge = 5 * time.Minute
 
 // HoldTerms say what a held order waits for: every rule must be satisfied before
@@ -22,14 +22,14 @@ type HoldTerms struct {
 	Rules    []HoldRule `json:"rules"`
 }
 
-// HoldRule is a policy rule that holds an order, and who may end that.
+// HoldRule is a policy rule that holds an order, and who may approve it.
 type HoldRule struct {
 	ID        string   `json:"id"`
 	Reason    string   `json:"reason"`
 	Approvers []string `json:"approvers,omitempty"` // named people
 	Roles     []string `json:"roles,omitempty"`     // or whoever has one of these roles
 	Count     int      `json:"count,omitempty"`     // how many of them must approve; 0: one
-	FourEyes  bool     `json:"four_eyes,omitempty"` // who asked is none of them, nor comes any two through one API key
+	FourEyes  bool     `json:"four_eyes,omitempty"` // none of them has asked for the order, and no two use one API key
 	Mask      []string `json:"mask,omitempty"`      // JSON Pointers into the arguments that approvers are not shown
 }
 
@@ -57,7 +57,7 @@ func (h HoldRule) Accepts(a Approver, asked Asked) bool {
 // Needed is how many people must approve.
 func (h HoldRule) Needed() int { return max(h.Count, 1) }
 
-// Approval is one named person's yes to a held order.
+// Approval is one named person's approval of a held order.
 type Approval struct {
 	UserID string   `json:"user_id"`
 	At     string   `json:"at"`              // RFC 3339
@@ -68,13 +68,13 @@ type Approval struct {
 // Approver is who has approved.
 func (a Approval) Approver() Approver { return Approver{User: a.UserID, Key: a.Key, Roles: a.Roles} }
 
-// Satisfied says whether people have done what the rule wants.
+// Satisfied says whether enough people have approved.
 func (h HoldRule) Satisfied(by []Approval, asked Asked) bool {
 	return h.Counted(by, asked) >= h.Needed()
 }
 
 // Counted says how many people have approved under the rule, each counted once;
-// where the rule wants four eyes, those that one API key has named count as one.
+// under a four-eyes rule all that one API key has named count as one.
 func (h HoldRule) Counted(by []Approval, asked Asked) int {
 	var people []Approval
 	for _, a := range by {

@@ -134,10 +134,10 @@ func OpenCompact(token, typ string, keys Keys, claims any) (Key, error) {
 	if again, err := Canonical(payload); err != nil || !bytes.Equal(again, payload) {
 		return Key{}, Refuse(SignatureInvalid, "", "claims are not canonical JSON")
 	}
-	if err := unmarshalStrict(payload, claims); err != nil {
+	if err := UnmarshalStrict(payload, claims); err != nil {
 		return Key{}, Refuse(SignatureInvalid, "", "claims: "+err.Error())
 	}
-	if again, err := marshalPlain(claims); err == nil && bytes.Equal(again, payload) {
+	if again, err := MarshalPlain(claims); err == nil && bytes.Equal(again, payload) {
 		return key, nil // it is what we would have written: no name differs, nothing is missing
 	}
 	if err := complete(payload, reflect.TypeOf(claims), ""); err != nil {
@@ -167,32 +167,21 @@ const maxToken = 512 << 10
 
 // marshalCanonical gives the RFC 8785 bytes of v and refuses what they would change.
 func marshalCanonical(v any) ([]byte, error) {
-	raw, err := marshalPlain(v)
+	raw, err := MarshalPlain(v)
 	if err != nil {
 		return nil, err
 	}
 	return Canonical(raw)
 }
 
-// marshalPlain leaves <, > and & as they are, as RFC 8785 does.
-func marshalPlain(v any) ([]byte, error) {
+// MarshalPlain leaves <, > and & as they are, as RFC 8785 does: raw JSON inside v keeps
+// its bytes, and what was signed can still be verified.
+func MarshalPlain(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
 	err := enc.Encode(v)
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
-}
-
-func unmarshalStrict(raw []byte, v any) error {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(v); err != nil {
-		return err
-	}
-	if dec.More() {
-		return fmt.Errorf("trailing data")
-	}
-	return nil
 }
 
 // PeekClaims reads the claims of a compact JWS without verifying anything: only

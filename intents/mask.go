@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// Masked stands where a policy took a value away.
+// Masked replaces a value that a policy hides.
 const Masked = "[masked]"
 
 // Mask replaces what the pointers name in a value. A pointer is an RFC 6901 JSON
 // Pointer into it; the token * stands for every member or element at its place.
-// Numbers keep their spelling. What cannot be read, and what a pointer without a
-// leading "/" is about, is masked whole: nothing is let through.
+// Numbers keep their spelling. A value that cannot be read is masked whole, and so is any
+// value if a pointer has no leading "/": it fails closed.
 func Mask(value json.RawMessage, pointers []string) json.RawMessage {
 	if len(pointers) == 0 {
 		return value
@@ -32,7 +32,7 @@ func Mask(value json.RawMessage, pointers []string) json.RawMessage {
 		}
 		doc = maskAt(doc, strings.Split(path, "/"))
 	}
-	out, err := marshalPlain(doc)
+	out, err := MarshalPlain(doc)
 	if err != nil {
 		return whole
 	}

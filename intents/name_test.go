@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestSortingNamesDecodesEachOnce: names out of order and beyond ASCII cost in
+// TestNamesCostInProportion: names out of order and beyond ASCII cost in
 // proportion to their number, not to how often they are compared.
-func TestSortingNamesDecodesEachOnce(t *testing.T) {
+func TestNamesCostInProportion(t *testing.T) {
 	const n = 4000
 	members := make([]string, n)
 	for i := range members {
@@ -32,7 +32,7 @@ func TestNamesOfOneObject(t *testing.T) {
 	ascending := []string{``, `\n`, `!`, `a`, `a\"`, `aa`, `é`, "\U0001F600", "\uE000", "\uFFFD"}
 	for i, a := range ascending {
 		for j, b := range ascending {
-			if got := nameOf([]byte(a)).compare(nameOf([]byte(b))); (got < 0) != (i < j) || (got == 0) != (i == j) {
+			if got := compareNames([]byte(a), []byte(b)); (got < 0) != (i < j) || (got == 0) != (i == j) {
 				t.Errorf("%q and %q: %d", a, b, got)
 			}
 		}

@@ -86,12 +86,12 @@ func TestTokensAreComplete(t *testing.T) {
 		if err := signed(paper.claims); err != nil {
 			t.Errorf("%s: a whole one: %v", typ, err)
 		}
-		raw, err := marshalPlain(paper.claims)
+		raw, err := MarshalPlain(paper.claims)
 		if err != nil {
 			t.Fatal(err)
 		}
 		whole := object{}
-		if err := unmarshalStrict(raw, &whole); err != nil {
+		if err := UnmarshalStrict(raw, &whole); err != nil {
 			t.Fatal(err)
 		}
 		bad := map[string]any{"null": nil, "{}": object{}}

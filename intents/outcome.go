@@ -1,6 +1,10 @@
 package intents
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"aob.dev/writ/schemas"
+)
 
 // Status of an outcome.
 type Status string
@@ -50,12 +54,6 @@ type Answer struct {
 	Reason  string `json:"reason,omitempty"`
 	Hint    string `json:"hint,omitempty"`
 
-	Violations []Violation `json:"violations,omitempty"`      // of SCHEMA_INVALID: all of them
-	RetryAfter int         `json:"retry_after_sec,omitempty"` // of RATE_LIMITED
-}
-
-// Violation is one way in which a document breaks its schema.
-type Violation struct {
-	Pointer string `json:"pointer"`
-	Reason  string `json:"reason"`
+	Violations []schemas.Violation `json:"violations,omitempty"`      // of SCHEMA_INVALID: all of them
+	RetryAfter int                 `json:"retry_after_sec,omitempty"` // of RATE_LIMITED
 }

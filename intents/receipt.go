@@ -1,6 +1,6 @@
 package intents
 
-// Receipt is the router's signed word about an order: a pure function of its
+// Receipt is the router's signed statement about an order: a pure function of its
 // records. Claims of a JWS of type writ-receipt+jws.
 type Receipt struct {
 	// Members stand in the order of RFC 8785.

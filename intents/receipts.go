@@ -8,20 +8,18 @@ import (
 	"github.com/hdevalence/ed25519consensus"
 )
 
-// Receipts verifies many receipts at once, for about half of what each alone
-// costs. Nobody without the private key can make receipts that pass it. Who has
-// that key can make some that crypto/ed25519 would refuse (R with a torsion
-// component), where he could as well have signed
-// properly: so this is for receipts, whose signer vouches for what he says, and
-// for nothing that decides who may do what. The zero value is ready. One
-// goroutine uses it.
+// Receipts verifies many receipts at once, in about half of the time that each alone
+// takes. Nobody without the private key can make receipts that pass it. The owner of the
+// key can make some that crypto/ed25519 would refuse (R with a torsion component), and
+// could as well have signed properly: so it is good for receipts, and for nothing that
+// decides who may do what. The zero value is ready. One goroutine uses it.
 type Receipts struct {
 	batch ed25519consensus.BatchVerifier
 	some  bool
 }
 
-// Add takes a token that should be the given receipt, signed by a router's key.
-// False: it does not look so, and OpenReceipt gives the reason.
+// Add takes a token that should be the given receipt, signed by a router's key. False: it
+// is not, and OpenReceipt gives the reason.
 func (b *Receipts) Add(token string, want Receipt, keys Keys) bool {
 	header, rest, _ := strings.Cut(token, ".")
 	claims, encoded, ok := strings.Cut(rest, ".")
@@ -46,13 +44,13 @@ func (b *Receipts) Add(token string, want Receipt, keys Keys) bool {
 	return true
 }
 
-// seldom says that a point may have a second encoding: no honest signature has
-// such a one, and crypto/ed25519 is asked.
+// seldom says that a point may have a second encoding. No honest signature has such a
+// point; crypto/ed25519 decides about it.
 func seldom(point []byte) bool {
 	middle := point[1:31]
 	return bytes.Count(middle, []byte{0xff}) == len(middle) || bytes.Count(middle, []byte{0}) == len(middle)
 }
 
-// Verify says that all receipts that were added are signed as they say. After a
-// false one of them may not be; which one OpenReceipt says.
+// Verify says whether the signatures of all receipts that were added hold. If not,
+// OpenReceipt says of which one.
 func (b *Receipts) Verify() bool { return !b.some || b.batch.Verify() }

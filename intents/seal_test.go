@@ -88,18 +88,18 @@ func TestSealRefusesWhatARouterWould(t *testing.T) {
 	b.Constraints.TTLSec = 301
 	b.Actor.UserID = "a b"
 	_, _, err := Seal(vTask, b)
-	if CodeOf(err) != SchemaInvalid {
+	var r *Refusal
+	if !errors.As(err, &r) || r.Code != SchemaInvalid {
 		t.Fatal(err)
 	}
 	var pointers []string
-	for _, v := range ViolationsOf(err) {
+	for _, v := range r.Violations {
 		pointers = append(pointers, v.Pointer)
 	}
 	if diff := cmp.Diff([]string{"/actor/user_id", "/constraints/ttl_sec"}, pointers); diff != "" {
 		t.Errorf("pointers (-want +got):\n%s", diff)
 	}
-	var r *Refusal
-	if !errors.As(err, &r) || r.Pointer != "/actor/user_id" {
+	if r.Pointer != "/actor/user_id" {
 		t.Errorf("refusal %v", r)
 	}
 }

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Ticket is the router's word to an executor that one order is to be carried
-// out now. Claims of a JWS of type writ-ticket+jws.
+// Ticket is the router's instruction to an executor to carry out one order now. Claims of a JWS of type writ-ticket+jws.
 type Ticket struct {
 	// Members stand in the order of RFC 8785, here and below, so that encoding
 	// a ticket gives its canonical bytes at once.

@@ -33,7 +33,7 @@ func TestTokensAreWrittenInOrder(t *testing.T) {
 	body := fullBody()
 	body.Intent.Args = json.RawMessage(`{"input":{"a":"<&>\n","b":1},"skill":"a"}`)
 	for _, token := range []any{grant, testTicket(), receipt, body} {
-		plain, err := marshalPlain(token)
+		plain, err := MarshalPlain(token)
 		if err != nil {
 			t.Fatal(err)
 		}

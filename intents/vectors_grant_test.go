@@ -88,7 +88,7 @@ func grantTokenVectors(s *vectorSet) {
 	_, evePayload, _ := strings.Cut(vectorGrant(func(g *Grant) { g.Subject = "eve" }), ".")
 	evePayload, _, _ = strings.Cut(evePayload, ".")
 	claims := object{}
-	if err := unmarshalStrict(mustDecode(payload), &claims); err != nil {
+	if err := UnmarshalStrict(mustDecode(payload), &claims); err != nil {
 		panic(err)
 	}
 	legal := protectedHeader(TypGrant, vGateway.KID)

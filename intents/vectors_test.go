@@ -318,7 +318,7 @@ func TestVectors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := unmarshalStrict(text, &set); err != nil {
+	if err := UnmarshalStrict(text, &set); err != nil {
 		t.Fatal(err)
 	}
 	keys, err := set.Admit()
@@ -332,7 +332,7 @@ func TestVectors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := unmarshalStrict(text, &v); err != nil {
+		if err := UnmarshalStrict(text, &v); err != nil {
 			t.Fatalf("%s: %v", path, err)
 		}
 		if v.Expect != OK {

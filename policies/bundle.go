@@ -6,7 +6,6 @@ import (
 	"compress/gzip"
 	"crypto/ed25519"
 	"crypto/x509"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"encoding/pem"
@@ -145,29 +144,11 @@ func signatures(files Source, key intents.Signer) ([]byte, error) {
 		}
 		claims.Files = append(claims.Files, bundle.NewFile(name, hex.EncodeToString(sum), string(bundle.SHA256)))
 	}
-	token, err := jwt(key, claims)
+	token, err := intents.SignCompact(key, "JWT", claims)
 	if err != nil {
 		return nil, err
 	}
 	return json.Marshal(bundle.SignaturesConfig{Signatures: []string{token}})
-}
-
-func jwt(key intents.Signer, claims any) (string, error) {
-	header, err := json.Marshal(map[string]string{"alg": "EdDSA", "kid": key.KID})
-	if err != nil {
-		return "", err
-	}
-	payload, err := json.Marshal(claims)
-	if err != nil {
-		return "", err
-	}
-	b64 := base64.RawURLEncoding
-	input := b64.EncodeToString(header) + "." + b64.EncodeToString(payload)
-	sig, err := key.Key.Sign(nil, []byte(input), &ed25519.Options{})
-	if err != nil {
-		return "", err
-	}
-	return input + "." + b64.EncodeToString(sig), nil
 }
 
 func pack(files Source) ([]byte, error) {

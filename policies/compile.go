@@ -80,7 +80,7 @@ type RuleInfo struct {
 
 // describe collects the METADATA of every deny and hold rule by id. One without
 // id, title or description is an error, and so is an id that stands twice in
-// different packages; all errors are told at once.
+// different packages; all errors are given at once.
 func describe(modules map[string]*ast.Module) (map[string]RuleInfo, error) {
 	set, problems := ast.BuildAnnotationSet(slices.Collect(maps.Values(modules)))
 	if len(problems) > 0 {

@@ -34,28 +34,20 @@ type EventBundle struct {
 	Revision string `json:"revision"` // its number, or without one its digest
 }
 
-// DecisionLog writes an event a line, in the order of the decisions, before they
-// are told. Safe for concurrent use. An event that cannot be masked is written
-// without input and result; one that cannot be written is counted (Lost): the
-// record in the journal is what a decision rests on, not this.
+// DecisionLog writes one event a line, in the order of the decisions, before the
+// caller has them. Safe for concurrent use. An event that cannot be masked is written
+// without input and result; one that cannot be written is left out: a decision rests
+// on its record in the journal, not on this log.
 type DecisionLog struct {
-	Labels map[string]string
+	labels map[string]string
 
-	mu   sync.Mutex // guards what follows
-	w    io.Writer
-	lost int64
+	mu sync.Mutex // guards w
+	w  io.Writer
 }
 
 // NewDecisionLog writes to w.
 func NewDecisionLog(w io.Writer, labels map[string]string) *DecisionLog {
-	return &DecisionLog{Labels: labels, w: w}
-}
-
-// Lost counts the events that could not be written.
-func (l *DecisionLog) Lost() int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lost
+	return &DecisionLog{labels: labels, w: w}
 }
 
 // write logs one decision of an engine.
@@ -66,7 +58,7 @@ func (l *DecisionLog) write(ctx context.Context, e *Engine, order *intents.Envel
 	}
 	result, _ := plainJSON(r) // plain data
 	x := Event{
-		Labels: l.Labels, DecisionID: order.ID(), TraceID: order.TraceID(), Bundles: map[string]EventBundle{"writ": {revision}},
+		Labels: l.labels, DecisionID: order.ID(), TraceID: order.TraceID(), Bundles: map[string]EventBundle{"writ": {revision}},
 		Path: "writ/authz/decision", Input: Input(order, f), Result: result, Timestamp: f.Now,
 		Metrics: map[string]int64{"timer_server_handler_ns": took.Nanoseconds()},
 	}
@@ -75,17 +67,16 @@ func (l *DecisionLog) write(ctx context.Context, e *Engine, order *intents.Envel
 		x.Erased = append(x.Erased, "/input", "/result")
 	}
 	line, err := json.Marshal(x)
+	if err != nil {
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err == nil {
-		_, err = l.w.Write(append(line, '\n'))
-	}
-	if err != nil {
-		l.lost++
-	}
+	_, _ = l.w.Write(append(line, '\n'))
 }
 
-// mask applies the masks that the tree defines for this event.
+// mask applies the masks that the tree defines for this event. It masks a copy of the
+// input: the original shares the arguments with the order.
 func (e *Engine) mask(ctx context.Context, x *Event) error {
 	if e.masks == nil {
 		return nil
@@ -105,6 +96,11 @@ func (e *Engine) mask(ctx context.Context, x *Event) error {
 	rules, err := decodeMasks(rows[0]["mask"])
 	if err != nil {
 		return fmt.Errorf("policies: %w", err)
+	}
+	if len(rules) > 0 {
+		if x.Input, err = plainJSON(x.Input); err != nil {
+			return err
+		}
 	}
 	for _, r := range rules {
 		if err := r.apply(x); err != nil {

@@ -111,8 +111,22 @@ func TestDecisionLogFails(t *testing.T) {
 	}
 	l := NewDecisionLog(full{}, nil)
 	order, facts := taskOrder(t)
-	if _, err := engine(t, Embedded()).Logged(l).DecideOrder(t.Context(), order, facts); err != nil || l.Lost() != 1 {
-		t.Errorf("%v, %d lost", err, l.Lost())
+	if _, err := engine(t, Embedded()).Logged(l).DecideOrder(t.Context(), order, facts); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestMaskLeavesTheOrder: what is taken out of an event is still in the order.
+func TestMaskLeavesTheOrder(t *testing.T) {
+	s := Embedded()
+	s["mask.rego"] = []byte("package system.log\n\nmask contains \"/input/intent/args/skill\"\n")
+	var out bytes.Buffer
+	order, facts := taskOrder(t)
+	if _, err := engine(t, s).Logged(NewDecisionLog(&out, nil)).DecideOrder(t.Context(), order, facts); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), `"erased":["/input/intent/args/skill"]`) || order.StringArg("skill") != "outlet_list" {
+		t.Errorf("the order's skill is %q after %s", order.StringArg("skill"), &out)
 	}
 }
 

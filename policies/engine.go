@@ -25,7 +25,6 @@ import (
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
-	"github.com/open-policy-agent/opa/v1/cover"
 	"github.com/open-policy-agent/opa/v1/metrics"
 	"github.com/open-policy-agent/opa/v1/storage"
 	"github.com/open-policy-agent/opa/v1/storage/inmem"
@@ -188,77 +187,48 @@ func (e *Engine) Remembered() (hits, misses int64) { return e.memo.hits.Load(), 
 // modify it. The error is the caller's context's and nothing else: whatever
 // goes wrong in the policy is a denial.
 func (e *Engine) Decide(ctx context.Context, input map[string]any) (Result, error) {
-	at := func(b []byte, path []string) ([]byte, bool) { return appendAt(b, input, path) }
-	return e.decide(ctx, at, func() map[string]any { return input })
-}
-
-// DecideOrder is Decide for the Input of an order, which it makes only if the
-// policy has to be asked, or the decision is logged.
-func (e *Engine) DecideOrder(ctx context.Context, order *intents.Envelope, f intents.Facts) (Result, error) {
-	if e.log == nil {
-		return e.decideOrder(ctx, order, f)
-	}
-	began := time.Now()
-	r, err := e.decideOrder(ctx, order, f)
-	if err == nil {
-		e.log.write(ctx, e, order, f, r, time.Since(began))
-	}
-	return r, err
-}
-
-func (e *Engine) decideOrder(ctx context.Context, order *intents.Envelope, f intents.Facts) (Result, error) {
-	at := func(b []byte, path []string) ([]byte, bool) { return appendOf(b, order, &f, path) }
-	return e.decide(ctx, at, func() map[string]any { return Input(order, f) })
-}
-
-func (e *Engine) decide(ctx context.Context, at appender, input func() map[string]any) (Result, error) {
 	buf := keys.Get().(*[]byte) //nolint:forcetypeassert // nothing else is put there
 	defer keys.Put(buf)
-	key, ok := e.memo.key((*buf)[:0], at)
+	key, ok := e.memo.key((*buf)[:0], input)
 	if !ok {
-		r, _, err := e.evaluate(ctx, input())
-		return r, err
+		return e.Evaluate(ctx, input)
 	}
 	if r, ok := e.memo.get(key); ok {
 		return r, nil
 	}
-	r, sound, err := e.evaluate(ctx, input())
+	r, sound, err := e.evaluate(ctx, input, nil)
 	if err == nil && sound {
 		e.memo.put(key, r)
 	}
 	return r, err
 }
 
-// Evaluate answers like Decide, always anew.
-func (e *Engine) Evaluate(ctx context.Context, input map[string]any) (Result, error) {
-	r, _, err := e.evaluate(ctx, input)
+// DecideOrder is Decide for the Input of an order. The decision is written to the
+// log, if there is one.
+func (e *Engine) DecideOrder(ctx context.Context, order *intents.Envelope, f intents.Facts) (Result, error) {
+	began := time.Now()
+	r, err := e.Decide(ctx, Input(order, f))
+	if err == nil && e.log != nil {
+		e.log.write(ctx, e, order, f, r, time.Since(began))
+	}
 	return r, err
 }
 
-// watched decides an input anew, seen by c, if there is one.
-func (e *Engine) watched(ctx context.Context, input map[string]any, c *cover.Cover) (Result, error) {
-	if c == nil {
-		return e.Evaluate(ctx, input)
-	}
-	value, err := ast.InterfaceToValue(input)
-	if err != nil {
-		return Result{}, err
-	}
-	if _, err := e.ask(ctx, value, c); err != nil && ctx.Err() != nil {
-		return Result{}, err
-	}
-	return e.Evaluate(ctx, input)
+// Evaluate answers like Decide, always anew.
+func (e *Engine) Evaluate(ctx context.Context, input map[string]any) (Result, error) {
+	r, _, err := e.evaluate(ctx, input, nil)
+	return r, err
 }
 
-// evaluate asks OPA. Sound says that the policy itself answered: only then may
-// the result be remembered.
-func (e *Engine) evaluate(ctx context.Context, input map[string]any) (r Result, sound bool, err error) {
+// evaluate asks OPA, seen by a tracer, if there is one. Sound says that the policy
+// itself answered: only then may the result be remembered.
+func (e *Engine) evaluate(ctx context.Context, input map[string]any, tracer topdown.QueryTracer) (r Result, sound bool, err error) {
 	value, err := ast.InterfaceToValue(input)
 	if err == nil {
-		r, err = e.ask(ctx, value, nil)
+		r, err = e.ask(ctx, value, tracer)
 	}
 	if topdown.IsCancel(err) && ctx.Err() == nil {
-		r, err = e.ask(ctx, value, nil)
+		r, err = e.ask(ctx, value, tracer)
 	}
 	switch {
 	case err == nil:

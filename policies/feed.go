@@ -1,15 +1,18 @@
 package policies
 
 import (
+	"cmp"
 	"context"
 	"crypto/ed25519"
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/clock"
 )
 
 // PollInterval is how often a bundle server is asked.
@@ -134,42 +137,22 @@ func (p Place) open(raw []byte) (Tree, error) {
 // and puts it in force. Every attempt is reported: the engine now in force, or
 // why the old one stays. A tree whose digest is in force already is no change.
 func (f *Feed) Follow(ctx context.Context, live *Live, prove Proof, report func(*Engine, error)) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	changed, failed := make(chan struct{}, 1), make(chan error, 1)
-	notice := func() {
-		select {
-		case changed <- struct{}{}:
-		default: // noticed already
-		}
-	}
-	places := []Place{f.Main}
+	every := cmp.Or(f.Poll, PollInterval)
+	places := []*look{{Place: f.Main}}
 	for _, x := range f.Extensions {
-		places = append(places, x.Place)
+		places = append(places, &look{Place: x.Place})
 	}
-	var watchers sync.WaitGroup
-	defer watchers.Wait()
-	defer cancel()
-	for _, p := range slices.DeleteFunc(places, func(p Place) bool { return p.At == "" }) {
-		watchers.Go(func() {
-			if err := p.watch(ctx, f.Poll, notice); err != nil {
-				select {
-				case failed <- err:
-				default: // one is enough
-				}
-			}
-		})
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case err := <-failed:
-			return err
-		case <-changed:
+	_ = clock.Every(ctx, min(rest, every), func() bool {
+		changed := false
+		for _, l := range places {
+			changed = l.changed(every) || changed
+		}
+		if changed {
 			f.reload(ctx, live, prove, report)
 		}
-	}
+		return false
+	}) // its only error is that ctx has ended
+	return nil
 }
 
 func (f *Feed) reload(ctx context.Context, live *Live, prove Proof, report func(*Engine, error)) {
@@ -185,22 +168,49 @@ func (f *Feed) reload(ctx context.Context, live *Live, prove Proof, report func(
 	}
 }
 
-// watch calls notice when the place may have changed.
-func (p Place) watch(ctx context.Context, every time.Duration, notice func()) error {
-	if !p.remote() {
-		return Watch(ctx, p.At, notice)
+// rest is how long a directory or a file must stay as it is before it is loaded:
+// editors and git write several files for one change.
+const rest = 250 * time.Millisecond
+
+// look is what was last seen of a place.
+type look struct {
+	Place
+	next   time.Time // of a bundle server: when to ask again
+	seen   string    // of others: the content at the last look
+	loaded string    // and that which was loaded
+}
+
+// changed says whether the place may have another content: a bundle server after the
+// interval, all else when its content differs and was the same at two looks.
+func (l *look) changed(every time.Duration) bool {
+	switch now := time.Now(); {
+	case l.At == "" || now.Before(l.next):
+		return false
+	case l.remote():
+		l.next = now.Add(every)
+		return true
 	}
-	if every == 0 {
-		every = PollInterval
+	before := l.seen
+	l.seen = l.content()
+	if l.seen != before || l.seen == l.loaded {
+		return false
 	}
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-tick.C:
-			notice()
+	l.loaded = l.seen
+	return true
+}
+
+// content of a directory or a file: its digest, or why it cannot be read.
+func (p Place) content() string {
+	if p.bundled() {
+		raw, err := os.ReadFile(p.At)
+		if err != nil {
+			return err.Error()
 		}
+		return intents.Digest(raw)
 	}
+	s, err := ReadDir(p.At)
+	if err != nil {
+		return err.Error()
+	}
+	return s.Digest()
 }

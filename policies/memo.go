@@ -35,17 +35,14 @@ type memo struct {
 
 func newMemo(reads *ReadSet) *memo { return &memo{reads: reads, rows: make(map[string]Result)} }
 
-// appender writes what stands at a path of an input; not ok: it is not JSON.
-type appender func(b []byte, path []string) ([]byte, bool)
-
-// key of an input, whose values at writes; not ok where the policy may read
+// key of an input: the values at all paths; not ok where the policy may read
 // anything, or where the values are too large to be worth remembering.
-func (m *memo) key(buf []byte, at appender) (_ []byte, ok bool) {
+func (m *memo) key(buf []byte, input map[string]any) (_ []byte, ok bool) {
 	if m.reads.All {
 		return nil, false
 	}
 	for _, path := range m.reads.Paths {
-		if buf, ok = at(buf, path); !ok || len(buf) > maxKey {
+		if buf, ok = appendAt(buf, input, path); !ok || len(buf) > maxKey {
 			return nil, false
 		}
 	}

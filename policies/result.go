@@ -117,9 +117,6 @@ func broken(reason string) Result { return Result{Deny: []Rule{{ID: IDEngine, Re
 // decodeDecision reads the answer of the query. Members that the contract does
 // not name are refused: a misspelt "deny" must not pass for none.
 func decodeDecision(term *ast.Term) (Result, error) {
-	if plain(term) {
-		return Result{Allow: true, Obligations: []intents.Obligation{}}, nil
-	}
 	var d struct {
 		Allow       *bool                `json:"allow"`
 		Deny        *[]Rule              `json:"deny"`
@@ -133,29 +130,6 @@ func decodeDecision(term *ast.Term) (Result, error) {
 		return Result{}, errors.New("decision lacks allow, deny or hold")
 	}
 	return Result{Allow: *d.Allow, Deny: *d.Deny, Hold: *d.Hold, Obligations: d.Obligations}, nil
-}
-
-// plain recognizes the common answer without going through JSON: allow, and
-// nothing else.
-func plain(term *ast.Term) bool {
-	if term == nil {
-		return false
-	}
-	object, ok := term.Value.(ast.Object)
-	if !ok || object.Len() != 4 {
-		return false
-	}
-	for _, name := range []string{"deny", "hold", "obligations"} {
-		member := object.Get(ast.InternedTerm(name))
-		if member == nil {
-			return false
-		}
-		if set, ok := member.Value.(ast.Set); !ok || set.Len() > 0 {
-			return false
-		}
-	}
-	allow := object.Get(ast.InternedTerm("allow"))
-	return allow != nil && allow.Value.Compare(ast.Boolean(true)) == 0
 }
 
 // tighten adds what extension packages deny and hold.

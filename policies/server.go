@@ -38,7 +38,7 @@ func (p Place) get(ctx context.Context, before fetched) (fetched, error) {
 	if err != nil {
 		var at *url.Error
 		if errors.As(err, &at) {
-			err = at.Err // the address is said below, without what may stand in it
+			err = at.Err // the address is named below, without the credentials that it may have
 		}
 		return fetched{}, fmt.Errorf("bundle server %s: %w", req.URL.Redacted(), err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/cover"
 	"github.com/open-policy-agent/opa/v1/storage/inmem"
 	"github.com/open-policy-agent/opa/v1/tester"
+	"github.com/open-policy-agent/opa/v1/topdown"
 )
 
 // Case is one test of a tree: a rule test_*, or a cell of a decision table.
@@ -53,12 +54,12 @@ func (s Suite) Coverage(ctx context.Context) ([]Case, Coverage, error) {
 	return cases, covered(c.Report(modules), below), nil
 }
 
-func (s Suite) run(ctx context.Context, c *cover.Cover) ([]Case, error) {
+func (s Suite) run(ctx context.Context, tracer topdown.QueryTracer) ([]Case, error) {
 	modules, err := parse(s.Source)
 	if err != nil {
 		return nil, err
 	}
-	cases, err := s.rego(ctx, modules, c)
+	cases, err := s.rego(ctx, modules, tracer)
 	if err != nil {
 		return nil, err
 	}
@@ -66,10 +67,10 @@ func (s Suite) run(ctx context.Context, c *cover.Cover) ([]Case, error) {
 	if err != nil {
 		return nil, err
 	}
-	e = e.Unhurried() // what a table shows does not depend on who else is at work
+	e = e.Unhurried() // the result of a table does not depend on the load of the machine
 	for _, name := range slices.Sorted(maps.Keys(s.Tables)) {
 		began := time.Now()
-		cells, err := s.Tables[name].run(ctx, e, c)
+		cells, err := s.Tables[name].run(ctx, e, tracer)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -81,14 +82,14 @@ func (s Suite) run(ctx context.Context, c *cover.Cover) ([]Case, error) {
 	return cases, nil
 }
 
-func (s Suite) rego(ctx context.Context, modules map[string]*ast.Module, c *cover.Cover) ([]Case, error) {
+func (s Suite) rego(ctx context.Context, modules map[string]*ast.Module, tracer topdown.QueryTracer) ([]Case, error) {
 	data, err := s.Source.documents()
 	if err != nil {
 		return nil, err
 	}
 	runner := tester.NewRunner().SetStore(inmem.NewFromObject(data)).SetModules(modules).RaiseBuiltinErrors(true)
-	if c != nil {
-		runner.SetCoverageQueryTracer(c)
+	if tracer != nil {
+		runner.SetCoverageQueryTracer(tracer)
 	}
 	results, err := runner.RunTests(ctx, nil)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/open-policy-agent/opa/v1/cover"
+	"github.com/open-policy-agent/opa/v1/topdown"
 	"go.yaml.in/yaml/v3"
 
 	"aob.dev/writ/intents"
@@ -105,9 +105,9 @@ type Cell struct {
 	Wrong     string // why the decision is not the expected one; empty: it is
 }
 
-// run decides every pair under the tree of e and the table's own data, seen by c,
-// if there is one.
-func (t *Table) run(ctx context.Context, e *Engine, c *cover.Cover) ([]Cell, error) {
+// run decides every pair under the tree of e and the table's own data, seen by a
+// tracer, if there is one.
+func (t *Table) run(ctx context.Context, e *Engine, tracer topdown.QueryTracer) ([]Cell, error) {
 	data, err := t.directory()
 	if err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func (t *Table) run(ctx context.Context, e *Engine, c *cover.Cover) ([]Cell, err
 			if err != nil {
 				return nil, fmt.Errorf("decision table: %s, %s: %w", who, what, err)
 			}
-			r, err := e.watched(ctx, in, c)
+			r, _, err := e.evaluate(ctx, in, tracer)
 			if err != nil {
 				return nil, err
 			}

@@ -22,11 +22,7 @@ func (r *Router) recorded(o *order) (*intents.Answer, error) {
 	return a, r.receipt(a, o.position, o.decision, o.record)
 }
 
-// replay answers a duplicate with the winner's intent_id and receipt.
-func (r *Router) replay(o *order) (*intents.Answer, error) {
-	return r.answerDuplicate(o.duplicate, o.env.TraceID())
-}
-
+// answerDuplicate answers a duplicate with the winner's intent_id and receipt.
 func (r *Router) answerDuplicate(d *duplicate, trace string) (*intents.Answer, error) {
 	a := &intents.Answer{
 		IntentID: d.decision.IntentID, TraceID: trace, Position: &d.holder.Position,
@@ -56,7 +52,7 @@ func withOutcome(a *intents.Answer, out *intents.Outcome) {
 	a.Outcome, a.Code, a.Reason = out, out.Code, out.Reason
 }
 
-// receipt signs what the records say. It is a pure function of them, and
+// receipt signs the content of the records. It is a pure function of them, and
 // Ed25519 is deterministic: the same order gives the same receipt.
 func (r *Router) receipt(a *intents.Answer, position int64, d intents.Decision, ref recordedRef) error {
 	token, err := intents.IssueReceipt(r.cfg.Key, intents.Receipt{
@@ -106,7 +102,9 @@ func (r *Router) Order(ctx context.Context, position int64) (*intents.Answer, er
 		return nil, err
 	}
 	if d.Verdict == intents.Deny {
-		return &intents.Answer{IntentID: d.IntentID, Position: &position, Decision: &d, Code: d.Code, Pointer: d.Pointer, Reason: d.Reason, Hint: d.Hint}, nil
+		a := answerOf(&d)
+		a.Position = &position
+		return a, nil
 	}
 	h, err := r.cfg.Journal.Holder(ctx, position)
 	if err != nil {

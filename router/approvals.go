@@ -2,10 +2,8 @@ package router
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
-	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -41,7 +39,7 @@ func (r *Router) settle(ctx context.Context, o *order) error {
 	o.settled = &settlement{}
 	if a.Decision != catalog.DecisionApprove {
 		result.State, result.Approved = catalog.ApprovalEnded, h.People()
-		return r.endHeld(o, h, intents.Refuse(intents.ApprovalRejected, "", saidNo(a, o.env.Principal().UserID)), result)
+		return r.endHeld(o, h, intents.Refuse(intents.ApprovalRejected, "", rejection(a, o.env.Principal().UserID)), result)
 	}
 	h = o.view.With(h, state.OrderOf(o.env, o.roles, o.now))
 	result.State, result.Approved, result.Missing = catalog.ApprovalHeld, h.People(), h.Missing()
@@ -51,7 +49,7 @@ func (r *Router) settle(ctx context.Context, o *order) error {
 	return r.releaseHeld(ctx, o, h, result)
 }
 
-func saidNo(a catalog.Approve, who string) string {
+func rejection(a catalog.Approve, who string) string {
 	if a.Decision == catalog.DecisionRequestChanges {
 		return "changes requested by " + who + ": " + a.Reason
 	}
@@ -85,18 +83,15 @@ func (r *Router) releaseHeld(ctx context.Context, o *order, w state.Hold, result
 		return err
 	}
 	if h.row.Executor != catalog.ExecutorRouter {
-		select {
-		case r.slotsFor(h) <- struct{}{}:
-		default:
-			return intents.Refuse(intents.Overloaded, "", "too many orders are being carried out")
+		if err := r.admit(h); err != nil {
+			return err
 		}
 		o.settled.released = h
 	}
-	body, err := json.Marshal(state.Release{Of: w.Position, By: o.env.ID(), Decision: h.decision, Facts: h.facts})
+	rec, err := storage.RecordOf(storage.KindRelease, o.now, state.Release{Of: w.Position, By: o.env.ID(), Decision: h.decision, Facts: h.facts})
 	if err != nil {
 		return err
 	}
-	rec := storage.NewRecord(storage.KindRelease, o.now, map[string]json.RawMessage{storage.PartRelease: body})
 	entry := storage.Entry{Record: rec, Of: w.Position, Holder: storage.Nobody, Touches: w.Touches()}
 	result.State, result.Missing = catalog.ApprovalReleased, nil
 	if h.row.Executor == catalog.ExecutorRouter {
@@ -132,7 +127,7 @@ func (r *Router) rejudge(ctx context.Context, o *order, w state.Hold) (*order, e
 		}
 	}
 	if h.row.Executor != h.decision.Executor || (h.row.Effect != catalog.EffectPin && string(h.row.Effect) != h.decision.Effect) {
-		return h, intents.Refuse(intents.PolicyDenied, "/intent/type", "the catalog says another executor or effect than people were asked about")
+		return h, intents.Refuse(intents.PolicyDenied, "/intent/type", "the catalog has another executor or effect than people were asked about")
 	}
 	h.facts.Approvals, h.facts.Now = w.By, intents.FormatTime(o.now)
 	h.decision.Verdict, h.decision.Code = intents.Allow, intents.OK
@@ -173,9 +168,4 @@ func (r *Router) dispatchAsync(ctx context.Context, o *order) {
 		defer func() { <-r.slotsFor(o) }()
 		r.finish(ctx, o, r.dispatch(ctx, o))
 	}()
-}
-
-// holdFor says in a decision what the hold waits for.
-func holdFor(d *intents.Decision, res policies.Result, now time.Time) {
-	d.Approvers, d.Hold = res.Approvers(), res.HoldAt(now)
 }

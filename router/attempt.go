@@ -17,7 +17,7 @@ import (
 // decided once more in a turn of their own.
 func (r *Router) attempt(ctx context.Context, raw []byte, again bool) (*order, error) {
 	o, err := r.decide(ctx, raw, again)
-	if err == nil && contends(o) {
+	if err == nil && o.decision.Verdict == intents.Allow && state.Administers(o.env.Type()) {
 		r.turn.Lock()
 		defer r.turn.Unlock()
 		o, err = r.decide(ctx, raw, true)
@@ -32,9 +32,4 @@ func (r *Router) attempt(ctx context.Context, raw []byte, again bool) (*order, e
 		r.metrics.unrecorded(signed(o, err))
 	}
 	return o, err
-}
-
-// contends: the order changes what other orders of administration rely on.
-func contends(o *order) bool {
-	return o.decision.Verdict == intents.Allow && state.Administers(o.env.Type())
 }

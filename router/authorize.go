@@ -32,7 +32,7 @@ func (r *Router) authorize(ctx context.Context, o *order) error {
 		return intents.Refuse(intents.PolicyDenied, "/constraints/ttl_sec", "the order asks for a longer ttl_sec than a policy allows")
 	}
 	if x := res.Refusal(); x != nil {
-		holdFor(&o.decision, res, o.now)
+		o.decision.Approvers, o.decision.Hold = res.Approvers(), res.HoldAt(o.now) // nil unless it is held
 		return x
 	}
 	o.decision.Obligations = res.Obligations

@@ -100,7 +100,7 @@ func (r *Router) openBatch(raw []byte) ([][]byte, error) {
 	return intents.ParseBatch(raw)
 }
 
-// decideBatch decides every order on the fold as it is: none sees what another
+// decideBatch decides every order on the state as it is: none sees what another
 // one of the batch will do. The error names the order that stages 1, 2 and 4, or
 // a rate, refuse.
 func (r *Router) decideBatch(ctx context.Context, raws [][]byte, again bool) ([]*order, error) {
@@ -151,14 +151,8 @@ func (f *batchError) Unwrap() error { return f.err }
 
 // awaited waits for the outcome of an order until ctx ends, if there is room to.
 func (r *Router) awaited(ctx context.Context, position int64) bool {
-	select {
-	case r.waits <- struct{}{}:
-		defer func() { <-r.waits }()
-	default:
-		return false
-	}
-	a, err := r.Await(ctx, position)
-	return err == nil && a.Code != intents.InFlight
+	a, err := r.awaitIfRoom(ctx, position)
+	return err == nil && a != nil && a.Code != intents.InFlight
 }
 
 // refuseBatch answers a batch of which nothing was accepted, and counts it.

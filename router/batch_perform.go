@@ -2,6 +2,7 @@ package router
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"log/slog"
 	"math"
@@ -37,7 +38,7 @@ func firstDispatched(orders []*order) *order {
 }
 
 func (r *Router) writeBatch(ctx context.Context, orders []*order) error {
-	c := storage.Commit{ID: newCommitID(), Seen: math.MaxInt64}
+	c := storage.Commit{ID: rand.Text(), Seen: math.MaxInt64}
 	relied := map[storage.Subject]int64{}
 	first := make([]int, len(orders)) // where each order's record stands in the commit
 	fresh, opened := 0, 0

@@ -3,7 +3,6 @@ package router
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"time"
@@ -22,7 +21,7 @@ var errStale = errors.New("router: decide again")
 // commit that takes no key, once per intent and code.
 //
 // Crash before it: nothing is left. After it: an allowed order is open and
-// recovery ends it; an order of the router has had its effect and its outcome.
+// recovery ends it; an order of the router has its effect and its outcome.
 func (r *Router) commit(ctx context.Context, o *order) error {
 	if o.duplicate != nil {
 		return nil
@@ -40,8 +39,8 @@ func (r *Router) commit(ctx context.Context, o *order) error {
 		r.release(o)
 		return err
 	}
-	// The caller's going away would stop the wait, never the write: an order that
-	// is committed and that nobody carries out.
+	// If the caller went away, its context would end the wait but not the write, and
+	// nobody would carry out the committed order.
 	res, err := r.cfg.Journal.Commit(context.WithoutCancel(ctx), c)
 	if x := r.notTaken(err); x != nil {
 		r.release(o)
@@ -120,7 +119,7 @@ func (r *Router) lost(ctx context.Context, o *order, winner int64) error {
 		return err
 	}
 	if dup.decision.Fingerprint != o.decision.Fingerprint {
-		return errStale // decided again, stage 5 refuses it and a record says so
+		return errStale // decided again: stage 5 refuses it, and the refusal is recorded
 	}
 	o.duplicate = dup
 	return nil
@@ -155,7 +154,7 @@ func (r *Router) entries(o *order) (storage.Commit, error) {
 	rec := storage.NewRecord(storage.KindOrder, o.now, parts)
 	o.record.record = rec.Digest()
 	entry := storage.Entry{Record: rec, Take: true, Key: o.key, Holder: o.holder, Of: storage.Nobody}
-	c := storage.Commit{ID: newCommitID(), Seen: o.view.Seen(), Asserts: o.view.Asserts()}
+	c := storage.Commit{ID: rand.Text(), Seen: o.view.Seen(), Asserts: o.view.Asserts()}
 	switch {
 	case o.decision.Verdict == intents.Deny:
 		entry.Key, entry.Holder, entry.Refused = storage.RefusalKey(o.env.ID(), string(o.decision.Code)), storage.Nobody, true
@@ -204,19 +203,9 @@ func (r *Router) routerOutcome(o *order) (storage.Record, error) {
 	if o.released {
 		out.Of = o.position // the record before it is the release
 	}
-	parts, err := storage.OutcomeParts(out)
-	if err != nil {
-		return storage.Record{}, err
-	}
-	rec := storage.NewRecord(storage.KindOutcome, o.now, parts)
+	rec, err := storage.OutcomeRecord(o.now, out)
 	o.record.outcome, o.record.out = rec.Digest(), &out
-	return rec, nil
-}
-
-func newCommitID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // crypto/rand.Read never fails
-	return hex.EncodeToString(b[:])
+	return rec, err
 }
 
 // admit takes a slot for the run, or refuses: nothing queues without bound, and

@@ -11,12 +11,12 @@ import (
 // maxSigners bounds a counter record.
 const maxSigners = 16
 
-// counterEvery is the least time between two counter records: a flood neither
-// hides nor fills the disk.
+// counterEvery is the least time between two counter records: a flood of refused
+// orders is recorded and does not fill the disk.
 const counterEvery = time.Second
 
-// Run records what was refused and only counted, once a second while there is
-// anything to say, until ctx ends; then a last time.
+// Run records once a second how many refusals were only counted, if there were any,
+// until ctx ends; then a last time.
 //
 // Crash: what was counted since the last record is lost.
 func (r *Router) Run(ctx context.Context) error {

@@ -1,13 +1,13 @@
 package router
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,9 +30,9 @@ func (r *Router) perform(ctx context.Context, o *order) (*intents.Answer, error)
 	switch {
 	case o.duplicate != nil && o.decision.Verdict == intents.Deny:
 		r.countRefusal(o)
-		return r.decided(o), nil // stage 6 refused it: no record, and not a word of the first
+		return r.decided(o), nil // stage 6 refused it: no record, and nothing about the first order
 	case o.duplicate != nil:
-		a, err := r.replay(o)
+		a, err := r.answerDuplicate(o.duplicate, o.env.TraceID())
 		if err == nil && a.Code == intents.OK && o.env.Type() == state.TypeErase {
 			err = r.eraseFor(ctx, o) // what stayed then may go now
 		}
@@ -81,7 +81,7 @@ func (r *Router) dispatch(ctx context.Context, o *order) intents.Outcome {
 	report, err := r.request(ctx, o)
 	out.MS = r.cfg.Now().Sub(started).Milliseconds()
 	if err == nil {
-		// Also of an answer that is refused: what ran, ran.
+		// Facts of a refused report count too: the executor has run.
 		out.Facts = r.sound(o, report.Facts)
 		err = r.checked(o, report)
 	}
@@ -95,9 +95,9 @@ func (r *Router) dispatch(ctx context.Context, o *order) intents.Outcome {
 	return r.failed(o, out, err)
 }
 
-// failed says what an order without a good report has come to. A once order is
-// failed only if nobody was listening or its executor said so. That nobody listens
-// says nothing of an order that was dispatched before.
+// failed is the outcome of an order without a valid report. A once order has failed
+// only if no executor listened or its executor reported the failure. If an earlier
+// attempt was dispatched, that no executor listens now proves nothing.
 func (r *Router) failed(o *order, out intents.Outcome, err error) intents.Outcome {
 	var refusal *intents.Refusal
 	if !errors.As(err, &refusal) {
@@ -141,7 +141,7 @@ func (r *Router) request(ctx context.Context, o *order) (intents.Report, error) 
 	if err != nil {
 		return report, err
 	}
-	msg, err := marshalExact(intents.Dispatch{Header: o.env.Header(), Payload: o.env.Canonical(), Ticket: token})
+	msg, err := intents.MarshalPlain(intents.Dispatch{Header: o.env.Header(), Payload: o.env.Canonical(), Ticket: token})
 	if err != nil {
 		return report, err
 	}
@@ -193,20 +193,10 @@ func (r *Router) revokedSince(o *order) error {
 	return err
 }
 
-// marshalExact keeps the signed bytes as they are: the encoder would escape <, >
-// and & inside raw JSON, and an executor would have to undo it.
-func marshalExact(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return buf.Bytes(), err
-}
-
 // claims adds what the order's task may touch, and the skills' pins.
 func (r *Router) claims(o *order, t *intents.Ticket) error {
 	if o.task != nil {
-		spec, err := marshalExact(struct { // in the order that is signed
+		spec, err := intents.MarshalPlain(struct { // in the order that is signed
 			Reason string `json:"reason"`
 			Shape  string `json:"shape"`
 		}{o.task.Spec.ReturnSpec.Reason, o.task.Spec.ReturnSpec.Shape})
@@ -228,22 +218,10 @@ func (r *Router) claims(o *order, t *intents.Ticket) error {
 	case o.env.Type() == "skill.find":
 		t.Pins = o.view.Pins(o.env.Principal().Tenant)
 		if o.task != nil {
-			t.Pins = allowedPins(t.Pins, o.task.Spec.Skills)
+			t.Pins = slices.DeleteFunc(t.Pins, func(p intents.Pin) bool { return !slices.Contains(o.task.Spec.Skills, p.Skill) })
 		}
 	}
 	return nil
-}
-
-func allowedPins(pins []intents.Pin, skills []string) []intents.Pin {
-	var out []intents.Pin
-	for _, p := range pins {
-		for _, s := range skills {
-			if p.Skill == s {
-				out = append(out, p)
-			}
-		}
-	}
-	return out
 }
 
 // checked holds a report to the type's result schema.
@@ -264,12 +242,12 @@ func (r *Router) checked(o *order, report intents.Report) error {
 		}
 		return nil
 	case intents.Failed, intents.StatusIndetermined:
-		switch report.Code { //nolint:exhaustive // the codes that say no failure, then any known one
-		case intents.OK, intents.InFlight, intents.ApprovalRequired: // they say that it has not failed
+		switch report.Code { //nolint:exhaustive // the codes that mean no failure, then any known one
+		case intents.OK, intents.InFlight, intents.ApprovalRequired: // they mean that it has not failed
 		case report.Code.Info().Code:
 			return nil
 		}
-		return intents.Refuse(intents.ExecutorFailed, "", "the executor failed without a code that says so")
+		return intents.Refuse(intents.ExecutorFailed, "", "the executor reported a failure without a code of a failure")
 	default:
 		return intents.Refuse(intents.ExecutorFailed, "", "the executor's answer has no status")
 	}
@@ -302,7 +280,7 @@ func (r *Router) sound(o *order, facts []intents.Fact) []intents.Fact {
 		var payload map[string]any
 		ok := len(out) < maxFacts && o.row.Reports(f.Event) && intents.Unambiguous(f.Payload) == nil && json.Unmarshal(f.Payload, &payload) == nil && payload != nil
 		for name, id := range factIDs {
-			if v, said := payload[name].(string); said && v != "" {
+			if v, text := payload[name].(string); text && v != "" {
 				ok = ok && id.MatchString(v)
 			}
 		}
@@ -315,16 +293,14 @@ func (r *Router) sound(o *order, facts []intents.Fact) []intents.Fact {
 	return out
 }
 
-// finish is stage 10: the outcome is durable before it is told. An outcome that
+// finish is stage 10: the outcome is durable before anybody is answered. An outcome that
 // cannot be written leaves the order open, for recovery.
 func (r *Router) finish(ctx context.Context, o *order, out intents.Outcome) {
-	parts, err := storage.OutcomeParts(out)
-	if err != nil {
-		r.cfg.Log.ErrorContext(ctx, "outcome", slog.String("intent_id", o.env.ID()), slog.String("error", err.Error()))
-		return
+	rec, err := storage.OutcomeRecord(r.cfg.Now(), out)
+	if err == nil {
+		_, err = r.cfg.Journal.Finish(ctx, o.position, o.attempt, rec, o.inPlan().OutcomeTouches(out, len(o.facts.Approvals) > 0))
 	}
-	rec := storage.NewRecord(storage.KindOutcome, r.cfg.Now(), parts)
-	if _, err := r.cfg.Journal.Finish(ctx, o.position, o.attempt, rec, o.inPlan().OutcomeTouches(out, len(o.facts.Approvals) > 0)); err != nil {
+	if err != nil {
 		if !errors.Is(err, storage.ErrFinished) {
 			r.cfg.Log.ErrorContext(ctx, "outcome", slog.String("intent_id", o.env.ID()), slog.String("error", err.Error()))
 		}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
 	"slices"
 	"time"
@@ -27,9 +26,9 @@ func noSuchOrder() error {
 	return illegal("/intent/args/intent_id", "no order of this tenant with this intent_id is at this position")
 }
 
-// mayErase judges a record.erase by the records that it is about (stage 5, for
-// those who may): the order has ended, nothing rests on what is to go, and the
-// journal can take it away. None of that changes again once it is so.
+// mayErase judges a record.erase by the records that it is about (stage 5, after
+// stage 6 has allowed it): the order has ended, nothing depends on what is erased, and
+// the journal can erase it. Once these hold they hold for good.
 func (r *Router) mayErase(ctx context.Context, o *order) error {
 	if o.env.Type() != state.TypeErase || o.duplicate != nil {
 		return nil
@@ -112,60 +111,49 @@ func (r *Router) mayLose(ctx context.Context, parts []string, rec storage.Record
 	return nil
 }
 
-// erase carries out every erasure that was accepted and is not known to be done.
-// At a start that is all of them: what an earlier incarnation has erased is
-// looked at and left. One that fails waits for the next time and holds up no
-// other; the error is of those that failed.
+// erase carries out erasures that were accepted, and says which blobs stay. An
+// erasure that was carried out before changes nothing. One that fails waits for the
+// next time and delays no other; the error is of those that failed. The caller holds
+// erasing.
 //
 // Crash in it: the record says what to do, and the next start does it again.
 // Blobs go before the records that name them.
-func (r *Router) erase(ctx context.Context) error {
-	r.erasing.Lock()
-	defer r.erasing.Unlock()
-	pending := r.state.Erasing()
+func (r *Router) erase(ctx context.Context, pending ...state.Erasure) (stay []staying, err error) {
 	if len(pending) == 0 {
-		return nil
+		return nil, nil
 	}
 	failpoint.Hit(failpoint.ErasureAccepted)
 	var ready []state.Erasure
 	var failed []error
-	for e, err := range r.withoutBlobs(ctx, pending) {
+	fail := func(e state.Erasure, err error) {
+		failed = append(failed, fmt.Errorf("order %d: %w", e.Position, err))
+	}
+	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), eraseWait) // for the blobs of all
+	defer cancel()
+	for _, e := range pending {
+		held, err := r.eraseBlobs(wait, e)
 		if err != nil {
-			failed = append(failed, fmt.Errorf("order %d: %w", e.Position, err))
+			fail(e, err)
 			continue
 		}
-		ready = append(ready, e)
+		ready, stay = append(ready, e), append(stay, held...)
 	}
 	failpoint.Hit(failpoint.ErasureBlobs)
-	if err := r.eraseParts(ctx, ready); err == nil {
-		r.state.Erased(ready...)
-		ready = nil
-	} else if errors.Is(err, context.DeadlineExceeded) { // somebody reads the journal, whatever is to go
-		return errors.Join(append(failed, err)...)
+	err = r.eraseParts(ctx, ready)
+	if err != nil && (len(ready) == 1 || errors.Is(err, context.DeadlineExceeded)) { // somebody reads the journal, whatever is to go
+		return nil, errors.Join(append(failed, err)...)
 	}
-	for _, e := range ready { // one of them is at fault
-		if err := r.eraseParts(ctx, []state.Erasure{e}); err != nil {
-			failed = append(failed, fmt.Errorf("order %d: %w", e.Position, err))
-			continue
+	for _, e := range ready {
+		if err != nil { // one of them is at fault: each by itself
+			if err := r.eraseParts(ctx, []state.Erasure{e}); err != nil {
+				fail(e, err)
+				continue
+			}
 		}
 		r.state.Erased(e)
 	}
 	failpoint.Hit(failpoint.ErasureDone)
-	return errors.Join(failed...)
-}
-
-// withoutBlobs yields the erasures once their blobs are gone, or held, or why that
-// could not be found out. All together have eraseWait.
-func (r *Router) withoutBlobs(ctx context.Context, pending []state.Erasure) iter.Seq2[state.Erasure, error] {
-	return func(yield func(state.Erasure, error) bool) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), eraseWait)
-		defer cancel()
-		for _, e := range pending {
-			if _, err := r.eraseBlobs(ctx, e); !yield(e, err) {
-				return
-			}
-		}
-	}
+	return stay, errors.Join(failed...)
 }
 
 // eraseParts takes the parts of some erasures out of their records.
@@ -187,30 +175,10 @@ func (r *Router) eraseParts(ctx context.Context, some []state.Erasure) error {
 	return eraser.Erase(ctx, what...)
 }
 
-// eraseNow carries out one erasure and says which blobs stay, and why.
-func (r *Router) eraseNow(ctx context.Context, e state.Erasure) ([]staying, error) {
-	r.erasing.Lock()
-	defer r.erasing.Unlock()
-	failpoint.Hit(failpoint.ErasureAccepted)
-	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), eraseWait)
-	defer cancel()
-	stay, err := r.eraseBlobs(wait, e)
-	if err != nil {
-		return nil, err
-	}
-	failpoint.Hit(failpoint.ErasureBlobs)
-	if err := r.eraseParts(ctx, []state.Erasure{e}); err != nil {
-		return nil, err
-	}
-	failpoint.Hit(failpoint.ErasureDone)
-	r.state.Erased(e)
-	return stay, nil
-}
-
-// eraseFor carries out what an order of the router, or an approval that released
-// one, has accepted, and does it again for the same order sent again. It refuses
-// to say done while bytes are there: where that cannot be helped now the order is
-// under way, and it is tried again; where somebody holds them it says who.
+// eraseFor carries out the erasure that an order of the router, or an approval that
+// released one, has accepted, and does it again if the same order is sent again. The
+// answer is not done while bytes are left: if they cannot be erased now the order is
+// in flight, and the erasure is tried again; if others hold them it names these.
 func (r *Router) eraseFor(ctx context.Context, o *order) error {
 	if o.env.Type() != state.TypeErase {
 		if o.env.Type() == state.TypeApprove {
@@ -228,13 +196,15 @@ func (r *Router) eraseFor(ctx context.Context, o *order) error {
 			e.Number = x.Number
 		}
 	}
-	stay, err := r.eraseNow(ctx, e)
+	r.erasing.Lock()
+	defer r.erasing.Unlock()
+	stay, err := r.erase(ctx, e)
 	if err != nil {
 		r.cfg.Log.WarnContext(ctx, "an accepted erasure waits", slog.String("error", err.Error()))
 		return underWay("", "accepted, and some of the bytes are still there, as somebody reads the journal, the disk is full, or a store or the index of blobs is behind", eraseWaits)
 	}
 	if len(stay) > 0 {
-		return underWay("/intent/args/parts", told(stay), eraseHolders)
+		return underWay("/intent/args/parts", whoHolds(stay), eraseHolders)
 	}
 	return nil
 }
@@ -242,17 +212,20 @@ func (r *Router) eraseFor(ctx context.Context, o *order) error {
 // eraseWaits is what to do about an erasure that could not be carried out at once.
 const eraseWaits = "it is tried again by itself every ten seconds; send the same command again: it says when all is gone"
 
-// underWay says that an erasure is not done. To ask for the order, as of others that
-// are under way, would not tell.
+// underWay is the refusal while an erasure is not done. Its hint is not that of other
+// orders in flight: to ask for the order would not show whether the bytes are gone.
 func underWay(pointer, reason, hint string) error {
 	x := intents.Refuse(intents.InFlight, pointer, reason)
 	x.Hint = hint
 	return x
 }
 
-// eraseLater is erase where nobody waits for it.
+// eraseLater carries out every erasure that is not known to be done, where nobody
+// waits for it. At a start that is all of them.
 func (r *Router) eraseLater(ctx context.Context) {
-	if err := r.erase(ctx); err != nil && ctx.Err() == nil {
+	r.erasing.Lock()
+	defer r.erasing.Unlock()
+	if _, err := r.erase(ctx, r.state.Erasing()...); err != nil && ctx.Err() == nil {
 		r.cfg.Log.WarnContext(ctx, "an accepted erasure waits", slog.String("error", err.Error()))
 	}
 }

@@ -17,14 +17,14 @@ type staying struct {
 	digest    string
 	orders    []int64 // positions
 	documents bool    // a memory holds it
-	unknown   bool    // the order's words are gone, and what it named is not known
+	unknown   bool    // the order's arguments are erased, and what it named is not known
 }
 
 // eraseBlobs removes the blobs that the order's records name and that are there,
 // unless somebody of its tenant holds them (Holdings): an order whose blobs were
-// not erased, too, or a document. Which blobs these are is noted before the
-// records lose the words that say so. Who keeps the same bytes at that moment, and
-// has no record yet, finds them gone.
+// not erased, too, or a document. Which blobs these are is stored before the parts of
+// the records that name them are erased. An order that keeps the same bytes at that
+// moment, and has no record yet, loses them.
 func (r *Router) eraseBlobs(ctx context.Context, e state.Erasure) ([]staying, error) {
 	if !slices.Contains(e.Parts, catalog.ErasesBlobs) {
 		return nil, nil
@@ -81,8 +81,8 @@ func (r *Router) heldFor(ctx context.Context, tenant, digest string) (staying, e
 	return s, err
 }
 
-// wanted are the blobs that an erasure of an order is about; known is false where
-// its records have lost the words and nobody noted them before.
+// wanted are the blobs that an erasure of an order is about; known is false if the
+// parts that named them are erased and the digests were not stored before.
 func (r *Router) wanted(ctx context.Context, position int64) (digests []string, known bool, err error) {
 	store := r.cfg.Holdings.store
 	if digests, known, err = store.Wanted(ctx, position); known || err != nil {
@@ -95,41 +95,38 @@ func (r *Router) wanted(ctx context.Context, position int64) (digests []string, 
 	return digests, true, store.Want(ctx, position, digests)
 }
 
-// told says what stays and why.
-func told(stay []staying) string {
-	var b strings.Builder
-	b.WriteString("the state.Erasure is accepted, and blobs stay: ")
+// whoHolds says what stays and why.
+func whoHolds(stay []staying) string {
+	var blobs []string
 	for i, s := range stay {
-		if i > 0 {
-			b.WriteString("; ")
-		}
-		switch {
-		case s.unknown:
-			b.WriteString("which ones the order named is not known any more: erase the blobs of the orders that hold them")
+		if s.unknown {
+			blobs = append(blobs, "which ones the order named is not known any more: erase the blobs of the orders that hold them")
 			continue
-		case i == maxTold:
-			fmt.Fprintf(&b, "%d more", len(stay)-i)
-			return b.String()
 		}
-		b.WriteString("cas://" + s.digest + " is held by")
-		for j, at := range s.orders[:min(len(s.orders), maxTold)] {
-			fmt.Fprintf(&b, "%s the order at position %d", strings.Repeat(",", min(j, 1)), at)
+		if i == maxListed {
+			blobs = append(blobs, fmt.Sprintf("%d more", len(stay)-i))
+			break
 		}
-		if more := len(s.orders) - maxTold; more > 0 {
-			fmt.Fprintf(&b, ", %d more orders", more)
+		var holders []string
+		for _, at := range s.orders[:min(len(s.orders), maxListed)] {
+			holders = append(holders, fmt.Sprintf("the order at position %d", at))
+		}
+		if more := len(s.orders) - maxListed; more > 0 {
+			holders = append(holders, fmt.Sprintf("%d more orders", more))
 		}
 		if s.documents {
-			fmt.Fprintf(&b, "%s a memory", strings.Repeat(",", min(len(s.orders), 1)))
+			holders = append(holders, "a memory")
 		}
+		blobs = append(blobs, "cas://"+s.digest+" is held by "+strings.Join(holders, ", "))
 	}
-	return b.String()
+	return "the erasure is accepted, and blobs stay: " + strings.Join(blobs, "; ")
 }
 
 // eraseHolders is what to do about it.
 const eraseHolders = "erase the blobs of the orders that hold them (writ order erase INTENT_ID --parts blobs --reason TEXT; a memory goes when its time is over), then send the same command again: it says when all is gone"
 
-// maxTold bounds what is listed.
-const maxTold = 5
+// maxListed bounds the lists in a message.
+const maxListed = 5
 
 // named are the digests in an order's record and in its outcome's, of whatever;
 // whole is false where one of them has lost parts.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"aob.dev/writ/router/routertest"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/blobdir"
+	"aob.dev/writ/storage/sqlite"
 )
 
 // keeping is a world with blobs.
@@ -32,8 +34,22 @@ func newKeeping(t *testing.T, o routertest.Options) *keeping {
 		t.Fatal(err)
 	}
 	o.Blobs = blobs
+	if o.Holdings == nil {
+		o.Holdings = holdings(t)
+	}
 	w := routertest.New(t, o)
 	return &keeping{w, blobs, nil}
+}
+
+// holdings is an index of who holds which blobs.
+func holdings(t *testing.T) *sqlite.Holdings {
+	t.Helper()
+	h, err := sqlite.OpenHoldings(t.Context(), filepath.Join(t.TempDir(), "holdings.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.Close() })
+	return h
 }
 
 func (k *keeping) keep(text string) string {
@@ -199,7 +215,7 @@ func TestEraseBlobsOfErasedOrder(t *testing.T) {
 
 // An index that is behind is waited for; one of another journal is made anew.
 func TestHoldingsAreMadeAnew(t *testing.T) {
-	store := routertest.NewHoldings()
+	store := holdings(t)
 	k := newKeeping(t, routertest.Options{Holdings: store})
 	made, ref := k.put("what ana wrote")
 	used := k.from(ref)
@@ -221,7 +237,7 @@ func TestHoldingsAreMadeAnew(t *testing.T) {
 
 // stuck is a store that takes nothing until it is told to.
 type stuck struct {
-	*routertest.Holdings
+	*sqlite.Holdings
 	free chan struct{}
 }
 
@@ -237,7 +253,7 @@ func (s stuck) Put(ctx context.Context, next int64, last string, held []storage.
 // An erasure waits until the index has reached its own position: what holds the
 // blob may stand right before it.
 func TestErasureWaitsForTheIndex(t *testing.T) {
-	store := stuck{routertest.NewHoldings(), make(chan struct{})}
+	store := stuck{holdings(t), make(chan struct{})}
 	k := newKeeping(t, routertest.Options{Holdings: store})
 	made, ref := k.put("what ana wrote")
 	used := k.from(ref)

@@ -2,7 +2,7 @@ package router
 
 import (
 	"context"
-	"encoding/json"
+	"crypto/rand"
 	"fmt"
 	"time"
 
@@ -19,14 +19,11 @@ func Begin(ctx context.Context, j storage.Journal, token string, now time.Time) 
 
 // commitControl appends a control record.
 func commitControl(ctx context.Context, j storage.Journal, c state.Control, now time.Time, touches ...storage.Subject) error {
-	body, err := json.Marshal(c)
+	rec, err := storage.RecordOf(storage.KindControl, now, c)
 	if err != nil {
 		return err
 	}
-	res, err := j.Commit(ctx, storage.Commit{ID: newCommitID(), Entries: []storage.Entry{{
-		Record: storage.NewRecord(storage.KindControl, now, map[string]json.RawMessage{storage.PartControl: body}),
-		Of:     storage.Nobody, Touches: touches,
-	}}})
+	res, err := j.Commit(ctx, storage.Commit{ID: rand.Text(), Entries: []storage.Entry{{Record: rec, Of: storage.Nobody, Touches: touches}}})
 	if err != nil {
 		return err
 	}

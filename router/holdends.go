@@ -2,7 +2,7 @@ package router
 
 import (
 	"context"
-	"encoding/json"
+	"crypto/rand"
 	"log/slog"
 	"time"
 
@@ -14,12 +14,8 @@ import (
 // ending is the outcome of a held order that is not carried out. It is final:
 // what is wanted after it is another order.
 func ending(w state.Hold, x *intents.Refusal, now time.Time) (storage.Entry, error) {
-	body, err := json.Marshal(intents.Outcome{Of: w.Position, Attempt: 1, Status: intents.Failed, Code: x.Code, Reason: x.Reason})
-	if err != nil {
-		return storage.Entry{}, err
-	}
-	rec := storage.NewRecord(storage.KindOutcome, now, map[string]json.RawMessage{storage.PartOutcome: body})
-	return storage.Entry{Record: rec, Of: w.Position, Holder: storage.Nobody, Touches: w.Touches()}, nil
+	rec, err := storage.RecordOf(storage.KindOutcome, now, intents.Outcome{Of: w.Position, Attempt: 1, Status: intents.Failed, Code: x.Code, Reason: x.Reason})
+	return storage.Entry{Record: rec, Of: w.Position, Holder: storage.Nobody, Touches: w.Touches()}, err
 }
 
 // endings are the outcomes of held orders that end with what an order of the
@@ -67,7 +63,7 @@ func (r *Router) WatchHolds(ctx context.Context) error {
 func (r *Router) ExpireHolds(ctx context.Context) error {
 	now := r.cfg.Now().UTC().Truncate(time.Millisecond)
 	if _, blocked := r.blocked(); blocked {
-		return nil // what the clock says may not be so
+		return nil // the clock may be wrong
 	}
 	for _, w := range r.state.View().Expired(now) {
 		v := r.state.View()
@@ -78,7 +74,7 @@ func (r *Router) ExpireHolds(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		c := storage.Commit{ID: newCommitID(), Seen: v.Seen(), Asserts: v.Asserts(), Entries: []storage.Entry{e}}
+		c := storage.Commit{ID: rand.Text(), Seen: v.Seen(), Asserts: v.Asserts(), Entries: []storage.Entry{e}}
 		if _, err := r.cfg.Journal.Commit(ctx, c); err != nil {
 			return err
 		}
@@ -87,7 +83,7 @@ func (r *Router) ExpireHolds(ctx context.Context) error {
 }
 
 // DefaultUserHolds and DefaultTenantHolds bound how many orders may wait for
-// people at once: nobody reads more, and none of them expires unread.
+// people at once: more would expire before anybody reads them.
 const (
 	DefaultUserHolds   = 20
 	DefaultTenantHolds = 200

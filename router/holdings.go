@@ -7,17 +7,17 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
-// HoldingStore keeps which orders hold which blobs of a tenant. What it loses is
-// made again from the journal, but for what Want was told.
+// HoldingStore keeps which orders hold which blobs of a tenant. If it is lost it is
+// made again from the journal, except for what Want has stored.
 type HoldingStore interface {
 	// Next is the position behind the last record that was looked at, and that
 	// record's digest. A store that is new gives 0 and "".
@@ -29,8 +29,8 @@ type HoldingStore interface {
 	// Of are the orders that hold a blob, by position.
 	Of(ctx context.Context, tenant, digest string) ([]int64, error)
 
-	// Want notes which blobs an erasure of an order is about, durably: its record
-	// will not say so any more. Wanted gives them; known is false where none were noted.
+	// Want stores durably which blobs an erasure of an order is about: its record will
+	// not name them any more. Wanted gives them; known is false if none were stored.
 	Want(ctx context.Context, position int64, digests []string) error
 	Wanted(ctx context.Context, position int64) (digests []string, known bool, err error)
 }
@@ -43,50 +43,14 @@ type Holdings struct {
 	records storage.Records
 	store   HoldingStore
 	log     *slog.Logger
-	wake    chan struct{}
-	seen    int // records since the store was last told; of Run's goroutine
+	seen    int // records since the last Put; of Run's goroutine
 
-	mu      sync.Mutex    // guards reached and moved
-	reached int64         // position behind the last record that was looked at
-	moved   chan struct{} // closed whenever reached grows
+	*storage.Progress // of the records that were looked at
 }
 
 // NewHoldings begins where the store ends; Run does the work.
 func NewHoldings(records storage.Records, store HoldingStore, log *slog.Logger) *Holdings {
-	return &Holdings{records: records, store: store, log: log, wake: make(chan struct{}, 1), moved: make(chan struct{})}
-}
-
-// Wake says that there are new records. It never blocks.
-func (h *Holdings) Wake() {
-	select {
-	case h.wake <- struct{}{}:
-	default:
-	}
-}
-
-// Reach waits until every record before a position was looked at.
-func (h *Holdings) Reach(ctx context.Context, position int64) error {
-	for {
-		h.mu.Lock()
-		reached, moved := h.reached, h.moved
-		h.mu.Unlock()
-		if reached >= position {
-			return nil
-		}
-		select {
-		case <-moved:
-		case <-ctx.Done():
-			return fmt.Errorf("the index of who holds which blobs has %d of %d records: %w", reached, position, ctx.Err())
-		}
-	}
-}
-
-func (h *Holdings) reach(position int64) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.reached = position
-	close(h.moved)
-	h.moved = make(chan struct{})
+	return &Holdings{records: records, store: store, log: log, Progress: storage.NewProgress()}
 }
 
 // How many records are looked at between two writes at most, and how long a store
@@ -104,13 +68,11 @@ func (h *Holdings) Run(ctx context.Context) error {
 	for {
 		err := h.follow(ctx)
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // it was told to end
+			return nil //nolint:nilerr // the caller ended it
 		}
 		h.log.WarnContext(ctx, "the index of who holds which blobs waits for its store; so do erasures of blobs", slog.String("error", err.Error()))
-		select {
-		case <-ctx.Done():
+		if clock.Sleep(ctx, holdingRetry) != nil {
 			return nil
-		case <-time.After(holdingRetry):
 		}
 	}
 }
@@ -127,7 +89,7 @@ func (h *Holdings) follow(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-h.wake:
+		case <-h.Woken():
 		}
 	}
 }
@@ -150,8 +112,8 @@ func (h *Holdings) begin(ctx context.Context) (int64, error) {
 	return 0, h.store.Clear(ctx)
 }
 
-// catchUp looks at the records from next on. Where they hold nothing the store is
-// told of it seldom: to look again costs little.
+// catchUp looks at the records from next on. Records that hold nothing are written to
+// the store only now and then: to look at them again costs little.
 func (h *Holdings) catchUp(ctx context.Context, next int64) (int64, error) {
 	var held []storage.Holding
 	for rec, err := range h.records.Scan(ctx, next) {
@@ -170,9 +132,9 @@ func (h *Holdings) catchUp(ctx context.Context, next int64) (int64, error) {
 			return next, err
 		}
 		held, h.seen = nil, 0
-		h.reach(next)
+		h.Move(next)
 	}
-	h.reach(next)
+	h.Move(next)
 	return next, nil
 }
 
@@ -258,11 +220,11 @@ func heldByOutcome(typ string, out intents.Outcome) []string {
 	case "exec_python":
 		var digests []string
 		for _, f := range out.Facts {
-			var said struct {
+			var run struct {
 				Script string `json:"script_hash"`
 			}
-			if f.Event == "python_script.executed" && json.Unmarshal(f.Payload, &said) == nil {
-				digests = append(digests, said.Script)
+			if f.Event == "python_script.executed" && json.Unmarshal(f.Payload, &run) == nil {
+				digests = append(digests, run.Script)
 			}
 		}
 		return digests

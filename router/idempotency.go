@@ -21,7 +21,7 @@ type duplicate struct {
 
 // idempotency is stage 5. A duplicate goes on to stage 6 and is then answered
 // as the first was, whatever has ended since. Anything else must have a live
-// task and be a legal move on the fold.
+// task and be a legal move in the state.
 func (r *Router) idempotency(ctx context.Context, o *order) error {
 	pr := o.env.Principal()
 	o.key = storage.OrderKey(pr.Tenant, pr.UserID, o.env.Type(), o.env.Constraints().IdempotencyKey)
@@ -32,7 +32,7 @@ func (r *Router) idempotency(ctx context.Context, o *order) error {
 	if refusal == nil {
 		return nil
 	}
-	// The same order may have been committed between the look-up and the fold:
+	// The same order may have been committed between the look-up and the view of the state:
 	// then its own effect is what makes it illegal now.
 	if taken, err := r.taken(ctx, o); taken || err != nil {
 		return err
@@ -87,11 +87,11 @@ func (r *Router) readDuplicate(ctx context.Context, h storage.Holder) (*duplicat
 		if err != nil {
 			return nil, err
 		}
-		told, err := out.Outcome()
+		ended, err := out.Outcome()
 		if err != nil {
 			return nil, fmt.Errorf("record %d: %w", h.Outcome, err)
 		}
-		d.outcome = &told
+		d.outcome = &ended
 		r.state.Resolve(h.Position, d.outcome)
 		d.digests.outcome, d.digests.out = out.Digest(), d.outcome
 	}
@@ -108,7 +108,7 @@ func decisionOf(rec storage.Record) (intents.Decision, error) {
 	return d, nil
 }
 
-// legal: a task that lives, and a move that the fold allows.
+// legal: a task that lives, and a move that the state allows.
 func (r *Router) legal(o *order) error {
 	if t := o.task; t != nil && t.Over(o.now) {
 		if t.Ended != "" {
@@ -119,7 +119,7 @@ func (r *Router) legal(o *order) error {
 	if err := r.effectOf(o); err != nil {
 		return err
 	}
-	// Also where the pin says something else by now: what was once has been done.
+	// Also if the pin has another effect by now: an order that had the effect once was carried out.
 	once := o.decision.Effect == string(catalog.Once) || o.row.Effect == catalog.EffectPin
 	if once && o.env.Context().PlanID != "" {
 		if err := o.view.Again(o.env.Principal().Tenant, o.env.Signer().Role, o.env.Type(), o.env.Args(), o.env.Context()); err != nil {

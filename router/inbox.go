@@ -1,8 +1,6 @@
 package router
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"slices"
@@ -121,12 +119,8 @@ func (r *Router) Reader(token string) (intents.Grant, error) {
 	return g, nil
 }
 
-// serveApprovals answers the gateway for a user whose grant comes along.
-func (r *Router) serveApprovals(ctx context.Context, data []byte) []byte {
-	var q bus.ApprovalsRequest
-	if err := json.Unmarshal(data, &q); err != nil {
-		return r.reply(bus.ApprovalsReply{Code: string(intents.SchemaInvalid), Reason: "not a question for approvals"})
-	}
+// approvals answers the gateway for a user whose grant comes along.
+func (r *Router) approvals(q bus.ApprovalsRequest) bus.ApprovalsReply {
 	g, err := r.Reader(q.Grant)
 	var out bus.ApprovalsReply
 	if err == nil {
@@ -135,10 +129,10 @@ func (r *Router) serveApprovals(ctx context.Context, data []byte) []byte {
 	var refusal *intents.Refusal
 	switch {
 	case errors.As(err, &refusal):
-		out = bus.ApprovalsReply{Code: string(refusal.Code), Reason: refusal.Reason}
+		return bus.ApprovalsReply{Code: string(refusal.Code), Reason: refusal.Reason}
 	case err != nil:
-		r.cfg.Log.ErrorContext(ctx, "approvals", slog.String("error", err.Error()))
-		out = bus.ApprovalsReply{Code: string(intents.Internal)}
+		r.cfg.Log.Error("approvals", slog.String("error", err.Error()))
+		return bus.ApprovalsReply{Code: string(intents.Internal)}
 	}
-	return r.reply(out)
+	return out
 }

@@ -102,7 +102,7 @@ func TestEraseOnePlanOrder(t *testing.T) {
 // TestEraseIsForgottenByFolds: a state that forgets, made while the texts were there,
 // is the one that is made after they have gone, also of a plan that has left it.
 func TestEraseIsForgottenByFolds(t *testing.T) {
-	live := state.New().ForgetWords()
+	live := state.New()
 	w := routertest.New(t, routertest.Options{Also: live.Observe})
 	gone, end := w.Tell("p1", "anas-word", "failed")
 	end()
@@ -113,7 +113,7 @@ func TestEraseIsForgottenByFolds(t *testing.T) {
 	plan.Erase()
 	_, was, err := live.Digest()
 	w.Must(err)
-	anew := state.New().ForgetWords()
+	anew := state.New()
 	for _, r := range w.Records() {
 		anew.Observe(state.EntryOf(r))
 	}

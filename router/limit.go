@@ -1,6 +1,7 @@
 package router
 
 import (
+	"cmp"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -27,23 +28,16 @@ const (
 	maxMetered = 10_000
 )
 
-// meters are the token buckets of signers and tenants; nil: no limit.
+// meters are the token buckets of signers and tenants.
 type meters struct {
 	signers, tenants *ratelimit.Limiter
 }
 
 func newMeters(r Rates, now func() time.Time) meters {
-	return meters{newMeter(r.Signer, DefaultSignerRate, now), newMeter(r.Tenant, DefaultTenantRate, now)}
-}
-
-func newMeter(rate, usual int, now func() time.Time) *ratelimit.Limiter {
-	if rate == 0 {
-		rate = usual
+	meter := func(rate int) *ratelimit.Limiter {
+		return ratelimit.New(rate*int(rateWindow/time.Second), rateWindow, maxMetered, now)
 	}
-	if rate < 0 {
-		return nil
-	}
-	return ratelimit.New(rate*int(rateWindow/time.Second), rateWindow, maxMetered, now)
+	return meters{meter(cmp.Or(r.Signer, DefaultSignerRate)), meter(cmp.Or(r.Tenant, DefaultTenantRate))}
 }
 
 // rate comes right after stage 2: nothing is looked up, judged or recorded for who
@@ -52,19 +46,15 @@ func (r *Router) rate(o *order) error {
 	if o.again {
 		return nil
 	}
-	kid, tenant := o.env.Signer().KID, o.env.Principal().Tenant
-	for _, m := range []struct {
-		of  *ratelimit.Limiter
-		key string
-	}{{r.meters.signers, kid + " " + tenant}, {r.meters.tenants, tenant}} {
-		if m.of == nil {
-			continue
-		}
-		if after, ok := m.of.Allow(m.key); !ok {
-			x := intents.Refuse(intents.RateLimited, "", "more orders of this signer or tenant than its rate allows")
-			x.RetryAfter = after
-			return x
-		}
+	tenant := o.env.Principal().Tenant
+	after, ok := r.meters.signers.Allow(o.env.Signer().KID + " " + tenant)
+	if ok {
+		after, ok = r.meters.tenants.Allow(tenant)
 	}
-	return nil
+	if ok {
+		return nil
+	}
+	x := intents.Refuse(intents.RateLimited, "", "more orders of this signer or tenant than its rate allows")
+	x.RetryAfter = after
+	return x
 }

@@ -9,6 +9,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/policies"
+	"aob.dev/writ/schemas"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
@@ -27,7 +28,7 @@ type order struct {
 
 	decision intents.Decision
 	facts    intents.Facts
-	violated []intents.Violation // of a SCHEMA_INVALID: all of them
+	violated []schemas.Violation // of a SCHEMA_INVALID: all of them
 
 	key       storage.Key
 	holder    int64         // who held the key when this was decided
@@ -56,21 +57,21 @@ func (r *Router) stages() []func(context.Context, *order) error {
 		r.freshness,   // 4: refusals are counted, not recorded
 		r.idempotency, // 5
 		r.rbac,        // 6
-		r.provePush,   // of 5, but dear: only for those who may push
+		r.provePush,   // of 5, but expensive: only for those who may push
 		r.mayErase,    // likewise
 		r.authorize,   // 7
 	}
 }
 
 // Submit takes a received order through the pipeline. The error is a *Refusal
-// that left no record (stages 1, 2 and 4, a rate, a task that has ended), or one
-// of ours: then nothing was accepted. Everything else is an Answer, refusals included.
+// that left no record (stages 1, 2 and 4, a rate, a task that has ended), or a failure
+// of the router: then nothing was accepted. Everything else is an Answer, refusals included.
 //
 // Crash: before commit nothing is left; in perform an open order is left, which
 // recovery ends by its effect.
 func (r *Router) Submit(ctx context.Context, raw []byte) (a *intents.Answer, err error) {
 	defer func() {
-		if err != nil && intents.CodeOf(err) == intents.Internal { // the caller is told no more than the code
+		if err != nil && intents.CodeOf(err) == intents.Internal { // the caller gets no more than the code
 			r.cfg.Log.ErrorContext(ctx, "order", slog.String("error", err.Error()))
 		}
 	}()
@@ -131,7 +132,7 @@ func (r *Router) Decide(ctx context.Context, raw []byte) (intents.Code, error) {
 
 // decide is stages 1 to 7. It writes nothing. A refusal in 3, 5, 6 or 7 and a
 // duplicate are decisions; the error is a refusal of 1, 2 or 4, of the key of a task
-// that has ended, a rate that is exceeded, or ours. again: the same submission was
+// that has ended, a rate that is exceeded, or a failure of the router. again: the same submission was
 // decided before.
 //
 // Rates are metered as soon as it is known who signed: no later refusal may leave
@@ -141,7 +142,7 @@ func (r *Router) decide(ctx context.Context, raw []byte, again bool) (*order, er
 	if err != nil {
 		return nil, err
 	}
-	now := r.cfg.Now().UTC().Truncate(time.Millisecond) // as records keep it: what is told is what is folded
+	now := r.cfg.Now().UTC().Truncate(time.Millisecond) // in milliseconds, as records keep it
 	o := &order{view: r.state.View(), now: now, holder: storage.Nobody, attempt: 1, again: again}
 	if o.env, err = r.verify(u, o.view, now); err != nil { // 2
 		return nil, err
@@ -166,13 +167,13 @@ func (r *Router) decide(ctx context.Context, raw []byte, again bool) (*order, er
 		}
 		var refusal *intents.Refusal
 		if !errors.As(err, &refusal) {
-			return nil, err // ours: fail closed
+			return nil, err // a failure of the router: fail closed
 		}
 		if refusal.Code == intents.ExpiredTTL || refusal.Code == intents.NotYetValid || o.ofEndedTask() {
 			return nil, signed(o, err) // all others are decisions
 		}
 		o.refuse(refusal)
-		o.violated = intents.ViolationsOf(err)
+		o.violated = refusal.Violations
 		break
 	}
 	return o, nil
@@ -232,9 +233,11 @@ func revoked(e *intents.Envelope, v *state.View) error {
 
 // decided is the answer about a decision alone.
 func (r *Router) decided(o *order) *intents.Answer {
-	a := &intents.Answer{
-		IntentID: o.env.ID(), TraceID: o.env.TraceID(), Decision: &o.decision, Code: o.decision.Code,
-		Pointer: o.decision.Pointer, Reason: o.decision.Reason, Hint: o.decision.Hint, Violations: o.violated,
-	}
+	a := answerOf(&o.decision)
+	a.TraceID, a.Violations = o.env.TraceID(), o.violated
 	return a
+}
+
+func answerOf(d *intents.Decision) *intents.Answer {
+	return &intents.Answer{IntentID: d.IntentID, Decision: d, Code: d.Code, Pointer: d.Pointer, Reason: d.Reason, Hint: d.Hint}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // DefaultTenantPlans and DefaultPlans bound how many plans may be open at once: the
-// fold holds each with its words until it is closed.
+// state keeps each with its texts until it is closed.
 const (
 	DefaultTenantPlans = 5_000
 	DefaultPlans       = 20_000

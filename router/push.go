@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
-	"sync"
 
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/policies"
@@ -58,10 +57,7 @@ func (r *Router) provePush(ctx context.Context, o *order) error {
 	return nil
 }
 
-// adoption puts what was pushed in force, once.
-type adoption struct{ mu sync.Mutex }
-
-// inForce is the policy in force: what was pushed last, as soon as the fold has
+// inForce is the policy in force: what was pushed last, as soon as the state has
 // it. It was proved before it was committed.
 func (r *Router) inForce(ctx context.Context) (*policies.Engine, error) {
 	p, _ := r.state.PolicyPushed()
@@ -69,8 +65,8 @@ func (r *Router) inForce(ctx context.Context) (*policies.Engine, error) {
 	if p == nil || r.cfg.PolicyPlace != "" || base.Digest() == p.Digest {
 		return base, nil
 	}
-	r.adoption.mu.Lock()
-	defer r.adoption.mu.Unlock()
+	r.adopting.Lock()
+	defer r.adopting.Unlock()
 	if base = r.cfg.Policy.Engine(); base.Digest() == p.Digest {
 		return base, nil
 	}

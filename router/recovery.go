@@ -10,6 +10,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
@@ -25,13 +26,13 @@ const (
 // listenerPause is how often an executor that does not listen yet is asked for.
 const listenerPause = 200 * time.Millisecond
 
-// Recover ends the orders that an earlier incarnation left open, which Start has
+// Recover ends the orders that an earlier process left open, which Start has
 // listed. The data directory's lock proves it dead. By effect: pure is abandoned and
 // may be sent again; idempotent is dispatched again; once is indeterminate and never
 // retried by itself.
 //
 // It runs beside the taking of new orders and holds none of them up; who sends one
-// again that is still open is told IN_FLIGHT. It returns when all have their outcome,
+// again that is still open gets IN_FLIGHT. It returns when all have their outcome,
 // or when ctx has ended and what was dispatched is reported. An order that cannot be
 // ended is logged and stays open.
 //
@@ -64,15 +65,13 @@ func (r *Router) notRecovered(ctx context.Context, x storage.OpenOrder, err erro
 // it is waited for as long as the order may run, counted from when the router was
 // ready. Where none has come, nobody knows what the attempts before have done.
 //
-// Told to end while it waits, it leaves the order open for the next start.
+// If ctx ends while it waits, it leaves the order open for the next start.
 func (r *Router) redispatch(ctx context.Context, o *order) {
 	until := r.readyAt.Add(o.row.Run())
 	out := r.dispatch(context.WithoutCancel(ctx), o)
 	for o.unheard && time.Now().Before(until) {
-		select {
-		case <-ctx.Done():
+		if clock.Sleep(ctx, listenerPause) != nil {
 			return
-		case <-time.After(listenerPause):
 		}
 		out = r.dispatch(context.WithoutCancel(ctx), o)
 	}
@@ -131,18 +130,17 @@ func (r *Router) hopeless(o *order, x storage.OpenOrder) string {
 	case x.Attempt >= maxAttempts:
 		return "no outcome after three attempts"
 	case r.cfg.Crashed && o.view.Lost(x.Position)+1 >= maxLost:
-		return "the router ended twice without being told to while it was open: an operator must look"
+		return "the router crashed twice while it was open: an operator must look"
 	}
 	return ""
 }
 
 // take begins another attempt.
 func (r *Router) take(ctx context.Context, o *order) (int, error) {
-	body, err := json.Marshal(state.Takeover{Of: o.position, Crashed: r.cfg.Crashed})
+	rec, err := storage.RecordOf(storage.KindTakeover, r.cfg.Now(), state.Takeover{Of: o.position, Crashed: r.cfg.Crashed})
 	if err != nil {
 		return 0, err
 	}
-	rec := storage.NewRecord(storage.KindTakeover, r.cfg.Now(), map[string]json.RawMessage{storage.PartTakeover: body})
 	return r.cfg.Journal.Take(ctx, o.position, rec)
 }
 
@@ -197,7 +195,7 @@ func (r *Router) reopenIn(ctx context.Context, v *state.View, x storage.OpenOrde
 		}
 	}
 	if s := o.facts.Skill; s != nil {
-		o.pin = pinOf(s)
+		o.pin = &intents.Pin{Skill: s.Name, Digest: s.Digest, Effect: s.Effect}
 	}
 	return o, nil
 }
@@ -216,8 +214,4 @@ func (r *Router) asReleased(ctx context.Context, o *order) error {
 	rel, err := state.ReleaseOf(rec)
 	o.decision, o.facts = rel.Decision, rel.Facts
 	return err
-}
-
-func pinOf(s *intents.FactSkill) *intents.Pin {
-	return &intents.Pin{Skill: s.Name, Digest: s.Digest, Effect: s.Effect}
 }

@@ -1,15 +1,16 @@
 // Package router is the policy enforcement point: one pipeline (pipeline.go)
 // that decides signed intents, commits the decision durably, has the order
-// carried out and makes the outcome durable before it is told.
+// carried out and makes the outcome durable before it answers.
 //
 //	decode → signature → schema → freshness → idempotency → RBAC → policy → commit → dispatch → outcome
 //
-// All that decisions rest on is a fold of the journal, the Directory. A decision
-// remembers which parts of it were read, and its commit asserts that they are
-// unchanged: nothing is accepted on a state that is gone.
+// Decisions depend on a state that is made from the journal (package state). A
+// decision remembers which parts of the state it read, and its commit asserts that
+// they have not changed since.
 package router
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +36,7 @@ const (
 )
 
 // DefaultWaits is how many callers may wait for the outcome of an order that
-// another one submitted; who comes then is told IN_FLIGHT at once.
+// another caller submitted. All others get IN_FLIGHT at once.
 const DefaultWaits = 512
 
 // Config of a router. Every member is required but Catalog, Slots, ChildSlots, Waits, Rates,
@@ -65,7 +66,7 @@ type Config struct {
 
 	Slots, ChildSlots, Waits int
 	Rates                    Rates
-	// Crashed: the last router of this log ended without being told to.
+	// Crashed: the last router of this log did not shut down in order.
 	Crashed bool
 
 	UserHolds, TenantHolds int // how many orders may wait for people; 0: the defaults; negative: no bound
@@ -81,13 +82,13 @@ type Router struct {
 	waits      chan struct{}
 	meters     meters
 	generation generation
-	adoption   adoption
+	adopting   sync.Mutex // one pushed policy at a time is put in force
 	erasing    sync.Mutex // one erasure at a time
 	grants     intents.Grants
 	waiters    waiters
 	running    sync.WaitGroup // released orders that are being carried out
 	metrics    Metrics
-	began      int64               // position at which this incarnation began
+	began      int64               // position at which this process began
 	left       []storage.OpenOrder // that an earlier one left open; of Start
 	readyAt    time.Time           // likewise
 	ready      atomic.Bool
@@ -99,27 +100,9 @@ func New(cfg Config) (*Router, error) {
 	if cfg.Key.Role != intents.RoleRouter {
 		return nil, fmt.Errorf("router: key has role %q", cfg.Key.Role)
 	}
-	if cfg.Slots == 0 {
-		cfg.Slots = DefaultSlots
-	}
-	if cfg.ChildSlots == 0 {
-		cfg.ChildSlots = DefaultChildSlots
-	}
-	if cfg.Waits == 0 {
-		cfg.Waits = DefaultWaits
-	}
-	if cfg.UserHolds == 0 {
-		cfg.UserHolds = DefaultUserHolds
-	}
-	if cfg.TenantHolds == 0 {
-		cfg.TenantHolds = DefaultTenantHolds
-	}
-	if cfg.TenantPlans == 0 {
-		cfg.TenantPlans = DefaultTenantPlans
-	}
-	if cfg.Plans == 0 {
-		cfg.Plans = DefaultPlans
-	}
+	cfg.Slots, cfg.ChildSlots, cfg.Waits = cmp.Or(cfg.Slots, DefaultSlots), cmp.Or(cfg.ChildSlots, DefaultChildSlots), cmp.Or(cfg.Waits, DefaultWaits)
+	cfg.UserHolds, cfg.TenantHolds = cmp.Or(cfg.UserHolds, DefaultUserHolds), cmp.Or(cfg.TenantHolds, DefaultTenantHolds)
+	cfg.TenantPlans, cfg.Plans = cmp.Or(cfg.TenantPlans, DefaultTenantPlans), cmp.Or(cfg.Plans, DefaultPlans)
 	r := &Router{
 		cfg: cfg, state: cfg.State, meters: newMeters(cfg.Rates, cfg.Now),
 		slots: make(chan struct{}, cfg.Slots), childSlots: make(chan struct{}, cfg.ChildSlots), waits: make(chan struct{}, cfg.Waits),
@@ -128,10 +111,9 @@ func New(cfg Config) (*Router, error) {
 	return r, nil
 }
 
-// Start makes the router ready: the fold is whole,
-// the policy, catalog and rules in force are recorded, and the router has proved
-// itself. Orders that an earlier incarnation left open are listed, for Recover. An
-// error means: not ready.
+// Start makes the router ready: the state is complete, the policy, catalog and rules
+// in force are recorded, and the self-proof has passed. Orders that an earlier process
+// left open are listed, for Recover. An error means: not ready.
 func (r *Router) Start(ctx context.Context) error {
 	if r.state.Origin() == "" {
 		return errors.New("router: no genesis")
@@ -147,13 +129,13 @@ func (r *Router) Start(ctx context.Context) error {
 	}
 	r.began = r.cfg.Records.Next()
 	var err error
-	if r.left, err = r.cfg.Records.OpenOrders(ctx); err != nil {
+	if r.left, err = r.cfg.Journal.OpenOrders(ctx); err != nil {
 		return err
 	}
 	if err := r.ExpireHolds(ctx); err != nil {
 		return err
 	}
-	r.eraseLater(ctx) // what a crash left; who reads the journal now is waited for later
+	r.eraseLater(ctx) // what a crash left
 	r.readyAt = time.Now()
 	r.ready.Store(true)
 	return nil
@@ -162,8 +144,8 @@ func (r *Router) Start(ctx context.Context) error {
 // Ready says whether the router takes orders.
 func (r *Router) Ready() bool { return r.unready() == nil }
 
-// unready is the refusal of all orders, with what keeps them from being taken and
-// what to do about it.
+// unready is the refusal of all orders: why none is accepted, and what to do about
+// it; nil if orders are accepted.
 func (r *Router) unready() error {
 	x := intents.Refuse(intents.Overloaded, "", "the router is not ready")
 	x.RetryAfter = unreadyRetry
@@ -220,7 +202,7 @@ func (r *Router) PolicyChanged(ctx context.Context) error { return r.recordVersi
 // Catalog by which the router decides.
 func (r *Router) Catalog() *catalog.Catalog { return r.cfg.Catalog }
 
-// waiters are told when an order has its outcome.
+// waiters are the callers that wait for the outcome of an order.
 type waiters struct {
 	mu sync.Mutex // guards by
 	by map[int64][]chan struct{}

@@ -31,7 +31,7 @@ func (r *Router) schema(_ context.Context, o *order) error {
 		return err
 	}
 	if v := s.Validate(o.env.Decoded()); len(v) > 0 {
-		return intents.Invalid(intents.SchemaInvalid, "/intent/args", v)
+		return intents.Invalid("/intent/args", v)
 	}
 	if o.env.TTL() > row.TTL() {
 		return intents.Refuse(intents.SchemaInvalid, "/constraints/ttl_sec", fmt.Sprintf("at most %d for this type", int(row.TTL().Seconds())))

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -25,29 +26,26 @@ func (r *Router) SelfProof(ctx context.Context, engine *policies.Engine) error {
 	if err != nil {
 		return fmt.Errorf("self-proof: %w", err)
 	}
-	good, err := p.seal(p.now, nil)
-	if err != nil {
-		return fmt.Errorf("self-proof: %w", err)
-	}
-	expired, err := p.seal(p.now.Add(-time.Hour), nil)
-	if err != nil {
-		return fmt.Errorf("self-proof: %w", err)
-	}
-	denied, err := p.seal(p.now, map[string]string{ForbiddenLabel: forbidden})
-	if err != nil {
-		return fmt.Errorf("self-proof: %w", err)
-	}
 	for _, c := range []struct {
-		name string
-		raw  []byte
-		want intents.Code
+		name   string
+		issued time.Time
+		labels map[string]string
+		spoilt bool
+		want   intents.Code
 	}{
-		{"a good order", good, intents.OK},
-		{"a bad signature", spoil(good), intents.SignatureInvalid},
-		{"an expired order", expired, intents.ExpiredTTL},
-		{"a forbidden order", denied, intents.PolicyDenied},
+		{"a good order", p.now, nil, false, intents.OK},
+		{"a bad signature", p.now, nil, true, intents.SignatureInvalid},
+		{"an expired order", p.now.Add(-time.Hour), nil, false, intents.ExpiredTTL},
+		{"a forbidden order", p.now, map[string]string{ForbiddenLabel: forbidden}, false, intents.PolicyDenied},
 	} {
-		o, err := p.router.decide(ctx, c.raw, false)
+		raw, err := p.seal(c.issued, c.labels)
+		if err != nil {
+			return fmt.Errorf("self-proof: %w", err)
+		}
+		if c.spoilt { // one byte of the signed content
+			raw = bytes.Replace(raw, []byte(query), []byte("S"+query[1:]), 1)
+		}
+		o, err := p.router.decide(ctx, raw, false)
 		got := intents.CodeOf(err)
 		if err == nil {
 			got = o.decision.Code
@@ -70,6 +68,9 @@ const (
 	ForbiddenLabel = "writ.selfproof"
 	forbidden      = "forbidden"
 )
+
+// query of the orders that the proof makes.
+const query = "self-proof"
 
 // proof is a throw-away world to decide in.
 type proof struct {
@@ -101,12 +102,12 @@ func newProof(r *Router, engine *policies.Engine) (*proof, error) {
 		return nil, err
 	}
 	fresh := state.New()
-	body, err := json.Marshal(state.Control{Genesis: &token, Rules: intents.CurrentRules})
+	rec, err := storage.RecordOf(storage.KindControl, now, state.Control{Genesis: &token, Rules: intents.CurrentRules})
 	if err != nil {
 		return nil, err
 	}
 	fresh.Observe(storage.Entry{
-		Record:  storage.NewRecord(storage.KindControl, now, map[string]json.RawMessage{storage.PartControl: body}),
+		Record:  rec,
 		Touches: []storage.Subject{state.SubjectKeys, state.SubjectPolicy, state.SubjectTenant("default")}, Of: storage.Nobody,
 	})
 	if err := fresh.Err(); err != nil {
@@ -128,7 +129,7 @@ func newProof(r *Router, engine *policies.Engine) (*proof, error) {
 }
 
 func (p *proof) seal(at time.Time, labels map[string]string) ([]byte, error) {
-	args, err := json.Marshal(catalog.SkillFind{Query: "self-proof"})
+	args, err := json.Marshal(catalog.SkillFind{Query: query})
 	if err != nil {
 		return nil, err
 	}
@@ -144,18 +145,6 @@ func (p *proof) seal(at time.Time, labels map[string]string) ([]byte, error) {
 		Context: &ctx,
 	})
 	return raw, err
-}
-
-// spoil changes one byte of the signed content.
-func spoil(raw []byte) []byte {
-	out := append([]byte(nil), raw...)
-	for i := range out {
-		if string(out[i:min(i+10, len(out))]) == "self-proof" {
-			out[i] = 'S'
-			break
-		}
-	}
-	return out
 }
 
 // emptyJournal is a journal in which no key is held and nothing can be written.

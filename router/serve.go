@@ -20,9 +20,9 @@ func (r *Router) Serve(ctx context.Context, ready chan<- struct{}) error {
 		Endpoints: map[string]bus.Handler{
 			bus.Orders:             r.serveOrder,
 			bus.Batches:            r.serveBatch,
-			bus.DirectoryAPIKey:    r.serveAPIKey,
-			bus.DirectoryUser:      r.serveUser,
-			bus.DirectoryApprovals: r.serveApprovals,
+			bus.DirectoryAPIKey:    questions(r, bus.APIKeyReply{Error: "not an API key request"}, r.apiKey),
+			bus.DirectoryUser:      questions(r, bus.UserReply{Error: "not a user request", Disabled: true}, r.user),
+			bus.DirectoryApprovals: questions(r, bus.ApprovalsReply{Code: string(intents.SchemaInvalid), Reason: "not a question for approvals"}, r.approvals),
 			bus.PlansSilent:        r.serveSilent,
 		},
 	}, ready)
@@ -37,12 +37,7 @@ func (r *Router) serveOrder(ctx context.Context, raw []byte) []byte {
 	if err != nil {
 		a = Refused(raw, err)
 	}
-	out, err := json.Marshal(a)
-	if err != nil {
-		r.cfg.Log.ErrorContext(ctx, "answer", slog.String("error", err.Error()))
-		return nil
-	}
-	return out
+	return r.reply(a)
 }
 
 func (r *Router) serveBatch(ctx context.Context, raw []byte) []byte {
@@ -59,30 +54,35 @@ func (r *Router) SubmitAndWait(ctx context.Context, raw []byte, wait time.Durati
 	if err != nil || a.Code != intents.InFlight || a.Position == nil || wait <= 0 {
 		return a, err
 	}
-	select {
-	case r.waits <- struct{}{}:
-		defer func() { <-r.waits }()
-	default:
-		return a, nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	later, err := r.Await(ctx, *a.Position)
-	if err != nil {
+	later, err := r.awaitIfRoom(ctx, *a.Position)
+	if err != nil || later == nil {
 		return a, nil // the answer that it is in flight stands
 	}
 	later.TraceID = a.TraceID
 	return later, nil
 }
 
-// Refused is the answer about an order that left no record. What is not ours to
-// tell is INTERNAL.
+// awaitIfRoom is Await for one of the callers that may wait; nil: too many wait already.
+func (r *Router) awaitIfRoom(ctx context.Context, position int64) (*intents.Answer, error) {
+	select {
+	case r.waits <- struct{}{}:
+		defer func() { <-r.waits }()
+		return r.Await(ctx, position)
+	default:
+		return nil, nil
+	}
+}
+
+// Refused is the answer about an order that left no record. An error that is no
+// refusal is INTERNAL, without details.
 func Refused(raw []byte, err error) *intents.Answer {
 	a := &intents.Answer{Code: intents.Internal, Reason: intents.Internal.Info().Title, Hint: intents.Internal.Info().Hint}
 	var refusal *intents.Refusal
 	if errors.As(err, &refusal) {
 		a.Code, a.Pointer, a.Reason, a.Hint = refusal.Code, refusal.Pointer, refusal.Reason, refusal.Hint
-		a.Violations, a.RetryAfter = intents.ViolationsOf(err), refusal.Seconds()
+		a.Violations, a.RetryAfter = refusal.Violations, refusal.Seconds()
 	}
 	if u, perr := intents.Parse(raw); perr == nil {
 		a.IntentID, a.TraceID = u.ID(), u.TraceID()
@@ -90,30 +90,22 @@ func Refused(raw []byte, err error) *intents.Answer {
 	return a
 }
 
-func (r *Router) serveAPIKey(_ context.Context, data []byte) []byte {
-	var q bus.APIKeyRequest
-	if err := json.Unmarshal(data, &q); err != nil {
-		return r.reply(bus.APIKeyReply{Error: "not an API key request"})
-	}
+func (r *Router) apiKey(q bus.APIKeyRequest) bus.APIKeyReply {
 	key, tenant, ok := r.state.APIKey(q.Hash)
 	if !ok {
-		return r.reply(bus.APIKeyReply{})
+		return bus.APIKeyReply{}
 	}
-	return r.reply(bus.APIKeyReply{Found: true, ID: key.ID, Tenant: tenant, UserID: key.UserID, MaxRoles: key.MaxRoles, MayAssertUser: key.MayAssertUser})
+	return bus.APIKeyReply{Found: true, ID: key.ID, Tenant: tenant, UserID: key.UserID, MaxRoles: key.MaxRoles, MayAssertUser: key.MayAssertUser}
 }
 
-func (r *Router) serveUser(_ context.Context, data []byte) []byte {
-	var q bus.UserRequest
-	if err := json.Unmarshal(data, &q); err != nil {
-		return r.reply(bus.UserReply{Error: "not a user request", Disabled: true})
-	}
+func (r *Router) user(q bus.UserRequest) bus.UserReply {
 	roles, disabled := r.state.Directory().RolesNow(q.Tenant, q.UserID, q.KeyID, q.Roles)
 	may := false
 	if q.Capability != "" && !disabled {
 		caps, _ := r.state.View().Capabilities(q.Tenant, roles)
 		may = state.Covered(intents.CurrentRules, caps, q.Capability)
 	}
-	return r.reply(bus.UserReply{Roles: roles, Disabled: disabled, May: may, RevokedBefore: r.state.View().Revoked(q.Tenant, q.UserID)})
+	return bus.UserReply{Roles: roles, Disabled: disabled, May: may, RevokedBefore: r.state.View().Revoked(q.Tenant, q.UserID)}
 }
 
 func (r *Router) serveSilent(_ context.Context, _ []byte) []byte {
@@ -126,6 +118,17 @@ func (r *Router) serveSilent(_ context.Context, _ []byte) []byte {
 		})
 	}
 	return r.reply(out)
+}
+
+// questions answers those of one kind; wrong is the reply to what is none.
+func questions[Q, R any](r *Router, wrong R, answer func(Q) R) bus.Handler {
+	return func(_ context.Context, data []byte) []byte {
+		var q Q
+		if err := json.Unmarshal(data, &q); err != nil {
+			return r.reply(wrong)
+		}
+		return r.reply(answer(q))
+	}
 }
 
 func (r *Router) reply(v any) []byte {

@@ -37,7 +37,7 @@ func TestRefusedKeysOpenNothing(t *testing.T) {
 	for _, v := range intentstest.Vectors(t) {
 		for _, bad := range v.Refused {
 			tried++
-			if a := w.PutKey(bad); a.Code != intents.MalformedArgs || !strings.Contains(a.Reason, "key ") {
+			if a := w.Keys(func(set *intents.KeySet) { set.Keys = append(set.Keys, bad) }); a.Code != intents.MalformedArgs || !strings.Contains(a.Reason, "key ") {
 				t.Errorf("%s: in a key set: %s %s", v.Name, a.Code, a.Reason)
 			}
 			args := p.NewTask(1).StepArgs()

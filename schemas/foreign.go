@@ -47,11 +47,13 @@ func compileForeign(source []byte, id string) (*Schema, error) {
 	if err := measure(tree, 1, &nodes); err != nil {
 		return nil, err
 	}
-	all, err := newMachines(tree)
+	first, err := newMachine(tree)
 	if err != nil {
 		return nil, err
 	}
-	return &Schema{id: id, source: source, tree: tree, machines: all}, nil
+	all := &machines{tree: tree, idle: make(chan *machine, spare)}
+	all.idle <- first
+	return &Schema{id: id, source: source, tree: tree, compiled: first.schema, machines: all}, nil
 }
 
 // measure refuses trees that are too deep, have too many nodes, or hold a number

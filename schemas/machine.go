@@ -101,16 +101,6 @@ type machines struct {
 	idle chan *machine
 }
 
-func newMachines(tree any) (*machines, error) {
-	first, err := newMachine(tree)
-	if err != nil {
-		return nil, err
-	}
-	all := &machines{tree: tree, idle: make(chan *machine, spare)}
-	all.idle <- first
-	return all, nil
-}
-
 func (all *machines) validate(ctx context.Context, v any) []Violation {
 	var m *machine
 	select {

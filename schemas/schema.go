@@ -17,7 +17,7 @@ type Schema struct {
 	id       string
 	source   json.RawMessage
 	tree     any                // source, decoded
-	compiled *jsonschema.Schema // of ours
+	compiled *jsonschema.Schema // a foreign one is validated by machines
 	machines *machines          // of a foreign schema; nil: ours
 }
 

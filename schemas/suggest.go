@@ -3,58 +3,21 @@ package schemas
 import (
 	"slices"
 	"strings"
+
+	"github.com/agnivade/levenshtein"
 )
 
-// Names lists the members that a schema of ours knows of the object that a
-// pointer's last member stands in.
-func (s *Schema) Names(pointer string) []string {
-	node := s.tree
-	tokens := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
-	for _, token := range tokens[:len(tokens)-1] {
-		node = resolve(node, "#/properties/"+token)
-	}
-	object, _ := resolve(node, "#/properties").(map[string]any)
-	names := make([]string, 0, len(object))
-	for name := range object {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
-// Nearest of some names to a word that is none of them, as somebody mistypes
-// it; empty: it is like none.
+// Nearest is the name that a word is most likely a misspelling of; empty: none is near.
 func Nearest(word string, names []string) string {
-	best, least := "", max(len(word)/3, 1)+1
-	for _, name := range names {
-		if d := distance(word, name); d < least {
+	most := max(len(word)/3, 1)
+	if len(word) > 3 {
+		most = max(most, 2) // two letters that have changed places are two changes
+	}
+	best, least := "", most+1
+	for _, name := range slices.Sorted(slices.Values(names)) {
+		if d := levenshtein.ComputeDistance(strings.ToLower(word), strings.ToLower(name)); d < least {
 			best, least = name, d
 		}
 	}
 	return best
-}
-
-// distance counts insertions, deletions and changes; two neighbours that have
-// changed places are one.
-func distance(a, b string) int {
-	rows := [3][]int{make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)}
-	for j := range rows[1] {
-		rows[1][j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		before, last, row := rows[0], rows[1], rows[2]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			change := 1
-			if a[i-1] == b[j-1] {
-				change = 0
-			}
-			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+change)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
-		rows = [3][]int{last, row, before}
-	}
-	return rows[1][len(b)]
 }

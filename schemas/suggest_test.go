@@ -1,12 +1,15 @@
 package schemas
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // TestNearest: what is mistyped is found, what is merely short or strange is not.
 func TestNearest(t *testing.T) {
 	names := []string{"approval", "once", "python", "skills_allow", "max_steps", "plans:read"}
 	for word, want := range map[string]string{
-		"aproval": "approval", "onse": "once", "onec": "once", "pyhton": "python", "skill_allow": "skills_allow", "maxsteps": "max_steps",
+		"aproval": "approval", "onse": "once", "ONCE": "once", "onec": "once", "pyhton": "python", "skill_allow": "skills_allow", "maxsteps": "max_steps",
 		"plan:raed": "plans:read", "zebra": "", "": "", "x": "",
 	} {
 		if got := Nearest(word, names); got != want {
@@ -15,8 +18,8 @@ func TestNearest(t *testing.T) {
 	}
 }
 
-// TestNames lists what an object may have where a member is unknown.
-func TestNames(t *testing.T) {
+// TestMembers lists what an object may have where a member is unknown.
+func TestMembers(t *testing.T) {
 	s, err := Lookup(Base + "tenant_data.json")
 	if err != nil {
 		t.Fatal(err)
@@ -26,7 +29,7 @@ func TestNames(t *testing.T) {
 		if pointer == "/approval/onse" {
 			word = "onse"
 		}
-		if got := Nearest(word, s.Names(pointer)); got != want {
+		if got := Nearest(word, s.Part(pointer[:strings.LastIndexByte(pointer, '/')]).Members()); got != want {
 			t.Errorf("%s: %q, want %q", pointer, got, want)
 		}
 	}

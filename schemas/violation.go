@@ -16,7 +16,10 @@ import (
 // Pointer into the document, for a missing or an unknown member the pointer
 // that the member has or would have. Reason is worded from the schema's
 // keyword and never holds a value of the document.
-type Violation struct{ Pointer, Reason string }
+type Violation struct {
+	Pointer string `json:"pointer"`
+	Reason  string `json:"reason"`
+}
 
 // UnknownMember is the reason of a member that a schema does not name; Names
 // lists what it does.
@@ -28,19 +31,19 @@ func sortViolations(v []Violation) {
 	})
 }
 
-// MaxViolations is how many violations of one document are told.
+// MaxViolations is how many violations of one document are reported.
 const MaxViolations = 100
 
-// Bounds of what is looked at and said. Of more than maxLeaves findings it hangs
-// on chance which are told.
+// Bounds of what is looked at and reported. Which of more than maxLeaves findings are
+// reported is arbitrary.
 const (
 	maxLeaves  = 1 << 12
-	maxPointer = 1 << 10 // bytes; a deeper place is told by what it stands in
+	maxPointer = 1 << 10 // bytes; a deeper place is reported as the one that it is in
 	maxReason  = 1 << 10
 )
 
 // collect flattens the validator's tree to its leaves. A failed anyOf, oneOf or
-// not is one leaf: what its branches would have wanted instead misleads.
+// not is one leaf: what each branch requires would mislead.
 func collect(e *jsonschema.ValidationError, schema any) []Violation {
 	var out []Violation
 	var walk func(e *jsonschema.ValidationError)
@@ -69,7 +72,7 @@ func collect(e *jsonschema.ValidationError, schema any) []Violation {
 func leaf(e *jsonschema.ValidationError, schema any) []Violation {
 	at := pointer(e.InstanceLocation)
 	members := func(names []string, reason string) []Violation {
-		names = slices.Sorted(slices.Values(names)) // of many the same are told each time
+		names = slices.Sorted(slices.Values(names)) // of many the same are reported each time
 		names = names[:min(len(names), MaxViolations)]
 		out := make([]Violation, len(names))
 		for i, name := range names {

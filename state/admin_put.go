@@ -42,7 +42,7 @@ var adminPut = operators(TypeAdminPut,
 			t := s.begin(a.New.ID, s.roles, o.Position)
 			if s.rules >= intents.RulesStrict {
 				x := HoldOnce(a.New.ID)
-				t.data[x.Key] = x.Value
+				t.Data[x.Key] = x.Value
 			}
 			return nil
 		}
@@ -55,21 +55,21 @@ var adminPut = operators(TypeAdminPut,
 		case a.APIKey != nil:
 			s.putAPIKey(*a.APIKey, id, t)
 		case a.User != nil:
-			t.users[a.User.UserID] = *a.User
+			t.Users[a.User.UserID] = *a.User
 			if s.endsPlans(a.User) {
 				s.failPlansOf(id, a.User.UserID, "the user was disabled", o.At)
 			}
 		case a.Role != nil:
-			t.roles[a.Role.Role] = a.Role.Capabilities
+			t.Roles[a.Role.Role] = a.Role.Capabilities
 		case a.Data != nil:
-			t.data[a.Data.Key] = a.Data.Value
+			t.Data[a.Data.Key] = a.Data.Value
 			s.foldRetention(*a.Data, id, o.At)
 		}
 		return nil
 	})
 
 // endsPlans says whether an admin.put of a user ends the user's open plans, as
-// grant.revoke does: nobody may act for who is disabled, so nothing would end them.
+// grant.revoke does: nobody may act for a disabled user, so nobody could end them.
 func (s *State) endsPlans(u *catalog.User) bool {
 	return u != nil && u.Disabled && s.rules >= intents.RulesStrict
 }
@@ -83,7 +83,7 @@ func (s *State) legalAPIKey(k *catalog.APIKey, tenant string) error {
 	if row, ok := s.apiKeys[k.Hash]; ok && row.Tenant != tenant {
 		return illegal("/intent/args/api_key/hash", "not a key of this tenant")
 	}
-	if other, ok := s.dir.tenants[tenant].keys[k.ID]; ok && other.Hash != k.Hash {
+	if other, ok := s.dir.tenants[tenant].Keys[k.ID]; ok && other.Hash != k.Hash {
 		return illegal("/intent/args/api_key/id", "another key has this id: revoke it first")
 	}
 	return nil
@@ -91,12 +91,12 @@ func (s *State) legalAPIKey(k *catalog.APIKey, tenant string) error {
 
 // putAPIKey puts an API key of a tenant, in the place of what was known under its hash.
 func (s *State) putAPIKey(k catalog.APIKey, id string, t *tenant) {
-	if before, ok := s.apiKeys[k.Hash]; ok && before.Tenant == id && t.keys[before.ID].Hash == k.Hash {
-		delete(t.keys, before.ID)
+	if before, ok := s.apiKeys[k.Hash]; ok && before.Tenant == id && t.Keys[before.ID].Hash == k.Hash {
+		delete(t.Keys, before.ID)
 	}
 	s.apiKeys[k.Hash] = apiKeyRow{k, id}
 	if !k.Revoked {
-		t.keys[k.ID] = k
+		t.Keys[k.ID] = k
 	}
 }
 
@@ -125,7 +125,7 @@ func (s *State) EndedWith(o Order) (tenant string, plans []string) {
 		return "", nil
 	}
 	for _, p := range s.openPlansOf(tenant, user) {
-		plans = append(plans, p.view.PlanID)
+		plans = append(plans, p.View.PlanID)
 	}
 	return tenant, plans
 }

@@ -9,8 +9,8 @@ var cancel = move(TypeCancel,
 		if err != nil {
 			return Effect{}, err
 		}
-		if final(p.view.Status) {
-			return Effect{}, illegal("/intent/args/plan_id", "the plan is "+string(p.view.Status))
+		if final(p.View.Status) {
+			return Effect{}, illegal("/intent/args/plan_id", "the plan is "+string(p.View.Status))
 		}
 		after := p.clone()
 		after.end(catalog.PlanFailed, o.At)
@@ -22,7 +22,7 @@ var cancel = move(TypeCancel,
 		if err != nil {
 			return err
 		}
-		p.said = append(p.said, o.Recorded)
+		p.Texts = append(p.Texts, o.Recorded)
 		s.failPlan(p, cancelled, o.At)
 		return nil
 	}).keepsAllBut("reason")

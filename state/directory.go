@@ -24,11 +24,11 @@ type Directory struct {
 
 // tenant is the directory data of one tenant.
 type tenant struct {
-	roles map[string][]string
-	users map[string]catalog.User
-	pins  map[string]intents.Pin
-	data  map[string]json.RawMessage
-	keys  map[string]catalog.APIKey // by id, without revoked ones
+	Roles map[string][]string        `json:"roles"`
+	Users map[string]catalog.User    `json:"users"`
+	Pins  map[string]intents.Pin     `json:"pins"`
+	Data  map[string]json.RawMessage `json:"data"`
+	Keys  map[string]catalog.APIKey  `json:"keys"` // by id, without revoked ones
 }
 
 // apiKeyRow is an API key with the tenant that put it.
@@ -43,15 +43,15 @@ func newDirectory() *Directory {
 
 func newTenant() *tenant {
 	return &tenant{
-		roles: make(map[string][]string), users: make(map[string]catalog.User), pins: make(map[string]intents.Pin),
-		data: make(map[string]json.RawMessage), keys: make(map[string]catalog.APIKey),
+		Roles: make(map[string][]string), Users: make(map[string]catalog.User), Pins: make(map[string]intents.Pin),
+		Data: make(map[string]json.RawMessage), Keys: make(map[string]catalog.APIKey),
 	}
 }
 
 func (t *tenant) clone() *tenant {
 	return &tenant{
-		roles: maps.Clone(t.roles), users: maps.Clone(t.users), pins: maps.Clone(t.pins),
-		data: maps.Clone(t.data), keys: maps.Clone(t.keys),
+		Roles: maps.Clone(t.Roles), Users: maps.Clone(t.Users), Pins: maps.Clone(t.Pins),
+		Data: maps.Clone(t.Data), Keys: maps.Clone(t.Keys),
 	}
 }
 
@@ -91,7 +91,7 @@ func (s *State) begin(id string, roles []catalog.RoleData, at int64) *tenant {
 	t := s.change(id, at)
 	*t = *newTenant()
 	for _, r := range roles {
-		t.roles[r.Role] = r.Capabilities
+		t.Roles[r.Role] = r.Capabilities
 	}
 	return t
 }
@@ -110,7 +110,7 @@ func (d *Directory) Capabilities(tenant string, roles []string) (caps []string, 
 
 func (t *tenant) capabilities(roles []string) (caps []string) {
 	for _, r := range roles {
-		caps = append(caps, t.roles[r]...)
+		caps = append(caps, t.Roles[r]...)
 	}
 	return caps
 }
@@ -121,7 +121,7 @@ func (d *Directory) UserRoles(tenant, user string) (roles []string, found, disab
 	if !ok {
 		return nil, false, false
 	}
-	u, ok := t.users[user]
+	u, ok := t.Users[user]
 	return u.Roles, ok, u.Disabled
 }
 
@@ -131,26 +131,26 @@ func (d *Directory) Pin(tenant, skill string) (intents.Pin, bool) {
 	if !ok {
 		return intents.Pin{}, false
 	}
-	p, ok := t.pins[skill]
+	p, ok := t.Pins[skill]
 	return p, ok
 }
 
 // RolesNow cuts roles to what an API key, unless it is "", and the user's row allow;
-// a user without a row keeps what the key allows. disabled: the key or the user is
-// not there any more, or the key speaks for the user no more.
+// a user without a row keeps what the key allows. disabled: the key was revoked, the user
+// was disabled, or the key may no longer act for the user.
 func (d *Directory) RolesNow(tenant, user, keyID string, roles []string) (kept []string, disabled bool) {
 	t, ok := d.tenants[tenant]
 	if !ok {
 		return nil, true
 	}
 	if keyID != "" {
-		key, ok := t.keys[keyID]
+		key, ok := t.Keys[keyID]
 		if !ok || key.UserID != user && !key.MayAssertUser {
 			return nil, true
 		}
 		roles = intersect(roles, key.MaxRoles)
 	}
-	if u, ok := t.users[user]; ok {
+	if u, ok := t.Users[user]; ok {
 		if u.Disabled {
 			return nil, true
 		}
@@ -189,8 +189,8 @@ func (d *Directory) PolicyData() PolicyData {
 		Pins: map[string]map[string]intents.FactSkill{}, Approvers: map[string][]string{},
 	}
 	for id, t := range d.tenants {
-		out.Tenants[id], out.Pins[id] = t.data, make(map[string]intents.FactSkill, len(t.pins))
-		for name, p := range t.pins {
+		out.Tenants[id], out.Pins[id] = t.Data, make(map[string]intents.FactSkill, len(t.Pins))
+		for name, p := range t.Pins {
 			out.Pins[id][name] = intents.FactSkill{Name: name, Digest: p.Digest, Effect: p.Effect}
 		}
 		if approvers := t.approvers(d.rules); len(approvers) > 0 {
@@ -218,15 +218,15 @@ func (s *State) Rows(id string) (TenantRows, bool) {
 	if !ok {
 		return TenantRows{}, false
 	}
-	out := TenantRows{Tenant: id, Roles: []catalog.RoleData{}, Users: []catalog.User{}, APIKeys: []catalog.APIKey{}, Skills: []intents.Pin{}, Data: maps.Clone(t.data)}
-	for _, name := range slices.Sorted(maps.Keys(t.roles)) {
-		out.Roles = append(out.Roles, catalog.RoleData{Role: name, Capabilities: slices.Clone(t.roles[name])})
+	out := TenantRows{Tenant: id, Roles: []catalog.RoleData{}, Users: []catalog.User{}, APIKeys: []catalog.APIKey{}, Skills: []intents.Pin{}, Data: maps.Clone(t.Data)}
+	for _, name := range slices.Sorted(maps.Keys(t.Roles)) {
+		out.Roles = append(out.Roles, catalog.RoleData{Role: name, Capabilities: slices.Clone(t.Roles[name])})
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.users)) {
-		out.Users = append(out.Users, t.users[name])
+	for _, name := range slices.Sorted(maps.Keys(t.Users)) {
+		out.Users = append(out.Users, t.Users[name])
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.pins)) {
-		out.Skills = append(out.Skills, t.pins[name])
+	for _, name := range slices.Sorted(maps.Keys(t.Pins)) {
+		out.Skills = append(out.Skills, t.Pins[name])
 	}
 	for _, k := range s.apiKeys {
 		if k.Tenant == id {
@@ -262,8 +262,7 @@ func (s *State) HasAPIKeys() bool {
 	return len(s.apiKeys) > 0
 }
 
-// Directory is the directory data in force. What the decision takes of a tenant from
-// it, it relies on.
+// directory is the directory data in force. The decision relies on those of the tenant.
 func (v *View) directory(tenant string) *Directory {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
@@ -282,8 +281,8 @@ func (v *View) UserRoles(tenant, user string) (roles []string, found, disabled b
 	return v.directory(tenant).UserRoles(tenant, user)
 }
 
-// RolesNow are the roles of a grant that API key and user row still give: a grant
-// says what they gave when it was issued. disabled: see Directory.RolesNow.
+// RolesNow are the roles of a grant that API key and user row still give: the grant
+// holds those of the time when it was issued. disabled: see Directory.RolesNow.
 func (v *View) RolesNow(g *intents.Grant) (roles []string, disabled bool) {
 	return v.directory(g.Tenant).RolesNow(g.Tenant, g.Subject, intents.KeyOfClient(g.Act.Client), g.Roles)
 }
@@ -299,9 +298,9 @@ func (v *View) Pins(tenant string) []intents.Pin {
 	if !ok {
 		return nil
 	}
-	out := make([]intents.Pin, 0, len(t.pins))
-	for _, name := range slices.Sorted(maps.Keys(t.pins)) {
-		out = append(out, t.pins[name])
+	out := make([]intents.Pin, 0, len(t.Pins))
+	for _, name := range slices.Sorted(maps.Keys(t.Pins)) {
+		out = append(out, t.Pins[name])
 	}
 	return out
 }
@@ -312,5 +311,5 @@ func (v *View) TenantData(tenant string) map[string]json.RawMessage {
 	if !ok {
 		return nil
 	}
-	return t.data
+	return t.Data
 }

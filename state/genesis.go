@@ -40,8 +40,8 @@ type GenesisData struct {
 	catalog.Data
 }
 
-// HoldOnce has people of a tenant approve each call of a skill that acts once, until
-// an operator puts other data.
+// HoldOnce is tenant data by which people must approve each call of a skill whose effect
+// is once, until an operator puts other data.
 func HoldOnce(tenant string) GenesisData {
 	return GenesisData{Tenant: tenant, Data: catalog.Data{Key: "approval", Value: json.RawMessage(`{"once":true}`)}}
 }
@@ -143,7 +143,7 @@ func (s *State) control(c Control, position int64) (err error) {
 	if s.rules, err = s.rules.After(c.Rules); err != nil {
 		return err
 	}
-	if s.dir.rules != s.rules { // who may approve hangs on them
+	if s.dir.rules != s.rules { // who may approve depends on them
 		s.another(position).rules = s.rules
 	}
 	if c.Genesis != nil {
@@ -174,15 +174,15 @@ func (s *State) foldGenesis(token string) error {
 	}
 	s.origin, s.root, s.roles = g.Origin, g.root, g.Roles
 	s.keySet, s.keySetToken, s.keys = set, g.KeySet, keys
-	s.policy.digest, s.catalog = g.Policy, g.Catalog
+	s.policy.Digest, s.catalog = g.Policy, g.Catalog
 	for _, id := range g.Tenants {
 		s.begin(id, g.Roles, 0)
 	}
 	for _, u := range g.Users {
-		s.change(u.Tenant, 0).users[u.UserID] = u.User
+		s.change(u.Tenant, 0).Users[u.UserID] = u.User
 	}
 	for _, x := range g.Data {
-		s.change(x.Tenant, 0).data[x.Key] = x.Value
+		s.change(x.Tenant, 0).Data[x.Key] = x.Value
 	}
 	return nil
 }

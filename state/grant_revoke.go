@@ -13,10 +13,10 @@ var grantRevoke = operators(TypeGrantRevoke,
 		if err != nil {
 			return Effect{}, illegal("/intent/args/before", "not a time of the calendar with upper-case T and Z")
 		}
-		if before.After(o.Now.Add(intents.Leeway)) { // nothing takes it back: it would lock the user out until then
+		if before.After(o.Now.Add(intents.Leeway)) { // it cannot be undone: the user would be locked out until then
 			return Effect{}, illegal("/intent/args/before", "lies in the future: it ends the grants that there are; to keep somebody out disable the user")
 		}
-		if v.s.rules >= intents.RulesStrict && v.s.dir.tenants[a.Tenant] == nil { // it would end nothing, and say yes
+		if v.s.rules >= intents.RulesStrict && v.s.dir.tenants[a.Tenant] == nil { // it would be accepted without an effect
 			return Effect{}, illegal("/intent/args/tenant", "no such tenant")
 		}
 		return v.relyOn(accepted(append(v.touchesOf(a.Tenant, a.Sub), subjectGrants(a.Tenant, a.Sub))...))

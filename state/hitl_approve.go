@@ -10,9 +10,9 @@ import (
 	"aob.dev/writ/intents/catalog"
 )
 
-// hitlApprove is what a person says about a held order. That the person is an
-// approver at all, its capability says. What a no ends, and what the last yes
-// releases, has a record of its own.
+// hitlApprove approves or rejects a held order. That the person may approve at all is
+// checked by the capability of the type. The end of a rejected order, and the release
+// after the last approval, have records of their own.
 var hitlApprove = move(TypeApprove,
 	func(v *View, o Order, a catalog.Approve) (Effect, error) {
 		if a.RunID != "" {
@@ -48,12 +48,12 @@ var hitlApprove = move(TypeApprove,
 			return fmt.Errorf("an approval of an order that is not held")
 		}
 		if a.Decision == catalog.DecisionApprove {
-			h.approvals = append(h.approvals, approvalOf(o))
+			h.Approvals = append(h.Approvals, approvalOf(o))
 		}
 		return nil
 	})
 
-// present: the approver has authenticated just now, for this and nothing else.
+// present checks that the approver has authenticated within intents.MaxApprovalAge.
 func present(o Order) error {
 	g := o.Grant
 	switch {
@@ -73,7 +73,7 @@ func present(o Order) error {
 func (v *View) approver(o Order) (intents.Approver, error) {
 	v.rely(SubjectTenant(o.Tenant))
 	if o.Grant.KID == "" {
-		roles, _, _ := v.s.dir.UserRoles(o.Tenant, o.User) // whether there is such a user, its capability says
+		roles, _, _ := v.s.dir.UserRoles(o.Tenant, o.User) // that there is such a user was checked with the capability
 		return intents.Approver{User: o.User, Roles: roles}, nil
 	}
 	roles, disabled := v.s.dir.RolesNow(o.Tenant, o.User, o.Grant.APIKey(), o.Grant.Roles)
@@ -83,7 +83,7 @@ func (v *View) approver(o Order) (intents.Approver, error) {
 	return intents.Approver{User: o.User, Key: o.Grant.APIKey(), Roles: roles}, nil
 }
 
-// more refuses a yes that counts for no rule beside those that were said before.
+// more refuses an approval that counts for no rule beside those that were given before.
 func (h Hold) more(who intents.Approver) error {
 	if slices.ContainsFunc(h.By, func(x intents.Approval) bool { return x.UserID == who.User }) {
 		return illegal("/intent/args/intent_id", "you have approved it already: each person counts once")
@@ -97,42 +97,42 @@ func (h Hold) more(who intents.Approver) error {
 	return intents.Refuse(intents.RBACForbidden, "/actor/user_id", "somebody has approved it through the same API key: for four eyes all that come through it are one")
 }
 
-// approval is one person's yes.
+// approval is one person's approval of a held order.
 type approval struct {
-	user   string
-	kid    string
-	signer intents.Role // of the key that signed it
-	roles  []string     // of the person, as decided then
-	grant  Grant        // the person's
-	at     time.Time
+	User   string       `json:"user"`
+	KID    string       `json:"kid"`
+	Signer intents.Role `json:"signer"` // of the key that signed it
+	Roles  []string     `json:"roles"`  // of the person, as decided then
+	Grant  Grant        `json:"grant"`  // the person's
+	At     time.Time    `json:"at"`
 }
 
 func approvalOf(o Order) approval {
-	return approval{user: o.User, kid: o.KID, signer: o.Signer, roles: o.Roles, grant: o.Grant, at: o.Now}
+	return approval{User: o.User, KID: o.KID, Signer: o.Signer, Roles: o.Roles, Grant: o.Grant, At: o.Now}
 }
 
-// rolesToday are the roles that a person who said yes has today; an error where the
-// yes counts no more: a key or the grant was revoked, or the person is there no more.
+// rolesToday are the roles that an approver has today. The error says why the approval
+// does not count any more: a key or the grant was revoked, or the user was disabled.
 func (s *State) rolesToday(tenant string, a approval) ([]string, error) {
-	of := func(why string) error { return fmt.Errorf("an approval of %s%s", a.user, why) }
-	if k, ok := s.keys[a.kid]; !ok || k.Revoked {
-		return nil, of(" under a key that was revoked before") // whoever has the key may have said it
+	of := func(why string) error { return fmt.Errorf("an approval of %s%s", a.User, why) }
+	if k, ok := s.keys[a.KID]; !ok || k.Revoked {
+		return nil, of(" under a key that was revoked before") // whoever has the key may have given it
 	}
-	if a.signer == intents.RoleOperator {
-		roles, known, disabled := s.dir.UserRoles(tenant, a.user)
+	if a.Signer == intents.RoleOperator {
+		roles, known, disabled := s.dir.UserRoles(tenant, a.User)
 		if !known || disabled {
 			return nil, of(", who was no user any more")
 		}
 		return roles, nil
 	}
-	if k, ok := s.keys[a.grant.KID]; !ok || k.Revoked || a.grant.At.Before(s.revoked[tenant+"/"+a.user]) {
+	if k, ok := s.keys[a.Grant.KID]; !ok || k.Revoked || a.Grant.At.Before(s.revoked[tenant+"/"+a.User]) {
 		return nil, of(" under a grant that was revoked before")
 	}
-	apiKey := a.grant.APIKey()
+	apiKey := a.Grant.APIKey()
 	if s.rules < intents.RulesStrict {
 		apiKey = "" // it did not bound roles
 	}
-	roles, disabled := s.dir.RolesNow(tenant, a.user, apiKey, a.roles)
+	roles, disabled := s.dir.RolesNow(tenant, a.User, apiKey, a.Roles)
 	if disabled {
 		return nil, of(", who was no user any more, or through an API key that was revoked")
 	}
@@ -145,27 +145,27 @@ func (s *State) mayApprove(tenant string, roles []string) bool {
 }
 
 // Counts is an error if an approval that a release of the hold names does not count
-// on the state as it is. given: the person said yes at that time.
+// on the state as it is. given: the person approved at that time.
 func (v *View) Counts(h Hold, named intents.Approval) (given bool, err error) {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
-	i := slices.IndexFunc(h.approvals, func(a approval) bool { return a.user == named.UserID && intents.FormatTime(a.at) == named.At })
+	i := slices.IndexFunc(h.Approvals, func(a approval) bool { return a.User == named.UserID && intents.FormatTime(a.At) == named.At })
 	if i < 0 {
 		return false, errors.New("an approval that nobody gave")
 	}
-	a := h.approvals[i]
+	a := h.Approvals[i]
 	roles, err := v.s.rolesToday(h.Tenant, a)
 	switch {
-	case a.grant.APIKey() != named.Key:
-		return true, fmt.Errorf("an approval of %s through another API key than it was given through", a.user)
+	case a.Grant.APIKey() != named.Key:
+		return true, fmt.Errorf("an approval of %s through another API key than it was given through", a.User)
 	case err != nil:
 		return true, err
-	case a.signer != intents.RoleOperator && len(without(named.Roles, a.roles)) > 0:
-		return true, fmt.Errorf("roles of %s that the person had not", a.user)
+	case a.Signer != intents.RoleOperator && len(without(named.Roles, a.Roles)) > 0:
+		return true, fmt.Errorf("roles of %s that the person had not", a.User)
 	case len(without(named.Roles, roles)) > 0:
-		return true, fmt.Errorf("roles of %s that the directory does not give", a.user)
+		return true, fmt.Errorf("roles of %s that the directory does not give", a.User)
 	case !v.s.mayApprove(h.Tenant, named.Roles):
-		return true, fmt.Errorf("roles of %s of which none may approve", a.user)
+		return true, fmt.Errorf("roles of %s of which none may approve", a.User)
 	default:
 		return true, nil
 	}

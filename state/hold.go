@@ -13,44 +13,39 @@ import (
 // holds are the orders that wait for people, and those that people have released
 // and that have no outcome yet.
 type holds struct {
-	waiting  map[int64]*hold  // by position
+	waiting  map[int64]*Hold  // by position
 	byID     map[string]int64 // their intent_ids
 	released map[int64]int64  // order to its release record
 }
 
 func newHolds() holds {
-	return holds{waiting: make(map[int64]*hold), byID: make(map[string]int64), released: make(map[int64]int64)}
-}
-
-// hold is an order that waits for people.
-type hold struct {
-	order     Order
-	terms     intents.HoldTerms
-	deadline  time.Time
-	approvals []approval
+	return holds{waiting: make(map[int64]*Hold), byID: make(map[string]int64), released: make(map[int64]int64)}
 }
 
 // addHold remembers a held order until it is released or ends.
 func (s *State) addHold(o Order) error {
 	if o.Decision.Hold == nil {
-		return fmt.Errorf("held without saying what for")
+		return fmt.Errorf("a hold without its terms")
 	}
-	h := &hold{order: o, terms: *o.Decision.Hold}
+	h := &Hold{Order: o, Terms: *o.Decision.Hold}
 	var err error
-	if h.deadline, err = time.Parse(time.RFC3339Nano, h.terms.Deadline); err != nil {
+	if h.Deadline, err = time.Parse(time.RFC3339Nano, h.Terms.Deadline); err != nil {
 		return err
 	}
-	s.holds.waiting[o.Position] = h
-	s.holds.byID[o.Decision.IntentID] = o.Position
+	s.holds.add(h)
 	return nil
 }
 
+func (h holds) add(x *Hold) {
+	h.waiting[x.Position], h.byID[x.Decision.IntentID] = x, x.Position
+}
+
 // dropHold forgets a held order that was released or has ended.
-func (s *State) dropHold(position int64) *hold {
+func (s *State) dropHold(position int64) *Hold {
 	h := s.holds.waiting[position]
 	if h != nil {
 		delete(s.holds.waiting, position)
-		delete(s.holds.byID, h.order.Decision.IntentID)
+		delete(s.holds.byID, h.Decision.IntentID)
 	}
 	return h
 }
@@ -62,7 +57,7 @@ func (h holds) position(intentID string) int64 {
 	return storage.Nobody
 }
 
-// Release is the part "release" of a record: a held order goes on, as decided
+// Release is the part "release" of a record: a held order is carried out, as decided
 // anew with today's roles, policy and approvals.
 type Release struct {
 	Of       int64            `json:"of"`
@@ -90,10 +85,10 @@ func (s *State) release(rel Release, position int64, at time.Time) error {
 		return fmt.Errorf("releases order %d, which is not held", rel.Of)
 	}
 	s.holds.released[rel.Of] = position
-	if h.order.Decision.Executor != catalog.ExecutorRouter {
+	if h.Decision.Executor != catalog.ExecutorRouter {
 		return nil
 	}
-	return s.apply(releasedOrder(h.order, rel, position, at))
+	return s.apply(releasedOrder(h.Order, rel, position, at))
 }
 
 // releasedOrder is a held order as its release lets it go on.
@@ -111,19 +106,20 @@ func (v *View) ReleasedAt(of int64) (int64, bool) {
 	return at, ok
 }
 
-// Hold is an order that waits for people, as one decision sees it.
+// Hold is an order that waits for people.
 type Hold struct {
 	Order
-	Terms    intents.HoldTerms
-	Deadline time.Time
-	Asked    intents.Asked
-	By       []intents.Approval // that still count, with the roles of today
+	Terms     intents.HoldTerms `json:"terms"`
+	Deadline  time.Time         `json:"deadline"`
+	Approvals []approval        `json:"approvals"` // all that were given
 
-	approvals []approval
+	// As one decision sees it:
+	Asked intents.Asked      `json:"-"`
+	By    []intents.Approval `json:"-"` // that still count, with the roles of today
 }
 
-// Hold finds a held order of a tenant. What is decided after seeing it rests on it,
-// on its approvals and on the people behind them.
+// Hold finds a held order of a tenant. The decision relies on it, on its approvals and
+// on the directory rows of the approvers.
 func (v *View) Hold(tenant, intentID string) (Hold, bool) {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
@@ -135,35 +131,34 @@ func (v *View) hold(tenant, intentID string) (Hold, bool) {
 	v.rely(SubjectTenant(tenant))
 	v.rely(SubjectKeys)
 	h := v.s.holds.waiting[v.s.holds.position(intentID)]
-	if h == nil || h.order.Tenant != tenant {
+	if h == nil || h.Tenant != tenant {
 		return Hold{}, false
 	}
-	return v.counted(h), true
+	return v.counted(*h), true
 }
 
 // counted is a hold with the approvals that count today.
-func (v *View) counted(h *hold) Hold {
-	out := Hold{
-		Order: h.order, Terms: h.terms, Deadline: h.deadline, approvals: slices.Clone(h.approvals),
-		Asked: intents.Asked{Users: []string{h.order.User}, Key: h.order.Grant.APIKey()},
+func (v *View) counted(h Hold) Hold {
+	h.Approvals, h.By = slices.Clone(h.Approvals), nil
+	h.Asked = intents.Asked{Users: []string{h.User}, Key: h.Grant.APIKey()}
+	if s := v.s.keys[h.KID].Subject; s != "" && s != h.User {
+		h.Asked.Users = append(h.Asked.Users, s)
 	}
-	if s := v.s.keys[h.order.KID].Subject; s != "" && s != h.order.User {
-		out.Asked.Users = append(out.Asked.Users, s)
-	}
-	for _, a := range h.approvals {
-		v.rely(subjectGrants(h.order.Tenant, a.user))
-		if roles, err := v.s.rolesToday(h.order.Tenant, a); err == nil && v.s.mayApprove(h.order.Tenant, roles) {
-			out.By = append(out.By, intents.Approval{UserID: a.user, At: intents.FormatTime(a.at), Key: a.grant.APIKey(), Roles: roles})
+	for _, a := range h.Approvals {
+		v.rely(subjectGrants(h.Tenant, a.User))
+		if roles, err := v.s.rolesToday(h.Tenant, a); err == nil && v.s.mayApprove(h.Tenant, roles) {
+			h.By = append(h.By, intents.Approval{UserID: a.User, At: intents.FormatTime(a.At), Key: a.Grant.APIKey(), Roles: roles})
 		}
 	}
-	return out
+	return h
 }
 
 // With is the hold once somebody has approved it: approvals are counted anew.
 func (v *View) With(h Hold, yes Order) Hold {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
-	return v.counted(&hold{order: h.Order, terms: h.Terms, deadline: h.Deadline, approvals: append(slices.Clone(h.approvals), approvalOf(yes))})
+	h.Approvals = append(slices.Clone(h.Approvals), approvalOf(yes))
+	return v.counted(h)
 }
 
 // Touches are what every change to a hold changes.
@@ -175,7 +170,7 @@ func (h Hold) Touches() []storage.Subject {
 	return out
 }
 
-// Missing are the rules of the hold that want more approvals.
+// Missing are the rules of the hold that need more approvals.
 func (h Hold) Missing() []string {
 	var out []string
 	for _, rule := range h.Terms.Rules {
@@ -196,15 +191,15 @@ func (h Hold) People() []string {
 }
 
 // Holds lists the held orders of a tenant with their approvals, oldest first. No
-// decision may rest on it.
+// decision may rely on it.
 func (s *State) Holds(tenant string) []Hold {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	v := s.view()
 	var out []Hold
 	for _, h := range s.holds.waiting {
-		if h.order.Tenant == tenant {
-			out = append(out, v.counted(h))
+		if h.Tenant == tenant {
+			out = append(out, v.counted(*h))
 		}
 	}
 	slices.SortFunc(out, func(a, b Hold) int { return int(a.Position - b.Position) })
@@ -216,9 +211,9 @@ func (s *State) HeldOf(tenant, user string) (ofUser, ofTenant int) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, h := range s.holds.waiting {
-		if h.order.Tenant == tenant {
+		if h.Tenant == tenant {
 			ofTenant++
-			if h.order.User == user {
+			if h.User == user {
 				ofUser++
 			}
 		}
@@ -226,20 +221,20 @@ func (s *State) HeldOf(tenant, user string) (ofUser, ofTenant int) {
 	return ofUser, ofTenant
 }
 
-// EndedHolds are the held orders that an order of the router ends with the plans
-// that it ends, oldest first; their approvals are not counted.
+// EndedHolds are the held orders in the plans that an order of the router ends, oldest
+// first; their approvals are not counted.
 func (v *View) EndedHolds(o Order) []Hold {
 	switch o.Type {
 	case TypeCancel, TypePlanClose:
 		a, err := argsOf[catalog.Cancel](o) // both name the plan alike
-		return v.holdsWhere(func(h *hold) bool {
-			return err == nil && a.PlanID != "" && h.order.Tenant == o.Tenant && h.order.Context.PlanID == a.PlanID
+		return v.holdsWhere(func(h *Hold) bool {
+			return err == nil && a.PlanID != "" && h.Tenant == o.Tenant && h.Context.PlanID == a.PlanID
 		})
 	case TypeGrantRevoke, TypeAdminPut:
-		return v.holdsWhere(func(h *hold) bool {
+		return v.holdsWhere(func(h *Hold) bool {
 			tenant, user := v.s.userEnded(o)
-			p := v.s.plans[tenant+"/"+h.order.Context.PlanID]
-			return h.order.Tenant == tenant && p != nil && p.view.UserID == user && !final(p.view.Status)
+			p := v.s.plans[tenant+"/"+h.Context.PlanID]
+			return h.Tenant == tenant && p != nil && p.View.UserID == user && !final(p.View.Status)
 		})
 	}
 	return nil
@@ -248,17 +243,17 @@ func (v *View) EndedHolds(o Order) []Hold {
 // Expired lists the held orders that are past their deadline, oldest first; their
 // approvals are not counted.
 func (v *View) Expired(now time.Time) []Hold {
-	return v.holdsWhere(func(h *hold) bool { return !h.deadline.After(now) })
+	return v.holdsWhere(func(h *Hold) bool { return !h.Deadline.After(now) })
 }
 
-func (v *View) holdsWhere(is func(*hold) bool) []Hold {
+func (v *View) holdsWhere(is func(*Hold) bool) []Hold {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
 	var out []Hold
 	for _, h := range v.s.holds.waiting {
 		if is(h) {
-			v.rely(SubjectOrder(h.order.Decision.IntentID))
-			out = append(out, Hold{Order: h.order, Terms: h.terms, Deadline: h.deadline})
+			v.rely(SubjectOrder(h.Decision.IntentID))
+			out = append(out, *h)
 		}
 	}
 	slices.SortFunc(out, func(a, b Hold) int { return int(a.Position - b.Position) })

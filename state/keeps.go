@@ -11,10 +11,10 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// keepsAllBut is the move with what its fold keeps of an order for good: the arguments
-// without these texts. A text is a member, or members of members, as "steps/task"; of
-// arrays it is meant in each element. The order can be erased then: no move is judged
-// by a text. Of a Move without, the order stays.
+// keepsAllBut names the texts among the arguments of a move. The state needs the other
+// arguments for good, and keeps them in the summary, so that the order can be erased: no
+// move is judged by a text. A text is a member, or a path of members such as "steps/task",
+// in each element where one is an array. Orders of a Move without texts cannot be erased.
 func (m Move) keepsAllBut(texts ...string) Move {
 	m.texts = texts
 	return m
@@ -25,7 +25,7 @@ func (m Move) keepsAllBut(texts ...string) Move {
 func Keeps(typ string) bool { return len(moves[typ].texts) > 0 }
 
 // SummaryOf is what is read in place of an order once that is erased. ok is false
-// where later records rest on the order itself, which stays.
+// where later records depend on the order itself, which cannot be erased.
 func SummaryOf(e *intents.Envelope, d intents.Decision) (s storage.Summary, ok bool, err error) {
 	s = storage.SummaryOf(e, d.Verdict)
 	if d.Verdict == intents.Deny || d.Executor != catalog.ExecutorRouter {
@@ -90,8 +90,9 @@ func (o *Order) TextSize(name string) int {
 	return n
 }
 
-// Unsay takes every text out of a plan. Where there has to be one it says why there is none.
-func Unsay(p *catalog.PlanView) {
+// RemoveTexts removes every text of a plan. Where one is required, storage.ErasedReason
+// replaces it.
+func RemoveTexts(p *catalog.PlanView) {
 	p.Task, p.Response = storage.ErasedReason, ""
 	if p.Status == catalog.PlanComplete {
 		p.Response = storage.ErasedReason
@@ -115,33 +116,33 @@ func Unsay(p *catalog.PlanView) {
 	p.Failure = &f
 }
 
-// unsay forgets the texts of a plan one of whose orders was erased, and where others
-// of them stand in the records (Told).
-func (p *plan) unsay() {
-	Unsay(&p.view)
-	for _, t := range p.tasks {
-		t.spec.Task, t.spec.ReturnSpec.Reason = "", storage.ErasedReason
+// removeTexts removes the texts of a plan one of whose orders was erased, and the
+// positions of the orders that hold others of them.
+func (p *plan) removeTexts() {
+	RemoveTexts(&p.View)
+	for _, t := range p.Tasks {
+		t.Spec.Task, t.Spec.ReturnSpec.Reason = "", storage.ErasedReason
 	}
-	p.said = nil
+	p.Texts = nil
 }
 
-// PlanEnded says whether the plan has ended that an order is in or about; true of an
-// order of no plan, and of a plan that is not known (any more).
+// PlanEnded says whether the plan that an order belongs to or names has ended. It is true
+// for an order of no plan, and for a plan that is not in the state.
 func (s *State) PlanEnded(o Order) bool {
 	var about struct {
 		PlanID string `json:"plan_id"`
 		TaskID string `json:"task_id"`
 	}
 	if o.Decision.Verdict != intents.Deny && o.Decision.Executor == catalog.ExecutorRouter {
-		_ = json.Unmarshal(o.Args, &about) // what names no plan is about none
+		_ = json.Unmarshal(o.Args, &about) // arguments that cannot be read name no plan
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, id := range []string{o.Context.PlanID, about.PlanID} {
-		if p, ok := s.plans[o.Tenant+"/"+id]; ok && !final(p.view.Status) {
+		if p, ok := s.plans[o.Tenant+"/"+id]; ok && !final(p.View.Status) {
 			return false
 		}
 	}
 	t, ok := s.tasks[o.Tenant+"/"+about.TaskID]
-	return !ok || final(t.plan.view.Status)
+	return !ok || final(t.plan.View.Status)
 }

@@ -30,14 +30,14 @@ type closedPlan struct {
 // close puts a closed plan in its place: behind those that were closed before.
 func (l *leaving) close(p *plan, at time.Time) {
 	i := len(l.closed)
-	if i > 0 && l.closed[i-1].at.After(at) { // of early logs only: times of later records never go back
+	if i > 0 && l.closed[i-1].at.After(at) { // only in early logs: later times never go back
 		i, _ = slices.BinarySearchFunc(l.closed, at, func(c closedPlan, at time.Time) int { return c.at.Compare(at) })
 	}
 	l.closed = slices.Insert(l.closed, i, closedPlan{at, p})
 }
 
-// leave lets plans leave the state whose time is over. It is called after every
-// record: which plans are there follows from the records alone.
+// leave removes closed plans that were kept for PlanKept. It is called after every record:
+// which plans are in the state follows from the records alone.
 func (s *State) leave() {
 	s.leaving.left = nil
 	s.leaving.most = max(s.leaving.most, len(s.plans))
@@ -61,8 +61,8 @@ func (s *State) leave() {
 	s.shrink()
 }
 
-// shrink makes the maps of plans anew where most of what they held has left, since a map
-// never gives back what it took.
+// shrink copies the maps of plans once most of their plans have left, since a map never
+// frees its memory.
 func (s *State) shrink() {
 	if s.leaving.most < 1024 || len(s.plans) > s.leaving.most/4 {
 		return
@@ -76,58 +76,51 @@ func anew[K comparable, V any](m map[K]V) map[K]V {
 	return out
 }
 
-// over says whether a plan that was closed at a time need not stay any longer.
+// over says whether a plan that was closed at a time may leave.
 func (s *State) over(closed time.Time) bool { return !s.last.Before(closed.Add(PlanKept)) }
 
-// drop takes a closed plan out of the state with its tasks and their keys. One whose
-// orders have not all ended stays until they have; then it is asked again.
+// drop removes a closed plan with its tasks and their keys. While orders of it have not
+// ended it stays; their last outcome calls drop again.
 func (s *State) drop(p *plan) {
-	name := p.view.TenantID + "/" + p.view.PlanID
-	if p.pending > 0 || s.plans[name] != p || !s.over(*p.view.CompletedAt) {
+	name := p.View.TenantID + "/" + p.View.PlanID
+	if p.pending > 0 || s.plans[name] != p || !s.over(*p.View.CompletedAt) {
 		return
 	}
 	delete(s.plans, name)
-	for _, t := range p.tasks {
-		delete(s.tasks, t.tenant+"/"+t.id)
-		delete(s.taskKID, t.kid)
+	for _, t := range p.Tasks {
+		delete(s.tasks, t.Tenant+"/"+t.ID)
+		delete(s.taskKID, t.KID)
 	}
 	s.leaving.left = append(s.leaving.left, p)
 }
 
-// await notes an order of a plan, if it is of any, that has not ended.
-func (p *plan) await() {
-	if p != nil {
-		p.pending++
-	}
-}
-
-// settle notes that an order of a plan has ended, and that somebody knows how.
+// settle notes that an order of a plan has ended, and not as indeterminate.
 func (s *State) settle(p *plan) {
 	if p == nil {
 		return
 	}
-	if p.pending--; p.pending == 0 && final(p.view.Status) {
+	if p.pending--; p.pending == 0 && final(p.View.Status) {
 		s.leaving.ended = append(s.leaving.ended, p)
 	}
 }
 
-// Told is a plan as its last driver was told it, and the positions of the orders that
-// hold its words, in order, where the state has dropped them. A plan that left the
-// state with the last record is told once more. Nobody decides by it.
-func (s *State) Told(tenant, id string) (p catalog.PlanView, said []int64, ok bool) {
+// PlanWithoutTexts is a plan as its last driver saw it. texts are the positions of the
+// orders that hold its texts, in order; none, if the plan has them still. A plan that left
+// the state with the last record is given once more. No decision may rest on it.
+func (s *State) PlanWithoutTexts(tenant, id string) (p catalog.PlanView, texts []int64, ok bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	found := s.plans[tenant+"/"+id]
 	for _, left := range s.leaving.left {
-		if found == nil && left.view.TenantID == tenant && left.view.PlanID == id {
+		if found == nil && left.View.TenantID == tenant && left.View.PlanID == id {
 			found = left
 		}
 	}
 	if found == nil {
 		return p, nil, false
 	}
-	if s.forgetful && final(found.view.Status) {
-		said = slices.Clone(found.said)
+	if final(found.View.Status) {
+		texts = slices.Clone(found.Texts)
 	}
-	return found.told(), said, true
+	return found.shown(), texts, true
 }

@@ -28,25 +28,25 @@ const (
 // row of that type whose executor is the router.
 type Move struct {
 	Type string
-	// judge says whether the order is legal, and its effect. What it looks at it
-	// relies on (View), so that a commit can assert that nothing of it has changed.
+	// judge says whether the order is legal, and its effect. It relies on all that it
+	// reads (View), so that a commit can assert that nothing of it has changed.
 	judge func(v *View, o Order) (Effect, error)
-	// apply is the effect of a legal order on the state. The error is that of a
-	// record that no router can have judged legal.
+	// apply is the effect of a legal order on the state. An error means that no router
+	// can have judged the order legal.
 	apply func(s *State, o Order) error
-	// texts of the arguments that the state does without (keepsAllBut).
+	// texts are the arguments that the state does not need (keepsAllBut).
 	texts []string
-	// administers: what it changes others of its kind rely on.
+	// administers: other orders of administration rely on what it changes.
 	administers bool
 }
 
 // Effect is what a legal order does beside its own record.
 type Effect struct {
-	Result  any               // what its signer is told
+	Result  any               // that the order is answered with
 	Touches []storage.Subject // what it changes
 }
 
-// accepted is the effect of an order whose signer is told only that.
+// accepted is the effect of an order whose result is only that it was accepted.
 func accepted(touches ...storage.Subject) Effect {
 	return Effect{catalog.Accepted{Accepted: true}, touches}
 }
@@ -99,8 +99,8 @@ func Has(typ string) bool {
 	return ok
 }
 
-// Administers says whether an order of a type is one of administration: what it
-// changes, such as a tenant's directory data, others of its kind rely on.
+// Administers says whether orders of a type are orders of administration: others of them
+// rely on what they change, such as a tenant's directory data.
 func Administers(typ string) bool { return moves[typ].administers }
 
 // Judge says whether an order of the router is legal on the state as it is, and its
@@ -119,8 +119,8 @@ func (v *View) Judge(o Order, types *catalog.Catalog) (Effect, error) {
 	return m.judge(v, o)
 }
 
-// timedID holds an id that an order brings to its time, once: people may take a day to
-// release a held order.
+// timedID checks the age of an id that an order brings. It is not checked again when
+// people release a held order, since that may take a day.
 func (v *View) timedID(o Order, kind, id, pointer string) error {
 	if v.s.rules < intents.RulesTimed || o.Released {
 		return nil

@@ -1,7 +1,7 @@
 package state
 
-// operators makes the Move of an order of administration: none of them names a
-// tenant that its operator may not name, not even to learn whether it is there.
+// operators makes the Move of an order of administration. None may name a tenant that its
+// operator may not act on, not even to learn whether there is one.
 func operators[A any](typ string, judge func(v *View, o Order, a A) (Effect, error), apply func(s *State, o Order, a A) error) Move {
 	m := move(typ,
 		func(v *View, o Order, a A) (Effect, error) {
@@ -15,7 +15,7 @@ func operators[A any](typ string, judge func(v *View, o Order, a A) (Effect, err
 	return m
 }
 
-// relyOn makes the decision rest on all that an effect changes.
+// relyOn makes the decision rely on all that an effect changes.
 func (v *View) relyOn(e Effect) (Effect, error) {
 	for _, subject := range e.Touches {
 		v.rely(subject)

@@ -8,8 +8,7 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// Order is an order as state sees it: what it says, who sealed it, and what was
-// decided about it.
+// Order is an order as state sees it: its body, its signer, and the decision about it.
 type Order struct {
 	Type    string
 	Args    json.RawMessage
@@ -84,19 +83,13 @@ func (o *Order) readDecision(r storage.Record) (err error) {
 	return err
 }
 
-// readBody reads what the order says.
+// readBody reads the order itself, or its summary once it was erased.
 func (o *Order) readBody(r storage.Record) error {
-	if _, erased := r.Erased[storage.PartOrder]; erased {
-		return o.readSummary(r)
-	}
-	sealed, err := intents.ReadSealed(r.Parts[storage.PartOrder])
+	b, err := r.Body()
 	if err != nil {
 		return err
 	}
-	b, err := sealed.Body()
-	if err != nil {
-		return err
-	}
+	_, o.Erased = r.Erased[storage.PartOrder]
 	o.Type, o.Args, o.User, o.Tenant, o.TraceID = b.Intent.Type, b.Intent.Args, b.Actor.UserID, b.Actor.Tenant, b.TraceID
 	if b.Context != nil {
 		o.Context = *b.Context
@@ -104,7 +97,7 @@ func (o *Order) readBody(r storage.Record) error {
 	return nil
 }
 
-// readNames reads what the order says but for its arguments: its summary has that.
+// readNames reads the order without its arguments, which its summary has too.
 func (o *Order) readNames(r storage.Record) error {
 	if _, there := r.Parts[storage.PartSummary]; !there {
 		return o.readBody(r)
@@ -148,31 +141,7 @@ func (o *Order) decidedAt(facts intents.Facts) {
 	}
 }
 
-// readSummary reads what is left of an order that was erased.
-func (o *Order) readSummary(r storage.Record) error {
-	s, err := storage.ReadSummary(r.Parts)
-	if err != nil {
-		return err
-	}
-	var facts intents.Facts
-	if err := json.Unmarshal(r.Parts[storage.PartFacts], &facts); err != nil {
-		return err
-	}
-	left := struct { // names that projections keep
-		PlanID string `json:"plan_id,omitempty"`
-		Skill  string `json:"skill,omitempty"`
-	}{PlanID: s.PlanID}
-	if facts.Skill != nil {
-		left.Skill = facts.Skill.Name
-	}
-	if o.Args = s.Args; o.Args == nil {
-		o.Args, err = json.Marshal(left)
-	}
-	o.Type, o.User, o.Tenant, o.Context, o.Erased = s.Type, s.User, s.Tenant, s.Context, true
-	return err
-}
-
-// shownArgs are what drivers of the plan are told of the arguments.
+// shownArgs are the arguments as drivers of the plan see them.
 func (o *Order) shownArgs() json.RawMessage {
 	if o.Erased {
 		return json.RawMessage(`{}`)

@@ -12,33 +12,37 @@ import (
 // typeWriteMemory is the type whose outcome makes a result of a step, or ends it.
 const typeWriteMemory = "write_memory"
 
-// openOrder remembers where an order that waits for its outcome belongs.
+// openOrder is an order that waits for its outcome, or whose outcome is indeterminate.
+// Its plan is in the state until it has ended.
 type openOrder struct {
-	id     string // intent_id
-	tenant string
-	plan   *plan // nil: an order of no plan
-	step   int
-	rev    int
-	task   string // "tenant/task_id"
-	typ    string
-	fact   *catalog.OrderFact // nil: not told to later drivers
-	lost   int                // unclean ends of routers while it was open
+	ID       string `json:"id"` // intent_id
+	Position int64  `json:"position"`
+	Tenant   string `json:"tenant"`
+	Plan     string `json:"plan"` // "tenant/plan_id"; empty: an order of no plan
+	Step     int    `json:"step"`
+	Revision int    `json:"rev"`
+	Task     string `json:"task"` // "tenant/task_id"
+	Type     string `json:"type"`
+	Fact     int    `json:"fact"` // index in the plan's facts; noFact: later drivers do not see the order
+	Lost     int    `json:"lost"` // unclean ends of routers while it was open
 }
+
+const noFact = -1
 
 // Statuses of an order's fact beside those of outcomes.
 const (
 	factOpen = "open"
 	factHeld = "held"
-	// undelivered is a failed order that surely had no effect: nobody listened, or its
-	// executor said that it may be sent again. Drivers are told failed.
+	// undelivered is a failed order that certainly had no effect: no executor received it,
+	// or its executor reported it as retryable. Drivers see it as failed.
 	undelivered = "undelivered"
 )
 
 // dispatched remembers an order that an executor carries out until its outcome.
 func (s *State) dispatched(o Order) {
-	ref := s.openOrder(o)
-	if ref.plan != nil && o.Decision.Effect == string(catalog.Once) {
-		ref.addFact(o, factOpen)
+	x, p := s.openOrder(o)
+	if p != nil && o.Decision.Effect == string(catalog.Once) {
+		p.addFact(x, o, factOpen)
 	}
 }
 
@@ -47,40 +51,43 @@ func (s *State) held(o Order) error {
 	if err := s.addHold(o); err != nil {
 		return err
 	}
-	ref := s.openOrder(o)
-	if ref.plan == nil {
+	x, p := s.openOrder(o)
+	if p == nil {
 		return nil
 	}
-	ref.addFact(o, factHeld)
+	p.addFact(x, o, factHeld)
 	if o.Signer != intents.RoleTask {
-		return nil // its context names what it likes
+		return nil // its context may name any step
 	}
-	if t, ok := s.tasks[ref.task]; ok {
-		t.ended = "held for approval"
+	if t, ok := s.tasks[x.Task]; ok {
+		t.Ended = "held for approval"
 	}
-	if step := ref.plan.step(o.Context.Step); step != nil {
+	if step := p.step(x.Step); step != nil {
 		step.Status = catalog.StepHeld
 	}
 	return nil
 }
 
-func (s *State) openOrder(o Order) *openOrder {
-	ref := &openOrder{id: o.Decision.IntentID, tenant: o.Tenant, typ: o.Type}
-	s.orders[o.Position] = ref
-	if p, ok := s.plans[o.Tenant+"/"+o.Context.PlanID]; ok && o.Context.PlanID != "" {
-		ref.plan, ref.step, ref.rev, ref.task = p, o.Context.Step, o.Context.Revision, o.Tenant+"/"+o.Context.TaskID
-		p.await()
-		p.byIntent[ref.id] = orderRef{o.Position, o.Context.Revision, o.Context.Step}
+// openOrder remembers an order until its outcome. p is its plan; nil: it is of none.
+func (s *State) openOrder(o Order) (x *openOrder, p *plan) {
+	x = &openOrder{ID: o.Decision.IntentID, Position: o.Position, Tenant: o.Tenant, Type: o.Type, Fact: noFact}
+	s.orders[o.Position] = x
+	name, c := o.Tenant+"/"+o.Context.PlanID, o.Context
+	if p = s.plans[name]; p == nil {
+		return x, nil
 	}
-	return ref
+	x.Plan, x.Step, x.Revision, x.Task = name, c.Step, c.Revision, o.Tenant+"/"+c.TaskID
+	p.pending++
+	p.ByIntent[x.ID] = orderRef{o.Position, c.Revision, c.Step}
+	return x, p
 }
 
-func (x *openOrder) addFact(o Order, status string) {
-	x.fact = &catalog.OrderFact{
-		Step: x.step, Revision: x.rev, IntentID: x.id, Type: o.Type,
+func (p *plan) addFact(x *openOrder, o Order, status string) {
+	x.Fact = len(p.Facts)
+	p.Facts = append(p.Facts, &catalog.OrderFact{
+		Step: x.Step, Revision: x.Revision, IntentID: x.ID, Type: o.Type,
 		Effect: catalog.Effect(o.Decision.Effect), Args: o.shownArgs(), Status: status,
-	}
-	x.plan.facts = append(x.plan.facts, x.fact)
+	})
 }
 
 // OutcomeOf reads an outcome record; of is the position of its order, which for an
@@ -95,19 +102,13 @@ func OutcomeOf(r storage.Record) (out intents.Outcome, of int64, err error) {
 	return out, out.Of, nil
 }
 
-// EntryOf is a record as Observe wants it, for states that follow a journal which
+// EntryOf is a record as Observe takes it, for states that follow a journal which
 // they do not write.
 func EntryOf(r storage.Record) storage.Entry {
 	e := storage.Entry{Record: r, Of: storage.Nobody}
-	if r.Kind == storage.KindOutcome {
-		if _, of, err := OutcomeOf(r); err == nil {
-			e.Of = of
-		}
-	}
-	if r.Kind == storage.KindTakeover {
-		if t, err := readPart[Takeover](r, storage.PartTakeover); err == nil {
-			e.Of = t.Of
-		}
+	if r.Kind != storage.KindOrder {
+		f, _ := storage.Follow(r)
+		e.Of = f.Of
 	}
 	return e
 }
@@ -129,49 +130,53 @@ func (s *State) foldOutcome(e storage.Entry) error {
 // ended closes an open order: memory keys become results of the step, a contract
 // violation fails it, a rejected hold makes the plan replan.
 func (s *State) ended(of int64, out intents.Outcome, at time.Time) error {
-	ref, open := s.orders[of]
+	x, open := s.orders[of]
 	if !open {
 		return nil
 	}
+	p := s.plans[x.Plan]
 	delete(s.orders, of)
 	dispatched := s.dropHold(of) == nil
 	delete(s.holds.released, of)
 	if out.Status == intents.StatusIndetermined {
-		s.settle(s.unknown[ref.id].plan)
-		s.unknown[ref.id] = unknown{of, ref.tenant, ref.plan, ref.fact}
+		if before := s.unknown[x.ID]; before != nil {
+			s.settle(s.plans[before.Plan])
+		}
+		s.unknown[x.ID] = x
 	} else {
-		s.settle(ref.plan)
+		s.settle(p)
 	}
-	if ref.plan == nil {
+	if p == nil {
 		return nil
 	}
-	if ref.fact != nil {
-		ref.ended(out, dispatched, at)
+	if x.Fact != noFact {
+		p.orderEnded(x, out, dispatched, at)
 	}
-	if ref.typ != typeWriteMemory {
+	if x.Type != typeWriteMemory {
 		return nil
 	}
 	switch {
 	case out.Status == intents.Done:
-		return ref.wrote(out)
+		return p.addResult(x, out)
 	case out.Code == intents.ContractViolation:
-		s.violated(ref, out, at)
+		s.violated(x, p, out, at)
 	}
 	return nil
 }
 
-// ended says in the plan's fact what became of an order.
-func (x *openOrder) ended(out intents.Outcome, dispatched bool, at time.Time) {
-	held := x.fact.Status == factHeld
-	x.plan.unheld = x.plan.unheld || held
-	x.fact.Status, x.fact.Code = factStatus(out), out.Code
-	if !dispatched && out.Code != intents.ApprovalRejected { // what people have said no to is not asked for again
-		x.fact.Status = undelivered
+// orderEnded writes the outcome of an order into the plan's fact.
+func (p *plan) orderEnded(x *openOrder, out intents.Outcome, dispatched bool, at time.Time) {
+	fact := p.Facts[x.Fact]
+	held := fact.Status == factHeld
+	p.Unheld = p.Unheld || held
+	fact.Status, fact.Code = factStatus(out), out.Code
+	if !dispatched && out.Code != intents.ApprovalRejected { // a rejected order is not asked for again
+		fact.Status = undelivered
 	}
-	step := x.plan.step(x.step)
-	if step != nil && held && step.Status == catalog.StepHeld && !final(x.plan.view.Status) && (out.Code == intents.ApprovalRejected || out.Code == intents.ApprovalExpired) {
+	step := p.step(x.Step)
+	if step != nil && held && step.Status == catalog.StepHeld && !final(p.View.Status) && (out.Code == intents.ApprovalRejected || out.Code == intents.ApprovalExpired) {
 		step.Status, step.FailureReason = catalog.StepFailed, out.Reason
-		x.plan.replan(step, "rejected", out.Reason, at)
+		p.replan(step, "rejected", out.Reason, at)
 	}
 }
 
@@ -182,8 +187,8 @@ func factStatus(out intents.Outcome) string {
 	return string(out.Status)
 }
 
-// wrote makes the key of a memory a result of its step.
-func (x *openOrder) wrote(out intents.Outcome) error {
+// addResult makes the key of a memory a result of its step.
+func (p *plan) addResult(x *openOrder, out intents.Outcome) error {
 	if out.Result == nil {
 		return nil // erased, as of a plan that has ended
 	}
@@ -194,28 +199,28 @@ func (x *openOrder) wrote(out intents.Outcome) error {
 	if err := json.Unmarshal(out.Result, &res); err != nil {
 		return err
 	}
-	if step := x.plan.step(x.step); step != nil && step.Revision == x.rev && !final(x.plan.view.Status) { // a replaced step has no results, nor an ended plan
-		x.plan.results[x.step] = append(x.plan.results[x.step], res.Key)
+	if step := p.step(x.Step); step != nil && step.Revision == x.Revision && !final(p.View.Status) { // a replaced step has no results, nor an ended plan
+		p.Results[x.Step] = append(p.Results[x.Step], res.Key)
 	}
 	return nil
 }
 
 // violated fails the step of a write_memory that broke the step's contract.
-func (s *State) violated(x *openOrder, out intents.Outcome, at time.Time) {
-	t, live := s.tasks[x.task]
-	step := x.plan.step(x.step)
-	if !live || t.ended != "" || step == nil || step.Status != catalog.StepRunning {
+func (s *State) violated(x *openOrder, p *plan, out intents.Outcome, at time.Time) {
+	t, live := s.tasks[x.Task]
+	step := p.step(x.Step)
+	if !live || t.Ended != "" || step == nil || step.Status != catalog.StepRunning {
 		return
 	}
-	t.ended = "contract violation"
+	t.Ended = "contract violation"
 	step.Status, step.FailureReason, step.FinishedAt = catalog.StepFailed, out.Reason, &at
-	x.plan.replan(step, "contract_violation", out.Reason, at)
+	p.replan(step, "contract_violation", out.Reason, at)
 }
 
 // Takeover is the part of a takeover record: another attempt at an open order.
 type Takeover struct {
 	Of      int64 `json:"of"`
-	Crashed bool  `json:"crashed,omitempty"` // the router before ended without being told to
+	Crashed bool  `json:"crashed,omitempty"` // the router before did not shut down cleanly
 }
 
 // foldTakeover counts the unclean ends that an open order has seen.
@@ -225,7 +230,7 @@ func (s *State) foldTakeover(e storage.Entry) error {
 		return err
 	}
 	if o, open := s.orders[e.Of]; open && t.Crashed {
-		o.lost++
+		o.Lost++
 	}
 	return nil
 }
@@ -235,7 +240,7 @@ func (v *View) Lost(position int64) int {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
 	if o, open := v.s.orders[position]; open {
-		return o.lost
+		return o.Lost
 	}
 	return 0
 }

@@ -12,43 +12,40 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// plan is a plan: view is what others are told, the rest decides which moves are legal.
+// plan is a plan. View is what others see of it; the other fields decide which moves are
+// legal. Names and types are those of a snapshot, too.
 type plan struct {
-	view      catalog.PlanView
-	opened    int64                // position of plan.open
-	said      []int64              // positions of the orders that its words are in
-	claimed   int64                // position of the last plan.claim; Nobody before the first
-	unheld    bool                 // a hold has ended, or was of plan.open, and nobody has claimed the plan since
-	roles     []string             // of the grant that opened it
-	client    string               // act.client of that grant
-	trace     string               // trace_id of plan.open
-	exhausted bool                 // the fourth replan: only plan.close failed is legal
-	tasks     []*task              // that its steps opened
-	results   map[int][]string     // step to memory keys its tasks wrote, of the step's revision
-	byIntent  map[string]orderRef  // dispatched orders, for "from"
-	facts     []*catalog.OrderFact // once and held orders, told to later drivers
-	settled   map[string]bool      // intent_ids of facts whose step is done
-	pending   int                  // orders of it that are open or held, or whose end nobody knows
+	View      catalog.PlanView     `json:"view"`
+	Opened    int64                `json:"opened"`    // position of plan.open
+	Texts     []int64              `json:"texts"`     // positions of the orders that hold its texts
+	Claimed   int64                `json:"claimed"`   // position of the last plan.claim; Nobody before the first
+	Unheld    bool                 `json:"unheld"`    // a hold has ended, or was of plan.open, and nobody has claimed the plan since
+	Roles     []string             `json:"roles"`     // of the grant that opened it
+	Client    string               `json:"client"`    // act.client of that grant
+	Trace     string               `json:"trace"`     // trace_id of plan.open
+	Exhausted bool                 `json:"exhausted"` // the fourth replan: only plan.close failed is legal
+	Tasks     []*task              `json:"tasks"`     // that its steps opened
+	Results   map[int][]string     `json:"results"`   // step to memory keys its tasks wrote, of the step's revision
+	ByIntent  map[string]orderRef  `json:"by_intent"` // dispatched orders, for "from"
+	Facts     []*catalog.OrderFact `json:"facts"`     // once and held orders, for later drivers; only appended to
+	Settled   map[string]bool      `json:"settled"`   // intent_ids of facts whose step is done
+
+	pending int // orders of it that are open or held, or indeterminate
 }
 
 type orderRef struct {
-	position       int64
-	revision, step int
+	Position int64 `json:"position"`
+	Revision int   `json:"revision"`
+	Step     int   `json:"step"`
 }
 
 // task is what one ephemeral key may do.
 type task struct {
-	id, tenant, user string
-	kid              string
-	public           ed25519.PublicKey
-	plan             *plan
-	planID           string
-	session, turn    string
-	revision, step   int
-	spec             catalog.PlanStep
-	inputKey         string
-	deadline         time.Time
-	ended            string // why; empty while it lives
+	Task
+	KID    string            `json:"kid"`
+	Public ed25519.PublicKey `json:"public"`
+
+	plan *plan
 }
 
 // final says that nothing can move a plan any more.
@@ -59,7 +56,7 @@ func final(s catalog.PlanStatus) bool {
 // lastDone is the number of steps done; steps are done in order.
 func (p *plan) lastDone() int {
 	n := 0
-	for _, s := range p.view.Steps {
+	for _, s := range p.View.Steps {
 		if s.Status == catalog.StepDone {
 			n = s.Step
 		}
@@ -68,9 +65,9 @@ func (p *plan) lastDone() int {
 }
 
 func (p *plan) step(n int) *catalog.StepView {
-	for i := range p.view.Steps {
-		if p.view.Steps[i].Step == n {
-			return &p.view.Steps[i]
+	for i := range p.View.Steps {
+		if p.View.Steps[i].Step == n {
+			return &p.View.Steps[i]
 		}
 	}
 	return nil
@@ -78,7 +75,7 @@ func (p *plan) step(n int) *catalog.StepView {
 
 // liveTasks of the plan.
 func (p *plan) liveTasks() []*task {
-	return slices.DeleteFunc(slices.Clone(p.tasks), func(t *task) bool { return t.ended != "" })
+	return slices.DeleteFunc(slices.Clone(p.Tasks), func(t *task) bool { return t.Ended != "" })
 }
 
 // inputKey is the memory key of the step that a step reads from.
@@ -92,28 +89,28 @@ func (p *plan) inputKey(s catalog.PlanStep) string {
 // effects says whether a once order of the step's current revision was committed
 // and not surely without effect.
 func (p *plan) effects(step int) bool {
-	return slices.ContainsFunc(p.facts, func(f *catalog.OrderFact) bool {
-		return f.Step == step && f.Revision == p.view.Revision && f.Effect == catalog.Once && f.Status != undelivered && f.Status != factHeld
+	return slices.ContainsFunc(p.Facts, func(f *catalog.OrderFact) bool {
+		return f.Step == step && f.Revision == p.View.Revision && f.Effect == catalog.Once && f.Status != undelivered && f.Status != factHeld
 	})
 }
 
 // waiting says whether a held order of the step has no outcome yet.
 func (p *plan) waiting(step int) bool {
-	return slices.ContainsFunc(p.facts, func(f *catalog.OrderFact) bool { return f.Step == step && f.Status == factHeld })
+	return slices.ContainsFunc(p.Facts, func(f *catalog.OrderFact) bool { return f.Step == step && f.Status == factHeld })
 }
 
 func (p *plan) held() bool {
-	return slices.ContainsFunc(p.facts, func(f *catalog.OrderFact) bool { return f.Status == factHeld })
+	return slices.ContainsFunc(p.Facts, func(f *catalog.OrderFact) bool { return f.Status == factHeld })
 }
 
 // replan counts a trigger: below three it begins a revision, at three the plan is
 // exhausted and can only be closed.
 func (p *plan) replan(s *catalog.StepView, trigger, reason string, at time.Time) {
-	v := &p.view
+	v := &p.View
 	v.Status = catalog.PlanReplanning
 	v.History = append(slices.Clone(v.History), catalog.Replan{Attempt: len(v.History) + 1, Trigger: trigger, FailedStep: s.Step, Reason: reason, RevisedAt: at})
 	if v.ReplanCount >= catalog.MaxReplans {
-		p.exhausted = true
+		p.Exhausted = true
 		return
 	}
 	v.ReplanCount++
@@ -121,7 +118,7 @@ func (p *plan) replan(s *catalog.StepView, trigger, reason string, at time.Time)
 
 func (p *plan) doneSteps() []int {
 	out := []int{}
-	for _, s := range p.view.Steps {
+	for _, s := range p.View.Steps {
 		if s.Status == catalog.StepDone {
 			out = append(out, s.Step)
 		}
@@ -133,15 +130,15 @@ func (p *plan) doneSteps() []int {
 // made before it is committed, by the code that applies it. Tasks and facts are shared.
 func (p *plan) clone() *plan {
 	c := *p
-	c.view.Steps, c.view.History = slices.Clone(p.view.Steps), slices.Clone(p.view.History)
-	c.results, c.settled = maps.Clone(p.results), maps.Clone(p.settled)
+	c.View.Steps, c.View.History = slices.Clone(p.View.Steps), slices.Clone(p.View.History)
+	c.Results, c.Settled = maps.Clone(p.Results), maps.Clone(p.Settled)
 	return &c
 }
 
-// answer is the plan as the signer of a move is told it: the plan as it is now,
-// without the texts that plan.claim tells and that every move would write down again.
+// answer is the plan in the result of a move: the plan as it is afterwards, without the
+// texts, which every move would record again. plan.claim alone answers with them.
 func (p *plan) answer() catalog.PlanView {
-	v := p.told()
+	v := p.shown()
 	v.Task, v.Response = "", ""
 	for i := range v.Facts {
 		v.Facts[i].Args = json.RawMessage(`{}`)
@@ -149,18 +146,18 @@ func (p *plan) answer() catalog.PlanView {
 	return v
 }
 
-// told is the plan as a driver that claims it is told it.
-func (p *plan) told() catalog.PlanView {
-	v := p.view
-	v.Steps, v.History = slices.Clone(p.view.Steps), slices.Clone(p.view.History)
+// shown is the plan as a driver sees it that claims it.
+func (p *plan) shown() catalog.PlanView {
+	v := p.View
+	v.Steps, v.History = slices.Clone(p.View.Steps), slices.Clone(p.View.History)
 	v.Facts = nil
-	for _, f := range p.facts {
+	for _, f := range p.Facts {
 		if s := p.step(f.Step); f.Step > 0 && (s == nil || s.Status != catalog.StepDone) { // of steps only
-			told := *f
-			if told.Status == undelivered {
-				told.Status = string(intents.Failed)
+			fact := *f
+			if fact.Status == undelivered {
+				fact.Status = string(intents.Failed)
 			}
-			v.Facts = append(v.Facts, told)
+			v.Facts = append(v.Facts, fact)
 		}
 	}
 	return v
@@ -173,7 +170,7 @@ func (v *View) ownPlan(o Order, id string) (*plan, error) {
 	switch {
 	case !ok:
 		return nil, illegal("/intent/args/plan_id", "no such plan")
-	case p.view.UserID != o.User && o.Signer != intents.RoleOperator:
+	case p.View.UserID != o.User && o.Signer != intents.RoleOperator:
 		return nil, intents.Refuse(intents.TaskScope, "/intent/args/plan_id", "the plan belongs to another user")
 	case o.Context.PlanID != "" && o.Context.PlanID != id:
 		return nil, intents.Refuse(intents.TaskScope, "/context/plan_id", "context names another plan")
@@ -187,11 +184,11 @@ func (v *View) drivenPlan(o Order, id string, epoch int) (*plan, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case final(p.view.Status):
-		return nil, illegal("/intent/args/plan_id", "the plan is "+string(p.view.Status))
-	case p.view.Epoch == 0:
+	case final(p.View.Status):
+		return nil, illegal("/intent/args/plan_id", "the plan is "+string(p.View.Status))
+	case p.View.Epoch == 0:
 		return nil, illegal("/intent/args/epoch", "the plan has no driver: claim it first")
-	case epoch != p.view.Epoch:
+	case epoch != p.View.Epoch:
 		return nil, illegal("/intent/args/epoch", "epoch is not the plan's: another driver has claimed it")
 	}
 	return p, nil
@@ -209,38 +206,36 @@ func (s *State) planOf(o Order, id string) (*plan, error) {
 // endPlan ends a plan with its tasks.
 func (s *State) endPlan(p *plan, status catalog.PlanStatus, at time.Time) {
 	for _, t := range p.liveTasks() {
-		t.ended = "plan " + string(status)
+		t.Ended = "plan " + string(status)
 	}
-	if !final(p.view.Status) {
+	if !final(p.View.Status) {
 		s.openAll--
-		if s.open[p.view.TenantID]--; s.open[p.view.TenantID] <= 0 {
-			delete(s.open, p.view.TenantID)
+		if s.open[p.View.TenantID]--; s.open[p.View.TenantID] <= 0 {
+			delete(s.open, p.View.TenantID)
 		}
 	}
 	p.end(status, at)
 	s.leaving.close(p, at)
-	if s.forgetful {
-		p.forget()
-	}
-	p.client, p.trace = "", "" // only its drivers ask for these, and an order that is erased has neither
-	clear(p.byIntent)          // nobody orders from a step of it any more, nor reads its results
-	clear(p.results)
+	p.dropTexts()
+	p.Client, p.Trace = "", "" // only its drivers ask for these, and an order that is erased has neither
+	clear(p.ByIntent)          // nobody orders from a step of it any more, nor reads its results
+	clear(p.Results)
 }
 
 // end is the effect of its end on a plan: nothing runs any more.
 func (p *plan) end(status catalog.PlanStatus, at time.Time) {
-	for i := range p.view.Steps {
-		if step := &p.view.Steps[i]; step.Status == catalog.StepRunning {
+	for i := range p.View.Steps {
+		if step := &p.View.Steps[i]; step.Status == catalog.StepRunning {
 			step.Status = catalog.StepInterrupted
 		}
 	}
-	p.view.Status, p.view.CompletedAt = status, &at
+	p.View.Status, p.View.CompletedAt = status, &at
 }
 
 // failPlan ends a plan that nobody drives to its end.
 func (s *State) failPlan(p *plan, why string, at time.Time) {
 	for _, t := range p.liveTasks() {
-		t.ended = "plan failed: " + why
+		t.Ended = "plan failed: " + why
 	}
 	s.endPlan(p, catalog.PlanFailed, at)
 	p.gaveUp(why)
@@ -248,14 +243,14 @@ func (s *State) failPlan(p *plan, why string, at time.Time) {
 
 // gaveUp says why a plan that nobody drives to its end has failed.
 func (p *plan) gaveUp(why string) {
-	p.view.Failure = &catalog.Failure{Reason: why, CompletedSteps: p.doneSteps()}
+	p.View.Failure = &catalog.Failure{Reason: why, CompletedSteps: p.doneSteps()}
 }
 
 // openPlansOf a user.
 func (s *State) openPlansOf(tenant, user string) []*plan {
 	var out []*plan
 	for _, p := range s.plans {
-		if p.view.TenantID == tenant && p.view.UserID == user && !final(p.view.Status) {
+		if p.View.TenantID == tenant && p.View.UserID == user && !final(p.View.Status) {
 			out = append(out, p)
 		}
 	}

@@ -14,10 +14,10 @@ func BenchmarkTouches(b *testing.B) {
 		b.Run(fmt.Sprint(closed, " closed"), func(b *testing.B) {
 			d := New()
 			add := func(id, ended string) *plan {
-				p := &plan{view: catalog.PlanView{TenantID: "default", PlanID: id}}
-				t := &task{id: "task_" + id, tenant: "default", plan: p, ended: ended}
-				p.tasks = []*task{t}
-				d.plans["default/"+id], d.tasks["default/"+t.id] = p, t
+				p := &plan{View: catalog.PlanView{TenantID: "default", PlanID: id}}
+				t := &task{Task: Task{ID: "task_" + id, Tenant: "default", Ended: ended}, plan: p}
+				p.Tasks = []*task{t}
+				d.plans["default/"+id], d.tasks["default/"+t.ID] = p, t
 				return p
 			}
 			for i := range closed {

@@ -13,14 +13,14 @@ var planClaim = move("plan.claim",
 		switch {
 		case err != nil:
 			return Effect{}, err
-		case final(p.view.Status):
-			return Effect{}, illegal("/intent/args/plan_id", "the plan is "+string(p.view.Status))
-		case a.Epoch != p.view.Epoch+1:
+		case final(p.View.Status):
+			return Effect{}, illegal("/intent/args/plan_id", "the plan is "+string(p.View.Status))
+		case a.Epoch != p.View.Epoch+1:
 			return Effect{}, illegal("/intent/args/epoch", "epoch must be the plan's epoch plus one: another driver has claimed it")
 		}
 		after := p.clone()
 		after.claim(a.Epoch, o.At)
-		return Effect{after.told(), p.touchesTasks()}, nil
+		return Effect{after.shown(), p.touchesTasks()}, nil
 	},
 	func(s *State, o Order, a catalog.PlanClaim) error {
 		p, err := s.planOf(o, a.PlanID)
@@ -28,10 +28,10 @@ var planClaim = move("plan.claim",
 			return err
 		}
 		for _, t := range p.liveTasks() {
-			t.ended = "a newer plan.claim"
+			t.Ended = "a newer plan.claim"
 		}
 		p.claim(a.Epoch, o.At)
-		p.claimed, p.unheld = o.Position, false
+		p.Claimed, p.Unheld = o.Position, false
 		return nil
 	})
 
@@ -39,7 +39,7 @@ var planClaim = move("plan.claim",
 // either run again or, where an order with an effect may have happened, the plan
 // replans. A held step whose order has ended runs again.
 func (p *plan) claim(epoch int, at time.Time) {
-	v := &p.view
+	v := &p.View
 	v.Epoch = epoch
 	if v.Status == catalog.PlanPending {
 		v.Status = catalog.PlanPlanning

@@ -28,14 +28,14 @@ var planClose = move(TypePlanClose,
 			return err
 		}
 		p.closing(a)
-		p.said = append(p.said, o.Recorded)
+		p.Texts = append(p.Texts, o.Recorded)
 		s.endPlan(p, catalog.PlanStatus(a.Status), o.At)
 		return nil
 	}).keepsAllBut("response", "failure/reason", "failure/last_failure/reason")
 
-// closing takes the last words of a plan.
+// closing takes the answer or the failure of a plan.
 func (p *plan) closing(a catalog.PlanClose) {
-	p.view.Response, p.view.Failure = a.Response, a.Failure
+	p.View.Response, p.View.Failure = a.Response, a.Failure
 	if f := a.Failure; f != nil && f.Reason == "" { // the order was erased
 		f.Reason = storage.ErasedReason
 	}
@@ -43,11 +43,11 @@ func (p *plan) closing(a catalog.PlanClose) {
 
 // completable says whether a plan may be closed as complete with a response.
 func (p *plan) completable(response string) error {
-	steps := p.view.Steps
+	steps := p.View.Steps
 	switch {
-	case p.view.Status != catalog.PlanExecuting || len(steps) > 0 && p.lastDone() != steps[len(steps)-1].Step:
+	case p.View.Status != catalog.PlanExecuting || len(steps) > 0 && p.lastDone() != steps[len(steps)-1].Step:
 		return illegal("/intent/args/status", "a plan is complete when all its steps are done")
-	case len(steps) == 0 && response != p.view.Response:
+	case len(steps) == 0 && response != p.View.Response:
 		return illegal("/intent/args/response", "a plan without steps is closed with the answer that its planner gave")
 	}
 	return nil

@@ -36,10 +36,10 @@ var planOpen = move(TypePlanOpen,
 // newPlan is a plan as plan.open begins it.
 func newPlan(o Order, a catalog.PlanOpen) *plan {
 	return &plan{
-		opened: o.Position, said: []int64{o.Recorded}, claimed: storage.Nobody, unheld: o.Decision.Verdict == intents.Hold,
-		roles: o.Roles, client: o.Grant.Client, trace: o.TraceID,
-		results: make(map[int][]string), byIntent: make(map[string]orderRef), settled: make(map[string]bool),
-		view: catalog.PlanView{
+		Opened: o.Position, Texts: []int64{o.Recorded}, Claimed: storage.Nobody, Unheld: o.Decision.Verdict == intents.Hold,
+		Roles: o.Roles, Client: o.Grant.Client, Trace: o.TraceID,
+		Results: make(map[int][]string), ByIntent: make(map[string]orderRef), Settled: make(map[string]bool),
+		View: catalog.PlanView{
 			PlanID: a.PlanID, TenantID: o.Tenant, UserID: o.User, SessionID: o.Context.SessionID,
 			TurnID: o.Context.TurnID, Status: catalog.PlanPending, Task: a.Task, MaxSteps: catalog.MaxSteps,
 			Steps: []catalog.StepView{}, History: []catalog.Replan{}, CreatedAt: o.At,

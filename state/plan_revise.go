@@ -16,11 +16,11 @@ var planRevise = move(TypePlan,
 		switch {
 		case err != nil:
 			return Effect{}, err
-		case p.exhausted:
+		case p.Exhausted:
 			return Effect{}, illegal("/intent/args/revision", "max replan attempts reached: the plan can only be closed as failed")
-		case p.view.Status != catalog.PlanPlanning && p.view.Status != catalog.PlanReplanning:
-			return Effect{}, illegal("/intent/args/plan_id", "the plan is "+string(p.view.Status)+", a revision is legal while planning or replanning")
-		case a.Revision != p.view.Revision+1:
+		case p.View.Status != catalog.PlanPlanning && p.View.Status != catalog.PlanReplanning:
+			return Effect{}, illegal("/intent/args/plan_id", "the plan is "+string(p.View.Status)+", a revision is legal while planning or replanning")
+		case a.Revision != p.View.Revision+1:
 			return Effect{}, illegal("/intent/args/revision", "revision must be the plan's revision plus one")
 		}
 		if err := legalAnswer(a); err != nil {
@@ -39,20 +39,20 @@ var planRevise = move(TypePlan,
 			return err
 		}
 		p.revise(a, o.Decision.IntentID)
-		p.said = append(p.said, o.Recorded)
+		p.Texts = append(p.Texts, o.Recorded)
 		return nil
 	}).keepsAllBut("answer", "steps/task", "steps/return_spec/reason")
 
 // revise is the effect of a revision on a plan; digest is the intent_id of its order.
 func (p *plan) revise(a catalog.Plan, digest string) {
 	done := p.lastDone()
-	kept := slices.DeleteFunc(slices.Clone(p.view.Steps), func(s catalog.StepView) bool { return s.Step > done })
-	maps.DeleteFunc(p.results, func(step int, _ []string) bool { return step > done })
+	kept := slices.DeleteFunc(slices.Clone(p.View.Steps), func(s catalog.StepView) bool { return s.Step > done })
+	maps.DeleteFunc(p.Results, func(step int, _ []string) bool { return step > done })
 	for _, step := range a.Steps {
 		kept = append(kept, catalog.StepView{PlanStep: step, Status: catalog.StepPending, Revision: a.Revision})
 	}
-	p.view.Steps, p.view.Revision, p.view.PlanDigest = kept, a.Revision, digest
-	p.view.Status, p.view.Response = catalog.PlanExecuting, a.Answer
+	p.View.Steps, p.View.Revision, p.View.PlanDigest = kept, a.Revision, digest
+	p.View.Status, p.View.Response = catalog.PlanExecuting, a.Answer
 }
 
 // legalAnswer: only the first revision may have no steps, and then it has the answer.

@@ -11,8 +11,8 @@ import (
 // bundle is the policy of that digest, and compiles, is shown before it is committed.
 var policyPush = operators(TypePolicyPush,
 	func(v *View, _ Order, a catalog.PolicyPush) (Effect, error) {
-		if a.Revision <= v.s.policy.revision {
-			return Effect{}, illegal("/intent/args/revision", fmt.Sprintf("revision %d was in force already: only a higher one replaces it", v.s.policy.revision))
+		if a.Revision <= v.s.policy.Revision {
+			return Effect{}, illegal("/intent/args/revision", fmt.Sprintf("revision %d was in force already: only a higher one replaces it", v.s.policy.Revision))
 		}
 		return v.relyOn(accepted(SubjectPolicy))
 	},
@@ -28,10 +28,10 @@ type Pushed struct {
 	Bundle   string // base64
 }
 
-// foldPolicy applies a control record about the policy: it comes from a place
-// again. The highest revision stays: an older one never comes back.
+// foldPolicy applies a control record about a policy that was loaded, not pushed. The
+// highest revision stays: an older one is never accepted again.
 func (s *State) foldPolicy(digest string, revision int64) {
-	s.policy = policy{digest, max(s.policy.revision, revision), nil}
+	s.policy = policy{digest, max(s.policy.Revision, revision), nil}
 }
 
 // PolicyPushed is the policy in force if it was pushed, else nil, and the highest
@@ -39,5 +39,5 @@ func (s *State) foldPolicy(digest string, revision int64) {
 func (s *State) PolicyPushed() (p *Pushed, revision int64) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.policy.pushed, s.policy.revision
+	return s.policy.Pushed, s.policy.Revision
 }

@@ -2,9 +2,9 @@ package state
 
 import "aob.dev/writ/intents"
 
-// Permits is stage 6 on this directory: the actor's roles must cover the type's
-// capability and all that the order declares; what is declared is also a ceiling.
-// roles are those that it was judged with. released: people have approved it.
+// Permits checks the RBAC stage on this directory: the actor's roles must give the type's
+// capability and all that the order declares, and what it declares limits it. roles are
+// those that it was judged with. released: people have approved it.
 func (d *Directory) Permits(rules intents.Rules, e *intents.Envelope, capability string, released bool) (roles []string, err error) {
 	pr := e.Principal()
 	if roles, err = d.RolesFor(rules, e, released); err != nil {

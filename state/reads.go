@@ -13,13 +13,18 @@ import (
 
 // Task is a task as decisions see it.
 type Task struct {
-	ID, Plan, User, Tenant string
-	Session, Turn          string
-	Revision, Step         int
-	Spec                   catalog.PlanStep
-	InputKey               string // memory key that it may read
-	Deadline               time.Time
-	Ended                  string // why; empty while it lives
+	ID       string           `json:"id"`
+	Tenant   string           `json:"tenant"`
+	User     string           `json:"user"`
+	Plan     string           `json:"plan"`
+	Session  string           `json:"session"`
+	Turn     string           `json:"turn"`
+	Revision int              `json:"revision"`
+	Step     int              `json:"step"`
+	Spec     catalog.PlanStep `json:"spec"`
+	InputKey string           `json:"input_key"` // memory key that it may read
+	Deadline time.Time        `json:"deadline"`
+	Ended    string           `json:"ended"` // why; empty while it lives
 }
 
 // Over says whether the task's key may sign nothing new any more.
@@ -33,14 +38,11 @@ func (v *View) Task(name string) (Task, bool) {
 	if !ok {
 		return Task{}, false
 	}
-	v.rely(SubjectTask(t.tenant, t.id))
-	return Task{
-		ID: t.id, Plan: t.planID, User: t.user, Tenant: t.tenant, Session: t.session, Turn: t.turn, Revision: t.revision,
-		Step: t.step, Spec: t.spec, InputKey: t.inputKey, Deadline: t.deadline, Ended: t.ended,
-	}, true
+	v.rely(SubjectTask(t.Tenant, t.ID))
+	return t.Task, true
 }
 
-// Plan as others are told it. What is decided after seeing it rests on it.
+// Plan as others see it. The decision relies on it.
 func (v *View) Plan(tenant, id string) (catalog.PlanView, bool) {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
@@ -48,11 +50,11 @@ func (v *View) Plan(tenant, id string) (catalog.PlanView, bool) {
 	if !ok {
 		return catalog.PlanView{}, false
 	}
-	return p.told(), true
+	return p.shown(), true
 }
 
 // PlanFacts are what a policy sees of a plan, and whose plan it is. The decision
-// rests on it.
+// relies on it.
 func (v *View) PlanFacts(tenant, id string) (facts *intents.FactPlan, user string, ok bool) {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
@@ -62,9 +64,9 @@ func (v *View) PlanFacts(tenant, id string) (facts *intents.FactPlan, user strin
 		return nil, "", false
 	}
 	return &intents.FactPlan{
-		PlanID: p.view.PlanID, Status: string(p.view.Status), Epoch: p.view.Epoch, Revision: p.view.Revision,
-		ReplanCount: p.view.ReplanCount, Steps: len(p.view.Steps),
-	}, p.view.UserID, true
+		PlanID: p.View.PlanID, Status: string(p.View.Status), Epoch: p.View.Epoch, Revision: p.View.Revision,
+		ReplanCount: p.View.ReplanCount, Steps: len(p.View.Steps),
+	}, p.View.UserID, true
 }
 
 // OrderOf finds an order of the same plan step for a member "from".
@@ -75,8 +77,8 @@ func (v *View) OrderOf(tenant, plan string, revision, step int, intentID string)
 	if !ok {
 		return 0, false
 	}
-	ref, ok := p.byIntent[intentID]
-	return ref.position, ok && ref.revision == revision && ref.step == step
+	ref, ok := p.ByIntent[intentID]
+	return ref.Position, ok && ref.Revision == revision && ref.Step == step
 }
 
 // Repeats finds a once order of the plan that is equal in type and arguments, may
@@ -84,9 +86,9 @@ func (v *View) OrderOf(tenant, plan string, revision, step int, intentID string)
 // it again. A step that is done had what it asked for; another step may ask for the
 // same anew.
 //
-// The decision rests on the once orders of its own step. Those of an earlier task in
-// another step cannot change into a repetition any more: that task has ended. Whoever
-// is no task names what step it likes: its decision rests on the whole plan.
+// The decision relies on the once orders of its own step. Those of an earlier task in
+// another step cannot become a repetition any more: that task has ended. A signer that is
+// no task may name any step: its decision relies on the whole plan.
 func (v *View) Repeats(tenant, plan string, step int, by intents.Role, typ string, args json.RawMessage) (intentID string, indeterminate bool) {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
@@ -98,8 +100,8 @@ func (v *View) Repeats(tenant, plan string, step int, by intents.Role, typ strin
 	if !ok {
 		return "", false
 	}
-	for _, f := range p.facts {
-		if f.Effect != catalog.Once || f.Type != typ || f.Status == undelivered || p.settled[f.IntentID] || string(f.Args) != string(args) {
+	for _, f := range p.Facts {
+		if f.Effect != catalog.Once || f.Type != typ || f.Status == undelivered || p.Settled[f.IntentID] || string(f.Args) != string(args) {
 			continue
 		}
 		if f.Status == string(intents.StatusIndetermined) {
@@ -128,7 +130,7 @@ func (v *View) KeysOfPlan(tenant, plan string) []string {
 	if !ok {
 		return nil
 	}
-	return slices.Concat(slices.Collect(maps.Values(p.results))...)
+	return slices.Concat(slices.Collect(maps.Values(p.Results))...)
 }
 
 // Silent is an open plan that nobody drives.
@@ -140,17 +142,17 @@ type Silent struct {
 }
 
 // Silent lists open plans that nobody has driven since a position and that do not
-// wait for a hold, oldest first. A plan whose hold has ended is silent again: it
-// waits for a driver to be handed out.
+// wait for a hold, oldest first. A plan whose hold has ended is listed again: it needs a
+// driver.
 func (s *State) Silent(since int64) []Silent {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	var out []Silent
 	for _, p := range s.plans {
-		if final(p.view.Status) || p.held() || (!p.unheld && max(p.opened, p.claimed) >= since) {
+		if final(p.View.Status) || p.held() || (!p.Unheld && max(p.Opened, p.Claimed) >= since) {
 			continue
 		}
-		out = append(out, Silent{p.told(), p.roles, p.client, p.trace})
+		out = append(out, Silent{p.shown(), p.Roles, p.Client, p.Trace})
 	}
 	slices.SortFunc(out, func(a, b Silent) int { return a.Plan.CreatedAt.Compare(b.Plan.CreatedAt) })
 	return out
@@ -163,30 +165,23 @@ func (s *State) OpenPlans(tenant string) (one, all int) {
 	return s.open[tenant], s.openAll
 }
 
-// ForgetWords makes the state drop the words of a plan once it is closed: what was
-// asked, what its steps say and what was answered. No move is judged by them. Whoever
-// writes plans down looks for them in the records (Told, Retell). To be called before
-// the first record.
-func (s *State) ForgetWords() *State {
-	s.forgetful = true
-	return s
-}
-
-// forget the words of a closed plan and of its tasks. What tickets say stays:
-// orders of a task may still be carried out.
-func (p *plan) forget() {
-	p.view.Task, p.view.Response = "", ""
-	for i := range p.view.Steps {
-		p.view.Steps[i].Task = ""
+// dropTexts drops the texts of a closed plan and of its tasks: the request, the tasks of
+// its steps and the answer. No move is judged by them, and who needs them reads them
+// from the records (PlanWithoutTexts, RestoreTexts). Texts that tickets hold stay: orders
+// of a task may still be carried out.
+func (p *plan) dropTexts() {
+	p.View.Task, p.View.Response = "", ""
+	for i := range p.View.Steps {
+		p.View.Steps[i].Task = ""
 	}
-	for _, t := range p.tasks {
-		t.spec.Task = ""
+	for _, t := range p.Tasks {
+		t.Spec.Task = ""
 	}
 }
 
-// Retell puts the words of one of these orders back into a plan, whose steps must be
-// the caller's own.
-func Retell(p *catalog.PlanView, o Order) error {
+// RestoreTexts puts the texts of one of these orders back into a plan, whose steps must
+// be the caller's own.
+func RestoreTexts(p *catalog.PlanView, o Order) error {
 	switch o.Type {
 	case TypePlanOpen:
 		a, err := argsOf[catalog.PlanOpen](o)
@@ -195,10 +190,10 @@ func Retell(p *catalog.PlanView, o Order) error {
 	case TypePlan:
 		a, err := argsOf[catalog.Plan](o)
 		p.Response = a.Answer
-		for _, said := range a.Steps {
+		for _, from := range a.Steps {
 			for i := range p.Steps {
-				if at := &p.Steps[i]; at.Step == said.Step && at.Revision == a.Revision {
-					at.Task = said.Task
+				if at := &p.Steps[i]; at.Step == from.Step && at.Revision == a.Revision {
+					at.Task = from.Task
 				}
 			}
 		}
@@ -207,10 +202,10 @@ func Retell(p *catalog.PlanView, o Order) error {
 		a, err := argsOf[catalog.PlanClose](o)
 		p.Response = a.Response
 		return err
-	case typeStepFinish, TypeCancel: // their words stay with the plan, or are in none
+	case typeStepFinish, TypeCancel: // their texts stay with the plan, or are in none
 		return nil
 	default:
-		return fmt.Errorf("%s has no words of a plan", o.Type)
+		return fmt.Errorf("%s has no texts of a plan", o.Type)
 	}
 }
 
@@ -219,7 +214,7 @@ type Held struct {
 	Open   int   `json:"open"`   // plans
 	Closed int   `json:"closed"` // plans
 	Tasks  int   `json:"tasks"`
-	Words  int64 `json:"words"` // bytes of requests, steps and answers
+	Words  int64 `json:"words"` // bytes of texts: requests, tasks of steps and answers
 }
 
 // Held counts it.
@@ -228,8 +223,8 @@ func (s *State) Held() Held {
 	defer s.mu.RUnlock()
 	h := Held{Open: s.openAll, Closed: len(s.plans) - s.openAll, Tasks: len(s.tasks)}
 	for _, p := range s.plans {
-		h.Words += int64(len(p.view.Task) + len(p.view.Response))
-		for _, step := range p.view.Steps {
+		h.Words += int64(len(p.View.Task) + len(p.View.Response))
+		for _, step := range p.View.Steps {
 			h.Words += int64(len(step.Task))
 		}
 	}

@@ -13,7 +13,7 @@ import (
 var recordErase = operators(TypeErase,
 	func(v *View, o Order, a catalog.RecordErase) (Effect, error) {
 		v.rely(SubjectOrder(a.IntentID))
-		if x, open := v.s.unknown[a.IntentID]; open && x.tenant == Named(o.Tenant, a.Tenant) {
+		if x, open := v.s.unknown[a.IntentID]; open && x.Tenant == Named(o.Tenant, a.Tenant) {
 			return Effect{}, illegal("/intent/args/intent_id", "nobody knows how the order ended: resolve it first")
 		}
 		return accepted(SubjectOrder(a.IntentID)), nil
@@ -29,11 +29,11 @@ var recordErase = operators(TypeErase,
 			return nil
 		}
 		for _, p := range s.plans {
-			if p.view.TenantID == e.Tenant && slices.Contains(p.said, a.Position) {
-				p.unsay()
+			if p.View.TenantID == e.Tenant && slices.Contains(p.Texts, a.Position) {
+				p.removeTexts()
 			}
-			for _, f := range p.facts {
-				if p.view.TenantID == e.Tenant && f.IntentID == a.IntentID {
+			for _, f := range p.Facts {
+				if p.View.TenantID == e.Tenant && f.IntentID == a.IntentID {
 					f.Args = json.RawMessage(`{}`)
 				}
 			}

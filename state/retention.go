@@ -8,22 +8,22 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// Keys of a tenant's data that say for how long its documents are kept: its own,
-// and, of system, what counts for tenants and indices of which nothing is said.
+// Keys of a tenant's data for how long documents are kept: those of the tenant and, of
+// tenant system, the default for tenants and indices without a retention of their own.
 const (
 	RetentionKey        = "retention"
 	DefaultRetentionKey = "retention_default"
 )
 
-// retention is what was ever said of one tenant, in the order of the records.
-// The record alone says what may be missing, so that a lost document cannot be
-// passed off as one whose time was over.
+// retention is one that was in force for a tenant. All of them are kept, in the order
+// of the records: they alone prove which documents may be missing, so that a lost
+// document cannot be passed off as one that was removed by age.
 type retention struct {
-	since time.Time
-	days  storage.Retention
+	Since time.Time         `json:"since"`
+	Days  storage.Retention `json:"days"`
 }
 
-// everyTenant is where the default of all is kept: no tenant has this name.
+// everyTenant is the key of the default in State.retained: no tenant has this name.
 const everyTenant = ""
 
 // legalRetention judges a tenant's data if that is a retention.
@@ -40,8 +40,8 @@ func legalRetention(data *catalog.Data, tenant string) error {
 	return nil
 }
 
-// foldRetention remembers a retention. What was put under its name before it
-// meant one, and is none, is that nothing is said.
+// foldRetention remembers a retention. A value that is not one, from before the key had
+// its meaning, counts as none.
 func (s *State) foldRetention(data catalog.Data, tenant string, at time.Time) {
 	switch data.Key {
 	case RetentionKey:
@@ -57,33 +57,33 @@ func (s *State) foldRetention(data catalog.Data, tenant string, at time.Time) {
 	if reason != "" {
 		days = nil
 	}
-	said := s.retained[tenant]
-	if n := len(said); n > 0 && said[n-1].since.After(at) {
-		at = said[n-1].since // the clock went back
+	all := s.retained[tenant]
+	if n := len(all); n > 0 && all[n-1].Since.After(at) {
+		at = all[n-1].Since // the clock went back
 	}
-	s.retained[tenant] = append(said, retention{at, days})
+	s.retained[tenant] = append(all, retention{at, days})
 }
 
 // keptDays of an index at a time; 0: for good.
 func (s *State) keptDays(tenant, index string, at time.Time) int {
 	for _, who := range []string{tenant, everyTenant} {
-		said := s.retained[who]
-		i := slices.IndexFunc(said, func(r retention) bool { return r.since.After(at) })
+		all := s.retained[who]
+		i := slices.IndexFunc(all, func(r retention) bool { return r.Since.After(at) })
 		if i < 0 {
-			i = len(said)
+			i = len(all)
 		}
 		if i == 0 {
 			continue
 		}
-		if days, ok := said[i-1].days[index]; ok {
+		if days, ok := all[i-1].Days[index]; ok {
 			return days
 		}
 	}
 	return 0
 }
 
-// removeLate is how much longer than promised a document is kept: a record that
-// keeps it for longer may be on its way.
+// removeLate is how much longer than its retention a document is kept: a record that
+// extends the retention may be on its way.
 const removeLate = 10 * time.Minute
 
 // Outdated is the time before which a tenant's documents of an index are to be
@@ -103,8 +103,8 @@ func (s *State) Removed(tenant, index string, now time.Time) time.Time {
 	ends := []time.Time{now}
 	for _, who := range []string{tenant, everyTenant} {
 		for _, r := range s.retained[who] {
-			if r.since.Before(now) {
-				ends = append(ends, r.since)
+			if r.Since.Before(now) {
+				ends = append(ends, r.Since)
 			}
 		}
 	}

@@ -21,6 +21,6 @@ var skillApprove = operators("skill.approve",
 		if s.dir.tenants[id] == nil {
 			return fmt.Errorf("skill.approve for a tenant that is not there")
 		}
-		s.change(id, o.Position).pins[a.Skill] = intents.Pin{Skill: a.Skill, Digest: a.Digest, Effect: string(a.Effect), Server: a.Server}
+		s.change(id, o.Position).Pins[a.Skill] = intents.Pin{Skill: a.Skill, Digest: a.Digest, Effect: string(a.Effect), Server: a.Server}
 		return nil
 	})

@@ -1,6 +1,64 @@
 package state
 
-import "io"
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
+)
+
+// image is the state as JSON without its plans, which follow it one by one: the same
+// state gives the same bytes, since encoding/json sorts the names of maps. What follows
+// from other members is not in it.
+type image struct {
+	Next  int64     `json:"next"`
+	Rests []int64   `json:"rests"`
+	Last  time.Time `json:"last"`
+	// Beside is not in a digest.
+	Beside *besideImage `json:"beside,omitempty"`
+
+	Origin  string             `json:"origin"`
+	Root    []byte             `json:"root"`
+	Roles   []catalog.RoleData `json:"roles"`
+	KeySet  string             `json:"key_set"`
+	Policy  policy             `json:"policy"`
+	Catalog string             `json:"catalog"`
+	Rules   intents.Rules      `json:"rules"`
+
+	DirectoryAt int64                  `json:"directory_at"`
+	Tenants     map[string]*tenant     `json:"tenants"`
+	APIKeys     map[string]apiKeyRow   `json:"api_keys"`
+	Retained    map[string][]retention `json:"retained"`
+	Revoked     map[string]time.Time   `json:"revoked"`
+
+	Plans    int                   `json:"plans"` // how many follow
+	Orders   map[int64]*openOrder  `json:"orders"`
+	Unknown  map[string]*openOrder `json:"unknown"`
+	Holds    map[int64]*Hold       `json:"holds"`
+	Released map[int64]int64       `json:"released"`
+	Settled  map[int64]string      `json:"settled"`
+	Erased   int                   `json:"erased"` // how many record.erase there were
+	Blobless map[int64]bool        `json:"blobless"`
+}
+
+// besideImage is what two states that saw the same records may differ in: what a record
+// touched is passed beside it, and a process forgets erasures that it has carried out. A
+// process that starts from a snapshot checks all of these, as after reading all records.
+type besideImage struct {
+	Touched map[storage.Subject]int64 `json:"touched"`
+	Window  storage.Window            `json:"window"`
+	Erasing []Erasure                 `json:"erasing"`
+}
 
 // Snapshot writes the state so that Open reads it, and gives the position after the
 // last record that it has seen. The error is that of the writer, or of a state that
@@ -11,6 +69,127 @@ func (s *State) Snapshot(w io.Writer) (next int64, err error) {
 	return s.next, s.encode(w, &besideImage{s.touched, s.window, s.erasures.pending})
 }
 
+// Digest of the state, "sha256:" and hex, and the position after the last record
+// that it has seen. Two states that saw the same records have the same digest. The
+// error is that of a state that could not fold a record (Err).
+func (s *State) Digest() (next int64, digest string, err error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	h := sha256.New()
+	err = s.encode(h, nil)
+	return s.next, "sha256:" + hex.EncodeToString(h.Sum(nil)), err
+}
+
+// encode writes the state as lines of JSON: all but its plans, then each plan by name.
+// The lock is held.
+func (s *State) encode(w io.Writer, beside *besideImage) error {
+	if len(s.faults) > 0 {
+		return s.faults[0]
+	}
+	buffered := bufio.NewWriter(w)
+	enc := json.NewEncoder(buffered)
+	enc.SetEscapeHTML(false) // arguments stay as they were signed
+	err := enc.Encode(image{
+		Next: s.next, Rests: s.rests, Last: s.last, Beside: beside,
+		Origin: s.origin, Root: s.root, Roles: s.roles, KeySet: s.keySetToken, Policy: s.policy, Catalog: s.catalog, Rules: s.rules,
+		DirectoryAt: s.dir.at, Tenants: s.dir.tenants, APIKeys: s.apiKeys, Retained: s.retained, Revoked: s.revoked,
+		Plans: len(s.plans), Orders: s.orders, Unknown: s.unknown, Holds: s.holds.waiting, Released: s.holds.released,
+		Settled: s.settled, Erased: s.erasures.number, Blobless: s.erasures.blobs,
+	})
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.plans)) {
+		if err := enc.Encode(s.plans[name]); err != nil {
+			return err
+		}
+	}
+	return buffered.Flush()
+}
+
 // Open is the state of a snapshot, which goes on with the records behind it. The bytes
-// must be ones that Snapshot wrote: who stores them says so with a signature.
-func Open(r io.Reader) (*State, error) { return decode(r) }
+// must be ones that Snapshot wrote: a signature of whoever stores them proves it.
+func Open(r io.Reader) (*State, error) {
+	lines := json.NewDecoder(r)
+	var m image
+	if err := lines.Decode(&m); err != nil {
+		return nil, fmt.Errorf("state: %w", err)
+	}
+	s := New()
+	s.next, s.rests, s.last, s.origin, s.root, s.roles = m.Next, m.Rests, m.Last, m.Origin, m.Root, m.Roles
+	var err error
+	if m.KeySet != "" { // else there is no genesis yet
+		if s.keySet, s.keys, err = intents.OpenKeySet(m.KeySet, s.root); err != nil {
+			return nil, fmt.Errorf("state: %w", err)
+		}
+		if s.origin != Origin(s.root) {
+			return nil, errors.New("state: the root key is not the log's")
+		}
+	}
+	s.keySetToken, s.policy, s.catalog, s.rules = m.KeySet, m.Policy, m.Catalog, m.Rules
+	s.dir.rules = m.Rules
+	s.dir.at, s.dir.tenants, s.apiKeys, s.retained, s.revoked = m.DirectoryAt, m.Tenants, m.APIKeys, m.Retained, m.Revoked
+	for id := range m.Tenants {
+		s.dir.own[id] = true
+	}
+	s.orders, s.unknown, s.holds.released, s.settled = m.Orders, m.Unknown, m.Released, m.Settled
+	s.erasures.number, s.erasures.blobs = m.Erased, m.Blobless
+	if m.Beside != nil {
+		maps.Copy(s.touched, m.Beside.Touched)
+		s.window, s.erasures.pending = m.Beside.Window, m.Beside.Erasing
+	}
+	for range m.Plans {
+		p := new(plan)
+		if err := lines.Decode(p); err != nil {
+			return nil, fmt.Errorf("state: %w", err)
+		}
+		if final(p.View.Status) && p.View.CompletedAt == nil {
+			return nil, errors.New("state: a closed plan without the time of its close")
+		}
+		if slices.Contains(p.Tasks, nil) {
+			return nil, errNoMember
+		}
+		s.putPlan(p)
+	}
+	if _, err := lines.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("state: something follows the last plan")
+	}
+	slices.SortFunc(s.leaving.closed, func(a, b closedPlan) int { return a.at.Compare(b.at) })
+	for _, x := range slices.Concat(slices.Collect(maps.Values(s.orders)), slices.Collect(maps.Values(s.unknown))) {
+		if x == nil {
+			return nil, errNoMember
+		}
+		p := s.plans[x.Plan]
+		switch {
+		case p != nil && noFact <= x.Fact && x.Fact < len(p.Facts):
+			p.pending++
+		case x.Plan != "" || x.Fact != noFact:
+			return nil, errors.New("state: an order of a plan that is not there")
+		}
+	}
+	for _, h := range m.Holds {
+		if h == nil {
+			return nil, errNoMember
+		}
+		s.holds.add(h)
+	}
+	return s, nil
+}
+
+// errNoMember says that null stands where a snapshot has an object.
+var errNoMember = errors.New("state: null in the place of an object")
+
+// putPlan adds a plan of a snapshot.
+func (s *State) putPlan(p *plan) {
+	for _, t := range p.Tasks {
+		t.plan = p
+		s.addTask(t)
+	}
+	s.plans[p.View.TenantID+"/"+p.View.PlanID] = p
+	if !final(p.View.Status) {
+		s.open[p.View.TenantID]++
+		s.openAll++
+	} else {
+		s.leaving.closed = append(s.leaving.closed, closedPlan{*p.View.CompletedAt, p})
+	}
+}

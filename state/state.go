@@ -19,9 +19,9 @@ type State struct {
 	mu sync.RWMutex // guards everything below
 
 	next    int64   // position after the last record
-	rests   []int64 // records of administration
+	rests   []int64 // positions of the records of administration
 	last    time.Time
-	touched map[storage.Subject]int64 // of what is old it forgets, as the journal does
+	touched map[storage.Subject]int64 // without what is old, as in the journal (storage.Window)
 	window  storage.Window
 
 	origin      string
@@ -41,29 +41,27 @@ type State struct {
 	retained map[string][]retention
 	revoked  map[string]time.Time // "tenant/sub": grants issued before are dead
 
-	plans   map[string]*plan // "tenant/plan_id"
-	open    map[string]int   // open plans by tenant
-	openAll int
-	// forgetful: the words of closed plans are dropped (ForgetWords).
-	forgetful bool
-	tasks     map[string]*task     // "tenant/task_id"
-	taskKID   map[string]string    // kid to "tenant/task_id"
-	orders    map[int64]*openOrder // open and held orders, by position
-	unknown   map[string]unknown   // indeterminate orders by intent_id, until order.resolve
-	holds     holds                // orders that wait for people
-	settled   map[int64]string     // resolved orders by position: done, failed
-	erasures  erasures             // that are not known to be carried out
-	leaving   leaving              // closed plans whose time runs out
-	outcome   func(of int64)       // told of every outcome, after it is folded
-	faults    []error              // records that could not be folded
+	plans    map[string]*plan // "tenant/plan_id"
+	open     map[string]int   // open plans by tenant
+	openAll  int
+	tasks    map[string]*task      // "tenant/task_id"
+	taskKID  map[string]string     // kid to "tenant/task_id"
+	orders   map[int64]*openOrder  // open and held orders, by position
+	unknown  map[string]*openOrder // indeterminate orders by intent_id, until order.resolve
+	holds    holds                 // orders that wait for people
+	settled  map[int64]string      // resolved orders by position: done, failed
+	erasures erasures              // that are not known to be carried out
+	leaving  leaving               // closed plans whose time runs out
+	outcome  func(of int64)        // called for every outcome, after it is folded
+	faults   []error               // records that could not be folded
 }
 
 // policy is the policy in force.
 type policy struct {
-	digest string
-	// revision is the highest that was ever in force; 0: none had one.
-	revision int64
-	pushed   *Pushed // nil: it comes from a place, or is the embedded one
+	Digest string `json:"digest"`
+	// Revision is the highest that was ever in force; 0: none had one.
+	Revision int64   `json:"revision"`
+	Pushed   *Pushed `json:"pushed"` // nil: it comes from a place, or is the embedded one
 }
 
 // New is the state before the first record; Observe goes on from there.
@@ -72,14 +70,14 @@ func New() *State {
 		touched: make(map[storage.Subject]int64), keys: make(map[string]intents.Key), dir: newDirectory(),
 		apiKeys: make(map[string]apiKeyRow), retained: make(map[string][]retention), revoked: make(map[string]time.Time),
 		plans: make(map[string]*plan), open: make(map[string]int), tasks: make(map[string]*task), taskKID: make(map[string]string),
-		orders: make(map[int64]*openOrder), unknown: make(map[string]unknown), holds: newHolds(), settled: make(map[int64]string),
+		orders: make(map[int64]*openOrder), unknown: make(map[string]*openOrder), holds: newHolds(), settled: make(map[int64]string),
 		erasures: erasures{blobs: make(map[int64]bool)},
 	}
 }
 
 // Observe folds one durable record; it is the journal's storage.Observer. Records
-// come in order, once. A record that cannot be folded is remembered (Err): every
-// later decision could be wrong.
+// come in order, once. An error is remembered (Err): after a record that cannot be folded
+// every later decision could be wrong.
 func (s *State) Observe(e storage.Entry) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +91,7 @@ func (s *State) Observe(e storage.Entry) {
 		s.touched[subject] = e.Record.Position
 	}
 	s.next = e.Record.Position + 1
-	if e.Record.At.After(s.last) { // of early logs a record may be timed before the one that it stands behind
+	if e.Record.At.After(s.last) { // in early logs times may go back
 		s.last = e.Record.At
 	}
 	s.leave()
@@ -189,7 +187,7 @@ func (s *State) apply(o Order) error {
 		return fmt.Errorf("no move for %s", o.Type)
 	}
 	if m.administers {
-		s.rests = append(s.rests, o.Position) // also if it cannot be applied: whoever changed it must be found
+		s.rests = append(s.rests, o.Position) // also if it cannot be applied: a changed record must be found
 	}
 	return m.apply(s, o)
 }
@@ -237,8 +235,8 @@ func (s *State) CatalogDigest() string {
 	return s.catalog
 }
 
-// Rests are the positions of the records that keys, users, roles and API keys rest
-// on, in order; the genesis is the first.
+// Rests are the positions of the records that keys, users, roles and API keys come
+// from, in order; the genesis is the first.
 func (s *State) Rests() []int64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -255,7 +253,8 @@ func (s *State) LastAt() time.Time {
 	return s.last
 }
 
-// OnOutcome names who is told of outcomes. It must be called before orders are taken.
+// OnOutcome sets the function that is called for every outcome. It must be called before
+// orders are taken.
 func (s *State) OnOutcome(fn func(of int64)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,30 +14,30 @@ var stepFinish = move(typeStepFinish,
 	func(v *View, o Order, a catalog.StepFinish) (Effect, error) {
 		v.rely(SubjectTask(o.Tenant, a.TaskID))
 		t, ok := v.s.tasks[o.Tenant+"/"+a.TaskID]
-		if !ok || t.user != o.User {
+		if !ok || t.User != o.User {
 			return Effect{}, intents.Refuse(intents.TaskScope, "/intent/args/task_id", "no such task of this user")
 		}
 		v.relyOnPlan(t.plan)
 		switch {
-		case t.ended != "":
+		case t.Ended != "":
 			return Effect{}, intents.Refuse(intents.KeyRevoked, "/intent/args/task_id", "the task has ended")
 		case o.Signer == intents.RoleManager && a.Status != "failed":
 			return Effect{}, illegal("/intent/args/status", "a manager may only say failed")
-		case a.Status == "done" && !slices.Contains(t.plan.results[t.step], a.MemoryKey):
+		case a.Status == "done" && !slices.Contains(t.plan.Results[t.Step], a.MemoryKey):
 			return Effect{}, illegal("/intent/args/memory_key", "done must name the result of a write_memory of this step")
 		}
 		after := t.plan.clone()
-		after.finish(t.step, a, o.At)
-		return Effect{after.answer(), append(t.plan.touches(a.Status != "done"), SubjectTask(o.Tenant, t.id))}, nil
+		after.finish(t.Step, a, o.At)
+		return Effect{after.answer(), append(t.plan.touches(a.Status != "done"), SubjectTask(o.Tenant, t.ID))}, nil
 	},
 	func(s *State, o Order, a catalog.StepFinish) error {
 		t, ok := s.tasks[o.Tenant+"/"+a.TaskID]
 		if !ok {
 			return fmt.Errorf("no task %s", a.TaskID)
 		}
-		t.ended = "step.finish"
-		t.plan.finish(t.step, a, o.At)
-		t.plan.said = append(t.plan.said, o.Recorded)
+		t.Ended = "step.finish"
+		t.plan.finish(t.Step, a, o.At)
+		t.plan.Texts = append(t.plan.Texts, o.Recorded)
 		return nil
 	}).keepsAllBut("reason", "suggestion")
 
@@ -51,9 +51,9 @@ func (p *plan) finish(step int, a catalog.StepFinish, at time.Time) {
 	switch a.Status {
 	case "done":
 		s.Status, s.MemoryKey, s.Validated = catalog.StepDone, a.MemoryKey, true
-		for _, f := range p.facts {
+		for _, f := range p.Facts {
 			if f.Step == step && f.Revision == s.Revision {
-				p.settled[f.IntentID] = true
+				p.Settled[f.IntentID] = true
 			}
 		}
 	case "insufficient":

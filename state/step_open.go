@@ -29,9 +29,9 @@ var stepOpen = move("step",
 		v.rely(SubjectTask(o.Tenant, a.TaskID))
 		v.rely(subjectTaskKey(key.KID))
 		switch {
-		case p.view.Status != catalog.PlanExecuting:
-			return Effect{}, illegal("/intent/args/plan_id", "the plan is "+string(p.view.Status)+", steps run while it is executing")
-		case a.PlanDigest != p.view.PlanDigest:
+		case p.View.Status != catalog.PlanExecuting:
+			return Effect{}, illegal("/intent/args/plan_id", "the plan is "+string(p.View.Status)+", steps run while it is executing")
+		case a.PlanDigest != p.View.PlanDigest:
 			return Effect{}, illegal("/intent/args/plan_digest", "not the digest of the plan's current revision")
 		case s == nil || a.Step != p.lastDone()+1:
 			return Effect{}, illegal("/intent/args/step", "not the next step of the plan")
@@ -57,7 +57,7 @@ var stepOpen = move("step",
 		step := p.begin(a, o.At)
 		key, err := a.JWK.ToKey()
 		switch {
-		case step == nil || err != nil || a.PlanDigest != p.view.PlanDigest:
+		case step == nil || err != nil || a.PlanDigest != p.View.PlanDigest:
 			return fmt.Errorf("step %d of %s: %v", a.Step, a.PlanID, err)
 		case s.tasks[o.Tenant+"/"+a.TaskID] != nil || s.taskKID[key.KID] != "":
 			return fmt.Errorf("a second task %s, or with its key", a.TaskID)
@@ -66,17 +66,20 @@ var stepOpen = move("step",
 		if err != nil {
 			return err
 		}
-		name := o.Tenant + "/" + a.TaskID
-		t := &task{
-			id: a.TaskID, tenant: o.Tenant, user: o.User, kid: key.KID, public: key.Public, plan: p, planID: a.PlanID,
-			session: p.view.SessionID, turn: p.view.TurnID, revision: step.Revision, step: step.Step, spec: step.PlanStep,
-			inputKey: p.inputKey(step.PlanStep), deadline: deadline,
-		}
-		p.tasks = append(p.tasks, t)
-		s.tasks[name] = t
-		s.taskKID[key.KID] = name
+		t := &task{KID: key.KID, Public: key.Public, plan: p, Task: Task{
+			ID: a.TaskID, Tenant: o.Tenant, User: o.User, Plan: a.PlanID,
+			Session: p.View.SessionID, Turn: p.View.TurnID, Revision: step.Revision, Step: step.Step, Spec: step.PlanStep,
+			InputKey: p.inputKey(step.PlanStep), Deadline: deadline,
+		}}
+		p.Tasks = append(p.Tasks, t)
+		s.addTask(t)
 		return nil
 	})
+
+func (s *State) addTask(t *task) {
+	name := t.Tenant + "/" + t.ID
+	s.tasks[name], s.taskKID[t.KID] = t, name
+}
 
 // begin is the effect of an opened task on its step; nil: there is no such step.
 func (p *plan) begin(a catalog.Step, at time.Time) *catalog.StepView {

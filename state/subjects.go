@@ -14,7 +14,7 @@ import (
 // A plan is three kinds of them, so that tasks which work side by side do not make
 // each other's orders stale: an order of a task relies on the task and on planstate,
 // an order that acts once on the effects of its step too, and a move of the plan on
-// everything that it judges and tells.
+// everything that it reads and answers with.
 const (
 	SubjectKeys   storage.Subject = "keys"
 	SubjectPolicy storage.Subject = "policy"
@@ -55,7 +55,8 @@ func subjectGrants(tenant, sub string) storage.Subject {
 // subjectTaskKey is touched by the step that introduces a key: no second step may.
 func subjectTaskKey(kid string) storage.Subject { return storage.Subject("taskkey/" + kid) }
 
-// wholePlan finds a plan for a move, which rests on all that it judges and tells.
+// wholePlan finds a plan for a move, which relies on all of it that it reads or answers
+// with.
 func (v *View) wholePlan(tenant, id string) (*plan, bool) {
 	p, ok := v.s.plans[tenant+"/"+id]
 	if ok {
@@ -67,18 +68,18 @@ func (v *View) wholePlan(tenant, id string) (*plan, bool) {
 	return nil, false
 }
 
-// relyOnPlan makes a decision rest on a plan: its state, its steps, and the effects
+// relyOnPlan makes a decision rely on a plan: its state, its steps, and the effects
 // of steps that are not done. The lock must be held.
 func (v *View) relyOnPlan(p *plan) {
-	tenant, id := p.view.TenantID, p.view.PlanID
+	tenant, id := p.View.TenantID, p.View.PlanID
 	v.rely(SubjectPlan(tenant, id))
 	v.rely(SubjectPlanState(tenant, id))
-	for _, s := range p.view.Steps {
+	for _, s := range p.View.Steps {
 		if s.Status != catalog.StepDone {
 			v.rely(SubjectEffects(tenant, id, s.Step))
 		}
 	}
-	for _, f := range p.facts {
+	for _, f := range p.Facts {
 		if f.Step > 0 && p.step(f.Step) == nil { // of a step that a revision took away
 			v.rely(SubjectEffects(tenant, id, f.Step))
 		}
@@ -87,9 +88,9 @@ func (v *View) relyOnPlan(p *plan) {
 
 // touches are what a move of the plan changes; state: not its steps alone.
 func (p *plan) touches(state bool) []storage.Subject {
-	out := []storage.Subject{SubjectPlan(p.view.TenantID, p.view.PlanID)}
+	out := []storage.Subject{SubjectPlan(p.View.TenantID, p.View.PlanID)}
 	if state {
-		out = append(out, SubjectPlanState(p.view.TenantID, p.view.PlanID))
+		out = append(out, SubjectPlanState(p.View.TenantID, p.View.PlanID))
 	}
 	return out
 }
@@ -98,13 +99,13 @@ func (p *plan) touches(state bool) []storage.Subject {
 func (p *plan) touchesTasks() []storage.Subject {
 	out := p.touches(true)
 	for _, t := range p.liveTasks() {
-		out = append(out, SubjectTask(t.tenant, t.id))
+		out = append(out, SubjectTask(t.Tenant, t.ID))
 	}
 	return out
 }
 
 // Touches are what an order changes that waits for people or is carried out by an
-// executor. What an order of the router changes, its Move says.
+// executor. For an order of the router see Effect.Touches.
 func (o *Order) Touches() []storage.Subject {
 	c := o.Context
 	held := o.Decision.Verdict == intents.Hold
@@ -116,7 +117,7 @@ func (o *Order) Touches() []storage.Subject {
 		out = append(out, SubjectPlan(o.Tenant, c.PlanID))
 	}
 	switch {
-	case o.Signer != intents.RoleTask: // it names what step it likes, and may repeat what a task of another does
+	case o.Signer != intents.RoleTask: // it may name any step, and repeat an order of another step's task
 		out = append(out, SubjectPlanState(o.Tenant, c.PlanID))
 	case held:
 		out = append(out, SubjectTask(o.Tenant, c.TaskID))

@@ -13,12 +13,12 @@ import (
 func sideBySide() *State {
 	s := New()
 	p := newPlan(Order{Tenant: "default", User: "ana"}, catalog.PlanOpen{PlanID: "p1", Task: "both"})
-	p.view.Status, p.view.Epoch = catalog.PlanExecuting, 1
+	p.View.Status, p.View.Epoch = catalog.PlanExecuting, 1
 	for n := 1; n <= 2; n++ {
-		t := &task{id: []string{"", "one", "two"}[n], tenant: "default", user: "ana", plan: p, planID: "p1", step: n}
-		p.view.Steps = append(p.view.Steps, catalog.StepView{PlanStep: catalog.PlanStep{Step: n}, Status: catalog.StepRunning, TaskID: t.id})
-		p.tasks, s.tasks["default/"+t.id] = append(p.tasks, t), t
-		p.results[n] = []string{"k"}
+		t := &task{Task: Task{ID: []string{"", "one", "two"}[n], Tenant: "default", User: "ana", Plan: "p1", Step: n}, plan: p}
+		p.View.Steps = append(p.View.Steps, catalog.StepView{PlanStep: catalog.PlanStep{Step: n}, Status: catalog.StepRunning, TaskID: t.ID})
+		p.Tasks, s.tasks["default/"+t.ID] = append(p.Tasks, t), t
+		p.Results[n] = []string{"k"}
 	}
 	s.plans["default/p1"] = p
 	return s

@@ -7,8 +7,8 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// Content is what a record says, for whoever has read it already. One of its pointers
-// is set; of a takeover and of a refused order none has to be.
+// Content is a record that was read already. One of its pointers is set; for a takeover
+// or a refused order none has to be.
 type Content struct {
 	Position int64
 	At       time.Time
@@ -20,9 +20,9 @@ type Content struct {
 	Release *Release
 }
 
-// Take folds what a record says, as Observe folds the record: for states that follow
-// records which others have written. The error says that no router can have written
-// it on this state; the fold may go on.
+// Take folds a record that was read already, as Observe folds it unread: for states that
+// follow records of others. An error means that no router can have written the record on
+// this state; more records may be folded nevertheless.
 func (s *State) Take(c Content) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,7 +45,7 @@ func (s *State) Take(c Content) error {
 	}
 }
 
-// Released is a held order of the router as a release lets it go on, to be judged.
+// Released is a held order of the router as it is judged at its release.
 func (h Hold) Released(rel Release, at time.Time) Order {
 	return releasedOrder(h.Order, rel, storage.Nobody, at)
 }

@@ -13,17 +13,16 @@ import (
 	"aob.dev/writ/schemas"
 )
 
-// Directory data that nobody can read fails open: a bound that is no number
-// bounds nothing, a role that is misspelt gives nothing. So each admin.put is
-// judged by what is known: the schema of tenant data, the catalog's capabilities,
-// the tenant's roles and people. What is in the record already is not; it is told
-// by Misput.
+// Directory data with a mistake fails open: a bound that is no number bounds nothing, a
+// role that is misspelt gives nothing. So each admin.put is checked against the schema of
+// tenant data, the catalog's capabilities, the tenant's roles and its users. Rows that were
+// recorded before are not refused; Misput lists them.
 
 // RoleApprover is a role that every tenant begins with. By the first rules it alone
 // made a user one of those whom policies call approvers.
 const RoleApprover = "approver"
 
-// mistake is a way in which a row of the directory cannot be what was meant.
+// mistake is a member of a row that cannot be what the operator meant.
 type mistake struct{ pointer, reason, hint string } // pointer below /intent/args
 
 // legalRow refuses a row with a mistake.
@@ -56,9 +55,9 @@ func mistakes(a catalog.AdminPut, t *tenant, types *catalog.Catalog) []mistake {
 
 func (t *tenant) unknownRoles(at string, roles []string) (out []mistake) {
 	for i, role := range roles {
-		if _, ok := t.roles[role]; !ok {
+		if _, ok := t.Roles[role]; !ok {
 			out = append(out, mistake{
-				fmt.Sprintf("%s/%d", at, i), catalog.Like("the tenant has no such role", role, slices.Collect(maps.Keys(t.roles))),
+				fmt.Sprintf("%s/%d", at, i), catalog.Like("the tenant has no such role", role, slices.Collect(maps.Keys(t.Roles))),
 				"see writ role list; writ role put makes one",
 			})
 		}
@@ -77,7 +76,7 @@ func unknownCapabilities(capabilities []string, types *catalog.Catalog) (out []m
 
 // misput judges data by the schema of its key. null takes away whatever stands there.
 func (t *tenant) misput(data catalog.Data, types *catalog.Catalog) (out []mistake) {
-	if _, there := t.data[data.Key]; there && null(data.Value) {
+	if _, there := t.Data[data.Key]; there && null(data.Value) {
 		return nil
 	}
 	schema, err := schemas.Lookup(schemas.Base + "tenant_data.json")
@@ -100,7 +99,8 @@ func (t *tenant) misput(data catalog.Data, types *catalog.Catalog) (out []mistak
 			at, reason = "/data/key", "unknown key of tenant data"
 		}
 		if unknown {
-			reason = catalog.Like(reason, v.Pointer[strings.LastIndexByte(v.Pointer, '/')+1:], schema.Names(v.Pointer))
+			end := strings.LastIndexByte(v.Pointer, '/')
+			reason = catalog.Like(reason, v.Pointer[end+1:], schema.Part(v.Pointer[:end]).Members())
 		}
 		out = append(out, mistake{at, reason, hint})
 	}
@@ -165,7 +165,7 @@ func (t *tenant) unapprovable(approval json.RawMessage) []mistake {
 
 // approvers of a tenant: users who are not disabled, and whose roles let them approve.
 func (t *tenant) approvers(rules intents.Rules) (out []string) {
-	for _, u := range t.users {
+	for _, u := range t.Users {
 		if u.Disabled {
 			continue
 		}
@@ -180,16 +180,15 @@ func (t *tenant) approvers(rules intents.Rules) (out []string) {
 	return out
 }
 
-// Misput is a row of the record that would be refused today: it may not be what
-// was meant, and rules that it should tighten may not hold.
+// Misput is a recorded row that would be refused today: it may not be what the operator
+// meant, and a limit that it should set may not be in force.
 type Misput struct {
 	Tenant  string
 	Row     string // such as "data approval"
 	Pointer string // within the arguments of its admin.put
 	Reason  string
-	Do      string // the command that mends it
-	// Denies says that what the row is about is denied until it is mended: nothing
-	// is let through that was to be bounded.
+	Do      string // the command that corrects it
+	// Denies says that orders under the row are denied until it is corrected.
 	Denies bool
 }
 

@@ -38,7 +38,7 @@ func (v *View) Seen() int64 { return v.seen }
 // rely remembers the position of a subject. The lock must be held.
 func (v *View) rely(subject storage.Subject) {
 	if _, ok := v.asserts[subject]; ok {
-		return // what was read first is what the decision rests on
+		return // what was read first counts
 	}
 	at, ok := v.s.touched[subject]
 	if !ok {
@@ -100,7 +100,7 @@ func (v *View) Key(kid string) (intents.Key, error) {
 	}
 	if name, ok := v.s.taskKID[kid]; ok {
 		t := v.s.tasks[name]
-		return intents.Key{KID: kid, Role: intents.RoleTask, Public: t.public, Task: name}, nil
+		return intents.Key{KID: kid, Role: intents.RoleTask, Public: t.Public, Task: name}, nil
 	}
 	return intents.Key{}, intents.Refuse(intents.KeyUnknown, "/sig", "no key with this kid is in force")
 }
@@ -113,16 +113,16 @@ func (v *View) Revoked(tenant, sub string) time.Time {
 	return v.s.revoked[tenant+"/"+sub]
 }
 
-// RelyOnOrder makes the decision rest on what is known of another order.
+// RelyOnOrder makes the decision rely on the state of another order.
 func (v *View) RelyOnOrder(intentID string) {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
 	v.rely(SubjectOrder(intentID))
 }
 
-// RelyOnPolicy makes a decision rest on all that its policy answers from: the tree
-// in force and the tenant's data. A decision calls it before it takes an engine, so
-// that an engine older than what it relies on is never committed on.
+// RelyOnPolicy makes a decision rely on all that its policy reads: the policy in force
+// and the tenant's data. A decision calls it before it takes an engine, so that no commit
+// succeeds on the answer of an older engine.
 func (v *View) RelyOnPolicy(tenant string) {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
@@ -135,5 +135,5 @@ func (v *View) PolicyDigest() string {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
 	v.rely(SubjectPolicy)
-	return v.s.policy.digest
+	return v.s.policy.Digest
 }

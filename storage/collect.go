@@ -17,11 +17,10 @@ type Collector interface {
 }
 
 // Collect removes the blobs of tenants that are older than age and that no
-// record names. A record names a blob by its digest in any part, whatever it is
-// there for, so that policies, catalogs, scripts, arguments, inputs and results
-// all count; what was erased from a record no longer does. What records name only
-// through a blob is not looked at: the tenant of policies and catalogs must not
-// be among the tenants.
+// record names. A record names a blob if its digest stands anywhere in a part: in
+// policies, catalogs, scripts, arguments, inputs or results. Erased parts do not count,
+// and blobs that only another blob names are not found: the tenant of policies and
+// catalogs must not be among the tenants.
 //
 // It goes on after an error of one blob. A record that names a blob for the
 // first time while Collect runs finds it gone unless the blob was kept again

@@ -40,9 +40,9 @@ func (e *SchemaError) Error() string {
 // ErrStale is that a fenced write carried a lower position than the stored one.
 var ErrStale = errors.New("storage: stale write")
 
-// ErrUnavailable is that the store cannot be reached, or has no room for now. The
-// same call may work later; whether a write took place is open, and its fence
-// makes the second one the same.
+// ErrUnavailable is that the store cannot be reached, or has no room for now. The same
+// call may work later. Whether a write took place is not known; its fence makes it safe to
+// repeat.
 var ErrUnavailable = errors.New("storage: unavailable")
 
 // Document is one JSON document of an index, owned by one tenant. Position is
@@ -51,8 +51,8 @@ type Document struct {
 	ID       string
 	Position int64
 	Body     json.RawMessage
-	// Score tells how well a document that a search returned fits: of Query.Text
-	// its BM25 weight, comparable within one answer only; of Query.Vector the
+	// Score is how well a document fits the search that returned it: for Query.Text
+	// its BM25 weight, comparable within one answer only; for Query.Vector the
 	// cosine of the angle, -1 to 1. Higher is better. Writes ignore it.
 	Score float64
 }
@@ -106,18 +106,15 @@ type Page struct {
 	Cursor    string
 }
 
-// Aggregation puts the documents of a query into buckets: by a member's value,
-// or by the calendar interval (UTC; weeks begin on Monday) that a time is in, or
+// Aggregation puts the documents of a query into buckets: by a member's value, or
 // all into one. A document without the member is in no bucket; one whose member
 // is an array of strings is in one for each of them.
 type Aggregation struct {
-	By    string // member; empty: one bucket
-	Every string // minute, hour, day, week or month of a time; empty: its values
-	Of    string // numeric member to compute over; empty: documents are only counted
+	By string // member; empty: one bucket
+	Of string // numeric member to compute over; empty: documents are only counted
 }
 
-// Bucket is the documents that have Key: the JSON text of a value, or the RFC
-// 3339 time at which an interval begins. Sum to Avg are over the Values documents
+// Bucket is the documents that have Key, the JSON text of a value. Sum to Avg are over the Values documents
 // that have the number; without any they are 0.
 type Bucket struct {
 	Key                string

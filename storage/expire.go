@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// Retentions say what is kept of each tenant's documents.
+// Retentions are for how long each tenant's documents are kept.
 type Retentions interface {
 	Tenants() []string
-	// Outdated is the time from before which nothing of an index is kept; zero:
-	// everything is.
+	// Outdated is the time before which documents of an index are removed; zero: none
+	// are.
 	Outdated(tenant, index string, now time.Time) time.Time
 }
 
-// Younger are the documents of an index but those from before a time.
+// Younger are the documents of an index without those from before a time.
 func Younger(index string, docs []Document, before time.Time) []Document {
 	if before.IsZero() {
 		return docs
@@ -24,9 +24,9 @@ func Younger(index string, docs []Document, before time.Time) []Document {
 	return slices.DeleteFunc(slices.Clone(docs), func(d Document) bool { return Older(index, d.Body, before) })
 }
 
-// RemoveAged removes the documents whose time is over by now: memories that have
-// expired, and what the tenants' retentions keep no longer, of which those are
-// counted that were removed one by one. It goes on after an error.
+// RemoveAged removes memories that have expired, and documents that are older than their
+// tenants' retentions; of the latter only those that were removed one by one are counted.
+// It goes on after an error.
 func RemoveAged(ctx context.Context, docs Documents, kept Retentions, now time.Time) (expired, old int, failed error) {
 	expired, err1 := removeExpired(ctx, docs, kept.Tenants(), now)
 	old, err2 := removeOutdated(ctx, docs, kept, now)
@@ -68,7 +68,7 @@ func removeOutdated(ctx context.Context, docs Documents, kept Retentions, now ti
 	return removed, failed
 }
 
-// dropOutdated removes what no tenant keeps, where the store has a way to.
+// dropOutdated removes what is too old for every tenant, if the store can.
 func dropOutdated(ctx context.Context, docs Documents, kept Retentions, index string, now time.Time) error {
 	store, ok := docs.(dropper)
 	if _, appended := Appended[index]; !ok || !appended {

@@ -10,8 +10,8 @@ import (
 )
 
 // Follows is what a record's parts say about its place in the journal. The record's
-// leaf covers the parts. What a driver keeps beside them is for speed, and is never
-// believed against them.
+// leaf covers the parts. What a driver stores beside them is for speed only: the parts
+// decide.
 type Follows struct {
 	Of      int64 // Nobody: it is about no other record
 	Take    bool
@@ -45,7 +45,7 @@ func Follow(r Record) (f Follows, ok bool) {
 	}
 }
 
-// Settled says of an outcome that it tells how its order ended.
+// Settled says whether an outcome is another than indeterminate.
 func Settled(r Record) bool {
 	var out struct {
 		Status intents.Status `json:"status"`
@@ -102,18 +102,13 @@ func (f *Follows) order(r Record) bool {
 	return true
 }
 
-// keyOf an accepted order: what the decision says, else what the order gives, else
-// its summary.
+// keyOf an accepted order: the decision's, else the order's own, else its summary's.
 func keyOf(r Record, d intents.Decision) (Key, bool) {
 	if d.Key != "" {
 		return ParseKey(d.Key)
 	}
-	if part, there := r.Parts[PartOrder]; there {
-		sealed, err := intents.ReadSealed(part)
-		if err != nil {
-			return Key{}, false
-		}
-		b, err := sealed.Body()
+	if _, there := r.Parts[PartOrder]; there {
+		b, err := r.Body()
 		if err != nil {
 			return Key{}, false
 		}

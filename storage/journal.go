@@ -85,8 +85,8 @@ func (r Record) Digest() string {
 // digestIn finds digests wherever they stand.
 var digestIn = regexp.MustCompile(`sha256:[0-9a-f]{64}`)
 
-// Named are the digests that the record's parts contain, whatever they are there
-// for, in no order and as often as they stand there.
+// Named are the digests that stand anywhere in the record's parts, in no order, with
+// repetitions.
 func (r Record) Named() (digests []string) {
 	for _, part := range r.Parts {
 		digests = append(digests, digestIn.FindAllString(string(part), -1)...)
@@ -94,8 +94,8 @@ func (r Record) Named() (digests []string) {
 	return digests
 }
 
-// DigestOf is the record digest over part name to part digest. The error is
-// that of names or digests that are no I-JSON.
+// DigestOf is the record digest over part name to part digest. It fails for names or
+// digests that are no I-JSON.
 func DigestOf(parts map[string]string) (string, error) {
 	raw, err := json.Marshal(parts)
 	if err == nil {
@@ -272,13 +272,13 @@ type Journal interface {
 	// Take begins another attempt at an open order: it writes a takeover record
 	// and returns the new attempt number. Attempts start at 1. Errors as Finish.
 	Take(ctx context.Context, of int64, takeover Record) (attempt int, err error)
+	// OpenOrders lists the positions of open orders with their attempt, in order.
+	OpenOrders(ctx context.Context) ([]OpenOrder, error)
 }
 
 // Records reads the journal. Safe for concurrent use.
 type Records interface {
 	Get(ctx context.Context, position int64) (Record, error) // ErrNotFound
-	// OpenOrders lists the positions of open orders with their attempt, in order.
-	OpenOrders(ctx context.Context) ([]OpenOrder, error)
 	// Scan yields records from a position in order, up to what was durable when it began.
 	Scan(ctx context.Context, from int64) iter.Seq2[Record, error]
 	// Next is the position that the next record will have.
@@ -291,8 +291,8 @@ type OpenOrder struct {
 	Attempt  int
 }
 
-// Observer is told every durable record in order, with what it is about: Position
-// and Of are set, OfPrevious is not. It is called by one goroutine, must not change
+// Observer is called with every durable record in order: Position and Of are set,
+// OfPrevious is not. It is called by one goroutine, must not change
 // the entry, and must not write to the journal that calls it. What an entry did is
 // seen by Lookup and Holder after the observer has returned. See Journal.
 type Observer func(e Entry)

@@ -3,6 +3,7 @@ package storage
 import (
 	"encoding/json"
 	"errors"
+	"time"
 
 	"aob.dev/writ/intents"
 )
@@ -11,15 +12,15 @@ import (
 const (
 	PartSummary = "summary" // of an order: what is read in place of the order once that is erased
 	PartResult  = "result"  // of an outcome: its result
-	PartReason  = "reason"  // of an outcome: its executor's words
+	PartReason  = "reason"  // of an outcome: the text of its executor
 )
 
-// ErasedReason is the reason of an outcome whose result or words were erased.
+// ErasedReason is the reason of an outcome whose result or reason was erased.
 const ErasedReason = "erased by an operator"
 
 // Summary is what state and projections need of an order that may be erased. It holds
-// names and ids, neither labels nor texts, and arguments only as far as the state
-// rests on them.
+// names and ids, neither labels nor texts, and of the arguments only those that the state
+// needs.
 type Summary struct {
 	Type    string          `json:"type"`
 	Tenant  string          `json:"tenant"`
@@ -54,7 +55,21 @@ func ReadSummary(parts map[string]json.RawMessage) (s Summary, err error) {
 	return s, err
 }
 
-// Body is the order as far as its summary tells.
+// Body is what the record of an order says that it is: the sealed order or, once that is
+// erased, its summary.
+func (r Record) Body() (intents.Body, error) {
+	if _, erased := r.Erased[PartOrder]; erased {
+		s, err := ReadSummary(r.Parts)
+		return s.Body(), err
+	}
+	sealed, err := intents.ReadSealed(r.Parts[PartOrder])
+	if err != nil {
+		return intents.Body{}, err
+	}
+	return sealed.Body()
+}
+
+// Body is the order as far as its summary says.
 func (s Summary) Body() intents.Body {
 	var b intents.Body
 	b.Intent.Type, b.Actor.Tenant, b.Actor.UserID, b.Context = s.Type, s.Tenant, s.User, &s.Context
@@ -67,11 +82,17 @@ func (s Summary) Body() intents.Body {
 	return b
 }
 
-// OutcomeParts are the parts of the record of an outcome that an executor
-// reported: its result and its words by themselves. Facts, which never hold values
-// of the data, stay, and so does the reason of a contract violation, which names
-// none: plans keep it.
-func OutcomeParts(out intents.Outcome) (map[string]json.RawMessage, error) {
+// RecordOf is a record with one part, which has the name of its kind.
+func RecordOf(kind Kind, at time.Time, content any) (Record, error) {
+	body, err := json.Marshal(content)
+	return NewRecord(kind, at, map[string]json.RawMessage{string(kind): body}), err
+}
+
+// OutcomeRecord is the record of an outcome that an executor reported: result and
+// reason are parts by themselves. Facts, which never hold values of the data, stay in
+// the outcome, and so does the reason of a contract violation, which names none: plans
+// keep it.
+func OutcomeRecord(at time.Time, out intents.Outcome) (Record, error) {
 	parts := make(map[string]json.RawMessage, 2)
 	var err error
 	put := func(name string, v any) {
@@ -88,7 +109,7 @@ func OutcomeParts(out intents.Outcome) (map[string]json.RawMessage, error) {
 		out.Result = nil
 	}
 	put(PartOutcome, out)
-	return parts, err
+	return NewRecord(KindOutcome, at, parts), err
 }
 
 // ReadOutcome reads the outcome of a record's parts, in one part or in several.
@@ -106,7 +127,7 @@ func ReadOutcome(parts map[string]json.RawMessage) (intents.Outcome, error) {
 	return out, nil
 }
 
-// Outcome of an outcome's record; what was erased of it is said in the reason.
+// Outcome of an outcome's record. ErasedReason is the reason if something was erased.
 func (r Record) Outcome() (intents.Outcome, error) {
 	out, err := ReadOutcome(r.Parts)
 	_, result := r.Erased[PartResult]

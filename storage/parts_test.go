@@ -37,11 +37,11 @@ func TestOutcomeParts(t *testing.T) {
 		"without words":    {failed, []string{storage.PartResult, storage.PartReason}, without(failed, storage.ErasedReason), 1},
 		"nothing to erase": {violated, []string{storage.PartResult, storage.PartReason}, violated, 1},
 	} {
-		parts, err := storage.OutcomeParts(c.out)
+		rec, err := storage.OutcomeRecord(time.UnixMilli(0), c.out)
 		if err != nil {
 			t.Fatal(err)
 		}
-		rec, _ := storage.NewRecord(storage.KindOutcome, time.UnixMilli(0), parts).Without(c.erase...)
+		rec, _ = rec.Without(c.erase...)
 		got, err := rec.Outcome()
 		if err != nil || len(rec.Parts) != c.parts {
 			t.Errorf("%s: %d parts, %v", name, len(rec.Parts), err)

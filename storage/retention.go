@@ -49,8 +49,8 @@ func ParseRetention(raw json.RawMessage) (r Retention, pointer, reason string) {
 	return r, "", ""
 }
 
-// Older tells whether a document of an index may have been removed, if those from
-// before a time may; the zero time: none may.
+// Older says whether a document of an index is from before a time; never, if that is zero
+// or the document has no age.
 func Older(index string, body json.RawMessage, before time.Time) bool {
 	member, ok := Aged[index]
 	if !ok || before.IsZero() {
@@ -64,9 +64,8 @@ func Older(index string, body json.RawMessage, before time.Time) bool {
 	return !at.IsZero() && at.Before(before)
 }
 
-// ownMemories is what ids begin with of documents in agent_memory that are none:
-// locks, and what made the vectors. Tenants, with which memories begin, have no
-// colon.
+// ownMemories begins the ids of documents in agent_memory that are no memories: locks and
+// the record of the embedder. Ids of memories begin with the tenant, which has no colon.
 const ownMemories = ":"
 
 // OlderThan selects the documents of an index from before a time, as one or more

@@ -182,9 +182,6 @@ func (a Aggregation) Understand(index string) (by, of Field, err error) {
 			return by, of, fmt.Errorf("there are no buckets of %q", a.By)
 		}
 	}
-	if a.Every != "" && (by.Kind != Date || !slices.Contains([]string{"minute", "hour", "day", "week", "month"}, a.Every)) {
-		return by, of, fmt.Errorf("%q is no interval of %q", a.Every, a.By)
-	}
 	if a.Of != "" {
 		of = find(list, a.Of)
 		if of.Many || of.Kind != Integer && of.Kind != Long && of.Kind != Double {

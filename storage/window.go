@@ -2,16 +2,16 @@ package storage
 
 import "time"
 
-// KeptFor is how long, by the times of records, what has ended stays in memory: who
-// holds its key, where it is, what it touched. It leaves up to a period later. Who
-// comes back for it then finds it in the records, or finds a free key.
+// KeptFor is how long, by the times of records, an order that has ended stays in memory:
+// its key, its position and the subjects that it touched. It leaves up to a period later.
+// From then on it is found in the records only, and its key is free.
 const KeptFor = 48 * time.Hour
 
-// windowPeriod is how often things leave: each time costs a look at all that is kept.
+// windowPeriod is how often things leave: each time costs a walk over all that is kept.
 const windowPeriod = 6 * time.Hour
 
-// Window says which records are old, by their times alone: whoever follows the same
-// records lets the same things go at the same record. The zero value has seen none.
+// Window says which records are old, by their times alone: all that follow the same
+// records forget the same things at the same record. The zero value has seen none.
 type Window struct {
 	// Cut is the position before which every record is old.
 	Cut int64

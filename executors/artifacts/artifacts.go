@@ -1,6 +1,6 @@
-// Package artifacts keeps data for good, and says where it can be read:
-// artifact.put and artifact.get over the blobs of the order's tenant. A blob
-// stays as long as a record names it.
+// Package artifacts stores data permanently and gives links to it: artifact.put and
+// artifact.get over the blobs of the order's tenant. A blob stays as long as a record
+// names it.
 package artifacts
 
 import (
@@ -21,7 +21,8 @@ const LinkAge = 15 * time.Minute
 // Config of the executor. All members are required.
 type Config struct {
 	Blobs storage.Blobs
-	// Link is an address that gives a tenant's blob by GET before a whole second.
+	// Link is an address at which GET gives a tenant's blob until before, a whole
+	// second.
 	Link func(tenant, ref string, before time.Time) (string, error)
 	Now  func() time.Time
 }
@@ -35,8 +36,8 @@ func Handlers(cfg Config) map[string]executors.Handler {
 
 type artifacts struct{ Config }
 
-// put keeps the data. Data that is kept already is written again, so that a
-// collector that has seen it without a name finds it new.
+// put stores the data. Data that is there already is written again, so that a
+// collector which has just seen it without a name finds it new.
 func (a artifacts) put(ctx context.Context, o *executors.Order, args catalog.ArtifactPut) (*executors.Result, error) {
 	data, err := o.Content(ctx, a.Blobs, "/data", args.Data)
 	if err != nil {

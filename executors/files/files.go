@@ -1,7 +1,7 @@
-// Package files keeps temporary data of a step: write_temp and read_lines over the
-// blobs of the ticket's step. Files, skills and python share that scope and none
-// calls another. The files of a step are removed when it ends; a sweep removes
-// those of steps that never ended.
+// Package files stores temporary data of a step: write_temp and read_lines over the
+// blobs of the ticket's step. The executors files, skills and python share that scope
+// and do not call each other. The files of a step are removed when it ends; a sweep
+// removes those of steps that never ended.
 package files
 
 import (

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/storage"
 )
 
@@ -26,25 +27,17 @@ type Sweeper struct {
 // Run sweeps at once and then again and again, until ctx ends; that is no
 // error. A sweep that fails is logged and tried again.
 func (s Sweeper) Run(ctx context.Context) error {
-	s.Every = cmp.Or(s.Every, SweepEvery)
-	s.Age = cmp.Or(s.Age, SweepAge)
 	s.Log = cmp.Or(s.Log, slog.New(slog.DiscardHandler))
-	tick := time.NewTicker(s.Every)
-	defer tick.Stop()
-	for {
-		removed, err := s.Blobs.Sweep(ctx, s.Age)
+	_ = clock.Every(ctx, cmp.Or(s.Every, SweepEvery), func() bool { // its only error is that ctx has ended
+		removed, err := s.Blobs.Sweep(ctx, cmp.Or(s.Age, SweepAge))
 		switch {
 		case ctx.Err() != nil:
-			return nil
 		case err != nil:
 			s.Log.LogAttrs(ctx, slog.LevelError, "sweep of temporary files failed", slog.String("error", err.Error()))
 		case removed > 0:
 			s.Log.LogAttrs(ctx, slog.LevelInfo, "temporary files swept", slog.Int("scopes", removed))
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil
-		}
-	}
+		return false
+	})
+	return nil
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/client/transport"
 	wire "github.com/mark3labs/mcp-go/mcp"
+
+	"aob.dev/writ/internal/clock"
 )
 
 // CallMeta goes with a call but is not part of its input.
@@ -20,11 +22,9 @@ type CallMeta struct {
 	// Principal is the user on whose behalf the call is made: sent as _meta
 	// "aob.dev/principal".
 	Principal string
-	// AllowedSkills is sent as _meta "aob.dev/allowed_skills"; the router has
-	// already refused others.
+	// AllowedSkills is sent as _meta "aob.dev/allowed_skills". The router has
+	// already refused calls of others.
 	AllowedSkills []string
-	// Header goes with the HTTP request: credentials for this call.
-	Header http.Header
 	// Digest, where set, is the manifest digest that was approved; a tool with
 	// another one is not called (ErrChanged). It is compared with the last
 	// listing on this connection.
@@ -34,7 +34,7 @@ type CallMeta struct {
 	RetrySafe bool
 }
 
-// Result is what a tool answered.
+// Result is the answer of a tool.
 type Result struct {
 	// Data is the structured content as JSON, else the text as received.
 	Data []byte
@@ -47,10 +47,10 @@ type Result struct {
 	Text string
 }
 
-// Call runs a tool with input, a JSON object (empty: {}). Structured output is
-// checked against the schema that the tool declares; a tool that declares one
-// may send its JSON as text instead. A tool's own failure is ErrTool together
-// with its result; every other error comes with a nil result.
+// Call runs a tool with input, a JSON object (empty: {}). Output is checked against
+// the schema that the tool declares, whether it comes as structured content or as a
+// text of JSON. A failure that the tool reports is ErrTool with a result; every other
+// error has a nil result.
 func (c *Client) Call(ctx context.Context, name string, input json.RawMessage, meta CallMeta) (*Result, error) {
 	input, err := object(input)
 	if err != nil {
@@ -61,14 +61,28 @@ func (c *Client) Call(ctx context.Context, name string, input json.RawMessage, m
 		return nil, err
 	}
 	req := request(name, input, meta)
+	var res *wire.CallToolResult
+	failed := c.attempt(ctx, meta.RetrySafe, func() (e *Error) {
+		res, e = c.callOnce(ctx, req)
+		return e
+	})
+	if failed != nil {
+		failed.Tool = name
+		return nil, failed
+	}
+	return t.accept(ctx, res)
+}
+
+// attempt sends a request, and again where it may succeed later and repeating it is
+// safe.
+func (c *Client) attempt(ctx context.Context, safe bool, send func() *Error) *Error {
 	for n := 1; ; n++ {
-		res, err := c.callOnce(ctx, req)
-		if err == nil {
-			return t.accept(ctx, res)
+		err := send()
+		if err == nil || !safe || !err.Retryable() || n == maxAttempts || ctx.Err() != nil {
+			return err
 		}
-		err.Tool = name
-		if !err.Retryable() || !meta.RetrySafe || n == maxAttempts || ctx.Err() != nil || c.backoff(ctx, n) != nil {
-			return nil, err
+		if clock.Sleep(ctx, c.opt.Backoff<<(2*(n-1))) != nil {
+			return err
 		}
 	}
 }
@@ -86,8 +100,8 @@ func object(input json.RawMessage) (json.RawMessage, error) {
 	return input, nil
 }
 
-// lookup finds the manifest, asking the server when this connection has not
-// listed its tools, or not this one in this version.
+// lookup finds the manifest. It lists the server's tools where this connection has not
+// listed them yet, or not the tool in this version.
 func (c *Client) lookup(ctx context.Context, name, digest string) (*tool, error) {
 	c.mu.Lock()
 	t := c.tools[name]
@@ -120,14 +134,11 @@ func (c *Client) lookup(ctx context.Context, name, digest string) (*tool, error)
 }
 
 func request(name string, input json.RawMessage, meta CallMeta) wire.CallToolRequest {
-	req := wire.CallToolRequest{Header: meta.Header.Clone()}
+	req := wire.CallToolRequest{}
 	req.Params.Name, req.Params.Arguments = name, input
 	fields := map[string]any{}
 	if meta.IntentID != "" {
-		if req.Header == nil {
-			req.Header = http.Header{}
-		}
-		req.Header.Set("Idempotency-Key", meta.IntentID)
+		req.Header = http.Header{"Idempotency-Key": {meta.IntentID}}
 		fields["aob.dev/intent_id"] = meta.IntentID
 	}
 	if meta.Principal != "" {
@@ -142,8 +153,8 @@ func request(name string, input json.RawMessage, meta CallMeta) wire.CallToolReq
 	return req
 }
 
-// callOnce sends the request once. Only a session that the server does not
-// know any more is sent again on a new connection: such a call was not run.
+// callOnce sends the request once. Where the server no longer knows the session, it
+// has not run the call, which is sent again on a new connection.
 func (c *Client) callOnce(ctx context.Context, req wire.CallToolRequest) (*wire.CallToolResult, *Error) {
 	res, ended, err := c.send(ctx, req)
 	if ended {
@@ -167,14 +178,14 @@ func (c *Client) send(ctx context.Context, req wire.CallToolRequest) (res *wire.
 		return res, false, nil
 	}
 	e := classify(ctx, st, err, cn)
-	// A server that went away may come back as another one, of another protocol era.
+	// A server that restarts may come back with another protocol version.
 	if e.Retryable() && ctx.Err() == nil || st.status.Load() >= 400 {
 		c.drop(cn)
 	}
 	return nil, errors.Is(err, transport.ErrSessionTerminated), e
 }
 
-// accept turns the answer into a result, after checking it.
+// accept checks the answer and makes the result.
 func (t *tool) accept(ctx context.Context, r *wire.CallToolResult) (*Result, error) {
 	res := &Result{IsError: r.IsError}
 	other := ""

@@ -1,7 +1,6 @@
-// Package mcp is how skills are called: a client of Model Context Protocol
-// servers, over streamable HTTP or over the standard streams of a child
-// process, in both protocol eras (2026-07-28 without sessions, and the
-// handshake before it).
+// Package mcp calls skills: it is a client of Model Context Protocol servers, over
+// streamable HTTP or over the standard streams of a child process. It speaks protocol
+// 2026-07-28, without sessions, and the older ones with a handshake.
 //
 //	c, err := mcp.Dial(ctx, src, mcp.Options{})     // src from mcp.ParseSource
 //	tools, err := c.Manifests(ctx)                  // what the server declares, with digests
@@ -9,10 +8,10 @@
 //
 // A server is not trusted: its responses are bounded in size and time, its
 // structured output is checked against the schema that it declared itself, its
-// words are escaped before they are logged, redirects are not followed, and a
-// process gets four variables of our environment and no more. Whoever starts it
-// can isolate it, see Options.Launch. What goes wrong is an [*Error] of one of the
-// kinds of this package.
+// texts are escaped before they are logged, redirects are not followed, and a
+// process gets four variables of our environment and no more. It can be isolated
+// from the machine, see Options.Isolation. What goes wrong is an [*Error] of one of
+// the kinds of this package.
 package mcp
 
 import (
@@ -23,18 +22,16 @@ import (
 
 	"github.com/mark3labs/mcp-go/client"
 	wire "github.com/mark3labs/mcp-go/mcp"
-
-	"aob.dev/writ/internal/clock"
 )
 
-// Client talks to one server. It is safe for concurrent use, connects again
-// when the server went away, and must be closed.
+// Client talks to one server. It is safe for concurrent use, reconnects after the
+// server was gone, and must be closed.
 type Client struct {
 	src Source
 	opt Options
 	log *slog.Logger
 
-	dialing chan struct{} // holds one token: who has it may dial
+	dialing chan struct{} // holds a token while a caller dials
 
 	mu     sync.Mutex     // guards what follows, and refs of every conn
 	conn   *conn          // nil: connect before the next use
@@ -48,7 +45,7 @@ type Client struct {
 // conn is one connection: to a server over HTTP, or to a child process.
 type conn struct {
 	rpc   *client.Client
-	gone  func() bool // reports that the other side can no longer answer
+	gone  func() bool // reports whether the other side can no longer answer
 	close func()      // ends the connection and all calls in flight; blocks until the child is dead
 	refs  int         // calls in flight
 }
@@ -69,17 +66,6 @@ func Dial(ctx context.Context, src Source, opt Options) (*Client, error) {
 	}
 	c.release(cn)
 	return c, nil
-}
-
-// ProtocolVersion is the protocol revision agreed on, or empty while there is
-// no connection.
-func (c *Client) ProtocolVersion() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.conn == nil {
-		return ""
-	}
-	return c.conn.rpc.ProtocolVersion()
 }
 
 // Close ends the connection and fails the calls in flight. A child process is
@@ -105,7 +91,7 @@ func (c *Client) acquire(ctx context.Context) (*conn, error) {
 	case c.dialing <- struct{}{}:
 		defer func() { <-c.dialing }()
 	case <-ctx.Done():
-		return nil, &Error{Kind: ErrUnavailable, Reason: "gave up while connecting", Undelivered: true, Err: ctx.Err()}
+		return nil, &Error{Kind: ErrUnavailable, Reason: "the caller gave up while connecting", Undelivered: true, Err: ctx.Err()}
 	}
 	if cn, err := c.live(); cn != nil || err != nil {
 		return cn, err // another caller has just dialled
@@ -152,7 +138,7 @@ func (c *Client) release(cn *conn) {
 	}
 }
 
-// drop makes the next use connect again. Calls in flight on cn go on.
+// drop makes the next use connect again. Calls in flight on cn continue.
 func (c *Client) drop(cn *conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -208,9 +194,4 @@ func shakeHands(ctx context.Context, rpc *client.Client) error {
 	req.Params.ClientInfo = wire.Implementation{Name: "writ", Version: "1"}
 	_, err := rpc.Initialize(ctx, req)
 	return err
-}
-
-// backoff waits before attempt n+1 (n from 1), or until ctx ends.
-func (c *Client) backoff(ctx context.Context, n int) error {
-	return clock.Sleep(ctx, c.opt.Backoff<<(2*(n-1)))
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // Envelope is the enricher envelope without the members that are only checked.
@@ -18,58 +19,44 @@ type Envelope struct {
 	CacheMeta  json.RawMessage // for traces only
 }
 
-// dataUnavailable is all that a user or a model learns of a suppressed or failed
+// dataUnavailable is all that a user or a model is shown of a suppressed or failed
 // response.
 const dataUnavailable = "data unavailable"
 
-// DeclaresEnvelope says that the output schema is that of an enricher
-// response: it has the properties status, payload, domain_type and enricher_id.
-func (m *Manifest) DeclaresEnvelope() bool {
-	p := m.outputProperties()
-	return p["status"] && p["payload"] && p["domain_type"] && p["enricher_id"]
-}
-
-// DeclaresPrincipal says that responses name the principal they are for.
-func (m *Manifest) DeclaresPrincipal() bool {
-	return m.DeclaresEnvelope() && m.outputProperties()["principal"]
-}
-
-func (m *Manifest) outputProperties() map[string]bool {
+// declares reports whether the output schema has all of these properties.
+func (m *Manifest) declares(names ...string) bool {
 	var s struct {
 		Properties map[string]json.RawMessage `json:"properties"`
 	}
 	if len(m.OutputSchema) == 0 || json.Unmarshal(m.OutputSchema, &s) != nil {
-		return nil
+		return false
 	}
-	names := make(map[string]bool, len(s.Properties))
-	for name := range s.Properties {
-		names[name] = true
-	}
-	return names
+	return !slices.ContainsFunc(names, func(name string) bool { _, ok := s.Properties[name]; return !ok })
 }
 
-// Unwrap takes the payload out of an enricher response. It is the first thing
-// that happens to a skill's output: nothing else may see an envelope before.
-// A nil envelope and a nil error mean that data is no enricher response.
+// Unwrap takes the payload out of an enricher response. It must run before anything
+// else reads a skill's output. A nil envelope and a nil error mean that data is no
+// enricher response.
 //
 // The principal is checked first, whatever the status: one that differs from the
 // given principal, or is missing where the manifest declares it, is ErrPrincipal,
-// to be counted and alerted, never retried. Status error is ErrTool;
-// status alone decides.
+// to be counted and alerted, never retried. Then the status alone decides: error is
+// ErrTool.
 func (m *Manifest) Unwrap(data []byte, principal string) (*Envelope, error) {
 	members, err := topLevel(data)
 	_, status := members["status"]
 	_, domain := members["domain_type"]
 	_, id := members["enricher_id"]
 	isEnvelope := status && domain && id
-	if !isEnvelope && !m.DeclaresEnvelope() {
+	declared := m.declares("status", "payload", "domain_type", "enricher_id")
+	if !isEnvelope && !declared {
 		return nil, nil
 	}
 	if err != nil || !isEnvelope {
 		return nil, &Error{Kind: ErrSchema, Tool: m.Name, Reason: "not an enricher response", Err: err}
 	}
 	named, present := members["principal"]
-	if (present && !none(named) || m.DeclaresPrincipal()) && !isText(named, principal) {
+	if (present && !none(named) || declared && m.declares("principal")) && !isText(named, principal) {
 		return nil, &Error{Kind: ErrPrincipal, Tool: m.Name, Reason: dataUnavailable}
 	}
 	return m.open(members)
@@ -107,8 +94,8 @@ func isText(raw json.RawMessage, want string) bool {
 	return want != "" && json.Unmarshal(raw, &got) == nil && got != nil && *got == want
 }
 
-// topLevel splits an object into its members by exact name; a name that is
-// there twice is an error, since two readers could see two principals.
+// topLevel splits an object into its members by exact name. A duplicate name is an
+// error, since two readers could see two principals.
 func topLevel(data []byte) (map[string]json.RawMessage, error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
@@ -126,7 +113,7 @@ func topLevel(data []byte) (map[string]json.RawMessage, error) {
 			return members, err
 		}
 		if _, twice := members[name]; twice {
-			return members, fmt.Errorf("member %q is there twice", printable(name, maxName))
+			return members, fmt.Errorf("duplicate member %q", printable(name, maxName))
 		}
 		members[name] = raw
 	}

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/mark3labs/mcp-go/client/transport"
+
+	"aob.dev/writ/schemas"
 )
 
 // The kinds of [Error], for errors.Is. Only after ErrUnavailable may the same
@@ -17,7 +20,7 @@ import (
 var (
 	ErrUnavailable = errors.New("skill server unavailable")              // down, too slow, overloaded, cut off
 	ErrRefused     = errors.New("skill server refused the request")      // credentials, address, protocol
-	ErrTool        = errors.New("skill failed")                          // the tool says so itself
+	ErrTool        = errors.New("skill failed")                          // as the tool itself reports
 	ErrSchema      = errors.New("skill breaks its schema")               // output or manifest is not what it declares
 	ErrTooLarge    = errors.New("skill response too large")              // above MaxBytes
 	ErrChanged     = errors.New("skill differs from its pinned version") // the digest is another one
@@ -59,11 +62,11 @@ func (e *Error) Unwrap() []error {
 // Retryable says whether the same request may succeed later.
 func (e *Error) Retryable() bool { return errors.Is(e.Kind, ErrUnavailable) }
 
-// maxReason bounds words of a server inside an error, in bytes.
+// maxReason bounds the text of a server in an error, in bytes.
 const maxReason = 2048
 
-// printable cuts s and escapes its control characters, so that a server
-// cannot write to a terminal or forge a log line.
+// printable cuts s and escapes its control characters, so that a server cannot write to
+// a terminal or forge a log line.
 func printable(s string, limit int) string {
 	cut := ""
 	if len(s) > limit {
@@ -87,8 +90,24 @@ func printable(s string, limit int) string {
 	return b.String() + cut
 }
 
-// classify says what went wrong with a request that gave err; ctx is the
-// context of the attempt, st what the transport saw of it.
+// maxViolations is how many violations an error names.
+const maxViolations = 3
+
+// describe lists violations as "pointer: reason".
+func describe(found []schemas.Violation) string {
+	var parts []string
+	for i, v := range found {
+		if i == maxViolations {
+			parts = append(parts, fmt.Sprintf("and %d more", len(found)-i))
+			break
+		}
+		parts = append(parts, printable(cmp.Or(v.Pointer, "/"), 200)+": "+printable(v.Reason, 300))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// classify makes the error of a request that failed with err. ctx is the context of the
+// attempt, st what the transport saw of it.
 func classify(ctx context.Context, st *state, err error, cn *conn) *Error {
 	status := st.status.Load()
 	e := &Error{Kind: ErrUnavailable, Undelivered: st.undelivered.Load(), Err: err}
@@ -124,7 +143,7 @@ func classify(ctx context.Context, st *state, err error, cn *conn) *Error {
 	return e
 }
 
-// refusal reports the statuses that a second request would get again.
+// refusal reports whether a second request would get the same status.
 func refusal(status int) bool {
 	switch status {
 	case http.StatusNotFound, http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:

@@ -2,61 +2,15 @@ package mcp
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
-	"sync/atomic"
 
 	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/client/transport"
-	wire "github.com/mark3labs/mcp-go/mcp"
 )
-
-// state is what the transport saw of one request, for [classify]. It travels in
-// the context, because the protocol library has no other way to hand it on.
-type state struct {
-	most        int64        // bytes of the response; 0: as the client's options say
-	status      atomic.Int64 // last HTTP status
-	limit       atomic.Int64
-	tooLarge    atomic.Bool
-	undelivered atomic.Bool // no connection could be made
-	rpc         atomic.Pointer[wire.JSONRPCErrorDetails]
-	result      atomic.Pointer[[]byte] // result of the last response, as received
-	structured  json.RawMessage        // structured content, taken out of the result
-}
-
-type stateKey struct{}
-
-func withState(ctx context.Context) (context.Context, *state) {
-	st := &state{}
-	return context.WithValue(ctx, stateKey{}, st), st
-}
-
-func stateOf(ctx context.Context) *state {
-	if st, ok := ctx.Value(stateKey{}).(*state); ok {
-		return st
-	}
-	return &state{}
-}
-
-// see records a response for the caller.
-func (st *state) see(method string, r *transport.JSONRPCResponse) error {
-	if r == nil {
-		return nil
-	}
-	st.rpc.Store(r.Error)
-	if method == string(wire.MethodToolsCall) {
-		if err := st.takeStructured(r); err != nil {
-			return err
-		}
-	}
-	b := []byte(r.Result)
-	st.result.Store(&b)
-	return nil
-}
 
 // tappedHTTP is the streamable HTTP transport, which also shows responses as
 // received: the library's own types keep only a part of a schema.
@@ -100,12 +54,11 @@ type bounded struct {
 func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	st := stateOf(req.Context())
 	req = req.Clone(req.Context())
-	// The Idempotency-Key of a call makes net/http take a POST for replayable and
-	// send it again by itself when a reused connection breaks. What is sent
-	// again is decided above, by the skill's effect.
+	// Because of the Idempotency-Key, net/http would repeat a POST by itself when a
+	// reused connection breaks. Only Call repeats, by the skill's effect.
 	req.GetBody = nil
 	for name, values := range b.header {
-		if _, set := req.Header[name]; !set { // a header of the call wins
+		if _, set := req.Header[name]; !set { // a header of the protocol wins
 			req.Header[name] = values
 		}
 	}
@@ -127,7 +80,7 @@ func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// responseFrame is what may stand around a result, in bytes.
+// responseFrame bounds what surrounds a result, in bytes.
 const responseFrame = 64 << 10
 
 var errBody = errors.New("response too large")

@@ -20,9 +20,9 @@ func dial(t *testing.T, command ...string) *mcp.Client {
 		t.Fatal("WRIT_NODE_MODULES is not set: run make integration")
 	}
 	command[0] = filepath.Join(modules, ".bin", command[0])
-	c, err := mcp.Dial(t.Context(), mcp.Source{Command: command}, mcp.Options{
-		Env: map[string]string{"MEMORY_FILE_PATH": filepath.Join(t.TempDir(), "memory.jsonl")},
-	})
+	c, err := mcp.Dial(t.Context(), mcp.Source{
+		Command: command, Settings: mcp.Settings{Env: []string{"MEMORY_FILE_PATH=" + filepath.Join(t.TempDir(), "memory.jsonl")}},
+	}, mcp.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

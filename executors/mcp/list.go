@@ -10,8 +10,8 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
-// Bounds of what one server may declare, all pages together. Each is far above
-// what a model could choose from.
+// Bounds of what one server may declare, all pages together. Each is far above what a
+// model could choose from.
 const (
 	maxPages   = 100
 	maxTools   = 1000
@@ -35,16 +35,15 @@ func (c *Client) Manifests(ctx context.Context) ([]Manifest, error) {
 }
 
 // list fetches the tools and remembers them for Call.
-func (c *Client) list(ctx context.Context) ([]*tool, error) {
-	for n := 1; ; n++ {
-		list, err := c.listOnce(ctx)
-		if err == nil {
-			return list, nil
-		}
-		if !err.Retryable() || n == maxAttempts || ctx.Err() != nil || c.backoff(ctx, n) != nil {
-			return nil, err
-		}
+func (c *Client) list(ctx context.Context) (list []*tool, err error) {
+	failed := c.attempt(ctx, true, func() (e *Error) {
+		list, e = c.listOnce(ctx)
+		return e
+	})
+	if failed != nil {
+		return nil, failed
 	}
+	return list, nil
 }
 
 func (c *Client) listOnce(ctx context.Context) ([]*tool, *Error) {
@@ -60,7 +59,7 @@ func (c *Client) listOnce(ctx context.Context) ([]*tool, *Error) {
 	known := make(map[string]*tool, len(list))
 	for _, t := range list {
 		if t.Name == "" {
-			continue // nobody can call it; Err says so
+			continue // it cannot be called; Err says why
 		}
 		if first, twice := known[t.Name]; twice {
 			t.Err = &Error{Kind: ErrSchema, Tool: t.Name, Reason: "the server declares two tools with this name"}
@@ -111,9 +110,8 @@ type toolPage struct {
 	size  int64
 }
 
-// page reads the result as received: the library's own type would lose parts
-// of the schemas, and one malformed tool would hide all others. It may have most
-// bytes.
+// page reads a result of at most most bytes, as received: the library's own type would
+// lose parts of the schemas, and one malformed tool would hide all others.
 func (c *Client) page(ctx context.Context, cn *conn, cursor wire.Cursor, most int64) (toolPage, *Error) {
 	ctx, st := withState(ctx)
 	st.most = most

@@ -2,8 +2,6 @@ package mcp
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,47 +14,35 @@ import (
 
 // Manifest is a tool as its server declares it.
 type Manifest struct {
-	Name         string          `json:"name"`
-	Description  string          `json:"description"`
-	InputSchema  json.RawMessage `json:"input_schema"`
-	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
+	Name         string
+	Description  string
+	InputSchema  json.RawMessage
+	OutputSchema json.RawMessage
 	// Annotations as declared. Hints are claims of the server; they become an
 	// effect only when somebody approves them.
-	Annotations    json.RawMessage `json:"annotations,omitempty"`
-	ReadOnlyHint   *bool           `json:"read_only_hint,omitempty"`
-	IdempotentHint *bool           `json:"idempotent_hint,omitempty"`
-	ExecutionMode  string          `json:"execution_mode"` // "mcp": by tools/call
-	Endpoint       string          `json:"endpoint"`       // Source.Endpoint
-	// Server is whose tool it is, see Source.Server: for the digest only.
-	Server string `json:"-"`
+	Annotations    json.RawMessage
+	ReadOnlyHint   *bool
+	IdempotentHint *bool
+	Server         string // whose tool it is, see Source.Server: for the digest only
 
 	// Err is set where the tool cannot be used as declared: a schema that does
 	// not compile, a name that is taken or no name. It wraps ErrSchema.
-	Err error `json:"-"`
+	Err error
 }
-
-// executionMode is the only way this client runs a skill.
-const executionMode = "mcp"
 
 // maxName bounds a tool's name in bytes, as the protocol does.
 const maxName = 128
 
-// Digest identifies what was declared and by whom: "sha256:" and the hex SHA-256
-// of the RFC 8785 canonical JSON of
+// Digest identifies the declaration and its server: "sha256:" and the hex SHA-256 of
+// the RFC 8785 canonical JSON of
 //
 //	{"annotations":…,"description":…,"input_schema":…,"name":…,"output_schema":…,"server":{"name":…,"origin":…}}
 //
-// with null for what is not declared. White space and the order of members do
-// not matter; any other change is another version, which needs approval: so is
-// the same tool of another server. It is empty for a manifest that has no
-// canonical form.
-func (m *Manifest) Digest() string { return m.digest(m.Server) }
-
-// UnboundDigest is what a digest was before it covered the server; an approval of
-// it says nothing about who may be called.
-func (m *Manifest) UnboundDigest() string { return m.digest("") }
-
-func (m *Manifest) digest(server string) string {
+// with null for what is not declared. White space and the order of members do not
+// matter. Any other change is another version, which needs approval, and so is the
+// same tool of another server. The digest of a manifest without canonical form is
+// empty.
+func (m *Manifest) Digest() string {
 	b, err := json.Marshal(struct {
 		Name         string          `json:"name"`
 		Description  string          `json:"description"`
@@ -64,7 +50,7 @@ func (m *Manifest) digest(server string) string {
 		OutputSchema json.RawMessage `json:"output_schema"`
 		Annotations  json.RawMessage `json:"annotations"`
 		Server       json.RawMessage `json:"server,omitempty"`
-	}{m.Name, m.Description, m.InputSchema, m.OutputSchema, m.Annotations, json.RawMessage(server)})
+	}{m.Name, m.Description, m.InputSchema, m.OutputSchema, m.Annotations, json.RawMessage(m.Server)})
 	if err != nil {
 		return ""
 	}
@@ -72,8 +58,7 @@ func (m *Manifest) digest(server string) string {
 	if err != nil {
 		return ""
 	}
-	sum := sha256.Sum256(canonical)
-	return "sha256:" + hex.EncodeToString(sum[:])
+	return intents.Digest(canonical)
 }
 
 // tool is a manifest with its compiled output schema (nil: none declared).
@@ -82,9 +67,9 @@ type tool struct {
 	output *schemas.Schema
 }
 
-// parseTool reads one entry of tools/list. What is wrong with it is in Err.
+// parseTool reads one entry of tools/list. Err says what is wrong with it.
 func parseTool(raw json.RawMessage, src Source) *tool {
-	t := &tool{Manifest: Manifest{ExecutionMode: executionMode, Endpoint: src.Endpoint(), Server: src.Server()}}
+	t := &tool{Manifest: Manifest{Server: src.Server()}}
 	if err := t.read(raw); err != nil {
 		t.Err = &Error{Kind: ErrSchema, Tool: printable(t.Name, maxName), Reason: "bad manifest", Err: err}
 	}
@@ -121,7 +106,7 @@ func (t *tool) read(raw json.RawMessage) error {
 		return err
 	}
 	if t.Digest() == "" {
-		return errors.New("no canonical form: a member stands twice, a number is no double, or it is nested too deeply")
+		return errors.New("no canonical form: a member occurs twice, a number is not a double, or it is nested too deeply")
 	}
 	var known wire.Tool
 	if err := json.Unmarshal(raw, &known); err != nil {

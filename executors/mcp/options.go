@@ -2,11 +2,8 @@ package mcp
 
 import (
 	"cmp"
-	"context"
-	"io"
 	"log/slog"
 	"net/http"
-	"os"
 	"time"
 )
 
@@ -18,16 +15,6 @@ const (
 	DefaultDialTimeout  = 10 * time.Second // of a server that is there already
 	DefaultBackoff      = 200 * time.Millisecond
 )
-
-// Process is a server process that somebody has started. Its streams are the
-// client's to close; Wait is called once and returns when the process and all
-// that it started have ended, which Kill brings about.
-type Process struct {
-	Stdin          io.WriteCloser
-	Stdout, Stderr *os.File
-	Wait           func() error
-	Kill           func()
-}
 
 // maxAttempts bounds how often one request is sent.
 const maxAttempts = 3
@@ -52,11 +39,9 @@ type Options struct {
 	// uses no proxy. Serving processes pass one that checks addresses.
 	RoundTripper http.RoundTripper
 
-	// Env is given to a child process beside PATH, HOME, LANG and TMPDIR.
-	Env map[string]string
-	// Launch starts the process of a source that is a command; nil: a plain child,
-	// which sees all that we see.
-	Launch func(ctx context.Context, src Source) (*Process, error)
+	// Isolation starts the process of a source that is a command; nil: it is a
+	// plain child, which sees all that we see.
+	Isolation *Isolation
 
 	// Log receives a child's standard error and connection events; nil: none.
 	Log *slog.Logger

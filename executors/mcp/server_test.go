@@ -185,14 +185,14 @@ func serve(t *testing.T, h http.Handler) Source {
 	return Source{URL: srv.URL + "/mcp"}
 }
 
-// self is the test binary as a stdio skill server.
-func self(t *testing.T) Source {
+// self is the test binary as a stdio skill server, with variables in its environment.
+func self(t *testing.T, env ...string) Source {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Source{Command: []string{exe, "-test.run=^$"}}
+	return Source{Command: []string{exe, "-test.run=^$"}, Settings: Settings{Env: append([]string{stdioServer + "=yes"}, env...)}}
 }
 
 // quick are options for tests: no waits, and a bound that only a test of the
@@ -201,9 +201,6 @@ func quick() Options { return Options{Backoff: -1, StartTimeout: time.Minute, Ti
 
 func dial(t *testing.T, src Source, opt Options) *Client {
 	t.Helper()
-	if src.URL == "" && opt.Env == nil {
-		opt.Env = map[string]string{stdioServer: "yes"}
-	}
 	c, err := Dial(t.Context(), src, opt)
 	if err != nil {
 		t.Fatal(err)

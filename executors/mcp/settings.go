@@ -28,7 +28,7 @@ type Settings struct {
 	Env       []string // NAME=value
 	Files     []sandbox.ServerFile
 	NoNetwork bool
-	NoBox     bool              // isolation=none
+	Plain     bool              // isolation=none: a plain child
 	Effects   map[string]string // by tool
 }
 
@@ -38,8 +38,8 @@ const settingsEnd = "--"
 // maxServerName bounds a configured name in bytes.
 const maxServerName = 32
 
-// parseSettings takes the settings off the words, if there are any: a command
-// whose own words hold "--" has none unless the first word is a setting.
+// parseSettings reads the settings in front of a command, if the first word is one: a
+// command without settings may contain "--" itself.
 func parseSettings(words []string) (Settings, []string, error) {
 	var s Settings
 	if len(words) == 0 || !isSetting(words[0]) {
@@ -83,7 +83,7 @@ func (s *Settings) set(key, value string) error {
 	case key == "network" && (value == "on" || value == "off"):
 		s.NoNetwork = value == "off"
 	case key == "isolation" && (value == "box" || value == "none"):
-		s.NoBox = value == "none"
+		s.Plain = value == "none"
 	case key == "network":
 		return errors.New("network is on or off")
 	case key == "isolation":
@@ -94,7 +94,7 @@ func (s *Settings) set(key, value string) error {
 	return nil
 }
 
-// addEnv takes NAME=value, or NAME, whose value is that of our environment.
+// addEnv takes NAME=value, or NAME for the value in our environment.
 func (s *Settings) addEnv(text string) error {
 	name, _, given := strings.Cut(text, "=")
 	if name == "" {
@@ -132,14 +132,14 @@ func (s *Settings) addEffect(text string) error {
 	return nil
 }
 
-// ofProcess says that there are settings that only a process can have.
+// ofProcess reports whether there are settings that only a process can have.
 func (s *Settings) ofProcess() bool {
-	return len(s.Env) > 0 || len(s.Files) > 0 || s.NoNetwork || s.NoBox
+	return len(s.Env) > 0 || len(s.Files) > 0 || s.NoNetwork || s.Plain
 }
 
 const alphanumeric = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
-// madeOf says that a text consists of the given characters only.
+// madeOf reports whether a text consists of the given characters only.
 func madeOf(s, characters string) bool { return strings.Trim(s, characters) == "" }
 
 func validServerName(name string) error {

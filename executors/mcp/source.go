@@ -19,8 +19,8 @@ type Source struct {
 	builtin string // name of a server of this process
 }
 
-// Builtin is a server of this process. Its name identifies it across restarts,
-// whatever address it listens on. No configuration can name one.
+// Builtin is a server of this process. Its name identifies it across restarts, whatever
+// its address. Configuration cannot name one.
 func Builtin(name, url string) Source { return Source{URL: url, builtin: name} }
 
 // ParseSource reads what configuration and flags hold:
@@ -84,8 +84,8 @@ func parseURL(s string) (Source, error) {
 	return Source{URL: u.String()}, nil
 }
 
-// Endpoint names the server without what may be secret: the URL without
-// credentials and query, or "stdio:" and the name of the command.
+// Endpoint names the server without what may be secret: the URL without credentials and
+// query, or "stdio:" and the name of the command.
 func (s Source) Endpoint() string {
 	if s.builtin != "" {
 		return "builtin:" + s.builtin
@@ -103,11 +103,10 @@ func (s Source) Endpoint() string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
-// Server says whose tools these are: the configured name and the origin, which
-// is the endpoint of a URL and the command line of a process. It stands in the
-// digest of each tool, so that an approval binds the server as well: another one
-// that declares the same tool declares another version. It may hold secrets of a
-// command line and is for digests only.
+// Server identifies the server: the configured name and the origin, which is the
+// endpoint of a URL or the command line of a process. It is part of the digest of each
+// tool, so that an approval binds the server too: the same tool of another server is
+// another version. It may contain secrets of a command line and is for digests only.
 func (s Source) Server() string {
 	origin := any(s.Command)
 	if s.URL != "" {

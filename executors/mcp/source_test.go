@@ -68,7 +68,7 @@ func TestParseSettings(t *testing.T) {
 		{
 			"name=bank env=BANK_TOKEN env=A=b=c files=/srv/docs files=/srv/repo/../x:rw network=off isolation=none -- server --url http://x -- y",
 			Source{Command: []string{"server", "--url", "http://x", "--", "y"}, Settings: Settings{
-				Name: "bank", Env: []string{"BANK_TOKEN=hunter2", "A=b=c"}, NoNetwork: true, NoBox: true,
+				Name: "bank", Env: []string{"BANK_TOKEN=hunter2", "A=b=c"}, NoNetwork: true, Plain: true,
 				Files: []sandbox.ServerFile{{Path: "/srv/docs"}, {Path: "/srv/x", Write: true}},
 			}},
 		},

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"io"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/client/transport"
+
+	"aob.dev/writ/executors/sandbox"
 )
 
 // exitGrace is how long a child may take to end once its input is closed.
@@ -57,23 +60,19 @@ func (c *Client) openStdio(ctx context.Context) (*conn, error) {
 
 // child is a server process that this client owns.
 type child struct {
-	*Process
+	*sandbox.ServerProcess
 	exited chan struct{} // closed when the process is reaped
 	drains sync.WaitGroup
 }
 
-// start starts the process, which outlives no client but is not bound to ctx: a
-// connection is used by later calls.
+// start starts the process. It ends with the client, not with ctx, since later calls
+// use the connection.
 func (c *Client) start(ctx context.Context) (*child, error) {
-	launch := c.opt.Launch
-	if launch == nil {
-		launch = c.plain
-	}
-	p, err := launch(ctx, c.src)
+	p, err := c.launch(ctx)
 	if err != nil {
 		return nil, err
 	}
-	ch := &child{Process: p, exited: make(chan struct{})}
+	ch := &child{ServerProcess: p, exited: make(chan struct{})}
 	ch.drains.Go(func() { drain(ctx, p.Stderr, c.log) })
 	go func() { // ends with the process, which stop kills
 		err := p.Wait()
@@ -107,8 +106,8 @@ func (ch *child) stop() {
 	ch.drains.Wait()
 }
 
-// lines passes on the child's output and ends it at a line above limit bytes:
-// the stream cannot be trusted to find its way back, so the connection ends.
+// lines passes on the child's output and ends it, and with it the connection, at a line
+// above limit bytes.
 type lines struct {
 	in      io.Reader
 	limit   int64
@@ -139,7 +138,36 @@ func (l *lines) Read(p []byte) (int, error) {
 	}
 	if err != nil {
 		l.ended.Store(true)
-		err = io.EOF // why it ended is the business of the process, not of a log line
+		err = io.EOF // the library would log any other error
 	}
 	return n, err
+}
+
+// Limits of what is logged of a child's standard error, for one process.
+const (
+	maxStderrLine  = 2048 // bytes
+	maxStderrLines = 500
+)
+
+// drain logs a child's standard error until it ends. It always keeps reading,
+// since a full pipe would stop the child; control characters are escaped.
+func drain(ctx context.Context, in io.ReadCloser, log *slog.Logger) {
+	defer in.Close()
+	r := bufio.NewReaderSize(in, 2*maxStderrLine)
+	for n, rest := 0, false; ; {
+		line, more, err := r.ReadLine()
+		if err != nil {
+			return
+		}
+		if !rest { // the rest of a long line is dropped
+			n++
+			switch {
+			case n <= maxStderrLines:
+				log.InfoContext(ctx, "skill server", slog.String("stderr", printable(string(line), maxStderrLine)))
+			case n == maxStderrLines+1:
+				log.WarnContext(ctx, "skill server writes too much, the rest is not logged")
+			}
+		}
+		rest = more
+	}
 }

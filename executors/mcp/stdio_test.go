@@ -64,9 +64,7 @@ func number(t *testing.T, c *Client, tool string) int {
 func TestChildEnvironment(t *testing.T) {
 	t.Setenv("WRIT_SECRET", "hunter2")
 	t.Setenv("LANG", "C.UTF-8")
-	opt := quick()
-	opt.Env = map[string]string{stdioServer: "yes", "API_TOKEN": "for the skill", "HOME": "/nowhere"}
-	c := dial(t, self(t), opt)
+	c := dial(t, self(t, "API_TOKEN=for the skill", "HOME=/nowhere"), quick())
 	res, err := c.Call(t.Context(), "environment", nil, CallMeta{})
 	if err != nil {
 		t.Fatal(err)
@@ -119,9 +117,7 @@ func TestStderrIsBounded(t *testing.T) {
 func TestChildIsKilledWithItsChildren(t *testing.T) {
 	for _, mode := range []string{"yes", "stubborn"} {
 		t.Run(mode, func(t *testing.T) {
-			opt := quick()
-			opt.Env = map[string]string{stdioServer: mode}
-			c := dial(t, self(t), opt)
+			c := dial(t, self(t, stdioServer+"="+mode), quick())
 			pid, grandchild := number(t, c, "pid"), number(t, c, "spawn")
 			if err := c.Close(); err != nil {
 				t.Fatal(err)

@@ -12,17 +12,17 @@ import (
 	"aob.dev/writ/schemas"
 )
 
-// contractViolation is what the caller learns of a mismatch. Actual is
-// a shape: it never holds a value of the data.
+// contractViolation is what the caller is given about a mismatch. Actual is a shape: it
+// never holds a value of the data.
 type contractViolation struct {
 	Status   string `json:"status"`
 	Expected string `json:"expected"`
 	Actual   string `json:"actual"`
 }
 
-// checkContract validates data against the step's return_spec: nothing
-// is written that breaks it. A mismatch is CONTRACT_VIOLATION; a spec that does
-// not compile is MALFORMED_ARGS, since the plan that carries it was accepted.
+// checkContract validates data against the step's return_spec; data that does not match
+// is not written. A mismatch is CONTRACT_VIOLATION, a spec that does not compile
+// MALFORMED_ARGS.
 func checkContract(ctx context.Context, task *intents.TaskScopeClaim, data json.RawMessage) error {
 	var spec catalog.ReturnSpec
 	if json.Unmarshal(task.ReturnSpec, &spec) != nil || spec.Shape == "" {
@@ -43,8 +43,8 @@ func checkContract(ctx context.Context, task *intents.TaskScopeClaim, data json.
 	actual := shapeOf(data)
 	at := cmp.Or(broken[0].Pointer, "the top")
 	return executors.Fail(intents.ContractViolation, "the data does not match return_spec at "+at+": "+broken[0].Reason).
-		Says(contractViolation{"contract_violation", spec.Shape, actual}).
-		With("contract_violation", map[string]any{"expected_shape": spec.Shape, "actual_shape": actual, "step_index": task.Step})
+		WithDetails(contractViolation{"contract_violation", spec.Shape, actual}).
+		WithFact("contract_violation", map[string]any{"expected_shape": spec.Shape, "actual_shape": actual, "step_index": task.Step})
 }
 
 // shapeOf describes the shape of a document in the notation of return_spec.

@@ -18,8 +18,8 @@ import (
 // written without one, and a question is answered by words.
 const EmbedWait = 5 * time.Second
 
-// embeddable is what a memory's vector is made of: its label is the one part of
-// its key that somebody chose words for.
+// embeddable is the text that a memory's vector is made of: its label, which is the one
+// part of its key in words, and its data.
 func (r record) embeddable() string {
 	return strings.ReplaceAll(r.label(), "_", " ") + "\n" + r.Text
 }
@@ -75,23 +75,23 @@ func (e Embeddings) Run(ctx context.Context) error {
 				next = fillAgain
 				e.Log.LogAttrs(ctx, slog.LevelWarn, "memories have no vectors yet", slog.String("tenant", tenant), slog.String("error", err.Error()))
 			case made > 0:
-				e.Log.LogAttrs(ctx, slog.LevelInfo, "vectors of memories made", slog.String("tenant", tenant), slog.Int("memories", made))
+				e.Log.LogAttrs(ctx, slog.LevelInfo, "made vectors of memories", slog.String("tenant", tenant), slog.Int("memories", made))
 			}
 		}
-		_ = clock.Sleep(ctx, next) // the loop looks whether ctx has ended
+		_ = clock.Sleep(ctx, next) // the loop checks ctx
 	}
 	return nil
 }
 
-// markID is the document whose source names the embedder that made the vectors of
-// a tenant. Like a lock it is not a memory.
+// markID is the document whose source names the embedder that made the vectors of a
+// tenant. Like a lock it is not a memory.
 const markID = ownPrefix + "embedder"
 
-// Fill makes the missing vectors of a tenant's memories, and all vectors anew if
-// nothing says that this embedder made them. It returns how many it made. The
-// documents keep their positions, so that no later write is refused because of it.
-// A memory that is written at the same time is left as it is. After an error or a
-// crash, the same call makes the rest.
+// Fill makes the missing vectors of a tenant's memories, and all of them if the mark
+// does not name this embedder. It returns how many it made. The documents keep their
+// positions, so that no later write is refused because of it. A memory that is written
+// at the same time is left as it is. After an error or a crash, the same call makes the
+// rest.
 func (e Embeddings) Fill(ctx context.Context, tenant string) (made int, err error) {
 	m := &memory{Config{Documents: e.Documents}}
 	mark, version, err := m.get(ctx, tenant, markID)
@@ -128,7 +128,7 @@ func (e Embeddings) Fill(ctx context.Context, tenant string) (made int, err erro
 	if err := e.Documents.Swap(ctx, tenant, storage.IndexMemory, version, doc); !errors.Is(err, storage.ErrStale) {
 		return made, err
 	}
-	return made, nil // another process has said so
+	return made, nil // another process has written the mark
 }
 
 // fill makes the vectors of one page; all: also where there is one.

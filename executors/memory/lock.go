@@ -14,11 +14,11 @@ import (
 // Times of the advisory lock.
 const (
 	LockWait  = 5 * time.Second  // then MEMORY_LOCK
-	LockLease = 30 * time.Second // a holder that is gone blocks no longer
+	LockLease = 30 * time.Second // the longest that a crashed holder blocks others
 	lockPoll  = 50 * time.Millisecond
 )
 
-// The ids of documents that are not memories begin as no key can: a key begins
+// The ids of documents that are not memories begin with a colon. No key does: it begins
 // with the name of a tenant.
 const (
 	ownPrefix  = ":"
@@ -41,10 +41,9 @@ func lockID(r record) string {
 // holder names a task within its tenant.
 func holder(r record) string { return r.Session + ":" + r.Task }
 
-// lock takes the lock of a memory for its task, waiting up to LockWait while
-// another holds it, and says how long it waited. After that it fails with
-// MEMORY_LOCK. The lock is a compare-and-set on a document of its own, so it needs
-// no transaction.
+// lock takes the lock of a memory for its task and returns how long it waited. While
+// another task holds the lock it waits up to LockWait, then it fails with MEMORY_LOCK.
+// The lock is a compare-and-set on a document of its own, so it needs no transaction.
 func (m *memory) lock(ctx context.Context, r record) (waited time.Duration, err error) {
 	start := m.Now()
 	for {
@@ -54,7 +53,7 @@ func (m *memory) lock(ctx context.Context, r record) (waited time.Duration, err 
 			return max(waited, 0), err
 		}
 		if waited >= LockWait {
-			return waited, executors.Fail(intents.MemoryLock, "another task holds the memory lock").With("memory.lock_timeout", map[string]any{
+			return waited, executors.Fail(intents.MemoryLock, "another task holds the memory lock").WithFact("memory.lock_timeout", map[string]any{
 				"scope": r.Scope, "label": r.label(), "lock_wait_ms": waited.Milliseconds(),
 			})
 		}
@@ -64,9 +63,9 @@ func (m *memory) lock(ctx context.Context, r record) (waited time.Duration, err 
 	}
 }
 
-// tryLock takes the lock if it is free: nobody holds it, its lease is over, or
-// it is held by this task or by an older task of the same plan step. Of one
-// step only one task is alive, so the older one is gone.
+// tryLock takes the lock if nobody holds it, its lease is over, or its holder is this
+// task or an older task of the same plan step. A step has only one live task, so the
+// older one has ended.
 func (m *memory) tryLock(ctx context.Context, r record) (bool, error) {
 	id := lockID(r)
 	now := timestamp(m.Now())
@@ -89,7 +88,7 @@ func (m *memory) tryLock(ctx context.Context, r record) (bool, error) {
 	})
 }
 
-// unlock gives the lock of a memory back, if its task still holds it.
+// unlock releases the lock of a memory, if its task still holds it.
 func (m *memory) unlock(ctx context.Context, r record) error {
 	for {
 		held, version, err := m.get(ctx, r.Tenant, lockID(r))
@@ -106,7 +105,7 @@ func (m *memory) unlock(ctx context.Context, r record) error {
 	}
 }
 
-// swapLock writes the next version of a lock; false: somebody was faster.
+// swapLock writes the next version of a lock; false: another task was faster.
 func (m *memory) swapLock(ctx context.Context, version int64, next record) (bool, error) {
 	doc, err := next.document(version + 1)
 	if err != nil {

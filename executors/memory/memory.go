@@ -1,14 +1,12 @@
-// Package memory keeps the results of steps, and what a user or a tenant wants
-// remembered. A memory is one document of agent_memory under a key that is built
-// here:
+// Package memory stores the results of steps, and memories of a user or a tenant. A
+// memory is one document of agent_memory under a key that is built here:
 //
 //	{tenant}:{session}:{task}:{label}     acme:sess_456:task_789:outlet_ids
 //
-// The parts are identifiers, so none holds a colon. Writing checks the data
-// against the ticket's return_spec, takes an advisory lock on tenant, scope,
-// owner and label, and is fenced by the ticket's position: the lock keeps two
-// tasks from overwriting what a manager has not read yet, the position is what
-// protects the document.
+// The parts are identifiers, so none contains a colon. Writing checks the data against
+// the ticket's return_spec, takes an advisory lock on tenant, scope, owner and label,
+// and is fenced by the ticket's position. The lock keeps two tasks from overwriting
+// what a manager has not read yet; the position protects the document.
 package memory
 
 import (
@@ -46,11 +44,11 @@ const (
 // Config of the executor. All members but Embedder and Wait are required.
 type Config struct {
 	Documents storage.Documents
-	Embedder  embed.Embedder // of vectors as the store takes them; nil: memories are found by their words
+	Embedder  embed.Embedder // makes vectors of the store's dimension; nil: memories are found by their words
 	Blobs     storage.Blobs
 	Now       func() time.Time
-	// Wait sleeps between two looks at a lock; nil: a timer. It returns ctx's
-	// error if that ends first.
+	// Wait sleeps between two attempts to take a lock; nil: clock.Sleep. It returns
+	// ctx's error if that ends first.
 	Wait func(ctx context.Context, d time.Duration) error
 }
 

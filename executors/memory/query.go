@@ -18,10 +18,9 @@ const (
 	hitText     = 2 << 10 // bytes of a memory in an answer
 )
 
-// query finds memories that are near a text, best first. It finds only those that
-// read_memory would give to the same order, and none that have expired: the search
-// itself is filtered, not its results. Without vectors it searches by words, and
-// says so.
+// query finds memories that are near a text, best first: only those that read_memory
+// would give to the same order, and none that have expired. The search itself is
+// filtered. Without vectors it searches by words, and the result says so.
 func (m *memory) query(ctx context.Context, o *executors.Order, args catalog.MemoryQuery) (*executors.Result, error) {
 	args.TopK = cmp.Or(args.TopK, defaultTopK)
 	if args.TopK < 0 || args.TopK > maxTopK {
@@ -102,7 +101,7 @@ func (m *memory) search(ctx context.Context, o *executors.Order, q storage.Query
 		hit := catalog.MemoryHit{Key: r.Key, Scope: r.Scope, Text: executors.Cut(r.Text, hitText), Source: r.Source, CreatedAt: r.CreatedAt}
 		if q.Vector != nil {
 			if doc.Score <= 0 {
-				continue // it has nothing in common with the question
+				continue // it has nothing in common with the text
 			}
 			hit.Score = min(doc.Score, 1)
 		}

@@ -11,9 +11,9 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// read gives one memory by its full key. A caller is told that a memory it may
-// not read does not exist; a task is told that it asked beyond its step. With
-// Confirm the manager confirms that it has read, and the lock is released.
+// read gives one memory by its full key. A memory that the caller may not read is
+// reported as missing; a task that asks beyond its step gets TASK_SCOPE. With Confirm
+// the manager confirms that it has read, and the lock is released.
 func (m *memory) read(ctx context.Context, o *executors.Order, args catalog.ReadMemory) (*executors.Result, error) {
 	task := o.Ticket.Scope
 	switch {
@@ -47,8 +47,8 @@ func (m *memory) read(ctx context.Context, o *executors.Order, args catalog.Read
 	return &executors.Result{Value: catalog.ReadMemoryResult{Key: r.Key, Data: data, Reference: ref}}, nil
 }
 
-// isLock says that a document is not a memory: locks, and the mark that names the
-// embedder, are in the same index.
+// isLock reports whether a document is not a memory: locks, and the mark that names
+// the embedder, are in the same index.
 func isLock(r record) bool { return strings.HasPrefix(r.ID, ownPrefix) }
 
 // visible is the one rule of what an order may read, by key or by search: a task
@@ -69,8 +69,8 @@ func visible(o *executors.Order, r record) bool {
 	}
 }
 
-// ofStep: the key is the one that the task's step takes as input, or was built
-// for this very task.
+// ofStep reports whether the key is the input of the task's step, or was built for this
+// task.
 func ofStep(o *executors.Order, full string) bool {
 	task := o.Ticket.Scope
 	return full != "" && full == task.InputKey || strings.HasPrefix(full, key(o.Ticket.Actor.Tenant, o.Context.SessionID, task.Task, ""))

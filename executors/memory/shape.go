@@ -13,11 +13,11 @@ const (
 	maxShape    = 2 << 10 // bytes
 	maxDepth    = 4
 	maxMembers  = 24
-	maxElements = 64 // of an array that are looked at
-	maxKinds    = 3  // of elements that are told apart
+	maxElements = 64 // of an array that are read
+	maxKinds    = 3  // of elements; an array of more is array<any>
 )
 
-// names that a shape shows; any other may be data.
+// names are the member names that a shape shows; any other may be data.
 var names = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,63}$`)
 
 // infer describes the shape of a value that was decoded with json.Number.

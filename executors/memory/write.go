@@ -17,9 +17,9 @@ import (
 // labels keep key parts apart.
 var labels = regexp.MustCompile(`^[a-z0-9_]{1,64}$`)
 
-// write stores a step's result: validate, embed, lock, write, report; the lock
-// stays until the manager confirms that it has read, or the lease ends. A
-// crash between lock and write leaves a lock that its own task takes again.
+// write stores a step's result: validate, embed, lock, write, report. The lock stays
+// until the manager confirms that it has read, or the lease ends. A crash between lock
+// and write leaves a lock that the same task takes again.
 func (m *memory) write(ctx context.Context, o *executors.Order, args catalog.WriteMemory) (*executors.Result, error) {
 	r, err := m.draft(o, args)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package plans reads plans: the documents of agent_plans and agent_events,
-// which the recorder alone writes. Users see their own plans; whom the router's
-// ticket calls an overseer those of their tenant. Another's plan does not exist.
+// Package plans reads plans: the documents of agent_plans and agent_events, which the
+// recorder alone writes. Users see their own plans. Users whose ticket says that they
+// oversee see all plans of their tenant. Any other plan is reported as missing.
 package plans
 
 import (
@@ -111,7 +111,7 @@ func (p plans) events(ctx context.Context, tenant, plan string) ([]json.RawMessa
 	return out, nil
 }
 
-// event is what orders one.
+// event is an event and what it is sorted by.
 type event struct {
 	TS       time.Time `json:"ts"`
 	Position int64     `json:"position"`
@@ -123,8 +123,8 @@ func (e event) compare(f event) int {
 	return cmp.Or(e.TS.Compare(f.TS), cmp.Compare(e.Position, f.Position), cmp.Compare(e.Seq, f.Seq))
 }
 
-// list gives plans, newest first, without the orders of interrupted steps. It
-// may end before Limit; the cursor goes on where it ended.
+// list gives plans, newest first, without the orders of interrupted steps. It may end
+// before Limit; the cursor continues where it ended.
 func (p plans) list(ctx context.Context, o *executors.Order, args catalog.PlanList) (*executors.Result, error) {
 	args.Limit = cmp.Or(args.Limit, defaultList)
 	if args.Limit < 0 || args.Limit > maxList {

@@ -14,8 +14,8 @@ import (
 	"aob.dev/writ/intents"
 )
 
-// strongEnough refuses an order whose policy asks for a stronger driver than
-// the one in use.
+// strongEnough refuses an order whose policy requires a stronger driver than the one in
+// use.
 func strongEnough(have, wanted string) error {
 	if wanted == "" {
 		return nil
@@ -35,8 +35,8 @@ func (p python) keep(ctx context.Context, o *executors.Order, script string) err
 	return executors.Store(err)
 }
 
-// runDetails is what the caller of a failed run learns. Error is the traceback,
-// reduced to lines of the script: the caller wrote it and has to mend it.
+// runDetails is what the caller of a failed run is given. Error is the traceback,
+// reduced to lines of the script: the caller wrote it and has to correct it.
 type runDetails struct {
 	Outcome string `json:"outcome"`
 	Limit   string `json:"limit,omitempty"` // the one that ended it
@@ -55,9 +55,9 @@ func failed(res sandbox.Result) *executors.Failure {
 	case sandbox.OversizedOutput:
 		f = executors.Fail(intents.OversizedOutput, "the script printed more than 500,000 bytes: print less")
 	case sandbox.Memory:
-		f = executors.Fail(intents.ExecutorFailed, "the script took more memory than it may")
+		f = executors.Fail(intents.ExecutorFailed, "the script exceeded its memory limit")
 	case sandbox.Policy:
-		f = executors.Fail(intents.ExecutorFailed, "the script tried something forbidden")
+		f = executors.Fail(intents.ExecutorFailed, "the script made a forbidden system call")
 	case sandbox.ScriptError:
 		f = executors.Fail(intents.ExecutorFailed, "the script failed: see its traceback")
 	case sandbox.Crash:
@@ -65,7 +65,7 @@ func failed(res sandbox.Result) *executors.Failure {
 	default:
 		f = executors.Fail(intents.ExecutorFailed, "the script crashed")
 	}
-	return f.Says(runDetails{string(res.Outcome), string(res.Limit), res.Error})
+	return f.WithDetails(runDetails{string(res.Outcome), string(res.Limit), res.Error})
 }
 
 // document is the one JSON document that a script must print.
@@ -74,7 +74,7 @@ func document(output []byte) (json.RawMessage, *executors.Failure) {
 	var doc json.RawMessage
 	err := dec.Decode(&doc)
 	if err == nil {
-		err = intents.Unambiguous(doc) // else its readers could differ about it
+		err = intents.Unambiguous(doc) // two readers must not understand it differently
 		if _, next := dec.Token(); !errors.Is(next, io.EOF) {
 			err = errors.New("more follows after the first document")
 		}
@@ -83,10 +83,10 @@ func document(output []byte) (json.RawMessage, *executors.Failure) {
 		return doc, nil
 	}
 	f := executors.Fail(intents.ExecutorFailed, "the script did not print exactly one JSON document")
-	return nil, f.Says(runDetails{Outcome: "not_json", Error: err.Error()})
+	return nil, f.WithDetails(runDetails{Outcome: "not_json", Error: err.Error()})
 }
 
-// executed is the event of every run, whatever became of it.
+// executed is the event of every run, however it ended.
 func executed(res sandbox.Result, inputRows int) intents.Fact {
 	var out rows
 	_, _ = out.Write(res.Output) // never fails

@@ -1,7 +1,7 @@
-// Package python is the executor of exec_python: one script, one run in the
-// sandbox, one JSON document. The input is streamed from blobs into the sandbox and
-// never held here; a large output becomes a file. Script and output are hostile:
-// what a failed run says goes to the caller as details, never into a reason.
+// Package python is the executor of exec_python: one script, one run in the sandbox,
+// one JSON document. The input is streamed from blobs into the sandbox and never held
+// here; a large output becomes a file. Script and output are hostile: text of a failed
+// run goes to the caller as details, never into a reason.
 package python
 
 import (
@@ -20,28 +20,20 @@ import (
 // Name of the executor.
 const Name = "python"
 
-// Workers is how many orders the executor takes at once: most of them wait for a
-// turn in the sandbox, which is fair among tenants. Orders that waited on the bus
-// instead would be served in the order of their arrival.
+// Workers is how many orders the executor takes at once. Most of them wait for a turn
+// in the sandbox, which is fair among tenants; orders that waited on the bus would be
+// served in the order of their arrival.
 const Workers = 1024
-
-// Sandbox runs jobs, each in a sandbox of its own; *sandbox.Sandbox is one.
-type Sandbox interface {
-	Run(ctx context.Context, job sandbox.Job) (sandbox.Result, error)
-	Driver() string // the name of the driver in use
-}
-
-var _ Sandbox = (*sandbox.Sandbox)(nil)
 
 // Handlers of the executor. They keep no state; a run has no effect but the
 // script, which is kept under its digest.
-func Handlers(runner Sandbox, blobs storage.Blobs) map[string]executors.Handler {
+func Handlers(runner sandbox.Runner, blobs storage.Blobs) map[string]executors.Handler {
 	p := python{runner, blobs}
 	return map[string]executors.Handler{"exec_python": executors.WithArgs(p.exec)}
 }
 
 type python struct {
-	runner Sandbox
+	runner sandbox.Runner
 	blobs  storage.Blobs
 }
 
@@ -71,7 +63,7 @@ func (p python) exec(ctx context.Context, o *executors.Order, args catalog.ExecP
 	defer cancel()
 	res, err := p.runner.Run(ctx, job)
 	result, err := p.finish(ctx, o, res, err)
-	return told(result, err, executed(res, in.count()), res.Outcome != "")
+	return withEvent(result, err, executed(res, in.count()), res.Outcome != "")
 }
 
 // reportTime is what is left of an order's time to report a run that it ends.
@@ -87,9 +79,9 @@ func inTime(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(ctx, end.Add(-reportTime))
 }
 
-// told adds the event of a run to the outcome of its order. There is one for every
+// withEvent adds the event of a run to the outcome of its order. There is one for every
 // run that a sandbox began, however the run and its result ended.
-func told(result *executors.Result, err error, event intents.Fact, ran bool) (*executors.Result, error) {
+func withEvent(result *executors.Result, err error, event intents.Fact, ran bool) (*executors.Result, error) {
 	if !ran {
 		return result, err
 	}
@@ -106,7 +98,7 @@ func told(result *executors.Result, err error, event intents.Fact, ran bool) (*e
 	return nil, f
 }
 
-// finish turns the account of a run into the order's outcome.
+// finish makes the order's outcome from the result of a run.
 func (p python) finish(ctx context.Context, o *executors.Order, res sandbox.Result, err error) (*executors.Result, error) {
 	if err != nil {
 		return nil, broken(err)
@@ -129,9 +121,8 @@ func (p python) finish(ctx context.Context, o *executors.Order, res sandbox.Resu
 	return &executors.Result{Value: catalog.ExecPythonResult{Output: output, Reference: ref}}, nil
 }
 
-// broken is the failure of a run that gave no result because the sandbox or the
-// input failed, not the script, or because it was ended from outside. The run had
-// no effect.
+// broken is the failure of a run without a result: the sandbox or the input failed, not
+// the script, or the run was ended from outside. The run had no effect.
 func broken(err error) error {
 	switch {
 	case errors.Is(err, sandbox.ErrClosed), errors.Is(err, context.Canceled):

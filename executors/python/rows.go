@@ -1,28 +1,24 @@
 package python
 
-// rows counts the rows of data that is written through it, in constant memory.
-// In JSON a row is an element of the longest array that stands in no other
-// array; without an array it is a document, of which there may be several in a
-// row. In any other text it is a line. What is not well-formed is
-// counted as far as it goes.
+// rows counts the rows of the data that is written to it, in constant memory. In JSON
+// a row is an element of the longest array that is in no other array; without an
+// array it is a document, of which several may follow each other. In any other text a
+// row is a line. Malformed JSON is counted approximately.
 type rows struct {
 	begun, isJSON bool
 	lines         int
 	midLine       bool // bytes since the last line end
 
 	text, escaped bool
-	open          []byte // brackets that are open, at most maxNesting of them
-	tooDeep       int    // brackets beyond
-	arrays        int    // how many of open are [
-	elements      int    // in the array that stands in no other
-	pending       bool   // something but white space since [ or ,
-	found         bool   // there was an array
+	depth         int  // how many brackets are open
+	arrays        int  // how many of them are [
+	outer         int  // depth inside the array that stands in no other
+	elements      int  // in that array
+	pending       bool // something but white space since [ or ,
+	found         bool // there was an array
 	longest       int
 	documents     int
 }
-
-// maxNesting bounds what is remembered of hostile data.
-const maxNesting = 10_000
 
 // Write implements io.Writer; it never fails.
 func (r *rows) Write(p []byte) (int, error) {
@@ -51,17 +47,17 @@ func (r *rows) byte(c byte) {
 }
 
 func (r *rows) token(c byte) {
-	outermost := r.arrays == 1 && r.tooDeep == 0 && len(r.open) > 0 && r.open[len(r.open)-1] == '['
+	outermost := r.arrays == 1 && r.depth == r.outer
 	switch c {
 	case '[', '{':
 		r.pending = r.pending || outermost
-		r.push(c)
+		r.open(c)
 	case ']', '}':
 		if outermost && c == ']' {
 			r.endElement()
 			r.longest, r.elements = max(r.longest, r.elements), 0
 		}
-		r.pop()
+		r.close(c)
 	case ',':
 		if outermost {
 			r.endElement()
@@ -81,31 +77,26 @@ func (r *rows) endElement() {
 	r.pending = false
 }
 
-func (r *rows) push(c byte) {
-	if len(r.open) == maxNesting {
-		r.tooDeep++
-		return
-	}
-	r.open = append(r.open, c)
+func (r *rows) open(c byte) {
+	r.depth++
 	if c == '[' {
 		r.found = true
 		if r.arrays++; r.arrays == 1 {
-			r.pending = false // nothing in it yet
+			r.outer, r.pending = r.depth, false // nothing in it yet
 		}
 	}
 }
 
-func (r *rows) pop() {
-	switch {
-	case r.tooDeep > 0:
-		r.tooDeep--
-	case len(r.open) > 0:
-		if r.open[len(r.open)-1] == '[' {
-			r.arrays--
-		}
-		if r.open = r.open[:len(r.open)-1]; len(r.open) == 0 {
-			r.documents++
-		}
+func (r *rows) close(c byte) {
+	if r.depth == 0 {
+		return // it closes nothing
+	}
+	if c == ']' {
+		r.arrays = max(r.arrays-1, 0)
+	}
+	if r.depth--; r.depth == 0 {
+		r.arrays = 0
+		r.documents++
 	}
 }
 

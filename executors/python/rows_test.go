@@ -40,7 +40,7 @@ func TestRowsOfHostileNesting(t *testing.T) {
 	var r rows
 	deep := strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000)
 	_, _ = fmt.Fprint(&r, deep+"[1,2]")
-	if len(r.open) != 0 || r.tooDeep != 0 || r.count() != 2 {
-		t.Errorf("open %d, beyond %d, rows %d", len(r.open), r.tooDeep, r.count())
+	if r.depth != 0 || r.count() != 2 {
+		t.Errorf("open %d, rows %d", r.depth, r.count())
 	}
 }

@@ -13,9 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// chooseBase is the directory that runtimes are kept in: dir, or one below the
-// system's temporary directory if the uid of a sandbox could not walk to dir, as
-// in the home of root.
+// chooseBase is the directory of the runtimes: dir, or one below the system's temporary
+// directory if the uid of a sandbox cannot reach dir, as in the home of root.
 func chooseBase(dir string) (string, error) {
 	if dir != "" {
 		dir, err := filepath.Abs(dir)
@@ -43,9 +42,9 @@ func chooseBase(dir string) (string, error) {
 	return "", fmt.Errorf("scripts run as other users, who cannot enter any of %s: set TMPDIR to a directory that they can enter", strings.Join(shared, ", "))
 }
 
-// ownBelow is this user's directory for runtimes below one that is shared. Its name
-// cannot be foretold, or somebody else could make it first and so keep this program
-// from its start; one that is there from an earlier start is taken again.
+// ownBelow is this user's directory for runtimes below a shared one. Its name is not
+// predictable, or another user could make it first and so keep this program from its
+// start. A directory from an earlier start is used again.
 func ownBelow(tmp string) (string, error) {
 	if err := keepsNames(tmp); err != nil {
 		return "", err
@@ -76,7 +75,7 @@ func keepsNames(dir string) error {
 	return err
 }
 
-// ownedByUs: what root made is as good as ours elsewhere, but not ours to write to.
+// ownedByUs is stricter than checkOwned: we cannot write to what root owns.
 func ownedByUs(dir string) bool {
 	var st unix.Stat_t
 	return unix.Lstat(dir, &st) == nil && st.Uid == uint32(os.Geteuid()) //nolint:gosec // G115: within range

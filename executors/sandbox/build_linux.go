@@ -27,9 +27,8 @@ var pruned = map[string]bool{
 	"__pycache__": true, "lib-dynload": true, "turtle.py": true, "sitecustomize.py": true,
 }
 
-// walkStdlib calls fn for each source file and extension module that belongs
-// into a runtime, in a fixed order; rel is its path below the library
-// directory.
+// walkStdlib calls fn for each source file and extension module of a runtime, in a fixed
+// order; rel is its path below the library directory.
 func walkStdlib(p python, fn func(src, rel string, info fs.FileInfo) error) error {
 	walk := func(dir, under, suffix string) error {
 		return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -125,11 +124,11 @@ func buildRuntime(ctx context.Context, dir string, p python) error {
 	return finishRuntime(dir, m)
 }
 
-// buildVariables begins the name of the module of the library that tells how and
-// where it was built: paths of the host, and nothing that a script needs.
+// buildVariables begins the name of the library's module with the options and paths of
+// its build: paths of the host, and nothing that a script needs.
 const buildVariables = "_sysconfigdata"
 
-// writeBuildVariables puts a module of no variables in its place.
+// writeBuildVariables writes a module without variables in its place.
 func writeBuildVariables(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil { //nolint:gosec // G301: sandboxes of another user pass
 		return err
@@ -154,8 +153,8 @@ func addThreadLibrary(libraries map[string]bool) {
 	}
 }
 
-// copyBytecode takes over what the host compiled; it stays valid because
-// copyFile keeps the time of the source, which is recorded in it.
+// copyBytecode copies what the host compiled. It stays valid because copyFile keeps the
+// time of the source, which is recorded in it.
 func copyBytecode(p python, src, dst string) error {
 	cached := func(py string) string {
 		name := strings.TrimSuffix(filepath.Base(py), ".py") + "." + p.CacheTag + ".pyc"
@@ -195,7 +194,7 @@ func compileAll(ctx context.Context, p python, dir, stdlib string) error {
 }
 
 func finishRuntime(dir string, m image) error {
-	// Scripts have /tmp in their fingers; in the sandbox it is the scratch.
+	// Many scripts use /tmp; in the sandbox it is the scratch.
 	if err := os.Symlink(taskDir, filepath.Join(dir, "tmp")); err != nil {
 		return err
 	}

@@ -25,8 +25,8 @@ const canaryWall = 20 * time.Second
 func (d *linuxDriver) Probe(ctx context.Context) error { return probe(ctx, d, d.host) }
 
 func probe(ctx context.Context, d Driver, h *host) error {
-	// Beside the runtimes and readable for all, so that only the sandbox keeps the
-	// canary from it.
+	// It is beside the runtimes and readable for all, so that only the sandbox keeps
+	// the canary from reading it.
 	secret, err := os.CreateTemp(filepath.Dir(h.runtime.path), canaryPrefix)
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func probe(ctx context.Context, d Driver, h *host) error {
 	return nil
 }
 
-// choose probes the drivers named in order and returns the first that holds.
+// choose probes the named drivers in their order and returns the first that holds.
 func choose(ctx context.Context, drivers []Driver, order []string) (Driver, error) {
 	var refused []error
 	for _, name := range order {

@@ -19,18 +19,18 @@ import (
 // cgroupMount is where control groups are mounted.
 const cgroupMount = "/sys/fs/cgroup"
 
-// groupPrefix begins the names of the groups of sandboxes: the pid of their process
-// follows, which may have several sandboxes, and chance.
+// groupPrefix begins the names of the groups of sandboxes. The pid of this process and a
+// random text follow, since a process may have several sandboxes.
 const groupPrefix = "writ-box-"
 
-// groupOverhead is what a group may take beyond memory and scratch, in bytes: for
-// the pages of the runtime that its sandbox reads first, page tables, names of
-// files that it looked for, and what waits in pipes.
+// groupOverhead is what a group may use beyond memory and scratch, in bytes: for the
+// pages of the runtime that its sandbox is the first to read, page tables, names of
+// files that it looked up, and data in pipes.
 const groupOverhead = 64 << 20
 
-// groups makes a control group for each sandbox, where the machine lets it. That
-// bounds what no limit of a process counts: memory that the kernel uses for it.
-// Nil where it does not.
+// groups makes a control group for each sandbox, where the machine permits it; else it
+// is nil. A group bounds what no limit of a process counts: memory that the kernel uses
+// for it.
 type groups struct {
 	dir   string // in which those of the sandboxes are made
 	files groupFiles
@@ -39,7 +39,7 @@ type groups struct {
 // groupFiles are names of files of a group, which differ between the versions.
 type groupFiles struct {
 	limit, swap, usage string
-	drop, all          string // file to write to so that what can be dropped is, and what to write
+	drop, all          string // file that makes the kernel reclaim memory, and what to write to it
 	weight             string // of processor time; empty: none
 }
 
@@ -84,10 +84,10 @@ func ownGroup(table, controller string) string {
 	return ""
 }
 
-// delegated is the directory of version 2 in which groups with a memory limit can
-// be made: one that was handed over to this process, which stands in a group of
-// its own below, as systemd's DelegateSubgroup has it. In one that holds processes
-// the kernel permits none, and to move those is for who put them there.
+// delegated is the directory of version 2 in which groups with a memory limit can be
+// made: one that was delegated to this process, which is in a group of its own below,
+// as with systemd's DelegateSubgroup. The kernel permits no such groups in a directory
+// that has processes of its own, and only their owner should move those.
 func delegated(own string) string {
 	const marks = 2
 	if own == "" || own == "/" {
@@ -105,7 +105,7 @@ func delegated(own string) string {
 	if !handed || os.WriteFile(filepath.Join(dir, control), []byte("+memory"), 0) != nil {
 		return ""
 	}
-	_ = os.WriteFile(filepath.Join(dir, control), []byte("+cpu"), 0) // a bonus
+	_ = os.WriteFile(filepath.Join(dir, control), []byte("+cpu"), 0) // optional
 	return dir
 }
 
@@ -143,7 +143,7 @@ func (g *groups) make(memory int64) (*group, error) {
 	}
 	_ = b.write(b.files.swap, swap) // not there where swap is not counted
 	if b.files.weight != "" {
-		_ = b.write(b.files.weight, "10") // a bonus, of 100
+		_ = b.write(b.files.weight, "10") // optional; the default is 100
 	}
 	return b, nil
 }
@@ -152,11 +152,11 @@ func (b *group) write(name, text string) error {
 	return os.WriteFile(filepath.Join(b.dir, name), []byte(text), 0)
 }
 
-// add puts a process into the group.
+// add moves a process into the group.
 func (b *group) add(pid int) error { return b.write("cgroup.procs", strconv.Itoa(pid)) }
 
-// keptSize is from where on it takes the time to drop what a sandbox leaves in the
-// kernel, in bytes; below that the next shortage of memory does.
+// keptSize is the size from which what a sandbox leaves in the kernel is reclaimed at
+// once, in bytes; a smaller rest is left to the next shortage of memory.
 const keptSize = 32 << 20
 
 // remove removes the group of a process that ended.
@@ -165,7 +165,7 @@ func (b *group) remove() {
 	if n, bad := strconv.ParseInt(strings.TrimSpace(string(raw)), 10, 64); err == nil && bad == nil && n > keptSize {
 		_ = b.write(b.files.drop, b.files.all)
 	}
-	// The last of it leaves a moment after its exit was told.
+	// The process leaves the group a moment after its exit was reported.
 	const tries, pause = 20, time.Millisecond
 	for range tries {
 		if err := unix.Rmdir(b.dir); err == nil || errors.Is(err, fs.ErrNotExist) {

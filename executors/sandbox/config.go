@@ -38,10 +38,6 @@ type Config struct {
 	// all processors.
 	Workers int
 
-	// Preload are modules that a worker imports while it waits. Nil means
-	// json and re.
-	Preload []string
-
 	// Concurrency bounds the runs at one time; others wait. 0 means two more
 	// than there are processors, which else idle while sandboxes are built and end.
 	Concurrency int
@@ -59,9 +55,6 @@ func (c Config) normalize() (Config, error) {
 		return Config{}, err
 	}
 	c.Workers = max(cmp.Or(c.Workers, DefaultWorkers), 0)
-	if c.Preload == nil {
-		c.Preload = []string{"json", "re"}
-	}
 	c.Concurrency = cmp.Or(c.Concurrency, runtime.NumCPU()+2)
 	return c, nil
 }

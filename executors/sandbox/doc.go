@@ -43,6 +43,6 @@
 // disk bandwidth and page cache are not bounded beyond the number of concurrent
 // runs. Under the landlock drivers the script cannot create files,
 // because the scratch directory is on a disk without quota; under plain
-// landlock stat(2) still tells which host paths exist. Where hostile tenants
+// landlock stat(2) still reveals which host paths exist. Where hostile tenants
 // share a machine, a virtual machine or gVisor is the right sandbox.
 package sandbox

@@ -18,42 +18,42 @@ func DriverNames() []string {
 
 // Profile is what a sandbox is built with, before it gets a script.
 type Profile struct {
-	Limits  Limits // normalized
-	Room    int64  // bytes of scratch, the input included
-	Preload []string
+	Limits  Limits   // normalized
+	Room    int64    // bytes of scratch, the input included
+	Preload []string // modules imported before the script arrives
 }
 
 // Driver builds sandboxes of one kind.
 type Driver interface {
 	Name() string
 
-	// Probe runs a canary script in a real sandbox. An error says which layer is
+	// Probe runs a canary script in a real sandbox. An error names the layer that is
 	// missing or did not hold; then the driver must not be used.
 	Probe(ctx context.Context) error
 
 	// Start begins to build a sandbox and returns without waiting for it: Run of
-	// the sandbox tells what failed.
+	// the sandbox reports a failure.
 	Start(p Profile) (*Instance, error)
 }
 
-// Surveyed says what Survey found.
+// Surveyed is the result of Survey.
 type Surveyed struct {
 	Driver  string           // what Open would take; empty: none
 	Python  string           // version
 	Refused map[string]error // drivers that do not hold here, and why
 }
 
-// Prepared says what Prepare found or made.
+// Prepared is the runtime that Prepare found or made.
 type Prepared struct {
 	Path   string // of the runtime directory
 	Python string // version
 
-	// Bare executes this Python without a sandbox: the words of a command to which
-	// Python's own arguments are added. No script of a model belongs there.
+	// Bare begins a command that executes this Python without a sandbox; Python's own
+	// arguments follow. It must not run scripts of a model.
 	Bare []string
 }
 
-// Uncovered says what a driver does not protect from, as docs/sandbox.md has it.
+// Uncovered is what a driver does not protect from, as in docs/sandbox.md.
 func Uncovered(driver string) string {
 	const kernel = "a bug of the host's kernel, which it shares"
 	switch driver {

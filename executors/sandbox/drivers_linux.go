@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// linuxDriver is all four drivers: they differ in data only.
+// linuxDriver is all drivers but gvisor: they differ in data only.
 type linuxDriver struct {
 	name     string
 	clone    uintptr // namespaces besides the user namespace
@@ -64,7 +64,7 @@ func (d *linuxDriver) Start(p Profile) (*Instance, error) {
 	spec := sandboxSpec{
 		Runtime: d.host.runtime.path, Image: d.host.runtime.image, Root: d.root, Layers: d.layers, Scratch: taskDir, ID: id,
 		OwnUser: d.user || id >= 0, OwnRoot: d.user, OwnPIDs: d.clone&unix.CLONE_NEWPID != 0,
-		Limits: p.Limits, Room: p.Room, Preload: p.Preload, Landlock: d.landlock,
+		Landlock: d.landlock, Profile: p,
 	}
 	cleanup := func() error { return nil }
 	if d.root != rootPivot {
@@ -86,9 +86,9 @@ func (d *linuxDriver) Start(p Profile) (*Instance, error) {
 	return inst, nil
 }
 
-// mapIDs puts the sandbox into a user namespace. Root maps itself, because only uid
-// 0 may mount there, and one uid that nobody else has, which the sandbox takes on
-// before Python starts. Anybody else can map but their own uid.
+// mapIDs puts the sandbox into a user namespace. Root maps itself, because only uid 0
+// may mount there, and one uid that nothing else has, which the sandbox takes on before
+// Python starts. Any other user can map only their own uid.
 func (p *program) mapIDs(other int) {
 	p.Clone |= unix.CLONE_NEWUSER
 	ids := func(own int) string {
@@ -150,8 +150,8 @@ func (s *spawner) isolate(namespaces uintptr, user bool, spec *sandboxSpec, comp
 	return b, p, nil
 }
 
-// count has the memory of the sandbox counted, the kernel's for it too. It has no
-// script yet.
+// count puts the sandbox, which has no script yet, into a control group that counts its
+// memory and the kernel's for it.
 func (b *Instance) count(g *groups, memory int64) error {
 	if g == nil {
 		return nil
@@ -161,13 +161,13 @@ func (b *Instance) count(g *groups, memory int64) error {
 		return err
 	}
 	b.afterwards(own.remove)
-	if err := own.add(b.proc.Pid); !errors.Is(err, unix.ESRCH) { // it ended: who waits for it hears why
+	if err := own.add(b.proc.Pid); !errors.Is(err, unix.ESRCH) { // it ended: its wait reports why
 		return err
 	}
 	return nil
 }
 
-// afterwards has something done before the rest of the cleanup.
+// afterwards adds something to do before the rest of the cleanup.
 func (b *Instance) afterwards(do func()) {
 	rest := b.cleanup
 	b.cleanup = func() error {

@@ -64,12 +64,6 @@ func (s *Sandbox) Weaken(w Weakening) Weak {
 	return Weak{&d, s.profile, w.Room, w.Parent}
 }
 
-// Runner runs jobs in sandboxes of one driver.
-type Runner interface {
-	Driver() string
-	Run(ctx context.Context, job Job) (Result, error)
-}
-
 // Native is the sandbox with as much of the sandbox as the ctypes of its Python, by
 // which tests make system calls, can be imported in. The embedded one writes
 // machine code for that.

@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 )
 
-// idRange hands out uids (and equal gids) that no account and no other run on
-// this machine has, so that no sandbox shares an owner with anything.
+// idRange allocates uids (and equal gids) that no account and no other run on this
+// machine has, so that no sandbox shares an owner with anything.
 type idRange struct {
 	base, size int64
 	counter    atomic.Int64
@@ -32,7 +32,7 @@ func newIDRange() (*idRange, error) {
 	for _, r := range [][2]int64{wideIDs, narrowIDs} {
 		if mapped(string(raw), r[0], r[1]) {
 			ids := &idRange{base: r[0], size: r[1]}
-			// Another process counts from elsewhere.
+			// So that another process begins elsewhere.
 			ids.counter.Store(rand.Int64N(r[1])) //nolint:gosec // G404: no secret
 			return ids, nil
 		}

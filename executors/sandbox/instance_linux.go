@@ -33,7 +33,7 @@ var errBuild = errors.New("build sandbox")
 // Instance is one Python process in its finished sandbox. It takes one script.
 type Instance struct {
 	proc   *os.Process
-	shell  bool     // proc tells signal n as exit status 128+n, as a shell does
+	shell  bool     // proc reports signal n as exit status 128+n, as a shell does
 	feed   *os.File // write ends and read ends of the parent
 	out    *os.File
 	errs   *os.File
@@ -103,8 +103,8 @@ func (b *Instance) alive() bool {
 	}
 }
 
-// awaitReady returns once boot.py has announced itself. What comes before that
-// byte was written by init, so it is our own error and not the script's.
+// awaitReady returns once boot.py has sent its first byte. Anything else was written by
+// our own code before Python started, so it is not an error of the script.
 func (b *Instance) awaitReady(ctx context.Context) error {
 	if b.ready {
 		return nil
@@ -125,7 +125,7 @@ func (b *Instance) awaitReady(ctx context.Context) error {
 		b.ready = true
 		return b.report.SetReadDeadline(time.Time{})
 	}
-	// Everything may have gone wrong, so both channels are worth a line.
+	// The cause is unknown, so the error has what came on both channels.
 	b.kill()
 	<-b.exited
 	if b.waitErr != nil {
@@ -134,15 +134,15 @@ func (b *Instance) awaitReady(ctx context.Context) error {
 	cut(b.report, b.errs)
 	rest, _ := io.ReadAll(io.LimitReader(b.report, reportMax))
 	stderr, _ := io.ReadAll(io.LimitReader(b.errs, reportMax))
-	said := append(first[:n], rest...)
-	if f, ok := spawn.ParseFailure(said); ok {
+	report := append(first[:n], rest...)
+	if f, ok := spawn.ParseFailure(report); ok {
 		return fmt.Errorf("%w: %w", errBuild, b.explain(f))
 	}
-	return fmt.Errorf("%w: %s", errBuild, strings.TrimSpace(fmt.Sprintf("%s %s (%v)", said, stderr, b.state)))
+	return fmt.Errorf("%w: %s", errBuild, strings.TrimSpace(fmt.Sprintf("%s %s (%v)", report, stderr, b.state)))
 }
 
-// cut ends reading after the grace: the process is gone, and whoever still holds
-// the other end of a pipe gets no more attention.
+// cut ends reading after the grace: the process is gone, and what another process that
+// holds the other end of a pipe writes later is ignored.
 func cut(pipes ...*os.File) {
 	deadline := time.Now().Add(drainGrace)
 	for _, f := range pipes {

@@ -1,27 +1,35 @@
 package sandbox
 
 import (
+	"context"
 	"errors"
 	"io"
 	"time"
 )
 
-// Errors of Run that the caller can act on. Everything the script itself does
-// wrong is an Outcome, not an error.
+// Errors of Run that the caller can act on. A fault of the script itself is an Outcome,
+// not an error.
 var (
 	ErrScript    = errors.New("script is larger than 1 MiB")
 	ErrInputSize = errors.New("input does not fit its scratch space")
 )
 
+// Runner runs jobs in sandboxes of one driver; *Sandbox is one.
+type Runner interface {
+	Driver() string // its name
+	Run(ctx context.Context, job Job) (Result, error)
+}
+
+var _ Runner = (*Sandbox)(nil)
+
 // Job is one script and the data it works on.
 type Job struct {
-	// Tenant is whose run this is. Tenants take turns when runs have to wait, and
+	// Tenant is the owner of the run. Tenants take turns when runs have to wait, and
 	// none gets all places. Tenant makes no other difference.
 	Tenant string
 
-	// Queue is how long the run may wait for its turn, and Time how long it may
-	// take from then on, the start of its sandbox included; 0: as long as the
-	// context.
+	// Queue bounds the wait for the run's turn, and Time the run from then on, with
+	// the start of its sandbox; 0: only the context does.
 	Queue, Time time.Duration
 
 	// Script is Python source, at most 1 MiB. It finds the path of its input in
@@ -78,7 +86,7 @@ const (
 	ThreadsLimit Limit = "threads"
 )
 
-// Result is the account of one run.
+// Result is the result of one run.
 type Result struct {
 	Outcome Outcome
 	Limit   Limit // the one that ended it, with Timeout, OversizedOutput, Memory and some ScriptErrors

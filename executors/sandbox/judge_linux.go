@@ -12,14 +12,14 @@ import (
 // which boot.py reports that.
 var reported = map[byte]Limit{'S': ScratchLimit, 'D': FilesLimit, 'T': ThreadsLimit}
 
-// What boot.py tells before the script begins. Nothing else can have written that.
+// What boot.py reports before the script begins. Nothing else can have written it.
 const (
-	toldStored    = 'G' // script and input are stored: what follows may be the script's
-	toldNotStored = 'I'
+	inputStored    = 'G' // script and input are stored: the rest may be written by the script
+	inputNotStored = 'I'
 )
 
-// verdict is how a run ended, from evidence that is all but why, and what was told
-// before the script began, under the control of the script.
+// verdict is how a run ended. The script controls all of its evidence but the reason for
+// which the parent ended the run, and what was reported before the script began.
 type verdict struct {
 	outcome Outcome
 	limit   Limit
@@ -73,18 +73,18 @@ func judge(why Outcome, e exit, report []byte, l Limits) verdict {
 	if e.signal != 0 {
 		return judgeSignal(e, l)
 	}
-	told, report := first(report)
-	switch told {
-	case toldStored:
+	input, report := first(report)
+	switch input {
+	case inputStored:
 		return judgeReport(e, report)
-	case toldNotStored:
+	case inputNotStored:
 		return verdict{outcome: NoInput, text: string(report)}
 	}
 	return verdict{outcome: Crash, text: "it ended before the script began"}
 }
 
-// judgeReport reads what is under the control of the script, so it decides on a
-// label of its run and on nothing else.
+// judgeReport reads what the script controls, so it decides only on the label of the
+// run.
 func judgeReport(e exit, report []byte) verdict {
 	kind, text := first(report)
 	switch {

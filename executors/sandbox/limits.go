@@ -11,7 +11,7 @@ const (
 	DefaultWall    = 30 * time.Second
 	DefaultCPU     = 30 * time.Second
 	DefaultMemory  = 512 << 20 // bytes of address space
-	DefaultOutput  = 500_000   // bytes, decimal: the size told to the model
+	DefaultOutput  = 500_000   // bytes, decimal: the size that the model knows
 	DefaultScratch = 64 << 20  // bytes
 	DefaultFiles   = 128       // open descriptors
 	DefaultThreads = 16

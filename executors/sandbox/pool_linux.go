@@ -11,13 +11,9 @@ import (
 	"aob.dev/writ/internal/clock"
 )
 
-// refillPause is the wait after a worker that could not be started, so that a
-// machine out of memory or uids is not kept busy with trying.
+// refillPause is the wait after a worker could not be started, so that a machine without
+// memory or uids is not kept busy.
 const refillPause = time.Second
-
-// workerAge is after when a worker that nobody used is replaced by a new one: an
-// old process is one more thing to wonder about, such as swapped out memory.
-const workerAge = 10 * time.Minute
 
 // pool keeps sandboxes of one profile that wait for a script. Each is used once.
 type pool struct {
@@ -31,12 +27,7 @@ type pool struct {
 	done   chan struct{}
 
 	mu    sync.Mutex
-	ready []worker // guarded by mu; oldest first
-}
-
-type worker struct {
-	inst *Instance
-	born time.Time
+	ready []*Instance // guarded by mu; oldest first
 }
 
 // newPool starts the goroutine that fills the pool; close ends it. After busy a
@@ -51,15 +42,11 @@ func newPool(d Driver, p Profile, size int, busy func() bool) *pool {
 
 func (l *pool) run(ctx context.Context) {
 	defer close(l.done)
-	tick := time.NewTicker(workerAge / 10)
-	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-l.wake:
-		case now := <-tick.C:
-			l.recycle(now)
 		}
 		for l.fill(ctx) != nil {
 			// Jobs start their own sandbox meanwhile and report the error.
@@ -81,7 +68,7 @@ func (l *pool) fill(ctx context.Context) error {
 			return err
 		}
 		l.mu.Lock()
-		l.ready = append(l.ready, worker{inst, time.Now()})
+		l.ready = append(l.ready, inst)
 		l.mu.Unlock()
 	}
 	return nil
@@ -124,7 +111,7 @@ func (l *pool) take(p Profile) *Instance {
 			l.mu.Unlock()
 			return nil
 		}
-		inst := l.ready[0].inst
+		inst := l.ready[0]
 		l.ready = l.ready[1:]
 		l.mu.Unlock()
 		if inst.alive() {
@@ -136,29 +123,7 @@ func (l *pool) take(p Profile) *Instance {
 
 // waitFull returns when all workers wait, or with ctx's error.
 func (l *pool) waitFull(ctx context.Context) error {
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for l.short() {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-	return nil
-}
-
-// recycle ends the workers that are too old at now.
-func (l *pool) recycle(now time.Time) {
-	l.mu.Lock()
-	var old []worker
-	for len(l.ready) > 0 && now.Sub(l.ready[0].born) > workerAge {
-		old, l.ready = append(old, l.ready[0]), l.ready[1:]
-	}
-	l.mu.Unlock()
-	for _, w := range old {
-		w.inst.Close()
-	}
+	return clock.Every(ctx, time.Millisecond, func() bool { return !l.short() })
 }
 
 // close ends the goroutine and all waiting sandboxes. No take may follow.
@@ -166,8 +131,8 @@ func (l *pool) close() error {
 	l.cancel()
 	<-l.done
 	var errs []error
-	for _, w := range l.ready {
-		errs = append(errs, w.inst.Close())
+	for _, inst := range l.ready {
+		errs = append(errs, inst.Close())
 	}
 	return errors.Join(errs...)
 }

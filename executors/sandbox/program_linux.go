@@ -13,26 +13,26 @@ import (
 	"aob.dev/writ/executors/sandbox/spawn"
 )
 
-// program collects what a forked process does to become a sandbox. It is written
-// here, where all of Go is at hand, and carried out there, where nothing is: see
+// program collects the system calls by which a forked process becomes a sandbox. It is
+// written here, with all of Go, and executed in the fork, where no Go code can run: see
 // package spawn.
 type program struct {
 	spawn.Program
 	steps []string // what each call is for
 	step  string   // of the calls that follow
-	err   error    // the first; what is written after it counts for nothing
+	err   error    // the first; what is written after it is ignored
 }
 
-// step is one part of a program: what its calls are for, and who writes them.
+// step is one part of a program: what its calls are for, and the function that writes
+// them.
 type step struct {
 	name  string
 	layer layers // 0: in every program
 	write func(*program)
 }
 
-// compile writes a program of those steps that are always there or of a layer in
-// has. Their order matters: each still has the rights that the steps before it
-// needed, and none that a later one takes away.
+// compile writes a program of the steps without layer and those of a layer in has. Their
+// order matters: a step may only use rights that no earlier step took away.
 func compile(has layers, steps []step) (*program, error) {
 	p := &program{}
 	for _, s := range steps {
@@ -147,7 +147,7 @@ func (p *program) attributes(mount arg, flags uint, set uint64) {
 	p.call(unix.SYS_MOUNT_SETATTR, num(unix.AT_FDCWD), mount, num(flags), value(p, &attr), num(unsafe.Sizeof(attr)))
 }
 
-// pivot makes the directory that was entered the root, and lets go of the old one.
+// pivot makes the current directory the root, and detaches the old one.
 func (p *program) pivot(hostName string) {
 	here := p.text(".")
 	p.step = "pivot_root"
@@ -165,12 +165,12 @@ func (p *program) pointerAt(a arg, offset int) {
 	p.Pointers = append(p.Pointers, a.value+uint64(offset)) //nolint:gosec // G115: within range
 }
 
-// value puts v, which holds no pointers, into Data as the kernel reads it.
+// value puts v, which has no pointers, into Data as the kernel reads it.
 func value[T any](p *program, v *T) arg {
 	return p.bytes(unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v))) //nolint:gosec // G103: the layout is the kernel's
 }
 
-// explain is a failure of the sandbox in words.
+// explain is the error of a failure of the sandbox.
 func (p *program) explain(f spawn.Failure) error {
 	if f.Call < 0 || f.Call >= len(p.steps) {
 		return fmt.Errorf("release the sandbox: %w", f.Errno)

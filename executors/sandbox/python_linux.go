@@ -44,9 +44,9 @@ print(json.dumps({
 } if v[0] == 3 and sys.implementation.name == "cpython" else {}))
 `
 
-// findPython is the first usable interpreter: path if given, else the python3
-// of each directory in PATH. A shim of a version manager costs more than a
-// whole run, so it is asked once what it stands for and never used again.
+// findPython is the first usable interpreter: path if given, else the python3 of each
+// directory in PATH. A shim of a version manager is slower than a whole run, so it is
+// executed only once, to find the interpreter behind it.
 func findPython(ctx context.Context, path string) (python, error) {
 	candidates := []string{path}
 	if path == "" {

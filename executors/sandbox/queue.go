@@ -13,21 +13,21 @@ var (
 	ErrBusy   = errors.New("too many runs wait for their turn")
 )
 
-// maxWaiting is how many runs of one tenant may wait: more would take longer than
-// anybody waits, and each holds its order and its input meanwhile.
+// maxWaiting is how many runs of one tenant may wait. More would wait longer than their
+// callers do, and each holds its order and its input meanwhile.
 const maxWaiting = 64
 
-// queue bounds how many runs there are at one time. No tenant has all of them, so
-// that another's first one finds a place or waits for the end of one run. Those
-// that wait are served in turns by tenant, so that a tenant with a thousand
-// scripts delays another's by one run, not by a thousand.
+// queue bounds how many runs there are at one time. No tenant has all of them, so that
+// the first run of another finds a place or waits for the end of one run. Waiting runs
+// are served in turns by tenant, so that a tenant with a thousand scripts delays
+// another's by one run, not by a thousand.
 type queue struct {
 	size  int
 	share int // the most that one tenant may have
 
 	mu      sync.Mutex // guards what follows
 	free    int
-	stopped bool                 // nobody is admitted any more
+	stopped bool                 // no run is admitted any more
 	running map[string]int       // by tenant; none is 0
 	waiting map[string][]*ticket // by tenant, oldest first; none is empty
 	turn    []string             // tenants that wait, next first
@@ -65,7 +65,7 @@ func (q *queue) begin(tenant string) (*ticket, error) {
 	switch {
 	case q.stopped:
 		return nil, ErrClosed
-	case q.free > 0 && q.running[tenant] < q.share: // then nobody waits who could go first
+	case q.free > 0 && q.running[tenant] < q.share: // then no waiting run could go first
 		q.admit(tenant)
 		return nil, nil
 	case len(q.waiting[tenant]) >= maxWaiting:
@@ -110,7 +110,7 @@ func (q *queue) leave(tenant string) {
 	if q.running[tenant]--; q.running[tenant] == 0 {
 		delete(q.running, tenant)
 	}
-	// Those before it in turn have all that they may: they keep their places.
+	// The tenants before it have their share: they keep their places in turn.
 	i := slices.IndexFunc(q.turn, func(name string) bool { return q.running[name] < q.share })
 	if i < 0 {
 		return
@@ -146,7 +146,7 @@ func (q *queue) withdraw(tenant string, t *ticket) bool {
 	return true
 }
 
-// stop refuses everybody who waits and whoever comes.
+// stop refuses all runs that wait and all that come later.
 func (q *queue) stop() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

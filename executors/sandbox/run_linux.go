@@ -25,20 +25,18 @@ const chunkSize = 256 << 10
 // a user may ask for.
 const feedPipe = 1 << 20
 
-// Run hands job to the sandbox, waits for its end and closes the sandbox. The
-// limits are those that the sandbox was built with. A sandbox that was killed,
-// and that the kernel takes long to end, is told at once and is not closed: it is
-// still alive then.
+// Run gives job to the sandbox, waits for its end and closes the sandbox. The limits are
+// those that the sandbox was built with. Where the kernel takes long to end a killed
+// sandbox, Run returns before, and the sandbox is still alive and not closed.
 //
-// An error means that the script did not come to an end of its own: ctx ended,
-// the input could not be read or did not fit, or the sandbox was broken or could
-// not be built. If the sandbox had taken the script by then, the result is an
-// account of what there was, with Outcome Canceled, NoInput or Crash; else it is
-// empty.
+// An error means that the script did not end by itself: ctx ended, the input could not
+// be read or did not fit, or the sandbox was broken or could not be built. If the
+// sandbox had taken the script by then, the result has Outcome Canceled, NoInput or
+// Crash; else it is empty.
 func (b *Instance) Run(ctx context.Context, job Job) (res Result, err error) {
 	defer func() {
 		if b.alive() {
-			return // it lingers
+			return // the kernel has not ended it yet
 		}
 		err = errors.Join(err, b.Close())
 	}()
@@ -65,7 +63,7 @@ func (b *Instance) Run(ctx context.Context, job Job) (res Result, err error) {
 		case errors.Is(err, errBuild):
 			return Result{}, err
 		}
-		// It may have begun in the moment in which nobody waited any more.
+		// It may have begun just after the wait for it ended.
 		return b.account(job, canceled, Result{ExitCode: -1}), err
 	}
 
@@ -95,9 +93,9 @@ func (b *Instance) Run(ctx context.Context, job Job) (res Result, err error) {
 
 	ended := exit{code: -1}
 	switch {
-	case lingers: // the reason why it was killed says all
+	case lingers: // the reason why it was killed decides
 	case b.waitErr != nil:
-		return b.account(job, verdict{outcome: Crash}, Result{Duration: duration, ExitCode: -1}), nil // Close tells
+		return b.account(job, verdict{outcome: Crash}, Result{Duration: duration, ExitCode: -1}), nil // Close reports it
 	default:
 		ended = b.ended()
 	}
@@ -117,8 +115,8 @@ func (b *Instance) Run(ctx context.Context, job Job) (res Result, err error) {
 	}), err
 }
 
-// killGrace is how long a killed sandbox may take to end before its run is told.
-// The kernel takes long where memory is short, and no limit would hold otherwise.
+// killGrace is how long a killed sandbox may take to end before Run returns without it.
+// Where memory is short the kernel takes long, and a run would exceed its limits.
 const killGrace = time.Second
 
 // awaitEnd returns when the process ended; false: it was killed and lingers.
@@ -138,7 +136,7 @@ func (b *Instance) awaitEnd(e *ending) bool {
 	}
 }
 
-// account completes a result with what was run, and in what.
+// account completes a result with its verdict, script and sandbox.
 func (b *Instance) account(job Job, v verdict, res Result) Result {
 	sum := sha256.Sum256([]byte(job.Script))
 	res.Outcome, res.Limit, res.Error = v.outcome, v.limit, v.text
@@ -234,8 +232,7 @@ type capture struct {
 	kept   []byte
 }
 
-// buffers of drain. A run makes three, and would leave more garbage behind in
-// them than in all else.
+// buffers of drain. A run takes three: without a pool they would be most of its garbage.
 var buffers = sync.Pool{New: func() any { return new(buffer) }}
 
 type buffer [32 << 10]byte

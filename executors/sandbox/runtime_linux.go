@@ -32,15 +32,14 @@ const (
 	inputName  = "input" // as in boot.py
 )
 
-// recipe changes whenever the code below would build something else from the
-// same interpreter, so that an old runtime is not taken for a new one.
+// recipe changes whenever the code would build something else from the same
+// interpreter, so that an old runtime is not used for a new one.
 const recipe = "writ sandbox runtime 3"
 
-// staleAge is after when an unfinished build or a canary's secret belongs to
-// nobody.
+// staleAge is the age at which an unfinished build or a canary's secret is removed.
 const staleAge = time.Hour
 
-// idleAge is after when a runtime that no Open used goes: that of a Python which
+// idleAge is the time after which an unused runtime is removed: that of a Python which
 // was upgraded or of an older version of this program.
 const idleAge = 7 * 24 * time.Hour
 
@@ -127,12 +126,12 @@ func makeRuntime(ctx context.Context, base, final string, p python) (runtimeDir,
 	return openRuntime(final)
 }
 
-// errIncomplete: files of a runtime are missing or cut short, as where something
-// removes what is old from a temporary directory.
+// errIncomplete is that files of a runtime are missing or truncated, as where a service
+// removes old files from a temporary directory.
 var errIncomplete = errors.New("files are missing or changed")
 
-// readyRuntime is the runtime at path; fs.ErrNotExist: there is none, or there was
-// one that is not whole and that nobody uses, and it is gone now.
+// readyRuntime is the runtime at path; fs.ErrNotExist: there is none, or an incomplete
+// one that no process used was removed.
 func readyRuntime(path string) (runtimeDir, error) {
 	rt, err := openRuntime(path)
 	if !errors.Is(err, errIncomplete) {
@@ -168,7 +167,7 @@ func openRuntime(path string) (runtimeDir, error) {
 	return rt, nil
 }
 
-// inventory is a digest of the names, kinds and sizes of what is in a runtime but
+// inventory is a digest of the names, kinds and sizes of all files of a runtime, without
 // its image file and what is below its tasks.
 func inventory(dir string) (string, error) {
 	h := sha256.New()
@@ -199,8 +198,8 @@ func inventory(dir string) (string, error) {
 
 // runtimeKey identifies what a build would copy: the recipe, boot.py, the
 // content of the interpreter, and name, size and time of each library file.
-// Their content would take longer to read than a package manager needs to
-// change one of the other three.
+// Reading their content would take long, and a package manager that changes it also
+// changes one of the other three.
 func runtimeKey(p python) (string, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%x\n%+v\n", recipe, sha256.Sum256(bootScript), p)

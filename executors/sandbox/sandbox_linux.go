@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Signals by which judge tells one end from another.
+// Signals by which judge distinguishes how a run ended.
 const (
 	sigPolicy = unix.SIGSYS
 	sigCPU    = unix.SIGXCPU
@@ -53,7 +53,7 @@ func Open(ctx context.Context, cfg Config) (*Sandbox, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open sandbox: %w", err), h.close())
 	}
-	profile := Profile{Limits: cfg.Limits, Room: cfg.Limits.Scratch, Preload: cfg.Preload}
+	profile := Profile{Limits: cfg.Limits, Room: cfg.Limits.Scratch, Preload: []string{"json", "re"}}
 	s := &Sandbox{cfg: cfg, driver: driver, host: h, queue: newQueue(cfg.Concurrency)}
 	s.cut, s.cutOff = context.WithCancel(context.WithoutCancel(ctx))
 	s.pool = newPool(driver, profile, cfg.Workers, s.busy) //nolint:contextcheck // workers wait longer than Open
@@ -95,12 +95,12 @@ func (s *Sandbox) Driver() string { return s.driver.Name() }
 // Python is the version of the interpreter in use.
 func (s *Sandbox) Python() string { return s.host.runtime.image.Python }
 
-// Run runs one job and returns what became of it. It waits while Concurrency runs
-// are under way, or all but one of them are of its tenant; tenants that wait take
-// turns. Whatever the script does is in the Result; an error means that it did
-// not come to an end: ErrScript, ErrInputSize, ErrBusy, ErrClosed, the error of
-// ctx or of the input, or a sandbox that could not be built. If a sandbox had
-// taken the script, the Result has an Outcome then too.
+// Run runs one job. It waits while Concurrency runs are under way, or all but one of
+// them are of its tenant; waiting tenants take turns. Whatever the script does is in the
+// Result. An error means that the script did not end by itself: ErrScript,
+// ErrInputSize, ErrBusy, ErrClosed, the error of ctx or of the input, or a sandbox that
+// could not be built. If a sandbox had taken the script, the Result has an Outcome then
+// too.
 func (s *Sandbox) Run(ctx context.Context, job Job) (Result, error) {
 	if len(job.Script) > maxScript {
 		return Result{}, ErrScript
@@ -138,7 +138,7 @@ func (s *Sandbox) Run(ctx context.Context, job Job) (Result, error) {
 	return res, err
 }
 
-// take is a sandbox that waits, or a new one.
+// take returns a waiting sandbox, or a new one.
 func (s *Sandbox) take(profile Profile) (inst *Instance, warm bool, err error) {
 	if inst = s.pool.take(profile); inst != nil {
 		return inst, true, nil
@@ -147,15 +147,15 @@ func (s *Sandbox) take(profile Profile) (inst *Instance, warm bool, err error) {
 	return inst, false, err
 }
 
-// release gives back the place of a run. A sandbox that lingers keeps it until
-// its end.
+// release frees the place of a run. A sandbox that the kernel has not ended yet keeps it
+// until its end.
 func (s *Sandbox) release(inst *Instance, tenant string) {
 	if !inst.alive() {
 		s.leave(tenant)
 		return
 	}
 	s.runs.Go(func() {
-		_ = inst.Close() // what it left is swept with the next session
+		_ = inst.Close() // the next session removes what is left
 		s.leave(tenant)
 	})
 }

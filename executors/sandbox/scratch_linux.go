@@ -14,9 +14,9 @@ import (
 
 const sessionPrefix = "session-"
 
-// scratch hands out directories for the drivers that cannot mount a tmpfs. All
-// those of one Sandbox live in a session directory, whose lock the process
-// holds; a session without a holder is what a crash left.
+// scratch makes directories for the drivers that cannot mount a tmpfs. Those of one
+// Sandbox are in a session directory, whose lock the process holds; a session that is
+// not locked was left by a crash.
 type scratch struct {
 	runtime string // host path
 	session string // relative to runtime
@@ -24,9 +24,9 @@ type scratch struct {
 	next    atomic.Int64
 }
 
-// newScratch sweeps the sessions of dead processes and begins one. It holds the
-// lock of their parent for that moment, so that no other process takes the new
-// session, not yet locked, for a leftover.
+// newScratch removes the sessions of dead processes and begins one. It locks their
+// parent meanwhile, so that no other process removes the new session before it is
+// locked.
 func newScratch(runtime string) (*scratch, error) {
 	tasks := filepath.Join(runtime, taskDir)
 	parent, err := lockDir(tasks, unix.LOCK_EX)
@@ -84,7 +84,7 @@ func (s *scratch) close() error {
 	return err
 }
 
-// sweepSessions removes sessions that nobody holds.
+// sweepSessions removes sessions that no process holds.
 func sweepSessions(tasks string) {
 	entries, _ := os.ReadDir(tasks)
 	for _, e := range entries {

@@ -14,10 +14,10 @@ import (
 // POSIX IPC, epoll, inotify, memfd, set*id, scheduling and priority setters.
 //
 // Sandboxes share the files of the runtime and the kernel, so a call by which one
-// leaves a mark that another can read is a channel between tenants. Hence no
-// locks, no futexes on shared pages but to wait, nothing that tells what the page
-// cache holds (fadvise64, mincore, cachestat, RWF_NOWAIT), and nothing that counts
-// the memory, threads or disk of the machine (sysinfo, statfs).
+// leaves a mark that another can read is a channel between tenants. Hence no locks, no
+// futexes on shared pages except to wait, nothing that reveals what the page cache
+// holds (fadvise64, mincore, cachestat, RWF_NOWAIT), and nothing that counts the
+// memory, threads or disk of the machine (sysinfo, statfs).
 func seccompRules(pid int) []rule {
 	var rules []rule
 	for _, l := range []struct {
@@ -70,22 +70,22 @@ var allowed = []uint32{
 // them, so under the landlock driver they would reach files of the same user.
 var pretended = []uint32{
 	unix.SYS_FCHMOD, unix.SYS_FCHMODAT, unix.SYS_FCHMODAT2, unix.SYS_FCHOWN, unix.SYS_FCHOWNAT, unix.SYS_UTIMENSAT,
-	// A lock has nobody to keep out: the sandbox is one process, and what it shares
-	// with others it can only read.
+	// A lock is not needed: the sandbox is one process, and what it shares with
+	// others it can only read.
 	unix.SYS_FLOCK,
 }
 
-// absent have an older equivalent that libc takes when told ENOSYS, one whose
-// arguments a filter can see.
+// absent have an older equivalent whose arguments a filter can see. On ENOSYS libc uses
+// that.
 var absent = []uint32{
 	unix.SYS_CLONE3, unix.SYS_OPENAT2, unix.SYS_MEMFD_CREATE, unix.SYS_EPOLL_PWAIT2,
-	// At the end of a thread the kernel wakes who waits at a word of this list, on
-	// a shared page too.
+	// At the end of a thread the kernel wakes the waiters of each futex in this
+	// list, on shared pages too.
 	unix.SYS_SET_ROBUST_LIST,
 }
 
-// unsupported are features of a file system that callers do without if told
-// that this one lacks them.
+// unsupported are features of a file system that callers do without where it does not
+// have them.
 var unsupported = []uint32{
 	unix.SYS_GETXATTR, unix.SYS_LGETXATTR, unix.SYS_FGETXATTR,
 	unix.SYS_LISTXATTR, unix.SYS_LLISTXATTR, unix.SYS_FLISTXATTR,
@@ -148,7 +148,7 @@ func byArgument(pid uint32) []rule {
 			unix.TIOCGWINSZ)},
 		// So not F_SETOWN and F_SETSIG, by which the kernel would signal for
 		// us, nor F_SETPIPE_SZ, leases and notifications. Databases lock their
-		// files and are told that they did; that there is a lock nobody is told.
+		// files: that succeeds without effect. No call reveals a lock.
 		{
 			nr: unix.SYS_FCNTL, action: actAllow,
 			any:  equals(1, unix.F_DUPFD, unix.F_DUPFD_CLOEXEC, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL),
@@ -163,8 +163,8 @@ func byArgument(pid uint32) []rule {
 		}},
 		// Without RWF_NOWAIT, which answers only what the page cache holds.
 		{nr: unix.SYS_PREADV2, action: actAllow, any: equals(5, 0)},
-		// Clocks of the system: a negative number is that of a process, of which
-		// the answer would tell that there is one.
+		// Clocks of the system: a negative number is that of a process, and the
+		// answer would reveal whether it exists.
 		{nr: unix.SYS_CLOCK_GETTIME, action: actAllow, any: fewClocks},
 		{nr: unix.SYS_CLOCK_GETRES, action: actAllow, any: fewClocks},
 		{nr: unix.SYS_CLOCK_NANOSLEEP, action: actAllow, any: fewClocks},
@@ -173,7 +173,7 @@ func byArgument(pid uint32) []rule {
 			unix.PR_GET_NO_NEW_PRIVS, unix.PR_GET_SECCOMP, unix.PR_CAPBSET_READ)},
 		// Reading its own, not setting: a null new_limit.
 		{nr: unix.SYS_PRLIMIT64, action: actAllow, any: [][]check{{bits(0, all32, 0), bits(2, all32, 0), {arg: 2, high: true, mask: all32, want: 0}}}},
-		// About itself: of another, the answer would tell that there is one.
+		// Only about itself: an answer about another would reveal that it exists.
 		{nr: unix.SYS_SCHED_GETAFFINITY, action: actAllow, any: equals(0, 0)},
 		{nr: unix.SYS_SCHED_GETPARAM, action: actAllow, any: equals(0, 0)},
 		{nr: unix.SYS_SCHED_GETSCHEDULER, action: actAllow, any: equals(0, 0)},

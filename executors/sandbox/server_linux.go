@@ -82,8 +82,8 @@ func (s *Servers) Start(srv Server) (*ServerProcess, error) {
 	return nil, fmt.Errorf("cannot be isolated on this machine: %w", errors.Join(errs...))
 }
 
-// serverDriver is a way to isolate a server, and whether it gets a /proc: one that
-// the machine has masked parts of cannot be mounted anew.
+// serverDriver is a way to isolate a server, with a /proc or without: where the machine
+// has masked parts of its own, a new one cannot be mounted.
 type serverDriver struct {
 	name       string
 	user, proc bool
@@ -100,8 +100,8 @@ func serverDrivers() []serverDriver {
 // startError is a program that was isolated and could not be executed.
 type startError struct{ error }
 
-// spec prepares the directories of the server. Its home stays as it is and whose
-// it is, so that a uid of its own finds its files again.
+// spec prepares the directories of the server. Its home keeps its files and their owner,
+// so that a uid of its own finds them again.
 func (srv *Server) spec(view *visible) (*serverSpec, error) {
 	base, err := filepath.Abs(srv.Dir)
 	if err != nil {
@@ -123,7 +123,7 @@ func (srv *Server) spec(view *visible) (*serverSpec, error) {
 	return s, s.files(base)
 }
 
-// files makes what stands in place of files of the machine.
+// files makes the files that replace those of the machine.
 func (s *serverSpec) files(base string) error {
 	inside := strconv.Itoa(s.inside())
 	for name, text := range map[string]string{
@@ -213,11 +213,12 @@ func (s *spawner) server(spec *serverSpec, offline, user bool) (*ServerProcess, 
 		return nil, err
 	}
 	b.report.Close()
-	return &ServerProcess{Stdin: b.feed, Stdout: b.out, Stderr: b.errs, Pid: b.proc.Pid, proc: b.proc}, nil
+	wait := func() error { _, err := b.proc.Wait(); return err }
+	return &ServerProcess{Stdin: b.feed, Stdout: b.out, Stderr: b.errs, Wait: wait, Kill: b.kill}, nil
 }
 
-// becomes waits for the end of the report, which the program closes by being
-// executed, or for what kept it from that.
+// becomes waits until the program is executed, which closes the report, or for the
+// reason why it is not.
 func becomes(report *os.File, p *program) error {
 	if err := report.SetReadDeadline(time.Now().Add(setupTimeout)); err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 // maxLinks bounds how many symlinks and interpreters are followed.
 const maxLinks = 16
 
-// program shows what is needed to run a file: each symlink on the way to it, the
-// place that it was installed to, and its interpreter.
+// program shows what is needed to run a file: each symlink on the way to it, the place
+// where it is installed, and its interpreter.
 func (v *visible) program(path string) {
 	for range maxLinks {
 		v.installed(path)
@@ -41,9 +41,9 @@ func (v *visible) program(path string) {
 const maxBinds = 200
 
 // installed shows the place of a file: the tree of modules that it is in; of an
-// installation (a directory with bin) its programs and libraries; the package
-// that it belongs to; else its directory. Of a directory in which people keep
-// other things it shows the file alone.
+// installation (a directory with bin) its programs and libraries; the package that it
+// belongs to; else its directory. In a directory with unrelated files it shows the file
+// alone.
 func (v *visible) installed(path string) {
 	dir := filepath.Dir(path)
 	const modules = "/node_modules"
@@ -67,7 +67,7 @@ func (v *visible) installed(path string) {
 	v.show(dir, false)
 }
 
-// packageOf is the nearest directory upwards that a package begins in.
+// packageOf is the root of the package that a directory is in; empty: it is in none.
 func packageOf(dir string) string {
 	for ; !shared(dir); dir = filepath.Dir(dir) {
 		for _, mark := range []string{"package.json", "pyproject.toml", "setup.py", "requirements.txt", "deno.json"} {
@@ -79,8 +79,8 @@ func packageOf(dir string) string {
 	return ""
 }
 
-// shared are directories that hold what belongs to different things: those of
-// the root, a home, and what is above a home.
+// shared reports whether a directory has unrelated files: one in the root, a home, or one
+// above a home.
 func shared(dir string) bool {
 	if filepath.Dir(dir) == "/" || filepath.Dir(filepath.Dir(dir)) == "/" && filepath.Base(filepath.Dir(dir)) == "home" || dir == "/var/tmp" {
 		return true

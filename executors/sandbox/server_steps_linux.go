@@ -27,7 +27,7 @@ type serverSpec struct {
 	made        map[string]bool
 }
 
-// serverTasks bounds its processes and threads, where no other has its uid.
+// serverTasks bounds its processes and threads, where it has a uid of its own.
 const serverTasks = 4096
 
 // compile writes the program of a server, in the order of sandboxSpec.compile.
@@ -59,8 +59,7 @@ func serverDescriptors(p *program) {
 	p.call(unix.SYS_FCNTL, num(spawn.ReportFD), num(unix.F_SETFD), num(unix.FD_CLOEXEC))
 }
 
-// newRoot builds a root of its own from what the server may see and leaves the
-// machine's.
+// newRoot builds a root from what the server may see and leaves the machine's.
 func (s *serverSpec) newRoot(p *program) {
 	m := mounter{p, s}
 	m.step = "private mounts"
@@ -183,11 +182,11 @@ func (m *mounter) enter() {
 	m.call(unix.SYS_CHDIR, m.text(serverHome))
 }
 
-// scope keeps it from abstract sockets and signals of others, where the kernel can.
+// scope blocks abstract sockets of others and signals to them, where the kernel can.
 func scope(p *program) {
 	abi, err := landlockABI()
 	if err != nil || abi < abiScope {
-		return // the namespaces are the boundary; this adds the sockets
+		return // the namespaces are the boundary; this only adds the sockets
 	}
 	attr := unix.LandlockRulesetAttr{Scoped: unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL}
 	p.call(unix.SYS_LANDLOCK_CREATE_RULESET, value(p, &attr), num(unsafe.Sizeof(attr)), num(0))
@@ -203,8 +202,8 @@ func (s *serverSpec) limit(p *program) {
 	}
 }
 
-// forbidCalls refuses what no server needs: to trace, to mount, to make
-// namespaces, keys, and the parts of the kernel that have let others out.
+// forbidCalls refuses what no server needs: tracing, mounts, new namespaces, keys, and
+// parts of the kernel that allowed escapes before.
 func forbidCalls(p *program) { p.filter(serverFilter()) }
 
 // serverFilter allows all but the hostile calls and new namespaces; clone3, whose

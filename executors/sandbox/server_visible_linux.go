@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// bind is a path of the machine that stands at a place inside.
+// bind is a path of the machine that is shown at a place inside.
 type bind struct {
 	source string // without symlinks
 	target string
@@ -43,7 +43,7 @@ var (
 	systemDevices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
 )
 
-// errHidden refuses to show what is never shown.
+// errHidden refuses to show what no server may see.
 var errHidden = errors.New("holds keys or records of writ, which no skill server may see")
 
 // see finds what the server needs. Nothing is changed.
@@ -72,7 +72,7 @@ func (s *Server) see() (*visible, error) {
 	return v, nil
 }
 
-// hide says what is never shown. What is not there cannot be.
+// hide adds paths that are never shown. Paths that do not exist are skipped.
 func (v *visible) hide(paths []string) error {
 	for _, path := range paths {
 		real, err := filepath.Abs(path)
@@ -121,8 +121,8 @@ func (v *visible) declare(f ServerFile) error {
 	return nil
 }
 
-// show puts a path where it is on the machine. What is not there, or is in sight
-// already, needs nothing; what is hidden stays so.
+// show makes a path visible at its own place. It does nothing where the path does not
+// exist, is visible already or is hidden.
 func (v *visible) show(path string, write bool) {
 	path = filepath.Clean(path)
 	real, err := filepath.EvalSymlinks(path)
@@ -145,7 +145,7 @@ func (v *visible) show(path string, write bool) {
 	v.binds = append(v.binds, bind{source: real, target: path, file: !info.IsDir(), write: write})
 }
 
-// sees: a directory that is shown has the path in it.
+// sees reports whether the path is in a directory that is shown.
 func (v *visible) sees(path, real string) bool {
 	return slices.ContainsFunc(v.binds, func(b bind) bool {
 		in, ok := below(path, b.target)
@@ -162,7 +162,7 @@ func (v *visible) mask() {
 	for _, path := range v.hidden {
 		info, err := os.Stat(path)
 		if err != nil {
-			continue // it has just gone
+			continue // it was just removed
 		}
 		for _, b := range v.binds {
 			if in, ok := below(path, b.source); ok && !b.file {
@@ -172,8 +172,8 @@ func (v *visible) mask() {
 	}
 }
 
-// look finds words of the command that name paths which are there for us and not
-// for the server: most likely they should be declared.
+// look finds arguments of the command that are paths which the server cannot see: most
+// likely they should be declared.
 func (v *visible) look() {
 	for _, word := range v.argv {
 		if !filepath.IsAbs(word) {
@@ -186,7 +186,7 @@ func (v *visible) look() {
 	}
 }
 
-// below reports whether path is dir or in it, and where.
+// below reports whether path is dir or in it; rel is its path below dir.
 func below(path, dir string) (rel string, ok bool) {
 	if path == dir {
 		return ".", true

@@ -16,20 +16,19 @@ import (
 	"aob.dev/writ/executors/sandbox/spawn"
 )
 
-// spawnerName is argv[0] of the process that forks the sandboxes, for whoever looks
-// at a list of processes.
+// spawnerName is argv[0] of the process that forks the sandboxes, for lists of
+// processes.
 const spawnerName = "writ-sandbox-spawner"
 
 // spawner is the client of the process that forks the sandboxes.
 //
-// That process is started from one operating system thread, which is also the
-// parent of its sandboxes. The parent death signal fires when that thread ends, not
-// the process, and Go ends threads when it likes; so this one belongs to a
-// goroutine that lives as long as the sandbox. When it ends, the kernel kills
-// every sandbox that is left.
+// That process is started from one operating system thread, which is also the parent of
+// its sandboxes. The parent death signal is sent when that thread ends, not the process,
+// and Go may end a thread at any time; so this one belongs to a goroutine that lives as
+// long as the Sandbox. When it ends, the kernel kills every sandbox that is left.
 //
-// It can live in an empty network namespace that its sandboxes inherit, because to
-// make and to end one for each costs a tenth of a start.
+// The process can be in an empty network namespace that its sandboxes inherit, because
+// a namespace for each would cost a tenth of a start.
 type spawner struct {
 	offline  bool // in such a namespace, if the machine permits
 	launches chan func()
@@ -64,7 +63,7 @@ func (s *spawner) start(p *program, e childEnds) (*os.Process, error) {
 	defer s.mu.Unlock()
 	pid, err := s.ask(p, files)
 	if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
-		// Somebody ended it, such as the kernel for memory.
+		// It was killed, for example by the kernel for memory.
 		s.stop()
 		pid, err = s.ask(p, files)
 	}
@@ -72,7 +71,7 @@ func (s *spawner) start(p *program, e childEnds) (*os.Process, error) {
 	if pid == 0 {
 		return nil, err
 	}
-	// It cannot be another process: nobody else waits for our children.
+	// It cannot be another process: nothing else waits for our children.
 	proc, findErr := os.FindProcess(pid)
 	if findErr != nil {
 		return nil, errors.Join(err, findErr)
@@ -104,14 +103,14 @@ func (s *spawner) launch() error {
 			s.shared = true
 			return nil
 		}
-		// Each sandbox makes one of its own then, or fails.
+		// Then each sandbox makes one of its own, or fails.
 	}
 	s.shared = false
 	return s.launchIn(&syscall.SysProcAttr{})
 }
 
-// networkOnly has a process begin in a network namespace of its own. Only root
-// makes one without a user namespace, in which everybody else stays who they are.
+// networkOnly starts a process in a network namespace of its own. Users other than root
+// need a user namespace for it, in which they keep their ids.
 func networkOnly() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
 	if uid, gid := os.Geteuid(), os.Getegid(); uid != 0 {
@@ -122,8 +121,8 @@ func networkOnly() *syscall.SysProcAttr {
 	return attr
 }
 
-// launchIn starts the process. It leaves the process group, whose interrupt is
-// for this process to handle, and takes nothing along but its socket.
+// launchIn starts the process. It leaves the process group, so that an interrupt reaches
+// only this process, and inherits nothing but its socket.
 func (s *spawner) launchIn(attr *syscall.SysProcAttr) error {
 	ours, theirs, err := spawn.Socket()
 	if err != nil {

@@ -158,35 +158,11 @@ func TestBusySandboxStartsNoWorkers(t *testing.T) {
 		t.Errorf("%d workers, %v", len(l.ready), err)
 	}
 	for _, w := range l.ready {
-		if err := w.inst.Close(); err != nil {
+		if err := w.Close(); err != nil {
 			t.Error(err)
 		}
 	}
 	if err := s.WaitWarm(t.Context()); err != nil {
 		t.Error(err)
-	}
-}
-
-// TestWorkersAreReplaced: a worker that nobody used for long gives way.
-func TestWorkersAreReplaced(t *testing.T) {
-	s := open(t, Config{Workers: 1})
-	if err := s.WaitWarm(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	first := s.pool.ready[0].inst
-	s.pool.recycle(time.Now().Add(workerAge / 2))
-	if s.pool.short() || !first.alive() {
-		t.Error("replaced too early")
-	}
-	s.pool.recycle(time.Now().Add(2 * workerAge))
-	if first.alive() {
-		t.Error("the old worker is still there")
-	}
-	s.pool.refill()
-	if err := s.WaitWarm(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if res := run(t, s, Job{Script: "print(1)"}); !res.Warm || res.Outcome != OK {
-		t.Errorf("%+v", res)
 	}
 }

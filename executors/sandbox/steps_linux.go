@@ -38,19 +38,17 @@ const (
 
 // sandboxSpec is what a sandbox is made from.
 type sandboxSpec struct {
-	Runtime  string   // host path of the runtime directory
-	Image    image    // what to execute in it
-	Root     string   // rootPivot, rootChroot or rootKeep
-	Layers   layers   // those it gets
-	Scratch  string   // scratch directory below Runtime, relative; the tmpfs mount point if rootPivot
-	ID       int      // uid and gid to become, as seen inside; -1 keeps them
-	OwnUser  bool     // no process outside has the sandbox's uid, so RLIMIT_NPROC counts its threads only
-	OwnRoot  bool     // starts with all capabilities, in a user namespace
-	OwnPIDs  bool     // in a pid namespace
-	Limits   Limits   // normalized
-	Room     int64    // bytes of scratch, the input included
-	Preload  []string // modules imported before the script arrives
-	Landlock int      // lowest Landlock ABI that this driver accepts
+	Runtime  string // host path of the runtime directory
+	Image    image  // what to execute in it
+	Root     string // rootPivot, rootChroot or rootKeep
+	Layers   layers // those it gets
+	Scratch  string // scratch directory below Runtime, relative; the tmpfs mount point if rootPivot
+	ID       int    // uid and gid to become, as seen inside; -1 keeps them
+	OwnUser  bool   // no process outside has the sandbox's uid, so RLIMIT_NPROC counts its threads only
+	OwnRoot  bool   // starts with all capabilities, in a user namespace
+	OwnPIDs  bool   // in a pid namespace
+	Landlock int    // lowest Landlock ABI that this driver accepts
+	Profile
 }
 
 // pathInside is the path that a file of the runtime has once the sandbox is
@@ -84,11 +82,11 @@ func (s *sandboxSpec) compile() (*program, error) {
 // lowestFD is what a file opened in a sandbox becomes.
 const lowestFD = spawn.ReportFD + 1
 
-// closeDescriptors closes all but those of the sandbox. What is opened afterwards
-// is known by number: the lowest that is free.
+// closeDescriptors closes all but those of the sandbox. The number of a descriptor that
+// is opened afterwards is known: the lowest that is free.
 //
-// Standard input is opened anew: what the spawner has is shared by all its
-// sandboxes, and with it the flags that one may set and another read.
+// Standard input is opened anew: that of the spawner is shared by all its sandboxes, and
+// with it flags that one can set and another read.
 func closeDescriptors(p *program) {
 	p.call(unix.SYS_UMASK, num(0o077))
 	p.call(unix.SYS_CLOSE_RANGE, num(lowestFD), num(^uint32(0)), num(0))
@@ -99,17 +97,16 @@ func closeDescriptors(p *program) {
 // newSession leaves the process group of the parent.
 func newSession(p *program) { p.call(unix.SYS_SETSID) }
 
-// sandboxNice is the niceness of sandboxes, so that what decides and records
-// comes first.
+// sandboxNice is the niceness of sandboxes, so that deciding and recording come first.
 const sandboxNice = 10
 
-// yield has the kernel prefer everybody else: for processor time, and as who stays
-// when there is no memory left. Huge pages, which a sandbox could have for a single
-// byte in each, it gets none.
+// yield makes the kernel prefer all other processes: for processor time, and when it has
+// to kill one for memory. It disables huge pages, which a sandbox could fill with a
+// single byte each.
 func (s *sandboxSpec) yield(p *program) {
 	nice := sandboxNice
 	if now, err := unix.Getpriority(unix.PRIO_PROCESS, 0); err == nil {
-		nice = max(nice, 20-now) // as the kernel tells it; it can be raised only
+		nice = max(nice, 20-now) // the call returns 20 minus the niceness, which can only be raised
 	}
 	p.call(unix.SYS_SETPRIORITY, num(unix.PRIO_PROCESS), num(0), num(nice))
 	p.call(unix.SYS_PRCTL, num(unix.PR_SET_THP_DISABLE), num(1), num(0), num(0), num(0))

@@ -30,3 +30,18 @@ func Survey(ctx context.Context, cfg Config) (Surveyed, error) {
 	}
 	return s, errors.Join(ctx.Err(), h.close())
 }
+
+// Prepare makes the runtime that Open would make, so that the first start is not
+// slow. It uses only Dir and Python of the Config.
+func Prepare(ctx context.Context, cfg Config) (Prepared, error) {
+	cfg, err := cfg.normalize()
+	if err != nil {
+		return Prepared{}, err
+	}
+	h, err := openHost(ctx, cfg)
+	if err != nil {
+		return Prepared{}, err
+	}
+	rt := h.runtime
+	return Prepared{Path: rt.path, Python: rt.image.Python, Bare: rt.image.interpreter(rt.path)}, h.close()
+}

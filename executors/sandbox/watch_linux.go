@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// tablesMax bounds the page tables of a sandbox, in bytes. They count in no limit
-// of a process: mappings far apart, of a page each, need two pages of table each.
-// What fits into the address space in the usual way needs a five-hundredth of it.
+// tablesMax bounds the page tables of a sandbox, in bytes. No limit of a process counts
+// them: mappings of one page each, far apart, need two pages of table each. Usual
+// mappings need a five-hundredth of their size.
 const tablesMax = 32 << 20
 
-// watchPace is how often page tables are looked at.
+// watchPace is how often page tables are measured.
 const watchPace = 20 * time.Millisecond
 
 // watch ends a sandbox that has too much of page tables, until ctx ends.

@@ -23,14 +23,14 @@ func messages(o *executors.Order, turns []catalog.Turn) []message {
 	return out
 }
 
-// messageID names a turn by the order that wrote it: by its idempotency key, which
-// is one user's, because an order that is sealed again has another intent_id.
+// messageID derives from the user and the idempotency key of the order that wrote the
+// turn, because an order that is sealed again has another intent_id.
 func messageID(o *executors.Order, i int) string {
 	sum := sha256.Sum256([]byte(o.Ticket.Actor.UserID + "\n" + o.Key))
 	return fmt.Sprintf("m_%x_%d", sum[:16], i)
 }
 
-// has says that the session holds the turns. All of them were added at once.
+// has reports whether the session holds the turns, which were added together.
 func (s *session) has(turns []message) bool {
 	return len(turns) > 0 && slices.ContainsFunc(s.Messages, func(m message) bool { return m.ID == turns[0].ID })
 }
@@ -53,9 +53,9 @@ type row struct {
 // messageTypes by the roles of turns.
 var messageTypes = map[string]string{"user": "user", "agent": "assistant"}
 
-// keepRows writes the rows of turns, in one call and in their order. Rows
-// that are there stay as they are, so the same order may come again.
-func (s *sessions) keepRows(ctx context.Context, o *executors.Order, sessionID string, turns []message) error {
+// writeRows writes the rows of turns, in one call and in their order. Existing rows stay
+// as they are, so the same order may come again.
+func (s *sessions) writeRows(ctx context.Context, o *executors.Order, sessionID string, turns []message) error {
 	docs := make([]storage.Document, len(turns))
 	for i, m := range turns {
 		var err error
@@ -71,7 +71,7 @@ func (s *sessions) keepRows(ctx context.Context, o *executors.Order, sessionID s
 	return executors.Store(err)
 }
 
-// isUnavailable: the store did not answer, so nothing is known.
+// isUnavailable reports whether the store did not answer, so that nothing is known.
 func isUnavailable(err error) bool {
 	var f *executors.Failure
 	return err != nil && (!errors.As(err, &f) || f.Code != intents.NotFound)

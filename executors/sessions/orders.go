@@ -12,8 +12,8 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// get reads a session with its whole history, or with a page of it: the
-// newest turns before a cursor, in the order in which they were said.
+// get reads a session with its whole history, or with a page of it: the newest turns
+// before a cursor, oldest first.
 func (s *sessions) get(ctx context.Context, o *executors.Order, args catalog.SessionRef) (*executors.Result, error) {
 	found, _, err := s.load(ctx, o, args.SessionID)
 	if err != nil {
@@ -28,8 +28,8 @@ func (s *sessions) get(ctx context.Context, o *executors.Order, args catalog.Ses
 	return &executors.Result{Value: view}, nil
 }
 
-// page leaves the newest turns before a cursor, and returns that of the older ones;
-// empty: there are none.
+// page reduces the session to the newest turns before a cursor. It returns the cursor
+// of the older ones; empty: there are none.
 func (s *session) page(before string, limit int) (older string, err error) {
 	if before != "" {
 		end := slices.IndexFunc(s.Messages, func(m message) bool { return m.ID == before })
@@ -76,7 +76,7 @@ func (s *sessions) list(ctx context.Context, o *executors.Order, args catalog.Se
 	return &executors.Result{Value: out}, nil
 }
 
-// create begins a session: active, to be left after its time to live.
+// create begins an active session with a time to live.
 func (s *sessions) create(ctx context.Context, o *executors.Order, args catalog.SessionCreate) (*executors.Result, error) {
 	return s.begin(ctx, o, s.fresh(o, args.SessionID, args.Agent, args.TTLMinutes))
 }
@@ -91,9 +91,9 @@ func (s *sessions) fresh(o *executors.Order, id, agent string, ttlMinutes int) s
 	return fresh
 }
 
-// append adds turns, all or none, and counts the time to live anew. A
-// session that is full takes no more: it is resumed under a new id. The rows of
-// the turns are written after the session; success means that both are written.
+// append adds turns, all or none, and restarts the time to live. A full session takes
+// no more turns: it is resumed under a new id. The rows of the turns are written after
+// the session; success means that both are written.
 func (s *sessions) append(ctx context.Context, o *executors.Order, args catalog.SessionAppend) (*executors.Result, error) {
 	turns := messages(o, args.Turns)
 	result, err := s.change(ctx, o, args.SessionID, func(found *session) error {
@@ -113,7 +113,7 @@ func (s *sessions) append(ctx context.Context, o *executors.Order, args catalog.
 	if err != nil {
 		return nil, err
 	}
-	return result, s.keepRows(ctx, o, args.SessionID, turns)
+	return result, s.writeRows(ctx, o, args.SessionID, turns)
 }
 
 func historySize(messages []message) int {
@@ -136,8 +136,8 @@ func (s *sessions) update(ctx context.Context, o *executors.Order, args catalog.
 	})
 }
 
-// close ends a session and removes its time to live, so that it is kept. A session
-// is closed once; closing it again with the same end changes nothing.
+// close ends a session and removes its time to live, so that it is not deleted. A
+// session is closed once; closing it again with the same status changes nothing.
 func (s *sessions) close(ctx context.Context, o *executors.Order, args catalog.SessionClose) (*executors.Result, error) {
 	return s.change(ctx, o, args.SessionID, func(found *session) error {
 		if found.State == args.Status {
@@ -151,8 +151,8 @@ func (s *sessions) close(ctx context.Context, o *executors.Order, args catalog.S
 	})
 }
 
-// resume begins a new session with the history of one that has ended,
-// and of a full one with its newest half, so that there is room to go on.
+// resume begins a new session with the history of one that has ended. Of a full one it
+// takes the newest half, so that there is room for new turns.
 func (s *sessions) resume(ctx context.Context, o *executors.Order, args catalog.SessionResume) (*executors.Result, error) {
 	prior, _, err := s.load(ctx, o, args.From)
 	if err != nil {

@@ -1,10 +1,9 @@
-// Package sessions keeps conversations and personas: documents of agent_sessions
-// and agent_souls, and a row of agent_messages for each turn. Changes read a
-// document and write it back over exactly the version that was read, fenced by
-// the ticket's position: an order that comes twice is applied once, and one that
-// comes after a later one is STALE. An order that had its effect although its
-// sender was told to try again is known by its idempotency key, under whatever
-// position and intent_id it comes again.
+// Package sessions stores conversations and personas: documents of agent_sessions and
+// agent_souls, and a row of agent_messages for each turn. A change reads a document and
+// replaces exactly the version that it read, fenced by the ticket's position: an order
+// that comes twice is applied once, and one that comes after a later one is STALE. An
+// order that had its effect although it failed for its sender is recognised by its
+// idempotency key when it comes again, under any position and intent_id.
 package sessions
 
 import (
@@ -28,7 +27,7 @@ const Name = "sessions"
 const (
 	DefaultTTL = 30 * time.Minute
 	MaxTurns   = 100
-	MaxHistory = 1 << 20 // bytes of turns; a history is handed out whole
+	MaxHistory = 1 << 20 // bytes of turns; session.get can return all of them
 	carried    = 50      // newest turns that resuming a full session keeps
 )
 
@@ -79,20 +78,20 @@ type message struct {
 	Summary string    `json:"intent_summary,omitempty"`
 }
 
-// live says that turns may still be appended. A session past its time to live has
-// been left, whether or not anybody recorded that.
+// live reports whether turns may still be appended. A session past its time to live is
+// abandoned, whether or not that was recorded.
 func (s *session) live(now time.Time) bool {
 	return s.State == active && (s.TTLAt == nil || s.TTLAt.After(now))
 }
 
-// untouched says that s is still as it was begun; fresh is what the same order
-// would begin now.
+// untouched reports whether s is still as its order created it; fresh is what the same
+// order would create now.
 func (s *session) untouched(fresh session) bool {
 	return s.StartedAt.Equal(s.LastActive) && s.Agent == fresh.Agent && s.TTLMinutes == fresh.TTLMinutes && s.From == fresh.From &&
 		slices.EqualFunc(s.Messages, fresh.Messages, func(a, b message) bool { return a.ID == b.ID })
 }
 
-// touch counts the time to live anew.
+// touch restarts the time to live.
 func (s *session) touch(now time.Time) {
 	ttl := DefaultTTL
 	if s.TTLMinutes > 0 {
@@ -135,18 +134,18 @@ func (s *sessions) load(ctx context.Context, o *executors.Order, id string) (ses
 	return found, doc.Position, nil
 }
 
-// errApplied is the error of a change that finds its effect there already.
+// errApplied is the error of a change that was applied before.
 var errApplied = errors.New("applied before")
 
-// change applies a change to a session once. It is called again with the newer
-// session where somebody else was faster; what it refuses is not written.
+// change applies a change to a session once. Where another order was faster, apply is
+// called again with the newer session; what apply refuses is not written.
 func (s *sessions) change(ctx context.Context, o *executors.Order, id string, apply func(*session) error) (*executors.Result, error) {
 	for {
 		found, version, err := s.load(ctx, o, id)
 		if err != nil {
 			return nil, err
 		}
-		if version == o.Ticket.Position { // this very order has been here
+		if version == o.Ticket.Position { // this order has been applied
 			return &executors.Result{Value: found.view(s.time())}, nil
 		}
 		refused := apply(&found)
@@ -174,8 +173,8 @@ func (s *sessions) change(ctx context.Context, o *executors.Order, id string, ap
 	}
 }
 
-// begin writes a new session. One that exists is taken, unless this order made it:
-// at this position, or before, and then nothing has become of it yet.
+// begin writes a new session. An id that exists is refused, unless this order created
+// it: at this position, or at an earlier one and nothing has changed since.
 func (s *sessions) begin(ctx context.Context, o *executors.Order, fresh session) (*executors.Result, error) {
 	doc, err := document(o, fresh)
 	if err != nil {

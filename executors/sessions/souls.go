@@ -25,7 +25,8 @@ type soul struct {
 	UpdatedAt time.Time       `json:"updated_at"`
 }
 
-// soulID: user ids hold no colon, so the tenant's soul is nobody's.
+// soulID is the id of a user's soul, or of the tenant's where user is empty. The two
+// forms never collide.
 func soulID(user string) string {
 	if user == "" {
 		return "tenant"
@@ -107,8 +108,8 @@ func merge(base, over soul) (soul, error) {
 	return out, err
 }
 
-// putSoul writes the tenant's soul or a user's, whole; the capability souls:write
-// says who may.
+// putSoul writes the whole soul of the tenant or of a user. It requires the capability
+// souls:write.
 func (s *sessions) putSoul(ctx context.Context, o *executors.Order, args catalog.SoulPut) (*executors.Result, error) {
 	next := soul{
 		ID: soulID(args.UserID), Tenant: o.Ticket.Actor.Tenant, User: args.UserID, Key: soulID(args.UserID),

@@ -18,7 +18,7 @@ import (
 // MaxInput bounds the input of a call in bytes.
 const MaxInput = 4 << 20
 
-// invocation is one call of a skill, as it goes on.
+// invocation is one call of a skill.
 type invocation struct {
 	order *executors.Order
 	skill Skill
@@ -27,12 +27,12 @@ type invocation struct {
 	took  time.Duration
 }
 
-// call calls a pinned skill. The intent_id goes along, so that a server can
-// recognise an order that comes again; only skills whose pin says that twice is
-// the same as once are ever sent again from here.
+// call calls a pinned skill. The server gets the intent_id, so that it can recognise an
+// order that comes again. The call is repeated only where the pin says that the skill
+// may run more than once.
 func (s *skills) call(ctx context.Context, o *executors.Order, args catalog.SkillCall) (*executors.Result, error) {
 	if t := o.Ticket.Scope; t != nil && !slices.Contains(t.Skills, args.Skill) {
-		return nil, executors.Fail(intents.TaskScope, "the skill is not one of the step's")
+		return nil, executors.Fail(intents.TaskScope, "the step does not include the skill")
 	}
 	skill, pin, err := s.approved(ctx, o, args.Skill)
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *skills) call(ctx context.Context, o *executors.Order, args catalog.Skil
 	return s.answer(ctx, in, res)
 }
 
-// meta goes with a call beside its input.
+// meta is sent with a call beside its input.
 func meta(o *executors.Order, pin intents.Pin) mcp.CallMeta {
 	m := mcp.CallMeta{IntentID: o.ID, Principal: o.Ticket.Actor.UserID, Digest: pin.Digest, RetrySafe: repeatable(pin)}
 	if o.Ticket.Scope != nil {
@@ -94,23 +94,16 @@ func (s *skills) input(ctx context.Context, o *executors.Order, skill Skill, arg
 	if len(broken) == 0 {
 		return input, nil
 	}
+	violations := intents.Invalid("/input", broken[:min(len(broken), maxViolations)]).Violations
 	reason := "the input does not match the skill's schema at /input" + broken[0].Pointer + ": " + broken[0].Reason
-	return nil, executors.Fail(intents.MalformedArgs, reason).Says(map[string]any{"violations": violations(broken)})
+	return nil, executors.Fail(intents.MalformedArgs, reason).WithDetails(map[string]any{"violations": violations})
 }
 
-// maxViolations is how many violations of an input are told.
+// maxViolations is how many violations of an input are reported.
 const maxViolations = 20
 
-func violations(broken []schemas.Violation) []intents.Violation {
-	list := make([]intents.Violation, 0, maxViolations)
-	for _, v := range broken[:min(len(broken), maxViolations)] {
-		list = append(list, intents.Violation{Pointer: "/input" + v.Pointer, Reason: v.Reason})
-	}
-	return list
-}
-
-// answer turns what the skill answered into the result: the envelope is taken
-// off first, so that nothing reads an answer for another user; then the gate.
+// answer makes the result from the skill's answer. It removes the envelope first, so
+// that nothing reads an answer for another user.
 func (s *skills) answer(ctx context.Context, in invocation, res *mcp.Result) (*executors.Result, error) {
 	content := executors.Content{Text: res.Text}
 	if res.IsJSON {

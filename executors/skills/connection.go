@@ -10,19 +10,19 @@ import (
 	"aob.dev/writ/executors/mcp"
 )
 
-// A server that does not answer rests before it is asked again, unless an order
-// needs it.
+// A server that does not answer is left alone for a while before it is listed again,
+// unless an order needs it.
 const (
 	shortestRest = time.Second
 	longestRest  = time.Minute
 	maxDoublings = 6
 )
 
-// ErrResting says that a server failed a moment ago and was not asked.
-var ErrResting = errors.New("resting")
+// ErrResting is that a server failed a moment ago and was not asked.
+var ErrResting = errors.New("it did not answer")
 
-// hidden are a server's own discovery tools. They are not skills: writ finds and
-// loads skills among those that were approved.
+// hidden are a server's own discovery tools, which are not skills: writ finds and loads
+// skills among the approved ones.
 var hidden = map[string]bool{"find_relevant_skills": true, "load_skill": true}
 
 // server is one entry; the fields below mu are guarded by it.
@@ -38,8 +38,8 @@ type server struct {
 	listed   time.Time
 	problem  error         // of the last listing
 	failures int           // listings that failed in a row, up to maxDoublings
-	until    time.Time     // when it has rested
-	rest     time.Duration // which is no longer than this, should the clock be set back
+	until    time.Time     // it is not listed before
+	rest     time.Duration // until is never further away, should the clock be set back
 }
 
 // list gives a server's tools, no older than age.
@@ -49,7 +49,7 @@ func (r *Registry) list(ctx context.Context, s *server, age time.Duration) ([]Sk
 	}
 	tools, err := r.tools(ctx, s)
 	if err != nil {
-		if !errors.Is(ctx.Err(), context.Canceled) { // else it is the caller that gave up
+		if !errors.Is(ctx.Err(), context.Canceled) { // else the caller gave up
 			s.failed(err, r.now())
 		}
 		return nil, fmt.Errorf("skill server %s: %w", s.name, err)
@@ -74,7 +74,7 @@ func (r *Registry) tools(ctx context.Context, s *server) ([]mcp.Manifest, error)
 	return client.Manifests(ctx)
 }
 
-// failed lets the server rest, each time twice as long as before.
+// failed leaves the server alone for a while, each time twice as long as before.
 func (s *server) failed(err error, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +86,7 @@ func (s *server) failed(err error, now time.Time) {
 	s.until = now.Add(s.rest)
 }
 
-// resting is an error while a server that failed is not to be asked again.
+// resting is an error while a server that failed is left alone.
 func (s *server) resting(now time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,10 +94,10 @@ func (s *server) resting(now time.Time) error {
 	if s.failures == 0 || left <= 0 || left > s.rest {
 		return nil
 	}
-	return fmt.Errorf("skill server %s: %w: did not answer, and is asked again in %s", s.name, ErrResting, left.Round(time.Second))
+	return fmt.Errorf("skill server %s: %w, and is asked again in %s", s.name, ErrResting, left.Round(time.Second))
 }
 
-// known gives the skills as last listed, if that is no longer ago than age.
+// known gives the skills as last listed, if the list is no older than age.
 func (s *server) known(now time.Time, age time.Duration) ([]Skill, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,9 +105,9 @@ func (s *server) known(now time.Time, age time.Duration) ([]Skill, bool) {
 	return s.skills, !s.listed.IsZero() && since >= 0 && since < age
 }
 
-// connect gives the server's connection. One attempt serves all that wait; it
-// lives as long as the registry, so that a caller who gives up does not cut off
-// a server that is slow to start.
+// connect gives the server's connection. One attempt serves all callers that wait. It
+// lives as long as the registry, so that a caller who gives up does not end the
+// connection to a server that is slow to start.
 func (r *Registry) connect(ctx context.Context, s *server) (Server, error) {
 	s.mu.Lock()
 	if s.client != nil {
@@ -137,10 +137,10 @@ func (r *Registry) connect(ctx context.Context, s *server) (Server, error) {
 	return s.client, s.err
 }
 
-// Health is how a server did when it was last asked for its tools.
+// Health is the result of the last time that a server was asked for its tools.
 type Health struct {
 	Name  string
-	Tools int   // it listed, ever
+	Tools int   // in its last list
 	Err   error // nil: it answered, or was never asked
 }
 

@@ -8,14 +8,14 @@ import (
 	"unicode"
 )
 
-// Weights of the ranking, BM25 without the length of the whole: descriptions
-// are short, and a long one should not lose by it.
+// Weights of the ranking, which is BM25 without the length of documents: descriptions
+// are short, and a long one should not rank lower for it.
 const (
 	nameWeight = 3.0
-	saturation = 1.2 // how soon further occurrences of a word stop to count
+	saturation = 1.2 // how soon further occurrences of a word stop counting
 )
 
-// stem is how many letters of a word count: "strong" meets "strongest".
+// stem is how many letters of a word count: "strong" matches "strongest".
 const stem = 6
 
 // rank orders skills by the words that they share with the query, best first;
@@ -78,9 +78,8 @@ func words(text string) []string {
 	return out
 }
 
-// singular takes the ending of an English plural off, so that "orders" meets
-// "order" and "cities" meets "city". What it does to other words it does to all
-// their occurrences.
+// singular removes the ending of an English plural, so that "orders" matches "order"
+// and "cities" matches "city".
 func singular(w string) string {
 	switch {
 	case len(w) < 4 || strings.HasSuffix(w, "ss") || strings.HasSuffix(w, "us") || strings.HasSuffix(w, "is"):
@@ -108,7 +107,7 @@ func humps(word string) []string {
 	return append(out, word[start:])
 }
 
-// common words say nothing about what a task is about.
+// common words do not describe a task.
 var common = func() map[string]bool {
 	set := map[string]bool{}
 	for w := range strings.FieldsSeq(`a about all also an and any are as at be been but by can could did do does each for from

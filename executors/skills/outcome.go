@@ -10,12 +10,11 @@ import (
 	"aob.dev/writ/intents"
 )
 
-// toolText bounds a skill's own words about its failure, in bytes.
+// toolText bounds the text of a skill about its failure, in bytes.
 const toolText = 4 << 10
 
-// failure says how a call failed. Whether it may have run decides: what was
-// certainly not sent may be sent again, and a skill that must run at most once
-// and may have run is INDETERMINATE.
+// failure makes the outcome of a failed call. A call that was certainly not sent may be
+// sent again. A skill that must run at most once and may have run is INDETERMINATE.
 func (s *skills) failure(ctx context.Context, in invocation, res *mcp.Result, err error) error {
 	var e *mcp.Error
 	if !errors.As(err, &e) {
@@ -38,7 +37,7 @@ func (s *skills) judge(ctx context.Context, in invocation, e *mcp.Error) *execut
 		// An incident: suppressed, counted, alerted, never retried.
 		s.Log.LogAttrs(ctx, slog.LevelError, "a skill answered for another principal",
 			slog.String("skill", in.skill.Name), slog.String("server", in.skill.Server), slog.String("intent_id", in.order.ID))
-		return executors.Fail(intents.ExecutorFailed, "data unavailable").With("skill.principal_mismatch", map[string]any{"skill_id": in.skill.Name})
+		return executors.Fail(intents.ExecutorFailed, "data unavailable").WithFact("skill.principal_mismatch", map[string]any{"skill_id": in.skill.Name})
 	case errors.Is(e, mcp.ErrChanged):
 		return executors.Fail(intents.ExecutorFailed, "manifest changed: approve the new version")
 	case errors.Is(e, mcp.ErrTooLarge):
@@ -46,27 +45,27 @@ func (s *skills) judge(ctx context.Context, in invocation, e *mcp.Error) *execut
 	case errors.Is(e, mcp.ErrRefused):
 		return executors.Fail(intents.ExecutorFailed, "the skill server refused the call: see its credentials and address")
 	case errors.Is(e, mcp.ErrTool):
-		return executors.Fail(intents.ExecutorFailed, "the skill reports a failure").Says(toolError(e))
+		return executors.Fail(intents.ExecutorFailed, "the skill reports a failure").WithDetails(toolError(e))
 	case errors.Is(e, mcp.ErrSchema):
-		return executors.Fail(intents.ExecutorFailed, "the skill's answer breaks its own schema").Says(toolError(e))
+		return executors.Fail(intents.ExecutorFailed, "the skill's answer breaks its own schema").WithDetails(toolError(e))
 	case e.Undelivered:
 		return executors.Unavailable("the skill server does not answer", e)
 	case !repeatable(in.pin):
 		return executors.Fail(intents.Indeterminate, "the skill server did not answer, and the skill may have run")
 	}
 	f := executors.Unavailable("the skill server did not answer", e)
-	f.Retryable = false // it was sent, and sent again, as often as is sensible
+	f.Retryable = false // the client has repeated it already
 	return f
 }
 
-// toolError is for the caller only: the server's words, already without control
-// characters.
+// toolError is the server's text, already without control characters. Only the caller
+// gets it.
 func toolError(e *mcp.Error) any {
 	return map[string]string{"error": executors.Cut(e.Reason, toolText)}
 }
 
-// lost is an answer that could not be kept. The skill ran: where that must not
-// happen twice, the order must not be sent again.
+// lost is the failure of a call whose answer could not be stored. The skill ran: where
+// that must not happen twice, the order must not be sent again.
 func (*skills) lost(in invocation, facts []intents.Fact, err error) error {
 	var f *executors.Failure
 	if !errors.As(err, &f) {

@@ -13,11 +13,11 @@ import (
 	"aob.dev/writ/executors/mcp"
 )
 
-// listingWait bounds how long all servers together are waited for.
+// listingWait bounds the wait for all servers together.
 const listingWait = 5 * time.Second
 
-// listingAge is how long a server's list of tools is believed: a description
-// that changes is noticed within this time, and at once where it is called.
+// listingAge is how long a server's list of tools is used. A description that changes is
+// noticed within this time, and at once when the skill is called.
 const listingAge = 30 * time.Second
 
 // Skill is a tool of a named server.
@@ -33,7 +33,7 @@ type Registry struct {
 	ctx     context.Context // the life of connections, which is that of the registry
 	end     context.CancelFunc
 	now     func() time.Time
-	working sync.WaitGroup // attempts to connect, and lists that nobody waits for
+	working sync.WaitGroup // attempts to connect, and listings in the background
 
 	mu      sync.Mutex
 	servers []*server // by name
@@ -58,10 +58,10 @@ func (r *Registry) Add(name string, open func(ctx context.Context) (Server, erro
 	return nil
 }
 
-// Skills lists the skills of all servers that answer within listingWait, by
-// server and in its order, also those that cannot be used (Err). The error
-// names the servers that do not answer; one that failed is asked again after a
-// rest, which grows, so that it does not hold up every listing.
+// Skills lists the skills of all servers that answer within listingWait, by server and
+// in its order, including those that cannot be used (Err). The error names the servers
+// that do not answer. One that failed is asked again after a pause, which grows, so
+// that it does not delay every listing.
 func (r *Registry) Skills(ctx context.Context) ([]Skill, error) {
 	ctx, cancel := context.WithTimeout(ctx, listingWait)
 	defer cancel()
@@ -85,10 +85,10 @@ func (r *Registry) all() []*server {
 	return slices.Clone(r.servers)
 }
 
-// Find looks for a skill: with this digest, else any of the name. What is not
-// listed as asked for is looked up anew before it counts as missing; err says
-// which servers could not be asked. It returns with the first match, so that a
-// server that hangs does not hold up the skills of others.
+// Find looks for a skill with this digest, else for any of the name. Before a skill
+// counts as missing, all servers are listed again; err names those that could not be
+// asked. Find returns with the first match, so that a server that hangs does not delay
+// the skills of others.
 func (r *Registry) Find(ctx context.Context, name, digest string) (s Skill, found bool, err error) {
 	servers := r.all()
 	for _, one := range servers {

@@ -52,7 +52,7 @@ func Handlers(cfg Config) map[string]executors.Handler {
 
 type skills struct{ Config }
 
-// Bounds of what an answer says of a skill, in bytes.
+// Bounds of the description of a skill in an answer, in bytes.
 const (
 	shortDescription = 1 << 10
 	longDescription  = 16 << 10
@@ -129,7 +129,8 @@ func pinOf(o *executors.Order, name string) (intents.Pin, bool) {
 	return intents.Pin{}, false
 }
 
-// unreachable: nothing was sent, so the same order may do better later.
+// unreachable is the failure of an order of which nothing was sent, so that it may be
+// sent again.
 func unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

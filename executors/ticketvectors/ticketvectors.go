@@ -1,7 +1,7 @@
-// Package ticketvectors makes dispatches that an executor must carry out and ones
-// that it must not, one failure each, with the code that each deserves: for the
-// vectors of executors/testdata, and for services of others in any language
-// (writ executor check).
+// Package ticketvectors makes dispatches that an executor must carry out and ones that
+// it must refuse, one failure each, with the code that it must report: for the vectors
+// of executors/testdata, and for external executors in any language (writ executor
+// check).
 package ticketvectors
 
 import (
@@ -10,13 +10,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"aob.dev/writ/intents"
 )
 
-// Keys that tickets are signed with, rightly and wrongly. Root names the log.
+// Keys that sign tickets, with and without the right to. Root names the log.
 type Keys struct {
 	Root, Router, Revoked, Gateway, Manager, Task, Operator, Stranger intents.Signer
 }
@@ -62,7 +61,7 @@ func (k Keys) JWKS() intents.JWKS {
 	return set
 }
 
-// Target is whom the vectors are for.
+// Target is the executor that the vectors are for.
 type Target struct {
 	Executor string
 	Types    []string        // the first is ordered; there must be one
@@ -90,11 +89,11 @@ func (v *Vector) Bytes() ([]byte, error) {
 	return json.Marshal(v.Dispatch)
 }
 
-// Make makes all of them: what is in the ticket, who signed it and how, what it
-// was put to, and what is no dispatch at all.
+// Make makes the vectors: of a ticket's claims, of its signature, of the order beside
+// it, and of texts that are no dispatch.
 func Make(k Keys, t Target) ([]*Vector, error) {
 	if t.Executor == "" || len(t.Types) == 0 {
-		return nil, errors.New("ticket vectors: for which executor and type?")
+		return nil, errors.New("ticket vectors: an executor and a type are required")
 	}
 	m := &maker{Keys: k, t: t}
 	if header, payload := m.order(same); m.err == nil {
@@ -149,21 +148,12 @@ func (m *maker) order(change func(b *intents.Body)) (header string, payload []by
 
 // Parts of a sealed order that a dispatch has.
 func Parts(sealed []byte) (header string, payload []byte, err error) {
-	var top map[string]json.RawMessage
-	var sig string
-	if err := json.Unmarshal(sealed, &top); err != nil {
+	u, err := intents.Parse(sealed)
+	if err != nil {
 		return "", nil, err
 	}
-	if err := json.Unmarshal(top["sig"], &sig); err != nil {
-		return "", nil, err
-	}
-	delete(top, "sig")
-	if payload, err = json.Marshal(top); err != nil {
-		return "", nil, err
-	}
-	header, _, _ = strings.Cut(sig, "..")
-	payload, err = intents.Canonical(payload)
-	return header, payload, err
+	order := u.Recorded().Sealed()
+	return order.Header, []byte(order.Payload), nil
 }
 
 func same(*intents.Body) {}

@@ -90,13 +90,13 @@ func (m *maker) tokenVectors() {
 	}
 }
 
-// unsaid are claims of a ticket of which one is not said.
-type unsaid struct{ name, claims string }
+// lacking are claims of a ticket of which one is missing or null.
+type lacking struct{ name, claims string }
 
 // incomplete are the claims of a whole ticket, each time without one of those that
 // every ticket has, or with null in its place.
-func (m *maker) incomplete(whole []byte) []unsaid {
-	var out []unsaid
+func (m *maker) incomplete(whole []byte) []lacking {
+	var out []lacking
 	say := func(name string, path []string, change func(in map[string]any, member string)) {
 		var claims map[string]any
 		m.must(json.Unmarshal(whole, &claims))
@@ -113,7 +113,7 @@ func (m *maker) incomplete(whole []byte) []unsaid {
 		m.must(err)
 		canonical, err := intents.Canonical(text)
 		m.must(err)
-		out = append(out, unsaid{name + "-" + strings.Join(path, "-"), string(canonical)})
+		out = append(out, lacking{name + "-" + strings.Join(path, "-"), string(canonical)})
 	}
 	for _, path := range [][]string{
 		{"iss"},

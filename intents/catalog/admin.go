@@ -78,7 +78,7 @@ type SkillApprove struct {
 	Server string `json:"server,omitempty"` // whose tool it is, for people: the digest binds it
 }
 
-// GrantRevoke are the arguments of grant.revoke: grants of sub minted before.
+// GrantRevoke are the arguments of grant.revoke: grants of sub issued before.
 type GrantRevoke struct {
 	Tenant string `json:"tenant"`
 	Sub    string `json:"sub"`
@@ -105,7 +105,7 @@ type RecordErase struct {
 // What record.erase can take away.
 const (
 	ErasesOrder  = "order"  // the sealed order with its arguments, and the grant that it came with
-	ErasesResult = "result" // the result, or the executor's words where there is none
+	ErasesResult = "result" // the result, or the reason where there is none
 	ErasesBlobs  = "blobs"  // the tenant's blobs that the records name and nobody else holds
 )
 

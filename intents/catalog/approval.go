@@ -7,7 +7,7 @@ var approvalRows = []Row{
 }
 
 // Approve are the arguments of hitl.approve: which held order, by its intent_id
-// or as a node of a run, and what one person says of it.
+// or as a node of a run, and the decision of one person.
 type Approve struct {
 	IntentID string `json:"intent_id,omitempty"`
 	RunID    string `json:"run_id,omitempty"`
@@ -30,7 +30,7 @@ type ApproveResult struct {
 	Code     intents.Code `json:"code,omitempty"`    // ended: its outcome's
 	Reason   string       `json:"reason,omitempty"`  // ended
 	Approved []string     `json:"approved"`          // people whose approval counts
-	Missing  []string     `json:"missing,omitempty"` // held: rules that want more approvals
+	Missing  []string     `json:"missing,omitempty"` // held: rules that need more approvals
 }
 
 // The states of a held order after an approval.

@@ -55,7 +55,6 @@ func (c *Catalog) knownVerbs() map[string][]string {
 
 // Like adds to a reason the one of some names that a word is like, if any is.
 func Like(reason, word string, names []string) string {
-	slices.Sort(names)
 	if near := schemas.Nearest(word, names); near != "" {
 		return reason + "; did you mean " + near + "?"
 	}

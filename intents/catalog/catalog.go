@@ -5,7 +5,9 @@
 package catalog
 
 import (
+	"bytes"
 	"cmp"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,7 +54,7 @@ type Row struct {
 	MaxRun   time.Duration `json:"-"` // the run; 0: DefaultRun
 	MaxQueue time.Duration `json:"-"` // its wait for a turn at the executor, before the run; 0: none
 
-	args, result *schemas.Schema // a vendor's own
+	args, result func() (*schemas.Schema, error) // nil: of schemas/intents
 }
 
 // DefaultRun bounds a run whose row says nothing.
@@ -75,6 +77,19 @@ func (r Row) TTL() time.Duration {
 	return r.MaxTTL
 }
 
+// Key is the idempotency key that our own sealers give an order of the row: its
+// fingerprint, so that the same step is the same order whoever seals it again, or a
+// random one, as for reads.
+func (r Row) Key(args json.RawMessage, user string, c intents.Context) string {
+	if r.Effect == Pure || r.RandomKey {
+		return RandomKey()
+	}
+	return intents.Fingerprint(intents.Intent{Type: r.Type, Args: args}, user, c)
+}
+
+// RandomKey is an idempotency key that no other order has.
+func RandomKey() string { return "rnd_" + rand.Text() }
+
 // Vendor says whether the type is somebody else's (x.<vendor>.<name>).
 func (r Row) Vendor() bool { return strings.HasPrefix(r.Type, "x.") }
 
@@ -85,7 +100,7 @@ func (r Row) MaySign(role intents.Role) bool { return slices.Contains(r.Signers,
 // or the vendor's.
 func (r Row) ArgsSchema() (*schemas.Schema, error) {
 	if r.args != nil {
-		return r.args, nil
+		return r.args()
 	}
 	return schemas.IntentArgs(r.Type)
 }
@@ -93,7 +108,7 @@ func (r Row) ArgsSchema() (*schemas.Schema, error) {
 // ResultSchema of the row.
 func (r Row) ResultSchema() (*schemas.Schema, error) {
 	if r.result != nil {
-		return r.result, nil
+		return r.result()
 	}
 	return schemas.IntentResult(r.Type)
 }
@@ -174,22 +189,61 @@ func (c *Catalog) Digest() string { return c.orBuiltin().digest() }
 // limits in seconds and both schemas. Do not modify.
 func (c *Catalog) Document() []byte { return c.orBuiltin().document() }
 
-func publish(rows []Row) []byte {
-	type row struct {
-		Row
-		TTLSec int             `json:"ttl_sec"`
-		RunSec int             `json:"run_sec"`
-		Args   json.RawMessage `json:"args_schema"`
-		Result json.RawMessage `json:"result_schema"`
+// published is a row as it is written: with its limits in seconds and its schemas.
+type published struct {
+	Row
+	TTLSec int             `json:"ttl_sec"`
+	RunSec int             `json:"run_sec"`
+	Args   json.RawMessage `json:"args_schema"`
+	Result json.RawMessage `json:"result_schema"`
+}
+
+func (d published) row() Row {
+	r := d.Row
+	r.MaxTTL, r.MaxRun = time.Duration(d.TTLSec)*time.Second, time.Duration(d.RunSec)*time.Second
+	r.args = sync.OnceValues(func() (*schemas.Schema, error) { return schemas.Compile(d.Args) })
+	r.result = sync.OnceValues(func() (*schemas.Schema, error) { return schemas.Compile(d.Result) })
+	return r
+}
+
+// Read reads the Document of a catalog, which another build may have published. A type
+// whose arguments have the schema of today keeps today's: that one may refer to others.
+func Read(doc []byte) (*Catalog, error) {
+	var d struct {
+		Intents []published `json:"intents"`
 	}
-	var out []row
+	if err := json.Unmarshal(doc, &d); err != nil {
+		return nil, fmt.Errorf("catalog: %w", err)
+	}
+	rows := make([]Row, len(d.Intents))
+	for i, x := range d.Intents {
+		rows[i] = x.row()
+		if own, known := builtin.byType[x.Type]; known && own.sameArgs(x.Args) {
+			rows[i].args = own.ArgsSchema
+		}
+	}
+	return newCatalog(rows), nil
+}
+
+func (r Row) sameArgs(schema json.RawMessage) bool {
+	s, err := r.ArgsSchema()
+	if err != nil {
+		return false
+	}
+	a, err1 := intents.Canonical(s.Source())
+	b, err2 := intents.Canonical(schema)
+	return err1 == nil && err2 == nil && bytes.Equal(a, b)
+}
+
+func publish(rows []Row) []byte {
+	var out []published
 	for _, r := range rows {
 		args, err1 := r.ArgsSchema()
 		result, err2 := r.ResultSchema()
 		if err1 != nil || err2 != nil {
 			continue // TestRowsHaveSchemas fails
 		}
-		out = append(out, row{r, int(r.TTL().Seconds()), int(r.Run().Seconds()), args.Source(), result.Source()})
+		out = append(out, published{r, int(r.TTL().Seconds()), int(r.Run().Seconds()), args.Source(), result.Source()})
 	}
 	doc, err := json.Marshal(map[string]any{"intents": out})
 	if err != nil {

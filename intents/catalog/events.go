@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// events that our own executors may report of an order, by its type. An event of
-// the router, such as approval.decided, is none of them: what an executor says
-// must not read as what was decided.
+// events that our own executors may report of an order, by its type. Events of the
+// router, such as approval.decided, are not among them: a report of an executor must not
+// look like a decision.
 var events = map[string][]string{
 	"skill.call":   {"skill.called", "skill.principal_mismatch", "large_response.detected"},
 	"exec_python":  {"python_script.executed"},

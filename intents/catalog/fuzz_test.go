@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"bytes"
 	"encoding/json"
 	"reflect"
 	"testing"
@@ -39,9 +38,7 @@ func FuzzArgs(f *testing.F) {
 			}
 			return
 		}
-		dec := json.NewDecoder(bytes.NewReader(args))
-		dec.DisallowUnknownFields()
-		if err := dec.Decode(reflect.New(reflect.TypeOf(examples[row.Type].args[0])).Interface()); err != nil {
+		if err := intents.UnmarshalStrict(args, reflect.New(reflect.TypeOf(examples[row.Type].args[0])).Interface()); err != nil {
 			t.Errorf("%s takes %s: %v", row.Type, args, err)
 		}
 	})

@@ -30,8 +30,8 @@ type WriteMemoryResult struct {
 	Validated bool   `json:"validated"`
 }
 
-// ReadMemory are the arguments of read_memory. Confirm is the manager's word
-// that it has read a step's result: the lock is released.
+// ReadMemory are the arguments of read_memory. Confirm says that the manager has read a
+// step's result: the lock is released.
 type ReadMemory struct {
 	Key     string `json:"key"`
 	Confirm bool   `json:"confirm,omitempty"`

@@ -1,15 +1,12 @@
 package catalog
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/schemas"
@@ -21,27 +18,13 @@ const (
 	maxVendorFile = 1 << 20 // bytes: two schemas of 256 KiB, indented
 )
 
-// VendorError says which member of which file is wrong.
-type VendorError struct {
-	File    string
-	Pointer string
-	Reason  string
-}
-
-func (e *VendorError) Error() string {
-	if e.Pointer == "" {
-		return e.File + ": " + e.Reason
-	}
-	return e.File + " at " + e.Pointer + ": " + e.Reason
-}
-
 // ReadVendors reads the rows of a directory: every *.json in it is one row with
 // its two schemas (schemas/catalog_row.schema.json), named after its type.
 //
-//	x.acme.echo.json: {"type":"x.acme.echo","title":"Say it again","capability":"x.acme:echo",
+//	x.acme.echo.json: {"type":"x.acme.echo","title":"Repeat a text","capability":"x.acme:echo",
 //	 "signed_by":["task"],"executor":"x-acme","effect":"pure","args_schema":{…},"result_schema":{…}}
 //
-// All that is wrong is told at once, each a *VendorError. Rows come sorted by type.
+// The error names all mistakes, each with its file and member. Rows come sorted by type.
 func ReadVendors(dir string) ([]Row, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -67,7 +50,12 @@ func ReadVendors(dir string) ([]Row, error) {
 }
 
 func readVendor(path string) (Row, error) {
-	at := func(pointer, reason string) error { return &VendorError{path, pointer, reason} }
+	at := func(pointer, reason string) error {
+		if pointer != "" {
+			pointer = " at " + pointer
+		}
+		return fmt.Errorf("%s%s: %s", path, pointer, reason)
+	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return Row{}, err
@@ -98,20 +86,13 @@ func readVendor(path string) (Row, error) {
 		return Row{}, err
 	}
 	var doc struct {
-		Row
-		Schema string          `json:"$schema"`
-		TTLSec int             `json:"ttl_sec"`
-		RunSec int             `json:"run_sec"`
-		Args   json.RawMessage `json:"args_schema"`
-		Result json.RawMessage `json:"result_schema"`
+		published
+		Schema string `json:"$schema"`
 	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&doc); err != nil {
+	if err := intents.UnmarshalStrict(raw, &doc); err != nil {
 		return Row{}, at("", "is no row")
 	}
-	row := doc.Row
-	row.MaxTTL, row.MaxRun = time.Duration(doc.TTLSec)*time.Second, time.Duration(doc.RunSec)*time.Second
+	row := doc.row()
 	vendor := strings.Split(row.Type, ".")[1]
 	if filepath.Base(path) != row.Type+".json" {
 		wrong = append(wrong, at("/type", "the file must be called "+row.Type+".json"))
@@ -122,10 +103,10 @@ func readVendor(path string) (Row, error) {
 	if row.Executor != "x-"+vendor && !strings.HasPrefix(row.Executor, "x-"+vendor+"-") {
 		wrong = append(wrong, at("/executor", "must be the vendor's own: x-"+vendor+", or x-"+vendor+"-<name>"))
 	}
-	if row.args, err = schemas.Compile(doc.Args); err != nil {
+	if _, err := row.args(); err != nil {
 		wrong = append(wrong, at("/args_schema", err.Error()))
 	}
-	if row.result, err = schemas.Compile(doc.Result); err != nil {
+	if _, err := row.result(); err != nil {
 		wrong = append(wrong, at("/result_schema", err.Error()))
 	}
 	return row, errors.Join(wrong...)

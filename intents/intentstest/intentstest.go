@@ -3,7 +3,6 @@
 package intentstest
 
 import (
-	"bytes"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/json"
@@ -83,9 +82,7 @@ func read(tb testing.TB, path string, v any) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(v); err != nil {
+	if err := intents.UnmarshalStrict(raw, v); err != nil {
 		tb.Fatalf("%s: %v", path, err)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"runtime"
 	"runtime/metrics"
-	"sync"
 	"time"
 
 	"aob.dev/writ/audit"
@@ -29,12 +28,12 @@ func audited(ctx context.Context, o Options) ([]Row, error) {
 		if err != nil {
 			return nil, err
 		}
-		return log.measure(ctx)
+		return log.measure(ctx, o.Time)
 	})
 }
 
-func (m madeLog) measure(ctx context.Context) ([]Row, error) {
-	bare, err := bareVerify(ctx)
+func (m madeLog) measure(ctx context.Context, d time.Duration) ([]Row, error) {
+	bare, err := bareVerify(ctx, d)
 	if err != nil {
 		return nil, err
 	}
@@ -64,37 +63,39 @@ func (m madeLog) measure(ctx context.Context) ([]Row, error) {
 }
 
 func (m madeLog) verify(ctx context.Context, replay bool) (r audit.Report, err error) {
-	f, err := os.Open(m.bundle)
-	if err != nil {
-		return r, err
-	}
-	r, err = audit.Verify(ctx, f, audit.Options{Trust: m.trust, Replay: replay})
+	err = m.read(func(f *os.File) (err error) {
+		r, err = audit.Verify(ctx, f, audit.Options{Trust: m.trust, Replay: replay})
+		return err
+	})
 	if err == nil && (!r.OK || r.Orders < m.orders || replay && r.Replayed == 0) {
 		err = fmt.Errorf("%d orders were made: %v", m.orders, r)
 	}
-	return r, errors.Join(err, f.Close())
+	return r, err
+}
+
+// read opens the bundle.
+func (m madeLog) read(fn func(*os.File) error) error {
+	f, err := os.Open(m.bundle)
+	if err != nil {
+		return err
+	}
+	return errors.Join(fn(f), f.Close())
 }
 
 // bareVerify is how many signatures over 1.5 kB all processors verify a second.
-func bareVerify(ctx context.Context) (float64, error) {
+func bareVerify(ctx context.Context, d time.Duration) (float64, error) {
 	public, private, err := ed25519.GenerateKey(nil)
 	if err != nil {
 		return 0, err
 	}
 	msg := make([]byte, 1500)
 	sig := ed25519.Sign(private, msg)
-	const each = 4000
-	var verifying sync.WaitGroup
-	start := time.Now()
-	for range runtime.GOMAXPROCS(0) {
-		verifying.Go(func() {
-			for i := 0; i < each && ctx.Err() == nil; i++ {
-				ed25519.Verify(public, msg, sig)
-			}
-		})
-	}
-	verifying.Wait()
-	return float64(each*runtime.GOMAXPROCS(0)) / time.Since(start).Seconds(), ctx.Err()
+	l := &lane{callers: runtime.GOMAXPROCS(0), do: func(context.Context, int) error {
+		ed25519.Verify(public, msg, sig)
+		return nil
+	}}
+	err = race(ctx, d, l)
+	return l.rate(), err
 }
 
 // heapLook is how often the heap is looked at.

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -36,21 +35,13 @@ func (m madeLog) backtest(ctx context.Context, bare float64) (rows []Row, err er
 	if err != nil {
 		return nil, err
 	}
-	b, err := m.try(ctx, audit.Trial{Today: today, New: next})
-	if err != nil {
-		return nil, err
-	}
-	return []Row{newRow("backtest / ed25519.Verify on all processors", b.PerSecond, bare, "decisions per second", b.Records)}, nil
-}
-
-func (m madeLog) try(ctx context.Context, t audit.Trial) (b audit.Backtest, err error) {
-	f, err := os.Open(m.bundle)
-	if err != nil {
-		return b, err
-	}
-	b, err = audit.BacktestBundle(ctx, f, t)
+	var b audit.Backtest
+	err = m.read(func(f *os.File) error {
+		b, err = audit.BacktestBundle(ctx, f, audit.Trial{Today: today, New: next})
+		return err
+	})
 	if err == nil && (b.Records < m.orders || b.Flipped == 0 || b.Unreplayable > 0) {
 		err = fmt.Errorf("%d orders were made, %d tried, %d flip, %d cannot be tried: %v", m.orders, b.Records, b.Flipped, b.Unreplayable, b.Why)
 	}
-	return b, errors.Join(err, f.Close())
+	return []Row{newRow("backtest / ed25519.Verify on all processors", b.PerSecond, bare, "decisions per second", b.Records)}, err
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -88,22 +87,15 @@ func (w *world) keepVersions(ctx context.Context) error {
 
 // play has turns played by auditCallers at once until n orders are decided.
 func (w *world) play(ctx context.Context, n int64) (int64, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	var decided, next atomic.Int64
-	var playing sync.WaitGroup
-	for range auditCallers {
-		playing.Go(func() {
-			for ctx.Err() == nil && decided.Load() < n {
-				p := &player{world: w, n: int(next.Add(1)), decided: &decided}
-				if err := p.turn(ctx); err != nil {
-					cancel(fmt.Errorf("turn %d: %w", p.n, err))
-				}
-			}
-		})
-	}
-	playing.Wait()
-	return decided.Load(), context.Cause(ctx)
+	err := together(auditCallers, func(int) (bool, error) {
+		p := &player{world: w, n: int(next.Add(1)), decided: &decided}
+		if err := p.turn(ctx); err != nil {
+			return false, fmt.Errorf("turn %d: %w", p.n, err)
+		}
+		return decided.Load() < n, ctx.Err()
+	})
+	return decided.Load(), err
 }
 
 // played has n orders decided while the ledger follows, as it does in production,

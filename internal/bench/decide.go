@@ -24,9 +24,6 @@ const (
 	turnsPerUser = 4
 )
 
-// minRounds is how often everything is measured at least, however short the time.
-const minRounds = 3
-
 // decide measures decisions in blocks. Each block decides every order once with
 // a new router, which remembers neither policy decisions nor grants: what it
 // saves is what this traffic repeats. Verify, decide and decide without the memo
@@ -67,31 +64,27 @@ func (w *world) decide(ctx context.Context, o Options) ([]Row, error) {
 	}
 	forgetful := w.config
 	forgetful.Policy = policies.NewLive(w.config.Policy.Engine().Forgetful())
-	var verify, usual, again, evaluated []float64
 	var d decided
-	until := time.Now().Add(o.Time)
-	for len(verify) < minRounds || time.Now().Before(until) {
-		b, err := block(len(signed), func(i int) error { return signed[i].verify() })
-		if err != nil {
-			return nil, err
-		}
-		verify = append(verify, b)
-		if d, err = decideAll(ctx, w.config, orders); err != nil {
-			return nil, err
-		}
-		usual, again = append(usual, d.first), append(again, d.again)
+	var again []float64
+	took, err := inTurns(ctx, o.Time, func() (float64, error) {
+		return block(len(signed), func(i int) error { return signed[i].verify() })
+	}, func() (_ float64, err error) {
+		d, err = decideAll(ctx, w.config, orders)
+		again = append(again, d.again)
+		return d.first, err
+	}, func() (float64, error) {
 		asked, err := decideAll(ctx, forgetful, orders)
-		if err != nil {
-			return nil, err
-		}
-		evaluated = append(evaluated, asked.first)
+		return asked.first, err
+	})
+	if err != nil {
+		return nil, err
 	}
-	n := int64(len(verify) * len(orders))
-	base := median(verify)
+	n := int64(len(again) * len(orders))
+	base := median(took[0])
 	return []Row{
-		newRow("decide", median(usual), base, "µs CPU", n),
+		newRow("decide", median(took[1]), base, "µs CPU", n),
 		newRow("decide, all remembered", median(again), base, "µs CPU", n),
-		newRow("decide, every policy evaluated", median(evaluated), base, "µs CPU", n),
+		newRow("decide, every policy evaluated", median(took[2]), base, "µs CPU", n),
 		newRow("policy decisions remembered", float64(d.hits), float64(d.hits+d.misses), "decisions", int64(len(orders))),
 	}, nil
 }

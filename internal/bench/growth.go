@@ -120,20 +120,17 @@ func (c *committer) fill(ctx context.Context, size int64) error {
 func (c *committer) measure(ctx context.Context, d time.Duration) (s sized, err error) {
 	var mu sync.Mutex // guards took
 	var took []time.Duration
-	began := time.Now()
-	err = together(growthCallers, func(int) (bool, error) {
+	l := &lane{callers: growthCallers, do: func(ctx context.Context, _ int) error {
 		start := time.Now()
 		err := c.commit(ctx)
 		mu.Lock()
 		defer mu.Unlock()
 		took = append(took, time.Since(start))
-		return time.Since(began) < d, errors.Join(err, ctx.Err())
-	})
-	if err != nil {
+		return err
+	}}
+	if err := race(ctx, d, l); err != nil {
 		return s, err
 	}
-	s.rate, s.n = float64(len(took))/time.Since(began).Seconds(), int64(len(took))
 	slices.Sort(took)
-	s.p99 = took[len(took)*99/100]
-	return s, nil
+	return sized{rate: l.rate(), n: l.n, p99: took[len(took)*99/100]}, nil
 }

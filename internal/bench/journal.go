@@ -44,7 +44,7 @@ type committer struct {
 }
 
 func (c *committer) lane(callers int) *lane {
-	return &lane{callers: callers, do: func(ctx context.Context) (bool, error) { return false, c.commit(ctx) }}
+	return &lane{callers: callers, do: func(ctx context.Context, _ int) error { return c.commit(ctx) }}
 }
 
 func (c *committer) commit(ctx context.Context) error {

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/bus/natsserver"
 )
 
@@ -24,12 +23,15 @@ type lane struct {
 	callers int
 	// prepare, if not nil, readies for a window in which about n operations are expected.
 	prepare func(n int) error
-	// do is one operation; done says that what was prepared is used up.
-	do func(ctx context.Context) (done bool, err error)
+	// do is one operation of a caller. It returns errUsedUp if nothing is left of what was
+	// prepared.
+	do func(ctx context.Context, caller int) error
 
 	rates []float64 // operations per second of each window
 	n     int64     // operations in all
 }
+
+var errUsedUp = errors.New("what was prepared is used up")
 
 func (l *lane) rate() float64 { return median(l.rates) }
 
@@ -61,17 +63,19 @@ func (l *lane) window(ctx context.Context, d time.Duration) error {
 	}
 	var n atomic.Int64
 	start := time.Now()
-	err := together(l.callers, func(int) (bool, error) {
-		done, err := l.do(ctx)
-		if err != nil || done {
-			return false, err
+	err := together(l.callers, func(caller int) (bool, error) {
+		err := l.do(ctx, caller)
+		if errors.Is(err, errUsedUp) {
+			return false, nil
 		}
-		n.Add(1)
-		return time.Since(start) < d && ctx.Err() == nil, nil
+		if err == nil {
+			n.Add(1)
+		}
+		return time.Since(start) < d, errors.Join(err, ctx.Err())
 	})
 	l.rates = append(l.rates, float64(n.Load())/time.Since(start).Seconds())
 	l.n += n.Load()
-	return errors.Join(err, ctx.Err())
+	return err
 }
 
 // together has callers do something at once, each again and again until it says that
@@ -90,6 +94,36 @@ func together(callers int, do func(caller int) (more bool, err error)) error {
 	return errors.Join(failed...)
 }
 
+// minRounds is how often everything is measured at least, however short the time.
+const minRounds = 3
+
+// inTurns takes figures in turns for about d, and returns those of each in a list.
+func inTurns(ctx context.Context, d time.Duration, take ...func() (float64, error)) ([][]float64, error) {
+	figures := make([][]float64, len(take))
+	until := time.Now().Add(d)
+	for len(figures[0]) < minRounds || time.Now().Before(until) {
+		for i, one := range take {
+			f, err := one()
+			if err := errors.Join(err, ctx.Err()); err != nil {
+				return nil, err
+			}
+			figures[i] = append(figures[i], f)
+		}
+	}
+	return figures, nil
+}
+
+// timed is a figure for inTurns: how many milliseconds something takes.
+func timed(do func() error) func() (float64, error) {
+	return func() (float64, error) {
+		start := time.Now()
+		err := do()
+		return sinceMS(start), err
+	}
+}
+
+func sinceMS(start time.Time) float64 { return float64(time.Since(start).Microseconds()) / 1000 }
+
 // syncs appends records to a file, one fdatasync each.
 func syncs(dir string) (l *lane, closing func() error, err error) {
 	f, err := os.CreateTemp(dir, "bare-")
@@ -97,44 +131,10 @@ func syncs(dir string) (l *lane, closing func() error, err error) {
 		return nil, nil, err
 	}
 	record := make([]byte, recordBytes)
-	return &lane{callers: 1, do: func(context.Context) (bool, error) {
+	return &lane{callers: 1, do: func(context.Context, int) error {
 		_, err := f.Write(record)
-		return false, errors.Join(err, syncData(f))
+		return errors.Join(err, syncData(f))
 	}}, f.Close, nil
-}
-
-// jetStream is a server that syncs always, with a stream to publish to.
-type jetStream struct {
-	server *natsserver.Server
-	conn   bus.Conn
-	stream *bus.Durable
-}
-
-func startJetStream(ctx context.Context, dir string) (j *jetStream, err error) {
-	j = &jetStream{}
-	if j.server, err = natsserver.StartSyncAlways(filepath.Join(dir, "jetstream")); err != nil {
-		return nil, err
-	}
-	if j.conn, err = bus.Connect(ctx, bus.Options{InProcess: j.server, Name: "publisher"}); err == nil {
-		j.stream, err = bus.OpenDurable(ctx, j.conn, "bench")
-	}
-	if err != nil {
-		j.close()
-		return nil, err
-	}
-	return j, nil
-}
-
-func (j *jetStream) lane(callers int) *lane {
-	record := make([]byte, recordBytes)
-	return &lane{callers: callers, do: func(ctx context.Context) (bool, error) { return false, j.stream.Publish(ctx, record) }}
-}
-
-func (j *jetStream) close() {
-	if j.conn != nil {
-		j.conn.Close()
-	}
-	j.server.Close()
 }
 
 // against makes the rows of lanes that do the same at so many callers, each
@@ -145,17 +145,19 @@ func against(ctx context.Context, dir string, each time.Duration, name string, o
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, closing()) }()
-	js, err := startJetStream(ctx, dir)
+	js, err := natsserver.StartSyncAlways(ctx, filepath.Join(dir, "jetstream"))
 	if err != nil {
 		return nil, err
 	}
-	defer js.close()
+	defer js.Close()
+	record := make([]byte, recordBytes)
+	publish := func(ctx context.Context, _ int) error { return js.Publish(ctx, record) }
 	lanes := []*lane{bare}
 	var theirs []*lane
 	for _, l := range ours {
-		publish := js.lane(l.callers)
-		theirs = append(theirs, publish)
-		lanes = append(lanes, l, publish)
+		other := &lane{callers: l.callers, do: publish}
+		theirs = append(theirs, other)
+		lanes = append(lanes, l, other)
 	}
 	if err := race(ctx, each, lanes...); err != nil {
 		return nil, err

@@ -142,16 +142,16 @@ func (w *world) lane(callers int) *lane {
 			sealed, err = w.sealLines(n)
 			return err
 		},
-		do: func(ctx context.Context) (done bool, err error) {
+		do: func(ctx context.Context, _ int) error {
 			i := int(next.Add(1)) - 1
 			if i >= len(sealed) {
-				return true, nil
+				return errUsedUp
 			}
 			a, err := w.router.Submit(ctx, sealed[i])
 			if err == nil && (a.Code != intents.OK || a.Receipt == "") {
 				err = fmt.Errorf("an order ended %s: %s", a.Code, a.Reason)
 			}
-			return false, err
+			return err
 		},
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"aob.dev/writ/executors/sandbox"
@@ -91,24 +90,20 @@ func (b pythonBench) measure(ctx context.Context, cold, warm *sandbox.Sandbox, o
 		{"warm", warm, true, hello, pythonHello, ""},
 		{"extract_8mb", warm, true, extract, "import sys; text = sys.stdin.read()" + pythonExtract, input},
 	} {
-		var ours, theirs []float64
-		until := time.Now().Add(o.Time)
-		for len(ours) < minRounds || time.Now().Before(until) {
-			took, err := b.bare(ctx, m.script, m.input)
-			if err != nil {
-				return nil, err
-			}
-			theirs = append(theirs, took)
+		took, err := inTurns(ctx, o.Time, func() (float64, error) {
+			return b.bare(ctx, m.script, m.input)
+		}, func() (float64, error) {
 			if m.warm {
 				if err := m.runner.WaitWarm(ctx); err != nil {
-					return nil, err
+					return 0, err
 				}
 			}
-			if took, err = sandboxed(ctx, m.runner, m.job()); err != nil {
-				return nil, err
-			}
-			ours = append(ours, took)
+			return sandboxed(ctx, m.runner, m.job())
+		})
+		if err != nil {
+			return nil, err
 		}
+		theirs, ours := took[0], took[1]
 		n := int64(len(ours))
 		rows = append(rows, newRow(m.name+"_p50", median(ours), median(theirs), "ms", n),
 			newRow(m.name+"_p95", high(ours), high(theirs), "ms", n))
@@ -157,41 +152,17 @@ func sandboxed(ctx context.Context, runner *sandbox.Sandbox, job sandbox.Job) (f
 	return sinceMS(start), err
 }
 
-func sinceMS(start time.Time) float64 { return float64(time.Since(start).Microseconds()) / 1000 }
-
-// throughput is how many print('hi') a second the callers get done together, in
-// windows that take turns.
+// throughput is how many print('hi') a second the callers get done together.
 func (b pythonBench) throughput(ctx context.Context, name string, runner *sandbox.Sandbox, o Options) (Row, error) {
-	const windows = 4
-	var ours, theirs []float64
-	var n int64
-	for range windows {
-		bare, _, err := rate(o.Time/windows, func(int) error { _, err := b.bare(ctx, pythonHello, ""); return err })
-		if err != nil {
-			return Row{}, err
-		}
-		inSandboxes, times, err := rate(o.Time/windows, func(caller int) error {
-			// Each its own, since no tenant gets all places.
-			_, err := sandboxed(ctx, runner, sandbox.Job{Tenant: strconv.Itoa(caller), Script: pythonHello})
-			return err
-		})
-		if err != nil {
-			return Row{}, err
-		}
-		theirs, ours = append(theirs, bare), append(ours, inSandboxes)
-		n += times
-	}
-	return newRow(name, median(ours), median(theirs), "1/s", n), nil
-}
-
-// rate is how often a second the callers do something for a time, each at least once.
-func rate(d time.Duration, do func(caller int) error) (perSecond float64, times int64, err error) {
-	var n atomic.Int64
-	start := time.Now()
-	err = together(pythonCallers, func(caller int) (bool, error) {
-		n.Add(1)
-		err := do(caller)
-		return time.Since(start) <= d, err
-	})
-	return float64(n.Load()) / time.Since(start).Seconds(), n.Load(), err
+	bare := &lane{callers: pythonCallers, do: func(ctx context.Context, _ int) error {
+		_, err := b.bare(ctx, pythonHello, "")
+		return err
+	}}
+	ours := &lane{callers: pythonCallers, do: func(ctx context.Context, caller int) error {
+		// Each its own, since no tenant gets all places.
+		_, err := sandboxed(ctx, runner, sandbox.Job{Tenant: strconv.Itoa(caller), Script: pythonHello})
+		return err
+	}}
+	err := race(ctx, o.Time, bare, ours)
+	return newRow(name, ours.rate(), bare.rate(), "1/s", ours.n), err
 }

@@ -45,33 +45,33 @@ func storeIn(ctx context.Context, dir string, o Options) (rows []Row, err error)
 	}
 	defer func() { err = errors.Join(err, embedded.Close()) }()
 	s := &stored{store: embedded, of: note}
-	one, _, err := s.puts(ctx, o.Time, 1)
-	if err != nil {
+	one, many := s.puts(1), s.puts(storeCallers)
+	if err := race(ctx, o.Time, one, many); err != nil {
 		return nil, err
 	}
-	many, n, err := s.puts(ctx, o.Time, storeCallers)
-	if err != nil {
-		return nil, err
-	}
-	rows = append(rows, newRow(fmt.Sprintf("sqlite writes, %d callers / 1", storeCallers), many, one, "per second", n))
+	rows = append(rows, newRow(fmt.Sprintf("sqlite writes, %d callers / 1", storeCallers), many.rate(), one.rate(), "per second", many.n))
 	if err := s.fill(ctx, o.Documents); err != nil {
 		return nil, err
 	}
-	text, _, err := s.searches(ctx, o.Time, textQuery)
+	text, _, err := s.searches(ctx, o.Time, textQuery, nil)
 	if err != nil {
 		return nil, err
 	}
-	near, n, err := s.searches(ctx, o.Time, vectorQuery)
+	near, n, err := s.searches(ctx, o.Time, vectorQuery, nil)
+	if err != nil {
+		return nil, err
+	}
+	linear, err := scanned(ctx, o.Time, o.Documents/users)
 	if err != nil {
 		return nil, err
 	}
 	rows = append(rows,
-		newRow(fmt.Sprintf("sqlite neighbours, %d documents / linear scan of the user's", o.Documents), near, scanned(o.Time, o.Documents/users), "ms", n),
-		newRow(fmt.Sprintf("sqlite neighbours / text, %d documents", o.Documents), near, text, "ms", n))
+		newRow(fmt.Sprintf("sqlite neighbours, %d documents / linear scan of the user's", o.Documents), near[0], linear, "ms", n),
+		newRow(fmt.Sprintf("sqlite neighbours / text, %d documents", o.Documents), near[0], text[0], "ms", n))
 	if o.OpenSearch == "" {
 		return rows, nil
 	}
-	more, err := remote(ctx, o, many, text, near)
+	more, err := remote(ctx, o, many.rate(), text[0], near[0])
 	return append(rows, more...), err
 }
 
@@ -105,11 +105,12 @@ func growingText(ctx context.Context, dir string, o Options) (rows []Row, err er
 			rate := func(d time.Duration) float64 { return float64(added) / d.Seconds() }
 			rows = append(rows, newRow(fmt.Sprintf("sqlite creations, %d at once / bare FTS5", storeBatch), rate(took), rate(time.Since(began)), "per second", added))
 		}
-		text, base, n, err := s.inTurns(ctx, o.Time, beside)
+		both, n, err := s.searches(ctx, 2*o.Time, textQuery, beside)
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, newRow(fmt.Sprintf("sqlite text search, %d documents / bare FTS5", size), text, base, "ms", n))
+		text := both[0]
+		rows = append(rows, newRow(fmt.Sprintf("sqlite text search, %d documents / bare FTS5", size), text, both[1], "ms", n))
 		if i == 0 {
 			smallest = text
 		} else {
@@ -117,24 +118,6 @@ func growingText(ctx context.Context, dir string, o Options) (rows []Row, err er
 		}
 	}
 	return rows, nil
-}
-
-// inTurns asks both stores the same queries, one after the other.
-func (s *stored) inTurns(ctx context.Context, d time.Duration, beside *bare) (ours, base float64, n int64, err error) {
-	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // G404: the same queries each time
-	var mine, theirs []float64
-	for began := time.Now(); len(mine) == 0 || time.Since(began) < 2*d; {
-		q, start := textQuery(random), time.Now()
-		if _, err := s.store.Search(ctx, storeTenant, storage.IndexMemory, q); err != nil {
-			return 0, 0, 0, err
-		}
-		mine, start = append(mine, sinceMS(start)), time.Now()
-		if err := beside.search(ctx, q); err != nil {
-			return 0, 0, 0, err
-		}
-		theirs = append(theirs, sinceMS(start))
-	}
-	return median(mine), median(theirs), int64(len(mine)), nil
 }
 
 // sizes grow tenfold up to the last.
@@ -162,11 +145,11 @@ func remote(ctx context.Context, o Options, puts, text, near float64) ([]Row, er
 		return nil, err
 	}
 	s := &stored{store: d, of: note}
-	rate, n, err := s.puts(ctx, o.Time, storeCallers)
-	if err != nil {
+	l := s.puts(storeCallers)
+	if err := race(ctx, o.Time, l); err != nil {
 		return nil, err
 	}
-	rows := []Row{newRow(fmt.Sprintf("opensearch writes / sqlite, %d callers", storeCallers), rate, puts, "per second", n)}
+	rows := []Row{newRow(fmt.Sprintf("opensearch writes / sqlite, %d callers", storeCallers), l.rate(), puts, "per second", l.n)}
 	began, added := time.Now(), o.Documents-s.next.Load()
 	if err := s.fill(ctx, o.Documents); err != nil {
 		return nil, err
@@ -187,11 +170,11 @@ func remote(ctx context.Context, o Options, puts, text, near float64) ([]Row, er
 		query func(*rand.Rand) storage.Query
 		base  float64
 	}{{"text search", textQuery, text}, {"neighbours", vectorQuery, near}} {
-		ms, n, err := s.searches(ctx, o.Time, m.query)
+		ms, n, err := s.searches(ctx, o.Time, m.query, nil)
 		if err != nil {
 			return nil, err
 		}
-		rows = append(rows, newRow(fmt.Sprintf("opensearch %s / sqlite, %d documents", m.name, o.Documents), ms, m.base, "ms", n))
+		rows = append(rows, newRow(fmt.Sprintf("opensearch %s / sqlite, %d documents", m.name, o.Documents), ms[0], m.base, "ms", n))
 	}
 	return rows, nil
 }
@@ -203,15 +186,11 @@ type stored struct {
 	next  atomic.Int64
 }
 
-// puts reports durable writes a second.
-func (s *stored) puts(ctx context.Context, d time.Duration, callers int) (float64, int64, error) {
-	began, first := time.Now(), s.next.Load()
-	err := together(callers, func(int) (bool, error) {
-		err := s.store.Put(ctx, storeTenant, storage.IndexMemory, s.of(s.next.Add(1)))
-		return time.Since(began) < d, err
-	})
-	n := s.next.Load() - first
-	return float64(n) / time.Since(began).Seconds(), n, err
+// puts are durable writes.
+func (s *stored) puts(callers int) *lane {
+	return &lane{callers: callers, do: func(ctx context.Context, _ int) error {
+		return s.store.Put(ctx, storeTenant, storage.IndexMemory, s.of(s.next.Add(1)))
+	}}
 }
 
 // fill creates documents until there are so many.
@@ -228,21 +207,26 @@ func (s *stored) fill(ctx context.Context, size int64) error {
 	return nil
 }
 
-// searches reports the median of one caller's searches in milliseconds.
-func (s *stored) searches(ctx context.Context, d time.Duration, query func(*rand.Rand) storage.Query) (float64, int64, error) {
+// searches reports the median of one caller's searches in milliseconds, and if there is a
+// bare store, that of the same searches in it.
+func (s *stored) searches(ctx context.Context, d time.Duration, query func(*rand.Rand) storage.Query, beside *bare) (ms []float64, n int64, err error) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // G404: the same queries each time
-	var took []float64
-	for began := time.Now(); len(took) == 0 || time.Since(began) < d; {
-		q, start := query(random), time.Now()
-		if _, err := s.store.Search(ctx, storeTenant, storage.IndexMemory, q); err != nil {
-			return 0, 0, err
-		}
-		took = append(took, sinceMS(start))
+	var q storage.Query
+	stores := []func() (float64, error){func() (float64, error) {
+		q = query(random)
+		return timed(func() error { _, err := s.store.Search(ctx, storeTenant, storage.IndexMemory, q); return err })()
+	}}
+	if beside != nil {
+		stores = append(stores, timed(func() error { return beside.search(ctx, q) }))
 	}
-	return median(took), int64(len(took)), nil
+	took, err := inTurns(ctx, d, stores...)
+	for _, t := range took {
+		ms, n = append(ms, median(t)), int64(len(t))
+	}
+	return ms, n, err
 }
 
-// vocabulary of the notes: a word is in about one of thirty.
+// vocabulary is how many words the texts are made of: each is in about one text of thirty.
 const vocabulary = 1000
 
 func textQuery(r *rand.Rand) storage.Query {

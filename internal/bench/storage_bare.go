@@ -84,16 +84,15 @@ func (b *bare) search(ctx context.Context, q storage.Query) error {
 
 // scanned is the median of comparing a vector with so many others in memory, in
 // milliseconds: the linear scan that neighbours are measured beside.
-func scanned(d time.Duration, vectors int64) float64 {
+func scanned(ctx context.Context, d time.Duration, vectors int64) (float64, error) {
 	random := rand.New(rand.NewPCG(3, 4)) //nolint:gosec // G404: the same vectors each time
 	some := make([][]float32, min(vectors, 10_000))
 	for i := range some {
 		some[i] = embedding(random)
 	}
-	var took []float64
 	var best float32
-	for began := time.Now(); len(took) == 0 || time.Since(began) < d; {
-		asked, start := embedding(random), time.Now()
+	took, err := inTurns(ctx, d, timed(func() error {
+		asked := embedding(random)
 		for n := range vectors {
 			var dot, norm float32
 			for i, v := range some[n%int64(len(some))] {
@@ -102,12 +101,12 @@ func scanned(d time.Duration, vectors int64) float64 {
 			}
 			best = max(best, dot/norm)
 		}
-		took = append(took, sinceMS(start))
+		return nil
+	}))
+	if err != nil || best < 0 {
+		return 0, err // best is used, so that the loop is not left out
 	}
-	if best < 0 {
-		return 0 // never: it keeps the loop from being left out
-	}
-	return median(took)
+	return median(took[0]), nil
 }
 
 // bulk sends documents of the stored form to an index of the same mapping, a batch

@@ -29,8 +29,8 @@ const tenant = "default"
 // skills that are pinned in the world and named by its plans.
 var skills = []string{"outlet_list", "order_history"}
 
-// world is a log with a genesis, a router over it, and turns to take orders
-// from: the product's own parts, over a temporary directory.
+// world is a log with a genesis, a router over it, and turns whose orders it takes. All
+// are the product's own parts, in a temporary directory.
 type world struct {
 	dir     string
 	keys    keydir.Keys

@@ -3,10 +3,9 @@ package bus
 import (
 	"context"
 	"errors"
-	"time"
 )
 
-// ErrNoResponders says that nobody listens on the subject: the request had no effect.
+// ErrNoResponders is that no process serves the subject: the request had no effect.
 var ErrNoResponders = errors.New("bus: nobody listens")
 
 // Handler answers one request. It runs concurrently with itself.
@@ -30,10 +29,10 @@ type Frame struct {
 
 // Conn is how one process is on the bus. Safe for concurrent use.
 type Conn interface {
-	// Instance tells the process from others of its role: it alone serves
+	// Instance identifies the process among those of its role: it alone serves
 	// AgentInstance(role, Instance()) and Grant(role, Instance()).
 	Instance() string
-	// Request waits for one reply; ErrNoResponders if nobody listens, ctx's error if it ends first.
+	// Request waits for one reply; ErrNoResponders if no process serves the subject, ctx's error if it ends first.
 	Request(ctx context.Context, subject string, data []byte) ([]byte, error)
 	Publish(subject string, data []byte) error
 	// Serve runs a service until ctx ends, then lets running requests finish. It
@@ -42,13 +41,5 @@ type Conn interface {
 	// Frames yields a subject's frames after a sequence number, waiting for new
 	// ones, until ctx ends or fn returns false.
 	Frames(ctx context.Context, subject string, after uint64, fn func(Frame) bool) error
-	// Services lists the micro services that answer within wait.
-	Services(ctx context.Context, wait time.Duration) ([]ServiceInfo, error)
 	Close()
-}
-
-// ServiceInfo is what a micro service says of itself.
-type ServiceInfo struct {
-	Name, ID, Version, Description string
-	Subjects                       []string
 }

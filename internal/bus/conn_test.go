@@ -2,12 +2,16 @@ package bus_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go/micro"
 
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/bus/natsserver"
@@ -150,16 +154,29 @@ func TestServices(t *testing.T) {
 	serve(t, connect(t, s, "memory"), echo("memory", bus.Exec("read_memory"), bus.Exec("memory.query")))
 	serve(t, connect(t, s, "manager"), echo("manager", bus.Agent("manager")))
 
-	infos, err := router.Services(t.Context(), 500*1e6)
+	asker := admitted(t, s, natsserver.Router).Asks
+	nc := raw(t, s, asker)
+	answers, err := nc.SubscribeSync(bus.InboxPrefix(asker.User) + ".services")
+	if err == nil {
+		err = nc.PublishRequest("$SRV.INFO", answers.Subject, nil)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := map[string][]string{}
-	for _, i := range infos {
-		if i.ID == "" || i.Version != "1.0.0" {
-			t.Errorf("%s: id %q, version %q", i.Name, i.ID, i.Version)
+	for {
+		m, err := answers.NextMsg(time.Second / 2)
+		if err != nil {
+			break // all have answered
 		}
-		got[i.Name] = i.Subjects
+		var i micro.Info
+		if err := json.Unmarshal(m.Data, &i); err != nil || i.ID == "" || i.Version != "1.0.0" {
+			t.Errorf("%s: id %q, version %q, error %v", i.Name, i.ID, i.Version, err)
+		}
+		for _, e := range i.Endpoints {
+			got[i.Name] = append(got[i.Name], e.Subject)
+		}
+		slices.Sort(got[i.Name])
 	}
 	want := map[string][]string{
 		"writ-router": {"writ.orders"},

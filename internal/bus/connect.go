@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"strings"
 	"time"
 
@@ -14,22 +13,16 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// InProcess is a server of this process, such as natsserver's.
-type InProcess interface {
-	InProcessConn() (net.Conn, error)
-}
-
 // Options say where to connect and as whom. Exactly one of URL and InProcess.
 type Options struct {
-	URL       string    // nats://host:port, several separated by commas
-	InProcess InProcess // no socket at all
+	URL       string                     // nats://host:port, several separated by commas
+	InProcess nats.InProcessConnProvider // a server of this process: no socket at all
 
 	User     string // also names the inbox: InboxPrefix(User)
 	Password string
 	Instance string // of the process; empty: it is not addressed alone
-	Name     string // shown by the server's monitoring; default: User
 
-	// Log receives what no caller can be told: lost connections and refused
+	// Log receives errors that no call returns: lost connections and refused
 	// publishes. Nil: slog.Default.
 	Log *slog.Logger
 }
@@ -43,7 +36,6 @@ func InboxPrefix(user string) string { return "_INBOX_" + user }
 // conn is a Conn over nats.go.
 type conn struct {
 	nc       *nats.Conn
-	js       jetstream.JetStream // of routers
 	frames   jetstream.JetStream // of readers of display frames
 	instance string
 	closed   chan struct{} // closed when nc is gone for good
@@ -51,8 +43,8 @@ type conn struct {
 
 var _ Conn = (*conn)(nil)
 
-// Connect opens a connection of one user. A lost one is taken up again for as
-// long as it takes; requests made meanwhile wait for it until their ctx ends.
+// Connect opens a connection of one user. It reconnects whenever the connection is
+// lost; requests wait for that until their ctx ends.
 func Connect(ctx context.Context, o Options) (Conn, error) {
 	if (o.URL == "") == (o.InProcess == nil) {
 		return nil, errors.New("bus: connect needs exactly one of a URL and a server in process")
@@ -68,11 +60,7 @@ func Connect(ctx context.Context, o Options) (Conn, error) {
 		return nil, fmt.Errorf("bus: connect as %q: %w", o.User, err)
 	}
 	c.nc = nc
-	c.js, err = jetstream.New(nc)
-	if err == nil {
-		c.frames, err = jetstream.NewWithAPIPrefix(nc, strings.TrimSuffix(FramesAPI, "."))
-	}
-	if err != nil {
+	if c.frames, err = jetstream.NewWithAPIPrefix(nc, strings.TrimSuffix(FramesAPI, ".")); err != nil {
 		nc.Close()
 		return nil, fmt.Errorf("bus: %w", err)
 	}
@@ -80,10 +68,9 @@ func Connect(ctx context.Context, o Options) (Conn, error) {
 }
 
 func (c *conn) natsOptions(o Options) []nats.Option {
-	name := cmp.Or(o.Name, o.User)
-	log := o.Log.With(slog.String("bus", name))
+	log := o.Log.With(slog.String("bus", o.User))
 	opts := []nats.Option{
-		nats.Name(name),
+		nats.Name(o.User),
 		nats.UserInfo(o.User, o.Password),
 		nats.CustomInboxPrefix(InboxPrefix(o.User)),
 		nats.MaxReconnects(-1),
@@ -133,9 +120,9 @@ func (c *conn) Publish(subject string, data []byte) error {
 // Instance implements Conn.
 func (c *conn) Instance() string { return c.instance }
 
-// permitted runs subscribe and waits until the server has seen it. The server
-// reports a refused subject later, and without naming the subscription; a refusal
-// that comes in between is taken for that of this one.
+// permitted runs subscribe and waits until the server has processed it. The server
+// reports a refused subject later, without naming the subscription: any refusal in
+// between counts as a refusal of this one.
 func (c *conn) permitted(ctx context.Context, subscribe func() error) error {
 	before := c.nc.LastError()
 	if err := subscribe(); err != nil {
@@ -152,7 +139,7 @@ func (c *conn) permitted(ctx context.Context, subscribe func() error) error {
 	return nil
 }
 
-// Close lets messages on their way arrive and gives the connection up.
+// Close waits for messages on their way and closes the connection.
 func (c *conn) Close() {
 	if err := c.nc.Drain(); err != nil {
 		c.nc.Close() // gone already, or not connected: nothing to wait for
@@ -160,7 +147,7 @@ func (c *conn) Close() {
 	<-c.closed
 }
 
-// joined asks by one connection and serves by another.
+// joined requests over one connection and serves over another.
 type joined struct {
 	Conn
 	serves Conn

@@ -2,9 +2,8 @@ package bus
 
 import "time"
 
-// Questions of the gateway to CORE. They tell who somebody is and
-// change nothing; only the gateway's user may ask. An answer to a question that
-// cannot be read has Error set.
+// Requests of the gateway to the router. They look up identities and change nothing;
+// only the gateway's user may send them. A reply to a malformed request has Error set.
 
 // APIKeyRequest asks on DirectoryAPIKey whose a key is.
 type APIKeyRequest struct {
@@ -22,9 +21,9 @@ type APIKeyReply struct {
 	Error         string   `json:"error,omitempty"`
 }
 
-// UserRequest asks on DirectoryUser what roles a user has now. KeyID, if given,
-// is the API key that the user came with: its max_roles cut the roles as well,
-// and if it is gone nothing is left.
+// UserRequest asks on DirectoryUser what roles a user has now. KeyID, if given, is the
+// API key that the user came with: its max_roles limit the roles too, and without the
+// key no role is left.
 type UserRequest struct {
 	Tenant string   `json:"tenant"`
 	UserID string   `json:"user_id"`
@@ -34,22 +33,21 @@ type UserRequest struct {
 	Capability string `json:"capability,omitempty"`
 }
 
-// UserReply answers it: the roles asked for, cut to what the user's row allows;
-// a user without a row keeps them all. Disabled: the user, tenant or key may do
-// nothing any more.
+// UserReply answers it: those of the requested roles that the user's row allows; a user
+// without a row keeps them all. Disabled: the user, tenant or key may do nothing any
+// more.
 type UserReply struct {
 	Roles    []string `json:"roles"`
 	Disabled bool     `json:"disabled,omitempty"`
-	May      bool     `json:"may,omitempty"` // the roles that are left cover the capability
+	May      bool     `json:"may,omitempty"` // these roles cover the capability
 	// Grants of the user from before this time are void: none is issued until then.
 	RevokedBefore time.Time `json:"revoked_before,omitzero"`
 	Error         string    `json:"error,omitempty"`
 }
 
-// SilentRequest asks on PlansSilent for open plans that nobody drives: begun
-// before this router started and not claimed since, never claimed though their
-// hand-out is long ago, or released from a hold. A plan that waits for a hold is
-// not one.
+// SilentRequest asks on PlansSilent for open plans that no manager drives: opened before
+// this router started and not claimed since, not claimed long after their hand-out, or
+// released from a hold. A plan that waits for a hold is not one.
 type SilentRequest struct{}
 
 // SilentReply answers it, oldest first.
@@ -58,8 +56,8 @@ type SilentReply struct {
 	Error string       `json:"error,omitempty"`
 }
 
-// SilentPlan is what a gateway needs to hand a plan out again: the plan.open
-// that made it and what its grant said.
+// SilentPlan is what a gateway needs to hand a plan out again: the plan.open that made
+// it and the claims of its grant.
 type SilentPlan struct {
 	Tenant    string    `json:"tenant"`
 	UserID    string    `json:"user_id"`

@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Limits of the stream of display frames. What is gone was only for show: the
-// plan's record is the truth.
+// Limits of the stream of display frames. Frames are for display only; the record of
+// the plan is complete without them.
 const (
 	framesAge   = 10 * time.Minute
 	framesBytes = 64 << 20
@@ -19,16 +19,20 @@ const (
 // readerAge is how long the server keeps the reader of a client that vanished.
 const readerAge = 30 * time.Second
 
-// EnsureFrames creates the stream of display frames where it is missing; c must
-// be CORE's router. The stream lives in memory, but a client may come back with
-// a sequence number of before a restart: counting from the microsecond of its
-// creation keeps numbers growing, and below 2^53 until the year 2255.
+// EnsureFrames creates the stream of display frames where it is missing; c must be the
+// router's. The stream is in memory, but a client may come back with a sequence number
+// from before a restart: counting from the microsecond of its creation keeps numbers
+// growing, and below 2^53 until the year 2255.
 func EnsureFrames(ctx context.Context, c Conn) error {
-	nc, ok := c.(*conn)
+	router, ok := c.(*conn)
 	if !ok {
 		return errors.New("bus: frames: not a connection of this package")
 	}
-	_, err := nc.js.CreateStream(ctx, jetstream.StreamConfig{
+	js, err := jetstream.New(router.nc)
+	if err != nil {
+		return fmt.Errorf("bus: %w", err)
+	}
+	_, err = js.CreateStream(ctx, jetstream.StreamConfig{
 		Name:        FramesStream,
 		Description: "display frames of turns",
 		Subjects:    []string{turnPrefix + ">"},

@@ -6,8 +6,8 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// NewNKey makes the key by which a service of somebody else connects: the seed,
-// which is the service's alone, and the public half, which the server knows.
+// NewNKey makes the key with which a third party's service connects: the seed, which
+// only the service has, and the public key, which the server knows.
 func NewNKey() (seed, public string, err error) {
 	pair, err := nkeys.CreateUser()
 	if err != nil {

@@ -3,14 +3,12 @@ package bus
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
@@ -60,7 +58,7 @@ func (c *conn) addService(ctx context.Context, s Service, running *sync.WaitGrou
 	workers := cmp.Or(s.Workers, defaultWorkers)
 	for _, subject := range slices.Sorted(maps.Keys(s.Endpoints)) {
 		h := pooled(ctx, s.Endpoints[subject], workers, running)
-		// Endpoint names may hold no dots; the subject tells them apart.
+		// Endpoint names may contain no dots.
 		name := strings.ReplaceAll(subject, ".", "-")
 		if err := svc.AddEndpoint(name, h, micro.WithEndpointSubject(subject)); err != nil {
 			return svc, err
@@ -69,10 +67,10 @@ func (c *conn) addService(ctx context.Context, s Service, running *sync.WaitGrou
 	return svc, nil
 }
 
-// pooled runs a handler on at most n requests at once. It blocks the
-// subscription while all are busy, so that further requests stay in its buffer.
-// What wants no answer is no request: it may be the answer to somebody else's,
-// whose reply subject led here.
+// pooled runs a handler on at most n requests at once. It blocks the subscription while
+// all are busy, so that further requests stay in its buffer. A message without reply
+// subject is ignored: it may be the answer to a request whose reply subject was this
+// endpoint's.
 func pooled(ctx context.Context, h Handler, n int, running *sync.WaitGroup) micro.Handler {
 	slots := make(chan struct{}, n)
 	return micro.HandlerFunc(func(r micro.Request) {
@@ -83,7 +81,7 @@ func pooled(ctx context.Context, h Handler, n int, running *sync.WaitGroup) micr
 		running.Add(1)
 		go func() {
 			defer func() { <-slots; running.Done() }()
-			_ = r.Respond(h(ctx, r.Data())) // fails only with the connection, and then nobody waits
+			_ = r.Respond(h(ctx, r.Data())) // fails only where the connection is lost
 		}()
 	})
 }
@@ -106,48 +104,4 @@ func (c *conn) stopService(svc micro.Service) error {
 	case <-c.closed:
 	}
 	return nil
-}
-
-// Services implements Conn.
-func (c *conn) Services(ctx context.Context, wait time.Duration) ([]ServiceInfo, error) {
-	ctx, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	inbox := c.nc.NewInbox()
-	sub, err := c.nc.SubscribeSync(inbox)
-	if err != nil {
-		return nil, fmt.Errorf("bus: list services: %w", err)
-	}
-	defer func() { _ = sub.Unsubscribe() }() // fails only with the connection
-	subject, err := micro.ControlSubject(micro.InfoVerb, "", "")
-	if err != nil {
-		return nil, fmt.Errorf("bus: list services: %w", err)
-	}
-	if err := c.nc.PublishRequest(subject, inbox, nil); err != nil {
-		return nil, fmt.Errorf("bus: list services: %w", err)
-	}
-	var out []ServiceInfo
-	for {
-		m, err := sub.NextMsgWithContext(ctx)
-		if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrNoResponders) {
-			break // waited long enough; or nobody is there
-		}
-		if err != nil {
-			return nil, fmt.Errorf("bus: list services: %w", err)
-		}
-		var info micro.Info
-		if json.Unmarshal(m.Data, &info) == nil { // what is no info is none of ours
-			out = append(out, serviceInfo(info))
-		}
-	}
-	slices.SortFunc(out, func(a, b ServiceInfo) int { return strings.Compare(a.Name+a.ID, b.Name+b.ID) })
-	return out, nil
-}
-
-func serviceInfo(i micro.Info) ServiceInfo {
-	s := ServiceInfo{Name: i.Name, ID: i.ID, Version: i.Version, Description: i.Description}
-	for _, e := range i.Endpoints {
-		s.Subjects = append(s.Subjects, e.Subject)
-	}
-	slices.Sort(s.Subjects)
-	return s
 }

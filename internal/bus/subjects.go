@@ -1,6 +1,6 @@
-// Package bus is the one grammar of NATS subjects and the one way to connect.
-// Agents may publish orders, reads and their own turn's frames; executors answer
-// tickets; only routers have the JetStream API. natsserver holds them to it.
+// Package bus defines the NATS subjects and connects to NATS. Agents may publish
+// orders, reads and their own turn's frames; executors answer tickets; only routers
+// have the JetStream API. Package natsserver enforces it.
 package bus
 
 import "strings"
@@ -31,8 +31,8 @@ func Exec(typ string) string { return execPrefix + typ }
 // Agent is the subject of an agent role.
 func Agent(role string) string { return agentPrefix + role }
 
-// AgentInstance is the subject of one process of an agent role: what it has taken
-// goes on there.
+// AgentInstance is the subject of one process of an agent role, for work that it has
+// begun.
 func AgentInstance(role, id string) string { return agentPrefix + role + "." + token(id) }
 
 // ServiceName is what the micro service of a user (an executor, an agent role,
@@ -43,7 +43,7 @@ func ServiceName(user string) string { return "writ-" + user }
 func Turn(tenant, turn string) string { return turnPrefix + token(tenant) + "." + token(turn) }
 
 // Grant is the subject on which one process of an agent role gets fresh grants of
-// the turns that it works on; no other process hears them.
+// the turns that it works on; no other process receives them.
 func Grant(role, instance string) string { return grantPrefix + role + "." + token(instance) }
 
 // ProcessUser is the name of the user that one process of a role connects as.

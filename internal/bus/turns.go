@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// HandOut gives a turn to a manager: a request on Agent("manager"). The manager
-// answers a HandOutReply at once and shows what becomes of the turn as frames on
-// Turn(Tenant, TurnID). A plan may be handed out again, with a fresh driver and
-// a standing grant, after a crash or when a held order has its outcome: then the
-// manager's plan.claim says where the plan stands.
+// HandOut gives a turn to a manager: a request on Agent("manager"). The manager answers
+// with a HandOutReply at once and shows the progress of the turn as frames on
+// Turn(Tenant, TurnID). A plan may be handed out again, with a fresh driver and a
+// standing grant, after a crash or when a held order has its outcome: then the
+// manager's plan.claim returns the state of the plan.
 type HandOut struct {
 	Tenant    string `json:"tenant"`
 	UserID    string `json:"user_id"`
@@ -33,8 +33,8 @@ type HandOutReply struct {
 	Reason   string `json:"reason,omitempty"`
 }
 
-// FreshGrant goes to the process that drives a plan, while it is open, and from
-// there to the one that works for it: from then on its orders carry this grant.
+// FreshGrant goes to the process that drives an open plan, and from there to the
+// processes that work for it: from then on their orders carry this grant.
 type FreshGrant struct {
 	PlanID  string    `json:"plan_id"`
 	Driver  string    `json:"driver"` // of the hand-out
@@ -47,13 +47,12 @@ type FreshGrantReply struct {
 	Taken bool `json:"taken"`
 }
 
-// FrameKind is what a display frame tells.
+// FrameKind is the kind of a display frame.
 type FrameKind string
 
-// The kinds of frames with the type of their data. FrameDone is the last one of a
-// turn. FrameHeld ends a stream too, but not the turn: frames go on when it is
-// handed out again. Content and tokens are for show; the answer is whole in
-// FrameAnswer, once.
+// The kinds of frames with the type of their data. FrameDone is the last one of a turn.
+// FrameHeld ends a stream too, but not the turn: frames continue when it is handed out
+// again. Content and tokens are for display; FrameAnswer has the whole answer, once.
 const (
 	FrameStatus       FrameKind = "status"        // StatusData
 	FrameChildContent FrameKind = "child_content" // ContentData: of a task

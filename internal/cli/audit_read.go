@@ -165,7 +165,7 @@ func (c *command) filterFlags() *audit.Filter {
 }
 
 // printRecords prints the records that match, one per line, and counts them. show, if
-// not nil, is told the progress.
+// not nil, receives the progress.
 func (c *command) printRecords(a *datadir.Archive, from int64, limit int, filter *audit.Filter, show func(done, total int64)) (found int, err error) {
 	for s, err := range audit.Read(c.Context(), a.Records, from) {
 		if err != nil {

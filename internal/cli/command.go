@@ -48,6 +48,9 @@ func (r row) command(std IO) *cobra.Command {
 		}
 		return c.Command
 	}
+	if c.Args == nil {
+		c.Args = named(r.use)
+	}
 	if r.complete != nil {
 		c.ValidArgsFunction = r.complete(std)
 	}

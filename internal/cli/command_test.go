@@ -61,3 +61,17 @@ func TestTimeFlag(t *testing.T) {
 		}
 	}
 }
+
+// TestNamed: a usage line says how many arguments a command has.
+func TestNamed(t *testing.T) {
+	for use, want := range map[string][2]int{
+		"up": {0, 0}, "show ID": {1, 1}, "data KEY JSON": {2, 2}, "lint [FILE|-]": {0, 1}, "sign [FILE|-] --key FILE": {0, 1},
+		"resolve ID done|failed --reason TEXT": {2, 2}, "set NAME [--url URL] [--data DIR]": {1, 1}, "add --subject U (--out F|--jwk F)": {0, 0},
+	} {
+		for n := range 4 {
+			if err := named(use)(&cobra.Command{}, make([]string, n)); (err == nil) != (n >= want[0] && n <= want[1]) {
+				t.Errorf("%s with %d: %v", use, n, err)
+			}
+		}
+	}
+}

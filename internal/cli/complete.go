@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/client"
-	"aob.dev/writ/schemas"
 )
 
 // completionTime bounds a completion, because somebody who types waits for it.
@@ -73,35 +71,17 @@ func heldOrders(std IO) cobra.CompletionFunc {
 // intentTypes completes types of the catalog. If writ runs, vendors' types are among them.
 func intentTypes(std IO) cobra.CompletionFunc {
 	return completing(std, func(ctx context.Context, t target) []string {
-		rows, err := (&catalogFlags{url: t.URL.Value}).rows(ctx)
+		types, err := (&catalogFlags{url: t.URL.Value}).open(ctx)
 		if err != nil {
-			if rows, err = (&catalogFlags{}).rows(ctx); err != nil {
-				return nil
-			}
+			types = catalog.Builtin()
 		}
 		var out []string
-		for typ, row := range rows {
-			out = append(out, typ+"\t"+printable(row.Title))
+		for _, row := range types.Rows() {
+			out = append(out, row.Type+"\t"+printable(row.Title))
 		}
 		slices.Sort(out)
 		return out
 	})
-}
-
-// typeRow is a row of the catalog, as commands need it.
-type typeRow struct {
-	Type       string          `json:"type"`
-	Title      string          `json:"title"`
-	Capability string          `json:"capability"`
-	Signers    []intents.Role  `json:"signed_by"`
-	Executor   string          `json:"executor"`
-	Effect     catalog.Effect  `json:"effect"`
-	RandomKey  bool            `json:"random_key"`
-	TTLSec     int             `json:"ttl_sec"`
-	Args       json.RawMessage `json:"args_schema"`
-	Result     json.RawMessage `json:"result_schema"`
-
-	schema func() (*schemas.Schema, error) // of the arguments
 }
 
 // catalogFlags choose the catalog: the built-in one with a directory of vendors' types,
@@ -114,58 +94,59 @@ func (f *catalogFlags) add(c *command) {
 }
 
 // row of a type.
-func (f *catalogFlags) row(ctx context.Context, typ, url string) (typeRow, error) {
-	rows, err := f.with(ctx, typ, url)
+func (f *catalogFlags) row(ctx context.Context, typ, url string) (catalog.Row, error) {
+	types, err := f.with(ctx, typ, url)
 	if err != nil {
-		return typeRow{}, err
+		return catalog.Row{}, err
 	}
-	row, ok := rows[typ]
+	row, ok := types.Lookup(typ)
 	if !ok {
-		return row, fmt.Errorf("%s: no type %q in the catalog%s", intents.UnknownIntent, typ, meant(typ, slices.Collect(maps.Keys(rows))))
+		return row, fmt.Errorf("%s: no type %q in the catalog%s", intents.UnknownIntent, typ, meantType(typ, types))
 	}
 	return row, nil
 }
 
-// with are the rows of a catalog that has the type. If ours does not and no flag names a
-// catalog, they are those of the writ at url, which may have vendors' types.
-func (f *catalogFlags) with(ctx context.Context, typ, url string) (map[string]typeRow, error) {
-	rows, err := f.rows(ctx)
-	if _, ok := rows[typ]; err != nil || ok || typ == "" || f.dir != "" || f.url != "" || url == "" {
-		return rows, err
+// meantType is ": did you mean …?" with the nearest type of a catalog, if one is near.
+func meantType(typ string, types *catalog.Catalog) string {
+	var known []string
+	for _, r := range types.Rows() {
+		known = append(known, r.Type)
 	}
-	theirs := catalogFlags{url: url}
-	if more, err := theirs.rows(ctx); err == nil {
-		return more, nil
-	}
-	return rows, nil
+	return meant(typ, known)
 }
 
-// rows of the catalog by type.
-func (f *catalogFlags) rows(ctx context.Context) (map[string]typeRow, error) {
-	own, err := catalog.Open(f.dir)
+// with is a catalog that has the type. If ours does not and no flag names a catalog, it is
+// that of the writ at url, which may have vendors' types.
+func (f *catalogFlags) with(ctx context.Context, typ, url string) (*catalog.Catalog, error) {
+	types, err := f.open(ctx)
 	if err != nil {
-		return nil, malformed(err)
-	}
-	var doc struct {
-		Intents []typeRow `json:"intents"`
-	}
-	if f.url == "" {
-		if err := json.Unmarshal(own.Document(), &doc); err != nil {
-			return nil, malformed(err)
-		}
-	} else if err := (client.Client{URL: f.url}).Get(ctx, "/v1/catalog", &doc); err != nil {
 		return nil, err
 	}
-	out := make(map[string]typeRow, len(doc.Intents))
-	for _, r := range doc.Intents {
-		r.schema = func() (*schemas.Schema, error) { return schemas.Compile(r.Args) }
-		if row, ok := own.Lookup(r.Type); ok && f.url == "" {
-			r.schema = row.ArgsSchema
-		}
-		out[r.Type] = r
+	if _, ok := types.Lookup(typ); ok || typ == "" || f.dir != "" || f.url != "" || url == "" {
+		return types, nil
 	}
-	if len(out) == 0 {
+	if theirs, err := (&catalogFlags{url: url}).open(ctx); err == nil {
+		return theirs, nil
+	}
+	return types, nil
+}
+
+// open is the catalog that the flags choose.
+func (f *catalogFlags) open(ctx context.Context) (*catalog.Catalog, error) {
+	if f.url == "" {
+		own, err := catalog.Open(f.dir)
+		if err != nil {
+			return nil, malformed(err)
+		}
+		return own, nil
+	}
+	var doc json.RawMessage
+	if err := (client.Client{URL: f.url}).Get(ctx, "/v1/catalog", &doc); err != nil {
+		return nil, err
+	}
+	theirs, err := catalog.Read(doc)
+	if err != nil || len(theirs.Rows()) == 0 {
 		return nil, malformed(fmt.Errorf("%s serves no catalog", f.url))
 	}
-	return out, nil
+	return theirs, nil
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"os"
 	"strings"
@@ -169,18 +168,18 @@ func nodeConfig(c config.Config) (cfg node.Config, err error) {
 	return cfg, errors.Join(errs[:]...)
 }
 
-// policyFeed is where policies come from, and where decisions are logged.
-func policyFeed(std IO, c config.Config) (feed *policies.Feed, events eventFile, err error) {
-	feed = &policies.Feed{}
+// policyFeed is where policies come from.
+func policyFeed(c config.Config) (*policies.Feed, error) {
+	feed := &policies.Feed{}
 	place := func(at string) policies.Place { return policies.Place{At: at} }
 	if c.PolicyKey != "" {
 		raw, err := os.ReadFile(c.PolicyKey)
 		if err != nil {
-			return feed, events, fmt.Errorf("policy_key: %w", err)
+			return feed, fmt.Errorf("policy_key: %w", err)
 		}
 		key, err := policies.ParsePublicKey(raw)
 		if err != nil {
-			return feed, events, fmt.Errorf("policy_key: %s: %w", c.PolicyKey, err)
+			return feed, fmt.Errorf("policy_key: %s: %w", c.PolicyKey, err)
 		}
 		place = func(at string) policies.Place { return policies.Place{At: at, Key: key} }
 	}
@@ -194,18 +193,7 @@ func policyFeed(std IO, c config.Config) (feed *policies.Feed, events eventFile,
 		}
 		feed.Extensions = append(feed.Extensions, policies.Extension{Name: name, Place: p})
 	}
-	switch c.PolicyLog {
-	case "":
-	case "-":
-		events.w = std.Out
-	default:
-		f, err := os.OpenFile(c.PolicyLog, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
-		if err != nil {
-			return feed, events, fmt.Errorf("policy_log: %w", err)
-		}
-		events.w, events.file = f, f
-	}
-	return feed, events, nil
+	return feed, nil
 }
 
 // sameServer says whether two URLs name one server. A token must go to no other server.
@@ -215,23 +203,20 @@ func sameServer(a, b string) bool {
 	return err1 == nil && err2 == nil && x.Host != "" && x.Scheme == y.Scheme && x.Host == y.Host
 }
 
-// eventFile receives the events of the decision log. The zero value receives none.
-type eventFile struct {
-	w    io.Writer
-	file *os.File // to be closed; nil: standard output, or none
-}
-
-func (f eventFile) log() *policies.DecisionLog {
-	if f.w == nil {
-		return nil
+// decisionLog writes to a file, or to standard output for "-"; empty: nil. done closes it.
+func decisionLog(std IO, at string) (log *policies.DecisionLog, done func() error, err error) {
+	w, done := std.Out, func() error { return nil }
+	switch at {
+	case "":
+		return nil, done, nil
+	case "-":
+	default:
+		f, err := os.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		if err != nil {
+			return nil, done, fmt.Errorf("policy_log: %w", err)
+		}
+		w, done = f, f.Close
 	}
 	host, _ := os.Hostname() // a label may be empty
-	return policies.NewDecisionLog(f.w, map[string]string{"app": "writ", "host": host})
-}
-
-func (f eventFile) Close() error {
-	if f.file == nil {
-		return nil
-	}
-	return f.file.Close()
+	return policies.NewDecisionLog(w, map[string]string{"app": "writ", "host": host}), done, nil
 }

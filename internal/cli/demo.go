@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/demo"
 )
 
@@ -18,7 +19,7 @@ func demoCommand(c *command) {
 		p := painter(c.std, c.std.Err)
 		if !c.asJSON {
 			fmt.Fprintln(c.std.Err, p.bold(demo.Question))
-			o.Progress = func(s demo.Step) { fmt.Fprintln(c.std.Err, p.dim(progress(s.State, s.Message, s.Step))) }
+			o.Progress = func(s bus.StatusData) { fmt.Fprintln(c.std.Err, p.dim(progress(s))) }
 		}
 		res, err := demo.Run(c.Context(), o)
 		if err != nil {

@@ -33,8 +33,7 @@ func doctorCommand(c *command) {
 
 // examination is what a configuration asks doctor to check.
 func examination(std IO, cfg config.Config) (e upkeep.Examination, err error) {
-	cfg.PolicyLog = "" // doctor writes nothing
-	feed, _, err := policyFeed(std, cfg)
+	feed, err := policyFeed(cfg)
 	if err != nil {
 		return e, err
 	}

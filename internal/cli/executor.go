@@ -12,22 +12,22 @@ import (
 	"strings"
 	"time"
 
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/upkeep"
-	"aob.dev/writ/schemas"
 )
 
 // typesOf are the types of an executor: the named ones, or all of its rows.
-func typesOf(ctx context.Context, f *catalogFlags, name string, named []string) ([]string, map[string]typeRow, error) {
-	rows, err := f.rows(ctx)
+func typesOf(ctx context.Context, f *catalogFlags, name string, named []string) ([]string, *catalog.Catalog, error) {
+	types, err := f.open(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	var own []string
-	for typ, r := range rows {
+	for _, r := range types.Rows() {
 		if r.Executor == name {
-			own = append(own, typ)
+			own = append(own, r.Type)
 		}
 	}
 	slices.Sort(own)
@@ -42,7 +42,7 @@ func typesOf(ctx context.Context, f *catalogFlags, name string, named []string) 
 	if len(named) > 0 {
 		own = named
 	}
-	return own, rows, nil
+	return own, types, nil
 }
 
 // issued is what `writ executor issue --json` prints: all that a service must know,
@@ -136,13 +136,14 @@ func executorCheck(c *command) {
 	var wait time.Duration
 	c.answer = func(args []string) (answer, error) {
 		name, command := args[0], args[1:]
-		own, rows, err := typesOf(c.Context(), &f, name, types)
+		own, known, err := typesOf(c.Context(), &f, name, types)
 		if err != nil {
 			return answer{}, err
 		}
+		row, _ := known.Lookup(own[0])
 		arguments := json.RawMessage(sample)
 		if sample == "" {
-			if arguments, err = skeleton(rows[own[0]]); err != nil {
+			if arguments, err = exampleArgs(row); err != nil {
 				return answer{}, malformed(err)
 			}
 		}
@@ -153,7 +154,7 @@ func executorCheck(c *command) {
 		if err != nil {
 			return answer{}, err
 		}
-		if check.Result, err = schemas.Compile(rows[own[0]].Result); err != nil {
+		if check.Result, err = row.ResultSchema(); err != nil {
 			return answer{}, malformed(errors.Join(err, check.Close()))
 		}
 		results, err := runCheck(c.Context(), c.std, check, command, wait)

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 	"strings"
@@ -15,7 +14,6 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/client"
-	"aob.dev/writ/internal/keydir"
 )
 
 // newTTL is the ttl_sec of an order that is written by hand.
@@ -61,10 +59,10 @@ type newOrder struct {
 	at          intents.Context
 }
 
-func (n *newOrder) order(row typeRow) (b intents.Body, err error) {
+func (n *newOrder) order(row catalog.Row) (b intents.Body, err error) {
 	b.Version, b.Intent.Type = intents.Version, row.Type
 	if n.args == "" {
-		if b.Intent.Args, err = skeleton(row); err != nil {
+		if b.Intent.Args, err = exampleArgs(row); err != nil {
 			return b, malformed(err)
 		}
 	} else if b.Intent.Args, err = canonicalObject(json.RawMessage(n.args)); err != nil {
@@ -75,16 +73,26 @@ func (n *newOrder) order(row typeRow) (b intents.Body, err error) {
 	}
 	b.Actor, b.Constraints.Audience = n.actor, n.audience
 	b.Constraints.IssuedAt, b.Constraints.Capabilities = intents.FormatTime(time.Now()), []string{row.Capability}
-	b.Constraints.TTLSec = min(newTTL, row.TTLSec)
+	b.Constraints.TTLSec = min(newTTL, int(row.TTL().Seconds()))
 	if c := n.at; c.SessionID != "" || c.TurnID != "" || c.PlanID != "" || c.TaskID != "" || c.Step > 0 || c.Revision > 0 {
 		b.Context = &c
 	}
 	return b, nil
 }
 
+// exampleArgs are arguments that a row's schema accepts. The author fills in meaningful
+// values.
+func exampleArgs(row catalog.Row) (json.RawMessage, error) {
+	s, err := row.ArgsSchema()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(s.Part("").Example())
+}
+
 // actFor sets actor and audience: from the grant in a file, from a new grant, or from
 // the flags.
-func (n *newOrder) actFor(row typeRow) (err error) {
+func (n *newOrder) actFor(row catalog.Row) (err error) {
 	asked := n.Flags().Changed("url")
 	if n.actor.Grant, err = grantText(n.grant); err != nil {
 		return malformed(err)
@@ -208,9 +216,9 @@ func intentSign(c *command) {
 }
 
 // keyOf is the idempotency key of an order that has none.
-func keyOf(b intents.Body, row typeRow) (string, error) {
+func keyOf(b intents.Body, row catalog.Row) (string, error) {
 	if b.Actor.Grant == "" || row.Effect == catalog.Pure || row.RandomKey {
-		return keydir.RandomKey(), nil
+		return catalog.RandomKey(), nil
 	}
 	args, err := canonicalObject(b.Intent.Args)
 	if err != nil {
@@ -233,13 +241,8 @@ func readOrder(raw []byte) (intents.Body, error) {
 	if err != nil {
 		return doc.Body, fmt.Errorf("%w: see writ intent lint", err)
 	}
-	dec := json.NewDecoder(bytes.NewReader(canonical))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&doc); err != nil {
+	if err := intents.UnmarshalStrict(canonical, &doc); err != nil {
 		return doc.Body, fmt.Errorf("not an order (%v): see writ intent lint", err)
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return doc.Body, errors.New("more than one order")
 	}
 	return doc.Body, nil
 }

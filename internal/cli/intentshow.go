@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -82,40 +83,37 @@ func takeApart(raw []byte, now time.Time) (shownOrder, error) {
 }
 
 func (s shownOrder) text(p paint) string {
-	var out strings.Builder
-	line := func(name, value string) {
-		if value != "" {
-			fmt.Fprintf(&out, "%s  %s\n", p.bold(fmt.Sprintf("%-12s", name)), printable(value))
-		}
-	}
-	b := s.Payload
-	line("intent_id", s.IntentID)
-	if s.IntentID == "" {
-		line("intent_id", "none: not sealed")
-	}
-	line("signed by", s.KID)
-	line("header", string(s.Header))
-	line("fingerprint", s.Fingerprint)
-	line("type", b.Intent.Type)
-	line("args", string(b.Intent.Args))
-	line("actor", b.Actor.UserID+"@"+b.Actor.Tenant)
-	line("issued", b.Constraints.IssuedAt)
-	state := ""
+	b, state, context := s.Payload, "", []byte(nil)
 	if s.Expired {
 		state = " (expired)"
 	}
-	line("expires", s.ExpiresAt+state)
-	line("audience", b.Constraints.Audience)
-	line("key", b.Constraints.IdempotencyKey)
-	line("declares", strings.Join(b.Constraints.Capabilities, " "))
 	if b.Context != nil {
-		if raw, err := json.Marshal(b.Context); err == nil {
-			line("context", string(raw))
-		}
+		context, _ = json.Marshal(b.Context) // texts and numbers always can
+	}
+	lines := [][2]string{
+		{"intent_id", cmp.Or(s.IntentID, "none: not sealed")},
+		{"signed by", s.KID},
+		{"header", string(s.Header)},
+		{"fingerprint", s.Fingerprint},
+		{"type", b.Intent.Type},
+		{"args", string(b.Intent.Args)},
+		{"actor", b.Actor.UserID + "@" + b.Actor.Tenant},
+		{"issued", b.Constraints.IssuedAt},
+		{"expires", s.ExpiresAt + state},
+		{"audience", b.Constraints.Audience},
+		{"key", b.Constraints.IdempotencyKey},
+		{"declares", strings.Join(b.Constraints.Capabilities, " ")},
+		{"context", string(context)},
 	}
 	if g := s.Grant; g != nil {
-		line("grant", fmt.Sprintf("%s@%s as %s, session %s, turn %s, until %s", g.Subject, g.Tenant, strings.Join(g.Roles, " "), g.Session, g.Turn, time.Unix(g.Expires, 0).UTC().Format(time.RFC3339)))
-		line("grant for", g.For)
+		lines = append(lines, [2]string{"grant", fmt.Sprintf("%s@%s as %s, session %s, turn %s, until %s", g.Subject, g.Tenant, strings.Join(g.Roles, " "), g.Session, g.Turn,
+			time.Unix(g.Expires, 0).UTC().Format(time.RFC3339))}, [2]string{"grant for", g.For})
+	}
+	var out strings.Builder
+	for _, x := range lines {
+		if x[1] != "" {
+			fmt.Fprintf(&out, "%s  %s\n", p.bold(fmt.Sprintf("%-12s", x[0])), printable(x[1]))
+		}
 	}
 	return out.String()
 }

@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -176,9 +174,7 @@ func rootSign(c *command) {
 			return err
 		}
 		var p prepared
-		dec := json.NewDecoder(bytes.NewReader(raw))
-		dec.DisallowUnknownFields()
-		if err := dec.Decode(&p); err != nil {
+		if err := intents.UnmarshalStrict(raw, &p); err != nil {
 			return malformed(fmt.Errorf("%s: not what --prepare writes: %v", args[0], err))
 		}
 		root, err := c.readRoot(path)

@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/schemas"
 )
 
@@ -33,11 +33,11 @@ func intentLint(c *command) {
 		if err != nil {
 			return answer{}, err
 		}
-		rows, err := f.with(c.Context(), typeIn(raw), c.url)
+		types, err := f.with(c.Context(), typeIn(raw), c.url)
 		if err != nil {
 			return answer{}, err
 		}
-		found, err := lint(bytes.TrimSpace(raw), rows, intents.Role(*role))
+		found, err := lint(bytes.TrimSpace(raw), types, intents.Role(*role))
 		if err != nil {
 			return answer{}, malformed(err)
 		}
@@ -60,7 +60,7 @@ func lintAnswer(p paint, found []finding) answer {
 }
 
 // lint finds all faults at once. The error says that the text is not JSON.
-func lint(raw []byte, rows map[string]typeRow, role intents.Role) ([]finding, error) {
+func lint(raw []byte, types *catalog.Catalog, role intents.Role) ([]finding, error) {
 	found, err := lintText(raw)
 	if err != nil {
 		return nil, err
@@ -78,12 +78,8 @@ func lint(raw []byte, rows map[string]typeRow, role intents.Role) ([]finding, er
 	}
 	sig, sealed := top["sig"]
 	delete(top, "sig")
-	var shape map[string]any
-	published, err := schemas.Lookup(schemas.Base + "envelope.json")
+	shape, err := schemas.Lookup(schemas.Base + "envelope.json")
 	if err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(published.Source(), &shape); err != nil {
 		return nil, err
 	}
 	for _, v := range schemas.Unsigned().Validate(tree) {
@@ -92,7 +88,7 @@ func lint(raw []byte, rows map[string]typeRow, role intents.Role) ([]finding, er
 		}
 		found = append(found, finding{v.Pointer, v.Reason, fix(shape, v.Pointer, v.Reason, tree)})
 	}
-	more, err := lintType(top, rows, role)
+	more, err := lintType(top, types, role)
 	found = append(found, more...)
 	if _, text := sig.(string); sealed && len(found) == 0 {
 		if _, err := intents.Parse(raw); err != nil || !text {
@@ -134,37 +130,34 @@ func reasonOf(err error) string {
 }
 
 // lintType checks an order against the row of its type.
-func lintType(top map[string]any, rows map[string]typeRow, role intents.Role) ([]finding, error) {
+func lintType(top map[string]any, types *catalog.Catalog, role intents.Role) ([]finding, error) {
 	in, _ := top["intent"].(map[string]any)
 	typ, _ := in["type"].(string)
 	if typ == "" {
 		return nil, nil // the envelope's schema has reported it
 	}
-	row, ok := rows[typ]
+	row, ok := types.Lookup(typ)
 	if !ok {
-		return []finding{{"/intent/type", "no such type in the catalog", "use a type of GET /v1/catalog" + meant(typ, slices.Collect(maps.Keys(rows)))}}, nil
+		return []finding{{"/intent/type", "no such type in the catalog", "use a type of GET /v1/catalog" + meantType(typ, types)}}, nil
 	}
 	var found []finding
-	if role != "" && !slices.Contains(row.Signers, role) {
+	if role != "" && !row.MaySign(role) {
 		found = append(found, finding{"/intent/type", fmt.Sprintf("a %s key may not sign %s", role, typ), fmt.Sprintf("sign it with a key of one of these roles: %v", row.Signers)})
 	}
 	if args, ok := in["args"]; ok {
-		s, err := row.schema()
+		s, err := row.ArgsSchema()
 		if err != nil {
 			return nil, err
 		}
-		var shape map[string]any
-		if err := json.Unmarshal(row.Args, &shape); err != nil {
-			return nil, err
-		}
 		for _, v := range s.Validate(args) {
-			found = append(found, finding{"/intent/args" + v.Pointer, v.Reason, fix(shape, v.Pointer, v.Reason, args)})
+			found = append(found, finding{"/intent/args" + v.Pointer, v.Reason, fix(s, v.Pointer, v.Reason, args)})
 		}
 	}
 	c, _ := top["constraints"].(map[string]any)
 	if ttl, ok := c["ttl_sec"].(json.Number); ok {
-		if n, err := ttl.Int64(); err == nil && n > int64(row.TTLSec) && n <= 300 {
-			found = append(found, finding{"/constraints/ttl_sec", fmt.Sprintf("%s accepts at most %d", typ, row.TTLSec), fmt.Sprintf("write %d", row.TTLSec)})
+		most := int64(row.TTL().Seconds())
+		if n, err := ttl.Int64(); err == nil && n > most && n <= 300 {
+			found = append(found, finding{"/constraints/ttl_sec", fmt.Sprintf("%s accepts at most %d", typ, most), fmt.Sprintf("write %d", most)})
 		}
 	}
 	if declared, ok := c["capabilities"].([]any); ok && !declares(declared, row.Capability) {

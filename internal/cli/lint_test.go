@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 )
 
 // lintWell is an order that nothing is wrong with.
@@ -39,7 +40,7 @@ func TestLint(t *testing.T) {
 		"excluding":        {swap(`"skill":"feed"`, `"from":"f1","skill":"feed"`), "/intent/args", "has a form that is not allowed", "leave out members that exclude each other"},
 		"surrogate":        {swap(`"feed"`, `"\ud800"`), "", "", ""},
 	} {
-		found, err := lint([]byte(x.order), must(t)((&catalogFlags{}).rows(t.Context())), "task")
+		found, err := lint([]byte(x.order), catalog.Builtin(), "task")
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -56,14 +57,14 @@ func TestLint(t *testing.T) {
 		}
 	}
 	for name, x := range map[string]struct{ order, role string }{"well": {lintWell, "task"}, "no role": {lintWell, ""}} {
-		if found, err := lint([]byte(x.order), must(t)((&catalogFlags{}).rows(t.Context())), intents.Role(x.role)); len(found) > 0 || err != nil {
+		if found, err := lint([]byte(x.order), catalog.Builtin(), intents.Role(x.role)); len(found) > 0 || err != nil {
 			t.Errorf("%s: %+v %v", name, found, err)
 		}
 	}
-	if found, _ := lint([]byte(lintWell), must(t)((&catalogFlags{}).rows(t.Context())), "manager"); len(found) != 1 || !strings.Contains(found[0].Fix, "[task workflow]") {
+	if found, _ := lint([]byte(lintWell), catalog.Builtin(), "manager"); len(found) != 1 || !strings.Contains(found[0].Fix, "[task workflow]") {
 		t.Errorf("a manager signs it: %+v", found)
 	}
-	if _, err := lint([]byte(`{"version":`), nil, ""); err == nil {
+	if _, err := lint([]byte(`{"version":`), catalog.Builtin(), ""); err == nil {
 		t.Error("what is cut off is an order")
 	}
 }
@@ -71,7 +72,7 @@ func TestLint(t *testing.T) {
 // TestLintAll: everything is told at once.
 func TestLintAll(t *testing.T) {
 	order := `{"version":"2","intent":{"type":"read_lines","args":{"file":"f","n":1e400,"start":-0}},"actor":{"user":"ana","tenant":"acme"},"constraints":{"ttl_sec":900}}`
-	found, err := lint([]byte(order), must(t)((&catalogFlags{}).rows(t.Context())), "")
+	found, err := lint([]byte(order), catalog.Builtin(), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,16 +89,5 @@ func TestLintAll(t *testing.T) {
 	}
 	if d := cmp.Diff(want, have); d != "" {
 		t.Errorf("(-want +got):\n%s\n%+v", d, found)
-	}
-}
-
-func must(t *testing.T) func(map[string]typeRow, error) map[string]typeRow {
-	t.Helper()
-	return func(rows map[string]typeRow, err error) map[string]typeRow {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return rows
 	}
 }

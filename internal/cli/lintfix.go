@@ -2,24 +2,22 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/agnivade/levenshtein"
-
 	"aob.dev/writ/intents"
+	"aob.dev/writ/schemas"
 )
 
 // fix says what to do about a violation of a schema. The words of the reason say which
 // keyword it was (package schemas).
-func fix(shape map[string]any, pointer, reason string, doc any) string {
+func fix(shape *schemas.Schema, pointer, reason string, doc any) string {
 	parent, name := cutPointer(pointer)
 	switch {
-	case reason == "unknown member":
-		known := slices.Sorted(maps.Keys(propertiesAt(shape, parent)))
+	case reason == schemas.UnknownMember:
+		known := shape.Part(parent).Members()
 		if m := meant(name, known); m != "" {
 			return "rename it" + m
 		}
@@ -31,7 +29,7 @@ func fix(shape map[string]any, pointer, reason string, doc any) string {
 		return "add " + quoted(name) + ": " + example(shape, pointer)
 	case strings.HasPrefix(reason, "must be one of "):
 		if given, ok := valueAt(doc, pointer).(string); ok {
-			if m := meant(given, enumAt(shape, pointer)); m != "" {
+			if m := meant(given, shape.Part(pointer).Texts()); m != "" {
 				return "change it" + m
 			}
 		}
@@ -66,7 +64,7 @@ var examples = map[string]func() string{
 }
 
 // example is a possible value of a member, as JSON.
-func example(shape map[string]any, pointer string) string {
+func example(shape *schemas.Schema, pointer string) string {
 	parent, name := cutPointer(pointer)
 	if strings.Trim(name, "0123456789") == "" { // an item: of its list
 		_, name = cutPointer(parent)
@@ -74,7 +72,7 @@ func example(shape map[string]any, pointer string) string {
 	if e, ok := examples[name]; ok {
 		return quoted(e())
 	}
-	raw, err := json.Marshal(specimen(shape, schemaAt(shape, pointer), 0))
+	raw, err := json.Marshal(shape.Part(pointer).Example())
 	if err != nil || string(raw) == `""` {
 		return quoted("an-identifier_1")
 	}
@@ -91,46 +89,6 @@ func cutPointer(pointer string) (parent, name string) {
 	return pointer[:i], strings.NewReplacer("~1", "/", "~0", "~").Replace(pointer[i+1:])
 }
 
-// schemaAt follows a pointer into a document through the schema's properties and items.
-// It is empty if the schema has nothing there.
-func schemaAt(root map[string]any, pointer string) map[string]any {
-	at := root
-	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
-		if ref, ok := at["$ref"].(string); ok {
-			at = resolved(root, ref)
-		}
-		if pointer == "" {
-			break
-		}
-		properties, _ := at["properties"].(map[string]any)
-		next, ok := properties[token].(map[string]any)
-		if !ok {
-			next, _ = at["items"].(map[string]any)
-		}
-		at = next
-	}
-	if ref, ok := at["$ref"].(string); ok {
-		return resolved(root, ref)
-	}
-	return at
-}
-
-func propertiesAt(root map[string]any, pointer string) map[string]any {
-	p, _ := schemaAt(root, pointer)["properties"].(map[string]any)
-	return p
-}
-
-func enumAt(root map[string]any, pointer string) []string {
-	list, _ := schemaAt(root, pointer)["enum"].([]any)
-	var out []string
-	for _, v := range list {
-		if s, ok := v.(string); ok {
-			out = append(out, s)
-		}
-	}
-	return out
-}
-
 func valueAt(doc any, pointer string) any {
 	for token := range strings.SplitSeq(strings.TrimPrefix(pointer, "/"), "/") {
 		object, ok := doc.(map[string]any)
@@ -144,14 +102,21 @@ func valueAt(doc any, pointer string) any {
 
 // meant is ": did you mean …?" with the nearest name, if one is near.
 func meant(name string, known []string) string {
-	best, least := "", max(1, len(name)/3)+1
-	for _, k := range slices.Sorted(slices.Values(known)) {
-		if d := levenshtein.ComputeDistance(strings.ToLower(name), strings.ToLower(k)); d < least {
-			best, least = k, d
-		}
-	}
-	if best == "" {
+	near := schemas.Nearest(name, known)
+	if near == "" {
 		return ""
 	}
-	return fmt.Sprintf(": did you mean %q?", best)
+	return fmt.Sprintf(": did you mean %q?", near)
+}
+
+// canonicalObject is the canonical form of a JSON object.
+func canonicalObject(raw json.RawMessage) (json.RawMessage, error) {
+	canonical, err := intents.Canonical(raw)
+	if err != nil {
+		return nil, err
+	}
+	if len(canonical) == 0 || canonical[0] != '{' {
+		return nil, errors.New("must be a JSON object")
+	}
+	return canonical, nil
 }

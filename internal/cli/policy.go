@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	textdiff "github.com/rogpeppe/go-internal/diff"
+
 	"aob.dev/writ/policies"
 )
 
@@ -84,7 +86,7 @@ func policyFmt(c *command) {
 			}
 			changed++
 			if diff {
-				err = printDiff(c.std.Out, name, source[name], out)
+				_, err = c.std.Out.Write(textdiff.Diff(name, source[name], name, out))
 			} else {
 				_, err = fmt.Fprintln(c.std.Out, name)
 			}
@@ -111,35 +113,4 @@ func rewriteFile(path string, content []byte) error {
 		return err
 	}
 	return os.WriteFile(path, content, info.Mode().Perm())
-}
-
-// printDiff prints the removed and added lines, with their line numbers.
-func printDiff(w io.Writer, name string, before, after []byte) error {
-	a, b := strings.SplitAfter(string(before), "\n"), strings.SplitAfter(string(after), "\n")
-	common := make([][]int, len(a)+1) // longest common subsequence of the rests
-	for i := range common {
-		common[i] = make([]int, len(b)+1)
-	}
-	for i := len(a) - 1; i >= 0; i-- {
-		for j := len(b) - 1; j >= 0; j-- {
-			if common[i][j] = max(common[i+1][j], common[i][j+1]); a[i] == b[j] {
-				common[i][j] = common[i+1][j+1] + 1
-			}
-		}
-	}
-	var out strings.Builder
-	for i, j := 0, 0; i < len(a) || j < len(b); {
-		switch {
-		case i < len(a) && j < len(b) && a[i] == b[j]:
-			i, j = i+1, j+1
-		case i < len(a) && (j == len(b) || common[i+1][j] >= common[i][j+1]):
-			fmt.Fprintf(&out, "%s:%d: -%s\n", name, i+1, strings.TrimSuffix(a[i], "\n"))
-			i++
-		default:
-			fmt.Fprintf(&out, "%s:%d: +%s\n", name, j+1, strings.TrimSuffix(b[j], "\n"))
-			j++
-		}
-	}
-	_, err := io.WriteString(w, out.String())
-	return err
 }

@@ -83,9 +83,9 @@ func policyBacktest(c *command) {
 		if o.Today, err = namedEngine(c.Context(), today); err != nil {
 			return err
 		}
-		if terminal(c.std.Err) {
-			o.Progress = func(n int64) { fmt.Fprintf(c.std.Err, "\r%d records", n) }
-			defer fmt.Fprint(c.std.Err, "\r")
+		if show, done := c.bar(); show != nil {
+			o.Progress = func(n int64) { show(n, 0) }
+			defer done()
 		}
 		b, err := c.backtest(bundle, o)
 		if err != nil {

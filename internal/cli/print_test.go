@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"aob.dev/writ/internal/bus"
 )
 
 // TestProgress: one line for every state that a turn can be in, and for states
@@ -32,7 +34,7 @@ func TestProgress(t *testing.T) {
 		{"executing", "a\x1b[2Jb\x07\nc\u009bd", 0, "· executing: a[2Jb cd"},
 	}
 	for _, tt := range tests {
-		if got := progress(tt.state, tt.message, tt.step); got != tt.want {
+		if got := progress(bus.StatusData{State: tt.state, Message: tt.message, Step: tt.step}); got != tt.want {
 			t.Errorf("%q %q %d: %q, want %q", tt.state, tt.message, tt.step, got, tt.want)
 		}
 	}

@@ -38,7 +38,7 @@ func (c *command) turn(planID string, follow func(client.Client, *turnView) erro
 	t := turnView{Turn: client.Turn{PlanID: planID}, std: c.std, asJSON: c.asJSON}
 	if !c.asJSON {
 		t.Progress = func(s bus.StatusData) {
-			fmt.Fprintln(c.std.Err, painter(c.std, c.std.Err).dim(progress(s.State, s.Message, s.Step)))
+			fmt.Fprintln(c.std.Err, painter(c.std, c.std.Err).dim(progress(s)))
 		}
 	}
 	if err := follow(to, &t); err != nil {
@@ -96,7 +96,7 @@ func (t *turnView) end(ctx context.Context, c client.Client) (err error) {
 // sayHeld says which order waits for approval, and how to return to the plan.
 func (t *turnView) sayHeld() {
 	var held bus.HeldData
-	_ = json.Unmarshal(t.Data, &held) // else less is said
+	_ = json.Unmarshal(t.Data, &held) // if it cannot be read, the order is not named
 	fmt.Fprintf(t.std.Err, "plan %s waits for people to approve one of its orders\n", t.PlanID)
 	if id := held.Approval.IntentID; id != "" {
 		fmt.Fprintf(t.std.Err, "show the order: writ approvals show %s\n", printable(id))
@@ -135,13 +135,13 @@ func (t *turnView) broken(ctx context.Context, err error) error {
 }
 
 // progress is one line about the state of a turn.
-func progress(state, message string, step int) string {
-	line := "· " + state
-	if step > 0 {
-		line = fmt.Sprintf("· step %d %s", step, strings.TrimPrefix(state, "step_"))
+func progress(s bus.StatusData) string {
+	line := "· " + s.State
+	if s.Step > 0 {
+		line = fmt.Sprintf("· step %d %s", s.Step, strings.TrimPrefix(s.State, "step_"))
 	}
-	if message != "" {
-		line += ": " + message
+	if s.Message != "" {
+		line += ": " + s.Message
 	}
 	return printable(strings.ReplaceAll(line, "\n", " "))
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	textdiff "github.com/rogpeppe/go-internal/diff"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
@@ -108,7 +109,9 @@ func (s skillVersions) print(w io.Writer) error {
 		_, err := fmt.Fprintln(w, "the declarations are the same, but the server is another one or has moved")
 		return err
 	}
-	return printDiff(w, visible(s.now.Name, ""), before, after)
+	name := visible(s.now.Name, "")
+	_, err := w.Write(textdiff.Diff(name, before, name, after))
+	return err
 }
 
 // versionText is a version, one line for each property, with nothing hidden in it.

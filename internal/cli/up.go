@@ -27,17 +27,21 @@ func upCommand(c *command) {
 }
 
 func up(ctx context.Context, std IO, c config.Config, secrets []string, sample bool) error {
-	feed, events, err := policyFeed(std, c)
+	feed, err := policyFeed(c)
 	if err != nil {
 		return malformed(err)
 	}
-	defer func() { _ = events.Close() }() // every line was written by itself
+	events, done, err := decisionLog(std, c.PolicyLog)
+	if err != nil {
+		return malformed(err)
+	}
+	defer func() { _ = done() }() // every line was written by itself
 	cfg, err := nodeConfig(c)
 	if err != nil {
 		return usage(err)
 	}
 	cfg.Secrets, cfg.Log, cfg.Now, cfg.Elapsed = secrets, logger(std, c.LogLevel), time.Now, clock.Elapsed
-	cfg.Policy, cfg.PolicyExtensions, cfg.PolicyLog = feed.Main, feed.Extensions, events.log()
+	cfg.Policy, cfg.PolicyExtensions, cfg.PolicyLog = feed.Main, feed.Extensions, events
 	if cfg.Builtin, err = sampleServer(ctx, sample); err != nil {
 		return err
 	}

@@ -14,8 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/schemas"
 )
 
 // serve answers everything with one handler and gives a client for it.
@@ -115,7 +115,7 @@ func TestProblem(t *testing.T) {
 	want := &Error{problem.Problem{
 		Type: "https://aob.dev/codes/POLICY_DENIED", Title: "t",
 		Status: 403, Code: "POLICY_DENIED", Detail: "no", Hint: "ask", Pointer: "/intent/args/n", Retryable: true, IntentID: "sha256:1", TraceID: "2",
-		PolicyIDs: []string{"a.b"}, Violations: []intents.Violation{{Pointer: "/x", Reason: "r"}},
+		PolicyIDs: []string{"a.b"}, Violations: []schemas.Violation{{Pointer: "/x", Reason: "r"}},
 	}}
 	var got *Error
 	for name, call := range map[string]func() error{

@@ -186,14 +186,10 @@ func (c Config) Validate() error {
 	if c.Data == "" {
 		return errors.New("data: names no directory")
 	}
-	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
-		return fmt.Errorf("listen: %q is not host:port", c.Listen)
-	}
-	if _, _, err := net.SplitHostPort(c.Metrics); c.Metrics != "" && err != nil {
-		return fmt.Errorf("metrics: %q is not host:port", c.Metrics)
-	}
-	if _, _, err := net.SplitHostPort(c.NATS); c.NATS != "" && err != nil {
-		return fmt.Errorf("nats: %q is not host:port", c.NATS)
+	for _, x := range [][2]string{{"listen", c.Listen}, {"metrics", c.Metrics}, {"nats", c.NATS}} {
+		if _, _, err := net.SplitHostPort(x[1]); err != nil && (x[1] != "" || x[0] == "listen") {
+			return fmt.Errorf("%s: %q is not host:port", x[0], x[1])
+		}
 	}
 	if (c.NATSCert == "") != (c.NATSKey == "") {
 		return errors.New("nats_cert: goes with nats_key")

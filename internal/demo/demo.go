@@ -31,13 +31,7 @@ type Options struct {
 	Documents datadir.DocumentsAt
 	Log       *slog.Logger
 	// Progress receives each step, to show it to people; may be nil.
-	Progress func(Step)
-}
-
-// Step is one thing that happened.
-type Step struct {
-	State, Message string
-	Step           int
+	Progress func(bus.StatusData)
 }
 
 // Row is one line of the answer.
@@ -120,10 +114,7 @@ func Run(ctx context.Context, o Options) (res Result, err error) {
 
 // ask submits the question and follows its turn.
 func ask(ctx context.Context, c client.Client, o Options, res *Result) error {
-	var turn client.Turn
-	if o.Progress != nil {
-		turn.Progress = func(s bus.StatusData) { o.Progress(Step{s.State, s.Message, s.Step}) }
-	}
+	turn := client.Turn{Progress: o.Progress}
 	plan, err := c.Run(ctx, Question, turn.Take)
 	if err != nil {
 		return err
@@ -142,22 +133,18 @@ func ask(ctx context.Context, c client.Client, o Options, res *Result) error {
 func read(ctx context.Context, c client.Client, n *node.Node, res *Result) error {
 	var trace struct {
 		Events []struct {
-			Type    string         `json:"event_type"`
-			Payload map[string]any `json:"payload"`
+			Type    string          `json:"event_type"`
+			Payload json.RawMessage `json:"payload"`
 		} `json:"events"`
 	}
 	if err := c.Get(ctx, "/agent/plans/"+res.Plan.PlanID+"/trace", &trace); err != nil {
 		return err
 	}
-	large := Large{}
+	var large Large
 	for _, e := range trace.Events {
-		switch e.Type {
-		case "large_response.detected":
-			large.SizeBytes, large.FileID = number(e.Payload["size_bytes"]), text(e.Payload["file_id"])
-		case "python_script.executed":
-			if large.ScriptHash == "" {
-				large.ScriptHash = text(e.Payload["script_hash"])
-				large.InputRows, large.OutputRows = number(e.Payload["input_rows"]), number(e.Payload["output_rows"])
+		if e.Type == "large_response.detected" || e.Type == "python_script.executed" && large.ScriptHash == "" {
+			if err := json.Unmarshal(e.Payload, &large); err != nil {
+				return fmt.Errorf("event %s: %w", e.Type, err)
 			}
 		}
 	}
@@ -167,16 +154,6 @@ func read(ctx context.Context, c client.Client, n *node.Node, res *Result) error
 	var err error
 	res.Orders, res.Verified, err = Verify(ctx, n)
 	return err
-}
-
-func number(v any) int64 {
-	f, _ := v.(float64)
-	return int64(f)
-}
-
-func text(v any) string {
-	s, _ := v.(string)
-	return s
 }
 
 // check checks the result of the demo.

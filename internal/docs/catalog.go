@@ -38,7 +38,7 @@ func catalogPage() ([]byte, error) {
 		"it until an operator gives it (`writ role put`), and roles with `memory:*` in older logs no longer have it.\n\n" +
 		"| type | capability | signed by | executor | effect | ttl | run |\n| :-- | :-- | :-- | :-- | :-- | :-- | :-- |\n")
 	for _, r := range catalog.Builtin().Rows() {
-		fmt.Fprintf(&b, "| [`%s`](#%s) | `%s` | %s | %s | %s | %d s | %d s |\n", r.Type, anchor(r.Type), r.Capability, signers(r),
+		fmt.Fprintf(&b, "| [`%s`](#%s) | `%s` | %s | %s | %s | %d s | %d s |\n", r.Type, anchor(r.Type), r.Capability, joined(r.Signers, "%s", ", "),
 			r.Executor, r.Effect, int(r.TTL().Seconds()), int(r.Run().Seconds()))
 	}
 	for _, r := range catalog.Builtin().Rows() {
@@ -92,15 +92,11 @@ func members(b *bytes.Buffer, name string, source json.RawMessage) error {
 	return nil
 }
 
-// kind names a schema's type in a word or two.
+// kind names a schema's type for the page.
 func kind(s schema) string {
 	switch {
 	case len(s.Enum) > 0:
-		words := make([]string, len(s.Enum))
-		for i, v := range s.Enum {
-			words[i] = fmt.Sprintf("`%v`", v)
-		}
-		return strings.Join(words, " or ")
+		return joined(s.Enum, "`%v`", " or ")
 	case s.Const != nil:
 		return fmt.Sprintf("`%v`", s.Const)
 	case s.Ref != "":
@@ -111,21 +107,18 @@ func kind(s schema) string {
 		return "any value"
 	}
 	if list, ok := s.Type.([]any); ok {
-		words := make([]string, len(list))
-		for i, v := range list {
-			words[i] = fmt.Sprint(v)
-		}
-		return strings.Join(words, " or ")
+		return joined(list, "%v", " or ")
 	}
 	return fmt.Sprint(s.Type)
 }
 
-func signers(r catalog.Row) string {
-	words := make([]string, len(r.Signers))
-	for i, role := range r.Signers {
-		words[i] = string(role)
+// joined lists values, each in a format.
+func joined[T any](values []T, format, separator string) string {
+	words := make([]string, len(values))
+	for i, v := range values {
+		words[i] = fmt.Sprintf(format, v)
 	}
-	return strings.Join(words, ", ")
+	return strings.Join(words, separator)
 }
 
 // anchor is the fragment that Markdown makes of a heading.

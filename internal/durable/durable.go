@@ -4,6 +4,7 @@
 package durable
 
 import (
+	"crypto/sha256"
 	"errors"
 	"io"
 	"io/fs"
@@ -39,7 +40,8 @@ func Stream(path string, write func(io.Writer) error) error {
 }
 
 // New writes a file that must not be there yet, mode 0600: the error is
-// fs.ErrExist if it is. A crash leaves a file that its owner was told nothing of.
+// fs.ErrExist if it is. A crash may leave the file,
+// although its owner got no answer.
 func New(path string, content []byte) error {
 	err := create(path, func(w io.Writer) error {
 		_, err := w.Write(content)
@@ -49,6 +51,19 @@ func New(path string, content []byte) error {
 		return err
 	}
 	return SyncDir(filepath.Dir(path))
+}
+
+// Receive writes what r yields to a file that must not be there yet, mode 0600, and syncs
+// the content but not the name. It returns the size and the SHA-256. After an error no
+// file is left.
+func Receive(path string, r io.Reader) (size int64, sum [sha256.Size]byte, err error) {
+	h := sha256.New()
+	err = create(path, func(w io.Writer) (err error) {
+		size, err = io.Copy(io.MultiWriter(w, h), r)
+		return err
+	})
+	copy(sum[:], h.Sum(nil))
+	return size, sum, err
 }
 
 // create makes a file whose content is synced; its name is not.

@@ -1,12 +1,15 @@
 package durable
 
 import (
+	"crypto/sha256"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"testing/iotest"
 )
 
 func must(t *testing.T, err error) {
@@ -66,6 +69,25 @@ func TestNewKeepsWhatIsThere(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	has(t, path, "first")
+}
+
+// What a reader cannot give leaves no file; what it gives is there with its digest.
+func TestReceive(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	broken := errors.New("broken")
+	if _, _, err := Receive(path, io.MultiReader(strings.NewReader("half"), iotest.ErrReader(broken))); !errors.Is(err, broken) {
+		t.Fatal(err)
+	}
+	size, sum, err := Receive(path, strings.NewReader("whole"))
+	if err != nil || size != 5 || sum != sha256.Sum256([]byte("whole")) {
+		t.Fatalf("%d, %x, %v", size, sum, err)
+	}
+	if _, _, err := Receive(path, strings.NewReader("again")); !errors.Is(err, fs.ErrExist) {
+		t.Fatal(err)
+	}
+	if raw, err := os.ReadFile(path); err != nil || string(raw) != "whole" {
+		t.Fatalf("%q, %v", raw, err)
+	}
 }
 
 func TestMkdirAll(t *testing.T) {

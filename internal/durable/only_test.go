@@ -23,7 +23,6 @@ var others = map[string]string{
 	"internal/demo/":                   "files that are removed at its end",
 	"storage/blobs3/servertest/":       "a server for tests",
 	"storage/opensearch/servertest/":   "a server for tests",
-	"storage/blobdir/files.go":         "received, then synced",
 	"storage/blobdir/blobs.go":         "renames what is synced and syncs the directory, with a failpoint between",
 	"storage/blobs3/blobs.go":          "what is on its way to a server",
 	"storage/sqlite/connect.go":        "an empty database, and syncs its directory",

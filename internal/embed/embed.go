@@ -12,29 +12,30 @@ import (
 	"fmt"
 )
 
-// MaxText is how many bytes of a text are looked at; the rest is ignored. No
-// tokenizer makes more tokens than bytes, and models take 8,192 of them.
+// MaxText is how many bytes of a text are used; the rest is ignored. No tokenizer makes
+// more tokens than bytes, and models take 8,192 of them.
 const MaxText = 8000
 
-// MaxDimension of vectors, as stores take them.
+// MaxDimension of vectors that a store takes.
 const MaxDimension = 16000
 
 // Embedder makes vectors. It is safe for concurrent use.
 type Embedder interface {
-	// Embed returns one vector for each text, in order. Each has Dimension numbers
-	// of which one is not zero. All or none: an error is ErrUnavailable, where the
-	// same call may work later, or lasting.
+	// Embed returns one vector for each text, in order, or an error and none. Each
+	// has Dimension numbers of which at least one is not zero. After
+	// ErrUnavailable the same call may work later.
 	Embed(ctx context.Context, texts []string) ([][]float32, error)
 	Dimension() int
-	// Name says what made a vector. Vectors of different names do not compare.
+	// Name identifies what made a vector. Vectors of different names are not
+	// comparable.
 	Name() string
 }
 
-// ErrUnavailable is that the service does not answer, or not now.
+// ErrUnavailable is that the service does not answer now.
 var ErrUnavailable = errors.New("embed: unavailable")
 
-// DimensionError is that a model gives vectors of another size than the store is
-// made for. It does not pass.
+// DimensionError is that a model gives vectors of another size than the store is made
+// for. Trying again does not help.
 type DimensionError struct {
 	Got, Want int
 }

@@ -11,10 +11,9 @@ import (
 	"unicode"
 )
 
-// Hashed counts the words of a text and the three letters in a row of each, and
-// adds each to the number of the vector that its hash names, with the sign that
-// the hash names. The same text has the same vector on every machine, for ever:
-// vectors are stored.
+// Hashed counts the words of a text and their trigrams. The hash of each selects the
+// number of the vector that it is added to, and its sign. Vectors are stored, so the
+// same text must always have the same vector, on every machine.
 type Hashed struct {
 	dimension int
 }
@@ -57,7 +56,7 @@ func (h Hashed) vector(text string) []float32 {
 	}
 	sums := make([]float64, h.dimension)
 	for _, word := range slices.Sorted(maps.Keys(counts)) { // sums of fractions depend on their order
-		// A word that comes often says little more than one that comes twice.
+		// A frequent word is hardly more telling than one that occurs twice.
 		weight := 1 + math.Log(float64(counts[word]))
 		h.add(sums, "word:"+word, weight)
 		parts := grams(word)
@@ -68,7 +67,7 @@ func (h Hashed) vector(text string) []float32 {
 	return normal(sums)
 }
 
-// grams are the three letters in a row of a word, its edges marked.
+// grams are the trigrams of a word, with its edges marked.
 func grams(word string) []string {
 	letters := []rune("^" + word + "$")
 	var out []string
@@ -95,8 +94,8 @@ func mix(x uint64) uint64 {
 	return x ^ x>>33
 }
 
-// normal is the vector at length 1. Nothing to count, or all of it cancelled out,
-// is the first axis: stores refuse a vector that points nowhere.
+// normal is the vector at length 1. A zero vector, which stores refuse, becomes the
+// first axis.
 func normal(sums []float64) []float32 {
 	squares := 0.0
 	for _, s := range sums {

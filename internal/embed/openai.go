@@ -49,9 +49,9 @@ func NewOpenAI(cfg OpenAIConfig) (*OpenAI, error) {
 	u, err := url.Parse(cfg.BaseURL)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "":
-		return nil, errors.New("embed: the base URL is none of http or https")
+		return nil, errors.New("embed: the base URL must be an http or https URL without query and fragment")
 	case cfg.Model == "":
-		return nil, errors.New("embed: there is no model")
+		return nil, errors.New("embed: a model is required")
 	case cfg.Dimension < 1 || cfg.Dimension > MaxDimension:
 		return nil, fmt.Errorf("embed: a dimension is 1 to %d", MaxDimension)
 	}
@@ -81,8 +81,7 @@ func (o *OpenAI) Dimension() int { return o.cfg.Dimension }
 // Name implements Embedder.
 func (o *OpenAI) Name() string { return "openai:" + o.cfg.Model }
 
-// Embed implements Embedder. A text of nothing but space is sent as one that
-// services take.
+// Embed implements Embedder. A blank text, which services refuse, is sent as "-".
 func (o *OpenAI) Embed(ctx context.Context, texts []string) ([][]float32, error) {
 	out := make([][]float32, 0, len(texts))
 	for batch := range slices.Chunk(texts, maxBatch) {

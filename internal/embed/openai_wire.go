@@ -26,8 +26,8 @@ type answer struct {
 	} `json:"data"`
 }
 
-// ask sends one request. after is how long the service wants to be left alone. No
-// error holds what the service said: it may repeat the text.
+// ask sends one request. after is the time after which the service wants the next one.
+// No error contains text of the service, which may repeat the input.
 func (o *OpenAI) ask(ctx context.Context, input []string) (vectors [][]float32, after time.Duration, err error) {
 	body, err := json.Marshal(request{o.cfg.Model, input, "float"})
 	if err != nil {
@@ -58,7 +58,7 @@ func (o *OpenAI) ask(ctx context.Context, input []string) (vectors [][]float32, 
 	return vectors, 0, err
 }
 
-// refusal says whether the same request may work later.
+// refusal is the error of a status: ErrUnavailable where the request may work later.
 func refusal(status int) error {
 	if status == http.StatusTooManyRequests || status == http.StatusRequestTimeout || status >= 500 && status != http.StatusNotImplemented {
 		return fmt.Errorf("%w: the service answers %d", ErrUnavailable, status)
@@ -66,7 +66,7 @@ func refusal(status int) error {
 	return fmt.Errorf("embed: the service answers %d", status)
 }
 
-// retryAfter in seconds; a date, or nothing that can be read, is no wish.
+// retryAfter reads a number of seconds; a date, or any other text, is 0.
 func retryAfter(header string) time.Duration {
 	seconds, err := strconv.ParseUint(header, 10, 31)
 	if err != nil {
@@ -75,7 +75,7 @@ func retryAfter(header string) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-var errMalformed = errors.New("embed: the service answers with something that is no list of embeddings")
+var errMalformed = errors.New("embed: the answer of the service is not a list of embeddings")
 
 // read an answer: each text has exactly one vector, of the right size, that
 // points somewhere. Without indices the order counts.

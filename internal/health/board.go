@@ -1,5 +1,5 @@
-// Package health is what a process says of itself: what keeps it from taking
-// orders, and what somebody should look at while it takes them.
+// Package health holds the conditions of a process: those that stop it from accepting
+// orders, and those that somebody should look at while it accepts them.
 package health
 
 import (
@@ -8,33 +8,30 @@ import (
 	"sync"
 )
 
-// Condition is one thing that is not as it should be. It names no tenant and no
-// order: everybody may read it.
+// Condition is one thing that is not as it should be. It names no tenant and no order,
+// because everybody may read it.
 type Condition struct {
 	Name   string `json:"name"`
 	Reason string `json:"reason"`
-	Do     string `json:"do"`     // with the command to type, where there is one
-	Blocks bool   `json:"blocks"` // no new order is taken
+	Do     string `json:"do"`     // what to do, with a command if there is one
+	Blocks bool   `json:"blocks"` // no new order is accepted
 }
 
-// Board holds the conditions of a process. The zero value is a healthy one; so is
-// nil, where nobody watches. Safe for concurrent use.
+// Board holds the conditions of a process. The zero value is a healthy one. Safe for
+// concurrent use.
 type Board struct {
 	mu      sync.Mutex // guards raised
 	raised  map[string]Condition
 	changed func([]Condition)
 }
 
-// New board. changed, if not nil, is told whenever the conditions are others than
-// before; it must not call the board.
+// New makes a board. changed, if not nil, is called with the conditions whenever they
+// change. It must not call the board.
 func New(changed func([]Condition)) *Board { return &Board{changed: changed} }
 
-// Raise puts a condition up, in place of one of the same name. It says whether
-// that is news.
+// Raise sets a condition, in place of one of the same name. It returns whether anything
+// has changed.
 func (b *Board) Raise(c Condition) bool {
-	if b == nil {
-		return false
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.raised[c.Name] == c {
@@ -48,11 +45,8 @@ func (b *Board) Raise(c Condition) bool {
 	return true
 }
 
-// Clear takes a condition down, and says whether it was up.
+// Clear removes a condition, and returns whether it was set.
 func (b *Board) Clear(name string) bool {
-	if b == nil {
-		return false
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if _, up := b.raised[name]; !up {
@@ -69,18 +63,15 @@ func (b *Board) tell() {
 	}
 }
 
-// Up says whether a condition is.
+// Up returns whether a condition is set.
 func (b *Board) Up(name string) bool {
-	if b == nil {
-		return false
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	_, up := b.raised[name]
 	return up
 }
 
-// List is what is up: what blocks first, then by name.
+// List returns the conditions: blocking ones first, then by name. A nil board has none.
 func (b *Board) List() []Condition {
 	if b == nil {
 		return nil
@@ -107,7 +98,7 @@ func (b *Board) list() []Condition {
 	return out
 }
 
-// Blocked is the first condition that keeps orders from being taken.
+// Blocked returns the first condition that stops orders from being accepted.
 func (b *Board) Blocked() (Condition, bool) {
 	if list := b.List(); len(list) > 0 && list[0].Blocks {
 		return list[0], true

@@ -4,8 +4,8 @@
 //	ROLE.pem          the first key of a role
 //	ROLE.<kid>.pem    one that followed it (writ keys rotate)
 //
-// Which of a role's keys signs is not said here but by the key set in force: the
-// last one in it whose private half is held (Held.InForce).
+// The key set in force decides which of a role's keys signs: the last one in it whose
+// private half is held (Held.InForce).
 package keydir
 
 import (
@@ -28,7 +28,7 @@ var Roles = []intents.Role{
 	intents.RoleOperator, intents.RoleRouter, intents.RoleLedger,
 }
 
-// Whom the operator key of a data directory stands for.
+// The operator whose key a data directory holds.
 const (
 	LocalSubject = "local"
 	LocalTenant  = "system"
@@ -40,10 +40,9 @@ type Keys map[intents.Role]intents.Signer
 // Held are private keys by kid.
 type Held map[string]intents.Signer
 
-// Create makes the keys that are missing. It is for a first start only, before
-// the genesis: a crash in it leaves some keys, and the next start makes the rest.
-// A key is written under another name and gets its own when it is whole and
-// durable; all are durable when Create returns.
+// Create makes the keys that are missing. It is for a first start only, before the
+// genesis. A crash leaves some complete keys, and the next start makes the rest. All are
+// durable when Create returns.
 func Create(dir string) (Keys, error) {
 	if err := durable.MkdirAll(dir); err != nil {
 		return nil, err
@@ -62,13 +61,13 @@ func Create(dir string) (Keys, error) {
 		}
 	}
 	if err := errors.Join(durable.SyncDir(dir), durable.SyncDir(filepath.Dir(dir))); err != nil {
-		return nil, err // of a start that was cut off the names may not be durable
+		return nil, err // names that an interrupted start has made may not be durable
 	}
 	return Load(dir)
 }
 
-// Add keeps a key beside those of its role and gives its file. It is durable
-// when Add returns; it signs once it is in the key set in force.
+// Add stores a key beside those of its role and returns its file. It is durable when Add
+// returns. It signs once it is in the key set in force.
 func Add(dir string, s intents.Signer) (path string, err error) {
 	path = filepath.Join(dir, string(s.Role)+"."+s.KID+".pem")
 	return path, write(path, s)
@@ -122,14 +121,14 @@ func LoadAll(dir string) (Held, error) {
 	return held, nil
 }
 
-// globbed keeps the characters of a directory's name that Glob takes for its own.
+// globbed escapes the characters of a directory's name that are special to Glob.
 func globbed(dir string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(dir)
 }
 
-// InForce chooses the keys that sign: of each role the last of the key set that
-// is held and not revoked, of operators that of "local" of system. The root key
-// is in no set and is given where it is held.
+// InForce chooses the keys that sign: of each role the last one of the key set that is
+// held and not revoked, of operators that of "local" of system. The root key is in no set
+// and is returned if it is held.
 func (h Held) InForce(set []intents.JWK) (Keys, error) {
 	keys := make(Keys, len(Roles))
 	for _, j := range set {
@@ -154,7 +153,7 @@ func (h Held) InForce(set []intents.JWK) (Keys, error) {
 	return keys, nil
 }
 
-// Of a role, all that are held, by kid.
+// Of lists the keys of a role that are held, sorted by kid.
 func (h Held) Of(role intents.Role) []intents.Signer {
 	var out []intents.Signer
 	for _, kid := range slices.Sorted(maps.Keys(h)) {

@@ -3,11 +3,11 @@ package keydir
 import (
 	"crypto/rand"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"time"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 )
 
 // Operator signs orders as an operator of a tenant.
@@ -32,17 +32,10 @@ func (o Operator) Seal(typ string, args any, now time.Time) ([]byte, error) {
 		Intent:  intents.Intent{Type: typ, Args: raw}, Actor: intents.Actor{UserID: o.Subject, Tenant: o.Tenant},
 		Constraints: intents.Constraints{
 			IssuedAt: intents.FormatTime(now), TTLSec: operatorTTL,
-			Audience: o.Origin, IdempotencyKey: RandomKey(),
+			Audience: o.Origin, IdempotencyKey: catalog.RandomKey(),
 		},
 	})
 	return sealed, err
-}
-
-// RandomKey is an idempotency key that no other order has.
-func RandomKey() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // crypto/rand.Read never fails
-	return "rnd_" + hex.EncodeToString(b[:])
 }
 
 // NewAPIKey makes an API key. A router knows only its hash.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/health"
 	"aob.dev/writ/internal/snapshot"
@@ -25,9 +26,9 @@ const (
 	checkPause = 20 * time.Millisecond
 )
 
-// checkSample refuses a start on records that make no state, or are not what their
-// leaves say: all that keys, users and roles rest on, the last one, and some of the
-// others.
+// checkSample refuses a start on records that make no state, or do not match their leaves.
+// It checks all records that decide about keys, users and roles, the last one, and some of
+// the others.
 func (n *Node) checkSample(ctx context.Context) error {
 	if err := n.directory.Err(); err != nil {
 		return err
@@ -40,8 +41,8 @@ func (n *Node) checkSample(ctx context.Context) error {
 	return datadir.CheckSample(ctx, n.journal, n.ledger.Judge(c), n.directory.Rests(), size)
 }
 
-// keepChecking checks everything in the background, and raises an alarm. Between, it
-// brings the snapshot up to date.
+// keepChecking checks everything in the background. Between checks it brings the snapshot
+// up to date.
 func (n *Node) keepChecking(ctx context.Context) error {
 	check, follow := time.NewTimer(checkAfter), time.NewTicker(followEvery)
 	defer check.Stop()
@@ -61,15 +62,15 @@ func (n *Node) keepChecking(ctx context.Context) error {
 	}
 }
 
-// checkAll holds every record to its leaf, and the state in memory, the key log and the
-// snapshot to the records.
+// checkAll compares every record with its leaf, and the state in memory, the key log and
+// the snapshot with the records.
 func (n *Node) checkAll(ctx context.Context) { n.checked(ctx, n.checkRecords(ctx)) }
 
-// checked tells what a check has found.
+// checked reports what a check has found.
 func (n *Node) checked(ctx context.Context, err error) {
 	var damage *sqlite.DamageError
 	if errors.As(err, &damage) {
-		// A start that reads the record puts it right: none may pass over it.
+		// A start that reads the record corrects it, so no start may skip it.
 		err = errors.Join(&datadir.AlteredError{Position: damage.Position, Reason: damage.Reason}, n.snapshots.remove())
 	}
 	var altered *datadir.AlteredError
@@ -90,9 +91,9 @@ func (n *Node) checked(ctx context.Context, err error) {
 	}
 }
 
-// checkRecords holds every record to its leaf, and the state in memory and the snapshot
-// to what the records make. Where an order was erased meanwhile the records may say
-// less than they did: that is no difference, and it is looked at again.
+// checkRecords compares every record with its leaf, and the state in memory and the
+// snapshot with the records. If an order was erased meanwhile, the records may contain
+// less than the state: that is no difference, and the comparison is repeated.
 func (n *Node) checkRecords(ctx context.Context) error {
 	for range stateChecks {
 		erasures := n.directory.Erasures()
@@ -118,11 +119,11 @@ func (n *Node) checkRecords(ctx context.Context) error {
 	return errors.New("the state in memory was not compared: orders were erased all the time")
 }
 
-// stateChecks bounds how often the state is looked at again.
+// stateChecks bounds how often the state is compared.
 const stateChecks = 3
 
-// fold holds every record to its leaf, and gives what those before a position make,
-// with the last of them. Where the snapshot ends, what it says must be that.
+// fold compares every record with its leaf. It returns the state of the records before a
+// position, and the last of them. At its position the snapshot must equal that state.
 func (n *Node) fold(ctx context.Context, next int64, snap *snapshot.Snapshot) (f *snapshot.Fold, last storage.Record, err error) {
 	r, err := sqlite.OpenRecords(ctx, datadir.Journal(n.cfg.Dir))
 	if err != nil {
@@ -141,17 +142,15 @@ func (n *Node) fold(ctx context.Context, next int64, snap *snapshot.Snapshot) (f
 		}
 		if e.Record.Position%checkBatch == 0 {
 			judge = n.ledger.Judge(c) // what it has read is not kept for good
-			select {
-			case <-ctx.Done():
-				return nil, last, ctx.Err()
-			case <-time.After(checkPause):
+			if err := clock.Sleep(ctx, checkPause); err != nil {
+				return nil, last, err
 			}
 		}
 		if err := errors.Join(datadir.CheckRecord(ctx, judge, e.Record), n.checkHolder(ctx, e)); err != nil {
 			return nil, last, err
 		}
 		if e.Record.Position >= next {
-			continue // it came since: its leaf is all there is to look at
+			continue // it is newer: only its leaf is checked
 		}
 		f.Observe(e)
 		last = e.Record
@@ -162,7 +161,7 @@ func (n *Node) fold(ctx context.Context, next int64, snap *snapshot.Snapshot) (f
 	return f, last, nil
 }
 
-// checkSnapshot compares where the snapshot ends, unless it was removed meanwhile.
+// checkSnapshot compares at the position of the snapshot, unless that was removed meanwhile.
 func (n *Node) checkSnapshot(f *snapshot.Fold, snap *snapshot.Snapshot) error {
 	if snap == nil || f.Next() != snap.Next {
 		return nil
@@ -175,9 +174,10 @@ func (n *Node) checkSnapshot(f *snapshot.Fold, snap *snapshot.Snapshot) error {
 }
 
 // newState is the state before the first record, as a node keeps it.
-func newState() *state.State { return state.New().ForgetWords() }
+func newState() *state.State { return state.New() }
 
-// checkHolder: the key of an order is known, in memory too, unless it may have left.
+// checkHolder checks that the key of an order is known, in memory, too, unless it is so old
+// that it may have left.
 func (n *Node) checkHolder(ctx context.Context, e storage.Entry) error {
 	if !e.Take || e.Refused || n.directory.LastAt().Sub(e.Record.At) >= storage.KeptFor {
 		return nil
@@ -189,10 +189,10 @@ func (n *Node) checkHolder(ctx context.Context, e storage.Entry) error {
 	return err
 }
 
-// checkPromise: every record that is older than what receipts promise has its
-// leaf. Where one has not, the ledger was put back from an older copy, or could not
-// write for so long: it stays as it is until an operator has looked, for its tree
-// would vouch for whatever the journal says today.
+// checkPromise checks that every record has its leaf once the time is over that receipts
+// promise. If not, the ledger was restored from an older copy, or could not be written. It
+// then stays as it is until an operator has confirmed, because new leaves would prove
+// whatever the journal contains today.
 func (n *Node) checkPromise(ctx context.Context) error {
 	size := n.ledger.Size()
 	if size >= n.journal.Next() {

@@ -69,8 +69,8 @@ func (n *Node) routerKeys() intents.Keys {
 // projectionWait is how long a read waits for the recorder to catch up.
 const projectionWait = 10 * time.Second
 
-// current makes reads of projections see every record before their own. A caller that was
-// told that a plan is complete reads it as complete.
+// current makes reads of projections see every record before their own. So a plan that was
+// reported complete is read as complete.
 func (n *Node) current(handlers map[string]executors.Handler) map[string]executors.Handler {
 	out := make(map[string]executors.Handler, len(handlers))
 	for typ, handle := range handlers {

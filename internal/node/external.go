@@ -48,19 +48,18 @@ const notAdmitted = "credentials of executors cannot be read; these executors ca
 // externalPoll is how often the node looks for credentials that were issued or revoked.
 const externalPoll = 500 * time.Millisecond
 
-// followExternal applies what `writ executor issue` and `revoke` wrote. An error that the
-// start has logged is not logged again.
+// followExternal applies what `writ executor issue` and `revoke` wrote. It logs an error
+// once; the start has logged the first one.
 func (n *Node) followExternal(ctx context.Context) error {
-	told, first := "", true
+	logged := fmt.Sprint(n.admitExternal())
 	_ = clock.Every(ctx, externalPoll, func() bool {
-		text := ""
-		if err := n.admitExternal(); err != nil {
-			text = err.Error()
+		err := n.admitExternal()
+		if text := fmt.Sprint(err); text != logged {
+			logged = text
+			if err != nil {
+				n.cfg.Log.ErrorContext(ctx, notAdmitted, slog.String("error", text))
+			}
 		}
-		if text != "" && text != told && !first {
-			n.cfg.Log.ErrorContext(ctx, notAdmitted, slog.String("error", text))
-		}
-		told, first = text, false
 		return false
 	})
 	return nil

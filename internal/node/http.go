@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strings"
 
-	"aob.dev/writ/internal/problem/edge"
 	"aob.dev/writ/router/httpapi"
 )
 
@@ -34,6 +33,3 @@ func routers(path string) bool {
 	}
 	return false
 }
-
-// newServer bounds the time and size of requests.
-func newServer(h http.Handler) *http.Server { return edge.Default.Server(h) }

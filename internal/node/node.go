@@ -91,7 +91,7 @@ type Node struct {
 	lock      *os.File
 	health    *health.Board
 	guard     *clock.Guard // nil: the clock is trusted
-	overruled atomic.Bool  // an operator has said that this log is the right one
+	overruled atomic.Bool  // an operator has confirmed this log against a witness
 	serving   bool         // HTTP
 	journal   *sqlite.Journal
 	snapshots *snapshots
@@ -168,7 +168,7 @@ func Open(ctx context.Context, cfg Config) (n *Node, err error) {
 		return n, err
 	}
 	// Faults of the configuration are found before the first record is written.
-	for _, step := range []func(context.Context) error{n.openCatalog, n.openSkills, n.openSandbox, n.openStores, n.checkJournal, n.begin, n.openLedger, n.checkPromise, n.checkSample, n.openHoldings, n.openServices} {
+	for _, step := range []func(context.Context) error{n.openCatalog, n.openSkills, n.openSandbox, n.openDocuments, n.checkEmbedder, n.openBlobs, n.openJournal, n.checkJournal, n.begin, n.openLedger, n.checkPromise, n.checkSample, n.openHoldings, n.openServices} {
 		if err := step(ctx); err != nil {
 			return n, err
 		}
@@ -198,16 +198,7 @@ func canListen(ctx context.Context, addr, flag string) error {
 	return l.Close()
 }
 
-func (n *Node) openStores(ctx context.Context) error {
-	for _, step := range []func(context.Context) error{n.openDocuments, n.checkEmbedder, n.openBlobs} {
-		if err := step(ctx); err != nil {
-			return err
-		}
-	}
-	return n.openJournal(ctx)
-}
-
-// journalDamaged is told that the journal's indices do not agree with a record's parts.
+// journalDamaged reports that the journal's indices do not agree with a record's parts.
 // The parts are trusted, since they are under the ledger's leaves.
 func (n *Node) journalDamaged(d *sqlite.DamageError) {
 	n.cfg.Log.Error("the journal was changed by somebody else", slog.Int64("position", d.Position), slog.String("reason", d.Reason))
@@ -279,7 +270,7 @@ func (n *Node) Run(ctx context.Context, ready chan<- struct{}) error {
 	group := newGroup(ctx)
 	err := n.start(group) //nolint:contextcheck // the group carries ctx
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
-		err = nil // told to end before it was up
+		err = nil // ended before it was up
 	} else if err == nil {
 		if ready != nil {
 			close(ready)
@@ -308,7 +299,7 @@ func (n *Node) start(g *group) error {
 	ctx := g.ctx
 	g.run("health", n.watchHealth)
 	if n.metered != nil {
-		g.http("metrics", newServer(telemetry.Handler(n.metrics())), edge.Default.Listener(n.metered))
+		g.http("metrics", edge.Default.Server(telemetry.Handler(n.metrics())), edge.Default.Listener(n.metered))
 	}
 	n.askWitnesses(ctx)
 	if err := n.unblocked(g); err != nil {
@@ -377,7 +368,7 @@ func (n *Node) serveHTTP(g *group) error {
 	if n.listener == nil {
 		return nil
 	}
-	g.http("http", newServer(n.handler()), edge.Default.Listener(n.listener))
+	g.http("http", edge.Default.Server(n.handler()), edge.Default.Listener(n.listener))
 	return datadir.WriteAddress(n.cfg.Dir, n.listener.Addr())
 }
 

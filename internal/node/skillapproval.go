@@ -22,14 +22,10 @@ import (
 type skillWatcher struct {
 	node   *Node
 	titles map[string]string      // of servers by name
-	told   map[string]string      // what was last logged about a server or skill
+	logged map[string]string      // what was last logged about a server, skill or tenant
 	noted  []datadir.SkillVersion // the versions as last written
 
 	effects map[string]map[string]string // declared by operators, by server and tool
-}
-
-func newSkillWatcher(n *Node) *skillWatcher {
-	return &skillWatcher{node: n, titles: map[string]string{}, told: map[string]string{}, effects: map[string]map[string]string{}}
 }
 
 // maxTitle bounds the server's title in an approval, in bytes.
@@ -95,6 +91,13 @@ func (w *skillWatcher) look(ctx context.Context) error {
 	return nil
 }
 
+// news says whether something else was last logged about a server, skill or tenant.
+func (w *skillWatcher) news(about, now string) bool {
+	was := w.logged[about]
+	w.logged[about] = now
+	return was != now
+}
+
 // sayHealth logs once that a server does not answer, and once that it answers again.
 func (w *skillWatcher) sayHealth(ctx context.Context) {
 	log := w.node.cfg.Log
@@ -103,10 +106,9 @@ func (w *skillWatcher) sayHealth(ctx context.Context) {
 		if h.Err != nil {
 			now = "down"
 		}
-		if w.told[key] == now {
+		if !w.news(key, now) {
 			continue
 		}
-		w.told[key] = now
 		if h.Err == nil {
 			log.InfoContext(ctx, "a skill server answers again", slog.String("server", w.titles[h.Name]), slog.Int("tools", h.Tools))
 			continue
@@ -119,10 +121,9 @@ func (w *skillWatcher) sayHealth(ctx context.Context) {
 // say logs something about a skill, unless it was the last thing logged about it.
 func (w *skillWatcher) say(ctx context.Context, s skills.Skill, text string, more ...slog.Attr) {
 	key, now := "skill "+s.Server+" "+s.Name, text+s.Digest()
-	if w.told[key] == now {
+	if !w.news(key, now) {
 		return
 	}
-	w.told[key] = now
 	attrs := append([]slog.Attr{slog.String("skill", s.Name), slog.String("server", w.titles[s.Server])}, more...)
 	w.node.cfg.Log.LogAttrs(ctx, slog.LevelWarn, text, attrs...) //nolint:sloglint // its callers give literals
 }
@@ -142,8 +143,6 @@ func (w *skillWatcher) judge(ctx context.Context, declared []skills.Skill) error
 			w.say(ctx, s, "a second skill server declares a skill that is approved for another server: it is refused and gets no call", slog.String("digest", s.Digest()))
 		case len(declared) > 1:
 			w.say(ctx, s, "skill is declared by several servers and none is approved: approve one, or remove the others from --skills", w.approveWith(s, pin))
-		case s.UnboundDigest() == pin.Digest:
-			w.say(ctx, s, "skill was approved before approvals bound the server, and is refused until it is approved again", w.approveWith(s, pin))
 		case pin.Server != "" && pin.Server != executors.Cut(w.titles[s.Server], maxTitle):
 			w.say(ctx, s, "skill is approved for another skill server, and is refused until it is approved for this one", w.approveWith(s, pin))
 		default:
@@ -171,7 +170,7 @@ func (w *skillWatcher) firstSight(ctx context.Context, s skills.Skill) error {
 	effect := w.effectOf(s)
 	_, declared := w.effects[s.Server][s.Name]
 	switch {
-	case effect == catalog.Once && w.holdsOnce():
+	case effect == catalog.Once && w.approvalOf("default").Once:
 		w.note(ctx, s, "skill approved; each call of it waits for the approval of people")
 	case effect == catalog.Pure || declared:
 		w.note(ctx, s, "skill approved")
@@ -224,10 +223,6 @@ func (w *skillWatcher) approvalOf(tenant string) (rule approvalRule) {
 	return rule
 }
 
-// holdsOnce says whether calls of skills with effect once wait for people, in the tenant
-// whose skills are approved at first sight.
-func (w *skillWatcher) holdsOnce() bool { return w.approvalOf("default").Once }
-
 // sayHolds warns once of each tenant that has approved skills with effect once whose calls
 // are not held. That is so in logs from before it was the default, or if somebody has
 // turned it off.
@@ -244,11 +239,7 @@ func (w *skillWatcher) sayHolds(ctx context.Context) {
 		if len(acting) > 0 {
 			now = "none"
 		}
-		if w.told[key] == now {
-			continue
-		}
-		w.told[key] = now
-		if now != "" {
+		if w.news(key, now) && now != "" {
 			w.node.cfg.Log.WarnContext(ctx, "skills that act once are called without anybody's approval", slog.String("tenant", tenant),
 				slog.Any("skills", acting), slog.String("hold", `writ tenant data approval '{"once":true}' --tenant `+tenant))
 		}

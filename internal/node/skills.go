@@ -19,7 +19,8 @@ import (
 // faulty configuration is an error; a server that does not answer is not.
 func (n *Node) openSkills(ctx context.Context) error {
 	n.registry = skills.NewRegistry(ctx, n.cfg.Now)
-	n.skills, n.servers = newSkillWatcher(n), sandbox.NewServers()
+	n.skills = &skillWatcher{node: n, titles: map[string]string{}, logged: map[string]string{}, effects: map[string]map[string]string{}}
+	n.servers = sandbox.NewServers()
 	for _, name := range slices.Sorted(maps.Keys(n.cfg.Builtin)) {
 		if err := n.addSkills("builtin:"+name, mcp.Builtin(name, n.cfg.Builtin[name])); err != nil {
 			return err
@@ -52,12 +53,12 @@ func (n *Node) addSkills(name string, source mcp.Source) error {
 }
 
 func (n *Node) dialer(source mcp.Source) func(context.Context) (skills.Server, error) {
-	isolation := mcp.Isolation{
+	isolation := &mcp.Isolation{
 		Servers: n.servers, Homes: filepath.Join(n.cfg.Dir, "servers"), // a directory in it for each
-		Hidden: append([]string{n.cfg.Dir}, n.cfg.Secrets...), Log: n.cfg.Log,
+		Hidden: append([]string{n.cfg.Dir}, n.cfg.Secrets...),
 	}
 	return func(ctx context.Context) (skills.Server, error) {
-		c, err := mcp.Dial(ctx, source, mcp.Options{Log: n.cfg.Log, Launch: isolation.Launch(source)})
+		c, err := mcp.Dial(ctx, source, mcp.Options{Log: n.cfg.Log, Isolation: isolation})
 		if err != nil {
 			return nil, err // not c: as a Server it would not be nil
 		}

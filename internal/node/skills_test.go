@@ -34,7 +34,6 @@ const (
 	saysHeld    = "skill approved; each call of it waits for the approval of people"
 	saysFree    = "skills that act once are called without anybody's approval"
 	saysNoHold  = "skill that acts once is not approved, as nothing would hold its calls"
-	saysUnbound = "skill was approved before approvals bound the server, and is refused until it is approved again"
 )
 
 // pins are the approved skills by name.
@@ -193,7 +192,7 @@ func TestSkillDeclaredTwice(t *testing.T) {
 	if log.count(saysSecond) != 1 || approved.Server != one.url() {
 		t.Errorf("told %d times, approved %+v", log.count(saysSecond), approved)
 	}
-	if s, found, err := n.registry.Find(t.Context(), "feed", approved.Digest); err != nil || !found || s.Endpoint != one.url() {
+	if s, found, err := n.registry.Find(t.Context(), "feed", approved.Digest); err != nil || !found || !strings.Contains(s.Manifest.Server, one.url()) {
 		t.Errorf("found %+v, error %v", s, err)
 	}
 }
@@ -207,8 +206,8 @@ func TestSameServerTwice(t *testing.T) {
 	}
 }
 
-// TestUnboundApproval: a pin from before approvals bound the server is good for
-// nothing, which the start says.
+// TestUnboundApproval: an approval of a digest that does not cover the server is
+// good for nothing, and the start logs that the skill is refused.
 func TestUnboundApproval(t *testing.T) {
 	s := newSkillServer(t, tool{Name: "feed", ReadOnly: true})
 	cfg, log := withSkills(t.TempDir(), s)
@@ -228,8 +227,8 @@ func TestUnboundApproval(t *testing.T) {
 	}
 	n = open(t, cfg)
 	run(t, n)
-	if log.count(saysUnbound) != 1 || pins(n)["feed"].Digest != unbound {
-		t.Errorf("told %d times, approved %v", log.count(saysUnbound), pins(n))
+	if log.count(saysChanged) != 1 || pins(n)["feed"].Digest != unbound {
+		t.Errorf("told %d times, approved %v", log.count(saysChanged), pins(n))
 	}
 	if x, _, err := n.registry.Find(t.Context(), "feed", unbound); err != nil || x.Digest() == unbound {
 		t.Errorf("found %+v, error %v", x, err)

@@ -24,8 +24,8 @@ const (
 	followEvery = 5 * time.Minute
 )
 
-// snapshots keeps the snapshot of the data directory. What it says is only ever made of
-// the records, never of what is in memory.
+// snapshots keeps the snapshot of the data directory. It is made of the records only,
+// never of what is in memory.
 type snapshots struct {
 	path  string
 	every int64 // records
@@ -33,11 +33,11 @@ type snapshots struct {
 
 	mu      sync.Mutex         // guards what follows
 	last    *snapshot.Snapshot // the file; nil: none that counts
-	checked bool               // it was held to the records since the start
+	checked bool               // it was compared with the records since the start
 	erased  int                // how often parts of records were erased
 }
 
-// read the snapshot of a directory, for an opening; nil: all records are to be read.
+// read the snapshot of a directory; nil: all records must be read.
 func (s *snapshots) read(ctx context.Context, journal string) *snapshot.Snapshot {
 	r, err := sqlite.OpenRecords(ctx, journal)
 	if err != nil {
@@ -69,8 +69,8 @@ func (s *snapshots) now() (last *snapshot.Snapshot, erased int) {
 	return s.last, s.erased
 }
 
-// due is the snapshot if a newer one should follow on it: it was held to the records
-// since the start.
+// due is the snapshot if a newer one should be made from it. It must have been compared
+// with the records since the start.
 func (s *snapshots) due(next int64) (last *snapshot.Snapshot, erased int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,8 +80,8 @@ func (s *snapshots) due(next int64) (last *snapshot.Snapshot, erased int) {
 	return s.last, s.erased
 }
 
-// write a snapshot of a fold, unless parts of records were erased since it began: it
-// may have what they said.
+// write a snapshot of a fold, unless parts of records were erased since it began: the
+// fold may contain them.
 func (s *snapshots) write(f *snapshot.Fold, last storage.Record, router intents.Signer, erased int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,8 +96,8 @@ func (s *snapshots) write(f *snapshot.Fold, last storage.Record, router intents.
 	return nil
 }
 
-// openJournal opens the journal with the snapshot and the records behind it, or with
-// all records where the snapshot cannot be believed.
+// openJournal opens the journal with the snapshot and the records after it, or with all
+// records if the snapshot is not valid.
 func (n *Node) openJournal(ctx context.Context) error {
 	n.snapshots = &snapshots{path: datadir.Snapshot(n.cfg.Dir), every: snapshotEvery, log: n.cfg.Log}
 	snap := n.snapshots.read(ctx, datadir.Journal(n.cfg.Dir))
@@ -186,9 +186,8 @@ func (s *snapshots) missing(next int64) bool {
 	return s.last == nil && next >= s.every
 }
 
-// follow brings the snapshot up to date: what it says, and the records behind it.
-// Where there is none, since a first one was due or an erasure took it away, all
-// records make it.
+// follow brings the snapshot up to date with the records after it. If there is none yet,
+// or an erasure has removed it, it is made of all records.
 func (n *Node) follow(ctx context.Context) error {
 	if n.snapshots.missing(n.journal.Next()) {
 		return n.checkRecords(ctx)
@@ -206,7 +205,7 @@ func (n *Node) follow(ctx context.Context) error {
 
 func (n *Node) followed(ctx context.Context, r *sqlite.Records, last *snapshot.Snapshot, erased int) error {
 	snap, err := snapshot.Read(ctx, n.snapshots.path, r)
-	if err != nil { // somebody took it away or changed it: the next one is made of all records
+	if err != nil { // it was removed or changed: the next one is made of all records
 		return errors.Join(err, n.snapshots.remove())
 	}
 	if snap.Digest != last.Digest {
@@ -227,11 +226,11 @@ func (n *Node) followed(ctx context.Context, r *sqlite.Records, last *snapshot.S
 	return errors.Join(fold.State.Err(), n.snapshots.write(fold, rec, n.keys.now(intents.RoleRouter), erased))
 }
 
-// errSnapshot says that the snapshot is not what the records make.
+// errSnapshot is the error of a snapshot that differs from the records.
 var errSnapshot = errors.New("the snapshot is not what the records make")
 
-// snapshotDiffers ends the node: what it decides by may be wrong. The next start reads
-// all records.
+// snapshotDiffers ends the node, because its state may be wrong. The next start reads all
+// records.
 func (n *Node) snapshotDiffers(ctx context.Context) {
 	n.cfg.Log.ErrorContext(ctx, "the snapshot beside the journal is not what the records make: it is removed, and writ stops. The next start reads all records; check them with: writ audit fsck --data DIR")
 	err := errors.Join(errSnapshot, n.snapshots.remove())
@@ -241,8 +240,8 @@ func (n *Node) snapshotDiffers(ctx context.Context) {
 	}
 }
 
-// erasing is the journal as a router erases from it: the snapshot may have what the
-// records said, and goes before.
+// erasing is the journal as a router erases from it. The snapshot may contain what is
+// erased, so it is removed first.
 type erasing struct {
 	*sqlite.Journal
 	snapshots *snapshots

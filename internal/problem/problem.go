@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/schemas"
 )
 
 // ContentType of the body.
@@ -44,7 +45,7 @@ type Problem struct { //nolint:errname // a problem first; an error so that hand
 	TraceID   string       `json:"trace_id,omitempty"`
 
 	PolicyIDs  []string            `json:"policy_ids,omitempty"`
-	Violations []intents.Violation `json:"violations,omitempty"`
+	Violations []schemas.Violation `json:"violations,omitempty"`
 
 	// For a recorded order, in the router's answer to its submitter: the position of the
 	// record, the decision, and how the order ended.
@@ -91,7 +92,7 @@ func Of(err error) *Problem {
 	}
 	p = New(r.Code, r.Pointer, r.Reason)
 	p.PolicyIDs = r.PolicyIDs
-	p.Violations, p.RetryAfter = intents.ViolationsOf(err), r.RetryAfter
+	p.Violations, p.RetryAfter = r.Violations, r.RetryAfter
 	if r.Hint != "" {
 		p.Hint = r.Hint
 	}
@@ -126,15 +127,15 @@ func (p *Problem) Write(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Content-Type", ContentType)
 	h.Set("Cache-Control", "no-store")
-	said := *p
+	answer := *p
 	if wait := p.retryAfter(); wait > 0 {
 		h.Set("Retry-After", strconv.FormatInt(wait, 10))
 		if p.Hint == p.Code.Info().Hint && p.Code == intents.RateLimited {
-			said.Hint = fmt.Sprintf("try again in %d s", wait)
+			answer.Hint = fmt.Sprintf("try again in %d s", wait)
 		}
 	}
 	w.WriteHeader(p.Status)
-	_ = json.NewEncoder(w).Encode(said) // fails only with the connection
+	_ = json.NewEncoder(w).Encode(answer) // fails only with the connection
 }
 
 // retryAfter is in whole seconds, rounded up. Clients that should try again learn when.

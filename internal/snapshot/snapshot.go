@@ -31,7 +31,7 @@ type Fold struct {
 }
 
 // NewFold is that of no records.
-func NewFold() *Fold { return &Fold{state.New().ForgetWords(), sqlite.NewIndex()} }
+func NewFold() *Fold { return &Fold{state.New(), sqlite.NewIndex()} }
 
 // Observe takes the next record.
 func (f *Fold) Observe(e storage.Entry) {
@@ -197,7 +197,6 @@ func (s *Snapshot) Fold() (f *Fold, err error) {
 	if f.State, err = state.Open(r); err != nil {
 		return nil, err
 	}
-	f.State.ForgetWords()
 	return f, nil
 }
 

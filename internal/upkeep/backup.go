@@ -2,7 +2,6 @@ package upkeep
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -215,14 +214,6 @@ func receive(r io.Reader, path string) (BackupFile, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return BackupFile{}, err
 	}
-	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // G304: the operator names it
-	if err != nil {
-		return BackupFile{}, err
-	}
-	h := sha256.New()
-	n, err := io.Copy(io.MultiWriter(out, h), r)
-	if err == nil {
-		err = out.Sync()
-	}
-	return BackupFile{Bytes: n, SHA256: hex.EncodeToString(h.Sum(nil))}, errors.Join(err, out.Close())
+	n, sum, err := durable.Receive(path, r)
+	return BackupFile{Bytes: n, SHA256: hex.EncodeToString(sum[:])}, err
 }

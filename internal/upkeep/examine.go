@@ -21,6 +21,7 @@ import (
 	"aob.dev/writ/internal/keydir"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/router"
+	"aob.dev/writ/storage/sqlite"
 )
 
 // Finding answers one question about a machine and a configuration.
@@ -90,11 +91,10 @@ func (e Examination) data() Finding {
 	if err := unix.Access(at, unix.W_OK|unix.X_OK); err != nil {
 		return wrong(check, fmt.Errorf("cannot write to %s: %w", at, err), "give it to this user, or name another with --data")
 	}
-	var disk unix.Statfs_t
-	if err := unix.Statfs(at, &disk); err != nil {
+	free, err := sqlite.Free(at)
+	if err != nil {
 		return wrong(check, fmt.Errorf("%s: %w", at, err), "")
 	}
-	free := int64(disk.Bavail) * int64(disk.Bsize) //nolint:gosec,unconvert // G115: within range; the types differ between systems
 	if free < e.FreeFloor {
 		return wrong(check, fmt.Errorf("%d MiB are free below %s, fewer than the %d MiB below which no order is taken", free>>20, at, e.FreeFloor>>20),
 			"make room, or lower free_disk_mb")
@@ -123,7 +123,7 @@ func (e Examination) blobs(ctx context.Context) Finding {
 }
 
 // keys: all are there, readable and nobody else's. That the root key is
-// there too is worth a word, not a refusal.
+// there too is mentioned, and is no fault.
 func (e Examination) keys() Finding {
 	const check = "keys"
 	dir := datadir.Keys(e.Dir)
@@ -187,7 +187,7 @@ func (e Examination) running() []Finding {
 }
 
 // sandbox: a driver holds that is strong enough. Those that do not hold
-// are told with the reason.
+// are listed with the reason.
 func (e Examination) sandbox(ctx context.Context) []Finding {
 	const check = "sandbox"
 	s, err := sandbox.Survey(ctx, sandbox.Config{Dir: datadir.Runtime(e.Dir), Minimum: e.Driver, Workers: -1})

@@ -11,7 +11,7 @@ import (
 )
 
 // directory: what operators put is what they meant. Rows that an earlier
-// build let in, and that would be refused today, are told one by one.
+// version accepted, and that would be refused today, are listed one by one.
 func (e Examination) directory(ctx context.Context) []Finding {
 	const check = "directory"
 	if _, err := os.Stat(datadir.Journal(e.Dir)); err != nil {

@@ -28,8 +28,8 @@ func (e Examination) skills(ctx context.Context) []Finding {
 	return list
 }
 
-func (e Examination) server(ctx context.Context, text string) Finding {
-	source, err := mcp.ParseSource(text)
+func (e Examination) server(ctx context.Context, address string) Finding {
+	source, err := mcp.ParseSource(address)
 	if err != nil {
 		return wrong("skills", err, "see docs/skills.md")
 	}
@@ -38,21 +38,21 @@ func (e Examination) server(ctx context.Context, text string) Finding {
 	if err != nil {
 		return wrong(check, err, "writ up starts without it and asks it again: start it, or correct --skills")
 	}
-	said, broken := fmt.Sprintf("%d tools", len(tools)), 0
+	text, broken := fmt.Sprintf("%d tools", len(tools)), 0
 	for _, t := range tools {
 		if t.Err != nil {
 			broken++
 		}
 	}
 	if broken > 0 {
-		said += fmt.Sprintf(", %d of which cannot be used", broken)
+		text += fmt.Sprintf(", %d of which cannot be used", broken)
 	}
-	if source.URL == "" && source.NoBox {
-		f := found(check, said+"; not isolated: it can read every key of the node")
+	if source.URL == "" && source.Plain {
+		f := found(check, text+"; not isolated: it can read every key of the node")
 		f.Do = "leave isolation=none out where the server runs without"
 		return f
 	}
-	return found(check, said)
+	return found(check, text)
 }
 
 // tools asks a server for its tools.
@@ -63,12 +63,12 @@ func (e Examination) tools(ctx context.Context, source mcp.Source) (list []mcp.M
 	if err != nil {
 		return nil, err
 	}
-	isolation := mcp.Isolation{Servers: sandbox.NewServers(), Homes: dir, Hidden: append([]string{e.Dir}, e.Secrets...), Log: e.Log}
+	isolation := &mcp.Isolation{Servers: sandbox.NewServers(), Homes: dir, Hidden: append([]string{e.Dir}, e.Secrets...)}
 	defer func() {
 		isolation.Servers.Close()
 		err = errors.Join(err, os.RemoveAll(dir))
 	}()
-	c, err := mcp.Dial(ctx, source, mcp.Options{Log: e.Log, Launch: isolation.Launch(source), StartTimeout: examineWait})
+	c, err := mcp.Dial(ctx, source, mcp.Options{Log: e.Log, Isolation: isolation, StartTimeout: examineWait})
 	if err != nil {
 		return nil, err
 	}

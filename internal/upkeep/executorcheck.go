@@ -20,9 +20,9 @@ import (
 	"aob.dev/writ/schemas"
 )
 
-// ExecutorCheck is a world of its own for a service under test: a bus with a
-// listener, credentials, and router keys that exist for this check only. No
-// ticket of it is worth anything elsewhere.
+// ExecutorCheck is a test environment for an external executor: a bus with a listener,
+// credentials, and router keys that exist for this check only. Its tickets are valid
+// nowhere else.
 type ExecutorCheck struct {
 	// Result is the schema of what is done; nil: any result will do.
 	Result *schemas.Schema
@@ -96,11 +96,11 @@ func (c *ExecutorCheck) serveKeys(ctx context.Context) (url string, err error) {
 	return "http://" + l.Addr().String(), nil
 }
 
-// Env is what the service is told, as variables: WRIT_EXECUTOR, WRIT_NATS_URL,
+// Env are the environment variables of the service: WRIT_EXECUTOR, WRIT_NATS_URL,
 // WRIT_NATS_SEED_FILE and WRIT_URL, whose /.well-known/jwks.json has keys and origin.
 func (c *ExecutorCheck) Env() []string { return c.env }
 
-// CheckResult is what a service said to one vector.
+// CheckResult is the answer of a service to one vector.
 type CheckResult struct {
 	Name   string         `json:"name"`
 	Doc    string         `json:"doc"`
@@ -180,7 +180,7 @@ func (c *ExecutorCheck) judge(v *ticketvectors.Vector, reply []byte, err error) 
 	return res
 }
 
-// Close ends the world.
+// Close stops everything and removes its files.
 func (c *ExecutorCheck) Close() error {
 	var errs []error
 	if c.http != nil {

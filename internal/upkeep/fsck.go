@@ -99,8 +99,8 @@ type comparison struct {
 	removed       time.Time // documents from before it may have been removed, by the record; zero: none may
 }
 
-// run compares both ways. What the recorder has not come to yet is behind, not
-// wrong; of what may have been removed nothing is said.
+// run compares both ways. Documents that the recorder has not reached yet are behind,
+// not wrong. Documents that may have been removed by age are not compared.
 func (c comparison) run(ctx context.Context, ours, theirs storage.Documents, h *audit.Health) (*audit.Bad, error) {
 	tenant, index := c.tenant, c.index
 	want, err := documentsOf(ctx, ours, tenant, index)

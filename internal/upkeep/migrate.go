@@ -9,7 +9,7 @@ import (
 )
 
 // Migrated says which version tables have and which this program makes. Remote
-// documents have none: their indices are brought in order as a whole.
+// documents have none: their indices are migrated together.
 type Migrated struct {
 	Journal   Version `json:"journal"`
 	Documents Version `json:"documents"`

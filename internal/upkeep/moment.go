@@ -36,7 +36,7 @@ func (c *copier) stores(ctx context.Context, leaves int64) (records int64, docum
 
 // errAhead: the moment of the documents is after an order that the journal's is
 // not.
-var errAhead = errors.New("documents were written faster than two files can be looked at")
+var errAhead = errors.New("documents were written faster than two files can be read")
 
 // moment copies both, unless the documents are ahead.
 func (c *copier) moment(ctx context.Context, leaves int64) (records int64, documents bool, err error) {

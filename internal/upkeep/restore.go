@@ -2,9 +2,7 @@ package upkeep
 
 import (
 	"archive/tar"
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +13,7 @@ import (
 	"strings"
 
 	"aob.dev/writ/audit"
+	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/storage/ledger"
 )
@@ -153,9 +152,7 @@ func readManifest(r io.Reader) (b Backup, err error) {
 	if err != nil {
 		return b, fmt.Errorf("%w: %s: %w", ErrBackup, backupManifest, err)
 	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(&b); err != nil {
+	if err := intents.UnmarshalStrict(raw, &b); err != nil {
 		return b, fmt.Errorf("%w: %s: %w", ErrBackup, backupManifest, err)
 	}
 	if b.Format != BackupFormat {

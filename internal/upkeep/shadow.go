@@ -18,13 +18,13 @@ import (
 )
 
 // Shadow runs recorded scripts again with the handler that runs orders, in the
-// same kind of box. What the handler would keep goes to a directory that Close
+// same kind of sandbox. What the handler would keep goes to a directory that Close
 // removes: nothing is added to the record or its blobs.
 type Shadow struct {
-	dir   string
-	box   *sandbox.Sandbox
-	exec  executors.Handler
-	blobs storage.Blobs // that inputs and kept scripts are read from; nil: none
+	dir     string
+	sandbox *sandbox.Sandbox
+	exec    executors.Handler
+	blobs   storage.Blobs // that inputs and kept scripts are read from; nil: none
 }
 
 // OpenShadow opens a sandbox whose runtime is in a data directory; empty: in a
@@ -42,17 +42,17 @@ func OpenShadow(ctx context.Context, data string, blobs storage.Blobs) (*Shadow,
 	s := &Shadow{dir: dir, blobs: blobs}
 	scratch, err := blobdir.Open(dir)
 	if err == nil {
-		s.box, err = sandbox.Open(ctx, cfg)
+		s.sandbox, err = sandbox.Open(ctx, cfg)
 	}
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	s.exec = python.Handlers(s.box, overlay{scratch, blobs})["exec_python"]
+	s.exec = python.Handlers(s.sandbox, overlay{scratch, blobs})["exec_python"]
 	return s, nil
 }
 
 // Close ends the sandbox and removes what the runs wrote.
-func (s *Shadow) Close() error { return errors.Join(s.box.Close(), os.RemoveAll(s.dir)) }
+func (s *Shadow) Close() error { return errors.Join(s.sandbox.Close(), os.RemoveAll(s.dir)) }
 
 // Run is an audit.Runner.
 func (s *Shadow) Run(ctx context.Context, r audit.Run) (json.RawMessage, error) {
@@ -91,8 +91,8 @@ func (s *Shadow) Run(ctx context.Context, r audit.Run) (json.RawMessage, error) 
 	return json.Marshal(res.Value)
 }
 
-// check reads the input once, so that one that is gone or changed is told apart
-// from a run that fails.
+// check reads the input once, so that a missing or changed input is distinguished from
+// a run that fails.
 func (s *Shadow) check(ctx context.Context, r audit.Run) error {
 	in := r.Input
 	if in.Ref == "" {

@@ -16,8 +16,7 @@ import (
 	"aob.dev/writ/storage/sqlite"
 )
 
-// held is a data directory that one command has for itself: no node uses it
-// meanwhile.
+// held is a data directory that one command has locked: no node uses it meanwhile.
 type held struct {
 	lock    *os.File
 	records *sqlite.Records

@@ -10,16 +10,16 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
 // listApprovals is GET /v1/approvals: the held orders that the bearer of a grant
 // may decide, and the bearer's own. ?mine=true, ?type=, ?limit=, ?after=.
-func (s *server) listApprovals(c *gin.Context) {
+func (s *server) listApprovals(c *gin.Context) error {
 	g, _, err := s.reader(c)
 	if err != nil {
-		s.refuse(c, problem.Of(err))
-		return
+		return err
 	}
 	q := bus.ApprovalsRequest{Mine: c.Query("mine") == "true", Type: c.Query("type"), After: c.Query("after")}
 	if raw := c.Query("limit"); raw != "" {
@@ -29,10 +29,10 @@ func (s *server) listApprovals(c *gin.Context) {
 	}
 	page, err := s.cfg.Router.Inbox(g, q)
 	if err != nil {
-		s.refuse(c, problem.Of(err))
-		return
+		return err
 	}
 	c.JSON(http.StatusOK, page)
+	return nil
 }
 
 // ended is the approval of an order that waits no more.
@@ -46,28 +46,27 @@ type ended struct {
 // getApproval is GET /v1/approvals/{intent_id}: as the list has it while the
 // order waits, and afterwards how that has ended, for the one who asked, for
 // approvers of the tenant and for auditors.
-func (s *server) getApproval(c *gin.Context) {
+func (s *server) getApproval(c *gin.Context) error {
 	g, caps, err := s.reader(c)
 	if err != nil {
-		s.refuse(c, problem.Of(err))
-		return
+		return err
 	}
 	page, err := s.cfg.Router.Inbox(g, bus.ApprovalsRequest{IntentID: c.Param("id")})
-	if err == nil && len(page.Approvals) == 1 {
+	if err != nil {
+		return err
+	}
+	if len(page.Approvals) == 1 {
 		c.JSON(http.StatusOK, page.Approvals[0])
-		return
+		return nil
+	}
+	out, err := s.endedApproval(c, g, caps)
+	if errors.Is(err, storage.ErrNotFound) {
+		return problem.New(intents.NotFound, "", "no approval of this order for you")
 	}
 	if err == nil {
-		var out ended
-		if out, err = s.endedApproval(c, g, caps); err == nil {
-			c.JSON(http.StatusOK, out)
-			return
-		}
+		c.JSON(http.StatusOK, out)
 	}
-	if errors.Is(err, storage.ErrNotFound) {
-		err = problem.New(intents.NotFound, "", "no approval of this order for you")
-	}
-	s.refuse(c, problem.Of(err))
+	return err
 }
 
 func (s *server) endedApproval(c *gin.Context, g intents.Grant, caps []string) (ended, error) {
@@ -75,10 +74,7 @@ func (s *server) endedApproval(c *gin.Context, g intents.Grant, caps []string) (
 	if err != nil {
 		return ended{}, err
 	}
-	reads := func(have string) bool {
-		return auditor(have) || have == "runs:approve" || have == "runs:*"
-	}
-	if !sees(g, e, caps, reads) {
+	if !sees(g, e, caps, capabilityAudit, state.CapabilityApprove) {
 		return ended{}, storage.ErrNotFound
 	}
 	a, err := s.cfg.Router.Order(c.Request.Context(), e.Position)

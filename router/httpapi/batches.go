@@ -15,24 +15,23 @@ import (
 const maxBatches = 64
 
 // batch takes sealed orders that are accepted together or not at all.
-func (s *server) batch(c *gin.Context) {
-	dry, ok := s.wantsDryRun(c)
-	if !ok {
-		return
+func (s *server) batch(c *gin.Context) error {
+	dry, err := wantsDryRun(c)
+	if err != nil {
+		return err
 	}
 	sent := &reader{Reader: c.Request.Body, in: &s.intake, address: edge.Address(c.Request.RemoteAddr)}
 	defer sent.Close()
 	c.Request.Body = sent
-	raw, ok := s.body(c, intents.MaxBatchSize, "a batch has at most 1048576 bytes")
-	if !ok {
-		return
+	raw, err := bodyOf(c, intents.MaxBatchSize, "a batch has at most 1048576 bytes")
+	if err != nil {
+		return err
 	}
 	select { // only now: until it has sent all, a client holds none
 	case s.batches <- struct{}{}:
 		defer func() { <-s.batches }()
 	default:
-		s.refuse(c, crowded("too many batches are being carried out"))
-		return
+		return crowded("too many batches are being carried out")
 	}
 	var b *intents.BatchAnswer
 	if dry {
@@ -42,7 +41,7 @@ func (s *server) batch(c *gin.Context) {
 	}
 	if b.Code == intents.OK {
 		c.JSON(http.StatusOK, b)
-		return
+		return nil
 	}
 	p := problem.New(b.Code, b.Pointer, b.Reason)
 	at := b.Fault
@@ -57,7 +56,7 @@ func (s *server) batch(c *gin.Context) {
 		p.Hint = b.Hint
 	}
 	p.Index, p.Answers = b.Index, b.Answers
-	s.refuse(c, p)
+	return p
 }
 
 // crowded asks a client to come again soon.

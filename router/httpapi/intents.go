@@ -18,59 +18,53 @@ import (
 // maxWait bounds Prefer: wait.
 const maxWait = 60 * time.Second
 
-// submit takes a sealed order. No bearer: the order is the credential.
-func (s *server) submit(c *gin.Context) {
-	raw, ok := s.body(c, intents.MaxSize, "an order has at most 49152 bytes")
-	if !ok {
-		return
+// submit takes a sealed order. No bearer: the order is the credential. A dry run
+// decides and leaves no trace; it is never for a task's key, and its actor needs
+// policy:explain.
+func (s *server) submit(c *gin.Context) error {
+	raw, err := bodyOf(c, intents.MaxSize, "an order has at most 49152 bytes")
+	if err != nil {
+		return err
 	}
-	if dry, ok := s.wantsDryRun(c); !ok {
-		return
-	} else if dry {
-		s.dryRun(c, raw)
-		return
+	dry, err := wantsDryRun(c)
+	if err != nil {
+		return err
 	}
-	a, err := s.cfg.Router.SubmitAndWait(c.Request.Context(), raw, wait(c.GetHeader("Prefer")))
+	var a *intents.Answer
+	if dry {
+		a, err = s.cfg.Router.DryRun(c.Request.Context(), raw)
+	} else {
+		a, err = s.cfg.Router.SubmitAndWait(c.Request.Context(), raw, wait(c.GetHeader("Prefer")))
+	}
 	if err != nil {
 		a = router.Refused(raw, err)
 	}
-	s.answer(c, a)
+	return answer(c, a)
 }
 
-// wantsDryRun reads ?dry_run. Not ok: it has answered, since what is misspelt must
-// not be carried out.
-func (s *server) wantsDryRun(c *gin.Context) (dry, ok bool) {
+// wantsDryRun reads ?dry_run. A value that is misspelt must not have the order
+// carried out.
+func wantsDryRun(c *gin.Context) (bool, error) {
 	v, given := c.GetQuery("dry_run")
 	if given && v != "true" && v != "false" {
-		s.refuse(c, problem.New(intents.SchemaInvalid, "", "dry_run is true or false"))
-		return false, false
+		return false, problem.New(intents.SchemaInvalid, "", "dry_run is true or false")
 	}
-	return v == "true", true
+	return v == "true", nil
 }
 
-// body reads a request's, up to a size in bytes. Not ok: it has answered.
-func (s *server) body(c *gin.Context, size int64, tooLarge string) ([]byte, bool) {
+// bodyOf reads the body of a request, up to a size in bytes.
+func bodyOf(c *gin.Context, size int64, tooLarge string) ([]byte, error) {
 	raw, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, size+1))
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		s.refuse(c, problem.New(intents.PayloadTooLarge, "", tooLarge))
+		return nil, problem.New(intents.PayloadTooLarge, "", tooLarge)
 	case errors.Is(err, errCrowded):
-		s.refuse(c, crowded("too many batches are being sent"))
+		return nil, crowded("too many batches are being sent")
 	case err != nil:
-		s.refuse(c, problem.New(intents.SchemaInvalid, "", "the body could not be read"))
+		return nil, problem.New(intents.SchemaInvalid, "", "the body could not be read")
 	}
-	return raw, err == nil
-}
-
-// dryRun decides and leaves no trace. It is never for a task's key, and its
-// actor needs policy:explain.
-func (s *server) dryRun(c *gin.Context, raw []byte) {
-	a, err := s.cfg.Router.DryRun(c.Request.Context(), raw)
-	if err != nil {
-		a = router.Refused(raw, err)
-	}
-	s.answer(c, a)
+	return raw, nil
 }
 
 // wait reads "Prefer: wait=n" (RFC 7240).
@@ -88,15 +82,15 @@ func wait(prefer string) time.Duration {
 }
 
 // answer writes an answer: done and held ones as they are, all else as a problem.
-func (s *server) answer(c *gin.Context, a *intents.Answer) {
+func answer(c *gin.Context, a *intents.Answer) error {
 	if a.Code == intents.ApprovalRequired || a.Code == intents.InFlight {
 		c.Header("Location", "/v1/intents/"+a.IntentID)
 	}
 	if a.Code == intents.OK || a.Code == intents.ApprovalRequired {
 		c.JSON(a.Code.Info().Status, a)
-		return
+		return nil
 	}
 	p := problem.OfAnswer(a)
 	p.Position, p.Decision, p.Outcome, p.Receipt = a.Position, a.Decision, a.Outcome, a.Receipt
-	s.refuse(c, p)
+	return p
 }

@@ -16,6 +16,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/router/recorder"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -37,54 +38,49 @@ var parameter = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 // list finds orders of the grant's tenant: those of its own user, or with
 // audit:read of all; with a standing grant only its plan's. Of whom it may not see
 // there are none.
-func (s *server) list(c *gin.Context) {
+func (s *server) list(c *gin.Context) error {
 	grant, caps, err := s.reader(c)
 	if err != nil {
-		s.refuse(c, problem.Of(err))
-		return
+		return err
 	}
-	q, p := query(c)
-	if p != nil {
-		s.refuse(c, p)
-		return
+	q, err := query(c)
+	if err != nil {
+		return err
 	}
 	out := orderList{Orders: []recorder.Entry{}}
 	if grant.Standing() && !ofItsPlan(grant, &q) {
 		c.JSON(http.StatusOK, out)
-		return
+		return nil
 	}
-	if !slices.ContainsFunc(caps, auditor) {
+	if !state.Covered(intents.CurrentRules, caps, capabilityAudit) {
 		if u := q.Terms["user_id"]; u != nil && u[0] != grant.Subject {
 			c.JSON(http.StatusOK, out)
-			return
+			return nil
 		}
 		q.Terms["user_id"] = []string{grant.Subject}
 	}
 	ctx, cancel := context.WithTimeout(c.Request.Context(), indexWait)
 	defer cancel()
 	if err := s.cfg.Recorder.Reach(ctx, s.cfg.State.View().Position()+1); err != nil {
-		s.refuse(c, problem.New(intents.Overloaded, "", "the index of orders is behind"))
-		return
+		return problem.New(intents.Overloaded, "", "the index of orders is behind")
 	}
 	page, err := s.cfg.Documents.Search(ctx, grant.Tenant, storage.IndexOrders, q)
 	if err != nil && q.After != "" && ctx.Err() == nil && !errors.Is(err, storage.ErrUnavailable) {
-		s.refuse(c, problem.New(intents.SchemaInvalid, "", "cursor is of no such list"))
-		return
+		return problem.New(intents.SchemaInvalid, "", "cursor is of no such list")
 	}
 	if err != nil {
-		s.refuse(c, problem.Of(err))
-		return
+		return err
 	}
 	for _, d := range page.Documents {
 		var e recorder.Entry
 		if err := json.Unmarshal(d.Body, &e); err != nil {
-			s.refuse(c, problem.Of(err))
-			return
+			return err
 		}
 		out.Orders = append(out.Orders, e)
 	}
 	out.Cursor = page.Cursor
 	c.JSON(http.StatusOK, out)
+	return nil
 }
 
 // ofItsPlan narrows a list to the plan that a standing grant is for; false: it asks
@@ -99,7 +95,7 @@ func ofItsPlan(g intents.Grant, q *storage.Query) bool {
 }
 
 // query reads the parameters of a list.
-func query(c *gin.Context) (storage.Query, *problem.Problem) {
+func query(c *gin.Context) (storage.Query, error) {
 	q := storage.Query{Terms: map[string][]string{}, Sort: "-position", Limit: defaultPage}
 	var at storage.Range
 	for name, values := range c.Request.URL.Query() {

@@ -7,7 +7,6 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"aob.dev/writ/intents"
-	"aob.dev/writ/internal/problem"
 )
 
 // inForce is GET /v1/policy: the policy that decides now.
@@ -18,16 +17,16 @@ type inForce struct {
 	Refused  int64  `json:"refused"`            // trees that were not put in force since it began
 }
 
-func (s *server) policy(c *gin.Context) {
+func (s *server) policy(c *gin.Context) error {
 	g, _, err := s.reader(c)
 	if err == nil && g.Standing() {
 		err = intents.Refuse(intents.GrantInvalid, "", "a standing grant reads what its plan did and nothing else")
 	}
 	if err != nil {
-		s.refuse(c, problem.Of(err))
-		return
+		return err
 	}
 	live := s.cfg.Policy
 	e := live.Engine()
 	c.JSON(http.StatusOK, inForce{e.Digest(), e.Revision(), live.Since().UTC().Format(time.RFC3339), live.Refused()})
+	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/router/recorder"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -22,46 +23,41 @@ import (
 const indexWait = 2 * time.Second
 
 // get answers what became of an order.
-func (s *server) get(c *gin.Context) {
-	if a := s.order(c); a != nil {
+func (s *server) get(c *gin.Context) error {
+	a, err := s.order(c)
+	if err == nil {
 		c.JSON(http.StatusOK, a)
 	}
+	return err
 }
 
 // order reads an order for the bearer of a grant; another tenant's order does
-// not exist, nor does another user's without audit:read. Nil: it has answered.
-func (s *server) order(c *gin.Context) *intents.Answer {
+// not exist, nor does another user's without audit:read.
+func (s *server) order(c *gin.Context) (*intents.Answer, error) {
 	grant, caps, err := s.reader(c)
 	if err != nil {
-		s.refuse(c, problem.Of(err))
-		return nil
+		return nil, err
 	}
 	entry, err := s.find(c.Request.Context(), grant.Tenant, c.Param("id"))
-	if errors.Is(err, storage.ErrNotFound) || (err == nil && !sees(grant, entry, caps, auditor)) {
-		s.refuse(c, problem.New(intents.NotFound, "", "no such order"))
-		return nil
+	if errors.Is(err, storage.ErrNotFound) || (err == nil && !sees(grant, entry, caps, capabilityAudit)) {
+		return nil, problem.New(intents.NotFound, "", "no such order")
 	}
 	if err != nil {
-		s.refuse(c, problem.Of(err))
-		return nil
+		return nil, err
 	}
-	a, err := s.cfg.Router.Order(c.Request.Context(), entry.Position)
-	if err != nil {
-		s.refuse(c, problem.Of(err))
-		return nil
-	}
-	return a
+	return s.cfg.Router.Order(c.Request.Context(), entry.Position)
 }
+
+// capabilityAudit lets its bearer read all orders of the tenant.
+const capabilityAudit = "audit:read"
 
 // sees says whether an order is there for the bearer of a grant: it belongs to the
-// work that a standing grant is for, and is the bearer's own or one that a
-// capability shows.
-func sees(g intents.Grant, e recorder.Entry, caps []string, shows func(capability string) bool) bool {
-	return g.Serves(intents.Context{PlanID: e.PlanID}) && (e.UserID == g.Subject || slices.ContainsFunc(caps, shows))
-}
-
-func auditor(capability string) bool {
-	return capability == "audit:read" || capability == "audit:*" || capability == "*:*"
+// work that a standing grant is for, and is the bearer's own or one that any of some
+// capabilities shows.
+func sees(g intents.Grant, e recorder.Entry, caps []string, shows ...string) bool {
+	return g.Serves(intents.Context{PlanID: e.PlanID}) && (e.UserID == g.Subject || slices.ContainsFunc(shows, func(c string) bool {
+		return state.Covered(intents.CurrentRules, caps, c)
+	}))
 }
 
 // reader verifies the bearer grant; its capabilities are today's.

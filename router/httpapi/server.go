@@ -23,13 +23,11 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/health"
-	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/internal/problem/edge"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/router"
 	"aob.dev/writ/router/recorder"
-	"aob.dev/writ/schemas"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
@@ -51,7 +49,7 @@ type Config struct {
 	Recorder  *recorder.Recorder
 	Ledger    Ledger // nil: this process has none, and its routes are not there
 	Policy    *policies.Live
-	Health    *health.Board // what /readyz tells; nil: nobody watches
+	Health    *health.Board // conditions that /readyz lists; nil: there are none
 	Log       *slog.Logger
 }
 
@@ -63,42 +61,27 @@ type server struct {
 
 // New is the router's HTTP interface.
 func New(cfg Config) http.Handler {
-	gin.SetMode(gin.ReleaseMode)
 	s := &server{cfg: cfg, batches: make(chan struct{}, maxBatches), intake: intake{from: map[string]int{}}}
-	e := gin.New()
-	e.HandleMethodNotAllowed, e.RedirectTrailingSlash = true, false
-	e.ContextWithFallback = true
-	_ = e.SetTrustedProxies(nil) // a constant
-	e.Use(guard, gin.CustomRecoveryWithWriter(nil, func(c *gin.Context, cause any) {
-		cfg.Log.Error("panic", slog.String("path", c.FullPath()), slog.Any("cause", cause))
-		s.refuse(c, problem.New(intents.Internal, "", ""))
-	}))
-	e.NoRoute(func(c *gin.Context) { s.refuse(c, problem.New(intents.NotFound, "", "no such path")) })
-	e.NoMethod(func(c *gin.Context) {
-		p := problem.New(intents.NotFound, "", "no such method on this path; see the header Allow")
-		p.Status = http.StatusMethodNotAllowed
-		s.refuse(c, p)
-	})
-	e.POST("/v1/intents", s.submit)
-	e.GET("/v1/intents", s.list)
-	e.POST("/v1/batches", s.batch)
-	e.GET("/v1/intents/:id", s.get)
-	e.GET("/v1/intents/:id/receipt", s.receipt)
-	e.GET("/v1/approvals", s.listApprovals)
-	e.GET("/v1/approvals/:id", s.getApproval)
+	r := edge.NewRoutes(cfg.Log, "")
+	r.POST("/v1/intents", r.Handle(s.submit))
+	r.GET("/v1/intents", r.Handle(s.list))
+	r.POST("/v1/batches", r.Handle(s.batch))
+	r.GET("/v1/intents/:id", r.Handle(s.get))
+	r.GET("/v1/intents/:id/receipt", r.Handle(s.receipt))
+	r.GET("/v1/approvals", r.Handle(s.listApprovals))
+	r.GET("/v1/approvals/:id", r.Handle(s.getApproval))
 	if cfg.Ledger != nil {
-		e.GET("/v1/intents/:id/proof", s.proof)
-		tiles := s.tiles(http.StripPrefix("/ledger", cfg.Ledger.Handler()))
-		e.GET("/ledger/*path", tiles)
-		e.HEAD("/ledger/*path", tiles)
+		r.GET("/v1/intents/:id/proof", r.Handle(s.proof))
+		log := http.StripPrefix("/ledger", cfg.Ledger.Handler())
+		tiles := r.Handle(func(c *gin.Context) error { return edge.ServePlain(c, log) })
+		r.GET("/ledger/*path", tiles)
+		r.HEAD("/ledger/*path", tiles)
 	}
-	e.GET("/v1/catalog", func(c *gin.Context) { c.Data(http.StatusOK, "application/json", cfg.Router.Catalog().Document()) })
-	e.GET("/v1/policy", s.policy)
-	e.GET("/.well-known/jwks.json", func(c *gin.Context) { c.JSON(http.StatusOK, cfg.State.JWKS()) })
-	e.GET("/openapi.json", func(c *gin.Context) { c.Data(http.StatusOK, "application/json", schemas.OpenAPI()) })
-	e.GET("/livez", func(c *gin.Context) { c.JSON(http.StatusOK, gin.H{"status": "ok"}) })
-	e.GET("/readyz", s.ready)
-	return e
+	r.GET("/v1/catalog", func(c *gin.Context) { c.Data(http.StatusOK, "application/json", cfg.Router.Catalog().Document()) })
+	r.GET("/v1/policy", r.Handle(s.policy))
+	r.GET("/.well-known/jwks.json", func(c *gin.Context) { c.JSON(http.StatusOK, cfg.State.JWKS()) })
+	r.GET("/readyz", s.ready)
+	return r.Engine
 }
 
 func (s *server) ready(c *gin.Context) {
@@ -117,16 +100,4 @@ func (s *server) ready(c *gin.Context) {
 type status struct {
 	Status     string             `json:"status"`
 	Conditions []health.Condition `json:"conditions,omitempty"`
-}
-
-// refuse writes a problem.
-func (s *server) refuse(c *gin.Context, p *problem.Problem) {
-	if p.TraceID == "" {
-		p.TraceID = c.GetString(traceKey)
-	}
-	if id := c.Param("id"); p.IntentID == "" && intents.IsDigest(id) {
-		p.IntentID = id
-	}
-	p.Write(c.Writer)
-	c.Abort()
 }

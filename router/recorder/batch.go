@@ -20,11 +20,26 @@ const maxBatch = 256
 type batch struct {
 	records int
 	next    int64 // position after its last record
-	events  map[string][]storage.Document
-	calls   map[string][]storage.Document // of skills
-	plans   map[place]storage.Document    // as of the last record
-	orders  map[place]storage.Document    // accepted ones
-	refused map[place]storage.Document    // the first refusal of an intent is the one to keep
+	events  projections
+	calls   projections                // of skills
+	plans   map[place]storage.Document // as of the last record
+	orders  map[place]storage.Document // accepted ones
+	refused map[place]storage.Document // the first refusal of an intent is the one to keep
+}
+
+// projections of an index, by tenant.
+type projections map[string]*storage.Projection
+
+func (p projections) of(tenant string) *storage.Projection {
+	if p[tenant] == nil {
+		p[tenant] = &storage.Projection{}
+	}
+	return p[tenant]
+}
+
+func (p projections) create(tenant string, docs ...storage.Document) {
+	of := p.of(tenant)
+	of.Created = append(of.Created, docs...)
 }
 
 // place of a document.
@@ -32,7 +47,7 @@ type place struct{ tenant, id string }
 
 func newBatch() *batch {
 	return &batch{
-		events: map[string][]storage.Document{}, calls: map[string][]storage.Document{}, plans: map[place]storage.Document{},
+		events: projections{}, calls: projections{}, plans: map[place]storage.Document{},
 		orders: map[place]storage.Document{}, refused: map[place]storage.Document{},
 	}
 }
@@ -52,11 +67,11 @@ func (r *Recorder) flush(ctx context.Context) error {
 		return nil
 	}
 	r.batch = newBatch()
-	if err := r.project(ctx, storage.IndexEvents, appended(b.events)); err != nil {
+	if err := r.project(ctx, storage.IndexEvents, b.events); err != nil {
 		return err
 	}
 	failpoint.Hit(failpoint.RecorderEvents)
-	if err := r.project(ctx, storage.IndexSkillCalls, appended(b.calls)); err != nil {
+	if err := r.project(ctx, storage.IndexSkillCalls, b.calls); err != nil {
 		return err
 	}
 	if err := r.project(ctx, storage.IndexPlans, byTenant(b.plans, nil)); err != nil {
@@ -70,36 +85,20 @@ func (r *Recorder) flush(ctx context.Context) error {
 		return err
 	}
 	failpoint.Hit(failpoint.RecorderIndex)
-	r.reach(b.next)
+	r.Move(b.next)
 	failpoint.Hit(failpoint.RecorderReached)
 	return nil
 }
 
-// appended are documents that are only ever created.
-func appended(docs map[string][]storage.Document) map[string]*storage.Projection {
-	out := make(map[string]*storage.Projection, len(docs))
-	for tenant, list := range docs {
-		out[tenant] = &storage.Projection{Created: list}
-	}
-	return out
-}
-
 // byTenant sorts documents out, those of a tenant in order of their positions.
-func byTenant(put, created map[place]storage.Document) map[string]*storage.Projection {
-	out := map[string]*storage.Projection{}
-	of := func(tenant string) *storage.Projection {
-		if out[tenant] == nil {
-			out[tenant] = &storage.Projection{}
-		}
-		return out[tenant]
-	}
+func byTenant(put, created map[place]storage.Document) projections {
+	out := projections{}
 	for at, doc := range put {
-		p := of(at.tenant)
+		p := out.of(at.tenant)
 		p.Put = append(p.Put, doc)
 	}
 	for at, doc := range created {
-		p := of(at.tenant)
-		p.Created = append(p.Created, doc)
+		out.create(at.tenant, doc)
 	}
 	older := func(a, b storage.Document) int { return cmp.Compare(a.Position, b.Position) }
 	for _, p := range out {
@@ -110,7 +109,7 @@ func byTenant(put, created map[place]storage.Document) map[string]*storage.Proje
 }
 
 // project writes with patience, a tenant after the other.
-func (r *Recorder) project(ctx context.Context, index string, tenants map[string]*storage.Projection) error {
+func (r *Recorder) project(ctx context.Context, index string, tenants projections) error {
 	for _, tenant := range slices.Sorted(maps.Keys(tenants)) {
 		err := r.patiently(ctx, index, func() error {
 			return r.documents.Project(ctx, tenant, index, *tenants[tenant])

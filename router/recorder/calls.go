@@ -44,26 +44,26 @@ func (r *Recorder) writeCall(s state.Order, out intents.Outcome, rec storage.Rec
 		Position: rec.Position, TS: rec.At.UTC().Format(time.RFC3339Nano),
 	}
 	for _, f := range out.Facts {
-		var said struct {
+		var call struct {
 			Input    *int64 `json:"input_size_bytes"`
 			Response *int64 `json:"response_size_bytes"`
 			Duration *int64 `json:"duration_ms"`
 			Large    bool   `json:"large_response_triggered"`
 		}
-		if f.Event != "skill.called" || json.Unmarshal(f.Payload, &said) != nil {
+		if f.Event != "skill.called" || json.Unmarshal(f.Payload, &call) != nil {
 			continue
 		}
-		d.Input, d.Response, d.Duration, d.Large = size(said.Input), size(said.Response), size(said.Duration), said.Large
+		d.Input, d.Response, d.Duration, d.Large = size(call.Input), size(call.Response), size(call.Duration), call.Large
 	}
-	body, err := marshal(d)
+	body, err := json.Marshal(d)
 	if err != nil {
 		return err
 	}
-	r.batch.calls[s.Tenant] = append(r.batch.calls[s.Tenant], storage.Document{ID: d.EventID, Position: rec.Position, Body: body})
+	r.batch.calls.create(s.Tenant, storage.Document{ID: d.EventID, Position: rec.Position, Body: body})
 	return nil
 }
 
-// size is a number that an executor said, if it is one of something.
+// size is a number that an executor reported, or nil if it is negative.
 func size(n *int64) *int64 {
 	if n == nil || *n < 0 {
 		return nil

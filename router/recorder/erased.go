@@ -30,11 +30,7 @@ func (r *Recorder) erased(ctx context.Context, s state.Order, rec storage.Record
 	if !slices.Contains(a.Parts, catalog.ErasesOrder) {
 		return nil
 	}
-	order, err := r.records.Get(ctx, a.Position)
-	if err != nil {
-		return err
-	}
-	of, err := state.ReadOrder(order)
+	of, err := r.order(ctx, a.Position)
 	if err != nil {
 		return err
 	}
@@ -62,7 +58,7 @@ func (r *Recorder) erasePlan(ctx context.Context, of state.Order, routers bool, 
 		return err
 	}
 	if routers {
-		state.Unsay(p)
+		state.RemoveTexts(p)
 	}
 	for i := range p.Facts {
 		if f := &p.Facts[i]; f.IntentID == of.Decision.IntentID {
@@ -114,7 +110,7 @@ func withoutReasons(doc *storage.Document) (had bool, err error) {
 			payload[name], had = storage.ErasedReason, true
 		}
 	}
-	doc.Body, err = marshal(d)
+	doc.Body, err = json.Marshal(d)
 	return had, err
 }
 

@@ -192,11 +192,7 @@ func (r *Recorder) released(ctx context.Context, rec storage.Record) error {
 	if err != nil {
 		return err
 	}
-	order, err := r.records.Get(ctx, rel.Of)
-	if err != nil {
-		return err
-	}
-	s, err := state.ReadOrder(order)
+	s, err := r.order(ctx, rel.Of)
 	if err != nil {
 		return err
 	}
@@ -283,17 +279,17 @@ func (r *Recorder) writeEvents(s state.Order, events []event, rec storage.Record
 			PlanID: plan, TaskID: task, EventType: e.typ, Payload: e.payload, TS: rec.At.UTC().Format(time.RFC3339Nano),
 			Position: rec.Position, Seq: i, IntentID: s.Decision.IntentID,
 		}
-		if !strings.HasPrefix(e.typ, "x.") { // a vendor's word for a skill or a script is not ours
+		if !strings.HasPrefix(e.typ, "x.") { // a vendor's skill_id or script_hash is not ours
 			d.SkillID, _ = e.payload["skill_id"].(string)
 			d.ScriptHash, _ = e.payload["script_hash"].(string)
 		}
-		body, err := marshal(d)
+		body, err := json.Marshal(d)
 		if err != nil {
 			return err
 		}
 		docs[i] = storage.Document{ID: d.EventID, Position: rec.Position, Body: body}
 	}
-	r.batch.events[s.Tenant] = append(r.batch.events[s.Tenant], docs...)
+	r.batch.events.create(s.Tenant, docs...)
 	return nil
 }
 

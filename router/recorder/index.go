@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"encoding/json"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -28,7 +29,7 @@ type Entry struct {
 // as well, before or after, has several records: the accepted one is the one to
 // find, else the first refusal.
 func (r *Recorder) writeIndex(s state.Order) error {
-	body, err := marshal(Entry{
+	body, err := json.Marshal(Entry{
 		IntentID: s.Decision.IntentID, Position: s.Position, TenantID: s.Tenant, UserID: s.User, Type: s.Type,
 		Code: string(s.Decision.Code), Verdict: string(s.Decision.Verdict), KID: s.KID, Role: string(s.Signer), PlanID: s.Context.PlanID,
 		SessionID: s.Context.SessionID, At: s.At.UTC().Format(time.RFC3339Nano),

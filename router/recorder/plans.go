@@ -23,20 +23,16 @@ func (r *Recorder) plan(s state.Order) *catalog.PlanView {
 // told is a plan as folded now, with its words; nil: there is none. The words of
 // closed plans are not kept in memory but read from the records.
 func (r *Recorder) told(ctx context.Context, tenant, id string) (*catalog.PlanView, error) {
-	p, said, ok := r.fold.Told(tenant, id)
+	p, texts, ok := r.fold.PlanWithoutTexts(tenant, id)
 	if !ok {
 		return nil, nil //nolint:nilnil // most orders belong to none
 	}
-	for _, at := range said {
-		rec, err := r.records.Get(ctx, at)
+	for _, at := range texts {
+		s, err := r.order(ctx, at)
 		if err != nil {
 			return nil, err
 		}
-		s, err := state.ReadOrder(rec)
-		if err != nil {
-			return nil, err
-		}
-		if err := state.Retell(&p, s); err != nil {
+		if err := state.RestoreTexts(&p, s); err != nil {
 			return nil, err
 		}
 	}
@@ -92,7 +88,7 @@ func (r *Recorder) writePlan(p *catalog.PlanView, rec storage.Record) error {
 	if p == nil {
 		return nil
 	}
-	body, err := marshal(documentOf(p))
+	body, err := json.Marshal(documentOf(p))
 	if err != nil {
 		return err
 	}

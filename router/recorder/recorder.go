@@ -6,14 +6,13 @@ package recorder
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
@@ -22,8 +21,8 @@ import (
 // is fenced by the position or create-only, so that after a crash it goes over
 // the last records again and changes nothing. Its outage delays reads, never orders.
 type Recorder struct {
-	// Tenants whose orders the journal has, as the router's directory knows them:
-	// asked once, when Run begins. Nil: Run reads the whole journal for them first.
+	// Tenants whose orders the documents may have, as the router's directory knows
+	// them: asked once, when Run begins. Nil: everything is projected again.
 	Tenants func() []string
 	// From is the state after some of the records, to begin with where the documents have
 	// all of these. It is the recorder's own from now on. Nil: all records are read.
@@ -34,59 +33,16 @@ type Recorder struct {
 	log       *slog.Logger
 	fold      *state.State // its own: a plan's document is the plan as of each record; see told
 	batch     *batch       // gathered and not written; of Run's goroutine
-	wake      chan struct{}
 
-	mu      sync.Mutex    // guards reached and moved
-	reached int64         // position after the last projected record
-	moved   chan struct{} // closed whenever reached grows
+	*storage.Progress // of the records that are projected
 }
 
 // New begins with the first record; Run does the work.
 func New(records storage.Records, documents storage.Documents, log *slog.Logger) *Recorder {
 	return &Recorder{
-		records: records, documents: documents, log: log, fold: state.New().ForgetWords(), batch: newBatch(),
-		wake: make(chan struct{}, 1), moved: make(chan struct{}),
+		records: records, documents: documents, log: log, fold: state.New(), batch: newBatch(),
+		Progress: storage.NewProgress(),
 	}
-}
-
-// Wake says that there are new records. It never blocks.
-func (r *Recorder) Wake() {
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
-}
-
-// Reach waits until every record before a position is projected.
-func (r *Recorder) Reach(ctx context.Context, position int64) error {
-	for {
-		r.mu.Lock()
-		reached, moved := r.reached, r.moved
-		r.mu.Unlock()
-		if reached >= position {
-			return nil
-		}
-		select {
-		case <-moved:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-// Reached is the position after the last record that the documents have.
-func (r *Recorder) Reached() int64 {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.reached
-}
-
-func (r *Recorder) reach(position int64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.reached = position
-	close(r.moved)
-	r.moved = make(chan struct{})
 }
 
 // retryAfter is how long a store that refuses is left alone.
@@ -133,7 +89,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-r.wake:
+		case <-r.Woken():
 		}
 	}
 }
@@ -141,55 +97,30 @@ func (r *Recorder) Run(ctx context.Context) error {
 // stopped is the error that ends Run, if it is not that ctx has ended.
 func (r *Recorder) stopped(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
-		return fmt.Errorf("recorder: before record %d: %w", r.reached, err)
+		return fmt.Errorf("recorder: before record %d: %w", r.Reached(), err)
 	}
 	return nil
 }
 
 // projected is a position up to which everything surely is projected: a batch
 // before the newest order in the search index, which is written last of its batch.
-func (r *Recorder) projected(ctx context.Context) (int64, error) {
-	var newest int64
-	tenants := r.Tenants
-	if tenants == nil {
-		tenants = func() []string { return r.readTenants(ctx) }
+func (r *Recorder) projected(ctx context.Context) (position int64, err error) {
+	if r.Tenants == nil {
+		return 0, nil
 	}
-	for _, tenant := range tenants() {
-		page, err := r.newest(ctx, tenant)
+	for _, tenant := range r.Tenants() {
+		err := r.patiently(ctx, storage.IndexOrders, func() error {
+			page, err := r.documents.Search(ctx, tenant, storage.IndexOrders, storage.Query{Sort: "-position", Limit: 1})
+			for _, newest := range page.Documents {
+				position = max(position, newest.Position-maxBatch)
+			}
+			return err
+		})
 		if err != nil {
 			return 0, err
 		}
-		if len(page.Documents) > 0 {
-			newest = max(newest, page.Documents[0].Position)
-		}
 	}
-	return max(0, newest-maxBatch), nil
-}
-
-// newest order of a tenant in the index. The error is ctx's.
-func (r *Recorder) newest(ctx context.Context, tenant string) (storage.Page, error) {
-	for {
-		page, err := r.documents.Search(ctx, tenant, storage.IndexOrders, storage.Query{Sort: "-position", Limit: 1})
-		if err == nil {
-			return page, nil
-		}
-		if err := r.pause(ctx, storage.IndexOrders, err); err != nil {
-			return page, err
-		}
-	}
-}
-
-// readTenants makes the fold of the whole journal, without writing, to know which
-// tenants there are.
-func (r *Recorder) readTenants(ctx context.Context) []string {
-	fold := state.New().ForgetWords()
-	for rec, err := range r.records.Scan(ctx, 0) {
-		if err != nil {
-			return nil
-		}
-		fold.Observe(state.EntryOf(rec))
-	}
-	return fold.Tenants()
+	return position, nil
 }
 
 // observe folds one record and, if write is set, gathers what follows from it.
@@ -205,7 +136,10 @@ func (r *Recorder) observe(ctx context.Context, rec storage.Record, write bool) 
 	case storage.KindOrder:
 		s, err = state.ReadOrder(rec)
 	case storage.KindOutcome:
-		s, out, err = r.ended(ctx, rec)
+		var of int64
+		if out, of, err = state.OutcomeOf(rec); err == nil {
+			s, err = r.order(ctx, of)
+		}
 	}
 	if err != nil {
 		return err
@@ -254,45 +188,28 @@ func (r *Recorder) observe(ctx context.Context, rec storage.Record, write bool) 
 	}
 }
 
-// ended is an outcome with the order that it ends.
-func (r *Recorder) ended(ctx context.Context, rec storage.Record) (s state.Order, out intents.Outcome, err error) {
-	out, of, err := state.OutcomeOf(rec)
+// order reads the order at a position.
+func (r *Recorder) order(ctx context.Context, position int64) (state.Order, error) {
+	rec, err := r.records.Get(ctx, position)
 	if err != nil {
-		return s, out, err
+		return state.Order{}, err
 	}
-	order, err := r.records.Get(ctx, of)
-	if err != nil {
-		return s, out, err
-	}
-	s, err = state.ReadOrder(order)
-	return s, out, err
+	return state.ReadOrder(rec)
 }
 
-// patiently writes: a store that is down is tried again until ctx ends.
-func (r *Recorder) patiently(ctx context.Context, index string, write func() error) error {
+// patiently asks a store. One that is down is tried again until ctx ends.
+func (r *Recorder) patiently(ctx context.Context, index string, ask func() error) error {
 	for {
-		err := write()
+		err := ask()
 		var schema *storage.SchemaError
 		if err == nil || errors.As(err, &schema) {
 			return err
 		}
-		if err := r.pause(ctx, index, err); err != nil {
+		if ctx.Err() == nil {
+			r.log.WarnContext(ctx, "projection waits for its store", slog.String("index", index), slog.String("error", err.Error()))
+		}
+		if err := clock.Sleep(ctx, retryAfter); err != nil {
 			return err
 		}
 	}
 }
-
-// pause leaves a store that is down alone for a while. The error is ctx's.
-func (r *Recorder) pause(ctx context.Context, index string, cause error) error {
-	if ctx.Err() == nil {
-		r.log.WarnContext(ctx, "projection waits for its store", slog.String("index", index), slog.String("error", cause.Error()))
-	}
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(retryAfter):
-		return nil
-	}
-}
-
-func marshal(v any) (json.RawMessage, error) { return json.Marshal(v) }

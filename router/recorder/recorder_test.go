@@ -188,8 +188,7 @@ func TestPlanDocument(t *testing.T) {
 		w.Must(err)
 		var got catalog.PlanView
 		w.Must(json.Unmarshal(doc.Body, &got))
-		want, _ := w.Dir.View().Plan("default", id)
-		if diff := cmp.Diff(want, got); diff != "" {
+		if diff := cmp.Diff(w.NewPlan(name).View(), got); diff != "" {
 			t.Errorf("%s: %s", id, diff)
 		}
 	}

@@ -94,7 +94,7 @@ func TestStartsFromState(t *testing.T) {
 	for name, d := range map[string]storage.Documents{"projected": projected, "empty": empty} {
 		counted := &reads{Records: w.Journal}
 		g := &follower{Recorder: recorder.New(counted, d, slog.New(slog.DiscardHandler)), t: t, world: w, done: make(chan error, 1)}
-		g.Tenants, g.From = w.Dir.Tenants, state.New().ForgetWords()
+		g.Tenants, g.From = w.Dir.Tenants, state.New()
 		for r, err := range w.Journal.Scan(t.Context(), 0) {
 			if err != nil {
 				t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -192,19 +191,13 @@ func MemoryKey(tenant, session, task, label string) string {
 }
 
 // noBlobs holds nothing.
-type noBlobs struct{}
-
-func (noBlobs) Put(context.Context, storage.Scope, io.Reader) (storage.File, error) {
-	return storage.File{}, storage.ErrNotFound
-}
+type noBlobs struct{ storage.Blobs }
 
 func (noBlobs) Open(context.Context, storage.Scope, string) (io.ReadCloser, storage.File, error) {
 	return nil, storage.File{}, storage.ErrNotFound
 }
 
 func (noBlobs) Wipe(context.Context, storage.Scope) error { return nil }
-
-func (noBlobs) Sweep(context.Context, time.Duration) (int, error) { return 0, nil }
 
 func (noBlobs) Keep(context.Context, string, io.Reader) (string, int64, error) {
 	return "", 0, storage.ErrNotFound

@@ -83,11 +83,15 @@ func (w *World) body(o Order) intents.Body {
 	if !operator || o.Ctx.PlanID != "" || o.Ctx.Labels != nil {
 		b.Context = &o.Ctx
 	}
+	row, known := w.Catalog.Lookup(o.Type)
 	key := o.Key
-	if row, known := w.Catalog.Lookup(o.Type); key == "" && (operator || known && (row.Effect == catalog.Pure || row.RandomKey)) {
-		key = rand.Text()
-	}
-	if key == "" {
+	switch {
+	case key != "":
+	case operator:
+		key = catalog.RandomKey()
+	case known:
+		key = row.Key(args, b.Actor.UserID, o.Ctx)
+	default:
 		key = intents.Fingerprint(in, b.Actor.UserID, o.Ctx)
 	}
 	at := o.At
@@ -212,12 +216,13 @@ func (w *World) Approval(value string, people ...string) {
 	w.Data("approval", value)
 }
 
-// Keys puts the next version of the key set in force, as changed.
+// Keys puts the next version of the key set in force, as changed. An answer other than
+// OK leaves the world's key set as it was.
 func (w *World) Keys(change func(*intents.KeySet)) *intents.Answer {
 	w.Helper()
 	set := intents.KeySet{Version: w.set.Version + 1, Prev: intents.Digest([]byte(w.setJWS)), Keys: append([]intents.JWK(nil), w.set.Keys...)}
 	change(&set)
-	token, err := intents.SignKeySet(w.Root, set)
+	token, err := intents.SignCompact(w.Root, intents.TypKeySet, set) // the router judges the set
 	w.Must(err)
 	a := w.Admin("key.put", catalog.KeyPut{KeySet: token})
 	if a.Code == intents.OK {

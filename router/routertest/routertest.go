@@ -8,7 +8,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"log/slog"
 	"reflect"
 	"slices"
@@ -48,16 +47,16 @@ type Options struct {
 	Blobs storage.Blobs
 	// Remembered says whether a document holds a blob; nil: none does.
 	Remembered func(ctx context.Context, tenant, digest string) (bool, error)
-	// Holdings of the router; nil: in memory, kept over restarts.
+	// Holdings of the router, kept over restarts; nil: no order's blobs can be erased.
 	Holdings router.HoldingStore
-	// Also is told every record after the directory.
+	// Also observes every record after the state does.
 	Also storage.Observer
 	// Blocked is the router's; nil: nothing keeps orders from being taken.
 	Blocked func() (health.Condition, bool)
 	// Root signs the genesis and gives the log its origin; nil: a fresh key.
 	Root *intents.Signer
 
-	// Crashed: each router was told that the one before ended unasked.
+	// Crashed: each router is started as after a crash of the one before.
 	Crashed bool
 
 	// Twice makes a second router over the same journal, World.Other, with a
@@ -117,14 +116,13 @@ func New(t testing.TB, o Options) *World {
 	return w
 }
 
-// NewOld is a world whose genesis says nothing of rules, as before they had a
-// number. Its router is not started, which would put those of today in force.
+// NewOld is a world whose genesis names no rules, as before rules had a number. Its
+// router is not started, which would put today's rules in force.
 func NewOld(t testing.TB, o Options) *World {
 	t.Helper()
 	w := NewEmpty(t, o)
-	content, err := json.Marshal(state.Control{Genesis: &w.token})
+	rec, err := storage.RecordOf(storage.KindControl, w.Clock.Now(), state.Control{Genesis: &w.token})
 	w.Must(err)
-	rec := storage.NewRecord(storage.KindControl, w.Clock.Now(), map[string]json.RawMessage{storage.PartControl: content})
 	_, err = w.Journal.Commit(t.Context(), storage.Commit{ID: rand.Text(), Entries: []storage.Entry{{Record: rec, Of: storage.Nobody}}})
 	w.Must(err)
 	return w
@@ -179,9 +177,6 @@ func (w *World) open(journal func(storage.Observer) Journal) {
 	w.Helper()
 	dir, other := state.New(), state.New()
 	w.Dir = dir
-	if w.options.Holdings == nil {
-		w.options.Holdings = NewHoldings()
-	}
 	var holdings *router.Holdings
 	w.Journal = journal(func(e storage.Entry) {
 		dir.Observe(e)
@@ -219,10 +214,9 @@ func (w *World) open(journal func(storage.Observer) Journal) {
 	}
 }
 
-// follow runs the index of who holds which blobs, where there are any, until the
-// test ends.
+// follow runs the index of who holds which blobs, if there is one, until the test ends.
 func (w *World) follow() *router.Holdings {
-	if w.options.Blobs == nil {
+	if w.options.Holdings == nil {
 		return nil
 	}
 	h := router.NewHoldings(w.Journal, w.options.Holdings, slog.New(slog.DiscardHandler))

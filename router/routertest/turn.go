@@ -7,10 +7,11 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state"
 )
 
 // Plan is one plan of a user, moved by the keys of the agents' side. Its methods
-// submit one order each and say what was answered.
+// submit one order each and give its answer.
 type Plan struct {
 	*World
 	ID, User string
@@ -229,12 +230,19 @@ func (p *Plan) Cancel(by intents.Signer) *intents.Answer {
 	return p.Do(p.CancelOrder(by))
 }
 
-// View is the plan on the fold.
+// View is the plan in the state, with the texts that its records hold.
 func (p *Plan) View() catalog.PlanView {
 	p.Helper()
-	v, ok := p.Dir.View().Plan("default", p.ID)
+	v, texts, ok := p.Dir.PlanWithoutTexts("default", p.ID)
 	if !ok {
 		p.Fatalf("no plan %s", p.ID)
+	}
+	for _, at := range texts {
+		r, err := p.Journal.Get(p.Context(), at)
+		p.Must(err)
+		o, err := state.ReadOrder(r)
+		p.Must(err)
+		p.Must(state.RestoreTexts(&v, o))
 	}
 	return v
 }

@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"aob.dev/writ/intents"
-	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/intents/intentstest"
 	"aob.dev/writ/storage"
 )
@@ -80,18 +79,4 @@ func (w *World) Recorded(id string) bool {
 		}
 	}
 	return false
-}
-
-// PutKey submits a next version of the key set, signed by the root as it is, with
-// one key more. An answer other than OK leaves the world's key set as it was.
-func (w *World) PutKey(key intents.JWK) *intents.Answer {
-	w.Helper()
-	set := intents.KeySet{Version: w.set.Version + 1, Prev: intents.Digest([]byte(w.setJWS)), Keys: append(append([]intents.JWK(nil), w.set.Keys...), key)}
-	token, err := intents.SignCompact(w.Root, intents.TypKeySet, set)
-	w.Must(err)
-	a := w.Admin("key.put", catalog.KeyPut{KeySet: token})
-	if a.Code == intents.OK {
-		w.set, w.setJWS = set, token
-	}
-	return a
 }

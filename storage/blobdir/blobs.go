@@ -61,7 +61,7 @@ func Open(dir string) (*Blobs, error) {
 	return b, nil
 }
 
-// Close does nothing: what is written is durable when it is said to be.
+// Close does nothing: what was written is durable already.
 func (*Blobs) Close() error { return nil }
 
 // objects are the files below a directory, by their paths from there.
@@ -76,7 +76,8 @@ func (o objects) path(name string) string { return filepath.Join(o.root, filepat
 func (o objects) Put(ctx context.Context, r io.Reader, name func(storage.Digest) string) (d storage.Digest, size int64, err error) {
 	partial := o.in.begin()
 	defer o.in.discard(partial)
-	if d, size, err = receive(ctx, r, partial); err != nil {
+	size, d, err = durable.Receive(partial, storage.UntilDone(ctx, r))
+	if err != nil {
 		return d, size, err
 	}
 	path := o.path(name(d))

@@ -12,15 +12,7 @@ import (
 
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/blobdir"
-	"aob.dev/writ/storage/storagetest"
 )
-
-func TestBlobs(t *testing.T) {
-	storagetest.TestBlobs(t, func(t testing.TB) storage.Blobs {
-		t.Helper()
-		return open(t, filepath.Join(t.TempDir(), "[blobs]*")) // no part of a path is a pattern
-	})
-}
 
 func open(t testing.TB, dir string) *blobdir.Blobs {
 	t.Helper()

@@ -3,31 +3,13 @@ package blobdir
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"errors"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
-
-	"aob.dev/writ/storage"
 )
-
-// receive streams r into a new file and syncs it.
-func receive(ctx context.Context, r io.Reader, path string) (d storage.Digest, size int64, err error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // G304: a random name below partial/
-	if err != nil {
-		return d, 0, err
-	}
-	h := sha256.New()
-	size, err = io.Copy(io.MultiWriter(f, h), storage.UntilDone(ctx, r))
-	if err == nil {
-		err = f.Sync()
-	}
-	copy(d[:], h.Sum(nil))
-	return d, size, errors.Join(err, f.Close())
-}
 
 // begin names a path in partial/ that Sweep leaves alone until discard.
 func (b *Blobs) begin() string {

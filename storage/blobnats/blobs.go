@@ -150,8 +150,8 @@ func (c *chunks) Close() error {
 	return nil
 }
 
-// failed is what the server, or the way to it, did; the caller's own end of
-// patience stays what it is.
+// failed is the error of a call to the server. The error of the caller's context stays
+// itself.
 func failed(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

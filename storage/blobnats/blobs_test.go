@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,7 +23,6 @@ import (
 
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/blobnats"
-	"aob.dev/writ/storage/storagetest"
 )
 
 // serve runs a NATS server with JetStream on a free port of loopback.
@@ -61,15 +59,6 @@ func open(t testing.TB, url string) *blobnats.Blobs {
 	}
 	t.Cleanup(func() { _ = b.Close() })
 	return b
-}
-
-func TestBlobs(t *testing.T) {
-	url := serve(t).ClientURL()
-	var n atomic.Int64
-	storagetest.TestBlobs(t, func(t testing.TB) storage.Blobs {
-		t.Helper()
-		return open(t, fmt.Sprintf("%s?bucket=b%d", url, n.Add(1)))
-	})
 }
 
 // stream of what is kept, as another tool sees it.

@@ -131,9 +131,8 @@ func (o objects) Get(ctx context.Context, name string, d storage.Digest) (io.Rea
 	return storage.CheckedBlob(r, d, info.Size), info.Size, nil
 }
 
-// failed says what a server answered: what is not there is ErrNotFound, a server
-// that may answer otherwise later ErrUnavailable; the caller's own end of patience
-// stays what it is.
+// failed translates the error of a call: a missing object is ErrNotFound, a failure that
+// may pass ErrUnavailable. The error of the caller's context stays itself.
 func (b *Blobs) failed(ctx context.Context, err error) error {
 	answer := minio.ToErrorResponse(err)
 	switch {

@@ -15,14 +15,12 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/blobs3"
 	"aob.dev/writ/storage/blobs3/servertest"
-	"aob.dev/writ/storage/storagetest"
 )
 
 const bucket = "writ-test"
@@ -68,15 +66,6 @@ func open(t testing.TB, cfg blobs3.Config) *blobs3.Blobs {
 	}
 	t.Cleanup(func() { _ = b.Close() })
 	return b
-}
-
-func TestIntegrationBlobs(t *testing.T) {
-	s := serve(t, false)
-	var n atomic.Int64
-	storagetest.TestBlobs(t, func(t testing.TB) storage.Blobs {
-		t.Helper()
-		return open(t, config(t, s, fmt.Sprintf("a/p%d", n.Add(1))))
-	})
 }
 
 const (

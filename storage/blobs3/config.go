@@ -107,8 +107,7 @@ func (p *place) at(endpoint string) error {
 	return nil
 }
 
-// secret of whoever may use the bucket. Nobody is an error: nothing is asked of a
-// server without a name.
+// secret returns the credentials. It is an error to have none: no request is anonymous.
 func (c Config) secret() (*credentials.Credentials, error) {
 	if c.Credentials != "" {
 		if _, err := os.Stat(c.Credentials); err != nil {
@@ -145,5 +144,5 @@ func (p *place) connect(secret *credentials.Credentials) (*minio.Core, *http.Tra
 	return core, transport, err
 }
 
-// tries of a request that a server did not take; between them a second or so.
+// tries of a request that failed, about a second apart.
 const tries = 4

@@ -47,7 +47,7 @@ func (o objects) Remove(ctx context.Context, name string, before time.Time) (boo
 	return true, nil
 }
 
-// unlessMissing is what a server answered, nil where it said that nothing is there.
+// unlessMissing is the error of a server's answer, nil if the object is missing.
 func (b *Blobs) unlessMissing(ctx context.Context, err error) error {
 	if err = b.failed(ctx, err); errors.Is(err, storage.ErrNotFound) {
 		return nil

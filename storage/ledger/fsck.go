@@ -17,7 +17,7 @@ import (
 // checkpoint must follow from the leaves. Tessera's own check decides, and nothing
 // is written. Fsck returns the checkpoint that it checked.
 func (r *Reader) Fsck(ctx context.Context, keys ...intents.Key) (Checkpoint, error) {
-	quietTessera()
+	logTessera()
 	c, err := r.Checkpoint(ctx, keys...)
 	if err != nil {
 		return c, err

@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -27,24 +26,29 @@ func (r *Reader) Judge(c Checkpoint) *Judge {
 	return &Judge{log: r, at: c, prover: r.Prover(c.Size)}
 }
 
+// Leaf of a position, as the log has it; ErrPending if the checkpoint does not cover it.
+func (j *Judge) Leaf(ctx context.Context, position int64) ([]byte, error) {
+	if position >= j.at.Size {
+		return nil, ErrPending
+	}
+	if position < j.first || position >= j.first+int64(len(j.leaves)) {
+		j.first = position - position%layout.EntryBundleWidth
+		var err error
+		if j.leaves, err = j.log.Leaves(ctx, j.first, min(j.first+layout.EntryBundleWidth, j.at.Size), j.at.Size); err != nil {
+			return nil, err
+		}
+	}
+	return j.leaves[position-j.first], nil
+}
+
 // Record is ErrDiverged if the leaf of a record is not the commitment to it, or is
 // not in the log; ErrPending if the checkpoint does not cover it.
 func (j *Judge) Record(ctx context.Context, rec storage.Record) error {
-	if rec.Position >= j.at.Size {
-		return ErrPending
+	text, err := j.Leaf(ctx, rec.Position)
+	if err != nil {
+		return err
 	}
-	at := rec.Position - j.first
-	if at < 0 || at >= int64(len(j.leaves)) {
-		j.first = rec.Position - rec.Position%layout.EntryBundleWidth
-		var err error
-		if j.leaves, err = j.log.Leaves(ctx, j.first, min(j.first+layout.EntryBundleWidth, j.at.Size), j.at.Size); err != nil {
-			return err
-		}
-		at = rec.Position - j.first
-	}
-	text := j.leaves[at]
-	leaf, err := ParseLeaf(text)
-	if err != nil || !bytes.Equal(NewLeaf(rec, leaf.TenantTag).Bytes(), text) {
+	if !commits(text, rec) {
 		return fmt.Errorf("%w: leaf %d is not the commitment to its record", ErrDiverged, rec.Position)
 	}
 	hashes, err := j.prover.Inclusion(ctx, rec.Position)

@@ -55,6 +55,13 @@ func (l Leaf) Hash() []byte { return LeafHash(l.Bytes()) }
 // LeafHash of a leaf's bytes.
 func LeafHash(leaf []byte) []byte { return rfc6962.DefaultHasher.HashLeaf(leaf) }
 
+// commits says whether a leaf is the commitment to a record. Its tag is not compared:
+// whose record it is changes nothing, and the tag secret may have been lost.
+func commits(leaf []byte, rec storage.Record) bool {
+	l, err := ParseLeaf(leaf)
+	return err == nil && bytes.Equal(NewLeaf(rec, l.TenantTag).Bytes(), leaf)
+}
+
 // ParseLeaf reads the one spelling that Bytes writes.
 func ParseLeaf(b []byte) (Leaf, error) {
 	var l Leaf

@@ -119,7 +119,7 @@ func ahead(size, next int64) error {
 // appended before Run. The error wraps ErrAhead or ErrDiverged where an operator
 // must decide.
 func Open(ctx context.Context, cfg Config) (*Ledger, error) {
-	quietTessera()
+	logTessera()
 	signer, err := NoteSigner(cfg.Origin, cfg.Key)
 	if err != nil {
 		return nil, err

@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"slices"
 
 	"github.com/transparency-dev/merkle/compact"
+	"github.com/transparency-dev/merkle/rfc6962"
 	"github.com/transparency-dev/tessera/api/layout"
 )
 
@@ -69,21 +71,13 @@ func (n *nodes) tile(ctx context.Context, id tileID) (*tile, error) {
 	return t, nil
 }
 
-// parents of complete pairs of nodes (RFC 6962, section 2.1).
+// parents of complete pairs of nodes.
 func parents(below []byte) []byte {
-	pairs := len(below) / (2 * sha256.Size)
-	out := make([]byte, 0, pairs*sha256.Size)
-	for i := range pairs {
-		sum := parent(below[2*i*sha256.Size : 2*(i+1)*sha256.Size])
-		out = append(out, sum[:]...)
+	out := make([]byte, 0, len(below)/2)
+	for pair := range slices.Chunk(below, 2*sha256.Size) {
+		if len(pair) == 2*sha256.Size {
+			out = append(out, rfc6962.DefaultHasher.HashChildren(pair[:sha256.Size], pair[sha256.Size:])...)
+		}
 	}
 	return out
-}
-
-// parent of two nodes, given one behind the other.
-func parent(children []byte) [sha256.Size]byte {
-	var both [1 + 2*sha256.Size]byte
-	both[0] = 1 // an inner node
-	copy(both[1:], children)
-	return sha256.Sum256(both[:])
 }

@@ -20,11 +20,10 @@ var ErrPending = errors.New("ledger: not in a checkpoint yet")
 
 // Inclusion shows that a leaf stands at a position of the tree of a checkpoint.
 type Inclusion struct {
-	Position   int64      `json:"position"`
-	Leaf       string     `json:"leaf"`       // its bytes
-	Hashes     [][]byte   `json:"hashes"`     // RFC 6962, section 2.1.1
-	Checkpoint Checkpoint `json:"-"`          // whose tree it is
-	Note       string     `json:"checkpoint"` // as text
+	Position int64    `json:"position"`
+	Leaf     string   `json:"leaf"`       // its bytes
+	Hashes   [][]byte `json:"hashes"`     // RFC 6962, section 2.1.1
+	Note     string   `json:"checkpoint"` // with its signatures
 }
 
 // VerifyInclusion checks an inclusion proof against a verified checkpoint.
@@ -181,7 +180,7 @@ func (r *Reader) Inclusion(ctx context.Context, position int64, c Checkpoint) (I
 	if err != nil {
 		return Inclusion{}, err
 	}
-	return Inclusion{Position: position, Leaf: string(leaves[0]), Hashes: hashes, Checkpoint: c, Note: c.Note}, nil
+	return Inclusion{Position: position, Leaf: string(leaves[0]), Hashes: hashes, Note: c.Note}, nil
 }
 
 // Leaves of a range, in a tree of a size. Ranges of one bundle of 256 are the cheapest.

@@ -1,7 +1,6 @@
 package ledger
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/transparency-dev/tessera"
 
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/storage"
 )
@@ -50,13 +50,7 @@ func (l *Ledger) compare(ctx context.Context, position, size int64) error {
 	if err != nil {
 		return fmt.Errorf("ledger: %w", err)
 	}
-	leaf, err := ParseLeaf(leaves[0])
-	if err != nil {
-		return fmt.Errorf("ledger: leaf %d: %w", position, err)
-	}
-	// The tag is not compared: whose record it is changes nothing, and the tag
-	// secret may have been lost.
-	if !bytes.Equal(NewLeaf(rec, leaf.TenantTag).Bytes(), leaves[0]) {
+	if !commits(leaves[0], rec) {
 		return fmt.Errorf("%w: leaf %d is not the commitment to record %d. The journal is not the one that this ledger was made from: "+
 			"put back the journal that it was made from", ErrDiverged, position, position)
 	}
@@ -195,21 +189,16 @@ func (l *Ledger) add(ctx context.Context, leaves []Leaf) error {
 
 // Published waits until a checkpoint of at least size leaves is published, and
 // gives it. The error is the context's, or why the ledger has halted.
-func (l *Ledger) Published(ctx context.Context, size int64) (Checkpoint, error) {
-	look := time.NewTicker(CheckpointInterval / 10)
-	defer look.Stop()
-	for {
-		c, err := l.Checkpoint(ctx, l.Keys()...)
-		if err == nil && c.Size >= size {
-			return c, nil
+func (l *Ledger) Published(ctx context.Context, size int64) (c Checkpoint, err error) {
+	ended := clock.Every(ctx, CheckpointInterval/10, func() (done bool) {
+		if c, err = l.Checkpoint(ctx, l.Keys()...); err == nil && c.Size >= size {
+			return true
 		}
 		if halt := l.Err(); halt != nil {
-			return c, halt
+			err = halt
+			return true
 		}
-		select {
-		case <-ctx.Done():
-			return c, errors.Join(ctx.Err(), err)
-		case <-look.C:
-		}
-	}
+		return false
+	})
+	return c, errors.Join(ended, err)
 }

@@ -33,17 +33,6 @@ func (r *Reader) Handler() http.Handler {
 			return
 		}
 		defer func() { _ = root.Close() }() // only read
-		f, err := root.Open(name)
-		if err != nil {
-			http.Error(w, "no such resource", http.StatusNotFound)
-			return
-		}
-		defer func() { _ = f.Close() }() // only read
-		info, err := f.Stat()
-		if err != nil || !info.Mode().IsRegular() {
-			http.Error(w, "no such resource", http.StatusNotFound)
-			return
-		}
 		h := w.Header()
 		h.Set("X-Content-Type-Options", "nosniff")
 		if name == "checkpoint" {
@@ -53,6 +42,6 @@ func (r *Reader) Handler() http.Handler {
 			h.Set("Content-Type", "application/octet-stream")
 			h.Set("Cache-Control", "public, max-age=31536000, immutable")
 		}
-		http.ServeContent(w, req, "", info.ModTime(), f)
+		http.ServeFileFS(w, req, root.FS(), name)
 	})
 }

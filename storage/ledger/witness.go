@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/durable"
 )
 
@@ -56,9 +57,8 @@ type Witnesses struct {
 	client    *http.Client
 	logger    *slog.Logger
 
-	// Contradicted, if set before Run, is told that a witness has seen more of the
-	// log than there is, or another one. It may be told again and again, at once by
-	// several goroutines.
+	// Contradicted, if set before Run, is called when a witness has seen more of the
+	// log than there is, or another one. Several goroutines may call it, again and again.
 	Contradicted func(witness string, err error)
 
 	mu       sync.Mutex        // guards what follows and the file
@@ -114,16 +114,13 @@ func (w *Witnesses) all(ctx context.Context) []*asked {
 // for longer and longer.
 func (w *Witnesses) Run(ctx context.Context) error {
 	all := w.all(ctx)
-	for {
+	_ = clock.Every(ctx, witnessEvery, func() (done bool) {
 		if c, err := w.log.Checkpoint(ctx, w.keys()...); err == nil && c.Size > 0 {
 			w.round(ctx, all, c)
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-time.After(witnessEvery):
-		}
-	}
+		return false
+	})
+	return nil
 }
 
 // round asks all that have not cosigned a checkpoint, and waits for them.
@@ -154,13 +151,12 @@ func (w *Witnesses) round(ctx context.Context, all []*asked, c Checkpoint) {
 // ask has a checkpoint cosigned by a witness that should have the given size. If
 // it says that it has another one, it is asked once more.
 func (w *Witnesses) ask(ctx context.Context, x Witness, c Checkpoint, size int64) error {
-	var conflict *conflictError
 	line, err := w.add(ctx, x, c, size)
-	if errors.As(err, &conflict) {
-		if conflict.size > c.Size {
-			return fmt.Errorf("%w: it has seen %d records of this log, which has %d", ErrContradicted, conflict.size, c.Size)
+	if has := conflictError(0); errors.As(err, &has) {
+		if int64(has) > c.Size {
+			return fmt.Errorf("%w: it has seen %d records of this log, which has %d", ErrContradicted, has, c.Size)
 		}
-		line, err = w.add(ctx, x, c, conflict.size)
+		line, err = w.add(ctx, x, c, int64(has))
 	}
 	if err != nil {
 		return err
@@ -168,10 +164,10 @@ func (w *Witnesses) ask(ctx context.Context, x Witness, c Checkpoint, size int64
 	return w.keep(c, x.Key.Name(), line)
 }
 
-// conflictError: the witness has another size than was said.
-type conflictError struct{ size int64 }
+// conflictError is the size that the witness has, if it is not the one that was sent.
+type conflictError int64
 
-func (e *conflictError) Error() string { return fmt.Sprintf("the witness has size %d", e.size) }
+func (e conflictError) Error() string { return fmt.Sprintf("the witness has size %d", int64(e)) }
 
 // add is one add-checkpoint request.
 func (w *Witnesses) add(ctx context.Context, x Witness, c Checkpoint, old int64) (string, error) {
@@ -207,7 +203,7 @@ func (w *Witnesses) add(ctx context.Context, x Witness, c Checkpoint, old int64)
 		if err != nil || !ended || size < 0 || size == old {
 			return "", errors.New("409 without another size")
 		}
-		return "", &conflictError{size}
+		return "", conflictError(size)
 	case http.StatusNotFound:
 		return "", errors.New("it does not know this log: have it added there")
 	case http.StatusForbidden:

@@ -83,9 +83,6 @@ func (d *Documents) total(ctx context.Context, index string, query object, a sto
 // walk reads the buckets page by page.
 func (d *Documents) walk(ctx context.Context, index string, query object, a storage.Aggregation, by storage.Field) ([]storage.Bucket, error) {
 	source := object{"terms": object{"field": a.By}}
-	if a.Every != "" {
-		source = object{"date_histogram": object{"field": a.By, "calendar_interval": a.Every}}
-	}
 	var list []storage.Bucket
 	for after := json.RawMessage(nil); ; {
 		composite := object{"size": bucketPage, "sources": []object{{"key": source}}}

@@ -37,7 +37,7 @@ const (
 // answerLimit bounds an answer in bytes: 1,000 documents of the largest size.
 const answerLimit = 1 << 30
 
-// failure is an answer that is no success.
+// failure is an answer with an error.
 type failure struct {
 	status int
 	kind   string // the server's name of the error
@@ -47,7 +47,7 @@ func (f *failure) Error() string {
 	return fmt.Sprintf("opensearch answered %d %s", f.status, f.kind)
 }
 
-// Is makes a failure that may pass one of an unavailable store.
+// Is says that a failure that may pass is storage.ErrUnavailable.
 func (f *failure) Is(target error) bool {
 	if target != storage.ErrUnavailable {
 		return false
@@ -152,7 +152,7 @@ func (d *Documents) once(ctx context.Context, r request, body []byte, out any) e
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	if err := dec.Decode(out); err != nil {
-		return fmt.Errorf("opensearch: an answer that is none: %w", err)
+		return fmt.Errorf("opensearch: malformed answer: %w", err)
 	}
 	return nil
 }
@@ -167,13 +167,13 @@ func (d *Documents) send(req *http.Request) ([]byte, int, error) {
 	return raw, resp.StatusCode, err
 }
 
-// lost is that no answer came.
+// lost says that no answer came.
 type lost struct{ cause error }
 
 func (l *lost) Error() string { return "opensearch does not answer: " + l.cause.Error() }
 
-// Is makes it one of an unavailable store. It is no deadline of the caller's,
-// though it may be one of ours.
+// Is says that it is storage.ErrUnavailable. It is not the caller's deadline, though it
+// may be that of a request.
 func (l *lost) Is(target error) bool { return target == storage.ErrUnavailable }
 
 // As finds what failed below.
@@ -182,7 +182,7 @@ func (l *lost) As(target any) bool {
 	return ok && errors.As(l.cause, op)
 }
 
-// failed names an error without what it says, which may quote a document.
+// failed keeps only the name of an error: its text may quote a document.
 func failed(status int, raw []byte) error {
 	var answer struct {
 		Error json.RawMessage `json:"error"`

@@ -29,8 +29,9 @@
 //
 // A get by id reads what was written last. A write is a get, the fence, and a
 // compare-and-set on what the get saw (_create, or if_seq_no and
-// if_primary_term); who loses begins again. An answer that got lost leaves open
-// whether the write took place: the caller is told that the store is unavailable,
+// if_primary_term); a write that loses
+// it starts again. An answer that got lost leaves open
+// whether the write took place: the caller gets storage.ErrUnavailable,
 // and the same write again finds its own position and is done.
 //
 // # What a crash leaves

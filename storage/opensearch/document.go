@@ -75,7 +75,7 @@ type stored struct {
 	Failure json.RawMessage `json:"error"`
 }
 
-// failed is that the server could not look the document up.
+// failed says that the server could not look the document up.
 func (s *stored) failed() error {
 	if len(s.Failure) == 0 {
 		return nil

@@ -6,13 +6,11 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
 	"testing"
 
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/opensearch"
 	"aob.dev/writ/storage/opensearch/servertest"
-	"aob.dev/writ/storage/storagetest"
 )
 
 // server is the one of all tests that do not harm it.
@@ -31,9 +29,12 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// dimension of the embeddings that the store under test is made for.
+const dimension = 4
+
 func config(prefix string) opensearch.Config {
 	return opensearch.Config{
-		URL: server.URL, Prefix: prefix, Dimension: storagetest.Dimension, Check: storage.NewCheck(storagetest.Dimension),
+		URL: server.URL, Prefix: prefix, Dimension: dimension, Check: storage.NewCheck(dimension),
 	}
 }
 
@@ -55,19 +56,4 @@ func open(t testing.TB, prefix string) visible {
 		t.Fatal(err)
 	}
 	return visible{d}
-}
-
-// TestIntegrationDocuments is the suite that the embedded store passes, on a
-// server that all its tests share.
-func TestIntegrationDocuments(t *testing.T) {
-	d := open(t, "suite-")
-	storagetest.TestDocuments(t, func(t testing.TB) storage.Documents {
-		t.Helper()
-		if strings.HasSuffix(t.Name(), "/TextPages") {
-			// Weights of words follow from all documents of the index, and so do the
-			// pages: this one must stand still.
-			return open(t, "pages-")
-		}
-		return d
-	})
 }

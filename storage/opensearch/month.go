@@ -29,18 +29,12 @@ func (d *Documents) home(ctx context.Context, index string, doc storage.Admitted
 		return "", &storage.SchemaError{Index: index, Pointer: "/" + member, Reason: "is no RFC 3339 time"}
 	}
 	name := d.alias(index) + "-" + t.UTC().Format(monthFormat)
-	d.mu.Lock()
-	known := d.months[name]
-	d.mu.Unlock()
-	if known {
-		return name, nil
+	if !d.seen.month(name) {
+		if err := d.make(ctx, name, object{}); err != nil {
+			return "", err
+		}
+		d.seen.putMonth(name)
 	}
-	if err := d.make(ctx, name, object{}); err != nil {
-		return "", err
-	}
-	d.mu.Lock()
-	d.months[name] = true
-	d.mu.Unlock()
 	return name, nil
 }
 
@@ -73,13 +67,10 @@ func (d *Documents) DropBefore(ctx context.Context, index string, before time.Ti
 		if err != nil || month.AddDate(0, 1, 0).After(before) {
 			continue // not ours, or not over
 		}
-		err = d.call(ctx, request{method: http.MethodDelete, path: "/" + name, repeat: true}, nil)
-		if err != nil && statusOf(err) != http.StatusNotFound {
+		if err := d.drop(ctx, name); err != nil {
 			return dropped, errors.Join(fmt.Errorf("drop %s", name), err)
 		}
-		d.mu.Lock()
-		delete(d.months, name)
-		d.mu.Unlock()
+		d.seen.forget()
 		dropped = append(dropped, name)
 	}
 	return dropped, nil

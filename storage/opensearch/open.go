@@ -2,14 +2,12 @@ package opensearch
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/opensearch-project/opensearch-go/v4"
@@ -72,9 +70,7 @@ type Documents struct {
 	client *opensearch.Client
 	http   *http.Transport
 
-	seen   seen
-	mu     sync.Mutex // guards months
-	months map[string]bool
+	seen seen
 }
 
 var _ storage.Documents = (*Documents)(nil)
@@ -87,7 +83,7 @@ func Open(cfg Config) (*Documents, error) {
 	cfg.Engine = cmp.Or(cfg.Engine, Lucene)
 	cfg.Dimension = cmp.Or(cfg.Dimension, storage.DefaultDimension)
 	cfg.Timeout = cmp.Or(cfg.Timeout, DefaultTimeout)
-	d := &Documents{cfg: cfg, months: make(map[string]bool)}
+	d := &Documents{cfg: cfg}
 	var err error
 	if d.http, err = transport(cfg); err != nil {
 		return nil, err
@@ -114,9 +110,4 @@ func (d *Documents) Close() error {
 	err := d.client.Close()
 	d.http.CloseIdleConnections()
 	return err
-}
-
-// Ping asks whether the server answers.
-func (d *Documents) Ping(ctx context.Context) error {
-	return d.call(ctx, request{method: http.MethodGet, path: "/", repeat: true}, nil)
 }

@@ -2,7 +2,6 @@ package opensearch
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"aob.dev/writ/storage"
@@ -38,7 +37,7 @@ func (d *Documents) Project(ctx context.Context, tenant, index string, p storage
 
 // putMany writes what is newer than what is stored, in parts that the server takes.
 func (d *Documents) putMany(ctx context.Context, tenant, index string, docs []storage.Document) error {
-	versions, err := d.versions(ctx, tenant, index, docs)
+	versions, err := d.versions(ctx, tenant, index, docs...)
 	if err != nil {
 		return err
 	}
@@ -70,7 +69,7 @@ func (d *Documents) putMany(ctx context.Context, tenant, index string, docs []st
 			return err
 		}
 		if len(did.gone) > 0 {
-			d.forget()
+			d.seen.forget()
 		}
 		for _, i := range slices.Concat(did.lost, did.gone) {
 			if err := d.fenced(ctx, tenant, index, storage.NewerFence, sent[i]); err != nil {
@@ -79,44 +78,4 @@ func (d *Documents) putMany(ctx context.Context, tenant, index string, docs []st
 		}
 	}
 	return nil
-}
-
-// versions of documents, nil for one that is not there.
-func (d *Documents) versions(ctx context.Context, tenant, index string, docs []storage.Document) ([]*version, error) {
-	home := d.alias(index)
-	wanted := make([]object, len(docs))
-	for i, doc := range docs {
-		wanted[i] = object{"_index": home, "_id": key(tenant, doc.ID), "_source": []string{own}}
-	}
-	for n := 1; ; n++ {
-		answers, err := d.mget(ctx, wanted)
-		if err != nil {
-			return nil, err
-		}
-		versions, err := versionsOf(answers)
-		if !errors.Is(err, storage.ErrUnavailable) || n == attempts {
-			return versions, err
-		}
-		if err := waitBefore(ctx, n); err != nil {
-			return nil, err
-		}
-	}
-}
-
-func versionsOf(answers []*stored) ([]*version, error) {
-	versions := make([]*version, len(answers))
-	for i, s := range answers {
-		if err := s.failed(); err != nil {
-			return nil, err
-		}
-		if !s.Found {
-			continue
-		}
-		position, err := s.position()
-		if err != nil {
-			return nil, err
-		}
-		versions[i] = &version{Position: position, SeqNo: s.SeqNo, Term: s.Term}
-	}
-	return versions, nil
 }

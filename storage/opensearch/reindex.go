@@ -53,7 +53,7 @@ func (d *Documents) Reindex(ctx context.Context, index string) (documents int64,
 		undo := d.undo(context.WithoutCancel(ctx), c)
 		return 0, fmt.Errorf("reindex %s: %w", index, errors.Join(err, undo))
 	}
-	d.seen.clear()
+	d.seen.forget()
 	return documents, nil
 }
 
@@ -136,8 +136,8 @@ func (d *Documents) renew(ctx context.Context, index string, c succession) (int6
 	return documents, err
 }
 
-// errUnsure says that it is not known which index is in force. Writes are refused
-// until an operator looks.
+// errUnsure says that it is unknown which index is in force. Writes are refused until
+// an operator runs the command again.
 var errUnsure = errors.New("it is not known whether the new index is in force: run it again")
 
 // fitting leaves vectors out that the next index does not take.

@@ -14,7 +14,6 @@ import (
 
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/opensearch"
-	"aob.dev/writ/storage/storagetest"
 )
 
 // vectored is a memory with an embedding of so many numbers.
@@ -48,7 +47,7 @@ func TestIntegrationReindex(t *testing.T) {
 	const name = "renew-" + storage.IndexMemory
 	old := open(t, "renew-")
 	for i := range int64(300) {
-		if err := old.Put(t.Context(), "acme", storage.IndexMemory, vectored(fmt.Sprint(i), i, storagetest.Dimension)); err != nil {
+		if err := old.Put(t.Context(), "acme", storage.IndexMemory, vectored(fmt.Sprint(i), i, dimension)); err != nil {
 			t.Fatal(err)
 		}
 	}

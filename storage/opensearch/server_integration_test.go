@@ -18,7 +18,6 @@ import (
 
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/opensearch"
-	"aob.dev/writ/storage/storagetest"
 )
 
 // TestIntegrationMigrate may be repeated; what cannot be changed in place is told.
@@ -34,7 +33,7 @@ func TestIntegrationMigrate(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := config("again-")
-	other.Dimension = storagetest.Dimension + 1
+	other.Dimension = dimension + 1
 	o, err := opensearch.Open(other)
 	if err != nil {
 		t.Fatal(err)

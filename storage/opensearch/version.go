@@ -2,7 +2,6 @@ package opensearch
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"aob.dev/writ/storage"
@@ -23,27 +22,40 @@ func (v *version) at() *int64 {
 	return &v.Position
 }
 
-// version reads what is stored; nil: nothing is.
-func (d *Documents) version(ctx context.Context, tenant, index, id string) (*version, error) {
-	s, err := d.get(ctx, tenant, index, id)
-	if errors.Is(err, storage.ErrNotFound) {
-		return nil, nil //nolint:nilnil // nothing is an answer
+// versions of documents in an index with an alias, nil for one that is not there.
+func (d *Documents) versions(ctx context.Context, tenant, index string, docs ...storage.Document) ([]*version, error) {
+	wanted := make([]object, len(docs))
+	for i, doc := range docs {
+		wanted[i] = object{"_index": d.alias(index), "_id": key(tenant, doc.ID), "_source": []string{own}}
 	}
+	answers, err := d.mget(ctx, wanted, false)
 	if err != nil {
 		return nil, err
 	}
-	position, err := s.position()
-	return &version{Position: position, SeqNo: s.SeqNo, Term: s.Term}, err
+	versions := make([]*version, len(answers))
+	for i, s := range answers {
+		if !s.Found {
+			continue
+		}
+		position, err := s.position()
+		if err != nil {
+			return nil, err
+		}
+		versions[i] = &version{Position: position, SeqNo: s.SeqNo, Term: s.Term}
+	}
+	return versions, nil
 }
 
 // seenLimit bounds the versions that are remembered; what falls out is read again.
 const seenLimit = 4096
 
-// seen remembers the versions that this process has written. They are guesses:
-// another process may have written since, or removed the document.
+// seen remembers the versions that this process has written, and the indices of months
+// that it has found or made. They are guesses: another process may have written since,
+// or removed the document or the index.
 type seen struct {
-	mu       sync.Mutex
+	mu       sync.Mutex // guards what follows
 	versions map[string]*version
+	months   map[string]bool
 }
 
 // take returns a version and forgets it, so that only one writer goes by it.
@@ -55,21 +67,6 @@ func (s *seen) take(home, id string) *version {
 	return v
 }
 
-// clear forgets all, as the indices are others.
-func (s *seen) clear() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.versions = nil
-}
-
-// forget all that this process remembers of indices, as one of them is gone.
-func (d *Documents) forget() {
-	d.seen.clear()
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	clear(d.months)
-}
-
 func (s *seen) put(home, id string, v *version) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,4 +74,26 @@ func (s *seen) put(home, id string, v *version) {
 		s.versions = make(map[string]*version)
 	}
 	s.versions[home+"/"+id] = v
+}
+
+func (s *seen) month(name string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.months[name]
+}
+
+func (s *seen) putMonth(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.months == nil {
+		s.months = make(map[string]bool)
+	}
+	s.months[name] = true
+}
+
+// forget all, as one of the indices is gone.
+func (s *seen) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.versions, s.months = nil, nil
 }

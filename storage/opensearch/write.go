@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"time"
 
@@ -25,61 +26,62 @@ func (d *Documents) Get(ctx context.Context, tenant, index, id string) (storage.
 	return s.document()
 }
 
-func (d *Documents) get(ctx context.Context, tenant, index, id string) (found *stored, err error) {
+// get looks into every index that may hold the document. A month that was removed
+// meanwhile holds none.
+func (d *Documents) get(ctx context.Context, tenant, index, id string) (*stored, error) {
+	homes, err := d.homes(ctx, index)
+	if err != nil {
+		return nil, err
+	}
+	if len(homes) == 0 {
+		return nil, storage.ErrNotFound
+	}
+	docs := make([]object, len(homes))
+	for i, home := range homes {
+		docs[i] = object{"_index": home, "_id": key(tenant, id)}
+	}
 	_, months := storage.Appended[index]
+	answers, err := d.mget(ctx, docs, months)
+	if err != nil {
+		return nil, err
+	}
+	if i := slices.IndexFunc(answers, func(s *stored) bool { return s.Found }); i >= 0 {
+		return answers[i], nil
+	}
+	return nil, storage.ErrNotFound
+}
+
+// mget looks up documents by their keys, again if the server could not look one up for
+// now. mayBeGone says that they are one document in several months, of which some may
+// be missing.
+func (d *Documents) mget(ctx context.Context, docs []object, mayBeGone bool) ([]*stored, error) {
 	for n := 1; ; n++ {
-		homes, err := d.homes(ctx, index)
+		var answer struct {
+			Docs []*stored `json:"docs"`
+		}
+		err := d.call(ctx, request{method: http.MethodPost, path: "/_mget", body: object{"docs": docs}, repeat: true}, &answer)
 		if err != nil {
 			return nil, err
 		}
-		if len(homes) == 0 {
-			return nil, storage.ErrNotFound
+		if len(answer.Docs) != len(docs) {
+			return nil, fmt.Errorf("opensearch: %d answers for %d documents", len(answer.Docs), len(docs))
 		}
-		docs := make([]object, len(homes))
-		for i, home := range homes {
-			docs[i] = object{"_index": home, "_id": key(tenant, id)}
+		for _, s := range answer.Docs {
+			if mayBeGone && s.Found {
+				break // the others do not matter
+			}
+			if failure := s.failed(); failure != nil && !(mayBeGone && isGone(failure)) {
+				err = failure
+				break
+			}
 		}
-		answers, err := d.mget(ctx, docs)
-		if err != nil {
-			return nil, err
-		}
-		found, err := pick(answers, months)
 		if !errors.Is(err, storage.ErrUnavailable) || n == attempts {
-			return found, err
+			return answer.Docs, err
 		}
 		if err := waitBefore(ctx, n); err != nil {
 			return nil, err
 		}
 	}
-}
-
-// pick returns the document that one of several indices holds. A month that was
-// removed holds none.
-func pick(answers []*stored, months bool) (*stored, error) {
-	for _, s := range answers {
-		if err := s.failed(); err != nil && !(months && isGone(err)) {
-			return nil, err
-		}
-		if s.Found {
-			return s, nil
-		}
-	}
-	return nil, storage.ErrNotFound
-}
-
-// mget looks up documents by their keys. Each has an answer, which may be that it
-// could not be looked up.
-func (d *Documents) mget(ctx context.Context, docs []object) ([]*stored, error) {
-	var answer struct {
-		Docs []*stored `json:"docs"`
-	}
-	if err := d.call(ctx, request{method: http.MethodPost, path: "/_mget", body: object{"docs": docs}, repeat: true}, &answer); err != nil {
-		return nil, err
-	}
-	if len(answer.Docs) != len(docs) {
-		return nil, fmt.Errorf("opensearch: %d answers for %d documents", len(answer.Docs), len(docs))
-	}
-	return answer.Docs, nil
 }
 
 // Put writes a document fenced by its position; see storage.Documents.
@@ -116,9 +118,11 @@ func (d *Documents) fenced(ctx context.Context, tenant, index string, fence stor
 	for round := 0; ; round++ {
 		old, guessed := d.seen.take(home, id), round == 0
 		if !guessed {
-			if old, err = d.version(ctx, tenant, index, doc.ID); err != nil {
+			versions, err := d.versions(ctx, tenant, index, doc)
+			if err != nil {
 				return err
 			}
+			old = versions[0]
 		}
 		write, err := fence(old.at(), doc.Position)
 		if guessed && (err != nil || !write) {
@@ -134,7 +138,7 @@ func (d *Documents) fenced(ctx context.Context, tenant, index string, fence stor
 			d.seen.put(home, id, &now)
 		}
 		if isGone(err) && round < attempts {
-			d.forget() // what was guessed stood in another index
+			d.seen.forget() // what was guessed stood in another index
 			if err := waitBefore(ctx, round+1); err != nil {
 				return err
 			}
@@ -203,7 +207,7 @@ func (d *Documents) Create(ctx context.Context, tenant, index string, docs ...st
 			if met++; met == attempts {
 				return created, errGone
 			}
-			d.forget()
+			d.seen.forget()
 			if err := waitBefore(ctx, met); err != nil {
 				return created, err
 			}
@@ -277,8 +281,8 @@ func (b *bulk) add(action string, target object, source []byte) error {
 }
 
 // did is what a bulk request did, with the places of actions that did nothing: those
-// that met a conflict, and those that met an index that is gone. Of a document that
-// is not there nothing is said.
+// that met a conflict, and those that met an index that is gone. A document that
+// is not there is in none of them.
 type did struct {
 	done       int
 	lost, gone []int

@@ -82,7 +82,10 @@ func (b *Blobs) Put(ctx context.Context, s storage.Scope, r io.Reader) (storage.
 	f, err := b.Store.Put(ctx, s, w)
 	w.end()
 	if err == nil {
-		b.hold(s, f.Size)
+		b.mu.Lock()
+		a := b.account(s.Tenant)
+		a.files[s] = held{a.files[s].bytes + f.Size, time.Now()}
+		b.mu.Unlock()
 	}
 	return f, w.why(err)
 }
@@ -164,13 +167,6 @@ func (b *Blobs) account(tenant string) *account {
 		b.tenants[tenant] = a
 	}
 	return a
-}
-
-func (b *Blobs) hold(s storage.Scope, bytes int64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	a := b.account(s.Tenant)
-	a.files[s] = held{a.files[s].bytes + bytes, time.Now()}
 }
 
 // reserve room for bytes that a tenant is about to write.

@@ -14,7 +14,6 @@ import (
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/blobdir"
 	"aob.dev/writ/storage/quota"
-	"aob.dev/writ/storage/storagetest"
 )
 
 const mib = 1 << 20
@@ -29,14 +28,6 @@ func open(t testing.TB, l quota.Limits) *quota.Blobs {
 		l.Free = func() (int64, error) { return 1 << 40, nil }
 	}
 	return quota.New(b, l)
-}
-
-// Within its limits it is as what it bounds.
-func TestBlobs(t *testing.T) {
-	storagetest.TestBlobs(t, func(t testing.TB) storage.Blobs {
-		t.Helper()
-		return open(t, quota.Limits{Floor: 1, Tenant: 1 << 40})
-	})
 }
 
 // text of so many MiB, each different.

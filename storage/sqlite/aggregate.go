@@ -13,7 +13,7 @@ import (
 func (d *Documents) Aggregate(ctx context.Context, tenant, index string, q storage.Query, a storage.Aggregation) ([]storage.Bucket, error) {
 	list, err := d.aggregate(ctx, tenant, index, q, a)
 	if err != nil {
-		return nil, closedOr(fmt.Errorf("aggregate %s: %w", index, err), d.requests.stop)
+		return nil, d.closedOr(fmt.Errorf("aggregate %s: %w", index, err))
 	}
 	return list, nil
 }
@@ -33,12 +33,9 @@ func (d *Documents) aggregate(ctx context.Context, tenant, index string, q stora
 	}
 	b := &statement{}
 	b.add("SELECT key, count(*), count(n), total(n), coalesce(min(n), 0), coalesce(max(n), 0) FROM (SELECT ")
-	switch {
-	case a.By == "":
+	if a.By == "" {
 		b.add("''")
-	case a.Every != "":
-		b.add("writ_floor(k.value, ?)", a.Every)
-	default:
+	} else {
 		b.add("k.value")
 	}
 	b.add(" AS key, ")

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/url"
 	"path/filepath"
 
 	"modernc.org/sqlite"
@@ -22,13 +21,9 @@ type Snapshot struct {
 // OpenSnapshot opens a file that OpenJournal or OpenDocuments made, as it is at
 // this moment.
 func OpenSnapshot(ctx context.Context, path string) (*Snapshot, error) {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		return nil, err
-	}
-	u := url.URL{Scheme: "file", Path: path, RawQuery: url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(5000)"}}.Encode()}
 	s := &Snapshot{}
-	if s.db, err = sql.Open("sqlite", u.String()); err != nil {
+	var err error
+	if s.db, err = readOnly(path); err != nil {
 		return nil, err
 	}
 	if s.conn, err = s.db.Conn(ctx); err != nil {

@@ -23,8 +23,8 @@ const pageSize = 16384
 // DefaultCache bounds the page caches of a database's connections together, in bytes.
 const DefaultCache = 64 << 20
 
-// caches share a bound among the connections of a database, in KiB each: half for
-// who writes; who copies the log needs next to nothing.
+// caches are the page caches of a database's connections, in KiB each. The writer gets
+// half of the bound; the checkpointer needs little.
 type caches struct{ writer, ckpt, reader int64 }
 
 func shareCache(bound int64, readers int) caches {
@@ -39,10 +39,11 @@ func shareCache(bound int64, readers int) caches {
 // roles, because a prepared statement and a page cache belong to one connection.
 type database struct {
 	path    string
-	pool    *sql.DB   // owns writer and checkpoints
-	writer  *sql.Conn // used by the writer goroutine only
-	ckpt    *sql.Conn // used by the checkpointer only
-	readers *sql.DB   // everyone else; refuse to write
+	pool    *sql.DB              // owns writer and checkpoints
+	writer  *sql.Conn            // used by the writer goroutine only
+	kept    map[string]*sql.Stmt // likewise: its prepared statements, by their text
+	ckpt    *sql.Conn            // used by the checkpointer only
+	readers *sql.DB              // everyone else; refuse to write
 }
 
 // connect opens or creates the file and brings its tables to the newest version.
@@ -54,7 +55,7 @@ func connect(ctx context.Context, path string, readers int, cache int64, steps [
 	if err := create(path); err != nil {
 		return nil, err
 	}
-	d := &database{path: path}
+	d := &database{path: path, kept: make(map[string]*sql.Stmt)}
 	if d.pool, err = sql.Open("sqlite", dsn(path)); err != nil {
 		return nil, err
 	}
@@ -97,6 +98,9 @@ func (d *database) close() error {
 	if d.ckpt != nil {
 		errs = append(errs, d.ckpt.Close())
 	}
+	for _, s := range d.kept {
+		errs = append(errs, s.Close())
+	}
 	if d.writer != nil {
 		errs = append(errs, d.writer.Close())
 	}
@@ -118,13 +122,16 @@ func create(path string) error {
 }
 
 func dsn(path string, pragmas ...string) string {
-	u := url.URL{Scheme: "file", Path: path}
-	q := url.Values{}
-	for _, p := range pragmas {
-		q.Add("_pragma", p)
+	return (&url.URL{Scheme: "file", Path: path, RawQuery: url.Values{"_pragma": pragmas}.Encode()}).String()
+}
+
+// readOnly opens a file that another process may write to.
+func readOnly(path string) (*sql.DB, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
 	}
-	u.RawQuery = q.Encode()
-	return u.String()
+	return sql.Open("sqlite", dsn(path, "busy_timeout(5000)", "query_only(1)")+"&mode=ro")
 }
 
 // setPragmas runs the pragmas in order and reads each back: page_size must come
@@ -152,29 +159,44 @@ func setPragmas(ctx context.Context, c *sql.Conn, cacheKiB int64) error {
 	return nil
 }
 
-// text is a statement and where it is kept once it is prepared.
-type text struct {
-	stmt **sql.Stmt
-	sql  string
+// statement prepares a statement of the writer, once.
+func (d *database) statement(ctx context.Context, text string) (*sql.Stmt, error) {
+	if s := d.kept[text]; s != nil {
+		return s, nil
+	}
+	s, err := d.writer.PrepareContext(ctx, text)
+	if err != nil {
+		return nil, fmt.Errorf("prepare %s: %w", text, err)
+	}
+	d.kept[text] = s
+	return s, nil
 }
 
-func prepare(ctx context.Context, c *sql.Conn, texts []text) (err error) {
-	for _, t := range texts {
-		if *t.stmt, err = c.PrepareContext(ctx, t.sql); err != nil {
-			return errors.Join(fmt.Errorf("prepare %s: %w", t.sql, err), unprepare(texts))
-		}
+// exec runs a statement of the writer.
+func (d *database) exec(ctx context.Context, text string, args ...any) (sql.Result, error) {
+	s, err := d.statement(ctx, text)
+	if err != nil {
+		return nil, err
 	}
-	return nil
+	return s.ExecContext(ctx, args...)
 }
 
-func unprepare(texts []text) error {
-	var errs []error
-	for _, t := range texts {
-		if *t.stmt != nil {
-			errs = append(errs, (*t.stmt).Close())
+// transact runs fn in one transaction of the writer. COMMIT returns after the sync.
+func (d *database) transact(ctx context.Context, fn func() error) error {
+	_, err := d.exec(ctx, "BEGIN IMMEDIATE")
+	if err != nil {
+		err = fmt.Errorf("begin: %w", err)
+	} else if err = fn(); err == nil {
+		if _, err = d.exec(ctx, "COMMIT"); err != nil {
+			err = fmt.Errorf("commit: %w", err)
 		}
 	}
-	return errors.Join(errs...)
+	if err != nil {
+		// SQLite may have rolled back by itself, and then this fails. If a transaction
+		// is left open, the next BEGIN fails.
+		_, _ = d.exec(ctx, "ROLLBACK")
+	}
+	return err
 }
 
 // primary is SQLite's result code without its extension, 0 for other errors.
@@ -188,7 +210,7 @@ func primary(err error) int {
 
 func isFull(err error) bool { return primary(err) == sqlite3.SQLITE_FULL }
 
-// isBusy: someone else holds a lock for now; nothing is broken.
+// isBusy says that another connection holds a lock for now.
 func isBusy(err error) bool {
 	c := primary(err)
 	return c == sqlite3.SQLITE_BUSY || c == sqlite3.SQLITE_LOCKED

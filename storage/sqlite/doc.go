@@ -2,8 +2,8 @@
 //
 // # Files
 //
-// The journal is one database, journal.db, in a directory that one process at a
-// time uses (the lock on that directory is the caller's). Documents have a
+// The journal is one database, journal.db, in a directory that one process uses at a
+// time (the caller locks the directory). Documents have a
 // database and a writer of their own, so that a search index never slows an
 // order down. Both are opened with write-ahead logging and a sync on every
 // commit, and are readable by their owner only.
@@ -36,7 +36,7 @@
 //
 // A group of commits is one transaction. Before its last frame is synced the
 // write-ahead log holds frames without a commit mark: the next opening ignores
-// them, and nobody was told anything. After the sync, every record of the group
+// them, and no caller has an answer. After the sync, every record of the group
 // is there; a caller that had no answer yet asks again with its commit ID, or
 // looks its key up. A crash inside a checkpoint leaves the write-ahead log
 // complete, and the checkpoint is done again. There is no other state on disk.

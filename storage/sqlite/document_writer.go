@@ -16,8 +16,9 @@ type change struct {
 	space   string
 	docs    []fenced
 	remove  []removal
-	verdict written
-	answer  chan written // buffered: the writer never waits for a caller that went away
+	n       int   // how many were written or removed
+	refused error // by a fence
+	answer
 }
 
 // fenced is a document and what decides whether it is written.
@@ -32,68 +33,48 @@ type removal struct {
 	position *int64
 }
 
-type written struct {
-	n   int
-	err error
-}
-
 // write makes a group of changes durable in one transaction and answers. Fences
 // are asked inside it, so a change sees the earlier ones of its group. A change
 // that its fence refuses has written nothing; an error of the database fails the
 // whole group.
 func (d *Documents) write(ctx context.Context, batch []*change) {
-	err := d.broken.get()
+	err := d.failure()
 	if err == nil {
 		err = d.transact(ctx, batch)
 	}
 	if err != nil {
-		for _, c := range batch {
-			c.answer <- written{err: err}
-		}
+		answerAll(batch, err)
 		return
 	}
 	for _, c := range batch {
-		c.answer <- c.verdict
+		c.answer <- c.refused
 	}
 	d.ckpt.between(ctx, d.db.writer)
 }
 
 func (d *Documents) transact(ctx context.Context, batch []*change) error {
-	err := func() error {
-		if _, err := d.statements.begin.ExecContext(ctx); err != nil {
-			return fmt.Errorf("begin: %w", err)
-		}
+	err := d.db.transact(ctx, func() error {
 		for _, c := range batch {
 			if err := d.apply(ctx, c); err != nil {
 				return err
 			}
 		}
 		failpoint.Hit(failpoint.DocumentWritten)
-		if _, err := d.statements.commit.ExecContext(ctx); err != nil {
-			return fmt.Errorf("commit: %w", err)
-		}
-		failpoint.Hit(failpoint.DocumentDurable)
 		return nil
-	}()
-	if err == nil {
-		return nil
+	})
+	if err != nil {
+		d.spaces, d.members = names{}, names{} // may hold numbers that were rolled back
+		return d.writeFailed(err)
 	}
-	// As in the journal: if SQLite has rolled back already this fails, and a
-	// transaction left open makes the next BEGIN fail.
-	_, _ = d.statements.rollback.ExecContext(ctx)
-	d.spaces, d.members = names{}, names{} // may hold numbers that were rolled back
-	if isFull(err) {
-		return errors.Join(storage.ErrFull, err)
-	}
-	d.broken.set(fmt.Errorf("documents failed and must be opened again: %w", err))
-	return d.broken.get()
+	failpoint.Hit(failpoint.DocumentDurable)
+	return nil
 }
 
-// apply writes one change. Its error is the database's; a refusal is the verdict.
+// apply writes one change. Its error is the database's; a refusal is c.refused.
 // A fence that refuses guards a change of one document, so a refused change has
 // written nothing.
 func (d *Documents) apply(ctx context.Context, c *change) error {
-	space, err := d.spaces.number(ctx, d.statements.space, c.space)
+	space, err := d.spaces.number(ctx, d.db, "spaces", c.space)
 	if err != nil {
 		return err
 	}
@@ -108,7 +89,7 @@ func (d *Documents) apply(ctx context.Context, c *change) error {
 		if err := d.erase(ctx, space, c.index(), old); err != nil {
 			return err
 		}
-		c.verdict.n++
+		c.n++
 	}
 	for _, doc := range c.docs {
 		old, err := d.stored(ctx, space, doc.ID)
@@ -121,8 +102,8 @@ func (d *Documents) apply(ctx context.Context, c *change) error {
 		}
 		write, refused := doc.fence(position, doc.Position)
 		if refused != nil {
-			c.verdict.err = refused
-			return nil //nolint:nilerr // a refusal is the verdict of one request, not a failed transaction
+			c.refused = refused
+			return nil //nolint:nilerr // a refusal is the answer to one request, not a failed transaction
 		}
 		if !write {
 			continue
@@ -130,7 +111,7 @@ func (d *Documents) apply(ctx context.Context, c *change) error {
 		if err := d.replace(ctx, space, c.index(), old, doc.prepared); err != nil {
 			return err
 		}
-		c.verdict.n++
+		c.n++
 	}
 	return nil
 }
@@ -144,7 +125,10 @@ type row struct {
 
 func (d *Documents) stored(ctx context.Context, space int64, id string) (*row, error) {
 	var r row
-	err := d.statements.find.QueryRowContext(ctx, space, id).Scan(&r.number, &r.position, &r.body)
+	s, err := d.db.statement(ctx, "SELECT row, position, body FROM documents WHERE space = ? AND id = ?")
+	if err == nil {
+		err = s.QueryRowContext(ctx, space, id).Scan(&r.number, &r.position, &r.body)
+	}
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil //nolint:nilnil // no row is an answer
 	}
@@ -157,7 +141,8 @@ func (d *Documents) stored(ctx context.Context, space int64, id string) (*row, e
 // replace writes a document and brings its entries in step with it.
 func (d *Documents) replace(ctx context.Context, space int64, index string, old *row, doc prepared) error {
 	if old == nil {
-		result, err := d.statements.insert.ExecContext(ctx, space, doc.ID, doc.Position, doc.ttl, string(doc.Body))
+		result, err := d.db.exec(ctx, "INSERT INTO documents(space, id, position, ttl, body) VALUES (?, ?, ?, ?, ?)",
+			space, doc.ID, doc.Position, doc.ttl, string(doc.Body))
 		if err != nil {
 			return fmt.Errorf("insert document: %w", err)
 		}
@@ -167,7 +152,7 @@ func (d *Documents) replace(ctx context.Context, space int64, index string, old 
 		}
 		return d.index(ctx, space, number, entries{}, doc.entries)
 	}
-	if _, err := d.statements.update.ExecContext(ctx, doc.Position, doc.ttl, string(doc.Body), old.number); err != nil {
+	if _, err := d.db.exec(ctx, "UPDATE documents SET position = ?, ttl = ?, body = ? WHERE row = ?", doc.Position, doc.ttl, string(doc.Body), old.number); err != nil {
 		return fmt.Errorf("update document: %w", err)
 	}
 	before, err := entriesOfBody(index, old.body)
@@ -185,15 +170,23 @@ func (d *Documents) erase(ctx context.Context, space int64, index string, old *r
 	if err := d.index(ctx, space, old.number, before, entries{}); err != nil {
 		return err
 	}
-	return d.exec(ctx, d.statements.remove, old.number)
+	return d.exec(ctx, "DELETE FROM documents WHERE row = ?", old.number)
 }
+
+// Statements for one entry of a row, by space, member, value and row.
+const (
+	addTerm    = "INSERT INTO terms(space, member, value, row) VALUES (?, ?, ?, ?)"
+	dropTerm   = "DELETE FROM terms WHERE space = ? AND member = ? AND value = ? AND row = ?"
+	addVector  = "INSERT INTO vectors(space, member, value, row) VALUES (?, ?, ?, ?)"
+	dropVector = "DELETE FROM vectors WHERE space = ? AND member = ? AND ? IS NULL AND row = ?"
+)
 
 // index replaces the entries of a row.
 func (d *Documents) index(ctx context.Context, space, number int64, before, after entries) error {
-	if err := d.eachTerm(ctx, d.statements.dropTerm, space, number, difference(before.terms, after.terms)); err != nil {
+	if err := d.eachTerm(ctx, dropTerm, space, number, difference(before.terms, after.terms)); err != nil {
 		return err
 	}
-	if err := d.eachTerm(ctx, d.statements.addTerm, space, number, difference(after.terms, before.terms)); err != nil {
+	if err := d.eachTerm(ctx, addTerm, space, number, difference(after.terms, before.terms)); err != nil {
 		return err
 	}
 	if before.words != after.words {
@@ -202,12 +195,12 @@ func (d *Documents) index(ctx context.Context, space, number int64, before, afte
 		}
 	}
 	for _, v := range before.vectors {
-		if err := d.eachTerm(ctx, d.statements.dropVector, space, number, []term{{member: v.member}}); err != nil {
+		if err := d.eachTerm(ctx, dropVector, space, number, []term{{member: v.member}}); err != nil {
 			return err
 		}
 	}
 	for _, v := range after.vectors {
-		if err := d.eachTerm(ctx, d.statements.addVector, space, number, []term{{v.member, v.value}}); err != nil {
+		if err := d.eachTerm(ctx, addVector, space, number, []term{{v.member, v.value}}); err != nil {
 			return err
 		}
 	}
@@ -216,31 +209,31 @@ func (d *Documents) index(ctx context.Context, space, number int64, before, afte
 
 func (d *Documents) replaceText(ctx context.Context, row int64, before, after string) error {
 	if before != "" {
-		if err := d.exec(ctx, d.statements.dropText, row); err != nil {
+		if err := d.exec(ctx, "DELETE FROM text WHERE rowid = ?", row); err != nil {
 			return err
 		}
 	}
 	if after == "" {
 		return nil
 	}
-	return d.exec(ctx, d.statements.addText, row, after)
+	return d.exec(ctx, "INSERT INTO text(rowid, words) VALUES (?, ?)", row, after)
 }
 
-func (d *Documents) eachTerm(ctx context.Context, s *sql.Stmt, space, number int64, list []term) error {
+func (d *Documents) eachTerm(ctx context.Context, statement string, space, number int64, list []term) error {
 	for _, t := range list {
-		member, err := d.members.number(ctx, d.statements.member, t.member)
+		member, err := d.members.number(ctx, d.db, "members", t.member)
 		if err != nil {
 			return err
 		}
-		if err := d.exec(ctx, s, space, member, t.value, number); err != nil {
+		if err := d.exec(ctx, statement, space, member, t.value, number); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (d *Documents) exec(ctx context.Context, s *sql.Stmt, args ...any) error {
-	if _, err := s.ExecContext(ctx, args...); err != nil {
+func (d *Documents) exec(ctx context.Context, statement string, args ...any) error {
+	if _, err := d.db.exec(ctx, statement, args...); err != nil {
 		return fmt.Errorf("index document: %w", err)
 	}
 	return nil
@@ -275,21 +268,21 @@ const nameLimit = 1 << 16
 // names are numbers of names, given out once and for good.
 type names map[string]int64
 
-// number finds or gives the number of a name.
-func (n *names) number(ctx context.Context, s *sql.Stmt, name string) (int64, error) {
-	if number, ok := (*n)[name]; ok {
+// number finds the number of a name in a table, or gives it one.
+func (n names) number(ctx context.Context, db *database, table, name string) (number int64, err error) {
+	if number, ok := n[name]; ok {
 		return number, nil
 	}
-	var number int64
-	if err := s.QueryRowContext(ctx, name).Scan(&number); err != nil {
+	s, err := db.statement(ctx, "INSERT INTO "+table+"(name) VALUES (?) ON CONFLICT(name) DO UPDATE SET name = name RETURNING number")
+	if err == nil {
+		err = s.QueryRowContext(ctx, name).Scan(&number)
+	}
+	if err != nil {
 		return 0, fmt.Errorf("number of a name: %w", err)
 	}
-	if *n == nil {
-		*n = make(names)
+	if len(n) >= nameLimit {
+		clear(n)
 	}
-	if len(*n) >= nameLimit {
-		clear(*n)
-	}
-	(*n)[name] = number
+	n[name] = number
 	return number, nil
 }

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"sync"
 
 	"aob.dev/writ/storage"
 )
@@ -21,21 +20,11 @@ const documentReaders = 4
 // judged by the fence on its own. A crash leaves a call's documents written
 // together or not at all, with their search entries.
 type Documents struct {
-	db    *database
+	store[*change]
 	check storage.Check
 
-	statements documentStatements // used by the writer goroutine only
-	spaces     names              // likewise
-	members    names              // likewise
-
-	requests   *group[*change]
-	ckpt       *checkpointer
-	background context.CancelFunc
-	running    sync.WaitGroup
-
-	broken   failure
-	closing  sync.Once
-	closeErr error
+	spaces  names // used by the writer goroutine only
+	members names // likewise
 }
 
 var _ storage.Documents = (*Documents)(nil)
@@ -85,14 +74,9 @@ func OpenDocumentsWithin(ctx context.Context, path string, check storage.Check, 
 		return nil, fmt.Errorf("open documents: %w", err)
 	}
 	if err := d.reindex(ctx); err != nil {
-		return nil, fmt.Errorf("open documents: %w", errors.Join(err, unprepare(d.statements.texts()), d.db.close()))
+		return nil, fmt.Errorf("open documents: %w", errors.Join(err, d.db.close()))
 	}
-	ctx, d.background = context.WithCancel(context.WithoutCancel(ctx))
-	write := context.WithoutCancel(ctx) // a write is never cancelled
-	d.ckpt = &checkpointer{conn: d.db.ckpt, failed: func(err error) { d.broken.set(err) }}
-	d.requests = newGroup(func(batch []*change) { d.write(write, batch) })
-	d.running.Go(d.requests.run)
-	d.running.Go(func() { d.ckpt.run(ctx) })
+	d.start(ctx, d.write)
 	return d, nil
 }
 
@@ -102,28 +86,14 @@ func connectDocuments(ctx context.Context, path string, check storage.Check, cac
 	if err != nil {
 		return nil, err
 	}
-	d := &Documents{db: db, check: check}
-	if err := prepare(ctx, db.writer, d.statements.texts()); err != nil {
-		return nil, errors.Join(err, db.close())
-	}
+	d := &Documents{check: check, spaces: names{}, members: names{}}
+	d.db, d.failing = db, "documents failed and must be opened again"
 	return d, nil
-}
-
-// Close writes what is queued, checkpoints, and closes the file. It may be
-// called twice.
-func (d *Documents) Close() error {
-	d.closing.Do(func() {
-		d.requests.close()
-		d.background()
-		d.running.Wait()
-		d.closeErr = errors.Join(unprepare(d.statements.texts()), d.db.close())
-	})
-	return d.closeErr
 }
 
 // Get reads one document; see storage.Documents.
 func (d *Documents) Get(ctx context.Context, tenant, index, id string) (storage.Document, error) {
-	if err := d.broken.get(); err != nil {
+	if err := d.failure(); err != nil {
 		return storage.Document{}, err
 	}
 	doc := storage.Document{ID: id}
@@ -135,7 +105,7 @@ func (d *Documents) Get(ctx context.Context, tenant, index, id string) (storage.
 		return storage.Document{}, storage.ErrNotFound
 	}
 	if err != nil {
-		return storage.Document{}, closedOr(fmt.Errorf("get document: %w", err), d.requests.stop)
+		return storage.Document{}, d.closedOr(fmt.Errorf("get document: %w", err))
 	}
 	doc.Body = body
 	return doc, nil
@@ -237,15 +207,11 @@ func (d *Documents) add(c *change, tenant, index string, f storage.Fence, docs [
 }
 
 func (d *Documents) submit(ctx context.Context, c *change) (int, error) {
-	if err := d.broken.get(); err != nil {
+	c.answer = newAnswer()
+	if err := d.do(ctx, c); err != nil {
 		return 0, err
 	}
-	c.answer = make(chan written, 1)
-	if err := d.requests.submit(ctx, c); err != nil {
-		return 0, err
-	}
-	w, err := await(ctx, c.answer, d.requests.done)
-	return w.n, errors.Join(err, w.err)
+	return c.n, nil
 }
 
 // spaceName keeps tenant and index apart whatever they hold.

@@ -8,15 +8,7 @@ import (
 
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/sqlite"
-	"aob.dev/writ/storage/storagetest"
 )
-
-func TestDocuments(t *testing.T) {
-	storagetest.TestDocuments(t, func(t testing.TB) storage.Documents {
-		t.Helper()
-		return openDocuments(t, filepath.Join(t.TempDir(), "documents.db"))
-	})
-}
 
 func openDocuments(t testing.TB, path string) *sqlite.Documents {
 	t.Helper()
@@ -117,5 +109,8 @@ func TestDocumentsReopen(t *testing.T) {
 	}
 }
 
-// check is what the node passes, for embeddings of the suite.
-var check = storage.NewCheck(storagetest.Dimension)
+// dimension of the embeddings that the store under test is made for.
+const dimension = 4
+
+// check is what the node passes.
+var check = storage.NewCheck(dimension)

@@ -35,12 +35,11 @@ func (j *Journal) Erase(ctx context.Context, what ...storage.Erasure) error {
 	if len(what) == 0 {
 		return nil
 	}
-	if _, err := j.alone(ctx, func(ctx context.Context) error { return j.overwrite(ctx, what) }); err != nil {
+	if err := j.alone(ctx, func(ctx context.Context) error { return j.overwrite(ctx, what) }); err != nil {
 		return err
 	}
 	for wait := eraseRetry; ; wait = min(2*wait, eraseRetryMost) {
-		busy, err := j.alone(ctx, j.emptyLog)
-		if err != nil || !busy {
+		if err := j.alone(ctx, j.emptyLog); !errors.Is(err, errBusy) {
 			return err
 		}
 		select {
@@ -55,12 +54,8 @@ func (j *Journal) Erase(ctx context.Context, what ...storage.Erasure) error {
 var errBusy = errors.New("the journal is being read")
 
 // alone has the writer run fn between two groups.
-func (j *Journal) alone(ctx context.Context, fn func(context.Context) error) (busy bool, err error) {
-	a, err := j.hand(ctx, &request{alone: fn, answer: make(chan answer, 1)})
-	if err = errors.Join(err, a.err); errors.Is(err, errBusy) {
-		return true, nil
-	}
-	return false, err
+func (j *Journal) alone(ctx context.Context, fn func(context.Context) error) error {
+	return j.do(ctx, &request{alone: fn, answer: newAnswer()})
 }
 
 // overwrite is run by the writer.
@@ -81,8 +76,8 @@ func (j *Journal) overwrite(ctx context.Context, what []storage.Erasure) error {
 	if len(bodies) == 0 {
 		return nil
 	}
-	if err := j.replace(ctx, bodies); err != nil {
-		return j.storeFailed(ctx, err)
+	if err := j.db.transact(ctx, func() error { return j.replace(ctx, bodies) }); err != nil {
+		return j.writeFailed(err)
 	}
 	failpoint.Hit(failpoint.JournalErased)
 	j.ckpt.dirty.Store(true)
@@ -124,9 +119,6 @@ func (j *Journal) without(ctx context.Context, x storage.Erasure, body []byte) (
 
 // replace overwrites rows with bodies of the same length.
 func (j *Journal) replace(ctx context.Context, bodies map[int64][]byte) error {
-	if _, err := j.statements.begin.ExecContext(ctx); err != nil {
-		return fmt.Errorf("begin: %w", err)
-	}
 	for position, body := range bodies {
 		if _, err := j.db.writer.ExecContext(ctx, "UPDATE records SET body = ? WHERE position = ?", body, position); err != nil {
 			return fmt.Errorf("erase record %d: %w", position, err)
@@ -135,9 +127,6 @@ func (j *Journal) replace(ctx context.Context, bodies map[int64][]byte) error {
 	failpoint.Hit(failpoint.JournalErasing)
 	if err := j.scrubRoot(ctx); err != nil {
 		return fmt.Errorf("scrub: %w", err)
-	}
-	if _, err := j.statements.commit.ExecContext(ctx); err != nil {
-		return fmt.Errorf("commit: %w", err)
 	}
 	return nil
 }
@@ -180,17 +169,17 @@ func (j *Journal) scrubRoot(ctx context.Context) error {
 // and cuts it to nothing. Readers that stay in the way are errBusy.
 func (j *Journal) emptyLog(ctx context.Context) (err error) {
 	if _, err := j.db.writer.ExecContext(ctx, "PRAGMA busy_timeout=20"); err != nil {
-		return j.storeFailed(ctx, err)
+		return j.writeFailed(err)
 	}
 	busy, _, _, err := checkpointed(ctx, j.db.writer, "TRUNCATE")
 	if _, again := j.db.writer.ExecContext(ctx, "PRAGMA busy_timeout=1000"); again != nil {
-		return j.storeFailed(ctx, again)
+		return j.writeFailed(again)
 	}
 	switch {
 	case busy || err != nil && isBusy(err):
 		return errBusy
 	case err != nil:
-		return j.storeFailed(ctx, err)
+		return j.writeFailed(err)
 	}
 	failpoint.Hit(failpoint.JournalEmptied)
 	return nil

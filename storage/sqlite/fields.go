@@ -128,7 +128,7 @@ func compareTerms(a, b term) int {
 	return strings.Compare(fmt.Sprint(a.value), fmt.Sprint(b.value))
 }
 
-// vectorOf is nil for what is no vector: a check has refused that.
+// vectorOf is nil if v is not a vector: the check refuses those before.
 func vectorOf(v any) []byte {
 	list, ok := v.([]any)
 	if !ok {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// freeBytes is how much of the directory's file system an ordinary user may still fill.
-func freeBytes(dir string) (int64, error) {
+// Free is how many bytes of a directory's file system an ordinary user may still fill.
+func Free(dir string) (int64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
 		return 0, err

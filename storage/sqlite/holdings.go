@@ -25,7 +25,7 @@ const holdingsSchema = `
 	CREATE TABLE IF NOT EXISTS wanted(position INTEGER PRIMARY KEY, digests TEXT NOT NULL) STRICT;
 	CREATE TABLE IF NOT EXISTS reached(one INTEGER PRIMARY KEY CHECK (one = 1), next INTEGER NOT NULL, last TEXT NOT NULL) STRICT`
 
-// OpenHoldings opens or creates the file. One that SQLite cannot read is made anew.
+// OpenHoldings opens or creates the file. It replaces a file that SQLite cannot read.
 func OpenHoldings(ctx context.Context, path string) (*Holdings, error) {
 	h, err := openHoldings(ctx, path)
 	if err == nil || ctx.Err() != nil {

@@ -52,6 +52,3 @@ func (s *Snapshot) Spaces(ctx context.Context) (out []Space, err error) {
 	}
 	return out, rows.Err()
 }
-
-// Free is how many bytes of a directory's disk an ordinary user may still fill.
-func Free(dir string) (int64, error) { return freeBytes(dir) }

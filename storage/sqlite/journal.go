@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,11 +23,11 @@ const journalReaders = 4
 
 // JournalOptions tune a journal. The zero value works.
 type JournalOptions struct {
-	// Observer is told every record, first the stored ones while opening.
+	// Observer is called with every record, first with the stored ones while opening.
 	Observer storage.Observer
-	// From is what the journal was when it ended before From.Next: earlier records are
-	// not read, nor shown to the observer. It must be believed, is the journal's from
-	// now on, and the journal must have that many records. Nil: all are read.
+	// From is the index of the records before From.Next: those are not read, nor shown
+	// to the observer. The caller vouches for it, the journal owns it from now on, and
+	// has at least that many records. Nil: all are read.
 	From *Index
 	// OnFatal is called once, from any goroutine, when a write or a sync failed
 	// in a way that leaves the file in doubt. The process must exit then: it
@@ -34,7 +35,7 @@ type JournalOptions struct {
 	// call fails, nothing else.
 	OnFatal func(error)
 	// OnDamage is called while opening with what beside a record did not match its
-	// parts. The parts are believed, and a wrong key log is repaired.
+	// parts. The parts count, and a wrong key log is repaired.
 	OnDamage func(*DamageError)
 	// Admit is called before orders are taken, after their decisions: an error
 	// refuses them with storage.ErrNotReady. Nil: nothing does.
@@ -48,28 +49,14 @@ type JournalOptions struct {
 // Journal is storage.Journal and storage.Records in one SQLite file. One process
 // at a time may use a directory.
 type Journal struct {
-	dir      string
-	db       *database
-	observe  storage.Observer
-	onFatal  func(error)
-	onDamage func(*DamageError)
-	admit    func() error
-	floor    int64
+	store[*request]
+	dir     string
+	options JournalOptions
 
 	mu    sync.RWMutex // guards state: the writer goroutine changes it, everyone reads
 	state *judge.State
 
-	statements statements // used by the writer goroutine only
-	body       []byte     // likewise: the buffer that bodies are encoded in
-
-	requests   *group[*request]
-	ckpt       *checkpointer
-	background context.CancelFunc
-	running    sync.WaitGroup
-
-	failed   failure // once set no call succeeds
-	closing  sync.Once
-	closeErr error
+	body []byte // used by the writer goroutine only: the buffer that bodies are encoded in
 }
 
 var (
@@ -94,65 +81,30 @@ func OpenJournal(ctx context.Context, dir string, o JournalOptions) (*Journal, e
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
-	j := &Journal{
-		dir: dir, db: db, observe: o.Observer, onFatal: o.OnFatal, admit: o.Admit, floor: o.FreeFloor, state: judge.NewState(),
+	if o.Observer == nil {
+		o.Observer = func(storage.Entry) {}
 	}
-	if o.From != nil {
-		j.state = o.From.state
+	if o.OnDamage == nil {
+		o.OnDamage = func(*DamageError) {}
 	}
-	if j.observe == nil {
-		j.observe = func(storage.Entry) {}
+	if o.From == nil {
+		o.From = NewIndex()
 	}
-	if j.floor == 0 {
-		j.floor = DefaultFreeFloor
-	}
-	if j.onDamage = o.OnDamage; j.onDamage == nil {
-		j.onDamage = func(*DamageError) {}
-	}
+	o.FreeFloor = cmp.Or(o.FreeFloor, DefaultFreeFloor)
+	j := &Journal{dir: dir, options: o, state: o.From.state}
+	j.db, j.failing, j.onFatal = db, "journal failed, the process must exit", o.OnFatal
 	failpoint.Hit(failpoint.JournalOpening)
 	if err := j.replay(ctx); err != nil {
 		return nil, fmt.Errorf("open journal: %w", errors.Join(err, db.close()))
 	}
-	if err := prepare(ctx, db.writer, j.statements.texts()); err != nil {
-		return nil, fmt.Errorf("open journal: %w", errors.Join(err, db.close()))
-	}
 	failpoint.Hit(failpoint.JournalReplayed)
-	j.start(context.WithoutCancel(ctx))
+	j.start(ctx, j.write)
 	return j, nil
-}
-
-func (j *Journal) start(ctx context.Context) {
-	ctx, j.background = context.WithCancel(ctx)
-	write := context.WithoutCancel(ctx) // a write is never cancelled
-	j.ckpt = &checkpointer{conn: j.db.ckpt, failed: j.fail}
-	j.requests = newGroup(func(batch []*request) { j.write(write, batch) })
-	j.running.Go(j.requests.run)
-	j.running.Go(func() { j.ckpt.run(ctx) })
-}
-
-// Close writes what is queued, checkpoints, and closes the file. Calls that come
-// later get ErrClosed. It may be called twice.
-func (j *Journal) Close() error {
-	j.closing.Do(func() {
-		j.requests.close()
-		j.background()
-		j.running.Wait()
-		j.closeErr = errors.Join(unprepare(j.statements.texts()), j.db.close())
-	})
-	return j.closeErr
-}
-
-// fail makes every later call fail and tells the owner once.
-func (j *Journal) fail(err error) {
-	err = fmt.Errorf("journal failed, the process must exit: %w", err)
-	if j.failed.set(err) && j.onFatal != nil {
-		j.onFatal(err)
-	}
 }
 
 // Lookup says who holds a key; see storage.Journal.
 func (j *Journal) Lookup(ctx context.Context, key storage.Key) (storage.Holder, bool, error) {
-	if err := errors.Join(ctx.Err(), j.failed.get()); err != nil {
+	if err := errors.Join(ctx.Err(), j.failure()); err != nil {
 		return storage.Holder{}, false, err
 	}
 	j.mu.RLock()
@@ -163,7 +115,7 @@ func (j *Journal) Lookup(ctx context.Context, key storage.Key) (storage.Holder, 
 
 // Holder says in which state an order is; see storage.Journal.
 func (j *Journal) Holder(ctx context.Context, position int64) (storage.Holder, error) {
-	if err := errors.Join(ctx.Err(), j.failed.get()); err != nil {
+	if err := errors.Join(ctx.Err(), j.failure()); err != nil {
 		return storage.Holder{}, err
 	}
 	j.mu.RLock()
@@ -177,33 +129,15 @@ func (j *Journal) Holder(ctx context.Context, position int64) (storage.Holder, e
 
 // Commit writes all entries or none; see storage.Journal.
 func (j *Journal) Commit(ctx context.Context, c storage.Commit) (storage.Result, error) {
-	a, err := j.ask(ctx, func(d *judge.Draft) (a answer) {
-		a.result, a.err = d.Commit(c)
-		return a
-	})
-	return a.result, errors.Join(err, a.err)
+	return ask(ctx, j, storage.Result{}, func(d *judge.Draft) (storage.Result, error) { return d.Commit(c) })
 }
 
 // Finish writes the outcome of an open order; see storage.Journal.
 func (j *Journal) Finish(ctx context.Context, of int64, attempt int, outcome storage.Record, touches []storage.Subject) (int64, error) {
-	a, err := j.ask(ctx, func(d *judge.Draft) (a answer) {
-		a.position, a.err = d.Finish(of, attempt, outcome, touches)
-		return a
-	})
-	if err := errors.Join(err, a.err); err != nil {
-		return storage.Nobody, err
-	}
-	return a.position, nil
+	return ask(ctx, j, storage.Nobody, func(d *judge.Draft) (int64, error) { return d.Finish(of, attempt, outcome, touches) })
 }
 
 // Take begins another attempt at an open order; see storage.Journal.
 func (j *Journal) Take(ctx context.Context, of int64, takeover storage.Record) (int, error) {
-	a, err := j.ask(ctx, func(d *judge.Draft) (a answer) {
-		a.attempt, a.err = d.Take(of, takeover)
-		return a
-	})
-	if err := errors.Join(err, a.err); err != nil {
-		return 0, err
-	}
-	return a.attempt, nil
+	return ask(ctx, j, 0, func(d *judge.Draft) (int, error) { return d.Take(of, takeover) })
 }

@@ -3,17 +3,8 @@ package sqlite_test
 import (
 	"testing"
 
-	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/sqlite"
-	"aob.dev/writ/storage/storagetest"
 )
-
-func TestJournal(t *testing.T) {
-	storagetest.TestJournal(t, func(t testing.TB, dir string, observe storage.Observer) storagetest.Opened {
-		t.Helper()
-		return open(t, dir, sqlite.JournalOptions{Observer: observe})
-	})
-}
 
 func open(t testing.TB, dir string, o sqlite.JournalOptions) *sqlite.Journal {
 	t.Helper()

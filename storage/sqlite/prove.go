@@ -1,19 +1,16 @@
 package sqlite
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"iter"
-	"slices"
 
 	"aob.dev/writ/storage"
-	"aob.dev/writ/storage/internal/judge"
 )
 
-// DamageError says that what is kept beside a record is not what its parts say.
+// DamageError says that what is stored beside a record differs from its parts, or that a
+// record is missing.
 type DamageError struct {
 	Position int64
 	Reason   string
@@ -21,94 +18,109 @@ type DamageError struct {
 
 func (d *DamageError) Error() string { return d.Reason }
 
-// Words of damages.
+// Reasons of a DamageError.
 const (
 	wrongKey   = "the key log holds another idempotency key than its record: writ up puts it right from the record"
 	missingKey = "the key log lacks the idempotency key of its record: writ up puts it right from the record"
 	wrongPlace = "what is kept beside its parts differs from them in which order it is about, or whether it is open"
 )
 
-// proved is a stored entry with what its parts say in the place of what stands
+// proved is a stored entry with what its parts say in the place of what is stored
 // beside them.
 type proved struct {
 	storage.Entry
-	known bool // the parts say it; else what is stored has to do
-	keyed bool // Key is the parts' own
-	wrong bool // beside the parts stood something else
+	keyed    bool   // Key is the parts' own
+	wrong    bool   // something else was stored beside the parts
+	wrongKey string // how the key log differs from the parts; empty: it does not
 }
 
 func prove(e storage.Entry) proved {
 	p := proved{Entry: e}
 	f, ok := storage.Follow(e.Record)
 	if !ok {
-		return p
+		return p // the parts do not say it: what is stored has to do
 	}
-	p.known, p.keyed = true, f.Keyed
+	p.keyed = f.Keyed
 	take := f.Take && (e.Take || !f.Refused) // a refusal that takes none is recorded again, at worst
 	p.wrong = e.Of != f.Of || e.Open != f.Open || e.Take != take
 	p.Of, p.Open, p.Take, p.Key, p.Refused = f.Of, f.Open, take, f.Key, f.Refused && take
 	return p
 }
 
-// keyOf the next entry that takes one: the record's own, or what the key log has
-// where the record does not tell. what is wrong with the key log, if anything.
-func (l *keylog) keyOf(p *proved) (wrong string, err error) {
-	stored, there, err := l.at(p.Record.Position)
-	switch {
-	case err != nil:
-		return "", err
-	case !there && !p.keyed:
-		return "", fmt.Errorf("the keylog does not have the key of position %d", p.Record.Position)
-	case !p.keyed:
-		p.Key = stored
-		return "", nil
-	case !there:
-		return missingKey, nil
-	case stored != p.Key:
-		return wrongKey, nil
-	default:
-		return "", nil
+// provedBatch is entries that were read together, and why no more could be.
+type provedBatch struct {
+	list []proved
+	err  error
+}
+
+// provedFrom yields the stored entries of a range in order, with their keys. The error
+// is a *DamageError where a record is missing, or the key log cannot be right. Another goroutine reads and
+// decodes ahead; it has ended when the iteration has. No read transaction is open while
+// the consumer works: that would keep the write-ahead log from being started over.
+func provedFrom(ctx context.Context, db *sql.DB, from, end int64) iter.Seq2[proved, error] {
+	return func(yield func(proved, error) bool) {
+		reading, stop := context.WithCancel(ctx)
+		batches := make(chan provedBatch, 1)
+		go func() {
+			defer close(batches)
+			for at := from; at < end && reading.Err() == nil; at += scanBatch {
+				var b provedBatch
+				entries, err := readEntries(reading, db, at, min(at+scanBatch, end))
+				for _, e := range entries {
+					b.list = append(b.list, prove(e))
+				}
+				b.err = err
+				select {
+				case batches <- b:
+				case <-reading.Done():
+				}
+				if err != nil {
+					return
+				}
+			}
+		}()
+		defer func() {
+			stop()
+			for range batches { // until it is closed
+			}
+		}()
+		log := keylog{db: db, from: from, end: end}
+		next := from
+		for b := range batches {
+			for _, p := range b.list {
+				err := consecutive(p.Record.Position, next)
+				if err == nil {
+					err = log.key(ctx, &p)
+				}
+				next++
+				if !yield(p, err) || err != nil {
+					return
+				}
+			}
+			if b.err != nil {
+				yield(proved{}, b.err)
+				return
+			}
+		}
+		err := ctx.Err()
+		if err == nil {
+			err = log.finish(ctx)
+		}
+		if err != nil {
+			yield(proved{}, err)
+		}
 	}
 }
 
-// mend puts keys of the key log right, before anything else is written. A crash
-// leaves it as it was.
-func mend(ctx context.Context, c *sql.Conn, keys []judge.Taken) error {
-	for _, t := range keys {
-		if err := mendOne(ctx, c, t); err != nil {
-			return fmt.Errorf("mend the keylog: %w", err)
-		}
+func consecutive(position, next int64) error {
+	if position != next {
+		return &DamageError{next, fmt.Sprintf("gap: position %d follows %d", position, next-1)}
 	}
 	return nil
 }
 
-func mendOne(ctx context.Context, c *sql.Conn, t judge.Taken) error {
-	var first int64
-	var raw, commits []byte
-	err := c.QueryRowContext(ctx, "SELECT first, keys, commits FROM keylog WHERE first <= ? ORDER BY first DESC LIMIT 1", t.Position).Scan(&first, &raw, &commits)
-	if err != nil {
-		return err
-	}
-	row, err := decodeKeyRow(first, raw, commits)
-	if err != nil {
-		return err
-	}
-	at, there := slices.BinarySearchFunc(row.keys, t.Position, func(k judge.Taken, p int64) int { return int(k.Position - p) })
-	if there {
-		row.keys[at] = t
-	} else {
-		row.keys = slices.Insert(row.keys, at, t)
-	}
-	mended := []byte{}
-	for _, k := range row.keys {
-		mended = appendTaken(mended, first, k)
-	}
-	_, err = c.ExecContext(ctx, "UPDATE keylog SET keys = ? WHERE first = ?", mended, first)
-	return err
-}
-
-// CheckKeys compares what is kept beside the records, keys above all, with what
-// their parts say. The error is a *DamageError if they differ; unproven are the
+// CheckKeys compares what is stored beside the records, mainly their keys, with their
+// parts. The error is a *DamageError if they differ; unproven are the
 // keys that no part proves any more.
 func (r *Records) CheckKeys(ctx context.Context) (unproven int64, err error) {
 	for p, err := range r.proved(ctx, 0) {
@@ -123,7 +135,8 @@ func (r *Records) CheckKeys(ctx context.Context) (unproven int64, err error) {
 }
 
 // Entries yields the records from a position with what their parts say they are about,
-// and the subjects that they touched. The error is a *DamageError where something else stands beside them.
+// and the subjects that they touched. The error is a *DamageError where something else
+// is stored beside them.
 func (r *Records) Entries(ctx context.Context, from int64) iter.Seq2[storage.Entry, error] {
 	return func(yield func(storage.Entry, error) bool) {
 		for p, err := range r.proved(ctx, from) {
@@ -134,84 +147,20 @@ func (r *Records) Entries(ctx context.Context, from int64) iter.Seq2[storage.Ent
 	}
 }
 
+// proved ends with the first entry beside which something else is stored.
 func (r *Records) proved(ctx context.Context, from int64) iter.Seq2[proved, error] {
 	return func(yield func(proved, error) bool) {
-		log := keylog{more: r.keyRows(ctx, from), from: from}
-		for ; from < r.next; from += scanBatch {
-			batch, err := r.read(ctx, from, min(from+scanBatch, r.next))
-			if err != nil {
-				yield(proved{}, err)
+		for p, err := range provedFrom(ctx, r.db, from, r.next) {
+			switch {
+			case err != nil:
+			case p.wrong:
+				err = &DamageError{p.Record.Position, wrongPlace}
+			case p.wrongKey != "":
+				err = &DamageError{p.Record.Position, p.wrongKey}
+			}
+			if !yield(p, err) || err != nil {
 				return
 			}
-			for _, e := range batch {
-				p := prove(e)
-				err := log.check(&p)
-				if ctx.Err() != nil {
-					err = ctx.Err()
-				}
-				if !yield(p, err) || err != nil {
-					return
-				}
-			}
 		}
-	}
-}
-
-// check holds what stands beside an entry's parts to them.
-func (l *keylog) check(p *proved) error {
-	wrong := ""
-	if p.wrong {
-		wrong = wrongPlace
-	}
-	if p.Take {
-		found, err := l.keyOf(p)
-		if err != nil {
-			found = err.Error()
-		}
-		wrong = cmp.Or(wrong, found)
-	}
-	if wrong != "" {
-		return &DamageError{p.Record.Position, wrong}
-	}
-	return nil
-}
-
-// keyRows reads the key log a few rows at a time, from the one that has a position on: a
-// check of all of it does not keep the write-ahead log from being started over.
-func (r *Records) keyRows(ctx context.Context, from int64) func() (keyRow, bool, error) {
-	var rows []keyRow
-	last := int64(-1)
-	began := false
-	return func() (row keyRow, more bool, err error) {
-		if !began {
-			began = true
-			if err = r.db.QueryRowContext(ctx, "SELECT coalesce(max(first), 0) - 1 FROM keylog WHERE first <= ?", from).Scan(&last); err != nil {
-				return row, false, fmt.Errorf("read keylog: %w", err)
-			}
-		}
-		if len(rows) == 0 {
-			if rows, err = r.keyRowsBehind(ctx, last); err != nil || len(rows) == 0 {
-				return row, false, err
-			}
-		}
-		row, rows = rows[0], rows[1:]
-		last = row.first
-		return row, true, nil
-	}
-}
-
-func (r *Records) keyRowsBehind(ctx context.Context, last int64) (list []keyRow, err error) {
-	rows, err := r.db.QueryContext(ctx, "SELECT first, keys, commits FROM keylog WHERE first > ? AND first < ? ORDER BY first LIMIT ?", last, r.next, scanBatch)
-	if err != nil {
-		return nil, fmt.Errorf("read keylog: %w", err)
-	}
-	defer func() { err = errors.Join(err, rows.Close()) }()
-	next := rowsOf(rows)
-	for {
-		row, more, err := next()
-		if err != nil || !more {
-			return list, err
-		}
-		list = append(list, row)
 	}
 }

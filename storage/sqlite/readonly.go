@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"net/url"
 	"os"
 	"path/filepath"
 
@@ -25,16 +24,13 @@ var _ storage.Records = (*Records)(nil)
 // OpenRecords opens the journal of a directory for reading, as far as it is
 // durable now. The error wraps fs.ErrNotExist where there is none.
 func OpenRecords(ctx context.Context, dir string) (*Records, error) {
-	path, err := filepath.Abs(filepath.Join(dir, "journal.db"))
-	if err != nil {
-		return nil, err
-	}
-	if _, err := os.Stat(path); err != nil {
-		return nil, fmt.Errorf("open journal: %w", err)
-	}
-	u := url.URL{Scheme: "file", Path: path, RawQuery: url.Values{"mode": {"ro"}, "_pragma": {"busy_timeout(5000)", "query_only(1)"}}.Encode()}
+	path := filepath.Join(dir, "journal.db")
+	_, err := os.Stat(path)
 	r := &Records{}
-	if r.db, err = sql.Open("sqlite", u.String()); err != nil {
+	if err == nil {
+		r.db, err = readOnly(path)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
 	if err := r.db.QueryRowContext(ctx, "SELECT coalesce(max(position)+1, 0) FROM records").Scan(&r.next); err != nil {
@@ -52,11 +48,6 @@ func (r *Records) Next() int64 { return r.next }
 // Get reads one record; see storage.Records.
 func (r *Records) Get(ctx context.Context, position int64) (storage.Record, error) {
 	return reads(r.read).get(ctx, position)
-}
-
-// OpenOrders is for the process that owns the journal.
-func (r *Records) OpenOrders(context.Context) ([]storage.OpenOrder, error) {
-	return nil, errors.ErrUnsupported
 }
 
 // Scan yields records in order; see storage.Records.

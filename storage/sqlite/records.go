@@ -17,15 +17,15 @@ const scanBatch = 256
 
 // Get reads one record; see storage.Records.
 func (j *Journal) Get(ctx context.Context, position int64) (storage.Record, error) {
-	if err := j.failed.get(); err != nil {
+	if err := j.failure(); err != nil {
 		return storage.Record{}, err
 	}
 	return reads(j.read).get(ctx, position)
 }
 
-// OpenOrders lists the open orders; see storage.Records.
+// OpenOrders lists the open orders; see storage.Journal.
 func (j *Journal) OpenOrders(ctx context.Context) ([]storage.OpenOrder, error) {
-	if err := errors.Join(ctx.Err(), j.failed.get()); err != nil {
+	if err := errors.Join(ctx.Err(), j.failure()); err != nil {
 		return nil, err
 	}
 	j.mu.RLock()
@@ -49,9 +49,9 @@ func (j *Journal) Scan(ctx context.Context, from int64) iter.Seq2[storage.Record
 func (j *Journal) read(ctx context.Context, from, to int64) ([]storage.Entry, error) {
 	batch, err := readEntries(ctx, j.db.readers, from, to)
 	if err != nil {
-		return nil, closedOr(err, j.requests.stop)
+		return nil, j.closedOr(err)
 	}
-	return batch, j.failed.get()
+	return batch, j.failure()
 }
 
 // reads returns the entries of a range.
@@ -103,12 +103,13 @@ func readEntries(ctx context.Context, db *sql.DB, from, to int64) (batch []stora
 	return batch, nil
 }
 
-// closedOr is ErrClosed if the database was closed under a reader.
-func closedOr(err error, stop <-chan struct{}) error {
-	select {
-	case <-stop:
-		return ErrClosed
-	default:
-		return err
+// scanEntry reads one row of (position, kind, body).
+func scanEntry(rows *sql.Rows) (storage.Entry, error) {
+	var position int64
+	var kind int
+	var body []byte
+	if err := rows.Scan(&position, &kind, &body); err != nil {
+		return storage.Entry{}, fmt.Errorf("read record: %w", err)
 	}
+	return decodeBody(position, kind, body)
 }

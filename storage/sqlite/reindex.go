@@ -47,7 +47,7 @@ func ReindexDocuments(ctx context.Context, path string) (documents int64, err er
 	if err != nil {
 		return 0, fmt.Errorf("reindex: %w", err)
 	}
-	defer func() { err = errors.Join(err, unprepare(d.statements.texts()), d.db.close()) }()
+	defer func() { err = errors.Join(err, d.db.close()) }()
 	if err := d.makeAll(ctx, by); err != nil {
 		return 0, err
 	}
@@ -75,16 +75,8 @@ func (d *Documents) reindex(ctx context.Context) error {
 }
 
 func (d *Documents) makeAll(ctx context.Context, by string) error {
-	if _, err := d.db.writer.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+	if err := d.db.transact(ctx, func() error { return d.makeEntries(ctx, by) }); err != nil {
 		return fmt.Errorf("reindex: %w", err)
-	}
-	err := d.makeEntries(ctx, by)
-	if err == nil {
-		_, err = d.db.writer.ExecContext(ctx, "COMMIT")
-	}
-	if err != nil {
-		_, undo := d.db.writer.ExecContext(ctx, "ROLLBACK")
-		return fmt.Errorf("reindex: %w", errors.Join(err, undo))
 	}
 	return nil
 }

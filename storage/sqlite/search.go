@@ -11,17 +11,17 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// narrowLimit is how many documents may be sorted for one page. If a condition
-// leaves fewer, they are looked up and sorted; else the order is walked by its
-// index and the conditions are asked per document. Both give the same pages.
+// narrowLimit is how many documents may be sorted for one page. If a filter selects
+// fewer, they are looked up and sorted. Else the index of the order is read, and each
+// document is checked against the filters. Both give the same pages.
 const narrowLimit = 2000
 
-// compareLimit is how many documents a filter may leave for a vector search to
-// enter by it, instead of walking all vectors of the space.
+// compareLimit is how many documents a filter may select for a vector search to compare
+// only those, instead of all vectors of the space.
 const compareLimit = 50_000
 
-// matchLimit is how many documents a filter may leave for a text search to have
-// them in a set, instead of asking the filter of every document with a word.
+// matchLimit is how many documents a filter may select for a text search to hold them
+// in a set, instead of checking every document that matches the text.
 const matchLimit = 20_000
 
 // Search selects documents; see storage.Documents. It reads what was durable
@@ -29,7 +29,7 @@ const matchLimit = 20_000
 func (d *Documents) Search(ctx context.Context, tenant, index string, q storage.Query) (storage.Page, error) {
 	page, err := d.search(ctx, tenant, index, q)
 	if err != nil {
-		return storage.Page{}, closedOr(fmt.Errorf("search %s: %w", index, err), d.requests.stop)
+		return storage.Page{}, d.closedOr(fmt.Errorf("search %s: %w", index, err))
 	}
 	return page, nil
 }
@@ -49,9 +49,9 @@ func (d *Documents) search(ctx context.Context, tenant, index string, q storage.
 	}
 }
 
-// selection understands a query; nil without an error: it selects nothing.
+// selection checks a query. It is nil without an error if the query selects nothing.
 func (d *Documents) selection(ctx context.Context, tenant, index string, q storage.Query) (*selection, error) {
-	if err := d.broken.get(); err != nil {
+	if err := d.failure(); err != nil {
 		return nil, err
 	}
 	understood, err := q.Understand(index)

@@ -8,14 +8,13 @@ import (
 	"testing"
 
 	"aob.dev/writ/storage"
-	"aob.dev/writ/storage/storagetest"
 )
 
 // TestExpiredAreNoNeighbours: what has expired is left out of the ranked
 // searches, which read no document to know it, with a filter and without.
 func TestExpiredAreNoNeighbours(t *testing.T) {
 	d := openDocuments(t, filepath.Join(t.TempDir(), "documents.db"))
-	values := make([]float32, storagetest.Dimension)
+	values := make([]float32, dimension)
 	values[0] = 1
 	embedding := "[1" + strings.Repeat(",0", len(values)-1) + "]"
 	for n, ttl := range []string{"2026-11-20T09:59:59Z", "2026-11-20T10:00:00Z", "2026-11-20T10:00:01Z", ""} {

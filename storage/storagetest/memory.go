@@ -1,3 +1,6 @@
+// Package storagetest holds the suites that every driver of the storage contracts
+// passes, as its own tests: a new driver is a row in the table of its suite. For other
+// packages' tests it has a journal in memory that keeps the contract.
 package storagetest
 
 import (
@@ -26,8 +29,9 @@ type Journal struct {
 }
 
 var (
-	_ Opened         = (*Journal)(nil)
-	_ storage.Eraser = (*Journal)(nil)
+	_ storage.Journal = (*Journal)(nil)
+	_ storage.Records = (*Journal)(nil)
+	_ storage.Eraser  = (*Journal)(nil)
 
 	errClosed = errors.New("storagetest: journal closed")
 )
@@ -93,39 +97,18 @@ func (j *Journal) Holder(ctx context.Context, position int64) (storage.Holder, e
 }
 
 // Commit implements storage.Journal.
-func (j *Journal) Commit(ctx context.Context, c storage.Commit) (r storage.Result, err error) {
-	err = j.write(ctx, func(d *judge.Draft) error {
-		r, err = d.Commit(c)
-		return err
-	})
-	if err != nil {
-		return storage.Result{}, err
-	}
-	return r, nil
+func (j *Journal) Commit(ctx context.Context, c storage.Commit) (storage.Result, error) {
+	return write(ctx, j, storage.Result{}, func(d *judge.Draft) (storage.Result, error) { return d.Commit(c) })
 }
 
 // Finish implements storage.Journal.
-func (j *Journal) Finish(ctx context.Context, of int64, attempt int, outcome storage.Record, touches []storage.Subject) (position int64, err error) {
-	err = j.write(ctx, func(d *judge.Draft) error {
-		position, err = d.Finish(of, attempt, outcome, touches)
-		return err
-	})
-	if err != nil {
-		return storage.Nobody, err
-	}
-	return position, nil
+func (j *Journal) Finish(ctx context.Context, of int64, attempt int, outcome storage.Record, touches []storage.Subject) (int64, error) {
+	return write(ctx, j, storage.Nobody, func(d *judge.Draft) (int64, error) { return d.Finish(of, attempt, outcome, touches) })
 }
 
 // Take implements storage.Journal.
-func (j *Journal) Take(ctx context.Context, of int64, takeover storage.Record) (attempt int, err error) {
-	err = j.write(ctx, func(d *judge.Draft) error {
-		attempt, err = d.Take(of, takeover)
-		return err
-	})
-	if err != nil {
-		return 0, err
-	}
-	return attempt, nil
+func (j *Journal) Take(ctx context.Context, of int64, takeover storage.Record) (int, error) {
+	return write(ctx, j, 0, func(d *judge.Draft) (int, error) { return d.Take(of, takeover) })
 }
 
 // Erase implements storage.Eraser. FailNext fails it too, and persist has it
@@ -162,7 +145,7 @@ func (j *Journal) Get(ctx context.Context, position int64) (storage.Record, erro
 	return j.entries[position].Record, nil
 }
 
-// OpenOrders implements storage.Records.
+// OpenOrders implements storage.Journal.
 func (j *Journal) OpenOrders(ctx context.Context) ([]storage.OpenOrder, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -194,23 +177,31 @@ func (j *Journal) usable(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// write appends what is accepted, or fails as FailNext said.
-func (j *Journal) write(ctx context.Context, ask func(*judge.Draft) error) error {
+// write appends what is accepted, or fails as FailNext wants. With an error it returns
+// none.
+func write[A any](ctx context.Context, j *Journal, none A, ask func(*judge.Draft) (A, error)) (A, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if err := j.usable(ctx); err != nil {
-		return err
+		return none, err
 	}
 	d := judge.NewDraft(j.state, func() error { return nil })
-	if err := ask(d); err != nil || len(d.Entries) == 0 {
-		return err
+	got, err := ask(d)
+	if err != nil {
+		return none, err
+	}
+	if len(d.Entries) == 0 {
+		return got, nil
 	}
 	err, persist := j.failure, j.persist
 	j.failure = nil
 	if err == nil || persist {
 		j.append(d.Entries, d.Commits)
 	}
-	return err
+	if err != nil {
+		return none, err
+	}
+	return got, nil
 }
 
 // append what was accepted; records do not share the caller's maps.

@@ -1,30 +1,13 @@
-package storagetest_test
+package storagetest
 
 import (
 	"context"
 	"errors"
-	"sync"
 	"testing"
 	"time"
 
 	"aob.dev/writ/storage"
-	"aob.dev/writ/storage/storagetest"
 )
-
-func TestMemoryJournal(t *testing.T) {
-	var mu sync.Mutex
-	byDir := make(map[string]*storagetest.Journal)
-	storagetest.TestJournal(t, func(_ testing.TB, dir string, observe storage.Observer) storagetest.Opened {
-		mu.Lock()
-		defer mu.Unlock()
-		if before, ok := byDir[dir]; ok {
-			byDir[dir] = before.Reopen(observe)
-		} else {
-			byDir[dir] = storagetest.NewJournal(observe)
-		}
-		return byDir[dir]
-	})
-}
 
 func TestMemoryJournalFails(t *testing.T) {
 	lost := errors.New("no answer")
@@ -32,7 +15,7 @@ func TestMemoryJournalFails(t *testing.T) {
 		Record: storage.NewRecord(storage.KindControl, time.Unix(0, 0), nil), Of: storage.Nobody, Holder: storage.Nobody,
 	}}}
 	for _, persist := range []bool{false, true} {
-		j := storagetest.NewJournal(nil)
+		j := NewJournal(nil)
 		j.FailNext(lost, persist)
 		if r, err := j.Commit(context.Background(), c); !errors.Is(err, lost) || r.Verdict != storage.Unknown {
 			t.Fatalf("commit = %+v, %v", r, err)

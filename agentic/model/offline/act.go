@@ -2,6 +2,7 @@ package offline
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"aob.dev/writ/schemas"
@@ -13,7 +14,7 @@ type execution struct {
 	Schema  json.RawMessage `json:"return_schema"`
 	request string          // of the user
 	skills  []skill
-	input   *result // of an earlier step; nil: none
+	input   exchange // the result of an earlier step, if it has a label
 	calls   []exchange
 }
 
@@ -52,9 +53,9 @@ func (x *execution) next() action {
 	wrong := last.wrong()
 	switch {
 	case last.Name == "exec_python" && wrong == "":
-		return remember(last)
+		return action{tool: "write_memory", args: map[string]string{"from": last.Label}}
 	case last.Name == "write_memory" && n > 1 && x.calls[n-2].Name != "exec_python":
-		return x.script(&x.calls[n-2].result, x.called(n-2).OutputSchema)
+		return x.script(&x.calls[n-2])
 	case last.Name == "exec_python" || last.Name == "write_memory":
 		return lacks("no script gave the result that return_spec asks for: "+wrong, "ask for less, or for another shape")
 	case wrong != "":
@@ -63,9 +64,9 @@ func (x *execution) next() action {
 		return lacks(last.Name+" returned nothing.", "Try another skill.")
 	}
 	if s, err := schemas.Compile(x.Schema); err == nil && len(s.ValidateBytes(last.Result)) == 0 && x.order().plain() {
-		return remember(last)
+		return action{tool: "write_memory", args: map[string]string{"from": last.Label}}
 	}
-	return x.script(&last.result, x.called(n-1).OutputSchema)
+	return x.script(&last)
 }
 
 // begin does the first thing of a step.
@@ -77,10 +78,10 @@ func (x *execution) begin() action {
 	case len(x.skills) > 0:
 		name := x.skills[0].Name
 		return lacks(name+" changes something, and the task does not name it.", "Name "+name+" where it is meant.")
-	case x.input == nil:
+	case x.input.Label == "":
 		return lacks("The step has neither a skill to call nor an earlier result to work on.", "")
 	}
-	return x.script(x.input, nil)
+	return x.script(&x.input)
 }
 
 // order is what the task asks of rows that have the members of the result.
@@ -88,46 +89,61 @@ func (x *execution) order() *reading {
 	return read(new(table).addShape(x.Schema), words(requestOf(x.Task)), nil)
 }
 
-// called is the skill of a call.
-func (x *execution) called(n int) (found skill) {
-	for _, s := range x.skills {
-		if s.Name == x.calls[n].Name {
-			found = s
-		}
+// script has a script work on data that a tool returned.
+func (x *execution) script(data *exchange) action {
+	var returns json.RawMessage
+	if i := slices.IndexFunc(x.skills, func(s skill) bool { return s.Name == data.Name }); i >= 0 {
+		returns = x.skills[i].OutputSchema
 	}
-	return found
-}
-
-func remember(x exchange) action {
-	return action{tool: "write_memory", args: map[string]string{"from": x.Label}}
-}
-
-func (x *execution) script(data *result, dataSchema json.RawMessage) action {
-	script := writeScript(x.Task, x.Schema, dataSchema)
+	script := writeScript(x.Task, x.Schema, returns)
 	return action{tool: "exec_python", args: map[string]string{"script": script, "from": data.Label}}
 }
 
 // call calls the skill with what the step's task or the result of an earlier step says.
 func (x *execution) call(s skill) action {
-	var given json.RawMessage
-	if x.input != nil {
-		given = x.input.Result
-	}
 	if !isRanker(s) {
-		args := fill(s, words(requestOf(x.Task)), given)
+		args := fill(s, words(requestOf(x.Task)), x.input.Result)
 		if len(args.missing) > 0 {
 			return lacks(args.problem, "Say which one is meant.")
 		}
 		return action{tool: s.Name, args: args.input}
 	}
 	order := x.order()
-	if order.By == nil || !strings.HasPrefix(string(given), "[") {
+	if order.By == nil || !strings.HasPrefix(string(x.input.Result), "[") {
 		return lacks(s.Name+" needs rows and what to order them by.", "")
 	}
 	rows, by, descending := rankArgs(s)
-	args := map[string]any{rows: given, by: order.By.Name}
+	args := map[string]any{rows: x.input.Result, by: order.By.Name}
 	if descending != "" {
 		args[descending] = !order.Asc
 	}
 	return action{tool: s.Name, args: args}
+}
+
+// converse answers for an agent that is not known here: it does what one step
+// could do for the message, and says the result.
+func converse(c *conversation) action {
+	x := execution{request: c.task, skills: c.skills(), calls: c.calls}
+	if answer := smallTalk(c.task, x.skills); answer != "" {
+		return action{text: answer}
+	}
+	p := writePlan(planInput{Task: c.task, Skills: x.skills, FirstStep: 1, MaxSteps: 1})
+	if p.Infeasible != "" {
+		return action{text: apology(c.task, p.Infeasible)}
+	}
+	step := p.Steps[0]
+	x.Task = step.Task
+	x.Schema, _ = schemas.CompileShape(step.ReturnSpec.Shape) // of this package
+	x.skills = slices.DeleteFunc(x.skills, func(s skill) bool { return s.Name != step.Skills[0] })
+	act := x.next()
+	if why, ok := act.args.(lack); ok {
+		return action{text: apology(c.task, why.Reason)}
+	}
+	if act.tool != "write_memory" && c.offers(act.tool) {
+		return act
+	}
+	if n := len(c.calls); n > 0 && len(c.calls[n-1].Result) > 0 && (act.tool == "write_memory" || x.order().plain()) {
+		return action{text: compose(stepResult{Step: step, Result: c.calls[n-1].Result})}
+	}
+	return action{text: apology(c.task, ability)}
 }

@@ -12,9 +12,6 @@ import (
 	"aob.dev/writ/intents/catalog"
 )
 
-// maxRows is how many rows an answer shows.
-const maxRows = 50
-
 // stepResult is the result of a step; of a Partial one, which is too large to
 // show, Result is the first rows, and Rows how many there are in all, where that is
 // known.
@@ -60,22 +57,22 @@ func compose(last stepResult) string {
 	case last.Partial:
 		return "The result is too large to show here. It begins:\n\n" + plain(v)
 	case isObject:
-		lines := make([]string, 0, len(members))
+		text := "Here is what I found:\n"
 		for _, name := range slices.Sorted(maps.Keys(members)) {
-			lines = append(lines, "- "+spaced(name)+": "+plain(members[name]))
+			text += "\n- " + spaced(name) + ": " + plain(members[name])
 		}
-		return "Here is what I found:\n\n" + strings.Join(lines, "\n")
+		return text
 	}
 	return "The answer is: " + plain(v)
 }
 
-// listAnswer shows rows, of a partial result the first ones.
+// listAnswer shows rows, fifty at most; of a partial result the first ones.
 func listAnswer(rows []any, of stepResult) string {
 	if len(rows) == 0 {
 		return "I found nothing that matches."
 	}
 	n := max(len(rows), of.Rows)
-	shown := rows[:min(len(rows), maxRows)]
+	shown := rows[:min(len(rows), 50)]
 	text := markdown(shown, of.Step.ReturnSpec.Shape)
 	switch {
 	case of.Partial && of.Rows == 0:
@@ -91,7 +88,6 @@ var shapeMember = regexp.MustCompile(`[{,]\s*([A-Za-z0-9_-]+)`)
 // markdown sets rows as a Markdown table that reads as one as it stands, numbers
 // to the right, in the order of the shape; rows that are no objects as a list.
 func markdown(rows []any, shape string) string {
-	var columns []string
 	have := map[string]bool{}
 	for _, r := range rows {
 		m, ok := r.(map[string]any)
@@ -106,17 +102,16 @@ func markdown(rows []any, shape string) string {
 			have[name] = true
 		}
 	}
+	var columns []string
 	for _, m := range shapeMember.FindAllStringSubmatch(shape, -1) {
 		columns = append(columns, m[1])
 	}
-	for _, name := range slices.Concat(columns, slices.Sorted(maps.Keys(have))) {
-		if !slices.Contains(columns, name) {
-			columns = append(columns, name)
-		}
-	}
-	columns = slices.DeleteFunc(columns, func(name string) bool { return !have[name] })
 	lines := make([]string, len(rows)+2)
-	for _, name := range columns {
+	for _, name := range slices.Concat(columns, slices.Sorted(maps.Keys(have))) {
+		if !have[name] {
+			continue
+		}
+		have[name] = false // it has its column
 		cells, wide, right := make([]string, len(rows)), max(3, utf8.RuneCountInString(name)), true
 		for i, r := range rows {
 			v := r.(map[string]any)[name] //nolint:forcetypeassert // checked above
@@ -128,15 +123,11 @@ func markdown(rows []any, shape string) string {
 		rule := strings.Repeat("-", wide)
 		if right {
 			rule = rule[1:] + ":"
+		} else {
+			wide = -wide // to the left
 		}
 		for i, cell := range slices.Concat([]string{spaced(name), rule}, cells) {
-			pad := strings.Repeat(" ", wide-utf8.RuneCountInString(cell))
-			if right {
-				cell = pad + cell
-			} else {
-				cell += pad
-			}
-			lines[i] += "| " + cell + " "
+			lines[i] += fmt.Sprintf("| %*s ", wide, cell)
 		}
 	}
 	return strings.Join(lines, "|\n") + "|"
@@ -152,10 +143,7 @@ func plain(v any) string {
 	case string:
 		return strings.Join(strings.Fields(v), " ")
 	case bool:
-		if v {
-			return "yes"
-		}
-		return "no"
+		return map[bool]string{true: "yes", false: "no"}[v]
 	case []any:
 		parts := make([]string, len(v))
 		for i, e := range v {
@@ -196,4 +184,26 @@ func apology(task, failure string) string {
 		return s + ". The steps that it takes did not succeed."
 	}
 	return s + ". " + sentence(why)
+}
+
+// ability says what can be asked.
+const ability = "This is the offline model: it lists, counts, adds up, averages, filters and sorts what skills return, asked in their own words."
+
+// chats are what people say that asks for nothing, with the answers.
+var chats = map[*regexp.Regexp]string{
+	regexp.MustCompile(`^(hello|hi|hey|good (morning|afternoon|evening|day))( there| all)?$`): "Hello! " + ability,
+	regexp.MustCompile(`^(many )?(thanks|thank you)( a lot| so much| very much)?$`):           "You are welcome.",
+	regexp.MustCompile(`^((hello|hi|hey) )?((who|what) are you|what can you do|help( me)?)$`): ability,
+}
+
+// smallTalk answers what asks for nothing; empty: this asks for something, or it
+// names a skill.
+func smallTalk(text string, skills []skill) string {
+	asks := slices.ContainsFunc(skills, func(s skill) bool { return named(s.Name, text) })
+	for said, answer := range chats {
+		if !asks && said.MatchString(strings.Join(parts(text), " ")) {
+			return answer
+		}
+	}
+	return ""
 }

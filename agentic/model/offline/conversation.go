@@ -1,11 +1,15 @@
 package offline
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 
 	"aob.dev/writ/agentic/model"
 )
@@ -24,34 +28,19 @@ func (c *conversation) offers(tool string) bool {
 	return slices.ContainsFunc(c.tools, func(t model.Tool) bool { return t.Name == tool })
 }
 
-// exchange is a call with its result.
+// exchange is a call with what the tool answered: a value with its label, a label
+// and the size of one that is too large to show, or what is wrong with the call.
 type exchange struct {
-	model.Call
-	result
+	model.Call `json:"-"`
+	Label      string           `json:"label"`
+	Result     json.RawMessage  `json:"result"`
+	SizeBytes  int64            `json:"size_bytes"` // of a large value
+	Skills     []skill          `json:"skills"`     // of load_skill
+	Violations []string         `json:"violations"`
+	Error      *intents.Refusal `json:"error"`
 }
 
-// result is what a tool answers: a value with its label, a sample of one that is
-// too large to show, or what is wrong with the call.
-type result struct {
-	Label      string          `json:"label"`
-	Result     json.RawMessage `json:"result"`
-	SizeBytes  int64           `json:"size_bytes"` // of a large value
-	Skills     []skill         `json:"skills"`     // of load_skill
-	Violations []string        `json:"violations"`
-	Error      *struct {
-		Code   string `json:"code"`
-		Reason string `json:"reason"`
-	} `json:"error"`
-}
-
-// skill is a manifest: what the skill server declared. Schemas are JSON Schema.
-type skill struct {
-	Name         string          `json:"name"`
-	Description  string          `json:"description"`
-	InputSchema  json.RawMessage `json:"input_schema"`
-	OutputSchema json.RawMessage `json:"output_schema"`
-	Effect       string          `json:"effect"`
-}
+type skill = catalog.Manifest
 
 func understand(r model.Request) *conversation {
 	c := &conversation{tools: r.Tools}
@@ -67,7 +56,7 @@ func understand(r model.Request) *conversation {
 		case model.RoleTool:
 			for i := range c.calls {
 				if x := &c.calls[i]; x.ID == m.CallID {
-					_ = json.Unmarshal([]byte(m.Text), &x.result) // what is no result is one that says nothing
+					_ = json.Unmarshal([]byte(m.Text), x) // what is no result is one that says nothing
 				}
 			}
 		case model.RoleSystem:
@@ -99,22 +88,21 @@ func (c *conversation) block(name string, into any) {
 }
 
 // wrong says what is wrong with a call; empty: nothing.
-func (r *result) wrong() string {
-	switch {
-	case r.Error != nil:
-		return r.Error.Code + ": " + r.Error.Reason
-	case len(r.Violations) > 0:
-		return r.Violations[0]
+func (x *exchange) wrong() string {
+	if x.Error != nil {
+		return string(x.Error.Code) + ": " + x.Error.Reason
 	}
-	return ""
+	return cmp.Or(x.Violations...)
 }
 
 // declared is how the description of a skill's tool ends. What a skill's own text
 // says of effects stands before it.
-var declared = regexp.MustCompile(`(?s)^(.*)\nEffect: (\w+)\.\s*$`)
+var declared = regexp.MustCompile(`(?s)^(.*)\nEffect: (\w+)\.(?:\nReturns: ([^\n]*))?\s*$`)
 
-// skills are the tools that are skills, with what [Returns] says of them.
+// skills are the tools that are skills. What they return stands in [Returns], or where
+// there is no such block in the description.
 func (c *conversation) skills() []skill {
+	var out []skill
 	var returns []struct {
 		Tool   string          `json:"tool"`
 		Schema json.RawMessage `json:"schema"`
@@ -122,19 +110,17 @@ func (c *conversation) skills() []skill {
 	if c.blocks["[Returns]"] != "" {
 		c.block("[Returns]", &returns)
 	}
-	var out []skill
 	for _, t := range c.tools {
-		m := declared.FindStringSubmatch("\n" + t.Description)
-		if m == nil {
-			continue
+		if m := declared.FindStringSubmatch("\n" + t.Description); m != nil {
+			out = append(out, skill{Name: t.Name, Description: m[1], InputSchema: t.Schema, OutputSchema: json.RawMessage(m[3]), Effect: catalog.Effect(m[2])})
 		}
-		s := skill{Name: t.Name, Description: m[1], InputSchema: t.Schema, Effect: m[2]}
+	}
+	for i := range out {
 		for _, r := range returns {
-			if r.Tool == t.Name {
-				s.OutputSchema = r.Schema
+			if r.Tool == out[i].Name {
+				out[i].OutputSchema = r.Schema
 			}
 		}
-		out = append(out, s)
 	}
 	return out
 }

@@ -3,6 +3,7 @@ package offline
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -22,27 +23,29 @@ type arguments struct {
 func fill(s skill, ws []word, given json.RawMessage) arguments {
 	a := arguments{input: map[string]any{}, used: make([]bool, len(ws)), values: map[int]string{}}
 	in := readSchema(s.InputSchema)
+	rows := rowsOf(given)
 	unsaid := map[string][]string{} // required arguments by the kind of their values
 	for _, name := range in.members() {
 		p := in.Properties[name].resolve(in)
 		switch required := slices.Contains(in.Required, name); {
-		case a.written(name, p, ws) || a.earlier(name, given):
+		case a.written(name, p, ws):
+		case len(rows) == 1 && rows[0][name] != nil:
+			a.input[name] = rows[0][name]
 		case required && p.Default != nil:
 			a.input[name] = p.Default
 		case required:
-			kind := valueKind(name, p)
+			kind := strings.Replace(p.kind(), "integer", "number", 1)
+			if c := (column{Name: name}); kind == "string" && c.identifies() {
+				kind = "identifier"
+			}
 			unsaid[kind] = append(unsaid[kind], name)
 		}
 	}
-	for _, kind := range []string{"identifier", "number", "text"} {
+	for _, kind := range slices.Sorted(maps.Keys(unsaid)) { // identifiers before other texts
 		a.only(kind, unsaid[kind], ws)
 	}
-	for _, name := range in.members() {
-		if _, ok := a.input[name]; !ok && slices.Contains(in.Required, name) {
-			a.missing = append(a.missing, name)
-		}
-	}
-	if rows := rowsOf(given); len(a.missing) > 0 && len(given) > 0 && len(rows) != 1 {
+	slices.Sort(a.missing)
+	if len(a.missing) > 0 && len(given) > 0 && len(rows) != 1 {
 		a.problem = fmt.Sprintf("%s needs one %s, and the earlier step found %d.", s.Name, spaced(a.missing[0]), len(rows))
 	} else if len(a.missing) > 0 {
 		a.problem = fmt.Sprintf("%s needs %s, and the request does not say it. Write for example %q.", s.Name, quoted(a.missing), a.missing[0]+"=…")
@@ -50,42 +53,17 @@ func fill(s skill, ws []word, given json.RawMessage) arguments {
 	return a
 }
 
-func valueKind(name string, p *schema) string {
-	switch p.kind() {
-	case "number", "integer":
-		return "number"
-	case "string":
-		if name == "id" || strings.HasSuffix(name, "_id") {
-			return "identifier"
-		}
-		return "text"
-	}
-	return "other"
-}
-
 // written takes name=value.
 func (a *arguments) written(name string, p *schema, ws []word) bool {
-	for i, w := range ws {
-		if w.key != name {
-			continue
-		}
-		var v any = w.text
-		if p.kind() != "string" && json.Unmarshal([]byte(w.text), &v) != nil {
-			return false
-		}
+	i := slices.IndexFunc(ws, func(w word) bool { return w.key == name })
+	if i < 0 {
+		return false
+	}
+	var v any = ws[i].text
+	if p.kind() == "string" || json.Unmarshal([]byte(ws[i].text), &v) == nil {
 		a.input[name], a.used[i] = v, true
-		return true
 	}
-	return false
-}
-
-// earlier takes the argument from an earlier result that has it once.
-func (a *arguments) earlier(name string, given json.RawMessage) bool {
-	if rows := rowsOf(given); len(rows) == 1 && rows[0][name] != nil {
-		a.input[name] = rows[0][name]
-		return true
-	}
-	return false
+	return a.used[i]
 }
 
 // rowsOf reads a result as rows.
@@ -103,11 +81,12 @@ func (a *arguments) only(kind string, names []string, ws []word) {
 	var at []int
 	for i, w := range ws {
 		digits := strings.ContainsAny(w.text, "0123456789")
-		if !a.used[i] && w.key == "" && (kind == "number" && w.kind == numberWord || kind == "text" && w.kind == nameWord || kind == "identifier" && w.kind == nameWord && digits) {
+		if !a.used[i] && w.key == "" && (kind == "number" && w.isNumber || w.isName && (kind == "string" || kind == "identifier" && digits)) {
 			at = append(at, i)
 		}
 	}
 	if len(at) != len(names) {
+		a.missing = append(a.missing, names...)
 		return
 	}
 	for k, name := range names {
@@ -130,8 +109,7 @@ func (a *arguments) explicit(request string, ws []word) string {
 	out, end := "", 0
 	for i, w := range ws {
 		if v := a.values[i]; v != "" {
-			out += request[end:w.begin] + v
-			end = w.end
+			out, end = out+request[end:w.begin]+v, w.end
 		}
 	}
 	return out + request[end:]

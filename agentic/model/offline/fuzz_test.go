@@ -17,6 +17,7 @@ func FuzzOffline(f *testing.F) {
 	f.Add("How many orders per outlet?", orderSchema, `{"a":[{"b":null}]}`, "{count: integer}")
 	f.Add("“Wo” 5 at least > between 1 and 2 top -3 'x' the most first", `{"$ref":"#","properties":{"a":{"$ref":"#/properties/a"}}}`, `[[1]]`, "number")
 	f.Add("sorted by by by, how many how 1e999 2026-01-01", `{"anyOf":[{"type":"null"},{"allOf":[{"items":{}}]}]}`, "\xff{", "string")
+	f.Add("the m", `{"properties":{"m":null,"o":{"properties":{"n":null}}},"$defs":{"d":null},"items":null}`, `null`, "{m: null}")
 	f.Fuzz(func(t *testing.T, task, schema, data, desc string) {
 		effect := "\nEffect: pure.\nReturns: " + schema
 		tools := []model.Tool{{Name: "s", Description: desc + effect, Schema: json.RawMessage(schema)}, {Name: "t", Description: effect}, toolNamed("exec_python"), toolNamed("write_memory")}
@@ -24,9 +25,9 @@ func FuzzOffline(f *testing.F) {
 		rank := skill{Name: "rank", InputSchema: json.RawMessage(`{"required":["rows"],"properties":{"rows":{"type":"array","items":{"type":"object"}}}}`), OutputSchema: s.OutputSchema, Effect: "pure"}
 		selectSkills(task, []skill{s, {Name: desc, Description: task}, rank})
 		for _, p := range writePlan(planInput{Task: task, Skills: []skill{s, rank, {Name: desc, OutputSchema: s.OutputSchema}}, MaxSteps: 10}).Steps {
-			x := execution{Task: p.Task, request: task, skills: []skill{s}, Schema: s.OutputSchema, input: &result{Result: json.RawMessage(data)}}
+			x := execution{Task: p.Task, request: task, skills: []skill{s}, Schema: s.OutputSchema, input: exchange{Label: "r0", Result: json.RawMessage(data)}}
 			x.next()
-			x.calls = []exchange{{model.Call{Name: task}, *x.input}}
+			x.calls = []exchange{{Call: model.Call{Name: task}, Result: json.RawMessage(data)}}
 			x.next()
 		}
 		for _, agent := range []string{"planner", "executor", "composer", "general"} {

@@ -1,6 +1,6 @@
 // Package offline is the model that needs no key and no network. It exists for
 // the demo, the sample and the tests, and is no substitute for a language model:
-// it knows no domain and little English.
+// it knows no domain, little English, and reads no instructions.
 //
 // It matches the words of a request with what the schemas of the skills declare:
 // the noun of their records, the names of columns and arguments, the values that
@@ -12,9 +12,8 @@
 // not half answered, and the refusal says what can be typed instead. Skills that
 // are not pure it calls only where the request names them.
 //
-// It does not read instructions. It knows what the planner, the executor and the
-// composer have to do, and finds the data for it in the blocks of their messages.
-// For any other agent it does what one step can do, and says the result.
+// It knows what planner, executor and composer have to do. For any other agent it
+// does what one step can do, and says the result.
 package offline
 
 import (

@@ -11,9 +11,6 @@ import (
 	"aob.dev/writ/intents/catalog"
 )
 
-// maxSkills is how many skills are loaded for one request.
-const maxSkills = 6
-
 // planInput asks for a plan of at most MaxSteps steps numbered from FirstStep or,
 // after a failure, for the steps that replace the failed and remaining ones.
 type planInput struct {
@@ -24,7 +21,7 @@ type planInput struct {
 	Completed  []json.RawMessage  `json:"completed"`
 	Failed     *failedStep        `json:"failed"`
 	Remaining  []catalog.PlanStep `json:"remaining"`
-	Violations []string           `json:"-"` // of the plan before this one
+	Violations []string           `json:"-"` // what is wrong with each plan before this one
 }
 
 type failedStep struct {
@@ -49,19 +46,18 @@ func planTask(c *conversation) action {
 	if c.blocks["[Plan]"] != "" {
 		c.block("[Plan]", &in)
 	}
-	refused := 0
 	for _, x := range c.calls {
 		in.Skills = append(in.Skills, x.Skills...)
 		if x.Name == "plan" {
-			refused, in.Violations = refused+1, []string{x.wrong()}
+			in.Violations = append(in.Violations, x.wrong())
 		}
 	}
 	names := selectSkills(c.task, candidates)
 	out := planOutput{Answer: smallTalk(c.task, candidates)}
 	switch {
 	case out.Answer != "":
-	case refused > 1:
-		out = infeasible("The plan cannot work: " + in.Violations[0])
+	case len(in.Violations) > 1:
+		out = infeasible("The plan cannot work: " + in.Violations[1])
 	case len(c.calls) == 0 && len(names) > 0 && c.offers("load_skill"):
 		return action{tool: "load_skill", args: map[string][]string{"skills": names}}
 	default:
@@ -71,7 +67,7 @@ func planTask(c *conversation) action {
 }
 
 // selectSkills takes the candidates that share words with the task, those that
-// share most first. What only puts rows in order is no reason to begin.
+// share most first, six at most. What only puts rows in order is no reason to begin.
 func selectSkills(request string, candidates []skill) []string {
 	task := vocabulary(request)
 	ordered := slices.ContainsFunc(words(request), func(w word) bool { return extreme(w) || sorting[w.lower] || strings.HasSuffix(w.lower, "est") })
@@ -79,36 +75,25 @@ func selectSkills(request string, candidates []skill) []string {
 	var found []string
 	source := false
 	for _, c := range candidates {
-		about := vocabulary(c.Description)
-		n, orders := shared(task, c.Name, c.Description), about["rank"] && about["row"]
-		if n == 0 && !(orders && ordered) {
-			continue
+		name, about := vocabulary(c.Name), vocabulary(c.Description)
+		for w := range task {
+			if about[w] {
+				score[c.Name]++
+			}
+			if name[w] {
+				score[c.Name] += 3
+			}
 		}
-		source = source || !orders
-		score[c.Name] = n
-		found = append(found, c.Name)
+		if orders := about["rank"] && about["row"]; score[c.Name] > 0 || orders && ordered {
+			source = source || !orders
+			found = append(found, c.Name)
+		}
 	}
 	if !source {
 		return nil
 	}
 	slices.SortStableFunc(found, func(a, b string) int { return cmp.Compare(score[b], score[a]) })
-	return found[:min(len(found), maxSkills)]
-}
-
-// shared counts the words that a task shares with a skill, those of its name thrice.
-func shared(task map[string]bool, name, description string) int {
-	n := 0
-	for w := range vocabulary(name) {
-		if task[w] {
-			n += 3
-		}
-	}
-	for w := range vocabulary(description) {
-		if task[w] {
-			n++
-		}
-	}
-	return n
+	return found[:min(len(found), 6)]
 }
 
 // harmless are the skills that may be called for a task: those that only read,
@@ -118,23 +103,19 @@ func harmless(skills []skill, task string) []skill {
 	return slices.DeleteFunc(slices.Clone(skills), func(s skill) bool { return s.Effect != "pure" && !named(s.Name, task) })
 }
 
-// proposal is one way to do a task: steps without numbers, each but the first
-// after the one before it.
-type proposal struct {
-	steps   []catalog.PlanStep
-	reading *reading // of the step that answers
-	problem string
-	score   int
-}
-
 // writePlan plans the one way that explains the whole task, or says why there is none.
 func writePlan(in planInput) planOutput {
 	skills := in.Skills
 	if f := in.Failed; f != nil {
-		if out, ok := withoutRanking(in); ok || len(in.Completed) > 0 {
-			return out
+		s := f.Step
+		switch byScript := strings.HasPrefix(requestOf(s.Task), rankTask) && s.InputFromStep > 0 && len(s.Skills) > 0; {
+		case byScript: // rows can be ranked without the skill
+			s.Task, s.Skills, s.Step = requestOf(s.Task), []string{}, in.FirstStep
+			return planOutput{Steps: append([]catalog.PlanStep{s}, in.Remaining...)}
+		case len(in.Completed) > 0:
+			return infeasible(f.Reason)
 		}
-		skills = slices.DeleteFunc(slices.Clone(skills), func(s skill) bool { return slices.Contains(f.Step.Skills, s.Name) })
+		skills = slices.DeleteFunc(slices.Clone(skills), func(k skill) bool { return slices.Contains(s.Skills, k.Name) })
 	}
 	best := propose(harmless(skills, in.Task), in.Task)
 	switch {
@@ -169,34 +150,29 @@ func infeasible(reason string) planOutput {
 	return planOutput{Infeasible: sentence(reason)}
 }
 
-// propose finds the best proposal: that of one skill, or of two of which the
-// first finds what the second asks for.
-func propose(skills []skill, task string) proposal {
-	best := proposal{problem: "No available skill can do this.", score: -1}
-	better := func(p proposal) {
+// propose finds the best reading: that of one skill, or of two of which the first
+// finds what the second asks for.
+func propose(skills []skill, task string) *reading {
+	skills = slices.DeleteFunc(slices.Clone(skills), isRanker)
+	var all []*reading
+	for _, s := range skills {
+		all = append(all, direct(s, task))
+		for _, first := range skills {
+			all = append(all, chain(first, s, task)...)
+		}
+	}
+	best := &reading{t: &table{single: true}, problem: "No available skill can do this.", score: -1}
+	for _, p := range all {
 		can, could := p.problem == "", best.problem == ""
 		if can && !could || can == could && p.score > best.score {
 			best = p
-		}
-	}
-	for _, s := range skills {
-		if isRanker(s) {
-			continue
-		}
-		better(direct(s, task))
-		for _, first := range skills {
-			if first.Name != s.Name && !isRanker(first) {
-				if p, ok := chain(first, s, task); ok {
-					better(p)
-				}
-			}
 		}
 	}
 	return best
 }
 
 // direct has one skill answer the task.
-func direct(s skill, task string) proposal {
+func direct(s skill, task string) *reading {
 	ws := words(task)
 	args := fill(s, ws, nil)
 	t := tableOf(s)
@@ -211,30 +187,31 @@ func direct(s skill, task string) proposal {
 			r.fail("%s has no argument %q that %q could be.", s.Name, w.key, w.text)
 		}
 	}
-	return proposal{steps: []catalog.PlanStep{step(args.explicit(task, ws), s, r)}, reading: r, problem: r.problem, score: r.score}
+	r.steps = []catalog.PlanStep{step(args.explicit(task, ws), s, r)}
+	return r
 }
 
 // chain splits a task such as "the orders of the outlet Mitte": the first skill
-// finds the outlet, the second is called with its outlet_id.
-func chain(first, second skill, task string) (proposal, bool) {
+// finds the outlet, the second is called with its outlet_id. Most tasks are no such.
+func chain(first, second skill, task string) []*reading {
 	ws := words(task)
 	a, b := tableOf(first), tableOf(second)
 	cut := slices.IndexFunc(ws, func(w word) bool { return a.nouns[w.stem] && !b.nouns[w.stem] })
 	if cut < 1 || !slices.ContainsFunc(ws[:cut], func(w word) bool { return b.nouns[w.stem] }) {
-		return proposal{}, false
+		return nil
 	}
 	args := fill(second, ws[:cut], nil)
 	if len(args.missing) != 1 || a.column(args.missing[0]) == nil || fill(first, ws[cut:], nil).problem != "" {
-		return proposal{}, false
+		return nil
 	}
 	found := read(a, ws[cut:], nil)
 	r := read(b, ws[:cut], args.used)
-	if found.columns = []column{*a.column(args.missing[0])}; found.problem != "" {
+	if found.columns = []*column{a.column(args.missing[0])}; found.problem != "" {
 		r.fail("%s", found.problem)
 	}
-	one := step("Find the "+task[ws[cut].begin:], first, found)
-	two := step(task[:ws[cut].begin]+ws[cut].text+" found", second, r)
-	return proposal{steps: []catalog.PlanStep{one, two}, reading: r, problem: r.problem, score: r.score + found.score - 1}, true
+	r.score += found.score - 1
+	r.steps = []catalog.PlanStep{step("Find the "+task[ws[cut].begin:], first, found), step(task[:ws[cut].begin]+ws[cut].text+" found", second, r)}
+	return []*reading{r}
 }
 
 // step calls a skill. Its task begins with the name of the skill, and goes on in
@@ -284,42 +261,26 @@ func rankArgs(s skill) (rows, by, descending string) {
 }
 
 // ranking is the step that has a skill rank the first records of an order.
-func ranking(p proposal, skills []skill) []catalog.PlanStep {
+func ranking(p *reading, skills []skill) []catalog.PlanStep {
 	i := slices.IndexFunc(skills, func(s skill) bool { return s.Effect == "pure" && isRanker(s) })
-	if r := p.reading; i < 0 || r.extreme < 0 || r.Limit < 2 || r.Fold != "" {
+	if i < 0 || p.extreme < 0 || p.Limit < 2 || p.Fold != "" {
 		return nil
 	}
-	given := tableOf(skills[i])
-	columns := slices.Concat(given.columns, p.reading.columns)
-	end := "highest"
-	if p.reading.Asc {
-		end = "lowest"
-	}
-	s := step(fmt.Sprintf("%s%s, %s first", rankTask, p.reading.By.Name, end), skills[i], &reading{t: given, query: query{columns: columns}})
-	return []catalog.PlanStep{s}
-}
-
-// withoutRanking replaces a step that ranked rows with a script that does.
-func withoutRanking(in planInput) (planOutput, bool) {
-	f := in.Failed.Step
-	if !strings.HasPrefix(requestOf(f.Task), rankTask) || f.InputFromStep == 0 || len(f.Skills) == 0 {
-		return infeasible(in.Failed.Reason), false
-	}
-	f.Task, f.Skills = requestOf(f.Task), []string{}
-	f.Step = in.FirstStep
-	return planOutput{Steps: append([]catalog.PlanStep{f}, in.Remaining...)}, true
+	end := map[bool]string{false: "highest", true: "lowest"}[p.Asc]
+	given := &reading{t: tableOf(skills[i])}
+	given.columns = slices.Concat(given.t.columns, p.columns)
+	return []catalog.PlanStep{step(fmt.Sprintf("%s%s, %s first", rankTask, p.By.Name, end), skills[i], given)}
 }
 
 // advice says what the offline model can do, and what to type.
-func (p proposal) advice() string {
-	if p.reading == nil || p.reading.t.single {
+func (p *reading) advice() string {
+	if p.t.single {
 		return ability + " A skill that changes something must be named. See what there is with writ skill list."
 	}
-	t := p.reading.t
-	plural := spaced(t.plural)
+	plural, value := spaced(p.t.plural), p.t.example()
 	tries := []string{"List the " + plural, "How many " + plural + " are there?"}
-	if t.first((*column).numeric) != nil {
-		tries = []string{tries[1], "The 3 " + plural + " with the highest " + t.example(), "The average " + t.example() + " of the " + plural}
+	if p.t.first((*column).numeric) != nil {
+		tries = []string{tries[1], "The 3 " + plural + " with the highest " + value, "The average " + value + " of the " + plural}
 	}
 	return ability + " Try " + quoted(tries)
 }

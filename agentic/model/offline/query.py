@@ -1,4 +1,4 @@
-# Answers a query over the data of a step. QUERY is JSON: see job in script.go.
+# Answers a query over the data of a step. QUERY is JSON: see job in query.go.
 import json
 import sys
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"aob.dev/writ/intents/catalog"
 )
 
 // reading is a request, as far as it is understood as a query of one table.
@@ -13,21 +15,19 @@ type reading struct {
 	t       *table
 	ws      []word
 	used    []bool
-	score   int    // how much of the request the table's own words explain
-	problem string // why the table does not answer the request; empty: it does
-	sorted  bool   // all records are wanted, in an order
-	extreme int    // where the word is by which only the first of an order are wanted; -1: nowhere
+	score   int                // how much of the request the table's own words explain
+	problem string             // why the table does not answer the request; empty: it does
+	steps   []catalog.PlanStep // that answer it, without numbers, each but the first after the one before it
+	sorted  bool               // all records are wanted, in an order
+	extreme int                // where the word is by which only the first of an order are wanted; -1: nowhere
 }
 
 // read understands the words of a request that are not used yet. Each method
 // below takes the words of one form.
 func read(t *table, ws []word, used []bool) *reading {
-	r := &reading{t: t, ws: ws, used: slices.Clone(used), extreme: -1}
-	if used == nil {
-		r.used = make([]bool, len(ws))
-	}
+	r := &reading{t: t, ws: ws, used: make([]bool, len(ws)), extreme: -1}
 	for i, w := range ws {
-		r.used[i] = r.used[i] || w.key != "" // arguments
+		r.used[i] = w.key != "" || i < len(used) && used[i] // arguments
 	}
 	r.count()
 	r.folds()
@@ -63,13 +63,18 @@ func (r *reading) lower(i int) string {
 }
 
 func (r *reading) noun(i int) bool {
-	return i >= 0 && i < len(r.ws) && r.ws[i].kind == plainWord && r.t.nouns[r.ws[i].stem]
+	return i >= 0 && i < len(r.ws) && !r.ws[i].isName && !r.ws[i].isNumber && r.t.nouns[r.ws[i].stem]
+}
+
+// mention is a column and where it is named, by how many words.
+type mention struct {
+	*column
+	at, n int
 }
 
 // mention finds the column that is named at i, and by how many words.
 func (r *reading) mention(i int, want func(*column) bool) (best *column, n int) {
-	for k := range r.t.columns {
-		c := &r.t.columns[k]
+	for _, c := range r.t.columns {
 		for _, phrase := range c.phrases {
 			if len(phrase) > n && r.says(i, phrase) && (want == nil || want(c)) {
 				best, n = c, len(phrase)
@@ -88,14 +93,15 @@ func (r *reading) says(i int, phrase []string) bool {
 	return true
 }
 
-// near finds a column that is named by one of the words at from and the next ones.
-func (r *reading) near(from, words int, want func(*column) bool) (c *column, at, n int) {
+// near finds a column of numbers that is named by one of the words at from and the
+// next ones.
+func (r *reading) near(from, words int) mention {
 	for i := max(from, 0); i < from+words && i < len(r.ws); i++ {
-		if c, n := r.mention(i, want); c != nil {
-			return c, i, n
+		if c, n := r.mention(i, (*column).numeric); c != nil {
+			return mention{c, i, n}
 		}
 	}
-	return nil, 0, 0
+	return mention{}
 }
 
 // count reads "how many outlets", "number of outlets", "count the outlets".
@@ -109,7 +115,7 @@ func (r *reading) count() {
 			continue
 		}
 		r.use(i, n)
-		r.Fold = foldCount
+		r.Fold = "count"
 		for k := i + n; k < len(r.ws); k++ {
 			if c, _ := r.mention(k, func(c *column) bool { return c.typ != "boolean" }); r.noun(k) {
 				return
@@ -117,7 +123,7 @@ func (r *reading) count() {
 				break
 			}
 		}
-		r.fail("%s returns %s, and only those can be counted.", r.t.name(), r.t.plural)
+		r.fail("%s returns %s, and only those can be counted.", r.t.skill, r.t.plural)
 		return
 	}
 }
@@ -125,42 +131,33 @@ func (r *reading) count() {
 // folds reads "total revenue" and "the average order amount".
 func (r *reading) folds() {
 	for i := range r.ws {
-		fold := map[string]string{"total": foldTotal, "sum": foldTotal, "average": foldAverage, "mean": foldAverage}[r.lower(i)]
-		if fold == "" {
+		fold := map[string]string{"total": "total", "sum": "total", "average": "average", "mean": "average"}[r.lower(i)]
+		of := r.near(i+1, 4)
+		if fold == "" || of.column == nil {
 			continue
 		}
-		if c, at, n := r.near(i+1, 4, (*column).numeric); c != nil {
-			if r.Fold != "" {
-				r.fail("One request asks for one number.")
-			}
-			r.use(i, 1)
-			r.use(at, n)
-			r.Fold, r.Of = fold, c
+		if r.Fold != "" {
+			r.fail("One request asks for one number.")
 		}
+		r.use(i, 1)
+		r.use(of.at, of.n)
+		r.Fold, r.Of = fold, of.column
 	}
 }
 
 // comparing are the words ahead of a number.
-var comparing = []struct{ words, op string }{
-	{"more than", opOver},
-	{"less than", opUnder},
-	{"fewer than", opUnder},
-	{"at least", opLeast},
-	{"at most", opMost},
-	{"over", opOver},
-	{"above", opOver},
-	{"under", opUnder},
-	{"below", opUnder},
+var comparing = map[string]string{
+	"more than": "over", "over": "over", "above": "over", "at least": "at least",
+	"less than": "under", "fewer than": "under", "under": "under", "below": "under", "at most": "at most",
 }
 
 // comparisons reads "over 140 euros" and "a magnitude above 5".
 func (r *reading) comparisons() {
 	for i := range r.ws {
-		for _, c := range comparing {
-			n := strings.Count(c.words, " ") + 1
-			if value := i + n; r.says(i, strings.Fields(c.words)) && value < len(r.ws) && r.ws[value].kind == numberWord {
-				r.compare(i, value, c.op)
-				break
+		for phrase, op := range comparing { // of which one fits at most
+			value := i + strings.Count(phrase, " ") + 1
+			if r.says(i, strings.Fields(phrase)) && value < len(r.ws) && r.ws[value].isNumber {
+				r.compare(i, value, op)
 			}
 		}
 	}
@@ -170,27 +167,20 @@ func (r *reading) comparisons() {
 // on say so. The column is named beside them, or it is the only one of numbers,
 // or the only one whose description has the unit.
 func (r *reading) compare(begin, value int, op string) {
-	c, at, n := r.near(value+1, 2, (*column).numeric)
-	if c == nil {
-		c, at, n = r.near(begin-2, 2, (*column).numeric)
+	of := cmp.Or(r.near(value+1, 2), r.near(begin-2, 2))
+	if unit := value + 1; of.column == nil && unit < len(r.ws) && r.ws[unit].content() {
+		of = mention{r.t.measuredBy(r.ws[unit].stem), unit, 1}
+	} else if of.column == nil {
+		of.column = r.t.only(func(*column) bool { return true })
 	}
-	if c == nil {
-		at, n = value+1, 0
-		if c = r.t.only(func(*column) bool { return true }); at < len(r.ws) && r.ws[at].content() {
-			c, n = r.t.measuredBy(r.ws[at].stem), 1
-		}
-	}
-	if c == nil {
-		r.fail("%s does not say what is compared with %q.", r.t.name(), r.ws[value].text)
+	if of.column == nil {
+		r.fail("%s does not say what is compared with %q.", r.t.skill, r.ws[value].text)
 		return
 	}
 	r.use(begin, value-begin+1)
-	r.use(at, n)
-	r.Where = append(r.Where, condition{[]column{*c}, op, r.ws[value].number})
+	r.use(of.at, of.n)
+	r.Where = append(r.Where, condition{[]*column{of.column}, op, r.ws[value].number})
 }
-
-// name is what to call the table in a refusal.
-func (t *table) name() string { return cmp.Or(t.skill, "The data") }
 
 var (
 	largest  = set("highest largest biggest greatest most top")
@@ -203,64 +193,61 @@ func extreme(w word) bool { return largest[w.lower] || smallest[w.lower] }
 // order reads "the highest revenue", "the strongest", "the top 2 by seats", and
 // for all records "sorted by seats in ascending order".
 func (r *reading) order() {
-	by, atBy, nBy := r.by()
+	by := r.by()
 	for i, w := range r.ws {
 		base, est := strings.CutSuffix(r.lower(i), "est")
 		if r.lower(i) == "" || !extreme(w) && !(est && r.t.measuredBy(base) != nil) || r.lower(i+1) == "first" {
 			continue
 		}
-		c, at, n := by, atBy, nBy
-		if c == nil {
-			c, at, n = r.near(i+1, 3, (*column).numeric)
+		of := cmp.Or(by, r.near(i+1, 3))
+		if of.column == nil && !extreme(w) {
+			of.column = r.t.measuredBy(base)
+		} else if of.column == nil && w.lower != "most" && w.lower != "fewest" {
+			of.column = r.t.only(func(*column) bool { return true })
 		}
-		if c == nil && !extreme(w) {
-			c = r.t.measuredBy(base)
-		} else if c == nil && w.lower != "most" && w.lower != "fewest" {
-			c = r.t.only(func(*column) bool { return true })
-		}
-		if c == nil || r.Fold != "" {
-			r.fail("%s does not say what %q is measured by. Name what is to be compared, such as %q.", r.t.name(), w.text, "the highest "+r.t.example())
+		if of.column == nil || r.Fold != "" {
+			r.fail("%s does not say what %q is measured by. Name what is to be compared, such as %q.", r.t.skill, w.text, "the highest "+r.t.example())
 			continue
 		}
 		r.use(i, 1)
-		r.use(at, n)
-		r.By, r.Asc, r.extreme = c, smallest[w.lower], i
+		r.use(of.at, of.n)
+		r.By, r.Asc, r.extreme = of.column, smallest[w.lower], i
 		return
 	}
-	if by != nil && r.Fold == "" {
-		r.use(atBy, nBy)
-		r.By, r.Asc, r.sorted = by, true, true
+	if by.column != nil && r.Fold == "" {
+		r.use(by.at, by.n)
+		r.By, r.Asc, r.sorted = by.column, true, true
 		r.direction()
 	}
 }
 
 // by reads "by seats".
-func (r *reading) by() (c *column, at, n int) {
+func (r *reading) by() mention {
 	for i := range r.ws {
 		if c, n := r.mention(i+1, nil); c != nil && r.lower(i) == "by" {
-			return c, i, n + 1
+			return mention{c, i, n + 1}
 		}
 	}
-	return nil, 0, 0
+	return mention{}
 }
 
 // direction reads "in descending order" and "highest first" beside a column that orders.
 func (r *reading) direction() {
 	for i, w := range r.ws {
-		n := 1
-		switch {
+		switch next := r.lower(i + 1); {
 		case r.lower(i) == "":
-			continue
-		case extreme(w) && r.lower(i+1) == "first":
-			r.Asc, n = smallest[w.lower], 2
+		case extreme(w) && next == "first":
+			r.Asc = smallest[w.lower]
+			r.use(i, 2)
 		case w.lower == "descending", w.lower == "ascending":
-			if r.Asc = w.lower == "ascending"; r.lower(i+1) == "order" {
-				n = 2
+			r.Asc = w.lower == "ascending"
+			r.use(i, 1)
+			if next == "order" {
+				r.use(i+1, 1)
 			}
-		case !sorting[w.lower]:
-			continue
+		case sorting[w.lower]:
+			r.use(i, 1)
 		}
-		r.use(i, n)
 	}
 }
 
@@ -270,11 +257,9 @@ func (r *reading) direction() {
 func (r *reading) limit() {
 	for i, w := range r.ws {
 		n := int(min(w.number, 1e6))
-		if n < 1 || float64(n) != w.number || r.used[i] || r.Fold != "" {
-			continue
-		}
 		c, _ := r.mention(i+1, nil)
-		if r.noun(i+1) || r.extreme >= 0 && (c != nil || i == r.extreme-1 || i == r.extreme+1) {
+		counts := r.noun(i+1) || r.extreme >= 0 && (c != nil || i == r.extreme-1 || i == r.extreme+1)
+		if counts && n >= 1 && float64(n) == w.number && !r.used[i] && r.Fold == "" {
 			r.use(i, 1)
 			r.Limit = n
 			return
@@ -291,7 +276,7 @@ func (r *reading) groups() {
 		if w := r.lower(i); r.Fold != "" && (w == "per" || w == "by" || w == "each" || w == "every") {
 			if c, n := r.mention(i+1, func(c *column) bool { return !c.numeric() }); c != nil {
 				r.use(i, n+1)
-				r.Per = append(r.Per, *c)
+				r.Per = append(r.Per, c)
 			}
 		}
 	}
@@ -302,32 +287,24 @@ func (r *reading) groups() {
 func (r *reading) values() {
 	for i := range r.ws {
 		not := r.lower(i-1) == "not"
-		if c, n := r.mention(i, func(c *column) bool { return c.typ == "boolean" }); c != nil {
-			r.keep(i, n, not, condition{[]column{*c}, opIs, !not})
-			continue
-		}
-		for k := range r.t.columns {
-			c := &r.t.columns[k]
-			for _, v := range c.values {
-				phrase := stems(v)
-				if len(phrase) == 0 || !r.says(i, phrase) {
-					continue
+		c, n := r.mention(i, func(c *column) bool { return c.typ == "boolean" })
+		where := condition{[]*column{c}, "is", !not}
+		for _, of := range r.t.columns {
+			for _, v := range of.values {
+				if phrase := stems(v); c == nil && len(phrase) > 0 && r.says(i, phrase) {
+					c, n = of, len(phrase)
+					where = condition{[]*column{of}, map[bool]string{false: "is", true: "is not"}[not], v}
 				}
-				op := opIs
-				if not {
-					op = opNot
-				}
-				r.keep(i, len(phrase), not, condition{[]column{*c}, op, v})
 			}
 		}
+		if c == nil {
+			continue
+		}
+		if r.use(i, n); not {
+			r.use(i-1, 1)
+		}
+		r.Where = append(r.Where, where)
 	}
-}
-
-func (r *reading) keep(i, n int, not bool, c condition) {
-	if r.use(i, n); not {
-		r.use(i-1, 1)
-	}
-	r.Where = append(r.Where, c)
 }
 
 // names reads names, quotes and identifiers: values of the column that stands
@@ -341,26 +318,21 @@ func (r *reading) names() {
 			foreign = c
 		}
 		next := i + n
-		if c != nil && next < len(r.ws) && !r.used[next] && r.ws[next].kind == nameWord && (!c.identifies() || strings.ContainsAny(r.ws[next].text, "0123456789")) {
+		if c != nil && next < len(r.ws) && !r.used[next] && r.ws[next].isName && (!c.identifies() || strings.ContainsAny(r.ws[next].text, "0123456789")) {
 			r.use(i, n+1)
-			r.Where = append(r.Where, condition{[]column{*c}, opIs, r.ws[next].text})
+			r.Where = append(r.Where, condition{[]*column{c}, "is", r.ws[next].text})
 			continue
 		}
-		if own, _ := r.mention(i, nil); r.used[i] || w.kind != nameWord || own != nil || r.t.nouns[w.stem] || r.t.speaks[w.stem] {
+		if own, _ := r.mention(i, nil); r.used[i] || !w.isName || own != nil || r.t.nouns[w.stem] || r.t.speaks[w.stem] {
 			continue
 		}
-		var texts []column
-		for _, c := range r.t.columns {
-			if c.typ == "string" && len(c.values) == 0 {
-				texts = append(texts, c)
-			}
-		}
-		if foreign != nil || len(texts) == 0 || slices.ContainsFunc(r.Where, func(c condition) bool { return c.Op == opMention }) {
-			r.fail("%s does not know what to do with %q.", r.t.name(), w.text)
+		texts := slices.DeleteFunc(slices.Clone(r.t.columns), func(c *column) bool { return c.typ != "string" || len(c.values) > 0 })
+		if foreign != nil || len(texts) == 0 || slices.ContainsFunc(r.Where, func(c condition) bool { return c.Op == "mentions" }) {
+			r.fail("%s does not know what to do with %q.", r.t.skill, w.text)
 			return
 		}
 		r.use(i, 1)
-		r.Where = append(r.Where, condition{texts, opMention, w.text})
+		r.Where = append(r.Where, condition{texts, "mentions", w.text})
 	}
 }
 
@@ -373,17 +345,16 @@ func (r *reading) selected() {
 		if c == nil {
 			continue
 		}
-		own := r.noun(i)
-		if r.use(i, n); !slices.ContainsFunc(r.columns, func(d column) bool { return d.Name == c.Name }) {
-			r.columns = append(r.columns, *c)
+		if r.use(i, n); !slices.Contains(r.columns, c) {
+			r.columns = append(r.columns, c)
 		}
-		others = others || !own
+		others = others || !r.noun(i)
 	}
 	if others && r.Fold != "" {
 		r.fail("One request asks for one number.")
 	}
 	if others && r.extreme < 0 && r.lower(0) == "which" {
-		r.fail("%s does not say which %s are meant.", r.t.name(), r.t.plural)
+		r.fail("%s does not say which %s are meant.", r.t.skill, r.t.plural)
 	}
 	if !others || r.sorted {
 		r.columns = nil
@@ -392,15 +363,17 @@ func (r *reading) selected() {
 		return
 	}
 	if label := r.t.label(); !others && label != nil {
-		r.columns = []column{*label}
+		r.columns = []*column{label}
 	}
-	if !slices.ContainsFunc(r.columns, func(d column) bool { return d.Name == r.By.Name }) {
-		r.columns = append(r.columns, *r.By)
+	if !slices.Contains(r.columns, r.By) {
+		r.columns = append(r.columns, r.By)
 	}
 	for i, c := range r.columns { // the first of an order are records that have what is shown
-		r.columns[i].nullable = false
 		if c.nullable {
-			r.Where = append(r.Where, condition{[]column{c}, opKnown, nil})
+			r.Where = append(r.Where, condition{[]*column{c}, "known", nil})
+			known := *c
+			known.nullable = false
+			r.columns[i] = &known
 		}
 	}
 }
@@ -422,28 +395,23 @@ func (r *reading) rest() {
 	}
 	switch {
 	case len(unknown) > 0:
-		r.fail("%s does not say what %s means here.", r.t.name(), quoted(unknown))
+		r.fail("%s does not say what %s means here.", r.t.skill, quoted(unknown))
 	case r.score == 0:
-		r.fail("%s has to do with something else.", r.t.name())
+		r.fail("%s has to do with something else.", r.t.skill)
 	case (len(r.t.columns) == 0 || r.t.single) && !r.plain():
-		r.fail("%s does not return records that could be counted or compared.", r.t.name())
+		r.fail("%s does not return records that could be counted or compared.", r.t.skill)
 	}
 }
 
 // described reports whether a word describes a column that the answer is about.
 func (r *reading) described(w word) bool {
-	about := slices.Concat(r.columns, r.Per)
-	for _, c := range []*column{r.By, r.Of} {
-		if c != nil {
-			about = append(about, *c)
-		}
-	}
+	about := append(slices.Concat(r.columns, r.Per), r.By, r.Of)
 	for _, c := range r.Where {
 		if len(c.Columns) == 1 {
 			about = append(about, c.Columns[0])
 		}
 	}
-	return slices.ContainsFunc(about, func(c column) bool { return c.about[w.stem] })
+	return slices.ContainsFunc(about, func(c *column) bool { return c != nil && c.about[w.stem] })
 }
 
 // example is a column to compare by, for refusals.

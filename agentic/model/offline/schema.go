@@ -31,16 +31,17 @@ type types []string
 
 func (t *types) UnmarshalJSON(b []byte) error {
 	var one string
-	if json.Unmarshal(b, &one) == nil {
-		*t = types{one}
-		return nil
+	if json.Unmarshal(b, &one) != nil {
+		return json.Unmarshal(b, (*[]string)(t))
 	}
-	return json.Unmarshal(b, (*[]string)(t))
+	*t = types{one}
+	return nil
 }
 
 func (s *schema) UnmarshalJSON(b []byte) error {
 	type fields schema
 	_ = json.Unmarshal(b, (*fields)(s)) // a schema that is a boolean, or broken, says nothing
+	maps.DeleteFunc(s.Properties, func(_ string, p *schema) bool { return p == nil })
 	return nil
 }
 

@@ -15,7 +15,7 @@ type table struct {
 	single  bool     // the document is the one record
 	plural  string   // what the records are called
 	nouns   map[string]bool
-	columns []column
+	columns []*column
 	nodes   int             // that were read
 	speaks  map[string]bool // what may be said besides, where no columns are declared or there is one record
 }
@@ -52,13 +52,11 @@ func tableOf(s skill) *table {
 	t.single = true
 	t.nouns = vocabulary(s.Name)
 	t.plural = strings.Join(stems(s.Name), " ")
-	t.speaks = vocabulary(s.Name, s.Description)
-	in := readSchema(s.InputSchema)
-	for name, p := range in.Properties {
-		for w := range vocabulary(name, p.Title, p.Description) {
-			t.speaks[w] = true
-		}
+	said := []string{s.Name, s.Description}
+	for name, p := range readSchema(s.InputSchema).Properties {
+		said = append(said, name, p.Title, p.Description)
 	}
+	t.speaks = vocabulary(said...)
 	t.add(root, root, nil, true)
 	return t
 }
@@ -72,7 +70,7 @@ func (t *table) addShape(returned json.RawMessage) *table {
 	}
 	for _, name := range s.members() {
 		if p := s.Properties[name].resolve(s); t.column(name) == nil && p.kind() != "array" && p.kind() != "object" {
-			t.columns = append(t.columns, column{Name: name, typ: p.kind(), phrases: [][]string{stems(name), {stem(name)}}})
+			t.columns = append(t.columns, &column{Name: name, typ: p.kind(), phrases: [][]string{stems(name), {stem(name)}}})
 		}
 	}
 	return t
@@ -94,10 +92,10 @@ func findRecords(root *schema) (record, array *schema, path []string) {
 				}
 				continue
 			}
+			if len(next) > maxNodes {
+				break
+			}
 			for _, name := range p.at.members() {
-				if len(next) > maxNodes {
-					break
-				}
 				next = append(next, place{p.at.Properties[name].resolve(root), append(slices.Clone(p.path), name)})
 			}
 		}
@@ -142,16 +140,16 @@ func (t *table) add(root, s *schema, path []string, required bool) {
 			t.add(root, p, at, needed)
 		case "string", "number", "integer", "boolean":
 			c := newColumn(t, p, at, needed)
-			if taken := slices.ContainsFunc(t.columns, func(d column) bool { return d.Name == c.Name }); oneWord.MatchString(c.Name) && !taken {
+			if taken := slices.ContainsFunc(t.columns, func(d *column) bool { return d.Name == c.Name }); oneWord.MatchString(c.Name) && !taken {
 				t.columns = append(t.columns, c)
 			}
 		}
 	}
 }
 
-func newColumn(t *table, p *schema, path []string, required bool) column {
+func newColumn(t *table, p *schema, path []string, required bool) *column {
 	key := path[len(path)-1]
-	c := column{Name: key, Path: path, typ: p.kind(), nullable: !required || p.nullable(), required: required, about: vocabulary(p.Description), values: p.values()}
+	c := &column{Name: key, Path: path, typ: p.kind(), nullable: !required || p.nullable(), required: required, about: vocabulary(p.Description), values: p.values()}
 	if oneWord.MatchString(p.Title) {
 		c.Name = strings.ToLower(p.Title)
 	}
@@ -173,10 +171,8 @@ func (t *table) column(name string) *column {
 }
 
 func (t *table) first(fits func(*column) bool) *column {
-	for i := range t.columns {
-		if fits(&t.columns[i]) {
-			return &t.columns[i]
-		}
+	if i := slices.IndexFunc(t.columns, fits); i >= 0 {
+		return t.columns[i]
 	}
 	return nil
 }
@@ -201,16 +197,11 @@ func (t *table) label() *column {
 
 // only is the column of numbers that fits, if there is only one.
 func (t *table) only(fits func(*column) bool) *column {
-	var only *column
-	for i := range t.columns {
-		if c := &t.columns[i]; c.numeric() && fits(c) {
-			if only != nil {
-				return nil
-			}
-			only = c
-		}
+	fitting := slices.DeleteFunc(slices.Clone(t.columns), func(c *column) bool { return !c.numeric() || !fits(c) })
+	if len(fitting) == 1 {
+		return fitting[0]
 	}
-	return only
+	return nil
 }
 
 // measuredBy is the only column of numbers whose description has a word.

@@ -17,16 +17,10 @@ type word struct {
 	begin  int    // where it stands in the request
 	end    int
 	number float64
-	kind   kind
+
+	isNumber bool
+	isName   bool // quoted, capitalised inside the request, or with a digit in it: a value, not a description
 }
-
-type kind int
-
-const (
-	plainWord kind = iota
-	nameWord       // quoted, capitalised inside the request, or with a digit in it: a value, not a description
-	numberWord
-)
 
 var pieces = regexp.MustCompile(`([\pL_][\pL\pN_]*=)?("[^"]+"|“[^”]+”|\d+(?:\.\d+)?(?:[-_:][\pL\pN]+)*|[\pL\pN_]+(?:[-.'’@:/][\pL\pN_]+)*)`)
 
@@ -63,16 +57,11 @@ func words(request string) []word {
 		}
 		unquoted := strings.Trim(w.text, `"“”`)
 		first, _ := utf8.DecodeRuneInString(w.text)
-		number, err := strconv.ParseFloat(w.text, 64)
-		spelled, isSpelled := numbers[strings.ToLower(w.text)]
-		switch {
-		case err == nil && unicode.IsDigit(first):
-			w.kind, w.number = numberWord, number
-		case isSpelled:
-			w.kind, w.number = numberWord, spelled
-		case unquoted != w.text, unicode.IsUpper(first) && len(out) > 0, strings.ContainsFunc(w.text, unicode.IsDigit):
-			w.kind = nameWord
+		w.number, w.isNumber = numbers[strings.ToLower(w.text)]
+		if number, err := strconv.ParseFloat(w.text, 64); err == nil && unicode.IsDigit(first) {
+			w.number, w.isNumber = number, true
 		}
+		w.isName = !w.isNumber && (unquoted != w.text || unicode.IsUpper(first) && len(out) > 0 || strings.ContainsFunc(w.text, unicode.IsDigit))
 		n := len(out)
 		if capital := unicode.IsUpper(first) && n > 0; capital && joins && request[out[n-1].begin:at[0]] == out[n-1].text+" " {
 			w.text, w.begin = out[n-1].text+" "+unquoted, out[n-1].begin
@@ -87,7 +76,7 @@ func words(request string) []word {
 }
 
 // content reports whether a word says something that must be understood.
-func (w word) content() bool { return w.kind != plainWord || !stop[w.lower] }
+func (w word) content() bool { return w.isName || w.isNumber || !stop[w.lower] }
 
 // stem is a word without case and plural.
 func stem(s string) string {
@@ -119,11 +108,9 @@ func stems(text string) []string {
 // vocabulary are the words of texts that say something.
 func vocabulary(texts ...string) map[string]bool {
 	out := map[string]bool{}
-	for _, t := range texts {
-		for _, s := range stems(t) {
-			if !stop[s] {
-				out[s] = true
-			}
+	for _, s := range stems(strings.Join(texts, " ")) {
+		if !stop[s] {
+			out[s] = true
 		}
 	}
 	return out

@@ -140,7 +140,7 @@ var plannerTools = []model.Tool{toolNamed("find_relevant_skills"), toolNamed("lo
 func executorTools(skills []skill) []model.Tool {
 	var out []model.Tool
 	for _, s := range skills {
-		about := s.Description + "\nEffect: " + s.Effect + "."
+		about := s.Description + "\nEffect: " + string(s.Effect) + "."
 		var b bytes.Buffer
 		if json.Compact(&b, s.OutputSchema) == nil {
 			about += "\nReturns: " + b.String()

@@ -17,8 +17,7 @@ import (
 // secret is what no probe may ever print. It is in the bait, not in any script.
 const secret = "TOP" + "SECRET"
 
-// Bait is what the host offers to a script that escapes: each probe is told where
-// it is.
+// Bait is what an escaped script could find on the host. Each probe knows where it is.
 type Bait struct {
 	dir      string
 	abstract string
@@ -72,8 +71,8 @@ func (b *Bait) layFiles() error {
 	return nil
 }
 
-// leak opens the secret as a careless library would, above the descriptors that
-// a sandbox gets, and puts it into the environment.
+// leak opens the secret on a descriptor above those of a sandbox that is not closed on
+// exec, as a careless library would, and puts it into the environment.
 func (b *Bait) leak() error {
 	const variable, above = "WRIT_BAIT", 9
 	fd, err := unix.Open(b.path("secret"), unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -130,7 +129,7 @@ func portOf(a net.Addr) int {
 	return n
 }
 
-// definitions is the Python that tells a probe where the bait is.
+// definitions is the Python with which a probe knows where the bait is.
 func (b *Bait) definitions() string {
 	var s strings.Builder
 	for name, value := range map[string]string{

@@ -1,5 +1,5 @@
-// Package escape tries to get out of a sandbox: scripts that each attempt what no
-// script may, and say which layer must stop them. Whoever doubts the sandbox adds
+// Package escape tries to get out of a sandbox. Each probe is a script that attempts
+// something forbidden and names the layer that must stop it. To try something else, add
 // a file to probes.
 //
 // A probe is Python with "# key: value" lines at its top:
@@ -7,7 +7,7 @@
 //	layer   the layers of which each alone should block it, most direct first
 //	expect  the outcome of a run that was stopped; default ok: the script goes
 //	        on to its end and prints what was blocked
-//	open    drivers under which it may get through, which docs/sandbox.md tells
+//	open    drivers under which it may get through, as docs/sandbox.md describes
 //	wall    limit of the run, as is cpu
 //
 // Its name begins with its group.
@@ -27,7 +27,7 @@ import (
 //go:embed probes prelude.py
 var files embed.FS
 
-// Groups of probes: what they are after.
+// Groups of probes, by their target.
 func Groups() []string { return []string{"files", "kernel", "network", "resources"} }
 
 // Layers that a probe can name.
@@ -126,7 +126,7 @@ func set(p *Probe, key, value string) (err error) {
 	return err
 }
 
-// subset are the words of a list separated by commas, if all are known.
+// subset are the names in a list separated by commas, if all are known.
 func subset(list string, known []string) ([]string, error) {
 	words := strings.Split(list, ", ")
 	for _, w := range words {
@@ -136,3 +136,28 @@ func subset(list string, known []string) ([]string, error) {
 	}
 	return words, nil
 }
+
+// Verdict on one probe under one driver.
+type Verdict string
+
+// The closed set of verdicts.
+const (
+	Blocked Verdict = "blocked"
+	Known   Verdict = "open"    // got through where it is known to
+	Escaped Verdict = "ESCAPED" // got through
+	Broken  Verdict = "broken"  // ended otherwise than expected, so that it proves nothing
+)
+
+// Finding is the result of one probe under one driver.
+type Finding struct {
+	Probe   string   `json:"probe"`
+	Group   string   `json:"group"`
+	Layers  []string `json:"layers"`
+	Driver  string   `json:"driver"`
+	Verdict Verdict  `json:"verdict"`
+	Outcome string   `json:"outcome"` // of the run
+	Detail  string   `json:"detail"`  // if it was not blocked; under control of the probe
+}
+
+// Holds reports whether the finding is as promised.
+func (f Finding) Holds() bool { return f.Verdict == Blocked || f.Verdict == Known }

@@ -12,7 +12,7 @@ import (
 )
 
 // Try runs one probe. An error means that there is no finding.
-func (p Probe) Try(ctx context.Context, runner Runner, b *Bait) (Finding, error) {
+func (p Probe) Try(ctx context.Context, runner sandbox.Runner, b *Bait) (Finding, error) {
 	before, err := b.victim()
 	if err != nil {
 		return Finding{}, err

@@ -5,9 +5,11 @@ package escape
 import (
 	"context"
 	"errors"
+
+	"aob.dev/writ/executors/sandbox"
 )
 
-var errPlatform = errors.New("escape: there is no sandbox to try on this platform")
+var errPlatform = errors.New("escape: there is no sandbox on this platform")
 
 // Bait cannot be laid on this platform.
 type Bait struct{}
@@ -19,4 +21,6 @@ func LayBait(string) (*Bait, error) { return nil, errPlatform }
 func (*Bait) Remove() error { return nil }
 
 // Try fails on this platform.
-func (Probe) Try(context.Context, Runner, *Bait) (Finding, error) { return Finding{}, errPlatform }
+func (Probe) Try(context.Context, sandbox.Runner, *Bait) (Finding, error) {
+	return Finding{}, errPlatform
+}

@@ -50,7 +50,7 @@ const sigSetmask = 2
 //go:nocheckptr
 func (c *child) become(def *[4]uint64) {
 	for s := uintptr(1); s <= signals; s++ {
-		// SIGKILL and SIGSTOP refuse, which is as well.
+		// It fails for SIGKILL and SIGSTOP, which need no reset.
 		_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, s, uintptr(unsafe.Pointer(def)), 0, sigSetSize, 0, 0) //nolint:gosec // G103: the layout is the kernel's
 	}
 	_, _, _ = syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, sigSetmask, uintptr(unsafe.Pointer(&def[0])), 0, sigSetSize, 0, 0) //nolint:gosec // G103: the layout is the kernel's
@@ -83,7 +83,7 @@ func (c *child) become(def *[4]uint64) {
 	leave(-1, 0)
 }
 
-// leave tells why on ReportFD and ends the process.
+// leave reports the failure on ReportFD and ends the process.
 //
 //go:nosplit
 //go:norace

@@ -28,7 +28,7 @@ const (
 	OutFD    = 1 // standard output
 	ErrFD    = 2 // standard error
 	FeedFD   = 3
-	ReportFD = 4 // where a call that fails is told; later the program's own
+	ReportFD = 4 // where a failed call is reported; later the program's own
 )
 
 // Program is what a forked process does: Calls in turn until one fails.

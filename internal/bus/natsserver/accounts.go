@@ -2,14 +2,15 @@ package natsserver
 
 import (
 	"cmp"
+	"time"
 
 	"aob.dev/writ/internal/bus"
 )
 
-// The accounts. Who serves and who asks are in different ones, so that a reply
-// subject, which the asker chooses, leads nowhere but into the asker's own
-// account: nobody listens there, and it imports nothing that the asker may not
-// publish anyway. Whoever serves sees only reply subjects that the server made.
+// The accounts. Servers and clients of a service are in different ones. A client
+// chooses the reply subject, so it must lead nowhere but into the client's own account:
+// nothing is served there, and it imports nothing that the client may not publish
+// anyway. The serving side sees only reply subjects that the NATS server made.
 const (
 	accountAgents  = "AGENTS"  // the agentic layer, serving
 	accountGateway = "GATEWAY" // its members, asking
@@ -23,10 +24,10 @@ const (
 )
 
 // An answer may take this long: the longest run of an order, and a delegation
-// to a task. Replies later than that are dropped by the server.
+// to a task. The server drops later replies.
 const (
-	orderTime      = "15m"
-	delegationTime = "1h"
+	orderTime      = 15 * time.Minute
+	delegationTime = time.Hour
 )
 
 // account, and the types below it, are the accounts part of a nats-server
@@ -62,9 +63,9 @@ const (
 	turnAll   = "writ.turn.>"
 )
 
-// What a reader of frames may ask of JetStream: a consumer of its own on the one
-// stream, filtered to turns. An account without JetStream has a $JS.API of its
-// own that says so: there these have another name.
+// What a reader of frames may request of JetStream: a consumer of its own on the one
+// stream, filtered to turns. An account without JetStream has a $JS.API of its own,
+// which refuses everything: there these have another name.
 const (
 	jetStreamAPI = "$JS.API."
 	framesCreate = "CONSUMER.CREATE." + bus.FramesStream + ".*." + turnAll
@@ -72,13 +73,13 @@ const (
 	framesDelete = "CONSUMER.DELETE." + bus.FramesStream + ".*"
 )
 
-// crossing is a service of one account and who may ask it.
+// crossing is a service of one account and the accounts that may request it.
 type crossing struct {
 	subject, of string
 	by          []string
-	called      string // what those who ask call it; empty: the same
-	stream      bool   // more than one answer
-	within      string // of the answer; empty: the server's default
+	called      string        // what those who ask call it; empty: the same
+	stream      bool          // more than one answer
+	within      time.Duration // of the answer; 0: the server's default
 }
 
 // crossings are all ways from one account into another.
@@ -93,8 +94,9 @@ func crossings() []crossing {
 		{subject: bus.DirectoryUser, of: accountCore, by: gateway},
 		{subject: bus.DirectoryApprovals, of: accountCore, by: gateway},
 		{subject: bus.PlansSilent, of: accountCore, by: gateway},
-		// One way: the stream FRAMES listens, nobody answers. Only the manager shows
-		// frames beside the gateway, so that a stolen task or planner cannot answer the user.
+		// One way: the stream FRAMES stores them, and there are no replies. Only the
+		// manager and the gateway publish frames, so that a compromised task or planner
+		// cannot answer the user.
 		{subject: turnAll, of: accountCore, by: []string{accountGateway, accountManager}},
 		{subject: jetStreamAPI + framesCreate, called: bus.FramesAPI + framesCreate, of: accountCore, by: frames},
 		{subject: jetStreamAPI + framesNext, called: bus.FramesAPI + framesNext, of: accountCore, by: frames, stream: true},
@@ -125,7 +127,10 @@ func accounts() map[string]*account {
 		return out[name]
 	}
 	for _, c := range crossings() {
-		e := export{Service: c.subject, Threshold: c.within, Accounts: c.by}
+		e := export{Service: c.subject, Accounts: c.by}
+		if c.within > 0 {
+			e.Threshold = c.within.String()
+		}
 		if c.stream {
 			e.Response = "Stream"
 		}

@@ -12,17 +12,17 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// External is an external executor: a service of somebody else with a key of its
-// own (NATS nkey). The server knows the public half.
+// External is an external executor: a third party's service with a key of its own (NATS
+// nkey). The server knows the public key.
 type External struct {
 	Name  string   // of the executor; a user's service is called bus.ServiceName(name)
 	NKey  string   // public
 	Types []string // intent types that it carries out
 }
 
-// authority says who a connection is: our own processes by the passwords that
-// they were given, external executors by their keys. That is looked up at each
-// connection, so processes come and go without touching other connections.
+// authority authenticates connections: our own processes by their passwords, external
+// executors by their keys. It is asked at each connection, so that processes come and go
+// without affecting other connections.
 type authority struct {
 	account func(name string) (*server.Account, error)
 
@@ -84,7 +84,7 @@ func (a *authority) known(o *server.ClientOpts, nonce []byte) *server.User {
 	return u
 }
 
-// signed: the connection has signed the nonce that it was given.
+// signed reports whether the connection has signed its nonce.
 func signed(public, sig string, nonce []byte) bool {
 	raw, err := base64.RawURLEncoding.DecodeString(sig)
 	if err != nil { // as old clients spell it
@@ -108,7 +108,7 @@ func (s *Server) SetExternal(list []External) error {
 		case !nkeys.IsValidPublicUserKey(o.NKey):
 			wrong = append(wrong, fmt.Errorf("nats server: external executor %s: not a public user key", o.Name))
 		case s.known(o.Name):
-			wrong = append(wrong, fmt.Errorf("nats server: external executor %s: the name is one of our own", o.Name))
+			wrong = append(wrong, fmt.Errorf("nats server: external executor %s: the name is that of a role of writ", o.Name))
 		default:
 			next[o.NKey] = external(o)
 		}

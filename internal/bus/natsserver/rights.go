@@ -27,15 +27,9 @@ type right struct {
 	answers   time.Duration // to requests received, one each, within; 0: to none
 }
 
-// Times within which answers may come, as durations; the accounts say the same.
-const (
-	answerOrder      = 15 * time.Minute
-	answerDelegation = time.Hour
-)
-
-// rightsOf is who may say what to whom: the rights of a role's process. asks is
-// the connection by which it asks, serves the one by which it serves; a role that
-// has the same account for both has the same right twice, and a nil one does not.
+// rightsOf are the rights of a role's process: asks of the connection for its requests,
+// serves of the one that it serves on. A role with one account for both has the same
+// right twice; nil: it does not request, or does not serve.
 func rightsOf(role, instance string, executors map[string][]string) (asks, serves *right) {
 	inbox := inbox(bus.ProcessUser(role, instance))
 	switch role {
@@ -61,7 +55,7 @@ func rightsOf(role, instance string, executors map[string][]string) (asks, serve
 	return r, r
 }
 
-// asker may publish what its account imports, and hears answers.
+// asker may publish what its account imports, and receives the replies.
 func asker(account, inbox string) *right {
 	return &right{account: account, publish: imports(account), subscribe: []string{inbox}}
 }
@@ -74,17 +68,17 @@ func agent(role, instance string) *right {
 		subscribe: append([]string{
 			queued(bus.Agent(role), role), queued(bus.AgentInstance(role, instance), role), queued(bus.Grant(role, instance), role),
 		}, discoverable(role)...),
-		answers: answerDelegation,
+		answers: delegationTime,
 	}
 }
 
-// executor may hear its own types and answer; it can begin nothing.
+// executor may receive orders of its own types and reply; it can request nothing.
 func executor(name string, types []string) *right {
-	hears := discoverable(name)
+	subjects := discoverable(name)
 	for _, typ := range types {
-		hears = append(hears, queued(bus.Exec(typ), name))
+		subjects = append(subjects, queued(bus.Exec(typ), name))
 	}
-	return &right{account: accountExec, subscribe: hears, answers: answerOrder}
+	return &right{account: accountExec, subscribe: subjects, answers: orderTime}
 }
 
 func router(inbox string) *right {
@@ -92,7 +86,7 @@ func router(inbox string) *right {
 		account:   accountCore,
 		publish:   append(imports(accountCore), "$JS.API.>", "$JS.ACK.>", "$JS.FC.>"),
 		subscribe: []string{discovery, inbox},
-		answers:   answerOrder,
+		answers:   orderTime,
 	}
 	for _, subject := range []string{bus.Orders, bus.Batches, bus.DirectoryAPIKey, bus.DirectoryUser, bus.DirectoryApprovals, bus.PlansSilent} {
 		r.subscribe = append(r.subscribe, queued(subject, Router))
@@ -100,14 +94,14 @@ func router(inbox string) *right {
 	return r
 }
 
-// queued is a subscription as a member of a queue group: alone, or in another
-// group, a process would hear what is another's to answer.
+// queued is a subscription as a member of a queue group: alone, or in another group, a
+// process would receive requests that others answer.
 func queued(subject, group string) string { return subject + " " + group }
 
 func inbox(user string) string { return bus.InboxPrefix(user) + ".>" }
 
-// discoverable are the subjects on which a micro service tells of itself: those
-// for all, and those for its own name.
+// discoverable are the subjects on which a micro service describes itself: those for all
+// services, and those for its own name.
 func discoverable(user string) []string {
 	var out []string
 	name := bus.ServiceName(user)

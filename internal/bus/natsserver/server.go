@@ -3,11 +3,10 @@
 // asked to. Its accounts (accounts.go) and the rights of a process in them
 // (rights.go) are those of a cluster.
 //
-// Each process is a user of its own, with an inbox of its own: two of one role
-// share the role's queue group and nothing else. Passwords are random and live as
-// long as the server; whoever holds a *Server connects as any role, and nobody
-// else as one. Services of others come by the listener, each with a key of its
-// own (SetExternal).
+// Each process is a user of its own, with an inbox of its own: two of one role share
+// the role's queue group and nothing else. Passwords are random and valid as long as
+// the server runs; only code that has the *Server can connect as a role. Services of
+// third parties use the listener, each with a key of its own (SetExternal).
 package natsserver
 
 import (
@@ -51,7 +50,7 @@ type Credentials struct {
 	User, Password string
 }
 
-// Process is one process of a role. It asks by one connection and serves by
+// Process is one process of a role. It requests over one connection and serves over
 // another; where the role does both in one account they are the same.
 type Process struct {
 	Instance     string
@@ -65,8 +64,6 @@ type Server struct {
 	executors map[string][]string
 	log       *slog.Logger
 }
-
-var _ bus.InProcess = (*Server)(nil)
 
 // Start runs a server until Close. It returns once the server takes connections
 // and the stream of display frames is there.
@@ -156,7 +153,7 @@ func (s *Server) ensureFrames(ctx context.Context) error {
 	return bus.EnsureFrames(ctx, c)
 }
 
-// Admit lets one more process of a role in.
+// Admit makes the credentials of one more process of a role.
 func (s *Server) Admit(role string) (Process, error) {
 	p := Process{Instance: strings.ToLower(rand.Text())}
 	asks, serves := rightsOf(role, p.Instance, s.executors)
@@ -176,13 +173,13 @@ func (s *Server) Admit(role string) (Process, error) {
 	return p, nil
 }
 
-// known says whether a name is that of a role.
+// known reports whether a name is that of a role.
 func (s *Server) known(name string) bool {
 	asks, serves := rightsOf(name, "", s.executors)
 	return asks != nil || serves != nil
 }
 
-// Connect lets one more process of a role in and connects it in process.
+// Connect admits one more process of a role and connects it in process.
 func (s *Server) Connect(ctx context.Context, role string) (bus.Conn, error) {
 	p, err := s.Admit(role)
 	if err != nil {
@@ -212,7 +209,7 @@ func (s *Server) URL() string {
 	return s.ns.ClientURL()
 }
 
-// InProcessConn implements bus.InProcess.
+// InProcessConn connects without a socket, as bus.Options.InProcess wants it.
 func (s *Server) InProcessConn() (net.Conn, error) { return s.ns.InProcessConn() }
 
 // Close ends the server. Connections are to be closed before.

@@ -123,8 +123,8 @@ func (s *Server) run(ctx context.Context, program string, args []string, tls boo
 		select {
 		case <-exited:
 			s.cmd = nil
-			said, _ := os.ReadFile(log.Name())
-			return fmt.Errorf("the S3 server ended: %s", said)
+			output, _ := os.ReadFile(log.Name())
+			return fmt.Errorf("the S3 server ended: %s", output)
 		case <-ctx.Done():
 			return fmt.Errorf("the S3 server does not answer: %w", err)
 		case <-time.After(20 * time.Millisecond):

@@ -49,10 +49,10 @@ func subjectDigest(s storage.Subject) digest {
 const chunk = 1 << 16
 
 // State is the fold of the durable records that commits are judged by. It
-// knows nothing that is not on disk; what a group is about to write is in its Draft.
+// holds nothing that is not on disk; what a group is about to write is in its Draft.
 //
 // What is old (storage.Window) leaves it: subjects, and orders with their keys that
-// have ended and of which it is known how.
+// have ended, and not as indeterminate.
 type State struct {
 	next     int64
 	latest   time.Time // no record is timed after it, and none before what comes next
@@ -62,7 +62,7 @@ type State struct {
 	places   [][]int64       // by position, in chunks; nil: all of it is old
 	stay     map[int64]int64 // places of orders that are old and do not leave
 	open     map[int64]int   // open orders with their attempt
-	unknown  map[int64]bool  // orders that ended, and nobody knows how
+	unknown  map[int64]bool  // orders that ended as indeterminate
 	recent   *recent
 }
 
@@ -98,7 +98,7 @@ func (s *State) Lookup(k storage.Key) (storage.Holder, bool) {
 }
 
 // Holder says in which state an order is; ErrNotFound where the position is no order's.
-// left: only the records tell (storage.HolderOf).
+// left: it is in the records only (storage.HolderOf).
 func (s *State) Holder(position int64) (h storage.Holder, left bool, err error) {
 	o := s.order(position)
 	switch o.place {
@@ -174,8 +174,8 @@ func (s *State) Apply(e storage.Entry) {
 	}
 }
 
-// leave lets go what is old. from is where the window was cut before. The maps are
-// made anew, since a map never gives back what it took.
+// leave removes what is old. from is where the window was cut before. The maps are
+// copied, since a map never frees its memory.
 func (s *State) leave(from int64) {
 	cut := s.window.Cut
 	stay := make(map[int64]int64)

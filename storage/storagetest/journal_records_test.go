@@ -172,7 +172,7 @@ func testReopenKnowsCommits(h *harness) {
 func testClosed(h *harness) {
 	h.wins(openOrder("a"))
 	for range 2 {
-		if err := h.Opened.Close(); err != nil {
+		if err := h.opened.Close(); err != nil {
 			h.Fatalf("close: %v", err)
 		}
 	}

@@ -107,7 +107,7 @@ func TestNoRunIsTold(t *testing.T) {
 }
 
 // stopped is a sandbox that is told to end.
-type stopped struct{ python.Sandbox }
+type stopped struct{ sandbox.Runner }
 
 func (stopped) Run(context.Context, sandbox.Job) (sandbox.Result, error) {
 	return sandbox.Result{}, sandbox.ErrClosed

@@ -45,7 +45,7 @@ func TestLintOfSealedMissesNothing(t *testing.T) {
 		t.Error("a wrong time is filled in")
 	}
 	raw := []byte(`{"version":"1.0","intent":{"type":"plan.list","args":{}},"actor":{"user_id":"ana","tenant":"default"},"constraints":{"ttl_sec":60},"sig":"a..b"}`)
-	found, err := lint(raw, map[string]typeRow{}, intents.Role(""))
+	found, err := lint(raw, catalog.Builtin(), intents.Role(""))
 	if err != nil || len(found) < 3 {
 		t.Errorf("%v %v", found, err)
 	}

@@ -1,6 +1,3 @@
-// Package storagetest holds the suites that every driver of the storage
-// contracts must pass, and a journal in memory that enforces the contract for
-// the tests of whoever uses one.
 package storagetest
 
 import (
@@ -18,22 +15,52 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/sqlite"
 )
 
-// Opened is an open journal of a driver.
-type Opened interface {
+// opened is an open journal of a driver.
+type opened interface {
 	storage.Journal
 	storage.Records
 	Close() error
 }
 
-// OpenJournal opens the journal of a directory. Opened again after Close it must
+// openJournal opens the journal of a directory. Opened again after Close it must
 // hold what it held.
-type OpenJournal func(t testing.TB, dir string, observe storage.Observer) Opened
+type openJournal func(t testing.TB, dir string, observe storage.Observer) opened
 
-// TestJournal checks every sentence of storage.Journal and storage.Records that
+// TestJournal runs the suite for every driver.
+func TestJournal(t *testing.T) {
+	var mu sync.Mutex
+	byDir := make(map[string]*Journal)
+	for name, open := range map[string]openJournal{
+		"memory": func(_ testing.TB, dir string, observe storage.Observer) opened {
+			mu.Lock()
+			defer mu.Unlock()
+			if before, ok := byDir[dir]; ok {
+				byDir[dir] = before.Reopen(observe)
+			} else {
+				byDir[dir] = NewJournal(observe)
+			}
+			return byDir[dir]
+		},
+		"sqlite": func(t testing.TB, dir string, observe storage.Observer) opened {
+			j, err := sqlite.OpenJournal(t.Context(), dir, sqlite.JournalOptions{
+				Observer: observe, OnFatal: func(err error) { t.Errorf("fatal: %v", err) },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return j
+		},
+	} {
+		t.Run(name, func(t *testing.T) { testJournal(t, open) })
+	}
+}
+
+// testJournal checks every sentence of storage.Journal and storage.Records that
 // can be seen from outside. Durability beyond Close needs a crash test per driver.
-func TestJournal(t *testing.T, open OpenJournal) {
+func testJournal(t *testing.T, open openJournal) {
 	t.Helper()
 	for name, test := range map[string]func(*harness){
 		"CommitWins":           testCommitWins,
@@ -90,9 +117,9 @@ func TestJournal(t *testing.T, open OpenJournal) {
 // harness is one journal under test and everything its observer was told.
 type harness struct {
 	*testing.T
-	open OpenJournal
+	open openJournal
 	dir  string
-	Opened
+	opened
 
 	during func(storage.Entry) // run by the observer; set while no call is under way
 
@@ -103,7 +130,7 @@ type harness struct {
 
 func (h *harness) start() {
 	h.Helper()
-	h.Opened = h.open(h.T, h.dir, func(e storage.Entry) {
+	h.opened = h.open(h.T, h.dir, func(e storage.Entry) {
 		if h.during != nil {
 			h.during(e)
 		}
@@ -111,13 +138,13 @@ func (h *harness) start() {
 		defer h.mu.Unlock()
 		h.seen = append(h.seen, e)
 	})
-	h.Cleanup(func() { _ = h.Opened.Close() })
+	h.Cleanup(func() { _ = h.opened.Close() })
 }
 
 // reopen closes the journal, opens it again and returns what was seen before.
 func (h *harness) reopen() []storage.Entry {
 	h.Helper()
-	if err := h.Opened.Close(); err != nil {
+	if err := h.opened.Close(); err != nil {
 		h.Fatalf("close: %v", err)
 	}
 	before := h.observed()

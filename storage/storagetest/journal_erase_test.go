@@ -21,7 +21,7 @@ func erasable(kind storage.Kind, word string, length int) storage.Record {
 // testErase: an erased part is its digest, the record's digest stays, and nothing
 // else of the journal changes. Without an Eraser there is nothing to test.
 func testErase(h *harness) {
-	eraser, ok := h.Opened.(storage.Eraser)
+	eraser, ok := h.opened.(storage.Eraser)
 	if !ok {
 		return
 	}
@@ -81,7 +81,7 @@ func testErase(h *harness) {
 // testEraseBesideWriters: commits go on while parts are erased, and each caller
 // finds its own done.
 func testEraseBesideWriters(h *harness) {
-	eraser, ok := h.Opened.(storage.Eraser)
+	eraser, ok := h.opened.(storage.Eraser)
 	if !ok {
 		return
 	}

@@ -5,21 +5,79 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
+	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/iotest"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
+
 	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/blobdir"
+	"aob.dev/writ/storage/blobnats"
+	"aob.dev/writ/storage/quota"
 )
 
-// OpenBlobs opens an empty store.
-type OpenBlobs func(t testing.TB) storage.Blobs
+// TestBlobs runs the suite for every driver but S3, which TestIntegrationBlobs does, and for
+// a store within limits that are not reached.
+func TestBlobs(t *testing.T) {
+	for name, open := range map[string]func(testing.TB) storage.Blobs{
+		"dir": func(t testing.TB) storage.Blobs { return openDir(t, "[blobs]*") }, // no part of a path is a pattern
+		"quota": func(t testing.TB) storage.Blobs {
+			free := func() (int64, error) { return 1 << 40, nil }
+			return quota.New(openDir(t, "blobs"), quota.Limits{Free: free, Floor: 1, Tenant: 1 << 40})
+		},
+		"nats": openNATS(t),
+	} {
+		t.Run(name, func(t *testing.T) { testBlobs(t, open) })
+	}
+}
 
-// TestBlobs checks storage.Blobs.
-func TestBlobs(t *testing.T, open OpenBlobs) {
+func openDir(t testing.TB, name string) *blobdir.Blobs {
+	t.Helper()
+	b, err := blobdir.Open(filepath.Join(t.TempDir(), name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// openNATS opens buckets of one server with JetStream.
+func openNATS(t *testing.T) func(testing.TB) storage.Blobs {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(),
+		DisableJetStreamBanner: true, NoLog: true, NoSigs: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	if !s.ReadyForConnections(time.Minute) {
+		t.Fatal("the NATS server does not start")
+	}
+	var n atomic.Int64
+	return func(t testing.TB) storage.Blobs {
+		b, err := blobnats.Open(t.Context(), blobnats.Config{URL: fmt.Sprintf("%s?bucket=b%d", s.ClientURL(), n.Add(1))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = b.Close() })
+		return b
+	}
+}
+
+// testBlobs checks storage.Blobs. open opens an empty store.
+func testBlobs(t *testing.T, open func(testing.TB) storage.Blobs) {
 	t.Helper()
 	for name, test := range map[string]func(*blobs){
 		"PutAndOpen":       testPutAndOpen,

@@ -1,31 +1,42 @@
 package storagetest
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/sqlite"
 )
 
-// OpenDocuments opens an empty store that checks documents with
-// storage.NewCheck(Dimension). The suite names tenants of its own, so that a shared server
-// can be used.
-type OpenDocuments func(t testing.TB) storage.Documents
-
-// Refresher is implemented by stores whose Search lags behind: after Refresh it
-// finds what was written before.
-type Refresher interface {
-	Refresh(ctx context.Context) error
+// TestDocuments runs the suite for the embedded driver; TestIntegrationDocuments does for
+// that on a server.
+func TestDocuments(t *testing.T) {
+	t.Run("sqlite", func(t *testing.T) {
+		testDocuments(t, func(t testing.TB) storage.Documents {
+			d, err := sqlite.OpenDocuments(t.Context(), filepath.Join(t.TempDir(), "documents.db"), storage.NewCheck(dimension))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := d.Close(); err != nil {
+					t.Error(err)
+				}
+			})
+			return d
+		})
+	})
 }
 
-// TestDocuments checks storage.Documents.
-func TestDocuments(t *testing.T, open OpenDocuments) {
+// testDocuments checks storage.Documents. open opens an empty store that checks documents
+// with storage.NewCheck(dimension). Every test names a tenant of its own, so that all can
+// share a server.
+func testDocuments(t *testing.T, open func(t testing.TB) storage.Documents) {
 	t.Helper()
 	for name, test := range map[string]func(*documents){
 		"PutAndGet":         testPutAndGet,
@@ -101,8 +112,8 @@ func (d *documents) document(id string, position int64, members map[string]any) 
 // refresh makes what was written visible.
 func (d *documents) refresh() {
 	d.Helper()
-	if r, ok := d.Documents.(Refresher); ok {
-		if err := r.Refresh(d.Context()); err != nil {
+	if r, ok := d.Documents.(storage.Refresher); ok {
+		if err := r.Refresh(d.Context(), storage.Indices...); err != nil {
 			d.Fatal(err)
 		}
 	}

@@ -1,0 +1,155 @@
+package edge
+
+import (
+	"cmp"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+
+	"github.com/gin-gonic/gin"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/schemas"
+)
+
+// Routes are the routes of an HTTP interface. Each request has a trace, and each refusal
+// is a problem document.
+type Routes struct {
+	*gin.Engine
+	log *slog.Logger
+}
+
+// NewRoutes are /livez and /openapi.json, which every interface has. The first handlers see every request, and then Check does;
+// upload is the one path whose body may be of any type.
+func NewRoutes(log *slog.Logger, upload string, first ...gin.HandlerFunc) *Routes {
+	gin.SetMode(gin.ReleaseMode)
+	r := &Routes{gin.New(), log}
+	r.HandleMethodNotAllowed, r.RedirectTrailingSlash = true, false
+	_ = r.SetTrustedProxies(nil) // fails only on addresses that do not parse
+	r.Use(trace)
+	r.Use(first...)
+	r.Use(r.recover, r.Handle(func(c *gin.Context) error { return check(c, upload) }))
+	r.NoRoute(r.Handle(func(*gin.Context) error { return problem.New(intents.NotFound, "", "no such path") }))
+	r.NoMethod(r.Handle(func(*gin.Context) error {
+		p := problem.New(intents.NotFound, "", "no such method on this path; see the header Allow")
+		p.Status = http.StatusMethodNotAllowed
+		return p
+	}))
+	r.GET("/openapi.json", func(c *gin.Context) { c.Data(http.StatusOK, "application/json", schemas.OpenAPI()) })
+	r.GET("/livez", func(c *gin.Context) { c.JSON(http.StatusOK, gin.H{"status": "ok"}) })
+	return r
+}
+
+// Handle answers a request with what h answers, or with the problem of its error.
+func (r *Routes) Handle(h func(*gin.Context) error) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		if err := h(c); err != nil {
+			r.refuse(c, err)
+		}
+	}
+}
+
+// statusClientGone is for the log: no client is there to read it.
+const statusClientGone = 499
+
+// refuse answers with the problem of an error. An answer that has begun just ends.
+func (r *Routes) refuse(c *gin.Context, err error) {
+	c.Abort()
+	if c.Request.Context().Err() != nil {
+		c.Status(statusClientGone)
+		return
+	}
+	p := *problem.Of(err)
+	if p.Code == intents.Internal {
+		r.log.ErrorContext(c.Request.Context(), "request", slog.String("route", c.FullPath()), slog.String("trace_id", Trace(c)), slog.String("error", err.Error()))
+	}
+	if c.Writer.Written() {
+		return
+	}
+	p.TraceID = cmp.Or(p.TraceID, Trace(c))
+	if id := c.Param("id"); p.IntentID == "" && intents.IsDigest(id) {
+		p.IntentID = id
+	}
+	p.Write(c.Writer)
+}
+
+// recover turns a panic into INTERNAL. Its value may hold what a user wrote, so only the
+// place that it came from is logged.
+func (r *Routes) recover(c *gin.Context) {
+	defer func() {
+		switch v := recover(); v {
+		case nil:
+		case http.ErrAbortHandler:
+			panic(v)
+		default:
+			r.log.ErrorContext(c.Request.Context(), "panic", slog.String("route", c.FullPath()), slog.String("trace_id", Trace(c)), slog.String("stack", string(debug.Stack())))
+			r.refuse(c, problem.New(intents.Internal, "", ""))
+		}
+	}()
+	c.Next()
+}
+
+const traceKey = "trace_id"
+
+// Trace of a request, which its answer names in X-Trace-Id.
+func Trace(c *gin.Context) string { return c.GetString(traceKey) }
+
+func trace(c *gin.Context) {
+	c.Set(traceKey, TraceID(c.Request))
+	c.Header("X-Trace-Id", Trace(c))
+	c.Header("X-Content-Type-Options", "nosniff")
+}
+
+func check(c *gin.Context, upload string) error {
+	r := c.Request
+	if r.Method == http.MethodPost && upload != "" && c.FullPath() == upload {
+		r = &http.Request{RequestURI: r.RequestURI, Header: r.Header.Clone()}
+		r.Header.Del("Content-Type")
+	}
+	if p := Check(r); p != nil {
+		return p
+	}
+	return nil
+}
+
+// ServePlain answers with a handler that refuses in plain text, and gives its refusal
+// instead of the text.
+func ServePlain(c *gin.Context, h http.Handler) error {
+	w := &statusWriter{ResponseWriter: c.Writer}
+	h.ServeHTTP(w, c.Request)
+	switch w.refused {
+	case 0:
+		return nil
+	case http.StatusNotFound:
+		return problem.New(intents.NotFound, "", "no such resource")
+	case http.StatusInternalServerError:
+		return problem.New(intents.Internal, "", "")
+	}
+	p := problem.New(intents.SchemaInvalid, "", http.StatusText(w.refused))
+	p.Status = w.refused
+	return p
+}
+
+// statusWriter keeps the status of a refusal, and leaves its text out.
+type statusWriter struct {
+	http.ResponseWriter
+	refused int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *statusWriter) WriteHeader(status int) {
+	if status >= http.StatusBadRequest {
+		w.refused = status
+		w.Header().Del("Content-Length")
+		return
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *statusWriter) Write(b []byte) (int, error) {
+	if w.refused != 0 {
+		return len(b), nil
+	}
+	return w.ResponseWriter.Write(b)
+}

@@ -1,0 +1,60 @@
+package state_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state"
+)
+
+// TestOpenJudgesByTheSameRules: who may approve is the same in a state and in one that
+// its snapshot was opened as.
+func TestOpenJudgesByTheSameRules(t *testing.T) {
+	l := tell(t, intents.CurrentRules)
+	put := func(a catalog.AdminPut) {
+		args, err := json.Marshal(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.take(state.Content{Order: &state.Order{
+			Type: state.TypeAdminPut, Args: args, Tenant: "system", Decision: intents.Decision{Verdict: intents.Allow, Executor: catalog.ExecutorRouter},
+		}})
+	}
+	put(catalog.AdminPut{New: &catalog.Tenant{ID: "acme"}})
+	put(catalog.AdminPut{Tenant: "acme", Role: &catalog.RoleData{Role: "lead", Capabilities: []string{state.CapabilityApprove}}})
+	put(catalog.AdminPut{Tenant: "acme", User: &catalog.User{UserID: "ana", Roles: []string{"lead"}}})
+	var b bytes.Buffer
+	if _, err := l.Snapshot(&b); err != nil {
+		t.Fatal(err)
+	}
+	opened, err := state.Open(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string][]string{"acme": {"ana"}}
+	for _, s := range []*state.State{l.State, opened} {
+		if d := cmp.Diff(want, s.Directory().PolicyData().Approvers); d != "" {
+			t.Errorf("approvers: -want +got:\n%s", d)
+		}
+	}
+}
+
+// TestOpenRefuses bytes that no state wrote.
+func TestOpenRefuses(t *testing.T) {
+	for _, text := range []string{
+		``, `[]`, `{"plans":1}`, `{} {}`,
+		`{"orders":{"1":null}}`, `{"unknown":{"a":null}}`, `{"holds":{"1":null}}`,
+		`{"orders":{"1":{"plan":"acme/p","fact":-1}}}`, `{"orders":{"1":{"plan":"","fact":0}}}`,
+		`{"plans":1} {"tasks":[null]}`, `{"plans":1} {"view":{"status":"complete"}}`,
+	} {
+		if _, err := state.Open(strings.NewReader(text)); err == nil {
+			t.Errorf("%s: no error", text)
+		}
+	}
+}

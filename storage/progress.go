@@ -1,0 +1,66 @@
+package storage
+
+import (
+	"context"
+	"fmt"
+	"sync"
+)
+
+// Progress is how far somebody who follows the journal has come. Safe for concurrent
+// use.
+type Progress struct {
+	wake chan struct{}
+
+	mu      sync.Mutex    // guards what follows
+	reached int64         // position after the last record that was read
+	moved   chan struct{} // closed whenever reached changes
+}
+
+// NewProgress has reached nothing.
+func NewProgress() *Progress {
+	return &Progress{wake: make(chan struct{}, 1), moved: make(chan struct{})}
+}
+
+// Wake says that there are new records. It never blocks.
+func (p *Progress) Wake() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Woken receives once there are new records, for the one who follows.
+func (p *Progress) Woken() <-chan struct{} { return p.wake }
+
+// Reached is the position after the last record that was read.
+func (p *Progress) Reached() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.reached
+}
+
+// Move says that every record before a position was read.
+func (p *Progress) Move(position int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reached = position
+	close(p.moved)
+	p.moved = make(chan struct{})
+}
+
+// Reach waits until every record before a position was read. The error is that of ctx.
+func (p *Progress) Reach(ctx context.Context, position int64) error {
+	for {
+		p.mu.Lock()
+		reached, moved := p.reached, p.moved
+		p.mu.Unlock()
+		if reached >= position {
+			return nil
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return fmt.Errorf("%d of %d records are read: %w", reached, position, ctx.Err())
+		}
+	}
+}
