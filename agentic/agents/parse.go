@@ -114,7 +114,8 @@ func violations(doc []byte) Faults {
 	for _, v := range schema.ValidateBytes(doc) {
 		reason := v.Reason
 		if reason == schemas.UnknownMember {
-			reason = unknown(v.Pointer[strings.LastIndexByte(v.Pointer, '/')+1:], schema.Names(v.Pointer))
+			end := strings.LastIndexByte(v.Pointer, '/')
+			reason = unknown(v.Pointer[end+1:], schema.Part(v.Pointer[:end]).Members())
 		}
 		found = append(found, Fault{Pointer: v.Pointer, Reason: reason})
 	}
