@@ -260,3 +260,31 @@ func TestApprovedCalls(t *testing.T) {
 		t.Errorf("the model was asked with %+v", first)
 	}
 }
+
+// TestLimit: at its limit an agent is asked once more, with its outputs alone.
+func TestLimit(t *testing.T) {
+	c := newCore(t)
+	working(c)
+	replies := make([]any, agents.DefaultRequests, agents.DefaultRequests+1)
+	for i := range replies {
+		replies[i] = callIt
+	}
+	got, m := worked(t, c, append(replies, giveUp)...)
+	if got.Status != taskInsufficient || got.Reason != "no such outlets" {
+		t.Errorf("%+v", got)
+	}
+	all := m.requests(agents.Executor)
+	var offered []string
+	for _, tool := range all[len(all)-1].Tools {
+		offered = append(offered, tool.Name)
+	}
+	if d := cmp.Diff([]string{"write_memory", "insufficient"}, offered); d != "" || len(all) != agents.DefaultRequests+1 {
+		t.Errorf("after %d requests offered (-want +got):\n%s", len(all), d)
+	}
+
+	c = newCore(t)
+	working(c)
+	if got, _ := worked(t, c, callIt); got.Status != taskInsufficient || got.Reason != errLimit.Error() {
+		t.Errorf("%+v", got)
+	}
+}

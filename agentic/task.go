@@ -344,7 +344,7 @@ const maxAbout = 1000
 // skill is a skill as a tool. Its server judges the input, so a schema that this
 // system cannot compile is no hindrance.
 func (w *worker) skill(m catalog.Manifest, wire string) *tool {
-	check, _ := schemas.Compile(m.InputSchema) //nolint:errcheck // see above
+	check, _ := schemas.Compile(m.InputSchema)
 	return &tool{
 		Tool:  model.Tool{Name: wire, Description: cut(m.Description, maxAbout) + "\nEffect: " + string(m.Effect) + ".", Schema: m.InputSchema},
 		check: check,

@@ -199,6 +199,7 @@ func (s slice) Get(_ context.Context, p int64) (storage.Record, error) {
 	}
 	return s[p], nil
 }
+
 func (s slice) Scan(_ context.Context, from int64) iter.Seq2[storage.Record, error] {
 	return func(yield func(storage.Record, error) bool) {
 		for _, r := range s[from:] {

@@ -72,7 +72,7 @@ func (h *Holdings) Run(ctx context.Context) error {
 		}
 		h.log.WarnContext(ctx, "the index of who holds which blobs waits for its store; so do erasures of blobs", slog.String("error", err.Error()))
 		if clock.Sleep(ctx, holdingRetry) != nil {
-			return nil
+			return nil //nolint:nilerr // the caller ended it
 		}
 	}
 }

@@ -9,15 +9,24 @@ import (
 
 // Nearest is the name that a word is most likely a misspelling of; empty: none is near.
 func Nearest(word string, names []string) string {
-	most := max(len(word)/3, 1)
-	if len(word) > 3 {
-		most = max(most, 2) // two letters that have changed places are two changes
-	}
-	best, least := "", most+1
+	word = strings.ToLower(word)
+	best, least := "", max(len(word)/3, 1)+1
 	for _, name := range slices.Sorted(slices.Values(names)) {
-		if d := levenshtein.ComputeDistance(strings.ToLower(word), strings.ToLower(name)); d < least {
+		low := strings.ToLower(name)
+		d := levenshtein.ComputeDistance(word, low)
+		if letters(word) == letters(low) {
+			d = min(d, 1) // two that have changed places are one mistake
+		}
+		if d < least {
 			best, least = name, d
 		}
 	}
 	return best
+}
+
+// letters of a word, sorted.
+func letters(word string) string {
+	b := []byte(word)
+	slices.Sort(b)
+	return string(b)
 }

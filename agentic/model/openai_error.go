@@ -25,7 +25,7 @@ type failure struct {
 func (s *lastResponse) failure(err error) failure {
 	var f failure
 	var event *ssestream.StreamError
-	resp := s.resp.Load()
+	resp := s.resp.Load() //nolint:bodyclose // the library closes it
 	switch {
 	case errors.As(err, &event):
 		f = parseFailure(event.Event.Data)

@@ -60,8 +60,10 @@ func TestConversation(t *testing.T) {
 		t.Errorf("messages %+v", got.Messages)
 	}
 	if d := cmp.Diff([]Call{
-		{"a", "f", `{"n": 1}`}, {"b", "no_such_tool", `{"not_json":"{\"n\":"}`},
-		{"c", "_", `{"not_json":""}`}, {"d", strings.Repeat("x", 64), `{"not_json":"7"}`},
+		{"a", "f", `{"n": 1}`},
+		{"b", "no_such_tool", `{"not_json":"{\"n\":"}`},
+		{"c", "_", `{"not_json":""}`},
+		{"d", strings.Repeat("x", 64), `{"not_json":"7"}`},
 	}, sent); d != "" {
 		t.Error(d)
 	}
@@ -181,7 +183,7 @@ func TestTextAndCalls(t *testing.T) {
 
 // TestStreamInBytes sends a reply byte by byte: where packets end decides nothing.
 func TestStreamInBytes(t *testing.T) {
-	m := newMock(t, func(w http.ResponseWriter, r *http.Request) {
+	m := newMock(t, func(w http.ResponseWriter, _ *http.Request) {
 		whole := httptest.NewRecorder()
 		begin(whole, "<think>é, </think>I löok.")
 		called(whole, `[{"index":0,"id":"a","function":{"name":"f","arguments":"{\"n\""}}]`, `[{"index":0,"function":{"arguments":":1}"}}]`)

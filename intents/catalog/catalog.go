@@ -5,7 +5,6 @@
 package catalog
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/rand"
 	"encoding/json"
@@ -201,13 +200,23 @@ type published struct {
 func (d published) row() Row {
 	r := d.Row
 	r.MaxTTL, r.MaxRun = time.Duration(d.TTLSec)*time.Second, time.Duration(d.RunSec)*time.Second
-	r.args = sync.OnceValues(func() (*schemas.Schema, error) { return schemas.Compile(d.Args) })
-	r.result = sync.OnceValues(func() (*schemas.Schema, error) { return schemas.Compile(d.Result) })
+	r.args = sync.OnceValues(func() (*schemas.Schema, error) { return compile(d.Args) })
+	r.result = sync.OnceValues(func() (*schemas.Schema, error) { return compile(d.Result) })
 	return r
 }
 
-// Read reads the Document of a catalog, which another build may have published. A type
-// whose arguments have the schema of today keeps today's: that one may refer to others.
+// compile compiles a published schema. Earlier builds published schemas without
+// the documents that they refer to, which are those of this build: definitions that such
+// a schema refers to never change.
+func compile(schema json.RawMessage) (*schemas.Schema, error) {
+	bundled, err := schemas.Bundle(schema)
+	if err != nil {
+		return nil, err
+	}
+	return schemas.Compile(bundled)
+}
+
+// Read reads the Document of a catalog, which another build may have published.
 func Read(doc []byte) (*Catalog, error) {
 	var d struct {
 		Intents []published `json:"intents"`
@@ -218,32 +227,28 @@ func Read(doc []byte) (*Catalog, error) {
 	rows := make([]Row, len(d.Intents))
 	for i, x := range d.Intents {
 		rows[i] = x.row()
-		if own, known := builtin.byType[x.Type]; known && own.sameArgs(x.Args) {
-			rows[i].args = own.ArgsSchema
-		}
 	}
 	return newCatalog(rows), nil
 }
 
-func (r Row) sameArgs(schema json.RawMessage) bool {
-	s, err := r.ArgsSchema()
+// whole is a schema with all that it refers to.
+func whole(schema func() (*schemas.Schema, error)) (json.RawMessage, error) {
+	s, err := schema()
 	if err != nil {
-		return false
+		return nil, err
 	}
-	a, err1 := intents.Canonical(s.Source())
-	b, err2 := intents.Canonical(schema)
-	return err1 == nil && err2 == nil && bytes.Equal(a, b)
+	return schemas.Bundle(s.Source())
 }
 
 func publish(rows []Row) []byte {
 	var out []published
 	for _, r := range rows {
-		args, err1 := r.ArgsSchema()
-		result, err2 := r.ResultSchema()
+		args, err1 := whole(r.ArgsSchema)
+		result, err2 := whole(r.ResultSchema)
 		if err1 != nil || err2 != nil {
 			continue // TestRowsHaveSchemas fails
 		}
-		out = append(out, published{r, int(r.TTL().Seconds()), int(r.Run().Seconds()), args.Source(), result.Source()})
+		out = append(out, published{r, int(r.TTL().Seconds()), int(r.Run().Seconds()), args, result})
 	}
 	doc, err := json.Marshal(map[string]any{"intents": out})
 	if err != nil {

@@ -70,7 +70,7 @@ func TestReportedEventsAreListed(t *testing.T) {
 		ast.Inspect(f, func(n ast.Node) bool {
 			if call, ok := n.(*ast.CallExpr); ok && len(call.Args) == 2 {
 				name, literal := call.Args[0].(*ast.BasicLit)
-				if fn, ok := call.Fun.(*ast.SelectorExpr); ok && literal && (fn.Sel.Name == "NewFact" || fn.Sel.Name == "With") {
+				if fn, ok := call.Fun.(*ast.SelectorExpr); ok && literal && (fn.Sel.Name == "NewFact" || fn.Sel.Name == "WithFact") {
 					event, err := strconv.Unquote(name.Value)
 					if err != nil {
 						t.Error(err)

@@ -211,7 +211,7 @@ func decisionLog(std IO, at string) (log *policies.DecisionLog, done func() erro
 		return nil, done, nil
 	case "-":
 	default:
-		f, err := os.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+		f, err := os.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600) //nolint:gosec // G304: the operator names it
 		if err != nil {
 			return nil, done, fmt.Errorf("policy_log: %w", err)
 		}

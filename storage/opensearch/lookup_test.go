@@ -48,6 +48,7 @@ const (
 
 // A document of a month is found in the others' absence; a lookup that failed is repeated.
 func TestGetLooksIntoEveryMonth(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		answers []string
 		lookups int

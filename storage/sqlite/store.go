@@ -55,7 +55,7 @@ func (a answer) reply() chan error { return a }
 
 // start the goroutines. write is called by one of them, and answers every request.
 func (s *store[T]) start(ctx context.Context, write func(context.Context, []T)) {
-	ctx, s.background = context.WithCancel(context.WithoutCancel(ctx))
+	ctx, s.background = context.WithCancel(context.WithoutCancel(ctx)) //nolint:gosec // G118: Close calls it
 	s.queue, s.stop, s.done = make(chan T, groupLimit), make(chan struct{}), make(chan struct{})
 	s.ckpt = &checkpointer{conn: s.db.ckpt, failed: s.fail}
 	uncancelled := context.WithoutCancel(ctx)

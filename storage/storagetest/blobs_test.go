@@ -27,8 +27,12 @@ import (
 // a store within limits that are not reached.
 func TestBlobs(t *testing.T) {
 	for name, open := range map[string]func(testing.TB) storage.Blobs{
-		"dir": func(t testing.TB) storage.Blobs { return openDir(t, "[blobs]*") }, // no part of a path is a pattern
+		"dir": func(t testing.TB) storage.Blobs {
+			t.Helper()
+			return openDir(t, "[blobs]*") // no part of a path is a pattern
+		},
 		"quota": func(t testing.TB) storage.Blobs {
+			t.Helper()
 			free := func() (int64, error) { return 1 << 40, nil }
 			return quota.New(openDir(t, "blobs"), quota.Limits{Free: free, Floor: 1, Tenant: 1 << 40})
 		},
@@ -67,6 +71,7 @@ func openNATS(t *testing.T) func(testing.TB) storage.Blobs {
 	}
 	var n atomic.Int64
 	return func(t testing.TB) storage.Blobs {
+		t.Helper()
 		b, err := blobnats.Open(t.Context(), blobnats.Config{URL: fmt.Sprintf("%s?bucket=b%d", s.ClientURL(), n.Add(1))})
 		if err != nil {
 			t.Fatal(err)

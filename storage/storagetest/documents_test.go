@@ -19,6 +19,7 @@ import (
 func TestDocuments(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		testDocuments(t, func(t testing.TB) storage.Documents {
+			t.Helper()
 			d, err := sqlite.OpenDocuments(t.Context(), filepath.Join(t.TempDir(), "documents.db"), storage.NewCheck(dimension))
 			if err != nil {
 				t.Fatal(err)
@@ -95,7 +96,7 @@ func (d *documents) memory(id string, position int64, extra ...any) storage.Docu
 		if !ok {
 			d.Fatalf("member name %v", extra[i])
 		}
-		m[name] = extra[i+1] //nolint:gosec // G602: extra comes in pairs
+		m[name] = extra[i+1]
 	}
 	return d.document(id, position, m)
 }

@@ -28,6 +28,7 @@ func TestIntegrationDocuments(t *testing.T) {
 	t.Cleanup(func() { _ = server.Close() })
 	shared := openSearch(t, server.URL, "suite-")
 	testDocuments(t, func(t testing.TB) storage.Documents {
+		t.Helper()
 		if strings.HasSuffix(t.Name(), "/TextPages") {
 			// Weights of words follow from all documents of the index, and so do the
 			// pages: this one must stand still.
@@ -69,6 +70,7 @@ func TestIntegrationBlobs(t *testing.T) {
 	}
 	var n atomic.Int64
 	testBlobs(t, func(t testing.TB) storage.Blobs {
+		t.Helper()
 		at := fmt.Sprintf("s3://%s/a/p%d?endpoint=%s", bucket, n.Add(1), url.QueryEscape(server.URL))
 		b, err := blobs3.Open(t.Context(), blobs3.Config{URL: at, Credentials: credentials})
 		if err != nil {

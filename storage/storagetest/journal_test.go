@@ -45,6 +45,7 @@ func TestJournal(t *testing.T) {
 			return byDir[dir]
 		},
 		"sqlite": func(t testing.TB, dir string, observe storage.Observer) opened {
+			t.Helper()
 			j, err := sqlite.OpenJournal(t.Context(), dir, sqlite.JournalOptions{
 				Observer: observe, OnFatal: func(err error) { t.Errorf("fatal: %v", err) },
 			})
