@@ -28,6 +28,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Agent is the definition of one agent, as Parse, Of and New give it: valid, with all
@@ -101,6 +102,9 @@ const (
 	DefaultAskSeconds = 60
 	DefaultFanOut     = 3
 )
+
+// Time is how long a run may go on before it makes its last request.
+func (l Limits) Time() time.Duration { return time.Duration(l.Seconds) * time.Second }
 
 func (l Limits) withDefaults() Limits {
 	return Limits{

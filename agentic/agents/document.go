@@ -16,7 +16,7 @@ import (
 // document gives the JSON of a text in YAML or JSON, with the members as they are
 // ordered there, and for YAML the line of each value.
 func document(text []byte) ([]byte, map[string]int, *Fault) {
-	if len(text) > MaxFile {
+	if len(text) > maxFile {
 		return nil, nil, &Fault{Reason: "is larger than 1 MB"}
 	}
 	if json.Valid(text) {

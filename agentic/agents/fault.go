@@ -7,12 +7,14 @@ import (
 
 // Fault is one thing that is wrong with a definition or a registry.
 type Fault struct {
-	File    string // empty: a text without one
-	Agent   string // the agent at fault, where no file is
-	Line    int    // 0: not known
-	Pointer string // JSON Pointer into the definition
-	Reason  string // what is wrong, or what to do
+	File    string `json:"file,omitempty"`    // empty: a text without one
+	Agent   string `json:"agent,omitempty"`   // the agent at fault, where no file is
+	Line    int    `json:"line,omitempty"`    // 0: not known
+	Pointer string `json:"pointer,omitempty"` // JSON Pointer into the definition
+	Reason  string `json:"reason"`            // what is wrong, or what to do
 }
+
+func byFile(a, b Fault) int { return strings.Compare(a.File, b.File) }
 
 func (f Fault) Error() string {
 	var b strings.Builder

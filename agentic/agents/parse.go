@@ -10,8 +10,8 @@ import (
 	"aob.dev/writ/schemas"
 )
 
-// MaxFile is how long one file of a registry may be, in bytes.
-const MaxFile = 1 << 20
+// maxFile is how long one file of a registry may be, in bytes.
+const maxFile = 1 << 20
 
 // Parse reads a definition in YAML or JSON. The error is Faults.
 func Parse(text []byte) (*Agent, error) {

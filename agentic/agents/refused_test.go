@@ -12,11 +12,10 @@ import (
 )
 
 // environment of the tests.
-func environment(name string) (string, bool) {
-	v, ok := map[string]string{
+func environment(name string) string {
+	return map[string]string{
 		"QUOTED": `x", type: mcp, y: "`, "URL": "https://a.example/mcp", "EMPTY": "", "HALF": "0.5",
 	}[name]
-	return v, ok
 }
 
 // tree of an archive.

@@ -18,17 +18,15 @@ import (
 // Revision is one state of the registry: agents, blocks of prompts, and documents of
 // skills. It is immutable.
 //
-//	agents/<file>.yaml      an agent
+//	agents/<file>.yaml      an agent; <file>.yaml where there is no folder agents
 //	prompts/<name>.md       a block of a prompt
 //	skills/<id>/skill.md    a document of a skill
 type Revision struct {
-	Agents  []*Definition     // by name
-	Prompts map[string]string // by name
-	Skills  map[string]string // by id
-	Notices []string          // what was left out, and what is unwise
+	Agents  []*Definition // by name
+	Notices Faults        // what was left out, and what is unwise
 
-	files    map[string][]byte
-	manifest []byte
+	files  map[string][]byte
+	digest string
 }
 
 // maxRevision is how long the files of a revision may be together, in bytes.
@@ -36,20 +34,19 @@ const maxRevision = 16 << 20
 
 // Read reads the revision in a directory. Without a folder agents, the *.yaml of the
 // directory itself are the agents. ${VAR} and ${VAR:-default} in an agent's file are
-// filled in from lookup. Files that are too large, and agents with the name of a
-// built-in one, are left out and said. The error is Faults, but where a file cannot be
-// read.
-func Read(dir fs.FS, lookup func(name string) (value string, ok bool)) (*Revision, error) {
+// filled in from env. Files that are too large, and agents with the name of a built-in
+// one, are left out and said. The error is Faults, but where a file cannot be read.
+func Read(dir fs.FS, env func(name string) string) (*Revision, error) {
 	found, notices, err := collect(dir)
 	if err != nil {
 		return nil, err
 	}
 	var faults Faults
 	for name, text := range found {
-		if !strings.HasPrefix(name, "agents/") {
+		if !agentFile.MatchString(name) {
 			continue
 		}
-		filled, err := fill(text, lookup)
+		filled, err := fill(text, env)
 		if err != nil {
 			faults = append(faults, Fault{File: name, Line: err.Line, Reason: err.Reason})
 			delete(found, name)
@@ -57,7 +54,7 @@ func Read(dir fs.FS, lookup func(name string) (value string, ok bool)) (*Revisio
 		}
 		found[name] = filled
 		if d, _ := define(name, filled); d.Agent != nil && has(builtins(), d.Name) {
-			notices = append(notices, name+": left out, "+d.Name+" is a built-in agent: choose another name")
+			notices = append(notices, Fault{File: name, Reason: "left out, " + d.Name + " is a built-in agent: choose another name"})
 			delete(found, name)
 		}
 	}
@@ -68,16 +65,16 @@ func Read(dir fs.FS, lookup func(name string) (value string, ok bool)) (*Revisio
 		return nil, err
 	}
 	if len(faults) > 0 {
-		slices.SortStableFunc(faults, func(a, b Fault) int { return strings.Compare(a.File, b.File) })
+		slices.SortStableFunc(faults, byFile)
 		return nil, faults
 	}
-	slices.Sort(notices)
 	r.Notices = append(notices, r.Notices...)
+	slices.SortStableFunc(r.Notices, byFile)
 	return r, nil
 }
 
-// collect reads the files of a revision, by the names that they have in it.
-func collect(dir fs.FS) (found map[string][]byte, notices []string, err error) {
+// collect reads the files of a revision, by path.
+func collect(dir fs.FS) (found map[string][]byte, notices Faults, err error) {
 	found = make(map[string][]byte)
 	folder := "agents/"
 	if info, err := fs.Stat(dir, "agents"); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
@@ -91,21 +88,17 @@ func collect(dir fs.FS) (found map[string][]byte, notices []string, err error) {
 			return nil, nil, err
 		}
 		for _, name := range names {
-			inside := name
-			if !strings.Contains(name, "/") {
-				inside = "agents/" + name
-			}
 			info, err := fs.Stat(dir, name)
 			switch {
 			case err != nil:
 				return nil, nil, err
-			case info.IsDir() || strings.HasPrefix(path.Base(name), "."):
+			case !info.Mode().IsRegular() || strings.HasPrefix(path.Base(name), "."):
 				continue
-			case info.Size() > MaxFile:
-				notices = append(notices, inside+": left out, larger than 1 MB")
+			case info.Size() > maxFile:
+				notices = append(notices, Fault{File: name, Reason: "left out, larger than 1 MB"})
 				continue
 			}
-			if found[inside], err = fs.ReadFile(dir, name); err != nil {
+			if found[name], err = fs.ReadFile(dir, name); err != nil {
 				return nil, nil, err
 			}
 		}
@@ -118,18 +111,18 @@ func collect(dir fs.FS) (found map[string][]byte, notices []string, err error) {
 var variable = regexp.MustCompile(`\$\{([A-Z_][A-Z0-9_]*)(:-[^}\n]*)?\}`)
 
 // fill puts the values of variables into a file. An empty value is as none.
-func fill(text []byte, lookup func(string) (string, bool)) ([]byte, *Fault) {
+func fill(text []byte, env func(string) string) ([]byte, *Fault) {
 	var out []byte
 	end := 0
 	for _, m := range variable.FindAllSubmatchIndex(text, -1) {
 		name := string(text[m[2]:m[3]])
-		value, ok := lookup(name)
+		value := env(name)
 		if value == "" && m[4] >= 0 {
-			value, ok = string(text[m[4]+len(":-"):m[5]]), true
+			value = string(text[m[4]+len(":-") : m[5]])
 		}
 		line := 1 + strings.Count(string(text[:m[0]]), "\n")
 		switch {
-		case !ok:
+		case value == "" && m[4] < 0:
 			return nil, &Fault{Line: line, Reason: "the variable " + name + " is not set: set it, or write ${" + name + ":-default}"}
 		case strings.ContainsAny(value, "\"'\\") || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' }):
 			return nil, &Fault{Line: line, Reason: "the variable " + name + " has a quote, a backslash or a line break: write its value into the file"}
@@ -141,24 +134,22 @@ func fill(text []byte, lookup func(string) (string, bool)) ([]byte, *Fault) {
 }
 
 var (
-	agentFile  = regexp.MustCompile(`^agents/[^/]+\.ya?ml$`)
-	promptFile = regexp.MustCompile(`^prompts/([^/]+)\.md$`)
-	skillFile  = regexp.MustCompile(`^skills/([^/]+)/skill\.md$`)
+	agentFile = regexp.MustCompile(`^(agents/)?[^/]+\.ya?ml$`)
+	otherFile = regexp.MustCompile(`^(prompts/[^/]+\.md|skills/[^/]+/skill\.md)$`)
 )
 
 // Open reads a revision from its files, by path, as [Revision.Files] gives them. The
 // error is Faults.
 func Open(files map[string][]byte) (*Revision, error) {
-	r := &Revision{Prompts: map[string]string{}, Skills: map[string]string{}, files: maps.Clone(files)}
+	r := &Revision{files: maps.Clone(files)}
 	var faults Faults
 	fault := func(file, reason string) { faults = append(faults, Fault{File: file, Reason: reason}) }
 	size := 0
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		text := files[name]
 		size += len(text)
-		prompt, skill := promptFile.FindStringSubmatch(name), skillFile.FindStringSubmatch(name)
 		switch {
-		case len(text) > MaxFile:
+		case len(text) > maxFile:
 			fault(name, "is larger than 1 MB")
 		case !utf8.ValidString(name) || !utf8.Valid(text):
 			fault(name, "is not UTF-8")
@@ -170,13 +161,10 @@ func Open(files map[string][]byte) (*Revision, error) {
 			}
 			r.Agents = append(r.Agents, d)
 			if d.Routing != nil && d.Threshold == 1 {
-				r.Notices = append(r.Notices, fmt.Sprintf("%s:%d: /confidence_threshold: at 1 no request ever reaches the agent: lower it", name, d.line("/confidence_threshold")))
+				const at = "/confidence_threshold"
+				r.Notices = append(r.Notices, Fault{File: name, Line: d.line(at), Pointer: at, Reason: "at 1 no request ever reaches the agent: lower it"})
 			}
-		case prompt != nil:
-			r.Prompts[prompt[1]] = string(text)
-		case skill != nil:
-			r.Skills[skill[1]] = string(text)
-		default:
+		case !otherFile.MatchString(name):
 			fault(name, "is no file of a registry: it has agents/*.yaml, prompts/*.md and skills/<id>/skill.md")
 		}
 	}
@@ -185,13 +173,14 @@ func Open(files map[string][]byte) (*Revision, error) {
 	}
 	slices.SortStableFunc(r.Agents, func(a, b *Definition) int { return strings.Compare(a.Name, b.Name) })
 	faults = append(faults, r.twice()...)
-	if scopes, err := json.Marshal(r.Scopes()); err != nil || len(scopes) > MaxScopes {
-		fault("", fmt.Sprintf("what the agents may do takes more than %d KiB: use fewer agents, or whole servers instead of their tools", MaxScopes>>10))
+	if scopes, err := json.Marshal(r.Scopes()); err != nil || len(scopes) > maxScopes {
+		fault("", fmt.Sprintf("what the agents may do takes more than %d KiB: use fewer agents, or whole servers instead of their tools", maxScopes>>10))
 	}
-	var err error
-	if r.manifest, err = manifest(files); err != nil {
+	manifest, err := manifest(files)
+	if err != nil {
 		fault("", err.Error())
 	}
+	r.digest = intents.Digest(manifest)
 	if len(faults) > 0 {
 		return nil, faults
 	}
@@ -228,12 +217,9 @@ func (r *Revision) Agent(name string) (*Definition, bool) {
 // Files are the revision's content, by path; variables are filled in. Do not modify.
 func (r *Revision) Files() map[string][]byte { return r.files }
 
-// Manifest lists the files: the canonical JSON of path to digest. Do not modify.
-func (r *Revision) Manifest() []byte { return r.manifest }
-
-// Digest names the revision: it is that of the manifest, so that blobs kept by digest
-// are enough to find a revision by its own.
-func (r *Revision) Digest() string { return intents.Digest(r.manifest) }
+// Digest names the revision. It is that of its manifest: the canonical JSON of path to
+// digest of each file.
+func (r *Revision) Digest() string { return r.digest }
 
 func manifest(files map[string][]byte) ([]byte, error) {
 	digests := make(map[string]string, len(files))

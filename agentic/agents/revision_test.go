@@ -40,7 +40,7 @@ func TestRead(t *testing.T) {
 		"agents/c.yaml":           "name: c\ndescription: d\nis_default: false\nconfidence_threshold: 1.0\n",
 		"agents/general.yaml":     "name: mine\ndescription: d\ntemperature: ${HALF}\n",
 		"agents/own.yaml":         "name: planner\ndescription: d\n",
-		"agents/large.yaml":       "name: large\ndescription: d\n#" + strings.Repeat("x", MaxFile),
+		"agents/large.yaml":       "name: large\ndescription: d\n#" + strings.Repeat("x", maxFile),
 		"agents/.hidden.yaml":     "name: hidden\ndescription: d\n",
 		"agents/README.md":        "no agent",
 		"agents/old/x.yaml":       "name: x\ndescription: d\n",
@@ -51,11 +51,11 @@ func TestRead(t *testing.T) {
 	}
 	r := read(t, all)
 	want := []string{
+		"agents/c.yaml:4: /confidence_threshold: at 1 no request ever reaches the agent: lower it",
 		"agents/large.yaml: left out, larger than 1 MB",
 		"agents/own.yaml: left out, planner is a built-in agent: choose another name",
-		"agents/c.yaml:4: /confidence_threshold: at 1 no request ever reaches the agent: lower it",
 	}
-	if d := cmp.Diff(want, r.Notices); d != "" {
+	if d := cmp.Diff(want, strings.Split(r.Notices.Error(), "\n")); d != "" {
 		t.Errorf("notices (-want +got):\n%s", d)
 	}
 	names := slices.Sorted(maps.Keys(r.Files()))
@@ -68,8 +68,8 @@ func TestRead(t *testing.T) {
 	if a.Endpoint != "https://a.example/mcp" || a.Description != "alpha" || b.Description != "beta of ${x} $HOME" || *mine.Temperature != 0.5 {
 		t.Errorf("%+v\n%+v\n%+v", a, b, mine)
 	}
-	if _, ok := r.Agent("hidden"); ok || r.Prompts["voice"] != "Be kind. ${NONE}\n" || r.Skills["routing"] != "# Routing\n" {
-		t.Errorf("%v %v", r.Prompts, r.Skills)
+	if _, ok := r.Agent("hidden"); ok || string(r.Files()["prompts/voice.md"]) != "Be kind. ${NONE}\n" || string(r.Files()["skills/routing/skill.md"]) != "# Routing\n" {
+		t.Errorf("%q", r.Files())
 	}
 	if err := r.Check(); err != nil {
 		t.Error(err)
@@ -79,7 +79,7 @@ func TestRead(t *testing.T) {
 // TestReadTop: without a folder agents, the files of the directory are the agents.
 func TestReadTop(t *testing.T) {
 	r := read(t, map[string]string{"a.yaml": "name: a\ndescription: d\n", "notes.txt": "x"})
-	if a, ok := r.Agent("a"); !ok || a.File != "agents/a.yaml" {
+	if a, ok := r.Agent("a"); !ok || a.File != "a.yaml" {
 		t.Errorf("%+v", a)
 	}
 	if r = read(t, nil); len(r.Agents) != 0 || r.Check() != nil {
@@ -92,17 +92,12 @@ func TestReadTop(t *testing.T) {
 func TestDigest(t *testing.T) {
 	all := map[string]string{"agents/a.yaml": "name: a\ndescription: d\n", "agents/b.yaml": "name: b\ndescription: ${URL}\n", "prompts/p.md": "x"}
 	r := read(t, all)
-	var digests map[string]string
-	if err := json.Unmarshal(r.Manifest(), &digests); err != nil || len(digests) != 3 {
-		t.Fatalf("%s, %v", r.Manifest(), err)
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(r.Files())) {
+		lines = append(lines, fmt.Sprintf("%q:%q", name, intents.Digest(r.Files()[name])))
 	}
-	for name, text := range r.Files() {
-		if digests[name] != intents.Digest(text) {
-			t.Errorf("%s is %s", name, digests[name])
-		}
-	}
-	if r.Digest() != intents.Digest(r.Manifest()) {
-		t.Errorf("digest %s", r.Digest())
+	if want := intents.Digest([]byte("{" + strings.Join(lines, ",") + "}")); r.Digest() != want || len(lines) != 3 {
+		t.Errorf("digest %s, want that of %s", r.Digest(), lines)
 	}
 	opened, err := Open(r.Files())
 	if err != nil || opened.Digest() != r.Digest() {
@@ -126,9 +121,9 @@ func TestDigest(t *testing.T) {
 func TestOpenRefuses(t *testing.T) {
 	for want, pushed := range map[string]map[string][]byte{
 		"agents/a.yaml:1: /name: is the name of a built-in agent: choose another": {"agents/a.yaml": []byte("name: general\ndescription: d\n")},
-		"agents/a.yaml: is larger than 1 MB":                                      {"agents/a.yaml": []byte("name: a\ndescription: d\n#" + strings.Repeat("x", MaxFile))},
+		"agents/a.yaml: is larger than 1 MB":                                      {"agents/a.yaml": []byte("name: a\ndescription: d\n#" + strings.Repeat("x", maxFile))},
 		"agents/a.yaml: is not UTF-8":                                             {"agents/a.yaml": []byte("name: a\ndescription: \xff\n")},
-		"a.yaml: is no file of a registry":                                        {"a.yaml": []byte("name: a\ndescription: d\n")},
+		"a.yml.md: is no file of a registry":                                      {"a.yml.md": []byte("name: a\ndescription: d\n")},
 		"agents/../a.yaml: is no file of a registry":                              {"agents/../a.yaml": nil},
 		"the files have more than 16 MB together":                                 tooMuch(),
 		"what the agents may do takes more than 256 KiB":                          tooMany(),
@@ -142,7 +137,7 @@ func TestOpenRefuses(t *testing.T) {
 func tooMuch() map[string][]byte {
 	all := map[string][]byte{}
 	for i := range 17 {
-		all[fmt.Sprintf("prompts/%d.md", i)] = make([]byte, MaxFile)
+		all[fmt.Sprintf("prompts/%d.md", i)] = make([]byte, maxFile)
 	}
 	return all
 }

@@ -14,8 +14,8 @@ type Scopes struct {
 	Agents []Scope `json:"agents"` // by name
 }
 
-// MaxScopes is how long the JSON of Scopes may be, in bytes.
-const MaxScopes = 256 << 10
+// maxScopes is how long the JSON of Scopes may be, in bytes.
+const maxScopes = 256 << 10
 
 // Scope is what one agent may do.
 type Scope struct {
@@ -54,7 +54,6 @@ var local = map[string][]string{
 	"load_skill":           {"skill.load"},
 	"read_lines":           {"read_lines"},
 	"exec_python":          {"exec_python"},
-	"read_memory":          {"read_memory"},
 	"write_memory":         {"write_memory"},
 }
 
