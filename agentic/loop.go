@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -83,8 +84,8 @@ func (e *outputError) Error() string { return e.wrong.violations[0] }
 // run asks until the agent ends. For an agent without tools the result is its text.
 func (l *loop) run(ctx context.Context) (string, error) {
 	l.offer(l.tools)
-	missed := 0
-	for l.requests < l.agent.Limits.Requests && l.used.InputTokens+l.used.OutputTokens < l.agent.Limits.Tokens {
+	began, missed := time.Now(), 0
+	for l.requests < l.agent.Limits.Requests && l.used.InputTokens+l.used.OutputTokens < l.agent.Limits.Tokens && time.Since(began) < l.agent.Limits.Time() {
 		reply, err := l.respond(ctx)
 		switch {
 		case err != nil:
