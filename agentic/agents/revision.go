@@ -58,7 +58,7 @@ func Read(dir fs.FS, env func(name string) string) (*Revision, error) {
 			delete(found, name)
 		}
 	}
-	r, err := Open(found)
+	r, err := open(found)
 	if more := Faults(nil); errors.As(err, &more) {
 		faults = append(faults, more...)
 	} else if err != nil {
@@ -138,9 +138,9 @@ var (
 	otherFile = regexp.MustCompile(`^(prompts/[^/]+\.md|skills/[^/]+/skill\.md)$`)
 )
 
-// Open reads a revision from its files, by path, as [Revision.Files] gives them. The
+// open reads a revision from its files, by path, as [Revision.Files] gives them. The
 // error is Faults.
-func Open(files map[string][]byte) (*Revision, error) {
+func open(files map[string][]byte) (*Revision, error) {
 	r := &Revision{files: maps.Clone(files)}
 	var faults Faults
 	fault := func(file, reason string) { faults = append(faults, Fault{File: file, Reason: reason}) }

@@ -99,7 +99,7 @@ func TestDigest(t *testing.T) {
 	if want := intents.Digest([]byte("{" + strings.Join(lines, ",") + "}")); r.Digest() != want || len(lines) != 3 {
 		t.Errorf("digest %s, want that of %s", r.Digest(), lines)
 	}
-	opened, err := Open(r.Files())
+	opened, err := open(r.Files())
 	if err != nil || opened.Digest() != r.Digest() {
 		t.Fatalf("%v, %v", opened, err)
 	}
@@ -128,7 +128,7 @@ func TestOpenRefuses(t *testing.T) {
 		"the files have more than 16 MB together":                                 tooMuch(),
 		"what the agents may do takes more than 256 KiB":                          tooMany(),
 	} {
-		if r, err := Open(pushed); err == nil || !strings.HasPrefix(err.Error(), want) {
+		if r, err := open(pushed); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("got %v, %v, want %s", r, err, want)
 		}
 	}
