@@ -105,6 +105,7 @@ func TestCheckFindsBreaches(t *testing.T) {
 		{"gateway", "github.com/gin-gonic/gin", false},
 		{"policies", "github.com/open-policy-agent/opa/v1/ast", false},
 		{"agentic", Module + "/agentic/agents", false},
+		{"gateway", Module + "/agentic/agents", false},
 		{"state", Module + "/agentic/agents", false},
 
 		{"intents", Module + "/router", true},
