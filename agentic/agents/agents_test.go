@@ -151,7 +151,7 @@ func golden(t *testing.T, name string, a *Agent, soul string) {
 			t.Fatal(err)
 		}
 	}
-	want, err := os.ReadFile(file) //nolint:gosec // G304: a file of this package
+	want, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}

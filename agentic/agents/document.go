@@ -64,7 +64,7 @@ func (r *reader) value(n *yaml.Node, pointer string, depth int) *Fault {
 	if depth > maxDepth {
 		return &Fault{Line: n.Line, Pointer: pointer, Reason: "is nested too deeply"}
 	}
-	switch n.Kind {
+	switch n.Kind { //nolint:exhaustive // others are refused
 	case yaml.MappingNode:
 		return r.object(n, pointer, depth)
 	case yaml.SequenceNode:

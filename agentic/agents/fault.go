@@ -6,7 +6,7 @@ import (
 )
 
 // Fault is one thing that is wrong with a definition or a registry.
-type Fault struct {
+type Fault struct { //nolint:errname // a finding first, an error where one is wanted
 	File    string `json:"file,omitempty"`    // empty: a text without one
 	Agent   string `json:"agent,omitempty"`   // the agent at fault, where no file is
 	Line    int    `json:"line,omitempty"`    // 0: not known
@@ -35,7 +35,7 @@ func (f Fault) Error() string {
 }
 
 // Faults are all that is wrong, one a line.
-type Faults []Fault
+type Faults []Fault //nolint:errname // findings first
 
 func (f Faults) Error() string {
 	var lines []string

@@ -97,7 +97,7 @@ func shapeOf(t reflect.Type, inside []reflect.Type) (*shape, error) {
 	case reflect.TypeFor[json.RawMessage](), reflect.TypeFor[any]():
 		return &shape{}, nil
 	}
-	switch t.Kind() {
+	switch t.Kind() { //nolint:exhaustive // others have no JSON
 	case reflect.String:
 		return &shape{Type: "string"}, nil
 	case reflect.Bool:

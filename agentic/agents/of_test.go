@@ -16,8 +16,8 @@ type ranker struct {
 	Order string   `json:"order,omitempty" description:"How to sort" enum:"up,down"`
 	Rows  []row    `json:"rows"`
 
-	hidden int
-	Not    int `json:"-"`
+	_   int
+	Not int `json:"-"`
 }
 
 type row struct {

@@ -27,7 +27,7 @@ func (c *command) readRegistry(dir string) (*agents.Revision, error) {
 	case err != nil:
 		return nil, malformed(fmt.Errorf("%s: %w", dir, err))
 	case len(r.Files()) == 0:
-		return nil, agents.Faults{{File: dir, Reason: "has no agents: write one as agents/<name>.yaml"}}
+		return nil, append(inside(dir, r.Notices), agents.Fault{File: dir, Reason: "has no agents: write one as agents/<name>.yaml"})
 	}
 	return r, nil
 }
