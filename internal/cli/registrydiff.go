@@ -83,21 +83,22 @@ func registryDiff(c *command) {
 			return answer{}, err
 		}
 		changes := changesOf(before, after)
-		return answer{data: changes, text: changes.String(), end: unless(before.Digest() == after.Digest(), "they differ")}, nil
+		text := changes.String()
+		return answer{data: changes, text: text, end: unless(text == "", "they differ")}, nil
 	}
 }
 
 // registrySide is one of two registries that are compared.
 type registrySide struct {
-	scopes map[string]agents.Scope // by agent
-	files  map[string][]byte       // of agents, by agent
-	others map[string][]byte       // by path
+	rights map[string][]right // by agent
+	files  map[string][]byte  // of agents, by agent
+	others map[string][]byte  // by path
 }
 
 func sideOf(r *agents.Revision) registrySide {
-	s := registrySide{map[string]agents.Scope{}, map[string][]byte{}, maps.Clone(r.Files())}
+	s := registrySide{map[string][]right{}, map[string][]byte{}, maps.Clone(r.Files())}
 	for _, scope := range r.Scopes().Agents {
-		s.scopes[scope.Name] = scope
+		s.rights[scope.Name] = rights(scope)
 	}
 	for _, d := range r.Agents {
 		s.files[d.Name] = d.Text
@@ -123,23 +124,17 @@ func changesOf(before, after *agents.Revision) registryChanges {
 	a, b := sideOf(before), sideOf(after)
 	out := registryChanges{Added: []changedAgent{}, Removed: []changedAgent{}, Changed: []changedAgent{}, Files: differing(a.others, b.others)}
 	for _, name := range differing(a.files, b.files) {
-		old, was := a.scopes[name]
-		now, is := b.scopes[name]
-		var had, has []right
+		had, was := a.rights[name]
+		has, is := b.rights[name]
 		list := &out.Changed
-		if was {
-			had = rights(old)
-		} else {
+		switch {
+		case !was:
 			list = &out.Added
-		}
-		if is {
-			has = rights(now)
-		} else {
+		case !is:
 			list = &out.Removed
 		}
-		file := visible(name, "") + ".yaml"
 		*list = append(*list, changedAgent{
-			Name: name, Gained: lacking(has, had), Lost: lacking(had, has), Diff: string(textdiff.Diff(file, a.files[name], file, b.files[name])),
+			Name: name, Gained: lacking(has, had), Lost: lacking(had, has), Diff: string(textdiff.Diff(name, a.files[name], name, b.files[name])),
 		})
 	}
 	return out
