@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -86,8 +87,8 @@ func (e *outputError) Error() string { return e.wrong.violations[0] }
 // run asks until the agent ends. For an agent without tools the result is its text.
 func (l *loop) run(ctx context.Context) (string, error) {
 	l.offer(l.tools)
-	missed := 0
-	for l.requests < l.agent.Limits.Requests && l.tokens() < l.agent.Limits.Tokens {
+	began, missed := time.Now(), 0
+	for l.requests < l.agent.Limits.Requests && l.tokens() < l.agent.Limits.Tokens && time.Since(began) < l.agent.Limits.Time() {
 		reply, err := l.respond(ctx)
 		switch {
 		case err != nil:

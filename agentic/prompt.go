@@ -15,7 +15,7 @@ import (
 // anew from the definition of the agent and from the record.
 func request(a *agents.Agent, soul string, t Turn, now time.Time, message string) model.Request {
 	return model.Request{
-		Agent: a.Name, System: a.System(soul), Temperature: a.Temperature,
+		Agent: a.Name, System: a.System(soul), Temperature: a.Temperature, Stop: a.Stop,
 		Messages: []model.Message{
 			{Role: model.RoleSystem, Text: contextOf(a, t, now)},
 			{Role: model.RoleUser, Text: message},

@@ -35,6 +35,7 @@ func (g *Gateway) Handler() http.Handler {
 	r.GET("/agent/artifacts/:digest", r.Handle(g.getArtifact))
 	r.GET("/agent/memory/query", keyed(g.queryMemory))
 	r.POST("/agent/memory/query", keyed(g.queryMemory))
+	r.GET("/schemas/", keyed(g.listSchemas))
 	return r.Engine
 }
 

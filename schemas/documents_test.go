@@ -179,7 +179,7 @@ func TestAgentDocument(t *testing.T) {
 	}
 	for _, bad := range []string{
 		`{"type":"array","name":"a","description":"x"}`, `{"type":"object","name":"a"}`, `{"type":"object","name":"a","description":"x","json_schema":{}}`,
-		`{"type":"object","name":"a","description":"x","limits":{"request_limit":0}}`, `{"type":"object","name":"a","description":"x","tools":[{"server":"s"}]}`,
+		`{"type":"object","name":"a","description":"x","limits":{"request_limit":0}}`, `{"type":"object","name":"a","description":"x","tools":[{"description":"s"}]}`,
 	} {
 		if v := s.ValidateBytes([]byte(bad)); v == nil {
 			t.Errorf("%s passes", bad)

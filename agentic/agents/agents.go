@@ -1,107 +1,217 @@
-// Package agents has the definitions of agents: what an agent is told, how its model
-// is asked, and how much it may use up.
+// Package agents has the definitions of agents and their registry.
+//
+// An agent is one flat document (schemas/agent.schema.json), written in one of three
+// ways that come to the same: a YAML or JSON file ([Parse]), a Go struct ([Of]), or a
+// literal ([New]):
+//
+//	name: ranker
+//	description: |
+//	  You rank outlets. Search before answering.
+//	properties:
+//	  topic:
+//	    type: string
+//	    description: Primary topic of the question
+//	tools:
+//	  - server: crm
+//	    name: list_outlets
+//
+// A directory of them, with prompts and skills, is a [Revision] of the registry. Its
+// [Scopes] are all that anybody needs who judges the orders of an agent.
 package agents
 
 import (
-	"bytes"
+	"cmp"
 	"embed"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
-
-	"go.yaml.in/yaml/v3"
+	"time"
 )
 
-// Agent is the definition of one agent.
+// Agent is the definition of one agent, as Parse, Of and New give it: valid, with all
+// limits. Do not modify.
 type Agent struct {
-	Name         string   `yaml:"name"`
-	DisplayName  string   `yaml:"display_name"`
-	Description  string   `yaml:"description"`  // for people and for other agents
-	Instructions string   `yaml:"instructions"` // the system prompt
-	Temperature  *float64 `yaml:"temperature"`  // nil: the model's own
-	Limits       Limits   `yaml:"limits"`
+	Type         string `json:"type,omitempty"` // mcp: a remote one; else empty
+	Name         string `json:"name"`
+	DisplayName  string `json:"display_name,omitempty"`
+	Description  string `json:"description"`            // for people, routers and other agents
+	Instructions string `json:"instructions,omitempty"` // the system prompt; empty: Description is
+
+	// Properties are what to think of before answering, or with Structured the members
+	// of the result. Required are those that a result always has; none: all.
+	Properties Properties `json:"properties,omitempty"`
+	Required   []string   `json:"required,omitempty"`
+	Structured bool       `json:"structured_output,omitempty"`
+
+	Tools     []Tool   `json:"tools,omitempty"`
+	SubAgents []string `json:"sub_agents,omitempty"`
+
+	Model       string   `json:"model,omitempty"`       // empty: the default
+	Temperature *float64 `json:"temperature,omitempty"` // nil: the model's own
+	Stop        []string `json:"stop,omitempty"`
+	Limits      Limits   `json:"limits,omitzero"`
+
+	StatusEvents map[string]StatusEvent `json:"status_events,omitempty"`
+	Enrichers    []Enricher             `json:"enrichers,omitempty"`
+
+	*Routing        // nil: nothing is routed to it
+	Endpoint string `json:"endpoint,omitempty"` // of a remote one
+}
+
+// Tool is what an agent may call: a tool of this system, one of a skill server, or all
+// approved tools of a server.
+type Tool struct {
+	Server      string    `json:"server,omitempty"` // empty: this system; AllServers
+	Name        string    `json:"name,omitempty"`   // empty: all of the server
+	Description string    `json:"description,omitempty"`
+	Status      string    `json:"status,omitempty"` // of StatusEvents: told when a call starts
+	Approval    *Approval `json:"approval,omitempty"`
+}
+
+// AllServers stands for every skill server of the tenant.
+const AllServers = "*"
+
+// ID of a skill is <server>.<tool>; of a tool of this system its name.
+func (t Tool) ID() string {
+	switch {
+	case t.Server == "":
+		return t.Name
+	case t.Name == "":
+		return t.Server + ".*"
+	}
+	return t.Server + "." + t.Name
 }
 
 // Limits of one run of an agent; zero values stand for the defaults.
 type Limits struct {
-	Requests int `yaml:"request_limit"`      // requests to the model
-	Tokens   int `yaml:"total_tokens_limit"` // input and output together
+	Requests   int `json:"request_limit,omitempty"`      // requests to the model
+	Tokens     int `json:"total_tokens_limit,omitempty"` // input and output together
+	Seconds    int `json:"time_limit_sec,omitempty"`
+	AskSeconds int `json:"ask_time_limit_sec,omitempty"` // of an agent that it asks
+	FanOut     int `json:"max_fan_out,omitempty"`        // agents that it asks at once
 }
 
 // The default limits.
 const (
-	DefaultRequests = 50
-	DefaultTokens   = 500_000
+	DefaultRequests   = 50
+	DefaultTokens     = 500_000
+	DefaultSeconds    = 300
+	DefaultAskSeconds = 60
+	DefaultFanOut     = 3
 )
 
-// The built-in agents that every plan of a planner needs.
+// Time is how long a run may go on before it makes its last request.
+func (l Limits) Time() time.Duration { return time.Duration(l.Seconds) * time.Second }
+
+func (l Limits) withDefaults() Limits {
+	return Limits{
+		Requests:   cmp.Or(l.Requests, DefaultRequests),
+		Tokens:     cmp.Or(l.Tokens, DefaultTokens),
+		Seconds:    cmp.Or(l.Seconds, DefaultSeconds),
+		AskSeconds: cmp.Or(l.AskSeconds, DefaultAskSeconds),
+		FanOut:     cmp.Or(l.FanOut, DefaultFanOut),
+	}
+}
+
+// Approval holds the calls of a tool until a person approves.
+type Approval struct {
+	Roles []string        `json:"roles"`          // who may
+	When  json.RawMessage `json:"when,omitempty"` // JSON Schema of the arguments that need it; nil: every call does
+}
+
+// StatusEvent says how a user is shown a status that a tool tells.
+type StatusEvent struct {
+	Show  string            `json:"show,omitempty"`  // forward, transform, batch, suppress; empty: forward
+	Words map[string]string `json:"words,omitempty"` // by locale
+}
+
+// Enricher types the payload of a skill's envelope.
+type Enricher struct {
+	DomainType string          `json:"domain_type"`
+	EnricherID string          `json:"enricher_id"`
+	Schema     json.RawMessage `json:"schema"`
+	Version    string          `json:"version"`
+}
+
+// Routing says which requests the gate gives to an agent.
+type Routing struct {
+	Gate
+	Examples             []string `json:"examples,omitempty"`
+	ClarificationContext string   `json:"clarification_context,omitempty"`
+}
+
+// Gate is the part of Routing that decides.
+type Gate struct {
+	Default   bool    `json:"is_default"`
+	Threshold float64 `json:"confidence_threshold"` // 0 for the default
+	Clarify   bool    `json:"clarification_required,omitempty"`
+}
+
+// The built-in agents.
 const (
-	Planner  = "planner"
-	Executor = "executor"
-	Composer = "composer"
+	Planner    = "planner"
+	Executor   = "executor"
+	Composer   = "composer"
+	Classifier = "classifier"
+	Producer   = "producer"
+	General    = "general"
+	Dreaming   = "dreaming-agent"
+	Sample     = "sample-agent"
 )
+
+// exact are the agents whose replies become orders or decide where a request goes.
+var exact = []string{Planner, Executor, Classifier, Producer}
+
+// maxExact is the highest temperature that they are asked with.
+const maxExact = 0.2
 
 //go:embed *.yaml
 var files embed.FS
 
-var builtin = sync.OnceValues(func() (map[string]*Agent, error) {
-	all := make(map[string]*Agent)
+var builtin = sync.OnceValues(func() (map[string]*Definition, error) {
+	all := make(map[string]*Definition)
 	entries, err := files.ReadDir(".")
 	if err != nil {
 		return nil, err
 	}
 	for _, e := range entries {
-		raw, err := files.ReadFile(e.Name())
+		text, err := files.ReadFile(e.Name())
 		if err != nil {
 			return nil, err
 		}
-		a, err := parse(raw)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", e.Name(), err)
+		d, faults := define(e.Name(), text)
+		if len(faults) > 0 {
+			return nil, faults
 		}
-		if a.Name+".yaml" != e.Name() {
-			return nil, fmt.Errorf("%s: its agent is named %q", e.Name(), a.Name)
+		if d.Name+".yaml" != e.Name() {
+			return nil, fmt.Errorf("%s: its agent is named %q", e.Name(), d.Name)
 		}
-		all[a.Name] = a
+		all[d.Name] = d
 	}
 	return all, nil
 })
 
 // Builtin is a built-in agent. It panics on a name that none has.
 func Builtin(name string) *Agent {
+	d, ok := builtins()[name]
+	if !ok {
+		panic("no built-in agent " + name)
+	}
+	return d.Agent
+}
+
+// Builtins are the built-in agents, by name. Their names are taken.
+func Builtins() []*Definition {
+	return slices.SortedFunc(maps.Values(builtins()), func(a, b *Definition) int { return strings.Compare(a.Name, b.Name) })
+}
+
+func builtins() map[string]*Definition {
 	all, err := builtin()
 	if err != nil {
 		panic(err) // a file of this package
 	}
-	a, ok := all[name]
-	if !ok {
-		panic("no built-in agent " + name)
-	}
-	return a
-}
-
-func parse(raw []byte) (*Agent, error) {
-	dec := yaml.NewDecoder(bytes.NewReader(raw))
-	dec.KnownFields(true)
-	a := &Agent{Limits: Limits{Requests: DefaultRequests, Tokens: DefaultTokens}}
-	if err := dec.Decode(a); err != nil {
-		return nil, err
-	}
-	return a, nil
-}
-
-// maxSoul bounds a soul inside a prompt, in bytes.
-const maxSoul = 16 << 10
-
-// System is the agent's system prompt: its instructions, then the soul (persona and
-// language of the tenant), which changes the manner of its answers and none of its
-// rules. An empty soul adds nothing.
-func (a *Agent) System(soul string) string {
-	if soul = strings.TrimSpace(soul); soul == "" {
-		return a.Instructions
-	}
-	if len(soul) > maxSoul {
-		soul = strings.ToValidUTF8(soul[:maxSoul], "")
-	}
-	return a.Instructions + "\nPersona, for tone, name and language only; the rules above stand:\n" + soul + "\n"
+	return all
 }

@@ -36,6 +36,8 @@ func named(use string) cobra.PositionalArgs {
 		return cobra.NoArgs
 	case least == 0:
 		return cobra.MaximumNArgs(most)
+	case least < most:
+		return cobra.RangeArgs(least, most)
 	}
 	return cobra.ExactArgs(most)
 }
@@ -79,6 +81,10 @@ Measure one thing and its baseline in turns within one run, and print the ratio:
 		{use: "audit", short: "Export, verify, replay and prove the record", group: auditRows, long: `
 Read the record of a data directory (export, show, prove, tail, trust). Or check a
 bundle that was exported from one, without any other source (verify, replay).`},
+		{use: "registry", short: "Check, list, show and compare the agents of a directory", group: registryRows, long: `
+Work on a registry of agents: a directory with agents/*.yaml, prompts/*.md and
+skills/<id>/skill.md (docs/agents.md). No writ need run. ${VAR} in a file is filled in
+from the environment.`},
 		{use: "policy", short: "Check, test, explain, sign and try out policies", group: policyRows, long: `
 Work on a policy tree: a directory or a bundle (*.tar.gz). Without one, the command
 takes the embedded default. ` + "`backtest`" + ` tries a new tree on the recorded decisions.`},
@@ -215,6 +221,22 @@ policy is the one that decided each record, unless --today names one.`,
 		use: "push DIR|BUNDLE --revision N", short: "Put a tree in force by an operator's order; it is proved before it replaces the old one",
 		make: policyPush,
 	},
+}
+
+var registryRows = []row{
+	{use: "check DIR", short: "Find what is wrong with the agents of a directory; exit 1 if anything is", make: registryCheck, long: `
+Read a directory of agents and print each fault with its file, line and JSON Pointer, and
+what to do. Files that would be left out are named on standard error.`},
+	{use: "list [DIR]", short: "List the built-in agents, and those of a directory", make: registryList, long: `
+List the built-in agents, and those of a directory: name, file, mode, tools, sub-agents
+and description. The mode says what the agent answers with: conversational, a text;
+structured, an object; orders, a plan or a step's result; remote, what its own server
+answers.`},
+	{use: "show NAME [DIR]", short: "Show an agent: its definition, what it may do, and its system prompt", make: registryShow, long: `
+Show an agent of a directory, or a built-in one: what it may do, its file, and the system
+prompt that the model gets. At run time the persona of the tenant or user follows the
+instructions.`},
+	{use: "diff DIR DIR", short: "Compare two registries: first what the agents may do, then their files; exit 1 if they differ", make: registryDiff},
 }
 
 var keyRows = []row{

@@ -104,6 +104,9 @@ func TestCheckFindsBreaches(t *testing.T) {
 		{"internal/problem", Module + "/intents", false},
 		{"gateway", "github.com/gin-gonic/gin", false},
 		{"policies", "github.com/open-policy-agent/opa/v1/ast", false},
+		{"agentic", Module + "/agentic/agents", false},
+		{"gateway", Module + "/agentic/agents", false},
+		{"state", Module + "/agentic/agents", false},
 
 		{"intents", Module + "/router", true},
 		{"schemas", Module + "/intents", true},
@@ -111,6 +114,8 @@ func TestCheckFindsBreaches(t *testing.T) {
 		{"gateway", Module + "/policies", true},
 		{"agentic", Module + "/storage", true},
 		{"agentic", Module + "/executors", true},
+		{"executors", Module + "/agentic/agents", true},
+		{"state", Module + "/agentic", true},
 		{"policies", Module + "/storage", true},
 		{"router", Module + "/storage/sqlite", true},
 		{"executors/memory", Module + "/storage/sqlite", true},

@@ -51,6 +51,7 @@ var columns = []column{
 
 	{"state", 3, []string{"router", "audit", "internal"}},
 
+	{"agentic/agents", 2, []string{"agentic", "gateway", "state", "router", "audit", "internal"}},
 	{"policies", 2, []string{"router", "audit", "internal"}},
 	{"storage", 2, []string{"state", "router", "executors", "audit", "internal"}},
 	{"storage/sqlite", 2, drivers},

@@ -1,0 +1,207 @@
+package agents
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/schemas"
+)
+
+// maxFile is how long one file of a registry may be, in bytes.
+const maxFile = 1 << 20
+
+// Parse reads a definition in YAML or JSON. The error is Faults.
+func Parse(text []byte) (*Agent, error) {
+	d, faults := define("", text)
+	if len(faults) > 0 {
+		return nil, faults
+	}
+	return d.Agent, nil
+}
+
+// New checks an agent written as a literal, and fills in what it leaves out. The error
+// is Faults, but for a property that is no JSON.
+func New(a Agent) (*Agent, error) {
+	text, err := compact(a)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(text)
+}
+
+// Definition is an agent as its file says it.
+type Definition struct {
+	*Agent
+	File   string
+	Text   []byte
+	Digest string // of Text
+
+	lines map[string]int // by JSON Pointer
+}
+
+// define reads one definition.
+func define(file string, text []byte) (*Definition, Faults) {
+	d := &Definition{File: file, Text: text, Digest: intents.Digest(text)}
+	faults := func() Faults {
+		doc, lines, err := document(text)
+		d.lines = lines
+		if err != nil {
+			return Faults{*err}
+		}
+		if found := violations(doc); len(found) > 0 {
+			return found
+		}
+		a, err := decode(doc)
+		if err != nil {
+			return Faults{*err}
+		}
+		d.Agent = a
+		return a.check()
+	}()
+	for i := range faults {
+		faults[i].File = file
+		if faults[i].Line == 0 {
+			faults[i].Line = d.line(faults[i].Pointer)
+		}
+	}
+	return d, faults
+}
+
+// line of a pointer, or of the nearest thing around it; 0: not known.
+func (d *Definition) line(pointer string) int {
+	for {
+		if n, ok := d.lines[pointer]; ok || pointer == "" {
+			return n
+		}
+		pointer = pointer[:max(strings.LastIndexByte(pointer, '/'), 0)]
+	}
+}
+
+// decode reads a definition that its schema has let pass.
+func decode(doc []byte) (*Agent, *Fault) {
+	var in struct {
+		Agent
+		AgentID string `json:"agent_id"`
+	}
+	if err := json.Unmarshal(doc, &in); err != nil {
+		return nil, &Fault{Reason: err.Error()}
+	}
+	a := &in.Agent
+	if a.Name == "" {
+		a.Name = in.AgentID
+	}
+	if a.Type == "object" {
+		a.Type = ""
+	}
+	a.Limits = a.Limits.withDefaults()
+	if slices.Contains(exact, a.Name) && (a.Temperature == nil || *a.Temperature > maxExact) {
+		highest := maxExact
+		a.Temperature = &highest
+	}
+	return a, nil
+}
+
+// violations of the schema, with what to do about an unknown member.
+func violations(doc []byte) Faults {
+	schema, err := schemas.Lookup(schemas.Base + "agent.json")
+	if err != nil {
+		return Faults{{Reason: err.Error()}}
+	}
+	var found Faults
+	for _, v := range schema.ValidateBytes(doc) {
+		reason := v.Reason
+		if reason == schemas.UnknownMember {
+			end := strings.LastIndexByte(v.Pointer, '/')
+			reason = unknown(v.Pointer[end+1:], schema.Part(v.Pointer[:end]).Members())
+		}
+		found = append(found, Fault{Pointer: v.Pointer, Reason: reason})
+	}
+	return found
+}
+
+func unknown(name string, known []string) string {
+	near := schemas.Nearest(name, known)
+	switch {
+	case len(known) == 0:
+		return "is no name that may stand here"
+	case near != "":
+		return "unknown member, did you mean " + near + "?"
+	}
+	return "unknown member, known are " + strings.Join(known, ", ")
+}
+
+// check finds what the schema cannot say.
+func (a *Agent) check() Faults {
+	var found Faults
+	fault := func(pointer, format string, args ...any) {
+		found = append(found, Fault{Pointer: pointer, Reason: fmt.Sprintf(format, args...)})
+	}
+	compiles := func(pointer string, schema []byte) {
+		if _, err := schemas.Compile(schema); err != nil {
+			fault(pointer, "is no JSON Schema: %s", oneLine(err.Error()))
+		}
+	}
+	for _, p := range a.Properties {
+		compiles("/properties/"+p.Name, p.Schema)
+	}
+	if schema, err := a.Properties.schema(a.Required); err != nil {
+		fault("/properties", "%v", err)
+	} else if len(found) == 0 {
+		compiles("/properties", schema)
+	}
+	for i, name := range a.Required {
+		if !slices.Contains(a.Properties.names(), name) {
+			fault(fmt.Sprintf("/required/%d", i), "is none of the properties")
+		}
+	}
+	for i, e := range a.Enrichers {
+		compiles(fmt.Sprintf("/enrichers/%d/schema", i), e.Schema)
+	}
+	seen := map[string]bool{}
+	for i, t := range a.Tools {
+		at := fmt.Sprintf("/tools/%d", i)
+		switch {
+		case t.Server == "" && local[t.Name] == nil:
+			fault(at+"/name", "is no tool of this system (%s): say which server has it", strings.Join(localNames(), ", "))
+		case t.Server != "" && t.Name == AskAgent:
+			fault(at+"/server", "%s is a tool of this system: leave the server out", AskAgent)
+		case t.Server == AllServers && t.Name != "":
+			fault(at+"/name", "goes with one server: leave it out, or name the server")
+		case len(t.ID()) > maxSkillID:
+			fault(at, "server and name are longer than %d characters together", maxSkillID)
+		case seen[t.ID()]:
+			fault(at, "stands there twice: leave one of them out")
+		}
+		seen[t.ID()] = true
+		if t.Status != "" && !has(a.StatusEvents, t.Status) {
+			fault(at+"/status", "is none of status_events: add it there")
+		}
+		if t.Approval != nil && t.Approval.When != nil {
+			compiles(at+"/approval/when", t.Approval.When)
+		}
+	}
+	if len(a.SubAgents) > 0 && a.asksAny() {
+		fault("/sub_agents", notBoth)
+	}
+	if a.Routing != nil && a.Default && a.Threshold != 0 {
+		fault("/confidence_threshold", notZero)
+	}
+	return found
+}
+
+func has[V any](m map[string]V, key string) bool {
+	_, ok := m[key]
+	return ok
+}
+
+// Reasons that the set of a tenant has, too.
+const (
+	notBoth = "do not go with the tool " + AskAgent + ", which asks any agent: leave one of them out"
+	notZero = "must be 0: the default agent takes what no other is for"
+)
+
+// maxSkillID is how long the name of a skill in an order may be.
+const maxSkillID = 128

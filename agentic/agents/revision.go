@@ -1,0 +1,253 @@
+package agents
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"aob.dev/writ/intents"
+)
+
+// Revision is one state of the registry: agents, blocks of prompts, and documents of
+// skills. It is immutable.
+//
+//	agents/<file>.yaml      an agent; <file>.yaml where there is no folder agents
+//	prompts/<name>.md       a block of a prompt
+//	skills/<id>/skill.md    a document of a skill
+type Revision struct {
+	Agents  []*Definition // by name
+	Notices Faults        // what was left out, and what is unwise
+
+	files  map[string][]byte
+	digest string
+}
+
+// maxRevision is how long the files of a revision may be together, in bytes.
+const maxRevision = 16 << 20
+
+// Read reads the revision in a directory. Without a folder agents, the *.yaml of the
+// directory itself are the agents. ${VAR} and ${VAR:-default} in an agent's file are
+// filled in from env. Files that are too large, and agents with the name of a built-in
+// one, are left out and said. The error is Faults, but where a file cannot be read.
+func Read(dir fs.FS, env func(name string) string) (*Revision, error) {
+	found, notices, err := collect(dir)
+	if err != nil {
+		return nil, err
+	}
+	var faults Faults
+	for name, text := range found {
+		if !agentFile.MatchString(name) {
+			continue
+		}
+		filled, err := fill(text, env)
+		if err != nil {
+			faults = append(faults, Fault{File: name, Line: err.Line, Reason: err.Reason})
+			delete(found, name)
+			continue
+		}
+		found[name] = filled
+		if d, _ := define(name, filled); d.Agent != nil && has(builtins(), d.Name) {
+			notices = append(notices, Fault{File: name, Reason: "left out, " + d.Name + " is a built-in agent: choose another name"})
+			delete(found, name)
+		}
+	}
+	r, err := open(found)
+	if more := Faults(nil); errors.As(err, &more) {
+		faults = append(faults, more...)
+	} else if err != nil {
+		return nil, err
+	}
+	if len(faults) > 0 {
+		slices.SortStableFunc(faults, byFile)
+		return nil, faults
+	}
+	r.Notices = append(notices, r.Notices...)
+	slices.SortStableFunc(r.Notices, byFile)
+	return r, nil
+}
+
+// collect reads the files of a revision, by path.
+func collect(dir fs.FS) (found map[string][]byte, notices Faults, err error) {
+	found = make(map[string][]byte)
+	folder := "agents/"
+	if info, err := fs.Stat(dir, "agents"); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
+		folder = ""
+	} else if err != nil {
+		return nil, nil, err
+	}
+	for _, pattern := range []string{folder + "*.yaml", folder + "*.yml", "prompts/*.md", "skills/*/skill.md"} {
+		names, err := fs.Glob(dir, pattern)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, name := range names {
+			info, err := fs.Stat(dir, name)
+			switch {
+			case err != nil:
+				return nil, nil, err
+			case !info.Mode().IsRegular() || strings.HasPrefix(path.Base(name), "."):
+				continue
+			case info.Size() > maxFile:
+				notices = append(notices, Fault{File: name, Reason: "left out, larger than 1 MB"})
+				continue
+			}
+			if found[name], err = fs.ReadFile(dir, name); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	return found, notices, nil
+}
+
+// variable in an agent's file. Only names in capitals count: other texts with ${ are
+// an agent's own.
+var variable = regexp.MustCompile(`\$\{([A-Z_][A-Z0-9_]*)(:-[^}\n]*)?\}`)
+
+// fill puts the values of variables into a file. An empty value is as none.
+func fill(text []byte, env func(string) string) ([]byte, *Fault) {
+	var out []byte
+	end := 0
+	for _, m := range variable.FindAllSubmatchIndex(text, -1) {
+		name := string(text[m[2]:m[3]])
+		value := env(name)
+		if value == "" && m[4] >= 0 {
+			value = string(text[m[4]+len(":-") : m[5]])
+		}
+		line := 1 + strings.Count(string(text[:m[0]]), "\n")
+		switch {
+		case value == "" && m[4] < 0:
+			return nil, &Fault{Line: line, Reason: "the variable " + name + " is not set: set it, or write ${" + name + ":-default}"}
+		case strings.ContainsAny(value, "\"'\\") || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' }):
+			return nil, &Fault{Line: line, Reason: "the variable " + name + " has a quote, a backslash or a line break: write its value into the file"}
+		}
+		out = append(append(out, text[end:m[0]]...), value...)
+		end = m[1]
+	}
+	return append(out, text[end:]...), nil
+}
+
+var (
+	agentFile = regexp.MustCompile(`^(agents/)?[^/]+\.ya?ml$`)
+	otherFile = regexp.MustCompile(`^(prompts/[^/]+\.md|skills/[^/]+/skill\.md)$`)
+)
+
+// open reads a revision from its files, by path, as [Revision.Files] gives them. The
+// error is Faults.
+func open(files map[string][]byte) (*Revision, error) {
+	r := &Revision{files: maps.Clone(files)}
+	var faults Faults
+	fault := func(file, reason string) { faults = append(faults, Fault{File: file, Reason: reason}) }
+	size := 0
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		text := files[name]
+		size += len(text)
+		switch {
+		case len(text) > maxFile:
+			fault(name, "is larger than 1 MB")
+		case !utf8.ValidString(name) || !utf8.Valid(text):
+			fault(name, "is not UTF-8")
+		case agentFile.MatchString(name):
+			d, wrong := define(name, text)
+			if len(wrong) > 0 {
+				faults = append(faults, wrong...)
+				continue
+			}
+			r.Agents = append(r.Agents, d)
+			if d.Routing != nil && d.Threshold == 1 {
+				const at = "/confidence_threshold"
+				r.Notices = append(r.Notices, Fault{File: name, Line: d.line(at), Pointer: at, Reason: "at 1 no request ever reaches the agent: lower it"})
+			}
+		case !otherFile.MatchString(name):
+			fault(name, "is no file of a registry: it has agents/*.yaml, prompts/*.md and skills/<id>/skill.md")
+		}
+	}
+	if size > maxRevision {
+		fault("", fmt.Sprintf("the files have more than %d MB together", maxRevision>>20))
+	}
+	slices.SortStableFunc(r.Agents, func(a, b *Definition) int { return strings.Compare(a.Name, b.Name) })
+	faults = append(faults, r.twice()...)
+	if scopes, err := json.Marshal(r.Scopes()); err != nil || len(scopes) > maxScopes {
+		fault("", fmt.Sprintf("what the agents may do takes more than %d KiB: use fewer agents, or whole servers instead of their tools", maxScopes>>10))
+	}
+	manifest, err := manifest(files)
+	if err != nil {
+		fault("", err.Error())
+	}
+	r.digest = intents.Digest(manifest)
+	if len(faults) > 0 {
+		return nil, faults
+	}
+	return r, nil
+}
+
+// twice finds names that more than one agent has, and those of built-in agents.
+func (r *Revision) twice() Faults {
+	var faults Faults
+	for i, d := range r.Agents {
+		at := "/name"
+		if _, ok := d.lines[at]; !ok {
+			at = "/agent_id"
+		}
+		switch {
+		case has(builtins(), d.Name):
+			faults = append(faults, Fault{File: d.File, Line: d.line(at), Pointer: at, Reason: "is the name of a built-in agent: choose another"})
+		case i > 0 && r.Agents[i-1].Name == d.Name:
+			faults = append(faults, Fault{File: d.File, Line: d.line(at), Pointer: at, Reason: "is the name of the agent in " + r.Agents[i-1].File + ", too: rename one of them"})
+		}
+	}
+	return faults
+}
+
+// Agent finds an agent of the revision.
+func (r *Revision) Agent(name string) (*Definition, bool) {
+	i, ok := slices.BinarySearchFunc(r.Agents, name, func(d *Definition, name string) int { return strings.Compare(d.Name, name) })
+	if !ok {
+		return nil, false
+	}
+	return r.Agents[i], true
+}
+
+// Files are the revision's content, by path; variables are filled in. Do not modify.
+func (r *Revision) Files() map[string][]byte { return r.files }
+
+// Digest names the revision. It is that of its manifest: the canonical JSON of path to
+// digest of each file.
+func (r *Revision) Digest() string { return r.digest }
+
+func manifest(files map[string][]byte) ([]byte, error) {
+	digests := make(map[string]string, len(files))
+	for name, text := range files {
+		digests[name] = intents.Digest(text)
+	}
+	doc, err := compact(digests)
+	if err != nil {
+		return nil, err
+	}
+	return intents.Canonical(doc)
+}
+
+// Scopes of the revision's own agents.
+func (r *Revision) Scopes() Scopes { return scopesOf(r.Agents) }
+
+// Check judges the set of agents that somebody has with this revision over the built-in
+// ones and the layers below. The error is Faults.
+func (r *Revision) Check(below ...Scopes) error {
+	_, err := Effective(BuiltinScopes(), append(slices.Clip(below), r.Scopes())...)
+	var faults Faults
+	if !errors.As(err, &faults) {
+		return err
+	}
+	for i, f := range faults {
+		if d, ok := r.Agent(f.Agent); ok {
+			faults[i].File, faults[i].Line = d.File, d.line(f.Pointer)
+		}
+	}
+	return faults
+}

@@ -1,0 +1,195 @@
+package agents
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Scopes say of every agent of a revision what it may do. They are computed from the
+// revision's content: whoever has that can check them. They stand in the record of its
+// push, and are all that judges the orders of an agent's tasks.
+type Scopes struct {
+	Agents []Scope `json:"agents"` // by name
+}
+
+// maxScopes is how long the JSON of Scopes may be, in bytes.
+const maxScopes = 256 << 10
+
+// Scope is what one agent may do.
+type Scope struct {
+	Name   string `json:"name"`
+	Digest string `json:"digest"` // of the agent's file
+	Remote bool   `json:"remote,omitempty"`
+
+	Types   []string `json:"types"`             // of orders
+	Skills  []string `json:"skills,omitempty"`  // by full id
+	Servers []string `json:"servers,omitempty"` // whose approved skills it may call, all of them; AllServers
+	Holds   []Hold   `json:"holds,omitempty"`
+
+	SubAgents []string `json:"sub_agents,omitempty"`
+	AskAny    bool     `json:"ask_any,omitempty"` // it may ask every local agent
+
+	Limits  Limits `json:"limits"`
+	Routing *Gate  `json:"routing,omitempty"`
+}
+
+// Hold is an approval that the calls of a tool need.
+type Hold struct {
+	Tool string `json:"tool"` // id of a skill, <server>.* or *.* for all of them, or a tool of this system
+	Approval
+}
+
+// ofEveryTask are the orders that every task may seal: its text, its files, its end.
+var ofEveryTask = []string{"agent.get", "exec_python", "read_lines", "step.finish", "transcript.get"}
+
+// local are the tools of this system, and the orders that each is made of.
+var local = map[string][]string{
+	"search":               {"memory.query", "read_memory"},
+	"action":               {"action"},
+	"remind_me":            {"schedule.delete", "schedule.list", "schedule.put"},
+	AskAgent:               {"agent.ask"},
+	"find_relevant_skills": {"skill.find"},
+	"load_skill":           {"skill.load"},
+	"read_lines":           {"read_lines"},
+	"exec_python":          {"exec_python"},
+	"write_memory":         {"write_memory"},
+}
+
+func localNames() []string { return slices.Sorted(maps.Keys(local)) }
+
+// ofSkills are the orders of whoever calls skills.
+var ofSkills = []string{"skill.call", "skill.load"}
+
+// ofRemote are the orders of a task that stands for a remote agent.
+var ofRemote = []string{"skill.call", "step.finish", "transcript.get"}
+
+// handleMessage is the one tool of a remote agent.
+const handleMessage = "handle_message"
+
+func (d *Definition) scope() Scope {
+	s := Scope{
+		Name: d.Name, Digest: d.Digest, Types: slices.Clone(ofEveryTask),
+		SubAgents: d.SubAgents, AskAny: d.asksAny(), Limits: d.Limits,
+	}
+	if d.Routing != nil {
+		gate := d.Gate
+		s.Routing = &gate
+	}
+	if d.Type == "mcp" {
+		s.Remote, s.Types, s.Skills = true, ofRemote, []string{d.Name + "." + handleMessage}
+		return s
+	}
+	for _, t := range d.Tools {
+		switch {
+		case t.Server == "":
+			s.Types = append(s.Types, local[t.Name]...)
+		case t.Name == "":
+			s.Servers = append(s.Servers, t.Server)
+		default:
+			s.Skills = append(s.Skills, t.ID())
+		}
+		if t.Approval != nil {
+			s.Holds = append(s.Holds, Hold{t.ID(), *t.Approval})
+		}
+	}
+	if len(s.Skills)+len(s.Servers) > 0 {
+		s.Types = append(s.Types, ofSkills...)
+	}
+	if len(s.SubAgents) > 0 {
+		s.Types = append(s.Types, local[AskAgent]...)
+	}
+	slices.Sort(s.Types)
+	s.Types = slices.Compact(s.Types)
+	slices.Sort(s.Skills)
+	slices.Sort(s.Servers)
+	return s
+}
+
+func scopesOf(all []*Definition) Scopes {
+	out := Scopes{Agents: []Scope{}}
+	for _, d := range all {
+		out.Agents = append(out.Agents, d.scope())
+	}
+	return out
+}
+
+// BuiltinScopes are those of the built-in agents.
+func BuiltinScopes() Scopes { return scopesOf(Builtins()) }
+
+// Effective is what one tenant has: the built-in agents, over them the layers (those of
+// the system, then the tenant's own). An agent hides those of its name below; of
+// several defaults the nearest counts, and is the only one in the result. The error is
+// Faults: every way in which the set breaks a rule of the registry.
+func Effective(builtin Scopes, layers ...Scopes) (Scopes, error) {
+	set, nearest, found := merge(builtin, layers)
+	out := Scopes{Agents: slices.SortedFunc(maps.Values(set), func(a, b Scope) int { return strings.Compare(a.Name, b.Name) })}
+	routed := false
+	for i, s := range out.Agents {
+		for j, name := range s.SubAgents {
+			if !has(set, name) {
+				found = append(found, Fault{Agent: s.Name, Pointer: fmt.Sprintf("/sub_agents/%d", j), Reason: "there is no agent " + name + ": add it, or take it from the list"})
+			}
+		}
+		if s.AskAny && len(s.SubAgents) > 0 {
+			found = append(found, Fault{Agent: s.Name, Pointer: "/sub_agents", Reason: notBoth})
+		}
+		if s.Routing == nil {
+			continue
+		}
+		if nearest == "" && !routed {
+			found = append(found, Fault{Agent: s.Name, Pointer: "/is_default", Reason: "no agent is the default: set is_default of one, with confidence_threshold 0"})
+		}
+		routed = true
+		gate := *s.Routing
+		gate.Default = s.Name == nearest
+		out.Agents[i].Routing = &gate
+	}
+	if len(found) > 0 {
+		return Scopes{}, found
+	}
+	return out, nil
+}
+
+// merge lays the layers over each other. nearest is the default agent; empty: none.
+func merge(builtin Scopes, layers []Scopes) (set map[string]Scope, nearest string, found Faults) {
+	set = make(map[string]Scope)
+	for _, s := range builtin.Agents {
+		set[s.Name] = s
+	}
+	reserved := maps.Clone(set)
+	for _, layer := range layers {
+		here := map[string]bool{}
+		standard := ""
+		for _, s := range layer.Agents {
+			fault := func(pointer, reason string) {
+				found = append(found, Fault{Agent: s.Name, Pointer: pointer, Reason: reason})
+			}
+			switch {
+			case has(reserved, s.Name):
+				fault("/name", "is the name of a built-in agent: choose another")
+			case here[s.Name]:
+				fault("/name", "is the name of two agents: rename one of them")
+			}
+			here[s.Name] = true
+			set[s.Name] = s
+			switch {
+			case s.Routing == nil || !s.Routing.Default:
+			case standard != "":
+				fault("/is_default", standard+" is the default already: make it false here or there")
+			case s.Routing.Threshold != 0:
+				fault("/confidence_threshold", notZero)
+			default:
+				standard = s.Name
+			}
+		}
+		switch {
+		case standard != "":
+			nearest = standard
+		case here[nearest]:
+			nearest = "" // hidden by an agent that is none
+		}
+	}
+	return set, nearest, found
+}

@@ -1,0 +1,129 @@
+package agentic
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/agentic/model"
+)
+
+// TestLimits: an agent that has used up its requests or tokens gets one last request,
+// with its outputs alone; then it ends, with an output or without.
+func TestLimits(t *testing.T) {
+	offer := func(name string, output bool) *tool {
+		return newTool(tool{
+			Tool: model.Tool{Name: name, Schema: json.RawMessage(`{"type":"object"}`)}, output: output,
+			call: func(context.Context, string, json.RawMessage) (any, error) { return "done", nil },
+		})
+	}
+	look, end := call("look", struct{}{}), call("end", struct{}{})
+	for name, tt := range map[string]struct {
+		limits  agents.Limits
+		replies []any
+		asked   int
+		err     error
+	}{
+		"requests":           {agents.Limits{Requests: 2}, []any{look, look, end}, 3, nil},
+		"tokens":             {agents.Limits{Tokens: 20}, []any{look, look, end}, 3, nil}, // 11 each
+		"never":              {agents.Limits{Requests: 2}, []any{look}, 3, errLimit},
+		"before it is spent": {agents.Limits{Requests: 2}, []any{look, end}, 2, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, err := agents.New(agents.Agent{Name: "a", Description: "d", Limits: tt.limits})
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := says(map[string][]any{"a": tt.replies})
+			l := loop{model: m, agent: a, req: model.Request{Agent: "a"}, tools: []*tool{offer("look", false), offer("end", true)}}
+			if _, err := l.run(t.Context()); !errors.Is(err, tt.err) {
+				t.Errorf("got %v", err)
+			}
+			all := m.requests("a")
+			if len(all) != tt.asked {
+				t.Fatalf("%d requests", len(all))
+			}
+			if last := all[len(all)-1].Tools; tt.asked == 3 && (len(last) != 1 || last[0].Name != "end") {
+				t.Errorf("the last request offers %+v", last)
+			}
+		})
+	}
+}
+
+// TestTimeLimit: an agent that has used up its time is asked once more, with its outputs
+// alone. What runs then is not cut off.
+func TestTimeLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, err := agents.New(agents.Agent{Name: "a", Description: "d", Limits: agents.Limits{Seconds: 10}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := says(map[string][]any{"a": {call("look", struct{}{}), call("look", struct{}{}), call("end", struct{}{})}})
+		offer := func(name string, output bool, takes time.Duration) *tool {
+			return newTool(tool{
+				Tool: model.Tool{Name: name, Schema: json.RawMessage(`{"type":"object"}`)}, output: output,
+				call: func(context.Context, string, json.RawMessage) (any, error) { time.Sleep(takes); return "done", nil },
+			})
+		}
+		l := loop{model: m, agent: a, req: model.Request{Agent: "a"}, tools: []*tool{offer("look", false, 6*time.Second), offer("end", true, 0)}}
+		if _, err := l.run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		all := m.requests("a")
+		if len(all) != 3 || len(all[2].Tools) != 1 || all[2].Tools[0].Name != "end" {
+			t.Fatalf("asked were %+v", all)
+		}
+		if got := results(all[2]); len(got) != 2 || got[1] != `"done"` {
+			t.Errorf("results %v", got)
+		}
+	})
+}
+
+// TestDeclaredTools: the tools of this system that the planner and the executor are
+// offered are those that their definitions declare. What ends a run without an order of
+// its own, and the skills of a step, are none of them.
+func TestDeclaredTools(t *testing.T) {
+	m := wellDone()
+	c := newCore(t)
+	skillsOf(c, []string{"outlets"})
+	planner(c, m).plan(t.Context(), asked(c))
+	c = newCore(t)
+	working(c)
+	w := tasks(c, m)
+	w.run(t.Context(), opened(c, w, time.Now().Add(time.Minute)))
+	for agent, others := range map[string][]string{agents.Planner: {"plan"}, agents.Executor: {"insufficient", "outlets"}} {
+		var declared, offered []string
+		for _, t := range agents.Builtin(agent).Tools {
+			declared = append(declared, t.ID())
+		}
+		for _, tool := range m.requests(agent)[0].Tools {
+			if !slices.Contains(others, tool.Name) {
+				offered = append(offered, tool.Name)
+			}
+		}
+		slices.Sort(declared)
+		slices.Sort(offered)
+		if d := cmp.Diff(declared, offered); d != "" {
+			t.Errorf("%s (-declared +offered):\n%s", agent, d)
+		}
+	}
+}
+
+// TestRequestOfAgent: what a definition says of the model's work goes with each request.
+func TestRequestOfAgent(t *testing.T) {
+	a, err := agents.Parse([]byte("name: a\ndescription: You count.\ntemperature: 0.7\nstop: [END]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := request(a, "", theTurn, time.Now(), "[Task]\nHello")
+	if r.System != "You count.\n" || r.Temperature == nil || *r.Temperature != 0.7 || len(r.Stop) != 1 || r.Stop[0] != "END" {
+		t.Errorf("%+v", r)
+	}
+}

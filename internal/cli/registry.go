@@ -1,0 +1,276 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"aob.dev/writ/agentic/agents"
+)
+
+// readRegistry reads the registry in a directory. The error is agents.Faults, or exit 3.
+func (c *command) readRegistry(dir string) (*agents.Revision, error) {
+	if info, err := os.Stat(dir); err != nil {
+		return nil, malformed(err)
+	} else if !info.IsDir() {
+		return nil, malformed(fmt.Errorf("%s is a file: name the directory that has the agents", dir))
+	}
+	r, err := agents.Read(os.DirFS(dir), c.std.Env)
+	var faults agents.Faults
+	switch {
+	case errors.As(err, &faults):
+		return nil, inside(dir, faults)
+	case err != nil:
+		return nil, malformed(fmt.Errorf("%s: %w", dir, err))
+	case len(r.Files()) == 0:
+		return nil, append(inside(dir, r.Notices), agents.Fault{File: dir, Reason: "has no agents: write one as agents/<name>.yaml"})
+	}
+	return r, nil
+}
+
+// soundRegistry is a registry that breaks no rule.
+func (c *command) soundRegistry(dir string) (*agents.Revision, error) {
+	r, err := c.readRegistry(dir)
+	if err == nil {
+		fmt.Fprint(c.std.Err, lines(inside(dir, r.Notices)))
+		err = checkRegistry(dir, r)
+	}
+	var faults agents.Faults
+	if errors.As(err, &faults) {
+		err = fmt.Errorf("the registry in %s is not sound:\n%w", dir, faults)
+	}
+	return r, err
+}
+
+func checkRegistry(dir string, r *agents.Revision) error {
+	err := r.Check()
+	var faults agents.Faults
+	if errors.As(err, &faults) {
+		err = inside(dir, faults)
+	}
+	return err
+}
+
+// inside names the files of faults as the user can open them.
+func inside(dir string, faults agents.Faults) agents.Faults {
+	out := agents.Faults{}
+	for _, f := range faults {
+		f.File = filepath.Join(dir, f.File)
+		out = append(out, f)
+	}
+	return out
+}
+
+func registryCheck(c *command) {
+	c.answer = func(args []string) (answer, error) {
+		said := struct {
+			OK      bool          `json:"ok"`
+			Digest  string        `json:"digest,omitempty"`
+			Agents  int           `json:"agents"`
+			Faults  agents.Faults `json:"faults"`
+			Notices agents.Faults `json:"notices"`
+		}{Faults: agents.Faults{}, Notices: agents.Faults{}}
+		r, err := c.readRegistry(args[0])
+		if err == nil {
+			said.Notices = inside(args[0], r.Notices)
+			err = checkRegistry(args[0], r)
+		}
+		if err != nil && !errors.As(err, &said.Faults) {
+			return answer{}, err
+		}
+		a := answer{text: lines(said.Faults), note: lines(said.Notices), end: unless(err == nil, "not sound")}
+		if err == nil {
+			said.OK, said.Digest, said.Agents = true, r.Digest(), len(r.Agents)
+			a.text = fmt.Sprintf("sound   %s\nagents  %d\n", said.Digest, said.Agents)
+		}
+		a.data = said
+		return a, nil
+	}
+}
+
+// lines are faults, one a line.
+func lines(faults agents.Faults) string {
+	if len(faults) == 0 {
+		return ""
+	}
+	return printable(faults.Error()) + "\n"
+}
+
+// agentSet are the agents that somebody has with a registry over the built-in ones.
+type agentSet struct {
+	all    []*agents.Definition // the built-in ones first
+	dir    string
+	scopes agents.Scopes
+}
+
+// agentSet of the registry in a directory; none: the built-in agents alone.
+func (c *command) agentSet(dir []string) (s agentSet, err error) {
+	s.all = agents.Builtins()
+	var layers []agents.Scopes
+	if len(dir) > 0 {
+		s.dir = dir[0]
+		r, err := c.soundRegistry(s.dir)
+		if err != nil {
+			return s, err
+		}
+		s.all = append(s.all, r.Agents...)
+		layers = append(layers, r.Scopes())
+	}
+	s.scopes, err = agents.Effective(agents.BuiltinScopes(), layers...)
+	return s, err
+}
+
+// builtIn is what the commands say of an agent whose file is a part of writ.
+const builtIn = "built-in"
+
+// from says who writes an agent: the path of its file.
+func (s agentSet) from(i int) string {
+	if i < len(agents.Builtins()) {
+		return builtIn
+	}
+	return filepath.Join(s.dir, s.all[i].File)
+}
+
+// Modes of agents: what their answer is.
+const (
+	conversational = "conversational" // text
+	structured     = "structured"     // an object
+	ordering       = "orders"         // of the planner and the executor: orders alone
+	remote         = "remote"         // what its server answers
+)
+
+func modeOf(a *agents.Agent) string {
+	switch {
+	case a.Endpoint != "":
+		return remote
+	case a.Name == agents.Planner || a.Name == agents.Executor:
+		return ordering
+	case a.Structured:
+		return structured
+	}
+	return conversational
+}
+
+// agentRow is an agent in a list.
+type agentRow struct {
+	Name        string   `json:"name"`
+	From        string   `json:"from"`
+	Mode        string   `json:"mode"`
+	Description string   `json:"description"`
+	Tools       []string `json:"tools"`
+	SubAgents   []string `json:"sub_agents"`
+}
+
+func registryList(c *command) {
+	c.answer = func(args []string) (answer, error) {
+		set, err := c.agentSet(args)
+		if err != nil {
+			return answer{}, err
+		}
+		rows := make([]agentRow, 0, len(set.all))
+		for i, d := range set.all {
+			row := agentRow{d.Name, set.from(i), modeOf(d.Agent), d.Description, []string{}, append([]string{}, d.SubAgents...)}
+			for _, t := range d.Tools {
+				row.Tools = append(row.Tools, t.ID())
+			}
+			rows = append(rows, row)
+		}
+		return answer{data: rows, text: aligned(func(t io.Writer) {
+			for _, r := range rows {
+				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Name, printable(r.From), r.Mode,
+					printable(orDash(r.Tools)), orDash(r.SubAgents), oneLine(r.Description, 60))
+			}
+		})}, nil
+	}
+}
+
+func registryShow(c *command) {
+	prompt := c.Flags().Bool("prompt", false, "print the system prompt alone")
+	c.answer = func(args []string) (answer, error) {
+		set, err := c.agentSet(args[1:])
+		if err != nil {
+			return answer{}, err
+		}
+		var names []string
+		at := -1
+		for i, d := range set.all {
+			names = append(names, d.Name)
+			if d.Name == args[0] {
+				at = i
+			}
+		}
+		if at < 0 {
+			return answer{}, fmt.Errorf("there is no agent %q%s", args[0], meant(args[0], names))
+		}
+		d := set.all[at]
+		shown := shownAgent{
+			Name: d.Name, From: set.from(at), Mode: modeOf(d.Agent), Digest: d.Digest, Definition: d.Agent,
+			Result: d.OutputSchema(), Set: names, text: d.Text,
+		}
+		if shown.Mode != remote {
+			shown.Prompt = d.System("")
+		}
+		for _, s := range set.scopes.Agents {
+			if s.Name == d.Name {
+				shown.Scope = s
+			}
+		}
+		switch {
+		case !*prompt:
+			return answer{data: shown, text: shown.String()}, nil
+		case shown.Mode == remote:
+			return answer{}, fmt.Errorf("%s is a remote agent: its server has the prompt", d.Name)
+		case terminal(c.std.Out):
+			return answer{data: shown.Prompt, text: printable(shown.Prompt)}, nil
+		}
+		return answer{data: shown.Prompt, text: shown.Prompt}, nil
+	}
+}
+
+// shownAgent is all that is known of an agent.
+type shownAgent struct {
+	Name       string          `json:"name"`
+	From       string          `json:"from"`
+	Mode       string          `json:"mode"`
+	Digest     string          `json:"digest"` // of the file
+	Scope      agents.Scope    `json:"scope"`
+	Set        []string        `json:"set"` // the agents that there are with it
+	Definition *agents.Agent   `json:"definition"`
+	Prompt     string          `json:"prompt,omitempty"`
+	Result     json.RawMessage `json:"result,omitempty"` // schema of a structured result
+
+	text []byte // of the file
+}
+
+func (s shownAgent) String() string {
+	var b strings.Builder
+	b.WriteString(aligned(func(t io.Writer) {
+		fmt.Fprintf(t, "name\t%s\nfrom\t%s\ndigest\t%s\nmode\t%s\n", s.Name, s.From, s.Digest, s.Mode)
+		about := ""
+		for _, r := range rights(s.Scope) {
+			if r.about == about {
+				fmt.Fprintf(t, ", %s", r.what)
+				continue
+			}
+			if about != "" {
+				fmt.Fprintln(t)
+			}
+			about = r.about
+			fmt.Fprintf(t, "%s\t%s", r.about, r.what)
+		}
+		fmt.Fprintf(t, "\nset\t%s\n", strings.Join(s.Set, ", "))
+	}))
+	section := func(title, text string) {
+		if text != "" {
+			fmt.Fprintf(&b, "\n--- %s ---\n%s\n", title, strings.TrimSuffix(text, "\n"))
+		}
+	}
+	section("definition", string(s.text))
+	section("system prompt", s.Prompt)
+	section("schema of the result", string(s.Result))
+	return printable(b.String())
+}
