@@ -23,10 +23,13 @@ const (
 	// RulesTimed ask for ids of plans and tasks that carry their time, and let closed
 	// plans leave the state.
 	RulesTimed Rules = 3
+	// RulesAgents know agents, their registry and sessions, let steps of a plan run side
+	// by side, and let an interrupted step go on.
+	RulesAgents Rules = 4
 
 	// CurrentRules are the newest that this build knows. A log is put under them
 	// when a router starts.
-	CurrentRules = RulesTimed
+	CurrentRules = RulesAgents
 )
 
 // After gives the rules in force once a record says next: 0 is a record that says
