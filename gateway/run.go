@@ -51,6 +51,13 @@ const (
 // maxMessage is the longest task that plan.open takes.
 const maxMessage = 16 << 10
 
+func checkMessage(text, pointer string) error {
+	if text == "" || len(text) > maxMessage {
+		return problem.New(intents.SchemaInvalid, pointer, "must have 1 to 16384 bytes")
+	}
+	return nil
+}
+
 // openTimeout bounds opening a plan and handing it out.
 const openTimeout = 2 * time.Minute
 
@@ -60,21 +67,13 @@ func (g *Gateway) run(c *gin.Context, who caller) error {
 	if err := readBody(c, &body); err != nil {
 		return err
 	}
-	if body.Message == "" || len(body.Message) > maxMessage {
-		return problem.New(intents.SchemaInvalid, "/message", "must have 1 to 16384 bytes")
+	if err := checkMessage(body.Message, "/message"); err != nil {
+		return err
 	}
-	a, err := g.identify(c.Request.Context(), who, body.claim)
+	t, reply, err := g.begin(c, who, body.claim, body.Message)
 	if err != nil {
 		return err
 	}
-	// From here on the work is the plan's, not the connection's.
-	ctx, cancel := lasting(c, openTimeout)
-	defer cancel()
-	t, reply, err := g.openTurn(ctx, a, body.Message)
-	if err != nil {
-		return err
-	}
-	c.Header("X-Plan-Id", t.plan)
 	if reply.Approval != nil {
 		return g.reply(c, reply)
 	}
@@ -85,6 +84,22 @@ func (g *Gateway) run(c *gin.Context, who caller) error {
 		return err
 	}
 	return g.reply(c, reply)
+}
+
+// begin opens a turn for who asks. From then on the work is the plan's, not the
+// connection's.
+func (g *Gateway) begin(c *gin.Context, who caller, body claim, message string) (turn, runReply, error) {
+	a, err := g.identify(c.Request.Context(), who, body)
+	if err != nil {
+		return turn{}, runReply{}, err
+	}
+	ctx, cancel := lasting(c, openTimeout)
+	defer cancel()
+	t, reply, err := g.openTurn(ctx, a, message)
+	if err == nil {
+		c.Header("X-Plan-Id", t.plan)
+	}
+	return t, reply, err
 }
 
 // wantsStream says whether the client asks for events before anything else.
