@@ -25,6 +25,7 @@ var unfit = regexp.MustCompile(strings.Join([]string{
 	`\beyJ[A-Za-z0-9_-]{16,}(?:\.[A-Za-z0-9_-]*)*`, // a signed token
 	`\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}`,
 	`\b(?:ghp|gho|ghu|ghs|ghr|github_pat|glpat|xoxb|xoxp|xoxa|xoxs)[-_][A-Za-z0-9_-]{16,}`,
+	`\bwrit_[A-Za-z0-9_-]{43}`,
 	`\bAKIA[0-9A-Z]{16}\b`,
 	`\b[Bb]earer [A-Za-z0-9._~+/-]{16,}`,
 }, "|"))

@@ -20,6 +20,7 @@ func secrets() map[string]string {
 		"eyJ" + strings.Repeat("hbGciOiJF", 60) + ".eyJzdWIi.sig_sig":                                              "hbGciOiJF",
 		"sk-proj-0123456789abcdefghij":                                                                             "0123456789abcdef",
 		"ghp_0123456789abcdefghij":                                                                                 "0123456789abcdef",
+		"writ_" + strings.Repeat("0aB-x_9", 7):                                                                     "0aB-x_9",
 		"AKIAIOSFODNN7EXAMPLE":                                                                                     "IOSFODNN7",
 		"Authorization: Bearer abcdef0123456789abcdef":                                                             "abcdef0123456789",
 	}
