@@ -89,6 +89,9 @@ func (c *command) say(to client.Client, lines <-chan string, session, text strin
 		if err := t.end(c.Context(), to); err != nil && !errors.As(err, &left) {
 			return err
 		}
+		if t.Status != "held" && strings.Contains(t.Response, "\n|") { // the answer has a table
+			return nil
+		}
 		if t.Status != "held" {
 			_, err := io.WriteString(c.std.Out, dataTable(t.Data))
 			return err
