@@ -251,7 +251,7 @@ func (d *drive) planning(ctx context.Context) (over bool, err error) {
 	}
 	req.Turn.Grant = d.sealer.grantOf(d.turn)
 	var reply planReply
-	if err := d.helped(ctx, "planner", place.Instance, planTime, req.Turn.Grant, req, &reply, nil); err != nil {
+	if err := d.helped(ctx, "planner", place.Instance, planTime, req.Turn.Grant, req, &reply, func(progress) {}); err != nil {
 		return false, err
 	}
 	d.used = catalog.AddUsage(d.used, reply.Usage...)

@@ -1,15 +1,30 @@
 package agentic
 
 import (
+	"context"
+	"encoding/json"
 	"slices"
 
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
 )
 
 // say tells the manager what the task does.
 func (w *worker) say(p progress) {
 	if w.req.say != nil {
 		w.req.say(p)
+	}
+}
+
+// following asks a process that says how it comes along.
+func following(conn bus.Conn, on func(progress)) func(context.Context, string, []byte) ([]byte, error) {
+	return func(ctx context.Context, subject string, msg []byte) ([]byte, error) {
+		return conn.Follow(ctx, subject, msg, func(said []byte) {
+			var p progress
+			if json.Unmarshal(said, &p) == nil {
+				on(p)
+			}
+		})
 	}
 }
 

@@ -44,28 +44,17 @@ const workers = 64
 
 // delegate asks another role and decodes its reply.
 func delegate(ctx context.Context, conn bus.Conn, subject string, wait time.Duration, in, out any) error {
-	return delegateTo(ctx, conn, subject, wait, in, out, nil)
+	return delegateTo(ctx, conn.Request, subject, wait, in, out)
 }
 
-// delegateTo asks a role that says how it comes along, if on is not nil.
-func delegateTo(ctx context.Context, conn bus.Conn, subject string, wait time.Duration, in, out any, on func(progress)) error {
+// delegateTo is delegate by another way of asking.
+func delegateTo(ctx context.Context, ask func(context.Context, string, []byte) ([]byte, error), subject string, wait time.Duration, in, out any) error {
 	msg, err := json.Marshal(in)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	ask := conn.Request
-	if on != nil {
-		ask = func(ctx context.Context, subject string, msg []byte) ([]byte, error) {
-			return conn.Follow(ctx, subject, msg, func(said []byte) {
-				var p progress
-				if json.Unmarshal(said, &p) == nil {
-					on(p)
-				}
-			})
-		}
-	}
 	reply, err := ask(ctx, subject, msg)
 	if err != nil {
 		role, _, _ := strings.Cut(strings.TrimPrefix(subject, bus.Agent("")), ".")

@@ -27,15 +27,7 @@ func readBody(c *gin.Context, into any) error {
 	return misfit(intents.UnmarshalStrict(canonical, into))
 }
 
-// readKnown is readBody where clients of others may send more than a route reads.
-func readKnown(c *gin.Context, into any) error {
-	canonical, err := readJSON(c)
-	if err != nil {
-		return err
-	}
-	return misfit(json.Unmarshal(canonical, into))
-}
-
+// readJSON reads a request's body: strict JSON, as its canonical bytes.
 func readJSON(c *gin.Context) ([]byte, error) {
 	raw, err := io.ReadAll(c.Request.Body)
 	var tooLarge *http.MaxBytesError
@@ -63,7 +55,7 @@ func misfit(err error) error {
 	var wrong *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &wrong) && wrong.Field != "":
-		path := strings.TrimPrefix(strings.TrimPrefix(wrong.Field, "claim."), "openaiRequest.") // embedded: no members of that name
+		path := strings.TrimPrefix(wrong.Field, "claim.") // embedded: no member of that name
 		return problem.New(intents.SchemaInvalid, "/"+strings.ReplaceAll(path, ".", "/"), "must be a JSON "+jsonType(wrong))
 	case errors.As(err, &wrong):
 		return problem.New(intents.SchemaInvalid, "", "the body must be a JSON object")

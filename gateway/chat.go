@@ -9,7 +9,7 @@ func (g *Gateway) chat(c *gin.Context, who caller) error {
 	var body struct {
 		Messages []said `json:"messages"`
 	}
-	if err := readKnown(c, &body); err != nil {
+	if err := readBody(c, &body); err != nil {
 		return err
 	}
 	if name := c.GetHeader("X-Agent-Schema-Name"); name != "" {

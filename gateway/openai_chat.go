@@ -1,50 +1,13 @@
 package gateway
 
 import (
-	"encoding/json"
-
 	"github.com/gin-gonic/gin"
 
-	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/problem"
 )
 
-// completionRequest is the body of POST /v1/chat/completions.
-type completionRequest struct {
-	openaiRequest
-	Messages      []said            `json:"messages"`
-	Functions     []json.RawMessage `json:"functions"`
-	N             int               `json:"n"`
-	Format        *format           `json:"response_format"`
-	StreamOptions struct {
-		IncludeUsage bool `json:"include_usage"`
-	} `json:"stream_options"`
-}
-
-// completions is POST /v1/chat/completions.
-func (g *Gateway) completions(c *gin.Context, who caller) error {
-	var r completionRequest
-	if err := readKnown(c, &r); err != nil {
-		return err
-	}
-	r.Tools = append(r.Tools, r.Functions...)
-	if err := r.check(); err != nil {
-		return err
-	}
-	if r.N > 1 {
-		return problem.New(intents.SchemaInvalid, "/n", "there is one answer")
-	}
-	if err := r.Format.check("/response_format"); err != nil {
-		return err
-	}
-	message, err := lastOfUser(r.Messages, "/messages")
-	if err != nil {
-		return err
-	}
-	return g.converse(c, who, message, r.Stream, func(t turn, out *sse) dialect {
-		return &completion{t: t, out: out, model: r.Model, usage: r.StreamOptions.IncludeUsage}
-	})
+func newCompletion(t turn, out *sse, r openaiRequest) dialect {
+	return &completion{t, out, r.Model, r.StreamOptions.IncludeUsage}
 }
 
 // completion writes a turn as a chat completion.
@@ -77,7 +40,7 @@ func (d *completion) say(delta string) { d.chunk(gin.H{"content": delta}, nil, n
 func (d *completion) note(e event)     { d.chunk(gin.H{}, nil, e) }
 
 func (d *completion) end(r runReply, used catalog.Usage) {
-	d.chunk(gin.H{}, "stop", r.beside())
+	d.chunk(gin.H{}, "stop", r)
 	if d.usage {
 		body := d.object("chat.completion.chunk")
 		body["choices"], body["usage"] = []gin.H{}, completionUsage(used)
@@ -90,7 +53,7 @@ func (d *completion) whole(text string, r runReply, used catalog.Usage) any {
 	body := d.object("chat.completion")
 	message := gin.H{"role": "assistant", "content": text, "refusal": nil}
 	body["choices"] = []gin.H{{"index": 0, "message": message, "logprobs": nil, "finish_reason": "stop"}}
-	body["usage"], body["writ"] = completionUsage(used), r.beside()
+	body["usage"], body["writ"] = completionUsage(used), r
 	return body
 }
 

@@ -1,77 +1,15 @@
 package gateway
 
 import (
-	"encoding/json"
-	"fmt"
 	"strings"
 
 	"github.com/gin-gonic/gin"
 
-	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/problem"
 )
 
-// responseRequest is the body of POST /v1/responses.
-type responseRequest struct {
-	openaiRequest
-	Input        json.RawMessage `json:"input"` // a text, or messages
-	Previous     string          `json:"previous_response_id"`
-	Conversation json.RawMessage `json:"conversation"`
-	Background   bool            `json:"background"`
-	Text         struct {
-		Format *format `json:"format"`
-	} `json:"text"`
-}
-
-// responses is POST /v1/responses.
-func (g *Gateway) responses(c *gin.Context, who caller) error {
-	var r responseRequest
-	if err := readKnown(c, &r); err != nil {
-		return err
-	}
-	if err := r.check(); err != nil {
-		return err
-	}
-	message, err := r.message()
-	if err != nil {
-		return err
-	}
-	return g.converse(c, who, message, r.Stream, func(t turn, out *sse) dialect {
-		return &response{t: t, out: out, model: r.Model}
-	})
-}
-
-func (r responseRequest) check() error {
-	switch {
-	case r.Previous != "":
-		return problem.New(intents.SchemaInvalid, "/previous_response_id", "no response is kept; name the session in the header x-session-id")
-	case len(r.Conversation) > 0 && string(r.Conversation) != "null":
-		return problem.New(intents.SchemaInvalid, "/conversation", "no conversation is kept here; name the session in the header x-session-id")
-	case r.Background:
-		return problem.New(intents.SchemaInvalid, "/background", "an answer is waited for")
-	}
-	if err := r.Text.Format.check("/text/format"); err != nil {
-		return err
-	}
-	return r.openaiRequest.check()
-}
-
-func (r responseRequest) message() (string, error) {
-	var text string
-	if json.Unmarshal(r.Input, &text) == nil {
-		return text, checkMessage(text, "/input")
-	}
-	var items []said
-	if json.Unmarshal(r.Input, &items) != nil {
-		return "", problem.New(intents.SchemaInvalid, "/input", "must be a text or a list of messages")
-	}
-	for i, item := range items {
-		if item.Type != "" && item.Type != "message" {
-			return "", problem.New(intents.SchemaInvalid, fmt.Sprintf("/input/%d", i), "only messages are read")
-		}
-	}
-	return lastOfUser(items, "/input")
+func newResponse(t turn, out *sse, r openaiRequest) dialect {
+	return &response{t: t, out: out, model: r.Model}
 }
 
 // response writes a turn as a response of one message. Its stream is a sequence of events
@@ -93,11 +31,9 @@ func (d *response) event(kind string, body gin.H) {
 
 // part is an event about the text of the message.
 func (d *response) part(kind string, body gin.H) {
-	body["item_id"], body["output_index"], body["content_index"] = d.item(), 0, 0
+	body["item_id"], body["output_index"], body["content_index"] = d.t.id, 0, 0
 	d.event(kind, body)
 }
-
-func (d *response) item() string { return "msg_" + d.t.id }
 
 func outputText(text string) gin.H {
 	return gin.H{"type": "output_text", "text": text, "annotations": []any{}, "logprobs": []any{}}
@@ -105,7 +41,7 @@ func outputText(text string) gin.H {
 
 // output is the message.
 func (d *response) output(status string, parts ...gin.H) gin.H {
-	return gin.H{"type": "message", "id": d.item(), "status": status, "role": "assistant", "content": append([]gin.H{}, parts...)}
+	return gin.H{"type": "message", "id": d.t.id, "status": status, "role": "assistant", "content": append([]gin.H{}, parts...)}
 }
 
 func (d *response) object(status string, output ...gin.H) gin.H {
@@ -146,6 +82,6 @@ func (d *response) whole(text string, r runReply, used catalog.Usage) any {
 		"input_tokens": used.InputTokens, "input_tokens_details": gin.H{"cached_tokens": 0, "cache_write_tokens": 0},
 		"output_tokens": used.OutputTokens, "output_tokens_details": gin.H{"reasoning_tokens": 0}, "total_tokens": used.InputTokens + used.OutputTokens,
 	}
-	body["writ"] = r.beside()
+	body["writ"] = r
 	return body
 }

@@ -80,7 +80,7 @@ func (g *Gateway) run(c *gin.Context, who caller) error {
 	if body.Stream || wantsStream(c) {
 		return g.streamTurn(c, t)
 	}
-	if err := g.await(c.Request.Context(), t, &reply); err != nil {
+	if err := g.await(c.Request.Context(), g.pace.wait, t, &reply, reply.take); err != nil {
 		return err
 	}
 	return g.reply(c, reply)
@@ -150,11 +150,11 @@ func approvalOf(a *intents.Answer) *bus.Approval {
 	return out
 }
 
-// await follows a turn to its end and puts it into a reply.
-func (g *Gateway) await(ctx context.Context, t turn, reply *runReply) error {
-	limited, cancel := context.WithTimeout(ctx, g.pace.wait)
+// await follows a turn to its end, at most for a time; take puts its frames into the reply.
+func (g *Gateway) await(ctx context.Context, wait time.Duration, t turn, reply *runReply, take func(event) bool) error {
+	limited, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	view, err := g.follow(limited, t, 0, g.pace.quiet, reply.take)
+	view, err := g.follow(limited, t, 0, g.pace.quiet, take)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
 		reply.Status = statusExecuting
@@ -174,7 +174,7 @@ func (g *Gateway) await(ctx context.Context, t turn, reply *runReply) error {
 		return nil
 	}
 	for _, e := range closing(*view) {
-		reply.take(e)
+		take(e)
 	}
 	return nil
 }

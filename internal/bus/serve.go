@@ -56,10 +56,8 @@ func (c *conn) addService(ctx context.Context, s Service, running *sync.WaitGrou
 		return nil, err
 	}
 	workers := cmp.Or(s.Workers, defaultWorkers)
-	talkers := maps.Clone(s.Talkers)
-	if talkers == nil {
-		talkers = map[string]Talker{}
-	}
+	talkers := map[string]Talker{}
+	maps.Copy(talkers, s.Talkers)
 	for subject, h := range s.Endpoints {
 		talkers[subject] = func(ctx context.Context, data []byte, _ func([]byte)) []byte { return h(ctx, data) }
 	}

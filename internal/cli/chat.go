@@ -56,11 +56,7 @@ func (c *command) lines() <-chan string {
 		defer close(out)
 		in := bufio.NewScanner(c.std.In)
 		for in.Scan() {
-			select {
-			case out <- in.Text():
-			case <-c.Context().Done():
-				return
-			}
+			out <- in.Text()
 		}
 	}()
 	return out
@@ -89,11 +85,10 @@ func (c *command) say(to client.Client, lines <-chan string, session, text strin
 		if err := t.end(c.Context(), to); err != nil && !errors.As(err, &left) {
 			return err
 		}
-		if t.Status != "held" && strings.Contains(t.Response, "\n|") { // the answer has a table
-			return nil
-		}
 		if t.Status != "held" {
-			_, err := io.WriteString(c.std.Out, dataTable(t.Data))
+			if !strings.Contains(t.Response, "\n|") { // the answer has no table
+				_, err = io.WriteString(c.std.Out, dataTable(t.Data))
+			}
 			return err
 		}
 		released, err := c.approve(lines, &t)
@@ -135,31 +130,22 @@ func (t *turnView) stream() {
 	}
 }
 
-// maxRows of a table; the rest is counted.
-const maxRows = 20
-
 // dataTable shows rows of plain values; empty: the data is nothing of the kind.
 func dataTable(data json.RawMessage) string {
 	var rows []map[string]any
 	if json.Unmarshal(data, &rows) != nil || len(rows) == 0 {
 		return ""
 	}
-	names := slices.Sorted(maps.Keys(rows[0]))
-	text := aligned(func(w io.Writer) {
-		for i := -1; i < min(len(rows), maxRows); i++ {
-			var cells []string
+	names, head := slices.Sorted(maps.Keys(rows[0])), map[string]any{}
+	for _, name := range names {
+		head[name] = name
+	}
+	return aligned(func(w io.Writer) {
+		for _, row := range append([]map[string]any{head}, rows...) {
 			for _, name := range names {
-				cell := name
-				if i >= 0 {
-					cell = fmt.Sprint(rows[i][name])
-				}
-				cells = append(cells, oneLine(cell, 40))
+				fmt.Fprint(w, oneLine(fmt.Sprint(row[name]), 40)+"\t")
 			}
-			fmt.Fprintln(w, strings.Join(cells, "\t"))
+			fmt.Fprintln(w)
 		}
 	})
-	if len(rows) > maxRows {
-		text += fmt.Sprintf("… %d rows in all\n", len(rows))
-	}
-	return text
 }
