@@ -15,8 +15,8 @@ import (
 )
 
 // bearer is how clients of OpenAI's API send a key.
-func bearer(key string) http.Header {
-	return http.Header{"X-Api-Key": nil, "Authorization": {"Bearer " + key}}
+func bearer() http.Header {
+	return http.Header{"X-Api-Key": nil, "Authorization": {"Bearer " + anaKey}}
 }
 
 // refusedOpenAI checks that a request is refused in OpenAI's form.
@@ -46,9 +46,11 @@ func counting(w **world) script {
 	}
 }
 
-// streamed are the events of a stream: their names, where they have some, and their data.
-func streamed(t *testing.T, resp *http.Response) (names, data []string) {
-	t.Helper()
+// streamed are the plan of a stream and its events: their names, where they have some, and
+// their data.
+func (w *world) streamed(path, body string) (plan string, names, data []string) {
+	w.t.Helper()
+	resp := w.do(w.t.Context(), "POST", path, body, bearer())
 	defer resp.Body.Close()
 	lines := bufio.NewScanner(resp.Body)
 	for lines.Scan() {
@@ -59,7 +61,7 @@ func streamed(t *testing.T, resp *http.Response) (names, data []string) {
 			data = append(data, d)
 		}
 	}
-	return names, data
+	return resp.Header.Get("X-Plan-Id"), names, data
 }
 
 func decode[T any](t *testing.T, doc string) (v T) {
@@ -77,7 +79,7 @@ const asked = `{"model":"planner","messages":[{"role":"system","content":"Be bri
 func TestCompletion(t *testing.T) {
 	var w *world
 	w = newWorld(t, counting(&w))
-	header := bearer(anaKey)
+	header := bearer()
 	header["X-Session-Id"] = []string{"s7"}
 	var got map[string]any
 	resp := w.call("POST", "/v1/chat/completions", asked+`}`, header, &got)
@@ -110,9 +112,7 @@ func TestCompletionChunks(t *testing.T) {
 		if usage {
 			body, empty = asked+`,"stream":true,"stream_options":{"include_usage":true}}`, `,"usage":null`
 		}
-		resp := w.do(t.Context(), "POST", "/v1/chat/completions", body, bearer(anaKey))
-		plan := resp.Header.Get("X-Plan-Id")
-		_, got := streamed(t, resp)
+		plan, _, got := w.streamed("/v1/chat/completions", body)
 		chunk := func(delta, finish, writ string) string {
 			if writ != "" {
 				writ = `,"writ":` + writ
@@ -195,7 +195,7 @@ func TestOpenAIEndings(t *testing.T) {
 				t.Errorf("%s, %s: %q, want %q; %+v", name, api, text, want, r)
 			}
 		}
-		whole := w.do(t.Context(), "POST", "/v1/chat/completions", asked+"}", bearer(anaKey))
+		whole := w.do(t.Context(), "POST", "/v1/chat/completions", asked+"}", bearer())
 		var c struct {
 			Choices []struct{ Message struct{ Content string } }
 			Writ    runReply
@@ -206,7 +206,7 @@ func TestOpenAIEndings(t *testing.T) {
 		_ = whole.Body.Close()
 		check("completion", c.Choices[0].Message.Content, e.text, c.Writ)
 
-		_, chunks := streamed(t, w.do(t.Context(), "POST", "/v1/chat/completions", asked+`,"stream":true}`, bearer(anaKey)))
+		_, _, chunks := w.streamed("/v1/chat/completions", asked+`,"stream":true}`)
 		text, last := "", runReply{}
 		for _, line := range chunks[:len(chunks)-1] {
 			chunk := decode[struct {
@@ -224,7 +224,7 @@ func TestOpenAIEndings(t *testing.T) {
 		check("chunks", text, e.stream, last)
 
 		input := `{"model":"planner","input":"` + question + `"`
-		whole = w.do(t.Context(), "POST", "/v1/responses", input+"}", bearer(anaKey))
+		whole = w.do(t.Context(), "POST", "/v1/responses", input+"}", bearer())
 		type body struct {
 			Output []struct{ Content []struct{ Text string } }
 			Writ   runReply
@@ -236,7 +236,7 @@ func TestOpenAIEndings(t *testing.T) {
 		_ = whole.Body.Close()
 		check("response", r.Output[0].Content[0].Text, e.text, r.Writ)
 
-		_, events := streamed(t, w.do(t.Context(), "POST", "/v1/responses", input+`,"stream":true}`, bearer(anaKey)))
+		_, _, events := w.streamed("/v1/responses", input+`,"stream":true}`)
 		text = ""
 		for _, line := range events {
 			text += decode[struct{ Delta string }](t, line).Delta
@@ -252,7 +252,7 @@ func TestResponseEvents(t *testing.T) {
 	var w *world
 	w = newWorld(t, counting(&w))
 	body := `{"model":"planner","instructions":"Be brief.","input":[{"role":"user","content":[{"type":"input_text","text":"` + question + `"}]}],"stream":true,"tools":[],"include":[]}`
-	names, data := streamed(t, w.do(t.Context(), "POST", "/v1/responses", body, bearer(anaKey)))
+	_, names, data := w.streamed("/v1/responses", body)
 	want := []string{
 		"response.created", "response.in_progress", "response.output_item.added", "response.content_part.added",
 		"response.output_text.delta", "response.output_text.delta", "response.output_text.delta",
@@ -281,7 +281,7 @@ func TestResponseEvents(t *testing.T) {
 func TestModels(t *testing.T) {
 	w := newWorld(t, nil)
 	var got struct{ Data []struct{ ID, Object string } }
-	resp := w.call("GET", "/v1/models", "", bearer(anaKey), &got)
+	resp := w.call("GET", "/v1/models", "", bearer(), &got)
 	if resp.StatusCode != http.StatusOK || len(got.Data) != 1 || got.Data[0].ID != "planner" || got.Data[0].Object != "model" {
 		t.Errorf("%d %+v", resp.StatusCode, got)
 	}
@@ -319,18 +319,18 @@ func TestOpenAIRefusals(t *testing.T) {
 		{"/v1/responses", `{"model":"planner","input":"x","text":{"format":{"type":"json_schema"}}}`, intents.SchemaInvalid, "text.format"},
 		{"/v1/responses", `{"model":"planner","input":"x","tools":[{"type":"web_search"}]}`, intents.SchemaInvalid, "tools"},
 	} {
-		w.refusedOpenAI("POST", c.path, c.body, bearer(anaKey), c.code, c.param)
+		w.refusedOpenAI("POST", c.path, c.body, bearer(), c.code, c.param)
 	}
 	if n := len(w.ordered("plan.open")); n != 0 {
 		t.Errorf("%d plans", n)
 	}
-	header := bearer(anaKey)
+	header := bearer()
 	header["Content-Type"] = []string{"text/plain"}
 	if resp := w.call("POST", "/v1/responses", "{}", header, nil); resp.StatusCode != http.StatusUnsupportedMediaType || resp.Header.Get("Content-Type") != "application/json" {
 		t.Errorf("%d %s", resp.StatusCode, resp.Header.Get("Content-Type"))
 	}
 	// The bearer of other routes is no API key.
-	w.refused("POST", "/agent/run", "{}", bearer(anaKey), intents.Unauthorized, "")
+	w.refused("POST", "/agent/run", "{}", bearer(), intents.Unauthorized, "")
 }
 
 // A client that goes away at any event leaves its plan going on, and no other is opened.
@@ -345,7 +345,7 @@ func TestOpenAIClientLeaves(t *testing.T) {
 	})
 	t.Cleanup(func() { close(more) })
 	for n := range 5 {
-		resp := w.do(t.Context(), "POST", "/v1/chat/completions", asked+`,"stream":true}`, bearer(anaKey))
+		resp := w.do(t.Context(), "POST", "/v1/chat/completions", asked+`,"stream":true}`, bearer())
 		r := bufio.NewReader(resp.Body)
 		for range n {
 			if line, err := r.ReadString('\n'); err != nil || !strings.HasPrefix(line, "data: ") {

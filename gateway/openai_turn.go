@@ -70,7 +70,7 @@ func (g *Gateway) used(c *gin.Context, t turn) (sum catalog.Usage) {
 }
 
 // words are what a reply says to a person.
-func (r runReply) words() string {
+func (r *runReply) words() string {
 	switch r.Status {
 	case statusHeld:
 		return strings.TrimSpace("This waits until somebody approves it. " + r.Approval.Reason)

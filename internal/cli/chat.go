@@ -91,8 +91,7 @@ func (c *command) say(to client.Client, lines <-chan string, session, text strin
 			}
 			return err
 		}
-		released, err := c.approve(lines, &t)
-		if !released || err != nil {
+		if released, err := c.approve(lines, &t); !released || err != nil {
 			return err
 		}
 		last := t.Last
@@ -107,7 +106,7 @@ func (c *command) approve(lines <-chan string, t *turnView) (released bool, err 
 	var held bus.HeldData
 	var order bus.HeldOrder
 	if json.Unmarshal(t.Data, &held) != nil || c.get("/agent/approvals/"+url.PathEscape(held.Approval.IntentID), &order) != nil || !order.MayDecide {
-		return false, nil
+		return false, nil //nolint:nilerr // who cannot decide here was told how to follow the plan
 	}
 	fmt.Fprint(c.std.Err, heldText(order))
 	if yes, _ := c.prompt(lines, "approve? [y/N] "); !strings.EqualFold(strings.TrimSpace(yes), "y") {

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -132,3 +134,35 @@ func TestChatApproves(t *testing.T) {
 		}
 	}
 }
+
+// Who leaves with Ctrl-C, and whose connection breaks, is told how to come back.
+func TestChatLeft(t *testing.T) {
+	g := &talkative{may: true, answers: [][]string{{waits}}, after: []string{working}}
+	if got := chat(t, g, "close it\ny\n"); got.code != ExitNo || !strings.Contains(got.err, "plan plan_1 is still running") {
+		t.Errorf("cut after the approval: exit %d, %q", got.code, got.err)
+	}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.Header().Set("X-Plan-Id", "plan_1")
+		_, _ = w.Write([]byte(working))
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	t.Cleanup(s.Close)
+	ctx, leave := context.WithCancel(t.Context())
+	seen := &leaver{leave: func() {}}
+	std := IO{In: strings.NewReader("hello\n"), Out: io.Discard, Err: writerFunc(func(b []byte) (int, error) {
+		if strings.Contains(string(b), "step 1") {
+			leave()
+		}
+		return seen.Write(b)
+	}), Env: func(string) string { return "" }}
+	code := Main(ctx, []string{"chat", "--url", s.URL, "--key", "k"}, std)
+	if code != ExitNo || !strings.Contains(seen.String(), "plan plan_1 is still running: follow it with `writ plan watch plan_1`") {
+		t.Errorf("exit %d, %q", code, seen)
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
