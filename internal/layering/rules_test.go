@@ -40,6 +40,7 @@ var columns = []column{
 	{"internal/upkeep", 6, []string{"internal/cli"}},
 	{"internal/client", 5, nil},
 	{"internal/datadir", 5, nil},
+	{"internal/eval", 5, []string{"internal/cli"}},
 	{"internal/snapshot", 5, []string{"internal/node", "internal/bench"}},
 
 	{"router", 4, nil},
@@ -98,7 +99,7 @@ var only = map[string][]string{
 	"github.com/openai/openai-go":           {"agentic/model"},
 	"github.com/opensearch-project":         {"storage/opensearch"},
 	"github.com/minio/minio-go":             {"storage/blobs3"},
-	"github.com/mark3labs/mcp-go":           {"executors/mcp", "gateway", "internal/demo"},
+	"github.com/mark3labs/mcp-go":           {"executors/mcp", "gateway", "internal/demo", "internal/e2e/crm"},
 	"github.com/transparency-dev/tessera":   {"storage/ledger"},
 	"modernc.org/sqlite":                    {"storage/sqlite"},
 	"github.com/spf13/cobra":                {"internal/cli"},
