@@ -23,7 +23,9 @@ func TestTools(t *testing.T) {
 // fails when it is told to.
 func TestCloseOldTickets(t *testing.T) {
 	s := New(time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC))
-	of := func(name string) tool { return tools[slices.IndexFunc(tools, func(x tool) bool { return x.name == name })] }
+	of := func(name string) tool {
+		return tools[slices.IndexFunc(tools, func(x tool) bool { return x.name == name })]
+	}
 	out, err := s.call(of("list_tickets"), map[string]any{"status": "open", "older_than_days": 10.0})
 	if err != nil {
 		t.Fatal(err)
