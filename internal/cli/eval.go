@@ -2,14 +2,17 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/client"
 	"aob.dev/writ/internal/eval"
@@ -64,7 +67,7 @@ func (c *command) ask(to client.Client, one eval.Case) (seen eval.Seen, err erro
 			Response  string `json:"response"`
 			Reason    string `json:"reason"`
 		}
-		if err := to.Post(c.Context(), "/agent/run", body, &said); err != nil {
+		if err := c.patiently(func() error { return to.Post(c.Context(), "/agent/run", body, &said) }); err != nil {
 			return seen, err
 		}
 		seen = eval.Seen{PlanID: said.PlanID, Status: said.Status, Answer: said.Response + said.Reason}
@@ -84,7 +87,7 @@ func (c *command) ask(to client.Client, one eval.Case) (seen eval.Seen, err erro
 func (c *command) recorded(to client.Client, seen *eval.Seen) error {
 	path := "/agent/plans/" + url.PathEscape(seen.PlanID)
 	var plan catalog.PlanView
-	if err := to.Get(c.Context(), path, &plan); err != nil {
+	if err := c.patiently(func() error { return to.Get(c.Context(), path, &plan) }); err != nil {
 		return err
 	}
 	own := []string{agents.Planner, agents.Executor, agents.Composer}
@@ -99,7 +102,7 @@ func (c *command) recorded(to client.Client, seen *eval.Seen) error {
 			Payload json.RawMessage `json:"payload"`
 		} `json:"events"`
 	}
-	if err := to.Get(c.Context(), path+"/trace", &trace); err != nil {
+	if err := c.patiently(func() error { return to.Get(c.Context(), path+"/trace", &trace) }); err != nil {
 		return err
 	}
 	for _, e := range trace.Events {
@@ -111,6 +114,22 @@ func (c *command) recorded(to client.Client, seen *eval.Seen) error {
 		}
 	}
 	return nil
+}
+
+// patiently waits where the rate limit says so: many cases are many requests.
+func (c *command) patiently(request func() error) error {
+	for {
+		err := request()
+		var p *client.Error
+		if !errors.As(err, &p) || p.Code != intents.RateLimited || p.RetryAfter == 0 {
+			return err
+		}
+		select {
+		case <-time.After(p.RetryAfter):
+		case <-c.Context().Done():
+			return c.Context().Err()
+		}
+	}
 }
 
 // resultText is a case as soon as it is judged.

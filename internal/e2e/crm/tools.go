@@ -21,6 +21,8 @@ type tool struct {
 	do          func(s *Server, args map[string]any) (any, error)
 }
 
+var dates = []string{"opened", "placed", "received", "sent", "due", "arrives", "day", "ends"}
+
 var quantities = []string{"older_than_days", "quantity", "amount", "price", "days"}
 
 // declared is the tool as MCP has it.
@@ -141,8 +143,11 @@ func add(table string, then row) func(*Server, map[string]any) (any, error) {
 		r := row{}
 		for column, v := range s.tables[table][0] { // every row has all columns
 			r[column] = ""
-			if _, text := v.(string); !text {
+			switch _, text := v.(string); {
+			case !text:
 				r[column] = 0
+			case slices.Contains(dates, column):
+				r[column] = s.today.Format(day)
 			}
 		}
 		maps.Copy(r, then)
