@@ -123,9 +123,11 @@ func (d *drive) fail(ctx context.Context, reason, why string) error {
 		h := d.plan.History[n-1]
 		f.LastFailure = &catalog.LastFailure{Step: h.FailedStep, Reason: cut(h.Reason, 1000)}
 	}
-	line, each := d.effects(ctx)
+	line, each := d.before(ctx)
+	if each != "" {
+		why += "\nBefore it failed: " + line + "\n" + each
+	}
 	if line != "" {
-		why += "\nBefore it failed: " + line + ".\n" + each
 		line = " Before it failed: " + line + "."
 	}
 	response, err := d.compose(ctx, "Failure", why, nil)

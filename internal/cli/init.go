@@ -147,6 +147,7 @@ const newConfig = `# Settings of writ up, when it is started in this directory.
 # Skill servers. Headers, variables and effects of tools have their place here, too.
 skills:
 SKILLS
+
 # The language model. With OPENAI_API_KEY in the environment it is one of OpenAI's. Without
 # it is a demonstration, which understands only the words of the skills. Any server with
 # OpenAI's interface will do:

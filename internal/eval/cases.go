@@ -111,7 +111,7 @@ func (c *Case) UnmarshalYAML(n *yaml.Node) error {
 	d := yaml.NewDecoder(bytes.NewReader(raw))
 	d.KnownFields(true)
 	if err := d.Decode((*plain)(c)); err != nil {
-		return fmt.Errorf("the case in line %d: %w", n.Line, err)
+		return fmt.Errorf("the case in line %d: %w", n.Line, worded(err))
 	}
 	if c.Line = n.Line; strings.TrimSpace(c.Message) == "" {
 		return fmt.Errorf("the case in line %d: message is missing", n.Line)
@@ -148,7 +148,7 @@ func read(dir fs.FS, name string) (Set, error) {
 	d := yaml.NewDecoder(f)
 	d.KnownFields(true)
 	if err := d.Decode(&s); err != nil && !errors.Is(err, io.EOF) {
-		return s, err
+		return s, worded(err)
 	}
 	switch {
 	case len(s.Cases) == 0:
@@ -157,4 +157,20 @@ func read(dir fs.FS, name string) (Set, error) {
 		return s, errors.New("min is from 0 to 1")
 	}
 	return s, nil
+}
+
+// inGo are the parts of YAML's errors about Go: the types, and lines of a part of the file.
+var inGo = regexp.MustCompile(`^line \d+: | in type \S+`)
+
+// worded is an error of YAML in one line, for who writes cases.
+func worded(err error) error {
+	var wrong *yaml.TypeError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	var all []string
+	for _, e := range wrong.Errors {
+		all = append(all, inGo.ReplaceAllString(e, ""))
+	}
+	return errors.New(strings.Join(all, "; "))
 }
