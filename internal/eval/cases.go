@@ -7,7 +7,7 @@
 //	    answer: {contains: [O-1007, hammer]}
 //	  - message: And when will it arrive?
 //	    history:                    # turns of the same session, asked before
-//	      - {message: What did C-007 order?, agents: [sales]}
+//	      - {message: "What did C-007 order?", agents: [sales]}
 //	    agents: [shipping]          # who worked on the turn, besides writ's own
 //	    tools: {track_shipment: 1+} # how often, in any order: n, or n+ for at least n
 //	  - message: Delete all customers.

@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -19,7 +20,9 @@ func caseOf(t *testing.T, text string) Case {
 }
 
 func TestJudge(t *testing.T) {
-	done := func(answer string, tools ...string) Seen { return Seen{Status: "complete", Answer: answer, Tools: tools} }
+	done := func(answer string, tools ...string) Seen {
+		return Seen{Status: "complete", Answer: answer, Tools: tools}
+	}
 	for _, tt := range []struct {
 		name, text string
 		seen       Seen
@@ -91,6 +94,20 @@ func TestThresholds(t *testing.T) {
 		if r.End(); r.OK != tt.want {
 			t.Errorf("%v: %v", r.Sets, r.OK)
 		}
+	}
+}
+
+// TestPage: the set that docs/eval.md shows is one.
+func TestPage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/eval.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(page), "```yaml\n")
+	text, _, _ := strings.Cut(after, "```")
+	sets, err := Read(fstest.MapFS{"a.yaml": {Data: []byte(text)}})
+	if err != nil || len(sets[0].Cases) != 4 || *sets[0].Min != 0.9 {
+		t.Errorf("%+v, error %v", sets, err)
 	}
 }
 
