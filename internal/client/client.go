@@ -13,9 +13,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
-	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/bus"
@@ -228,8 +226,5 @@ func (c Client) do(ctx context.Context, method, path string, body []byte) (*http
 		e = &Error{problem.Problem{Code: intents.Code(resp.Status)}}
 	}
 	e.Status = resp.StatusCode
-	if wait, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil {
-		e.RetryAfter = time.Duration(wait) * time.Second
-	}
 	return nil, e
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -109,7 +108,6 @@ func TestRunCut(t *testing.T) {
 func TestProblem(t *testing.T) {
 	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/problem+json")
-		w.Header().Set("Retry-After", "7")
 		w.WriteHeader(http.StatusForbidden)
 		_, _ = io.WriteString(w, `{"type":"https://aob.dev/codes/POLICY_DENIED","title":"t","status":403,"code":"POLICY_DENIED","pointer":"/intent/args/n",
 			"detail":"no","hint":"ask","retryable":true,"intent_id":"sha256:1","trace_id":"2","policy_ids":["a.b"],"violations":[{"pointer":"/x","reason":"r"}]}`)
@@ -117,7 +115,7 @@ func TestProblem(t *testing.T) {
 	want := &Error{problem.Problem{
 		Type: "https://aob.dev/codes/POLICY_DENIED", Title: "t",
 		Status: 403, Code: "POLICY_DENIED", Detail: "no", Hint: "ask", Pointer: "/intent/args/n", Retryable: true, IntentID: "sha256:1", TraceID: "2",
-		PolicyIDs: []string{"a.b"}, Violations: []schemas.Violation{{Pointer: "/x", Reason: "r"}}, RetryAfter: 7 * time.Second,
+		PolicyIDs: []string{"a.b"}, Violations: []schemas.Violation{{Pointer: "/x", Reason: "r"}},
 	}}
 	var got *Error
 	for name, call := range map[string]func() error{

@@ -5,13 +5,18 @@ import (
 	"context"
 	"encoding/json"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/cli"
-	"aob.dev/writ/internal/e2e/crm"
+	"aob.dev/writ/internal/e2e/testdata/crm"
 	"aob.dev/writ/internal/eval"
 	"aob.dev/writ/internal/node"
 )
@@ -26,6 +31,17 @@ func serveCRM(t *testing.T) (*crm.Server, string) {
 		srv.Close()
 	})
 	return s, "name=crm -- " + srv.URL + "/mcp"
+}
+
+// beCRM does not return in a process that was started as the CRM.
+func beCRM() {
+	if filepath.Base(os.Args[0]) != "crm" {
+		return
+	}
+	if err := crm.New(time.Now().UTC()).ServeStdio(); err != nil {
+		os.Exit(1)
+	}
+	os.Exit(0)
 }
 
 // startOffice starts a node whose model is a clerk, over HTTP, and whose skills are the
@@ -45,6 +61,30 @@ func startOffice(t *testing.T, c *clerk) (*system, *crm.Server) {
 	return s, records
 }
 
+// TestCRM: the CRM has more than fifty tools, each with a name of its own, over HTTP and
+// over standard streams.
+func TestCRM(t *testing.T) {
+	names := crm.Tools()
+	if len(names) < 50 || len(slices.Compact(slices.Sorted(slices.Values(names)))) != len(names) {
+		t.Fatalf("%d tools: %q", len(names), names)
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(t.TempDir(), "crm")
+	if err := os.Symlink(exe, program); err != nil {
+		t.Fatal(err)
+	}
+	m := &mind{}
+	s := start(t, setup{Skills: []string{"name=crm isolation=none -- " + program}, Model: m})
+	s.ask(s.as("ana"), "List the customers")
+	req := asked(m, agents.Planner, func(r model.Request) []catalog.SkillHit { return blockOf[[]catalog.SkillHit](r, "Skills") })
+	if len(req) == 0 || len(req[0]) != len(names) {
+		t.Errorf("the planner was offered %+v", req)
+	}
+}
+
 // TestEvalCRM: the shipped cases about a CRM of more than fifty tools pass with a sensible
 // model, which a server that is as strict as OpenAI's stands for.
 func TestEvalCRM(t *testing.T) {
@@ -58,7 +98,7 @@ func TestEvalCRM(t *testing.T) {
 	}
 	for _, x := range r.Results {
 		if !x.OK {
-			t.Errorf("%s:%d %s: %q; %s", x.File, x.Line, x.Message, x.Wrong, x.Answer)
+			t.Errorf("%s %d %s: %q; %s", x.File, x.Case, x.Message, x.Wrong, x.Answer)
 		}
 	}
 	if code != cli.ExitOK || r.All.Cases < 60 || r.All.Good != r.All.Cases || len(r.Sets) < 5 {

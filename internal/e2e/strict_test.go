@@ -117,7 +117,7 @@ func (r strictRequest) messageFault() (param, why string) {
 		case "tool":
 			n := slices.Index(open, m.ToolCallID)
 			if n < 0 {
-				return at + ".role", "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."
+				return at + ".role", "Invalid parameter: messages with role 'tool' must be a response to a preceding message with 'tool_calls'."
 			}
 			open = slices.Delete(open, n, n+1)
 		default:

@@ -3,6 +3,7 @@ package eval
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -39,8 +40,8 @@ func (c Case) Judge(s Seen) (wrong []string) {
 			say("the answer does not have %q", text)
 		}
 	}
-	if p := c.Answer.Matches; p.Regexp != nil && !p.MatchString(s.Answer) {
-		say("the answer does not match %q", p.String())
+	if ok, _ := regexp.MatchString(c.Answer.Matches, s.Answer); !ok { // Read has compiled it
+		say("the answer does not match %q", c.Answer.Matches)
 	}
 	return wrong
 }

@@ -1,7 +1,6 @@
 package eval
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 )
@@ -26,7 +25,7 @@ func (r *Rate) count(good bool) {
 // Result is a case and what became of it.
 type Result struct {
 	File    string   `json:"file"`
-	Line    int      `json:"line"`
+	Case    int      `json:"case"` // counted from 1
 	Message string   `json:"message"`
 	OK      bool     `json:"ok"`
 	Wrong   []string `json:"wrong,omitempty"`
@@ -35,7 +34,7 @@ type Result struct {
 
 // Report is what came out of all cases.
 type Report struct {
-	OK      bool     `json:"ok"` // no rate is below its threshold
+	OK      bool     `json:"ok"` // no set and no pair is below its threshold
 	All     Rate     `json:"all"`
 	Sets    []Rate   `json:"sets"`
 	Pairs   []Rate   `json:"pairs"`             // by agent before → agent now: cases in which the agents were right
@@ -43,17 +42,12 @@ type Report struct {
 	Results []Result `json:"results"`
 
 	min   float64
-	pairs map[pair]*Rate
+	pairs map[[2]string]*Rate
 }
-
-// pair is a change from one agent to another, or to itself.
-type pair struct{ from, to string }
-
-func (p pair) String() string { return p.from + " → " + p.to }
 
 // NewReport of rates that must not be below min; sets may have thresholds of their own.
 func NewReport(least float64) *Report {
-	return &Report{All: Rate{Name: "all"}, Sets: []Rate{}, Pairs: []Rate{}, min: least, pairs: map[pair]*Rate{}}
+	return &Report{All: Rate{Name: "all"}, Sets: []Rate{}, Pairs: []Rate{}, min: least, pairs: map[[2]string]*Rate{}}
 }
 
 // Begin begins with the next set.
@@ -65,25 +59,26 @@ func (r *Report) Begin(s Set) {
 	r.Sets = append(r.Sets, Rate{Name: s.File, Min: least})
 }
 
-// Add judges a case of the set.
+// Add judges the next case of the set.
 func (r *Report) Add(c Case, s Seen) Result {
 	set := &r.Sets[len(r.Sets)-1]
-	out := Result{File: set.Name, Line: c.Line, Message: c.Message, Wrong: c.Judge(s), Seen: s}
+	out := Result{File: set.Name, Case: set.Cases + 1, Message: c.Message, Wrong: c.Judge(s), Seen: s}
 	out.OK = len(out.Wrong) == 0
 	r.All.count(out.OK)
 	set.count(out.OK)
-	if n := len(c.History); n > 0 {
-		for _, from := range c.History[n-1].Agents {
-			for _, to := range c.Agents {
-				p := pair{from, to}
-				if r.pairs[p] == nil {
-					r.pairs[p] = &Rate{Name: p.String(), Min: r.min}
-				}
-				r.pairs[p].count(c.Routed(s))
+	r.Results = append(r.Results, out)
+	if len(c.History) == 0 {
+		return out
+	}
+	for _, from := range c.History[len(c.History)-1].Agents {
+		for _, to := range c.Agents {
+			pair := [2]string{from, to}
+			if r.pairs[pair] == nil {
+				r.pairs[pair] = &Rate{Name: from + " → " + to, Min: r.min}
 			}
+			r.pairs[pair].count(c.Routed(s))
 		}
 	}
-	r.Results = append(r.Results, out)
 	return out
 }
 
@@ -94,18 +89,17 @@ func (r *Report) End() {
 		r.OK = r.OK && s.Rate >= s.Min
 	}
 	agents := map[string]bool{}
-	for _, p := range slices.SortedFunc(maps.Keys(r.pairs), func(a, b pair) int {
-		return cmp.Or(cmp.Compare(a.from, b.from), cmp.Compare(a.to, b.to))
-	}) {
-		r.Pairs = append(r.Pairs, *r.pairs[p])
-		r.OK = r.OK && r.pairs[p].Rate >= r.min
-		agents[p.from], agents[p.to] = true, true
+	for pair := range r.pairs {
+		agents[pair[0]], agents[pair[1]] = true, true
 	}
 	names := slices.Sorted(maps.Keys(agents))
 	for _, from := range names {
 		for _, to := range names {
-			if p := (pair{from, to}); from != to && r.pairs[p] == nil {
-				r.Missing = append(r.Missing, p.String())
+			if rate := r.pairs[[2]string{from, to}]; rate != nil {
+				r.Pairs = append(r.Pairs, *rate)
+				r.OK = r.OK && rate.Rate >= r.min
+			} else if from != to {
+				r.Missing = append(r.Missing, from+" → "+to)
 			}
 		}
 	}

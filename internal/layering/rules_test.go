@@ -99,7 +99,7 @@ var only = map[string][]string{
 	"github.com/openai/openai-go":           {"agentic/model"},
 	"github.com/opensearch-project":         {"storage/opensearch"},
 	"github.com/minio/minio-go":             {"storage/blobs3"},
-	"github.com/mark3labs/mcp-go":           {"executors/mcp", "gateway", "internal/demo", "internal/e2e/crm"},
+	"github.com/mark3labs/mcp-go":           {"executors/mcp", "gateway", "internal/demo"},
 	"github.com/transparency-dev/tessera":   {"storage/ledger"},
 	"modernc.org/sqlite":                    {"storage/sqlite"},
 	"github.com/spf13/cobra":                {"internal/cli"},

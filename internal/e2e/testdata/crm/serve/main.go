@@ -9,17 +9,18 @@ import (
 	"os"
 	"time"
 
-	"aob.dev/writ/internal/e2e/crm"
+	"aob.dev/writ/internal/e2e/testdata/crm"
 )
 
 func main() {
 	listen := flag.String("listen", "", "address to serve on, such as 127.0.0.1:9100; none: standard input and output")
 	flag.Parse()
 	s := crm.New(time.Now().UTC())
-	err := error(nil)
-	if *listen == "" {
+	var err error
+	switch *listen {
+	case "":
 		err = s.ServeStdio()
-	} else {
+	default:
 		srv := &http.Server{Addr: *listen, Handler: s.Handler(), ReadHeaderTimeout: time.Minute}
 		fmt.Fprintf(os.Stderr, "the CRM is at http://%s/mcp\n", *listen)
 		err = srv.ListenAndServe()

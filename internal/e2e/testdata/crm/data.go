@@ -23,10 +23,18 @@ func records(today time.Time) map[string][]row {
 	customer := func(n int) string { return fmt.Sprintf("C-%03d", n) }
 	t := map[string][]row{}
 	for i, c := range [][4]string{
-		{"Anker Bikes", "Oslo", "gold", "anker"}, {"Bolt & Sons", "Bergen", "silver", "bolt"}, {"Cafe Mitte", "Berlin", "bronze", "cafe"},
-		{"Delta Tools", "Oslo", "silver", "delta"}, {"Elbe Print", "Hamburg", "gold", "elbe"}, {"Fjord Foods", "Bergen", "bronze", "fjord"},
-		{"Gärtnerei Grün", "Berlin", "silver", "gruen"}, {"Harbor Hotel", "Hamburg", "gold", "harbor"}, {"Iris Optik", "Berlin", "bronze", "iris"},
-		{"Jensen Law", "Oslo", "bronze", "jensen"}, {"Kite School", "Bergen", "silver", "kite"}, {"Luna Lamps", "Hamburg", "bronze", "luna"},
+		{"Anker Bikes", "Oslo", "gold", "anker"},
+		{"Bolt & Sons", "Bergen", "silver", "bolt"},
+		{"Cafe Mitte", "Berlin", "bronze", "cafe"},
+		{"Delta Tools", "Oslo", "silver", "delta"},
+		{"Elbe Print", "Hamburg", "gold", "elbe"},
+		{"Fjord Foods", "Bergen", "bronze", "fjord"},
+		{"Gärtnerei Grün", "Berlin", "silver", "gruen"},
+		{"Harbor Hotel", "Hamburg", "gold", "harbor"},
+		{"Iris Optik", "Berlin", "bronze", "iris"},
+		{"Jensen Law", "Oslo", "bronze", "jensen"},
+		{"Kite School", "Bergen", "silver", "kite"},
+		{"Luna Lamps", "Hamburg", "bronze", "luna"},
 	} {
 		t["customers"] = append(t["customers"], row{"customer": customer(i + 1), "name": c[0], "city": c[1], "tier": c[2], "email": c[3] + "@example.com"})
 	}
@@ -68,7 +76,8 @@ func records(today time.Time) map[string][]row {
 		t["products"] = append(t["products"], row{"product": fmt.Sprintf("P-%d", i+1), "name": item, "category": []string{"lamps", "tools", "bikes"}[i%3], "price": prices[i], "stock": 7 * i})
 	}
 	t["notes"] = []row{
-		{"note": "N-1", "customer": "C-007", "text": "Prefers calls in the morning."}, {"note": "N-2", "customer": "C-001", "text": "Wants a visit in spring."},
+		{"note": "N-1", "customer": "C-007", "text": "Prefers calls in the morning."},
+		{"note": "N-2", "customer": "C-001", "text": "Wants a visit in spring."},
 		{"note": "N-3", "customer": "C-007", "text": "New manager since May: Ms Blum."},
 	}
 	t["refunds"] = []row{
@@ -76,7 +85,8 @@ func records(today time.Time) map[string][]row {
 		{"refund": "R-2", "customer": "C-007", "order": "O-1007", "amount": 40, "status": "paid"},
 	}
 	t["events"] = []row{
-		{"event": "E-1", "title": "Team meeting", "day": ago(0), "customer": ""}, {"event": "E-2", "title": "Visit of Harbor Hotel", "day": ago(-1), "customer": "C-008"},
+		{"event": "E-1", "title": "Team meeting", "day": ago(0), "customer": ""},
+		{"event": "E-2", "title": "Visit of Harbor Hotel", "day": ago(-1), "customer": "C-008"},
 		{"event": "E-3", "title": "Stock taking", "day": ago(-7), "customer": ""},
 	}
 	t["contacts"] = []row{
