@@ -174,10 +174,13 @@ func (c *clerk) plan(req model.Request, task string) *model.Response {
 	if h.then != "" {
 		needed = append(needed, h.then)
 	}
-	for _, name := range needed {
-		if !slices.ContainsFunc(blockOf[[]catalog.SkillHit](req, "Skills"), func(s catalog.SkillHit) bool { return s.Name == name }) {
+	skills := blockOf[[]catalog.SkillHit](req, "Skills")
+	for i, name := range needed {
+		at := slices.IndexFunc(skills, func(s catalog.SkillHit) bool { return s.Name == name || strings.HasSuffix(s.Name, "."+name) })
+		if at < 0 {
 			return replying(req, infeasible("There is no tool for that here."))
 		}
+		needed[i] = skills[at].Name
 	}
 	if !loaded {
 		return replying(req, call("load_skill", marshalled(map[string]any{"skills": needed})))
