@@ -320,6 +320,11 @@ var taskMisdeeds = []misdeed{
 		o.Ctx.Step = 2
 		return d.accepted(o)
 	}},
+	{"task-in-an-ask", "running", "a task's order: the context is its step's", "context", func(d *dishonest) int64 {
+		o := d.task.CallOrder("feed", `{}`)
+		o.Ctx.Ask = "1.0"
+		return d.accepted(o)
+	}},
 	{"task-in-another-revision", "running", "a task's order: the context is its step's", "context", func(d *dishonest) int64 {
 		o := d.task.CallOrder("feed", `{}`)
 		o.Ctx.Revision = 2

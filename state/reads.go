@@ -21,6 +21,7 @@ type Task struct {
 	Turn     string           `json:"turn"`
 	Revision int              `json:"revision"`
 	Step     int              `json:"step"`
+	Ask      string           `json:"ask,omitempty"` // path of the call that asked for it; empty: the step's own task
 	Spec     catalog.PlanStep `json:"spec"`
 	InputKey string           `json:"input_key"` // memory key that it may read
 	Deadline time.Time        `json:"deadline"`

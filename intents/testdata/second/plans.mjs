@@ -202,6 +202,7 @@ export class Plans {
     must(o.now <= t.deadline, "its task is past its deadline");
     must(o.tenant === t.tenant && o.user_id === t.user, "its task is another user's");
     must(c.task_id === t.id && c.plan_id === t.plan.id && c.revision === t.revision && c.step === t.step.step, "its context is not its step's");
+    must(c.ask === undefined, "its context names a call that asked for it");
     must((c.session_id ?? "") === t.plan.session && (c.turn_id ?? "") === t.plan.turn, "its context is not its plan's session and turn");
     const f = o.facts.task;
     must(f && f.task_id === t.id && f.plan_id === t.plan.id && f.revision === t.revision && f.step === t.step.step, "decided with another task");
