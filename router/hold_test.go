@@ -18,8 +18,8 @@ func held(w *routertest.World) (*routertest.Task, *intents.Answer) {
 	return task, w.Want(task.Call("pay", `{"n":1}`), intents.ApprovalRequired)
 }
 
-// A hold is a commit: it takes the key, ends the task and holds the step; nothing
-// is carried out, and nobody but people can go on.
+// A hold is a commit: it takes the key, and nothing is carried out. Its task makes what
+// else there is to do and ends; then the step is held, and nobody but people can go on.
 func TestHold(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task, a := held(w)
@@ -38,6 +38,11 @@ func TestHold(t *testing.T) {
 	if h.State != storage.StateHeld {
 		t.Errorf("state %s", h.State)
 	}
+	w.Want(task.Write("beside"), intents.OK)
+	if s, steps := task.Status(); s != catalog.PlanExecuting || steps[0] != catalog.StepRunning {
+		t.Errorf("plan %s, steps %v", s, steps)
+	}
+	w.Want(task.Finish("held", "", ""), intents.OK)
 	w.Want(task.Call("pay", `{"n":2}`), intents.KeyRevoked)
 	if s, steps := task.Status(); s != catalog.PlanExecuting || steps[0] != catalog.StepHeld {
 		t.Errorf("plan %s, steps %v", s, steps)
@@ -65,6 +70,7 @@ func TestHeldDuplicate(t *testing.T) {
 func TestHeldPlan(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task, a := held(w)
+	w.Want(task.Finish("held", "", ""), intents.OK)
 	w = w.Restart()
 	p := task.Plan.On(w)
 	if got := w.Dir.Silent(w.Journal.Next()); len(got) != 0 {
