@@ -41,6 +41,7 @@ func (w *worker) resume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	calls = slices.DeleteFunc(calls, func(c catalog.TranscriptCall) bool { return c.Code == intents.Abandoned }) // it had no effect
 	for i, c := range calls {
 		w.sealer.begin(intents.Intent{Type: c.Type, Args: c.Args}, c.Occurrence+1)
 		if i+1 == len(calls) || calls[i+1].Call.Call != c.Call.Call { // else it had no effect and was sealed again
@@ -201,14 +202,9 @@ func (w *worker) already(typ string, args any, label string) (result any, err er
 		return nil, nil, false
 	}
 	result, err = w.result(before[0], label)
-	if err != nil {
-		return nil, err, true
+	if done, is := result.(labelled); is {
+		done.AlreadyDone = true
+		result = done
 	}
-	return alreadyDone{true, result}, nil, true
-}
-
-// alreadyDone is the result of a call that was not made again.
-type alreadyDone struct {
-	AlreadyDone bool `json:"already_done"`
-	Result      any  `json:"result"`
+	return result, err, true
 }

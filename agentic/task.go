@@ -148,6 +148,8 @@ type labelled struct {
 	SizeBytes int64           `json:"size_bytes,omitempty"`
 	Sample    []string        `json:"sample,omitempty"`
 	Format    string          `json:"format,omitempty"` // json: one document; jsonl: one a line
+	// AlreadyDone: an earlier task of the step has made the call.
+	AlreadyDone bool `json:"already_done,omitempty"`
 }
 
 // keep gives data a label, under which later calls name it.

@@ -27,11 +27,12 @@ func (f *fact) equals(typ string, args json.RawMessage) bool {
 	return f.Effect == catalog.Once && f.Type == typ && string(f.Args) == string(args)
 }
 
-// Again refuses an order of a plan that may act only once where an equal one of its place
-// may have had its effect. Whoever means the same once more says so: occurrence n is
-// legal where n equal orders are there, and nobody has to guess how one of them ended.
-// Orders of other places are no repetitions. once: the order itself acts once; if not,
-// its skill may have, before it was approved anew.
+// Again refuses an order of a plan that may act only once where an equal one of its place,
+// or of a step that a revision has replaced, may have had its effect. Whoever means the
+// same once more in one place says so: occurrence n is legal where n equal orders are
+// there, and nobody has to guess how one of them ended. Orders of other steps that stand
+// are no repetitions. once: the order itself acts once; if not, its skill may have, before
+// it was approved anew.
 func (v *View) Again(tenant string, by intents.Role, typ string, args json.RawMessage, c intents.Context, once bool) error {
 	if v.Rules() < intents.RulesAgents {
 		return v.againInPlan(tenant, by, typ, args, c)
@@ -46,7 +47,13 @@ func (v *View) Again(tenant string, by intents.Role, typ string, args json.RawMe
 	before, unknown := make(map[int]bool), false // occurrences
 	for _, f := range p.Facts {
 		unknown = unknown || f.Erased && f.at(c)
-		if !f.at(c) || !f.equals(typ, args) {
+		if !f.equals(typ, args) {
+			continue
+		}
+		if at := p.step(f.Step); f.Step > 0 && (at == nil || at.Revision != f.Revision) && f.Status != undelivered {
+			return repeated(f.IntentID)
+		}
+		if !f.at(c) {
 			continue
 		}
 		unsure := f.Status == string(intents.StatusIndetermined)

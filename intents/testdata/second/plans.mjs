@@ -241,10 +241,14 @@ export class Plans {
     }
   }
 
-  // occurs: of equal orders of one step, occurrence n has n before it.
+  // occurs: of equal orders of one step, occurrence n has n before it. Those of steps that
+  // were replaced are not made again.
   occurs(o, args) {
     const { step, revision, occurrence = 0 } = o.context;
-    const equal = (this.of(o)?.noted ?? []).filter((e) => e.once && e.step === step && e.revision === revision && e.type === o.type && e.args === args);
+    const all = (this.of(o)?.noted ?? []).filter((e) => e.once && e.type === o.type && e.args === args);
+    const stands = (e) => !e.step || this.of(o).steps.some((s) => s.step === e.step && s.revision === e.revision);
+    must(all.every((e) => stands(e) || e.status === "undelivered"), "an equal order of a step that was replaced");
+    const equal = all.filter((e) => e.step === step && e.revision === revision);
     must(!equal.some((e) => e.status === "indeterminate"), "nobody knows how an equal order ended");
     must(!equal.some((e) => e.occurrence === occurrence && e.status !== "undelivered"), "an equal order that acts once was accepted before");
     const before = new Set(equal.map((e) => e.occurrence).filter((n) => n < occurrence));
