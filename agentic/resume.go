@@ -44,7 +44,7 @@ func (w *worker) resume(ctx context.Context) error {
 	calls = slices.DeleteFunc(calls, func(c catalog.TranscriptCall) bool { return c.Code == intents.Abandoned }) // it had no effect
 	for i, c := range calls {
 		w.sealer.begin(intents.Intent{Type: c.Type, Args: c.Args}, c.Occurrence+1)
-		if i+1 == len(calls) || calls[i+1].Call.Call != c.Call.Call { // else it had no effect and was sealed again
+		if i+1 == len(calls) || calls[i+1].Call != c.Call { // else it had no effect and was sealed again
 			w.recall(c)
 		}
 	}
@@ -74,8 +74,8 @@ func (w *worker) transcript(ctx context.Context) ([]catalog.TranscriptCall, erro
 		out = append(out, got.Calls...)
 	}
 	slices.SortStableFunc(out, func(a, b catalog.TranscriptCall) int {
-		ra, ia := position(a.Call.Call)
-		rb, ib := position(b.Call.Call)
+		ra, ia := position(a.Call)
+		rb, ib := position(b.Call)
 		return cmp.Or(cmp.Compare(ra, rb), cmp.Compare(ia, ib))
 	})
 	return out, nil
@@ -90,7 +90,7 @@ func position(call string) (reply, index int) {
 // recall puts one call with its result into the conversation.
 func (w *worker) recall(c catalog.TranscriptCall) {
 	l := w.loop
-	reply, index := position(c.Call.Call)
+	reply, index := position(c.Call)
 	name, args := w.recalled(c)
 	if name == "" {
 		l.replies = reply

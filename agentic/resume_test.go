@@ -16,7 +16,7 @@ import (
 // earlier is a call of an earlier task, as transcript.get tells it.
 func earlier(at string, close int, status string, code intents.Code) catalog.TranscriptCall {
 	c := catalog.TranscriptCall{
-		Call: catalog.Call{Step: 1, IntentID: intents.Digest([]byte(at)), Call: at, Type: "skill.call", Status: status},
+		ToldCall: catalog.ToldCall{Step: 1, IntentID: intents.Digest([]byte(at)), Call: at, Type: "skill.call", Status: status},
 		Args: marshal(map[string]any{"skill": "outlets", "input": map[string]any{"close": close}}), Code: code,
 	}
 	if status == "done" {
@@ -43,7 +43,7 @@ func goesOn(t *testing.T, c *core, m model.Model, calls ...catalog.TranscriptCal
 	w := tasks(c, m)
 	req := opened(c, w, time.Now().Add(time.Minute))
 	for _, call := range calls {
-		req.Calls = append(req.Calls, call.Call)
+		req.Calls = append(req.Calls, call.ToldCall)
 	}
 	return w.run(t.Context(), req)
 }

@@ -81,7 +81,7 @@ func TestCrashAfterOnce(t *testing.T) {
 		t.Helper()
 		var got catalog.Told
 		w.Must(json.Unmarshal(a.Told, &got))
-		want := catalog.Call{Step: 2, IntentID: paid.IntentID, Call: "1.0", Type: "skill.call", Status: "done"}
+		want := catalog.ToldCall{Step: 2, IntentID: paid.IntentID, Call: "1.0", Type: "skill.call", Status: "done"}
 		if len(got.Calls) != 1 || got.Calls[0] != want || len(got.Facts) != 1 {
 			t.Errorf("told %s", a.Told)
 		}

@@ -59,8 +59,8 @@ func (r *Router) transcript(ctx context.Context, o *order) ([]intents.Input, err
 	return []intents.Input{{Pointer: "/calls", Value: value, SHA256: intents.Digest(value), Size: int64(len(value))}}, err
 }
 
-func (r *Router) transcribed(ctx context.Context, o *order, c catalog.Call, position int64) (catalog.TranscriptCall, error) {
-	t := catalog.TranscriptCall{Call: c, Args: json.RawMessage(`{}`)}
+func (r *Router) transcribed(ctx context.Context, o *order, c catalog.ToldCall, position int64) (catalog.TranscriptCall, error) {
+	t := catalog.TranscriptCall{ToldCall: c, Args: json.RawMessage(`{}`)}
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
 	a, err := r.Await(ctx, position)

@@ -7,7 +7,7 @@ import (
 
 // called is an order that a call of an agent made, as later tasks of its place are told.
 type called struct {
-	catalog.Call
+	catalog.ToldCall
 	Revision int    `json:"revision"`
 	Ask      string `json:"ask,omitempty"`
 	Position int64  `json:"position"`
@@ -23,7 +23,7 @@ func (p *plan) addCall(x *openOrder, o Order) {
 	if o.Decision.Verdict == intents.Hold {
 		status = factHeld
 	}
-	p.Calls = append(p.Calls, &called{Position: x.Position, Revision: c.Revision, Ask: c.Ask, Call: catalog.Call{
+	p.Calls = append(p.Calls, &called{Position: x.Position, Revision: c.Revision, Ask: c.Ask, ToldCall: catalog.ToldCall{
 		Step: c.Step, IntentID: x.ID, Occurrence: c.Occurrence, Call: c.Call, Type: o.Type, Status: status,
 	}})
 	x.Call = len(p.Calls)
@@ -54,10 +54,10 @@ func (s *State) Told(tenant, id string, step int) catalog.Told {
 		if at.Status == catalog.StepDone || step != 0 && at.Step != step {
 			continue
 		}
-		var calls []catalog.Call
+		var calls []catalog.ToldCall
 		for _, c := range p.Calls {
 			if c.Step == at.Step && c.Revision == at.Revision && c.Ask == "" {
-				calls = append(calls, c.Call)
+				calls = append(calls, c.ToldCall)
 			}
 		}
 		out.Calls = append(out.Calls, calls[max(0, len(calls)-maxTold):]...)
@@ -66,7 +66,7 @@ func (s *State) Told(tenant, id string, step int) catalog.Told {
 }
 
 // CallOf finds an order that a call of a place made.
-func (v *View) CallOf(tenant string, place intents.Context, intentID string) (c catalog.Call, position int64, ok bool) {
+func (v *View) CallOf(tenant string, place intents.Context, intentID string) (c catalog.ToldCall, position int64, ok bool) {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
 	p := v.s.plans[tenant+"/"+place.PlanID]
@@ -75,7 +75,7 @@ func (v *View) CallOf(tenant string, place intents.Context, intentID string) (c 
 	}
 	for _, x := range p.Calls {
 		if x.IntentID == intentID && x.Step == place.Step && x.Revision == place.Revision && x.Ask == place.Ask {
-			return x.Call, x.Position, true
+			return x.ToldCall, x.Position, true
 		}
 	}
 	return c, 0, false

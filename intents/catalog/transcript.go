@@ -9,12 +9,12 @@ import (
 // Told is what the answers of plan.claim, step and step.finish tell of a plan beside their
 // recorded result.
 type Told struct {
-	Calls []Call      `json:"calls,omitempty"` // of steps that are not done
+	Calls []ToldCall  `json:"calls,omitempty"` // of steps that are not done
 	Facts []OrderFact `json:"facts,omitempty"` // orders with effects of steps that are not done, with arguments
 }
 
-// Call is an order that an agent's call made.
-type Call struct {
+// ToldCall is an order that an agent's call made.
+type ToldCall struct {
 	Step       int    `json:"step"`
 	IntentID   string `json:"intent_id"`
 	Occurrence int    `json:"occurrence,omitempty"`
@@ -36,7 +36,7 @@ type TranscriptGetResult struct {
 
 // TranscriptCall is a call with what was asked for and what came of it.
 type TranscriptCall struct {
-	Call
+	ToldCall
 	Args   json.RawMessage `json:"args"`
 	Code   intents.Code    `json:"code,omitempty"` // once it has ended
 	Reason string          `json:"reason,omitempty"`

@@ -165,7 +165,7 @@ func TestKillDuringPureCall(t *testing.T) {
 	if d := gocmp.Diff(stepDone, lines(orders, 1)); d != "" {
 		t.Errorf("step 1 (-want +got):\n%s", d)
 	}
-	want := []string{"read_memory OK", "skill.call ABANDONED", "read_memory OK", "skill.call OK", "write_memory OK", "step.finish OK"}
+	want := []string{"read_memory OK", "skill.call ABANDONED", "read_memory OK", "transcript.get OK", "skill.call OK", "write_memory OK", "step.finish OK"}
 	if d := gocmp.Diff(want, lines(orders, 2)); d != "" {
 		t.Errorf("step 2 (-want +got):\n%s", d)
 	}
