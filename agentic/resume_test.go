@@ -129,3 +129,32 @@ func TestHeldCall(t *testing.T) {
 		t.Errorf("%d results were remembered", n)
 	}
 }
+
+// TestEqualCalls: two equal calls are meant twice, so they are two orders; one that was
+// refused was none, so the next is its equal again.
+func TestEqualCalls(t *testing.T) {
+	for name, tt := range map[string]struct {
+		verdict intents.Verdict
+		want    int
+	}{"accepted": {intents.Allow, 1}, "refused": {intents.Deny, 0}} {
+		t.Run(name, func(t *testing.T) {
+			c := newCore(t)
+			working(c)
+			c.on("skill.load", done(catalog.Manifest{Name: "outlets", InputSchema: json.RawMessage(`{"type":"object"}`), Effect: catalog.Once}))
+			c.on("skill.call", func(p placed) *intents.Answer {
+				a := refuse(intents.PolicyDenied, "no")(p)
+				if tt.verdict == intents.Allow {
+					a = done(catalog.SkillCallResult{Output: json.RawMessage(`{"closed":1}`)})(p)
+				}
+				a.Decision = &intents.Decision{Verdict: tt.verdict}
+				return a
+			})
+			same := map[string]any{"close": 1}
+			worked(t, c, []model.Call{call("outlets", same), call("outlets", same)}, giveUp)
+			sealed := c.of("skill.call")
+			if len(sealed) != 2 || sealed[0].Occurrence != 0 || sealed[1].Occurrence != tt.want || (sealed[0].Key == sealed[1].Key) != (tt.want == 0) {
+				t.Errorf("%+v", sealed)
+			}
+		})
+	}
+}

@@ -100,3 +100,28 @@ func TestHeldSurvivesRestart(t *testing.T) {
 		t.Error("another receipt after the restart")
 	}
 }
+
+// TestHoldEndsFirst: where people decide before the task says that it waits, the step goes
+// on at once under the same driver; a task that waits for nobody cannot say so.
+func TestHoldEndsFirst(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	people(w)
+	w.Pin("pay", catalog.Once)
+	w.Data("approval", `{"once":true}`)
+	p := w.Begun("p1", "pay", "pay")
+	task := p.Started(1)
+	if a := w.Want(task.Finish("held", "", ""), intents.MalformedArgs); a.Pointer != "/intent/args/status" {
+		t.Errorf("pointer %s", a.Pointer)
+	}
+	x := asked{w, task, w.Want(task.Call("pay", `{"n":1}`), intents.ApprovalRequired)}
+	x.state(x.says("ben", catalog.DecisionApprove))
+	w.Want(x.outcome(), intents.OK)
+	w.Want(task.Finish("held", "", "one waits"), intents.OK)
+	if s, steps := p.Status(); s != catalog.PlanExecuting || steps[0] != catalog.StepPending {
+		t.Errorf("plan %s, steps %v", s, steps)
+	}
+	if got := w.Dir.Silent(0); len(got) != 0 {
+		t.Errorf("it has a driver, and is handed out again: %+v", got)
+	}
+	p.Started(1).Done()
+}
