@@ -93,7 +93,7 @@ type runRequest struct {
 	InputKey string           `json:"input_key,omitempty"`
 	Deadline string           `json:"deadline"`
 	// Calls of earlier tasks of the step, and Effects of other steps that are not done.
-	Calls   []catalog.ToldCall      `json:"calls,omitempty"`
+	Calls   []catalog.ToldCall  `json:"calls,omitempty"`
 	Effects []catalog.OrderFact `json:"effects,omitempty"`
 }
 

@@ -17,7 +17,7 @@ import (
 func earlier(at string, close int, status string, code intents.Code) catalog.TranscriptCall {
 	c := catalog.TranscriptCall{
 		ToldCall: catalog.ToldCall{Step: 1, IntentID: intents.Digest([]byte(at)), Call: at, Type: "skill.call", Status: status},
-		Args: marshal(map[string]any{"skill": "outlets", "input": map[string]any{"close": close}}), Code: code,
+		Args:     marshal(map[string]any{"skill": "outlets", "input": map[string]any{"close": close}}), Code: code,
 	}
 	if status == "done" {
 		c.Result = marshal(catalog.SkillCallResult{Output: marshal(map[string]any{"closed": close})})
