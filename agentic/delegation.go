@@ -95,6 +95,8 @@ type runRequest struct {
 	// Calls of earlier tasks of the step, and Effects of other steps that are not done.
 	Calls   []catalog.ToldCall  `json:"calls,omitempty"`
 	Effects []catalog.OrderFact `json:"effects,omitempty"`
+
+	say func(progress) // to who asked; nil: nobody listens
 }
 
 // Results of a task, as its reply says them.
@@ -105,6 +107,11 @@ const (
 	taskViolation    = "contract_violation"
 	taskHeld         = "held"
 )
+
+// progress is what a task says while it works, for display.
+type progress struct {
+	Skill string `json:"skill"` // that it calls now
+}
 
 // runReply says how a task ended. Plan is what its own step.finish answered. Without
 // one the task sealed none, or had no answer.
