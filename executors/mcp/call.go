@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"strings"
 
@@ -32,6 +33,8 @@ type CallMeta struct {
 	// RetrySafe says that the skill may be run more than once. Without it a
 	// call is sent at most once.
 	RetrySafe bool
+	// Log gets what the server says during the call; nil: that of the client does.
+	Log *slog.Logger
 }
 
 // Result is the answer of a tool.
