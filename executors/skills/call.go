@@ -130,14 +130,23 @@ func (s *skills) answer(ctx context.Context, in invocation, res *mcp.Result) (*e
 	if res.IsJSON {
 		content.JSON = res.Data
 	}
-	envelope, err := in.skill.Unwrap(res.Data, in.order.Ticket.Actor.UserID)
+	envelope, err := in.skill.Unwrap(res.Data, in.order.Ticket.Actor.UserID, res.Proof)
 	if err != nil {
 		return nil, s.failure(ctx, in, res, err)
 	}
 	if envelope != nil {
 		content = executors.Content{JSON: envelope.Payload}
 	}
-	facts := []intents.Fact{called(in, len(res.Data), content.Large())}
+	size := len(res.Data)
+	for _, f := range res.Files {
+		size += len(f.Data)
+	}
+	if len(res.Files) > 0 {
+		if content, err = s.withFiles(ctx, in, content, res.Files); err != nil {
+			return nil, s.lost(in, []intents.Fact{called(in, size, false)}, err)
+		}
+	}
+	facts := []intents.Fact{called(in, size, content.Large())}
 	output, ref, err := s.gate(ctx, in, content)
 	if err != nil {
 		return nil, s.lost(in, facts, err)

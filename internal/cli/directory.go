@@ -251,6 +251,13 @@ func skillApprove(c *command) {
 			id = s.now.Name
 			digest, server, effect = s.now.Digest, s.now.Server, cmp.Or(effect, s.pinned.Effect)
 		}
+		if versions, err := datadir.ReadSkillVersions(c.dir); err == nil { // without them it is as it is written
+			for _, x := range versions {
+				if x.Digest == digest {
+					id = x.Name
+				}
+			}
+		}
 		known := []string{string(catalog.Pure), string(catalog.Idempotent), string(catalog.Once)}
 		if !slices.Contains(known, effect) {
 			return answer{}, usage(fmt.Errorf("--effect: %q is none of %s%s", effect, strings.Join(known, ", "), meant(effect, known)))

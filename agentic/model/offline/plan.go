@@ -52,6 +52,12 @@ func planTask(c *conversation) action {
 			in.Violations = append(in.Violations, x.wrong())
 		}
 	}
+	ids := tools{}
+	ids.shorten(candidates)
+	ids.shorten(in.Skills)
+	if in.Failed != nil {
+		ids.forget(in.Failed.Step.Skills)
+	}
 	names := selectSkills(c.task, candidates)
 	out := planOutput{Answer: smallTalk(c.task, candidates)}
 	switch {
@@ -59,9 +65,12 @@ func planTask(c *conversation) action {
 	case len(in.Violations) > 1:
 		out = infeasible("The plan cannot work: " + in.Violations[1])
 	case len(c.calls) == 0 && len(names) > 0 && c.offers("load_skill"):
-		return action{tool: "load_skill", args: map[string][]string{"skills": names}}
+		return action{tool: "load_skill", args: map[string][]string{"skills": ids.restore(names)}}
 	default:
 		out = writePlan(in)
+	}
+	for i := range out.Steps {
+		out.Steps[i].Skills = ids.restore(out.Steps[i].Skills)
 	}
 	return action{tool: "plan", args: out}
 }

@@ -1,0 +1,52 @@
+package mcp
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+)
+
+// TestAsides: what a server says during a call is logged as the call's, whichever way it
+// comes, with control characters shown.
+func TestAsides(t *testing.T) {
+	for peer, src := range peers(t) {
+		t.Run(peer, func(t *testing.T) {
+			j := newJournal()
+			c := dial(t, src, quick())
+			log := slog.New(slog.NewTextHandler(j, nil)).With("plan_id", "plan_1", "step", 2)
+			if _, err := c.Call(t.Context(), "talker", nil, CallMeta{Log: log}); err != nil {
+				t.Fatal(err)
+			}
+			for want, level := range map[string]string{`u001b[2J`: "WARN", "1 of 2: half of it": "INFO"} {
+				line := j.wait(want)
+				if !strings.Contains(line, "plan_id=plan_1 step=2") || !strings.Contains(line, "level="+level) {
+					t.Errorf("logged %s", line)
+				}
+			}
+		})
+	}
+}
+
+// TestAsidesOfSeveralCalls: progress belongs to its call; what names none belongs to the
+// server while several calls are in flight.
+func TestAsidesOfSeveralCalls(t *testing.T) {
+	var text strings.Builder
+	log := slog.New(slog.NewTextHandler(&text, nil))
+	a := newAsides(log.With("of", "server"), (&Settings{Secrets: []string{"hunter2-of-the-crm"}}).hider())
+	first, end := a.during(log.With("of", "first"))
+	second, _ := a.during(log.With("of", "second"))
+	say := func(token, line, of string) {
+		t.Helper()
+		text.Reset()
+		a.say(t.Context(), token, slog.LevelInfo, "stderr", line)
+		if got := text.String(); !strings.Contains(got, "of="+of+" ") || strings.Contains(got, "hunter2") {
+			t.Errorf("logged %s, want it to be of %s", got, of)
+		}
+	}
+	say(first, "x", "first")
+	say(second, "x", "second")
+	say("", "with hunter2-of-the-crm", "server")
+	end()
+	say("", "x", "second")
+	say(first, "late", "second")
+}
