@@ -18,6 +18,7 @@ const (
 	maxAside  = 2048 // bytes of a line
 	maxAsides = 500  // lines at once, and in each asideTime
 	asideTime = time.Hour
+	asideLate = time.Second // what is said so soon after the end of a call may be of it
 )
 
 // asides logs what a server says beside its answers: lines of standard error, log messages
@@ -33,6 +34,9 @@ type asides struct {
 	calls map[string]*slog.Logger
 	last  int  // number of the last call
 	muted bool // what is said is not logged, which was logged
+
+	ended   string // token of the call that ended last
+	endedAt time.Time
 }
 
 func newAsides(log *slog.Logger, hide func(string) string) *asides {
@@ -52,12 +56,17 @@ func (a *asides) during(log *slog.Logger) (token string, end func()) {
 	return token, func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		delete(a.calls, token)
+		delete(a.calls, a.ended)
+		a.ended, a.endedAt = token, time.Now()
 	}
 }
 
-// of is the log of a call, or of the only one in flight, or else of the server.
+// of is the log of a call, or of the only one in flight or just ended, or else of the
+// server.
 func (a *asides) of(token string) *slog.Logger {
+	if time.Since(a.endedAt) > asideLate {
+		delete(a.calls, a.ended)
+	}
 	if log := a.calls[token]; log != nil {
 		return log
 	}

@@ -47,6 +47,8 @@ func TestAsidesOfSeveralCalls(t *testing.T) {
 	say(second, "x", "second")
 	say("", "with hunter2-of-the-crm", "server")
 	end()
+	say(first, "late", "first")
+	a.endedAt = a.endedAt.Add(-2 * asideLate)
 	say("", "x", "second")
-	say(first, "late", "second")
+	say(first, "too late", "second")
 }
