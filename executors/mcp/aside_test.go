@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"context"
 	"log/slog"
 	"strings"
 	"testing"
@@ -14,15 +15,20 @@ func TestAsides(t *testing.T) {
 			j := newJournal()
 			c := dial(t, src, quick())
 			log := slog.New(slog.NewTextHandler(j, nil)).With("plan_id", "plan_1", "step", 2)
-			if _, err := c.Call(t.Context(), "talker", nil, CallMeta{Log: log}); err != nil {
-				t.Fatal(err)
-			}
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() {
+				_, err := c.Call(ctx, "talker", nil, CallMeta{Log: log})
+				ended <- err
+			}()
 			for want, level := range map[string]string{`u001b[2J`: "WARN", "1 of 2: half of it": "INFO"} {
 				line := j.wait(want)
 				if !strings.Contains(line, "plan_id=plan_1 step=2") || !strings.Contains(line, "level="+level) {
 					t.Errorf("logged %s", line)
 				}
 			}
+			cancel()
+			wantKind(t, <-ended, ErrUnavailable)
 		})
 	}
 }

@@ -106,8 +106,11 @@ func testServer() *server.MCPServer {
 		to := server.ServerFromContext(ctx)
 		say := map[string]any{"level": "warning", "logger": "crm", "data": map[string]any{"rows\x1b[2J": 3}}
 		work := map[string]any{"progressToken": req.Params.Meta.ProgressToken, "progress": 1, "total": 2, "message": "half of it"}
-		return wire.NewToolResultText("said"), errors.Join(
-			to.SendNotificationToClient(ctx, "notifications/message", say), to.SendNotificationToClient(ctx, "notifications/progress", work))
+		if err := errors.Join(to.SendNotificationToClient(ctx, "notifications/message", say), to.SendNotificationToClient(ctx, "notifications/progress", work)); err != nil {
+			return nil, err
+		}
+		<-ctx.Done() // the library's server loses what is said right before an answer
+		return nil, ctx.Err()
 	})
 	s.AddTool(toolOf("slow", ""), func(ctx context.Context, _ wire.CallToolRequest) (*wire.CallToolResult, error) {
 		<-ctx.Done()
