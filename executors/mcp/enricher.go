@@ -24,12 +24,23 @@ type Envelope struct {
 // response.
 const dataUnavailable = "data unavailable"
 
+// envelopeMembers are in every enricher response.
+var envelopeMembers = []string{"status", "payload", "domain_type", "enricher_id"}
+
+// TakesPrincipal reports whether this is an enricher whose input has the principal as a
+// member, which is not for a model to write.
+func (m *Manifest) TakesPrincipal() bool {
+	return m.declares(envelopeMembers...) && declare(m.InputSchema, "principal")
+}
+
 // declares reports whether the output schema has all of these properties.
-func (m *Manifest) declares(names ...string) bool {
+func (m *Manifest) declares(names ...string) bool { return declare(m.OutputSchema, names...) }
+
+func declare(schema json.RawMessage, names ...string) bool {
 	var s struct {
 		Properties map[string]json.RawMessage `json:"properties"`
 	}
-	if len(m.OutputSchema) == 0 || json.Unmarshal(m.OutputSchema, &s) != nil {
+	if len(schema) == 0 || json.Unmarshal(schema, &s) != nil {
 		return false
 	}
 	return !slices.ContainsFunc(names, func(name string) bool { _, ok := s.Properties[name]; return !ok })
@@ -49,7 +60,7 @@ func (m *Manifest) Unwrap(data []byte, principal, proof string) (*Envelope, erro
 	_, domain := members["domain_type"]
 	_, id := members["enricher_id"]
 	isEnvelope := status && domain && id
-	declared := m.declares("status", "payload", "domain_type", "enricher_id")
+	declared := m.declares(envelopeMembers...)
 	if !isEnvelope && !declared {
 		return nil, nil
 	}

@@ -104,6 +104,11 @@ func (s *skills) input(ctx context.Context, o *executors.Order, skill Skill, arg
 			return nil, err
 		}
 	}
+	if skill.TakesPrincipal() {
+		if input, err = withPrincipal(input, o.Ticket.Actor.UserID); err != nil {
+			return nil, err
+		}
+	}
 	schema, err := schemas.Compile(skill.InputSchema)
 	if err != nil {
 		return nil, executors.Fail(intents.ExecutorFailed, "the skill's input schema cannot be used")
@@ -118,6 +123,20 @@ func (s *skills) input(ctx context.Context, o *executors.Order, skill Skill, arg
 	violations := intents.Invalid("/input", broken[:min(len(broken), maxViolations)]).Violations
 	reason := "the input does not match the skill's schema at /input" + broken[0].Pointer + ": " + broken[0].Reason
 	return nil, executors.Fail(intents.MalformedArgs, reason).WithDetails(map[string]any{"violations": violations})
+}
+
+// withPrincipal puts the user in the place of what a model may have written as principal.
+func withPrincipal(input json.RawMessage, user string) (json.RawMessage, error) {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(input, &members) != nil || members == nil {
+		return input, nil // which the check of the input refuses
+	}
+	named, err := json.Marshal(user)
+	if err != nil {
+		return nil, err
+	}
+	members["principal"] = named
+	return json.Marshal(members)
 }
 
 // maxViolations is how many violations of an input are reported.
@@ -135,6 +154,8 @@ func (s *skills) answer(ctx context.Context, in invocation, res *mcp.Result) (*e
 		return nil, s.failure(ctx, in, res, err)
 	}
 	if envelope != nil {
+		s.Log.LogAttrs(ctx, slog.LevelDebug, "enricher response", slog.String("skill", in.pin.Skill), slog.String("domain_type", envelope.DomainType),
+			slog.String("enricher_id", envelope.EnricherID), slog.String("version", envelope.Version), slog.String("cache_meta", string(envelope.CacheMeta)))
 		content = executors.Content{JSON: envelope.Payload}
 	}
 	size := len(res.Data)

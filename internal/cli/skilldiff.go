@@ -60,7 +60,8 @@ func (c *command) versionsOf(name string) (s skillVersions, err error) {
 	}
 	var known, ids []string
 	for _, x := range versions {
-		known = append(known, x.Name)
+		_, tool, _ := strings.Cut(x.Name, ".")
+		known = append(known, x.Name, tool)
 		if x.Declared && (x.Name == name || intents.Pin{Skill: x.Name}.OfTool(name)) {
 			ids = append(ids, x.Name)
 			s.now = x
