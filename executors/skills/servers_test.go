@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -247,5 +248,31 @@ func TestEnricherGetsItsPrincipal(t *testing.T) {
 		if r := b.Must(t, in, nil); string(r.Result) != `{"output":[1]}` { // cache_meta changes nothing
 			t.Errorf("%v: %s", input, r.Result)
 		}
+	}
+}
+
+// TestFindMany: as many skills are found as an order may ask for.
+func TestFindMany(t *testing.T) {
+	var many []tool
+	for i := range catalog.MaxFound + 5 {
+		many = append(many, tool{name: fmt.Sprintf("tool_%d", i), handle: answer("", "done")})
+	}
+	b := open(t, map[string]*site{"crm": newSite(t, serverOf(many...))})
+	var pins []intents.Pin
+	for _, pin := range b.ids(t) {
+		pins = append(pins, pin)
+	}
+	in := find(pins, "anything")
+	in.Args = catalog.SkillFind{Query: "anything", Limit: catalog.MaxFound}
+	if got := names(t, b, in); len(got) != catalog.MaxFound {
+		t.Errorf("found %d", len(got))
+	}
+	row, _ := catalog.Builtin().Lookup("skill.find")
+	schema, err := row.ResultSchema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := schema.ValidateBytes(b.Must(t, in, nil).Result); len(v) > 0 {
+		t.Errorf("the result breaks its schema: %v", v)
 	}
 }
