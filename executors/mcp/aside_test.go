@@ -14,7 +14,7 @@ func TestAsides(t *testing.T) {
 		t.Run(peer, func(t *testing.T) {
 			j := newJournal()
 			c := dial(t, src, quick())
-			log := slog.New(slog.NewTextHandler(j, nil)).With("plan_id", "plan_1", "step", 2)
+			log := slog.New(slog.NewTextHandler(j, nil)).With(slog.String("plan_id", "plan_1"), slog.Int("step", 2))
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
 			go func() {
@@ -38,9 +38,9 @@ func TestAsides(t *testing.T) {
 func TestAsidesOfSeveralCalls(t *testing.T) {
 	var text strings.Builder
 	log := slog.New(slog.NewTextHandler(&text, nil))
-	a := newAsides(log.With("of", "server"), (&Settings{Secrets: []string{"hunter2-of-the-crm"}}).hider())
-	first, end := a.during(log.With("of", "first"))
-	second, _ := a.during(log.With("of", "second"))
+	a := newAsides(log.With(slog.String("of", "server")), (&Settings{Secrets: []string{"hunter2-of-the-crm"}}).hider())
+	first, end := a.during(log.With(slog.String("of", "first")))
+	second, _ := a.during(log.With(slog.String("of", "second")))
 	say := func(token, line, of string) {
 		t.Helper()
 		text.Reset()

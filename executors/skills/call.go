@@ -129,7 +129,7 @@ func (s *skills) input(ctx context.Context, o *executors.Order, skill Skill, arg
 func withPrincipal(input json.RawMessage, user string) (json.RawMessage, error) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(input, &members) != nil || members == nil {
-		return input, nil // which the check of the input refuses
+		return nil, executors.Fail(intents.MalformedArgs, "the input of a skill is an object")
 	}
 	named, err := json.Marshal(user)
 	if err != nil {

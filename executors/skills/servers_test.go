@@ -212,6 +212,7 @@ func TestSkillService(t *testing.T) {
 }
 
 func wantNoCall(t *testing.T) func(context.Context, wire.CallToolRequest) (*wire.CallToolResult, error) {
+	t.Helper()
 	return func(context.Context, wire.CallToolRequest) (*wire.CallToolResult, error) {
 		t.Error("a server that is no Skill Service was asked for a skill")
 		return wire.NewToolResultText("{}"), nil
@@ -223,7 +224,7 @@ func wantNoCall(t *testing.T) func(context.Context, wire.CallToolRequest) (*wire
 func TestEnricherGetsItsPrincipal(t *testing.T) {
 	const input = `{"type":"object","properties":{"principal":{"type":"string"},"outlet":{"type":"string"}},"required":["principal"]}`
 	const output = `{"type":"object","properties":{"status":{},"payload":{},"domain_type":{},"enricher_id":{},"principal":{},"version":{},"cache_meta":{}}}`
-	s := newSite(t, serverOf(tool{name: "orders", input: input, output: output, handle: func(_ context.Context, req wire.CallToolRequest) (*wire.CallToolResult, error) {
+	s := newSite(t, serverOf(tool{name: "orders", input: input, output: output, handle: func(ctx context.Context, req wire.CallToolRequest) (*wire.CallToolResult, error) {
 		args, meta := req.GetString("principal", ""), req.Params.Meta.AdditionalFields["aob.dev/principal"]
 		switch {
 		case args == "":
@@ -236,7 +237,7 @@ func TestEnricherGetsItsPrincipal(t *testing.T) {
 			cached = `{"cached":false,"ttl":9}`
 		}
 		body := `{"status":"ok","principal":"ana","domain_type":"orders","enricher_id":"e","version":"1.0.0","payload":[1],"cache_meta":` + cached + `}`
-		return answer(body, body)(t.Context(), req)
+		return answer(body, body)(ctx, req)
 	}}))
 	b := open(t, map[string]*site{"ps6": s})
 	pin := b.ids(t)["ps6.orders"]
