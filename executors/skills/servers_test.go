@@ -71,7 +71,7 @@ func TestSkillIDs(t *testing.T) {
 			in.Ticket.Pins = []intents.Pin{pins[server+".close"]}
 			var m catalog.Manifest
 			b.Must(t, in, &m)
-			if m.Name != name || m.Endpoint != server || m.Tool() != "close" {
+			if m.Name != server+".close" || m.Endpoint != server || m.Tool() != "close" {
 				t.Errorf("loaded %+v", m)
 			}
 		}

@@ -92,8 +92,7 @@ func (s *skills) find(ctx context.Context, o *executors.Order, args catalog.Skil
 	return &executors.Result{Value: catalog.SkillFindResult{Skills: hits}}, nil
 }
 
-// load describes one pinned skill, under the name by which it was asked for. What it says
-// of the skill is what was approved.
+// load describes one pinned skill. What it says of the skill is what was approved.
 func (s *skills) load(ctx context.Context, o *executors.Order, args catalog.SkillLoad) (*executors.Result, error) {
 	skill, pin, err := s.approved(ctx, o, args.Skill)
 	if err != nil {
@@ -103,7 +102,7 @@ func (s *skills) load(ctx context.Context, o *executors.Order, args catalog.Skil
 		return nil, err
 	}
 	return &executors.Result{Value: catalog.Manifest{
-		Name: args.Skill, Description: executors.Cut(skill.Description, longDescription),
+		Name: pin.Skill, Description: executors.Cut(skill.Description, longDescription),
 		InputSchema: skill.InputSchema, OutputSchema: skill.OutputSchema, ExecutionMode: "sync",
 		Endpoint: executors.Cut(serverOf(skill, pin), endpointName), Digest: pin.Digest, Effect: catalog.Effect(pin.Effect),
 	}}, nil

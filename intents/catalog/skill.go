@@ -40,7 +40,7 @@ type SkillLoad struct {
 
 // Manifest is the result of skill.load.
 type Manifest struct {
-	Name          string          `json:"name"` // by which it was asked for: its id, or its tool's name
+	Name          string          `json:"name"` // its id
 	Description   string          `json:"description"`
 	InputSchema   json.RawMessage `json:"input_schema"`
 	OutputSchema  json.RawMessage `json:"output_schema,omitempty"`

@@ -52,11 +52,10 @@ func planTask(c *conversation) action {
 			in.Violations = append(in.Violations, x.wrong())
 		}
 	}
-	ids := tools{}
-	ids.shorten(candidates)
-	ids.shorten(in.Skills)
-	if in.Failed != nil {
-		ids.forget(in.Failed.Step.Skills)
+	for _, list := range [][]skill{candidates, in.Skills} {
+		for i := range list {
+			list[i].Name = toolOf(list[i].Name)
+		}
 	}
 	names := selectSkills(c.task, candidates)
 	out := planOutput{Answer: smallTalk(c.task, candidates)}
@@ -65,15 +64,16 @@ func planTask(c *conversation) action {
 	case len(in.Violations) > 1:
 		out = infeasible("The plan cannot work: " + in.Violations[1])
 	case len(c.calls) == 0 && len(names) > 0 && c.offers("load_skill"):
-		return action{tool: "load_skill", args: map[string][]string{"skills": ids.restore(names)}}
+		return action{tool: "load_skill", args: map[string][]string{"skills": names}}
 	default:
 		out = writePlan(in)
 	}
-	for i := range out.Steps {
-		out.Steps[i].Skills = ids.restore(out.Steps[i].Skills)
-	}
 	return action{tool: "plan", args: out}
 }
+
+// toolOf is the name of a skill's tool, whose words people use and which will do: that of
+// the server says nothing about a task.
+func toolOf(id string) string { return id[strings.IndexByte(id, '.')+1:] }
 
 // selectSkills takes the candidates that share words with the task, those that
 // share most first, six at most. What only puts rows in order is no reason to begin.
@@ -124,7 +124,7 @@ func writePlan(in planInput) planOutput {
 		case len(in.Completed) > 0:
 			return infeasible(f.Reason)
 		}
-		skills = slices.DeleteFunc(slices.Clone(skills), func(k skill) bool { return slices.Contains(s.Skills, k.Name) })
+		skills = slices.DeleteFunc(slices.Clone(skills), func(k skill) bool { return slices.ContainsFunc(s.Skills, func(id string) bool { return toolOf(id) == k.Name }) })
 	}
 	best := propose(harmless(skills, in.Task), in.Task)
 	switch {
