@@ -124,7 +124,9 @@ func writePlan(in planInput) planOutput {
 		case len(in.Completed) > 0:
 			return infeasible(f.Reason)
 		}
-		skills = slices.DeleteFunc(slices.Clone(skills), func(k skill) bool { return slices.ContainsFunc(s.Skills, func(id string) bool { return toolOf(id) == k.Name }) })
+		skills = slices.DeleteFunc(slices.Clone(skills), func(k skill) bool {
+			return slices.ContainsFunc(s.Skills, func(id string) bool { return toolOf(id) == k.Name })
+		})
 	}
 	best := propose(harmless(skills, in.Task), in.Task)
 	switch {
