@@ -29,6 +29,9 @@ func (m *memory) read(ctx context.Context, o *executors.Order, args catalog.Read
 	if r.Key != args.Key || isLock(r) || r.expired(m.Now()) || !visible(o, r) {
 		return nil, executors.Store(storage.ErrNotFound)
 	}
+	if task == nil && o.Context.PlanID == "" && len(r.Text) >= storage.InlineLimit {
+		return nil, executors.Fail(intents.OversizedOutput, "the memory is too large for an answer, and without a plan there is no file for it")
+	}
 	scope := storage.Scope{Tenant: o.Ticket.Actor.Tenant, Plan: o.Context.PlanID}
 	if task != nil {
 		if scope, err = o.Scope(); err != nil {

@@ -55,6 +55,15 @@ Start an embedded writ and a skill server with a week of real earthquakes (USGS)
 Ask a question through the public API. Print the answer, the plan and every sealed
 order. Export the record as a bundle, verify it offline and decide it again.`},
 		{use: "run QUESTION", short: "Ask a running writ to do a task", make: runCommand},
+		{use: "query MODE QUERY", short: "Look up a memory, search memories, or run a named query", make: queryCommand, long: `
+Look up a memory, search memories, or run a named query, as the user of your API key:
+
+  LOOKUP KEY     the memory of a key
+  SEARCH TEXT    memories, best first; also FUZZY
+  SQL usage      what agents used of models: turns, tokens, latency, cost
+  SQL messages   your messages of all sessions, newest first
+  SQL schemas    the agents
+  SQL health     replans and failures, by the skills that plans use`},
 		{use: "doctor", short: "Find what would keep writ up from running", make: doctorCommand, long: `
 Check the configuration, data directory, keys, clock, sandbox, skill servers, policy
 and models, and prove that a forbidden order is refused. Takes the flags of writ up.
