@@ -19,7 +19,7 @@ func (m *memory) read(ctx context.Context, o *executors.Order, args catalog.Read
 	switch {
 	case task != nil && !ofStep(o, args.Key):
 		return nil, executors.Fail(intents.TaskScope, "a task reads its step's input and its own memories only")
-	case task != nil && args.Confirm:
+	case args.Confirm && (task != nil || o.Context.PlanID == ""):
 		return nil, executors.Fail(intents.MalformedArgs, "only the manager confirms")
 	}
 	r, _, err := m.get(ctx, o.Ticket.Actor.Tenant, args.Key)

@@ -18,10 +18,11 @@ func queryCommand(c *command) {
 	c.since(&until, "until", "only what was created before this time")
 	limit := c.Flags().Int("limit", 0, "maximum number of entries")
 	after := c.Flags().String("after", "", "continue after this cursor")
+	session := c.Flags().String("session", "", "session whose memories are read, too")
 	byDay := c.Flags().Bool("by-day", false, "usage of each day")
 	wholeTenant := c.Flags().Bool("whole-tenant", false, "of all users of the tenant; needs audit:read")
 	c.answer = func(args []string) (answer, error) {
-		body := map[string]any{"mode": args[0], "query": args[1], "limit": *limit, "after": *after, "by_day": *byDay, "whole_tenant": *wholeTenant}
+		body := map[string]any{"mode": args[0], "query": args[1], "session_id": *session, "limit": *limit, "after": *after, "by_day": *byDay, "whole_tenant": *wholeTenant}
 		for name, at := range map[string]time.Time{"since": since, "until": until} {
 			if !at.IsZero() {
 				body[name] = intents.FormatTime(at)
