@@ -224,9 +224,7 @@ func (c *core) perform(e *intents.Envelope) (any, error) {
 		err := json.Unmarshal(e.Args(), &a)
 		return catalog.ReadMemoryResult{Key: a.Key, Data: json.RawMessage(`{"open":3}`)}, err
 	case "plan.usage":
-		return catalog.PlanUsageResult{Usage: []catalog.UsageRow{{Agent: p.UserID, Model: "m", Turns: 1}}}, nil
-	case "plan.health":
-		return catalog.PlanHealthResult{Plans: []catalog.PlansHealth{}, Skills: []catalog.SkillHealth{}}, nil
+		return catalog.PlanUsageResult{Usage: []catalog.UsageRow{{Agent: p.UserID, Model: "m", Turns: 1}}, Plans: []catalog.PlansHealth{}, Skills: []catalog.SkillHealth{}}, nil
 	case "message.list":
 		return catalog.MessageListResult{Messages: []catalog.Message{}, Cursor: "c"}, nil
 	default:

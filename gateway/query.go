@@ -3,7 +3,6 @@ package gateway
 import (
 	"encoding/json"
 	"errors"
-	"slices"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -16,14 +15,20 @@ import (
 // queryRequest is the body of POST /query/.
 type queryRequest struct {
 	claim
-	Mode        string `json:"mode"`  // LOOKUP, SEARCH, FUZZY or SQL
-	Query       string `json:"query"` // a key, a text, or the name of a query
-	Since       string `json:"since"`
-	Until       string `json:"until"`
-	ByDay       bool   `json:"by_day"`
-	WholeTenant bool   `json:"whole_tenant"`
-	Limit       int    `json:"limit"`
-	After       string `json:"after"`
+	Mode  string `json:"mode"`  // LOOKUP, SEARCH, FUZZY or SQL
+	Query string `json:"query"` // a key, a text, or the name of a query
+	queryParameters
+}
+
+// queryParameters are those of all named queries. The schema of the order refuses those
+// that a query does not take.
+type queryParameters struct {
+	Since       string `json:"since,omitempty"`
+	Until       string `json:"until,omitempty"`
+	ByDay       bool   `json:"by_day,omitempty"`
+	WholeTenant bool   `json:"whole_tenant,omitempty"`
+	Limit       int    `json:"limit,omitempty"`
+	After       string `json:"after,omitempty"`
 }
 
 // query is POST /query/. The modes LOOKUP, SEARCH and FUZZY read memories. SQL takes the
@@ -59,46 +64,22 @@ func (g *Gateway) query(c *gin.Context, who caller) error {
 
 // order is the order that answers the query; no type: the gateway knows the answer.
 func (q queryRequest) order() (typ string, args any, err error) {
-	in := catalog.Period{Since: q.Since, Until: q.Until}
-	switch strings.ToUpper(q.Mode) {
-	case "LOOKUP":
-		return "read_memory", catalog.ReadMemory{Key: q.Query}, q.takes()
-	case "SEARCH", "FUZZY":
-		return "memory.query", catalog.MemoryQuery{Text: q.Query, TopK: q.Limit}, q.takes("limit")
-	case "SQL":
-	default:
-		return "", nil, problem.New(intents.SchemaInvalid, "/mode", "there is no such mode: name LOOKUP, SEARCH, FUZZY or SQL")
+	mode, name := strings.ToUpper(q.Mode), strings.ToLower(q.Query)
+	plain := q.queryParameters == (queryParameters{})
+	switch {
+	case mode == "LOOKUP" && plain:
+		return "read_memory", catalog.ReadMemory{Key: q.Query}, nil
+	case (mode == "SEARCH" || mode == "FUZZY") && q.queryParameters == (queryParameters{Limit: q.Limit}):
+		return "memory.query", catalog.MemoryQuery{Text: q.Query, TopK: q.Limit}, nil
+	case mode == "SQL" && name == "usage":
+		return "plan.usage", q.queryParameters, nil
+	case mode == "SQL" && name == "messages":
+		return "message.list", q.queryParameters, nil
+	case mode == "SQL" && name == "schemas" && plain:
+		return "", nil, nil
+	case mode == "SQL":
+		return "", nil, problem.New(intents.SchemaInvalid, "/query",
+			"SQL takes no statement: name usage (since, until, by_day, whole_tenant), messages (since, until, limit, after) or schemas")
 	}
-	switch strings.ToLower(q.Query) {
-	case "usage":
-		return "plan.usage", catalog.PlanUsage{Period: in, ByDay: q.ByDay, WholeTenant: q.WholeTenant}, q.takes("since", "until", "by_day", "whole_tenant")
-	case "health":
-		return "plan.health", catalog.PlanHealth{Period: in, WholeTenant: q.WholeTenant}, q.takes("since", "until", "whole_tenant")
-	case "messages":
-		return "message.list", catalog.MessageList{Period: in, Limit: q.Limit, After: q.After}, q.takes("since", "until", "limit", "after")
-	case "schemas":
-		return "", nil, q.takes()
-	}
-	return "", nil, problem.New(intents.SchemaInvalid, "/query", "SQL takes the name of a query and no statement: usage, messages, schemas or health")
-}
-
-// takes refuses parameters that the query does not take: nobody shall believe that they
-// counted.
-func (q queryRequest) takes(names ...string) error {
-	for _, p := range []struct {
-		name  string
-		given bool
-	}{
-		{"since", q.Since != ""},
-		{"until", q.Until != ""},
-		{"by_day", q.ByDay},
-		{"whole_tenant", q.WholeTenant},
-		{"limit", q.Limit != 0},
-		{"after", q.After != ""},
-	} {
-		if p.given && !slices.Contains(names, p.name) {
-			return problem.New(intents.SchemaInvalid, "/"+p.name, "this query does not take it: leave it out")
-		}
-	}
-	return nil
+	return "", nil, problem.New(intents.SchemaInvalid, "/mode", "name LOOKUP with a key, SEARCH or FUZZY with a text (limit), or SQL with the name of a query")
 }

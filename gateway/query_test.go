@@ -18,7 +18,6 @@ func TestQuery(t *testing.T) {
 		{`{"mode":"search","query":"open outlets","limit":3}`, "memory.query", `{"text":"open outlets","top_k":3}`},
 		{`{"mode":"FUZZY","query":"open outlets"}`, "memory.query", `{"text":"open outlets"}`},
 		{`{"mode":"SQL","query":"usage","since":"2026-11-20T00:00:00Z","until":"2026-11-21T00:00:00Z","by_day":true,"whole_tenant":true}`, "plan.usage", `{"by_day":true,"since":"2026-11-20T00:00:00Z","until":"2026-11-21T00:00:00Z","whole_tenant":true}`},
-		{`{"mode":"sql","query":"Health","whole_tenant":true}`, "plan.health", `{"whole_tenant":true}`},
 		{`{"mode":"sql","query":"messages","limit":5,"after":"c"}`, "message.list", `{"after":"c","limit":5}`},
 	} {
 		before := len(w.ordered(c.typ))
@@ -63,10 +62,10 @@ func TestQueryRefuses(t *testing.T) {
 		`{"mode":"LOOKUP","query":""}`:                                    "/query",
 		`{"mode":"SEARCH","query":""}`:                                    "/query",
 		`{"mode":"SEARCH","query":"x","limit":51}`:                        "/limit",
-		`{"mode":"SEARCH","query":"x","after":"c"}`:                       "/after",
+		`{"mode":"SEARCH","query":"x","after":"c"}`:                       "/mode",
 		`{"mode":"SQL","query":"messages","limit":101}`:                   "/limit",
 		`{"mode":"SQL","query":"messages","whole_tenant":true}`:           "/whole_tenant",
-		`{"mode":"SQL","query":"schemas","since":"2026-11-20T00:00:00Z"}`: "/since",
+		`{"mode":"SQL","query":"schemas","since":"2026-11-20T00:00:00Z"}`: "/query",
 		`{"mode":"SQL","query":"usage","since":"yesterday"}`:              "/since",
 		`{"mode":"SQL","query":"usage","user":"bob"}`:                     "/user",
 	} {

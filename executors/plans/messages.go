@@ -20,7 +20,7 @@ func (p plans) messages(ctx context.Context, o *executors.Order, args catalog.Me
 	}
 	q.After = args.After
 	out := catalog.MessageListResult{Messages: []catalog.Message{}}
-	out.Cursor, err = p.page(ctx, o, storage.IndexMessages, q, cmp.Or(args.Limit, defaultList), func(doc storage.Document) error {
+	out.Cursor, err = p.walk(ctx, o, storage.IndexMessages, q, listed(cmp.Or(args.Limit, defaultList)), func(doc storage.Document) error {
 		row := struct {
 			catalog.Message
 			Type string `json:"message_type"`

@@ -36,7 +36,7 @@ func Handlers(docs storage.Documents, prices map[string]catalog.Price) map[strin
 	p := plans{docs, prices}
 	return map[string]executors.Handler{
 		"plan.get": executors.WithArgs(p.get), "plan.list": executors.WithArgs(p.list),
-		"plan.usage": executors.WithArgs(p.usage), "plan.health": executors.WithArgs(p.health), "message.list": executors.WithArgs(p.messages),
+		"plan.usage": executors.WithArgs(p.usage), "message.list": executors.WithArgs(p.messages),
 	}
 }
 
@@ -146,7 +146,7 @@ func (p plans) list(ctx context.Context, o *executors.Order, args catalog.PlanLi
 	}
 	out := catalog.PlanListResult{Plans: []catalog.PlanView{}}
 	var err error
-	out.Cursor, err = p.page(ctx, o, storage.IndexPlans, q, args.Limit, func(doc storage.Document) error {
+	out.Cursor, err = p.walk(ctx, o, storage.IndexPlans, q, listed(args.Limit), func(doc storage.Document) error {
 		view, err := viewOf(doc)
 		view.Facts = nil
 		out.Plans = append(out.Plans, view)
@@ -155,11 +155,16 @@ func (p plans) list(ctx context.Context, o *executors.Order, args catalog.PlanLi
 	return &executors.Result{Value: out}, err
 }
 
-// page reads up to limit documents. It may end before; the cursor continues where it
-// ended.
-func (p plans) page(ctx context.Context, o *executors.Order, index string, q storage.Query, limit int, add func(storage.Document) error) (cursor string, err error) {
-	for n, size := 0, 0; n < limit && size < listBytes; {
-		q.Limit = min(listPage, limit-n)
+// bounds of a walk: at most so many documents, by pages, until they have so many bytes.
+type bounds struct{ documents, page, bytes int }
+
+// listed are the bounds of a list.
+func listed(limit int) bounds { return bounds{limit, listPage, listBytes} }
+
+// walk reads documents within bounds; the cursor continues where it ended.
+func (p plans) walk(ctx context.Context, o *executors.Order, index string, q storage.Query, b bounds, add func(storage.Document) error) (cursor string, err error) {
+	for n, size := 0, 0; n < b.documents && size < b.bytes; {
+		q.Limit = min(b.page, b.documents-n)
 		found, err := p.docs.Search(ctx, o.Ticket.Actor.Tenant, index, q)
 		if err != nil {
 			return "", executors.Store(err)

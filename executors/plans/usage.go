@@ -3,9 +3,9 @@ package plans
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"maps"
+	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"aob.dev/writ/executors"
@@ -14,159 +14,98 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// Bounds of a report.
-const (
-	maxCounted  = 20_000 // plans that are read for it
-	countedPage = 200
-	maxRows     = 10_000
-	maxSum      = 1_000_000_000_000_000 // what agents say of themselves is not believed without limit
-)
+// maxSum bounds a sum: what agents say of themselves is not believed without limit.
+const maxSum = 1_000_000_000_000_000
 
-// usage sums up what agents used of models.
+// summed bounds the plans of one report.
+var summed = bounds{documents: 20_000, page: 200, bytes: math.MaxInt}
+
+// use is what rows of a report are told apart by.
+type use struct{ day, agent, model string }
+
+// usage sums up what plans used of models, how plans of a kind went, and which skills
+// failed.
 func (p plans) usage(ctx context.Context, o *executors.Order, args catalog.PlanUsage) (*executors.Result, error) {
-	type key struct{ day, agent, model string }
-	rows := map[key]*catalog.UsageRow{}
-	err := p.each(ctx, o, args.Period, args.WholeTenant, func(plan counted) {
+	q, err := query(o, "created_at", args.Period, args.WholeTenant)
+	if err != nil {
+		return nil, err
+	}
+	rows, kinds := map[use]catalog.UsageRow{}, map[string]catalog.PlansHealth{}
+	more, err := p.walk(ctx, o, storage.IndexPlans, q, summed, func(doc storage.Document) error {
+		plan, err := viewOf(doc)
+		addPlan(kinds, plan)
 		for _, u := range plan.Usage {
-			k := key{agent: u.Agent, model: u.Model}
+			k := use{agent: u.Agent, model: u.Model}
 			if args.ByDay {
 				k.day = plan.CreatedAt.UTC().Format(time.DateOnly)
 			}
-			if rows[k] == nil {
-				rows[k] = &catalog.UsageRow{Day: k.day, Agent: k.agent, Model: k.model}
-			}
 			r := rows[k]
-			r.Turns++
-			r.Calls += int64(u.Calls)
-			r.InputTokens = min(r.InputTokens+int64(u.InputTokens), maxSum)
-			r.OutputTokens = min(r.OutputTokens+int64(u.OutputTokens), maxSum)
-			r.AvgLatencyMS = min(r.AvgLatencyMS+u.LatencyMS, maxSum) // the sum, until all are there
+			rows[k] = catalog.UsageRow{
+				Day: k.day, Agent: k.agent, Model: k.model, Turns: r.Turns + 1,
+				InputTokens:  min(r.InputTokens+int64(u.InputTokens), maxSum),
+				OutputTokens: min(r.OutputTokens+int64(u.OutputTokens), maxSum),
+				AvgLatencyMS: min(r.AvgLatencyMS+u.LatencyMS, maxSum), // the sum, until all are there
+			}
 		}
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	out := catalog.PlanUsageResult{Usage: make([]catalog.UsageRow, 0, len(rows))}
+	if more != "" {
+		return nil, executors.Fail(intents.OversizedOutput, "there are more than 20,000 plans: ask for a shorter time, with since and until")
+	}
+	out := catalog.PlanUsageResult{Usage: []catalog.UsageRow{}, Plans: []catalog.PlansHealth{}, Skills: []catalog.SkillHealth{}}
 	for _, r := range rows {
 		r.AvgLatencyMS /= r.Turns
 		if price, there := p.prices[r.Model]; there {
-			cost := price.Of(r.InputTokens, r.OutputTokens)
+			cost := (price.Input*float64(r.InputTokens) + price.Output*float64(r.OutputTokens)) / 1e6
 			r.Cost = &cost
 		}
-		out.Usage = append(out.Usage, *r)
+		out.Usage = append(out.Usage, r)
 	}
 	slices.SortFunc(out.Usage, func(a, b catalog.UsageRow) int {
 		return cmp.Or(cmp.Compare(b.Day, a.Day), cmp.Compare(b.InputTokens, a.InputTokens), cmp.Compare(a.Agent, b.Agent), cmp.Compare(a.Model, b.Model))
 	})
-	return &executors.Result{Value: out}, fits(len(out.Usage))
-}
-
-// health counts replans and failures: of plans by the skills that their steps use, and
-// of the calls of each skill.
-func (p plans) health(ctx context.Context, o *executors.Order, args catalog.PlanHealth) (*executors.Result, error) {
-	kinds := map[string]*catalog.PlansHealth{}
-	err := p.each(ctx, o, args.Period, args.WholeTenant, func(plan counted) {
-		skills := []string{}
-		for _, s := range plan.Steps {
-			skills = append(skills, s.Skills...)
-		}
-		slices.Sort(skills)
-		skills = slices.Compact(skills)
-		name, _ := json.Marshal(skills) // strings marshal
-		if kinds[string(name)] == nil {
-			kinds[string(name)] = &catalog.PlansHealth{Skills: skills}
-		}
-		k := kinds[string(name)]
-		k.Plans++
-		k.Replans += int64(plan.ReplanCount)
-		if plan.Status == catalog.PlanFailed {
-			k.Failed++
-		}
-		if len(plan.History) > catalog.MaxReplans {
-			k.Exhausted++
-		}
+	for _, k := range kinds {
+		k.AvgReplans /= float64(k.Plans)
+		out.Plans = append(out.Plans, k)
+	}
+	slices.SortFunc(out.Plans, func(a, b catalog.PlansHealth) int {
+		return cmp.Or(cmp.Compare(b.AvgReplans, a.AvgReplans), slices.Compare(a.Skills, b.Skills))
 	})
-	if err != nil {
-		return nil, err
+	q, _ = query(o, "ts", args.Period, args.WholeTenant)
+	q.Terms["status"] = []string{string(intents.Failed), string(intents.StatusIndetermined)}
+	failed, err := p.docs.Aggregate(ctx, o.Ticket.Actor.Tenant, storage.IndexSkillCalls, q, storage.Aggregation{By: "skill_id"})
+	for _, b := range failed {
+		out.Skills = append(out.Skills, catalog.SkillHealth{Skill: b.Key, Failed: b.Count})
 	}
-	out := catalog.PlanHealthResult{Plans: []catalog.PlansHealth{}}
-	for _, name := range slices.Sorted(maps.Keys(kinds)) {
-		k := kinds[name]
-		k.AvgReplans = float64(k.Replans) / float64(k.Plans)
-		out.Plans = append(out.Plans, *k)
-	}
-	slices.SortStableFunc(out.Plans, func(a, b catalog.PlansHealth) int { return cmp.Compare(b.AvgReplans, a.AvgReplans) })
-	if out.Skills, err = p.skillCalls(ctx, o, args); err != nil {
-		return nil, err
-	}
-	return &executors.Result{Value: out}, fits(max(len(out.Plans), len(out.Skills)))
+	slices.SortStableFunc(out.Skills, func(a, b catalog.SkillHealth) int { return cmp.Compare(b.Failed, a.Failed) })
+	return &executors.Result{Value: out}, executors.Store(err)
 }
 
-// skillCalls counts the calls of each skill, and those that did not succeed.
-func (p plans) skillCalls(ctx context.Context, o *executors.Order, args catalog.PlanHealth) ([]catalog.SkillHealth, error) {
-	q, err := query(o, "ts", args.Period, args.WholeTenant)
-	if err != nil {
-		return nil, err
+// addPlan counts a plan among those of its kind; AvgReplans is their sum meanwhile.
+func addPlan(kinds map[string]catalog.PlansHealth, plan catalog.PlanView) {
+	skills := []string{}
+	for _, s := range plan.Steps {
+		skills = append(skills, s.Skills...)
 	}
-	count := func() (map[string]int64, error) {
-		buckets, err := p.docs.Aggregate(ctx, o.Ticket.Actor.Tenant, storage.IndexSkillCalls, q, storage.Aggregation{By: "skill_id"})
-		calls := map[string]int64{}
-		for _, b := range buckets {
-			calls[b.Key] = b.Count
-		}
-		return calls, executors.Store(err)
+	slices.Sort(skills)
+	skills = slices.Compact(skills)
+	k := kinds[strings.Join(skills, " ")]
+	k.Skills = skills
+	k.Plans++
+	k.AvgReplans += float64(plan.ReplanCount)
+	if plan.Status == catalog.PlanFailed {
+		k.Failed++
 	}
-	all, err := count()
-	if err != nil {
-		return nil, err
+	if len(plan.History) > catalog.MaxReplans {
+		k.Exhausted++
 	}
-	q.Terms["status"] = []string{string(intents.Done)}
-	done, err := count()
-	out := []catalog.SkillHealth{}
-	for _, skill := range slices.Sorted(maps.Keys(all)) {
-		out = append(out, catalog.SkillHealth{Skill: skill, Calls: all[skill], Failed: all[skill] - done[skill]})
-	}
-	slices.SortStableFunc(out, func(a, b catalog.SkillHealth) int { return cmp.Compare(b.Failed, a.Failed) })
-	return out, err
+	kinds[strings.Join(skills, " ")] = k
 }
 
-// counted is what a report takes of a plan.
-type counted struct {
-	Usage       []catalog.Usage    `json:"usage"`
-	Steps       []catalog.PlanStep `json:"steps"`
-	Status      catalog.PlanStatus `json:"status"`
-	ReplanCount int                `json:"replan_count"`
-	History     []catalog.Replan   `json:"replan_history"`
-	CreatedAt   time.Time          `json:"created_at"`
-}
-
-// each reads all plans of a period, in no order.
-func (p plans) each(ctx context.Context, o *executors.Order, in catalog.Period, wholeTenant bool, add func(counted)) error {
-	q, err := query(o, "created_at", in, wholeTenant)
-	if err != nil {
-		return err
-	}
-	q.Limit = countedPage
-	for n := 0; n < maxCounted; n += countedPage {
-		page, err := p.docs.Search(ctx, o.Ticket.Actor.Tenant, storage.IndexPlans, q)
-		if err != nil {
-			return executors.Store(err)
-		}
-		for _, doc := range page.Documents {
-			var plan counted
-			if err := json.Unmarshal(doc.Body, &plan); err != nil {
-				return executors.Fail(intents.ExecutorFailed, "a stored plan cannot be read")
-			}
-			add(plan)
-		}
-		if q.After = page.Cursor; q.After == "" {
-			return nil
-		}
-	}
-	return executors.Fail(intents.OversizedOutput, "there are more than 20,000 plans: ask for a shorter time, with since and until")
-}
-
-// query selects what was created in a period, by the user or by anybody of the tenant.
+// query selects what the user created, or anybody of the tenant, newest first.
 func query(o *executors.Order, created string, in catalog.Period, wholeTenant bool) (storage.Query, error) {
 	q := storage.Query{Terms: map[string][]string{}, Sort: "-" + created}
 	switch {
@@ -179,12 +118,4 @@ func query(o *executors.Order, created string, in catalog.Period, wholeTenant bo
 		q.Ranges = map[string]storage.Range{created: {GTE: in.Since, LT: in.Until}}
 	}
 	return q, nil
-}
-
-// fits refuses a report that is too long for one answer.
-func fits(rows int) error {
-	if rows > maxRows {
-		return executors.Fail(intents.OversizedOutput, "the report has more than 10,000 rows: ask for a shorter time, with since and until")
-	}
-	return nil
 }

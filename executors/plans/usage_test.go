@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -66,14 +67,14 @@ func reports(t *testing.T, docs storage.Documents, written func()) {
 		e.Must(t, ask(user, "plan.usage", args, true), &got)
 		return got.Usage
 	}
-	executor := catalog.UsageRow{Agent: "executor", Model: "openai:m", Turns: 1, Calls: 4, InputTokens: 900, OutputTokens: 10, AvgLatencyMS: 300, Cost: new(0.0019)}
-	planner := catalog.UsageRow{Agent: "planner", Model: "openai:m", Turns: 2, Calls: 2, InputTokens: 300, OutputTokens: 80, AvgLatencyMS: 200, Cost: new(0.0014)}
-	free := catalog.UsageRow{Agent: "planner", Model: "openai:n", Turns: 1, Calls: 1, InputTokens: 7, OutputTokens: 3, AvgLatencyMS: 5}
-	bobs := catalog.UsageRow{Agent: "planner", Model: "openai:n", Turns: 1, Calls: 1, InputTokens: 1000, OutputTokens: 1, AvgLatencyMS: 9}
-	both := catalog.UsageRow{Agent: "planner", Model: "openai:n", Turns: 2, Calls: 2, InputTokens: 1007, OutputTokens: 4, AvgLatencyMS: 7}
+	executor := catalog.UsageRow{Agent: "executor", Model: "openai:m", Turns: 1, InputTokens: 900, OutputTokens: 10, AvgLatencyMS: 300, Cost: new(0.0019)}
+	planner := catalog.UsageRow{Agent: "planner", Model: "openai:m", Turns: 2, InputTokens: 300, OutputTokens: 80, AvgLatencyMS: 200, Cost: new(0.0014)}
+	free := catalog.UsageRow{Agent: "planner", Model: "openai:n", Turns: 1, InputTokens: 7, OutputTokens: 3, AvgLatencyMS: 5}
+	bobs := catalog.UsageRow{Agent: "planner", Model: "openai:n", Turns: 1, InputTokens: 1000, OutputTokens: 1, AvgLatencyMS: 9}
+	both := catalog.UsageRow{Agent: "planner", Model: "openai:n", Turns: 2, InputTokens: 1007, OutputTokens: 4, AvgLatencyMS: 7}
 	on := func(r catalog.UsageRow, day string) catalog.UsageRow { r.Day = day; return r }
-	first := catalog.UsageRow{Agent: "planner", Model: "openai:m", Turns: 1, Calls: 1, InputTokens: 100, OutputTokens: 50, AvgLatencyMS: 100, Cost: new(0.0007)}
-	second := catalog.UsageRow{Agent: "planner", Model: "openai:m", Turns: 1, Calls: 1, InputTokens: 200, OutputTokens: 30, AvgLatencyMS: 300, Cost: new(0.0007)}
+	first := catalog.UsageRow{Agent: "planner", Model: "openai:m", Turns: 1, InputTokens: 100, OutputTokens: 50, AvgLatencyMS: 100, Cost: new(0.0007)}
+	second := catalog.UsageRow{Agent: "planner", Model: "openai:m", Turns: 1, InputTokens: 200, OutputTokens: 30, AvgLatencyMS: 300, Cost: new(0.0007)}
 	after := func(days int) string { return intents.FormatTime(start.AddDate(0, 0, days)) }
 	for name, c := range map[string]struct {
 		got, want []catalog.UsageRow
@@ -93,32 +94,31 @@ func reports(t *testing.T, docs storage.Documents, written func()) {
 		}
 	}
 
-	health := func(user string, args catalog.PlanHealth) (got catalog.PlanHealthResult) {
+	report := func(user string, args catalog.PlanUsage) (got catalog.PlanUsageResult) {
 		t.Helper()
-		e.Must(t, ask(user, "plan.health", args, true), &got)
+		e.Must(t, ask(user, "plan.usage", args, true), &got)
+		got.Usage = nil
 		return got
 	}
-	worst := catalog.PlansHealth{Skills: []string{"a", "z"}, Plans: 1, Failed: 1, Replans: 3, AvgReplans: 3, Exhausted: 1}
-	if d := cmp.Diff(catalog.PlanHealthResult{
-		Plans:  []catalog.PlansHealth{worst, {Skills: []string{"s"}, Plans: 3}},
-		Skills: []catalog.SkillHealth{{Skill: "z", Calls: 3, Failed: 2}, {Skill: "a", Calls: 1}},
-	}, health("ana", catalog.PlanHealth{})); d != "" {
-		t.Errorf("own health (-want +got):\n%s", d)
-	}
-	if d := cmp.Diff(catalog.PlanHealthResult{
-		Plans:  []catalog.PlansHealth{worst, {Skills: []string{"s"}, Plans: 4}},
-		Skills: []catalog.SkillHealth{{Skill: "z", Calls: 3, Failed: 2}, {Skill: "s", Calls: 1, Failed: 1}, {Skill: "a", Calls: 1}},
-	}, health("carl", catalog.PlanHealth{WholeTenant: true})); d != "" {
-		t.Errorf("health of the tenant (-want +got):\n%s", d)
-	}
-	if got := health("ana", catalog.PlanHealth{Period: catalog.Period{Until: after(0)}}); len(got.Plans)+len(got.Skills) != 0 {
-		t.Errorf("health before anything was: %+v", got)
-	}
-
-	for typ, args := range map[string]any{"plan.usage": catalog.PlanUsage{WholeTenant: true}, "plan.health": catalog.PlanHealth{WholeTenant: true}} {
-		if r := e.Do(t, ask("ana", typ, args, false)); r.Code != intents.RBACForbidden {
-			t.Errorf("%s of all users: %+v", typ, r)
+	worst := catalog.PlansHealth{Skills: []string{"a", "z"}, Plans: 1, Failed: 1, AvgReplans: 3, Exhausted: 1}
+	for name, c := range map[string]struct{ got, want catalog.PlanUsageResult }{
+		"own": {report("ana", catalog.PlanUsage{}), catalog.PlanUsageResult{
+			Plans: []catalog.PlansHealth{worst, {Skills: []string{"s"}, Plans: 3}}, Skills: []catalog.SkillHealth{{Skill: "z", Failed: 2}},
+		}},
+		"the tenant": {report("carl", catalog.PlanUsage{WholeTenant: true}), catalog.PlanUsageResult{
+			Plans: []catalog.PlansHealth{worst, {Skills: []string{"s"}, Plans: 4}}, Skills: []catalog.SkillHealth{{Skill: "z", Failed: 2}, {Skill: "s", Failed: 1}},
+		}},
+		"before anything was": {
+			report("ana", catalog.PlanUsage{Period: catalog.Period{Until: after(0)}}),
+			catalog.PlanUsageResult{Plans: []catalog.PlansHealth{}, Skills: []catalog.SkillHealth{}},
+		},
+	} {
+		if d := cmp.Diff(c.want, c.got); d != "" {
+			t.Errorf("how plans went, %s (-want +got):\n%s", name, d)
 		}
+	}
+	if r := e.Do(t, ask("ana", "plan.usage", catalog.PlanUsage{WholeTenant: true}, false)); r.Code != intents.RBACForbidden {
+		t.Errorf("of all users: %+v", r)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestReportOfTooManyPlans(t *testing.T) {
 type endless struct{ storage.Documents }
 
 func (endless) Search(_ context.Context, _, _ string, q storage.Query) (storage.Page, error) {
-	return storage.Page{Cursor: q.After + "."}, nil
+	return storage.Page{Documents: slices.Repeat([]storage.Document{{Body: json.RawMessage(`{}`)}}, q.Limit), Cursor: "more"}, nil
 }
 
 func TestMessages(t *testing.T) {

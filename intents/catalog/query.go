@@ -9,8 +9,7 @@ import (
 var (
 	queriers  = []intents.Role{intents.RoleGateway}
 	queryRows = []Row{
-		{Type: "plan.usage", Title: "Sum up what agents used of models", Capability: "plans:read", Signers: queriers, Executor: "plans", Effect: Pure},
-		{Type: "plan.health", Title: "Count replans and failures", Capability: "plans:read", Signers: queriers, Executor: "plans", Effect: Pure},
+		{Type: "plan.usage", Title: "Sum up what plans used, and how they went", Capability: "plans:read", Signers: queriers, Executor: "plans", Effect: Pure},
 		{Type: "message.list", Title: "List the messages of all sessions", Capability: "sessions:read", Signers: queriers, Executor: "plans", Effect: Pure},
 	}
 )
@@ -21,18 +20,18 @@ type Period struct {
 	Until string `json:"until,omitempty"` // before
 }
 
-// PlanUsage are the arguments of plan.usage: of the user's plans, or of the whole
-// tenant's.
+// PlanUsage are the arguments of plan.usage: of the user's plans, or of the tenant's.
 type PlanUsage struct {
 	Period
 	ByDay       bool `json:"by_day,omitempty"`
 	WholeTenant bool `json:"whole_tenant,omitempty"`
 }
 
-// PlanUsageResult is the result of plan.usage. If By Day, the newest day comes first;
-// the most input tokens come first.
+// PlanUsageResult is the result of plan.usage.
 type PlanUsageResult struct {
-	Usage []UsageRow `json:"usage"`
+	Usage  []UsageRow    `json:"usage"`  // the newest day first, then the most input
+	Plans  []PlansHealth `json:"plans"`  // most replans first
+	Skills []SkillHealth `json:"skills"` // that failed, most often first
 }
 
 // UsageRow is what an agent used of a model. A turn is a plan in which it did.
@@ -41,7 +40,6 @@ type UsageRow struct {
 	Agent        string   `json:"agent_name"`
 	Model        string   `json:"model"`
 	Turns        int64    `json:"turns"`
-	Calls        int64    `json:"calls"`
 	InputTokens  int64    `json:"input_tokens"`
 	OutputTokens int64    `json:"output_tokens"`
 	AvgLatencyMS int64    `json:"avg_latency_ms"` // of all calls of a turn together
@@ -51,37 +49,18 @@ type UsageRow struct {
 // Price of a model for a million tokens, in any currency.
 type Price struct{ Input, Output float64 }
 
-// Of tokens.
-func (p Price) Of(input, output int64) float64 {
-	return (p.Input*float64(input) + p.Output*float64(output)) / 1e6
-}
-
-// PlanHealth are the arguments of plan.health.
-type PlanHealth struct {
-	Period
-	WholeTenant bool `json:"whole_tenant,omitempty"`
-}
-
-// PlanHealthResult is the result of plan.health. What fails most comes first.
-type PlanHealthResult struct {
-	Plans  []PlansHealth `json:"plans"`
-	Skills []SkillHealth `json:"skills"`
-}
-
 // PlansHealth is how plans went that use the same skills: such plans are of one kind.
 type PlansHealth struct {
 	Skills     []string `json:"skills"`
 	Plans      int64    `json:"plans"`
 	Failed     int64    `json:"failed"`
-	Replans    int64    `json:"replans"`
 	AvgReplans float64  `json:"avg_replans"`
 	Exhausted  int64    `json:"exhausted"` // plans that used up their replans
 }
 
-// SkillHealth is how calls of a skill ended.
+// SkillHealth counts the calls of a skill that did not succeed.
 type SkillHealth struct {
 	Skill  string `json:"skill"`
-	Calls  int64  `json:"calls"`
 	Failed int64  `json:"failed"`
 }
 

@@ -62,8 +62,7 @@ Look up a memory, search memories, or run a named query, as the user of your API
   SEARCH TEXT    memories, best first; also FUZZY
   SQL usage      what agents used of models: turns, tokens, latency, cost
   SQL messages   your messages of all sessions, newest first
-  SQL schemas    the agents
-  SQL health     replans and failures, by the skills that plans use`},
+  SQL schemas    the agents`},
 		{use: "doctor", short: "Find what would keep writ up from running", make: doctorCommand, long: `
 Check the configuration, data directory, keys, clock, sandbox, skill servers, policy
 and models, and prove that a forbidden order is refused. Takes the flags of writ up.

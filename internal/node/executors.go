@@ -20,8 +20,8 @@ import (
 
 // searchedByPlans are the indices that orders to the plans executor search.
 var searchedByPlans = map[string][]string{
-	"plan.get": {storage.IndexEvents}, "plan.list": {storage.IndexPlans}, "plan.usage": {storage.IndexPlans},
-	"plan.health": {storage.IndexPlans, storage.IndexSkillCalls}, "message.list": {storage.IndexMessages},
+	"plan.get": {storage.IndexEvents}, "plan.list": {storage.IndexPlans}, "plan.usage": {storage.IndexPlans, storage.IndexSkillCalls},
+	"message.list": {storage.IndexMessages},
 }
 
 // startExecutors serves every executor as a bus user of its own. It may receive its own
