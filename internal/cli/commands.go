@@ -63,6 +63,11 @@ Look up a memory, search memories, or run a named query, as the user of your API
   SQL usage      what agents used of models: turns, tokens, latency, cost
   SQL messages   your messages of all sessions, newest first
   SQL schemas    the agents`},
+		{use: "chat", short: "Talk with a running writ", make: chatCommand, long: `
+Talk with a running writ, one line a message, in one session. The answer is shown while
+it comes, its data as a table. You are asked about orders that wait and that you may
+approve. Ctrl-D ends the talk. Ctrl-C leaves: the plan goes on, and you are told how to
+come back to it.`},
 		{use: "doctor", short: "Find what would keep writ up from running", make: doctorCommand, long: `
 Check the configuration, data directory, keys, clock, sandbox, skill servers, policy
 and models, and prove that a forbidden order is refused. Takes the flags of writ up.
