@@ -15,6 +15,7 @@ import (
 
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/agentic/model/offline"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/config"
 	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/internal/upkeep"
@@ -24,6 +25,7 @@ import (
 type models struct {
 	strong model.Model // with what it falls back to
 	list   []namedModel
+	prices map[string]catalog.Price // by driver:model
 }
 
 // namedModel is one model of the configuration by itself.
@@ -50,7 +52,7 @@ func makeModels(c config.Config, env func(string) string, sent func([]byte)) (*m
 	if err != nil {
 		return nil, err
 	}
-	m, made := &models{}, map[string]model.Model{}
+	m, made := &models{prices: map[string]catalog.Price{}}, map[string]model.Model{}
 	var with func(name string) (model.Model, error)
 	with = func(name string) (model.Model, error) {
 		if it, there := made[name]; there {
@@ -62,6 +64,9 @@ func makeModels(c config.Config, env func(string) string, sent func([]byte)) (*m
 			return nil, fmt.Errorf("models.%s.url: %w", name, err) // Validate and Load have seen the rest
 		}
 		m.list = append(m.list, namedModel{name, spec.URL, first})
+		if spec.Price != nil {
+			m.prices[first.Name()] = catalog.Price{Input: spec.Price["input"], Output: spec.Price["output"]}
+		}
 		var others []model.Model
 		for _, next := range spec.Fallback {
 			other, err := with(next)

@@ -69,6 +69,7 @@ type Config struct {
 	Limits           Limits
 	Witnesses        []Witness // who cosigns checkpoints
 	Model            model.Model
+	Prices           map[string]catalog.Price // of models, by driver:model
 	Now              func() time.Time
 	// Elapsed only runs forward, and Now is checked against it. Nil: Now is trusted.
 	Elapsed func() time.Duration
