@@ -76,8 +76,8 @@ func TestCrashAfterOnce(t *testing.T) {
 	if len(v.Facts) != 1 || v.Facts[0].IntentID != paid.IntentID || v.Facts[0].Status != "done" || v.Facts[0].Effect != catalog.Once || string(v.Facts[0].Args) != `{"input":{"n":1},"skill":"pay"}` {
 		t.Errorf("facts %+v", v.Facts)
 	}
-	w.Want(p.Plan(routertest.Steps(2, "pay")), intents.OK)
-	task := p.Started(2)
+	w.Want(p.Plan(routertest.Steps(3, "pay")), intents.OK)
+	task := p.Started(3)
 	if a := w.Want(task.Call("pay", `{"n":1}`), intents.ConflictIdempotency); a.Pointer != "/intent/args" {
 		t.Errorf("pointer %s", a.Pointer)
 	}
@@ -100,8 +100,8 @@ func TestCrashDuringOnce(t *testing.T) {
 	if v.Status != catalog.PlanReplanning || len(v.Facts) != 1 || v.Facts[0].IntentID != open.IntentID || v.Facts[0].Status != "indeterminate" || v.Facts[0].Code != intents.Indeterminate {
 		t.Fatalf("%+v", v)
 	}
-	w.Want(p.Plan(routertest.Steps(1, "feed")), intents.OK)
-	next := p.Started(1).CallOrder("feed", `{"n":1}`)
+	w.Want(p.Plan(routertest.Steps(2, "feed")), intents.OK)
+	next := p.Started(2).CallOrder("feed", `{"n":1}`)
 	w.Want(w.Do(next), intents.ConflictIdempotency)
 	next.Ctx.Occurrence = 1
 	w.Want(w.Do(next), intents.ConflictIdempotency)

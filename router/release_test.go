@@ -325,8 +325,8 @@ func TestReject(t *testing.T) {
 		w.Want(x.says("ben", catalog.DecisionApprove), intents.MalformedArgs)
 		p := x.task.Plan
 		w.Want(p.Claim(), intents.OK)
-		w.Want(p.Plan(routertest.Steps(1, "pay")), intents.OK)
-		w.Want(p.Started(1).Call("pay", `{"n":1}`), intents.ConflictIdempotency)
+		w.Want(p.Plan(routertest.Steps(3, "pay")), intents.OK)
+		w.Want(p.Started(3).Call("pay", `{"n":1}`), intents.ConflictIdempotency)
 	}
 }
 
@@ -354,8 +354,8 @@ func TestHoldExpires(t *testing.T) {
 			}
 			p := x.task.Plan
 			x.Want(p.Claim(), intents.OK)
-			x.Want(p.Plan(routertest.Steps(1, "pay")), intents.OK)
-			x.Want(p.Started(1).Call("pay", `{"n":1}`), intents.ApprovalRequired)
+			x.Want(p.Plan(routertest.Steps(3, "pay")), intents.OK)
+			x.Want(p.Started(3).Call("pay", `{"n":1}`), intents.ApprovalRequired)
 		})
 	}
 }

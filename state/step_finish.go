@@ -35,7 +35,7 @@ var stepFinish = move(typeStepFinish,
 		if !ok {
 			return fmt.Errorf("no task %s", a.TaskID)
 		}
-		t.Ended = "step.finish"
+		t.Ended, t.plan.Unheld = "step.finish", false // its driver sees which steps may run again
 		t.plan.finish(t.Step, a, o.At)
 		t.plan.Texts = append(t.plan.Texts, o.Recorded)
 		return nil
