@@ -183,7 +183,7 @@ func TestInput(t *testing.T) {
 	m := says(map[string][]any{agents.Executor: {over("r0", "print(1)"), write("r1")}})
 	w := tasks(c, m)
 	req := opened(c, w, time.Now().Add(time.Minute))
-	req.InputKey = taskKey
+	req.Inputs = []stepInput{{1, taskKey}}
 	if got := w.run(t.Context(), req); got.Status != taskDone {
 		t.Fatalf("%+v", got)
 	}

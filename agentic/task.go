@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"regexp"
@@ -122,7 +123,8 @@ type worker struct {
 	material map[string]*material
 }
 
-// inputLabel is the label of the result that a step starts from.
+// inputLabel is the label of the result that a step starts from. Where there are
+// several, s1 is that of step 1.
 const inputLabel = "r0"
 
 // material is data that the step may work on: inline, or a file of the step.
@@ -228,11 +230,12 @@ func (w *worker) finish(ctx context.Context, f catalog.StepFinish) runReply {
 		f.Usage = w.loop.used
 	}
 	var plan catalog.PlanView
-	if _, err := w.order(ctx, "step.finish", f, &plan); err != nil {
+	a, err := w.order(ctx, "step.finish", f, &plan)
+	if err != nil {
 		w.cfg.Log.WarnContext(ctx, "step.finish", slog.String("plan_id", w.req.Turn.PlanID), slog.Int("step", w.req.Step.Step), slog.String("error", err.Error()))
 		return runReply{Status: f.Status, Reason: f.Reason}
 	}
-	return runReply{Status: f.Status, Reason: f.Reason, Plan: &plan}
+	return runReply{Status: f.Status, Reason: f.Reason, Plan: &plan, At: at(a)}
 }
 
 // stopError says that the step cannot be done, and why.
@@ -293,7 +296,7 @@ type stepBlock struct {
 	ReturnSchema json.RawMessage `json:"return_schema"`
 }
 
-// message is what the executor is told: the user's request, the step, and the result
+// message is what the executor is told: the user's request, the step, and the results
 // that it starts from.
 func (w *worker) message(ctx context.Context) (string, error) {
 	var m blocks
@@ -302,13 +305,25 @@ func (w *worker) message(ctx context.Context) (string, error) {
 		m.add("Returns", w.returns)
 	}
 	m.add("Step", stepBlock{w.req.Step, w.schema})
-	if w.req.InputKey != "" {
+	inputs := make([]labelled, len(w.req.Inputs))
+	for i, in := range w.req.Inputs {
 		var got catalog.ReadMemoryResult
-		a, err := w.order(ctx, "read_memory", catalog.ReadMemory{Key: w.req.InputKey}, &got)
+		a, err := w.order(ctx, "read_memory", catalog.ReadMemory{Key: in.Key}, &got)
 		if err != nil {
 			return "", err
 		}
-		m.add("Input", w.keep(inputLabel, a.IntentID, got.Data, got.Reference))
+		name := inputLabel
+		if len(inputs) > 1 {
+			name = fmt.Sprintf("s%d", in.Step)
+		}
+		inputs[i] = w.keep(name, a.IntentID, got.Data, got.Reference)
+	}
+	switch len(inputs) {
+	case 0:
+	case 1:
+		m.add("Input", inputs[0])
+	default:
+		m.add("Input", inputs)
 	}
 	return m.task(w.req.Step.Task), nil
 }

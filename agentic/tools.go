@@ -49,9 +49,12 @@ var planTool = model.Tool{
 	Schema: json.RawMessage(`{"type":"object","properties":{
 "steps":{"type":"array","minItems":1,"maxItems":50,"items":{"type":"object","properties":{
 "step":{"type":"integer","minimum":1,"maximum":100},
+"id":{"type":"string","pattern":"^[A-Za-z0-9_.-]{1,64}$"},
 "task":{"type":"string","minLength":1,"maxLength":4096},
 "skills":{"type":"array","items":{"type":"string","minLength":1,"maxLength":128},"maxItems":20},
-"input_from_step":{"type":"integer","minimum":0,"maximum":100},
+"inputs":{"type":"array","items":{"type":"integer","minimum":1,"maximum":100},"maxItems":10,"uniqueItems":true},
+"after":{"type":["array","null"],"items":{"type":"integer","minimum":1,"maximum":100},"maxItems":10,"uniqueItems":true},
+"parallel":{"type":"boolean"},
 "return_spec":{"type":"object","properties":{"shape":{"type":"string","minLength":1,"maxLength":4096},"reason":{"type":"string","maxLength":1024}},"required":["shape","reason"],"additionalProperties":false}},
 "required":["step","task","skills","return_spec"],"additionalProperties":false}},
 "answer":{"type":"string","minLength":1,"maxLength":32768,"description":"the whole answer, where nothing need be looked up or changed"},

@@ -105,6 +105,14 @@ func (p *plan) stuck() bool {
 	return held && !beside
 }
 
+// driven notes that a driver sees the plan as it is: it opens again what was held, unless
+// only another claim lets that run again.
+func (p *plan) driven() {
+	p.Unheld = p.Unheld && slices.ContainsFunc(p.View.Steps, func(s catalog.StepView) bool {
+		return s.Status == catalog.StepHeld && !p.waiting(s.Step)
+	})
+}
+
 // replan counts a trigger: below three it begins a revision, at three the plan is
 // exhausted and can only be closed. What fails until then, while other steps end,
 // belongs to the same replan.

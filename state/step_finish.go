@@ -35,9 +35,10 @@ var stepFinish = move(typeStepFinish,
 		if !ok {
 			return fmt.Errorf("no task %s", a.TaskID)
 		}
-		t.Ended, t.plan.Unheld = "step.finish", false // its driver sees which steps may run again
+		t.Ended = "step.finish"
 		t.plan.finish(t.Step, a, o.At)
 		t.plan.Texts = append(t.plan.Texts, o.Recorded)
+		t.plan.driven()
 		return nil
 	}).keepsAllBut("reason", "suggestion")
 

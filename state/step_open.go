@@ -81,7 +81,8 @@ var stepOpen = move("step",
 			Session: p.View.SessionID, Turn: p.View.TurnID, Revision: step.Revision, Step: step.Step, Spec: step.PlanStep,
 			Inputs: p.inputKeys(step.PlanStep), Deadline: deadline,
 		}}
-		p.Tasks, p.Unheld = append(p.Tasks, t), false
+		p.Tasks = append(p.Tasks, t)
+		p.driven()
 		s.addTask(t)
 		return nil
 	})
