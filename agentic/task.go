@@ -423,15 +423,28 @@ func (w *worker) readLines(ctx context.Context, _ string, a readLinesArgs) (any,
 	return got, err
 }
 
-// python runs a script over a result.
+// python runs a script over a result, or several.
 func (w *worker) python(ctx context.Context, label string, a execPythonArgs) (any, error) {
 	args := catalog.ExecPython{Script: a.Script}
 	if a.From != "" {
+		if len(a.Inputs) > 0 {
+			return nil, mistaken("from or inputs, not both")
+		}
 		m, err := w.find(a.From)
 		if err != nil {
 			return nil, err
 		}
 		args.From = m.from()
+	}
+	for _, label := range a.Inputs {
+		m, err := w.find(label)
+		if err != nil {
+			return nil, err
+		}
+		if args.Inputs == nil {
+			args.Inputs = make(map[string]string)
+		}
+		args.Inputs[label] = m.from()
 	}
 	var got catalog.ExecPythonResult
 	answer, err := w.order(ctx, "exec_python", args, &got)

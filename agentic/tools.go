@@ -80,13 +80,14 @@ type readLinesArgs struct {
 }
 
 var execPythonTool = model.Tool{
-	Name: "exec_python", Description: "Runs a Python 3 script in a sandbox, without network. The variable input_file holds the path of the data of the label in from. The script prints one JSON document.",
-	Schema: json.RawMessage(`{"type":"object","properties":{"script":{"type":"string","minLength":1,"maxLength":32768},"from":{"type":"string","description":"the label of a result: r0, r1, …"}},"required":["script"],"additionalProperties":false}`),
+	Name: "exec_python", Description: "Runs a Python 3 script in a sandbox, without network. The variable input_file holds the path of the data of the label in from; with inputs, of one JSON object that has the data of each label as a member. The script prints one JSON document.",
+	Schema: json.RawMessage(`{"type":"object","properties":{"script":{"type":"string","minLength":1,"maxLength":32768},"from":{"type":"string","description":"the label of a result: r0, r1, …"},"inputs":{"type":"array","items":{"type":"string"},"minItems":1,"maxItems":6,"uniqueItems":true,"description":"labels of several results"}},"required":["script"],"additionalProperties":false}`),
 }
 
 type execPythonArgs struct {
-	Script string `json:"script"`
-	From   string `json:"from"`
+	Script string   `json:"script"`
+	From   string   `json:"from,omitempty"`
+	Inputs []string `json:"inputs,omitempty"`
 }
 
 var writeMemoryTool = model.Tool{

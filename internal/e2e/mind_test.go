@@ -377,7 +377,10 @@ func steps(list ...catalog.PlanStep) model.Call {
 }
 
 func step(n int, task, skill string, from int, shape string) catalog.PlanStep {
-	s := catalog.PlanStep{Step: n, Task: task, Skills: []string{}, InputFromStep: from, ReturnSpec: catalog.ReturnSpec{Shape: shape, Reason: "the answer"}}
+	s := catalog.PlanStep{Step: n, Task: task, Skills: []string{}, ReturnSpec: catalog.ReturnSpec{Shape: shape, Reason: "the answer"}}
+	if from > 0 {
+		s.Inputs = []int{from}
+	}
 	if skill != "" {
 		s.Skills = append(s.Skills, skill)
 	}
