@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
-	"aob.dev/writ/internal/clock"
 )
 
 // end is how the task of a step ended.
@@ -152,9 +150,12 @@ func (d *drive) ended(ctx context.Context, e end) error {
 	case e.Plan != nil:
 		d.take(*e.Plan, e.At)
 	case e.Status == taskViolation || e.Status == taskHeld: // an order of the task ended it: no move answered
-		if err := d.reread(ctx, e.step); err != nil {
+		var got catalog.PlanGetResult
+		a, err := d.order(ctx, "plan.get", catalog.PlanGet{PlanID: d.turn.PlanID}, &got)
+		if err != nil {
 			return err
 		}
+		d.take(got.Plan, at(a)) // it waits for what was recorded before it
 	default: // the task could not say its end itself: the manager may only say failed
 		reason := cmp.Or(e.Reason, "the task ended without a result")
 		if err := d.move(ctx, "step.finish", catalog.StepFinish{TaskID: e.task, Status: taskFailed, Reason: cut(reason, 1000)}); err != nil {
@@ -173,32 +174,4 @@ func (d *drive) ended(ctx context.Context, e end) error {
 	}
 	d.status("step_failed", "", e.step)
 	return nil
-}
-
-// How often a plan is read that does not say yet that a step has ended, and how long
-// until it is read again.
-const (
-	rereads     = 50
-	rereadAgain = 100 * time.Millisecond
-)
-
-// reread reads the plan where no move told it. What is read may lag behind the record.
-func (d *drive) reread(ctx context.Context, step int) error {
-	for range rereads {
-		var got catalog.PlanGetResult
-		a, err := d.order(ctx, "plan.get", catalog.PlanGet{PlanID: d.turn.PlanID}, &got)
-		if err != nil {
-			return err
-		}
-		for _, s := range got.Plan.Steps {
-			if s.Step == step && s.Status != catalog.StepRunning {
-				d.take(got.Plan, at(a))
-				return nil
-			}
-		}
-		if err := clock.Sleep(ctx, rereadAgain); err != nil {
-			return err
-		}
-	}
-	return fmt.Errorf("the plan does not say how step %d ended", step)
 }
