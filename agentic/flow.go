@@ -75,7 +75,7 @@ func (d *drive) waits() error {
 }
 
 // step opens a task for a step. wait waits for its end; it uses nothing of the drive
-// that changes.
+// that changes, and shows what the task says meanwhile.
 func (d *drive) step(ctx context.Context, s catalog.StepView) (wait func() end, err error) {
 	deadline := d.cfg.Now().Add(taskLife).UTC()
 	args := catalog.Step{
@@ -106,7 +106,7 @@ func (d *drive) step(ctx context.Context, s catalog.StepView) (wait func() end, 
 	}
 	return func() end {
 		e := end{step: s.Step, task: args.TaskID}
-		if err := d.helped(ctx, "task", ready.Instance, taskTime, turn.Grant, run, &e.runReply); err != nil {
+		if err := d.helped(ctx, "task", ready.Instance, taskTime, turn.Grant, run, &e.runReply, func(p progress) { d.progress(&s, p) }); err != nil {
 			e.runReply = runReply{Status: taskFailed, Reason: "the task does not answer"}
 		}
 		return e
