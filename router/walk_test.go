@@ -181,6 +181,7 @@ func (k *walk) invariants(before, after catalog.PlanView) {
 				k.t.Fatalf("%v: step %d is done without a result", k.trace, s.Step)
 			}
 			isDone[s.Step] = true
+		default:
 		}
 	}
 	for _, s := range before.Steps {

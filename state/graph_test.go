@@ -144,7 +144,8 @@ func TestRandomGraphs(t *testing.T) {
 				n := nodes[live[at]]
 				live = slices.Delete(live, at, at+1)
 				if n.fails {
-					n.fails, n.task = false, endsBadly(w, n.task)
+					w.Want(n.task.Finish("failed", "", "as it was to"), intents.OK)
+					n.fails, n.task = false, nil
 					if failed++; failed > 1 {
 						several++
 					}
@@ -184,10 +185,4 @@ func TestRandomGraphs(t *testing.T) {
 	if overlapped < graphs/2 || failures < graphs/4 || several == 0 {
 		t.Errorf("%d steps overlapped, %d failed, %d of them beside another: too few to show anything", overlapped, failures, several)
 	}
-}
-
-// endsBadly fails a task; its node has none then.
-func endsBadly(w *routertest.World, task *routertest.Task) *routertest.Task {
-	w.Want(task.Finish("failed", "", "as it was to"), intents.OK)
-	return nil
 }
