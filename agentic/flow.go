@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -98,11 +99,13 @@ func (d *drive) step(ctx context.Context, s catalog.StepView) (wait func() end, 
 		return nil, err
 	}
 	d.take(opened.Plan, at(a))
+	told := toldBy(a)
 	d.status("step_started", s.Task, s.Step)
 	turn.Grant = d.sealer.grantOf(d.turn)
 	run := runRequest{
 		Turn: turn, TaskID: args.TaskID, UserTask: d.task, Soul: d.soul, Revision: s.Revision, Step: s.PlanStep,
-		Inputs: d.inputs(s), Deadline: args.Deadline, Done: d.approved(&s),
+		Inputs: d.inputs(s), Deadline: args.Deadline, Calls: told.Calls,
+		Effects: slices.DeleteFunc(told.Facts, func(f catalog.OrderFact) bool { return f.Step == s.Step && f.Revision == s.Revision }),
 	}
 	return func() end {
 		e := end{step: s.Step, task: args.TaskID}
@@ -126,17 +129,6 @@ func (d *drive) inputs(s catalog.StepView) []stepInput {
 	return out
 }
 
-// approved are the orders of a step that was held, which have their outcome now.
-func (d *drive) approved(s *catalog.StepView) []catalog.OrderFact {
-	var out []catalog.OrderFact
-	for _, f := range d.left {
-		if f.Step == s.Step && f.Revision == s.Revision && f.Status == string(intents.Done) {
-			out = append(out, f)
-		}
-	}
-	return out
-}
-
 // ended handles the end of a task. The plan goes on as the task's step.finish left
 // it; whatever a task reports, the router judges the next move.
 func (d *drive) ended(ctx context.Context, e end) error {
@@ -149,7 +141,7 @@ func (d *drive) ended(ctx context.Context, e end) error {
 		return ctx.Err()
 	case e.Plan != nil:
 		d.take(*e.Plan, e.At)
-	case e.Status == taskViolation || e.Status == taskHeld: // an order of the task ended it: no move answered
+	case e.Status == taskViolation: // the outcome of an order of the task ended the step: no move answered
 		var got catalog.PlanGetResult
 		a, err := d.order(ctx, "plan.get", catalog.PlanGet{PlanID: d.turn.PlanID}, &got)
 		if err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -97,7 +96,6 @@ type drive struct {
 	at      int64                 // position of the move that left it so
 	held    map[int]*bus.Approval // what tasks of this drive wait for, by step
 	task    string                // the user's request
-	left    []catalog.OrderFact   // by earlier drivers, with their arguments
 	soul    string
 	results map[int]result
 	answer  string          // of a plan without steps
@@ -155,7 +153,7 @@ func (d *drive) run(ctx context.Context) error {
 	if err := d.move(ctx, "plan.claim", catalog.PlanClaim{PlanID: d.turn.PlanID, Epoch: d.epoch, Driver: d.driver}); err != nil {
 		return err
 	}
-	d.task, d.left, d.answer = d.plan.Task, d.plan.Facts, d.plan.Response // no other move tells these texts
+	d.task, d.answer = d.plan.Task, d.plan.Response // no other move tells these texts
 	if err := d.loadSoul(ctx); err != nil {
 		return err
 	}
@@ -292,23 +290,7 @@ func (d *drive) triggered(s catalog.StepView) bool {
 func (d *drive) failedStep(s catalog.StepView) failedStep {
 	f := failedStep{Step: s.PlanStep, Reason: s.FailureReason, Suggestion: s.Suggestion, Trigger: string(s.Status)}
 	if d.triggered(s) {
-		f.Trigger = d.plan.History[len(d.plan.History)-1].Trigger
-	}
-	for _, x := range d.plan.Facts {
-		replaced := !slices.ContainsFunc(d.plan.Steps, func(in catalog.StepView) bool { return in.Step == x.Step })
-		if x.Step == s.Step || replaced && d.triggered(s) { // what earlier revisions have done is told, too
-			f.Facts = append(f.Facts, d.worded(x))
-		}
-	}
-	return f
-}
-
-// worded is a fact with the arguments of its order, if plan.claim gave them.
-func (d *drive) worded(f catalog.OrderFact) catalog.OrderFact {
-	for _, x := range d.left {
-		if x.IntentID == f.IntentID {
-			f.Args = x.Args
-		}
+		f.Trigger, f.Facts = d.plan.History[len(d.plan.History)-1].Trigger, d.plan.Facts
 	}
 	return f
 }

@@ -82,7 +82,7 @@ var stepOpen = move("step",
 			Inputs: p.inputKeys(step.PlanStep), Deadline: deadline,
 		}}
 		p.Tasks = append(p.Tasks, t)
-		p.driven()
+		p.Unheld = p.Unheld && s.rules < intents.RulesAgents // it is driven
 		s.addTask(t)
 		return nil
 	})
