@@ -2,6 +2,7 @@ package agentic
 
 import (
 	"encoding/json"
+	"slices"
 
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
@@ -34,9 +35,23 @@ type planRequest struct {
 // soFar is what became of a plan before a revision, as the planner's model reads it.
 type soFar struct {
 	Completed []stepResult       `json:"completed,omitempty"`
+	Waiting   []catalog.PlanStep `json:"waiting,omitempty"` // for people, say: they stay in the plan
 	Failed    *failedStep        `json:"failed,omitempty"`
+	Beside    []failedStep       `json:"also_failed,omitempty"` // that ran beside it
 	Remaining []catalog.PlanStep `json:"remaining,omitempty"`
 }
+
+// staying are the steps that a revision leaves as they are.
+func (f soFar) staying() []catalog.PlanStep {
+	out := slices.Clone(f.Waiting)
+	for _, c := range f.Completed {
+		out = append(out, c.Step)
+	}
+	return out
+}
+
+// room is how many steps the revision may have.
+func (f soFar) room() int { return catalog.MaxSteps - len(f.staying()) }
 
 // stepResult is the result of a step as a model reads it. Of a Partial one, which is
 // too large to show, Result is the first rows, and Rows how many there are in all,
@@ -90,13 +105,19 @@ type runRequest struct {
 	Soul     string           `json:"soul,omitempty"`
 	Revision int              `json:"revision"`
 	Step     catalog.PlanStep `json:"step"`
-	InputKey string           `json:"input_key,omitempty"`
+	Inputs   []stepInput      `json:"inputs,omitempty"`
 	Deadline string           `json:"deadline"`
 	// Calls of earlier tasks of the step, and Effects of other steps that are not done.
 	Calls   []catalog.ToldCall  `json:"calls,omitempty"`
 	Effects []catalog.OrderFact `json:"effects,omitempty"`
 
 	say func(progress) // to who asked; nil: nobody listens
+}
+
+// stepInput is the result of an earlier step, by its memory key.
+type stepInput struct {
+	Step int    `json:"step"`
+	Key  string `json:"key"`
 }
 
 // Results of a task, as its reply says them.
@@ -113,11 +134,12 @@ type progress struct {
 	Skill string `json:"skill"` // that it calls now
 }
 
-// runReply says how a task ended. Plan is what its own step.finish answered. Without
-// one the task sealed none, or had no answer.
+// runReply says how a task ended. Plan is what its own step.finish answered, and At the
+// position of that. Without them the task sealed none, or had no answer.
 type runReply struct {
 	Status string            `json:"status"`
 	Reason string            `json:"reason,omitempty"`
 	Plan   *catalog.PlanView `json:"plan,omitempty"`
+	At     int64             `json:"at,omitempty"`
 	Held   *bus.Approval     `json:"held,omitempty"`
 }

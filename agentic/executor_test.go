@@ -2,6 +2,7 @@ package agentic
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -34,7 +35,9 @@ func worked(t *testing.T, c *core, replies ...any) (runReply, *script) {
 }
 
 // over is a script over a result, and write a result that is the step's.
-func over(label, script string) model.Call { return call("exec_python", execPythonArgs{script, label}) }
+func over(label, script string) model.Call {
+	return call("exec_python", execPythonArgs{Script: script, From: label})
+}
 
 func write(label string) model.Call { return call("write_memory", writeMemoryArgs{From: label}) }
 
@@ -183,7 +186,7 @@ func TestInput(t *testing.T) {
 	m := says(map[string][]any{agents.Executor: {over("r0", "print(1)"), write("r1")}})
 	w := tasks(c, m)
 	req := opened(c, w, time.Now().Add(time.Minute))
-	req.InputKey = taskKey
+	req.Inputs = []stepInput{{1, taskKey}}
 	if got := w.run(t.Context(), req); got.Status != taskDone {
 		t.Fatalf("%+v", got)
 	}
@@ -192,6 +195,38 @@ func TestInput(t *testing.T) {
 	}
 	var ran catalog.ExecPython
 	if err := json.Unmarshal(c.of("exec_python")[0].Args, &ran); err != nil || ran.From != c.of("read_memory")[0].ID {
+		t.Errorf("%+v, error %v", ran, err)
+	}
+}
+
+// TestSeveralInputs: each input has the number of its step, and a script joins them.
+func TestSeveralInputs(t *testing.T) {
+	c := newCore(t)
+	working(c)
+	c.on("read_memory", inTurn(
+		done(catalog.ReadMemoryResult{Key: taskKey, Data: json.RawMessage(`[{"name":"a"}]`)}),
+		done(catalog.ReadMemoryResult{Key: taskKey, Data: json.RawMessage(`[{"name":"b"}]`)}),
+	))
+	c.on("exec_python", printed(`{"count":2}`))
+	join := call("exec_python", execPythonArgs{Script: "print(1)", Inputs: []string{"s1", "s3"}})
+	both := call("exec_python", execPythonArgs{Script: "print(1)", From: "s1", Inputs: []string{"s3"}})
+	m := says(map[string][]any{agents.Executor: {both, join, write("r2")}})
+	w := tasks(c, m)
+	req := opened(c, w, time.Now().Add(time.Minute))
+	req.Inputs = []stepInput{{1, taskKey}, {3, taskKey}}
+	if got := w.run(t.Context(), req); got.Status != taskDone {
+		t.Fatalf("%+v", got)
+	}
+	in, ok := block[[]labelled](t, m.requests(agents.Executor)[0], "Input")
+	if !ok || len(in) != 2 || in[0].Label != "s1" || in[1].Label != "s3" || string(in[1].Result) != `[{"name":"b"}]` {
+		t.Errorf("shown %+v", in)
+	}
+	if told := lastResults(t, m)[0]; !strings.Contains(told, "from or inputs, not both") {
+		t.Errorf("the model was told %s", told)
+	}
+	var ran catalog.ExecPython
+	reads := c.of("read_memory")
+	if err := json.Unmarshal(c.of("exec_python")[0].Args, &ran); err != nil || !maps.Equal(ran.Inputs, map[string]string{"s1": reads[0].ID, "s3": reads[1].ID}) {
 		t.Errorf("%+v, error %v", ran, err)
 	}
 }

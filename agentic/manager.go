@@ -1,12 +1,10 @@
 package agentic
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -68,7 +66,7 @@ func (m *Manager) accept(ctx context.Context, h bus.HandOut) bus.HandOutReply {
 // take drives one handed-out plan to its end, to a hold, or until ctx ends.
 func (m *Manager) take(ctx context.Context, h bus.HandOut) {
 	d := &drive{
-		cfg: m.cfg, driver: h.Driver, epoch: h.Epoch + 1, sealer: m.cfg.sealer(*m.cfg.Key),
+		cfg: m.cfg, driver: h.Driver, epoch: h.Epoch + 1, sealer: m.cfg.sealer(*m.cfg.Key), held: make(map[int]*bus.Approval),
 		turn: Turn{Tenant: h.Tenant, UserID: h.UserID, SessionID: h.SessionID, TurnID: h.TurnID, PlanID: h.PlanID, TraceID: h.TraceID, Driver: h.Driver, Grant: h.Grant},
 	}
 	unfollow := m.grants.follow(d.turn, d.sealer)
@@ -95,7 +93,9 @@ type drive struct {
 	epoch  int
 
 	plan    catalog.PlanView
-	task    string // the user's request
+	at      int64                 // position of the move that left it so
+	held    map[int]*bus.Approval // what tasks of this drive wait for, by step
+	task    string                // the user's request
 	soul    string
 	results map[int]result
 	answer  string          // of a plan without steps
@@ -109,11 +109,27 @@ func (d *drive) order(ctx context.Context, typ string, args, result any) (*inten
 // move orders a move of the plan and goes on from what it answers.
 func (d *drive) move(ctx context.Context, typ string, args any) error {
 	var plan catalog.PlanView
-	_, err := d.order(ctx, typ, args, &plan)
+	a, err := d.order(ctx, typ, args, &plan)
 	if err == nil {
-		d.plan = plan
+		d.take(plan, at(a))
 	}
 	return err
+}
+
+// take goes on from a plan as a move at a position of the record left it. Answers of
+// moves that are made side by side may come in another order than the moves.
+func (d *drive) take(plan catalog.PlanView, position int64) {
+	if position >= d.at {
+		d.plan, d.at = plan, position
+	}
+}
+
+// at is the position of an answered order.
+func at(a *intents.Answer) int64 {
+	if a.Position == nil {
+		return 0
+	}
+	return *a.Position
 }
 
 // frame shows something of the turn. Display has no effect, so a frame that
@@ -151,16 +167,16 @@ func (d *drive) run(ctx context.Context) error {
 				return err
 			}
 		case catalog.PlanExecuting:
-			s := d.next()
-			if s == nil {
-				return d.complete(ctx)
-			}
-			if s.Status == catalog.StepHeld {
-				return nil // its order still waits for people
-			}
-			if over, err := d.step(ctx, s); over || err != nil {
+			if err := d.flow(ctx); err != nil {
 				return err
 			}
+			if d.plan.Status != catalog.PlanExecuting {
+				continue
+			}
+			if len(d.done()) == len(d.plan.Steps) {
+				return d.complete(ctx)
+			}
+			return d.waits()
 		default:
 			return fmt.Errorf("plan is %s", d.plan.Status)
 		}
@@ -206,16 +222,6 @@ func (d *drive) read(ctx context.Context, step int, key string) error {
 	return nil
 }
 
-// next is the first step that is not done.
-func (d *drive) next() *catalog.StepView {
-	for _, s := range d.plan.Steps {
-		if s.Status != catalog.StepDone {
-			return &s
-		}
-	}
-	return nil
-}
-
 func (d *drive) done() []int {
 	out := []int{}
 	for _, s := range d.plan.Steps {
@@ -233,16 +239,23 @@ func (d *drive) planning(ctx context.Context) (over bool, err error) {
 		return true, d.fail(ctx, "max replan attempts reached", "Several attempts did not succeed. The last one: "+d.plan.History[len(d.plan.History)-1].Reason)
 	}
 	d.status(string(d.plan.Status), "", 0)
-	req := planRequest{Turn: d.turn, Task: d.task, Soul: d.soul, Epoch: d.epoch, Revision: d.plan.Revision + 1, FirstStep: len(d.done()) + 1}
+	req := planRequest{Turn: d.turn, Task: d.task, Soul: d.soul, Epoch: d.epoch, Revision: d.plan.Revision + 1, FirstStep: 1}
 	for _, s := range d.plan.Steps {
-		if s.Status == catalog.StepDone {
+		req.FirstStep = s.Step + 1
+		switch {
+		case s.Status == catalog.StepDone:
 			done := d.results[s.Step].show(planShow)
 			done.Step = s.PlanStep
 			req.Completed = append(req.Completed, done)
-		} else if req.Failed == nil && d.plan.Status == catalog.PlanReplanning {
-			req.Failed = d.failedStep(s)
-		} else {
+		case s.Stays():
+			req.Waiting = append(req.Waiting, s.PlanStep)
+		case s.Status == catalog.StepPending:
 			req.Remaining = append(req.Remaining, s.PlanStep)
+		case req.Failed == nil && d.triggered(s):
+			f := d.failedStep(s)
+			req.Failed = &f
+		default:
+			req.Beside = append(req.Beside, d.failedStep(s))
 		}
 	}
 	var place placeReply
@@ -268,94 +281,16 @@ func (d *drive) planning(ctx context.Context) (over bool, err error) {
 	return false, nil
 }
 
-func (d *drive) failedStep(s catalog.StepView) *failedStep {
-	f := &failedStep{Step: s.PlanStep, Reason: s.FailureReason, Suggestion: s.Suggestion, Trigger: "failed", Facts: d.plan.Facts}
-	if n := len(d.plan.History); n > 0 {
-		f.Trigger = d.plan.History[n-1].Trigger
+// triggered says that the plan is revised because of a step.
+func (d *drive) triggered(s catalog.StepView) bool {
+	n := len(d.plan.History)
+	return n > 0 && d.plan.History[n-1].FailedStep == s.Step
+}
+
+func (d *drive) failedStep(s catalog.StepView) failedStep {
+	f := failedStep{Step: s.PlanStep, Reason: s.FailureReason, Suggestion: s.Suggestion, Trigger: string(s.Status)}
+	if d.triggered(s) {
+		f.Trigger, f.Facts = d.plan.History[len(d.plan.History)-1].Trigger, d.plan.Facts
 	}
 	return f
-}
-
-// step opens a task for a step and waits for its end.
-func (d *drive) step(ctx context.Context, s *catalog.StepView) (over bool, err error) {
-	deadline := d.cfg.Now().Add(taskLife).UTC()
-	args := catalog.Step{
-		PlanID: d.turn.PlanID, PlanDigest: d.plan.PlanDigest, Step: s.Step, Epoch: d.epoch,
-		TaskID: intents.NewTimedID(intents.KindTask, d.cfg.Now()), Deadline: deadline.Format(time.RFC3339),
-	}
-	turn := d.turn
-	turn.Grant = d.sealer.grantOf(d.turn)
-	var ready taskReply
-	if err := delegate(ctx, d.cfg.Bus, bus.Agent("task"), planTime, taskRequest{turn, args}, &ready); err != nil {
-		return false, err
-	}
-	if ready.Error != "" {
-		return false, errors.New(ready.Error)
-	}
-	args.JWK, args.PoP = ready.Step.JWK, ready.Step.PoP // nothing else is taken from the reply
-	var opened catalog.StepResult
-	a, err := d.order(ctx, "step", args, &opened)
-	if err != nil {
-		return false, err
-	}
-	d.plan = opened.Plan
-	told := toldBy(a)
-	d.status("step_started", s.Task, s.Step)
-	turn.Grant = d.sealer.grantOf(d.turn)
-	run := runRequest{
-		Turn: turn, TaskID: args.TaskID, UserTask: d.task, Soul: d.soul, Revision: s.Revision, Step: s.PlanStep,
-		InputKey: opened.InputKey, Deadline: args.Deadline, Calls: told.Calls,
-		Effects: slices.DeleteFunc(told.Facts, func(f catalog.OrderFact) bool { return f.Step == s.Step && f.Revision == s.Revision }),
-	}
-	var end runReply
-	if err := d.helped(ctx, "task", ready.Instance, taskTime, turn.Grant, run, &end, func(p progress) { d.progress(s, p) }); err != nil {
-		if ctx.Err() != nil {
-			return true, ctx.Err()
-		}
-		end = runReply{Status: taskFailed, Reason: "the task does not answer"}
-	}
-	return d.ended(ctx, s.Step, args.TaskID, end)
-}
-
-// waits shows what a held step waits for, unless people have decided meanwhile.
-func (d *drive) waits(step int, a *bus.Approval) bool {
-	for _, s := range d.plan.Steps {
-		if s.Step == step && s.Status == catalog.StepHeld {
-			a.Step = step
-			d.frame(bus.FrameHeld, bus.HeldData{PlanID: d.turn.PlanID, Approval: *a})
-			return true
-		}
-	}
-	return false
-}
-
-// ended handles the end of a task. The plan goes on as the task's step.finish left
-// it; whatever a task reports, the router judges the next move.
-func (d *drive) ended(ctx context.Context, step int, task string, end runReply) (over bool, err error) {
-	switch {
-	case end.Plan != nil:
-		d.plan = *end.Plan
-		if end.Status == taskHeld && end.Held != nil {
-			return d.waits(step, end.Held), nil
-		}
-	case end.Status == taskViolation: // the outcome of an order of the task ended the step: no move answered
-		var got catalog.PlanGetResult
-		if _, err := d.order(ctx, "plan.get", catalog.PlanGet{PlanID: d.turn.PlanID}, &got); err != nil {
-			return false, err
-		}
-		d.plan = got.Plan
-	default: // the task could not say its end itself: the manager may only say failed
-		reason := cmp.Or(end.Reason, "the task ended without a result")
-		if err := d.move(ctx, "step.finish", catalog.StepFinish{TaskID: task, Status: taskFailed, Reason: cut(reason, 1000)}); err != nil {
-			return false, err
-		}
-	}
-	for _, s := range d.plan.Steps {
-		if s.Step == step && s.Status == catalog.StepDone {
-			d.status("step_done", s.Task, step)
-			return false, d.read(ctx, step, s.MemoryKey)
-		}
-	}
-	d.status("step_failed", "", step)
-	return false, nil
 }

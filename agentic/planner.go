@@ -76,10 +76,10 @@ func (w *planning) write(ctx context.Context) error {
 	}
 	var m blocks
 	m.add("Skills", found)
-	if w.req.Failed != nil || len(w.req.Completed) > 0 {
+	if w.req.Revision > 1 {
 		m.add("Plan", w.req.soFar)
 	}
-	m.add("Limits", planLimits{w.req.FirstStep, catalog.MaxSteps - w.req.FirstStep + 1})
+	m.add("Limits", planLimits{w.req.FirstStep, w.req.room()})
 	agent := agents.Builtin(agents.Planner)
 	w.loop = &loop{
 		model: w.cfg.Model, agent: agent, tools: w.tools(),

@@ -159,7 +159,7 @@ func TestPlannerRevision(t *testing.T) {
 	c := newCore(t)
 	skillsOf(c, []string{"outlets"})
 	step := countStep
-	step.Step, step.InputFromStep = 2, 1
+	step.Step, step.Inputs = 2, []int{1}
 	m := says(map[string][]any{agents.Planner: {pick, call("plan", planArgs{Steps: []catalog.PlanStep{step}})}})
 	req := asked(c)
 	req.Revision, req.Epoch, req.FirstStep = 2, 3, 2

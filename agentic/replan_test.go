@@ -101,7 +101,7 @@ func TestReplanExhausted(t *testing.T) {
 	shown(c)
 	want := catalog.PlanClose{PlanID: "plan_1", Epoch: 1, Status: "failed", Failure: &catalog.Failure{
 		Reason:         "max replan attempts reached",
-		CompletedSteps: []int{}, LastFailure: &catalog.LastFailure{Step: 1, Reason: "no such outlets"},
+		CompletedSteps: []int{}, LastFailure: &catalog.LastFailure{Step: 4, Reason: "no such outlets"},
 	}, Usage: []catalog.Usage{used(agents.Composer, 1)}}
 	if d := cmp.Diff(want, closed(c)); d != "" {
 		t.Errorf("plan.close (-want +got):\n%s", d)
@@ -137,6 +137,9 @@ func TestHeld(t *testing.T) {
 		a.Decision = &intents.Decision{Approvers: []string{"bob"}, PolicyIDs: []string{"a.b"}}
 		return a
 	})
+	c.on("plan.get", done(catalog.PlanGetResult{Plan: catalog.PlanView{
+		PlanID: "plan_1", Status: catalog.PlanExecuting, Steps: []catalog.StepView{{PlanStep: countStep, Status: catalog.StepHeld, Revision: 1}},
+	}}))
 	layer(c, wellDone(), allRoles...)
 	handOut(c)
 	frames := shown(c)

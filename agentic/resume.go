@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -121,7 +122,7 @@ func (w *worker) recalled(c catalog.TranscriptCall) (tool string, args any) {
 		}
 	case "exec_python":
 		var a catalog.ExecPython
-		return execPythonTool.Name, execPythonArgs{decoded(c.Args, &a).Script, w.labelOf(a.From)}
+		return execPythonTool.Name, execPythonArgs{Script: decoded(c.Args, &a).Script, From: w.labelOf(a.From), Inputs: slices.Sorted(maps.Keys(a.Inputs))}
 	case "read_lines":
 		var a catalog.ReadLines
 		return readLinesTool.Name, readLinesArgs{w.labelOf(decoded(c.Args, &a).FileID), a.Start, a.N}

@@ -47,6 +47,8 @@ func (s *script) Respond(ctx context.Context, req model.Request, on func(model.E
 		out.Calls = []model.Call{r}
 	case []model.Call:
 		out.Calls = r
+	case func(model.Request) model.Call:
+		out.Calls = []model.Call{r(req)}
 	}
 	for i := range out.Calls {
 		out.Calls[i].ID = fmt.Sprintf("call_%d_%d", len(req.Messages), i)
@@ -115,12 +117,19 @@ func call(name string, args any) model.Call {
 var (
 	countStep = catalog.PlanStep{Step: 1, Task: "Count the outlets", Skills: []string{"outlets"}, ReturnSpec: catalog.ReturnSpec{Shape: "{count: integer}", Reason: "asked for"}}
 	pick      = call("load_skill", loadSkillArgs{[]string{"outlets"}})
-	onePlan   = call("plan", planArgs{Steps: []catalog.PlanStep{countStep}})
 	callIt    = call("outlets", map[string]any{"active": true})
 	finishIt  = call("write_memory", writeMemoryArgs{From: "r1"})
 	giveUp    = call("insufficient", insufficientArgs{"no such outlets", "ask for others"})
 	composed  = "There are ten."
 )
+
+// onePlan plans that step, numbered as the planner is told.
+func onePlan(req model.Request) model.Call {
+	step := countStep
+	_, after, _ := strings.Cut(req.Messages[1].Text, `{"first_step":`)
+	_, _ = fmt.Sscan(after, &step.Step)
+	return call("plan", planArgs{Steps: []catalog.PlanStep{step}})
+}
 
 // wellDone is a model for which all goes well.
 func wellDone() *script {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"regexp"
@@ -128,7 +129,8 @@ type worker struct {
 	before map[string][]catalog.TranscriptCall
 }
 
-// inputLabel is the label of the result that a step starts from.
+// inputLabel is the label of the result that a step starts from. Where there are
+// several, s1 is that of step 1.
 const inputLabel = "r0"
 
 // material is data that the step may work on: inline, or a file of the step.
@@ -252,7 +254,7 @@ func (w *worker) finish(ctx context.Context, f catalog.StepFinish) runReply {
 	if told := toldBy(a); told.Facts != nil {
 		plan.Facts = told.Facts
 	}
-	return runReply{Status: f.Status, Reason: f.Reason, Plan: &plan}
+	return runReply{Status: f.Status, Reason: f.Reason, Plan: &plan, At: at(a)}
 }
 
 // stopError says that the step cannot be done, and why.
@@ -314,7 +316,7 @@ type stepBlock struct {
 }
 
 // message is what the executor is told: the user's request, effects of other steps that
-// are not done, the step, and the result that it starts from.
+// are not done, the step, and the results that it starts from.
 func (w *worker) message(ctx context.Context) (string, error) {
 	var m blocks
 	m.add("Request", w.req.UserTask)
@@ -325,13 +327,25 @@ func (w *worker) message(ctx context.Context) (string, error) {
 		m.add("Effects", w.req.Effects)
 	}
 	m.add("Step", stepBlock{w.req.Step, w.schema})
-	if w.req.InputKey != "" {
+	inputs := make([]labelled, len(w.req.Inputs))
+	for i, in := range w.req.Inputs {
 		var got catalog.ReadMemoryResult
-		a, err := w.order(ctx, "read_memory", catalog.ReadMemory{Key: w.req.InputKey}, &got)
+		a, err := w.order(ctx, "read_memory", catalog.ReadMemory{Key: in.Key}, &got)
 		if err != nil {
 			return "", err
 		}
-		m.add("Input", w.keep(inputLabel, a.IntentID, got.Data, got.Reference))
+		name := inputLabel
+		if len(inputs) > 1 {
+			name = fmt.Sprintf("s%d", in.Step)
+		}
+		inputs[i] = w.keep(name, a.IntentID, got.Data, got.Reference)
+	}
+	switch len(inputs) {
+	case 0:
+	case 1:
+		m.add("Input", inputs[0])
+	default:
+		m.add("Input", inputs)
 	}
 	return m.task(w.req.Step.Task), nil
 }
@@ -413,15 +427,28 @@ func (w *worker) readLines(ctx context.Context, _ string, a readLinesArgs) (any,
 	return got, err
 }
 
-// python runs a script over a result.
+// python runs a script over a result, or several.
 func (w *worker) python(ctx context.Context, label string, a execPythonArgs) (any, error) {
 	args := catalog.ExecPython{Script: a.Script}
 	if a.From != "" {
+		if len(a.Inputs) > 0 {
+			return nil, mistaken("from or inputs, not both")
+		}
 		m, err := w.find(a.From)
 		if err != nil {
 			return nil, err
 		}
 		args.From = m.from()
+	}
+	for _, label := range a.Inputs {
+		m, err := w.find(label)
+		if err != nil {
+			return nil, err
+		}
+		if args.Inputs == nil {
+			args.Inputs = make(map[string]string)
+		}
+		args.Inputs[label] = m.from()
 	}
 	var got catalog.ExecPythonResult
 	answer, err := w.order(ctx, "exec_python", args, &got)

@@ -49,9 +49,12 @@ var planTool = model.Tool{
 	Schema: json.RawMessage(`{"type":"object","properties":{
 "steps":{"type":"array","minItems":1,"maxItems":50,"items":{"type":"object","properties":{
 "step":{"type":"integer","minimum":1,"maximum":100},
+"id":{"type":"string","pattern":"^[A-Za-z0-9_.-]{1,64}$"},
 "task":{"type":"string","minLength":1,"maxLength":4096},
 "skills":{"type":"array","items":{"type":"string","minLength":1,"maxLength":128},"maxItems":20},
-"input_from_step":{"type":"integer","minimum":0,"maximum":100},
+"inputs":{"type":"array","items":{"type":"integer","minimum":1,"maximum":100},"maxItems":10,"uniqueItems":true},
+"after":{"type":["array","null"],"items":{"type":"integer","minimum":1,"maximum":100},"maxItems":10,"uniqueItems":true},
+"parallel":{"type":"boolean"},
 "return_spec":{"type":"object","properties":{"shape":{"type":"string","minLength":1,"maxLength":4096},"reason":{"type":"string","maxLength":1024}},"required":["shape","reason"],"additionalProperties":false}},
 "required":["step","task","skills","return_spec"],"additionalProperties":false}},
 "answer":{"type":"string","minLength":1,"maxLength":32768,"description":"the whole answer, where nothing need be looked up or changed"},
@@ -77,13 +80,14 @@ type readLinesArgs struct {
 }
 
 var execPythonTool = model.Tool{
-	Name: "exec_python", Description: "Runs a Python 3 script in a sandbox, without network. The variable input_file holds the path of the data of the label in from. The script prints one JSON document.",
-	Schema: json.RawMessage(`{"type":"object","properties":{"script":{"type":"string","minLength":1,"maxLength":32768},"from":{"type":"string","description":"the label of a result: r0, r1, …"}},"required":["script"],"additionalProperties":false}`),
+	Name: "exec_python", Description: "Runs a Python 3 script in a sandbox, without network. The variable input_file holds the path of the data of the label in from; with inputs, of one JSON object that has the data of each label as a member. The script prints one JSON document.",
+	Schema: json.RawMessage(`{"type":"object","properties":{"script":{"type":"string","minLength":1,"maxLength":32768},"from":{"type":"string","description":"the label of a result: r0, r1, …"},"inputs":{"type":"array","items":{"type":"string"},"minItems":1,"maxItems":6,"uniqueItems":true,"description":"labels of several results"}},"required":["script"],"additionalProperties":false}`),
 }
 
 type execPythonArgs struct {
-	Script string `json:"script"`
-	From   string `json:"from"`
+	Script string   `json:"script"`
+	From   string   `json:"from,omitempty"`
+	Inputs []string `json:"inputs,omitempty"`
 }
 
 var writeMemoryTool = model.Tool{

@@ -27,32 +27,41 @@ func verifyPlan(a planArgs, req planRequest, loaded map[string]catalog.Manifest)
 	case len(steps) == 0 && req.Revision > 1:
 		return []string{"a revision has at least one step; say infeasible if nothing can be done"}
 	}
-	if last := req.FirstStep + len(steps) - 1; last > catalog.MaxSteps {
-		return []string{fmt.Sprintf("a plan has at most %d steps; say infeasible if the task does not fit", catalog.MaxSteps)}
+	if len(steps) > req.room() {
+		return []string{fmt.Sprintf("there is room for %d steps; say infeasible if the task does not fit", req.room())}
 	}
 	shapes := make(map[int]string)
-	for _, c := range req.Completed {
-		shapes[c.Step.Step] = c.Step.ReturnSpec.Shape
+	for _, s := range req.staying() {
+		shapes[s.Step] = s.ReturnSpec.Shape
 	}
 	for i, s := range steps {
 		if s.Step != req.FirstStep+i {
 			say(s.Step, "numbers must run on from %d", req.FirstStep)
 		}
-		if _, ok := shapes[s.InputFromStep]; s.InputFromStep != 0 && !ok {
-			say(s.Step, "input_from_step names no earlier step")
+		var inputs []string // their shapes
+		for _, n := range s.Reads() {
+			if _, ok := shapes[n]; !ok {
+				say(s.Step, "inputs: %d is no earlier step", n)
+			}
+			inputs = append(inputs, shapes[n])
+		}
+		for _, n := range s.After {
+			if _, ok := shapes[n]; !ok {
+				say(s.Step, "after: %d is no earlier step", n)
+			}
 		}
 		for _, name := range s.Skills {
 			if _, ok := loaded[name]; !ok {
 				say(s.Step, "skill %q was not loaded", name)
 			}
 		}
-		if len(s.Skills) == 0 && s.InputFromStep == 0 {
-			say(s.Step, "a step without skills needs an input_from_step")
+		if len(s.Skills) == 0 && len(inputs) == 0 {
+			say(s.Step, "a step without skills needs inputs")
 		}
 		compiled, err := schemas.CompileShape(s.ReturnSpec.Shape)
 		if err != nil {
 			say(s.Step, "return_spec.shape: %v", err)
-		} else if !meetable(compiled, s, loaded, shapes[s.InputFromStep]) {
+		} else if !meetable(compiled, s, loaded, inputs) {
 			say(s.Step, "nothing that the step can see declares any member of return_spec.shape")
 		}
 		shapes[s.Step] = s.ReturnSpec.Shape
@@ -61,9 +70,9 @@ func verifyPlan(a planArgs, req planRequest, loaded map[string]catalog.Manifest)
 }
 
 // meetable says whether a shape can be met. A shape of records can be if a skill's
-// output or the input's shape declares one of its members. An output that declares
+// output or an input's shape declares one of its members. An output that declares
 // nothing may hold anything, and scalars can be computed from anything.
-func meetable(shape json.RawMessage, s catalog.PlanStep, loaded map[string]catalog.Manifest, inputShape string) bool {
+func meetable(shape json.RawMessage, s catalog.PlanStep, loaded map[string]catalog.Manifest, inputs []string) bool {
 	wanted := make(map[string]bool)
 	members(shape, wanted)
 	if len(wanted) == 0 {
@@ -78,8 +87,10 @@ func meetable(shape json.RawMessage, s catalog.PlanStep, loaded map[string]catal
 		members(k.OutputSchema, declared)
 		members(k.InputSchema, declared)
 	}
-	if compiled, err := schemas.CompileShape(inputShape); err == nil && inputShape != "" {
-		members(compiled, declared)
+	for _, input := range inputs {
+		if compiled, err := schemas.CompileShape(input); err == nil {
+			members(compiled, declared)
+		}
 	}
 	if len(declared) == 0 {
 		return true

@@ -19,8 +19,8 @@ var known = map[string]catalog.Manifest{
 }
 
 // planned is a step with a shape.
-func planned(n int, shape string, from int, skills ...string) catalog.PlanStep {
-	return catalog.PlanStep{Step: n, Task: "x", Skills: skills, InputFromStep: from, ReturnSpec: catalog.ReturnSpec{Shape: shape}}
+func planned(n int, shape string, from []int, skills ...string) catalog.PlanStep {
+	return catalog.PlanStep{Step: n, Task: "x", Skills: skills, ReturnSpec: catalog.ReturnSpec{Shape: shape}, Inputs: from}
 }
 
 func TestVerifyPlan(t *testing.T) {
@@ -31,7 +31,7 @@ func TestVerifyPlan(t *testing.T) {
 	}}}
 	many := func(n int) (steps []catalog.PlanStep) {
 		for i := range n {
-			steps = append(steps, planned(i+1, names, 0, "outlets"))
+			steps = append(steps, planned(i+1, names, nil, "outlets"))
 		}
 		return steps
 	}
@@ -42,27 +42,27 @@ func TestVerifyPlan(t *testing.T) {
 		req    planRequest
 		says   []string // in order; none: nothing is wrong
 	}{
-		{"one step", []catalog.PlanStep{planned(1, names, 0, "outlets")}, "", fresh, nil},
-		{"two, chained", []catalog.PlanStep{planned(1, names, 0, "outlets"), planned(2, names, 1)}, "", fresh, nil},
-		{"going on from completed steps", []catalog.PlanStep{planned(3, "{name: string}", 1), planned(4, "integer", 2)}, "", after, nil},
+		{"one step", []catalog.PlanStep{planned(1, names, nil, "outlets")}, "", fresh, nil},
+		{"two, chained", []catalog.PlanStep{planned(1, names, nil, "outlets"), planned(2, names, []int{1})}, "", fresh, nil},
+		{"going on from completed steps", []catalog.PlanStep{planned(3, "{name: string}", []int{1}), planned(4, "integer", []int{2})}, "", after, nil},
 		{"as many as there may be", many(10), "", fresh, nil},
 		{"an answer", nil, "Hello.", planRequest{FirstStep: 1, Revision: 1}, nil},
 		{"nothing", nil, "", fresh, []string{"steps, an answer, or says why"}},
-		{"an answer and a step", []catalog.PlanStep{planned(1, names, 0, "outlets")}, "Hello.", fresh, []string{"has no steps"}},
+		{"an answer and a step", []catalog.PlanStep{planned(1, names, nil, "outlets")}, "Hello.", fresh, []string{"has no steps"}},
 		{"an answer after a failure", nil, "Hello.", planRequest{FirstStep: 1, Revision: 2}, []string{"at least one step"}},
-		{"too many", many(11), "", fresh, []string{"at most 10 steps"}},
-		{"too many with those that are done", []catalog.PlanStep{planned(10, names, 1), planned(11, names, 1)}, "", planRequest{FirstStep: 10, soFar: after.soFar}, []string{"at most 10 steps"}},
-		{"numbers that do not run on", []catalog.PlanStep{planned(1, names, 1)}, "", after, []string{"step 1: numbers must run on from 3"}},
-		{"the same number twice", []catalog.PlanStep{planned(1, names, 0, "outlets"), planned(1, names, 0, "outlets")}, "", fresh, []string{"numbers must run on from 1"}},
-		{"input of itself", []catalog.PlanStep{planned(1, names, 1)}, "", fresh, []string{"names no earlier step"}},
-		{"input of a later step", []catalog.PlanStep{planned(1, names, 2, "outlets"), planned(2, names, 0, "outlets")}, "", fresh, []string{"step 1: input_from_step names no earlier step"}},
-		{"input of no step", []catalog.PlanStep{planned(1, names, -1, "outlets")}, "", fresh, []string{"names no earlier step"}},
-		{"a skill that was not loaded", []catalog.PlanStep{planned(1, names, 0, "outlets", "weather")}, "", fresh, []string{`skill "weather" was not loaded`}},
-		{"neither skill nor input", []catalog.PlanStep{planned(1, "integer", 0)}, "", fresh, []string{"needs an input_from_step"}},
-		{"a shape that does not compile", []catalog.PlanStep{planned(1, "array<", 0, "outlets")}, "", fresh, []string{"return_spec.shape: "}},
-		{"no shape", []catalog.PlanStep{planned(1, "", 0, "outlets")}, "", fresh, []string{"return_spec.shape: "}},
-		{"members that nobody declares", []catalog.PlanStep{planned(1, "array<{price: number}>", 0, "outlets")}, "", fresh, []string{"nothing that the step can see declares"}},
-		{"two things at once", []catalog.PlanStep{planned(2, "array<", 0, "weather")}, "", fresh, []string{"numbers must run on", "was not loaded", "return_spec.shape: "}},
+		{"too many", many(11), "", fresh, []string{"there is room for"}},
+		{"too many with those that are done", many(9), "", planRequest{FirstStep: 1, soFar: after.soFar}, []string{"there is room for 8"}},
+		{"numbers that do not run on", []catalog.PlanStep{planned(1, names, []int{1})}, "", after, []string{"step 1: numbers must run on from 3"}},
+		{"the same number twice", []catalog.PlanStep{planned(1, names, nil, "outlets"), planned(1, names, nil, "outlets")}, "", fresh, []string{"numbers must run on from 1"}},
+		{"input of itself", []catalog.PlanStep{planned(1, names, []int{1})}, "", fresh, []string{"is no earlier step"}},
+		{"input of a later step", []catalog.PlanStep{planned(1, names, []int{2}, "outlets"), planned(2, names, nil, "outlets")}, "", fresh, []string{"step 1: inputs: 2 is no earlier step"}},
+		{"input of no step", []catalog.PlanStep{planned(1, names, []int{-1}, "outlets")}, "", fresh, []string{"is no earlier step"}},
+		{"a skill that was not loaded", []catalog.PlanStep{planned(1, names, nil, "outlets", "weather")}, "", fresh, []string{`skill "weather" was not loaded`}},
+		{"neither skill nor input", []catalog.PlanStep{planned(1, "integer", nil)}, "", fresh, []string{"needs inputs"}},
+		{"a shape that does not compile", []catalog.PlanStep{planned(1, "array<", nil, "outlets")}, "", fresh, []string{"return_spec.shape: "}},
+		{"no shape", []catalog.PlanStep{planned(1, "", nil, "outlets")}, "", fresh, []string{"return_spec.shape: "}},
+		{"members that nobody declares", []catalog.PlanStep{planned(1, "array<{price: number}>", nil, "outlets")}, "", fresh, []string{"nothing that the step can see declares"}},
+		{"two things at once", []catalog.PlanStep{planned(2, "array<", nil, "weather")}, "", fresh, []string{"numbers must run on", "was not loaded", "return_spec.shape: "}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -102,10 +102,10 @@ func TestMeetable(t *testing.T) {
 	}
 	for _, tt := range tests {
 		req := planRequest{FirstStep: 1}
-		step := planned(1, tt.shape, 0, tt.skills...)
+		step := planned(1, tt.shape, nil, tt.skills...)
 		if tt.input != "" {
 			req = planRequest{FirstStep: 2, soFar: soFar{Completed: []stepResult{{Step: catalog.PlanStep{Step: 1, ReturnSpec: catalog.ReturnSpec{Shape: tt.input}}}}}}
-			step.Step, step.InputFromStep = 2, 1
+			step.Step, step.Inputs = 2, []int{1}
 		}
 		if got := verifyPlan(planArgs{Steps: []catalog.PlanStep{step}}, req, known); (len(got) == 0) != tt.want {
 			t.Errorf("%s: %q", tt.name, got)

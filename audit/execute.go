@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
@@ -23,8 +24,8 @@ type Run struct {
 	Tenant     string
 	Step       storage.Scope // whose temporary files it might read
 	Args       json.RawMessage
-	Input      *intents.Input // resolved from "from"; nil: it had none there
-	ScriptHash string         // of the run's facts: the script is kept under it
+	Inputs     []intents.Input // resolved from "from" or "inputs"
+	ScriptHash string          // of the run's facts: the script is kept under it
 	Duties     []intents.Obligation
 }
 
@@ -288,32 +289,32 @@ func (s *shadow) job(r *ran, out *intents.Outcome) (Run, error) {
 	}
 	job.ScriptHash = scriptHash(out)
 	for _, in := range facts.Inputs {
-		job.Input = &intents.Input{Pointer: in.Pointer, Ref: in.Ref, SHA256: in.SHA256, Size: in.Size}
+		job.Inputs = append(job.Inputs, intents.Input{Pointer: in.Pointer, Ref: in.Ref, SHA256: in.SHA256, Size: in.Size})
+	}
+	if len(job.Inputs) > 0 {
 		return job, nil
 	}
-	var a struct {
-		From string `json:"from"`
-	}
-	if err := json.Unmarshal(job.Args, &a); err != nil {
+	row, _ := catalog.Builtin().Lookup(scripts)
+	named, err := catalog.InputsOf(row, job.Args)
+	if err != nil {
 		return job, NotExecutable("its arguments cannot be read")
 	}
-	if a.From == "" {
-		return job, nil
+	for _, from := range named {
+		in := intents.Input{Pointer: from.Pointer}
+		switch res, known := s.results[r.step.Tenant+"\x00"+r.step.Plan][place(r.step, from.Ref)]; {
+		case strings.HasPrefix(from.Ref, "cas://"):
+			in.Ref, in.SHA256 = from.Ref, strings.TrimPrefix(from.Ref, "cas://")
+		case known && res.file != "":
+			in.Ref, in.SHA256 = res.file, res.sha256
+		case known:
+			in.Value, in.SHA256, in.Size = res.output, intents.Digest(res.output), int64(len(res.output))
+		case strings.HasPrefix(from.Ref, "sha256:"):
+			return job, NotExecutable("its input is the result of an order that is not in the record")
+		default:
+			in.Ref = from.Ref
+		}
+		job.Inputs = append(job.Inputs, in)
 	}
-	in := intents.Input{Pointer: "/input"}
-	switch res, known := s.results[r.step.Tenant+"\x00"+r.step.Plan][place(r.step, a.From)]; {
-	case strings.HasPrefix(a.From, "cas://"):
-		in.Ref, in.SHA256 = a.From, strings.TrimPrefix(a.From, "cas://")
-	case known && res.file != "":
-		in.Ref, in.SHA256 = res.file, res.sha256
-	case known:
-		in.Value, in.SHA256, in.Size = res.output, intents.Digest(res.output), int64(len(res.output))
-	case strings.HasPrefix(a.From, "sha256:"):
-		return job, NotExecutable("its input is the result of an order that is not in the record")
-	default:
-		in.Ref = a.From
-	}
-	job.Input = &in
 	return job, nil
 }
 

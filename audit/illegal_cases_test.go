@@ -20,7 +20,7 @@ type misdeed struct {
 }
 
 // misdeeds are all of them. Each breaks one rule of docs/spec/state.md, at one record.
-var misdeeds = slices.Concat(planMisdeeds, idMisdeeds, taskMisdeeds, holdMisdeeds, directoryMisdeeds, recordMisdeeds)
+var misdeeds = slices.Concat(planMisdeeds, graphMisdeeds, idMisdeeds, taskMisdeeds, holdMisdeeds, directoryMisdeeds, recordMisdeeds)
 
 // step is the order that opens another task for a step of the plan, after a change
 // that its proof of possession covers.
@@ -169,18 +169,18 @@ var planMisdeeds = []misdeed{
 	{"revision-left-out", "replanning", "plan: revision is the plan's plus one", "revision", func(d *dishonest) int64 {
 		return d.accepted(d.revision(3, routertest.Steps(1, "feed")))
 	}},
-	{"steps-doubled", "replanning", "plan: step numbers run on from the last done step", "step numbers", func(d *dishonest) int64 {
-		return d.accepted(d.revision(2, append(routertest.Steps(1, "feed"), routertest.Steps(1, "feed")...)))
+	{"steps-doubled", "replanning", "plan: step numbers run on", "step numbers", func(d *dishonest) int64 {
+		return d.accepted(d.revision(2, append(routertest.Steps(2, "feed"), routertest.Steps(2, "feed")...)))
 	}},
-	{"steps-out-of-order", "replanning", "plan: step numbers run on from the last done step", "step numbers", func(d *dishonest) int64 {
-		steps := routertest.Steps(1, "feed", "feed")
+	{"steps-out-of-order", "replanning", "plan: step numbers run on", "step numbers", func(d *dishonest) int64 {
+		steps := routertest.Steps(2, "feed", "feed")
 		steps[1].InputFromStep = 0
 		slices.Reverse(steps)
 		return d.accepted(d.revision(2, steps))
 	}},
 	{"input-from-later-step", "replanning", "plan: input comes from an earlier step", "earlier step", func(d *dishonest) int64 {
-		steps := routertest.Steps(1, "feed", "feed")
-		steps[0].InputFromStep = 2
+		steps := routertest.Steps(2, "feed", "feed")
+		steps[0].InputFromStep = 3
 		return d.accepted(d.revision(2, steps))
 	}},
 	{"answer-after-a-failure", "replanning", "plan: a plan has steps, or its first revision has an answer", "at least one step", func(d *dishonest) int64 {
@@ -255,8 +255,8 @@ var taskMisdeeds = []misdeed{
 	{"second-task-of-step", "running", "step: one live task for a step", "running", func(d *dishonest) int64 {
 		return d.accepted(d.step(1, nil))
 	}},
-	{"step-skipped", "between-steps", "step: the next step of the plan", "next step", func(d *dishonest) int64 { return d.accepted(d.step(3, nil)) }},
-	{"step-again", "between-steps", "step: the next step of the plan", "next step", func(d *dishonest) int64 { return d.accepted(d.step(1, nil)) }},
+	{"step-skipped", "between-steps", "step: all that the step waits for is done", "next step", func(d *dishonest) int64 { return d.accepted(d.step(3, nil)) }},
+	{"step-again", "between-steps", "step: the step is not done", "next step", func(d *dishonest) int64 { return d.accepted(d.step(1, nil)) }},
 	{"step-not-planned", "running", "step: the plan has the step", "not the next step", func(d *dishonest) int64 {
 		d.accepted(d.task.Order("write_memory", catalog.WriteMemory{Label: "result", Data: []byte(`1`)}), func(a *appended) {
 			a.result = catalog.WriteMemoryResult{Key: d.task.MemoryKey("result"), SizeBytes: 1, Validated: true}
@@ -265,7 +265,7 @@ var taskMisdeeds = []misdeed{
 		return d.accepted(d.step(7, nil))
 	}},
 	{"step-of-stale-revision", "replanned", "step: plan_digest is the current revision's", "current revision", func(d *dishonest) int64 {
-		return d.accepted(d.step(1, func(_ *routertest.Task, a *catalog.Step) { a.PlanDigest = d.old }))
+		return d.accepted(d.step(2, func(_ *routertest.Task, a *catalog.Step) { a.PlanDigest = d.old }))
 	}},
 	{"step-by-another-user", "between-steps", "step: the plan is the actor's", "another user", func(d *dishonest) int64 {
 		o := d.step(2, nil)

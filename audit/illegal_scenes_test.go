@@ -1,6 +1,7 @@
 package audit_test
 
 import (
+	"slices"
 	"testing"
 	"testing/cryptotest"
 	"time"
@@ -54,7 +55,23 @@ func scenes() map[string]func(d *dishonest) {
 		// A plan whose second revision runs no step yet.
 		"replanned": func(d *dishonest) {
 			scenes()["replanning"](d)
-			d.Want(d.plan.Plan(routertest.Steps(1, "feed")), intents.OK)
+			d.Want(d.plan.Plan(routertest.Steps(2, "feed")), intents.OK)
+		},
+		// A plan of six steps that run side by side, but for the last, which waits for the one
+		// before it. Four run.
+		"side-by-side": func(d *dishonest) {
+			d.graph(6)
+			for n := range catalog.MaxLive {
+				d.task = d.plan.Started(n + 1)
+			}
+		},
+		// A plan of three steps that run side by side, and one that waits: the first has failed,
+		// the second runs, the others have not begun.
+		"failed-beside": func(d *dishonest) {
+			d.graph(4)
+			failed := d.plan.Started(1)
+			d.task = d.plan.Started(2)
+			d.Want(failed.Finish("failed", "", "nothing there"), intents.OK)
 		},
 		// A plan that was closed before its step ran.
 		"closed": func(d *dishonest) {
@@ -187,6 +204,27 @@ func (d *dishonest) begun(skills ...string) {
 	d.plan = d.Begun("plan_1", skills...)
 }
 
+// graph is a plan of so many steps that wait for nothing, but for the last, which waits
+// for the one before it.
+func (d *dishonest) graph(n int) {
+	d.Helper()
+	d.Pin("feed", catalog.Pure)
+	d.plan = d.NewPlan("plan_1")
+	d.Want(d.plan.Open(), intents.OK)
+	d.Want(d.plan.Claim(), intents.OK)
+	steps := routertest.Steps(1, slices.Repeat([]string{"feed"}, n)...)
+	for i := range steps {
+		steps[i].InputFromStep, steps[i].Parallel = 0, i < n-1
+	}
+	d.Want(d.plan.Plan(steps), intents.OK)
+}
+
+// secondFails ends the task of the second step.
+func (d *dishonest) secondFails() {
+	d.Helper()
+	d.accepted(d.task.Order("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "failed", Reason: "no"}))
+}
+
 // closedFor is a plan that was closed some time ago, with a task, and another one whose
 // step is to run.
 func (d *dishonest) closedFor(long time.Duration) {
@@ -254,10 +292,19 @@ func (d *dishonest) legally(scene string) {
 		d.accepted(d.step(2, nil))
 		d.accepted(d.plan.CancelOrder(d.Gateway))
 	case "replanning":
-		d.accepted(d.revision(2, routertest.Steps(1, "feed", "feed")))
+		d.accepted(d.revision(2, routertest.Steps(2, "feed", "feed")))
 		d.accepted(d.closing("failed"))
 	case "replanned":
-		d.accepted(d.step(1, nil))
+		d.accepted(d.step(2, nil))
+	case "side-by-side":
+		d.accepted(d.task.Order("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "failed", Reason: "no"}))
+	case "failed-beside":
+		d.secondFails()
+		steps := routertest.Steps(5, "feed", "feed")
+		steps[1].After, steps[1].InputFromStep = []int{5}, 0
+		_, d.plan.Digest = d.accept(d.revision(2, steps))
+		d.plan.Revision = 2
+		d.accepted(d.step(5, nil))
 	case "apart":
 		d.accepted(d.closing("failed"), d.keeping(d.closing("failed")))
 	case "held":

@@ -37,13 +37,22 @@ type Principal struct {
 // TaskScopeClaim is what the task of an order may touch.
 type TaskScopeClaim struct {
 	Deadline   time.Time       `json:"deadline"`
-	InputKey   string          `json:"input_key,omitempty"` // the memory key that it may read
+	InputKey   string          `json:"input_key,omitempty"`  // the memory key that it may read
+	InputKeys  []string        `json:"input_keys,omitempty"` // those, where there are several
 	Plan       string          `json:"plan_id"`
 	ReturnSpec json.RawMessage `json:"return_spec,omitempty"` // {reason, shape}
 	Revision   int             `json:"revision"`
 	Skills     []string        `json:"skills"`
 	Step       int             `json:"step"`
 	Task       string          `json:"task_id"`
+}
+
+// Inputs are the memory keys that the task may read beside its own.
+func (c *TaskScopeClaim) Inputs() []string {
+	if c.InputKey != "" {
+		return []string{c.InputKey}
+	}
+	return c.InputKeys
 }
 
 // Pin is an approved skill manifest. Skill is its id, <server>.<tool>; in pins of earlier

@@ -205,7 +205,12 @@ func (r *Router) claims(o *order, t *intents.Ticket) error {
 		}
 		t.Scope = &intents.TaskScopeClaim{
 			Task: o.task.ID, Plan: o.task.Plan, Revision: o.task.Revision, Step: o.task.Step,
-			Skills: o.task.Spec.Skills, ReturnSpec: spec, InputKey: o.task.InputKey, Deadline: o.task.Deadline,
+			Skills: o.task.Spec.Skills, ReturnSpec: spec, Deadline: o.task.Deadline,
+		}
+		if in := o.task.Inputs; len(in) == 1 {
+			t.Scope.InputKey = in[0]
+		} else {
+			t.Scope.InputKeys = in
 		}
 	}
 	if o.row.Executor == "plans" {

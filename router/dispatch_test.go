@@ -176,6 +176,12 @@ func TestInputs(t *testing.T) {
 			t.Errorf("%s: %+v", c.name, in)
 		}
 	}
+	w.OK(task.Order("exec_python", catalog.ExecPython{Script: "print(1)", Inputs: map[string]string{"r2": inline.IntentID, "r1": file.ID}}))
+	calls := w.Bus.Calls("exec_python")
+	if in := calls[len(calls)-1].Ticket.Inputs; len(in) != 2 || in[0].Pointer != "/inputs/r1" || in[0].Ref != file.ID || in[1].Pointer != "/inputs/r2" || string(in[1].Value) != `[{"place":"x"}]` {
+		t.Errorf("several: %+v", in)
+	}
+	w.Want(w.Do(task.Order("exec_python", catalog.ExecPython{Script: "print(1)", From: file.ID, Inputs: map[string]string{"r1": file.ID}})), intents.SchemaInvalid)
 }
 
 // What a step may not read is not dispatched: MALFORMED_ARGS, and the key stays
@@ -198,6 +204,10 @@ func TestInputsOutOfReach(t *testing.T) {
 		a := w.Do(task.Order("exec_python", catalog.ExecPython{Script: "print(1)", From: from}))
 		if a.Code != intents.MalformedArgs || a.Outcome == nil || a.Outcome.Retryable {
 			t.Errorf("%s: %s %s", name, a.Code, a.Reason)
+		}
+		both := catalog.ExecPython{Script: "print(1)", Inputs: map[string]string{"a": intents.Digest([]byte("nothing")), "b": from}}
+		if a := w.Do(task.Order("exec_python", both)); a.Code != intents.MalformedArgs {
+			t.Errorf("%s among others: %s %s", name, a.Code, a.Reason)
 		}
 	}
 	if n := len(w.Bus.Calls("exec_python")); n != 0 {

@@ -192,13 +192,13 @@ func blobOf(ref string) string {
 }
 
 func heldByArgs(typ string, args json.RawMessage) []string {
-	var a struct {
-		From string `json:"from"`
+	row, _ := catalog.Builtin().Lookup(typ)
+	named, _ := catalog.InputsOf(row, args) // of arguments that cannot be read: none
+	var out []string
+	for _, in := range named {
+		out = append(out, blobOf(in.Ref))
 	}
-	if row, _ := catalog.Builtin().Lookup(typ); row.DataAt == "" || json.Unmarshal(args, &a) != nil {
-		return nil
-	}
-	return []string{blobOf(a.From)}
+	return out
 }
 
 func heldByFacts(facts json.RawMessage) []string {

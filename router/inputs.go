@@ -8,11 +8,12 @@ import (
 	"strings"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/storage"
 )
 
-// inputs resolves the member "from" of the arguments: an order of the same plan
-// step, a file of the step, or a blob of the tenant.
+// inputs resolves the member "from" of the arguments, and each of "inputs": an order of
+// the same plan step, a file of the step, or a blob of the tenant.
 func (r *Router) inputs(ctx context.Context, o *order) ([]intents.Input, error) {
 	if len(o.facts.Inputs) > 0 {
 		return r.heldInputs(ctx, o)
@@ -23,26 +24,27 @@ func (r *Router) inputs(ctx context.Context, o *order) ([]intents.Input, error) 
 	if o.row.DataAt == "" {
 		return nil, nil
 	}
-	var a struct {
-		From string `json:"from"`
-	}
-	if err := json.Unmarshal(o.env.Args(), &a); err != nil || a.From == "" {
-		return nil, err
-	}
-	in := intents.Input{Pointer: o.row.DataAt}
-	var err error
-	switch {
-	case strings.HasPrefix(a.From, "cas://"):
-		err = r.fromBlob(ctx, o, a.From, &in)
-	case strings.HasPrefix(a.From, "sha256:"):
-		err = r.fromOrder(ctx, o, a.From, &in)
-	default:
-		err = r.fromFile(ctx, o, a.From, &in)
-	}
+	named, err := catalog.InputsOf(o.row, o.env.Args())
 	if err != nil {
 		return nil, err
 	}
-	return []intents.Input{in}, nil
+	var out []intents.Input
+	for _, from := range named {
+		in := intents.Input{Pointer: from.Pointer}
+		switch {
+		case strings.HasPrefix(from.Ref, "cas://"):
+			err = r.fromBlob(ctx, o, from.Ref, &in)
+		case strings.HasPrefix(from.Ref, "sha256:"):
+			err = r.fromOrder(ctx, o, from.Ref, &in)
+		default:
+			err = r.fromFile(ctx, o, from.Ref, &in)
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, in)
+	}
+	return out, nil
 }
 
 func noSuchInput() error {

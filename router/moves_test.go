@@ -171,9 +171,9 @@ func TestPlanUsage(t *testing.T) {
 		w.Want(task.Do(task.Order("step.finish", a)), intents.OK)
 	}
 	finish(p.Started(1), "insufficient", "", one("executor", 10))
-	o.Args = catalog.Plan{PlanID: p.ID, Epoch: 1, Revision: 2, Steps: routertest.Steps(1, "a"), Usage: []catalog.Usage{one("planner", 200)}}
+	o.Args = catalog.Plan{PlanID: p.ID, Epoch: 1, Revision: 2, Steps: routertest.Steps(2, "a"), Usage: []catalog.Usage{one("planner", 200)}}
 	p.Digest, p.Revision = w.Want(w.Do(o), intents.OK).IntentID, p.Revision+1
-	task := p.Started(1)
+	task := p.Started(2)
 	w.Want(task.Write("result"), intents.OK)
 	finish(task, "done", task.MemoryKey("result"), one("executor", 20))
 	o.By, o.Type = w.Manager, "plan.close"
@@ -209,7 +209,7 @@ func TestPlanHasTenStepsAtMost(t *testing.T) {
 	p := w.Begun("p1", "a", "a")
 	p.Started(1).Done()
 	w.Want(p.Started(2).Finish("insufficient", "", "x"), intents.OK)
-	ten := routertest.Steps(2, strings.Split(strings.Repeat("a ", 9)+"a", " ")...)
+	ten := routertest.Steps(3, strings.Split(strings.Repeat("a ", 9)+"a", " ")...)
 	w.Want(p.Plan(ten), intents.MalformedArgs)
 	w.Want(p.Plan(ten[:9]), intents.OK)
 }

@@ -23,7 +23,7 @@ func TestTextsAreRestored(t *testing.T) {
 	w.Pin("feed", catalog.Pure)
 	p := w.Begun("p1", "feed", "feed")
 	w.Want(p.Started(1).Finish("failed", "", "no"), intents.OK)
-	steps := routertest.Steps(1, "feed")
+	steps := routertest.Steps(3, "feed")
 	steps[0].Task = "Once more."
 	w.Want(p.Plan(steps), intents.OK)
 	w.Want(p.Fail(), intents.OK)

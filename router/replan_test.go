@@ -27,13 +27,14 @@ func TestSurgicalReplan(t *testing.T) {
 	}
 	before := p.Digest
 	w.Want(p.Plan(routertest.Steps(1, "rank")), intents.MalformedArgs) // step 1 is done
-	w.Want(p.Plan(routertest.Steps(2, "rank", "rank")), intents.OK)
+	w.Want(p.Plan(routertest.Steps(2, "rank")), intents.MalformedArgs) // step 2 was another
+	w.Want(p.Plan(fromFirst(routertest.Steps(3, "rank", "rank"))), intents.OK)
 	v = p.View()
 	if v.Status != catalog.PlanExecuting || v.Revision != 2 || v.PlanDigest == before || v.PlanDigest != p.Digest || len(v.Steps) != 3 ||
 		v.Steps[0].MemoryKey != k1 || v.Steps[0].Revision != 1 || v.Steps[1].Revision != 2 || v.Steps[1].Status != catalog.StepPending || v.Steps[1].TaskID != "" {
 		t.Fatalf("%+v", v)
 	}
-	t2 := p.Started(2)
+	t2 := p.Started(3)
 	w.OK(t2.Order("read_memory", catalog.ReadMemory{Key: k1}))
 	if a := w.Want(t2.Call("rank", `{}`), intents.OK); a.Replayed {
 		t.Error("an order of the old revision answers for the new one")
@@ -42,8 +43,14 @@ func TestSurgicalReplan(t *testing.T) {
 		t.Errorf("pointer %s", a.Pointer)
 	}
 	t2.Done()
-	p.Started(3).Done()
+	p.Started(4).Done()
 	w.Want(p.Complete(), intents.OK)
+}
+
+// fromFirst has the first of the steps work on the result of step 1.
+func fromFirst(steps []catalog.PlanStep) []catalog.PlanStep {
+	steps[0].Inputs = []int{1}
+	return steps
 }
 
 // A result of the old revision that comes late is none of the new step's.
@@ -57,8 +64,8 @@ func TestLateResultOfOldRevision(t *testing.T) {
 	go func() { answer <- w.Send(raw) }()
 	<-g.began
 	w.Want(task.Finish("failed", "", "slow"), intents.OK)
-	w.Want(task.Plan.Plan(routertest.Steps(1, "feed")), intents.OK)
-	next := task.Plan.Started(1)
+	w.Want(task.Plan.Plan(routertest.Steps(2, "feed")), intents.OK)
+	next := task.Plan.Started(2)
 	close(g.answer)
 	w.Want(<-answer, intents.OK)
 	w.Want(next.Finish("done", task.MemoryKey("late"), ""), intents.MalformedArgs)
@@ -101,19 +108,19 @@ func TestReplansAreBounded(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	p := w.Begun("p1", "feed")
 	for i := range 3 {
-		w.Want(p.Started(1).Finish("failed", "", "again"), intents.OK)
+		w.Want(p.Started(i+1).Finish("failed", "", "again"), intents.OK)
 		if v := p.View(); v.ReplanCount != i+1 || v.Status != catalog.PlanReplanning {
 			t.Fatalf("after %d: %+v", i+1, v)
 		}
-		w.Want(p.Plan(routertest.Steps(1, "feed")), intents.OK)
+		w.Want(p.Plan(routertest.Steps(i+2, "feed")), intents.OK)
 	}
-	w.Want(p.Started(1).Finish("failed", "", "again"), intents.OK)
+	w.Want(p.Started(4).Finish("failed", "", "again"), intents.OK)
 	v := p.View()
 	if v.ReplanCount != 3 || len(v.History) != 4 || v.History[3].Attempt != 4 {
 		t.Errorf("%+v", v)
 	}
-	w.Want(p.Plan(routertest.Steps(1, "feed")), intents.MalformedArgs)
-	w.Want(w.Do(p.StepOrder(p.NewTask(1).StepArgs())), intents.MalformedArgs)
+	w.Want(p.Plan(routertest.Steps(5, "feed")), intents.MalformedArgs)
+	w.Want(w.Do(p.StepOrder(p.NewTask(4).StepArgs())), intents.MalformedArgs)
 	w.Want(p.Complete(), intents.MalformedArgs)
 	w.Want(p.Fail(), intents.OK)
 	if s, _ := p.Status(); s != catalog.PlanFailed {

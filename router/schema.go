@@ -96,8 +96,8 @@ func (r *Router) taskScope(o *order, c intents.Context) error {
 		}
 	case "read_memory":
 		key := o.env.StringArg("key")
-		if key != t.InputKey && !(ownKey(key, t) && slices.Contains(o.view.KeysOfPlan(t.Tenant, t.Plan), key)) {
-			return refuse("/intent/args/key", "a task may read the result of the step named by input_from_step, and its own")
+		if !slices.Contains(t.Inputs, key) && !(ownKey(key, t) && slices.Contains(o.view.KeysOfPlan(t.Tenant, t.Plan), key)) {
+			return refuse("/intent/args/key", "a task may read the results of its step's inputs, and its own")
 		}
 	case "step.finish":
 		if o.env.StringArg("task_id") != t.ID {

@@ -64,15 +64,15 @@ func TestAnswers(t *testing.T) {
 	task := step(p, 1)
 	w.Want(task.Call("pay", `{"n":1}`), intents.OK)
 	moved(p, "step.finish", task.Finish("insufficient", "", "too little"))
-	moved(p, "plan", p.Plan(routertest.Steps(1, "pay", "pay")))
-	task = step(p, 1)
+	moved(p, "plan", p.Plan(routertest.Steps(3, "pay", "pay")))
+	task = step(p, 3)
 	w.Want(task.Call("pay", `{"n":2}`), intents.OK)
 	moved(p, "plan.claim", p.Claim()) // interrupts the step after an order with an effect
 	if v := p.View(); v.ReplanCount != 1 || len(v.Facts) != 2 {
 		t.Errorf("nothing to tell: %+v", v)
 	}
 	for n := range 2 {
-		task = step(p, n+1)
+		task = step(p, n+3)
 		w.Want(task.Write("result"), intents.OK)
 		moved(p, "step.finish", task.Finish("done", task.MemoryKey("result"), ""))
 	}

@@ -19,7 +19,7 @@ type plan struct {
 	Opened    int64               `json:"opened"`          // position of plan.open
 	Texts     []int64             `json:"texts"`           // positions of the orders that hold its texts
 	Claimed   int64               `json:"claimed"`         // position of the last plan.claim; Nobody before the first
-	Unheld    bool                `json:"unheld"`          // a hold has ended, or was of plan.open, and nobody has claimed the plan since
+	Unheld    bool                `json:"unheld"`          // a hold has ended, or was of plan.open, and no driver knows it
 	Roles     []string            `json:"roles"`           // of the grant that opened it
 	Client    string              `json:"client"`          // act.client of that grant
 	Trace     string              `json:"trace"`           // trace_id of plan.open
@@ -54,17 +54,6 @@ func final(s catalog.PlanStatus) bool {
 	return s == catalog.PlanComplete || s == catalog.PlanFailed
 }
 
-// lastDone is the number of steps done; steps are done in order.
-func (p *plan) lastDone() int {
-	n := 0
-	for _, s := range p.View.Steps {
-		if s.Status == catalog.StepDone {
-			n = s.Step
-		}
-	}
-	return n
-}
-
 func (p *plan) step(n int) *catalog.StepView {
 	for i := range p.View.Steps {
 		if p.View.Steps[i].Step == n {
@@ -79,12 +68,15 @@ func (p *plan) liveTasks() []*task {
 	return slices.DeleteFunc(slices.Clone(p.Tasks), func(t *task) bool { return t.Ended != "" })
 }
 
-// inputKey is the memory key of the step that a step reads from.
-func (p *plan) inputKey(s catalog.PlanStep) string {
-	if from := p.step(s.InputFromStep); s.InputFromStep > 0 && from != nil {
-		return from.MemoryKey
+// inputKeys are the memory keys of the steps that a step reads from, in its order.
+func (p *plan) inputKeys(s catalog.PlanStep) []string {
+	var keys []string
+	for _, n := range s.Reads() {
+		if from := p.step(n); from != nil {
+			keys = append(keys, from.MemoryKey)
+		}
 	}
-	return ""
+	return keys
 }
 
 // effects says, under the rules before intents.RulesAgents, whether a once order of the step's current revision was committed
@@ -100,21 +92,28 @@ func (p *plan) waiting(step int) bool {
 	return slices.ContainsFunc(p.Facts, func(f *fact) bool { return f.Step == step && f.Status == factHeld })
 }
 
-// waits says that nothing of the plan can go on before people have decided.
-func (p *plan) waits() bool {
-	held := func(f *fact) bool { return f.Status == factHeld }
-	if !slices.ContainsFunc(p.Facts, held) {
-		return false
+// stuck says that the plan waits for people: an order of it is held, and no step can go
+// on without its outcome.
+func (p *plan) stuck() bool {
+	held := false
+	for _, f := range p.Facts {
+		if f.Status == factHeld && f.Step == 0 {
+			return true // an order of its drivers
+		}
+		held = held || f.Status == factHeld
 	}
-	next := slices.IndexFunc(p.View.Steps, func(s catalog.StepView) bool { return s.Status != catalog.StepDone })
-	return p.View.Status != catalog.PlanExecuting || next < 0 || p.View.Steps[next].Status == catalog.StepHeld ||
-		slices.ContainsFunc(p.Facts, func(f *fact) bool { return held(f) && f.Step == 0 })
+	beside := p.View.Status == catalog.PlanReplanning || len(p.View.Ready())+len(p.liveTasks()) > 0
+	return held && !beside
 }
 
 // replan counts a trigger: below three it begins a revision, at three the plan is
-// exhausted and can only be closed.
+// exhausted and can only be closed. What fails until then, while other steps end,
+// belongs to the same replan.
 func (p *plan) replan(s *catalog.StepView, trigger, reason string, at time.Time) {
 	v := &p.View
+	if v.Status == catalog.PlanReplanning {
+		return
+	}
 	v.Status = catalog.PlanReplanning
 	v.History = append(slices.Clone(v.History), catalog.Replan{Attempt: len(v.History) + 1, Trigger: trigger, FailedStep: s.Step, Reason: reason, RevisedAt: at})
 	if v.ReplanCount >= catalog.MaxReplans {

@@ -46,7 +46,7 @@ func (p *plan) closing(a catalog.PlanClose) {
 func (p *plan) completable(response string) error {
 	steps := p.View.Steps
 	switch {
-	case p.View.Status != catalog.PlanExecuting || len(steps) > 0 && p.lastDone() != steps[len(steps)-1].Step:
+	case p.View.Status != catalog.PlanExecuting || len(p.doneSteps()) < len(steps):
 		return illegal("/intent/args/status", "a plan is complete when all its steps are done")
 	case len(steps) == 0 && response != p.View.Response:
 		return illegal("/intent/args/response", "a plan without steps is closed with the answer that its planner gave")

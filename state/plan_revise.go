@@ -5,11 +5,12 @@ import (
 	"maps"
 	"slices"
 
+	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/schemas"
 )
 
-// planRevise gives a plan its steps, or new ones in the place of those that are not done.
+// planRevise gives a plan its steps, or new ones in the place of those that do not stay.
 var planRevise = move(TypePlan,
 	func(v *View, o Order, a catalog.Plan) (Effect, error) {
 		p, err := v.drivenPlan(o, a.PlanID, a.Epoch)
@@ -26,7 +27,10 @@ var planRevise = move(TypePlan,
 		if err := legalAnswer(a); err != nil {
 			return Effect{}, err
 		}
-		if err := legalSteps(a.Steps, p.lastDone()); err != nil {
+		if len(p.liveTasks()) > 0 {
+			return Effect{}, illegal("/intent/args/plan_id", "a task of the plan lives: its step ends first")
+		}
+		if err := legalSteps(a.Steps, p.staying(), p.nextNumber(v.s.rules)); err != nil {
 			return Effect{}, err
 		}
 		after := p.clone()
@@ -45,9 +49,10 @@ var planRevise = move(TypePlan,
 
 // revise is the effect of a revision on a plan; digest is the intent_id of its order.
 func (p *plan) revise(a catalog.Plan, digest string) {
-	done := p.lastDone()
-	kept := slices.DeleteFunc(slices.Clone(p.View.Steps), func(s catalog.StepView) bool { return s.Step > done })
-	maps.DeleteFunc(p.Results, func(step int, _ []string) bool { return step > done })
+	kept := p.staying()
+	maps.DeleteFunc(p.Results, func(n int, _ []string) bool {
+		return !slices.ContainsFunc(kept, func(s catalog.StepView) bool { return s.Step == n })
+	})
 	for _, step := range a.Steps {
 		kept = append(kept, catalog.StepView{PlanStep: step, Status: catalog.StepPending, Revision: a.Revision})
 	}
@@ -69,23 +74,50 @@ func legalAnswer(a catalog.Plan) error {
 	return nil
 }
 
-// legalSteps: numbers run on from the last done step, at most ten in all, input
-// only from earlier steps, shapes that compile.
-func legalSteps(steps []catalog.PlanStep, done int) error {
-	if done+len(steps) > catalog.MaxSteps {
+// staying are the steps that a revision leaves as they are.
+func (p *plan) staying() []catalog.StepView {
+	return slices.DeleteFunc(slices.Clone(p.View.Steps), func(s catalog.StepView) bool { return !s.Stays() })
+}
+
+// nextNumber is that of the first step of a revision. No number of an earlier revision
+// is used again; before intents.RulesAgents those of steps that were not done were.
+func (p *plan) nextNumber(rules intents.Rules) int {
+	last := 0
+	for _, s := range p.View.Steps {
+		if rules >= intents.RulesAgents || s.Status == catalog.StepDone {
+			last = s.Step
+		}
+	}
+	return last + 1
+}
+
+// legalSteps: numbers run on, at most ten steps in all, each names only earlier steps of
+// the plan, shapes that compile.
+func legalSteps(steps []catalog.PlanStep, stay []catalog.StepView, first int) error {
+	if len(stay)+len(steps) > catalog.MaxSteps {
 		return illegal("/intent/args/steps", fmt.Sprintf("a plan has at most %d steps: say infeasible instead", catalog.MaxSteps))
+	}
+	before := map[int]bool{}
+	for _, s := range stay {
+		before[s.Step] = true
 	}
 	for i, s := range steps {
 		at := fmt.Sprintf("/intent/args/steps/%d", i)
-		if s.Step != done+i+1 {
-			return illegal(at+"/step", "step numbers run on from the last done step")
+		if s.Step != first+i {
+			return illegal(at+"/step", fmt.Sprintf("step numbers run on from %d", first))
 		}
-		if s.InputFromStep < 0 || s.InputFromStep >= s.Step {
+		switch notBefore := func(n int) bool { return !before[n] }; {
+		case s.InputFromStep != 0 && notBefore(s.InputFromStep):
 			return illegal(at+"/input_from_step", "input can only come from an earlier step")
+		case slices.ContainsFunc(s.Inputs, notBefore):
+			return illegal(at+"/inputs", "input can only come from an earlier step")
+		case slices.ContainsFunc(s.After, notBefore):
+			return illegal(at+"/after", "a step can only wait for an earlier step")
 		}
 		if _, err := schemas.CompileShape(s.ReturnSpec.Shape); err != nil {
 			return illegal(at+"/return_spec/shape", "shape: "+err.Error())
 		}
+		before[s.Step] = true
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ type Task struct {
 	Step     int              `json:"step"`
 	Ask      string           `json:"ask,omitempty"` // path of the call that asked for it; empty: the step's own task
 	Spec     catalog.PlanStep `json:"spec"`
-	InputKey string           `json:"input_key"` // memory key that it may read
+	Inputs   []string         `json:"inputs"` // memory keys that it may read
 	Deadline time.Time        `json:"deadline"`
 	Ended    string           `json:"ended"` // why; empty while it lives
 }
@@ -134,13 +134,13 @@ type Silent struct {
 
 // Silent lists open plans that nobody has driven since a position and that do not
 // wait for a hold, oldest first. A plan whose hold has ended is listed again: it needs a
-// driver.
+// driver, unless a task of it lives, whose driver goes on with what was held.
 func (s *State) Silent(since int64) []Silent {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	var out []Silent
 	for _, p := range s.plans {
-		if final(p.View.Status) || p.waits() || (!p.Unheld && max(p.Opened, p.Claimed) >= since) {
+		if final(p.View.Status) || p.stuck() || ((!p.Unheld || len(p.liveTasks()) > 0) && max(p.Opened, p.Claimed) >= since) {
 			continue
 		}
 		out = append(out, Silent{p.shown(), p.Roles, p.Client, p.Trace})

@@ -40,6 +40,7 @@ var stepFinish = move(typeStepFinish,
 		t.Ended = "step.finish"
 		t.plan.finish(t.Step, a, o.At)
 		t.plan.Texts = append(t.plan.Texts, o.Recorded)
+		t.plan.Unheld = t.plan.Unheld && s.rules < intents.RulesAgents // its driver sees which steps may go on
 		return nil
 	}).keepsAllBut("reason", "suggestion", "reply")
 

@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -11,7 +12,8 @@ import (
 // MaxTaskLife bounds a task's deadline.
 const MaxTaskLife = time.Hour
 
-// stepOpen opens a task for the next step of a plan, with a key of its own.
+// stepOpen opens a task for a step of a plan that waits for no other, with a key of its
+// own.
 var stepOpen = move("step",
 	func(v *View, o Order, a catalog.Step) (Effect, error) {
 		p, err := v.drivenPlan(o, a.PlanID, a.Epoch)
@@ -33,10 +35,14 @@ var stepOpen = move("step",
 			return Effect{}, illegal("/intent/args/plan_id", "the plan is "+string(p.View.Status)+", steps run while it is executing")
 		case a.PlanDigest != p.View.PlanDigest:
 			return Effect{}, illegal("/intent/args/plan_digest", "not the digest of the plan's current revision")
-		case s == nil || a.Step != p.lastDone()+1:
+		case s == nil || s.Status == catalog.StepDone:
 			return Effect{}, illegal("/intent/args/step", "not the next step of the plan")
 		case s.Status != catalog.StepPending:
 			return Effect{}, illegal("/intent/args/step", "the step is "+string(s.Status)+": one live task per step")
+		case !slices.ContainsFunc(p.View.Ready(), func(r catalog.StepView) bool { return r.Step == a.Step }):
+			return Effect{}, illegal("/intent/args/step", "not the next step of the plan: one that it waits for is not done")
+		case len(p.liveTasks()) >= catalog.MaxLive:
+			return Effect{}, illegal("/intent/args/step", fmt.Sprintf("%d tasks of the plan live: no more run at once", catalog.MaxLive))
 		case v.s.tasks[o.Tenant+"/"+a.TaskID] != nil:
 			return Effect{}, illegal("/intent/args/task_id", "a task with this id exists")
 		case v.s.taskKID[key.KID] != "":
@@ -44,8 +50,12 @@ var stepOpen = move("step",
 		}
 		after := p.clone()
 		after.begin(a, o.At)
+		result := catalog.StepResult{TaskID: a.TaskID, Plan: after.answer()}
+		if keys := p.inputKeys(s.PlanStep); len(keys) == 1 {
+			result.InputKey = keys[0]
+		}
 		return Effect{
-			catalog.StepResult{TaskID: a.TaskID, InputKey: p.inputKey(s.PlanStep), Plan: after.answer()},
+			result,
 			append(p.touches(false), SubjectTask(o.Tenant, a.TaskID), subjectTaskKey(key.KID)),
 		}, nil
 	},
@@ -69,7 +79,7 @@ var stepOpen = move("step",
 		t := &task{KID: key.KID, Public: key.Public, plan: p, Task: Task{
 			ID: a.TaskID, Tenant: o.Tenant, User: o.User, Plan: a.PlanID,
 			Session: p.View.SessionID, Turn: p.View.TurnID, Revision: step.Revision, Step: step.Step, Spec: step.PlanStep,
-			InputKey: p.inputKey(step.PlanStep), Deadline: deadline,
+			Inputs: p.inputKeys(step.PlanStep), Deadline: deadline,
 		}}
 		p.Tasks = append(p.Tasks, t)
 		p.Unheld = p.Unheld && s.rules < intents.RulesAgents // it is driven

@@ -75,8 +75,8 @@ func filters(o *executors.Order, scope string) []map[string][]string {
 func taskFilters(o *executors.Order, scope string) []map[string][]string {
 	task := o.Ticket.Scope
 	out := []map[string][]string{{"task_id": {task.Task}, "session_id": {o.Context.SessionID}}}
-	if task.InputKey != "" {
-		out = append(out, map[string][]string{"key": {task.InputKey}})
+	if inputs := task.Inputs(); len(inputs) > 0 {
+		out = append(out, map[string][]string{"key": inputs})
 	}
 	if scope != "" {
 		for _, terms := range out {

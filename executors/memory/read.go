@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"aob.dev/writ/executors"
@@ -72,9 +73,9 @@ func visible(o *executors.Order, r record) bool {
 	}
 }
 
-// ofStep reports whether the key is the input of the task's step, or was built for this
+// ofStep reports whether the key is an input of the task's step, or was built for this
 // task.
 func ofStep(o *executors.Order, full string) bool {
 	task := o.Ticket.Scope
-	return full != "" && full == task.InputKey || strings.HasPrefix(full, key(o.Ticket.Actor.Tenant, o.Context.SessionID, task.Task, ""))
+	return slices.Contains(task.Inputs(), full) || strings.HasPrefix(full, key(o.Ticket.Actor.Tenant, o.Context.SessionID, task.Task, ""))
 }

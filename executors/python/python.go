@@ -47,7 +47,7 @@ func (p python) exec(ctx context.Context, o *executors.Order, args catalog.ExecP
 		Tenant: o.Ticket.Actor.Tenant, Queue: row.MaxQueue, Time: row.MaxRun,
 		Script: args.Script, Limits: sandbox.Limits{Wall: time.Duration(args.TimeoutSec) * time.Second},
 	}
-	data, given, err := o.Data(ctx, p.blobs, "/input", args.Input)
+	data, given, err := p.input(ctx, o, args)
 	if err != nil {
 		return nil, err
 	}

@@ -24,6 +24,7 @@ const digest = "sha256:8f434346648f6b96df89dda901c5176b10a6d83961dd3c1ac88b59b2d
 var (
 	accepted  = Accepted{Accepted: true}
 	reference = &Reference{FileID: "f_1", SizeBytes: 1_219_853, SHA256: digest, Sample: []string{"{"}}
+	joined    = PlanStep{Step: 3, ID: "join", Task: "Join.", Skills: []string{}, Inputs: []int{1, 2}, After: []int{1}, Parallel: true, ReturnSpec: ReturnSpec{Shape: "integer", Reason: "asked for"}}
 	specimen  = PlanStep{Step: 1, Task: "Find the strongest.", Skills: []string{"feed"}, InputFromStep: 1, ReturnSpec: ReturnSpec{Shape: "array<{place, magnitude: number}>", Reason: "ranking"}}
 	failure   = &Failure{Reason: "max replan attempts reached", CompletedSteps: []int{1}, LastFailure: &LastFailure{Step: 2, Reason: "no rows"}}
 	view      = PlanView{
@@ -54,7 +55,7 @@ var examples = map[string]example{
 		PlanClose{PlanID: "plan_1", Epoch: 1, Status: "complete", Response: "These."},
 		PlanClose{PlanID: "plan_1", Epoch: 1, Status: "failed", Failure: failure},
 	}, []any{view}},
-	"plan":       {[]any{Plan{PlanID: "plan_1", Epoch: 1, Revision: 1, Steps: []PlanStep{specimen}}}, []any{moved}},
+	"plan":       {[]any{Plan{PlanID: "plan_1", Epoch: 1, Revision: 1, Steps: []PlanStep{specimen, joined}}}, []any{moved}},
 	"plan.claim": {[]any{PlanClaim{PlanID: "plan_1", Epoch: 1, Driver: "d1"}}, []any{view, PlanView{PlanID: "plan_1", TenantID: "default", UserID: "ana", Status: PlanPending, Task: "Which?", MaxSteps: MaxSteps, Steps: []StepView{}, History: []Replan{}, Response: "These.", CreatedAt: at}}},
 	"step": {
 		[]any{Step{PlanID: "plan_1", PlanDigest: digest, Step: 1, Epoch: 1, TaskID: "task_1", JWK: jwk, PoP: "e30.." + strings.Repeat("A", 86), Deadline: "2026-11-20T10:05:00Z"}},
@@ -84,7 +85,7 @@ var examples = map[string]example{
 	"write_temp":   {[]any{WriteTemp{Data: json.RawMessage(`"a"`)}, WriteTemp{From: "cas://" + digest}}, []any{WriteTempResult{FileID: "f_1", SizeBytes: 1, SHA256: digest}}},
 	"read_lines":   {[]any{ReadLines{FileID: "f_1", Start: 0, N: 1000}}, []any{ReadLinesResult{Lines: []string{"a"}, More: true}}},
 	"exec_python": {
-		[]any{ExecPython{Script: "print(1)", Input: json.RawMessage(`[]`), TimeoutSec: 30}, ExecPython{Script: "print(1)", From: "f_1"}, ExecPython{Script: "print(1)"}},
+		[]any{ExecPython{Script: "print(1)", Input: json.RawMessage(`[]`), TimeoutSec: 30}, ExecPython{Script: "print(1)", From: "f_1"}, ExecPython{Script: "print(1)", Inputs: map[string]string{"s1": "f_1", "s2": digest}}, ExecPython{Script: "print(1)"}},
 		[]any{ExecPythonResult{Output: json.RawMessage(`1`)}, ExecPythonResult{Reference: reference}},
 	},
 	"skill.find":     {[]any{SkillFind{Query: "quakes", Limit: 50}, SkillFind{Query: "quakes"}}, []any{SkillFindResult{Skills: []SkillHit{{Name: "feed", Description: "A feed."}}}}},

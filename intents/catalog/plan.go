@@ -67,15 +67,20 @@ type ReturnSpec struct {
 // PlanStep is one step of a submitted plan.
 type PlanStep struct {
 	Step          int        `json:"step"`
+	ID            string     `json:"id,omitempty"` // what its planner calls it
 	Task          string     `json:"task"`
 	Skills        []string   `json:"skills"`
-	InputFromStep int        `json:"input_from_step,omitempty"`
+	InputFromStep int        `json:"input_from_step,omitempty"` // the same as Inputs of one step
+	Inputs        []int      `json:"inputs,omitempty"`          // steps whose results it works on
+	After         []int      `json:"after,omitempty"`           // steps that it waits for; none: for the one before it
+	Parallel      bool       `json:"parallel,omitempty"`        // without After: it waits for its inputs alone
 	ReturnSpec    ReturnSpec `json:"return_spec"`
 }
 
-// Plan are the arguments of plan: steps replace every step that is not done;
-// numbers run on from the last done one. Revision 1 may have no steps but an Answer:
-// then nothing need be done, and the plan can only be closed with that text.
+// Plan are the arguments of plan: steps replace every step that does not stay
+// (StepView.Stays); numbers run on from the last one of the revision before. Revision 1
+// may have no steps but an Answer: then nothing need be done, and the plan can only be
+// closed with that text.
 type Plan struct {
 	PlanID   string     `json:"plan_id"`
 	Epoch    int        `json:"epoch"`

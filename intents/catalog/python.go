@@ -12,13 +12,14 @@ var pythonRows = []Row{
 }
 
 // ExecPython are the arguments of exec_python. The script finds its
-// input, if any (one of Input and From), at the path in the variable input_file
+// input, if any (one of Input, From and Inputs), at the path in the variable input_file
 // and prints one JSON document.
 type ExecPython struct {
-	Script     string          `json:"script"` // at most 32 KiB
-	Input      json.RawMessage `json:"input,omitempty"`
-	From       string          `json:"from,omitempty"`
-	TimeoutSec int             `json:"timeout_sec,omitempty"` // 1..30, default 30
+	Script     string            `json:"script"` // at most 32 KiB
+	Input      json.RawMessage   `json:"input,omitempty"`
+	From       string            `json:"from,omitempty"`
+	Inputs     map[string]string `json:"inputs,omitempty"`      // the file is an object with these members, each as From
+	TimeoutSec int               `json:"timeout_sec,omitempty"` // 1..30, default 30
 }
 
 // ExecPythonResult is the result of exec_python: the printed document, or a

@@ -184,7 +184,7 @@ func planSteps(about string) []catalog.PlanStep {
 	spec := catalog.ReturnSpec{Shape: "array<{outlet_id, score, rank}>", Reason: "the answer ranks outlets"}
 	return []catalog.PlanStep{
 		{Step: 1, Task: "List the outlets that were active last week" + about, Skills: skills, ReturnSpec: spec},
-		{Step: 2, Task: "Rank them by what they sold", Skills: skills[:1], InputFromStep: 1, ReturnSpec: spec},
+		{Step: 2, Task: "Rank them by what they sold", Skills: skills[:1], Inputs: []int{1}, ReturnSpec: spec},
 	}
 }
 

@@ -59,6 +59,7 @@ type working struct {
 	Task   string
 	Skills []string // of the step
 	Input  json.RawMessage
+	Labels []string // of several inputs
 	Calls  []called // of skills, so far
 }
 
@@ -203,9 +204,18 @@ func (m *mind) scripted(in working, from, wrong string) model.Call {
 
 func workingOf(req model.Request) working {
 	s := blockOf[catalog.PlanStep](req, "Step")
-	in := working{Step: s.Step, Task: s.Task, Skills: s.Skills, Input: blockOf[struct {
+	in := working{Step: s.Step, Task: s.Task, Skills: s.Skills}
+	type input struct {
+		Label  string          `json:"label"`
 		Result json.RawMessage `json:"result"`
-	}](req, "Input").Result}
+	}
+	if raw := blockOf[json.RawMessage](req, "Input"); bytes.HasPrefix(raw, []byte("[")) {
+		for _, one := range decoded[[]input](string(raw)) {
+			in.Labels = append(in.Labels, one.Label)
+		}
+	} else {
+		in.Input = blockOf[input](req, "Input").Result
+	}
 	for _, x := range exchanges(req) {
 		switch x.call.Name {
 		case "exec_python", "write_memory", "read_lines", "insufficient":
@@ -380,7 +390,10 @@ func steps(list ...catalog.PlanStep) model.Call {
 }
 
 func step(n int, task, skill string, from int, shape string) catalog.PlanStep {
-	s := catalog.PlanStep{Step: n, Task: task, Skills: []string{}, InputFromStep: from, ReturnSpec: catalog.ReturnSpec{Shape: shape, Reason: "the answer"}}
+	s := catalog.PlanStep{Step: n, Task: task, Skills: []string{}, ReturnSpec: catalog.ReturnSpec{Shape: shape, Reason: "the answer"}}
+	if from > 0 {
+		s.Inputs = []int{from}
+	}
 	if skill != "" {
 		s.Skills = append(s.Skills, skill)
 	}

@@ -67,7 +67,7 @@ func TestInsufficientReplansTheRest(t *testing.T) {
 			if in.Failed == nil {
 				return stockPlan()
 			}
-			return steps(step(2, "count the stock", "", 1, "{total: integer}"))
+			return steps(step(in.FirstStep, "count the stock", "", 1, "{total: integer}"))
 		},
 		act: func(in working) action {
 			switch {
@@ -96,7 +96,7 @@ func TestInsufficientReplansTheRest(t *testing.T) {
 		t.Fatalf("%d plans were asked for", len(plans))
 	}
 	replan := plans[1]
-	if replan.Task != stockTask || replan.FirstStep != 2 || replan.MaxSteps != 9 || len(replan.Completed) != 1 || replan.Completed[0].Step.Step != 1 {
+	if replan.Task != stockTask || replan.FirstStep != 3 || replan.MaxSteps != 9 || len(replan.Completed) != 1 || replan.Completed[0].Step.Step != 1 {
 		t.Fatalf("the planner was told %+v", replan)
 	}
 	sameJSON(t, stock, replan.Completed[0].Result)
@@ -141,7 +141,7 @@ func TestContractViolationReplans(t *testing.T) {
 			if in.Failed == nil {
 				return stockPlan()
 			}
-			return steps(step(2, "count the stock", "", 1, "{total: integer}"))
+			return steps(step(in.FirstStep, "count the stock", "", 1, "{total: integer}"))
 		},
 		act: func(in working) action {
 			if in.Step == 1 {
@@ -205,7 +205,7 @@ func TestFailureReplans(t *testing.T) {
 					if in.Failed != nil {
 						name = "stock_list"
 					}
-					return steps(step(1, "list the stock", name, 0, stockShape))
+					return steps(step(in.FirstStep, "list the stock", name, 0, stockShape))
 				},
 				act: func(in working) action {
 					switch {
@@ -248,7 +248,7 @@ func TestThirdReplanIsTheLast(t *testing.T) {
 			if in.Failed == nil {
 				return stockPlan()
 			}
-			return steps(step(2, "value the stock again", "price_list", 1, "{total: integer}"))
+			return steps(step(in.FirstStep, "value the stock again", "price_list", 1, "{total: integer}"))
 		},
 		act: func(in working) action {
 			if in.Step == 1 {
@@ -265,7 +265,7 @@ func TestThirdReplanIsTheLast(t *testing.T) {
 	}
 	want := &catalog.Failure{
 		Reason: "max replan attempts reached", CompletedSteps: []int{1},
-		LastFailure: &catalog.LastFailure{Step: 2, Reason: "there is no price for a bolt"},
+		LastFailure: &catalog.LastFailure{Step: 5, Reason: "there is no price for a bolt"},
 	}
 	for _, f := range []*catalog.Failure{got.Failure, got.Plan.Failure} {
 		if d := cmp.Diff(want, f); d != "" {

@@ -148,9 +148,9 @@ func TestElevenStepsInAll(t *testing.T) {
 			case in.Failed == nil:
 				return stockPlan()
 			case len(in.Violations) == 0:
-				return many(2, 10)
+				return many(3, 10)
 			}
-			return many(2, 9)
+			return many(3, 9)
 		},
 		act: func(in working) action {
 			if in.Task == "value the stock" {
@@ -168,7 +168,7 @@ func TestElevenStepsInAll(t *testing.T) {
 		t.Errorf("%d plans were sealed", n)
 	}
 	asked := m.plannings()
-	if last := asked[len(asked)-1]; len(asked) != 3 || !slices.ContainsFunc(last.Violations, func(v string) bool { return strings.Contains(v, "at most 10 steps") }) {
+	if last := asked[len(asked)-1]; len(asked) != 3 || !slices.ContainsFunc(last.Violations, func(v string) bool { return strings.Contains(v, "room for 9 steps") }) {
 		t.Errorf("asked %d times, the last time with violations %q", len(asked), last.Violations)
 	}
 }

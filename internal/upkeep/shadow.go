@@ -66,11 +66,11 @@ func (s *Shadow) Run(ctx context.Context, r audit.Run) (json.RawMessage, error) 
 			return nil, audit.Mismatch("the script kept as " + ref + " " + missingOrChanged(err))
 		}
 	}
-	if r.Input != nil {
-		if err := s.check(ctx, r); err != nil {
+	o.Ticket.Inputs = r.Inputs
+	for _, in := range r.Inputs {
+		if err := s.check(ctx, r, in); err != nil {
 			return nil, err
 		}
-		o.Ticket.Inputs = []intents.Input{*r.Input}
 	}
 	res, err := s.exec(ctx, o)
 	var f *executors.Failure
@@ -91,10 +91,9 @@ func (s *Shadow) Run(ctx context.Context, r audit.Run) (json.RawMessage, error) 
 	return json.Marshal(res.Value)
 }
 
-// check reads the input once, so that a missing or changed input is distinguished from
+// check reads an input once, so that a missing or changed input is distinguished from
 // a run that fails.
-func (s *Shadow) check(ctx context.Context, r audit.Run) error {
-	in := r.Input
+func (s *Shadow) check(ctx context.Context, r audit.Run, in intents.Input) error {
 	if in.Ref == "" {
 		return nil
 	}

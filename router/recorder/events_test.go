@@ -121,16 +121,16 @@ func TestEventsOfFailures(t *testing.T) {
 	p := w.Begun("p1", "feed")
 	insufficient := p.Started(1)
 	w.OK(insufficient.Order("step.finish", catalog.StepFinish{TaskID: insufficient.TaskID, Status: "insufficient", Reason: "no rows", Suggestion: "ask another"}))
-	w.Want(p.Plan(routertest.Steps(1, "feed")), intents.OK)
+	w.Want(p.Plan(routertest.Steps(2, "feed")), intents.OK)
 	w.Bus.On("write_memory", routertest.Always(intents.Report{
 		Status: intents.Failed, Code: intents.ContractViolation, Reason: "no array",
 		Facts: []intents.Fact{routertest.Fact("contract_violation", `{"expected_shape":"array<number>","actual_shape":"string","step_index":1}`)},
 	}))
-	w.Want(p.Started(1).Write("result"), intents.ContractViolation)
-	w.Want(p.Plan(routertest.Steps(1, "feed")), intents.OK)
-	w.Want(p.Started(1).Finish("failed", "", "skill_timeout"), intents.OK)
-	w.Want(p.Plan(routertest.Steps(1, "feed")), intents.OK)
-	w.Want(p.Started(1).Call("feed", `{}`), intents.OK)
+	w.Want(p.Started(2).Write("result"), intents.ContractViolation)
+	w.Want(p.Plan(routertest.Steps(3, "feed")), intents.OK)
+	w.Want(p.Started(3).Finish("failed", "", "skill_timeout"), intents.OK)
+	w.Want(p.Plan(routertest.Steps(4, "feed")), intents.OK)
+	w.Want(p.Started(4).Call("feed", `{}`), intents.OK)
 	w.Want(p.Claim(), intents.OK)
 	w.Want(p.Fail(), intents.OK)
 	f.caughtUp()
@@ -140,11 +140,11 @@ func TestEventsOfFailures(t *testing.T) {
 		"user_message.received", "subagent_a.spawned", "plan.received", "plan.persisted",
 		"subagent_b.spawned", "step_1.started", "subagent.insufficient", "subagent.finish", "step_1.failed", "replan.triggered", "subagent_a.spawned",
 		"plan.received", "plan.revised", "plan.persisted",
-		"subagent_b.spawned", "step_1.started", "contract_violation", "step_1.failed", "intent.failed", "replan.triggered", "subagent_a.spawned",
+		"subagent_b.spawned", "step_2.started", "contract_violation", "step_2.failed", "intent.failed", "replan.triggered", "subagent_a.spawned",
 		"plan.received", "plan.revised", "plan.persisted",
-		"subagent_b.spawned", "step_1.started", "subagent.finish", "step_1.failed", "replan.triggered", "subagent_a.spawned",
+		"subagent_b.spawned", "step_3.started", "subagent.finish", "step_3.failed", "replan.triggered", "subagent_a.spawned",
 		"plan.received", "plan.revised", "plan.persisted",
-		"subagent_b.spawned", "step_1.started", "skill.called", "replan.triggered",
+		"subagent_b.spawned", "step_4.started", "skill.called", "replan.triggered",
 		"plan.failed",
 	}
 	if diff := cmp.Diff(want, types(events)); diff != "" {
@@ -153,7 +153,7 @@ func TestEventsOfFailures(t *testing.T) {
 	if e := find(t, events, "subagent.insufficient"); e.Payload["reason"] != "no rows" || e.Payload["suggestion"] != "ask another" {
 		t.Errorf("%+v", e)
 	}
-	if diff := cmp.Diff([]any{1.0}, find(t, events, "plan.revised").Payload["revised_steps"]); diff != "" {
+	if diff := cmp.Diff([]any{2.0}, find(t, events, "plan.revised").Payload["revised_steps"]); diff != "" {
 		t.Errorf("revised steps (-want +got):\n%s", diff)
 	}
 	members(t, find(t, events, "contract_violation"), "expected_shape", "actual_shape", "step_index")

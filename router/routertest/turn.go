@@ -73,12 +73,13 @@ func (p *Plan) Claim() *intents.Answer {
 	return a
 }
 
-// Steps makes steps of given skills, numbered from first.
+// Steps makes steps of given skills, numbered from first, each with the result of the
+// one before it.
 func Steps(first int, skills ...string) []catalog.PlanStep {
 	var out []catalog.PlanStep
 	for i, s := range skills {
 		step := catalog.PlanStep{Step: first + i, Task: "Do " + s, Skills: []string{s}, ReturnSpec: catalog.ReturnSpec{Shape: "array<number>", Reason: "the next step"}}
-		if step.Step > 1 {
+		if i > 0 {
 			step.InputFromStep = step.Step - 1
 		}
 		out = append(out, step)

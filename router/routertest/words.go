@@ -37,14 +37,14 @@ func (w *World) Tell(id, word, how string) (t *Telling, end func()) {
 	}
 	plan := func() {
 		w.Helper()
-		steps := Steps(1, "feed")
+		steps := Steps(p.Revision+1, "feed") // each revision has one step
 		steps[0].Task, steps[0].ReturnSpec.Reason = word+" step <&>", word+" contract"
 		p.Digest = say(p.PlanOrder(steps)).IntentID
 		p.Revision++
 	}
 	start := func() *Task {
 		w.Helper()
-		task := p.NewTask(1)
+		task := p.NewTask(p.Revision)
 		other(p.StepOrder(task.StepArgs()))
 		return task
 	}

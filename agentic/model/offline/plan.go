@@ -14,14 +14,13 @@ import (
 // planInput asks for a plan of at most MaxSteps steps numbered from FirstStep or,
 // after a failure, for the steps that replace the failed and remaining ones.
 type planInput struct {
-	Task       string             `json:"-"`
-	Skills     []skill            `json:"-"` // that were loaded
-	FirstStep  int                `json:"first_step"`
-	MaxSteps   int                `json:"max_steps"`
-	Completed  []json.RawMessage  `json:"completed"`
-	Failed     *failedStep        `json:"failed"`
-	Remaining  []catalog.PlanStep `json:"remaining"`
-	Violations []string           `json:"-"` // what is wrong with each plan before this one
+	Task       string            `json:"-"`
+	Skills     []skill           `json:"-"` // that were loaded
+	FirstStep  int               `json:"first_step"`
+	MaxSteps   int               `json:"max_steps"`
+	Completed  []json.RawMessage `json:"completed"`
+	Failed     *failedStep       `json:"failed"`
+	Violations []string          `json:"-"` // what is wrong with each plan before this one
 }
 
 type failedStep struct {
@@ -117,10 +116,10 @@ func writePlan(in planInput) planOutput {
 	skills := in.Skills
 	if f := in.Failed; f != nil {
 		s := f.Step
-		switch byScript := strings.HasPrefix(requestOf(s.Task), rankTask) && s.InputFromStep > 0 && len(s.Skills) > 0; {
-		case byScript: // rows can be ranked without the skill
+		switch byScript := strings.HasPrefix(requestOf(s.Task), rankTask) && len(s.Inputs) > 0 && len(s.Skills) > 0; {
+		case byScript: // rows can be ranked without the skill, and no step follows
 			s.Task, s.Skills, s.Step = requestOf(s.Task), []string{}, in.FirstStep
-			return planOutput{Steps: append([]catalog.PlanStep{s}, in.Remaining...)}
+			return planOutput{Steps: []catalog.PlanStep{s}}
 		case len(in.Completed) > 0:
 			return infeasible(f.Reason)
 		}
@@ -151,7 +150,7 @@ func writePlan(in planInput) planOutput {
 	for i := range steps {
 		steps[i].Step = in.FirstStep + i
 		if i > 0 {
-			steps[i].InputFromStep = in.FirstStep + i - 1
+			steps[i].Inputs = []int{in.FirstStep + i - 1}
 		}
 	}
 	return planOutput{Steps: steps}

@@ -51,10 +51,10 @@ func TestStrongestEarthquakes(t *testing.T) {
 		t.Fatalf("plan: %+v", o.plan)
 	}
 	one, two := o.plan.Steps[0], o.plan.Steps[1]
-	if one.ReturnSpec.Shape != "array<{place: string, magnitude: number}>" || one.InputFromStep != 0 {
+	if one.ReturnSpec.Shape != "array<{place: string, magnitude: number}>" || len(one.Inputs) != 0 {
 		t.Errorf("step 1: %+v", one)
 	}
-	if two.ReturnSpec.Shape != "array<{rank: integer, place: string, magnitude: number}>" || two.InputFromStep != 1 {
+	if two.ReturnSpec.Shape != "array<{rank: integer, place: string, magnitude: number}>" || !slices.Equal(two.Inputs, []int{1}) {
 		t.Errorf("step 2: %+v", two)
 	}
 	if o.partial {

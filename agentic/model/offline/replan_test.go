@@ -2,6 +2,7 @@ package offline
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,7 +23,7 @@ func planned(t *testing.T, w world) (planInput, []catalog.PlanStep) {
 func TestReplanKeepsCompletedSteps(t *testing.T) {
 	w := quakeWorld(t)
 	in, steps := planned(t, w)
-	in.FirstStep = 2
+	in.FirstStep = 3
 	in.Completed = []json.RawMessage{json.RawMessage(`{"step":{"step":1}}`)}
 	in.Failed = &failedStep{Step: steps[1], Reason: "rank could not be used: it is down."}
 	_, out := w.planned(w.planner(t, in))
@@ -30,7 +31,7 @@ func TestReplanKeepsCompletedSteps(t *testing.T) {
 		t.Fatalf("%+v", out)
 	}
 	s := out.Steps[0]
-	if s.Step != 2 || s.InputFromStep != 1 || len(s.Skills) != 0 || s.ReturnSpec.Shape != steps[1].ReturnSpec.Shape {
+	if s.Step != 3 || !slices.Equal(s.Inputs, []int{1}) || len(s.Skills) != 0 || s.ReturnSpec.Shape != steps[1].ReturnSpec.Shape {
 		t.Errorf("%+v", s)
 	}
 	rows := json.RawMessage(`[{"place":"a","magnitude":1},{"place":"b","magnitude":3},{"place":"c","magnitude":3}]`)

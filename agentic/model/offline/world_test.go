@@ -182,7 +182,7 @@ func (w world) planner(t testing.TB, in planInput) *talk {
 	}
 	blocks := []block{{"Skills", candidates}}
 	if in.Failed != nil {
-		blocks = append(blocks, block{"Plan", map[string]any{"completed": in.Completed, "failed": in.Failed, "remaining": in.Remaining}})
+		blocks = append(blocks, block{"Plan", map[string]any{"completed": in.Completed, "failed": in.Failed}})
 	}
 	blocks = append(blocks, block{"Limits", map[string]int{"first_step": in.FirstStep, "max_steps": in.MaxSteps}})
 	return begin(t, "planner", plannerTools, in.Task, blocks...)
@@ -262,7 +262,7 @@ func (w world) step(t testing.TB, o *outcome, task string, s catalog.PlanStep) b
 	data := map[string]json.RawMessage{}
 	var input []block
 	for _, r := range o.results {
-		if s.InputFromStep > 0 && r.Step.Step == s.InputFromStep {
+		if slices.Contains(s.Inputs, r.Step.Step) {
 			data["r0"] = r.Result
 			input = append(input, block{"Input", shown("r0", r.Result)})
 		}

@@ -4,6 +4,7 @@ import { jcs, kidOf, must, signed } from "./bundle.mjs";
 import { admit, base64url } from "./keys.mjs";
 
 const MAX_STEPS = 10;
+const MAX_LIVE = 4;
 const MAX_REPLANS = 3;
 const HOUR = 3600000;
 const LEEWAY = 5000;
@@ -78,13 +79,27 @@ export class Plans {
   }
 
   replan(p) {
+    if (p.status === "replanning") return;
     p.status = "replanning";
     if (p.replans >= MAX_REPLANS) p.exhausted = true;
     else p.replans++;
   }
 
-  lastDone(p) {
-    return p.steps.findLast((s) => s.status === "done")?.step ?? 0;
+  // stays: a revision leaves what is done and what has begun and may end well.
+  stays(s) {
+    return s.status === "done" || s.status === "held" || (s.status === "pending" && s.begun);
+  }
+
+  // ready: all that a step waits for is done.
+  ready(p, s) {
+    const before = [...s.inputs, ...s.after];
+    const at = p.steps.indexOf(s);
+    if (at > 0 && s.after.length === 0 && !s.parallel) before.push(p.steps[at - 1].step);
+    return s.status === "pending" && before.every((n) => p.steps.some((x) => x.step === n && x.status === "done"));
+  }
+
+  live(p) {
+    return [...this.tasks.values()].filter((t) => t.plan === p && !t.ended).length;
   }
 
   revise(o) {
@@ -94,14 +109,21 @@ export class Plans {
     const { steps } = o.args;
     const answer = o.args.answer ?? o.args.answer_bytes;
     must(steps.length > 0 ? answer === undefined : o.args.revision === 1 && answer !== undefined, "steps, or the answer of a first revision");
-    const done = this.lastDone(p);
-    must(done + o.args.steps.length <= MAX_STEPS, "too many steps");
-    o.args.steps.forEach((s, i) => {
-      must(s.step === done + i + 1, "step numbers do not run on from the last done step");
-      must((s.input_from_step ?? 0) >= 0 && (s.input_from_step ?? 0) < s.step, "input from no earlier step");
+    must(this.live(p) === 0, "a task of the plan lives");
+    const staying = p.steps.filter(this.stays);
+    must(staying.length + steps.length <= MAX_STEPS, "too many steps");
+    const last = p.steps.findLast((s) => this.state.rules > 3 || s.status === "done")?.step ?? 0;
+    const known = new Set(staying.map((s) => s.step));
+    const added = steps.map((s, i) => {
+      must(s.step === last + i + 1, "step numbers do not run on");
+      const inputs = s.input_from_step ? [s.input_from_step] : s.inputs ?? [];
+      must(inputs.every((n) => known.has(n)), "input from no earlier step");
+      must((s.after ?? []).every((n) => known.has(n)), "it waits for no earlier step");
+      known.add(s.step);
+      return { step: s.step, skills: s.skills ?? [], inputs, after: s.after ?? [], parallel: s.parallel, status: "pending", revision: o.args.revision, results: [] };
     });
     Object.assign(p, { revision: o.args.revision, digest: o.d.intent_id, status: "executing", answer });
-    p.steps = p.steps.filter((s) => s.step <= done).concat(o.args.steps.map((s) => ({ step: s.step, skills: s.skills ?? [], status: "pending", revision: p.revision, results: [] })));
+    p.steps = [...staying, ...added];
   }
 
   step(o) {
@@ -119,11 +141,13 @@ export class Plans {
     must(p.status === "executing", `the plan is ${p.status}`);
     must(a.plan_digest === p.digest, "not the digest of the plan's current revision");
     const s = p.steps.find((x) => x.step === a.step);
-    must(s && a.step === this.lastDone(p) + 1, "not the next step of the plan");
+    must(s, "not a step of the plan");
     must(s.status === "pending", `the step is ${s.status}`);
+    must(this.ready(p, s), "one that the step waits for is not done");
+    must(this.live(p) < MAX_LIVE, "no more tasks of a plan live at once");
     const name = `${o.tenant}/${a.task_id}`;
     must(!this.tasks.has(name), "a task with this id exists");
-    s.status = "running";
+    Object.assign(s, { status: "running", begun: true });
     const task = { id: a.task_id, tenant: o.tenant, user: o.user_id, plan: p, step: s, revision: s.revision, deadline, key: { ...key, role: "task" } };
     this.tasks.set(name, task);
     this.byKey.set(key.kid, task);

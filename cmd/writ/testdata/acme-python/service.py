@@ -65,7 +65,7 @@ def ticket_of(token, keys):
 REQUIRED = set("iss intent_id type executor actor position attempt deadline policy_digest".split())
 OPTIONAL = set("obligations scope pins inputs".split())
 ACTOR, ACTOR_OPTIONAL = {"user_id", "tenant"}, {"roles", "session_id"}
-SCOPE, SCOPE_OPTIONAL = set("task_id plan_id revision step skills deadline".split()), {"return_spec", "input_key"}
+SCOPE, SCOPE_OPTIONAL = set("task_id plan_id revision step skills deadline".split()), {"return_spec", "input_key", "input_keys"}
 BODY = set("version intent actor constraints context trace_id".split())
 
 

@@ -1,0 +1,169 @@
+package agentic
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+)
+
+// end is how the task of a step ended.
+type end struct {
+	step int
+	task string
+	runReply
+}
+
+// flow carries out the steps of the plan side by side, each by a task of its own that is
+// delegated as soon as the step is ready, until none runs and none can begin. The plan
+// is this goroutine's alone: those that wait for a task only report its end. A step
+// that fails lets the others end; none begins after it until the plan is revised.
+//
+// A crash in here leaves tasks that live. They go on until the plan is claimed again,
+// which ends them; their steps are then opened anew.
+func (d *drive) flow(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	ends := make(chan end, catalog.MaxLive)
+	var tasks sync.WaitGroup
+	defer tasks.Wait()
+	defer stop()
+	for running := 0; ; running-- {
+		for d.plan.Status == catalog.PlanExecuting && running < catalog.MaxLive {
+			ready := d.plan.Ready()
+			if len(ready) == 0 {
+				break
+			}
+			wait, err := d.step(ctx, ready[0])
+			var refused *OrderError
+			if errors.As(err, &refused) && running > 0 {
+				break // a step beside it has failed, as its task will report
+			}
+			if err != nil {
+				return err
+			}
+			running++
+			tasks.Go(func() { ends <- wait() })
+		}
+		if running == 0 {
+			return nil
+		}
+		if err := d.ended(ctx, <-ends); err != nil {
+			return err
+		}
+	}
+}
+
+// waits ends a drive that can run no step before people have decided.
+func (d *drive) waits() error {
+	waiting := false
+	for _, s := range d.plan.Steps {
+		if h := d.held[s.Step]; s.Status == catalog.StepHeld && h != nil {
+			d.frame(bus.FrameHeld, bus.HeldData{PlanID: d.turn.PlanID, Approval: *h})
+			return nil // the frame ends the user's stream
+		}
+		waiting = waiting || s.Status == catalog.StepHeld
+	}
+	if !waiting {
+		return errors.New("no step of the plan can run")
+	}
+	return nil
+}
+
+// step opens a task for a step. wait waits for its end; it uses nothing of the drive
+// that changes, and shows what the task says meanwhile.
+func (d *drive) step(ctx context.Context, s catalog.StepView) (wait func() end, err error) {
+	deadline := d.cfg.Now().Add(taskLife).UTC()
+	args := catalog.Step{
+		PlanID: d.turn.PlanID, PlanDigest: d.plan.PlanDigest, Step: s.Step, Epoch: d.epoch,
+		TaskID: intents.NewTimedID(intents.KindTask, d.cfg.Now()), Deadline: deadline.Format(time.RFC3339),
+	}
+	turn := d.turn
+	turn.Grant = d.sealer.grantOf(d.turn)
+	var ready taskReply
+	if err := delegate(ctx, d.cfg.Bus, bus.Agent("task"), planTime, taskRequest{turn, args}, &ready); err != nil {
+		return nil, err
+	}
+	if ready.Error != "" {
+		return nil, errors.New(ready.Error)
+	}
+	args.JWK, args.PoP = ready.Step.JWK, ready.Step.PoP // nothing else is taken from the reply
+	var opened catalog.StepResult
+	a, err := d.order(ctx, "step", args, &opened)
+	if err != nil {
+		return nil, err
+	}
+	d.take(opened.Plan, at(a))
+	told := toldBy(a)
+	d.status("step_started", s.Task, s.Step)
+	turn.Grant = d.sealer.grantOf(d.turn)
+	run := runRequest{
+		Turn: turn, TaskID: args.TaskID, UserTask: d.task, Soul: d.soul, Revision: s.Revision, Step: s.PlanStep,
+		Inputs: d.inputs(s), Deadline: args.Deadline, Calls: told.Calls,
+		Effects: slices.DeleteFunc(told.Facts, func(f catalog.OrderFact) bool { return f.Step == s.Step && f.Revision == s.Revision }),
+	}
+	return func() end {
+		e := end{step: s.Step, task: args.TaskID}
+		if err := d.helped(ctx, "task", ready.Instance, taskTime, turn.Grant, run, &e.runReply, func(p progress) { d.progress(&s, p) }); err != nil {
+			e.runReply = runReply{Status: taskFailed, Reason: "the task does not answer"}
+		}
+		return e
+	}, nil
+}
+
+// inputs are the memory keys of the steps whose results a step works on.
+func (d *drive) inputs(s catalog.StepView) []stepInput {
+	var out []stepInput
+	for _, n := range s.Reads() {
+		for _, from := range d.plan.Steps {
+			if from.Step == n {
+				out = append(out, stepInput{n, from.MemoryKey})
+			}
+		}
+	}
+	return out
+}
+
+// ended handles the end of a task. The plan goes on as the task's step.finish left
+// it; whatever a task reports, the router judges the next move.
+func (d *drive) ended(ctx context.Context, e end) error {
+	if e.Held != nil {
+		e.Held.Step = e.step
+		d.held[e.step] = e.Held
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case e.Plan != nil:
+		d.take(*e.Plan, e.At)
+	case e.Status == taskViolation: // the outcome of an order of the task ended the step: no move answered
+		var got catalog.PlanGetResult
+		a, err := d.order(ctx, "plan.get", catalog.PlanGet{PlanID: d.turn.PlanID}, &got)
+		if err != nil {
+			return err
+		}
+		d.take(got.Plan, at(a)) // it waits for what was recorded before it
+	default: // the task could not say its end itself: the manager may only say failed
+		reason := cmp.Or(e.Reason, "the task ended without a result")
+		if err := d.move(ctx, "step.finish", catalog.StepFinish{TaskID: e.task, Status: taskFailed, Reason: cut(reason, 1000)}); err != nil {
+			return err
+		}
+	}
+	for _, s := range d.plan.Steps {
+		switch {
+		case s.Step != e.step:
+		case s.Status == catalog.StepDone:
+			d.status("step_done", s.Task, e.step)
+			return d.read(ctx, e.step, s.MemoryKey)
+		case s.Status == catalog.StepHeld || s.Status == catalog.StepPending:
+			return nil
+		}
+	}
+	d.status("step_failed", "", e.step)
+	return nil
+}

@@ -1,0 +1,39 @@
+package catalog
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+)
+
+// NamedInput is data that an order works on and that its arguments only name: a blob
+// (cas://…), an order of the same step (sha256:…), or a file.
+type NamedInput struct {
+	Ref     string
+	Pointer string // where its executor finds the data
+}
+
+// InputsOf are those of an order of a type, by its arguments "from" and "inputs".
+func InputsOf(row Row, args json.RawMessage) ([]NamedInput, error) {
+	var a struct {
+		From   string            `json:"from"`
+		Inputs map[string]string `json:"inputs"`
+	}
+	if row.DataAt == "" {
+		return nil, nil
+	}
+	if err := json.Unmarshal(args, &a); err != nil {
+		return nil, err
+	}
+	var out []NamedInput
+	if a.From != "" {
+		out = append(out, NamedInput{a.From, row.DataAt})
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.Inputs)) {
+		out = append(out, NamedInput{a.Inputs[name], InputAt(name)})
+	}
+	return out, nil
+}
+
+// InputAt is where an executor finds one of several inputs.
+func InputAt(name string) string { return "/inputs/" + name }
