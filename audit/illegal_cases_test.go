@@ -325,11 +325,11 @@ var taskMisdeeds = []misdeed{
 		failed := d.finishing("failed")
 		failed.Args = catalog.StepFinish{TaskID: d.task.TaskID, Status: "failed", Reason: "the rest"}
 		d.accepted(failed, pays)
-		_, d.plan.Digest = d.accept(d.revision(2, routertest.Steps(1, "pay")))
+		_, d.plan.Digest = d.accept(d.revision(2, routertest.Steps(3, "pay")))
 		d.plan.Revision = 2
 		var next *routertest.Task
-		d.accepted(d.step(1, func(t *routertest.Task, _ *catalog.Step) { next = t }))
-		return d.accepted(next.CallOrder("pay", `{"n":1}`), once, func(a *appended) { a.facts.Task.TaskID, a.facts.Task.Revision = next.TaskID, 2 })
+		d.accepted(d.step(3, func(t *routertest.Task, _ *catalog.Step) { next = t }))
+		return d.accepted(next.CallOrder("pay", `{"n":1}`), once, func(a *appended) { a.facts.Task.TaskID, a.facts.Task.Revision, a.facts.Task.Step = next.TaskID, 2, 3 })
 	}},
 	{"occurrence-left-out", "called", "an order of a plan: occurrence n has n equal orders before it", "1 equal orders", func(d *dishonest) int64 {
 		o := d.task.CallOrder("pay", `{"n":1}`)
