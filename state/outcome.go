@@ -64,6 +64,7 @@ func (s *State) held(o Order) error {
 	}
 	if step := p.step(x.Step); step != nil {
 		step.Status = catalog.StepHeld
+		s.freeSession(p)
 	}
 	return nil
 }

@@ -104,6 +104,9 @@ func (p *plan) touchesTasks() []storage.Subject {
 	return out
 }
 
+// touchesEnd are what a move changes that ends the plan.
+func (p *plan) touchesEnd() []storage.Subject { return append(p.touchesTasks(), p.turnSubjects()...) }
+
 // Touches are what an order changes that waits for people or is carried out by an
 // executor. For an order of the router see Effect.Touches.
 func (o *Order) Touches() []storage.Subject {
@@ -119,8 +122,11 @@ func (o *Order) Touches() []storage.Subject {
 	switch {
 	case o.Signer != intents.RoleTask: // it may name any step, and repeat an order of another step's task
 		out = append(out, SubjectPlanState(o.Tenant, c.PlanID))
-	case held:
+	case held: // the turn waits, and frees its session
 		out = append(out, SubjectTask(o.Tenant, c.TaskID))
+		if c.SessionID != "" {
+			out = append(out, subjectSession(o.Tenant, o.User, c.SessionID))
+		}
 	}
 	return out
 }
