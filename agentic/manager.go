@@ -141,6 +141,9 @@ func (d *drive) run(ctx context.Context) error {
 	if err := d.loadSoul(ctx); err != nil {
 		return err
 	}
+	if over, err := d.recall(ctx); over || err != nil {
+		return err
+	}
 	if err := d.loadResults(ctx); err != nil {
 		return err
 	}
@@ -299,6 +302,7 @@ func (d *drive) step(ctx context.Context, s *catalog.StepView) (over bool, err e
 		TaskID: intents.NewTimedID(intents.KindTask, d.cfg.Now()), Deadline: deadline.Format(time.RFC3339),
 	}
 	turn := d.turn
+	turn.History = nil // a step has its inputs
 	turn.Grant = d.sealer.grantOf(d.turn)
 	var ready taskReply
 	if err := delegate(ctx, d.cfg.Bus, bus.Agent("task"), planTime, taskRequest{turn, args}, &ready); err != nil {
@@ -346,6 +350,7 @@ func (d *drive) ended(ctx context.Context, step int, task string, end runReply) 
 	switch {
 	case end.Status == taskHeld && end.Held != nil:
 		end.Held.Step = step
+		d.remember(ctx, "turn:"+d.turn.TurnID+":held", "This waits for approval: "+end.Held.Reason)
 		d.frame(bus.FrameHeld, bus.HeldData{PlanID: d.turn.PlanID, Approval: *end.Held})
 		return true, nil
 	case end.Plan != nil:

@@ -198,7 +198,7 @@ func TestGoOn(t *testing.T) {
 	turn := c.turn()
 	h := bus.HandOut{Tenant: turn.Tenant, UserID: turn.UserID, SessionID: turn.SessionID, TurnID: turn.TurnID, PlanID: turn.PlanID, Driver: "d2", Epoch: 1, Grant: turn.Grant}
 	NewManager(cfg).take(t.Context(), h)
-	if d := cmp.Diff([]string{"plan.claim", "soul.get", "read_memory"}, types(c.taken())); d != "" {
+	if d := cmp.Diff([]string{"plan.claim", "soul.get", "session.get", "read_memory"}, types(c.taken())); d != "" {
 		t.Errorf("a held plan (-want +got):\n%s", d)
 	}
 

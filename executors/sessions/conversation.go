@@ -39,7 +39,7 @@ func (s *session) recent(budget int) []message {
 	room = budget * tokenBytes / 8
 	for i := first - 1; i >= 0 && len(out) < crumbs; i-- {
 		m := s.Messages[i]
-		if m.Role != roleAgent {
+		if m.Role != catalog.SaidByAgent {
 			continue
 		}
 		m.Content = fmt.Sprintf("[Earlier: %s… → REM LOOKUP %s]", beginning(m), m.ID)
@@ -84,7 +84,7 @@ func (s *sessions) appendOnce(ctx context.Context, o *executors.Order, args cata
 	turns := messages(o, args.Turns)
 	for i := range turns {
 		by := args.Key
-		if turns[i].Role != roleAgent {
+		if turns[i].Role != catalog.SaidByAgent {
 			by = o.Context.TurnID
 		}
 		sum := sha256.Sum256([]byte(o.Ticket.Actor.UserID + "\n" + args.SessionID + "\n" + turns[i].Role + "\n" + by))

@@ -50,11 +50,8 @@ type row struct {
 	CreatedAt time.Time `json:"created_at"`
 }
 
-// roleAgent is the role of turns that are answers.
-const roleAgent = "agent"
-
 // messageTypes by the roles of turns.
-var messageTypes = map[string]string{"user": "user", roleAgent: "assistant"}
+var messageTypes = map[string]string{catalog.SaidByUser: "user", catalog.SaidByAgent: "assistant"}
 
 // writeRows writes the rows of turns, in one call and in their order. Existing rows stay
 // as they are, so the same order may come again.

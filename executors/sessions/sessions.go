@@ -33,7 +33,7 @@ const (
 
 // The states of sessions, as written.
 const (
-	active    = "active"
+	active    = catalog.SessionActive
 	abandoned = "ABANDONED"
 )
 

@@ -31,6 +31,9 @@ type SessionRef struct {
 	TokenBudget int    `json:"token_budget,omitempty"` // of the prompt
 }
 
+// SessionActive is the status of a session that turns may be appended to.
+const SessionActive = "active"
+
 // SessionList are the arguments of session.list.
 type SessionList struct {
 	Limit int    `json:"limit,omitempty"`

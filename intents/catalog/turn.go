@@ -28,8 +28,15 @@ type TurnContext struct {
 	SessionMetadata  string `json:"session_metadata,omitempty"`
 }
 
+// Who says something in a conversation.
+const (
+	SaidByUser   = "user"
+	SaidByAgent  = "agent"
+	SaidBySystem = "system"
+)
+
 // Said is one message of a conversation.
 type Said struct {
-	Role    string `json:"role"` // user, agent, system
+	Role    string `json:"role"`
 	Content string `json:"content"`
 }
