@@ -35,6 +35,7 @@ func readBody(c *gin.Context, into any) error {
 		}
 		return problem.New(intents.SchemaInvalid, "", "the body is not strict JSON")
 	}
+	c.Set(bodyDigest, intents.Digest(canonical))
 	if at, known := unknownMember(reflect.TypeOf(into), canonical, ""); at != "" {
 		return problem.New(intents.SchemaInvalid, at, "unknown member; the members here are "+known)
 	}
