@@ -147,6 +147,10 @@ func TestHeld(t *testing.T) {
 	if d := cmp.Diff(want, dataOf[bus.HeldData](t, frames[len(frames)-1])); d != "" {
 		t.Errorf("held (-want +got):\n%s", d)
 	}
+	told := map[string][]string{"turn:" + theTurn.TurnID + ":held": {"user: How many outlets are there?", "agent: This waits for approval: two people must agree"}}
+	if d := cmp.Diff(told, appended(c)); d != "" {
+		t.Errorf("session.append (-want +got):\n%s", d)
+	}
 	if got := types(c.taken()); slices.Contains(got, "plan.close") || slices.Contains(got, "step.finish") {
 		t.Errorf("orders %v", got)
 	}

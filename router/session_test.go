@@ -89,6 +89,9 @@ func TestOneRequest(t *testing.T) {
 			}
 			again := w.NewPlan("p6")
 			w.Want(w.Do(asks(again, "x")), intents.OK)
+			w.Want(again.Cancel(w.Gateway), intents.OK) // nobody took it
+			again = w.NewPlan("p8")
+			w.Want(w.Do(asks(again, "x")), intents.OK)
 			if a := w.Want(w.Do(asks(w.NewPlan("p7"), "x")), intents.SessionBusy); a.PlanID != again.ID {
 				t.Errorf("the last one is meant: %+v", a)
 			}

@@ -69,11 +69,14 @@ func (v *View) mayTurn(o Order, p *plan, a catalog.PlanOpen) error {
 	return nil
 }
 
-// answers says whether a request of a kind means this plan, which an equal one opened.
+// answers says whether a request of a kind means this plan, which an equal one opened. A
+// plan that nobody took answers nothing.
 func (p *plan) answers(kind string, now time.Time) bool {
 	switch closed := p.View.CompletedAt; {
 	case !final(p.View.Status):
 		return true
+	case p.View.Epoch == 0:
+		return false
 	case kind == catalog.RequestKey:
 		return now.Before(p.View.CreatedAt.Add(requestKept))
 	case kind == catalog.RequestRetry:

@@ -70,7 +70,7 @@ export class Plans {
     const own = [...this.plans.values()].filter((p) => p.tenant === o.tenant && p.user === o.user_id);
     const before = request && own.findLast((p) => p.request === request.digest);
     const stands = { key: (p) => o.now < p.opened + REQUEST_KEPT, retry: (p) => o.now < p.closed + RETRY_KEPT, body: () => false };
-    must(!before || (before.final && !stands[request.kind](before)), "the request has opened a plan before");
+    must(!before || (before.final && (before.epoch === 0 || !stands[request.kind](before))), "the request has opened a plan before");
     must(o.released || !own.some((p) => p.turning && p.session === session), "the session has an open turn");
   }
 
