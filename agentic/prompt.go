@@ -35,10 +35,18 @@ func contextOf(a *agents.Agent, t Turn, now time.Time) string {
 	}
 	text := "[Context]"
 	for _, line := range []struct{ name, value string }{
-		{"Date", now.Format("Monday, 2006-01-02")}, {"Time", now.Format("15:04:05 MST")}, {"Time zone", about.TimeZone},
-		{"User ID", t.UserID}, {"User email", about.UserEmail}, {"User name", about.UserName},
-		{"Session", t.SessionID}, {"Session name", about.SessionName}, {"Session metadata", about.SessionMetadata},
-		{"Agent", a.Name}, {"Locale", about.Locale}, {"Location", about.Location},
+		{"Date", now.Format("Monday, 2006-01-02")},
+		{"Time", now.Format("15:04:05 MST")},
+		{"Time zone", about.TimeZone},
+		{"User ID", t.UserID},
+		{"User email", about.UserEmail},
+		{"User name", about.UserName},
+		{"Session", t.SessionID},
+		{"Session name", about.SessionName},
+		{"Session metadata", about.SessionMetadata},
+		{"Agent", a.Name},
+		{"Locale", about.Locale},
+		{"Location", about.Location},
 	} {
 		if value := strings.Join(strings.Fields(line.value), " "); value != "" { // in one line
 			text += "\n" + line.name + ": " + value

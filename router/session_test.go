@@ -12,10 +12,10 @@ import (
 	"aob.dev/writ/router/routertest"
 )
 
-// inSession is plan.open in a session.
-func inSession(p *routertest.Plan, session string) routertest.Order {
+// besides is plan.open in the session of the first plan.
+func besides(p *routertest.Plan) routertest.Order {
 	o := p.OpenOrder()
-	o.Ctx.SessionID = session
+	o.Ctx.SessionID = routertest.Session
 	return o
 }
 
@@ -25,21 +25,21 @@ func TestOneOpenTurn(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	first := w.NewPlan("p1")
 	w.Want(first.Open(), intents.OK)
-	a := w.Want(w.Do(inSession(w.NewPlan("p2"), routertest.Session)), intents.SessionBusy)
+	a := w.Want(w.Do(besides(w.NewPlan("p2"))), intents.SessionBusy)
 	if a.PlanID != first.ID || a.Pointer != "/context/session_id" || a.Decision == nil || a.Decision.Verdict != intents.Deny {
 		t.Errorf("%+v", a)
 	}
 	other := w.NewPlan("p3")
 	other.User = "ben"
-	w.Want(w.Do(inSession(other, routertest.Session)), intents.OK)
+	w.Want(w.Do(besides(other)), intents.OK)
 	w.Want(first.Cancel(w.Gateway), intents.OK)
 	second := w.NewPlan("p4")
-	w.Want(w.Do(inSession(second, routertest.Session)), intents.OK)
+	w.Want(w.Do(besides(second)), intents.OK)
 	w = w.Reopen()
-	w.Want(w.Do(inSession(w.NewPlan("p5"), routertest.Session)), intents.SessionBusy)
+	w.Want(w.Do(besides(w.NewPlan("p5"))), intents.SessionBusy)
 	w.Want(w.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "default", Sub: "ana", Before: intents.FormatTime(w.Clock.Now())}), intents.OK)
 	w.Clock.Move(time.Minute)
-	w.Want(w.Do(inSession(w.NewPlan("p6"), routertest.Session)), intents.OK)
+	w.Want(w.Do(besides(w.NewPlan("p6"))), intents.OK)
 }
 
 // TestHoldFreesItsSession: a turn that waits for people lets the next one begin, and takes
@@ -49,13 +49,13 @@ func TestHoldFreesItsSession(t *testing.T) {
 	w.Pin("pay", catalog.Once)
 	w.Approval(`{"once":true}`, "ben")
 	p := w.Begun("p1", "pay")
-	w.Want(w.Do(inSession(w.NewPlan("p2"), routertest.Session)), intents.SessionBusy)
+	w.Want(w.Do(besides(w.NewPlan("p2"))), intents.SessionBusy)
 	w.Want(p.Started(1).Call("pay", `{"n":1}`), intents.ApprovalRequired)
 	next := w.NewPlan("p3")
-	w.Want(w.Do(inSession(next, routertest.Session)), intents.OK)
+	w.Want(w.Do(besides(next)), intents.OK)
 	w.Want(p.Claim(), intents.OK) // it goes on
 	w.Want(p.Fail(), intents.OK)
-	w.Want(w.Do(inSession(w.NewPlan("p4"), routertest.Session)), intents.SessionBusy)
+	w.Want(w.Do(besides(w.NewPlan("p4"))), intents.SessionBusy)
 }
 
 // TestOneRequest: a request opens one plan. How long a second one is told of it depends on

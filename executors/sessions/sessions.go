@@ -194,6 +194,7 @@ func (s *sessions) begin(ctx context.Context, o *executors.Order, fresh session)
 	if err != nil {
 		return nil, executors.Store(err)
 	}
+	failpoint.Hit(failpoint.SessionWritten)
 	return &executors.Result{Value: fresh.view(s.time())}, nil
 }
 
