@@ -16,22 +16,23 @@ import (
 // legal. Names and types are those of a snapshot, too.
 type plan struct {
 	View      catalog.PlanView     `json:"view"`
-	Opened    int64                `json:"opened"`            // position of plan.open
-	Texts     []int64              `json:"texts"`             // positions of the orders that hold its texts
-	Claimed   int64                `json:"claimed"`           // position of the last plan.claim; Nobody before the first
-	Unheld    bool                 `json:"unheld"`            // a hold has ended, or was of plan.open, and nobody has claimed the plan since
-	Roles     []string             `json:"roles"`             // of the grant that opened it
-	Client    string               `json:"client"`            // act.client of that grant
-	Trace     string               `json:"trace"`             // trace_id of plan.open
-	Exhausted bool                 `json:"exhausted"`         // the fourth replan: only plan.close failed is legal
-	Tasks     []*task              `json:"tasks"`             // that its steps opened
-	Results   map[int][]string     `json:"results"`           // step to memory keys its tasks wrote, of the step's revision
-	ByIntent  map[string]orderRef  `json:"by_intent"`         // dispatched orders, for "from"
-	Facts     []*catalog.OrderFact `json:"facts"`             // once and held orders, for later drivers; only appended to
-	Settled   map[string]bool      `json:"settled"`           // intent_ids of facts whose step is done
-	Request   string               `json:"request,omitempty"` // digest of the request that opened it, from rules 4 on
-	Turning   bool                 `json:"turning,omitempty"` // it is the open turn of its session
-	Turn      *catalog.TurnContext `json:"turn,omitempty"`    // while it is open
+	Opened    int64                `json:"opened"`    // position of plan.open
+	Texts     []int64              `json:"texts"`     // positions of the orders that hold its texts
+	Claimed   int64                `json:"claimed"`   // position of the last plan.claim; Nobody before the first
+	Unheld    bool                 `json:"unheld"`    // a hold has ended, or was of plan.open, and nobody has claimed the plan since
+	Roles     []string             `json:"roles"`     // of the grant that opened it
+	Client    string               `json:"client"`    // act.client of that grant
+	Trace     string               `json:"trace"`     // trace_id of plan.open
+	Exhausted bool                 `json:"exhausted"` // the fourth replan: only plan.close failed is legal
+	Tasks     []*task              `json:"tasks"`     // that its steps opened
+	Results   map[int][]string     `json:"results"`   // step to memory keys its tasks wrote, of the step's revision
+	ByIntent  map[string]orderRef  `json:"by_intent"` // dispatched orders, for "from"
+	Facts     []*catalog.OrderFact `json:"facts"`     // once and held orders, for later drivers; only appended to
+	Settled   map[string]bool      `json:"settled"`   // intent_ids of facts whose step is done
+
+	Request string               `json:"request,omitempty"` // digest of the request that opened it, from rules 4 on
+	Turning bool                 `json:"turning,omitempty"` // it is the open turn of its session
+	Turn    *catalog.TurnContext `json:"turn,omitempty"`    // while it is open
 
 	pending int // orders of it that are open or held, or indeterminate
 }

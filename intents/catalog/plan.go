@@ -31,8 +31,8 @@ var planRows = []Row{
 type PlanOpen struct {
 	PlanID string `json:"plan_id"`
 	Task   string `json:"task"` // the user's request, at most 16 KiB
-	// Request says which request of the user this is; nil: one that is not sent again.
-	Request *Request     `json:"request,omitempty"`
+
+	Request *Request     `json:"request,omitempty"` // which of the user it is; nil: one that is not sent again
 	Turn    *TurnContext `json:"turn,omitempty"`
 }
 
@@ -211,27 +211,28 @@ const (
 // Response and the Args of Facts, which would be recorded each time; only plan.claim
 // tells them.
 type PlanView struct {
-	PlanID      string       `json:"plan_id"`
-	TenantID    string       `json:"tenant_id"`
-	UserID      string       `json:"user_id"`
-	SessionID   string       `json:"session_id,omitempty"`
-	TurnID      string       `json:"turn_id,omitempty"`
-	Status      PlanStatus   `json:"status"`
-	Task        string       `json:"task,omitempty"` // answers of moves leave it out, but for plan.claim's
-	Epoch       int          `json:"epoch"`
-	Revision    int          `json:"revision"`
-	PlanDigest  string       `json:"plan_digest,omitempty"`
-	MaxSteps    int          `json:"max_steps"`
-	ReplanCount int          `json:"replan_count"`
-	Steps       []StepView   `json:"steps"`
-	History     []Replan     `json:"replan_history"`
-	Facts       []OrderFact  `json:"facts,omitempty"` // orders with effects of interrupted and held steps
-	Usage       []Usage      `json:"usage,omitempty"`
-	Response    string       `json:"response,omitempty"`
-	Failure     *Failure     `json:"failure,omitempty"`
-	Turn        *TurnContext `json:"turn,omitempty"` // plan.claim's answer alone has it
-	CreatedAt   time.Time    `json:"created_at"`
-	CompletedAt *time.Time   `json:"completed_at,omitempty"`
+	PlanID      string      `json:"plan_id"`
+	TenantID    string      `json:"tenant_id"`
+	UserID      string      `json:"user_id"`
+	SessionID   string      `json:"session_id,omitempty"`
+	TurnID      string      `json:"turn_id,omitempty"`
+	Status      PlanStatus  `json:"status"`
+	Task        string      `json:"task,omitempty"` // answers of moves leave it out, but for plan.claim's
+	Epoch       int         `json:"epoch"`
+	Revision    int         `json:"revision"`
+	PlanDigest  string      `json:"plan_digest,omitempty"`
+	MaxSteps    int         `json:"max_steps"`
+	ReplanCount int         `json:"replan_count"`
+	Steps       []StepView  `json:"steps"`
+	History     []Replan    `json:"replan_history"`
+	Facts       []OrderFact `json:"facts,omitempty"` // orders with effects of interrupted and held steps
+	Usage       []Usage     `json:"usage,omitempty"`
+	Response    string      `json:"response,omitempty"`
+	Failure     *Failure    `json:"failure,omitempty"`
+	CreatedAt   time.Time   `json:"created_at"`
+	CompletedAt *time.Time  `json:"completed_at,omitempty"`
+
+	Turn *TurnContext `json:"turn,omitempty"` // plan.claim's answer alone has it
 }
 
 // StepView is a step with what became of it.
