@@ -126,13 +126,20 @@ func (d *drive) fail(ctx context.Context, reason, why string) error {
 		h := d.plan.History[n-1]
 		f.LastFailure = &catalog.LastFailure{Step: h.FailedStep, Reason: cut(h.Reason, 1000)}
 	}
+	line, each := d.before(ctx)
+	if each != "" {
+		why += "\nBefore it failed: " + line + "\n" + each
+	}
+	if line != "" {
+		line = " Before it failed: " + line + "."
+	}
 	response, err := d.compose(ctx, "Failure", why, nil)
 	var unanswered *model.Error
 	switch {
 	case errors.As(err, &unanswered):
-		response = "I could not complete this request: " + plain(err) + "."
+		response = "I could not complete this request: " + plain(err) + "." + line
 	case err != nil:
-		response = "I could not complete this request."
+		response = "I could not complete this request." + line
 	}
 	response = guarded(response)
 	if d.drives(ctx) {

@@ -110,7 +110,7 @@ func wantsStream(c *gin.Context) bool {
 // openTurn opens a plan for a message and hands it to a manager. If nobody takes
 // the plan it is cancelled, so that a request that is answered with an error does
 // not go on behind the caller's back. A request that has opened one before joins it.
-func (g *Gateway) openTurn(ctx context.Context, a actor, q asked) (turn, runReply, error) {
+func (g *Gateway) openTurn(ctx context.Context, a actor, q turnRequest) (turn, runReply, error) {
 	if a.session == "" {
 		a.session = newID("sess")
 	}

@@ -177,6 +177,24 @@ func TestTypesFollowSchemas(t *testing.T) {
 	}
 }
 
+// TestAllFound: as many skills as can be asked for are a result.
+func TestAllFound(t *testing.T) {
+	r, _ := Builtin().Lookup("skill.find")
+	result, err := r.ResultSchema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{MaxFound, MaxFound + 1} {
+		raw, err := json.Marshal(SkillFindResult{Skills: slices.Repeat([]SkillHit{{Name: "a", Description: "b"}}, n)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if wrong := result.ValidateBytes(raw); (len(wrong) > 0) != (n > MaxFound) {
+			t.Errorf("%d skills: %+v", n, wrong)
+		}
+	}
+}
+
 // TestSchemasFollowTypes compares the members that a schema allows with those
 // that the Go type has, at every level, and what both may leave out.
 func TestSchemasFollowTypes(t *testing.T) {

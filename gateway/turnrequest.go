@@ -11,8 +11,8 @@ import (
 	"aob.dev/writ/intents/catalog"
 )
 
-// asked is a request for a turn.
-type asked struct {
+// turnRequest is a request for a turn.
+type turnRequest struct {
 	message string
 	request *catalog.Request     // which of the user's it is; nil: one that is not sent again
 	about   *catalog.TurnContext // for the prompts; nil: it says nothing
@@ -20,7 +20,7 @@ type asked struct {
 
 // ask reads what a request says beside its message. Who asks is the grant's to say: name
 // and e-mail are taken from those who may assert users.
-func (who caller) ask(c *gin.Context, a actor, message string) asked {
+func (who caller) ask(c *gin.Context, a actor, message string) turnRequest {
 	about := catalog.TurnContext{
 		AddedInstruction: c.GetHeader("X-Added-Instruction"), Locale: c.GetHeader("X-Locale"), Location: c.GetHeader("X-Location"),
 		TimeZone: c.GetHeader("X-Time-Zone"), SessionName: c.GetHeader("X-Session-Name"), SessionMetadata: c.GetHeader("X-Session-Metadata"),
@@ -28,7 +28,7 @@ func (who caller) ask(c *gin.Context, a actor, message string) asked {
 	if who.key.MayAssertUser {
 		about.UserName, about.UserEmail = c.GetHeader("X-User-Name"), c.GetHeader("X-User-Email")
 	}
-	q := asked{message: message, request: requestOf(c, a)}
+	q := turnRequest{message: message, request: requestOf(c, a)}
 	if !reflect.ValueOf(about).IsZero() {
 		q.about = &about
 	}
