@@ -68,6 +68,9 @@ func (d *drive) response(ctx context.Context) (string, error) {
 func (d *drive) compose(ctx context.Context, block string, about any, on func(model.Event)) (string, error) {
 	var m blocks
 	m.add(block, about)
+	if block == "Failure" && len(d.plan.Facts) > 0 { // what was done all the same
+		m.add("Effects", d.plan.Facts)
+	}
 	agent := agents.Builtin(agents.Composer)
 	l := &loop{
 		model: d.cfg.Model, agent: agent, on: on,

@@ -50,7 +50,9 @@ func TestHoldFreesItsSession(t *testing.T) {
 	w.Approval(`{"once":true}`, "ben")
 	p := w.Begun("p1", "pay")
 	w.Want(w.Do(besides(w.NewPlan("p2"))), intents.SessionBusy)
-	w.Want(p.Started(1).Call("pay", `{"n":1}`), intents.ApprovalRequired)
+	task := p.Started(1)
+	w.Want(task.Call("pay", `{"n":1}`), intents.ApprovalRequired)
+	w.Want(task.Finish("held", "", ""), intents.OK)
 	next := w.NewPlan("p3")
 	w.Want(w.Do(besides(next)), intents.OK)
 	w.Want(p.Claim(), intents.OK) // it goes on

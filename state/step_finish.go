@@ -25,10 +25,16 @@ var stepFinish = move(typeStepFinish,
 			return Effect{}, illegal("/intent/args/status", "a manager may only say failed")
 		case a.Status == "done" && !slices.Contains(t.plan.Results[t.Step], a.MemoryKey):
 			return Effect{}, illegal("/intent/args/memory_key", "done must name the result of a write_memory of this step")
+		case a.Status == "held" && !t.plan.waiting(t.Step) && !t.plan.heldBy(t):
+			return Effect{}, illegal("/intent/args/status", "no order of this step waits, nor was one of this task held")
 		}
 		after := t.plan.clone()
 		after.finish(t.Step, a, o.At)
-		return Effect{after.answer(), append(t.plan.touches(a.Status != "done"), SubjectTask(o.Tenant, t.ID))}, nil
+		touches := append(t.plan.touches(a.Status != "done" && a.Status != "held"), SubjectTask(o.Tenant, t.ID))
+		if a.Status == "held" { // the turn waits, and frees its session
+			touches = append(touches, t.plan.turnSubjects()...)
+		}
+		return Effect{after.answer(), touches}, nil
 	},
 	func(s *State, o Order, a catalog.StepFinish) error {
 		t, ok := s.tasks[o.Tenant+"/"+a.TaskID]
@@ -37,9 +43,17 @@ var stepFinish = move(typeStepFinish,
 		}
 		t.Ended = "step.finish"
 		t.plan.finish(t.Step, a, o.At)
+		if step := t.plan.step(t.Step); step != nil && step.Status == catalog.StepHeld {
+			s.freeSession(t.plan)
+		}
 		t.plan.Texts = append(t.plan.Texts, o.Recorded)
 		return nil
-	}).keepsAllBut("reason", "suggestion")
+	}).keepsAllBut("reason", "suggestion", "reply")
+
+// heldBy says whether an order of a task waits or has waited for people.
+func (p *plan) heldBy(t *task) bool {
+	return slices.ContainsFunc(p.Facts, func(f *fact) bool { return f.HeldBy == t.ID })
+}
 
 // finish is the effect of step.finish on a plan.
 func (p *plan) finish(step int, a catalog.StepFinish, at time.Time) {
@@ -56,6 +70,11 @@ func (p *plan) finish(step int, a catalog.StepFinish, at time.Time) {
 			if f.Step == step && f.Revision == s.Revision {
 				p.Settled[f.IntentID] = true
 			}
+		}
+	case "held":
+		s.Status = catalog.StepHeld
+		if !p.waiting(step) { // its orders on hold have ended meanwhile
+			s.Status = catalog.StepPending
 		}
 	case "insufficient":
 		s.Status = catalog.StepInsufficient

@@ -72,6 +72,7 @@ var stepOpen = move("step",
 			InputKey: p.inputKey(step.PlanStep), Deadline: deadline,
 		}}
 		p.Tasks = append(p.Tasks, t)
+		p.Unheld = p.Unheld && s.rules < intents.RulesAgents // it is driven
 		s.addTask(t)
 		return nil
 	})

@@ -62,9 +62,17 @@ var examples = map[string]example{
 	"step.finish": {[]any{
 		StepFinish{TaskID: "task_1", Status: "done", MemoryKey: "default:s:task_1:strongest"},
 		StepFinish{TaskID: "task_1", Status: "insufficient", Reason: "no rows", Suggestion: "ask the other feed"},
+		StepFinish{TaskID: "task_1", Status: "held", Reply: "one waits"},
 	}, []any{moved}},
-	"cancel":       {[]any{Cancel{PlanID: "plan_1", Reason: "enough"}, Cancel{PlanID: "plan_1"}}, []any{view}},
-	"plan.get":     {[]any{PlanGet{PlanID: "plan_1", Trace: true}, PlanGet{PlanID: "plan_1"}}, []any{PlanGetResult{Plan: view, Events: []json.RawMessage{json.RawMessage(`{}`)}}}},
+	"cancel":   {[]any{Cancel{PlanID: "plan_1", Reason: "enough"}, Cancel{PlanID: "plan_1"}}, []any{view}},
+	"plan.get": {[]any{PlanGet{PlanID: "plan_1", Trace: true}, PlanGet{PlanID: "plan_1"}}, []any{PlanGetResult{Plan: view, Events: []json.RawMessage{json.RawMessage(`{}`)}}}},
+	"transcript.get": {[]any{TranscriptGet{IntentIDs: []string{digest}}}, []any{
+		TranscriptGetResult{SHA256: digest},
+		TranscriptGetResult{Calls: []TranscriptCall{
+			{ToldCall: ToldCall{Step: 1, IntentID: digest, Occurrence: 1, Call: "2.0", Type: "skill.call", Status: "done"}, Args: json.RawMessage(`{}`), Code: intents.OK, Reason: "r", Result: json.RawMessage(`1`)},
+			{ToldCall: ToldCall{Step: 1, IntentID: digest, Call: "1.0", Type: "skill.call", Status: "held"}, Args: json.RawMessage(`{}`)},
+		}},
+	}},
 	"plan.list":    {[]any{PlanList{Status: "failed", Limit: 100, After: "c"}, PlanList{}}, []any{PlanListResult{Plans: []PlanView{view}, Cursor: "c"}}},
 	"write_memory": {[]any{WriteMemory{Label: "strongest", Data: json.RawMessage(`[1]`), Scope: "user"}, WriteMemory{Label: "strongest", From: digest}}, []any{WriteMemoryResult{Key: "default:s:task_1:strongest", SizeBytes: 3, Validated: true}}},
 	"read_memory": {
