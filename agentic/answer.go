@@ -23,6 +23,7 @@ func (d *drive) complete(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	response = d.rememberEnd(ctx, response)
 	if err := d.move(ctx, "plan.close", catalog.PlanClose{PlanID: d.turn.PlanID, Epoch: d.epoch, Status: string(catalog.PlanComplete), Response: response, Usage: d.used}); err != nil {
 		return err
 	}
@@ -144,6 +145,9 @@ func (d *drive) fail(ctx context.Context, reason, why string) error {
 		response = "I could not complete this request." + line
 	}
 	response = guarded(response)
+	if d.drives(ctx) {
+		response = d.rememberEnd(ctx, response)
+	}
 	if err := d.move(ctx, "plan.close", catalog.PlanClose{PlanID: d.turn.PlanID, Epoch: d.epoch, Status: string(catalog.PlanFailed), Failure: &f, Usage: d.used}); err != nil {
 		return err
 	}

@@ -60,10 +60,11 @@ func (d *drive) flow(ctx context.Context) error {
 }
 
 // waits ends a drive that can run no step before people have decided.
-func (d *drive) waits() error {
+func (d *drive) waits(ctx context.Context) error {
 	waiting := false
 	for _, s := range d.plan.Steps {
 		if h := d.held[s.Step]; s.Status == catalog.StepHeld && h != nil {
+			d.remember(ctx, "turn:"+d.turn.TurnID+":held", "This waits for approval: "+h.Reason)
 			d.frame(bus.FrameHeld, bus.HeldData{PlanID: d.turn.PlanID, Approval: *h})
 			return nil // the frame ends the user's stream
 		}
@@ -84,6 +85,7 @@ func (d *drive) step(ctx context.Context, s catalog.StepView) (wait func() end, 
 		TaskID: intents.NewTimedID(intents.KindTask, d.cfg.Now()), Deadline: deadline.Format(time.RFC3339),
 	}
 	turn := d.turn
+	turn.History = nil // a step has its inputs
 	turn.Grant = d.sealer.grantOf(d.turn)
 	var ready taskReply
 	if err := delegate(ctx, d.cfg.Bus, bus.Agent("task"), planTime, taskRequest{turn, args}, &ready); err != nil {

@@ -157,6 +157,9 @@ func (d *drive) run(ctx context.Context) error {
 	if err := d.loadSoul(ctx); err != nil {
 		return err
 	}
+	if over, err := d.recall(ctx); over || err != nil {
+		return err
+	}
 	if err := d.loadResults(ctx); err != nil {
 		return err
 	}
@@ -176,7 +179,7 @@ func (d *drive) run(ctx context.Context) error {
 			if len(d.done()) == len(d.plan.Steps) {
 				return d.complete(ctx)
 			}
-			return d.waits()
+			return d.waits(ctx)
 		default:
 			return fmt.Errorf("plan is %s", d.plan.Status)
 		}

@@ -101,6 +101,8 @@ func managed(c *core) {
 	working(c)
 	folding(c, catalog.PlanView{PlanID: "plan_1", Status: catalog.PlanPlanning, Task: "How many outlets are there?"})
 	c.on("soul.get", refuse(intents.NotFound, "no soul"))
+	c.on("session.get", done(catalog.Session{Status: catalog.SessionActive}))
+	c.on("session.append", done(catalog.Session{}))
 	c.on("read_memory", done(catalog.ReadMemoryResult{Key: taskKey, Data: json.RawMessage(`{"count":10}`)}))
 }
 
@@ -127,7 +129,7 @@ func TestTurn(t *testing.T) {
 	if d := cmp.Diff([]string{"planning", "executing", "step_started", "calling", "step_done", "token", "answer", "done"}, kinds(t, frames)); d != "" {
 		t.Errorf("frames (-want +got):\n%s", d)
 	}
-	want := []string{"plan.claim", "soul.get", "skill.find", "skill.load", "plan", "step", "skill.load", "skill.call", "write_memory", "step.finish", "read_memory", "plan.close"}
+	want := []string{"plan.claim", "soul.get", "session.get", "skill.find", "skill.load", "plan", "step", "skill.load", "skill.call", "write_memory", "step.finish", "read_memory", "session.append", "plan.close"}
 	orders := c.taken()
 	if d := cmp.Diff(want, types(orders)); d != "" {
 		t.Errorf("orders (-want +got):\n%s", d)

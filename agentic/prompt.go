@@ -8,32 +8,54 @@ import (
 
 	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents/catalog"
 )
 
 // request begins the request of an agent in a turn: its system prompt, then the
-// context, then one message of the user. Neither is ever stored: each run builds them
-// anew from the definition of the agent and from the record.
+// context, then what was said before, then one message of the user. System prompt and
+// context are never stored: each run builds them anew from the definition of the agent
+// and from the record.
 func request(a *agents.Agent, soul string, t Turn, now time.Time, message string) model.Request {
+	messages := append([]model.Message{{Role: model.RoleSystem, Text: contextOf(a, t, now)}}, historyOf(t.History)...)
 	return model.Request{
 		Agent: a.Name, System: a.System(soul), Temperature: a.Temperature, Stop: a.Stop,
-		Messages: []model.Message{
-			{Role: model.RoleSystem, Text: contextOf(a, t, now)},
-			{Role: model.RoleUser, Text: message},
-		},
+		Messages: append(messages, model.Message{Role: model.RoleUser, Text: message}),
 	}
 }
 
 // contextOf says when, for whom and as whom an agent works.
 func contextOf(a *agents.Agent, t Turn, now time.Time) string {
+	var about catalog.TurnContext
+	if t.About != nil {
+		about = *t.About
+	}
 	now = now.UTC()
-	return strings.Join([]string{
-		"[Context]",
-		"Date: " + now.Format("Monday, 2006-01-02"),
-		"Time: " + now.Format("15:04:05") + " UTC",
-		"User ID: " + t.UserID,
-		"Session: " + t.SessionID,
-		"Agent: " + a.Name,
-	}, "\n")
+	if zone, err := time.LoadLocation(about.TimeZone); err == nil {
+		now = now.In(zone)
+	}
+	text := "[Context]"
+	for _, line := range []struct{ name, value string }{
+		{"Date", now.Format("Monday, 2006-01-02")},
+		{"Time", now.Format("15:04:05 MST")},
+		{"Time zone", about.TimeZone},
+		{"User ID", t.UserID},
+		{"User email", about.UserEmail},
+		{"User name", about.UserName},
+		{"Session", t.SessionID},
+		{"Session name", about.SessionName},
+		{"Session metadata", about.SessionMetadata},
+		{"Agent", a.Name},
+		{"Locale", about.Locale},
+		{"Location", about.Location},
+	} {
+		if value := strings.Join(strings.Fields(line.value), " "); value != "" { // in one line
+			text += "\n" + line.name + ": " + value
+		}
+	}
+	if about.AddedInstruction != "" {
+		text += "\n\n[Added instruction]\n" + about.AddedInstruction
+	}
+	return text
 }
 
 // blocks is the message of a user in parts: the line [Name], then a line of JSON; the

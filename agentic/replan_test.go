@@ -150,6 +150,10 @@ func TestHeld(t *testing.T) {
 	if d := cmp.Diff(want, dataOf[bus.HeldData](t, frames[len(frames)-1])); d != "" {
 		t.Errorf("held (-want +got):\n%s", d)
 	}
+	told := map[string][]string{"turn:" + theTurn.TurnID + ":held": {"user: How many outlets are there?", "agent: This waits for approval: two people must agree"}}
+	if d := cmp.Diff(told, appended(c)); d != "" {
+		t.Errorf("session.append (-want +got):\n%s", d)
+	}
 	if got := types(c.taken()); slices.Contains(got, "plan.close") || !slices.Contains(got, "step.finish") {
 		t.Errorf("orders %v", got)
 	}
@@ -201,7 +205,7 @@ func TestGoOn(t *testing.T) {
 	turn := c.turn()
 	h := bus.HandOut{Tenant: turn.Tenant, UserID: turn.UserID, SessionID: turn.SessionID, TurnID: turn.TurnID, PlanID: turn.PlanID, Driver: "d2", Epoch: 1, Grant: turn.Grant}
 	NewManager(cfg).take(t.Context(), h)
-	if d := cmp.Diff([]string{"plan.claim", "soul.get", "read_memory"}, types(c.taken())); d != "" {
+	if d := cmp.Diff([]string{"plan.claim", "soul.get", "session.get", "read_memory"}, types(c.taken())); d != "" {
 		t.Errorf("a held plan (-want +got):\n%s", d)
 	}
 

@@ -35,6 +35,10 @@ type Turn struct {
 	TraceID   string `json:"trace_id,omitempty"`
 	Driver    string `json:"driver"` // of the hand-out
 	Grant     string `json:"grant"`
+
+	// For the prompts: what the request says of itself, and what was said before.
+	About   *catalog.TurnContext `json:"about,omitempty"`
+	History []catalog.Said       `json:"history,omitempty"`
 }
 
 // Sealer seals orders with one key and submits them: the only way in which a

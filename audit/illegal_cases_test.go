@@ -20,7 +20,7 @@ type misdeed struct {
 }
 
 // misdeeds are all of them. Each breaks one rule of docs/spec/state.md, at one record.
-var misdeeds = slices.Concat(planMisdeeds, graphMisdeeds, idMisdeeds, taskMisdeeds, holdMisdeeds, directoryMisdeeds, recordMisdeeds)
+var misdeeds = slices.Concat(turnMisdeeds, planMisdeeds, graphMisdeeds, idMisdeeds, taskMisdeeds, holdMisdeeds, directoryMisdeeds, recordMisdeeds)
 
 // step is the order that opens another task for a step of the plan, after a change
 // that its proof of possession covers.
@@ -95,6 +95,35 @@ const (
 	planIDTime = "plan.open: the id carries its time, at most an hour old and 5 s ahead"
 	taskIDTime = "step: the id carries its time, at most an hour old and 5 s ahead"
 )
+
+// asked is plan.open for one request, in a session.
+func (d *dishonest) asked(p *routertest.Plan, session, kind string) routertest.Order {
+	o := p.OpenOrder()
+	o.Args = catalog.PlanOpen{PlanID: p.ID, Task: "Which ten?", Request: &catalog.Request{Digest: intents.Digest([]byte("which")), Kind: kind}}
+	o.Ctx.SessionID = session
+	return o
+}
+
+const oneRequest = "plan.open: its request has opened no plan"
+
+var turnMisdeeds = []misdeed{
+	{"session-taken-twice", "opened", "plan.open: its session has no open turn", "open turn", func(d *dishonest) int64 {
+		o := d.NewPlan("plan_2").OpenOrder()
+		o.Ctx.SessionID = routertest.Session
+		return d.accepted(o)
+	}},
+	{"request-opened-twice", "requested", oneRequest, "opened a plan", func(d *dishonest) int64 {
+		return d.accepted(d.asked(d.NewPlan("plan_2"), "S2", catalog.RequestBody))
+	}},
+	{"request-of-the-day", "request-answered", oneRequest, "opened a plan", func(d *dishonest) int64 {
+		d.Clock.Move(24*time.Hour - time.Second)
+		return d.accepted(d.asked(d.NewPlan("plan_2"), "S2", catalog.RequestKey))
+	}},
+	{"request-sent-again", "request-answered", oneRequest, "opened a plan", func(d *dishonest) int64 {
+		d.Clock.Move(10*time.Minute - time.Second)
+		return d.accepted(d.asked(d.NewPlan("plan_2"), "S2", catalog.RequestRetry))
+	}},
+}
 
 var idMisdeeds = []misdeed{
 	{"plan-id-untimed", "timed", planIDTime, "must be plan_", func(d *dishonest) int64 { return d.accepted(d.opens("plan_2")) }},

@@ -22,6 +22,17 @@ func scenes() map[string]func(d *dishonest) {
 			d.plan = d.NewPlan("plan_1")
 			d.Want(d.plan.Open(), intents.OK)
 		},
+		// A plan for a request that may be sent again.
+		"requested": func(d *dishonest) {
+			d.plan = d.NewPlan("plan_1")
+			d.Want(d.Do(d.asked(d.plan, "S", catalog.RequestBody)), intents.OK)
+		},
+		// The same, and its end.
+		"request-answered": func(d *dishonest) {
+			scenes()["requested"](d)
+			d.Want(d.plan.Claim(), intents.OK)
+			d.Want(d.plan.Fail(), intents.OK)
+		},
 		// A plan that its planner has not written yet.
 		"claimed": func(d *dishonest) {
 			scenes()["opened"](d)

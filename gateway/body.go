@@ -47,6 +47,7 @@ func readJSON(c *gin.Context) ([]byte, error) {
 		}
 		return nil, problem.New(intents.SchemaInvalid, "", "the body is not strict JSON")
 	}
+	c.Set(bodyDigest, intents.Digest(canonical))
 	return canonical, nil
 }
 

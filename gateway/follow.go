@@ -38,6 +38,9 @@ func (g *Gateway) follow(ctx context.Context, t turn, after uint64, quiet time.D
 		}
 	}()
 	frames := reader
+	if t.settled {
+		quiet = g.pace.settled
+	}
 	silence := time.NewTimer(quiet)
 	defer silence.Stop()
 	for {

@@ -115,6 +115,8 @@ func inRequest(p *problem.Problem) *problem.Problem {
 func requestPointer(pointer string) string {
 	rest, ok := strings.CutPrefix(pointer, "/intent/args")
 	switch {
+	case pointer == "/context/session_id":
+		return "/session_id"
 	case !ok:
 		return pointer
 	case rest == "/task":

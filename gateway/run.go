@@ -38,7 +38,7 @@ type runReply struct {
 	Reason    string          `json:"reason,omitempty"` // of a failure
 	Failure   json.RawMessage `json:"failure,omitempty"`
 	Approval  *bus.Approval   `json:"approval,omitempty"`
-	IntentID  string          `json:"intent_id"` // of plan.open
+	IntentID  string          `json:"intent_id,omitempty"` // of plan.open, by this request
 	Receipt   string          `json:"receipt,omitempty"`
 }
 
@@ -95,7 +95,7 @@ func (g *Gateway) begin(c *gin.Context, who caller, body claim, message string) 
 	}
 	ctx, cancel := lasting(c, openTimeout)
 	defer cancel()
-	t, reply, err := g.openTurn(ctx, a, message)
+	t, reply, err := g.openTurn(ctx, a, who.ask(c, a, message))
 	if err == nil {
 		c.Header("X-Plan-Id", t.plan)
 	}
@@ -109,19 +109,22 @@ func wantsStream(c *gin.Context) bool {
 
 // openTurn opens a plan for a message and hands it to a manager. If nobody takes
 // the plan it is cancelled, so that a request that is answered with an error does
-// not go on behind the caller's back.
-func (g *Gateway) openTurn(ctx context.Context, a actor, message string) (turn, runReply, error) {
+// not go on behind the caller's back. A request that has opened one before joins it.
+func (g *Gateway) openTurn(ctx context.Context, a actor, q turnRequest) (turn, runReply, error) {
 	if a.session == "" {
 		a.session = newID("sess")
 	}
-	t := turn{actor: a, id: newID("turn"), plan: intents.NewTimedID(intents.KindPlan, g.cfg.Now()), question: message, opened: g.cfg.Now()}
+	t := turn{actor: a, id: newID("turn"), plan: intents.NewTimedID(intents.KindPlan, g.cfg.Now()), question: q.message, opened: g.cfg.Now()}
 	reply := runReply{PlanID: t.plan, SessionID: a.session, TurnID: t.id, TraceID: a.trace}
 	grant, _, err := g.issueGrant(a, t.id, "")
 	if err != nil {
 		return t, reply, err
 	}
 	at := intents.Context{TurnID: t.id, PlanID: t.plan}
-	answer, err := g.submit(ctx, a, order{"plan.open", catalog.PlanOpen{PlanID: t.plan, Task: message}, at, grant})
+	answer, err := g.submit(ctx, a, order{"plan.open", catalog.PlanOpen{PlanID: t.plan, Task: q.message, Request: q.request, Turn: q.about}, at, grant})
+	if p := problem.Of(err); err != nil && p.Code == intents.SessionBusy && p.Pointer == "/request" {
+		return g.join(ctx, a, p.PlanID)
+	}
 	if err != nil {
 		return t, reply, err
 	}

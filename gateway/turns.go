@@ -11,6 +11,7 @@ type turn struct {
 	id, plan, question string
 	epoch              int // of the plan, as last known
 	opened             time.Time
+	settled            bool   // it is known to have ended
 	driver, manager    string // of the last hand-out, and the process that took it; empty: nobody yet
 }
 

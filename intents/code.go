@@ -22,6 +22,7 @@ const (
 	ConflictIdempotency Code = "CONFLICT_IDEMPOTENCY" // 5
 	InFlight            Code = "IN_FLIGHT"            // 5, 8
 	MalformedArgs       Code = "MALFORMED_ARGS"       // 5, 9
+	SessionBusy         Code = "SESSION_BUSY"         // 5
 	RBACForbidden       Code = "RBAC_FORBIDDEN"       // 6
 	PolicyDenied        Code = "POLICY_DENIED"        // 7
 	ApprovalRequired    Code = "APPROVAL_REQUIRED"    // 7
@@ -86,6 +87,7 @@ var codes = []CodeInfo{
 	{ConflictIdempotency, 422, false, "the idempotency key belongs to another order", "use another key, or set context.occurrence if the same order is meant twice"},
 	{InFlight, 409, true, "the same order is being carried out", "ask for the order by its intent_id, or send Prefer: wait=n"},
 	{MalformedArgs, 422, false, "well-formed, but not possible now", "see the reason"},
+	{SessionBusy, 409, false, "the session has an open turn, or the request has opened one", "follow that plan, or cancel it, before the next message"},
 	{RBACForbidden, 403, false, "the actor lacks the capability", "ask an administrator for a role that has it"},
 	{PolicyDenied, 403, false, "a policy denies it", "see policy_ids and `writ policy explain`"},
 	{ApprovalRequired, 202, false, "held until named people approve", "follow the approval; nothing has been carried out"},

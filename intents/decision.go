@@ -19,6 +19,7 @@ type Refusal struct { //nolint:errname // the field says refusal
 	Retryable bool     `json:"retryable"`
 	Hint      string   `json:"hint,omitempty"`
 
+	PlanID     string              `json:"-"` // of SESSION_BUSY: the plan that is meant
 	RetryAfter time.Duration       `json:"-"` // when it may succeed; 0: not known
 	Violations []schemas.Violation `json:"-"` // of a schema: all of them
 }

@@ -59,4 +59,5 @@ type Answer struct {
 
 	Violations []schemas.Violation `json:"violations,omitempty"`      // of SCHEMA_INVALID: all of them
 	RetryAfter int                 `json:"retry_after_sec,omitempty"` // of RATE_LIMITED
+	PlanID     string              `json:"plan_id,omitempty"`         // of SESSION_BUSY: the plan that is meant
 }

@@ -164,7 +164,7 @@ func TestSilent(t *testing.T) {
 	}
 	for _, s := range got {
 		p := s.Plan
-		if p.TenantID != "default" || p.UserID != "ana" || p.Task != "Which ten?" || p.SessionID != routertest.Session || p.TurnID != routertest.Turn ||
+		if p.TenantID != "default" || p.UserID != "ana" || p.Task != "Which ten?" || p.SessionID != routertest.SessionOf(p.PlanID) || p.TurnID != routertest.Turn ||
 			s.Client != "test" || len(s.Roles) != 1 || s.Trace == "" && p.PlanID == "" || (p.PlanID == driven.ID) != (p.Epoch == 1) {
 			t.Errorf("%+v", s)
 		}

@@ -29,6 +29,7 @@ type order struct {
 	decision intents.Decision
 	facts    intents.Facts
 	violated []schemas.Violation // of a SCHEMA_INVALID: all of them
+	busyWith string              // of a SESSION_BUSY: the plan that is meant
 
 	key       storage.Key
 	holder    int64         // who held the key when this was decided
@@ -176,7 +177,7 @@ func (r *Router) decide(ctx context.Context, raw []byte, again bool) (*order, er
 			return nil, signed(o, err) // all others are decisions
 		}
 		o.refuse(refusal)
-		o.violated = refusal.Violations
+		o.violated, o.busyWith = refusal.Violations, refusal.PlanID
 		break
 	}
 	return o, nil
@@ -237,7 +238,7 @@ func revoked(e *intents.Envelope, v *state.View) error {
 // decided is the answer about a decision alone.
 func (r *Router) decided(o *order) *intents.Answer {
 	a := answerOf(&o.decision)
-	a.TraceID, a.Violations = o.env.TraceID(), o.violated
+	a.TraceID, a.Violations, a.PlanID = o.env.TraceID(), o.violated, o.busyWith
 	return a
 }
 

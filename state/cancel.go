@@ -15,7 +15,7 @@ var cancel = move(TypeCancel,
 		after := p.clone()
 		after.end(catalog.PlanFailed, o.At)
 		after.gaveUp(cancelled)
-		return Effect{after.answer(), p.touchesTasks()}, nil
+		return Effect{after.answer(), p.touchesEnd()}, nil
 	},
 	func(s *State, o Order, a catalog.Cancel) error {
 		p, err := s.planOf(o, a.PlanID)

@@ -123,7 +123,7 @@ func (p *plan) removeTexts() {
 	for _, t := range p.Tasks {
 		t.Spec.Task, t.Spec.ReturnSpec.Reason = "", storage.ErasedReason
 	}
-	p.Texts = nil
+	p.Texts, p.Turn = nil, nil
 }
 
 // PlanEnded says whether the plan that an order belongs to or names has ended. It is true

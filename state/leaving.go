@@ -68,6 +68,7 @@ func (s *State) shrink() {
 		return
 	}
 	s.plans, s.tasks, s.taskKID, s.leaving.most = anew(s.plans), anew(s.tasks), anew(s.taskKID), len(s.plans)
+	s.turns, s.requests = anew(s.turns), anew(s.requests)
 }
 
 func anew[K comparable, V any](m map[K]V) map[K]V {
@@ -87,6 +88,9 @@ func (s *State) drop(p *plan) {
 		return
 	}
 	delete(s.plans, name)
+	if s.requests[p.ofRequest()] == p {
+		delete(s.requests, p.ofRequest())
+	}
 	for _, t := range p.Tasks {
 		delete(s.tasks, t.Tenant+"/"+t.ID)
 		delete(s.taskKID, t.KID)

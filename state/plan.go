@@ -31,6 +31,10 @@ type plan struct {
 	Calls     []*called           `json:"calls,omitempty"` // orders of agents' calls, until it is closed; only appended to
 	Settled   map[string]bool     `json:"settled"`         // intent_ids of facts whose step is done
 
+	Request string               `json:"request,omitempty"` // digest of the request that opened it, from rules 4 on
+	Turning bool                 `json:"turning,omitempty"` // it is the open turn of its session
+	Turn    *catalog.TurnContext `json:"turn,omitempty"`    // while it is open
+
 	pending int // orders of it that are open or held, or indeterminate
 }
 
@@ -222,6 +226,7 @@ func (s *State) endPlan(p *plan, status catalog.PlanStatus, at time.Time) {
 		}
 	}
 	p.end(status, at)
+	s.freeSession(p)
 	s.leaving.close(p, at)
 	p.dropTexts()
 	p.Client, p.Trace = "", "" // only its drivers ask for these, and an order that is erased has neither
@@ -269,7 +274,7 @@ func (s *State) openPlansOf(tenant, user string) []*plan {
 func (v *View) touchesOf(tenant, user string) []storage.Subject {
 	var out []storage.Subject
 	for _, p := range v.s.openPlansOf(tenant, user) {
-		out = append(out, p.touchesTasks()...)
+		out = append(out, p.touchesEnd()...)
 	}
 	return out
 }

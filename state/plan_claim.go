@@ -21,7 +21,9 @@ var planClaim = move("plan.claim",
 		}
 		after := p.clone()
 		after.claim(a.Epoch, v.s.rules, o.At)
-		return Effect{after.shown(), p.touchesTasks()}, nil
+		told := after.shown()
+		told.Turn = p.Turn
+		return Effect{told, p.touchesTasks()}, nil
 	},
 	func(s *State, o Order, a catalog.PlanClaim) error {
 		p, err := s.planOf(o, a.PlanID)

@@ -20,7 +20,7 @@ var planClose = move(TypePlanClose,
 		after := p.clone()
 		after.closing(a)
 		after.end(catalog.PlanStatus(a.Status), o.At)
-		return Effect{after.answer(), p.touchesTasks()}, nil
+		return Effect{after.answer(), p.touchesEnd()}, nil
 	},
 	func(s *State, o Order, a catalog.PlanClose) error {
 		p, err := s.planOf(o, a.PlanID)

@@ -21,7 +21,10 @@ var planOpen = move(TypePlanOpen,
 			return Effect{}, illegal("/intent/args/plan_id", "a plan with this id exists")
 		}
 		p := newPlan(o, a)
-		return Effect{p.answer(), p.touches(true)}, nil
+		if err := v.mayTurn(o, p, a); err != nil {
+			return Effect{}, err
+		}
+		return Effect{p.answer(), append(p.touches(true), p.turnSubjects()...)}, nil
 	},
 	func(s *State, o Order, a catalog.PlanOpen) error {
 		if s.plans[o.Tenant+"/"+a.PlanID] != nil {
@@ -29,13 +32,16 @@ var planOpen = move(TypePlanOpen,
 		}
 		s.open[o.Tenant]++
 		s.openAll++
-		s.plans[o.Tenant+"/"+a.PlanID] = newPlan(o, a)
+		p := newPlan(o, a)
+		s.plans[o.Tenant+"/"+a.PlanID] = p
+		s.takeTurn(p, o.Released)
 		return nil
-	}).keepsAllBut("task")
+	}).keepsAllBut("task", "turn/added_instruction", "turn/history/content", "turn/location", "turn/session_metadata", "turn/session_name", "turn/user_email", "turn/user_name")
 
 // newPlan is a plan as plan.open begins it.
 func newPlan(o Order, a catalog.PlanOpen) *plan {
-	return &plan{
+	p := &plan{
+		Turn:   a.Turn,
 		Opened: o.Position, Texts: []int64{o.Recorded}, Claimed: storage.Nobody, Unheld: o.Decision.Verdict == intents.Hold,
 		Roles: o.Roles, Client: o.Grant.Client, Trace: o.TraceID,
 		Results: make(map[int][]string), ByIntent: make(map[string]orderRef), Settled: make(map[string]bool),
@@ -45,4 +51,8 @@ func newPlan(o Order, a catalog.PlanOpen) *plan {
 			Steps: []catalog.StepView{}, History: []catalog.Replan{}, CreatedAt: o.At,
 		},
 	}
+	if a.Request != nil {
+		p.Request = a.Request.Digest
+	}
+	return p
 }

@@ -161,7 +161,7 @@ func (s *State) OpenPlans(tenant string) (one, all int) {
 // from the records (PlanWithoutTexts, RestoreTexts). Texts that tickets hold stay: orders
 // of a task may still be carried out.
 func (p *plan) dropTexts() {
-	p.View.Task, p.View.Response = "", ""
+	p.View.Task, p.View.Response, p.Turn = "", "", nil
 	for i := range p.View.Steps {
 		p.View.Steps[i].Task = ""
 	}

@@ -186,6 +186,7 @@ func (s *State) putPlan(p *plan) {
 		s.addTask(t)
 	}
 	s.plans[p.View.TenantID+"/"+p.View.PlanID] = p
+	s.putTurn(p)
 	if !final(p.View.Status) {
 		s.open[p.View.TenantID]++
 		s.openAll++

@@ -30,7 +30,11 @@ var stepFinish = move(typeStepFinish,
 		}
 		after := t.plan.clone()
 		after.finish(t.Step, a, o.At)
-		return Effect{after.answer(), append(t.plan.touches(a.Status != "done" && a.Status != "held"), SubjectTask(o.Tenant, t.ID))}, nil
+		touches := append(t.plan.touches(a.Status != "done" && a.Status != "held"), SubjectTask(o.Tenant, t.ID))
+		if a.Status == "held" { // the turn waits, and frees its session
+			touches = append(touches, t.plan.turnSubjects()...)
+		}
+		return Effect{after.answer(), touches}, nil
 	},
 	func(s *State, o Order, a catalog.StepFinish) error {
 		t, ok := s.tasks[o.Tenant+"/"+a.TaskID]
@@ -39,6 +43,9 @@ var stepFinish = move(typeStepFinish,
 		}
 		t.Ended = "step.finish"
 		t.plan.finish(t.Step, a, o.At)
+		if step := t.plan.step(t.Step); step != nil && step.Status == catalog.StepHeld {
+			s.freeSession(t.plan)
+		}
 		t.plan.Texts = append(t.plan.Texts, o.Recorded)
 		t.plan.Unheld = t.plan.Unheld && s.rules < intents.RulesAgents // its driver sees which steps may go on
 		return nil

@@ -104,6 +104,9 @@ func (p *plan) touchesTasks() []storage.Subject {
 	return out
 }
 
+// touchesEnd are what a move changes that ends the plan.
+func (p *plan) touchesEnd() []storage.Subject { return append(p.touchesTasks(), p.turnSubjects()...) }
+
 // Touches are what an order changes that waits for people or is carried out by an
 // executor. For an order of the router see Effect.Touches.
 func (o *Order) Touches() []storage.Subject {

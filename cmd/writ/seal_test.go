@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"os"
@@ -42,6 +43,7 @@ type grantFor struct {
 	roles        []string
 	at           time.Time
 	by           intents.Role
+	session      string // empty: that of orders of no plan
 }
 
 func (w *world) grant(ts *testscript.TestScript, g grantFor) string {
@@ -51,7 +53,7 @@ func (w *world) grant(ts *testscript.TestScript, g grantFor) string {
 	origin := w.origin(ts)
 	return must[string](ts)(intents.IssueGrant(w.keys(ts)[g.by], intents.Grant{
 		Issuer: origin, Audience: origin, Subject: g.user, Tenant: g.tenant,
-		Roles: g.roles, Act: intents.Act{Client: "key:local", AMR: []string{"api_key"}}, Session: sessionID, Turn: turnID,
+		Roles: g.roles, Act: intents.Act{Client: "key:local", AMR: []string{"api_key"}}, Session: cmp.Or(g.session, sessionID), Turn: turnID,
 		IssuedAt: g.at.Unix(), Expires: g.at.Add(intents.MaxGrantLife).Unix(), ID: "grant_" + rand.Text(),
 	}))
 }
@@ -111,7 +113,7 @@ func seal(ts *testscript.TestScript, w *world, args []string) {
 func (w *world) seal(ts *testscript.TestScript, o order) (sealed []byte, id string) {
 	now := time.Now()
 	signer := w.keys(ts)[o.role]
-	c := intents.Context{SessionID: sessionID, TurnID: turnID, PlanID: o.plan}
+	c := intents.Context{TurnID: turnID, PlanID: o.plan}
 	if o.role == intents.RoleTask {
 		if w.task == nil {
 			ts.Fatalf("no task: open one with step")
@@ -122,6 +124,10 @@ func (w *world) seal(ts *testscript.TestScript, o order) (sealed []byte, id stri
 	if o.stranger {
 		signer = must[intents.Signer](ts)(intents.GenerateSigner(o.role))
 	}
+	c.SessionID = sessionID
+	if c.PlanID != "" { // one session has one open turn
+		c.SessionID += "_" + c.PlanID
+	}
 	if o.key == "" {
 		o.key = "rnd_" + rand.Text()
 	}
@@ -129,7 +135,7 @@ func (w *world) seal(ts *testscript.TestScript, o order) (sealed []byte, id stri
 		name, value, _ := strings.Cut(o.label, ":")
 		c.Labels = map[string]string{name: value}
 	}
-	actor := intents.Actor{UserID: o.user, Tenant: o.tenant, Grant: w.grant(ts, grantFor{user: o.user, tenant: o.tenant, roles: o.roles, at: now, by: o.grantBy})}
+	actor := intents.Actor{UserID: o.user, Tenant: o.tenant, Grant: w.grant(ts, grantFor{user: o.user, tenant: o.tenant, roles: o.roles, at: now, by: o.grantBy, session: c.SessionID})}
 	if o.claimed != "" {
 		actor.Tenant = o.claimed
 	}

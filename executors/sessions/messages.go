@@ -52,7 +52,7 @@ type row struct {
 }
 
 // messageTypes by the roles of turns.
-var messageTypes = map[string]string{"user": "user", "agent": "assistant"}
+var messageTypes = map[string]string{catalog.SaidByUser: "user", catalog.SaidByAgent: "assistant"}
 
 // writeRows writes the rows of turns, in one call and in their order. Existing rows stay
 // as they are, so the same order may come again.

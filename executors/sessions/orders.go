@@ -15,6 +15,9 @@ import (
 // get reads a session with its whole history, or with a page of it: the newest turns
 // before a cursor, oldest first.
 func (s *sessions) get(ctx context.Context, o *executors.Order, args catalog.SessionRef) (*executors.Result, error) {
+	if args.TokenBudget > 0 {
+		return s.conversation(ctx, o, args)
+	}
 	found, _, err := s.load(ctx, o, args.SessionID)
 	if err != nil {
 		return nil, err
@@ -95,6 +98,9 @@ func (s *sessions) fresh(o *executors.Order, id, agent string, ttlMinutes int) s
 // no more turns: it is resumed under a new id. The rows of the turns are written after
 // the session; success means that both are written.
 func (s *sessions) append(ctx context.Context, o *executors.Order, args catalog.SessionAppend) (*executors.Result, error) {
+	if args.Key != "" {
+		return s.appendOnce(ctx, o, args)
+	}
 	turns := messages(o, args.Turns)
 	result, err := s.change(ctx, o, args.SessionID, func(found *session) error {
 		if found.has(turns) {

@@ -33,7 +33,7 @@ const (
 
 // The states of sessions, as written.
 const (
-	active    = "active"
+	active    = catalog.SessionActive
 	abandoned = "ABANDONED"
 )
 
@@ -194,6 +194,7 @@ func (s *sessions) begin(ctx context.Context, o *executors.Order, fresh session)
 	if err != nil {
 		return nil, executors.Store(err)
 	}
+	failpoint.Hit(failpoint.SessionWritten)
 	return &executors.Result{Value: fresh.view(s.time())}, nil
 }
 

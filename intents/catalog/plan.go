@@ -32,6 +32,9 @@ var planRows = []Row{
 type PlanOpen struct {
 	PlanID string `json:"plan_id"`
 	Task   string `json:"task"` // the user's request, at most 16 KiB
+
+	Request *Request     `json:"request,omitempty"` // which of the user it is; nil: one that is not sent again
+	Turn    *TurnContext `json:"turn,omitempty"`
 }
 
 // PlanClose are the arguments of plan.close. Response belongs to complete,
@@ -235,6 +238,8 @@ type PlanView struct {
 	Failure     *Failure    `json:"failure,omitempty"`
 	CreatedAt   time.Time   `json:"created_at"`
 	CompletedAt *time.Time  `json:"completed_at,omitempty"`
+
+	Turn *TurnContext `json:"turn,omitempty"` // plan.claim's answer alone has it
 }
 
 // StepView is a step with what became of it.

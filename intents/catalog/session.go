@@ -23,12 +23,16 @@ var (
 )
 
 // SessionRef are the arguments of session.get: the newest turns, or those before
-// a cursor.
+// a cursor, or what the prompt of the next turn takes.
 type SessionRef struct {
-	SessionID string `json:"session_id"`
-	Limit     int    `json:"limit,omitempty"` // turns, 1 to 100; absent: all
-	Before    string `json:"before,omitempty"`
+	SessionID   string `json:"session_id"`
+	Limit       int    `json:"limit,omitempty"` // turns, 1 to 100; absent: all
+	Before      string `json:"before,omitempty"`
+	TokenBudget int    `json:"token_budget,omitempty"` // of the prompt
 }
+
+// SessionActive is the status of a session that turns may be appended to.
+const SessionActive = "active"
 
 // SessionList are the arguments of session.list.
 type SessionList struct {
@@ -52,8 +56,11 @@ type Turn struct {
 }
 
 // SessionAppend are the arguments of session.append: atomic, refreshes the ttl.
+// The first turns of a Key stand, and are the answer to all later ones; they begin the
+// session if it is not there.
 type SessionAppend struct {
 	SessionID string `json:"session_id"`
+	Key       string `json:"key,omitempty"`
 	Turns     []Turn `json:"turns"` // 1..10
 }
 

@@ -75,6 +75,7 @@ var deaths = []death{
 	{point: failpoint.MemoryLocked, n: 2},
 	{point: failpoint.MemoryWritten, n: 1},
 	{point: failpoint.SessionWritten, n: 2},
+	{point: failpoint.SessionWritten, n: 1, after: acted}, // the turn is in its session, its plan is not closed
 	{point: failpoint.LedgerAdded, n: 5},
 	{point: failpoint.LedgerIntegrated, n: 4},
 	{point: failpoint.LedgerSigned, n: 3},

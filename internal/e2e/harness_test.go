@@ -135,6 +135,7 @@ func (s *system) as(user string) person { return person{key: s.key, user: user} 
 type problem struct {
 	Code   intents.Code `json:"code"`
 	Detail string       `json:"detail"`
+	PlanID string       `json:"plan_id"`
 }
 
 // call asks the API and decodes the body into out, or, from 400 on, into the

@@ -170,14 +170,16 @@ func (l *load) survive() {
 	}
 	l.askPlan(l.t.Context())
 	l.sendSessions(l.t.Context())
+	answers := map[string]string{}
 	for _, id := range l.plans {
-		l.finished(id)
+		answers[id] = l.finished(id).Response
 	}
 	if len(l.plans) == 0 || len(l.accepted) != len(l.sessions) {
 		l.t.Fatalf("after its death writ took %d plans and %d of %d orders", len(l.plans), len(l.accepted), len(l.sessions))
 	}
 	l.end(syscall.SIGTERM)
 	l.judge()
+	l.remembered(answers)
 }
 
 // holdBack makes calls of skills wait for people.

@@ -278,14 +278,24 @@ func decoded[T any](text string) (v T) {
 
 // blockOf is a part of the message that a request begins with.
 func blockOf[T any](req model.Request, name string) T {
-	_, after, _ := strings.Cut(req.Messages[1].Text, "["+name+"]\n")
+	_, after, _ := strings.Cut(messageOf(req), "["+name+"]\n")
 	line, _, _ := strings.Cut(after, "\n")
 	return decoded[T](line)
 }
 
 func taskOf(req model.Request) string {
-	_, task, _ := strings.Cut(req.Messages[1].Text, "[Task]\n")
+	_, task, _ := strings.Cut(messageOf(req), "[Task]\n")
 	return task
+}
+
+// messageOf is the message that a turn is about, behind what was said before.
+func messageOf(req model.Request) string {
+	for _, m := range req.Messages {
+		if m.Role == model.RoleUser && strings.Contains(m.Text, "[Task]\n") {
+			return m.Text
+		}
+	}
+	return ""
 }
 
 // asked are the requests of an agent, as f reads them.

@@ -43,6 +43,7 @@ type Problem struct { //nolint:errname // a problem first; an error so that hand
 	Retryable bool         `json:"retryable"`
 	IntentID  string       `json:"intent_id,omitempty"`
 	TraceID   string       `json:"trace_id,omitempty"`
+	PlanID    string       `json:"plan_id,omitempty"` // of SESSION_BUSY: the plan that is meant
 
 	PolicyIDs  []string            `json:"policy_ids,omitempty"`
 	Violations []schemas.Violation `json:"violations,omitempty"`
@@ -105,7 +106,7 @@ func OfAnswer(a *intents.Answer) *Problem {
 		return nil
 	}
 	p := New(a.Code, a.Pointer, a.Reason)
-	p.IntentID, p.TraceID, p.Violations = a.IntentID, a.TraceID, a.Violations
+	p.IntentID, p.TraceID, p.PlanID, p.Violations = a.IntentID, a.TraceID, a.PlanID, a.Violations
 	p.RetryAfter = time.Duration(a.RetryAfter) * time.Second
 	if a.Hint != "" {
 		p.Hint = a.Hint
@@ -136,6 +137,9 @@ func (p *Problem) WriteAs(w http.ResponseWriter, contentType string, body any) {
 	h := w.Header()
 	h.Set("Content-Type", contentType)
 	h.Set("Cache-Control", "no-store")
+	if p.Code == intents.SessionBusy { // OpenAI's clients send a 409 again by themselves
+		h.Set("X-Should-Retry", "false")
+	}
 	if wait := p.retryAfter(); wait > 0 {
 		h.Set("Retry-After", strconv.FormatInt(wait, 10))
 	}

@@ -130,8 +130,9 @@ func TestEventsOfFailures(t *testing.T) {
 	w.Want(p.Plan(routertest.Steps(3, "feed")), intents.OK)
 	w.Want(p.Started(3).Finish("failed", "", "skill_timeout"), intents.OK)
 	w.Want(p.Plan(routertest.Steps(4, "feed")), intents.OK)
-	w.Want(p.Started(4).Call("feed", `{}`), intents.OK)
-	w.Want(p.Claim(), intents.OK)
+	last := p.Started(4)
+	w.Want(last.Call("feed", `{}`), intents.OK)
+	w.Want(last.Finish("failed", "", "skill_timeout"), intents.OK)
 	w.Want(p.Fail(), intents.OK)
 	f.caughtUp()
 	f.stop()
@@ -144,7 +145,7 @@ func TestEventsOfFailures(t *testing.T) {
 		"plan.received", "plan.revised", "plan.persisted",
 		"subagent_b.spawned", "step_3.started", "subagent.finish", "step_3.failed", "replan.triggered", "subagent_a.spawned",
 		"plan.received", "plan.revised", "plan.persisted",
-		"subagent_b.spawned", "step_4.started", "skill.called", "replan.triggered",
+		"subagent_b.spawned", "step_4.started", "skill.called", "subagent.finish", "step_4.failed", "replan.triggered",
 		"plan.failed",
 	}
 	if diff := cmp.Diff(want, types(events)); diff != "" {
@@ -165,7 +166,7 @@ func TestEventsOfFailures(t *testing.T) {
 			triggers = append(triggers, trigger)
 		}
 	}
-	if diff := cmp.Diff([]string{"insufficient", "contract_violation", "failed", "interrupted"}, triggers); diff != "" {
+	if diff := cmp.Diff([]string{"insufficient", "contract_violation", "failed", "failed"}, triggers); diff != "" {
 		t.Error(diff)
 	}
 }

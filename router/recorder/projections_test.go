@@ -20,7 +20,7 @@ func TestTimelineOfASession(t *testing.T) {
 	d := documents(t)
 	w, f := woken(t, d)
 	w.TwoSteps()
-	w.Begun("p2", "rank").Started(1)
+	w.Begun("p1", "rank").Started(1)
 	f.caughtUp()
 	f.stop()
 	page, err := d.Search(t.Context(), "default", storage.IndexEvents, storage.Query{Terms: map[string][]string{"session_id": {routertest.Session}}, Sort: "event_id", Limit: 1000})
@@ -36,7 +36,7 @@ func TestTimelineOfASession(t *testing.T) {
 		}
 		last = e
 	}
-	if plans[routertest.PlanID("plan_1")] != len(eventsOf(t, d, routertest.PlanID("plan_1"))) || plans[routertest.PlanID("p2")] != len(eventsOf(t, d, routertest.PlanID("p2"))) || plans[routertest.PlanID("p2")] == 0 {
+	if plans[routertest.PlanID("plan_1")] != len(eventsOf(t, d, routertest.PlanID("plan_1"))) || plans[routertest.PlanID("p1")] != len(eventsOf(t, d, routertest.PlanID("p1"))) || plans[routertest.PlanID("p1")] == 0 {
 		t.Errorf("events by plan: %v", plans)
 	}
 }

@@ -138,7 +138,7 @@ func eventful(w *routertest.World) {
 	w.Want(p.Claim(), intents.OK)
 	task := p.Started(1)
 	w.Want(task.Call("pay", `{}`), intents.OK)
-	w.Want(p.Claim(), intents.OK) // interrupted
+	w.Want(task.Finish("failed", "", "skill_timeout"), intents.OK)
 	w.Want(p.Plan(routertest.Steps(2, "pay")), intents.OK)
 	write := w.Bus.Executor("write_memory")
 	w.Bus.On("write_memory", routertest.Always(routertest.Failed(intents.ContractViolation)))

@@ -73,7 +73,7 @@ func (w *World) body(o Order) intents.Body {
 	if operator {
 		b.Actor = intents.Actor{UserID: or(o.User, "local"), Tenant: or(o.Tenant, "system")}
 	} else {
-		o.Ctx.SessionID, o.Ctx.TurnID = or(o.Ctx.SessionID, Session), or(o.Ctx.TurnID, Turn)
+		o.Ctx.SessionID, o.Ctx.TurnID = or(o.Ctx.SessionID, SessionOf(o.Ctx.PlanID)), or(o.Ctx.TurnID, Turn)
 		b.Actor = intents.Actor{UserID: or(o.User, "ana"), Tenant: or(o.Tenant, "default")}
 		if !o.NoGrant {
 			b.Actor.Grant = w.Grant(b.Actor.UserID, b.Actor.Tenant, o)
@@ -107,6 +107,14 @@ func (w *World) body(o Order) intents.Body {
 
 // usualKey is the API key through which grants are issued where their tenant has it.
 const usualKey = "k1"
+
+// SessionOf is the session of a plan: of the first ones Session, since one has one open turn.
+func SessionOf(plan string) string {
+	if plan == "" || plan == PlanID("p1") || plan == PlanID("plan_1") {
+		return Session
+	}
+	return Session + "-" + plan
+}
 
 // client of usual grants: one of the tenant's keys, if it has any.
 func (w *World) client(tenant string) string {

@@ -183,7 +183,9 @@ func (t *Task) Write(label string) *intents.Answer {
 }
 
 // MemoryKey of a label of the task.
-func (t *Task) MemoryKey(label string) string { return MemoryKey("default", Session, t.TaskID, label) }
+func (t *Task) MemoryKey(label string) string {
+	return MemoryKey("default", SessionOf(t.ID), t.TaskID, label)
+}
 
 // Finish ends the task.
 func (t *Task) Finish(status, key, reason string) *intents.Answer {

@@ -9,6 +9,8 @@ const MAX_REPLANS = 3;
 const HOUR = 3600000;
 const LEEWAY = 5000;
 const KEPT = 48 * HOUR;
+const REQUEST_KEPT = 24 * HOUR;
+const RETRY_KEPT = 600000;
 
 export class Plans {
   constructor(state) {
@@ -55,10 +57,22 @@ export class Plans {
     must((o.context.plan_id ?? o.args.plan_id) === o.args.plan_id, "context names another plan");
     must(!this.plans.has(name), "a plan with this id exists");
     const { session_id: session = "", turn_id: turn = "" } = o.context;
+    const request = o.args.request?.digest;
+    if (this.state.rules > 3) this.mayTurn(o, session, o.args.request);
     this.plans.set(name, {
+      request, opened: this.state.at, turning: this.state.rules > 3 && session !== "" && !o.released,
       id: o.args.plan_id, tenant: o.tenant, user: o.user_id, session, turn, status: "pending", final: false, epoch: 0, revision: 0,
       digest: "", steps: [], replans: 0, exhausted: false, effects: [], noted: [], pending: 0,
     });
+  }
+
+  // mayTurn: a request opens one plan, and a session has one open turn.
+  mayTurn(o, session, request) {
+    const own = [...this.plans.values()].filter((p) => p.tenant === o.tenant && p.user === o.user_id);
+    const before = request && own.findLast((p) => p.request === request.digest);
+    const stands = { key: (p) => o.now < p.opened + REQUEST_KEPT, retry: (p) => o.now < p.closed + RETRY_KEPT, body: () => false };
+    must(!before || (before.final && (before.epoch === 0 || !stands[request.kind](before))), "the request has opened a plan before");
+    must(o.released || !own.some((p) => p.turning && p.session === session), "the session has an open turn");
   }
 
   claim(o) {
@@ -164,6 +178,7 @@ export class Plans {
     must(status !== "held" || waits || t.held, "no order of the step waits, nor was one of the task held");
     t.ended = "step.finish";
     t.step.status = status === "held" && !waits ? "pending" : status;
+    if (t.step.status === "held") t.plan.turning = false;
     if (status === "held") return;
     if (status === "done") t.plan.effects = t.plan.effects.filter((e) => e.step !== t.step.step || e.revision !== t.revision);
     else this.replan(t.plan);
@@ -187,7 +202,7 @@ export class Plans {
   end(p, status) {
     this.endTasks(p, `the plan is ${status}`);
     for (const s of p.steps) if (s.status === "running") s.status = "interrupted";
-    Object.assign(p, { status, final: true, closed: this.state.at });
+    Object.assign(p, { status, final: true, turning: false, closed: this.state.at });
   }
 
   // leave takes out what was closed long before the latest record and waits for no order.

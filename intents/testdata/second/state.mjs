@@ -32,7 +32,7 @@ function orderKey(...texts) {
 
 // TEXTS are the members of the arguments, by type, that a summary has the sizes of.
 const TEXTS = {
-  "plan.open": ["task"],
+  "plan.open": ["task", "turn/added_instruction", "turn/history/content", "turn/location", "turn/session_metadata", "turn/session_name", "turn/user_email", "turn/user_name"],
   plan: ["answer", "steps/task", "steps/return_spec/reason"],
   "step.finish": ["reason", "suggestion", "reply"],
   "plan.close": ["response", "failure/reason", "failure/last_failure/reason"],

@@ -1,0 +1,90 @@
+package agentic
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents/catalog"
+)
+
+// Bounds of what the prompts of a turn have of its session, and of what the session has
+// of an answer. The plan has all of it.
+const (
+	historyTokens = 6000
+	maxRemembered = 16 << 10 // bytes
+)
+
+// recall reads what the prompts of the turn take from its request and its session. over
+// says that the turn has ended. A session that cannot be read is no hindrance.
+func (d *drive) recall(ctx context.Context) (over bool, err error) {
+	if d.plan.Turn != nil {
+		d.turn.About, d.turn.History = d.plan.Turn, d.plan.Turn.History
+	}
+	if d.turn.SessionID == "" || len(d.turn.History) > 0 {
+		return false, nil
+	}
+	var s catalog.Session
+	_, err = d.order(ctx, "session.get", catalog.SessionRef{SessionID: d.turn.SessionID, TokenBudget: historyTokens}, &s)
+	var refused *OrderError
+	switch {
+	case errors.As(err, &refused):
+		d.cfg.Log.WarnContext(ctx, "the session is not read", slog.String("plan_id", d.turn.PlanID), slog.String("error", err.Error()))
+		return false, nil
+	case err != nil:
+		return false, err
+	case s.Status != catalog.SessionActive:
+		return true, d.fail(ctx, "the session is closed", "This conversation was closed. Begin a new one.")
+	}
+	for _, t := range s.TurnHistory {
+		d.turn.History = append(d.turn.History, catalog.Said{Role: t.Role, Content: t.Content})
+	}
+	return false, nil
+}
+
+// remember appends the user's message and the answer to the session, and gives the answer
+// that stands: the first one under the key. It comes before the plan is closed: a crash
+// in between leaves the turn in the session and the plan open, and its next driver is
+// given the answer that the session has.
+func (d *drive) remember(ctx context.Context, key, answer string) string {
+	if d.turn.SessionID == "" {
+		return answer
+	}
+	now, shown := d.cfg.Now().UTC(), cut(answer, maxRemembered)
+	var s catalog.Session
+	_, err := d.order(ctx, "session.append", catalog.SessionAppend{SessionID: d.turn.SessionID, Key: key, Turns: []catalog.Turn{
+		{Role: catalog.SaidByUser, Content: d.task, Timestamp: now}, {Role: catalog.SaidByAgent, Content: shown, Timestamp: now},
+	}}, &s)
+	if err != nil {
+		d.cfg.Log.WarnContext(ctx, "the turn is not remembered", slog.String("plan_id", d.turn.PlanID), slog.String("error", err.Error()))
+		return answer
+	}
+	if n := len(s.TurnHistory); n > 0 && s.TurnHistory[n-1].Role == catalog.SaidByAgent && s.TurnHistory[n-1].Content != shown {
+		return s.TurnHistory[n-1].Content
+	}
+	return answer
+}
+
+// rememberEnd is remember for the end of the turn.
+func (d *drive) rememberEnd(ctx context.Context, answer string) string {
+	return d.remember(ctx, "turn:"+d.turn.TurnID, answer)
+}
+
+// drives says whether this driver still has the plan. One that has lost it must not say
+// in the session how the turn has ended.
+func (d *drive) drives(ctx context.Context) bool {
+	var got catalog.PlanGetResult
+	_, err := d.order(ctx, "plan.get", catalog.PlanGet{PlanID: d.turn.PlanID}, &got)
+	return err == nil && got.Plan.Epoch == d.epoch && got.Plan.CompletedAt == nil
+}
+
+// historyOf are the messages of a conversation before the new one.
+func historyOf(said []catalog.Said) []model.Message {
+	roles := map[string]model.Role{catalog.SaidByUser: model.RoleUser, catalog.SaidByAgent: model.RoleAssistant, catalog.SaidBySystem: model.RoleSystem}
+	var out []model.Message
+	for _, s := range said {
+		out = append(out, model.Message{Role: roles[s.Role], Text: s.Content})
+	}
+	return out
+}

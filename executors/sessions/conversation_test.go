@@ -1,0 +1,149 @@
+package sessions_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/executors/executortest"
+	"aob.dev/writ/executors/sessions"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
+)
+
+// turn is the order that appends a turn to a conversation under a key.
+func (b *bench) turn(key, id, question, answer string) executortest.Order {
+	o := order("session.append", catalog.SessionAppend{SessionID: "s1", Key: key, Turns: []catalog.Turn{
+		{Role: "user", Content: question, Timestamp: b.clock()}, {Role: "agent", Content: answer, Timestamp: b.clock()},
+	}})
+	o.Context.TurnID = id
+	return o
+}
+
+func (b *bench) recent(t *testing.T, tokens int) []string {
+	t.Helper()
+	var out []string
+	for _, m := range b.session(t, "session.get", catalog.SessionRef{SessionID: "s1", TokenBudget: tokens}).TurnHistory {
+		out = append(out, m.Role+": "+m.Content)
+	}
+	return out
+}
+
+func contents(s catalog.Session) []string {
+	out := []string{}
+	for _, m := range s.TurnHistory {
+		out = append(out, m.Content)
+	}
+	return out
+}
+
+// TestConversation: a session begins with its first turn, and a hold's turn gets its
+// answer later.
+func TestConversation(t *testing.T) {
+	b := open(t)
+	if s := b.session(t, "session.get", catalog.SessionRef{SessionID: "s1", TokenBudget: 100}); s.Status != "active" || len(s.TurnHistory) != 0 {
+		t.Errorf("a session that is not there: %+v", s)
+	}
+	b.Must(t, b.turn("turn:t1:held", "t1", "Close T-2", "It waits."), nil)
+	b.Must(t, b.turn("turn:t1", "t1", "Close T-2", "Closed."), nil)
+	b.Must(t, b.turn("turn:t2", "t2", "And T-3?", "Closed, too."), nil)
+	want := []string{"user: Close T-2", "agent: It waits.", "agent: Closed.", "user: And T-3?", "agent: Closed, too."}
+	if d := cmp.Diff(want, b.recent(t, 100)); d != "" {
+		t.Error(d)
+	}
+	b.advance(2 * time.Hour) // it is too old, but nobody has closed it
+	if d := cmp.Diff(want, b.recent(t, 100)); d != "" {
+		t.Error(d)
+	}
+	b.Must(t, b.turn("turn:t3", "t3", "Hello again", "Hello."), nil)
+	if got := b.recent(t, 100); len(got) != 7 {
+		t.Errorf("%q", got)
+	}
+	b.session(t, "session.close", catalog.SessionClose{SessionID: "s1", Status: "COMPLETED"})
+	if r := b.Do(t, b.turn("turn:t4", "t4", "x", "y")); r.Code != intents.MalformedArgs {
+		t.Errorf("a turn in a closed session: %+v", r)
+	}
+	if s := b.session(t, "session.get", catalog.SessionRef{SessionID: "s1", TokenBudget: 100}); s.Status != "COMPLETED" {
+		t.Errorf("%+v", s)
+	}
+	other := b.turn("turn:t5", "t5", "Whose is it?", "Mine.")
+	other.Ticket.Actor.UserID = "ben"
+	if r := b.Do(t, other); r.Status == intents.Done {
+		t.Errorf("a turn in a session of another user: %+v", r)
+	}
+}
+
+// rowless is a store that goes away before rows are written.
+type rowless struct{ storage.Documents }
+
+func (rowless) Create(context.Context, string, string, ...storage.Document) (int, error) {
+	return 0, storage.ErrUnavailable
+}
+
+// TestTurnStands: what comes first under a key stands, is the answer to what comes later,
+// and is what the rows say, though a crash came before they were written.
+func TestTurnStands(t *testing.T) {
+	b := open(t)
+	b.Executor = executortest.New(t, sessions.Name, b.clock, sessions.Handlers(rowless{b.docs}, b.clock))
+	if r := b.Do(t, b.turn("turn:t1", "t1", "How many?", "Ten.")); r.Status != intents.Failed || !r.Retryable || len(b.rows(t, "s1")) != 0 {
+		t.Fatalf("%+v", r)
+	}
+	b.Executor = executortest.New(t, sessions.Name, b.clock, sessions.Handlers(b.docs, b.clock))
+	var s catalog.Session
+	b.Must(t, b.turn("turn:t1", "t1", "How many?", "About ten."), &s)
+	if d := cmp.Diff([]string{"How many?", "Ten."}, contents(s)); d != "" {
+		t.Error(d)
+	}
+	b.Must(t, b.turn("turn:t2", "t2", "Which?", "These."), &s)
+	if d := cmp.Diff([]string{"Which?", "These."}, contents(s)); d != "" {
+		t.Errorf("the answer is the turn alone: %s", d)
+	}
+	var rows []string
+	for _, r := range b.rows(t, "s1") {
+		rows = append(rows, r.Turn+" "+r.Type+" "+r.Content)
+	}
+	if d := cmp.Diff([]string{"t1 user How many?", "t1 assistant Ten.", "t2 user Which?", "t2 assistant These."}, rows); d != "" {
+		t.Error(d)
+	}
+}
+
+// TestTokenBudget: the newest messages come whole, older answers as the names of their
+// rows, all within the budget.
+func TestTokenBudget(t *testing.T) {
+	b := open(t)
+	for i := range 70 {
+		id := string(rune('A'+i/26)) + string(rune('a'+i%26))
+		b.Must(t, b.turn("turn:"+id, id, "Question "+id, "Answer "+id+" "+strings.Repeat("x", 200)), nil)
+	}
+	if all := b.session(t, "session.get", catalog.SessionRef{SessionID: "s1"}); len(all.TurnHistory) != sessions.MaxTurns {
+		t.Errorf("%d messages are kept", len(all.TurnHistory))
+	}
+	const tokens = 1000
+	got, size := b.recent(t, tokens), 0
+	named, whole := 0, 0
+	ids := map[string]bool{}
+	for _, r := range b.rows(t, "s1") {
+		ids[r.ID] = true
+	}
+	for _, text := range got {
+		size += len(text)
+		if strings.HasPrefix(text, "agent: [Earlier: Answer ") {
+			named++
+			if _, id, _ := strings.Cut(strings.TrimSuffix(text, "]"), "→ REM LOOKUP "); !ids[id] || whole > 0 {
+				t.Errorf("%q", text)
+			}
+			continue
+		}
+		whole++
+	}
+	if size > tokens*4+20*len(got) || named == 0 || whole < 20 || !strings.HasPrefix(got[len(got)-1], "agent: Answer Cr ") {
+		t.Errorf("%d bytes, %d named, %d whole: %q", size, named, whole, got)
+	}
+	if strings.Contains(strings.Join(got, "\n"), "Answer Aa") {
+		t.Error("the first turn is still told")
+	}
+}

@@ -1,0 +1,138 @@
+package gateway
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+)
+
+// opened are the arguments of every plan.open.
+func (w *world) opened() []catalog.PlanOpen {
+	w.t.Helper()
+	var out []catalog.PlanOpen
+	for _, e := range w.ordered("plan.open") {
+		var a catalog.PlanOpen
+		if err := json.Unmarshal(e.Args(), &a); err != nil {
+			w.t.Fatal(err)
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// TestTurnHeaders: the prompts get what the headers say; name and e-mail only from a key
+// that may act for others.
+func TestTurnHeaders(t *testing.T) {
+	var w *world
+	w = newWorld(t, completing(&w))
+	said := http.Header{
+		"X-Added-Instruction": {"Be brief."}, "X-Locale": {"de-DE"}, "X-Location": {"Bonn"}, "X-Time-Zone": {"Europe/Berlin"},
+		"X-Session-Name": {"Outlets"}, "X-Session-Metadata": {`{"ward":3}`}, "X-User-Name": {"Ana"}, "X-User-Email": {"ana@example.com"},
+	}
+	w.call("POST", "/agent/run", `{"message":"x"}`, said, nil)
+	said.Set("X-Api-Key", appKey)
+	said.Set("X-User-Id", "ana")
+	w.call("POST", "/agent/run", `{"message":"x"}`, said, nil)
+	w.call("POST", "/agent/run", `{"message":"x"}`, nil, nil)
+	want := catalog.TurnContext{AddedInstruction: "Be brief.", Locale: "de-DE", Location: "Bonn", TimeZone: "Europe/Berlin", SessionName: "Outlets", SessionMetadata: `{"ward":3}`}
+	byApp := want
+	byApp.UserName, byApp.UserEmail = "Ana", "ana@example.com"
+	var got []*catalog.TurnContext
+	for _, a := range w.opened() {
+		got = append(got, a.Turn)
+	}
+	if d := cmp.Diff([]*catalog.TurnContext{&want, &byApp, nil}, got); d != "" {
+		t.Error(d)
+	}
+	long := make([]byte, 5000)
+	for i := range long {
+		long[i] = 'x'
+	}
+	w.refused("POST", "/agent/run", `{"message":"x"}`, http.Header{"X-Added-Instruction": {string(long)}}, intents.SchemaInvalid, "/turn/added_instruction")
+}
+
+// TestRequests: equal requests have equal digests, others others.
+func TestRequests(t *testing.T) {
+	var w *world
+	w = newWorld(t, completing(&w))
+	send := func(body string, header http.Header) *catalog.Request {
+		t.Helper()
+		w.call("POST", "/agent/run", body, header, nil)
+		all := w.opened()
+		return all[len(all)-1].Request
+	}
+	retry := func(n string) http.Header { return http.Header{"X-Stainless-Retry-Count": {n}} }
+	if r := send(`{"message":"x"}`, nil); r != nil {
+		t.Errorf("neither key nor session: %+v", r)
+	}
+	key := send(`{"message":"x"}`, http.Header{"Idempotency-Key": {"k1"}})
+	if key == nil || key.Kind != catalog.RequestKey || *send(`{"message":"y"}`, http.Header{"Idempotency-Key": {"k1"}}) != *key || *send(`{"message":"x"}`, http.Header{"Idempotency-Key": {"k2"}}) == *key {
+		t.Errorf("by key: %+v", key)
+	}
+	body := send(`{"message":"x","session_id":"s1"}`, nil)
+	if body == nil || body.Kind != catalog.RequestBody || *send(`{ "session_id":"s1", "message":"x" }`, nil) != *body ||
+		*send(`{"message":"y","session_id":"s1"}`, nil) == *body || *send(`{"message":"x","session_id":"s2"}`, nil) == *body {
+		t.Errorf("by body: %+v", body)
+	}
+	first, again := send(`{"message":"x"}`, retry("0")), send(`{"message":"x"}`, retry("1"))
+	if first == nil || first.Kind != catalog.RequestBody || again.Kind != catalog.RequestRetry || again.Digest != first.Digest {
+		t.Errorf("%+v, %+v", first, again)
+	}
+}
+
+// TestJoin: a request that has opened a plan before gets that plan, while it runs and
+// afterwards. A message for a session in a turn is refused, and no client sends it again.
+func TestJoin(t *testing.T) {
+	handed, release := make(chan string, 1), make(chan struct{})
+	var w *world
+	w = newWorld(t, func(h bus.HandOut, say func(bus.FrameKind, any)) {
+		handed <- h.PlanID
+		<-release
+		completing(&w)(h, say)
+	})
+	ended := make(chan runReply)
+	go func() {
+		var got runReply
+		w.call("POST", "/agent/run", runBody(""), nil, &got)
+		ended <- got
+	}()
+	plan := <-handed
+	busy := &intents.Answer{Code: intents.SessionBusy, Pointer: "/context/session_id", Reason: "the session has an open turn: " + plan, PlanID: plan}
+	w.set(func(c *core) { c.refuse["plan.open"] = busy })
+	if p := w.refused("POST", "/agent/run", runBody(""), nil, intents.SessionBusy, "/session_id"); p.PlanID != plan || p.Status != http.StatusConflict {
+		t.Errorf("%+v", p)
+	}
+	resp := w.do(t.Context(), "POST", "/agent/run", runBody(""), http.Header{"Content-Type": {"application/json"}})
+	if err := resp.Body.Close(); err != nil || resp.Header.Get("X-Should-Retry") != "false" {
+		t.Errorf("%v, %v", resp.Header, err)
+	}
+	joins := *busy
+	joins.Pointer = "/intent/args/request"
+	w.set(func(c *core) { c.refuse["plan.open"] = &joins })
+	second := make(chan runReply)
+	go func() {
+		var got runReply
+		w.call("POST", "/agent/run", runBody(""), nil, &got)
+		second <- got
+	}()
+	close(release)
+	first := <-ended
+	for _, got := range []runReply{first, <-second} {
+		if got.PlanID != plan || got.Response != "Two outlets." || got.TurnID != first.TurnID || got.SessionID != "s1" {
+			t.Errorf("%+v", got)
+		}
+	}
+	var late runReply
+	if w.call("POST", "/agent/run", runBody(""), nil, &late); late.PlanID != plan || late.Response != "Two outlets." || late.Status != "complete" {
+		t.Errorf("after its end: %+v", late)
+	}
+	if n := len(w.opened()); n != 5 {
+		t.Errorf("%d requests", n)
+	}
+}
