@@ -29,6 +29,9 @@ func Input(e *intents.Envelope, f intents.Facts) map[string]any {
 			"task_id": t.TaskID, "plan_id": t.PlanID, "revision": t.Revision, "step": t.Step,
 			"skills": list(t.Skills), "deadline": t.Deadline,
 		}
+		if t.Agent != "" {
+			in["task"].(map[string]any)["agent"] = t.Agent //nolint:errcheck // as made above
+		}
 	}
 	if p := f.Plan; p != nil {
 		in["plan"] = map[string]any{

@@ -3,6 +3,7 @@ package router
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 
 	"aob.dev/writ/intents"
@@ -87,10 +88,15 @@ func (r *Router) taskScope(o *order, c intents.Context) error {
 	case c.SessionID != t.Session || c.TurnID != t.Turn:
 		return refuse("/context/session_id", "not the session and turn of the plan")
 	}
+	if !t.MayOrder(o.env.Type()) {
+		return refuse("/intent/type", "the agent "+t.Agent+" has no tool that orders this")
+	}
 	switch o.env.Type() {
 	case "skill.call", "skill.load":
-		if !slices.Contains(t.Spec.Skills, o.env.StringArg("skill")) {
-			return refuse("/intent/args/skill", "the skill is not among those of the planner's step")
+		for pointer, skill := range skillsOf(o.env) {
+			if !slices.Contains(t.Spec.Skills, skill) {
+				return refuse(pointer, "the skill is not among those of the task's step")
+			}
 		}
 	case "read_memory":
 		key := o.env.StringArg("key")
@@ -105,6 +111,22 @@ func (r *Router) taskScope(o *order, c intents.Context) error {
 	o.facts.Task = taskFacts(t)
 	o.facts.Plan, _, _ = o.view.PlanFacts(t.Tenant, t.Plan)
 	return nil
+}
+
+// skillsOf are the skills that an order names, by pointer.
+func skillsOf(e *intents.Envelope) iter.Seq2[string, string] {
+	return func(yield func(pointer, skill string) bool) {
+		a, err := argsOf[catalog.SkillLoad](e)
+		if err != nil || len(a.Skills) == 0 {
+			yield("/intent/args/skill", e.StringArg("skill"))
+			return
+		}
+		for i, skill := range a.Skills {
+			if !yield(fmt.Sprintf("/intent/args/skills/%d", i), skill) {
+				return
+			}
+		}
+	}
 }
 
 // ownKey: memory keys are {tenant}:{session}:{task}:{label}.

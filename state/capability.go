@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 )
 
 // capabilityTenantMemory lets a user's tasks write what everybody of the tenant
@@ -23,8 +24,14 @@ func Needed(rules intents.Rules, typ, ofType string, args json.RawMessage, user 
 	var a struct {
 		UserID string `json:"user_id"`
 		Scope  string `json:"scope"`
+		Agent  string `json:"agent"`
 	}
 	switch typ {
+	case TypePlanOpen:
+		if json.Unmarshal(args, &a) == nil && a.Agent != "" {
+			return catalog.RunAgent + ":" + a.Agent
+		}
+		return ofType
 	case "write_memory":
 		if rules >= intents.RulesStrict && (json.Unmarshal(args, &a) != nil || a.Scope == "tenant") {
 			return capabilityTenantMemory

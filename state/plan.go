@@ -16,19 +16,20 @@ import (
 // legal. Names and types are those of a snapshot, too.
 type plan struct {
 	View      catalog.PlanView     `json:"view"`
-	Opened    int64                `json:"opened"`    // position of plan.open
-	Texts     []int64              `json:"texts"`     // positions of the orders that hold its texts
-	Claimed   int64                `json:"claimed"`   // position of the last plan.claim; Nobody before the first
-	Unheld    bool                 `json:"unheld"`    // a hold has ended, or was of plan.open, and nobody has claimed the plan since
-	Roles     []string             `json:"roles"`     // of the grant that opened it
-	Client    string               `json:"client"`    // act.client of that grant
-	Trace     string               `json:"trace"`     // trace_id of plan.open
-	Exhausted bool                 `json:"exhausted"` // the fourth replan: only plan.close failed is legal
-	Tasks     []*task              `json:"tasks"`     // that its steps opened
-	Results   map[int][]string     `json:"results"`   // step to memory keys its tasks wrote, of the step's revision
-	ByIntent  map[string]orderRef  `json:"by_intent"` // dispatched orders, for "from"
-	Facts     []*catalog.OrderFact `json:"facts"`     // once and held orders, for later drivers; only appended to
-	Settled   map[string]bool      `json:"settled"`   // intent_ids of facts whose step is done
+	Opened    int64                `json:"opened"`         // position of plan.open
+	Texts     []int64              `json:"texts"`          // positions of the orders that hold its texts
+	Claimed   int64                `json:"claimed"`        // position of the last plan.claim; Nobody before the first
+	Unheld    bool                 `json:"unheld"`         // a hold has ended, or was of plan.open, and nobody has claimed the plan since
+	Roles     []string             `json:"roles"`          // of the grant that opened it
+	Client    string               `json:"client"`         // act.client of that grant
+	Trace     string               `json:"trace"`          // trace_id of plan.open
+	Exhausted bool                 `json:"exhausted"`      // the fourth replan: only plan.close failed is legal
+	Tasks     []*task              `json:"tasks"`          // that its steps opened
+	Results   map[int][]string     `json:"results"`        // step to memory keys its tasks wrote, of the step's revision
+	ByIntent  map[string]orderRef  `json:"by_intent"`      // dispatched orders, for "from"
+	Facts     []*catalog.OrderFact `json:"facts"`          // once and held orders, for later drivers; only appended to
+	Settled   map[string]bool      `json:"settled"`        // intent_ids of facts whose step is done
+	Runs      *runs                `json:"runs,omitempty"` // its agent while it is open; nil: a planner's plan
 
 	pending int // orders of it that are open or held, or indeterminate
 }
@@ -107,6 +108,9 @@ func (p *plan) held() bool {
 // exhausted and can only be closed.
 func (p *plan) replan(s *catalog.StepView, trigger, reason string, at time.Time) {
 	v := &p.View
+	if v.Agent != "" {
+		return // failed is failed
+	}
 	v.Status = catalog.PlanReplanning
 	v.History = append(slices.Clone(v.History), catalog.Replan{Attempt: len(v.History) + 1, Trigger: trigger, FailedStep: s.Step, Reason: reason, RevisedAt: at})
 	if v.ReplanCount >= catalog.MaxReplans {
@@ -215,6 +219,7 @@ func (s *State) endPlan(p *plan, status catalog.PlanStatus, at time.Time) {
 		}
 	}
 	p.end(status, at)
+	s.ends(p)
 	s.leaving.close(p, at)
 	p.dropTexts()
 	p.Client, p.Trace = "", "" // only its drivers ask for these, and an order that is erased has neither

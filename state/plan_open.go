@@ -20,22 +20,35 @@ var planOpen = move(TypePlanOpen,
 		if _, ok := v.wholePlan(o.Tenant, a.PlanID); ok {
 			return Effect{}, illegal("/intent/args/plan_id", "a plan with this id exists")
 		}
-		p := newPlan(o, a)
+		p, err := v.s.newPlan(o, a)
+		if err != nil {
+			return Effect{}, err
+		}
+		if a.Agent != "" {
+			v.rely(SubjectRegistry)
+			v.rely(SubjectTenant(o.Tenant))
+		}
 		return Effect{p.answer(), p.touches(true)}, nil
 	},
 	func(s *State, o Order, a catalog.PlanOpen) error {
 		if s.plans[o.Tenant+"/"+a.PlanID] != nil {
 			return fmt.Errorf("a second plan %s", a.PlanID)
 		}
+		p, err := s.newPlan(o, a)
+		if err != nil {
+			return err
+		}
 		s.open[o.Tenant]++
 		s.openAll++
-		s.plans[o.Tenant+"/"+a.PlanID] = newPlan(o, a)
+		s.plans[o.Tenant+"/"+a.PlanID] = p
+		s.begins(p)
 		return nil
 	}).keepsAllBut("task")
 
-// newPlan is a plan as plan.open begins it.
-func newPlan(o Order, a catalog.PlanOpen) *plan {
-	return &plan{
+// newPlan is a plan as plan.open begins it. One of an agent has its only step at once,
+// and the id of its plan.open for a digest.
+func (s *State) newPlan(o Order, a catalog.PlanOpen) (*plan, error) {
+	p := &plan{
 		Opened: o.Position, Texts: []int64{o.Recorded}, Claimed: storage.Nobody, Unheld: o.Decision.Verdict == intents.Hold,
 		Roles: o.Roles, Client: o.Grant.Client, Trace: o.TraceID,
 		Results: make(map[int][]string), ByIntent: make(map[string]orderRef), Settled: make(map[string]bool),
@@ -45,4 +58,17 @@ func newPlan(o Order, a catalog.PlanOpen) *plan {
 			Steps: []catalog.StepView{}, History: []catalog.Replan{}, CreatedAt: o.At,
 		},
 	}
+	if a.Agent == "" {
+		return p, nil
+	}
+	runs, skills, err := s.runsOf(o.Tenant, a.Agent)
+	if err != nil {
+		return nil, err
+	}
+	p.Runs = runs
+	p.View.Agent, p.View.PlanDigest = a.Agent, o.Decision.IntentID
+	p.View.Steps = []catalog.StepView{{Status: catalog.StepPending, PlanStep: catalog.PlanStep{
+		Step: 1, Task: a.Agent, Skills: skills, ReturnSpec: catalog.ReturnSpec{Shape: "string", Reason: "the agent's reply"},
+	}}}
+	return p, nil
 }

@@ -41,6 +41,8 @@ type image struct {
 	Retained    map[string][]retention `json:"retained"`
 	Revoked     map[string]time.Time   `json:"revoked"`
 
+	Revisions map[int64]*revision `json:"revisions,omitempty"` // of agents
+
 	Plans    int                   `json:"plans"` // how many follow
 	Orders   map[int64]*openOrder  `json:"orders"`
 	Unknown  map[string]*openOrder `json:"unknown"`
@@ -93,7 +95,7 @@ func (s *State) encode(w io.Writer, beside *besideImage) error {
 		Next: s.next, Rests: s.rests, Last: s.last, Beside: beside,
 		Origin: s.origin, Root: s.root, Roles: s.roles, KeySet: s.keySetToken, Policy: s.policy, Catalog: s.catalog, Rules: s.rules,
 		DirectoryAt: s.dir.at, Tenants: s.dir.tenants, APIKeys: s.apiKeys, Retained: s.retained, Revoked: s.revoked,
-		Plans: len(s.plans), Orders: s.orders, Unknown: s.unknown, Holds: s.holds.waiting, Released: s.holds.released,
+		Revisions: s.revisions, Plans: len(s.plans), Orders: s.orders, Unknown: s.unknown, Holds: s.holds.waiting, Released: s.holds.released,
 		Settled: s.settled, Erased: s.erasures.number, Blobless: s.erasures.blobs,
 	})
 	if err != nil {
@@ -137,6 +139,15 @@ func Open(r io.Reader) (*State, error) {
 	if m.Beside != nil {
 		maps.Copy(s.touched, m.Beside.Touched)
 		s.window, s.erasures.pending = m.Beside.Window, m.Beside.Erasing
+	}
+	for at, r := range m.Revisions {
+		if r == nil {
+			return nil, errNoMember
+		}
+		s.revisions[at] = r
+		if now := s.inForce[r.Tenant]; now == nil || now.Position < at {
+			s.inForce[r.Tenant] = r
+		}
 	}
 	for range m.Plans {
 		p := new(plan)
@@ -186,6 +197,7 @@ func (s *State) putPlan(p *plan) {
 		s.addTask(t)
 	}
 	s.plans[p.View.TenantID+"/"+p.View.PlanID] = p
+	s.begins(p)
 	if !final(p.View.Status) {
 		s.open[p.View.TenantID]++
 		s.openAll++

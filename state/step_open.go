@@ -25,6 +25,9 @@ var stepOpen = move("step",
 		if err != nil {
 			return Effect{}, err
 		}
+		if err := p.inTime(a, o.Now); err != nil {
+			return Effect{}, err
+		}
 		s := p.step(a.Step)
 		v.rely(SubjectTask(o.Tenant, a.TaskID))
 		v.rely(subjectTaskKey(key.KID))
@@ -71,6 +74,9 @@ var stepOpen = move("step",
 			Session: p.View.SessionID, Turn: p.View.TurnID, Revision: step.Revision, Step: step.Step, Spec: step.PlanStep,
 			InputKey: p.inputKey(step.PlanStep), Deadline: deadline,
 		}}
+		if r := p.Runs; r != nil {
+			t.Agent, t.Types = r.Agent, r.Types
+		}
 		p.Tasks = append(p.Tasks, t)
 		s.addTask(t)
 		return nil

@@ -35,6 +35,12 @@ type Scope struct {
 	Routing *Gate  `json:"routing,omitempty"`
 }
 
+// OfServer says whether a skill is one of the whole servers that the agent may call.
+func (s Scope) OfServer(skill string) bool {
+	server, _, _ := strings.Cut(skill, ".")
+	return slices.Contains(s.Servers, AllServers) || slices.Contains(s.Servers, server)
+}
+
 // Hold is an approval that the calls of a tool need.
 type Hold struct {
 	Tool string `json:"tool"` // id of a skill, <server>.* or *.* for all of them, or a tool of this system

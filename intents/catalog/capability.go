@@ -11,6 +11,9 @@ import (
 // readers are capabilities that no order needs, but reading and dry runs do.
 var readers = []string{"audit:read", "policy:explain"}
 
+// RunAgent is the capability to open a plan of an agent, without the agent's name.
+const RunAgent = "agents:run"
+
 // later are capabilities of the default roles whose orders are still to come.
 var later = []string{"logs:read", "souls:write"}
 
@@ -47,7 +50,7 @@ func (c *Catalog) knownVerbs() map[string][]string {
 	for _, r := range c.Rows() {
 		add(r.Capability)
 	}
-	for _, capability := range slices.Concat(readers, later) {
+	for _, capability := range slices.Concat(readers, later, []string{RunAgent}) {
 		add(capability)
 	}
 	return verbs

@@ -1,0 +1,288 @@
+package state
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
+)
+
+// revision of the agents of a tenant, or of system, which are every tenant's. It stays as
+// long as it is in force or the one before, or an open plan runs an agent of it.
+type revision struct {
+	Tenant   string        `json:"tenant"`
+	Position int64         `json:"position"` // of its registry.push
+	Revision int64         `json:"revision"`
+	Digest   string        `json:"digest"`
+	Bundle   string        `json:"bundle"`
+	Scopes   agents.Scopes `json:"scopes"`
+	Before   int64         `json:"before"` // position of the one before; storage.Nobody: none
+
+	plans int // open ones with an agent of it
+}
+
+// registryPush puts a revision of a tenant's agents in force. Every set of agents that
+// somebody has with it keeps the rules of the registry. Plans that are open go on with
+// the revision that they began with. That its scopes are those of its content is shown
+// before it is judged.
+var registryPush = operators(TypeRegistryPush,
+	func(v *View, o Order, a catalog.RegistryPush) (Effect, error) {
+		next, err := v.s.revisionOf(o, a)
+		if err != nil {
+			return Effect{}, err
+		}
+		if _, ok := v.s.dir.tenants[next.Tenant]; !ok {
+			return Effect{}, illegal("/intent/args/tenant", "no such tenant")
+		}
+		if was := v.s.inForce[next.Tenant]; was != nil && a.Revision <= was.Revision {
+			return Effect{}, illegal("/intent/args/revision", fmt.Sprintf("revision %d is in force: only a higher one replaces it", was.Revision))
+		}
+		concerned := []string{next.Tenant}
+		if next.Tenant == systemTenant {
+			for tenant := range v.s.inForce {
+				concerned = append(concerned, tenant)
+			}
+			slices.Sort(concerned)
+		}
+		for _, tenant := range slices.Compact(concerned) {
+			v.rely(SubjectTenant(tenant))
+			var faults agents.Faults
+			if _, err := v.s.agentsOf(tenant, next); errors.As(err, &faults) {
+				return Effect{}, illegal("/intent/args", "tenant "+tenant+": "+faults[0].Error())
+			} else if err != nil {
+				return Effect{}, err
+			}
+		}
+		return v.relyOn(accepted(SubjectRegistry))
+	},
+	func(s *State, o Order, a catalog.RegistryPush) error {
+		next, err := s.revisionOf(o, a)
+		if err != nil {
+			return err
+		}
+		was := s.inForce[next.Tenant]
+		s.revisions[next.Position], s.inForce[next.Tenant] = next, next
+		if was != nil {
+			s.dropRevision(s.revisions[was.Before])
+		}
+		return nil
+	})
+
+// revisionOf is what an order puts in force: its own content, or that of the revision
+// before.
+func (s *State) revisionOf(o Order, a catalog.RegistryPush) (*revision, error) {
+	next := &revision{Tenant: Named(o.Tenant, a.Tenant), Position: o.Position, Revision: a.Revision, Digest: a.Digest, Bundle: a.Bundle, Before: storage.Nobody}
+	was := s.inForce[next.Tenant]
+	if was != nil {
+		next.Before = was.Position
+	}
+	if a.Bundle != "" {
+		next.Scopes = o.Scopes
+		return next, nil
+	}
+	if was != nil {
+		was = s.revisions[was.Before]
+	}
+	if was == nil || was.Digest != a.Digest {
+		return nil, illegal("/intent/args/digest", "not the digest of the revision before, which alone comes back without its bundle")
+	}
+	next.Bundle, next.Scopes = was.Bundle, was.Scopes
+	return next, nil
+}
+
+// dropRevision forgets a revision that nobody needs any more.
+func (s *State) dropRevision(r *revision) {
+	if r == nil || r.plans > 0 {
+		return
+	}
+	if now := s.inForce[r.Tenant]; now != r && now.Before != r.Position {
+		delete(s.revisions, r.Position)
+	}
+}
+
+// agentsOf are the agents that a tenant has: the built-in ones, over them those of
+// system, over them its own. next, if there is one, is the revision of its tenant.
+func (s *State) agentsOf(tenant string, next *revision) (agents.Scopes, error) {
+	var layers []agents.Scopes
+	for _, of := range slices.Compact([]string{systemTenant, tenant}) {
+		r := s.inForce[of]
+		if next != nil && next.Tenant == of {
+			r = next
+		}
+		if r != nil {
+			layers = append(layers, r.Scopes)
+		}
+	}
+	return agents.Effective(agents.BuiltinScopes(), layers...)
+}
+
+// runs is the agent of a plan, as it was when the plan was opened.
+type runs struct {
+	Agent    string   `json:"agent"`
+	Digest   string   `json:"digest"`   // of its file
+	Position int64    `json:"position"` // of its revision; storage.Nobody: it is built in
+	Types    []string `json:"types"`    // of orders that its task may seal
+	Seconds  int      `json:"seconds"`  // that a task may take
+}
+
+// runsOf is a tenant's agent as a plan runs it, and the skills that it may call. Of the
+// skills of whole servers those count that are approved now.
+func (s *State) runsOf(tenant, name string) (r *runs, skills []string, err error) {
+	refuse := func(reason string) (*runs, []string, error) {
+		return nil, nil, illegal("/intent/args/agent", reason)
+	}
+	set, err := s.agentsOf(tenant, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	i := slices.IndexFunc(set.Agents, func(a agents.Scope) bool { return a.Name == name })
+	if i < 0 {
+		var names []string
+		for _, a := range set.Agents {
+			names = append(names, a.Name)
+		}
+		return refuse(catalog.Like("the tenant has no such agent", name, names))
+	}
+	a := set.Agents[i]
+	switch {
+	case name == agents.Planner || name == agents.Executor:
+		return refuse("is no agent of its own: it works on planned requests, which name no agent")
+	case a.Remote:
+		return refuse("is a remote agent: none can be run yet")
+	}
+	r = &runs{Agent: name, Digest: a.Digest, Position: storage.Nobody, Types: a.Types, Seconds: a.Limits.Seconds}
+	for _, of := range []string{tenant, systemTenant} {
+		if layer := s.inForce[of]; layer != nil && slices.ContainsFunc(layer.Scopes.Agents, func(x agents.Scope) bool { return x.Name == name }) {
+			r.Position = layer.Position
+			break
+		}
+	}
+	skills = append([]string{}, a.Skills...)
+	if t := s.dir.tenants[tenant]; t != nil {
+		for skill := range t.Pins {
+			if a.OfServer(skill) {
+				skills = append(skills, skill)
+			}
+		}
+	}
+	slices.Sort(skills)
+	return r, slices.Compact(skills), nil
+}
+
+// agentGet delivers the agent of a plan in the revision that the plan began with.
+var agentGet = move("agent.get",
+	func(v *View, o Order, _ catalog.AgentGet) (Effect, error) {
+		v.rely(SubjectPlanState(o.Tenant, o.Context.PlanID))
+		p, ok := v.s.plans[o.Tenant+"/"+o.Context.PlanID]
+		if !ok || p.Runs == nil {
+			return Effect{}, illegal("/context/plan_id", "no open plan of an agent")
+		}
+		out := catalog.AgentGetResult{Agent: p.Runs.Agent, TimeLimitSec: p.Runs.Seconds}
+		if r := v.s.revisions[p.Runs.Position]; r != nil {
+			texts, err := agents.Texts(r.Bundle)
+			if err != nil {
+				return Effect{}, err
+			}
+			out.Text = texts[p.Runs.Digest]
+		}
+		return Effect{Result: out}, nil
+	},
+	func(*State, Order, catalog.AgentGet) error { return nil })
+
+// inTime refuses a task of an agent that could go on for longer than the agent may.
+func (p *plan) inTime(a catalog.Step, now time.Time) error {
+	if p.Runs == nil {
+		return nil
+	}
+	deadline, err := time.Parse(time.RFC3339Nano, a.Deadline)
+	if limit := time.Duration(p.Runs.Seconds) * time.Second; err != nil || deadline.After(now.Add(limit+intents.Leeway)) {
+		return illegal("/intent/args/deadline", fmt.Sprintf("the agent %s may take %d s", p.Runs.Agent, p.Runs.Seconds))
+	}
+	return nil
+}
+
+// ends is the effect on the registry of a plan's end.
+func (s *State) ends(p *plan) {
+	if p.Runs == nil {
+		return
+	}
+	if r := s.revisions[p.Runs.Position]; r != nil {
+		r.plans--
+		s.dropRevision(r)
+	}
+	p.Runs = nil
+}
+
+// begins is the effect on the registry of a plan's begin.
+func (s *State) begins(p *plan) {
+	if p.Runs == nil {
+		return
+	}
+	if r := s.revisions[p.Runs.Position]; r != nil {
+		r.plans++
+	}
+}
+
+// Registry is what is in force of a tenant's agents.
+type Registry struct {
+	Revision int64    `json:"revision"`
+	Digest   string   `json:"digest"`
+	Before   string   `json:"before,omitempty"` // digest of the revision before
+	Agents   []string `json:"agents"`
+}
+
+// registryOf a tenant; nil: nothing was pushed.
+func (s *State) registryOf(tenant string) *Registry {
+	r := s.inForce[tenant]
+	if r == nil {
+		return nil
+	}
+	out := &Registry{Revision: r.Revision, Digest: r.Digest, Agents: []string{}}
+	if b := s.revisions[r.Before]; b != nil {
+		out.Before = b.Digest
+	}
+	for _, a := range r.Scopes.Agents {
+		out.Agents = append(out.Agents, a.Name)
+	}
+	return out
+}
+
+// ScopesOf computes the scopes of a pushed registry from its content.
+func ScopesOf(a catalog.RegistryPush) (agents.Scopes, error) {
+	r, err := agents.Unpack(a.Bundle)
+	switch {
+	case err != nil:
+		return agents.Scopes{}, illegal("/intent/args/bundle", err.Error())
+	case r.Digest() != a.Digest:
+		return agents.Scopes{}, illegal("/intent/args/digest", "the content has another digest")
+	}
+	for _, d := range r.Agents {
+		for i, t := range d.Tools {
+			if t.Approval != nil {
+				return agents.Scopes{}, illegal("/intent/args/bundle", fmt.Sprintf("agent %s: /tools/%d/approval: no call is held by an agent's file yet: write a policy, and take it away", d.Name, i))
+			}
+		}
+	}
+	return r.Scopes(), nil
+}
+
+// CheckScopes says whether the recorded scopes of a pushed registry are those of its
+// content.
+func CheckScopes(a catalog.RegistryPush, recorded json.RawMessage) error {
+	scopes, err := ScopesOf(a)
+	if err != nil {
+		return err
+	}
+	computed, err := json.Marshal(scopes)
+	if err != nil || !bytes.Equal(computed, recorded) {
+		return errors.New("the recorded scopes are not those of the content")
+	}
+	return nil
+}
