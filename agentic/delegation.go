@@ -91,6 +91,7 @@ type runRequest struct {
 	Revision int              `json:"revision"`
 	Step     catalog.PlanStep `json:"step"`
 	InputKey string           `json:"input_key,omitempty"`
+	Agent    string           `json:"agent,omitempty"` // whose plan it is; empty: a planner's
 	Deadline string           `json:"deadline"`
 	// Done are orders of the step that people have approved and that are done.
 	Done []catalog.OrderFact `json:"done,omitempty"`
@@ -111,5 +112,6 @@ type runReply struct {
 	Status string            `json:"status"`
 	Reason string            `json:"reason,omitempty"`
 	Plan   *catalog.PlanView `json:"plan,omitempty"`
+	Reply  string            `json:"reply,omitempty"` // of an agent, done
 	Held   *bus.Approval     `json:"held,omitempty"`
 }

@@ -98,8 +98,9 @@ type drive struct {
 	left    []catalog.OrderFact // by earlier drivers, with their arguments
 	soul    string
 	results map[int]result
-	answer  string          // of a plan without steps
-	used    []catalog.Usage // that no order has yet
+	answer  string                 // of a plan without steps, or of an agent
+	agent   catalog.AgentGetResult // whose plan it is, if it is one's
+	used    []catalog.Usage        // that no order has yet
 }
 
 func (d *drive) order(ctx context.Context, typ string, args, result any) (*intents.Answer, error) {
@@ -138,7 +139,7 @@ func (d *drive) run(ctx context.Context) error {
 		return err
 	}
 	d.task, d.left, d.answer = d.plan.Task, d.plan.Facts, d.plan.Response // no other move tells these texts
-	if err := d.loadSoul(ctx); err != nil {
+	if err := errors.Join(d.loadSoul(ctx), d.loadAgent(ctx)); err != nil {
 		return err
 	}
 	if err := d.loadResults(ctx); err != nil {
@@ -157,6 +158,9 @@ func (d *drive) run(ctx context.Context) error {
 			}
 			if s.Status == catalog.StepHeld {
 				return nil // its order still waits for people
+			}
+			if overWith(d.plan, s) {
+				return d.failedAgent(ctx, s)
 			}
 			if over, err := d.step(ctx, s); over || err != nil {
 				return err
@@ -187,7 +191,7 @@ func (d *drive) loadSoul(ctx context.Context) error {
 func (d *drive) loadResults(ctx context.Context) error {
 	d.results = make(map[int]result)
 	for _, s := range d.plan.Steps {
-		if s.Status == catalog.StepDone {
+		if s.Status == catalog.StepDone && s.MemoryKey != "" {
 			if err := d.read(ctx, s.Step, s.MemoryKey); err != nil {
 				return err
 			}
@@ -293,7 +297,7 @@ func (d *drive) worded(f catalog.OrderFact) catalog.OrderFact {
 
 // step opens a task for a step and waits for its end.
 func (d *drive) step(ctx context.Context, s *catalog.StepView) (over bool, err error) {
-	deadline := d.cfg.Now().Add(taskLife).UTC()
+	deadline := d.cfg.Now().Add(d.taskTime()).UTC()
 	args := catalog.Step{
 		PlanID: d.turn.PlanID, PlanDigest: d.plan.PlanDigest, Step: s.Step, Epoch: d.epoch,
 		TaskID: intents.NewTimedID(intents.KindTask, d.cfg.Now()), Deadline: deadline.Format(time.RFC3339),
@@ -317,7 +321,7 @@ func (d *drive) step(ctx context.Context, s *catalog.StepView) (over bool, err e
 	turn.Grant = d.sealer.grantOf(d.turn)
 	run := runRequest{
 		Turn: turn, TaskID: args.TaskID, UserTask: d.task, Soul: d.soul, Revision: s.Revision, Step: s.PlanStep,
-		InputKey: opened.InputKey, Deadline: args.Deadline, Done: d.approved(s),
+		InputKey: opened.InputKey, Agent: d.plan.Agent, Deadline: args.Deadline, Done: d.approved(s),
 	}
 	var end runReply
 	if err := d.helped(ctx, "task", ready.Instance, taskTime, turn.Grant, run, &end); err != nil {
@@ -365,6 +369,10 @@ func (d *drive) ended(ctx context.Context, step int, task string, end runReply) 
 	for _, s := range d.plan.Steps {
 		if s.Step == step && s.Status == catalog.StepDone {
 			d.status("step_done", s.Task, step)
+			if d.plan.Agent != "" {
+				d.answer = end.Reply
+				return false, nil
+			}
 			return false, d.read(ctx, step, s.MemoryKey)
 		}
 	}

@@ -3,7 +3,6 @@ package router
 import (
 	"context"
 	"fmt"
-	"iter"
 	"slices"
 
 	"aob.dev/writ/intents"
@@ -93,10 +92,8 @@ func (r *Router) taskScope(o *order, c intents.Context) error {
 	}
 	switch o.env.Type() {
 	case "skill.call", "skill.load":
-		for pointer, skill := range skillsOf(o.env) {
-			if !slices.Contains(t.Spec.Skills, skill) {
-				return refuse(pointer, "the skill is not among those of the task's step")
-			}
+		if !slices.Contains(t.Spec.Skills, o.env.StringArg("skill")) {
+			return refuse("/intent/args/skill", "the skill is not among those of the task's step")
 		}
 	case "read_memory":
 		key := o.env.StringArg("key")
@@ -111,22 +108,6 @@ func (r *Router) taskScope(o *order, c intents.Context) error {
 	o.facts.Task = taskFacts(t)
 	o.facts.Plan, _, _ = o.view.PlanFacts(t.Tenant, t.Plan)
 	return nil
-}
-
-// skillsOf are the skills that an order names, by pointer.
-func skillsOf(e *intents.Envelope) iter.Seq2[string, string] {
-	return func(yield func(pointer, skill string) bool) {
-		a, err := argsOf[catalog.SkillLoad](e)
-		if err != nil || len(a.Skills) == 0 {
-			yield("/intent/args/skill", e.StringArg("skill"))
-			return
-		}
-		for i, skill := range a.Skills {
-			if !yield(fmt.Sprintf("/intent/args/skills/%d", i), skill) {
-				return
-			}
-		}
-	}
 }
 
 // ownKey: memory keys are {tenant}:{session}:{task}:{label}.

@@ -86,41 +86,17 @@ func (s *skills) find(ctx context.Context, o *executors.Order, args catalog.Skil
 	return &executors.Result{Value: catalog.SkillFindResult{Skills: hits}}, nil
 }
 
-// load describes pinned skills. Of several those that cannot be used are named.
+// load describes one pinned skill.
 func (s *skills) load(ctx context.Context, o *executors.Order, args catalog.SkillLoad) (*executors.Result, error) {
-	if len(args.Skills) == 0 {
-		m, err := s.manifest(ctx, o, args.Skill)
-		if err != nil {
-			return nil, err
-		}
-		return &executors.Result{Value: m}, nil
-	}
-	var out catalog.SkillLoadResult
-	for _, name := range args.Skills {
-		m, err := s.manifest(ctx, o, name)
-		switch {
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		case err != nil:
-			out.Unavailable = append(out.Unavailable, name)
-		default:
-			out.Skills = append(out.Skills, *m)
-		}
-	}
-	return &executors.Result{Value: out}, nil
-}
-
-// manifest describes one pinned skill.
-func (s *skills) manifest(ctx context.Context, o *executors.Order, name string) (*catalog.Manifest, error) {
-	skill, pin, err := s.approved(ctx, o, name)
+	skill, pin, err := s.approved(ctx, o, args.Skill)
 	if err != nil {
 		return nil, err
 	}
-	return &catalog.Manifest{
+	return &executors.Result{Value: catalog.Manifest{
 		Name: skill.Name, Description: executors.Cut(skill.Description, longDescription),
 		InputSchema: skill.InputSchema, OutputSchema: skill.OutputSchema, ExecutionMode: "sync",
 		Endpoint: executors.Cut(skill.Server, endpointName), Digest: pin.Digest, Effect: catalog.Effect(pin.Effect),
-	}, nil
+	}}, nil
 }
 
 // approved finds the skill as it was approved: the pin of the ticket, and a

@@ -80,7 +80,7 @@ var examples = map[string]example{
 		[]any{ExecPythonResult{Output: json.RawMessage(`1`)}, ExecPythonResult{Reference: reference}},
 	},
 	"skill.find":     {[]any{SkillFind{Query: "quakes", Limit: 50}, SkillFind{Query: "quakes"}}, []any{SkillFindResult{Skills: []SkillHit{{Name: "feed", Description: "A feed."}}}}},
-	"skill.load":     {[]any{SkillLoad{Skill: "feed"}, SkillLoad{Skills: []string{"feed", "b.feed"}}}, []any{SkillLoadResult{Manifest: &Manifest{Name: "feed", Description: "A feed.", InputSchema: json.RawMessage(`{}`), OutputSchema: json.RawMessage(`{}`), ExecutionMode: "sync", Endpoint: "quakes", Digest: digest, Effect: Pure}}, SkillLoadResult{Unavailable: []string{"feed"}}}},
+	"skill.load":     {[]any{SkillLoad{Skill: "feed"}}, []any{Manifest{Name: "feed", Description: "A feed.", InputSchema: json.RawMessage(`{}`), OutputSchema: json.RawMessage(`{}`), ExecutionMode: "sync", Endpoint: "quakes", Digest: digest, Effect: Pure}}},
 	"skill.call":     {[]any{SkillCall{Skill: "feed", Input: json.RawMessage(`{}`)}, SkillCall{Skill: "feed", From: digest}, SkillCall{Skill: "feed"}}, []any{SkillCallResult{Output: json.RawMessage(`[]`)}, SkillCallResult{Reference: reference}}},
 	"session.get":    {[]any{SessionRef{SessionID: "s"}, SessionRef{SessionID: "s", Limit: 20, Before: "m_0"}}, []any{session, Session{SessionID: "s", UserID: "u", Status: "active", StartedAt: at, LastActive: at, TurnHistory: []Turn{}, ResumedFrom: "r", Cursor: "m_0"}}},
 	"session.list":   {[]any{SessionList{Limit: 1, After: "c"}, SessionList{}}, []any{SessionListResult{Sessions: []Session{session}, Cursor: "c"}}},

@@ -8,7 +8,7 @@ import (
 
 var skillRows = []Row{
 	{Type: "skill.find", Title: "Find skills for a task", Capability: "skills:read", Signers: []intents.Role{intents.RolePlanner, intents.RoleTask}, Executor: "skills", Effect: Pure},
-	{Type: "skill.load", Title: "Load manifests of skills", Capability: "skills:read", Signers: []intents.Role{intents.RolePlanner, intents.RoleTask}, Executor: "skills", Effect: Pure},
+	{Type: "skill.load", Title: "Load a skill's manifest", Capability: "skills:read", Signers: []intents.Role{intents.RolePlanner, intents.RoleTask}, Executor: "skills", Effect: Pure},
 	{Type: "skill.call", Title: "Call a skill", Capability: "skills:call", Signers: []intents.Role{intents.RoleTask, intents.RoleWorkflow}, Executor: "skills", Effect: EffectPin, DataAt: "/input"},
 }
 
@@ -32,18 +32,9 @@ type SkillFindResult struct {
 	Skills []SkillHit `json:"skills"`
 }
 
-// SkillLoad are the arguments of skill.load: one Skill, or several.
+// SkillLoad are the arguments of skill.load.
 type SkillLoad struct {
-	Skill  string   `json:"skill,omitempty"`
-	Skills []string `json:"skills,omitempty"`
-}
-
-// SkillLoadResult is the result of skill.load: of one skill its manifest, of several
-// those that can be used, and the names of the others.
-type SkillLoadResult struct {
-	*Manifest
-	Skills      []Manifest `json:"skills,omitempty"`
-	Unavailable []string   `json:"unavailable,omitempty"` // not approved, changed, or their server does not answer
+	Skill string `json:"skill"`
 }
 
 // Manifest is the result of skill.load.
