@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
@@ -20,6 +22,7 @@ import (
 type runRequest struct {
 	claim
 	Message string `json:"message"`
+	Agent   string `json:"agent"` // whose plan it is; empty: run_agent's, or the planner's
 	Stream  bool   `json:"stream"`
 }
 
@@ -70,7 +73,7 @@ func (g *Gateway) run(c *gin.Context, who caller) error {
 	// From here on the work is the plan's, not the connection's.
 	ctx, cancel := lasting(c, openTimeout)
 	defer cancel()
-	t, reply, err := g.openTurn(ctx, a, body.Message)
+	t, reply, err := g.openTurn(ctx, a, g.agentOf(body.Agent), body.Message)
 	if err != nil {
 		return err
 	}
@@ -87,6 +90,15 @@ func (g *Gateway) run(c *gin.Context, who caller) error {
 	return g.reply(c, reply)
 }
 
+// agentOf is the agent of a plan as plan.open names it.
+func (g *Gateway) agentOf(named string) string {
+	agent := cmp.Or(named, g.cfg.RunAgent)
+	if agent == agents.Planner {
+		return ""
+	}
+	return agent
+}
+
 // wantsStream says whether the client asks for events before anything else.
 func wantsStream(c *gin.Context) bool {
 	return c.NegotiateFormat("application/json", "text/event-stream") == "text/event-stream"
@@ -95,7 +107,7 @@ func wantsStream(c *gin.Context) bool {
 // openTurn opens a plan for a message and hands it to a manager. If nobody takes
 // the plan it is cancelled, so that a request that is answered with an error does
 // not go on behind the caller's back.
-func (g *Gateway) openTurn(ctx context.Context, a actor, message string) (turn, runReply, error) {
+func (g *Gateway) openTurn(ctx context.Context, a actor, agent, message string) (turn, runReply, error) {
 	if a.session == "" {
 		a.session = newID("sess")
 	}
@@ -106,7 +118,7 @@ func (g *Gateway) openTurn(ctx context.Context, a actor, message string) (turn, 
 		return t, reply, err
 	}
 	at := intents.Context{TurnID: t.id, PlanID: t.plan}
-	answer, err := g.submit(ctx, a, order{"plan.open", catalog.PlanOpen{PlanID: t.plan, Task: message}, at, grant})
+	answer, err := g.submit(ctx, a, order{"plan.open", catalog.PlanOpen{PlanID: t.plan, Task: message, Agent: agent}, at, grant})
 	if err != nil {
 		return t, reply, err
 	}

@@ -24,6 +24,8 @@ import (
 type Client struct {
 	URL string // http://host:port
 	Key string
+
+	Agent string // that Run asks; empty: whom the server chooses
 }
 
 // Error is a problem that the gateway or the router answered (RFC 9457). An
@@ -57,7 +59,11 @@ var ErrNoAnswer = errors.New("no answer")
 // Run asks a question and yields the frames of its turn until the last one:
 // done, or held. It returns the plan's id. fn returning an error ends it.
 func (c Client) Run(ctx context.Context, message string, fn func(Frame) error) (plan string, err error) {
-	body, err := json.Marshal(map[string]any{"message": message, "stream": true})
+	ask := map[string]any{"message": message, "stream": true}
+	if c.Agent != "" {
+		ask["agent"] = c.Agent
+	}
+	body, err := json.Marshal(ask)
 	if err != nil {
 		return "", err
 	}
