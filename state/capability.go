@@ -24,14 +24,10 @@ func Needed(rules intents.Rules, typ, ofType string, args json.RawMessage, user 
 	var a struct {
 		UserID string `json:"user_id"`
 		Scope  string `json:"scope"`
-		Agent  string `json:"agent"`
 	}
 	switch typ {
 	case TypePlanOpen:
-		if json.Unmarshal(args, &a) == nil && a.Agent != "" {
-			return catalog.RunAgent + ":" + a.Agent
-		}
-		return ofType
+		return catalog.Row{Type: typ, Capability: ofType}.Needs(args)
 	case "write_memory":
 		if rules >= intents.RulesStrict && (json.Unmarshal(args, &a) != nil || a.Scope == "tenant") {
 			return capabilityTenantMemory
