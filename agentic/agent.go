@@ -53,6 +53,9 @@ func (w *worker) converse(ctx context.Context) error {
 		return err
 	}
 	text, err := w.loop.run(ctx)
+	if wrong := (*outputError)(nil); errors.As(err, &wrong) {
+		return &model.Error{Reason: "its result is not of the agent's form"}
+	}
 	if err == nil && !agent.Structured {
 		w.reply = cut(strings.TrimSpace(text), maxResponse)
 	}
