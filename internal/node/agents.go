@@ -23,7 +23,7 @@ import (
 // One goroutine at a time uses it.
 type agentWatcher struct {
 	node *Node
-	seen string // content or fault at the last look
+	seen string // what stood there at the last look
 	done string // that which was dealt with
 
 	mu   sync.Mutex
@@ -39,9 +39,8 @@ func (w *agentWatcher) start(ctx context.Context) {
 	if w.node.cfg.Agents == "" {
 		return
 	}
-	r, state := w.read()
-	w.seen, w.done = state, state
-	w.put(ctx, r, state)
+	w.done = w.look()
+	w.put(ctx)
 }
 
 // run looks again until ctx ends, and at once when the process gets a SIGHUP.
@@ -61,46 +60,54 @@ func (w *agentWatcher) run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		r, state := w.read()
-		settled := state == w.seen
-		w.seen = state
-		if asked || settled && state != w.done {
-			w.done = state
-			w.put(ctx, r, state)
+		now := w.look()
+		settled := now == w.seen
+		w.seen = now
+		if asked || settled && now != w.done {
+			w.done = now
+			w.put(ctx)
 		}
 	}
 }
 
-// read reads the directory. state names what was found there: a digest, or the fault.
-func (w *agentWatcher) read() (r *agents.Revision, state string) {
-	dir := w.node.cfg.Agents
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return nil, ""
-	}
-	r, err := agents.Read(os.DirFS(dir), os.Getenv)
+// look says what stands in the directory, by names, sizes and times.
+func (w *agentWatcher) look() string {
+	var b strings.Builder
+	err := fs.WalkDir(os.DirFS(w.node.cfg.Agents), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err == nil {
+			fmt.Fprintln(&b, name, info.Size(), info.ModTime().UnixNano())
+		}
+		return err
+	})
 	if err != nil {
-		return nil, err.Error()
+		return err.Error() // it is not there, or changes just now
 	}
-	return r, r.Digest()
+	return b.String()
 }
 
-// put puts a revision in force unless it is, and says what became of it.
+// put puts the directory in force unless it is, and says what became of it.
 //
 // Crash before its order is committed: the old revision is in force, and the next start
 // puts this one there.
-func (w *agentWatcher) put(ctx context.Context, r *agents.Revision, state string) {
-	log := w.node.cfg.Log
-	if r == nil || len(r.Files()) == 0 {
-		if state != "" && r == nil {
-			log.ErrorContext(ctx, "the agents are not sound; those that were in force stay", slog.String("dir", w.node.cfg.Agents), slog.String("error", state))
-			w.say("not sound, see writ registry check " + w.node.cfg.Agents)
-		}
+func (w *agentWatcher) put(ctx context.Context) {
+	dir, log := w.node.cfg.Agents, w.node.cfg.Log
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return
 	}
-	err := w.push(ctx, r)
+	r, err := agents.Read(os.DirFS(dir), os.Getenv)
+	if err == nil && len(r.Files()) == 0 {
+		return
+	}
+	if err == nil {
+		err = w.push(ctx, r)
+	}
 	if err != nil {
-		log.ErrorContext(ctx, "the agents were not put in force; those that were stay", slog.String("dir", w.node.cfg.Agents), slog.String("error", err.Error()))
-		w.say("not in force: " + err.Error())
+		log.ErrorContext(ctx, "the agents were not put in force; those that were stay", slog.String("dir", dir), slog.String("error", err.Error()))
+		w.say("not in force, see writ registry check " + dir)
 		return
 	}
 	var names []string
