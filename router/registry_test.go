@@ -70,7 +70,13 @@ func TestRegistryPush(t *testing.T) {
 	w.PushAgents(5, map[string]string{"nobody": strings.Replace(cheap, "name: shop", "name: nobody", 1), "lonely": lonely})
 	refused(t, w.Admin("registry.push", w.RegistryOf("", 1, map[string]string{"lonely": lonely})), intents.MalformedArgs, "tenant system: agent lonely")
 	w.Want(w.Admin("registry.push", w.RegistryOf("", 1, map[string]string{"shop": shop})), intents.OK)
-	w.BegunAgent("of-system", "shop")
+	own := strings.Replace(shop, "dear", "here", 1)
+	w.PushAgents(6, map[string]string{"shop": own})
+	p := w.BegunAgent("p", "shop")
+	got := routertest.Result[catalog.AgentGetResult](w, w.Want(w.Do(routertest.Order{By: w.Manager, Type: "agent.get", Args: catalog.AgentGet{}, Ctx: intents.Context{PlanID: p.ID}}), intents.OK))
+	if got.Text != own {
+		t.Errorf("the tenant's own agent comes before that of system: %q", got.Text)
+	}
 }
 
 // TestAgentPlan: a plan of an agent has one step and goes on with the revision that it

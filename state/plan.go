@@ -219,7 +219,7 @@ func (s *State) endPlan(p *plan, status catalog.PlanStatus, at time.Time) {
 		}
 	}
 	p.end(status, at)
-	s.ends(p)
+	p.Runs = nil
 	s.leaving.close(p, at)
 	p.dropTexts()
 	p.Client, p.Trace = "", "" // only its drivers ask for these, and an order that is erased has neither

@@ -41,7 +41,6 @@ var planOpen = move(TypePlanOpen,
 		s.open[o.Tenant]++
 		s.openAll++
 		s.plans[o.Tenant+"/"+a.PlanID] = p
-		s.begins(p)
 		return nil
 	}).keepsAllBut("task")
 

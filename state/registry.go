@@ -5,115 +5,91 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/storage"
 )
 
-// revision of the agents of a tenant, or of system, which are every tenant's. It stays as
-// long as it is in force or the one before, or an open plan runs an agent of it.
+// revision of the agents of a tenant, or of system, which are every tenant's.
 type revision struct {
-	Tenant   string        `json:"tenant"`
-	Position int64         `json:"position"` // of its registry.push
 	Revision int64         `json:"revision"`
 	Digest   string        `json:"digest"`
 	Bundle   string        `json:"bundle"`
 	Scopes   agents.Scopes `json:"scopes"`
-	Before   int64         `json:"before"` // position of the one before; storage.Nobody: none
-
-	plans int // open ones with an agent of it
+	Before   *revision     `json:"before,omitempty"` // the one before, which has none
 }
 
 // registryPush puts a revision of a tenant's agents in force. Every set of agents that
 // somebody has with it keeps the rules of the registry. Plans that are open go on with
-// the revision that they began with. That its scopes are those of its content is shown
-// before it is judged.
+// the agent that they began with. Scopes are what the router, or an auditor, has computed
+// from the content.
 var registryPush = operators(TypeRegistryPush,
 	func(v *View, o Order, a catalog.RegistryPush) (Effect, error) {
-		next, err := v.s.revisionOf(o, a)
+		tenant := Named(o.Tenant, a.Tenant)
+		if _, ok := v.s.dir.tenants[tenant]; !ok {
+			return Effect{}, illegal("/intent/args/tenant", "no such tenant")
+		}
+		if was := v.s.agents[tenant]; was != nil && a.Revision <= was.Revision {
+			return Effect{}, illegal("/intent/args/revision", fmt.Sprintf("revision %d is in force: only a higher one replaces it", was.Revision))
+		}
+		next, err := v.s.nextAgents(tenant, o, a)
 		if err != nil {
 			return Effect{}, err
 		}
-		if _, ok := v.s.dir.tenants[next.Tenant]; !ok {
-			return Effect{}, illegal("/intent/args/tenant", "no such tenant")
+		concerned := []string{tenant}
+		if tenant == systemTenant {
+			concerned = append(concerned, slices.Sorted(maps.Keys(v.s.agents))...)
 		}
-		if was := v.s.inForce[next.Tenant]; was != nil && a.Revision <= was.Revision {
-			return Effect{}, illegal("/intent/args/revision", fmt.Sprintf("revision %d is in force: only a higher one replaces it", was.Revision))
-		}
-		concerned := []string{next.Tenant}
-		if next.Tenant == systemTenant {
-			for tenant := range v.s.inForce {
-				concerned = append(concerned, tenant)
-			}
-			slices.Sort(concerned)
-		}
-		for _, tenant := range slices.Compact(concerned) {
-			v.rely(SubjectTenant(tenant))
+		for _, of := range concerned {
 			var faults agents.Faults
-			if _, err := v.s.agentsOf(tenant, next); errors.As(err, &faults) {
-				return Effect{}, illegal("/intent/args", "tenant "+tenant+": "+faults[0].Error())
+			if _, err := v.s.agentsOf(of, tenant, next); errors.As(err, &faults) {
+				return Effect{}, illegal("/intent/args", "tenant "+of+": "+faults[0].Error())
 			} else if err != nil {
 				return Effect{}, err
 			}
 		}
+		v.rely(SubjectTenant(tenant))
 		return v.relyOn(accepted(SubjectRegistry))
 	},
 	func(s *State, o Order, a catalog.RegistryPush) error {
-		next, err := s.revisionOf(o, a)
-		if err != nil {
-			return err
+		tenant := Named(o.Tenant, a.Tenant)
+		next, err := s.nextAgents(tenant, o, a)
+		if err == nil {
+			s.agents[tenant] = next
 		}
-		was := s.inForce[next.Tenant]
-		s.revisions[next.Position], s.inForce[next.Tenant] = next, next
-		if was != nil {
-			s.dropRevision(s.revisions[was.Before])
-		}
-		return nil
+		return err
 	})
 
-// revisionOf is what an order puts in force: its own content, or that of the revision
+// nextAgents is what an order puts in force: its own content, or that of the revision
 // before.
-func (s *State) revisionOf(o Order, a catalog.RegistryPush) (*revision, error) {
-	next := &revision{Tenant: Named(o.Tenant, a.Tenant), Position: o.Position, Revision: a.Revision, Digest: a.Digest, Bundle: a.Bundle, Before: storage.Nobody}
-	was := s.inForce[next.Tenant]
+func (s *State) nextAgents(tenant string, o Order, a catalog.RegistryPush) (*revision, error) {
+	next := &revision{Revision: a.Revision, Digest: a.Digest, Bundle: a.Bundle, Scopes: o.Scopes}
+	was := s.agents[tenant]
+	if a.Bundle == "" {
+		if was == nil || was.Before == nil || was.Before.Digest != a.Digest {
+			return nil, illegal("/intent/args/digest", "not the digest of the revision before, which alone comes back without its bundle")
+		}
+		next.Bundle, next.Scopes = was.Before.Bundle, was.Before.Scopes
+	}
 	if was != nil {
-		next.Before = was.Position
+		before := *was
+		before.Before = nil
+		next.Before = &before
 	}
-	if a.Bundle != "" {
-		next.Scopes = o.Scopes
-		return next, nil
-	}
-	if was != nil {
-		was = s.revisions[was.Before]
-	}
-	if was == nil || was.Digest != a.Digest {
-		return nil, illegal("/intent/args/digest", "not the digest of the revision before, which alone comes back without its bundle")
-	}
-	next.Bundle, next.Scopes = was.Bundle, was.Scopes
 	return next, nil
 }
 
-// dropRevision forgets a revision that nobody needs any more.
-func (s *State) dropRevision(r *revision) {
-	if r == nil || r.plans > 0 {
-		return
-	}
-	if now := s.inForce[r.Tenant]; now != r && now.Before != r.Position {
-		delete(s.revisions, r.Position)
-	}
-}
-
 // agentsOf are the agents that a tenant has: the built-in ones, over them those of
-// system, over them its own. next, if there is one, is the revision of its tenant.
-func (s *State) agentsOf(tenant string, next *revision) (agents.Scopes, error) {
+// system, over them its own; with next, if there is one, as those of the tenant named.
+func (s *State) agentsOf(tenant, named string, next *revision) (agents.Scopes, error) {
 	var layers []agents.Scopes
 	for _, of := range slices.Compact([]string{systemTenant, tenant}) {
-		r := s.inForce[of]
-		if next != nil && next.Tenant == of {
+		r := s.agents[of]
+		if next != nil && named == of {
 			r = next
 		}
 		if r != nil {
@@ -125,11 +101,9 @@ func (s *State) agentsOf(tenant string, next *revision) (agents.Scopes, error) {
 
 // runs is the agent of a plan, as it was when the plan was opened.
 type runs struct {
-	Agent    string   `json:"agent"`
-	Digest   string   `json:"digest"`   // of its file
-	Position int64    `json:"position"` // of its revision; storage.Nobody: it is built in
-	Types    []string `json:"types"`    // of orders that its task may seal
-	Seconds  int      `json:"seconds"`  // that a task may take
+	Text    string   `json:"text"`    // its file; empty: it is built in
+	Types   []string `json:"types"`   // of orders that its task may seal
+	Seconds int      `json:"seconds"` // that a task may take
 }
 
 // runsOf is a tenant's agent as a plan runs it, and the skills that it may call. Of the
@@ -138,7 +112,7 @@ func (s *State) runsOf(tenant, name string) (r *runs, skills []string, err error
 	refuse := func(reason string) (*runs, []string, error) {
 		return nil, nil, illegal("/intent/args/agent", reason)
 	}
-	set, err := s.agentsOf(tenant, nil)
+	set, err := s.agentsOf(tenant, "", nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -157,11 +131,12 @@ func (s *State) runsOf(tenant, name string) (r *runs, skills []string, err error
 	case a.Remote:
 		return refuse("is a remote agent: none can be run yet")
 	}
-	r = &runs{Agent: name, Digest: a.Digest, Position: storage.Nobody, Types: a.Types, Seconds: a.Limits.Seconds}
-	for _, of := range []string{tenant, systemTenant} {
-		if layer := s.inForce[of]; layer != nil && slices.ContainsFunc(layer.Scopes.Agents, func(x agents.Scope) bool { return x.Name == name }) {
-			r.Position = layer.Position
-			break
+	r = &runs{Types: a.Types, Seconds: a.Limits.Seconds}
+	for _, of := range []string{systemTenant, tenant} {
+		if layer := s.agents[of]; layer != nil && slices.ContainsFunc(layer.Scopes.Agents, func(x agents.Scope) bool { return x.Name == name && x.Digest == a.Digest }) {
+			if r.Text, err = agents.TextOf(layer.Bundle, a.Digest); err != nil {
+				return nil, nil, err
+			}
 		}
 	}
 	skills = append([]string{}, a.Skills...)
@@ -184,15 +159,7 @@ var agentGet = move("agent.get",
 		if !ok || p.Runs == nil {
 			return Effect{}, illegal("/context/plan_id", "no open plan of an agent")
 		}
-		out := catalog.AgentGetResult{Agent: p.Runs.Agent, TimeLimitSec: p.Runs.Seconds}
-		if r := v.s.revisions[p.Runs.Position]; r != nil {
-			texts, err := agents.Texts(r.Bundle)
-			if err != nil {
-				return Effect{}, err
-			}
-			out.Text = texts[p.Runs.Digest]
-		}
-		return Effect{Result: out}, nil
+		return Effect{Result: catalog.AgentGetResult{Agent: p.View.Agent, Text: p.Runs.Text, TimeLimitSec: p.Runs.Seconds}}, nil
 	},
 	func(*State, Order, catalog.AgentGet) error { return nil })
 
@@ -203,31 +170,9 @@ func (p *plan) inTime(a catalog.Step, now time.Time) error {
 	}
 	deadline, err := time.Parse(time.RFC3339Nano, a.Deadline)
 	if limit := time.Duration(p.Runs.Seconds) * time.Second; err != nil || deadline.After(now.Add(limit+intents.Leeway)) {
-		return illegal("/intent/args/deadline", fmt.Sprintf("the agent %s may take %d s", p.Runs.Agent, p.Runs.Seconds))
+		return illegal("/intent/args/deadline", fmt.Sprintf("the agent %s may take %d s", p.View.Agent, p.Runs.Seconds))
 	}
 	return nil
-}
-
-// ends is the effect on the registry of a plan's end.
-func (s *State) ends(p *plan) {
-	if p.Runs == nil {
-		return
-	}
-	if r := s.revisions[p.Runs.Position]; r != nil {
-		r.plans--
-		s.dropRevision(r)
-	}
-	p.Runs = nil
-}
-
-// begins is the effect on the registry of a plan's begin.
-func (s *State) begins(p *plan) {
-	if p.Runs == nil {
-		return
-	}
-	if r := s.revisions[p.Runs.Position]; r != nil {
-		r.plans++
-	}
 }
 
 // Registry is what is in force of a tenant's agents.
@@ -240,13 +185,13 @@ type Registry struct {
 
 // registryOf a tenant; nil: nothing was pushed.
 func (s *State) registryOf(tenant string) *Registry {
-	r := s.inForce[tenant]
+	r := s.agents[tenant]
 	if r == nil {
 		return nil
 	}
 	out := &Registry{Revision: r.Revision, Digest: r.Digest, Agents: []string{}}
-	if b := s.revisions[r.Before]; b != nil {
-		out.Before = b.Digest
+	if r.Before != nil {
+		out.Before = r.Before.Digest
 	}
 	for _, a := range r.Scopes.Agents {
 		out.Agents = append(out.Agents, a.Name)

@@ -41,7 +41,7 @@ type image struct {
 	Retained    map[string][]retention `json:"retained"`
 	Revoked     map[string]time.Time   `json:"revoked"`
 
-	Revisions map[int64]*revision `json:"revisions,omitempty"` // of agents
+	Agents map[string]*revision `json:"agents,omitempty"`
 
 	Plans    int                   `json:"plans"` // how many follow
 	Orders   map[int64]*openOrder  `json:"orders"`
@@ -95,7 +95,7 @@ func (s *State) encode(w io.Writer, beside *besideImage) error {
 		Next: s.next, Rests: s.rests, Last: s.last, Beside: beside,
 		Origin: s.origin, Root: s.root, Roles: s.roles, KeySet: s.keySetToken, Policy: s.policy, Catalog: s.catalog, Rules: s.rules,
 		DirectoryAt: s.dir.at, Tenants: s.dir.tenants, APIKeys: s.apiKeys, Retained: s.retained, Revoked: s.revoked,
-		Revisions: s.revisions, Plans: len(s.plans), Orders: s.orders, Unknown: s.unknown, Holds: s.holds.waiting, Released: s.holds.released,
+		Agents: s.agents, Plans: len(s.plans), Orders: s.orders, Unknown: s.unknown, Holds: s.holds.waiting, Released: s.holds.released,
 		Settled: s.settled, Erased: s.erasures.number, Blobless: s.erasures.blobs,
 	})
 	if err != nil {
@@ -140,14 +140,11 @@ func Open(r io.Reader) (*State, error) {
 		maps.Copy(s.touched, m.Beside.Touched)
 		s.window, s.erasures.pending = m.Beside.Window, m.Beside.Erasing
 	}
-	for at, r := range m.Revisions {
+	for tenant, r := range m.Agents {
 		if r == nil {
 			return nil, errNoMember
 		}
-		s.revisions[at] = r
-		if now := s.inForce[r.Tenant]; now == nil || now.Position < at {
-			s.inForce[r.Tenant] = r
-		}
+		s.agents[tenant] = r
 	}
 	for range m.Plans {
 		p := new(plan)
@@ -197,7 +194,6 @@ func (s *State) putPlan(p *plan) {
 		s.addTask(t)
 	}
 	s.plans[p.View.TenantID+"/"+p.View.PlanID] = p
-	s.begins(p)
 	if !final(p.View.Status) {
 		s.open[p.View.TenantID]++
 		s.openAll++

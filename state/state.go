@@ -41,21 +41,20 @@ type State struct {
 	retained map[string][]retention
 	revoked  map[string]time.Time // "tenant/sub": grants issued before are dead
 
-	plans     map[string]*plan // "tenant/plan_id"
-	open      map[string]int   // open plans by tenant
-	openAll   int
-	inForce   map[string]*revision  // of agents, by tenant
-	revisions map[int64]*revision   // by position: in force, the one before, or of an open plan
-	tasks     map[string]*task      // "tenant/task_id"
-	taskKID   map[string]string     // kid to "tenant/task_id"
-	orders    map[int64]*openOrder  // open and held orders, by position
-	unknown   map[string]*openOrder // indeterminate orders by intent_id, until order.resolve
-	holds     holds                 // orders that wait for people
-	settled   map[int64]string      // resolved orders by position: done, failed
-	erasures  erasures              // that are not known to be carried out
-	leaving   leaving               // closed plans whose time runs out
-	outcome   func(of int64)        // called for every outcome, after it is folded
-	faults    []error               // records that could not be folded
+	plans    map[string]*plan // "tenant/plan_id"
+	open     map[string]int   // open plans by tenant
+	openAll  int
+	agents   map[string]*revision  // in force, by tenant
+	tasks    map[string]*task      // "tenant/task_id"
+	taskKID  map[string]string     // kid to "tenant/task_id"
+	orders   map[int64]*openOrder  // open and held orders, by position
+	unknown  map[string]*openOrder // indeterminate orders by intent_id, until order.resolve
+	holds    holds                 // orders that wait for people
+	settled  map[int64]string      // resolved orders by position: done, failed
+	erasures erasures              // that are not known to be carried out
+	leaving  leaving               // closed plans whose time runs out
+	outcome  func(of int64)        // called for every outcome, after it is folded
+	faults   []error               // records that could not be folded
 }
 
 // policy is the policy in force.
@@ -72,7 +71,7 @@ func New() *State {
 		touched: make(map[storage.Subject]int64), keys: make(map[string]intents.Key), dir: newDirectory(),
 		apiKeys: make(map[string]apiKeyRow), retained: make(map[string][]retention), revoked: make(map[string]time.Time),
 		plans: make(map[string]*plan), open: make(map[string]int), tasks: make(map[string]*task), taskKID: make(map[string]string),
-		inForce: make(map[string]*revision), revisions: make(map[int64]*revision),
+		agents: make(map[string]*revision),
 		orders: make(map[int64]*openOrder), unknown: make(map[string]*openOrder), holds: newHolds(), settled: make(map[int64]string),
 		erasures: erasures{blobs: make(map[int64]bool)},
 	}

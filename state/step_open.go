@@ -75,7 +75,7 @@ var stepOpen = move("step",
 			InputKey: p.inputKey(step.PlanStep), Deadline: deadline,
 		}}
 		if r := p.Runs; r != nil {
-			t.Agent, t.Types = r.Agent, r.Types
+			t.Agent, t.Types = p.View.Agent, r.Types
 		}
 		p.Tasks = append(p.Tasks, t)
 		s.addTask(t)

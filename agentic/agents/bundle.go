@@ -59,17 +59,15 @@ func Unpack(bundle string) (*Revision, error) {
 	return open(files)
 }
 
-// Texts are the files of a bundle by their digests.
-func Texts(bundle string) (map[string]string, error) {
+// TextOf finds the file of a digest in a bundle.
+func TextOf(bundle, digest string) (string, error) {
 	files, err := unpack(bundle)
-	if err != nil {
-		return nil, err
-	}
-	out := make(map[string]string, len(files))
 	for _, text := range files {
-		out[intents.Digest(text)] = string(text)
+		if intents.Digest(text) == digest {
+			return string(text), err
+		}
 	}
-	return out, nil
+	return "", errors.Join(err, errors.New("the bundle has no file "+digest))
 }
 
 func unpack(bundle string) (map[string][]byte, error) {
