@@ -47,7 +47,7 @@ func TestAgentsDirectory(t *testing.T) {
 		}
 		write("name: shop\ndescription: Sells.\nsub_agents: [nobody]\n")
 		log.wait(t, saysNoAgents, 1)
-		write("name: shop\ndescripton: Sells.\n")
+		write("name: shop\nabout: Sells.\n")
 		log.wait(t, saysNoAgents, 2)
 		must(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))
 		log.wait(t, saysNoAgents, 3)
