@@ -43,7 +43,7 @@ func (d *drive) response(ctx context.Context) (string, error) {
 	if only := d.plan.Steps[0]; len(d.plan.Steps) == 1 && only.ReturnSpec.Shape == "string" {
 		var text string
 		if json.Unmarshal(d.results[only.Step].data, &text) == nil && strings.TrimSpace(text) != "" {
-			return cut(text, maxResponse), nil
+			return cut(guarded(text), maxResponse), nil
 		}
 	}
 	var results []stepResult
@@ -54,10 +54,12 @@ func (d *drive) response(ctx context.Context) (string, error) {
 	}
 	show := &tokens{show: func(data bus.ContentData) { d.frame(bus.FrameToken, data) }, now: d.cfg.Now}
 	text, err := d.compose(ctx, "Results", results, show.take)
-	if err == nil {
-		show.flush()
+	if err != nil {
+		show.withdraw()
+		return "", err
 	}
-	return text, err
+	show.flush(true)
+	return guarded(text), nil
 }
 
 // compose has the composer write a text for the user, about what stands in a block.
@@ -131,6 +133,7 @@ func (d *drive) fail(ctx context.Context, reason, why string) error {
 	case err != nil:
 		response = "I could not complete this request."
 	}
+	response = guarded(response)
 	if err := d.move(ctx, "plan.close", catalog.PlanClose{PlanID: d.turn.PlanID, Epoch: d.epoch, Status: string(catalog.PlanFailed), Failure: &f, Usage: d.used}); err != nil {
 		return err
 	}

@@ -95,6 +95,8 @@ type runRequest struct {
 	Deadline string           `json:"deadline"`
 	// Done are orders of the step that people have approved and that are done.
 	Done []catalog.OrderFact `json:"done,omitempty"`
+
+	say func(progress) // to who asked; nil: nobody listens
 }
 
 // Results of a task, as its reply says them.
@@ -105,6 +107,11 @@ const (
 	taskViolation    = "contract_violation"
 	taskHeld         = "held"
 )
+
+// progress is what a task says while it works, for display.
+type progress struct {
+	Skill string `json:"skill"` // that it calls now
+}
 
 // runReply says how a task ended. Plan is what its own step.finish answered. Without
 // one the task sealed none, or had no answer.

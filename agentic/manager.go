@@ -130,7 +130,7 @@ func (d *drive) frame(kind bus.FrameKind, data any) {
 }
 
 func (d *drive) status(state, message string, step int) {
-	d.frame(bus.FrameStatus, bus.StatusData{State: state, Message: message, Step: step, PlanID: d.turn.PlanID})
+	d.frame(bus.FrameStatus, bus.StatusData{State: state, Message: guarded(message), Step: step, PlanID: d.turn.PlanID})
 }
 
 // run claims the plan and moves it until it is final or held.
@@ -255,7 +255,7 @@ func (d *drive) planning(ctx context.Context) (over bool, err error) {
 	}
 	req.Turn.Grant = d.sealer.grantOf(d.turn)
 	var reply planReply
-	if err := d.helped(ctx, "planner", place.Instance, planTime, req.Turn.Grant, req, &reply); err != nil {
+	if err := d.helped(ctx, "planner", place.Instance, planTime, req.Turn.Grant, req, &reply, func(progress) {}); err != nil {
 		return false, err
 	}
 	d.used = catalog.AddUsage(d.used, reply.Usage...)
@@ -324,7 +324,7 @@ func (d *drive) step(ctx context.Context, s *catalog.StepView) (over bool, err e
 		InputKey: opened.InputKey, Agent: d.plan.Agent, Deadline: args.Deadline, Done: d.approved(s),
 	}
 	var end runReply
-	if err := d.helped(ctx, "task", ready.Instance, taskTime, turn.Grant, run, &end); err != nil {
+	if err := d.helped(ctx, "task", ready.Instance, taskTime, turn.Grant, run, &end, func(p progress) { d.progress(s, p) }); err != nil {
 		if ctx.Err() != nil {
 			return true, ctx.Err()
 		}

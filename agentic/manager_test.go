@@ -124,7 +124,7 @@ func TestTurn(t *testing.T) {
 	layer(c, wellDone(), allRoles...)
 	handOut(c)
 	frames := shown(c)
-	if d := cmp.Diff([]string{"planning", "executing", "step_started", "step_done", "token", "answer", "done"}, kinds(t, frames)); d != "" {
+	if d := cmp.Diff([]string{"planning", "executing", "step_started", "calling", "step_done", "token", "answer", "done"}, kinds(t, frames)); d != "" {
 		t.Errorf("frames (-want +got):\n%s", d)
 	}
 	want := []string{"plan.claim", "soul.get", "skill.find", "skill.load", "plan", "step", "skill.load", "skill.call", "write_memory", "step.finish", "read_memory", "plan.close"}

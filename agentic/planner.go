@@ -148,6 +148,7 @@ func (w *planning) submit(ctx context.Context, _ string, a planArgs) (any, error
 	if wrong := verifyPlan(a, w.req, w.loaded); len(wrong) > 0 {
 		return nil, &mistake{wrong}
 	}
+	a.Answer = cut(guarded(a.Answer), maxResponse)
 	var plan catalog.PlanView
 	order := catalog.Plan{PlanID: w.req.Turn.PlanID, Epoch: w.req.Epoch, Revision: w.req.Revision, Steps: listed(a.Steps), Answer: a.Answer, Usage: w.loop.used}
 	if err := w.order(ctx, "plan", order, &plan); err != nil {

@@ -56,8 +56,9 @@ const (
 )
 
 // helped delegates to one process of a role. While that works, fresh grants of
-// the turn are passed on to it; sent is the one that the request carries.
-func (d *drive) helped(ctx context.Context, role, instance string, wait time.Duration, sent string, in, out any) error {
+// the turn are passed on to it; sent is the one that the request carries. on gets what
+// the process says meanwhile.
+func (d *drive) helped(ctx context.Context, role, instance string, wait time.Duration, sent string, in, out any, on func(progress)) error {
 	working, end := context.WithCancel(ctx)
 	passed := make(chan struct{})
 	go func() {
@@ -66,7 +67,7 @@ func (d *drive) helped(ctx context.Context, role, instance string, wait time.Dur
 	}()
 	defer func() { <-passed }()
 	defer end()
-	return delegate(ctx, d.cfg.Bus, bus.AgentInstance(role, instance), wait, in, out)
+	return delegateTo(ctx, following(d.cfg.Bus, on), bus.AgentInstance(role, instance), wait, in, out)
 }
 
 // passOn gives a process every grant that is fresher than the one it has, until

@@ -25,7 +25,7 @@ func TestReplan(t *testing.T) {
 	m.replies[agents.Executor] = []any{giveUp, callIt, finishIt}
 	layer(c, m, allRoles...)
 	handOut(c)
-	want := []string{"planning", "executing", "step_started", "step_failed", "replanning", "executing", "step_started", "step_done", "token", "answer", "done"}
+	want := []string{"planning", "executing", "step_started", "step_failed", "replanning", "executing", "step_started", "calling", "step_done", "token", "answer", "done"}
 	if d := cmp.Diff(want, kinds(t, shown(c))); d != "" {
 		t.Errorf("frames (-want +got):\n%s", d)
 	}
@@ -52,7 +52,7 @@ func TestViolation(t *testing.T) {
 	m.replies[agents.Executor] = []any{callIt, finishIt, callIt, finishIt}
 	layer(c, m, allRoles...)
 	handOut(c)
-	want := []string{"planning", "executing", "step_started", "step_failed", "replanning", "executing", "step_started", "step_done", "token", "answer", "done"}
+	want := []string{"planning", "executing", "step_started", "calling", "step_failed", "replanning", "executing", "step_started", "calling", "step_done", "token", "answer", "done"}
 	if d := cmp.Diff(want, kinds(t, shown(c))); d != "" {
 		t.Errorf("frames (-want +got):\n%s", d)
 	}

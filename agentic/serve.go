@@ -45,13 +45,18 @@ const workers = 64
 
 // delegate asks another role and decodes its reply.
 func delegate(ctx context.Context, conn bus.Conn, subject string, wait time.Duration, in, out any) error {
+	return delegateTo(ctx, conn.Request, subject, wait, in, out)
+}
+
+// delegateTo is delegate by another way of asking.
+func delegateTo(ctx context.Context, ask func(context.Context, string, []byte) ([]byte, error), subject string, wait time.Duration, in, out any) error {
 	msg, err := json.Marshal(in)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	reply, err := conn.Request(ctx, subject, msg)
+	reply, err := ask(ctx, subject, msg)
 	if err != nil {
 		role, _, _ := strings.Cut(strings.TrimPrefix(subject, bus.Agent("")), ".")
 		return &silentError{role, err}
@@ -70,13 +75,22 @@ func (e *silentError) Unwrap() error { return e.err }
 
 // answer makes a bus handler of a function over JSON.
 func answer[In, Out any](log *slog.Logger, fn func(context.Context, In) Out) bus.Handler {
-	return func(ctx context.Context, data []byte) []byte {
+	talk := talking(log, func(ctx context.Context, in In, _ func(progress)) Out { return fn(ctx, in) })
+	return func(ctx context.Context, data []byte) []byte { return talk(ctx, data, nil) }
+}
+
+// talking makes one of a function that says how it comes along.
+func talking[In, Out any](log *slog.Logger, fn func(context.Context, In, func(progress)) Out) bus.Talker {
+	return func(ctx context.Context, data []byte, say func([]byte)) []byte {
 		var in In
 		if err := json.Unmarshal(data, &in); err != nil {
 			log.ErrorContext(ctx, "delegation", slog.String("error", err.Error()))
 			return nil
 		}
-		out, err := json.Marshal(fn(ctx, in))
+		out, err := json.Marshal(fn(ctx, in, func(p progress) {
+			raw, _ := json.Marshal(p) // plain data
+			say(raw)
+		}))
 		if err != nil {
 			log.ErrorContext(ctx, "delegation", slog.String("error", err.Error()))
 		}

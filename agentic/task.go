@@ -51,10 +51,10 @@ func (t *Tasks) Serve(ctx context.Context, ready chan<- struct{}) error {
 	return t.cfg.Bus.Serve(ctx, bus.Service{
 		Name: bus.ServiceName("task"), Version: "1.0.0", Description: "carries steps out", Queue: "task", Workers: workers,
 		Endpoints: map[string]bus.Handler{
-			bus.Agent("task"):                   answer(t.cfg.Log, t.prepare),
-			bus.AgentInstance("task", instance): answer(t.cfg.Log, t.run),
-			bus.Grant("task", instance):         answer(t.cfg.Log, t.grants.take),
+			bus.Agent("task"):           answer(t.cfg.Log, t.prepare),
+			bus.Grant("task", instance): answer(t.cfg.Log, t.grants.take),
 		},
+		Talkers: map[string]bus.Talker{bus.AgentInstance("task", instance): talking(t.cfg.Log, t.talk)},
 	}, ready)
 }
 
@@ -81,6 +81,12 @@ func (t *Tasks) prepare(_ context.Context, req taskRequest) taskReply {
 	maps.DeleteFunc(t.keys, func(_ string, p prepared) bool { return p.until.Before(now) })
 	t.keys[step.TaskID] = prepared{key, until}
 	return taskReply{Step: step, Instance: t.cfg.Bus.Instance()}
+}
+
+// talk is run, and says how it comes along.
+func (t *Tasks) talk(ctx context.Context, req runRequest, say func(progress)) runReply {
+	req.say = say
+	return t.run(ctx, req)
 }
 
 // run carries the step out and forgets the key.
@@ -363,6 +369,7 @@ func (w *worker) skill(m catalog.Manifest, wire string) *tool {
 		check: check,
 		once:  m.Effect == catalog.Once,
 		call: func(ctx context.Context, label string, input json.RawMessage) (any, error) {
+			w.say(progress{Skill: m.Name})
 			var got catalog.SkillCallResult
 			a, err := w.order(ctx, "skill.call", catalog.SkillCall{Skill: m.Name, Input: input}, &got)
 			if err != nil {

@@ -11,34 +11,46 @@ import (
 // tokenTime is how long pieces of a text are gathered into one frame.
 const tokenTime = 50 * time.Millisecond
 
-// tokens shows the text of a reply while it comes.
+// tokens shows the text of a reply while it comes, guarded.
 type tokens struct {
 	show  func(bus.ContentData)
 	now   func() time.Time
-	text  strings.Builder
-	since time.Time // of the first piece that is not shown yet
+	text  strings.Builder // of the reply
+	shown int             // bytes of it that are dealt with
+	since time.Time       // of the first piece after them
+	seen  bool            // something of the text was shown
 }
 
 // take gathers a piece. Text that the model withdraws is withdrawn on display.
 func (t *tokens) take(e model.Event) {
 	if e.Reset {
-		t.text.Reset()
-		t.show(bus.ContentData{Reset: true})
+		t.withdraw()
 		return
 	}
-	if t.text.Len() == 0 {
+	if t.text.Len() == t.shown {
 		t.since = t.now()
 	}
 	t.text.WriteString(e.Text)
 	if t.now().Sub(t.since) >= tokenTime {
-		t.flush()
+		t.flush(false)
 	}
 }
 
-// flush shows what was gathered.
-func (t *tokens) flush() {
-	if t.text.Len() > 0 {
-		t.show(bus.ContentData{Text: t.text.String()})
-		t.text.Reset()
+// withdraw begins anew.
+func (t *tokens) withdraw() {
+	if t.seen {
+		t.show(bus.ContentData{Reset: true})
+	}
+	t.text.Reset()
+	t.shown, t.seen = 0, false
+}
+
+// flush shows what was gathered; whole says that the text has no more pieces.
+func (t *tokens) flush(whole bool) {
+	fit, to := guardedFrom(t.text.String(), t.shown, whole)
+	t.shown, t.since = to, t.now()
+	if fit != "" {
+		t.seen = true
+		t.show(bus.ContentData{Text: fit})
 	}
 }

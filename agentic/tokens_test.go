@@ -1,6 +1,7 @@
 package agentic
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -10,18 +11,21 @@ import (
 	"aob.dev/writ/internal/bus"
 )
 
-// TestTokens: pieces that come within 50 ms are one frame, and what a model withdraws
-// is withdrawn on display.
+// TestTokens: pieces that come within 50 ms are one frame, the end of a text is held back
+// until more has come, and what a model withdraws is withdrawn on display.
 func TestTokens(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	var shown []bus.ContentData
 	s := &tokens{show: func(d bus.ContentData) { shown = append(shown, d) }, now: func() time.Time { return now }}
+	long := strings.Repeat("x", holdBack)
 	for _, piece := range []struct {
 		after time.Duration
 		event model.Event
 	}{
+		{0, model.Event{Text: "never shown"}},
+		{time.Millisecond, model.Event{Reset: true}},
 		{0, model.Event{Text: "There "}},
-		{20 * time.Millisecond, model.Event{Text: "are "}},
+		{20 * time.Millisecond, model.Event{Text: "are " + long}},
 		{40 * time.Millisecond, model.Event{Text: "nine"}},
 		{time.Millisecond, model.Event{Text: " or so"}},
 		{time.Millisecond, model.Event{Reset: true}},
@@ -30,9 +34,9 @@ func TestTokens(t *testing.T) {
 		now = now.Add(piece.after)
 		s.take(piece.event)
 	}
-	s.flush()
-	s.flush()
-	want := []bus.ContentData{{Text: "There are nine"}, {Reset: true}, {Text: "There are ten."}}
+	s.flush(true)
+	s.flush(true)
+	want := []bus.ContentData{{Text: "There are " + long[:4]}, {Reset: true}, {Text: "There are ten."}}
 	if d := cmp.Diff(want, shown); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}

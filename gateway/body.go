@@ -17,28 +17,41 @@ import (
 // readBody decodes a request's body: one JSON object, strict as an order is,
 // without members that into does not have.
 func readBody(c *gin.Context, into any) error {
+	canonical, err := readJSON(c)
+	if err != nil {
+		return err
+	}
+	if at, known := unknownMember(reflect.TypeOf(into), canonical, ""); at != "" {
+		return problem.New(intents.SchemaInvalid, at, "unknown member; the members here are "+known)
+	}
+	return misfit(intents.UnmarshalStrict(canonical, into))
+}
+
+// readJSON reads a request's body: strict JSON, as its canonical bytes.
+func readJSON(c *gin.Context) ([]byte, error) {
 	raw, err := io.ReadAll(c.Request.Body)
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return problem.New(intents.PayloadTooLarge, "", "the body has more than 1 MiB")
+		return nil, problem.New(intents.PayloadTooLarge, "", "the body has more than 1 MiB")
 	case err != nil:
-		return problem.New(intents.SchemaInvalid, "", "the body ends early")
+		return nil, problem.New(intents.SchemaInvalid, "", "the body ends early")
 	case len(raw) == 0:
-		return problem.New(intents.SchemaInvalid, "", "the body must be a JSON object")
+		return nil, problem.New(intents.SchemaInvalid, "", "the body must be a JSON object")
 	}
 	canonical, err := intents.Canonical(raw)
 	if err != nil {
 		var r *intents.Refusal
 		if errors.As(err, &r) {
-			return problem.New(intents.SchemaInvalid, r.Pointer, "the body is not strict JSON: "+r.Reason)
+			return nil, problem.New(intents.SchemaInvalid, r.Pointer, "the body is not strict JSON: "+r.Reason)
 		}
-		return problem.New(intents.SchemaInvalid, "", "the body is not strict JSON")
+		return nil, problem.New(intents.SchemaInvalid, "", "the body is not strict JSON")
 	}
-	if at, known := unknownMember(reflect.TypeOf(into), canonical, ""); at != "" {
-		return problem.New(intents.SchemaInvalid, at, "unknown member; the members here are "+known)
-	}
-	err = intents.UnmarshalStrict(canonical, into)
+	return canonical, nil
+}
+
+// misfit is why a document could not be decoded.
+func misfit(err error) error {
 	var wrong *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &wrong) && wrong.Field != "":

@@ -4,6 +4,10 @@
 //
 //	POST   /v1/grants                     a grant of 15 minutes, to read and to seal under
 //	POST   /agent/run                     a turn: JSON, or SSE with "stream": true
+//	POST   /chat/{session_id}             a turn of a conversation, as SSE
+//	POST   /v1/chat/completions           a turn, for clients of OpenAI's API
+//	POST   /v1/responses                  the same, for its later API
+//	GET    /v1/models                     the agents
 //	GET    /agent/plans                   plans, newest first
 //	GET    /agent/plans/{plan_id}         the plan
 //	GET    /agent/plans/{plan_id}/trace   its events, in order

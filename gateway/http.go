@@ -18,10 +18,15 @@ const maxBody = 1 << 20
 // Handler is the gateway's HTTP interface.
 func (g *Gateway) Handler() http.Handler {
 	r := edge.NewRoutes(g.cfg.Log, uploadRoute, g.observe)
+	r.Bodies = openaiBodies
 	keyed := func(h func(*gin.Context, caller) error) gin.HandlerFunc { return r.Handle(g.authenticated(h)) }
 	r.GET("/readyz", r.Handle(g.ready))
 	r.POST("/v1/grants", keyed(g.postGrant))
 	r.POST("/agent/run", keyed(g.run))
+	r.POST("/chat/:session_id", keyed(g.chat))
+	r.POST(routeCompletions, keyed(g.openai(newCompletion)))
+	r.POST(routeResponses, keyed(g.openai(newResponse)))
+	r.GET(routeModels, keyed(g.listModels))
 	r.GET("/agent/plans", keyed(g.listPlans))
 	r.GET("/agent/plans/:plan_id", keyed(g.getPlan))
 	r.GET("/agent/plans/:plan_id/trace", keyed(g.getTrace))

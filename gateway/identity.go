@@ -62,7 +62,7 @@ func (g *Gateway) authenticate(c *gin.Context) (caller, error) {
 		header: claim{c.GetHeader("X-Tenant-Id"), c.GetHeader("X-User-Id"), c.GetHeader("X-Session-Id")},
 		trace:  edge.Trace(c), metered: new(bool),
 	}
-	secret := c.GetHeader("X-Api-Key")
+	secret := cmp.Or(c.GetHeader("X-Api-Key"), bearerKey(c))
 	if secret == "" {
 		return who, g.unauthorized(c, "the header X-Api-Key is missing")
 	}

@@ -54,6 +54,13 @@ const (
 // maxMessage is the longest task that plan.open takes.
 const maxMessage = 16 << 10
 
+func checkMessage(text, pointer string) error {
+	if text == "" || len(text) > maxMessage {
+		return problem.New(intents.SchemaInvalid, pointer, "must have 1 to 16384 bytes")
+	}
+	return nil
+}
+
 // openTimeout bounds opening a plan and handing it out.
 const openTimeout = 2 * time.Minute
 
@@ -63,31 +70,39 @@ func (g *Gateway) run(c *gin.Context, who caller) error {
 	if err := readBody(c, &body); err != nil {
 		return err
 	}
-	if body.Message == "" || len(body.Message) > maxMessage {
-		return problem.New(intents.SchemaInvalid, "/message", "must have 1 to 16384 bytes")
+	if err := checkMessage(body.Message, "/message"); err != nil {
+		return err
 	}
-	a, err := g.identify(c.Request.Context(), who, body.claim)
+	t, reply, err := g.begin(c, who, body.claim, body.Agent, body.Message)
 	if err != nil {
 		return err
 	}
-	// From here on the work is the plan's, not the connection's.
-	ctx, cancel := lasting(c, openTimeout)
-	defer cancel()
-	t, reply, err := g.openTurn(ctx, a, g.agentOf(body.Agent), body.Message)
-	if err != nil {
-		return err
-	}
-	c.Header("X-Plan-Id", t.plan)
 	if reply.Approval != nil {
 		return g.reply(c, reply)
 	}
 	if body.Stream || wantsStream(c) {
 		return g.streamTurn(c, t)
 	}
-	if err := g.await(c.Request.Context(), t, &reply); err != nil {
+	if err := g.await(c.Request.Context(), g.pace.wait, t, &reply, reply.take); err != nil {
 		return err
 	}
 	return g.reply(c, reply)
+}
+
+// begin opens a turn for who asks. From then on the work is the plan's, not the
+// connection's.
+func (g *Gateway) begin(c *gin.Context, who caller, body claim, agent, message string) (turn, runReply, error) {
+	a, err := g.identify(c.Request.Context(), who, body)
+	if err != nil {
+		return turn{}, runReply{}, err
+	}
+	ctx, cancel := lasting(c, openTimeout)
+	defer cancel()
+	t, reply, err := g.openTurn(ctx, a, g.agentOf(agent), message)
+	if err == nil {
+		c.Header("X-Plan-Id", t.plan)
+	}
+	return t, reply, err
 }
 
 // agentOf is the agent of a plan as plan.open names it.
@@ -147,11 +162,11 @@ func approvalOf(a *intents.Answer) *bus.Approval {
 	return out
 }
 
-// await follows a turn to its end and puts it into a reply.
-func (g *Gateway) await(ctx context.Context, t turn, reply *runReply) error {
-	limited, cancel := context.WithTimeout(ctx, g.pace.wait)
+// await follows a turn to its end, at most for a time; take puts its frames into the reply.
+func (g *Gateway) await(ctx context.Context, wait time.Duration, t turn, reply *runReply, take func(event) bool) error {
+	limited, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	view, err := g.follow(limited, t, 0, g.pace.quiet, reply.take)
+	view, err := g.follow(limited, t, 0, g.pace.quiet, take)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
 		reply.Status = statusExecuting
@@ -171,7 +186,7 @@ func (g *Gateway) await(ctx context.Context, t turn, reply *runReply) error {
 		return nil
 	}
 	for _, e := range closing(*view) {
-		reply.take(e)
+		take(e)
 	}
 	return nil
 }

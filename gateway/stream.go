@@ -74,6 +74,12 @@ func kindLine(k bus.FrameKind) bus.FrameKind {
 	}
 }
 
+// data sends plain data as the data of an event.
+func (s *sse) data(v any) {
+	raw, _ := json.Marshal(v) // one line
+	s.write("data: " + string(raw) + "\n\n")
+}
+
 func (s *sse) write(text string) {
 	if s.err != nil {
 		return

@@ -11,6 +11,10 @@ var ErrNoResponders = errors.New("bus: nobody listens")
 // Handler answers one request. It runs concurrently with itself.
 type Handler func(ctx context.Context, data []byte) []byte
 
+// Talker answers one request too, and says something before its answer. Who asks gets
+// what it says with Conn.Follow.
+type Talker func(ctx context.Context, data []byte, say func([]byte)) []byte
+
 // Service is a NATS micro service: `nats micro ls` shows it.
 type Service struct {
 	Name        string // [a-zA-Z0-9_-]+
@@ -18,6 +22,7 @@ type Service struct {
 	Description string
 	Queue       string             // queue group: one member gets each request
 	Endpoints   map[string]Handler // subject to handler
+	Talkers     map[string]Talker  // more endpoints
 	Workers     int                // concurrent requests per endpoint; 0: 64
 }
 
@@ -34,6 +39,8 @@ type Conn interface {
 	Instance() string
 	// Request waits for one reply; ErrNoResponders if no process serves the subject, ctx's error if it ends first.
 	Request(ctx context.Context, subject string, data []byte) ([]byte, error)
+	// Follow asks a Talker: on is called with all that it says before its answer.
+	Follow(ctx context.Context, subject string, data []byte, on func([]byte)) ([]byte, error)
 	Publish(subject string, data []byte) error
 	// Serve runs a service until ctx ends, then lets running requests finish. It
 	// returns once the service is gone. ready, if not nil, is closed when it listens.

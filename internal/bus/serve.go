@@ -56,8 +56,13 @@ func (c *conn) addService(ctx context.Context, s Service, running *sync.WaitGrou
 		return nil, err
 	}
 	workers := cmp.Or(s.Workers, defaultWorkers)
-	for _, subject := range slices.Sorted(maps.Keys(s.Endpoints)) {
-		h := pooled(ctx, s.Endpoints[subject], workers, running)
+	talkers := map[string]Talker{}
+	maps.Copy(talkers, s.Talkers)
+	for subject, h := range s.Endpoints {
+		talkers[subject] = func(ctx context.Context, data []byte, _ func([]byte)) []byte { return h(ctx, data) }
+	}
+	for _, subject := range slices.Sorted(maps.Keys(talkers)) {
+		h := pooled(ctx, talkers[subject], workers, running)
 		// Endpoint names may contain no dots.
 		name := strings.ReplaceAll(subject, ".", "-")
 		if err := svc.AddEndpoint(name, h, micro.WithEndpointSubject(subject)); err != nil {
@@ -71,7 +76,7 @@ func (c *conn) addService(ctx context.Context, s Service, running *sync.WaitGrou
 // all are busy, so that further requests stay in its buffer. A message without reply
 // subject is ignored: it may be the answer to a request whose reply subject was this
 // endpoint's.
-func pooled(ctx context.Context, h Handler, n int, running *sync.WaitGroup) micro.Handler {
+func pooled(ctx context.Context, h Talker, n int, running *sync.WaitGroup) micro.Handler {
 	slots := make(chan struct{}, n)
 	return micro.HandlerFunc(func(r micro.Request) {
 		if r.Reply() == "" {
@@ -81,7 +86,7 @@ func pooled(ctx context.Context, h Handler, n int, running *sync.WaitGroup) micr
 		running.Add(1)
 		go func() {
 			defer func() { <-slots; running.Done() }()
-			_ = r.Respond(h(ctx, r.Data())) // fails only where the connection is lost
+			_ = r.Respond(h(ctx, r.Data(), sayer(r))) // fails only where the connection is lost
 		}()
 	})
 }

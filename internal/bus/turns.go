@@ -81,7 +81,7 @@ func NewFrame(kind FrameKind, data any) ([]byte, error) {
 
 // StatusData says where a turn stands.
 type StatusData struct {
-	State   string `json:"state"`             // accepted, planning, executing, replanning, step_started, step_done, step_failed, …
+	State   string `json:"state"`             // accepted, planning, executing, replanning, step_started, calling (Message is the skill), step_done, …
 	Message string `json:"message,omitempty"` // one line for people
 	Step    int    `json:"step,omitempty"`
 	TaskID  string `json:"task_id,omitempty"`

@@ -55,6 +55,11 @@ Start an embedded writ and a skill server with a week of real earthquakes (USGS)
 Ask a question through the public API. Print the answer, the plan and every sealed
 order. Export the record as a bundle, verify it offline and decide it again.`},
 		{use: "run QUESTION", short: "Ask a running writ to do a task", make: runCommand},
+		{use: "chat", short: "Talk with a running writ", make: chatCommand, long: `
+Talk with a running writ, one line a message, in one session. The answer is shown while
+it comes, its data as a table. You are asked about orders that wait and that you may
+approve. Ctrl-D ends the talk. Ctrl-C leaves: the plan goes on, and you are told how to
+come back to it.`},
 		{use: "doctor", short: "Find what would keep writ up from running", make: doctorCommand, long: `
 Check the configuration, data directory, keys, clock, sandbox, skill servers, policy
 and models, and prove that a forbidden order is refused. Takes the flags of writ up.

@@ -64,7 +64,7 @@ func planWatch(c *command) {
 	c.personFlags()
 	c.jsonFlag()
 	c.run = func(args []string) error {
-		return c.turn(args[0], func(to client.Client, t *turnView) error { return to.Watch(c.Context(), args[0], t.Take) })
+		return c.turn(args[0], func(to client.Client, t *turnView) error { return to.Watch(c.Context(), args[0], "", t.Take) })
 	}
 }
 

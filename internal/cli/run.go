@@ -37,16 +37,25 @@ func (c *command) turn(planID string, follow func(client.Client, *turnView) erro
 	if err != nil {
 		return err
 	}
+	t := c.newTurn(planID)
+	if !c.asJSON && terminal(c.std.Out) {
+		t.stream()
+	}
+	if err := follow(to, &t); err != nil {
+		return t.broken(c.Context(), err)
+	}
+	return t.end(c.Context(), to)
+}
+
+// newTurn shows the progress of a turn, unless JSON is asked for.
+func (c *command) newTurn(planID string) turnView {
 	t := turnView{Turn: client.Turn{PlanID: planID}, std: c.std, asJSON: c.asJSON}
 	if !c.asJSON {
 		t.Progress = func(s bus.StatusData) {
 			fmt.Fprintln(c.std.Err, painter(c.std, c.std.Err).dim(progress(s)))
 		}
 	}
-	if err := follow(to, &t); err != nil {
-		return t.broken(c.Context(), err)
-	}
-	return t.end(c.Context(), to)
+	return t
 }
 
 // saveData writes the data of an answer to a file: the data itself, or the artifact
@@ -74,6 +83,7 @@ type turnView struct {
 	client.Turn
 	std    IO
 	asJSON bool
+	said   string // of the answer, so far
 }
 
 // end prints how the turn ended.
@@ -84,7 +94,11 @@ func (t *turnView) end(ctx context.Context, c client.Client) (err error) {
 	case t.Status == "held":
 		t.sayHeld()
 	default:
-		_, err = fmt.Fprintln(t.std.Out, printable(t.Response))
+		rest, begun := strings.CutPrefix(t.Response, t.said)
+		if !begun {
+			rest = "\n" + rest
+		}
+		_, err = fmt.Fprintln(t.std.Out, printable(rest))
 	}
 	if err != nil || t.Status == "complete" || t.Status == "held" {
 		return err

@@ -5,6 +5,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -59,15 +60,29 @@ var ErrNoAnswer = errors.New("no answer")
 // Run asks a question and yields the frames of its turn until the last one:
 // done, or held. It returns the plan's id. fn returning an error ends it.
 func (c Client) Run(ctx context.Context, message string, fn func(Frame) error) (plan string, err error) {
-	ask := map[string]any{"message": message, "stream": true}
+	question := map[string]any{"message": message, "stream": true}
 	if c.Agent != "" {
-		ask["agent"] = c.Agent
+		question["agent"] = c.Agent
 	}
-	body, err := json.Marshal(ask)
+	return c.ask(ctx, "/agent/run", question, nil, fn)
+}
+
+// Chat is Run in a session.
+func (c Client) Chat(ctx context.Context, session, message string, fn func(Frame) error) (plan string, err error) {
+	said := map[string]string{"id": rand.Text(), "role": "user", "content": message}
+	header := map[string]string{}
+	if c.Agent != "" {
+		header["X-Agent-Schema-Name"] = c.Agent
+	}
+	return c.ask(ctx, "/chat/"+url.PathEscape(session), map[string]any{"messages": []any{said}}, header, fn)
+}
+
+func (c Client) ask(ctx context.Context, path string, question any, header map[string]string, fn func(Frame) error) (plan string, err error) {
+	body, err := json.Marshal(question)
 	if err != nil {
 		return "", err
 	}
-	resp, err := c.do(ctx, http.MethodPost, "/agent/run", body)
+	resp, err := c.do(ctx, http.MethodPost, path, body, header)
 	if err != nil {
 		return "", err
 	}
@@ -83,10 +98,10 @@ func (c Client) Run(ctx context.Context, message string, fn func(Frame) error) (
 	return plan, follow(resp.Body, fn)
 }
 
-// Watch yields the frames of a plan's turn from its beginning, as far as they are
-// still there, until the last one.
-func (c Client) Watch(ctx context.Context, plan string, fn func(Frame) error) error {
-	resp, err := c.do(ctx, http.MethodGet, "/agent/plans/"+url.PathEscape(plan)+"/events", nil)
+// Watch yields the frames of a plan's turn until the last one: those after a frame, or
+// from the beginning, as far as they are still there.
+func (c Client) Watch(ctx context.Context, plan, after string, fn func(Frame) error) error {
+	resp, err := c.do(ctx, http.MethodGet, "/agent/plans/"+url.PathEscape(plan)+"/events", nil, map[string]string{"Last-Event-ID": after})
 	if err != nil {
 		return err
 	}
@@ -157,7 +172,7 @@ func (c Client) Delete(ctx context.Context, path string, out any) error {
 // Artifact writes the bytes of cas://sha256:<hex> to w. Bytes with another digest
 // are an error.
 func (c Client) Artifact(ctx context.Context, artifact string, w io.Writer) error {
-	resp, err := c.do(ctx, http.MethodGet, bus.ArtifactURL(artifact), nil)
+	resp, err := c.do(ctx, http.MethodGet, bus.ArtifactURL(artifact), nil, nil)
 	if err != nil {
 		return err
 	}
@@ -183,7 +198,7 @@ func (c Client) Post(ctx context.Context, path string, in, out any) error {
 
 // exchange reads the JSON document that answers a request.
 func (c Client) exchange(ctx context.Context, method, path string, body []byte, out any) error {
-	resp, err := c.do(ctx, method, path, body)
+	resp, err := c.do(ctx, method, path, body, nil)
 	if err != nil {
 		return err
 	}
@@ -194,7 +209,7 @@ func (c Client) exchange(ctx context.Context, method, path string, body []byte, 
 // Submit sends a sealed order to the router's entrance and returns the answer
 // or problem as received.
 func (c Client) Submit(ctx context.Context, sealed []byte, query string) (status int, body []byte, err error) {
-	resp, err := c.do(ctx, http.MethodPost, "/v1/intents"+query, sealed)
+	resp, err := c.do(ctx, http.MethodPost, "/v1/intents"+query, sealed, nil)
 	var refused *Error
 	if errors.As(err, &refused) {
 		return refused.Status, nil, err
@@ -207,7 +222,7 @@ func (c Client) Submit(ctx context.Context, sealed []byte, query string) (status
 	return resp.StatusCode, body, err
 }
 
-func (c Client) do(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
+func (c Client) do(ctx context.Context, method, path string, body []byte, header map[string]string) (*http.Response, error) {
 	if c.URL == "" {
 		return nil, fmt.Errorf("%w: no writ is running here", ErrNoAnswer)
 	}
@@ -218,6 +233,9 @@ func (c Client) do(ctx context.Context, method, path string, body []byte) (*http
 	req.Header.Set("Content-Type", "application/json")
 	if c.Key != "" {
 		req.Header.Set("X-Api-Key", c.Key)
+	}
+	for name, value := range header {
+		req.Header.Set(name, value)
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {

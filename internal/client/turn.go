@@ -14,12 +14,20 @@ type Turn struct {
 	Data     json.RawMessage `json:"data,omitempty"`
 	Failure  json.RawMessage `json:"failure,omitempty"`
 
-	Progress func(bus.StatusData) `json:"-"` // receives each status frame; may be nil
+	Progress func(bus.StatusData)  `json:"-"` // receives each status frame; may be nil
+	Tokens   func(bus.ContentData) `json:"-"` // receives the text while it comes; may be nil
+	Last     string                `json:"-"` // id of the last frame
 }
 
 // Take adds a frame.
 func (t *Turn) Take(f Frame) (err error) {
+	t.Last = f.ID
 	switch bus.FrameKind(f.Event) {
+	case bus.FrameToken:
+		var d bus.ContentData
+		if json.Unmarshal(f.Data, &d) == nil && t.Tokens != nil {
+			t.Tokens(d)
+		}
 	case bus.FrameStatus:
 		var s bus.StatusData
 		if json.Unmarshal(f.Data, &s) == nil && t.Progress != nil {

@@ -124,18 +124,23 @@ func OfAnswer(a *intents.Answer) *Problem {
 
 // Write answers a request with the problem.
 func (p *Problem) Write(w http.ResponseWriter) {
-	h := w.Header()
-	h.Set("Content-Type", ContentType)
-	h.Set("Cache-Control", "no-store")
 	answer := *p
+	if wait := p.retryAfter(); wait > 0 && p.Hint == p.Code.Info().Hint && p.Code == intents.RateLimited {
+		answer.Hint = fmt.Sprintf("try again in %d s", wait)
+	}
+	p.WriteAs(w, ContentType, answer)
+}
+
+// WriteAs answers a request with the problem in another form.
+func (p *Problem) WriteAs(w http.ResponseWriter, contentType string, body any) {
+	h := w.Header()
+	h.Set("Content-Type", contentType)
+	h.Set("Cache-Control", "no-store")
 	if wait := p.retryAfter(); wait > 0 {
 		h.Set("Retry-After", strconv.FormatInt(wait, 10))
-		if p.Hint == p.Code.Info().Hint && p.Code == intents.RateLimited {
-			answer.Hint = fmt.Sprintf("try again in %d s", wait)
-		}
 	}
 	w.WriteHeader(p.Status)
-	_ = json.NewEncoder(w).Encode(answer) // fails only with the connection
+	_ = json.NewEncoder(w).Encode(body) // fails only with the connection
 }
 
 // retryAfter is in whole seconds, rounded up. Clients that should try again learn when.

@@ -107,7 +107,7 @@ func crossings() []crossing {
 		{subject: bus.AgentInstance(Planner, everyProcess), of: accountAgents, by: manager, within: delegationTime},
 		{subject: bus.Grant(Planner, everyProcess), of: accountAgents, by: manager},
 		{subject: bus.Agent(Task), of: accountAgents, by: manager, within: delegationTime},
-		{subject: bus.AgentInstance(Task, everyProcess), of: accountAgents, by: manager, within: delegationTime},
+		{subject: bus.AgentInstance(Task, everyProcess), of: accountAgents, by: manager, stream: true, within: delegationTime},
 		{subject: bus.Grant(Task, everyProcess), of: accountAgents, by: manager},
 		{subject: execAll, of: accountExec, by: core, within: orderTime},
 		{subject: discovery, of: accountExec, by: core, stream: true},

@@ -24,7 +24,8 @@ type right struct {
 	account   string
 	publish   []string
 	subscribe []string      // subjects, with a queue group after a blank where only its members may
-	answers   time.Duration // to requests received, one each, within; 0: to none
+	answers   time.Duration // to requests received, within; 0: to none
+	replies   int           // to one request; 0: one
 }
 
 // rightsOf are the rights of a role's process: asks of the connection for its requests,
@@ -42,7 +43,9 @@ func rightsOf(role, instance string, executors map[string][]string) (asks, serve
 	case Planner:
 		return asker(accountPlanner, inbox), agent(role, instance)
 	case Task:
-		return asker(accountTask, inbox), agent(role, instance)
+		serves := agent(role, instance)
+		serves.replies = bus.MaxReplies // it says what it does while it works
+		return asker(accountTask, inbox), serves
 	case Router:
 		r := router(inbox)
 		return r, r
@@ -119,7 +122,7 @@ func (r *right) user(name, password string) *server.User {
 		Subscribe: &server.SubjectPermission{Allow: slices.Clone(r.subscribe)},
 	}
 	if r.answers > 0 {
-		p.Response = &server.ResponsePermission{MaxMsgs: 1, Expires: r.answers}
+		p.Response = &server.ResponsePermission{MaxMsgs: max(r.replies, 1), Expires: r.answers}
 	}
 	return &server.User{Username: name, Password: password, Account: &server.Account{Name: r.account}, Permissions: p}
 }

@@ -18,13 +18,15 @@ import (
 type Routes struct {
 	*gin.Engine
 	log *slog.Logger
+	// Bodies of refusals of routes that have another form for them, as JSON.
+	Bodies map[string]func(problem.Problem) any
 }
 
 // NewRoutes are /livez and /openapi.json, which every interface has. The first handlers see every request, and then Check does;
 // upload is the one path whose body may be of any type.
 func NewRoutes(log *slog.Logger, upload string, first ...gin.HandlerFunc) *Routes {
 	gin.SetMode(gin.ReleaseMode)
-	r := &Routes{gin.New(), log}
+	r := &Routes{Engine: gin.New(), log: log}
 	r.HandleMethodNotAllowed, r.RedirectTrailingSlash = true, false
 	_ = r.SetTrustedProxies(nil) // fails only on addresses that do not parse
 	r.Use(trace)
@@ -70,6 +72,10 @@ func (r *Routes) refuse(c *gin.Context, err error) {
 	p.TraceID = cmp.Or(p.TraceID, Trace(c))
 	if id := c.Param("id"); p.IntentID == "" && intents.IsDigest(id) {
 		p.IntentID = id
+	}
+	if body := r.Bodies[c.FullPath()]; body != nil {
+		p.WriteAs(c.Writer, "application/json", body(p))
+		return
 	}
 	p.Write(c.Writer)
 }

@@ -1,0 +1,80 @@
+package agentic
+
+import (
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"aob.dev/writ/intents"
+)
+
+// holdBack is how many bytes of a text are held back while it comes: what a user must not
+// see is known by its first bytes, and these are fewer.
+const holdBack = 256
+
+// unfit is what no text for a user has, whoever wrote it: codes of this system, traces of
+// programs, and credentials. A match that is longer than holdBack is one from its first
+// bytes on. Codes of one word are words of English, too, and stay.
+var unfit = regexp.MustCompile(strings.Join([]string{
+	`\b(?:` + strings.Join(compoundCodes(), "|") + `)\b`,
+	`goroutine \d{1,12} \[[^\]\n]{1,60}\]:(?s:.*?)(?:\n\n|\z)`,
+	`Traceback \(most recent call last\):(?s:.*?)(?:\n\n|\z)`,
+	`File "[^"\n]{1,160}", line \d{1,9}`,
+	`(?m:^[ \t]{1,16}at [\w.$<>/ ]{0,100}\([^()\n]{1,100}:\d{1,9}\))`,
+	`-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|\z)`,
+	`\beyJ[A-Za-z0-9_-]{16,}(?:\.[A-Za-z0-9_-]*)*`, // a signed token
+	`\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}`,
+	`\b(?:ghp|gho|ghu|ghs|ghr|github_pat|glpat|xoxb|xoxp|xoxa|xoxs)[-_][A-Za-z0-9_-]{16,}`,
+	`\bwrit_[A-Za-z0-9_-]{43}`,
+	`\bAKIA[0-9A-Z]{16}\b`,
+	`\b[Bb]earer [A-Za-z0-9._~+/-]{16,}`,
+}, "|"))
+
+func compoundCodes() (out []string) {
+	for _, c := range intents.Codes() {
+		if strings.Contains(string(c.Code), "_") {
+			out = append(out, string(c.Code))
+		}
+	}
+	return out
+}
+
+// guarded is a text as a user may see it.
+func guarded(text string) string { return unfit.ReplaceAllStringFunc(text, fitWords) }
+
+// fitWords says in words what a code means, and nothing of anything else.
+func fitWords(found string) string {
+	if i := intents.Code(found).Info(); string(i.Code) == found {
+		return i.Title
+	}
+	return "[removed]"
+}
+
+// guardedFrom is what of a text that still comes may be shown, after the first shown bytes
+// of it; to is where that ends. What is shown is the same however the text was cut, and
+// all of it together is guarded.
+func guardedFrom(text string, shown int, whole bool) (fit string, to int) {
+	to = len(text)
+	if !whole {
+		to = max(shown, to-holdBack)
+		for to > shown && !utf8.RuneStart(text[to]) {
+			to--
+		}
+	}
+	line := strings.LastIndexByte(text[:shown], '\n') + 1
+	var b strings.Builder
+	for _, m := range unfit.FindAllStringIndex(text[line:], -1) {
+		from, until := line+m[0], line+m[1]
+		if from < shown || from >= to {
+			continue
+		}
+		if until > to { // its end, or what it is, is not known yet
+			to = from
+			break
+		}
+		b.WriteString(text[shown:from] + fitWords(text[from:until]))
+		shown = until
+	}
+	b.WriteString(text[min(shown, to):to])
+	return b.String(), to
+}

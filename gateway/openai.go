@@ -1,0 +1,180 @@
+package gateway
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/problem"
+)
+
+// Clients of OpenAI's API work unmodified: a model is an agent's name, and the bearer is
+// an API key. What is ours stands beside, in a member writ.
+const (
+	routeCompletions = "/v1/chat/completions"
+	routeResponses   = "/v1/responses"
+	routeModels      = "/v1/models"
+)
+
+// openaiBodies are the refusals of these routes.
+var openaiBodies = map[string]func(problem.Problem) any{
+	routeCompletions: openaiError, routeResponses: openaiError, routeModels: openaiError,
+}
+
+// openaiError is a problem in the form of OpenAI's API.
+func openaiError(p problem.Problem) any {
+	kind := "invalid_request_error"
+	switch {
+	case p.Status >= http.StatusInternalServerError:
+		kind = "server_error"
+	case p.Status == http.StatusTooManyRequests:
+		kind = "rate_limit_error"
+	}
+	message := cmp.Or(p.Detail, p.Title)
+	if p.Hint != "" {
+		message += "; " + p.Hint
+	}
+	var param any
+	if p.Pointer != "" {
+		param = strings.ReplaceAll(p.Pointer[1:], "/", ".")
+	}
+	return gin.H{"error": gin.H{"message": message, "type": kind, "code": p.Code, "param": param}}
+}
+
+// bearerKey is the API key that a client of OpenAI's API sends.
+func bearerKey(c *gin.Context) string {
+	if openaiBodies[c.FullPath()] == nil {
+		return ""
+	}
+	key, _ := strings.CutPrefix(c.GetHeader("Authorization"), "Bearer ")
+	return key
+}
+
+// theAgent carries out what people ask.
+const theAgent = "planner"
+
+// knownAgent says whether there is an agent of a name, which stands at a pointer.
+func knownAgent(name, pointer string) error {
+	if name == theAgent {
+		return nil
+	}
+	return problem.New(intents.NotFound, pointer, "no such agent; GET "+routeModels+" lists them")
+}
+
+// listModels is GET /v1/models.
+func (g *Gateway) listModels(c *gin.Context, who caller) error {
+	_, err := g.identify(c.Request.Context(), who, claim{})
+	return respond(c, gin.H{"object": "list", "data": []gin.H{{"id": theAgent, "object": "model", "created": 0, "owned_by": "writ"}}}, err)
+}
+
+// openaiRequest is the body of a request of either API. Members that say how a model
+// samples are the agent's to say, and are let pass.
+type openaiRequest struct {
+	Model         string          `json:"model"`
+	Messages      []said          `json:"messages"` // of a completion
+	Input         json.RawMessage `json:"input"`    // of a response: a text, or messages
+	Stream        bool            `json:"stream"`
+	StreamOptions struct {
+		IncludeUsage bool `json:"include_usage"`
+	} `json:"stream_options"`
+}
+
+// notServed are members that ask for what an answer would not have.
+var notServed = []struct{ name, why string }{
+	{"tools", "an agent has tools of its own: leave tools out, and have an operator approve skills for it (writ skill approve)"},
+	{"functions", "an agent has tools of its own: leave functions out"},
+	{"n", "there is one answer"},
+	{"response_format", "answers are text"},
+	{"text/format", "answers are text"},
+	{"previous_response_id", "no response is kept; name the session in the header x-session-id"},
+	{"conversation", "no conversation is kept here; name the session in the header x-session-id"},
+	{"background", "an answer is waited for"},
+}
+
+// readOpenAI reads a request, and the message that it is about.
+func readOpenAI(c *gin.Context) (r openaiRequest, message string, err error) {
+	doc, err := readJSON(c)
+	if err != nil {
+		return r, "", err
+	}
+	if err := misfit(json.Unmarshal(doc, &r)); err != nil {
+		return r, "", err
+	}
+	var members map[string]json.RawMessage
+	var text struct{ Format json.RawMessage }
+	_ = json.Unmarshal(doc, &members)          // an object: it was read already
+	_ = json.Unmarshal(members["text"], &text) // without a format, answers are text
+	members["text/format"] = text.Format
+	for _, m := range notServed {
+		switch string(members[m.name]) { // canonical
+		case "", "null", "false", "1", "[]", `""`, `{"type":"text"}`:
+		default:
+			return r, "", problem.New(intents.SchemaInvalid, "/"+m.name, m.why)
+		}
+	}
+	if err := knownAgent(r.Model, "/model"); err != nil {
+		return r, "", err
+	}
+	if c.FullPath() == routeCompletions {
+		message, err = lastOfUser(r.Messages, "/messages")
+		return r, message, err
+	}
+	if json.Unmarshal(r.Input, &message) == nil {
+		return r, message, checkMessage(message, "/input")
+	}
+	var items []said
+	if json.Unmarshal(r.Input, &items) != nil {
+		return r, "", problem.New(intents.SchemaInvalid, "/input", "must be a text or a list of messages")
+	}
+	message, err = lastOfUser(items, "/input")
+	return r, message, err
+}
+
+// said is one message of a conversation.
+type said struct {
+	ID      string          `json:"id"` // the client's
+	Role    string          `json:"role"`
+	Content json.RawMessage `json:"content"` // a text, or parts that are texts
+}
+
+// lastOfUser is the message that a turn is about: the last one of the user.
+func lastOfUser(messages []said, pointer string) (text string, err error) {
+	for i := len(messages) - 1; i >= 0; i-- {
+		if messages[i].Role != "user" {
+			continue
+		}
+		at := fmt.Sprintf("%s/%d/content", pointer, i)
+		if text, err = messages[i].text(at); err != nil {
+			return "", err
+		}
+		return text, checkMessage(text, at)
+	}
+	return "", problem.New(intents.SchemaInvalid, pointer, "there is no message of the user")
+}
+
+func (s said) text(pointer string) (string, error) {
+	var text string
+	if json.Unmarshal(s.Content, &text) == nil {
+		return text, nil
+	}
+	var parts []struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	if json.Unmarshal(s.Content, &parts) != nil {
+		return "", problem.New(intents.SchemaInvalid, pointer, "must be a text or a list of texts")
+	}
+	var texts []string
+	for i, p := range parts {
+		if !strings.HasSuffix(p.Type, "text") { // text, input_text, output_text
+			return "", problem.New(intents.SchemaInvalid, fmt.Sprintf("%s/%d", pointer, i), "only text is read")
+		}
+		texts = append(texts, p.Text)
+	}
+	return strings.Join(texts, "\n"), nil
+}

@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"bufio"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/client"
+)
+
+func chatCommand(c *command) {
+	c.personFlags()
+	session := c.Flags().String("session", "", "continue this session (default: a new one)")
+	c.run = func([]string) error {
+		to, err := c.client()
+		if err != nil {
+			return err
+		}
+		if *session == "" {
+			*session = "chat_" + strings.ToLower(rand.Text())
+		}
+		fmt.Fprintf(c.std.Err, "session %s; Ctrl-D ends\n", *session)
+		lines := c.lines()
+		for {
+			text, more := c.prompt(lines, "> ")
+			if !more {
+				return nil
+			}
+			if strings.TrimSpace(text) == "" {
+				continue
+			}
+			var refused *client.Error
+			if err := c.say(to, lines, *session, text); errors.As(err, &refused) {
+				fmt.Fprintln(c.std.Err, "writ:", printable(err.Error()))
+			} else if err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// lines are those of the input, as they come. Reading does not end with the context of the
+// command, so that is done aside.
+func (c *command) lines() <-chan string {
+	out := make(chan string)
+	go func() {
+		defer close(out)
+		in := bufio.NewScanner(c.std.In)
+		for in.Scan() {
+			out <- in.Text()
+		}
+	}()
+	return out
+}
+
+// prompt asks for a line; false: there are no more, or the user leaves.
+func (c *command) prompt(lines <-chan string, ask string) (string, bool) {
+	fmt.Fprint(c.std.Err, painter(c.std, c.std.Err).bold(ask))
+	select {
+	case line, more := <-lines:
+		return line, more
+	case <-c.Context().Done():
+		return "", false
+	}
+}
+
+// say has one turn of a conversation: its text while it comes, its data as a table, and
+// the orders that wait for this person, one after the other.
+func (c *command) say(to client.Client, lines <-chan string, session, text string) error {
+	t := c.newTurn("")
+	t.stream()
+	var err error
+	t.PlanID, err = to.Chat(c.Context(), session, text, t.Take)
+	for err == nil {
+		var left *exitError
+		if err := t.end(c.Context(), to); err != nil && !errors.As(err, &left) {
+			return err
+		}
+		if t.Status != "held" {
+			if !strings.Contains(t.Response, "\n|") { // the answer has no table
+				_, err = io.WriteString(c.std.Out, dataTable(t.Data))
+			}
+			return err
+		}
+		if released, err := c.approve(lines, &t); !released || err != nil {
+			return err
+		}
+		last := t.Last
+		t.Turn, t.said = client.Turn{PlanID: t.PlanID, Progress: t.Progress, Tokens: t.Tokens}, ""
+		err = to.Watch(c.Context(), t.PlanID, last, t.Take)
+	}
+	return t.broken(c.Context(), err)
+}
+
+// approve asks the person about the order that a turn waits for, if it is theirs to decide.
+func (c *command) approve(lines <-chan string, t *turnView) (released bool, err error) {
+	var held bus.HeldData
+	var order bus.HeldOrder
+	if json.Unmarshal(t.Data, &held) != nil || c.get("/agent/approvals/"+url.PathEscape(held.Approval.IntentID), &order) != nil || !order.MayDecide {
+		return false, nil //nolint:nilerr // who cannot decide here was told how to follow the plan
+	}
+	fmt.Fprint(c.std.Err, heldText(order))
+	if yes, _ := c.prompt(lines, "approve? [y/N] "); !strings.EqualFold(strings.TrimSpace(yes), "y") {
+		return false, nil
+	}
+	result, err := c.decide(catalog.Approve{IntentID: order.IntentID, Decision: catalog.DecisionApprove})
+	return err == nil && result.State == catalog.ApprovalReleased, err
+}
+
+// stream shows the text of a turn while it comes.
+func (t *turnView) stream() {
+	t.Tokens = func(d bus.ContentData) {
+		text := printable(d.Text)
+		if d.Reset {
+			text = "\n"
+			t.said = ""
+		}
+		t.said += d.Text
+		fmt.Fprint(t.std.Out, text)
+	}
+}
+
+// dataTable shows rows of plain values; empty: the data is nothing of the kind.
+func dataTable(data json.RawMessage) string {
+	var rows []map[string]any
+	if json.Unmarshal(data, &rows) != nil || len(rows) == 0 {
+		return ""
+	}
+	names, head := slices.Sorted(maps.Keys(rows[0])), map[string]any{}
+	for _, name := range names {
+		head[name] = name
+	}
+	return aligned(func(w io.Writer) {
+		for _, row := range append([]map[string]any{head}, rows...) {
+			for _, name := range names {
+				fmt.Fprint(w, oneLine(fmt.Sprint(row[name]), 40)+"\t")
+			}
+			fmt.Fprintln(w)
+		}
+	})
+}

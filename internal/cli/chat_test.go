@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// talkative is a gateway with the answers of a conversation, one for each message, and an
+// order that waits for approval.
+type talkative struct {
+	answers [][]string // frames
+	may     bool       // this person may approve the order
+	after   []string   // frames once it is approved
+
+	said     []string // messages
+	sessions map[string]bool
+	approved []string
+	resumed  string // the id after which the plan was watched
+}
+
+func (g *talkative) serve(t *testing.T) string {
+	t.Helper()
+	g.sessions = map[string]bool{}
+	events := func(w http.ResponseWriter, frames []string) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.Header().Set("X-Plan-Id", "plan_1")
+		_, _ = w.Write([]byte(strings.Join(frames, "")))
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /chat/{session}", func(w http.ResponseWriter, r *http.Request) {
+		var body struct {
+			Messages []struct{ ID, Role, Content string }
+		}
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil || len(body.Messages) != 1 || body.Messages[0].ID == "" || body.Messages[0].Role != "user" {
+			t.Errorf("%+v, %v", body, err)
+		}
+		g.said = append(g.said, body.Messages[0].Content)
+		g.sessions[r.PathValue("session")] = true
+		if strings.Contains(body.Messages[0].Content, "refuse") {
+			w.WriteHeader(http.StatusTooManyRequests)
+			fmt.Fprint(w, `{"code":"RATE_LIMITED","detail":"slowly","status":429}`)
+			return
+		}
+		events(w, g.answers[len(g.said)-1])
+	})
+	mux.HandleFunc("GET /agent/approvals/{id}", func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, `{"intent_id":%q,"type":"skill.call","args":{},"rules":[],"may_decide":%t}`, r.PathValue("id"), g.may)
+	})
+	mux.HandleFunc("POST /agent/approvals/{id}", func(w http.ResponseWriter, r *http.Request) {
+		g.approved = append(g.approved, r.PathValue("id"))
+		fmt.Fprint(w, `{"intent_id":"sha256:1","state":"released","approved":["ana"]}`)
+	})
+	mux.HandleFunc("GET /agent/plans/plan_1/events", func(w http.ResponseWriter, r *http.Request) {
+		g.resumed = r.Header.Get("Last-Event-ID")
+		events(w, g.after)
+	})
+	s := httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+func token(text string) string { return frame("token", `{"text":`+text+`}`) }
+
+// chat has a conversation of these lines.
+func chat(t *testing.T, g *talkative, lines string, args ...string) result {
+	t.Helper()
+	return call{args: append([]string{"chat", "--url", g.serve(t), "--key", "k"}, args...), stdin: lines}.run(t.Context())
+}
+
+// The text of a turn is shown once, as it comes, and then the data as a table; all messages
+// are of one session, and a refused message is no end.
+func TestChat(t *testing.T) {
+	g := &talkative{answers: [][]string{
+		{working, token(`"Ten "`), token(`"are\u001b[2J "`), frame("answer", `{"response":"Ten are\u001b[2J open.","data":[{"id":1,"name":"A\tb"},{"id":2}]}`), done("complete")},
+		nil,
+		{token(`"No"`), frame("token", `{"reset":true}`), token(`"Yes"`), frame("answer", `{"response":"Yes."}`), done("complete")},
+		{refused1, done("failed")},
+	}}
+	got := chat(t, g, "how many?\n\nrefuse this\nreally?\nwhy?\n")
+	want := "Ten are[2J open.\nid  name   \n1   A b    \n2   <nil>  \n" + "No\nYes.\n" + "I could not.\n"
+	if d := cmp.Diff(want, got.out); d != "" || got.code != ExitOK {
+		t.Errorf("exit %d %s", got.code, d)
+	}
+	for _, part := range []string{"· step 1 started: count", "RATE_LIMITED: slowly", "Ctrl-D"} {
+		if !strings.Contains(got.err, part) {
+			t.Errorf("no %q in %q", part, got.err)
+		}
+	}
+	if d := cmp.Diff([]string{"how many?", "refuse this", "really?", "why?"}, g.said); d != "" || len(g.sessions) != 1 {
+		t.Errorf("%s in %v", d, g.sessions)
+	}
+	if chat(t, g, "", "--session", "s1"); len(g.sessions) != 0 {
+		t.Errorf("without a message: %v", g.sessions)
+	}
+	g.said = nil
+	if chat(t, g, "how many?\n", "--session", "s1"); !g.sessions["s1"] {
+		t.Errorf("sessions %v", g.sessions)
+	}
+}
+
+// Who may approve an order is asked on the spot, and the turn goes on after the frame that
+// said so; who may not is told how to follow the plan.
+func TestChatApproves(t *testing.T) {
+	held := "id: 7\n" + waits
+	for _, c := range []struct {
+		may      bool
+		answer   string
+		approved []string
+		out      string
+	}{
+		{true, "y\n", []string{"sha256:1"}, "Done.\n"},
+		{true, "no\n", nil, ""},
+		{true, "", nil, ""},
+		{false, "y\n", nil, "Again.\n"},
+	} {
+		g := &talkative{
+			may: c.may, answers: [][]string{{working, held}, {frame("answer", `{"response":"Again."}`), done("complete")}},
+			after: []string{token(`"Do"`), frame("answer", `{"response":"Done."}`), done("complete")},
+		}
+		got := chat(t, g, "close it\n"+c.answer)
+		if d := cmp.Diff(c.approved, g.approved); d != "" || got.out != c.out || got.code != ExitOK || !strings.Contains(got.err, "writ plan watch plan_1") {
+			t.Errorf("may %t, %q: exit %d, %q, %q %s", c.may, c.answer, got.code, got.out, got.err, d)
+		}
+		if len(c.approved) > 0 && g.resumed != "7" {
+			t.Errorf("watched after %q", g.resumed)
+		}
+	}
+}
+
+// Who leaves with Ctrl-C, and whose connection breaks, is told how to come back.
+func TestChatLeft(t *testing.T) {
+	g := &talkative{may: true, answers: [][]string{{waits}}, after: []string{working}}
+	if got := chat(t, g, "close it\ny\n"); got.code != ExitNo || !strings.Contains(got.err, "plan plan_1 is still running") {
+		t.Errorf("cut after the approval: exit %d, %q", got.code, got.err)
+	}
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.Header().Set("X-Plan-Id", "plan_1")
+		_, _ = w.Write([]byte(working))
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	t.Cleanup(s.Close)
+	ctx, leave := context.WithCancel(t.Context())
+	seen := &leaver{leave: func() {}}
+	std := IO{In: strings.NewReader("hello\n"), Out: io.Discard, Err: writerFunc(func(b []byte) (int, error) {
+		if strings.Contains(string(b), "step 1") {
+			leave()
+		}
+		return seen.Write(b)
+	}), Env: func(string) string { return "" }}
+	code := Main(ctx, []string{"chat", "--url", s.URL, "--key", "k"}, std)
+	if code != ExitNo || !strings.Contains(seen.String(), "plan plan_1 is still running: follow it with `writ plan watch plan_1`") {
+		t.Errorf("exit %d, %q", code, seen)
+	}
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
