@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -73,7 +74,7 @@ func (g *Gateway) run(c *gin.Context, who caller) error {
 	if err := checkMessage(body.Message, "/message"); err != nil {
 		return err
 	}
-	t, reply, err := g.begin(c, who, body.claim, body.Agent, body.Message)
+	t, reply, err := g.begin(c, who, body.claim, named{body.Agent, "/agent"}, body.Message)
 	if err != nil {
 		return err
 	}
@@ -91,27 +92,44 @@ func (g *Gateway) run(c *gin.Context, who caller) error {
 
 // begin opens a turn for who asks. From then on the work is the plan's, not the
 // connection's.
-func (g *Gateway) begin(c *gin.Context, who caller, body claim, agent, message string) (turn, runReply, error) {
+func (g *Gateway) begin(c *gin.Context, who caller, body claim, agent named, message string) (turn, runReply, error) {
 	a, err := g.identify(c.Request.Context(), who, body)
 	if err != nil {
 		return turn{}, runReply{}, err
 	}
 	ctx, cancel := lasting(c, openTimeout)
 	defer cancel()
-	t, reply, err := g.openTurn(ctx, a, g.agentOf(agent), message)
+	name, err := g.agentOf(ctx, a, agent)
+	if err != nil {
+		return turn{}, runReply{}, err
+	}
+	t, reply, err := g.openTurn(ctx, a, name, message)
 	if err == nil {
 		c.Header("X-Plan-Id", t.plan)
 	}
 	return t, reply, err
 }
 
-// agentOf is the agent of a plan as plan.open names it.
-func (g *Gateway) agentOf(named string) string {
-	agent := cmp.Or(named, g.cfg.RunAgent)
-	if agent == agents.Planner {
-		return ""
+// named is an agent as a request names it, at a pointer; without a name it is run_agent's.
+type named struct{ agent, pointer string }
+
+// agentOf is the agent as plan.open names it: none for the planner.
+func (g *Gateway) agentOf(ctx context.Context, a actor, n named) (string, error) {
+	agent := cmp.Or(n.agent, g.cfg.RunAgent)
+	if agent == "" || agent == agents.Planner {
+		return "", nil
 	}
-	return agent
+	names, err := g.agents(ctx, a)
+	if err == nil && !slices.Contains(names, agent) {
+		err = problem.New(intents.NotFound, n.pointer, catalog.Like("no such agent; GET "+routeModels+" lists them", agent, names))
+	}
+	return agent, err
+}
+
+// agents are those that a user's request may name.
+func (g *Gateway) agents(ctx context.Context, a actor) ([]string, error) {
+	reply, err := ask[bus.UserReply](ctx, g.cfg.Bus, bus.DirectoryUser, bus.UserRequest{Tenant: a.tenant, UserID: a.user, KeyID: a.keyID, Agents: true})
+	return append([]string{agents.Planner}, reply.Agents...), err
 }
 
 // wantsStream says whether the client asks for events before anything else.

@@ -89,7 +89,7 @@ func TestAgentPlan(t *testing.T) {
 	}
 	w.PushAgents(1, map[string]string{"shop": shop})
 	refused(t, w.Do(w.NewPlan("near").OpenAgentOrder("shup")), intents.MalformedArgs, "did you mean shop?")
-	refused(t, w.Do(w.NewPlan("planner").OpenAgentOrder("planner")), intents.MalformedArgs, "is no agent of its own")
+	refused(t, w.Do(w.NewPlan("planner").OpenAgentOrder("planner")), intents.MalformedArgs, "no such agent that can be run")
 	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: "clerk", Capabilities: []string{"plans:*", "agents:run:general"}}}), intents.OK)
 	clerk := w.NewPlan("clerk")
 	clerk.Roles = []string{"clerk"}

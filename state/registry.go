@@ -106,6 +106,26 @@ type runs struct {
 	Seconds int      `json:"seconds"` // that a task may take
 }
 
+// AgentsOf are the names of the agents of a tenant that can be run.
+func (s *State) AgentsOf(tenant string) []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	set, err := s.agentsOf(tenant, "", nil)
+	if err != nil {
+		return nil // it was sound when it was put in force
+	}
+	return runnable(set)
+}
+
+func runnable(set agents.Scopes) (names []string) {
+	for _, a := range set.Agents {
+		if a.Runnable() {
+			names = append(names, a.Name)
+		}
+	}
+	return names
+}
+
 // runsOf is a tenant's agent as a plan runs it, and the skills that it may call. Of the
 // skills of whole servers those count that are approved now.
 func (s *State) runsOf(tenant, name string) (r *runs, skills []string, err error) {
@@ -116,21 +136,11 @@ func (s *State) runsOf(tenant, name string) (r *runs, skills []string, err error
 	if err != nil {
 		return nil, nil, err
 	}
-	i := slices.IndexFunc(set.Agents, func(a agents.Scope) bool { return a.Name == name })
+	i := slices.IndexFunc(set.Agents, func(a agents.Scope) bool { return a.Name == name && a.Runnable() })
 	if i < 0 {
-		var names []string
-		for _, a := range set.Agents {
-			names = append(names, a.Name)
-		}
-		return refuse(catalog.Like("the tenant has no such agent", name, names))
+		return refuse(catalog.Like("the tenant has no such agent that can be run", name, runnable(set)))
 	}
 	a := set.Agents[i]
-	switch {
-	case name == agents.Planner || name == agents.Executor:
-		return refuse("is no agent of its own: it works on planned requests, which name no agent")
-	case a.Remote:
-		return refuse("is a remote agent: none can be run yet")
-	}
 	r = &runs{Types: a.Types, Seconds: a.Limits.Seconds}
 	for _, of := range []string{systemTenant, tenant} {
 		if layer := s.agents[of]; layer != nil && slices.ContainsFunc(layer.Scopes.Agents, func(x agents.Scope) bool { return x.Name == name && x.Digest == a.Digest }) {

@@ -35,6 +35,12 @@ type Scope struct {
 	Routing *Gate  `json:"routing,omitempty"`
 }
 
+// Runnable says whether people can have the agent carry out what they ask. The others
+// work for plans, or stand for a server that cannot be reached yet.
+func (s Scope) Runnable() bool {
+	return !s.Remote && s.Name != Composer && !slices.Contains(exact, s.Name)
+}
+
 // OfServer says whether a skill is one of the whole servers that the agent may call.
 func (s Scope) OfServer(skill string) bool {
 	server, _, _ := strings.Cut(skill, ".")

@@ -7,6 +7,8 @@ import { digest, jcs, must } from "./bundle.mjs";
 
 const BUILTIN = JSON.parse(readFileSync(new URL("agents.json", import.meta.url))).agents;
 
+const INNER = ["planner", "executor", "composer", "classifier", "producer"];
+
 // content checks that a bundle is the revision of a digest, and gives the digests of its files.
 function content(bundle, name) {
   const files = JSON.parse(gunzipSync(Buffer.from(bundle, "base64")));
@@ -72,7 +74,7 @@ export class Agents {
   // runs is what a plan of an agent may do, as of now.
   runs(tenant, name) {
     const a = this.effective(tenant).get(name);
-    must(a && name !== "planner" && name !== "executor" && !a.remote, "no agent that can be run");
+    must(a && !INNER.includes(name) && !a.remote, "no agent that can be run");
     const servers = a.servers ?? [];
     const ofServer = (skill) => servers.includes("*") || servers.includes(skill.split(".")[0]);
     const pins = [...(this.state.directories.at(-1).tenants.get(tenant)?.pins ?? [])];
