@@ -49,7 +49,7 @@ func (w *worker) converse(ctx context.Context) error {
 		model: w.cfg.modelOf(agent), agent: agent, tools: tools, text: !agent.Structured,
 		req: request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), w.req.UserTask),
 	}
-	if err := w.again(ctx); err != nil {
+	if err := w.resume(ctx); err != nil {
 		return err
 	}
 	text, err := w.loop.run(ctx)

@@ -67,6 +67,9 @@ func (d *drive) response(ctx context.Context) (string, error) {
 func (d *drive) compose(ctx context.Context, block string, about any, on func(model.Event)) (string, error) {
 	var m blocks
 	m.add(block, about)
+	if block == "Failure" && len(d.plan.Facts) > 0 { // what was done all the same
+		m.add("Effects", d.plan.Facts)
+	}
 	agent := agents.Builtin(agents.Composer)
 	l := &loop{
 		model: d.cfg.Model, agent: agent, on: on,
@@ -125,13 +128,20 @@ func (d *drive) fail(ctx context.Context, reason, why string) error {
 		h := d.plan.History[n-1]
 		f.LastFailure = &catalog.LastFailure{Step: h.FailedStep, Reason: cut(h.Reason, 1000)}
 	}
+	line, each := d.before(ctx)
+	if each != "" {
+		why += "\nBefore it failed: " + line + "\n" + each
+	}
+	if line != "" {
+		line = " Before it failed: " + line + "."
+	}
 	response, err := d.compose(ctx, "Failure", why, nil)
 	var unanswered *model.Error
 	switch {
 	case errors.As(err, &unanswered):
-		response = "I could not complete this request: " + plain(err) + "."
+		response = "I could not complete this request: " + plain(err) + "." + line
 	case err != nil:
-		response = "I could not complete this request."
+		response = "I could not complete this request." + line
 	}
 	response = guarded(response)
 	if err := d.move(ctx, "plan.close", catalog.PlanClose{PlanID: d.turn.PlanID, Epoch: d.epoch, Status: string(catalog.PlanFailed), Failure: &f, Usage: d.used}); err != nil {

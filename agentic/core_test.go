@@ -26,13 +26,15 @@ var theTurn = Turn{Tenant: "acme", UserID: "ana", SessionID: "sess_1", TurnID: "
 
 // placed is an order that the core verified.
 type placed struct {
-	Type  string
-	Role  intents.Role
-	Place Place
-	Key   string
-	Args  json.RawMessage
-	Grant string // its id
-	ID    string
+	Type       string
+	Role       intents.Role
+	Place      Place
+	Call       string // of an agent
+	Occurrence int
+	Key        string
+	Args       json.RawMessage
+	Grant      string // its id
+	ID         string
 }
 
 // core stands for the router: it verifies every order for real and answers what
@@ -187,7 +189,7 @@ func (c *core) verify(raw []byte) (placed, error) {
 	}
 	at := e.Context()
 	p := placed{
-		Type: e.Type(), Role: e.Signer().Role, Place: Place{at.Revision, at.Step, at.TaskID}, Key: e.Constraints().IdempotencyKey,
+		Type: e.Type(), Role: e.Signer().Role, Place: Place{Revision: at.Revision, Step: at.Step, TaskID: at.TaskID}, Call: at.Call, Occurrence: at.Occurrence, Key: e.Constraints().IdempotencyKey,
 		Args: e.Args(), Grant: e.Grant().ID, ID: e.ID(),
 	}
 	row, ok := catalog.Builtin().Lookup(p.Type)

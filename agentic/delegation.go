@@ -54,7 +54,7 @@ type failedStep struct {
 	Trigger    string              `json:"trigger"` // contract_violation, insufficient, failed, rejected, interrupted
 	Reason     string              `json:"reason"`
 	Suggestion string              `json:"suggestion,omitempty"`
-	Facts      []catalog.OrderFact `json:"facts,omitempty"` // orders with effects and their outcomes
+	Facts      []catalog.OrderFact `json:"facts,omitempty"` // orders with effects of all steps that are not done
 }
 
 // planReply is a planner's answer: the plan as its order left it, and the answer of a
@@ -93,8 +93,9 @@ type runRequest struct {
 	InputKey string           `json:"input_key,omitempty"`
 	Agent    string           `json:"agent,omitempty"` // whose plan it is; empty: a planner's
 	Deadline string           `json:"deadline"`
-	// Done are orders of the step that people have approved and that are done.
-	Done []catalog.OrderFact `json:"done,omitempty"`
+	// Calls of earlier tasks of the step, and Effects of other steps that are not done.
+	Calls   []catalog.ToldCall  `json:"calls,omitempty"`
+	Effects []catalog.OrderFact `json:"effects,omitempty"`
 
 	say func(progress) // to who asked; nil: nobody listens
 }

@@ -240,27 +240,6 @@ func TestCallsOfOneReply(t *testing.T) {
 	}
 }
 
-// TestApprovedCalls: what people have approved is called again exactly as it was,
-// before the model is asked.
-func TestApprovedCalls(t *testing.T) {
-	c := newCore(t)
-	working(c)
-	m := says(map[string][]any{agents.Executor: {write("r1")}})
-	w := tasks(c, m)
-	req := opened(c, w, time.Now().Add(time.Minute))
-	req.Done = []catalog.OrderFact{{Step: 1, Type: "skill.call", Status: "done", Args: json.RawMessage(`{"skill":"outlets","input":{"close":7}}`)}}
-	if got := w.run(t.Context(), req); got.Status != taskDone {
-		t.Fatalf("%+v", got)
-	}
-	var args catalog.SkillCall
-	if err := json.Unmarshal(c.of("skill.call")[0].Args, &args); err != nil || string(args.Input) != `{"close":7}` {
-		t.Errorf("%+v, error %v", args, err)
-	}
-	if first := m.requests(agents.Executor)[0].Messages; len(first) != 4 || first[2].Calls[0].Name != "outlets" || first[3].Role != model.RoleTool {
-		t.Errorf("the model was asked with %+v", first)
-	}
-}
-
 // TestLimit: at its limit an agent is asked once more, with its outputs alone.
 func TestLimit(t *testing.T) {
 	c := newCore(t)

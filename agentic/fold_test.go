@@ -10,7 +10,7 @@ import (
 )
 
 // folding has the core answer the moves of a plan with the plan as they leave it, in
-// the cases that these tests play. The texts are told by plan.claim alone.
+// the cases that these tests play. The request is told by plan.claim alone, the arguments of facts by step.finish, too.
 func folding(c *core, p catalog.PlanView) {
 	p.Steps = slices.Clone(p.Steps)
 	told := func() catalog.PlanView {
@@ -70,12 +70,17 @@ func folding(c *core, p catalog.PlanView) {
 	c.on("step.finish", func(o placed) *intents.Answer {
 		var a catalog.StepFinish
 		read(o, &a)
-		if a.Status == taskDone {
+		switch a.Status {
+		case taskDone:
 			running.Status, running.MemoryKey = catalog.StepDone, a.MemoryKey
-		} else {
+		case taskHeld:
+			running.Status = catalog.StepHeld
+		default:
 			fails(catalog.StepStatus(a.Status), a.Status, a.Reason, a.Suggestion)
 		}
-		return done(told())(o)
+		answer := done(told())(o)
+		answer.Told = marshal(catalog.Told{Facts: p.Facts})
+		return answer
 	})
 	c.on("plan.get", func(o placed) *intents.Answer {
 		if running != nil && running.Status == catalog.StepRunning { // only a violation ends a step without a move

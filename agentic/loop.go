@@ -36,6 +36,8 @@ type loop struct {
 	requests int
 	mistaken int // calls of outputs that could not be carried out
 	labels   int // results that have a label
+	replies  int // that had calls, those of earlier tasks too
+	recalled int // index of the message of an earlier task's latest reply
 }
 
 // tool is what an agent may call.
@@ -237,6 +239,7 @@ func (l *loop) request(ctx context.Context) (*model.Response, error) {
 // the other; an output waits for all, and only the first one counts. ended says that
 // an output ended the run.
 func (l *loop) carryOut(ctx context.Context, calls []model.Call) (ended bool, err error) {
+	l.replies++
 	results, errs := make([]any, len(calls)), make([]error, len(calls))
 	prepared := make([]func(), len(calls))
 	var together, inTurn, outputs []int
@@ -248,6 +251,7 @@ func (l *loop) carryOut(ctx context.Context, calls []model.Call) (ended bool, er
 		}
 		l.labels++
 		label := fmt.Sprintf("r%d", l.labels)
+		ctx := atCall(ctx, fmt.Sprintf("%d.%d", l.replies, i))
 		prepared[i] = func() { results[i], errs[i] = t.call(ctx, label, args) }
 		switch {
 		case t.output:
@@ -273,7 +277,7 @@ func (l *loop) carryOut(ctx context.Context, calls []model.Call) (ended bool, er
 	}
 	_ = g.Wait()
 	for n, i := range outputs {
-		if n > 0 || fatal(errs) != nil {
+		if n > 0 || cmp.Or(fatal(errs), held(errs)) != nil {
 			errs[i] = errNotExecuted
 			continue
 		}
@@ -286,7 +290,42 @@ func (l *loop) carryOut(ctx context.Context, calls []model.Call) (ended bool, er
 	if err := l.corrected(calls, errs); err != nil {
 		return false, err
 	}
-	return ended, fatal(errs)
+	return ended, cmp.Or(fatal(errs), held(errs))
+}
+
+// held is the first call that waits for people. It ends the run once all other calls of
+// the reply have been made.
+func held(errs []error) error {
+	for _, err := range errs {
+		var refused *OrderError
+		if errors.As(err, &refused) && refused.Answer.Code == intents.ApprovalRequired {
+			return err
+		}
+	}
+	return nil
+}
+
+// waiting has the agent say what is done and what waits for people, with its outputs
+// alone. They are its words here: nothing of the reply is carried out.
+func (l *loop) waiting(ctx context.Context) string {
+	l.offer(slices.DeleteFunc(slices.Clone(l.tools), func(t *tool) bool { return !t.output }))
+	l.say("Some of your calls wait for people to approve them; you will not see what becomes of them. End now with " + l.outputs() + ": what is done, and what waits.")
+	reply, err := l.respond(ctx)
+	if err != nil {
+		return "" // they wait all the same
+	}
+	for _, c := range reply.Calls {
+		var a struct {
+			Reason string          `json:"reason"`
+			Data   json.RawMessage `json:"data"`
+		}
+		if text := string(decoded(json.RawMessage(c.Arguments), &a).Data); cmp.Or(a.Reason, text) != "" {
+			var plain string
+			_ = json.Unmarshal(a.Data, &plain)
+			return cmp.Or(a.Reason, plain, text)
+		}
+	}
+	return reply.Text
 }
 
 // corrected counts outputs that were wrong; the error ends the run.
@@ -367,6 +406,8 @@ func (l *loop) answer(c model.Call, result any, err error) {
 	switch {
 	case errors.As(err, &wrong):
 		result = map[string]any{"violations": wrong.violations}
+	case errors.As(err, &refused) && refused.Answer.Code == intents.ApprovalRequired:
+		result = map[string]any{"status": "held", "reason": told(refused)}
 	case errors.As(err, &refused):
 		result = map[string]any{"error": map[string]any{"code": refused.Answer.Code, "reason": told(refused)}}
 	case err != nil:
@@ -393,7 +434,7 @@ func fatal(errs []error) error {
 func tellable(c intents.Code) bool {
 	switch c {
 	case intents.ExecutorFailed, intents.ExecutorTimeout, intents.MalformedArgs, intents.TaskScope, intents.PolicyDenied,
-		intents.DispatchUnavailable, intents.SchemaInvalid, intents.Indeterminate, intents.ConflictIdempotency, intents.OversizedOutput:
+		intents.DispatchUnavailable, intents.SchemaInvalid, intents.Indeterminate, intents.ConflictIdempotency, intents.OversizedOutput, intents.ApprovalRequired:
 		return true
 	default:
 		return false

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -94,8 +95,7 @@ type drive struct {
 	epoch  int
 
 	plan    catalog.PlanView
-	task    string              // the user's request
-	left    []catalog.OrderFact // by earlier drivers, with their arguments
+	task    string // the user's request
 	soul    string
 	results map[int]result
 	answer  string                 // of a plan without steps, or of an agent
@@ -138,7 +138,7 @@ func (d *drive) run(ctx context.Context) error {
 	if err := d.move(ctx, "plan.claim", catalog.PlanClaim{PlanID: d.turn.PlanID, Epoch: d.epoch, Driver: d.driver}); err != nil {
 		return err
 	}
-	d.task, d.left, d.answer = d.plan.Task, d.plan.Facts, d.plan.Response // no other move tells these texts
+	d.task, d.answer = d.plan.Task, d.plan.Response // no other move tells these texts
 	if err := errors.Join(d.loadSoul(ctx), d.loadAgent(ctx)); err != nil {
 		return err
 	}
@@ -273,24 +273,9 @@ func (d *drive) planning(ctx context.Context) (over bool, err error) {
 }
 
 func (d *drive) failedStep(s catalog.StepView) *failedStep {
-	f := &failedStep{Step: s.PlanStep, Reason: s.FailureReason, Suggestion: s.Suggestion, Trigger: "failed"}
+	f := &failedStep{Step: s.PlanStep, Reason: s.FailureReason, Suggestion: s.Suggestion, Trigger: "failed", Facts: d.plan.Facts}
 	if n := len(d.plan.History); n > 0 {
 		f.Trigger = d.plan.History[n-1].Trigger
-	}
-	for _, x := range d.plan.Facts {
-		if x.Step == s.Step {
-			f.Facts = append(f.Facts, d.worded(x))
-		}
-	}
-	return f
-}
-
-// worded is a fact with the arguments of its order, if plan.claim gave them.
-func (d *drive) worded(f catalog.OrderFact) catalog.OrderFact {
-	for _, x := range d.left {
-		if x.IntentID == f.IntentID {
-			f.Args = x.Args
-		}
 	}
 	return f
 }
@@ -313,15 +298,18 @@ func (d *drive) step(ctx context.Context, s *catalog.StepView) (over bool, err e
 	}
 	args.JWK, args.PoP = ready.Step.JWK, ready.Step.PoP // nothing else is taken from the reply
 	var opened catalog.StepResult
-	if _, err := d.order(ctx, "step", args, &opened); err != nil {
+	a, err := d.order(ctx, "step", args, &opened)
+	if err != nil {
 		return false, err
 	}
 	d.plan = opened.Plan
+	told := toldBy(a)
 	d.status("step_started", s.Task, s.Step)
 	turn.Grant = d.sealer.grantOf(d.turn)
 	run := runRequest{
 		Turn: turn, TaskID: args.TaskID, UserTask: d.task, Soul: d.soul, Revision: s.Revision, Step: s.PlanStep,
-		InputKey: opened.InputKey, Agent: d.plan.Agent, Deadline: args.Deadline, Done: d.approved(s),
+		InputKey: opened.InputKey, Agent: d.plan.Agent, Deadline: args.Deadline, Calls: told.Calls,
+		Effects: slices.DeleteFunc(told.Facts, func(f catalog.OrderFact) bool { return f.Step == s.Step && f.Revision == s.Revision }),
 	}
 	var end runReply
 	if err := d.helped(ctx, "task", ready.Instance, taskTime, turn.Grant, run, &end, func(p progress) { d.progress(s, p) }); err != nil {
@@ -333,27 +321,27 @@ func (d *drive) step(ctx context.Context, s *catalog.StepView) (over bool, err e
 	return d.ended(ctx, s.Step, args.TaskID, end)
 }
 
-// approved are the orders of a step that was held, which have their outcome now.
-func (d *drive) approved(s *catalog.StepView) []catalog.OrderFact {
-	var out []catalog.OrderFact
-	for _, f := range d.left {
-		if f.Step == s.Step && f.Revision == s.Revision && f.Status == string(intents.Done) {
-			out = append(out, f)
+// waits shows what a held step waits for, unless people have decided meanwhile.
+func (d *drive) waits(step int, a *bus.Approval) bool {
+	for _, s := range d.plan.Steps {
+		if s.Step == step && s.Status == catalog.StepHeld {
+			a.Step = step
+			d.frame(bus.FrameHeld, bus.HeldData{PlanID: d.turn.PlanID, Approval: *a})
+			return true
 		}
 	}
-	return out
+	return false
 }
 
 // ended handles the end of a task. The plan goes on as the task's step.finish left
 // it; whatever a task reports, the router judges the next move.
 func (d *drive) ended(ctx context.Context, step int, task string, end runReply) (over bool, err error) {
 	switch {
-	case end.Status == taskHeld && end.Held != nil:
-		end.Held.Step = step
-		d.frame(bus.FrameHeld, bus.HeldData{PlanID: d.turn.PlanID, Approval: *end.Held})
-		return true, nil
 	case end.Plan != nil:
 		d.plan = *end.Plan
+		if end.Status == taskHeld && end.Held != nil {
+			return d.waits(step, end.Held), nil
+		}
 	case end.Status == taskViolation: // the outcome of an order of the task ended the step: no move answered
 		var got catalog.PlanGetResult
 		if _, err := d.order(ctx, "plan.get", catalog.PlanGet{PlanID: d.turn.PlanID}, &got); err != nil {

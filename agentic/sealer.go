@@ -45,9 +45,10 @@ type Sealer struct {
 	origin string
 	now    func() time.Time
 
-	mu      sync.Mutex    // guards the rest
-	grant   string        // the freshest; empty: the turn's own
-	changed chan struct{} // closed at the next fresh grant; nil: nobody waits
+	mu      sync.Mutex     // guards the rest
+	grant   string         // the freshest; empty: the turn's own
+	changed chan struct{}  // closed at the next fresh grant; nil: nobody waits
+	made    map[string]int // calls that were accepted, by what they ask for
 }
 
 // OrderError is an order that was refused or failed.
@@ -93,6 +94,7 @@ func (s *Sealer) freshest(t Turn) (grant string, changed <-chan struct{}) {
 type Place struct {
 	Revision, Step int
 	TaskID         string
+	Call           string // of an agent: "<reply>.<index>"; empty: the order is none
 }
 
 // Order seals an order, submits it and decodes its result. The router waits for an
@@ -103,14 +105,22 @@ func (s *Sealer) Order(ctx context.Context, t Turn, at Place, typ string, args, 
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", typ, err)
 	}
-	c := intents.Context{SessionID: t.SessionID, TurnID: t.TurnID, PlanID: t.PlanID, Revision: at.Revision, Step: at.Step, TaskID: at.TaskID}
+	c := intents.Context{SessionID: t.SessionID, TurnID: t.TurnID, PlanID: t.PlanID, Revision: at.Revision, Step: at.Step, TaskID: at.TaskID, Call: at.Call}
 	in := intents.Intent{Type: typ, Args: raw}
 	row, ok := catalog.Builtin().Lookup(typ)
 	if !ok {
 		return nil, fmt.Errorf("%s: no such intent type", typ)
 	}
-	key := row.Key(raw, t.UserID, c)
 	var a *intents.Answer
+	if at.Call != "" {
+		c.Occurrence = s.count(in, +1) - 1
+		defer func() {
+			if a == nil || a.Decision == nil || a.Decision.Verdict == intents.Deny {
+				s.count(in, -1) // it was none
+			}
+		}()
+	}
+	key := row.Key(raw, t.UserID, c)
 	for attempt := range sealAttempts {
 		if attempt > 0 {
 			if err := clock.Sleep(ctx, time.Duration(attempt)*250*time.Millisecond); err != nil {
@@ -137,6 +147,34 @@ func (s *Sealer) Order(ctx context.Context, t Turn, at Place, typ string, args, 
 		}
 	}
 	return a, nil
+}
+
+// count counts the calls that ask for the same: a model that calls twice means it twice,
+// so each has an occurrence of its own.
+func (s *Sealer) count(in intents.Intent, n int) int {
+	equal := intents.Fingerprint(in, "", intents.Context{})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.made == nil {
+		s.made = make(map[string]int)
+	}
+	s.made[equal] += n
+	return s.made[equal]
+}
+
+// begin goes on counting from earlier tasks: there were at least n equal calls.
+func (s *Sealer) begin(in intents.Intent, n int) {
+	if have := s.count(in, 0); n > have {
+		s.count(in, n-have)
+	}
+}
+
+// toldBy is what an answer tells beside its result.
+func toldBy(a *intents.Answer) (t catalog.Told) {
+	if a != nil && a.Told != nil {
+		_ = json.Unmarshal(a.Told, &t) // the router's own; without it less is known
+	}
+	return t
 }
 
 // again says that, according to router or executor, the order had no effect and

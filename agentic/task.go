@@ -8,8 +8,6 @@ import (
 	"log/slog"
 	"maps"
 	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -103,7 +101,7 @@ func (t *Tasks) run(ctx context.Context, req runRequest) runReply {
 		return runReply{Status: taskFailed, Reason: "the task has no deadline"}
 	}
 	ctx, cancel := context.WithDeadline(ctx, deadline)
-	w := &worker{cfg: t.cfg, req: req, sealer: t.cfg.sealer(task.key), at: Place{req.Revision, req.Step.Step, req.TaskID}, material: make(map[string]*material)}
+	w := &worker{cfg: t.cfg, req: req, sealer: t.cfg.sealer(task.key), at: Place{Revision: req.Revision, Step: req.Step.Step, TaskID: req.TaskID}, material: make(map[string]*material), before: make(map[string][]catalog.TranscriptCall)}
 	unfollow := t.grants.follow(req.Turn, w.sealer)
 	defer unfollow()
 	defer cancel()
@@ -127,6 +125,8 @@ type worker struct {
 
 	mu       sync.Mutex // guards the rest: calls run side by side
 	material map[string]*material
+	// before are calls of earlier tasks that are done or wait, by what they ask for.
+	before map[string][]catalog.TranscriptCall
 }
 
 // inputLabel is the label of the result that a step starts from.
@@ -155,6 +155,8 @@ type labelled struct {
 	SizeBytes int64           `json:"size_bytes,omitempty"`
 	Sample    []string        `json:"sample,omitempty"`
 	Format    string          `json:"format,omitempty"` // json: one document; jsonl: one a line
+	// AlreadyDone: an earlier task of the step has made the call.
+	AlreadyDone bool `json:"already_done,omitempty"`
 }
 
 // keep gives data a label, under which later calls name it.
@@ -189,7 +191,9 @@ func (w *worker) find(label string) (*material, error) {
 }
 
 func (w *worker) order(ctx context.Context, typ string, args, result any) (*intents.Answer, error) {
-	return w.sealer.Order(ctx, w.req.Turn, w.at, typ, args, result)
+	at := w.at
+	at.Call = callOf(ctx)
+	return w.sealer.Order(ctx, w.req.Turn, at, typ, args, result)
 }
 
 // work ends the step one way or another and says how.
@@ -203,7 +207,13 @@ func (w *worker) work(ctx context.Context) runReply {
 	case errors.As(err, &stop):
 		return w.finish(ctx, catalog.StepFinish{TaskID: w.req.TaskID, Status: taskInsufficient, Reason: cut(cmp.Or(stop.reason, "the step cannot be done"), 1000), Suggestion: cut(stop.suggestion, 1000)})
 	case errors.As(err, &refused) && refused.Answer.Code == intents.ApprovalRequired:
-		return runReply{Status: taskHeld, Held: heldOf(refused)}
+		end := catalog.StepFinish{TaskID: w.req.TaskID, Status: taskHeld}
+		if w.loop != nil {
+			end.Reply = cut(w.loop.waiting(ctx), maxResponse)
+		}
+		reply := w.finish(ctx, end)
+		reply.Held = heldOf(refused)
+		return reply
 	case errors.As(err, &refused) && refused.Answer.Code == intents.ContractViolation:
 		return runReply{Status: taskViolation, Reason: refused.Answer.Reason} // the record ended the step
 	default:
@@ -217,9 +227,9 @@ func (w *worker) work(ctx context.Context) runReply {
 }
 
 func heldOf(e *OrderError) *bus.Approval {
-	h := &bus.Approval{IntentID: e.Answer.IntentID, Type: e.Type, Reason: e.Answer.Reason}
+	h := &bus.Approval{IntentID: e.Answer.IntentID, Type: e.Type, Reason: e.Answer.Reason, URL: e.Answer.Approval}
 	if d := e.Answer.Decision; d != nil {
-		h.Approvers, h.PolicyIDs, h.URL = d.Approvers, d.PolicyIDs, e.Answer.Approval
+		h.Approvers, h.PolicyIDs = d.Approvers, d.PolicyIDs
 		if d.Hold != nil {
 			h.Deadline = d.Hold.Deadline
 		}
@@ -235,9 +245,13 @@ func (w *worker) finish(ctx context.Context, f catalog.StepFinish) runReply {
 		f.Usage = w.loop.used
 	}
 	var plan catalog.PlanView
-	if _, err := w.order(ctx, "step.finish", f, &plan); err != nil {
+	a, err := w.order(ctx, "step.finish", f, &plan)
+	if err != nil {
 		w.cfg.Log.WarnContext(ctx, "step.finish", slog.String("plan_id", w.req.Turn.PlanID), slog.Int("step", w.req.Step.Step), slog.String("error", err.Error()))
 		return runReply{Status: f.Status, Reason: f.Reason}
+	}
+	if told := toldBy(a); told.Facts != nil {
+		plan.Facts = told.Facts
 	}
 	return runReply{Status: f.Status, Reason: f.Reason, Plan: &plan, Reply: f.Reply}
 }
@@ -274,7 +288,7 @@ func (w *worker) attempt(ctx context.Context) error {
 		model: w.cfg.Model, agent: agent, tools: tools,
 		req: request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), message),
 	}
-	if err := w.again(ctx); err != nil {
+	if err := w.resume(ctx); err != nil || w.key != "" { // all that was missing is its end
 		return err
 	}
 	_, err = w.loop.run(ctx)
@@ -303,13 +317,16 @@ type stepBlock struct {
 	ReturnSchema json.RawMessage `json:"return_schema"`
 }
 
-// message is what the executor is told: the user's request, the step, and the result
-// that it starts from.
+// message is what the executor is told: the user's request, effects of other steps that
+// are not done, the step, and the result that it starts from.
 func (w *worker) message(ctx context.Context) (string, error) {
 	var m blocks
 	m.add("Request", w.req.UserTask)
 	if len(w.returns) > 0 {
 		m.add("Returns", w.returns)
+	}
+	if len(w.req.Effects) > 0 {
+		m.add("Effects", w.req.Effects)
 	}
 	m.add("Step", stepBlock{w.req.Step, w.schema})
 	if w.req.InputKey != "" {
@@ -369,40 +386,21 @@ func (w *worker) skill(m catalog.Manifest, wire string) *tool {
 		check: check,
 		once:  m.Effect == catalog.Once,
 		call: func(ctx context.Context, label string, input json.RawMessage) (any, error) {
+			args := catalog.SkillCall{Skill: m.Name, Input: input}
+			if m.Effect == catalog.Once {
+				if result, err, ok := w.already("skill.call", args, label); ok {
+					return result, err
+				}
+			}
 			w.say(progress{Skill: m.Name})
 			var got catalog.SkillCallResult
-			a, err := w.order(ctx, "skill.call", catalog.SkillCall{Skill: m.Name, Input: input}, &got)
+			a, err := w.order(ctx, "skill.call", args, &got)
 			if err != nil {
 				return nil, err
 			}
 			return w.keep(label, a.IntentID, got.Output, got.Reference), nil
 		},
 	}
-}
-
-// again makes the calls that people have approved, exactly as they were, before the
-// model is asked: each is the order that was held, and gets its result. A model might
-// write the call differently, and people would be asked again.
-func (w *worker) again(ctx context.Context) error {
-	var calls []model.Call
-	for _, f := range w.req.Done {
-		var a catalog.SkillCall
-		if f.Type != "skill.call" || json.Unmarshal(f.Args, &a) != nil || a.From != "" {
-			continue
-		}
-		i := slices.Index(w.req.Step.Skills, a.Skill)
-		if i < 0 {
-			continue
-		}
-		calls = append(calls, model.Call{ID: "approved_" + strconv.Itoa(len(calls)), Name: w.loop.tools[i].Name, Arguments: string(a.Input)})
-	}
-	if len(calls) == 0 {
-		return nil
-	}
-	w.loop.req.Messages = append(w.loop.req.Messages, model.Message{Role: model.RoleAssistant, Calls: calls})
-	w.loop.offer(w.loop.tools)
-	_, err := w.loop.carryOut(ctx, calls)
-	return err
 }
 
 // readLines reads lines of a large result.

@@ -119,7 +119,7 @@ func TestTask(t *testing.T) {
 		t.Errorf("orders (-want +got):\n%s", d)
 	}
 	for _, o := range c.taken() {
-		if o.Role != intents.RoleTask || o.Place != (Place{1, 1, "task_1"}) || o.Grant != "first" {
+		if o.Role != intents.RoleTask || o.Place != (Place{Revision: 1, Step: 1, TaskID: "task_1"}) || o.Grant != "first" {
 			t.Errorf("%+v", o)
 		}
 	}
@@ -229,9 +229,9 @@ func TestTaskEnds(t *testing.T) {
 			Status: taskInsufficient, Reason: `no result is what return_spec asks for: from: there is no result "r1"`, Plan: answered,
 		}, &catalog.StepFinish{Reason: `no result is what return_spec asks for: from: there is no result "r1"`, Suggestion: "ask for less, or for another shape"}},
 		{"held", map[string]func(placed) *intents.Answer{"skill.call": held}, []any{callIt}, runReply{
-			Status: taskHeld,
-			Held:   &bus.Approval{Type: "skill.call", Approvers: []string{"bob"}, PolicyIDs: []string{"a.b"}, Reason: "two people must agree"},
-		}, nil},
+			Status: taskHeld, Plan: answered,
+			Held: &bus.Approval{Type: "skill.call", Approvers: []string{"bob"}, PolicyIDs: []string{"a.b"}, Reason: "two people must agree"},
+		}, &catalog.StepFinish{}},
 		{
 			"contract violation",
 			map[string]func(placed) *intents.Answer{"write_memory": outcome(intents.ContractViolation, intents.Failed, false)},

@@ -206,7 +206,7 @@ func (j *job) scope(by intents.Role, tenant, user string, c intents.Context) err
 		return errors.New("its task was past its deadline")
 	case tenant != t.Tenant || user != t.User:
 		return errors.New("its task is another user's")
-	case c.TaskID != t.ID || c.PlanID != t.Plan || c.Revision != t.Revision || c.Step != t.Step || c.SessionID != t.Session || c.TurnID != t.Turn:
+	case c.TaskID != t.ID || c.PlanID != t.Plan || c.Revision != t.Revision || c.Step != t.Step || c.Ask != t.Ask || c.SessionID != t.Session || c.TurnID != t.Turn:
 		return errors.New("its context is not that of the step that opened its task")
 	case f.Task == nil || f.Task.TaskID != t.ID || f.Task.PlanID != t.Plan || f.Task.Revision != t.Revision || f.Task.Step != t.Step ||
 		!slices.Equal(f.Task.Skills, t.Spec.Skills) || f.Task.Agent != t.Agent:

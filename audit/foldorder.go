@@ -114,18 +114,18 @@ func (f *fold) judge(j *job, view *state.View, o state.Order) {
 }
 
 // again judges an order of a plan that may act only once. What was erased of an
-// earlier one is not known, and stands as empty arguments. What an order rests on that
-// says it is wanted again may have changed since its decision.
+// earlier one is not known, and stands as empty arguments. Under earlier rules, what an
+// order rests on that says it is wanted again may have changed since its decision.
 func (f *fold) again(view *state.View, o state.Order) error {
 	row, _ := catalog.Builtin().Lookup(o.Type)
-	once := o.Decision.Effect == string(catalog.Once) || row.Effect == catalog.EffectPin
-	if !f.whole || !once || o.Erased || o.Context.PlanID == "" || string(o.Args) == "{}" {
+	once := o.Decision.Effect == string(catalog.Once)
+	if !f.whole || !once && row.Effect != catalog.EffectPin || o.Erased || o.Context.PlanID == "" || string(o.Args) == "{}" {
 		return nil
 	}
-	if o.Context.Occurrence != 0 && o.Decision.Directory < o.Position-1 {
+	if view.Rules() < intents.RulesAgents && o.Context.Occurrence != 0 && o.Decision.Directory < o.Position-1 {
 		return nil
 	}
-	return view.Again(o.Tenant, o.Signer, o.Type, o.Args, o.Context)
+	return view.Again(o.Tenant, o.Signer, o.Type, o.Args, o.Context, once)
 }
 
 // unshown says that a refusal rests on what is not known even if a bundle has every

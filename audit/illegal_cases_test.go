@@ -70,6 +70,18 @@ func (d *dishonest) begins(id string) int64 {
 	return d.accepted(d.step(2, func(_ *routertest.Task, a *catalog.Step) { a.TaskID = id }))
 }
 
+// claims makes another driver claim the plan.
+func (d *dishonest) claims(epoch int) {
+	d.Helper()
+	d.accepted(d.plan.ClaimOrder(epoch))
+	d.plan.Epoch = epoch
+}
+
+// finishing ends the task without a result.
+func (d *dishonest) finishing(status string) routertest.Order {
+	return d.task.Order("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: status})
+}
+
 func (d *dishonest) closing(status string) routertest.Order {
 	c := catalog.PlanClose{PlanID: d.plan.ID, Epoch: d.plan.Epoch, Status: status, Response: "These."}
 	if status == "failed" {
@@ -301,6 +313,36 @@ var taskMisdeeds = []misdeed{
 		o.Key = "again"
 		return d.accepted(o, once)
 	}},
+	{"once-again-by-next-task", "called", "an order of a plan: nothing that acts once is ordered again while it may have acted", "committed before", func(d *dishonest) int64 {
+		d.claims(2)
+		var next *routertest.Task
+		d.accepted(d.step(1, func(t *routertest.Task, _ *catalog.Step) { next = t }))
+		o := next.CallOrder("pay", `{"n":1}`)
+		o.Key = "again"
+		return d.accepted(o, once, func(a *appended) { a.facts.Task.TaskID = next.TaskID })
+	}},
+	{"once-again-by-next-revision", "called", "an order of a plan: nothing that acts once is ordered again while it may have acted", "committed before", func(d *dishonest) int64 {
+		failed := d.finishing("failed")
+		failed.Args = catalog.StepFinish{TaskID: d.task.TaskID, Status: "failed", Reason: "the rest"}
+		d.accepted(failed, pays)
+		_, d.plan.Digest = d.accept(d.revision(2, routertest.Steps(1, "pay")))
+		d.plan.Revision = 2
+		var next *routertest.Task
+		d.accepted(d.step(1, func(t *routertest.Task, _ *catalog.Step) { next = t }))
+		return d.accepted(next.CallOrder("pay", `{"n":1}`), once, func(a *appended) { a.facts.Task.TaskID, a.facts.Task.Revision = next.TaskID, 2 })
+	}},
+	{"occurrence-left-out", "called", "an order of a plan: occurrence n has n equal orders before it", "1 equal orders", func(d *dishonest) int64 {
+		o := d.task.CallOrder("pay", `{"n":1}`)
+		o.Ctx.Occurrence = 2
+		return d.accepted(o, once)
+	}},
+	{"held-by-nobody", "called", "step.finish: held is said where an order of the step waits, or one of the task has waited", "no order of this step waits", func(d *dishonest) int64 {
+		return d.accepted(d.finishing("held"), pays)
+	}},
+	{"step-while-held", "waiting", "step: one live task for a step", "the step is held", func(d *dishonest) int64 {
+		d.accepted(d.finishing("held"), pays)
+		return d.accepted(d.step(1, nil))
+	}},
 	{"task-past-deadline", "running", "a task's order: not after the task's deadline", "past its deadline", func(d *dishonest) int64 {
 		d.Clock.Move(6 * time.Minute)
 		return d.accepted(d.task.CallOrder("feed", `{"late":true}`))
@@ -318,6 +360,11 @@ var taskMisdeeds = []misdeed{
 	{"task-in-another-step", "running", "a task's order: the context is its step's", "context", func(d *dishonest) int64 {
 		o := d.task.CallOrder("feed", `{}`)
 		o.Ctx.Step = 2
+		return d.accepted(o)
+	}},
+	{"task-in-an-ask", "running", "a task's order: the context is its step's", "context", func(d *dishonest) int64 {
+		o := d.task.CallOrder("feed", `{}`)
+		o.Ctx.Ask = "1.0"
 		return d.accepted(o)
 	}},
 	{"task-in-another-revision", "running", "a task's order: the context is its step's", "context", func(d *dishonest) int64 {
@@ -357,6 +404,9 @@ var taskMisdeeds = []misdeed{
 }
 
 // once is a call of the skill that acts once.
+// pays: the order is of a task that may pay.
+func pays(a *appended) { a.facts.Task.Skills = []string{"pay"} }
+
 func once(a *appended) {
 	a.decision.Effect, a.facts.Task.Skills = string(catalog.Once), []string{"pay"}
 	a.facts.Skill = &intents.FactSkill{Name: "pay", Digest: intents.Digest([]byte("pay")), Effect: string(catalog.Once)}
@@ -484,7 +534,8 @@ var holdMisdeeds = []misdeed{
 	{"expired-early", "held", "outcome: expired only from the deadline on", "before its deadline", func(d *dishonest) int64 {
 		return d.ends(*d.held.Position, intents.Failed, intents.ApprovalExpired)
 	}},
-	{"task-of-held-order", "held", "a task's order: the task has not ended", "held for approval", func(d *dishonest) int64 {
+	{"task-of-held-order", "waiting", "a task's order: the task has not ended", "its task had ended: step.finish", func(d *dishonest) int64 {
+		d.accepted(d.finishing("held"), pays)
 		return d.accepted(d.task.CallOrder("feed", `{}`), func(a *appended) {
 			a.decision.Effect, a.facts.Task.Skills = string(catalog.Pure), []string{"pay"}
 		})

@@ -127,6 +127,18 @@ func scenes() map[string]func(d *dishonest) {
 			d.start()
 			d.Want(d.task.Call("pay", `{"n":1}`), intents.OK)
 		},
+		// The same in a plan of two steps, where the call is told to later tasks of its step.
+		"called": func(d *dishonest) {
+			d.Pin("pay", catalog.Once)
+			d.Data("approval", `{"once":false}`)
+			d.plan = d.Begun("plan_1", "pay", "pay")
+			d.start()
+			first := d.task.CallOrder("pay", `{"n":1}`)
+			first.Ctx.Call = "1.0"
+			d.Want(d.Do(first), intents.OK)
+		},
+		// A call that waits for people, whose task lives.
+		"waiting": func(d *dishonest) { scenes()["held"](d) },
 		// Users, an operator of less than all rights, a refused order.
 		"directory": func(d *dishonest) {
 			d.acme()
@@ -256,8 +268,19 @@ func (d *dishonest) legally(scene string) {
 	case "spent":
 		d.accepted(d.task.CallOrder("pay", `{"n":2}`), once)
 		again := d.task.CallOrder("pay", `{"n":1}`)
-		again.Ctx.Occurrence = 2
+		again.Ctx.Occurrence = 1
 		d.accepted(again, once)
+	case "called":
+		again := d.task.CallOrder("pay", `{"n":1}`)
+		again.Ctx.Call, again.Ctx.Occurrence = "1.1", 1
+		d.accepted(again, once)
+		d.claims(2) // the step goes on
+		d.accepted(d.step(1, nil))
+	case "waiting":
+		d.accepted(d.finishing("held"), pays)
+		_, by, cleo := d.says(routertest.Order{User: "cleo", Roles: []string{"approver"}})
+		d.released(*d.held.Position, by, d.ben, cleo)
+		d.accepted(d.step(1, nil)) // under the same driver
 	case "directory":
 		d.accepted(d.nextKeySet(func(*intents.KeySet) {}))
 		d.operatorBecomes("admin")

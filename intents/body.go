@@ -123,7 +123,7 @@ func (t *taker) context(v any) *Context {
 	c := &Context{
 		SessionID: t.text(m["session_id"]), TurnID: t.text(m["turn_id"]), PlanID: t.text(m["plan_id"]), Revision: t.count(m["revision"]),
 		Step: t.count(m["step"]), TaskID: t.text(m["task_id"]), RunID: t.text(m["run_id"]), NodeID: t.text(m["node_id"]),
-		Occurrence: t.count(m["occurrence"]), Cause: t.text(m["cause"]),
+		Occurrence: t.count(m["occurrence"]), Ask: t.text(m["ask"]), Call: t.text(m["call"]), Cause: t.text(m["cause"]),
 	}
 	if agent, there := take[map[string]any](t, m["agent"]); there {
 		c.Agent = &Agent{Name: t.text(agent["name"]), Digest: t.text(agent["digest"])}

@@ -26,7 +26,7 @@ func fullBody() Body {
 	b.Constraints.IdempotencyKey = digest
 	b.Context = &Context{
 		SessionID: "s", TurnID: "t", PlanID: "p", Revision: 1, Step: 1_000_000, TaskID: "k", RunID: "r", NodeID: "n",
-		Occurrence: 2, Agent: &Agent{Name: "ranker", Digest: digest}, Cause: digest, Labels: map[string]string{"team": "x y", "empty": ""},
+		Occurrence: 2, Ask: "1.0", Call: "999999.999", Agent: &Agent{Name: "ranker", Digest: digest}, Cause: digest, Labels: map[string]string{"team": "x y", "empty": ""},
 	}
 	return b
 }
@@ -152,7 +152,7 @@ var values = func() []any {
 var names = []string{
 	"version", "intent", "actor", "constraints", "context", "trace_id", "sig", "type", "args", "user_id", "tenant", "roles", "grant", "issued_at",
 	"ttl_sec", "audience", "idempotency_key", "capabilities", "session_id", "turn_id", "plan_id", "revision", "step", "task_id", "run_id", "node_id",
-	"occurrence", "agent", "cause", "labels", "name", "digest", "Type", "", "x",
+	"occurrence", "agent", "ask", "call", "cause", "labels", "name", "digest", "Type", "", "x",
 }
 
 // mutateBody changes one place of a document.

@@ -57,6 +57,8 @@ type Constraints struct {
 // Context is where in the work the order stands. All members are optional.
 type Context struct {
 	Agent      *Agent            `json:"agent,omitempty"`
+	Ask        string            `json:"ask,omitempty"`   // path of the call that asked the agent; empty: the step's own task
+	Call       string            `json:"call,omitempty"`  // "<reply>.<index>": which call of the agent it is
 	Cause      string            `json:"cause,omitempty"` // intent_id that led here
 	Labels     map[string]string `json:"labels,omitempty"`
 	NodeID     string            `json:"node_id,omitempty"`

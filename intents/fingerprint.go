@@ -3,7 +3,7 @@ package intents
 import "encoding/json"
 
 // Fingerprint says what is asked, whoever signs: no roles, grant,
-// task or signer, so a re-signed or resumed step is the same order.
+// task, call or signer, so a re-signed or resumed step is the same order.
 func (e *Envelope) Fingerprint() string {
 	return Fingerprint(e.u.body.Intent, e.principal.UserID, e.Context())
 }
@@ -12,6 +12,7 @@ func (e *Envelope) Fingerprint() string {
 func Fingerprint(in Intent, userID string, c Context) string {
 	canonical, err := marshalCanonical(struct { // members in the order of RFC 8785
 		Args       json.RawMessage `json:"args"`
+		Ask        string          `json:"ask,omitempty"`
 		NodeID     string          `json:"node_id,omitempty"`
 		Occurrence int             `json:"occurrence,omitempty"`
 		PlanID     string          `json:"plan_id,omitempty"`
@@ -22,7 +23,7 @@ func Fingerprint(in Intent, userID string, c Context) string {
 		TurnID     string          `json:"turn_id,omitempty"`
 		Type       string          `json:"type"`
 		User       string          `json:"user"`
-	}{in.Args, c.NodeID, c.Occurrence, c.PlanID, c.Revision, c.RunID, c.SessionID, c.Step, c.TurnID, in.Type, userID})
+	}{in.Args, c.Ask, c.NodeID, c.Occurrence, c.PlanID, c.Revision, c.RunID, c.SessionID, c.Step, c.TurnID, in.Type, userID})
 	if err != nil {
 		return "" // args that are not JSON are refused before anything asks
 	}

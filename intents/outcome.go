@@ -48,6 +48,9 @@ type Answer struct {
 	Receipt  string    `json:"receipt,omitempty"`
 	Approval string    `json:"approval,omitempty"` // of a held order: the path at which its approval is followed
 
+	// Told is what a move of a plan is answered with and no record has (catalog.Told).
+	Told json.RawMessage `json:"told,omitempty"`
+
 	// Refused orders.
 	Code    Code   `json:"code"`
 	Pointer string `json:"pointer,omitempty"`

@@ -138,6 +138,7 @@ func TestFingerprint(t *testing.T) {
 			b.Intent.Args = json.RawMessage(`{ "input":{"n":1,"q":"\u003ca> & ä"},"skill":"feed"}`)
 		},
 		"labels and causes": func(b *Body) { b.Context.Labels, b.Context.Cause = nil, Digest(nil) },
+		"call":              func(b *Body) { b.Context.Call = "2.0" },
 		"trace":             func(b *Body) { b.TraceID = "" },
 	} {
 		if print(change) != same {
@@ -157,6 +158,7 @@ func TestFingerprint(t *testing.T) {
 		"run":        func(b *Body) { b.Context.RunID = "r" },
 		"node":       func(b *Body) { b.Context.NodeID = "n" },
 		"occurrence": func(b *Body) { b.Context.Occurrence = 1 },
+		"ask":        func(b *Body) { b.Context.Ask = "2.0" },
 	} {
 		fp := print(change)
 		if other, dup := seen[fp]; dup {

@@ -229,6 +229,12 @@ func contextVectors(s *vectorSet, both func(name, doc string, good, past func(o 
 		s.body("context-"+member+"-string", "a number", in("1", member), SchemaInvalid)
 		s.body("context-"+member+"-fraction", "a whole number", in(1.5, member), SchemaInvalid)
 	}
+	for _, member := range []string{"ask", "call"} {
+		both("context-"+member, "two numbers, the first from 1", in("999999.999", member), in("0.0", member))
+		s.body("context-"+member+"-one", "a reply and an index", in("1", member), SchemaInvalid)
+		s.body("context-"+member+"-zeros", "without zeros in front", in("1.00", member), SchemaInvalid)
+		s.body("context-"+member+"-number", "a string", in(1, member), SchemaInvalid)
+	}
 	both("context-cause", "64 digits", in(Digest(nil), "cause"), in(Digest(nil)+"0", "cause"))
 	both("context-agent", "64 characters", in(object{"name": long(64), "digest": Digest(nil)}, "agent"), in(object{"name": long(65), "digest": Digest(nil)}, "agent"))
 	labels := func(n int) object {

@@ -68,6 +68,8 @@ func contextInput(c intents.Context) map[string]any {
 	text("run_id", c.RunID)
 	text("node_id", c.NodeID)
 	number("occurrence", c.Occurrence)
+	text("ask", c.Ask)
+	text("call", c.Call)
 	text("cause", c.Cause)
 	if c.Agent != nil {
 		m["agent"] = map[string]any{"name": c.Agent.Name, "digest": c.Agent.Digest}

@@ -82,7 +82,7 @@ func TestInputMatchesSchema(t *testing.T) {
 		t.Fatal(err)
 	}
 	full := &intents.Context{
-		SessionID: "s", TurnID: "t", PlanID: "plan_1", Revision: 1, Step: 2, TaskID: "task_1", RunID: "r", NodeID: "n", Occurrence: 2,
+		SessionID: "s", TurnID: "t", PlanID: "plan_1", Revision: 1, Step: 2, TaskID: "task_1", RunID: "r", NodeID: "n", Occurrence: 2, Ask: "2.0", Call: "3.1",
 		Agent: &intents.Agent{Name: "task", Digest: intents.Digest(nil)}, Cause: intents.Digest(nil), Labels: map[string]string{"a": "b"},
 	}
 	for name, in := range map[string]map[string]any{

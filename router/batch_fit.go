@@ -1,7 +1,6 @@
 package router
 
 import (
-	"bytes"
 	"fmt"
 
 	"aob.dev/writ/intents"
@@ -72,10 +71,7 @@ func (o *order) fits(before []*order) error {
 // would have been refused as a repetition.
 func (o *order) restsOn(b *order) bool {
 	if o.dispatched() && b.dispatched() {
-		one, other := o.env, b.env
-		return o.decision.Effect == string(catalog.Once) && b.decision.Effect == string(catalog.Once) && one.Context().PlanID != "" &&
-			one.Context().PlanID == other.Context().PlanID && one.Type() == other.Type() && bytes.Equal(one.Args(), other.Args()) &&
-			one.Context().Occurrence == 0
+		return o.decision.Effect == string(catalog.Once) && o.env.Context().PlanID != "" && o.decision.Fingerprint == b.decision.Fingerprint
 	}
 	for _, s := range b.changes() {
 		if o.view.Relies(s) {

@@ -1,6 +1,7 @@
 package router_test
 
 import (
+	"encoding/json"
 	"testing"
 
 	"aob.dev/writ/intents"
@@ -57,38 +58,59 @@ func TestCrashAndReclaim(t *testing.T) {
 	w.Want(p.Complete(), intents.OK)
 }
 
-// After a once order of the step the plan replans, given that order, and an
-// equal one is refused under whatever revision unless it is meant twice.
+// After a once order the step goes on: the next task is told of it, an equal order is the
+// same order, and the next occurrence is another one.
 func TestCrashAfterOnce(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	w.Pin("pay", catalog.Once)
 	w.Pin("feed", catalog.Pure)
 	p := w.Begun("p1", "feed", "pay")
 	p.Started(1).Done()
-	paid := w.Want(p.Started(2).Call("pay", `{"n":1}`), intents.OK)
-	v := routertest.Result[catalog.PlanView](w, p.Claim())
-	if v.Status != catalog.PlanReplanning || v.ReplanCount != 1 || v.Steps[0].Status != catalog.StepDone || v.Steps[1].Status != catalog.StepInterrupted {
+	order := p.Started(2).CallOrder("pay", `{"n":1}`)
+	order.Ctx.Call = "1.0"
+	paid := w.Want(w.Do(order), intents.OK)
+	claimed := w.Want(p.Claim(), intents.OK)
+	v := routertest.Result[catalog.PlanView](w, claimed)
+	if v.Status != catalog.PlanExecuting || v.ReplanCount != 0 || v.Steps[0].Status != catalog.StepDone || v.Steps[1].Status != catalog.StepPending {
 		t.Fatalf("%+v", v)
-	}
-	if h := v.History[0]; h.Trigger != "interrupted" || h.FailedStep != 2 || h.Attempt != 1 {
-		t.Errorf("%+v", h)
 	}
 	if len(v.Facts) != 1 || v.Facts[0].IntentID != paid.IntentID || v.Facts[0].Status != "done" || v.Facts[0].Effect != catalog.Once || string(v.Facts[0].Args) != `{"input":{"n":1},"skill":"pay"}` {
 		t.Errorf("facts %+v", v.Facts)
 	}
-	w.Want(p.Plan(routertest.Steps(2, "pay")), intents.OK)
-	task := p.Started(2)
-	if a := w.Want(task.Call("pay", `{"n":1}`), intents.ConflictIdempotency); a.Pointer != "/intent/args" {
+	told := func(a *intents.Answer) {
+		t.Helper()
+		var got catalog.Told
+		w.Must(json.Unmarshal(a.Told, &got))
+		want := catalog.ToldCall{Step: 2, IntentID: paid.IntentID, Call: "1.0", Type: "skill.call", Status: "done"}
+		if len(got.Calls) != 1 || got.Calls[0] != want || len(got.Facts) != 1 {
+			t.Errorf("told %s", a.Told)
+		}
+	}
+	told(claimed)
+	task := p.NewTask(2)
+	told(w.Want(w.Do(p.StepOrder(task.StepArgs())), intents.OK))
+	if a := w.Want(task.Call("pay", `{"n":1}`), intents.OK); a.IntentID != paid.IntentID || !a.Replayed {
+		t.Errorf("%+v", a)
+	}
+	other := task.CallOrder("pay", `{"n":1}`)
+	other.Key = "other"
+	if a := w.Want(w.Do(other), intents.ConflictIdempotency); a.Pointer != "/intent/args" {
 		t.Errorf("pointer %s", a.Pointer)
 	}
-	w.Want(task.Call("pay", `{"n":2}`), intents.OK)
 	meant := task.CallOrder("pay", `{"n":1}`)
+	meant.Ctx.Occurrence = 2
+	if a := w.Want(w.Do(meant), intents.ConflictIdempotency); a.Pointer != "/context/occurrence" {
+		t.Errorf("pointer %s", a.Pointer)
+	}
 	meant.Ctx.Occurrence = 1
 	w.OK(meant)
+	if n := len(w.Bus.Calls("skill.call")); n != 2 {
+		t.Errorf("%d effects", n)
+	}
 }
 
 // A once order left open is indeterminate: nobody knows, so nobody repeats it,
-// not even as another occurrence.
+// not even as another occurrence. The step goes on with what else there is to do.
 func TestCrashDuringOnce(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task := started(w, catalog.Once)
@@ -97,14 +119,15 @@ func TestCrashDuringOnce(t *testing.T) {
 	w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)})))
 	p := task.Plan.On(w)
 	v := routertest.Result[catalog.PlanView](w, p.Claim())
-	if v.Status != catalog.PlanReplanning || len(v.Facts) != 1 || v.Facts[0].IntentID != open.IntentID || v.Facts[0].Status != "indeterminate" || v.Facts[0].Code != intents.Indeterminate {
+	if v.Status != catalog.PlanExecuting || v.Steps[0].Status != catalog.StepPending || len(v.Facts) != 1 || v.Facts[0].IntentID != open.IntentID || v.Facts[0].Status != "indeterminate" || v.Facts[0].Code != intents.Indeterminate {
 		t.Fatalf("%+v", v)
 	}
-	w.Want(p.Plan(routertest.Steps(1, "feed")), intents.OK)
 	next := p.Started(1).CallOrder("feed", `{"n":1}`)
-	w.Want(w.Do(next), intents.ConflictIdempotency)
+	w.Want(w.Do(next), intents.Indeterminate) // the same order
 	next.Ctx.Occurrence = 1
 	w.Want(w.Do(next), intents.ConflictIdempotency)
+	next.Ctx.Occurrence, next.Args = 0, catalog.SkillCall{Skill: "feed", Input: []byte(`{"n":2}`)}
+	w.Want(w.Do(next), intents.OK)
 }
 
 // A once order that was surely not delivered does not stop its step.

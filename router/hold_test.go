@@ -18,8 +18,8 @@ func held(w *routertest.World) (*routertest.Task, *intents.Answer) {
 	return task, w.Want(task.Call("pay", `{"n":1}`), intents.ApprovalRequired)
 }
 
-// A hold is a commit: it takes the key, ends the task and holds the step; nothing
-// is carried out, and nobody but people can go on.
+// A hold is a commit: it takes the key, and nothing is carried out. Its task makes what
+// else there is to do and ends; then the step is held, and nobody but people can go on.
 func TestHold(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task, a := held(w)
@@ -38,6 +38,11 @@ func TestHold(t *testing.T) {
 	if h.State != storage.StateHeld {
 		t.Errorf("state %s", h.State)
 	}
+	w.Want(task.Write("beside"), intents.OK)
+	if s, steps := task.Status(); s != catalog.PlanExecuting || steps[0] != catalog.StepRunning {
+		t.Errorf("plan %s, steps %v", s, steps)
+	}
+	w.Want(task.Finish("held", "", ""), intents.OK)
 	w.Want(task.Call("pay", `{"n":2}`), intents.KeyRevoked)
 	if s, steps := task.Status(); s != catalog.PlanExecuting || steps[0] != catalog.StepHeld {
 		t.Errorf("plan %s, steps %v", s, steps)
@@ -65,6 +70,7 @@ func TestHeldDuplicate(t *testing.T) {
 func TestHeldPlan(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	task, a := held(w)
+	w.Want(task.Finish("held", "", ""), intents.OK)
 	w = w.Restart()
 	p := task.Plan.On(w)
 	if got := w.Dir.Silent(w.Journal.Next()); len(got) != 0 {
@@ -93,4 +99,29 @@ func TestHeldSurvivesRestart(t *testing.T) {
 	if dup := w.Want(task.Call("pay", `{"n":1}`), intents.ApprovalRequired); dup.Receipt != a.Receipt {
 		t.Error("another receipt after the restart")
 	}
+}
+
+// TestHoldEndsFirst: where people decide before the task says that it waits, the step goes
+// on at once under the same driver; a task that waits for nobody cannot say so.
+func TestHoldEndsFirst(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	people(w)
+	w.Pin("pay", catalog.Once)
+	w.Data("approval", `{"once":true}`)
+	p := w.Begun("p1", "pay", "pay")
+	task := p.Started(1)
+	if a := w.Want(task.Finish("held", "", ""), intents.MalformedArgs); a.Pointer != "/intent/args/status" {
+		t.Errorf("pointer %s", a.Pointer)
+	}
+	x := asked{w, task, w.Want(task.Call("pay", `{"n":1}`), intents.ApprovalRequired)}
+	x.state(x.says("ben", catalog.DecisionApprove))
+	w.Want(x.outcome(), intents.OK)
+	w.Want(task.Finish("held", "", "one waits"), intents.OK)
+	if s, steps := p.Status(); s != catalog.PlanExecuting || steps[0] != catalog.StepPending {
+		t.Errorf("plan %s, steps %v", s, steps)
+	}
+	if got := w.Dir.Silent(0); len(got) != 0 {
+		t.Errorf("it has a driver, and is handed out again: %+v", got)
+	}
+	p.Started(1).Done()
 }

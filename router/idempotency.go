@@ -120,9 +120,9 @@ func (r *Router) legal(o *order) error {
 		return err
 	}
 	// Also if the pin has another effect by now: an order that had the effect once was carried out.
-	once := o.decision.Effect == string(catalog.Once) || o.row.Effect == catalog.EffectPin
-	if once && o.env.Context().PlanID != "" {
-		if err := o.view.Again(o.env.Principal().Tenant, o.env.Signer().Role, o.env.Type(), o.env.Args(), o.env.Context()); err != nil {
+	once := o.decision.Effect == string(catalog.Once)
+	if (once || o.row.Effect == catalog.EffectPin) && o.env.Context().PlanID != "" {
+		if err := o.view.Again(o.env.Principal().Tenant, o.env.Signer().Role, o.env.Type(), o.env.Args(), o.env.Context(), once); err != nil {
 			return err
 		}
 	}

@@ -17,6 +17,9 @@ func (r *Router) inputs(ctx context.Context, o *order) ([]intents.Input, error) 
 	if len(o.facts.Inputs) > 0 {
 		return r.heldInputs(ctx, o)
 	}
+	if o.env.Type() == typeTranscript {
+		return r.transcript(ctx, o)
+	}
 	if o.row.DataAt == "" {
 		return nil, nil
 	}

@@ -83,7 +83,10 @@ func (r *Router) Submit(ctx context.Context, raw []byte) (a *intents.Answer, err
 		if err != nil {
 			return nil, err
 		}
-		return r.perform(ctx, o)
+		if a, err = r.perform(ctx, o); err != nil {
+			return nil, err
+		}
+		return a, r.tell(o, a)
 	}
 	err = intents.Refuse(intents.Overloaded, "", "what the decision rests on changes too fast")
 	r.metrics.unrecorded(err)

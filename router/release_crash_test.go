@@ -57,7 +57,7 @@ func TestCrashAfterRelease(t *testing.T) {
 			x.Bus.On("skill.call", usual)
 			x.Start()
 			x.Want(x.outcome(), want)
-			if s, steps := x.task.Status(); s != catalog.PlanExecuting || steps[0] != catalog.StepHeld {
+			if s, steps := x.task.Status(); s != catalog.PlanExecuting || steps[0] != catalog.StepPending {
 				t.Errorf("plan %s, steps %v", s, steps)
 			}
 			x.Want(x.says("cleo", catalog.DecisionApprove), intents.MalformedArgs)

@@ -58,7 +58,9 @@ func heldCall(w *routertest.World, effect catalog.Effect, approval string) asked
 	w.Pin("pay", effect)
 	w.Data("approval", approval)
 	task := w.Begun("p1", "pay", "pay").Started(1)
-	return asked{w, task, w.Want(task.Call("pay", `{"n":1}`), intents.ApprovalRequired)}
+	x := asked{w, task, w.Want(task.Call("pay", `{"n":1}`), intents.ApprovalRequired)}
+	w.Want(task.Finish("held", "", ""), intents.OK)
+	return x
 }
 
 // says is one person's word on the held order, through the gateway.
@@ -316,7 +318,7 @@ func TestReject(t *testing.T) {
 			t.Errorf("%+v", out.Outcome)
 		}
 		v := x.task.View()
-		if v.Status != catalog.PlanReplanning || v.Steps[0].Status != catalog.StepFailed || v.Steps[0].FailureReason != reason || v.History[0].Trigger != "rejected" || v.History[0].Reason != reason {
+		if v.Status != catalog.PlanExecuting || v.Steps[0].Status != catalog.StepPending || v.ReplanCount != 0 {
 			t.Errorf("%+v", v)
 		}
 		if got := w.Dir.Silent(0); len(got) != 1 {
@@ -325,8 +327,9 @@ func TestReject(t *testing.T) {
 		w.Want(x.says("ben", catalog.DecisionApprove), intents.MalformedArgs)
 		p := x.task.Plan
 		w.Want(p.Claim(), intents.OK)
-		w.Want(p.Plan(routertest.Steps(1, "pay")), intents.OK)
-		w.Want(p.Started(1).Call("pay", `{"n":1}`), intents.ConflictIdempotency)
+		if again := w.Want(p.Started(1).Call("pay", `{"n":1}`), intents.ApprovalRejected); !again.Replayed {
+			t.Errorf("asked for again: %+v", again)
+		}
 	}
 }
 
@@ -349,13 +352,15 @@ func TestHoldExpires(t *testing.T) {
 			w.Clock.Move(1)
 			x = x.on(expire(x.World))
 			x.Want(x.outcome(), intents.ApprovalExpired)
-			if v := x.task.View(); v.Status != catalog.PlanReplanning || v.History[0].Trigger != "rejected" {
+			if v := x.task.View(); v.Status != catalog.PlanExecuting || v.Steps[0].Status != catalog.StepPending || v.ReplanCount != 0 {
 				t.Errorf("%+v", v)
 			}
 			p := x.task.Plan
 			x.Want(p.Claim(), intents.OK)
-			x.Want(p.Plan(routertest.Steps(1, "pay")), intents.OK)
-			x.Want(p.Started(1).Call("pay", `{"n":1}`), intents.ApprovalRequired)
+			more := p.Started(1).CallOrder("pay", `{"n":1}`)
+			x.Want(x.Do(more), intents.ApprovalExpired)
+			more.Ctx.Occurrence = 1
+			x.Want(x.Do(more), intents.ApprovalRequired)
 		})
 	}
 }

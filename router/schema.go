@@ -82,6 +82,8 @@ func (r *Router) taskScope(o *order, c intents.Context) error {
 		return refuse("/actor", "the task belongs to another user")
 	case c.TaskID != t.ID:
 		return refuse("/context/task_id", "not the key's own task")
+	case c.Ask != t.Ask:
+		return refuse("/context/ask", "not the call that the task was opened for")
 	case c.PlanID != t.Plan || c.Revision != t.Revision || c.Step != t.Step:
 		return refuse("/context/step", "not the step that the task was opened for")
 	case c.SessionID != t.Session || c.TurnID != t.Turn:

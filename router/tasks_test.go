@@ -24,6 +24,7 @@ func TestTaskScope(t *testing.T) {
 		{"another task", "/context/task_id", func(o *routertest.Order) { o.Ctx.TaskID = foreign.TaskID }},
 		{"no task", "/context/task_id", func(o *routertest.Order) { o.Ctx.TaskID = "" }},
 		{"another step", "/context/step", func(o *routertest.Order) { o.Ctx.Step = 2 }},
+		{"an ask", "/context/ask", func(o *routertest.Order) { o.Ctx.Ask = "1.0" }},
 		{"another revision", "/context/step", func(o *routertest.Order) { o.Ctx.Revision = 2 }},
 		{"another plan", "/context/step", func(o *routertest.Order) { o.Ctx.PlanID = routertest.PlanID("p2") }},
 		{"another session", "/context/session_id", func(o *routertest.Order) { o.Ctx.SessionID = "S2" }},

@@ -31,6 +31,9 @@ var orderResolve = operators(TypeResolve,
 		s.settled[x.Position] = a.Status
 		p := s.plans[x.Plan]
 		s.settle(p)
+		if p != nil {
+			p.callEnded(x, intents.Status(a.Status))
+		}
 		if x.Fact != noFact {
 			fact := p.Facts[x.Fact]
 			fact.Status, fact.Code = string(intents.Done), intents.OK

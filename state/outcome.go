@@ -23,8 +23,9 @@ type openOrder struct {
 	Revision int    `json:"rev"`
 	Task     string `json:"task"` // "tenant/task_id"
 	Type     string `json:"type"`
-	Fact     int    `json:"fact"` // index in the plan's facts; noFact: later drivers do not see the order
-	Lost     int    `json:"lost"` // unclean ends of routers while it was open
+	Fact     int    `json:"fact"`           // index in the plan's facts; noFact: later drivers do not see the order
+	Call     int    `json:"call,omitempty"` // its place in the plan's calls, from 1; 0: it is of no call
+	Lost     int    `json:"lost"`           // unclean ends of routers while it was open
 }
 
 const noFact = -1
@@ -46,7 +47,8 @@ func (s *State) dispatched(o Order) {
 	}
 }
 
-// held ends the task of a held order: the step waits for people.
+// held remembers an order that waits for people. Under earlier rules its task ended and
+// its step waited.
 func (s *State) held(o Order) error {
 	if err := s.addHold(o); err != nil {
 		return err
@@ -56,8 +58,8 @@ func (s *State) held(o Order) error {
 		return nil
 	}
 	p.addFact(x, o, factHeld)
-	if o.Signer != intents.RoleTask {
-		return nil // its context may name any step
+	if o.Signer != intents.RoleTask || s.rules >= intents.RulesAgents {
+		return nil // of another signer its context may name any step
 	}
 	if t, ok := s.tasks[x.Task]; ok {
 		t.Ended = "held for approval"
@@ -79,15 +81,20 @@ func (s *State) openOrder(o Order) (x *openOrder, p *plan) {
 	x.Plan, x.Step, x.Revision, x.Task = name, c.Step, c.Revision, o.Tenant+"/"+c.TaskID
 	p.pending++
 	p.ByIntent[x.ID] = orderRef{o.Position, c.Revision, c.Step}
+	p.addCall(x, o)
 	return x, p
 }
 
 func (p *plan) addFact(x *openOrder, o Order, status string) {
-	x.Fact = len(p.Facts)
-	p.Facts = append(p.Facts, &catalog.OrderFact{
+	f := &fact{Ask: o.Context.Ask, Occurrence: o.Context.Occurrence, Erased: o.Erased, OrderFact: catalog.OrderFact{
 		Step: x.Step, Revision: x.Revision, IntentID: x.ID, Type: o.Type,
 		Effect: catalog.Effect(o.Decision.Effect), Args: o.shownArgs(), Status: status,
-	})
+	}}
+	if status == factHeld && o.Signer == intents.RoleTask {
+		f.HeldBy = o.Context.TaskID
+	}
+	x.Fact = len(p.Facts)
+	p.Facts = append(p.Facts, f)
 }
 
 // OutcomeOf reads an outcome record; of is the position of its order, which for an
@@ -149,8 +156,9 @@ func (s *State) ended(of int64, out intents.Outcome, at time.Time) error {
 	if p == nil {
 		return nil
 	}
+	p.callEnded(x, out.Status)
 	if x.Fact != noFact {
-		p.orderEnded(x, out, dispatched, at)
+		p.orderEnded(x, out, dispatched, s.rules, at)
 	}
 	if x.Type != typeWriteMemory {
 		return nil
@@ -165,16 +173,26 @@ func (s *State) ended(of int64, out intents.Outcome, at time.Time) error {
 }
 
 // orderEnded writes the outcome of an order into the plan's fact.
-func (p *plan) orderEnded(x *openOrder, out intents.Outcome, dispatched bool, at time.Time) {
+func (p *plan) orderEnded(x *openOrder, out intents.Outcome, dispatched bool, rules intents.Rules, at time.Time) {
 	fact := p.Facts[x.Fact]
 	held := fact.Status == factHeld
-	p.Unheld = p.Unheld || held
+	step := p.step(x.Step)
+	driven := rules >= intents.RulesAgents && step != nil && step.Status != catalog.StepHeld // its driver goes on by itself
+	p.Unheld = p.Unheld || held && !driven
 	fact.Status, fact.Code = factStatus(out), out.Code
 	if !dispatched && out.Code != intents.ApprovalRejected { // a rejected order is not asked for again
 		fact.Status = undelivered
 	}
-	step := p.step(x.Step)
-	if step != nil && held && step.Status == catalog.StepHeld && !final(p.View.Status) && (out.Code == intents.ApprovalRejected || out.Code == intents.ApprovalExpired) {
+	if step == nil || !held || step.Status != catalog.StepHeld || final(p.View.Status) {
+		return
+	}
+	if rules >= intents.RulesAgents {
+		if !p.waiting(x.Step) {
+			step.Status = catalog.StepPending // whoever goes on is told
+		}
+		return
+	}
+	if out.Code == intents.ApprovalRejected || out.Code == intents.ApprovalExpired {
 		step.Status, step.FailureReason = catalog.StepFailed, out.Reason
 		p.replan(step, "rejected", out.Reason, at)
 	}

@@ -15,21 +15,22 @@ import (
 // plan is a plan. View is what others see of it; the other fields decide which moves are
 // legal. Names and types are those of a snapshot, too.
 type plan struct {
-	View      catalog.PlanView     `json:"view"`
-	Opened    int64                `json:"opened"`         // position of plan.open
-	Texts     []int64              `json:"texts"`          // positions of the orders that hold its texts
-	Claimed   int64                `json:"claimed"`        // position of the last plan.claim; Nobody before the first
-	Unheld    bool                 `json:"unheld"`         // a hold has ended, or was of plan.open, and nobody has claimed the plan since
-	Roles     []string             `json:"roles"`          // of the grant that opened it
-	Client    string               `json:"client"`         // act.client of that grant
-	Trace     string               `json:"trace"`          // trace_id of plan.open
-	Exhausted bool                 `json:"exhausted"`      // the fourth replan: only plan.close failed is legal
-	Tasks     []*task              `json:"tasks"`          // that its steps opened
-	Results   map[int][]string     `json:"results"`        // step to memory keys its tasks wrote, of the step's revision
-	ByIntent  map[string]orderRef  `json:"by_intent"`      // dispatched orders, for "from"
-	Facts     []*catalog.OrderFact `json:"facts"`          // once and held orders, for later drivers; only appended to
-	Settled   map[string]bool      `json:"settled"`        // intent_ids of facts whose step is done
-	Runs      *runs                `json:"runs,omitempty"` // its agent while it is open; nil: a planner's plan
+	View      catalog.PlanView    `json:"view"`
+	Opened    int64               `json:"opened"`          // position of plan.open
+	Texts     []int64             `json:"texts"`           // positions of the orders that hold its texts
+	Claimed   int64               `json:"claimed"`         // position of the last plan.claim; Nobody before the first
+	Unheld    bool                `json:"unheld"`          // a hold has ended, or was of plan.open, and nobody has claimed the plan since
+	Roles     []string            `json:"roles"`           // of the grant that opened it
+	Client    string              `json:"client"`          // act.client of that grant
+	Trace     string              `json:"trace"`           // trace_id of plan.open
+	Exhausted bool                `json:"exhausted"`       // the fourth replan: only plan.close failed is legal
+	Tasks     []*task             `json:"tasks"`           // that its steps opened
+	Results   map[int][]string    `json:"results"`         // step to memory keys its tasks wrote, of the step's revision
+	ByIntent  map[string]orderRef `json:"by_intent"`       // dispatched orders, for "from"
+	Facts     []*fact             `json:"facts"`           // once and held orders, for later drivers; only appended to
+	Calls     []*called           `json:"calls,omitempty"` // orders of agents' calls, until it is closed; only appended to
+	Settled   map[string]bool     `json:"settled"`         // intent_ids of facts whose step is done
+	Runs      *runs               `json:"runs,omitempty"`  // its agent while it is open; nil: a planner's plan
 
 	pending int // orders of it that are open or held, or indeterminate
 }
@@ -87,21 +88,28 @@ func (p *plan) inputKey(s catalog.PlanStep) string {
 	return ""
 }
 
-// effects says whether a once order of the step's current revision was committed
+// effects says, under the rules before intents.RulesAgents, whether a once order of the step's current revision was committed
 // and not surely without effect.
 func (p *plan) effects(step int) bool {
-	return slices.ContainsFunc(p.Facts, func(f *catalog.OrderFact) bool {
+	return slices.ContainsFunc(p.Facts, func(f *fact) bool {
 		return f.Step == step && f.Revision == p.View.Revision && f.Effect == catalog.Once && f.Status != undelivered && f.Status != factHeld
 	})
 }
 
 // waiting says whether a held order of the step has no outcome yet.
 func (p *plan) waiting(step int) bool {
-	return slices.ContainsFunc(p.Facts, func(f *catalog.OrderFact) bool { return f.Step == step && f.Status == factHeld })
+	return slices.ContainsFunc(p.Facts, func(f *fact) bool { return f.Step == step && f.Status == factHeld })
 }
 
-func (p *plan) held() bool {
-	return slices.ContainsFunc(p.Facts, func(f *catalog.OrderFact) bool { return f.Status == factHeld })
+// waits says that nothing of the plan can go on before people have decided.
+func (p *plan) waits() bool {
+	held := func(f *fact) bool { return f.Status == factHeld }
+	if !slices.ContainsFunc(p.Facts, held) {
+		return false
+	}
+	next := slices.IndexFunc(p.View.Steps, func(s catalog.StepView) bool { return s.Status != catalog.StepDone })
+	return p.View.Status != catalog.PlanExecuting || next < 0 || p.View.Steps[next].Status == catalog.StepHeld ||
+		slices.ContainsFunc(p.Facts, func(f *fact) bool { return held(f) && f.Step == 0 })
 }
 
 // replan counts a trigger: below three it begins a revision, at three the plan is
@@ -157,11 +165,11 @@ func (p *plan) shown() catalog.PlanView {
 	v.Facts = nil
 	for _, f := range p.Facts {
 		if s := p.step(f.Step); f.Step > 0 && (s == nil || s.Status != catalog.StepDone) { // of steps only
-			fact := *f
-			if fact.Status == undelivered {
-				fact.Status = string(intents.Failed)
+			told := f.OrderFact
+			if told.Status == undelivered {
+				told.Status = string(intents.Failed)
 			}
-			v.Facts = append(v.Facts, fact)
+			v.Facts = append(v.Facts, told)
 		}
 	}
 	return v
@@ -225,6 +233,7 @@ func (s *State) endPlan(p *plan, status catalog.PlanStatus, at time.Time) {
 	p.Client, p.Trace = "", "" // only its drivers ask for these, and an order that is erased has neither
 	clear(p.ByIntent)          // nobody orders from a step of it any more, nor reads its results
 	clear(p.Results)
+	p.Calls = nil
 }
 
 // end is the effect of its end on a plan: nothing runs any more.

@@ -3,6 +3,7 @@ package state
 import (
 	"time"
 
+	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 )
 
@@ -19,7 +20,7 @@ var planClaim = move("plan.claim",
 			return Effect{}, illegal("/intent/args/epoch", "epoch must be the plan's epoch plus one: another driver has claimed it")
 		}
 		after := p.clone()
-		after.claim(a.Epoch, o.At)
+		after.claim(a.Epoch, v.s.rules, o.At)
 		return Effect{after.shown(), p.touchesTasks()}, nil
 	},
 	func(s *State, o Order, a catalog.PlanClaim) error {
@@ -30,15 +31,16 @@ var planClaim = move("plan.claim",
 		for _, t := range p.liveTasks() {
 			t.Ended = "a newer plan.claim"
 		}
-		p.claim(a.Epoch, o.At)
+		p.claim(a.Epoch, s.rules, o.At)
 		p.Claimed, p.Unheld = o.Position, false
 		return nil
 	})
 
-// claim is the effect of plan.claim on a plan: running steps are interrupted, and
-// either run again or, where an order with an effect may have happened, the plan
-// replans. A held step whose order has ended runs again.
-func (p *plan) claim(epoch int, at time.Time) {
+// claim is the effect of plan.claim on a plan: steps that run or whose orders on hold have
+// ended go on, with a new task that is told what the calls before did. Under earlier
+// rules a step began anew, and where an order with an effect may have happened the
+// plan replanned.
+func (p *plan) claim(epoch int, rules intents.Rules, at time.Time) {
 	v := &p.View
 	v.Epoch = epoch
 	if v.Status == catalog.PlanPending {
@@ -51,7 +53,7 @@ func (p *plan) claim(epoch int, at time.Time) {
 		s := &v.Steps[i]
 		switch s.Status {
 		case catalog.StepRunning:
-			if p.effects(s.Step) {
+			if rules < intents.RulesAgents && p.effects(s.Step) {
 				s.Status = catalog.StepInterrupted
 				s.FailureReason = "interrupted after an order with an effect"
 				p.replan(s, "interrupted", s.FailureReason, at)

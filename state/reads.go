@@ -21,6 +21,7 @@ type Task struct {
 	Turn     string           `json:"turn"`
 	Revision int              `json:"revision"`
 	Step     int              `json:"step"`
+	Ask      string           `json:"ask,omitempty"` // path of the call that asked for it; empty: the step's own task
 	Spec     catalog.PlanStep `json:"spec"`
 	InputKey string           `json:"input_key"` // memory key that it may read
 	Deadline time.Time        `json:"deadline"`
@@ -86,7 +87,7 @@ func (v *View) OrderOf(tenant, plan string, revision, step int, intentID string)
 	return ref.Position, ok && ref.Revision == revision && ref.Step == step
 }
 
-// Repeats finds a once order of the plan that is equal in type and arguments, may
+// Repeats finds, under the rules before intents.RulesAgents, a once order of the plan that is equal in type and arguments, may
 // have had its effect, and whose step did not end as done: what planned it may plan
 // it again. A step that is done had what it asked for; another step may ask for the
 // same anew.
@@ -106,7 +107,7 @@ func (v *View) Repeats(tenant, plan string, step int, by intents.Role, typ strin
 		return "", false
 	}
 	for _, f := range p.Facts {
-		if f.Effect != catalog.Once || f.Type != typ || f.Status == undelivered || p.Settled[f.IntentID] || string(f.Args) != string(args) {
+		if !f.equals(typ, args) || f.Status == undelivered || p.Settled[f.IntentID] {
 			continue
 		}
 		if f.Status == string(intents.StatusIndetermined) {
@@ -115,16 +116,6 @@ func (v *View) Repeats(tenant, plan string, step int, by intents.Role, typ strin
 		intentID = f.IntentID
 	}
 	return intentID, false
-}
-
-// Again refuses an order of a plan that may act only once where an equal one may have
-// had its effect.
-func (v *View) Again(tenant string, by intents.Role, typ string, args json.RawMessage, c intents.Context) error {
-	id, open := v.Repeats(tenant, c.PlanID, c.Step, by, typ, args)
-	if id == "" || !open && c.Occurrence != 0 {
-		return nil
-	}
-	return intents.Refuse(intents.ConflictIdempotency, "/intent/args", "an equal order with an effect was committed before: "+id)
 }
 
 // KeysOfPlan are the memory keys that a plan's steps have written.
@@ -154,7 +145,7 @@ func (s *State) Silent(since int64) []Silent {
 	defer s.mu.RUnlock()
 	var out []Silent
 	for _, p := range s.plans {
-		if final(p.View.Status) || p.held() || (!p.Unheld && max(p.Opened, p.Claimed) >= since) {
+		if final(p.View.Status) || p.waits() || (!p.Unheld && max(p.Opened, p.Claimed) >= since) {
 			continue
 		}
 		out = append(out, Silent{p.shown(), p.Roles, p.Client, p.Trace})
@@ -209,7 +200,7 @@ func RestoreTexts(p *catalog.PlanView, o Order) error {
 		return err
 	case typeStepFinish:
 		a, err := argsOf[catalog.StepFinish](o)
-		if a.Reply != "" {
+		if a.Reply != "" && a.Status == "done" {
 			p.Response = a.Reply
 		}
 		return err // its other texts stay with the plan

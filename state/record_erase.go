@@ -34,7 +34,7 @@ var recordErase = operators(TypeErase,
 			}
 			for _, f := range p.Facts {
 				if p.View.TenantID == e.Tenant && f.IntentID == a.IntentID {
-					f.Args = json.RawMessage(`{}`)
+					f.Args, f.Erased = json.RawMessage(`{}`), true
 				}
 			}
 		}

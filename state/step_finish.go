@@ -28,10 +28,12 @@ var stepFinish = move(typeStepFinish,
 			return Effect{}, illegal("/intent/args/reply", "the task of an agent ends with a reply, and no other does")
 		case a.Status == "done" && t.Agent == "" && !slices.Contains(t.plan.Results[t.Step], a.MemoryKey):
 			return Effect{}, illegal("/intent/args/memory_key", "done must name the result of a write_memory of this step")
+		case a.Status == "held" && !t.plan.waiting(t.Step) && !t.plan.heldBy(t):
+			return Effect{}, illegal("/intent/args/status", "no order of this step waits, nor was one of this task held")
 		}
 		after := t.plan.clone()
 		after.finish(t.Step, a, o.At)
-		return Effect{after.answer(), append(t.plan.touches(a.Status != "done"), SubjectTask(o.Tenant, t.ID))}, nil
+		return Effect{after.answer(), append(t.plan.touches(a.Status != "done" && a.Status != "held"), SubjectTask(o.Tenant, t.ID))}, nil
 	},
 	func(s *State, o Order, a catalog.StepFinish) error {
 		t, ok := s.tasks[o.Tenant+"/"+a.TaskID]
@@ -46,6 +48,11 @@ var stepFinish = move(typeStepFinish,
 		t.plan.Texts = append(t.plan.Texts, o.Recorded)
 		return nil
 	}).keepsAllBut("reason", "suggestion", "reply")
+
+// heldBy says whether an order of a task waits or has waited for people.
+func (p *plan) heldBy(t *task) bool {
+	return slices.ContainsFunc(p.Facts, func(f *fact) bool { return f.HeldBy == t.ID })
+}
 
 // finish is the effect of step.finish on a plan.
 func (p *plan) finish(step int, a catalog.StepFinish, at time.Time) {
@@ -63,6 +70,11 @@ func (p *plan) finish(step int, a catalog.StepFinish, at time.Time) {
 			if f.Step == step && f.Revision == s.Revision {
 				p.Settled[f.IntentID] = true
 			}
+		}
+	case "held":
+		s.Status = catalog.StepHeld
+		if !p.waiting(step) { // its orders on hold have ended meanwhile
+			s.Status = catalog.StepPending
 		}
 	case "insufficient":
 		s.Status = catalog.StepInsufficient

@@ -78,6 +78,7 @@ var stepOpen = move("step",
 			t.Agent, t.Types = p.View.Agent, r.Types
 		}
 		p.Tasks = append(p.Tasks, t)
+		p.Unheld = p.Unheld && s.rules < intents.RulesAgents // it is driven
 		s.addTask(t)
 		return nil
 	})

@@ -117,11 +117,8 @@ func (o *Order) Touches() []storage.Subject {
 	if held {
 		out = append(out, SubjectPlan(o.Tenant, c.PlanID))
 	}
-	switch {
-	case o.Signer != intents.RoleTask: // it may name any step, and repeat an order of another step's task
+	if o.Signer != intents.RoleTask { // it may name any step
 		out = append(out, SubjectPlanState(o.Tenant, c.PlanID))
-	case held:
-		out = append(out, SubjectTask(o.Tenant, c.TaskID))
 	}
 	return out
 }

@@ -33,7 +33,20 @@ const (
 // Handlers of the executor. They keep no state.
 func Handlers(docs storage.Documents) map[string]executors.Handler {
 	p := plans{docs}
-	return map[string]executors.Handler{"plan.get": executors.WithArgs(p.get), "plan.list": executors.WithArgs(p.list)}
+	return map[string]executors.Handler{"plan.get": executors.WithArgs(p.get), "plan.list": executors.WithArgs(p.list), "transcript.get": transcript}
+}
+
+// transcript gives the calls that the router put into the ticket.
+func transcript(_ context.Context, o *executors.Order) (*executors.Result, error) {
+	in, ok := o.Input("/calls")
+	if !ok {
+		return nil, executors.Fail(intents.MalformedArgs, "the ticket has no calls")
+	}
+	var out catalog.TranscriptGetResult
+	if err := json.Unmarshal(in.Value, &out.Calls); err != nil {
+		return nil, executors.Fail(intents.ExecutorFailed, "the ticket's calls cannot be read")
+	}
+	return &executors.Result{Value: out}, nil
 }
 
 type plans struct{ docs storage.Documents }

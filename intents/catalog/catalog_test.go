@@ -63,9 +63,17 @@ var examples = map[string]example{
 		StepFinish{TaskID: "task_1", Status: "done", MemoryKey: "default:s:task_1:strongest"},
 		StepFinish{TaskID: "task_1", Status: "done", Reply: "These."},
 		StepFinish{TaskID: "task_1", Status: "insufficient", Reason: "no rows", Suggestion: "ask the other feed"},
+		StepFinish{TaskID: "task_1", Status: "held", Reply: "one waits"},
 	}, []any{moved}},
-	"cancel":       {[]any{Cancel{PlanID: "plan_1", Reason: "enough"}, Cancel{PlanID: "plan_1"}}, []any{view}},
-	"plan.get":     {[]any{PlanGet{PlanID: "plan_1", Trace: true}, PlanGet{PlanID: "plan_1"}}, []any{PlanGetResult{Plan: view, Events: []json.RawMessage{json.RawMessage(`{}`)}}}},
+	"cancel":   {[]any{Cancel{PlanID: "plan_1", Reason: "enough"}, Cancel{PlanID: "plan_1"}}, []any{view}},
+	"plan.get": {[]any{PlanGet{PlanID: "plan_1", Trace: true}, PlanGet{PlanID: "plan_1"}}, []any{PlanGetResult{Plan: view, Events: []json.RawMessage{json.RawMessage(`{}`)}}}},
+	"transcript.get": {[]any{TranscriptGet{IntentIDs: []string{digest}}}, []any{
+		TranscriptGetResult{SHA256: digest},
+		TranscriptGetResult{Calls: []TranscriptCall{
+			{ToldCall: ToldCall{Step: 1, IntentID: digest, Occurrence: 1, Call: "2.0", Type: "skill.call", Status: "done"}, Args: json.RawMessage(`{}`), Code: intents.OK, Reason: "r", Result: json.RawMessage(`1`)},
+			{ToldCall: ToldCall{Step: 1, IntentID: digest, Call: "1.0", Type: "skill.call", Status: "held"}, Args: json.RawMessage(`{}`)},
+		}},
+	}},
 	"plan.list":    {[]any{PlanList{Status: "failed", Limit: 100, After: "c"}, PlanList{}}, []any{PlanListResult{Plans: []PlanView{view}, Cursor: "c"}}},
 	"write_memory": {[]any{WriteMemory{Label: "strongest", Data: json.RawMessage(`[1]`), Scope: "user"}, WriteMemory{Label: "strongest", From: digest}}, []any{WriteMemoryResult{Key: "default:s:task_1:strongest", SizeBytes: 3, Validated: true}}},
 	"read_memory": {
@@ -177,6 +185,24 @@ func TestTypesFollowSchemas(t *testing.T) {
 				check(t, result, v)
 			}
 		})
+	}
+}
+
+// TestAllFound: as many skills as can be asked for are a result.
+func TestAllFound(t *testing.T) {
+	r, _ := Builtin().Lookup("skill.find")
+	result, err := r.ResultSchema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{MaxFound, MaxFound + 1} {
+		raw, err := json.Marshal(SkillFindResult{Skills: slices.Repeat([]SkillHit{{Name: "a", Description: "b"}}, n)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if wrong := result.ValidateBytes(raw); (len(wrong) > 0) != (n > MaxFound) {
+			t.Errorf("%d skills: %+v", n, wrong)
+		}
 	}
 }
 

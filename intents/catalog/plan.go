@@ -25,6 +25,7 @@ var planRows = []Row{
 	{Type: "cancel", Title: "Cancel a plan", Capability: "plans:run", Signers: []intents.Role{intents.RoleGateway, intents.RoleManager, intents.RoleOperator}, Executor: ExecutorRouter, Effect: Idempotent},
 	{Type: "plan.get", Title: "Read a plan", Capability: "plans:read", Signers: []intents.Role{intents.RoleGateway, intents.RoleManager}, Executor: "plans", Effect: Pure},
 	{Type: "plan.list", Title: "List plans", Capability: "plans:read", Signers: []intents.Role{intents.RoleGateway, intents.RoleManager}, Executor: "plans", Effect: Pure},
+	{Type: "transcript.get", Title: "Read what earlier calls of the step asked for and what came of them", Capability: "plans:read", Signers: []intents.Role{intents.RoleTask}, Executor: "plans", Effect: Pure},
 }
 
 // PlanOpen are the arguments of plan.open.
@@ -146,9 +147,9 @@ type Step struct {
 // own plan it has the Reply.
 type StepFinish struct {
 	TaskID     string  `json:"task_id"`
-	Status     string  `json:"status"` // done, insufficient, failed
+	Status     string  `json:"status"` // done, insufficient, failed, held
 	MemoryKey  string  `json:"memory_key,omitempty"`
-	Reply      string  `json:"reply,omitempty"`
+	Reply      string  `json:"reply,omitempty"` // of an agent, or of held: what is done and what waits
 	Reason     string  `json:"reason,omitempty"`
 	Suggestion string  `json:"suggestion,omitempty"`
 	Usage      []Usage `json:"usage,omitempty"`

@@ -54,12 +54,19 @@ writ run "` + demo.Question + `"`},
 Start an embedded writ and a skill server with a week of real earthquakes (USGS).
 Ask a question through the public API. Print the answer, the plan and every sealed
 order. Export the record as a bundle, verify it offline and decide it again.`},
+		{use: "init NAME --skills URL|COMMAND", short: "Write a new directory with an agent and its skill servers", make: initCommand, long: `
+Write the directory NAME: writ.yaml with the skill servers and the model, agents/NAME.yaml
+and a README. Nothing is overwritten. Then: cd NAME && writ up`},
 		{use: "run QUESTION", short: "Ask a running writ to do a task", make: runCommand},
 		{use: "chat", short: "Talk with a running writ", make: chatCommand, long: `
 Talk with a running writ, one line a message, in one session. The answer is shown while
 it comes, its data as a table. You are asked about orders that wait and that you may
 approve. Ctrl-D ends the talk. Ctrl-C leaves: the plan goes on, and you are told how to
 come back to it.`},
+		{use: "eval DIR", short: "Ask a running writ the cases of a directory, and judge what it does", make: evalCommand, long: `
+Ask each case of DIR/*.yaml in a session of its own. Judge the tools that the record says
+were called, the agents, and the answer (docs/eval.md). Exit 1 if the cases of a set, or
+of a pair of agents, pass less often than --min. The tools are really called.`},
 		{use: "doctor", short: "Find what would keep writ up from running", make: doctorCommand, long: `
 Check the configuration, data directory, keys, clock, sandbox, skill servers, policy
 and models, and prove that a forbidden order is refused. Takes the flags of writ up.

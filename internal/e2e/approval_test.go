@@ -181,7 +181,7 @@ func TestApprovedTurn(t *testing.T) {
 	}
 }
 
-// TestRejectedTurn: the plan goes on without it, and is told why.
+// TestRejectedTurn: the step goes on without it, and its model is told why.
 func TestRejectedTurn(t *testing.T) {
 	shop := serveShop(t)
 	s := start(t, setup{Skills: []string{shop.url}})
@@ -197,7 +197,7 @@ func TestRejectedTurn(t *testing.T) {
 		t.Fatalf("the stream that goes on ends with %s", last)
 	}
 	v := s.planOf(ana, turn.PlanID)
-	if len(v.History) == 0 || v.History[0].Trigger != "rejected" || !strings.Contains(v.History[0].Reason, "ask for one city only") {
+	if len(v.History) == 0 || v.History[0].Trigger != "insufficient" || !strings.Contains(v.History[0].Reason, "ask for one city only") {
 		t.Errorf("%+v", v.History)
 	}
 	if n := shop.count("outlet_list"); n != 0 {

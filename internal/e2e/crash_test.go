@@ -165,7 +165,7 @@ func TestKillDuringPureCall(t *testing.T) {
 	if d := gocmp.Diff(stepDone, lines(orders, 1)); d != "" {
 		t.Errorf("step 1 (-want +got):\n%s", d)
 	}
-	want := []string{"read_memory OK", "skill.call ABANDONED", "read_memory OK", "skill.call OK", "write_memory OK", "step.finish OK"}
+	want := []string{"read_memory OK", "skill.call ABANDONED", "read_memory OK", "transcript.get OK", "skill.call OK", "write_memory OK", "step.finish OK"}
 	if d := gocmp.Diff(want, lines(orders, 2)); d != "" {
 		t.Errorf("step 2 (-want +got):\n%s", d)
 	}
@@ -189,7 +189,7 @@ func TestKillDuringIdempotentCall(t *testing.T) {
 		t.Errorf("plan %+v", v)
 	}
 	orders := x.records(id)
-	want := []string{"read_memory OK", "skill.call OK", "read_memory OK", "write_memory OK", "step.finish OK"}
+	want := []string{"read_memory OK", "skill.call OK", "read_memory OK", "transcript.get OK", "write_memory OK", "step.finish OK"}
 	if d := gocmp.Diff(want, lines(orders, 2)); d != "" {
 		t.Errorf("step 2 (-want +got):\n%s", d)
 	}
@@ -199,7 +199,8 @@ func TestKillDuringIdempotentCall(t *testing.T) {
 }
 
 // TestKillDuringOnceCall: whether it happened is not known, so it is never made
-// again: the plan replans, and an equal call of the new plan is refused.
+// again. The step goes on, and its model is told so; here it gives up, and an equal call of
+// the new plan is refused.
 func TestKillDuringOnceCall(t *testing.T) {
 	g, m := newGate(), porter("parcel_send")
 	write, decide := m.plan, m.act
@@ -214,6 +215,9 @@ func TestKillDuringOnceCall(t *testing.T) {
 		if len(in.Calls) == 1 && in.Calls[0].Error != "" { // refused: look instead
 			return use("parcel_state", `{}`)
 		}
+		if len(in.Calls) == 1 && in.Calls[0].Output == nil {
+			return insufficient("nobody knows whether it was sent", "look")
+		}
 		return decide(in)
 	}
 	d := serveDepot(t, map[string]*gate{"parcel_send": g})
@@ -227,7 +231,7 @@ func TestKillDuringOnceCall(t *testing.T) {
 	if v.Status != catalog.PlanComplete || v.Epoch != 2 || v.Revision != 2 || v.ReplanCount != 1 {
 		t.Fatalf("plan %+v", v)
 	}
-	if h := v.History; len(h) != 1 || h[0].Trigger != "interrupted" || h[0].FailedStep != 2 {
+	if h := v.History; len(h) != 1 || h[0].Trigger != "insufficient" || h[0].FailedStep != 2 {
 		t.Errorf("replan history %+v", h)
 	}
 	sent := d.ids("parcel_send")
@@ -239,7 +243,7 @@ func TestKillDuringOnceCall(t *testing.T) {
 		t.Errorf("step 1 (-want +got):\n%s", d)
 	}
 	want := []string{
-		"read_memory OK", "skill.call INDETERMINATE",
+		"read_memory OK", "skill.call INDETERMINATE", "read_memory OK", "transcript.get OK", "step.finish OK",
 		"read_memory OK", "skill.call CONFLICT_IDEMPOTENCY", "skill.call OK", "write_memory OK", "step.finish OK",
 	}
 	if d := gocmp.Diff(want, lines(orders, 2)); d != "" {
@@ -247,7 +251,7 @@ func TestKillDuringOnceCall(t *testing.T) {
 	}
 	plans := m.plannings()
 	failed := plans[len(plans)-1].Failed
-	if failed == nil || failed.Trigger != "interrupted" {
+	if failed == nil || failed.Trigger != "insufficient" {
 		t.Fatalf("the planner was told of %+v", failed)
 	}
 	facts := failed.Facts

@@ -31,6 +31,7 @@ import (
 func TestMain(m *testing.M) {
 	_ = os.Unsetenv("OPENAI_API_KEY") // no test asks a model of somebody else
 	beWrit()                          // nor in a process that was started as the command line
+	beCRM()
 	code := m.Run()
 	if left := leaked(); code == 0 && left != "" {
 		fmt.Fprintln(os.Stderr, "goroutines that did not end:\n"+left)

@@ -40,6 +40,7 @@ var columns = []column{
 	{"internal/upkeep", 6, []string{"internal/cli"}},
 	{"internal/client", 5, nil},
 	{"internal/datadir", 5, nil},
+	{"internal/eval", 5, []string{"internal/cli"}},
 	{"internal/snapshot", 5, []string{"internal/node", "internal/bench"}},
 
 	{"router", 4, nil},

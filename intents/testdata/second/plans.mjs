@@ -56,7 +56,7 @@ export class Plans {
     const { session_id: session = "", turn_id: turn = "" } = o.context;
     this.plans.set(name, {
       id: o.args.plan_id, tenant: o.tenant, user: o.user_id, session, turn, status: "pending", final: false, epoch: 0, revision: 0,
-      digest: "", steps: [], replans: 0, exhausted: false, effects: [], pending: 0,
+      digest: "", steps: [], replans: 0, exhausted: false, effects: [], noted: [], pending: 0,
     });
     if (!o.args.agent) return;
     const runs = this.state.agents.runs(o.tenant, o.args.agent);
@@ -79,7 +79,7 @@ export class Plans {
       const mine = p.effects.filter((e) => e.step === s.step);
       if (s.status === "held" && !mine.some((e) => e.status === "held")) s.status = "pending";
       if (s.status !== "running") continue;
-      const happened = mine.some((e) => e.revision === p.revision && e.once && e.status !== "undelivered" && e.status !== "held");
+      const happened = this.state.rules < 4 && mine.some((e) => e.revision === p.revision && e.once && e.status !== "undelivered" && e.status !== "held");
       s.status = happened ? "interrupted" : "pending";
       if (happened) this.replan(p);
     }
@@ -150,8 +150,11 @@ export class Plans {
     must(status !== "done" || replies === (t.agent !== undefined), "done with a reply where none belongs, or without");
     must(status !== "done" || t.agent || t.step.results.includes(memory_key), "done names no result of a write_memory of the step");
     if (status === "done" && t.agent) t.plan.answer = o.args.reply;
+    const waits = t.plan.noted.some((e) => e.step === t.step.step && e.status === "held");
+    must(status !== "held" || waits || t.held, "no order of the step waits, nor was one of the task held");
     t.ended = "step.finish";
-    t.step.status = status;
+    t.step.status = status === "held" && !waits ? "pending" : status;
+    if (status === "held") return;
     if (status === "done") t.plan.effects = t.plan.effects.filter((e) => e.step !== t.step.step || e.revision !== t.revision);
     else this.replan(t.plan);
   }
@@ -216,6 +219,7 @@ export class Plans {
     must(o.now <= t.deadline, "its task is past its deadline");
     must(o.tenant === t.tenant && o.user_id === t.user, "its task is another user's");
     must(c.task_id === t.id && c.plan_id === t.plan.id && (c.revision ?? 0) === t.revision && c.step === t.step.step, "its context is not its step's");
+    must(c.ask === undefined, "its context names a call that asked for it");
     must((c.session_id ?? "") === t.plan.session && (c.turn_id ?? "") === t.plan.turn, "its context is not its plan's session and turn");
     const f = o.facts.task;
     must(f && f.task_id === t.id && f.plan_id === t.plan.id && f.revision === t.revision && f.step === t.step.step, "decided with another task");
@@ -238,6 +242,8 @@ export class Plans {
     this.note(o, "held");
     if (o.key.role !== "task") return;
     const t = this.byKey.get(o.kid);
+    t.held = true;
+    if (this.state.rules > 3) return;
     t.ended ??= "held for approval";
     t.step.status = "held";
   }
@@ -246,10 +252,25 @@ export class Plans {
   fresh(o) {
     if (o.d.effect !== "once") return;
     const args = jcs(o.args);
+    if (this.state.rules > 3) return this.occurs(o, args);
     for (const e of this.of(o)?.effects ?? []) {
       const equal = e.once && e.status !== "undelivered" && e.type === o.type && e.args === args;
       must(!equal || (o.context.occurrence && e.status !== "indeterminate"), "an equal order that acts once was accepted before");
     }
+  }
+
+  // occurs: of equal orders of one step, occurrence n has n before it. Those of steps that
+  // were replaced are not made again.
+  occurs(o, args) {
+    const { step, revision, occurrence = 0 } = o.context;
+    const all = (this.of(o)?.noted ?? []).filter((e) => e.once && e.type === o.type && e.args === args);
+    const stands = (e) => !e.step || this.of(o).steps.some((s) => s.step === e.step && s.revision === e.revision);
+    must(all.every((e) => stands(e) || e.status === "undelivered"), "an equal order of a step that was replaced");
+    const equal = all.filter((e) => e.step === step && e.revision === revision);
+    must(!equal.some((e) => e.status === "indeterminate"), "nobody knows how an equal order ended");
+    must(!equal.some((e) => e.occurrence === occurrence && e.status !== "undelivered"), "an equal order that acts once was accepted before");
+    const before = new Set(equal.map((e) => e.occurrence).filter((n) => n < occurrence));
+    if (this.of(o)) must(before.size === occurrence, "an occurrence without those before it");
   }
 
   await(o) {
@@ -258,9 +279,10 @@ export class Plans {
   }
 
   note(o, status) {
-    const { step, revision = 0 } = o.context;
-    o.noted = { step, revision, type: o.type, args: jcs(o.args), once: o.d.effect === "once", status };
+    const { step, revision = 0, occurrence = 0 } = o.context;
+    o.noted = { step, revision, occurrence, type: o.type, args: jcs(o.args), once: o.d.effect === "once", status };
     this.of(o)?.effects.push(o.noted);
+    this.of(o)?.noted.push(o.noted);
   }
 
   // ended is what the outcome of an order does to its plan.
@@ -270,14 +292,16 @@ export class Plans {
     if (!p) return;
     const s = p.steps.find((x) => x.step === o.context.step);
     if (o.noted) {
-      const turnedDown = out.code === "APPROVAL_REJECTED" || out.code === "APPROVAL_EXPIRED";
-      if (o.noted.status === "held" && s?.status === "held" && !p.final && turnedDown) {
-        s.status = "failed";
-        this.replan(p);
-      }
+      const wasHeld = o.noted.status === "held" && s?.status === "held" && !p.final;
       const nothing = out.status === "failed" && (out.code === "DISPATCH_UNAVAILABLE" || out.retryable);
       const never = o.d.verdict === "hold" && !o.released && out.code !== "APPROVAL_REJECTED";
       o.noted.status = nothing || never ? "undelivered" : out.status;
+      const waits = p.noted.some((e) => e.step === s?.step && e.status === "held");
+      if (wasHeld && this.state.rules > 3 && !waits) s.status = "pending";
+      if (wasHeld && this.state.rules < 4 && (out.code === "APPROVAL_REJECTED" || out.code === "APPROVAL_EXPIRED")) {
+        s.status = "failed";
+        this.replan(p);
+      }
     }
     if (o.type !== "write_memory" || !s) return;
     if (out.status === "done" && s.revision === o.context.revision) s.results.push(result?.key);

@@ -17,6 +17,7 @@ function closed(members) {
 const id = text(/^[A-Za-z0-9_.-]{1,64}$/);
 const digest = text(/^sha256:[0-9a-f]{64}$/);
 const count = whole(1, 1000000);
+const path = text(/^[1-9][0-9]{0,5}\.(0|[1-9][0-9]{0,2})$/);
 
 // time: a day and time of the calendar, in the one spelling of ISO 8601 that
 // ECMAScript writes itself.
@@ -52,6 +53,8 @@ export const isEnvelope = closed({
     run_id: id,
     node_id: id,
     occurrence: count,
+    ask: path,
+    call: path,
     agent: closed({ "name!": id, "digest!": digest }),
     cause: digest,
     labels: (v) => isObject(v) && Object.keys(v).length <= 32 && Object.entries(v).every(([name, label]) => id(name) && characters(0, 256)(label)),

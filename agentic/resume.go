@@ -1,0 +1,210 @@
+package agentic
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+	"aob.dev/writ/internal/clock"
+)
+
+// A task may be killed between any two orders, and a held one ends before its approval.
+// The next task of the step goes on from the record: what its model reads are the
+// calls that were made and what came of them. A call that was never sealed never happened.
+
+// callKey is where a context has the call that an order is of.
+type callKey struct{}
+
+// atCall makes the orders under a context those of one call.
+func atCall(ctx context.Context, call string) context.Context {
+	return context.WithValue(ctx, callKey{}, call)
+}
+
+func callOf(ctx context.Context) string {
+	call, _ := ctx.Value(callKey{}).(string)
+	return call
+}
+
+// pageOfCalls is how many calls one transcript.get may name.
+const pageOfCalls = 20
+
+// resume begins the conversation with the calls of earlier tasks.
+func (w *worker) resume(ctx context.Context) error {
+	calls, err := w.transcript(ctx)
+	if err != nil {
+		return err
+	}
+	calls = slices.DeleteFunc(calls, func(c catalog.TranscriptCall) bool { return c.Code == intents.Abandoned }) // it had no effect
+	for i, c := range calls {
+		w.sealer.begin(intents.Intent{Type: c.Type, Args: c.Args}, c.Occurrence+1)
+		if i+1 == len(calls) || calls[i+1].Call != c.Call { // else it had no effect and was sealed again
+			w.recall(c)
+		}
+	}
+	return nil
+}
+
+// transcript reads the calls in their order. It waits for those that are being carried out:
+// a model that does not know how a call ended might make it again.
+func (w *worker) transcript(ctx context.Context) ([]catalog.TranscriptCall, error) {
+	var out []catalog.TranscriptCall
+	for page := range slices.Chunk(w.req.Calls, pageOfCalls) {
+		ids := make([]string, len(page))
+		for i, c := range page {
+			ids[i] = c.IntentID
+		}
+		var got catalog.TranscriptGetResult
+		for open := true; open; {
+			if _, err := w.order(ctx, "transcript.get", catalog.TranscriptGet{IntentIDs: ids}, &got); err != nil {
+				return nil, err
+			}
+			if open = slices.ContainsFunc(got.Calls, func(c catalog.TranscriptCall) bool { return c.Status == "open" }); open {
+				if err := clock.Sleep(ctx, time.Second); err != nil {
+					return nil, err
+				}
+			}
+		}
+		out = append(out, got.Calls...)
+	}
+	slices.SortStableFunc(out, func(a, b catalog.TranscriptCall) int {
+		ra, ia := position(a.Call)
+		rb, ib := position(b.Call)
+		return cmp.Or(cmp.Compare(ra, rb), cmp.Compare(ia, ib))
+	})
+	return out, nil
+}
+
+// position is a call's reply and its place in it.
+func position(call string) (reply, index int) {
+	_, _ = fmt.Sscanf(call, "%d.%d", &reply, &index) // the envelope's schema says that it is so
+	return reply, index
+}
+
+// recall puts one call with its result into the conversation.
+func (w *worker) recall(c catalog.TranscriptCall) {
+	l := w.loop
+	reply, index := position(c.Call)
+	name, args := w.recalled(c)
+	if name == "" {
+		l.replies = reply
+		return
+	}
+	call := model.Call{ID: fmt.Sprintf("call_%d_%d", reply, index), Name: name, Arguments: string(compact(args))}
+	if reply != l.replies { // the first of its reply
+		l.replies, l.recalled = reply, len(l.req.Messages)
+		l.req.Messages = append(l.req.Messages, model.Message{Role: model.RoleAssistant})
+	}
+	at := &l.req.Messages[l.recalled]
+	at.Calls = append(at.Calls, call)
+	l.labels++
+	result, err := w.result(c, fmt.Sprintf("r%d", l.labels))
+	l.answer(call, result, err)
+	if equal := intents.Fingerprint(intents.Intent{Type: c.Type, Args: c.Args}, "", intents.Context{}); c.Status == "done" || c.Status == "held" {
+		w.before[equal] = append(w.before[equal], c)
+	}
+}
+
+// recalled is the tool and the arguments of a call, as the model wrote it.
+func (w *worker) recalled(c catalog.TranscriptCall) (tool string, args any) {
+	switch c.Type {
+	case "skill.call":
+		var a catalog.SkillCall
+		if i := slices.Index(w.req.Step.Skills, decoded(c.Args, &a).Skill); i >= 0 {
+			return w.loop.tools[i].Name, a.Input
+		}
+	case "exec_python":
+		var a catalog.ExecPython
+		return execPythonTool.Name, execPythonArgs{decoded(c.Args, &a).Script, w.labelOf(a.From)}
+	case "read_lines":
+		var a catalog.ReadLines
+		return readLinesTool.Name, readLinesArgs{w.labelOf(decoded(c.Args, &a).FileID), a.Start, a.N}
+	case "write_memory":
+		var a catalog.WriteMemory
+		return writeMemoryTool.Name, writeMemoryArgs{w.labelOf(decoded(c.Args, &a).From), a.Data}
+	}
+	return "", nil
+}
+
+// decoded reads what the record says; what policy hides stays zero.
+func decoded[T any](raw json.RawMessage, v *T) *T {
+	_ = json.Unmarshal(raw, v)
+	return v
+}
+
+// labelOf is the label of data that an order of an earlier task named. What the step started
+// from was read by another order then.
+func (w *worker) labelOf(from string) string {
+	if from == "" {
+		return ""
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for label, m := range w.material {
+		if m.intentID == from || m.from() == from {
+			return label
+		}
+	}
+	return inputLabel
+}
+
+// result is what came of a call of an earlier task.
+func (w *worker) result(c catalog.TranscriptCall, label string) (any, error) {
+	switch {
+	case c.Status == "held":
+		return nil, w.waits(c)
+	case c.Status == string(intents.StatusIndetermined):
+		return map[string]string{"status": "unknown"}, nil
+	case c.Status != "done":
+		return nil, &OrderError{c.Type, &intents.Answer{IntentID: c.IntentID, Code: c.Code, Reason: c.Reason, Outcome: &intents.Outcome{Result: c.Result}}}
+	case c.Result == nil:
+		return map[string]string{"status": "done", "reason": c.Reason}, nil // as an operator found out
+	}
+	switch c.Type {
+	case "skill.call", "exec_python":
+		var got catalog.SkillCallResult // both have the same members
+		if json.Unmarshal(c.Result, &got) == nil {
+			return w.keep(label, c.IntentID, got.Output, got.Reference), nil
+		}
+	case "write_memory":
+		var got catalog.WriteMemoryResult
+		w.key = decoded(c.Result, &got).Key
+	}
+	return c.Result, nil
+}
+
+// waits is the answer to a call whose order waits for people.
+func (w *worker) waits(c catalog.TranscriptCall) error {
+	return &OrderError{c.Type, &intents.Answer{IntentID: c.IntentID, Code: intents.ApprovalRequired, Reason: "it waits for approval", Approval: bus.ApprovalURL(c.IntentID)}}
+}
+
+// already answers a call of a tool with effects that an earlier task has made, each call
+// once: a model that goes on from a record may say again what was done.
+func (w *worker) already(typ string, args any, label string) (result any, err error, ok bool) {
+	raw, err := json.Marshal(args)
+	if err != nil {
+		return nil, err, true
+	}
+	equal := intents.Fingerprint(intents.Intent{Type: typ, Args: raw}, "", intents.Context{})
+	w.mu.Lock()
+	before := w.before[equal]
+	if len(before) > 0 {
+		w.before[equal] = before[1:]
+	}
+	w.mu.Unlock()
+	if len(before) == 0 {
+		return nil, nil, false
+	}
+	result, err = w.result(before[0], label)
+	if done, is := result.(labelled); is {
+		done.AlreadyDone = true
+		result = done
+	}
+	return result, err, true
+}

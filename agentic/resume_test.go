@@ -1,0 +1,160 @@
+package agentic
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+)
+
+// earlier is a call of an earlier task, as transcript.get tells it.
+func earlier(at string, close int, status string, code intents.Code) catalog.TranscriptCall {
+	c := catalog.TranscriptCall{
+		ToldCall: catalog.ToldCall{Step: 1, IntentID: intents.Digest([]byte(at)), Call: at, Type: "skill.call", Status: status},
+		Args:     marshal(map[string]any{"skill": "outlets", "input": map[string]any{"close": close}}), Code: code,
+	}
+	if status == "done" {
+		c.Result = marshal(catalog.SkillCallResult{Output: marshal(map[string]any{"closed": close})})
+	}
+	return c
+}
+
+// goesOn runs a task of a step whose earlier tasks made these calls.
+func goesOn(t *testing.T, c *core, m model.Model, calls ...catalog.TranscriptCall) runReply {
+	t.Helper()
+	c.on("skill.load", done(catalog.Manifest{Name: "outlets", InputSchema: json.RawMessage(`{"type":"object"}`), Effect: catalog.Once}))
+	polls := 0
+	c.on("transcript.get", func(p placed) *intents.Answer {
+		told := slices.Clone(calls)
+		for i := range told {
+			if polls == 0 && told[i].Status == "done" {
+				told[i].Status, told[i].Result = "open", nil
+			}
+		}
+		polls++
+		return done(catalog.TranscriptGetResult{Calls: told})(p)
+	})
+	w := tasks(c, m)
+	req := opened(c, w, time.Now().Add(time.Minute))
+	for _, call := range calls {
+		req.Calls = append(req.Calls, call.ToldCall)
+	}
+	return w.run(t.Context(), req)
+}
+
+// TestGoesOn: a task goes on from the calls of those before it. Its model is asked with
+// these calls in their replies, once none is being carried out any more; a call that it
+// makes again is answered without an order, each once; what is new is numbered behind.
+func TestGoesOn(t *testing.T) {
+	c := newCore(t)
+	working(c)
+	m := says(map[string][]any{agents.Executor: {
+		[]model.Call{call("outlets", map[string]any{"close": 7}), call("outlets", map[string]any{"close": 8}), call("outlets", map[string]any{"close": 7})},
+		giveUp,
+	}})
+	got := goesOn(t, c, m,
+		earlier("2.1", 6, "indeterminate", intents.Indeterminate), earlier("1.0", 7, "done", intents.OK), earlier("2.0", 5, "failed", intents.ApprovalRejected))
+	if got.Status != taskInsufficient {
+		t.Fatalf("%+v", got)
+	}
+	var said []string
+	for _, x := range m.requests(agents.Executor)[0].Messages[2:] {
+		said = append(said, string(x.Role), x.Text)
+		for _, made := range x.Calls {
+			said = append(said, made.Name+made.Arguments)
+		}
+	}
+	for i, want := range []string{
+		"assistant", "", `outlets{"close":7}`, "tool", `{"closed":7}`, "assistant", "", `outlets{"close":5}`, `outlets{"close":6}`,
+		"tool", "APPROVAL_REJECTED", "tool", `{"status":"unknown"}`,
+	} {
+		if i >= len(said) || !strings.Contains(said[i], want) {
+			t.Fatalf("message %d is not %s: %q", i, want, said)
+		}
+	}
+	results := lastResults(t, m)[3:]
+	if !strings.Contains(results[0], `"already_done":true`) || strings.Contains(results[1], "already_done") || strings.Contains(results[2], "already_done") {
+		t.Errorf("%q", results)
+	}
+	sealed := c.of("skill.call")
+	if len(sealed) != 2 || sealed[0].Call != "3.1" || sealed[0].Occurrence != 0 || sealed[1].Call != "3.2" || sealed[1].Occurrence != 1 {
+		t.Errorf("%+v", sealed)
+	}
+}
+
+// TestGoesOnToItsEnd: where an earlier task has remembered the result of the step, its end
+// is all that is missing.
+func TestGoesOnToItsEnd(t *testing.T) {
+	c := newCore(t)
+	working(c)
+	wrote := earlier("1.0", 7, "done", intents.OK)
+	wrote.Type, wrote.Args, wrote.Result = "write_memory", json.RawMessage(`{"label":"l","data":1}`), marshal(catalog.WriteMemoryResult{Key: taskKey})
+	if got := goesOn(t, c, says(nil), wrote); got.Status != taskDone {
+		t.Errorf("%+v", got)
+	}
+	if f := finish(c); f.MemoryKey != taskKey || f.Status != taskDone {
+		t.Errorf("%+v", f)
+	}
+}
+
+// TestHeldCall: a call that waits for people ends its task once all calls of the reply were
+// made. The agent says once more what is done and what waits; nothing of that is carried out.
+func TestHeldCall(t *testing.T) {
+	c := newCore(t)
+	working(c)
+	c.on("skill.load", done(catalog.Manifest{Name: "outlets", InputSchema: json.RawMessage(`{"type":"object"}`), Effect: catalog.Once}))
+	held := outcome(intents.ApprovalRequired, "", false)
+	c.on("skill.call", inTurn(func(p placed) *intents.Answer { a := held(p); a.Outcome = nil; return a }, done(catalog.SkillCallResult{Output: json.RawMessage(`{"closed":2}`)})))
+	reply := []model.Call{call("outlets", map[string]any{"close": 1}), call("outlets", map[string]any{"close": 2}), {ID: "w", Name: "write_memory", Arguments: `{"data":1}`}}
+	got, m := worked(t, c, reply, []model.Call{{ID: "end", Name: "insufficient", Arguments: `{"reason":"2 is closed, 1 waits"}`}})
+	if got.Status != taskHeld || got.Held == nil || got.Held.Type != "skill.call" || got.Plan == nil {
+		t.Fatalf("%+v", got)
+	}
+	said := lastResults(t, m)
+	for i, want := range []string{`"status":"held"`, `"closed":2`, "not_executed"} {
+		if !strings.Contains(said[i], want) {
+			t.Errorf("result %d: %s, want %q", i, said[i], want)
+		}
+	}
+	if f := finish(c); f.Status != taskHeld || f.Reply != "2 is closed, 1 waits" {
+		t.Errorf("%+v", f)
+	}
+	if n := len(c.of("write_memory")); n != 0 {
+		t.Errorf("%d results were remembered", n)
+	}
+}
+
+// TestEqualCalls: two equal calls are meant twice, so they are two orders; one that was
+// refused was none, so the next is its equal again.
+func TestEqualCalls(t *testing.T) {
+	for name, tt := range map[string]struct {
+		verdict intents.Verdict
+		want    int
+	}{"accepted": {intents.Allow, 1}, "refused": {intents.Deny, 0}} {
+		t.Run(name, func(t *testing.T) {
+			c := newCore(t)
+			working(c)
+			c.on("skill.load", done(catalog.Manifest{Name: "outlets", InputSchema: json.RawMessage(`{"type":"object"}`), Effect: catalog.Once}))
+			c.on("skill.call", func(p placed) *intents.Answer {
+				a := refuse(intents.PolicyDenied, "no")(p)
+				if tt.verdict == intents.Allow {
+					a = done(catalog.SkillCallResult{Output: json.RawMessage(`{"closed":1}`)})(p)
+				}
+				a.Decision = &intents.Decision{Verdict: tt.verdict}
+				return a
+			})
+			same := map[string]any{"close": 1}
+			worked(t, c, []model.Call{call("outlets", same), call("outlets", same)}, giveUp)
+			sealed := c.of("skill.call")
+			if len(sealed) != 2 || sealed[0].Occurrence != 0 || sealed[1].Occurrence != tt.want || (sealed[0].Key == sealed[1].Key) != (tt.want == 0) {
+				t.Errorf("%+v", sealed)
+			}
+		})
+	}
+}

@@ -1,0 +1,44 @@
+package catalog
+
+import (
+	"encoding/json"
+
+	"aob.dev/writ/intents"
+)
+
+// Told is what the answers of plan.claim, step and step.finish tell of a plan beside their
+// recorded result.
+type Told struct {
+	Calls []ToldCall  `json:"calls,omitempty"` // of steps that are not done
+	Facts []OrderFact `json:"facts,omitempty"` // orders with effects of steps that are not done, with arguments
+}
+
+// ToldCall is an order that an agent's call made.
+type ToldCall struct {
+	Step       int    `json:"step"`
+	IntentID   string `json:"intent_id"`
+	Occurrence int    `json:"occurrence,omitempty"`
+	Call       string `json:"call"` // "<reply>.<index>"
+	Type       string `json:"type"`
+	Status     string `json:"status"` // open, held, done, failed, indeterminate
+}
+
+// TranscriptGet are the arguments of transcript.get.
+type TranscriptGet struct {
+	IntentIDs []string `json:"intent_ids"` // 1 to 20
+}
+
+// TranscriptGetResult is the result of transcript.get. Its record has the digest alone.
+type TranscriptGetResult struct {
+	Calls  []TranscriptCall `json:"calls,omitempty"`
+	SHA256 string           `json:"sha256,omitempty"` // of the result, in the record
+}
+
+// TranscriptCall is a call with what was asked for and what came of it.
+type TranscriptCall struct {
+	ToldCall
+	Args   json.RawMessage `json:"args"`
+	Code   intents.Code    `json:"code,omitempty"` // once it has ended
+	Reason string          `json:"reason,omitempty"`
+	Result json.RawMessage `json:"result,omitempty"`
+}

@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/client"
+	"aob.dev/writ/internal/eval"
+)
+
+func evalCommand(c *command) {
+	c.personFlags()
+	least := c.Flags().Float64("min", 1, "the share of the cases of each set, and of each pair of agents, that must pass")
+	c.answer = func(args []string) (answer, error) {
+		if *least < 0 || *least > 1 {
+			return answer{}, usage(fmt.Errorf("--min: %v is not from 0 to 1", *least))
+		}
+		sets, err := eval.Read(os.DirFS(args[0]))
+		if err != nil {
+			return answer{}, malformed(fmt.Errorf("%s: %w", args[0], err))
+		}
+		to, err := c.client()
+		if err != nil {
+			return answer{}, err
+		}
+		r := eval.NewReport(*least)
+		for _, set := range sets {
+			r.Begin(set)
+			for _, one := range set.Cases {
+				seen, err := c.ask(to, one)
+				if err != nil {
+					return answer{}, fmt.Errorf("%s: %q: %w", set.File, one.Message, err)
+				}
+				if res := r.Add(one, seen); !c.asJSON {
+					fmt.Fprint(c.std.Err, resultText(res))
+				}
+			}
+		}
+		r.End()
+		return answer{data: r, text: reportText(r), end: unless(r.OK, "below the threshold")}, nil
+	}
+}
+
+// ask asks the messages of a case in a session of its own, and reads what became of the
+// last one.
+func (c *command) ask(to client.Client, one eval.Case) (seen eval.Seen, err error) {
+	body := map[string]string{}
+	for _, turn := range append(slices.Clone(one.History), eval.Turn{Message: one.Message}) {
+		body["message"] = turn.Message
+		var said struct {
+			PlanID    string `json:"plan_id"`
+			SessionID string `json:"session_id"`
+			Status    string `json:"status"`
+			Response  string `json:"response"`
+			Reason    string `json:"reason"`
+		}
+		if err := to.Post(c.Context(), "/agent/run", body, &said); err != nil {
+			return seen, err
+		}
+		seen = eval.Seen{PlanID: said.PlanID, Status: said.Status, Answer: said.Response + said.Reason}
+		if said.Status == "executing" { // for longer than a request may take
+			t := client.Turn{PlanID: said.PlanID}
+			if err := to.Watch(c.Context(), said.PlanID, "", t.Take); err != nil {
+				return seen, err
+			}
+			seen.Status, seen.Answer = t.Status, t.Response
+		}
+		body["session_id"] = said.SessionID
+	}
+	return seen, c.recorded(to, &seen)
+}
+
+// recorded adds what the record has of a plan: agents and calls of skills.
+func (c *command) recorded(to client.Client, seen *eval.Seen) error {
+	path := "/agent/plans/" + url.PathEscape(seen.PlanID)
+	var plan catalog.PlanView
+	if err := to.Get(c.Context(), path, &plan); err != nil {
+		return err
+	}
+	own := []string{agents.Planner, agents.Executor, agents.Composer}
+	for _, u := range plan.Usage {
+		if !slices.Contains(own, u.Agent) && !slices.Contains(seen.Agents, u.Agent) {
+			seen.Agents = append(seen.Agents, u.Agent)
+		}
+	}
+	var trace struct {
+		Events []struct {
+			Type    string `json:"event_type"`
+			Payload struct {
+				Skill string `json:"skill_id"`
+			} `json:"payload"`
+		} `json:"events"`
+	}
+	err := to.Get(c.Context(), path+"/trace", &trace)
+	for _, e := range trace.Events {
+		if e.Type == "skill.called" {
+			seen.Tools = append(seen.Tools, e.Payload.Skill)
+		}
+	}
+	return err
+}
+
+// resultText is a case as soon as it is judged.
+func resultText(r eval.Result) string {
+	if r.OK {
+		return fmt.Sprintf("ok    %s %d  %s\n", r.File, r.Case, oneLine(r.Message, 80))
+	}
+	text := fmt.Sprintf("FAIL  %s %d  %s\n", r.File, r.Case, oneLine(r.Message, 80))
+	for _, w := range r.Wrong {
+		text += "      " + oneLine(w, 200) + "\n"
+	}
+	return text + "      see: writ plan show " + printable(r.PlanID) + "\n"
+}
+
+// reportText is the table of rates.
+func reportText(r *eval.Report) string {
+	return aligned(func(t io.Writer) {
+		for _, x := range append(slices.Concat(r.Sets, r.Pairs), r.All) {
+			fmt.Fprintf(t, "%s\t%d of %d\t%.1f %%", printable(x.Name), x.Good, x.Cases, 100*x.Rate)
+			if x.Rate < x.Min {
+				fmt.Fprintf(t, "\tbelow %.1f %%", 100*x.Min)
+			}
+			fmt.Fprintln(t)
+		}
+		if len(r.Missing) > 0 {
+			fmt.Fprintf(t, "no case for\t%s\n", printable(strings.Join(r.Missing, ", ")))
+		}
+	})
+}

@@ -1,0 +1,123 @@
+// Package eval judges what agents did with messages. docs/eval.md says what a set of
+// cases looks like.
+package eval
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Set is one file of cases.
+type Set struct {
+	File  string   `yaml:"-"`
+	Min   *float64 `yaml:"min"` // of 0 to 1: the share of its cases that must pass
+	Cases []Case   `yaml:"cases"`
+}
+
+// Case is a message and what must become of it. What it leaves out is not judged.
+type Case struct {
+	Message string   `yaml:"message"`
+	History []Turn   `yaml:"history"`
+	Agents  []string `yaml:"agents"`
+	Tools   *Tools   `yaml:"tools"`
+	Answer  Answer   `yaml:"answer"`
+	Refused bool     `yaml:"refused"` // the plan fails, or the answer comes without a call
+}
+
+// Turn is an earlier turn of a case's session.
+type Turn struct {
+	Message string   `yaml:"message"`
+	Agents  []string `yaml:"agents"` // who is expected to work on it, for the rates of pairs
+}
+
+// Answer is what the user must be told: each text, whatever its letters' case, and
+// something that the regular expression matches.
+type Answer struct {
+	Contains []string `yaml:"contains"`
+	Matches  string   `yaml:"matches"`
+}
+
+// Tools are the calls of a turn: in the order of the first calls, or counted.
+type Tools struct {
+	Order  []string
+	Counts map[string]Count
+}
+
+// Count is how often a tool must be called.
+type Count struct {
+	N       int
+	AtLeast bool
+}
+
+// UnmarshalYAML reads n, or n+.
+func (c *Count) UnmarshalYAML(n *yaml.Node) (err error) {
+	text, more := strings.CutSuffix(n.Value, "+")
+	if c.N, err = strconv.Atoi(text); err != nil || c.N < 0 {
+		return fmt.Errorf("line %d: %q is no count: write n, or n+ for at least n", n.Line, n.Value)
+	}
+	c.AtLeast = more
+	return nil
+}
+
+// UnmarshalYAML reads a list of names, or a mapping of names to counts.
+func (t *Tools) UnmarshalYAML(n *yaml.Node) error {
+	if n.Kind == yaml.MappingNode {
+		return n.Decode(&t.Counts)
+	}
+	return n.Decode(&t.Order)
+}
+
+// Read reads the sets of a directory: its YAML files.
+func Read(dir fs.FS) (sets []Set, err error) {
+	files, err := fs.Glob(dir, "*.y*ml")
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range files {
+		s, err := read(dir, name)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		sets = append(sets, s)
+	}
+	if len(sets) == 0 {
+		return nil, errors.New("has no cases: write them into a file *.yaml")
+	}
+	return sets, nil
+}
+
+func read(dir fs.FS, name string) (Set, error) {
+	s := Set{File: name}
+	f, err := dir.Open(name)
+	if err != nil {
+		return s, err
+	}
+	defer f.Close()
+	d := yaml.NewDecoder(f)
+	d.KnownFields(true)
+	if err := d.Decode(&s); err != nil && !errors.Is(err, io.EOF) {
+		return s, err
+	}
+	switch {
+	case len(s.Cases) == 0:
+		return s, errors.New("cases is missing or empty")
+	case s.Min != nil && (*s.Min < 0 || *s.Min > 1):
+		return s, errors.New("min is from 0 to 1")
+	}
+	for i, c := range s.Cases {
+		if _, err := regexp.Compile(c.Answer.Matches); err != nil {
+			return s, fmt.Errorf("case %d: matches: %w", i+1, err)
+		}
+		if strings.TrimSpace(c.Message) == "" {
+			return s, fmt.Errorf("case %d: message is missing", i+1)
+		}
+	}
+	return s, nil
+}

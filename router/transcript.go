@@ -1,0 +1,122 @@
+package router
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state"
+	"aob.dev/writ/storage"
+)
+
+// typeTranscript is the type whose results name results of other orders: the record has
+// its digest alone.
+const typeTranscript = "transcript.get"
+
+// tell adds to the answer of a move what is told and not recorded.
+func (r *Router) tell(o *order, a *intents.Answer) error {
+	var args catalog.Step // of plan.claim only the plan
+	switch typ := o.env.Type(); {
+	case a.Code != intents.OK:
+		return nil
+	case typ == "plan.claim" || typ == "step":
+		if err := json.Unmarshal(o.env.Args(), &args); err != nil {
+			return err
+		}
+	case typ == "step.finish":
+		args.PlanID = o.env.Context().PlanID
+	default:
+		return nil
+	}
+	told, err := json.Marshal(r.state.Told(o.env.Principal().Tenant, args.PlanID, args.Step))
+	a.Told = told
+	return err
+}
+
+// settleTime is how long transcript.get waits for one order that is being carried out.
+const settleTime = 10 * time.Second
+
+// transcript is the input of transcript.get: what calls of the task's place asked for and
+// what came of them. Orders that are being carried out are waited for.
+func (r *Router) transcript(ctx context.Context, o *order) ([]intents.Input, error) {
+	args, err := argsOf[catalog.TranscriptGet](o.env)
+	if err != nil {
+		return nil, err
+	}
+	calls := make([]catalog.TranscriptCall, len(args.IntentIDs))
+	for i, id := range args.IntentIDs {
+		c, position, ok := r.state.View().CallOf(o.env.Principal().Tenant, o.env.Context(), id)
+		if !ok {
+			return nil, illegal("/intent/args/intent_ids", "names no call of this step")
+		}
+		if calls[i], err = r.transcribed(ctx, o, c, position); err != nil {
+			return nil, err
+		}
+	}
+	value, err := intents.MarshalPlain(calls)
+	return []intents.Input{{Pointer: "/calls", Value: value, SHA256: intents.Digest(value), Size: int64(len(value))}}, err
+}
+
+func (r *Router) transcribed(ctx context.Context, o *order, c catalog.ToldCall, position int64) (catalog.TranscriptCall, error) {
+	t := catalog.TranscriptCall{ToldCall: c, Args: json.RawMessage(`{}`)}
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	a, err := r.Await(ctx, position)
+	if err != nil {
+		return t, err
+	}
+	rec, err := r.cfg.Records.Get(context.WithoutCancel(ctx), position)
+	if err != nil {
+		return t, err
+	}
+	asked, err := state.ReadOrder(rec)
+	if err != nil {
+		return t, err
+	}
+	if !asked.Erased {
+		t.Args = asked.Args
+	}
+	if a.Outcome == nil {
+		return t, nil
+	}
+	t.Status, t.Code, t.Reason = string(a.Outcome.Status), a.Outcome.Code, a.Outcome.Reason
+	t.Result, err = r.shownToday(ctx, o, position, a.Outcome.Result)
+	return t, err
+}
+
+// shownToday is a result under the masks of today's policy. What that does not allow any
+// more is not shown.
+func (r *Router) shownToday(ctx context.Context, o *order, position int64, result json.RawMessage) (json.RawMessage, error) {
+	if result == nil {
+		return nil, nil
+	}
+	then, err := r.reopenIn(ctx, o.view, storage.OpenOrder{Position: position, Attempt: 1})
+	if err != nil {
+		return intents.Mask(result, []string{""}), nil //nolint:nilerr // it was revoked since, say: nothing of it is shown
+	}
+	then.facts.Now = intents.FormatTime(o.now)
+	res, err := o.policy.DecideOrder(ctx, then.env, then.facts)
+	if err != nil {
+		return nil, err
+	}
+	if res.Verdict() == intents.Deny {
+		return intents.Mask(result, []string{""}), nil
+	}
+	for _, ob := range res.Obligations {
+		if pointers, ok := ob.Value.([]any); ok && ob.Name == "mask" {
+			result = intents.Mask(result, texts(pointers))
+		}
+	}
+	return result, nil
+}
+
+// texts are the pointers of a mask; one that is none masks everything.
+func texts(values []any) []string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i], _ = v.(string)
+	}
+	return out
+}

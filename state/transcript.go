@@ -1,0 +1,82 @@
+package state
+
+import (
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+)
+
+// called is an order that a call of an agent made, as later tasks of its place are told.
+type called struct {
+	catalog.ToldCall
+	Revision int    `json:"revision"`
+	Ask      string `json:"ask,omitempty"`
+	Position int64  `json:"position"`
+}
+
+// addCall remembers an order of an agent for later tasks of its place.
+func (p *plan) addCall(x *openOrder, o Order) {
+	c := o.Context
+	if c.Call == "" || final(p.View.Status) {
+		return
+	}
+	status := factOpen
+	if o.Decision.Verdict == intents.Hold {
+		status = factHeld
+	}
+	p.Calls = append(p.Calls, &called{Position: x.Position, Revision: c.Revision, Ask: c.Ask, ToldCall: catalog.ToldCall{
+		Step: c.Step, IntentID: x.ID, Occurrence: c.Occurrence, Call: c.Call, Type: o.Type, Status: status,
+	}})
+	x.Call = len(p.Calls)
+}
+
+// callEnded notes how an order ended. Closed plans have no calls any more.
+func (p *plan) callEnded(x *openOrder, status intents.Status) {
+	if 0 < x.Call && x.Call <= len(p.Calls) {
+		p.Calls[x.Call-1].Status = string(status)
+	}
+}
+
+// maxTold bounds the calls of a step that a task is told: the latest.
+const maxTold = 500
+
+// Told is what is told of an open plan beside the answer of a move, and not recorded: the
+// calls of its steps that are not done, or of one step, in order, and the orders with
+// effects, with their arguments.
+func (s *State) Told(tenant, id string, step int) catalog.Told {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	p := s.plans[tenant+"/"+id]
+	if p == nil || final(p.View.Status) {
+		return catalog.Told{}
+	}
+	out := catalog.Told{Facts: p.shown().Facts}
+	for _, at := range p.View.Steps {
+		if at.Status == catalog.StepDone || step != 0 && at.Step != step {
+			continue
+		}
+		var calls []catalog.ToldCall
+		for _, c := range p.Calls {
+			if c.Step == at.Step && c.Revision == at.Revision && c.Ask == "" {
+				calls = append(calls, c.ToldCall)
+			}
+		}
+		out.Calls = append(out.Calls, calls[max(0, len(calls)-maxTold):]...)
+	}
+	return out
+}
+
+// CallOf finds an order that a call of a place made.
+func (v *View) CallOf(tenant string, place intents.Context, intentID string) (c catalog.ToldCall, position int64, ok bool) {
+	v.s.mu.RLock()
+	defer v.s.mu.RUnlock()
+	p := v.s.plans[tenant+"/"+place.PlanID]
+	if p == nil {
+		return c, 0, false
+	}
+	for _, x := range p.Calls {
+		if x.IntentID == intentID && x.Step == place.Step && x.Revision == place.Revision && x.Ask == place.Ask {
+			return x.ToldCall, x.Position, true
+		}
+	}
+	return c, 0, false
+}
