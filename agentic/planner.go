@@ -145,6 +145,7 @@ func (w *planning) submit(ctx context.Context, _ string, a planArgs) (any, error
 		w.reply = planReply{Reason: a.Infeasible}
 		return nil, nil
 	}
+	identify(a.Steps, w.loaded)
 	if wrong := verifyPlan(a, w.req, w.loaded); len(wrong) > 0 {
 		return nil, &mistake{wrong}
 	}

@@ -17,14 +17,14 @@ const hashDigits = 8
 
 var notWire = regexp.MustCompile(`[^A-Za-z0-9_-]`)
 
-// wireNames are the names of skills as a model sees and writes them: the skill's own
-// name; <server>__<name> for each of several that would have one name, or that of a
+// wireNames are the names of skills as a model sees and writes them: the name of the
+// tool; <server>__<name> for each of several that would have one name, or that of a
 // built-in tool; and that with digits of a hash where even this is not enough. They do
-// not depend on the order of the skills. The record has the skills' own names.
+// not depend on the order of the skills. The record has the skills' ids.
 func wireNames(skills []catalog.Manifest, builtin map[string]bool) []string {
 	names := make([]string, len(skills))
 	for i, m := range skills {
-		names[i] = wireName(m.Name, m)
+		names[i] = wireName(m.Tool(), m)
 	}
 	rename := func(to func(m catalog.Manifest) string) {
 		count := map[string]int{}
@@ -47,7 +47,7 @@ func wireNames(skills []catalog.Manifest, builtin map[string]bool) []string {
 	return names
 }
 
-func withServer(m catalog.Manifest) string { return m.Endpoint + "__" + m.Name }
+func withServer(m catalog.Manifest) string { return m.Endpoint + "__" + m.Tool() }
 
 // wireName replaces what a name must not have, and cuts one that is too long.
 func wireName(name string, m catalog.Manifest) string {
@@ -63,8 +63,8 @@ func cutName(name string, m catalog.Manifest) string {
 	return name[:min(len(name), maxWireName-1-hashDigits)] + "_" + fullHash(m)[:hashDigits]
 }
 
-// fullHash is the hash of a skill's full name, <server>.<name>, in maxWireName digits.
+// fullHash is the hash of a skill's id, <server>.<tool>, in maxWireName digits.
 func fullHash(m catalog.Manifest) string {
-	sum := sha256.Sum256([]byte(m.Endpoint + "." + m.Name))
+	sum := sha256.Sum256([]byte(m.Endpoint + "." + m.Tool()))
 	return hex.EncodeToString(sum[:])
 }

@@ -17,7 +17,7 @@ import (
 
 // of is a skill of a server.
 func of(server, name string) catalog.Manifest {
-	return catalog.Manifest{Endpoint: server, Name: name}
+	return catalog.Manifest{Endpoint: server, Name: server + "." + name}
 }
 
 func TestWireNames(t *testing.T) {
@@ -28,7 +28,7 @@ func TestWireNames(t *testing.T) {
 		want   []string
 	}{
 		{"their own", []catalog.Manifest{of("crm", "close"), of("git", "commit")}, []string{"close", "commit"}},
-		{"what a model cannot write", []catalog.Manifest{of("crm", "crm.close/all ü")}, []string{"crm_close_all__"}},
+		{"what a model cannot write", []catalog.Manifest{of("crm", "all.close/all ü")}, []string{"all_close_all__"}},
 		{"one name of two servers", []catalog.Manifest{of("crm", "close"), of("git", "close"), of("git", "log")}, []string{"crm__close", "git__close", "log"}},
 		{"one name by replacement", []catalog.Manifest{of("crm", "a.b"), of("git", "a_b")}, []string{"crm__a_b", "git__a_b"}},
 		{"that of a built-in tool", []catalog.Manifest{of("crm", "write_memory")}, []string{"crm__write_memory"}},
@@ -56,7 +56,7 @@ func TestWireNamesOfHostileServers(t *testing.T) {
 	skills := []catalog.Manifest{of("crm", "a.b"), of("crm", "a_b"), of("crm", "write_memory"), of("x", strings.Repeat("ü", 100))}
 	for range 4 { // each round takes the names that the one before gave to others
 		for i, name := range wireNames(skills, nil) {
-			if m := of("mimic", name); !slices.ContainsFunc(skills, func(s catalog.Manifest) bool { return s.Name == m.Name && s.Endpoint == m.Endpoint }) {
+			if m := of("mimic", name); !slices.ContainsFunc(skills, func(s catalog.Manifest) bool { return s.Name == m.Name }) {
 				skills = append(skills, m)
 			}
 			skills = append(skills, of("other", fullHash(skills[i])))
@@ -76,7 +76,7 @@ func TestWireNamesOfHostileServers(t *testing.T) {
 }
 
 // TestRecordHasTheSkillsName: a model calls a skill by the name that it was told, and
-// the order has the skill's own.
+// the order has its id.
 func TestRecordHasTheSkillsName(t *testing.T) {
 	c := newCore(t)
 	working(c)
@@ -90,15 +90,15 @@ func TestRecordHasTheSkillsName(t *testing.T) {
 	m := says(map[string][]any{agents.Executor: {call("crm__write_memory", map[string]any{}), finishIt}})
 	w := tasks(c, m)
 	req := opened(c, w, time.Now().Add(time.Minute))
-	req.Step.Skills = []string{"crm.list", "write_memory"}
+	req.Step.Skills = []string{"crm.list", "crm.write_memory"}
 	if got := w.run(t.Context(), req); got.Status != taskDone {
 		t.Fatalf("%+v", got)
 	}
 	var called catalog.SkillCall
-	if err := json.Unmarshal(c.of("skill.call")[0].Args, &called); err != nil || called.Skill != "write_memory" {
+	if err := json.Unmarshal(c.of("skill.call")[0].Args, &called); err != nil || called.Skill != "crm.write_memory" {
 		t.Errorf("called %+v, error %v", called, err)
 	}
-	if got := m.asked[0].Tools[0].Name; got != "crm_list" {
+	if got := m.asked[0].Tools[0].Name; got != "list" {
 		t.Errorf("the model was told of %s", got)
 	}
 }

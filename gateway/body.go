@@ -55,7 +55,7 @@ func misfit(err error) error {
 	var wrong *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &wrong) && wrong.Field != "":
-		path := strings.TrimPrefix(wrong.Field, "claim.") // embedded: no member of that name
+		path := strings.TrimPrefix(strings.TrimPrefix(wrong.Field, "claim."), "queryParameters.") // embedded: no members of these names
 		return problem.New(intents.SchemaInvalid, "/"+strings.ReplaceAll(path, ".", "/"), "must be a JSON "+jsonType(wrong))
 	case errors.As(err, &wrong):
 		return problem.New(intents.SchemaInvalid, "", "the body must be a JSON object")

@@ -219,6 +219,14 @@ func (c *core) perform(e *intents.Envelope) (any, error) {
 		return catalog.ArtifactGetResult{Artifact: a.Artifact, URL: "/"}, err
 	case "memory.query":
 		return catalog.MemoryQueryResult{Hits: []catalog.MemoryHit{{Key: "acme:" + p.Session + ":t:l", Text: string(e.Args())}}, By: catalog.ByWords}, nil
+	case "read_memory":
+		var a catalog.ReadMemory
+		err := json.Unmarshal(e.Args(), &a)
+		return catalog.ReadMemoryResult{Key: a.Key, Data: json.RawMessage(`{"open":3}`)}, err
+	case "plan.usage":
+		return catalog.PlanUsageResult{Usage: []catalog.UsageRow{{Agent: p.UserID, Model: "m", Turns: 1}}, Plans: []catalog.PlansHealth{}, Skills: []catalog.SkillHealth{}}, nil
+	case "message.list":
+		return catalog.MessageListResult{Messages: []catalog.Message{}, Cursor: "c"}, nil
 	default:
 		return nil, intents.Refuse(intents.UnknownIntent, "", "not in this test")
 	}

@@ -18,6 +18,7 @@
 //	POST   /agent/approvals/{intent_id}   approve, reject or request_changes
 //	PUT    /agent/souls/{tenant_id}       the persona of a tenant, or of one of its users
 //	GET    /agent/memory/query            searches memories; POST takes the same as a body
+//	POST   /query/                        a memory, memories, or a named query
 //	POST   /agent/artifacts               keeps the body for good
 //	GET    /agent/artifacts/{digest}      its bytes: with a key, or by a link
 //	GET    /livez, /readyz

@@ -41,6 +41,7 @@ func (g *Gateway) Handler() http.Handler {
 	r.GET("/agent/memory/query", keyed(g.queryMemory))
 	r.POST("/agent/memory/query", keyed(g.queryMemory))
 	r.GET("/schemas/", keyed(g.listSchemas))
+	r.POST("/query/", keyed(g.query))
 	return r.Engine
 }
 

@@ -20,7 +20,11 @@ func (g *Gateway) listSchemas(c *gin.Context, who caller) error {
 	if _, err := g.identify(c.Request.Context(), who, claim{}); err != nil {
 		return err
 	}
-	name := c.Query("name")
+	return respond(c, schemaRows(c.Query("name")), nil)
+}
+
+// schemaRows are those of all agents, or of the one of a name.
+func schemaRows(name string) []schemaRow {
 	rows := []schemaRow{}
 	for _, d := range agents.Builtins() {
 		if name != "" && d.Name != name {
@@ -30,5 +34,5 @@ func (g *Gateway) listSchemas(c *gin.Context, who caller) error {
 		schema.Type = "object"
 		rows = append(rows, schemaRow{d.Name, "agent", d.System(""), schema})
 	}
-	return respond(c, rows, nil)
+	return rows
 }

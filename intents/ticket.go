@@ -2,6 +2,7 @@ package intents
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 )
 
@@ -45,13 +46,20 @@ type TaskScopeClaim struct {
 	Task       string          `json:"task_id"`
 }
 
-// Pin is an approved skill manifest. The digest covers the server that declares
-// it; Server names that for people.
+// Pin is an approved skill manifest. Skill is its id, <server>.<tool>; in pins of earlier
+// builds it is the tool's name alone. The digest covers the server that declares it;
+// Server names that for people.
 type Pin struct {
 	Digest string `json:"digest"`
 	Effect string `json:"effect"`
 	Server string `json:"server,omitempty"`
 	Skill  string `json:"skill"`
+}
+
+// OfTool says whether the skill is a server's tool of this name.
+func (p Pin) OfTool(name string) bool {
+	_, tool, _ := strings.Cut(p.Skill, ".")
+	return tool != "" && tool == name
 }
 
 // Input is an argument that the router resolved from a member "from": the value

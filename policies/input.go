@@ -3,6 +3,7 @@ package policies
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 
 	"aob.dev/writ/intents"
 )
@@ -42,8 +43,31 @@ func Input(e *intents.Envelope, f intents.Facts) map[string]any {
 	}
 	if s := f.Skill; s != nil && s.Digest != "" {
 		in["skill"] = map[string]any{"name": s.Name, "digest": s.Digest, "effect": s.Effect}
+		if name := e.StringArg("skill"); (intents.Pin{Skill: s.Name}).OfTool(name) {
+			identify(in, e, f, name)
+		}
 	}
 	return in
+}
+
+// identify puts the id of a skill in the place of its tool's name, by which the order
+// names it, so that no rule about the id can be passed by with the name.
+func identify(in map[string]any, e *intents.Envelope, f intents.Facts, name string) {
+	args, _ := e.Decoded().(map[string]any)
+	args = maps.Clone(args)
+	args["skill"] = f.Skill.Name
+	in["intent"] = map[string]any{"type": e.Type(), "args": args}
+	task, ok := in["task"].(map[string]any)
+	if !ok {
+		return
+	}
+	skills := list(f.Task.Skills)
+	for i, s := range skills {
+		if s == name {
+			skills[i] = f.Skill.Name
+		}
+	}
+	task["skills"] = skills
 }
 
 // contextInput holds the members that the order carries, and no others.

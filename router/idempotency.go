@@ -158,7 +158,10 @@ func (r *Router) effectOf(o *order) error {
 	if skill == "" {
 		return nil // skill.find
 	}
-	pin, ok := o.view.Pin(o.env.Principal().Tenant, skill)
+	pin, ok, err := o.view.SkillNamed(o.env.Principal().Tenant, skill)
+	if err != nil {
+		return err
+	}
 	if !ok {
 		if o.row.Effect == catalog.EffectPin {
 			o.decision.Effect = string(catalog.Once) // unknown is the worst; policy denies it

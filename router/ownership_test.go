@@ -138,3 +138,11 @@ func TestManagerReadsItsPlansMemoriesOnly(t *testing.T) {
 	w.Want(other.Read(key), intents.TaskScope)
 	w.Want(w.Do(routertest.Order{By: w.Manager, Type: "read_memory", Args: catalog.ReadMemory{Key: key}}), intents.TaskScope)
 }
+
+// The gateway reads for people. What they may see is the executor's to say: it knows whose
+// a memory is, of whatever plan.
+func TestGatewayReadsMemoriesOfAnyPlan(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	key := started(w, catalog.Pure).Done()
+	w.Want(w.Do(routertest.Order{By: w.Gateway, Type: "read_memory", Args: catalog.ReadMemory{Key: key}}), intents.OK)
+}

@@ -46,7 +46,7 @@ func (r *Router) scope(o *order) error {
 	if o.env.Signer().Role == intents.RoleTask {
 		return r.taskScope(o, c)
 	}
-	if o.env.Type() == "read_memory" && !slices.Contains(o.view.KeysOfPlan(pr.Tenant, c.PlanID), o.env.StringArg("key")) {
+	if o.env.Type() == "read_memory" && o.env.Signer().Role == intents.RoleManager && !slices.Contains(o.view.KeysOfPlan(pr.Tenant, c.PlanID), o.env.StringArg("key")) {
 		return intents.Refuse(intents.TaskScope, "/intent/args/key", "a manager may read the results of its plan")
 	}
 	if o.view.Rules() >= intents.RulesStrict && catalog.BeyondGrant(o.env) {

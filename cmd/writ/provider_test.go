@@ -46,7 +46,7 @@ func provider(ts *testscript.TestScript, _ *world, _ []string) {
 				return
 			}
 			rw.Header().Set("Content-Type", "text/event-stream")
-			fmt.Fprint(rw, `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":"Yes."},"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n")
+			fmt.Fprint(rw, `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":"Yes."},"finish_reason":"stop"}],"usage":{"prompt_tokens":1000,"completion_tokens":20,"total_tokens":1020}}`+"\n\ndata: [DONE]\n\n")
 		case "/agent/chat/completions":
 			rw.Header().Set("Content-Type", "text/event-stream")
 			fmt.Fprintf(rw, `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":%s,"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n", agentReply(body))

@@ -70,6 +70,7 @@ type Order struct {
 	Context  intents.Context
 	Ticket   intents.Ticket // what the router adds; Actor, Deadline and Position are filled in
 	NoScope  bool           // outside a task
+	NoPlan   bool           // outside a plan, too
 	Position int64          // 0: one more than the last
 	Key      string         // idempotency key; empty: one that no order of another position has
 }
@@ -80,7 +81,9 @@ func (e *Executor) Fill(in Order) Order {
 	c, t := &in.Context, &in.Ticket
 	c.SessionID = cmp.Or(c.SessionID, "sess_1")
 	c.TurnID = cmp.Or(c.TurnID, "turn_1")
-	c.PlanID = cmp.Or(c.PlanID, "plan_1")
+	if !in.NoPlan {
+		c.PlanID = cmp.Or(c.PlanID, "plan_1")
+	}
 	t.Actor.Tenant = cmp.Or(t.Actor.Tenant, "acme")
 	t.Actor.UserID = cmp.Or(t.Actor.UserID, "ana")
 	t.Actor.Session = cmp.Or(t.Actor.Session, c.SessionID)

@@ -3,8 +3,13 @@ package mcp
 import (
 	"bytes"
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 
@@ -20,7 +25,9 @@ type CallMeta struct {
 	// "aob.dev/intent_id" and, over HTTP, as Idempotency-Key.
 	IntentID string
 	// Principal is the user on whose behalf the call is made: sent as _meta
-	// "aob.dev/principal".
+	// "aob.dev/principal". To a server that shares a key, "aob.dev/principal_hmac" proves
+	// it, and the server proves in turn for whom an enricher response is: the member
+	// principal_hmac, see proof.
 	Principal string
 	// AllowedSkills is sent as _meta "aob.dev/allowed_skills". The router has
 	// already refused calls of others.
@@ -32,6 +39,8 @@ type CallMeta struct {
 	// RetrySafe says that the skill may be run more than once. Without it a
 	// call is sent at most once.
 	RetrySafe bool
+	// Log gets what the server says during the call; nil: that of the client does.
+	Log *slog.Logger
 }
 
 // Result is the answer of a tool.
@@ -45,6 +54,10 @@ type Result struct {
 	IsError bool
 	// Text is all text content as received, one newline between parts.
 	Text string
+	// Files are the content that is no text.
+	Files []File
+	// Proof is the principal_hmac that an enricher response must have; empty: none.
+	Proof string
 }
 
 // Call runs a tool with input, a JSON object (empty: {}). Output is checked against
@@ -60,7 +73,10 @@ func (c *Client) Call(ctx context.Context, name string, input json.RawMessage, m
 	if err != nil {
 		return nil, c.conceal(err)
 	}
-	req := request(name, input, meta)
+	req := c.request(name, input, meta)
+	token, end := c.asides.during(meta.Log)
+	defer end()
+	req.Params.Meta.ProgressToken = token
 	var res *wire.CallToolResult
 	failed := c.attempt(ctx, meta.RetrySafe, func() (e *Error) {
 		res, e = c.callOnce(ctx, req)
@@ -71,6 +87,9 @@ func (c *Client) Call(ctx context.Context, name string, input json.RawMessage, m
 		return nil, c.conceal(failed)
 	}
 	got, err := t.accept(ctx, res)
+	if got != nil {
+		got.Proof = c.proof("answer", meta)
+	}
 	return got, c.conceal(err)
 }
 
@@ -134,7 +153,18 @@ func (c *Client) lookup(ctx context.Context, name, digest string) (*tool, error)
 	return t, nil
 }
 
-func request(name string, input json.RawMessage, meta CallMeta) wire.CallToolRequest {
+// proof is the hex HMAC-SHA-256 by the shared key of "writ-call-v1" or "writ-answer-v1",
+// intent_id and principal, one a line. Without a key it is empty.
+func (c *Client) proof(what string, meta CallMeta) string {
+	if c.src.PrincipalKey == nil {
+		return ""
+	}
+	mac := hmac.New(sha256.New, c.src.PrincipalKey)
+	fmt.Fprintf(mac, "writ-%s-v1\n%s\n%s", what, meta.IntentID, meta.Principal)
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+func (c *Client) request(name string, input json.RawMessage, meta CallMeta) wire.CallToolRequest {
 	req := wire.CallToolRequest{}
 	req.Params.Name, req.Params.Arguments = name, input
 	fields := map[string]any{}
@@ -144,13 +174,14 @@ func request(name string, input json.RawMessage, meta CallMeta) wire.CallToolReq
 	}
 	if meta.Principal != "" {
 		fields["aob.dev/principal"] = meta.Principal
+		if proof := c.proof("call", meta); proof != "" {
+			fields["aob.dev/principal_hmac"] = proof
+		}
 	}
 	if len(meta.AllowedSkills) > 0 {
 		fields["aob.dev/allowed_skills"] = meta.AllowedSkills
 	}
-	if len(fields) > 0 {
-		req.Params.Meta = &wire.Meta{AdditionalFields: fields}
-	}
+	req.Params.Meta = &wire.Meta{AdditionalFields: fields}
 	return req
 }
 
@@ -188,27 +219,13 @@ func (c *Client) send(ctx context.Context, req wire.CallToolRequest) (res *wire.
 
 // accept checks the answer and makes the result.
 func (t *tool) accept(ctx context.Context, r *wire.CallToolResult) (*Result, error) {
-	res := &Result{IsError: r.IsError}
-	other := ""
-	var texts []string
-	for _, content := range r.Content {
-		switch content := content.(type) {
-		case wire.TextContent:
-			texts = append(texts, content.Text)
-		case wire.EmbeddedResource:
-			if text, ok := content.Resource.(wire.TextResourceContents); ok {
-				texts = append(texts, text.Text)
-				continue
-			}
-			other = "binary resource"
-		case wire.ImageContent:
-			other = "image"
-		case wire.AudioContent:
-			other = "audio"
-		default:
-			other = "link"
-		}
+	texts, files, err := contents(r.Content)
+	if err != nil {
+		e := asError(err)
+		e.Tool = t.Name
+		return nil, e
 	}
+	res := &Result{IsError: r.IsError, Files: files}
 	res.Text = strings.Join(texts, "\n")
 	res.Data = []byte(res.Text)
 	text := bytes.TrimSpace(res.Data)
@@ -225,8 +242,6 @@ func (t *tool) accept(ctx context.Context, r *wire.CallToolResult) (*Result, err
 		if found := t.output.ValidateWithin(ctx, res.Data); len(found) > 0 {
 			return nil, &Error{Kind: ErrSchema, Tool: t.Name, Reason: "output does not match the declared schema at " + describe(found)}
 		}
-	case len(res.Data) == 0 && other != "":
-		return nil, &Error{Kind: ErrSchema, Tool: t.Name, Reason: "it answered with nothing but " + other + " content, which is not supported"}
 	}
 	return res, nil
 }

@@ -31,7 +31,8 @@ type Client struct {
 	opt Options
 	log *slog.Logger
 
-	hide func(string) string // secrets of the source
+	hide   func(string) string // secrets of the source
+	asides *asides
 
 	dialing chan struct{} // holds a token while a caller dials
 
@@ -62,6 +63,7 @@ func Dial(ctx context.Context, src Source, opt Options) (*Client, error) {
 		src: src, opt: opt, log: opt.Log.With(slog.String("skill_server", src.Endpoint())),
 		hide: src.hider(), dialing: make(chan struct{}, 1), open: map[*conn]bool{},
 	}
+	c.asides = newAsides(c.log, c.hide)
 	cn, err := c.acquire(ctx)
 	if err != nil {
 		return nil, c.conceal(err)
@@ -177,6 +179,7 @@ func (c *Client) dial(ctx context.Context) (*conn, error) {
 	ctx, st := withState(ctx)
 	ctx, cancel := context.WithTimeout(ctx, c.opt.StartTimeout)
 	defer cancel()
+	cn.rpc.OnNotification(c.asides.notified)
 	if err := shakeHands(ctx, cn.rpc); err != nil {
 		e := classify(ctx, st, err, cn)
 		e.Undelivered = true

@@ -102,8 +102,8 @@ func TestServerThatLies(t *testing.T) {
 			}
 			_, err = c.Call(t.Context(), "mute", nil, CallMeta{})
 			wantKind(t, err, ErrSchema, "no structured content")
-			_, err = c.Call(t.Context(), "picture", nil, CallMeta{})
-			wantKind(t, err, ErrSchema, "image")
+			_, err = c.Call(t.Context(), "corrupt", nil, CallMeta{})
+			wantKind(t, err, ErrSchema, "corrupt", "no base64")
 		})
 	}
 }

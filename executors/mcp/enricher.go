@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"crypto/hmac"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -23,12 +24,23 @@ type Envelope struct {
 // response.
 const dataUnavailable = "data unavailable"
 
+// envelopeMembers are in every enricher response.
+var envelopeMembers = []string{"status", "payload", "domain_type", "enricher_id"}
+
+// TakesPrincipal reports whether this is an enricher whose input has the principal as a
+// member, which is not for a model to write.
+func (m *Manifest) TakesPrincipal() bool {
+	return m.declares(envelopeMembers...) && declare(m.InputSchema, "principal")
+}
+
 // declares reports whether the output schema has all of these properties.
-func (m *Manifest) declares(names ...string) bool {
+func (m *Manifest) declares(names ...string) bool { return declare(m.OutputSchema, names...) }
+
+func declare(schema json.RawMessage, names ...string) bool {
 	var s struct {
 		Properties map[string]json.RawMessage `json:"properties"`
 	}
-	if len(m.OutputSchema) == 0 || json.Unmarshal(m.OutputSchema, &s) != nil {
+	if len(schema) == 0 || json.Unmarshal(schema, &s) != nil {
 		return false
 	}
 	return !slices.ContainsFunc(names, func(name string) bool { _, ok := s.Properties[name]; return !ok })
@@ -40,15 +52,15 @@ func (m *Manifest) declares(names ...string) bool {
 //
 // The principal is checked first, whatever the status: one that differs from the
 // given principal, or is missing where the manifest declares it, is ErrPrincipal,
-// to be counted and alerted, never retried. Then the status alone decides: error is
-// ErrTool.
-func (m *Manifest) Unwrap(data []byte, principal string) (*Envelope, error) {
+// to be counted and alerted, never retried; so is a proof that differs, unless none is
+// needed. Then the status alone decides: error is ErrTool.
+func (m *Manifest) Unwrap(data []byte, principal, proof string) (*Envelope, error) {
 	members, err := topLevel(data)
 	_, status := members["status"]
 	_, domain := members["domain_type"]
 	_, id := members["enricher_id"]
 	isEnvelope := status && domain && id
-	declared := m.declares("status", "payload", "domain_type", "enricher_id")
+	declared := m.declares(envelopeMembers...)
 	if !isEnvelope && !declared {
 		return nil, nil
 	}
@@ -56,7 +68,7 @@ func (m *Manifest) Unwrap(data []byte, principal string) (*Envelope, error) {
 		return nil, &Error{Kind: ErrSchema, Tool: m.Name, Reason: "not an enricher response", Err: err}
 	}
 	named, present := members["principal"]
-	if (present && !none(named) || declared && m.declares("principal")) && !isText(named, principal) {
+	if (present && !none(named) || declared && m.declares("principal")) && !isText(named, principal) || proof != "" && !isText(members["principal_hmac"], proof) {
 		return nil, &Error{Kind: ErrPrincipal, Tool: m.Name, Reason: dataUnavailable}
 	}
 	return m.open(members)
@@ -88,10 +100,11 @@ func (m *Manifest) open(members map[string]json.RawMessage) (*Envelope, error) {
 	return e, nil
 }
 
-// isText reports whether raw is the JSON text want, which is not empty.
+// isText reports whether raw is the JSON text want, which is not empty. How long it takes
+// says nothing of the text.
 func isText(raw json.RawMessage, want string) bool {
 	var got *string
-	return want != "" && json.Unmarshal(raw, &got) == nil && got != nil && *got == want
+	return want != "" && json.Unmarshal(raw, &got) == nil && got != nil && hmac.Equal([]byte(*got), []byte(want))
 }
 
 // topLevel splits an object into its members by exact name. A duplicate name is an

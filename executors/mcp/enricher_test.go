@@ -48,7 +48,7 @@ func TestUnwrap(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := tt.m.Unwrap([]byte(tt.data), "ana")
+			got, err := tt.m.Unwrap([]byte(tt.data), "ana", "")
 			if d := cmp.Diff(tt.want, got); d != "" {
 				t.Error(d)
 			}
@@ -71,6 +71,6 @@ func TestUnwrap(t *testing.T) {
 
 func TestUnwrapWithoutActor(t *testing.T) {
 	m := &Manifest{Name: "orders", OutputSchema: json.RawMessage(envelopeSchema)}
-	_, err := m.Unwrap([]byte(`{"status":"ok","payload":1,"domain_type":"d","enricher_id":"e","principal":""}`), "")
+	_, err := m.Unwrap([]byte(`{"status":"ok","payload":1,"domain_type":"d","enricher_id":"e","principal":""}`), "", "")
 	wantKind(t, err, ErrPrincipal)
 }

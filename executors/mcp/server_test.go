@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -88,6 +89,28 @@ func testServer() *server.MCPServer {
 	})
 	s.AddTool(toolOf("picture", ""), func(context.Context, wire.CallToolRequest) (*wire.CallToolResult, error) {
 		return &wire.CallToolResult{Content: []wire.Content{wire.NewImageContent("AAAA", "image/png")}}, nil
+	})
+	s.AddTool(toolOf("corrupt", ""), func(context.Context, wire.CallToolRequest) (*wire.CallToolResult, error) {
+		return &wire.CallToolResult{Content: []wire.Content{wire.NewImageContent("a picture", "image/png")}}, nil
+	})
+	s.AddTool(toolOf("mixed", ""), func(context.Context, wire.CallToolRequest) (*wire.CallToolResult, error) {
+		return &wire.CallToolResult{Content: []wire.Content{
+			wire.NewTextContent("two lines"),
+			wire.NewEmbeddedResource(wire.TextResourceContents{URI: "file:///a.txt", MIMEType: "text/plain", Text: "of text"}),
+			wire.NewEmbeddedResource(wire.BlobResourceContents{URI: "file:///a.gz", MIMEType: "no type\n", Blob: "AQI="}),
+			wire.NewAudioContent("AQ==", "audio/wav; rate=8000"),
+			wire.NewResourceLink("https://docs.example/a", "the manual", "", "text/html"),
+		}}, nil
+	})
+	s.AddTool(toolOf("talker", ""), func(ctx context.Context, req wire.CallToolRequest) (*wire.CallToolResult, error) {
+		to := server.ServerFromContext(ctx)
+		say := map[string]any{"level": "warning", "logger": "crm", "data": map[string]any{"rows\x1b[2J": 3}}
+		work := map[string]any{"progressToken": req.Params.Meta.ProgressToken, "progress": 1, "total": 2, "message": "half of it"}
+		if err := errors.Join(to.SendNotificationToClient(ctx, "notifications/message", say), to.SendNotificationToClient(ctx, "notifications/progress", work)); err != nil {
+			return nil, err
+		}
+		<-ctx.Done() // the library's server loses what is said right before an answer
+		return nil, ctx.Err()
 	})
 	s.AddTool(toolOf("slow", ""), func(ctx context.Context, _ wire.CallToolRequest) (*wire.CallToolResult, error) {
 		<-ctx.Done()

@@ -28,9 +28,11 @@ import (
 //	effect=commit:once   what a tool does to the world, whatever it says itself:
 //	                     pure, idempotent or once
 //	timeout_sec=10       how long one call may take, from 1 to 30
+//	rpm=60               how many calls a minute the server gets at most
+//	tenant=acme          who may see its skills; without one: every tenant
 //
-// env, files and effect may be repeated. A configuration file has headers, too, which
-// have no place in a command line that others can read.
+// env, files, effect and tenant may be repeated. A configuration file has headers and
+// principal_hmac, too, which have no place in a command line that others can read.
 type Settings struct {
 	Name      string
 	Env       []string // NAME=value
@@ -40,6 +42,10 @@ type Settings struct {
 	Effects   map[string]string // by tool
 	Header    http.Header       // of every HTTP request
 	Timeout   time.Duration     // of one call; 0: DefaultTimeout
+	RPM       int               // calls a minute; 0: any number
+	Tenants   []string          // nil: all
+	// PrincipalKey is a secret that the server shares, see CallMeta.Principal; nil: none.
+	PrincipalKey []byte
 	// Secrets are values, or parts of them, that neither logs nor errors show, even where
 	// the server itself does.
 	Secrets []string
@@ -66,8 +72,8 @@ func parseSettings(words []string) (Settings, []string, error) {
 		if !ok {
 			break
 		}
-		if key == "header" {
-			return s, nil, errors.New("headers stand in the configuration file, because others can read a command line: see docs/skills.md")
+		if key == "header" || key == "principal_hmac" {
+			return s, nil, errors.New("headers and principal_hmac stand in the configuration file, because others can read a command line: see docs/skills.md")
 		}
 		if err := s.Set(key, value); err != nil {
 			return s, nil, err
@@ -79,7 +85,7 @@ func parseSettings(words []string) (Settings, []string, error) {
 func isSetting(word string) bool {
 	key, _, ok := strings.Cut(word, "=")
 	switch key {
-	case "name", "env", "files", "network", "isolation", "effect", "timeout_sec", "header":
+	case "name", "env", "files", "network", "isolation", "effect", "timeout_sec", "rpm", "tenant", "header", "principal_hmac":
 		return ok
 	}
 	return false
@@ -101,6 +107,12 @@ func (s *Settings) Set(key, value string) error {
 		return s.addHeader(value)
 	case key == "timeout_sec":
 		return s.setTimeout(value)
+	case key == "rpm":
+		return s.setRPM(value)
+	case key == "tenant":
+		return s.addTenant(value)
+	case key == "principal_hmac":
+		return s.setPrincipalKey(value)
 	case key == "network" && (value == "on" || value == "off"):
 		s.NoNetwork = value == "off"
 	case key == "isolation" && (value == "box" || value == "none"):
@@ -110,7 +122,7 @@ func (s *Settings) Set(key, value string) error {
 	case key == "isolation":
 		return errors.New("isolation is box or none")
 	default:
-		return fmt.Errorf("no setting %q: there are name, env, files, network, isolation, effect, timeout_sec", printable(key, maxServerName))
+		return fmt.Errorf("no setting %q: there are name, env, files, network, isolation, effect, timeout_sec, rpm, tenant", printable(key, maxServerName))
 	}
 	return nil
 }
@@ -196,6 +208,42 @@ func (s *Settings) setTimeout(text string) error {
 		return fmt.Errorf("timeout_sec is a whole number from 1 to %d, since no call may take longer", most)
 	}
 	s.Timeout = time.Duration(n) * time.Second
+	return nil
+}
+
+// maxRPM bounds the calls a minute of one server.
+const maxRPM = 100_000
+
+func (s *Settings) setRPM(text string) error {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > maxRPM {
+		return fmt.Errorf("rpm is a whole number from 1 to %d", maxRPM)
+	}
+	s.RPM = n
+	return nil
+}
+
+func (s *Settings) addTenant(text string) error {
+	switch {
+	case text == "" || len(text) > 64 || !madeOf(text, alphanumeric+"_.-"):
+		return errors.New("a tenant's name has 1 to 64 letters, digits and _ . -")
+	case slices.Contains(s.Tenants, text):
+		return fmt.Errorf("the tenant %s stands twice: leave one of them out", text)
+	}
+	s.Tenants = append(s.Tenants, text)
+	return nil
+}
+
+// shortestKey is how long a key of principals must be, in bytes: a shorter one can be
+// guessed.
+const shortestKey = 16
+
+func (s *Settings) setPrincipalKey(text string) error {
+	if len(text) < shortestKey {
+		return fmt.Errorf("principal_hmac is a secret of at least %d bytes", shortestKey)
+	}
+	s.PrincipalKey = []byte(text)
+	s.Secrets = append(s.Secrets, text)
 	return nil
 }
 

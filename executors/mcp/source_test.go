@@ -75,6 +75,7 @@ func TestParseSettings(t *testing.T) {
 		},
 		{"effect=a:pure effect=b:once -- http://x/", Source{URL: "http://x/", Settings: Settings{Effects: map[string]string{"a": "pure", "b": "once"}}}},
 		{"timeout_sec=7 effect=a:b:pure -- http://x/", Source{URL: "http://x/", Settings: Settings{Timeout: 7 * time.Second, Effects: map[string]string{"a:b": "pure"}}}},
+		{"tenant=acme rpm=60 tenant=b -- http://x/", Source{URL: "http://x/", Settings: Settings{Tenants: []string{"acme", "b"}, RPM: 60}}},
 		{"server name=x -- y", Source{Command: []string{"server", "name=x", "--", "y"}}},
 		{"A=b server", Source{Command: []string{"A=b", "server"}}},
 	}
@@ -97,6 +98,10 @@ func TestParseSettings(t *testing.T) {
 		"isolation=some -- server":               "box or none",
 		"timeout_sec=31 -- server":               "from 1 to 30",
 		"header=Authorization=hunter2 -- server": "configuration file",
+		"principal_hmac=hunter2 -- server":       "configuration file",
+		"rpm=0 -- server":                        "from 1 to 100000",
+		"tenant=a/b -- server":                   "1 to 64 letters",
+		"tenant=a tenant=a -- server":            "stands twice",
 		"name=a colour=hunter2 -- server":        "no setting",
 		"isolation=none -- https://x/mcp":        "settings of a command",
 		"name=a --":                              "neither",

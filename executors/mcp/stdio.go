@@ -73,7 +73,7 @@ func (c *Client) start(ctx context.Context) (*child, error) {
 		return nil, err
 	}
 	ch := &child{ServerProcess: p, exited: make(chan struct{})}
-	ch.drains.Go(func() { drain(ctx, p.Stderr, c.log, c.hide) })
+	ch.drains.Go(func() { drain(p.Stderr, func(line string) { c.asides.say(ctx, "", slog.LevelInfo, "stderr", line) }) })
 	go func() { // ends with the process, which stop kills
 		err := p.Wait()
 		c.log.DebugContext(ctx, "skill server process ended", slog.Any("error", err))
@@ -143,31 +143,18 @@ func (l *lines) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Limits of what is logged of a child's standard error, for one process.
-const (
-	maxStderrLine  = 2048 // bytes
-	maxStderrLines = 500
-)
-
-// drain logs a child's standard error until it ends. It always keeps reading,
-// since a full pipe would stop the child; secrets of the source are hidden and control
-// characters escaped.
-func drain(ctx context.Context, in io.ReadCloser, log *slog.Logger, hide func(string) string) {
+// drain says what a child writes to standard error until it ends. It always keeps
+// reading, since a full pipe would stop the child.
+func drain(in io.ReadCloser, say func(line string)) {
 	defer in.Close()
-	r := bufio.NewReaderSize(in, 2*maxStderrLine)
-	for n, rest := 0, false; ; {
+	r := bufio.NewReaderSize(in, 2*maxAside)
+	for rest := false; ; {
 		line, more, err := r.ReadLine()
 		if err != nil {
 			return
 		}
 		if !rest { // the rest of a long line is dropped
-			n++
-			switch {
-			case n <= maxStderrLines:
-				log.InfoContext(ctx, "skill server", slog.String("stderr", printable(hide(string(line)), maxStderrLine)))
-			case n == maxStderrLines+1:
-				log.WarnContext(ctx, "skill server writes too much, the rest is not logged")
-			}
+			say(string(line))
 		}
 		rest = more
 	}

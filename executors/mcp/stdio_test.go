@@ -95,8 +95,8 @@ func TestChildStderrIsEscaped(t *testing.T) {
 
 func TestStderrIsBounded(t *testing.T) {
 	var log bytes.Buffer
-	long := strings.Repeat("y", 5*maxStderrLine)
-	text := long + "\n" + strings.Repeat("line\n", 2*maxStderrLines)
+	long := strings.Repeat("y", 5*maxAside)
+	text := long + "\n" + strings.Repeat("line\n", 2*maxAsides)
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -105,11 +105,12 @@ func TestStderrIsBounded(t *testing.T) {
 		_, _ = w.WriteString(text)
 		_ = w.Close()
 	}()
-	drain(t.Context(), r, slog.New(slog.NewTextHandler(&log, nil)), (&Settings{}).hider())
-	if got := strings.Count(log.String(), "\n"); got != maxStderrLines+1 {
-		t.Errorf("%d lines logged, want %d and a note", got, maxStderrLines)
+	a := newAsides(slog.New(slog.NewTextHandler(&log, nil)), (&Settings{}).hider())
+	drain(r, func(line string) { a.say(t.Context(), "", slog.LevelInfo, "stderr", line) })
+	if got := strings.Count(log.String(), "\n"); got != maxAsides+1 {
+		t.Errorf("%d lines logged, want %d and a note", got, maxAsides)
 	}
-	if log.Len() > maxStderrLines*120+2*maxStderrLine {
+	if log.Len() > maxAsides*120+2*maxAside {
 		t.Errorf("%d bytes logged", log.Len())
 	}
 }

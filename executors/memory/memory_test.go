@@ -347,6 +347,24 @@ func TestReadLarge(t *testing.T) {
 		}
 		file.Close()
 	}
+	person := read("acme:sess_1:task_1:x", false)
+	person.NoPlan = true
+	if r := b.Do(t, person); r.Code != intents.OversizedOutput {
+		t.Errorf("outside a plan, where files have no place: %+v", r)
+	}
+}
+
+// A person who looks a memory up confirms nothing for the manager.
+func TestOnlyAManagerConfirms(t *testing.T) {
+	b := open(t)
+	b.Must(t, write(task("task_1", 1), "x", rows), nil)
+	for confirm, want := range map[bool]intents.Code{true: intents.MalformedArgs, false: intents.OK} {
+		in := read("acme:sess_1:task_1:x", confirm)
+		in.NoPlan = true
+		if r := b.Do(t, in); r.Code != want {
+			t.Errorf("confirm %v: %+v", confirm, r)
+		}
+	}
 }
 
 // TestExpired: a memory past its time is not served, to nobody and in no way.

@@ -19,7 +19,7 @@ func (m *memory) read(ctx context.Context, o *executors.Order, args catalog.Read
 	switch {
 	case task != nil && !ofStep(o, args.Key):
 		return nil, executors.Fail(intents.TaskScope, "a task reads its step's input and its own memories only")
-	case task != nil && args.Confirm:
+	case args.Confirm && (task != nil || o.Context.PlanID == ""):
 		return nil, executors.Fail(intents.MalformedArgs, "only the manager confirms")
 	}
 	r, _, err := m.get(ctx, o.Ticket.Actor.Tenant, args.Key)
@@ -28,6 +28,9 @@ func (m *memory) read(ctx context.Context, o *executors.Order, args catalog.Read
 	}
 	if r.Key != args.Key || isLock(r) || r.expired(m.Now()) || !visible(o, r) {
 		return nil, executors.Store(storage.ErrNotFound)
+	}
+	if task == nil && o.Context.PlanID == "" && len(r.Text) >= storage.InlineLimit {
+		return nil, executors.Fail(intents.OversizedOutput, "the memory is too large for an answer, and without a plan there is no file for it")
 	}
 	scope := storage.Scope{Tenant: o.Ticket.Actor.Tenant, Plan: o.Context.PlanID}
 	if task != nil {

@@ -1,6 +1,7 @@
 // Package plans reads plans: the documents of agent_plans and agent_events, which the
 // recorder alone writes. Users see their own plans. Users whose ticket says that they
 // oversee see all plans of their tenant. Any other plan is reported as missing.
+// Plans are also summed up, and messages are told with what their turns used.
 package plans
 
 import (
@@ -31,9 +32,13 @@ const (
 )
 
 // Handlers of the executor. They keep no state.
-func Handlers(docs storage.Documents) map[string]executors.Handler {
-	p := plans{docs}
-	return map[string]executors.Handler{"plan.get": executors.WithArgs(p.get), "plan.list": executors.WithArgs(p.list), "transcript.get": transcript}
+func Handlers(docs storage.Documents, prices map[string]catalog.Price) map[string]executors.Handler {
+	p := plans{docs, prices}
+	return map[string]executors.Handler{
+		"plan.get": executors.WithArgs(p.get), "plan.list": executors.WithArgs(p.list),
+		"plan.usage": executors.WithArgs(p.usage), "message.list": executors.WithArgs(p.messages),
+		"transcript.get": transcript,
+	}
 }
 
 // transcript gives the calls that the router put into the ticket.
@@ -49,7 +54,10 @@ func transcript(_ context.Context, o *executors.Order) (*executors.Result, error
 	return &executors.Result{Value: out}, nil
 }
 
-type plans struct{ docs storage.Documents }
+type plans struct {
+	docs   storage.Documents
+	prices map[string]catalog.Price // by driver:model
+}
 
 // get reads one plan, and with Trace its events in the order in which they
 // happened.
@@ -151,25 +159,39 @@ func (p plans) list(ctx context.Context, o *executors.Order, args catalog.PlanLi
 		q.Terms["status"] = []string{args.Status}
 	}
 	out := catalog.PlanListResult{Plans: []catalog.PlanView{}}
-	for size := 0; len(out.Plans) < args.Limit && size < listBytes; {
-		q.Limit = min(listPage, args.Limit-len(out.Plans))
-		page, err := p.docs.Search(ctx, o.Ticket.Actor.Tenant, storage.IndexPlans, q)
+	var err error
+	out.Cursor, err = p.walk(ctx, o, storage.IndexPlans, q, listed(args.Limit), func(doc storage.Document) error {
+		view, err := viewOf(doc)
+		view.Facts = nil
+		out.Plans = append(out.Plans, view)
+		return err
+	})
+	return &executors.Result{Value: out}, err
+}
+
+// bounds of a walk: at most so many documents, by pages, until they have so many bytes.
+type bounds struct{ documents, page, bytes int }
+
+// listed are the bounds of a list.
+func listed(limit int) bounds { return bounds{limit, listPage, listBytes} }
+
+// walk reads documents within bounds; the cursor continues where it ended.
+func (p plans) walk(ctx context.Context, o *executors.Order, index string, q storage.Query, b bounds, add func(storage.Document) error) (cursor string, err error) {
+	for n, size := 0, 0; n < b.documents && size < b.bytes; {
+		q.Limit = min(b.page, b.documents-n)
+		found, err := p.docs.Search(ctx, o.Ticket.Actor.Tenant, index, q)
 		if err != nil {
-			return nil, executors.Store(err)
+			return "", executors.Store(err)
 		}
-		for _, doc := range page.Documents {
-			view, err := viewOf(doc)
-			if err != nil {
-				return nil, err
+		for _, doc := range found.Documents {
+			if err := add(doc); err != nil {
+				return "", err
 			}
-			view.Facts = nil
-			out.Plans = append(out.Plans, view)
-			size += len(doc.Body)
+			n, size = n+1, size+len(doc.Body)
 		}
-		out.Cursor, q.After = page.Cursor, page.Cursor
-		if page.Cursor == "" {
+		if q.After = found.Cursor; q.After == "" {
 			break
 		}
 	}
-	return &executors.Result{Value: out}, nil
+	return q.After, nil
 }

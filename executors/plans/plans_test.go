@@ -32,7 +32,7 @@ func open(t *testing.T) (*sqlite.Documents, *executortest.Executor) {
 			t.Error(err)
 		}
 	})
-	return docs, executortest.New(t, plans.Name, nil, plans.Handlers(docs))
+	return docs, executortest.New(t, plans.Name, nil, plans.Handlers(docs, nil))
 }
 
 func check(index string, body []byte) (pointer, reason string, ok bool) {

@@ -46,6 +46,7 @@ type row struct {
 	Plan      string    `json:"plan_id,omitempty"`
 	Type      string    `json:"message_type"`
 	Content   string    `json:"content"`
+	Trace     string    `json:"trace_id,omitempty"`
 	Position  int64     `json:"position"`
 	CreatedAt time.Time `json:"created_at"`
 }
@@ -61,7 +62,7 @@ func (s *sessions) writeRows(ctx context.Context, o *executors.Order, sessionID 
 		var err error
 		docs[i], err = executors.Document(m.ID, o.Ticket.Position, row{
 			ID: m.ID, Tenant: o.Ticket.Actor.Tenant, User: o.Ticket.Actor.UserID, Session: sessionID, Turn: o.Context.TurnID, Plan: o.Context.PlanID,
-			Type: messageTypes[m.Role], Content: m.Content, Position: o.Ticket.Position, CreatedAt: m.TS,
+			Type: messageTypes[m.Role], Content: m.Content, Trace: o.TraceID, Position: o.Ticket.Position, CreatedAt: m.TS,
 		})
 		if err != nil {
 			return err

@@ -4,7 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"aob.dev/writ/executors"
@@ -46,9 +50,12 @@ func (s *skills) call(ctx context.Context, o *executors.Order, args catalog.Skil
 	if err != nil {
 		return nil, unreachable(ctx, err)
 	}
+	if wait, ok := skill.server.terms.Calls.Allow(""); !ok {
+		return nil, busy(wait)
+	}
 	in := invocation{order: o, skill: skill, pin: pin, input: input}
 	began := s.Now()
-	res, err := client.Call(ctx, skill.Name, input, meta(o, pin))
+	res, err := client.Call(ctx, skill.Name, input, s.meta(in))
 	in.took = s.Now().Sub(began)
 	if err != nil {
 		return nil, s.failure(ctx, in, res, err)
@@ -57,12 +64,26 @@ func (s *skills) call(ctx context.Context, o *executors.Order, args catalog.Skil
 }
 
 // meta is sent with a call beside its input.
-func meta(o *executors.Order, pin intents.Pin) mcp.CallMeta {
-	m := mcp.CallMeta{IntentID: o.ID, Principal: o.Ticket.Actor.UserID, Digest: pin.Digest, RetrySafe: repeatable(pin)}
-	if o.Ticket.Scope != nil {
-		m.AllowedSkills = o.Ticket.Scope.Skills
+func (s *skills) meta(in invocation) mcp.CallMeta {
+	o := in.order
+	m := mcp.CallMeta{
+		IntentID: o.ID, Principal: o.Ticket.Actor.UserID, Digest: in.pin.Digest, RetrySafe: repeatable(in.pin),
+		Log: s.Log.With(slog.String("server", in.skill.Server), slog.String("skill", in.pin.Skill), slog.String("intent_id", o.ID)),
+	}
+	if t := o.Ticket.Scope; t != nil {
+		m.Log = m.Log.With(slog.String("plan_id", t.Plan), slog.Int("step", t.Step))
+		for _, name := range t.Skills { // as the server itself names them
+			m.AllowedSkills = append(m.AllowedSkills, strings.TrimPrefix(name, serverOf(in.skill, in.pin)+"."))
+		}
 	}
 	return m
+}
+
+// busy is the failure of a call beyond the server's calls a minute, which was not sent.
+func busy(wait time.Duration) *executors.Failure {
+	seconds := int(math.Ceil(wait.Seconds()))
+	reason := fmt.Sprintf("the skill server gets no more calls a minute than its rpm allows: try again in %d s", seconds)
+	return executors.Fail(intents.RateLimited, reason).WithDetails(map[string]int{"retry_after_sec": seconds})
 }
 
 // repeatable: the approved effect allows the skill to run more than once.
@@ -83,6 +104,11 @@ func (s *skills) input(ctx context.Context, o *executors.Order, skill Skill, arg
 			return nil, err
 		}
 	}
+	if skill.TakesPrincipal() {
+		if input, err = withPrincipal(input, o.Ticket.Actor.UserID); err != nil {
+			return nil, err
+		}
+	}
 	schema, err := schemas.Compile(skill.InputSchema)
 	if err != nil {
 		return nil, executors.Fail(intents.ExecutorFailed, "the skill's input schema cannot be used")
@@ -99,6 +125,20 @@ func (s *skills) input(ctx context.Context, o *executors.Order, skill Skill, arg
 	return nil, executors.Fail(intents.MalformedArgs, reason).WithDetails(map[string]any{"violations": violations})
 }
 
+// withPrincipal puts the user in the place of what a model may have written as principal.
+func withPrincipal(input json.RawMessage, user string) (json.RawMessage, error) {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(input, &members) != nil || members == nil {
+		return nil, executors.Fail(intents.MalformedArgs, "the input of a skill is an object")
+	}
+	named, err := json.Marshal(user)
+	if err != nil {
+		return nil, err
+	}
+	members["principal"] = named
+	return json.Marshal(members)
+}
+
 // maxViolations is how many violations of an input are reported.
 const maxViolations = 20
 
@@ -109,14 +149,25 @@ func (s *skills) answer(ctx context.Context, in invocation, res *mcp.Result) (*e
 	if res.IsJSON {
 		content.JSON = res.Data
 	}
-	envelope, err := in.skill.Unwrap(res.Data, in.order.Ticket.Actor.UserID)
+	envelope, err := in.skill.Unwrap(res.Data, in.order.Ticket.Actor.UserID, res.Proof)
 	if err != nil {
 		return nil, s.failure(ctx, in, res, err)
 	}
 	if envelope != nil {
+		s.Log.LogAttrs(ctx, slog.LevelDebug, "enricher response", slog.String("skill", in.pin.Skill), slog.String("domain_type", envelope.DomainType),
+			slog.String("enricher_id", envelope.EnricherID), slog.String("version", envelope.Version), slog.String("cache_meta", string(envelope.CacheMeta)))
 		content = executors.Content{JSON: envelope.Payload}
 	}
-	facts := []intents.Fact{called(in, len(res.Data), content.Large())}
+	size := len(res.Data)
+	for _, f := range res.Files {
+		size += len(f.Data)
+	}
+	if len(res.Files) > 0 {
+		if content, err = s.withFiles(ctx, in, content, res.Files); err != nil {
+			return nil, s.lost(in, []intents.Fact{called(in, size, false)}, err)
+		}
+	}
+	facts := []intents.Fact{called(in, size, content.Large())}
 	output, ref, err := s.gate(ctx, in, content)
 	if err != nil {
 		return nil, s.lost(in, facts, err)
@@ -140,7 +191,7 @@ func (s *skills) gate(ctx context.Context, in invocation, c executors.Content) (
 // called is the event of every invocation.
 func called(in invocation, responseSize int, large bool) intents.Fact {
 	return executors.NewFact("skill.called", map[string]any{
-		"skill_id": in.skill.Name, "input_size_bytes": len(in.input), "response_size_bytes": responseSize,
+		"skill_id": in.pin.Skill, "input_size_bytes": len(in.input), "response_size_bytes": responseSize,
 		"duration_ms": in.took.Milliseconds(), "large_response_triggered": large,
 	})
 }

@@ -21,16 +21,17 @@ const (
 // ErrResting is that a server failed a moment ago and was not asked.
 var ErrResting = errors.New("it did not answer")
 
-// hidden are a server's own discovery tools, which are not skills: writ finds and loads
-// skills among the approved ones.
-var hidden = map[string]bool{"find_relevant_skills": true, "load_skill": true}
+// maxID bounds the id of a skill, in characters.
+const maxID = 128
 
 // server is one entry; the fields below mu are guarded by it.
 type server struct {
-	name string
-	open func(ctx context.Context) (Server, error)
+	name  string
+	terms Terms
+	open  func(ctx context.Context) (Server, error)
 
 	mu       sync.Mutex
+	service  bool // it is a Skill Service
 	client   Server
 	err      error         // of the last attempt to connect
 	opening  chan struct{} // closed when the attempt under way has ended
@@ -55,13 +56,21 @@ func (r *Registry) list(ctx context.Context, s *server, age time.Duration) ([]Sk
 		return nil, fmt.Errorf("skill server %s: %w", s.name, err)
 	}
 	skills := make([]Skill, 0, len(tools))
+	own := 0
 	for _, m := range tools {
-		if !hidden[m.Name] {
+		switch m.Name {
+		case findTool, loadTool:
+			own++
+		default:
+			if len(s.name)+1+len(m.Name) > maxID {
+				m.Err = fmt.Errorf("%s.%s: %w: its id has more than %d characters", s.name, m.Name, mcp.ErrSchema, maxID)
+			}
 			skills = append(skills, Skill{Manifest: m, Server: s.name, server: s})
 		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.service = own == 2
 	s.skills, s.listed, s.failures, s.problem = skills, r.now(), 0, nil
 	return skills, nil
 }

@@ -36,8 +36,8 @@ func (s *skills) judge(ctx context.Context, in invocation, e *mcp.Error) *execut
 	case errors.Is(e, mcp.ErrPrincipal):
 		// An incident: suppressed, counted, alerted, never retried.
 		s.Log.LogAttrs(ctx, slog.LevelError, "a skill answered for another principal",
-			slog.String("skill", in.skill.Name), slog.String("server", in.skill.Server), slog.String("intent_id", in.order.ID))
-		return executors.Fail(intents.ExecutorFailed, "data unavailable").WithFact("skill.principal_mismatch", map[string]any{"skill_id": in.skill.Name})
+			slog.String("skill", in.pin.Skill), slog.String("server", in.skill.Server), slog.String("intent_id", in.order.ID))
+		return executors.Fail(intents.ExecutorFailed, "data unavailable").WithFact("skill.principal_mismatch", map[string]any{"skill_id": in.pin.Skill})
 	case errors.Is(e, mcp.ErrChanged):
 		return executors.Fail(intents.ExecutorFailed, "manifest changed: approve the new version")
 	case errors.Is(e, mcp.ErrTooLarge):

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"aob.dev/writ/executors/mcp"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/ratelimit"
 )
 
 // listingWait bounds the wait for all servers together.
@@ -25,6 +27,26 @@ type Skill struct {
 	mcp.Manifest
 	Server string
 	server *server
+}
+
+// ID is <server>.<tool>.
+func (s Skill) ID() string { return s.Server + "." + s.Name }
+
+// Under says whether a pin is about this skill in some version: by its id, or, as earlier
+// builds approved it, by the name of the tool.
+func (s Skill) Under(pin intents.Pin) bool { return pin.Skill == s.ID() || pin.Skill == s.Name }
+
+// For says whether the skill is there for a tenant.
+func (s Skill) For(tenant string) bool { return s.server.terms.serves(tenant) }
+
+// Terms are what an operator has set for a server; the zero value sets nothing.
+type Terms struct {
+	Tenants []string           // who may see its skills; nil: all
+	Calls   *ratelimit.Limiter // of its tools; nil: any number
+}
+
+func (t Terms) serves(tenant string) bool {
+	return t.Tenants == nil || slices.Contains(t.Tenants, tenant)
 }
 
 // Registry knows skill servers by name. It connects when it is first asked, and
@@ -47,13 +69,13 @@ func NewRegistry(ctx context.Context, now func() time.Time) *Registry {
 
 // Add registers a server under a name that is not taken. open connects; it is
 // called with the registry's context and again after it failed.
-func (r *Registry) Add(name string, open func(ctx context.Context) (Server, error)) error {
+func (r *Registry) Add(name string, terms Terms, open func(ctx context.Context) (Server, error)) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if name == "" || slices.ContainsFunc(r.servers, func(s *server) bool { return s.name == name }) {
 		return fmt.Errorf("skill server %q: the name is empty or taken: give each server a name of its own, in the configuration file and in --skills", name)
 	}
-	r.servers = append(r.servers, &server{name: name, open: open})
+	r.servers = append(r.servers, &server{name: name, terms: terms, open: open})
 	slices.SortFunc(r.servers, func(a, b *server) int { return cmp.Compare(a.name, b.name) })
 	return nil
 }
@@ -85,15 +107,15 @@ func (r *Registry) all() []*server {
 	return slices.Clone(r.servers)
 }
 
-// Find looks for a skill with this digest, else for any of the name. Before a skill
-// counts as missing, all servers are listed again; err names those that could not be
-// asked. Find returns with the first match, so that a server that hangs does not delay
-// the skills of others.
-func (r *Registry) Find(ctx context.Context, name, digest string) (s Skill, found bool, err error) {
-	servers := r.all()
+// Find looks on a tenant's servers for the skill of a pin in the version that was
+// approved, else in any. Before a skill counts as missing, all of these servers are listed
+// again; err names those that could not be asked. Find returns with the first match, so
+// that a server that hangs does not delay the skills of others.
+func (r *Registry) Find(ctx context.Context, tenant string, pin intents.Pin) (s Skill, found bool, err error) {
+	servers := slices.DeleteFunc(r.all(), func(s *server) bool { return !s.terms.serves(tenant) })
 	for _, one := range servers {
 		if skills, ok := one.known(r.now(), listingAge); ok {
-			if s, found = pick(skills, name, digest); found && s.Digest() == digest {
+			if s, found = pick(skills, pin); found && s.Digest() == pin.Digest {
 				return s, true, nil
 			}
 		}
@@ -115,9 +137,9 @@ func (r *Registry) Find(ctx context.Context, name, digest string) (s Skill, foun
 	for range servers {
 		a := <-answers
 		err = errors.Join(err, a.err)
-		if other, ok := pick(a.skills, name, digest); ok {
+		if other, ok := pick(a.skills, pin); ok {
 			s, found = other, true
-			if s.Digest() == digest {
+			if s.Digest() == pin.Digest {
 				return s, true, nil
 			}
 		}
@@ -125,11 +147,15 @@ func (r *Registry) Find(ctx context.Context, name, digest string) (s Skill, foun
 	return s, found, err
 }
 
-// pick prefers the version asked for over another one of the name.
-func pick(skills []Skill, name, digest string) (s Skill, found bool) {
+// pick prefers the approved version, whose digest says of which server it is, to another
+// one of the skill.
+func pick(skills []Skill, pin intents.Pin) (s Skill, found bool) {
 	for _, skill := range skills {
-		if skill.Name == name && (!found || skill.Digest() == digest) {
+		if approved := skill.Digest() == pin.Digest; approved || !found && skill.Under(pin) {
 			s, found = skill, true
+			if approved {
+				break
+			}
 		}
 	}
 	return s, found

@@ -128,7 +128,7 @@ func open(t *testing.T, sites map[string]*site) *bench {
 		}
 	})
 	for name, s := range sites {
-		if err := b.registry.Add(name, s.open); err != nil {
+		if err := b.registry.Add(name, skills.Terms{}, s.open); err != nil {
 			t.Fatal(err)
 		}
 	}

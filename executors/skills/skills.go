@@ -1,6 +1,6 @@
 // Package skills finds, describes and calls skills: tools of MCP servers whose
-// manifests an operator has approved. What may be called stands in the ticket as
-// pins {skill, digest, effect}; a manifest that differs from its pin by one
+// manifests an operator has approved. A skill's id is <server>.<tool>. What may be called
+// stands in the ticket as pins {skill, digest, effect}; a manifest that differs from its pin by one
 // character is another version and is not called; nor is the same tool of another
 // server, which the digest of the pin covers. A server is not trusted: its input
 // is checked before the call and its output after it, an answer for another user
@@ -13,6 +13,8 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
 
 	"aob.dev/writ/executors"
@@ -72,41 +74,49 @@ func (s *skills) find(ctx context.Context, o *executors.Order, args catalog.Skil
 		s.Log.LogAttrs(ctx, slog.LevelWarn, "skill servers do not answer", slog.String("error", err.Error()))
 	}
 	var pinned []Skill
+	ids := map[string]string{} // by digest
+	for _, pin := range o.Ticket.Pins {
+		ids[pin.Digest] = pin.Skill
+	}
 	for _, skill := range live {
-		if pin, ok := pinOf(o, skill.Name); ok && skill.Err == nil && pin.Digest == skill.Digest() {
+		if ids[skill.Digest()] != "" && skill.Err == nil && skill.For(o.Ticket.Actor.Tenant) {
 			pinned = append(pinned, skill)
 		}
 	}
 	hits := []catalog.SkillHit{}
-	for _, skill := range rank(pinned, args.Query) {
+	for _, skill := range s.preferred(ctx, o, rank(pinned, args.Query), args.Query) {
 		if len(hits) < args.Limit {
-			hits = append(hits, catalog.SkillHit{Name: skill.Name, Description: executors.Cut(skill.Description, shortDescription)})
+			hits = append(hits, catalog.SkillHit{Name: ids[skill.Digest()], Description: executors.Cut(skill.Description, shortDescription)})
 		}
 	}
 	return &executors.Result{Value: catalog.SkillFindResult{Skills: hits}}, nil
 }
 
-// load describes one pinned skill.
+// load describes one pinned skill. What it says of the skill is what was approved.
 func (s *skills) load(ctx context.Context, o *executors.Order, args catalog.SkillLoad) (*executors.Result, error) {
 	skill, pin, err := s.approved(ctx, o, args.Skill)
 	if err != nil {
 		return nil, err
 	}
+	if err := s.loaded(ctx, o, skill); err != nil {
+		return nil, err
+	}
 	return &executors.Result{Value: catalog.Manifest{
-		Name: skill.Name, Description: executors.Cut(skill.Description, longDescription),
+		Name: pin.Skill, Description: executors.Cut(skill.Description, longDescription),
 		InputSchema: skill.InputSchema, OutputSchema: skill.OutputSchema, ExecutionMode: "sync",
-		Endpoint: executors.Cut(skill.Server, endpointName), Digest: pin.Digest, Effect: catalog.Effect(pin.Effect),
+		Endpoint: executors.Cut(serverOf(skill, pin), endpointName), Digest: pin.Digest, Effect: catalog.Effect(pin.Effect),
 	}}, nil
 }
 
 // approved finds the skill as it was approved: the pin of the ticket, and a
 // live manifest with the pin's digest.
 func (s *skills) approved(ctx context.Context, o *executors.Order, name string) (Skill, intents.Pin, error) {
-	pin, ok := pinOf(o, name)
-	if !ok {
+	i := slices.IndexFunc(o.Ticket.Pins, func(p intents.Pin) bool { return p.Skill == name || p.OfTool(name) })
+	if i < 0 {
 		return Skill{}, intents.Pin{}, executors.Fail(intents.PolicyDenied, "the skill is not approved for this tenant")
 	}
-	skill, found, err := s.Registry.Find(ctx, name, pin.Digest)
+	pin := o.Ticket.Pins[i]
+	skill, found, err := s.Registry.Find(ctx, o.Ticket.Actor.Tenant, pin)
 	switch {
 	case found && skill.Err != nil:
 		return Skill{}, pin, executors.Fail(intents.ExecutorFailed, "the skill's manifest cannot be used")
@@ -120,13 +130,12 @@ func (s *skills) approved(ctx context.Context, o *executors.Order, name string) 
 	return Skill{}, pin, executors.Fail(intents.ExecutorFailed, "no skill server has this skill any more")
 }
 
-func pinOf(o *executors.Order, name string) (intents.Pin, bool) {
-	for _, pin := range o.Ticket.Pins {
-		if pin.Skill == name {
-			return pin, true
-		}
+// serverOf is the server in a skill's id, which stays what it was when it was approved.
+func serverOf(skill Skill, pin intents.Pin) string {
+	if pin.OfTool(skill.Name) {
+		return strings.TrimSuffix(pin.Skill, "."+skill.Name)
 	}
-	return intents.Pin{}, false
+	return skill.Server
 }
 
 // unreachable is the failure of an order of which nothing was sent, so that it may be

@@ -362,7 +362,7 @@ func TestRegistry(t *testing.T) {
 			t.Errorf("%s, want %s", r.Result, want)
 		}
 	}
-	if err := b.registry.Add("a", one.open); err == nil {
+	if err := b.registry.Add("a", skills.Terms{}, one.open); err == nil {
 		t.Error("a name was given twice")
 	}
 	one.become(down)
@@ -378,7 +378,7 @@ func TestRegistrySlowStart(t *testing.T) {
 	s := newSite(t, serverOf(tool{name: "x", handle: answer("", "x")}))
 	r := skills.NewRegistry(t.Context(), time.Now)
 	begun, goOn := make(chan struct{}, 9), make(chan struct{})
-	if err := r.Add("slow", func(ctx context.Context) (skills.Server, error) {
+	if err := r.Add("slow", skills.Terms{}, func(ctx context.Context) (skills.Server, error) {
 		begun <- struct{}{}
 		<-goOn
 		return s.open(ctx)
@@ -410,7 +410,7 @@ func TestRegistryHungServer(t *testing.T) {
 	s := newSite(t, serverOf(tool{name: "x", description: "Does it.", handle: answer("", "done")}))
 	b := open(t, map[string]*site{"good": s})
 	pins := b.pins(t, "pure")
-	if err := b.registry.Add("hung", func(ctx context.Context) (skills.Server, error) {
+	if err := b.registry.Add("hung", skills.Terms{}, func(ctx context.Context) (skills.Server, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}); err != nil {

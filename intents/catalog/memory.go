@@ -9,7 +9,7 @@ import (
 
 var memoryRows = []Row{
 	{Type: "write_memory", Title: "Store a step's result under its contract", Capability: "memory:write", Signers: []intents.Role{intents.RoleTask}, Executor: "memory", Effect: Idempotent, DataAt: "/data"},
-	{Type: "read_memory", Title: "Read a memory by key", Capability: "memory:read", Signers: []intents.Role{intents.RoleTask, intents.RoleManager}, Executor: "memory", Effect: Idempotent, RandomKey: true},
+	{Type: "read_memory", Title: "Read a memory by key", Capability: "memory:read", Signers: []intents.Role{intents.RoleTask, intents.RoleManager, intents.RoleGateway}, Executor: "memory", Effect: Idempotent, RandomKey: true},
 	{Type: "memory.query", Title: "Search memories", Capability: "memory:read", Signers: []intents.Role{intents.RoleTask, intents.RoleManager, intents.RoleGateway}, Executor: "memory", Effect: Pure},
 }
 

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"encoding/json"
+	"strings"
 
 	"aob.dev/writ/intents"
 )
@@ -39,7 +40,7 @@ type SkillLoad struct {
 
 // Manifest is the result of skill.load.
 type Manifest struct {
-	Name          string          `json:"name"`
+	Name          string          `json:"name"` // its id
 	Description   string          `json:"description"`
 	InputSchema   json.RawMessage `json:"input_schema"`
 	OutputSchema  json.RawMessage `json:"output_schema,omitempty"`
@@ -48,6 +49,9 @@ type Manifest struct {
 	Digest        string          `json:"digest"`
 	Effect        Effect          `json:"effect"`
 }
+
+// Tool is the name of the skill's tool, without that of its server.
+func (m Manifest) Tool() string { return strings.TrimPrefix(m.Name, m.Endpoint+".") }
 
 // SkillCall are the arguments of skill.call: at most one of Input and From.
 type SkillCall struct {

@@ -58,6 +58,14 @@ order. Export the record as a bundle, verify it offline and decide it again.`},
 Write the directory NAME: writ.yaml with the skill servers and the model, agents/NAME.yaml
 and a README. Nothing is overwritten. Then: cd NAME && writ up`},
 		{use: "run QUESTION", short: "Ask a running writ to do a task", make: runCommand},
+		{use: "query MODE QUERY", short: "Look up a memory, search memories, or run a named query", make: queryCommand, long: `
+Look up a memory, search memories, or run a named query, as the user of your API key:
+
+  LOOKUP KEY     the memory of a key
+  SEARCH TEXT    memories, best first; also FUZZY
+  SQL usage      what agents used of models: turns, tokens, latency, cost
+  SQL messages   your messages of all sessions, newest first
+  SQL schemas    the agents`},
 		{use: "chat", short: "Talk with a running writ", make: chatCommand, long: `
 Talk with a running writ, one line a message, in one session. The answer is shown while
 it comes, its data as a table. You are asked about orders that wait and that you may

@@ -242,19 +242,28 @@ func skillApprove(c *command) {
 	c.tenantFlags()
 	sure := c.Flags().Bool("yes", false, "do not ask")
 	c.answer = func(args []string) (answer, error) {
+		id := args[0]
 		if digest == "" {
-			s, err := c.declaredNow(args[0], *sure)
+			s, err := c.declaredNow(id, *sure)
 			if err != nil {
 				return answer{}, err
 			}
+			id = s.now.Name
 			digest, server, effect = s.now.Digest, s.now.Server, cmp.Or(effect, s.pinned.Effect)
+		}
+		if versions, err := datadir.ReadSkillVersions(c.dir); err == nil { // without them it is as it is written
+			for _, x := range versions {
+				if x.Digest == digest {
+					id = x.Name
+				}
+			}
 		}
 		known := []string{string(catalog.Pure), string(catalog.Idempotent), string(catalog.Once)}
 		if !slices.Contains(known, effect) {
 			return answer{}, usage(fmt.Errorf("--effect: %q is none of %s%s", effect, strings.Join(known, ", "), meant(effect, known)))
 		}
 		return c.submit("skill.approve", func(t string) any {
-			return catalog.SkillApprove{Tenant: t, Skill: args[0], Digest: digest, Effect: catalog.Effect(effect), Server: server}
+			return catalog.SkillApprove{Tenant: t, Skill: id, Digest: digest, Effect: catalog.Effect(effect), Server: server}
 		})
 	}
 	c.Flags().StringVar(&digest, "digest", "", "sha256:<hex> of the manifest, as writ logs it (default: the version declared now)")

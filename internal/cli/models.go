@@ -16,6 +16,7 @@ import (
 
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/agentic/model/offline"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/config"
 	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/internal/upkeep"
@@ -26,6 +27,7 @@ type models struct {
 	strong model.Model            // with what it falls back to
 	named  map[string]model.Model // likewise, by their names
 	list   []namedModel
+	prices map[string]catalog.Price // by driver:model
 }
 
 // namedModel is one model of the configuration by itself.
@@ -53,7 +55,7 @@ func makeModels(c config.Config, env func(string) string, sent func([]byte)) (*m
 		return nil, err
 	}
 	made := map[string]model.Model{}
-	m := &models{named: made}
+	m := &models{named: made, prices: map[string]catalog.Price{}}
 	var with func(name string) (model.Model, error)
 	with = func(name string) (model.Model, error) {
 		if it, there := made[name]; there {
@@ -65,6 +67,9 @@ func makeModels(c config.Config, env func(string) string, sent func([]byte)) (*m
 			return nil, fmt.Errorf("models.%s.url: %w", name, err) // Validate and Load have seen the rest
 		}
 		m.list = append(m.list, namedModel{name, spec.URL, first})
+		if spec.Price != nil {
+			m.prices[first.Name()] = catalog.Price{Input: spec.Price["input"], Output: spec.Price["output"]}
+		}
 		var others []model.Model
 		for _, next := range spec.Fallback {
 			other, err := with(next)

@@ -58,30 +58,44 @@ func (c *command) versionsOf(name string) (s skillVersions, err error) {
 	if !ok {
 		return s, fmt.Errorf("no such tenant: %s%s", tenant, meant(tenant, d.Tenants()))
 	}
-	for _, pin := range rows.Skills {
-		if pin.Skill == name {
-			s.pinned = pin
-		}
-	}
-	var known []string
-	declared := 0
-	for i, x := range versions {
-		known = append(known, x.Name)
-		if x.Digest == s.pinned.Digest {
-			s.before = &versions[i]
-		}
-		if x.Name == name && x.Declared {
-			declared++
+	var known, ids []string
+	for _, x := range versions {
+		_, tool, _ := strings.Cut(x.Name, ".")
+		known = append(known, x.Name, tool)
+		if x.Declared && (x.Name == name || intents.Pin{Skill: x.Name}.OfTool(name)) {
+			ids = append(ids, x.Name)
 			s.now = x
 		}
 	}
 	switch {
-	case declared == 0:
+	case len(ids) == 0:
 		return s, fmt.Errorf("no skill server of %s declares %q%s", c.dir, name, meant(name, known))
-	case declared > 1:
-		return s, fmt.Errorf("%d skill servers declare %q: approve one with --digest, as writ logs it", declared, name)
+	case len(ids) > 1:
+		return s, usage(fmt.Errorf("%d skill servers have this tool: write one of %s", len(ids), strings.Join(ids, ", ")))
+	case s.now.Tenants != nil && !slices.Contains(s.now.Tenants, tenant):
+		return s, fmt.Errorf("%s is not there for the tenant %s: see tenants of its server in the configuration file", s.now.Name, tenant)
+	}
+	s.pinned = pinOf(rows.Skills, s.now)
+	for i, x := range versions {
+		if x.Digest == s.pinned.Digest {
+			s.before = &versions[i]
+		}
 	}
 	return s, nil
+}
+
+// pinOf is the approval of this version, or else of another one of the skill, which
+// earlier builds approved under the name of its tool alone.
+func pinOf(pins []intents.Pin, now datadir.SkillVersion) (of intents.Pin) {
+	for _, pin := range pins {
+		switch {
+		case pin.Digest == now.Digest:
+			return pin
+		case pin.Skill == now.Name, intents.Pin{Skill: now.Name}.OfTool(pin.Skill) && (pin.Server == "" || pin.Server == now.Server):
+			of = pin
+		}
+	}
+	return of
 }
 
 // print shows how the declared version differs from the approved one. If the approved
@@ -91,7 +105,7 @@ func (s skillVersions) print(w io.Writer) error {
 	if s.pinned.Digest != "" {
 		was = "approved " + s.pinned.Digest + " as " + s.pinned.Effect
 	}
-	fmt.Fprintf(w, "%s\ndeclared %s, with hints of effect %s\n", was, s.now.Digest, s.now.Effect)
+	fmt.Fprintf(w, "%s of %s\n%s\ndeclared %s, with hints of effect %s\n", visible(s.now.Name, ""), visible(s.now.Server, ""), was, s.now.Digest, s.now.Effect)
 	after := versionText(s.now)
 	switch {
 	case s.pinned.Digest == s.now.Digest:
@@ -149,7 +163,7 @@ func (c *command) declaredNow(name string, sure bool) (skillVersions, error) {
 	if !ok || !term.IsTerminal(int(in.Fd())) {
 		return s, usage(errors.New("there is no terminal to ask on: look at it with writ skill diff, then give --yes or --digest"))
 	}
-	fmt.Fprintf(c.std.Err, "approve this version of %s? [y/N] ", visible(name, ""))
+	fmt.Fprintf(c.std.Err, "approve this version of %s? [y/N] ", visible(s.now.Name, ""))
 	answer, _ := bufio.NewReader(in).ReadString('\n')
 	if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
 		return s, errors.New("not approved")

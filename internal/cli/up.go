@@ -57,7 +57,7 @@ func up(ctx context.Context, std IO, c config.Config, file string, x extras) err
 		return usage(err)
 	}
 	cfg.Models = models.named
-	cfg.Model, cfg.Secrets, cfg.Log, cfg.Now, cfg.Elapsed = models.strong, append(c.Secrets(), file), logger(std, c.LogLevel), time.Now, clock.Elapsed
+	cfg.Model, cfg.Prices, cfg.Secrets, cfg.Log, cfg.Now, cfg.Elapsed = models.strong, models.prices, append(c.Secrets(), file), logger(std, c.LogLevel), time.Now, clock.Elapsed
 	cfg.Policy, cfg.PolicyExtensions, cfg.PolicyLog = feed.Main, feed.Extensions, events
 	if cfg.Builtin, err = sampleServer(ctx, x.sample); err != nil {
 		return err

@@ -36,20 +36,22 @@ const (
 // Model is one entry of models.
 type Model struct {
 	Driver     string
-	Name       string   // as its server knows it
-	URL        string   // base URL of an OpenAI-compatible API; of recorded: a directory
-	Key        string   // in the file ${VARIABLE}; from ModelsOf on the key itself
-	KeyFile    string   // a file with the key
-	TimeoutSec int      // of one attempt; 0: the driver's default
-	Fallback   []string // models to ask, in turn, where this one gives no answer
+	Name       string             // as its server knows it
+	URL        string             // base URL of an OpenAI-compatible API; of recorded: a directory
+	Key        string             // in the file ${VARIABLE}; from ModelsOf on the key itself
+	KeyFile    string             // a file with the key
+	TimeoutSec int                // of one attempt; 0: the driver's default
+	Fallback   []string           // models to ask, in turn, where this one gives no answer
+	Price      map[string]float64 // of a million tokens, input and output
 }
 
 // memberNames in the order of the page.
-var memberNames = []string{"driver", "name", "url", "key", "key_file", "timeout_sec", "fallback"}
+var memberNames = []string{"driver", "name", "url", "key", "key_file", "timeout_sec", "fallback", "price"}
 
 func membersOf(m *Model) map[string]any {
 	return map[string]any{
 		"driver": &m.Driver, "name": &m.Name, "url": &m.URL, "key": &m.Key, "key_file": &m.KeyFile, "timeout_sec": &m.TimeoutSec, "fallback": &m.Fallback,
+		"price": &m.Price,
 	}
 }
 
@@ -90,7 +92,7 @@ var (
 func (m Model) wrong() (member string, err error) {
 	given := map[string]bool{
 		"name": m.Name != "", "url": m.URL != "", "key": m.Key != "", "key_file": m.KeyFile != "",
-		"timeout_sec": m.TimeoutSec != 0, "fallback": len(m.Fallback) > 0,
+		"timeout_sec": m.TimeoutSec != 0, "fallback": len(m.Fallback) > 0, "price": m.Price != nil,
 	}
 	takes := memberNames
 	switch m.Driver {
@@ -119,8 +121,15 @@ func (m Model) wrong() (member string, err error) {
 	case m.TimeoutSec < 0 || m.TimeoutSec > maxTimeoutSec:
 		return "timeout_sec", fmt.Errorf("must be a number from 1 to %d", maxTimeoutSec)
 	}
+	for of, price := range m.Price {
+		if of != "input" && of != "output" || !(price >= 0 && price <= maxPrice) {
+			return "price", fmt.Errorf("name the prices of a million tokens, input and output, each from 0 to %d", maxPrice)
+		}
+	}
 	return "", nil
 }
+
+const maxPrice = 1_000_000
 
 const maxTimeoutSec = 3600
 

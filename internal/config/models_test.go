@@ -10,7 +10,7 @@ import (
 )
 
 const everyMember = `models:
-  strong: {driver: openai, name: large, url: https://models.example/v1, key: "${LARGE}", timeout_sec: 30, fallback: [spare, none]}
+  strong: {driver: openai, name: large, url: https://models.example/v1, key: "${LARGE}", timeout_sec: 30, fallback: [spare, none], price: {input: 2, output: 8.5}}
   spare: {driver: openai, name: small, key_file: KEY, fallback: [none]}
   none: {driver: offline}
 `
@@ -23,7 +23,7 @@ func TestModelsOf(t *testing.T) {
 	}
 	three := strings.ReplaceAll(everyMember, "KEY", keyFile)
 	spare := Model{Driver: "openai", Name: "small", URL: openAI, Key: "sk-file", KeyFile: keyFile, Fallback: []string{"none"}}
-	strong := Model{Driver: "openai", Name: "large", URL: "https://models.example/v1", Key: "sk-large", TimeoutSec: 30, Fallback: []string{"spare", "none"}}
+	strong := Model{Driver: "openai", Name: "large", URL: "https://models.example/v1", Key: "sk-large", TimeoutSec: 30, Fallback: []string{"spare", "none"}, Price: map[string]float64{"input": 2, "output": 8.5}}
 	with := func(change func(*Model)) map[string]Model {
 		m := strong
 		change(&m)
@@ -103,6 +103,11 @@ func TestModelsRefused(t *testing.T) {
 		{"{strong: {driver: openai, name: m, key: \"${A}\", key_file: f}}", "models.strong.key_file: there is a key as well"},
 		{"{strong: {driver: offline, name: m}}", "models.strong.name: the driver offline takes none"},
 		{"{strong: {driver: recorded}}", "models.strong.url: name the directory"},
+		{"{strong: {driver: openai, name: m, price: {imput: 2}}}", "models.strong.price: name the prices of a million tokens, input and output, each from 0"},
+		{"{strong: {driver: openai, name: m, price: {input: -2}}}", "models.strong.price: name the prices"},
+		{"{strong: {driver: openai, name: m, price: {input: .nan}}}", "models.strong.price: name the prices"},
+		{"{strong: {driver: openai, name: m, price: {input: high}}}", "models.strong.price: "},
+		{"{strong: {driver: recorded, url: d, price: {}}}", "models.strong.price: the driver recorded takes none"},
 		{"{strong: {driver: recorded, url: d, fallback: [x]}}", "models.strong.fallback: the driver recorded takes none"},
 		{"{spare: {driver: offline}}", "models: name one of them strong"},
 		{"{strong: {driver: openai, name: m, fallback: [spare]}}", `models.strong.fallback: there is no model "spare"`},

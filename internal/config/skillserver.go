@@ -21,7 +21,7 @@ type SkillServer struct {
 }
 
 // SkillSetting is one setting of a server. Key and Value are those of the short form of
-// --skills, and beside them header (NAME=value) and timeout_sec.
+// --skills, and beside them header (NAME=value) and principal_hmac.
 type SkillSetting struct {
 	Path       string // of its member, like "env.LEVEL"
 	Key, Value string
@@ -31,7 +31,7 @@ type SkillSetting struct {
 
 // The members of an entry, by the kind of server that can have them.
 var (
-	ofAll     = []string{"name", "url", "command", "timeout_sec", "effects"}
+	ofAll     = []string{"name", "url", "command", "tenants", "timeout_sec", "rpm", "effects", "principal_hmac"}
 	ofURL     = []string{"headers"}
 	ofCommand = []string{"env", "files", "network", "isolation"}
 )
@@ -70,7 +70,7 @@ func skillEntries(list *yaml.Node, path string) (servers []SkillServer, err erro
 func (s *SkillServer) read(n *yaml.Node) (name string, err error) {
 	err = members(n, func(key string, value *yaml.Node) error {
 		switch key {
-		case "name", "url", "command", "timeout_sec", "network", "isolation":
+		case "name", "url", "command", "timeout_sec", "rpm", "network", "isolation":
 			text, err := scalar(value)
 			switch {
 			case err != nil:
@@ -98,6 +98,10 @@ func (s *SkillServer) read(n *yaml.Node) (name string, err error) {
 			})
 		case "files":
 			return s.files(value)
+		case "tenants":
+			return s.tenants(value)
+		case "principal_hmac":
+			return s.value(value, SkillSetting{Path: "." + key, Key: key})
 		}
 		return fmt.Errorf(": there is no such member: there are %s", strings.Join(slices.Concat(ofAll, ofURL, ofCommand), ", "))
 	})
@@ -129,37 +133,56 @@ var (
 	reference    = regexp.MustCompile(`\$\{([^}]*)(\}?)`)
 )
 
-// values takes headers or env: a text with ${VAR} in it, or {file: PATH}. A name that is
+// values takes headers or env. A name that is
 // none may hold a secret, and is not shown.
 func (s *SkillServer) values(n *yaml.Node, member, key string, names *regexp.Regexp, rule string) error {
 	nth := 0
-	return members(n, func(name string, value *yaml.Node) (err error) {
+	return members(n, func(name string, value *yaml.Node) error {
 		nth++
-		set := SkillSetting{Path: "." + member + "." + name, Key: key, Value: name + "="}
-		if value = follow(value); value.Kind != yaml.MappingNode {
-			text, err := scalar(value)
-			set.Value += text
-			s.Settings = append(s.Settings, set)
-			return err
-		}
-		err = members(value, func(only string, path *yaml.Node) (err error) {
-			if only != "file" {
-				return errors.New(": there is no such member: there is only file")
-			}
-			set.File, err = scalar(path)
-			return err
-		})
-		if err == nil && set.File == "" {
-			err = errors.New(".file: is missing: name the file that holds the value")
-		}
-		s.Settings = append(s.Settings, set)
-		return err
+		return s.value(value, SkillSetting{Path: "." + member + "." + name, Key: key, Value: name + "="})
 	}, func(name string) error {
 		if names.MatchString(name) {
 			return nil
 		}
 		return fmt.Errorf(": name %d is none: %s", nth+1, rule)
 	})
+}
+
+// value takes a text with ${VAR} in it, or {file: PATH}, which stands behind what the setting has already.
+func (s *SkillServer) value(n *yaml.Node, set SkillSetting) (err error) {
+	if n = follow(n); n.Kind != yaml.MappingNode {
+		text, err := scalar(n)
+		set.Value += text
+		s.Settings = append(s.Settings, set)
+		return err
+	}
+	err = members(n, func(only string, path *yaml.Node) (err error) {
+		if only != "file" {
+			return errors.New(": there is no such member: there is only file")
+		}
+		set.File, err = scalar(path)
+		return err
+	})
+	if err == nil && set.File == "" {
+		err = errors.New(".file: is missing: name the file that holds the value")
+	}
+	s.Settings = append(s.Settings, set)
+	return err
+}
+
+func (s *SkillServer) tenants(n *yaml.Node) error {
+	if n = follow(n); n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
+		return errors.New(": must be a list of tenants: leave it out for all")
+	}
+	for i, n := range n.Content {
+		at := fmt.Sprintf("[%d]", i)
+		tenant, err := scalar(n)
+		if err != nil {
+			return fmt.Errorf("%s%w", at, err)
+		}
+		s.Settings = append(s.Settings, SkillSetting{Path: ".tenants" + at, Key: "tenant", Value: tenant})
+	}
+	return nil
 }
 
 func (s *SkillServer) files(n *yaml.Node) error {
@@ -217,7 +240,7 @@ func (s *SkillServer) Resolve(getenv func(string) string) ([]SkillSetting, error
 }
 
 func (s *SkillSetting) resolve(getenv func(string) string) (err error) {
-	if s.Key != "header" && s.Key != "env" {
+	if s.Key != "header" && s.Key != "env" && s.Key != "principal_hmac" {
 		return nil
 	}
 	if s.File != "" {
@@ -233,7 +256,11 @@ func (s *SkillSetting) resolve(getenv func(string) string) (err error) {
 		s.Secrets = []string{text}
 		return nil
 	}
-	name, text, _ := strings.Cut(s.Value, "=")
+	name, text := "", s.Value
+	if s.Key != "principal_hmac" {
+		i := strings.IndexByte(s.Value, '=') + 1
+		name, text = s.Value[:i], s.Value[i:]
+	}
 	text = reference.ReplaceAllStringFunc(text, func(found string) string {
 		parts := reference.FindStringSubmatch(found)
 		value := getenv(parts[1])
@@ -246,7 +273,7 @@ func (s *SkillSetting) resolve(getenv func(string) string) (err error) {
 		s.Secrets = append(s.Secrets, value)
 		return value
 	})
-	s.Value = name + "=" + text
+	s.Value = name + text
 	return err
 }
 

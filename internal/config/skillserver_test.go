@@ -24,6 +24,9 @@ skills:
     url: https://crm.example/mcp
     headers: {Authorization: "Bearer ${CRM_TOKEN}", X-Team: sales}
     timeout_sec: 10
+    tenants: [acme, default]
+    rpm: 60
+    principal_hmac: "${CRM_TOKEN}=="
   - npx -y server
   - name: git
     command: mcp-server-git --repository /srv/repo
@@ -32,6 +35,7 @@ skills:
     files: [{path: /srv/docs}, {path: /srv/repo, mode: rw}]
     network: off
     isolation: none
+    principal_hmac: {file: `+secret+`}
 `, map[string]string{})
 	if d := cmp.Diff([]string{"https://skills.example/mcp", "npx -y server"}, c.Skills); d != "" {
 		t.Errorf("short entries (-want +got):\n%s", d)
@@ -54,6 +58,10 @@ skills:
 			{Path: ".headers.Authorization", Key: "header", Value: "Authorization=Bearer of the variable", Secrets: []string{"of the variable"}},
 			{Path: ".headers.X-Team", Key: "header", Value: "X-Team=sales"},
 			{Path: ".timeout_sec", Key: "timeout_sec", Value: "10"},
+			{Path: ".tenants[0]", Key: "tenant", Value: "acme"},
+			{Path: ".tenants[1]", Key: "tenant", Value: "default"},
+			{Path: ".rpm", Key: "rpm", Value: "60"},
+			{Path: ".principal_hmac", Key: "principal_hmac", Value: "of the variable==", Secrets: []string{"of the variable"}},
 		},
 		{
 			{Path: ".name", Key: "name", Value: "git"},
@@ -65,6 +73,7 @@ skills:
 			{Path: ".files[1].path", Key: "files", Value: "/srv/repo:rw"},
 			{Path: ".network", Key: "network", Value: "off"},
 			{Path: ".isolation", Key: "isolation", Value: "none"},
+			{Path: ".principal_hmac", Key: "principal_hmac", Value: "of the file", File: secret, Secrets: []string{"of the file"}},
 		},
 	}
 	if d := cmp.Diff(want, got); d != "" {
@@ -107,6 +116,10 @@ func TestSkillServersRefused(t *testing.T) {
 		{"another member of a value", "{name: a, url: https://a/, headers: {X: {path: hunter2}}}", "skills[0].headers.X.path: there is no such member"},
 		{"no file", "{name: a, url: https://a/, headers: {X: {}}}", "skills[0].headers.X.file: is missing"},
 		{"files that are none", "{name: a, command: x, files: /x}", "skills[0].files: must be a list"},
+		{"tenants that are none", "{name: a, command: x, tenants: acme}", "skills[0].tenants: must be a list of tenants"},
+		{"no tenants", "{name: a, command: x, tenants: []}", "skills[0].tenants: must be a list of tenants: leave it out for all"},
+		{"a tenant that is none", "{name: a, command: x, tenants: [a, {b: c}]}", "skills[0].tenants[1]: must be one value"},
+		{"a key that is none", "{name: a, command: x, principal_hmac: [hunter2]}", "skills[0].principal_hmac: must be one value"},
 		{"an unknown mode", "{name: a, command: x, files: [{path: /x, mode: w}]}", `skills[0].files[0].mode: "w" is neither ro nor rw`},
 		{"another member of files", "{name: a, command: x, files: [{path: /x, write: true}]}", "skills[0].files[0].write: there is no such member"},
 	}

@@ -12,8 +12,9 @@ import (
 // SkillVersion is one version of a tool as its server declared it, for people who approve
 // it.
 type SkillVersion struct {
-	Name         string          `json:"name"`
-	Server       string          `json:"server"` // its title
+	Name         string          `json:"name"`              // the skill's id
+	Server       string          `json:"server"`            // its title
+	Tenants      []string        `json:"tenants,omitempty"` // for whom it is there; none: for all
 	Digest       string          `json:"digest"`
 	Effect       catalog.Effect  `json:"effect"` // as its hints claim
 	Declared     bool            `json:"declared"`

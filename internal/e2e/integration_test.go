@@ -49,7 +49,7 @@ func TestIntegrationSkillServers(t *testing.T) {
 			)
 		},
 		act: func(in working) action {
-			name := in.Skills[0]
+			name := toolOf(in.Skills[0])
 			switch {
 			case len(in.Calls) == 0:
 				return use(name, input[name])
@@ -76,7 +76,7 @@ func TestIntegrationSkillServers(t *testing.T) {
 		if err := json.Unmarshal(o.Args, &a); err != nil {
 			t.Fatal(err)
 		}
-		approved[a.Skill] = a.Effect
+		approved[toolOf(a.Skill)] = a.Effect
 	}
 	for _, name := range picked {
 		if approved[name] == "" {
@@ -93,7 +93,7 @@ func TestIntegrationSkillServers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range picked {
-		if !slices.ContainsFunc(found.Skills, func(h catalog.SkillHit) bool { return h.Name == name }) {
+		if !slices.ContainsFunc(found.Skills, func(h catalog.SkillHit) bool { return toolOf(h.Name) == name }) {
 			t.Errorf("skill.find does not list %s", name)
 		}
 	}

@@ -356,8 +356,11 @@ func write(label string) model.Call {
 	return call("write_memory", marshalled(map[string]string{"from": label}))
 }
 
-// use calls a skill.
-func use(skill, input string) action { return action{call: call(skill, input)} }
+// use calls a skill, by its id or by the name of its tool.
+func use(skill, input string) action { return action{call: call(toolOf(skill), input)} }
+
+// toolOf is the name of a skill's tool.
+func toolOf(id string) string { return id[strings.IndexByte(id, '.')+1:] }
 
 var (
 	extract = action{extract: true}

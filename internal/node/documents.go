@@ -84,15 +84,15 @@ func (n *Node) checkEmbedder(ctx context.Context) error {
 
 // fresh makes orders that search an index find all that was written before them, even in a
 // store whose searches lag behind.
-func (n *Node) fresh(handlers map[string]executors.Handler, searched map[string]string) map[string]executors.Handler {
+func (n *Node) fresh(handlers map[string]executors.Handler, searched map[string][]string) map[string]executors.Handler {
 	store, lags := n.documents.(storage.Refresher)
 	if !lags {
 		return handlers
 	}
 	out := maps.Clone(handlers)
-	for typ, index := range searched {
+	for typ, indices := range searched {
 		out[typ] = func(ctx context.Context, o *executors.Order) (*executors.Result, error) {
-			if err := store.Refresh(ctx, index); err != nil {
+			if err := store.Refresh(ctx, indices...); err != nil {
 				return nil, executors.Store(err)
 			}
 			return handlers[typ](ctx, o)

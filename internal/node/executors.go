@@ -18,6 +18,12 @@ import (
 	"aob.dev/writ/storage"
 )
 
+// searchedByPlans are the indices that orders to the plans executor search.
+var searchedByPlans = map[string][]string{
+	"plan.get": {storage.IndexEvents}, "plan.list": {storage.IndexPlans}, "plan.usage": {storage.IndexPlans, storage.IndexSkillCalls},
+	"message.list": {storage.IndexMessages},
+}
+
 // startExecutors serves every executor as a bus user of its own. It may receive its own
 // types and start no requests.
 func (n *Node) startExecutors(g *group) error {
@@ -28,10 +34,10 @@ func (n *Node) startExecutors(g *group) error {
 	for name, handlers := range map[string]map[string]executors.Handler{
 		artifacts.Name: artifacts.Handlers(artifacts.Config{Blobs: n.blobs, Link: links.Link, Now: n.cfg.Now}),
 		files.Name:     files.Handlers(n.blobs),
-		memory.Name:    n.fresh(memory.Handlers(memory.Config{Documents: n.documents, Embedder: n.cfg.Embedder, Blobs: n.blobs, Now: n.cfg.Now}), map[string]string{"memory.query": storage.IndexMemory}),
-		plans.Name:     n.current(n.fresh(plans.Handlers(n.documents), map[string]string{"plan.get": storage.IndexEvents, "plan.list": storage.IndexPlans})),
+		memory.Name:    n.fresh(memory.Handlers(memory.Config{Documents: n.documents, Embedder: n.cfg.Embedder, Blobs: n.blobs, Now: n.cfg.Now}), map[string][]string{"memory.query": {storage.IndexMemory}}),
+		plans.Name:     n.current(n.fresh(plans.Handlers(n.documents, n.cfg.Prices), searchedByPlans)),
 		python.Name:    python.Handlers(n.box, n.blobs),
-		sessions.Name:  n.fresh(sessions.Handlers(n.documents, n.cfg.Now), map[string]string{"session.list": storage.IndexSessions}),
+		sessions.Name:  n.fresh(sessions.Handlers(n.documents, n.cfg.Now), map[string][]string{"session.list": {storage.IndexSessions}}),
 		skills.Name:    skills.Handlers(skills.Config{Registry: n.registry, Blobs: n.blobs, Now: n.cfg.Now, Log: n.cfg.Log}),
 	} {
 		conn, err := n.connect(g.ctx, name)

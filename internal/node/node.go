@@ -69,9 +69,10 @@ type Config struct {
 	Limits           Limits
 	Witnesses        []Witness // who cosigns checkpoints
 	Model            model.Model
-	Models           map[string]model.Model // that agents may name
-	Agents           string                 // directory of agents, which is watched; empty: none
-	RunAgent         string                 // who gets the requests that name no agent; empty: the planner
+	Models           map[string]model.Model   // that agents may name
+	Agents           string                   // directory of agents, which is watched; empty: none
+	RunAgent         string                   // who gets the requests that name no agent; empty: the planner
+	Prices           map[string]catalog.Price // of models, by driver:model
 	Now              func() time.Time
 	// Elapsed only runs forward, and Now is checked against it. Nil: Now is trusted.
 	Elapsed func() time.Duration

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"aob.dev/writ/executors"
+	"aob.dev/writ/executors/mcp"
 	"aob.dev/writ/executors/skills"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -21,12 +22,10 @@ import (
 // again. It approves what may be approved without an operator and logs what may not. One
 // goroutine at a time uses it.
 type skillWatcher struct {
-	node   *Node
-	titles map[string]string      // of servers by name
-	logged map[string]string      // what was last logged about a server, skill or tenant
-	noted  []datadir.SkillVersion // the versions as last written
-
-	effects map[string]map[string]string // declared by operators, by server and tool
+	node    *Node
+	sources map[string]mcp.Source  // of servers by name
+	logged  map[string]string      // what was last logged about a server, skill or tenant
+	noted   []datadir.SkillVersion // the versions as last written
 
 	mu      sync.Mutex
 	servers []SkillServer // as last judged, guarded by mu
@@ -65,7 +64,7 @@ func (w *skillWatcher) wait() time.Duration {
 // look asks the servers once and judges what they declare. It logs servers that do not
 // answer. The error is that of an approval.
 func (w *skillWatcher) look(ctx context.Context) error {
-	if len(w.titles) == 0 {
+	if len(w.sources) == 0 {
 		return nil
 	}
 	found, _ := w.node.registry.Skills(ctx) // each error is in its server's health
@@ -75,26 +74,34 @@ func (w *skillWatcher) look(ctx context.Context) error {
 	w.sayHealth(ctx)
 	w.writeVersions(ctx, found)
 	w.sayHolds(ctx)
-	byName := map[string][]skills.Skill{}
-	var names []string
 	for _, s := range found {
 		if s.Err != nil {
-			w.say(ctx, s, "skill left out", slog.String("error", s.Err.Error()))
+			w.say(ctx, s, "default", "skill left out", slog.String("error", s.Err.Error()))
 			continue
 		}
-		if byName[s.Name] == nil {
-			names = append(names, s.Name)
-		}
-		byName[s.Name] = append(byName[s.Name], s)
-	}
-	for _, name := range names {
-		if err := w.judge(ctx, byName[name]); err != nil {
-			return err
+		for _, tenant := range w.tenantsOf(s.Server) {
+			if err := w.judge(ctx, s, tenant); err != nil {
+				return err
+			}
 		}
 	}
 	w.sayEffects(ctx, found)
 	w.summarize(found)
 	return nil
+}
+
+// title of a server for people.
+func (w *skillWatcher) title(server string) string { return w.sources[server].Title() }
+
+// tenantsOf are the tenants in which skills of a server are approved on first sight: those
+// of the configuration that are there, else the default one.
+func (w *skillWatcher) tenantsOf(server string) []string {
+	of := w.sources[server].Tenants
+	if of == nil {
+		return []string{"default"}
+	}
+	there := w.node.directory.Tenants()
+	return slices.DeleteFunc(slices.Clone(of), func(tenant string) bool { return !slices.Contains(there, tenant) })
 }
 
 // news says whether something else was last logged about a server, skill or tenant.
@@ -116,92 +123,107 @@ func (w *skillWatcher) sayHealth(ctx context.Context) {
 			continue
 		}
 		if h.Err == nil {
-			log.InfoContext(ctx, "a skill server answers again", slog.String("server", w.titles[h.Name]), slog.Int("tools", h.Tools))
+			log.InfoContext(ctx, "a skill server answers again", slog.String("server", w.title(h.Name)), slog.Int("tools", h.Tools))
 			continue
 		}
 		log.WarnContext(ctx, "a skill server does not answer, and its skills are missing until it does: start it, or correct --skills; writ will ask it again",
-			slog.String("server", w.titles[h.Name]), slog.String("error", h.Err.Error()))
+			slog.String("server", w.title(h.Name)), slog.String("error", h.Err.Error()))
 	}
 }
 
-// say logs something about a skill, unless it was the last thing logged about it.
-func (w *skillWatcher) say(ctx context.Context, s skills.Skill, text string, more ...slog.Attr) {
-	key, now := "skill "+s.Server+" "+s.Name, text+s.Digest()
+// say logs something about a skill in a tenant, unless it was the last thing logged about
+// it.
+func (w *skillWatcher) say(ctx context.Context, s skills.Skill, tenant, text string, more ...slog.Attr) {
+	key, now := "skill "+tenant+" "+s.ID(), text+s.Digest()
 	if !w.news(key, now) {
 		return
 	}
-	attrs := append([]slog.Attr{slog.String("skill", s.Name), slog.String("server", w.titles[s.Server])}, more...)
+	attrs := append([]slog.Attr{slog.String("skill", s.ID()), slog.String("server", w.title(s.Server)), slog.String("tenant", tenant)}, more...)
 	w.node.cfg.Log.LogAttrs(ctx, slog.LevelWarn, text, attrs...) //nolint:sloglint // its callers give literals
 }
 
-// judge decides on one name, which several servers may declare. An approval binds the
-// server. A skill of the same name on another server is never called, and is logged.
-func (w *skillWatcher) judge(ctx context.Context, declared []skills.Skill) error {
-	pin, pinned := w.node.directory.View().Pin("default", declared[0].Name)
-	if !pinned && len(declared) == 1 {
-		return w.firstSight(ctx, declared[0])
-	}
-	approved := slices.ContainsFunc(declared, func(s skills.Skill) bool { return s.Digest() == pin.Digest })
-	for _, s := range declared {
+// pinOf is the approval of a skill in a tenant, of this version or else of another. Earlier
+// builds approved a skill under the name of its tool alone.
+func (w *skillWatcher) pinOf(s skills.Skill, tenant string) (pin intents.Pin, pinned bool) {
+	for _, p := range w.node.directory.View().Pins(tenant) {
 		switch {
-		case pinned && s.Digest() == pin.Digest:
-		case approved:
-			w.say(ctx, s, "a second skill server declares a skill that is approved for another server: it is refused and gets no call", slog.String("digest", s.Digest()))
-		case len(declared) > 1:
-			w.say(ctx, s, "skill is declared by several servers and none is approved: approve one, or remove the others from --skills", w.approveWith(s, pin))
-		case pin.Server != "" && pin.Server != executors.Cut(w.titles[s.Server], maxTitle):
-			w.say(ctx, s, "skill is approved for another skill server, and is refused until it is approved for this one", w.approveWith(s, pin))
-		default:
-			w.say(ctx, s, "skill has changed and is refused until it is approved again", w.approveWith(s, pin))
+		case p.Digest == s.Digest():
+			return p, true
+		case p.Skill == s.ID() || p.Skill == s.Name && (p.Server == "" || p.Server == w.pinTitle(s)):
+			pin, pinned = p, true
 		}
+	}
+	return pin, pinned
+}
+
+// pinTitle is the title of a skill's server in its approval.
+func (w *skillWatcher) pinTitle(s skills.Skill) string {
+	return executors.Cut(w.title(s.Server), maxTitle)
+}
+
+// judge decides on one skill in one tenant.
+func (w *skillWatcher) judge(ctx context.Context, s skills.Skill, tenant string) error {
+	pin, pinned := w.pinOf(s, tenant)
+	switch {
+	case !pinned:
+		return w.firstSight(ctx, s, tenant)
+	case pin.Digest == s.Digest():
+	case pin.Server != "" && pin.Server != w.pinTitle(s):
+		w.say(ctx, s, tenant, "skill is approved for another skill server, and is refused until it is approved for this one", w.approveWith(s, tenant, pin))
+	default:
+		w.say(ctx, s, tenant, "skill has changed and is refused until it is approved again", w.approveWith(s, tenant, pin))
 	}
 	return nil
 }
 
 // approveWith is the command that approves a skill with its approved effect, or else with
 // the effect of its hints.
-func (w *skillWatcher) approveWith(s skills.Skill, pin intents.Pin) slog.Attr {
+func (w *skillWatcher) approveWith(s skills.Skill, tenant string, pin intents.Pin) slog.Attr {
 	effect := pin.Effect
 	if effect == "" {
 		effect = string(w.effectOf(s))
 	}
-	return slog.String("approve", fmt.Sprintf("writ skill approve %s --digest %s --effect %s", s.Name, s.Digest(), effect))
+	line := fmt.Sprintf("writ skill approve %s --digest %s --effect %s", s.ID(), s.Digest(), effect)
+	if tenant != "default" {
+		line += " --tenant " + tenant
+	}
+	return slog.String("approve", line)
 }
 
 // firstSight decides on a skill that nobody has approved, of a server that the operator
 // has named. It approves a skill that only reads, and one whose effect the operator has
 // declared. It approves a skill with effect once if each call is held until people approve
 // it. It leaves an idempotent skill to the operator, because nothing would hold its calls.
-func (w *skillWatcher) firstSight(ctx context.Context, s skills.Skill) error {
+func (w *skillWatcher) firstSight(ctx context.Context, s skills.Skill, tenant string) error {
 	effect := w.effectOf(s)
-	_, declared := w.effects[s.Server][s.Name]
+	_, declared := w.sources[s.Server].Effects[s.Name]
 	switch {
-	case effect == catalog.Once && w.approvalOf("default").Once:
-		w.note(ctx, s, "skill approved; each call of it waits for the approval of people")
+	case effect == catalog.Once && w.approvalOf(tenant).Once:
+		w.note(ctx, s, tenant, "skill approved; each call of it waits for the approval of people")
 	case effect == catalog.Pure || declared:
-		w.note(ctx, s, "skill approved")
+		w.note(ctx, s, tenant, "skill approved")
 	case effect == catalog.Once:
-		w.say(ctx, s, "skill that acts once is not approved, as nothing would hold its calls", w.approveWith(s, intents.Pin{}))
+		w.say(ctx, s, tenant, "skill that acts once is not approved, as nothing would hold its calls", w.approveWith(s, tenant, intents.Pin{}))
 		return nil
 	default:
-		w.say(ctx, s, "skill that acts is not approved", w.approveWith(s, intents.Pin{}))
+		w.say(ctx, s, tenant, "skill that acts is not approved", w.approveWith(s, tenant, intents.Pin{}))
 		return nil
 	}
 	return w.node.operator(ctx, "skill.approve", catalog.SkillApprove{
-		Tenant: "default", Skill: s.Name, Digest: s.Digest(), Effect: effect, Server: executors.Cut(w.titles[s.Server], maxTitle),
+		Tenant: tenant, Skill: s.ID(), Digest: s.Digest(), Effect: effect, Server: w.pinTitle(s),
 	})
 }
 
 // note logs the effect of a new skill.
-func (w *skillWatcher) note(ctx context.Context, s skills.Skill, text string) {
+func (w *skillWatcher) note(ctx context.Context, s skills.Skill, tenant, text string) {
 	w.node.cfg.Log.LogAttrs(ctx, slog.LevelInfo, text, //nolint:sloglint // its callers give literals
-		slog.String("skill", s.Name), slog.String("server", w.titles[s.Server]), slog.String("effect", string(w.effectOf(s))))
+		slog.String("skill", s.ID()), slog.String("server", w.title(s.Server)), slog.String("tenant", tenant), slog.String("effect", string(w.effectOf(s))))
 }
 
 // effectOf is the effect that the operator has declared, or else that of the server's
 // hints. Without either it is once.
 func (w *skillWatcher) effectOf(s skills.Skill) catalog.Effect {
-	if declared := w.effects[s.Server][s.Name]; declared != "" {
+	if declared := w.sources[s.Server].Effects[s.Name]; declared != "" {
 		return catalog.Effect(declared)
 	}
 	switch {
@@ -218,6 +240,11 @@ func (w *skillWatcher) effectOf(s skills.Skill) catalog.Effect {
 type approvalRule struct {
 	Once   bool     `json:"once"`
 	Skills []string `json:"skills"`
+}
+
+// names says whether the rule names the skill, by its id or by its tool.
+func (r approvalRule) names(pin intents.Pin) bool {
+	return slices.ContainsFunc(r.Skills, func(name string) bool { return name == pin.Skill || pin.OfTool(name) })
 }
 
 // approvalOf reads a tenant's rule. A rule that cannot be read holds nothing.
@@ -237,7 +264,7 @@ func (w *skillWatcher) sayHolds(ctx context.Context) {
 		rule := w.approvalOf(tenant)
 		var acting []string
 		for _, pin := range w.node.directory.View().Pins(tenant) {
-			if pin.Effect == string(catalog.Once) && !rule.Once && !slices.Contains(rule.Skills, pin.Skill) {
+			if pin.Effect == string(catalog.Once) && !rule.Once && !rule.names(pin) {
 				acting = append(acting, pin.Skill)
 			}
 		}

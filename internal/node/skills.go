@@ -8,21 +8,23 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"time"
 
 	"aob.dev/writ/executors/mcp"
 	"aob.dev/writ/executors/sandbox"
 	"aob.dev/writ/executors/skills"
 	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/internal/ratelimit"
 )
 
 // openSkills registers the skill servers, which are dialled when they are first asked. A
 // faulty configuration is an error; a server that does not answer is not.
 func (n *Node) openSkills(ctx context.Context) error {
 	n.registry = skills.NewRegistry(ctx, n.cfg.Now)
-	n.skills = &skillWatcher{node: n, titles: map[string]string{}, logged: map[string]string{}, effects: map[string]map[string]string{}}
+	n.skills = &skillWatcher{node: n, sources: map[string]mcp.Source{}, logged: map[string]string{}}
 	n.servers = sandbox.NewServers()
 	for _, name := range slices.Sorted(maps.Keys(n.cfg.Builtin)) {
-		if err := n.addSkills("builtin:"+name, mcp.Builtin(name, n.cfg.Builtin[name])); err != nil {
+		if err := n.addSkills(name, mcp.Builtin(name, n.cfg.Builtin[name])); err != nil {
 			return err
 		}
 	}
@@ -53,8 +55,12 @@ func (n *Node) openSkills(ctx context.Context) error {
 }
 
 func (n *Node) addSkills(name string, source mcp.Source) error {
-	n.skills.titles[name], n.skills.effects[name] = source.Title(), source.Effects
-	return n.registry.Add(name, n.dialer(source))
+	n.skills.sources[name] = source
+	terms := skills.Terms{Tenants: source.Tenants}
+	if source.RPM > 0 {
+		terms.Calls = ratelimit.New(source.RPM, time.Minute, 1, n.cfg.Now)
+	}
+	return n.registry.Add(name, terms, n.dialer(source))
 }
 
 func (n *Node) dialer(source mcp.Source) func(context.Context) (skills.Server, error) {
@@ -81,7 +87,7 @@ func (w *skillWatcher) writeVersions(ctx context.Context, found []skills.Skill) 
 		if d := s.Digest(); s.Err == nil && d != "" && !seen[d] {
 			seen[d] = true
 			list = append(list, datadir.SkillVersion{
-				Name: s.Name, Server: w.titles[s.Server], Digest: d, Effect: w.effectOf(s), Declared: true,
+				Name: s.ID(), Server: w.title(s.Server), Tenants: w.sources[s.Server].Tenants, Digest: d, Effect: w.effectOf(s), Declared: true,
 				Description: s.Description, InputSchema: s.InputSchema, OutputSchema: s.OutputSchema, Annotations: s.Annotations,
 			})
 		}

@@ -15,6 +15,7 @@ import (
 	"aob.dev/writ/executors/mcp"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/datadir"
 )
 
 // withSkills is a configuration with one skill server.
@@ -28,8 +29,7 @@ func withSkills(dir string, s *skillServer) (Config, *messages) {
 const (
 	saysChanged = "skill has changed and is refused until it is approved again"
 	saysDown    = "a skill server does not answer, and its skills are missing until it does: start it, or correct --skills; writ will ask it again"
-	saysSecond  = "a second skill server declares a skill that is approved for another server: it is refused and gets no call"
-	saysSeveral = "skill is declared by several servers and none is approved: approve one, or remove the others from --skills"
+	saysOther   = "skill is approved for another skill server, and is refused until it is approved for this one"
 	saysActs    = "skill that acts is not approved"
 	saysHeld    = "skill approved; each call of it waits for the approval of people"
 	saysFree    = "skills that act once are called without anybody's approval"
@@ -37,10 +37,11 @@ const (
 )
 
 // pins are the approved skills by name.
+// pins are the approved skills of the default tenant by the names of their tools.
 func pins(n *Node) map[string]intents.Pin {
 	out := map[string]intents.Pin{}
 	for _, p := range n.directory.View().Pins("default") {
-		out[p.Skill] = p
+		out[p.Skill[strings.IndexByte(p.Skill, '.')+1:]] = p
 	}
 	return out
 }
@@ -103,11 +104,11 @@ func TestSkillChanged(t *testing.T) {
 	if _, ok := pins(n)["rank"]; !ok {
 		t.Error("a skill that is new beside it was not approved")
 	}
-	offered, found, err := n.registry.Find(t.Context(), "feed", before.Digest)
+	offered, found, err := n.registry.Find(t.Context(), "default", before)
 	if err != nil || !found || offered.Digest() == before.Digest {
 		t.Fatalf("found %t, digest %s, error %v", found, offered.Digest(), err)
 	}
-	if err := n.operator(t.Context(), "skill.approve", catalog.SkillApprove{Tenant: "default", Skill: "feed", Digest: offered.Digest(), Effect: catalog.Pure}); err != nil {
+	if err := n.operator(t.Context(), "skill.approve", catalog.SkillApprove{Tenant: "default", Skill: offered.ID(), Digest: offered.Digest(), Effect: catalog.Pure}); err != nil {
 		t.Fatal(err)
 	}
 	if got := pins(n)["feed"].Digest; got != offered.Digest() {
@@ -129,11 +130,11 @@ func TestSkillServerComesLater(t *testing.T) {
 		t.Errorf("the operator was told %d times", got)
 	}
 	pin := pins(n)["feed"]
-	if _, found, err := n.registry.Find(t.Context(), "feed", pin.Digest); found || err == nil {
+	if _, found, err := n.registry.Find(t.Context(), "default", pin); found || err == nil {
 		t.Errorf("found at a server that is down: %t, error %v", found, err)
 	}
 	s.start(s.addr)
-	if _, found, err := n.registry.Find(t.Context(), "feed", pin.Digest); !found || err != nil {
+	if _, found, err := n.registry.Find(t.Context(), "default", pin); !found || err != nil {
 		t.Errorf("found when it is back: %t, error %v", found, err)
 	}
 }
@@ -169,8 +170,8 @@ func TestSkillsMisspelt(t *testing.T) {
 	}
 }
 
-// TestSkillDeclaredTwice: of two servers that declare a skill at first sight none
-// is approved; where one is, the other is said and changes nothing.
+// TestSkillDeclaredTwice: the tools of two servers with one name are two skills. A server
+// that takes the place of another one is not approved with it.
 func TestSkillDeclaredTwice(t *testing.T) {
 	feed := tool{Name: "feed", ReadOnly: true}
 	one, two := newSkillServer(t, feed), newSkillServer(t, feed)
@@ -179,8 +180,12 @@ func TestSkillDeclaredTwice(t *testing.T) {
 	both.Skills = []string{two.url(), one.url()}
 	n := open(t, both)
 	run(t, n)
-	if log.count(saysSeveral) != 2 || len(pins(n)) != 0 {
-		t.Errorf("told %d times, approved %v", log.count(saysSeveral), pins(n))
+	for id, server := range map[string]string{"skills-1.feed": two.url(), "skills-2.feed": one.url()} {
+		pin, ok := n.directory.View().Pin("default", id)
+		s, found, err := n.registry.Find(t.Context(), "default", pin)
+		if !ok || pin.Server != server || err != nil || !found || !strings.Contains(s.Manifest.Server, server) {
+			t.Errorf("%s: approved %+v, found %+v, error %v", id, pin, s, err)
+		}
 	}
 
 	both.Dir = t.TempDir()
@@ -189,11 +194,82 @@ func TestSkillDeclaredTwice(t *testing.T) {
 	n = open(t, both)
 	run(t, n)
 	approved := pins(n)["feed"]
-	if log.count(saysSecond) != 1 || approved.Server != one.url() {
-		t.Errorf("told %d times, approved %+v", log.count(saysSecond), approved)
+	if log.count(saysOther) != 1 || len(pins(n)) != 1 || approved.Skill != "skills-1.feed" || approved.Server != one.url() {
+		t.Errorf("told %d times, approved %+v", log.count(saysOther), approved)
 	}
-	if s, found, err := n.registry.Find(t.Context(), "feed", approved.Digest); err != nil || !found || !strings.Contains(s.Manifest.Server, one.url()) {
+	if s, found, err := n.registry.Find(t.Context(), "default", approved); err != nil || !found || !strings.Contains(s.Manifest.Server, one.url()) {
 		t.Errorf("found %+v, error %v", s, err)
+	}
+}
+
+// TestEarlierApproval: what an earlier build approved under the name of a tool stays
+// approved under it, and an approval of a changed version is one of the id.
+func TestEarlierApproval(t *testing.T) {
+	s := newSkillServer(t, tool{Name: "feed", ReadOnly: true})
+	cfg, log := withSkills(t.TempDir(), s)
+	alone := cfg
+	alone.Skills = nil
+	n, err := Open(t.Context(), alone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := run(t, n)
+	source := mcp.Source{URL: s.url()}
+	digest := (&mcp.Manifest{Name: "feed", Server: source.Server(), InputSchema: []byte(`{"type":"object"}`), Annotations: []byte(`{"readOnlyHint":true}`)}).Digest()
+	if err := n.operator(t.Context(), "skill.approve", catalog.SkillApprove{Tenant: "default", Skill: "feed", Digest: digest, Effect: catalog.Pure, Server: s.url()}); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(stop(), n.Close()); err != nil {
+		t.Fatal(err)
+	}
+	n = open(t, cfg)
+	run(t, n)
+	if got := n.directory.View().Pins("default"); len(got) != 1 || got[0].Skill != "feed" || log.count(saysChanged) != 0 {
+		t.Errorf("approved %+v", got)
+	}
+	if _, found, err := n.registry.Find(t.Context(), "default", pins(n)["feed"]); !found || err != nil {
+		t.Errorf("found %t, error %v", found, err)
+	}
+}
+
+// TestTenantsOfServer: a server is there for the tenants that it names, and its skills are
+// approved for these on first sight.
+func TestTenantsOfServer(t *testing.T) {
+	s := newSkillServer(t, tool{Name: "feed", ReadOnly: true})
+	cfg, _ := withSkills(t.TempDir(), s)
+	alone := cfg
+	alone.Skills = nil
+	n, err := Open(t.Context(), alone)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := run(t, n)
+	if err := n.operator(t.Context(), "admin.put", catalog.AdminPut{New: &catalog.Tenant{ID: "acme"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(stop(), n.Close()); err != nil {
+		t.Fatal(err)
+	}
+	cfg.Skills = []string{"name=crm tenant=acme tenant=later -- " + s.url()}
+	n = open(t, cfg)
+	run(t, n)
+	pin, ok := n.directory.View().Pin("acme", "crm.feed")
+	if !ok || len(pins(n)) != 0 {
+		t.Errorf("approved %+v for acme, and %+v for the default tenant", pin, pins(n))
+	}
+	if _, found, err := n.registry.Find(t.Context(), "acme", pin); !found || err != nil {
+		t.Errorf("acme found %t, error %v", found, err)
+	}
+	if _, found, _ := n.registry.Find(t.Context(), "default", pin); found {
+		t.Error("another tenant finds the skill")
+	}
+	want := []SkillServer{{Title: "crm", Tools: 1, Usable: 1}}
+	if d := cmp.Diff(want, n.SkillServers()); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	versions, err := datadir.ReadSkillVersions(cfg.Dir)
+	if err != nil || len(versions) != 1 || versions[0].Name != "crm.feed" || !slices.Equal(versions[0].Tenants, []string{"acme", "later"}) {
+		t.Errorf("stored %+v, error %v", versions, err)
 	}
 }
 
@@ -230,7 +306,7 @@ func TestUnboundApproval(t *testing.T) {
 	if log.count(saysChanged) != 1 || pins(n)["feed"].Digest != unbound {
 		t.Errorf("told %d times, approved %v", log.count(saysChanged), pins(n))
 	}
-	if x, _, err := n.registry.Find(t.Context(), "feed", unbound); err != nil || x.Digest() == unbound {
+	if x, _, err := n.registry.Find(t.Context(), "default", pins(n)["feed"]); err != nil || x.Digest() == unbound {
 		t.Errorf("found %+v, error %v", x, err)
 	}
 }

@@ -8,12 +8,11 @@ import (
 	"maps"
 	"slices"
 
-	"aob.dev/writ/executors"
 	"aob.dev/writ/executors/skills"
 	"aob.dev/writ/intents/catalog"
 )
 
-// SkillServer is a skill server as the default tenant has it.
+// SkillServer is a skill server as the default tenant has it, or the first of its own.
 type SkillServer struct {
 	Title  string
 	Tools  int
@@ -38,11 +37,14 @@ func (n *Node) SkillServers() []SkillServer {
 
 // summarize keeps what SkillServers tells.
 func (w *skillWatcher) summarize(found []skills.Skill) {
-	held := w.approvalOf("default")
-	view := w.node.directory.View()
 	var list []SkillServer
 	for _, h := range w.node.registry.Health() {
-		s := SkillServer{Title: w.titles[h.Name], Err: h.Err}
+		s := SkillServer{Title: w.title(h.Name), Err: h.Err}
+		tenant := "default"
+		if of := w.tenantsOf(h.Name); len(of) > 0 {
+			tenant = of[0]
+		}
+		held := w.approvalOf(tenant)
 		if errors.Is(h.Err, context.DeadlineExceeded) {
 			s.Err = errNotYet
 		}
@@ -51,7 +53,7 @@ func (w *skillWatcher) summarize(found []skills.Skill) {
 				continue
 			}
 			s.Tools++
-			pin, pinned := view.Pin("default", x.Name)
+			pin, pinned := w.pinOf(x, tenant)
 			why := ""
 			switch {
 			case x.Err != nil:
@@ -59,7 +61,7 @@ func (w *skillWatcher) summarize(found []skills.Skill) {
 			case !pinned:
 				why = "not approved"
 			case pin.Digest == x.Digest():
-			case pin.Server != "" && pin.Server != executors.Cut(s.Title, maxTitle):
+			case pin.Server != "" && pin.Server != w.pinTitle(x):
 				why = "approved for another server"
 			default:
 				why = "changed since it was approved"
@@ -69,7 +71,7 @@ func (w *skillWatcher) summarize(found []skills.Skill) {
 				continue
 			}
 			s.Usable++
-			if pin.Effect == string(catalog.Once) && (held.Once || slices.Contains(held.Skills, x.Name)) {
+			if pin.Effect == string(catalog.Once) && (held.Once || held.names(pin)) {
 				s.Held++
 			}
 		}
@@ -85,14 +87,14 @@ func (w *skillWatcher) summarize(found []skills.Skill) {
 // server does not have: a misspelt name would leave the tool with the server's own word.
 func (w *skillWatcher) sayEffects(ctx context.Context, found []skills.Skill) {
 	for _, h := range w.node.registry.Health() {
-		for _, tool := range slices.Sorted(maps.Keys(w.effects[h.Name])) {
+		for _, tool := range slices.Sorted(maps.Keys(w.sources[h.Name].Effects)) {
 			now := ""
 			if h.Err == nil && !slices.ContainsFunc(found, func(s skills.Skill) bool { return s.Server == h.Name && s.Name == tool }) {
 				now = "missing"
 			}
 			if w.news("effect "+h.Name+" "+tool, now) && now != "" {
 				w.node.cfg.Log.WarnContext(ctx, "an effect is configured for a tool that its skill server does not have: correct its name",
-					slog.String("tool", tool), slog.String("server", w.titles[h.Name]))
+					slog.String("tool", tool), slog.String("server", w.title(h.Name)))
 			}
 		}
 	}

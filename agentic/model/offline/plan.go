@@ -52,6 +52,11 @@ func planTask(c *conversation) action {
 			in.Violations = append(in.Violations, x.wrong())
 		}
 	}
+	for _, list := range [][]skill{candidates, in.Skills} {
+		for i := range list {
+			list[i].Name = toolOf(list[i].Name)
+		}
+	}
 	names := selectSkills(c.task, candidates)
 	out := planOutput{Answer: smallTalk(c.task, candidates)}
 	switch {
@@ -65,6 +70,10 @@ func planTask(c *conversation) action {
 	}
 	return action{tool: "plan", args: out}
 }
+
+// toolOf is the name of a skill's tool, whose words people use and which will do: that of
+// the server says nothing about a task.
+func toolOf(id string) string { return id[strings.IndexByte(id, '.')+1:] }
 
 // selectSkills takes the candidates that share words with the task, those that
 // share most first, six at most. What only puts rows in order is no reason to begin.
@@ -115,7 +124,9 @@ func writePlan(in planInput) planOutput {
 		case len(in.Completed) > 0:
 			return infeasible(f.Reason)
 		}
-		skills = slices.DeleteFunc(slices.Clone(skills), func(k skill) bool { return slices.Contains(s.Skills, k.Name) })
+		skills = slices.DeleteFunc(slices.Clone(skills), func(k skill) bool {
+			return slices.ContainsFunc(s.Skills, func(id string) bool { return toolOf(id) == k.Name })
+		})
 	}
 	best := propose(harmless(skills, in.Task), in.Task)
 	switch {

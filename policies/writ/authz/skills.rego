@@ -29,8 +29,12 @@ deny contains words(rego.metadata.rule()) if {
 #   hint: ask an operator to add the skill to the tenant's data skills_allow
 deny contains words(rego.metadata.rule()) if {
 	input.intent.type in {"skill.call", "skill.load"}
-	not input.intent.args.skill in object.get(tenant, "skills_allow", [input.intent.args.skill])
+	count(skill_names(input.intent.args.skill) & {name | some name in object.get(tenant, "skills_allow", [input.intent.args.skill])}) == 0
 }
+
+# METADATA
+# description: A skill's id, <server>.<tool>, and the name of its tool, by which data of the tenant may name it.
+skill_names(id) := {id, substring(id, indexof(id, ".") + 1, -1)}
 
 # METADATA
 # title: Skill outside the step
@@ -71,7 +75,8 @@ hold contains object.union(words(rego.metadata.rule()), terms) if {
 #   hint: nothing is carried out until enough approvers have approved
 hold contains object.union(words(rego.metadata.rule()), terms) if {
 	input.intent.type == "skill.call"
-	input.intent.args.skill in tenant.approval.skills
+	some name in skill_names(input.intent.args.skill)
+	name in tenant.approval.skills
 	count(approved) < terms.count
 }
 

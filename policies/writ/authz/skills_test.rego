@@ -98,3 +98,29 @@ test_named_skill_is_held if {
 	hold := authz.hold with input as order with data.directory as directory({"approval": {"skills": ["outlet_list"]}})
 	ids(hold) == {"writ.skill.approval"}
 }
+
+close_ticket := object.union(order, {
+	"intent": {"args": {"skill": "crm.close_ticket"}},
+	"skill": {"name": "crm.close_ticket"},
+	"task": {"skills": ["crm.close_ticket"]},
+})
+
+test_skill_of_the_tenant_by_id_and_by_tool if {
+	every name in ["crm.close_ticket", "close_ticket"] {
+		deny := authz.deny with input as close_ticket with data.directory as directory({"skills_allow": [name]})
+		deny == set()
+	}
+	every name in ["crm", "git.close_ticket", "ticket", "crm.close_ticket.x"] {
+		deny := authz.deny with input as close_ticket with data.directory as directory({"skills_allow": [name]})
+		ids(deny) == {"writ.skill.tenant"}
+	}
+}
+
+test_skill_that_people_approve_by_id_and_by_tool if {
+	every name in ["crm.close_ticket", "close_ticket"] {
+		hold := authz.hold with input as close_ticket with data.directory as directory({"approval": {"skills": [name]}})
+		ids(hold) == {"writ.skill.approval"}
+	}
+	hold := authz.hold with input as close_ticket with data.directory as directory({"approval": {"skills": ["git.close_ticket"]}})
+	hold == set()
+}

@@ -30,7 +30,7 @@ deny contains words(rego.metadata.rule()) if {
 deny contains words(rego.metadata.rule()) if {
 	input.intent.type == "plan"
 	some skill in input.intent.args.steps[_].skills
-	not skill in object.get(tenant, "skills_allow", [skill])
+	count(skill_names(skill) & {name | some name in object.get(tenant, "skills_allow", [skill])}) == 0
 }
 
 # METADATA

@@ -1,0 +1,42 @@
+//go:build integration
+
+package plans_test
+
+import (
+	"testing"
+
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/opensearch"
+	"aob.dev/writ/storage/opensearch/servertest"
+)
+
+// TestIntegrationReports: what the store of one process answers, an OpenSearch answers.
+func TestIntegrationReports(t *testing.T) {
+	server, err := servertest.Start(t.Context(), servertest.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	const dimension = 8
+	for prefix, test := range map[string]func(*testing.T, storage.Documents, func()){"reports-": reports, "messages-": messages} {
+		t.Run(prefix, func(t *testing.T) {
+			d, err := opensearch.Open(opensearch.Config{URL: server.URL, Prefix: prefix, Dimension: dimension, Check: storage.NewCheck(dimension)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = d.Close() })
+			if err := d.Migrate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			test(t, d, func() {
+				if err := d.Refresh(t.Context(), storage.IndexPlans, storage.IndexSkillCalls, storage.IndexMessages); err != nil {
+					t.Fatal(err)
+				}
+			})
+		})
+	}
+}

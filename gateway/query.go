@@ -1,0 +1,85 @@
+package gateway
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/problem"
+)
+
+// queryRequest is the body of POST /query/.
+type queryRequest struct {
+	claim
+	Mode  string `json:"mode"`  // LOOKUP, SEARCH, FUZZY or SQL
+	Query string `json:"query"` // a key, a text, or the name of a query
+	queryParameters
+}
+
+// queryParameters are those of all named queries. The schema of the order refuses those
+// that a query does not take.
+type queryParameters struct {
+	Since       string `json:"since,omitempty"`
+	Until       string `json:"until,omitempty"`
+	ByDay       bool   `json:"by_day,omitempty"`
+	WholeTenant bool   `json:"whole_tenant,omitempty"`
+	Limit       int    `json:"limit,omitempty"`
+	After       string `json:"after,omitempty"`
+}
+
+// query is POST /query/. The modes LOOKUP, SEARCH and FUZZY read memories. SQL takes the
+// name of a query, and nothing else: tenant and user are always the caller's.
+func (g *Gateway) query(c *gin.Context, who caller) error {
+	var q queryRequest
+	if err := readBody(c, &q); err != nil {
+		return err
+	}
+	typ, args, err := q.order()
+	if err != nil {
+		return err
+	}
+	a, err := g.identify(c.Request.Context(), who, q.claim)
+	if err != nil {
+		return err
+	}
+	if typ == "" {
+		return respond(c, gin.H{"schemas": schemaRows("")}, nil)
+	}
+	found, err := request[json.RawMessage](c.Request.Context(), g, a, typ, args, "")
+	var p *problem.Problem
+	if errors.As(err, &p) {
+		switch p.Pointer {
+		case "/query_text", "/key":
+			p.Pointer = "/query"
+		case "/top_k":
+			p.Pointer = "/limit"
+		}
+	}
+	return respond(c, found, err)
+}
+
+// order is the order that answers the query; no type: the gateway knows the answer.
+func (q queryRequest) order() (typ string, args any, err error) {
+	mode, name := strings.ToUpper(q.Mode), strings.ToLower(q.Query)
+	plain := q.queryParameters == (queryParameters{})
+	switch {
+	case mode == "LOOKUP" && plain:
+		return "read_memory", catalog.ReadMemory{Key: q.Query}, nil
+	case (mode == "SEARCH" || mode == "FUZZY") && q.queryParameters == (queryParameters{Limit: q.Limit}):
+		return "memory.query", catalog.MemoryQuery{Text: q.Query, TopK: q.Limit}, nil
+	case mode == "SQL" && name == "usage":
+		return "plan.usage", q.queryParameters, nil
+	case mode == "SQL" && name == "messages":
+		return "message.list", q.queryParameters, nil
+	case mode == "SQL" && name == "schemas" && plain:
+		return "", nil, nil
+	case mode == "SQL":
+		return "", nil, problem.New(intents.SchemaInvalid, "/query",
+			"SQL takes no statement: name usage (since, until, by_day, whole_tenant), messages (since, until, limit, after) or schemas")
+	}
+	return "", nil, problem.New(intents.SchemaInvalid, "/mode", "name LOOKUP with a key, SEARCH or FUZZY with a text (limit), or SQL with the name of a query")
+}

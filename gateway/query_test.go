@@ -1,0 +1,78 @@
+package gateway
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+)
+
+// Each query is one order for the user of the key.
+func TestQuery(t *testing.T) {
+	w := newWorld(t, nil)
+	for _, c := range []struct{ body, typ, args string }{
+		{`{"mode":"LOOKUP","query":"acme:s:t:l"}`, "read_memory", `{"key":"acme:s:t:l"}`},
+		{`{"mode":"search","query":"open outlets","limit":3}`, "memory.query", `{"text":"open outlets","top_k":3}`},
+		{`{"mode":"FUZZY","query":"open outlets"}`, "memory.query", `{"text":"open outlets"}`},
+		{`{"mode":"SQL","query":"usage","since":"2026-11-20T00:00:00Z","until":"2026-11-21T00:00:00Z","by_day":true,"whole_tenant":true}`, "plan.usage", `{"by_day":true,"since":"2026-11-20T00:00:00Z","until":"2026-11-21T00:00:00Z","whole_tenant":true}`},
+		{`{"mode":"sql","query":"messages","limit":5,"after":"c"}`, "message.list", `{"after":"c","limit":5}`},
+	} {
+		before := len(w.ordered(c.typ))
+		resp := w.call("POST", "/query/", c.body, nil, nil)
+		sealed := w.ordered(c.typ)
+		if resp.StatusCode != http.StatusOK || len(sealed) != before+1 {
+			t.Errorf("%s: %d, %d orders", c.body, resp.StatusCode, len(sealed)-before)
+			continue
+		}
+		if e := sealed[before]; string(e.Args()) != c.args || e.Principal().UserID != "ana" || e.Principal().Tenant != "acme" {
+			t.Errorf("%s: %s for %+v", c.body, e.Args(), e.Principal())
+		}
+	}
+	var memory catalog.ReadMemoryResult
+	w.call("POST", "/query/", `{"mode":"LOOKUP","query":"acme:s:t:l"}`, nil, &memory)
+	if memory.Key != "acme:s:t:l" || string(memory.Data) != `{"open":3}` {
+		t.Errorf("%+v", memory)
+	}
+	var usage catalog.PlanUsageResult
+	w.call("POST", "/query/", `{"mode":"SQL","query":"usage"}`, http.Header{"X-Api-Key": {appKey}, "X-User-Id": {"carl"}}, &usage)
+	if d := cmp.Diff([]catalog.UsageRow{{Agent: "carl", Model: "m", Turns: 1}}, usage.Usage); d != "" {
+		t.Error(d)
+	}
+	var agents struct{ Schemas []schemaRow }
+	w.call("POST", "/query/", `{"mode":"SQL","query":"schemas"}`, nil, &agents)
+	var listed []schemaRow
+	w.call("GET", "/schemas/", "", nil, &listed)
+	if d := cmp.Diff(listed, agents.Schemas); d != "" || len(listed) == 0 {
+		t.Error(d)
+	}
+}
+
+// SQL is no language here: only names are taken, and only what a query takes.
+func TestQueryRefuses(t *testing.T) {
+	w := newWorld(t, nil)
+	for body, pointer := range map[string]string{
+		`{"mode":"TRAVERSE","query":"x"}`:                                 "/mode",
+		`{"query":"usage"}`:                                               "/mode",
+		`{"mode":"SQL","query":"SELECT * FROM messages"}`:                 "/query",
+		`{"mode":"SQL","query":"usage; DROP TABLE plans"}`:                "/query",
+		`{"mode":"SQL"}`:                                                  "/query",
+		`{"mode":"LOOKUP","query":""}`:                                    "/query",
+		`{"mode":"SEARCH","query":""}`:                                    "/query",
+		`{"mode":"SEARCH","query":"x","limit":51}`:                        "/limit",
+		`{"mode":"SEARCH","query":"x","after":"c"}`:                       "/mode",
+		`{"mode":"SQL","query":"messages","limit":101}`:                   "/limit",
+		`{"mode":"SQL","query":"messages","whole_tenant":true}`:           "/whole_tenant",
+		`{"mode":"SQL","query":"schemas","since":"2026-11-20T00:00:00Z"}`: "/query",
+		`{"mode":"SQL","query":"usage","since":"yesterday"}`:              "/since",
+		`{"mode":"SQL","query":"usage","user":"bob"}`:                     "/user",
+	} {
+		w.refused("POST", "/query/", body, nil, intents.SchemaInvalid, pointer)
+	}
+	w.refused("POST", "/query/", `{"mode":"SQL","query":"usage","tenant_id":"evil"}`, nil, intents.RBACForbidden, "/tenant_id")
+	if n := len(w.ordered("plan.usage")) + len(w.ordered("message.list")) + len(w.ordered("memory.query")) + len(w.ordered("read_memory")); n != 0 {
+		t.Errorf("%d orders were carried out", n)
+	}
+}

@@ -1,0 +1,96 @@
+package catalog
+
+import (
+	"time"
+
+	"aob.dev/writ/intents"
+)
+
+var (
+	queriers  = []intents.Role{intents.RoleGateway}
+	queryRows = []Row{
+		{Type: "plan.usage", Title: "Sum up what plans used, and how they went", Capability: "plans:read", Signers: queriers, Executor: "plans", Effect: Pure},
+		{Type: "message.list", Title: "List the messages of all sessions", Capability: "sessions:read", Signers: queriers, Executor: "plans", Effect: Pure},
+	}
+)
+
+// Period bounds when something was created, in RFC 3339. Empty: no bound.
+type Period struct {
+	Since string `json:"since,omitempty"` // at or after
+	Until string `json:"until,omitempty"` // before
+}
+
+// PlanUsage are the arguments of plan.usage: of the user's plans, or of the tenant's.
+type PlanUsage struct {
+	Period
+	ByDay       bool `json:"by_day,omitempty"`
+	WholeTenant bool `json:"whole_tenant,omitempty"`
+}
+
+// PlanUsageResult is the result of plan.usage.
+type PlanUsageResult struct {
+	Usage  []UsageRow    `json:"usage"`  // the newest day first, then the most input
+	Plans  []PlansHealth `json:"plans"`  // most replans first
+	Skills []SkillHealth `json:"skills"` // that failed, most often first
+}
+
+// UsageRow is what an agent used of a model. A turn is a plan in which it did.
+type UsageRow struct {
+	Day          string   `json:"day,omitempty"` // of the plan's creation, in UTC
+	Agent        string   `json:"agent_name"`
+	Model        string   `json:"model"`
+	Turns        int64    `json:"turns"`
+	InputTokens  int64    `json:"input_tokens"`
+	OutputTokens int64    `json:"output_tokens"`
+	AvgLatencyMS int64    `json:"avg_latency_ms"` // of all calls of a turn together
+	Cost         *float64 `json:"cost,omitempty"` // absent: the model has no price
+}
+
+// Price of a model for a million tokens, in any currency.
+type Price struct{ Input, Output float64 }
+
+// PlansHealth is how plans went that use the same skills: such plans are of one kind.
+type PlansHealth struct {
+	Skills     []string `json:"skills"`
+	Plans      int64    `json:"plans"`
+	Failed     int64    `json:"failed"`
+	AvgReplans float64  `json:"avg_replans"`
+	Exhausted  int64    `json:"exhausted"` // plans that used up their replans
+}
+
+// SkillHealth counts the calls of a skill that did not succeed.
+type SkillHealth struct {
+	Skill  string `json:"skill"`
+	Failed int64  `json:"failed"`
+}
+
+// MessageList are the arguments of message.list: of the user's messages, newest first.
+type MessageList struct {
+	Period
+	Limit int    `json:"limit,omitempty"` // 1..100, default 20
+	After string `json:"after,omitempty"`
+}
+
+// MessageListResult is the result of message.list.
+type MessageListResult struct {
+	Messages []Message `json:"messages"`
+	Cursor   string    `json:"cursor,omitempty"`
+}
+
+// Message is one row of a conversation. That of an assistant says what its whole turn
+// used; agent and model are those that put out the most tokens in it.
+type Message struct {
+	MessageID    string    `json:"message_id"`
+	SessionID    string    `json:"session_id"`
+	TurnID       string    `json:"turn_id,omitempty"`
+	PlanID       string    `json:"plan_id,omitempty"`
+	Role         string    `json:"role"`
+	Content      string    `json:"content"`
+	Agent        string    `json:"agent_name,omitempty"`
+	Model        string    `json:"model,omitempty"`
+	InputTokens  int64     `json:"input_tokens,omitempty"`
+	OutputTokens int64     `json:"output_tokens,omitempty"`
+	LatencyMS    int64     `json:"latency_ms,omitempty"`
+	TraceID      string    `json:"trace_id,omitempty"`
+	CreatedAt    time.Time `json:"created_at"`
+}

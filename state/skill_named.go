@@ -1,0 +1,35 @@
+package state
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"aob.dev/writ/intents"
+)
+
+// SkillNamed is the approved skill that an argument names: by its id, or by the name of
+// its tool alone, which is MALFORMED_ARGS where the tenant has that tool of two servers.
+// ok is false where none is approved. Before RulesAgents only the name that was approved
+// names a skill.
+func (d *Directory) SkillNamed(rules intents.Rules, tenant, name string) (pin intents.Pin, ok bool, err error) {
+	if pin, ok = d.Pin(tenant, name); ok || rules < intents.RulesAgents || d.tenants[tenant] == nil {
+		return pin, ok, nil
+	}
+	pins := d.tenants[tenant].Pins
+	for _, id := range slices.Sorted(maps.Keys(pins)) {
+		if !pins[id].OfTool(name) {
+			continue
+		}
+		if ok {
+			return intents.Pin{}, false, illegal("/intent/args/skill", fmt.Sprintf("two servers have this tool: write %s or %s", pin.Skill, id))
+		}
+		pin, ok = pins[id], true
+	}
+	return pin, ok, nil
+}
+
+// SkillNamed is the approved skill that an argument names: see Directory.SkillNamed.
+func (v *View) SkillNamed(tenant, name string) (pin intents.Pin, ok bool, err error) {
+	return v.directory(tenant).SkillNamed(v.Rules(), tenant, name)
+}
