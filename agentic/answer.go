@@ -38,7 +38,7 @@ const maxResponse = 32 << 10
 // response is the answer in words: the planner's own, the text of a single step, or
 // what the composer writes from the results.
 func (d *drive) response(ctx context.Context) (string, error) {
-	if len(d.plan.Steps) == 0 {
+	if len(d.plan.Steps) == 0 || d.plan.Agent != "" {
 		return d.answer, nil
 	}
 	if only := d.plan.Steps[0]; len(d.plan.Steps) == 1 && only.ReturnSpec.Shape == "string" {
@@ -89,7 +89,7 @@ func (d *drive) compose(ctx context.Context, block string, about any, on func(mo
 // user can read it. If that is refused, the user gets the name of the file and its
 // first lines.
 func (d *drive) data(ctx context.Context) (json.RawMessage, error) {
-	if len(d.plan.Steps) == 0 {
+	if len(d.plan.Steps) == 0 || d.plan.Agent != "" {
 		return nil, nil
 	}
 	last := d.plan.Steps[len(d.plan.Steps)-1]

@@ -106,6 +106,7 @@ type runRequest struct {
 	Revision int              `json:"revision"`
 	Step     catalog.PlanStep `json:"step"`
 	Inputs   []stepInput      `json:"inputs,omitempty"`
+	Agent    string           `json:"agent,omitempty"` // whose plan it is; empty: a planner's
 	Deadline string           `json:"deadline"`
 	// Calls of earlier tasks of the step, and Effects of other steps that are not done.
 	Calls   []catalog.ToldCall  `json:"calls,omitempty"`
@@ -141,5 +142,6 @@ type runReply struct {
 	Reason string            `json:"reason,omitempty"`
 	Plan   *catalog.PlanView `json:"plan,omitempty"`
 	At     int64             `json:"at,omitempty"`
+	Reply  string            `json:"reply,omitempty"` // of an agent, done
 	Held   *bus.Approval     `json:"held,omitempty"`
 }

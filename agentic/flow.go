@@ -79,13 +79,15 @@ func (d *drive) waits(ctx context.Context) error {
 // step opens a task for a step. wait waits for its end; it uses nothing of the drive
 // that changes, and shows what the task says meanwhile.
 func (d *drive) step(ctx context.Context, s catalog.StepView) (wait func() end, err error) {
-	deadline := d.cfg.Now().Add(taskLife).UTC()
+	deadline := d.cfg.Now().Add(d.taskTime()).UTC()
 	args := catalog.Step{
 		PlanID: d.turn.PlanID, PlanDigest: d.plan.PlanDigest, Step: s.Step, Epoch: d.epoch,
 		TaskID: intents.NewTimedID(intents.KindTask, d.cfg.Now()), Deadline: deadline.Format(time.RFC3339),
 	}
 	turn := d.turn
-	turn.History = nil // a step has its inputs
+	if d.plan.Agent == "" {
+		turn.History = nil // a step has its inputs
+	}
 	turn.Grant = d.sealer.grantOf(d.turn)
 	var ready taskReply
 	if err := delegate(ctx, d.cfg.Bus, bus.Agent("task"), planTime, taskRequest{turn, args}, &ready); err != nil {
@@ -106,7 +108,7 @@ func (d *drive) step(ctx context.Context, s catalog.StepView) (wait func() end, 
 	turn.Grant = d.sealer.grantOf(d.turn)
 	run := runRequest{
 		Turn: turn, TaskID: args.TaskID, UserTask: d.task, Soul: d.soul, Revision: s.Revision, Step: s.PlanStep,
-		Inputs: d.inputs(s), Deadline: args.Deadline, Calls: told.Calls,
+		Inputs: d.inputs(s), Agent: d.plan.Agent, Deadline: args.Deadline, Calls: told.Calls,
 		Effects: slices.DeleteFunc(told.Facts, func(f catalog.OrderFact) bool { return f.Step == s.Step && f.Revision == s.Revision }),
 	}
 	return func() end {
@@ -161,6 +163,10 @@ func (d *drive) ended(ctx context.Context, e end) error {
 		case s.Step != e.step:
 		case s.Status == catalog.StepDone:
 			d.status("step_done", s.Task, e.step)
+			if d.plan.Agent != "" {
+				d.answer = e.Reply
+				return nil
+			}
 			return d.read(ctx, e.step, s.MemoryKey)
 		case s.Status == catalog.StepHeld || s.Status == catalog.StepPending:
 			return nil

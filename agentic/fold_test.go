@@ -61,6 +61,9 @@ func folding(c *core, p catalog.PlanView) {
 	})
 	fails := func(status catalog.StepStatus, trigger, reason, suggestion string) {
 		running.Status, running.FailureReason, running.Suggestion = status, reason, suggestion
+		if p.Agent != "" {
+			return
+		}
 		p.Status = catalog.PlanReplanning
 		p.History = append(p.History, catalog.Replan{Attempt: len(p.History) + 1, Trigger: trigger, FailedStep: running.Step, Reason: reason, RevisedAt: time.Now()})
 	}

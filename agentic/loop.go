@@ -29,6 +29,7 @@ type loop struct {
 	req   model.Request // with the messages so far
 	tools []*tool
 	on    func(model.Event) // for text that the user may see while it comes; or nil
+	text  bool              // a reply without calls ends the run with its text
 
 	offered  []*tool // what may be called now
 	used     []catalog.Usage
@@ -47,6 +48,8 @@ type tool struct {
 	once bool
 	// output: a call that succeeds ends the run.
 	output bool
+	// later, where it is set, says whether the tool is of any use by now.
+	later func() bool
 	// call carries one call out. Its result is plain data. label names that result to
 	// the model. A *mistake, and an order that was refused for what it asks, are told
 	// to the model; any other error ends the run.
@@ -86,16 +89,16 @@ type outputError struct{ wrong *mistake }
 
 func (e *outputError) Error() string { return e.wrong.violations[0] }
 
-// run asks until the agent ends. For an agent without tools the result is its text.
+// run asks until the agent ends. For an agent that ends with a text this is the result.
 func (l *loop) run(ctx context.Context) (string, error) {
-	l.offer(l.tools)
 	began, missed := time.Now(), 0
 	for l.requests < l.agent.Limits.Requests && l.tokens() < l.agent.Limits.Tokens && time.Since(began) < l.agent.Limits.Time() {
+		l.offer(l.tools)
 		reply, err := l.respond(ctx)
 		switch {
 		case err != nil:
 			return "", err
-		case len(l.tools) == 0:
+		case len(l.tools) == 0, l.text && len(reply.Calls) == 0:
 			return reply.Text, nil
 		case len(reply.Calls) == 0 && missed == corrections:
 			return "", errNoOutput
@@ -108,12 +111,12 @@ func (l *loop) run(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
-	return "", l.last(ctx)
+	return l.last(ctx)
 }
 
 // last gives an agent that has reached its limits one more request, with its outputs
 // alone, so that it can say what was done and what was not.
-func (l *loop) last(ctx context.Context) error {
+func (l *loop) last(ctx context.Context) (string, error) {
 	var outputs []*tool
 	for _, t := range l.tools {
 		if t.output {
@@ -121,23 +124,32 @@ func (l *loop) last(ctx context.Context) error {
 		}
 	}
 	l.offer(outputs)
-	l.say("No more work is possible: your limit is reached. End now with " + l.outputs() + ": what was done, and what was not.")
+	end := "Answer now"
+	if !l.text {
+		end = "End now with " + l.outputs()
+	}
+	l.say("No more work is possible: your limit is reached. " + end + ": what was done, and what was not.")
 	reply, err := l.respond(ctx)
-	if err != nil {
-		return err
+	switch {
+	case err != nil:
+		return "", err
+	case l.text && strings.TrimSpace(reply.Text) != "":
+		return reply.Text, nil
 	}
 	if ended, err := l.carryOut(ctx, reply.Calls); ended || err != nil {
-		return err
+		return "", err
 	}
-	return errLimit
+	return "", errLimit
 }
 
 func (l *loop) offer(tools []*tool) {
-	l.offered, l.req.Tools = tools, nil
+	l.offered, l.req.Tools = nil, nil
 	for _, t := range tools {
-		l.req.Tools = append(l.req.Tools, t.Tool)
+		if t.later == nil || t.later() {
+			l.offered, l.req.Tools = append(l.offered, t), append(l.req.Tools, t.Tool)
+		}
 	}
-	if len(tools) > 0 {
+	if len(l.offered) > 0 && !l.text {
 		l.req.Choice = model.ChoiceRequired
 	}
 }

@@ -98,8 +98,9 @@ type drive struct {
 	task    string                // the user's request
 	soul    string
 	results map[int]result
-	answer  string          // of a plan without steps
-	used    []catalog.Usage // that no order has yet
+	answer  string                 // of a plan without steps, or of an agent
+	agent   catalog.AgentGetResult // whose plan it is, if it is one's
+	used    []catalog.Usage        // that no order has yet
 }
 
 func (d *drive) order(ctx context.Context, typ string, args, result any) (*intents.Answer, error) {
@@ -154,7 +155,7 @@ func (d *drive) run(ctx context.Context) error {
 		return err
 	}
 	d.task, d.answer = d.plan.Task, d.plan.Response // no other move tells these texts
-	if err := d.loadSoul(ctx); err != nil {
+	if err := errors.Join(d.loadSoul(ctx), d.loadAgent(ctx)); err != nil {
 		return err
 	}
 	if over, err := d.recall(ctx); over || err != nil {
@@ -178,6 +179,9 @@ func (d *drive) run(ctx context.Context) error {
 			}
 			if len(d.done()) == len(d.plan.Steps) {
 				return d.complete(ctx)
+			}
+			if s := d.plan.Steps[0]; overWith(d.plan, s) {
+				return d.failedAgent(ctx, s)
 			}
 			return d.waits(ctx)
 		default:
@@ -206,7 +210,7 @@ func (d *drive) loadSoul(ctx context.Context) error {
 func (d *drive) loadResults(ctx context.Context) error {
 	d.results = make(map[int]result)
 	for _, s := range d.plan.Steps {
-		if s.Status == catalog.StepDone {
+		if s.Status == catalog.StepDone && s.MemoryKey != "" {
 			if err := d.read(ctx, s.Step, s.MemoryKey); err != nil {
 				return err
 			}

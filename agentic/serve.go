@@ -23,6 +23,7 @@ type Config struct {
 	Key    *intents.Signer
 	Origin string
 	Model  model.Model
+	Models map[string]model.Model // that agents may name; Model is for the others
 	Now    func() time.Time
 	Log    *slog.Logger
 }

@@ -121,6 +121,7 @@ type worker struct {
 	returns []skillReturns // what skills declare
 	loop    *loop
 	key     string     // of the result, once it is remembered
+	reply   string     // of an agent
 	stop    *stopError // the model says that the step cannot be done
 
 	mu       sync.Mutex // guards the rest: calls run side by side
@@ -204,7 +205,7 @@ func (w *worker) work(ctx context.Context) runReply {
 	var refused *OrderError
 	switch {
 	case err == nil:
-		return w.finish(ctx, catalog.StepFinish{TaskID: w.req.TaskID, Status: taskDone, MemoryKey: w.key})
+		return w.finish(ctx, catalog.StepFinish{TaskID: w.req.TaskID, Status: taskDone, MemoryKey: w.key, Reply: w.reply})
 	case errors.As(err, &stop):
 		return w.finish(ctx, catalog.StepFinish{TaskID: w.req.TaskID, Status: taskInsufficient, Reason: cut(cmp.Or(stop.reason, "the step cannot be done"), 1000), Suggestion: cut(stop.suggestion, 1000)})
 	case errors.As(err, &refused) && refused.Answer.Code == intents.ApprovalRequired:
@@ -254,7 +255,7 @@ func (w *worker) finish(ctx context.Context, f catalog.StepFinish) runReply {
 	if told := toldBy(a); told.Facts != nil {
 		plan.Facts = told.Facts
 	}
-	return runReply{Status: f.Status, Reason: f.Reason, Plan: &plan, At: at(a)}
+	return runReply{Status: f.Status, Reason: f.Reason, Plan: &plan, At: at(a), Reply: f.Reply}
 }
 
 // stopError says that the step cannot be done, and why.
@@ -264,6 +265,9 @@ func (e *stopError) Error() string { return e.reason }
 
 // attempt runs the executor until the result of the step is remembered.
 func (w *worker) attempt(ctx context.Context) error {
+	if w.req.Agent != "" {
+		return w.converse(ctx)
+	}
 	shape := w.req.Step.ReturnSpec.Shape
 	schema, err := schemas.CompileShape(shape)
 	if err == nil {

@@ -209,8 +209,12 @@ func (j *job) scope(by intents.Role, tenant, user string, c intents.Context) err
 	case c.TaskID != t.ID || c.PlanID != t.Plan || c.Revision != t.Revision || c.Step != t.Step || c.Ask != t.Ask || c.SessionID != t.Session || c.TurnID != t.Turn:
 		return errors.New("its context is not that of the step that opened its task")
 	case f.Task == nil || f.Task.TaskID != t.ID || f.Task.PlanID != t.Plan || f.Task.Revision != t.Revision || f.Task.Step != t.Step ||
-		!slices.Equal(f.Task.Skills, t.Spec.Skills):
+		!slices.Equal(f.Task.Skills, t.Spec.Skills) || f.Task.Agent != t.Agent:
 		return errors.New("decided with another task than the step's")
+	case !t.MayOrder(j.order.body.Intent.Type):
+		return errors.New("the agent " + t.Agent + " has no tool that orders " + j.order.body.Intent.Type)
+	case t.Agent != "" && f.Skill != nil && !slices.Contains(t.Spec.Skills, f.Skill.Name):
+		return errors.New("the skill is not among those of the task's step")
 	default:
 		return nil
 	}

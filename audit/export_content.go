@@ -53,7 +53,7 @@ func (o *order) actsOn(of string) bool {
 	case state.TypeErase:
 		a, err := unmarshal[catalog.RecordErase](args)
 		return err != nil || of == "" || state.Named(actor, a.Tenant) == of
-	case "admin.put", "skill.approve", "grant.revoke":
+	case "admin.put", "skill.approve", "grant.revoke", state.TypeRegistryPush:
 		var a struct {
 			Tenant string          `json:"tenant"`
 			New    *catalog.Tenant `json:"new_tenant"`

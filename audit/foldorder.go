@@ -2,6 +2,7 @@ package audit
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -191,6 +192,12 @@ func (f *fold) beside(it *item) error {
 			return fmt.Errorf("pushes policy revision %d after revision %d", a.Revision, revision)
 		}
 		f.inForce(a.Digest)
+	case state.TypeRegistryPush:
+		a, err := unmarshal[catalog.RegistryPush](o.body.Intent.Args)
+		if err != nil || a.Bundle == "" {
+			return err
+		}
+		return state.CheckScopes(a, o.facts.Scopes)
 	case state.TypeResolve:
 		a, err := unmarshal[catalog.OrderResolve](o.body.Intent.Args)
 		if key, unknown := f.unknown[a.IntentID]; err == nil && unknown {
@@ -223,6 +230,11 @@ func (it *item) asOrder() (state.Order, error) {
 	out.Roles, out.Signer, out.KID = f.Roles, intents.Role(f.Signer.Role), f.Signer.KID
 	if f.Skill != nil {
 		out.Skill = f.Skill.Name
+	}
+	if len(f.Scopes) > 0 {
+		if err := json.Unmarshal(f.Scopes, &out.Scopes); err != nil {
+			return out, err
+		}
 	}
 	if o.grant != "" {
 		var g intents.Grant

@@ -16,6 +16,8 @@ import (
 // dishonest one goes on. Their keys are made from the seed alone.
 func scenes() map[string]func(d *dishonest) {
 	return map[string]func(d *dishonest){
+		// A plan of an agent whose task runs.
+		"agent": func(d *dishonest) { d.shop() },
 		// A plan nobody drives yet.
 		"opened": func(d *dishonest) {
 			d.Pin("feed", catalog.Pure)

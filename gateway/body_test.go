@@ -13,7 +13,7 @@ import (
 func TestBodyNamesMember(t *testing.T) {
 	w := newWorld(t, nil)
 	for _, row := range []struct{ path, method, body, pointer, detail string }{
-		{"/agent/run", "POST", `{"message":"x","steam":true}`, "/steam", "unknown member; the members here are message, session_id, stream, tenant_id, user_id"},
+		{"/agent/run", "POST", `{"message":"x","steam":true}`, "/steam", "unknown member; the members here are agent, message, session_id, stream, tenant_id, user_id"},
 		{"/agent/run", "POST", `{"message":7}`, "/message", "must be a JSON string"},
 		{"/agent/run", "POST", `{"message":"x","message":"y"}`, "/message", "strict JSON"},
 		{"/agent/run", "POST", `{"message":`, "", "strict JSON"},

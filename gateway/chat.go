@@ -12,16 +12,11 @@ func (g *Gateway) chat(c *gin.Context, who caller) error {
 	if err := readBody(c, &body); err != nil {
 		return err
 	}
-	if name := c.GetHeader("X-Agent-Schema-Name"); name != "" {
-		if err := knownAgent(name, ""); err != nil {
-			return err
-		}
-	}
 	message, err := lastOfUser(body.Messages, "/messages")
 	if err != nil {
 		return err
 	}
-	t, reply, err := g.begin(c, who, claim{Session: c.Param("session_id")}, message)
+	t, reply, err := g.begin(c, who, claim{Session: c.Param("session_id")}, named{agent: c.GetHeader("X-Agent-Schema-Name")}, message)
 	if err != nil {
 		return err
 	}

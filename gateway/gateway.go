@@ -63,6 +63,9 @@ type Config struct {
 	Artifacts Artifacts
 	Links     Links
 
+	// RunAgent gets the requests of POST /agent/run that name no agent; empty: the planner.
+	RunAgent string
+
 	// Requests per window for each pair of key and user.
 	RateLimit  int           // 0: DefaultRateLimit; negative: no limit
 	RateWindow time.Duration // 0: DefaultRateWindow

@@ -55,21 +55,18 @@ func bearerKey(c *gin.Context) string {
 	return key
 }
 
-// theAgent carries out what people ask.
-const theAgent = "planner"
-
-// knownAgent says whether there is an agent of a name, which stands at a pointer.
-func knownAgent(name, pointer string) error {
-	if name == theAgent {
-		return nil
-	}
-	return problem.New(intents.NotFound, pointer, "no such agent; GET "+routeModels+" lists them")
-}
-
 // listModels is GET /v1/models.
 func (g *Gateway) listModels(c *gin.Context, who caller) error {
-	_, err := g.identify(c.Request.Context(), who, claim{})
-	return respond(c, gin.H{"object": "list", "data": []gin.H{{"id": theAgent, "object": "model", "created": 0, "owned_by": "writ"}}}, err)
+	a, err := g.identify(c.Request.Context(), who, claim{})
+	if err != nil {
+		return err
+	}
+	names, err := g.agents(c.Request.Context(), a)
+	models := []gin.H{}
+	for _, name := range names {
+		models = append(models, gin.H{"id": name, "object": "model", "created": 0, "owned_by": "writ"})
+	}
+	return respond(c, gin.H{"object": "list", "data": models}, err)
 }
 
 // openaiRequest is the body of a request of either API. Members that say how a model
@@ -117,8 +114,8 @@ func readOpenAI(c *gin.Context) (r openaiRequest, message string, err error) {
 			return r, "", problem.New(intents.SchemaInvalid, "/"+m.name, m.why)
 		}
 	}
-	if err := knownAgent(r.Model, "/model"); err != nil {
-		return r, "", err
+	if r.Model == "" {
+		return r, "", problem.New(intents.NotFound, "/model", "names no agent; GET "+routeModels+" lists them")
 	}
 	if c.FullPath() == routeCompletions {
 		message, err = lastOfUser(r.Messages, "/messages")

@@ -28,7 +28,7 @@ func (g *Gateway) openai(dialectOf func(turn, *sse, openaiRequest) dialect) func
 		if err != nil {
 			return err
 		}
-		t, reply, err := g.begin(c, who, claim{}, message)
+		t, reply, err := g.begin(c, who, claim{}, named{r.Model, "/model"}, message)
 		if err != nil {
 			return err
 		}

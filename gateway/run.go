@@ -1,15 +1,18 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/gin-gonic/gin"
 
+	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
@@ -20,6 +23,7 @@ import (
 type runRequest struct {
 	claim
 	Message string `json:"message"`
+	Agent   string `json:"agent"` // whose plan it is; empty: run_agent's, or the planner's
 	Stream  bool   `json:"stream"`
 }
 
@@ -70,7 +74,7 @@ func (g *Gateway) run(c *gin.Context, who caller) error {
 	if err := checkMessage(body.Message, "/message"); err != nil {
 		return err
 	}
-	t, reply, err := g.begin(c, who, body.claim, body.Message)
+	t, reply, err := g.begin(c, who, body.claim, named{body.Agent, "/agent"}, body.Message)
 	if err != nil {
 		return err
 	}
@@ -88,18 +92,44 @@ func (g *Gateway) run(c *gin.Context, who caller) error {
 
 // begin opens a turn for who asks. From then on the work is the plan's, not the
 // connection's.
-func (g *Gateway) begin(c *gin.Context, who caller, body claim, message string) (turn, runReply, error) {
+func (g *Gateway) begin(c *gin.Context, who caller, body claim, agent named, message string) (turn, runReply, error) {
 	a, err := g.identify(c.Request.Context(), who, body)
 	if err != nil {
 		return turn{}, runReply{}, err
 	}
 	ctx, cancel := lasting(c, openTimeout)
 	defer cancel()
-	t, reply, err := g.openTurn(ctx, a, who.ask(c, a, message))
+	name, err := g.agentOf(ctx, a, agent)
+	if err != nil {
+		return turn{}, runReply{}, err
+	}
+	t, reply, err := g.openTurn(ctx, a, name, who.ask(c, a, message))
 	if err == nil {
 		c.Header("X-Plan-Id", t.plan)
 	}
 	return t, reply, err
+}
+
+// named is an agent as a request names it, at a pointer; without a name it is run_agent's.
+type named struct{ agent, pointer string }
+
+// agentOf is the agent as plan.open names it: none for the planner.
+func (g *Gateway) agentOf(ctx context.Context, a actor, n named) (string, error) {
+	agent := cmp.Or(n.agent, g.cfg.RunAgent)
+	if agent == "" || agent == agents.Planner {
+		return "", nil
+	}
+	names, err := g.agents(ctx, a)
+	if err == nil && !slices.Contains(names, agent) {
+		err = problem.New(intents.NotFound, n.pointer, catalog.Like("no such agent; GET "+routeModels+" lists them", agent, names))
+	}
+	return agent, err
+}
+
+// agents are those that a user's request may name.
+func (g *Gateway) agents(ctx context.Context, a actor) ([]string, error) {
+	reply, err := ask[bus.UserReply](ctx, g.cfg.Bus, bus.DirectoryUser, bus.UserRequest{Tenant: a.tenant, UserID: a.user, KeyID: a.keyID, Agents: true})
+	return append([]string{agents.Planner}, reply.Agents...), err
 }
 
 // wantsStream says whether the client asks for events before anything else.
@@ -110,7 +140,7 @@ func wantsStream(c *gin.Context) bool {
 // openTurn opens a plan for a message and hands it to a manager. If nobody takes
 // the plan it is cancelled, so that a request that is answered with an error does
 // not go on behind the caller's back. A request that has opened one before joins it.
-func (g *Gateway) openTurn(ctx context.Context, a actor, q turnRequest) (turn, runReply, error) {
+func (g *Gateway) openTurn(ctx context.Context, a actor, agent string, q turnRequest) (turn, runReply, error) {
 	if a.session == "" {
 		a.session = newID("sess")
 	}
@@ -121,7 +151,7 @@ func (g *Gateway) openTurn(ctx context.Context, a actor, q turnRequest) (turn, r
 		return t, reply, err
 	}
 	at := intents.Context{TurnID: t.id, PlanID: t.plan}
-	answer, err := g.submit(ctx, a, order{"plan.open", catalog.PlanOpen{PlanID: t.plan, Task: q.message, Request: q.request, Turn: q.about}, at, grant})
+	answer, err := g.submit(ctx, a, order{"plan.open", catalog.PlanOpen{PlanID: t.plan, Task: q.message, Agent: agent, Request: q.request, Turn: q.about}, at, grant})
 	if p := problem.Of(err); err != nil && p.Code == intents.SessionBusy && p.Pointer == "/request" {
 		return g.join(ctx, a, p.PlanID)
 	}

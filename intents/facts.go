@@ -1,5 +1,7 @@
 package intents
 
+import "encoding/json"
+
 // Facts are what a decision saw beyond its order. They are the record's part
 // "facts": together with the order they reproduce the policy's input, so a decision
 // can be made again from its record alone. What does not apply to an order is absent.
@@ -11,6 +13,9 @@ type Facts struct {
 	Skill     *FactSkill `json:"skill,omitempty"`
 	Approvals []Approval `json:"approvals"`
 	Now       string     `json:"now"` // RFC 3339 UTC with milliseconds, see FormatTime
+
+	// Scopes of a pushed registry (agents.Scopes); no policy sees them.
+	Scopes json.RawMessage `json:"scopes,omitempty"`
 
 	// Inputs that an order named when it was held; no policy sees them.
 	Inputs []HeldInput `json:"inputs,omitempty"`
@@ -39,7 +44,8 @@ type FactTask struct {
 	Revision int      `json:"revision"`
 	Step     int      `json:"step"`
 	Skills   []string `json:"skills"`
-	Deadline string   `json:"deadline"` // RFC 3339
+	Agent    string   `json:"agent,omitempty"` // that the task runs; empty: the executor of a planner's step
+	Deadline string   `json:"deadline"`        // RFC 3339
 }
 
 // FactPlan is the plan that the order belongs to, as it was when the order was decided.

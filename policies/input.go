@@ -26,10 +26,14 @@ func Input(e *intents.Envelope, f intents.Facts) map[string]any {
 		"now":       f.Now,
 	}
 	if t := f.Task; t != nil {
-		in["task"] = map[string]any{
+		task := map[string]any{
 			"task_id": t.TaskID, "plan_id": t.PlanID, "revision": t.Revision, "step": t.Step,
 			"skills": list(t.Skills), "deadline": t.Deadline,
 		}
+		if t.Agent != "" {
+			task["agent"] = t.Agent
+		}
+		in["task"] = task
 	}
 	if p := f.Plan; p != nil {
 		in["plan"] = map[string]any{

@@ -83,7 +83,7 @@ func (r *Router) Remembered() (hits, misses int64) {
 
 func taskFacts(t state.Task) *intents.FactTask {
 	return &intents.FactTask{
-		TaskID: t.ID, PlanID: t.Plan, Revision: t.Revision, Step: t.Step, Skills: t.Spec.Skills,
+		TaskID: t.ID, PlanID: t.Plan, Revision: t.Revision, Step: t.Step, Skills: t.Spec.Skills, Agent: t.Agent,
 		Deadline: t.Deadline.UTC().Format(time.RFC3339),
 	}
 }

@@ -136,6 +136,11 @@ func (r *Router) legal(o *order) error {
 func (r *Router) move(o *order) error {
 	so := state.OrderOf(o.env, o.roles, o.now)
 	so.Released = o.released
+	if o.env.Type() == state.TypeRegistryPush {
+		if err := o.readRegistry(&so); err != nil {
+			return err
+		}
+	}
 	e, err := o.view.Judge(so, r.cfg.Catalog)
 	if err != nil {
 		return err

@@ -89,10 +89,13 @@ func (r *Router) taskScope(o *order, c intents.Context) error {
 	case c.SessionID != t.Session || c.TurnID != t.Turn:
 		return refuse("/context/session_id", "not the session and turn of the plan")
 	}
+	if !t.MayOrder(o.env.Type()) {
+		return refuse("/intent/type", "the agent "+t.Agent+" has no tool that orders this")
+	}
 	switch o.env.Type() {
 	case "skill.call", "skill.load":
 		if !slices.Contains(t.Spec.Skills, o.env.StringArg("skill")) {
-			return refuse("/intent/args/skill", "the skill is not among those of the planner's step")
+			return refuse("/intent/args/skill", "the skill is not among those of the task's step")
 		}
 	case "read_memory":
 		key := o.env.StringArg("key")

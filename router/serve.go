@@ -105,7 +105,11 @@ func (r *Router) user(q bus.UserRequest) bus.UserReply {
 		caps, _ := r.state.View().Capabilities(q.Tenant, roles)
 		may = state.Covered(intents.CurrentRules, caps, q.Capability)
 	}
-	return bus.UserReply{Roles: roles, Disabled: disabled, May: may, RevokedBefore: r.state.View().Revoked(q.Tenant, q.UserID)}
+	reply := bus.UserReply{Roles: roles, Disabled: disabled, May: may, RevokedBefore: r.state.View().Revoked(q.Tenant, q.UserID)}
+	if q.Agents {
+		reply.Agents = r.state.AgentsOf(q.Tenant)
+	}
+	return reply
 }
 
 func (r *Router) serveSilent(_ context.Context, _ []byte) []byte {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 )
 
 // capabilityTenantMemory lets a user's tasks write what everybody of the tenant
@@ -25,6 +26,8 @@ func Needed(rules intents.Rules, typ, ofType string, args json.RawMessage, user 
 		Scope  string `json:"scope"`
 	}
 	switch typ {
+	case TypePlanOpen:
+		return catalog.Row{Type: typ, Capability: ofType}.Needs(args)
 	case "write_memory":
 		if rules >= intents.RulesStrict && (json.Unmarshal(args, &a) != nil || a.Scope == "tenant") {
 			return capabilityTenantMemory

@@ -202,12 +202,13 @@ func (d *Directory) PolicyData() PolicyData {
 
 // TenantRows are the directory data of one tenant, as operators put them, sorted.
 type TenantRows struct {
-	Tenant  string                     `json:"tenant"`
-	Roles   []catalog.RoleData         `json:"roles"`
-	Users   []catalog.User             `json:"users"`
-	APIKeys []catalog.APIKey           `json:"api_keys"` // revoked ones too
-	Skills  []intents.Pin              `json:"skills"`
-	Data    map[string]json.RawMessage `json:"data"`
+	Tenant   string                     `json:"tenant"`
+	Roles    []catalog.RoleData         `json:"roles"`
+	Users    []catalog.User             `json:"users"`
+	APIKeys  []catalog.APIKey           `json:"api_keys"` // revoked ones too
+	Skills   []intents.Pin              `json:"skills"`
+	Data     map[string]json.RawMessage `json:"data"`
+	Registry *Registry                  `json:"registry,omitempty"`
 }
 
 // Rows of a tenant; false: there is no such tenant.
@@ -218,7 +219,7 @@ func (s *State) Rows(id string) (TenantRows, bool) {
 	if !ok {
 		return TenantRows{}, false
 	}
-	out := TenantRows{Tenant: id, Roles: []catalog.RoleData{}, Users: []catalog.User{}, APIKeys: []catalog.APIKey{}, Skills: []intents.Pin{}, Data: maps.Clone(t.Data)}
+	out := TenantRows{Tenant: id, Roles: []catalog.RoleData{}, Users: []catalog.User{}, APIKeys: []catalog.APIKey{}, Skills: []intents.Pin{}, Data: maps.Clone(t.Data), Registry: s.registryOf(id)}
 	for _, name := range slices.Sorted(maps.Keys(t.Roles)) {
 		out.Roles = append(out.Roles, catalog.RoleData{Role: name, Capabilities: slices.Clone(t.Roles[name])})
 	}

@@ -11,17 +11,18 @@ import (
 
 // Types that are asked for by name.
 const (
-	TypePlanOpen    = "plan.open"
-	TypePlan        = "plan"
-	TypePlanClose   = "plan.close"
-	typeStepFinish  = "step.finish"
-	TypeCancel      = "cancel"
-	TypeApprove     = "hitl.approve"
-	TypeAdminPut    = "admin.put"
-	TypePolicyPush  = "policy.push"
-	TypeGrantRevoke = "grant.revoke"
-	TypeResolve     = "order.resolve"
-	TypeErase       = "record.erase"
+	TypePlanOpen     = "plan.open"
+	TypePlan         = "plan"
+	TypePlanClose    = "plan.close"
+	typeStepFinish   = "step.finish"
+	TypeCancel       = "cancel"
+	TypeApprove      = "hitl.approve"
+	TypeAdminPut     = "admin.put"
+	TypePolicyPush   = "policy.push"
+	TypeRegistryPush = "registry.push"
+	TypeGrantRevoke  = "grant.revoke"
+	TypeResolve      = "order.resolve"
+	TypeErase        = "record.erase"
 )
 
 // Move is one type of order that the router carries out itself. The catalog has a
@@ -80,6 +81,7 @@ func argsOf[A any](o Order) (a A, err error) {
 var allMoves = []Move{
 	planOpen, planClaim, planRevise, stepOpen, stepFinish, planClose, cancel,
 	hitlApprove,
+	registryPush, agentGet,
 	keyPut, adminPut, skillApprove, policyPush, grantRevoke, orderResolve, recordErase,
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/storage"
 )
@@ -21,7 +22,8 @@ type Order struct {
 	KID    string       // of that key
 	Roles  []string     // of the actor, as decided
 	Grant  Grant
-	Skill  string // whose pin the decision saw
+	Skill  string        // whose pin the decision saw
+	Scopes agents.Scopes `json:",omitzero"` // of a pushed registry
 
 	Decision intents.Decision // while it is judged: as far as it has come
 	Erased   bool             // the order was: what is here is its summary
@@ -117,6 +119,11 @@ func (o *Order) readActor(r storage.Record) error {
 	o.Roles, o.Signer, o.KID = facts.Roles, intents.Role(facts.Signer.Role), facts.Signer.KID
 	if facts.Skill != nil {
 		o.Skill = facts.Skill.Name
+	}
+	if len(facts.Scopes) > 0 {
+		if err := json.Unmarshal(facts.Scopes, &o.Scopes); err != nil {
+			return err
+		}
 	}
 	raw, ok := r.Parts[storage.PartGrant]
 	if !ok {

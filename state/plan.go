@@ -30,6 +30,7 @@ type plan struct {
 	Facts     []*fact             `json:"facts"`           // once and held orders, for later drivers; only appended to
 	Calls     []*called           `json:"calls,omitempty"` // orders of agents' calls, until it is closed; only appended to
 	Settled   map[string]bool     `json:"settled"`         // intent_ids of facts whose step is done
+	Runs      *runs               `json:"runs,omitempty"`  // its agent while it is open; nil: a planner's plan
 
 	Request string               `json:"request,omitempty"` // digest of the request that opened it, from rules 4 on
 	Turning bool                 `json:"turning,omitempty"` // it is the open turn of its session
@@ -115,7 +116,7 @@ func (p *plan) stuck() bool {
 // belongs to the same replan.
 func (p *plan) replan(s *catalog.StepView, trigger, reason string, at time.Time) {
 	v := &p.View
-	if v.Status == catalog.PlanReplanning {
+	if v.Agent != "" || v.Status == catalog.PlanReplanning { // of an agent's plan failed is failed
 		return
 	}
 	v.Status = catalog.PlanReplanning
@@ -227,6 +228,7 @@ func (s *State) endPlan(p *plan, status catalog.PlanStatus, at time.Time) {
 	}
 	p.end(status, at)
 	s.freeSession(p)
+	p.Runs = nil
 	s.leaving.close(p, at)
 	p.dropTexts()
 	p.Client, p.Trace = "", "" // only its drivers ask for these, and an order that is erased has neither

@@ -47,6 +47,9 @@ func (p *plan) claim(epoch int, rules intents.Rules, at time.Time) {
 	v.Epoch = epoch
 	if v.Status == catalog.PlanPending {
 		v.Status = catalog.PlanPlanning
+		if v.Agent != "" {
+			v.Status = catalog.PlanExecuting
+		}
 	}
 	for i := range v.Steps {
 		s := &v.Steps[i]

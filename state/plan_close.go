@@ -13,7 +13,7 @@ var planClose = move(TypePlanClose,
 			return Effect{}, err
 		}
 		if a.Status == string(catalog.PlanComplete) {
-			if err := p.completable(a.Response); err != nil {
+			if err := p.completable(a.Response, o.Erased); err != nil {
 				return Effect{}, err
 			}
 		}
@@ -42,14 +42,17 @@ func (p *plan) closing(a catalog.PlanClose) {
 	}
 }
 
-// completable says whether a plan may be closed as complete with a response.
-func (p *plan) completable(response string) error {
+// completable says whether a plan may be closed as complete with a response, which nobody
+// knows if it was erased.
+func (p *plan) completable(response string, erased bool) error {
 	steps := p.View.Steps
 	switch {
 	case p.View.Status != catalog.PlanExecuting || len(p.doneSteps()) < len(steps):
 		return illegal("/intent/args/status", "a plan is complete when all its steps are done")
 	case len(steps) == 0 && response != p.View.Response:
 		return illegal("/intent/args/response", "a plan without steps is closed with the answer that its planner gave")
+	case p.View.Agent != "" && !erased && p.View.Response != storage.ErasedReason && response != p.View.Response:
+		return illegal("/intent/args/response", "the plan of an agent is closed with the agent's reply")
 	}
 	return nil
 }

@@ -20,9 +20,16 @@ var planOpen = move(TypePlanOpen,
 		if _, ok := v.wholePlan(o.Tenant, a.PlanID); ok {
 			return Effect{}, illegal("/intent/args/plan_id", "a plan with this id exists")
 		}
-		p := newPlan(o, a)
+		p, err := v.s.newPlan(o, a)
+		if err != nil {
+			return Effect{}, err
+		}
 		if err := v.mayTurn(o, p, a); err != nil {
 			return Effect{}, err
+		}
+		if a.Agent != "" {
+			v.rely(SubjectRegistry)
+			v.rely(SubjectTenant(o.Tenant))
 		}
 		return Effect{p.answer(), append(p.touches(true), p.turnSubjects()...)}, nil
 	},
@@ -30,16 +37,20 @@ var planOpen = move(TypePlanOpen,
 		if s.plans[o.Tenant+"/"+a.PlanID] != nil {
 			return fmt.Errorf("a second plan %s", a.PlanID)
 		}
+		p, err := s.newPlan(o, a)
+		if err != nil {
+			return err
+		}
 		s.open[o.Tenant]++
 		s.openAll++
-		p := newPlan(o, a)
 		s.plans[o.Tenant+"/"+a.PlanID] = p
 		s.takeTurn(p, o.Released)
 		return nil
 	}).keepsAllBut("task", "turn/added_instruction", "turn/history/content", "turn/location", "turn/session_metadata", "turn/session_name", "turn/user_email", "turn/user_name")
 
-// newPlan is a plan as plan.open begins it.
-func newPlan(o Order, a catalog.PlanOpen) *plan {
+// newPlan is a plan as plan.open begins it. One of an agent has its only step at once,
+// and the id of its plan.open for a digest.
+func (s *State) newPlan(o Order, a catalog.PlanOpen) (*plan, error) {
 	p := &plan{
 		Turn:   a.Turn,
 		Opened: o.Position, Texts: []int64{o.Recorded}, Claimed: storage.Nobody, Unheld: o.Decision.Verdict == intents.Hold,
@@ -54,5 +65,17 @@ func newPlan(o Order, a catalog.PlanOpen) *plan {
 	if a.Request != nil {
 		p.Request = a.Request.Digest
 	}
-	return p
+	if a.Agent == "" {
+		return p, nil
+	}
+	runs, skills, err := s.runsOf(o.Tenant, a.Agent)
+	if err != nil {
+		return nil, err
+	}
+	p.Runs = runs
+	p.View.Agent, p.View.PlanDigest = a.Agent, o.Decision.IntentID
+	p.View.Steps = []catalog.StepView{{Status: catalog.StepPending, PlanStep: catalog.PlanStep{
+		Step: 1, Task: a.Agent, Skills: skills, ReturnSpec: catalog.ReturnSpec{Shape: "string", Reason: "the agent's reply"},
+	}}}
+	return p, nil
 }

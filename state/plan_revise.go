@@ -17,6 +17,8 @@ var planRevise = move(TypePlan,
 		switch {
 		case err != nil:
 			return Effect{}, err
+		case p.View.Agent != "":
+			return Effect{}, illegal("/intent/args/plan_id", "the plan is the agent "+p.View.Agent+"'s: nobody plans it")
 		case p.Exhausted:
 			return Effect{}, illegal("/intent/args/revision", "max replan attempts reached: the plan can only be closed as failed")
 		case p.View.Status != catalog.PlanPlanning && p.View.Status != catalog.PlanReplanning:

@@ -25,11 +25,16 @@ type Task struct {
 	Spec     catalog.PlanStep `json:"spec"`
 	Inputs   []string         `json:"inputs"` // memory keys that it may read
 	Deadline time.Time        `json:"deadline"`
-	Ended    string           `json:"ended"` // why; empty while it lives
+	Ended    string           `json:"ended"`           // why; empty while it lives
+	Agent    string           `json:"agent,omitempty"` // that it runs; empty: the executor of a planner's step
+	Types    []string         `json:"types,omitempty"` // of orders that the agent may seal
 }
 
 // Over says whether the task's key may sign nothing new any more.
 func (t Task) Over(now time.Time) bool { return t.Ended != "" || now.After(t.Deadline) }
+
+// MayOrder says whether the task's agent has a tool that makes orders of a type.
+func (t Task) MayOrder(typ string) bool { return t.Agent == "" || slices.Contains(t.Types, typ) }
 
 // Task finds a task by "tenant/task_id".
 func (v *View) Task(name string) (Task, bool) {
@@ -193,7 +198,13 @@ func RestoreTexts(p *catalog.PlanView, o Order) error {
 		a, err := argsOf[catalog.PlanClose](o)
 		p.Response = a.Response
 		return err
-	case typeStepFinish, TypeCancel: // their texts stay with the plan, or are in none
+	case typeStepFinish:
+		a, err := argsOf[catalog.StepFinish](o)
+		if a.Reply != "" && a.Status == "done" {
+			p.Response = a.Reply
+		}
+		return err // its other texts stay with the plan
+	case TypeCancel: // its text is in none
 		return nil
 	default:
 		return fmt.Errorf("%s has no texts of a plan", o.Type)

@@ -41,6 +41,8 @@ type image struct {
 	Retained    map[string][]retention `json:"retained"`
 	Revoked     map[string]time.Time   `json:"revoked"`
 
+	Agents map[string]*revision `json:"agents,omitempty"`
+
 	Plans    int                   `json:"plans"` // how many follow
 	Orders   map[int64]*openOrder  `json:"orders"`
 	Unknown  map[string]*openOrder `json:"unknown"`
@@ -93,7 +95,7 @@ func (s *State) encode(w io.Writer, beside *besideImage) error {
 		Next: s.next, Rests: s.rests, Last: s.last, Beside: beside,
 		Origin: s.origin, Root: s.root, Roles: s.roles, KeySet: s.keySetToken, Policy: s.policy, Catalog: s.catalog, Rules: s.rules,
 		DirectoryAt: s.dir.at, Tenants: s.dir.tenants, APIKeys: s.apiKeys, Retained: s.retained, Revoked: s.revoked,
-		Plans: len(s.plans), Orders: s.orders, Unknown: s.unknown, Holds: s.holds.waiting, Released: s.holds.released,
+		Agents: s.agents, Plans: len(s.plans), Orders: s.orders, Unknown: s.unknown, Holds: s.holds.waiting, Released: s.holds.released,
 		Settled: s.settled, Erased: s.erasures.number, Blobless: s.erasures.blobs,
 	})
 	if err != nil {
@@ -137,6 +139,12 @@ func Open(r io.Reader) (*State, error) {
 	if m.Beside != nil {
 		maps.Copy(s.touched, m.Beside.Touched)
 		s.window, s.erasures.pending = m.Beside.Window, m.Beside.Erasing
+	}
+	for tenant, r := range m.Agents {
+		if r == nil {
+			return nil, errNoMember
+		}
+		s.agents[tenant] = r
 	}
 	for range m.Plans {
 		p := new(plan)

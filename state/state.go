@@ -46,6 +46,7 @@ type State struct {
 	requests map[string]*plan // the last plan that each request opened, by "tenant/user/digest"
 	open     map[string]int   // open plans by tenant
 	openAll  int
+	agents   map[string]*revision  // in force, by tenant
 	tasks    map[string]*task      // "tenant/task_id"
 	taskKID  map[string]string     // kid to "tenant/task_id"
 	orders   map[int64]*openOrder  // open and held orders, by position
@@ -72,6 +73,7 @@ func New() *State {
 		touched: make(map[storage.Subject]int64), keys: make(map[string]intents.Key), dir: newDirectory(),
 		apiKeys: make(map[string]apiKeyRow), retained: make(map[string][]retention), revoked: make(map[string]time.Time),
 		plans: make(map[string]*plan), open: make(map[string]int), turns: make(map[string]*plan), requests: make(map[string]*plan), tasks: make(map[string]*task), taskKID: make(map[string]string),
+		agents: make(map[string]*revision),
 		orders: make(map[int64]*openOrder), unknown: make(map[string]*openOrder), holds: newHolds(), settled: make(map[int64]string),
 		erasures: erasures{blobs: make(map[int64]bool)},
 	}

@@ -7,6 +7,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
 )
 
 // stepFinish ends a task with its step.
@@ -23,7 +24,9 @@ var stepFinish = move(typeStepFinish,
 			return Effect{}, intents.Refuse(intents.KeyRevoked, "/intent/args/task_id", "the task has ended")
 		case o.Signer == intents.RoleManager && a.Status != "failed":
 			return Effect{}, illegal("/intent/args/status", "a manager may only say failed")
-		case a.Status == "done" && !slices.Contains(t.plan.Results[t.Step], a.MemoryKey):
+		case a.Status == "done" && (t.Agent != "") != (o.TextSize("reply") > 0):
+			return Effect{}, illegal("/intent/args/reply", "the task of an agent ends with a reply, and no other does")
+		case a.Status == "done" && t.Agent == "" && !slices.Contains(t.plan.Results[t.Step], a.MemoryKey):
 			return Effect{}, illegal("/intent/args/memory_key", "done must name the result of a write_memory of this step")
 		case a.Status == "held" && !t.plan.waiting(t.Step) && !t.plan.heldBy(t):
 			return Effect{}, illegal("/intent/args/status", "no order of this step waits, nor was one of this task held")
@@ -42,6 +45,9 @@ var stepFinish = move(typeStepFinish,
 			return fmt.Errorf("no task %s", a.TaskID)
 		}
 		t.Ended = "step.finish"
+		if o.Erased && t.Agent != "" {
+			a.Reply = storage.ErasedReason
+		}
 		t.plan.finish(t.Step, a, o.At)
 		if step := t.plan.step(t.Step); step != nil && step.Status == catalog.StepHeld {
 			s.freeSession(t.plan)
@@ -67,6 +73,7 @@ func (p *plan) finish(step int, a catalog.StepFinish, at time.Time) {
 	switch a.Status {
 	case "done":
 		s.Status, s.MemoryKey, s.Validated = catalog.StepDone, a.MemoryKey, true
+		p.View.Response = a.Reply
 		for _, f := range p.Facts {
 			if f.Step == step && f.Revision == s.Revision {
 				p.Settled[f.IntentID] = true

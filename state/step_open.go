@@ -27,6 +27,9 @@ var stepOpen = move("step",
 		if err != nil {
 			return Effect{}, err
 		}
+		if err := p.inTime(a, o.Now); err != nil {
+			return Effect{}, err
+		}
 		s := p.step(a.Step)
 		v.rely(SubjectTask(o.Tenant, a.TaskID))
 		v.rely(subjectTaskKey(key.KID))
@@ -81,6 +84,9 @@ var stepOpen = move("step",
 			Session: p.View.SessionID, Turn: p.View.TurnID, Revision: step.Revision, Step: step.Step, Spec: step.PlanStep,
 			Inputs: p.inputKeys(step.PlanStep), Deadline: deadline,
 		}}
+		if r := p.Runs; r != nil {
+			t.Agent, t.Types = p.View.Agent, r.Types
+		}
 		p.Tasks = append(p.Tasks, t)
 		p.Unheld = p.Unheld && s.rules < intents.RulesAgents // it is driven
 		s.addTask(t)

@@ -16,8 +16,9 @@ import (
 // an order that acts once on the effects of its step too, and a move of the plan on
 // everything that it reads and answers with.
 const (
-	SubjectKeys   storage.Subject = "keys"
-	SubjectPolicy storage.Subject = "policy"
+	SubjectKeys     storage.Subject = "keys"
+	SubjectPolicy   storage.Subject = "policy"
+	SubjectRegistry storage.Subject = "registry" // the agents of all tenants
 )
 
 // SubjectTenant is the directory data of a tenant.

@@ -35,6 +35,18 @@ type Scope struct {
 	Routing *Gate  `json:"routing,omitempty"`
 }
 
+// Runnable says whether people can have the agent carry out what they ask. The others
+// work for plans, or stand for a server that cannot be reached yet.
+func (s Scope) Runnable() bool {
+	return !s.Remote && s.Name != Composer && !slices.Contains(exact, s.Name)
+}
+
+// OfServer says whether a skill is one of the whole servers that the agent may call.
+func (s Scope) OfServer(skill string) bool {
+	server, _, _ := strings.Cut(skill, ".")
+	return slices.Contains(s.Servers, AllServers) || slices.Contains(s.Servers, server)
+}
+
 // Hold is an approval that the calls of a tool need.
 type Hold struct {
 	Tool string `json:"tool"` // id of a skill, <server>.* or *.* for all of them, or a tool of this system

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,6 +17,8 @@ import (
 //	/404   has no such model
 //	/429   has too much to do
 //	/plain answers every request with a text, and takes no temperature
+//	/agent calls its first tool once and then answers: with the first line of the system
+//	       prompt and what the tool said, or with final_result where it has that
 //	/slow  never answers
 func provider(ts *testscript.TestScript, _ *world, _ []string) {
 	srv := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -44,6 +47,9 @@ func provider(ts *testscript.TestScript, _ *world, _ []string) {
 			}
 			rw.Header().Set("Content-Type", "text/event-stream")
 			fmt.Fprint(rw, `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":"Yes."},"finish_reason":"stop"}],"usage":{"prompt_tokens":1000,"completion_tokens":20,"total_tokens":1020}}`+"\n\ndata: [DONE]\n\n")
+		case "/agent/chat/completions":
+			rw.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprintf(rw, `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":%s,"finish_reason":"stop"}]}`+"\n\ndata: [DONE]\n\n", agentReply(body))
 		default:
 			<-r.Context().Done()
 		}
@@ -53,4 +59,31 @@ func provider(ts *testscript.TestScript, _ *world, _ []string) {
 		srv.Close()
 	})
 	ts.Setenv("PROVIDER", srv.URL)
+}
+
+// agentReply is what the model behind /agent replies to a request.
+func agentReply(body []byte) string {
+	var req struct {
+		Messages []struct{ Role, Content string }
+		Tools    []struct{ Function struct{ Name string } }
+	}
+	if json.Unmarshal(body, &req) != nil || len(req.Messages) == 0 {
+		return `{}`
+	}
+	last, tool := req.Messages[len(req.Messages)-1], ""
+	for _, t := range req.Tools {
+		if name := t.Function.Name; tool == "" || name == "final_result" && last.Role == "tool" {
+			tool = name
+		}
+	}
+	if tool == "" || last.Role == "tool" && tool != "final_result" {
+		system, _, _ := strings.Cut(req.Messages[0].Content, "\n")
+		text, _ := json.Marshal(system + " " + last.Content)
+		return fmt.Sprintf(`{"content":%s}`, text)
+	}
+	args := `{}`
+	if tool == "final_result" {
+		args = `{\"largest\":\"Oslo\"}`
+	}
+	return fmt.Sprintf(`{"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":%q,"arguments":"%s"}}]}`, tool, args)
 }

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -10,6 +11,19 @@ import (
 
 // readers are capabilities that no order needs, but reading and dry runs do.
 var readers = []string{"audit:read", "policy:explain"}
+
+// RunAgent is the capability to open a plan of an agent, without the agent's name.
+const RunAgent = "agents:run"
+
+// Needs is the capability that an order of the row needs: of plan.open with an agent the
+// one that names that agent.
+func (r Row) Needs(args json.RawMessage) string {
+	var a PlanOpen
+	if r.Type == "plan.open" && json.Unmarshal(args, &a) == nil && a.Agent != "" {
+		return RunAgent + ":" + a.Agent
+	}
+	return r.Capability
+}
 
 // later are capabilities of the default roles whose orders are still to come.
 var later = []string{"logs:read", "souls:write"}
@@ -47,7 +61,7 @@ func (c *Catalog) knownVerbs() map[string][]string {
 	for _, r := range c.Rows() {
 		add(r.Capability)
 	}
-	for _, capability := range slices.Concat(readers, later) {
+	for _, capability := range slices.Concat(readers, later, []string{RunAgent}) {
 		add(capability)
 	}
 	return verbs

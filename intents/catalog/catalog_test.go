@@ -50,7 +50,7 @@ type example struct {
 }
 
 var examples = map[string]example{
-	"plan.open": {[]any{PlanOpen{PlanID: "plan_1", Task: "Which?"}}, []any{moved}},
+	"plan.open": {[]any{PlanOpen{PlanID: "plan_2", Task: "Sell.", Agent: "shop"}, PlanOpen{PlanID: "plan_1", Task: "Which?"}}, []any{moved}},
 	"plan.close": {[]any{
 		PlanClose{PlanID: "plan_1", Epoch: 1, Status: "complete", Response: "These."},
 		PlanClose{PlanID: "plan_1", Epoch: 1, Status: "failed", Failure: failure},
@@ -63,6 +63,7 @@ var examples = map[string]example{
 	},
 	"step.finish": {[]any{
 		StepFinish{TaskID: "task_1", Status: "done", MemoryKey: "default:s:task_1:strongest"},
+		StepFinish{TaskID: "task_1", Status: "done", Reply: "These."},
 		StepFinish{TaskID: "task_1", Status: "insufficient", Reason: "no rows", Suggestion: "ask the other feed"},
 		StepFinish{TaskID: "task_1", Status: "held", Reply: "one waits"},
 	}, []any{moved}},
@@ -107,6 +108,8 @@ var examples = map[string]example{
 	"grant.revoke":   {[]any{GrantRevoke{Tenant: "default", Sub: "ana", Before: "2026-11-20T10:00:00Z"}}, []any{accepted}},
 	"record.erase":   {[]any{RecordErase{IntentID: digest, Position: 7, Parts: []string{ErasesOrder, ErasesResult, ErasesBlobs}, Reason: "asked for by the person"}, RecordErase{Tenant: "acme", IntentID: digest, Parts: []string{ErasesResult}, Reason: "r"}}, []any{accepted}},
 	"order.resolve":  {[]any{OrderResolve{IntentID: digest, Status: "done", Reason: "seen at the bank"}}, []any{accepted}},
+	"registry.push":  {[]any{RegistryPush{Tenant: "default", Revision: 7, Digest: digest, Bundle: "H4sI"}, RegistryPush{Revision: 7, Digest: digest}}, []any{accepted}},
+	"agent.get":      {[]any{AgentGet{}}, []any{AgentGetResult{Agent: "shop", Text: "name: shop", TimeLimitSec: 300}, AgentGetResult{Agent: "general", TimeLimitSec: 300}}},
 	"policy.push":    {[]any{PolicyPush{Revision: 7, Digest: digest, Bundle: "H4sI"}}, []any{accepted}},
 	"hitl.approve": {[]any{
 		Approve{IntentID: digest, Decision: DecisionApprove},

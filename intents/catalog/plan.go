@@ -32,6 +32,8 @@ var planRows = []Row{
 type PlanOpen struct {
 	PlanID string `json:"plan_id"`
 	Task   string `json:"task"` // the user's request, at most 16 KiB
+	// Agent carries the request out, in the revision of now; empty: a planner does.
+	Agent string `json:"agent,omitempty"`
 
 	Request *Request     `json:"request,omitempty"` // which of the user it is; nil: one that is not sent again
 	Turn    *TurnContext `json:"turn,omitempty"`
@@ -149,12 +151,13 @@ type Step struct {
 	Deadline   string      `json:"deadline"` // RFC 3339
 }
 
-// StepFinish are the arguments of step.finish. Done names the memory key.
+// StepFinish are the arguments of step.finish. Done names the memory key; of an agent's
+// own plan it has the Reply.
 type StepFinish struct {
 	TaskID     string  `json:"task_id"`
 	Status     string  `json:"status"` // done, insufficient, failed, held
 	MemoryKey  string  `json:"memory_key,omitempty"`
-	Reply      string  `json:"reply,omitempty"` // of held: what is done and what waits
+	Reply      string  `json:"reply,omitempty"` // of an agent, or of held: what is done and what waits
 	Reason     string  `json:"reason,omitempty"`
 	Suggestion string  `json:"suggestion,omitempty"`
 	Usage      []Usage `json:"usage,omitempty"`
@@ -224,7 +227,8 @@ type PlanView struct {
 	SessionID   string      `json:"session_id,omitempty"`
 	TurnID      string      `json:"turn_id,omitempty"`
 	Status      PlanStatus  `json:"status"`
-	Task        string      `json:"task,omitempty"` // answers of moves leave it out, but for plan.claim's
+	Task        string      `json:"task,omitempty"`  // answers of moves leave it out, but for plan.claim's
+	Agent       string      `json:"agent,omitempty"` // whose plan it is; empty: a planner's
 	Epoch       int         `json:"epoch"`
 	Revision    int         `json:"revision"`
 	PlanDigest  string      `json:"plan_digest,omitempty"`

@@ -31,6 +31,8 @@ type UserRequest struct {
 	Roles  []string `json:"roles"`
 	// Capability, if given, is one that the roles may cover.
 	Capability string `json:"capability,omitempty"`
+	// Agents: name those of the tenant that can be run.
+	Agents bool `json:"agents,omitempty"`
 }
 
 // UserReply answers it: those of the requested roles that the user's row allows; a user
@@ -43,6 +45,7 @@ type UserReply struct {
 	// Grants of the user from before this time are void: none is issued until then.
 	RevokedBefore time.Time `json:"revoked_before,omitzero"`
 	Error         string    `json:"error,omitempty"`
+	Agents        []string  `json:"agents,omitempty"` // if they were asked for
 }
 
 // SilentRequest asks on PlansSilent for open plans that no manager drives: opened before

@@ -101,7 +101,7 @@ Measure one thing and its baseline in turns within one run, and print the ratio:
 		{use: "audit", short: "Export, verify, replay and prove the record", group: auditRows, long: `
 Read the record of a data directory (export, show, prove, tail, trust). Or check a
 bundle that was exported from one, without any other source (verify, replay).`},
-		{use: "registry", short: "Check, list, show and compare the agents of a directory", group: registryRows, long: `
+		{use: "registry", short: "Check, list, show, compare and push agents", group: registryRows, long: `
 Work on a registry of agents: a directory with agents/*.yaml, prompts/*.md and
 skills/<id>/skill.md (docs/agents.md). No writ need run. ${VAR} in a file is filled in
 from the environment.`},
@@ -256,6 +256,10 @@ answers.`},
 Show an agent of a directory, or a built-in one: what it may do, its file, and the system
 prompt that the model gets. At run time the persona of the tenant or user follows the
 instructions.`},
+	{use: "push DIR", short: "Put the agents of a directory in force for a tenant, by an operator's order", make: registryPush, long: `
+Check the agents of a directory and put them in force as the next revision. Plans that are
+open go on with the revision that they began with. --tenant system is every tenant's.`},
+	{use: "revert", short: "Put the revision before the one in force in force again", make: registryRevert},
 	{use: "diff DIR DIR", short: "Compare two registries: first what the agents may do, then their files; exit 1 if they differ", make: registryDiff},
 }
 

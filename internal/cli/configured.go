@@ -147,7 +147,7 @@ func blobs(c config.Config) (datadir.BlobsAt, error) {
 func nodeConfig(c config.Config) (cfg node.Config, err error) {
 	cfg = node.Config{
 		Dir: c.Data, Listen: c.Listen, Metrics: c.Metrics, NATS: c.NATS, NATSCert: c.NATSCert, NATSKey: c.NATSKey,
-		Catalog: c.Catalog, Skills: c.Skills, Driver: c.Sandbox, Limits: limits(c),
+		Catalog: c.Catalog, Agents: c.Agents, RunAgent: c.RunAgent, Skills: c.Skills, Driver: c.Sandbox, Limits: limits(c),
 	}
 	var errs [4]error
 	cfg.Documents, errs[0] = documents(c)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -23,7 +24,8 @@ import (
 
 // models are those of a configuration, ready to be asked.
 type models struct {
-	strong model.Model // with what it falls back to
+	strong model.Model            // with what it falls back to
+	named  map[string]model.Model // likewise, by their names
 	list   []namedModel
 	prices map[string]catalog.Price // by driver:model
 }
@@ -52,7 +54,8 @@ func makeModels(c config.Config, env func(string) string, sent func([]byte)) (*m
 	if err != nil {
 		return nil, err
 	}
-	m, made := &models{prices: map[string]catalog.Price{}}, map[string]model.Model{}
+	made := map[string]model.Model{}
+	m := &models{named: made, prices: map[string]catalog.Price{}}
 	var with func(name string) (model.Model, error)
 	with = func(name string) (model.Model, error) {
 		if it, there := made[name]; there {
@@ -79,6 +82,11 @@ func makeModels(c config.Config, env func(string) string, sent func([]byte)) (*m
 		return made[name], nil
 	}
 	m.strong, err = with(config.Strong)
+	for _, name := range slices.Sorted(maps.Keys(specs)) { // the others are for agents that name them
+		if err == nil {
+			_, err = with(name)
+		}
+	}
 	return m, err
 }
 

@@ -76,7 +76,7 @@ func registryCheck(c *command) {
 		}{Faults: agents.Faults{}, Notices: agents.Faults{}}
 		r, err := c.readRegistry(args[0])
 		if err == nil {
-			said.Notices = inside(args[0], r.Notices)
+			said.Notices = inside(args[0], append(r.Notices, r.Ahead()...))
 			err = checkRegistry(args[0], r)
 		}
 		if err != nil && !errors.As(err, &said.Faults) {

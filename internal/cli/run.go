@@ -17,9 +17,11 @@ import (
 func runCommand(c *command) {
 	c.personFlags()
 	c.jsonFlag()
+	agent := c.Flags().String("agent", "", "agent that carries the request out (default: run_agent of the configuration, else the planner)")
 	out := c.Flags().String("out", "", "file for the complete data of the answer")
 	c.run = func(args []string) error {
 		return c.turn("", func(to client.Client, t *turnView) (err error) {
+			to.Agent = *agent
 			t.PlanID, err = to.Run(c.Context(), args[0], t.Take)
 			if err == nil && *out != "" && t.Status == "complete" {
 				err = saveData(c.Context(), to, t.Data, *out)

@@ -56,6 +56,7 @@ func up(ctx context.Context, std IO, c config.Config, file string, x extras) err
 	if err != nil {
 		return usage(err)
 	}
+	cfg.Models = models.named
 	cfg.Model, cfg.Prices, cfg.Secrets, cfg.Log, cfg.Now, cfg.Elapsed = models.strong, models.prices, append(c.Secrets(), file), logger(std, c.LogLevel), time.Now, clock.Elapsed
 	cfg.Policy, cfg.PolicyExtensions, cfg.PolicyLog = feed.Main, feed.Extensions, events
 	if cfg.Builtin, err = sampleServer(ctx, x.sample); err != nil {
@@ -141,6 +142,9 @@ func announce(std IO, n *node.Node, c config.Config, took time.Duration) {
 	fmt.Fprintf(std.Err, "%s on http://%s in %.1f s; data in %s\n", p.bold("writ is up"), n.Addr(), took.Seconds(), c.Data)
 	for _, s := range n.SkillServers() {
 		fmt.Fprintf(std.Err, "skills of %s: %s\n", printable(s.Title), printable(skillLine(s)))
+	}
+	if line := n.AgentsLine(); line != "" {
+		fmt.Fprintln(std.Err, printable(line))
 	}
 	if n.APIKey != "" {
 		announceKey(std, n, c)

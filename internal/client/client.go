@@ -25,6 +25,8 @@ import (
 type Client struct {
 	URL string // http://host:port
 	Key string
+
+	Agent string // that Run asks; empty: whom the server chooses
 }
 
 // Error is a problem that the gateway or the router answered (RFC 9457). An
@@ -58,21 +60,29 @@ var ErrNoAnswer = errors.New("no answer")
 // Run asks a question and yields the frames of its turn until the last one:
 // done, or held. It returns the plan's id. fn returning an error ends it.
 func (c Client) Run(ctx context.Context, message string, fn func(Frame) error) (plan string, err error) {
-	return c.ask(ctx, "/agent/run", map[string]any{"message": message, "stream": true}, fn)
+	question := map[string]any{"message": message, "stream": true}
+	if c.Agent != "" {
+		question["agent"] = c.Agent
+	}
+	return c.ask(ctx, "/agent/run", question, nil, fn)
 }
 
 // Chat is Run in a session.
 func (c Client) Chat(ctx context.Context, session, message string, fn func(Frame) error) (plan string, err error) {
 	said := map[string]string{"id": rand.Text(), "role": "user", "content": message}
-	return c.ask(ctx, "/chat/"+url.PathEscape(session), map[string]any{"messages": []any{said}}, fn)
+	header := map[string]string{}
+	if c.Agent != "" {
+		header["X-Agent-Schema-Name"] = c.Agent
+	}
+	return c.ask(ctx, "/chat/"+url.PathEscape(session), map[string]any{"messages": []any{said}}, header, fn)
 }
 
-func (c Client) ask(ctx context.Context, path string, question any, fn func(Frame) error) (plan string, err error) {
+func (c Client) ask(ctx context.Context, path string, question any, header map[string]string, fn func(Frame) error) (plan string, err error) {
 	body, err := json.Marshal(question)
 	if err != nil {
 		return "", err
 	}
-	resp, err := c.do(ctx, http.MethodPost, path, body, nil)
+	resp, err := c.do(ctx, http.MethodPost, path, body, header)
 	if err != nil {
 		return "", err
 	}

@@ -41,6 +41,7 @@ type Config struct {
 
 	Witnesses                 []string
 	Catalog, Sandbox          string
+	Agents, RunAgent          string
 	Model, ModelURL, ModelKey string
 	Models                    map[string]Model // of the file alone; see ModelsOf
 	LogLevel                  string

@@ -173,7 +173,8 @@ func checkFallbacks(all map[string]Model) error {
 	return nil
 }
 
-// ModelsOf are Strong and what it falls back to, with their URLs and keys. The settings
+// ModelsOf are Strong, what it falls back to, and the others of the file, which agents may
+// name, with their URLs and keys. The settings
 // model, model_url and model_key count over what the file says of Strong. OpenAI's own
 // key goes to no other URL than OpenAI's own.
 func (c Config) ModelsOf(getenv func(string) string) (map[string]Model, error) {
@@ -204,6 +205,11 @@ func (c Config) ModelsOf(getenv func(string) string) (map[string]Model, error) {
 		return nil
 	}
 	err := add(Strong, c.strong(getenv(openAIKey) != ""))
+	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
+		if _, there := all[name]; !there && err == nil && all[Strong].Driver != DriverOffline {
+			err = add(name, c.Models[name])
+		}
+	}
 	return all, err
 }
 

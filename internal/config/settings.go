@@ -138,6 +138,14 @@ var Settings = []Setting{
 		Help: "directory of vendors' intent types, one file each", More: " ([extending.md](extending.md))",
 	},
 	{
+		Name: "agents", Default: "agents", Also: []string{"AGENT_REGISTRY_DIR", "P8_SCHEMA_DIR"}, Bind: func(c *Config) any { return &c.Agents },
+		Help: "directory of agents, if there is one; changes are loaded", More: ". They are pushed for all tenants ([agents.md](agents.md))",
+	},
+	{
+		Name: "run_agent", Bind: func(c *Config) any { return &c.RunAgent },
+		Help: "agent that gets the requests that name none; by default the planner plans them",
+	},
+	{
 		Name: "sandbox", Bind: func(c *Config) any { return &c.Sandbox },
 		Help: "weakest sandbox driver to accept", More: "; default: the best one that works",
 	},

@@ -69,6 +69,9 @@ type Config struct {
 	Limits           Limits
 	Witnesses        []Witness // who cosigns checkpoints
 	Model            model.Model
+	Models           map[string]model.Model   // that agents may name
+	Agents           string                   // directory of agents, which is watched; empty: none
+	RunAgent         string                   // who gets the requests that name no agent; empty: the planner
 	Prices           map[string]catalog.Price // of models, by driver:model
 	Now              func() time.Time
 	// Elapsed only runs forward, and Now is checked against it. Nil: Now is trusted.
@@ -106,6 +109,7 @@ type Node struct {
 	box       *sandbox.Sandbox
 	registry  *skills.Registry
 	skills    *skillWatcher
+	agents    *agentWatcher
 	servers   *sandbox.Servers
 	feed      *policies.Feed
 	policy    *policies.Live
@@ -136,6 +140,7 @@ type Node struct {
 // exist. After it, the log has its origin for good.
 func Open(ctx context.Context, cfg Config) (n *Node, err error) {
 	n = &Node{cfg: cfg, conns: make(map[string]bus.Conn), fatal: make(chan error, 1)}
+	n.agents = &agentWatcher{node: n}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.Close())
@@ -336,6 +341,9 @@ func (n *Node) start(g *group) error {
 		return err
 	}
 	g.run("skills", n.skills.run)
+	if n.agents.start(ctx); n.cfg.Agents != "" {
+		g.run("registry", n.agents.run)
+	}
 	if err := n.startAgents(g); err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ func (n *Node) openServices(ctx context.Context) error {
 	n.gateway, err = gateway.New(gateway.Config{
 		Bus: agents, Frames: frames, Key: n.keys.signer(intents.RoleGateway), Origin: n.Origin(), Now: n.cfg.Now, Log: n.cfg.Log,
 		Artifacts: kept{n.blobs}, Links: links,
-		RateLimit: n.cfg.Limits.Requests, RateWindow: n.cfg.Limits.Window,
+		RunAgent: n.cfg.RunAgent, RateLimit: n.cfg.Limits.Requests, RateWindow: n.cfg.Limits.Window,
 	})
 	return err
 }
@@ -101,7 +101,7 @@ func executorTypes() map[string][]string {
 func (n *Node) startAgents(g *group) error {
 	config := func(user string, role intents.Role) (agentic.Config, error) {
 		conn, err := n.connect(g.ctx, user)
-		c := agentic.Config{Bus: conn, Origin: n.Origin(), Model: n.cfg.Model, Now: n.cfg.Now, Log: n.cfg.Log}
+		c := agentic.Config{Bus: conn, Origin: n.Origin(), Model: n.cfg.Model, Models: n.cfg.Models, Now: n.cfg.Now, Log: n.cfg.Log}
 		if role != intents.RoleTask { // each step makes its own key
 			key := n.keys.signer(role)
 			c.Key = &key

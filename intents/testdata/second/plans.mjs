@@ -47,7 +47,7 @@ export class Plans {
   apply(o) {
     const moves = {
       "plan.open": this.open, "plan.claim": this.claim, plan: this.revise, step: this.step,
-      "step.finish": this.finish, "plan.close": this.close, cancel: this.cancel,
+      "step.finish": this.finish, "plan.close": this.close, cancel: this.cancel, "agent.get": this.agent,
     };
     if (Object.hasOwn(moves, o.type)) moves[o.type].call(this, o);
   }
@@ -64,6 +64,14 @@ export class Plans {
       id: o.args.plan_id, tenant: o.tenant, user: o.user_id, session, turn, status: "pending", final: false, epoch: 0, revision: 0,
       digest: "", steps: [], replans: 0, exhausted: false, effects: [], noted: [], pending: 0,
     });
+    if (!o.args.agent) return;
+    const runs = this.state.agents.runs(o.tenant, o.args.agent);
+    Object.assign(this.plans.get(name), { agent: o.args.agent, runs, digest: o.d.intent_id });
+    this.plans.get(name).steps = [{ step: 1, skills: runs.skills, inputs: [], after: [], status: "pending", revision: 0, results: [] }];
+  }
+
+  agent(o) {
+    must(this.of(o)?.runs, "no open plan of an agent");
   }
 
   // mayTurn: a request opens one plan, and a session has one open turn.
@@ -80,7 +88,7 @@ export class Plans {
     must(!p.final, `the plan is ${p.status}`);
     must(o.args.epoch === p.epoch + 1, "epoch is not the plan's plus one");
     p.epoch = o.args.epoch;
-    if (p.status === "pending") p.status = "planning";
+    if (p.status === "pending") p.status = p.agent ? "executing" : "planning";
     this.endTasks(p, "a newer plan.claim");
     for (const s of p.steps) {
       const mine = p.effects.filter((e) => e.step === s.step);
@@ -93,7 +101,7 @@ export class Plans {
   }
 
   replan(p) {
-    if (p.status === "replanning") return;
+    if (p.agent || p.status === "replanning") return;
     p.status = "replanning";
     if (p.replans >= MAX_REPLANS) p.exhausted = true;
     else p.replans++;
@@ -118,6 +126,7 @@ export class Plans {
 
   revise(o) {
     const p = this.driven(o);
+    must(!p.agent, "a plan of an agent is planned by nobody");
     must(!p.exhausted && (p.status === "planning" || p.status === "replanning"), `the plan is ${p.status}, or was replanned too often`);
     must(o.args.revision === p.revision + 1, "revision is not the plan's plus one");
     const { steps } = o.args;
@@ -152,6 +161,7 @@ export class Plans {
     must(kidOf(header, "writ-pop+jws") === key.kid && signed(key.x, input, base64url(signature)), "no proof that the key is possessed");
     const deadline = Date.parse(a.deadline);
     must(deadline > o.now && deadline <= o.now + HOUR + LEEWAY, "a deadline that is not within the next hour");
+    must(!p.runs || deadline <= o.now + p.runs.seconds * 1000 + LEEWAY, "a deadline beyond the agent's time limit");
     must(p.status === "executing", `the plan is ${p.status}`);
     must(a.plan_digest === p.digest, "not the digest of the plan's current revision");
     const s = p.steps.find((x) => x.step === a.step);
@@ -162,7 +172,7 @@ export class Plans {
     const name = `${o.tenant}/${a.task_id}`;
     must(!this.tasks.has(name), "a task with this id exists");
     Object.assign(s, { status: "running", begun: true });
-    const task = { id: a.task_id, tenant: o.tenant, user: o.user_id, plan: p, step: s, revision: s.revision, deadline, key: { ...key, role: "task" } };
+    const task = { agent: p.agent, types: p.runs?.types, id: a.task_id, tenant: o.tenant, user: o.user_id, plan: p, step: s, revision: s.revision, deadline, key: { ...key, role: "task" } };
     this.tasks.set(name, task);
     this.byKey.set(key.kid, task);
   }
@@ -173,7 +183,10 @@ export class Plans {
     must(t && t.user === o.user_id, "no such task of this user");
     must(!t.ended, "the task has ended");
     must(o.key.role !== "manager" || status === "failed", "a manager may only say failed");
-    must(status !== "done" || t.step.results.includes(memory_key), "done names no result of a write_memory of the step");
+    const replies = (o.args.reply ?? o.args.reply_bytes) !== undefined;
+    must(status !== "done" || replies === (t.agent !== undefined), "done with a reply where none belongs, or without");
+    must(status !== "done" || t.agent || t.step.results.includes(memory_key), "done names no result of a write_memory of the step");
+    if (status === "done" && t.agent) t.plan.answer = o.args.reply;
     const waits = t.plan.noted.some((e) => e.step === t.step.step && e.status === "held");
     must(status !== "held" || waits || t.held, "no order of the step waits, nor was one of the task held");
     t.ended = "step.finish";
@@ -188,7 +201,7 @@ export class Plans {
     const p = this.driven(o);
     const all = p.status === "executing" && p.steps.every((s) => s.status === "done");
     must(o.args.status !== "complete" || all, "a plan is complete when all its steps are done");
-    const told = p.steps.length > 0 || typeof p.answer !== "string" || typeof o.args.response !== "string" || o.args.response === p.answer;
+    const told = (p.steps.length > 0 && !p.agent) || typeof p.answer !== "string" || typeof o.args.response !== "string" || o.args.response === p.answer;
     must(o.args.status !== "complete" || told, "a plan without steps is closed with its answer");
     this.end(p, o.args.status);
   }
@@ -202,7 +215,7 @@ export class Plans {
   end(p, status) {
     this.endTasks(p, `the plan is ${status}`);
     for (const s of p.steps) if (s.status === "running") s.status = "interrupted";
-    Object.assign(p, { status, final: true, turning: false, closed: this.state.at });
+    Object.assign(p, { status, final: true, turning: false, closed: this.state.at, runs: undefined });
   }
 
   // leave takes out what was closed long before the latest record and waits for no order.
@@ -243,12 +256,16 @@ export class Plans {
     must(!t.ended, `its task has ended: ${t.ended}`);
     must(o.now <= t.deadline, "its task is past its deadline");
     must(o.tenant === t.tenant && o.user_id === t.user, "its task is another user's");
-    must(c.task_id === t.id && c.plan_id === t.plan.id && c.revision === t.revision && c.step === t.step.step, "its context is not its step's");
+    must(c.task_id === t.id && c.plan_id === t.plan.id && (c.revision ?? 0) === t.revision && c.step === t.step.step, "its context is not its step's");
     must(c.ask === undefined, "its context names a call that asked for it");
     must((c.session_id ?? "") === t.plan.session && (c.turn_id ?? "") === t.plan.turn, "its context is not its plan's session and turn");
     const f = o.facts.task;
     must(f && f.task_id === t.id && f.plan_id === t.plan.id && f.revision === t.revision && f.step === t.step.step, "decided with another task");
     must(jcs(f.skills ?? []) === jcs(t.step.skills), "decided with other skills than the step's");
+    must(f.agent === t.agent, "decided with another agent");
+    if (!t.agent) return;
+    must(t.types.includes(o.type), "its agent has no tool that orders this");
+    must(!o.facts.skill || t.step.skills.includes(o.facts.skill.name), "a skill that is not one of the task's");
   }
 
   // dispatched and held orders of a plan: it does not leave without them, and later
@@ -300,7 +317,7 @@ export class Plans {
   }
 
   note(o, status) {
-    const { step, revision, occurrence = 0 } = o.context;
+    const { step, revision = 0, occurrence = 0 } = o.context;
     o.noted = { step, revision, occurrence, type: o.type, args: jcs(o.args), once: o.d.effect === "once", status };
     this.of(o)?.effects.push(o.noted);
     this.of(o)?.noted.push(o.noted);

@@ -4,6 +4,7 @@
 import { createHash } from "node:crypto";
 import { Bad, digest, jcs, kidOf, must, open, signed } from "./bundle.mjs";
 import { admit, base64url } from "./keys.mjs";
+import { Agents } from "./agents.mjs";
 import { Plans } from "./plans.mjs";
 
 const LEEWAY = 5000;
@@ -81,6 +82,7 @@ export class State {
     this.revoked = new Map(); // "tenant/user": grants before are dead
     this.directories = [{ at: -1, tenants: new Map() }];
     this.plans = new Plans(this);
+    this.agents = new Agents(this);
   }
 
   take(r) {
@@ -148,7 +150,7 @@ export class State {
   }
 
   newTenant(tenants, id) {
-    tenants.set(id, { roles: new Map(this.beginRoles.map((r) => [r.role, r.capabilities])), users: new Map(), keys: new Map() });
+    tenants.set(id, { roles: new Map(this.beginRoles.map((r) => [r.role, r.capabilities])), users: new Map(), keys: new Map(), pins: new Set() });
   }
 
   change(fn) {
@@ -270,6 +272,7 @@ export class State {
     const given = (caps, need) => caps.some((c) => covers(c, need));
     const caps = this.capabilities(tenants, o.tenant, roles);
     let need = row.capability;
+    if (o.type === "plan.open" && o.args.agent) need = `agents:run:${o.args.agent}`;
     if (o.type === "soul.put") need += o.args.user_id === o.user_id ? ":own" : ":tenant";
     if (o.type === "write_memory" && o.args.scope === "tenant" && this.rules > 1) need = "memory:write:tenant";
     const declared = o.body.constraints.capabilities ?? [];
@@ -444,7 +447,10 @@ export class State {
       case "admin.put":
         return this.adminPut(args, tenant);
       case "skill.approve":
-        return must(this.directories.at(-1).tenants.has(tenant), "no such tenant");
+        must(this.directories.at(-1).tenants.has(tenant), "no such tenant");
+        return this.change((tenants) => tenants.get(tenant).pins.add(args.skill));
+      case "registry.push":
+        return this.agents.push(o, tenant);
       case "policy.push":
         must(args.revision > this.revision, "a policy revision after a later one");
         return this.policy(args.digest, args.revision);

@@ -1,0 +1,195 @@
+package agentic
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/schemas"
+)
+
+// maxTools is how many tools a request to a model has.
+const maxTools = 100
+
+// modelOf an agent: the one that it names, if there is one of that name.
+func (c Config) modelOf(a *agents.Agent) model.Model {
+	if m, ok := c.Models[a.Model]; ok {
+		return m
+	}
+	return c.Model
+}
+
+// converse runs the agent of the plan until it has its reply.
+func (w *worker) converse(ctx context.Context) error {
+	agent, err := w.ownAgent(ctx)
+	if err != nil {
+		return err
+	}
+	tools, err := w.agentTools(ctx)
+	if err != nil {
+		return err
+	}
+	if agent.Structured {
+		result, err := w.resultTool(agent)
+		if err != nil {
+			return err
+		}
+		tools = append(tools, result)
+	}
+	w.loop = &loop{
+		model: w.cfg.modelOf(agent), agent: agent, tools: tools, text: !agent.Structured,
+		req: request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), w.req.UserTask),
+	}
+	if err := w.resume(ctx); err != nil {
+		return err
+	}
+	text, err := w.loop.run(ctx)
+	if wrong := (*outputError)(nil); errors.As(err, &wrong) {
+		return &model.Error{Reason: "its result is not of the agent's form"}
+	}
+	if err == nil && !agent.Structured {
+		w.reply = cut(strings.TrimSpace(text), maxResponse)
+	}
+	if err == nil && w.reply == "" {
+		err = &model.Error{Reason: "the model answered without text"}
+	}
+	return err
+}
+
+// ownAgent is the agent as the plan began with it. It stops asking a little before its
+// time is over, so that it can say what was done while its key still lives.
+func (w *worker) ownAgent(ctx context.Context) (*agents.Agent, error) {
+	var got catalog.AgentGetResult
+	if _, err := w.order(ctx, "agent.get", catalog.AgentGet{}, &got); err != nil {
+		return nil, err
+	}
+	agent := &agents.Agent{}
+	if got.Text != "" {
+		read, err := agents.Parse([]byte(got.Text))
+		if err != nil {
+			return nil, err
+		}
+		*agent = *read
+	} else {
+		*agent = *agents.Builtin(got.Agent)
+	}
+	agent.Limits.Seconds = max(1, agent.Limits.Seconds*9/10)
+	return agent, nil
+}
+
+// agentTools are the skills that the agent may call, and what works on large results once
+// there is one. A skill that cannot be loaded is left out: its server may be down.
+func (w *worker) agentTools(ctx context.Context) ([]*tool, error) {
+	names := w.req.Step.Skills
+	manifests := make([]catalog.Manifest, len(names))
+	var g errgroup.Group
+	g.SetLimit(sideBySide)
+	for i, name := range names {
+		g.Go(func() error {
+			_, err := w.order(ctx, "skill.load", catalog.SkillLoad{Skill: name}, &manifests[i])
+			var refused *OrderError
+			if errors.As(err, &refused) && tellable(refused.Answer.Code) {
+				w.cfg.Log.WarnContext(ctx, "skill cannot be loaded", slog.String("skill", name), slog.String("error", err.Error()))
+				return nil
+			}
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	manifests = slices.DeleteFunc(manifests, func(m catalog.Manifest) bool { return m.Name == "" })
+	builtin := []*tool{
+		newTool(tool{Tool: readLinesTool, later: w.hasLarge, call: called(w.readLines)}),
+		newTool(tool{Tool: execPythonTool, later: w.hasLarge, call: called(w.python)}),
+	}
+	taken := map[string]bool{finalResult: true}
+	for _, t := range builtin {
+		taken[t.Name] = true
+	}
+	if over := len(manifests) + len(builtin) + 1 - maxTools; over > 0 {
+		w.cfg.Log.WarnContext(ctx, "the agent has more tools than a request takes, and the last ones are left out", slog.String("agent", w.req.Agent), slog.Int("left_out", over))
+		manifests = manifests[:len(manifests)-over]
+	}
+	var all []*tool
+	w.req.Step.Skills = nil
+	for i, name := range wireNames(manifests, taken) {
+		w.req.Step.Skills = append(w.req.Step.Skills, manifests[i].Name)
+		all = append(all, w.skill(manifests[i], name))
+	}
+	return append(all, builtin...), nil
+}
+
+// hasLarge says whether a result has come by reference.
+func (w *worker) hasLarge() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, m := range w.material {
+		if m.ref != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// finalResult is the tool whose arguments are the result of a structured agent.
+const finalResult = "final_result"
+
+func (w *worker) resultTool(a *agents.Agent) (*tool, error) {
+	schema := a.OutputSchema()
+	check, err := schemas.Compile(schema)
+	if err != nil {
+		return nil, err
+	}
+	return &tool{
+		Tool:  model.Tool{Name: finalResult, Description: "Ends your work with the result.", Schema: schema},
+		check: check, output: true,
+		call: func(_ context.Context, _ string, args json.RawMessage) (any, error) {
+			if len(args) > maxResponse {
+				return nil, mistaken("the result has more than %d bytes", maxResponse)
+			}
+			w.reply = string(compact(args))
+			return nil, nil
+		},
+	}, nil
+}
+
+// loadAgent asks for the limits of the plan's agent, if it has one.
+func (d *drive) loadAgent(ctx context.Context) error {
+	if d.plan.Agent == "" {
+		return nil
+	}
+	_, err := d.order(ctx, "agent.get", catalog.AgentGet{}, &d.agent)
+	return err
+}
+
+// failedAgent ends a plan whose agent has failed: it is not planned again.
+func (d *drive) failedAgent(ctx context.Context, s catalog.StepView) error {
+	reason := s.FailureReason
+	if reason == "" {
+		reason = "the agent was interrupted"
+	}
+	return d.fail(ctx, "the agent failed: "+reason, reason)
+}
+
+// overWith says whether the step of an agent's plan can only be told as failed.
+func overWith(p catalog.PlanView, s catalog.StepView) bool {
+	return p.Agent != "" && s.Status != catalog.StepPending && s.Status != catalog.StepHeld
+}
+
+// taskTime is how long a task of the plan may take: an agent's for its own limit.
+func (d *drive) taskTime() time.Duration {
+	if d.plan.Agent == "" {
+		return taskLife
+	}
+	return min(taskLife, time.Duration(d.agent.TimeLimitSec)*time.Second)
+}

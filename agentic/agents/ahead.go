@@ -1,0 +1,36 @@
+package agents
+
+import (
+	"fmt"
+	"slices"
+)
+
+// today are the tools of this system that agents can use already; the loop offers them by
+// itself once a result is large.
+var today = []string{"exec_python", "read_lines"}
+
+// Ahead names what the agents have that does not work yet.
+func (r *Revision) Ahead() Faults {
+	var out Faults
+	for _, d := range r.Agents {
+		say := func(pointer, reason string) {
+			out = append(out, Fault{File: d.File, Line: d.line(pointer), Pointer: pointer, Reason: reason})
+		}
+		if d.Type == "mcp" {
+			say("/type", "remote agents cannot be run yet")
+		}
+		if len(d.SubAgents) > 0 {
+			say("/sub_agents", "agents cannot ask others yet: it works without them")
+		}
+		for i, t := range d.Tools {
+			at := fmt.Sprintf("/tools/%d", i)
+			if t.Server == "" && !slices.Contains(today, t.Name) {
+				say(at, "there is no tool "+t.Name+" yet: the agent works without it")
+			}
+			if t.Approval != nil {
+				say(at+"/approval", "no call is held by an agent's file yet: a registry with this cannot be pushed; write a policy")
+			}
+		}
+	}
+	return out
+}

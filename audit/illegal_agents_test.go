@@ -1,0 +1,116 @@
+package audit_test
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/state"
+)
+
+const shopAgent = `name: shop
+description: Sells.
+tools: [{server: crm, name: list}]
+limits: {time_limit_sec: 300}
+`
+
+// shop begins a log with an agent in force, a plan of it, and its task.
+func (d *dishonest) shop() {
+	d.Helper()
+	d.acme()
+	d.Pin("crm.list", catalog.Pure)
+	d.Pin("crm.close", catalog.Pure)
+	d.Want(d.Admin("admin.put", catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: "clerk", Capabilities: []string{"plans:*"}}}), intents.OK)
+	d.PushAgents(1, map[string]string{"shop": shopAgent})
+	d.PushAgents(2, map[string]string{"shop": strings.Replace(shopAgent, "Sells", "Sells all", 1)})
+	d.plan = d.BegunAgent("plan_1", "shop")
+	d.task = d.plan.Started(1)
+	d.deadline = d.Clock.Now().Add(5 * time.Minute).Format(time.RFC3339)
+	d.Want(d.task.Call("crm.list", `{}`), intents.OK)
+}
+
+// pushes appends a registry.push as accepted, with the scopes of its content.
+func (d *dishonest) pushes(tenant string, revision int64, file string, change func(a *catalog.RegistryPush)) int64 {
+	d.Helper()
+	a := d.RegistryOf(tenant, revision, map[string]string{"shop": file})
+	scopes, err := state.ScopesOf(a)
+	d.Must(err)
+	raw, err := json.Marshal(scopes)
+	d.Must(err)
+	if change != nil {
+		change(&a)
+	}
+	return d.accepted(routertest.Order{By: d.Operator, Type: "registry.push", Args: a}, func(x *appended) {
+		if a.Bundle != "" {
+			x.facts.Scopes = raw
+		}
+	})
+}
+
+// ofShop makes the facts of an order those of the agent's task.
+func ofShop(a *appended) {
+	a.facts.Task.Agent, a.facts.Task.Skills, a.facts.Task.Revision = "shop", []string{"crm.list"}, 0
+	if a.facts.Skill != nil {
+		a.facts.Skill = &intents.FactSkill{Name: "crm.list", Digest: intents.Digest([]byte("crm.list")), Effect: string(catalog.Pure)}
+	}
+}
+
+// opensAgent is plan.open of an agent.
+func (d *dishonest) opensAgent(agent string, roles ...string) routertest.Order {
+	p := d.NewPlan("plan_2")
+	p.Roles = roles
+	return p.OpenAgentOrder(agent)
+}
+
+var agentMisdeeds = []misdeed{
+	{"agents-taken-back", "agent", "registry.push: revision is higher than the one in force", "only a higher one", func(d *dishonest) int64 {
+		return d.pushes("default", 2, shopAgent, nil)
+	}},
+	{"agents-of-no-tenant", "agent", "registry.push: the tenant is there", "no such tenant", func(d *dishonest) int64 {
+		return d.pushes("nowhere", 1, shopAgent, nil)
+	}},
+	{"agents-unsound", "agent", "registry.push: every set of agents with it is sound", "there is no agent nobody", func(d *dishonest) int64 {
+		return d.pushes("default", 3, shopAgent+"sub_agents: [nobody]\n", nil)
+	}},
+	{"agents-of-other-content", "agent", "registry.push: digest and scopes are those of the content", "another digest", func(d *dishonest) int64 {
+		return d.pushes("default", 3, shopAgent, func(a *catalog.RegistryPush) { a.Digest = intents.Digest([]byte("other")) })
+	}},
+	{"agents-from-nowhere", "agent", "registry.push: without content it is the revision before", "not the digest of the revision before", func(d *dishonest) int64 {
+		return d.pushes("default", 3, shopAgent+"temperature: 0\n", func(a *catalog.RegistryPush) { a.Bundle = "" })
+	}},
+	{"agent-not-there", "agent", "plan.open: its agent is there and can be run", "no such agent", func(d *dishonest) int64 {
+		return d.accepted(d.opensAgent("nobody"))
+	}},
+	{"agent-without-capability", "agent", "every order: the actor's roles give the type's capability", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
+		return d.accepted(d.opensAgent("shop", "clerk"))
+	}},
+	{"agent-planned", "agent", "plan: the plan is no agent's", "nobody plans it", func(d *dishonest) int64 {
+		return d.accepted(d.revision(1, routertest.Steps(1, "crm.list")))
+	}},
+	{"agent-for-too-long", "agent", "step: the deadline is within the agent's time limit", "may take 300 s", func(d *dishonest) int64 {
+		return d.accepted(d.step(1, func(_ *routertest.Task, a *catalog.Step) {
+			a.Deadline = d.Clock.Now().Add(301*time.Second + intents.Leeway).Format(time.RFC3339)
+		}))
+	}},
+	{"agent-orders-another-type", "agent", "a task's order: its agent has a tool that orders the type", "has no tool that orders", func(d *dishonest) int64 {
+		return d.accepted(d.task.Order("skill.find", catalog.SkillFind{Query: "all"}), ofShop)
+	}},
+	{"agent-calls-another-skill", "agent", "a task's order: its agent may call the skill", "not among those", func(d *dishonest) int64 {
+		return d.accepted(d.task.CallOrder("crm.close", `{}`), ofShop, func(a *appended) {
+			a.facts.Skill = &intents.FactSkill{Name: "crm.close", Digest: intents.Digest([]byte("crm.close")), Effect: string(catalog.Pure)}
+		})
+	}},
+	{"agent-without-reply", "agent", "step.finish: the task of an agent, and no other, is done with a reply", "ends with a reply", func(d *dishonest) int64 {
+		return d.accepted(d.task.Order("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "done", MemoryKey: d.task.MemoryKey("result")}), ofShop)
+	}},
+	{"agent-answer-changed", "agent", "plan.close: a plan of an agent is closed with its reply", "the agent's reply", func(d *dishonest) int64 {
+		d.accepted(d.task.Order("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "done", Reply: "Those."}), ofShop)
+		return d.accepted(d.closing("complete"))
+	}},
+	{"agent-of-a-planner", "running", "agent.get: the plan is open, and an agent's", "no open plan of an agent", func(d *dishonest) int64 {
+		return d.accepted(d.task.Order("agent.get", catalog.AgentGet{}))
+	}},
+}

@@ -1,0 +1,29 @@
+package catalog
+
+import "aob.dev/writ/intents"
+
+var registryRows = []Row{
+	{Type: "registry.push", Title: "Put a revision of the agents in force", Capability: "admin:registry", Signers: operators, Executor: ExecutorRouter, Effect: Idempotent},
+	{Type: "agent.get", Title: "Read the agent of a plan", Capability: "plans:run", Signers: []intents.Role{intents.RoleManager, intents.RolePlanner, intents.RoleTask}, Executor: ExecutorRouter, Effect: Pure},
+}
+
+// RegistryPush are the arguments of registry.push: the agents of a tenant, or with
+// tenant system of all tenants. Without a Bundle it is the revision before the one in
+// force that comes back; the state has it.
+type RegistryPush struct {
+	Tenant   string `json:"tenant,omitempty"` // operators of system only
+	Revision int64  `json:"revision"`         // higher than the one in force
+	Digest   string `json:"digest"`           // of the content (agents.Revision.Digest)
+	Bundle   string `json:"bundle,omitempty"` // agents.Revision.Pack
+}
+
+// AgentGet are the arguments of agent.get: the agent is that of the order's plan.
+type AgentGet struct{}
+
+// AgentGetResult is the result of agent.get. A built-in agent has no text here: each
+// process has it.
+type AgentGetResult struct {
+	Agent        string `json:"agent"`
+	Text         string `json:"text,omitempty"` // its file, in the revision that the plan began with
+	TimeLimitSec int    `json:"time_limit_sec"`
+}

@@ -1,0 +1,71 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state"
+)
+
+func registryPush(c *command) {
+	c.tenantFlags()
+	c.answer = func(args []string) (answer, error) {
+		r, err := c.soundRegistry(args[0])
+		if err != nil {
+			return answer{}, err
+		}
+		fmt.Fprint(c.std.Err, lines(inside(args[0], r.Ahead())))
+		bundle, err := r.Pack()
+		if err != nil {
+			return answer{}, err
+		}
+		return c.pushRegistry(func(*state.Registry) (catalog.RegistryPush, error) {
+			return catalog.RegistryPush{Digest: r.Digest(), Bundle: bundle}, nil
+		})
+	}
+}
+
+func registryRevert(c *command) {
+	c.tenantFlags()
+	c.answer = func([]string) (answer, error) {
+		return c.pushRegistry(func(now *state.Registry) (catalog.RegistryPush, error) {
+			if now == nil || now.Before == "" {
+				return catalog.RegistryPush{}, errors.New("there is no revision before the one in force")
+			}
+			return catalog.RegistryPush{Digest: now.Before}, nil
+		})
+	}
+}
+
+// pushRegistry orders the next revision of a tenant's agents.
+func (c *command) pushRegistry(next func(now *state.Registry) (catalog.RegistryPush, error)) (answer, error) {
+	d, err := c.folded()
+	if err != nil {
+		return answer{}, err
+	}
+	var push catalog.RegistryPush
+	var a *intents.Answer
+	a, _, err = c.tenantOrder("registry.push", func(tenant string) (any, error) {
+		rows, ok := d.Rows(tenant)
+		if !ok {
+			return nil, fmt.Errorf("no such tenant: %s", tenant)
+		}
+		push, err = next(rows.Registry)
+		push.Tenant, push.Revision = tenant, 1
+		if rows.Registry != nil {
+			push.Revision += rows.Registry.Revision
+		}
+		return push, err
+	})
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{text: fmt.Sprintf("revision %d of %s in force  %s  by %s\n", push.Revision, push.Tenant, push.Digest, a.IntentID), data: struct {
+		put
+		Tenant   string `json:"tenant"`
+		Revision int64  `json:"revision"`
+		Digest   string `json:"digest"`
+	}{putBy(a), push.Tenant, push.Revision, push.Digest}}, nil
+}

@@ -1,0 +1,243 @@
+package state
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+)
+
+// revision of the agents of a tenant, or of system, which are every tenant's.
+type revision struct {
+	Revision int64         `json:"revision"`
+	Digest   string        `json:"digest"`
+	Bundle   string        `json:"bundle"`
+	Scopes   agents.Scopes `json:"scopes"`
+	Before   *revision     `json:"before,omitempty"` // the one before, which has none
+}
+
+// registryPush puts a revision of a tenant's agents in force. Every set of agents that
+// somebody has with it keeps the rules of the registry. Plans that are open go on with
+// the agent that they began with. Scopes are what the router, or an auditor, has computed
+// from the content.
+var registryPush = operators(TypeRegistryPush,
+	func(v *View, o Order, a catalog.RegistryPush) (Effect, error) {
+		tenant := Named(o.Tenant, a.Tenant)
+		if _, ok := v.s.dir.tenants[tenant]; !ok {
+			return Effect{}, illegal("/intent/args/tenant", "no such tenant")
+		}
+		if was := v.s.agents[tenant]; was != nil && a.Revision <= was.Revision {
+			return Effect{}, illegal("/intent/args/revision", fmt.Sprintf("revision %d is in force: only a higher one replaces it", was.Revision))
+		}
+		next, err := v.s.nextAgents(tenant, o, a)
+		if err != nil {
+			return Effect{}, err
+		}
+		concerned := []string{tenant}
+		if tenant == systemTenant {
+			concerned = append(concerned, slices.Sorted(maps.Keys(v.s.agents))...)
+		}
+		for _, of := range concerned {
+			var faults agents.Faults
+			if _, err := v.s.agentsOf(of, tenant, next); errors.As(err, &faults) {
+				return Effect{}, illegal("/intent/args", "tenant "+of+": "+faults[0].Error())
+			} else if err != nil {
+				return Effect{}, err
+			}
+		}
+		v.rely(SubjectTenant(tenant))
+		return v.relyOn(accepted(SubjectRegistry))
+	},
+	func(s *State, o Order, a catalog.RegistryPush) error {
+		tenant := Named(o.Tenant, a.Tenant)
+		next, err := s.nextAgents(tenant, o, a)
+		if err == nil {
+			s.agents[tenant] = next
+		}
+		return err
+	})
+
+// nextAgents is what an order puts in force: its own content, or that of the revision
+// before.
+func (s *State) nextAgents(tenant string, o Order, a catalog.RegistryPush) (*revision, error) {
+	next := &revision{Revision: a.Revision, Digest: a.Digest, Bundle: a.Bundle, Scopes: o.Scopes}
+	was := s.agents[tenant]
+	if a.Bundle == "" {
+		if was == nil || was.Before == nil || was.Before.Digest != a.Digest {
+			return nil, illegal("/intent/args/digest", "not the digest of the revision before, which alone comes back without its bundle")
+		}
+		next.Bundle, next.Scopes = was.Before.Bundle, was.Before.Scopes
+	}
+	if was != nil {
+		before := *was
+		before.Before = nil
+		next.Before = &before
+	}
+	return next, nil
+}
+
+// agentsOf are the agents that a tenant has: the built-in ones, over them those of
+// system, over them its own; with next, if there is one, as those of the tenant named.
+func (s *State) agentsOf(tenant, named string, next *revision) (agents.Scopes, error) {
+	var layers []agents.Scopes
+	for _, of := range slices.Compact([]string{systemTenant, tenant}) {
+		r := s.agents[of]
+		if next != nil && named == of {
+			r = next
+		}
+		if r != nil {
+			layers = append(layers, r.Scopes)
+		}
+	}
+	return agents.Effective(agents.BuiltinScopes(), layers...)
+}
+
+// runs is the agent of a plan, as it was when the plan was opened.
+type runs struct {
+	Text    string   `json:"text"`    // its file; empty: it is built in
+	Types   []string `json:"types"`   // of orders that its task may seal
+	Seconds int      `json:"seconds"` // that a task may take
+}
+
+// AgentsOf are the names of the agents of a tenant that can be run.
+func (s *State) AgentsOf(tenant string) []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	set, err := s.agentsOf(tenant, "", nil)
+	if err != nil {
+		return nil // it was sound when it was put in force
+	}
+	return runnable(set)
+}
+
+func runnable(set agents.Scopes) (names []string) {
+	for _, a := range set.Agents {
+		if a.Runnable() {
+			names = append(names, a.Name)
+		}
+	}
+	return names
+}
+
+// runsOf is a tenant's agent as a plan runs it, and the skills that it may call. Of the
+// skills of whole servers those count that are approved now.
+func (s *State) runsOf(tenant, name string) (r *runs, skills []string, err error) {
+	refuse := func(reason string) (*runs, []string, error) {
+		return nil, nil, illegal("/intent/args/agent", reason)
+	}
+	set, err := s.agentsOf(tenant, "", nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	i := slices.IndexFunc(set.Agents, func(a agents.Scope) bool { return a.Name == name && a.Runnable() })
+	if i < 0 {
+		return refuse(catalog.Like("the tenant has no such agent that can be run", name, runnable(set)))
+	}
+	a := set.Agents[i]
+	r = &runs{Types: a.Types, Seconds: a.Limits.Seconds}
+	for _, of := range []string{systemTenant, tenant} {
+		if layer := s.agents[of]; layer != nil && slices.ContainsFunc(layer.Scopes.Agents, func(x agents.Scope) bool { return x.Name == name && x.Digest == a.Digest }) {
+			if r.Text, err = agents.TextOf(layer.Bundle, a.Digest); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	skills = append([]string{}, a.Skills...)
+	if t := s.dir.tenants[tenant]; t != nil {
+		for skill := range t.Pins {
+			if a.OfServer(skill) {
+				skills = append(skills, skill)
+			}
+		}
+	}
+	slices.Sort(skills)
+	return r, slices.Compact(skills), nil
+}
+
+// agentGet delivers the agent of a plan in the revision that the plan began with.
+var agentGet = move("agent.get",
+	func(v *View, o Order, _ catalog.AgentGet) (Effect, error) {
+		v.rely(SubjectPlanState(o.Tenant, o.Context.PlanID))
+		p, ok := v.s.plans[o.Tenant+"/"+o.Context.PlanID]
+		if !ok || p.Runs == nil {
+			return Effect{}, illegal("/context/plan_id", "no open plan of an agent")
+		}
+		return Effect{Result: catalog.AgentGetResult{Agent: p.View.Agent, Text: p.Runs.Text, TimeLimitSec: p.Runs.Seconds}}, nil
+	},
+	func(*State, Order, catalog.AgentGet) error { return nil })
+
+// inTime refuses a task of an agent that could go on for longer than the agent may.
+func (p *plan) inTime(a catalog.Step, now time.Time) error {
+	if p.Runs == nil {
+		return nil
+	}
+	deadline, err := time.Parse(time.RFC3339Nano, a.Deadline)
+	if limit := time.Duration(p.Runs.Seconds) * time.Second; err != nil || deadline.After(now.Add(limit+intents.Leeway)) {
+		return illegal("/intent/args/deadline", fmt.Sprintf("the agent %s may take %d s", p.View.Agent, p.Runs.Seconds))
+	}
+	return nil
+}
+
+// Registry is what is in force of a tenant's agents.
+type Registry struct {
+	Revision int64    `json:"revision"`
+	Digest   string   `json:"digest"`
+	Before   string   `json:"before,omitempty"` // digest of the revision before
+	Agents   []string `json:"agents"`
+}
+
+// registryOf a tenant; nil: nothing was pushed.
+func (s *State) registryOf(tenant string) *Registry {
+	r := s.agents[tenant]
+	if r == nil {
+		return nil
+	}
+	out := &Registry{Revision: r.Revision, Digest: r.Digest, Agents: []string{}}
+	if r.Before != nil {
+		out.Before = r.Before.Digest
+	}
+	for _, a := range r.Scopes.Agents {
+		out.Agents = append(out.Agents, a.Name)
+	}
+	return out
+}
+
+// ScopesOf computes the scopes of a pushed registry from its content.
+func ScopesOf(a catalog.RegistryPush) (agents.Scopes, error) {
+	r, err := agents.Unpack(a.Bundle)
+	switch {
+	case err != nil:
+		return agents.Scopes{}, illegal("/intent/args/bundle", err.Error())
+	case r.Digest() != a.Digest:
+		return agents.Scopes{}, illegal("/intent/args/digest", "the content has another digest")
+	}
+	for _, d := range r.Agents {
+		for i, t := range d.Tools {
+			if t.Approval != nil {
+				return agents.Scopes{}, illegal("/intent/args/bundle", fmt.Sprintf("agent %s: /tools/%d/approval: no call is held by an agent's file yet: write a policy, and take it away", d.Name, i))
+			}
+		}
+	}
+	return r.Scopes(), nil
+}
+
+// CheckScopes says whether the recorded scopes of a pushed registry are those of its
+// content.
+func CheckScopes(a catalog.RegistryPush, recorded json.RawMessage) error {
+	scopes, err := ScopesOf(a)
+	if err != nil {
+		return err
+	}
+	computed, err := json.Marshal(scopes)
+	if err != nil || !bytes.Equal(computed, recorded) {
+		return errors.New("the recorded scopes are not those of the content")
+	}
+	return nil
+}
