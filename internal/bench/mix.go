@@ -7,6 +7,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state"
 )
 
 // sample is one kind of order in the mix.
@@ -66,7 +67,11 @@ func (w *world) sealMix() ([][]byte, error) {
 	for _, t := range w.turns {
 		for _, s := range mix {
 			for range s.count {
-				order, _, err := w.seal(s.role, t, s.typ, s.args(t, w.sealed))
+				by := t
+				if s.typ == state.TypePlanOpen {
+					by = *t.next
+				}
+				order, _, err := w.seal(s.role, by, s.typ, s.args(t, w.sealed))
 				if err != nil {
 					return nil, fmt.Errorf("%s: %w", s.typ, err)
 				}

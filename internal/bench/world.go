@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -47,6 +48,7 @@ type world struct {
 type turn struct {
 	user, session, id string
 	plan, draft       string
+	next              *turn // of the same user in a session of its own, which is not open
 	task              intents.Signer
 	grant             string
 	opened            time.Time
@@ -135,11 +137,19 @@ func (w *world) open(ctx context.Context, i int) (t turn, err error) {
 	if err := w.enter(&t); err != nil {
 		return t, err
 	}
-	for _, plan := range []string{t.plan, t.draft} {
-		if _, err := w.submit(ctx, intents.RoleGateway, t, "plan.open", catalog.PlanOpen{PlanID: plan, Task: "Which outlets sold most last week?"}); err != nil {
+	draft, err := w.beside(t, "b"+name)
+	if err != nil {
+		return t, err
+	}
+	if t.next, err = w.beside(t, "c"+name); err != nil {
+		return t, err
+	}
+	for _, by := range []turn{t, *draft} {
+		plan := by.planID(strings.TrimPrefix(by.session, "sess_"))
+		if _, err := w.submit(ctx, intents.RoleGateway, by, "plan.open", catalog.PlanOpen{PlanID: plan, Task: "Which outlets sold most last week?"}); err != nil {
 			return t, err
 		}
-		if _, err := w.submit(ctx, intents.RoleManager, t, "plan.claim", catalog.PlanClaim{PlanID: plan, Epoch: 1, Driver: "drv_" + name}); err != nil {
+		if _, err := w.submit(ctx, intents.RoleManager, by, "plan.claim", catalog.PlanClaim{PlanID: plan, Epoch: 1, Driver: "drv_" + name}); err != nil {
 			return t, err
 		}
 	}
@@ -162,6 +172,14 @@ func (w *world) enter(t *turn) (err error) {
 	}
 	t.grant, err = w.issueGrant(*t)
 	return err
+}
+
+// beside is another turn of a user, in a session of its own.
+func (w *world) beside(t turn, name string) (*turn, error) {
+	t.session, t.id = "sess_"+name, "turn_"+name
+	var err error
+	t.grant, err = w.issueGrant(t)
+	return &t, err
 }
 
 // firstStep of the turn's plan, which its task carries out.
