@@ -14,7 +14,7 @@ import (
 
 // TestTextsAreRestored: a closed plan, whose texts the state has dropped, has with the
 // texts of its orders those that it had: after revisions, and where people had to
-// release it. Nothing else of it changes.
+// release it, and one of an agent, too. Nothing else of it changes.
 func TestTextsAreRestored(t *testing.T) {
 	w := rules(t, `{"id": "ext.ours", "reason": "We want to know.", "approvers": ["ben"]} if {
 	input.intent.type == "plan.open"
@@ -33,9 +33,12 @@ func TestTextsAreRestored(t *testing.T) {
 	x.says("ben", catalog.DecisionApprove)
 	w.Want(w.NewPlan("p2").Cancel(w.Gateway), intents.OK)
 	w.TwoSteps()
+	agents := w.BegunAgent("p3", "general")
+	w.Want(agents.Started(1).Reply("These."), intents.OK)
+	w.Want(agents.Complete(), intents.OK)
 	d, records := state.New(), w.Records()
 	open := map[string]catalog.PlanView{} // as they were last before they were closed
-	names := []string{"p1", "p2", "plan_1"}
+	names := []string{"p1", "p2", "p3", "plan_1"}
 	for _, r := range records {
 		d.Observe(state.EntryOf(r))
 		for _, name := range names {
@@ -66,7 +69,7 @@ func TestTextsAreRestored(t *testing.T) {
 		for i, s := range open[name].Steps {
 			want.Steps[i].Task = s.Task
 		}
-		if name == "plan_1" {
+		if name == "p3" || name == "plan_1" {
 			want.Response = "These."
 		}
 		if diff := cmp.Diff(want, got); diff != "" || want.Task == "" {

@@ -182,6 +182,11 @@ func RestoreTexts(p *catalog.PlanView, o Order) error {
 	case TypePlanOpen:
 		a, err := argsOf[catalog.PlanOpen](o)
 		p.Task = a.Task
+		for i := range p.Steps {
+			if a.Agent != "" { // whose step has its name
+				p.Steps[i].Task = a.Agent
+			}
+		}
 		return err
 	case TypePlan:
 		a, err := argsOf[catalog.Plan](o)

@@ -170,26 +170,26 @@ func wholeSale(s sale) columns {
 // that lead to it.
 type question struct {
 	task   string
-	skills string // of the steps
+	skills string // of the steps, by their ids
 	want   any
 }
 
 func questions() []question {
 	byCity := func(o outlet) string { return o.City }
 	return []question{
-		{"How many outlets are open?", "outlet_list", columns{"count": len(where(outlets, func(o outlet) bool { return o.Status == "open" }))}},
-		{"List the outlets in Berlin", "outlet_list", rows(where(outlets, func(o outlet) bool { return o.City == "Berlin" }), whole)},
-		{"How many outlets are in each city?", "outlet_list", groups(outlets, byCity, func(k string, l []outlet) columns { return columns{"city": k, "count": len(l)} })},
-		{"Total revenue by city", "outlet_list", groups(outlets, byCity, func(k string, l []outlet) columns { return columns{"city": k, "total_revenue": sum(l, revenue)} })},
-		{"the 3 outlets with the highest revenue", "outlet_list", rows(sorted(outlets, func(a, b outlet) int { return cmp.Compare(b.Revenue, a.Revenue) })[:3], nameRevenue)},
-		{"List the outlets sorted by seats in ascending order", "outlet_list", rows(sorted(outlets, func(a, b outlet) int { return cmp.Compare(a.Seats, b.Seats) }), whole)},
-		{"How many orders are not paid?", "order_list", columns{"count": len(where(sales, func(s sale) bool { return !s.Paid }))}},
-		{"How many orders per outlet?", "order_list", groups(sales, func(s sale) string { return s.OutletID }, func(k string, l []sale) columns { return columns{"outlet_id": k, "count": len(l)} })},
-		{"What is the average order amount?", "order_list", columns{"average_amount": sum(sales, amount) / float64(len(sales))}},
-		{"Show the five smallest orders", "order_list", rows(sorted(sales, func(a, b sale) int { return cmp.Compare(a.Amount, b.Amount) })[:5], func(s sale) columns { return columns{"order_id": s.OrderID, "amount": s.Amount} })},
-		{"List the orders over 140 euros", "order_list", rows(where(sales, func(s sale) bool { return s.Amount > 140 }), wholeSale)},
-		{"How many orders does the outlet Mitte have?", "outlet_list orders_for_outlet", columns{"count": len(salesOf("o-1"))}},
-		{"List the orders of the outlet with the highest revenue", "outlet_list orders_for_outlet", rows(salesOf("o-4"), wholeSale)},
+		{"How many outlets are open?", "skills-1.outlet_list", columns{"count": len(where(outlets, func(o outlet) bool { return o.Status == "open" }))}},
+		{"List the outlets in Berlin", "skills-1.outlet_list", rows(where(outlets, func(o outlet) bool { return o.City == "Berlin" }), whole)},
+		{"How many outlets are in each city?", "skills-1.outlet_list", groups(outlets, byCity, func(k string, l []outlet) columns { return columns{"city": k, "count": len(l)} })},
+		{"Total revenue by city", "skills-1.outlet_list", groups(outlets, byCity, func(k string, l []outlet) columns { return columns{"city": k, "total_revenue": sum(l, revenue)} })},
+		{"the 3 outlets with the highest revenue", "skills-1.outlet_list", rows(sorted(outlets, func(a, b outlet) int { return cmp.Compare(b.Revenue, a.Revenue) })[:3], nameRevenue)},
+		{"List the outlets sorted by seats in ascending order", "skills-1.outlet_list", rows(sorted(outlets, func(a, b outlet) int { return cmp.Compare(a.Seats, b.Seats) }), whole)},
+		{"How many orders are not paid?", "skills-1.order_list", columns{"count": len(where(sales, func(s sale) bool { return !s.Paid }))}},
+		{"How many orders per outlet?", "skills-1.order_list", groups(sales, func(s sale) string { return s.OutletID }, func(k string, l []sale) columns { return columns{"outlet_id": k, "count": len(l)} })},
+		{"What is the average order amount?", "skills-1.order_list", columns{"average_amount": sum(sales, amount) / float64(len(sales))}},
+		{"Show the five smallest orders", "skills-1.order_list", rows(sorted(sales, func(a, b sale) int { return cmp.Compare(a.Amount, b.Amount) })[:5], func(s sale) columns { return columns{"order_id": s.OrderID, "amount": s.Amount} })},
+		{"List the orders over 140 euros", "skills-1.order_list", rows(where(sales, func(s sale) bool { return s.Amount > 140 }), wholeSale)},
+		{"How many orders does the outlet Mitte have?", "skills-1.outlet_list skills-1.orders_for_outlet", columns{"count": len(salesOf("o-1"))}},
+		{"List the orders of the outlet with the highest revenue", "skills-1.outlet_list skills-1.orders_for_outlet", rows(salesOf("o-4"), wholeSale)},
 	}
 }
 

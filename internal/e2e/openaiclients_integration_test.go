@@ -24,7 +24,7 @@ func TestIntegrationOpenAIClients(t *testing.T) {
 		t.Fatal("WRIT_PYTHON names no interpreter: run make integration")
 	}
 	const hello = "Hello! Ten outlets are open."
-	s := start(t, setup{Model: &talker{hello}})
+	s := start(t, setup{Model: &parrot{hello}})
 	whole := []any{hello, "stop", true}
 	want := map[string]any{
 		"models": []any{agents.Planner}, "completion": whole, "chunks": whole, "helper": hello,
@@ -81,12 +81,12 @@ func copied(t *testing.T, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// talker is a model whose planner answers by itself, always the same.
-type talker struct{ answer string }
+// parrot is a model whose planner answers by itself, always the same.
+type parrot struct{ answer string }
 
-func (*talker) Name() string { return "test:talker" }
+func (*parrot) Name() string { return "test:parrot" }
 
-func (m *talker) Respond(_ context.Context, req model.Request, _ func(model.Event)) (*model.Response, error) {
+func (m *parrot) Respond(_ context.Context, req model.Request, _ func(model.Event)) (*model.Response, error) {
 	if req.Agent != agents.Planner {
 		return nil, &model.Error{Reason: "only the planner is asked"}
 	}

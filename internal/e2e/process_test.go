@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -154,7 +155,13 @@ func (x *machine) end(sig syscall.Signal) {
 // enough; it returns the plan's id.
 func (x *machine) ask(enough func(event, data string) bool) (plan string) {
 	x.t.Helper()
-	req, err := http.NewRequestWithContext(x.t.Context(), http.MethodPost, x.url+"/agent/run", bytes.NewReader([]byte(`{"stream":true,"message":"Weigh the parcels"}`)))
+	return x.post(`{"stream":true,"message":"Weigh the parcels"}`, enough)
+}
+
+// post is ask with a body of one's own for POST /agent/run, which asks for a stream.
+func (x *machine) post(body string, enough func(event, data string) bool) (plan string) {
+	x.t.Helper()
+	req, err := http.NewRequestWithContext(x.t.Context(), http.MethodPost, x.url+"/agent/run", strings.NewReader(body))
 	if err != nil {
 		x.t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -15,8 +16,12 @@ func serveModel(t *testing.T, m model.Model) string {
 	t.Helper()
 	c := &completions{t: t}
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // who asked died while asking
+		}
 		var req completionRequest
-		if err := json.NewDecoder(r.Body).Decode(&req); err != nil || len(req.Messages) == 0 {
+		if err := json.Unmarshal(body, &req); err != nil || len(req.Messages) == 0 {
 			t.Errorf("%s: %v", r.URL.Path, err)
 			http.Error(w, "{}", http.StatusBadRequest)
 			return

@@ -61,7 +61,7 @@ func TestTasks(t *testing.T) {
 				t.Errorf("response %q, plan says %q", got.Response, got.Plan.Response)
 			}
 			checkOrders(t, got)
-			if q.skills == "order_list" {
+			if q.skills == "skills-1.order_list" {
 				checkLarge(t, got)
 			}
 		})

@@ -184,8 +184,8 @@ func TestLargeDataStaysOutside(t *testing.T) {
 	list[0]["item"], list[2900]["item"] = first, deep
 	scripts := 0
 	m := &mind{
-		plan: func(planning) model.Call {
-			return steps(step(1, "list the stock", "stock_list", 0, "{total: integer, deepest: integer}"))
+		plan: func(in planning) model.Call {
+			return steps(step(in.FirstStep, "list the stock", "stock_list", 0, "{total: integer, deepest: integer}"))
 		},
 		act: func(in working) action {
 			if len(in.Calls) == 0 {
