@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -48,7 +47,6 @@ type world struct {
 type turn struct {
 	user, session, id string
 	plan, draft       string
-	next              *turn // of the same user in a session of its own, which is not open
 	task              intents.Signer
 	grant             string
 	opened            time.Time
@@ -137,19 +135,16 @@ func (w *world) open(ctx context.Context, i int) (t turn, err error) {
 	if err := w.enter(&t); err != nil {
 		return t, err
 	}
-	draft, err := w.beside(t, "b"+name)
+	draft, err := w.beside(t, "draft")
 	if err != nil {
 		return t, err
 	}
-	if t.next, err = w.beside(t, "c"+name); err != nil {
-		return t, err
-	}
-	for _, by := range []turn{t, *draft} {
-		plan := by.planID(strings.TrimPrefix(by.session, "sess_"))
-		if _, err := w.submit(ctx, intents.RoleGateway, by, "plan.open", catalog.PlanOpen{PlanID: plan, Task: "Which outlets sold most last week?"}); err != nil {
+	draft.plan = t.draft
+	for _, in := range []turn{t, draft} {
+		if _, err := w.submit(ctx, intents.RoleGateway, in, "plan.open", catalog.PlanOpen{PlanID: in.plan, Task: "Which outlets sold most last week?"}); err != nil {
 			return t, err
 		}
-		if _, err := w.submit(ctx, intents.RoleManager, by, "plan.claim", catalog.PlanClaim{PlanID: plan, Epoch: 1, Driver: "drv_" + name}); err != nil {
+		if _, err := w.submit(ctx, intents.RoleManager, in, "plan.claim", catalog.PlanClaim{PlanID: in.plan, Epoch: 1, Driver: "drv_" + name}); err != nil {
 			return t, err
 		}
 	}
@@ -165,6 +160,13 @@ func (w *world) open(ctx context.Context, i int) (t turn, err error) {
 	return t, err
 }
 
+// beside is a turn in another session of its user: a session has one open turn.
+func (w *world) beside(t turn, session string) (_ turn, err error) {
+	t.session += "_" + session
+	t.grant, err = w.issueGrant(t)
+	return t, err
+}
+
 // enter gives a turn its grant and its task a key.
 func (w *world) enter(t *turn) (err error) {
 	if t.task, err = intents.GenerateSigner(intents.RoleTask); err != nil {
@@ -172,14 +174,6 @@ func (w *world) enter(t *turn) (err error) {
 	}
 	t.grant, err = w.issueGrant(*t)
 	return err
-}
-
-// beside is another turn of a user, in a session of its own.
-func (w *world) beside(t turn, name string) (*turn, error) {
-	t.session, t.id = "sess_"+name, "turn_"+name
-	var err error
-	t.grant, err = w.issueGrant(t)
-	return &t, err
 }
 
 // firstStep of the turn's plan, which its task carries out.
