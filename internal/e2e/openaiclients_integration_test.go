@@ -27,7 +27,7 @@ func TestIntegrationOpenAIClients(t *testing.T) {
 	s := start(t, setup{Model: &parrot{hello}})
 	whole := []any{hello, "stop", true}
 	want := map[string]any{
-		"models": []any{agents.Planner}, "completion": whole, "chunks": whole, "helper": hello,
+		"models": []any{agents.Planner, "dreaming-agent", "general", "sample-agent"}, "completion": whole, "chunks": whole, "helper": hello,
 		"response": []any{hello, "completed", true}, "events": hello,
 		"refusals": map[string]any{
 			"key": []any{"UNAUTHORIZED", nil}, "model": []any{"NOT_FOUND", "model"}, "tools": []any{"SCHEMA_INVALID", "tools"},
