@@ -14,6 +14,7 @@ import (
 	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/schemas"
 )
 
@@ -45,9 +46,13 @@ func (w *worker) converse(ctx context.Context) error {
 		}
 		tools = append(tools, result)
 	}
+	show := &tokens{show: func(d bus.ContentData) { w.say(progress{Text: &d}) }, now: w.cfg.Now}
 	w.loop = &loop{
 		model: w.cfg.modelOf(agent), agent: agent, tools: tools, text: !agent.Structured,
 		req: request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), w.req.UserTask),
+	}
+	if w.loop.text {
+		w.loop.on = show.take
 	}
 	if err := w.resume(ctx); err != nil {
 		return err
@@ -57,7 +62,8 @@ func (w *worker) converse(ctx context.Context) error {
 		return &model.Error{Reason: "its result is not of the agent's form"}
 	}
 	if err == nil && !agent.Structured {
-		w.reply = cut(strings.TrimSpace(text), maxResponse)
+		show.flush(true)
+		w.reply = cut(guarded(strings.TrimSpace(text)), maxResponse)
 	}
 	if err == nil && w.reply == "" {
 		err = &model.Error{Reason: "the model answered without text"}

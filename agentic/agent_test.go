@@ -42,6 +42,8 @@ func selling(c *core, text string) {
 		}}},
 	})
 	c.on("soul.get", refuse(intents.NotFound, "no soul"))
+	c.on("session.get", done(catalog.Session{Status: catalog.SessionActive}))
+	c.on("session.append", done(catalog.Session{}))
 	c.on("agent.get", done(catalog.AgentGetResult{Agent: a.Name, Text: text, TimeLimitSec: a.Limits.Seconds}))
 	c.on("skill.load", func(p placed) *intents.Answer {
 		if strings.Contains(string(p.Args), "gone") {

@@ -53,7 +53,7 @@ func (d *drive) response(ctx context.Context) (string, error) {
 		r.Step = s.PlanStep
 		results = append(results, r)
 	}
-	show := &tokens{show: func(data bus.ContentData) { d.frame(bus.FrameToken, data) }, now: d.cfg.Now}
+	show := d.tokens()
 	text, err := d.compose(ctx, "Results", results, show.take)
 	if err != nil {
 		show.withdraw()
@@ -61,6 +61,11 @@ func (d *drive) response(ctx context.Context) (string, error) {
 	}
 	show.flush(true)
 	return guarded(text), nil
+}
+
+// tokens show a text for the user while it comes.
+func (d *drive) tokens() *tokens {
+	return &tokens{show: func(data bus.ContentData) { d.frame(bus.FrameToken, data) }, now: d.cfg.Now}
 }
 
 // compose has the composer write a text for the user, about what stands in a block.

@@ -132,7 +132,8 @@ const (
 
 // progress is what a task says while it works, for display.
 type progress struct {
-	Skill string `json:"skill"` // that it calls now
+	Skill string           `json:"skill,omitempty"` // that it calls now
+	Text  *bus.ContentData `json:"text,omitempty"`  // of the reply of an agent
 }
 
 // runReply says how a task ended. Plan is what its own step.finish answered, and At the

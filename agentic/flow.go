@@ -165,13 +165,16 @@ func (d *drive) ended(ctx context.Context, e end) error {
 			d.status("step_done", s.Task, e.step)
 			if d.plan.Agent != "" {
 				d.answer = e.Reply
+				d.saying.flush(true)
 				return nil
 			}
 			return d.read(ctx, e.step, s.MemoryKey)
 		case s.Status == catalog.StepHeld || s.Status == catalog.StepPending:
+			d.saying.withdraw()
 			return nil
 		}
 	}
+	d.saying.withdraw()
 	d.status("step_failed", "", e.step)
 	return nil
 }

@@ -107,6 +107,9 @@ func (l *loop) run(ctx context.Context) (string, error) {
 			l.say("Call one of your tools. End with " + l.outputs() + ".")
 			continue
 		}
+		if l.on != nil && reply.Text != "" { // said on the way: no part of the answer
+			l.on(model.Event{Reset: true})
+		}
 		if ended, err := l.carryOut(ctx, reply.Calls); ended || err != nil {
 			return "", err
 		}

@@ -100,6 +100,7 @@ type drive struct {
 	results map[int]result
 	answer  string                 // of a plan without steps, or of an agent
 	agent   catalog.AgentGetResult // whose plan it is, if it is one's
+	saying  *tokens                // of the agent's reply
 	used    []catalog.Usage        // that no order has yet
 }
 
@@ -154,6 +155,7 @@ func (d *drive) run(ctx context.Context) error {
 	if err := d.move(ctx, "plan.claim", catalog.PlanClaim{PlanID: d.turn.PlanID, Epoch: d.epoch, Driver: d.driver}); err != nil {
 		return err
 	}
+	d.saying = d.tokens()
 	d.task, d.answer = d.plan.Task, d.plan.Response // no other move tells these texts
 	if err := errors.Join(d.loadSoul(ctx), d.loadAgent(ctx)); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 )
@@ -29,9 +30,14 @@ func following(conn bus.Conn, on func(progress)) func(context.Context, string, [
 }
 
 // progress shows what a task says of its step. A task is believed nothing: a skill that is
-// not the step's is not named.
+// not the step's is not named, only the agent of a plan speaks to the user, and what it
+// says is guarded here.
 func (d *drive) progress(s *catalog.StepView, p progress) {
-	if slices.Contains(s.Skills, p.Skill) {
+	switch {
+	case p.Text != nil && d.agent.Agent != "":
+		d.saying.take(model.Event{Text: p.Text.Text, Reset: p.Text.Reset})
+		d.saying.flush(false) // the task has gathered it
+	case slices.Contains(s.Skills, p.Skill):
 		d.status("calling", p.Skill, s.Step)
 	}
 }

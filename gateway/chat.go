@@ -1,6 +1,10 @@
 package gateway
 
-import "github.com/gin-gonic/gin"
+import (
+	"github.com/gin-gonic/gin"
+
+	"aob.dev/writ/intents/catalog"
+)
 
 // chat is POST /chat/{session_id}: a conversation, of which the last message of the user
 // counts. The answer is the stream of POST /agent/run. The header X-Agent-Schema-Name
@@ -12,11 +16,12 @@ func (g *Gateway) chat(c *gin.Context, who caller) error {
 	if err := readBody(c, &body); err != nil {
 		return err
 	}
-	message, err := lastOfUser(body.Messages, "/messages")
+	q, err := conversation(body.Messages, "/messages")
 	if err != nil {
 		return err
 	}
-	t, reply, err := g.begin(c, who, claim{Session: c.Param("session_id")}, named{agent: c.GetHeader("X-Agent-Schema-Name")}, message)
+	q.about = catalog.TurnContext{} // the session has the other messages
+	t, reply, err := g.begin(c, who, claim{Session: c.Param("session_id")}, named{agent: c.GetHeader("X-Agent-Schema-Name")}, q)
 	if err != nil {
 		return err
 	}

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/gin-gonic/gin"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/problem"
 )
 
@@ -75,6 +77,7 @@ type openaiRequest struct {
 	Model         string          `json:"model"`
 	Messages      []said          `json:"messages"` // of a completion
 	Input         json.RawMessage `json:"input"`    // of a response: a text, or messages
+	Instructions  string          `json:"instructions"`
 	Stream        bool            `json:"stream"`
 	StreamOptions struct {
 		IncludeUsage bool `json:"include_usage"`
@@ -93,15 +96,37 @@ var notServed = []struct{ name, why string }{
 	{"background", "an answer is waited for"},
 }
 
-// readOpenAI reads a request, and the message that it is about.
-func readOpenAI(c *gin.Context) (r openaiRequest, message string, err error) {
+// readOpenAI reads a request, and what it asks for.
+func readOpenAI(c *gin.Context) (r openaiRequest, q turnRequest, err error) {
 	doc, err := readJSON(c)
-	if err != nil {
-		return r, "", err
+	if err == nil {
+		err = misfit(json.Unmarshal(doc, &r))
 	}
-	if err := misfit(json.Unmarshal(doc, &r)); err != nil {
-		return r, "", err
+	if err == nil {
+		err = served(doc)
 	}
+	if err == nil && r.Model == "" {
+		err = problem.New(intents.NotFound, "/model", "names no agent; GET "+routeModels+" lists them")
+	}
+	switch {
+	case err != nil:
+	case c.FullPath() == routeCompletions:
+		q, err = conversation(r.Messages, "/messages")
+	case json.Unmarshal(r.Input, &q.message) == nil:
+		err = checkMessage(q.message, "/input")
+	case json.Unmarshal(r.Input, &r.Messages) == nil:
+		q, err = conversation(r.Messages, "/input")
+	default:
+		err = problem.New(intents.SchemaInvalid, "/input", "must be a text or a list of messages")
+	}
+	q.id = "" // the client counts how often it sends a request
+	told := strings.TrimSpace(r.Instructions + "\n" + q.about.AddedInstruction)
+	q.about.AddedInstruction = strings.ToValidUTF8(told[:min(len(told), maxInstructions)], "")
+	return r, q, err
+}
+
+// served refuses what an answer would not have.
+func served(doc []byte) error {
 	var members map[string]json.RawMessage
 	var text struct{ Format json.RawMessage }
 	_ = json.Unmarshal(doc, &members)          // an object: it was read already
@@ -111,25 +136,10 @@ func readOpenAI(c *gin.Context) (r openaiRequest, message string, err error) {
 		switch string(members[m.name]) { // canonical
 		case "", "null", "false", "1", "[]", `""`, `{"type":"text"}`:
 		default:
-			return r, "", problem.New(intents.SchemaInvalid, "/"+m.name, m.why)
+			return problem.New(intents.SchemaInvalid, "/"+m.name, m.why)
 		}
 	}
-	if r.Model == "" {
-		return r, "", problem.New(intents.NotFound, "/model", "names no agent; GET "+routeModels+" lists them")
-	}
-	if c.FullPath() == routeCompletions {
-		message, err = lastOfUser(r.Messages, "/messages")
-		return r, message, err
-	}
-	if json.Unmarshal(r.Input, &message) == nil {
-		return r, message, checkMessage(message, "/input")
-	}
-	var items []said
-	if json.Unmarshal(r.Input, &items) != nil {
-		return r, "", problem.New(intents.SchemaInvalid, "/input", "must be a text or a list of messages")
-	}
-	message, err = lastOfUser(items, "/input")
-	return r, message, err
+	return nil
 }
 
 // said is one message of a conversation.
@@ -139,20 +149,52 @@ type said struct {
 	Content json.RawMessage `json:"content"` // a text, or parts that are texts
 }
 
-// lastOfUser is the message that a turn is about: the last one of the user.
-func lastOfUser(messages []said, pointer string) (text string, err error) {
-	for i := len(messages) - 1; i >= 0; i-- {
-		if messages[i].Role != "user" {
-			continue
-		}
-		at := fmt.Sprintf("%s/%d/content", pointer, i)
-		if text, err = messages[i].text(at); err != nil {
-			return "", err
-		}
-		return text, checkMessage(text, at)
+// Bounds of what counts of a conversation before its last message: of what was said the
+// newest, and of instructions the beginning.
+const (
+	maxBefore       = 6 << 10 // bytes
+	maxBeforeSaid   = 50
+	maxInstructions = 4 << 10 // bytes
+)
+
+// conversation is the message that a turn is about, the last one of the user, and what its
+// prompts take from the others.
+func conversation(messages []said, pointer string) (q turnRequest, err error) {
+	last := len(messages) - 1
+	for last >= 0 && messages[last].Role != "user" {
+		last--
 	}
-	return "", problem.New(intents.SchemaInvalid, pointer, "there is no message of the user")
+	if last < 0 {
+		return q, problem.New(intents.SchemaInvalid, pointer, "there is no message of the user")
+	}
+	room := maxBefore
+	for i := last; i >= 0; i-- {
+		at := fmt.Sprintf("%s/%d/content", pointer, i)
+		said, err := messages[i].text(at)
+		if err == nil && i == last {
+			q.id, q.message, err = messages[i].ID, said, checkMessage(said, at)
+		}
+		if err != nil {
+			return q, err
+		}
+		switch by := saidBy[messages[i].Role]; {
+		case i == last || said == "" || by == "":
+		case by == catalog.SaidBySystem:
+			q.about.AddedInstruction = strings.TrimSpace(said + "\n" + q.about.AddedInstruction)
+		case len(said) <= room && len(q.about.History) < maxBeforeSaid:
+			q.about.History = append(q.about.History, catalog.Said{Role: by, Content: said})
+			room -= len(said)
+		default:
+			room = 0
+		}
+	}
+	slices.Reverse(q.about.History)
+	return q, nil
 }
+
+// saidBy says who speaks in a role. What tools answered is no instruction, and counts for
+// nothing.
+var saidBy = map[string]string{"user": catalog.SaidByUser, "assistant": catalog.SaidByAgent, "system": catalog.SaidBySystem, "developer": catalog.SaidBySystem}
 
 func (s said) text(pointer string) (string, error) {
 	var text string

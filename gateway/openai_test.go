@@ -84,7 +84,7 @@ func TestCompletion(t *testing.T) {
 	var got map[string]any
 	resp := w.call("POST", "/v1/chat/completions", asked+`}`, header, &got)
 	open := w.ordered("plan.open")[0]
-	if resp.StatusCode != http.StatusOK || open.Principal().Session != "s7" || open.Grant().Subject != "ana" || resp.Header.Get("X-Should-Retry") != "false" {
+	if resp.StatusCode != http.StatusOK || open.Principal().Session != "s7" || open.Grant().Subject != "ana" {
 		t.Fatalf("%d %v, principal %+v", resp.StatusCode, got, open.Principal())
 	}
 	if plan, _ := w.plan(open.Context().PlanID); plan.Task != question {
@@ -378,8 +378,57 @@ func TestChat(t *testing.T) {
 	if plan, _ := w.plan(open.Context().PlanID); plan.Task != question || open.Principal().Session != "s9" {
 		t.Errorf("task %q in session %q", plan.Task, open.Principal().Session)
 	}
+	var args catalog.PlanOpen
+	if err := json.Unmarshal(open.Args(), &args); err != nil || args.Turn != nil || args.Request == nil || args.Request.Kind != catalog.RequestKey {
+		t.Errorf("plan.open %+v, %v: the id of the message says which request it is, and the session has the others", args, err)
+	}
 	w.refused("POST", "/chat/s9", `{"messages":[{"role":"assistant","content":"x"}]}`, nil, intents.SchemaInvalid, "/messages")
 	w.refused("POST", "/chat/s9", body, http.Header{"X-Agent-Schema-Name": {"nobody"}}, intents.NotFound, "")
 	w.refused("POST", "/chat/s9", body, http.Header{"X-Session-Id": {"s8"}}, intents.SchemaInvalid, "/session_id")
 	w.refused("POST", "/chat/a+b", body, nil, intents.SchemaInvalid, "/session_id")
+}
+
+// What a client says beside the last message reaches the prompts: its instructions always,
+// and what was said before where it names no session. The newest of it counts.
+func TestConversation(t *testing.T) {
+	var w *world
+	w = newWorld(t, completing(&w))
+	long := strings.Repeat("x", maxBefore-4)
+	messages := func(list ...[2]string) string {
+		var out []map[string]string
+		for _, m := range list {
+			out = append(out, map[string]string{"role": m[0], "content": m[1]})
+		}
+		return string(marshal(t, append(out, map[string]string{"role": "user", "content": question})))
+	}
+	all := messages([2]string{"developer", "Be brief."}, [2]string{"user", "Hello"}, [2]string{"assistant", "Hi"}, [2]string{"assistant", ""}, [2]string{"tool", "Obey."})
+	before := []catalog.Said{{Role: "user", Content: "Hello"}, {Role: "agent", Content: "Hi"}}
+	for _, c := range []struct {
+		path, body, session string
+		want                *catalog.TurnContext
+	}{
+		{"completions", `"messages":` + all, "", &catalog.TurnContext{History: before, AddedInstruction: "Be brief."}},
+		{"completions", `"messages":` + all, "s1", &catalog.TurnContext{AddedInstruction: "Be brief."}},
+		{"completions", `"messages":` + messages([2]string{"user", "lost"}, [2]string{"user", long}, [2]string{"assistant", "Hi"}), "", &catalog.TurnContext{History: []catalog.Said{{Role: "user", Content: long}, {Role: "agent", Content: "Hi"}}}},
+		{"completions", `"messages":` + messages([2]string{"user", "lost"}, [2]string{"user", long + long}, [2]string{"assistant", "Hi"}), "", &catalog.TurnContext{History: []catalog.Said{{Role: "agent", Content: "Hi"}}}},
+		{"completions", `"messages":` + messages([2]string{"system", strings.Repeat("é", maxInstructions)}), "", &catalog.TurnContext{AddedInstruction: strings.Repeat("é", maxInstructions/2)}},
+		{"responses", `"instructions":"In German.","input":` + all, "", &catalog.TurnContext{History: before, AddedInstruction: "In German.\nBe brief."}},
+		{"responses", `"instructions":"In German.","input":"` + question + `"`, "", &catalog.TurnContext{AddedInstruction: "In German."}},
+		{"responses", `"input":"` + question + `"`, "", nil},
+	} {
+		path := map[string]string{"completions": "/v1/chat/completions", "responses": "/v1/responses"}[c.path]
+		header := bearer()
+		if c.session != "" {
+			header["X-Session-Id"] = []string{c.session}
+		}
+		resp := w.call("POST", path, `{"model":"planner",`+c.body+`}`, header, nil)
+		opened := w.ordered("plan.open")
+		var args catalog.PlanOpen
+		if err := json.Unmarshal(opened[len(opened)-1].Args(), &args); err != nil || resp.StatusCode != http.StatusOK || args.Task != question {
+			t.Fatalf("%s: %d %+v, %v", c.body, resp.StatusCode, args, err)
+		}
+		if d := cmp.Diff(c.want, args.Turn); d != "" {
+			t.Errorf("%.80s in session %q: %s", c.body, c.session, d)
+		}
+	}
 }

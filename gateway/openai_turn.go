@@ -24,15 +24,14 @@ type dialect interface {
 // openai has a request carried out and answers in a dialect.
 func (g *Gateway) openai(dialectOf func(turn, *sse, openaiRequest) dialect) func(*gin.Context, caller) error {
 	return func(c *gin.Context, who caller) error {
-		r, message, err := readOpenAI(c)
+		r, q, err := readOpenAI(c)
 		if err != nil {
 			return err
 		}
-		t, reply, err := g.begin(c, who, claim{}, named{r.Model, "/model"}, message)
+		t, reply, err := g.begin(c, who, claim{}, named{r.Model, "/model"}, q)
 		if err != nil {
 			return err
 		}
-		c.Header("X-Should-Retry", "false") // the plan goes on: sent again it would be another one
 		s := speech{out: newSSE(c.Writer), reply: &reply}
 		s.dialect = dialectOf(t, s.out, r)
 		wait, take := g.pace.wait, reply.take
@@ -106,8 +105,10 @@ func (s *speech) take(e event) bool {
 		s.tell(d.Text)
 	case bus.FrameAnswer, bus.FrameError, bus.FrameHeld:
 		rest, begun := strings.CutPrefix(s.reply.words(), s.said)
-		s.ended = s.ended || !begun
-		s.tell(rest)
+		if s.said == "" || strings.TrimSpace(s.said) != s.reply.words() { // blanks at its ends are not of the answer
+			s.ended = s.ended || !begun
+			s.tell(rest)
+		}
 	case bus.FrameDone:
 	default:
 		s.note(e)

@@ -74,7 +74,7 @@ func (g *Gateway) run(c *gin.Context, who caller) error {
 	if err := checkMessage(body.Message, "/message"); err != nil {
 		return err
 	}
-	t, reply, err := g.begin(c, who, body.claim, named{body.Agent, "/agent"}, body.Message)
+	t, reply, err := g.begin(c, who, body.claim, named{body.Agent, "/agent"}, turnRequest{message: body.Message})
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (g *Gateway) run(c *gin.Context, who caller) error {
 
 // begin opens a turn for who asks. From then on the work is the plan's, not the
 // connection's.
-func (g *Gateway) begin(c *gin.Context, who caller, body claim, agent named, message string) (turn, runReply, error) {
+func (g *Gateway) begin(c *gin.Context, who caller, body claim, agent named, q turnRequest) (turn, runReply, error) {
 	a, err := g.identify(c.Request.Context(), who, body)
 	if err != nil {
 		return turn{}, runReply{}, err
@@ -103,7 +103,7 @@ func (g *Gateway) begin(c *gin.Context, who caller, body claim, agent named, mes
 	if err != nil {
 		return turn{}, runReply{}, err
 	}
-	t, reply, err := g.openTurn(ctx, a, name, who.ask(c, a, message))
+	t, reply, err := g.openTurn(ctx, a, name, who.ask(c, a, q))
 	if err == nil {
 		c.Header("X-Plan-Id", t.plan)
 	}
@@ -151,7 +151,7 @@ func (g *Gateway) openTurn(ctx context.Context, a actor, agent string, q turnReq
 		return t, reply, err
 	}
 	at := intents.Context{TurnID: t.id, PlanID: t.plan}
-	answer, err := g.submit(ctx, a, order{"plan.open", catalog.PlanOpen{PlanID: t.plan, Task: q.message, Agent: agent, Request: q.request, Turn: q.about}, at, grant})
+	answer, err := g.submit(ctx, a, order{"plan.open", catalog.PlanOpen{PlanID: t.plan, Task: q.message, Agent: agent, Request: q.request, Turn: q.turn()}, at, grant})
 	if p := problem.Of(err); err != nil && p.Code == intents.SessionBusy && p.Pointer == "/request" {
 		return g.join(ctx, a, p.PlanID)
 	}

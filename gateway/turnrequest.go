@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"reflect"
 	"strconv"
@@ -14,35 +15,47 @@ import (
 // turnRequest is a request for a turn.
 type turnRequest struct {
 	message string
-	request *catalog.Request     // which of the user's it is; nil: one that is not sent again
-	about   *catalog.TurnContext // for the prompts; nil: it says nothing
+	id      string              // the client's, of the message; empty: it has none
+	about   catalog.TurnContext // for the prompts
+	request *catalog.Request    // which of the user's it is; nil: one that is not sent again
 }
 
-// ask reads what a request says beside its message. Who asks is the grant's to say: name
-// and e-mail are taken from those who may assert users.
-func (who caller) ask(c *gin.Context, a actor, message string) turnRequest {
-	about := catalog.TurnContext{
-		AddedInstruction: c.GetHeader("X-Added-Instruction"), Locale: c.GetHeader("X-Locale"), Location: c.GetHeader("X-Location"),
-		TimeZone: c.GetHeader("X-Time-Zone"), SessionName: c.GetHeader("X-Session-Name"), SessionMetadata: c.GetHeader("X-Session-Metadata"),
-	}
+// ask reads what a request says in its header. Who asks is the grant's to say: name and
+// e-mail are taken from those who may assert users. A session has what was said before.
+func (who caller) ask(c *gin.Context, a actor, q turnRequest) turnRequest {
+	about := &q.about
+	about.AddedInstruction = cmp.Or(c.GetHeader("X-Added-Instruction"), about.AddedInstruction)
+	about.Locale, about.Location, about.TimeZone = c.GetHeader("X-Locale"), c.GetHeader("X-Location"), c.GetHeader("X-Time-Zone")
+	about.SessionName, about.SessionMetadata = c.GetHeader("X-Session-Name"), c.GetHeader("X-Session-Metadata")
 	if who.key.MayAssertUser {
 		about.UserName, about.UserEmail = c.GetHeader("X-User-Name"), c.GetHeader("X-User-Email")
 	}
-	q := turnRequest{message: message, request: requestOf(c, a)}
-	if !reflect.ValueOf(about).IsZero() {
-		q.about = &about
+	if a.session != "" {
+		about.History = nil
 	}
+	q.request = requestOf(c, a, q.id)
 	return q
+}
+
+// turn is what the prompts take from the request; nil: nothing.
+func (q turnRequest) turn() *catalog.TurnContext {
+	if reflect.ValueOf(q.about).IsZero() {
+		return nil
+	}
+	return &q.about
 }
 
 // bodyDigest is where readBody leaves the digest of a body.
 const bodyDigest = "body_digest"
 
-// requestOf says which request of the user this is: by its Idempotency-Key, or by its route,
-// session and body. A request without any of a key, a session and a client that counts how often
-// it sends it is one of its own.
-func requestOf(c *gin.Context, a actor) *catalog.Request {
-	if key := c.GetHeader("Idempotency-Key"); key != "" {
+// requestOf says which request of the user this is: by its Idempotency-Key, by the id of its
+// message, or by its route, session and body. A request without any of a key, a session and
+// a client that counts how often it sends it is one of its own.
+func requestOf(c *gin.Context, a actor, id string) *catalog.Request {
+	if id != "" {
+		id = "message\n" + a.session + "\n" + id
+	}
+	if key := cmp.Or(c.GetHeader("Idempotency-Key"), id); key != "" {
 		return &catalog.Request{Digest: intents.Digest([]byte("key\n" + key)), Kind: catalog.RequestKey}
 	}
 	sent := c.GetHeader("X-Stainless-Retry-Count")

@@ -115,18 +115,19 @@ func example(s *jsonschema.Schema, depth int) any {
 // addRequired adds the required members. It takes the first of alternatives, and the
 // branch of a condition that applies.
 func addRequired(s *jsonschema.Schema, depth int, out map[string]any) {
-	add := func(of *jsonschema.Schema) {
+	var add func(of *jsonschema.Schema)
+	add = func(of *jsonschema.Schema) {
 		if of == nil {
 			return
 		}
 		for _, name := range of.Required {
 			out[name] = example(s.Properties[name], depth+1)
 		}
+		if len(of.OneOf) > 0 {
+			add(of.OneOf[0])
+		}
 	}
 	add(s)
-	if len(s.OneOf) > 0 {
-		add(s.OneOf[0])
-	}
 	if s.If == nil {
 		return
 	}

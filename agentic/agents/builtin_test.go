@@ -13,7 +13,7 @@ import (
 var update = flag.Bool("update-scopes", false, "write what the built-in agents may do")
 
 // TestBuiltinScopes: what the built-in agents may do is what auditors judge by, and what
-// logs are held to that exist. A change of it is a change of the rules.
+// logs are held to that exist. A change of it, but for digests, is a change of the rules.
 func TestBuiltinScopes(t *testing.T) {
 	const file = "../../intents/testdata/second/agents.json"
 	raw, err := json.MarshalIndent(agents.BuiltinScopes(), "", "  ")

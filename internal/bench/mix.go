@@ -64,9 +64,17 @@ func raw(format string, n int) json.RawMessage { return fmt.Appendf(nil, format,
 func (w *world) sealMix() ([][]byte, error) {
 	var out [][]byte
 	for _, t := range w.turns {
+		next, err := w.beside(t, "next")
+		if err != nil {
+			return nil, err
+		}
 		for _, s := range mix {
+			in := t
+			if s.typ == "plan.open" {
+				in = next
+			}
 			for range s.count {
-				order, _, err := w.seal(s.role, t, s.typ, s.args(t, w.sealed))
+				order, _, err := w.seal(s.role, in, s.typ, s.args(in, w.sealed))
 				if err != nil {
 					return nil, fmt.Errorf("%s: %w", s.typ, err)
 				}

@@ -135,11 +135,16 @@ func (w *world) open(ctx context.Context, i int) (t turn, err error) {
 	if err := w.enter(&t); err != nil {
 		return t, err
 	}
-	for _, plan := range []string{t.plan, t.draft} {
-		if _, err := w.submit(ctx, intents.RoleGateway, t, "plan.open", catalog.PlanOpen{PlanID: plan, Task: "Which outlets sold most last week?"}); err != nil {
+	draft, err := w.beside(t, "draft")
+	if err != nil {
+		return t, err
+	}
+	draft.plan = t.draft
+	for _, in := range []turn{t, draft} {
+		if _, err := w.submit(ctx, intents.RoleGateway, in, "plan.open", catalog.PlanOpen{PlanID: in.plan, Task: "Which outlets sold most last week?"}); err != nil {
 			return t, err
 		}
-		if _, err := w.submit(ctx, intents.RoleManager, t, "plan.claim", catalog.PlanClaim{PlanID: plan, Epoch: 1, Driver: "drv_" + name}); err != nil {
+		if _, err := w.submit(ctx, intents.RoleManager, in, "plan.claim", catalog.PlanClaim{PlanID: in.plan, Epoch: 1, Driver: "drv_" + name}); err != nil {
 			return t, err
 		}
 	}
@@ -152,6 +157,13 @@ func (w *world) open(ctx context.Context, i int) (t turn, err error) {
 		return t, err
 	}
 	_, err = w.submit(ctx, intents.RoleManager, t, "step", step)
+	return t, err
+}
+
+// beside is a turn in another session of its user: a session has one open turn.
+func (w *world) beside(t turn, session string) (_ turn, err error) {
+	t.session += "_" + session
+	t.grant, err = w.issueGrant(t)
 	return t, err
 }
 

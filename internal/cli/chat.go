@@ -20,11 +20,13 @@ import (
 func chatCommand(c *command) {
 	c.personFlags()
 	session := c.Flags().String("session", "", "continue this session (default: a new one)")
+	agent := c.Flags().String("agent", "", "agent to talk with (default: run_agent of the configuration, else the planner)")
 	c.run = func([]string) error {
 		to, err := c.client()
 		if err != nil {
 			return err
 		}
+		to.Agent = *agent
 		if *session == "" {
 			*session = "chat_" + strings.ToLower(rand.Text())
 		}

@@ -50,7 +50,7 @@ func evalCommand(c *command) {
 // ask asks the messages of a case in a session of its own, and reads what became of the
 // last one.
 func (c *command) ask(to client.Client, one eval.Case) (seen eval.Seen, err error) {
-	body := map[string]string{}
+	body := map[string]string{"agent": one.Agent}
 	for _, turn := range append(slices.Clone(one.History), eval.Turn{Message: one.Message}) {
 		body["message"] = turn.Message
 		var said struct {

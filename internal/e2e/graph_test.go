@@ -24,7 +24,7 @@ print(json.dumps({"total": sum(r["quantity"] * prices[r["item"]] for r in stock)
 )
 
 // joining plans two lookups that do not depend on each other, and a step that joins them.
-func joining(planning) model.Call {
+func joining(_ planning) model.Call {
 	prices, join := step(2, "list the prices", "price_list", 0, priceShape), step(3, "value the stock", "", 0, "{total: number}")
 	prices.Parallel, join.Inputs = true, []int{1, 2}
 	return steps(step(1, "list the stock", "stock_list", 0, stockShape), prices, join)

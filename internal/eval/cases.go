@@ -24,6 +24,7 @@ type Set struct {
 // Case is a message and what must become of it. What it leaves out is not judged.
 type Case struct {
 	Message string   `yaml:"message"`
+	Agent   string   `yaml:"agent"` // that is asked; empty: whom the server chooses
 	History []Turn   `yaml:"history"`
 	Agents  []string `yaml:"agents"`
 	Tools   *Tools   `yaml:"tools"`

@@ -1,0 +1,77 @@
+package agentic
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/internal/bus"
+)
+
+// TestAgentSays: the reply of an agent reaches the user while it comes, guarded; what it said
+// before a call is withdrawn.
+func TestAgentSays(t *testing.T) {
+	c := newCore(t)
+	selling(c, seller)
+	long := strings.Repeat("There are two. ", 40)
+	other := &chatty{says(map[string][]any{"seller": {call("crm_list", struct{}{}), long + "It failed with RBAC_FORBIDDEN."}}), strings.Repeat("I am looking. ", 40)}
+	cfg := c.config("task", says(nil))
+	now := cfg.Now
+	var asked atomic.Int64
+	cfg.Now = func() time.Time { return now().Add(time.Duration(asked.Add(1)) * tokenTime) } // so that pieces are shown at once
+	cfg.Models = map[string]model.Model{"small": other}
+	c.serve("task", ignoring(NewTasks(cfg).Serve))
+	c.serve("manager", ignoring(NewManager(c.config("manager", says(nil))).Serve))
+	handOut(c)
+	var text string
+	withdrawn, calls := 0, 0
+	for _, f := range shown(c) {
+		switch f.Kind {
+		case bus.FrameToken:
+			d := dataOf[bus.ContentData](t, f)
+			if d.Reset {
+				if !strings.HasPrefix(text, "I am looking.") {
+					t.Errorf("withdrawn %q", text)
+				}
+				text = ""
+				withdrawn++
+			}
+			text += d.Text
+		case bus.FrameStatus:
+			if dataOf[bus.StatusData](t, f).State == "calling" {
+				calls++
+			}
+		case bus.FrameAnswer:
+			if got := dataOf[bus.AnswerData](t, f).Response; got != text || !strings.HasSuffix(got, "the actor lacks the capability.") {
+				t.Errorf("answer %q, shown %q", got, text)
+			}
+		default:
+		}
+	}
+	if withdrawn != 1 || calls != 1 || text == "" {
+		t.Errorf("withdrawn %d times, %d calls, text %q", withdrawn, calls, text)
+	}
+	if f := finished(c); f.Reply != text {
+		t.Errorf("reply %q", f.Reply)
+	}
+}
+
+// chatty is a model that says something before its calls.
+type chatty struct {
+	*script
+	before string
+}
+
+func (m *chatty) Respond(ctx context.Context, req model.Request, on func(model.Event)) (*model.Response, error) {
+	reply, err := m.script.Respond(ctx, req, on)
+	if err == nil && len(reply.Calls) > 0 {
+		reply.Text = m.before
+		for _, half := range []string{m.before[:300], m.before[300:]} {
+			on(model.Event{Text: half})
+		}
+	}
+	return reply, err
+}
