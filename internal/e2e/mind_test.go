@@ -19,7 +19,7 @@ import (
 // mind is a language model that a test plays: one function for each decision. Without
 // one, the planner loads all skills that it is offered, and the offline model decides.
 type mind struct {
-	pick   []string // the skills to load; nil: all
+	pick   []string // the tools of the skills to load; nil: all
 	plan   func(planning) model.Call
 	act    func(working) action
 	script func(scripting) string
@@ -116,7 +116,7 @@ func (m *mind) planned(req model.Request) model.Call {
 	if !loaded {
 		var names []string
 		for _, s := range blockOf[[]catalog.SkillHit](req, "Skills") {
-			if m.pick == nil || slices.Contains(m.pick, s.Name) {
+			if m.pick == nil || slices.Contains(m.pick, toolOf(s.Name)) {
 				names = append(names, s.Name)
 			}
 		}
