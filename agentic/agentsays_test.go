@@ -41,8 +41,13 @@ func TestAgentSays(t *testing.T) {
 			}
 			text += d.Text
 		case bus.FrameStatus:
-			if dataOf[bus.StatusData](t, f).State == "calling" {
+			switch dataOf[bus.StatusData](t, f).State {
+			case "calling":
 				calls++
+			case "step_done":
+				if !strings.HasSuffix(text, "the actor lacks the capability.") {
+					t.Errorf("done after %q", text)
+				}
 			}
 		case bus.FrameAnswer:
 			if got := dataOf[bus.AnswerData](t, f).Response; got != text || !strings.HasSuffix(got, "the actor lacks the capability.") {

@@ -162,10 +162,12 @@ func (d *drive) ended(ctx context.Context, e end) error {
 		switch {
 		case s.Step != e.step:
 		case s.Status == catalog.StepDone:
-			d.status("step_done", s.Task, e.step)
-			if d.plan.Agent != "" {
+			if d.plan.Agent != "" { // the end of its text comes before the word that it is done
 				d.answer = e.Reply
 				d.saying.flush(true)
+			}
+			d.status("step_done", s.Task, e.step)
+			if d.plan.Agent != "" {
 				return nil
 			}
 			return d.read(ctx, e.step, s.MemoryKey)
