@@ -91,7 +91,7 @@ func serverOf(text string, taken []string) (name, place string, err error) {
 		return "", "", err
 	}
 	if !reflect.DeepEqual(source.Settings, mcp.Settings{}) {
-		return "", "", errors.New("name the server alone, without settings: they have a place in writ.yaml")
+		return "", "", errors.New("give the URL or the command alone, without what stands before --: name, headers and effects have their place in the writ.yaml that is written")
 	}
 	base := serverName(source)
 	name = base
