@@ -303,6 +303,27 @@ func TestErasedPlan(t *testing.T) {
 	}
 }
 
+// TestErasedAnswer: a plan without steps stays legal when the order of its answer, that of
+// its end, or both were erased.
+func TestErasedAnswer(t *testing.T) {
+	w := newWorld(t)
+	for name, erased := range map[string][]int{"p_answer": {0}, "p_end": {1}, "p_both": {0, 1}} {
+		p := w.NewPlan(name)
+		w.Want(p.Open(), intents.OK)
+		w.Want(p.Claim(), intents.OK)
+		o := p.PlanOrder(nil)
+		o.Args = catalog.Plan{PlanID: p.ID, Epoch: 1, Revision: 1, Steps: []catalog.PlanStep{}, Answer: "These."}
+		answers := []*intents.Answer{w.Want(w.Do(o), intents.OK), w.Want(p.Complete(), intents.OK)}
+		for _, i := range erased {
+			w.Want(w.Erase(answers[i], catalog.ErasesOrder), intents.OK)
+		}
+	}
+	r := w.verify(w.export(w.Journal, audit.Selection{}), audit.Options{Trust: w.trust(), Replay: true})
+	if !r.OK || r.Why["the order is withheld: it was erased"] != 4 {
+		t.Errorf("%+v %v", r, r.FirstBad)
+	}
+}
+
 // TestErasedPlanForged: an erased order of a plan is still held to the state, by what
 // its summary says.
 func TestErasedPlanForged(t *testing.T) {

@@ -32,6 +32,7 @@ type plan struct {
 	Settled   map[string]bool     `json:"settled"`         // intent_ids of facts whose step is done
 	Runs      *runs               `json:"runs,omitempty"`  // its agent while it is open; nil: a planner's plan
 
+	Unsaid  bool                 `json:"unsaid,omitempty"`  // nobody knows the answer that its end repeats: it was erased
 	Request string               `json:"request,omitempty"` // digest of the request that opened it, from rules 4 on
 	Turning bool                 `json:"turning,omitempty"` // it is the open turn of its session
 	Turn    *catalog.TurnContext `json:"turn,omitempty"`    // while it is open
@@ -228,7 +229,7 @@ func (s *State) endPlan(p *plan, status catalog.PlanStatus, at time.Time) {
 	}
 	p.end(status, at)
 	s.freeSession(p)
-	p.Runs = nil
+	p.Runs, p.Unsaid = nil, false
 	s.leaving.close(p, at)
 	p.dropTexts()
 	p.Client, p.Trace = "", "" // only its drivers ask for these, and an order that is erased has neither

@@ -46,12 +46,13 @@ func (p *plan) closing(a catalog.PlanClose) {
 // knows if it was erased.
 func (p *plan) completable(response string, erased bool) error {
 	steps := p.View.Steps
+	known := !erased && !p.Unsaid
 	switch {
 	case p.View.Status != catalog.PlanExecuting || len(p.doneSteps()) < len(steps):
 		return illegal("/intent/args/status", "a plan is complete when all its steps are done")
-	case len(steps) == 0 && response != p.View.Response:
+	case len(steps) == 0 && known && response != p.View.Response:
 		return illegal("/intent/args/response", "a plan without steps is closed with the answer that its planner gave")
-	case p.View.Agent != "" && !erased && p.View.Response != storage.ErasedReason && response != p.View.Response:
+	case p.View.Agent != "" && known && response != p.View.Response:
 		return illegal("/intent/args/response", "the plan of an agent is closed with the agent's reply")
 	}
 	return nil

@@ -26,7 +26,7 @@ var planRevise = move(TypePlan,
 		case a.Revision != p.View.Revision+1:
 			return Effect{}, illegal("/intent/args/revision", "revision must be the plan's revision plus one")
 		}
-		if err := legalAnswer(a); err != nil {
+		if err := legalAnswer(o, a); err != nil {
 			return Effect{}, err
 		}
 		if len(p.liveTasks()) > 0 {
@@ -45,6 +45,7 @@ var planRevise = move(TypePlan,
 			return err
 		}
 		p.revise(a, o.Decision.IntentID)
+		p.Unsaid = o.Erased
 		p.Texts = append(p.Texts, o.Recorded)
 		return nil
 	}).keepsAllBut("answer", "steps/task", "steps/return_spec/reason")
@@ -64,13 +65,14 @@ func (p *plan) revise(a catalog.Plan, digest string) {
 }
 
 // legalAnswer: only the first revision may have no steps, and then it has the answer.
-func legalAnswer(a catalog.Plan) error {
+func legalAnswer(o Order, a catalog.Plan) error {
+	answered := o.TextSize("answer") > 0
 	switch {
-	case len(a.Steps) > 0 && a.Answer != "":
+	case len(a.Steps) > 0 && answered:
 		return illegal("/intent/args/answer", "a plan with steps is answered when it is closed")
 	case len(a.Steps) == 0 && a.Revision > 1:
 		return illegal("/intent/args/steps", "a revision has at least one step")
-	case len(a.Steps) == 0 && a.Answer == "":
+	case len(a.Steps) == 0 && !answered:
 		return illegal("/intent/args/answer", "a plan without steps has an answer")
 	}
 	return nil

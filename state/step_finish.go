@@ -7,7 +7,6 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/storage"
 )
 
 // stepFinish ends a task with its step.
@@ -45,9 +44,7 @@ var stepFinish = move(typeStepFinish,
 			return fmt.Errorf("no task %s", a.TaskID)
 		}
 		t.Ended = "step.finish"
-		if o.Erased && t.Agent != "" {
-			a.Reply = storage.ErasedReason
-		}
+		t.plan.Unsaid = o.Erased
 		t.plan.finish(t.Step, a, o.At)
 		if step := t.plan.step(t.Step); step != nil && step.Status == catalog.StepHeld {
 			s.freeSession(t.plan)
