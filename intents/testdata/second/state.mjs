@@ -9,7 +9,7 @@ import { Plans } from "./plans.mjs";
 
 const LEEWAY = 5000;
 const DAY = 86400000;
-const KNOWN_RULES = 4;
+const KNOWN_RULES = 5;
 
 const admitted = new Map();
 const admitOnce = (jwk) => {
