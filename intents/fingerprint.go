@@ -1,6 +1,13 @@
 package intents
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+)
+
+// TypeAgentAsk is the type of the orders by which an agent's task asks another agent.
+const TypeAgentAsk = "agent.ask"
 
 // Fingerprint says what is asked, whoever signs: no roles, grant,
 // task, call or signer, so a re-signed or resumed step is the same order.
@@ -23,9 +30,29 @@ func Fingerprint(in Intent, userID string, c Context) string {
 		TurnID     string          `json:"turn_id,omitempty"`
 		Type       string          `json:"type"`
 		User       string          `json:"user"`
-	}{in.Args, c.Ask, c.NodeID, c.Occurrence, c.PlanID, c.Revision, c.RunID, c.SessionID, c.Step, c.TurnID, in.Type, userID})
+	}{in.asked(), c.Ask, c.NodeID, c.Occurrence, c.PlanID, c.Revision, c.RunID, c.SessionID, c.Step, c.TurnID, in.Type, userID})
 	if err != nil {
 		return "" // args that are not JSON are refused before anything asks
 	}
 	return Digest(canonical)
+}
+
+// asked are the arguments that say what is asked. Of agent.ask those are left out that say who answers and until when:
+// an ask that is sent again brings others.
+func (in Intent) asked() json.RawMessage {
+	if in.Type != TypeAgentAsk {
+		return in.Args
+	}
+	var args map[string]json.RawMessage
+	if json.Unmarshal(in.Args, &args) != nil {
+		return nil // refused before anything asks
+	}
+	maps.DeleteFunc(args, func(name string, _ json.RawMessage) bool {
+		return slices.Contains([]string{"deadline", "jwk", "pop", "task_id"}, name)
+	})
+	raw, err := MarshalPlain(args)
+	if err != nil {
+		return nil
+	}
+	return raw
 }

@@ -103,8 +103,15 @@ func (r *Router) taskScope(o *order, c intents.Context) error {
 			return refuse("/intent/args/key", "a task may read the results of its step's inputs, and its own")
 		}
 	case "step.finish":
-		if o.env.StringArg("task_id") != t.ID {
-			return refuse("/intent/args/task_id", "not the key's own task")
+		if id := o.env.StringArg("task_id"); id != t.ID {
+			asked, ok := o.view.Task(t.Tenant + "/" + id)
+			if !ok || asked.Parent != t.ID || o.env.StringArg("status") != catalog.AskUnavailable {
+				return refuse("/intent/args/task_id", "not the key's own task, nor one that it has asked for and has no answer of")
+			}
+		}
+	case intents.TypeAgentAsk:
+		if agent := o.env.StringArg("agent"); !slices.Contains(t.Asks, agent) {
+			return state.ErrMayNotAsk(t, agent)
 		}
 	}
 	o.facts.Task = taskFacts(t)

@@ -17,11 +17,12 @@ const typeTranscript = "transcript.get"
 
 // tell adds to the answer of a move what is told and not recorded.
 func (r *Router) tell(o *order, a *intents.Answer) error {
-	var args catalog.Step // of plan.claim only the plan
+	var args catalog.Step // of plan.claim and agent.ask only the plan
+	ask := ""
 	switch typ := o.env.Type(); {
 	case a.Code != intents.OK:
 		return nil
-	case typ == "plan.claim" || typ == "step":
+	case typ == "plan.claim" || typ == "step" || typ == intents.TypeAgentAsk:
 		if err := json.Unmarshal(o.env.Args(), &args); err != nil {
 			return err
 		}
@@ -30,7 +31,10 @@ func (r *Router) tell(o *order, a *intents.Answer) error {
 	default:
 		return nil
 	}
-	told, err := json.Marshal(r.state.Told(o.env.Principal().Tenant, args.PlanID, args.Step))
+	if o.env.Type() == intents.TypeAgentAsk {
+		args.Step, ask = o.env.Context().Step, o.env.Context().Call
+	}
+	told, err := json.Marshal(r.state.Told(o.env.Principal().Tenant, args.PlanID, args.Step, ask))
 	a.Told = told
 	return err
 }
@@ -47,11 +51,14 @@ func (r *Router) transcript(ctx context.Context, o *order) ([]intents.Input, err
 	}
 	calls := make([]catalog.TranscriptCall, len(args.IntentIDs))
 	for i, id := range args.IntentIDs {
-		c, position, ok := r.state.View().CallOf(o.env.Principal().Tenant, o.env.Context(), id)
+		c, position, finished, ok := r.state.View().CallOf(o.env.Principal().Tenant, o.env.Context(), id, r.cfg.Now())
 		if !ok {
 			return nil, illegal("/intent/args/intent_ids", "names no call of this step")
 		}
-		if calls[i], err = r.transcribed(ctx, o, c, position); err != nil {
+		if calls[i], err = r.transcribed(ctx, o, c, position); err == nil && c.Type == intents.TypeAgentAsk {
+			err = r.answered(ctx, o, &calls[i], c.Status, position, finished)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -84,6 +91,35 @@ func (r *Router) transcribed(ctx context.Context, o *order, c catalog.ToldCall, 
 	t.Status, t.Code, t.Reason = string(a.Outcome.Status), a.Outcome.Code, a.Outcome.Reason
 	t.Result, err = r.shownToday(ctx, o, position, a.Outcome.Result)
 	return t, err
+}
+
+// answered makes of an ask what the asked agent has said: the reply, or the reason why there is none.
+func (r *Router) answered(ctx context.Context, o *order, t *catalog.TranscriptCall, status string, position, finished int64) error {
+	if t.Code != intents.OK { // it came to nothing, or waits for people
+		return nil
+	}
+	t.Status, t.Result = status, nil
+	if finished == storage.Nobody {
+		return nil
+	}
+	rec, err := r.cfg.Records.Get(ctx, finished)
+	if err != nil {
+		return err
+	}
+	said, err := state.ReadOrder(rec)
+	if err != nil || said.Erased {
+		return err
+	}
+	var a catalog.StepFinish
+	if err := json.Unmarshal(said.Args, &a); err != nil {
+		return err
+	}
+	t.Reason = a.Reason
+	reply, err := intents.MarshalPlain(map[string]string{"reply": a.Reply})
+	if err == nil && a.Reply != "" {
+		t.Result, err = r.shownToday(ctx, o, position, reply)
+	}
+	return err
 }
 
 // shownToday is a result under the masks of today's policy. What that does not allow any

@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -23,7 +24,9 @@ var stepOpen = move("step",
 		if err := v.timedID(o, intents.KindTask, a.TaskID, "/intent/args/task_id"); err != nil {
 			return Effect{}, err
 		}
-		key, err := v.taskKey(o, a)
+		unproved := a
+		unproved.PoP = ""
+		key, err := v.taskKey(o, a.JWK, a.PoP, unproved, a.Deadline)
 		if err != nil {
 			return Effect{}, err
 		}
@@ -85,7 +88,7 @@ var stepOpen = move("step",
 			Inputs: p.inputKeys(step.PlanStep), Deadline: deadline,
 		}}
 		if r := p.Runs; r != nil {
-			t.Agent, t.Types = p.View.Agent, r.Types
+			t.Agent, t.Types, t.Asks = p.View.Agent, r.Types, slices.Sorted(maps.Keys(r.Asks))
 		}
 		p.Tasks = append(p.Tasks, t)
 		p.Unheld = p.Unheld && s.rules < intents.RulesAgents // it is driven
@@ -107,22 +110,21 @@ func (p *plan) begin(a catalog.Step, at time.Time) *catalog.StepView {
 	return s
 }
 
-// taskKey admits the key that a step introduces: canonical, of prime order,
-// possessed, not a key of the key set, and not for longer than a task lives.
-func (v *View) taskKey(o Order, a catalog.Step) (intents.Key, error) {
-	key, err := a.JWK.ToKey()
+// taskKey admits the key that an order introduces: canonical, of prime order,
+// possessed, not a key of the key set, and not for longer than a task lives. What was
+// erased proves nothing any more, like its signature.
+func (v *View) taskKey(o Order, jwk intents.JWK, pop string, unproved any, until string) (intents.Key, error) {
+	key, err := jwk.ToKey()
 	if err != nil {
 		return intents.Key{}, illegal("/intent/args/jwk", err.Error())
 	}
 	if _, known := v.s.keys[key.KID]; known {
 		return intents.Key{}, illegal("/intent/args/jwk", "the key stands in the key set")
 	}
-	unproved := a
-	unproved.PoP = ""
-	if err := intents.VerifyPoP(a.PoP, key, unproved); err != nil {
+	if err := intents.VerifyPoP(pop, key, unproved); err != nil && !o.Erased {
 		return intents.Key{}, err
 	}
-	deadline, err := time.Parse(time.RFC3339Nano, a.Deadline)
+	deadline, err := time.Parse(time.RFC3339Nano, until)
 	if err != nil || !deadline.After(o.Now) || deadline.After(o.Now.Add(MaxTaskLife+intents.Leeway)) {
 		return intents.Key{}, illegal("/intent/args/deadline", "deadline must lie within the next hour")
 	}

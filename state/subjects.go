@@ -41,6 +41,11 @@ func SubjectEffects(tenant, plan string, step int) storage.Subject {
 	return storage.Subject(fmt.Sprintf("effects/%s/%s/%d", tenant, plan, step))
 }
 
+// SubjectAsks are the tasks that the task of a step has asked for.
+func SubjectAsks(tenant, plan string, step int) storage.Subject {
+	return storage.Subject(fmt.Sprintf("asks/%s/%s/%d", tenant, plan, step))
+}
+
 // SubjectTask is a task.
 func SubjectTask(tenant, task string) storage.Subject {
 	return storage.Subject("task/" + tenant + "/" + task)
@@ -78,6 +83,9 @@ func (v *View) relyOnPlan(p *plan) {
 	for _, s := range p.View.Steps {
 		if s.Status != catalog.StepDone {
 			v.rely(SubjectEffects(tenant, id, s.Step))
+			if p.Runs != nil {
+				v.rely(SubjectAsks(tenant, id, s.Step))
+			}
 		}
 	}
 	for _, f := range p.Facts {

@@ -1,6 +1,8 @@
 package state
 
 import (
+	"time"
+
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 )
@@ -41,8 +43,8 @@ const maxTold = 500
 
 // Told is what is told of an open plan beside the answer of a move, and not recorded: the
 // calls of its steps that are not done, or of one step, in order, and the orders with
-// effects, with their arguments.
-func (s *State) Told(tenant, id string, step int) catalog.Told {
+// effects, with their arguments. ask: of those that an ask of the step was for.
+func (s *State) Told(tenant, id string, step int, ask string) catalog.Told {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	p := s.plans[tenant+"/"+id]
@@ -56,8 +58,9 @@ func (s *State) Told(tenant, id string, step int) catalog.Told {
 		}
 		var calls []catalog.ToldCall
 		for _, c := range p.Calls {
-			if c.Step == at.Step && c.Revision == at.Revision && c.Ask == "" {
-				calls = append(calls, c.ToldCall)
+			if c.Step == at.Step && c.Revision == at.Revision && c.Ask == ask {
+				told, _ := p.told(c, s.last)
+				calls = append(calls, told)
 			}
 		}
 		out.Calls = append(out.Calls, calls[max(0, len(calls)-maxTold):]...)
@@ -65,18 +68,20 @@ func (s *State) Told(tenant, id string, step int) catalog.Told {
 	return out
 }
 
-// CallOf finds an order that a call of a place made.
-func (v *View) CallOf(tenant string, place intents.Context, intentID string) (c catalog.ToldCall, position int64, ok bool) {
+// CallOf finds an order that a call of a place made. finished is the position of the step.finish that answers an ask,
+// or Nobody.
+func (v *View) CallOf(tenant string, place intents.Context, intentID string, now time.Time) (c catalog.ToldCall, position, finished int64, ok bool) {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
 	p := v.s.plans[tenant+"/"+place.PlanID]
 	if p == nil {
-		return c, 0, false
+		return c, 0, 0, false
 	}
 	for _, x := range p.Calls {
 		if x.IntentID == intentID && x.Step == place.Step && x.Revision == place.Revision && x.Ask == place.Ask {
-			return x.ToldCall, x.Position, true
+			c, finished = p.told(x, now)
+			return c, x.Position, finished, true
 		}
 	}
-	return c, 0, false
+	return c, 0, 0, false
 }

@@ -75,7 +75,11 @@ func ScopeName(s Scope) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return under + "/" + nameHash("scope", s.Tenant, s.Plan, strconv.Itoa(s.Revision), strconv.Itoa(s.Step)), nil
+	parts := []string{"scope", s.Tenant, s.Plan, strconv.Itoa(s.Revision), strconv.Itoa(s.Step)}
+	if s.Ask != "" {
+		parts = append(parts, s.Ask)
+	}
+	return under + "/" + nameHash(parts...), nil
 }
 
 // FileID is the id of a content in a scope.
