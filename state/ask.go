@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -20,6 +21,9 @@ type asking struct {
 	FanOut   int              `json:"fan_out,omitempty"`  // asked tasks that live at once
 	Requests int              `json:"requests,omitempty"` // calls of a step that ask
 }
+
+// lacks says that an agent which may be asked is not there.
+func (r *runs) lacks() bool { return r != nil && slices.Contains(slices.Collect(maps.Values(r.Asks)), nil) }
 
 // askedBy are the agents of a set that one of them may ask: local ones, and not itself.
 func (s *State) askedBy(tenant string, a agents.Scope, set agents.Scopes) (x asking, err error) {
@@ -103,7 +107,7 @@ var agentAsk = move(intents.TypeAgentAsk,
 			return err
 		}
 		t.plan.Tasks = append(t.plan.Tasks, child)
-		t.plan.addAsk(o)
+		t.plan.note(o, catalog.AskOpen)
 		s.addTask(child)
 		return nil
 	}).keepsAllBut("input", "context/locale", "context/location", "context/prior_context")
@@ -198,29 +202,16 @@ func (p *plan) touchesTask(t *task) []storage.Subject {
 	return out
 }
 
-// addAsk remembers an ask among the calls of its step. One that takes the place of another is the same call.
-func (p *plan) addAsk(o Order) {
-	c := o.Context
-	told := catalog.ToldCall{Step: c.Step, IntentID: o.Decision.IntentID, Occurrence: c.Occurrence, Call: c.Call, Type: o.Type, Status: catalog.AskOpen}
-	for _, x := range p.Calls {
-		if x.Type == o.Type && x.Call == c.Call && x.Step == c.Step && x.Revision == c.Revision {
-			x.ToldCall, x.Position = told, o.Recorded
-			return
-		}
-	}
-	p.Calls = append(p.Calls, &called{Position: o.Recorded, Revision: c.Revision, ToldCall: told})
-}
-
 // told is a call as it is told at a time. Of an ask status and answer are those of the last task that it asked for;
 // finished is where that is recorded, or Nobody.
 func (p *plan) told(c *called, now time.Time) (out catalog.ToldCall, finished int64) {
 	out, finished = c.ToldCall, storage.Nobody
-	if c.Type != intents.TypeAgentAsk {
+	if c.Type != intents.TypeAgentAsk || c.Status != catalog.AskOpen && c.Status != string(intents.Done) { // it is held, or came to nothing
 		return out, finished
 	}
 	t := p.asked(Task{Step: c.Step, Revision: c.Revision}, c.Call)
 	switch {
-	case t == nil: // it is held, or came to nothing
+	case t == nil:
 	case t.Said != "":
 		out.Status = t.Said
 		if t.Finished > 0 {

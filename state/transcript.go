@@ -17,18 +17,31 @@ type called struct {
 
 // addCall remembers an order of an agent for later tasks of its place.
 func (p *plan) addCall(x *openOrder, o Order) {
-	c := o.Context
-	if c.Call == "" || final(p.View.Status) {
+	if o.Context.Call == "" || final(p.View.Status) {
 		return
 	}
 	status := factOpen
 	if o.Decision.Verdict == intents.Hold {
 		status = factHeld
 	}
-	p.Calls = append(p.Calls, &called{Position: x.Position, Revision: c.Revision, Ask: c.Ask, ToldCall: catalog.ToldCall{
-		Step: c.Step, IntentID: x.ID, Occurrence: c.Occurrence, Call: c.Call, Type: o.Type, Status: status,
-	}})
-	x.Call = len(p.Calls)
+	x.Call = p.note(o, status)
+}
+
+// note remembers the order of a call and gives its place, from 1. An ask that takes the
+// place of another is the same call.
+func (p *plan) note(o Order, status string) int {
+	c := o.Context
+	call := &called{Position: o.Recorded, Revision: c.Revision, Ask: c.Ask, ToldCall: catalog.ToldCall{
+		Step: c.Step, IntentID: o.Decision.IntentID, Occurrence: c.Occurrence, Call: c.Call, Type: o.Type, Status: status,
+	}}
+	for i, x := range p.Calls {
+		if o.Type == intents.TypeAgentAsk && x.Type == o.Type && x.Call == c.Call && x.Step == c.Step && x.Revision == c.Revision {
+			p.Calls[i] = call
+			return i + 1
+		}
+	}
+	p.Calls = append(p.Calls, call)
+	return len(p.Calls)
 }
 
 // callEnded notes how an order ended. Closed plans have no calls any more.

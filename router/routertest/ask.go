@@ -8,18 +8,19 @@ import (
 )
 
 // AskOrder is agent.ask for a call of the task, with the task that it asks for. change may
-// change its arguments before they are proved.
-func (t *Task) AskOrder(agent, call string, change func(*catalog.AgentAsk)) (Order, *Task) {
+// change both before they are proved.
+func (t *Task) AskOrder(agent, call string, change func(*Task, *catalog.AgentAsk)) (Order, *Task) {
 	t.Helper()
 	child := t.NewTask(t.Step)
 	child.Ask, child.Revision = call, t.Revision
 	a := catalog.AgentAsk{
-		Agent: agent, Input: "Which?", Context: catalog.AskContext{EpisodeID: SessionOf(t.ID)}, PlanID: t.ID, Epoch: t.Epoch, Parent: t.TaskID,
-		TaskID: child.TaskID, JWK: child.Key.VerificationKey().ToJWK(), Deadline: t.Clock.Now().Add(time.Minute).Format(time.RFC3339),
+		Agent: agent, Input: "Which, in " + call + "?", Context: catalog.AskContext{EpisodeID: SessionOf(t.ID)}, PlanID: t.ID, Epoch: t.Epoch, Parent: t.TaskID,
+		TaskID: child.TaskID, Deadline: t.Clock.Now().Add(30 * time.Second).Format(time.RFC3339),
 	}
 	if change != nil {
-		change(&a)
+		change(child, &a)
 	}
+	a.JWK = child.Key.VerificationKey().ToJWK()
 	var err error
 	a.PoP, err = intents.SignPoP(child.Key, a)
 	t.Must(err)
