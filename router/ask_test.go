@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -65,7 +66,8 @@ func told(t *testing.T, a *intents.Answer) map[string]string {
 func TestAsk(t *testing.T) {
 	w, p, task := asking(t)
 	o, child := task.AskOrder("spoons", "1.0", nil)
-	got := routertest.Result[catalog.AgentAskResult](w, w.Want(w.Do(o), intents.OK))
+	asked := w.Want(w.Do(o), intents.OK)
+	got := routertest.Result[catalog.AgentAskResult](w, asked)
 	if d := cmp.Diff(catalog.AgentAskResult{TaskID: child.TaskID, Skills: []string{"spoon.buy"}}, got); d != "" {
 		t.Error(d)
 	}
@@ -90,13 +92,14 @@ func TestAsk(t *testing.T) {
 	elsewhere := child.CallOrder("spoon.buy", `{}`)
 	elsewhere.Ctx.Ask = "1.1"
 	refused(t, w.Do(elsewhere), intents.TaskScope, "not the call")
-	asks, _ := child.AskOrder("knives", "1.0", nil)
+	asks, _ := child.AskOrder("knives", "2.0", nil)
 	refused(t, w.Do(asks), intents.TaskScope, "no tool that orders this")
 	refused(t, child.Finish(catalog.AskUnavailable, "", "no"), intents.MalformedArgs, "only the task that asked")
 	refused(t, child.Finish("held", "", "no"), intents.MalformedArgs, "no order of this step waits")
 
 	used := catalog.Usage{Agent: "spoons", Model: "m", Calls: 2, InputTokens: 10, OutputTokens: 3}
-	w.Want(w.Do(child.Order("step.finish", catalog.StepFinish{TaskID: child.TaskID, Status: "done", Reply: "Two spoons.", Usage: []catalog.Usage{used}})), intents.OK)
+	said := w.Want(w.Do(child.Order("step.finish", catalog.StepFinish{TaskID: child.TaskID, Status: "done", Reply: "Two spoons.", Usage: []catalog.Usage{used}})), intents.OK)
+	refused(t, w.Erase(asked, catalog.ErasesOrder), intents.MalformedArgs, "plan has not ended")
 	if v := p.View(); v.Response != "" || v.Steps[0].Status != catalog.StepRunning || !cmp.Equal(v.Usage, []catalog.Usage{used}) {
 		t.Errorf("the plan after the asked agent has answered: %+v", v)
 	}
@@ -104,6 +107,13 @@ func TestAsk(t *testing.T) {
 	w.Want(task.Reply("Spoons, two."), intents.OK)
 	close := catalog.PlanClose{PlanID: p.ID, Epoch: p.Epoch, Status: "complete", Response: "Spoons, two."}
 	w.Want(w.Do(routertest.Order{By: w.Manager, Type: "plan.close", Args: close, Ctx: intents.Context{PlanID: p.ID}}), intents.OK)
+	for _, a := range []*intents.Answer{asked, said} {
+		w.Want(w.Erase(a, catalog.ErasesOrder), intents.OK)
+	}
+	if where := slices.Concat(inRecords(w, "Which, in 1.0?"), inRecords(w, "Two spoons.")); len(where) > 0 {
+		t.Errorf("still in %v", where)
+	}
+	sameFolds(w)
 	w.Restart()
 }
 
