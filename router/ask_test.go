@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"aob.dev/writ/router/routertest"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/blobdir"
 )
 
 const desk = `name: desk
@@ -39,7 +41,12 @@ limits: {time_limit_sec: 40}
 // asking is a world with a plan of desk, and its task.
 func asking(t *testing.T) (*routertest.World, *routertest.Plan, *routertest.Task) {
 	t.Helper()
-	w := routertest.New(t, routertest.Options{})
+	return askingOf(t, routertest.Options{})
+}
+
+func askingOf(t *testing.T, options routertest.Options) (*routertest.World, *routertest.Plan, *routertest.Task) {
+	t.Helper()
+	w := routertest.New(t, options)
 	people(w)
 	w.Pin("crm.list", catalog.Pure)
 	w.Pin("spoon.buy", catalog.Once)
@@ -481,4 +488,40 @@ func TestCrashAfterAsk(t *testing.T) {
 	buys.Ctx.Occurrence = 1
 	w.Want(w.Do(buys), intents.ConflictIdempotency)
 	w.Want(next.Reply("Perhaps one."), intents.OK)
+}
+
+// TestFilesOfAsks: the files of an asked task are its own, and go with it.
+func TestFilesOfAsks(t *testing.T) {
+	blobs, err := blobdir.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, p, task := askingOf(t, routertest.Options{Blobs: blobs})
+	put := func(ask string) (there func() bool, id string) {
+		s := storage.Scope{Tenant: "default", Plan: p.ID, Step: 1, Ask: ask}
+		f, err := blobs.Put(t.Context(), s, strings.NewReader("x"))
+		w.Must(err)
+		return func() bool {
+			r, _, err := blobs.Open(t.Context(), s, f.ID)
+			if err != nil {
+				return false
+			}
+			w.Must(r.Close())
+			return true
+		}, f.ID
+	}
+	first, second := task.Asked("spoons", "1.0"), task.Asked("knives", "1.1")
+	ofStep, _ := put("")
+	ofFirst, id := put("1.0")
+	ofSecond, _ := put("1.1")
+	w.OK(first.Order("exec_python", catalog.ExecPython{Script: "1", From: id}))
+	refused(t, w.Do(second.Order("exec_python", catalog.ExecPython{Script: "1", From: id})), intents.MalformedArgs, "names nothing")
+	w.Want(first.Reply("These."), intents.OK)
+	if ofFirst() || !ofSecond() || !ofStep() {
+		t.Error("not the files of the asked task alone went with it")
+	}
+	w.Want(w.Do(task.Order("step.finish", catalog.StepFinish{TaskID: second.TaskID, Status: catalog.AskUnavailable, Reason: "hangs"})), intents.OK)
+	if ofSecond() || !ofStep() {
+		t.Error("not the files of the task alone that has no answer went")
+	}
 }
