@@ -28,6 +28,7 @@ import (
 
 	"github.com/transparency-dev/tessera"
 	"github.com/transparency-dev/tessera/storage/posix"
+	"k8s.io/klog/v2"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/durable"
@@ -202,3 +203,21 @@ func (l *Ledger) Err() error {
 	defer l.mu.Unlock()
 	return l.halt
 }
+
+// logTessera sends what Tessera logs to slog's default logger, warnings and worse:
+// once, for the process.
+var logTessera = sync.OnceFunc(func() {
+	klog.SetSlogLogger(slog.New(warnings{slog.Default().Handler()}))
+})
+
+// warnings drops everything below a warning.
+type warnings struct{ slog.Handler }
+
+func (h warnings) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn && h.Handler.Enabled(ctx, level)
+}
+
+func (h warnings) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return warnings{h.Handler.WithAttrs(attrs)}
+}
+func (h warnings) WithGroup(name string) slog.Handler { return warnings{h.Handler.WithGroup(name)} }
