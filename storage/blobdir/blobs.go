@@ -40,8 +40,7 @@ type Blobs struct {
 	// a directory must not vanish under a rename.
 	place sync.RWMutex
 
-	mu     sync.Mutex // guards active
-	active map[string]bool
+	active sync.Map // names in partial that are being written here
 }
 
 var (
@@ -51,7 +50,7 @@ var (
 
 // Open opens or creates the directory.
 func Open(dir string) (*Blobs, error) {
-	b := &Blobs{partial: filepath.Join(dir, "partial"), active: make(map[string]bool)}
+	b := &Blobs{partial: filepath.Join(dir, "partial")}
 	kept, steps := objects{b, filepath.Join(dir, "cas")}, objects{b, filepath.Join(dir, "scopes")}
 	for _, d := range []string{kept.root, steps.root, b.partial} {
 		if err := durable.MkdirAll(d); err != nil {
@@ -163,10 +162,8 @@ func (o objects) Remove(_ context.Context, name string, before time.Time) (bool,
 
 // begin names a path in partial/ that Sweep leaves alone until discard.
 func (b *Blobs) begin() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	name := rand.Text()
-	b.active[name] = true
+	b.active.Store(name, true)
 	return filepath.Join(b.partial, name)
 }
 
@@ -174,9 +171,7 @@ func (b *Blobs) begin() string {
 // removed now is left to Sweep.
 func (b *Blobs) discard(path string) {
 	_ = os.RemoveAll(path)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.active, filepath.Base(path))
+	b.active.Delete(filepath.Base(path))
 }
 
 // checkedFile is checked while it is read from its beginning to its end. Whoever
@@ -210,10 +205,7 @@ func (b *Blobs) sweepPartial(ctx context.Context) (removed int, failed error) {
 		if err := ctx.Err(); err != nil {
 			return removed, errors.Join(failed, err)
 		}
-		b.mu.Lock()
-		busy := b.active[e.Name()]
-		b.mu.Unlock()
-		if busy {
+		if _, busy := b.active.Load(e.Name()); busy {
 			continue
 		}
 		path := filepath.Join(b.partial, e.Name())

@@ -66,19 +66,18 @@ type Config struct {
 // once. It never delays the journal: without it proofs are late, orders are not.
 type Ledger struct {
 	*Reader
-	cfg     Config
-	tags    Tags
-	tenants *Tenants
+	*storage.Progress // how many leaves are integrated
+	cfg               Config
+	tags              Tags
+	tenants           *Tenants
 
 	append     tessera.AddFn
 	integrated func(context.Context) (uint64, error)
 	end        func() error // waits for the last checkpoint and ends what runs
-	wake       chan struct{}
 
 	appending sync.Mutex // one appends at a time
 
-	mu   sync.Mutex // guards what follows
-	size int64      // leaves that are integrated
+	mu   sync.Mutex // guards halt
 	halt error      // why the sequencer has stopped for good
 }
 
@@ -134,7 +133,7 @@ func Open(ctx context.Context, cfg Config) (*Ledger, error) {
 	}
 	l := &Ledger{
 		Reader: NewReader(cfg.Dir, cfg.Origin), cfg: cfg, tags: NewTags(cfg.Secret, cfg.Origin), tenants: NewTenants(cfg.Records),
-		wake: make(chan struct{}, 1),
+		Progress: storage.NewProgress(),
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	appender, shutdown, reader, err := tessera.NewAppender(ctx, driver, tessera.NewAppendOptions().
@@ -173,14 +172,6 @@ func (l *Ledger) Close() error {
 	return nil
 }
 
-// Wake says that there are new records. It never blocks.
-func (l *Ledger) Wake() {
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
-}
-
 // Keys that the published checkpoint may be signed with.
 func (l *Ledger) Keys() []intents.Key {
 	if l.cfg.Known == nil {
@@ -190,11 +181,7 @@ func (l *Ledger) Keys() []intents.Key {
 }
 
 // Size is how many leaves are integrated; a checkpoint may still be missing.
-func (l *Ledger) Size() int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.size
-}
+func (l *Ledger) Size() int64 { return l.Reached() }
 
 // Err is set once the sequencer has halted: it found a leaf that is not the
 // commitment to its record, and appends nothing any more.
