@@ -41,9 +41,10 @@ type plan struct {
 }
 
 type orderRef struct {
-	Position int64 `json:"position"`
-	Revision int   `json:"revision"`
-	Step     int   `json:"step"`
+	Position int64  `json:"position"`
+	Revision int    `json:"revision"`
+	Step     int    `json:"step"`
+	Ask      string `json:"ask,omitempty"`
 }
 
 // task is what one ephemeral key may do.
@@ -51,6 +52,9 @@ type task struct {
 	Task
 	KID    string            `json:"kid"`
 	Public ed25519.PublicKey `json:"public"`
+
+	Said     string `json:"said,omitempty"`     // with what it has ended, of a task that was asked for (answered)
+	Finished int64  `json:"finished,omitempty"` // position of its step.finish
 
 	plan *plan
 }

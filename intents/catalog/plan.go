@@ -155,7 +155,7 @@ type Step struct {
 // own plan it has the Reply.
 type StepFinish struct {
 	TaskID     string  `json:"task_id"`
-	Status     string  `json:"status"` // done, insufficient, failed, held
+	Status     string  `json:"status"` // done, insufficient, failed, held; of a task that the signer has asked for: unavailable
 	MemoryKey  string  `json:"memory_key,omitempty"`
 	Reply      string  `json:"reply,omitempty"` // of an agent, or of held: what is done and what waits
 	Reason     string  `json:"reason,omitempty"`
