@@ -26,6 +26,7 @@ type Config struct {
 	Models map[string]model.Model // that agents may name; Model is for the others
 	Now    func() time.Time
 	Log    *slog.Logger
+	Asked  *Asked // counts what agents were asked; nil: nobody asks for it
 }
 
 func (c Config) sealer(key intents.Signer) *Sealer {

@@ -23,7 +23,9 @@ type asking struct {
 }
 
 // lacks says that an agent which may be asked is not there.
-func (r *runs) lacks() bool { return r != nil && slices.Contains(slices.Collect(maps.Values(r.Asks)), nil) }
+func (r *runs) lacks() bool {
+	return r != nil && slices.Contains(slices.Collect(maps.Values(r.Asks)), nil)
+}
 
 // askedBy are the agents of a set that one of them may ask: local ones, and not itself.
 func (s *State) askedBy(tenant string, a agents.Scope, set agents.Scopes) (x asking, err error) {
@@ -41,6 +43,21 @@ func (s *State) askedBy(tenant string, a agents.Scope, set agents.Scopes) (x ask
 		x.Asks[b.Name] = asked
 	}
 	return x, nil
+}
+
+// others are those agents as the one that may ask them knows them.
+func (x asking) others() (out []catalog.OtherAgent) {
+	for _, name := range slices.Sorted(maps.Keys(x.Asks)) {
+		r := x.Asks[name]
+		a := agents.Builtin(name)
+		if r.Text != "" {
+			a, _ = agents.Parse([]byte(r.Text)) // it was sound when it was pushed
+		}
+		if a != nil {
+			out = append(out, catalog.OtherAgent{Agent: name, DisplayName: a.DisplayName, Description: a.Description, TimeLimitSec: min(x.AskFor, r.Seconds)})
+		}
+	}
+	return out
 }
 
 // agentAsk opens a task of another agent for a call of the task of an agent's plan. That call is the place of the

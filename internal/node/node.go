@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"aob.dev/writ/agentic"
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/executors/mcp"
 	"aob.dev/writ/executors/sandbox"
@@ -122,6 +123,7 @@ type Node struct {
 	gateway   *gateway.Gateway
 	listener  net.Listener
 	metered   net.Listener // nil: no metrics
+	asked     agentic.Asked
 	conns     map[string]bus.Conn
 	fatal     chan error
 	ended     bool // the last process that served this directory ended in order

@@ -1,0 +1,342 @@
+package agentic
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
+)
+
+// admitAsked takes the key of an asked agent's task into force.
+func (c *core) admitAsked(p placed) {
+	var a catalog.AgentAsk
+	if err := json.Unmarshal(p.Args, &a); err != nil {
+		c.t.Error(err)
+	}
+	k, err := a.JWK.ToKey()
+	if err != nil {
+		c.t.Error(err)
+		return
+	}
+	pop := a.PoP
+	a.PoP = ""
+	if err := intents.VerifyPoP(pop, k, a); err != nil {
+		c.t.Error(err)
+	}
+	k.Role, k.Task = intents.RoleTask, a.TaskID
+	c.keys[k.KID] = k
+}
+
+// hub is an agent that asks three others.
+const hub = `
+name: hub
+description: Asks others.
+sub_agents: [shop, rewards, support]
+`
+
+// others that hub may ask.
+var others = []catalog.OtherAgent{
+	{Agent: "shop", DisplayName: "Shop", Description: "Knows offers.\nAnd prices.", TimeLimitSec: 60}, {Agent: "rewards", Description: "Knows points.", TimeLimitSec: 60},
+	{Agent: "support", DisplayName: "Support", Description: "Knows returns.", TimeLimitSec: 60},
+}
+
+// asking has the core answer a plan of an agent that may ask others, each of which has
+// one skill.
+func asking(c *core, text string, may []catalog.OtherAgent) {
+	c.t.Helper()
+	selling(c, text)
+	var mu sync.Mutex
+	children := map[string]string{}
+	entry, err := agents.Parse([]byte(text))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.on("agent.get", func(p placed) *intents.Answer {
+		mu.Lock()
+		defer mu.Unlock()
+		if name := children[p.Place.TaskID]; name != "" {
+			return done(catalog.AgentGetResult{Agent: name, Text: "name: " + name + "\ndescription: Answers.\nsub_agents: [hub]\n", TimeLimitSec: 300})(p)
+		}
+		return done(catalog.AgentGetResult{Agent: entry.Name, Text: text, TimeLimitSec: entry.Limits.Seconds, Others: may})(p)
+	})
+	c.on("agent.ask", func(p placed) *intents.Answer {
+		var a catalog.AgentAsk
+		_ = json.Unmarshal(p.Args, &a)
+		mu.Lock()
+		children[a.TaskID] = a.Agent
+		mu.Unlock()
+		return done(catalog.AgentAskResult{TaskID: a.TaskID, Skills: []string{"crm.list"}})(p)
+	})
+}
+
+func ask(agent, input string) model.Call { return call("ask_"+agent, askArgs{input}) }
+
+// asks are the arguments of all agent.ask.
+func asks(c *core) (out []catalog.AgentAsk) {
+	for _, p := range c.of("agent.ask") {
+		var a catalog.AgentAsk
+		if err := json.Unmarshal(p.Args, &a); err != nil {
+			c.t.Fatal(err)
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// ends are the step.finish of all tasks, by task.
+func ends(c *core) map[string]catalog.StepFinish {
+	out := map[string]catalog.StepFinish{}
+	for _, p := range c.of("step.finish") {
+		var f catalog.StepFinish
+		if err := json.Unmarshal(p.Args, &f); err != nil {
+			c.t.Fatal(err)
+		}
+		out[f.TaskID] = f
+	}
+	return out
+}
+
+// played has an agent answer a turn, and gives the log of the layer.
+func played(c *core, m model.Model) (frames []bus.TurnFrame, log string) {
+	c.t.Helper()
+	var b syncBuffer
+	for role, serve := range map[string]func(Config) func(context.Context, chan<- struct{}) error{
+		"task":    func(cfg Config) func(context.Context, chan<- struct{}) error { return NewTasks(cfg).Serve },
+		"manager": func(cfg Config) func(context.Context, chan<- struct{}) error { return NewManager(cfg).Serve },
+	} {
+		cfg := c.config(role, m)
+		cfg.Log = slog.New(slog.NewTextHandler(&b, nil))
+		c.serve(role, ignoring(serve(cfg)))
+	}
+	handOut(c)
+	frames = shown(c)
+	deadline := time.After(patience)
+	for !strings.Contains(b.String(), "msg=agent.routing") {
+		select {
+		case <-deadline:
+			c.t.Fatal(b.String())
+		case <-time.After(time.Millisecond):
+		}
+	}
+	return frames, b.String()
+}
+
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// TestAskTools: each agent that may be asked is a tool with its own description; above
+// ten, and for whoever may ask any, there is one tool for all, and a search.
+func TestAskTools(t *testing.T) {
+	many := []catalog.OtherAgent{}
+	names := []string{}
+	for i := range 11 {
+		many = append(many, catalog.OtherAgent{Agent: fmt.Sprintf("a%d", i), Description: fmt.Sprintf("Knows matter %d.", i)})
+		names = append(names, fmt.Sprintf("a%d", i))
+	}
+	many[7].Description = "Knows returned bicycles."
+	long := strings.Repeat("x", 60)
+	edge := []catalog.OtherAgent{{Agent: "a-b_c", Description: "One."}, {Agent: "0", Description: "Two."}, {Agent: long, Description: "Three."}}
+	for name, tt := range map[string]struct {
+		text string
+		may  []catalog.OtherAgent
+		want []string
+	}{
+		"three":      {hub, others, []string{"ask_shop", "ask_rewards", "ask_support"}},
+		"edges":      {"name: hub\ndescription: Asks.\nsub_agents: [a-b_c, '0', " + long + "]\n", edge, []string{"ask_a-b_c", "ask_0", "ask_" + long}},
+		"ten":        {"name: hub\ndescription: Asks.\nsub_agents: [" + strings.Join(names[:10], ", ") + "]\n", many[:10], []string{"ask_a0", "ask_a1", "ask_a2", "ask_a3", "ask_a4", "ask_a5", "ask_a6", "ask_a7", "ask_a8", "ask_a9"}},
+		"eleven":     {"name: hub\ndescription: Asks.\nsub_agents: [" + strings.Join(names, ", ") + "]\n", many, []string{"find_agents", "ask_agent"}},
+		"any of few": {"name: hub\ndescription: Asks.\ntools: [{name: ask_agent}]\n", others, []string{"ask_agent"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCore(t)
+			asking(c, tt.text, tt.may)
+			c.on("skill.load", refuse(intents.PolicyDenied, "none"))
+			m := says(map[string][]any{"hub": {"Nothing to ask."}})
+			played(c, m)
+			first := m.requests("hub")[0]
+			if d := gocmp.Diff(tt.want, toolNames(first)); d != "" {
+				t.Fatalf("tools (-want +got):\n%s", d)
+			}
+			if !strings.Contains(first.System, "\n## Sub-agents\n") {
+				t.Errorf("system prompt %q", first.System)
+			}
+			for i, tool := range first.Tools {
+				if strings.HasPrefix(tool.Name, "ask_") && tool.Name != "ask_agent" && tool.Description != tt.may[i].Description {
+					t.Errorf("%s is described as %q", tool.Name, tool.Description)
+				}
+			}
+		})
+	}
+	if got := foundAgents(many, "My Bicycles were returned"); len(got) != 10 || got[0].Agent != "a7" || got[1].Agent != "a0" {
+		t.Errorf("found %v", got)
+	}
+}
+
+// TestAskAny: ask_agent asks the agent that it names, and no other.
+func TestAskAny(t *testing.T) {
+	c := newCore(t)
+	asking(c, "name: hub\ndescription: Asks.\ntools: [{name: ask_agent}]\n", others)
+	m := says(map[string][]any{
+		"hub":  {[]model.Call{call("ask_agent", askAgentArgs{"shop", "Offers?"}), call("ask_agent", askAgentArgs{"bank", "Money?"})}, "Ten percent off."},
+		"shop": {"Ten percent."},
+	})
+	played(c, m)
+	asked := asks(c)
+	if len(asked) != 1 || asked[0].Agent != "shop" || asked[0].Input != "Offers?" {
+		t.Errorf("asked %+v", asked)
+	}
+	if got := results(m.requests("hub")[1]); len(got) != 2 || got[0] != `{"text":"Ten percent."}` || !strings.Contains(got[1], "there is no agent") {
+		t.Errorf("told %q", got)
+	}
+}
+
+// TestAsks: the agents of one reply are asked side by side and beside its calls. Each is a
+// task of its own, under the call that asked for it, with its own prompt and tools, and
+// without others to ask. What it says is shown as its own, and the answer is the asking
+// agent's.
+func TestAsks(t *testing.T) {
+	c := newCore(t)
+	asking(c, hub, others)
+	c.on("session.get", done(catalog.Session{Status: catalog.SessionActive, Did: &catalog.Did{Agents: []string{"rewards"}, Text: "rewards said 120 points"}}))
+	both := newMeeting(2)
+	m := says(map[string][]any{
+		"hub":     {[]model.Call{ask("shop", "Offers?"), call("crm_list", struct{}{}), ask("rewards", "Points?")}, "Ten percent off, and 120 points."},
+		"shop":    {both.then(call("crm_list", struct{}{})), "Ten percent."},
+		"rewards": {both.then("120 points.")},
+	})
+	frames, log := played(c, m)
+	asked := asks(c)
+	slices.SortFunc(asked, func(a, b catalog.AgentAsk) int { return cmp.Compare(b.Agent, a.Agent) })
+	if len(asked) != 2 || asked[0].Agent != "shop" || asked[0].Input != "Offers?" || asked[0].Epoch != 1 || asked[0].Context.EpisodeID != "sess_1" {
+		t.Fatalf("asked %+v", asked)
+	}
+	if asked[0].Context.PriorContext != "rewards said 120 points" || asked[1].Context.PriorContext != "" {
+		t.Errorf("prior contexts %q, %q", asked[0].Context.PriorContext, asked[1].Context.PriorContext)
+	}
+	paths := map[string]string{}
+	for _, p := range c.of("agent.ask") {
+		var a catalog.AgentAsk
+		_ = json.Unmarshal(p.Args, &a)
+		paths[a.Agent] = p.Call
+		if p.Place.Ask != "" || p.Place.TaskID != a.Parent {
+			t.Errorf("asked in place %+v by %s", p.Place, a.Parent)
+		}
+	}
+	if paths["shop"] != "1.0" || paths["rewards"] != "1.2" {
+		t.Errorf("paths %v", paths)
+	}
+	for _, p := range c.of("skill.call") {
+		if want := map[bool]string{true: "", false: "1.0"}[p.Place.TaskID == asked[0].Parent]; p.Place.Ask != want || p.Call == "" {
+			t.Errorf("a skill was called in %+v, call %q", p.Place, p.Call)
+		}
+	}
+	first := m.requests("shop")[0]
+	if !slices.Equal(toolNames(first), []string{"crm_list"}) || strings.Contains(first.System, "Sub-agents") || len(first.Messages) != 2 || first.Messages[1].Text != "Offers?" {
+		t.Errorf("shop is asked %+v", first)
+	}
+	if head := first.Messages[0].Text; !strings.Contains(head, "Agent: shop") || !strings.Contains(head, "Session: sess_1") || !strings.Contains(head, "Prior context: rewards said 120 points") {
+		t.Errorf("context of shop %q", head)
+	}
+	told := results(m.requests("hub")[1])
+	if len(told) != 3 || told[0] != `{"text":"Ten percent."}` || told[2] != `{"text":"120 points."}` {
+		t.Errorf("told %q", told)
+	}
+	said := map[string]string{}
+	var tokens string
+	for _, f := range frames {
+		switch f.Kind {
+		case bus.FrameChildContent:
+			d := dataOf[bus.ContentData](t, f)
+			said[d.Agent] += d.Text
+		case bus.FrameToken:
+			tokens += dataOf[bus.ContentData](t, f).Text
+		}
+	}
+	if said["shop"] != "Ten percent." || said["rewards"] != "120 points." || tokens != "Ten percent off, and 120 points." {
+		t.Errorf("shown %v and %q", said, tokens)
+	}
+	if got := closed(c); got.Response != "Ten percent off, and 120 points." {
+		t.Errorf("plan.close %+v", got)
+	}
+	var sum []catalog.Usage
+	for _, f := range ends(c) {
+		if f.Status != taskDone || f.Reply == "" {
+			t.Errorf("step.finish %+v", f)
+		}
+		sum = catalog.AddUsage(sum, f.Usage...)
+	}
+	if d := gocmp.Diff([]catalog.Usage{used("hub", 2), used("rewards", 1), used("shop", 2)}, sum, ignoreLatency); d != "" {
+		t.Errorf("usage (-want +got):\n%s", d)
+	}
+	var kept catalog.SessionAppend
+	_ = json.Unmarshal(c.of("session.append")[0].Args, &kept)
+	if kept.Did == nil || !slices.Equal(kept.Did.Agents, []string{"rewards", "shop"}) || !strings.Contains(kept.Did.Text, "ask_shop") || !strings.Contains(kept.Did.Text, "Ten percent.") {
+		t.Errorf("kept %+v", kept.Did)
+	}
+	if !strings.Contains(log, "agent=hub intent_count=2 cap=within") || !strings.Contains(log, "outcomes.shop=success outcomes.rewards=success") || strings.Contains(log, "error_emit") {
+		t.Errorf("log\n%s", log)
+	}
+}
+
+var ignoreLatency = gocmp.Transformer("latency", func(u catalog.Usage) catalog.Usage {
+	u.LatencyMS = 0
+	return u
+})
+
+// meeting is where several come together: each waits for the others.
+type meeting struct {
+	mu   sync.Mutex
+	left int
+	all  chan struct{}
+}
+
+func newMeeting(n int) *meeting { return &meeting{left: n, all: make(chan struct{})} }
+
+func (m *meeting) arrive(ctx context.Context) {
+	m.mu.Lock()
+	if m.left--; m.left == 0 {
+		close(m.all)
+	}
+	m.mu.Unlock()
+	select {
+	case <-m.all:
+	case <-ctx.Done():
+	}
+}
+
+// then is a reply of a script, given at the meeting.
+func (m *meeting) then(reply any) func(context.Context) any {
+	return func(ctx context.Context) any {
+		m.arrive(ctx)
+		return reply
+	}
+}
