@@ -114,15 +114,18 @@ func ends(c *core) map[string]catalog.StepFinish {
 // played has an agent answer a turn, and gives the log of the layer.
 func played(c *core, m model.Model) (frames []bus.TurnFrame, log string) {
 	c.t.Helper()
+	return managedBy(c, m, new(Asked))
+}
+
+// managedBy is played where the tasks count their asks.
+func managedBy(c *core, m model.Model, asked *Asked) (frames []bus.TurnFrame, log string) {
+	c.t.Helper()
 	var b syncBuffer
-	for role, serve := range map[string]func(Config) func(context.Context, chan<- struct{}) error{
-		"task":    func(cfg Config) func(context.Context, chan<- struct{}) error { return NewTasks(cfg).Serve },
-		"manager": func(cfg Config) func(context.Context, chan<- struct{}) error { return NewManager(cfg).Serve },
-	} {
-		cfg := c.config(role, m)
-		cfg.Log = slog.New(slog.NewTextHandler(&b, nil))
-		c.serve(role, ignoring(serve(cfg)))
-	}
+	task, manager := c.config("task", m), c.config("manager", m)
+	task.Log = slog.New(slog.NewTextHandler(&b, nil))
+	task.Asked, manager.Log = asked, task.Log
+	c.serve("task", ignoring(NewTasks(task).Serve))
+	c.serve("manager", ignoring(NewManager(manager).Serve))
 	handOut(c)
 	frames = shown(c)
 	deadline := time.After(patience)
@@ -338,5 +341,284 @@ func (m *meeting) then(reply any) func(context.Context) any {
 	return func(ctx context.Context) any {
 		m.arrive(ctx)
 		return reply
+	}
+}
+
+// TestAskBeyondTheCap: what is one too many is dropped before anything is sealed, answered
+// and told in the record.
+func TestAskBeyondTheCap(t *testing.T) {
+	for fanOut, tt := range map[int]struct {
+		cap     string
+		dropped []string
+	}{1: {"over", []string{"rewards", "support"}}, 2: {"over", []string{"support"}}, 3: {"at", nil}, 4: {"within", nil}} {
+		t.Run(tt.cap+fmt.Sprint(fanOut), func(t *testing.T) {
+			c := newCore(t)
+			asking(c, hub+fmt.Sprintf("limits: {max_fan_out: %d}\n", fanOut), others)
+			m := says(map[string][]any{
+				"hub":  {[]model.Call{ask("shop", "1"), ask("rewards", "2"), ask("support", "3")}, "Done."},
+				"shop": {"s"}, "rewards": {"r"}, "support": {"u"},
+			})
+			_, log := played(c, m)
+			if n := len(asks(c)); n != min(fanOut, 3) {
+				t.Errorf("%d were asked", n)
+			}
+			told := results(m.requests("hub")[1])
+			for i, text := range told {
+				if dropped := strings.Contains(text, "not_executed: at most"); dropped != (i >= fanOut) {
+					t.Errorf("ask %d is told %q", i, text)
+				}
+			}
+			for task, f := range ends(c) {
+				if own := task == asks(c)[0].Parent; own && !slices.Equal(f.Dropped, tt.dropped) || !own && f.Dropped != nil {
+					t.Errorf("step.finish %+v", f)
+				}
+			}
+			if !strings.Contains(log, "intent_count=3 cap="+tt.cap) {
+				t.Errorf("log\n%s", log)
+			}
+		})
+	}
+}
+
+// TestAskedAgentFails: whatever becomes of an asked agent, the one that asked is told one
+// word and what is missing, the others go on, nothing is tried again, and the task that
+// could not end itself is ended.
+func TestAskedAgentFails(t *testing.T) {
+	hangs := func(ctx context.Context) any { <-ctx.Done(); return ctx.Err() }
+	slow := slices.Clone(others)
+	slow[0].TimeLimitSec = 1
+	for name, tt := range map[string]struct {
+		shop   []any
+		refuse intents.Code // of agent.ask
+		end    string       // of its task; empty: there is none
+		error  string       // of the figures
+	}{
+		"an error of its model": {[]any{&model.Error{Reason: "Traceback: boom"}}, "", taskFailed, "failed"},
+		"a model that hangs":    {[]any{hangs}, "", catalog.AskUnavailable, "timeout"},
+		"denied":                {nil, intents.RBACForbidden, "", "refused"},
+		"too many of them":      {nil, intents.MalformedArgs, "", "refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCore(t)
+			asking(c, hub, slow)
+			granted := c.reply["agent.ask"]
+			c.on("agent.ask", func(p placed) *intents.Answer {
+				if strings.Contains(string(p.Args), `"agent":"shop"`) && tt.refuse != "" {
+					return refuse(tt.refuse, "no")(p)
+				}
+				return granted(p)
+			})
+			finished := c.reply["step.finish"]
+			c.on("step.finish", func(p placed) *intents.Answer {
+				if p.Place.Ask != "" && tt.end == catalog.AskUnavailable && strings.Contains(string(p.Args), `"failed"`) {
+					return refuse(intents.KeyRevoked, "its time is over")(p)
+				}
+				return finished(p)
+			})
+			m := says(map[string][]any{
+				"hub":  {[]model.Call{ask("shop", "Offers?"), ask("rewards", "Points?")}, "120 points. The shop cannot be reached."},
+				"shop": tt.shop, "rewards": {"120 points."},
+			})
+			asked := &Asked{}
+			frames, log := managedBy(c, m, asked)
+			told := results(m.requests("hub")[1])
+			if told[0] != `{"status":"unavailable","about":"Shop"}` || told[1] != `{"text":"120 points."}` {
+				t.Errorf("told %q", told)
+			}
+			var own []string
+			for _, p := range c.of("step.finish") {
+				var f catalog.StepFinish
+				_ = json.Unmarshal(p.Args, &f)
+				if f.Status != taskDone {
+					own = append(own, f.Status)
+				}
+			}
+			if tt.end != "" && (len(own) == 0 || own[len(own)-1] != tt.end) || tt.end == "" && own != nil {
+				t.Errorf("ends %v", own)
+			}
+			if n := len(m.requests("shop")); n > 1 {
+				t.Errorf("shop was asked %d times", n)
+			}
+			each := asked.Each()
+			if each["shop"].Errors[tt.error] != 1 || each["shop"].Count != 1 || each["rewards"].Count != 1 || len(each["rewards"].Errors) != 0 {
+				t.Errorf("figures %+v", each)
+			}
+			if !strings.Contains(log, "outcomes.shop=failure outcomes.rewards=success") || !strings.Contains(log, "msg=agent.error_emit sub_agent_id=hub axis=3 is_final=true") {
+				t.Errorf("log\n%s", log)
+			}
+			for _, f := range frames {
+				if s := string(f.Data); strings.Contains(s, "boom") || strings.Contains(s, "RBAC") {
+					t.Errorf("shown %s", s)
+				}
+			}
+		})
+	}
+}
+
+// TestNoData: an asked agent is told that data is not available, goes on, and whoever
+// asked is told that its answer is a part.
+func TestNoData(t *testing.T) {
+	c := newCore(t)
+	asking(c, hub, others)
+	c.on("skill.call", outcome(intents.ExecutorFailed, intents.Failed, false))
+	m := says(map[string][]any{
+		"hub":  {ask("shop", "Offers?"), "I have a part of it."},
+		"shop": {call("crm_list", struct{}{}), "I cannot see the offers now."},
+	})
+	_, log := played(c, m)
+	if got := results(m.requests("shop")[1]); len(got) != 1 || !strings.HasPrefix(got[0], `{"reason":"data unavailable: `) || strings.Contains(got[0], "EXECUTOR_FAILED") {
+		t.Errorf("shop is told %q", got)
+	}
+	if got := results(m.requests("hub")[1]); len(got) != 1 || got[0] != `{"status":"partial","text":"I cannot see the offers now."}` {
+		t.Errorf("hub is told %q", got)
+	}
+	if !strings.Contains(log, "outcomes.shop=error") || !strings.Contains(log, "msg=agent.error_emit sub_agent_id=shop axis=2 is_final=false") {
+		t.Errorf("log\n%s", log)
+	}
+}
+
+// TestAskHeld: an order of an asked agent that waits for people holds the step, and what
+// waits is told.
+func TestAskHeld(t *testing.T) {
+	c := newCore(t)
+	asking(c, hub, others)
+	c.on("skill.call", refuse(intents.ApprovalRequired, "somebody must agree"))
+	m := says(map[string][]any{
+		"hub":  {[]model.Call{ask("shop", "Buy."), ask("rewards", "Points?")}, "120 points; buying waits."},
+		"shop": {call("crm_list", struct{}{}), "It waits."}, "rewards": {"120 points."},
+	})
+	layer(c, m, "task", "manager")
+	handOut(c)
+	frames := shown(c)
+	if last := frames[len(frames)-1]; last.Kind != bus.FrameHeld || dataOf[bus.HeldData](t, last).Approval.Type != "skill.call" {
+		t.Fatalf("ends with %+v", last)
+	}
+	of := ends(c)
+	for _, a := range asks(c) {
+		want := map[string]string{"shop": taskHeld, "rewards": taskDone}[a.Agent]
+		if of[a.TaskID].Status != want || of[a.Parent].Status != taskHeld || of[a.Parent].Reply != "120 points; buying waits." {
+			t.Errorf("%s: %+v, of the asking task %+v", a.Agent, of[a.TaskID], of[a.Parent])
+		}
+	}
+}
+
+// TestAskGoesOn: of a task that was killed the next one asks again what nobody has
+// answered, under the same call, before it asks its model; what was answered is told.
+func TestAskGoesOn(t *testing.T) {
+	c := newCore(t)
+	asking(c, hub, others)
+	before := func(call, agent, status string, result any) catalog.TranscriptCall {
+		out := catalog.TranscriptCall{
+			ToldCall: catalog.ToldCall{Step: 1, IntentID: intents.Digest([]byte(agent)), Call: call, Type: intents.TypeAgentAsk, Status: status},
+			Args:     marshal(catalog.AgentAsk{Agent: agent, Input: agent + "?"}), Code: intents.OK,
+		}
+		if result != nil {
+			out.Result = marshal(result)
+		}
+		return out
+	}
+	calls := []catalog.TranscriptCall{
+		before("1.0", "shop", "done", map[string]string{"reply": "Ten percent."}), before("1.1", "rewards", catalog.AskInterrupted, nil), before("1.2", "support", catalog.AskUnavailable, nil),
+	}
+	c.on("transcript.get", done(catalog.TranscriptGetResult{Calls: calls}))
+	m := says(map[string][]any{"hub": {ask("shop", "More?"), "All."}, "rewards": {"120 points."}, "shop": {"No."}})
+	w := tasks(c, m)
+	req := opened(c, w, time.Now().Add(time.Minute))
+	req.Agent, req.Epoch, req.Step.Skills = "hub", 2, nil
+	for _, call := range calls {
+		req.Calls = append(req.Calls, call.ToldCall)
+	}
+	if got := w.run(t.Context(), req); got.Status != taskDone || got.Reply != "All." {
+		t.Fatalf("%+v", got)
+	}
+	var paths []string
+	for _, p := range c.of("agent.ask") {
+		paths = append(paths, p.Call)
+	}
+	if all := asks(c); !slices.Equal(paths, []string{"1.1", "2.0"}) || all[0].Agent != "rewards" || all[0].Input != "rewards?" || all[0].Epoch != 2 {
+		t.Errorf("asked %v %+v", paths, all)
+	}
+	want := []string{`{"text":"Ten percent."}`, `{"text":"120 points."}`, `{"status":"unavailable","about":"Support"}`}
+	if d := gocmp.Diff(want, results(m.requests("hub")[0])); d != "" {
+		t.Errorf("told (-want +got):\n%s", d)
+	}
+}
+
+// TestAskedAgentsHaveRoom: where agents take every place that a process has for tasks, and
+// all of them ask, those that they ask run nevertheless.
+func TestAskedAgentsHaveRoom(t *testing.T) {
+	c := newCore(t)
+	asking(c, hub, others)
+	all := newMeeting(workers)
+	m := says(map[string][]any{"hub": nil, "shop": {all.then("Ten percent.")}})
+	w := tasks(c, askingOnce{m})
+	var running sync.WaitGroup
+	for i := range workers {
+		step := ofStep(time.Now().Add(time.Minute))
+		step.TaskID = fmt.Sprintf("task_%d", i)
+		r := w.prepare(t.Context(), taskRequest{c.turn(), step})
+		c.mu.Lock()
+		c.admit(r.Step)
+		c.mu.Unlock()
+		running.Go(func() {
+			got := w.run(t.Context(), runRequest{Turn: c.turn(), TaskID: step.TaskID, UserTask: "Ask.", Step: catalog.PlanStep{Step: 1}, Agent: "hub", Epoch: 1, Deadline: step.Deadline})
+			if got.Reply != "Ten percent." {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+	running.Wait()
+}
+
+// askingOnce is a script whose hub asks the shop and repeats what that says.
+type askingOnce struct{ *script }
+
+func (m askingOnce) Respond(ctx context.Context, req model.Request, on func(model.Event)) (*model.Response, error) {
+	switch told := results(req); {
+	case req.Agent != "hub":
+		return m.script.Respond(ctx, req, on)
+	case len(told) == 0:
+		c := ask("shop", "Offers?")
+		c.ID = "call_1"
+		return &model.Response{Calls: []model.Call{c}}, nil
+	default:
+		return &model.Response{Text: decoded(json.RawMessage(told[0]), &heard{}).Text}, nil
+	}
+}
+
+// TestRender: what a tool for it renders is no order: it stands beside the answer, within
+// bounds, and in the answer to whoever asked.
+func TestRender(t *testing.T) {
+	c := newCore(t)
+	asking(c, hub+"tools: [{server: crm, name: render_card}]\n", others)
+	c.on("skill.load", func(p placed) *intents.Answer {
+		if strings.Contains(string(p.Args), "gone") {
+			return refuse(intents.PolicyDenied, "not approved")(p)
+		}
+		return done(catalog.Manifest{Name: "crm.render_card", Endpoint: "crm", InputSchema: json.RawMessage(`{"type":"object","properties":{"title":{"type":"string"}},"required":["title"]}`), Effect: catalog.Pure})(p)
+	})
+	card := call("render_card", map[string]string{"title": "T"})
+	m := says(map[string][]any{
+		"hub":  {[]model.Call{ask("shop", "Offers?"), card, call("render_card", map[string]int{"no": 1}), call("render_card", map[string]string{"title": strings.Repeat("x", maxComponents)})}, "See the card."},
+		"shop": {card, "Ten percent."},
+	})
+	frames, _ := played(c, m)
+	want := `[{"name":"render_card","props":{"title":"T"}}]`
+	for task, f := range ends(c) {
+		if f.Components != want {
+			t.Errorf("step.finish of %s: %+v", task, f)
+		}
+	}
+	if n := len(c.of("skill.call")); n != 0 {
+		t.Errorf("%d calls of skills", n)
+	}
+	told := results(m.requests("hub")[1])
+	if told[0] != `{"text":"Ten percent.","components":`+want+`}` || !strings.Contains(told[2], "violations") || !strings.Contains(told[3], "at most 16384 bytes") {
+		t.Errorf("told %q", told)
+	}
+	for _, f := range frames {
+		if f.Kind == bus.FrameAnswer && string(dataOf[bus.AnswerData](t, f).Components) != want {
+			t.Errorf("answer %s", f.Data)
+		}
 	}
 }
