@@ -49,8 +49,10 @@ func (s *State) askedBy(tenant string, a agents.Scope, set agents.Scopes) (x ask
 func (x asking) others() (out []catalog.OtherAgent) {
 	for _, name := range slices.Sorted(maps.Keys(x.Asks)) {
 		r := x.Asks[name]
-		a := agents.Builtin(name)
-		if r.Text != "" {
+		var a *agents.Agent
+		if r.Text == "" {
+			a = agents.Builtin(name)
+		} else {
 			a, _ = agents.Parse([]byte(r.Text)) // it was sound when it was pushed
 		}
 		if a != nil {
