@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,6 +15,9 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/router/routertest"
+	"aob.dev/writ/state"
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/blobdir"
 )
 
 const desk = `name: desk
@@ -36,7 +41,12 @@ limits: {time_limit_sec: 40}
 // asking is a world with a plan of desk, and its task.
 func asking(t *testing.T) (*routertest.World, *routertest.Plan, *routertest.Task) {
 	t.Helper()
-	w := routertest.New(t, routertest.Options{})
+	return askingOf(t, routertest.Options{})
+}
+
+func askingOf(t *testing.T, options routertest.Options) (*routertest.World, *routertest.Plan, *routertest.Task) {
+	t.Helper()
+	w := routertest.New(t, options)
 	people(w)
 	w.Pin("crm.list", catalog.Pure)
 	w.Pin("spoon.buy", catalog.Once)
@@ -381,4 +391,137 @@ func TestAskIsHeld(t *testing.T) {
 		t.Errorf("approved although the task that asked has ended: %+v", got)
 	}
 	w.Restart()
+}
+
+// TestAsksAtOnce: of asks that come at once no more are accepted than may live.
+func TestAsksAtOnce(t *testing.T) {
+	w, _, task := asking(t)
+	var codes sync.Map
+	var all sync.WaitGroup
+	for i := range 6 {
+		o, _ := task.AskOrder("spoons", fmt.Sprintf("1.%d", i), nil)
+		raw := w.Seal(o)
+		all.Go(func() {
+			a, err := w.Router.Submit(t.Context(), raw)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			codes.Store(i, a.Code)
+		})
+	}
+	all.Wait()
+	got := map[intents.Code]int{}
+	codes.Range(func(_, code any) bool {
+		c, _ := code.(intents.Code)
+		got[c]++
+		return true
+	})
+	if want := map[intents.Code]int{intents.OK: 2, intents.MalformedArgs: 4}; !cmp.Equal(want, got) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// TestAskSubjects: an ask leaves the orders of other asked tasks as they are; who else
+// asks, and who ends the task that asks, decides again. The end of that makes the orders
+// of those that it has asked for stale.
+func TestAskSubjects(t *testing.T) {
+	w, p, task := asking(t)
+	child := task.Asked("spoons", "1.0")
+	judge := func(by *routertest.Task, typ string, args any) (*state.View, []storage.Subject) {
+		t.Helper()
+		raw, err := json.Marshal(args)
+		w.Must(err)
+		v := w.Dir.View()
+		e, err := v.Judge(state.Order{
+			Type: typ, Args: raw, Tenant: "default", User: p.User, Signer: intents.RoleTask, Now: w.Clock.Now(),
+			Context: intents.Context{PlanID: p.ID, Step: 1, TaskID: by.TaskID, Ask: by.Ask, Call: "1.1"},
+		}, nil)
+		w.Must(err)
+		return v, e.Touches
+	}
+	order := w.Dir.View() // of the asked task, as the stages of a router read
+	order.Task("default/" + child.TaskID)
+	order.PlanFacts("default", p.ID)
+	w.Must(order.Again("default", intents.RoleTask, "skill.call", []byte(`{}`), intents.Context{PlanID: p.ID, Step: 1, Ask: "1.0"}, true))
+	o, _ := task.AskOrder("spoons", "1.1", nil)
+	ask, asks := judge(task, intents.TypeAgentAsk, o.Args)
+	parent, ends := judge(task, "step.finish", catalog.StepFinish{TaskID: task.TaskID, Status: "done", Reply: "These."})
+	_, answers := judge(child, "step.finish", catalog.StepFinish{TaskID: child.TaskID, Status: "done", Reply: "These."})
+	for name, tt := range map[string]struct {
+		relies  *state.View
+		touches []storage.Subject
+		stale   bool
+	}{
+		"an order of an asked task, when another is asked":     {order, asks, false},
+		"an order of an asked task, when the asker ends":       {order, ends, true},
+		"an ask, when another is made":                         {ask, asks, true},
+		"an ask, when an asked task ends":                      {ask, answers, true},
+		"an ask, when the asker ends":                          {ask, ends, true},
+		"the end of the asker, when another is asked":          {parent, asks, true},
+		"the end of the asker, when an asked task ends before": {parent, answers, true},
+	} {
+		if got := slices.ContainsFunc(tt.touches, tt.relies.Relies); got != tt.stale {
+			t.Errorf("%s: stale %t, touches %v, asserts %v", name, got, tt.touches, tt.relies.Asserts())
+		}
+	}
+}
+
+// TestCrashAfterAsk: a crash between an ask and its delegation leaves a task whose key
+// nobody has. The next driver ends it, and the next task asks anew under the same call.
+func TestCrashAfterAsk(t *testing.T) {
+	w, p, task := asking(t)
+	o, child := task.AskOrder("spoons", "1.0", nil)
+	w.Want(w.Do(o), intents.OK)
+	w, open := left(w, child.CallOrder("spoon.buy", `{"n":1}`)) // and one while it acts once
+	w.Start()
+	w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)})))
+	p = p.On(w)
+	w.Want(p.Claim(), intents.OK)
+	task = p.Started(1)
+	again, next := task.AskOrder("spoons", "1.0", nil)
+	w.Want(w.Do(again), intents.OK)
+	buys := next.CallOrder("spoon.buy", `{"n":1}`)
+	if a := w.Want(w.Do(buys), intents.Indeterminate); a.IntentID != open.IntentID {
+		t.Errorf("another order: %+v", a)
+	}
+	buys.Ctx.Occurrence = 1
+	w.Want(w.Do(buys), intents.ConflictIdempotency)
+	w.Want(next.Reply("Perhaps one."), intents.OK)
+}
+
+// TestFilesOfAsks: the files of an asked task are its own, and go with it.
+func TestFilesOfAsks(t *testing.T) {
+	blobs, err := blobdir.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, p, task := askingOf(t, routertest.Options{Blobs: blobs})
+	put := func(ask string) (there func() bool, id string) {
+		s := storage.Scope{Tenant: "default", Plan: p.ID, Step: 1, Ask: ask}
+		f, err := blobs.Put(t.Context(), s, strings.NewReader("x"))
+		w.Must(err)
+		return func() bool {
+			r, _, err := blobs.Open(t.Context(), s, f.ID)
+			if err != nil {
+				return false
+			}
+			w.Must(r.Close())
+			return true
+		}, f.ID
+	}
+	first, second := task.Asked("spoons", "1.0"), task.Asked("knives", "1.1")
+	ofStep, _ := put("")
+	ofFirst, id := put("1.0")
+	ofSecond, _ := put("1.1")
+	w.OK(first.Order("exec_python", catalog.ExecPython{Script: "1", From: id}))
+	refused(t, w.Do(second.Order("exec_python", catalog.ExecPython{Script: "1", From: id})), intents.MalformedArgs, "names nothing")
+	w.Want(first.Reply("These."), intents.OK)
+	if ofFirst() || !ofSecond() || !ofStep() {
+		t.Error("not the files of the asked task alone went with it")
+	}
+	w.Want(w.Do(task.Order("step.finish", catalog.StepFinish{TaskID: second.TaskID, Status: catalog.AskUnavailable, Reason: "hangs"})), intents.OK)
+	if ofSecond() || !ofStep() {
+		t.Error("not the files of the task alone that has no answer went")
+	}
 }
