@@ -47,6 +47,9 @@ func (w *worker) converse(ctx context.Context) error {
 		tools = append(tools, result)
 	}
 	show := &tokens{show: func(d bus.ContentData) { w.say(progress{Text: &d}) }, now: w.cfg.Now}
+	if w.req.Ask != "" { // several at once share what their asking task may say
+		show.every = 10 * tokenTime
+	}
 	w.loop = &loop{
 		model: w.cfg.modelOf(agent), agent: agent, tools: tools, text: !agent.Structured,
 		req:   request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), w.req.UserTask),

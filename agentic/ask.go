@@ -25,32 +25,21 @@ import (
 // task of the step asks again under the same call (resume.go), and what was done for that
 // call stands in the record.
 
-// maxAskTools is how many agents are a tool each. Where there are more, the agent finds one
-// by words first.
+// maxAskTools is how many agents are a tool each, and how many one search names. Where
+// there are more, the agent finds one by words first.
 const maxAskTools = 10
 
-// maxFoundAgents is how many agents one search names.
-const maxFoundAgents = 10
-
 type askArgs struct {
+	Agent string `json:"agent,omitempty"` // of ask_agent
 	Input string `json:"input"`
 }
 
-var askSchema = json.RawMessage(`{"type":"object","properties":{"input":{"type":"string","minLength":1,"maxLength":16384,"description":"all that the agent needs to know: it sees nothing of this conversation"}},"required":["input"],"additionalProperties":false}`)
+const askInput = `"input":{"type":"string","minLength":1,"maxLength":16384,"description":"all that the agent needs to know: it sees nothing of this conversation"}`
 
-type askAgentArgs struct {
-	Agent string `json:"agent"`
-	Input string `json:"input"`
-}
-
-var askAgentTool = model.Tool{
-	Name: agents.AskAgent, Description: "Asks another agent, and gives its answer.",
-	Schema: json.RawMessage(`{"type":"object","properties":{"agent":{"type":"string","minLength":1,"maxLength":60},"input":{"type":"string","minLength":1,"maxLength":16384,"description":"all that the agent needs to know: it sees nothing of this conversation"}},"required":["agent","input"],"additionalProperties":false}`),
-}
-
-type findAgentsArgs struct {
-	Query string `json:"query"`
-}
+var (
+	askSchema      = json.RawMessage(`{"type":"object","properties":{` + askInput + `},"required":["input"],"additionalProperties":false}`)
+	askAgentSchema = json.RawMessage(`{"type":"object","properties":{"agent":{"type":"string","minLength":1,"maxLength":60},` + askInput + `},"required":["agent","input"],"additionalProperties":false}`)
+)
 
 var findAgentsTool = model.Tool{
 	Name: "find_agents", Description: "Finds agents that can be asked by words of their names and descriptions, best first.",
@@ -59,40 +48,50 @@ var findAgentsTool = model.Tool{
 
 // askTools are the tools by which the agent asks others: one for each of those that it
 // names, or for many, and where it may ask any, one for all.
-func (w *worker) askTools(named bool) []*tool {
-	var out []*tool
+func (w *worker) askTools(named bool) (out []*tool) {
 	if named && len(w.others) <= maxAskTools {
 		for _, a := range w.others {
-			out = append(out, newTool(tool{
-				Tool: model.Tool{Name: askToolName(a.Agent), Description: a.Description, Schema: askSchema},
-				asks: func(json.RawMessage) string { return a.Agent },
-				call: called(func(ctx context.Context, _ string, in askArgs) (any, error) { return w.ask(ctx, a, in.Input) }),
-			}))
+			out = append(out, w.askTool(model.Tool{Name: askToolName(a.Agent), Description: a.Description, Schema: askSchema}, a.Agent))
 		}
 		return out
 	}
-	about := askAgentTool
-	if len(w.others) > maxAskTools {
-		about.Description += " " + findAgentsTool.Name + " finds one."
-		out = append(out, newTool(tool{Tool: findAgentsTool, call: called(func(_ context.Context, _ string, in findAgentsArgs) (any, error) {
-			return map[string]any{"agents": foundAgents(w.others, in.Query)}, nil
-		})}))
-	} else {
+	one := model.Tool{Name: agents.AskAgent, Description: "Asks another agent, and gives its answer.", Schema: askAgentSchema}
+	if len(w.others) <= maxAskTools {
 		for _, a := range w.others {
-			about.Description += "\n- " + a.Agent + ": " + a.Description
+			one.Description += "\n- " + a.Agent + ": " + a.Description
 		}
+		return []*tool{w.askTool(one, "")}
 	}
-	return append(out, newTool(tool{
-		Tool: about,
-		asks: func(args json.RawMessage) string { return decoded(args, &askAgentArgs{}).Agent },
-		call: called(func(ctx context.Context, _ string, in askAgentArgs) (any, error) {
-			i := slices.IndexFunc(w.others, func(a catalog.OtherAgent) bool { return a.Agent == in.Agent })
-			if i < 0 {
+	one.Description += " " + findAgentsTool.Name + " finds one."
+	return []*tool{w.askTool(one, ""), newTool(tool{Tool: findAgentsTool, call: called(func(_ context.Context, _ string, in findSkillsArgs) (any, error) {
+		return map[string]any{"agents": foundAgents(w.others, in.Query)}, nil
+	})})}
+}
+
+// askTool asks one agent; empty: the one that a call names.
+func (w *worker) askTool(t model.Tool, agent string) *tool {
+	return newTool(tool{
+		Tool: t,
+		asks: func(args json.RawMessage) string { return cmp.Or(agent, decoded(args, &askArgs{}).Agent) },
+		call: called(func(ctx context.Context, _ string, in askArgs) (any, error) {
+			a, ok := w.other(cmp.Or(agent, in.Agent))
+			if !ok {
 				return nil, mistaken("agent: there is no agent %q to ask", in.Agent)
 			}
-			return w.ask(ctx, w.others[i], in.Input)
+			return w.ask(ctx, a, in.Input)
 		}),
-	}))
+	})
+}
+
+// other is an agent that may be asked; there is always a name to tell people.
+func (w *worker) other(name string) (a catalog.OtherAgent, ok bool) {
+	i := slices.IndexFunc(w.others, func(a catalog.OtherAgent) bool { return a.Agent == name })
+	if i < 0 {
+		return catalog.OtherAgent{Agent: name, DisplayName: name}, false
+	}
+	a = w.others[i]
+	a.DisplayName = cmp.Or(a.DisplayName, name)
+	return a, true
 }
 
 func askToolName(agent string) string { return "ask_" + agent }
@@ -111,7 +110,7 @@ func foundAgents(all []catalog.OtherAgent, query string) []catalog.OtherAgent {
 	}
 	found := slices.Clone(all)
 	slices.SortStableFunc(found, func(a, b catalog.OtherAgent) int { return cmp.Compare(hits(b), hits(a)) })
-	return found[:min(len(found), maxFoundAgents)]
+	return found[:min(len(found), maxAskTools)]
 }
 
 // heard is what came of an ask, as the model that asked reads it. Why an agent is not
@@ -141,7 +140,7 @@ func (w *worker) ask(ctx context.Context, a catalog.OtherAgent, input string) (a
 	case err == nil && reply.Held != nil:
 		return nil, heldBy(reply.Held)
 	}
-	w.cfg.Asked.count(a.Agent, w.cfg.Now().Sub(began), failureOf(reply, err))
+	w.cfg.Asked(a.Agent, w.cfg.Now().Sub(began), failureOf(reply, err))
 	if err == nil && reply.Status == taskDone {
 		return heardFrom(catalog.StepFinish{Reply: reply.Reply, Components: reply.Components}, reply.Partial), nil
 	}
@@ -150,7 +149,7 @@ func (w *worker) ask(ctx context.Context, a catalog.OtherAgent, input string) (a
 	}
 	w.cfg.Log.WarnContext(ctx, "an asked agent is unavailable", slog.String("plan_id", w.req.Turn.PlanID), slog.String("agent", a.Agent), slog.String("error", model.Detailed(err)))
 	errorEmit(ctx, w.cfg.Log, a.Agent, axisFailed, true)
-	return heard{Status: heardNothing, About: cmp.Or(a.DisplayName, a.Agent)}, nil
+	return heard{Status: heardNothing, About: a.DisplayName}, nil
 }
 
 func heardFrom(f catalog.StepFinish, partly bool) heard {
@@ -203,7 +202,7 @@ func (w *worker) child(ctx context.Context, a catalog.OtherAgent, input string) 
 	turn.Grant = w.sealer.grantOf(w.req.Turn)
 	ask, step := callOf(ctx), w.req.Step
 	step.Task, step.Skills = a.Agent, opened.Skills
-	reply := w.tasks.work(ctx, key, runRequest{
+	reply := w.tasks.work(atCall(ctx, ""), key, runRequest{
 		Turn: turn, TaskID: args.TaskID, UserTask: input, Revision: w.req.Revision, Step: step, Agent: a.Agent, Deadline: args.Deadline, Ask: ask, Calls: toldBy(answer).Calls,
 		say: func(p progress) {
 			p.Agent, p.Ask = a.Agent, ask
@@ -235,20 +234,14 @@ func (w *worker) askUntil(a catalog.OtherAgent) time.Time {
 func (w *worker) askAgain(ctx context.Context, calls []catalog.TranscriptCall) map[string]func() (any, error) {
 	out := map[string]func() (any, error){}
 	var asking sync.WaitGroup
-	for i, c := range calls {
+	for _, c := range calls { // of each path the state tells the last one alone
 		var a catalog.AgentAsk
-		if i+1 < len(calls) && calls[i+1].Call == c.Call { // it was asked again
-			continue
-		}
 		if c.Type != intents.TypeAgentAsk || finalAsk(c) || decoded(c.Args, &a).Agent == "" {
 			continue
 		}
 		var result any
 		var err error
-		other := catalog.OtherAgent{Agent: a.Agent}
-		if i := slices.IndexFunc(w.others, func(o catalog.OtherAgent) bool { return o.Agent == a.Agent }); i >= 0 {
-			other = w.others[i]
-		}
+		other, _ := w.other(a.Agent)
 		out[c.Call] = func() (any, error) { return result, err }
 		asking.Go(func() { result, err = w.ask(atCall(ctx, c.Call), other, a.Input) })
 	}
@@ -260,9 +253,9 @@ func (w *worker) askAgain(ctx context.Context, calls []catalog.TranscriptCall) m
 func (w *worker) askCall(a *catalog.AgentAsk) (name string, args any) {
 	name = askToolName(a.Agent)
 	if slices.ContainsFunc(w.loop.tools, func(t *tool) bool { return t.Name == name && t.asks != nil }) {
-		return name, askArgs{a.Input}
+		return name, askArgs{Input: a.Input}
 	}
-	return agents.AskAgent, askAgentArgs{a.Agent, a.Input}
+	return agents.AskAgent, askArgs{a.Agent, a.Input}
 }
 
 // finalAsk says whether nothing more can come of an ask.
@@ -280,13 +273,8 @@ func (w *worker) heardBefore(c catalog.TranscriptCall) heard {
 	if c.Status == taskDone && decoded(c.Result, &f).Reply != "" {
 		return heardFrom(f, false)
 	}
-	agent := decoded(c.Args, &catalog.AgentAsk{}).Agent
-	for _, o := range w.others {
-		if o.Agent == agent {
-			agent = cmp.Or(o.DisplayName, agent)
-		}
-	}
-	return heard{Status: heardNothing, About: agent}
+	a, _ := w.other(decoded(c.Args, &catalog.AgentAsk{}).Agent)
+	return heard{Status: heardNothing, About: a.DisplayName}
 }
 
 // noData says whether an order failed because what it asks for could not be had.

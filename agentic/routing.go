@@ -4,13 +4,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
@@ -97,11 +93,11 @@ func (d *drive) routed(ctx context.Context) {
 			failed++
 		}
 	}
-	d.cfg.Log.InfoContext(ctx, "agent.routing", slog.String("plan_id", d.turn.PlanID), slog.String("trace_id", d.turn.TraceID), slog.String("agent", cmp.Or(d.agent.Agent, agents.Planner)),
-		slog.Int("intent_count", len(d.asked.Asked)+len(d.asked.Dropped)), slog.String("cap", cmp.Or(d.asked.Cap, "within")), slog.Any("dropped", d.asked.Dropped), slog.Group("outcomes", asked...))
 	if failed > 0 {
 		errorEmit(ctx, d.cfg.Log, d.agent.Agent, axisSome, true)
 	}
+	d.cfg.Log.InfoContext(ctx, "agent.routing", slog.String("plan_id", d.turn.PlanID), slog.String("trace_id", d.turn.TraceID), slog.String("agent", cmp.Or(d.agent.Agent, agents.Planner)),
+		slog.Int("intent_count", len(d.asked.Asked)+len(d.asked.Dropped)), slog.String("cap", cmp.Or(d.asked.Cap, "within")), slog.Any("dropped", d.asked.Dropped), slog.Group("outcomes", asked...))
 }
 
 // Axes of what goes wrong when agents are asked.
@@ -117,70 +113,15 @@ func errorEmit(ctx context.Context, log *slog.Logger, agent string, axis int, fi
 
 // failureOf says how an ask failed, for figures; empty: it did not.
 func failureOf(r runReply, err error) string {
-	var refused *OrderError
 	switch {
-	case errors.As(err, &refused):
-		return "refused"
 	case err != nil:
-		return "not_begun"
-	case r.Status == taskDone:
-		return ""
+		return "refused"
 	case r.TimedOut:
 		return "timeout"
+	case r.Status != taskDone:
+		return "failed"
 	}
-	return "failed"
-}
-
-// DispatchBuckets are the bounds of the histogram of asks, in milliseconds.
-var DispatchBuckets = []float64{100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 120_000}
-
-// Dispatches are the asks of one agent in this process.
-type Dispatches struct {
-	Count  uint64
-	SumMS  float64
-	UpTo   map[float64]uint64 // by DispatchBuckets
-	Errors map[string]float64 // by what went wrong
-}
-
-// Asked counts asks by the agent that was asked.
-type Asked struct {
-	mu sync.Mutex // guards of
-	of map[string]*Dispatches
-}
-
-func (a *Asked) count(agent string, took time.Duration, failure string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.of == nil {
-		a.of = make(map[string]*Dispatches)
-	}
-	d := a.of[agent]
-	if d == nil {
-		d = &Dispatches{UpTo: make(map[float64]uint64), Errors: make(map[string]float64)}
-		a.of[agent] = d
-	}
-	ms := float64(took.Milliseconds())
-	d.Count++
-	d.SumMS += ms
-	for _, bound := range DispatchBuckets {
-		if ms <= bound {
-			d.UpTo[bound]++
-		}
-	}
-	if failure != "" {
-		d.Errors[failure]++
-	}
-}
-
-// Each is a copy of the counts.
-func (a *Asked) Each() map[string]Dispatches {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	out := make(map[string]Dispatches, len(a.of))
-	for agent, d := range a.of {
-		out[agent] = Dispatches{d.Count, d.SumMS, maps.Clone(d.UpTo), maps.Clone(d.Errors)}
-	}
-	return out
+	return ""
 }
 
 // prior is what an agent that is asked now is told of the turn before: what others did

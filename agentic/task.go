@@ -41,7 +41,7 @@ type prepared struct {
 // NewTasks needs no key.
 func NewTasks(cfg Config) *Tasks {
 	if cfg.Asked == nil {
-		cfg.Asked = new(Asked)
+		cfg.Asked = func(string, time.Duration, string) {}
 	}
 	return &Tasks{cfg: cfg, grants: newRenewals(), keys: make(map[string]prepared)}
 }

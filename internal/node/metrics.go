@@ -53,22 +53,6 @@ func (n *Node) metrics() []telemetry.Metric {
 			}
 			return out
 		}},
-		{Name: "agent_dispatch_duration_ms", Help: "What agents were asked, by agent: how long it took, in milliseconds.", Label: "agent_id", Histograms: func() map[string]telemetry.Histogram {
-			out := map[string]telemetry.Histogram{}
-			for agent, d := range n.asked.Each() {
-				out[agent] = telemetry.Histogram{Count: d.Count, Sum: d.SumMS, UpTo: d.UpTo}
-			}
-			return out
-		}},
-		{Name: "agent_dispatch_errors_total", Help: "Asked agents that gave no answer, by agent and reason.", Label: "agent_id error_type", Counter: true, Values: func() map[string]float64 {
-			out := map[string]float64{}
-			for agent, d := range n.asked.Each() {
-				for reason, times := range d.Errors {
-					out[agent+" "+reason] = times
-				}
-			}
-			return out
-		}},
 	}
 }
 

@@ -11,7 +11,6 @@ package telemetry
 
 import (
 	"net/http"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -23,29 +22,20 @@ import (
 type Metric struct {
 	Name  string // in snake case; that of a counter ends in _total
 	Help  string
-	Label string // empty: there is one value, under ""; two labels and their values have a blank between them
+	Label string // empty: there is one value, under ""
 	// Counter: it only grows while the process lives.
 	Counter bool
 	// Values by the label's value, asked for at each request, by several at once.
 	Values func() map[string]float64
-	// Histograms in the place of Values, by the label's value.
-	Histograms func() map[string]Histogram
-}
-
-// Histogram counts values, and those up to each of some bounds.
-type Histogram struct {
-	Count uint64
-	Sum   float64
-	UpTo  map[float64]uint64
 }
 
 // One is the values of a metric without a label.
 func One[N int | int64](value N) map[string]float64 { return map[string]float64{"": float64(value)} }
 
 // Handler serves /metrics and nothing else.
-func Handler(metrics []Metric) http.Handler {
+func Handler(metrics []Metric, asks *Asks) http.Handler {
 	r := prometheus.NewRegistry()
-	r.MustRegister(collector(metrics), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	r.MustRegister(collector(metrics), asks.took, asks.failed, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(r, promhttp.HandlerOpts{MaxRequestsInFlight: maxRequests}))
 	return mux
@@ -60,12 +50,11 @@ type collector []Metric
 var _ prometheus.Collector = collector(nil)
 
 func (m Metric) desc() *prometheus.Desc {
-	return prometheus.NewDesc(m.Name, m.Help, strings.Fields(m.Label), nil)
-}
-
-// values of the labels.
-func (m Metric) values(value string) []string {
-	return strings.SplitN(value, " ", len(strings.Fields(m.Label)))
+	var labels []string
+	if m.Label != "" {
+		labels = []string{m.Label}
+	}
+	return prometheus.NewDesc(m.Name, m.Help, labels, nil)
 }
 
 // Describe names the metrics.
@@ -82,20 +71,16 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 		if m.Counter {
 			kind = prometheus.CounterValue
 		}
-		put := func(one prometheus.Metric, err error) {
+		for value, n := range m.Values() {
+			var labels []string
+			if m.Label != "" {
+				labels = []string{value}
+			}
+			one, err := prometheus.NewConstMetric(desc, kind, n, labels...)
 			if err != nil {
 				one = prometheus.NewInvalidMetric(desc, err)
 			}
 			out <- one
-		}
-		if m.Histograms != nil {
-			for value, h := range m.Histograms() {
-				put(prometheus.NewConstHistogram(desc, h.Count, h.Sum, h.UpTo, m.values(value)...))
-			}
-			continue
-		}
-		for value, n := range m.Values() {
-			put(prometheus.NewConstMetric(desc, kind, n, m.values(value)...))
 		}
 	}
 }
