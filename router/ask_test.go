@@ -149,6 +149,9 @@ func TestMayAsk(t *testing.T) {
 	refuses(intents.MalformedArgs, "no such task", "spoons", "1.0", func(_ *routertest.Task, a *catalog.AgentAsk) { a.PlanID = routertest.PlanID("q") })
 	refuses(intents.MalformedArgs, "a task with this id exists", "spoons", "1.0", func(_ *routertest.Task, a *catalog.AgentAsk) { a.TaskID = task.TaskID })
 	refuses(intents.MalformedArgs, "another task", "spoons", "1.0", func(child *routertest.Task, _ *catalog.AgentAsk) { child.Key = task.Key })
+	for _, wrong := range []catalog.AskContext{{}, {EpisodeID: "s", PriorContext: strings.Repeat("x", 2049)}} {
+		refuses(intents.SchemaInvalid, "", "spoons", "1.0", func(_ *routertest.Task, a *catalog.AgentAsk) { a.Context = wrong })
+	}
 	o, _ := task.AskOrder("spoons", "1.0", nil)
 	a, _ := o.Args.(catalog.AgentAsk)
 	a.Input = "Something else?"

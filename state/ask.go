@@ -31,7 +31,7 @@ func (r *runs) lacks() bool {
 func (s *State) askedBy(tenant string, a agents.Scope, set agents.Scopes) (x asking, err error) {
 	x = asking{Asks: make(map[string]*runs), AskFor: a.Limits.AskSeconds, FanOut: a.Limits.FanOut, Requests: a.Limits.Requests}
 	for _, b := range set.Agents {
-		if b.Name == a.Name || !b.Runnable() || !a.AskAny && !slices.Contains(a.SubAgents, b.Name) {
+		if s.rules < intents.RulesAsks || b.Name == a.Name || !b.Runnable() || !a.AskAny && !slices.Contains(a.SubAgents, b.Name) {
 			continue
 		}
 		asked, skills, err := s.scoped(tenant, b)

@@ -77,7 +77,7 @@ export class Agents {
     const runnable = (a) => a && !INNER.includes(a.name) && !a.remote;
     const a = set.get(name);
     must(runnable(a), "no agent that can be run");
-    const asked = [...set.values()].filter((b) => b.name !== name && runnable(b) && (a.ask_any || a.sub_agents?.includes(b.name)));
+    const asked = [...set.values()].filter((b) => this.state.rules > 4 && b.name !== name && runnable(b) && (a.ask_any || a.sub_agents?.includes(b.name)));
     const { ask_time_limit_sec: askFor, max_fan_out: fanOut, request_limit: requests } = a.limits;
     return { ...this.scoped(tenant, a), asks: new Map(asked.map((b) => [b.name, this.scoped(tenant, b)])), askFor, fanOut, requests };
   }
