@@ -35,7 +35,7 @@ func (w *worker) converse(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	tools, err := w.agentTools(ctx, len(agent.SubAgents) > 0)
+	tools, err := w.agentTools(ctx, agent)
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (w *worker) ownAgent(ctx context.Context) (*agents.Agent, error) {
 
 // agentTools are the skills that the agent may call, and what works on large results once
 // there is one. A skill that cannot be loaded is left out: its server may be down.
-func (w *worker) agentTools(ctx context.Context, named bool) ([]*tool, error) {
+func (w *worker) agentTools(ctx context.Context, agent *agents.Agent) ([]*tool, error) {
 	names := w.req.Step.Skills
 	manifests := make([]catalog.Manifest, len(names))
 	var g errgroup.Group
@@ -127,12 +127,19 @@ func (w *worker) agentTools(ctx context.Context, named bool) ([]*tool, error) {
 		return nil, err
 	}
 	manifests = slices.DeleteFunc(manifests, func(m catalog.Manifest) bool { return m.Name == "" })
+	for i := range manifests {
+		for _, t := range agent.Tools {
+			if t.ID() == manifests[i].Name && t.Description != "" { // in addition to the tool's own
+				manifests[i].Description = cut(manifests[i].Description, max(0, maxAbout-len(t.Description)-1)) + "\n" + t.Description
+			}
+		}
+	}
 	builtin := []*tool{
 		newTool(tool{Tool: readLinesTool, later: w.hasLarge, call: called(w.readLines)}),
 		newTool(tool{Tool: execPythonTool, later: w.hasLarge, call: called(w.python)}),
 	}
 	if len(w.others) > 0 {
-		builtin = append(w.askTools(named), builtin...)
+		builtin = append(w.askTools(len(agent.SubAgents) > 0), builtin...)
 	}
 	taken := map[string]bool{finalResult: true}
 	for _, t := range builtin {

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -370,6 +371,55 @@ func TestAskWithPriorContext(t *testing.T) {
 	}
 	if n := len(got.called("agent.ask")); n != 2 {
 		t.Errorf("%d asks", n)
+	}
+}
+
+// TestAskIsShown: what an asked agent says is shown while it says it, with its name and
+// apart from the answer: as an event of its own, and on OpenAI's routes beside the chunks.
+func TestAskIsShown(t *testing.T) {
+	_, skills := serveCRM(t)
+	m := &cast{parts: map[string]func(context.Context, model.Request) *model.Response{
+		"desk":   func(ctx context.Context, req model.Request) *model.Response { return desk("orders")(ctx, req) },
+		"orders": func(context.Context, model.Request) *model.Response { return &model.Response{Text: "Three are late."} },
+	}}
+	s := start(t, setup{Model: m, Skills: []string{skills}, Agents: deskFiles(t, "")})
+	for path, body := range map[string]string{
+		"/agent/run":           `{"agent":"desk","stream":true,"message":"Orders?"}`,
+		"/chat/talk":           `{"messages":[{"id":"m1","role":"user","content":"Orders?"}]}`,
+		"/v1/chat/completions": `{"model":"desk","stream":true,"messages":[{"role":"user","content":"Orders?"}]}`,
+		"/v1/responses":        `{"model":"desk","stream":true,"input":"Orders?"}`,
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range map[string]string{"Content-Type": "application/json", "X-Api-Key": s.key, "Authorization": "Bearer " + s.key, "X-Agent-Schema-Name": "desk"} {
+			req.Header.Set(name, value)
+		}
+		if path != "/v1/chat/completions" && path != "/v1/responses" {
+			req.Header.Del("Authorization")
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatalf("%s: HTTP %d %v: %s", path, resp.StatusCode, err, raw)
+		}
+		asked := 0
+		for _, data := range strings.Split(string(raw), "\ndata: ") {
+			if strings.Contains(data, `"kind":"child_content"`) && strings.Contains(data, `"text":"Three are late."`) && strings.Contains(data, `"agent":"orders"`) {
+				asked++
+				if strings.Contains(data, `"content":"Three`) || strings.Contains(data, `"delta":"Three`) {
+					t.Errorf("%s: it is part of the answer: %s", path, data)
+				}
+			}
+		}
+		if asked != 1 {
+			t.Errorf("%s: shown %d times:\n%s", path, asked, raw)
+		}
 	}
 }
 
