@@ -423,6 +423,61 @@ func TestAskIsShown(t *testing.T) {
 	}
 }
 
+// TestAskedCallWaits: a call of an asked agent that waits for people holds the turn, which
+// says what is done. Once somebody has approved it, that agent is asked again under the same
+// call and goes on; the others are not asked again, and the call is made once.
+func TestAskedCallWaits(t *testing.T) {
+	records, skills := serveCRM(t)
+	m := &cast{parts: map[string]func(context.Context, model.Request) *model.Response{
+		"desk": func(ctx context.Context, req model.Request) *model.Response {
+			if len(req.Tools) == 0 {
+				return &model.Response{Text: "Billing is well; a note waits."}
+			}
+			return desk("tickets", "billing")(ctx, req)
+		},
+		"tickets": func(_ context.Context, req model.Request) *model.Response {
+			if len(req.Tools) == 0 {
+				return &model.Response{Text: "My note waits."}
+			}
+			return noting(req)
+		},
+		"billing": func(context.Context, model.Request) *model.Response { return &model.Response{Text: "Billing is well."} },
+	}}
+	s := start(t, setup{Model: m, Skills: []string{skills}, Agents: deskFiles(t, "")})
+	ben, _, _ := s.holds("crm.add_note")
+	var held heldTurn
+	if status, p := s.call(s.as("local"), http.MethodPost, "/agent/run", map[string]string{"message": "How are things?", "agent": "desk"}, &held); status != http.StatusAccepted || held.Approval.Type != "skill.call" {
+		t.Fatalf("HTTP %d %+v %+v", status, p, held)
+	}
+	if n := records.Calls("add_note"); n != 0 {
+		t.Fatalf("%d notes before anybody agreed", n)
+	}
+	if got, p := s.decide(ben, held.Approval.IntentID, "approve", ""); got.State != catalog.ApprovalReleased {
+		t.Fatalf("%+v %+v", got, p)
+	}
+	deadline := time.After(patience)
+	v := s.planOf(s.as("local"), held.PlanID)
+	for ; v.CompletedAt == nil; v = s.planOf(s.as("local"), held.PlanID) {
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-deadline:
+			t.Fatalf("the plan does not end: %+v", v)
+		}
+	}
+	if v.Response != "Noted. Billing is well." || records.Calls("add_note") != 1 {
+		t.Errorf("%d notes, plan %+v", records.Calls("add_note"), v)
+	}
+	asks := map[string]int{}
+	for _, o := range s.orders(held.PlanID) {
+		if o.Type == "agent.ask" {
+			asks[decoded[catalog.AgentAsk](string(o.Args)).Agent+" "+o.Context.Call]++
+		}
+	}
+	if d := gocmp.Diff(map[string]int{"tickets 1.0": 2, "billing 1.1": 1}, asks); d != "" {
+		t.Errorf("asks (-want +got):\n%s", d)
+	}
+}
+
 // askAgent is ask for an agent.
 func (s *system) askAgent(who person, agent, message string) turn {
 	s.t.Helper()
