@@ -51,7 +51,8 @@ sub_agents: [shop, rewards, support]
 
 // others that hub may ask.
 var others = []catalog.OtherAgent{
-	{Agent: "shop", DisplayName: "Shop", Description: "Knows offers.\nAnd prices.", TimeLimitSec: 60}, {Agent: "rewards", Description: "Knows points.", TimeLimitSec: 60},
+	{Agent: "shop", DisplayName: "Shop", Description: "Knows offers.\nAnd prices.", TimeLimitSec: 60},
+	{Agent: "rewards", Description: "Knows points.", TimeLimitSec: 60},
 	{Agent: "support", DisplayName: "Support", Description: "Knows returns.", TimeLimitSec: 60},
 }
 
@@ -287,6 +288,7 @@ func TestAsks(t *testing.T) {
 			said[d.Agent] += d.Text
 		case bus.FrameToken:
 			tokens += dataOf[bus.ContentData](t, f).Text
+		default:
 		}
 	}
 	if said["shop"] != "Ten percent." || said["rewards"] != "120 points." || tokens != "Ten percent off, and 120 points." {
