@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -21,6 +22,11 @@ type asking struct {
 	Requests int              `json:"requests,omitempty"` // calls of a step that ask
 }
 
+// lacks says that an agent which may be asked is not there.
+func (r *runs) lacks() bool {
+	return r != nil && slices.Contains(slices.Collect(maps.Values(r.Asks)), nil)
+}
+
 // askedBy are the agents of a set that one of them may ask: local ones, and not itself.
 func (s *State) askedBy(tenant string, a agents.Scope, set agents.Scopes) (x asking, err error) {
 	x = asking{Asks: make(map[string]*runs), AskFor: a.Limits.AskSeconds, FanOut: a.Limits.FanOut, Requests: a.Limits.Requests}
@@ -37,6 +43,23 @@ func (s *State) askedBy(tenant string, a agents.Scope, set agents.Scopes) (x ask
 		x.Asks[b.Name] = asked
 	}
 	return x, nil
+}
+
+// others are those agents as the one that may ask them knows them.
+func (x asking) others() (out []catalog.OtherAgent) {
+	for _, name := range slices.Sorted(maps.Keys(x.Asks)) {
+		r := x.Asks[name]
+		var a *agents.Agent
+		if r.Text == "" {
+			a = agents.Builtin(name)
+		} else {
+			a, _ = agents.Parse([]byte(r.Text)) // it was sound when it was pushed
+		}
+		if a != nil {
+			out = append(out, catalog.OtherAgent{Agent: name, DisplayName: a.DisplayName, Description: a.Description, TimeLimitSec: min(x.AskFor, r.Seconds)})
+		}
+	}
+	return out
 }
 
 // agentAsk opens a task of another agent for a call of the task of an agent's plan. That call is the place of the

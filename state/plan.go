@@ -156,7 +156,7 @@ func (p *plan) clone() *plan {
 // texts, which every move would record again. plan.claim alone answers with them.
 func (p *plan) answer() catalog.PlanView {
 	v := p.shown()
-	v.Task, v.Response = "", ""
+	v.Task, v.Response, v.Components = "", "", nil
 	for i := range v.Facts {
 		v.Facts[i].Args = json.RawMessage(`{}`)
 	}

@@ -168,7 +168,7 @@ func (s *State) OpenPlans(tenant string) (one, all int) {
 // from the records (PlanWithoutTexts, RestoreTexts). Texts that tickets hold stay: orders
 // of a task may still be carried out.
 func (p *plan) dropTexts() {
-	p.View.Task, p.View.Response, p.Turn = "", "", nil
+	p.View.Task, p.View.Response, p.View.Components, p.Turn = "", "", nil, nil
 	for i := range p.View.Steps {
 		p.View.Steps[i].Task = ""
 	}
@@ -208,7 +208,7 @@ func RestoreTexts(p *catalog.PlanView, o Order) error {
 	case typeStepFinish:
 		a, err := argsOf[catalog.StepFinish](o)
 		if a.Reply != "" && a.Status == "done" {
-			p.Response = a.Reply
+			p.Response, p.Components = a.Reply, componentsOf(a)
 		}
 		return err // its other texts stay with the plan
 	case TypeCancel: // its text is in none

@@ -181,7 +181,11 @@ var agentGet = move("agent.get",
 		if t := v.s.tasks[o.Tenant+"/"+o.Context.TaskID]; t != nil && t.plan == p && t.Ask != "" {
 			name, runs = t.Agent, p.Runs.Asks[t.Agent]
 		}
-		return Effect{Result: catalog.AgentGetResult{Agent: name, Text: runs.Text, TimeLimitSec: runs.Seconds}}, nil
+		result := catalog.AgentGetResult{Agent: name, Text: runs.Text, TimeLimitSec: runs.Seconds}
+		if v.Rules() >= intents.RulesAsks {
+			result.Others = runs.others()
+		}
+		return Effect{Result: result}, nil
 	},
 	func(*State, Order, catalog.AgentGet) error { return nil })
 

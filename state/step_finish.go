@@ -1,6 +1,7 @@
 package state
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -60,7 +61,7 @@ var stepFinish = move(typeStepFinish,
 		t.plan.Texts = append(t.plan.Texts, o.Recorded)
 		t.plan.Unheld = t.plan.Unheld && s.rules < intents.RulesAgents // its driver sees which steps may go on
 		return nil
-	}).keepsAllBut("reason", "suggestion", "reply")
+	}).keepsAllBut("reason", "suggestion", "reply", "components")
 
 // heldBy says whether an order of a task's step waits, or one of the task or of those that it has asked for has
 // waited for people. Of a task that was asked for only orders of its place count.
@@ -73,6 +74,14 @@ func (p *plan) heldBy(t *task) bool {
 		waits := f.Status == factHeld && f.Step == t.Step && (t.Ask == "" || f.Ask == t.Ask)
 		return waits || own[f.HeldBy]
 	})
+}
+
+// componentsOf a reply; what is no JSON is none.
+func componentsOf(a catalog.StepFinish) json.RawMessage {
+	if !json.Valid([]byte(a.Components)) {
+		return nil
+	}
+	return json.RawMessage(a.Components)
 }
 
 // finish is the effect of step.finish on a plan. What a task that was asked for says is for the one that asked: of
@@ -88,7 +97,7 @@ func (p *plan) finish(t *task, a catalog.StepFinish, at time.Time) {
 	switch a.Status {
 	case "done":
 		s.Status, s.MemoryKey, s.Validated = catalog.StepDone, a.MemoryKey, true
-		p.View.Response = a.Reply
+		p.View.Response, p.View.Components = a.Reply, componentsOf(a)
 		for _, f := range p.Facts {
 			if f.Step == step && f.Revision == s.Revision {
 				p.Settled[f.IntentID] = true

@@ -36,7 +36,7 @@ const TEXTS = {
   "plan.open": ["task", "turn/added_instruction", "turn/history/content", "turn/location", "turn/session_metadata", "turn/session_name", "turn/user_email", "turn/user_name"],
   plan: ["answer", "steps/task", "steps/return_spec/reason"],
   "agent.ask": ["input", "context/locale", "context/location", "context/prior_context"],
-  "step.finish": ["reason", "suggestion", "reply"],
+  "step.finish": ["reason", "suggestion", "reply", "components"],
   "plan.close": ["response", "failure/reason", "failure/last_failure/reason"],
   cancel: ["reason"],
 };
