@@ -39,7 +39,7 @@ func (r *Router) endings(o *order) ([]storage.Entry, error) {
 // expiryPace is how often holds are looked at for deadlines that have passed.
 const expiryPace = time.Second
 
-// WatchHolds ends holds whose deadline passes, until ctx ends; then it waits
+// WatchHolds ends holds whose deadline passes, and releases those that were met, until ctx ends; then it waits
 // for released orders that are being carried out.
 func (r *Router) WatchHolds(ctx context.Context) error {
 	defer r.running.Wait()
@@ -53,6 +53,9 @@ func (r *Router) WatchHolds(ctx context.Context) error {
 			r.eraseLater(ctx)
 			if err := r.ExpireHolds(ctx); err != nil && ctx.Err() == nil {
 				r.cfg.Log.WarnContext(ctx, "holds past their deadline stay", slog.String("error", err.Error()))
+			}
+			if err := r.ReleaseSettled(ctx); err != nil && ctx.Err() == nil {
+				r.cfg.Log.WarnContext(ctx, "orders that wait for nothing any more stay", slog.String("error", err.Error()))
 			}
 		}
 	}

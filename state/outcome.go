@@ -86,7 +86,7 @@ func (s *State) openOrder(o Order) (x *openOrder, p *plan) {
 }
 
 func (p *plan) addFact(x *openOrder, o Order, status string) {
-	f := &fact{Ask: o.Context.Ask, Occurrence: o.Context.Occurrence, Erased: o.Erased, OrderFact: catalog.OrderFact{
+	f := &fact{Ask: o.Context.Ask, Occurrence: o.Context.Occurrence, Task: x.Task, Skill: o.Skill, Erased: o.Erased, OrderFact: catalog.OrderFact{
 		Step: x.Step, Revision: x.Revision, IntentID: x.ID, Type: o.Type,
 		Effect: catalog.Effect(o.Decision.Effect), Args: o.shownArgs(), Status: status,
 	}}

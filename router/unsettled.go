@@ -1,0 +1,69 @@
+package router
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"time"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/policies"
+	"aob.dev/writ/storage"
+)
+
+// unsettled is what a policy says of an order, and holds it while nobody knows what became
+// of an earlier call of its skill in the step.
+func (o *order) unsettled(res policies.Result) policies.Result {
+	switch f := o.view.Unsettled(o.inPlan()); {
+	case f == nil:
+		return res
+	case f.Status == string(intents.StatusIndetermined):
+		return res.Unsettled("an operator looks what " + f.IntentID + " did, and says so with writ order resolve")
+	default:
+		return res.Unsettled("it is carried out once " + f.IntentID + " has its outcome")
+	}
+}
+
+// ReleaseSettled releases the orders on hold that waited until it was known what became of
+// another one, where that is known and people have approved what they have to. Each is
+// judged again, and ends if it is refused by now.
+//
+// Crash between the outcome that made it known, or order.resolve, and the release: the order
+// waits on, and is released after the next start. After the release: the order is open, and
+// recovery ends it by its effect.
+func (r *Router) ReleaseSettled(ctx context.Context) error {
+	if _, blocked := r.blocked(); blocked {
+		return nil // the clock may be wrong
+	}
+	var errs []error
+	for _, w := range r.state.Settled() {
+		errs = append(errs, r.releaseSettled(ctx, w.Tenant, w.Decision.IntentID))
+	}
+	return errors.Join(errs...)
+}
+
+func (r *Router) releaseSettled(ctx context.Context, tenant, intentID string) error {
+	o := &order{view: r.state.View(), now: r.cfg.Now().UTC().Truncate(time.Millisecond), settled: &settlement{}}
+	w, still := o.view.Hold(tenant, intentID)
+	if !still || !o.now.Before(w.Deadline) {
+		return nil
+	}
+	o.view.RelyOnPolicy(tenant)
+	var err error
+	if o.policy, err = r.engine(ctx); err != nil {
+		return err
+	}
+	o.decision.PolicyDigest, o.decision.Catalog, o.decision.Directory = o.policy.Digest(), r.cfg.Catalog.Digest(), o.view.Position()
+	if err := r.releaseHeld(ctx, o, w, &catalog.ApproveResult{}); err != nil || len(o.settled.entries) == 0 {
+		return err
+	}
+	res, err := r.cfg.Journal.Commit(context.WithoutCancel(ctx), storage.Commit{ID: rand.Text(), Seen: o.view.Seen(), Asserts: o.view.Asserts(), Entries: o.settled.entries})
+	switch {
+	case err != nil || res.Verdict != storage.Won: // changed meanwhile: it is looked at again
+		r.release(o)
+	case o.settled.released != nil:
+		r.dispatchAsync(ctx, o.settled.released)
+	}
+	return err
+}
