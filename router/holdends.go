@@ -19,15 +19,19 @@ func ending(w state.Hold, x *intents.Refusal, now time.Time) (storage.Entry, err
 }
 
 // endings are the outcomes of held orders that end with what an order of the
-// router does: those of a plan that ends.
+// router does: those of a plan that ends, or of a step that a revision drops.
 func (r *Router) endings(o *order) ([]storage.Entry, error) {
+	why := "its plan has ended"
+	if o.env.Type() == state.TypePlan {
+		why = "its step was dropped"
+	}
 	held := o.view.EndedHolds(state.OrderOf(o.env, o.roles, o.now))
 	var out []storage.Entry
 	for _, w := range held {
 		if o.released && w.Position == o.position {
 			continue // it was held itself, and is what ends them
 		}
-		e, err := ending(w, intents.Refuse(intents.Cancelled, "", "its plan has ended"), o.now)
+		e, err := ending(w, intents.Refuse(intents.Cancelled, "", why), o.now)
 		if err != nil {
 			return nil, err
 		}
