@@ -143,6 +143,6 @@ type runReply struct {
 	Reason string            `json:"reason,omitempty"`
 	Plan   *catalog.PlanView `json:"plan,omitempty"`
 	At     int64             `json:"at,omitempty"`
-	Reply  string            `json:"reply,omitempty"` // of an agent, done
+	Reply  string            `json:"reply,omitempty"` // of an agent, done; or of held
 	Held   *bus.Approval     `json:"held,omitempty"`
 }

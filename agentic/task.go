@@ -211,7 +211,7 @@ func (w *worker) work(ctx context.Context) runReply {
 	case errors.As(err, &refused) && refused.Answer.Code == intents.ApprovalRequired:
 		end := catalog.StepFinish{TaskID: w.req.TaskID, Status: taskHeld}
 		if w.loop != nil {
-			end.Reply = cut(w.loop.waiting(ctx), maxResponse)
+			end.Reply = cut(guarded(strings.TrimSpace(w.loop.waiting(ctx))), maxResponse)
 		}
 		reply := w.finish(ctx, end)
 		reply.Held = heldOf(refused)
@@ -232,6 +232,9 @@ func heldOf(e *OrderError) *bus.Approval {
 	h := &bus.Approval{IntentID: e.Answer.IntentID, Type: e.Type, Reason: e.Answer.Reason, URL: e.Answer.Approval}
 	if d := e.Answer.Decision; d != nil {
 		h.Approvers, h.PolicyIDs = d.Approvers, d.PolicyIDs
+		if h.AsksNobody() {
+			h.Hint = d.Hint
+		}
 		if d.Hold != nil {
 			h.Deadline = d.Hold.Deadline
 		}

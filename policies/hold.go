@@ -55,7 +55,7 @@ func (r Result) Unsettled(hint string) Result {
 		return r
 	}
 	r.Allow = false
-	r.Hold = append(slices.Clone(r.Hold), Rule{ID: intents.RuleUnsettled, Reason: "it waits until it is known what became of an earlier call of the same skill", Hint: hint})
+	r.Hold = append(slices.Clone(r.Hold), Rule{ID: intents.RuleUnsettled, Reason: "it is not known yet what became of an earlier call of the same skill", Hint: hint})
 	return r
 }
 

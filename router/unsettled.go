@@ -19,9 +19,9 @@ func (o *order) unsettled(res policies.Result) policies.Result {
 	case f == nil:
 		return res
 	case f.Status == string(intents.StatusIndetermined):
-		return res.Unsettled("an operator looks what " + f.IntentID + " did, and says so with writ order resolve")
+		return res.Unsettled("once somebody has looked whether it happened: writ order resolve " + f.IntentID + " done|failed --reason TEXT")
 	default:
-		return res.Unsettled("it is carried out once " + f.IntentID + " has its outcome")
+		return res.Unsettled("it goes on by itself once " + f.IntentID + " has ended")
 	}
 }
 

@@ -53,7 +53,7 @@ func TestUnsettled(t *testing.T) {
 		t.Run(status, func(t *testing.T) {
 			x, first, again := unsure(t, `{"once":false}`)
 			d := x.held.Decision
-			if !cmp.Equal(d.PolicyIDs, []string{intents.RuleUnsettled}) || len(d.Approvers) > 0 || d.Hint != "an operator looks what "+first.IntentID+" did, and says so with writ order resolve" {
+			if !cmp.Equal(d.PolicyIDs, []string{intents.RuleUnsettled}) || len(d.Approvers) > 0 || d.Hint != "once somebody has looked whether it happened: writ order resolve "+first.IntentID+" done|failed --reason TEXT" {
 				t.Errorf("%+v", d)
 			}
 			x.Want(again, intents.Indeterminate) // the first one's answer

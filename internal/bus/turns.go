@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
+
+	"aob.dev/writ/intents"
 )
 
 // HandOut gives a turn to a manager: a request on Agent("manager"). The manager answers
@@ -101,9 +103,10 @@ type ContentData struct {
 	TaskID string `json:"task_id,omitempty"`
 }
 
-// HeldData says that the plan waits for people.
+// HeldData says that the plan waits, and in words what is done and what waits.
 type HeldData struct {
 	PlanID   string   `json:"plan_id"`
+	Text     string   `json:"text,omitempty"`
 	Approval Approval `json:"approval"`
 }
 
@@ -115,8 +118,15 @@ type Approval struct {
 	Approvers []string `json:"approvers,omitempty"`
 	PolicyIDs []string `json:"policy_ids,omitempty"`
 	Reason    string   `json:"reason,omitempty"`
+	Hint      string   `json:"hint,omitempty"`     // of one that asks nobody: what ends the wait
 	Deadline  string   `json:"deadline,omitempty"` // RFC 3339
 	URL       string   `json:"url,omitempty"`      // path at which the approval is followed
+}
+
+// AsksNobody says that the order waits until it is known what became of an earlier one, and
+// for no people.
+func (a Approval) AsksNobody() bool {
+	return len(a.PolicyIDs) == 1 && a.PolicyIDs[0] == intents.RuleUnsettled
 }
 
 // AnswerData is the answer to the turn.
