@@ -46,13 +46,13 @@ func (w *worker) converse(ctx context.Context) error {
 		}
 		tools = append(tools, result)
 	}
-	show := &tokens{show: func(d bus.ContentData) { w.say(progress{Text: &d}) }, now: w.cfg.Now}
+	w.show = &tokens{show: func(d bus.ContentData) { w.say(progress{Text: &d}) }, now: w.cfg.Now}
 	w.loop = &loop{
 		model: w.cfg.modelOf(agent), agent: agent, tools: tools, text: !agent.Structured,
 		req: request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), w.req.UserTask),
 	}
 	if w.loop.text {
-		w.loop.on = show.take
+		w.loop.on = w.show.take
 	}
 	if err := w.resume(ctx); err != nil {
 		return err
@@ -62,7 +62,7 @@ func (w *worker) converse(ctx context.Context) error {
 		return &model.Error{Reason: "its result is not of the agent's form"}
 	}
 	if err == nil && !agent.Structured {
-		show.flush(true)
+		w.show.flush(true)
 		w.reply = cut(guarded(strings.TrimSpace(text)), maxResponse)
 	}
 	if err == nil && w.reply == "" {
@@ -101,7 +101,7 @@ func (w *worker) agentTools(ctx context.Context) ([]*tool, error) {
 	g.SetLimit(sideBySide)
 	for i, name := range names {
 		g.Go(func() error {
-			_, err := w.order(ctx, "skill.load", catalog.SkillLoad{Skill: name}, &manifests[i])
+			err := w.load(ctx, name, &manifests[i])
 			var refused *OrderError
 			if errors.As(err, &refused) && tellable(refused.Answer.Code) {
 				w.cfg.Log.WarnContext(ctx, "skill cannot be loaded", slog.String("skill", name), slog.String("error", err.Error()))

@@ -176,6 +176,9 @@ func (d *drive) ended(ctx context.Context, e end) error {
 				return nil
 			}
 			return d.read(ctx, e.step, s.MemoryKey)
+		case s.Status == catalog.StepHeld && d.plan.Agent != "": // its text is that of the held turn
+			d.saying.flush(true)
+			return nil
 		case s.Status == catalog.StepHeld || s.Status == catalog.StepPending:
 			d.saying.withdraw()
 			return nil

@@ -93,9 +93,9 @@ type drive struct {
 	epoch  int
 
 	plan    catalog.PlanView
-	at      int64                 // position of the move that left it so
-	held    map[int]runReply      // of tasks of this drive that wait, by step
-	task    string                // the user's request
+	at      int64            // position of the move that left it so
+	held    map[int]runReply // of tasks of this drive that wait, by step
+	task    string           // the user's request
 	soul    string
 	results map[int]result
 	answer  string                 // of a plan without steps, or of an agent

@@ -121,6 +121,7 @@ type worker struct {
 	returns []skillReturns // what skills declare
 	loop    *loop
 	key     string     // of the result, once it is remembered
+	show    *tokens    // of an agent's reply; nil: of none
 	reply   string     // of an agent
 	stop    *stopError // the model says that the step cannot be done
 
@@ -212,6 +213,9 @@ func (w *worker) work(ctx context.Context) runReply {
 		end := catalog.StepFinish{TaskID: w.req.TaskID, Status: taskHeld}
 		if w.loop != nil {
 			end.Reply = cut(guarded(strings.TrimSpace(w.loop.waiting(ctx))), maxResponse)
+			if w.show != nil {
+				w.show.flush(true)
+			}
 		}
 		reply := w.finish(ctx, end)
 		reply.Held = heldOf(refused)
@@ -361,7 +365,7 @@ func (w *worker) message(ctx context.Context) (string, error) {
 func (w *worker) tools(ctx context.Context) ([]*tool, error) {
 	manifests := make([]catalog.Manifest, len(w.req.Step.Skills))
 	for i, name := range w.req.Step.Skills {
-		if _, err := w.order(ctx, "skill.load", catalog.SkillLoad{Skill: name}, &manifests[i]); err != nil {
+		if err := w.load(ctx, name, &manifests[i]); err != nil {
 			return nil, err
 		}
 	}
