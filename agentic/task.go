@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -236,7 +237,7 @@ func heldOf(e *OrderError) *bus.Approval {
 	h := &bus.Approval{IntentID: e.Answer.IntentID, Type: e.Type, Reason: e.Answer.Reason, URL: e.Answer.Approval}
 	if d := e.Answer.Decision; d != nil {
 		h.Approvers, h.PolicyIDs = d.Approvers, d.PolicyIDs
-		if h.AsksNobody() {
+		if slices.Equal(d.PolicyIDs, []string{intents.RuleUnsettled}) {
 			h.Hint = d.Hint
 		}
 		if d.Hold != nil {

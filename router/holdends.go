@@ -77,7 +77,11 @@ func (r *Router) ExpireHolds(ctx context.Context) error {
 		if _, still := v.Hold(w.Tenant, w.Decision.IntentID); !still {
 			continue
 		}
-		e, err := ending(w, intents.Refuse(intents.ApprovalExpired, "", "nobody approved it in time"), now)
+		why := "nobody approved it in time"
+		if w.Terms.Unsettled() {
+			why = "what it waited for did not come in time"
+		}
+		e, err := ending(w, intents.Refuse(intents.ApprovalExpired, "", why), now)
 		if err != nil {
 			return err
 		}

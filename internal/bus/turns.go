@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
-
-	"aob.dev/writ/intents"
 )
 
 // HandOut gives a turn to a manager: a request on Agent("manager"). The manager answers
@@ -125,9 +123,7 @@ type Approval struct {
 
 // AsksNobody says that the order waits until it is known what became of an earlier one, and
 // for no people.
-func (a Approval) AsksNobody() bool {
-	return len(a.PolicyIDs) == 1 && a.PolicyIDs[0] == intents.RuleUnsettled
-}
+func (a Approval) AsksNobody() bool { return a.Hint != "" }
 
 // AnswerData is the answer to the turn.
 type AnswerData struct {
