@@ -101,7 +101,7 @@ func (w *worker) agentTools(ctx context.Context) ([]*tool, error) {
 	g.SetLimit(sideBySide)
 	for i, name := range names {
 		g.Go(func() error {
-			err := w.load(ctx, name, &manifests[i])
+			_, err := w.order(ctx, "skill.load", catalog.SkillLoad{Skill: name}, &manifests[i])
 			var refused *OrderError
 			if errors.As(err, &refused) && tellable(refused.Answer.Code) {
 				w.cfg.Log.WarnContext(ctx, "skill cannot be loaded", slog.String("skill", name), slog.String("error", err.Error()))

@@ -65,7 +65,7 @@ func (d *drive) waits(ctx context.Context) error {
 	for _, s := range d.plan.Steps {
 		if h := d.held[s.Step]; s.Status == catalog.StepHeld && h.Held != nil {
 			why := "This waits for approval: "
-			if h.Held.AsksNobody() {
+			if h.Held.Hint != "" {
 				why = "This waits: "
 			}
 			text := cmp.Or(h.Reply, why+h.Held.Reason)

@@ -99,9 +99,6 @@ type Place struct {
 	Revision, Step int
 	TaskID         string
 	Call           string // of an agent: "<reply>.<index>"; empty: the order is none
-	// Equal, from 1: of equal orders of the step it is this one, whatever their effect, so
-	// that who seals it again gets what came of it.
-	Equal int
 }
 
 // Order seals an order, submits it and decodes its result. The router waits for an
@@ -128,10 +125,6 @@ func (s *Sealer) Order(ctx context.Context, t Turn, at Place, typ string, args, 
 		}()
 	}
 	key := row.Key(raw, t.UserID, c)
-	if at.Equal > 0 {
-		c.Occurrence = at.Equal - 1
-		key = intents.Fingerprint(in, t.UserID, c)
-	}
 	for attempt := range sealAttempts {
 		if attempt > 0 {
 			if err := clock.Sleep(ctx, time.Duration(attempt)*250*time.Millisecond); err != nil {

@@ -366,7 +366,7 @@ func (w *worker) message(ctx context.Context) (string, error) {
 func (w *worker) tools(ctx context.Context) ([]*tool, error) {
 	manifests := make([]catalog.Manifest, len(w.req.Step.Skills))
 	for i, name := range w.req.Step.Skills {
-		if err := w.load(ctx, name, &manifests[i]); err != nil {
+		if _, err := w.order(ctx, "skill.load", catalog.SkillLoad{Skill: name}, &manifests[i]); err != nil {
 			return nil, err
 		}
 	}

@@ -132,15 +132,10 @@ func (f *fold) again(view *state.View, o state.Order) error {
 // unsettled: an order waits for what became of an earlier one where nobody knows that,
 // and nowhere else.
 func (f *fold) unsettled(view *state.View, o *state.Order) error {
-	before, waits := view.Unsettled(o), o.Decision.Hold.Unsettled()
-	switch {
-	case !f.whole || waits == (before != nil):
-		return nil
-	case waits:
-		return errors.New("it waits for an earlier call of its skill, and what became of each is known")
-	default:
-		return errors.New("nobody knows what became of an earlier call of its skill: " + before.IntentID)
+	if unknown := view.Unsettled(o) != nil; f.whole && unknown != o.Decision.Hold.Unsettled() {
+		return fmt.Errorf("nobody knows what became of an earlier call of its skill: %t, and it waits for that: %t", unknown, !unknown)
 	}
+	return nil
 }
 
 // unshown says that a refusal rests on what is not known even if a bundle has every

@@ -13,17 +13,17 @@ const (
 
 // unsettledMisdeeds do not wait for what became of a call, or wait for nothing.
 var unsettledMisdeeds = []misdeed{
-	{"sent-while-unknown", "unsettled", waitsForKnown, "nobody knows what became", func(d *dishonest) int64 {
+	{"sent-while-unknown", "unsettled", waitsForKnown, "earlier call of its skill: true", func(d *dishonest) int64 {
 		return d.accepted(d.task.CallOrder("pay", `{"n":3}`), once)
 	}},
-	{"sent-beside-late-call", "spent", waitsForKnown, "nobody knows what became", func(d *dishonest) int64 {
+	{"sent-beside-late-call", "spent", waitsForKnown, "earlier call of its skill: true", func(d *dishonest) int64 {
 		d.accepted(d.task.CallOrder("pay", `{"n":2}`), once, func(a *appended) { a.outcome = nil })
 		d.claims(2)
 		var next *routertest.Task
 		d.accepted(d.step(1, func(t *routertest.Task, _ *catalog.Step) { next = t }))
 		return d.accepted(next.CallOrder("pay", `{"n":3}`), once, func(a *appended) { a.facts.Task.TaskID = next.TaskID })
 	}},
-	{"held-though-known", "spent", waitsForKnown, "what became of each is known", func(d *dishonest) int64 {
+	{"held-though-known", "spent", waitsForKnown, "earlier call of its skill: false", func(d *dishonest) int64 {
 		return d.accepted(d.task.CallOrder("pay", `{"n":2}`), once, func(a *appended) {
 			a.decision.Verdict, a.decision.Code, a.outcome = intents.Hold, intents.ApprovalRequired, nil
 			a.decision.Hold = &intents.HoldTerms{Deadline: intents.FormatTime(d.Clock.Now().Add(intents.DefaultHold)), Rules: []intents.HoldRule{{ID: intents.RuleUnsettled, Reason: "it waits"}}}

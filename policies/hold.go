@@ -49,7 +49,8 @@ func (r Result) Approved(by []intents.Approval, asked intents.Asked) Result {
 }
 
 // Unsettled is the result where nobody knows as yet what became of an earlier call of the
-// same skill: what is not denied waits until it is known. hint says what to do.
+// same skill: what is not denied waits until it is known. hint says what to do. The reason
+// stands in the terms of holds, which logs are replayed by: it does not change.
 func (r Result) Unsettled(hint string) Result {
 	if r.Verdict() == intents.Deny {
 		return r

@@ -3,6 +3,7 @@ package router
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -21,17 +22,13 @@ func ending(w state.Hold, x *intents.Refusal, now time.Time) (storage.Entry, err
 // endings are the outcomes of held orders that end with what an order of the
 // router does: those of a plan that ends, or of a step that a revision drops.
 func (r *Router) endings(o *order) ([]storage.Entry, error) {
-	why := "its plan has ended"
-	if o.env.Type() == state.TypePlan {
-		why = "its step was dropped"
-	}
 	held := o.view.EndedHolds(state.OrderOf(o.env, o.roles, o.now))
 	var out []storage.Entry
 	for _, w := range held {
 		if o.released && w.Position == o.position {
 			continue // it was held itself, and is what ends them
 		}
-		e, err := ending(w, intents.Refuse(intents.Cancelled, "", why), o.now)
+		e, err := ending(w, intents.Refuse(intents.Cancelled, "", "its plan has ended, or its step was dropped"), o.now)
 		if err != nil {
 			return nil, err
 		}
@@ -55,11 +52,8 @@ func (r *Router) WatchHolds(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 			r.eraseLater(ctx)
-			if err := r.ExpireHolds(ctx); err != nil && ctx.Err() == nil {
-				r.cfg.Log.WarnContext(ctx, "holds past their deadline stay", slog.String("error", err.Error()))
-			}
-			if err := r.ReleaseSettled(ctx); err != nil && ctx.Err() == nil {
-				r.cfg.Log.WarnContext(ctx, "orders that wait for nothing any more stay", slog.String("error", err.Error()))
+			if err := errors.Join(r.ExpireHolds(ctx), r.ReleaseSettled(ctx)); err != nil && ctx.Err() == nil {
+				r.cfg.Log.WarnContext(ctx, "holds that are over stay", slog.String("error", err.Error()))
 			}
 		}
 	}
@@ -77,11 +71,7 @@ func (r *Router) ExpireHolds(ctx context.Context) error {
 		if _, still := v.Hold(w.Tenant, w.Decision.IntentID); !still {
 			continue
 		}
-		why := "nobody approved it in time"
-		if w.Terms.Unsettled() {
-			why = "what it waited for did not come in time"
-		}
-		e, err := ending(w, intents.Refuse(intents.ApprovalExpired, "", why), now)
+		e, err := ending(w, intents.Refuse(intents.ApprovalExpired, "", "what it waited for did not come in time"), now)
 		if err != nil {
 			return err
 		}

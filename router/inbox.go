@@ -38,11 +38,14 @@ func (r *Router) Inbox(g intents.Grant, q bus.ApprovalsRequest) (bus.ApprovalsRe
 	}
 	now := r.cfg.Now()
 	for _, h := range r.inbox(g) {
-		if (before >= 0 && h.Position >= before) || (q.IntentID != "" && h.IntentID != q.IntentID) || (q.IntentID == "" && asksNobody(h)) || (q.Mine && !h.Mine) || (q.Type != "" && h.Type != q.Type) {
+		if (before >= 0 && h.Position >= before) || (q.IntentID != "" && h.IntentID != q.IntentID) || (q.Mine && !h.Mine) || (q.Type != "" && h.Type != q.Type) {
 			continue
 		}
 		if at, err := time.Parse(time.RFC3339Nano, h.Deadline); err != nil || !now.Before(at) {
 			continue // over; its outcome comes
+		}
+		if q.IntentID == "" && h.Rules[0].ID == intents.RuleUnsettled {
+			continue // it asks nobody
 		}
 		if len(out.Approvals) == limit {
 			out.Cursor = strconv.FormatInt(out.Approvals[limit-1].Position, 10)
@@ -51,12 +54,6 @@ func (r *Router) Inbox(g intents.Grant, q bus.ApprovalsRequest) (bus.ApprovalsRe
 		out.Approvals = append(out.Approvals, h)
 	}
 	return out, nil
-}
-
-// asksNobody says that an order waits for no people, so that a list of what they may approve
-// leaves it out.
-func asksNobody(h bus.HeldOrder) bool {
-	return len(h.Rules) == 1 && h.Rules[0].ID == intents.RuleUnsettled
 }
 
 // inbox of a grant's user, newest first.
@@ -74,7 +71,7 @@ func (r *Router) inbox(g intents.Grant) []bus.HeldOrder {
 		if !g.Serves(h.Context) {
 			continue
 		}
-		held := r.shown(h)
+		held := shown(h)
 		held.Mine = h.User == g.Subject
 		held.MayDecide = approver && slices.ContainsFunc(h.Terms.Rules, func(r intents.HoldRule) bool { return r.Accepts(reader, h.Asked) })
 		if held.Mine || held.MayDecide {
@@ -85,20 +82,16 @@ func (r *Router) inbox(g intents.Grant) []bus.HeldOrder {
 }
 
 // shown is a held order as people see it.
-func (r *Router) shown(h state.Hold) bus.HeldOrder {
+func shown(h state.Hold) bus.HeldOrder {
 	out := bus.HeldOrder{
 		IntentID: h.Decision.IntentID, Position: h.Position, TenantID: h.Tenant, UserID: h.User, Type: h.Type, Args: h.Args,
 		PlanID: h.Context.PlanID, Step: h.Context.Step, Reason: h.Decision.Reason, Rules: []bus.HeldRule{}, Approved: []bus.Approved{},
 		HeldAt: intents.FormatTime(h.At), Deadline: h.Terms.Deadline, URL: bus.ApprovalURL(h.Decision.IntentID),
 	}
 	for _, rule := range h.Terms.Rules {
-		met := rule.Satisfied(h.By, h.Asked)
-		if rule.ID == intents.RuleUnsettled {
-			met = r.state.View().Unsettled(&h.Order) == nil
-		}
 		out.Rules = append(out.Rules, bus.HeldRule{
 			ID: rule.ID, Reason: rule.Reason, Approvers: rule.Approvers, Roles: rule.Roles, Count: rule.Needed(),
-			FourEyes: rule.FourEyes, Satisfied: met,
+			FourEyes: rule.FourEyes, Satisfied: rule.ID != intents.RuleUnsettled && rule.Satisfied(h.By, h.Asked),
 		})
 		out.Args = intents.Mask(out.Args, rule.Mask)
 	}

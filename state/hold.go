@@ -225,18 +225,11 @@ func (s *State) HeldOf(tenant, user string) (ofUser, ofTenant int) {
 // steps that it drops, oldest first; their approvals are not counted.
 func (v *View) EndedHolds(o Order) []Hold {
 	switch o.Type {
-	case TypeCancel, TypePlanClose:
-		a, err := argsOf[catalog.Cancel](o) // both name the plan alike
+	case TypeCancel, TypePlanClose, TypePlan:
+		a, err := argsOf[catalog.Plan](o) // all name the plan alike
 		return v.holdsWhere(func(h *Hold) bool {
-			return err == nil && a.PlanID != "" && h.Tenant == o.Tenant && h.Context.PlanID == a.PlanID
-		})
-	case TypePlan:
-		a, err := argsOf[catalog.Plan](o)
-		if err != nil || len(a.Drop) == 0 {
-			return nil
-		}
-		return v.holdsWhere(func(h *Hold) bool {
-			return h.Tenant == o.Tenant && h.Context.PlanID == a.PlanID && slices.Contains(a.Drop, h.Context.Step)
+			return err == nil && a.PlanID != "" && h.Tenant == o.Tenant && h.Context.PlanID == a.PlanID &&
+				(o.Type != TypePlan || slices.Contains(a.Drop, h.Context.Step))
 		})
 	case TypeGrantRevoke, TypeAdminPut:
 		return v.holdsWhere(func(h *Hold) bool {

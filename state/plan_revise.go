@@ -32,7 +32,7 @@ var planRevise = move(TypePlan,
 		if len(p.liveTasks()) > 0 {
 			return Effect{}, illegal("/intent/args/plan_id", "a task of the plan lives: its step ends first")
 		}
-		if !p.droppable(a.Drop) {
+		if slices.ContainsFunc(a.Drop, func(n int) bool { s := p.step(n); return s == nil || !s.Stays() || s.Status == catalog.StepDone }) {
 			return Effect{}, illegal("/intent/args/drop", "only a step can be dropped that has begun, does not run and is not done")
 		}
 		if err := legalSteps(a.Steps, p.staying(a.Drop), p.nextNumber(v.s.rules)); err != nil {
@@ -84,14 +84,6 @@ func legalAnswer(o Order, a catalog.Plan) error {
 // staying are the steps that a revision leaves as they are.
 func (p *plan) staying(drop []int) []catalog.StepView {
 	return slices.DeleteFunc(slices.Clone(p.View.Steps), func(s catalog.StepView) bool { return !s.Stays() || slices.Contains(drop, s.Step) })
-}
-
-// droppable says whether each of the steps would stay and is not done.
-func (p *plan) droppable(steps []int) bool {
-	return !slices.ContainsFunc(steps, func(n int) bool {
-		s := p.step(n)
-		return s == nil || !s.Stays() || s.Status == catalog.StepDone
-	})
 }
 
 // nextNumber is that of the first step of a revision. No number of an earlier revision

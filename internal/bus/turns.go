@@ -121,10 +121,6 @@ type Approval struct {
 	URL       string   `json:"url,omitempty"`      // path at which the approval is followed
 }
 
-// AsksNobody says that the order waits until it is known what became of an earlier one, and
-// for no people.
-func (a Approval) AsksNobody() bool { return a.Hint != "" }
-
 // AnswerData is the answer to the turn.
 type AnswerData struct {
 	Response string          `json:"response"`

@@ -46,7 +46,11 @@ func planText(p catalog.PlanView) string {
 			line += " (" + oneLine(s.FailureReason, 200) + ")"
 		}
 		fmt.Fprintln(&b, line)
-		b.WriteString(waitsFor(p, s.Step))
+		for _, f := range p.Facts {
+			if f.Step == s.Step && s.Status == catalog.StepHeld && f.Status == "indeterminate" {
+				fmt.Fprintf(&b, "waits     until it is known whether %s %s happened: look, then writ order resolve %s done|failed --reason TEXT\n", f.Type, oneLine(string(f.Args), 100), f.IntentID)
+			}
+		}
 	}
 	for _, u := range p.Usage {
 		fmt.Fprintf(&b, "used      %s on %s: %d calls, %d tokens in, %d out, %.1f s\n",
@@ -57,36 +61,6 @@ func planText(p catalog.PlanView) string {
 		fmt.Fprintf(&b, "answer    %s\n", printable(p.Response))
 	case p.Failure != nil:
 		fmt.Fprintf(&b, "failed    %s\n", printable(p.Failure.Reason))
-	}
-	return b.String()
-}
-
-// waitsFor says what became of which calls a step waits for, beside people: those of the
-// skill of a call on hold of which nobody knows it.
-func waitsFor(p catalog.PlanView, step int) string {
-	var unknown []catalog.OrderFact
-	var of []catalog.SkillCall
-	held := map[string]bool{}
-	for _, f := range p.Facts {
-		var call catalog.SkillCall
-		if f.Step != step || json.Unmarshal(f.Args, &call) != nil || call.Skill == "" {
-			continue
-		}
-		held[call.Skill] = held[call.Skill] || f.Status == "held"
-		if f.Status == "open" || f.Status == "indeterminate" {
-			unknown, of = append(unknown, f), append(of, call)
-		}
-	}
-	var b strings.Builder
-	for i, f := range unknown {
-		if !held[of[i].Skill] {
-			continue
-		}
-		fmt.Fprintf(&b, "waits     until it is known whether %s %s happened", printable(of[i].Skill), oneLine(string(of[i].Input), 100))
-		if f.Status == "indeterminate" {
-			fmt.Fprintf(&b, "; once somebody has looked: writ order resolve %s done|failed --reason TEXT", f.IntentID)
-		}
-		b.WriteString("\n")
 	}
 	return b.String()
 }

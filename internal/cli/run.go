@@ -91,13 +91,15 @@ func (t *turnView) end(ctx context.Context, c client.Client) (err error) {
 	switch {
 	case t.asJSON:
 		err = printJSON(t.std.Out, t.Turn)
-	case t.Status == "held":
-		if t.Response != "" {
-			err = t.sayRest()
+	case t.Status != "held" || t.Response != "":
+		rest, begun := strings.CutPrefix(t.Response, t.said)
+		if !begun {
+			rest = "\n" + rest
 		}
+		_, err = fmt.Fprintln(t.std.Out, printable(rest))
+	}
+	if t.Status == "held" && !t.asJSON {
 		t.sayHeld()
-	default:
-		err = t.sayRest()
 	}
 	if err != nil || t.Status == "complete" || t.Status == "held" {
 		return err
@@ -108,27 +110,17 @@ func (t *turnView) end(ctx context.Context, c client.Client) (err error) {
 	return silent("the task was not completed")
 }
 
-// sayRest says what of the text no piece has said.
-func (t *turnView) sayRest() error {
-	rest, begun := strings.CutPrefix(t.Response, t.said)
-	if !begun {
-		rest = "\n" + rest
-	}
-	_, err := fmt.Fprintln(t.std.Out, printable(rest))
-	return err
-}
-
 // sayHeld says what an order waits for, and how to return to the plan.
 func (t *turnView) sayHeld() {
 	var held bus.HeldData
 	_ = json.Unmarshal(t.Data, &held) // if it cannot be read, the order is not named
-	switch a := held.Approval; {
-	case a.AsksNobody():
-		fmt.Fprintf(t.std.Err, "plan %s waits: %s\n%s\n", t.PlanID, printable(a.Reason), printable(a.Hint))
-	case a.IntentID != "":
-		fmt.Fprintf(t.std.Err, "plan %s waits for people to approve one of its orders\nshow the order: writ approvals show %s\n", t.PlanID, printable(a.IntentID))
-	default:
-		fmt.Fprintf(t.std.Err, "plan %s waits for people to approve one of its orders\n", t.PlanID)
+	waits, show := "waits for people to approve one of its orders", "show the order: writ approvals show "+held.Approval.IntentID
+	if held.Approval.Hint != "" {
+		waits, show = "waits: "+held.Approval.Reason, held.Approval.Hint
+	}
+	fmt.Fprintf(t.std.Err, "plan %s %s\n", t.PlanID, printable(waits))
+	if held.Approval.IntentID != "" {
+		fmt.Fprintln(t.std.Err, printable(show))
 	}
 	fmt.Fprintf(t.std.Err, "follow the plan: writ plan watch %s\n", t.PlanID)
 }
