@@ -68,7 +68,7 @@ func (r *Router) receipt(a *intents.Answer, position int64, d intents.Decision, 
 func (r *Router) Await(ctx context.Context, position int64) (*intents.Answer, error) {
 	done := r.waiters.wait(position)
 	defer r.waiters.forget(position, done)
-	h, err := r.cfg.Journal.Holder(context.WithoutCancel(ctx), position)
+	h, err := r.cfg.Journal.Holder(ctx, position)
 	if err != nil {
 		return nil, err
 	}

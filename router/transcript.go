@@ -65,6 +65,9 @@ func (r *Router) transcript(ctx context.Context, o *order) ([]intents.Input, err
 func (r *Router) transcribed(ctx, settling context.Context, o *order, c catalog.ToldCall, position int64) (catalog.TranscriptCall, error) {
 	t := catalog.TranscriptCall{ToldCall: c, Args: json.RawMessage(`{}`)}
 	a, err := r.Await(settling, position)
+	if settling.Err() != nil { // as it is now
+		a, err = r.Order(ctx, position)
+	}
 	if err != nil {
 		return t, err
 	}
