@@ -8,6 +8,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/router/routertest"
 )
 
@@ -61,6 +62,12 @@ func TestUnsettled(t *testing.T) {
 			x.Want(x.task.Started(2).Call("pay", `{"n":3}`), intents.OK)
 			x.Want(x.says("ben", catalog.DecisionApprove), intents.RBACForbidden)
 			x.Want(x.says("ben", catalog.DecisionReject), intents.RBACForbidden)
+			for query, want := range map[bus.ApprovalsRequest]int{{}: 0, {Mine: true}: 0, {IntentID: x.held.IntentID}: 1} {
+				page, err := x.Router.Inbox(intents.Grant{Subject: "ana", Tenant: "default", Roles: []string{"user"}}, query)
+				if x.Must(err); len(page.Approvals) != want || want == 1 && (page.Approvals[0].MayDecide || page.Approvals[0].Rules[0].Satisfied) {
+					t.Errorf("%+v: %+v", query, page)
+				}
+			}
 			x.Want(x.task.Finish("held", "", ""), intents.OK)
 			x.Must(x.Router.ReleaseSettled(t.Context()))
 			if calls := len(x.Bus.Calls("skill.call")); calls != 3 {
