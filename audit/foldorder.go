@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -231,6 +232,7 @@ func (it *item) asOrder() (state.Order, error) {
 	if f.Skill != nil {
 		out.Skill = f.Skill.Name
 	}
+	out.Next, _ = time.Parse(time.RFC3339Nano, f.Next) // empty: there is none
 	if len(f.Scopes) > 0 {
 		if err := json.Unmarshal(f.Scopes, &out.Scopes); err != nil {
 			return out, err

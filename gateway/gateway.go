@@ -17,6 +17,9 @@
 //	GET    /agent/approvals/{intent_id}   one of them
 //	POST   /agent/approvals/{intent_id}   approve, reject or request_changes
 //	PUT    /agent/souls/{tenant_id}       the persona of a tenant, or of one of its users
+//	POST   /agent/schedules               has a request carried out later, or again and again
+//	GET    /agent/schedules               those of the user
+//	DELETE /agent/schedules/{id}          ends one
 //	GET    /agent/memory/query            searches memories; POST takes the same as a body
 //	POST   /query/                        a memory, memories, or a named query
 //	POST   /agent/artifacts               keeps the body for good
@@ -87,6 +90,8 @@ type Gateway struct {
 	limit *ratelimit.Limiter
 	turns *openTurns
 	pace  pace
+	// unfired schedules by "tenant/user/id"; of Run's goroutine.
+	unfired map[string]unfired
 	// checked are the artifacts that were read whole.
 	checked *checked
 }
@@ -137,12 +142,12 @@ func New(cfg Config) (*Gateway, error) {
 		turns: newOpenTurns(),
 		pace:  defaultPace,
 
-		checked: newChecked(),
+		checked: newChecked(), unfired: make(map[string]unfired),
 	}, nil
 }
 
-// Run hands out plans that nobody drives and keeps the grants of open ones
-// fresh, until ctx ends.
+// Run hands out plans that nobody drives, opens those of schedules, and keeps the grants of
+// open ones fresh, until ctx ends.
 func (g *Gateway) Run(ctx context.Context) error {
 	resume, tick := time.NewTicker(g.pace.resume), time.NewTicker(g.pace.tick)
 	defer resume.Stop()

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -23,6 +24,7 @@ type order struct {
 	args  any
 	at    intents.Context // its session is the actor's
 	grant string          // of the same session and turn
+	key   string          // its idempotency key; empty: that of its type
 }
 
 // submit seals an order with the gateway's key and sends it. The answer is done
@@ -67,7 +69,7 @@ func (g *Gateway) seal(a actor, o order) (sealed []byte, run time.Duration, err 
 		Actor: intents.Actor{UserID: a.user, Tenant: a.tenant, Grant: o.grant},
 		Constraints: intents.Constraints{
 			IssuedAt: intents.FormatTime(g.cfg.Now()), TTLSec: int(min(orderTTL, row.TTL()).Seconds()),
-			Audience: g.cfg.Origin, IdempotencyKey: row.Key(args, a.user, o.at), Capabilities: []string{row.Needs(args)},
+			Audience: g.cfg.Origin, IdempotencyKey: cmp.Or(o.key, row.Key(args, a.user, o.at)), Capabilities: []string{row.Needs(args)},
 		},
 		Context: &o.at, TraceID: a.trace,
 	})
@@ -87,7 +89,7 @@ func requestAt[Result any](ctx context.Context, g *Gateway, a actor, typ string,
 	if err != nil {
 		return out, err
 	}
-	answer, err := g.submit(ctx, a, order{typ, args, at, grant})
+	answer, err := g.submit(ctx, a, order{typ: typ, args: args, at: at, grant: grant})
 	if err != nil {
 		return out, err
 	}

@@ -27,6 +27,10 @@ func (r *Router) tell(o *order, a *intents.Answer) error {
 		}
 	case typ == "step.finish":
 		args.PlanID = o.env.Context().PlanID
+	case typ == "schedule.list":
+		told, err := json.Marshal(r.state.ToldSchedules(o.env.Principal().Tenant, o.env.Principal().UserID))
+		a.Told = told
+		return err
 	default:
 		return nil
 	}

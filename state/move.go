@@ -20,6 +20,7 @@ const (
 	TypeAdminPut     = "admin.put"
 	TypePolicyPush   = "policy.push"
 	TypeRegistryPush = "registry.push"
+	TypeSchedulePut  = "schedule.put"
 	TypeGrantRevoke  = "grant.revoke"
 	TypeResolve      = "order.resolve"
 	TypeErase        = "record.erase"
@@ -82,6 +83,7 @@ var allMoves = []Move{
 	planOpen, planClaim, planRevise, stepOpen, stepFinish, planClose, cancel,
 	hitlApprove,
 	registryPush, agentGet,
+	schedulePut, scheduleList, scheduleDelete, action,
 	keyPut, adminPut, skillApprove, policyPush, grantRevoke, orderResolve, recordErase,
 }
 

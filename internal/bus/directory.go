@@ -50,13 +50,29 @@ type UserReply struct {
 
 // SilentRequest asks on PlansSilent for open plans that no manager drives: opened before
 // this router started and not claimed since, not claimed long after their hand-out, or
-// released from a hold. A plan that waits for a hold is not one.
+// released from a hold. A plan that waits for a hold is not one. The answer also has the
+// schedules that are due.
 type SilentRequest struct{}
 
 // SilentReply answers it, oldest first.
 type SilentReply struct {
-	Plans []SilentPlan `json:"plans"`
-	Error string       `json:"error,omitempty"`
+	Plans []SilentPlan  `json:"plans"`
+	Due   []DueSchedule `json:"due"` // not all at once, in no order
+	Error string        `json:"error,omitempty"`
+}
+
+// DueSchedule is what a gateway needs to open the plan of a schedule's time, and the claims
+// of the grant that put it.
+type DueSchedule struct {
+	Tenant    string    `json:"tenant"`
+	UserID    string    `json:"user_id"`
+	SessionID string    `json:"session_id,omitempty"`
+	ID        string    `json:"id"`
+	Agent     string    `json:"agent,omitempty"`
+	Input     string    `json:"input"`
+	Due       time.Time `json:"due"`
+	Roles     []string  `json:"roles"`
+	Client    string    `json:"client"`
 }
 
 // SilentPlan is what a gateway needs to hand a plan out again: the plan.open that made

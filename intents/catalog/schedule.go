@@ -1,0 +1,80 @@
+package catalog
+
+import (
+	"encoding/json"
+	"time"
+
+	"aob.dev/writ/intents"
+)
+
+var scheduleRows = []Row{
+	{Type: "schedule.put", Title: "Have a request carried out later", Capability: "schedules:write", Signers: schedulers, Executor: ExecutorRouter, Effect: Idempotent},
+	{Type: "schedule.list", Title: "List the user's schedules", Capability: "schedules:read", Signers: schedulers, Executor: ExecutorRouter, Effect: Pure},
+	{Type: "schedule.delete", Title: "Delete a schedule", Capability: "schedules:write", Signers: schedulers, Executor: ExecutorRouter, Effect: Idempotent},
+	{Type: "action", Title: "Have the user's client do something", Capability: "actions:show", Signers: []intents.Role{intents.RoleTask}, Executor: ExecutorRouter, Effect: Idempotent},
+}
+
+var schedulers = []intents.Role{intents.RoleTask, intents.RoleGateway}
+
+// OfAgents says whether only the tasks of agents order a type: a planner's step gives no
+// tool for it.
+func OfAgents(typ string) bool {
+	for _, r := range scheduleRows {
+		if r.Type == typ {
+			return true
+		}
+	}
+	return false
+}
+
+// MaxSchedules is how many schedules a user may have.
+const MaxSchedules = 100
+
+// SchedulePut are the arguments of schedule.put: a request that is carried out again and
+// again (Cron), or once (At).
+type SchedulePut struct {
+	ID       string `json:"id,omitempty"`    // empty: a new one
+	Agent    string `json:"agent,omitempty"` // who carries it out; empty: a planner does
+	Input    string `json:"input"`
+	Cron     string `json:"cron,omitempty"`
+	TimeZone string `json:"time_zone,omitempty"` // of Cron; empty: UTC
+	At       string `json:"at,omitempty"`        // RFC 3339
+}
+
+// Schedule is a request that is to be carried out.
+type Schedule struct {
+	SchedulePut
+	Next time.Time `json:"next"` // when it is due
+}
+
+// SchedulePutResult is the result of schedule.put.
+type SchedulePutResult struct {
+	ID   string    `json:"id"`
+	Next time.Time `json:"next"`
+}
+
+// ScheduleList are the arguments of schedule.list.
+type ScheduleList struct{}
+
+// ScheduleListResult is the result of schedule.list. The schedules are told beside it, so
+// that no record has their texts again.
+type ScheduleListResult struct {
+	Schedules int `json:"schedules"`
+}
+
+// ScheduleDelete are the arguments of schedule.delete.
+type ScheduleDelete struct {
+	ID string `json:"id"`
+}
+
+// Firing is a time of a schedule that a plan is opened for.
+type Firing struct {
+	ID  string    `json:"id"`
+	Due time.Time `json:"due"`
+}
+
+// Action are the arguments of action: what a client of the user is to do or show.
+type Action struct {
+	Type    string          `json:"type"`
+	Payload json.RawMessage `json:"payload,omitempty"` // an object
+}
