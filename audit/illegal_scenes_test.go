@@ -18,6 +18,8 @@ func scenes() map[string]func(d *dishonest) {
 	return map[string]func(d *dishonest){
 		// A plan of an agent whose task runs.
 		"agent": func(d *dishonest) { d.shop() },
+		// Schedules whose time has come.
+		"scheduled": func(d *dishonest) { d.scheduled() },
 		// A plan nobody drives yet.
 		"opened": func(d *dishonest) {
 			d.Pin("feed", catalog.Pure)
@@ -277,6 +279,11 @@ func (d *dishonest) legally(scene string) {
 		d.accepted(routertest.Order{By: d.Operator, Type: "admin.put", Args: a})
 	}
 	switch scene {
+	case "scheduled":
+		d.fires("plan_1", hourly, onTheHour, d.next(time.Hour))
+		d.fires("plan_2", oneTime, routertest.Began.Add(30*time.Minute))
+		d.puts(hourly, time.Minute)
+		d.accepted(routertest.Order{By: d.Gateway, Type: "schedule.delete", Args: catalog.ScheduleDelete{ID: "hourly"}})
 	case "opened":
 		d.accepted(d.plan.ClaimOrder(1))
 		d.accepted(d.revision(1, routertest.Steps(1, "feed")))

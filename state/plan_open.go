@@ -52,7 +52,8 @@ var planOpen = move(TypePlanOpen,
 		s.openAll++
 		s.plans[o.Tenant+"/"+a.PlanID] = p
 		s.takeTurn(p, o.Released)
-		return s.fired(o, a)
+		s.fired(o, a)
+		return nil
 	}).keepsAllBut("task", "turn/added_instruction", "turn/history/content", "turn/location", "turn/session_metadata", "turn/session_name", "turn/user_email", "turn/user_name")
 
 // newPlan is a plan as plan.open begins it. One of an agent has its only step at once,

@@ -148,18 +148,18 @@ func (v *View) mayFire(o Order, a catalog.PlanOpen) error {
 }
 
 // fired is the effect of a plan on the schedule that it was opened for.
-func (s *State) fired(o Order, a catalog.PlanOpen) error {
+func (s *State) fired(o Order, a catalog.PlanOpen) {
 	if a.Schedule == nil {
-		return nil
+		return
 	}
 	x := s.scheduleOf(o, a.Schedule.ID)
-	if x == nil {
-		return fmt.Errorf("a plan for schedule %s, which is not there", a.Schedule.ID)
-	}
-	if x.Next = o.Next; o.Next.IsZero() {
+	switch {
+	case x == nil: // an auditor need not have seen it
+	case o.Next.IsZero():
 		delete(s.schedules, o.Tenant+"/"+o.User+"/"+x.ID)
+	default:
+		x.Next = o.Next
 	}
-	return nil
 }
 
 // ToldSchedules are the schedules of a user, the next one first.
