@@ -35,7 +35,7 @@ func (w *worker) converse(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	tools, err := w.agentTools(ctx)
+	tools, err := w.agentTools(ctx, agent)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (w *worker) converse(ctx context.Context) error {
 	}
 	show := &tokens{show: func(d bus.ContentData) { w.say(progress{Text: &d}) }, now: w.cfg.Now}
 	w.loop = &loop{
-		model: w.cfg.modelOf(agent), agent: agent, tools: tools, text: !agent.Structured,
+		model: w.cfg.modelOf(agent), agent: agent, tools: w.watched(tools, agent), text: !agent.Structured,
 		req: request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), w.req.UserTask),
 	}
 	if w.loop.text {
@@ -78,23 +78,26 @@ func (w *worker) ownAgent(ctx context.Context) (*agents.Agent, error) {
 	if _, err := w.order(ctx, "agent.get", catalog.AgentGet{}, &got); err != nil {
 		return nil, err
 	}
-	agent := &agents.Agent{}
-	if got.Text != "" {
-		read, err := agents.Parse([]byte(got.Text))
-		if err != nil {
-			return nil, err
-		}
-		*agent = *read
-	} else {
-		*agent = *agents.Builtin(got.Agent)
+	read, err := definition(got)
+	if err != nil {
+		return nil, err
 	}
+	agent := *read
 	agent.Limits.Seconds = max(1, agent.Limits.Seconds*9/10)
-	return agent, nil
+	return &agent, nil
+}
+
+// definition of the agent of a plan.
+func definition(got catalog.AgentGetResult) (*agents.Agent, error) {
+	if got.Text == "" {
+		return agents.Builtin(got.Agent), nil
+	}
+	return agents.Parse([]byte(got.Text))
 }
 
 // agentTools are the skills that the agent may call, and what works on large results once
 // there is one. A skill that cannot be loaded is left out: its server may be down.
-func (w *worker) agentTools(ctx context.Context) ([]*tool, error) {
+func (w *worker) agentTools(ctx context.Context, agent *agents.Agent) ([]*tool, error) {
 	names := w.req.Step.Skills
 	manifests := make([]catalog.Manifest, len(names))
 	var g errgroup.Group
@@ -118,6 +121,7 @@ func (w *worker) agentTools(ctx context.Context) ([]*tool, error) {
 		newTool(tool{Tool: readLinesTool, later: w.hasLarge, call: called(w.readLines)}),
 		newTool(tool{Tool: execPythonTool, later: w.hasLarge, call: called(w.python)}),
 	}
+	builtin = append(builtin, w.ownTools(agent)...)
 	taken := map[string]bool{finalResult: true}
 	for _, t := range builtin {
 		taken[t.Name] = true
@@ -169,12 +173,18 @@ func (w *worker) resultTool(a *agents.Agent) (*tool, error) {
 	}, nil
 }
 
-// loadAgent asks for the limits of the plan's agent, if it has one.
+// loadAgent asks for the limits of the plan's agent, if it has one, and for what it shows.
 func (d *drive) loadAgent(ctx context.Context) error {
 	if d.plan.Agent == "" {
 		return nil
 	}
-	_, err := d.order(ctx, "agent.get", catalog.AgentGet{}, &d.agent)
+	if _, err := d.order(ctx, "agent.get", catalog.AgentGet{}, &d.agent); err != nil {
+		return err
+	}
+	agent, err := definition(d.agent)
+	if err == nil {
+		d.def = *agent
+	}
 	return err
 }
 

@@ -132,8 +132,10 @@ const (
 
 // progress is what a task says while it works, for display.
 type progress struct {
-	Skill string           `json:"skill,omitempty"` // that it calls now
-	Text  *bus.ContentData `json:"text,omitempty"`  // of the reply of an agent
+	Skill  string           `json:"skill,omitempty"`  // that it calls now
+	Text   *bus.ContentData `json:"text,omitempty"`   // of the reply of an agent
+	Event  string           `json:"event,omitempty"`  // a status, by its name in the agent's vocabulary
+	Action *bus.ActionData  `json:"action,omitempty"` // of an agent, as it was recorded
 }
 
 // runReply says how a task ended. Plan is what its own step.finish answered, and At the

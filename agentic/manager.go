@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -92,16 +93,18 @@ type drive struct {
 	driver string
 	epoch  int
 
-	plan    catalog.PlanView
-	at      int64                 // position of the move that left it so
-	held    map[int]*bus.Approval // what tasks of this drive wait for, by step
-	task    string                // the user's request
-	soul    string
-	results map[int]result
-	answer  string                 // of a plan without steps, or of an agent
-	agent   catalog.AgentGetResult // whose plan it is, if it is one's
-	saying  *tokens                // of the agent's reply
-	used    []catalog.Usage        // that no order has yet
+	plan     catalog.PlanView
+	at       int64                 // position of the move that left it so
+	held     map[int]*bus.Approval // what tasks of this drive wait for, by step
+	task     string                // the user's request
+	soul     string
+	results  map[int]result
+	answer   string                 // of a plan without steps, or of an agent
+	agent    catalog.AgentGetResult // whose plan it is, if it is one's
+	def      agents.Agent           // its definition; zero: of a planner's plan
+	saying   *tokens                // of the agent's reply
+	statuses statuses
+	used     []catalog.Usage // that no order has yet
 }
 
 func (d *drive) order(ctx context.Context, typ string, args, result any) (*intents.Answer, error) {

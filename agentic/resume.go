@@ -130,7 +130,7 @@ func (w *worker) recalled(c catalog.TranscriptCall) (tool string, args any) {
 		var a catalog.WriteMemory
 		return writeMemoryTool.Name, writeMemoryArgs{w.labelOf(decoded(c.Args, &a).From), a.Data}
 	}
-	return "", nil
+	return recalledOwn(c)
 }
 
 // decoded reads what the record says; what policy hides stays zero.

@@ -238,7 +238,7 @@ func (r *runReply) take(e event) bool {
 			r.Status = d.Status
 		}
 		return false
-	case bus.FrameStatus, bus.FrameChildContent, bus.FrameToken:
+	case bus.FrameStatus, bus.FrameChildContent, bus.FrameToken, bus.FrameAction:
 	}
 	return true
 }
