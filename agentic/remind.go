@@ -83,9 +83,9 @@ func (w *worker) remind(ctx context.Context, label string, a remindArgs) (any, e
 	if err != nil {
 		return nil, err
 	}
-	put := catalog.SchedulePut{ID: a.ID, Agent: w.req.Agent, Input: a.What}
+	put := catalog.SchedulePut{ID: a.ID, Agent: w.req.Agent, Input: a.What, TimeZone: zone.String()}
 	if fields := strings.Fields(a.When); len(fields) == 5 {
-		put.Cron, put.TimeZone = strings.Join(fields, " "), zone.String()
+		put.Cron = strings.Join(fields, " ")
 	} else if put.At = instant(a.When, zone); put.At == "" || a.What == "" {
 		return nil, mistaken("what and when are needed; when is a time, such as 2026-12-01T09:00, or cron of five fields")
 	}

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -52,12 +51,18 @@ func (g *Gateway) fireDue(ctx context.Context, due []bus.DueSchedule) {
 	}
 }
 
-// fire orders the plan of one time. Who has lost all roles, or the API key, is refused by the
+// fire orders the plan of one time, as a turn of the schedule's own session: it waits while
+// the turn before is open. Who has lost all roles, or the API key, is refused by the
 // router, so that the record says it. held: people must approve it first.
 func (g *Gateway) fire(ctx context.Context, s bus.DueSchedule) (held bool, err error) {
-	a := actor{tenant: s.Tenant, user: s.UserID, session: cmp.Or(s.SessionID, newID("sess")), keyID: intents.KeyOfClient(s.Client)}
-	if a.roles, err = g.rolesOf(ctx, a, s.Roles); err != nil && problem.Of(err).Code != intents.RBACForbidden {
+	name := intents.Digest([]byte(s.Tenant + "/" + s.UserID + "/" + s.ID))
+	a := actor{tenant: s.Tenant, user: s.UserID, session: "sched_" + name[7:23], keyID: intents.KeyOfClient(s.Client)}
+	a.roles, err = g.rolesOf(ctx, a, s.Roles)
+	switch {
+	case err != nil && problem.Of(err).Code != intents.RBACForbidden:
 		return false, err
+	case err != nil:
+		a.roles = []string{}
 	}
 	turn, plan := newID("turn"), intents.NewTimedID(intents.KindPlan, g.cfg.Now())
 	grant, _, err := g.issueGrant(a, turn, "")
@@ -65,9 +70,12 @@ func (g *Gateway) fire(ctx context.Context, s bus.DueSchedule) (held bool, err e
 		return false, err
 	}
 	args := catalog.PlanOpen{PlanID: plan, Task: s.Input, Agent: s.Agent, Schedule: &catalog.Firing{ID: s.ID, Due: s.Due}}
+	if s.TimeZone != "" {
+		args.Turn = &catalog.TurnContext{TimeZone: s.TimeZone}
+	}
 	answer, err := g.submit(ctx, a, order{
 		typ: "plan.open", args: args, at: intents.Context{TurnID: turn, PlanID: plan}, grant: grant,
-		key: intents.Digest([]byte("schedule\n" + s.ID + "\n" + intents.FormatTime(s.Due))),
+		key: intents.Digest([]byte(name + "\n" + intents.FormatTime(s.Due))),
 	})
 	return err == nil && answer.Outcome == nil, err
 }

@@ -91,8 +91,8 @@ func (r *Router) dueNow() []bus.DueSchedule {
 			}
 		}
 		out = append(out, bus.DueSchedule{
-			Tenant: s.Tenant, UserID: s.User, SessionID: s.Session, ID: s.ID, Agent: s.Agent, Input: s.Input,
-			Due: due, Roles: s.Roles, Client: s.Client,
+			Tenant: s.Tenant, UserID: s.User, ID: s.ID, Agent: s.Agent, Input: s.Input, TimeZone: s.TimeZone, Due: due,
+			Roles: s.Roles, Client: s.Client,
 		})
 	}
 	return out

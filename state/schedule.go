@@ -15,12 +15,11 @@ import (
 // under a grant of that moment.
 type schedule struct {
 	catalog.Schedule
-	Tenant  string   `json:"tenant"`
-	User    string   `json:"user"`
-	Session string   `json:"session,omitempty"` // of the order that put it
-	Roles   []string `json:"roles"`             // of that order's grant
-	Client  string   `json:"client"`            // act.client of that grant
-	Put     int64    `json:"put"`               // position of that order, which holds the request
+	Tenant string   `json:"tenant"`
+	User   string   `json:"user"`
+	Roles  []string `json:"roles"`  // of the grant of the order that put it
+	Client string   `json:"client"` // act.client of that grant
+	Put    int64    `json:"put"`    // position of that order, which holds the request
 }
 
 // subjectSchedules are all schedules of a user.
@@ -71,7 +70,7 @@ var schedulePut = move(TypeSchedulePut,
 		a.ID = scheduleID(o, a)
 		s.schedules[o.Tenant+"/"+o.User+"/"+a.ID] = &schedule{
 			Schedule: catalog.Schedule{SchedulePut: a, Next: o.Next}, Tenant: o.Tenant, User: o.User,
-			Session: o.Context.SessionID, Roles: o.Roles, Client: o.Grant.Client, Put: o.Recorded,
+			Roles: o.Roles, Client: o.Grant.Client, Put: o.Recorded,
 		}
 		s.callMade(o)
 		return nil
@@ -186,9 +185,9 @@ func (v *View) Schedule(o Order, id string) (catalog.Schedule, bool) {
 // Due is a schedule whose time has come.
 type Due struct {
 	catalog.Schedule
-	Tenant, User, Session string
-	Roles                 []string // of the grant that put it
-	Client                string   // act.client of that grant
+	Tenant, User string
+	Roles        []string // of the grant that put it
+	Client       string   // act.client of that grant
 }
 
 // maxDue bounds what Due lists at once.
@@ -201,7 +200,7 @@ func (s *State) Due(now time.Time) (out []Due) {
 	defer s.mu.RUnlock()
 	for _, x := range s.schedules {
 		if len(out) < maxDue && !x.Next.After(now) {
-			out = append(out, Due{x.Schedule, x.Tenant, x.User, x.Session, x.Roles, x.Client})
+			out = append(out, Due{x.Schedule, x.Tenant, x.User, x.Roles, x.Client})
 		}
 	}
 	return out

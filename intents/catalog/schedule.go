@@ -37,7 +37,7 @@ type SchedulePut struct {
 	Agent    string `json:"agent,omitempty"` // who carries it out; empty: a planner does
 	Input    string `json:"input"`
 	Cron     string `json:"cron,omitempty"`
-	TimeZone string `json:"time_zone,omitempty"` // of Cron; empty: UTC
+	TimeZone string `json:"time_zone,omitempty"` // of the request, and of Cron; empty: UTC
 	At       string `json:"at,omitempty"`        // RFC 3339
 }
 

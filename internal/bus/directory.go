@@ -64,15 +64,15 @@ type SilentReply struct {
 // DueSchedule is what a gateway needs to open the plan of a schedule's time, and the claims
 // of the grant that put it.
 type DueSchedule struct {
-	Tenant    string    `json:"tenant"`
-	UserID    string    `json:"user_id"`
-	SessionID string    `json:"session_id,omitempty"`
-	ID        string    `json:"id"`
-	Agent     string    `json:"agent,omitempty"`
-	Input     string    `json:"input"`
-	Due       time.Time `json:"due"`
-	Roles     []string  `json:"roles"`
-	Client    string    `json:"client"`
+	Tenant   string    `json:"tenant"`
+	UserID   string    `json:"user_id"`
+	ID       string    `json:"id"`
+	Agent    string    `json:"agent,omitempty"`
+	Input    string    `json:"input"`
+	TimeZone string    `json:"time_zone,omitempty"`
+	Due      time.Time `json:"due"`
+	Roles    []string  `json:"roles"`
+	Client   string    `json:"client"`
 }
 
 // SilentPlan is what a gateway needs to hand a plan out again: the plan.open that made
