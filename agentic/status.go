@@ -1,55 +1,47 @@
 package agentic
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/internal/bus"
 )
 
-// stillWorking is the status of a call that takes long and has none of its own, or one that
-// is not shown.
-const stillWorking = "still_working"
-
-// statusAfter is when it is told: its words are there within two seconds.
-const statusAfter = 1500 * time.Millisecond
+// stillWorking is the status of a call that takes long and shows none of its own. It is told
+// after statusAfter, so that its words are there within two seconds.
+const (
+	stillWorking = "still_working"
+	statusAfter  = 1500 * time.Millisecond
+)
 
 // batchTime is how long equal statuses that are batched are one.
 const batchTime = 2 * time.Second
 
 // builtinStatuses are what every agent has beside its own.
-var builtinStatuses = map[string]agents.StatusEvent{
-	stillWorking: {Show: "batch", Words: map[string]string{
-		"en": "Still working…", "de": "Ich arbeite noch daran…", "fr": "J'y travaille encore…", "es": "Sigo trabajando…", "pt": "Ainda estou trabalhando…", "nb": "Jobber fortsatt…",
-	}},
-}
+var builtinStatuses = map[string]agents.StatusEvent{stillWorking: {Show: "batch", Words: map[string]string{
+	"en": "Still working…", "de": "Ich arbeite noch daran…", "es": "Sigo trabajando…", "fr": "J'y travaille encore…", "nb": "Jobber fortsatt…", "pt": "Ainda estou trabalhando…",
+}}}
 
 // watched makes each call of the tools say its status: the agent's for the tool when it
 // begins, or else that it takes long. The tools begin with the skills of the step.
 func (w *worker) watched(tools []*tool, agent *agents.Agent) []*tool {
 	for i, t := range tools {
-		if t.output {
-			continue
-		}
-		id := t.Name
+		id, call := t.Name, t.call
 		if i < len(w.req.Step.Skills) {
 			id = w.req.Step.Skills[i]
 		}
-		event, call := agent.StatusOf(id), t.call
-		shown := event != "" && agent.StatusEvents[event].Show != "suppress"
+		event := agent.StatusOf(id)
 		t.call = func(ctx context.Context, label string, args json.RawMessage) (any, error) {
 			if event != "" {
 				w.say(progress{Event: event})
 			}
-			if !shown {
+			if event == "" || agent.StatusEvents[event].Show == "suppress" {
 				slow := time.AfterFunc(statusAfter, func() { w.say(progress{Event: stillWorking}) })
 				defer slow.Stop()
 			}
@@ -59,76 +51,54 @@ func (w *worker) watched(tools []*tool, agent *agents.Agent) []*tool {
 	return tools
 }
 
-// statuses are those that were shown, of those that are batched.
-type statuses struct {
-	mu    sync.Mutex // guards shown: tasks work side by side
-	shown map[string]time.Time
-}
-
-// render is a status as the user sees it, if the user does. known: it is in the vocabulary.
-func (s *statuses) render(event string, own map[string]agents.StatusEvent, locale string, now time.Time) (d bus.StatusData, show, known bool) {
-	e, known := own[event]
+// event shows a status of a task as the plan's agent says. What is not in its vocabulary is
+// dropped.
+func (d *drive) event(name string, step int) {
+	e, known := d.def.StatusEvents[name]
 	if !known {
-		e, known = builtinStatuses[event]
+		e, known = builtinStatuses[name]
 	}
-	d = bus.StatusData{State: "working", Event: event, Message: words(event, e.Words, locale)}
-	switch e.Show {
-	case "suppress":
-		return d, false, known
-	case "transform":
-		d.Event = ""
-	case "batch":
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if last, was := s.shown[event]; was && now.Before(last.Add(batchTime)) {
-			return d, false, known
-		}
-		if s.shown == nil {
-			s.shown = make(map[string]time.Time)
-		}
-		s.shown[event] = now
+	locale := ""
+	if d.turn.About != nil {
+		locale = d.turn.About.Locale
 	}
-	return d, known, known
+	data := bus.StatusData{State: "working", Event: name, Message: guarded(words(e.Words, locale)), Step: step, PlanID: d.turn.PlanID}
+	switch {
+	case !known:
+		d.cfg.Log.Info("a status that no agent has is not shown", slog.String("plan_id", d.turn.PlanID), slog.String("status", cut(name, 64)))
+		return
+	case e.Show == "suppress", e.Show == "batch" && !d.first(name):
+		return
+	case e.Show == "transform":
+		data.Event = ""
+	}
+	d.frame(bus.FrameStatus, data)
 }
 
-// words of a status in a locale, or its language; else in English, or any; else its name.
-func words(event string, by map[string]string, locale string) string {
+// first says whether a status is the first of its batch.
+func (d *drive) first(name string) bool {
+	_, first := d.batches.Allow(name)
+	return first
+}
+
+// words are those of a locale, or of its language; else English ones, or any.
+func words(by map[string]string, locale string) string {
 	locale = strings.ReplaceAll(locale, "_", "-")
 	language, _, _ := strings.Cut(locale, "-")
-	for _, want := range []string{locale, language, "en"} {
+	for _, want := range append([]string{locale, language, "en"}, slices.Sorted(maps.Keys(by))...) {
 		for have, text := range by {
 			if strings.EqualFold(have, want) {
 				return text
 			}
 		}
 	}
-	if all := slices.Sorted(maps.Keys(by)); len(all) > 0 {
-		return by[all[0]]
-	}
-	return strings.ReplaceAll(event, "_", " ") + "…"
-}
-
-// event shows a status of a task. What is not in the vocabulary is dropped: a task is
-// believed nothing.
-func (d *drive) event(name string, step int) {
-	locale := ""
-	if d.turn.About != nil {
-		locale = d.turn.About.Locale
-	}
-	data, show, known := d.statuses.render(name, d.def.StatusEvents, locale, d.cfg.Now())
-	if !known {
-		d.cfg.Log.Info("a status that no agent has is not shown", slog.String("plan_id", d.turn.PlanID), slog.String("status", cut(name, 64)))
-	}
-	if show {
-		data.Message, data.Step, data.PlanID = guarded(data.Message), step, d.turn.PlanID
-		d.frame(bus.FrameStatus, data)
-	}
+	return ""
 }
 
 // action shows an action of the plan's agent.
 func (d *drive) action(a bus.ActionData) {
-	payload := json.RawMessage(guarded(string(cmp.Or(string(a.Payload), "{}"))))
-	if json.Valid(payload) && slices.ContainsFunc(d.def.Tools, func(t agents.Tool) bool { return t.ID() == actionTool.Name }) {
-		d.frame(bus.FrameAction, bus.ActionData{Type: guarded(a.Type), Payload: payload, IntentID: a.IntentID})
+	a.Type, a.Payload = guarded(a.Type), json.RawMessage(guarded(string(a.Payload)))
+	if d.def.Has(actionTool.Name) && (len(a.Payload) == 0 || json.Valid(a.Payload)) {
+		d.frame(bus.FrameAction, a)
 	}
 }

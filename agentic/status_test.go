@@ -14,6 +14,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/internal/bus/natsserver"
+	"aob.dev/writ/internal/ratelimit"
 )
 
 // serving is an agent whose tools have statuses.
@@ -28,7 +29,7 @@ tools:
 status_events:
   searching_offers: {words: {en: Searching offers…, de: Ich suche Angebote…}}
   matching_receipt: {show: transform, words: {de: Ich suche die Quittung…}}
-  looking_up_points_balance: {show: batch}
+  looking_up_points_balance: {show: batch, words: {es: Buscando el saldo…}}
   looking_up_purchase_history: {show: suppress}
 `
 
@@ -105,7 +106,7 @@ func TestStatuses(t *testing.T) {
 	now := time.Now()
 	cfg := c.config(natsserver.Manager, nil)
 	cfg.Now = func() time.Time { return now }
-	d := &drive{cfg: cfg, turn: theTurn, def: *agent}
+	d := &drive{cfg: cfg, turn: theTurn, def: *agent, batches: ratelimit.New(1, batchTime, 64, cfg.Now)}
 	d.turn.About = &catalog.TurnContext{Locale: "fr"}
 	s := &catalog.StepView{PlanStep: catalog.PlanStep{Step: 1, Skills: []string{"crm.list"}}}
 	balance := progress{Event: "looking_up_points_balance"}
@@ -125,7 +126,7 @@ func TestStatuses(t *testing.T) {
 	}
 	want := []string{
 		"working|searching_offers|Searching offers…", "working|searching_offers|Searching offers…", "working||Ich suche die Quittung…",
-		"working|looking_up_points_balance|looking up points balance…", "working|looking_up_points_balance|looking up points balance…",
+		"working|looking_up_points_balance|Buscando el saldo…", "working|looking_up_points_balance|Buscando el saldo…",
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
@@ -175,21 +176,21 @@ func TestRemindMe(t *testing.T) {
 	selling(c, serving)
 	inLocale(c, "", "Europe/Oslo")
 	next := time.Date(2026, 12, 1, 8, 0, 0, 0, time.UTC)
-	c.on("schedule.put", inTurn(done(catalog.SchedulePutResult{ID: "s_1", Next: next}), done(catalog.SchedulePutResult{ID: "s_2", Next: next}), refuse(intents.RBACForbidden, "no role gives schedules:write")))
+	c.on("schedule.put", inTurn(done(catalog.ScheduleNext{ID: "s_1", Next: next}), done(catalog.ScheduleNext{ID: "s_2", Next: next}), refuse(intents.RBACForbidden, "no role gives schedules:write")))
 	c.on("schedule.list", func(p placed) *intents.Answer {
-		a := done(catalog.ScheduleListResult{Schedules: 1})(p)
-		a.Told = marshal(catalog.Told{Schedules: []catalog.Schedule{{SchedulePut: catalog.SchedulePut{ID: "s_1", Input: "Look."}, Next: next}}})
+		a := done(catalog.ScheduleCount{Schedules: 1})(p)
+		a.Told = marshal(map[string]any{"schedules": []catalog.Schedule{{SchedulePut: catalog.SchedulePut{ID: "s_1", Input: "Look."}, Next: next}}})
 		return a
 	})
 	c.on("schedule.delete", done(catalog.Accepted{Accepted: true}))
 	m := says(map[string][]any{"seller": {
-		call("remind_me", remindArgs{What: "Look.", When: "2026-12-01T09:00"}),
-		call("remind_me", remindArgs{What: "Look again.", When: " 0  9 * * mon-fri", TimeZone: "Asia/Tokyo"}),
-		call("remind_me", remindArgs{What: "Look.", When: "at tea time"}),
-		call("remind_me", remindArgs{What: "Look.", When: "2026-12-01T09:00", TimeZone: "Middle/Earth"}),
-		call("remind_me", remindArgs{What: "Never.", When: "2026-12-01T09:00:00+02:00"}),
-		call("remind_me", remindArgs{Do: "list"}),
-		call("remind_me", remindArgs{Do: "cancel", ID: "s_1"}),
+		call("remind_me", remindArgs{Input: "Look.", When: "2026-12-01T09:00"}),
+		call("remind_me", remindArgs{Input: "Look again.", When: " 0  9 * * mon-fri", TimeZone: "Asia/Tokyo"}),
+		call("remind_me", remindArgs{Input: "Look.", When: "at tea time"}),
+		call("remind_me", remindArgs{Input: "Look.", When: "2026-12-01T09:00", TimeZone: "Middle/Earth"}),
+		call("remind_me", remindArgs{Input: "Never.", When: "2026-12-01T09:00:00+02:00"}),
+		call("remind_me", remindArgs{List: true}),
+		call("remind_me", remindArgs{Cancel: "s_1"}),
 		"Done.",
 	}})
 	layer(c, m, "task", "manager")
@@ -213,7 +214,7 @@ func TestRemindMe(t *testing.T) {
 	}
 	all := m.requests("seller")
 	said := results(all[len(all)-1])
-	for i, part := range []string{`{"id":"s_1","next":"2026-12-01T09:00:00+01:00"}`, `"next":"2026-12-01T17:00:00+09:00"`, "what and when are needed", "there is none of this name", "the user may not do this", `"input":"Look."`, `{"accepted":true}`} {
+	for i, part := range []string{`{"id":"s_1","next":"2026-12-01T09:00:00+01:00"}`, `"next":"2026-12-01T17:00:00+09:00"`, "neither a time", "there is none of this name", "RBAC_FORBIDDEN", `"input":"Look."`, `{"accepted":true}`} {
 		if len(said) != 7 || !strings.Contains(said[i], part) {
 			t.Errorf("result %d of %d: %v does not say %s", i, len(said), said, part)
 		}
@@ -228,7 +229,7 @@ func TestRemindedOnce(t *testing.T) {
 		args, result any
 		again        any
 	}{
-		{"schedule.put", catalog.SchedulePut{Agent: "seller", Input: "Look.", TimeZone: "UTC", At: "2026-12-01T09:00:00Z"}, catalog.SchedulePutResult{ID: "s_1", Next: next}, call("remind_me", remindArgs{What: "Look.", When: "2026-12-01T09:00"})},
+		{"schedule.put", catalog.SchedulePut{Agent: "seller", Input: "Look.", TimeZone: "UTC", At: "2026-12-01T09:00:00Z"}, catalog.ScheduleNext{ID: "s_1", Next: next}, call("remind_me", remindArgs{Input: "Look.", When: "2026-12-01T09:00"})},
 		{"action", catalog.Action{Type: "open_page"}, catalog.Accepted{Accepted: true}, call("action", catalog.Action{Type: "open_page"})},
 	} {
 		t.Run(x.typ, func(t *testing.T) {

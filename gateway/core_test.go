@@ -33,7 +33,7 @@ type core struct {
 	users     map[string]bus.UserReply   // rows: roles allowed
 	plans     map[string]*catalog.PlanView
 	silent    []bus.SilentPlan
-	due       []bus.DueSchedule
+	due       []catalog.Schedule
 	schedules []catalog.Schedule
 	orders    []*intents.Envelope
 	refuse    map[string]*intents.Answer // by type: answered instead
@@ -153,12 +153,12 @@ func (c *core) decide(raw []byte) (*intents.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	told := catalog.Told{}
+	var told json.RawMessage
 	if e.Type() == "schedule.list" {
-		told.Schedules = c.schedules
+		told = marshal(c.t, map[string]any{"schedules": c.schedules})
 	}
 	return &intents.Answer{
-		Told:     marshal(c.t, told),
+		Told:     told,
 		IntentID: e.ID(), TraceID: e.TraceID(), Code: intents.OK, Receipt: "receipt of " + e.Type(),
 		Decision: &intents.Decision{Verdict: intents.Allow, Code: intents.OK},
 		Outcome:  &intents.Outcome{Status: intents.Done, Code: intents.OK, Result: marshal(c.t, result)},
@@ -209,9 +209,9 @@ func (c *core) perform(e *intents.Envelope) (any, error) {
 		plan.Status, plan.Failure = catalog.PlanFailed, &catalog.Failure{Reason: "cancelled"}
 		return *plan, nil
 	case "schedule.put":
-		return catalog.SchedulePutResult{ID: c.schedules[0].ID, Next: c.schedules[0].Next}, nil
+		return catalog.ScheduleNext{ID: c.schedules[0].ID, Next: c.schedules[0].Next}, nil
 	case "schedule.list":
-		return catalog.ScheduleListResult{Schedules: len(c.schedules)}, nil
+		return catalog.ScheduleCount{Schedules: len(c.schedules)}, nil
 	case "schedule.delete":
 		return catalog.Accepted{Accepted: true}, nil
 	case "soul.put":

@@ -85,13 +85,12 @@ const maxCallers = 10_000
 
 // Gateway answers HTTP. Run keeps its plans going.
 type Gateway struct {
-	cfg   Config
-	keys  *keyCache
-	limit *ratelimit.Limiter
-	turns *openTurns
-	pace  pace
-	// unfired schedules by "tenant/user/id"; of Run's goroutine.
-	unfired map[string]unfired
+	cfg     Config
+	keys    *keyCache
+	limit   *ratelimit.Limiter
+	turns   *openTurns
+	pace    pace
+	unfired map[string]time.Time // times of schedules that open no plan, by "tenant/user/id"; of Run's goroutine
 	// checked are the artifacts that were read whole.
 	checked *checked
 }
@@ -142,7 +141,7 @@ func New(cfg Config) (*Gateway, error) {
 		turns: newOpenTurns(),
 		pace:  defaultPace,
 
-		checked: newChecked(), unfired: make(map[string]unfired),
+		checked: newChecked(), unfired: make(map[string]time.Time),
 	}, nil
 }
 

@@ -42,9 +42,9 @@ func (g *Gateway) Handler() http.Handler {
 	r.POST("/agent/memory/query", keyed(g.queryMemory))
 	r.GET("/schemas/", keyed(g.listSchemas))
 	r.POST("/query/", keyed(g.query))
-	r.POST("/agent/schedules", keyed(g.putSchedule))
-	r.GET("/agent/schedules", keyed(g.listSchedules))
-	r.DELETE("/agent/schedules/:id", keyed(g.deleteSchedule))
+	r.POST("/agent/schedules", keyed(g.schedules("schedule.put")))
+	r.GET("/agent/schedules", keyed(g.schedules("schedule.list")))
+	r.DELETE("/agent/schedules/:id", keyed(g.schedules("schedule.delete")))
 	return r.Engine
 }
 

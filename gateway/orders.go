@@ -89,7 +89,7 @@ func requestAt[Result any](ctx context.Context, g *Gateway, a actor, typ string,
 	if err != nil {
 		return out, err
 	}
-	answer, err := g.submit(ctx, a, order{typ: typ, args: args, at: at, grant: grant})
+	answer, err := g.submit(ctx, a, order{typ, args, at, grant, ""})
 	if err != nil {
 		return out, err
 	}
@@ -97,6 +97,9 @@ func requestAt[Result any](ctx context.Context, g *Gateway, a actor, typ string,
 		p := problem.New(intents.ApprovalRequired, "", answer.Reason)
 		p.IntentID, p.TraceID = answer.IntentID, answer.TraceID
 		return out, p
+	}
+	if answer.Told != nil { // beside a result that has less
+		answer.Outcome.Result = answer.Told
 	}
 	if err := json.Unmarshal(answer.Outcome.Result, &out); err != nil {
 		return out, fmt.Errorf("result of %s: %w", typ, err)

@@ -151,7 +151,7 @@ func (g *Gateway) openTurn(ctx context.Context, a actor, agent string, q turnReq
 		return t, reply, err
 	}
 	at := intents.Context{TurnID: t.id, PlanID: t.plan}
-	answer, err := g.submit(ctx, a, order{typ: "plan.open", args: catalog.PlanOpen{PlanID: t.plan, Task: q.message, Agent: agent, Request: q.request, Turn: q.turn()}, at: at, grant: grant})
+	answer, err := g.submit(ctx, a, order{"plan.open", catalog.PlanOpen{PlanID: t.plan, Task: q.message, Agent: agent, Request: q.request, Turn: q.turn()}, at, grant, ""})
 	if p := problem.Of(err); err != nil && p.Code == intents.SessionBusy && p.Pointer == "/request" {
 		return g.join(ctx, a, p.PlanID)
 	}
@@ -164,7 +164,7 @@ func (g *Gateway) openTurn(ctx context.Context, a actor, agent string, q turnReq
 		return t, reply, nil
 	}
 	if err := g.handOut(ctx, t, grant); err != nil {
-		if _, cerr := g.submit(ctx, a, order{typ: "cancel", args: catalog.Cancel{PlanID: t.plan, Reason: "no manager took the turn"}, at: at, grant: grant}); cerr != nil {
+		if _, cerr := g.submit(ctx, a, order{"cancel", catalog.Cancel{PlanID: t.plan, Reason: "no manager took the turn"}, at, grant, ""}); cerr != nil {
 			g.cfg.Log.ErrorContext(ctx, "cancel a plan that nobody took", slog.String("plan_id", t.plan), slog.String("trace_id", a.trace), slog.String("error", cerr.Error()))
 		}
 		return t, reply, err

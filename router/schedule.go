@@ -8,51 +8,43 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/bus"
 	"aob.dev/writ/state"
 )
 
 // readNext computes when a schedule is due next, for the record. State and auditors judge by
 // that: the database of time zones changes, and their verdict does not.
 func (o *order) readNext(so *state.Order) error {
-	now := o.now
-	var s catalog.Schedule
+	var put catalog.SchedulePut
+	var open catalog.PlanOpen
+	var err error
 	switch o.env.Type() {
 	case state.TypeSchedulePut:
-		put, err := argsOf[catalog.SchedulePut](o.env)
-		if err != nil {
-			return err
-		}
-		s.SchedulePut = put
+		put, err = argsOf[catalog.SchedulePut](o.env)
 	case state.TypePlanOpen:
-		open, err := argsOf[catalog.PlanOpen](o.env)
-		if err != nil || open.Schedule == nil {
+		if open, err = argsOf[catalog.PlanOpen](o.env); err == nil && open.Schedule != nil {
+			put = o.view.Schedule(*so, open.Schedule.ID)
+		}
+	}
+	switch {
+	case err != nil:
+		return err
+	case put.At != "" && open.Schedule == nil:
+		so.Next, err = time.Parse(time.RFC3339Nano, put.At)
+		so.Next = so.Next.UTC().Truncate(time.Millisecond)
+	case put.Cron != "":
+		var times cron.Schedule
+		if times, err = timesOf(put); err != nil {
 			return err
 		}
-		there := false
-		if s, there = o.view.Schedule(*so, open.Schedule.ID); !there || s.At != "" {
-			return nil // state says what is wrong, or it is the only time
-		}
-		if times, err := timesOf(s.SchedulePut); err != nil || !times.Next(open.Schedule.Due.Add(-time.Second)).Equal(open.Schedule.Due) {
+		if f := open.Schedule; f != nil && !times.Next(f.Due.Add(-time.Second)).Equal(f.Due) {
 			return illegal("/intent/args/schedule/due", "is none of the schedule's times")
 		}
+		so.Next = times.Next(o.now).UTC()
 	default:
-		return nil
+		return nil // what has no next time, or state says what is wrong
 	}
-	if s.At != "" {
-		at, err := time.Parse(time.RFC3339Nano, s.At)
-		if err != nil {
-			return illegal("/intent/args/at", "is not a time")
-		}
-		so.Next = at.UTC().Truncate(time.Millisecond)
-	} else {
-		times, err := timesOf(s.SchedulePut)
-		if err != nil {
-			return err
-		}
-		if so.Next = times.Next(now).UTC(); so.Next.IsZero() {
-			return illegal("/intent/args/cron", "names no time of the next five years")
-		}
+	if err != nil || so.Next.IsZero() {
+		return illegal("/intent/args", "names no time of the next five years")
 	}
 	o.facts.Next = intents.FormatTime(so.Next)
 	return nil
@@ -75,44 +67,26 @@ func timesOf(s catalog.SchedulePut) (cron.Schedule, error) {
 	return times, nil
 }
 
-// dueNow are the schedules whose time has come, with the newest time that has.
-func (r *Router) dueNow() []bus.DueSchedule {
+// dueNow are schedules whose time has come, with the newest time that has.
+func (r *Router) dueNow() []catalog.Schedule {
 	now := r.cfg.Now()
-	out := []bus.DueSchedule{}
-	for _, s := range r.state.Due(now) {
-		due := s.Next
-		if s.Cron != "" {
-			times, err := timesOf(s.SchedulePut)
-			if err != nil {
-				continue // its time zone is there no more
-			}
-			if due = newest(times, due, now); due.After(now) {
-				continue // another database of time zones has computed it
-			}
+	out := r.state.Due(now)
+	for i, s := range out {
+		if times, err := timesOf(s.SchedulePut); err == nil && s.Cron != "" { // else its time zone is there no more
+			out[i].Next = newest(times, s.Next, now)
 		}
-		out = append(out, bus.DueSchedule{
-			Tenant: s.Tenant, UserID: s.User, ID: s.ID, Agent: s.Agent, Input: s.Input, TimeZone: s.TimeZone, Due: due,
-			Roles: s.Roles, Client: s.Client,
-		})
 	}
 	return out
 }
 
-// newest is the last of the times from the first to now: many may have been missed, so it
-// is looked for from now backwards.
+// newest is the last of the times from the first to now. Many may have been missed: where
+// one lies within the last hour, it is looked for there.
 func newest(times cron.Schedule, first, now time.Time) time.Time {
-	for back := time.Hour; ; back *= 24 {
-		from := now.Add(-back)
-		if from.Before(first) {
-			from = first.Add(-time.Second)
-		}
-		due := times.Next(from)
-		if due.After(now) && !from.Before(first) {
-			continue
-		}
-		for next := due; !next.After(now) && !next.IsZero(); next = times.Next(next) {
-			due = next
-		}
-		return due.UTC()
+	if recent := times.Next(now.Add(-time.Hour)); recent.After(first) && !recent.After(now) {
+		first = recent
 	}
+	for next := first; !next.After(now) && !next.IsZero(); next = times.Next(next) {
+		first = next
+	}
+	return first.UTC()
 }

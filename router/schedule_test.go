@@ -31,10 +31,10 @@ func fire(w *routertest.World, plan, schedule string, due time.Time, change func
 
 func listed(w *routertest.World) []catalog.Schedule {
 	w.Helper()
-	a := w.Want(w.Do(routertest.Order{By: w.Gateway, Type: "schedule.list", Args: catalog.ScheduleList{}}), intents.OK)
-	var told catalog.Told
+	a := w.Want(w.Do(routertest.Order{By: w.Gateway, Type: "schedule.list", Args: struct{}{}}), intents.OK)
+	var told struct{ Schedules []catalog.Schedule }
 	w.Must(json.Unmarshal(a.Told, &told))
-	if n := routertest.Result[catalog.ScheduleListResult](w, a).Schedules; n != len(told.Schedules) {
+	if n := routertest.Result[catalog.ScheduleCount](w, a).Schedules; n != len(told.Schedules) {
 		w.Errorf("%d schedules, told %d", n, len(told.Schedules))
 	}
 	return told.Schedules
@@ -47,8 +47,8 @@ func TestSchedule(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	daily := catalog.SchedulePut{ID: "daily", Agent: "general", Input: "Water the plants.", Cron: "0 9 * * *", TimeZone: "Europe/Oslo"}
 	first := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
-	got := routertest.Result[catalog.SchedulePutResult](w, w.Want(later(w, daily), intents.OK))
-	if want := (catalog.SchedulePutResult{ID: "daily", Next: first}); got != want {
+	got := routertest.Result[catalog.ScheduleNext](w, w.Want(later(w, daily), intents.OK))
+	if want := (catalog.ScheduleNext{ID: "daily", Next: first}); got != want {
 		t.Fatalf("put %+v, want %+v", got, want)
 	}
 	if diff := cmp.Diff([]catalog.Schedule{{SchedulePut: daily, Next: first}}, listed(w)); diff != "" {
@@ -82,7 +82,7 @@ func TestSchedule(t *testing.T) {
 	refused(t, w.Do(fire(w, "gone", "daily", newest.Add(24*time.Hour), nil)), intents.MalformedArgs, "no such schedule")
 
 	at := w.Clock.Now().Add(time.Hour).Truncate(time.Second)
-	once := routertest.Result[catalog.SchedulePutResult](w, w.Want(later(w, catalog.SchedulePut{Agent: "general", Input: "Call.", At: at.In(time.FixedZone("", 3600)).Format(time.RFC3339)}), intents.OK))
+	once := routertest.Result[catalog.ScheduleNext](w, w.Want(later(w, catalog.SchedulePut{Agent: "general", Input: "Call.", At: at.In(time.FixedZone("", 3600)).Format(time.RFC3339)}), intents.OK))
 	w.Clock.Move(25 * time.Hour)
 	refused(t, w.Do(fire(w, "late", once.ID, at.Add(time.Second), nil)), intents.MalformedArgs, "none of its times")
 	w.Want(w.Do(fire(w, "once", once.ID, at, nil)), intents.OK)
@@ -133,7 +133,7 @@ func TestScheduleRefused(t *testing.T) {
 // more, and the record says so.
 func TestScheduleOfLostRights(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
-	due := routertest.Result[catalog.SchedulePutResult](w, w.Want(later(w, catalog.SchedulePut{ID: "s", Agent: "general", Input: "Do it.", Cron: "* * * * *"}), intents.OK)).Next
+	due := routertest.Result[catalog.ScheduleNext](w, w.Want(later(w, catalog.SchedulePut{ID: "s", Agent: "general", Input: "Do it.", Cron: "* * * * *"}), intents.OK)).Next
 	w.Clock.Move(time.Minute)
 	row := func(u catalog.User) {
 		w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &u}), intents.OK)

@@ -27,10 +27,9 @@ func (r *Router) tell(o *order, a *intents.Answer) error {
 		}
 	case typ == "step.finish":
 		args.PlanID = o.env.Context().PlanID
-	case typ == "schedule.list":
-		told, err := json.Marshal(r.state.ToldSchedules(o.env.Principal().Tenant, o.env.Principal().UserID))
-		a.Told = told
-		return err
+	case typ == state.TypeScheduleList:
+		a.Told, _ = json.Marshal(map[string]any{"schedules": r.state.Schedules(o.env.Principal().Tenant, o.env.Principal().UserID)}) // plain data
+		return nil
 	default:
 		return nil
 	}

@@ -66,14 +66,14 @@ func measure(v any, path []string) {
 	case map[string]any:
 		name := path[0]
 		text, is := v[name].(string)
-		if tree, ok := v[name].(map[string]any); ok && len(path) == 1 {
-			raw, _ := json.Marshal(tree) // it was JSON
-			raw, _ = intents.Canonical(raw)
-			text, is = string(raw), true
-		}
 		if len(path) > 1 {
 			measure(v[name], path[1:])
-		} else if is {
+		} else if tree := v[name]; tree != nil {
+			if !is {
+				raw, _ := json.Marshal(tree) // it was JSON
+				raw, _ = intents.Canonical(raw)
+				text = string(raw)
+			}
 			delete(v, name)
 			v[name+"_bytes"] = len(text)
 		}

@@ -21,6 +21,7 @@ const (
 	TypePolicyPush   = "policy.push"
 	TypeRegistryPush = "registry.push"
 	TypeSchedulePut  = "schedule.put"
+	TypeScheduleList = "schedule.list"
 	TypeGrantRevoke  = "grant.revoke"
 	TypeResolve      = "order.resolve"
 	TypeErase        = "record.erase"

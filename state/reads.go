@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -35,8 +36,8 @@ func (t Task) Over(now time.Time) bool { return t.Ended != "" || now.After(t.Dea
 
 // MayOrder says whether the task's agent has a tool that makes orders of a type.
 func (t Task) MayOrder(typ string) bool {
-	if t.Agent == "" {
-		return !catalog.OfAgents(typ)
+	if t.Agent == "" { // of a planner's step
+		return typ != "action" && !strings.HasPrefix(typ, "schedule.")
 	}
 	return slices.Contains(t.Types, typ)
 }

@@ -41,8 +41,8 @@ type image struct {
 	Retained    map[string][]retention `json:"retained"`
 	Revoked     map[string]time.Time   `json:"revoked"`
 
-	Agents    map[string]*revision `json:"agents,omitempty"`
-	Schedules map[string]*schedule `json:"schedules,omitempty"`
+	Agents    map[string]*revision        `json:"agents,omitempty"`
+	Schedules map[string]catalog.Schedule `json:"schedules,omitempty"`
 
 	Plans    int                   `json:"plans"` // how many follow
 	Orders   map[int64]*openOrder  `json:"orders"`
@@ -147,12 +147,7 @@ func Open(r io.Reader) (*State, error) {
 		}
 		s.agents[tenant] = r
 	}
-	for name, x := range m.Schedules {
-		if x == nil {
-			return nil, errNoMember
-		}
-		s.schedules[name] = x
-	}
+	maps.Copy(s.schedules, m.Schedules)
 	for range m.Plans {
 		p := new(plan)
 		if err := lines.Decode(p); err != nil {

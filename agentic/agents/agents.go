@@ -85,6 +85,11 @@ func (a *Agent) StatusOf(id string) string {
 	return ""
 }
 
+// Has says whether the agent has a tool of this system.
+func (a *Agent) Has(name string) bool {
+	return slices.ContainsFunc(a.Tools, func(t Tool) bool { return t.ID() == name })
+}
+
 // AllServers stands for every skill server of the tenant.
 const AllServers = "*"
 

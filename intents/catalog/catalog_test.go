@@ -105,9 +105,9 @@ var examples = map[string]example{
 	"soul.put":       {[]any{SoulPut{UserID: "ana", Persona: persona, Policies: json.RawMessage(`{}`)}, SoulPut{Persona: Persona{Name: "Ada"}}}, []any{Soul{UserID: "ana", Persona: &persona, Policies: json.RawMessage(`{}`), UpdatedAt: &at}}},
 	"schedule.put": {
 		[]any{SchedulePut{ID: "s", Agent: "general", Input: "Look.", Cron: "0 9 * * mon-fri", TimeZone: "Europe/Oslo"}, SchedulePut{Input: "Look.", At: "2026-11-21T09:00:00+01:00"}},
-		[]any{SchedulePutResult{ID: "s", Next: at}},
+		[]any{ScheduleNext{ID: "s", Next: at}},
 	},
-	"schedule.list":   {[]any{ScheduleList{}}, []any{ScheduleListResult{Schedules: 1}}},
+	"schedule.list":   {[]any{struct{}{}}, []any{ScheduleCount{Schedules: 1}}},
 	"schedule.delete": {[]any{ScheduleDelete{ID: "s"}}, []any{accepted}},
 	"action":          {[]any{Action{Type: "open_page", Payload: json.RawMessage(`{"page":"/"}`)}, Action{Type: "wave"}}, []any{accepted}},
 	"key.put":         {[]any{KeyPut{KeySet: "e30.e30.AA"}}, []any{accepted}},

@@ -16,17 +16,6 @@ var scheduleRows = []Row{
 
 var schedulers = []intents.Role{intents.RoleTask, intents.RoleGateway}
 
-// OfAgents says whether only the tasks of agents order a type: a planner's step gives no
-// tool for it.
-func OfAgents(typ string) bool {
-	for _, r := range scheduleRows {
-		if r.Type == typ {
-			return true
-		}
-	}
-	return false
-}
-
 // MaxSchedules is how many schedules a user may have.
 const MaxSchedules = 100
 
@@ -45,20 +34,24 @@ type SchedulePut struct {
 type Schedule struct {
 	SchedulePut
 	Next time.Time `json:"next"` // when it is due
+
+	// Its user is not told the rest.
+	Tenant string   `json:"tenant,omitempty"`
+	User   string   `json:"user,omitempty"`
+	Roles  []string `json:"roles,omitempty"`  // of the grant of the order that put it
+	Client string   `json:"client,omitempty"` // act.client of that grant
+	Put    int64    `json:"put,omitempty"`    // position of that order, which holds the request
 }
 
-// SchedulePutResult is the result of schedule.put.
-type SchedulePutResult struct {
+// ScheduleNext is the result of schedule.put.
+type ScheduleNext struct {
 	ID   string    `json:"id"`
 	Next time.Time `json:"next"`
 }
 
-// ScheduleList are the arguments of schedule.list.
-type ScheduleList struct{}
-
-// ScheduleListResult is the result of schedule.list. The schedules are told beside it, so
-// that no record has their texts again.
-type ScheduleListResult struct {
+// ScheduleCount is the result of schedule.list. The schedules are told beside it, so that no
+// record has their texts again.
+type ScheduleCount struct {
 	Schedules int `json:"schedules"`
 }
 

@@ -6,13 +6,11 @@ import (
 	"aob.dev/writ/intents"
 )
 
-// Told is what an answer tells beside its recorded result: those of plan.claim, step and
-// step.finish of a plan.
+// Told is what the answers of plan.claim, step and step.finish tell of a plan beside their
+// recorded result.
 type Told struct {
 	Calls []ToldCall  `json:"calls,omitempty"` // of steps that are not done
 	Facts []OrderFact `json:"facts,omitempty"` // orders with effects of steps that are not done, with arguments
-
-	Schedules []Schedule `json:"schedules,omitempty"` // the user's, by schedule.list
 }
 
 // ToldCall is an order that an agent's call made.

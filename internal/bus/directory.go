@@ -1,6 +1,10 @@
 package bus
 
-import "time"
+import (
+	"time"
+
+	"aob.dev/writ/intents/catalog"
+)
 
 // Requests of the gateway to the router. They look up identities and change nothing;
 // only the gateway's user may send them. A reply to a malformed request has Error set.
@@ -56,23 +60,9 @@ type SilentRequest struct{}
 
 // SilentReply answers it, oldest first.
 type SilentReply struct {
-	Plans []SilentPlan  `json:"plans"`
-	Due   []DueSchedule `json:"due"` // not all at once, in no order
-	Error string        `json:"error,omitempty"`
-}
-
-// DueSchedule is what a gateway needs to open the plan of a schedule's time, and the claims
-// of the grant that put it.
-type DueSchedule struct {
-	Tenant   string    `json:"tenant"`
-	UserID   string    `json:"user_id"`
-	ID       string    `json:"id"`
-	Agent    string    `json:"agent,omitempty"`
-	Input    string    `json:"input"`
-	TimeZone string    `json:"time_zone,omitempty"`
-	Due      time.Time `json:"due"`
-	Roles    []string  `json:"roles"`
-	Client   string    `json:"client"`
+	Plans []SilentPlan       `json:"plans"`
+	Due   []catalog.Schedule `json:"due"` // schedules, Next being the newest time that has come; not all at once
+	Error string             `json:"error,omitempty"`
 }
 
 // SilentPlan is what a gateway needs to hand a plan out again: the plan.open that made

@@ -27,7 +27,7 @@ func TestSchedule(t *testing.T) {
 	}}, skills)
 	later := func(input string, at time.Time) {
 		t.Helper()
-		var got catalog.SchedulePutResult
+		var got catalog.ScheduleNext
 		if status, p := x.call(person{key: x.key}, http.MethodPost, "/agent/schedules", catalog.SchedulePut{Agent: "general", Input: input, At: at.Format(time.RFC3339Nano)}, &got); status != http.StatusOK {
 			t.Fatalf("HTTP %d: %+v", status, p)
 		}
