@@ -67,18 +67,16 @@ func (d *drive) event(name string, step int) {
 	case !known:
 		d.cfg.Log.Info("a status that no agent has is not shown", slog.String("plan_id", d.turn.PlanID), slog.String("status", cut(name, 64)))
 		return
-	case e.Show == "suppress", e.Show == "batch" && !d.first(name):
+	case e.Show == "suppress":
 		return
 	case e.Show == "transform":
 		data.Event = ""
+	case e.Show == "batch":
+		if _, first := d.batches.Allow(name); !first {
+			return
+		}
 	}
 	d.frame(bus.FrameStatus, data)
-}
-
-// first says whether a status is the first of its batch.
-func (d *drive) first(name string) bool {
-	_, first := d.batches.Allow(name)
-	return first
 }
 
 // words are those of a locale, or of its language; else English ones, or any.

@@ -104,7 +104,7 @@ func (c *core) user(_ context.Context, data []byte) []byte {
 func (c *core) silentPlans(context.Context, []byte) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return marshal(c.t, bus.SilentReply{Plans: c.silent, Due: c.due})
+	return marshal(c.t, bus.SilentReply{Plans: c.silent, Due: marshal(c.t, c.due)})
 }
 
 func (c *core) order(_ context.Context, raw []byte) []byte {

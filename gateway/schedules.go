@@ -23,7 +23,9 @@ var refusals = []intents.Code{intents.RBACForbidden, intents.PolicyDenied, inten
 //
 // A crash before the order is accepted leaves the schedule due. After it the plan is one
 // that nobody drives, which is handed out like those of before a crash (resume.go).
-func (g *Gateway) fireDue(ctx context.Context, due []catalog.Schedule) {
+func (g *Gateway) fireDue(ctx context.Context, reply json.RawMessage) {
+	var due []catalog.Schedule
+	_ = json.Unmarshal(reply, &due) // the router's own
 	for _, s := range due {
 		name := s.Tenant + "/" + s.User + "/" + s.ID
 		if g.unfired[name].Equal(s.Next) {

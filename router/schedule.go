@@ -1,6 +1,7 @@
 package router
 
 import (
+	"encoding/json"
 	"time"
 	_ "time/tzdata" // where the system has no database of time zones
 
@@ -68,7 +69,7 @@ func timesOf(s catalog.SchedulePut) (cron.Schedule, error) {
 }
 
 // dueNow are schedules whose time has come, with the newest time that has.
-func (r *Router) dueNow() []catalog.Schedule {
+func (r *Router) dueNow() json.RawMessage {
 	now := r.cfg.Now()
 	out := r.state.Due(now)
 	for i, s := range out {
@@ -76,7 +77,8 @@ func (r *Router) dueNow() []catalog.Schedule {
 			out[i].Next = newest(times, s.Next, now)
 		}
 	}
-	return out
+	raw, _ := json.Marshal(out) // plain data
+	return raw
 }
 
 // newest is the last of the times from the first to now. Many may have been missed: where

@@ -1,9 +1,8 @@
 package bus
 
 import (
+	"encoding/json"
 	"time"
-
-	"aob.dev/writ/intents/catalog"
 )
 
 // Requests of the gateway to the router. They look up identities and change nothing;
@@ -60,9 +59,9 @@ type SilentRequest struct{}
 
 // SilentReply answers it, oldest first.
 type SilentReply struct {
-	Plans []SilentPlan       `json:"plans"`
-	Due   []catalog.Schedule `json:"due"` // schedules, Next being the newest time that has come; not all at once
-	Error string             `json:"error,omitempty"`
+	Plans []SilentPlan    `json:"plans"`
+	Due   json.RawMessage `json:"due"` // []catalog.Schedule, Next being the newest time that has come; not all at once
+	Error string          `json:"error,omitempty"`
 }
 
 // SilentPlan is what a gateway needs to hand a plan out again: the plan.open that made
