@@ -150,5 +150,10 @@ func (s *State) PlanEnded(o Order) bool {
 		}
 	}
 	t, ok := s.tasks[o.Tenant+"/"+about.TaskID]
-	return (!ok || final(t.plan.View.Status)) && !s.stands(o.Recorded)
+	for _, x := range s.schedules {
+		if x.Put == o.Recorded {
+			return false
+		}
+	}
+	return !ok || final(t.plan.View.Status)
 }

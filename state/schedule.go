@@ -163,28 +163,15 @@ func (s *State) Schedules(tenant, user string) []catalog.Schedule {
 	return out
 }
 
-// maxDue bounds what Due lists at once.
-const maxDue = 100
-
-// Due lists schedules whose time has come, in no order: so none waits for ever behind
-// those whose plans are refused.
+// Due lists schedules whose time has come, some at once and in no order: so none waits for
+// ever behind those whose plans are refused.
 func (s *State) Due(now time.Time) (out []catalog.Schedule) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, x := range s.schedules {
-		if len(out) < maxDue && !x.Next.After(now) {
+		if len(out) < 100 && !x.Next.After(now) {
 			out = append(out, x)
 		}
 	}
 	return out
-}
-
-// stands says whether a schedule rests on the order at a position.
-func (s *State) stands(put int64) bool {
-	for _, x := range s.schedules {
-		if x.Put == put {
-			return true
-		}
-	}
-	return false
 }
