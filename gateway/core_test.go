@@ -218,6 +218,9 @@ func (c *core) perform(e *intents.Envelope) (any, error) {
 		err := json.Unmarshal(e.Args(), &a)
 		return catalog.ArtifactGetResult{Artifact: a.Artifact, URL: "/"}, err
 	case "memory.query":
+		if e.StringArg("mode") == catalog.Lookup {
+			return catalog.MemoryQueryResult{ReadMemoryResult: &catalog.ReadMemoryResult{Key: e.StringArg("text"), Data: json.RawMessage(`{"open":3}`)}}, nil
+		}
 		return catalog.MemoryQueryResult{Hits: []catalog.MemoryHit{{Key: "acme:" + p.Session + ":t:l", Text: string(e.Args())}}, By: catalog.ByWords}, nil
 	case "read_memory":
 		var a catalog.ReadMemory

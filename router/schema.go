@@ -102,6 +102,10 @@ func (r *Router) taskScope(o *order, c intents.Context) error {
 		if !slices.Contains(t.Inputs, key) && !(ownKey(key, t) && slices.Contains(o.view.KeysOfPlan(t.Tenant, t.Plan), key)) {
 			return refuse("/intent/args/key", "a task may read the results of its step's inputs, and its own")
 		}
+	case "memory.query":
+		if t.Agent == "" && o.env.StringArg("mode") != "" {
+			return refuse("/intent/args/mode", "the task of a step searches what belongs to the step")
+		}
 	case "step.finish":
 		if o.env.StringArg("task_id") != t.ID {
 			return refuse("/intent/args/task_id", "not the key's own task")

@@ -34,7 +34,7 @@ func (n *Node) startExecutors(g *group) error {
 	for name, handlers := range map[string]map[string]executors.Handler{
 		artifacts.Name: artifacts.Handlers(artifacts.Config{Blobs: n.blobs, Link: links.Link, Now: n.cfg.Now}),
 		files.Name:     files.Handlers(n.blobs),
-		memory.Name:    n.fresh(memory.Handlers(memory.Config{Documents: n.documents, Embedder: n.cfg.Embedder, Blobs: n.blobs, Now: n.cfg.Now}), map[string][]string{"memory.query": {storage.IndexMemory}}),
+		memory.Name:    n.fresh(memory.Handlers(memory.Config{Documents: n.documents, Embedder: n.cfg.Embedder, Blobs: n.blobs, Now: n.cfg.Now}), map[string][]string{"memory.query": {storage.IndexMemory, storage.IndexMoments, storage.IndexMessages}}),
 		plans.Name:     n.current(n.fresh(plans.Handlers(n.documents, n.cfg.Prices), searchedByPlans)),
 		python.Name:    python.Handlers(n.box, n.blobs),
 		sessions.Name:  n.fresh(sessions.Handlers(n.documents, n.cfg.Now), map[string][]string{"session.list": {storage.IndexSessions}}),
