@@ -88,11 +88,11 @@ func (rowless) Create(context.Context, string, string, ...storage.Document) (int
 // and is what the rows say, though a crash came before they were written.
 func TestTurnStands(t *testing.T) {
 	b := open(t)
-	b.Executor = executortest.New(t, sessions.Name, b.clock, sessions.Handlers(rowless{b.docs}, b.clock))
+	b.Executor = executortest.New(t, sessions.Name, b.clock, sessions.Handlers(sessions.Config{Documents: rowless{b.docs}, Now: b.clock}))
 	if r := b.Do(t, b.turn("turn:t1", "t1", "How many?", "Ten.")); r.Status != intents.Failed || !r.Retryable || len(b.rows(t, "s1")) != 0 {
 		t.Fatalf("%+v", r)
 	}
-	b.Executor = executortest.New(t, sessions.Name, b.clock, sessions.Handlers(b.docs, b.clock))
+	b.Executor = executortest.New(t, sessions.Name, b.clock, sessions.Handlers(sessions.Config{Documents: b.docs, Now: b.clock}))
 	var s catalog.Session
 	b.Must(t, b.turn("turn:t1", "t1", "How many?", "About ten."), &s)
 	if d := cmp.Diff([]string{"How many?", "Ten."}, contents(s)); d != "" {

@@ -7,6 +7,7 @@
 package sessions
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,9 +28,17 @@ const Name = "sessions"
 const (
 	DefaultTTL = 30 * time.Minute
 	MaxTurns   = 100
+	mostTurns  = 1000    // that can be configured
 	MaxHistory = 1 << 20 // bytes of turns; session.get can return all of them
-	carried    = 50      // newest turns that resuming a full session keeps
 )
+
+// Config of the executor.
+type Config struct {
+	Documents storage.Documents
+	Now       func() time.Time
+	TTL       time.Duration // of a session that does not say; 0: DefaultTTL
+	MaxTurns  int           // 0: MaxTurns
+}
 
 // The states of sessions, as written.
 const (
@@ -38,8 +47,8 @@ const (
 )
 
 // Handlers of the executor. They keep no state.
-func Handlers(docs storage.Documents, now func() time.Time) map[string]executors.Handler {
-	s := &sessions{docs, now}
+func Handlers(cfg Config) map[string]executors.Handler {
+	s := &sessions{cfg.Documents, cfg.Now, cmp.Or(cfg.TTL, DefaultTTL), min(cmp.Or(cfg.MaxTurns, MaxTurns), mostTurns)}
 	return map[string]executors.Handler{
 		"session.get": executors.WithArgs(s.get), "session.list": executors.WithArgs(s.list), "session.create": executors.WithArgs(s.create),
 		"session.append": executors.WithArgs(s.append), "session.update": executors.WithArgs(s.update), "session.close": executors.WithArgs(s.close),
@@ -48,8 +57,10 @@ func Handlers(docs storage.Documents, now func() time.Time) map[string]executors
 }
 
 type sessions struct {
-	docs storage.Documents
-	now  func() time.Time
+	docs  storage.Documents
+	now   func() time.Time
+	ttl   time.Duration
+	turns int // that a session has at most
 }
 
 // session is a document of agent_sessions.
@@ -91,14 +102,10 @@ func (s *session) untouched(fresh session) bool {
 		slices.EqualFunc(s.Messages, fresh.Messages, func(a, b message) bool { return a.ID == b.ID })
 }
 
-// touch restarts the time to live.
-func (s *session) touch(now time.Time) {
-	ttl := DefaultTTL
-	if s.TTLMinutes > 0 {
-		ttl = time.Duration(s.TTLMinutes) * time.Minute
-	}
-	ends := now.Add(ttl)
-	s.LastActive, s.TTLAt = now, &ends
+// touch restarts the time to live of a session.
+func (s *sessions) touch(found *session, now time.Time) {
+	ends := now.Add(cmp.Or(time.Duration(found.TTLMinutes)*time.Minute, s.ttl))
+	found.LastActive, found.TTLAt = now, &ends
 }
 
 // view is the session as its owner sees it.
