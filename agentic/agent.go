@@ -39,6 +39,9 @@ func (w *worker) converse(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if searches(agent) {
+		tools = append(tools, newTool(tool{Tool: searchTool, call: called(w.search)}))
+	}
 	if agent.Structured {
 		result, err := w.resultTool(agent)
 		if err != nil {
@@ -118,7 +121,7 @@ func (w *worker) agentTools(ctx context.Context) ([]*tool, error) {
 		newTool(tool{Tool: readLinesTool, later: w.hasLarge, call: called(w.readLines)}),
 		newTool(tool{Tool: execPythonTool, later: w.hasLarge, call: called(w.python)}),
 	}
-	taken := map[string]bool{finalResult: true}
+	taken := map[string]bool{finalResult: true, searchTool.Name: true}
 	for _, t := range builtin {
 		taken[t.Name] = true
 	}

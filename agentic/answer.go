@@ -23,6 +23,9 @@ func (d *drive) complete(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := d.dreamt(ctx, response); err != nil {
+		return err
+	}
 	response = d.rememberEnd(ctx, response)
 	if err := d.move(ctx, "plan.close", catalog.PlanClose{PlanID: d.turn.PlanID, Epoch: d.epoch, Status: string(catalog.PlanComplete), Response: response, Usage: d.used}); err != nil {
 		return err

@@ -87,6 +87,8 @@ type Gateway struct {
 	limit *ratelimit.Limiter
 	turns *openTurns
 	pace  pace
+
+	dreamt map[string]bool // last turns whose sessions were tried, by plan; of Run's goroutine
 	// checked are the artifacts that were read whole.
 	checked *checked
 }

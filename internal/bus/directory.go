@@ -53,9 +53,11 @@ type UserReply struct {
 // released from a hold. A plan that waits for a hold is not one.
 type SilentRequest struct{}
 
-// SilentReply answers it, oldest first.
+// SilentReply answers it, oldest first. Due are the last turns of sessions that it is time
+// to dream of.
 type SilentReply struct {
 	Plans []SilentPlan `json:"plans"`
+	Due   []SilentPlan `json:"due"`
 	Error string       `json:"error,omitempty"`
 }
 
