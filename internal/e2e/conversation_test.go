@@ -37,7 +37,7 @@ func (k *talker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		k.t.Errorf("%s: %v", r.URL.Path, err)
 		return
 	}
-	if !strings.Contains(req.Messages[0].Content, "\nAgent: dreaming-agent") { // which nobody has asked
+	if !strings.Contains(fmt.Sprint(req.Messages), "\nAgent: dreaming-agent") { // which nobody has asked
 		k.mu.Lock()
 		k.captured = append(k.captured, req.Messages)
 		k.mu.Unlock()

@@ -137,7 +137,7 @@ func TestRecall(t *testing.T) {
 		t.Errorf("%s %+v", code, near.Hits)
 	}
 	var rows catalog.MemoryQueryResult
-	if code := query("SQL", "SELECT message_type, tool_calls FROM messages WHERE plan_id = '"+last.PlanID+"' ORDER BY created_at", &rows); code != "" {
+	if code := query("SQL", "SELECT message_type, tool_calls FROM messages WHERE plan_id = '"+last.PlanID+"' ORDER BY created_at, position", &rows); code != "" {
 		t.Fatal(code)
 	}
 	var types []string
