@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -116,7 +117,9 @@ func TestRecall(t *testing.T) {
 			t.Errorf("turn %d: %d bytes of history", i, size)
 		}
 		if i == 19 {
-			s.await("a moment of the session", func() bool { return query("LOOKUP", "talk:access_code", nil) == "" })
+			s.await("the session is dreamt of", func() bool {
+				return slices.ContainsFunc(s.orders(""), func(o order) bool { return strings.Contains(string(o.Args), `"dream:plan_`) && o.Outcome != nil })
+			})
 		}
 	}
 	last := say(forgotten)
