@@ -102,10 +102,10 @@ func (r *Recorder) writeTool(s state.Order, rec storage.Record) error {
 // of its task.
 func (r *Recorder) writeToolOutcome(s state.Order, out intents.Outcome, rec storage.Record) error {
 	content := string(out.Result)
-	if out.Status != intents.Done {
+	if out.Status != intents.Done && out.Reason != storage.ErasedReason {
 		content = string(out.Code) + ": " + out.Reason
 	}
-	if !calls(s) || content == "" || s.Type == typeAsk && out.Status == intents.Done {
+	if !calls(s) || s.Erased || content == "" || s.Type == typeAsk && out.Status == intents.Done {
 		return nil
 	}
 	return r.writeToolRow(s, rowOfResponse, called(s), &content, rec)
