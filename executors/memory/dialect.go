@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -154,6 +155,7 @@ func (m *memory) sql(ctx context.Context, o *executors.Order, statement string) 
 		if views[i].Documents, err = m.owned(ctx, o, v.Index, q); err != nil {
 			return nil, err
 		}
+		views[i].Documents = slices.DeleteFunc(views[i].Documents, func(d storage.Document) bool { return strings.HasPrefix(d.ID, ownPrefix) })
 	}
 	rows, more, err := store.Rows(ctx, views, statement)
 	var wrong *storage.StatementError

@@ -91,7 +91,7 @@ func (s *session) loaded(moments []message) []message {
 func (s *session) covering(m message) string {
 	at := slices.IndexFunc(s.Messages, func(x message) bool { return x.ID == m.ID })
 	for _, later := range s.Messages[at+1:] {
-		if later.Role == catalog.Memory {
+		if later.Role == catalog.Memory && later.TS.After(m.TS) { // one that was said while it was made is in the next
 			return later.Summary
 		}
 	}
