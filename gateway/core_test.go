@@ -31,6 +31,7 @@ type core struct {
 	apiKeys map[string]bus.APIKeyReply // by hash
 	users   map[string]bus.UserReply   // rows: roles allowed
 	plans   map[string]*catalog.PlanView
+	due     []bus.SilentPlan
 	silent  []bus.SilentPlan
 	orders  []*intents.Envelope
 	refuse  map[string]*intents.Answer // by type: answered instead
@@ -101,7 +102,7 @@ func (c *core) user(_ context.Context, data []byte) []byte {
 func (c *core) silentPlans(context.Context, []byte) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return marshal(c.t, bus.SilentReply{Plans: c.silent})
+	return marshal(c.t, bus.SilentReply{Plans: c.silent, Due: c.due})
 }
 
 func (c *core) order(_ context.Context, raw []byte) []byte {
