@@ -125,20 +125,27 @@ func (s *session) view(now time.Time) catalog.Session {
 
 func (s *sessions) time() time.Time { return s.now().UTC().Truncate(time.Millisecond) }
 
-// load reads a session and its version; one of another user is reported as missing.
-func (s *sessions) load(ctx context.Context, o *executors.Order, id string) (session, int64, error) {
-	doc, err := s.docs.Get(ctx, o.Ticket.Actor.Tenant, storage.IndexSessions, id)
+// documentOf is where the session of a user is. Earlier builds had it under its id alone.
+func documentOf(user, id string) string { return user + "/" + id }
+
+// load reads a session of the order's user, where it is, and its version.
+func (s *sessions) load(ctx context.Context, o *executors.Order, id string) (found session, at storage.Document, err error) {
+	actor := o.Ticket.Actor
+	for _, place := range []string{documentOf(actor.UserID, id), id} {
+		if at, err = s.docs.Get(ctx, actor.Tenant, storage.IndexSessions, place); !errors.Is(err, storage.ErrNotFound) {
+			break
+		}
+	}
 	if err != nil {
-		return session{}, 0, executors.Store(err)
+		return session{}, at, executors.Store(err)
 	}
-	var found session
-	if err := json.Unmarshal(doc.Body, &found); err != nil {
-		return session{}, 0, executors.Fail(intents.ExecutorFailed, "a stored session cannot be read")
+	if err := json.Unmarshal(at.Body, &found); err != nil {
+		return session{}, at, executors.Fail(intents.ExecutorFailed, "a stored session cannot be read")
 	}
-	if found.User != o.Ticket.Actor.UserID {
-		return session{}, 0, executors.Store(storage.ErrNotFound)
+	if found.User != actor.UserID {
+		return session{}, at, executors.Store(storage.ErrNotFound)
 	}
-	return found, doc.Position, nil
+	return found, at, nil
 }
 
 // errApplied is the error of a change that was applied before.
@@ -148,10 +155,11 @@ var errApplied = errors.New("applied before")
 // called again with the newer session; what apply refuses is not written.
 func (s *sessions) change(ctx context.Context, o *executors.Order, id string, apply func(*session) error) (*executors.Result, error) {
 	for {
-		found, version, err := s.load(ctx, o, id)
+		found, at, err := s.load(ctx, o, id)
 		if err != nil {
 			return nil, err
 		}
+		version := at.Position
 		if version == o.Ticket.Position { // this order has been applied
 			return &executors.Result{Value: found.view(s.time())}, nil
 		}
@@ -164,7 +172,7 @@ func (s *sessions) change(ctx context.Context, o *executors.Order, id string, ap
 		case refused != nil:
 			return nil, refused
 		}
-		doc, err := document(o, found)
+		doc, err := executors.Document(at.ID, o.Ticket.Position, found)
 		if err != nil {
 			return nil, err
 		}
@@ -183,28 +191,26 @@ func (s *sessions) change(ctx context.Context, o *executors.Order, id string, ap
 // begin writes a new session. An id that exists is refused, unless this order created
 // it: at this position, or at an earlier one and nothing has changed since.
 func (s *sessions) begin(ctx context.Context, o *executors.Order, fresh session) (*executors.Result, error) {
-	doc, err := document(o, fresh)
+	doc, err := executors.Document(documentOf(fresh.User, fresh.ID), o.Ticket.Position, fresh)
 	if err != nil {
 		return nil, err
 	}
-	err = s.docs.Swap(ctx, fresh.Tenant, storage.IndexSessions, storage.Nobody, doc)
-	if errors.Is(err, storage.ErrStale) {
-		found, version, err := s.load(ctx, o, fresh.ID)
-		switch {
-		case err == nil && (version == o.Ticket.Position || found.live(s.time()) && found.untouched(fresh)):
-			return &executors.Result{Value: found.view(s.time())}, nil
-		case isUnavailable(err):
-			return nil, err
+	found, at, err := s.load(ctx, o, fresh.ID)
+	if err != nil && !isUnavailable(err) {
+		err = s.docs.Swap(ctx, fresh.Tenant, storage.IndexSessions, storage.Nobody, doc)
+		if err == nil {
+			failpoint.Hit(failpoint.SessionWritten)
+			return &executors.Result{Value: fresh.view(s.time())}, nil
 		}
-		return nil, executors.Fail(intents.MalformedArgs, "a session of this id exists")
+		if errors.Is(err, storage.ErrStale) { // another order was faster
+			found, at, err = s.load(ctx, o, fresh.ID)
+		}
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, executors.Store(err)
+	case at.Position == o.Ticket.Position || found.live(s.time()) && found.untouched(fresh):
+		return &executors.Result{Value: found.view(s.time())}, nil
 	}
-	failpoint.Hit(failpoint.SessionWritten)
-	return &executors.Result{Value: fresh.view(s.time())}, nil
-}
-
-func document(o *executors.Order, s session) (storage.Document, error) {
-	return executors.Document(s.ID, o.Ticket.Position, s)
+	return nil, executors.Fail(intents.MalformedArgs, "a session of this id exists")
 }
