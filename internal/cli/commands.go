@@ -58,11 +58,13 @@ order. Export the record as a bundle, verify it offline and decide it again.`},
 Write the directory NAME: writ.yaml with the skill servers and the model, agents/NAME.yaml
 and a README. Nothing is overwritten. Then: cd NAME && writ up`},
 		{use: "run QUESTION", short: "Ask a running writ to do a task", make: runCommand},
-		{use: "query MODE QUERY", short: "Look up a memory, search memories, or run a named query", make: queryCommand, long: `
-Look up a memory, search memories, or run a named query, as the user of your API key:
+		{use: "query MODE QUERY", short: "Look up, search or follow what is remembered, or run a query", make: queryCommand, long: `
+Look up, search or follow what is remembered, or run a query, as the user of your API key:
 
-  LOOKUP KEY     the memory of a key
-  SEARCH TEXT    memories, best first; also FUZZY
+  LOOKUP KEY     the memory, moment or message of a key
+  SEARCH TEXT    memories, moments and messages, best first; also FUZZY
+  TRAVERSE KEY   the moments that are linked with that of a key
+  SQL SELECT…    rows of your own: memories, moments, messages
   SQL usage      what agents used of models: turns, tokens, latency, cost
   SQL messages   your messages of all sessions, newest first
   SQL schemas    the agents`},
