@@ -3,6 +3,7 @@ package agentic
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/agentic/model"
@@ -10,7 +11,7 @@ import (
 )
 
 var searchTool = model.Tool{
-	Name: "search", Description: "Searches what is remembered for the user: memories, moments of conversations, and messages. LOOKUP: what stands under the key in query. SEARCH, FUZZY: what is like the text. TRAVERSE: moments that are linked with the one of the key. SQL: one SELECT over the views memories(key, text, created_at), moments(key, kind, text, edges, session_id, created_at) and messages(message_id, session_id, message_type, content, created_at).\nEffect: pure.",
+	Name: "search", Description: "Searches what is remembered for the user: memories, moments of conversations, and messages. LOOKUP: what stands under the key in query. SEARCH, FUZZY: what is like the text. TRAVERSE: moments that are linked with the one of the key. SQL: one SELECT over the views memory(key, text, created_at), moments(key, kind, text, edges, session_id, created_at) and messages(message_id, session_id, message_type, content, created_at).\nEffect: pure.",
 	Schema: json.RawMessage(`{"type":"object","properties":{"mode":{"enum":["LOOKUP","SEARCH","FUZZY","TRAVERSE","SQL"]},"query":{"type":"string","minLength":1,"maxLength":4096},"limit":{"type":"integer","minimum":1,"maximum":50}},"required":["mode","query"],"additionalProperties":false}`),
 }
 
@@ -22,12 +23,7 @@ type searchArgs struct {
 
 // searches says whether an agent has the tool search.
 func searches(a *agents.Agent) bool {
-	for _, t := range a.Tools {
-		if t.Server == "" && t.Name == searchTool.Name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(a.Tools, func(t agents.Tool) bool { return t.ID() == searchTool.Name })
 }
 
 // search is one order of memory.query. What stands under a key becomes a result like that

@@ -227,8 +227,6 @@ func (c *core) perform(e *intents.Envelope) (any, error) {
 		var a catalog.ReadMemory
 		err := json.Unmarshal(e.Args(), &a)
 		return catalog.ReadMemoryResult{Key: a.Key, Data: json.RawMessage(`{"open":3}`)}, err
-	case "session.resume":
-		return catalog.Session{SessionID: p.Session, UserID: p.UserID, Status: catalog.SessionActive, TurnHistory: []catalog.Turn{}}, nil
 	case "plan.usage":
 		return catalog.PlanUsageResult{Usage: []catalog.UsageRow{{Agent: p.UserID, Model: "m", Turns: 1}}, Plans: []catalog.PlansHealth{}, Skills: []catalog.SkillHealth{}}, nil
 	case "message.list":

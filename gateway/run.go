@@ -100,9 +100,6 @@ func (g *Gateway) begin(c *gin.Context, who caller, body claim, agent named, q t
 	ctx, cancel := lasting(c, openTimeout)
 	defer cancel()
 	name, err := g.agentOf(ctx, a, agent)
-	if err == nil {
-		err = g.resumeSession(ctx, &a, c.GetHeader("X-Resume-Session"))
-	}
 	if err != nil {
 		return turn{}, runReply{}, err
 	}
@@ -111,24 +108,6 @@ func (g *Gateway) begin(c *gin.Context, who caller, body claim, agent named, q t
 		c.Header("X-Plan-Id", t.plan)
 	}
 	return t, reply, err
-}
-
-// resumeSession has the turn begin a new session that goes on with one that has ended, or
-// is full; empty: with none.
-func (g *Gateway) resumeSession(ctx context.Context, a *actor, from string) error {
-	if from == "" {
-		return nil
-	}
-	if a.session != "" {
-		return problem.New(intents.SchemaInvalid, "/session_id", "a session that goes on with another one gets an id of its own")
-	}
-	next := *a
-	next.session = newID("sess")
-	_, err := request[catalog.Session](ctx, g, next, "session.resume", catalog.SessionResume{SessionID: next.session, From: from}, "")
-	if err == nil {
-		*a = next
-	}
-	return err
 }
 
 // named is an agent as a request names it, at a pointer; without a name it is run_agent's.

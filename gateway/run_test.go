@@ -226,28 +226,3 @@ func TestPanicTellsNothing(t *testing.T) {
 		t.Errorf("log: %s", log)
 	}
 }
-
-// TestResumedSession: a turn that goes on with a session has one of its own, which is
-// resumed before the turn begins.
-func TestResumedSession(t *testing.T) {
-	var w *world
-	w = newWorld(t, completing(&w))
-	w.set(func(c *core) { c.refuse["session.resume"] = &intents.Answer{Code: intents.MalformedArgs, Reason: "it has not ended"} })
-	header := http.Header{"X-Resume-Session": {"old"}}
-	w.refused("POST", "/agent/run", runBody(""), header, intents.SchemaInvalid, "/session_id")
-	body := `{"message":"And now?"}`
-	w.refused("POST", "/agent/run", body, header, intents.MalformedArgs, "")
-	if n := len(w.ordered("plan.open")); n != 0 {
-		t.Errorf("%d plans", n)
-	}
-	w.set(func(c *core) { delete(c.refuse, "session.resume") })
-	var got runReply
-	w.call("POST", "/agent/run", body, header, &got)
-	resumed := w.ordered("session.resume")
-	if open := w.ordered("plan.open"); len(open) != 1 || open[0].Context().SessionID != got.SessionID || !strings.HasPrefix(got.SessionID, "sess_") {
-		t.Fatalf("%+v", got)
-	}
-	if want := `{"from_session_id":"old","session_id":"` + got.SessionID + `"}`; string(resumed[len(resumed)-1].Args()) != want {
-		t.Errorf("%s", resumed[len(resumed)-1].Args())
-	}
-}

@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"strings"
 	"time"
 
 	"aob.dev/writ/executors"
@@ -31,8 +30,9 @@ type moment struct {
 	Plan    string `json:"plan_id,omitempty"`
 	Key     string `json:"key"`
 	catalog.Moment
-	Linked    []string  `json:"linked,omitempty"` // keys that its edges name
-	Source    string    `json:"source,omitempty"` // intent_id of the order that wrote it
+	Linked    []string  `json:"linked,omitempty"`  // keys that its edges name
+	Content   string    `json:"content,omitempty"` // of a message, which is read as a moment
+	Source    string    `json:"source,omitempty"`  // intent_id of the order that wrote it
 	CreatedAt time.Time `json:"created_at"`
 }
 
@@ -73,13 +73,6 @@ func (m *memory) writeMoment(ctx context.Context, o *executors.Order, args catal
 	return &executors.Result{Value: catalog.WriteMemoryResult{Key: full, SizeBytes: int64(len(doc.Text)), Validated: true}}, nil
 }
 
-// moments of the user that a query selects.
-func (m *memory) moments(ctx context.Context, o *executors.Order, q storage.Query) ([]catalog.MemoryHit, error) {
-	return hitsOf(ctx, m, o, storage.IndexMoments, q, func(d moment) catalog.MemoryHit {
-		return catalog.MemoryHit{Key: d.Key, Scope: catalog.ScopeMoment, Text: executors.Cut(d.Text, hitText), Source: d.Source, CreatedAt: d.CreatedAt, Edges: d.Edges}
-	})
-}
-
 // maxSteps is how far TRAVERSE goes.
 const maxSteps = 3
 
@@ -89,29 +82,27 @@ func (m *memory) traverse(ctx context.Context, o *executors.Order, from string, 
 	found := []catalog.MemoryHit{}
 	seen := map[string]bool{}
 	for at, steps := []string{from}, 0; len(at) > 0 && steps <= maxSteps; steps++ {
-		var next []string
-		for _, by := range []string{"key", "linked"} {
-			hits, err := m.moments(ctx, o, storage.Query{Terms: map[string][]string{by: at}, Limit: maxTopK})
-			if err != nil {
-				return nil, err
-			}
-			for _, h := range hits {
-				for _, e := range h.Edges {
-					if slices.Contains(at, e.From) || slices.Contains(at, e.To) {
-						next = append(next, e.From, e.To)
-					}
+		hits, err := m.hits(ctx, o, storage.IndexMoments, storage.Query{Terms: map[string][]string{"key": at}, Limit: maxTopK})
+		if err != nil {
+			return nil, err
+		}
+		linked, err := m.hits(ctx, o, storage.IndexMoments, storage.Query{Terms: map[string][]string{"linked": at}, Limit: maxTopK})
+		if err != nil {
+			return nil, err
+		}
+		for _, key := range at {
+			seen[key] = true
+		}
+		found, at = append(found, hits...), nil
+		for _, h := range append(hits, linked...) {
+			for _, e := range h.Edges {
+				if seen[e.From] || seen[e.To] {
+					at = append(at, e.From, e.To)
 				}
-				if by == "key" && !seen[h.Key] {
-					found = append(found, h)
-				}
-				seen[h.Key] = seen[h.Key] || by == "key"
 			}
 		}
-		slices.Sort(next)
-		at = slices.DeleteFunc(slices.Compact(next), func(key string) bool { return seen[key] })
+		slices.Sort(at)
+		at = slices.DeleteFunc(slices.Compact(at), func(key string) bool { return seen[key] })
 	}
 	return &executors.Result{Value: catalog.MemoryQueryResult{Hits: found[:min(len(found), limit)], By: catalog.ByEdges}}, nil
 }
-
-// isMoment says whether a key is one of a moment.
-func isMoment(key string) bool { return strings.Count(key, ":") == 1 }

@@ -123,6 +123,5 @@ type MemoryQueryResult struct {
 	Reason   string      `json:"reason,omitempty"`   // by words: why not by vectors
 
 	*ReadMemoryResult
-	Rows    []map[string]any `json:"rows,omitzero"`
-	Partial bool             `json:"partial,omitempty"` // there are more rows
+	Rows []map[string]any `json:"rows,omitzero"` // at most 100
 }

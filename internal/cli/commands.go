@@ -64,7 +64,7 @@ Look up, search or follow what is remembered, or run a query, as the user of you
   LOOKUP KEY     the memory, moment or message of a key
   SEARCH TEXT    memories, moments and messages, best first; also FUZZY
   TRAVERSE KEY   the moments that are linked with that of a key
-  SQL SELECT…    rows of your own: memories, moments, messages
+  SQL SELECT…    rows of your own: memory, moments, messages
   SQL usage      what agents used of models: turns, tokens, latency, cost
   SQL messages   your messages of all sessions, newest first
   SQL schemas    the agents`},

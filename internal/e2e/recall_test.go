@@ -9,18 +9,16 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/node"
 )
 
 const (
-	fact     = "4711"
+	fact      = "4711"
 	forgotten = "What is my access code?"
 	// begins is longer than what the summary of a session shows of a moment.
 	begins = "At the beginning of the conversation the user told the assistant the access code of the depot by the river, which they keep forgetting, and asked the assistant to keep it in mind for the rest of the year. "
@@ -161,36 +159,5 @@ func TestRecall(t *testing.T) {
 		if _, p := s.call(ben, http.MethodPost, "/query/", map[string]string{"mode": "LOOKUP", "query": text}, nil); p.Code != intents.NotFound {
 			t.Errorf("another user reads %s: %+v", text, p)
 		}
-	}
-}
-
-// TestResumedSession: a session that has ended goes on under a new id, with what was said.
-func TestResumedSession(t *testing.T) {
-	k := &recaller{completions: completions{t: t}}
-	srv := httptest.NewServer(k)
-	t.Cleanup(srv.Close)
-	k.url = srv.URL + "/v1"
-	s := start(t, setup{Model: k.model(), Limits: node.Limits{SessionTTL: time.Millisecond, SessionTurns: 4}})
-	say := func(message, from string) (out turn) {
-		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/agent/run", strings.NewReader(fmt.Sprintf(`{"message":%q,"agent":"general"}`, message)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header = http.Header{"Content-Type": {"application/json"}, "X-Api-Key": {s.key}, "X-User-Id": {"ana"}, "X-Resume-Session": {from}}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		if err := json.NewDecoder(resp.Body).Decode(&out); err != nil || out.Status != "complete" {
-			t.Fatalf("HTTP %d %v", resp.StatusCode, err)
-		}
-		return out
-	}
-	first := say("The depot is by the river.", "")
-	second := say("Where is it?", first.SessionID)
-	if _, prompt := k.prompt(-1); !strings.Contains(prompt, "by the river") || second.SessionID == first.SessionID {
-		t.Errorf("%s after %s: %s", second.SessionID, first.SessionID, prompt)
 	}
 }
