@@ -44,44 +44,46 @@ func (d *drive) dreamt(ctx context.Context, reply string) error {
 	if err := json.Unmarshal([]byte(reply), &found); err != nil || len(found.Moments) == 0 {
 		return err
 	}
-	own := map[string]bool{}
+	edges := map[string][]catalog.Edge{} // by the moment that they are written with: the first that knows them
 	for _, m := range found.Moments {
-		own[d.momentKey(m.Key)] = true
+		edges[d.momentKey(m.Key)] = nil
 	}
-	chunk := catalog.Moment{Kind: catalog.KindChunk}
-	name := momentName("chunk_" + d.turn.PlanID)
+	for _, e := range found.Affinities {
+		e.From, e.To = d.momentKey(e.From), d.momentKey(e.To)
+		if _, ok := edges[e.From]; ok {
+			edges[e.From] = append(edges[e.From], e)
+		} else if _, ok := edges[e.To]; ok {
+			edges[e.To] = append(edges[e.To], e)
+		}
+	}
+	chunk, of := catalog.Moment{Kind: catalog.KindChunk}, d.momentKey("chunk_"+d.turn.PlanID)
 	for _, m := range found.Moments {
-		key := d.momentKey(m.Key)
-		text := m.Summary
+		key, text := d.momentKey(m.Key), m.Summary
 		if len(m.Topics) > 0 {
 			text += "\nTopics: " + strings.Join(m.Topics, ", ")
 		}
 		if len(m.Emotions) > 0 {
 			text += "\nMood: " + strings.Join(m.Emotions, ", ")
 		}
-		if err := d.writeMoment(ctx, momentName(m.Key), catalog.Moment{Text: text, Edges: d.edgesOf(key, own, found.Affinities)}); err != nil {
+		if err := d.writeMoment(ctx, key, catalog.Moment{Text: text, Edges: edges[key]}); err != nil {
 			return err
 		}
 		chunk.Text += fmt.Sprintf("%s: %s\n", key, cut(m.Summary, summed))
-		chunk.Edges = append(chunk.Edges, catalog.Edge{From: d.momentKey(name), To: key, Kind: "sums_up", Weight: 1})
+		chunk.Edges = append(chunk.Edges, catalog.Edge{From: of, To: key, Kind: "sums_up", Weight: 1})
 	}
-	if err := d.writeMoment(ctx, name, chunk); err != nil {
+	if err := d.writeMoment(ctx, of, chunk); err != nil {
 		return err
 	}
 	_, err := d.order(ctx, "session.append", catalog.SessionAppend{SessionID: d.turn.SessionID, Key: "dream:" + d.turn.PlanID, Turns: []catalog.Turn{
-		{Role: catalog.Memory, Content: chunk.Text, Timestamp: d.plan.CreatedAt.UTC(), IntentSummary: d.momentKey(name)},
+		{Role: catalog.Memory, Content: chunk.Text, Timestamp: d.plan.CreatedAt.UTC(), IntentSummary: of},
 	}}, nil)
 	return err
 }
 
-func (d *drive) writeMoment(ctx context.Context, name string, m catalog.Moment) error {
+func (d *drive) writeMoment(ctx context.Context, key string, m catalog.Moment) error {
+	_, name, _ := strings.Cut(key, ":")
 	_, err := d.order(ctx, "write_memory", catalog.WriteMemory{Label: name, Scope: catalog.ScopeMoment, Data: compact(m)}, nil)
 	return err
-}
-
-// momentName is a name as the label of a moment.
-func momentName(name string) string {
-	return cut(notLabel.ReplaceAllString(strings.ToLower(name), "_"), 64)
 }
 
 // momentKey is the whole key of a moment: one that has a colon already, or a name in the session.
@@ -89,19 +91,5 @@ func (d *drive) momentKey(name string) string {
 	if strings.Contains(name, ":") {
 		return name
 	}
-	return d.turn.SessionID + ":" + momentName(name)
-}
-
-// edgesOf are the edges that are written with a moment: those that begin there, and those
-// that end there and begin at one of earlier dreams. One that leads to no moment is left out.
-func (d *drive) edgesOf(key string, own map[string]bool, all []catalog.Edge) []catalog.Edge {
-	known := func(name string) bool { return own[d.momentKey(name)] || strings.Contains(name, ":") }
-	var out []catalog.Edge
-	for _, e := range all {
-		from, to := d.momentKey(e.From), d.momentKey(e.To)
-		if known(e.From) && known(e.To) && (from == key || to == key && !own[from]) {
-			out = append(out, catalog.Edge{From: from, To: to, Kind: e.Kind, Weight: e.Weight})
-		}
-	}
-	return out
+	return d.turn.SessionID + ":" + cut(notLabel.ReplaceAllString(strings.ToLower(name), "_"), 64)
 }

@@ -59,7 +59,7 @@ func TestDream(t *testing.T) {
 	}
 	sum := "sess_1:sailing: The user sails on Friday.\nsess_1:weather_worry: They fear rain.\n"
 	if d := cmp.Diff(map[string]catalog.Moment{
-		"sailing":       {Text: "The user sails on Friday.\nTopics: boat\nMood: glad", Edges: []catalog.Edge{{From: "sess_1:old", To: "sess_1:sailing", Kind: "builds_on", Weight: 0.25}}},
+		"sailing":       {Text: "The user sails on Friday.\nTopics: boat\nMood: glad", Edges: []catalog.Edge{{From: "sess_1:old", To: "sess_1:sailing", Kind: "builds_on", Weight: 0.25}, {From: "sess_1:sailing", To: "sess_1:nowhere", Kind: "explains", Weight: 1}}},
 		"weather_worry": {Text: "They fear rain.", Edges: []catalog.Edge{{From: "sess_1:weather_worry", To: "sess_1:sailing", Kind: "explains", Weight: 0.5}}},
 		"chunk_plan_1": {Kind: "session_chunk", Text: sum, Edges: []catalog.Edge{
 			{From: "sess_1:chunk_plan_1", To: "sess_1:sailing", Kind: "sums_up", Weight: 1}, {From: "sess_1:chunk_plan_1", To: "sess_1:weather_worry", Kind: "sums_up", Weight: 1},

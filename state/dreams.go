@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"slices"
 
 	"aob.dev/writ/agentic/agents"
@@ -14,38 +15,26 @@ const dreamEvery = 20
 
 // Due are the sessions with dreamEvery turns that have ended since they were last dreamt
 // of, each as its last turn. Turns count for as long as their plans are kept.
-func (s *State) Due() []Silent {
-	type name struct{ tenant, user, session string }
-	type session struct {
-		turns []*plan
-		dream int64
-	}
+func (s *State) Due() (out []Silent) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	of := map[name]*session{}
+	type session struct{ tenant, user, id string }
+	turns, dreamt := map[session][]*plan{}, map[session]int64{}
 	for _, p := range s.plans {
-		v := p.View
-		at := name{v.TenantID, v.UserID, v.SessionID}
-		if v.SessionID == "" || !final(v.Status) && !p.dreams() {
-			continue
-		}
-		if of[at] == nil {
-			of[at] = &session{}
-		}
-		if p.dreams() {
-			of[at].dream = max(of[at].dream, p.Opened)
-		} else {
-			of[at].turns = append(of[at].turns, p)
+		at := session{p.View.TenantID, p.View.UserID, p.View.SessionID}
+		switch {
+		case p.dreams():
+			dreamt[at] = max(dreamt[at], p.Opened)
+		case at.id != "" && final(p.View.Status):
+			turns[at] = append(turns[at], p)
 		}
 	}
-	var out []Silent
-	for _, x := range of {
-		x.turns = slices.DeleteFunc(x.turns, func(p *plan) bool { return p.Opened < x.dream })
-		if len(x.turns) < dreamEvery {
-			continue
+	for at, all := range turns {
+		all = slices.DeleteFunc(all, func(p *plan) bool { return p.Opened < dreamt[at] })
+		if len(all) >= dreamEvery {
+			last := slices.MaxFunc(all, func(a, b *plan) int { return cmp.Compare(a.Opened, b.Opened) })
+			out = append(out, Silent{last.shown(), last.Roles, last.Client, last.Trace})
 		}
-		last := slices.MaxFunc(x.turns, func(a, b *plan) int { return int(a.Opened - b.Opened) })
-		out = append(out, Silent{last.shown(), last.Roles, last.Client, last.Trace})
 	}
 	return out
 }

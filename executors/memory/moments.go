@@ -56,7 +56,7 @@ func (m *memory) writeMoment(ctx context.Context, o *executors.Order, args catal
 	if err := dec.Decode(&doc.Moment); err != nil || doc.Text == "" || len(doc.Text) > maxMoment || len(doc.Edges) > maxEdges {
 		return nil, executors.Fail(intents.MalformedArgs, "data of a moment is {text, kind, edges}: 1 to 16384 bytes of text, at most 64 edges")
 	}
-	doc.Kind = cmp.Or(doc.Kind, catalog.KindMoment)
+	doc.Kind = cmp.Or(doc.Kind, catalog.ScopeMoment)
 	for _, e := range doc.Edges {
 		doc.Linked = append(doc.Linked, e.From, e.To)
 	}

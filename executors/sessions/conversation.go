@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"aob.dev/writ/executors"
 	"aob.dev/writ/intents"
@@ -104,24 +103,19 @@ func (s *sessions) moments(ctx context.Context, o *executors.Order, found sessio
 	if n == 0 {
 		return nil, nil
 	}
-	of := slices.DeleteFunc([]string{found.ID, found.From}, func(id string) bool { return id == "" })
 	page, err := s.docs.Search(ctx, o.Ticket.Actor.Tenant, storage.IndexMoments, storage.Query{
-		Terms: map[string][]string{"user_id": {o.Ticket.Actor.UserID}, "session_id": of, "kind": {catalog.KindChunk}}, Sort: "-created_at", Limit: n,
+		Terms: map[string][]string{"user_id": {o.Ticket.Actor.UserID}, "session_id": {found.ID, found.From}, "kind": {catalog.KindChunk}}, Sort: "-created_at", Limit: n,
 	})
 	if err != nil {
 		return nil, executors.Store(err)
 	}
 	var out []message
 	for _, doc := range page.Documents {
-		var d struct {
-			Key  string    `json:"key"`
-			Text string    `json:"text"`
-			At   time.Time `json:"created_at"`
-		}
+		var d struct{ Key, Text string }
 		if err := json.Unmarshal(doc.Body, &d); err != nil {
 			return nil, executors.Fail(intents.ExecutorFailed, "a stored moment cannot be read")
 		}
-		out = append(out, message{ID: d.Key, Role: catalog.SaidBySystem, Content: "[Session context] " + d.Key + ": " + d.Text, TS: d.At})
+		out = append(out, message{ID: d.Key, Role: catalog.SaidBySystem, Content: "[Session context] " + d.Key + ": " + d.Text})
 	}
 	slices.Reverse(out)
 	return out, nil

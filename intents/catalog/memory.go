@@ -24,13 +24,11 @@ type WriteMemory struct {
 	Scope string          `json:"scope,omitempty"` // session (default), user, tenant, moment
 }
 
-// ScopeMoment is the scope of what is remembered of conversations.
-const ScopeMoment = "moment"
-
-// The kinds of moments.
+// ScopeMoment is the scope of what is remembered of conversations. A moment of KindChunk
+// sums up turns of a session.
 const (
-	KindMoment = "moment"
-	KindChunk  = "session_chunk" // sums up turns of a session
+	ScopeMoment = "moment"
+	KindChunk   = "session_chunk"
 )
 
 // Moment is something worth remembering of a conversation.
