@@ -106,9 +106,9 @@ func (r *Router) taskScope(o *order, c intents.Context) error {
 		if t.Agent == "" && o.env.StringArg("mode") != "" {
 			return refuse("/intent/args/mode", "the task of a step searches what belongs to the step")
 		}
-	case "step.finish":
-		if o.env.StringArg("task_id") != t.ID {
-			return refuse("/intent/args/task_id", "not the key's own task")
+	case intents.TypeAgentAsk:
+		if agent := o.env.StringArg("agent"); !slices.Contains(t.Asks, agent) {
+			return state.ErrMayNotAsk(t, agent)
 		}
 	}
 	o.facts.Task = taskFacts(t)

@@ -172,6 +172,9 @@ func (s *sessions) appendOnce(ctx context.Context, o *executors.Order, args cata
 			return executors.Fail(intents.MalformedArgs, "the session has ended: resume it under a new id")
 		}
 		found.Messages = append(found.Messages, missing...)
+		if args.Turns[0].Role == catalog.SaidByUser {
+			found.Did = args.Did
+		}
 		for len(found.Messages) > s.turns || historySize(found.Messages) > MaxHistory {
 			found.Messages = found.Messages[1:]
 		}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -124,6 +125,7 @@ type Node struct {
 	gateway   *gateway.Gateway
 	listener  net.Listener
 	metered   net.Listener // nil: no metrics
+	asks      *telemetry.Asks
 	conns     map[string]bus.Conn
 	fatal     chan error
 	ended     bool // the last process that served this directory ended in order
@@ -141,7 +143,7 @@ type Node struct {
 // Crash: before the genesis is committed, the next start begins again with the keys that
 // exist. After it, the log has its origin for good.
 func Open(ctx context.Context, cfg Config) (n *Node, err error) {
-	n = &Node{cfg: cfg, conns: make(map[string]bus.Conn), fatal: make(chan error, 1)}
+	n = &Node{cfg: cfg, conns: make(map[string]bus.Conn), fatal: make(chan error, 1), asks: telemetry.NewAsks()}
 	n.agents = &agentWatcher{node: n}
 	defer func() {
 		if err != nil {
@@ -310,7 +312,7 @@ func (n *Node) start(g *group) error {
 	ctx := g.ctx
 	g.run("health", n.watchHealth)
 	if n.metered != nil {
-		g.http("metrics", edge.Default.Server(telemetry.Handler(n.metrics())), edge.Default.Listener(n.metered))
+		g.http("metrics", edge.Default.Server(telemetry.Handler(n.metrics(), n.asks)), edge.Default.Listener(n.metered))
 	}
 	n.askWitnesses(ctx)
 	if err := n.unblocked(g); err != nil {
@@ -398,42 +400,18 @@ func (n *Node) recover(ctx context.Context) error {
 
 // Close ends what Open began, in reverse.
 func (n *Node) Close() error {
-	var errs []error
 	for _, c := range n.conns {
 		c.Close()
 	}
 	if n.server != nil {
 		n.server.Close()
 	}
-	if n.registry != nil {
-		errs = append(errs, n.registry.Close())
-	}
+	errs := []error{closed(n.registry)}
 	if n.servers != nil {
 		n.servers.Close() // the servers have ended with their clients
 	}
-	if n.box != nil {
-		errs = append(errs, n.box.Close())
-	}
-	if n.ledger != nil {
-		errs = append(errs, n.ledger.Close())
-	}
-	if n.journal != nil {
-		errs = append(errs, n.journal.Close())
-	}
-	if n.holdingStore != nil {
-		errs = append(errs, n.holdingStore.Close())
-	}
-	if n.documents != nil {
-		errs = append(errs, n.documents.Close())
-	}
-	if n.blobs != nil {
-		errs = append(errs, n.blobs.Close())
-	}
-	for _, l := range []net.Listener{n.listener, n.metered} {
-		if l != nil {
-			_ = l.Close() // closed already if HTTP was served
-		}
-	}
+	errs = append(errs, closed(n.box), closed(n.ledger), closed(n.journal), closed(n.holdingStore), closed(n.documents), closed(n.blobs))
+	_, _ = closed(n.listener), closed(n.metered) // closed already if HTTP was served
 	if n.lock != nil {
 		errs = append(errs, durable.Remove(datadir.AddressFile(n.cfg.Dir)))
 		if err := errors.Join(errs...); err == nil {
@@ -442,4 +420,16 @@ func (n *Node) Close() error {
 		errs = append(errs, n.lock.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// closed closes what was opened.
+func closed[T interface {
+	comparable
+	io.Closer
+}](c T) error {
+	var none T
+	if c == none {
+		return nil
+	}
+	return c.Close()
 }

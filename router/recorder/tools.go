@@ -20,7 +20,6 @@ import (
 const (
 	rowOfCall     = "tool_call"
 	rowOfResponse = "tool_response"
-	typeAsk       = "agent.ask"
 )
 
 // maxShown bounds the content of a row, in bytes. The record has all of it.
@@ -39,7 +38,7 @@ func calledBy(s state.Order) (toolCall, bool) {
 	if s.Skill != "" {
 		c.Name = s.Skill
 	}
-	if s.Type == typeAsk {
+	if s.Type == intents.TypeAgentAsk {
 		c.Name = "ask_agent"
 	}
 	return c, s.Context.Call != "" && s.Context.Ask == "" && s.Context.SessionID != "" && !s.Erased
@@ -77,7 +76,7 @@ func (r *Recorder) writeToolOutcome(s state.Order, out intents.Outcome, rec stor
 		content = string(out.Code) + ": " + out.Reason
 	}
 	c, ok := calledBy(s)
-	if !ok || content == "" || s.Type == typeAsk && out.Status == intents.Done {
+	if !ok || content == "" || s.Type == intents.TypeAgentAsk && out.Status == intents.Done {
 		return nil
 	}
 	return r.writeToolRow(s, rowOfResponse, c, &content, rec)
