@@ -18,6 +18,8 @@ func scenes() map[string]func(d *dishonest) {
 	return map[string]func(d *dishonest){
 		// A plan of an agent whose task runs.
 		"agent": func(d *dishonest) { d.shop() },
+		// The same, and calls of its agent wait for people.
+		"agent-approved": func(d *dishonest) { d.careful() },
 		// A plan nobody drives yet.
 		"opened": func(d *dishonest) {
 			d.Pin("feed", catalog.Pure)

@@ -48,6 +48,21 @@ func (r Result) Approved(by []intents.Approval, asked intents.Asked) Result {
 	return r
 }
 
+// Held is the result where rules of the router's own hold the order, too: what policy denies
+// stays denied.
+func (r Result) Held(rules []intents.HoldRule) Result {
+	if len(rules) == 0 || r.Verdict() == intents.Deny {
+		return r
+	}
+	r.Hold = slices.Clone(r.Hold)
+	for _, h := range rules {
+		r.Hold = append(r.Hold, Rule{ID: h.ID, Reason: h.Reason, Roles: h.Roles})
+	}
+	r.Allow = false
+	slices.SortStableFunc(r.Hold, byID)
+	return r
+}
+
 // Unheld is the result for an approval. An approval cannot wait for approvals
 // itself, so the rules that would hold it deny it.
 func (r Result) Unheld() Result {

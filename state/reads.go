@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 )
@@ -28,6 +29,7 @@ type Task struct {
 	Ended    string           `json:"ended"`           // why; empty while it lives
 	Agent    string           `json:"agent,omitempty"` // that it runs; empty: the executor of a planner's step
 	Types    []string         `json:"types,omitempty"` // of orders that the agent may seal
+	Holds    []agents.Hold    `json:"holds,omitempty"` // calls of the agent that wait for people
 }
 
 // Over says whether the task's key may sign nothing new any more.

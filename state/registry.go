@@ -104,6 +104,8 @@ type runs struct {
 	Text    string   `json:"text"`    // its file; empty: it is built in
 	Types   []string `json:"types"`   // of orders that its task may seal
 	Seconds int      `json:"seconds"` // that a task may take
+	// Holds are the calls that wait for people.
+	Holds []agents.Hold `json:"holds,omitempty"`
 }
 
 // AgentsOf are the names of the agents of a tenant that can be run.
@@ -141,7 +143,7 @@ func (s *State) runsOf(tenant, name string) (r *runs, skills []string, err error
 		return refuse(catalog.Like("the tenant has no such agent that can be run", name, runnable(set)))
 	}
 	a := set.Agents[i]
-	r = &runs{Types: a.Types, Seconds: a.Limits.Seconds}
+	r = &runs{Types: a.Types, Seconds: a.Limits.Seconds, Holds: a.Holds}
 	for _, of := range []string{systemTenant, tenant} {
 		if layer := s.agents[of]; layer != nil && slices.ContainsFunc(layer.Scopes.Agents, func(x agents.Scope) bool { return x.Name == name && x.Digest == a.Digest }) {
 			if r.Text, err = agents.TextOf(layer.Bundle, a.Digest); err != nil {
@@ -217,13 +219,6 @@ func ScopesOf(a catalog.RegistryPush) (agents.Scopes, error) {
 		return agents.Scopes{}, illegal("/intent/args/bundle", err.Error())
 	case r.Digest() != a.Digest:
 		return agents.Scopes{}, illegal("/intent/args/digest", "the content has another digest")
-	}
-	for _, d := range r.Agents {
-		for i, t := range d.Tools {
-			if t.Approval != nil {
-				return agents.Scopes{}, illegal("/intent/args/bundle", fmt.Sprintf("agent %s: /tools/%d/approval: no call is held by an agent's file yet: write a policy, and take it away", d.Name, i))
-			}
-		}
 	}
 	return r.Scopes(), nil
 }

@@ -85,7 +85,7 @@ var stepOpen = move("step",
 			Inputs: p.inputKeys(step.PlanStep), Deadline: deadline,
 		}}
 		if r := p.Runs; r != nil {
-			t.Agent, t.Types = p.View.Agent, r.Types
+			t.Agent, t.Types, t.Holds = p.View.Agent, r.Types, r.Holds
 		}
 		p.Tasks = append(p.Tasks, t)
 		p.Unheld = p.Unheld && s.rules < intents.RulesAgents // it is driven

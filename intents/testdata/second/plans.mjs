@@ -1,5 +1,6 @@
 // Plans and tasks: the moves of docs/spec/journal.md.
 
+import { approvals } from "./agents.mjs";
 import { jcs, kidOf, must, signed } from "./bundle.mjs";
 import { admit, base64url } from "./keys.mjs";
 
@@ -172,7 +173,7 @@ export class Plans {
     const name = `${o.tenant}/${a.task_id}`;
     must(!this.tasks.has(name), "a task with this id exists");
     Object.assign(s, { status: "running", begun: true });
-    const task = { agent: p.agent, types: p.runs?.types, id: a.task_id, tenant: o.tenant, user: o.user_id, plan: p, step: s, revision: s.revision, deadline, key: { ...key, role: "task" } };
+    const task = { agent: p.agent, types: p.runs?.types, holds: p.runs?.holds, id: a.task_id, tenant: o.tenant, user: o.user_id, plan: p, step: s, revision: s.revision, deadline, key: { ...key, role: "task" } };
     this.tasks.set(name, task);
     this.byKey.set(key.kid, task);
   }
@@ -266,6 +267,8 @@ export class Plans {
     if (!t.agent) return;
     must(t.types.includes(o.type), "its agent has no tool that orders this");
     must(!o.facts.skill || t.step.skills.includes(o.facts.skill.name), "a skill that is not one of the task's");
+    const held = (o.d.hold?.rules ?? []).map(jcs);
+    must(approvals(t.agent, t.holds, o).every((rule) => held.includes(jcs(rule))), "its agent's file holds it, and it did not wait for people");
   }
 
   // dispatched and held orders of a plan: it does not leave without them, and later
