@@ -1,6 +1,9 @@
 package audit_test
 
 import (
+	"strings"
+	"time"
+
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 )
@@ -51,5 +54,73 @@ var registryMisdeeds = []misdeed{
 			terms.Rules[0].Roles = []string{"user"}
 			a.decision.Verdict, a.decision.Code, a.decision.Hold, a.outcome = intents.Hold, intents.ApprovalRequired, &terms, nil
 		})
+	}},
+}
+
+// offered begins a log with a planner's plan that may name the agent shop, and not the one
+// that came after it was opened.
+func (d *dishonest) offered() {
+	d.Helper()
+	d.acme()
+	d.Pin("crm.list", catalog.Pure)
+	d.Pin("feed", catalog.Pure)
+	d.Want(d.Admin("admin.put", catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: "clerk", Capabilities: []string{"plans:*"}}}), intents.OK)
+	d.PushAgents(1, map[string]string{"shop": shopAgent})
+	d.plan = d.NewPlan("plan_1")
+	d.Want(d.plan.Open(), intents.OK)
+	d.Want(d.plan.Claim(), intents.OK)
+	d.PushAgents(2, map[string]string{"shop": shopAgent + "temperature: 0\n", "new": strings.Replace(shopAgent, "name: shop", "name: new", 1)})
+}
+
+// byAgent is a plan of one step that an agent carries out.
+func byAgent(agent string, skills ...string) []catalog.PlanStep {
+	return []catalog.PlanStep{{Step: 1, Task: "Sell.", Skills: append([]string{}, skills...), Agent: agent, ReturnSpec: catalog.ReturnSpec{Shape: "string", Reason: "to tell"}}}
+}
+
+// stepping goes on with a task of the agent's step.
+func (d *dishonest) stepping() {
+	d.Helper()
+	d.offered()
+	d.Want(d.plan.Plan(byAgent("shop")), intents.OK)
+	d.task = d.plan.NewTask(1)
+	a := d.task.StepArgs()
+	a.Deadline = d.Clock.Now().Add(5 * time.Minute).Format(time.RFC3339)
+	d.deadline = a.Deadline
+	d.Want(d.Do(d.plan.StepOrder(d.task.Proved(a))), intents.OK)
+	d.Want(d.task.Call("crm.list", `{}`), intents.OK)
+	d.Want(d.task.Write("result"), intents.OK)
+}
+
+// ofStep makes the facts of an order those of the task of the agent's step.
+func ofStep(a *appended) {
+	ofShop(a)
+	a.facts.Task.Revision = 1
+}
+
+var agentStepMisdeeds = []misdeed{
+	{"step-agent-not-there", "agent-offered", "plan: the agent of a step is there and can be run", "no such agent", func(d *dishonest) int64 {
+		return d.accepted(d.revision(1, byAgent("nobody")))
+	}},
+	{"step-agent-of-later", "agent-offered", "plan: the agent of a step is there and can be run", "no such agent", func(d *dishonest) int64 {
+		return d.accepted(d.revision(1, byAgent("new")))
+	}},
+	{"step-agent-with-skills", "agent-offered", "plan: a step names skills or an agent", "no skills of its own", func(d *dishonest) int64 {
+		return d.accepted(d.revision(1, byAgent("shop", "feed")))
+	}},
+	{"step-agent-without-capability", "agent-offered", "every order: the actor's roles give the type's capability", "RBAC_FORBIDDEN", func(d *dishonest) int64 {
+		o := d.revision(1, byAgent("shop"))
+		o.Roles = []string{"clerk"}
+		return d.accepted(o)
+	}},
+	{"step-agent-orders-another-type", "agent-stepping", "a task's order: its agent has a tool that orders the type", "has no tool that orders", func(d *dishonest) int64 {
+		return d.accepted(d.task.Order("skill.find", catalog.SkillFind{Query: "all"}), ofStep)
+	}},
+	{"step-agent-with-reply", "agent-stepping", "step.finish: the task of an agent's plan, and no other, is done with a reply", "ends with a reply", func(d *dishonest) int64 {
+		return d.accepted(d.task.Order("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "done", Reply: "Those."}), ofStep)
+	}},
+	{"step-agent-got-by-another", "agent-stepping", "agent.get: the plan is open, and an agent's", "no agent runs the step", func(d *dishonest) int64 {
+		o := d.move("agent.get", catalog.AgentGet{})
+		o.Ctx.Step = 2
+		return d.accepted(o)
 	}},
 }

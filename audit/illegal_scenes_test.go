@@ -20,6 +20,9 @@ func scenes() map[string]func(d *dishonest) {
 		"agent": func(d *dishonest) { d.shop() },
 		// The same, and calls of its agent wait for people.
 		"agent-approved": func(d *dishonest) { d.careful() },
+		// A planner's plan that may name an agent, and one whose step an agent carries out.
+		"agent-offered":  func(d *dishonest) { d.offered() },
+		"agent-stepping": func(d *dishonest) { d.stepping() },
 		// A plan nobody drives yet.
 		"opened": func(d *dishonest) {
 			d.Pin("feed", catalog.Pure)

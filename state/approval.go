@@ -14,7 +14,7 @@ func (t Task) Approvals(typ string, args json.RawMessage) []intents.HoldRule {
 	var rules []intents.HoldRule
 	for _, h := range t.Holds {
 		var call catalog.SkillCall // other orders have none of its members
-		if json.Unmarshal(args, &call) == nil && (!h.Covers(typ, call.Skill) || !needed(h.When, typ, call, args)) {
+		if json.Unmarshal(args, &call) == nil && (!h.Covers(typ, call.Skill) || !meets(h.When, typ, call, args)) {
 			continue
 		}
 		rules = append(rules, intents.HoldRule{
@@ -26,9 +26,9 @@ func (t Task) Approvals(typ string, args json.RawMessage) []intents.HoldRule {
 	return rules
 }
 
-// needed says whether the schema of an approval is met by what a tool is called with. An input
+// meets says whether the schema of an approval is met by what a tool is called with. An input
 // that only a reference names is not seen here, so it may meet it.
-func needed(when json.RawMessage, typ string, call catalog.SkillCall, args json.RawMessage) bool {
+func meets(when json.RawMessage, typ string, call catalog.SkillCall, args json.RawMessage) bool {
 	if when == nil || call.From != "" {
 		return true
 	}

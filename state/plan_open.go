@@ -27,8 +27,8 @@ var planOpen = move(TypePlanOpen,
 		if err := v.mayTurn(o, p, a); err != nil {
 			return Effect{}, err
 		}
+		v.rely(SubjectRegistry)
 		if a.Agent != "" {
-			v.rely(SubjectRegistry)
 			v.rely(SubjectTenant(o.Tenant))
 		}
 		return Effect{p.answer(), append(p.touches(true), p.turnSubjects()...)}, nil
@@ -66,6 +66,7 @@ func (s *State) newPlan(o Order, a catalog.PlanOpen) (*plan, error) {
 		p.Request = a.Request.Digest
 	}
 	if a.Agent == "" {
+		p.Registry = s.registryNow(o.Tenant)
 		return p, nil
 	}
 	runs, skills, err := s.runsOf(o.Tenant, a.Agent)

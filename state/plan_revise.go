@@ -35,8 +35,18 @@ var planRevise = move(TypePlan,
 		if err := legalSteps(a.Steps, p.staying(), p.nextNumber(v.s.rules)); err != nil {
 			return Effect{}, err
 		}
+		steps, ofStep, err := v.s.agentSteps(p, a.Steps)
+		if err != nil {
+			return Effect{}, err
+		}
+		if len(ofStep) > 0 {
+			v.rely(SubjectRegistry)
+			v.rely(SubjectTenant(o.Tenant))
+		}
 		after := p.clone()
+		a.Steps = steps
 		after.revise(a, o.Decision.IntentID)
+		after.runAs(ofStep)
 		return Effect{after.answer(), p.touches(true)}, nil
 	},
 	func(s *State, o Order, a catalog.Plan) error {
@@ -44,7 +54,13 @@ var planRevise = move(TypePlan,
 		if err != nil {
 			return err
 		}
+		steps, ofStep, err := s.agentSteps(p, a.Steps)
+		if err != nil {
+			return err
+		}
+		a.Steps = steps
 		p.revise(a, o.Decision.IntentID)
+		p.runAs(ofStep)
 		p.Unsaid = o.Erased
 		p.Texts = append(p.Texts, o.Recorded)
 		return nil

@@ -163,26 +163,40 @@ func (s *State) runsOf(tenant, name string) (r *runs, skills []string, err error
 	return r, slices.Compact(skills), nil
 }
 
-// agentGet delivers the agent of a plan in the revision that the plan began with.
+// agentGet delivers the agent of a plan, or of a step of it, in the revision that the plan
+// began with. A planner is told which agents the steps of its plan may name.
 var agentGet = move("agent.get",
 	func(v *View, o Order, _ catalog.AgentGet) (Effect, error) {
 		v.rely(SubjectPlanState(o.Tenant, o.Context.PlanID))
 		p, ok := v.s.plans[o.Tenant+"/"+o.Context.PlanID]
-		if !ok || p.Runs == nil {
+		if !ok || final(p.View.Status) {
+			return Effect{}, illegal("/context/plan_id", "no open plan")
+		}
+		if p.Runs == nil && v.s.rules < intents.RulesAsks {
 			return Effect{}, illegal("/context/plan_id", "no open plan of an agent")
 		}
-		return Effect{Result: catalog.AgentGetResult{Agent: p.View.Agent, Text: p.Runs.Text, TimeLimitSec: p.Runs.Seconds}}, nil
+		if p.Runs == nil && o.Context.Step == 0 {
+			others, err := v.offers(o, p)
+			return Effect{Result: catalog.AgentGetResult{Others: others}}, err
+		}
+		v.relyOnPlan(p) // a revision may give its steps to others
+		name, r := p.agentAt(o.Context.Step)
+		if r == nil {
+			return Effect{}, illegal("/context/step", "no agent runs the step")
+		}
+		return Effect{Result: catalog.AgentGetResult{Agent: name, Text: r.Text, TimeLimitSec: r.Seconds}}, nil
 	},
 	func(*State, Order, catalog.AgentGet) error { return nil })
 
 // inTime refuses a task of an agent that could go on for longer than the agent may.
 func (p *plan) inTime(a catalog.Step, now time.Time) error {
-	if p.Runs == nil {
+	name, r := p.agentAt(a.Step)
+	if r == nil {
 		return nil
 	}
 	deadline, err := time.Parse(time.RFC3339Nano, a.Deadline)
-	if limit := time.Duration(p.Runs.Seconds) * time.Second; err != nil || deadline.After(now.Add(limit+intents.Leeway)) {
-		return illegal("/intent/args/deadline", fmt.Sprintf("the agent %s may take %d s", p.View.Agent, p.Runs.Seconds))
+	if limit := time.Duration(r.Seconds) * time.Second; err != nil || deadline.After(now.Add(limit+intents.Leeway)) {
+		return illegal("/intent/args/deadline", fmt.Sprintf("the agent %s may take %d s", name, r.Seconds))
 	}
 	return nil
 }

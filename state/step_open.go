@@ -84,8 +84,8 @@ var stepOpen = move("step",
 			Session: p.View.SessionID, Turn: p.View.TurnID, Revision: step.Revision, Step: step.Step, Spec: step.PlanStep,
 			Inputs: p.inputKeys(step.PlanStep), Deadline: deadline,
 		}}
-		if r := p.Runs; r != nil {
-			t.Agent, t.Types, t.Holds = p.View.Agent, r.Types, r.Holds
+		if name, r := p.agentAt(a.Step); r != nil {
+			t.Agent, t.Types, t.Holds = name, r.Types, r.Holds
 		}
 		p.Tasks = append(p.Tasks, t)
 		p.Unheld = p.Unheld && s.rules < intents.RulesAgents // it is driven

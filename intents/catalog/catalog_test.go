@@ -55,7 +55,7 @@ var examples = map[string]example{
 		PlanClose{PlanID: "plan_1", Epoch: 1, Status: "complete", Response: "These."},
 		PlanClose{PlanID: "plan_1", Epoch: 1, Status: "failed", Failure: failure},
 	}, []any{view}},
-	"plan":       {[]any{Plan{PlanID: "plan_1", Epoch: 1, Revision: 1, Steps: []PlanStep{specimen, joined}}}, []any{moved}},
+	"plan":       {[]any{Plan{PlanID: "plan_1", Epoch: 1, Revision: 1, Steps: []PlanStep{specimen, joined, {Step: 3, Task: "sell", Skills: []string{}, Agent: "shop", ReturnSpec: specimen.ReturnSpec}}}}, []any{moved}},
 	"plan.claim": {[]any{PlanClaim{PlanID: "plan_1", Epoch: 1, Driver: "d1"}}, []any{view, PlanView{PlanID: "plan_1", TenantID: "default", UserID: "ana", Status: PlanPending, Task: "Which?", MaxSteps: MaxSteps, Steps: []StepView{}, History: []Replan{}, Response: "These.", CreatedAt: at}}},
 	"step": {
 		[]any{Step{PlanID: "plan_1", PlanDigest: digest, Step: 1, Epoch: 1, TaskID: "task_1", JWK: jwk, PoP: "e30.." + strings.Repeat("A", 86), Deadline: "2026-11-20T10:05:00Z"}},
@@ -109,7 +109,7 @@ var examples = map[string]example{
 	"record.erase":   {[]any{RecordErase{IntentID: digest, Position: 7, Parts: []string{ErasesOrder, ErasesResult, ErasesBlobs}, Reason: "asked for by the person"}, RecordErase{Tenant: "acme", IntentID: digest, Parts: []string{ErasesResult}, Reason: "r"}}, []any{accepted}},
 	"order.resolve":  {[]any{OrderResolve{IntentID: digest, Status: "done", Reason: "seen at the bank"}}, []any{accepted}},
 	"registry.push":  {[]any{RegistryPush{Tenant: "default", Revision: 7, Digest: digest, Bundle: "H4sI"}, RegistryPush{Revision: 7, Digest: digest}}, []any{accepted}},
-	"agent.get":      {[]any{AgentGet{}}, []any{AgentGetResult{Agent: "shop", Text: "name: shop", TimeLimitSec: 300}, AgentGetResult{Agent: "general", TimeLimitSec: 300}}},
+	"agent.get":      {[]any{AgentGet{}}, []any{AgentGetResult{Agent: "shop", Text: "name: shop", TimeLimitSec: 300}, AgentGetResult{Agent: "general", TimeLimitSec: 300}, AgentGetResult{Others: []OtherAgent{{Agent: "shop", DisplayName: "Shop", Description: "Sells."}}}}},
 	"policy.push":    {[]any{PolicyPush{Revision: 7, Digest: digest, Bundle: "H4sI"}}, []any{accepted}},
 	"hitl.approve": {[]any{
 		Approve{IntentID: digest, Decision: DecisionApprove},

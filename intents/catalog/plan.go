@@ -75,6 +75,7 @@ type PlanStep struct {
 	ID            string     `json:"id,omitempty"` // what its planner calls it
 	Task          string     `json:"task"`
 	Skills        []string   `json:"skills"`
+	Agent         string     `json:"agent,omitempty"`           // who carries it out with tools of its own, in place of skills
 	InputFromStep int        `json:"input_from_step,omitempty"` // the same as Inputs of one step
 	Inputs        []int      `json:"inputs,omitempty"`          // steps whose results it works on
 	After         []int      `json:"after,omitempty"`           // steps that it waits for; none: for the one before it

@@ -67,11 +67,11 @@ export class Agents {
 
   // effective are the agents that a tenant has, by name: the built-in ones, over them
   // those of system, over them its own.
-  effective(tenant, pushed) {
+  effective(tenant, pushed, layers = this.inForce) {
     const set = new Map(BUILTIN.map((a) => [a.name, a]));
     let nearest;
     for (const t of new Set(["system", tenant])) {
-      const layer = pushed?.tenant === t ? pushed.next : this.inForce.get(t);
+      const layer = pushed?.tenant === t ? pushed.next : layers.get(t);
       const here = new Set();
       let standard;
       for (const a of layer?.agents ?? []) {
@@ -93,9 +93,26 @@ export class Agents {
     return set;
   }
 
-  // runs is what a plan of an agent may do, as of now.
-  runs(tenant, name) {
-    const a = this.effective(tenant).get(name);
+  // now are the revisions in force of system and of a tenant.
+  now(tenant) {
+    return ["system", tenant].map((t) => this.inForce.get(t)?.revision);
+  }
+
+  // then are the registries of these revisions, each in force or the one before.
+  then(tenant, revisions) {
+    const layers = new Map();
+    for (const [i, t] of ["system", tenant].entries()) {
+      if (revisions[i] === undefined) continue;
+      const r = [this.inForce.get(t), this.inForce.get(t).before].find((x) => x?.revision === revisions[i]);
+      must(r, "the agents of the opening have been replaced twice");
+      layers.set(t, r);
+    }
+    return layers;
+  }
+
+  // runs is what a plan of an agent may do, as of now or of the registries of then.
+  runs(tenant, name, layers) {
+    const a = this.effective(tenant, undefined, layers).get(name);
     must(a && !INNER.includes(name) && !a.remote, "no agent that can be run");
     const servers = a.servers ?? [];
     const ofServer = (skill) => servers.includes("*") || servers.includes(skill.split(".")[0]);

@@ -65,14 +65,20 @@ export class Plans {
       id: o.args.plan_id, tenant: o.tenant, user: o.user_id, session, turn, status: "pending", final: false, epoch: 0, revision: 0,
       digest: "", steps: [], replans: 0, exhausted: false, effects: [], noted: [], pending: 0,
     });
-    if (!o.args.agent) return;
+    if (!o.args.agent) {
+      this.plans.get(name).registry = this.state.agents.now(o.tenant);
+      return;
+    }
     const runs = this.state.agents.runs(o.tenant, o.args.agent);
     Object.assign(this.plans.get(name), { agent: o.args.agent, runs, digest: o.d.intent_id });
     this.plans.get(name).steps = [{ step: 1, skills: runs.skills, inputs: [], after: [], status: "pending", revision: 0, results: [] }];
   }
 
   agent(o) {
-    must(this.of(o)?.runs, "no open plan of an agent");
+    const p = this.of(o);
+    must(p && !p.final && (p.runs || this.state.rules > 4), "no open plan of an agent");
+    const { step } = o.context;
+    must(p.runs || !step || p.steps.find((s) => s.step === step)?.runs, "no agent runs the step");
   }
 
   // mayTurn: a request opens one plan, and a session has one open turn.
@@ -144,7 +150,11 @@ export class Plans {
       must(inputs.every((n) => known.has(n)), "input from no earlier step");
       must((s.after ?? []).every((n) => known.has(n)), "it waits for no earlier step");
       known.add(s.step);
-      return { step: s.step, skills: s.skills ?? [], inputs, after: s.after ?? [], parallel: s.parallel, status: "pending", revision: o.args.revision, results: [] };
+      const { agent } = s;
+      must(!agent || s.skills.length === 0, "a step of an agent has no skills of its own");
+      const runs = agent && this.state.agents.runs(o.tenant, agent, this.state.agents.then(o.tenant, p.registry ?? []));
+      if (runs) runs.types = [...runs.types.filter((t) => t !== "agent.ask"), "read_memory", "write_memory"];
+      return { agent, runs, step: s.step, skills: runs?.skills ?? s.skills ?? [], inputs, after: s.after ?? [], parallel: s.parallel, status: "pending", revision: o.args.revision, results: [] };
     });
     Object.assign(p, { revision: o.args.revision, digest: o.d.intent_id, status: "executing", answer });
     p.steps = [...staying, ...added];
@@ -162,18 +172,19 @@ export class Plans {
     must(kidOf(header, "writ-pop+jws") === key.kid && signed(key.x, input, base64url(signature)), "no proof that the key is possessed");
     const deadline = Date.parse(a.deadline);
     must(deadline > o.now && deadline <= o.now + HOUR + LEEWAY, "a deadline that is not within the next hour");
-    must(!p.runs || deadline <= o.now + p.runs.seconds * 1000 + LEEWAY, "a deadline beyond the agent's time limit");
     must(p.status === "executing", `the plan is ${p.status}`);
     must(a.plan_digest === p.digest, "not the digest of the plan's current revision");
     const s = p.steps.find((x) => x.step === a.step);
     must(s, "not a step of the plan");
+    const runs = p.runs ?? s.runs;
+    must(!runs || deadline <= o.now + runs.seconds * 1000 + LEEWAY, "a deadline beyond the agent's time limit");
     must(s.status === "pending", `the step is ${s.status}`);
     must(this.ready(p, s), "one that the step waits for is not done");
     must(this.live(p) < MAX_LIVE, "no more tasks of a plan live at once");
     const name = `${o.tenant}/${a.task_id}`;
     must(!this.tasks.has(name), "a task with this id exists");
     Object.assign(s, { status: "running", begun: true });
-    const task = { agent: p.agent, types: p.runs?.types, holds: p.runs?.holds, id: a.task_id, tenant: o.tenant, user: o.user_id, plan: p, step: s, revision: s.revision, deadline, key: { ...key, role: "task" } };
+    const task = { agent: p.agent ?? s.agent, types: runs?.types, holds: runs?.holds, id: a.task_id, tenant: o.tenant, user: o.user_id, plan: p, step: s, revision: s.revision, deadline, key: { ...key, role: "task" } };
     this.tasks.set(name, task);
     this.byKey.set(key.kid, task);
   }
@@ -185,9 +196,9 @@ export class Plans {
     must(!t.ended, "the task has ended");
     must(o.key.role !== "manager" || status === "failed", "a manager may only say failed");
     const replies = (o.args.reply ?? o.args.reply_bytes) !== undefined;
-    must(status !== "done" || replies === (t.agent !== undefined), "done with a reply where none belongs, or without");
-    must(status !== "done" || t.agent || t.step.results.includes(memory_key), "done names no result of a write_memory of the step");
-    if (status === "done" && t.agent) t.plan.answer = o.args.reply;
+    must(status !== "done" || replies === (t.plan.agent !== undefined), "done with a reply where none belongs, or without");
+    must(status !== "done" || t.plan.agent || t.step.results.includes(memory_key), "done names no result of a write_memory of the step");
+    if (status === "done" && t.plan.agent) t.plan.answer = o.args.reply;
     const waits = t.plan.noted.some((e) => e.step === t.step.step && e.status === "held");
     must(status !== "held" || waits || t.held, "no order of the step waits, nor was one of the task held");
     t.ended = "step.finish";

@@ -1,0 +1,136 @@
+package state
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/intents/catalog"
+)
+
+// A step of a planner's plan may name an agent of the registry. Its task runs that agent,
+// under the agent's own tools and limits, and asks no other. What it finds becomes the
+// result of the step, as that of any other does.
+
+// ofAgentStep are the orders of such a task beside those of its agent: it reads the inputs of its step, and
+// writes its result.
+var ofAgentStep = []string{"read_memory", "write_memory"}
+
+// registryNow are the revisions in force of system and of a tenant; 0: there is none.
+func (s *State) registryNow(tenant string) []int64 {
+	out := []int64{0, 0}
+	for i, of := range []string{systemTenant, tenant} {
+		if r := s.agents[of]; r != nil {
+			out[i] = r.Revision
+		}
+	}
+	return out
+}
+
+// atOpening is a state with the agents that the plan's tenant had when the plan was
+// opened, and the directory of now. A revision and the one before it are kept.
+func (s *State) atOpening(p *plan) (*State, error) {
+	past := &State{dir: s.dir, agents: make(map[string]*revision)}
+	for i, revision := range p.Registry {
+		of := []string{systemTenant, p.View.TenantID}[i]
+		r := s.agents[of]
+		if r != nil && r.Revision != revision {
+			r = r.Before
+		}
+		switch {
+		case r != nil && r.Revision == revision:
+			past.agents[of] = r
+		case revision != 0:
+			return nil, illegal("/intent/args/steps", "the agents that there were when the plan was opened have been replaced twice: plan without agents")
+		}
+	}
+	return past, nil
+}
+
+// agentSteps gives the steps that name an agent the skills that it may call, and what
+// else there is to know of it, by the number of the step.
+func (s *State) agentSteps(p *plan, steps []catalog.PlanStep) ([]catalog.PlanStep, map[int]*runs, error) {
+	steps, ofStep := slices.Clone(steps), make(map[int]*runs)
+	for i := range steps {
+		step, at := &steps[i], fmt.Sprintf("/intent/args/steps/%d", i)
+		if step.Agent == "" {
+			continue
+		}
+		if len(step.Skills) > 0 {
+			return nil, nil, illegal(at+"/skills", "a step of an agent has the agent's tools, and no skills of its own")
+		}
+		past, err := s.atOpening(p)
+		if err != nil {
+			return nil, nil, err
+		}
+		r, skills, err := past.runsOf(p.View.TenantID, step.Agent)
+		if err != nil {
+			return nil, nil, err
+		}
+		r.Types = slices.DeleteFunc(slices.Concat(r.Types, ofAgentStep), func(typ string) bool { return typ == "agent.ask" })
+		slices.Sort(r.Types)
+		r.Types = slices.Compact(r.Types)
+		step.Skills, ofStep[step.Step] = skills, r
+	}
+	return steps, ofStep, nil
+}
+
+// runAs remembers the agents of the steps of a revision, beside those of the steps that stay.
+func (p *plan) runAs(ofStep map[int]*runs) {
+	next := maps.Clone(p.Agents)
+	maps.DeleteFunc(next, func(n int, _ *runs) bool { return p.step(n) == nil })
+	if next == nil && len(ofStep) > 0 {
+		next = make(map[int]*runs)
+	}
+	maps.Copy(next, ofStep)
+	p.Agents = next
+}
+
+// agentAt is the agent that runs a step of the plan; nil: none does.
+func (p *plan) agentAt(step int) (name string, r *runs) {
+	if p.Runs != nil {
+		return p.View.Agent, p.Runs
+	}
+	if s := p.step(step); s != nil {
+		name = s.Agent
+	}
+	return name, p.Agents[step]
+}
+
+// offers are the agents of the registry that the steps of a planner's plan may name, by
+// name, and that the order's grant lets its user run.
+func (v *View) offers(o Order, p *plan) ([]catalog.OtherAgent, error) {
+	v.rely(SubjectRegistry)
+	v.rely(SubjectTenant(o.Tenant))
+	past, err := v.s.atOpening(p)
+	if err != nil {
+		return nil, nil //nolint:nilerr // it is planned without agents
+	}
+	set, err := past.agentsOf(o.Tenant, "", nil)
+	if err != nil {
+		return nil, err
+	}
+	caps, _ := v.s.dir.Capabilities(o.Tenant, o.Grant.Roles)
+	var out []catalog.OtherAgent
+	for _, layer := range past.agents {
+		r, err := agents.Unpack(layer.Bundle)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range r.Agents {
+			inForce := slices.ContainsFunc(set.Agents, func(a agents.Scope) bool { return a.Name == d.Name && a.Digest == d.Digest && a.Runnable() })
+			if inForce && Covered(v.s.rules, caps, catalog.RunAgent+":"+d.Name) {
+				out = append(out, catalog.OtherAgent{Agent: d.Name, DisplayName: d.DisplayName, Description: d.Description})
+			}
+		}
+	}
+	byName := func(a, b catalog.OtherAgent) int { return strings.Compare(a.Agent, b.Agent) }
+	slices.SortFunc(out, byName)
+	out = slices.CompactFunc(out, func(a, b catalog.OtherAgent) bool { return a.Agent == b.Agent })
+	return out[:min(len(out), maxOffers)], nil
+}
+
+// maxOffers is how many agents a planner is told of.
+const maxOffers = 100
