@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -190,12 +189,4 @@ func (d *drive) failedAgent(ctx context.Context, s catalog.StepView) error {
 // overWith says whether the step of an agent's plan can only be told as failed.
 func overWith(p catalog.PlanView, s catalog.StepView) bool {
 	return p.Agent != "" && s.Status != catalog.StepPending && s.Status != catalog.StepHeld
-}
-
-// taskTime is how long a task of the plan may take: an agent's for its own limit.
-func (d *drive) taskTime() time.Duration {
-	if d.plan.Agent == "" {
-		return taskLife
-	}
-	return min(taskLife, time.Duration(d.agent.TimeLimitSec)*time.Second)
 }

@@ -132,5 +132,19 @@ func (v *View) offers(o Order, p *plan) ([]catalog.OtherAgent, error) {
 	return out[:min(len(out), maxOffers)], nil
 }
 
+// offersAny says whether there are any, whoever may run them.
+func (s *State) offersAny(p *plan) bool {
+	past, err := s.atOpening(p)
+	if err != nil {
+		return false
+	}
+	for _, layer := range past.agents {
+		if slices.ContainsFunc(layer.Scopes.Agents, agents.Scope.Runnable) {
+			return true
+		}
+	}
+	return false
+}
+
 // maxOffers is how many agents a planner is told of.
 const maxOffers = 100

@@ -244,7 +244,8 @@ type PlanView struct {
 	CreatedAt   time.Time   `json:"created_at"`
 	CompletedAt *time.Time  `json:"completed_at,omitempty"`
 
-	Turn *TurnContext `json:"turn,omitempty"` // plan.claim's answer alone has it
+	Turn   *TurnContext `json:"turn,omitempty"`   // plan.claim's answer alone has it
+	Agents bool         `json:"agents,omitempty"` // there are some that its steps may name; likewise
 }
 
 // StepView is a step with what became of it.
