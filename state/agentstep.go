@@ -2,7 +2,6 @@ package state
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -18,13 +17,17 @@ import (
 // writes its result.
 var ofAgentStep = []string{"read_memory", "write_memory"}
 
-// registryNow are the revisions in force of system and of a tenant; 0: there is none.
+// registryNow are the revisions in force of system and of a tenant, 0 for none; nil: there
+// is neither.
 func (s *State) registryNow(tenant string) []int64 {
-	out := []int64{0, 0}
+	out, found := make([]int64, 2), false
 	for i, of := range []string{systemTenant, tenant} {
 		if r := s.agents[of]; r != nil {
-			out[i] = r.Revision
+			out[i], found = r.Revision, true
 		}
+	}
+	if !found {
+		return nil
 	}
 	return out
 }
@@ -36,15 +39,16 @@ func (s *State) atOpening(p *plan) (*State, error) {
 	for i, revision := range p.Registry {
 		of := []string{systemTenant, p.View.TenantID}[i]
 		r := s.agents[of]
+		if revision == 0 { // there was none
+			continue
+		}
 		if r != nil && r.Revision != revision {
 			r = r.Before
 		}
-		switch {
-		case r != nil && r.Revision == revision:
-			past.agents[of] = r
-		case revision != 0:
+		if r == nil || r.Revision != revision {
 			return nil, illegal("/intent/args/steps", "the agents that there were when the plan was opened have been replaced twice: plan without agents")
 		}
+		past.agents[of] = r
 	}
 	return past, nil
 }
@@ -75,17 +79,6 @@ func (s *State) agentSteps(p *plan, steps []catalog.PlanStep) ([]catalog.PlanSte
 		step.Skills, ofStep[step.Step] = skills, r
 	}
 	return steps, ofStep, nil
-}
-
-// runAs remembers the agents of the steps of a revision, beside those of the steps that stay.
-func (p *plan) runAs(ofStep map[int]*runs) {
-	next := maps.Clone(p.Agents)
-	maps.DeleteFunc(next, func(n int, _ *runs) bool { return p.step(n) == nil })
-	if next == nil && len(ofStep) > 0 {
-		next = make(map[int]*runs)
-	}
-	maps.Copy(next, ofStep)
-	p.Agents = next
 }
 
 // agentAt is the agent that runs a step of the plan; nil: none does.
@@ -126,24 +119,9 @@ func (v *View) offers(o Order, p *plan) ([]catalog.OtherAgent, error) {
 			}
 		}
 	}
-	byName := func(a, b catalog.OtherAgent) int { return strings.Compare(a.Agent, b.Agent) }
-	slices.SortFunc(out, byName)
+	slices.SortFunc(out, func(a, b catalog.OtherAgent) int { return strings.Compare(a.Agent, b.Agent) })
 	out = slices.CompactFunc(out, func(a, b catalog.OtherAgent) bool { return a.Agent == b.Agent })
 	return out[:min(len(out), maxOffers)], nil
-}
-
-// offersAny says whether there are any, whoever may run them.
-func (s *State) offersAny(p *plan) bool {
-	past, err := s.atOpening(p)
-	if err != nil {
-		return false
-	}
-	for _, layer := range past.agents {
-		if slices.ContainsFunc(layer.Scopes.Agents, agents.Scope.Runnable) {
-			return true
-		}
-	}
-	return false
 }
 
 // maxOffers is how many agents a planner is told of.

@@ -46,7 +46,6 @@ var planRevise = move(TypePlan,
 		after := p.clone()
 		a.Steps = steps
 		after.revise(a, o.Decision.IntentID)
-		after.runAs(ofStep)
 		return Effect{after.answer(), p.touches(true)}, nil
 	},
 	func(s *State, o Order, a catalog.Plan) error {
@@ -60,7 +59,10 @@ var planRevise = move(TypePlan,
 		}
 		a.Steps = steps
 		p.revise(a, o.Decision.IntentID)
-		p.runAs(ofStep)
+		if p.Agents == nil {
+			p.Agents = make(map[int]*runs)
+		}
+		maps.Copy(p.Agents, ofStep)
 		p.Unsaid = o.Erased
 		p.Texts = append(p.Texts, o.Recorded)
 		return nil
