@@ -225,6 +225,35 @@ func (s *State) registryOf(tenant string) *Registry {
 	return out
 }
 
+// Registered are the rows of a tenant's agents in force, and of those that only the
+// revision before had.
+func (s *State) Registered(tenant string) (rows []catalog.SchemaRow, err error) {
+	r := s.agents[tenant]
+	if r == nil {
+		return nil, nil
+	}
+	content, err := agents.Unpack(r.Bundle)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range content.Agents {
+		row, err := d.Row()
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+	if r.Before == nil {
+		return rows, nil
+	}
+	for _, a := range r.Before.Scopes.Agents {
+		if _, still := content.Agent(a.Name); !still {
+			rows = append(rows, catalog.SchemaRow{Name: a.Name, Kind: catalog.KindGone, Schema: json.RawMessage(`{}`)})
+		}
+	}
+	return rows, nil
+}
+
 // ScopesOf computes the scopes of a pushed registry from its content.
 func ScopesOf(a catalog.RegistryPush) (agents.Scopes, error) {
 	r, err := agents.Unpack(a.Bundle)

@@ -258,7 +258,9 @@ prompt that the model gets. At run time the persona of the tenant or user follow
 instructions.`},
 	{use: "push DIR", short: "Put the agents of a directory in force for a tenant, by an operator's order", make: registryPush, long: `
 Check the agents of a directory and put them in force as the next revision. Plans that are
-open go on with the revision that they began with. --tenant system is every tenant's.`},
+open go on with the revision that they began with. --tenant system is every tenant's.
+With --eval they are put in force for the tenant --trial first, and asked the cases of
+DIR/*.yaml there (docs/eval.md): agents that pass fewer than --min are refused, exit 1.`},
 	{use: "revert", short: "Put the revision before the one in force in force again", make: registryRevert},
 	{use: "diff DIR DIR", short: "Compare two registries: first what the agents may do, then their files; exit 1 if they differ", make: registryDiff},
 }
