@@ -23,8 +23,10 @@ func agentRows(t *testing.T, docs storage.Documents, written func()) {
 	t.Helper()
 	e := executortest.New(t, plans.Name, nil, plans.Handlers(docs, nil))
 	for n, row := range []struct{ tenant, name, kind, content string }{
-		{"system", "shop", catalog.KindAgent, "all sell"}, {"system", "help", catalog.KindAgent, "all help"},
-		{"acme", "shop", catalog.KindAgent, "acme sells"}, {"acme", "old", catalog.KindGone, ""},
+		{"system", "shop", catalog.KindAgent, "all sell"},
+		{"system", "help", catalog.KindAgent, "all help"},
+		{"acme", "shop", catalog.KindAgent, "acme sells"},
+		{"acme", "old", catalog.KindGone, ""},
 		{"other", "theirs", catalog.KindAgent, "they do"},
 	} {
 		body, err := json.Marshal(map[string]any{
