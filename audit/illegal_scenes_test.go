@@ -23,6 +23,8 @@ func scenes() map[string]func(d *dishonest) {
 		// A planner's plan that may name an agent, and one whose step an agent carries out.
 		"agent-offered":  func(d *dishonest) { d.offered() },
 		"agent-stepping": func(d *dishonest) { d.stepping() },
+		// A plan of an agent whose task has asked two others.
+		"asking": func(d *dishonest) { d.desk() },
 		// A plan nobody drives yet.
 		"opened": func(d *dishonest) {
 			d.Pin("feed", catalog.Pure)
@@ -282,6 +284,8 @@ func (d *dishonest) legally(scene string) {
 		d.accepted(routertest.Order{By: d.Operator, Type: "admin.put", Args: a})
 	}
 	switch scene {
+	case "asking":
+		d.asksLegally()
 	case "opened":
 		d.accepted(d.plan.ClaimOrder(1))
 		d.accepted(d.revision(1, routertest.Steps(1, "feed")))

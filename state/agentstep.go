@@ -2,10 +2,11 @@ package state
 
 import (
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 
 	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 )
 
@@ -35,7 +36,7 @@ func (s *State) registryNow(tenant string) []int64 {
 // atOpening is a state with the agents that the plan's tenant had when the plan was
 // opened, and the directory of now. A revision and the one before it are kept.
 func (s *State) atOpening(p *plan) (*State, error) {
-	past := &State{dir: s.dir, agents: make(map[string]*revision)}
+	past := &State{rules: s.rules, dir: s.dir, agents: make(map[string]*revision)}
 	for i, revision := range p.Registry {
 		of := []string{systemTenant, p.View.TenantID}[i]
 		r := s.agents[of]
@@ -73,7 +74,8 @@ func (s *State) agentSteps(p *plan, steps []catalog.PlanStep) ([]catalog.PlanSte
 		if err != nil {
 			return nil, nil, err
 		}
-		r.Types = slices.DeleteFunc(slices.Concat(r.Types, ofAgentStep), func(typ string) bool { return typ == "agent.ask" })
+		r.asking = asking{}
+		r.Types = slices.DeleteFunc(slices.Concat(r.Types, ofAgentStep), func(typ string) bool { return typ == intents.TypeAgentAsk })
 		slices.Sort(r.Types)
 		r.Types = slices.Compact(r.Types)
 		step.Skills, ofStep[step.Step] = skills, r
@@ -106,23 +108,9 @@ func (v *View) offers(o Order, p *plan) ([]catalog.OtherAgent, error) {
 		return nil, err
 	}
 	caps, _ := v.s.dir.Capabilities(o.Tenant, o.Grant.Roles)
-	var out []catalog.OtherAgent
-	for _, layer := range past.agents {
-		r, err := agents.Unpack(layer.Bundle)
-		if err != nil {
-			return nil, err
-		}
-		for _, d := range r.Agents {
-			inForce := slices.ContainsFunc(set.Agents, func(a agents.Scope) bool { return a.Name == d.Name && a.Digest == d.Digest && a.Runnable() })
-			if inForce && Covered(v.s.rules, caps, catalog.RunAgent+":"+d.Name) {
-				out = append(out, catalog.OtherAgent{Agent: d.Name, DisplayName: d.DisplayName, Description: d.Description})
-			}
-		}
-	}
-	slices.SortFunc(out, func(a, b catalog.OtherAgent) int { return strings.Compare(a.Agent, b.Agent) })
-	out = slices.CompactFunc(out, func(a, b catalog.OtherAgent) bool { return a.Agent == b.Agent })
-	return out[:min(len(out), maxOffers)], nil
+	x, err := past.askedBy(o.Tenant, agents.Scope{AskAny: true, Limits: agents.Limits{AskSeconds: int(MaxTaskLife.Seconds())}}, set)
+	maps.DeleteFunc(x.Asks, func(name string, r *runs) bool {
+		return r.Text == "" || !Covered(v.s.rules, caps, catalog.RunAgent+":"+name)
+	})
+	return x.others(), err
 }
-
-// maxOffers is how many agents a planner is told of.
-const maxOffers = 100

@@ -106,6 +106,7 @@ type runs struct {
 	Seconds int      `json:"seconds"` // that a task may take
 	// Holds are the calls that wait for people.
 	Holds []agents.Hold `json:"holds,omitempty"`
+	asking
 }
 
 // AgentsOf are the names of the agents of a tenant that can be run.
@@ -142,10 +143,17 @@ func (s *State) runsOf(tenant, name string) (r *runs, skills []string, err error
 	if i < 0 {
 		return refuse(catalog.Like("the tenant has no such agent that can be run", name, runnable(set)))
 	}
-	a := set.Agents[i]
+	if r, skills, err = s.scoped(tenant, set.Agents[i]); err == nil {
+		r.asking, err = s.askedBy(tenant, set.Agents[i], set)
+	}
+	return r, skills, err
+}
+
+// scoped is a tenant's agent without those that it may ask.
+func (s *State) scoped(tenant string, a agents.Scope) (r *runs, skills []string, err error) {
 	r = &runs{Types: a.Types, Seconds: a.Limits.Seconds, Holds: a.Holds}
 	for _, of := range []string{systemTenant, tenant} {
-		if layer := s.agents[of]; layer != nil && slices.ContainsFunc(layer.Scopes.Agents, func(x agents.Scope) bool { return x.Name == name && x.Digest == a.Digest }) {
+		if layer := s.agents[of]; layer != nil && slices.ContainsFunc(layer.Scopes.Agents, func(x agents.Scope) bool { return x.Name == a.Name && x.Digest == a.Digest }) {
 			if r.Text, err = agents.TextOf(layer.Bundle, a.Digest); err != nil {
 				return nil, nil, err
 			}
@@ -163,8 +171,9 @@ func (s *State) runsOf(tenant, name string) (r *runs, skills []string, err error
 	return r, slices.Compact(skills), nil
 }
 
-// agentGet delivers the agent of a plan, or of a step of it, in the revision that the plan
-// began with. A planner is told which agents the steps of its plan may name.
+// agentGet delivers the agent of a plan, or of a step of it, to a task its own, in the
+// revision that the plan began with. A planner is told which agents the steps of its
+// plan may name.
 var agentGet = move("agent.get",
 	func(v *View, o Order, _ catalog.AgentGet) (Effect, error) {
 		v.rely(SubjectPlanState(o.Tenant, o.Context.PlanID))
@@ -179,12 +188,21 @@ var agentGet = move("agent.get",
 			others, err := v.offers(o, p)
 			return Effect{Result: catalog.AgentGetResult{Others: others}}, err
 		}
-		v.relyOnPlan(p) // a revision may give its steps to others
-		name, r := p.agentAt(o.Context.Step)
-		if r == nil {
+		if p.Runs == nil { // a revision may give its steps to others
+			v.relyOnPlan(p)
+		}
+		name, runs := p.agentAt(o.Context.Step)
+		if t := v.s.tasks[o.Tenant+"/"+o.Context.TaskID]; t != nil && t.plan == p && t.Ask != "" {
+			name, runs = t.Agent, p.Runs.Asks[t.Agent]
+		}
+		if runs == nil {
 			return Effect{}, illegal("/context/step", "no agent runs the step")
 		}
-		return Effect{Result: catalog.AgentGetResult{Agent: name, Text: r.Text, TimeLimitSec: r.Seconds}}, nil
+		result := catalog.AgentGetResult{Agent: name, Text: runs.Text, TimeLimitSec: runs.Seconds}
+		if v.s.rules >= intents.RulesAsks {
+			result.Others = runs.others()
+		}
+		return Effect{Result: result}, nil
 	},
 	func(*State, Order, catalog.AgentGet) error { return nil })
 

@@ -27,8 +27,8 @@ type AgentGetResult struct {
 	Agent        string `json:"agent,omitempty"`
 	Text         string `json:"text,omitempty"` // its file, in the revision that the plan began with
 	TimeLimitSec int    `json:"time_limit_sec,omitempty"`
-	// Others are the agents that the steps of a planner's plan may name; then there is
-	// nothing else.
+	// Others are the agents that it may ask, or that the steps of a planner's plan may
+	// name; then there is nothing else.
 	Others []OtherAgent `json:"others,omitempty"`
 }
 
@@ -37,4 +37,6 @@ type OtherAgent struct {
 	Agent       string `json:"agent"`
 	DisplayName string `json:"display_name,omitempty"`
 	Description string `json:"description"`
+
+	TimeLimitSec int `json:"time_limit_sec"` // of what it is asked
 }
