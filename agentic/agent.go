@@ -35,7 +35,7 @@ func (w *worker) converse(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	tools, err := w.agentTools(ctx)
+	tools, err := w.agentTools(ctx, agent)
 	if err != nil {
 		return err
 	}
@@ -47,9 +47,13 @@ func (w *worker) converse(ctx context.Context) error {
 		tools = append(tools, result)
 	}
 	w.show = &tokens{show: func(d bus.ContentData) { w.say(progress{Text: &d}) }, now: w.cfg.Now}
+	if w.req.Ask != "" { // several at once share what their asking task may say
+		w.show.every = 10 * tokenTime
+	}
 	w.loop = &loop{
 		model: w.cfg.modelOf(agent), agent: agent, tools: tools, text: !agent.Structured,
-		req: request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), w.req.UserTask),
+		req:   request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), w.req.UserTask),
+		asked: w.req.Ask != "",
 	}
 	if w.loop.text {
 		w.loop.on = w.show.take
@@ -88,13 +92,22 @@ func (w *worker) ownAgent(ctx context.Context) (*agents.Agent, error) {
 	} else {
 		*agent = *agents.Builtin(got.Agent)
 	}
-	agent.Limits.Seconds = max(1, agent.Limits.Seconds*9/10)
+	seconds := agent.Limits.Seconds
+	if until, err := time.Parse(time.RFC3339Nano, w.req.Deadline); err == nil {
+		seconds = min(seconds, int(until.Sub(w.cfg.Now())/time.Second)+1)
+	}
+	agent.Limits.Seconds = max(1, seconds*9/10)
+	w.others = got.Others
+	if w.req.Ask != "" { // one hop
+		w.others, agent.SubAgents = nil, nil
+		agent.Tools = slices.DeleteFunc(slices.Clone(agent.Tools), func(t agents.Tool) bool { return t.ID() == agents.AskAgent })
+	}
 	return agent, nil
 }
 
 // agentTools are the skills that the agent may call, and what works on large results once
 // there is one. A skill that cannot be loaded is left out: its server may be down.
-func (w *worker) agentTools(ctx context.Context) ([]*tool, error) {
+func (w *worker) agentTools(ctx context.Context, agent *agents.Agent) ([]*tool, error) {
 	names := w.req.Step.Skills
 	manifests := make([]catalog.Manifest, len(names))
 	var g errgroup.Group
@@ -114,9 +127,19 @@ func (w *worker) agentTools(ctx context.Context) ([]*tool, error) {
 		return nil, err
 	}
 	manifests = slices.DeleteFunc(manifests, func(m catalog.Manifest) bool { return m.Name == "" })
+	for i := range manifests {
+		for _, t := range agent.Tools {
+			if t.ID() == manifests[i].Name && t.Description != "" { // in addition to the tool's own
+				manifests[i].Description = cut(manifests[i].Description, max(0, maxAbout-len(t.Description)-1)) + "\n" + t.Description
+			}
+		}
+	}
 	builtin := []*tool{
 		newTool(tool{Tool: readLinesTool, later: w.hasLarge, call: called(w.readLines)}),
 		newTool(tool{Tool: execPythonTool, later: w.hasLarge, call: called(w.python)}),
+	}
+	if len(w.others) > 0 {
+		builtin = append(w.askTools(len(agent.SubAgents) > 0), builtin...)
 	}
 	taken := map[string]bool{finalResult: true}
 	for _, t := range builtin {

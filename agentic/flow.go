@@ -3,6 +3,7 @@ package agentic
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"sync"
@@ -113,7 +114,7 @@ func (d *drive) step(ctx context.Context, s catalog.StepView) (wait func() end, 
 	turn.Grant = d.sealer.grantOf(d.turn)
 	run := runRequest{
 		Turn: turn, TaskID: args.TaskID, UserTask: d.task, Soul: d.soul, Revision: s.Revision, Step: s.PlanStep,
-		Inputs: d.inputs(s), Agent: d.plan.Agent, Deadline: args.Deadline, Calls: told.Calls,
+		Inputs: d.inputs(s), Agent: d.plan.Agent, Epoch: d.epoch, Deadline: args.Deadline, Calls: told.Calls,
 		Effects: slices.DeleteFunc(told.Facts, func(f catalog.OrderFact) bool { return f.Step == s.Step && f.Revision == s.Revision }),
 	}
 	return func() end {
@@ -145,6 +146,7 @@ func (d *drive) ended(ctx context.Context, e end) error {
 		e.Held.Step = e.step
 		d.held[e.step] = e.runReply
 	}
+	d.asked = e.Routing
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -168,7 +170,7 @@ func (d *drive) ended(ctx context.Context, e end) error {
 		case s.Step != e.step:
 		case s.Status == catalog.StepDone:
 			if d.plan.Agent != "" { // the end of its text comes before the word that it is done
-				d.answer = e.Reply
+				d.answer, d.components = e.Reply, json.RawMessage(e.Components)
 				d.saying.flush(true)
 			}
 			d.status("step_done", s.Task, e.step)

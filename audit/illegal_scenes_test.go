@@ -18,6 +18,8 @@ func scenes() map[string]func(d *dishonest) {
 	return map[string]func(d *dishonest){
 		// A plan of an agent whose task runs.
 		"agent": func(d *dishonest) { d.shop() },
+		// A plan of an agent whose task has asked two others.
+		"asking": func(d *dishonest) { d.desk() },
 		// A plan nobody drives yet.
 		"opened": func(d *dishonest) {
 			d.Pin("feed", catalog.Pure)
@@ -307,6 +309,8 @@ func (d *dishonest) legally(scene string) {
 		d.accepted(routertest.Order{By: d.Operator, Type: "admin.put", Args: a})
 	}
 	switch scene {
+	case "asking":
+		d.asksLegally()
 	case "opened":
 		d.accepted(d.plan.ClaimOrder(1))
 		d.accepted(d.revision(1, routertest.Steps(1, "feed")))
