@@ -225,7 +225,7 @@ func (w *worker) work(ctx context.Context) runReply {
 			end.Reply = cut(w.loop.waiting(ctx), maxResponse)
 		}
 		reply := w.finish(ctx, end)
-		reply.Held = heldOf(refused)
+		reply.Held, reply.Refused = heldOf(refused), refused
 		return reply
 	case errors.As(err, &refused) && refused.Answer.Code == intents.ContractViolation:
 		return runReply{Status: taskViolation, Reason: refused.Answer.Reason} // the record ended the step

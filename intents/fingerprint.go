@@ -1,10 +1,6 @@
 package intents
 
-import (
-	"encoding/json"
-	"maps"
-	"slices"
-)
+import "encoding/json"
 
 // TypeAgentAsk is the type of the orders by which an agent's task asks another agent.
 const TypeAgentAsk = "agent.ask"
@@ -37,22 +33,16 @@ func Fingerprint(in Intent, userID string, c Context) string {
 	return Digest(canonical)
 }
 
-// asked are the arguments that say what is asked. Of agent.ask those are left out that say who answers and until when:
-// an ask that is sent again brings others.
+// asked are the arguments that say what is asked. Those of agent.ask that say who answers
+// and until when are others each time that it is sent.
 func (in Intent) asked() json.RawMessage {
-	if in.Type != TypeAgentAsk {
+	var args map[string]json.RawMessage
+	if in.Type != TypeAgentAsk || json.Unmarshal(in.Args, &args) != nil {
 		return in.Args
 	}
-	var args map[string]json.RawMessage
-	if json.Unmarshal(in.Args, &args) != nil {
-		return nil // refused before anything asks
+	for _, name := range []string{"deadline", "jwk", "pop", "task_id"} {
+		delete(args, name)
 	}
-	maps.DeleteFunc(args, func(name string, _ json.RawMessage) bool {
-		return slices.Contains([]string{"deadline", "jwk", "pop", "task_id"}, name)
-	})
-	raw, err := MarshalPlain(args)
-	if err != nil {
-		return nil
-	}
+	raw, _ := MarshalPlain(args) // members of a document that was read
 	return raw
 }

@@ -68,10 +68,7 @@ func (r *Router) wipe(ctx context.Context, o *order) {
 		return
 	}
 	failpoint.Hit(failpoint.StepFinished)
-	t, ok := o.view.Task(o.task.Tenant + "/" + o.env.StringArg("task_id")) // its own, or one that it has asked for
-	if !ok {
-		return
-	}
+	t, _ := o.view.Task(o.task.Tenant + "/" + o.env.StringArg("task_id")) // its own, or one that it has asked for
 	s := storage.Scope{Tenant: t.Tenant, Plan: t.Plan, Revision: t.Revision, Step: t.Step, Ask: t.Ask}
 	if err := r.cfg.Blobs.Wipe(context.WithoutCancel(ctx), s); err != nil {
 		r.cfg.Log.WarnContext(ctx, "files of a finished step stay until the sweep", slog.String("plan_id", s.Plan), slog.Int("step", s.Step), slog.String("error", err.Error()))

@@ -102,13 +102,6 @@ func (r *Router) taskScope(o *order, c intents.Context) error {
 		if !slices.Contains(t.Inputs, key) && !(ownKey(key, t) && slices.Contains(o.view.KeysOfPlan(t.Tenant, t.Plan), key)) {
 			return refuse("/intent/args/key", "a task may read the results of its step's inputs, and its own")
 		}
-	case "step.finish":
-		if id := o.env.StringArg("task_id"); id != t.ID {
-			asked, ok := o.view.Task(t.Tenant + "/" + id)
-			if !ok || asked.Parent != t.ID || o.env.StringArg("status") != catalog.AskUnavailable {
-				return refuse("/intent/args/task_id", "not the key's own task, nor one that it has asked for and has no answer of")
-			}
-		}
 	case intents.TypeAgentAsk:
 		if agent := o.env.StringArg("agent"); !slices.Contains(t.Asks, agent) {
 			return state.ErrMayNotAsk(t, agent)

@@ -3,6 +3,7 @@ package router
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -55,10 +56,7 @@ func (r *Router) transcript(ctx context.Context, o *order) ([]intents.Input, err
 		if !ok {
 			return nil, illegal("/intent/args/intent_ids", "names no call of this step")
 		}
-		if calls[i], err = r.transcribed(ctx, o, c, position); err == nil && c.Type == intents.TypeAgentAsk {
-			err = r.answered(ctx, o, &calls[i], c.Status, position, finished)
-		}
-		if err != nil {
+		if calls[i], err = r.transcribed(ctx, o, c, position, finished); err != nil {
 			return nil, err
 		}
 	}
@@ -66,7 +64,8 @@ func (r *Router) transcript(ctx context.Context, o *order) ([]intents.Input, err
 	return []intents.Input{{Pointer: "/calls", Value: value, SHA256: intents.Digest(value), Size: int64(len(value))}}, err
 }
 
-func (r *Router) transcribed(ctx context.Context, o *order, c catalog.ToldCall, position int64) (catalog.TranscriptCall, error) {
+// transcribed is a call with what became of it. finished is where an ask has its answer.
+func (r *Router) transcribed(ctx context.Context, o *order, c catalog.ToldCall, position, finished int64) (catalog.TranscriptCall, error) {
 	t := catalog.TranscriptCall{ToldCall: c, Args: json.RawMessage(`{}`)}
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
@@ -89,37 +88,39 @@ func (r *Router) transcribed(ctx context.Context, o *order, c catalog.ToldCall, 
 		return t, nil
 	}
 	t.Status, t.Code, t.Reason = string(a.Outcome.Status), a.Outcome.Code, a.Outcome.Reason
-	t.Result, err = r.shownToday(ctx, o, position, a.Outcome.Result)
+	result := a.Outcome.Result
+	if c.Type == intents.TypeAgentAsk && t.Code == intents.OK {
+		t.Status = c.Status
+		if t.Reason, result, err = r.said(ctx, finished); err != nil {
+			return t, err
+		}
+	}
+	t.Result, err = r.shownToday(ctx, o, position, result)
 	return t, err
 }
 
-// answered makes of an ask what the asked agent has said: the reply, or the reason why there is none.
-func (r *Router) answered(ctx context.Context, o *order, t *catalog.TranscriptCall, status string, position, finished int64) error {
-	if t.Code != intents.OK { // it came to nothing, or waits for people
-		return nil
-	}
-	t.Status, t.Result = status, nil
-	if finished == storage.Nobody {
-		return nil
+// said is how an asked agent has ended: with a reply, or the reason why there is none. An
+// erased order has neither.
+func (r *Router) said(ctx context.Context, finished int64) (reason string, reply json.RawMessage, err error) {
+	if finished == 0 {
+		return "", nil, nil
 	}
 	rec, err := r.cfg.Records.Get(ctx, finished)
 	if err != nil {
-		return err
+		return "", nil, err
 	}
-	said, err := state.ReadOrder(rec)
-	if err != nil || said.Erased {
-		return err
+	var a struct {
+		Reply  json.RawMessage `json:"reply"`
+		Reason string          `json:"reason"`
 	}
-	var a catalog.StepFinish
-	if err := json.Unmarshal(said.Args, &a); err != nil {
-		return err
+	o, err := state.ReadOrder(rec)
+	if err == nil {
+		err = json.Unmarshal(o.Args, &a)
 	}
-	t.Reason = a.Reason
-	reply, err := intents.MarshalPlain(map[string]string{"reply": a.Reply})
-	if err == nil && a.Reply != "" {
-		t.Result, err = r.shownToday(ctx, o, position, reply)
+	if a.Reply != nil {
+		reply = slices.Concat([]byte(`{"reply":`), a.Reply, []byte("}"))
 	}
-	return err
+	return a.Reason, reply, err
 }
 
 // shownToday is a result under the masks of today's policy. What that does not allow any

@@ -22,11 +22,6 @@ type asking struct {
 	Requests int              `json:"requests,omitempty"` // calls of a step that ask
 }
 
-// lacks says that an agent which may be asked is not there.
-func (r *runs) lacks() bool {
-	return r != nil && slices.Contains(slices.Collect(maps.Values(r.Asks)), nil)
-}
-
 // askedBy are the agents of a set that one of them may ask: local ones, and not itself.
 func (s *State) askedBy(tenant string, a agents.Scope, set agents.Scopes) (x asking, err error) {
 	x = asking{Asks: make(map[string]*runs), AskFor: a.Limits.AskSeconds, FanOut: a.Limits.FanOut, Requests: a.Limits.Requests}
@@ -82,62 +77,34 @@ var agentAsk = move(intents.TypeAgentAsk,
 		case t.Over(o.Now):
 			return Effect{}, intents.Refuse(intents.KeyRevoked, "/intent/args/parent", "the task has ended")
 		}
-		if err := v.timedID(o, intents.KindTask, a.TaskID, "/intent/args/task_id"); err != nil {
-			return Effect{}, err
-		}
 		unproved := a
 		unproved.PoP = ""
-		key, err := v.taskKey(o, a.JWK, a.PoP, unproved, a.Deadline)
+		touches, err := v.newTask(o, a.TaskID, a.JWK, a.PoP, unproved, a.Deadline)
 		if err != nil {
 			return Effect{}, err
 		}
 		asks := SubjectAsks(o.Tenant, t.Plan, t.Step)
-		for _, subject := range []storage.Subject{SubjectPlanState(o.Tenant, t.Plan), asks, SubjectTask(o.Tenant, a.TaskID), subjectTaskKey(key.KID)} {
-			v.rely(subject)
-		}
-		if err := t.plan.mayAsk(t, o, a); err != nil {
-			return Effect{}, err
-		}
-		if v.s.tasks[o.Tenant+"/"+a.TaskID] != nil {
-			return Effect{}, illegal("/intent/args/task_id", "a task with this id exists")
-		}
-		if v.s.taskKID[key.KID] != "" {
-			return Effect{}, illegal("/intent/args/jwk", "the key was used for another task")
-		}
+		v.rely(SubjectPlanState(o.Tenant, t.Plan))
+		v.rely(asks)
 		result := catalog.AgentAskResult{TaskID: a.TaskID, Skills: t.plan.Runs.Asks[a.Agent].Skills}
-		return Effect{result, []storage.Subject{asks, SubjectTask(o.Tenant, a.TaskID), subjectTaskKey(key.KID)}}, nil
+		return Effect{result, append(touches, asks)}, t.plan.mayAsk(t, o, a)
 	},
 	func(s *State, o Order, a catalog.AgentAsk) error {
 		t := s.tasks[o.Tenant+"/"+a.Parent]
-		key, err := a.JWK.ToKey()
-		switch {
-		case err != nil:
-			return err
-		case t == nil || t.plan.Runs == nil || t.plan.Runs.Asks[a.Agent] == nil:
+		if t == nil || t.plan.Runs == nil || t.plan.Runs.Asks[a.Agent] == nil {
 			return fmt.Errorf("no task %s that may ask %s", a.Parent, a.Agent)
-		case s.tasks[o.Tenant+"/"+a.TaskID] != nil || s.taskKID[key.KID] != "":
-			return fmt.Errorf("a second task %s, or with its key", a.TaskID)
 		}
-		child := &task{KID: key.KID, Public: key.Public, plan: t.plan, Task: t.Task}
-		child.ID, child.Parent, child.Ask, child.Agent, child.Asks = a.TaskID, t.ID, o.Context.Call, a.Agent, nil
-		child.Ended, child.Types = "", t.plan.Runs.Asks[a.Agent].Types
-		child.Spec.Task, child.Spec.Skills = a.Agent, t.plan.Runs.Asks[a.Agent].Skills
-		if child.Deadline, err = time.Parse(time.RFC3339Nano, a.Deadline); err != nil {
-			return err
-		}
-		t.plan.Tasks = append(t.plan.Tasks, child)
-		t.plan.note(o, catalog.AskOpen)
-		s.addTask(child)
-		return nil
+		r := t.plan.Runs.Asks[a.Agent]
+		child := &task{plan: t.plan, Task: t.Task}
+		child.ID, child.Parent, child.Ask, child.Ended = a.TaskID, t.ID, o.Context.Call, ""
+		child.Agent, child.Types, child.Asks, child.Spec.Task, child.Spec.Skills = a.Agent, r.Types, nil, a.Agent, r.Skills
+		t.plan.note(o, factOpen)
+		return s.openTask(child, a.JWK, a.Deadline)
 	}).keepsAllBut("input", "context/locale", "context/location", "context/prior_context")
 
 // ErrMayNotAsk is the refusal of an ask that the agent of a task does not allow.
 func ErrMayNotAsk(t Task, agent string) error {
-	reason := "the task may ask no agent"
-	if len(t.Asks) > 0 {
-		reason = catalog.Like("not one of the agents that "+t.Agent+" may ask", agent, t.Asks)
-	}
-	return intents.Refuse(intents.TaskScope, "/intent/args/agent", reason)
+	return intents.Refuse(intents.TaskScope, "/intent/args/agent", catalog.Like("not one of the agents that "+t.Agent+" may ask", agent, t.Asks))
 }
 
 // mayAsk judges an ask beside the others of its step.
@@ -159,7 +126,7 @@ func (p *plan) mayAsk(t *task, o Order, a catalog.AgentAsk) error {
 		return illegal("/intent/args/epoch", "epoch is not the plan's: another driver has claimed it")
 	case o.Context.Call == "":
 		return illegal("/context/call", "an ask says which call it is")
-	case last != nil && !last.interrupted():
+	case last != nil && (last.Ended == "" || last.Said != "" && last.Said != "held"): // else it was ended before it could answer, or waits for people
 		return illegal("/context/call", "an agent was asked by this call: it lives, or has ended")
 	case err != nil || deadline.After(t.Deadline):
 		return illegal("/intent/args/deadline", "the task that asks ends before")
@@ -183,10 +150,6 @@ func (p *plan) asked(at Task, call string) *task {
 	return nil
 }
 
-// interrupted says of an asked task that another may take its place: it was ended before it could answer, or what it
-// said waits for people.
-func (t *task) interrupted() bool { return t.Ended != "" && (t.Said == "" || t.Said == "held") }
-
 // endTask ends a task, and those that it has asked for. said is its own end, if it has
 // one; an asked task that something else ends after its deadline has no answer.
 func (p *plan) endTask(t *task, why, said string, at time.Time) {
@@ -209,10 +172,7 @@ func (p *plan) endTask(t *task, why, said string, at time.Time) {
 
 // touchesTask are what the end of a task changes beside its plan.
 func (p *plan) touchesTask(t *task) []storage.Subject {
-	out := []storage.Subject{SubjectTask(t.Tenant, t.ID)}
-	if t.Ask != "" {
-		out = append(out, SubjectAsks(t.Tenant, t.Plan, t.Step))
-	}
+	out := []storage.Subject{SubjectTask(t.Tenant, t.ID), SubjectAsks(t.Tenant, t.Plan, t.Step)}
 	for _, c := range p.liveTasks() {
 		if c.Parent == t.ID {
 			out = append(out, SubjectTask(c.Tenant, c.ID))
@@ -221,27 +181,23 @@ func (p *plan) touchesTask(t *task) []storage.Subject {
 	return out
 }
 
-// told is a call as it is told at a time. Of an ask status and answer are those of the last task that it asked for;
-// finished is where that is recorded, or Nobody.
+// told is a call as it is told at a time. Of an ask the status is that of the last task that it asked for, and
+// finished the position of that one's step.finish, or 0.
 func (p *plan) told(c *called, now time.Time) (out catalog.ToldCall, finished int64) {
-	out, finished = c.ToldCall, storage.Nobody
-	if c.Type != intents.TypeAgentAsk || c.Status != catalog.AskOpen && c.Status != string(intents.Done) { // it is held, or came to nothing
-		return out, finished
-	}
+	out = c.ToldCall
 	t := p.asked(Task{Step: c.Step, Revision: c.Revision}, c.Call)
+	if c.Type != intents.TypeAgentAsk || t == nil || c.Status != factOpen && c.Status != string(intents.Done) {
+		return out, 0 // an ask that is held, or came to nothing
+	}
 	switch {
-	case t == nil:
 	case t.Said != "":
 		out.Status = t.Said
-		if t.Finished > 0 {
-			finished = t.Finished
-		}
 	case t.Ended != "":
 		out.Status = catalog.AskInterrupted
 	case t.Over(now):
 		out.Status = catalog.AskUnavailable
 	default:
-		out.Status = catalog.AskOpen
+		out.Status = factOpen
 	}
-	return out, finished
+	return out, t.Finished
 }

@@ -66,12 +66,13 @@ var stepFinish = move(typeStepFinish,
 // heldBy says whether an order of a task's step waits, or one of the task or of those that it has asked for has
 // waited for people. Of a task that was asked for only orders of its place count.
 func (p *plan) heldBy(t *task) bool {
-	asked := func(id string) bool {
-		return slices.ContainsFunc(p.Tasks, func(c *task) bool { return c.ID == id && c.Parent == t.ID })
+	own := map[string]bool{t.ID: true}
+	for _, c := range p.Tasks {
+		own[c.ID] = own[c.ID] || c.Parent == t.ID
 	}
 	return slices.ContainsFunc(p.Facts, func(f *fact) bool {
-		waits := f.Step == t.Step && f.Status == factHeld && (t.Ask == "" || f.Ask == t.Ask)
-		return waits || f.HeldBy == t.ID || f.HeldBy != "" && asked(f.HeldBy)
+		waits := f.Status == factHeld && f.Step == t.Step && (t.Ask == "" || f.Ask == t.Ask)
+		return waits || own[f.HeldBy]
 	})
 }
 

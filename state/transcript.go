@@ -82,7 +82,7 @@ func (s *State) Told(tenant, id string, step int, ask string) catalog.Told {
 }
 
 // CallOf finds an order that a call of a place made. finished is the position of the step.finish that answers an ask,
-// or Nobody.
+// or 0.
 func (v *View) CallOf(tenant string, place intents.Context, intentID string, now time.Time) (c catalog.ToldCall, position, finished int64, ok bool) {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()

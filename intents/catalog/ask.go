@@ -36,10 +36,8 @@ type AgentAskResult struct {
 	Skills []string `json:"skills"` // that the asked agent may call
 }
 
-// Statuses of an ask in ToldCall, beside those of step.finish: its task lives, was ended
-// before it could answer, or has no answer.
+// Statuses of an ask in ToldCall, beside open and those of step.finish.
 const (
-	AskOpen        = "open"
-	AskInterrupted = "interrupted" // to be asked again under the same call
+	AskInterrupted = "interrupted" // ended before it could answer: to be asked again under the same call
 	AskUnavailable = "unavailable"
 )
