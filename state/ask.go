@@ -22,6 +22,11 @@ type asking struct {
 	Requests int              `json:"requests,omitempty"` // calls of a step that ask
 }
 
+// lacks says that an agent which may be asked is not there.
+func (r *runs) lacks() bool {
+	return r != nil && slices.Contains(slices.Collect(maps.Values(r.Asks)), nil)
+}
+
 // askedBy are the agents of a set that one of them may ask: local ones, and not itself.
 func (s *State) askedBy(tenant string, a agents.Scope, set agents.Scopes) (x asking, err error) {
 	x = asking{Asks: make(map[string]*runs), AskFor: a.Limits.AskSeconds, FanOut: a.Limits.FanOut, Requests: a.Limits.Requests}
