@@ -46,9 +46,9 @@ func (w *worker) converse(ctx context.Context) error {
 		}
 		tools = append(tools, result)
 	}
-	show := &tokens{show: func(d bus.ContentData) { w.say(progress{Text: &d}) }, now: w.cfg.Now}
+	w.show = &tokens{show: func(d bus.ContentData) { w.say(progress{Text: &d}) }, now: w.cfg.Now}
 	if w.req.Ask != "" { // several at once share what their asking task may say
-		show.every = 10 * tokenTime
+		w.show.every = 10 * tokenTime
 	}
 	w.loop = &loop{
 		model: w.cfg.modelOf(agent), agent: agent, tools: tools, text: !agent.Structured,
@@ -56,7 +56,7 @@ func (w *worker) converse(ctx context.Context) error {
 		asked: w.req.Ask != "",
 	}
 	if w.loop.text {
-		w.loop.on = show.take
+		w.loop.on = w.show.take
 	}
 	if err := w.resume(ctx); err != nil {
 		return err
@@ -66,7 +66,7 @@ func (w *worker) converse(ctx context.Context) error {
 		return &model.Error{Reason: "its result is not of the agent's form"}
 	}
 	if err == nil && !agent.Structured {
-		show.flush(true)
+		w.show.flush(true)
 		w.reply = cut(guarded(strings.TrimSpace(text)), maxResponse)
 	}
 	if err == nil && w.reply == "" {

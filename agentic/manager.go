@@ -67,7 +67,7 @@ func (m *Manager) accept(ctx context.Context, h bus.HandOut) bus.HandOutReply {
 // take drives one handed-out plan to its end, to a hold, or until ctx ends.
 func (m *Manager) take(ctx context.Context, h bus.HandOut) {
 	d := &drive{
-		cfg: m.cfg, driver: h.Driver, epoch: h.Epoch + 1, sealer: m.cfg.sealer(*m.cfg.Key), held: make(map[int]*bus.Approval), heard: make(map[string]*tokens),
+		cfg: m.cfg, driver: h.Driver, epoch: h.Epoch + 1, sealer: m.cfg.sealer(*m.cfg.Key), held: make(map[int]runReply), heard: make(map[string]*tokens),
 		turn: Turn{Tenant: h.Tenant, UserID: h.UserID, SessionID: h.SessionID, TurnID: h.TurnID, PlanID: h.PlanID, TraceID: h.TraceID, Driver: h.Driver, Grant: h.Grant},
 	}
 	unfollow := m.grants.follow(d.turn, d.sealer)
@@ -94,9 +94,9 @@ type drive struct {
 	epoch  int
 
 	plan    catalog.PlanView
-	at      int64                 // position of the move that left it so
-	held    map[int]*bus.Approval // what tasks of this drive wait for, by step
-	task    string                // the user's request
+	at      int64            // position of the move that left it so
+	held    map[int]runReply // of tasks of this drive that wait, by step
+	task    string           // the user's request
 	soul    string
 	results map[int]result
 	answer  string                 // of a plan without steps, or of an agent

@@ -197,7 +197,7 @@ func (w *worker) result(c catalog.TranscriptCall, label string) (any, error) {
 
 // waits is the answer to a call whose order waits for people.
 func (w *worker) waits(c catalog.TranscriptCall) error {
-	return &OrderError{c.Type, &intents.Answer{IntentID: c.IntentID, Code: intents.ApprovalRequired, Reason: "it waits for approval", Approval: bus.ApprovalURL(c.IntentID)}}
+	return &OrderError{c.Type, &intents.Answer{IntentID: c.IntentID, Code: intents.ApprovalRequired, Reason: cmp.Or(c.Reason, "it waits for approval"), Approval: bus.ApprovalURL(c.IntentID)}}
 }
 
 // already answers a call of a tool with effects that an earlier task has made, each call

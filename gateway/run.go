@@ -231,7 +231,7 @@ func (r *runReply) take(e event) bool {
 	case bus.FrameHeld:
 		var d bus.HeldData
 		if json.Unmarshal(e.Data, &d) == nil {
-			r.Status, r.Approval = statusHeld, &d.Approval
+			r.Status, r.Response, r.Approval = statusHeld, d.Text, &d.Approval
 			return false
 		}
 	case bus.FrameDone:
