@@ -51,7 +51,7 @@ func (w *worker) converse(ctx context.Context) error {
 		w.show.every = 10 * tokenTime
 	}
 	w.loop = &loop{
-		model: w.cfg.modelOf(agent), agent: agent, tools: tools, text: !agent.Structured,
+		model: w.cfg.modelOf(agent), agent: agent, tools: w.watched(tools, agent), text: !agent.Structured,
 		req:   request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), w.req.UserTask),
 		asked: w.req.Ask != "",
 	}
@@ -82,16 +82,11 @@ func (w *worker) ownAgent(ctx context.Context) (*agents.Agent, error) {
 	if _, err := w.order(ctx, "agent.get", catalog.AgentGet{}, &got); err != nil {
 		return nil, err
 	}
-	agent := &agents.Agent{}
-	if got.Text != "" {
-		read, err := agents.Parse([]byte(got.Text))
-		if err != nil {
-			return nil, err
-		}
-		*agent = *read
-	} else {
-		*agent = *agents.Builtin(got.Agent)
+	read, err := definition(got)
+	if err != nil {
+		return nil, err
 	}
+	agent := *read
 	seconds := agent.Limits.Seconds
 	if until, err := time.Parse(time.RFC3339Nano, w.req.Deadline); err == nil {
 		seconds = min(seconds, int(until.Sub(w.cfg.Now())/time.Second)+1)
@@ -102,7 +97,15 @@ func (w *worker) ownAgent(ctx context.Context) (*agents.Agent, error) {
 		w.others, agent.SubAgents = nil, nil
 		agent.Tools = slices.DeleteFunc(slices.Clone(agent.Tools), func(t agents.Tool) bool { return t.ID() == agents.AskAgent })
 	}
-	return agent, nil
+	return &agent, nil
+}
+
+// definition of the agent of a plan.
+func definition(got catalog.AgentGetResult) (*agents.Agent, error) {
+	if got.Text == "" {
+		return agents.Builtin(got.Agent), nil
+	}
+	return agents.Parse([]byte(got.Text))
 }
 
 // agentTools are the skills that the agent may call, and what works on large results once
@@ -141,6 +144,7 @@ func (w *worker) agentTools(ctx context.Context, agent *agents.Agent) ([]*tool, 
 	if len(w.others) > 0 {
 		builtin = append(w.askTools(len(agent.SubAgents) > 0), builtin...)
 	}
+	builtin = append(builtin, w.ownTools(agent)...)
 	taken := map[string]bool{finalResult: true}
 	for _, t := range builtin {
 		taken[t.Name] = true
@@ -192,12 +196,18 @@ func (w *worker) resultTool(a *agents.Agent) (*tool, error) {
 	}, nil
 }
 
-// loadAgent asks for the limits of the plan's agent, if it has one.
+// loadAgent asks for the limits of the plan's agent, if it has one, and for what it shows.
 func (d *drive) loadAgent(ctx context.Context) error {
 	if d.plan.Agent == "" {
 		return nil
 	}
-	_, err := d.order(ctx, "agent.get", catalog.AgentGet{}, &d.agent)
+	if _, err := d.order(ctx, "agent.get", catalog.AgentGet{}, &d.agent); err != nil {
+		return err
+	}
+	agent, err := definition(d.agent)
+	if err == nil {
+		d.def = *agent
+	}
 	return err
 }
 

@@ -142,6 +142,10 @@ func (w *worker) recalled(c catalog.TranscriptCall) (tool string, args any) {
 	case "write_memory":
 		var a catalog.WriteMemory
 		return writeMemoryTool.Name, writeMemoryArgs{w.labelOf(decoded(c.Args, &a).From), a.Data}
+	case "action":
+		return actionTool.Name, c.Args
+	case "schedule.put", "schedule.list", "schedule.delete":
+		return remindTool.Name, c.Args // in the words of the order, which name the same
 	}
 	return "", nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -241,6 +242,7 @@ func (it *item) asOrder() (state.Order, error) {
 		return out, nil
 	}
 	out.Roles, out.Signer, out.KID = f.Roles, intents.Role(f.Signer.Role), f.Signer.KID
+	out.Next, _ = time.Parse(time.RFC3339Nano, f.Next) // empty: there is none
 	if len(f.Scopes) > 0 {
 		if err := json.Unmarshal(f.Scopes, &out.Scopes); err != nil {
 			return out, err

@@ -20,6 +20,8 @@ func scenes() map[string]func(d *dishonest) {
 		"agent": func(d *dishonest) { d.shop() },
 		// A plan of an agent whose task has asked two others.
 		"asking": func(d *dishonest) { d.desk() },
+		// Schedules whose time has come.
+		"scheduled": func(d *dishonest) { d.scheduled() },
 		// A plan nobody drives yet.
 		"opened": func(d *dishonest) {
 			d.Pin("feed", catalog.Pure)
@@ -311,6 +313,11 @@ func (d *dishonest) legally(scene string) {
 	switch scene {
 	case "asking":
 		d.asksLegally()
+	case "scheduled":
+		d.fires("plan_1", hourly, onTheHour, d.next(time.Hour))
+		d.fires("plan_2", oneTime, routertest.Began.Add(30*time.Minute))
+		d.puts(hourly, time.Minute)
+		d.accepted(routertest.Order{By: d.Gateway, Type: "schedule.delete", Args: catalog.ScheduleDelete{ID: "hourly"}})
 	case "opened":
 		d.accepted(d.plan.ClaimOrder(1))
 		d.accepted(d.revision(1, routertest.Steps(1, "feed")))

@@ -29,6 +29,9 @@ func (r *Router) tell(o *order, a *intents.Answer) error {
 		}
 	case typ == "step.finish":
 		args.PlanID = o.env.Context().PlanID
+	case typ == state.TypeScheduleList:
+		a.Told, _ = json.Marshal(map[string]any{"schedules": r.state.Schedules(o.env.Principal().Tenant, o.env.Principal().UserID)}) // plain data
+		return nil
 	default:
 		return nil
 	}

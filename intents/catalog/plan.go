@@ -37,6 +37,8 @@ type PlanOpen struct {
 
 	Request *Request     `json:"request,omitempty"` // which of the user it is; nil: one that is not sent again
 	Turn    *TurnContext `json:"turn,omitempty"`
+
+	Schedule *Firing `json:"schedule,omitempty"` // nil: a user asks now
 }
 
 // PlanClose are the arguments of plan.close. Response belongs to complete,

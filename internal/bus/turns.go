@@ -61,6 +61,7 @@ const (
 	FrameAnswer       FrameKind = "answer"        // AnswerData
 	FrameError        FrameKind = "error"         // ErrorData
 	FrameDone         FrameKind = "done"          // DoneData
+	FrameAction       FrameKind = "action"        // ActionData: of an agent
 )
 
 // TurnFrame is the message on a turn's subject. Its sequence number is given by
@@ -81,7 +82,8 @@ func NewFrame(kind FrameKind, data any) ([]byte, error) {
 
 // StatusData says where a turn stands.
 type StatusData struct {
-	State   string `json:"state"`             // accepted, planning, executing, replanning, step_started, calling (Message is the skill), step_done, …
+	State   string `json:"state"`             // accepted, planning, executing, replanning, step_started, calling (Message is the skill), working, step_done, …
+	Event   string `json:"event,omitempty"`   // of working: the status of the agent, which Message says in the user's words
 	Message string `json:"message,omitempty"` // one line for people
 	Step    int    `json:"step,omitempty"`
 	TaskID  string `json:"task_id,omitempty"`
@@ -100,6 +102,14 @@ type ContentData struct {
 	Agent  string `json:"agent,omitempty"` // that was asked for it; empty: the one of the turn
 	Step   int    `json:"step,omitempty"`
 	TaskID string `json:"task_id,omitempty"`
+}
+
+// ActionData is what the user's application is to do or show. The order of an id has it in
+// the record.
+type ActionData struct {
+	Type     string          `json:"type"`
+	Payload  json.RawMessage `json:"payload,omitempty"` // an object
+	IntentID string          `json:"intent_id"`
 }
 
 // HeldData says that the plan waits, and in words what is done and what waits.

@@ -163,7 +163,9 @@ func (t *turnView) broken(ctx context.Context, err error) error {
 // progress is one line about the state of a turn.
 func progress(s bus.StatusData) string {
 	line := "· " + s.State
-	if s.Step > 0 {
+	if s.State == "working" {
+		line, s.Message = "· "+s.Message, ""
+	} else if s.Step > 0 {
 		line = fmt.Sprintf("· step %d %s", s.Step, strings.TrimPrefix(s.State, "step_"))
 	}
 	if s.Message != "" {

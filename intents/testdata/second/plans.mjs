@@ -2,6 +2,7 @@
 
 import { jcs, kidOf, must, signed } from "./bundle.mjs";
 import { admit, base64url } from "./keys.mjs";
+import { OF_AGENTS } from "./schedules.mjs";
 
 const MAX_STEPS = 10;
 const MAX_LIVE = 4;
@@ -59,6 +60,7 @@ export class Plans {
     const { session_id: session = "", turn_id: turn = "" } = o.context;
     const request = o.args.request?.digest;
     if (this.state.rules > 3) this.mayTurn(o, session, o.args.request);
+    this.state.schedules.fire(o);
     this.plans.set(name, {
       request, opened: this.state.at, turning: this.state.rules > 3 && session !== "" && !o.released,
       id: o.args.plan_id, tenant: o.tenant, user: o.user_id, session, turn, status: "pending", final: false, epoch: 0, revision: 0,
@@ -319,6 +321,7 @@ export class Plans {
     must(f && f.task_id === t.id && f.plan_id === t.plan.id && f.revision === t.revision && f.step === t.step.step, "decided with another task");
     must(jcs(f.skills ?? []) === jcs(t.skills), "decided with other skills than the task's");
     must(f.agent === t.agent, "decided with another agent");
+    must(t.agent || !OF_AGENTS.includes(o.type), "a planner's step has no tool that orders this");
     if (!t.agent) return;
     must(t.types.includes(o.type), "its agent has no tool that orders this");
     must(!o.facts.skill || t.skills.includes(o.facts.skill.name), "a skill that is not one of the task's");

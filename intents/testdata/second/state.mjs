@@ -6,6 +6,7 @@ import { Bad, digest, jcs, kidOf, must, open, signed } from "./bundle.mjs";
 import { admit, base64url } from "./keys.mjs";
 import { Agents } from "./agents.mjs";
 import { Plans } from "./plans.mjs";
+import { Schedules } from "./schedules.mjs";
 
 const LEEWAY = 5000;
 const DAY = 86400000;
@@ -41,6 +42,8 @@ const TEXTS = {
   "step.finish": ["reason", "suggestion", "reply", "components"],
   "plan.close": ["response", "failure/reason", "failure/last_failure/reason"],
   cancel: ["reason"],
+  "schedule.put": ["input"],
+  action: ["payload"],
 };
 
 // without gives a value with the size of a text in its place; of arrays in each element.
@@ -49,7 +52,7 @@ function without(v, [name, ...more]) {
   if (typeof v !== "object" || v === null || !Object.hasOwn(v, name)) return v;
   if (more.length > 0) return { ...v, [name]: without(v[name], more) };
   const { [name]: text, ...rest } = v;
-  return { ...rest, [`${name}_bytes`]: Buffer.byteLength(text) };
+  return { ...rest, [`${name}_bytes`]: Buffer.byteLength(typeof text === "string" ? text : jcs(text)) };
 }
 
 // summaryOf is what is read in place of an order that was erased.
@@ -86,6 +89,7 @@ export class State {
     this.directories = [{ at: -1, tenants: new Map() }];
     this.plans = new Plans(this);
     this.agents = new Agents(this);
+    this.schedules = new Schedules(this);
   }
 
   take(r) {
@@ -437,7 +441,7 @@ export class State {
     this.capable(o, this.row(o.type), tenants, roles);
     o.released = true;
     this.held.delete(o.d.intent_id);
-    if (d.executor === "router") this.apply({ ...o, now });
+    if (d.executor === "router") this.apply({ ...o, now, facts });
   }
 
   // apply is the effect of an order of the router.
@@ -467,6 +471,10 @@ export class State {
         this.revoked.set(name, Math.max(before, this.revoked.get(name) ?? -Infinity));
         return this.plans.endOf(args.tenant, args.sub);
       }
+      case "schedule.put":
+        return this.schedules.put(o);
+      case "schedule.delete":
+        return this.schedules.delete(o);
       case "order.resolve":
         return this.resolve(o);
       default:
