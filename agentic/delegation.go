@@ -29,6 +29,7 @@ type planRequest struct {
 	Epoch     int    `json:"epoch"`
 	Revision  int    `json:"revision"` // the one to write
 	FirstStep int    `json:"first_step"`
+	Agents    bool   `json:"agents,omitempty"` // there are some that its steps may name
 	soFar
 }
 
