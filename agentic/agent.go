@@ -47,9 +47,13 @@ func (w *worker) converse(ctx context.Context) error {
 		tools = append(tools, result)
 	}
 	show := &tokens{show: func(d bus.ContentData) { w.say(progress{Text: &d}) }, now: w.cfg.Now}
+	if w.req.Ask != "" { // several at once share what their asking task may say
+		show.every = 10 * tokenTime
+	}
 	w.loop = &loop{
 		model: w.cfg.modelOf(agent), agent: agent, tools: w.watched(tools, agent), text: !agent.Structured,
-		req: request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), w.req.UserTask),
+		req:   request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), w.req.UserTask),
+		asked: w.req.Ask != "",
 	}
 	if w.loop.text {
 		w.loop.on = show.take
@@ -83,7 +87,16 @@ func (w *worker) ownAgent(ctx context.Context) (*agents.Agent, error) {
 		return nil, err
 	}
 	agent := *read
-	agent.Limits.Seconds = max(1, agent.Limits.Seconds*9/10)
+	seconds := agent.Limits.Seconds
+	if until, err := time.Parse(time.RFC3339Nano, w.req.Deadline); err == nil {
+		seconds = min(seconds, int(until.Sub(w.cfg.Now())/time.Second)+1)
+	}
+	agent.Limits.Seconds = max(1, seconds*9/10)
+	w.others = got.Others
+	if w.req.Ask != "" { // one hop
+		w.others, agent.SubAgents = nil, nil
+		agent.Tools = slices.DeleteFunc(slices.Clone(agent.Tools), func(t agents.Tool) bool { return t.ID() == agents.AskAgent })
+	}
 	return &agent, nil
 }
 
@@ -117,11 +130,21 @@ func (w *worker) agentTools(ctx context.Context, agent *agents.Agent) ([]*tool, 
 		return nil, err
 	}
 	manifests = slices.DeleteFunc(manifests, func(m catalog.Manifest) bool { return m.Name == "" })
+	for i := range manifests {
+		for _, t := range agent.Tools {
+			if t.ID() == manifests[i].Name && t.Description != "" { // in addition to the tool's own
+				manifests[i].Description = cut(manifests[i].Description, max(0, maxAbout-len(t.Description)-1)) + "\n" + t.Description
+			}
+		}
+	}
 	builtin := []*tool{
 		newTool(tool{Tool: readLinesTool, later: w.hasLarge, call: called(w.readLines)}),
 		newTool(tool{Tool: execPythonTool, later: w.hasLarge, call: called(w.python)}),
 	}
 	builtin = append(builtin, w.ownTools(agent)...)
+	if len(w.others) > 0 {
+		builtin = append(w.askTools(len(agent.SubAgents) > 0), builtin...)
+	}
 	taken := map[string]bool{finalResult: true}
 	for _, t := range builtin {
 		taken[t.Name] = true

@@ -106,7 +106,9 @@ type runRequest struct {
 	Revision int              `json:"revision"`
 	Step     catalog.PlanStep `json:"step"`
 	Inputs   []stepInput      `json:"inputs,omitempty"`
-	Agent    string           `json:"agent,omitempty"` // whose plan it is; empty: a planner's
+	Agent    string           `json:"agent,omitempty"` // that works; empty: a planner's step
+	Epoch    int              `json:"epoch"`
+	Ask      string           `json:"ask,omitempty"` // path of the call that asked the agent; empty: the step's own task
 	Deadline string           `json:"deadline"`
 	// Calls of earlier tasks of the step, and Effects of other steps that are not done.
 	Calls   []catalog.ToldCall  `json:"calls,omitempty"`
@@ -136,6 +138,10 @@ type progress struct {
 	Text   *bus.ContentData `json:"text,omitempty"`   // of the reply of an agent
 	Event  string           `json:"event,omitempty"`  // a status, by its name in the agent's vocabulary
 	Action *bus.ActionData  `json:"action,omitempty"` // of an agent, as it was recorded
+	// Agent was asked by a call, and this is of it; Over: its last.
+	Agent string `json:"agent,omitempty"`
+	Ask   string `json:"ask,omitempty"`
+	Over  bool   `json:"over,omitempty"`
 }
 
 // runReply says how a task ended. Plan is what its own step.finish answered, and At the
@@ -147,4 +153,9 @@ type runReply struct {
 	At     int64             `json:"at,omitempty"`
 	Reply  string            `json:"reply,omitempty"` // of an agent, done
 	Held   *bus.Approval     `json:"held,omitempty"`
+
+	Components string  `json:"components,omitempty"` // of the reply, as step.finish has them
+	TimedOut   bool    `json:"timed_out,omitempty"`
+	Partial    bool    `json:"partial,omitempty"` // data was not available to it
+	Routing    routing `json:"routing,omitzero"`
 }

@@ -3,6 +3,7 @@ package agentic
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"sync"
@@ -108,7 +109,7 @@ func (d *drive) step(ctx context.Context, s catalog.StepView) (wait func() end, 
 	turn.Grant = d.sealer.grantOf(d.turn)
 	run := runRequest{
 		Turn: turn, TaskID: args.TaskID, UserTask: d.task, Soul: d.soul, Revision: s.Revision, Step: s.PlanStep,
-		Inputs: d.inputs(s), Agent: d.plan.Agent, Deadline: args.Deadline, Calls: told.Calls,
+		Inputs: d.inputs(s), Agent: d.plan.Agent, Epoch: d.epoch, Deadline: args.Deadline, Calls: told.Calls,
 		Effects: slices.DeleteFunc(told.Facts, func(f catalog.OrderFact) bool { return f.Step == s.Step && f.Revision == s.Revision }),
 	}
 	return func() end {
@@ -140,6 +141,7 @@ func (d *drive) ended(ctx context.Context, e end) error {
 		e.Held.Step = e.step
 		d.held[e.step] = e.Held
 	}
+	d.asked = e.Routing
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -163,7 +165,7 @@ func (d *drive) ended(ctx context.Context, e end) error {
 		case s.Step != e.step:
 		case s.Status == catalog.StepDone:
 			if d.plan.Agent != "" { // the end of its text comes before the word that it is done
-				d.answer = e.Reply
+				d.answer, d.components = e.Reply, json.RawMessage(e.Components)
 				d.saying.flush(true)
 			}
 			d.status("step_done", s.Task, e.step)

@@ -2,6 +2,7 @@ package agentic
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -68,7 +69,7 @@ func (m *Manager) accept(ctx context.Context, h bus.HandOut) bus.HandOutReply {
 // take drives one handed-out plan to its end, to a hold, or until ctx ends.
 func (m *Manager) take(ctx context.Context, h bus.HandOut) {
 	d := &drive{
-		cfg: m.cfg, driver: h.Driver, epoch: h.Epoch + 1, sealer: m.cfg.sealer(*m.cfg.Key), held: make(map[int]*bus.Approval), batches: ratelimit.New(1, batchTime, 64, m.cfg.Now),
+		cfg: m.cfg, driver: h.Driver, epoch: h.Epoch + 1, sealer: m.cfg.sealer(*m.cfg.Key), held: make(map[int]*bus.Approval), heard: make(map[string]*tokens), batches: ratelimit.New(1, batchTime, 64, m.cfg.Now),
 		turn: Turn{Tenant: h.Tenant, UserID: h.UserID, SessionID: h.SessionID, TurnID: h.TurnID, PlanID: h.PlanID, TraceID: h.TraceID, Driver: h.Driver, Grant: h.Grant},
 	}
 	unfollow := m.grants.follow(d.turn, d.sealer)
@@ -105,7 +106,11 @@ type drive struct {
 	def     agents.Agent           // its definition; zero: of a planner's plan
 	saying  *tokens                // of the agent's reply
 	batches *ratelimit.Limiter     // of statuses: one of a name at a time
-	used    []catalog.Usage        // that no order has yet
+	heard   map[string]*tokens     // of agents that it has asked, by the call
+	asked   routing
+	// components of the agent's reply.
+	components json.RawMessage
+	used       []catalog.Usage // that no order has yet
 }
 
 func (d *drive) order(ctx context.Context, typ string, args, result any) (*intents.Answer, error) {
@@ -160,7 +165,7 @@ func (d *drive) run(ctx context.Context) error {
 		return err
 	}
 	d.saying = d.tokens()
-	d.task, d.answer = d.plan.Task, d.plan.Response // no other move tells these texts
+	d.task, d.answer, d.components = d.plan.Task, d.plan.Response, d.plan.Components // no other move tells these texts
 	if err := errors.Join(d.loadSoul(ctx), d.loadAgent(ctx)); err != nil {
 		return err
 	}

@@ -20,6 +20,8 @@ func scenes() map[string]func(d *dishonest) {
 		"agent": func(d *dishonest) { d.shop() },
 		// Schedules whose time has come.
 		"scheduled": func(d *dishonest) { d.scheduled() },
+		// A plan of an agent whose task has asked two others.
+		"asking": func(d *dishonest) { d.desk() },
 		// A plan nobody drives yet.
 		"opened": func(d *dishonest) {
 			d.Pin("feed", catalog.Pure)
@@ -284,6 +286,8 @@ func (d *dishonest) legally(scene string) {
 		d.fires("plan_2", oneTime, routertest.Began.Add(30*time.Minute))
 		d.puts(hourly, time.Minute)
 		d.accepted(routertest.Order{By: d.Gateway, Type: "schedule.delete", Args: catalog.ScheduleDelete{ID: "hourly"}})
+	case "asking":
+		d.asksLegally()
 	case "opened":
 		d.accepted(d.plan.ClaimOrder(1))
 		d.accepted(d.revision(1, routertest.Steps(1, "feed")))

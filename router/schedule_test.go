@@ -184,7 +184,7 @@ func TestOfAgentsAlone(t *testing.T) {
 	check := func(w *routertest.World) {
 		t.Helper()
 		var told []string
-		for _, c := range w.Dir.Told("default", task.Plan.ID, 1).Calls {
+		for _, c := range w.Dir.Told("default", task.Plan.ID, 1, "").Calls {
 			told = append(told, c.Call+" "+c.Type+" "+c.Status)
 		}
 		if diff := cmp.Diff([]string{"1.0 action done", "1.1 schedule.put done"}, told); diff != "" {

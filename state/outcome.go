@@ -80,7 +80,7 @@ func (s *State) openOrder(o Order) (x *openOrder, p *plan) {
 	}
 	x.Plan, x.Step, x.Revision, x.Task = name, c.Step, c.Revision, o.Tenant+"/"+c.TaskID
 	p.pending++
-	p.ByIntent[x.ID] = orderRef{o.Position, c.Revision, c.Step}
+	p.ByIntent[x.ID] = orderRef{o.Position, c.Revision, c.Step, c.Ask}
 	p.addCall(x, o)
 	return x, p
 }
@@ -230,7 +230,10 @@ func (s *State) violated(x *openOrder, p *plan, out intents.Outcome, at time.Tim
 	if !live || t.Ended != "" || step == nil || step.Status != catalog.StepRunning {
 		return
 	}
-	t.Ended = "contract violation"
+	p.endTask(t, "contract violation", "failed", at)
+	if t.Ask != "" {
+		return // the task that asked goes on
+	}
 	step.Status, step.FailureReason, step.FinishedAt = catalog.StepFailed, out.Reason, &at
 	p.replan(step, "contract_violation", out.Reason, at)
 }

@@ -43,9 +43,10 @@ type plan struct {
 }
 
 type orderRef struct {
-	Position int64 `json:"position"`
-	Revision int   `json:"revision"`
-	Step     int   `json:"step"`
+	Position int64  `json:"position"`
+	Revision int    `json:"revision"`
+	Step     int    `json:"step"`
+	Ask      string `json:"ask,omitempty"`
 }
 
 // task is what one ephemeral key may do.
@@ -53,6 +54,9 @@ type task struct {
 	Task
 	KID    string            `json:"kid"`
 	Public ed25519.PublicKey `json:"public"`
+
+	Said     string `json:"said,omitempty"`     // with what it has ended, of a task that was asked for (answered)
+	Finished int64  `json:"finished,omitempty"` // position of its step.finish
 
 	plan *plan
 }
@@ -154,7 +158,7 @@ func (p *plan) clone() *plan {
 // texts, which every move would record again. plan.claim alone answers with them.
 func (p *plan) answer() catalog.PlanView {
 	v := p.shown()
-	v.Task, v.Response = "", ""
+	v.Task, v.Response, v.Components = "", "", nil
 	for i := range v.Facts {
 		v.Facts[i].Args = json.RawMessage(`{}`)
 	}

@@ -122,7 +122,7 @@ type Catalog struct {
 	digest   func() string
 }
 
-var builtin = newCatalog(slices.Concat(planRows, memoryRows, fileRows, pythonRows, skillRows, sessionRows, artifactRows, approvalRows, registryRows, scheduleRows, adminRows, queryRows))
+var builtin = newCatalog(slices.Concat(planRows, askRows, memoryRows, fileRows, pythonRows, skillRows, sessionRows, artifactRows, approvalRows, registryRows, scheduleRows, adminRows, queryRows))
 
 // Builtin is the catalog without vendors' rows.
 func Builtin() *Catalog { return builtin }

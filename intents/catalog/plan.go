@@ -157,12 +157,15 @@ type Step struct {
 // own plan it has the Reply.
 type StepFinish struct {
 	TaskID     string  `json:"task_id"`
-	Status     string  `json:"status"` // done, insufficient, failed, held
+	Status     string  `json:"status"` // done, insufficient, failed, held; of a task that the signer has asked for: unavailable
 	MemoryKey  string  `json:"memory_key,omitempty"`
 	Reply      string  `json:"reply,omitempty"` // of an agent, or of held: what is done and what waits
 	Reason     string  `json:"reason,omitempty"`
 	Suggestion string  `json:"suggestion,omitempty"`
 	Usage      []Usage `json:"usage,omitempty"`
+
+	Components string   `json:"components,omitempty"` // of the reply, as JSON: [{name, props}]
+	Dropped    []string `json:"dropped,omitempty"`    // agents that were not asked, being too many
 }
 
 // Cancel are the arguments of cancel.
@@ -242,8 +245,10 @@ type PlanView struct {
 	Usage       []Usage     `json:"usage,omitempty"`
 	Response    string      `json:"response,omitempty"`
 	Failure     *Failure    `json:"failure,omitempty"`
-	CreatedAt   time.Time   `json:"created_at"`
-	CompletedAt *time.Time  `json:"completed_at,omitempty"`
+	// Components stand beside an agent's answer: [{name, props}].
+	Components  json.RawMessage `json:"components,omitempty"`
+	CreatedAt   time.Time       `json:"created_at"`
+	CompletedAt *time.Time      `json:"completed_at,omitempty"`
 
 	Turn *TurnContext `json:"turn,omitempty"` // plan.claim's answer alone has it
 }

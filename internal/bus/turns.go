@@ -55,7 +55,7 @@ type FrameKind string
 // again. Content and tokens are for display; FrameAnswer has the whole answer, once.
 const (
 	FrameStatus       FrameKind = "status"        // StatusData
-	FrameChildContent FrameKind = "child_content" // ContentData: of a task
+	FrameChildContent FrameKind = "child_content" // ContentData: of an agent that was asked
 	FrameToken        FrameKind = "token"         // ContentData: a piece of the answer as the model writes it
 	FrameHeld         FrameKind = "held"          // HeldData
 	FrameAnswer       FrameKind = "answer"        // AnswerData
@@ -99,6 +99,7 @@ type StatusData struct {
 type ContentData struct {
 	Text   string `json:"text"`
 	Reset  bool   `json:"reset,omitempty"`
+	Agent  string `json:"agent,omitempty"` // that was asked for it; empty: the one of the turn
 	Step   int    `json:"step,omitempty"`
 	TaskID string `json:"task_id,omitempty"`
 }
@@ -133,6 +134,8 @@ type Approval struct {
 type AnswerData struct {
 	Response string          `json:"response"`
 	Data     json.RawMessage `json:"data,omitempty"` // the rows behind it, where there are any
+	// Components are what agents have rendered beside it: [{name, props}].
+	Components json.RawMessage `json:"components,omitempty"`
 }
 
 // ArtifactData stands for data of an answer that is 50,000 bytes or more: it is

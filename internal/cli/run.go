@@ -54,6 +54,11 @@ func (c *command) newTurn(planID string) turnView {
 		t.Progress = func(s bus.StatusData) {
 			fmt.Fprintln(c.std.Err, painter(c.std, c.std.Err).dim(progress(s)))
 		}
+		t.Asked = func(d bus.ContentData) {
+			if text := strings.Join(strings.Fields(d.Text), " "); text != "" {
+				fmt.Fprintln(c.std.Err, painter(c.std, c.std.Err).dim(printable("· "+d.Agent+": "+text)))
+			}
+		}
 	}
 	return t
 }

@@ -36,7 +36,8 @@ function orderKey(...texts) {
 const TEXTS = {
   "plan.open": ["task", "turn/added_instruction", "turn/history/content", "turn/location", "turn/session_metadata", "turn/session_name", "turn/user_email", "turn/user_name"],
   plan: ["answer", "steps/task", "steps/return_spec/reason"],
-  "step.finish": ["reason", "suggestion", "reply"],
+  "agent.ask": ["input", "context/locale", "context/location", "context/prior_context"],
+  "step.finish": ["reason", "suggestion", "reply", "components"],
   "plan.close": ["response", "failure/reason", "failure/last_failure/reason"],
   cancel: ["reason"],
   "schedule.put": ["input"],
@@ -276,7 +277,7 @@ export class State {
     const given = (caps, need) => caps.some((c) => covers(c, need));
     const caps = this.capabilities(tenants, o.tenant, roles);
     let need = row.capability;
-    if (o.type === "plan.open" && o.args.agent) need = `agents:run:${o.args.agent}`;
+    if ((o.type === "plan.open" || o.type === "agent.ask") && o.args.agent) need = `agents:run:${o.args.agent}`;
     if (o.type === "soul.put") need += o.args.user_id === o.user_id ? ":own" : ":tenant";
     if (o.type === "write_memory" && o.args.scope === "tenant" && this.rules > 1) need = "memory:write:tenant";
     const declared = o.body.constraints.capabilities ?? [];
