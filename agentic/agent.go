@@ -39,6 +39,9 @@ func (w *worker) converse(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if searches(agent) {
+		tools = append(tools, newTool(tool{Tool: searchTool, call: called(w.search)}))
+	}
 	if agent.Structured {
 		result, err := w.resultTool(agent)
 		if err != nil {
@@ -46,9 +49,9 @@ func (w *worker) converse(ctx context.Context) error {
 		}
 		tools = append(tools, result)
 	}
-	show := &tokens{show: func(d bus.ContentData) { w.say(progress{Text: &d}) }, now: w.cfg.Now}
+	w.show = &tokens{show: func(d bus.ContentData) { w.say(progress{Text: &d}) }, now: w.cfg.Now}
 	if w.req.Ask != "" { // several at once share what their asking task may say
-		show.every = 10 * tokenTime
+		w.show.every = 10 * tokenTime
 	}
 	w.loop = &loop{
 		model: w.cfg.modelOf(agent), agent: agent, tools: w.watched(tools, agent), text: !agent.Structured,
@@ -56,7 +59,7 @@ func (w *worker) converse(ctx context.Context) error {
 		asked: w.req.Ask != "",
 	}
 	if w.loop.text {
-		w.loop.on = show.take
+		w.loop.on = w.show.take
 	}
 	if err := w.resume(ctx); err != nil {
 		return err
@@ -66,7 +69,7 @@ func (w *worker) converse(ctx context.Context) error {
 		return &model.Error{Reason: "its result is not of the agent's form"}
 	}
 	if err == nil && !agent.Structured {
-		show.flush(true)
+		w.show.flush(true)
 		w.reply = cut(guarded(strings.TrimSpace(text)), maxResponse)
 	}
 	if err == nil && w.reply == "" {
@@ -141,11 +144,11 @@ func (w *worker) agentTools(ctx context.Context, agent *agents.Agent) ([]*tool, 
 		newTool(tool{Tool: readLinesTool, later: w.hasLarge, call: called(w.readLines)}),
 		newTool(tool{Tool: execPythonTool, later: w.hasLarge, call: called(w.python)}),
 	}
-	builtin = append(builtin, w.ownTools(agent)...)
 	if len(w.others) > 0 {
 		builtin = append(w.askTools(len(agent.SubAgents) > 0), builtin...)
 	}
-	taken := map[string]bool{finalResult: true}
+	builtin = append(builtin, w.ownTools(agent)...)
+	taken := map[string]bool{finalResult: true, searchTool.Name: true}
 	for _, t := range builtin {
 		taken[t.Name] = true
 	}

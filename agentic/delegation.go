@@ -151,7 +151,7 @@ type runReply struct {
 	Reason string            `json:"reason,omitempty"`
 	Plan   *catalog.PlanView `json:"plan,omitempty"`
 	At     int64             `json:"at,omitempty"`
-	Reply  string            `json:"reply,omitempty"` // of an agent, done
+	Reply  string            `json:"reply,omitempty"` // of an agent, done; or of held
 	Held   *bus.Approval     `json:"held,omitempty"`
 
 	Components string  `json:"components,omitempty"` // of the reply, as step.finish has them

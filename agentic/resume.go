@@ -137,6 +137,10 @@ func (w *worker) recalled(c catalog.TranscriptCall) (tool string, args any) {
 	case "read_lines":
 		var a catalog.ReadLines
 		return readLinesTool.Name, readLinesArgs{w.labelOf(decoded(c.Args, &a).FileID), a.Start, a.N}
+	case "memory.query":
+		var a catalog.MemoryQuery
+		q := decoded(c.Args, &a)
+		return searchTool.Name, searchArgs{q.Mode, q.Text, q.TopK}
 	case intents.TypeAgentAsk:
 		return w.askCall(decoded(c.Args, &catalog.AgentAsk{}))
 	case "write_memory":
@@ -192,6 +196,8 @@ func (w *worker) result(c catalog.TranscriptCall, label string) (any, error) {
 		if json.Unmarshal(c.Result, &got) == nil {
 			return w.keep(label, c.IntentID, got.Output, got.Reference), nil
 		}
+	case "memory.query":
+		return w.found(label, c.IntentID, c.Result), nil
 	case "write_memory":
 		var got catalog.WriteMemoryResult
 		w.key = decoded(c.Result, &got).Key
@@ -201,7 +207,7 @@ func (w *worker) result(c catalog.TranscriptCall, label string) (any, error) {
 
 // waits is the answer to a call whose order waits for people.
 func (w *worker) waits(c catalog.TranscriptCall) error {
-	return &OrderError{c.Type, &intents.Answer{IntentID: c.IntentID, Code: intents.ApprovalRequired, Reason: "it waits for approval", Approval: bus.ApprovalURL(c.IntentID)}}
+	return &OrderError{c.Type, &intents.Answer{IntentID: c.IntentID, Code: intents.ApprovalRequired, Reason: cmp.Or(c.Reason, "it waits for approval"), Approval: bus.ApprovalURL(c.IntentID)}}
 }
 
 // already answers a call of a tool with effects that an earlier task has made, each call

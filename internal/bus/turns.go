@@ -112,9 +112,10 @@ type ActionData struct {
 	IntentID string          `json:"intent_id"`
 }
 
-// HeldData says that the plan waits for people.
+// HeldData says that the plan waits, and in words what is done and what waits.
 type HeldData struct {
 	PlanID   string   `json:"plan_id"`
+	Text     string   `json:"text,omitempty"`
 	Approval Approval `json:"approval"`
 }
 
@@ -126,6 +127,7 @@ type Approval struct {
 	Approvers []string `json:"approvers,omitempty"`
 	PolicyIDs []string `json:"policy_ids,omitempty"`
 	Reason    string   `json:"reason,omitempty"`
+	Hint      string   `json:"hint,omitempty"`     // of one that asks nobody: what ends the wait
 	Deadline  string   `json:"deadline,omitempty"` // RFC 3339
 	URL       string   `json:"url,omitempty"`      // path at which the approval is followed
 }

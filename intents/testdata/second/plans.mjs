@@ -59,10 +59,11 @@ export class Plans {
     must(!this.plans.has(name), "a plan with this id exists");
     const { session_id: session = "", turn_id: turn = "" } = o.context;
     const request = o.args.request?.digest;
-    if (this.state.rules > 3) this.mayTurn(o, session, o.args.request);
+    const takes = !o.released && (this.state.rules < 5 || o.args.agent !== "dreaming-agent");
+    if (this.state.rules > 3) this.mayTurn(o, session, o.args.request, takes);
     this.state.schedules.fire(o);
     this.plans.set(name, {
-      request, opened: this.state.at, turning: this.state.rules > 3 && session !== "" && !o.released,
+      request, opened: this.state.at, turning: this.state.rules > 3 && session !== "" && takes,
       id: o.args.plan_id, tenant: o.tenant, user: o.user_id, session, turn, status: "pending", final: false, epoch: 0, revision: 0,
       digest: "", steps: [], replans: 0, exhausted: false, effects: [], noted: [], pending: 0,
     });
@@ -77,12 +78,12 @@ export class Plans {
   }
 
   // mayTurn: a request opens one plan, and a session has one open turn.
-  mayTurn(o, session, request) {
+  mayTurn(o, session, request, takes) {
     const own = [...this.plans.values()].filter((p) => p.tenant === o.tenant && p.user === o.user_id);
     const before = request && own.findLast((p) => p.request === request.digest);
     const stands = { key: (p) => o.now < p.opened + REQUEST_KEPT, retry: (p) => o.now < p.closed + RETRY_KEPT, body: () => false };
     must(!before || (before.final && (before.epoch === 0 || !stands[request.kind](before))), "the request has opened a plan before");
-    must(o.released || !own.some((p) => p.turning && p.session === session), "the session has an open turn");
+    must(!takes || !own.some((p) => p.turning && p.session === session), "the session has an open turn");
   }
 
   claim(o) {
@@ -135,7 +136,9 @@ export class Plans {
     const answer = o.args.answer ?? o.args.answer_bytes;
     must(steps.length > 0 ? answer === undefined : o.args.revision === 1 && answer !== undefined, "steps, or the answer of a first revision");
     must(this.live(p) === 0, "a task of the plan lives");
-    const staying = p.steps.filter(this.stays);
+    const { drop = [] } = o.args;
+    must(drop.every((n) => p.steps.some((s) => s.step === n && s.status !== "done" && this.stays(s))), "drops a step that does not wait");
+    const staying = p.steps.filter((s) => this.stays(s) && !drop.includes(s.step));
     must(staying.length + steps.length <= MAX_STEPS, "too many steps");
     const last = p.steps.findLast((s) => this.state.rules > 3 || s.status === "done")?.step ?? 0;
     const known = new Set(staying.map((s) => s.step));
@@ -368,6 +371,19 @@ export class Plans {
     if (this.of(o)) must(before.size === occurrence, "an occurrence without those before it");
   }
 
+  // unsettled: nobody knows what became of an earlier call of the skill in the step. It is
+  // indeterminate, or is being carried out and its task has ended.
+  unsettled(o) {
+    const { step, revision = 0, task_id } = o.context;
+    if (this.state.rules < 5 || o.d.effect !== "once" || !o.facts.skill || !step) return false;
+    const late = (e) => {
+      const t = this.tasks.get(`${o.tenant}/${e.task}`);
+      return (e.status === "open" || (e.status === "held" && e.order.released)) && e.task !== task_id && t?.ended !== undefined;
+    };
+    const same = (e) => e.once && e.skill === o.facts.skill.name && e.step === step && e.revision === revision;
+    return (this.of(o)?.noted ?? []).some((e) => same(e) && (e.status === "indeterminate" || late(e)));
+  }
+
   await(o) {
     o.plan = this.of(o);
     if (o.plan) o.plan.pending++;
@@ -375,7 +391,7 @@ export class Plans {
 
   note(o, status) {
     const { step, revision = 0, occurrence = 0, ask } = o.context;
-    o.noted = { step, revision, occurrence, ask, type: o.type, args: jcs(o.args), once: o.d.effect === "once", status };
+    o.noted = { order: o, task: o.context.task_id, skill: o.facts.skill?.name, step, revision, occurrence, ask, type: o.type, args: jcs(o.args), once: o.d.effect === "once", status };
     this.of(o)?.effects.push(o.noted);
     this.of(o)?.noted.push(o.noted);
   }
