@@ -19,12 +19,12 @@ func TestDream(t *testing.T) {
 		Client: intents.ClientOfKey("k1"), OpenedAt: w.clock.Now(), TraceID: "0123456789abcdef0123456789abcdef",
 	}
 	w.set(func(c *core) {
-		c.due = []bus.SilentPlan{due}
+		c.dreams = []bus.SilentPlan{due}
 		c.users["ana"] = bus.UserReply{Roles: []string{"user", "admin"}}
 		c.mayNot = "agents:run:dreaming-agent"
 	})
 	w.gateway.resumeSilent(t.Context())
-	w.set(func(c *core) { c.mayNot, c.due[0].PlanID = "", "plan_10" })
+	w.set(func(c *core) { c.mayNot, c.dreams[0].PlanID = "", "plan_10" })
 	w.gateway.resumeSilent(t.Context())
 	w.gateway.resumeSilent(t.Context())
 	opened := w.ordered("plan.open")
@@ -42,7 +42,7 @@ func TestDream(t *testing.T) {
 		t.Errorf("%+v", h)
 	}
 	w.clock.advance(standingLife + 1)
-	w.set(func(c *core) { c.due[0].PlanID = "plan_11" })
+	w.set(func(c *core) { c.dreams[0].PlanID = "plan_11" })
 	w.gateway.resumeSilent(t.Context())
 	if n := len(w.ordered("plan.open")); n != 1 {
 		t.Errorf("%d plans, a day later", n)

@@ -24,6 +24,7 @@ func (g *Gateway) resumeSilent(ctx context.Context) {
 		}
 		return
 	}
+	g.fireDue(ctx, reply.Due)
 	for _, p := range reply.Plans {
 		now := g.cfg.Now()
 		if now.Sub(p.OpenedAt) > standingLife || g.turns.handedSince(p.PlanID, p.Epoch, now.Add(-g.pace.again)) {
@@ -33,7 +34,7 @@ func (g *Gateway) resumeSilent(ctx context.Context) {
 			g.cfg.Log.WarnContext(ctx, "hand out again", slog.String("plan_id", p.PlanID), slog.String("trace_id", p.TraceID), slog.String("error", err.Error()))
 		}
 	}
-	g.dreamOf(ctx, reply.Due)
+	g.dreamOf(ctx, reply.Dreams)
 }
 
 // actorOf is who opened a plan, without roles.

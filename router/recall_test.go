@@ -31,18 +31,18 @@ func TestDreams(t *testing.T) {
 		return p
 	}
 	turns(19)
-	if due := w.Dir.Due(); len(due) != 0 {
+	if due := w.Dir.Dreams(); len(due) != 0 {
 		t.Fatalf("%+v", due)
 	}
 	last := turns(1)
 	w = w.Reopen()
-	if due := w.Dir.Due(); len(due) != 1 || due[0].Plan.PlanID != last.ID || due[0].Plan.SessionID != routertest.Session || len(due[0].Roles) == 0 {
+	if due := w.Dir.Dreams(); len(due) != 1 || due[0].Plan.PlanID != last.ID || due[0].Plan.SessionID != routertest.Session || len(due[0].Roles) == 0 {
 		t.Fatalf("%+v", due)
 	}
 	open := w.NewPlan("open")
 	w.Want(w.Do(besides(open)), intents.OK)
 	p := dream("d1")
-	if due := w.Dir.Due(); len(due) != 0 {
+	if due := w.Dir.Dreams(); len(due) != 0 {
 		t.Errorf("%+v", due)
 	}
 	w.Want(open.Cancel(w.Gateway), intents.OK)
@@ -50,7 +50,7 @@ func TestDreams(t *testing.T) {
 	w.Want(p.Cancel(w.Gateway), intents.OK)
 	w.Want(w.Do(besides(w.NewPlan("another"))), intents.OK)
 	w.Want(w.Do(besides(w.NewPlan("busy"))), intents.SessionBusy) // the end of a dream frees nothing
-	if due := w.Dir.Due(); len(due) != 0 {
+	if due := w.Dir.Dreams(); len(due) != 0 {
 		t.Errorf("%+v", due)
 	}
 }

@@ -113,7 +113,7 @@ func (r *Router) user(q bus.UserRequest) bus.UserReply {
 }
 
 func (r *Router) serveSilent(_ context.Context, _ []byte) []byte {
-	return r.reply(bus.SilentReply{Plans: silentPlans(r.state.Silent(r.began)), Due: silentPlans(r.state.Due())})
+	return r.reply(bus.SilentReply{Plans: silentPlans(r.state.Silent(r.began)), Due: r.dueNow(), Dreams: silentPlans(r.state.Dreams())})
 }
 
 func silentPlans(all []state.Silent) []bus.SilentPlan {

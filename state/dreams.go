@@ -13,9 +13,9 @@ func (p *plan) dreams() bool { return p.View.Agent == agents.Dreaming }
 // dreamEvery is after how many turns a session is dreamt of again.
 const dreamEvery = 20
 
-// Due are the sessions with dreamEvery turns that have ended since they were last dreamt
+// Dreams are due of the sessions with dreamEvery turns that have ended since they were last dreamt
 // of, each as its last turn. Turns count for as long as their plans are kept.
-func (s *State) Due() (out []Silent) {
+func (s *State) Dreams() (out []Silent) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	type session struct{ tenant, user, id string }
