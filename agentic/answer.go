@@ -141,7 +141,10 @@ func (d *drive) fail(ctx context.Context, reason, why string) error {
 	if line != "" {
 		line = " Before it failed: " + line + "."
 	}
-	response, err := d.compose(ctx, "Failure", why, nil)
+	response, err := "I could not complete this request: "+why, error(nil)
+	if !d.spent {
+		response, err = d.compose(ctx, "Failure", why, nil)
+	}
 	var unanswered *model.Error
 	switch {
 	case errors.As(err, &unanswered):
@@ -168,6 +171,10 @@ func (d *drive) fail(ctx context.Context, reason, why string) error {
 // abandon ends a plan that this driver can do nothing more for.
 func (d *drive) abandon(ctx context.Context, cause error) {
 	reason := plain(cause)
+	var refused *OrderError
+	if errors.As(cause, &refused) && refused.Answer.Code == intents.RateLimited { // no model is asked any more
+		reason, d.spent = refused.Answer.Reason, true
+	}
 	if err := d.fail(ctx, reason, reason); err != nil {
 		d.cfg.Log.WarnContext(ctx, "plan.close", slog.String("plan_id", d.turn.PlanID), slog.String("error", err.Error()))
 		d.frame(bus.FrameError, bus.ErrorData{Reason: "I could not complete this request."})

@@ -102,6 +102,7 @@ type drive struct {
 	agent   catalog.AgentGetResult // whose plan it is, if it is one's
 	saying  *tokens                // of the agent's reply
 	used    []catalog.Usage        // that no order has yet
+	spent   bool                   // a budget is
 }
 
 func (d *drive) order(ctx context.Context, typ string, args, result any) (*intents.Answer, error) {

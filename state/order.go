@@ -25,6 +25,9 @@ type Order struct {
 	Skill  string        // whose pin the decision saw
 	Scopes agents.Scopes `json:",omitzero"` // of a pushed registry
 
+	// Budget is what the decision about a new task saw of the tenant's budgets.
+	Budget *intents.FactBudget `json:",omitempty"`
+
 	Decision intents.Decision // while it is judged: as far as it has come
 	Erased   bool             // the order was: what is here is its summary
 
@@ -141,8 +144,9 @@ func (o *Order) readActor(r storage.Record) error {
 	return nil
 }
 
-// decidedAt takes the time of a decision from its facts.
+// decidedAt takes the time of a decision, and the sums of that time, from its facts.
 func (o *Order) decidedAt(facts intents.Facts) {
+	o.Budget = facts.Budget
 	if now, err := time.Parse(time.RFC3339Nano, facts.Now); err == nil {
 		o.Now = now
 	}

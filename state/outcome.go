@@ -230,7 +230,7 @@ func (s *State) violated(x *openOrder, p *plan, out intents.Outcome, at time.Tim
 	if !live || t.Ended != "" || step == nil || step.Status != catalog.StepRunning {
 		return
 	}
-	t.Ended = "contract violation"
+	s.endTask(t, "contract violation", nil, at)
 	step.Status, step.FailureReason, step.FinishedAt = catalog.StepFailed, out.Reason, &at
 	p.replan(step, "contract_violation", out.Reason, at)
 }

@@ -45,6 +45,7 @@ var planRevise = move(TypePlan,
 			return err
 		}
 		p.revise(a, o.Decision.IntentID)
+		s.spend(p, catalog.Tokens(a.Usage), o.At)
 		p.Unsaid = o.Erased
 		p.Texts = append(p.Texts, o.Recorded)
 		return nil

@@ -104,6 +104,9 @@ type runs struct {
 	Text    string   `json:"text"`    // its file; empty: it is built in
 	Types   []string `json:"types"`   // of orders that its task may seal
 	Seconds int      `json:"seconds"` // that a task may take
+	// Requests and tokens that a task may use.
+	Requests int `json:"requests,omitempty"`
+	Tokens   int `json:"tokens,omitempty"`
 }
 
 // AgentsOf are the names of the agents of a tenant that can be run.
@@ -141,7 +144,7 @@ func (s *State) runsOf(tenant, name string) (r *runs, skills []string, err error
 		return refuse(catalog.Like("the tenant has no such agent that can be run", name, runnable(set)))
 	}
 	a := set.Agents[i]
-	r = &runs{Types: a.Types, Seconds: a.Limits.Seconds}
+	r = &runs{Types: a.Types, Seconds: a.Limits.Seconds, Requests: a.Limits.Requests, Tokens: a.Limits.Tokens}
 	for _, of := range []string{systemTenant, tenant} {
 		if layer := s.agents[of]; layer != nil && slices.ContainsFunc(layer.Scopes.Agents, func(x agents.Scope) bool { return x.Name == name && x.Digest == a.Digest }) {
 			if r.Text, err = agents.TextOf(layer.Bundle, a.Digest); err != nil {

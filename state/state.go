@@ -55,6 +55,7 @@ type State struct {
 	settled  map[int64]string      // resolved orders by position: done, failed
 	erasures erasures              // that are not known to be carried out
 	leaving  leaving               // closed plans whose time runs out
+	used     used                  // tokens of a day
 	outcome  func(of int64)        // called for every outcome, after it is folded
 	faults   []error               // records that could not be folded
 }

@@ -43,7 +43,7 @@ var stepFinish = move(typeStepFinish,
 		if !ok {
 			return fmt.Errorf("no task %s", a.TaskID)
 		}
-		t.Ended = "step.finish"
+		s.endTask(t, "step.finish", a.Usage, o.At)
 		t.plan.Unsaid = o.Erased
 		t.plan.finish(t.Step, a, o.At)
 		if step := t.plan.step(t.Step); step != nil && step.Status == catalog.StepHeld {

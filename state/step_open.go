@@ -30,6 +30,9 @@ var stepOpen = move("step",
 		if err := p.inTime(a, o.Now); err != nil {
 			return Effect{}, err
 		}
+		if err := v.affordable(o, p); err != nil {
+			return Effect{}, err
+		}
 		s := p.step(a.Step)
 		v.rely(SubjectTask(o.Tenant, a.TaskID))
 		v.rely(subjectTaskKey(key.KID))
@@ -87,6 +90,7 @@ var stepOpen = move("step",
 		if r := p.Runs; r != nil {
 			t.Agent, t.Types = p.View.Agent, r.Types
 		}
+		t.Replies = p.replies(t.Task)
 		p.Tasks = append(p.Tasks, t)
 		p.Unheld = p.Unheld && s.rules < intents.RulesAgents // it is driven
 		s.addTask(t)

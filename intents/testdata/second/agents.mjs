@@ -7,6 +7,9 @@ import { digest, jcs, must } from "./bundle.mjs";
 
 const BUILTIN = JSON.parse(readFileSync(new URL("agents.json", import.meta.url))).agents;
 
+// limitsOf a built-in agent.
+export const limitsOf = (name) => BUILTIN.find((a) => a.name === name).limits;
+
 const INNER = ["planner", "executor", "composer", "classifier", "producer"];
 
 // content checks that a bundle is the revision of a digest, and gives the digests of its files.
@@ -79,6 +82,6 @@ export class Agents {
     const ofServer = (skill) => servers.includes("*") || servers.includes(skill.split(".")[0]);
     const pins = [...(this.state.directories.at(-1).tenants.get(tenant)?.pins ?? [])];
     const skills = [...new Set([...(a.skills ?? []), ...pins.filter(ofServer)])].sort();
-    return { types: a.types, skills, seconds: a.limits.time_limit_sec };
+    return { types: a.types, skills, limits: a.limits };
   }
 }

@@ -1,6 +1,7 @@
 // Plans and tasks: the moves of docs/spec/journal.md.
 
 import { jcs, kidOf, must, signed } from "./bundle.mjs";
+import { Budgets } from "./budgets.mjs";
 import { admit, base64url } from "./keys.mjs";
 
 const MAX_STEPS = 10;
@@ -14,7 +15,7 @@ const RETRY_KEPT = 600000;
 
 export class Plans {
   constructor(state) {
-    Object.assign(this, { state, plans: new Map(), tasks: new Map(), byKey: new Map() });
+    Object.assign(this, { state, plans: new Map(), tasks: new Map(), byKey: new Map(), budgets: new Budgets(state) });
   }
 
   // key of a task.
@@ -147,10 +148,12 @@ export class Plans {
     });
     Object.assign(p, { revision: o.args.revision, digest: o.d.intent_id, status: "executing", answer });
     p.steps = [...staying, ...added];
+    this.budgets.report(p, o.args.usage);
   }
 
   step(o) {
     const p = this.driven(o);
+    this.budgets.affordable(o, p);
     const a = o.args;
     const key = admit({ ...a.jwk });
     must(key, "a key that is not admitted");
@@ -161,7 +164,7 @@ export class Plans {
     must(kidOf(header, "writ-pop+jws") === key.kid && signed(key.x, input, base64url(signature)), "no proof that the key is possessed");
     const deadline = Date.parse(a.deadline);
     must(deadline > o.now && deadline <= o.now + HOUR + LEEWAY, "a deadline that is not within the next hour");
-    must(!p.runs || deadline <= o.now + p.runs.seconds * 1000 + LEEWAY, "a deadline beyond the agent's time limit");
+    must(!p.runs || deadline <= o.now + p.runs.limits.time_limit_sec * 1000 + LEEWAY, "a deadline beyond the agent's time limit");
     must(p.status === "executing", `the plan is ${p.status}`);
     must(a.plan_digest === p.digest, "not the digest of the plan's current revision");
     const s = p.steps.find((x) => x.step === a.step);
@@ -172,7 +175,8 @@ export class Plans {
     const name = `${o.tenant}/${a.task_id}`;
     must(!this.tasks.has(name), "a task with this id exists");
     Object.assign(s, { status: "running", begun: true });
-    const task = { agent: p.agent, types: p.runs?.types, id: a.task_id, tenant: o.tenant, user: o.user_id, plan: p, step: s, revision: s.revision, deadline, key: { ...key, role: "task" } };
+    const task = { agent: p.agent, types: p.runs?.types, id: a.task_id, tenant: o.tenant, user: o.user_id, plan: p, step: s, revision: s.revision, deadline, key: { ...key, role: "task" }, limits: p.runs?.limits };
+    task.replies = this.budgets.replies(p, task);
     this.tasks.set(name, task);
     this.byKey.set(key.kid, task);
   }
@@ -189,7 +193,7 @@ export class Plans {
     if (status === "done" && t.agent) t.plan.answer = o.args.reply;
     const waits = t.plan.noted.some((e) => e.step === t.step.step && e.status === "held");
     must(status !== "held" || waits || t.held, "no order of the step waits, nor was one of the task held");
-    t.ended = "step.finish";
+    this.endTask(t, "step.finish", o.args.usage);
     t.step.status = status === "held" && !waits ? "pending" : status;
     if (t.step.status === "held") t.plan.turning = false;
     if (status === "held") return;
@@ -203,6 +207,7 @@ export class Plans {
     must(o.args.status !== "complete" || all, "a plan is complete when all its steps are done");
     const told = (p.steps.length > 0 && !p.agent) || typeof p.answer !== "string" || typeof o.args.response !== "string" || o.args.response === p.answer;
     must(o.args.status !== "complete" || told, "a plan without steps is closed with its answer");
+    this.budgets.report(p, o.args.usage);
     this.end(p, o.args.status);
   }
 
@@ -242,7 +247,15 @@ export class Plans {
   }
 
   endTasks(p, why) {
-    for (const t of this.tasks.values()) if (t.plan === p) t.ended ??= why;
+    for (const t of this.tasks.values()) if (t.plan === p) this.endTask(t, why);
+  }
+
+  // endTask ends a task, with what it reports of its use of models.
+  endTask(t, why, usage = []) {
+    if (t.ended) return;
+    t.ended = why;
+    if (usage.length > 0) this.budgets.report(t.plan, usage);
+    else this.budgets.lost(t);
   }
 
   endOf(tenant, user) {
@@ -313,7 +326,9 @@ export class Plans {
 
   await(o) {
     o.plan = this.of(o);
-    if (o.plan) o.plan.pending++;
+    if (!o.plan) return;
+    o.plan.pending++;
+    if (o.context.call) (o.plan.calls ??= []).push(o.context);
   }
 
   note(o, status) {
@@ -345,7 +360,7 @@ export class Plans {
     if (out.status === "done" && s.revision === o.context.revision) s.results.push(result?.key);
     const t = this.tasks.get(`${o.tenant}/${o.context.task_id}`);
     if (out.code === "CONTRACT_VIOLATION" && t && !t.ended && s.status === "running") {
-      t.ended = "contract violation";
+      this.endTask(t, "contract violation");
       s.status = "failed";
       this.replan(p);
     }

@@ -1,0 +1,149 @@
+package state
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"aob.dev/writ/agentic/agents"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+)
+
+// Budgets bound the tokens that agents use. No task begins where one is spent; what runs
+// goes on to its end, so a budget may be passed by what the tasks of then still use.
+
+// budgets are those of a tenant, in tokens; 0: there is no such bound.
+type budgets struct {
+	Day  int `json:"tokens_per_day"`      // of all users together
+	User int `json:"tokens_per_user_day"` // of each user
+	Turn int `json:"tokens_per_turn"`     // of each plan
+}
+
+// used are the tokens of one day: that of the latest record that told of any. Days are
+// those of records, in UTC.
+type used struct {
+	Day    int64                     `json:"day"`    // since 1970
+	Tokens map[string]map[string]int `json:"tokens"` // by tenant and user
+}
+
+func dayOf(t time.Time) int64 { return t.Unix() / 86400 }
+
+// spend counts what a plan has used of models.
+func (s *State) spend(p *plan, tokens int, at time.Time) {
+	if s.rules < intents.RulesAsks || tokens == 0 {
+		return
+	}
+	if day := dayOf(at); day > s.used.Day || s.used.Tokens == nil {
+		s.used = used{day, make(map[string]map[string]int)}
+	}
+	users := s.used.Tokens[p.View.TenantID]
+	if users == nil {
+		users = make(map[string]int)
+		s.used.Tokens[p.View.TenantID] = users
+	}
+	users[p.View.UserID] = catalog.AddTokens(users[p.View.UserID], tokens)
+	p.Used = catalog.AddTokens(p.Used, tokens)
+}
+
+// endTask ends a task and counts what it has used: what it reported, or else a part of its
+// token limit, as large as the part of its requests that it seems to have made.
+func (s *State) endTask(t *task, why string, reported []catalog.Usage, at time.Time) {
+	t.Ended = why
+	if t.Used = catalog.Tokens(reported); len(reported) == 0 {
+		requests, tokens := t.limits()
+		made := min(t.plan.replies(t.Task)-t.Replies+1, requests)
+		t.Used = made * tokens / requests
+	}
+	s.spend(t.plan, t.Used, at)
+}
+
+// limits of a task's requests to models and of its tokens.
+func (t *task) limits() (requests, tokens int) {
+	if r := t.plan.Runs; r != nil && r.Requests > 0 && r.Tokens > 0 {
+		return r.Requests, r.Tokens
+	}
+	l := agents.Builtin(agents.Executor).Limits
+	return l.Requests, l.Tokens
+}
+
+// replies is the highest number of a reply with calls in the place of a task.
+func (p *plan) replies(t Task) (highest int) {
+	for _, c := range p.Calls {
+		if c.Step == t.Step && c.Revision == t.Revision && c.Ask == t.Ask {
+			reply, _, _ := strings.Cut(c.Call, ".")
+			n, _ := strconv.Atoi(reply) // the envelope's schema says that it is a number
+			highest = max(highest, n)
+		}
+	}
+	return highest
+}
+
+// usedBy is what a plan and, on a day, its user and tenant have used.
+func (s *State) usedBy(p *plan, day int64) intents.FactBudget {
+	b := intents.FactBudget{Turn: p.Used}
+	if s.used.Day == day {
+		users := s.used.Tokens[p.View.TenantID]
+		b.User = users[p.View.UserID]
+		for _, tokens := range users {
+			b.Day = catalog.AddTokens(b.Day, tokens)
+		}
+	}
+	return b
+}
+
+// Budget is what a decision about a task of a plan sees of its tenant's budgets; nil:
+// there are none.
+func (v *View) Budget(tenant, plan string, now time.Time) *intents.FactBudget {
+	v.s.mu.RLock()
+	defer v.s.mu.RUnlock()
+	p := v.s.plans[tenant+"/"+plan]
+	if p == nil || v.budgets(tenant) == (budgets{}) {
+		return nil
+	}
+	b := v.s.usedBy(p, dayOf(now))
+	return &b
+}
+
+// budgets of a tenant, as they were put: the schema of tenant data has judged them.
+func (v *View) budgets(tenant string) (b budgets) {
+	v.rely(SubjectTenant(tenant))
+	if t := v.s.dir.tenants[tenant]; t != nil && v.s.rules >= intents.RulesAsks {
+		_ = json.Unmarshal(t.Data["budgets"], &b)
+	}
+	return b
+}
+
+// affordable refuses a task of a plan where a budget is spent, by what the decision saw. While it was
+// being made, others may have used more on its day, but nothing of the plan.
+func (v *View) affordable(o Order, p *plan) error {
+	b := v.budgets(o.Tenant)
+	if b == (budgets{}) {
+		return nil
+	}
+	day, saw := dayOf(o.Now), o.Budget
+	if saw == nil {
+		return illegal("/intent/args/plan_id", "decided without what the tenant has used of its budgets")
+	}
+	if is := v.s.usedBy(p, day); saw.Turn != is.Turn || v.s.used.Day <= day && (saw.User > is.User || saw.Day > is.Day) {
+		return illegal("/intent/args/plan_id", "decided by other sums of tokens than the record gives")
+	}
+	const day1 = 24 * time.Hour
+	tomorrow := o.Now.UTC().Truncate(day1).Add(day1).Format("2006-01-02 15:04 MST")
+	spent := func(whose string, used, of int, free string) error {
+		x := intents.Refuse(intents.RateLimited, "/intent/args/plan_id", fmt.Sprintf("the token budget of %s is spent: %d of %d. %s", whose, used, of, free))
+		x.Hint = "an operator can change it: writ tenant data budgets"
+		return x
+	}
+	switch {
+	case b.Turn > 0 && saw.Turn >= b.Turn:
+		return spent("this request", saw.Turn, b.Turn, "A new request begins anew")
+	case b.User > 0 && saw.User >= b.User:
+		return spent("this user and day", saw.User, b.User, "It is free again at "+tomorrow)
+	case b.Day > 0 && saw.Day >= b.Day:
+		return spent("this tenant and day", saw.Day, b.Day, "It is free again at "+tomorrow)
+	}
+	return nil
+}
