@@ -108,6 +108,7 @@ type runRequest struct {
 	Inputs   []stepInput      `json:"inputs,omitempty"`
 	Agent    string           `json:"agent,omitempty"` // whose plan it is; empty: a planner's
 	Deadline string           `json:"deadline"`
+	Tokens   int              `json:"tokens,omitempty"` // that earlier tasks of the step used
 	// Calls of earlier tasks of the step, and Effects of other steps that are not done.
 	Calls   []catalog.ToldCall  `json:"calls,omitempty"`
 	Effects []catalog.OrderFact `json:"effects,omitempty"`
@@ -145,4 +146,5 @@ type runReply struct {
 	At     int64             `json:"at,omitempty"`
 	Reply  string            `json:"reply,omitempty"` // of an agent, done
 	Held   *bus.Approval     `json:"held,omitempty"`
+	Usage  []catalog.Usage   `json:"usage,omitempty"` // that no order of the task has
 }

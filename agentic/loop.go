@@ -33,6 +33,7 @@ type loop struct {
 
 	offered  []*tool // what may be called now
 	used     []catalog.Usage
+	before   int // tokens that earlier tasks used
 	requests int
 	mistaken int // calls of outputs that could not be carried out
 	labels   int // results that have a label
@@ -171,13 +172,8 @@ func (l *loop) say(text string) {
 	l.req.Messages = append(l.req.Messages, model.Message{Role: model.RoleUser, Text: text})
 }
 
-// tokens that the run has used.
-func (l *loop) tokens() (n int) {
-	for _, u := range l.used {
-		n += u.InputTokens + u.OutputTokens
-	}
-	return n
-}
+// tokens that the run has used, and tasks before it.
+func (l *loop) tokens() int { return l.before + catalog.Tokens(l.used) }
 
 // respond sends the request and keeps the reply in it. A conversation that the model
 // finds too long is sent once more, shortened.

@@ -49,6 +49,7 @@ func (w *worker) resume(ctx context.Context) error {
 			w.recall(c)
 		}
 	}
+	w.loop.requests, w.loop.before = w.loop.replies, w.req.Tokens // limits are of the step, not of each of its tasks
 	return nil
 }
 

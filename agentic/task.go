@@ -217,7 +217,7 @@ func (w *worker) work(ctx context.Context) runReply {
 		reply.Held = heldOf(refused)
 		return reply
 	case errors.As(err, &refused) && refused.Answer.Code == intents.ContractViolation:
-		return runReply{Status: taskViolation, Reason: refused.Answer.Reason} // the record ended the step
+		return runReply{Status: taskViolation, Reason: refused.Answer.Reason, Usage: w.used()} // the record ended the step
 	default:
 		w.cfg.Log.WarnContext(ctx, "task", slog.String("plan_id", w.req.Turn.PlanID), slog.Int("step", w.req.Step.Step), slog.String("error", model.Detailed(err)))
 		reason := plain(err)
@@ -239,18 +239,24 @@ func heldOf(e *OrderError) *bus.Approval {
 	return h
 }
 
+// used is what the task has used of models.
+func (w *worker) used() []catalog.Usage {
+	if w.loop == nil {
+		return nil
+	}
+	return w.loop.used
+}
+
 // finish seals the task's own end; its key is dead afterwards.
 func (w *worker) finish(ctx context.Context, f catalog.StepFinish) runReply {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	if w.loop != nil {
-		f.Usage = w.loop.used
-	}
+	f.Usage = w.used()
 	var plan catalog.PlanView
 	a, err := w.order(ctx, "step.finish", f, &plan)
 	if err != nil {
 		w.cfg.Log.WarnContext(ctx, "step.finish", slog.String("plan_id", w.req.Turn.PlanID), slog.Int("step", w.req.Step.Step), slog.String("error", err.Error()))
-		return runReply{Status: f.Status, Reason: f.Reason}
+		return runReply{Status: f.Status, Reason: f.Reason, Usage: f.Usage}
 	}
 	if told := toldBy(a); told.Facts != nil {
 		plan.Facts = told.Facts

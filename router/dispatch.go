@@ -45,6 +45,7 @@ func (r *Router) perform(ctx context.Context, o *order) (*intents.Answer, error)
 		return r.recorded(o)
 	case o.row.Executor == catalog.ExecutorRouter:
 		r.metrics.accepted()
+		r.metrics.used(o)
 		r.wipe(ctx, o)
 		if err := r.eraseFor(ctx, o); err != nil {
 			return nil, err
