@@ -78,18 +78,21 @@ func (w *worker) ownAgent(ctx context.Context) (*agents.Agent, error) {
 	if _, err := w.order(ctx, "agent.get", catalog.AgentGet{}, &got); err != nil {
 		return nil, err
 	}
-	agent := &agents.Agent{}
-	if got.Text != "" {
-		read, err := agents.Parse([]byte(got.Text))
-		if err != nil {
-			return nil, err
-		}
-		*agent = *read
-	} else {
-		*agent = *agents.Builtin(got.Agent)
+	read, err := agentOf(got)
+	if err != nil {
+		return nil, err
 	}
+	agent := *read
 	agent.Limits.Seconds = max(1, agent.Limits.Seconds*9/10)
-	return agent, nil
+	return &agent, nil
+}
+
+// agentOf is an agent as it was delivered.
+func agentOf(got catalog.AgentGetResult) (*agents.Agent, error) {
+	if got.Text != "" {
+		return agents.Parse([]byte(got.Text))
+	}
+	return agents.Builtin(got.Agent), nil
 }
 
 // agentTools are the skills that the agent may call, and what works on large results once
@@ -115,7 +118,7 @@ func (w *worker) agentTools(ctx context.Context) ([]*tool, error) {
 	}
 	manifests = slices.DeleteFunc(manifests, func(m catalog.Manifest) bool { return m.Name == "" })
 	builtin := []*tool{
-		newTool(tool{Tool: readLinesTool, later: w.hasLarge, call: called(w.readLines)}),
+		newTool(tool{Tool: readLinesTool, later: w.canRead, call: called(w.readLines)}),
 		newTool(tool{Tool: execPythonTool, later: w.hasLarge, call: called(w.python)}),
 	}
 	taken := map[string]bool{finalResult: true}
@@ -134,6 +137,9 @@ func (w *worker) agentTools(ctx context.Context) ([]*tool, error) {
 	}
 	return append(all, builtin...), nil
 }
+
+// canRead says whether a result is not whole in the conversation.
+func (w *worker) canRead() bool { return w.hasLarge() || w.loop != nil && len(w.loop.short) > 0 }
 
 // hasLarge says whether a result has come by reference.
 func (w *worker) hasLarge() bool {

@@ -13,8 +13,23 @@ import (
 // of an answer. The plan has all of it.
 const (
 	historyTokens = 6000
+	mostHistory   = 8000     // that a session is asked for
 	maxRemembered = 16 << 10 // bytes
 )
+
+// historyBudget is an eighth of what the model of the turn takes.
+func (d *drive) historyBudget() int {
+	m := d.cfg.Model
+	if d.plan.Agent != "" {
+		if a, err := agentOf(d.agent); err == nil {
+			m = d.cfg.modelOf(a)
+		}
+	}
+	if context := model.ContextTokens(m); context > 0 {
+		return min(context/8, mostHistory)
+	}
+	return historyTokens
+}
 
 // recall reads what the prompts of the turn take from its request and its session. over
 // says that the turn has ended. A session that cannot be read is no hindrance.
@@ -26,7 +41,7 @@ func (d *drive) recall(ctx context.Context) (over bool, err error) {
 		return false, nil
 	}
 	var s catalog.Session
-	_, err = d.order(ctx, "session.get", catalog.SessionRef{SessionID: d.turn.SessionID, TokenBudget: historyTokens}, &s)
+	_, err = d.order(ctx, "session.get", catalog.SessionRef{SessionID: d.turn.SessionID, TokenBudget: d.historyBudget()}, &s)
 	var refused *OrderError
 	switch {
 	case errors.As(err, &refused):

@@ -1,6 +1,7 @@
 package agentic
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -430,11 +431,25 @@ func (w *worker) readLines(ctx context.Context, _ string, a readLinesArgs) (any,
 		return nil, err
 	}
 	if m.ref == nil {
-		return nil, mistaken("from: %s is not large, you have all of it", a.From)
+		return linesOf(m.inline, a), nil
 	}
 	var got catalog.ReadLinesResult
 	_, err = w.order(ctx, "read_lines", catalog.ReadLines{FileID: m.ref.FileID, Start: a.Start, N: a.N}, &got)
 	return got, err
+}
+
+// linesOf are lines of an inline result: of its text, or of its JSON with a line for each
+// member.
+func linesOf(inline json.RawMessage, a readLinesArgs) catalog.ReadLinesResult {
+	var text string
+	if json.Unmarshal(inline, &text) != nil {
+		var b bytes.Buffer
+		_ = json.Indent(&b, inline, "", " ")
+		text = b.String()
+	}
+	lines := strings.Split(text, "\n")
+	lines = lines[min(a.Start, len(lines)):]
+	return catalog.ReadLinesResult{Lines: lines[:min(a.N, len(lines))], More: len(lines) > a.N}
 }
 
 // python runs a script over a result, or several.
