@@ -18,9 +18,6 @@ import (
 	"aob.dev/writ/schemas"
 )
 
-// maxTools is how many tools a request to a model has.
-const maxTools = 100
-
 // modelOf an agent: the one that it names, if there is one of that name.
 func (c Config) modelOf(a *agents.Agent) model.Model {
 	if m, ok := c.Models[a.Model]; ok {
@@ -98,36 +95,17 @@ func agentOf(got catalog.AgentGetResult) (*agents.Agent, error) {
 // agentTools are the skills that the agent may call, and what works on large results once
 // there is one. A skill that cannot be loaded is left out: its server may be down.
 func (w *worker) agentTools(ctx context.Context) ([]*tool, error) {
-	names := w.req.Step.Skills
-	manifests := make([]catalog.Manifest, len(names))
-	var g errgroup.Group
-	g.SetLimit(sideBySide)
-	for i, name := range names {
-		g.Go(func() error {
-			_, err := w.order(ctx, "skill.load", catalog.SkillLoad{Skill: name}, &manifests[i])
-			var refused *OrderError
-			if errors.As(err, &refused) && tellable(refused.Answer.Code) {
-				w.cfg.Log.WarnContext(ctx, "skill cannot be loaded", slog.String("skill", name), slog.String("error", err.Error()))
-				return nil
-			}
-			return err
-		})
-	}
-	if err := g.Wait(); err != nil {
+	manifests, err := w.manifests(ctx, w.req.Step.Skills)
+	if err != nil {
 		return nil, err
 	}
-	manifests = slices.DeleteFunc(manifests, func(m catalog.Manifest) bool { return m.Name == "" })
 	builtin := []*tool{
 		newTool(tool{Tool: readLinesTool, later: w.canRead, call: called(w.readLines)}),
 		newTool(tool{Tool: execPythonTool, later: w.hasLarge, call: called(w.python)}),
 	}
-	taken := map[string]bool{finalResult: true}
+	taken := map[string]bool{finalResult: true, findToolsTool.Name: true}
 	for _, t := range builtin {
 		taken[t.Name] = true
-	}
-	if over := len(manifests) + len(builtin) + 1 - maxTools; over > 0 {
-		w.cfg.Log.WarnContext(ctx, "the agent has more tools than a request takes, and the last ones are left out", slog.String("agent", w.req.Agent), slog.Int("left_out", over))
-		manifests = manifests[:len(manifests)-over]
 	}
 	var all []*tool
 	w.req.Step.Skills = nil
@@ -135,7 +113,60 @@ func (w *worker) agentTools(ctx context.Context) ([]*tool, error) {
 		w.req.Step.Skills = append(w.req.Step.Skills, manifests[i].Name)
 		all = append(all, w.skill(manifests[i], name))
 	}
+	if fixed := len(builtin) + 1; len(all)+fixed > maxTools { // with the result of a structured one
+		if all, err = w.shelve(ctx, all, fixed); err != nil {
+			return nil, err
+		}
+	}
 	return append(all, builtin...), nil
+}
+
+// manifests loads skills, in as few orders as do it. Where those of one order are refused
+// together, each is asked for by itself: what does not fit, or one of them, is then left out alone.
+func (w *worker) manifests(ctx context.Context, names []string) (out []catalog.Manifest, err error) {
+	leftOut := func(name string, err error) {
+		w.cfg.Log.WarnContext(ctx, "skill cannot be loaded", slog.String("skill", name), slog.Any("error", err))
+	}
+	for some := range slices.Chunk(names, catalog.MaxLoaded) {
+		var got catalog.SkillLoadResult
+		if len(some) > 1 {
+			_, err := w.order(ctx, "skill.load", catalog.SkillLoad{Skills: some}, &got)
+			if err == nil {
+				out = append(out, got.Skills...)
+				for _, name := range got.Unavailable {
+					leftOut(name, nil)
+				}
+				continue
+			}
+			if !refusedTellably(err) {
+				return nil, err
+			}
+		}
+		each := make([]catalog.Manifest, len(some))
+		var g errgroup.Group
+		g.SetLimit(sideBySide)
+		for i, name := range some {
+			g.Go(func() error {
+				_, err := w.order(ctx, "skill.load", catalog.SkillLoad{Skill: name}, &each[i])
+				if refusedTellably(err) {
+					leftOut(name, err)
+					return nil
+				}
+				return err
+			})
+		}
+		if err := g.Wait(); err != nil {
+			return nil, err
+		}
+		out = append(out, slices.DeleteFunc(each, func(m catalog.Manifest) bool { return m.Name == "" })...)
+	}
+	return out, nil
+}
+
+// refusedTellably says whether an order was refused or failed for what it asks.
+func refusedTellably(err error) bool {
+	var refused *OrderError
+	return errors.As(err, &refused) && tellable(refused.Answer.Code)
 }
 
 // canRead says whether a result is not whole in the conversation.

@@ -138,13 +138,13 @@ func TestMistakes(t *testing.T) {
 		call model.Call
 		says string
 	}{
-		"no such tool":        {call("weather", struct{}{}), `there is no tool \"weather\"`},
-		"no JSON":             {model.Call{Name: "outlets", Arguments: `{"active":`}, "not one JSON object"},
-		"a list":              {model.Call{Name: "outlets", Arguments: `[]`}, "not one JSON object"},
-		"an unknown label":    {over("r7", "print(1)"), `no result \"r7\"`},
-		"a label and data":    {model.Call{Name: "write_memory", Arguments: `{"from":"r1","data":1}`}, "violations"},
-		"not the shape":       {call("write_memory", writeMemoryArgs{Data: json.RawMessage(`{"count":"ten"}`)}), "/count: "},
-		"a missing argument":  {call("exec_python", struct{}{}), "script"},
+		"no such tool":       {call("weather", struct{}{}), `there is no tool \"weather\"`},
+		"no JSON":            {model.Call{Name: "outlets", Arguments: `{"active":`}, "not one JSON object"},
+		"a list":             {model.Call{Name: "outlets", Arguments: `[]`}, "not one JSON object"},
+		"an unknown label":   {over("r7", "print(1)"), `no result \"r7\"`},
+		"a label and data":   {model.Call{Name: "write_memory", Arguments: `{"from":"r1","data":1}`}, "violations"},
+		"not the shape":      {call("write_memory", writeMemoryArgs{Data: json.RawMessage(`{"count":"ten"}`)}), "/count: "},
+		"a missing argument": {call("exec_python", struct{}{}), "script"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCore(t)

@@ -119,8 +119,12 @@ func (w *worker) recalled(c catalog.TranscriptCall) (tool string, args any) {
 	case "skill.call":
 		var a catalog.SkillCall
 		if i := slices.Index(w.req.Step.Skills, decoded(c.Args, &a).Skill); i >= 0 {
+			w.showFirst([]catalog.SkillHit{{Name: a.Skill}})
 			return w.loop.tools[i].Name, a.Input
 		}
+	case "skill.find":
+		var a catalog.SkillFind
+		return findToolsTool.Name, findSkillsArgs{decoded(c.Args, &a).Query}
 	case "exec_python":
 		var a catalog.ExecPython
 		return execPythonTool.Name, execPythonArgs{Script: decoded(c.Args, &a).Script, From: w.labelOf(a.From), Inputs: slices.Sorted(maps.Keys(a.Inputs))}
@@ -174,6 +178,9 @@ func (w *worker) result(c catalog.TranscriptCall, label string) (any, error) {
 		if json.Unmarshal(c.Result, &got) == nil {
 			return w.keep(label, c.IntentID, got.Output, got.Reference), nil
 		}
+	case "skill.find":
+		var got catalog.SkillFindResult
+		return w.showFirst(decoded(c.Result, &got).Skills), nil
 	case "write_memory":
 		var got catalog.WriteMemoryResult
 		w.key = decoded(c.Result, &got).Key

@@ -215,9 +215,13 @@ func (j *job) scope(by intents.Role, tenant, user string, c intents.Context) err
 		return errors.New("the agent " + t.Agent + " has no tool that orders " + j.order.body.Intent.Type)
 	case t.Agent != "" && f.Skill != nil && !slices.Contains(t.Spec.Skills, f.Skill.Name):
 		return errors.New("the skill is not among those of the task's step")
-	default:
-		return nil
+	case j.order.body.Intent.Type == "skill.load":
+		a, err := unmarshal[catalog.SkillLoad](j.order.body.Intent.Args)
+		if err == nil && !t.MayLoad(a.Skills) { // of one, its facts say so
+			return errors.New("one of the skills is not among those of the task's step")
+		}
 	}
+	return nil
 }
 
 // checkOutcome verifies the receipt of the order that an outcome ends.

@@ -221,7 +221,7 @@ func (r *Router) claims(o *order, t *intents.Ticket) error {
 	switch {
 	case o.pin != nil:
 		t.Pins = []intents.Pin{*o.pin}
-	case o.env.Type() == "skill.find":
+	case o.env.Type() == "skill.find", o.env.Type() == "skill.load":
 		t.Pins = o.view.Pins(o.env.Principal().Tenant)
 		if o.task != nil {
 			t.Pins = slices.DeleteFunc(t.Pins, func(p intents.Pin) bool { return !slices.Contains(o.task.Spec.Skills, p.Skill) })

@@ -36,6 +36,9 @@ func (t Task) Over(now time.Time) bool { return t.Ended != "" || now.After(t.Dea
 // MayOrder says whether the task's agent has a tool that makes orders of a type.
 func (t Task) MayOrder(typ string) bool { return t.Agent == "" || slices.Contains(t.Types, typ) }
 
+// MayLoad says whether all of some skills are those of the task's step.
+func (t Task) MayLoad(skills []string) bool { return len(without(skills, t.Spec.Skills)) == 0 }
+
 // Task finds a task by "tenant/task_id".
 func (v *View) Task(name string) (Task, bool) {
 	v.s.mu.RLock()

@@ -145,6 +145,9 @@ func (s *State) runsOf(tenant, name string) (r *runs, skills []string, err error
 	}
 	a := set.Agents[i]
 	r = &runs{Types: a.Types, Seconds: a.Limits.Seconds, Requests: a.Limits.Requests, Tokens: a.Limits.Tokens}
+	if s.rules >= intents.RulesAsks && slices.Contains(a.Types, "skill.call") { // which of many it needs, a search may say
+		r.Types = append(slices.Clone(a.Types), "skill.find")
+	}
 	for _, of := range []string{systemTenant, tenant} {
 		if layer := s.agents[of]; layer != nil && slices.ContainsFunc(layer.Scopes.Agents, func(x agents.Scope) bool { return x.Name == name && x.Digest == a.Digest }) {
 			if r.Text, err = agents.TextOf(layer.Bundle, a.Digest); err != nil {

@@ -82,6 +82,7 @@ export class Agents {
     const ofServer = (skill) => servers.includes("*") || servers.includes(skill.split(".")[0]);
     const pins = [...(this.state.directories.at(-1).tenants.get(tenant)?.pins ?? [])];
     const skills = [...new Set([...(a.skills ?? []), ...pins.filter(ofServer)])].sort();
-    return { types: a.types, skills, limits: a.limits };
+    const types = this.state.rules > 4 && a.types.includes("skill.call") ? [...a.types, "skill.find"] : a.types;
+    return { types, skills, limits: a.limits };
   }
 }

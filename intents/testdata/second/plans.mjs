@@ -277,6 +277,7 @@ export class Plans {
     must(jcs(f.skills ?? []) === jcs(t.step.skills), "decided with other skills than the step's");
     must(f.agent === t.agent, "decided with another agent");
     if (!t.agent) return;
+    if (o.type === "skill.load") must((o.args.skills ?? []).every((name) => t.step.skills.includes(name)), "loads a skill that is not one of the task's");
     must(t.types.includes(o.type), "its agent has no tool that orders this");
     must(!o.facts.skill || t.step.skills.includes(o.facts.skill.name), "a skill that is not one of the task's");
   }
