@@ -42,13 +42,15 @@ type SkillLoad struct {
 	Skills []string `json:"skills,omitempty"`
 }
 
-// SkillLoadResult is the result of skill.load of several.
+// SkillLoadResult is the result of skill.load: the manifest of one skill, or those of
+// several.
 type SkillLoadResult struct {
-	Skills      []Manifest `json:"skills"`
+	*Manifest
+	Skills      []Manifest `json:"skills,omitempty"`
 	Unavailable []string   `json:"unavailable,omitempty"` // not approved any more, or their server does not answer
 }
 
-// Manifest is the result of skill.load of one skill.
+// Manifest is what is known of a skill as it was approved.
 type Manifest struct {
 	Name          string          `json:"name"` // its id
 	Description   string          `json:"description"`
