@@ -136,16 +136,13 @@ func (r *Router) legal(o *order) error {
 func (r *Router) move(o *order) error {
 	so := state.OrderOf(o.env, o.roles, o.now)
 	so.Released = o.released
-	if o.env.Type() == "step" {
-		o.facts.Budget = o.view.Budget(so.Tenant, o.env.StringArg("plan_id"), o.now)
-		so.Budget = o.facts.Budget
-	}
 	if o.env.Type() == state.TypeRegistryPush {
 		if err := o.readRegistry(&so); err != nil {
 			return err
 		}
 	}
 	e, err := o.view.Judge(so, r.cfg.Catalog)
+	o.facts.Budget = o.view.Budget()
 	if err != nil {
 		return err
 	}

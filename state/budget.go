@@ -10,6 +10,7 @@ import (
 	"aob.dev/writ/agentic/agents"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage"
 )
 
 // Budgets bound the tokens that agents use. No task begins where one is spent; what runs
@@ -94,18 +95,8 @@ func (s *State) usedBy(p *plan, day int64) intents.FactBudget {
 	return b
 }
 
-// Budget is what a decision about a task of a plan sees of its tenant's budgets; nil:
-// there are none.
-func (v *View) Budget(tenant, plan string, now time.Time) *intents.FactBudget {
-	v.s.mu.RLock()
-	defer v.s.mu.RUnlock()
-	p := v.s.plans[tenant+"/"+plan]
-	if p == nil || v.budgets(tenant) == (budgets{}) {
-		return nil
-	}
-	b := v.s.usedBy(p, dayOf(now))
-	return &b
-}
+// Budget is what was used when the order was judged, where that counted; else nil.
+func (v *View) Budget() *intents.FactBudget { return v.used }
 
 // budgets of a tenant, as they were put: the schema of tenant data has judged them.
 func (v *View) budgets(tenant string) (b budgets) {
@@ -124,14 +115,16 @@ func (v *View) affordable(o Order, p *plan) error {
 		return nil
 	}
 	day, saw := dayOf(o.Now), o.Budget
-	if saw == nil {
+	is := v.s.usedBy(p, day)
+	switch {
+	case o.Position == storage.Nobody: // it is being decided
+		saw, v.used = &is, &is
+	case saw == nil:
 		return illegal("/intent/args/plan_id", "decided without what the tenant has used of its budgets")
-	}
-	if is := v.s.usedBy(p, day); saw.Turn != is.Turn || v.s.used.Day <= day && (saw.User > is.User || saw.Day > is.Day) {
+	case saw.Turn != is.Turn || v.s.used.Day <= day && (saw.User > is.User || saw.Day > is.Day):
 		return illegal("/intent/args/plan_id", "decided by other sums of tokens than the record gives")
 	}
-	const day1 = 24 * time.Hour
-	tomorrow := o.Now.UTC().Truncate(day1).Add(day1).Format("2006-01-02 15:04 MST")
+	tomorrow := time.Unix((day+1)*86400, 0).UTC().Format("2006-01-02 15:04 MST")
 	spent := func(whose string, used, of int, free string) error {
 		x := intents.Refuse(intents.RateLimited, "/intent/args/plan_id", fmt.Sprintf("the token budget of %s is spent: %d of %d. %s", whose, used, of, free))
 		x.Hint = "an operator can change it: writ tenant data budgets"

@@ -18,6 +18,7 @@ type View struct {
 	seen    int64            // position after the last record when the view began
 	types   *catalog.Catalog // while an order is judged
 	asserts map[storage.Subject]int64
+	used    *intents.FactBudget // as the order was judged by it; nil: it was not
 }
 
 // View begins a decision.
